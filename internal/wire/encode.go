@@ -1,0 +1,234 @@
+package wire
+
+import (
+	"encoding/binary"
+	"errors"
+	"math"
+	"math/bits"
+	"slices"
+	"strconv"
+	"unicode/utf8"
+	"unsafe"
+)
+
+const hexDigits = "0123456789abcdef"
+
+// escape holds the two-character escape of a byte, or 0 when it needs \u00xx.
+var escape = [256]byte{'"': '"', '\\': '\\', '\n': 'n', '\r': 'r', '\t': 't', '\b': 'b', '\f': 'f'}
+
+// AppendString appends s as a JSON string. Invalid UTF-8 becomes U+FFFD;
+// nothing is escaped for HTML.
+func AppendString(dst []byte, s string) []byte {
+	if len(s) < 8 {
+		return appendShort(dst, s)
+	}
+	start := len(dst)
+	dst = slices.Grow(dst, len(s)+len(s)/16+24)
+	o := dst[:cap(dst)]
+	n := len(dst)
+	o[n] = '"'
+	n++
+	p := unsafe.Slice(unsafe.StringData(s), len(s))
+	i := 0
+	var acc uint64
+	for {
+		for i+8 <= len(p) && n+8 <= len(o) {
+			w := binary.LittleEndian.Uint64(p[i:])
+			binary.LittleEndian.PutUint64(o[n:], w) // copy while scanning
+			acc |= w
+			m := special(w)
+			if m != 0 {
+				k := bits.TrailingZeros64(m) >> 3
+				i += k
+				n += k
+				goto esc
+			}
+			i += 8
+			n += 8
+		}
+		if r := len(p) - i; r > 0 {
+			if r >= 8 || n+8 > len(o) {
+				goto grow
+			}
+			// The last bytes: one load that overlaps what is done, shifted.
+			w := binary.LittleEndian.Uint64(p[len(p)-8:]) >> (64 - 8*r)
+			binary.LittleEndian.PutUint64(o[n:], w)
+			acc |= w
+			m := special(w) & (1<<(8*r) - 1)
+			if m != 0 {
+				k := bits.TrailingZeros64(m) >> 3
+				i += k
+				n += k
+				goto esc
+			}
+			i += r
+			n += r
+		}
+		break
+	esc:
+		if n+16 > len(o) {
+			goto grow
+		}
+		if e := escape[p[i]]; e != 0 {
+			binary.LittleEndian.PutUint16(o[n:], '\\'|uint16(e)<<8)
+			n += 2
+		} else {
+			n += copy(o[n:], `\u00`)
+			o[n] = hexDigits[p[i]>>4]
+			o[n+1] = hexDigits[p[i]&15]
+			n += 2
+		}
+		i++
+		if i < len(p) && escape[p[i]] != 0 {
+			goto esc
+		}
+		continue
+	grow:
+		dst = slices.Grow(o[:n], len(p)-i+(len(p)-i)/8+64)
+		o = dst[:cap(dst)]
+	}
+	if acc&high != 0 && !utf8.ValidString(s) {
+		return AppendString(o[:start], replaceInvalid(s))
+	}
+	return append(o[:n], '"')
+}
+
+func appendShort(dst []byte, s string) []byte {
+	start := len(dst)
+	dst = append(dst, '"')
+	var acc byte
+	for i := 0; i < len(s); i++ {
+		c := s[i]
+		acc |= c
+		if c >= 0x20 && c != '"' && c != '\\' {
+			dst = append(dst, c)
+		} else if e := escape[c]; e != 0 {
+			dst = append(dst, '\\', e)
+		} else {
+			dst = append(dst, '\\', 'u', '0', '0', hexDigits[c>>4], hexDigits[c&15])
+		}
+	}
+	if acc >= utf8.RuneSelf && !utf8.ValidString(s) {
+		return AppendString(dst[:start], replaceInvalid(s))
+	}
+	return append(dst, '"')
+}
+
+// replaceInvalid puts one U+FFFD in the place of every invalid byte.
+func replaceInvalid(s string) string {
+	out := make([]byte, 0, len(s)+16)
+	for _, r := range s {
+		out = utf8.AppendRune(out, r)
+	}
+	return string(out)
+}
+
+// AppendInt appends a signed integer.
+func AppendInt(dst []byte, n int64) []byte { return strconv.AppendInt(dst, n, 10) }
+
+// AppendUint appends an unsigned integer.
+func AppendUint(dst []byte, n uint64) []byte { return strconv.AppendUint(dst, n, 10) }
+
+// AppendBool appends true or false.
+func AppendBool(dst []byte, v bool) []byte { return strconv.AppendBool(dst, v) }
+
+var errNumber = errors.New("a number in JSON cannot be infinite or NaN")
+
+// AppendFloat appends a number. NaN and the infinities are errors.
+func AppendFloat(dst []byte, f float64) ([]byte, error) {
+	if math.IsNaN(f) || math.IsInf(f, 0) {
+		return dst, errNumber
+	}
+	format := byte('f')
+	if abs := math.Abs(f); abs != 0 && (abs < 1e-6 || abs >= 1e21) {
+		format = 'e'
+	}
+	return strconv.AppendFloat(dst, f, format, -1, 64), nil
+}
+
+// ErrNoValue is what encoding reports when a required member has no value.
+var ErrNoValue = errors.New("required value is missing")
+
+// AppendRaw appends a raw JSON value after checking it. Line breaks between
+// tokens become spaces, so that the value cannot end a frame; invalid UTF-8 is
+// replaced. An empty raw value is an error.
+func AppendRaw(dst, raw []byte) ([]byte, error) {
+	if len(raw) == 0 {
+		return dst, ErrNoValue
+	}
+	if err := Valid(raw); err != nil {
+		return dst, err
+	}
+	start := len(dst)
+	dst = append(dst, raw...)
+	oneLine(dst[start:])
+	if !utf8.Valid(dst[start:]) {
+		var d Decoder
+		return append(dst[:start], d.validUTF8(dst[start:])...), nil
+	}
+	return dst, nil
+}
+
+var errNotObject = errors.New("expected a JSON object")
+
+// AppendRawObject is AppendRaw for values that have to be objects.
+func AppendRawObject(dst, raw []byte) ([]byte, error) {
+	if i := skipSpace(raw, 0); i >= len(raw) || raw[i] != '{' {
+		return dst, errNotObject
+	}
+	return AppendRaw(dst, raw)
+}
+
+// AppendMembers appends the members of the raw object raw, each followed by a
+// comma, to an object under construction. A member that is among known is an
+// error: it would appear twice.
+func AppendMembers(dst, raw []byte, known ...string) ([]byte, error) {
+	var d Decoder
+	d.Reset(raw, false)
+	if d.Peek() != '{' {
+		return dst, errNotObject
+	}
+	start := len(dst)
+	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
+		if slices.Contains(known, string(k)) {
+			return dst, errors.New("unknown members hold the known member " + strconv.QuoteToASCII(string(k)))
+		}
+		at := d.keyAt
+		d.Skip()
+		if d.err != nil {
+			return dst, d.err
+		}
+		dst = append(append(dst, raw[at:d.pos]...), ',')
+	}
+	if err := d.Finish(); err != nil {
+		return dst, err
+	}
+	oneLine(dst[start:])
+	return append(dst[:start], d.validUTF8(dst[start:])...), nil
+}
+
+// Valid checks that data is one JSON text this package accepts.
+func Valid(data []byte) error {
+	var d Decoder
+	d.Reset(data, false)
+	d.Skip()
+	return d.Finish()
+}
+
+// oneLine replaces line breaks, which in valid JSON stand between tokens only.
+func oneLine(b []byte) {
+	for i, c := range b {
+		if c == '\n' || c == '\r' {
+			b[i] = ' '
+		}
+	}
+}
+
+// CloseObject ends an object whose members were each followed by a comma.
+func CloseObject(b []byte) []byte {
+	if n := len(b) - 1; b[n] == ',' {
+		b[n] = '}'
+		return b
+	}
+	return append(b, '}')
+}
