@@ -1,0 +1,327 @@
+package jsonrpc
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/goacp/acp/internal/wire"
+)
+
+// call is one of our requests that waits for its response. Calls are reused,
+// within their connection only: their channels must not leave a
+// testing/synctest bubble.
+type call struct {
+	entry   entry // for queueing the response
+	id      int64
+	method  string
+	lane    string
+	result  any    // what the result is decoded into
+	token   *entry // the notification inside whose handler the call was made
+	onReply func(result any, err error)
+
+	// What the reader made of the response. It is the reader's until the
+	// response is placed.
+	reply     error
+	replySize int
+
+	err     error         // the outcome; set by complete
+	done    chan struct{} // receives once when the call is complete
+	gone    bool          // the caller does not wait any more
+	crowded bool          // there were other calls when this one was made
+	held    bool          // the reader is looking at it: not to be reused
+}
+
+const keepCalls = 256
+
+// A CallOption changes how one call behaves.
+type CallOption func(*callOptions)
+
+type callOptions struct {
+	await   bool
+	onReply func(result any, err error)
+}
+
+// optionsOf allocates only when there are options.
+func optionsOf(opts []CallOption) callOptions {
+	if len(opts) == 0 {
+		return callOptions{}
+	}
+	o := new(callOptions)
+	for _, opt := range opts {
+		opt(o)
+	}
+	return *o
+}
+
+// outgoing is what outgoing middleware passes through.
+type outgoing struct {
+	result any
+	callOptions
+}
+
+// AwaitAnswer makes a call whose ctx is done wait for the peer's final answer
+// after asking it to cancel (S38): the call then returns that answer, be it a
+// result, -32800 or another error.
+func AwaitAnswer() CallOption {
+	return func(o *callOptions) { o.await = true }
+}
+
+// OnReply runs f when the response arrives, before the call returns and before
+// the next frame is looked at. It runs on the reader and must not block. The
+// result is what the call returns; f must not keep it. It is not called when
+// there is no response.
+func OnReply(f func(result any, err error)) CallOption {
+	return func(o *callOptions) { o.onReply = f }
+}
+
+// Call sends a request and waits for its response. Params and the result, a
+// pointer, may be values with AppendJSON and DecodeJSON, json.RawMessage, or
+// anything encoding/json takes. Nil params are left out; a nil result is not
+// decoded.
+//
+// It returns an *Error when the peer answered with one. When ctx is done first
+// it returns at once with an error that wraps ctx.Err() and the cause; the peer
+// is asked to cancel in the background and its late answer is dropped. If ctx
+// was done before the request was in the output buffer nothing is sent. A call
+// that gets no response because the connection ends fails with an error that
+// wraps ErrClosed and, after EOF, io.EOF or io.ErrUnexpectedEOF. An answer that
+// is no valid response gives ErrInvalidResponse.
+//
+// A call made inside a notification handler must use the handler's ctx, or one
+// derived from it: its response is then not held behind that handler.
+func (c *Conn) Call(ctx context.Context, method string, params, result any, opts ...CallOption) error {
+	// The result is decoded here and not on the reader, which might still be
+	// at it when an interrupted call has returned.
+	res, err := c.do(ctx, method, params, new(json.RawMessage), optionsOf(opts))
+	if err != nil || result == nil {
+		return err
+	}
+	raw, ok := res.(*json.RawMessage)
+	if !ok {
+		return typeError[json.RawMessage](res)
+	}
+	var d wire.Decoder
+	d.Reset(*raw, false)
+	if _, ok := result.(*json.RawMessage); !ok && d.Null() {
+		return nil
+	}
+	decodeValue(&d, result)
+	if err := d.Finish(); err != nil {
+		return invalidResult(method, err)
+	}
+	return nil
+}
+
+// Notify sends a notification. Params are as for [Conn.Call]. It returns when
+// the notification is in the output buffer, waiting for room there while ctx
+// is not done; notifications and calls of one goroutine go out in order.
+func (c *Conn) Notify(ctx context.Context, method string, params any) error {
+	return c.notify(ctx, method, params)
+}
+
+func (c *Conn) notify(ctx context.Context, method string, params any) error {
+	if c.outgoing != nil {
+		_, err := c.outgoing(ctx, &Request{Method: method, Params: params, conn: c, flags: flagNotification})
+		return err
+	}
+	return c.sendNote(ctx, method, params)
+}
+
+func (c *Conn) sendNote(ctx context.Context, method string, params any) error {
+	v, err := flatten(params)
+	if err != nil {
+		return fmt.Errorf("jsonrpc: %s: %w", method, err)
+	}
+	m := message{kind: messageNotify, method: method, value: v}
+	return c.out.send(ctx, &m, lazy)
+}
+
+// do makes a call, through the middleware if there is any, and returns the
+// decoded result.
+func (c *Conn) do(ctx context.Context, method string, params, result any, o callOptions) (any, error) {
+	if c.outgoing != nil {
+		return c.outgoing(ctx, &Request{Method: method, Params: params, conn: c, out: &outgoing{result, o}})
+	}
+	return result, c.roundTrip(ctx, method, params, result, o)
+}
+
+// send is the innermost outgoing handler.
+func (c *Conn) send(ctx context.Context, r *Request) (any, error) {
+	if r.out == nil {
+		return nil, c.sendNote(ctx, r.Method, r.Params)
+	}
+	return r.out.result, c.roundTrip(ctx, r.Method, r.Params, r.out.result, r.out.callOptions)
+}
+
+func (c *Conn) roundTrip(ctx context.Context, method string, params, result any, o callOptions) error {
+	if ctx.Err() != nil {
+		return ctxError(ctx, method)
+	}
+	var lane string
+	if c.cfg.Lane != nil {
+		lane = c.cfg.Lane(method, params)
+	}
+	v, err := flatten(params)
+	if err != nil {
+		return fmt.Errorf("jsonrpc: %s: %w", method, err)
+	}
+	cl, err := c.newCall(ctx, method, lane, result, o)
+	if err != nil {
+		return err
+	}
+	m := message{kind: messageCall, method: method, call: cl.id, value: v}
+	u := urgent
+	if cl.crowded {
+		u = crowded
+	}
+	if err := c.out.send(ctx, &m, u); err != nil {
+		c.forget(cl)
+		return err
+	}
+	if ctx.Done() == nil {
+		<-cl.done
+		return c.finish(cl)
+	}
+	select {
+	case <-cl.done:
+		return c.finish(cl)
+	case <-ctx.Done():
+	}
+	return c.interrupt(ctx, cl, o.await)
+}
+
+// newCall enters a call into the table.
+func (c *Conn) newCall(ctx context.Context, method, lane string, result any, o callOptions) (*call, error) {
+	token, _ := ctx.Value(entryKey{}).(*entry)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.ending != nil {
+		return nil, c.ending
+	}
+	var cl *call
+	if n := len(c.freeCalls); n > 0 {
+		cl = c.freeCalls[n-1]
+		c.freeCalls = c.freeCalls[:n-1]
+	} else {
+		cl = &call{done: make(chan struct{}, 1)}
+		cl.entry.kind = kindResponse
+		cl.entry.call = cl
+	}
+	cl.id = c.nextID
+	c.nextID++
+	cl.method, cl.lane, cl.result, cl.onReply = method, lane, result, o.onReply
+	cl.crowded = len(c.pending) > 0
+	c.pending[cl.id] = cl
+	if token != nil && token.conn == c && token.kind == kindNotification {
+		if !c.enterCall(cl, token) {
+			delete(c.pending, cl.id)
+			c.freeCalls = append(c.freeCalls, cl)
+			return nil, queueFull(method)
+		}
+	}
+	return cl, nil
+}
+
+// remove takes a call out of the table. It is called with mu held and reports
+// whether the call was there: whoever removes a call completes it.
+func (c *Conn) remove(cl *call) bool {
+	if c.pending[cl.id] != cl {
+		return false
+	}
+	delete(c.pending, cl.id)
+	if cl.token != nil {
+		c.leaveCall(cl)
+	}
+	return true
+}
+
+// complete lets the caller go on. It is called with mu held, by whoever removed
+// the call.
+func (cl *call) complete(err error) {
+	if !cl.gone {
+		cl.err = err
+		cl.done <- struct{}{}
+	}
+}
+
+// finish takes the outcome of a complete call.
+func (c *Conn) finish(cl *call) error {
+	err := cl.err
+	c.mu.Lock()
+	if len(c.freeCalls) < keepCalls && !cl.held {
+		cl.reply, cl.replySize = nil, 0
+		cl.method, cl.lane, cl.result, cl.token, cl.onReply, cl.err = "", "", nil, nil, nil, nil
+		c.freeCalls = append(c.freeCalls, cl)
+	}
+	c.mu.Unlock()
+	return err
+}
+
+// forget gives up a call that was never sent.
+func (c *Conn) forget(cl *call) {
+	c.mu.Lock()
+	removed := c.remove(cl)
+	cl.gone = true
+	c.mu.Unlock()
+	if removed {
+		cl.gone = false
+		_ = c.finish(cl)
+	}
+}
+
+// interrupt ends the wait of a call whose ctx is done. Its id is remembered
+// only in that it is below nextID: a late response is recognised by that and
+// dropped, however many there are.
+func (c *Conn) interrupt(ctx context.Context, cl *call, await bool) error {
+	c.mu.Lock()
+	_, waiting := c.pending[cl.id]
+	if waiting = waiting && c.pending[cl.id] == cl; waiting && !await {
+		c.remove(cl)
+		cl.gone = true
+	}
+	id, method := cl.id, cl.method
+	c.mu.Unlock()
+	if waiting {
+		c.sendCancel(id)
+	}
+	if await {
+		<-cl.done
+		return c.finish(cl)
+	}
+	if !waiting {
+		// The response is here. Either it is complete, or it is queued behind
+		// its lane, which ctx does not wait for.
+		select {
+		case <-cl.done:
+			return c.finish(cl)
+		default:
+		}
+		c.mu.Lock()
+		cl.gone = true
+		c.mu.Unlock()
+	}
+	return ctxError(ctx, method)
+}
+
+// sendCancel asks the peer to cancel one of our requests. It does not wait: it
+// may exceed the output buffer's bound by a bound of its own, beyond which
+// cancellations are not sent.
+func (c *Conn) sendCancel(id int64) {
+	params := make([]byte, 0, 40)
+	params = append(params, `{"requestId":`...)
+	params = wire.AppendInt(params, id)
+	params = append(params, '}')
+	m := message{kind: messageNotify, method: CancelMethod, value: json.RawMessage(params)}
+	if err := c.out.send(c.cfg.BaseContext, &m, bypass); err != nil {
+		c.log.Debug("cancellation not sent", "error", err)
+	}
+}
+
+func queueFull(method string) error {
+	return fmt.Errorf("jsonrpc: %s: %w", method, ErrQueueFull)
+}
+
+func invalidResult(method string, err error) error {
+	return fmt.Errorf("%w to %s: %w", ErrInvalidResponse, method, err)
+}

@@ -1,0 +1,143 @@
+package jsonrpc
+
+import (
+	"context"
+	"log/slog"
+	"time"
+)
+
+// Defaults of the bounds in [Config].
+const (
+	DefaultMaxQueued    = 32 << 20
+	DefaultMaxRequests  = 256
+	DefaultGrace        = time.Second
+	DefaultFlushTimeout = 5 * time.Second
+)
+
+// CancelMethod is the notification that cancels a request (S36).
+const CancelMethod = "$/cancel_request"
+
+// A Config says how a [Conn] behaves. The zero value is useful: it answers
+// every request with "method not found" and can make calls. It is copied by
+// [NewConn]; the functions in it must be safe for concurrent use unless said
+// otherwise.
+type Config struct {
+	// Mux finds the handlers of incoming requests and notifications. It must
+	// not be changed once in use; nil handles nothing.
+	Mux *Mux
+
+	// Incoming middleware wraps the handling of every request and
+	// notification that has a handler, Outgoing every call and notification
+	// that is sent. The first element is the outermost. In Incoming, Params
+	// is what the handler will get; in Outgoing it is what the caller gave,
+	// and the result is the caller's, decoded.
+	Incoming, Outgoing []Middleware
+
+	// Lane names the timeline a message belongs to: see the package
+	// documentation. For an incoming message params is what the handler will
+	// get, a pointer to the decoded type or a json.RawMessage; for an
+	// outgoing call it is what the caller gave, and the lane is that of the
+	// call's response. It runs on the reader for incoming messages and must
+	// be quick. Nil puts everything into one lane, "".
+	Lane func(method string, params any) string
+
+	// Preempt sees every incoming request and notification that has a handler
+	// and well-formed params, on the reader goroutine, in wire order, before
+	// it is queued. It must not block. The request's context exists: Preempt
+	// may keep the Request to cancel it later. A non-nil error refuses the
+	// message: it is the answer to a request; a notification is dropped and
+	// reported.
+	Preempt func(*Request) error
+
+	// StrictIDs makes request ids other than strings and integers invalid
+	// (S11). [Conn.SetStrictIDs] changes it later.
+	StrictIDs bool
+
+	// FirstID is the id of the first call; later ones count up from it.
+	FirstID int64
+
+	// MaxFrame bounds incoming frames on the streams of this package, in
+	// bytes; 0 means DefaultMaxFrame. A larger frame is skipped to its end,
+	// reported, and answered where an id can be read.
+	MaxFrame int
+
+	// MaxQueued bounds what was received but not yet handled, in bytes as
+	// counted by the connection (see the package documentation); 0 means
+	// DefaultMaxQueued. At the bound the connection stops reading. While a
+	// notification handler waits for the response to a call of its own,
+	// it reads on up to MaxQueuedHard, 0 meaning twice MaxQueued, where such
+	// calls fail with ErrQueueFull.
+	MaxQueued, MaxQueuedHard int
+
+	// MaxRequests bounds the request handlers that run at once; 0 means
+	// DefaultMaxRequests. Further requests wait in order.
+	MaxRequests int
+
+	// Grace is how long handlers may go on after the connection has begun to
+	// end before their contexts are cancelled, and again how long they may
+	// take to return after that; 0 means DefaultGrace. FlushTimeout bounds
+	// writing what is left then; 0 means DefaultFlushTimeout.
+	Grace, FlushTimeout time.Duration
+
+	// ExposeErrors sends the text of errors that are not an *Error to the
+	// peer, in the details member of the error's data. By default the peer
+	// only gets a correlation id.
+	ExposeErrors bool
+
+	// BaseContext is the parent of all handler contexts; nil means
+	// context.Background(). Cancelling it does not close the connection.
+	BaseContext context.Context
+
+	// Logger gets what goes wrong: handler errors and panics, and malformed
+	// messages by method, code and path. It never gets params, results or
+	// other payload. Nil discards.
+	Logger *slog.Logger
+
+	// Diagnose, when set, is told what the connection noticed and survived.
+	// It runs on whatever goroutine noticed it and must not block.
+	Diagnose func(Event)
+}
+
+// An EventKind says what a connection noticed.
+type EventKind uint8
+
+// Kinds of events.
+const (
+	EventNoise                 EventKind = iota + 1 // a line that is not JSON at all; Data holds its beginning
+	EventInvalidFrame                               // a frame that is not a message, answered with Code
+	EventFrameTooLarge                              // a frame beyond the limit was skipped; Size is its length
+	EventUnknownNotification                        // a notification nobody handles
+	EventMalformedNotification                      // a notification with wrong params; Path and Reason say why
+	EventRefusedNotification                        // a notification that Preempt refused
+	EventMalformedRequest                           // a request with wrong params; Path and Reason say why
+	EventUnknownResponse                            // a response to nothing we asked
+	EventMalformedResponse                          // a response that failed its call, or would have
+	EventHandlerError                               // a notification handler failed with Err, or a request handler with an error the peer does not see
+	EventDiscarded                                  // Count messages were dropped because the connection was closed on this side
+	EventAbandoned                                  // Count handlers ignored their cancelled context and were left behind
+)
+
+// An Event is something a connection noticed and survived. Which fields are
+// set depends on the kind. None but Data ever holds anything the peer sent
+// besides the method and member names.
+type Event struct {
+	Kind   EventKind
+	Method string
+	Code   int
+	Path   string
+	Reason string
+	Size   int64
+	Count  int
+	Err    error
+	Data   []byte // of noise: its first bytes, at most 1 kB, valid during the call
+}
+
+// Stats counts what a connection has seen since it was made.
+type Stats struct {
+	FramesIn, FramesOut uint64
+	Noise               uint64 // lines that were not JSON
+	Invalid             uint64 // frames answered with an error because they were no message
+	Oversize            uint64 // frames skipped for their size
+	Replaced            uint64 // invalid UTF-8 sequences and lone surrogates replaced by U+FFFD
+	Writes              uint64 // writes to the stream
+}

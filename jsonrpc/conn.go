@@ -1,0 +1,189 @@
+package jsonrpc
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+)
+
+// A Conn is one end of a JSON-RPC connection. It is made by [NewConn], and safe
+// for concurrent use. See the package documentation for the order in which
+// messages are handled, for what is bounded, and for how a connection ends.
+type Conn struct {
+	cfg      Config
+	stream   Stream
+	buffered func() bool // whether ReadFrame would return without reading
+	log      *slog.Logger
+	out      outbox
+	incoming Handler // nil without middleware
+	outgoing Handler // nil without middleware
+	mux      atomic.Pointer[Mux]
+	strict   atomic.Bool
+
+	// Parents of the handlers' contexts. They end separately: requests may be
+	// given up while queued notifications are still handled.
+	requestCtx, noteCtx         context.Context
+	cancelRequests, cancelNotes context.CancelCauseFunc
+
+	framesIn, noise, invalid, oversize, replaced atomic.Uint64
+
+	mu        sync.Mutex
+	nextID    int64
+	pending   map[int64]*call
+	freeCalls []*call
+	inbound   map[ID]*entry // unanswered requests, by key
+	lanes     map[string]*lane
+	freeLanes []*lane
+	waiting   fifo          // requests that wait for MaxRequests
+	running   int           // request handlers
+	parked    int           // workers that wait for jobs
+	noting    int           // notification handlers
+	queued    int           // bytes in lanes and in waiting
+	inHandler int           // calls made inside notification handlers
+	handled   uint64        // entries that lanes are done with
+	room      chan struct{} // closed when the reader may go on; nil when it does not wait
+	quiet     chan struct{} // closed when no handler runs and nothing is queued
+	ending    error         // why new calls fail; nil while the connection is open
+	closing   bool          // Close was called
+	deaf      bool          // what arrives is ignored
+	ender     bool          // the goroutine that ends the connection was started
+	result    error         // what Wait returns
+
+	jobs       chan job
+	readDone   chan struct{} // the reader has stopped
+	closeAsked chan struct{} // Close was called
+	done       chan struct{}
+}
+
+// NewConn starts a connection on the stream, which it takes over: it reads at
+// once and closes the stream when the connection ends. Call [Conn.Close] when
+// done with it.
+func NewConn(stream Stream, cfg Config) *Conn {
+	setDefault(&cfg.MaxFrame, DefaultMaxFrame)
+	setDefault(&cfg.MaxQueued, DefaultMaxQueued)
+	setDefault(&cfg.MaxQueuedHard, 2*cfg.MaxQueued)
+	setDefault(&cfg.MaxRequests, DefaultMaxRequests)
+	setDefault(&cfg.Grace, DefaultGrace)
+	setDefault(&cfg.FlushTimeout, DefaultFlushTimeout)
+	if cfg.BaseContext == nil {
+		cfg.BaseContext = context.Background()
+	}
+	c := &Conn{
+		cfg:        cfg,
+		stream:     stream,
+		log:        cfg.Logger,
+		nextID:     cfg.FirstID,
+		pending:    make(map[int64]*call),
+		inbound:    make(map[ID]*entry),
+		lanes:      make(map[string]*lane),
+		jobs:       make(chan job, keepWorkers),
+		readDone:   make(chan struct{}),
+		closeAsked: make(chan struct{}),
+		done:       make(chan struct{}),
+	}
+	if c.log == nil {
+		c.log = slog.New(slog.DiscardHandler)
+	}
+	c.requestCtx, c.cancelRequests = context.WithCancelCause(cfg.BaseContext)
+	c.noteCtx, c.cancelNotes = context.WithCancelCause(cfg.BaseContext)
+	c.mux.Store(cfg.Mux)
+	c.strict.Store(cfg.StrictIDs)
+	if len(cfg.Incoming) > 0 {
+		c.incoming = chain(func(ctx context.Context, r *Request) (any, error) {
+			return r.route.call(ctx, r)
+		}, cfg.Incoming)
+	}
+	if len(cfg.Outgoing) > 0 {
+		c.outgoing = chain(c.send, cfg.Outgoing)
+	}
+	if s, ok := stream.(limitedStream); ok {
+		s.setMaxFrame(cfg.MaxFrame)
+	}
+	c.buffered = func() bool { return false }
+	if s, ok := stream.(bufferedStream); ok {
+		c.buffered = s.buffered
+	}
+	c.out.init(stream, c.writeFailed)
+	go newReader(c).run()
+	return c
+}
+
+func setDefault[T ~int | ~int64](v *T, d T) {
+	if *v <= 0 {
+		*v = d
+	}
+}
+
+// SetMux changes the handlers from the next frame on. Called from Preempt or
+// [OnReply], which run on the reader, it takes effect exactly behind the
+// message at hand; protocol versions that are negotiated by the first message
+// use it.
+func (c *Conn) SetMux(m *Mux) { c.mux.Store(m) }
+
+// SetStrictIDs changes [Config.StrictIDs] from the next frame on.
+func (c *Conn) SetStrictIDs(strict bool) { c.strict.Store(strict) }
+
+// Stats returns what the connection has seen so far.
+func (c *Conn) Stats() Stats {
+	return Stats{
+		FramesIn:  c.framesIn.Load(),
+		FramesOut: c.out.frames.Load(),
+		Noise:     c.noise.Load(),
+		Invalid:   c.invalid.Load(),
+		Oversize:  c.oversize.Load(),
+		Replaced:  c.replaced.Load(),
+		Writes:    c.out.writes.Load(),
+	}
+}
+
+// Done is closed when the connection has ended: nothing is read, written or
+// handled any more. The exception are handlers that ignored their cancelled
+// context for [Config.Grace]; they are reported as EventAbandoned.
+func (c *Conn) Done() <-chan struct{} { return c.done }
+
+// Wait waits for Done and returns nil when the connection ended by Close or
+// because the peer closed it between two frames, and otherwise the error of
+// reading or writing that ended it.
+func (c *Conn) Wait() error {
+	<-c.done
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.result
+}
+
+// Err returns nil while the connection is open, and from the moment it begins
+// to end the error that new calls return: errors.Is(err, ErrClosed) holds, and
+// after the peer closed it errors.Is(err, io.EOF) does, too.
+func (c *Conn) Err() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.ending
+}
+
+func (c *Conn) diagnose(e Event) {
+	if c.cfg.Diagnose != nil {
+		c.cfg.Diagnose(e)
+	}
+}
+
+// event logs and reports something the peer did wrong.
+func (c *Conn) event(text string, e Event) {
+	if c.log.Enabled(context.Background(), slog.LevelWarn) {
+		attrs := make([]slog.Attr, 0, 4)
+		if e.Method != "" {
+			attrs = append(attrs, slog.String("method", e.Method))
+		}
+		if e.Code != 0 {
+			attrs = append(attrs, slog.Int("code", e.Code))
+		}
+		if e.Path != "" {
+			attrs = append(attrs, slog.String("path", e.Path))
+		}
+		if e.Size != 0 {
+			attrs = append(attrs, slog.Int64("size", e.Size))
+		}
+		c.log.LogAttrs(context.Background(), slog.LevelWarn, text, attrs...)
+	}
+	c.diagnose(e)
+}

@@ -1,0 +1,238 @@
+package jsonrpc
+
+import (
+	"fmt"
+	"io"
+	"time"
+)
+
+// Close ends the connection gracefully: new calls and calls that wait fail with
+// ErrClosed, what arrives is ignored, handlers that run get [Config.Grace] to
+// finish and then have their contexts cancelled, queued messages are handled
+// for as long and then dropped, answers and everything else that was sent is
+// written for at most [Config.FlushTimeout], and the stream is closed.
+//
+// Close returns when all of that is over; while handlers still run, however,
+// it returns as soon as what has been sent so far is written, so that it may
+// be called inside a handler. It may be called repeatedly and always returns
+// nil; [Conn.Wait] waits for the end and tells its outcome.
+func (c *Conn) Close() error {
+	c.mu.Lock()
+	if !c.closing {
+		c.closing, c.deaf = true, true
+		close(c.closeAsked)
+		c.failPending(ErrClosed, false)
+		c.wakeReader()
+		c.startEnd(nil)
+	}
+	busy := c.running+c.noting > 0
+	c.mu.Unlock()
+	if !busy {
+		<-c.done
+		return nil
+	}
+	timer := time.NewTimer(c.cfg.FlushTimeout)
+	defer timer.Stop()
+	c.out.drain(timer.C, false)
+	return nil
+}
+
+// readEnded is called by the reader when the stream has nothing more to give.
+func (c *Conn) readEnded(err error) {
+	cause := err
+	if err == io.EOF {
+		err = nil
+	} else {
+		err = fmt.Errorf("jsonrpc: reading: %w", err)
+	}
+	c.mu.Lock()
+	if c.closing {
+		err = nil
+	}
+	c.failPending(closedBy(cause), true)
+	close(c.readDone)
+	c.startEnd(err)
+	c.mu.Unlock()
+}
+
+// writeFailed is called with the first write error. The peer may have answered
+// before it went away, so what it sent is still read, up to the grace.
+func (c *Conn) writeFailed(err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.result == nil && !c.closing {
+		c.result = fmt.Errorf("jsonrpc: writing: %w", err)
+	}
+	c.startEnd(nil)
+}
+
+// failPending fails all calls: in order, each at the end of its lane, so that
+// what was received before is handled first, or at once. It is called with mu
+// held.
+func (c *Conn) failPending(err error, inOrder bool) {
+	if c.ending == nil {
+		c.ending = err
+	}
+	for _, cl := range c.pending {
+		if inOrder {
+			c.placeResponse(cl, err, 0)
+		} else if c.remove(cl) {
+			cl.complete(err)
+		}
+	}
+}
+
+// startEnd starts the goroutine that ends the connection. It is called with mu
+// held.
+func (c *Conn) startEnd(err error) {
+	if c.result == nil {
+		c.result = err
+	}
+	if !c.ender {
+		c.ender = true
+		c.dismiss()
+		go c.end()
+	}
+}
+
+// checkQuiet tells end when no handler runs and nothing is queued. It is called
+// with mu held.
+func (c *Conn) checkQuiet() {
+	if c.quiet != nil && c.isQuiet() {
+		close(c.quiet)
+		c.quiet = nil
+	}
+}
+
+func (c *Conn) isQuiet() bool { return c.running == 0 && len(c.lanes) == 0 }
+
+// end ends the connection, whatever the reason.
+func (c *Conn) end() {
+	timer := time.NewTimer(c.cfg.Grace)
+	defer timer.Stop()
+	c.awaitReader(timer)
+	c.awaitHandlers(timer)
+
+	timer.Reset(c.cfg.FlushTimeout)
+	c.out.drain(timer.C, false)
+	c.out.shut(ErrClosed)
+	_ = c.stream.Close()
+
+	// Closing the stream ends what is under way on it, except on terminals
+	// and the like.
+	timer.Reset(c.cfg.Grace)
+	c.out.drain(timer.C, true)
+	select {
+	case <-c.readDone:
+	case <-timer.C:
+	}
+	c.cancelRequests(ErrClosed)
+	c.cancelNotes(ErrClosed)
+	close(c.done)
+}
+
+// awaitReader lets the reader go on for a while after a failed write.
+func (c *Conn) awaitReader(timer *time.Timer) {
+	select {
+	case <-c.readDone:
+	case <-c.closeAsked:
+	case <-timer.C:
+		c.mu.Lock()
+		c.deaf = true
+		c.wakeReader()
+		c.failPending(closedBy(c.result), true)
+		c.mu.Unlock()
+	}
+}
+
+// awaitHandlers waits for handlers and queues. Requests get one grace before
+// their contexts are cancelled. Queued notifications are handled to the end as
+// long as they move, unless Close was called.
+func (c *Conn) awaitHandlers(timer *time.Timer) {
+	const (
+		running = iota
+		requestsCancelled
+		allCancelled
+	)
+	stage, asked := running, c.closeAsked
+	var handled uint64
+	for {
+		timer.Reset(c.cfg.Grace)
+		c.mu.Lock()
+		moved := c.handled != handled
+		handled = c.handled
+		if c.isQuiet() {
+			c.mu.Unlock()
+			return
+		}
+		if c.quiet == nil {
+			c.quiet = make(chan struct{})
+		}
+		quiet, lanes := c.quiet, len(c.lanes)
+		c.mu.Unlock()
+
+		select {
+		case <-quiet:
+			return
+		case <-asked:
+			asked = nil
+			continue
+		case <-timer.C:
+		}
+		switch {
+		case stage == running && asked == nil:
+			c.cancelRequests(ErrClosed)
+			c.cancelNotes(ErrClosed)
+			c.drop()
+			stage = allCancelled
+		case stage == running:
+			c.cancelRequests(ErrClosed)
+			stage = requestsCancelled
+		case stage == requestsCancelled && asked != nil && lanes > 0 && (moved || c.moved(handled)):
+			// still at it
+		case stage == requestsCancelled:
+			c.cancelNotes(ErrClosed)
+			stage = allCancelled
+		default:
+			c.drop()
+			c.mu.Lock()
+			n := c.running + c.noting
+			c.mu.Unlock()
+			c.event("handlers ignored their cancelled contexts", Event{Kind: EventAbandoned, Count: n})
+			return
+		}
+	}
+}
+
+func (c *Conn) moved(since uint64) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.handled != since
+}
+
+// drop empties the queues. Responses that were received still reach their
+// callers.
+func (c *Conn) drop() {
+	c.mu.Lock()
+	n := 0
+	c.deaf = true
+	for e := c.waiting.pop(); e != nil; e = c.waiting.pop() {
+		c.release(e)
+		n++
+	}
+	for _, l := range c.lanes {
+		for e := l.queue.pop(); e != nil; e = l.queue.pop() {
+			c.release(e)
+			if e.kind == kindResponse {
+				e.call.complete(e.call.err)
+			} else {
+				n++
+			}
+		}
+		l.requests = 0
+	}
+	c.mu.Unlock()
+	if n > 0 {
+		c.event("queued messages dropped", Event{Kind: EventDiscarded, Count: n})
+	}
+}

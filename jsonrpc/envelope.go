@@ -1,0 +1,434 @@
+package jsonrpc
+
+import (
+	"errors"
+
+	"github.com/goacp/acp/internal/wire"
+)
+
+// envelope is what is known of the object at hand. It is filled in one pass;
+// params and result are decoded on the way when what has to be known for that
+// came before them, and otherwise at the end.
+type envelope struct {
+	has, bad members // which members are there, and which are unfit
+	twice    bool    // one of them came twice
+
+	id     []byte // its text
+	method string
+	routes *routes // of the method
+
+	params     int // where they start
+	paramsEnd  int
+	paramsFor  *route // what they were decoded for
+	paramsVal  any
+	text       []byte           // the params' text, if it is still as it came
+	missing    *wire.FieldError // what is wrong with params or a result taken as {}
+	result     int
+	error      int
+	call       *call // the call whose result was decoded
+	callResult any
+	entry      *entry // the request, once registered
+}
+
+type members uint8
+
+const (
+	memberVersion members = 1 << iota
+	memberID
+	memberMethod
+	memberParams
+	memberResult
+	memberError
+
+	// responseOnly is what a response may have and other messages have not,
+	// or a request besides its method.
+	responseShape = memberID | memberResult | memberError
+)
+
+// parse classifies a frame and deals with it (S5–S9).
+func (r *reader) parse(f Frame) {
+	d := &r.d
+	switch d.Peek() {
+	case '{':
+		if r.members(f); d.SyntaxErr() == nil {
+			_ = d.Finish()
+		}
+		if d.SyntaxErr() != nil {
+			r.syntaxError()
+			return
+		}
+		r.object(f)
+		return
+	case '[':
+		d.Skip()
+		if _ = d.Finish(); d.SyntaxErr() != nil {
+			r.refuse(ErrParse)
+			return
+		}
+		r.refuse(&Error{Code: CodeInvalidRequest, Message: "Invalid request: JSON-RPC batches are not supported"})
+		return
+	}
+	// A value of another kind is answered if it is one (S7). Text that is no
+	// JSON at all is an error of the peer where frames have a boundary of
+	// their own; on a line it is more likely a log message.
+	v := d.Raw()
+	if _ = d.Finish(); d.SyntaxErr() == nil {
+		e := *ErrInvalidRequest
+		if len(v) <= 256 {
+			e.Data = append(e.Data, v...)
+		}
+		r.refuse(&e)
+		return
+	}
+	if !f.Line {
+		r.refuse(ErrParse)
+		return
+	}
+	r.c.noise.Add(1)
+	r.c.diagnose(Event{Kind: EventNoise, Size: int64(len(f.Data)), Data: f.Data[:min(len(f.Data), 1<<10)]})
+}
+
+// refuse answers a frame that is not a message. Such answers carry no id, not
+// even one that could be read (S8).
+func (r *reader) refuse(e *Error) {
+	r.c.invalid.Add(1)
+	r.c.event("invalid frame", Event{Kind: EventInvalidFrame, Code: e.Code})
+	r.c.answer(NullID(), e)
+}
+
+// syntaxError gives up a frame that turned out not to be JSON.
+func (r *reader) syntaxError() {
+	r.env.call = nil
+	r.refuse(ErrParse)
+}
+
+// members scans the object.
+func (r *reader) members(f Frame) {
+	d, e := &r.d, &r.env
+	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
+		var m members
+		switch string(k) {
+		case "jsonrpc":
+			m = memberVersion
+		case "id":
+			m = memberID
+		case "method":
+			m = memberMethod
+		case "params":
+			m = memberParams
+		case "result":
+			m = memberResult
+		case "error":
+			m = memberError
+		default:
+			d.Skip() // S13
+			continue
+		}
+		if e.has&m != 0 {
+			e.twice = true
+			d.Skip()
+			continue
+		}
+		e.has |= m
+		switch m {
+		case memberVersion:
+			if d.Peek() != '"' {
+				e.bad |= m
+				d.Skip()
+			} else if string(d.Bytes()) != "2.0" {
+				e.bad |= m
+			}
+		case memberID:
+			switch c := d.Peek(); {
+			case c == '"', c == '-', c == 'n', c-'0' < 10:
+				e.id = d.Raw()
+			default:
+				e.bad |= m
+				d.Skip()
+			}
+		case memberMethod:
+			if d.Peek() != '"' {
+				e.bad |= m
+				d.Skip()
+				break
+			}
+			name := d.Bytes()
+			if e.routes = r.c.mux.Load().find(name); e.routes != nil {
+				e.method = e.routes.name
+			} else {
+				e.method = string(name)
+			}
+		case memberParams:
+			r.paramsMember(f)
+		case memberResult:
+			r.resultMember()
+		case memberError:
+			e.error = d.Pos()
+			d.Skip()
+		}
+	}
+}
+
+// paramsMember decodes the params on the way if the method is known, and the id
+// has been seen or the method is a notification's.
+func (r *reader) paramsMember(f Frame) {
+	d, e := &r.d, &r.env
+	e.params = d.Pos()
+	if e.routes != nil && !e.twice && e.has&(memberResult|memberError) == 0 {
+		if rt := e.routes.request; e.has&memberID != 0 && rt != nil {
+			r.decodeParams(rt)
+		} else if rt := e.routes.note; e.has&memberID == 0 && rt != nil && !f.Owned {
+			r.decodeParams(rt)
+		}
+	}
+	if e.paramsFor == nil {
+		d.Skip()
+	}
+	e.paramsEnd = d.Pos()
+	if !f.Owned && e.paramsEnd-e.params <= rawMax && d.SyntaxErr() == nil {
+		e.text = f.Data[e.params:e.paramsEnd]
+	}
+}
+
+// decodeParams decodes the params at the cursor; null ones as {} (S14), except
+// for handlers of raw params.
+func (r *reader) decodeParams(rt *route) {
+	d, e := &r.d, &r.env
+	e.paramsFor = rt
+	if d.Peek() == 'n' && d.Null() {
+		e.paramsVal = r.noParams(rt)
+		return
+	}
+	e.paramsVal = rt.decode(d)
+}
+
+func (r *reader) noParams(rt *route) any {
+	r.env.text = nil
+	if rt.none != nil {
+		return rt.none()
+	}
+	r.nil.Reset(emptyText, false)
+	v := rt.decode(&r.nil)
+	r.env.missing = within("params", r.nil.FieldErr())
+	return v
+}
+
+var emptyText = []byte("{}")
+
+// within completes the path of something that was taken as {}.
+func within(name string, fe *wire.FieldError) *wire.FieldError {
+	if fe == nil {
+		return nil
+	}
+	if fe.Path != "" {
+		name += "." + fe.Path
+	}
+	return &wire.FieldError{Path: name, Reason: fe.Reason}
+}
+
+// resultMember decodes the result on the way if the call is known.
+func (r *reader) resultMember() {
+	d, e := &r.d, &r.env
+	e.result = d.Pos()
+	if e.has&memberID != 0 && e.id != nil && !e.twice && e.has&(memberMethod|memberError) == 0 {
+		if cl, result, _ := r.lookup(e.id); cl != nil {
+			e.call, e.callResult = cl, result
+			r.decodeResult(result)
+			return
+		}
+	}
+	d.Skip()
+}
+
+// decodeResult decodes the result at the cursor. A null one is a success, and
+// an empty object to typed callers (S23, S33).
+func (r *reader) decodeResult(v any) {
+	d := &r.d
+	if v == nil {
+		d.Skip()
+		return
+	}
+	if dec, ok := v.(decoder); ok && d.Peek() == 'n' && d.Null() {
+		r.nil.Reset(emptyText, false)
+		dec.DecodeJSON(&r.nil)
+		r.env.missing = within("result", r.nil.FieldErr())
+		return
+	}
+	decodeValue(d, v)
+}
+
+// idOf returns the id that was read.
+func (r *reader) idOf() ID {
+	var d wire.Decoder
+	d.Reset(r.env.id, false)
+	var id ID
+	id.DecodeJSON(&d)
+	return id
+}
+
+// object deals with a well-formed object.
+func (r *reader) object(f Frame) {
+	c, e := r.c, &r.env
+	if e.has&memberMethod == 0 {
+		if e.has&responseShape != 0 {
+			r.response(f)
+			return
+		}
+		r.refuse(ErrInvalidRequest)
+		return
+	}
+	if e.twice || e.has&memberVersion == 0 || e.bad != 0 {
+		r.refuse(ErrInvalidRequest)
+		return
+	}
+	mux := c.mux.Load()
+	if e.has&memberID == 0 {
+		if e.method == CancelMethod {
+			r.cancellation()
+			return
+		}
+		rt := e.routes.route(mux, true)
+		if rt == nil {
+			c.diagnose(Event{Kind: EventUnknownNotification, Method: e.method})
+			return
+		}
+		if fe := r.paramsOf(f, rt); fe != nil {
+			c.event("malformed notification", Event{
+				Kind: EventMalformedNotification, Method: e.method, Code: CodeInvalidParams, Path: fe.Path, Reason: fe.Reason,
+			})
+			return
+		}
+		r.notification(f, rt, e.paramsVal, e.text)
+		return
+	}
+	id := r.idOf()
+	if c.strict.Load() && !id.IsString() && !id.IsInteger() {
+		r.refuse(&Error{Code: CodeInvalidRequest, Message: "Invalid request: ids must be strings or integers"})
+		return
+	}
+	rt := e.routes.route(mux, false)
+	if rt == nil || e.method == CancelMethod {
+		c.answer(id, MethodNotFound(e.method))
+		return
+	}
+	if fe := r.paramsOf(f, rt); fe != nil {
+		c.event("malformed request", Event{
+			Kind: EventMalformedRequest, Method: e.method, Code: CodeInvalidParams, Path: fe.Path, Reason: fe.Reason,
+		})
+		c.answer(id, invalidParams(fe))
+		return
+	}
+	r.request(f, id, rt, e.paramsVal)
+}
+
+func invalidParams(fe *wire.FieldError) *Error {
+	data := wire.AppendString([]byte(`{"path":`), fe.Path)
+	data = wire.AppendString(append(data, `,"reason":`...), fe.Reason)
+	e := *ErrInvalidParams
+	e.Data = append(data, '}')
+	return &e
+}
+
+// paramsOf sees to it that the params are decoded for the route that is taken.
+func (r *reader) paramsOf(f Frame, rt *route) *wire.FieldError {
+	d, e := &r.d, &r.env
+	switch {
+	case e.has&memberParams == 0:
+		e.paramsVal = r.noParams(rt)
+	case e.paramsFor != rt:
+		if e.paramsFor != nil {
+			d.Reset(f.Data, f.Owned) // forget what was wrong with the first attempt
+			e.missing = nil
+		}
+		d.Seek(e.params)
+		r.decodeParams(rt)
+	}
+	if fe := d.FieldErr(); fe != nil {
+		return fe
+	}
+	return e.missing
+}
+
+// response deals with a message without a method. It is never answered (S9).
+func (r *reader) response(f Frame) {
+	c, e, d := r.c, &r.env, &r.d
+	cl, result, unknown := e.call, e.callResult, false
+	switch {
+	case e.id == nil || e.bad&memberID != 0:
+		unknown = true // S35
+	case cl == nil:
+		cl, result, unknown = r.lookup(e.id)
+	}
+	if unknown {
+		c.event("response to an unknown request", Event{Kind: EventUnknownResponse})
+		return
+	}
+	if cl == nil {
+		return // late, or a second one
+	}
+	e.call = cl
+	cl.reply = nil
+	reason := ""
+	switch {
+	case e.twice:
+		reason = "duplicate member"
+	case e.has&memberVersion == 0 || e.bad&memberVersion != 0:
+		reason = `jsonrpc is not "2.0"`
+	case e.has&(memberResult|memberError) == memberResult|memberError:
+		reason = "both result and error"
+	case e.has&memberResult != 0:
+		if e.callResult == nil && result != nil {
+			d.Seek(e.result)
+			r.decodeResult(result)
+		}
+		if fe := d.FieldErr(); fe != nil {
+			cl.reply = invalidResult(cl.method, fe)
+		} else if e.missing != nil {
+			cl.reply = invalidResult(cl.method, e.missing)
+		}
+	case e.has&memberError != 0:
+		we := new(Error)
+		d.Seek(e.error)
+		we.DecodeJSON(d)
+		if fe := d.FieldErr(); fe != nil {
+			reason = fe.Error()
+		} else {
+			cl.reply = we
+		}
+	default:
+		reason = "neither result nor error"
+	}
+	if reason != "" {
+		cl.reply = invalidResult(cl.method, errors.New(reason))
+	}
+	if cl.reply != nil {
+		if _, ok := cl.reply.(*Error); !ok {
+			c.event("malformed response", Event{Kind: EventMalformedResponse, Method: cl.method, Reason: reason, Err: cl.reply})
+		}
+	}
+	r.stageCall(cl, len(f.Data))
+}
+
+// cancellation applies a $/cancel_request. Whatever is wrong with it is
+// ignored (S36).
+func (r *reader) cancellation() {
+	d, e := &r.d, &r.env
+	if e.has&memberParams == 0 {
+		return
+	}
+	d.Seek(e.params)
+	if d.Peek() != '{' {
+		return
+	}
+	var id ID
+	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
+		if string(k) == "requestId" && id.IsZero() {
+			id.DecodeJSON(d)
+		} else {
+			d.Skip()
+		}
+	}
+	if d.FieldErr() == nil && !id.IsZero() {
+		r.c.cancelRequest(id)
+	}
+}

@@ -1,0 +1,121 @@
+package jsonrpc
+
+import (
+	"context"
+	"encoding/json"
+	"reflect"
+
+	"github.com/goacp/acp/internal/wire"
+)
+
+// A Method is a request with params of type P and a result of type R.
+//
+// Values whose pointers have AppendJSON and DecodeJSON methods, as generated
+// types do, are encoded and decoded by these; json.RawMessage passes as it is;
+// anything else goes through encoding/json.
+type Method[P, R any] struct {
+	Name string
+}
+
+// Call sends the request and waits for its response: see [Conn.Call] for how it
+// ends. A nil params is sent as {}, or left out when P is raw.
+func (m Method[P, R]) Call(ctx context.Context, c *Conn, params *P, opts ...CallOption) (*R, error) {
+	res, err := c.do(ctx, m.Name, paramsOf(params), new(R), optionsOf(opts))
+	if err != nil {
+		return nil, err
+	}
+	r, ok := res.(*R)
+	if !ok {
+		return nil, typeError[R](res)
+	}
+	return r, nil
+}
+
+// Handle registers the handler of the request in mux. Each request runs in a
+// goroutine of its own; see the package documentation for when it starts. The
+// params are never nil: omitted and null ones are decoded as {} (S14), or stay
+// empty when P is raw. They, and whatever they point to, belong to the handler. A nil result is sent as
+// {}, or null when R is raw (S23).
+func (m Method[P, R]) Handle(mux *Mux, h func(ctx context.Context, params *P) (*R, error)) {
+	empty := nullValue
+	if isObject[R]() {
+		empty = emptyObject
+	}
+	mux.register(m.Name, false, &route{
+		decode: decodeNew[P],
+		none:   noneOf[P](),
+		handle: func(ctx context.Context, params any) (any, error) {
+			p, ok := params.(*P)
+			if !ok {
+				return nil, typeError[P](params)
+			}
+			r, err := h(ctx, p)
+			if err != nil {
+				return nil, err
+			}
+			if r == nil {
+				return empty, nil
+			}
+			return r, nil
+		},
+	})
+}
+
+// A Notification is a message with params of type P that is never answered.
+type Notification[P any] struct {
+	Name string
+}
+
+// Notify sends the notification: see [Conn.Notify].
+func (n Notification[P]) Notify(ctx context.Context, c *Conn, params *P) error {
+	return c.notify(ctx, n.Name, paramsOf(params))
+}
+
+// Handle registers the handler of the notification in mux. Notifications of a
+// lane are handled one at a time in wire order. An error is logged and goes
+// nowhere else.
+func (n Notification[P]) Handle(mux *Mux, h func(ctx context.Context, params *P) error) {
+	mux.register(n.Name, true, &route{
+		decode: decodeNew[P],
+		none:   noneOf[P](),
+		handle: func(ctx context.Context, params any) (any, error) {
+			p, ok := params.(*P)
+			if !ok {
+				return nil, typeError[P](params)
+			}
+			return nil, h(ctx, p)
+		},
+	})
+}
+
+func decodeNew[P any](d *wire.Decoder) any {
+	p := new(P)
+	decodeValue(d, p)
+	return p
+}
+
+// noneOf returns what stands for omitted params: nothing where they are raw.
+func noneOf[P any]() func() any {
+	if _, ok := any(new(P)).(*json.RawMessage); ok {
+		return func() any { return new(P) }
+	}
+	return nil
+}
+
+func paramsOf[P any](params *P) any {
+	if params != nil {
+		return params
+	}
+	if isObject[P]() {
+		return emptyObject
+	}
+	return nil
+}
+
+func isObject[T any]() bool {
+	switch reflect.TypeFor[T]().Kind() {
+	case reflect.Struct, reflect.Map:
+		return true
+	}
+	return false
+}

@@ -1,0 +1,138 @@
+package jsonrpc
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/goacp/acp/internal/wire"
+)
+
+// A Mux is a table of methods. Handlers are registered with [Method.Handle] and
+// [Notification.Handle], by exact name (S19); a name may have both a request
+// and a notification handler. Registering a name twice panics. The zero value
+// is ready. A Mux must not be changed once a connection uses it; it may serve
+// any number of connections at once.
+type Mux struct {
+	routes       map[string]*routes
+	fallback     *route
+	noteFallback *route
+}
+
+// routes is what a name stands for.
+type routes struct {
+	name          string
+	request, note *route
+}
+
+// route is one handler.
+type route struct {
+	decode func(d *wire.Decoder) any
+	none   func() any // what omitted and null params are; nil decodes {}
+	handle func(ctx context.Context, params any) (any, error)
+	raw    Handler // fallback: takes the whole message
+}
+
+// Fallback registers the handler of requests no other handler takes. Params is
+// a json.RawMessage, nil when there were none. Without a fallback such requests
+// are answered with -32601 (S20), as a fallback can do by returning
+// [MethodNotFound].
+func (m *Mux) Fallback(h Handler) { m.fallback = rawRoute(h) }
+
+// FallbackNotification registers the handler of notifications no other handler
+// takes. Without one they are ignored and reported (S21).
+func (m *Mux) FallbackNotification(h Handler) { m.noteFallback = rawRoute(h) }
+
+// Methods reports whether the mux has a request handler and a notification
+// handler for the name, fallbacks aside.
+func (m *Mux) Methods(name string) (request, notification bool) {
+	if r := m.routes[name]; r != nil {
+		return r.request != nil, r.note != nil
+	}
+	return false, false
+}
+
+func rawRoute(h Handler) *route {
+	return &route{decode: decodeRaw, none: func() any { return json.RawMessage(nil) }, raw: h}
+}
+
+func decodeRaw(d *wire.Decoder) any {
+	return d.RawCopy()
+}
+
+// MethodNotFound returns the error that answers a request nobody handles (S20).
+func MethodNotFound(method string) *Error {
+	data, _ := wire.AppendRaw([]byte(`{"method":`), wire.AppendString(nil, method))
+	return &Error{
+		Code:    CodeMethodNotFound,
+		Message: `"Method not found": ` + method,
+		Data:    append(data, '}'),
+	}
+}
+
+func (m *Mux) register(name string, note bool, r *route) {
+	if name == "" {
+		panic("jsonrpc: method without a name")
+	}
+	if m.routes == nil {
+		m.routes = make(map[string]*routes)
+	}
+	e := m.routes[name]
+	if e == nil {
+		e = &routes{name: name}
+		m.routes[name] = e
+	}
+	slot := &e.request
+	if note {
+		slot = &e.note
+	}
+	if *slot != nil {
+		panic("jsonrpc: a second handler for " + name)
+	}
+	*slot = r
+}
+
+// find returns the handlers registered for the name, or nil.
+func (m *Mux) find(name []byte) *routes {
+	if m == nil {
+		return nil
+	}
+	return m.routes[string(name)]
+}
+
+// route returns what handles a message of the name, nil meaning nothing.
+func (e *routes) route(m *Mux, note bool) *route {
+	if e != nil {
+		if note && e.note != nil {
+			return e.note
+		}
+		if !note && e.request != nil {
+			return e.request
+		}
+	}
+	switch {
+	case m == nil:
+		return nil
+	case note:
+		return m.noteFallback
+	}
+	return m.fallback
+}
+
+// call runs the handler.
+func (r *route) call(ctx context.Context, req *Request) (any, error) {
+	if r.raw != nil {
+		return r.raw(ctx, req)
+	}
+	return r.handle(ctx, req.Params)
+}
+
+// typeError is what a middleware gets for replacing Params by something else.
+func typeError[P any](got any) error {
+	return fmt.Errorf("jsonrpc: params are %T instead of %T", got, (*P)(nil))
+}
+
+var (
+	emptyObject any = json.RawMessage("{}")
+	nullValue   any = json.RawMessage("null")
+)

@@ -1,0 +1,137 @@
+package jsonrpc
+
+import (
+	"context"
+	"encoding/json"
+)
+
+// A Request is a message on its way to a handler, or, in outgoing middleware,
+// on its way to the peer: a request or a notification. The connection does not
+// reuse it. Middleware may replace Params by a value of the same type and must
+// leave the other fields alone.
+type Request struct {
+	// Method is the method's name.
+	Method string
+	// ID is the id of an incoming request; it is absent in notifications and
+	// in outgoing messages.
+	ID ID
+	// Params points to the decoded params, or is a json.RawMessage where the
+	// handler takes raw params.
+	Params any
+	// Lane is what [Config.Lane] returned for an incoming message.
+	Lane string
+
+	conn   *Conn
+	flags  requestFlags
+	cancel context.CancelCauseFunc
+	route  *route
+	out    *outgoing
+}
+
+type requestFlags uint8
+
+const flagNotification requestFlags = 1
+
+// IsNotification reports whether no answer is expected.
+func (r *Request) IsNotification() bool { return r.flags&flagNotification != 0 }
+
+// Conn returns the connection the message came from or goes to.
+func (r *Request) Conn() *Conn { return r.conn }
+
+// Cancel cancels the context of an incoming request's handler with the given
+// cause, before or while it runs; the handler is called in any case. If the
+// handler then returns an error of the context, the answer is the *Error in
+// cause if there is one and otherwise -32800. Cancel may be called from any
+// goroutine, repeatedly and late. For other messages it does nothing.
+func (r *Request) Cancel(cause error) {
+	if r.cancel != nil {
+		r.cancel(cause)
+	}
+}
+
+// A Handler handles a message. The result of a request is a value this package
+// can encode (see [Conn.Call]); that of a notification is ignored.
+type Handler func(ctx context.Context, req *Request) (result any, err error)
+
+// A Middleware wraps a handler, for incoming or for outgoing messages.
+type Middleware func(Handler) Handler
+
+func chain(h Handler, mw []Middleware) Handler {
+	for i := len(mw) - 1; i >= 0; i-- {
+		h = mw[i](h)
+	}
+	return h
+}
+
+// RequestFrom returns the incoming message that a handler's ctx, or one derived
+// from it, belongs to, or nil.
+func RequestFrom(ctx context.Context) *Request {
+	if e, ok := ctx.Value(entryKey{}).(*entry); ok {
+		return &e.Request
+	}
+	return nil
+}
+
+type entryKey struct{}
+
+// entry is what travels through the lanes: a notification, a request or the
+// response of a call. It is also the context of a notification's handler, so
+// that a notification costs no allocation of its own: entries come from slabs
+// and are never reused, so a context may outlive its handler.
+type entry struct {
+	Request
+	context.Context
+	next   *entry
+	raw    json.RawMessage // params kept as text while the queue is long
+	call   *call           // the response's
+	charge int
+	kind   entryKind
+	state  requestState // guarded by Conn.mu
+}
+
+type entryKind uint8
+
+const (
+	kindNotification entryKind = iota
+	kindRequest
+	kindResponse
+)
+
+type requestState uint8
+
+const (
+	requestQueued requestState = iota
+	requestRunning
+	requestCancelled // answered while it was queued
+)
+
+// Value finds the entry behind a handler's context.
+func (e *entry) Value(key any) any {
+	if _, ok := key.(entryKey); ok {
+		return e
+	}
+	return e.Context.Value(key)
+}
+
+// fifo is a queue of entries.
+type fifo struct{ head, tail *entry }
+
+func (q *fifo) push(e *entry) {
+	if q.tail == nil {
+		q.head = e
+	} else {
+		q.tail.next = e
+	}
+	q.tail = e
+}
+
+func (q *fifo) pop() *entry {
+	e := q.head
+	if e != nil {
+		if q.head = e.next; q.head == nil {
+			q.tail = nil
+		}
+		e.next = nil // an entry that is kept must not keep those behind it
+	}
+	return e
+}

@@ -1,0 +1,252 @@
+package jsonrpc
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"runtime/debug"
+
+	"github.com/goacp/acp/internal/wire"
+)
+
+// job is what a worker does: a request's handler, or a lane.
+type job struct {
+	request *entry
+	lane    *lane
+}
+
+// keepWorkers is how many workers stay when there is nothing to do. Their
+// stacks have grown: a fresh goroutine would have to copy its own several times
+// before its answer is written.
+const keepWorkers = 2
+
+// work hands a job to a worker that waits, or to a new one. It is called with
+// mu held.
+func (c *Conn) work(j job) {
+	if c.parked > 0 {
+		c.parked--
+		c.jobs <- j // has room for every parked worker
+		return
+	}
+	go c.worker(j)
+}
+
+func (c *Conn) worker(j job) {
+	growStack(0)
+	for {
+		if j.lane != nil {
+			c.runLane(j.lane)
+		} else {
+			c.serve(j.request)
+		}
+		c.mu.Lock()
+		if c.parked >= keepWorkers || c.ender {
+			c.mu.Unlock()
+			return
+		}
+		c.parked++
+		c.mu.Unlock()
+		if j = <-c.jobs; j == (job{}) {
+			return
+		}
+	}
+}
+
+// growStack makes a fresh goroutine's stack as large as handling and answering
+// needs while there is next to nothing on it to be copied.
+//
+//go:noinline
+func growStack(i int) byte {
+	var b [5 << 10]byte
+	return b[i]
+}
+
+// dismiss ends the workers that wait. It is called with mu held, once.
+func (c *Conn) dismiss() {
+	for ; c.parked > 0; c.parked-- {
+		c.jobs <- job{}
+	}
+}
+
+// startRequest runs a request's handler, or lets it wait for its turn. It is
+// called with mu held.
+func (c *Conn) startRequest(e *entry) {
+	if c.running >= c.cfg.MaxRequests {
+		c.waiting.push(e)
+		c.queued += e.charge
+		return
+	}
+	e.state = requestRunning
+	c.running++
+	c.work(job{request: e})
+}
+
+// serve runs the handlers of a request and of those that waited for it to end.
+func (c *Conn) serve(e *entry) {
+	returned := false // stays so only if a handler calls runtime.Goexit
+	defer func() {
+		if !returned {
+			c.reply(e, nil, errGoexit)
+			if next := c.nextRequest(); next != nil {
+				go c.worker(job{request: next})
+			}
+		}
+	}()
+	for e != nil {
+		res, err := c.handleRequest(e)
+		c.reply(e, res, err)
+		e = c.nextRequest()
+	}
+	returned = true
+}
+
+var errGoexit = errors.New("handler called runtime.Goexit")
+
+// nextRequest ends a request's turn and begins that of the next one.
+func (c *Conn) nextRequest() *entry {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for {
+		e := c.waiting.pop()
+		if e == nil {
+			c.running--
+			c.checkQuiet()
+			return nil
+		}
+		c.release(e)
+		if e.state == requestQueued {
+			e.state = requestRunning
+			return e
+		}
+	}
+}
+
+type panicError struct {
+	value any
+	stack []byte
+}
+
+func (e *panicError) Error() string { return fmt.Sprintf("panic: %v", e.value) }
+
+func (c *Conn) handleRequest(e *entry) (res any, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = &panicError{p, debug.Stack()}
+		}
+	}()
+	if c.incoming != nil {
+		return c.incoming(e, &e.Request)
+	}
+	return e.route.call(e, &e.Request)
+}
+
+// reply answers a request. Its id is free again before the answer is on its
+// way, since the peer may reuse it as soon as it has that.
+func (c *Conn) reply(e *entry, res any, err error) {
+	m := message{kind: messageResult, method: e.Method, id: e.ID}
+	if err == nil {
+		if m.value, err = flatten(res); err != nil {
+			err = fmt.Errorf("encoding the result: %w", err)
+		}
+	}
+	if err != nil {
+		m.kind, m.err = messageError, c.wireError(e, err)
+	}
+	u := c.unregister(e)
+	err = c.out.send(context.Background(), &m, u)
+	if err != nil && m.kind == messageResult && !errors.Is(err, ErrClosed) {
+		// The result could not be encoded.
+		m.kind, m.err = messageError, c.internalError(e.Method, err)
+		err = c.out.send(context.Background(), &m, u)
+	}
+	if err != nil {
+		c.log.Debug("answer not sent", "method", e.Method, "error", err)
+	}
+	e.cancel(nil)
+}
+
+// unregister makes a request's id free for reuse. It returns how to send the
+// answer: others are likely to follow soon if other handlers run.
+func (c *Conn) unregister(e *entry) urgency {
+	key := e.ID.key()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.inbound[key] == e {
+		delete(c.inbound, key)
+	}
+	if c.running > 1 {
+		return crowded
+	}
+	return urgent
+}
+
+// wireError turns a handler's error into what the peer is told (S26–S28).
+func (c *Conn) wireError(e *entry, err error) *Error {
+	var we *Error
+	if errors.As(err, &we) && we != nil {
+		return we
+	}
+	if e.Err() != nil && (errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)) {
+		if errors.As(context.Cause(e), &we) && we != nil {
+			return we
+		}
+		return ErrRequestCancelled
+	}
+	return c.internalError(e.Method, err)
+}
+
+// internalError hides an error's text behind a correlation id.
+func (c *Conn) internalError(method string, err error) *Error {
+	var b [8]byte
+	_, _ = rand.Read(b[:]) // never fails
+	ref := hex.EncodeToString(b[:])
+	var pe *panicError
+	if errors.As(err, &pe) {
+		c.log.Error("request handler panicked", "method", method, "correlationId", ref, "panic", pe.value, "stack", string(pe.stack))
+	} else {
+		c.log.Error("request handler failed", "method", method, "correlationId", ref, "error", err)
+	}
+	c.diagnose(Event{Kind: EventHandlerError, Method: method, Code: CodeInternalError, Err: err})
+	data := append([]byte(`{"correlationId":"`+ref), '"')
+	if c.cfg.ExposeErrors {
+		data = wire.AppendString(append(data, `,"details":`...), err.Error())
+	}
+	we := *ErrInternal
+	we.Data = append(data, '}')
+	return &we
+}
+
+// cancelRequest cancels one of the peer's requests, on the reader (S36, S37).
+// One that has not started is answered here and never will.
+func (c *Conn) cancelRequest(id ID) {
+	c.mu.Lock()
+	e := c.inbound[id.key()]
+	if e == nil {
+		c.mu.Unlock()
+		return
+	}
+	early := e.state == requestQueued
+	if early {
+		e.state = requestCancelled
+		delete(c.inbound, id.key())
+	}
+	c.mu.Unlock()
+	cause := *ErrRequestCancelled
+	data, _ := e.ID.AppendJSON([]byte(`{"requestId":`))
+	cause.Data = append(data, '}')
+	e.cancel(&cause)
+	if early {
+		c.answer(e.ID, &cause)
+	}
+}
+
+// answer sends an error from the reader. While the peer does not read its
+// answers, at some point we do not read its messages either.
+func (c *Conn) answer(id ID, err *Error) {
+	m := message{kind: messageError, id: id, err: err}
+	if e := c.out.send(context.Background(), &m, bypass); e == errNoRoom {
+		_ = c.out.send(context.Background(), &m, urgent)
+	}
+}

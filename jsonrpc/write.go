@@ -1,0 +1,366 @@
+package jsonrpc
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+const (
+	// highWater bounds unsent bytes, the frame that crosses it aside; beyond
+	// it senders wait. One pipe-full: more only evicts the CPU's cache.
+	highWater = 64 << 10
+	// bypassWater bounds what cancellations and the answers the reader gives
+	// itself may add to that.
+	bypassWater = 1 << 20
+	// keepBuffer bounds the two write buffers a connection keeps; larger ones
+	// go back to a pool.
+	keepBuffer = 128 << 10
+	// sparse is how long ago the last write must be for a notification to be
+	// written at once rather than left to the flusher.
+	sparse = 100 * time.Microsecond
+)
+
+var (
+	epoch      = time.Now()
+	bigBuffers sync.Pool // of *[]byte
+)
+
+var errLineBreak = errors.New("jsonrpc: encoded value holds a line break")
+
+// outbox is the sending side of a connection: one buffer that senders encode
+// into, and at most one goroutine at a time, a sender or the flusher, that
+// writes it to the stream. Encoding happens under mu, writing does not, so no
+// sender is ever held up by a peer that does not read.
+type outbox struct {
+	stream Stream
+	batch  batchStream // the stream, if it takes many frames at once
+	try    bool        // batch has attempts that do not block
+	failed func(error) // told once of the first write error, without mu
+
+	mu      sync.Mutex
+	buf     []byte // frames nobody has begun to write
+	ends    []int  // where they end, for streams that take them one by one
+	spare   []byte
+	carry   []byte // the rest of a batch that an attempt wrote in part
+	unsent  int    // bytes in the hands of the writing goroutine
+	big     int    // size of a recent large batch, to prepare for the next
+	writing bool
+	err     error         // sticky
+	room    chan struct{} // closed when senders may go on; nil when none waits
+	idle    chan struct{} // closed when everything is written; nil when nobody waits
+	last    time.Duration // of the last write, since epoch
+
+	frames, writes atomic.Uint64
+}
+
+func (o *outbox) init(s Stream, failed func(error)) {
+	o.stream, o.failed = s, failed
+	if b, ok := s.(batchStream); ok {
+		o.batch, o.try = b, b.canTry()
+	}
+}
+
+type urgency uint8
+
+const (
+	lazy    urgency = iota // may wait for company
+	crowded                // somebody waits for it, and company is near
+	urgent                 // somebody waits for it
+	bypass                 // as urgent, and does not wait for room
+)
+
+// send encodes m into the buffer and sees to it that it is written. It waits
+// for room, honouring ctx; when ctx is done before the frame is in the buffer,
+// nothing is sent.
+func (o *outbox) send(ctx context.Context, m *message, u urgency) error {
+	o.mu.Lock()
+	for o.err == nil && len(o.buf)+o.unsent >= highWater {
+		if u == bypass {
+			if len(o.buf)+o.unsent < highWater+bypassWater {
+				break
+			}
+			o.mu.Unlock()
+			return errNoRoom
+		}
+		if o.room == nil {
+			o.room = make(chan struct{})
+		}
+		room := o.room
+		o.mu.Unlock()
+		select {
+		case <-room:
+		case <-ctx.Done():
+			return ctxError(ctx, m.method)
+		}
+		o.mu.Lock()
+	}
+	if o.err != nil {
+		o.mu.Unlock()
+		return o.err
+	}
+	if u != bypass && ctx.Err() != nil {
+		o.mu.Unlock()
+		return ctxError(ctx, m.method)
+	}
+	if err := o.encode(m); err != nil {
+		o.mu.Unlock()
+		return err
+	}
+	o.kick(u)
+	return nil
+}
+
+var errNoRoom = errors.New("jsonrpc: output buffer full")
+
+// encode appends the frame. Generated codecs do not panic, but hand-written
+// ones might, and must not take the connection with them.
+func (o *outbox) encode(m *message) (err error) {
+	start := len(o.buf)
+	done := false
+	defer func() {
+		if done {
+			return
+		}
+		o.buf = o.buf[:start]
+		if p := recover(); p != nil {
+			err = fmt.Errorf("jsonrpc: encoding %s panicked: %v", m.method, p)
+		} else {
+			o.mu.Unlock() // runtime.Goexit
+		}
+	}()
+	if cap(o.buf) < o.big && start == 0 {
+		if b, _ := bigBuffers.Get().(*[]byte); b != nil {
+			if o.spare == nil {
+				o.spare = o.buf
+			}
+			o.buf = (*b)[:0]
+		}
+	}
+	b := o.buf
+	if o.batch != nil {
+		b = o.batch.beginFrame(b)
+	}
+	body := len(b)
+	b, err = m.append(b)
+	if err == nil && bytes.IndexByte(b[body:], '\n') >= 0 {
+		err = errLineBreak
+	}
+	if err == nil {
+		if o.batch != nil {
+			b = o.batch.endFrame(b, start)
+		} else {
+			o.ends = append(o.ends, len(b))
+		}
+		o.frames.Add(1)
+		o.buf = b
+	} else {
+		o.buf = b[:start]
+	}
+	done = true
+	return err
+}
+
+// kick is called with mu held, and releases it.
+func (o *outbox) kick(u urgency) {
+	if o.writing {
+		o.mu.Unlock() // whoever writes takes this frame along
+		return
+	}
+	o.writing = true
+	if u == crowded {
+		// Other callers or handlers are likely to be about to send: let them
+		// run first, and make one write of it all.
+		o.mu.Unlock()
+		runtime.Gosched()
+		o.mu.Lock()
+		if o.err != nil {
+			o.rest()
+			o.mu.Unlock()
+			return
+		}
+	}
+	if o.try {
+		now := time.Since(epoch)
+		if u != lazy || now-o.last > sparse {
+			o.last = now
+			o.attempt()
+			return
+		}
+		o.last = now
+	}
+	go o.flush()
+	o.mu.Unlock()
+}
+
+// attempt writes what the stream takes without blocking and leaves the rest to
+// the flusher. It is called with mu held, and releases it.
+func (o *outbox) attempt() {
+	for range 2 {
+		b := o.take()
+		o.mu.Unlock()
+		n, err := o.batch.tryWrite(b)
+		o.writes.Add(1)
+		o.mu.Lock()
+		o.unsent -= n
+		if err != nil {
+			o.stop(err)
+			return
+		}
+		if n < len(b) {
+			
+			break
+		}
+		o.recycle(b)
+		if len(o.buf) == 0 {
+			o.rest()
+			o.mu.Unlock()
+			return
+		}
+	}
+	go o.flush()
+	o.mu.Unlock()
+}
+
+// take hands the buffered frames to the writing goroutine.
+func (o *outbox) take() []byte {
+	b := o.buf
+	o.buf, o.spare = o.spare[:0], nil
+	o.unsent = len(b)
+	if len(b) > keepBuffer {
+		o.big = len(b)
+	} else {
+		o.big -= o.big / 8
+	}
+	return b
+}
+
+// recycle keeps the buffer of what was written, and lets senders go on.
+func (o *outbox) recycle(b []byte) {
+	if cap(b) <= keepBuffer {
+		o.spare = b[:0]
+	} else if cap(b) <= 64<<20 {
+		b = b[:0]
+		bigBuffers.Put(&b)
+	}
+	if o.room != nil && len(o.buf)+o.unsent < highWater {
+		close(o.room)
+		o.room = nil
+	}
+}
+
+// rest ends the writing goroutine's turn.
+func (o *outbox) rest() {
+	o.writing = false
+	if o.idle != nil {
+		close(o.idle)
+		o.idle = nil
+	}
+}
+
+// stop records a write error and lets everybody go. It is called with mu held
+// by the writing goroutine, and releases it.
+func (o *outbox) stop(err error) {
+	first := o.fail(closedBy(err))
+	o.rest()
+	o.mu.Unlock()
+	if first {
+		o.failed(err)
+	}
+}
+
+// fail makes all later sends fail. It is called with mu held.
+func (o *outbox) fail(err error) (first bool) {
+	if o.err != nil {
+		return false
+	}
+	o.err = err
+	o.buf, o.ends, o.spare = nil, nil, nil
+	if o.room != nil {
+		close(o.room)
+		o.room = nil
+	}
+	return true
+}
+
+// flush is the flusher: it writes until nothing is left.
+func (o *outbox) flush() {
+	o.mu.Lock()
+	for o.err == nil {
+		b := o.carry
+		o.carry = nil
+		var ends []int
+		if len(b) == 0 {
+			if len(o.buf) == 0 {
+				break
+			}
+			b = o.take()
+			ends, o.ends = o.ends, nil
+		}
+		o.mu.Unlock()
+		err := o.write(b, ends)
+		o.mu.Lock()
+		o.last = time.Since(epoch)
+		o.unsent = 0
+		if err != nil {
+			o.stop(err)
+			return
+		}
+		if o.ends == nil {
+			o.ends = ends[:0]
+		}
+		o.recycle(b)
+	}
+	o.rest()
+	o.mu.Unlock()
+}
+
+func (o *outbox) write(b []byte, ends []int) error {
+	if o.batch != nil {
+		o.writes.Add(1)
+		return o.batch.writeAll(b)
+	}
+	start := 0
+	for _, end := range ends {
+		o.writes.Add(1)
+		if err := o.stream.WriteFrame(b[start:end]); err != nil {
+			return err
+		}
+		start = end
+	}
+	return nil
+}
+
+// drain waits until everything is written, or, with failed set, until nobody
+// writes any more. It gives up when the timer fires.
+func (o *outbox) drain(timeout <-chan time.Time, failed bool) {
+	for {
+		o.mu.Lock()
+		if !o.writing || o.err != nil && !failed {
+			o.mu.Unlock()
+			return
+		}
+		if o.idle == nil {
+			o.idle = make(chan struct{})
+		}
+		idle := o.idle
+		o.mu.Unlock()
+		select {
+		case <-idle:
+		case <-timeout:
+			return
+		}
+	}
+}
+
+// shut makes later sends fail with err.
+func (o *outbox) shut(err error) {
+	o.mu.Lock()
+	o.fail(err)
+	o.mu.Unlock()
+}
