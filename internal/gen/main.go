@@ -1,0 +1,167 @@
+// Command gen writes packages acpv1 and acpv2 from the protocol's schemas.
+//
+// Usage, in the module root:
+//
+//	go run ./internal/gen            generate from schema/ (offline)
+//	go run ./internal/gen -check     fail if the generated files are stale
+//	go run ./internal/gen sync DIR   bring the structure of the upstream schemas in DIR to schema/
+//
+// What the schema does not say (Go names, files, which members are patches) is
+// decided in tables.go; the generator never guesses: what it does not know is
+// an error.
+package main
+
+import (
+	"bytes"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+func main() {
+	if err := run(os.Args[1:], os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, "gen:", err)
+		os.Exit(1)
+	}
+}
+
+func run(args []string, stdout io.Writer) error {
+	fs := flag.NewFlagSet("gen", flag.ContinueOnError)
+	root := fs.String("root", ".", "module root")
+	check := fs.Bool("check", false, "compare instead of writing")
+	if err := fs.Parse(args); err != nil {
+		if errors.Is(err, flag.ErrHelp) {
+			return nil
+		}
+		return err
+	}
+	if fs.Arg(0) == "sync" {
+		if fs.NArg() != 2 {
+			return errors.New("usage: gen sync DIR")
+		}
+		return syncSchemas(fs.Arg(1), filepath.Join(*root, "schema"), stdout)
+	}
+	if fs.NArg() > 0 {
+		return fmt.Errorf("unknown argument %q", fs.Arg(0))
+	}
+	files, err := generate(filepath.Join(*root, "schema"))
+	if err != nil {
+		return err
+	}
+	if *check {
+		return compare(*root, files)
+	}
+	return write(*root, files)
+}
+
+// generate returns the content of every generated file by its path in the
+// module.
+func generate(schemas string) (map[string][]byte, error) {
+	dd, err := loadDocs(filepath.Join(schemas, "docs.txt"))
+	if err != nil {
+		return nil, err
+	}
+	files := map[string][]byte{}
+	var models []*model
+	for _, v := range []struct {
+		name string
+		tab  *table
+	}{{"v1", tableV1()}, {"v2", tableV2()}} {
+		doc, err := loadDocument(filepath.Join(schemas, v.name+".unstable.json"))
+		if err != nil {
+			return nil, err
+		}
+		stable, err := loadDocument(filepath.Join(schemas, v.name+".json"))
+		if err != nil {
+			return nil, err
+		}
+		m, err := buildModel(v.name, doc, stable, v.tab, dd)
+		if err != nil {
+			return nil, err
+		}
+		models = append(models, m)
+		if err := m.emit(files); err != nil {
+			return nil, err
+		}
+	}
+	if u := dd.unused(); len(u) > 0 {
+		return nil, fmt.Errorf("docs.txt entries never used: %s", strings.Join(u, ", "))
+	}
+	return files, emitRegistry(models, files)
+}
+
+// generated reports whether the file at path is one of ours.
+func generated(path string) bool {
+	data, err := os.ReadFile(path)
+	return err == nil && bytes.HasPrefix(data, []byte(header))
+}
+
+// existing lists the generated files below root.
+func existing(root string) ([]string, error) {
+	var out []string
+	for _, dir := range []string{"acpv1", "acpv2", "internal/registry"} {
+		paths, err := filepath.Glob(filepath.Join(root, dir, "*.go"))
+		if err != nil {
+			return nil, err
+		}
+		for _, p := range paths {
+			if generated(p) {
+				out = append(out, dir+"/"+filepath.Base(p))
+			}
+		}
+	}
+	return out, nil
+}
+
+func compare(root string, files map[string][]byte) error {
+	old, err := existing(root)
+	if err != nil {
+		return err
+	}
+	var stale []string
+	for _, p := range old {
+		if files[p] == nil {
+			stale = append(stale, p)
+		}
+	}
+	for p, want := range files {
+		got, err := os.ReadFile(filepath.Join(root, p))
+		if err != nil || !bytes.Equal(got, want) {
+			stale = append(stale, p)
+		}
+	}
+	if len(stale) > 0 {
+		slices.Sort(stale)
+		return fmt.Errorf("stale, run go generate ./...: %s", strings.Join(stale, " "))
+	}
+	return nil
+}
+
+func write(root string, files map[string][]byte) error {
+	old, err := existing(root)
+	if err != nil {
+		return err
+	}
+	for _, p := range old {
+		if files[p] == nil {
+			if err := os.Remove(filepath.Join(root, p)); err != nil {
+				return err
+			}
+		}
+	}
+	for p, data := range files {
+		path := filepath.Join(root, p)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			return err
+		}
+		if err := os.WriteFile(path, data, 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}

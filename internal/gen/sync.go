@@ -1,0 +1,232 @@
+package main
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// sources maps the upstream files to ours.
+var sources = []struct{ upstream, ours string }{
+	{"v1/schema.json", "v1.json"},
+	{"v1/schema.unstable.json", "v1.unstable.json"},
+	{"v2/schema.json", "v2.json"},
+	{"v2/schema.unstable.json", "v2.unstable.json"},
+}
+
+// sentences are the keywords that hold prose. They are not copied: our own
+// words are in docs.txt.
+var sentences = []string{"title", "description", "$comment", "examples", "x-docs-ignore"}
+
+// syncSchemas copies the structure of the upstream schemas in dir to out and
+// reports on w which definitions changed.
+func syncSchemas(dir, out string, w io.Writer) error {
+	var source bytes.Buffer
+	fmt.Fprintf(&source, "version %s\n", upstreamVersion(dir))
+	for _, s := range sources {
+		raw, err := os.ReadFile(filepath.Join(dir, s.upstream))
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(&source, "sha256 %x %s\n", sha256.Sum256(raw), s.upstream)
+		if !json.Valid(raw) {
+			return fmt.Errorf("%s is not JSON", s.upstream)
+		}
+		stripped, err := strip(bytes.TrimSpace(raw))
+		if err != nil {
+			return fmt.Errorf("%s: %w", s.upstream, err)
+		}
+		if _, err := parseDocument(stripped); err != nil {
+			return fmt.Errorf("%s: %w", s.upstream, err)
+		}
+		var buf bytes.Buffer
+		if err := indent(&buf, stripped); err != nil {
+			return err
+		}
+		path := filepath.Join(out, s.ours)
+		old, err := os.ReadFile(path)
+		if err != nil && !os.IsNotExist(err) {
+			return err
+		}
+		if err := diffDocuments(w, s.ours, old, buf.Bytes()); err != nil {
+			return err
+		}
+		if err := os.WriteFile(path, buf.Bytes(), 0o644); err != nil {
+			return err
+		}
+	}
+	return os.WriteFile(filepath.Join(out, "SOURCE"), source.Bytes(), 0o644)
+}
+
+// upstreamVersion reads the version of the npm package that dir belongs to.
+func upstreamVersion(dir string) string {
+	for _, p := range []string{"package.json", "../package.json"} {
+		var pkg struct{ Name, Version string }
+		raw, err := os.ReadFile(filepath.Join(dir, p))
+		if err == nil && json.Unmarshal(raw, &pkg) == nil && pkg.Version != "" {
+			return pkg.Name + " " + pkg.Version
+		}
+	}
+	return "unknown"
+}
+
+// strip drops the prose of a schema. It follows the structure of the schema,
+// because a property may well be called "title".
+func strip(raw json.RawMessage) (json.RawMessage, error) {
+	switch raw[0] {
+	case '[':
+		var items []json.RawMessage
+		if err := json.Unmarshal(raw, &items); err != nil {
+			return nil, err
+		}
+		for i := range items {
+			var err error
+			if items[i], err = strip(items[i]); err != nil {
+				return nil, err
+			}
+		}
+		return append(append(json.RawMessage("["), bytes.Join(rawBytes(items), []byte(","))...), ']'), nil
+	case '{':
+	default:
+		return raw, nil
+	}
+	ms, err := members(raw)
+	if err != nil {
+		return nil, err
+	}
+	ms = slices.DeleteFunc(ms, func(m member) bool { return slices.Contains(sentences, m.name) })
+	for i := range ms {
+		switch ms[i].name {
+		case "default", "const", "enum", "discriminator":
+			continue
+		case "properties", "$defs":
+			inner, err := members(ms[i].value)
+			if err != nil {
+				return nil, err
+			}
+			for j := range inner {
+				if inner[j].value, err = strip(inner[j].value); err != nil {
+					return nil, err
+				}
+			}
+			ms[i].value = object(inner)
+			continue
+		}
+		if ms[i].value, err = strip(ms[i].value); err != nil {
+			return nil, err
+		}
+	}
+	return object(ms), nil
+}
+
+func rawBytes(items []json.RawMessage) [][]byte {
+	out := make([][]byte, len(items))
+	for i := range items {
+		out[i] = items[i]
+	}
+	return out
+}
+
+func object(ms []member) json.RawMessage {
+	out := []byte{'{'}
+	for i, m := range ms {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		k, _ := json.Marshal(m.name)
+		out = append(append(append(out, k...), ':'), m.value...)
+	}
+	return append(out, '}')
+}
+
+// diffDocuments prints which definitions and properties differ.
+func diffDocuments(w io.Writer, name string, old, new []byte) error {
+	before, err := definitions(old)
+	if err != nil {
+		return err
+	}
+	after, err := definitions(new)
+	if err != nil {
+		return err
+	}
+	var lines []string
+	for k, v := range after {
+		switch o, ok := before[k]; {
+		case !ok:
+			lines = append(lines, "+ "+k)
+		case o != v:
+			lines = append(lines, "~ "+k+changedMembers(o, v))
+		}
+	}
+	for k := range before {
+		if _, ok := after[k]; !ok {
+			lines = append(lines, "- "+k)
+		}
+	}
+	slices.SortFunc(lines, func(a, b string) int { return strings.Compare(a[2:]+a[:1], b[2:]+b[:1]) })
+	fmt.Fprintf(w, "%s: %d definitions, %d differ\n", name, len(after), len(lines))
+	for _, l := range lines {
+		fmt.Fprintln(w, "  "+l)
+	}
+	return nil
+}
+
+// definitions returns each definition of a document in compact form.
+func definitions(data []byte) (map[string]string, error) {
+	out := map[string]string{}
+	if len(data) == 0 {
+		return out, nil
+	}
+	var doc struct {
+		Defs map[string]json.RawMessage `json:"$defs"`
+	}
+	if err := json.Unmarshal(data, &doc); err != nil {
+		return nil, err
+	}
+	for k, v := range doc.Defs {
+		var buf bytes.Buffer
+		if err := json.Compact(&buf, v); err != nil {
+			return nil, err
+		}
+		out[k] = buf.String()
+	}
+	return out, nil
+}
+
+func changedMembers(before, after string) string {
+	var a, b struct {
+		Properties map[string]json.RawMessage
+		Required   []string
+	}
+	if json.Unmarshal([]byte(before), &a) != nil || json.Unmarshal([]byte(after), &b) != nil {
+		return ""
+	}
+	var out []string
+	for k, v := range b.Properties {
+		switch o, ok := a.Properties[k]; {
+		case !ok:
+			out = append(out, "+"+k)
+		case string(o) != string(v):
+			out = append(out, "~"+k)
+		}
+	}
+	for k := range a.Properties {
+		if _, ok := b.Properties[k]; !ok {
+			out = append(out, "-"+k)
+		}
+	}
+	if !slices.Equal(a.Required, b.Required) {
+		out = append(out, "required")
+	}
+	if len(out) == 0 {
+		return ""
+	}
+	slices.Sort(out)
+	return ": " + strings.Join(out, " ")
+}
