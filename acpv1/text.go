@@ -1,0 +1,4 @@
+package acpv1
+
+// Text returns a text block, the commonest content there is.
+func Text(s string) *TextContent { return &TextContent{Text: s} }
