@@ -1,0 +1,47 @@
+# Bare make prints what there is. Everything works offline once the modules and
+# the npm packages are there.
+.DEFAULT_GOAL := help
+FUZZTIME ?= 20s
+
+.PHONY: help test race lint vuln generate check-generated fuzz cover interop bench bench-quick ci
+
+help: ## show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+test: ## run the tests of the library and the program
+	go test work
+
+race: ## the same under the race detector
+	go test -race work
+
+lint: ## gofmt, go vet, staticcheck
+	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { gofmt -l $$(git ls-files '*.go'); exit 1; }
+	go vet work
+	go tool staticcheck ./... ./cmd/acp/...
+
+vuln: ## look the dependencies up in the vulnerability database (needs the network)
+	go tool govulncheck ./... ./cmd/acp/...
+
+generate: ## write the generated packages from schema/
+	go generate ./...
+
+check-generated: ## fail if they are stale
+	go run ./internal/gen -check
+
+fuzz: ## run every fuzz target for FUZZTIME (20s)
+	.ci/fuzz $(FUZZTIME)
+
+cover: ## statement coverage of the hand-written packages, at least 85 %
+	.ci/cover 85
+
+interop: ## test against the official SDK over real processes (needs Node)
+	cd interop && npm ci --no-audit --no-fund && GOWORK=off go test ./...
+
+bench: ## compare with other SDKs and write bench/RESULTS.md (about 8 minutes, needs Node)
+	cd bench && npm ci --no-audit --no-fund && GOWORK=off go run . -write RESULTS.md
+
+bench-quick: ## the same in about a minute, without writing
+	cd bench && npm ci --no-audit --no-fund && GOWORK=off go run . -quick
+
+ci: ## what CI runs
+	.ci/run

@@ -1,0 +1,169 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/goacp/acp/acpv1"
+	"github.com/goacp/acp/acpv2"
+	"github.com/goacp/acp/jsonrpc"
+)
+
+func lanes(_ string, params any) string {
+	switch p := params.(type) {
+	case *acpv1.SessionNotification:
+		return string(p.SessionID)
+	case *acpv1.PromptRequest:
+		return string(p.SessionID)
+	}
+	return ""
+}
+
+// connect starts the agent in memory and returns a client's connection to it.
+func connect(t *testing.T, protocol int, mux *jsonrpc.Mux) *jsonrpc.Conn {
+	t.Helper()
+	ours, theirs := jsonrpc.Pipe()
+	agent := serve(theirs, protocol, nil)
+	client := jsonrpc.NewConn(ours, jsonrpc.Config{Mux: mux, Lane: lanes})
+	t.Cleanup(func() {
+		_ = client.Close()
+		if err := agent.Wait(); err != nil {
+			t.Errorf("agent: %v", err)
+		}
+	})
+	return client
+}
+
+func TestTurnV1(t *testing.T) {
+	mux := new(jsonrpc.Mux)
+	var text strings.Builder
+	acpv1.NotificationSessionUpdate.Handle(mux, func(_ context.Context, n *acpv1.SessionNotification) error {
+		text.WriteString(n.Update.(*acpv1.AgentMessageChunk).Content.(*acpv1.TextContent).Text)
+		return nil
+	})
+	conn := connect(t, 1, mux)
+	session, err := acpv1.MethodSessionNew.Call(t.Context(), conn, &acpv1.NewSessionRequest{Cwd: "/"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer, err := acpv1.MethodSessionPrompt.Call(t.Context(), conn, &acpv1.PromptRequest{
+		SessionID: session.SessionID,
+		Prompt:    []acpv1.ContentBlock{acpv1.Text("one two "), &acpv1.ResourceLink{Name: "f", URI: "file:///f"}},
+	})
+	if err != nil || answer.StopReason != acpv1.StopReasonEndTurn {
+		t.Errorf("answer %+v, %v", answer, err)
+	}
+	if got := text.String(); got != "one two file:///f" {
+		t.Errorf("text %q", got)
+	}
+
+	var we *jsonrpc.Error
+	_, err = acpv1.MethodSessionPrompt.Call(t.Context(), conn, &acpv1.PromptRequest{SessionID: "nobody's"})
+	if !errors.As(err, &we) || we.Code != jsonrpc.CodeResourceNotFound {
+		t.Errorf("prompt to an unknown session: %v", err)
+	}
+	_, err = acpv1.MethodSessionPrompt.Call(t.Context(), conn, &acpv1.PromptRequest{
+		SessionID: session.SessionID, Prompt: []acpv1.ContentBlock{&acpv1.AudioContent{}},
+	})
+	if !errors.As(err, &we) || we.Code != jsonrpc.CodeInvalidParams {
+		t.Errorf("prompt with audio: %v", err)
+	}
+}
+
+// TestCancelBehindPrompt: a cancel in the same write as its prompt is not lost
+// (S40), and does not reach the next turn.
+func TestCancelBehindPrompt(t *testing.T) {
+	in, feed := pipe(t)
+	out, answers := pipe(t)
+	agent := serve(jsonrpc.NewLineStream(in, answers), 1, nil)
+	t.Cleanup(func() { _ = agent.Close() })
+	lines := bufio.NewScanner(out)
+	next := func() (m struct {
+		ID     int
+		Result struct{ SessionID, StopReason string }
+	}) {
+		t.Helper()
+		for lines.Scan() {
+			if err := json.Unmarshal(lines.Bytes(), &m); err != nil {
+				t.Fatal(err)
+			}
+			if m.ID != 0 {
+				return m
+			}
+		}
+		t.Fatalf("no answer: %v", lines.Err())
+		return m
+	}
+	write := func(s ...string) {
+		if _, err := io.WriteString(feed, strings.Join(s, "\n")+"\n"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(`{"jsonrpc":"2.0","id":1,"method":"session/new","params":{"cwd":"/","mcpServers":[]}}`)
+	if got := next().Result.SessionID; got != "session-1" {
+		t.Fatalf("session %q", got)
+	}
+	write(
+		`{"jsonrpc":"2.0","id":2,"method":"session/prompt","params":{"sessionId":"session-1","prompt":[{"type":"text","text":"wait"}]}}`,
+		`{"jsonrpc":"2.0","method":"session/cancel","params":{"sessionId":"session-1"}}`)
+	if m := next(); m.ID != 2 || m.Result.StopReason != "cancelled" {
+		t.Errorf("answer %+v", m)
+	}
+	write(`{"jsonrpc":"2.0","id":3,"method":"session/prompt","params":{"sessionId":"session-1","prompt":[{"type":"text","text":"go on"}]}}`)
+	if m := next(); m.ID != 3 || m.Result.StopReason != "end_turn" {
+		t.Errorf("answer %+v", m)
+	}
+}
+
+func pipe(t *testing.T) (*os.File, *os.File) {
+	t.Helper()
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _, _ = r.Close(), w.Close() })
+	return r, w
+}
+
+func TestTurnV2(t *testing.T) {
+	mux := new(jsonrpc.Mux)
+	updates := make(chan acpv2.SessionUpdate, 16)
+	acpv2.NotificationSessionUpdate.Handle(mux, func(_ context.Context, n *acpv2.UpdateSessionNotification) error {
+		updates <- n.Update
+		return nil
+	})
+	conn := connect(t, 2, mux)
+	var we *jsonrpc.Error
+	_, err := acpv2.MethodInitialize.Call(t.Context(), conn, &acpv2.InitializeRequest{ProtocolVersion: 1})
+	if !errors.As(err, &we) || we.Code != jsonrpc.CodeUnsupportedVersion || string(we.Data) != `{"requested":1,"supported":[2]}` {
+		t.Errorf("initialize with version 1: %v", err) // S56
+	}
+	session, err := acpv2.MethodSessionNew.Call(t.Context(), conn, &acpv2.NewSessionRequest{Cwd: "/"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	receipt, err := acpv2.MethodSessionPrompt.Call(t.Context(), conn, &acpv2.PromptRequest{
+		SessionID: session.SessionID, Prompt: []acpv2.ContentBlock{acpv2.Text("hi")},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if u, ok := (<-updates).(*acpv2.UserMessage); !ok || u.MessageID != receipt.MessageID {
+		t.Errorf("first update %+v, want the user's message %s", u, receipt.MessageID)
+	}
+	if u, ok := (<-updates).(*acpv2.RunningStateUpdate); !ok {
+		t.Errorf("second update %+v", u)
+	}
+	if u, ok := (<-updates).(*acpv2.AgentMessageChunk); !ok || u.Content.(*acpv2.TextContent).Text != "hi" {
+		t.Errorf("third update %+v", u)
+	}
+	if u, ok := (<-updates).(*acpv2.IdleStateUpdate); !ok || u.StopReason != acpv2.StopReasonEndTurn {
+		t.Errorf("last update %+v", u)
+	}
+}
