@@ -35,7 +35,7 @@ cover: ## statement coverage of the hand-written packages, at least 85 %
 	.ci/cover 85
 
 interop: ## test against the official SDK over real processes (needs Node)
-	cd interop && npm ci --no-audit --no-fund && GOWORK=off go test ./...
+	cd interop && npm ci --no-audit --no-fund && GOWORK=off ACP_ORACLE=require go test ./...
 
 bench: ## compare with other SDKs and write bench/RESULTS.md (about 8 minutes, needs Node)
 	cd bench && npm ci --no-audit --no-fund && GOWORK=off go run . -write RESULTS.md

@@ -11,12 +11,14 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
 	"log/slog"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"strings"
 	"sync"
 
@@ -53,6 +55,7 @@ func serve(stream jsonrpc.Stream, protocol int, log *slog.Logger) *jsonrpc.Conn 
 		Mux:       mux,
 		Lane:      lane,
 		Preempt:   a.preempt,
+		Incoming:  []jsonrpc.Middleware{a.gate},
 		StrictIDs: protocol == 2,
 		Logger:    log,
 	})
@@ -64,6 +67,8 @@ var errCancelled = errors.New("session/cancel")
 // An agent keeps which turns run in which session.
 type agent struct {
 	mu       sync.Mutex
+	hello    chan struct{} // closed when initialize was handled; nil before it arrived
+	open     bool          // it succeeded
 	sessions map[string]bool
 	messages int
 	turns    map[string][]*turn
@@ -74,6 +79,67 @@ type turn struct {
 	req    *jsonrpc.Request
 	ctx    context.Context
 	cancel context.CancelCauseFunc
+}
+
+func notInitialized(method string) error {
+	return jsonrpc.Errorf(jsonrpc.CodeInvalidRequest, "ACP connection must be initialized before %q", method)
+}
+
+// arrive holds the rule that the first request is initialize (S48). It sees the
+// requests in the order they arrive in.
+func (a *agent) arrive(req *jsonrpc.Request) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	switch {
+	case req.IsNotification():
+	case req.Method == "initialize":
+		a.hello, a.open = make(chan struct{}), false
+	case a.hello == nil:
+		return notInitialized(req.Method)
+	}
+	return nil
+}
+
+// gate holds what arrived behind initialize until that was handled.
+func (a *agent) gate(next jsonrpc.Handler) jsonrpc.Handler {
+	return func(ctx context.Context, req *jsonrpc.Request) (any, error) {
+		a.mu.Lock()
+		hello := a.hello
+		a.mu.Unlock()
+		if req.IsNotification() {
+			return next(ctx, req)
+		}
+		if req.Method == "initialize" {
+			res, err := next(ctx, req)
+			a.mu.Lock()
+			a.open = err == nil
+			a.mu.Unlock()
+			close(hello)
+			return res, err
+		}
+		select {
+		case <-hello:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+		a.mu.Lock()
+		open := a.open
+		a.mu.Unlock()
+		if !open {
+			return nil, notInitialized(req.Method)
+		}
+		return next(ctx, req)
+	}
+}
+
+// absolute refuses a working directory that is not absolute.
+func absolute(cwd string) error {
+	if filepath.IsAbs(cwd) {
+		return nil
+	}
+	e := jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "Invalid params")
+	e.Data = []byte(`{"path":"params.cwd","reason":"must be absolute"}`)
+	return e
 }
 
 func (a *agent) newSession() string {
@@ -98,7 +164,9 @@ func (a *agent) begin(session string, req *jsonrpc.Request) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if !a.sessions[session] {
-		return jsonrpc.Errorf(jsonrpc.CodeResourceNotFound, "Resource not found")
+		e := jsonrpc.Errorf(jsonrpc.CodeResourceNotFound, "Resource not found")
+		e.Data, _ = json.Marshal(map[string]string{"sessionId": session}) // strings always encode
+		return e
 	}
 	ctx, cancel := context.WithCancelCause(context.Background())
 	a.turns[session] = append(a.turns[session], &turn{req, ctx, cancel})

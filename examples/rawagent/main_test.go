@@ -48,6 +48,10 @@ func TestTurnV1(t *testing.T) {
 		return nil
 	})
 	conn := connect(t, 1, mux)
+	hello, err := acpv1.MethodInitialize.Call(t.Context(), conn, &acpv1.InitializeRequest{ProtocolVersion: 999})
+	if err != nil || hello.ProtocolVersion != 1 {
+		t.Fatalf("initialize: %+v, %v", hello, err) // S51
+	}
 	session, err := acpv1.MethodSessionNew.Call(t.Context(), conn, &acpv1.NewSessionRequest{Cwd: "/"})
 	if err != nil {
 		t.Fatal(err)
@@ -105,6 +109,8 @@ func TestCancelBehindPrompt(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	write(`{"jsonrpc":"2.0","id":9,"method":"initialize","params":{"protocolVersion":1}}`)
+	next()
 	write(`{"jsonrpc":"2.0","id":1,"method":"session/new","params":{"cwd":"/","mcpServers":[]}}`)
 	if got := next().Result.SessionID; got != "session-1" {
 		t.Fatalf("session %q", got)
@@ -144,6 +150,12 @@ func TestTurnV2(t *testing.T) {
 	if !errors.As(err, &we) || we.Code != jsonrpc.CodeUnsupportedVersion || string(we.Data) != `{"requested":1,"supported":[2]}` {
 		t.Errorf("initialize with version 1: %v", err) // S56
 	}
+	if _, err := acpv2.MethodSessionNew.Call(t.Context(), conn, &acpv2.NewSessionRequest{Cwd: "/"}); !errors.As(err, &we) || we.Code != jsonrpc.CodeInvalidRequest {
+		t.Errorf("session/new behind a failed initialize: %v", err) // S54
+	}
+	if _, err := acpv2.MethodInitialize.Call(t.Context(), conn, &acpv2.InitializeRequest{ProtocolVersion: 2}); err != nil {
+		t.Fatal(err)
+	}
 	session, err := acpv2.MethodSessionNew.Call(t.Context(), conn, &acpv2.NewSessionRequest{Cwd: "/"})
 	if err != nil {
 		t.Fatal(err)
@@ -166,4 +178,54 @@ func TestTurnV2(t *testing.T) {
 	if u, ok := (<-updates).(*acpv2.IdleStateUpdate); !ok || u.StopReason != acpv2.StopReasonEndTurn {
 		t.Errorf("last update %+v", u)
 	}
+}
+
+// TestDefect17Rules: initialize comes first, what is pipelined behind it waits
+// for it, versions are negotiated, what was not offered is refused, and paths
+// are absolute.
+func TestDefect17Rules(t *testing.T) {
+	conn := connect(t, 1, new(jsonrpc.Mux))
+	code := func(err error) int {
+		var we *jsonrpc.Error
+		errors.As(err, &we)
+		if we == nil {
+			return 0
+		}
+		return we.Code
+	}
+	_, err := acpv1.MethodSessionNew.Call(t.Context(), conn, &acpv1.NewSessionRequest{Cwd: "/"})
+	if code(err) != jsonrpc.CodeInvalidRequest {
+		t.Errorf("session/new before initialize: %v", err)
+	}
+	hello, err := acpv1.MethodInitialize.Call(t.Context(), conn, &acpv1.InitializeRequest{ProtocolVersion: 7})
+	if err != nil || hello.ProtocolVersion != 1 {
+		t.Errorf("initialize with version 7: %+v, %v", hello, err)
+	}
+	_, err = acpv1.MethodSessionNew.Call(t.Context(), conn, &acpv1.NewSessionRequest{Cwd: "somewhere"})
+	if code(err) != jsonrpc.CodeInvalidParams || !strings.Contains(string(data(err)), "params.cwd") {
+		t.Errorf("session/new with a relative path: %v", err)
+	}
+	session, err := acpv1.MethodSessionNew.Call(t.Context(), conn, &acpv1.NewSessionRequest{Cwd: "/"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = acpv1.MethodSessionPrompt.Call(t.Context(), conn, &acpv1.PromptRequest{
+		SessionID: session.SessionID, Prompt: []acpv1.ContentBlock{&acpv1.ImageContent{}},
+	})
+	if code(err) != jsonrpc.CodeInvalidParams {
+		t.Errorf("prompt with an image nobody offered to take: %v", err)
+	}
+	_, err = acpv1.MethodSessionLoad.Call(t.Context(), conn, &acpv1.LoadSessionRequest{SessionID: session.SessionID, Cwd: "/"})
+	if code(err) != jsonrpc.CodeMethodNotFound {
+		t.Errorf("session/load nobody offered: %v", err)
+	}
+}
+
+func data(err error) json.RawMessage {
+	var we *jsonrpc.Error
+	errors.As(err, &we)
+	if we == nil {
+		return nil
+	}
+	return we.Data
 }

@@ -26,6 +26,9 @@ func lane(_ string, params any) string {
 
 // preempt sees prompts and cancels in the order they arrive in.
 func (a *agent) preempt(req *jsonrpc.Request) error {
+	if err := a.arrive(req); err != nil {
+		return err
+	}
 	switch p := req.Params.(type) {
 	case *acpv1.PromptRequest:
 		return a.begin(string(p.SessionID), req)
@@ -47,7 +50,10 @@ func (a *agent) handleV1(mux *jsonrpc.Mux) {
 			AuthMethods:     []acpv1.AuthMethod{},
 		}, nil
 	})
-	acpv1.MethodSessionNew.Handle(mux, func(context.Context, *acpv1.NewSessionRequest) (*acpv1.NewSessionResponse, error) {
+	acpv1.MethodSessionNew.Handle(mux, func(_ context.Context, req *acpv1.NewSessionRequest) (*acpv1.NewSessionResponse, error) {
+		if err := absolute(req.Cwd); err != nil {
+			return nil, err
+		}
 		return &acpv1.NewSessionResponse{SessionID: acpv1.SessionID(a.newSession())}, nil
 	})
 	acpv1.NotificationSessionCancel.Handle(mux, func(context.Context, *acpv1.CancelNotification) error {

@@ -30,7 +30,10 @@ func (a *agent) handleV2(mux *jsonrpc.Mux) {
 			Capabilities:    acpv2.AgentCapabilities{Session: &acpv2.SessionCapabilities{}},
 		}, nil
 	})
-	acpv2.MethodSessionNew.Handle(mux, func(context.Context, *acpv2.NewSessionRequest) (*acpv2.NewSessionResponse, error) {
+	acpv2.MethodSessionNew.Handle(mux, func(_ context.Context, req *acpv2.NewSessionRequest) (*acpv2.NewSessionResponse, error) {
+		if err := absolute(req.Cwd); err != nil {
+			return nil, err
+		}
 		return &acpv2.NewSessionResponse{SessionID: acpv2.SessionID(a.newSession())}, nil
 	})
 	acpv2.NotificationSessionCancel.Handle(mux, func(context.Context, *acpv2.CancelSessionNotification) error {
