@@ -262,10 +262,9 @@ func (c *Conn) finish(cl *call) error {
 func (c *Conn) forget(cl *call) {
 	c.mu.Lock()
 	removed := c.remove(cl)
-	cl.gone = true
+	cl.gone = !removed // somebody else completes it
 	c.mu.Unlock()
 	if removed {
-		cl.gone = false
 		_ = c.finish(cl)
 	}
 }
@@ -275,10 +274,9 @@ func (c *Conn) forget(cl *call) {
 // dropped, however many there are.
 func (c *Conn) interrupt(ctx context.Context, cl *call, await bool) error {
 	c.mu.Lock()
-	_, waiting := c.pending[cl.id]
-	if waiting = waiting && c.pending[cl.id] == cl; waiting && !await {
+	waiting := c.pending[cl.id] == cl
+	if waiting && !await {
 		c.remove(cl)
-		cl.gone = true
 	}
 	id, method := cl.id, cl.method
 	c.mu.Unlock()

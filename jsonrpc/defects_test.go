@@ -139,7 +139,6 @@ func TestDefect05PromptAndCancel(t *testing.T) {
 		}
 		return nil
 	}}, Config{})
-	// One write: the raw stream of the client side is not used by a Conn here.
 	for i := range times(10_000, 1000) {
 		n := note{Session: fmt.Sprint(i)}
 		done := make(chan error, 1)

@@ -86,6 +86,34 @@ func TestEOFDrains(t *testing.T) {
 	})
 }
 
+// TestEOFFailsInOrder: a call without a response fails only after the
+// notifications that arrived in its lane.
+func TestEOFFailsInOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var mux Mux
+		var handled atomic.Int64
+		update.Handle(&mux, func(context.Context, *note) error {
+			time.Sleep(DefaultGrace / 2)
+			handled.Add(1)
+			return nil
+		})
+		p := newRawPeer(Config{Mux: &mux, Lane: laneOf})
+		var wg sync.WaitGroup
+		for session, want := range map[string]int64{"s": 2, "other": 0} {
+			wg.Go(func() {
+				_, err := prompt.Call(bg, p.conn, &note{Session: session})
+				if !errors.Is(err, io.EOF) || handled.Load() != want {
+					t.Errorf("%s: %v after %d of %d", session, err, handled.Load(), want)
+				}
+			})
+		}
+		p.take()
+		p.write(strings.Repeat(`{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s"}}`+"\n", 2))
+		p.close()
+		wg.Wait()
+	})
+}
+
 // TestStuckHandlers: handlers that ignore everything do not keep a connection
 // from ending, by EOF or by Close; what is queued behind them is dropped and
 // reported, and calls whose responses are queued behind them return.

@@ -509,3 +509,37 @@ func TestRandomOrder(t *testing.T) {
 	closeBoth(a, b)
 	noLeaks(t)
 }
+
+// TestQueueKeepsText: a long queue holds text, not decoded values, and what
+// comes out is the same.
+func TestQueueKeepsText(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var mux Mux
+		release := make(chan struct{})
+		var seen int64
+		update.Handle(&mux, func(_ context.Context, n *note) error {
+			<-release
+			if n.N != seen || n.Session != "s" || n.Text != "a\nb" {
+				t.Errorf("%+v is number %d", n, seen)
+			}
+			seen++
+			return nil
+		})
+		p := newRawPeer(Config{Mux: &mux, Lane: laneOf})
+		const n = 20_000
+		for i := range n {
+			p.write(fmt.Sprintf(`{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","n":%d,"text":"a\nb"}}`+"\n", i))
+		}
+		synctest.Wait()
+		p.conn.mu.Lock()
+		if q := p.conn.queued; q > keepText+n*(chargeEntry+60) {
+			t.Errorf("%d bytes are counted for %d updates", q, n)
+		}
+		p.conn.mu.Unlock()
+		close(release)
+		p.close()
+		if seen != n {
+			t.Errorf("%d of %d", seen, n)
+		}
+	})
+}

@@ -7,6 +7,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"os"
+	"runtime"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -161,7 +162,13 @@ func TestOversize(t *testing.T) {
 	} {
 		s := NewDetectStream(io.NopCloser(strings.NewReader(in)), nopCloser{io.Discard})
 		s.(limitedStream).setMaxFrame(limit)
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
 		got, err := readAll(s)
+		runtime.ReadMemStats(&after)
+		if n := after.TotalAlloc - before.TotalAlloc; n > 3*limit {
+			t.Errorf("%s: %d bytes were allocated", name, n)
+		}
 		if diff := cmp.Diff([]string{"{1}", "!8388608 xxxxx", "{2}"}, got); diff != "" || err != io.EOF {
 			t.Error(name, diff, err)
 		}

@@ -213,7 +213,7 @@ func (o *outbox) attempt() {
 			return
 		}
 		if n < len(b) {
-			
+			o.carry = b[n:]
 			break
 		}
 		o.recycle(b)
