@@ -13,16 +13,16 @@ var (
 	// S37).
 	NotificationCancelRequest = jsonrpc.Notification[CancelRequestNotification]{Name: "$/cancel_request"}
 
+	// MethodAuthStatus asks the agent whether the user is signed in.
+	//
+	// Experimental: only in the unstable schema; it may change or go away.
+	MethodAuthStatus = jsonrpc.Method[AuthStatusRequest, AuthStatusResponse]{Name: "auth/status"}
+
 	// NotificationAuthStatusUpdate tells the client that the sign-in state has
 	// changed.
 	//
 	// Experimental: only in the unstable schema; it may change or go away.
 	NotificationAuthStatusUpdate = jsonrpc.Notification[AuthStatusUpdateNotification]{Name: "auth/status_update"}
-
-	// MethodAuthStatus asks the agent whether the user is signed in.
-	//
-	// Experimental: only in the unstable schema; it may change or go away.
-	MethodAuthStatus = jsonrpc.Method[AuthStatusRequest, AuthStatusResponse]{Name: "auth/status"}
 
 	// MethodAuthenticate asks the agent to sign the user in.
 	MethodAuthenticate = jsonrpc.Method[AuthenticateRequest, AuthenticateResponse]{Name: "authenticate"}
@@ -203,8 +203,8 @@ type MethodInfo struct {
 func Methods() []MethodInfo {
 	return []MethodInfo{
 		{Name: "$/cancel_request", Side: SideProtocol, Notification: true, Experimental: false},
-		{Name: "auth/status_update", Side: SideClient, Notification: true, Experimental: true},
 		{Name: "auth/status", Side: SideAgent, Notification: false, Experimental: true},
+		{Name: "auth/status_update", Side: SideClient, Notification: true, Experimental: true},
 		{Name: "authenticate", Side: SideAgent, Notification: false, Experimental: false},
 		{Name: "elicitation/complete", Side: SideClient, Notification: true, Experimental: false},
 		{Name: "elicitation/create", Side: SideClient, Notification: false, Experimental: false},

@@ -4,6 +4,7 @@ package acpv2
 
 import (
 	"slices"
+	"strings"
 )
 
 // experimental lists what only the unstable schema has: definitions,
@@ -113,7 +114,12 @@ var experimental = []string{
 // name: a definition ("Usage"), a property ("PromptResponse.usage"), an enum
 // value or union variant ("SessionUpdate=plan_removed") or a method
 // ("session/fork"), in the schema's spelling.
+//
+// What belongs to an experimental definition is experimental too.
 func Experimental(name string) bool {
+	if i := strings.IndexAny(name, ".="); i > 0 && Experimental(name[:i]) {
+		return true
+	}
 	_, ok := slices.BinarySearch(experimental, name)
 	return ok
 }

@@ -19,16 +19,16 @@ var (
 	// MethodAuthLogout asks the agent to sign the user out.
 	MethodAuthLogout = jsonrpc.Method[LogoutAuthRequest, LogoutAuthResponse]{Name: "auth/logout"}
 
+	// MethodAuthStatus asks the agent whether the user is signed in.
+	//
+	// Experimental: only in the unstable schema; it may change or go away.
+	MethodAuthStatus = jsonrpc.Method[AuthStatusRequest, AuthStatusResponse]{Name: "auth/status"}
+
 	// NotificationAuthStatusUpdate tells the client that the sign-in state has
 	// changed.
 	//
 	// Experimental: only in the unstable schema; it may change or go away.
 	NotificationAuthStatusUpdate = jsonrpc.Notification[AuthStatusUpdateNotification]{Name: "auth/status_update"}
-
-	// MethodAuthStatus asks the agent whether the user is signed in.
-	//
-	// Experimental: only in the unstable schema; it may change or go away.
-	MethodAuthStatus = jsonrpc.Method[AuthStatusRequest, AuthStatusResponse]{Name: "auth/status"}
 
 	// NotificationElicitationComplete tells the client that the user is done with
 	// the page an elicitation led to.
@@ -184,8 +184,8 @@ func Methods() []MethodInfo {
 		{Name: "$/cancel_request", Side: SideProtocol, Notification: true, Experimental: false},
 		{Name: "auth/login", Side: SideAgent, Notification: false, Experimental: false},
 		{Name: "auth/logout", Side: SideAgent, Notification: false, Experimental: false},
-		{Name: "auth/status_update", Side: SideClient, Notification: true, Experimental: true},
 		{Name: "auth/status", Side: SideAgent, Notification: false, Experimental: true},
+		{Name: "auth/status_update", Side: SideClient, Notification: true, Experimental: true},
 		{Name: "elicitation/complete", Side: SideClient, Notification: true, Experimental: false},
 		{Name: "elicitation/create", Side: SideClient, Notification: false, Experimental: false},
 		{Name: "initialize", Side: SideAgent, Notification: false, Experimental: false},

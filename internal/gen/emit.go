@@ -91,6 +91,7 @@ func source(pkg, body string) ([]byte, error) {
 	for _, i := range []struct{ use, path string }{
 		{"json.", "encoding/json"},
 		{"slices.", "slices"},
+		{"strings.", "strings"},
 		{"acpv1.", "github.com/goacp/acp/acpv1"},
 		{"acpv2.", "github.com/goacp/acp/acpv2"},
 		{"wire.", "github.com/goacp/acp/internal/wire"},
@@ -197,7 +198,10 @@ func (m *model) emitExperimental(w *writer) {
 	w.p("// name: a definition (\"Usage\"), a property (\"PromptResponse.usage\"), an enum")
 	w.p("// value or union variant (\"SessionUpdate=plan_removed\") or a method")
 	w.p("// (\"session/fork\"), in the schema's spelling.")
+	w.p("//")
+	w.p("// What belongs to an experimental definition is experimental too.")
 	w.p("func Experimental(name string) bool {")
+	w.p("\tif i := strings.IndexAny(name, \".=\"); i > 0 && Experimental(name[:i]) {\n\t\treturn true\n\t}")
 	w.p("\t_, ok := slices.BinarySearch(experimental, name)")
 	w.p("\treturn ok\n}")
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 )
@@ -242,7 +243,9 @@ func (m *model) buildMethods() {
 			m.errorf("%s: neither request, response nor notification of %s", d.name, d.node.method)
 		}
 	}
-	slices.SortFunc(order, func(a, b [2]string) int { return strings.Compare(a[1]+a[0], b[1]+b[0]) })
+	slices.SortFunc(order, func(a, b [2]string) int {
+		return cmp.Or(strings.Compare(a[1], b[1]), strings.Compare(a[0], b[0]))
+	})
 	for _, k := range order {
 		s := slots[k]
 		if (s.request == "") != (s.response == "") || s.request == "" && s.notification == "" {
