@@ -167,7 +167,21 @@ type AgentMessageChunk ContentChunk
 type AgentThoughtChunk ContentChunk
 
 // DecodeJSON reads v for the engine.
-func (v *SessionNotification) DecodeJSON(d *wire.Decoder) {
+func (v *SessionNotification) DecodeJSON(d *wire.Decoder) { v.decode(d, nil, nil) }
+
+// NewJSON reads a value for the engine, which need not have one yet: what nearly
+// every message holds is allocated together with it. The receiver is not used.
+func (*SessionNotification) NewJSON(d *wire.Decoder) *SessionNotification {
+	x := new(struct {
+		v       SessionNotification
+		payload ContentChunk
+		spare   TextContent
+	})
+	x.v.decode(d, &x.payload, &x.spare)
+	return &x.v
+}
+
+func (v *SessionNotification) decode(d *wire.Decoder, payload *ContentChunk, spare *TextContent) {
 	start := d.At()
 	var seen uint64
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
@@ -181,7 +195,7 @@ func (v *SessionNotification) DecodeJSON(d *wire.Decoder) {
 			if !d.Once(&seen, 1<<1) {
 				continue
 			}
-			decodeSessionUpdate(&v.Update, d)
+			decodeSessionUpdateSpare(&v.Update, d, payload, spare)
 		case "_meta":
 			if !d.Once(&seen, 1<<4) {
 				continue
@@ -243,30 +257,43 @@ func UnmarshalSessionUpdate(data []byte) (SessionUpdate, error) {
 	return wire.UnmarshalUnion(data, decodeSessionUpdate)
 }
 
-func decodeSessionUpdate(v *SessionUpdate, d *wire.Decoder) {
+func decodeSessionUpdate(v *SessionUpdate, d *wire.Decoder) { decodeSessionUpdateSpare(v, d, nil, nil) }
+
+// decodeSessionUpdateSpare uses payload and spare for the variants that share that payload,
+// so that the caller can allocate them together with its own value.
+func decodeSessionUpdateSpare(v *SessionUpdate, d *wire.Decoder, payload *ContentChunk, spare *TextContent) {
 	tag := d.Open("sessionUpdate")
 	switch string(tag) {
 	case "user_message_chunk":
-		x := new(struct {
-			v     UserMessageChunk
-			spare TextContent
-		})
-		(*ContentChunk)(&x.v).decode(d, "user_message_chunk", &x.spare)
-		*v = &x.v
+		if payload == nil {
+			x := new(struct {
+				payload ContentChunk
+				spare   TextContent
+			})
+			payload, spare = &x.payload, &x.spare
+		}
+		payload.decode(d, "user_message_chunk", spare)
+		*v = (*UserMessageChunk)(payload)
 	case "agent_message_chunk":
-		x := new(struct {
-			v     AgentMessageChunk
-			spare TextContent
-		})
-		(*ContentChunk)(&x.v).decode(d, "agent_message_chunk", &x.spare)
-		*v = &x.v
+		if payload == nil {
+			x := new(struct {
+				payload ContentChunk
+				spare   TextContent
+			})
+			payload, spare = &x.payload, &x.spare
+		}
+		payload.decode(d, "agent_message_chunk", spare)
+		*v = (*AgentMessageChunk)(payload)
 	case "agent_thought_chunk":
-		x := new(struct {
-			v     AgentThoughtChunk
-			spare TextContent
-		})
-		(*ContentChunk)(&x.v).decode(d, "agent_thought_chunk", &x.spare)
-		*v = &x.v
+		if payload == nil {
+			x := new(struct {
+				payload ContentChunk
+				spare   TextContent
+			})
+			payload, spare = &x.payload, &x.spare
+		}
+		payload.decode(d, "agent_thought_chunk", spare)
+		*v = (*AgentThoughtChunk)(payload)
 	case "tool_call":
 		x := new(ToolCall)
 		x.DecodeJSON(d)

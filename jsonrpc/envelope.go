@@ -46,18 +46,18 @@ const (
 )
 
 // parse classifies a frame and deals with it (S5–S9).
-func (r *reader) parse(f Frame) {
+func (r *reader) parse(f Frame, e *envelope) {
 	d := &r.d
 	switch d.Peek() {
 	case '{':
-		if r.members(f); d.SyntaxErr() == nil {
+		if r.members(f, e); d.SyntaxErr() == nil {
 			_ = d.Finish()
 		}
 		if d.SyntaxErr() != nil {
-			r.syntaxError()
+			r.syntaxError(e)
 			return
 		}
-		r.object(f)
+		r.object(f, e)
 		return
 	case '[':
 		d.Skip()
@@ -97,14 +97,14 @@ func (r *reader) refuse(e *Error) {
 }
 
 // syntaxError gives up a frame that turned out not to be JSON.
-func (r *reader) syntaxError() {
-	r.env.call = nil
+func (r *reader) syntaxError(e *envelope) {
+	e.call = nil
 	r.refuse(ErrParse)
 }
 
 // members scans the object.
-func (r *reader) members(f Frame) {
-	d, e := &r.d, &r.env
+func (r *reader) members(f Frame, e *envelope) {
+	d := &r.d
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
 		var m members
 		switch string(k) {
@@ -153,15 +153,15 @@ func (r *reader) members(f Frame) {
 				break
 			}
 			name := d.Bytes()
-			if e.routes = r.c.mux.Load().find(name); e.routes != nil {
+			if e.routes = r.find(name); e.routes != nil {
 				e.method = e.routes.name
 			} else {
 				e.method = string(name)
 			}
 		case memberParams:
-			r.paramsMember(f)
+			r.paramsMember(f, e)
 		case memberResult:
-			r.resultMember()
+			r.resultMember(e)
 		case memberError:
 			e.error = d.Pos()
 			d.Skip()
@@ -169,16 +169,28 @@ func (r *reader) members(f Frame) {
 	}
 }
 
+// find is Mux.find with a memory of one name: most messages have the same
+// method as the one before.
+func (r *reader) find(name []byte) *routes {
+	mux := r.c.mux.Load()
+	if l := r.last; l != nil && mux == r.lastMux && string(name) == l.name {
+		return l
+	}
+	l := mux.find(name)
+	r.last, r.lastMux = l, mux
+	return l
+}
+
 // paramsMember decodes the params on the way if the method is known, and the id
 // has been seen or the method is a notification's.
-func (r *reader) paramsMember(f Frame) {
-	d, e := &r.d, &r.env
+func (r *reader) paramsMember(f Frame, e *envelope) {
+	d := &r.d
 	e.params = d.Pos()
 	if e.routes != nil && !e.twice && e.has&(memberResult|memberError) == 0 {
 		if rt := e.routes.request; e.has&memberID != 0 && rt != nil {
-			r.decodeParams(rt)
+			r.decodeParams(rt, e)
 		} else if rt := e.routes.note; e.has&memberID == 0 && rt != nil && !f.Owned {
-			r.decodeParams(rt)
+			r.decodeParams(rt, e)
 		}
 	}
 	if e.paramsFor == nil {
@@ -192,24 +204,24 @@ func (r *reader) paramsMember(f Frame) {
 
 // decodeParams decodes the params at the cursor; null ones as {} (S14), except
 // for handlers of raw params.
-func (r *reader) decodeParams(rt *route) {
-	d, e := &r.d, &r.env
+func (r *reader) decodeParams(rt *route, e *envelope) {
+	d := &r.d
 	e.paramsFor = rt
 	if d.Peek() == 'n' && d.Null() {
-		e.paramsVal = r.noParams(rt)
+		e.paramsVal = r.noParams(rt, e)
 		return
 	}
 	e.paramsVal = rt.decode(d)
 }
 
-func (r *reader) noParams(rt *route) any {
-	r.env.text = nil
+func (r *reader) noParams(rt *route, e *envelope) any {
+	e.text = nil
 	if rt.none != nil {
 		return rt.none()
 	}
 	r.nil.Reset(emptyText, false)
 	v := rt.decode(&r.nil)
-	r.env.missing = within("params", r.nil.FieldErr())
+	e.missing = within("params", r.nil.FieldErr())
 	return v
 }
 
@@ -227,13 +239,13 @@ func within(name string, fe *wire.FieldError) *wire.FieldError {
 }
 
 // resultMember decodes the result on the way if the call is known.
-func (r *reader) resultMember() {
-	d, e := &r.d, &r.env
+func (r *reader) resultMember(e *envelope) {
+	d := &r.d
 	e.result = d.Pos()
 	if e.has&memberID != 0 && e.id != nil && !e.twice && e.has&(memberMethod|memberError) == 0 {
 		if cl, result, _ := r.lookup(e.id); cl != nil {
 			e.call, e.callResult = cl, result
-			r.decodeResult(result)
+			r.decodeResult(result, e)
 			return
 		}
 	}
@@ -242,7 +254,7 @@ func (r *reader) resultMember() {
 
 // decodeResult decodes the result at the cursor. A null one is a success, and
 // an empty object to typed callers (S23, S33).
-func (r *reader) decodeResult(v any) {
+func (r *reader) decodeResult(v any, e *envelope) {
 	d := &r.d
 	if v == nil {
 		d.Skip()
@@ -251,27 +263,27 @@ func (r *reader) decodeResult(v any) {
 	if dec, ok := v.(decoder); ok && d.Peek() == 'n' && d.Null() {
 		r.nil.Reset(emptyText, false)
 		dec.DecodeJSON(&r.nil)
-		r.env.missing = within("result", r.nil.FieldErr())
+		e.missing = within("result", r.nil.FieldErr())
 		return
 	}
 	decodeValue(d, v)
 }
 
 // idOf returns the id that was read.
-func (r *reader) idOf() ID {
+func (r *reader) idOf(text []byte) ID {
 	var d wire.Decoder
-	d.Reset(r.env.id, false)
+	d.Reset(text, false)
 	var id ID
 	id.DecodeJSON(&d)
 	return id
 }
 
 // object deals with a well-formed object.
-func (r *reader) object(f Frame) {
-	c, e := r.c, &r.env
+func (r *reader) object(f Frame, e *envelope) {
+	c := r.c
 	if e.has&memberMethod == 0 {
 		if e.has&responseShape != 0 {
-			r.response(f)
+			r.response(f, e)
 			return
 		}
 		r.refuse(ErrInvalidRequest)
@@ -284,7 +296,7 @@ func (r *reader) object(f Frame) {
 	mux := c.mux.Load()
 	if e.has&memberID == 0 {
 		if e.method == CancelMethod {
-			r.cancellation()
+			r.cancellation(e)
 			return
 		}
 		rt := e.routes.route(mux, true)
@@ -292,16 +304,16 @@ func (r *reader) object(f Frame) {
 			c.diagnose(Event{Kind: EventUnknownNotification, Method: e.method})
 			return
 		}
-		if fe := r.paramsOf(f, rt); fe != nil {
+		if fe := r.paramsOf(f, rt, e); fe != nil {
 			c.event("malformed notification", Event{
 				Kind: EventMalformedNotification, Method: e.method, Code: CodeInvalidParams, Path: fe.Path, Reason: fe.Reason,
 			})
 			return
 		}
-		r.notification(f, rt, e.paramsVal, e.text)
+		r.notification(f, rt, e)
 		return
 	}
-	id := r.idOf()
+	id := r.idOf(e.id)
 	if c.strict.Load() && !id.IsString() && !id.IsInteger() {
 		r.refuse(&Error{Code: CodeInvalidRequest, Message: "Invalid request: ids must be strings or integers"})
 		return
@@ -311,14 +323,14 @@ func (r *reader) object(f Frame) {
 		c.answer(id, MethodNotFound(e.method))
 		return
 	}
-	if fe := r.paramsOf(f, rt); fe != nil {
+	if fe := r.paramsOf(f, rt, e); fe != nil {
 		c.event("malformed request", Event{
 			Kind: EventMalformedRequest, Method: e.method, Code: CodeInvalidParams, Path: fe.Path, Reason: fe.Reason,
 		})
 		c.answer(id, invalidParams(fe))
 		return
 	}
-	r.request(f, id, rt, e.paramsVal)
+	r.request(f, id, rt, e)
 }
 
 func invalidParams(fe *wire.FieldError) *Error {
@@ -330,18 +342,18 @@ func invalidParams(fe *wire.FieldError) *Error {
 }
 
 // paramsOf sees to it that the params are decoded for the route that is taken.
-func (r *reader) paramsOf(f Frame, rt *route) *wire.FieldError {
-	d, e := &r.d, &r.env
+func (r *reader) paramsOf(f Frame, rt *route, e *envelope) *wire.FieldError {
+	d := &r.d
 	switch {
 	case e.has&memberParams == 0:
-		e.paramsVal = r.noParams(rt)
+		e.paramsVal = r.noParams(rt, e)
 	case e.paramsFor != rt:
 		if e.paramsFor != nil {
 			d.Reset(f.Data, f.Owned) // forget what was wrong with the first attempt
 			e.missing = nil
 		}
 		d.Seek(e.params)
-		r.decodeParams(rt)
+		r.decodeParams(rt, e)
 	}
 	if fe := d.FieldErr(); fe != nil {
 		return fe
@@ -350,8 +362,8 @@ func (r *reader) paramsOf(f Frame, rt *route) *wire.FieldError {
 }
 
 // response deals with a message without a method. It is never answered (S9).
-func (r *reader) response(f Frame) {
-	c, e, d := r.c, &r.env, &r.d
+func (r *reader) response(f Frame, e *envelope) {
+	c, d := r.c, &r.d
 	cl, result, unknown := e.call, e.callResult, false
 	switch {
 	case e.id == nil || e.bad&memberID != 0:
@@ -379,7 +391,7 @@ func (r *reader) response(f Frame) {
 	case e.has&memberResult != 0:
 		if e.callResult == nil && result != nil {
 			d.Seek(e.result)
-			r.decodeResult(result)
+			r.decodeResult(result, e)
 		}
 		if fe := d.FieldErr(); fe != nil {
 			cl.reply = invalidResult(cl.method, fe)
@@ -406,13 +418,14 @@ func (r *reader) response(f Frame) {
 			c.event("malformed response", Event{Kind: EventMalformedResponse, Method: cl.method, Reason: reason, Err: cl.reply})
 		}
 	}
+	e.call = nil
 	r.stageCall(cl, len(f.Data))
 }
 
 // cancellation applies a $/cancel_request. Whatever is wrong with it is
 // ignored (S36).
-func (r *reader) cancellation() {
-	d, e := &r.d, &r.env
+func (r *reader) cancellation(e *envelope) {
+	d := &r.d
 	if e.has&memberParams == 0 {
 		return
 	}

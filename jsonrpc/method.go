@@ -76,7 +76,7 @@ func (n Notification[P]) Notify(ctx context.Context, c *Conn, params *P) error {
 // nowhere else.
 func (n Notification[P]) Handle(mux *Mux, h func(ctx context.Context, params *P) error) {
 	mux.register(n.Name, true, &route{
-		decode: decodeNew[P],
+		decode: decoderOf[P](),
 		none:   noneOf[P](),
 		handle: func(ctx context.Context, params any) (any, error) {
 			p, ok := params.(*P)
@@ -86,6 +86,18 @@ func (n Notification[P]) Handle(mux *Mux, h func(ctx context.Context, params *P)
 			return nil, h(ctx, p)
 		},
 	})
+}
+
+// newDecoder is what a type offers that can allocate more than itself at once.
+type newDecoder[P any] interface {
+	NewJSON(d *wire.Decoder) *P
+}
+
+func decoderOf[P any]() func(d *wire.Decoder) any {
+	if n, ok := any((*P)(nil)).(newDecoder[P]); ok {
+		return func(d *wire.Decoder) any { return n.NewJSON(d) }
+	}
+	return decodeNew[P]
 }
 
 func decodeNew[P any](d *wire.Decoder) any {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
 	"runtime/debug"
 
 	"github.com/goacp/acp/internal/wire"
@@ -16,6 +17,8 @@ const (
 	stageMaxBytes = 64 << 10 // and their bytes
 	rawMax        = 16 << 10 // larger notifications are never kept as text
 	arenaSize     = 16 << 10
+	fewEntries    = 4
+	slabMax       = 48 // entries: a slab just fits a size class of the allocator
 )
 
 // reader is the goroutine that reads. It decodes each frame in one pass, lets
@@ -33,7 +36,8 @@ type reader struct {
 	slab       []entry
 	slabSize   int
 	arena      []byte
-	env        envelope
+	last       *routes // of the last known method
+	lastMux    *Mux
 }
 
 func newReader(c *Conn) *reader {
@@ -75,6 +79,7 @@ func (r *reader) run() {
 // returns false when reading on makes no sense.
 func (r *reader) admit() bool {
 	c := r.c
+	few := len(r.stage) <= fewEntries
 	c.mu.Lock()
 	for i, e := range r.stage {
 		c.place(e)
@@ -86,6 +91,11 @@ func (r *reader) admit() bool {
 	c.mu.Unlock()
 	r.stage = r.stage[:0]
 	r.stageBytes = 0
+	if few && !c.buffered() {
+		// Who was just made ready goes first: the attempt to read, which will
+		// most likely find nothing yet, is not what anybody waits for.
+		runtime.Gosched()
+	}
 	return ok
 }
 
@@ -93,7 +103,7 @@ func (r *reader) admit() bool {
 // connection holds next to nothing.
 func (r *reader) newEntry() *entry {
 	if len(r.slab) == 0 {
-		r.slabSize = min(2*r.slabSize, 64)
+		r.slabSize = min(2*r.slabSize, slabMax)
 		r.slab = make([]entry, r.slabSize)
 	}
 	e := &r.slab[0]
@@ -104,27 +114,27 @@ func (r *reader) newEntry() *entry {
 // frame handles one frame. Foreign code that runs here (codecs of users, Lane,
 // Preempt) must not take the process with it when it panics.
 func (r *reader) frame(f Frame) {
+	// On the stack, where filling it in costs no write barriers.
+	var env envelope
 	defer func() {
 		if p := recover(); p != nil {
-			r.c.log.Error("panic on the reader", "method", r.env.method, "panic", p, "stack", string(debug.Stack()))
-			r.c.diagnose(Event{Kind: EventHandlerError, Method: r.env.method, Err: fmt.Errorf("panic: %v", p)})
-			r.panicked()
+			r.c.log.Error("panic on the reader", "method", env.method, "panic", p, "stack", string(debug.Stack()))
+			r.c.diagnose(Event{Kind: EventHandlerError, Method: env.method, Err: fmt.Errorf("panic: %v", p)})
+			r.panicked(&env)
 		}
 	}()
-	r.env = envelope{}
 	// Handing over is for large frames. Of small ones the text may be needed
 	// again, and aliasing would save little.
 	f.Owned = f.Owned && len(f.Data) >= inputMax
 	r.d.Reset(f.Data, f.Owned)
-	r.parse(f)
+	r.parse(f, &env)
 	if n := r.d.Replaced(); n > 0 {
 		r.c.replaced.Add(uint64(n))
 	}
 }
 
 // panicked answers the request that was being decoded.
-func (r *reader) panicked() {
-	e := &r.env
+func (r *reader) panicked(e *envelope) {
 	if e.entry != nil {
 		r.c.unregister(e.entry)
 		e.entry.cancel(nil)
@@ -134,18 +144,17 @@ func (r *reader) panicked() {
 		e.call.reply = invalidResult(e.call.method, errors.New("decoding panicked"))
 		r.stageCall(e.call, 0)
 	case e.has&memberMethod != 0 && e.has&memberID != 0:
-		r.c.answer(r.idOf(), ErrInternal)
+		r.c.answer(r.idOf(e.id), ErrInternal)
 	}
 }
 
 // request registers a request and puts it on its way.
-func (r *reader) request(f Frame, id ID, rt *route, params any) {
-	c, env := r.c, &r.env
+func (r *reader) request(f Frame, id ID, rt *route, env *envelope) {
+	c := r.c
 	e := r.newEntry()
 	env.entry = e
-	e.kind = kindRequest
 	e.charge = chargeDecoded + 2*len(f.Data)
-	e.Request = Request{Method: env.method, ID: id, Params: params, conn: c, route: rt}
+	e.Request = Request{Method: env.method, ID: id, Params: env.paramsVal, conn: c, kind: kindRequest, route: rt}
 	e.Context, e.cancel = context.WithCancelCause(c.requestCtx)
 	key := id.key()
 	c.mu.Lock()
@@ -172,13 +181,13 @@ func (r *reader) request(f Frame, id ID, rt *route, params any) {
 }
 
 // notification puts a notification on its way.
-func (r *reader) notification(f Frame, rt *route, params any, text []byte) {
+func (r *reader) notification(f Frame, rt *route, env *envelope) {
 	c := r.c
 	e := r.newEntry()
 	e.kind = kindNotification
 	e.charge = chargeDecoded + 2*len(f.Data)
 	// One by one: a whole Request would be copied with bulk write barriers.
-	e.Method, e.Params = r.env.method, params
+	e.Method, e.Params = env.method, env.paramsVal
 	e.conn, e.route, e.flags = c, rt, flagNotification
 	e.Context = c.noteCtx
 	r.laneOf(e)
@@ -188,7 +197,7 @@ func (r *reader) notification(f Frame, rt *route, params any, text []byte) {
 			return
 		}
 	}
-	if text != nil && r.backlog >= keepText {
+	if text := env.text; text != nil && r.backlog >= keepText {
 		// Decoded values take several times the room of their text. While
 		// much is queued the text is what is kept.
 		e.raw = r.keep(text)
@@ -216,7 +225,6 @@ func (r *reader) laneOf(e *entry) {
 
 // stageCall puts a response on its way. Its outcome is in cl.reply.
 func (r *reader) stageCall(cl *call, size int) {
-	r.env.call = nil
 	cl.replySize = size
 	r.stage = append(r.stage, &cl.entry)
 	if cl.onReply != nil {
@@ -271,9 +279,8 @@ func (r *reader) tooLarge(big *FrameTooLargeError) {
 	switch {
 	case id == nil:
 	case hasMethod:
-		r.env = envelope{id: id}
 		data := wire.AppendInt([]byte(`{"limit":`), int64(big.Limit))
-		c.answer(r.idOf(), &Error{
+		c.answer(r.idOf(id), &Error{
 			Code:    CodeInvalidRequest,
 			Message: "Invalid request: message too large",
 			Data:    json.RawMessage(append(data, '}')),

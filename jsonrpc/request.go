@@ -23,6 +23,8 @@ type Request struct {
 
 	conn   *Conn
 	flags  requestFlags
+	kind   entryKind    // of the entry around it
+	state  requestState // guarded by Conn.mu
 	cancel context.CancelCauseFunc
 	route  *route
 	out    *outgoing
@@ -85,8 +87,6 @@ type entry struct {
 	raw    json.RawMessage // params kept as text while the queue is long
 	call   *call           // the response's
 	charge int
-	kind   entryKind
-	state  requestState // guarded by Conn.mu
 }
 
 type entryKind uint8

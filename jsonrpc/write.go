@@ -245,8 +245,8 @@ func (o *outbox) recycle(b []byte) {
 	if cap(b) <= keepBuffer {
 		o.spare = b[:0]
 	} else if cap(b) <= 64<<20 {
-		b = b[:0]
-		bigBuffers.Put(&b)
+		big := b[:0] // a variable of its own, or every b would be on the heap
+		bigBuffers.Put(&big)
 	}
 	if o.room != nil && len(o.buf)+o.unsent < highWater {
 		close(o.room)

@@ -47,6 +47,12 @@ func (m *model) taggedDecoder(w *writer, t *goType) {
 		w.p("// allocate both at once.")
 		params, spare = ", spare *"+c.typ, "Spare"
 	}
+	if m.sharedPayload(t) != nil {
+		w.p("func decode%s(v *%s, d *wire.Decoder) { decode%sSpare(v, d, nil, nil) }\n", t.name, t.name, t.name)
+		w.p("// decode%sSpare uses payload and spare for the variants that share that payload,", t.name)
+		w.p("// so that the caller can allocate them together with its own value.")
+		params, spare = m.spares(t), "Spare"
+	}
 	if u.outer != nil {
 		w.p("func decode%s(v *%s, d *wire.Decoder) { decode%sIn(v, d, false) }\n", t.name, t.name, t.name)
 		params, spare = ", outer bool", "In"
@@ -107,8 +113,9 @@ func (m *model) decodeVariant(w *writer, t *goType, x *variant) {
 		w.p("\t\tvar x %s\n\t\tdecode%sIn(&x, d, true)\n\t\tif x != nil {\n\t\t\t*v = x\n\t\t}", n, n)
 	case x.typ.payload != nil && x.typ.payload.coalloc != nil:
 		p := x.typ.payload
-		w.p("\t\tx := new(struct {\n\t\t\tv %s\n\t\t\tspare %s\n\t\t})", n, p.coalloc.typ)
-		w.p("\t\t(*%s)(&x.v).decode(d, %q, &x.spare)\n\t\t*v = &x.v", p.name, x.tag)
+		w.p("\t\tif payload == nil {\n\t\t\tx := new(struct {\n\t\t\t\tpayload %s\n\t\t\t\tspare %s\n\t\t\t})", p.name, p.coalloc.typ)
+		w.p("\t\t\tpayload, spare = &x.payload, &x.spare\n\t\t}")
+		w.p("\t\tpayload.decode(d, %q, spare)\n\t\t*v = (*%s)(payload)", x.tag, n)
 	case x.typ.payload != nil:
 		w.p("\t\tx := new(%s)\n\t\t(*%s)(x).decode(d, %q)\n\t\t*v = x", n, x.typ.payload.name, x.tag)
 	case x.union.outer != nil:

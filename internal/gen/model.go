@@ -47,6 +47,7 @@ type goType struct {
 	shared    bool     // payload of several tags
 	sharedKey string   // shared: the discriminator of those tags
 	coalloc   *coalloc // per-tag payload: allocate this together with it
+	fuse      bool     // allocate the message together with its union's shared payload
 
 	union *union
 }
@@ -372,6 +373,7 @@ func (m *model) structFields(t *goType, n *node) {
 	if c, ok := m.tab.coalloc.get(t.schema); ok {
 		t.coalloc = &c
 	}
+	t.fuse = m.tab.fuse.has(t.schema)
 	alts := n.alternatives()
 	if len(alts) == 0 {
 		return

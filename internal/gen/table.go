@@ -24,6 +24,7 @@ type table struct {
 	lists      lookup[listSpec]
 	ordered    lookup[orderedSpec]
 	coalloc    lookup[coalloc]
+	fuse       set // messages allocated together with what nearly all of them hold
 	formValues set // raw answers to forms
 	closed     set // enums of one value that are constants
 	files      []fileRule
@@ -119,7 +120,7 @@ func properties(what string, lines ...string) set {
 func (t *table) unused() []string {
 	out := slices.Concat(t.skip.unused(), t.names.unused(), t.values.unused(), t.aliases.unused(), t.patch.unused(),
 		t.metaPatch.unused(), t.pointers.unused(), t.constants.unused(), t.inline.unused(), t.merge.unused(),
-		t.untagged.unused(), t.byMember.unused(), t.lists.unused(), t.ordered.unused(), t.coalloc.unused(), t.formValues.unused(), t.closed.unused())
+		t.untagged.unused(), t.byMember.unused(), t.lists.unused(), t.ordered.unused(), t.coalloc.unused(), t.fuse.unused(), t.formValues.unused(), t.closed.unused())
 	n := 0
 	for _, r := range t.files {
 		for _, d := range r.defs {

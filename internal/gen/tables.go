@@ -96,6 +96,7 @@ func tableV1() *table {
 		lists:      entries("list", map[string]listSpec{"SessionConfigSelectOptions": {[]string{"SessionConfigSelectOptionList", "SessionConfigSelectGroupList"}, []string{"value", "group"}}}),
 		ordered:    entries("ordered", map[string]orderedSpec{"ElicitationSchema.properties": properties1}),
 		coalloc:    entries("coalloc", map[string]coalloc{"ContentChunk": {"content", "TextContent"}}),
+		fuse:       names("fuse", "SessionNotification"),
 		formValues: names("form value", "ElicitationContentValue"),
 		closed:     names("closed", "ElicitationSchemaType"),
 		files: []fileRule{
@@ -162,6 +163,7 @@ func tableV2() *table {
 		lists:      entries("list", map[string]listSpec{"SessionConfigSelectOptions": {[]string{"SessionConfigSelectOptionList", "SessionConfigSelectGroupList"}, []string{"value", "groupId"}}}),
 		ordered:    entries("ordered", map[string]orderedSpec{"ElicitationSchema.properties": properties1}),
 		coalloc:    entries("coalloc", map[string]coalloc{"ContentChunk": {"content", "TextContent"}}),
+		fuse:       names("fuse", "UpdateSessionNotification"),
 		formValues: names("form value"),
 		closed:     names("closed", "ElicitationSchemaType"),
 		files: []fileRule{

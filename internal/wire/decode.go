@@ -44,14 +44,23 @@ type span struct{ start, end int } // string content, quotes excluded
 // bytes belong to the decoded values from now on: long strings and raw values
 // alias data, and escapes are resolved in place.
 func (d *Decoder) Reset(data []byte, owned bool) {
-	in, scratch, moved := d.In, d.scratch, d.moved
-	if cap(scratch) > 64<<10 {
-		scratch = nil
+	// Field by field: clearing the whole struct costs more than most values do.
+	d.data, d.owned = data, owned
+	d.pos, d.depth, d.keyAt, d.mark, d.lenient, d.replaced = 0, 0, 0, 0, 0, 0
+	d.opened, d.bad = false, false
+	if d.first.ok {
+		d.first = mismatch{}
 	}
-	if cap(moved) > 4<<10 {
-		moved = nil
+	if d.err != nil {
+		d.err = nil
 	}
-	*d = Decoder{In: in, scratch: scratch, moved: moved[:0], data: data, owned: owned}
+	if cap(d.scratch) > 64<<10 {
+		d.scratch = nil
+	}
+	if cap(d.moved) > 4096 {
+		d.moved = nil
+	}
+	d.moved = d.moved[:0]
 }
 
 // Pos returns the offset of the cursor.
@@ -200,13 +209,14 @@ func (d *Decoder) Duplicate() {
 
 // Peek returns the next byte that is not white space without consuming it, or
 // 0 at the end of the input.
-func (d *Decoder) Peek() byte {
+func (d *Decoder) Peek() (c byte) {
 	if d.pos < len(d.data) {
-		if c := d.data[d.pos]; c > ' ' {
-			return c
-		}
+		c = d.data[d.pos]
 	}
-	return d.peekSlow()
+	if c <= ' ' {
+		c = d.peekSlow()
+	}
+	return
 }
 
 func (d *Decoder) peekSlow() byte {
@@ -251,6 +261,10 @@ func (d *Decoder) FirstKey() ([]byte, bool) {
 
 // NextKey returns the next key of the object, or false at its end.
 func (d *Decoder) NextKey() ([]byte, bool) {
+	if d.pos < len(d.data) && d.data[d.pos] == ',' {
+		d.pos++
+		return d.key()
+	}
 	switch d.Peek() {
 	case ',':
 		d.pos++

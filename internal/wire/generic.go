@@ -11,9 +11,9 @@ import (
 func Slice[T any](d *Decoder, item func(*T, *Decoder)) []T {
 	out := []T{}
 	for ok := d.FirstElem(); ok; ok = d.NextElem() {
-		var v T
-		item(&v, d)
-		out = append(out, v)
+		var zero T
+		out = append(out, zero)
+		item(&out[len(out)-1], d)
 	}
 	return out
 }
@@ -23,11 +23,12 @@ func Slice[T any](d *Decoder, item func(*T, *Decoder)) []T {
 func SliceSkip[T any](d *Decoder, item func(*T, *Decoder)) []T {
 	out := []T{}
 	for ok := d.FirstElem(); ok; ok = d.NextElem() {
-		var v T
+		var zero T
+		out = append(out, zero)
 		was := d.Try()
-		item(&v, d)
-		if !d.Failed(was) {
-			out = append(out, v)
+		if item(&out[len(out)-1], d); d.Failed(was) {
+			out[len(out)-1] = zero
+			out = out[:len(out)-1]
 		}
 	}
 	return out

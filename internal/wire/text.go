@@ -247,12 +247,17 @@ func (t *Interner) get(b []byte) string {
 	if len(b) > internMax {
 		return string(b)
 	}
-	h := uint32(len(b))
 	// Ids differ at their end more often than at their start.
-	for i := max(0, len(b)-16); i < len(b); i++ {
-		h = h*31 + uint32(b[i])
+	h := uint64(len(b))
+	if len(b) >= 8 {
+		h += binary.LittleEndian.Uint64(b[len(b)-8:])
+	} else {
+		for _, c := range b {
+			h = h<<8 | uint64(c)
+		}
 	}
-	s := &t.slots[(h^h>>7)%uint32(len(t.slots))]
+	h *= 0x9e3779b97f4a7c15
+	s := &t.slots[h>>59]
 	if *s != string(b) {
 		*s = string(b)
 	}
