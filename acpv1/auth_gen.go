@@ -11,15 +11,17 @@ import (
 // AuthMethod is a way for the user to sign in. One without a type is carried
 // out by the agent (S80).
 //
-// It is one of *[AuthMethodTerminal], *[AuthMethodAgent] and *[UnknownAuthMethod].
+// It is one of *[AuthMethodTerminal], *[AuthMethodAgent] and
+// *[UnknownAuthMethod].
 type AuthMethod interface {
 	AppendJSON(dst []byte) ([]byte, error)
 	isAuthMethod()
 }
 
-// UnknownAuthMethod stands for a [AuthMethod] of what this package does not know, kept byte for byte.
+// UnknownAuthMethod is a [AuthMethod] of a kind that this package does not
+// know; Raw keeps it byte for byte.
 type UnknownAuthMethod struct {
-	Type string // the discriminator type
+	Type string // the discriminator type, the same as in Raw
 	Raw  json.RawMessage
 }
 
@@ -240,11 +242,19 @@ func (v *UnknownAuthMethod) AppendJSON(dst []byte) ([]byte, error) {
 	if v == nil {
 		return dst, wire.ErrNoValue
 	}
-	return wire.AppendRawObject(dst, v.Raw)
+	return wire.AppendVariant(dst, v.Raw, "type", v.Type)
 }
 
 // MarshalJSON implements [json.Marshaler].
 func (v UnknownAuthMethod) MarshalJSON() ([]byte, error) { return v.AppendJSON(nil) }
+
+// UnmarshalJSON implements [json.Unmarshaler]. It takes any variant, known or not.
+func (v *UnknownAuthMethod) UnmarshalJSON(data []byte) error {
+	return wire.UnmarshalVariant(data, "type", func(d *wire.Decoder, tag string) {
+		*v = UnknownAuthMethod{Type: tag}
+		v.decode(d)
+	})
+}
 
 func (*UnknownAuthMethod) isAuthMethod() {}
 
@@ -452,6 +462,9 @@ func (v *AuthenticateResponse) DecodeJSON(d *wire.Decoder) { d.Marker(&v.Meta, &
 
 // AppendJSON appends v to dst.
 func (v *AuthenticateResponse) AppendJSON(dst []byte) ([]byte, error) {
+	if v == nil {
+		return dst, wire.ErrNoValue
+	}
 	return wire.AppendMarker(dst, v.Meta, v.Unknown)
 }
 
@@ -469,6 +482,9 @@ func (v *LogoutResponse) DecodeJSON(d *wire.Decoder) { d.Marker(&v.Meta, &v.Unkn
 
 // AppendJSON appends v to dst.
 func (v *LogoutResponse) AppendJSON(dst []byte) ([]byte, error) {
+	if v == nil {
+		return dst, wire.ErrNoValue
+	}
 	return wire.AppendMarker(dst, v.Meta, v.Unknown)
 }
 
@@ -827,6 +843,9 @@ func (v *LogoutRequest) DecodeJSON(d *wire.Decoder) { d.Marker(&v.Meta, &v.Unkno
 
 // AppendJSON appends v to dst.
 func (v *LogoutRequest) AppendJSON(dst []byte) ([]byte, error) {
+	if v == nil {
+		return dst, wire.ErrNoValue
+	}
 	return wire.AppendMarker(dst, v.Meta, v.Unknown)
 }
 
@@ -844,6 +863,9 @@ func (v *AuthStatusRequest) DecodeJSON(d *wire.Decoder) { d.Marker(&v.Meta, &v.U
 
 // AppendJSON appends v to dst.
 func (v *AuthStatusRequest) AppendJSON(dst []byte) ([]byte, error) {
+	if v == nil {
+		return dst, wire.ErrNoValue
+	}
 	return wire.AppendMarker(dst, v.Meta, v.Unknown)
 }
 

@@ -805,6 +805,9 @@ func (v *SessionListCapabilities) DecodeJSON(d *wire.Decoder) { d.Marker(&v.Meta
 
 // AppendJSON appends v to dst.
 func (v *SessionListCapabilities) AppendJSON(dst []byte) ([]byte, error) {
+	if v == nil {
+		return dst, wire.ErrNoValue
+	}
 	return wire.AppendMarker(dst, v.Meta, v.Unknown)
 }
 
@@ -822,6 +825,9 @@ func (v *SessionDeleteCapabilities) DecodeJSON(d *wire.Decoder) { d.Marker(&v.Me
 
 // AppendJSON appends v to dst.
 func (v *SessionDeleteCapabilities) AppendJSON(dst []byte) ([]byte, error) {
+	if v == nil {
+		return dst, wire.ErrNoValue
+	}
 	return wire.AppendMarker(dst, v.Meta, v.Unknown)
 }
 
@@ -841,6 +847,9 @@ func (v *SessionAdditionalDirectoriesCapabilities) DecodeJSON(d *wire.Decoder) {
 
 // AppendJSON appends v to dst.
 func (v *SessionAdditionalDirectoriesCapabilities) AppendJSON(dst []byte) ([]byte, error) {
+	if v == nil {
+		return dst, wire.ErrNoValue
+	}
 	return wire.AppendMarker(dst, v.Meta, v.Unknown)
 }
 
@@ -998,6 +1007,9 @@ func (v *SessionSystemPromptOverrideCapabilities) DecodeJSON(d *wire.Decoder) {
 
 // AppendJSON appends v to dst.
 func (v *SessionSystemPromptOverrideCapabilities) AppendJSON(dst []byte) ([]byte, error) {
+	if v == nil {
+		return dst, wire.ErrNoValue
+	}
 	return wire.AppendMarker(dst, v.Meta, v.Unknown)
 }
 
@@ -1017,6 +1029,9 @@ func (v *SessionForkCapabilities) DecodeJSON(d *wire.Decoder) { d.Marker(&v.Meta
 
 // AppendJSON appends v to dst.
 func (v *SessionForkCapabilities) AppendJSON(dst []byte) ([]byte, error) {
+	if v == nil {
+		return dst, wire.ErrNoValue
+	}
 	return wire.AppendMarker(dst, v.Meta, v.Unknown)
 }
 
@@ -1034,6 +1049,9 @@ func (v *SessionArchiveCapabilities) DecodeJSON(d *wire.Decoder) { d.Marker(&v.M
 
 // AppendJSON appends v to dst.
 func (v *SessionArchiveCapabilities) AppendJSON(dst []byte) ([]byte, error) {
+	if v == nil {
+		return dst, wire.ErrNoValue
+	}
 	return wire.AppendMarker(dst, v.Meta, v.Unknown)
 }
 
@@ -1051,6 +1069,9 @@ func (v *SessionStatusCapabilities) DecodeJSON(d *wire.Decoder) { d.Marker(&v.Me
 
 // AppendJSON appends v to dst.
 func (v *SessionStatusCapabilities) AppendJSON(dst []byte) ([]byte, error) {
+	if v == nil {
+		return dst, wire.ErrNoValue
+	}
 	return wire.AppendMarker(dst, v.Meta, v.Unknown)
 }
 
@@ -1068,6 +1089,9 @@ func (v *SessionTitleCapabilities) DecodeJSON(d *wire.Decoder) { d.Marker(&v.Met
 
 // AppendJSON appends v to dst.
 func (v *SessionTitleCapabilities) AppendJSON(dst []byte) ([]byte, error) {
+	if v == nil {
+		return dst, wire.ErrNoValue
+	}
 	return wire.AppendMarker(dst, v.Meta, v.Unknown)
 }
 
@@ -1085,6 +1109,9 @@ func (v *SessionResumeCapabilities) DecodeJSON(d *wire.Decoder) { d.Marker(&v.Me
 
 // AppendJSON appends v to dst.
 func (v *SessionResumeCapabilities) AppendJSON(dst []byte) ([]byte, error) {
+	if v == nil {
+		return dst, wire.ErrNoValue
+	}
 	return wire.AppendMarker(dst, v.Meta, v.Unknown)
 }
 
@@ -1102,6 +1129,9 @@ func (v *SessionCloseCapabilities) DecodeJSON(d *wire.Decoder) { d.Marker(&v.Met
 
 // AppendJSON appends v to dst.
 func (v *SessionCloseCapabilities) AppendJSON(dst []byte) ([]byte, error) {
+	if v == nil {
+		return dst, wire.ErrNoValue
+	}
 	return wire.AppendMarker(dst, v.Meta, v.Unknown)
 }
 
@@ -1205,6 +1235,9 @@ func (v *AuthStatusCapabilities) DecodeJSON(d *wire.Decoder) { d.Marker(&v.Meta,
 
 // AppendJSON appends v to dst.
 func (v *AuthStatusCapabilities) AppendJSON(dst []byte) ([]byte, error) {
+	if v == nil {
+		return dst, wire.ErrNoValue
+	}
 	return wire.AppendMarker(dst, v.Meta, v.Unknown)
 }
 
@@ -1222,6 +1255,9 @@ func (v *LogoutCapabilities) DecodeJSON(d *wire.Decoder) { d.Marker(&v.Meta, &v.
 
 // AppendJSON appends v to dst.
 func (v *LogoutCapabilities) AppendJSON(dst []byte) ([]byte, error) {
+	if v == nil {
+		return dst, wire.ErrNoValue
+	}
 	return wire.AppendMarker(dst, v.Meta, v.Unknown)
 }
 
@@ -1239,6 +1275,9 @@ func (v *ProvidersCapabilities) DecodeJSON(d *wire.Decoder) { d.Marker(&v.Meta, 
 
 // AppendJSON appends v to dst.
 func (v *ProvidersCapabilities) AppendJSON(dst []byte) ([]byte, error) {
+	if v == nil {
+		return dst, wire.ErrNoValue
+	}
 	return wire.AppendMarker(dst, v.Meta, v.Unknown)
 }
 

@@ -498,6 +498,9 @@ func (v *CompactionCapabilities) DecodeJSON(d *wire.Decoder) { d.Marker(nil, &v.
 
 // AppendJSON appends v to dst.
 func (v *CompactionCapabilities) AppendJSON(dst []byte) ([]byte, error) {
+	if v == nil {
+		return dst, wire.ErrNoValue
+	}
 	return wire.AppendBare(dst, v.Unknown)
 }
 
@@ -583,6 +586,9 @@ func (v *BooleanConfigOptionCapabilities) DecodeJSON(d *wire.Decoder) { d.Marker
 
 // AppendJSON appends v to dst.
 func (v *BooleanConfigOptionCapabilities) AppendJSON(dst []byte) ([]byte, error) {
+	if v == nil {
+		return dst, wire.ErrNoValue
+	}
 	return wire.AppendMarker(dst, v.Meta, v.Unknown)
 }
 
@@ -600,6 +606,9 @@ func (v *NoticeCapabilities) DecodeJSON(d *wire.Decoder) { d.Marker(nil, &v.Unkn
 
 // AppendJSON appends v to dst.
 func (v *NoticeCapabilities) AppendJSON(dst []byte) ([]byte, error) {
+	if v == nil {
+		return dst, wire.ErrNoValue
+	}
 	return wire.AppendBare(dst, v.Unknown)
 }
 
@@ -617,6 +626,9 @@ func (v *SubagentCapabilities) DecodeJSON(d *wire.Decoder) { d.Marker(&v.Meta, &
 
 // AppendJSON appends v to dst.
 func (v *SubagentCapabilities) AppendJSON(dst []byte) ([]byte, error) {
+	if v == nil {
+		return dst, wire.ErrNoValue
+	}
 	return wire.AppendMarker(dst, v.Meta, v.Unknown)
 }
 
@@ -634,6 +646,9 @@ func (v *PlanCapabilities) DecodeJSON(d *wire.Decoder) { d.Marker(&v.Meta, &v.Un
 
 // AppendJSON appends v to dst.
 func (v *PlanCapabilities) AppendJSON(dst []byte) ([]byte, error) {
+	if v == nil {
+		return dst, wire.ErrNoValue
+	}
 	return wire.AppendMarker(dst, v.Meta, v.Unknown)
 }
 
@@ -799,6 +814,9 @@ func (v *ElicitationFormCapabilities) DecodeJSON(d *wire.Decoder) { d.Marker(&v.
 
 // AppendJSON appends v to dst.
 func (v *ElicitationFormCapabilities) AppendJSON(dst []byte) ([]byte, error) {
+	if v == nil {
+		return dst, wire.ErrNoValue
+	}
 	return wire.AppendMarker(dst, v.Meta, v.Unknown)
 }
 
@@ -816,6 +834,9 @@ func (v *ElicitationURLCapabilities) DecodeJSON(d *wire.Decoder) { d.Marker(&v.M
 
 // AppendJSON appends v to dst.
 func (v *ElicitationURLCapabilities) AppendJSON(dst []byte) ([]byte, error) {
+	if v == nil {
+		return dst, wire.ErrNoValue
+	}
 	return wire.AppendMarker(dst, v.Meta, v.Unknown)
 }
 

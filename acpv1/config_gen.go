@@ -97,7 +97,8 @@ type SessionConfigValueID string
 // SessionConfigSelectOptions is the list of values of a setting, either flat or
 // in groups. The elements of the list show which.
 //
-// It is one of [SessionConfigSelectOptionList] and [SessionConfigSelectGroupList].
+// It is one of [SessionConfigSelectOptionList] and
+// [SessionConfigSelectGroupList].
 type SessionConfigSelectOptions interface {
 	AppendJSON(dst []byte) ([]byte, error)
 	isSessionConfigSelectOptions()
@@ -200,7 +201,8 @@ type SetSessionConfigOptionRequest struct {
 // SessionConfigOptionKind is the part of a configuration option that depends on
 // its type.
 //
-// It is one of *[SessionConfigSelect], *[SessionConfigBoolean] and *[UnknownSessionConfigOptionKind].
+// It is one of *[SessionConfigSelect], *[SessionConfigBoolean] and
+// *[UnknownSessionConfigOptionKind].
 type SessionConfigOptionKind interface {
 	AppendJSON(dst []byte) ([]byte, error)
 	appendMembers(dst []byte) ([]byte, error)
@@ -208,15 +210,18 @@ type SessionConfigOptionKind interface {
 	isSessionConfigOptionKind()
 }
 
-// UnknownSessionConfigOptionKind stands for a [SessionConfigOptionKind] of what this package does not know; Raw holds the members that are particular to it, kept byte for byte.
+// UnknownSessionConfigOptionKind is a [SessionConfigOptionKind] of a kind that
+// this package does not know; Raw keeps the members that are particular to it
+// byte for byte.
 type UnknownSessionConfigOptionKind struct {
-	Type string // the discriminator type
+	Type string // the discriminator type, the same as in Raw
 	Raw  json.RawMessage
 }
 
 // SessionConfigOptionValue is the value chosen for a configuration option.
 //
-// It is one of *[SessionConfigOptionValueBoolean] and *[SessionConfigOptionValueID].
+// It is one of *[SessionConfigOptionValueBoolean] and
+// *[SessionConfigOptionValueID].
 type SessionConfigOptionValue interface {
 	AppendJSON(dst []byte) ([]byte, error)
 	appendMembers(dst []byte) ([]byte, error)
@@ -469,7 +474,7 @@ func (v *SessionConfigOption) appendFields(dst []byte) (_ []byte, err error) {
 		dst = append(wire.AppendString(append(dst, `"category":`...), string(v.Category)), ',')
 	}
 	if v.Kind == nil {
-		return dst, wire.In("kind", wire.ErrNoValue)
+		return dst, wire.In("type", wire.ErrNoValue)
 	}
 	if dst, err = v.Kind.appendMembers(dst); err != nil {
 		return dst, err
@@ -481,7 +486,7 @@ func (v *SessionConfigOption) appendFields(dst []byte) (_ []byte, err error) {
 		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "id", "name", "description", "category", "_meta"); err != nil {
+		if dst, err = wire.AppendMembersKnown(dst, v.Unknown, v.Kind.knows, "id", "name", "description", "category", "_meta"); err != nil {
 			return dst, err
 		}
 	}
@@ -518,18 +523,13 @@ func UnmarshalSessionConfigSelectOptions(data []byte) (SessionConfigSelectOption
 }
 
 func decodeSessionConfigSelectOptions(v *SessionConfigSelectOptions, d *wire.Decoder) {
-	at := d.At()
-	n := 0
 	if d.ElemKind("value") == '"' || d.ElemKind("group") != '"' {
 		list := wire.Slice(d, (*SessionConfigSelectOption).DecodeJSON)
-		n = len(list)
 		*v = SessionConfigSelectOptionList(list)
 	} else {
 		list := wire.Slice(d, (*SessionConfigSelectGroup).DecodeJSON)
-		n = len(list)
 		*v = SessionConfigSelectGroupList(list)
 	}
-	_, _ = at, n
 }
 
 // AppendJSON appends v to dst.
@@ -537,12 +537,18 @@ func (v SessionConfigSelectOptionList) AppendJSON(dst []byte) ([]byte, error) {
 	return wire.AppendSlice(dst, v, (*SessionConfigSelectOption).AppendJSON)
 }
 
+// MarshalJSON implements [json.Marshaler].
+func (v SessionConfigSelectOptionList) MarshalJSON() ([]byte, error) { return v.AppendJSON(nil) }
+
 func (SessionConfigSelectOptionList) isSessionConfigSelectOptions() {}
 
 // AppendJSON appends v to dst.
 func (v SessionConfigSelectGroupList) AppendJSON(dst []byte) ([]byte, error) {
 	return wire.AppendSlice(dst, v, (*SessionConfigSelectGroup).AppendJSON)
 }
+
+// MarshalJSON implements [json.Marshaler].
+func (v SessionConfigSelectGroupList) MarshalJSON() ([]byte, error) { return v.AppendJSON(nil) }
 
 func (SessionConfigSelectGroupList) isSessionConfigSelectOptions() {}
 
@@ -848,6 +854,9 @@ func (v *SetSessionModeResponse) DecodeJSON(d *wire.Decoder) { d.Marker(&v.Meta,
 
 // AppendJSON appends v to dst.
 func (v *SetSessionModeResponse) AppendJSON(dst []byte) ([]byte, error) {
+	if v == nil {
+		return dst, wire.ErrNoValue
+	}
 	return wire.AppendMarker(dst, v.Meta, v.Unknown)
 }
 
@@ -1045,7 +1054,7 @@ func (v *SetSessionConfigOptionRequest) appendFields(dst []byte) (_ []byte, err 
 	dst = append(wire.AppendString(append(dst, `"sessionId":`...), string(v.SessionID)), ',')
 	dst = append(wire.AppendString(append(dst, `"configId":`...), string(v.ConfigID)), ',')
 	if v.Value == nil {
-		return dst, wire.In("value", wire.ErrNoValue)
+		return dst, wire.In("type", wire.ErrNoValue)
 	}
 	if dst, err = v.Value.appendMembers(dst); err != nil {
 		return dst, err
@@ -1057,7 +1066,7 @@ func (v *SetSessionConfigOptionRequest) appendFields(dst []byte) (_ []byte, err 
 		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "sessionId", "configId", "_meta"); err != nil {
+		if dst, err = wire.AppendMembersKnown(dst, v.Unknown, v.Value.knows, "sessionId", "configId", "_meta"); err != nil {
 			return dst, err
 		}
 	}
@@ -1105,14 +1114,25 @@ func (v *UnknownSessionConfigOptionKind) AppendJSON(dst []byte) ([]byte, error) 
 	if v == nil {
 		return dst, wire.ErrNoValue
 	}
-	return wire.AppendRawObject(dst, v.Raw)
+	return wire.AppendVariant(dst, v.Raw, "type", v.Type)
 }
 
 // MarshalJSON implements [json.Marshaler].
 func (v UnknownSessionConfigOptionKind) MarshalJSON() ([]byte, error) { return v.AppendJSON(nil) }
 
+// UnmarshalJSON implements [json.Unmarshaler]. It takes any variant, known or not.
+func (v *UnknownSessionConfigOptionKind) UnmarshalJSON(data []byte) error {
+	return wire.UnmarshalVariant(data, "type", func(d *wire.Decoder, tag string) {
+		*v = UnknownSessionConfigOptionKind{Type: tag}
+		v.decode(d, nil)
+	})
+}
+
 func (v *UnknownSessionConfigOptionKind) appendMembers(dst []byte) ([]byte, error) {
-	return wire.AppendMembers(dst, v.Raw)
+	if err := wire.CheckVariant(v.Raw, "type", v.Type); err != nil {
+		return dst, err
+	}
+	return wire.AppendMembers(dst, v.Raw, "id", "name", "description", "category", "_meta")
 }
 
 func (*UnknownSessionConfigOptionKind) knows(string) bool { return true }

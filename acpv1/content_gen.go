@@ -13,15 +13,17 @@ import (
 // so MCP results can be passed on as they are. A prompt with a block the agent
 // does not take is answered with -32602.
 //
-// It is one of *[TextContent], *[ImageContent], *[AudioContent], *[ResourceLink], *[EmbeddedResource] and *[UnknownContentBlock].
+// It is one of *[TextContent], *[ImageContent], *[AudioContent],
+// *[ResourceLink], *[EmbeddedResource] and *[UnknownContentBlock].
 type ContentBlock interface {
 	AppendJSON(dst []byte) ([]byte, error)
 	isContentBlock()
 }
 
-// UnknownContentBlock stands for a [ContentBlock] of what this package does not know, kept byte for byte.
+// UnknownContentBlock is a [ContentBlock] of a kind that this package does not
+// know; Raw keeps it byte for byte.
 type UnknownContentBlock struct {
-	Type string // the discriminator type
+	Type string // the discriminator type, the same as in Raw
 	Raw  json.RawMessage
 }
 
@@ -254,11 +256,19 @@ func (v *UnknownContentBlock) AppendJSON(dst []byte) ([]byte, error) {
 	if v == nil {
 		return dst, wire.ErrNoValue
 	}
-	return wire.AppendRawObject(dst, v.Raw)
+	return wire.AppendVariant(dst, v.Raw, "type", v.Type)
 }
 
 // MarshalJSON implements [json.Marshaler].
 func (v UnknownContentBlock) MarshalJSON() ([]byte, error) { return v.AppendJSON(nil) }
+
+// UnmarshalJSON implements [json.Unmarshaler]. It takes any variant, known or not.
+func (v *UnknownContentBlock) UnmarshalJSON(data []byte) error {
+	return wire.UnmarshalVariant(data, "type", func(d *wire.Decoder, tag string) {
+		*v = UnknownContentBlock{Type: tag}
+		v.decode(d)
+	})
+}
 
 func (*UnknownContentBlock) isContentBlock() {}
 

@@ -92,7 +92,8 @@ type ElicitationAcceptAction struct {
 
 // ElicitationMode is the way an elicitation reaches the user.
 //
-// It is one of *[ElicitationFormMode], *[ElicitationURLMode] and *[UnknownElicitationMode].
+// It is one of *[ElicitationFormMode], *[ElicitationURLMode] and
+// *[UnknownElicitationMode].
 type ElicitationMode interface {
 	AppendJSON(dst []byte) ([]byte, error)
 	appendMembers(dst []byte) ([]byte, error)
@@ -100,9 +101,10 @@ type ElicitationMode interface {
 	isElicitationMode()
 }
 
-// UnknownElicitationMode stands for a [ElicitationMode] of what this package does not know; Raw holds the members that are particular to it, kept byte for byte.
+// UnknownElicitationMode is a [ElicitationMode] of a kind that this package
+// does not know; Raw keeps the members that are particular to it byte for byte.
 type UnknownElicitationMode struct {
-	Type  string           // the discriminator mode
+	Type  string           // the discriminator mode, the same as in Raw
 	Scope ElicitationScope // as in Raw, which is what is sent
 	Raw   json.RawMessage
 }
@@ -120,7 +122,8 @@ type ElicitationScope interface {
 
 // ElicitationAction is what the user did with an elicitation.
 //
-// It is one of *[ElicitationAcceptAction], *[ElicitationDeclineAction], *[ElicitationCancelAction] and *[UnknownElicitationAction].
+// It is one of *[ElicitationAcceptAction], *[ElicitationDeclineAction],
+// *[ElicitationCancelAction] and *[UnknownElicitationAction].
 type ElicitationAction interface {
 	AppendJSON(dst []byte) ([]byte, error)
 	appendMembers(dst []byte) ([]byte, error)
@@ -128,9 +131,10 @@ type ElicitationAction interface {
 	isElicitationAction()
 }
 
-// UnknownElicitationAction stands for a [ElicitationAction] of what this package does not know; Raw holds the members that are particular to it, kept byte for byte.
+// UnknownElicitationAction is a [ElicitationAction] of a kind that this package
+// does not know; Raw keeps the members that are particular to it byte for byte.
 type UnknownElicitationAction struct {
-	Type string // the discriminator action
+	Type string // the discriminator action, the same as in Raw
 	Raw  json.RawMessage
 }
 
@@ -201,7 +205,7 @@ func (v *CreateElicitationRequest) appendFields(dst []byte) (_ []byte, err error
 		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "message", "_meta"); err != nil {
+		if dst, err = wire.AppendMembersKnown(dst, v.Unknown, v.Mode.knows, "message", "_meta"); err != nil {
 			return dst, err
 		}
 	}
@@ -407,7 +411,7 @@ func (v *ElicitationFormMode) appendFields(dst []byte) (_ []byte, err error) {
 	}
 	dst = append(dst, ',')
 	if v.Scope == nil {
-		return dst, wire.In("scope", wire.ErrNoValue)
+		return dst, wire.In("sessionId", wire.ErrNoValue)
 	}
 	if dst, err = v.Scope.appendMembers(dst); err != nil {
 		return dst, err
@@ -486,7 +490,7 @@ func (v *ElicitationURLMode) appendFields(dst []byte) (_ []byte, err error) {
 	dst = append(wire.AppendString(append(dst, `"elicitationId":`...), string(v.ElicitationID)), ',')
 	dst = append(wire.AppendString(append(dst, `"url":`...), v.URL), ',')
 	if v.Scope == nil {
-		return dst, wire.In("scope", wire.ErrNoValue)
+		return dst, wire.In("sessionId", wire.ErrNoValue)
 	}
 	if dst, err = v.Scope.appendMembers(dst); err != nil {
 		return dst, err
@@ -614,7 +618,7 @@ func (v *CreateElicitationResponse) appendFields(dst []byte) (_ []byte, err erro
 		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "_meta"); err != nil {
+		if dst, err = wire.AppendMembersKnown(dst, v.Unknown, v.Action.knows, "_meta"); err != nil {
 			return dst, err
 		}
 	}
@@ -734,14 +738,25 @@ func (v *UnknownElicitationMode) AppendJSON(dst []byte) ([]byte, error) {
 	if v == nil {
 		return dst, wire.ErrNoValue
 	}
-	return wire.AppendRawObject(dst, v.Raw)
+	return wire.AppendVariant(dst, v.Raw, "mode", v.Type)
 }
 
 // MarshalJSON implements [json.Marshaler].
 func (v UnknownElicitationMode) MarshalJSON() ([]byte, error) { return v.AppendJSON(nil) }
 
+// UnmarshalJSON implements [json.Unmarshaler]. It takes any variant, known or not.
+func (v *UnknownElicitationMode) UnmarshalJSON(data []byte) error {
+	return wire.UnmarshalVariant(data, "mode", func(d *wire.Decoder, tag string) {
+		*v = UnknownElicitationMode{Type: tag}
+		v.decode(d, nil)
+	})
+}
+
 func (v *UnknownElicitationMode) appendMembers(dst []byte) ([]byte, error) {
-	return wire.AppendMembers(dst, v.Raw)
+	if err := wire.CheckVariant(v.Raw, "mode", v.Type); err != nil {
+		return dst, err
+	}
+	return wire.AppendMembers(dst, v.Raw, "message", "_meta")
 }
 
 func (*UnknownElicitationMode) knows(string) bool { return true }
@@ -796,14 +811,25 @@ func (v *UnknownElicitationAction) AppendJSON(dst []byte) ([]byte, error) {
 	if v == nil {
 		return dst, wire.ErrNoValue
 	}
-	return wire.AppendRawObject(dst, v.Raw)
+	return wire.AppendVariant(dst, v.Raw, "action", v.Type)
 }
 
 // MarshalJSON implements [json.Marshaler].
 func (v UnknownElicitationAction) MarshalJSON() ([]byte, error) { return v.AppendJSON(nil) }
 
+// UnmarshalJSON implements [json.Unmarshaler]. It takes any variant, known or not.
+func (v *UnknownElicitationAction) UnmarshalJSON(data []byte) error {
+	return wire.UnmarshalVariant(data, "action", func(d *wire.Decoder, tag string) {
+		*v = UnknownElicitationAction{Type: tag}
+		v.decode(d, nil)
+	})
+}
+
 func (v *UnknownElicitationAction) appendMembers(dst []byte) ([]byte, error) {
-	return wire.AppendMembers(dst, v.Raw)
+	if err := wire.CheckVariant(v.Raw, "action", v.Type); err != nil {
+		return dst, err
+	}
+	return wire.AppendMembers(dst, v.Raw, "_meta")
 }
 
 func (*UnknownElicitationAction) knows(string) bool { return true }

@@ -218,6 +218,9 @@ func (v *WriteTextFileResponse) DecodeJSON(d *wire.Decoder) { d.Marker(&v.Meta, 
 
 // AppendJSON appends v to dst.
 func (v *WriteTextFileResponse) AppendJSON(dst []byte) ([]byte, error) {
+	if v == nil {
+		return dst, wire.ErrNoValue
+	}
 	return wire.AppendMarker(dst, v.Meta, v.Unknown)
 }
 

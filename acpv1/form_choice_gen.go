@@ -26,15 +26,17 @@ type EnumOption struct {
 // MultiSelectItems is the list of values of a choice of several, with or
 // without labels.
 //
-// It is one of *[StringMultiSelectItems], *[TitledMultiSelectItems] and *[UnknownMultiSelectItems].
+// It is one of *[StringMultiSelectItems], *[TitledMultiSelectItems] and
+// *[UnknownMultiSelectItems].
 type MultiSelectItems interface {
 	AppendJSON(dst []byte) ([]byte, error)
 	isMultiSelectItems()
 }
 
-// UnknownMultiSelectItems stands for a [MultiSelectItems] of what this package does not know, kept byte for byte.
+// UnknownMultiSelectItems is a [MultiSelectItems] of a kind that this package
+// does not know; Raw keeps it byte for byte.
 type UnknownMultiSelectItems struct {
-	Type string // the discriminator type
+	Type string // the discriminator type, the same as in Raw
 	Raw  json.RawMessage
 }
 
@@ -196,11 +198,19 @@ func (v *UnknownMultiSelectItems) AppendJSON(dst []byte) ([]byte, error) {
 	if v == nil {
 		return dst, wire.ErrNoValue
 	}
-	return wire.AppendRawObject(dst, v.Raw)
+	return wire.AppendVariant(dst, v.Raw, "type", v.Type)
 }
 
 // MarshalJSON implements [json.Marshaler].
 func (v UnknownMultiSelectItems) MarshalJSON() ([]byte, error) { return v.AppendJSON(nil) }
+
+// UnmarshalJSON implements [json.Unmarshaler]. It takes any variant, known or not.
+func (v *UnknownMultiSelectItems) UnmarshalJSON(data []byte) error {
+	return wire.UnmarshalVariant(data, "type", func(d *wire.Decoder, tag string) {
+		*v = UnknownMultiSelectItems{Type: tag}
+		v.decode(d)
+	})
+}
 
 func (*UnknownMultiSelectItems) isMultiSelectItems() {}
 

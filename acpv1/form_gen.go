@@ -58,15 +58,18 @@ func (v ElicitationSchemaType) Known() bool {
 // its value. A choice of one is a string with a list of values, a choice of
 // several an array.
 //
-// It is one of *[StringPropertySchema], *[NumberPropertySchema], *[IntegerPropertySchema], *[BooleanPropertySchema], *[MultiSelectPropertySchema] and *[UnknownElicitationPropertySchema].
+// It is one of *[StringPropertySchema], *[NumberPropertySchema],
+// *[IntegerPropertySchema], *[BooleanPropertySchema],
+// *[MultiSelectPropertySchema] and *[UnknownElicitationPropertySchema].
 type ElicitationPropertySchema interface {
 	AppendJSON(dst []byte) ([]byte, error)
 	isElicitationPropertySchema()
 }
 
-// UnknownElicitationPropertySchema stands for a [ElicitationPropertySchema] of what this package does not know, kept byte for byte.
+// UnknownElicitationPropertySchema is a [ElicitationPropertySchema] of a kind
+// that this package does not know; Raw keeps it byte for byte.
 type UnknownElicitationPropertySchema struct {
-	Type string // the discriminator type
+	Type string // the discriminator type, the same as in Raw
 	Raw  json.RawMessage
 }
 
@@ -391,11 +394,19 @@ func (v *UnknownElicitationPropertySchema) AppendJSON(dst []byte) ([]byte, error
 	if v == nil {
 		return dst, wire.ErrNoValue
 	}
-	return wire.AppendRawObject(dst, v.Raw)
+	return wire.AppendVariant(dst, v.Raw, "type", v.Type)
 }
 
 // MarshalJSON implements [json.Marshaler].
 func (v UnknownElicitationPropertySchema) MarshalJSON() ([]byte, error) { return v.AppendJSON(nil) }
+
+// UnmarshalJSON implements [json.Unmarshaler]. It takes any variant, known or not.
+func (v *UnknownElicitationPropertySchema) UnmarshalJSON(data []byte) error {
+	return wire.UnmarshalVariant(data, "type", func(d *wire.Decoder, tag string) {
+		*v = UnknownElicitationPropertySchema{Type: tag}
+		v.decode(d)
+	})
+}
 
 func (*UnknownElicitationPropertySchema) isElicitationPropertySchema() {}
 

@@ -45,15 +45,17 @@ type MCPRequestID string
 // MCPServer says how to reach an MCP server. One without a type is a local
 // program (S80).
 //
-// It is one of *[MCPServerHTTP], *[MCPServerSSE], *[MCPServerACP], *[MCPServerStdio] and *[UnknownMCPServer].
+// It is one of *[MCPServerHTTP], *[MCPServerSSE], *[MCPServerACP],
+// *[MCPServerStdio] and *[UnknownMCPServer].
 type MCPServer interface {
 	AppendJSON(dst []byte) ([]byte, error)
 	isMCPServer()
 }
 
-// UnknownMCPServer stands for a [MCPServer] of what this package does not know, kept byte for byte.
+// UnknownMCPServer is a [MCPServer] of a kind that this package does not know;
+// Raw keeps it byte for byte.
 type UnknownMCPServer struct {
-	Type string // the discriminator type
+	Type string // the discriminator type, the same as in Raw
 	Raw  json.RawMessage
 }
 
@@ -322,11 +324,19 @@ func (v *UnknownMCPServer) AppendJSON(dst []byte) ([]byte, error) {
 	if v == nil {
 		return dst, wire.ErrNoValue
 	}
-	return wire.AppendRawObject(dst, v.Raw)
+	return wire.AppendVariant(dst, v.Raw, "type", v.Type)
 }
 
 // MarshalJSON implements [json.Marshaler].
 func (v UnknownMCPServer) MarshalJSON() ([]byte, error) { return v.AppendJSON(nil) }
+
+// UnmarshalJSON implements [json.Unmarshaler]. It takes any variant, known or not.
+func (v *UnknownMCPServer) UnmarshalJSON(data []byte) error {
+	return wire.UnmarshalVariant(data, "type", func(d *wire.Decoder, tag string) {
+		*v = UnknownMCPServer{Type: tag}
+		v.decode(d)
+	})
+}
 
 func (*UnknownMCPServer) isMCPServer() {}
 

@@ -80,15 +80,17 @@ type RequestPermissionResponse struct {
 
 // RequestPermissionOutcome is the decision on a permission request.
 //
-// It is one of *[CancelledPermissionOutcome], *[SelectedPermissionOutcome] and *[UnknownRequestPermissionOutcome].
+// It is one of *[CancelledPermissionOutcome], *[SelectedPermissionOutcome] and
+// *[UnknownRequestPermissionOutcome].
 type RequestPermissionOutcome interface {
 	AppendJSON(dst []byte) ([]byte, error)
 	isRequestPermissionOutcome()
 }
 
-// UnknownRequestPermissionOutcome stands for a [RequestPermissionOutcome] of what this package does not know, kept byte for byte.
+// UnknownRequestPermissionOutcome is a [RequestPermissionOutcome] of a kind
+// that this package does not know; Raw keeps it byte for byte.
 type UnknownRequestPermissionOutcome struct {
-	Type string // the discriminator outcome
+	Type string // the discriminator outcome, the same as in Raw
 	Raw  json.RawMessage
 }
 
@@ -375,11 +377,19 @@ func (v *UnknownRequestPermissionOutcome) AppendJSON(dst []byte) ([]byte, error)
 	if v == nil {
 		return dst, wire.ErrNoValue
 	}
-	return wire.AppendRawObject(dst, v.Raw)
+	return wire.AppendVariant(dst, v.Raw, "outcome", v.Type)
 }
 
 // MarshalJSON implements [json.Marshaler].
 func (v UnknownRequestPermissionOutcome) MarshalJSON() ([]byte, error) { return v.AppendJSON(nil) }
+
+// UnmarshalJSON implements [json.Unmarshaler]. It takes any variant, known or not.
+func (v *UnknownRequestPermissionOutcome) UnmarshalJSON(data []byte) error {
+	return wire.UnmarshalVariant(data, "outcome", func(d *wire.Decoder, tag string) {
+		*v = UnknownRequestPermissionOutcome{Type: tag}
+		v.decode(d)
+	})
+}
 
 func (*UnknownRequestPermissionOutcome) isRequestPermissionOutcome() {}
 

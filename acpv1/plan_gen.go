@@ -85,15 +85,17 @@ type Plan struct {
 //
 // Experimental: only in the unstable schema; it may change or go away.
 //
-// It is one of *[PlanItems], *[PlanFile], *[PlanMarkdown] and *[UnknownPlanUpdateContent].
+// It is one of *[PlanItems], *[PlanFile], *[PlanMarkdown] and
+// *[UnknownPlanUpdateContent].
 type PlanUpdateContent interface {
 	AppendJSON(dst []byte) ([]byte, error)
 	isPlanUpdateContent()
 }
 
-// UnknownPlanUpdateContent stands for a [PlanUpdateContent] of what this package does not know, kept byte for byte.
+// UnknownPlanUpdateContent is a [PlanUpdateContent] of a kind that this package
+// does not know; Raw keeps it byte for byte.
 type UnknownPlanUpdateContent struct {
-	Type string // the discriminator type
+	Type string // the discriminator type, the same as in Raw
 	Raw  json.RawMessage
 }
 
@@ -378,11 +380,19 @@ func (v *UnknownPlanUpdateContent) AppendJSON(dst []byte) ([]byte, error) {
 	if v == nil {
 		return dst, wire.ErrNoValue
 	}
-	return wire.AppendRawObject(dst, v.Raw)
+	return wire.AppendVariant(dst, v.Raw, "type", v.Type)
 }
 
 // MarshalJSON implements [json.Marshaler].
 func (v UnknownPlanUpdateContent) MarshalJSON() ([]byte, error) { return v.AppendJSON(nil) }
+
+// UnmarshalJSON implements [json.Unmarshaler]. It takes any variant, known or not.
+func (v *UnknownPlanUpdateContent) UnmarshalJSON(data []byte) error {
+	return wire.UnmarshalVariant(data, "type", func(d *wire.Decoder, tag string) {
+		*v = UnknownPlanUpdateContent{Type: tag}
+		v.decode(d)
+	})
+}
 
 func (*UnknownPlanUpdateContent) isPlanUpdateContent() {}
 

@@ -454,6 +454,9 @@ func (v *DeleteSessionResponse) DecodeJSON(d *wire.Decoder) { d.Marker(&v.Meta, 
 
 // AppendJSON appends v to dst.
 func (v *DeleteSessionResponse) AppendJSON(dst []byte) ([]byte, error) {
+	if v == nil {
+		return dst, wire.ErrNoValue
+	}
 	return wire.AppendMarker(dst, v.Meta, v.Unknown)
 }
 
@@ -471,6 +474,9 @@ func (v *ArchiveSessionResponse) DecodeJSON(d *wire.Decoder) { d.Marker(&v.Meta,
 
 // AppendJSON appends v to dst.
 func (v *ArchiveSessionResponse) AppendJSON(dst []byte) ([]byte, error) {
+	if v == nil {
+		return dst, wire.ErrNoValue
+	}
 	return wire.AppendMarker(dst, v.Meta, v.Unknown)
 }
 
@@ -488,6 +494,9 @@ func (v *UnarchiveSessionResponse) DecodeJSON(d *wire.Decoder) { d.Marker(&v.Met
 
 // AppendJSON appends v to dst.
 func (v *UnarchiveSessionResponse) AppendJSON(dst []byte) ([]byte, error) {
+	if v == nil {
+		return dst, wire.ErrNoValue
+	}
 	return wire.AppendMarker(dst, v.Meta, v.Unknown)
 }
 
@@ -636,6 +645,9 @@ func (v *CloseSessionResponse) DecodeJSON(d *wire.Decoder) { d.Marker(&v.Meta, &
 
 // AppendJSON appends v to dst.
 func (v *CloseSessionResponse) AppendJSON(dst []byte) ([]byte, error) {
+	if v == nil {
+		return dst, wire.ErrNoValue
+	}
 	return wire.AppendMarker(dst, v.Meta, v.Unknown)
 }
 

@@ -35,15 +35,18 @@ type SessionCancelCapabilities struct {
 //
 // Experimental: only in the unstable schema; it may change or go away.
 //
-// It is one of *[RunningStateUpdate], *[IdleStateUpdate], *[RequiresActionStateUpdate], *[UnknownStateUpdate] and *[UnrecognizedStateUpdate].
+// It is one of *[RunningStateUpdate], *[IdleStateUpdate],
+// *[RequiresActionStateUpdate], *[StateUnknownUpdate] and
+// *[UnknownStateUpdate].
 type StateUpdate interface {
 	AppendJSON(dst []byte) ([]byte, error)
 	isStateUpdate()
 }
 
-// UnrecognizedStateUpdate stands for a [StateUpdate] of what this package does not know, kept byte for byte.
-type UnrecognizedStateUpdate struct {
-	Type string // the discriminator state
+// UnknownStateUpdate is a [StateUpdate] of a kind that this package does not
+// know; Raw keeps it byte for byte.
+type UnknownStateUpdate struct {
+	Type string // the discriminator state, the same as in Raw
 	Raw  json.RawMessage
 }
 
@@ -93,12 +96,12 @@ type RequiresActionStateUpdate struct {
 	Unknown json.RawMessage // members the schema does not know, as an object; sent again after the others
 }
 
-// UnknownStateUpdate reports that the agent can no longer tell whether work is
+// StateUnknownUpdate reports that the agent can no longer tell whether work is
 // under way. Nothing has ended by that; the last state is merely no longer
 // certain.
 //
 // Experimental: only in the unstable schema; it may change or go away.
-type UnknownStateUpdate struct {
+type StateUnknownUpdate struct {
 	Meta    json.RawMessage // _meta: an object, or nil
 	Unknown json.RawMessage // members the schema does not know, as an object; sent again after the others
 }
@@ -294,6 +297,9 @@ func (v *SessionCancelCapabilities) DecodeJSON(d *wire.Decoder) { d.Marker(&v.Me
 
 // AppendJSON appends v to dst.
 func (v *SessionCancelCapabilities) AppendJSON(dst []byte) ([]byte, error) {
+	if v == nil {
+		return dst, wire.ErrNoValue
+	}
 	return wire.AppendMarker(dst, v.Meta, v.Unknown)
 }
 
@@ -327,7 +333,7 @@ func decodeStateUpdate(v *StateUpdate, d *wire.Decoder) {
 		x.DecodeJSON(d)
 		*v = x
 	case "unknown":
-		x := new(UnknownStateUpdate)
+		x := new(StateUnknownUpdate)
 		x.DecodeJSON(d)
 		*v = x
 	default:
@@ -335,28 +341,36 @@ func decodeStateUpdate(v *StateUpdate, d *wire.Decoder) {
 			d.Mismatch("expected an object with a string state")
 			return
 		}
-		x := &UnrecognizedStateUpdate{Type: string(tag)}
+		x := &UnknownStateUpdate{Type: string(tag)}
 		x.decode(d)
 		*v = x
 	}
 }
 
-func (v *UnrecognizedStateUpdate) decode(d *wire.Decoder) {
+func (v *UnknownStateUpdate) decode(d *wire.Decoder) {
 	v.Raw = d.RawVariant("state")
 }
 
 // AppendJSON appends v.Raw to dst after checking it.
-func (v *UnrecognizedStateUpdate) AppendJSON(dst []byte) ([]byte, error) {
+func (v *UnknownStateUpdate) AppendJSON(dst []byte) ([]byte, error) {
 	if v == nil {
 		return dst, wire.ErrNoValue
 	}
-	return wire.AppendRawObject(dst, v.Raw)
+	return wire.AppendVariant(dst, v.Raw, "state", v.Type)
 }
 
 // MarshalJSON implements [json.Marshaler].
-func (v UnrecognizedStateUpdate) MarshalJSON() ([]byte, error) { return v.AppendJSON(nil) }
+func (v UnknownStateUpdate) MarshalJSON() ([]byte, error) { return v.AppendJSON(nil) }
 
-func (*UnrecognizedStateUpdate) isStateUpdate() {}
+// UnmarshalJSON implements [json.Unmarshaler]. It takes any variant, known or not.
+func (v *UnknownStateUpdate) UnmarshalJSON(data []byte) error {
+	return wire.UnmarshalVariant(data, "state", func(d *wire.Decoder, tag string) {
+		*v = UnknownStateUpdate{Type: tag}
+		v.decode(d)
+	})
+}
+
+func (*UnknownStateUpdate) isStateUpdate() {}
 
 // DecodeJSON reads v for the engine. Its discriminator may be missing.
 func (v *RunningStateUpdate) DecodeJSON(d *wire.Decoder) {
@@ -642,7 +656,7 @@ func (v *RequiresActionStateUpdate) UnmarshalJSON(data []byte) error {
 }
 
 // DecodeJSON reads v for the engine. Its discriminator may be missing.
-func (v *UnknownStateUpdate) DecodeJSON(d *wire.Decoder) {
+func (v *StateUnknownUpdate) DecodeJSON(d *wire.Decoder) {
 	seen := d.Opened(1 << 0)
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
 		switch string(k) {
@@ -663,7 +677,7 @@ func (v *UnknownStateUpdate) DecodeJSON(d *wire.Decoder) {
 }
 
 // AppendJSON appends v with its discriminator to dst.
-func (v *UnknownStateUpdate) AppendJSON(dst []byte) ([]byte, error) {
+func (v *StateUnknownUpdate) AppendJSON(dst []byte) ([]byte, error) {
 	if v == nil {
 		return dst, wire.ErrNoValue
 	}
@@ -672,7 +686,7 @@ func (v *UnknownStateUpdate) AppendJSON(dst []byte) ([]byte, error) {
 }
 
 // appendFields appends the members of v, each followed by a comma.
-func (v *UnknownStateUpdate) appendFields(dst []byte) (_ []byte, err error) {
+func (v *StateUnknownUpdate) appendFields(dst []byte) (_ []byte, err error) {
 	if len(v.Meta) > 0 {
 		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
 			return dst, wire.In("_meta", err)
@@ -687,14 +701,14 @@ func (v *UnknownStateUpdate) appendFields(dst []byte) (_ []byte, err error) {
 	return dst, nil
 }
 
-func (*UnknownStateUpdate) isStateUpdate() {}
+func (*StateUnknownUpdate) isStateUpdate() {}
 
 // MarshalJSON implements [json.Marshaler].
-func (v UnknownStateUpdate) MarshalJSON() ([]byte, error) { return v.AppendJSON(nil) }
+func (v StateUnknownUpdate) MarshalJSON() ([]byte, error) { return v.AppendJSON(nil) }
 
 // UnmarshalJSON implements [json.Unmarshaler].
-func (v *UnknownStateUpdate) UnmarshalJSON(data []byte) error {
-	*v = UnknownStateUpdate{}
+func (v *StateUnknownUpdate) UnmarshalJSON(data []byte) error {
+	*v = StateUnknownUpdate{}
 	return wire.Unmarshal(data, v)
 }
 
@@ -869,7 +883,7 @@ func (v *SubagentUpdate) appendFields(dst []byte) (_ []byte, err error) {
 		dst = append(dst, ',')
 	}
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRaw(append(dst, `"_meta":`...), v.Meta); err != nil {
+		if dst, err = wire.AppendMeta(append(dst, `"_meta":`...), v.Meta); err != nil {
 			return dst, wire.In("_meta", err)
 		}
 		dst = append(dst, ',')
@@ -1039,7 +1053,7 @@ func (v *SessionMessage) appendFields(dst []byte) (_ []byte, err error) {
 		dst = append(dst, ',')
 	}
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRaw(append(dst, `"_meta":`...), v.Meta); err != nil {
+		if dst, err = wire.AppendMeta(append(dst, `"_meta":`...), v.Meta); err != nil {
 			return dst, wire.In("_meta", err)
 		}
 		dst = append(dst, ',')

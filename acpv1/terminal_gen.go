@@ -824,6 +824,9 @@ func (v *ReleaseTerminalResponse) DecodeJSON(d *wire.Decoder) { d.Marker(&v.Meta
 
 // AppendJSON appends v to dst.
 func (v *ReleaseTerminalResponse) AppendJSON(dst []byte) ([]byte, error) {
+	if v == nil {
+		return dst, wire.ErrNoValue
+	}
 	return wire.AppendMarker(dst, v.Meta, v.Unknown)
 }
 
@@ -919,6 +922,9 @@ func (v *KillTerminalResponse) DecodeJSON(d *wire.Decoder) { d.Marker(&v.Meta, &
 
 // AppendJSON appends v to dst.
 func (v *KillTerminalResponse) AppendJSON(dst []byte) ([]byte, error) {
+	if v == nil {
+		return dst, wire.ErrNoValue
+	}
 	return wire.AppendMarker(dst, v.Meta, v.Unknown)
 }
 

@@ -2,3 +2,6 @@ package acpv1
 
 // Text returns a text block, the commonest content there is.
 func Text(s string) *TextContent { return &TextContent{Text: s} }
+
+// Version is the protocol version this package speaks.
+const Version ProtocolVersion = 1

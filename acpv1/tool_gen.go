@@ -120,9 +120,10 @@ type ToolCallContent interface {
 	isToolCallContent()
 }
 
-// UnknownToolCallContent stands for a [ToolCallContent] of what this package does not know, kept byte for byte.
+// UnknownToolCallContent is a [ToolCallContent] of a kind that this package
+// does not know; Raw keeps it byte for byte.
 type UnknownToolCallContent struct {
-	Type string // the discriminator type
+	Type string // the discriminator type, the same as in Raw
 	Raw  json.RawMessage
 }
 
@@ -326,7 +327,7 @@ func (v *ToolCallUpdate) decode(d *wire.Decoder, tagged bool) {
 			v.Meta = d.Meta()
 		case "sessionUpdate":
 			if !tagged {
-				d.Skip()
+				d.Keep(&v.Unknown)
 				continue
 			}
 			if !d.Once(&seen, 1<<9) {
@@ -346,6 +347,9 @@ func (v *ToolCallUpdate) decode(d *wire.Decoder, tagged bool) {
 func (v *ToolCallUpdate) AppendJSON(dst []byte) ([]byte, error) {
 	if v == nil {
 		return dst, wire.ErrNoValue
+	}
+	if err := wire.Without(v.Unknown, "sessionUpdate"); err != nil {
+		return dst, err
 	}
 	dst, err := v.appendFields(append(dst, `{"sessionUpdate":"tool_call_update",`...))
 	return wire.CloseObject(dst), err
@@ -425,7 +429,7 @@ func (v *ToolCallUpdate) appendFields(dst []byte) (_ []byte, err error) {
 		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "toolCallId", "kind", "status", "title", "name", "content", "locations", "rawInput", "rawOutput", "_meta", "sessionUpdate"); err != nil {
+		if dst, err = wire.AppendMembers(dst, v.Unknown, "toolCallId", "kind", "status", "title", "name", "content", "locations", "rawInput", "rawOutput", "_meta"); err != nil {
 			return dst, err
 		}
 	}
@@ -532,11 +536,19 @@ func (v *UnknownToolCallContent) AppendJSON(dst []byte) ([]byte, error) {
 	if v == nil {
 		return dst, wire.ErrNoValue
 	}
-	return wire.AppendRawObject(dst, v.Raw)
+	return wire.AppendVariant(dst, v.Raw, "type", v.Type)
 }
 
 // MarshalJSON implements [json.Marshaler].
 func (v UnknownToolCallContent) MarshalJSON() ([]byte, error) { return v.AppendJSON(nil) }
+
+// UnmarshalJSON implements [json.Unmarshaler]. It takes any variant, known or not.
+func (v *UnknownToolCallContent) UnmarshalJSON(data []byte) error {
+	return wire.UnmarshalVariant(data, "type", func(d *wire.Decoder, tag string) {
+		*v = UnknownToolCallContent{Type: tag}
+		v.decode(d)
+	})
+}
 
 func (*UnknownToolCallContent) isToolCallContent() {}
 

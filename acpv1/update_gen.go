@@ -24,15 +24,21 @@ type SessionNotification struct {
 // a tool call, a plan, a change of settings and so on. The set is closed in
 // version 1, but updates of other kinds are kept undecoded (S79).
 //
-// It is one of *[UserMessageChunk], *[AgentMessageChunk], *[AgentThoughtChunk], *[ToolCall], *[ToolCallUpdate], *[Plan], *[PlanUpdate], *[PlanRemoved], *[AvailableCommandsUpdate], *[CurrentModeUpdate], *[ConfigOptionUpdate], *[SessionInfoUpdate], *[UsageUpdate], *[Notice], *[CompactionUpdate], *[CompactionSummaryChunk], *[SubagentUpdate], *[SessionMessage], *[SessionMessageChunk] and *[UnknownSessionUpdate].
+// It is one of *[UserMessageChunk], *[AgentMessageChunk], *[AgentThoughtChunk],
+// *[ToolCall], *[ToolCallUpdate], *[Plan], *[PlanUpdate], *[PlanRemoved],
+// *[AvailableCommandsUpdate], *[CurrentModeUpdate], *[ConfigOptionUpdate],
+// *[SessionInfoUpdate], *[UsageUpdate], *[Notice], *[CompactionUpdate],
+// *[CompactionSummaryChunk], *[SubagentUpdate], *[SessionMessage],
+// *[SessionMessageChunk] and *[UnknownSessionUpdate].
 type SessionUpdate interface {
 	AppendJSON(dst []byte) ([]byte, error)
 	isSessionUpdate()
 }
 
-// UnknownSessionUpdate stands for a [SessionUpdate] of what this package does not know, kept byte for byte.
+// UnknownSessionUpdate is a [SessionUpdate] of a kind that this package does
+// not know; Raw keeps it byte for byte.
 type UnknownSessionUpdate struct {
-	Type string // the discriminator sessionUpdate
+	Type string // the discriminator sessionUpdate, the same as in Raw
 	Raw  json.RawMessage
 }
 
@@ -378,11 +384,19 @@ func (v *UnknownSessionUpdate) AppendJSON(dst []byte) ([]byte, error) {
 	if v == nil {
 		return dst, wire.ErrNoValue
 	}
-	return wire.AppendRawObject(dst, v.Raw)
+	return wire.AppendVariant(dst, v.Raw, "sessionUpdate", v.Type)
 }
 
 // MarshalJSON implements [json.Marshaler].
 func (v UnknownSessionUpdate) MarshalJSON() ([]byte, error) { return v.AppendJSON(nil) }
+
+// UnmarshalJSON implements [json.Unmarshaler]. It takes any variant, known or not.
+func (v *UnknownSessionUpdate) UnmarshalJSON(data []byte) error {
+	return wire.UnmarshalVariant(data, "sessionUpdate", func(d *wire.Decoder, tag string) {
+		*v = UnknownSessionUpdate{Type: tag}
+		v.decode(d)
+	})
+}
 
 func (*UnknownSessionUpdate) isSessionUpdate() {}
 
@@ -417,7 +431,7 @@ func (v *ContentChunk) decode(d *wire.Decoder, tag string, spare *TextContent) {
 			v.Meta = d.Meta()
 		case "sessionUpdate":
 			if tag == "" {
-				d.Skip()
+				d.Keep(&v.Unknown)
 				continue
 			}
 			if !d.Once(&seen, 1<<2) {
@@ -461,7 +475,7 @@ func (v *ContentChunk) appendFields(dst []byte) (_ []byte, err error) {
 		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "content", "messageId", "_meta", "sessionUpdate"); err != nil {
+		if dst, err = wire.AppendMembers(dst, v.Unknown, "content", "messageId", "_meta"); err != nil {
 			return dst, err
 		}
 	}
@@ -950,6 +964,9 @@ func (v *Notice) AppendJSON(dst []byte) ([]byte, error) {
 // appendFields appends the members of v, each followed by a comma.
 func (v *Notice) appendFields(dst []byte) (_ []byte, err error) {
 	dst = append(wire.AppendString(append(dst, `"severity":`...), string(v.Severity)), ',')
+	if len(v.Title) < 1 {
+		return dst, wire.In("title", wire.Limit("must not be empty"))
+	}
 	dst = append(wire.AppendString(append(dst, `"title":`...), v.Title), ',')
 	if v.Description != "" {
 		dst = append(wire.AppendString(append(dst, `"description":`...), v.Description), ',')
@@ -989,6 +1006,9 @@ func (v *UserMessageChunk) AppendJSON(dst []byte) ([]byte, error) {
 	if v == nil {
 		return dst, wire.ErrNoValue
 	}
+	if err := wire.Without(v.Unknown, "sessionUpdate"); err != nil {
+		return dst, err
+	}
 	dst, err := (*ContentChunk)(v).appendFields(append(dst, `{"sessionUpdate":"user_message_chunk",`...))
 	return wire.CloseObject(dst), err
 }
@@ -1014,6 +1034,9 @@ func (v *AgentMessageChunk) AppendJSON(dst []byte) ([]byte, error) {
 	if v == nil {
 		return dst, wire.ErrNoValue
 	}
+	if err := wire.Without(v.Unknown, "sessionUpdate"); err != nil {
+		return dst, err
+	}
 	dst, err := (*ContentChunk)(v).appendFields(append(dst, `{"sessionUpdate":"agent_message_chunk",`...))
 	return wire.CloseObject(dst), err
 }
@@ -1038,6 +1061,9 @@ func (v *AgentThoughtChunk) DecodeJSON(d *wire.Decoder) {
 func (v *AgentThoughtChunk) AppendJSON(dst []byte) ([]byte, error) {
 	if v == nil {
 		return dst, wire.ErrNoValue
+	}
+	if err := wire.Without(v.Unknown, "sessionUpdate"); err != nil {
+		return dst, err
 	}
 	dst, err := (*ContentChunk)(v).appendFields(append(dst, `{"sessionUpdate":"agent_thought_chunk",`...))
 	return wire.CloseObject(dst), err

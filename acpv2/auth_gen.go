@@ -11,15 +11,17 @@ import (
 // AuthMethod is a way for the user to sign in. One of an unknown kind can at
 // most be shown by its name (S83).
 //
-// It is one of *[AuthMethodTerminal], *[AuthMethodAgent] and *[UnknownAuthMethod].
+// It is one of *[AuthMethodTerminal], *[AuthMethodAgent] and
+// *[UnknownAuthMethod].
 type AuthMethod interface {
 	AppendJSON(dst []byte) ([]byte, error)
 	isAuthMethod()
 }
 
-// UnknownAuthMethod stands for a [AuthMethod] of what this package does not know, kept byte for byte.
+// UnknownAuthMethod is a [AuthMethod] of a kind that this package does not
+// know; Raw keeps it byte for byte.
 type UnknownAuthMethod struct {
-	Type     string       // the discriminator type
+	Type     string       // the discriminator type, the same as in Raw
 	MethodID AuthMethodID // as in Raw, which is what is sent
 	Name     string       // as in Raw, which is what is sent
 	Raw      json.RawMessage
@@ -263,11 +265,19 @@ func (v *UnknownAuthMethod) AppendJSON(dst []byte) ([]byte, error) {
 	if v == nil {
 		return dst, wire.ErrNoValue
 	}
-	return wire.AppendRawObject(dst, v.Raw)
+	return wire.AppendVariant(dst, v.Raw, "type", v.Type)
 }
 
 // MarshalJSON implements [json.Marshaler].
 func (v UnknownAuthMethod) MarshalJSON() ([]byte, error) { return v.AppendJSON(nil) }
+
+// UnmarshalJSON implements [json.Unmarshaler]. It takes any variant, known or not.
+func (v *UnknownAuthMethod) UnmarshalJSON(data []byte) error {
+	return wire.UnmarshalVariant(data, "type", func(d *wire.Decoder, tag string) {
+		*v = UnknownAuthMethod{Type: tag}
+		v.decode(d)
+	})
+}
 
 func (*UnknownAuthMethod) isAuthMethod() {}
 
@@ -480,6 +490,9 @@ func (v *LoginAuthResponse) DecodeJSON(d *wire.Decoder) { d.Marker(&v.Meta, &v.U
 
 // AppendJSON appends v to dst.
 func (v *LoginAuthResponse) AppendJSON(dst []byte) ([]byte, error) {
+	if v == nil {
+		return dst, wire.ErrNoValue
+	}
 	return wire.AppendMarker(dst, v.Meta, v.Unknown)
 }
 
@@ -497,6 +510,9 @@ func (v *LogoutAuthResponse) DecodeJSON(d *wire.Decoder) { d.Marker(&v.Meta, &v.
 
 // AppendJSON appends v to dst.
 func (v *LogoutAuthResponse) AppendJSON(dst []byte) ([]byte, error) {
+	if v == nil {
+		return dst, wire.ErrNoValue
+	}
 	return wire.AppendMarker(dst, v.Meta, v.Unknown)
 }
 
@@ -855,6 +871,9 @@ func (v *LogoutAuthRequest) DecodeJSON(d *wire.Decoder) { d.Marker(&v.Meta, &v.U
 
 // AppendJSON appends v to dst.
 func (v *LogoutAuthRequest) AppendJSON(dst []byte) ([]byte, error) {
+	if v == nil {
+		return dst, wire.ErrNoValue
+	}
 	return wire.AppendMarker(dst, v.Meta, v.Unknown)
 }
 
@@ -872,6 +891,9 @@ func (v *AuthStatusRequest) DecodeJSON(d *wire.Decoder) { d.Marker(&v.Meta, &v.U
 
 // AppendJSON appends v to dst.
 func (v *AuthStatusRequest) AppendJSON(dst []byte) ([]byte, error) {
+	if v == nil {
+		return dst, wire.ErrNoValue
+	}
 	return wire.AppendMarker(dst, v.Meta, v.Unknown)
 }
 

@@ -694,6 +694,9 @@ func (v *PromptImageCapabilities) DecodeJSON(d *wire.Decoder) { d.Marker(&v.Meta
 
 // AppendJSON appends v to dst.
 func (v *PromptImageCapabilities) AppendJSON(dst []byte) ([]byte, error) {
+	if v == nil {
+		return dst, wire.ErrNoValue
+	}
 	return wire.AppendMarker(dst, v.Meta, v.Unknown)
 }
 
@@ -711,6 +714,9 @@ func (v *PromptAudioCapabilities) DecodeJSON(d *wire.Decoder) { d.Marker(&v.Meta
 
 // AppendJSON appends v to dst.
 func (v *PromptAudioCapabilities) AppendJSON(dst []byte) ([]byte, error) {
+	if v == nil {
+		return dst, wire.ErrNoValue
+	}
 	return wire.AppendMarker(dst, v.Meta, v.Unknown)
 }
 
@@ -730,6 +736,9 @@ func (v *PromptEmbeddedContextCapabilities) DecodeJSON(d *wire.Decoder) {
 
 // AppendJSON appends v to dst.
 func (v *PromptEmbeddedContextCapabilities) AppendJSON(dst []byte) ([]byte, error) {
+	if v == nil {
+		return dst, wire.ErrNoValue
+	}
 	return wire.AppendMarker(dst, v.Meta, v.Unknown)
 }
 
@@ -851,6 +860,9 @@ func (v *MCPStdioCapabilities) DecodeJSON(d *wire.Decoder) { d.Marker(&v.Meta, &
 
 // AppendJSON appends v to dst.
 func (v *MCPStdioCapabilities) AppendJSON(dst []byte) ([]byte, error) {
+	if v == nil {
+		return dst, wire.ErrNoValue
+	}
 	return wire.AppendMarker(dst, v.Meta, v.Unknown)
 }
 
@@ -868,6 +880,9 @@ func (v *MCPHTTPCapabilities) DecodeJSON(d *wire.Decoder) { d.Marker(&v.Meta, &v
 
 // AppendJSON appends v to dst.
 func (v *MCPHTTPCapabilities) AppendJSON(dst []byte) ([]byte, error) {
+	if v == nil {
+		return dst, wire.ErrNoValue
+	}
 	return wire.AppendMarker(dst, v.Meta, v.Unknown)
 }
 
@@ -885,6 +900,9 @@ func (v *MCPACPCapabilities) DecodeJSON(d *wire.Decoder) { d.Marker(&v.Meta, &v.
 
 // AppendJSON appends v to dst.
 func (v *MCPACPCapabilities) AppendJSON(dst []byte) ([]byte, error) {
+	if v == nil {
+		return dst, wire.ErrNoValue
+	}
 	return wire.AppendMarker(dst, v.Meta, v.Unknown)
 }
 
@@ -902,6 +920,9 @@ func (v *SessionDeleteCapabilities) DecodeJSON(d *wire.Decoder) { d.Marker(&v.Me
 
 // AppendJSON appends v to dst.
 func (v *SessionDeleteCapabilities) AppendJSON(dst []byte) ([]byte, error) {
+	if v == nil {
+		return dst, wire.ErrNoValue
+	}
 	return wire.AppendMarker(dst, v.Meta, v.Unknown)
 }
 
@@ -921,6 +942,9 @@ func (v *SessionAdditionalDirectoriesCapabilities) DecodeJSON(d *wire.Decoder) {
 
 // AppendJSON appends v to dst.
 func (v *SessionAdditionalDirectoriesCapabilities) AppendJSON(dst []byte) ([]byte, error) {
+	if v == nil {
+		return dst, wire.ErrNoValue
+	}
 	return wire.AppendMarker(dst, v.Meta, v.Unknown)
 }
 
@@ -1078,6 +1102,9 @@ func (v *SessionSystemPromptOverrideCapabilities) DecodeJSON(d *wire.Decoder) {
 
 // AppendJSON appends v to dst.
 func (v *SessionSystemPromptOverrideCapabilities) AppendJSON(dst []byte) ([]byte, error) {
+	if v == nil {
+		return dst, wire.ErrNoValue
+	}
 	return wire.AppendMarker(dst, v.Meta, v.Unknown)
 }
 
@@ -1097,6 +1124,9 @@ func (v *SessionForkCapabilities) DecodeJSON(d *wire.Decoder) { d.Marker(&v.Meta
 
 // AppendJSON appends v to dst.
 func (v *SessionForkCapabilities) AppendJSON(dst []byte) ([]byte, error) {
+	if v == nil {
+		return dst, wire.ErrNoValue
+	}
 	return wire.AppendMarker(dst, v.Meta, v.Unknown)
 }
 
@@ -1114,6 +1144,9 @@ func (v *SessionArchiveCapabilities) DecodeJSON(d *wire.Decoder) { d.Marker(&v.M
 
 // AppendJSON appends v to dst.
 func (v *SessionArchiveCapabilities) AppendJSON(dst []byte) ([]byte, error) {
+	if v == nil {
+		return dst, wire.ErrNoValue
+	}
 	return wire.AppendMarker(dst, v.Meta, v.Unknown)
 }
 
@@ -1131,6 +1164,9 @@ func (v *SessionStatusCapabilities) DecodeJSON(d *wire.Decoder) { d.Marker(&v.Me
 
 // AppendJSON appends v to dst.
 func (v *SessionStatusCapabilities) AppendJSON(dst []byte) ([]byte, error) {
+	if v == nil {
+		return dst, wire.ErrNoValue
+	}
 	return wire.AppendMarker(dst, v.Meta, v.Unknown)
 }
 
@@ -1148,6 +1184,9 @@ func (v *SessionTitleCapabilities) DecodeJSON(d *wire.Decoder) { d.Marker(&v.Met
 
 // AppendJSON appends v to dst.
 func (v *SessionTitleCapabilities) AppendJSON(dst []byte) ([]byte, error) {
+	if v == nil {
+		return dst, wire.ErrNoValue
+	}
 	return wire.AppendMarker(dst, v.Meta, v.Unknown)
 }
 
@@ -1233,6 +1272,9 @@ func (v *AuthStatusCapabilities) DecodeJSON(d *wire.Decoder) { d.Marker(&v.Meta,
 
 // AppendJSON appends v to dst.
 func (v *AuthStatusCapabilities) AppendJSON(dst []byte) ([]byte, error) {
+	if v == nil {
+		return dst, wire.ErrNoValue
+	}
 	return wire.AppendMarker(dst, v.Meta, v.Unknown)
 }
 
@@ -1250,6 +1292,9 @@ func (v *ProvidersCapabilities) DecodeJSON(d *wire.Decoder) { d.Marker(&v.Meta, 
 
 // AppendJSON appends v to dst.
 func (v *ProvidersCapabilities) AppendJSON(dst []byte) ([]byte, error) {
+	if v == nil {
+		return dst, wire.ErrNoValue
+	}
 	return wire.AppendMarker(dst, v.Meta, v.Unknown)
 }
 

@@ -225,6 +225,9 @@ func (v *TerminalAuthCapabilities) DecodeJSON(d *wire.Decoder) { d.Marker(&v.Met
 
 // AppendJSON appends v to dst.
 func (v *TerminalAuthCapabilities) AppendJSON(dst []byte) ([]byte, error) {
+	if v == nil {
+		return dst, wire.ErrNoValue
+	}
 	return wire.AppendMarker(dst, v.Meta, v.Unknown)
 }
 
@@ -328,6 +331,9 @@ func (v *ElicitationFormCapabilities) DecodeJSON(d *wire.Decoder) { d.Marker(&v.
 
 // AppendJSON appends v to dst.
 func (v *ElicitationFormCapabilities) AppendJSON(dst []byte) ([]byte, error) {
+	if v == nil {
+		return dst, wire.ErrNoValue
+	}
 	return wire.AppendMarker(dst, v.Meta, v.Unknown)
 }
 
@@ -345,6 +351,9 @@ func (v *ElicitationURLCapabilities) DecodeJSON(d *wire.Decoder) { d.Marker(&v.M
 
 // AppendJSON appends v to dst.
 func (v *ElicitationURLCapabilities) AppendJSON(dst []byte) ([]byte, error) {
+	if v == nil {
+		return dst, wire.ErrNoValue
+	}
 	return wire.AppendMarker(dst, v.Meta, v.Unknown)
 }
 

@@ -17,9 +17,10 @@ type AvailableCommand interface {
 	isAvailableCommand()
 }
 
-// UnknownAvailableCommand stands for a [AvailableCommand] of what this package does not know, kept byte for byte.
+// UnknownAvailableCommand is a [AvailableCommand] of a kind that this package
+// does not know; Raw keeps it byte for byte.
 type UnknownAvailableCommand struct {
-	Type        string // the discriminator type
+	Type        string // the discriminator type, the same as in Raw
 	Name        string // as in Raw, which is what is sent
 	Description string // as in Raw, which is what is sent
 	Raw         json.RawMessage
@@ -34,9 +35,10 @@ type AvailableCommandInput interface {
 	isAvailableCommandInput()
 }
 
-// UnknownAvailableCommandInput stands for a [AvailableCommandInput] of what this package does not know, kept byte for byte.
+// UnknownAvailableCommandInput is a [AvailableCommandInput] of a kind that this
+// package does not know; Raw keeps it byte for byte.
 type UnknownAvailableCommandInput struct {
-	Type string // the discriminator type
+	Type string // the discriminator type, the same as in Raw
 	Raw  json.RawMessage
 }
 
@@ -138,11 +140,19 @@ func (v *UnknownAvailableCommand) AppendJSON(dst []byte) ([]byte, error) {
 	if v == nil {
 		return dst, wire.ErrNoValue
 	}
-	return wire.AppendRawObject(dst, v.Raw)
+	return wire.AppendVariant(dst, v.Raw, "type", v.Type)
 }
 
 // MarshalJSON implements [json.Marshaler].
 func (v UnknownAvailableCommand) MarshalJSON() ([]byte, error) { return v.AppendJSON(nil) }
+
+// UnmarshalJSON implements [json.Unmarshaler]. It takes any variant, known or not.
+func (v *UnknownAvailableCommand) UnmarshalJSON(data []byte) error {
+	return wire.UnmarshalVariant(data, "type", func(d *wire.Decoder, tag string) {
+		*v = UnknownAvailableCommand{Type: tag}
+		v.decode(d)
+	})
+}
 
 func (*UnknownAvailableCommand) isAvailableCommand() {}
 
@@ -178,11 +188,19 @@ func (v *UnknownAvailableCommandInput) AppendJSON(dst []byte) ([]byte, error) {
 	if v == nil {
 		return dst, wire.ErrNoValue
 	}
-	return wire.AppendRawObject(dst, v.Raw)
+	return wire.AppendVariant(dst, v.Raw, "type", v.Type)
 }
 
 // MarshalJSON implements [json.Marshaler].
 func (v UnknownAvailableCommandInput) MarshalJSON() ([]byte, error) { return v.AppendJSON(nil) }
+
+// UnmarshalJSON implements [json.Unmarshaler]. It takes any variant, known or not.
+func (v *UnknownAvailableCommandInput) UnmarshalJSON(data []byte) error {
+	return wire.UnmarshalVariant(data, "type", func(d *wire.Decoder, tag string) {
+		*v = UnknownAvailableCommandInput{Type: tag}
+		v.decode(d)
+	})
+}
 
 func (*UnknownAvailableCommandInput) isAvailableCommandInput() {}
 

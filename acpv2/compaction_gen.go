@@ -179,7 +179,7 @@ func (v *CompactionUpdate) appendFields(dst []byte) (_ []byte, err error) {
 		dst = append(wire.AppendString(append(dst, `"error":`...), x), ',')
 	}
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRaw(append(dst, `"_meta":`...), v.Meta); err != nil {
+		if dst, err = wire.AppendMeta(append(dst, `"_meta":`...), v.Meta); err != nil {
 			return dst, wire.In("_meta", err)
 		}
 		dst = append(dst, ',')

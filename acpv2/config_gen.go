@@ -66,7 +66,8 @@ type SessionConfigValueID string
 // SessionConfigSelectOptions is the list of values of a setting, either flat or
 // in groups. The elements of the list show which.
 //
-// It is one of [SessionConfigSelectOptionList] and [SessionConfigSelectGroupList].
+// It is one of [SessionConfigSelectOptionList] and
+// [SessionConfigSelectGroupList].
 type SessionConfigSelectOptions interface {
 	AppendJSON(dst []byte) ([]byte, error)
 	isSessionConfigSelectOptions()
@@ -154,7 +155,8 @@ type SetSessionConfigOptionRequest struct {
 // SessionConfigOptionKind is the part of a configuration option that depends on
 // its type.
 //
-// It is one of *[SessionConfigSelect], *[SessionConfigBoolean] and *[UnknownSessionConfigOptionKind].
+// It is one of *[SessionConfigSelect], *[SessionConfigBoolean] and
+// *[UnknownSessionConfigOptionKind].
 type SessionConfigOptionKind interface {
 	AppendJSON(dst []byte) ([]byte, error)
 	appendMembers(dst []byte) ([]byte, error)
@@ -162,15 +164,18 @@ type SessionConfigOptionKind interface {
 	isSessionConfigOptionKind()
 }
 
-// UnknownSessionConfigOptionKind stands for a [SessionConfigOptionKind] of what this package does not know; Raw holds the members that are particular to it, kept byte for byte.
+// UnknownSessionConfigOptionKind is a [SessionConfigOptionKind] of a kind that
+// this package does not know; Raw keeps the members that are particular to it
+// byte for byte.
 type UnknownSessionConfigOptionKind struct {
-	Type string // the discriminator type
+	Type string // the discriminator type, the same as in Raw
 	Raw  json.RawMessage
 }
 
 // SessionConfigOptionValue is the value chosen for a configuration option.
 //
-// It is one of *[SessionConfigOptionValueID], *[SessionConfigOptionValueBoolean] and *[UnknownSessionConfigOptionValue].
+// It is one of *[SessionConfigOptionValueID],
+// *[SessionConfigOptionValueBoolean] and *[UnknownSessionConfigOptionValue].
 type SessionConfigOptionValue interface {
 	AppendJSON(dst []byte) ([]byte, error)
 	appendMembers(dst []byte) ([]byte, error)
@@ -178,9 +183,11 @@ type SessionConfigOptionValue interface {
 	isSessionConfigOptionValue()
 }
 
-// UnknownSessionConfigOptionValue stands for a [SessionConfigOptionValue] of what this package does not know; Raw holds the members that are particular to it, kept byte for byte.
+// UnknownSessionConfigOptionValue is a [SessionConfigOptionValue] of a kind
+// that this package does not know; Raw keeps the members that are particular to
+// it byte for byte.
 type UnknownSessionConfigOptionValue struct {
-	Type  string          // the discriminator type
+	Type  string          // the discriminator type, the same as in Raw
 	Value json.RawMessage // as in Raw, which is what is sent
 	Raw   json.RawMessage
 }
@@ -275,7 +282,7 @@ func (v *SessionConfigOption) appendFields(dst []byte) (_ []byte, err error) {
 		dst = append(wire.AppendString(append(dst, `"category":`...), string(v.Category)), ',')
 	}
 	if v.Kind == nil {
-		return dst, wire.In("kind", wire.ErrNoValue)
+		return dst, wire.In("type", wire.ErrNoValue)
 	}
 	if dst, err = v.Kind.appendMembers(dst); err != nil {
 		return dst, err
@@ -287,7 +294,7 @@ func (v *SessionConfigOption) appendFields(dst []byte) (_ []byte, err error) {
 		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "configId", "name", "description", "category", "_meta"); err != nil {
+		if dst, err = wire.AppendMembersKnown(dst, v.Unknown, v.Kind.knows, "configId", "name", "description", "category", "_meta"); err != nil {
 			return dst, err
 		}
 	}
@@ -324,16 +331,15 @@ func UnmarshalSessionConfigSelectOptions(data []byte) (SessionConfigSelectOption
 }
 
 func decodeSessionConfigSelectOptions(v *SessionConfigSelectOptions, d *wire.Decoder) {
-	at := d.At()
-	n := 0
+	at, n := d.At(), 0
 	if d.ElemKind("value") == '"' || d.ElemKind("groupId") != '"' {
 		list := wire.Slice(d, (*SessionConfigSelectOption).DecodeJSON)
-		n = len(list)
 		*v = SessionConfigSelectOptionList(list)
+		n = len(list)
 	} else {
 		list := wire.Slice(d, (*SessionConfigSelectGroup).DecodeJSON)
-		n = len(list)
 		*v = SessionConfigSelectGroupList(list)
+		n = len(list)
 	}
 	if n == 0 && !d.Bad() {
 		d.Invalid(at, "must not be empty")
@@ -342,15 +348,27 @@ func decodeSessionConfigSelectOptions(v *SessionConfigSelectOptions, d *wire.Dec
 
 // AppendJSON appends v to dst.
 func (v SessionConfigSelectOptionList) AppendJSON(dst []byte) ([]byte, error) {
+	if len(v) < 1 {
+		return dst, wire.Limit("must not be empty")
+	}
 	return wire.AppendSlice(dst, v, (*SessionConfigSelectOption).AppendJSON)
 }
+
+// MarshalJSON implements [json.Marshaler].
+func (v SessionConfigSelectOptionList) MarshalJSON() ([]byte, error) { return v.AppendJSON(nil) }
 
 func (SessionConfigSelectOptionList) isSessionConfigSelectOptions() {}
 
 // AppendJSON appends v to dst.
 func (v SessionConfigSelectGroupList) AppendJSON(dst []byte) ([]byte, error) {
+	if len(v) < 1 {
+		return dst, wire.Limit("must not be empty")
+	}
 	return wire.AppendSlice(dst, v, (*SessionConfigSelectGroup).AppendJSON)
 }
+
+// MarshalJSON implements [json.Marshaler].
+func (v SessionConfigSelectGroupList) MarshalJSON() ([]byte, error) { return v.AppendJSON(nil) }
 
 func (SessionConfigSelectGroupList) isSessionConfigSelectOptions() {}
 
@@ -770,7 +788,7 @@ func (v *SetSessionConfigOptionRequest) appendFields(dst []byte) (_ []byte, err 
 	dst = append(wire.AppendString(append(dst, `"sessionId":`...), string(v.SessionID)), ',')
 	dst = append(wire.AppendString(append(dst, `"configId":`...), string(v.ConfigID)), ',')
 	if v.Value == nil {
-		return dst, wire.In("value", wire.ErrNoValue)
+		return dst, wire.In("type", wire.ErrNoValue)
 	}
 	if dst, err = v.Value.appendMembers(dst); err != nil {
 		return dst, err
@@ -782,7 +800,7 @@ func (v *SetSessionConfigOptionRequest) appendFields(dst []byte) (_ []byte, err 
 		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "sessionId", "configId", "_meta"); err != nil {
+		if dst, err = wire.AppendMembersKnown(dst, v.Unknown, v.Value.knows, "sessionId", "configId", "_meta"); err != nil {
 			return dst, err
 		}
 	}
@@ -830,14 +848,25 @@ func (v *UnknownSessionConfigOptionKind) AppendJSON(dst []byte) ([]byte, error) 
 	if v == nil {
 		return dst, wire.ErrNoValue
 	}
-	return wire.AppendRawObject(dst, v.Raw)
+	return wire.AppendVariant(dst, v.Raw, "type", v.Type)
 }
 
 // MarshalJSON implements [json.Marshaler].
 func (v UnknownSessionConfigOptionKind) MarshalJSON() ([]byte, error) { return v.AppendJSON(nil) }
 
+// UnmarshalJSON implements [json.Unmarshaler]. It takes any variant, known or not.
+func (v *UnknownSessionConfigOptionKind) UnmarshalJSON(data []byte) error {
+	return wire.UnmarshalVariant(data, "type", func(d *wire.Decoder, tag string) {
+		*v = UnknownSessionConfigOptionKind{Type: tag}
+		v.decode(d, nil)
+	})
+}
+
 func (v *UnknownSessionConfigOptionKind) appendMembers(dst []byte) ([]byte, error) {
-	return wire.AppendMembers(dst, v.Raw)
+	if err := wire.CheckVariant(v.Raw, "type", v.Type); err != nil {
+		return dst, err
+	}
+	return wire.AppendMembers(dst, v.Raw, "configId", "name", "description", "category", "_meta")
 }
 
 func (*UnknownSessionConfigOptionKind) knows(string) bool { return true }
@@ -896,14 +925,25 @@ func (v *UnknownSessionConfigOptionValue) AppendJSON(dst []byte) ([]byte, error)
 	if v == nil {
 		return dst, wire.ErrNoValue
 	}
-	return wire.AppendRawObject(dst, v.Raw)
+	return wire.AppendVariant(dst, v.Raw, "type", v.Type)
 }
 
 // MarshalJSON implements [json.Marshaler].
 func (v UnknownSessionConfigOptionValue) MarshalJSON() ([]byte, error) { return v.AppendJSON(nil) }
 
+// UnmarshalJSON implements [json.Unmarshaler]. It takes any variant, known or not.
+func (v *UnknownSessionConfigOptionValue) UnmarshalJSON(data []byte) error {
+	return wire.UnmarshalVariant(data, "type", func(d *wire.Decoder, tag string) {
+		*v = UnknownSessionConfigOptionValue{Type: tag}
+		v.decode(d, nil)
+	})
+}
+
 func (v *UnknownSessionConfigOptionValue) appendMembers(dst []byte) ([]byte, error) {
-	return wire.AppendMembers(dst, v.Raw)
+	if err := wire.CheckVariant(v.Raw, "type", v.Type); err != nil {
+		return dst, err
+	}
+	return wire.AppendMembers(dst, v.Raw, "sessionId", "configId", "_meta")
 }
 
 func (*UnknownSessionConfigOptionValue) knows(string) bool { return true }

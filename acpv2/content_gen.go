@@ -13,15 +13,17 @@ import (
 // so MCP results can be passed on as they are. A prompt with a block the agent
 // does not take is answered with -32602.
 //
-// It is one of *[TextContent], *[ImageContent], *[AudioContent], *[ResourceLink], *[EmbeddedResource] and *[UnknownContentBlock].
+// It is one of *[TextContent], *[ImageContent], *[AudioContent],
+// *[ResourceLink], *[EmbeddedResource] and *[UnknownContentBlock].
 type ContentBlock interface {
 	AppendJSON(dst []byte) ([]byte, error)
 	isContentBlock()
 }
 
-// UnknownContentBlock stands for a [ContentBlock] of what this package does not know, kept byte for byte.
+// UnknownContentBlock is a [ContentBlock] of a kind that this package does not
+// know; Raw keeps it byte for byte.
 type UnknownContentBlock struct {
-	Type string // the discriminator type
+	Type string // the discriminator type, the same as in Raw
 	Raw  json.RawMessage
 }
 
@@ -302,11 +304,19 @@ func (v *UnknownContentBlock) AppendJSON(dst []byte) ([]byte, error) {
 	if v == nil {
 		return dst, wire.ErrNoValue
 	}
-	return wire.AppendRawObject(dst, v.Raw)
+	return wire.AppendVariant(dst, v.Raw, "type", v.Type)
 }
 
 // MarshalJSON implements [json.Marshaler].
 func (v UnknownContentBlock) MarshalJSON() ([]byte, error) { return v.AppendJSON(nil) }
+
+// UnmarshalJSON implements [json.Unmarshaler]. It takes any variant, known or not.
+func (v *UnknownContentBlock) UnmarshalJSON(data []byte) error {
+	return wire.UnmarshalVariant(data, "type", func(d *wire.Decoder, tag string) {
+		*v = UnknownContentBlock{Type: tag}
+		v.decode(d)
+	})
+}
 
 func (*UnknownContentBlock) isContentBlock() {}
 
@@ -385,6 +395,12 @@ func (v *Annotations) appendFields(dst []byte) (_ []byte, err error) {
 	}
 	if v.LastModified != "" {
 		dst = append(wire.AppendString(append(dst, `"lastModified":`...), v.LastModified), ',')
+	}
+	if v.Priority != nil && *v.Priority < 0 {
+		return dst, wire.In("priority", wire.Limit("must be at least 0"))
+	}
+	if v.Priority != nil && *v.Priority > 1 {
+		return dst, wire.In("priority", wire.Limit("must be at most 1"))
 	}
 	if v.Priority != nil {
 		if dst, err = wire.AppendFloat(append(dst, `"priority":`...), *v.Priority); err != nil {

@@ -119,7 +119,8 @@ type Diff struct {
 
 // DiffOperation is what happened to a file.
 //
-// It is one of *[DiffAdd], *[DiffDelete], *[DiffModify], *[DiffMove], *[DiffCopy] and *[UnknownDiffOperation].
+// It is one of *[DiffAdd], *[DiffDelete], *[DiffModify], *[DiffMove],
+// *[DiffCopy] and *[UnknownDiffOperation].
 type DiffOperation interface {
 	AppendJSON(dst []byte) ([]byte, error)
 	appendMembers(dst []byte) ([]byte, error)
@@ -127,9 +128,10 @@ type DiffOperation interface {
 	isDiffOperation()
 }
 
-// UnknownDiffOperation stands for a [DiffOperation] of what this package does not know; Raw holds the members that are particular to it, kept byte for byte.
+// UnknownDiffOperation is a [DiffOperation] of a kind that this package does
+// not know; Raw keeps the members that are particular to it byte for byte.
 type UnknownDiffOperation struct {
-	Type string // the discriminator operation
+	Type string // the discriminator operation, the same as in Raw
 	Raw  json.RawMessage
 }
 
@@ -225,7 +227,7 @@ func (v *DiffChange) appendFields(dst []byte) (_ []byte, err error) {
 		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "fileType", "mimeType", "_meta"); err != nil {
+		if dst, err = wire.AppendMembersKnown(dst, v.Unknown, v.Operation.knows, "fileType", "mimeType", "_meta"); err != nil {
 			return dst, err
 		}
 	}
@@ -595,14 +597,25 @@ func (v *UnknownDiffOperation) AppendJSON(dst []byte) ([]byte, error) {
 	if v == nil {
 		return dst, wire.ErrNoValue
 	}
-	return wire.AppendRawObject(dst, v.Raw)
+	return wire.AppendVariant(dst, v.Raw, "operation", v.Type)
 }
 
 // MarshalJSON implements [json.Marshaler].
 func (v UnknownDiffOperation) MarshalJSON() ([]byte, error) { return v.AppendJSON(nil) }
 
+// UnmarshalJSON implements [json.Unmarshaler]. It takes any variant, known or not.
+func (v *UnknownDiffOperation) UnmarshalJSON(data []byte) error {
+	return wire.UnmarshalVariant(data, "operation", func(d *wire.Decoder, tag string) {
+		*v = UnknownDiffOperation{Type: tag}
+		v.decode(d, nil)
+	})
+}
+
 func (v *UnknownDiffOperation) appendMembers(dst []byte) ([]byte, error) {
-	return wire.AppendMembers(dst, v.Raw)
+	if err := wire.CheckVariant(v.Raw, "operation", v.Type); err != nil {
+		return dst, err
+	}
+	return wire.AppendMembers(dst, v.Raw, "fileType", "mimeType", "_meta")
 }
 
 func (*UnknownDiffOperation) knows(string) bool { return true }

@@ -15,24 +15,32 @@
 // All types also implement json.Marshaler and json.Unmarshaler with the same
 // result; for a union there is an Unmarshal function, such as
 // [UnmarshalContentBlock]. encoding/json escapes <, > and & in what it marshals
-// unless told otherwise, and refuses what is not valid UTF-8; nothing else
-// differs. Values may be used from one goroutine at a time.
+// unless told otherwise; and null, which it takes for "leave it", is an error here
+// where the protocol does not allow it. Values may be read and encoded by several
+// goroutines at once, and changed by one that has them to itself.
+//
+// Encoding refuses what a peer would have to refuse: a required union without a
+// value, a list that must not be empty, a member among the unknown ones that is
+// known. The error names the member.
 //
 // # Unions and enums
 //
 // A union is an interface; its variants are pointers to structs, read with a
-// type switch. The discriminator alone decides. What has a discriminator this
+// type switch. The discriminator alone decides; the few unions without one are told
+// apart by the member that only one variant has. What has a discriminator this
 // package does not know becomes the union's Unknown variant, which keeps it byte
 // for byte; a known discriminator with a malformed payload is an error. Enums
-// are strings with constants; values that are not among them are kept.
+// are strings with constants (error codes are integers); values that are not among
+// them are kept.
 //
 // # Absence
 //
 // Optional members are omitted when their Go value is zero. Where a zero value
 // has a meaning the field is a pointer: new(uint32(7)) makes one. Slices and maps
 // are omitted when they are nil and sent when they are merely empty; required ones are always
-// sent. Explicit null is read as absence, except in [Patch] fields, which have
-// three states because the protocol gives null a meaning there.
+// sent. Explicit null is read as absence, except in raw JSON, which keeps it, and in
+// [Patch] fields, which have three states because the protocol gives null a meaning
+// there.
 //
 // # What is kept
 //
@@ -44,11 +52,12 @@
 //
 // # Strictness
 //
-// Names are compared exactly; a name that occurs twice, a missing required member
+// Names are compared exactly; a known name that occurs twice, a missing required member
 // and a value of the wrong type are errors that name the member by its path and
 // never hold its value. The schema marks members that must not fail a whole
 // message (S67–S75): those are reset to absent, and items of marked lists are
 // dropped. An integer may be spelled 1.0 or 1e2 but not 1.5.
 //
 // What only the unstable schema has is marked Experimental; see [Experimental].
+// Numbers such as (S40) refer to the statements in docs/behaviour.md of this module.
 package acpv2

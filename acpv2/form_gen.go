@@ -58,15 +58,18 @@ func (v ElicitationSchemaType) Known() bool {
 // its value. A choice of one is a string with a list of values, a choice of
 // several an array.
 //
-// It is one of *[StringPropertySchema], *[NumberPropertySchema], *[IntegerPropertySchema], *[BooleanPropertySchema], *[MultiSelectPropertySchema] and *[UnknownElicitationPropertySchema].
+// It is one of *[StringPropertySchema], *[NumberPropertySchema],
+// *[IntegerPropertySchema], *[BooleanPropertySchema],
+// *[MultiSelectPropertySchema] and *[UnknownElicitationPropertySchema].
 type ElicitationPropertySchema interface {
 	AppendJSON(dst []byte) ([]byte, error)
 	isElicitationPropertySchema()
 }
 
-// UnknownElicitationPropertySchema stands for a [ElicitationPropertySchema] of what this package does not know, kept byte for byte.
+// UnknownElicitationPropertySchema is a [ElicitationPropertySchema] of a kind
+// that this package does not know; Raw keeps it byte for byte.
 type UnknownElicitationPropertySchema struct {
-	Type string // the discriminator type
+	Type string // the discriminator type, the same as in Raw
 	Raw  json.RawMessage
 }
 
@@ -391,11 +394,19 @@ func (v *UnknownElicitationPropertySchema) AppendJSON(dst []byte) ([]byte, error
 	if v == nil {
 		return dst, wire.ErrNoValue
 	}
-	return wire.AppendRawObject(dst, v.Raw)
+	return wire.AppendVariant(dst, v.Raw, "type", v.Type)
 }
 
 // MarshalJSON implements [json.Marshaler].
 func (v UnknownElicitationPropertySchema) MarshalJSON() ([]byte, error) { return v.AppendJSON(nil) }
+
+// UnmarshalJSON implements [json.Unmarshaler]. It takes any variant, known or not.
+func (v *UnknownElicitationPropertySchema) UnmarshalJSON(data []byte) error {
+	return wire.UnmarshalVariant(data, "type", func(d *wire.Decoder, tag string) {
+		*v = UnknownElicitationPropertySchema{Type: tag}
+		v.decode(d)
+	})
+}
 
 func (*UnknownElicitationPropertySchema) isElicitationPropertySchema() {}
 
@@ -550,11 +561,17 @@ func (v *StringPropertySchema) appendFields(dst []byte) (_ []byte, err error) {
 	if v.Default != nil {
 		dst = append(wire.AppendString(append(dst, `"default":`...), *v.Default), ',')
 	}
+	if v.Enum != nil && len(v.Enum) < 1 {
+		return dst, wire.In("enum", wire.Limit("must not be empty"))
+	}
 	if v.Enum != nil {
 		if dst, err = wire.AppendSlice(append(dst, `"enum":`...), v.Enum, wire.AppendText[string]); err != nil {
 			return dst, wire.In("enum", err)
 		}
 		dst = append(dst, ',')
+	}
+	if v.OneOf != nil && len(v.OneOf) < 1 {
+		return dst, wire.In("oneOf", wire.Limit("must not be empty"))
 	}
 	if v.OneOf != nil {
 		if dst, err = wire.AppendSlice(append(dst, `"oneOf":`...), v.OneOf, (*EnumOption).AppendJSON); err != nil {

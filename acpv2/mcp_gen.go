@@ -54,15 +54,17 @@ type EnvVariable struct {
 // MCPServer says how to reach an MCP server. A kind the agent does not know or
 // advertise is answered with -32602 (S86).
 //
-// It is one of *[MCPServerHTTP], *[MCPServerACP], *[MCPServerStdio] and *[UnknownMCPServer].
+// It is one of *[MCPServerHTTP], *[MCPServerACP], *[MCPServerStdio] and
+// *[UnknownMCPServer].
 type MCPServer interface {
 	AppendJSON(dst []byte) ([]byte, error)
 	isMCPServer()
 }
 
-// UnknownMCPServer stands for a [MCPServer] of what this package does not know, kept byte for byte.
+// UnknownMCPServer is a [MCPServer] of a kind that this package does not know;
+// Raw keeps it byte for byte.
 type UnknownMCPServer struct {
-	Type string // the discriminator type
+	Type string // the discriminator type, the same as in Raw
 	Raw  json.RawMessage
 }
 
@@ -374,11 +376,19 @@ func (v *UnknownMCPServer) AppendJSON(dst []byte) ([]byte, error) {
 	if v == nil {
 		return dst, wire.ErrNoValue
 	}
-	return wire.AppendRawObject(dst, v.Raw)
+	return wire.AppendVariant(dst, v.Raw, "type", v.Type)
 }
 
 // MarshalJSON implements [json.Marshaler].
 func (v UnknownMCPServer) MarshalJSON() ([]byte, error) { return v.AppendJSON(nil) }
+
+// UnmarshalJSON implements [json.Unmarshaler]. It takes any variant, known or not.
+func (v *UnknownMCPServer) UnmarshalJSON(data []byte) error {
+	return wire.UnmarshalVariant(data, "type", func(d *wire.Decoder, tag string) {
+		*v = UnknownMCPServer{Type: tag}
+		v.decode(d)
+	})
+}
 
 func (*UnknownMCPServer) isMCPServer() {}
 

@@ -91,7 +91,7 @@ func (v *ContentChunk) decode(d *wire.Decoder, tag string, spare *TextContent) {
 			v.Meta = d.Meta()
 		case "sessionUpdate":
 			if tag == "" {
-				d.Skip()
+				d.Keep(&v.Unknown)
 				continue
 			}
 			if !d.Once(&seen, 1<<2) {
@@ -133,7 +133,7 @@ func (v *ContentChunk) appendFields(dst []byte) (_ []byte, err error) {
 		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "messageId", "content", "_meta", "sessionUpdate"); err != nil {
+		if dst, err = wire.AppendMembers(dst, v.Unknown, "messageId", "content", "_meta"); err != nil {
 			return dst, err
 		}
 	}
@@ -215,7 +215,7 @@ func (v *UserMessage) appendFields(dst []byte) (_ []byte, err error) {
 		dst = append(dst, ',')
 	}
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRaw(append(dst, `"_meta":`...), v.Meta); err != nil {
+		if dst, err = wire.AppendMeta(append(dst, `"_meta":`...), v.Meta); err != nil {
 			return dst, wire.In("_meta", err)
 		}
 		dst = append(dst, ',')
@@ -305,7 +305,7 @@ func (v *AgentMessage) appendFields(dst []byte) (_ []byte, err error) {
 		dst = append(dst, ',')
 	}
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRaw(append(dst, `"_meta":`...), v.Meta); err != nil {
+		if dst, err = wire.AppendMeta(append(dst, `"_meta":`...), v.Meta); err != nil {
 			return dst, wire.In("_meta", err)
 		}
 		dst = append(dst, ',')
@@ -395,7 +395,7 @@ func (v *AgentThought) appendFields(dst []byte) (_ []byte, err error) {
 		dst = append(dst, ',')
 	}
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRaw(append(dst, `"_meta":`...), v.Meta); err != nil {
+		if dst, err = wire.AppendMeta(append(dst, `"_meta":`...), v.Meta); err != nil {
 			return dst, wire.In("_meta", err)
 		}
 		dst = append(dst, ',')

@@ -33,15 +33,17 @@ type RequestPermissionRequest struct {
 // or a command. For one of an unknown kind the user can be asked in general
 // terms, or a policy can refuse.
 //
-// It is one of *[ToolCallPermissionSubject], *[CommandPermissionSubject] and *[UnknownRequestPermissionSubject].
+// It is one of *[ToolCallPermissionSubject], *[CommandPermissionSubject] and
+// *[UnknownRequestPermissionSubject].
 type RequestPermissionSubject interface {
 	AppendJSON(dst []byte) ([]byte, error)
 	isRequestPermissionSubject()
 }
 
-// UnknownRequestPermissionSubject stands for a [RequestPermissionSubject] of what this package does not know, kept byte for byte.
+// UnknownRequestPermissionSubject is a [RequestPermissionSubject] of a kind
+// that this package does not know; Raw keeps it byte for byte.
 type UnknownRequestPermissionSubject struct {
-	Type string // the discriminator type
+	Type string // the discriminator type, the same as in Raw
 	Raw  json.RawMessage
 }
 
@@ -133,15 +135,17 @@ type RequestPermissionResponse struct {
 // RequestPermissionOutcome is the decision on a permission request. An unknown
 // outcome is not an approval (S85).
 //
-// It is one of *[CancelledPermissionOutcome], *[SelectedPermissionOutcome] and *[UnknownRequestPermissionOutcome].
+// It is one of *[CancelledPermissionOutcome], *[SelectedPermissionOutcome] and
+// *[UnknownRequestPermissionOutcome].
 type RequestPermissionOutcome interface {
 	AppendJSON(dst []byte) ([]byte, error)
 	isRequestPermissionOutcome()
 }
 
-// UnknownRequestPermissionOutcome stands for a [RequestPermissionOutcome] of what this package does not know, kept byte for byte.
+// UnknownRequestPermissionOutcome is a [RequestPermissionOutcome] of a kind
+// that this package does not know; Raw keeps it byte for byte.
 type UnknownRequestPermissionOutcome struct {
-	Type string // the discriminator outcome
+	Type string // the discriminator outcome, the same as in Raw
 	Raw  json.RawMessage
 }
 
@@ -244,6 +248,9 @@ func (v *RequestPermissionRequest) appendFields(dst []byte) (_ []byte, err error
 		}
 		dst = append(dst, ',')
 	}
+	if len(v.Options) < 1 {
+		return dst, wire.In("options", wire.Limit("must not be empty"))
+	}
 	if dst, err = wire.AppendSlice(append(dst, `"options":`...), v.Options, (*PermissionOption).AppendJSON); err != nil {
 		return dst, wire.In("options", err)
 	}
@@ -307,11 +314,19 @@ func (v *UnknownRequestPermissionSubject) AppendJSON(dst []byte) ([]byte, error)
 	if v == nil {
 		return dst, wire.ErrNoValue
 	}
-	return wire.AppendRawObject(dst, v.Raw)
+	return wire.AppendVariant(dst, v.Raw, "type", v.Type)
 }
 
 // MarshalJSON implements [json.Marshaler].
 func (v UnknownRequestPermissionSubject) MarshalJSON() ([]byte, error) { return v.AppendJSON(nil) }
+
+// UnmarshalJSON implements [json.Unmarshaler]. It takes any variant, known or not.
+func (v *UnknownRequestPermissionSubject) UnmarshalJSON(data []byte) error {
+	return wire.UnmarshalVariant(data, "type", func(d *wire.Decoder, tag string) {
+		*v = UnknownRequestPermissionSubject{Type: tag}
+		v.decode(d)
+	})
+}
 
 func (*UnknownRequestPermissionSubject) isRequestPermissionSubject() {}
 
@@ -675,11 +690,19 @@ func (v *UnknownRequestPermissionOutcome) AppendJSON(dst []byte) ([]byte, error)
 	if v == nil {
 		return dst, wire.ErrNoValue
 	}
-	return wire.AppendRawObject(dst, v.Raw)
+	return wire.AppendVariant(dst, v.Raw, "outcome", v.Type)
 }
 
 // MarshalJSON implements [json.Marshaler].
 func (v UnknownRequestPermissionOutcome) MarshalJSON() ([]byte, error) { return v.AppendJSON(nil) }
+
+// UnmarshalJSON implements [json.Unmarshaler]. It takes any variant, known or not.
+func (v *UnknownRequestPermissionOutcome) UnmarshalJSON(data []byte) error {
+	return wire.UnmarshalVariant(data, "outcome", func(d *wire.Decoder, tag string) {
+		*v = UnknownRequestPermissionOutcome{Type: tag}
+		v.decode(d)
+	})
+}
 
 func (*UnknownRequestPermissionOutcome) isRequestPermissionOutcome() {}
 

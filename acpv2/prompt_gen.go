@@ -310,6 +310,9 @@ func (v *PromptRequest) AppendJSON(dst []byte) ([]byte, error) {
 // appendFields appends the members of v, each followed by a comma.
 func (v *PromptRequest) appendFields(dst []byte) (_ []byte, err error) {
 	dst = append(wire.AppendString(append(dst, `"sessionId":`...), string(v.SessionID)), ',')
+	if len(v.Prompt) < 1 {
+		return dst, wire.In("prompt", wire.Limit("must not be empty"))
+	}
 	if dst, err = wire.AppendSlice(append(dst, `"prompt":`...), v.Prompt, appendContentBlock); err != nil {
 		return dst, wire.In("prompt", err)
 	}

@@ -392,6 +392,9 @@ func (v *SetProviderResponse) DecodeJSON(d *wire.Decoder) { d.Marker(&v.Meta, &v
 
 // AppendJSON appends v to dst.
 func (v *SetProviderResponse) AppendJSON(dst []byte) ([]byte, error) {
+	if v == nil {
+		return dst, wire.ErrNoValue
+	}
 	return wire.AppendMarker(dst, v.Meta, v.Unknown)
 }
 
@@ -409,6 +412,9 @@ func (v *DisableProviderResponse) DecodeJSON(d *wire.Decoder) { d.Marker(&v.Meta
 
 // AppendJSON appends v to dst.
 func (v *DisableProviderResponse) AppendJSON(dst []byte) ([]byte, error) {
+	if v == nil {
+		return dst, wire.ErrNoValue
+	}
 	return wire.AppendMarker(dst, v.Meta, v.Unknown)
 }
 
@@ -426,6 +432,9 @@ func (v *ListProvidersRequest) DecodeJSON(d *wire.Decoder) { d.Marker(&v.Meta, &
 
 // AppendJSON appends v to dst.
 func (v *ListProvidersRequest) AppendJSON(dst []byte) ([]byte, error) {
+	if v == nil {
+		return dst, wire.ErrNoValue
+	}
 	return wire.AppendMarker(dst, v.Meta, v.Unknown)
 }
 

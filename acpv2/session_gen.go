@@ -461,6 +461,9 @@ func (v *DeleteSessionResponse) DecodeJSON(d *wire.Decoder) { d.Marker(&v.Meta, 
 
 // AppendJSON appends v to dst.
 func (v *DeleteSessionResponse) AppendJSON(dst []byte) ([]byte, error) {
+	if v == nil {
+		return dst, wire.ErrNoValue
+	}
 	return wire.AppendMarker(dst, v.Meta, v.Unknown)
 }
 
@@ -478,6 +481,9 @@ func (v *ArchiveSessionResponse) DecodeJSON(d *wire.Decoder) { d.Marker(&v.Meta,
 
 // AppendJSON appends v to dst.
 func (v *ArchiveSessionResponse) AppendJSON(dst []byte) ([]byte, error) {
+	if v == nil {
+		return dst, wire.ErrNoValue
+	}
 	return wire.AppendMarker(dst, v.Meta, v.Unknown)
 }
 
@@ -495,6 +501,9 @@ func (v *UnarchiveSessionResponse) DecodeJSON(d *wire.Decoder) { d.Marker(&v.Met
 
 // AppendJSON appends v to dst.
 func (v *UnarchiveSessionResponse) AppendJSON(dst []byte) ([]byte, error) {
+	if v == nil {
+		return dst, wire.ErrNoValue
+	}
 	return wire.AppendMarker(dst, v.Meta, v.Unknown)
 }
 
@@ -663,6 +672,9 @@ func (v *CloseSessionResponse) DecodeJSON(d *wire.Decoder) { d.Marker(&v.Meta, &
 
 // AppendJSON appends v to dst.
 func (v *CloseSessionResponse) AppendJSON(dst []byte) ([]byte, error) {
+	if v == nil {
+		return dst, wire.ErrNoValue
+	}
 	return wire.AppendMarker(dst, v.Meta, v.Unknown)
 }
 

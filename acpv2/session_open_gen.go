@@ -190,9 +190,10 @@ type ReplayFrom interface {
 	isReplayFrom()
 }
 
-// UnknownReplayFrom stands for a [ReplayFrom] of what this package does not know, kept byte for byte.
+// UnknownReplayFrom is a [ReplayFrom] of a kind that this package does not
+// know; Raw keeps it byte for byte.
 type UnknownReplayFrom struct {
-	Type string // the discriminator type
+	Type string // the discriminator type, the same as in Raw
 	Raw  json.RawMessage
 }
 
@@ -914,11 +915,19 @@ func (v *UnknownReplayFrom) AppendJSON(dst []byte) ([]byte, error) {
 	if v == nil {
 		return dst, wire.ErrNoValue
 	}
-	return wire.AppendRawObject(dst, v.Raw)
+	return wire.AppendVariant(dst, v.Raw, "type", v.Type)
 }
 
 // MarshalJSON implements [json.Marshaler].
 func (v UnknownReplayFrom) MarshalJSON() ([]byte, error) { return v.AppendJSON(nil) }
+
+// UnmarshalJSON implements [json.Unmarshaler]. It takes any variant, known or not.
+func (v *UnknownReplayFrom) UnmarshalJSON(data []byte) error {
+	return wire.UnmarshalVariant(data, "type", func(d *wire.Decoder, tag string) {
+		*v = UnknownReplayFrom{Type: tag}
+		v.decode(d)
+	})
+}
 
 func (*UnknownReplayFrom) isReplayFrom() {}
 

@@ -12,16 +12,19 @@ import (
 // is, on its current task. The agent may begin one by itself; an unknown state
 // means busy, not idle (S85, S88).
 //
-// It is one of *[RunningStateUpdate], *[IdleStateUpdate], *[RequiresActionStateUpdate], *[UnknownStateUpdate] and *[UnrecognizedStateUpdate].
+// It is one of *[RunningStateUpdate], *[IdleStateUpdate],
+// *[RequiresActionStateUpdate], *[StateUnknownUpdate] and
+// *[UnknownStateUpdate].
 type StateUpdate interface {
 	SessionUpdate
 	appendPlain(dst []byte) ([]byte, error)
 	isStateUpdate()
 }
 
-// UnrecognizedStateUpdate stands for a [StateUpdate] of what this package does not know, kept byte for byte.
-type UnrecognizedStateUpdate struct {
-	Type string // the discriminator state
+// UnknownStateUpdate is a [StateUpdate] of a kind that this package does not
+// know; Raw keeps it byte for byte.
+type UnknownStateUpdate struct {
+	Type string // the discriminator state, the same as in Raw
 	Raw  json.RawMessage
 }
 
@@ -30,15 +33,17 @@ type UnrecognizedStateUpdate struct {
 // about before. An item of an unknown kind still means that something runs
 // (S85).
 //
-// It is one of *[BackgroundTerminal], *[BackgroundToolCall], *[BackgroundSubagent] and *[UnknownBackgroundWork].
+// It is one of *[BackgroundTerminal], *[BackgroundToolCall],
+// *[BackgroundSubagent] and *[UnknownBackgroundWork].
 type BackgroundWork interface {
 	AppendJSON(dst []byte) ([]byte, error)
 	isBackgroundWork()
 }
 
-// UnknownBackgroundWork stands for a [BackgroundWork] of what this package does not know, kept byte for byte.
+// UnknownBackgroundWork is a [BackgroundWork] of a kind that this package does
+// not know; Raw keeps it byte for byte.
 type UnknownBackgroundWork struct {
-	Type string // the discriminator type
+	Type string // the discriminator type, the same as in Raw
 	Raw  json.RawMessage
 }
 
@@ -130,12 +135,12 @@ type RequiresActionStateUpdate struct {
 	Unknown json.RawMessage // members the schema does not know, as an object; sent again after the others
 }
 
-// UnknownStateUpdate reports that the agent can no longer tell whether work is
+// StateUnknownUpdate reports that the agent can no longer tell whether work is
 // under way. Nothing has ended by that; the last state is merely no longer
 // certain.
 //
 // Experimental: only in the unstable schema; it may change or go away.
-type UnknownStateUpdate struct {
+type StateUnknownUpdate struct {
 	// All that runs in the background. Absent or null means not reported, an empty
 	// list that nothing runs; a list with a malformed item counts as not reported
 	// (S72).
@@ -199,7 +204,7 @@ func decodeStateUpdateIn(v *StateUpdate, d *wire.Decoder, outer bool) {
 		x.decode(d, outer)
 		*v = x
 	case "unknown":
-		x := new(UnknownStateUpdate)
+		x := new(StateUnknownUpdate)
 		x.decode(d, outer)
 		*v = x
 	default:
@@ -207,32 +212,55 @@ func decodeStateUpdateIn(v *StateUpdate, d *wire.Decoder, outer bool) {
 			d.Mismatch("expected an object with a string state")
 			return
 		}
-		x := &UnrecognizedStateUpdate{Type: string(tag)}
-		x.decode(d)
+		x := &UnknownStateUpdate{Type: string(tag)}
+		x.decode(d, outer)
 		*v = x
 	}
 }
 
-func (v *UnrecognizedStateUpdate) decode(d *wire.Decoder) {
-	v.Raw = d.RawVariant("state")
+func (v *UnknownStateUpdate) decode(d *wire.Decoder, outer bool) {
+	if outer {
+		d.Reopen()
+		v.Raw = d.Rest("state", "sessionUpdate")
+	} else {
+		v.Raw = d.RawVariant("state")
+	}
 }
 
-// AppendJSON appends v.Raw to dst after checking it.
-func (v *UnrecognizedStateUpdate) AppendJSON(dst []byte) ([]byte, error) {
+// AppendJSON appends v.Raw with the discriminator of [SessionUpdate] to dst, after checking
+// it.
+func (v *UnknownStateUpdate) AppendJSON(dst []byte) ([]byte, error) {
 	if v == nil {
 		return dst, wire.ErrNoValue
 	}
-	return wire.AppendRawObject(dst, v.Raw)
+	if err := wire.CheckVariant(v.Raw, "state", v.Type); err != nil {
+		return dst, err
+	}
+	dst, err := wire.AppendMembers(append(dst, `{"sessionUpdate":"state_update",`...), v.Raw, "sessionUpdate")
+	return wire.CloseObject(dst), err
+}
+
+func (v *UnknownStateUpdate) appendPlain(dst []byte) ([]byte, error) {
+	if v == nil {
+		return dst, wire.ErrNoValue
+	}
+	return wire.AppendVariant(dst, v.Raw, "state", v.Type)
 }
 
 // MarshalJSON implements [json.Marshaler].
-func (v UnrecognizedStateUpdate) MarshalJSON() ([]byte, error) { return v.AppendJSON(nil) }
+func (v UnknownStateUpdate) MarshalJSON() ([]byte, error) { return v.AppendJSON(nil) }
 
-func (v *UnrecognizedStateUpdate) appendPlain(dst []byte) ([]byte, error) { return v.AppendJSON(dst) }
+// UnmarshalJSON implements [json.Unmarshaler]. It takes any variant, known or not.
+func (v *UnknownStateUpdate) UnmarshalJSON(data []byte) error {
+	return wire.UnmarshalVariant(data, "state", func(d *wire.Decoder, tag string) {
+		*v = UnknownStateUpdate{Type: tag}
+		v.decode(d, true)
+	})
+}
 
-func (*UnrecognizedStateUpdate) isStateUpdate() {}
+func (*UnknownStateUpdate) isStateUpdate() {}
 
-func (*UnrecognizedStateUpdate) isSessionUpdate() {}
+func (*UnknownStateUpdate) isSessionUpdate() {}
 
 // UnmarshalBackgroundWork reads one [BackgroundWork], for callers with JSON of their own.
 func UnmarshalBackgroundWork(data []byte) (BackgroundWork, error) {
@@ -281,11 +309,19 @@ func (v *UnknownBackgroundWork) AppendJSON(dst []byte) ([]byte, error) {
 	if v == nil {
 		return dst, wire.ErrNoValue
 	}
-	return wire.AppendRawObject(dst, v.Raw)
+	return wire.AppendVariant(dst, v.Raw, "type", v.Type)
 }
 
 // MarshalJSON implements [json.Marshaler].
 func (v UnknownBackgroundWork) MarshalJSON() ([]byte, error) { return v.AppendJSON(nil) }
+
+// UnmarshalJSON implements [json.Unmarshaler]. It takes any variant, known or not.
+func (v *UnknownBackgroundWork) UnmarshalJSON(data []byte) error {
+	return wire.UnmarshalVariant(data, "type", func(d *wire.Decoder, tag string) {
+		*v = UnknownBackgroundWork{Type: tag}
+		v.decode(d)
+	})
+}
 
 func (*UnknownBackgroundWork) isBackgroundWork() {}
 
@@ -520,7 +556,7 @@ func (v *RunningStateUpdate) decode(d *wire.Decoder, outer bool) {
 			d.Tag("running")
 		case "sessionUpdate":
 			if !outer {
-				d.Skip()
+				d.Keep(&v.Unknown)
 				continue
 			}
 			if !d.Once(&seen, 1<<2) {
@@ -537,6 +573,9 @@ func (v *RunningStateUpdate) decode(d *wire.Decoder, outer bool) {
 func (v *RunningStateUpdate) AppendJSON(dst []byte) ([]byte, error) {
 	if v == nil {
 		return dst, wire.ErrNoValue
+	}
+	if err := wire.Without(v.Unknown, "sessionUpdate"); err != nil {
+		return dst, err
 	}
 	dst, err := v.appendFields(append(dst, `{"sessionUpdate":"state_update","state":"running",`...))
 	return wire.CloseObject(dst), err
@@ -565,7 +604,7 @@ func (v *RunningStateUpdate) appendFields(dst []byte) (_ []byte, err error) {
 		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "background", "_meta", "state", "sessionUpdate"); err != nil {
+		if dst, err = wire.AppendMembers(dst, v.Unknown, "background", "_meta", "state"); err != nil {
 			return dst, err
 		}
 	}
@@ -712,7 +751,7 @@ func (v *IdleStateUpdate) decode(d *wire.Decoder, outer bool) {
 			d.Tag("idle")
 		case "sessionUpdate":
 			if !outer {
-				d.Skip()
+				d.Keep(&v.Unknown)
 				continue
 			}
 			if !d.Once(&seen, 1<<5) {
@@ -729,6 +768,9 @@ func (v *IdleStateUpdate) decode(d *wire.Decoder, outer bool) {
 func (v *IdleStateUpdate) AppendJSON(dst []byte) ([]byte, error) {
 	if v == nil {
 		return dst, wire.ErrNoValue
+	}
+	if err := wire.Without(v.Unknown, "sessionUpdate"); err != nil {
+		return dst, err
 	}
 	dst, err := v.appendFields(append(dst, `{"sessionUpdate":"state_update","state":"idle",`...))
 	return wire.CloseObject(dst), err
@@ -772,7 +814,7 @@ func (v *IdleStateUpdate) appendFields(dst []byte) (_ []byte, err error) {
 		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "usage", "background", "stopReason", "_meta", "state", "sessionUpdate"); err != nil {
+		if dst, err = wire.AppendMembers(dst, v.Unknown, "usage", "background", "stopReason", "_meta", "state"); err != nil {
 			return dst, err
 		}
 	}
@@ -822,7 +864,7 @@ func (v *RequiresActionStateUpdate) decode(d *wire.Decoder, outer bool) {
 			d.Tag("requires_action")
 		case "sessionUpdate":
 			if !outer {
-				d.Skip()
+				d.Keep(&v.Unknown)
 				continue
 			}
 			if !d.Once(&seen, 1<<2) {
@@ -839,6 +881,9 @@ func (v *RequiresActionStateUpdate) decode(d *wire.Decoder, outer bool) {
 func (v *RequiresActionStateUpdate) AppendJSON(dst []byte) ([]byte, error) {
 	if v == nil {
 		return dst, wire.ErrNoValue
+	}
+	if err := wire.Without(v.Unknown, "sessionUpdate"); err != nil {
+		return dst, err
 	}
 	dst, err := v.appendFields(append(dst, `{"sessionUpdate":"state_update","state":"requires_action",`...))
 	return wire.CloseObject(dst), err
@@ -867,7 +912,7 @@ func (v *RequiresActionStateUpdate) appendFields(dst []byte) (_ []byte, err erro
 		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "background", "_meta", "state", "sessionUpdate"); err != nil {
+		if dst, err = wire.AppendMembers(dst, v.Unknown, "background", "_meta", "state"); err != nil {
 			return dst, err
 		}
 	}
@@ -888,9 +933,9 @@ func (v *RequiresActionStateUpdate) UnmarshalJSON(data []byte) error {
 }
 
 // DecodeJSON reads v for the engine; its discriminators may be missing.
-func (v *UnknownStateUpdate) DecodeJSON(d *wire.Decoder) { v.decode(d, true) }
+func (v *StateUnknownUpdate) DecodeJSON(d *wire.Decoder) { v.decode(d, true) }
 
-func (v *UnknownStateUpdate) decode(d *wire.Decoder, outer bool) {
+func (v *StateUnknownUpdate) decode(d *wire.Decoder, outer bool) {
 	seen := d.Opened(1 << 1)
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
 		switch string(k) {
@@ -917,7 +962,7 @@ func (v *UnknownStateUpdate) decode(d *wire.Decoder, outer bool) {
 			d.Tag("unknown")
 		case "sessionUpdate":
 			if !outer {
-				d.Skip()
+				d.Keep(&v.Unknown)
 				continue
 			}
 			if !d.Once(&seen, 1<<2) {
@@ -931,15 +976,18 @@ func (v *UnknownStateUpdate) decode(d *wire.Decoder, outer bool) {
 }
 
 // AppendJSON appends v with its discriminator to dst.
-func (v *UnknownStateUpdate) AppendJSON(dst []byte) ([]byte, error) {
+func (v *StateUnknownUpdate) AppendJSON(dst []byte) ([]byte, error) {
 	if v == nil {
 		return dst, wire.ErrNoValue
+	}
+	if err := wire.Without(v.Unknown, "sessionUpdate"); err != nil {
+		return dst, err
 	}
 	dst, err := v.appendFields(append(dst, `{"sessionUpdate":"state_update","state":"unknown",`...))
 	return wire.CloseObject(dst), err
 }
 
-func (v *UnknownStateUpdate) appendPlain(dst []byte) ([]byte, error) {
+func (v *StateUnknownUpdate) appendPlain(dst []byte) ([]byte, error) {
 	if v == nil {
 		return dst, wire.ErrNoValue
 	}
@@ -948,7 +996,7 @@ func (v *UnknownStateUpdate) appendPlain(dst []byte) ([]byte, error) {
 }
 
 // appendFields appends the members of v, each followed by a comma.
-func (v *UnknownStateUpdate) appendFields(dst []byte) (_ []byte, err error) {
+func (v *StateUnknownUpdate) appendFields(dst []byte) (_ []byte, err error) {
 	if v.Background != nil {
 		if dst, err = wire.AppendSlice(append(dst, `"background":`...), v.Background, appendBackgroundWork); err != nil {
 			return dst, wire.In("background", err)
@@ -962,23 +1010,23 @@ func (v *UnknownStateUpdate) appendFields(dst []byte) (_ []byte, err error) {
 		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "background", "_meta", "state", "sessionUpdate"); err != nil {
+		if dst, err = wire.AppendMembers(dst, v.Unknown, "background", "_meta", "state"); err != nil {
 			return dst, err
 		}
 	}
 	return dst, nil
 }
 
-func (*UnknownStateUpdate) isStateUpdate() {}
+func (*StateUnknownUpdate) isStateUpdate() {}
 
-func (*UnknownStateUpdate) isSessionUpdate() {}
+func (*StateUnknownUpdate) isSessionUpdate() {}
 
 // MarshalJSON implements [json.Marshaler].
-func (v UnknownStateUpdate) MarshalJSON() ([]byte, error) { return v.AppendJSON(nil) }
+func (v StateUnknownUpdate) MarshalJSON() ([]byte, error) { return v.AppendJSON(nil) }
 
 // UnmarshalJSON implements [json.Unmarshaler].
-func (v *UnknownStateUpdate) UnmarshalJSON(data []byte) error {
-	*v = UnknownStateUpdate{}
+func (v *StateUnknownUpdate) UnmarshalJSON(data []byte) error {
+	*v = StateUnknownUpdate{}
 	return wire.Unmarshal(data, v)
 }
 

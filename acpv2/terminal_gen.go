@@ -136,6 +136,9 @@ func (v *CancelTerminalResponse) DecodeJSON(d *wire.Decoder) { d.Marker(&v.Meta,
 
 // AppendJSON appends v to dst.
 func (v *CancelTerminalResponse) AppendJSON(dst []byte) ([]byte, error) {
+	if v == nil {
+		return dst, wire.ErrNoValue
+	}
 	return wire.AppendMarker(dst, v.Meta, v.Unknown)
 }
 
@@ -335,7 +338,13 @@ func (v *TerminalSize) AppendJSON(dst []byte) ([]byte, error) {
 
 // appendFields appends the members of v, each followed by a comma.
 func (v *TerminalSize) appendFields(dst []byte) (_ []byte, err error) {
+	if v.Cols < 1 {
+		return dst, wire.In("cols", wire.Limit("must be at least 1"))
+	}
 	dst = append(wire.AppendUint(append(dst, `"cols":`...), uint64(v.Cols)), ',')
+	if v.Rows < 1 {
+		return dst, wire.In("rows", wire.Limit("must be at least 1"))
+	}
 	dst = append(wire.AppendUint(append(dst, `"rows":`...), uint64(v.Rows)), ',')
 	if len(v.Meta) > 0 {
 		if dst, err = wire.AppendRawObject(append(dst, `"_meta":`...), v.Meta); err != nil {
@@ -433,6 +442,9 @@ func (v *TerminalCancelCapabilities) DecodeJSON(d *wire.Decoder) { d.Marker(&v.M
 
 // AppendJSON appends v to dst.
 func (v *TerminalCancelCapabilities) AppendJSON(dst []byte) ([]byte, error) {
+	if v == nil {
+		return dst, wire.ErrNoValue
+	}
 	return wire.AppendMarker(dst, v.Meta, v.Unknown)
 }
 
@@ -628,7 +640,7 @@ func (v *TerminalUpdate) appendFields(dst []byte) (_ []byte, err error) {
 		dst = append(dst, ',')
 	}
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRaw(append(dst, `"_meta":`...), v.Meta); err != nil {
+		if dst, err = wire.AppendMeta(append(dst, `"_meta":`...), v.Meta); err != nil {
 			return dst, wire.In("_meta", err)
 		}
 		dst = append(dst, ',')

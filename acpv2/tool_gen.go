@@ -139,9 +139,10 @@ type ToolCallContent interface {
 	isToolCallContent()
 }
 
-// UnknownToolCallContent stands for a [ToolCallContent] of what this package does not know, kept byte for byte.
+// UnknownToolCallContent is a [ToolCallContent] of a kind that this package
+// does not know; Raw keeps it byte for byte.
 type UnknownToolCallContent struct {
-	Type string // the discriminator type
+	Type string // the discriminator type, the same as in Raw
 	Raw  json.RawMessage
 }
 
@@ -365,7 +366,7 @@ func (v *ToolCallUpdate) decode(d *wire.Decoder, tagged bool) {
 			v.Meta = d.MetaPatch()
 		case "sessionUpdate":
 			if !tagged {
-				d.Skip()
+				d.Keep(&v.Unknown)
 				continue
 			}
 			if !d.Once(&seen, 1<<10) {
@@ -385,6 +386,9 @@ func (v *ToolCallUpdate) decode(d *wire.Decoder, tagged bool) {
 func (v *ToolCallUpdate) AppendJSON(dst []byte) ([]byte, error) {
 	if v == nil {
 		return dst, wire.ErrNoValue
+	}
+	if err := wire.Without(v.Unknown, "sessionUpdate"); err != nil {
+		return dst, err
 	}
 	dst, err := v.appendFields(append(dst, `{"sessionUpdate":"tool_call_update",`...))
 	return wire.CloseObject(dst), err
@@ -472,13 +476,13 @@ func (v *ToolCallUpdate) appendFields(dst []byte) (_ []byte, err error) {
 		dst = append(dst, ',')
 	}
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRaw(append(dst, `"_meta":`...), v.Meta); err != nil {
+		if dst, err = wire.AppendMeta(append(dst, `"_meta":`...), v.Meta); err != nil {
 			return dst, wire.In("_meta", err)
 		}
 		dst = append(dst, ',')
 	}
 	if len(v.Unknown) > 0 {
-		if dst, err = wire.AppendMembers(dst, v.Unknown, "toolCallId", "name", "title", "kind", "status", "content", "locations", "rawInput", "rawOutput", "capabilities", "_meta", "sessionUpdate"); err != nil {
+		if dst, err = wire.AppendMembers(dst, v.Unknown, "toolCallId", "name", "title", "kind", "status", "content", "locations", "rawInput", "rawOutput", "capabilities", "_meta"); err != nil {
 			return dst, err
 		}
 	}
@@ -589,11 +593,19 @@ func (v *UnknownToolCallContent) AppendJSON(dst []byte) ([]byte, error) {
 	if v == nil {
 		return dst, wire.ErrNoValue
 	}
-	return wire.AppendRawObject(dst, v.Raw)
+	return wire.AppendVariant(dst, v.Raw, "type", v.Type)
 }
 
 // MarshalJSON implements [json.Marshaler].
 func (v UnknownToolCallContent) MarshalJSON() ([]byte, error) { return v.AppendJSON(nil) }
+
+// UnmarshalJSON implements [json.Unmarshaler]. It takes any variant, known or not.
+func (v *UnknownToolCallContent) UnmarshalJSON(data []byte) error {
+	return wire.UnmarshalVariant(data, "type", func(d *wire.Decoder, tag string) {
+		*v = UnknownToolCallContent{Type: tag}
+		v.decode(d)
+	})
+}
 
 func (*UnknownToolCallContent) isToolCallContent() {}
 
@@ -789,6 +801,9 @@ func (v *ToolCallLocation) AppendJSON(dst []byte) ([]byte, error) {
 // appendFields appends the members of v, each followed by a comma.
 func (v *ToolCallLocation) appendFields(dst []byte) (_ []byte, err error) {
 	dst = append(wire.AppendString(append(dst, `"path":`...), v.Path), ',')
+	if v.Line != nil && *v.Line < 1 {
+		return dst, wire.In("line", wire.Limit("must be at least 1"))
+	}
 	if v.Line != nil {
 		dst = append(wire.AppendUint(append(dst, `"line":`...), uint64(*v.Line)), ',')
 	}
@@ -888,6 +903,9 @@ func (v *ToolCallCancelCapabilities) DecodeJSON(d *wire.Decoder) { d.Marker(&v.M
 
 // AppendJSON appends v to dst.
 func (v *ToolCallCancelCapabilities) AppendJSON(dst []byte) ([]byte, error) {
+	if v == nil {
+		return dst, wire.ErrNoValue
+	}
 	return wire.AppendMarker(dst, v.Meta, v.Unknown)
 }
 
@@ -905,6 +923,9 @@ func (v *CancelToolCallResponse) DecodeJSON(d *wire.Decoder) { d.Marker(&v.Meta,
 
 // AppendJSON appends v to dst.
 func (v *CancelToolCallResponse) AppendJSON(dst []byte) ([]byte, error) {
+	if v == nil {
+		return dst, wire.ErrNoValue
+	}
 	return wire.AppendMarker(dst, v.Meta, v.Unknown)
 }
 

@@ -24,15 +24,23 @@ type UpdateSessionNotification struct {
 // of one, a tool call, a change of state and so on. Updates of unknown kinds
 // are kept undecoded (S81).
 //
-// It is one of *[UserMessageChunk], *[UserMessage], *[AgentMessageChunk], *[AgentMessage], *[AgentThoughtChunk], *[AgentThought], [StateUpdate], *[ToolCallContentChunk], *[ToolCallUpdate], *[TerminalUpdate], *[TerminalOutputChunk], *[PlanUpdate], *[PlanRemoved], *[AvailableCommandsUpdate], *[ConfigOptionUpdate], *[SessionInfoUpdate], *[UsageUpdate], *[Notice], *[CompactionUpdate], *[CompactionSummaryChunk], *[SubagentUpdate], *[SessionMessage], *[SessionMessageChunk] and *[UnknownSessionUpdate].
+// It is one of *[UserMessageChunk], *[UserMessage], *[AgentMessageChunk],
+// *[AgentMessage], *[AgentThoughtChunk], *[AgentThought], [StateUpdate],
+// *[ToolCallContentChunk], *[ToolCallUpdate], *[TerminalUpdate],
+// *[TerminalOutputChunk], *[PlanUpdate], *[PlanRemoved],
+// *[AvailableCommandsUpdate], *[ConfigOptionUpdate], *[SessionInfoUpdate],
+// *[UsageUpdate], *[Notice], *[CompactionUpdate], *[CompactionSummaryChunk],
+// *[SubagentUpdate], *[SessionMessage], *[SessionMessageChunk] and
+// *[UnknownSessionUpdate].
 type SessionUpdate interface {
 	AppendJSON(dst []byte) ([]byte, error)
 	isSessionUpdate()
 }
 
-// UnknownSessionUpdate stands for a [SessionUpdate] of what this package does not know, kept byte for byte.
+// UnknownSessionUpdate is a [SessionUpdate] of a kind that this package does
+// not know; Raw keeps it byte for byte.
 type UnknownSessionUpdate struct {
-	Type string // the discriminator sessionUpdate
+	Type string // the discriminator sessionUpdate, the same as in Raw
 	Raw  json.RawMessage
 }
 
@@ -369,11 +377,19 @@ func (v *UnknownSessionUpdate) AppendJSON(dst []byte) ([]byte, error) {
 	if v == nil {
 		return dst, wire.ErrNoValue
 	}
-	return wire.AppendRawObject(dst, v.Raw)
+	return wire.AppendVariant(dst, v.Raw, "sessionUpdate", v.Type)
 }
 
 // MarshalJSON implements [json.Marshaler].
 func (v UnknownSessionUpdate) MarshalJSON() ([]byte, error) { return v.AppendJSON(nil) }
+
+// UnmarshalJSON implements [json.Unmarshaler]. It takes any variant, known or not.
+func (v *UnknownSessionUpdate) UnmarshalJSON(data []byte) error {
+	return wire.UnmarshalVariant(data, "sessionUpdate", func(d *wire.Decoder, tag string) {
+		*v = UnknownSessionUpdate{Type: tag}
+		v.decode(d)
+	})
+}
 
 func (*UnknownSessionUpdate) isSessionUpdate() {}
 
@@ -520,7 +536,7 @@ func (v *SessionInfoUpdate) appendFields(dst []byte) (_ []byte, err error) {
 		dst = append(wire.AppendString(append(dst, `"updatedAt":`...), x), ',')
 	}
 	if len(v.Meta) > 0 {
-		if dst, err = wire.AppendRaw(append(dst, `"_meta":`...), v.Meta); err != nil {
+		if dst, err = wire.AppendMeta(append(dst, `"_meta":`...), v.Meta); err != nil {
 			return dst, wire.In("_meta", err)
 		}
 		dst = append(dst, ',')
@@ -786,6 +802,9 @@ func (v *Notice) AppendJSON(dst []byte) ([]byte, error) {
 // appendFields appends the members of v, each followed by a comma.
 func (v *Notice) appendFields(dst []byte) (_ []byte, err error) {
 	dst = append(wire.AppendString(append(dst, `"severity":`...), string(v.Severity)), ',')
+	if len(v.Title) < 1 {
+		return dst, wire.In("title", wire.Limit("must not be empty"))
+	}
 	dst = append(wire.AppendString(append(dst, `"title":`...), v.Title), ',')
 	if v.Description != "" {
 		dst = append(wire.AppendString(append(dst, `"description":`...), v.Description), ',')
@@ -825,6 +844,9 @@ func (v *UserMessageChunk) AppendJSON(dst []byte) ([]byte, error) {
 	if v == nil {
 		return dst, wire.ErrNoValue
 	}
+	if err := wire.Without(v.Unknown, "sessionUpdate"); err != nil {
+		return dst, err
+	}
 	dst, err := (*ContentChunk)(v).appendFields(append(dst, `{"sessionUpdate":"user_message_chunk",`...))
 	return wire.CloseObject(dst), err
 }
@@ -850,6 +872,9 @@ func (v *AgentMessageChunk) AppendJSON(dst []byte) ([]byte, error) {
 	if v == nil {
 		return dst, wire.ErrNoValue
 	}
+	if err := wire.Without(v.Unknown, "sessionUpdate"); err != nil {
+		return dst, err
+	}
 	dst, err := (*ContentChunk)(v).appendFields(append(dst, `{"sessionUpdate":"agent_message_chunk",`...))
 	return wire.CloseObject(dst), err
 }
@@ -874,6 +899,9 @@ func (v *AgentThoughtChunk) DecodeJSON(d *wire.Decoder) {
 func (v *AgentThoughtChunk) AppendJSON(dst []byte) ([]byte, error) {
 	if v == nil {
 		return dst, wire.ErrNoValue
+	}
+	if err := wire.Without(v.Unknown, "sessionUpdate"); err != nil {
+		return dst, err
 	}
 	dst, err := (*ContentChunk)(v).appendFields(append(dst, `{"sessionUpdate":"agent_thought_chunk",`...))
 	return wire.CloseObject(dst), err

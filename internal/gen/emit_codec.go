@@ -92,7 +92,7 @@ func (m *model) markerCodec(w *writer, t *goType) {
 	w.p("// DecodeJSON reads v for the engine.")
 	w.p("func (v *%s) DecodeJSON(d *wire.Decoder) { d.Marker(%s, &v.Unknown) }\n", t.name, meta)
 	w.p("// AppendJSON appends v to dst.")
-	w.p("func (v *%s) AppendJSON(dst []byte) ([]byte, error) { return %s }\n", t.name, call)
+	w.p("func (v *%s) AppendJSON(dst []byte) ([]byte, error) {\n\tif v == nil {\n\t\treturn dst, wire.ErrNoValue\n\t}\n\treturn %s\n}\n", t.name, call)
 	m.marshalers(w, t)
 	m.variantMarkers(w, t)
 }
@@ -116,6 +116,9 @@ func (m *model) perTagCodec(w *writer, t *goType) {
 	w.p("// AppendJSON appends v with its discriminator to dst.")
 	w.p("func (v *%s) AppendJSON(dst []byte) ([]byte, error) {", t.name)
 	w.p("\tif v == nil {\n\t\treturn dst, wire.ErrNoValue\n\t}")
+	if p.unknown {
+		m.without(w, v.union.key)
+	}
 	w.p("\tdst, err := (*%s)(v).appendFields(append(dst, %s...))", p.name, quote(fmt.Sprintf("{%q:%q,", v.union.key, v.tag)))
 	w.p("\treturn wire.CloseObject(dst), err\n}\n")
 	if v.union.inline {
@@ -125,6 +128,12 @@ func (m *model) perTagCodec(w *writer, t *goType) {
 	}
 	m.marshalers(w, t)
 	m.variantMarkers(w, t)
+}
+
+// without refuses the discriminator among the unknown members, where it may be
+// when the struct was read standing alone.
+func (m *model) without(w *writer, key string) {
+	w.p("\tif err := wire.Without(v.Unknown, %q); err != nil {\n\t\treturn dst, err\n\t}", key)
 }
 
 func nilSpare(p *goType) string {
@@ -172,6 +181,12 @@ func (m *model) structEncoder(w *writer, t *goType) {
 	}
 	w.p("func (v *%s) AppendJSON(dst []byte) ([]byte, error) {", t.name)
 	w.p("\tif v == nil {\n\t\treturn dst, wire.ErrNoValue\n\t}")
+	if t.unknown && s.plain && s.outerKey == "" {
+		m.without(w, s.key)
+	}
+	if t.unknown && s.outerKey != "" {
+		m.without(w, s.outerKey)
+	}
 	w.p("\tdst, err := v.appendFields(append(dst, %s...))", quote(prefix))
 	w.p("\treturn wire.CloseObject(dst), err\n}\n")
 	if s.plain || s.outerKey != "" || encodeMethod(t) == "appendPlain" && t.plain {
@@ -200,19 +215,23 @@ func (m *model) structEncoder(w *writer, t *goType) {
 		m.encodeField(w, t, f)
 	}
 	if t.inline != nil {
-		w.p("\tif v.%s == nil {\n\t\treturn dst, wire.In(%q, wire.ErrNoValue)\n\t}", t.inline.field, lowerFirst(t.inline.field))
+		w.p("\tif v.%s == nil {\n\t\treturn dst, wire.In(%q, wire.ErrNoValue)\n\t}", t.inline.field, t.inline.union.memberName())
 		w.p("\tif dst, err = v.%s.appendMembers(dst); err != nil {\n\t\treturn dst, err\n\t}", t.inline.field)
 	}
 	if t.meta {
 		f := "AppendRawObject"
 		if t.patch {
-			f = "AppendRaw"
+			f = "AppendMeta"
 		}
 		w.p("\tif len(v.Meta) > 0 {\n\t\tif dst, err = wire.%s(append(dst, `\"_meta\":`...), v.Meta); err != nil {", f)
 		w.p("\t\t\treturn dst, wire.In(\"_meta\", err)\n\t\t}\n\t\tdst = append(dst, ',')\n\t}")
 	}
 	if t.unknown {
-		w.p("\tif len(v.Unknown) > 0 {\n\t\tif dst, err = wire.AppendMembers(dst, v.Unknown%s); err != nil {", m.knownKeys(t, s))
+		call := "AppendMembers(dst, v.Unknown"
+		if t.inline != nil {
+			call = fmt.Sprintf("AppendMembersKnown(dst, v.Unknown, v.%s.knows", t.inline.field)
+		}
+		w.p("\tif len(v.Unknown) > 0 {\n\t\tif dst, err = wire.%s%s); err != nil {", call, m.knownKeys(t, s))
 		w.p("\t\t\treturn dst, err\n\t\t}\n\t}")
 	}
 	w.p("\treturn dst, nil\n}\n")
@@ -230,11 +249,8 @@ func (m *model) knownKeys(t *goType, s shape) string {
 	if t.meta {
 		b.WriteString(`, "_meta"`)
 	}
-	if s.key != "" {
+	if s.key != "" && !s.tagParam && (!s.plain || s.outerKey != "") {
 		fmt.Fprintf(&b, ", %q", s.key)
-	}
-	if s.outerKey != "" {
-		fmt.Fprintf(&b, ", %q", s.outerKey)
 	}
 	return b.String()
 }
@@ -270,6 +286,7 @@ func (m *model) encodeField(w *writer, t *goType, f *field) {
 		m.encodeEither(w, t, f, key)
 		return
 	}
+	m.checkEncoded(w, f, x)
 	switch {
 	case f.patch:
 		w.p("\tswitch %s.State() {", x)
@@ -300,6 +317,16 @@ func (m *model) encodeField(w *writer, t *goType, f *field) {
 	}
 	m.encodeValue(w, f, key, x, "\t\t")
 	w.p("\t}")
+}
+
+// checkEncoded refuses to send what the schema's limits do not allow.
+func (m *model) checkEncoded(w *writer, f *field, x string) {
+	if f.onError && f.typ.minItems > 0 {
+		return // a malformed list is read as an empty one, which has to be sendable
+	}
+	m.limits(f, x, func(cond, reason string) {
+		w.p("\tif %s {\n\t\treturn dst, wire.In(%q, wire.Limit(%q))\n\t}", cond, f.json, reason)
+	})
 }
 
 // encodeEither is for an object of which one of several members must be there:

@@ -79,11 +79,11 @@ func (m *model) structDecoder(w *writer, t *goType) {
 		w.p("\t\tcase %q:", s.key)
 		switch {
 		case s.tagParam:
-			m.otherwise(w, "tag == \"\"")
+			m.otherwise(w, t, "tag == \"\"", inlineVariant)
 			m.seen(w, bits)
 			w.p("\t\t\td.Tag(tag)")
 		case s.plain && s.outerKey == "":
-			m.otherwise(w, "!tagged")
+			m.otherwise(w, t, "!tagged", inlineVariant)
 			m.seen(w, bits)
 			w.p("\t\t\td.Tag(%q)", s.tag)
 		default:
@@ -93,7 +93,7 @@ func (m *model) structDecoder(w *writer, t *goType) {
 	}
 	if s.outerKey != "" {
 		w.p("\t\tcase %q:", s.outerKey)
-		m.otherwise(w, "!outer")
+		m.otherwise(w, t, "!outer", inlineVariant)
 		m.seen(w, bits+1)
 		w.p("\t\t\td.Tag(%q)", s.outerTag)
 	}
@@ -162,10 +162,14 @@ func (m *model) decodeEntries(w *writer, t *goType, s shape) {
 	}
 }
 
-// otherwise drops the discriminator where the struct stands alone: it means
-// nothing there, and sent again it would look like one.
-func (m *model) otherwise(w *writer, cond string) {
-	w.p("\t\t\tif %s {\n\t\t\t\td.Skip()\n\t\t\t\tcontinue\n\t\t\t}", cond)
+// otherwise treats the discriminator as the unknown member it is where the
+// struct stands alone.
+func (m *model) otherwise(w *writer, t *goType, cond string, inlineVariant bool) {
+	keep := "d.Keep(&v.Unknown)"
+	if !t.unknown || inlineVariant {
+		keep = "d.Skip()"
+	}
+	w.p("\t\t\tif %s {\n\t\t\t\t%s\n\t\t\t\tcontinue\n\t\t\t}", cond, keep)
 }
 
 func (m *model) requiredMask(t *goType) int {
@@ -315,28 +319,33 @@ func (m *model) decodeValue(w *writer, f *field, x, ind string) {
 
 // checks verifies the bounds that the Go type does not.
 func (m *model) checks(w *writer, f *field, x, ind string) {
-	cond := func(c, reason string) {
-		w.p("%sif %s {\n%s\td.Invalid(at, %q)\n%s}", ind, c, ind, reason, ind)
-	}
+	m.limits(f, x, func(cond, reason string) {
+		w.p("%sif %s {\n%s\td.Invalid(at, %q)\n%s}", ind, cond, ind, reason, ind)
+	})
+}
+
+// limits calls emit with the condition that a value breaks a limit, and what
+// to say of it.
+func (m *model) limits(f *field, x string, emit func(cond, reason string)) {
 	guard, v := "", x
 	if f.pointer {
 		guard, v = x+" != nil && ", "*"+x
 	}
 	if lo := f.typ.minimum; lo != nil {
-		cond(guard+v+" < "+string(lo), "must be at least "+string(lo))
+		emit(guard+v+" < "+string(lo), "must be at least "+string(lo))
 	}
 	if hi := f.typ.maximum; hi != nil {
-		cond(guard+v+" > "+string(hi), "must be at most "+string(hi))
+		emit(guard+v+" > "+string(hi), "must be at most "+string(hi))
 	}
 	if f.typ.minLength > 0 {
-		cond("len("+x+") < 1", "must not be empty")
+		emit("len("+x+") < 1", "must not be empty")
 	}
 	if f.typ.minItems > 0 {
-		if f.nullable {
-			cond(x+" != nil && len("+x+") < 1", "must not be empty")
-		} else {
-			cond("len("+x+") < 1", "must not be empty")
+		guard := ""
+		if f.nullable || !f.required {
+			guard = x + " != nil && "
 		}
+		emit(guard+"len("+x+") < 1", "must not be empty")
 	}
 }
 

@@ -22,7 +22,7 @@ func (m *model) emitType(w *writer, t *goType) {
 	case kindUnion:
 		m.emitUnion(w, t)
 	case kindListUnion:
-		w.p("//\n// It is one of %s.", variantNames(t.union))
+		w.WriteString("//\n" + comment("", "It is one of "+variantNames(t.union)+"."))
 		w.p("type %s interface {", t.name)
 		w.p("\tAppendJSON(dst []byte) ([]byte, error)")
 		w.p("\tis%s()\n}\n", t.name)
@@ -125,7 +125,7 @@ func (m *model) emitStruct(w *writer, t *goType) {
 
 func (m *model) emitUnion(w *writer, t *goType) {
 	u := t.union
-	w.p("//\n// It is one of %s.", variantNames(u))
+	w.WriteString("//\n" + comment("", "It is one of "+variantNames(u)+"."))
 	w.p("type %s interface {", t.name)
 	switch {
 	case u.outer != nil:
@@ -143,13 +143,13 @@ func (m *model) emitUnion(w *writer, t *goType) {
 		return
 	}
 	c := u.catchAll
-	what := "what this package does not know"
+	text := fmt.Sprintf("%s is a [%s] of a kind that this package does not know; Raw keeps it byte for byte.", c.name, t.name)
 	if u.inline {
-		what = "what this package does not know; Raw holds the members that are particular to it"
+		text = fmt.Sprintf("%s is a [%s] of a kind that this package does not know; Raw keeps the members that are particular to it byte for byte.", c.name, t.name)
 	}
-	w.p("// %s stands for a [%s] of %s, kept byte for byte.", c.name, t.name, what)
+	w.WriteString(comment("", text))
 	w.p("type %s struct {", c.name)
-	w.p("\tType string // the discriminator %s", u.key)
+	w.p("\tType string // the discriminator %s, the same as in Raw", u.key)
 	for _, f := range c.fields {
 		w.p("\t%s %s // as in Raw, which is what is sent", f.name, m.fieldType(f))
 	}

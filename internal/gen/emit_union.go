@@ -82,6 +82,8 @@ func (m *model) taggedDecoder(w *writer, t *goType) {
 		w.p("\t\tx := &%s{Type: string(tag)}", u.catchAll.name)
 		if u.inline {
 			w.p("\t\tx.decode(d, base)")
+		} else if u.outer != nil {
+			w.p("\t\tx.decode(d, outer)")
 		} else {
 			w.p("\t\tx.decode(d)")
 		}
@@ -161,6 +163,8 @@ func (m *model) catchAllCodec(w *writer, t *goType) {
 	u, c := t.union, t.union.catchAll
 	if u.inline {
 		w.p("func (v *%s) decode(d *wire.Decoder, base []string) {", c.name)
+	} else if u.outer != nil {
+		w.p("func (v *%s) decode(d *wire.Decoder, outer bool) {", c.name)
 	} else {
 		w.p("func (v *%s) decode(d *wire.Decoder) {", c.name)
 	}
@@ -188,21 +192,48 @@ func (m *model) catchAllCodec(w *writer, t *goType) {
 	if len(c.fields) > 0 || c.inline != nil {
 		w.p("\td.Owned(owned)")
 	}
-	if u.inline {
+	switch {
+	case u.inline:
 		w.p("\td.Reopen()\n\tv.Raw = d.Rest(%q, base...)\n}\n", u.key)
-	} else {
+	case u.outer != nil:
+		w.p("\tif outer {\n\t\td.Reopen()\n\t\tv.Raw = d.Rest(%q, %q)\n\t} else {\n\t\tv.Raw = d.RawVariant(%q)\n\t}\n}\n", u.key, u.outer.union.key, u.key)
+	default:
 		w.p("\tv.Raw = d.RawVariant(%q)\n}\n", u.key)
 	}
-	w.p("// AppendJSON appends v.Raw to dst after checking it.")
-	w.p("func (v *%s) AppendJSON(dst []byte) ([]byte, error) {", c.name)
-	w.p("\tif v == nil {\n\t\treturn dst, wire.ErrNoValue\n\t}\n\treturn wire.AppendRawObject(dst, v.Raw)\n}\n")
+	plain := "AppendJSON"
+	if u.outer != nil {
+		plain = "appendPlain"
+		w.p("// AppendJSON appends v.Raw with the discriminator of [%s] to dst, after checking", u.outer.union.typ.name)
+		w.p("// it.\nfunc (v *%s) AppendJSON(dst []byte) ([]byte, error) {", c.name)
+		w.p("\tif v == nil {\n\t\treturn dst, wire.ErrNoValue\n\t}")
+		w.p("\tif err := wire.CheckVariant(v.Raw, %q, v.Type); err != nil {\n\t\treturn dst, err\n\t}", u.key)
+		w.p("\tdst, err := wire.AppendMembers(append(dst, %s...), v.Raw, %q)", quote(fmt.Sprintf("{%q:%q,", u.outer.union.key, u.outer.tag)), u.outer.union.key)
+		w.p("\treturn wire.CloseObject(dst), err\n}\n")
+	} else {
+		w.p("// AppendJSON appends v.Raw to dst after checking it.")
+	}
+	w.p("func (v *%s) %s(dst []byte) ([]byte, error) {", c.name, plain)
+	w.p("\tif v == nil {\n\t\treturn dst, wire.ErrNoValue\n\t}\n\treturn wire.AppendVariant(dst, v.Raw, %q, v.Type)\n}\n", u.key)
 	w.p("// MarshalJSON implements [json.Marshaler].")
 	w.p("func (v %s) MarshalJSON() ([]byte, error) { return v.AppendJSON(nil) }\n", c.name)
-	if u.outer != nil {
-		w.p("func (v *%s) appendPlain(dst []byte) ([]byte, error) { return v.AppendJSON(dst) }\n", c.name)
+	w.p("// UnmarshalJSON implements [json.Unmarshaler]. It takes any variant, known or not.")
+	w.p("func (v *%s) UnmarshalJSON(data []byte) error {\n\treturn wire.UnmarshalVariant(data, %q, func(d *wire.Decoder, tag string) {", c.name, u.key)
+	arg := ""
+	switch {
+	case u.inline:
+		arg = ", nil"
+	case u.outer != nil:
+		arg = ", true"
 	}
+	w.p("\t\t*v = %s{Type: tag}\n\t\tv.decode(d%s)\n\t})\n}\n", c.name, arg)
 	if u.inline {
-		w.p("func (v *%s) appendMembers(dst []byte) ([]byte, error) { return wire.AppendMembers(dst, v.Raw) }\n", c.name)
+		base := ""
+		if u.owner != nil {
+			base = m.baseKeys(u.owner)
+		}
+		w.p("func (v *%s) appendMembers(dst []byte) ([]byte, error) {", c.name)
+		w.p("\tif err := wire.CheckVariant(v.Raw, %q, v.Type); err != nil {\n\t\treturn dst, err\n\t}", u.key)
+		w.p("\treturn wire.AppendMembers(dst, v.Raw%s)\n}\n", base)
 		w.p("func (*%s) knows(string) bool { return true }\n", c.name)
 	}
 	w.p("func (*%s) is%s() {}\n", c.name, t.name)
@@ -217,25 +248,46 @@ func (m *model) listUnionCodec(w *writer, t *goType) {
 	u := t.union
 	w.p("// Unmarshal%s reads one [%s], for callers with JSON of their own.", t.name, t.name)
 	w.p("func Unmarshal%s(data []byte) (%s, error) { return wire.UnmarshalUnion(data, decode%s) }\n", t.name, t.name, t.name)
-	w.p("func decode%s(v *%s, d *wire.Decoder) {\n\tat := d.At()\n\tn := 0", t.name, t.name)
 	first, second := u.variants[0], u.variants[1]
+	limited := first.typ.fields[0].typ.minItems > 0
+	w.p("func decode%s(v *%s, d *wire.Decoder) {", t.name, t.name)
+	if limited {
+		w.p("\tat, n := d.At(), 0")
+	}
 	for i, x := range []*variant{first, second} {
 		if i == 0 {
 			w.p("\tif d.ElemKind(%q) == '\"' || d.ElemKind(%q) != '\"' {", first.tag, second.tag)
 		} else {
 			w.p("\t} else {")
 		}
-		w.p("\t\tlist := wire.Slice(d, (*%s).DecodeJSON)\n\t\tn = len(list)\n\t\t*v = %s(list)", x.typ.payload.name, x.typ.name)
+		w.p("\t\tlist := wire.Slice(d, (*%s).DecodeJSON)\n\t\t*v = %s(list)", x.typ.payload.name, x.typ.name)
+		if limited {
+			w.p("\t\tn = len(list)")
+		}
 	}
 	w.p("\t}")
-	if first.typ.fields[0].typ.minItems > 0 {
-		w.p("\tif n == 0 && !d.Bad() {\n\t\td.Invalid(at, \"must not be empty\")\n\t}\n}\n")
-	} else {
-		w.p("\t_, _ = at, n\n}\n")
+	if limited {
+		w.p("\tif n == 0 && !d.Bad() {\n\t\td.Invalid(at, \"must not be empty\")\n\t}")
 	}
+	w.p("}\n")
 	for _, x := range u.variants {
 		w.p("// AppendJSON appends v to dst.")
-		w.p("func (v %s) AppendJSON(dst []byte) ([]byte, error) {\n\treturn wire.AppendSlice(dst, v, (*%s).AppendJSON)\n}\n", x.typ.name, x.typ.payload.name)
+		w.p("func (v %s) AppendJSON(dst []byte) ([]byte, error) {", x.typ.name)
+		if limited {
+			w.p("\tif len(v) < 1 {\n\t\treturn dst, wire.Limit(\"must not be empty\")\n\t}")
+		}
+		w.p("\treturn wire.AppendSlice(dst, v, (*%s).AppendJSON)\n}\n", x.typ.payload.name)
+		w.p("// MarshalJSON implements [json.Marshaler].")
+		w.p("func (v %s) MarshalJSON() ([]byte, error) { return v.AppendJSON(nil) }\n", x.typ.name)
 		w.p("func (%s) is%s() {}\n", x.typ.name, t.name)
 	}
+}
+
+// memberName is what an error calls the union when it is flattened into an
+// object.
+func (u *union) memberName() string {
+	if u.key != "" {
+		return u.key
+	}
+	return u.byMember[0]
 }

@@ -203,30 +203,6 @@ func buildModel(version string, doc, stable *document, tab *table, dd *docs) (*m
 	return m, nil
 }
 
-// settleInline takes the unknown members away from inline variants: the struct
-// around them keeps those.
-func (m *model) settleInline() {
-	for _, t := range m.types {
-		if t.kind != kindUnion || !t.union.inline {
-			continue
-		}
-		for _, v := range t.union.all() {
-			v.typ.unknown = false
-			if v.typ.payload != nil {
-				v.typ.payload.unknown = false
-			}
-		}
-	}
-}
-
-// all returns the variants, the untagged one included.
-func (u *union) all() []*variant {
-	if u.untagged != nil {
-		return append(slices.Clone(u.variants), u.untagged)
-	}
-	return u.variants
-}
-
 func (m *model) classify(t *goType, n *node) {
 	t.doc = m.typeDoc(t.schema, t.name)
 	if t.experimental {
@@ -480,6 +456,7 @@ func (m *model) newField(owner string, p prop, required bool) *field {
 	if f.typ == nil {
 		return nil
 	}
+	m.markers(key, n, f.typ)
 	if required || f.patch {
 		if f.patch && required {
 			m.errorf("%s: a required member cannot be a patch", key)
@@ -521,6 +498,10 @@ func (m *model) typeOf(key string, n *node) (t *typeRef, nullable bool) {
 	nullable = len(types) < len(n.types)
 	if len(types) == 0 {
 		return &typeRef{kind: tRaw}, true
+	}
+	if len(types) > 1 {
+		m.errorf("%s: a value of several types", key)
+		return nil, false
 	}
 	t = &typeRef{minimum: n.minimum, maximum: n.maximum, minLength: n.minLength, minItems: n.minItems}
 	switch types[0] {

@@ -36,7 +36,7 @@ func commonNames() map[string]string {
 		"CreateElicitationResponse=cancel":      "ElicitationCancelAction",
 		"SetSessionConfigOptionRequest=id":      "SessionConfigOptionValueID",
 		"SetSessionConfigOptionRequest=boolean": "SessionConfigOptionValueBoolean",
-		"StateUpdate=*":                         "UnrecognizedStateUpdate",
+		"UnknownStateUpdate":                    "StateUnknownUpdate", // the state is called unknown
 	}
 }
 

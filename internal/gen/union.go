@@ -307,6 +307,7 @@ func (m *model) checkNames() {
 	}
 	for _, t := range m.types {
 		check(t.name, t.schema)
+		m.checkFields(t)
 		for _, v := range t.values {
 			check(v.name, t.schema+"="+v.json)
 		}
@@ -322,4 +323,51 @@ func (m *model) checkNames() {
 	for _, x := range m.methods {
 		check(x.goName, x.name)
 	}
+}
+
+// checkFields reports Go field names that collide, also with those that the
+// generator adds.
+func (m *model) checkFields(t *goType) {
+	seen := map[string]bool{"Meta": t.meta, "Unknown": t.unknown}
+	for _, f := range t.fields {
+		if f.constant == "" && seen[f.name] {
+			m.errorf("%s: two fields called %s", t.schema, f.name)
+		}
+		seen[f.name] = true
+	}
+	if t.inline != nil && seen[t.inline.field] {
+		m.errorf("%s: two fields called %s", t.schema, t.inline.field)
+	}
+	if t.union == nil || t.union.catchAll == nil {
+		return
+	}
+	for _, f := range t.union.catchAll.fields {
+		if f.name == "Type" || f.name == "Raw" {
+			m.errorf("%s: the catch-all has a field %s already", t.schema, f.name)
+		}
+	}
+}
+
+// settleInline takes the unknown members away from inline variants: the struct
+// around them keeps those.
+func (m *model) settleInline() {
+	for _, t := range m.types {
+		if t.kind != kindUnion || !t.union.inline {
+			continue
+		}
+		for _, v := range t.union.all() {
+			v.typ.unknown = false
+			if v.typ.payload != nil {
+				v.typ.payload.unknown = false
+			}
+		}
+	}
+}
+
+// all returns the variants, the untagged one included.
+func (u *union) all() []*variant {
+	if u.untagged != nil {
+		return append(slices.Clone(u.variants), u.untagged)
+	}
+	return u.variants
 }

@@ -413,7 +413,8 @@ func TestTry(t *testing.T) {
 func TestFirstMismatch(t *testing.T) {
 	d := reading(`[true,1,"x",false]`)["copied"]
 	got := Slice(d, func(v *int64, d *Decoder) { *v = d.Int64() })
-	if diff := cmp.Diff([]int64{0, 1, 0, 0}, got); diff != "" {
+	// What follows is not collected any more.
+	if diff := cmp.Diff([]int64{0}, got); diff != "" {
 		t.Error(diff)
 	}
 	check(t, d, "[0]: expected an integer")

@@ -183,6 +183,12 @@ func AppendRawObject(dst, raw []byte) ([]byte, error) {
 // comma, to an object under construction. A member that is among known is an
 // error: it would appear twice.
 func AppendMembers(dst, raw []byte, known ...string) ([]byte, error) {
+	return AppendMembersKnown(dst, raw, nil, known...)
+}
+
+// AppendMembersKnown is AppendMembers for an object part of whose members
+// depends on a variant, which knows them.
+func AppendMembersKnown(dst, raw []byte, knows func(member string) bool, known ...string) ([]byte, error) {
 	var d Decoder
 	d.Reset(raw, false)
 	if d.Peek() != '{' {
@@ -190,7 +196,7 @@ func AppendMembers(dst, raw []byte, known ...string) ([]byte, error) {
 	}
 	start := len(dst)
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
-		if slices.Contains(known, string(k)) {
+		if slices.Contains(known, string(k)) || knows != nil && knows(string(k)) {
 			return dst, errors.New("unknown members hold the known member " + strconv.QuoteToASCII(string(k)))
 		}
 		at := d.keyAt
@@ -206,6 +212,58 @@ func AppendMembers(dst, raw []byte, known ...string) ([]byte, error) {
 	oneLine(dst[start:])
 	return append(dst[:start], d.validUTF8(dst[start:])...), nil
 }
+
+// Without checks that the raw object raw, if there is one, has no member tag:
+// the discriminator is sent in front of it.
+func Without(raw []byte, tag string) error {
+	if len(raw) == 0 {
+		return nil
+	}
+	var d Decoder
+	d.Reset(raw, false)
+	if d.Kind(tag) != 0 {
+		return errors.New("unknown members hold the discriminator " + tag)
+	}
+	return nil
+}
+
+var errTag = errors.New("Raw does not have the discriminator that Type says")
+
+// CheckVariant checks that raw, an object kept for a variant that the schema
+// does not know, has the discriminator typ in its member tag.
+func CheckVariant(raw []byte, tag, typ string) error {
+	var d Decoder
+	d.Reset(raw, false)
+	if d.Kind(tag) != '"' || d.Member(tag) != typ {
+		return In(tag, errTag)
+	}
+	return nil
+}
+
+// AppendVariant appends such an object.
+func AppendVariant(dst, raw []byte, tag, typ string) ([]byte, error) {
+	if err := CheckVariant(raw, tag, typ); err != nil {
+		return dst, err
+	}
+	return AppendRawObject(dst, raw)
+}
+
+// AppendMeta appends the _meta of an upsert: an object or null.
+func AppendMeta(dst, raw []byte) ([]byte, error) {
+	if string(raw) == "null" {
+		return append(dst, raw...), nil
+	}
+	return AppendRawObject(dst, raw)
+}
+
+// An errLimit says which limit of the schema a value breaks.
+type errLimit string
+
+func (e errLimit) Error() string { return string(e) }
+
+// Limit returns the error of a value outside the limits of the schema, which
+// the peer would refuse.
+func Limit(reason string) error { return errLimit(reason) }
 
 // Valid checks that data is one JSON text this package accepts.
 func Valid(data []byte) error {

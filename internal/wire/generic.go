@@ -1,20 +1,33 @@
 package wire
 
 import (
+	"errors"
 	"maps"
 	"slices"
 	"strconv"
+	"unicode/utf8"
 )
 
 // Slice reads an array whose items item decodes. The result is never nil when
 // the value is an array.
+//
+// Behind an item that does not decode the others are only skipped: the whole
+// value is going to be refused or reset, and a peer must not make us collect
+// millions of worthless items first.
 func Slice[T any](d *Decoder, item func(*T, *Decoder)) []T {
+	was := d.bad
+	d.bad = false
 	out := []T{}
 	for ok := d.FirstElem(); ok; ok = d.NextElem() {
+		if d.bad {
+			d.Skip()
+			continue
+		}
 		var zero T
 		out = append(out, zero)
 		item(&out[len(out)-1], d)
 	}
+	d.bad = d.bad || was
 	return out
 }
 
@@ -37,8 +50,14 @@ func SliceSkip[T any](d *Decoder, item func(*T, *Decoder)) []T {
 // Map reads an object whose member values value decodes. The result is never
 // nil when the value is an object; a repeated name is a mismatch.
 func Map[T any](d *Decoder, value func(*T, *Decoder)) map[string]T {
+	was := d.bad
+	d.bad = false
 	out := map[string]T{}
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
+		if d.bad {
+			d.Skip()
+			continue
+		}
 		name := string(k)
 		if _, dup := out[name]; dup {
 			d.Duplicate()
@@ -48,6 +67,7 @@ func Map[T any](d *Decoder, value func(*T, *Decoder)) map[string]T {
 		value(&v, d)
 		out[name] = v
 	}
+	d.bad = d.bad || was
 	return out
 }
 
@@ -70,6 +90,8 @@ func AppendSlice[T any](dst []byte, s []T, item func(*T, []byte) ([]byte, error)
 	return append(dst, ']'), nil
 }
 
+var errMapKey = errors.New("a name is not valid UTF-8")
+
 // AppendMap appends an object with its members sorted by name.
 func AppendMap[T any](dst []byte, m map[string]T, value func(*T, []byte) ([]byte, error)) ([]byte, error) {
 	dst = append(dst, '{')
@@ -77,6 +99,9 @@ func AppendMap[T any](dst []byte, m map[string]T, value func(*T, []byte) ([]byte
 	for i, k := range slices.Sorted(maps.Keys(m)) {
 		if i > 0 {
 			dst = append(dst, ',')
+		}
+		if !utf8.ValidString(k) {
+			return dst, errMapKey // two of them could become the same name
 		}
 		dst = append(AppendString(dst, k), ':')
 		v := m[k]

@@ -18,8 +18,8 @@ func TestSlices(t *testing.T) {
 	}{
 		{`[]`, []int64{}, []int64{}, "", ""},
 		{`[1,2,3]`, []int64{1, 2, 3}, []int64{1, 2, 3}, "", ""},
-		{`[1,"2",3]`, []int64{1, 0, 3}, []int64{1, 3}, "[1]: expected an integer", ""},
-		{`[null,{"a":["b"]}]`, []int64{0, 0}, []int64{}, "[0]: expected an integer", ""},
+		{`[1,"2",3]`, []int64{1, 0}, []int64{1, 3}, "[1]: expected an integer", ""},
+		{`[null,{"a":["b"]}]`, []int64{0}, []int64{}, "[0]: expected an integer", ""},
 		{`null`, []int64{}, []int64{}, "expected an array", "expected an array"},
 		{`{}`, []int64{}, []int64{}, "expected an array", "expected an array"},
 		{`[1,tru]`, []int64{1, 0}, []int64{1}, "invalid JSON at byte 3: unknown literal", "invalid JSON at byte 3: unknown literal"},
@@ -54,6 +54,26 @@ func TestSlices(t *testing.T) {
 	check(t, d, "")
 }
 
+// TestBadListIsCheap: a peer must not make us collect the worthless items of a
+// list that is refused anyway.
+func TestBadListIsCheap(t *testing.T) {
+	type big struct{ n, a, b, c, d, e, f, g, h int64 }
+	in := "[" + strings.Repeat("{},", 10_000) + "{}]"
+	item := func(v *big, d *Decoder) { v.n = d.Int64() }
+	var d Decoder
+	d.Reset([]byte(in), false)
+	if got := Slice(&d, item); len(got) != 1 {
+		t.Errorf("%d items were collected", len(got))
+	}
+	d.Reset([]byte(in), false)
+	if n := testing.AllocsPerRun(10, func() {
+		d.Reset([]byte(in), false)
+		SliceSkip(&d, item)
+	}); n > 4 {
+		t.Errorf("%v allocations for a list whose items are all dropped", n)
+	}
+}
+
 func TestMap(t *testing.T) {
 	for _, x := range []struct {
 		in   string
@@ -62,7 +82,7 @@ func TestMap(t *testing.T) {
 	}{
 		{`{}`, map[string]string{}, ""},
 		{`{"a":"1","\u0062":"2","":"3"}`, map[string]string{"a": "1", "b": "2", "": "3"}, ""},
-		{`{"a":"1","a":"2","b":"3"}`, map[string]string{"a": "1", "b": "3"}, "a: duplicate member"},
+		{`{"a":"1","a":"2","b":"3"}`, map[string]string{"a": "1"}, "a: duplicate member"},
 		{`{"a":"1","\u0061":["2"]}`, map[string]string{"a": "1"}, `"\\u0061": duplicate member`},
 		{`{"a":1}`, map[string]string{"a": ""}, "a: expected a string"},
 		{`[]`, map[string]string{}, "expected an object"},

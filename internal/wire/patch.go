@@ -1,5 +1,7 @@
 package wire
 
+import "encoding/json"
+
 // A Patch is a field of an update with three states: unchanged (the zero
 // value, not on the wire), cleared (null on the wire) and set to a value.
 type Patch[T any] struct {
@@ -49,4 +51,23 @@ func (p Patch[T]) Apply(v *T) {
 	if p.state != PatchUnchanged {
 		*v = p.value
 	}
+}
+
+// MarshalJSON encodes the new value, or null. It cannot leave the field out;
+// the option omitzero of encoding/json does that.
+func (p Patch[T]) MarshalJSON() ([]byte, error) {
+	if p.state != PatchSet {
+		return []byte("null"), nil
+	}
+	return json.Marshal(p.value)
+}
+
+// UnmarshalJSON makes null a cleared patch and anything else a set one.
+func (p *Patch[T]) UnmarshalJSON(data []byte) error {
+	if string(data) == "null" {
+		*p = Clear[T]()
+		return nil
+	}
+	p.state = PatchSet
+	return json.Unmarshal(data, &p.value)
 }

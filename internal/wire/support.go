@@ -31,6 +31,19 @@ func UnmarshalUnion[T any](data []byte, decode func(*T, *Decoder)) (T, error) {
 	return v, nil
 }
 
+// UnmarshalVariant reads one JSON text as a variant the schema does not know:
+// an object whose discriminator is a string.
+func UnmarshalVariant(data []byte, key string, decode func(d *Decoder, tag string)) error {
+	var d Decoder
+	d.Reset(data, false)
+	if tag := d.Open(key); tag != nil {
+		decode(&d, string(tag))
+	} else {
+		d.Mismatch("expected an object with a string " + key)
+	}
+	return d.Finish()
+}
+
 // In adds the name of the member being encoded to an error.
 func In(name string, err error) error {
 	if name == "" {
