@@ -1,0 +1,111 @@
+package main
+
+import (
+	"fmt"
+	"math"
+)
+
+// A verdict is what became of a target.
+type verdict struct {
+	text  string
+	found string
+	met   bool
+	known bool // whether what it needs was measured
+}
+
+func (v verdict) word() string {
+	switch {
+	case !v.known:
+		return "not measured"
+	case v.met:
+		return "met"
+	}
+	return "MISSED"
+}
+
+// A target is a bound on one number.
+type target struct {
+	text     string
+	workload string
+	key      string
+	over     string // the peer whose number ours is divided by; "" for ours itself
+	atLeast  float64
+	atMost   float64
+	unit     string
+}
+
+// ownStrings is how many allocations of a received chunk are the value's own:
+// its text.
+const ownStrings = 1
+
+// slack is what counting allocations of a whole process is off by, per chunk:
+// the prompt that asked for them, and the runtime.
+const slack = 0.05
+
+var targets = []target{
+	{text: "24-byte chunks, two processes: ≥ 25× coder, same windows", workload: "chunks/two/24", key: "rate", over: "coder", atLeast: 25},
+	{text: "24-byte chunks, two processes: ≥ 25× coder, ours in one stream", workload: "flood/two/24", key: "rate", over: "coder", atLeast: 25},
+	{text: "prompt round trip p50, two processes: ≤ 1/4 of coder", workload: "trips/two/1", key: "p50", over: "coder", atMost: 0.25},
+	{text: "prompt round trip p50, two processes: ≤ 1.5× bare pipe echo", workload: "trips/two/1", key: "p50", over: "bare", atMost: 1.5},
+	{text: "64 callers, two processes: ≥ 8× coder", workload: "trips/two/64", key: "rate", over: "coder", atLeast: 8},
+	{text: "10 kB diffs, two processes: ≥ 30× coder", workload: "diffs/two", key: "rate", over: "coder", atLeast: 30},
+	{text: "8 MB read of source code: ≥ 5× coder", workload: "read8/two/code", key: "rate", over: "coder", atLeast: 5},
+	{text: "8 MB read of plain text: ≥ 10× coder", workload: "read8/two/plain", key: "rate", over: "coder", atLeast: 10},
+	{text: "8 MB read of source code: ≤ 3 bytes allocated per byte, both sides together", workload: "read8/two/code", key: "both_bytes", atMost: 3},
+	{text: "8 MB read of plain text: ≤ 3 bytes allocated per byte, both sides together", workload: "read8/two/plain", key: "both_bytes", atMost: 3},
+	{text: "64 MB read of source code works", workload: "read64/two/code", key: "rate", atLeast: 0, unit: " MB/s"},
+	{text: "64 MB read of plain text works", workload: "read64/two/plain", key: "rate", atLeast: 0, unit: " MB/s"},
+	{text: "allocations per received chunk: ≤ 2 beyond its text", workload: "flood/two/24", key: "client_allocs", atMost: 2 + ownStrings + slack},
+	{text: "allocations per sent chunk: 0", workload: "flood/two/24", key: "agent_allocs", atMost: slack},
+	{text: "100 idle connections: ≤ 48 kB of heap per side", workload: "idle/100", key: "heap", atMost: 48, unit: " kB"},
+	{text: "1,000 idle connections: ≤ 48 kB of heap per side", workload: "idle/1000", key: "heap", atMost: 48, unit: " kB"},
+	{text: "1,000 idle connections: ≤ 3 goroutines per side", workload: "idle/1000", key: "goroutines", atMost: 3},
+}
+
+// judge holds the targets against what was measured.
+func judge(results []*outcome) []verdict {
+	byName := map[string]*outcome{}
+	for _, o := range results {
+		byName[o.name] = o
+	}
+	var out []verdict
+	for _, t := range targets {
+		o := byName[t.workload]
+		if o == nil {
+			continue
+		}
+		out = append(out, t.judge(o))
+	}
+	return out
+}
+
+func (t target) judge(o *outcome) verdict {
+	v := verdict{text: t.text, found: "–"}
+	var got float64
+	if t.over != "" {
+		got = o.paired(t.key, "ours", t.over)
+	} else {
+		got = median(o.samples["ours"][t.key])
+	}
+	if math.IsNaN(got) {
+		if f := o.failures["ours"]; f != "" {
+			v.found, v.known = f, true
+		}
+		return v
+	}
+	v.known = true
+	v.found = number(got) + t.unit
+	if t.over != "" {
+		v.found = times(got)
+	}
+	if t.atMost > 0 {
+		v.met = got <= t.atMost
+	} else {
+		v.met = got >= t.atLeast
+	}
+	if f := o.failures["ours"]; f != "" {
+		v.met = false
+		v.found += fmt.Sprintf(" (%s)", f)
+	}
+	return v
+}

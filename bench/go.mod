@@ -1,0 +1,11 @@
+module github.com/goacp/acp/bench
+
+go 1.26.0
+
+require (
+	github.com/coder/acp-go-sdk v0.13.0
+	github.com/goacp/acp v0.0.0
+	github.com/google/go-cmp v0.7.0
+)
+
+replace github.com/goacp/acp => ../

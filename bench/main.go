@@ -1,0 +1,119 @@
+// Command bench compares this module with its peers: github.com/coder/acp-go-sdk,
+// the official TypeScript SDK on Node, and a bare pipe that moves the same bytes.
+// Every workload runs for all of them in one run, in interleaved rounds, so
+// that ratios hold on a noisy machine where absolute numbers do not.
+//
+//	npm ci          # once, for the TypeScript SDK
+//	go run .        # everything, about five minutes
+//	go run . -quick # about one minute
+//	go run . -check # exit status 1 when a target is missed
+//	go run . -write # also writes RESULTS.md
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"regexp"
+	"strings"
+	"time"
+)
+
+func main() {
+	// The subjects run in processes of their own, which are this program too.
+	if len(os.Args) == 3 && os.Args[1] == "agent" {
+		exit(runAgent(os.Args[2]))
+	}
+	if len(os.Args) == 4 && os.Args[1] == "client" {
+		exit(runClient(os.Args[2], os.Args[3]))
+	}
+	exit(run())
+}
+
+func exit(err error) {
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
+func run() error {
+	only := flag.String("only", "", "run the workloads whose name matches this `regexp`")
+	rounds := flag.Int("rounds", 0, "number of rounds; 0 means 9, or 3 with -quick")
+	quick := flag.Bool("quick", false, "shorter and fewer measurements")
+	check := flag.Bool("check", false, "exit with status 1 when a target is missed")
+	write := flag.Bool("write", false, "write RESULTS.md")
+	list := flag.Bool("list", false, "print the names of the workloads and stop")
+	without := flag.String("without", "", "comma-separated `subjects` to leave out: ours, coder, ts, bare")
+	flag.Parse()
+	if flag.NArg() > 0 {
+		return fmt.Errorf("unexpected argument %q", flag.Arg(0))
+	}
+	match, err := regexp.Compile(*only)
+	if err != nil {
+		return fmt.Errorf("-only: %w", err)
+	}
+	if *rounds <= 0 {
+		*rounds = 9
+		if *quick {
+			*rounds = 3
+		}
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+
+	var chosen []*workload
+	for _, w := range workloads() {
+		if match.MatchString(w.name) {
+			chosen = append(chosen, w)
+		}
+	}
+	if *list {
+		for _, w := range chosen {
+			fmt.Printf("%-22s %s\n", w.name, w.title)
+		}
+		return nil
+	}
+	r := &runner{rounds: *rounds, quick: *quick, skip: map[string]string{}}
+	for _, s := range strings.Split(*without, ",") {
+		if s != "" {
+			r.skip[s] = "left out"
+		}
+	}
+	if err := r.findNode(); err != nil && r.skip[tsName] == "" {
+		fmt.Fprintln(os.Stderr, "bench: without the TypeScript SDK:", err)
+		r.skip[tsName] = err.Error()
+	}
+	if fi, err := os.Stderr.Stat(); err == nil {
+		r.tty = fi.Mode()&os.ModeCharDevice != 0
+	}
+	begin := time.Now()
+	var results []*outcome
+	for _, w := range chosen {
+		o, err := r.run(ctx, w)
+		if err != nil {
+			return err
+		}
+		results = append(results, o)
+		printOutcome(os.Stdout, o)
+	}
+	verdicts := judge(results)
+	printVerdicts(os.Stdout, verdicts)
+	fmt.Printf("\n%s in all\n", time.Since(begin).Round(time.Second))
+	if *write {
+		if err := writeResults("RESULTS.md", results, verdicts, *rounds, time.Since(begin)); err != nil {
+			return err
+		}
+	}
+	if *check {
+		for _, v := range verdicts {
+			if v.known && !v.met {
+				return fmt.Errorf("targets were missed")
+			}
+		}
+	}
+	return nil
+}
