@@ -24,6 +24,8 @@ type call struct {
 	// response is placed.
 	reply     error
 	replySize int
+	staged    bool          // there was a response: a second one is dropped
+	replying  chan struct{} // closed when onReply has returned; nil when it does not run
 
 	err     error         // the outcome; set by complete
 	done    chan struct{} // receives once when the call is complete
@@ -68,9 +70,12 @@ func AwaitAnswer() CallOption {
 }
 
 // OnReply runs f when the response arrives, before the call returns and before
-// the next frame is looked at. It runs on the reader and must not block. The
-// result is what the call returns; f must not keep it. It is not called when
-// there is no response.
+// the next frame is looked at. It runs on the reader and must not block. When
+// err is nil, result is the pointer the response was decoded into: a *R for
+// [Method.Call], a *json.RawMessage for [Conn.Call], before any middleware has
+// seen it; f must not keep it. Otherwise result is nil, and err is what the
+// call returns if it is not interrupted. f runs once at most, and not at all
+// when there is no response or the call has returned.
 func OnReply(f func(result any, err error)) CallOption {
 	return func(o *callOptions) { o.onReply = f }
 }
@@ -88,8 +93,10 @@ func OnReply(f func(result any, err error)) CallOption {
 // wraps ErrClosed and, after EOF, io.EOF or io.ErrUnexpectedEOF. An answer that
 // is no valid response gives ErrInvalidResponse.
 //
-// A call made inside a notification handler must use the handler's ctx, or one
-// derived from it: its response is then not held behind that handler.
+// A call made inside a handler should use the handler's ctx, or one derived from
+// it, and inside a notification handler must: its response is then not held
+// behind that handler. Such a call fails with ErrQueueFull when too much arrives
+// ahead of the response.
 func (c *Conn) Call(ctx context.Context, method string, params, result any, opts ...CallOption) error {
 	// The result is decoded here and not on the reader, which might still be
 	// at it when an interrupted call has returned.
@@ -115,7 +122,9 @@ func (c *Conn) Call(ctx context.Context, method string, params, result any, opts
 
 // Notify sends a notification. Params are as for [Conn.Call]. It returns when
 // the notification is in the output buffer, waiting for room there while ctx
-// is not done; notifications and calls of one goroutine go out in order.
+// is not done; notifications and calls of one goroutine go out in order. Inside
+// a handler it fails with ErrQueueFull when there is no room and too much is
+// queued to read on until there is some.
 func (c *Conn) Notify(ctx context.Context, method string, params any) error {
 	return c.notify(ctx, method, params)
 }
@@ -151,7 +160,10 @@ func (c *Conn) send(ctx context.Context, r *Request) (any, error) {
 	if r.out == nil {
 		return nil, c.sendNote(ctx, r.Method, r.Params)
 	}
-	return r.out.result, c.roundTrip(ctx, r.Method, r.Params, r.out.result, r.out.callOptions)
+	if err := c.roundTrip(ctx, r.Method, r.Params, r.out.result, r.out.callOptions); err != nil {
+		return nil, err
+	}
+	return r.out.result, nil
 }
 
 func (c *Conn) roundTrip(ctx context.Context, method string, params, result any, o callOptions) error {
@@ -213,12 +225,10 @@ func (c *Conn) newCall(ctx context.Context, method, lane string, result any, o c
 	cl.method, cl.lane, cl.result, cl.onReply = method, lane, result, o.onReply
 	cl.crowded = len(c.pending) > 0
 	c.pending[cl.id] = cl
-	if token != nil && token.conn == c && token.kind == kindNotification {
-		if !c.enterCall(cl, token) {
-			delete(c.pending, cl.id)
-			c.freeCalls = append(c.freeCalls, cl)
-			return nil, queueFull(method)
-		}
+	if !c.enterCall(cl, token) {
+		delete(c.pending, cl.id)
+		c.freeCalls = append(c.freeCalls, cl)
+		return nil, queueFull(method)
 	}
 	return cl, nil
 }
@@ -247,15 +257,30 @@ func (cl *call) complete(err error) {
 
 // finish takes the outcome of a complete call.
 func (c *Conn) finish(cl *call) error {
+	c.awaitOnReply(cl)
 	err := cl.err
 	c.mu.Lock()
 	if len(c.freeCalls) < keepCalls && !cl.held {
-		cl.reply, cl.replySize = nil, 0
+		cl.reply, cl.replySize, cl.staged = nil, 0, false
 		cl.method, cl.lane, cl.result, cl.token, cl.onReply, cl.err = "", "", nil, nil, nil, nil
 		c.freeCalls = append(c.freeCalls, cl)
 	}
 	c.mu.Unlock()
 	return err
+}
+
+// awaitOnReply lets onReply return before the call does. It is called when the
+// call is no longer in the table, so that onReply does not begin any more.
+func (c *Conn) awaitOnReply(cl *call) {
+	if cl.onReply == nil {
+		return
+	}
+	c.mu.Lock()
+	replying := cl.replying
+	c.mu.Unlock()
+	if replying != nil {
+		<-replying
+	}
 }
 
 // forget gives up a call that was never sent.
@@ -266,6 +291,8 @@ func (c *Conn) forget(cl *call) {
 	c.mu.Unlock()
 	if removed {
 		_ = c.finish(cl)
+	} else {
+		c.awaitOnReply(cl)
 	}
 }
 
@@ -299,6 +326,7 @@ func (c *Conn) interrupt(ctx context.Context, cl *call, await bool) error {
 		cl.gone = true
 		c.mu.Unlock()
 	}
+	c.awaitOnReply(cl)
 	return ctxError(ctx, method)
 }
 

@@ -29,8 +29,10 @@ type Config struct {
 	// Incoming middleware wraps the handling of every request and
 	// notification that has a handler, Outgoing every call and notification
 	// that is sent. The first element is the outermost. In Incoming, Params
-	// is what the handler will get; in Outgoing it is what the caller gave,
-	// and the result is the caller's, decoded.
+	// is what the handler will get; in Outgoing it is what the caller gave.
+	// There the result of a call is a pointer to what was decoded, a *R for
+	// [Method.Call] and a *json.RawMessage for [Conn.Call], which middleware
+	// may replace by another of the same type, and nil when there is an error.
 	Incoming, Outgoing []Middleware
 
 	// Lane names the timeline a message belongs to: see the package
@@ -44,33 +46,39 @@ type Config struct {
 	// Preempt sees every incoming request and notification that has a handler
 	// and well-formed params, on the reader goroutine, in wire order, before
 	// it is queued. It must not block. The request's context exists: Preempt
-	// may keep the Request to cancel it later. A non-nil error refuses the
-	// message: it is the answer to a request; a notification is dropped and
-	// reported.
+	// may keep the Request to cancel it later, and forget it again when
+	// [Request.Context] is done, which happens in every ending. A non-nil
+	// error refuses the message: it is the answer to a request; a notification
+	// is dropped and reported.
 	Preempt func(*Request) error
 
 	// StrictIDs makes request ids other than strings and integers invalid
 	// (S11). [Conn.SetStrictIDs] changes it later.
 	StrictIDs bool
 
-	// FirstID is the id of the first call; later ones count up from it.
+	// FirstID is the id of the first call; later ones count up from it. It must
+	// be between 0 and 1<<52.
 	FirstID int64
 
-	// MaxFrame bounds incoming frames on the streams of this package, in
-	// bytes; 0 means DefaultMaxFrame. A larger frame is skipped to its end,
-	// reported, and answered where an id can be read.
+	// MaxFrame bounds incoming frames, in bytes; 0 means DefaultMaxFrame. A
+	// larger frame is reported, and answered where an id can be read. The
+	// streams of this package skip it to its end without keeping it; on other
+	// streams it is dropped.
 	MaxFrame int
 
 	// MaxQueued bounds what was received but not yet handled, in bytes as
 	// counted by the connection (see the package documentation); 0 means
 	// DefaultMaxQueued. At the bound the connection stops reading. While a
-	// notification handler waits for the response to a call of its own,
-	// it reads on up to MaxQueuedHard, 0 meaning twice MaxQueued, where such
-	// calls fail with ErrQueueFull.
+	// handler waits for the response to a call of its own, or for room to
+	// send, it reads on up to MaxQueuedHard, where such calls and sends fail
+	// with ErrQueueFull. MaxQueuedHard is at least MaxQueued; 0 means twice
+	// MaxQueued, or MaxQueued and twice MaxFrame if that is more, so that a
+	// response of any size can be read.
 	MaxQueued, MaxQueuedHard int
 
 	// MaxRequests bounds the request handlers that run at once; 0 means
-	// DefaultMaxRequests. Further requests wait in order.
+	// DefaultMaxRequests. Further requests wait in order. Handlers that wait
+	// in a call made with their ctx are not counted.
 	MaxRequests int
 
 	// Grace is how long handlers may go on after the connection has begun to

@@ -3,6 +3,8 @@ package jsonrpc
 import (
 	"context"
 	"log/slog"
+	"math"
+	"runtime/debug"
 	"sync"
 	"sync/atomic"
 )
@@ -13,7 +15,8 @@ import (
 type Conn struct {
 	cfg      Config
 	stream   Stream
-	buffered func() bool // whether ReadFrame would return without reading
+	reader   *reader
+	buffered func() bool // whether ReadFrame might return without reading
 	log      *slog.Logger
 	out      outbox
 	incoming Handler // nil without middleware
@@ -38,9 +41,12 @@ type Conn struct {
 	waiting   fifo          // requests that wait for MaxRequests
 	running   int           // request handlers
 	parked    int           // workers that wait for jobs
+	answering int           // request handlers that have returned
 	noting    int           // notification handlers
 	queued    int           // bytes in lanes and in waiting
-	inHandler int           // calls made inside notification handlers
+	yielded   int           // request handlers that wait in calls
+	inHandler int           // calls made inside handlers
+	outWaits  int           // sends inside handlers that wait for room
 	handled   uint64        // entries that lanes are done with
 	room      chan struct{} // closed when the reader may go on; nil when it does not wait
 	quiet     chan struct{} // closed when no handler runs and nothing is queued
@@ -58,11 +64,15 @@ type Conn struct {
 
 // NewConn starts a connection on the stream, which it takes over: it reads at
 // once and closes the stream when the connection ends. Call [Conn.Close] when
-// done with it.
+// done with it. It panics when [Config.FirstID] is out of range.
 func NewConn(stream Stream, cfg Config) *Conn {
+	if cfg.FirstID < 0 || cfg.FirstID > maxFirstID {
+		panic("jsonrpc: Config.FirstID out of range")
+	}
 	setDefault(&cfg.MaxFrame, DefaultMaxFrame)
 	setDefault(&cfg.MaxQueued, DefaultMaxQueued)
-	setDefault(&cfg.MaxQueuedHard, 2*cfg.MaxQueued)
+	setDefault(&cfg.MaxQueuedHard, hardDefault(cfg.MaxQueued, cfg.MaxFrame))
+	cfg.MaxQueuedHard = max(cfg.MaxQueuedHard, cfg.MaxQueued)
 	setDefault(&cfg.MaxRequests, DefaultMaxRequests)
 	setDefault(&cfg.Grace, DefaultGrace)
 	setDefault(&cfg.FlushTimeout, DefaultFlushTimeout)
@@ -72,7 +82,6 @@ func NewConn(stream Stream, cfg Config) *Conn {
 	c := &Conn{
 		cfg:        cfg,
 		stream:     stream,
-		log:        cfg.Logger,
 		nextID:     cfg.FirstID,
 		pending:    make(map[int64]*call),
 		inbound:    make(map[ID]*entry),
@@ -82,8 +91,9 @@ func NewConn(stream Stream, cfg Config) *Conn {
 		closeAsked: make(chan struct{}),
 		done:       make(chan struct{}),
 	}
-	if c.log == nil {
-		c.log = slog.New(slog.DiscardHandler)
+	c.log = slog.New(slog.DiscardHandler)
+	if cfg.Logger != nil {
+		c.log = slog.New(safeHandler{cfg.Logger.Handler()})
 	}
 	c.requestCtx, c.cancelRequests = context.WithCancelCause(cfg.BaseContext)
 	c.noteCtx, c.cancelNotes = context.WithCancelCause(cfg.BaseContext)
@@ -101,11 +111,13 @@ func NewConn(stream Stream, cfg Config) *Conn {
 		s.setMaxFrame(cfg.MaxFrame)
 	}
 	c.buffered = func() bool { return false }
-	if s, ok := stream.(bufferedStream); ok {
+	c.reader = newReader(c)
+	if s, ok := stream.(eagerStream); ok {
 		c.buffered = s.buffered
+		s.beforeRead(c.reader.beforeRead)
 	}
-	c.out.init(stream, c.writeFailed)
-	go newReader(c).run()
+	c.out.init(stream, c)
+	go c.reader.run()
 	return c
 }
 
@@ -113,6 +125,12 @@ func setDefault[T ~int | ~int64](v *T, d T) {
 	if *v <= 0 {
 		*v = d
 	}
+}
+
+// hardDefault makes room for a response of any size on top of what is queued.
+func hardDefault(queued, frame int) int {
+	hard := int64(queued) + max(int64(queued), 2*int64(frame))
+	return int(min(hard, math.MaxInt))
 }
 
 // SetMux changes the handlers from the next frame on. Called from Preempt or
@@ -143,8 +161,9 @@ func (c *Conn) Stats() Stats {
 func (c *Conn) Done() <-chan struct{} { return c.done }
 
 // Wait waits for Done and returns nil when the connection ended by Close or
-// because the peer closed it between two frames, and otherwise the error of
-// reading or writing that ended it.
+// because the peer closed it between two frames, even if answers could not be
+// written any more after that, and otherwise the error of reading or writing
+// that ended it.
 func (c *Conn) Wait() error {
 	<-c.done
 	c.mu.Lock()
@@ -161,10 +180,30 @@ func (c *Conn) Err() error {
 	return c.ending
 }
 
+// diagnose reports an event. What watches a connection must not be able to
+// break it.
 func (c *Conn) diagnose(e Event) {
 	if c.cfg.Diagnose != nil {
+		defer func() {
+			if p := recover(); p != nil {
+				c.log.Error("Diagnose panicked", "panic", p, "stack", string(debug.Stack()))
+			}
+		}()
 		c.cfg.Diagnose(e)
 	}
+}
+
+// safeHandler is a log handler that may panic: it, or what it is given.
+type safeHandler struct{ slog.Handler }
+
+func (h safeHandler) Enabled(ctx context.Context, l slog.Level) (ok bool) {
+	defer func() { _ = recover() }()
+	return h.Handler.Enabled(ctx, l)
+}
+
+func (h safeHandler) Handle(ctx context.Context, r slog.Record) error {
+	defer func() { _ = recover() }()
+	return h.Handler.Handle(ctx, r)
 }
 
 // event logs and reports something the peer did wrong.

@@ -114,12 +114,7 @@ func TestDefect05PromptAndCancel(t *testing.T) {
 	prompts := map[string]*Request{}
 	missed := 0
 	var mux Mux
-	prompt.Handle(&mux, func(ctx context.Context, n *note) (*reply, error) {
-		defer func() {
-			mu.Lock()
-			delete(prompts, n.Session)
-			mu.Unlock()
-		}()
+	prompt.Handle(&mux, func(ctx context.Context, _ *note) (*reply, error) {
 		<-ctx.Done()
 		return &reply{"cancelled"}, nil
 	})
@@ -130,6 +125,11 @@ func TestDefect05PromptAndCancel(t *testing.T) {
 		switch n := r.Params.(*note); r.Method {
 		case "session/prompt":
 			prompts[n.Session] = r
+			context.AfterFunc(r.Context(), func() {
+				mu.Lock()
+				delete(prompts, n.Session)
+				mu.Unlock()
+			})
 		case "session/cancel":
 			if p := prompts[n.Session]; p != nil {
 				p.Cancel(nil)

@@ -34,10 +34,13 @@
 //
 // A notification handler may make calls. It must make them with the ctx it was
 // given, or one derived from it: then, while the handler runs, the response is
-// not held behind it but completes the call when it arrives, and requests of
-// the lane do not wait for the handler while it waits for the response, since
-// the peer may need them answered first. A call with another ctx in the same
-// lane would wait for the handler that waits for it.
+// not held behind it but completes the call when it arrives. While it waits,
+// what the peer may need first does not wait for it: requests of its lane
+// start, and responses in its lane to calls that other handlers make, those of
+// requests and of other lanes, complete at once. So handlers that wait for
+// each other's lanes do not wait for each other. All other responses keep their
+// place. A call with another ctx in the same lane would wait for the handler
+// that waits for it.
 //
 // Outgoing messages of one goroutine are written in the order in which they
 // were sent. An answer is written after everything its handler sent.
@@ -67,36 +70,52 @@
 // A handler's [*Error], wrapped or not, is sent as it is. Any other error and a
 // panic become -32603 with a correlation id; the text goes to [Config.Logger].
 // A handler that returns its context's error after a $/cancel_request answers
-// -32800.
+// -32800, and -32603 after the connection has begun to end.
+//
+// Neither a panic nor runtime.Goexit in handlers, codecs, Lane, Preempt or
+// OnReply harms more than the message at hand, nor does a panic in Diagnose or
+// the Logger.
 //
 // # Bounds
 //
-// Incoming frames are bounded by [Config.MaxFrame], 64 MiB by default. A larger
-// frame is skipped without being kept and reported; the request or call it
-// belongs to fails if an id can be read from its first 64 kB.
+// Incoming frames are bounded by [Config.MaxFrame], 64 MiB by default, on any
+// stream. A larger frame is skipped without being kept and reported; the
+// request or call it belongs to fails if an id can be read from its first
+// 64 kB.
 //
 // What was received but not handled is bounded by [Config.MaxQueued], 32 MiB by
 // default. A queued message counts 512 bytes and twice the length of its frame,
 // since decoded values take more room than their text. While more than 1 MiB is
 // queued, notifications with params of up to 16 kB are kept as text and decoded
-// again when it is their turn; these count 160 bytes and the length of their
-// params. Beyond the bound, by at most 64 kB or one frame, the connection stops
-// reading, so that the peer's writes block: nothing is dropped, and nobody is
-// disconnected for being slow. While a notification handler waits for the
-// response to a call of its own, reading goes on, up to [Config.MaxQueuedHard];
-// there such calls fail with [ErrQueueFull], so that the handlers can end.
+// again when it is their turn, unless there is a Preempt, which may have kept
+// them; these count 160 bytes and the length of their params. Beyond the bound,
+// by at most 64 kB or one frame, the connection stops reading, so that the
+// peer's writes block: nothing is dropped, and nobody is disconnected for being
+// slow.
+//
+// While a handler waits for the response to a call made with its ctx, or for
+// room in the output buffer, the peer may have to be read before it goes on. So
+// reading then goes on, up to [Config.MaxQueuedHard]. There such calls, and
+// sends of handlers that wait for room, fail with [ErrQueueFull], so that the
+// handlers can end, and their answers go ahead. Two sides can block each other
+// for good only when each has left more unread than all these bounds together:
+// MaxQueuedHard of messages, and MaxQueued of answers to what it was sent.
 //
 // At most [Config.MaxRequests] request handlers run at once, 256 by default.
 // Further requests wait in order, without holding up their lane, and count as
-// queued. What else is read, cancellations first, is not behind them.
+// queued. What else is read, cancellations first, is not behind them. A handler
+// that waits in a call made with its ctx, on the same connection, is not one of
+// those; instead it counts 8 kB as queued. The params of requests that run are
+// not counted: they take up to MaxRequests times MaxFrame, and more.
 //
 // Output is collected in one buffer, so that many small messages become one
 // write. Beyond 64 kB senders wait, as long as their ctx allows. No sender ever
 // waits in a write to the stream. A message whose ctx was done before it was in
 // the buffer is not sent; what is in the buffer is sent whole and in order.
-// Cancellations of calls, and the answers the engine gives by itself, may
-// exceed the bound by 1 MiB; beyond it cancellations are not sent, and for
-// answers the connection stops reading.
+// Cancellations of calls and answers may exceed the bound by 1 MiB. Beyond that
+// cancellations are not sent and answers of handlers wait. The answers the
+// engine gives by itself, and those of Preempt, may add MaxQueued; beyond that
+// the connection stops reading.
 //
 // Calls that wait are bounded by the goroutines that make them. A call that was
 // given up leaves nothing behind: its late response is recognised by its id

@@ -60,7 +60,10 @@ func (c *Conn) readEnded(err error) {
 func (c *Conn) writeFailed(err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.result == nil && !c.closing {
+	if c.ending == nil {
+		// Otherwise the outcome is known: an answer that comes too late for
+		// a peer that has left is no failure of the connection.
+		c.ending = closedBy(err)
 		c.result = fmt.Errorf("jsonrpc: writing: %w", err)
 	}
 	c.startEnd(nil)
@@ -116,12 +119,22 @@ func (c *Conn) end() {
 	timer.Reset(c.cfg.FlushTimeout)
 	c.out.drain(timer.C, false)
 	c.out.shut(ErrClosed)
-	_ = c.stream.Close()
 
 	// Closing the stream ends what is under way on it, except on terminals
-	// and the like.
+	// and the like. Nothing is left to chance: each wait has its bound.
+	closed := make(chan struct{})
+	go func() {
+		_ = c.stream.Close()
+		close(closed)
+	}()
+	timer.Reset(c.cfg.Grace)
+	select {
+	case <-closed:
+	case <-timer.C:
+	}
 	timer.Reset(c.cfg.Grace)
 	c.out.drain(timer.C, true)
+	timer.Reset(c.cfg.Grace)
 	select {
 	case <-c.readDone:
 	case <-timer.C:
@@ -196,9 +209,11 @@ func (c *Conn) awaitHandlers(timer *time.Timer) {
 		default:
 			c.drop()
 			c.mu.Lock()
-			n := c.running + c.noting
+			n := c.running - c.answering + c.noting
 			c.mu.Unlock()
-			c.event("handlers ignored their cancelled contexts", Event{Kind: EventAbandoned, Count: n})
+			if n > 0 { // others have returned; their answers wait for room
+				c.event("handlers ignored their cancelled contexts", Event{Kind: EventAbandoned, Count: n})
+			}
 			return
 		}
 	}
@@ -229,7 +244,7 @@ func (c *Conn) drop() {
 				n++
 			}
 		}
-		l.requests = 0
+		l.early = 0
 	}
 	c.mu.Unlock()
 	if n > 0 {

@@ -49,7 +49,7 @@ func TestEOFGrace(t *testing.T) {
 		}
 		got := p.take()
 		slices.Sort(got)
-		want := []string{`{"jsonrpc":"2.0","id":0,"result":{"text":"done"}}`, `{"jsonrpc":"2.0","id":1,"error":{"code":-32800,"message":"Request cancelled"}}`, notFound("9", "session/bogus")}
+		want := []string{`{"jsonrpc":"2.0","id":0,"result":{"text":"done"}}`, `{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"Internal error: the connection is closing"}}`, notFound("9", "session/bogus")}
 		if !slices.Equal(got, want) || !p.eof {
 			t.Errorf("%q, eof %v", got, p.eof)
 		}
@@ -463,5 +463,110 @@ func TestBlockedReaderEnds(t *testing.T) {
 			t.Error(n)
 		}
 		p.close()
+	})
+}
+
+// TestLateAnswer: an answer that can no longer be written does not make an error
+// of a clean EOF (S46).
+func TestLateAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var mux Mux
+		prompt.Handle(&mux, func(context.Context, *note) (*reply, error) {
+			time.Sleep(DefaultGrace / 2)
+			return nil, nil
+		})
+		p := newRawPeer(Config{Mux: &mux})
+		p.write(`{"jsonrpc":"2.0","id":1,"method":"session/prompt","params":{"sessionId":"s"}}` + "\n")
+		synctest.Wait()
+		_ = p.in.Close()
+		_ = p.out.Close()
+		if err := p.conn.Wait(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestErrAfterWriteError: Err tells from the first failed write on.
+func TestErrAfterWriteError(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		broken := errors.New("cable cut")
+		p := newRawPeer(Config{})
+		_ = p.out.CloseWithError(broken)
+		if err := p.conn.Err(); err != nil {
+			t.Error(err)
+		}
+		_ = p.conn.Notify(bg, "x", nil)
+		synctest.Wait()
+		if err := p.conn.Err(); !errors.Is(err, ErrClosed) || !errors.Is(err, broken) {
+			t.Error(err)
+		}
+		p.close()
+	})
+}
+
+// stuck is a stream that nothing ends.
+type stuck struct {
+	release chan struct{}
+	close   bool // Close is stuck, too
+}
+
+func (s stuck) ReadFrame() (Frame, error) { <-s.release; return Frame{}, io.EOF }
+func (s stuck) WriteFrame([]byte) error   { <-s.release; return nil }
+func (s stuck) Close() error {
+	if s.close {
+		<-s.release
+	}
+	return nil
+}
+
+// TestStuckStream: the connection ends in bounded time whatever its stream does.
+func TestStuckStream(t *testing.T) {
+	for name, tt := range map[string]struct{ write, close bool }{
+		"read": {}, "read and write": {write: true}, "close": {close: true}, "all": {true, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := stuck{make(chan struct{}), tt.close}
+				c := NewConn(s, Config{})
+				if tt.write {
+					_ = c.Notify(bg, "x", nil)
+				}
+				synctest.Wait() // all are stuck
+				start := time.Now()
+				_ = c.Close()
+				if d := time.Since(start); d > DefaultFlushTimeout+3*DefaultGrace {
+					t.Error("Close took", d)
+				}
+				if err := c.Wait(); err != nil {
+					t.Error(err)
+				}
+				close(s.release)
+			})
+		})
+	}
+}
+
+// TestAnswersAreNotAbandoned: handlers that have returned, and only wait for
+// their answers to be taken, are not reported as stuck.
+func TestAnswersAreNotAbandoned(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var mux Mux
+		prompt.Handle(&mux, func(context.Context, *note) (*reply, error) { return &reply{strings.Repeat("x", 1<<20)}, nil })
+		var ev events
+		p := rawPeerStream(Config{Mux: &mux, Diagnose: ev.add}, NewLineStream) // nobody reads
+		for i := range 5 {
+			p.write(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"session/prompt","params":{"sessionId":"s"}}`+"\n", i))
+		}
+		synctest.Wait()
+		p.conn.mu.Lock()
+		if p.conn.answering == 0 {
+			t.Error("no answer waits")
+		}
+		p.conn.mu.Unlock()
+		_ = p.conn.Close()
+		p.close()
+		if n := ev.count(EventAbandoned); n != 0 {
+			t.Errorf("%d reports", n)
+		}
 	})
 }

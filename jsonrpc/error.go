@@ -128,10 +128,10 @@ var (
 	// ErrInvalidResponse says that the answer to a call was not a valid
 	// response (S32), or that its result could not be decoded.
 	ErrInvalidResponse = errors.New("jsonrpc: invalid response")
-	// ErrQueueFull says that a call made inside a notification handler was
-	// given up because more frames arrived ahead of its response than may
-	// be kept; see [Config.MaxQueued].
-	ErrQueueFull = errors.New("jsonrpc: too much queued while a handler waited for a response")
+	// ErrQueueFull says that a call made inside a handler, or sending
+	// something there, was given up because more frames arrived while it
+	// waited than may be kept; see [Config.MaxQueued].
+	ErrQueueFull = errors.New("jsonrpc: too much queued while a handler waited")
 )
 
 // closedError is ErrClosed with a cause.
@@ -167,7 +167,7 @@ type FrameTooLargeError struct {
 	Limit int
 	Size  int64 // bytes; for a length prefix the announced size
 	// Prefix is the beginning of the frame, up to 64 kB, valid until the
-	// next ReadFrame.
+	// next ReadFrame. It is nil in the errors that calls return.
 	Prefix []byte
 }
 

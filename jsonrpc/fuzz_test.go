@@ -217,6 +217,9 @@ func FuzzEngine(f *testing.F) {
 			p.write(string(data))
 			if how&8 != 0 {
 				synctest.Wait()
+				if n := len(p.conn.reader.stage); n > 0 {
+					t.Errorf("%d messages wait for more input", n)
+				}
 			}
 			if how&16 != 0 {
 				_ = p.conn.Close()

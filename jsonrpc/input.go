@@ -24,6 +24,7 @@ var segments = sync.Pool{New: func() any { return new([segment]byte) }}
 // segments and copied once into memory of their exact size.
 type input struct {
 	r          io.Reader
+	before     func() error // called before each Read
 	buf        []byte
 	start, end int  // buf[start:end] is unread
 	scanned    int  // buf[start:scanned] holds no LF
@@ -92,6 +93,11 @@ func (in *input) compact(dst []byte) {
 
 // read reads into p and remembers the error.
 func (in *input) read(p []byte) (int, error) {
+	if in.before != nil {
+		if in.err = in.before(); in.err != nil {
+			return 0, in.err
+		}
+	}
 	for range 100 {
 		n, err := in.r.Read(p)
 		if err != nil {

@@ -11,11 +11,10 @@ import (
 // A lane is one timeline of incoming messages. It exists only while something
 // of it is queued or its worker runs; the worker ends with the queue.
 type lane struct {
-	name     string
-	queue    fifo
-	current  *entry // the notification whose handler runs
-	waits    int    // calls made inside that handler
-	requests int    // requests in the queue
+	name    string
+	queue   fifo
+	current *entry // the notification whose handler runs
+	early   int    // entries in the queue that may overtake
 }
 
 const (
@@ -23,6 +22,9 @@ const (
 	// than their text, and every entry has a cost of its own.
 	chargeEntry   = 160
 	chargeDecoded = 512
+	// What a request counts while its handler waits in a call: about what its
+	// goroutine takes.
+	chargeYielded = 8 << 10
 	// keepText is the length of the queue, in bytes, beyond which small
 	// notifications are kept as text and decoded again when it is their turn.
 	keepText = 1 << 20
@@ -46,11 +48,10 @@ func (c *Conn) place(e *entry) {
 		if e.state != requestQueued {
 			return
 		}
-		if l == nil || l.waits > 0 {
+		if l == nil || l.current != nil && l.current.calls > 0 {
 			c.startRequest(e)
 			return
 		}
-		l.requests++
 	}
 	if l == nil {
 		l = c.newLane(e.Lane)
@@ -61,6 +62,9 @@ func (c *Conn) place(e *entry) {
 func (c *Conn) enqueue(l *lane, e *entry) {
 	l.queue.push(e)
 	c.queued += e.charge
+	if e.early() {
+		l.early++
+	}
 }
 
 // placeResponse completes a call, now or behind what is queued in its lane.
@@ -69,7 +73,7 @@ func (c *Conn) placeResponse(cl *call, err error, charge int) {
 		return // interrupted meanwhile
 	}
 	l := c.lanes[cl.lane]
-	if l == nil || cl.token != nil && l.current == cl.token {
+	if l == nil || l.current != nil && c.live(cl.token) && (l.current == cl.token || l.current.calls > 0) {
 		cl.complete(err)
 		return
 	}
@@ -111,11 +115,13 @@ func (c *Conn) runLane(l *lane) {
 		if e == nil {
 			break
 		}
+		if e.early() {
+			l.early--
+		}
 		switch e.kind {
 		case kindResponse:
 			e.call.complete(e.call.err)
 		case kindRequest:
-			l.requests--
 			c.release(e)
 			if e.state == requestQueued {
 				c.startRequest(e)
@@ -125,13 +131,10 @@ func (c *Conn) runLane(l *lane) {
 			l.current = e
 			c.noting++
 			c.mu.Unlock()
-			if e.raw != nil {
-				if again == nil {
-					again = new(redecoder)
-				}
-				again.decode(e)
+			if e.raw != nil && again == nil {
+				again = new(redecoder)
 			}
-			c.handleNote(e)
+			c.handleNote(e, again)
 			c.mu.Lock()
 			c.leaveNote(l)
 			continue
@@ -149,14 +152,13 @@ func (c *Conn) runLane(l *lane) {
 	exited = false
 }
 
-// leaveNote ends a notification's turn: calls that were made inside its handler
-// and still wait are ordinary calls of the lane from now on.
+// leaveNote ends a notification's turn.
 func (c *Conn) leaveNote(l *lane) {
-	c.inHandler -= l.waits
+	c.endCalls(l.current)
 	c.noting--
 	c.handled++
 	c.release(l.current)
-	l.current, l.waits = nil, 0
+	l.current = nil
 }
 
 // release takes an entry off the account and lets the reader go on if it waits
@@ -166,76 +168,30 @@ func (c *Conn) release(e *entry) {
 	c.wakeReader()
 }
 
-// mayRead reports whether the reader may go on.
+// mayRead reports whether the reader may go on. While a handler waits for
+// something that depends on the peer, the peer may depend on us.
 func (c *Conn) mayRead() bool {
 	return c.queued <= c.cfg.MaxQueued || c.deaf ||
-		c.inHandler > 0 && c.queued <= c.cfg.MaxQueuedHard
+		c.inHandler+c.outWaits > 0 && c.queued <= c.cfg.MaxQueuedHard
 }
 
 // waitForRoom keeps the reader from reading while too much is queued. It is
 // called with mu held.
 func (c *Conn) waitForRoom() {
 	for !c.mayRead() {
-		if c.inHandler > 0 {
-			c.failInHandler()
-			continue
-		}
 		room := make(chan struct{})
 		c.room = room
+		full := c.queued > c.cfg.MaxQueuedHard
+		if full {
+			c.failInHandler()
+		}
 		c.mu.Unlock()
+		if full {
+			c.out.press()
+		}
 		<-room
 		c.mu.Lock()
 	}
-}
-
-// failInHandler gives up the calls that keep the reader reading.
-func (c *Conn) failInHandler() {
-	for _, cl := range c.pending {
-		if cl.token == nil {
-			continue
-		}
-		if l := c.lanes[cl.token.Lane]; l != nil && l.current == cl.token && c.remove(cl) {
-			cl.complete(queueFull(cl.method))
-		}
-	}
-}
-
-// enterCall notes that a call is made inside a notification handler, if that
-// handler still runs. Requests of the lane do not wait for the handler while it
-// waits: the answer to its call may depend on them. It returns false when so
-// much is queued that the response could not be read.
-func (c *Conn) enterCall(cl *call, token *entry) bool {
-	l := c.lanes[token.Lane]
-	if l == nil || l.current != token {
-		return true
-	}
-	if c.queued > c.cfg.MaxQueuedHard {
-		return false
-	}
-	cl.token = token
-	c.inHandler++
-	l.waits++
-	if l.requests > 0 {
-		c.startRequests(l)
-	}
-	c.wakeReader()
-	return true
-}
-
-// startRequests starts the requests in a lane's queue ahead of their turn.
-func (c *Conn) startRequests(l *lane) {
-	var rest fifo
-	for e := l.queue.pop(); e != nil; e = l.queue.pop() {
-		if e.kind != kindRequest {
-			rest.push(e)
-			continue
-		}
-		c.release(e)
-		if e.state == requestQueued {
-			c.startRequest(e)
-		}
-	}
-	l.queue, l.requests = rest, 0
 }
 
 // wakeReader lets the reader go on if it waits for room and there is some.
@@ -246,22 +202,147 @@ func (c *Conn) wakeReader() {
 	}
 }
 
-// leaveCall undoes enterCall when the call is removed.
-func (c *Conn) leaveCall(cl *call) {
-	if l := c.lanes[cl.token.Lane]; l != nil && l.current == cl.token {
-		c.inHandler--
-		l.waits--
+// failInHandler gives up the calls that keep the reader reading.
+func (c *Conn) failInHandler() {
+	for _, cl := range c.pending {
+		if c.live(cl.token) && c.remove(cl) {
+			cl.complete(queueFull(cl.method))
+		}
 	}
 }
 
+// live reports whether the handler of an incoming message still runs.
+func (c *Conn) live(token *entry) bool {
+	switch {
+	case token == nil || token.conn != c:
+		return false
+	case token.kind == kindRequest:
+		return token.state == requestRunning
+	}
+	l := c.lanes[token.Lane]
+	return l != nil && l.current == token
+}
+
+// enterCall notes that a call is made inside a handler, if that still runs.
+// While it waits for the response, which may depend on them, requests do not
+// wait for a notification handler of their lane, nor for the place of a request
+// handler; and responses to such calls do not wait for each other's handlers.
+// It returns false when so much is queued that the response could not be read.
+func (c *Conn) enterCall(cl *call, token *entry) bool {
+	if !c.live(token) {
+		return true
+	}
+	if c.queued > c.cfg.MaxQueuedHard {
+		return false
+	}
+	cl.token = token
+	c.inHandler++
+	token.calls++
+	switch {
+	case token.calls > 1:
+	case token.kind == kindRequest:
+		c.yielded++
+		c.queued += chargeYielded
+		c.startWaiting()
+	default:
+		c.overtake(c.lanes[token.Lane])
+	}
+	c.wakeReader()
+	return true
+}
+
+// leaveCall undoes enterCall when the call is removed.
+func (c *Conn) leaveCall(cl *call) {
+	token := cl.token
+	if !c.live(token) {
+		return // endCalls was here
+	}
+	c.inHandler--
+	token.calls--
+	if token.calls == 0 && token.kind == kindRequest {
+		c.unyield()
+	}
+}
+
+// endCalls makes the calls that were made inside a handler and still wait
+// ordinary ones, since the handler ends.
+func (c *Conn) endCalls(token *entry) {
+	if token.calls == 0 {
+		return
+	}
+	c.inHandler -= int(token.calls)
+	token.calls = 0
+	if token.kind == kindRequest {
+		c.unyield()
+	}
+}
+
+func (c *Conn) unyield() {
+	c.yielded--
+	c.queued -= chargeYielded
+	c.wakeReader()
+}
+
+// overtake deals with what need not wait for a handler that waits.
+func (c *Conn) overtake(l *lane) {
+	if l.early == 0 {
+		return
+	}
+	var rest fifo
+	left := 0
+	for e := l.queue.pop(); e != nil; e = l.queue.pop() {
+		switch {
+		case !e.early():
+			rest.push(e)
+		case e.kind == kindRequest:
+			c.release(e)
+			if e.state == requestQueued {
+				c.startRequest(e)
+			}
+		case c.live(e.call.token):
+			c.handled++
+			c.release(e)
+			e.call.complete(e.call.err)
+		default:
+			left++
+			rest.push(e)
+		}
+	}
+	l.queue, l.early = rest, left
+}
+
+// enterSend notes that a send inside a handler waits for room in the output
+// buffer, which may depend on the peer being read. It reports whether so much
+// is queued that this cannot be.
+func (c *Conn) enterSend(token *entry, reply bool) (entered, full bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !reply && !c.live(token) {
+		return false, false
+	}
+	c.outWaits++
+	c.wakeReader()
+	return true, c.queued > c.cfg.MaxQueuedHard
+}
+
+// leaveSend undoes enterSend.
+func (c *Conn) leaveSend() {
+	c.mu.Lock()
+	c.outWaits--
+	c.mu.Unlock()
+}
+
 // handleNote runs a notification's handler.
-func (c *Conn) handleNote(e *entry) {
+func (c *Conn) handleNote(e *entry, again *redecoder) {
 	defer func() {
 		if p := recover(); p != nil {
 			c.log.Error("notification handler panicked", "method", e.Method, "panic", p, "stack", string(debug.Stack()))
 			c.diagnose(Event{Kind: EventHandlerError, Method: e.Method, Err: fmt.Errorf("panic: %v", p)})
 		}
 	}()
+	if e.raw != nil {
+		again.decode(e)
+	}
 	var err error
 	if c.incoming != nil {
 		_, err = c.incoming(e, &e.Request)

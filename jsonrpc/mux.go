@@ -36,12 +36,23 @@ type route struct {
 // Fallback registers the handler of requests no other handler takes. Params is
 // a json.RawMessage, nil when there were none. Without a fallback such requests
 // are answered with -32601 (S20), as a fallback can do by returning
-// [MethodNotFound].
-func (m *Mux) Fallback(h Handler) { m.fallback = rawRoute(h) }
+// [MethodNotFound]. A nil handler and a second fallback panic.
+func (m *Mux) Fallback(h Handler) {
+	if h == nil || m.fallback != nil {
+		panic("jsonrpc: a nil or a second fallback")
+	}
+	m.fallback = rawRoute(h)
+}
 
 // FallbackNotification registers the handler of notifications no other handler
 // takes. Without one they are ignored and reported (S21).
-func (m *Mux) FallbackNotification(h Handler) { m.noteFallback = rawRoute(h) }
+// A nil handler and a second fallback panic.
+func (m *Mux) FallbackNotification(h Handler) {
+	if h == nil || m.noteFallback != nil {
+		panic("jsonrpc: a nil or a second fallback for notifications")
+	}
+	m.noteFallback = rawRoute(h)
+}
 
 // Methods reports whether the mux has a request handler and a notification
 // handler for the name, fallbacks aside.

@@ -400,7 +400,7 @@ func TestQueueFullAgain(t *testing.T) {
 			}
 			return nil
 		})
-		agent, client := pair(Config{Mux: &agentMux, Lane: laneOf}, Config{Mux: &clientMux, Lane: laneOf, MaxQueued: 64 << 10})
+		agent, client := pair(Config{Mux: &agentMux, Lane: laneOf}, Config{Mux: &clientMux, Lane: laneOf, MaxQueued: 64 << 10, MaxQueuedHard: 128 << 10})
 		for i := range int64(n) {
 			if err := update.Notify(bg, agent, &note{Session: "s", N: i, Text: strings.Repeat("x", 100)}); err != nil {
 				t.Fatal(err)

@@ -13,12 +13,14 @@ import (
 )
 
 const (
-	stageMax      = 32       // frames decoded before the lanes hear of them
+	stageMax      = 256      // frames decoded before the lanes hear of them
 	stageMaxBytes = 64 << 10 // and their bytes
+	busyBytes     = 64 << 10 // queued bytes from which the lanes go first
 	rawMax        = 16 << 10 // larger notifications are never kept as text
 	arenaSize     = 16 << 10
 	fewEntries    = 4
-	slabMax       = 48 // entries: a slab just fits a size class of the allocator
+	slabMax       = 48  // entries: a slab just fits a size class of the allocator
+	slabFrame     = 512 // bytes: the frames whose entries are in slabs
 )
 
 // reader is the goroutine that reads. It decodes each frame in one pass, lets
@@ -32,7 +34,8 @@ type reader struct {
 
 	stage      []*entry
 	stageBytes int
-	backlog    int // bytes queued when the lanes last heard from us
+	backlog    int  // bytes queued when the lanes last heard from us
+	handling   bool // a frame, rather than reading one
 	slab       []entry
 	slabSize   int
 	arena      []byte
@@ -47,61 +50,108 @@ func newReader(c *Conn) *reader {
 }
 
 func (r *reader) run() {
-	c := r.c
-	for {
-		f, err := c.stream.ReadFrame()
-		if err != nil {
-			var big *FrameTooLargeError
-			if errors.As(err, &big) {
-				c.framesIn.Add(1)
-				c.oversize.Add(1)
-				r.tooLarge(big)
-				r.admit()
-				continue
-			}
-			r.admit()
-			c.readEnded(err)
-			return
+	ended := false // stays so only if foreign code calls runtime.Goexit
+	defer func() {
+		switch {
+		case ended:
+		case r.handling:
+			go r.run()
+		default:
+			r.c.readEnded(errGoexit)
 		}
-		c.framesIn.Add(1)
-		r.frame(f)
-		r.stageBytes += len(f.Data)
+	}()
+	r.readAll()
+	ended = true
+}
+
+func (r *reader) readAll() {
+	c := r.c
+	r.handling = false
+	for {
 		if len(r.stage) >= stageMax || r.stageBytes >= stageMaxBytes || !c.buffered() {
 			if !r.admit() {
 				c.readEnded(os.ErrClosed)
 				return
 			}
 		}
+		f, err := c.stream.ReadFrame()
+		var big *FrameTooLargeError
+		switch {
+		case err == nil:
+			if len(f.Data) > c.cfg.MaxFrame { // the stream has no limit, or another
+				big = &FrameTooLargeError{Limit: c.cfg.MaxFrame, Size: int64(len(f.Data)), Prefix: f.Data[:min(len(f.Data), keptHead)]}
+			}
+		default:
+			if big = tooLarge(err); big == nil {
+				r.admit()
+				c.readEnded(err)
+				return
+			}
+		}
+		c.framesIn.Add(1)
+		r.handling = true
+		r.handle(f, big)
+		r.handling = false
+		r.stageBytes += len(f.Data)
 	}
+}
+
+// tooLarge returns what ReadFrame says of an oversize frame. A variable whose
+// address is taken would cost the caller an allocation for each frame.
+func tooLarge(err error) *FrameTooLargeError {
+	var big *FrameTooLargeError
+	errors.As(err, &big)
+	return big
+}
+
+// beforeRead is what the stream calls when it has nothing more to give without
+// waiting: what was read must not wait for that.
+func (r *reader) beforeRead() error {
+	if len(r.stage) > 0 && !r.admit() {
+		return os.ErrClosed
+	}
+	return nil
 }
 
 // admit gives the lanes what was read, and waits while too much is queued. It
 // returns false when reading on makes no sense.
 func (r *reader) admit() bool {
 	c := r.c
-	few := len(r.stage) <= fewEntries
+	n, awaited := len(r.stage), false
 	c.mu.Lock()
 	for i, e := range r.stage {
+		awaited = awaited || e.kind != kindNotification
 		c.place(e)
 		r.stage[i] = nil
 	}
+	r.stage, r.stageBytes = r.stage[:0], 0
 	c.waitForRoom()
 	r.backlog = c.queued
 	ok := !c.deaf
 	c.mu.Unlock()
-	r.stage = r.stage[:0]
-	r.stageBytes = 0
-	if few && !c.buffered() {
-		// Who was just made ready goes first: the attempt to read, which will
-		// most likely find nothing yet, is not what anybody waits for.
+	switch {
+	case n == 0:
+	case r.backlog > busyBytes:
+		// What is read faster than it is handled only has to be kept, and
+		// perhaps decoded again.
+		runtime.Gosched()
+	case awaited && n <= fewEntries && !c.buffered():
+		// Who was just made ready to answer, or has an answer now, goes first:
+		// the attempt to read, which will most likely find nothing yet, is not
+		// what anybody waits for. Streams of notifications only lose by it.
 		runtime.Gosched()
 	}
 	return ok
 }
 
-// newEntry returns a fresh entry. Slabs grow with use so that an idle
-// connection holds next to nothing.
-func (r *reader) newEntry() *entry {
+// newEntry returns a fresh entry for a notification. Slabs grow with use so
+// that an idle connection holds next to nothing. An entry keeps its whole slab
+// alive, and so what its neighbours hold: large messages, and requests, which
+// may run for long, get entries of their own.
+func (r *reader) newEntry(size int) *entry {
+	if size > slabFrame {
+		return new(entry)
+	}
 	if len(r.slab) == 0 {
 		r.slabSize = min(2*r.slabSize, slabMax)
 		r.slab = make([]entry, r.slabSize)
@@ -111,51 +161,72 @@ func (r *reader) newEntry() *entry {
 	return e
 }
 
-// frame handles one frame. Foreign code that runs here (codecs of users, Lane,
-// Preempt) must not take the process with it when it panics.
-func (r *reader) frame(f Frame) {
+// handle deals with one frame, or with one that was skipped. Foreign code that
+// runs here (codecs of users, Lane, Preempt) must take neither the process nor
+// the reader with it when it panics or exits.
+func (r *reader) handle(f Frame, big *FrameTooLargeError) {
 	// On the stack, where filling it in costs no write barriers.
 	var env envelope
+	done := false
 	defer func() {
-		if p := recover(); p != nil {
-			r.c.log.Error("panic on the reader", "method", env.method, "panic", p, "stack", string(debug.Stack()))
-			r.c.diagnose(Event{Kind: EventHandlerError, Method: env.method, Err: fmt.Errorf("panic: %v", p)})
-			r.panicked(&env)
+		if !done {
+			p := recover()
+			if p == nil {
+				p = errGoexit
+			}
+			r.panicked(&env, p)
 		}
 	}()
-	// Handing over is for large frames. Of small ones the text may be needed
-	// again, and aliasing would save little.
-	f.Owned = f.Owned && len(f.Data) >= inputMax
-	r.d.Reset(f.Data, f.Owned)
-	r.parse(f, &env)
-	if n := r.d.Replaced(); n > 0 {
-		r.c.replaced.Add(uint64(n))
+	if big != nil {
+		r.tooLarge(big)
+	} else {
+		// Handing over is for large frames. Of small ones the text may be
+		// needed again, and aliasing would save little.
+		f.Owned = f.Owned && len(f.Data) >= inputMax
+		r.d.Reset(f.Data, f.Owned)
+		r.parse(f, &env)
+		if n := r.d.Replaced(); n > 0 {
+			r.c.replaced.Add(uint64(n))
+		}
 	}
+	if len(f.Data) >= inputMax || big != nil {
+		r.d.Reset(nil, false) // does not keep the frame
+	}
+	done = true
 }
 
-// panicked answers the request that was being decoded.
-func (r *reader) panicked(e *envelope) {
+// panicked answers the request that was being decoded, or fails the call.
+func (r *reader) panicked(e *envelope, p any) {
+	c := r.c
 	if e.entry != nil {
-		r.c.unregister(e.entry)
-		e.entry.cancel(nil)
+		c.mu.Lock()
+		c.unregister(e.entry)
+		c.mu.Unlock()
+		e.entry.Cancel(nil)
 	}
 	switch {
 	case e.call != nil:
 		e.call.reply = invalidResult(e.call.method, errors.New("decoding panicked"))
 		r.stageCall(e.call, 0)
-	case e.has&memberMethod != 0 && e.has&memberID != 0:
-		r.c.answer(r.idOf(e.id), ErrInternal)
+	case e.has&memberMethod == 0 || e.has&memberID == 0:
+	case e.id == nil:
+		c.answer(NullID(), ErrInvalidRequest)
+	default:
+		c.answer(r.idOf(e.id), ErrInternal)
 	}
+	c.log.Error("panic on the reader", "method", e.method, "panic", p, "stack", string(debug.Stack()))
+	c.diagnose(Event{Kind: EventHandlerError, Method: e.method, Err: fmt.Errorf("panic: %v", p)})
 }
 
 // request registers a request and puts it on its way.
 func (r *reader) request(f Frame, id ID, rt *route, env *envelope) {
 	c := r.c
-	e := r.newEntry()
+	in := new(inbound)
+	e := &in.entry
 	env.entry = e
 	e.charge = chargeDecoded + 2*len(f.Data)
-	e.Request = Request{Method: env.method, ID: id, Params: env.paramsVal, conn: c, kind: kindRequest, route: rt}
-	e.Context, e.cancel = context.WithCancelCause(c.requestCtx)
+	e.Request = Request{Method: env.method, ID: id, Params: env.paramsVal, conn: c, kind: kindRequest, route: rt, in: in}
+	e.Context, in.cancel = context.WithCancelCause(c.requestCtx)
 	key := id.key()
 	c.mu.Lock()
 	duplicate := c.inbound[key] != nil
@@ -164,7 +235,7 @@ func (r *reader) request(f Frame, id ID, rt *route, env *envelope) {
 	}
 	c.mu.Unlock()
 	if duplicate {
-		e.cancel(nil)
+		in.cancel(nil)
 		env.entry = nil
 		c.event("request id is already in flight", Event{Kind: EventInvalidFrame, Method: e.Method, Code: CodeInvalidRequest})
 		c.answer(id, &Error{Code: CodeInvalidRequest, Message: "Invalid request: id is already in flight"})
@@ -173,7 +244,8 @@ func (r *reader) request(f Frame, id ID, rt *route, env *envelope) {
 	r.laneOf(e)
 	if c.cfg.Preempt != nil {
 		if err := c.cfg.Preempt(&e.Request); err != nil {
-			c.reply(e, nil, err)
+			env.entry = nil
+			c.refuseRequest(e, err)
 			return
 		}
 	}
@@ -183,7 +255,7 @@ func (r *reader) request(f Frame, id ID, rt *route, env *envelope) {
 // notification puts a notification on its way.
 func (r *reader) notification(f Frame, rt *route, env *envelope) {
 	c := r.c
-	e := r.newEntry()
+	e := r.newEntry(len(f.Data))
 	e.kind = kindNotification
 	e.charge = chargeDecoded + 2*len(f.Data)
 	// One by one: a whole Request would be copied with bulk write barriers.
@@ -197,9 +269,10 @@ func (r *reader) notification(f Frame, rt *route, env *envelope) {
 			return
 		}
 	}
-	if text := env.text; text != nil && r.backlog >= keepText {
+	if text := env.text; text != nil && r.backlog >= keepText && c.cfg.Preempt == nil {
 		// Decoded values take several times the room of their text. While
-		// much is queued the text is what is kept.
+		// much is queued the text is what is kept. Not of what Preempt saw:
+		// it may have changed or kept that.
 		e.raw = r.keep(text)
 		e.Params = nil
 		e.charge = len(text) + chargeEntry
@@ -225,10 +298,41 @@ func (r *reader) laneOf(e *entry) {
 
 // stageCall puts a response on its way. Its outcome is in cl.reply.
 func (r *reader) stageCall(cl *call, size int) {
-	cl.replySize = size
+	cl.replySize, cl.staged = size, true
 	r.stage = append(r.stage, &cl.entry)
 	if cl.onReply != nil {
-		cl.onReply(cl.result, cl.reply)
+		r.onReply(cl)
+	}
+}
+
+// onReply tells the caller's function of the response, unless the call has
+// returned. While the function runs the call does not return.
+func (r *reader) onReply(cl *call) {
+	c := r.c
+	c.mu.Lock()
+	if c.pending[cl.id] != cl {
+		c.mu.Unlock()
+		return
+	}
+	replied := make(chan struct{})
+	cl.replying = replied
+	c.mu.Unlock()
+	method := cl.method
+	defer func() {
+		p := recover()
+		c.mu.Lock()
+		cl.replying = nil
+		c.mu.Unlock()
+		close(replied)
+		if p != nil {
+			c.log.Error("OnReply panicked", "method", method, "panic", p, "stack", string(debug.Stack()))
+			c.diagnose(Event{Kind: EventHandlerError, Method: method, Err: fmt.Errorf("panic: %v", p)})
+		}
+	}()
+	if cl.reply != nil {
+		cl.onReply(nil, cl.reply)
+	} else {
+		cl.onReply(cl.result, nil)
 	}
 }
 
@@ -243,6 +347,9 @@ func (r *reader) lookup(id []byte) (cl *call, result any, unknown bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if cl = c.pending[n]; cl != nil {
+		if cl.staged {
+			return nil, nil, false // a second response
+		}
 		cl.held = true
 		return cl, cl.result, false
 	}
@@ -253,6 +360,7 @@ func (r *reader) lookup(id []byte) (cl *call, result any, unknown bool) {
 // may say whom to tell.
 func (r *reader) tooLarge(big *FrameTooLargeError) {
 	c, d := r.c, &r.d
+	c.oversize.Add(1)
 	var method, hasMethod = "", false
 	var id []byte
 	response := false
@@ -287,7 +395,8 @@ func (r *reader) tooLarge(big *FrameTooLargeError) {
 		})
 	case response:
 		if cl, _, _ := r.lookup(id); cl != nil {
-			cl.reply = fmt.Errorf("jsonrpc: response to %s: %w", cl.method, big)
+			// The beginning of the frame is the reader's.
+			cl.reply = fmt.Errorf("jsonrpc: response to %s: %w", cl.method, &FrameTooLargeError{Limit: big.Limit, Size: big.Size})
 			r.stageCall(cl, 0)
 		}
 	}

@@ -21,13 +21,14 @@ type Request struct {
 	// Lane is what [Config.Lane] returned for an incoming message.
 	Lane string
 
-	conn   *Conn
-	flags  requestFlags
-	kind   entryKind    // of the entry around it
-	state  requestState // guarded by Conn.mu
-	cancel context.CancelCauseFunc
-	route  *route
-	out    *outgoing
+	conn  *Conn
+	flags requestFlags
+	kind  entryKind    // of the entry around it
+	state requestState // guarded by Conn.mu
+	calls int32        // made inside the handler, and waiting; guarded by Conn.mu
+	in    *inbound     // nil but in incoming requests
+	route *route
+	out   *outgoing
 }
 
 type requestFlags uint8
@@ -46,9 +47,26 @@ func (r *Request) Conn() *Conn { return r.conn }
 // cause if there is one and otherwise -32800. Cancel may be called from any
 // goroutine, repeatedly and late. For other messages it does nothing.
 func (r *Request) Cancel(cause error) {
-	if r.cancel != nil {
-		r.cancel(cause)
+	if r.in != nil {
+		r.in.cancel(cause)
 	}
+}
+
+// Context returns the context of an incoming request, which exists before its
+// handler starts and is done, at the latest, when the request was dealt with in
+// any way: answered, refused, cancelled before it started, or dropped because
+// the connection ended. What Preempt registers about a request it may therefore
+// remove with [context.AfterFunc]. For a notification it is the context that
+// all notifications share, which is done when the connection ends; for an
+// outgoing message it is context.Background().
+func (r *Request) Context() context.Context {
+	switch {
+	case r.in != nil:
+		return &r.in.entry
+	case r.conn != nil && r.route != nil:
+		return r.conn.noteCtx
+	}
+	return context.Background()
 }
 
 // A Handler handles a message. The result of a request is a value this package
@@ -89,6 +107,13 @@ type entry struct {
 	charge int
 }
 
+// inbound is the entry of a request. It is not in a slab, so that requests,
+// which may run for long, keep nothing but themselves alive.
+type inbound struct {
+	entry
+	cancel context.CancelCauseFunc
+}
+
 type entryKind uint8
 
 const (
@@ -103,7 +128,14 @@ const (
 	requestQueued requestState = iota
 	requestRunning
 	requestCancelled // answered while it was queued
+	requestDone      // the handler has returned
 )
+
+// early reports whether the entry may have to be dealt with ahead of its turn,
+// while the handler that is before it waits in a call.
+func (e *entry) early() bool {
+	return e.kind == kindRequest || e.kind == kindResponse && e.call.token != nil
+}
 
 // Value finds the entry behind a handler's context.
 func (e *entry) Value(key any) any {

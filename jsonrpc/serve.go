@@ -73,7 +73,7 @@ func (c *Conn) dismiss() {
 // startRequest runs a request's handler, or lets it wait for its turn. It is
 // called with mu held.
 func (c *Conn) startRequest(e *entry) {
-	if c.running >= c.cfg.MaxRequests {
+	if c.running-c.yielded >= c.cfg.MaxRequests {
 		c.waiting.push(e)
 		c.queued += e.charge
 		return
@@ -108,17 +108,34 @@ var errGoexit = errors.New("handler called runtime.Goexit")
 func (c *Conn) nextRequest() *entry {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for {
+	c.answering--
+	for c.running-c.yielded <= c.cfg.MaxRequests {
 		e := c.waiting.pop()
 		if e == nil {
-			c.running--
-			c.checkQuiet()
-			return nil
+			break
 		}
 		c.release(e)
 		if e.state == requestQueued {
 			e.state = requestRunning
 			return e
+		}
+	}
+	c.running--
+	c.checkQuiet()
+	return nil
+}
+
+// startWaiting starts requests that wait for their turn after another has given
+// up its place.
+func (c *Conn) startWaiting() {
+	for c.running-c.yielded < c.cfg.MaxRequests {
+		e := c.waiting.pop()
+		if e == nil {
+			return
+		}
+		c.release(e)
+		if e.state == requestQueued {
+			c.startRequest(e)
 		}
 	}
 }
@@ -145,16 +162,19 @@ func (c *Conn) handleRequest(e *entry) (res any, err error) {
 // reply answers a request. Its id is free again before the answer is on its
 // way, since the peer may reuse it as soon as it has that.
 func (c *Conn) reply(e *entry, res any, err error) {
-	m := message{kind: messageResult, method: e.Method, id: e.ID}
-	if err == nil {
-		if m.value, err = flatten(res); err != nil {
-			err = fmt.Errorf("encoding the result: %w", err)
-		}
+	m := c.outcome(e, res, err)
+	c.mu.Lock()
+	c.unregister(e)
+	c.endCalls(e)
+	if e.state == requestRunning { // not so after an encoder has exited
+		e.state = requestDone
+		c.answering++
 	}
-	if err != nil {
-		m.kind, m.err = messageError, c.wireError(e, err)
+	u := urgent
+	if c.running > 1 {
+		u = crowded // other answers are likely to follow soon
 	}
-	u := c.unregister(e)
+	c.mu.Unlock()
 	err = c.out.send(context.Background(), &m, u)
 	if err != nil && m.kind == messageResult && !errors.Is(err, ErrClosed) {
 		// The result could not be encoded.
@@ -164,22 +184,44 @@ func (c *Conn) reply(e *entry, res any, err error) {
 	if err != nil {
 		c.log.Debug("answer not sent", "method", e.Method, "error", err)
 	}
-	e.cancel(nil)
+	e.in.cancel(nil)
 }
 
-// unregister makes a request's id free for reuse. It returns how to send the
-// answer: others are likely to follow soon if other handlers run.
-func (c *Conn) unregister(e *entry) urgency {
-	key := e.ID.key()
+// outcome makes the answer of what a handler returned. Results and errors have
+// methods of their own, which may panic.
+func (c *Conn) outcome(e *entry, res any, err error) (m message) {
+	m = message{kind: messageResult, method: e.Method, id: e.ID, reply: true}
+	defer func() {
+		if p := recover(); p != nil {
+			m.kind, m.err = messageError, c.internalError(e.Method, &panicError{p, debug.Stack()})
+		}
+	}()
+	if err == nil {
+		if m.value, err = flatten(res); err != nil {
+			err = fmt.Errorf("encoding the result: %w", err)
+		}
+	}
+	if err != nil {
+		m.kind, m.err = messageError, c.wireError(e, err)
+	}
+	return m
+}
+
+// refuseRequest answers a request that Preempt refused, on the reader.
+func (c *Conn) refuseRequest(e *entry, err error) {
+	m := c.outcome(e, nil, err)
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.inbound[key] == e {
+	c.unregister(e)
+	c.mu.Unlock()
+	e.in.cancel(nil)
+	c.answer(m.id, m.err)
+}
+
+// unregister makes a request's id free for reuse. It is called with mu held.
+func (c *Conn) unregister(e *entry) {
+	if key := e.ID.key(); c.inbound[key] == e {
 		delete(c.inbound, key)
 	}
-	if c.running > 1 {
-		return crowded
-	}
-	return urgent
 }
 
 // wireError turns a handler's error into what the peer is told (S26–S28).
@@ -189,8 +231,12 @@ func (c *Conn) wireError(e *entry, err error) *Error {
 		return we
 	}
 	if e.Err() != nil && (errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)) {
-		if errors.As(context.Cause(e), &we) && we != nil {
+		cause := context.Cause(e)
+		if errors.As(cause, &we) && we != nil {
 			return we
+		}
+		if cause == ErrClosed { // not the peer's doing
+			return &Error{Code: CodeInternalError, Message: "Internal error: the connection is closing"}
 		}
 		return ErrRequestCancelled
 	}
@@ -202,8 +248,7 @@ func (c *Conn) internalError(method string, err error) *Error {
 	var b [8]byte
 	_, _ = rand.Read(b[:]) // never fails
 	ref := hex.EncodeToString(b[:])
-	var pe *panicError
-	if errors.As(err, &pe) {
+	if pe, ok := err.(*panicError); ok {
 		c.log.Error("request handler panicked", "method", method, "correlationId", ref, "panic", pe.value, "stack", string(pe.stack))
 	} else {
 		c.log.Error("request handler failed", "method", method, "correlationId", ref, "error", err)
@@ -211,11 +256,22 @@ func (c *Conn) internalError(method string, err error) *Error {
 	c.diagnose(Event{Kind: EventHandlerError, Method: method, Code: CodeInternalError, Err: err})
 	data := append([]byte(`{"correlationId":"`+ref), '"')
 	if c.cfg.ExposeErrors {
-		data = wire.AppendString(append(data, `,"details":`...), err.Error())
+		data = wire.AppendString(append(data, `,"details":`...), errorText(err))
 	}
 	we := *ErrInternal
 	we.Data = append(data, '}')
 	return &we
+}
+
+// errorText is err.Error() where that may be called: a handler's error may be a
+// nil pointer in disguise.
+func errorText(err error) (text string) {
+	defer func() {
+		if p := recover(); p != nil {
+			text = fmt.Sprintf("%T", err)
+		}
+	}()
+	return err.Error()
 }
 
 // cancelRequest cancels one of the peer's requests, on the reader (S36, S37).
@@ -236,7 +292,7 @@ func (c *Conn) cancelRequest(id ID) {
 	cause := *ErrRequestCancelled
 	data, _ := e.ID.AppendJSON([]byte(`{"requestId":`))
 	cause.Data = append(data, '}')
-	e.cancel(&cause)
+	e.in.cancel(&cause)
 	if early {
 		c.answer(e.ID, &cause)
 	}

@@ -50,9 +50,16 @@ type batchStream interface {
 	canTry() bool
 }
 
-// bufferedStream is a stream that knows whether ReadFrame would return without
-// reading.
-type bufferedStream interface{ buffered() bool }
+// eagerStream is a stream that can tell its reader when ReadFrame is about to
+// wait for input, so that until then frames can be handled together.
+type eagerStream interface {
+	// buffered guesses whether ReadFrame would return without reading. Only a
+	// no is certain.
+	buffered() bool
+	// beforeRead sets what ReadFrame calls before anything that may block.
+	// An error of f is what ReadFrame then returns.
+	beforeRead(f func() error)
+}
 
 // limitedStream is a stream whose limit for incoming frames can be set.
 type limitedStream interface{ setMaxFrame(n int) }
@@ -113,6 +120,7 @@ type pipeEnd struct {
 	peer    *pipeEnd
 	once    sync.Once
 	closed  chan struct{}
+	before  func() error
 }
 
 func (p *pipeEnd) ReadFrame() (Frame, error) {
@@ -120,6 +128,11 @@ func (p *pipeEnd) ReadFrame() (Frame, error) {
 	case <-p.closed:
 		return Frame{}, os.ErrClosed
 	default:
+	}
+	if p.before != nil && len(p.in) == 0 {
+		if err := p.before(); err != nil {
+			return Frame{}, err
+		}
 	}
 	select {
 	case b := <-p.in:
@@ -160,3 +173,5 @@ func (p *pipeEnd) Close() error {
 }
 
 func (p *pipeEnd) buffered() bool { return len(p.in) > 0 }
+
+func (p *pipeEnd) beforeRead(f func() error) { p.before = f }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"reflect"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -28,6 +29,7 @@ type byteStream struct {
 	try *tryWriter
 
 	rc, wc  io.Closer
+	same    bool // they are one
 	once    sync.Once
 	onceErr error
 }
@@ -35,6 +37,7 @@ type byteStream struct {
 func newByteStream(r io.ReadCloser, w io.WriteCloser, framing int32) *byteStream {
 	s := &byteStream{limit: DefaultMaxFrame, length: -1, w: w, rc: r, wc: w}
 	s.framing.Store(framing)
+	s.same = reflect.ValueOf(r).Comparable() && io.Closer(r) == io.Closer(w)
 	s.in.r = r
 	s.try = newTryWriter(tryTarget(w))
 	return s
@@ -47,7 +50,7 @@ func (s *byteStream) setMaxFrame(n int) { s.limit = n }
 func (s *byteStream) Close() error {
 	s.once.Do(func() {
 		err := s.wc.Close()
-		if s.rc != s.wc {
+		if !s.same {
 			err = errors.Join(err, s.rc.Close())
 		}
 		if !errors.Is(err, os.ErrClosed) {
@@ -169,13 +172,16 @@ func (s *byteStream) readHeaderFrame() (Frame, error) {
 	}
 }
 
-// buffered reports whether a frame, or the beginning of a body, is already here.
+// buffered reports whether a line, or the beginning of a body, is already here:
+// it may be a blank line, a header or a part.
 func (s *byteStream) buffered() bool {
 	if s.started && s.length >= 0 {
 		return len(s.in.pending()) > 0
 	}
 	return s.in.hasLine()
 }
+
+func (s *byteStream) beforeRead(f func() error) { s.in.before = f }
 
 func (s *byteStream) canTry() bool { return s.try != nil }
 

@@ -96,6 +96,7 @@ type message struct {
 	id     ID    // id of their request
 	value  any   // params or result, flattened
 	err    *Error
+	reply  bool // a handler's answer
 }
 
 type messageKind uint8

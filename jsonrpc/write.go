@@ -15,8 +15,9 @@ const (
 	// highWater bounds unsent bytes, the frame that crosses it aside; beyond
 	// it senders wait. One pipe-full: more only evicts the CPU's cache.
 	highWater = 64 << 10
-	// bypassWater bounds what cancellations and the answers the reader gives
-	// itself may add to that.
+	// bypassWater bounds what cancellations and answers may add to that, so
+	// that answers go before new calls. The answers the reader gives itself,
+	// and all while both sides have stopped reading, may add MaxQueued more.
 	bypassWater = 1 << 20
 	// keepBuffer bounds the two write buffers a connection keeps; larger ones
 	// go back to a pool.
@@ -41,7 +42,7 @@ type outbox struct {
 	stream Stream
 	batch  batchStream // the stream, if it takes many frames at once
 	try    bool        // batch has attempts that do not block
-	failed func(error) // told once of the first write error, without mu
+	conn   *Conn       // not with mu held
 
 	mu      sync.Mutex
 	buf     []byte // frames nobody has begun to write
@@ -53,14 +54,15 @@ type outbox struct {
 	writing bool
 	err     error         // sticky
 	room    chan struct{} // closed when senders may go on; nil when none waits
+	way     chan struct{} // closed when handlers that wait must not; nil when none waits
 	idle    chan struct{} // closed when everything is written; nil when nobody waits
 	last    time.Duration // of the last write, since epoch
 
 	frames, writes atomic.Uint64
 }
 
-func (o *outbox) init(s Stream, failed func(error)) {
-	o.stream, o.failed = s, failed
+func (o *outbox) init(s Stream, c *Conn) {
+	o.stream, o.conn = s, c
 	if b, ok := s.(batchStream); ok {
 		o.batch, o.try = b, b.canTry()
 	}
@@ -75,29 +77,44 @@ const (
 	bypass                 // as urgent, and does not wait for room
 )
 
+// limit is how many unsent bytes keep m from being sent.
+func (o *outbox) limit(m *message, u urgency, pressed bool) int {
+	switch {
+	case pressed, u == bypass && m.kind == messageError:
+		return highWater + bypassWater + o.conn.cfg.MaxQueued
+	case m.reply, u == bypass:
+		return highWater + bypassWater
+	}
+	return highWater
+}
+
 // send encodes m into the buffer and sees to it that it is written. It waits
 // for room, honouring ctx; when ctx is done before the frame is in the buffer,
 // nothing is sent.
 func (o *outbox) send(ctx context.Context, m *message, u urgency) error {
 	o.mu.Lock()
-	for o.err == nil && len(o.buf)+o.unsent >= highWater {
+	pressed := false
+	for o.err == nil && len(o.buf)+o.unsent >= o.limit(m, u, pressed) {
 		if u == bypass {
-			if len(o.buf)+o.unsent < highWater+bypassWater {
-				break
-			}
 			o.mu.Unlock()
 			return errNoRoom
 		}
 		if o.room == nil {
 			o.room = make(chan struct{})
 		}
-		room := o.room
-		o.mu.Unlock()
-		select {
-		case <-room:
-		case <-ctx.Done():
-			return ctxError(ctx, m.method)
+		if o.way == nil {
+			o.way = make(chan struct{})
 		}
+		room, way := o.room, o.way
+		o.mu.Unlock()
+		err := o.wait(ctx, m, room, way, pressed)
+		if err != nil && (err != errPressed || !m.reply) {
+			if err == errPressed {
+				err = queueFull(m.method)
+			}
+			return err
+		}
+		pressed = pressed || err != nil
 		o.mu.Lock()
 	}
 	if o.err != nil {
@@ -115,6 +132,44 @@ func (o *outbox) send(ctx context.Context, m *message, u urgency) error {
 	o.kick(u)
 	return nil
 }
+
+// wait waits until there may be room. Handlers do not wait while so much is
+// queued that the connection has stopped reading for good: if the peer has,
+// too, neither would ever go on.
+func (o *outbox) wait(ctx context.Context, m *message, room, way chan struct{}, pressed bool) error {
+	token, _ := ctx.Value(entryKey{}).(*entry)
+	entered, full := o.conn.enterSend(token, m.reply)
+	if entered {
+		defer o.conn.leaveSend()
+	}
+	switch {
+	case !entered || pressed:
+		way = nil
+	case full:
+		return errPressed
+	}
+	select {
+	case <-room:
+		return nil
+	case <-way:
+		return errPressed
+	case <-ctx.Done():
+		return ctxError(ctx, m.method)
+	}
+}
+
+// press ends the waits of handlers: answers go ahead, up to a bound of their
+// own, and other sends fail.
+func (o *outbox) press() {
+	o.mu.Lock()
+	if o.way != nil {
+		close(o.way)
+		o.way = nil
+	}
+	o.mu.Unlock()
+}
+
+var errPressed = errors.New("jsonrpc: nobody reads")
 
 var errNoRoom = errors.New("jsonrpc: output buffer full")
 
@@ -270,7 +325,7 @@ func (o *outbox) stop(err error) {
 	o.rest()
 	o.mu.Unlock()
 	if first {
-		o.failed(err)
+		o.conn.writeFailed(err)
 	}
 }
 
