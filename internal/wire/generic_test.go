@@ -57,7 +57,10 @@ func TestSlices(t *testing.T) {
 // TestBadListIsCheap: a peer must not make us collect the worthless items of a
 // list that is refused anyway.
 func TestBadListIsCheap(t *testing.T) {
-	type big struct{ n, a, b, c, d, e, f, g, h int64 }
+	type big struct {
+		n int64
+		_ [64]byte
+	}
 	in := "[" + strings.Repeat("{},", 10_000) + "{}]"
 	item := func(v *big, d *Decoder) { v.n = d.Int64() }
 	var d Decoder
