@@ -189,7 +189,7 @@ func (m *model) structEncoder(w *writer, t *goType) {
 	}
 	w.p("\tdst, err := v.appendFields(append(dst, %s...))", quote(prefix))
 	w.p("\treturn wire.CloseObject(dst), err\n}\n")
-	if s.plain || s.outerKey != "" || encodeMethod(t) == "appendPlain" && t.plain {
+	if s.plain || s.outerKey != "" {
 		plain := "{"
 		if s.outerKey != "" {
 			plain += own

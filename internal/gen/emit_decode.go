@@ -36,7 +36,7 @@ func (m *model) structDecoder(w *writer, t *goType) {
 	}
 	if t.inline != nil {
 		w.p("\towned := d.NotOwned() // the object is read more than once")
-		m.decodeInline(w, t.inline, "v", "start")
+		m.decodeInline(w, t.inline)
 		w.p("\td.Seek(start)")
 	}
 	if t.merged != "" {
@@ -186,14 +186,14 @@ func (m *model) seen(w *writer, bit int) {
 	w.p("\t\t\tif !d.Once(&seen, 1<<%d) {\n\t\t\t\tcontinue\n\t\t\t}", bit)
 }
 
-// decodeInline reads the union that is flattened into the object at start.
-func (m *model) decodeInline(w *writer, in *inlineUnion, recv, start string) {
+// decodeInline reads the union that is flattened into the object at the cursor.
+func (m *model) decodeInline(w *writer, in *inlineUnion) {
 	u := in.union
 	args := ""
 	if u.catchAll != nil && u.owner != nil {
 		args = m.baseKeys(u.owner)
 	}
-	w.p("\tdecode%s(&%s.%s, d%s)", u.typ.name, recv, in.field, args)
+	w.p("\tdecode%s(&v.%s, d%s)", u.typ.name, in.field, args)
 }
 
 // baseKeys lists the members of the struct around an inline union.

@@ -282,7 +282,7 @@ func (m *model) itemDecoder(t *typeRef) string {
 
 // decodeMethod returns the method that reads the struct outside a union.
 func decodeMethod(t *goType) string {
-	if t.variant != nil && !t.variant.union.inline && t.variant.union.key != "" && t.variant.tag != "" {
+	if t.tagged() {
 		return "decodePlain"
 	}
 	return "DecodeJSON"
@@ -311,9 +311,17 @@ func (m *model) itemEncoder(t *typeRef) string {
 	return "nil"
 }
 
+// encodeMethod returns the method that appends the struct outside a union.
 func encodeMethod(t *goType) string {
-	if t.variant != nil && !t.variant.union.inline && t.variant.union.key != "" && t.variant.tag != "" {
+	if t.tagged() {
 		return "appendPlain"
 	}
 	return "AppendJSON"
+}
+
+// tagged reports whether the struct's own methods read and write a
+// discriminator, which it does not have outside its union.
+func (t *goType) tagged() bool {
+	v := t.variant
+	return v != nil && !v.union.inline && v.union.key != "" && v.tag != ""
 }

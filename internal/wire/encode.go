@@ -256,14 +256,9 @@ func AppendMeta(dst, raw []byte) ([]byte, error) {
 	return AppendRawObject(dst, raw)
 }
 
-// An errLimit says which limit of the schema a value breaks.
-type errLimit string
-
-func (e errLimit) Error() string { return string(e) }
-
 // Limit returns the error of a value outside the limits of the schema, which
 // the peer would refuse.
-func Limit(reason string) error { return errLimit(reason) }
+func Limit(reason string) error { return errors.New(reason) }
 
 // Valid checks that data is one JSON text this package accepts.
 func Valid(data []byte) error {

@@ -20,7 +20,11 @@ func (d *Decoder) Raw() []byte {
 // RawCopy checks one value and returns its bytes, fit for being put on the
 // wire again. They belong to the caller.
 func (d *Decoder) RawCopy() json.RawMessage {
-	r := d.Raw()
+	return d.own(d.Raw())
+}
+
+// own makes raw JSON of the input the caller's.
+func (d *Decoder) own(r []byte) json.RawMessage {
 	if r == nil {
 		return nil
 	}
@@ -106,11 +110,7 @@ func (d *Decoder) RawVariant(tag string) json.RawMessage {
 	if d.err != nil {
 		return nil
 	}
-	r := d.data[start:d.pos:d.pos]
-	if !d.owned || len(r) < aliasMin {
-		r = append([]byte(nil), r...)
-	}
-	return d.settle(r)
+	return d.own(d.data[start:d.pos:d.pos])
 }
 
 // Keep adds the member whose key was just read to unknown, a JSON object of

@@ -105,20 +105,18 @@ func AppendMarker(dst []byte, meta, unknown json.RawMessage) ([]byte, error) {
 		}
 		dst = append(dst, ',')
 	}
-	if len(unknown) > 0 {
-		if dst, err = AppendMembers(dst, unknown, "_meta"); err != nil {
-			return dst, err
-		}
-	}
-	return CloseObject(dst), nil
+	return closeMarker(dst, unknown, "_meta")
 }
 
 // AppendBare is AppendMarker for objects without even _meta.
 func AppendBare(dst []byte, unknown json.RawMessage) ([]byte, error) {
-	dst = append(dst, '{')
+	return closeMarker(append(dst, '{'), unknown)
+}
+
+func closeMarker(dst []byte, unknown json.RawMessage, known ...string) ([]byte, error) {
 	if len(unknown) > 0 {
 		var err error
-		if dst, err = AppendMembers(dst, unknown); err != nil {
+		if dst, err = AppendMembers(dst, unknown, known...); err != nil {
 			return dst, err
 		}
 	}
