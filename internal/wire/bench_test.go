@@ -3,6 +3,7 @@ package wire
 import (
 	"bytes"
 	"encoding/json"
+	"os"
 	"strings"
 	"testing"
 )
@@ -86,10 +87,20 @@ func TestAllocations(t *testing.T) {
 
 var sink string
 
+// source is code, where escapes come at irregular distances.
+func source(b *testing.B) string {
+	src, err := os.ReadFile("decode.go")
+	if err != nil {
+		b.Fatal(err)
+	}
+	return string(src[:10_000])
+}
+
 func BenchmarkStr(b *testing.B) {
 	for name, body := range map[string]string{
 		"short": "hello, world", "ascii-4k": strings.Repeat("plain text. ", 341), "escaped-4k": strings.Repeat(`line of code;\n\t`, 256),
-		"utf8-4k": strings.Repeat("déjà vu — ", 300),
+		"utf8-4k":  strings.Repeat("déjà vu — ", 300),
+		"code-10k": strings.Trim(string(AppendString(nil, source(b))), `"`),
 	} {
 		data := []byte(`"` + body + `"`)
 		b.Run(name, func(b *testing.B) {
@@ -139,7 +150,7 @@ func BenchmarkOpen(b *testing.B) {
 func BenchmarkAppendString(b *testing.B) {
 	for name, s := range map[string]string{
 		"short": "hello, world", "ascii-4k": strings.Repeat("plain text. ", 341), "escaped-4k": strings.Repeat("line of code;\n\t", 273),
-		"utf8-4k": strings.Repeat("déjà vu — ", 300),
+		"utf8-4k": strings.Repeat("déjà vu — ", 300), "code-10k": source(b),
 	} {
 		b.Run(name, func(b *testing.B) {
 			b.SetBytes(int64(len(s)))

@@ -23,14 +23,15 @@ func AppendString(dst []byte, s string) []byte {
 		return appendShort(dst, s)
 	}
 	start := len(dst)
-	dst = slices.Grow(dst, len(s)+len(s)/16+24)
-	o := dst[:cap(dst)]
-	n := len(dst)
-	o[n] = '"'
-	n++
+	dst = append(slices.Grow(dst, len(s)+len(s)/16+24), '"')
 	p := unsafe.Slice(unsafe.StringData(s), len(s))
 	i := 0
 	var acc uint64
+	if len(p) >= 2*block {
+		dst, i, acc = escapeBlocks(dst, p)
+	}
+	o := dst[:cap(dst)]
+	n := len(dst)
 	for {
 		for i+8 <= len(p) && n+8 <= len(o) {
 			w := binary.LittleEndian.Uint64(p[i:])
@@ -91,6 +92,57 @@ func AppendString(dst []byte, s string) []byte {
 		return AppendString(o[:start], replaceInvalid(s))
 	}
 	return append(o[:n], '"')
+}
+
+// escaped holds the two bytes a byte is escaped by, the first in the low half,
+// or 0 when it needs \u00xx.
+var escaped = func() (t [256]uint16) {
+	for c, e := range escape {
+		if e != 0 {
+			t[c] = '\\' | uint16(e)<<8
+		}
+	}
+	return t
+}()
+
+// escapeBlocks appends the beginning of a long string, all but what does not
+// fill a block, and returns how much of it that is.
+func escapeBlocks(dst, s []byte) (out []byte, done int, hi uint64) {
+	var marks [maxBlocks]uint64
+	p := unsafe.Pointer(unsafe.SliceData(s))
+	o, n, room := unsafe.Pointer(unsafe.SliceData(dst)), len(dst), cap(dst)
+	i, last := 0, 0 // s[last:i] is plain and not yet copied
+	for {
+		blocks := min((len(s)-i-copySlop)/block, maxBlocks)
+		if blocks <= 0 {
+			break
+		}
+		hi |= markBlocks(&marks, unsafe.Add(p, i), blocks)
+		for _, m := range marks[:blocks] {
+			if room-n < i-last+6*block+copySlop {
+				dst = slices.Grow(unsafe.Slice((*byte)(o), room)[:n], len(s)-last+(len(s)-i)/8+6*block+copySlop)
+				o, room = unsafe.Pointer(unsafe.SliceData(dst)), cap(dst)
+			}
+			for m != 0 {
+				k := i + bits.TrailingZeros64(m)
+				m &= m - 1
+				copyRun(o, n, p, last, k-last)
+				n += k - last
+				last = k + 1
+				c := s[k]
+				e := escaped[c]
+				binary.LittleEndian.PutUint16((*[2]byte)(unsafe.Add(o, n))[:], e)
+				n += 2
+				if e == 0 {
+					copy((*[6]byte)(unsafe.Add(o, n-2))[:], []byte{'\\', 'u', '0', '0', hexDigits[c>>4], hexDigits[c&15]})
+					n += 4
+				}
+			}
+			i += block
+		}
+	}
+	copyRun(o, n, p, last, i-last)
+	return unsafe.Slice((*byte)(o), room)[:n+i-last], i, hi
 }
 
 func appendShort(dst []byte, s string) []byte {

@@ -139,7 +139,8 @@ func FuzzDecoder(f *testing.F) {
 
 // FuzzString holds the reading of one quoted text to encoding/json.
 func FuzzString(f *testing.F) {
-	for _, s := range []string{``, `plain`, `\"\\\/\b\f\n\r\t`, `\u0041\ud83d\ude00`, `\ud83d`, `\ud83d\u0041`, "\xff\x80", "a\nb", `\`, `\u12`, strings.Repeat("12345678", 5) + `\n`} {
+	for _, s := range []string{``, `plain`, `\"\\\/\b\f\n\r\t`, `\u0041\ud83d\ude00`, `\ud83d`, `\ud83d\u0041`, "\xff\x80", "a\nb", `\`, `\u12`, strings.Repeat("12345678", 5) + `\n`,
+		strings.Repeat(`code;\n\t`, 40), strings.Repeat(`1234567\"`, 20) + `\u0041` + strings.Repeat(`\\x`, 60)} {
 		f.Add([]byte(s), uint16(0))
 		f.Add([]byte(s), uint16(aliasMin))
 	}
@@ -177,7 +178,7 @@ func FuzzString(f *testing.F) {
 
 // FuzzAppendString: any Go string survives the wire, but for invalid UTF-8.
 func FuzzAppendString(f *testing.F) {
-	for _, s := range []string{"", "a", "\"\\\n\r\t\b\f\x00\x1f\x7f", "é€😀\u2028", "\xff", "1234567\"", "12345678\x01", strings.Repeat("\"", 40)} {
+	for _, s := range []string{"", "a", "\"\\\n\r\t\b\f\x00\x1f\x7f", "é€😀\u2028", "\xff", "1234567\"", "12345678\x01", strings.Repeat("\"", 40), strings.Repeat("code;\n\t", 40), strings.Repeat("1234567\x1b", 40)} {
 		f.Add(s, uint8(0))
 		f.Add(s, uint8(20))
 	}

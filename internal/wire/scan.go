@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"math/bits"
 	"slices"
+	"unsafe"
 )
 
 const (
@@ -22,7 +23,7 @@ func special(w uint64) uint64 {
 
 // scan advances from i over plain string content. It returns the index of the
 // first '"' or '\\', or -1 at a control byte or the end of the input. hi is
-// not zero when bytes outside ASCII were passed.
+// not zero when bytes outside ASCII were passed, and may be otherwise.
 func scan(b []byte, i int) (end int, hi uint64) {
 	var acc uint64
 	start := i
@@ -32,17 +33,11 @@ func scan(b []byte, i int) (end int, hi uint64) {
 		if m == 0 {
 			acc |= w
 			i += 8
-			// After 32 plain bytes more of them are likely.
-			for i-start >= 32 && i+32 <= len(b) {
-				w0 := binary.LittleEndian.Uint64(b[i:])
-				w1 := binary.LittleEndian.Uint64(b[i+8:])
-				w2 := binary.LittleEndian.Uint64(b[i+16:])
-				w3 := binary.LittleEndian.Uint64(b[i+24:])
-				if special(w0)|special(w1)|special(w2)|special(w3) != 0 {
-					break
-				}
-				acc |= w0 | w1 | w2 | w3
-				i += 32
+			if i-start == block && len(b)-i >= block {
+				// After so many plain bytes more of them are likely.
+				var h uint64
+				i, h = scanBlocks(b, i)
+				acc |= h
 			}
 			continue
 		}
@@ -66,6 +61,25 @@ func scan(b []byte, i int) (end int, hi uint64) {
 		i++
 	}
 	return -1, 0
+}
+
+// scanBlocks advances from i over blocks of plain string content. hi may be of
+// bytes behind those.
+func scanBlocks(b []byte, i int) (end int, hi uint64) {
+	var marks [maxBlocks]uint64
+	for batch := 2; ; batch = min(2*batch, maxBlocks) {
+		blocks := min((len(b)-i)/block, batch)
+		if blocks == 0 {
+			return i, hi
+		}
+		hi |= markBlocks(&marks, unsafe.Pointer(&b[i]), blocks)
+		for _, m := range marks[:blocks] {
+			if m != 0 {
+				return i + bits.TrailingZeros64(m), hi
+			}
+			i += block
+		}
+	}
 }
 
 // unescaped maps the byte behind a backslash to what it stands for.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"math/bits"
+	"slices"
 	"unicode/utf16"
 	"unicode/utf8"
 	"unsafe"
@@ -117,7 +118,13 @@ func (d *Decoder) unescape(o []byte, n, i int) (out []byte, m, end int, hi uint6
 	b := d.data
 	var acc uint64
 	inPlace := unsafe.SliceData(o) == unsafe.SliceData(b)
+	simple := true // the last escape was not \u, so that runs are worth marking
 	for {
+		if simple && len(b)-i >= block+copySlop && (!inPlace || i-n >= copySlop) {
+			var h uint64
+			o, n, i, h = d.unescapeBlocks(o, n, i, inPlace)
+			acc |= h
+		}
 		for i+8 <= len(b) {
 			if !inPlace && n+24 > len(o) {
 				o = grow(o, n)
@@ -172,11 +179,13 @@ func (d *Decoder) unescape(o []byte, n, i int) (out []byte, m, end int, hi uint6
 			o[n] = u
 			n++
 			i += 2
+			simple = true
 			if i < len(b) && b[i] == '\\' {
 				goto escape
 			}
 			continue
 		}
+		simple = false
 		if b[i+1] != 'u' {
 			return o, n, -1, 0
 		}
@@ -205,6 +214,55 @@ func (d *Decoder) unescape(o []byte, n, i int) (out []byte, m, end int, hi uint6
 		}
 		n += utf8.EncodeRune(o[n:], r)
 	}
+}
+
+// unescapeBlocks is unescape for as much of a long string as fills blocks. It
+// stops at what is not plain or a simple escape. In place, o[n:] has to be
+// copySlop behind data[i:].
+func (d *Decoder) unescapeBlocks(o []byte, n, i int, inPlace bool) (out []byte, m, end int, hi uint64) {
+	var marks [maxBlocks]uint64
+	b := d.data
+	p, q := unsafe.Pointer(unsafe.SliceData(b)), unsafe.Pointer(unsafe.SliceData(o))
+	last := i // b[last:i] is plain and not yet copied
+	escaped := uint64(0)
+	for batch := 1; ; batch = min(2*batch, maxBlocks) {
+		blocks := min((len(b)-i-copySlop)/block, batch)
+		if blocks <= 0 {
+			break
+		}
+		hi |= markBlocks(&marks, unsafe.Add(p, i), blocks)
+		for _, m := range marks[:blocks] {
+			if need := i - last + block + copySlop; !inPlace && need > len(o)-n {
+				o = slices.Grow(o[:n], n+need)
+				o = o[:cap(o)]
+				q = unsafe.Pointer(unsafe.SliceData(o))
+			}
+			// The first byte may belong to an escape in the block before.
+			m &^= escaped
+			escaped = 0
+			for m != 0 {
+				low := m & -m
+				k := i + bits.TrailingZeros64(m)
+				m &^= low | low<<1
+				escaped = low >> 63
+				u := unescaped[b[k+1]]
+				copyRun(q, n, p, last, k-last)
+				n += k - last
+				if b[k] != '\\' || u == 0 {
+					return o, n, k, hi
+				}
+				*(*byte)(unsafe.Add(q, n)) = u
+				n++
+				last = k + 2
+			}
+			i += block
+		}
+	}
+	if last < i {
+		copyRun(q, n, p, last, i-last)
+		n += i - last
+	}
+	return o, n, max(i, last), hi
 }
 
 func grow(o []byte, n int) []byte {

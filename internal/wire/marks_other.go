@@ -1,0 +1,12 @@
+//go:build !amd64 || purego
+
+package wire
+
+import "unsafe"
+
+// markBlocks sets a bit in out for each byte of the blocks at p, up to
+// maxBlocks of them, that special marks. hi has bits of
+// the constant high when there are bytes outside ASCII.
+func markBlocks(out *[maxBlocks]uint64, p unsafe.Pointer, blocks int) (hi uint64) {
+	return markBlocksGo(out, p, blocks)
+}
