@@ -153,13 +153,58 @@ func (v *UpdateSessionNotification) DecodeJSON(d *wire.Decoder) { v.decode(d, ni
 // NewJSON reads a value for the engine, which need not have one yet: what nearly
 // every message holds is allocated together with it. The receiver is not used.
 func (*UpdateSessionNotification) NewJSON(d *wire.Decoder) *UpdateSessionNotification {
-	x := new(struct {
-		v       UpdateSessionNotification
-		payload ContentChunk
-		spare   TextContent
-	})
+	x := new(fusedUpdateSessionNotification)
+	if like, text := wire.Recall[fusedUpdateSessionNotification](d); like != nil {
+		x.repeat(like, text)
+		return &x.v
+	}
+	at := d.At()
 	x.v.decode(d, &x.payload, &x.spare)
+	if x.plain() {
+		wire.Learn(d, at, x.form, "update", "content", "text")
+	}
 	return &x.v
+}
+
+type fusedUpdateSessionNotification struct {
+	v       UpdateSessionNotification
+	payload ContentChunk
+	spare   TextContent
+}
+
+// plain reports whether x holds nothing but what repeat copies.
+func (x *fusedUpdateSessionNotification) plain() bool {
+	return x.v.Meta == nil &&
+		x.v.Unknown == nil &&
+		x.payload.Content == ContentBlock(&x.spare) &&
+		x.payload.Meta == nil &&
+		x.payload.Unknown == nil &&
+		x.spare.Annotations == nil &&
+		x.spare.Meta == nil &&
+		x.spare.Unknown == nil
+}
+
+// form returns a copy of x that is nobody's but the decoder's.
+func (x *fusedUpdateSessionNotification) form() *fusedUpdateSessionNotification {
+	f := new(fusedUpdateSessionNotification)
+	f.repeat(x, "")
+	return f
+}
+
+// repeat makes x what like is, with another text.
+func (x *fusedUpdateSessionNotification) repeat(like *fusedUpdateSessionNotification, text string) {
+	x.v.SessionID = like.v.SessionID
+	x.payload.MessageID = like.payload.MessageID
+	x.payload.Content = &x.spare
+	x.spare.Text = text
+	switch like.v.Update.(type) {
+	case *UserMessageChunk:
+		x.v.Update = (*UserMessageChunk)(&x.payload)
+	case *AgentMessageChunk:
+		x.v.Update = (*AgentMessageChunk)(&x.payload)
+	case *AgentThoughtChunk:
+		x.v.Update = (*AgentThoughtChunk)(&x.payload)
+	}
 }
 
 func (v *UpdateSessionNotification) decode(d *wire.Decoder, payload *ContentChunk, spare *TextContent) {

@@ -1,6 +1,7 @@
 package jsonrpc
 
 import (
+	"bytes"
 	"errors"
 
 	"github.com/goacp/acp/internal/wire"
@@ -105,7 +106,15 @@ func (r *reader) syntaxError(e *envelope) {
 // members scans the object.
 func (r *reader) members(f Frame, e *envelope) {
 	d := &r.d
-	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
+	var k []byte
+	var ok bool
+	if r.opens(f, e) {
+		r.paramsMember(f, e)
+		k, ok = d.NextKey()
+	} else {
+		k, ok = d.FirstKey()
+	}
+	for ; ok; k, ok = d.NextKey() {
 		var m members
 		switch string(k) {
 		case "jsonrpc":
@@ -159,6 +168,7 @@ func (r *reader) members(f Frame, e *envelope) {
 				e.method = string(name)
 			}
 		case memberParams:
+			r.remember(f, e)
 			r.paramsMember(f, e)
 		case memberResult:
 			r.resultMember(e)
@@ -167,6 +177,27 @@ func (r *reader) members(f Frame, e *envelope) {
 			d.Skip()
 		}
 	}
+}
+
+// opens moves to the params of a frame that begins like the last notification.
+func (r *reader) opens(f Frame, e *envelope) bool {
+	o := &r.opening
+	if o.routes == nil || !bytes.HasPrefix(f.Data, o.text) || o.mux != r.c.mux.Load() {
+		return false
+	}
+	e.has, e.routes, e.method = memberVersion|memberMethod|memberParams, o.routes, o.routes.name
+	r.d.Enter(len(o.text))
+	return true
+}
+
+// remember keeps how a notification began whose params are next.
+func (r *reader) remember(f Frame, e *envelope) {
+	n := r.d.Pos()
+	if e.has != memberVersion|memberMethod|memberParams || e.bad != 0 || e.twice ||
+		e.routes == nil || e.routes.note == nil || n > openingMax || r.d.Replaced() > 0 {
+		return
+	}
+	r.opening = opening{append(r.opening.text[:0], f.Data[:n]...), e.routes, r.lastMux}
 }
 
 // find is Mux.find with a memory of one name: most messages have the same

@@ -359,12 +359,13 @@ var _ context.Context = (*entry)(nil)
 
 // redecoder decodes notifications that were kept as text.
 type redecoder struct {
-	d  wire.Decoder
-	in wire.Interner
+	d     wire.Decoder
+	in    wire.Interner
+	forms wire.Forms
 }
 
 func (r *redecoder) decode(e *entry) {
-	r.d.In = &r.in
+	r.d.In, r.d.Forms = &r.in, &r.forms
 	r.d.Reset(e.raw, false)
 	e.Params = e.route.decode(&r.d)
 	e.raw = nil

@@ -41,11 +41,25 @@ type reader struct {
 	arena      []byte
 	last       *routes // of the last known method
 	lastMux    *Mux
+	forms      wire.Forms
+	opening    opening
 }
+
+// opening remembers how the last notification began, up to its params: nearly
+// all that follow begin the same way. What the parser makes of it depends on
+// nothing but the text and the handlers.
+type opening struct {
+	text   []byte
+	routes *routes
+	mux    *Mux
+}
+
+const openingMax = 128
 
 func newReader(c *Conn) *reader {
 	r := &reader{c: c, slabSize: 2}
 	r.d.In, r.nil.In = &r.in, &r.in
+	r.d.Forms = &r.forms
 	return r
 }
 

@@ -138,14 +138,9 @@ func (m *model) structDecoder(w *writer, t *goType) {
 // entered.
 func (m *model) decodeEntries(w *writer, t *goType, s shape) {
 	if f := m.fusedField(t); f != nil {
-		p := m.sharedPayload(f.typ.def)
 		w.p("// DecodeJSON reads v for the engine.")
 		w.p("func (v *%s) DecodeJSON(d *wire.Decoder) { v.decode(d, nil, nil) }\n", t.name)
-		w.p("// NewJSON reads a value for the engine, which need not have one yet: what nearly")
-		w.p("// every message holds is allocated together with it. The receiver is not used.")
-		w.p("func (*%[1]s) NewJSON(d *wire.Decoder) *%[1]s {", t.name)
-		w.p("\tx := new(struct {\n\t\tv %s\n\t\tpayload %s\n\t\tspare %s\n\t})", t.name, p.name, p.coalloc.typ)
-		w.p("\tx.v.decode(d, &x.payload, &x.spare)\n\treturn &x.v\n}\n")
+		m.fused(w, t, f)
 		return
 	}
 	switch {
@@ -381,35 +376,4 @@ func append%[1]s(dst []byte, list []%[1]s) ([]byte, error) {
 	return wire.CloseObject(dst), nil
 }
 `, o, item)
-}
-
-// fusedField returns the field of a fused message that holds the union.
-func (m *model) fusedField(t *goType) *field {
-	if !t.fuse {
-		return nil
-	}
-	for _, f := range t.fields {
-		if f.typ != nil && f.typ.kind == tDef && f.typ.def.kind == kindUnion && m.sharedPayload(f.typ.def) != nil {
-			return f
-		}
-	}
-	m.errorf("%s: nothing to fuse", t.schema)
-	return nil
-}
-
-// sharedPayload returns the payload shared by several tags of the union that is
-// allocated together with something.
-func (m *model) sharedPayload(t *goType) *goType {
-	for _, v := range t.union.variants {
-		if p := v.typ.payload; p != nil && p.coalloc != nil {
-			return p
-		}
-	}
-	return nil
-}
-
-// spares are the parameters by which memory for the payload is handed down.
-func (m *model) spares(union *goType) string {
-	p := m.sharedPayload(union)
-	return fmt.Sprintf(", payload *%s, spare *%s", p.name, p.coalloc.typ)
 }

@@ -133,9 +133,12 @@ var goldens = map[string]struct {
 		t.closed = names("closed", "Only")
 		t.names = entries("name", map[string]string{"Level": "Severity"})
 	}},
-	"union":        {"v1", nil},
-	"union_open":   {"v2", nil},
-	"union_shared": {"v2", func(t *table) { t.coalloc = entries("coalloc", map[string]coalloc{"Chunk": {"content", "Text"}}) }},
+	"union":      {"v1", nil},
+	"union_open": {"v2", nil},
+	"union_shared": {"v2", func(t *table) {
+		t.coalloc = entries("coalloc", map[string]coalloc{"Chunk": {"content", "Text", "text"}})
+		t.fuse = names("fuse", "Message")
+	}},
 	"union_inline": {"v2", func(t *table) {
 		scope := inlineSpec{"Scope", "Scope", "tells what it belongs to.", "What it belongs to; required."}
 		t.inline = entries("inline", map[string]inlineSpec{

@@ -58,7 +58,9 @@ type inlineUnion struct {
 	union *union
 }
 
-type coalloc struct{ field, typ string }
+// coalloc is a member, the type of what it usually holds, and in that the text
+// that differs from one message to the next.
+type coalloc struct{ field, typ, text string }
 
 type value struct {
 	json, name, doc string

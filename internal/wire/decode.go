@@ -11,6 +11,8 @@ import (
 type Decoder struct {
 	// In, when set, shares the strings returned by ID between messages.
 	In *Interner
+	// Forms, when set, recognises messages that differ in one string only.
+	Forms *Forms
 
 	data  []byte
 	pos   int
@@ -87,6 +89,13 @@ func (d *Decoder) Seek(pos int) {
 		d.reopen()
 		d.pos = pos
 	}
+}
+
+// Enter moves the cursor from the start of the input to the value of a member
+// of the object there, as FirstKey and NextKey would.
+func (d *Decoder) Enter(pos int) {
+	d.pos = pos
+	d.depth = 1
 }
 
 // Replaced returns how many invalid UTF-8 sequences and lone surrogates were

@@ -14,6 +14,9 @@
 // as they do in the official SDKs, and are counted. Raw values are kept byte
 // for byte, except that invalid UTF-8 is replaced and line breaks between
 // tokens become spaces: a raw value can never end a frame early.
+//
+// Long strings are looked at in blocks of 64 bytes: see markBlocks. Messages of
+// a stream that differ in their text only are read in full once: see [Forms].
 package wire
 
 // MaxDepth is the deepest nesting of objects and arrays that is decoded.
