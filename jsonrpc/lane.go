@@ -32,29 +32,43 @@ const (
 	keepLanes = 16
 )
 
-// place puts one entry where it belongs. It is called with mu held, by the
-// reader, in wire order.
+// notes are notifications in a row of one lane, linked to each other.
+type notes struct {
+	first, last *entry
+	charge      int // of all of them
+}
+
+// placeNotes is place for notifications.
+func (c *Conn) placeNotes(s notes) {
+	if c.deaf {
+		for e := s.first; e != nil; {
+			e, e.next = e.next, nil
+		}
+		return
+	}
+	l := c.lanes[s.first.Lane]
+	if l == nil {
+		l = c.newLane(s.first.Lane)
+	}
+	l.queue.pushAll(s.first, s.last)
+	c.queued += s.charge
+}
+
+// place puts a request or a response where it belongs. It is called with mu
+// held, by the reader, in wire order.
 func (c *Conn) place(e *entry) {
 	if e.kind == kindResponse {
 		e.call.held = false
 		c.placeResponse(e.call, e.call.reply, chargeDecoded+2*e.call.replySize)
 		return
 	}
-	if c.deaf {
+	if c.deaf || e.state != requestQueued {
 		return
 	}
 	l := c.lanes[e.Lane]
-	if e.kind == kindRequest {
-		if e.state != requestQueued {
-			return
-		}
-		if l == nil || l.current != nil && l.current.calls > 0 {
-			c.startRequest(e)
-			return
-		}
-	}
-	if l == nil {
-		l = c.newLane(e.Lane)
+	if l == nil || l.current != nil && l.current.calls > 0 {
+		c.startRequest(e)
+		return
 	}
 	c.enqueue(l, e)
 }

@@ -34,6 +34,7 @@ type reader struct {
 
 	stage      []*entry
 	stageBytes int
+	gathered   []notes
 	backlog    int  // bytes queued when the lanes last heard from us
 	handling   bool // a frame, rather than reading one
 	slab       []entry
@@ -131,14 +132,16 @@ func (r *reader) beforeRead() error {
 // returns false when reading on makes no sense.
 func (r *reader) admit() bool {
 	c := r.c
-	n, awaited := len(r.stage), false
+	n, awaited := len(r.stage), r.gather()
 	c.mu.Lock()
-	for i, e := range r.stage {
-		awaited = awaited || e.kind != kindNotification
-		c.place(e)
-		r.stage[i] = nil
+	for i, s := range r.gathered {
+		if s.first.kind == kindNotification {
+			c.placeNotes(s)
+		} else {
+			c.place(s.first)
+		}
+		r.gathered[i] = notes{}
 	}
-	r.stage, r.stageBytes = r.stage[:0], 0
 	c.waitForRoom()
 	r.backlog = c.queued
 	ok := !c.deaf
@@ -156,6 +159,31 @@ func (r *reader) admit() bool {
 		runtime.Gosched()
 	}
 	return ok
+}
+
+// gather puts what is staged together: notifications in a row that belong to one
+// lane are one, so that the workers, who need the lock for each of them, have to
+// wait for the reader as short as possible. It reports whether anything but
+// notifications is among it.
+func (r *reader) gather() (awaited bool) {
+	r.gathered = r.gathered[:0]
+	var s *notes
+	for i, e := range r.stage {
+		switch {
+		case e.kind != kindNotification:
+			awaited, s = true, nil
+			r.gathered = append(r.gathered, notes{first: e})
+		case s != nil && s.last.Lane == e.Lane:
+			s.last.next, s.last = e, e
+			s.charge += e.charge
+		default:
+			r.gathered = append(r.gathered, notes{e, e, e.charge})
+			s = &r.gathered[len(r.gathered)-1]
+		}
+		r.stage[i] = nil
+	}
+	r.stage, r.stageBytes = r.stage[:0], 0
+	return awaited
 }
 
 // newEntry returns a fresh entry for a notification. Slabs grow with use so

@@ -148,13 +148,16 @@ func (e *entry) Value(key any) any {
 // fifo is a queue of entries.
 type fifo struct{ head, tail *entry }
 
-func (q *fifo) push(e *entry) {
+func (q *fifo) push(e *entry) { q.pushAll(e, e) }
+
+// pushAll adds entries that are linked to each other already.
+func (q *fifo) pushAll(first, last *entry) {
 	if q.tail == nil {
-		q.head = e
+		q.head = first
 	} else {
-		q.tail.next = e
+		q.tail.next = first
 	}
-	q.tail = e
+	q.tail = last
 }
 
 func (q *fifo) pop() *entry {
