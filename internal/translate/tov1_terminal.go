@@ -1,0 +1,171 @@
+package translate
+
+import (
+	"encoding/base64"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/goacp/acp/acpv1"
+	"github.com/goacp/acp/acpv2"
+)
+
+// A terminal is what is known of a terminal of the agent's, which version 1
+// cannot show: it becomes text in the tool calls that show it.
+type terminal struct {
+	client  bool // the client's own
+	command string
+	output  []byte // the end of it, up to twice maxOutput
+	dropped bool   // output is not all
+	exit    *acpv2.TerminalExitStatus
+	calls   []acpv2.ToolCallID
+}
+
+// ClientTerminal says that a terminal was created by the client, which can show
+// it. It must be said before a tool call shows the terminal.
+func (t *ToV1) ClientTerminal(id acpv2.TerminalID) { t.terminal(id).client = true }
+
+func (t *ToV1) ofClient(id acpv2.TerminalID) bool {
+	if t.allTerminals {
+		return true
+	}
+	v := t.terminals.get(id)
+	return v != nil && v.client
+}
+
+// terminal returns what is known of a terminal, which may be nothing yet.
+func (t *ToV1) terminal(id acpv2.TerminalID) *terminal {
+	v := t.terminals.get(id)
+	if v == nil {
+		v, _ = t.terminals.add(id, maxTerminals)
+	}
+	return v
+}
+
+func (t *ToV1) terminalUpdate(dst []acpv1.SessionUpdate, u *acpv2.TerminalUpdate) []acpv1.SessionUpdate {
+	v := t.terminal(u.TerminalID)
+	u.Command.Apply(&v.command)
+	if o, ok := u.Output.Get(); ok {
+		v.reset()
+		v.write(o.Data)
+	} else if u.Output.IsClear() {
+		v.reset()
+	}
+	if e, ok := u.ExitStatus.Get(); ok {
+		v.exit = &e
+	} else if u.ExitStatus.IsClear() {
+		v.exit = nil
+	}
+	if u.Command.IsZero() && u.Output.IsZero() && u.ExitStatus.IsZero() {
+		return dst
+	}
+	return t.show(dst, u.TerminalID, v)
+}
+
+func (t *ToV1) terminalOutput(dst []acpv1.SessionUpdate, u *acpv2.TerminalOutputChunk) []acpv1.SessionUpdate {
+	v := t.terminal(u.TerminalID)
+	v.write(u.Data)
+	return t.show(dst, u.TerminalID, v)
+}
+
+// show sends the content of the tool calls that show a terminal.
+func (t *ToV1) show(dst []acpv1.SessionUpdate, id acpv2.TerminalID, v *terminal) []acpv1.SessionUpdate {
+	if v.client {
+		return dst
+	}
+	v.calls = slices.DeleteFunc(v.calls, func(callID acpv2.ToolCallID) bool {
+		c := t.calls.get(callID)
+		if c == nil || !slices.ContainsFunc(c.parts, func(p part) bool { return p.terminal == id }) {
+			return true
+		}
+		dst = append(dst, &acpv1.ToolCallUpdate{ToolCallID: acpv1.ToolCallID(callID), Content: acpv1.Set(t.render(c.parts))})
+		return false
+	})
+	return dst
+}
+
+// shownBy notes that a tool call shows the terminal; of too many the first is
+// no longer kept up to date.
+func (v *terminal) shownBy(id acpv2.ToolCallID) {
+	if slices.Contains(v.calls, id) {
+		return
+	}
+	if len(v.calls) == maxShown {
+		v.calls = slices.Delete(v.calls, 0, 1)
+	}
+	v.calls = append(v.calls, id)
+}
+
+func (v *terminal) reset() { v.output, v.dropped = v.output[:0], false }
+
+// write adds output, which is base64; what is malformed from some point on is
+// left out from there.
+func (v *terminal) write(data string) {
+	p, _ := base64.RawStdEncoding.DecodeString(strings.TrimRight(data, "="))
+	if len(p) > maxOutput {
+		p = p[len(p)-maxOutput:]
+		v.output, v.dropped = v.output[:0], true
+	}
+	if len(v.output)+len(p) > 2*maxOutput {
+		n := copy(v.output, v.output[len(v.output)-maxOutput:])
+		v.output, v.dropped = v.output[:n], true
+	}
+	v.output = append(v.output, p...)
+}
+
+// text shows the terminal as a block of text: the command, the end of the
+// output with its escape sequences, and how it ended if not well.
+func (v *terminal) text() string {
+	out, dropped := v.output, v.dropped
+	if len(out) > maxOutput {
+		out, dropped = out[len(out)-maxOutput:], true
+	}
+	if dropped {
+		for len(out) > 0 && !utf8.RuneStart(out[0]) {
+			out = out[1:]
+		}
+	}
+	out = out[:len(out)-unfinished(out)]
+	body := strings.ToValidUTF8(string(out), "\uFFFD")
+	fence := "```"
+	for strings.Contains(body, fence) || strings.Contains(v.command, fence) {
+		fence += "`"
+	}
+	var b strings.Builder
+	b.WriteString(fence + "console\n")
+	if v.command != "" {
+		b.WriteString("$ " + v.command + "\n")
+	}
+	if dropped {
+		b.WriteString("…\n")
+	}
+	b.WriteString(body)
+	if body != "" && !strings.HasSuffix(body, "\n") {
+		b.WriteByte('\n')
+	}
+	if e := v.exit; e != nil {
+		switch {
+		case e.Signal != "":
+			fmt.Fprintf(&b, "[signal %s]\n", e.Signal)
+		case e.ExitCode != nil && *e.ExitCode != 0:
+			fmt.Fprintf(&b, "[exit code %d]\n", *e.ExitCode)
+		}
+	}
+	b.WriteString(fence)
+	return b.String()
+}
+
+// unfinished returns how many bytes at the end of p begin a character that is
+// not complete.
+func unfinished(p []byte) int {
+	for n := 1; n < utf8.UTFMax && n <= len(p); n++ {
+		if c := p[len(p)-n]; utf8.RuneStart(c) {
+			if !utf8.FullRune(p[len(p)-n:]) {
+				return n
+			}
+			return 0
+		}
+	}
+	return 0
+}
