@@ -1,0 +1,205 @@
+package transcript
+
+import (
+	"encoding/json"
+
+	"github.com/goacp/acp/acpv2"
+)
+
+// A Session is what is known of a session as a whole. Like an [Entry] it never
+// changes; the zero value knows nothing, which counts as idle (S88).
+type Session struct {
+	core          core
+	State         State
+	Usage         *Usage                      // nil until it is reported
+	ConfigOptions []acpv2.SessionConfigOption // nil until they are reported
+	Commands      []acpv2.AvailableCommand    // nil until they are reported
+	Title         string
+	UpdatedAt     string // RFC 3339
+	Meta          json.RawMessage
+}
+
+// Dropped is how much the bounds of the [Config] have taken from the session, in
+// bytes as they count them.
+func (s *Session) Dropped() int64 { return s.core.dropped }
+
+// A Usage is how full the context is and what the session has cost.
+type Usage struct {
+	Used uint64      // tokens in the context
+	Size uint64      // tokens that the context can hold
+	Cost *acpv2.Cost // of the session so far; nil if not reported
+	Meta json.RawMessage
+}
+
+// A Foreground says what a session does on its current task. Other values than the
+// constants occur and mean busy (S85).
+type Foreground string
+
+// The foreground states that the protocol knows.
+const (
+	ForegroundIdle           Foreground = "idle"
+	ForegroundRunning        Foreground = "running"
+	ForegroundRequiresAction Foreground = "requires_action"
+	ForegroundUnknown        Foreground = "unknown" // the agent cannot tell
+)
+
+// A State is what a session is doing. The zero value means that nothing was
+// reported.
+type State struct {
+	Foreground Foreground
+	StopReason acpv2.StopReason // why the last work ended, while idle; empty if not reported
+	Error      *acpv2.Error     // what ended it; nil if not reported
+	Tokens     *acpv2.Usage     // what it took; nil if not reported
+
+	// Background is what runs on its own: nil if not reported, empty if nothing does.
+	Background []acpv2.BackgroundWork
+
+	update acpv2.StateUpdate
+}
+
+// Idle reports whether nothing is done in the foreground. Before any report that is
+// so (S88); a state that this package does not know is not idle (S85).
+func (s *State) Idle() bool { return s.Foreground == "" || s.Foreground == ForegroundIdle }
+
+// Update returns the update that reports this state; nil if nothing was reported.
+func (s *State) Update() acpv2.StateUpdate { return s.update }
+
+func stateOf(u acpv2.StateUpdate) State {
+	s := State{update: u}
+	switch u := u.(type) {
+	case *acpv2.IdleStateUpdate:
+		s.Foreground, s.Background = ForegroundIdle, u.Background
+		s.StopReason, s.Error, s.Tokens = u.StopReason, u.Error, u.Usage
+	case *acpv2.RunningStateUpdate:
+		s.Foreground, s.Background = ForegroundRunning, u.Background
+	case *acpv2.RequiresActionStateUpdate:
+		s.Foreground, s.Background = ForegroundRequiresAction, u.Background
+	case *acpv2.StateUnknownUpdate:
+		s.Foreground, s.Background = ForegroundUnknown, u.Background
+	case *acpv2.UnknownStateUpdate:
+		s.Foreground = Foreground(u.Type)
+	}
+	return s
+}
+
+// after completes a state with what the one before told about the end of the work,
+// which only idle ones do: another report of idle is no other end (S88).
+func (s State) after(old State) State {
+	idle, ok := s.update.(*acpv2.IdleStateUpdate)
+	if !ok || s.StopReason != "" {
+		return s
+	}
+	u := *idle
+	u.StopReason, u.Error = old.StopReason, old.Error
+	if u.Usage == nil {
+		u.Usage = old.Tokens
+	}
+	return stateOf(&u)
+}
+
+// brief is what stays of a state that is too big to keep.
+func (s State) brief() State {
+	switch s.Foreground {
+	case ForegroundIdle:
+		return stateOf(&acpv2.IdleStateUpdate{StopReason: s.StopReason})
+	case ForegroundRunning:
+		return stateOf(&acpv2.RunningStateUpdate{})
+	case ForegroundRequiresAction:
+		return stateOf(&acpv2.RequiresActionStateUpdate{})
+	case ForegroundUnknown:
+		return stateOf(&acpv2.StateUnknownUpdate{})
+	}
+	return stateOf(&acpv2.UnknownStateUpdate{Type: string(s.Foreground), Raw: taggedOnly("state", string(s.Foreground))})
+}
+
+// The parts of a session in its sizes.
+const (
+	sessionState    = partContent
+	sessionOptions  = partLocations
+	sessionCommands = partInput
+	sessionUsage    = partOutput
+)
+
+// session returns the session to be changed.
+func (c *Conversation) session() *Session {
+	if c.sess.core.gen != c.gen {
+		s := *c.sess
+		s.core.gen = c.gen
+		c.sess = &s
+	}
+	return c.sess
+}
+
+func (c *Conversation) applyState(u acpv2.StateUpdate) Change {
+	s := c.session()
+	s.State = c.keepState(&s.core, sessionState, stateOf(u).after(s.State))
+	return Change{Op: OpSession, Field: FieldState}
+}
+
+// keepState counts a state and cuts it down when there is no room.
+func (c *Conversation) keepState(e *core, part int, s State) State {
+	if n := c.size(s.update); n > c.room(e, part) {
+		c.dropped(e, n)
+		if s = s.brief(); len(s.Foreground)+len(s.StopReason) > idBytes {
+			s = stateOf(&acpv2.StateUnknownUpdate{}) // words of any length are still not idle
+		}
+	}
+	c.charge(e, part, c.size(s.update))
+	return s
+}
+
+func (c *Conversation) applyUsage(u *acpv2.UsageUpdate) Change {
+	s := c.session()
+	n := Usage{Used: u.Used, Size: u.Size, Meta: u.Meta}
+	if s.Usage != nil {
+		n.Cost = s.Usage.Cost
+	}
+	switch cost, set := u.Cost.Get(); {
+	case set:
+		n.Cost = &cost
+	case u.Cost.IsClear():
+		n.Cost = nil
+	}
+	if c.size(u) > c.room(&s.core, sessionUsage) {
+		c.dropped(&s.core, c.size(u))
+		n.Cost, n.Meta = nil, nil
+	}
+	s.Usage = &n
+	c.charge(&s.core, sessionUsage, c.size(n.update()))
+	return Change{Op: OpSession, Field: FieldUsage}
+}
+
+func (u *Usage) update() *acpv2.UsageUpdate {
+	x := &acpv2.UsageUpdate{Used: u.Used, Size: u.Size, Meta: u.Meta}
+	if u.Cost != nil {
+		x.Cost = acpv2.Set(*u.Cost)
+	}
+	return x
+}
+
+func (c *Conversation) applyInfo(u *acpv2.SessionInfoUpdate) Change {
+	s := c.session()
+	patchShort(c, &s.core, u.Title, &s.Title)
+	patchShort(c, &s.core, u.UpdatedAt, &s.UpdatedAt)
+	c.applyMeta(&s.core, &s.Meta, u.Meta)
+	return Change{Op: OpSession, Field: FieldInfo}
+}
+
+func (s *Session) info() *acpv2.SessionInfoUpdate {
+	return &acpv2.SessionInfoUpdate{Title: setText(s.Title), UpdatedAt: setText(s.UpdatedAt), Meta: s.Meta}
+}
+
+func (c *Conversation) applyOptions(u *acpv2.ConfigOptionUpdate) Change {
+	s := c.session()
+	s.ConfigOptions = fit(c, &s.core, sessionOptions, u.ConfigOptions,
+		func(o *acpv2.SessionConfigOption) int { return c.size(o) })
+	c.v1.updates.SetOptions(s.ConfigOptions)
+	return Change{Op: OpSession, Field: FieldConfigOptions}
+}
+
+func (c *Conversation) applyCommands(u *acpv2.AvailableCommandsUpdate) Change {
+	s := c.session()
+	s.Commands = fit(c, &s.core, sessionCommands, u.AvailableCommands,
+		func(a *acpv2.AvailableCommand) int { return c.size(*a) })
+	return Change{Op: OpSession, Field: FieldCommands}
+}

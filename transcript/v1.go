@@ -1,0 +1,131 @@
+package transcript
+
+import (
+	"encoding/json"
+	"math"
+	"reflect"
+	"strconv"
+	"strings"
+
+	"github.com/goacp/acp/acpv1"
+	"github.com/goacp/acp/acpv2"
+	"github.com/goacp/acp/internal/translate"
+)
+
+// v1State is what reading version 1 of the protocol takes.
+type v1State struct {
+	updates translate.FromV1
+	prompts int
+	round   int // how often a conversation has gone on from a snapshot, as far as made-up ids tell
+	buf     []acpv2.SessionUpdate
+}
+
+// made is an id in place of one that was made up in this round: in another it was
+// perhaps given to another message.
+func (v *v1State) made(id string) acpv2.MessageID {
+	if v.round == 0 {
+		return acpv2.MessageID(id)
+	}
+	return acpv2.MessageID(roundMark + strconv.Itoa(v.round) + "-" + id)
+}
+
+const roundMark = "again"
+
+// after makes the round a later one than that of an id.
+func (v *v1State) after(id string) {
+	if rest, ok := strings.CutPrefix(id, roundMark); ok {
+		digits, _, _ := strings.Cut(rest, "-")
+		if n, err := strconv.Atoi(digits); err == nil && n < math.MaxInt {
+			v.round = max(v.round, n+1)
+		}
+	}
+}
+
+// ApplyV1 folds an update of protocol version 1, as [Conversation.Apply] does with
+// its meaning in version 2: messages without an id get one, the plan is called plan,
+// and the mode is a config option. The changes are usually one; they are none when
+// version 2 has no word for the update.
+func (c *Conversation) ApplyV1(u acpv1.SessionUpdate) []Change {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if u == nil || reflect.ValueOf(u).IsNil() {
+		c.loss.Updates++
+		return nil
+	}
+	c.v1.buf = c.v1.updates.Append(c.v1.buf[:0], u)
+	defer clear(c.v1.buf)
+	if len(c.v1.buf) == 1 {
+		c.v1.rename(u, c.v1.buf[0])
+	}
+	return c.applyAll(c.v1.buf)
+}
+
+// rename gives a chunk without an id the one of this round.
+func (v *v1State) rename(from acpv1.SessionUpdate, to acpv2.SessionUpdate) {
+	var id acpv1.MessageID
+	switch from := from.(type) {
+	case *acpv1.UserMessageChunk:
+		id = from.MessageID
+	case *acpv1.AgentMessageChunk:
+		id = from.MessageID
+	case *acpv1.AgentThoughtChunk:
+		id = from.MessageID
+	default:
+		return
+	}
+	if id != "" {
+		return
+	}
+	switch to := to.(type) {
+	case *acpv2.UserMessageChunk:
+		to.MessageID = v.made(string(to.MessageID))
+	case *acpv2.AgentMessageChunk:
+		to.MessageID = v.made(string(to.MessageID))
+	case *acpv2.AgentThoughtChunk:
+		to.MessageID = v.made(string(to.MessageID))
+	}
+}
+
+func (c *Conversation) applyAll(us []acpv2.SessionUpdate) []Change {
+	out := make([]Change, 0, len(us))
+	for _, u := range us {
+		out = append(out, c.apply(u))
+	}
+	return out
+}
+
+// OpenedV1 notes the settings with which a session of protocol version 1 opens, from
+// the result of session/new, load, resume or fork; unknown are its unknown members,
+// where older agents have their models. Without it a change of mode is shown without
+// the other modes.
+func (c *Conversation) OpenedV1(modes *acpv1.SessionModeState, options []acpv1.SessionConfigOption, unknown json.RawMessage) Change {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.apply(&acpv2.ConfigOptionUpdate{ConfigOptions: translate.SessionOptionsFromV1(options, modes, unknown)})
+}
+
+// PromptedV1 notes that a client of protocol version 1 sent a prompt, which agents do
+// not tell: the user's message gets a made-up id, a message of the agent's that has no
+// id ends, and the session runs.
+func (c *Conversation) PromptedV1(prompt []acpv1.ContentBlock) []Change {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.v1.updates.Boundary()
+	c.v1.prompts++
+	id := c.v1.made("v1-prompt-" + strconv.Itoa(c.v1.prompts))
+	return c.applyAll([]acpv2.SessionUpdate{
+		&acpv2.UserMessage{MessageID: id, Content: acpv2.Set(translate.BlocksFromV1(prompt))},
+		&acpv2.RunningStateUpdate{},
+	})
+}
+
+// EndedV1 notes the answer to a prompt of protocol version 1: the session is idle.
+func (c *Conversation) EndedV1(res *acpv1.PromptResponse) Change {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.v1.updates.Boundary()
+	return c.apply(&acpv2.IdleStateUpdate{
+		StopReason: translate.StopReasonFromV1(res.StopReason),
+		Usage:      translate.UsageFromV1(res.Usage),
+	})
+}
