@@ -1,0 +1,401 @@
+// Package process starts a child process so that its whole process tree can be
+// ended, and ends by itself when this program does, however that happens.
+//
+// # What ends the tree
+//
+// On Unix systems the child and what it starts are in a process group of their
+// own. The group is led not by the child but by a watchdog: a /bin/sh that
+// reads from a pipe only this process holds open. When this process ends, be it
+// by SIGKILL, the pipe ends too, and the watchdog kills the group, itself
+// included. Since it leads the group and is reaped last, the group's number
+// cannot come to mean somebody else's processes meanwhile. It costs one idle
+// shell for each child; [Config.NoWatchdog] does without.
+//
+// On Linux the child is also killed by the kernel when its parent dies. The
+// kernel means the thread that started it, so that thread is kept until the
+// child has ended: it is the one that waits for it. When a tree is stopped,
+// processes that left the group, by setsid for example, are found as descendants
+// of the child in /proc. What was cut loose from the tree as well, as daemons
+// are, is nobody's child any more and is left alone; so is what left the group,
+// when this process is killed or the child ends before anything could be
+// looked up.
+//
+// On Windows the tree is a job that ends when its last handle is closed, which
+// the system does for a process that dies. There is no polite signal.
+//
+// Elsewhere only the child itself is ended.
+package process
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Defaults and fixed bounds.
+const (
+	DefaultStderrTail = 16 << 10        // bytes
+	DefaultGrace      = 2 * time.Second // of either stage of Stop
+	killGrace         = 5 * time.Second // for the kernel, after SIGKILL
+	drainGrace        = 500 * time.Millisecond
+)
+
+// Config says what to start and how to end it.
+type Config struct {
+	// Path is the program. Without a separator it is looked up in the PATH
+	// of Env, see [LookPath]; a relative path with one starts in Dir.
+	Path string
+	// Args are the arguments, without the program's name.
+	Args []string
+	// Dir is the directory to run in; empty means that of this process.
+	Dir string
+	// Env is the environment as in [os.Environ]; nil means that of this
+	// process. Of several values of a variable the last one counts.
+	Env []string
+
+	// Stderr, if not nil, receives a copy of what the child writes to its
+	// standard error, from one goroutine. The child never waits for it: 64 kB
+	// are kept for a writer that is slow, and what does not fit, or comes
+	// after an error or a panic of the writer, is dropped and counted by
+	// [Process.StderrDropped].
+	Stderr io.Writer
+	// StderrTail is how many of the last bytes of standard error are kept
+	// for [Process.StderrTail] and [ExitError]; 0 means DefaultStderrTail.
+	StderrTail int
+
+	// CloseGrace is how long [Process.Stop] waits for the child to end after
+	// its standard input was closed, and TermGrace how long after SIGTERM.
+	// 0 means DefaultGrace; a negative value means not to wait.
+	CloseGrace, TermGrace time.Duration
+
+	// NoStdin gives the child the null device as its standard input.
+	NoStdin bool
+	// MergeStderr sends standard error where standard output goes.
+	MergeStderr bool
+	// KeepGroup leaves what the child started alone when the child ends by
+	// itself, until Stop or Kill. It needs the watchdog or, on Windows, the
+	// job: without one the rest of the group ends with the child.
+	KeepGroup bool
+	// NoWatchdog does without the watchdog. The child then leads the group.
+	NoWatchdog bool
+
+	session bool // a session, and so no controlling terminal, of its own; no watchdog
+}
+
+// A Process is a started child. Its methods may be called from any goroutine.
+// Somebody has to call Stop, or Kill and close both pipes, even if the child
+// ended by itself.
+type Process struct {
+	cfg    Config
+	pid    int
+	stdin  *os.File
+	stdout *os.File
+	stderr *stderr // nil if merged
+	tree   *tree
+
+	stopping sync.Once
+	killed   chan struct{}
+	killOnce sync.Once
+	done     chan struct{} // the child has ended, exit is set
+	gone     chan struct{} // and so has the rest
+	exit     error
+}
+
+// Start starts a child. The error wraps [io/fs.ErrNotExist] when there is no such
+// program or directory; see [LookPathError] for the former. The context is looked at before anything was started
+// and has no influence afterwards.
+func Start(ctx context.Context, cfg Config) (*Process, error) {
+	if err := context.Cause(ctx); err != nil {
+		return nil, fmt.Errorf("starting %s: %w", cfg.Path, err)
+	}
+	if cfg.StderrTail <= 0 {
+		cfg.StderrTail = DefaultStderrTail
+	}
+	cmd, err := command(&cfg)
+	if err != nil {
+		return nil, fmt.Errorf("starting %s: %w", cfg.Path, err)
+	}
+	p := &Process{
+		cfg:    cfg,
+		killed: make(chan struct{}),
+		done:   make(chan struct{}),
+		gone:   make(chan struct{}),
+	}
+	theirs, err := p.pipes(cmd)
+	if err == nil {
+		started := make(chan error, 1)
+		go p.run(cmd, theirs, started)
+		err = <-started
+	}
+	if err != nil {
+		p.closePipes()
+		return nil, fmt.Errorf("starting %s: %w", cfg.Path, err)
+	}
+	return p, nil
+}
+
+func command(cfg *Config) (*exec.Cmd, error) {
+	path := cfg.Path
+	if strings.ContainsAny(path, separators) && cfg.Dir != "" && !filepath.IsAbs(path) {
+		path = filepath.Join(cfg.Dir, path)
+	}
+	path, err := LookPath(path, cfg.Env)
+	if err != nil {
+		return nil, err
+	}
+	if cfg.Dir != "" {
+		if fi, err := os.Stat(cfg.Dir); err != nil {
+			return nil, err
+		} else if !fi.IsDir() {
+			return nil, fmt.Errorf("%s is not a directory", cfg.Dir)
+		}
+	}
+	cmd := &exec.Cmd{Path: path, Args: append([]string{cfg.Path}, cfg.Args...), Dir: cfg.Dir, Env: cfg.Env}
+	return cmd, prepare(cmd)
+}
+
+// pipes connects the child and returns its ends.
+func (p *Process) pipes(cmd *exec.Cmd) (theirs []*os.File, err error) {
+	pipe := func() (r, w *os.File) {
+		if err == nil {
+			r, w, err = os.Pipe()
+		}
+		return r, w
+	}
+	if !p.cfg.NoStdin {
+		r, w := pipe()
+		p.stdin, theirs = w, append(theirs, r)
+		cmd.Stdin = r
+	}
+	r, w := pipe()
+	p.stdout, theirs = r, append(theirs, w)
+	cmd.Stdout, cmd.Stderr = w, w
+	if !p.cfg.MergeStderr {
+		r, w := pipe()
+		theirs = append(theirs, w)
+		cmd.Stderr = w
+		if err == nil {
+			p.stderr = drain(r, p.cfg.StderrTail, p.cfg.Stderr)
+		}
+	}
+	if err != nil {
+		closeAll(theirs)
+	}
+	return theirs, err
+}
+
+func closeAll(files []*os.File) {
+	for _, f := range files {
+		if f != nil {
+			_ = f.Close()
+		}
+	}
+}
+
+func (p *Process) closePipes() {
+	closeAll([]*os.File{p.stdin, p.stdout})
+	if p.stderr != nil {
+		p.stderr.close(0)
+	}
+}
+
+// run starts the child, waits for it and ends its tree. It keeps the thread
+// that starts the child, since the death signal of Linux is bound to it; the
+// thread is blocked in waiting anyway.
+func (p *Process) run(cmd *exec.Cmd, theirs []*os.File, started chan<- error) {
+	runtime.LockOSThread()
+	p.tree = newTree(&p.cfg)
+	cmd.SysProcAttr = p.tree.attributes(cmd.SysProcAttr)
+	err := cmd.Start()
+	closeAll(theirs)
+	if err == nil {
+		if err = p.tree.adopt(cmd.Process); err != nil {
+			_ = cmd.Process.Kill()
+			_ = cmd.Wait()
+		}
+	}
+	if err != nil {
+		p.tree.end()
+		runtime.UnlockOSThread()
+		started <- err
+		return
+	}
+	p.pid = cmd.Process.Pid
+	started <- nil
+
+	err = cmd.Wait()
+	runtime.UnlockOSThread()
+	keep := p.tree.exited() && p.cfg.KeepGroup
+	if !keep {
+		p.tree.end()
+	}
+	if p.stderr != nil {
+		p.stderr.close(drainGrace)
+	}
+	p.exit = exitError(cmd.ProcessState, err, p.StderrTail())
+	close(p.done)
+	if keep {
+		<-p.killed
+		p.tree.end()
+	}
+	close(p.gone)
+}
+
+// PID returns the number of the child.
+func (p *Process) PID() int { return p.pid }
+
+// Stdin returns the writing end of the child's standard input, nil with
+// [Config.NoStdin]. It belongs to the caller; Stop closes it too.
+func (p *Process) Stdin() *os.File { return p.stdin }
+
+// Stdout returns the reading end of the child's standard output. It belongs to
+// the caller; Stop closes it in the end. What the child wrote can be read after
+// it has ended. The end of the file comes when every process that has the other
+// end has ended or closed it, which a process that left the tree can delay.
+func (p *Process) Stdout() *os.File { return p.stdout }
+
+// StderrTail returns the last bytes of standard error, as valid UTF-8. It is
+// complete when Done is closed.
+func (p *Process) StderrTail() string {
+	if p.stderr == nil {
+		return ""
+	}
+	return p.stderr.text()
+}
+
+// StderrDropped returns how many bytes [Config.Stderr] did not receive.
+func (p *Process) StderrDropped() int64 {
+	if p.stderr == nil {
+		return 0
+	}
+	return p.stderr.dropped()
+}
+
+// Done is closed when the child has ended and, without [Config.KeepGroup], the
+// rest of its group was killed.
+func (p *Process) Done() <-chan struct{} { return p.done }
+
+// Wait waits for Done. It returns nil if the child ended with code 0, otherwise
+// an *[ExitError].
+func (p *Process) Wait() error {
+	<-p.done
+	return p.exit
+}
+
+// Stop ends the tree in three stages: it closes standard input, and after
+// CloseGrace sends SIGTERM to the group, and after TermGrace SIGKILL. A stage
+// is skipped if the system has nothing like it, and the rest is skipped once
+// the child has ended: what is left of the tree is killed then. A context that
+// is done ends the politeness, not the stopping.
+//
+// Then both pipes are closed. Stop may be called more than once and after the
+// child has ended. It returns nil when the tree has ended, however the child
+// did, and an error when the system did not get rid of it within 5 s.
+func (p *Process) Stop(ctx context.Context) error {
+	defer p.closePipes()
+	return p.End(ctx)
+}
+
+// End is Stop without closing standard output, so that the rest of it can be
+// read.
+func (p *Process) End(ctx context.Context) error {
+	p.stopping.Do(func() { go p.stop() })
+	select {
+	case <-p.gone:
+	case <-p.killed:
+	case <-ctx.Done():
+		p.Kill()
+	}
+	if !after(p.gone, killGrace) {
+		return fmt.Errorf("process %d does not end", p.pid)
+	}
+	return nil
+}
+
+func (p *Process) stop() {
+	defer p.Kill()
+	p.tree.survey() // while all ancestors are there
+	if p.stdin != nil {
+		_ = p.stdin.Close()
+		if after(p.done, grace(p.cfg.CloseGrace)) {
+			return
+		}
+		p.tree.survey()
+	}
+	if p.tree.terminate() {
+		after(p.done, grace(p.cfg.TermGrace))
+	}
+}
+
+// Kill kills the tree at once and does not wait. It may be called at any time.
+// The pipes stay open.
+func (p *Process) Kill() {
+	p.killOnce.Do(func() {
+		p.tree.kill()
+		close(p.killed)
+	})
+}
+
+func grace(d time.Duration) time.Duration {
+	if d == 0 {
+		return DefaultGrace
+	}
+	return d
+}
+
+// after waits for c for at most d and reports whether it is closed.
+func after(c <-chan struct{}, d time.Duration) bool {
+	t := time.NewTimer(max(d, 0))
+	defer t.Stop()
+	select {
+	case <-c:
+		return true
+	case <-t.C:
+	}
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
+// An ExitError says that a child ended with a code other than 0, or by a
+// signal.
+type ExitError struct {
+	Code   int    // the exit code; -1 if a signal ended the child
+	Signal string // such as "SIGKILL"; empty if none did
+	Stderr string // the last of what it wrote to standard error
+}
+
+// Error returns the code or the signal, and the last line of standard error.
+func (e *ExitError) Error() string {
+	s := fmt.Sprintf("exit status %d", e.Code)
+	if e.Signal != "" {
+		s = "ended by " + e.Signal
+	}
+	lines := strings.Split(strings.TrimSpace(e.Stderr), "\n")
+	if last := strings.TrimSpace(lines[len(lines)-1]); last != "" {
+		s += ": " + last
+	}
+	return s
+}
+
+func exitError(state *os.ProcessState, err error, tail string) error {
+	var exit *exec.ExitError
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &exit):
+		return &ExitError{Code: state.ExitCode(), Signal: signalName(state), Stderr: tail}
+	}
+	return fmt.Errorf("waiting for the process: %w", err)
+}

@@ -1,0 +1,15 @@
+//go:build unix && !linux
+
+package process
+
+import "syscall"
+
+func dieWithParent(*syscall.SysProcAttr) {}
+
+// strays are not looked for here.
+type strays struct{}
+
+func (*strays) find(child, group int) bool { return false }
+func (*strays) any() bool                  { return false }
+func (*strays) forget()                    {}
+func (*strays) signal(syscall.Signal)      {}

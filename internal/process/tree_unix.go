@@ -1,0 +1,199 @@
+//go:build unix
+
+package process
+
+import (
+	"os"
+	"os/exec"
+	"sync"
+	"syscall"
+	"time"
+)
+
+const separators = "/"
+
+// shell runs the watchdog.
+var shell = "/bin/sh"
+
+// watch waits for the end of its standard input and then kills the group it
+// leads. It ignores what others may send to the group, and says when it is so
+// far.
+const watch = `trap '' HUP INT QUIT TERM PIPE ALRM USR1 USR2 TSTP TTIN TTOU; echo; exec >&-; read -r x; kill -KILL 0`
+
+func prepare(*exec.Cmd) error { return nil }
+
+// A tree is a process group, and what is known to have left it.
+type tree struct {
+	session bool
+
+	mu     sync.Mutex
+	leader *os.Process // the watchdog, nil without
+	hold   *os.File    // ends the watchdog when it is closed
+	child  int         // 0 when the child is not there
+	group  int         // 0 before there is one and once its number may be another's
+	strays strays
+}
+
+func newTree(cfg *Config) *tree {
+	t := &tree{session: cfg.session}
+	if !cfg.NoWatchdog && !cfg.session {
+		// Without a shell there is no watchdog: what else ends the tree
+		// has to do.
+		_ = t.startWatchdog()
+	}
+	return t
+}
+
+func (t *tree) startWatchdog() error {
+	var files [4]*os.File
+	var err error
+	if files[0], files[1], err = os.Pipe(); err != nil {
+		return err
+	}
+	if files[2], files[3], err = os.Pipe(); err != nil {
+		closeAll(files[:2])
+		return err
+	}
+	stdin, hold, said, stdout := files[0], files[1], files[2], files[3]
+	p, err := os.StartProcess(shell, []string{shell, "-c", watch, "acp-watchdog"}, &os.ProcAttr{
+		Dir:   "/", // not in the way of anything
+		Env:   []string{"PATH=/usr/bin:/bin"},
+		Files: []*os.File{stdin, stdout, nil},
+		Sys:   &syscall.SysProcAttr{Setpgid: true},
+	})
+	closeAll([]*os.File{stdin, stdout})
+	if err == nil {
+		// Until it has set its traps, a SIGTERM for the group could end it.
+		_ = said.SetReadDeadline(time.Now().Add(DefaultGrace))
+		if _, err = said.Read(make([]byte, 1)); err != nil {
+			_ = p.Kill()
+			_, _ = p.Wait()
+		}
+	}
+	_ = said.Close()
+	if err != nil {
+		_ = hold.Close()
+		return err
+	}
+	t.leader, t.hold, t.group = p, hold, p.Pid
+	return nil
+}
+
+func (t *tree) attributes(attr *syscall.SysProcAttr) *syscall.SysProcAttr {
+	if attr == nil {
+		attr = new(syscall.SysProcAttr)
+	}
+	if t.session {
+		attr.Setsid = true
+	} else {
+		attr.Setpgid, attr.Pgid = true, t.group
+	}
+	dieWithParent(attr)
+	return attr
+}
+
+func (t *tree) adopt(p *os.Process) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.child = p.Pid
+	if t.leader == nil {
+		t.group = p.Pid
+	}
+	return nil
+}
+
+// exited says that the child was reaped. It reports whether the group can be
+// ended later all the same, because its number is still taken.
+func (t *tree) exited() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.child = 0
+	return t.leader != nil
+}
+
+func (t *tree) signal(sig syscall.Signal) {
+	if t.group > 1 {
+		_ = syscall.Kill(-t.group, sig)
+	}
+	t.strays.signal(sig)
+}
+
+// survey looks for processes that left the group.
+func (t *tree) survey() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.strays.find(t.child, t.group)
+}
+
+// terminate asks the tree to end, and reports whether that is possible.
+func (t *tree) terminate() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.signal(syscall.SIGTERM)
+	t.signal(syscall.SIGCONT) // what is stopped cannot end
+	return true
+}
+
+// kill kills the tree. What could start more processes is stopped first, for
+// as long as there is something new to be found.
+func (t *tree) kill() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.strays.find(t.child, t.group) || t.strays.any() {
+		for range 8 {
+			t.signal(syscall.SIGSTOP)
+			if !t.strays.find(t.child, t.group) {
+				break
+			}
+		}
+	}
+	t.signal(syscall.SIGKILL)
+}
+
+// end kills what is left, and the watchdog.
+func (t *tree) end() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.strays.find(t.child, t.group)
+	t.signal(syscall.SIGKILL)
+	t.strays.forget()
+	if t.leader != nil {
+		_ = t.hold.Close()
+		_, _ = t.leader.Wait()
+		t.leader = nil
+	}
+	t.group, t.child = 0, 0
+}
+
+// signalName returns the name of the signal that ended a process, or "".
+func signalName(state *os.ProcessState) string {
+	ws, ok := state.Sys().(syscall.WaitStatus)
+	if !ok || !ws.Signaled() {
+		return ""
+	}
+	if name, ok := signalNames[ws.Signal()]; ok {
+		return name
+	}
+	return ws.Signal().String()
+}
+
+var signalNames = map[syscall.Signal]string{
+	syscall.SIGABRT: "SIGABRT",
+	syscall.SIGALRM: "SIGALRM",
+	syscall.SIGBUS:  "SIGBUS",
+	syscall.SIGFPE:  "SIGFPE",
+	syscall.SIGHUP:  "SIGHUP",
+	syscall.SIGILL:  "SIGILL",
+	syscall.SIGINT:  "SIGINT",
+	syscall.SIGKILL: "SIGKILL",
+	syscall.SIGPIPE: "SIGPIPE",
+	syscall.SIGQUIT: "SIGQUIT",
+	syscall.SIGSEGV: "SIGSEGV",
+	syscall.SIGSYS:  "SIGSYS",
+	syscall.SIGTERM: "SIGTERM",
+	syscall.SIGTRAP: "SIGTRAP",
+	syscall.SIGUSR1: "SIGUSR1",
+	syscall.SIGUSR2: "SIGUSR2",
+	syscall.SIGXCPU: "SIGXCPU",
+	syscall.SIGXFSZ: "SIGXFSZ",
+}
