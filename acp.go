@@ -1,15 +1,68 @@
-// Package acp is the module root of an implementation of the Agent Client
-// Protocol, JSON-RPC 2.0 between code editors and coding agents.
+// Package acp speaks the Agent Client Protocol: JSON-RPC 2.0 between clients,
+// such as code editors, and coding agents. An agent or a client is written once,
+// in verbs, and speaks protocol version 1 and the draft of version 2.
 //
-// The application interface, one program for both protocol versions, will live
-// here. What works today are the layers below it:
+// # An agent
 //
-//   - [github.com/goacp/acp/acpv1] and [github.com/goacp/acp/acpv2] hold every
-//     type and method of protocol version 1 and of the draft of version 2;
-//   - [github.com/goacp/acp/jsonrpc] is the engine that carries them.
+// An [Agent] needs one hook:
 //
-// The programs in examples/rawagent and examples/rawclient show how the two
-// are used together.
+//	agent := acp.Agent{
+//		Info: acp.Implementation{Name: "echo", Version: "1.0.0"},
+//		Prompt: func(ctx context.Context, t *acp.Turn) (acp.StopReason, error) {
+//			return acp.StopEndTurn, t.Say("You said: " + t.Text())
+//		},
+//	}
+//	log.Fatal(agent.Serve(context.Background(), acp.Stdio()))
+//
+// A [Turn] is what it answers through: text and thoughts, tool calls with file
+// changes, terminals and permissions, plans, questions to the user. What happens
+// between turns goes through the [AgentSession]. Everything else an agent can
+// do is a hook or a field of Agent; what is not set is not advertised.
+//
+// # A client
+//
+// A [Client] connects to an agent, most often by starting it:
+//
+//	conn, err := new(acp.Client).Connect(ctx, acp.Command("some-agent", "--acp"))
+//	session, err := conn.NewSession(ctx, acp.SessionConfig{Cwd: "/home/me/project"})
+//	for u, err := range session.Prompt(ctx, acp.Text("fix the failing test")).Updates() {
+//		fmt.Print(u.Text())
+//	}
+//
+// An [Update] is read with a type switch on its field Update, in the vocabulary
+// of version 2 whatever the agent speaks. Its hooks are what a client offers:
+// permissions, forms, files, terminals; package acphost has the latter two ready
+// to use. Package transcript folds updates into a conversation.
+//
+// # Contracts
+//
+// The updates of a session are handled one at a time and in order, and a
+// [Reply] ends after all of them (S16). Sessions do not wait for each other.
+// Hooks may call the peer, with their context. See package jsonrpc for how order
+// comes about, what is bounded and what happens at the bounds.
+//
+// A cancelled turn ends as cancelled, exactly once, and what is cancelled is
+// what had arrived by then: never the next turn (S40, S42). A hook that ignores
+// its context is given up after a grace and can send nothing more.
+//
+// What the peer did not advertise fails with an error that wraps
+// [errors.ErrUnsupported] before anything is sent; what this side did not
+// advertise is refused. Errors that the peer answered with are found with
+// errors.As as [*jsonrpc.Error]; no other error is one.
+//
+// Closing a connection, or its end, ends everything that belongs to it: turns,
+// commands, the agent's process and what that has started.
+//
+// # Exact control
+//
+// Packages acpv1 and acpv2 hold every type and method of either version, to be
+// used on the connection that Conn returns; [Router] serves handlers written by
+// hand for one version each; [Bridge] makes an agent of one version serve
+// clients of the other. Methods that are not part of the protocol are registered
+// by the Extensions hooks, in both directions.
+//
+// Numbers such as (S40) refer to the statements in docs/behaviour.md of this
+// module; docs/guide.md is the longer introduction.
 package acp
 
 //go:generate go run ./internal/gen

@@ -1,0 +1,227 @@
+package acp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"maps"
+	"runtime/debug"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"syscall"
+
+	"github.com/goacp/acp/acpv1"
+	"github.com/goacp/acp/acpv2"
+	"github.com/goacp/acp/jsonrpc"
+)
+
+// An AgentConn is an agent's connection to one client. All methods may be
+// called from any goroutine. What is known of the client is known from the
+// Initialize hook on.
+type AgentConn struct {
+	conn *jsonrpc.Conn
+	base context.Context // of turns and sessions; done when the connection has ended
+	stop context.CancelCauseFunc
+	idle sync.WaitGroup // goroutines of turns
+
+	agent atomic.Pointer[Agent]     // replaced by prepare, before the client is answered
+	peer  atomic.Pointer[agentPeer] // what initialize told; nil before
+
+	used atomic.Bool // a request other than initialize was handled
+
+	mu       sync.Mutex
+	hello    *handshake // the latest attempt to initialize
+	number   int        // of the latest session
+	sessions map[SessionID]*AgentSession
+	prompts  map[SessionID][]*prompt      // in order of arrival
+	drains   map[SessionID]map[int]func() // called when a prompt leaves
+	leaves   int
+	over     bool // the connection has ended
+	calls    mcpCalls
+}
+
+// agentPeer is what an agent knows of its client.
+type agentPeer struct {
+	proto  agentProtocol
+	info   Implementation
+	caps   ClientCapabilities
+	capsV1 acpv1.ClientCapabilities
+	meta   json.RawMessage
+}
+
+func newAgentConn(ctx context.Context, cfg *Agent, stream jsonrpc.Stream) *AgentConn {
+	c := &AgentConn{
+		sessions: map[SessionID]*AgentSession{},
+		prompts:  map[SessionID][]*prompt{},
+		drains:   map[SessionID]map[int]func(){},
+	}
+	c.agent.Store(cfg)
+	c.base, c.stop = context.WithCancelCause(context.WithValue(context.WithoutCancel(ctx), agentConnKey{}, c))
+	engine := cfg.Engine
+	engine.BaseContext = context.WithValue(context.WithoutCancel(ctx), agentConnKey{}, c)
+	if cfg.Engine.BaseContext != nil {
+		engine.BaseContext = context.WithValue(cfg.Engine.BaseContext, agentConnKey{}, c)
+	}
+	engine.Logger = cfg.Logger
+	engine.Mux = uninitializedMux()
+	engine.Lane = laneOf
+	engine.Preempt = c.preempt
+	engine.StrictIDs = false
+	engine.Incoming = append([]jsonrpc.Middleware{traceIncoming, c.gate}, engine.Incoming...)
+	c.mu.Lock() // preempt may need conn before it is known here
+	c.conn = jsonrpc.NewConn(stream, engine)
+	c.mu.Unlock()
+	c.idle.Go(func() {
+		<-c.conn.Done()
+		c.end()
+	})
+	return c
+}
+
+// end releases what belongs to the connection.
+func (c *AgentConn) end() {
+	cause := c.conn.Err()
+	if cause == nil {
+		cause = jsonrpc.ErrClosed
+	}
+	c.stop(cause)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, s := range c.sessions {
+		s.stop(cause)
+	}
+	clear(c.sessions)
+	c.over = true
+}
+
+// background runs f in a goroutine that the connection waits for when it ends.
+// It reports false, without running f, when the connection has ended.
+func (c *AgentConn) background(f func()) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.over {
+		return false
+	}
+	c.idle.Go(f)
+	return true
+}
+
+type agentConnKey struct{}
+
+// AgentConnFrom returns the connection that the context of an agent's hook, or
+// of a handler of an extension method, belongs to, or nil.
+func AgentConnFrom(ctx context.Context) *AgentConn {
+	c, _ := ctx.Value(agentConnKey{}).(*AgentConn)
+	return c
+}
+
+// Conn returns the connection below, for methods that are not part of the
+// protocol and for exact control: what is sent there is sent as it is.
+func (c *AgentConn) Conn() *jsonrpc.Conn { return c.conn }
+
+// Version returns the protocol version, or 0 before the client initialized.
+func (c *AgentConn) Version() int {
+	if p := c.peer.Load(); p != nil {
+		return p.proto.version()
+	}
+	return 0
+}
+
+// Client returns the client's name and version, if it told.
+func (c *AgentConn) Client() Implementation {
+	if p := c.peer.Load(); p != nil {
+		return p.info
+	}
+	return Implementation{}
+}
+
+// Capabilities returns what the client can do in the vocabulary of version 2.
+func (c *AgentConn) Capabilities() ClientCapabilities {
+	if p := c.peer.Load(); p != nil {
+		return p.caps
+	}
+	return ClientCapabilities{}
+}
+
+// CapabilitiesV1 returns the capabilities of a version 1 client as it told
+// them, and false for any other client.
+func (c *AgentConn) CapabilitiesV1() (acpv1.ClientCapabilities, bool) {
+	if p := c.peer.Load(); p != nil && p.proto.version() == 1 {
+		return p.capsV1, true
+	}
+	return acpv1.ClientCapabilities{}, false
+}
+
+// InitializeMeta returns _meta of the client's initialize request.
+func (c *AgentConn) InitializeMeta() json.RawMessage {
+	if p := c.peer.Load(); p != nil {
+		return p.meta
+	}
+	return nil
+}
+
+// Session returns a session that is open on this connection.
+func (c *AgentConn) Session(id SessionID) (*AgentSession, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s, ok := c.sessions[id]
+	return s, ok
+}
+
+// Sessions returns the sessions that are open on this connection, by age.
+func (c *AgentConn) Sessions() []*AgentSession {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	list := slices.Collect(maps.Values(c.sessions))
+	slices.SortFunc(list, func(a, b *AgentSession) int { return a.number - b.number })
+	return list
+}
+
+// AuthStatusChanged tells the client who is logged in now. Clients that do not
+// know the notification ignore it. Experimental.
+func (c *AgentConn) AuthStatusChanged(ctx context.Context, status *AuthStatus) error {
+	p := c.peer.Load()
+	if p == nil || c.agent.Load().AuthStatus == nil {
+		return unsupported("auth/status_update")
+	}
+	return p.proto.authStatusUpdate(ctx, &acpv2.AuthStatusUpdateNotification{
+		State: status.State, Accounts: status.Accounts, Meta: status.Meta,
+	})
+}
+
+// Close ends the connection: see [jsonrpc.Conn.Close]. It also waits for the
+// hooks of turns, for as long as the engine's grace and CancelGrace allow.
+func (c *AgentConn) Close() error {
+	err := c.conn.Close()
+	c.idle.Wait()
+	return err
+}
+
+// Done returns a channel that is closed when the connection has ended.
+func (c *AgentConn) Done() <-chan struct{} { return c.conn.Done() }
+
+// Wait waits until the connection has ended and its turns are settled. That the
+// client left is no error.
+func (c *AgentConn) Wait() error {
+	err := c.conn.Wait()
+	c.idle.Wait()
+	if errors.Is(err, io.ErrClosedPipe) || errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.ECONNRESET) {
+		return nil // it left without waiting for what we were about to say
+	}
+	return err
+}
+
+// guard runs a hook and turns its panic into an error.
+func (c *AgentConn) guard(what string, f func() error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			c.agent.Load().Logger.Error("acp: hook panicked", "hook", what, "panic", p, "stack", string(debug.Stack()))
+			err = errHookPanicked
+		}
+	}()
+	return f()
+}
+
+var errHookPanicked = errors.New("acp: the hook panicked")

@@ -1,0 +1,446 @@
+package acp
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/goacp/acp/jsonrpc"
+)
+
+// sessionRequest is what every request that opens a session asks for.
+type sessionRequest struct {
+	cwd         string
+	directories []string
+	servers     []MCPServer
+	prompt      *SystemPrompt
+	meta        json.RawMessage
+}
+
+var errHeldTooMuch = errors.New("acp: too many updates for a session whose id the client does not know yet")
+
+// check refuses what the agent did not advertise.
+func (o *sessionRequest) check(a *Agent, version int) error {
+	if !filepath.IsAbs(o.cwd) {
+		return invalidParams("cwd", "must be absolute")
+	}
+	for i, d := range o.directories {
+		at := "additionalDirectories[" + strconv.Itoa(i) + "]"
+		if !a.AdditionalDirectories {
+			return invalidParams(at, "not advertised")
+		}
+		if !filepath.IsAbs(d) {
+			return invalidParams(at, "must be absolute")
+		}
+	}
+	can := a.MCP
+	if version == 1 {
+		can.Stdio = true // every agent of version 1 takes it
+	} else {
+		can.SSE = false // there is no such thing
+	}
+	names := map[string]bool{}
+	for i, m := range o.servers {
+		at := "mcpServers[" + strconv.Itoa(i) + "]"
+		name, transport, ok := serverTransport(m, can)
+		if !ok {
+			return jsonrpc.ErrInvalidParams.WithData(map[string]string{ // S86
+				"path": "params." + at + ".type", "reason": "transport not advertised", "type": transport,
+			})
+		}
+		if names[name] {
+			return jsonrpc.ErrInvalidParams.WithData(map[string]string{
+				"path": "params." + at + ".name", "reason": "name used twice", "name": name,
+			})
+		}
+		names[name] = true
+	}
+	return o.checkSystemPrompt(a)
+}
+
+// checkSystemPrompt refuses rather than ignores (S85).
+func (o *sessionRequest) checkSystemPrompt(a *Agent) error {
+	if o.prompt == nil {
+		return nil
+	}
+	switch {
+	case a.SystemPrompt == SystemPromptNone:
+		return invalidParams("systemPrompt", "not advertised")
+	case o.prompt.Mode == SystemPromptModeAppend:
+	case o.prompt.Mode == SystemPromptModeOverride && a.SystemPrompt == SystemPromptOverride:
+	default:
+		return invalidParams("systemPrompt.mode", "not advertised")
+	}
+	if len(o.prompt.Content) == 0 {
+		return invalidParams("systemPrompt.content", "must not be empty")
+	}
+	for i, b := range o.prompt.Content {
+		if _, ok := b.(*TextContent); !ok {
+			return invalidParams("systemPrompt.content["+strconv.Itoa(i)+"]", "must be text")
+		}
+	}
+	return nil
+}
+
+// serverTransport returns a server's name and transport, and whether it is
+// among those that can be used.
+func serverTransport(m MCPServer, can MCPTransports) (name, transport string, ok bool) {
+	switch m := m.(type) {
+	case *MCPServerStdio:
+		return m.Name, "stdio", can.Stdio
+	case *MCPServerHTTP:
+		return m.Name, "http", can.HTTP
+	case *MCPServerACP:
+		return m.Name, "acp", can.ACP
+	case *UnknownMCPServer:
+		var named struct{ Name string }
+		_ = json.Unmarshal(m.Raw, &named) // a server without a name is refused all the same
+		return named.Name, m.Type, m.Type == "sse" && can.SSE
+	}
+	return "", "", false
+}
+
+// add registers a session once its id is settled.
+func (c *AgentConn) add(s *AgentSession) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case c.sessions[s.id] != nil:
+		return errors.New("acp: the session id is in use: " + string(s.id))
+	case len(c.sessions) >= MaxSessions:
+		return &Failure{Message: "too many open sessions", Reason: "sessions", Scope: "connection"}
+	}
+	c.number++
+	s.number = c.number
+	c.sessions[s.id] = s
+	return nil
+}
+
+// open opens a new session, from nothing or from another one. The updates the
+// hook sends go out behind the answer.
+func (c *AgentConn) open(ctx context.Context, o *sessionRequest, from SessionID) (*AgentSession, error) {
+	a := c.agent.Load()
+	if from != "" && a.ForkSession == nil {
+		return nil, notFound(ctx)
+	}
+	if err := o.check(a, c.Version()); err != nil {
+		return nil, err
+	}
+	s := c.newSession(randomSessionID(), o)
+	s.hold()
+	err := c.guard("NewSession", func() error {
+		switch {
+		case from != "":
+			return a.ForkSession(ctx, s, from)
+		case a.NewSession != nil:
+			return a.NewSession(ctx, s)
+		}
+		return nil
+	})
+	if err == nil {
+		err = c.add(s)
+	}
+	if err != nil {
+		s.stop(ErrSessionClosed)
+		return nil, err
+	}
+	s.announce()
+	context.AfterFunc(jsonrpc.RequestFrom(ctx).Context(), s.flush)
+	return s, nil
+}
+
+// announce notes that options and commands are in the answer; changes from now
+// on have to be sent.
+func (s *AgentSession) announce() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.announced = true
+}
+
+// resume brings a session back, with its history if replay is set.
+func (c *AgentConn) resume(ctx context.Context, id SessionID, o *sessionRequest, replay bool) (*AgentSession, error) {
+	a := c.agent.Load()
+	if err := o.check(a, c.Version()); err != nil {
+		return nil, err
+	}
+	s, open := c.Session(id)
+	if a.ResumeSession == nil {
+		if !open {
+			return nil, SessionNotFound(id)
+		}
+		return s, s.replayKept(ctx, replay)
+	}
+	if !open {
+		s = c.newSession(id, o)
+		s.infix = strings.ToLower(rand.Text()[:6]) + "_"
+		// Registered now, since what the hook sends may be answered.
+		if err := c.add(s); err != nil {
+			s.stop(ErrSessionClosed)
+			return nil, err
+		}
+	}
+	err := c.guard("ResumeSession", func() error { return a.ResumeSession(ctx, s, replay) })
+	if err == nil {
+		s.announce()
+		err = s.snapshot(ctx)
+	}
+	if err != nil {
+		if !open {
+			c.forget(s)
+		}
+		return nil, err
+	}
+	return s, nil
+}
+
+// snapshot tells the session's state (S89).
+func (s *AgentSession) snapshot(ctx context.Context) error {
+	if !s.c.peer.Load().proto.states() {
+		return nil
+	}
+	return s.sendNow(ctx, func() SessionUpdate { return s.state() })
+}
+
+// sendNow sends what make returns when it is its turn.
+func (s *AgentSession) sendNow(ctx context.Context, update func() SessionUpdate) error {
+	if err := s.acquire(ctx); err != nil {
+		return err
+	}
+	defer s.releaseSending()
+	if s.held != nil {
+		return s.send(ctx, update())
+	}
+	return s.c.peer.Load().proto.update(ctx, s, update())
+}
+
+// replayKept sends what the session has kept of its own history.
+func (s *AgentSession) replayKept(ctx context.Context, replay bool) error {
+	if err := s.acquire(ctx); err != nil {
+		return err
+	}
+	defer s.releaseSending()
+	proto := s.c.peer.Load().proto
+	if replay {
+		for _, u := range s.history.all() {
+			if err := proto.update(ctx, s, u); err != nil {
+				return err
+			}
+		}
+	}
+	return proto.update(ctx, s, s.state())
+}
+
+// forget takes a session out of the connection.
+func (c *AgentConn) forget(s *AgentSession) {
+	s.stop(ErrSessionClosed)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.sessions[s.id] == s {
+		delete(c.sessions, s.id)
+	}
+}
+
+// closeSession cancels what runs in a session, waits until it has ended and
+// forgets the session (S43).
+func (c *AgentConn) closeSession(ctx context.Context, s *AgentSession) error {
+	c.cancel(s.id)
+	if err := c.drained(ctx, s.id); err != nil {
+		return err
+	}
+	// The last turn may just be telling its end, which comes before the answer.
+	if err := s.acquire(ctx); err != nil {
+		return err
+	}
+	s.releaseSending()
+	// What it did in the background ends with the session's context.
+	var err error
+	if a := c.agent.Load(); a.CloseSession != nil {
+		err = c.guard("CloseSession", func() error { return a.CloseSession(ctx, s) })
+	}
+	c.forget(s)
+	return err
+}
+
+// closeIfOpen closes a session before it is deleted or archived.
+func (c *AgentConn) closeIfOpen(ctx context.Context, id SessionID) error {
+	if s, ok := c.Session(id); ok {
+		return c.closeSession(ctx, s)
+	}
+	return nil
+}
+
+func (c *AgentConn) deleteSession(ctx context.Context, id SessionID) error {
+	a := c.agent.Load()
+	if a.DeleteSession == nil {
+		return notFound(ctx)
+	}
+	if err := c.closeIfOpen(ctx, id); err != nil {
+		return err
+	}
+	return c.guard("DeleteSession", func() error { return a.DeleteSession(ctx, c, id) })
+}
+
+func (c *AgentConn) archiveSession(ctx context.Context, id SessionID, archived bool) error {
+	a := c.agent.Load()
+	if a.ArchiveSession == nil {
+		return notFound(ctx)
+	}
+	if archived {
+		if err := c.closeIfOpen(ctx, id); err != nil {
+			return err
+		}
+	}
+	return c.guard("ArchiveSession", func() error { return a.ArchiveSession(ctx, c, id, archived) })
+}
+
+// list answers session/list, by default with what is open here.
+func (c *AgentConn) list(ctx context.Context, q *SessionQuery) (page *SessionPage, err error) {
+	switch q.Archived {
+	case "", SessionArchiveFilterExclude, SessionArchiveFilterInclude, SessionArchiveFilterOnly:
+	default:
+		return nil, invalidParams("archived", "unknown filter") // S85
+	}
+	if a := c.agent.Load(); a.ListSessions != nil {
+		err = c.guard("ListSessions", func() error {
+			page, err = a.ListSessions(ctx, c, q)
+			return err
+		})
+		if page == nil && err == nil {
+			page = new(SessionPage)
+		}
+		return page, err
+	}
+	page = new(SessionPage)
+	if q.Cursor != nil {
+		return nil, invalidParams("cursor", "unknown cursor")
+	}
+	for _, s := range c.Sessions() {
+		if q.Cwd == "" || q.Cwd == s.cwd {
+			page.Sessions = append(page.Sessions, SessionInfo{
+				SessionID: s.id, Cwd: s.cwd, AdditionalDirectories: s.directories, Title: s.Title(),
+			})
+		}
+	}
+	return page, nil
+}
+
+func (c *AgentConn) status(ctx context.Context, id SessionID) (status SessionStatus, state StateUpdate, err error) {
+	a := c.agent.Load()
+	if a.SessionStatus == nil {
+		return "", nil, notFound(ctx)
+	}
+	if s, ok := c.Session(id); ok {
+		return SessionStatusOpen, s.state(), nil
+	}
+	err = c.guard("SessionStatus", func() error {
+		status, err = a.SessionStatus(ctx, c, id)
+		return err
+	})
+	return status, nil, err
+}
+
+func (c *AgentConn) setTitle(ctx context.Context, id SessionID, title string) (stored string, err error) {
+	a := c.agent.Load()
+	if a.SetTitle == nil {
+		return "", notFound(ctx)
+	}
+	title = strings.TrimSpace(title)
+	if title == "" {
+		return "", invalidParams("title", "must not be blank")
+	}
+	err = c.guard("SetTitle", func() error {
+		stored, err = a.SetTitle(ctx, c, id, title)
+		return err
+	})
+	if s, ok := c.Session(id); ok && err == nil {
+		s.mu.Lock()
+		s.title = stored
+		s.mu.Unlock()
+	}
+	return stored, err
+}
+
+// setOption changes an option of a session and returns all options.
+func (c *AgentConn) setOption(ctx context.Context, id SessionID, option SessionConfigID, v SessionConfigOptionValue) (*AgentSession, error) {
+	s, ok := c.Session(id)
+	if !ok {
+		return nil, SessionNotFound(id)
+	}
+	s.mu.Lock()
+	err := checkOption(s.options, option, v)
+	s.mu.Unlock()
+	if err != nil {
+		return nil, err
+	}
+	if a := c.agent.Load(); a.SetOption != nil {
+		if err := c.guard("SetOption", func() error { return a.SetOption(ctx, s, option, v) }); err != nil {
+			return nil, err
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	// The hook may have set other options meanwhile.
+	if checkOption(s.options, option, v) == nil {
+		s.options = withOption(s.options, option, v)
+	}
+	return s, nil
+}
+
+// checkOption refuses an option that does not exist, and a value it cannot have.
+func checkOption(options []SessionConfigOption, id SessionConfigID, v SessionConfigOptionValue) error {
+	o := findOption(options, id)
+	if o == nil {
+		return invalidParams("configId", "no such option")
+	}
+	switch v := v.(type) {
+	case *SessionConfigOptionValueID:
+		if sel, ok := o.Kind.(*SessionConfigSelect); ok && hasChoice(sel.Options, v.Value) {
+			return nil
+		}
+	case *SessionConfigOptionValueBoolean:
+		if _, ok := o.Kind.(*SessionConfigBoolean); ok {
+			return nil
+		}
+	}
+	return invalidParams("value", "not a value of this option")
+}
+
+func hasChoice(options SessionConfigSelectOptions, v SessionConfigValueID) bool {
+	switch list := options.(type) {
+	case SessionConfigSelectOptionList:
+		for _, o := range list {
+			if o.Value == v {
+				return true
+			}
+		}
+	case SessionConfigSelectGroupList:
+		for _, g := range list {
+			if hasChoice(SessionConfigSelectOptionList(g.Options), v) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// withOption returns a copy of options with one value changed.
+func withOption(options []SessionConfigOption, id SessionConfigID, v SessionConfigOptionValue) []SessionConfigOption {
+	out := make([]SessionConfigOption, len(options))
+	copy(out, options)
+	o := findOption(out, id)
+	switch k := o.Kind.(type) {
+	case *SessionConfigSelect:
+		changed := *k
+		changed.CurrentValue = v.(*SessionConfigOptionValueID).Value
+		o.Kind = &changed
+	case *SessionConfigBoolean:
+		changed := *k
+		changed.CurrentValue = v.(*SessionConfigOptionValueBoolean).Value
+		o.Kind = &changed
+	}
+	return out
+}

@@ -1,0 +1,349 @@
+package acp
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"sync"
+
+	"github.com/goacp/acp/internal/translate"
+)
+
+// An AgentSession is an agent's end of a session: a conversation with its own
+// working directory, options and history. All methods may be called from any
+// goroutine, except those that say otherwise.
+//
+// What it sends through its embedded [Output] (Say, ToolCall, Notice, SetTitle
+// and more) may be sent at any time, also between turns: progress of work in the background, messages nobody asked for,
+// notices, the title. What belongs to a turn is better sent through the [Turn].
+type AgentSession struct {
+	*Output
+
+	c      *AgentConn
+	number int // by age
+	ctx    context.Context
+	stop   context.CancelCauseFunc
+
+	// What the client asked for, unchanged since.
+	id          SessionID
+	cwd         string
+	directories []string
+	servers     []MCPServer
+	prompt      *SystemPrompt
+	requestMeta json.RawMessage
+
+	// sending has room for one: who fills it may send an update. It is a
+	// channel so that waiting for it can be given up.
+	sending chan struct{}
+	held    *[]SessionUpdate // kept until the client knows the session; guarded by sending
+	toV1    translate.ToV1   // guarded by sending
+	history history          // guarded by sending
+	text    v1Text           // guarded by sending
+	text2   v2Text           // guarded by sending
+
+	mu         sync.Mutex
+	meta       json.RawMessage // of the answer that opens the session
+	title      string
+	options    []SessionConfigOption
+	commands   []AvailableCommand
+	announced  bool // the client has been told options and commands
+	turn       *Turn
+	asking     int // questions the current turn waits for
+	background []BackgroundWork
+	cancels    map[string]func() // of tool calls and terminals that can be cancelled, by kind and id
+	messages   int
+	calls      int
+	infix      string // keeps new ids of a resumed session apart from its old ones
+}
+
+// MaxSessions is how many sessions one connection may have open. A client that
+// asks for more is refused with a [Failure] whose Reason is "sessions".
+const MaxSessions = 4096
+
+func (c *AgentConn) newSession(id SessionID, o *sessionRequest) *AgentSession {
+	s := &AgentSession{
+		c: c, id: id, cwd: o.cwd, directories: o.directories, servers: o.servers, prompt: o.prompt, requestMeta: o.meta,
+		sending: make(chan struct{}, 1),
+		cancels: map[string]func(){},
+	}
+	s.ctx, s.stop = context.WithCancelCause(c.base)
+	if v1, ok := c.CapabilitiesV1(); ok {
+		s.toV1.Caps = v1
+	}
+	s.Output = &Output{ctx: s.ctx, output: &output{s: s, sends: s.ctx}}
+	return s
+}
+
+// ID returns the session's id.
+func (s *AgentSession) ID() SessionID { return s.id }
+
+// SetID gives the session another id than the random one it has. Only the
+// NewSession and ForkSession hooks may call it.
+func (s *AgentSession) SetID(id SessionID) { s.id = id }
+
+// Conn returns the connection the session belongs to.
+func (s *AgentSession) Conn() *AgentConn { return s.c }
+
+// Context returns a context that is done when the session is closed or its
+// connection has ended. Work in the background uses it.
+func (s *AgentSession) Context() context.Context { return s.ctx }
+
+// Cwd returns the working directory, an absolute path.
+func (s *AgentSession) Cwd() string { return s.cwd }
+
+// AdditionalDirectories returns further roots of the session, absolute paths.
+func (s *AgentSession) AdditionalDirectories() []string { return s.directories }
+
+// MCPServers returns the MCP servers the client wants the session to have.
+func (s *AgentSession) MCPServers() []MCPServer { return s.servers }
+
+// SystemPrompt returns what the client wants of the system prompt, or nil.
+// Experimental.
+func (s *AgentSession) SystemPrompt() *SystemPrompt { return s.prompt }
+
+// RequestMeta returns _meta of the request that opened the session.
+func (s *AgentSession) RequestMeta() json.RawMessage { return s.requestMeta }
+
+// SetMeta sets _meta of the answer to the request that opens the session. Hooks
+// that open sessions call it.
+func (s *AgentSession) SetMeta(meta json.RawMessage) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.meta = meta
+}
+
+// Title returns what [Output.SetTitle] set.
+func (s *AgentSession) Title() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.title
+}
+
+// Options returns the session's options.
+func (s *AgentSession) Options() []SessionConfigOption {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.options)
+}
+
+// Option returns the value of an option that is chosen from a list, or "".
+func (s *AgentSession) Option(id SessionConfigID) SessionConfigValueID {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if o := findOption(s.options, id); o != nil {
+		if sel, ok := o.Kind.(*SessionConfigSelect); ok {
+			return sel.CurrentValue
+		}
+	}
+	return ""
+}
+
+// OptionOn returns the value of an option that is on or off.
+func (s *AgentSession) OptionOn(id SessionConfigID) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if o := findOption(s.options, id); o != nil {
+		if b, ok := o.Kind.(*SessionConfigBoolean); ok {
+			return b.CurrentValue
+		}
+	}
+	return false
+}
+
+// SetOptions sets the session's options, in the order in which they are to be
+// shown. The option of category [SessionConfigOptionCategoryMode] also is what
+// version 1 calls the modes. The client is told, once the session is open.
+func (s *AgentSession) SetOptions(options ...SessionConfigOption) error {
+	s.mu.Lock()
+	s.options = slices.Clone(options)
+	announced := s.announced
+	s.mu.Unlock()
+	if !announced {
+		return nil
+	}
+	return s.Send(&ConfigOptionUpdate{ConfigOptions: options})
+}
+
+// ChangeOption changes the value of one option. The client is told, once the
+// session is open. The SetOption hook is not asked.
+func (s *AgentSession) ChangeOption(id SessionConfigID, v SessionConfigOptionValue) error {
+	s.mu.Lock()
+	if checkOption(s.options, id, v) != nil {
+		s.mu.Unlock()
+		return fmt.Errorf("acp: option %s does not exist or has no such value", id)
+	}
+	changed := withOption(s.options, id, v)
+	s.mu.Unlock()
+	return s.SetOptions(changed...)
+}
+
+// SetCommands sets the commands the user can type. The client is told, once the
+// session is open.
+func (s *AgentSession) SetCommands(commands ...SlashCommand) error {
+	list := make([]AvailableCommand, len(commands))
+	for i := range commands {
+		list[i] = &commands[i]
+	}
+	s.mu.Lock()
+	s.commands = list
+	announced := s.announced
+	s.mu.Unlock()
+	if !announced {
+		return nil
+	}
+	return s.Send(&AvailableCommandsUpdate{AvailableCommands: list})
+}
+
+// SetBackground tells what the session does in the background: all of it, each
+// time it changes, after the entities themselves were announced. Version 1 has
+// no word for it.
+func (s *AgentSession) SetBackground(work ...BackgroundWork) error {
+	if work == nil {
+		work = []BackgroundWork{}
+	}
+	s.mu.Lock()
+	s.background = work
+	s.mu.Unlock()
+	return s.Send(s.state())
+}
+
+// Turn returns the turn that runs, or nil.
+func (s *AgentSession) Turn() *Turn {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.turn
+}
+
+// state returns the state the session is in.
+func (s *AgentSession) state() StateUpdate {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.turn == nil:
+		return &IdleStateUpdate{Background: s.background}
+	case s.asking > 0:
+		return &RequiresActionStateUpdate{Background: s.background}
+	}
+	return &RunningStateUpdate{Background: s.background}
+}
+
+// acquire waits for the right to send.
+func (s *AgentSession) acquire(ctx context.Context) error {
+	select {
+	case s.sending <- struct{}{}:
+		return nil
+	default:
+	}
+	select {
+	case s.sending <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+func (s *AgentSession) releaseSending() { <-s.sending }
+
+// maxHeldUpdates bounds what a hook that opens a session may send to it.
+const maxHeldUpdates = 1024
+
+// hold keeps back what is sent until the client knows the session's id.
+func (s *AgentSession) hold() {
+	s.held = new([]SessionUpdate)
+}
+
+// flush sends what was held. It runs when the answer that opens the session has
+// been written.
+func (s *AgentSession) flush() {
+	if s.acquire(s.ctx) != nil {
+		return
+	}
+	defer s.releaseSending()
+	if s.held == nil {
+		return
+	}
+	held := *s.held
+	s.held = nil
+	for _, u := range held {
+		if err := s.c.peer.Load().proto.update(s.ctx, s, u); err != nil {
+			return
+		}
+	}
+}
+
+// send sends an update to the client. The caller has the right to send.
+func (s *AgentSession) send(ctx context.Context, u SessionUpdate) error {
+	if s.held != nil {
+		if len(*s.held) >= maxHeldUpdates {
+			return errHeldTooMuch
+		}
+		*s.held = append(*s.held, u)
+		return nil
+	}
+	if s.keepsHistory() {
+		s.history.add(u)
+	}
+	return s.c.peer.Load().proto.update(ctx, s, u)
+}
+
+func (s *AgentSession) keepsHistory() bool {
+	return s.c.agent.Load().ResumeSession == nil && s.c.peer.Load().proto.states()
+}
+
+func (s *AgentSession) nextMessage() MessageID {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.messages++
+	return MessageID("msg_" + s.infix + strconv.Itoa(s.messages))
+}
+
+func (s *AgentSession) nextCall() ToolCallID {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.calls++
+	return ToolCallID("call_" + s.infix + strconv.Itoa(s.calls))
+}
+
+// setCancel registers how a tool call or terminal is cancelled; nil forgets it.
+// It reports whether there was one.
+func (s *AgentSession) setCancel(key string, cancel func()) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, was := s.cancels[key]
+	if cancel == nil {
+		delete(s.cancels, key)
+	} else {
+		s.cancels[key] = cancel
+	}
+	return was
+}
+
+// cancelEntity cancels a tool call or a terminal that allows it (S90), and
+// reports whether there was one.
+func (s *AgentSession) cancelEntity(key string) bool {
+	s.mu.Lock()
+	cancel := s.cancels[key]
+	if cancel != nil {
+		s.cancels[key] = func() {} // once is enough
+	}
+	s.mu.Unlock()
+	if cancel == nil {
+		return false
+	}
+	go func() { _ = s.c.guard("Cancel", func() error { cancel(); return nil }) }()
+	return true
+}
+
+func randomSessionID() SessionID { return SessionID("sess_" + rand.Text()) }
+
+func findOption(options []SessionConfigOption, id SessionConfigID) *SessionConfigOption {
+	for i := range options {
+		if options[i].ConfigID == id {
+			return &options[i]
+		}
+	}
+	return nil
+}

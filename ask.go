@@ -1,0 +1,264 @@
+package acp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+
+	"github.com/goacp/acp/acpv2"
+	"github.com/goacp/acp/jsonrpc"
+)
+
+// A Permission is a question whether something may be done.
+type Permission struct {
+	// Title is the question. Under a tool call, its title is the default.
+	Title string
+	// Description says more.
+	Description string
+	// Command and Cwd, when set, say that the question is about a command.
+	Command, Cwd string
+	// Options are the answers to choose from. The default is to allow or to
+	// reject, once or always.
+	Options []PermissionOption
+	// Subject replaces what the question is about otherwise: the tool call,
+	// or the command.
+	Subject RequestPermissionSubject
+	Meta    json.RawMessage
+}
+
+// A Decision is the answer to a Permission.
+type Decision struct {
+	// Allowed reports whether an option that allows was chosen. Anything else,
+	// also what nobody knows, does not allow (S85).
+	Allowed bool
+	// Option is what was chosen, zero if nothing was.
+	Option PermissionOption
+	// Cancelled says that nothing was chosen: the turn was cancelled, the
+	// question was dismissed, or a policy declined it.
+	Cancelled bool
+	Meta      json.RawMessage
+}
+
+// DefaultPermissionOptions are the options of a [Permission] that has none.
+func DefaultPermissionOptions() []PermissionOption {
+	return []PermissionOption{
+		{OptionID: "allow_once", Name: "Allow", Kind: PermissionOptionKindAllowOnce},
+		{OptionID: "allow_always", Name: "Always allow", Kind: PermissionOptionKindAllowAlways},
+		{OptionID: "reject_once", Name: "Reject", Kind: PermissionOptionKindRejectOnce},
+		{OptionID: "reject_always", Name: "Always reject", Kind: PermissionOptionKindRejectAlways},
+	}
+}
+
+// permissionRequest is a Permission on its way to the client.
+type permissionRequest struct {
+	acpv2.RequestPermissionRequest
+	call *ToolCallUpdate // the whole call, if it is about one
+}
+
+// Permit asks and reports whether it was allowed. Anything that is not a clear
+// yes is a no.
+func (o *Output) Permit(p Permission) bool {
+	d, err := o.Ask(p)
+	return err == nil && d.Allowed
+}
+
+// Ask asks the user for a permission. The state of the session says meanwhile
+// that something is required of the user. When the turn is cancelled the
+// question is withdrawn, and the decision is that it was cancelled.
+func (o *Output) Ask(p Permission) (Decision, error) { return o.ask(p, nil) }
+
+// Permit asks whether the call may be made: see [Output.Permit].
+func (h *ToolCallHandle) Permit(p Permission) bool {
+	d, err := h.Ask(p)
+	return err == nil && d.Allowed
+}
+
+// Ask asks whether the call may be made: see [Output.Ask].
+func (h *ToolCallHandle) Ask(p Permission) (Decision, error) { return h.o.ask(p, h) }
+
+func (o *Output) ask(p Permission, h *ToolCallHandle) (Decision, error) {
+	r := &permissionRequest{RequestPermissionRequest: acpv2.RequestPermissionRequest{
+		SessionID: o.s.id, Title: p.Title, Description: p.Description, Subject: p.Subject, Options: p.Options, Meta: p.Meta,
+	}}
+	if len(r.Options) == 0 {
+		r.Options = DefaultPermissionOptions()
+	}
+	if h != nil {
+		r.call = h.update()
+		if r.Title == "" {
+			r.Title = h.title
+		}
+		if r.Subject == nil && p.Command == "" {
+			r.Subject = &ToolCallPermissionSubject{ToolCall: *r.call}
+		}
+	}
+	if r.Subject == nil && p.Command != "" {
+		subject := &CommandPermissionSubject{Command: p.Command, Cwd: p.Cwd}
+		if h != nil {
+			subject.ToolCallID = h.id
+		}
+		r.Subject = subject
+	}
+	if r.Title == "" {
+		r.Title = p.Command
+	}
+	done, err := o.asking()
+	if err != nil {
+		return Decision{Cancelled: true}, err
+	}
+	defer done()
+	res, err := o.s.c.peer.Load().proto.requestPermission(o.ctx, o.s, r)
+	if err != nil {
+		// The turn was cancelled, or the client answered the withdrawal with
+		// an error (S41).
+		if o.ctx.Err() != nil || errors.Is(err, jsonrpc.ErrRequestCancelled) {
+			return Decision{Cancelled: true}, nil
+		}
+		return Decision{}, err
+	}
+	return decide(res, r.Options), nil
+}
+
+func decide(res *acpv2.RequestPermissionResponse, options []PermissionOption) Decision {
+	d := Decision{Meta: res.Meta}
+	chosen, ok := res.Outcome.(*acpv2.SelectedPermissionOutcome)
+	if !ok {
+		d.Cancelled = true
+		return d
+	}
+	i := slices.IndexFunc(options, func(o PermissionOption) bool { return o.OptionID == chosen.OptionID })
+	if i < 0 {
+		d.Cancelled = true // an option nobody offered is no approval
+		return d
+	}
+	d.Option = options[i]
+	d.Allowed = d.Option.Kind == PermissionOptionKindAllowOnce || d.Option.Kind == PermissionOptionKindAllowAlways
+	return d
+}
+
+// asking notes that the session waits for the user, until done is called.
+func (o *Output) asking() (done func(), err error) {
+	if err := o.acquire(); err != nil {
+		return nil, err
+	}
+	defer o.s.releaseSending()
+	o.s.ask(o, 1)
+	return func() {
+		if o.acquire() == nil {
+			defer o.s.releaseSending()
+			o.s.ask(o, -1)
+		}
+	}, nil
+}
+
+// ask counts the questions of the turn that runs and tells when the state
+// changes. The caller has the right to send.
+func (s *AgentSession) ask(o *Output, n int) {
+	s.mu.Lock()
+	before := s.asking
+	s.asking = max(0, s.asking+n)
+	change := s.turn != nil && (before == 0) != (s.asking == 0)
+	s.mu.Unlock()
+	if change && s.held == nil && s.c.peer.Load().proto.states() {
+		_ = o.sendLocked(s.state())
+	}
+}
+
+// A Form asks the user for data.
+type Form struct {
+	Message    string
+	Schema     ElicitationSchema
+	ToolCallID ToolCallID // of the call it is for, if there is one
+	Meta       json.RawMessage
+}
+
+// An Elicited is the answer to a form or a link.
+type Elicited struct {
+	// Accepted says that the user agreed; then Content has the fields of the
+	// form. Otherwise Declined tells a refusal from a dismissal.
+	Accepted, Declined bool
+	Content            map[string]json.RawMessage
+	Meta               json.RawMessage
+}
+
+// Elicit asks the user for data. It fails with an error that wraps
+// [errors.ErrUnsupported] if the client has no forms.
+func (o *Output) Elicit(f Form) (*Elicited, error) {
+	if c := o.s.c.Capabilities().Elicitation; c == nil || c.Form == nil {
+		return nil, unsupported("elicitation forms")
+	}
+	return o.elicit(&acpv2.CreateElicitationRequest{Message: f.Message, Meta: f.Meta, Mode: &acpv2.ElicitationFormMode{
+		RequestedSchema: f.Schema,
+		Scope:           &acpv2.ElicitationSessionScope{SessionID: o.s.id, ToolCallID: f.ToolCallID},
+	}})
+}
+
+// A Link asks the user to visit an address, to authorize something for example.
+type Link struct {
+	Message    string
+	URL        string
+	ID         ElicitationID // made up when it is ""
+	ToolCallID ToolCallID    // of the call it is for, if there is one
+	Meta       json.RawMessage
+}
+
+// ElicitURL asks the user to visit an address. That it was accepted does not
+// mean that the user is done there: call done when the agent knows that. It
+// fails with an error that wraps [errors.ErrUnsupported] if the client does not
+// open addresses.
+func (o *Output) ElicitURL(l Link) (answer *Elicited, done func() error, err error) {
+	if c := o.s.c.Capabilities().Elicitation; c == nil || c.URL == nil {
+		return nil, nil, unsupported("elicitation of addresses")
+	}
+	if l.ID == "" {
+		l.ID = ElicitationID(o.s.nextMessage())
+	}
+	answer, err = o.elicit(&acpv2.CreateElicitationRequest{Message: l.Message, Meta: l.Meta, Mode: &acpv2.ElicitationURLMode{
+		ElicitationID: l.ID, URL: l.URL,
+		Scope: &acpv2.ElicitationSessionScope{SessionID: o.s.id, ToolCallID: l.ToolCallID},
+	}})
+	if err != nil {
+		return nil, nil, err
+	}
+	return answer, func() error { return o.s.c.peer.Load().proto.elicited(o.ctx, l.ID) }, nil
+}
+
+func (o *Output) elicit(r *acpv2.CreateElicitationRequest) (*Elicited, error) {
+	done, err := o.asking()
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	return elicited(o.s.c.peer.Load().proto.elicit(o.ctx, o.s, r))
+}
+
+func elicited(res *acpv2.CreateElicitationResponse, err error) (*Elicited, error) {
+	if err != nil {
+		return nil, err
+	}
+	e := &Elicited{Meta: res.Meta}
+	switch a := res.Action.(type) {
+	case *ElicitationAcceptAction:
+		e.Accepted, e.Content = true, a.Content
+	case *ElicitationDeclineAction:
+		e.Declined = true
+	}
+	return e, nil
+}
+
+// Elicit asks the user for data outside of any session, on behalf of the request
+// that ctx belongs to, a login for example.
+func (c *AgentConn) Elicit(ctx context.Context, f Form) (*Elicited, error) {
+	if e := c.Capabilities().Elicitation; e == nil || e.Form == nil {
+		return nil, unsupported("elicitation forms")
+	}
+	req := jsonrpc.RequestFrom(ctx)
+	if req == nil || req.IsNotification() {
+		return nil, errors.New("acp: elicit outside of a session: the context belongs to no request of the client")
+	}
+	return elicited(c.peer.Load().proto.elicit(ctx, nil, &acpv2.CreateElicitationRequest{
+		Message: f.Message, Meta: f.Meta,
+		Mode: &acpv2.ElicitationFormMode{RequestedSchema: f.Schema, Scope: &acpv2.ElicitationRequestScope{RequestID: req.ID}},
+	}))
+}

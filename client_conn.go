@@ -1,0 +1,282 @@
+package acp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"runtime/debug"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/goacp/acp/acpv1"
+	"github.com/goacp/acp/jsonrpc"
+)
+
+// A ClientConn is a client's connection to one agent, made by [Client.Connect].
+// It is safe for concurrent use. Call [ClientConn.Close] when done with it.
+//
+// What the agent does not offer fails with an error that wraps
+// [errors.ErrUnsupported] before anything is sent. Errors the agent answered
+// with are [*jsonrpc.Error]; a connection that ended gives [jsonrpc.ErrClosed],
+// together with how the agent's process ended, if there was one.
+type ClientConn struct {
+	client *Client
+	conn   *jsonrpc.Conn
+	stream jsonrpc.Stream
+	exit   func() error               // how the process behind the stream ended; may be nil
+	peer   atomic.Pointer[clientPeer] // nil until initialize is answered
+
+	// ctx is that of hooks outside of handlers. It is done when the connection
+	// is being closed or has ended.
+	ctx  context.Context
+	stop context.CancelCauseFunc
+	idle sync.WaitGroup // goroutines of the connection, those of prompts included
+
+	closed     atomic.Bool // Close was called
+	middleware bool        // calls pass through the application's middleware
+
+	mu       sync.Mutex
+	ended    bool
+	sessions map[SessionID]*ClientSession
+	opening  int                        // requests under way whose answer is a new session
+	early    map[SessionID]*clientEarly // updates of sessions that may become known by these
+	changed  chan struct{}              // closed when one of these changes; nil when nobody waits
+	mcp      clientMCP
+}
+
+// clientPeer is what a client knows of its agent.
+type clientPeer struct {
+	proto       clientProtocol
+	mux         *jsonrpc.Mux
+	info        Implementation
+	caps        AgentCapabilities
+	capsV1      *acpv1.AgentCapabilities
+	authMethods []AuthMethod
+	meta        json.RawMessage
+}
+
+type clientConnKey struct{}
+
+// ClientConnFrom returns the connection that the context of a client's hook, or
+// of a handler of an extension method, belongs to, or nil.
+func ClientConnFrom(ctx context.Context) *ClientConn {
+	c, _ := ctx.Value(clientConnKey{}).(*ClientConn)
+	return c
+}
+
+// newClientConn starts a connection that is not initialized yet.
+func newClientConn(ctx context.Context, client *Client, stream jsonrpc.Stream, exit func() error) *ClientConn {
+	c := &ClientConn{
+		client:   client,
+		stream:   stream,
+		exit:     exit,
+		sessions: map[SessionID]*ClientSession{},
+	}
+	base := context.WithoutCancel(ctx)
+	if client.Engine.BaseContext != nil {
+		base = client.Engine.BaseContext
+	}
+	base = context.WithValue(base, clientConnKey{}, c)
+	c.ctx, c.stop = context.WithCancelCause(base)
+
+	engine := client.Engine
+	engine.BaseContext = base
+	engine.Logger = client.Logger
+	engine.Mux = clientUninitializedMux()
+	engine.Lane = c.lane
+	engine.Preempt = nil
+	engine.StrictIDs = false
+	incoming := []jsonrpc.Middleware{traceIncoming}
+	if len(engine.Incoming) > 0 {
+		incoming = append(incoming, c.countUpdates)
+	}
+	engine.Incoming = slices.Concat(incoming, engine.Incoming)
+	engine.Outgoing = slices.Concat(engine.Outgoing, []jsonrpc.Middleware{c.outgoing})
+	c.middleware = len(client.Engine.Outgoing) > 0
+	c.conn = jsonrpc.NewConn(stream, engine)
+	c.idle.Go(func() {
+		<-c.conn.Done()
+		c.end()
+	})
+	return c
+}
+
+// clientUninitializedMux refuses what an agent asks before it was initialized
+// (S55).
+func clientUninitializedMux() *jsonrpc.Mux {
+	mux := new(jsonrpc.Mux)
+	mux.Fallback(func(_ context.Context, req *jsonrpc.Request) (any, error) {
+		return nil, notInitialized(req.Method)
+	})
+	return mux
+}
+
+// end releases what belongs to the connection.
+func (c *ClientConn) end() {
+	c.stop(jsonrpc.ErrClosed)
+	c.mu.Lock()
+	c.ended = true
+	open := slices.Collect(maps.Values(c.sessions))
+	clear(c.sessions)
+	c.notify()
+	c.mu.Unlock()
+	err := c.explain(c.conn.Err())
+	for _, s := range open {
+		s.shut(err)
+	}
+}
+
+// proto returns the protocol of an initialized connection, which all are that
+// callers have.
+func (c *ClientConn) proto() clientProtocol { return c.peer.Load().proto }
+
+// Version returns the protocol version, 1 or 2.
+func (c *ClientConn) Version() int { return c.proto().version() }
+
+// Agent returns the agent's name and version; both are "unknown" if an agent of
+// version 1 did not tell.
+func (c *ClientConn) Agent() Implementation { return c.peer.Load().info }
+
+// Capabilities returns what the agent offers, in the vocabulary of version 2.
+func (c *ClientConn) Capabilities() AgentCapabilities { return c.peer.Load().caps }
+
+// CapabilitiesV1 returns the capabilities of an agent of version 1 as it told
+// them, and nil for any other agent. They must not be changed.
+func (c *ClientConn) CapabilitiesV1() *acpv1.AgentCapabilities { return c.peer.Load().capsV1 }
+
+// AuthMethods returns the ways to log in.
+func (c *ClientConn) AuthMethods() []AuthMethod { return slices.Clone(c.peer.Load().authMethods) }
+
+// Meta returns _meta of the agent's answer to initialize, or nil.
+func (c *ClientConn) Meta() json.RawMessage { return c.peer.Load().meta }
+
+// Conn returns the connection below, for methods that are not part of the
+// protocol and for exact control: what is sent there is sent as it is.
+func (c *ClientConn) Conn() *jsonrpc.Conn { return c.conn }
+
+// Session returns a session that is open on this connection.
+func (c *ClientConn) Session(id SessionID) (*ClientSession, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s, ok := c.sessions[id]
+	return s, ok
+}
+
+// OpenSessions returns the sessions that are open on this connection, in no
+// order.
+func (c *ClientConn) OpenSessions() []*ClientSession {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Collect(maps.Values(c.sessions))
+}
+
+// Close ends the connection and the agent's process, if there is one. Calls and
+// prompts that wait fail. It returns when all is over, unless it is called
+// inside a hook: then it returns when what was sent has been written. It may be
+// called repeatedly and returns nil.
+func (c *ClientConn) Close() error {
+	c.closed.Store(true)
+	c.stop(jsonrpc.ErrClosed)
+	err := c.conn.Close()
+	select {
+	case <-c.conn.Done():
+		c.idle.Wait()
+	default: // a hook still runs; it may be our caller
+	}
+	return err
+}
+
+// Done returns a channel that is closed when the connection has ended.
+func (c *ClientConn) Done() <-chan struct{} { return c.conn.Done() }
+
+// Wait waits until the connection has ended and everything that belongs to it,
+// hooks that ignore their ctx aside. It returns nil when it was closed, or when
+// the agent closed it and, if it was a process, exited without an error.
+func (c *ClientConn) Wait() error {
+	err := c.conn.Wait()
+	c.idle.Wait()
+	if c.closed.Load() {
+		return err
+	}
+	exit := c.exitErr()
+	switch {
+	case exit == nil:
+		return err
+	case err == nil:
+		return exit
+	}
+	return fmt.Errorf("%w: %w", err, exit)
+}
+
+// exitErr returns how the agent's process ended, if that is known and an error.
+func (c *ClientConn) exitErr() error {
+	if c.exit != nil {
+		return c.exit()
+	}
+	if x, ok := c.stream.(interface{ ExitErr() error }); ok {
+		return x.ExitErr()
+	}
+	return nil
+}
+
+// explain adds how the agent's process ended to the error of a connection that
+// is gone.
+func (c *ClientConn) explain(err error) error {
+	if err == nil || c.closed.Load() || !errors.Is(err, jsonrpc.ErrClosed) {
+		return err
+	}
+	if exit := c.exitErr(); exit != nil {
+		return fmt.Errorf("%w: %w", err, exit)
+	}
+	return err
+}
+
+// spawn runs f in a goroutine of the connection, unless that has ended.
+func (c *ClientConn) spawn(f func()) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.ended {
+		return false
+	}
+	c.idle.Go(f)
+	return true
+}
+
+// hook runs a hook; a panic is logged and fails the hook alone.
+func (c *ClientConn) hook(name string, f func()) (ok bool) {
+	defer func() {
+		if p := recover(); p != nil {
+			c.client.Logger.Error("acp: hook panicked", "hook", name, "panic", p, "stack", string(debug.Stack()))
+		}
+	}()
+	f()
+	return true
+}
+
+// lane is laneOf; it also counts the updates of each session as they arrive. It
+// runs on the reader.
+func (c *ClientConn) lane(method string, params any) string {
+	if p, ok := params.(*clientSent); ok {
+		params = p.params
+	}
+	lane := laneOf(method, params)
+	if method == methodSessionUpdate {
+		c.arrived(SessionID(lane))
+	}
+	return lane
+}
+
+const methodSessionUpdate = "session/update"
+
+// inHook reports whether ctx belongs to a hook or handler of this connection,
+// which may be what its session's timeline waits for.
+func (c *ClientConn) inHook(ctx context.Context) bool {
+	if r := jsonrpc.RequestFrom(ctx); r != nil && r.Conn() == c.conn {
+		return true
+	}
+	h := clientHookFrom(ctx)
+	return h != nil && h.s.conn == c && h.runs()
+}

@@ -1,0 +1,209 @@
+package acp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+
+	"github.com/goacp/acp/acpv1"
+	"github.com/goacp/acp/acpv2"
+	"github.com/goacp/acp/internal/translate"
+	"github.com/goacp/acp/jsonrpc"
+)
+
+// Connect opens the transport, which starts the agent if it is a
+// [CommandTransport], and agrees with the agent on a protocol version.
+//
+// It asks for the highest version. What initialize looks like depends on the
+// version, so when the agent turns out to speak version 1 only, by its answer or
+// by the error it answers with, it is asked again in that version: over the
+// transport opened anew, which for a command is another process, or if that
+// cannot be, over the same connection (S49, S65).
+//
+// ctx bounds the whole; its values are visible in hooks. When Connect fails
+// nothing is left running.
+func (c *Client) Connect(ctx context.Context, t Transport) (*ClientConn, error) {
+	client, err := c.ready()
+	if err != nil {
+		return nil, err
+	}
+	conn, err := client.dial(ctx, t)
+	if err != nil {
+		return nil, err
+	}
+	asked := client.MaxVersion
+	answered, err := conn.initialize(ctx, asked)
+	if err == nil && answered == asked {
+		return conn, nil
+	}
+	first := err
+	switch {
+	case err == nil && answered >= client.MinVersion && answered < asked:
+		client.Logger.Info("acp: the agent speaks an older version; connecting again", "version", answered)
+	case err != nil && asked > 1 && client.MinVersion <= 1 && clientMaySpeakV1(err):
+		client.Logger.Info("acp: the agent refused; connecting again in version 1", "error", err)
+	default:
+		if err == nil {
+			err = fmt.Errorf("acp: the agent answered initialize with protocol version %d; this client speaks %d to %d",
+				answered, client.MinVersion, asked)
+		}
+		return nil, conn.fail(err)
+	}
+	conn, err = client.redial(ctx, t, conn)
+	if err == nil {
+		answered, err = conn.initialize(ctx, 1)
+		if err == nil && answered != 1 {
+			err = fmt.Errorf("acp: the agent answered initialize with protocol version %d instead of 1", answered)
+		}
+	}
+	switch {
+	case err == nil:
+		return conn, nil
+	case first != nil:
+		err = fmt.Errorf("%w; in version 1: %w", first, err)
+	}
+	if conn == nil {
+		return nil, err
+	}
+	return nil, conn.fail(err)
+}
+
+func (c *Client) dial(ctx context.Context, t Transport) (*ClientConn, error) {
+	stream, exit, err := openTransport(ctx, t)
+	if err != nil {
+		return nil, err
+	}
+	return newClientConn(ctx, c, stream, exit), nil
+}
+
+// redial opens the transport anew. If that cannot be, it returns the old
+// connection.
+func (c *Client) redial(ctx context.Context, t Transport, old *ClientConn) (*ClientConn, error) {
+	switch t.(type) {
+	case *once:
+		return old, nil
+	case *CommandTransport:
+		_ = old.fail(nil) // two processes at a time might get in each other's way
+		return c.dial(ctx, t)
+	}
+	conn, err := c.dial(ctx, t)
+	if errors.Is(err, ErrReopen) {
+		return old, nil
+	}
+	_ = old.fail(nil)
+	return conn, err
+}
+
+// fail closes a connection that could not be initialized and explains the error.
+func (c *ClientConn) fail(err error) error {
+	err = c.explain(err)
+	_ = c.Close()
+	<-c.Done()
+	c.idle.Wait()
+	return err
+}
+
+// clientMaySpeakV1 reports whether an agent that answered initialize of version
+// 2 with an error may speak version 1: it names that version, or finds fault
+// with the request, as agents do that look for members of version 1.
+func clientMaySpeakV1(err error) bool {
+	var said *jsonrpc.Error
+	if !errors.As(err, &said) {
+		return false
+	}
+	switch said.Code {
+	case jsonrpc.CodeUnsupportedVersion:
+		var data struct{ Supported []int }
+		if len(said.Data) == 0 || json.Unmarshal(said.Data, &data) != nil || data.Supported == nil {
+			return true
+		}
+		return slices.Contains(data.Supported, 1)
+	case jsonrpc.CodeInvalidParams, jsonrpc.CodeInvalidRequest, jsonrpc.CodeMethodNotFound, jsonrpc.CodeInternalError, jsonrpc.CodeParseError:
+		return true
+	}
+	return false
+}
+
+// initialize asks the agent in the given version and returns the one it
+// answered in. If it is the same, the connection speaks it from the next message
+// on.
+func (c *ClientConn) initialize(ctx context.Context, version int) (answered int, err error) {
+	// The answer is read where it arrives: what is behind it, perhaps in the
+	// same write, is of the version it names.
+	var bad error
+	var raw json.RawMessage
+	peer := c.newPeer(version)
+	err = c.conn.Call(ctx, methodInitialize, c.client.hello(version), &raw, jsonrpc.OnReply(func(result any, err error) {
+		if raw, ok := result.(*json.RawMessage); ok && err == nil {
+			answered, bad = c.initialized(peer, *raw)
+		}
+	}))
+	if err != nil {
+		return 0, fmt.Errorf("acp: initialize: %w", err)
+	}
+	if answered == 0 && bad == nil { // answered by middleware
+		answered, bad = c.initialized(peer, raw)
+	}
+	return answered, bad
+}
+
+// hello returns the params of initialize.
+func (c *Client) hello(version int) any {
+	if version == 2 {
+		return &acpv2.InitializeRequest{ProtocolVersion: 2, Info: c.Info, Capabilities: c.capabilities(), Meta: c.Meta}
+	}
+	caps := translate.ClientCapabilitiesToV1(c.capabilities())
+	caps.FS = clientFileCapabilities(c.Files)
+	caps.Terminal = c.Terminals != nil
+	return &acpv1.InitializeRequest{
+		ProtocolVersion: 1, ClientInfo: translate.ImplementationToV1(c.Info), ClientCapabilities: caps, Meta: c.Meta,
+	}
+}
+
+// newPeer prepares for an agent of the given version.
+func (c *ClientConn) newPeer(version int) *clientPeer {
+	p := &clientPeer{mux: new(jsonrpc.Mux)}
+	if version == 2 {
+		p.proto = &clientV2{c: c}
+	} else {
+		p.proto = &clientV1{c: c}
+	}
+	p.proto.register(p.mux)
+	if f := c.client.Extensions; f != nil {
+		f(p.mux)
+	}
+	return p
+}
+
+// initialized reads the answer to initialize, the version before the rest (S59,
+// S65).
+func (c *ClientConn) initialized(p *clientPeer, raw json.RawMessage) (int, error) {
+	answered, err := clientAnsweredVersion(raw)
+	if err != nil || answered != p.proto.version() {
+		return answered, err
+	}
+	if err := p.proto.initialized(p, raw); err != nil {
+		return 0, fmt.Errorf("acp: the agent's answer to initialize: %w", err)
+	}
+	c.peer.Store(p)
+	c.conn.SetMux(p.mux)
+	c.conn.SetStrictIDs(answered == 2) // S11
+	return answered, nil
+}
+
+// clientAnsweredVersion reads the version alone (S50).
+func clientAnsweredVersion(raw json.RawMessage) (int, error) {
+	var members map[string]json.RawMessage
+	if err := json.Unmarshal(raw, &members); err != nil {
+		return 0, errors.New("acp: the agent's answer to initialize is not an object")
+	}
+	v, err := strconv.ParseFloat(string(members["protocolVersion"]), 64)
+	if err != nil || v != math.Trunc(v) || v < 1 || v > math.MaxUint16 {
+		return 0, errors.New("acp: the agent's answer to initialize has no protocol version")
+	}
+	return int(v), nil
+}

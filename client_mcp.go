@@ -1,0 +1,187 @@
+package acp
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"sync"
+
+	"github.com/goacp/acp/acpv2"
+	"github.com/goacp/acp/jsonrpc"
+)
+
+// Codes of the binding of MCP to this protocol (S106).
+const (
+	codeMCPBusy     = -33000 // too many requests at once
+	codeMCPNoServer = -33001
+	codeMCPFailed   = -33002
+)
+
+const (
+	// maxMCPRequests bounds the requests to one MCP server that run at once;
+	// more are refused (S106).
+	maxMCPRequests = 64
+	// maxMCPServers bounds the servers a connection may have offered. The
+	// sessions that offer more are opened, but these servers do not answer.
+	maxMCPServers = 4096
+)
+
+// An MCPCall is a request of the agent to an MCP server that this client
+// provides, one of those sessions were opened with as [MCPServerACP] (S104).
+// What the hook returns is MCP's result; nil is null. An [*MCPFailure] is the
+// server's error, as MCP has them; anything else tells the agent that the server
+// failed. ctx is done when the agent cancels the request. At most 64 requests to
+// a server run at once. Experimental.
+type MCPCall struct {
+	Server    acpv2.MCPServerACPID
+	RequestID acpv2.MCPRequestID
+	Method    string
+	Params    json.RawMessage // an object; its _meta says who calls
+
+	c    *ClientConn
+	mu   sync.Mutex
+	done bool
+}
+
+var errMCPAnswered = errors.New("acp: the mcp request has been answered")
+
+// Notify sends a notification that belongs to the request, such as progress. It
+// fails when the request has been answered (S104). It may be called from any
+// goroutine.
+func (m *MCPCall) Notify(ctx context.Context, method string, params json.RawMessage) error {
+	// Held while sending, so that nothing goes out behind the answer.
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.done {
+		return errMCPAnswered
+	}
+	return m.c.explain(m.c.proto().mcpNotify(ctx, &acpv2.MessageMCPNotification{
+		ServerID: m.Server, RequestID: m.RequestID, Method: method, Params: params,
+	}))
+}
+
+// clientMCP are the MCP servers a connection has offered, with the requests that
+// run.
+type clientMCP struct {
+	mu      sync.Mutex
+	servers map[acpv2.MCPServerACPID]map[acpv2.MCPRequestID]struct{}
+}
+
+// offer notes the servers a session is opened with. An id names the same server
+// for as long as the connection lives.
+func (m *clientMCP) offer(list []MCPServer) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, s := range list {
+		acp, ok := s.(*MCPServerACP)
+		if !ok || m.servers[acp.ServerID] != nil || len(m.servers) >= maxMCPServers {
+			continue
+		}
+		if m.servers == nil {
+			m.servers = map[acpv2.MCPServerACPID]map[acpv2.MCPRequestID]struct{}{}
+		}
+		m.servers[acp.ServerID] = map[acpv2.MCPRequestID]struct{}{}
+	}
+}
+
+// begin enters a request, or says why it is refused (S106).
+func (m *clientMCP) begin(server acpv2.MCPServerACPID, id acpv2.MCPRequestID) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	active, ok := m.servers[server]
+	if !ok {
+		return jsonrpc.Errorf(codeMCPNoServer, "MCP server is not available").WithData(map[string]any{"serverId": server})
+	}
+	if _, ok := active[id]; ok {
+		return jsonrpc.ErrInvalidParams.WithData(map[string]any{"serverId": server, "requestId": id, "reason": "request id is in use"})
+	}
+	if len(active) >= maxMCPRequests {
+		return jsonrpc.Errorf(codeMCPBusy, "too many MCP requests at once").WithData(map[string]any{"serverId": server})
+	}
+	active[id] = struct{}{}
+	return nil
+}
+
+func (m *clientMCP) end(server acpv2.MCPServerACPID, id acpv2.MCPRequestID) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.servers[server], id)
+}
+
+// callMCP is the handler of the request mcp/message.
+func (c *ClientConn) callMCP(ctx context.Context, p *acpv2.MessageMCPRequest) (*acpv2.MessageMCPResponse, error) {
+	if err := c.mcp.begin(p.ServerID, p.RequestID); err != nil {
+		return nil, err
+	}
+	defer c.mcp.end(p.ServerID, p.RequestID)
+	if refused := clientCheckMCP(p.Params); refused != nil {
+		return &acpv2.MessageMCPResponse{Error: refused}, nil
+	}
+	call := &MCPCall{Server: p.ServerID, RequestID: p.RequestID, Method: p.Method, Params: p.Params, c: c}
+	var result json.RawMessage
+	err := errHookPanicked
+	c.hook("MCP", func() { result, err = c.client.MCP(ctx, call) })
+	call.mu.Lock()
+	call.done = true
+	call.mu.Unlock()
+	if err == nil && result == nil {
+		result = json.RawMessage("null")
+	}
+	if err == nil && !json.Valid(result) {
+		err = errors.New("the result is not JSON")
+	}
+	var failure *MCPFailure
+	var binding *mcpBindingError
+	switch {
+	case err == nil:
+		return &acpv2.MessageMCPResponse{Result: result}, nil
+	case errors.As(err, &binding):
+		return nil, binding.said
+	case errors.As(err, &failure):
+		return &acpv2.MessageMCPResponse{Error: &acpv2.MCPError{Code: int32(failure.Code), Message: failure.Message, Data: failure.Data}}, nil
+	case ctx.Err() != nil:
+		return nil, jsonrpc.ErrRequestCancelled
+	}
+	// Nothing the hook says is an error of the binding, and none of it is the
+	// agent's business.
+	c.client.Logger.Error("acp: mcp server failed", "method", p.Method, "error", err)
+	return nil, jsonrpc.Errorf(codeMCPFailed, "MCP server failed")
+}
+
+// mcpBindingError is what a hook returns that has asked somebody else, whose
+// answer was an error of the binding.
+type mcpBindingError struct{ said *jsonrpc.Error }
+
+// Error returns what was said.
+func (e *mcpBindingError) Error() string { return e.said.Error() }
+
+// clientCheckMCP looks for what every MCP request must say in its _meta (S107).
+func clientCheckMCP(params json.RawMessage) *acpv2.MCPError {
+	var p struct {
+		Meta map[string]json.RawMessage `json:"_meta"`
+	}
+	if len(params) > 0 && json.Unmarshal(params, &p) != nil {
+		p.Meta = nil
+	}
+	missing := func(name string) *acpv2.MCPError {
+		return &acpv2.MCPError{Code: jsonrpc.CodeInvalidParams, Message: "Invalid params: params._meta lacks " + name}
+	}
+	var version string
+	if json.Unmarshal(p.Meta[mcpMetaVersion], &version) != nil || version == "" {
+		return missing(mcpMetaVersion)
+	}
+	if version != mcpVersion {
+		data, _ := json.Marshal(map[string]any{"supported": []string{mcpVersion}, "requested": version})
+		return &acpv2.MCPError{Code: jsonrpc.CodeUnsupportedVersion, Message: "Unsupported protocol version", Data: data}
+	}
+	if caps := bytes.TrimSpace(p.Meta[mcpMetaCapabilities]); len(caps) == 0 || caps[0] != '{' {
+		return missing(mcpMetaCapabilities)
+	}
+	return nil
+}
+
+const (
+	mcpMetaVersion      = "io.modelcontextprotocol/protocolVersion"
+	mcpMetaCapabilities = "io.modelcontextprotocol/clientCapabilities"
+)

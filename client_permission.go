@@ -1,0 +1,296 @@
+package acp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+
+	"github.com/goacp/acp/acpv1"
+	"github.com/goacp/acp/acpv2"
+	"github.com/goacp/acp/jsonrpc"
+)
+
+// A PermissionRequest asks whether the agent may do something.
+type PermissionRequest struct {
+	Session     *ClientSession
+	Title       string // of version 1 agents that of the tool call
+	Description string // more text, or ""
+	// Subject is what the permission is about, to be read with a type switch;
+	// nil if the agent does not say. It may be a tool call that was never told
+	// of.
+	Subject RequestPermissionSubject
+	// ToolCall is the subject if it is a tool call, and else nil.
+	ToolCall *ToolCallUpdate
+	// Options are the choices, in the agent's order. Choose by kind.
+	Options []PermissionOption
+	Meta    json.RawMessage // _meta of the request, or nil
+
+	// V1 or V2 is the request as it was received.
+	V1 *acpv1.RequestPermissionRequest
+	V2 *acpv2.RequestPermissionRequest
+}
+
+// A PermissionDecision is the answer to a [PermissionRequest]. The zero value
+// does not permit anything. See [Select], [CancelPermission] and the methods of
+// PermissionRequest.
+type PermissionDecision struct {
+	// OptionID is the option that was chosen. One that was not offered counts
+	// as none: the request is answered as cancelled (S85).
+	OptionID PermissionOptionID
+	// Cancelled says that none was chosen, whatever OptionID is.
+	Cancelled bool
+	// Meta is _meta of the outcome: an object, or nil.
+	Meta json.RawMessage
+}
+
+// Select is the decision for one of the options that were offered.
+func Select(id PermissionOptionID) PermissionDecision { return PermissionDecision{OptionID: id} }
+
+// CancelPermission is the decision for none of the options, which does not
+// permit anything.
+func CancelPermission() PermissionDecision { return PermissionDecision{Cancelled: true} }
+
+// Allow permits what is asked for, this once. If the agent does not offer that
+// it cancels, rather than permit more.
+func (r *PermissionRequest) Allow() PermissionDecision {
+	return r.choose(PermissionOptionKindAllowOnce)
+}
+
+// AllowAlways permits what is asked for and the like in the future, or this once
+// if that is all the agent offers.
+func (r *PermissionRequest) AllowAlways() PermissionDecision {
+	return r.choose(PermissionOptionKindAllowAlways, PermissionOptionKindAllowOnce)
+}
+
+// Reject refuses what is asked for, this once. If the agent does not offer that
+// it cancels, which refuses as well.
+func (r *PermissionRequest) Reject() PermissionDecision {
+	return r.choose(PermissionOptionKindRejectOnce)
+}
+
+// RejectAlways refuses what is asked for and the like in the future, or this
+// once if that is all the agent offers, or else cancels.
+func (r *PermissionRequest) RejectAlways() PermissionDecision {
+	return r.choose(PermissionOptionKindRejectAlways, PermissionOptionKindRejectOnce)
+}
+
+// choose selects the first option of the first kind that is offered: the order
+// of the options says nothing.
+func (r *PermissionRequest) choose(kinds ...PermissionOptionKind) PermissionDecision {
+	for _, k := range kinds {
+		if i := slices.IndexFunc(r.Options, func(o PermissionOption) bool { return o.Kind == k }); i >= 0 {
+			return Select(r.Options[i].OptionID)
+		}
+	}
+	return CancelPermission()
+}
+
+// outcome makes the answer of a decision.
+func (r *PermissionRequest) outcome(d PermissionDecision) acpv2.RequestPermissionOutcome {
+	offered := slices.ContainsFunc(r.Options, func(o PermissionOption) bool { return o.OptionID == d.OptionID })
+	if d.Cancelled || !offered {
+		return &acpv2.CancelledPermissionOutcome{Meta: d.Meta}
+	}
+	return &acpv2.SelectedPermissionOutcome{OptionID: d.OptionID, Meta: d.Meta}
+}
+
+// requestPermission is the handler of session/request_permission.
+func (c *ClientConn) requestPermission(ctx context.Context, p *acpv2.RequestPermissionRequest, v1 *acpv1.RequestPermissionRequest) (*acpv2.RequestPermissionResponse, error) {
+	s, err := c.requestSession(ctx, p.SessionID)
+	if err != nil {
+		return nil, err
+	}
+	req := &PermissionRequest{
+		Session: s, Title: p.Title, Description: p.Description, Subject: p.Subject, Options: p.Options, Meta: p.Meta, V1: v1,
+	}
+	if v1 == nil {
+		req.V2 = p
+	}
+	if subject, ok := p.Subject.(*ToolCallPermissionSubject); ok {
+		req.ToolCall = &subject.ToolCall
+	}
+	decision := CancelPermission()
+	if hook := c.client.RequestPermission; hook != nil {
+		decision, err = clientAskHook(ctx, s, "RequestPermission", CancelPermission(), func(ctx context.Context) (PermissionDecision, error) {
+			return hook(ctx, req)
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return &acpv2.RequestPermissionResponse{Outcome: req.outcome(decision)}, nil
+}
+
+// clientAsk is a question to the user that waits for its answer.
+type clientAsk struct {
+	cancel context.CancelFunc
+}
+
+// clientAskHook runs a hook that asks the user. As soon as ctx is done or the
+// session, which may be nil, is cancelled, the answer is cancelled, whether the
+// hook has returned or not; what it returns then is dropped.
+func clientAskHook[T any](ctx context.Context, s *ClientSession, name string, cancelled T, hook func(ctx context.Context) (T, error)) (T, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	if s != nil {
+		ask := &clientAsk{cancel}
+		if !s.enterAsk(ask) {
+			return cancelled, nil
+		}
+		defer s.leaveAsk(ask)
+	}
+	type answer struct {
+		value T
+		err   error
+	}
+	answers := make(chan answer, 1)
+	c := ClientConnFrom(ctx)
+	go func() {
+		a := answer{err: errHookPanicked}
+		defer func() { answers <- a }()
+		c.hook(name, func() {
+			value, err := hook(ctx)
+			a = answer{value, err}
+		})
+	}()
+	select {
+	case a := <-answers:
+		if a.err != nil && ctx.Err() != nil && (errors.Is(a.err, context.Canceled) || errors.Is(a.err, context.DeadlineExceeded)) {
+			return cancelled, nil
+		}
+		return a.value, a.err
+	case <-ctx.Done():
+		return cancelled, nil
+	}
+}
+
+// enterAsk enters a question, unless the session is being cancelled or is gone.
+func (s *ClientSession) enterAsk(ask *clientAsk) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed != nil {
+		return false
+	}
+	if s.conn.Version() == 1 && slices.ContainsFunc(s.replies, func(r *Reply) bool { return r.cancelling.Load() }) {
+		return false
+	}
+	if s.asked == nil {
+		s.asked = map[*clientAsk]struct{}{}
+	}
+	s.asked[ask] = struct{}{}
+	return true
+}
+
+func (s *ClientSession) leaveAsk(ask *clientAsk) {
+	s.mu.Lock()
+	delete(s.asked, ask)
+	s.mu.Unlock()
+}
+
+// withdraw answers all questions that wait as cancelled.
+func (s *ClientSession) withdraw() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for ask := range s.asked {
+		ask.cancel()
+	}
+}
+
+// An ElicitationRequest asks the user for input.
+type ElicitationRequest struct {
+	Session    *ClientSession // nil if it belongs to none
+	ToolCallID ToolCallID     // the tool call it belongs to, or ""
+	// RequestID is the id of our request it belongs to, when it belongs to no
+	// session.
+	RequestID jsonrpc.ID
+	Message   string // what the user is asked
+	// Form describes the fields to fill in; nil if the user is to visit URL.
+	Form *ElicitationSchema
+	URL  string
+	// ElicitationID names a request with a URL: see [Client.ElicitationComplete].
+	ElicitationID ElicitationID
+	Meta          json.RawMessage // _meta of the request, or nil
+
+	// V1 or V2 is the request as it was received.
+	V1 *acpv1.CreateElicitationRequest
+	V2 *acpv2.CreateElicitationRequest
+}
+
+// An ElicitationResponse is the answer to an [ElicitationRequest].
+type ElicitationResponse = acpv2.CreateElicitationResponse
+
+// AcceptElicitation is the answer of a user who filled in the form, with the
+// values by field, or agreed to visit the address, without any.
+func AcceptElicitation(values map[string]json.RawMessage) *ElicitationResponse {
+	return &ElicitationResponse{Action: &ElicitationAcceptAction{Content: values}}
+}
+
+// DeclineElicitation is the answer of a user who does not want to tell.
+func DeclineElicitation() *ElicitationResponse {
+	return &ElicitationResponse{Action: &ElicitationDeclineAction{}}
+}
+
+// CancelElicitation is the answer of a user who made no choice. It is also what
+// a hook that returns nil answers.
+func CancelElicitation() *ElicitationResponse {
+	return &ElicitationResponse{Action: &ElicitationCancelAction{}}
+}
+
+// elicit is the handler of elicitation/create.
+func (c *ClientConn) elicit(ctx context.Context, p *acpv2.CreateElicitationRequest, v1 *acpv1.CreateElicitationRequest) (*ElicitationResponse, error) {
+	req := &ElicitationRequest{Message: p.Message, Meta: p.Meta, V1: v1}
+	if v1 == nil {
+		req.V2 = p
+	}
+	var scope acpv2.ElicitationScope
+	switch m := p.Mode.(type) {
+	case *acpv2.ElicitationFormMode:
+		if !c.client.Elicits.Form {
+			return nil, invalidParams("mode", "not advertised")
+		}
+		req.Form, scope = &m.RequestedSchema, m.Scope
+	case *acpv2.ElicitationURLMode:
+		if !c.client.Elicits.URL {
+			return nil, invalidParams("mode", "not advertised")
+		}
+		req.URL, req.ElicitationID, scope = m.URL, m.ElicitationID, m.Scope
+	default:
+		return nil, invalidParams("mode", "not advertised")
+	}
+	switch scope := scope.(type) {
+	case *acpv2.ElicitationSessionScope:
+		s, err := c.requestSession(ctx, scope.SessionID)
+		if err != nil {
+			return nil, err
+		}
+		req.Session, req.ToolCallID = s, scope.ToolCallID
+	case *acpv2.ElicitationRequestScope:
+		req.RequestID = scope.RequestID
+	}
+	res, err := clientAskHook(ctx, req.Session, "Elicit", CancelElicitation(), func(ctx context.Context) (*ElicitationResponse, error) {
+		return c.client.Elicit(ctx, req)
+	})
+	if err == nil && (res == nil || res.Action == nil) {
+		res = CancelElicitation()
+	}
+	return res, err
+}
+
+func clientTerminalAuth() *acpv2.ClientAuthCapabilities {
+	return &acpv2.ClientAuthCapabilities{Terminal: &acpv2.TerminalAuthCapabilities{}}
+}
+
+func clientElicitation(k ElicitationKinds) *acpv2.ElicitationCapabilities {
+	if k == (ElicitationKinds{}) {
+		return nil
+	}
+	caps := new(acpv2.ElicitationCapabilities)
+	if k.Form {
+		caps.Form = &acpv2.ElicitationFormCapabilities{}
+	}
+	if k.URL {
+		caps.URL = &acpv2.ElicitationURLCapabilities{}
+	}
+	return caps
+}

@@ -1,0 +1,353 @@
+package acp
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"sync"
+
+	"github.com/goacp/acp/acpv1"
+	"github.com/goacp/acp/acpv2"
+	"github.com/goacp/acp/internal/translate"
+	"github.com/goacp/acp/jsonrpc"
+)
+
+// An Update is something that happened in a session. It may be kept, and must
+// not be changed.
+type Update struct {
+	// Session is the session it happened in.
+	Session *ClientSession
+	// Update is what happened, in the vocabulary of version 2, to be read with
+	// a type switch. Agents of version 1 are translated: messages get ids, the
+	// plan is called "plan", and modes are an option.
+	Update SessionUpdate
+	// Replayed says that this is history, told because the session is being
+	// opened again: everything between the request and its answer in version
+	// 1, and up to the first state in version 2 (S89, S91). What an agent of
+	// version 1 sends just after its answer cannot be told from live updates.
+	Replayed bool
+	// Synthetic says that the agent sent no such update, because version 1 has
+	// none: the user's message and the running state when a prompt is sent, and
+	// the idle state at its end.
+	Synthetic bool
+
+	// V1 or V2 is the message the update came in, or nil.
+	V1 *acpv1.SessionNotification
+	V2 *acpv2.UpdateSessionNotification
+}
+
+// A ClientSession is a session as its client sees it. It is made by
+// [ClientConn.NewSession] and the like, and safe for concurrent use. What it
+// tells of the session's state is what the updates that were handled so far,
+// up to the one of a running Update hook, have told. After [ClientSession.Close],
+// and when the connection has ended, its methods fail with [ErrSessionClosed]
+// or with [jsonrpc.ErrClosed].
+type ClientSession struct {
+	conn *ClientConn
+	id   SessionID
+	line clientLine
+
+	// Of whoever delivers.
+	v1      translate.FromV1
+	scratch []acpv2.SessionUpdate
+	turns   clientTurns
+
+	mu        sync.Mutex
+	cwd       string
+	meta      json.RawMessage
+	replay    clientReplay
+	opened    bool // some answer has opened it
+	closed    error
+	forgotten bool // nobody is interested in its updates any more
+	state     clientState
+	replies   []*Reply // prompts in flight, by age; never changed in place
+	asked     map[*clientAsk]struct{}
+	prompted  uint64 // makes up ids of the user's messages
+	modesV1   clientModesV1
+}
+
+// clientReplay says whether updates are history.
+type clientReplay uint8
+
+const (
+	clientLive clientReplay = iota
+	clientReplayUntilAnswer
+	clientReplayUntilState
+)
+
+func (c *ClientConn) newSession(id SessionID, cwd string) *ClientSession {
+	return &ClientSession{conn: c, id: id, cwd: cwd}
+}
+
+// ID returns the session's id.
+func (s *ClientSession) ID() SessionID { return s.id }
+
+// Conn returns the connection the session is open on.
+func (s *ClientSession) Conn() *ClientConn { return s.conn }
+
+// Cwd returns the working directory the session was last opened with.
+func (s *ClientSession) Cwd() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.cwd
+}
+
+// Meta returns _meta of the answer that last opened the session, or nil.
+func (s *ClientSession) Meta() json.RawMessage {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.meta
+}
+
+// deliver handles one item of the timeline. One goroutine at a time calls it.
+func (s *ClientSession) deliver(ctx context.Context, it clientItem) {
+	switch {
+	case it.v1 != nil:
+		s.scratch = s.v1.Append(s.scratch[:0], it.v1.Update)
+		for i, u := range s.scratch {
+			s.scratch[i] = nil
+			s.emit(ctx, &Update{Session: s, Update: u, V1: it.v1})
+		}
+	case it.v2 != nil:
+		u := it.v2.Update
+		if old, ok := u.(*acpv2.UnknownSessionUpdate); ok && old.Type == "state_change" {
+			u = clientStateChange(old)
+		}
+		s.emit(ctx, &Update{Session: s, Update: u, V2: it.v2})
+	case it.do != nil:
+		it.do(ctx)
+	}
+}
+
+// emit tells everybody who wants to know of an update.
+func (s *ClientSession) emit(ctx context.Context, u *Update) {
+	s.mu.Lock()
+	if s.forgotten {
+		s.mu.Unlock()
+		return
+	}
+	if _, ok := u.Update.(StateUpdate); ok && s.replay == clientReplayUntilState {
+		s.replay = clientLive
+	}
+	u.Replayed = s.replay != clientLive && !u.Synthetic
+	s.state.apply(u.Update)
+	replies := s.replies
+	s.mu.Unlock()
+	if h := s.conn.client.Update; h != nil {
+		s.conn.hook("Update", func() { h(ctx, s, u) })
+	}
+	s.turns.seq++
+	for _, r := range replies {
+		r.push(ctx, u, s.turns.seq)
+	}
+	if u.V2 != nil {
+		s.turns.see(s, u, replies)
+	}
+}
+
+// usable returns why the session cannot be used, or nil.
+func (s *ClientSession) usable() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.closed
+}
+
+// shut ends what goes on in a session that is closed or lost.
+func (s *ClientSession) shut(err error) {
+	s.mu.Lock()
+	if s.closed != nil {
+		s.mu.Unlock()
+		return
+	}
+	s.closed = err
+	replies := s.replies
+	s.mu.Unlock()
+	s.withdraw()
+	for _, r := range replies {
+		r.abandon(err)
+	}
+	if t := s.conn.client.Terminals; t != nil && s.conn.peer.Load().proto.version() == 1 {
+		s.conn.hook("ReleaseSession", func() { t.ReleaseSession(acpv1.SessionID(s.id)) })
+	}
+}
+
+// forget closes the client's side of a session the agent has closed.
+func (s *ClientSession) forget() {
+	s.conn.drop(s)
+	s.mu.Lock()
+	s.forgotten = true
+	s.mu.Unlock()
+	s.shut(ErrSessionClosed)
+}
+
+// Cancel asks the agent to stop what it is doing in the session. It returns
+// when that is sent; prompts in flight end as the agent ends them. In version 1
+// every permission and elicitation of the session that is waiting is answered
+// as cancelled, and so are later ones until these prompts are answered (S40).
+// In version 2 the agent withdraws its own requests (S42).
+func (s *ClientSession) Cancel(ctx context.Context) error {
+	if err := s.usable(); err != nil {
+		return err
+	}
+	return s.cancel(ctx)
+}
+
+func (s *ClientSession) cancel(ctx context.Context) error {
+	proto := s.conn.proto()
+	err := proto.cancelSession(ctx, s.id)
+	if err == nil {
+		s.mu.Lock()
+		replies := s.replies
+		s.mu.Unlock()
+		for _, r := range replies {
+			r.cancelling.Store(true)
+		}
+		if proto.version() == 1 {
+			s.withdraw()
+		}
+	}
+	return s.conn.explain(err)
+}
+
+// Close asks the agent to stop everything in the session and free it. What it
+// still tells is handled first; then prompts in flight fail with
+// [ErrSessionClosed]. A session the agent does not know any more counts as
+// closed (S31). An agent of version 1 need not offer it; then nothing happens.
+func (s *ClientSession) Close(ctx context.Context) error { return s.conn.CloseSession(ctx, s.id) }
+
+// Delete removes the session from the agent's list: see [ClientConn.Delete].
+func (s *ClientSession) Delete(ctx context.Context) error { return s.conn.Delete(ctx, s.id) }
+
+// Fork opens a new session from a copy of this one: see [ClientConn.Fork].
+// Experimental.
+func (s *ClientSession) Fork(ctx context.Context, cfg SessionConfig) (*ClientSession, error) {
+	return s.conn.Fork(ctx, s.id, cfg)
+}
+
+// SetTitle gives the session a title and returns it as the agent stored it.
+// Experimental.
+func (s *ClientSession) SetTitle(ctx context.Context, title string) (string, error) {
+	return s.conn.SetTitle(ctx, s.id, title)
+}
+
+// SetOption changes one of the session's options, and returns when [Options]
+// tells so. Modes and models of agents of version 1 that are not options there
+// are changed in their own way.
+func (s *ClientSession) SetOption(ctx context.Context, id SessionConfigID, value SessionConfigOptionValue) error {
+	if err := s.usable(); err != nil {
+		return err
+	}
+	if findOption(s.Options(), id) == nil {
+		return unsupported("option " + string(id))
+	}
+	var after clientOptions
+	return s.ordered(ctx, func(opt jsonrpc.CallOption) (err error) {
+		after, err = s.conn.proto().setOption(ctx, s, id, value, opt)
+		return err
+	}, func(context.Context) { s.setOptions(after(s.Options())) })
+}
+
+// SetMode changes the option that stands for the mode the agent works in.
+func (s *ClientSession) SetMode(ctx context.Context, id SessionConfigValueID) error {
+	option, ok := translate.ModeOptionID(s.Options())
+	if !ok {
+		return unsupported("modes")
+	}
+	return s.SetOption(ctx, option, &SessionConfigOptionValueID{Value: id})
+}
+
+// SetModel changes the option that stands for the model the agent uses.
+func (s *ClientSession) SetModel(ctx context.Context, id SessionConfigValueID) error {
+	option, ok := translate.ModelOptionID(s.Options())
+	if !ok {
+		return unsupported("models")
+	}
+	return s.SetOption(ctx, option, &SessionConfigOptionValueID{Value: id})
+}
+
+// setOptions replaces the options. Whoever delivers calls it.
+func (s *ClientSession) setOptions(options []SessionConfigOption) {
+	s.v1.SetOptions(options)
+	s.mu.Lock()
+	s.state.options = options
+	s.mu.Unlock()
+}
+
+// CancelToolCall asks the agent to stop a tool call, which has to say that this
+// is possible (S90). The end is told by an update. Version 2 only.
+func (s *ClientSession) CancelToolCall(ctx context.Context, id ToolCallID) error {
+	if err := s.usable(); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	ok := s.state.toolCalls.has(string(id))
+	s.mu.Unlock()
+	if !ok {
+		return unsupported("cancelling tool call " + string(id))
+	}
+	return s.conn.explain(s.conn.proto().cancelToolCall(ctx, s.id, id))
+}
+
+// CancelTerminal asks the agent to stop the command in a terminal of its own,
+// which has to say that this is possible (S90). Version 2 only.
+func (s *ClientSession) CancelTerminal(ctx context.Context, id TerminalID) error {
+	if err := s.usable(); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	ok := s.state.terminals.has(string(id))
+	s.mu.Unlock()
+	if !ok {
+		return unsupported("cancelling terminal " + string(id))
+	}
+	return s.conn.explain(s.conn.proto().cancelTerminal(ctx, s.id, id))
+}
+
+// Options returns the session's options with their values. In version 1 modes
+// are among them, and models of older agents.
+func (s *ClientSession) Options() []SessionConfigOption {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.state.options)
+}
+
+// Commands returns the commands the user can type.
+func (s *ClientSession) Commands() []AvailableCommand {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.state.commands)
+}
+
+// Title returns the session's title, or "".
+func (s *ClientSession) Title() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.state.title
+}
+
+// State returns the latest state of the foreground; a session is idle until
+// told otherwise (S88). In version 1 it is running while a prompt is.
+func (s *ClientSession) State() StateUpdate {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.state.state == nil {
+		return &IdleStateUpdate{}
+	}
+	return s.state.state
+}
+
+// Background returns what was last reported to go on besides the foreground;
+// nil means that nothing was ever reported.
+func (s *ClientSession) Background() []BackgroundWork {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.state.background)
+}
+
+// Usage returns how full the context is and what the session has cost, or nil
+// when that is not known.
+func (s *ClientSession) Usage() *UsageUpdate {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.state.usage
+}

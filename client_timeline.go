@@ -1,0 +1,547 @@
+package acp
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+
+	"github.com/goacp/acp/acpv1"
+	"github.com/goacp/acp/acpv2"
+	"github.com/goacp/acp/jsonrpc"
+)
+
+const (
+	// clientHandover bounds the updates of a session that are handed over to
+	// whoever delivers; beyond it their handler waits.
+	clientHandover = 4096
+	// What is kept for sessions that are not known yet.
+	clientEarlySessions = 64
+	clientEarlyUpdates  = 4096
+	clientEarlyBytes    = 1 << 20
+)
+
+// clientLine is the timeline of a session: its updates, in the order in which
+// they arrived, and between them the places of responses.
+//
+// The engine hands updates over in order, but says of a response only that
+// what arrived before it has been handled, not that nothing behind it has. So
+// updates are counted as they arrive, on the reader, and again as they are
+// delivered; a response marks the count at which it arrived, also on the
+// reader. A mark is dealt with when as many updates have been delivered, and
+// holds up the others until its caller has what it needs.
+//
+// The handler of an update delivers it, and waits until it can: so everything
+// keeps its place in the engine's order, and an agent that is too fast is pushed
+// back. Only while the hook that keeps the timeline busy makes a call from
+// outside of a handler, whose response may be behind this handler, the update is
+// handed over to whoever delivers.
+type clientLine struct {
+	arrivals atomic.Uint64 // updates the reader has seen
+
+	mu        sync.Mutex
+	busy      bool   // somebody delivers
+	calls     int    // of hooks outside of handlers, that wait
+	entered   uint64 // updates whose handler has run
+	delivered uint64 // updates that were taken up
+	marks     []*clientMark
+	queue     []clientItem
+	changed   chan struct{} // closed when one of these changes; nil when nobody waits
+}
+
+// clientMark is the place of a response.
+type clientMark struct {
+	at    uint64 // updates that arrived before it
+	ready bool   // then may run
+	then  func(ctx context.Context)
+	done  chan struct{} // closed when then has run
+}
+
+// clientItem is something to deliver: an update as it was received, or
+// something to do.
+type clientItem struct {
+	v1   *acpv1.SessionNotification
+	v2   *acpv2.UpdateSessionNotification
+	do   func(ctx context.Context)
+	skip uint64 // updates that are counted but were lost
+}
+
+// count is how many of the updates that arrived the item stands for.
+func (it *clientItem) count() uint64 {
+	if it.v1 != nil || it.v2 != nil {
+		return 1
+	}
+	return it.skip
+}
+
+// update delivers an update in its turn. It is called by the handler of the
+// update, with its ctx.
+func (s *ClientSession) update(ctx context.Context, it clientItem) {
+	l := &s.line
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.entered++
+	for {
+		s.drain(ctx, true)
+		if !l.busy && len(l.queue) == 0 && !l.due() {
+			l.delivered += it.count()
+			s.run(func() { s.deliver(ctx, it) })
+			s.drain(ctx, true)
+			return
+		}
+		if l.handsOver(s.conn) || ctx.Err() != nil || s.conn.ctx.Err() != nil {
+			l.queue = append(l.queue, it)
+			return
+		}
+		l.wait(ctx, s.conn)
+	}
+}
+
+// handsOver reports whether an update must not wait in its handler.
+func (l *clientLine) handsOver(c *ClientConn) bool {
+	// Middleware may make calls of its own before the one whose response is
+	// marked returns.
+	return (l.calls > 0 || !l.busy && c.middleware) && len(l.queue) < clientHandover
+}
+
+// wait waits until something has changed. It is called with mu held.
+func (l *clientLine) wait(ctx context.Context, c *ClientConn) {
+	if l.changed == nil {
+		l.changed = make(chan struct{})
+	}
+	changed := l.changed
+	l.mu.Unlock()
+	select {
+	case <-changed:
+	case <-ctx.Done():
+	case <-c.ctx.Done():
+	}
+	l.mu.Lock()
+}
+
+// notify wakes those who wait. It is called with mu held.
+func (l *clientLine) notify() {
+	if l.changed != nil {
+		close(l.changed)
+		l.changed = nil
+	}
+}
+
+// run does part of a delivery. It is called with mu held, and does not hold it
+// meanwhile. A hook that ends its goroutine must not keep the timeline busy.
+func (s *ClientSession) run(f func()) {
+	l := &s.line
+	l.busy = true
+	l.mu.Unlock()
+	defer func() {
+		l.mu.Lock()
+		l.busy = false
+		l.notify()
+	}()
+	f()
+}
+
+// due reports whether a response is next, dealt with or not.
+func (l *clientLine) due() bool { return len(l.marks) > 0 && l.marks[0].at <= l.delivered }
+
+// drain delivers what can be delivered, unless somebody else does. It is called
+// with mu held. ctx is that of the handler it is called in, or else that of the
+// connection.
+func (s *ClientSession) drain(ctx context.Context, handler bool) {
+	l := &s.line
+	for !l.busy {
+		var next func(ctx context.Context)
+		switch {
+		case l.due():
+			m := l.marks[0]
+			if !m.ready {
+				return
+			}
+			l.marks[0] = nil
+			l.marks = l.marks[1:]
+			next = func(ctx context.Context) {
+				defer close(m.done)
+				if m.then != nil {
+					m.then(ctx)
+				}
+			}
+		case len(l.queue) > 0:
+			it := l.queue[0]
+			l.queue[0] = clientItem{}
+			l.queue = l.queue[1:]
+			l.delivered += it.count()
+			next = func(ctx context.Context) { s.deliver(ctx, it) }
+		default:
+			return
+		}
+		if handler {
+			s.run(func() { next(ctx) })
+			continue
+		}
+		h := &clientHook{s: s}
+		s.run(func() {
+			defer h.end()
+			next(context.WithValue(ctx, clientHookKey{}, h))
+		})
+	}
+}
+
+// clientHook stands for what is delivered outside of a handler. It counts the
+// calls that are made inside and wait.
+type clientHook struct {
+	s     *ClientSession
+	calls int
+	ended bool
+}
+
+type clientHookKey struct{}
+
+func clientHookFrom(ctx context.Context) *clientHook {
+	h, _ := ctx.Value(clientHookKey{}).(*clientHook)
+	return h
+}
+
+// runs reports whether the hook has not returned.
+func (h *clientHook) runs() bool {
+	h.s.line.mu.Lock()
+	defer h.s.line.mu.Unlock()
+	return !h.ended
+}
+
+// calling notes that a call begins to wait, or ends.
+func (h *clientHook) calling(n int) {
+	l := &h.s.line
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !h.ended {
+		h.calls += n
+		l.calls += n
+		l.notify()
+	}
+}
+
+// end notes that the hook has returned: what still waits does not keep it.
+func (h *clientHook) end() {
+	l := &h.s.line
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	h.ended = true
+	l.calls -= h.calls
+}
+
+// kick has somebody else deliver what can be delivered: hooks must not run
+// where the application called a method, perhaps with its locks held.
+func (s *ClientSession) kick() {
+	l := &s.line
+	run := func() {
+		l.mu.Lock()
+		s.drain(s.conn.ctx, false)
+		l.mu.Unlock()
+	}
+	if !s.conn.spawn(run) {
+		run()
+	}
+}
+
+// post does something in its turn: behind what was posted and handed over, and
+// ahead of what has not been handled yet.
+func (s *ClientSession) post(do func(ctx context.Context)) {
+	l := &s.line
+	l.mu.Lock()
+	l.queue = append(l.queue, clientItem{do: do})
+	l.mu.Unlock()
+	s.kick()
+}
+
+// place marks where a response stands. It is called on the reader, so that no
+// update arrives meanwhile, or when it does not matter.
+func (s *ClientSession) place(m *clientMark) {
+	l := &s.line
+	l.mu.Lock()
+	m.at = l.arrivals.Load()
+	l.marks = append(l.marks, m)
+	l.mu.Unlock()
+}
+
+// resolve says what to do where the response stands.
+func (s *ClientSession) resolve(m *clientMark, then func(ctx context.Context)) {
+	l := &s.line
+	l.mu.Lock()
+	m.ready, m.then = true, then
+	l.mu.Unlock()
+	s.kick()
+}
+
+// ordered makes a call that concerns the session, and does something where its
+// response stands among the updates, unless the call fails. The caller goes on
+// when that is done; inside a hook, whose end it may have to wait for, at once.
+func (s *ClientSession) ordered(ctx context.Context, call func(opt jsonrpc.CallOption) error, then func(ctx context.Context)) error {
+	m := &clientMark{done: make(chan struct{})}
+	placed := false
+	err := call(jsonrpc.OnReply(func(any, error) {
+		s.place(m)
+		placed = true
+	}))
+	switch {
+	case err == nil:
+		if !placed { // answered by middleware
+			s.place(m)
+		}
+		s.resolve(m, then)
+		s.conn.await(ctx, m)
+	case placed:
+		s.resolve(m, nil)
+	}
+	return s.conn.explain(err)
+}
+
+// await waits until a mark was dealt with.
+func (c *ClientConn) await(ctx context.Context, m *clientMark) {
+	if c.inHook(ctx) {
+		return
+	}
+	select {
+	case <-m.done:
+	case <-ctx.Done():
+	case <-c.ctx.Done():
+	}
+}
+
+// clientEarly holds updates of a session that is not known yet.
+type clientEarly struct {
+	arrivals uint64
+	bytes    int
+	updates  []clientItem
+	lost     uint64
+}
+
+// arrived counts an update, on the reader.
+func (c *ClientConn) arrived(id SessionID) {
+	c.mu.Lock()
+	if s := c.sessions[id]; s != nil {
+		s.line.arrivals.Add(1)
+	} else if e := c.earlyOf(id); e != nil {
+		e.arrivals++
+	}
+	c.mu.Unlock()
+}
+
+// earlyOf returns where updates of an unknown session are kept, or nil. It is
+// called with mu held.
+func (c *ClientConn) earlyOf(id SessionID) *clientEarly {
+	if c.opening == 0 {
+		return nil
+	}
+	e := c.early[id]
+	if e == nil && len(c.early) < clientEarlySessions {
+		if c.early == nil {
+			c.early = map[SessionID]*clientEarly{}
+		}
+		e = new(clientEarly)
+		c.early[id] = e
+	}
+	return e
+}
+
+// handleUpdate is the handler of session/update. An update of a session whose
+// session/new is not answered yet is kept; one of any other unknown session
+// concerns nobody.
+func (c *ClientConn) handleUpdate(ctx context.Context, id SessionID, it clientItem) {
+	c.mu.Lock()
+	s := c.sessions[id]
+	lost := false
+	if s == nil {
+		lost = !c.hold(id, it)
+	}
+	c.mu.Unlock()
+	if s != nil {
+		s.update(ctx, it)
+	} else if lost {
+		c.client.Logger.Debug("acp: update of an unknown session dropped")
+	}
+}
+
+// hold keeps an update of an unknown session, or reports that it does not. It
+// is called with mu held.
+func (c *ClientConn) hold(id SessionID, it clientItem) bool {
+	e := c.earlyOf(id)
+	if e == nil {
+		return false
+	}
+	var u interface {
+		AppendJSON(dst []byte) ([]byte, error)
+	} = it.v2
+	if it.v1 != nil {
+		u = it.v1
+	}
+	text, _ := u.AppendJSON(nil)
+	if e.lost > 0 || len(e.updates) >= clientEarlyUpdates || e.bytes+len(text) > clientEarlyBytes {
+		e.lost++
+		return false
+	}
+	e.bytes += len(text)
+	e.updates = append(e.updates, it)
+	return true
+}
+
+// beginOpening says that the answer to a request is going to be a new session.
+func (c *ClientConn) beginOpening() {
+	c.mu.Lock()
+	c.opening++
+	c.mu.Unlock()
+}
+
+func (c *ClientConn) endOpening() {
+	c.mu.Lock()
+	c.opening--
+	if c.opening == 0 {
+		c.early = nil
+	}
+	c.notify()
+	c.mu.Unlock()
+}
+
+// notify wakes those who wait for a session. It is called with mu held.
+func (c *ClientConn) notify() {
+	if c.changed != nil {
+		close(c.changed)
+		c.changed = nil
+	}
+}
+
+// add makes a session known, on the reader if it is new to the agent. What has
+// arrived for it becomes the beginning of its timeline, behind the mark m. A
+// session of the same id, which the agent has forgotten, is returned.
+func (c *ClientConn) add(s *ClientSession, m *clientMark) (old *ClientSession) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if m != nil {
+		s.line.marks = append(s.line.marks, m)
+	}
+	if e := c.early[s.id]; e != nil {
+		delete(c.early, s.id)
+		s.line.arrivals.Store(e.arrivals)
+		s.line.entered = uint64(len(e.updates)) + e.lost
+		s.line.queue = e.updates
+		if e.lost > 0 {
+			s.line.queue = append(s.line.queue, clientItem{skip: e.lost})
+		}
+	}
+	old = c.sessions[s.id]
+	c.sessions[s.id] = s
+	c.notify()
+	return old
+}
+
+// known returns the session with the given id, which is added if it is not
+// there.
+func (c *ClientConn) known(id SessionID, cwd string) *ClientSession {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s := c.sessions[id]
+	if s == nil {
+		s = c.newSession(id, cwd)
+		c.sessions[id] = s
+		c.notify()
+	}
+	return s
+}
+
+// drop forgets a session that was closed or could not be opened.
+func (c *ClientConn) drop(s *ClientSession) {
+	c.mu.Lock()
+	if c.sessions[s.id] == s {
+		delete(c.sessions, s.id)
+	}
+	c.mu.Unlock()
+}
+
+// requestSession returns the session a request of the agent is about. While a
+// session is being opened it may become known.
+func (c *ClientConn) requestSession(ctx context.Context, id SessionID) (*ClientSession, error) {
+	for {
+		c.mu.Lock()
+		s := c.sessions[id]
+		if s != nil || c.opening == 0 || c.ended {
+			c.mu.Unlock()
+			if s == nil {
+				return nil, SessionNotFound(id)
+			}
+			return s, nil
+		}
+		if c.changed == nil {
+			c.changed = make(chan struct{})
+		}
+		changed := c.changed
+		c.mu.Unlock()
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
+}
+
+// countUpdates is the outermost middleware where there is other middleware,
+// which may swallow an update: its place must not stay open.
+func (c *ClientConn) countUpdates(next jsonrpc.Handler) jsonrpc.Handler {
+	return func(ctx context.Context, req *jsonrpc.Request) (any, error) {
+		if req.Method != methodSessionUpdate || !req.IsNotification() {
+			return next(ctx, req)
+		}
+		s, ok := c.Session(SessionID(req.Lane))
+		if !ok {
+			return next(ctx, req)
+		}
+		l := &s.line
+		l.mu.Lock()
+		before := l.entered
+		l.mu.Unlock()
+		defer func() {
+			l.mu.Lock()
+			if l.entered == before {
+				l.entered++
+				l.queue = append(l.queue, clientItem{skip: 1})
+				s.drain(ctx, true)
+			}
+			l.mu.Unlock()
+		}()
+		return next(ctx, req)
+	}
+}
+
+// clientSentKey finds, in the context of a call, what to run when its request
+// has its place in the output.
+type clientSentKey struct{}
+
+// clientSent are params that tell when they are encoded: that happens while no
+// other message can be sent, so what is sent later is written later.
+type clientSent struct {
+	params any
+	sent   func()
+}
+
+// AppendJSON appends the params.
+func (p *clientSent) AppendJSON(dst []byte) ([]byte, error) {
+	p.sent()
+	return p.params.(interface {
+		AppendJSON(dst []byte) ([]byte, error)
+	}).AppendJSON(dst)
+}
+
+// outgoing is the innermost outgoing middleware.
+func (c *ClientConn) outgoing(next jsonrpc.Handler) jsonrpc.Handler {
+	return func(ctx context.Context, req *jsonrpc.Request) (any, error) {
+		if h := clientHookFrom(ctx); h != nil && h.s.conn == c {
+			h.calling(1)
+			defer h.calling(-1)
+		}
+		sent, ok := ctx.Value(clientSentKey{}).(func())
+		if !ok || req.Method != acpv2.MethodSessionPrompt.Name {
+			return next(ctx, req)
+		}
+		params := req.Params
+		req.Params = &clientSent{params, sent}
+		defer func() { req.Params = params }()
+		return next(ctx, req)
+	}
+}

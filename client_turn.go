@@ -1,0 +1,202 @@
+package acp
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/goacp/acp/acpv2"
+	"github.com/goacp/acp/jsonrpc"
+)
+
+const (
+	maxSeenMessages = 256 // user messages remembered while a prompt waits for its answer
+	maxSeenIdles    = 16  // ends of turns likewise
+)
+
+// clientTurns follows the turns of a session of version 2, where the answer to
+// a prompt is a receipt and the turn ends when the session is idle (S87, S88).
+// Only who delivers the session's updates uses it.
+type clientTurns struct {
+	seq     uint64 // updates told so far; the first is 1
+	working bool   // the foreground was not idle
+	seen    []clientSeen
+}
+
+// clientSeen is a message of the user's that was told of.
+type clientSeen struct {
+	id      MessageID
+	seq     uint64
+	claimed bool // it is some prompt's
+}
+
+// see takes an update of version 2 in, after everybody has been told.
+func (t *clientTurns) see(s *ClientSession, u *Update, replies []*Reply) {
+	switch v := u.Update.(type) {
+	case *AgentMessageChunk: // by far the most
+	case *UserMessage:
+		t.saw(v.MessageID, replies)
+	case *UserMessageChunk:
+		t.saw(v.MessageID, replies)
+	case *IdleStateUpdate:
+		if v.StopReason == "" && !t.working {
+			return // a snapshot, no end (S88)
+		}
+		t.working = false
+		for _, r := range replies {
+			if r.inserted {
+				s.complete(r, v)
+				continue
+			}
+			if len(r.idles) >= maxSeenIdles {
+				r.idles = slices.Delete(r.idles, 0, 1)
+			}
+			r.idles = append(r.idles, clientIdle{v, t.seq})
+		}
+	case StateUpdate:
+		t.working = true // also if it is not known: never idle (S85)
+	}
+}
+
+// saw remembers where a message of the user's began, while some prompt does not
+// know its message yet.
+func (t *clientTurns) saw(id MessageID, replies []*Reply) {
+	if !slices.ContainsFunc(replies, func(r *Reply) bool { return !r.inserted }) {
+		t.seen = nil
+		return
+	}
+	if slices.ContainsFunc(t.seen, func(m clientSeen) bool { return m.id == id }) {
+		return
+	}
+	if len(t.seen) >= maxSeenMessages {
+		t.seen = slices.Delete(t.seen, 0, 1)
+	}
+	t.seen = append(t.seen, clientSeen{id: id, seq: t.seq})
+}
+
+// begins returns the first update of the turn of a prompt that was answered
+// just now: that of its message, if it was told of, or else the next one. Drafts
+// of version 2 answer without an id.
+func (t *clientTurns) begins(id MessageID) (MessageID, uint64) {
+	for i := range t.seen {
+		if m := &t.seen[i]; m.id == id || id == "" && !m.claimed {
+			m.claimed = true
+			return m.id, m.seq
+		}
+	}
+	return id, t.seq + 1
+}
+
+// answered takes the answer to a prompt in, where it stands among the updates.
+func (s *ClientSession) answered(ctx context.Context, r *Reply, answer *clientPrompted, err error) {
+	if s.conn.Version() == 1 {
+		s.promptAnswered(ctx, r, answer, err)
+		return
+	}
+	if err != nil {
+		s.leave(r)
+		r.finish(r.outcome(nil, err))
+		return
+	}
+	id, from := s.turns.begins(answer.messageID)
+	r.inserted = true
+	r.insert(id, from)
+	for _, idle := range r.idles {
+		if idle.seq >= from {
+			r.mu.Lock()
+			r.keep(func(h clientHeld) bool { return h.seq <= idle.seq })
+			r.mu.Unlock()
+			s.complete(r, idle.state)
+			return
+		}
+	}
+	r.idles = nil
+	if r.ctx.Err() != nil { // it came too late to be withdrawn
+		_ = s.conn.spawn(r.cancelSession)
+	}
+}
+
+// insert says where a reply begins.
+func (r *Reply) insert(id MessageID, from uint64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.id, r.accepted = id, true
+	close(r.taken)
+	if !r.started {
+		r.started = true
+		if r.lost {
+			// What was lost may all have been of other turns.
+			r.lost = r.head < len(r.held) && r.held[r.head].seq > from
+		}
+		r.keep(func(h clientHeld) bool { return h.seq >= from })
+		if r.waiting && r.head < len(r.held) {
+			r.wakeReader()
+		}
+	}
+}
+
+// complete ends a turn of version 2.
+func (s *ClientSession) complete(r *Reply, idle *IdleStateUpdate) {
+	s.leave(r)
+	var err error
+	if r.ctx.Err() != nil {
+		err = r.ctxErr()
+	}
+	r.finish(&Result{StopReason: idle.StopReason, Usage: idle.Usage, Error: idle.Error, Meta: idle.Meta}, err)
+}
+
+// promptSent tells what an agent of version 2 would when a prompt begins. It
+// comes before everything the agent tells about it.
+func (s *ClientSession) promptSent(ctx context.Context, r *Reply, p *acpv2.PromptRequest) {
+	s.v1.Boundary()
+	u := s.synthetic(&UserMessage{MessageID: r.MessageID(), Content: Set(p.Prompt)})
+	r.mu.Lock()
+	r.own = u
+	r.mu.Unlock()
+	s.emit(ctx, u)
+	s.emit(ctx, s.synthetic(&RunningStateUpdate{}))
+}
+
+// promptAnswered tells what an agent of version 2 would when a turn ends. It
+// comes after everything that arrived before the answer.
+func (s *ClientSession) promptAnswered(ctx context.Context, r *Reply, answer *clientPrompted, err error) {
+	idle := new(IdleStateUpdate)
+	res, failed := r.outcome(answer, err)
+	var said *jsonrpc.Error
+	switch {
+	case res != nil:
+		idle.StopReason, idle.Usage, idle.Meta = res.StopReason, res.Usage, res.Meta
+	case r.ctx.Err() != nil:
+		idle.StopReason = StopCancelled
+	case errors.As(err, &said):
+		idle.StopReason = StopError
+		idle.Error = &acpv2.Error{Code: acpv2.ErrorCode(said.Code), Message: said.Message, Data: said.Data}
+	default:
+		idle.StopReason = StopError
+	}
+	s.v1.Boundary()
+	s.emit(ctx, s.synthetic(idle))
+	younger, busy := s.leave(r)
+	r.finish(res, failed)
+	for _, o := range younger {
+		o.restart()
+	}
+	if busy {
+		s.emit(ctx, s.synthetic(&RunningStateUpdate{}))
+	}
+}
+
+// restart begins a reply of version 1 that nobody has read yet anew, since a
+// prompt before it has ended.
+func (r *Reply) restart() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.own != nil && r.reading == clientHolds {
+		r.held, r.head, r.lost = []clientHeld{{u: r.own}}, 0, false
+		r.wakeRoom()
+	}
+}
+
+func (s *ClientSession) synthetic(u SessionUpdate) *Update {
+	return &Update{Session: s, Update: u, Synthetic: true}
+}

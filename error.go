@@ -1,0 +1,106 @@
+package acp
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/goacp/acp/acpv2"
+	"github.com/goacp/acp/jsonrpc"
+)
+
+var (
+	// ErrTurnEnded says that something was sent through a [Turn], or an
+	// [Output] or a [ToolCallHandle] of one, after that turn had ended. What
+	// goes on afterwards belongs to the session: see [AgentSession].
+	ErrTurnEnded = errors.New("acp: the turn has ended")
+	// ErrSessionClosed says that a session was used after it had been closed,
+	// or after its connection had ended.
+	ErrSessionClosed = errors.New("acp: the session is closed")
+	// ErrReopen says that a transport can be opened only once.
+	ErrReopen = errors.New("acp: the transport cannot be opened again")
+
+	// errNotBegun is why an Accept hook cannot send.
+	errNotBegun = errors.New("acp: the turn has not begun")
+	// errCancelled is the cause a turn's context ends with when the client
+	// sent session/cancel (S40, S42). context.Cause finds it as ErrCancelled.
+	errCancelled = ErrCancelled
+)
+
+// ErrCancelled is the cause of a turn's context when the client cancelled the
+// turn or closed its session: see [context.Cause].
+var ErrCancelled = errors.New("acp: cancelled by the client")
+
+// unsupported names what the peer did not advertise.
+func unsupported(what string) error {
+	return fmt.Errorf("acp: %s: not advertised by the peer: %w", what, errors.ErrUnsupported)
+}
+
+// invalidParams is the answer to a request with a field we cannot take. It has
+// the form the engine gives to fields that do not decode.
+func invalidParams(path, reason string) *jsonrpc.Error {
+	return jsonrpc.ErrInvalidParams.WithData(map[string]string{"path": "params." + path, "reason": reason})
+}
+
+// SessionNotFound is the answer to a request about a session the agent does not
+// have (S30). Hooks return it as their error; errors.Is finds
+// [jsonrpc.ErrResourceNotFound] in it.
+func SessionNotFound(id SessionID) error {
+	return jsonrpc.ErrResourceNotFound.WithData(&acpv2.SessionNotFoundErrorData{SessionID: id})
+}
+
+// A Failure is an error of the application itself, such as a rate limit, in
+// the form clients can act on: a JSON-RPC error with a code from -32099 to
+// -32001 and the fields below in its data. A hook returns it as its error.
+type Failure struct {
+	Code       int           // -32099 to -32001; 0 means -32001
+	Message    string        // for people
+	Reason     string        // for programs, such as "rate_limit" or "quota"
+	RetryAfter time.Duration // when it may work again; 0 is unknown; sent in seconds
+	Scope      string        // what it applies to, such as "account"
+}
+
+// failureData is a Failure's data on the wire.
+type failureData struct {
+	Reason     string  `json:"reason,omitempty"`
+	RetryAfter float64 `json:"retryAfter,omitempty"`
+	Scope      string  `json:"scope,omitempty"`
+}
+
+const (
+	failureFirst = -32099
+	failureLast  = -32001
+)
+
+// Error returns the message.
+func (f *Failure) Error() string { return f.Message }
+
+// Unwrap returns what goes over the wire, a [*jsonrpc.Error].
+func (f *Failure) Unwrap() error {
+	code := f.Code
+	if code == 0 {
+		code = failureLast
+	}
+	return jsonrpc.Errorf(code, "%s", f.Message).WithData(
+		failureData{f.Reason, f.RetryAfter.Seconds(), f.Scope})
+}
+
+// AsFailure reads a Failure from an error that a peer answered with.
+func AsFailure(err error) (*Failure, bool) {
+	if f, ok := errors.AsType[*Failure](err); ok {
+		return f, true
+	}
+	we, ok := errors.AsType[*jsonrpc.Error](err)
+	if !ok || we.Code < failureFirst || we.Code > failureLast {
+		return nil, false
+	}
+	f := &Failure{Code: we.Code, Message: we.Message}
+	var data failureData
+	if len(we.Data) > 0 && json.Unmarshal(we.Data, &data) == nil {
+		const longest = 1 << 31 // seconds; more than that is nonsense
+		f.Reason, f.Scope = data.Reason, data.Scope
+		f.RetryAfter = time.Duration(max(0, min(data.RetryAfter, longest)) * float64(time.Second))
+	}
+	return f, true
+}

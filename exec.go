@@ -1,0 +1,332 @@
+package acp
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"github.com/goacp/acp/acpv2"
+	"github.com/goacp/acp/internal/process"
+)
+
+// An Exec is a command to run. Command is a program, not a line for a shell.
+type Exec struct {
+	ID      TerminalID // of the terminal, unless it is the client's; made up when it is ""
+	Command string
+	Args    []string
+	Dir     string        // absolute; "" is the session's working directory
+	Env     []EnvVariable // in addition to the environment there is
+	// OutputLimit bounds the output that is kept, in bytes: the latest is. 0
+	// means 1 MiB.
+	OutputLimit int
+}
+
+const defaultOutputLimit = 1 << 20
+
+// TerminalState is what a terminal shows.
+type TerminalState struct {
+	Output    string
+	Truncated bool                // its beginning was dropped
+	Exit      *TerminalExitStatus // nil while it runs
+}
+
+// A Terminal is a command that runs: in the client's terminal, if it is a
+// version 1 client that lends one, otherwise here. Its methods may be called
+// from any goroutine. It has to be released.
+type Terminal struct {
+	o  *Output
+	id TerminalID
+
+	lent  clientTerminals // where it runs, or
+	child *child          // what runs here
+}
+
+// child is a command that runs here.
+type child struct {
+	p    *process.Process
+	done chan struct{} // closed when its end was reported
+
+	mu   sync.Mutex
+	tail *process.Tail
+}
+
+// Run runs a command in a terminal that the call shows.
+func (h *ToolCallHandle) Run(e Exec) (*Terminal, error) {
+	return h.o.run(e, func(id TerminalID) error { return h.Append(&TerminalContent{TerminalID: id}) })
+}
+
+// Run runs a command in a terminal of its own. It ends with the turn, or with the
+// session if the output is the session's. Version 2 clients can cancel it.
+func (o *Output) Run(e Exec) (*Terminal, error) { return o.run(e, nil) }
+
+func (o *Output) run(e Exec, show func(TerminalID) error) (*Terminal, error) {
+	if e.Dir == "" {
+		e.Dir = o.s.cwd
+	}
+	if e.OutputLimit <= 0 {
+		e.OutputLimit = defaultOutputLimit
+	}
+	if !filepath.IsAbs(e.Dir) {
+		return nil, fmt.Errorf("acp: run %s: the directory is not absolute", e.Command)
+	}
+	if lent := o.s.c.peer.Load().proto.clientTerminals(); lent != nil {
+		id, err := lent.start(o.ctx, o.s, &e)
+		if err != nil {
+			return nil, err
+		}
+		t := &Terminal{o: o, id: id, lent: lent}
+		if show != nil {
+			err = show(id)
+		}
+		return t, err
+	}
+	return o.runHere(e, show)
+}
+
+func (o *Output) runHere(e Exec, show func(TerminalID) error) (*Terminal, error) {
+	env := os.Environ()
+	for _, v := range e.Env {
+		env = append(env, v.Name+"="+v.Value)
+	}
+	p, err := process.Start(o.ctx, process.Config{
+		Path: e.Command, Args: e.Args, Dir: e.Dir, Env: env, NoStdin: true, MergeStderr: true,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("acp: run: %w", err)
+	}
+	c := &child{p: p, done: make(chan struct{}), tail: process.NewTail(e.OutputLimit)}
+	if e.ID == "" {
+		e.ID = TerminalID(o.s.nextCall())
+	}
+	t := &Terminal{o: o, id: e.ID, child: c}
+	o.s.setCancel(terminalCancelKey(t.id), p.Kill)
+	command := e.Command
+	for _, a := range e.Args {
+		command += " " + a
+	}
+	err = o.Send(&TerminalUpdate{
+		TerminalID: t.id, Command: acpv2.Set(command), Cwd: acpv2.Set(e.Dir),
+		Capabilities: acpv2.Set(acpv2.TerminalCapabilities{Cancel: new(acpv2.TerminalCancelCapabilities)}),
+	})
+	if err == nil && show != nil {
+		err = show(t.id)
+	}
+	if err != nil || !o.s.c.background(func() { t.report() }) {
+		o.s.setCancel(terminalCancelKey(t.id), nil)
+		_ = p.Stop(context.Background())
+		return nil, errors.Join(err, o.ctx.Err())
+	}
+	return t, nil
+}
+
+// report sends what the command prints, and its end. It ends with the command,
+// which ends with the output.
+func (t *Terminal) report() {
+	c := t.child
+	defer close(c.done)
+	stop := context.AfterFunc(t.o.ctx, c.p.Kill)
+	defer stop()
+	// What left the tree of processes may hold its output open.
+	read := make(chan struct{})
+	defer close(read)
+	go closeAfter(c.p, read)
+	buf := make([]byte, 32<<10)
+	for {
+		n, err := c.p.Stdout().Read(buf)
+		if n > 0 {
+			c.mu.Lock()
+			_, _ = c.tail.Write(buf[:n]) // never fails
+			c.mu.Unlock()
+			_ = t.o.Send(&TerminalOutputChunk{TerminalID: t.id, Data: base64.StdEncoding.EncodeToString(buf[:n])})
+		}
+		if err != nil {
+			if !errors.Is(err, io.EOF) {
+				c.p.Kill()
+			}
+			break
+		}
+	}
+	_ = c.p.Wait() // its status is asked for below
+	_ = c.p.Stop(context.Background())
+	t.o.s.setCancel(terminalCancelKey(t.id), nil)
+	end := &TerminalUpdate{
+		TerminalID: t.id, ExitStatus: acpv2.Set(*c.exit()), Capabilities: acpv2.Clear[acpv2.TerminalCapabilities](),
+	}
+	if t.o.Send(end) != nil {
+		_ = t.o.s.Send(end) // the turn ended before its command did
+	}
+}
+
+// exit returns the status of a command that has ended.
+func (c *child) exit() *TerminalExitStatus {
+	var e *process.ExitError
+	switch err := c.p.Wait(); {
+	case err == nil:
+		return &TerminalExitStatus{ExitCode: new(int64(0))}
+	case errors.As(err, &e) && e.Signal != "":
+		return &TerminalExitStatus{Signal: e.Signal}
+	case errors.As(err, &e):
+		return &TerminalExitStatus{ExitCode: new(int64(e.Code))}
+	}
+	return &TerminalExitStatus{}
+}
+
+// Exec runs a command to its end in a terminal that the call shows, and returns
+// what it printed and how it ended. A command that fails is no error.
+func (h *ToolCallHandle) Exec(e Exec) (*TerminalState, error) {
+	t, err := h.Run(e)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = t.Release() }()
+	exit, err := t.Wait()
+	if err != nil {
+		return nil, err
+	}
+	state, err := t.State()
+	if err != nil {
+		return nil, err
+	}
+	state.Exit = exit
+	return state, nil
+}
+
+// WriteFile writes a file like [Output.WriteFile] and shows the change.
+func (h *ToolCallHandle) WriteFile(path, text string) error {
+	before, err := h.o.ReadFile(path)
+	created := errors.Is(err, fs.ErrNotExist)
+	if err != nil && !created {
+		return err
+	}
+	if err := h.o.WriteFile(path, text); err != nil {
+		return err
+	}
+	return h.Change(FileChange{Path: path, Before: before, After: text, Created: created})
+}
+
+// ID returns the terminal's id.
+func (t *Terminal) ID() TerminalID { return t.id }
+
+// Wait waits for the command's end.
+func (t *Terminal) Wait() (*TerminalExitStatus, error) {
+	if t.lent != nil {
+		return t.lent.wait(t.o.ctx, t.o.s, t.id)
+	}
+	select {
+	case <-t.child.done:
+		return t.child.exit(), nil
+	case <-t.o.ctx.Done():
+		return nil, context.Cause(t.o.ctx)
+	}
+}
+
+// State returns the output so far and, after the end, the exit status.
+func (t *Terminal) State() (*TerminalState, error) {
+	if t.lent != nil {
+		return t.lent.output(t.o.ctx, t.o.s, t.id)
+	}
+	c := t.child
+	c.mu.Lock()
+	text, truncated := c.tail.Text()
+	c.mu.Unlock()
+	s := &TerminalState{Output: text, Truncated: truncated}
+	select {
+	case <-c.done:
+		s.Exit = c.exit()
+	default:
+	}
+	return s, nil
+}
+
+// Kill ends the command and everything it has started. Its output stays.
+func (t *Terminal) Kill() error {
+	if t.lent != nil {
+		return t.lent.kill(t.o.ctx, t.o.s, t.id)
+	}
+	t.child.p.Kill()
+	return nil
+}
+
+// Release ends the command, if it still runs, and forgets the terminal, also
+// after the turn was cancelled.
+func (t *Terminal) Release() error {
+	if t.lent != nil {
+		return t.lent.release(context.WithoutCancel(t.o.ctx), t.o.s, t.id)
+	}
+	t.child.p.Kill()
+	<-t.child.done
+	return nil
+}
+
+// ReadFile returns the text of a file as the client has it, with changes that
+// are not saved yet, if it is a version 1 client that lends its files; otherwise
+// of the file on disk. The path is absolute. Of a file that does not exist the
+// error wraps [fs.ErrNotExist] in both cases.
+func (o *Output) ReadFile(path string) (string, error) { return o.ReadLines(path, 0, 0) }
+
+// ReadLines is ReadFile for limit lines from the given one on, which is counted
+// from 1; 0 stands for the first line, and for all lines.
+func (o *Output) ReadLines(path string, line, limit uint32) (string, error) {
+	if !filepath.IsAbs(path) {
+		return "", fmt.Errorf("acp: read %s: the path is not absolute", path)
+	}
+	if read := o.s.c.peer.Load().proto.clientFiles().read; read != nil {
+		return read(o.ctx, o.s, path, line, limit)
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return "", err
+	}
+	return lines(string(data), line, limit), nil
+}
+
+// WriteFile writes a file through the client, or on disk: see [Output.ReadFile].
+func (o *Output) WriteFile(path, text string) error {
+	if !filepath.IsAbs(path) {
+		return fmt.Errorf("acp: write %s: the path is not absolute", path)
+	}
+	if write := o.s.c.peer.Load().proto.clientFiles().write; write != nil {
+		return write(o.ctx, o.s, path, text)
+	}
+	return os.WriteFile(path, []byte(text), 0o666)
+}
+
+// lines returns limit lines of text from the given one on.
+func lines(text string, line, limit uint32) string {
+	start := 0
+	for n := uint32(1); n < line; n++ {
+		i := nextLine(text, start)
+		if i < 0 {
+			return ""
+		}
+		start = i
+	}
+	if limit == 0 {
+		return text[start:]
+	}
+	end := start
+	for range limit {
+		i := nextLine(text, end)
+		if i < 0 {
+			return text[start:]
+		}
+		end = i
+	}
+	return text[start:end]
+}
+
+// nextLine returns where the line after the one that begins at i begins, or -1.
+func nextLine(text string, i int) int {
+	for ; i < len(text); i++ {
+		if text[i] == '\n' {
+			return i + 1
+		}
+	}
+	return -1
+}

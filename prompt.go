@@ -1,0 +1,317 @@
+package acp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/goacp/acp/jsonrpc"
+)
+
+// A prompt is a request for a turn, from its arrival on the reader to the end of
+// the turn. The prompts of a session form a queue in order of arrival; the first
+// one may run.
+type prompt struct {
+	req *jsonrpc.Request
+	// ctx is the turn's. It ends with the request's as long as the request is
+	// open, which in version 2 it is until the turn begins.
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+	place  int           // 0 when unknown, 1 for the first of the queue, 2 for the next
+	first  chan struct{} // closed when there is none before it
+	second chan struct{} // closed when there is at most one before it
+	// Guarded by the connection's mu:
+	admitted bool // it leaves the queue when its turn ends, not with its request
+	answered bool // its request has been answered while its turn goes on
+	over     bool // its turn has ended
+	left     bool // it is not in the queue any more
+}
+
+// arrived puts a prompt into its session's queue. It runs on the reader, before
+// anything that came later is looked at, so that a cancel always finds the
+// prompts it is for and no others (S40, S42).
+func (c *AgentConn) arrived(id SessionID, req *jsonrpc.Request) {
+	p := &prompt{req: req, first: make(chan struct{}), second: make(chan struct{})}
+	p.ctx, p.cancel = context.WithCancelCause(c.base)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.prompts[id] = append(c.prompts[id], p)
+	c.advance(id)
+	context.AfterFunc(req.Context(), func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if !p.answered {
+			p.cancel(context.Cause(req.Context()))
+		}
+		if !p.admitted {
+			c.leave(id, p)
+		}
+	})
+}
+
+// advance lets the first prompts of a session know where they are. It is called
+// with mu held.
+func (c *AgentConn) advance(id SessionID) {
+	list := c.prompts[id]
+	for i, p := range list[:min(2, len(list))] {
+		if p.place == 0 {
+			p.place = 2
+			close(p.second)
+		}
+		if i == 0 && p.place == 2 {
+			p.place = 1
+			close(p.first)
+		}
+	}
+}
+
+// leave takes a prompt out of the queue. It is called with mu held.
+func (c *AgentConn) leave(id SessionID, p *prompt) {
+	if p.left {
+		return
+	}
+	p.left = true
+	p.cancel(nil)
+	list := c.prompts[id]
+	if i := slices.Index(list, p); i >= 0 {
+		list = slices.Delete(list, i, i+1)
+	}
+	if len(list) == 0 {
+		delete(c.prompts, id)
+	} else {
+		c.prompts[id] = list
+		c.advance(id)
+	}
+	for _, w := range c.drains[id] {
+		w()
+	}
+}
+
+// find returns what arrived has put into the queue for a request, and how many
+// prompts are before it.
+func (c *AgentConn) find(id SessionID, req *jsonrpc.Request) (p *prompt, before int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, p := range c.prompts[id] {
+		if p.req == req {
+			return p, before
+		}
+		if !p.over {
+			before++
+		}
+	}
+	return nil, 0 // its request has ended
+}
+
+// cancel cancels the prompts of a session that have arrived so far.
+func (c *AgentConn) cancel(id SessionID) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, p := range c.prompts[id] {
+		p.cancel(errCancelled)
+	}
+}
+
+// drained waits until the prompts of a session that are there now have left.
+func (c *AgentConn) drained(ctx context.Context, id SessionID) error {
+	c.mu.Lock()
+	waiting := slices.Clone(c.prompts[id])
+	changed := make(chan struct{}, 1)
+	remove := c.onLeave(id, func() {
+		select {
+		case changed <- struct{}{}:
+		default:
+		}
+	})
+	c.mu.Unlock()
+	defer remove()
+	for {
+		c.mu.Lock()
+		waiting = slices.DeleteFunc(waiting, func(p *prompt) bool { return p.left })
+		c.mu.Unlock()
+		if len(waiting) == 0 {
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-c.base.Done():
+			return context.Cause(c.base)
+		}
+	}
+}
+
+// onLeave has f called, with mu held, whenever a prompt of a session leaves. It
+// is called with mu held itself.
+func (c *AgentConn) onLeave(id SessionID, f func()) (remove func()) {
+	c.leaves++
+	key := c.leaves
+	if c.drains[id] == nil {
+		c.drains[id] = map[int]func(){}
+	}
+	c.drains[id][key] = f
+	return func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if delete(c.drains[id], key); len(c.drains[id]) == 0 {
+			delete(c.drains, id)
+		}
+	}
+}
+
+// busy is the answer to a prompt that cannot wait.
+func busy(what string) error {
+	return &Failure{Message: what, Reason: "busy", Scope: "session"}
+}
+
+// checkContent refuses content the agent did not advertise. Blocks of unknown
+// types that are vendors' own are passed on (S84).
+func checkContent(blocks []ContentBlock, can PromptContent) error {
+	for i, b := range blocks {
+		ok := true
+		switch b := b.(type) {
+		case *ImageContent:
+			ok = can.Image
+		case *AudioContent:
+			ok = can.Audio
+		case *EmbeddedResource:
+			ok = can.EmbeddedContext
+		case *UnknownContentBlock:
+			ok = len(b.Type) > 0 && b.Type[0] == '_'
+		}
+		if !ok {
+			return invalidParams("prompt["+strconv.Itoa(i)+"].type", "not advertised")
+		}
+	}
+	return nil
+}
+
+// admit waits until a prompt may become part of the conversation, and returns
+// its turn. A prompt that has been handed to the turn that runs has none of its
+// own: then that turn is returned as running.
+func (c *AgentConn) admit(ctx context.Context, id SessionID, blocks []ContentBlock, meta json.RawMessage) (t, running *Turn, err error) {
+	a := c.agent.Load()
+	s, ok := c.Session(id)
+	if !ok {
+		return nil, nil, SessionNotFound(id)
+	}
+	s.flush() // who prompts it knows it
+	if err := checkContent(blocks, a.Content); err != nil {
+		return nil, nil, err
+	}
+	p, before := c.find(id, jsonrpc.RequestFrom(ctx))
+	if p == nil {
+		return nil, nil, context.Cause(ctx)
+	}
+	if before > 0 {
+		switch {
+		case a.Busy == BusyReject:
+			return nil, nil, busy("another prompt of the session is running")
+		case before > a.MaxHeld:
+			return nil, nil, busy("too many prompts are waiting")
+		case a.Busy == BusySteer:
+			if t := c.steer(s, p, blocks); t != nil {
+				return nil, t, nil
+			}
+		}
+	}
+	select {
+	case <-p.first:
+	case <-p.ctx.Done():
+		return nil, nil, context.Cause(p.ctx)
+	}
+	c.mu.Lock()
+	p.admitted = !p.left && !c.peer.Load().proto.answersLate()
+	c.mu.Unlock()
+	t = newTurn(ctx, s, p, blocks, meta)
+	if a.Accept != nil && t.ctx.Err() == nil {
+		err = c.guard("Accept", func() error { return a.Accept(t.ctx, t) })
+	}
+	if t.ctx.Err() != nil {
+		// Cancelled while it was held: it never became part of the
+		// conversation, whatever Accept makes of that.
+		err = context.Cause(t.ctx)
+	}
+	if err != nil {
+		t.leave()
+		return nil, nil, err
+	}
+	return t, nil, nil
+}
+
+// steer hands a prompt to the turn that runs. It returns nil when that turn
+// ended without taking it.
+func (c *AgentConn) steer(s *AgentSession, p *prompt, blocks []ContentBlock) *Turn {
+	select {
+	case <-p.second: // what came before has been handed over
+	case <-p.ctx.Done():
+		return nil
+	}
+	t := s.Turn()
+	if t == nil {
+		return nil
+	}
+	select {
+	case t.steering <- blocks:
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.leave(s.id, p)
+		return t
+	case <-t.settled:
+	case <-p.ctx.Done():
+	}
+	return nil
+}
+
+var errStopError = errors.New("acp: the Prompt hook returned StopError without an error")
+
+// run runs a turn to its end: at the latest when the grace for a cancelled hook
+// is over. The error is what the client is told.
+func (c *AgentConn) run(t *Turn) (StopReason, error) {
+	a := c.agent.Load()
+	t.begin()
+	type outcome struct {
+		stop StopReason
+		err  error
+	}
+	returned := make(chan outcome, 1)
+	go func() {
+		var o outcome
+		o.err = c.guard("Prompt", func() (err error) {
+			o.stop, err = a.Prompt(t.ctx, t)
+			return err
+		})
+		returned <- o
+	}()
+	var o outcome
+	select {
+	case o = <-returned:
+	case <-t.ctx.Done():
+		grace := time.NewTimer(a.CancelGrace)
+		select {
+		case o = <-returned:
+		case <-grace.C:
+			t.endSends(ErrTurnEnded) // it may be in the middle of sending
+			o.err = context.Cause(t.ctx)
+			a.Logger.Warn("acp: a cancelled turn did not end in time and was given up", "session", string(t.session.id))
+		}
+		grace.Stop()
+	}
+	if cause := context.Cause(t.ctx); cause != nil {
+		switch {
+		case errors.Is(cause, errCancelled):
+			o = outcome{stop: StopCancelled}
+		case o.err == nil || errors.Is(o.err, t.ctx.Err()):
+			o.err = cause
+		}
+	}
+	if o.stop == StopError && o.err == nil {
+		o.err = errStopError
+	}
+	t.finish(o.stop, o.err)
+	return o.stop, o.err
+}

@@ -1,0 +1,79 @@
+package acp
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/goacp/acp/acpv2"
+	"github.com/goacp/acp/jsonrpc"
+)
+
+// agentProtocol is what a protocol version does for the agent's side of a
+// connection: the verbs of the application become messages of that version, and
+// its requests become calls of the methods of AgentConn.
+type agentProtocol interface {
+	version() int
+
+	// register adds the handlers of every method an agent may be asked for.
+	register(mux *jsonrpc.Mux)
+	// preempt sees messages on the reader, in wire order.
+	preempt(c *AgentConn, req *jsonrpc.Request) error
+	// initialized is the result of initialize.
+	initialized(meta json.RawMessage) ([]byte, error)
+
+	// update sends an update. It is called for one update of a session at a
+	// time.
+	update(ctx context.Context, s *AgentSession, u SessionUpdate) error
+	// chunk is update for a piece of text, which has to be fast.
+	chunk(ctx context.Context, s *AgentSession, kind messageKind, id MessageID, text string) error
+
+	// answersLate reports whether a prompt is answered when its turn ends. If
+	// not, it is answered when the turn begins, and states tell about the turn.
+	answersLate() bool
+	// states reports whether state updates exist.
+	states() bool
+
+	requestPermission(ctx context.Context, s *AgentSession, p *permissionRequest) (*acpv2.RequestPermissionResponse, error)
+	elicit(ctx context.Context, s *AgentSession, r *acpv2.CreateElicitationRequest) (*acpv2.CreateElicitationResponse, error)
+	elicited(ctx context.Context, id ElicitationID) error
+	callMCP(ctx context.Context, r *acpv2.MessageMCPRequest) (*acpv2.MessageMCPResponse, error)
+	authStatusUpdate(ctx context.Context, n *acpv2.AuthStatusUpdateNotification) error
+
+	// clientFiles and clientTerminals return the client's files and terminals
+	// if it lends them.
+	clientFiles() clientFiles
+	clientTerminals() clientTerminals
+}
+
+// messageKind is the kind of a message in a conversation.
+type messageKind uint8
+
+const (
+	noMessage messageKind = iota
+	agentMessage
+	agentThought
+	userMessage
+)
+
+// clientFiles are a client's files as an agent uses them.
+type clientFiles struct {
+	read  func(ctx context.Context, s *AgentSession, path string, line, limit uint32) (string, error)
+	write func(ctx context.Context, s *AgentSession, path, text string) error
+}
+
+// clientTerminals are a client's terminals as an agent uses them; nil if the
+// client has none.
+type clientTerminals interface {
+	start(ctx context.Context, s *AgentSession, e *Exec) (TerminalID, error)
+	output(ctx context.Context, s *AgentSession, id TerminalID) (*TerminalState, error)
+	wait(ctx context.Context, s *AgentSession, id TerminalID) (*TerminalExitStatus, error)
+	kill(ctx context.Context, s *AgentSession, id TerminalID) error
+	release(ctx context.Context, s *AgentSession, id TerminalID) error
+}
+
+func newAgentProtocol(version int, c *AgentConn) agentProtocol {
+	if version == 1 {
+		return &agentV1{c: c}
+	}
+	return &agentV2{c: c}
+}

@@ -1,0 +1,496 @@
+package acp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/goacp/acp/acpv2"
+	"github.com/goacp/acp/jsonrpc"
+)
+
+// maxHeld bounds the updates a Reply holds for whoever reads it.
+const maxHeld = 1024
+
+// ErrUpdatesLost is what [Reply.Updates] yields, once, in place of updates that
+// nobody read while other prompts of the session were in flight.
+var ErrUpdatesLost = errors.New("acp: updates were lost because nobody read them")
+
+// A Reply is the agent's reply to one prompt, while it is being written and
+// after. It is made by [ClientSession.Prompt] and safe for concurrent use, but
+// one goroutine at a time reads the updates.
+//
+// Read it with [Reply.Updates] or [Reply.Wait], or with Updates and then Wait
+// for the result. Until one of them is called, and for a reader that is slow,
+// the reply holds up to 1,024 updates; then the agent has to wait, until
+// somebody reads or the prompt's ctx is done. A program that takes updates from
+// [Client.Update] calls Wait.
+//
+// All updates of the session count as the reply's from the prompt being sent to
+// the end of its turn. When several prompts of a session are in flight, version
+// 2 tells where each of them begins; version 1 does not, so each reply that is
+// being read yields everything, and one that is not begins when the prompts
+// before it have ended. While there are others a reply that nobody reads holds
+// nobody up but loses its oldest updates: see [ErrUpdatesLost].
+type Reply struct {
+	s      *ClientSession
+	ctx    context.Context
+	done   chan struct{}
+	taken  chan struct{} // closed when an agent of version 2 has said that it took the prompt up
+	shared bool          // other prompts were in flight when this one was sent
+
+	sent       atomic.Bool // the request is on its way
+	told       atomic.Bool // session/cancel was sent because ctx is done
+	cancelling atomic.Bool // the session was cancelled after the prompt was sent
+	cancelCall context.CancelCauseFunc
+
+	// Of whoever delivers the session's updates, in version 2.
+	inserted bool
+	idles    []clientIdle // ends of turns, while it is not known where this one begins
+
+	mu       sync.Mutex
+	held     []clientHeld
+	head     int // of held
+	reading  clientReading
+	started  bool // updates may be read: they are this prompt's
+	lost     bool
+	waiting  bool          // the reader waits for wake
+	wake     chan struct{} // holds one
+	room     chan struct{} // closed when there may be room; nil when nobody waits
+	ended    bool
+	result   *Result
+	err      error
+	id       MessageID
+	own      *Update // the made-up message of the user, in version 1
+	stopCtx  func() bool
+	giveUp   *time.Timer
+	accepted bool // version 2: the prompt was inserted
+}
+
+type clientReading uint8
+
+const (
+	clientHolds    clientReading = iota // nobody has asked for the updates yet
+	clientReads                         // somebody reads
+	clientDiscards                      // nobody is going to
+)
+
+type clientHeld struct {
+	u   *Update
+	seq uint64
+}
+
+type clientIdle struct {
+	state *IdleStateUpdate
+	seq   uint64
+}
+
+// A Result is how a turn ended.
+type Result struct {
+	// StopReason is why; empty when an agent of version 2 did not tell.
+	StopReason StopReason
+	// Usage counts the tokens of the turn, if the agent does. Experimental.
+	Usage *Usage
+	// Error is what the agent says went wrong when StopReason is [StopError].
+	Error *acpv2.Error
+	// Meta is _meta of the message that ended the turn, or nil.
+	Meta json.RawMessage
+}
+
+// Prompt sends a message of the user to the agent: see
+// [ClientSession.PromptRequest].
+func (s *ClientSession) Prompt(ctx context.Context, blocks ...ContentBlock) *Reply {
+	return s.PromptRequest(ctx, &acpv2.PromptRequest{Prompt: blocks})
+}
+
+// PromptRequest sends a message of the user to the agent and returns when it is
+// on its way: what is sent afterwards, a cancellation above all, arrives behind
+// it. Failures are told by the reply. The session's id is filled in; the other
+// fields of req, which must not be changed until the reply is done, are sent.
+//
+// A prompt may be sent while another is in flight. Agents of version 2 take it
+// up in order; of version 1 some do, others refuse it and some never answer.
+//
+// When ctx is done the agent is asked to stop, and the reply ends with the
+// error of ctx when the agent has, or after [Client.CancelGrace]. An answer
+// that came in time is there beside the error.
+func (s *ClientSession) PromptRequest(ctx context.Context, req *acpv2.PromptRequest) *Reply {
+	r := s.newReply(ctx)
+	r.send(req)
+	return r
+}
+
+func (s *ClientSession) newReply(ctx context.Context) *Reply {
+	return &Reply{s: s, ctx: ctx, done: make(chan struct{}), taken: make(chan struct{}), wake: make(chan struct{}, 1)}
+}
+
+// send sends the prompt and returns when it is on its way.
+func (r *Reply) send(req *acpv2.PromptRequest) {
+	s := r.s
+	p := *req
+	p.SessionID = s.id
+	callCtx, cancel := context.WithCancelCause(context.WithoutCancel(r.ctx))
+	r.cancelCall = cancel
+	if err := r.begin(&p); err != nil {
+		r.finish(nil, err)
+		return
+	}
+	placed, returned := make(chan struct{}), make(chan struct{})
+	callCtx = context.WithValue(callCtx, clientSentKey{}, func() {
+		if !r.sent.Swap(true) {
+			close(placed)
+		}
+	})
+	if !s.conn.spawn(func() { r.run(callCtx, &p, returned) }) {
+		r.abandon(s.conn.explain(s.conn.conn.Err()))
+		return
+	}
+	select {
+	case <-placed:
+	case <-returned:
+	}
+}
+
+// begin checks a prompt and enters its reply among those in flight.
+func (r *Reply) begin(p *acpv2.PromptRequest) error {
+	s := r.s
+	if r.ctx.Err() != nil {
+		return r.ctxErr()
+	}
+	caps := s.conn.Capabilities().Session
+	if caps == nil {
+		return unsupported("sessions")
+	}
+	if err := clientCheckContent(caps.Prompt, p.Prompt); err != nil {
+		return err
+	}
+	v1 := s.conn.Version() == 1
+	s.mu.Lock()
+	if s.closed != nil {
+		defer s.mu.Unlock()
+		return s.closed
+	}
+	others := s.replies
+	r.shared = len(others) > 0
+	r.started = v1 || !r.shared
+	s.replies = append(slices.Clip(others), r)
+	if v1 {
+		s.prompted++
+		r.id = MessageID(fmt.Sprintf("prompt-%d", s.prompted))
+	}
+	s.mu.Unlock()
+	for _, o := range others {
+		o.poke()
+	}
+	stop := context.AfterFunc(r.ctx, r.interrupt)
+	r.mu.Lock()
+	r.stopCtx = stop
+	r.mu.Unlock()
+	if v1 {
+		s.post(func(ctx context.Context) { s.promptSent(ctx, r, p) })
+	}
+	return nil
+}
+
+// run makes the call. Its response has its place in the session's timeline.
+func (r *Reply) run(ctx context.Context, p *acpv2.PromptRequest, returned chan<- struct{}) {
+	s := r.s
+	m := &clientMark{done: make(chan struct{})}
+	placed := false
+	answer, err := s.conn.proto().prompt(ctx, p, jsonrpc.OnReply(func(any, error) {
+		s.place(m)
+		placed = true
+	}))
+	close(returned)
+	r.cancelCall(nil)
+	if !placed {
+		s.place(m)
+	}
+	err = s.conn.explain(err)
+	if v1 := s.conn.Version() == 1; v1 && s.conn.inHook(r.ctx) || err != nil && r.ctx.Err() != nil {
+		// Whoever waits for the result may be what keeps the timeline, or has
+		// waited long enough for it.
+		if v1 && r.sent.Load() && !r.told.Load() && r.ctx.Err() != nil {
+			r.cancelSession()
+		}
+		r.finish(r.outcome(answer, err))
+	}
+	s.resolve(m, func(ctx context.Context) { s.answered(ctx, r, answer, err) })
+}
+
+// interrupt asks the agent to stop, because the prompt's ctx is done.
+func (r *Reply) interrupt() {
+	s := r.s
+	r.mu.Lock()
+	if r.ended {
+		r.mu.Unlock()
+		return
+	}
+	r.giveUp = time.AfterFunc(s.conn.client.CancelGrace, r.gaveUp)
+	r.wakeRoom()
+	accepted := r.accepted
+	r.mu.Unlock()
+	if s.conn.Version() == 1 && r.sent.Load() || accepted {
+		r.cancelSession()
+	} else {
+		r.cancelCall(r.ctxErr())
+	}
+}
+
+// cancelSession sends session/cancel for a prompt whose ctx is done.
+func (r *Reply) cancelSession() {
+	ctx, cancel := context.WithTimeout(r.s.conn.ctx, r.s.conn.client.CancelGrace)
+	defer cancel()
+	r.told.Store(true)
+	_ = r.s.cancel(ctx) // that the agent cannot be told is told by the prompt itself
+}
+
+// gaveUp ends a prompt whose agent does not, in spite of having been asked.
+func (r *Reply) gaveUp() {
+	r.cancelCall(r.ctxErr())
+	if r.s.conn.Version() != 1 {
+		r.abandon(r.ctxErr())
+	}
+}
+
+// ctxErr is the error of a prompt whose ctx is done.
+func (r *Reply) ctxErr() error {
+	err, cause := r.ctx.Err(), context.Cause(r.ctx)
+	if cause == err {
+		return fmt.Errorf("acp: prompt: %w", err)
+	}
+	return fmt.Errorf("acp: prompt: %w: %w", err, cause)
+}
+
+// outcome makes what Wait returns of an answer that ends the turn.
+func (r *Reply) outcome(answer *clientPrompted, err error) (*Result, error) {
+	var res *Result
+	switch {
+	case err == nil:
+		res = &Result{StopReason: answer.stopReason, Usage: answer.usage, Meta: answer.meta}
+	case r.cancelling.Load() && errors.Is(err, jsonrpc.ErrRequestCancelled):
+		res, err = &Result{StopReason: StopCancelled}, nil // withdrawn before it began
+	}
+	if r.ctx.Err() != nil {
+		err = r.ctxErr()
+	}
+	return res, err
+}
+
+// abandon ends a reply without its turn having ended.
+func (r *Reply) abandon(err error) {
+	r.s.leave(r)
+	r.finish(nil, err)
+	r.cancelCall(err)
+}
+
+// leave removes a prompt from those in flight. It returns those that were sent
+// after it, and whether there are any others.
+func (s *ClientSession) leave(r *Reply) (younger []*Reply, busy bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if i := slices.Index(s.replies, r); i >= 0 {
+		younger = s.replies[i+1:]
+		s.replies = slices.Concat(s.replies[:i], younger)
+	}
+	return younger, len(s.replies) > 0
+}
+
+// finish ends a reply. The first end counts.
+func (r *Reply) finish(res *Result, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.ended {
+		return
+	}
+	r.ended, r.result, r.err = true, res, err
+	if r.stopCtx != nil {
+		r.stopCtx()
+	}
+	if r.giveUp != nil {
+		r.giveUp.Stop()
+	}
+	close(r.done)
+	r.wakeRoom()
+	r.wakeReader()
+}
+
+// Done returns a channel that is closed when the turn has ended, or will not end
+// any more.
+func (r *Reply) Done() <-chan struct{} { return r.done }
+
+// MessageID returns the id of the user's message in the conversation: in
+// version 2 once the agent has taken it up, in version 1 a made-up one.
+func (r *Reply) MessageID() MessageID {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.id
+}
+
+// Wait waits until the turn has ended and returns how. Updates that are held or
+// still to come are discarded unless somebody reads them.
+//
+// The error is what the agent answered instead ([*jsonrpc.Error]), that of the
+// prompt's ctx, [ErrSessionClosed], one that wraps [errors.ErrUnsupported] when
+// the prompt holds what the agent does not take, or one that wraps
+// [jsonrpc.ErrClosed] when the agent is gone. There may be a result beside it.
+func (r *Reply) Wait() (*Result, error) {
+	r.mu.Lock()
+	if r.reading == clientHolds {
+		r.discard()
+	}
+	r.mu.Unlock()
+	<-r.done
+	return r.result, r.err
+}
+
+// Updates yields the updates of the turn as they arrive, and ends with it. If
+// the turn failed, the last pair is its error: that of [Reply.Wait], which is
+// also where the result is. Leaving the loop early discards what follows; the
+// turn goes on. The next loop goes on where the last one ended.
+func (r *Reply) Updates() iter.Seq2[*Update, error] {
+	return func(yield func(*Update, error) bool) {
+		r.mu.Lock()
+		if r.reading == clientHolds {
+			r.reading = clientReads
+		}
+		r.mu.Unlock()
+		for {
+			u, err, ok := r.next()
+			if !ok {
+				if r.err != nil {
+					yield(nil, r.err)
+				}
+				return
+			}
+			if !yield(u, err) {
+				r.mu.Lock()
+				r.discard()
+				r.mu.Unlock()
+				return
+			}
+		}
+	}
+}
+
+// next waits for the next update. ok is false at the end.
+func (r *Reply) next() (u *Update, err error, ok bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for {
+		if r.started || r.ended {
+			switch {
+			case r.lost:
+				r.lost = false
+				return nil, ErrUpdatesLost, true
+			case r.head < len(r.held):
+				return r.pop(), nil, true
+			case r.ended:
+				return nil, nil, false
+			}
+		}
+		r.waiting = true
+		r.mu.Unlock()
+		<-r.wake
+		r.mu.Lock()
+	}
+}
+
+// push gives a reply an update of its session, waiting for room if it is its
+// turn to wait.
+func (r *Reply) push(ctx context.Context, u *Update, seq uint64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for !r.ended && r.reading != clientDiscards {
+		switch {
+		case len(r.held)-r.head < maxHeld:
+			if len(r.held) == cap(r.held) && r.head > 0 {
+				n := copy(r.held, r.held[r.head:])
+				clear(r.held[n:])
+				r.held, r.head = r.held[:n], 0
+			}
+			r.held = append(r.held, clientHeld{u, seq})
+			r.wakeReader()
+			return
+		case !r.started || r.reading == clientHolds && !r.alone():
+			r.pop()
+			r.lost = true
+		case r.ctx.Err() != nil || ctx.Err() != nil || r.s.conn.ctx.Err() != nil:
+			r.lost = true
+			return
+		default:
+			if r.room == nil {
+				r.room = make(chan struct{})
+			}
+			room := r.room
+			r.mu.Unlock()
+			select {
+			case <-room:
+			case <-r.ctx.Done():
+			case <-ctx.Done():
+			case <-r.s.conn.ctx.Done():
+			}
+			r.mu.Lock()
+		}
+	}
+}
+
+// alone reports whether no other prompt of the session is in flight.
+func (r *Reply) alone() bool {
+	r.s.mu.Lock()
+	defer r.s.mu.Unlock()
+	return len(r.s.replies) <= 1
+}
+
+// poke has push look again.
+func (r *Reply) poke() {
+	r.mu.Lock()
+	r.wakeRoom()
+	r.mu.Unlock()
+}
+
+// The following are called with mu held.
+
+func (r *Reply) pop() *Update {
+	h := &r.held[r.head]
+	u := h.u
+	*h = clientHeld{}
+	if r.head++; r.head == len(r.held) {
+		r.held, r.head = r.held[:0], 0
+	}
+	r.wakeRoom()
+	return u
+}
+
+func (r *Reply) discard() {
+	r.reading = clientDiscards
+	r.held, r.head, r.lost = nil, 0, false
+	r.wakeRoom()
+}
+
+func (r *Reply) wakeRoom() {
+	if r.room != nil {
+		close(r.room)
+		r.room = nil
+	}
+}
+
+func (r *Reply) wakeReader() {
+	if r.waiting && (r.started || r.ended) {
+		r.waiting = false
+		r.wake <- struct{}{} // empty, since the reader waits
+	}
+}
+
+// keep drops the held updates for which f is false.
+func (r *Reply) keep(f func(h clientHeld) bool) {
+	kept := slices.DeleteFunc(slices.Clone(r.held[r.head:]), func(h clientHeld) bool { return !f(h) })
+	r.held, r.head = kept, 0
+	r.wakeRoom()
+}

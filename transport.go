@@ -1,0 +1,184 @@
+package acp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/goacp/acp/internal/process"
+	"github.com/goacp/acp/jsonrpc"
+)
+
+// A Transport is a way to the peer. Opening it gives a stream of messages; whoever
+// opened it closes the stream. A client may open its transport again, when an
+// agent that answered in another version has to be asked anew; a transport that
+// cannot be opened twice returns [ErrReopen].
+type Transport interface {
+	Open(ctx context.Context) (jsonrpc.Stream, error)
+}
+
+// Stdio is the transport of an agent that was started by its client: standard
+// input and output. It takes them over; log to standard error.
+func Stdio() Transport { return &once{open: jsonrpc.Stdio} }
+
+// Over is the transport that consists of a stream that is open already.
+func Over(stream jsonrpc.Stream) Transport {
+	return &once{open: func() jsonrpc.Stream { return stream }}
+}
+
+// Pipe returns two transports that are connected with each other in memory, for
+// an agent and a client in one process.
+func Pipe() (agent, client Transport) {
+	a, b := jsonrpc.Pipe()
+	return Over(a), Over(b)
+}
+
+// once can be opened once.
+type once struct {
+	mu   sync.Mutex
+	open func() jsonrpc.Stream
+}
+
+func (t *once) Open(context.Context) (jsonrpc.Stream, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.open == nil {
+		return nil, ErrReopen
+	}
+	open := t.open
+	t.open = nil
+	return open(), nil
+}
+
+// A CommandTransport starts a program and talks to it over its standard input
+// and output. Each time it is opened it starts a new process. Fields must not be
+// changed after the first use.
+//
+// Closing the connection ends the process and everything it has started: its
+// input ends, then, after CloseGrace, it is asked to terminate, then, after
+// TermGrace, it is killed, each time together with its descendants. They end,
+// too, when this program dies.
+type CommandTransport struct {
+	Path string   // the program; without a separator it is looked up in PATH
+	Args []string // without the program's name
+	Dir  string   // to run in; "" is that of this process
+	// Env is the environment as in [os.Environ]; nil is that of this process.
+	Env []string
+	// LoginEnv starts the program with the environment of the user's login
+	// shell, which programs that were not started from a terminal lack; Env is
+	// added to it.
+	LoginEnv bool
+	// Stderr gets what the program writes there. It is read in any case; its
+	// last 16 kB are part of the error when the program fails. A slow writer
+	// misses some of it rather than hold the program up.
+	Stderr io.Writer
+	// CloseGrace and TermGrace are how long each stage of ending waits; 0
+	// means 2 s.
+	CloseGrace, TermGrace time.Duration
+}
+
+// Command is the transport of a client that starts its agent.
+func Command(name string, args ...string) *CommandTransport {
+	return &CommandTransport{Path: name, Args: args}
+}
+
+// Open starts the program.
+func (t *CommandTransport) Open(ctx context.Context) (jsonrpc.Stream, error) {
+	stream, _, err := t.start(ctx)
+	return stream, err
+}
+
+func (t *CommandTransport) start(ctx context.Context) (jsonrpc.Stream, *process.Process, error) {
+	env := t.Env
+	if t.LoginEnv {
+		login, err := process.LoginEnv(ctx)
+		if err != nil && ctx.Err() != nil {
+			return nil, nil, err
+		}
+		env = append(login, t.Env...) // LoginEnv falls back to ours
+	}
+	p, err := process.Start(ctx, process.Config{
+		Path: t.Path, Args: t.Args, Dir: t.Dir, Env: env, Stderr: t.Stderr,
+		CloseGrace: t.CloseGrace, TermGrace: t.TermGrace,
+	})
+	if err != nil {
+		return nil, nil, fmt.Errorf("acp: start agent: %w", err)
+	}
+	closed := make(chan struct{})
+	go closeAfter(p, closed)
+	return jsonrpc.NewLineStream(&childOutput{ReadCloser: p.Stdout(), p: p, closed: closed}, p.Stdin()), p, nil
+}
+
+// outputWait is how long the output of a process that has ended is still read.
+const outputWait = 10 * time.Second
+
+// closeAfter closes the output of a process some time after its end, in case a
+// process that left its tree holds it open. It is not needed any more when done
+// is closed.
+func closeAfter(p *process.Process, done <-chan struct{}) {
+	select {
+	case <-done:
+		return
+	case <-p.Done():
+	}
+	timer := time.NewTimer(outputWait)
+	defer timer.Stop()
+	select {
+	case <-done:
+	case <-timer.C:
+		_ = p.Stop(context.Background())
+	}
+}
+
+// childOutput is a child's standard output. A stream is closed with its input
+// first, so closing this one is the time to end the child.
+type childOutput struct {
+	io.ReadCloser
+	p      *process.Process
+	once   sync.Once
+	closed chan struct{}
+}
+
+func (o *childOutput) Close() error {
+	o.once.Do(func() { close(o.closed) })
+	stopped := o.p.Stop(context.Background()) // bounded by its stages
+	err := o.ReadCloser.Close()
+	if errors.Is(err, os.ErrClosed) {
+		err = nil
+	}
+	return errors.Join(stopped, err)
+}
+
+// exitWait bounds how long the exit status of a child is waited for that has
+// closed its output.
+const exitWait = 500 * time.Millisecond
+
+// openTransport opens a transport. exit, which may be nil, tells how the process
+// behind it ended: its error names the status and the end of standard error.
+func openTransport(ctx context.Context, t Transport) (stream jsonrpc.Stream, exit func() error, err error) {
+	if t == nil {
+		return nil, nil, errors.New("acp: no transport")
+	}
+	if c, ok := t.(*CommandTransport); ok {
+		stream, p, err := c.start(ctx)
+		if err != nil {
+			return nil, nil, err
+		}
+		return stream, func() error {
+			timer := time.NewTimer(exitWait)
+			defer timer.Stop()
+			select {
+			case <-p.Done():
+				return p.Wait()
+			case <-timer.C:
+				return nil
+			}
+		}, nil
+	}
+	stream, err = t.Open(ctx)
+	return stream, nil, err
+}

@@ -1,0 +1,210 @@
+package acp
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"strings"
+
+	"github.com/goacp/acp/acpv2"
+	"github.com/goacp/acp/jsonrpc"
+)
+
+// A Turn is the work on one prompt, from the prompt to the stop reason. What the
+// agent has to say goes through the [Output] it embeds: Say, Think, ToolCall,
+// Plan, Permit, Elicit, Run, ReadFile, WriteFile and more. All of it may be
+// called from any goroutine as long as the turn lasts; after it has ended
+// sending fails with [ErrTurnEnded].
+//
+// The first failure to send is kept, as in [bufio.Writer]: it cancels the turn's
+// context, later sends fail with it, and [Output.Err] returns it. So an agent
+// may leave the errors of single sends unchecked.
+type Turn struct {
+	*Output
+
+	session *AgentSession
+	p       *prompt
+	ctx     context.Context
+	blocks  []ContentBlock
+	meta    json.RawMessage
+	message MessageID
+
+	steering chan []ContentBlock
+	endSends context.CancelCauseFunc // nothing can be sent any more
+	settled  chan struct{}           // closed when the turn has ended
+	stop     StopReason              // why, once settled is closed
+	stopErr  error                   // what failed
+
+	usage *Usage            // guarded by session.mu
+	open  []*ToolCallHandle // calls that have not ended; guarded by session.mu
+}
+
+// turnContext is done with the prompt and has the values of its request.
+type turnContext struct {
+	context.Context
+	values context.Context
+}
+
+// Value asks the prompt first: package context looks for parents in there.
+func (c turnContext) Value(key any) any {
+	if v := c.Context.Value(key); v != nil {
+		return v
+	}
+	return c.values.Value(key)
+}
+
+func newTurn(ctx context.Context, s *AgentSession, p *prompt, blocks []ContentBlock, meta json.RawMessage) *Turn {
+	t := &Turn{
+		session: s, p: p, ctx: turnContext{p.ctx, ctx}, blocks: blocks, meta: meta,
+		message:  s.nextMessage(),
+		steering: make(chan []ContentBlock), settled: make(chan struct{}),
+	}
+	sends, end := context.WithCancelCause(s.ctx)
+	t.endSends = end
+	t.Output = &Output{ctx: t.ctx, output: &output{s: s, sends: turnContext{sends, ctx}, t: t, shut: errNotBegun}}
+	return t
+}
+
+// Session returns the session the turn is in.
+func (t *Turn) Session() *AgentSession { return t.session }
+
+// Context returns the context the hook was given.
+func (t *Turn) Context() context.Context { return t.ctx }
+
+// Blocks returns the prompt's content. It must not be changed.
+func (t *Turn) Blocks() []ContentBlock { return t.blocks }
+
+// Text returns the text of the prompt: its text blocks one after another, with a
+// line break between them, and the addresses of links.
+func (t *Turn) Text() string { return blocksText(t.blocks) }
+
+func blocksText(blocks []ContentBlock) string {
+	if len(blocks) == 1 {
+		if text, ok := blocks[0].(*TextContent); ok {
+			return text.Text
+		}
+	}
+	var parts []string
+	for _, b := range blocks {
+		switch b := b.(type) {
+		case *TextContent:
+			parts = append(parts, b.Text)
+		case *ResourceLink:
+			parts = append(parts, b.URI)
+		}
+	}
+	return strings.Join(parts, "\n")
+}
+
+// Meta returns _meta of the prompt.
+func (t *Turn) Meta() json.RawMessage { return t.meta }
+
+// PromptID returns the id of the prompt as a message of the conversation.
+func (t *Turn) PromptID() MessageID { return t.message }
+
+// Steering gives what the client says while the turn runs, under [BusySteer].
+// What is received has been taken: it has become part of the conversation and
+// needs no turn of its own. The channel is never closed; [Turn.Context] ends
+// waiting for it.
+func (t *Turn) Steering() <-chan []ContentBlock { return t.steering }
+
+// SetUsage reports the tokens the turn has used so far; the last report counts.
+// Clients see it when the turn ends. Experimental.
+func (t *Turn) SetUsage(u Usage) {
+	t.session.mu.Lock()
+	defer t.session.mu.Unlock()
+	t.usage = &u
+}
+
+// begin makes the turn its session's. The client learns of it where it is not
+// the client that waits for the turn.
+func (t *Turn) begin() {
+	s := t.session
+	if s.acquire(t.sends) != nil {
+		return // the session has ended
+	}
+	t.shut = nil
+	s.releaseSending()
+	s.mu.Lock()
+	s.turn = t
+	s.mu.Unlock()
+	if !s.c.peer.Load().proto.states() {
+		return
+	}
+	_ = t.Send(&UserMessage{MessageID: t.message, Content: acpv2.Set(t.blocks)})
+	_ = t.Send(s.state())
+}
+
+// finish ends the turn: nothing can be sent through it any more, and what it
+// left unfinished is told to have been cancelled.
+func (t *Turn) finish(stop StopReason, err error) {
+	s := t.session
+	t.stop, t.stopErr = stop, err
+	if s.acquire(s.ctx) != nil {
+		t.leave() // the session has ended before it
+		return
+	}
+	defer s.releaseSending()
+	if stop == StopCancelled {
+		t.cancelOpen()
+	}
+	t.shut = ErrTurnEnded
+	s.mu.Lock()
+	s.turn, s.asking = nil, 0
+	idle := &IdleStateUpdate{StopReason: stop, Usage: t.usage, Background: s.background}
+	s.mu.Unlock()
+	// The next prompt may come as soon as the client sees the end. The next turn
+	// has to wait for the right to send, so it begins behind it.
+	t.leave()
+	if proto := s.c.peer.Load().proto; proto.states() {
+		if err != nil {
+			idle.StopReason, idle.Error = StopError, s.c.turnError(err)
+		}
+		_ = proto.update(s.ctx, s, idle) // the connection has failed; it tells by itself
+	}
+}
+
+// leave takes the turn's prompt out of the queue, which lets the next one begin;
+// where the end of a turn is an answer, that is when it has been sent.
+func (t *Turn) leave() {
+	close(t.settled)
+	t.endSends(ErrTurnEnded)
+	c := t.session.c
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if t.p.over = true; t.p.admitted {
+		c.leave(t.session.id, t.p)
+	}
+}
+
+// cancelOpen marks the tool calls of a cancelled turn. The caller has the right
+// to send.
+func (t *Turn) cancelOpen() {
+	s := t.session
+	s.mu.Lock()
+	open := t.open
+	t.open = nil
+	s.mu.Unlock()
+	for _, call := range open {
+		s.setCancel(toolCancelKey(call.id), nil)
+		_ = s.send(s.ctx, &ToolCallUpdate{ToolCallID: call.id, Status: acpv2.Set(ToolCallStatusCancelled)})
+	}
+}
+
+// turnError is what a client is told about a turn that failed, where there is
+// no answer to put the error in.
+func (c *AgentConn) turnError(err error) *acpv2.Error {
+	if we, ok := errors.AsType[*jsonrpc.Error](err); ok {
+		return &acpv2.Error{Code: acpv2.ErrorCode(we.Code), Message: we.Message, Data: we.Data}
+	}
+	a := c.agent.Load()
+	id := rand.Text()[:16]
+	a.Logger.Error("acp: turn failed", "error", err, "correlation", id)
+	data := map[string]string{"correlationId": id}
+	if a.Engine.ExposeErrors {
+		data["details"] = err.Error()
+	}
+	e := jsonrpc.ErrInternal.WithData(data)
+	return &acpv2.Error{Code: acpv2.ErrorCode(e.Code), Message: e.Message, Data: e.Data}
+}
