@@ -1,0 +1,487 @@
+package acp
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/goacp/acp/acpv2"
+	"github.com/goacp/acp/jsonrpc"
+)
+
+// A Bridge serves clients of either protocol version with an agent of either
+// version: a version 1 agent is there for version 2 clients, and the other way
+// round. Every client gets an agent of its own.
+//
+// A bridge is a client towards the agent and an agent towards the client, and
+// passes on verbs, not messages: what one side advertises is advertised to the
+// other as far as both versions have it, every update, question and answer is
+// put into the other version's words. Methods that are not part of the protocol
+// pass as they are, in both directions. What cannot be expressed is listed in
+// docs/guide.md.
+type Bridge struct {
+	// Agent is the way to the agent; it is opened once for each client, and
+	// again if the agent has to be asked for another version.
+	Agent Transport
+	// Info names the bridge towards clients; by default it has the agent's name.
+	Info Implementation
+	// ClientVersions and AgentVersions bound the versions spoken with either
+	// side, lowest and highest; 0 means 1 and 2.
+	ClientVersions, AgentVersions [2]int
+	// Logger gets what is noticed on the wire, never payload. Nil discards.
+	Logger *slog.Logger
+}
+
+// Serve serves one client until it or the agent leaves, or ctx is done.
+func (b *Bridge) Serve(ctx context.Context, client Transport) error {
+	l := &bridgeLink{b: b, ctx: ctx, sessions: map[SessionID]*bridgedSession{}}
+	agent := &Agent{
+		Info:       b.Info,
+		MinVersion: b.ClientVersions[0], MaxVersion: b.ClientVersions[1],
+		Logger:     b.Logger,
+		Extensions: l.clientExtensions,
+		prepare:    l.connect,
+	}
+	c, err := agent.Connect(ctx, client)
+	if err != nil {
+		return err
+	}
+	defer l.close()
+	stop := context.AfterFunc(ctx, func() { _ = c.Close() })
+	defer stop()
+	err = c.Wait()
+	if failed := l.close(); failed != nil {
+		return fmt.Errorf("acp: bridge: the agent has ended: %w", failed)
+	}
+	if err == nil {
+		err = ctx.Err()
+	}
+	return err
+}
+
+// bridgeLink joins one client with its agent.
+type bridgeLink struct {
+	b   *Bridge
+	ctx context.Context
+
+	mu       sync.Mutex
+	up       *AgentConn  // towards the client
+	down     *ClientConn // towards the agent
+	failed   error       // the agent ended first
+	closed   bool
+	login    jsonrpc.ID // of the client's request that logs in
+	sessions map[SessionID]*bridgedSession
+}
+
+// bridgedSession is a session of both sides, under one id.
+type bridgedSession struct {
+	known chan struct{} // closed when up and down are set
+	up    *AgentSession
+	down  *ClientSession
+	turn  *bridgedTurn // the prompt that is held or runs, nil when there is none
+}
+
+// connect reaches the agent when the client has said who it is, and advertises
+// what the agent can do.
+func (l *bridgeLink) connect(ctx context.Context, up *AgentConn) error {
+	client := &Client{
+		Info: up.Client(), Meta: up.InitializeMeta(), Logger: l.b.Logger,
+		MinVersion: l.b.AgentVersions[0], MaxVersion: l.b.AgentVersions[1],
+		Update:            l.update,
+		RequestPermission: l.permission,
+		MCP:               l.mcp,
+		AuthStatus:        func(ctx context.Context, s *AuthStatus) { _ = up.AuthStatusChanged(ctx, s) },
+		Extensions:        l.agentExtensions,
+	}
+	caps := up.Capabilities()
+	if e := caps.Elicitation; e != nil && (e.Form != nil || e.URL != nil) {
+		client.Elicit = l.elicit
+		client.Elicits = ElicitationKinds{Form: e.Form != nil, URL: e.URL != nil}
+		client.ElicitationComplete = func(ctx context.Context, id ElicitationID) {
+			_ = up.peer.Load().proto.elicited(ctx, id)
+		}
+	}
+	client.TerminalAuth = caps.Auth != nil && caps.Auth.Terminal != nil
+	if v1, ok := up.CapabilitiesV1(); ok {
+		if v1.FS.ReadTextFile {
+			client.Files = bridgedFiles{up}
+			if !v1.FS.WriteTextFile {
+				client.Files = ReadOnly(client.Files)
+			}
+		}
+		if v1.Terminal {
+			client.Terminals = bridgedTerminals{up}
+		}
+	}
+	down, err := client.Connect(ctx, l.b.Agent)
+	if err != nil {
+		if we, ok := errors.AsType[*jsonrpc.Error](err); ok {
+			return we
+		}
+		return fmt.Errorf("acp: bridge: %w", err)
+	}
+	l.mu.Lock()
+	again := l.down
+	l.up, l.down = up, down
+	closed := l.closed
+	l.mu.Unlock()
+	if again != nil {
+		_ = again.Close() // the client initialized again
+	}
+	if closed {
+		_ = down.Close()
+		return jsonrpc.ErrClosed
+	}
+	up.background(func() { l.watch(up, down) })
+	up.agent.Store(l.agent(up, down))
+	return nil
+}
+
+// watch ends the client's connection when the agent has ended.
+func (l *bridgeLink) watch(up *AgentConn, down *ClientConn) {
+	select {
+	case <-down.Done():
+	case <-up.Done():
+		return
+	}
+	l.mu.Lock()
+	current := l.down == down && !l.closed
+	if current && l.failed == nil {
+		l.failed = down.Wait()
+		if l.failed == nil {
+			l.failed = jsonrpc.ErrClosed
+		}
+	}
+	l.mu.Unlock()
+	if current {
+		go func() { _ = up.conn.Close() }()
+	}
+}
+
+// close ends the agent's connection and returns why it had ended before.
+func (l *bridgeLink) close() error {
+	l.mu.Lock()
+	l.closed = true
+	down, failed := l.down, l.failed
+	l.mu.Unlock()
+	if down != nil {
+		_ = down.Close()
+	}
+	return failed
+}
+
+// agent is the configuration that advertises what the agent behind can do.
+func (l *bridgeLink) agent(up *AgentConn, down *ClientConn) *Agent {
+	a := *up.agent.Load()
+	caps := down.Capabilities()
+	if l.b.Info.Name == "" {
+		a.Info = down.Agent()
+	}
+	a.Initialize = func(context.Context, *AgentConn) (json.RawMessage, error) { return down.Meta(), nil }
+	a.NewSession = func(ctx context.Context, s *AgentSession) error {
+		d, err := down.NewSession(ctx, configOf(s))
+		return l.opened(s, d, err)
+	}
+	a.Accept = l.accept
+	a.Prompt = l.prompt
+	a.SetOption = l.setOption
+	a.CloseSession = func(ctx context.Context, s *AgentSession) error {
+		defer l.forget(s.ID())
+		return down.CloseSession(ctx, s.ID())
+	}
+	l.agentSessions(&a, down)
+	if len(down.AuthMethods()) > 0 {
+		a.AuthMethods = down.AuthMethods()
+		a.Login = func(ctx context.Context, _ *AgentConn, id AuthMethodID) error {
+			l.mu.Lock()
+			l.login = jsonrpc.RequestFrom(ctx).ID
+			l.mu.Unlock()
+			return down.Login(ctx, id)
+		}
+	}
+	if v1 := down.CapabilitiesV1(); len(a.AuthMethods) > 0 && (v1 == nil || v1.Auth.Logout != nil) {
+		a.Logout = func(ctx context.Context, _ *AgentConn) error { return down.Logout(ctx) }
+	}
+	if caps.Auth != nil && caps.Auth.Status != nil {
+		a.AuthStatus = func(ctx context.Context, _ *AgentConn) (*AuthStatus, error) { return down.AuthStatus(ctx) }
+	}
+	if caps.Providers != nil {
+		a.ListProviders = func(ctx context.Context, _ *AgentConn) ([]ProviderInfo, error) { return down.Providers(ctx) }
+		a.SetProvider = func(ctx context.Context, _ *AgentConn, p *ProviderSetting) error { return down.SetProvider(ctx, p) }
+		a.DisableProvider = func(ctx context.Context, _ *AgentConn, id ProviderID) error { return down.DisableProvider(ctx, id) }
+	}
+	return &a
+}
+
+// agentSessions sets the hooks for what the agent behind can do with sessions.
+func (l *bridgeLink) agentSessions(a *Agent, down *ClientConn) {
+	session := down.Capabilities().Session
+	if session == nil {
+		session = new(acpv2.SessionCapabilities)
+	}
+	v1 := down.CapabilitiesV1()
+	if v1 == nil || v1.LoadSession || v1.SessionCapabilities.Resume != nil {
+		a.ResumeSession = l.resume
+	}
+	if v1 == nil || v1.SessionCapabilities.List != nil {
+		a.ListSessions = l.list
+	}
+	if v1 != nil && v1.SessionCapabilities.Close == nil {
+		a.CloseSession = func(_ context.Context, s *AgentSession) error { l.forget(s.ID()); return nil }
+	}
+	if session.Delete != nil {
+		a.DeleteSession = func(ctx context.Context, _ *AgentConn, id SessionID) error { return down.Delete(ctx, id) }
+	}
+	if session.Fork != nil {
+		a.ForkSession = func(ctx context.Context, s *AgentSession, from SessionID) error {
+			d, err := down.Fork(ctx, from, configOf(s))
+			return l.opened(s, d, err)
+		}
+	}
+	if session.Archive != nil {
+		a.ArchiveSession = func(ctx context.Context, _ *AgentConn, id SessionID, archived bool) error {
+			if archived {
+				return down.Archive(ctx, id)
+			}
+			return down.Unarchive(ctx, id)
+		}
+	}
+	if session.Status != nil {
+		a.SessionStatus = func(ctx context.Context, _ *AgentConn, id SessionID) (SessionStatus, error) {
+			res, err := down.Status(ctx, id)
+			if err != nil {
+				return "", err
+			}
+			return res.Status, nil
+		}
+	}
+	if session.Title != nil {
+		a.SetTitle = func(ctx context.Context, _ *AgentConn, id SessionID, title string) (string, error) {
+			return down.SetTitle(ctx, id, title)
+		}
+	}
+	if p := session.Prompt; p != nil {
+		a.Content = PromptContent{Image: p.Image != nil, Audio: p.Audio != nil, EmbeddedContext: p.EmbeddedContext != nil}
+	}
+	if m := session.MCP; m != nil {
+		a.MCP = MCPTransports{Stdio: m.Stdio != nil, HTTP: m.HTTP != nil, ACP: m.ACP != nil}
+	}
+	if v1 != nil {
+		a.MCP.Stdio, a.MCP.SSE = true, v1.MCPCapabilities.SSE
+	}
+	a.AdditionalDirectories = session.AdditionalDirectories != nil
+	if p := session.SystemPrompt; p != nil {
+		a.SystemPrompt = SystemPromptAppend
+		if p.Mode != nil && p.Mode.Override != nil {
+			a.SystemPrompt = SystemPromptOverride
+		}
+	}
+}
+
+// configOf is what the client asked of a session.
+func configOf(s *AgentSession) SessionConfig {
+	return SessionConfig{
+		Cwd: s.cwd, AdditionalDirectories: s.directories, MCPServers: s.servers, SystemPrompt: s.prompt, Meta: s.requestMeta,
+	}
+}
+
+// opened joins the two ends of a session that was opened.
+func (l *bridgeLink) opened(s *AgentSession, d *ClientSession, err error) error {
+	if err != nil {
+		return err
+	}
+	s.SetID(d.ID())
+	s.SetMeta(d.Meta())
+	s.replaceOptions(d.Options())
+	s.mu.Lock()
+	s.commands = d.Commands()
+	if s.infix == "" { // our ids stand beside the agent's, which may be of the same make
+		s.infix = strings.ToLower(rand.Text()[:6]) + "_"
+	}
+	s.mu.Unlock()
+	b := l.session(d.ID())
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	b.up, b.down = s, d
+	select {
+	case <-b.known: // it is opened again
+	default:
+		close(b.known)
+	}
+	return nil
+}
+
+// session returns the entry of a session, which may not be known yet.
+func (l *bridgeLink) session(id SessionID) *bridgedSession {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	b := l.sessions[id]
+	if b == nil {
+		b = &bridgedSession{known: make(chan struct{})}
+		l.sessions[id] = b
+	}
+	return b
+}
+
+func (l *bridgeLink) forget(id SessionID) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.sessions, id)
+}
+
+func (l *bridgeLink) resume(ctx context.Context, s *AgentSession, replay bool) error {
+	// What is replayed arrives before the answer does.
+	b := l.session(s.ID())
+	l.mu.Lock()
+	b.up = s
+	select {
+	case <-b.known:
+	default:
+		close(b.known)
+	}
+	l.mu.Unlock()
+	open := l.down.Resume
+	if replay {
+		open = l.down.Load
+	}
+	d, err := open(ctx, s.ID(), configOf(s))
+	if err != nil {
+		l.forget(s.ID())
+	}
+	return l.opened(s, d, err)
+}
+
+func (l *bridgeLink) list(ctx context.Context, _ *AgentConn, q *SessionQuery) (*SessionPage, error) {
+	if q.Cursor != nil {
+		return nil, invalidParams("cursor", "unknown cursor") // there is one page
+	}
+	page := new(SessionPage)
+	for info, err := range l.down.Sessions(ctx, ListOptions{Cwd: q.Cwd, Archived: q.Archived, Meta: q.Meta}) {
+		if err != nil {
+			return nil, err
+		}
+		page.Sessions = append(page.Sessions, info)
+	}
+	return page, nil
+}
+
+func (l *bridgeLink) setOption(ctx context.Context, s *AgentSession, id SessionConfigID, v SessionConfigOptionValue) error {
+	d := l.session(s.ID()).down
+	if err := d.SetOption(ctx, id, v); err != nil {
+		return err
+	}
+	s.replaceOptions(d.Options())
+	return nil
+}
+
+// replaceOptions is SetOptions without telling.
+func (s *AgentSession) replaceOptions(options []SessionConfigOption) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.options = options
+}
+
+// A bridgedTurn is a prompt on its way from the client to the agent, and then
+// its turn.
+type bridgedTurn struct {
+	t     *Turn
+	reply *Reply
+	begun chan struct{} // closed when the client has been told of the turn
+
+	once  sync.Once
+	shown chan struct{} // closed when what the agent does shows that it took the prompt up
+	id    MessageID     // of the prompt as the agent told it then; set before
+}
+
+// bridgeRefusal is how long a version 1 agent has to refuse a prompt. It does
+// not say that it has taken one up.
+const bridgeRefusal = time.Second
+
+// accept passes a prompt on and holds it until the agent has taken it up or has
+// refused it. A version 2 agent says which. A version 1 agent has taken it up
+// when it tells of its work, or has had bridgeRefusal to refuse it.
+func (l *bridgeLink) accept(ctx context.Context, t *Turn) error {
+	b := l.session(t.session.ID())
+	p := &bridgedTurn{t: t, begun: make(chan struct{}), shown: make(chan struct{})}
+	l.mu.Lock()
+	d := b.down
+	if d != nil {
+		p.reply = d.newReply(ctx)
+		p.reply.reading = clientDiscards // update gets them
+		b.turn = p
+	}
+	l.mu.Unlock()
+	if d == nil {
+		return SessionNotFound(t.session.ID())
+	}
+	p.reply.send(&acpv2.PromptRequest{Prompt: t.Blocks(), Meta: t.Meta()})
+	var late <-chan time.Time
+	if d.conn.Version() == 1 {
+		timer := time.NewTimer(bridgeRefusal)
+		defer timer.Stop()
+		late = timer.C
+	}
+	select {
+	case <-p.reply.done:
+	case <-p.reply.taken:
+	case <-p.shown:
+	case <-late:
+	}
+	select {
+	case <-p.shown:
+		if p.id != "" {
+			t.message = p.id
+		}
+		return nil
+	case <-p.reply.taken:
+		if id := p.reply.MessageID(); id != "" {
+			t.message = id // one message has one id
+		}
+		return nil
+	default:
+	}
+	select {
+	case <-p.reply.done:
+		_, err := p.reply.Wait()
+		return err
+	default:
+		return nil
+	}
+}
+
+// prompt waits for the end of a turn. Its updates come through update, in order
+// and before the reply ends.
+func (l *bridgeLink) prompt(_ context.Context, t *Turn) (StopReason, error) {
+	b := l.session(t.session.ID())
+	l.mu.Lock()
+	p := b.turn
+	l.mu.Unlock()
+	if p == nil || p.t != t {
+		return "", SessionNotFound(t.session.ID()) // it was closed
+	}
+	close(p.begun)
+	defer func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		if b.turn == p {
+			b.turn = nil
+		}
+	}()
+	res, err := p.reply.Wait()
+	if err != nil {
+		return "", err
+	}
+	if res.Usage != nil {
+		t.SetUsage(*res.Usage)
+	}
+	if e := res.Error; e != nil {
+		return "", &jsonrpc.Error{Code: int(e.Code), Message: e.Message, Data: e.Data}
+	}
+	return res.StopReason, nil
+}

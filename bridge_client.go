@@ -1,0 +1,289 @@
+package acp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+
+	"github.com/goacp/acp/acpv1"
+	"github.com/goacp/acp/acpv2"
+	"github.com/goacp/acp/jsonrpc"
+)
+
+// update passes an update of the agent on. States are told by the turns that
+// make them, and prompts by themselves.
+func (l *bridgeLink) update(ctx context.Context, ds *ClientSession, u *Update) {
+	b := l.session(ds.ID())
+	select {
+	case <-b.known: // the answer that makes the session known may just be handled
+	case <-ctx.Done():
+		return
+	case <-l.up.Done():
+		return
+	}
+	if u.Synthetic {
+		return
+	}
+	l.mu.Lock()
+	s, p := b.up, b.turn
+	l.mu.Unlock()
+	if p != nil && !u.Replayed {
+		l.await(ctx, p, u.Update)
+	} else {
+		p = nil
+	}
+	switch v := u.Update.(type) {
+	case *UserMessage:
+		if p != nil && v.MessageID == p.t.message {
+			return
+		}
+	case *UserMessageChunk:
+		if p != nil && v.MessageID == p.t.message {
+			return
+		}
+	case StateUpdate:
+		if work, ok := backgroundOf(v); ok && !u.Replayed {
+			_ = s.SetBackground(work...)
+		}
+		return
+	case *ConfigOptionUpdate:
+		_ = s.SetOptions(v.ConfigOptions...)
+		return
+	case *SessionInfoUpdate:
+		s.mu.Lock()
+		v.Title.Apply(&s.title)
+		s.mu.Unlock()
+	case *ToolCallUpdate:
+		if caps, ok := v.Capabilities.Get(); ok && caps.Cancel != nil {
+			s.setCancel(toolCancelKey(v.ToolCallID), func() { _ = ds.CancelToolCall(s.ctx, v.ToolCallID) })
+		} else if ok || v.Capabilities.IsClear() {
+			s.setCancel(toolCancelKey(v.ToolCallID), nil)
+		}
+	case *TerminalUpdate:
+		if caps, ok := v.Capabilities.Get(); ok && caps.Cancel != nil {
+			s.setCancel(terminalCancelKey(v.TerminalID), func() { _ = ds.CancelTerminal(s.ctx, v.TerminalID) })
+		} else if ok || v.Capabilities.IsClear() {
+			s.setCancel(terminalCancelKey(v.TerminalID), nil)
+		}
+	}
+	_ = s.Send(u.Update) // the connection tells by itself that it has failed
+}
+
+// await holds what belongs to a turn back until the client has been told of the
+// turn. u is nil for a question.
+func (l *bridgeLink) await(ctx context.Context, p *bridgedTurn, u SessionUpdate) {
+	if id, ok := takesUp(p.reply.s.conn.Version(), u); ok {
+		p.once.Do(func() {
+			p.id = id
+			close(p.shown)
+		})
+	}
+	select {
+	case <-p.shown:
+	case <-p.reply.taken:
+	default:
+		return // of something else
+	}
+	select {
+	case <-p.begun:
+	case <-p.t.settled:
+	case <-ctx.Done():
+	case <-l.up.Done():
+	}
+}
+
+// takesUp reports whether an update, or a question if it is nil, shows that the
+// agent has taken up the prompt it was sent, and under which id.
+func takesUp(version int, u SessionUpdate) (id MessageID, ok bool) {
+	if version == 1 { // its ids are of another kind
+		switch u.(type) {
+		case nil, *AgentMessageChunk, *AgentThoughtChunk, *UserMessageChunk, *ToolCallUpdate, *PlanUpdate:
+			return "", true
+		}
+		return "", false
+	}
+	switch u := u.(type) {
+	case *UserMessage:
+		return u.MessageID, true
+	case *UserMessageChunk:
+		return u.MessageID, true
+	case *RunningStateUpdate, *RequiresActionStateUpdate:
+		return "", true
+	}
+	return "", false
+}
+
+// asked returns the client's session for a question of the agent's, when the
+// client knows what it is about.
+func (l *bridgeLink) asked(ctx context.Context, id SessionID) *AgentSession {
+	b := l.session(id)
+	l.mu.Lock()
+	s, p := b.up, b.turn
+	l.mu.Unlock()
+	if p != nil {
+		l.await(ctx, p, nil)
+	}
+	return s
+}
+
+// backgroundOf returns the background work a state reports, if it does.
+func backgroundOf(u StateUpdate) ([]BackgroundWork, bool) {
+	var work []BackgroundWork
+	switch u := u.(type) {
+	case *IdleStateUpdate:
+		work = u.Background
+	case *RunningStateUpdate:
+		work = u.Background
+	case *RequiresActionStateUpdate:
+		work = u.Background
+	}
+	return work, work != nil
+}
+
+func (l *bridgeLink) permission(ctx context.Context, r *PermissionRequest) (PermissionDecision, error) {
+	s := l.asked(ctx, r.Session.ID())
+	if s == nil {
+		return CancelPermission(), nil
+	}
+	d, err := s.WithContext(ctx).Ask(Permission{
+		Title: r.Title, Description: r.Description, Subject: r.Subject, Options: r.Options, Meta: r.Meta,
+	})
+	if err != nil {
+		return CancelPermission(), err
+	}
+	return PermissionDecision{OptionID: d.Option.OptionID, Cancelled: d.Cancelled, Meta: d.Meta}, nil
+}
+
+func (l *bridgeLink) elicit(ctx context.Context, r *ElicitationRequest) (*ElicitationResponse, error) {
+	l.mu.Lock()
+	login := l.login
+	l.mu.Unlock()
+	var s *AgentSession
+	var scope acpv2.ElicitationScope = &acpv2.ElicitationRequestScope{RequestID: login}
+	if r.Session != nil {
+		s = l.asked(ctx, r.Session.ID())
+		scope = &acpv2.ElicitationSessionScope{SessionID: r.Session.ID(), ToolCallID: r.ToolCallID}
+	}
+	req := &acpv2.CreateElicitationRequest{Message: r.Message, Meta: r.Meta}
+	if r.Form != nil {
+		req.Mode = &acpv2.ElicitationFormMode{RequestedSchema: *r.Form, Scope: scope}
+	} else {
+		req.Mode = &acpv2.ElicitationURLMode{ElicitationID: r.ElicitationID, URL: r.URL, Scope: scope}
+	}
+	if s != nil {
+		done, err := s.WithContext(ctx).asking()
+		if err != nil {
+			return nil, err
+		}
+		defer done()
+	}
+	return l.up.peer.Load().proto.elicit(ctx, s, req)
+}
+
+func (l *bridgeLink) mcp(ctx context.Context, m *MCPCall) (json.RawMessage, error) {
+	l.up.calls.add(m.RequestID, func(method string, params json.RawMessage) { _ = m.Notify(ctx, method, params) })
+	defer l.up.calls.remove(m.RequestID)
+	res, err := l.up.peer.Load().proto.callMCP(ctx, &acpv2.MessageMCPRequest{
+		ServerID: m.Server, RequestID: m.RequestID, Method: m.Method, Params: m.Params,
+	})
+	if said, ok := errors.AsType[*jsonrpc.Error](err); ok {
+		return nil, &mcpBindingError{said}
+	}
+	if err != nil {
+		return nil, err
+	}
+	if e := res.Error; e != nil && res.Result == nil {
+		return nil, &MCPFailure{Code: int(e.Code), Message: e.Message, Data: e.Data}
+	}
+	return res.Result, nil
+}
+
+// clientExtensions passes the client's own methods on to the agent.
+func (l *bridgeLink) clientExtensions(mux *jsonrpc.Mux) {
+	forward(mux, func() *jsonrpc.Conn {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		return l.down.Conn()
+	})
+}
+
+// agentExtensions passes the agent's own methods on to the client.
+func (l *bridgeLink) agentExtensions(mux *jsonrpc.Mux) {
+	forward(mux, func() *jsonrpc.Conn {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		if l.up == nil {
+			return nil // it does not know the client yet
+		}
+		return l.up.Conn()
+	})
+}
+
+// forward passes methods that are vendors' own on as they are. Others are the
+// bridge's to know.
+func forward(mux *jsonrpc.Mux, to func() *jsonrpc.Conn) {
+	mine := func(req *jsonrpc.Request) bool { return len(req.Method) > 0 && req.Method[0] == '_' }
+	mux.Fallback(func(ctx context.Context, req *jsonrpc.Request) (any, error) {
+		conn := to()
+		if conn == nil || !mine(req) {
+			return nil, jsonrpc.MethodNotFound(req.Method)
+		}
+		var res json.RawMessage
+		err := conn.Call(ctx, req.Method, req.Params, &res, jsonrpc.AwaitAnswer())
+		return res, err
+	})
+	mux.FallbackNotification(func(ctx context.Context, req *jsonrpc.Request) (any, error) {
+		if conn := to(); conn != nil && mine(req) {
+			return nil, conn.Notify(ctx, req.Method, req.Params)
+		}
+		return nil, nil
+	})
+}
+
+// bridgedFiles are the client's files for the agent.
+type bridgedFiles struct{ up *AgentConn }
+
+func (f bridgedFiles) ReadTextFile(ctx context.Context, r *acpv1.ReadTextFileRequest) (*acpv1.ReadTextFileResponse, error) {
+	return call(ctx, acpv1.MethodFSReadTextFile, f.up.conn, r)
+}
+
+func (f bridgedFiles) WriteTextFile(ctx context.Context, r *acpv1.WriteTextFileRequest) (*acpv1.WriteTextFileResponse, error) {
+	return call(ctx, acpv1.MethodFSWriteTextFile, f.up.conn, r)
+}
+
+// bridgedTerminals are the client's terminals for the agent.
+type bridgedTerminals struct{ up *AgentConn }
+
+func (t bridgedTerminals) CreateTerminal(ctx context.Context, r *acpv1.CreateTerminalRequest) (*acpv1.CreateTerminalResponse, error) {
+	res, err := call(ctx, acpv1.MethodTerminalCreate, t.up.conn, r)
+	if err != nil {
+		return nil, err
+	}
+	if s, ok := t.up.Session(SessionID(r.SessionID)); ok && s.acquire(ctx) == nil {
+		s.toV1.ClientTerminal(TerminalID(res.TerminalID)) // it can be shown as it is
+		s.releaseSending()
+	}
+	return res, nil
+}
+
+func (t bridgedTerminals) TerminalOutput(ctx context.Context, r *acpv1.TerminalOutputRequest) (*acpv1.TerminalOutputResponse, error) {
+	return call(ctx, acpv1.MethodTerminalOutput, t.up.conn, r)
+}
+
+func (t bridgedTerminals) WaitForTerminalExit(ctx context.Context, r *acpv1.WaitForTerminalExitRequest) (*acpv1.WaitForTerminalExitResponse, error) {
+	return call(ctx, acpv1.MethodTerminalWaitForExit, t.up.conn, r)
+}
+
+func (t bridgedTerminals) KillTerminal(ctx context.Context, r *acpv1.KillTerminalRequest) (*acpv1.KillTerminalResponse, error) {
+	return call(ctx, acpv1.MethodTerminalKill, t.up.conn, r)
+}
+
+func (t bridgedTerminals) ReleaseTerminal(ctx context.Context, r *acpv1.ReleaseTerminalRequest) (*acpv1.ReleaseTerminalResponse, error) {
+	return call(ctx, acpv1.MethodTerminalRelease, t.up.conn, r)
+}
+
+// ReleaseSession has nothing to do: the terminals are the client's.
+func (t bridgedTerminals) ReleaseSession(acpv1.SessionID) {}
+
+// Close likewise.
+func (t bridgedTerminals) Close() error { return nil }
