@@ -1,0 +1,5 @@
+//go:build !unix
+
+package acphost
+
+const nonblock = 0

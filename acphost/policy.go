@@ -1,0 +1,361 @@
+package acphost
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/goacp/acp/acpv2"
+)
+
+// DefaultAskTimeout is how long the user has for an answer unless
+// [Policy.AskTimeout] says otherwise.
+const DefaultAskTimeout = 2 * time.Minute
+
+// maxAsking bounds the hooks that were called and have not returned, be it
+// because they ignore the end of their context. Beyond it the answer is no.
+const maxAsking = 256
+
+// An Effect is what a policy wants to do about a request.
+type Effect string
+
+// The effects.
+const (
+	EffectAllow Effect = "allow"
+	EffectDeny  Effect = "deny"
+	EffectAsk   Effect = "ask" // the user
+)
+
+// A Source says who has decided.
+type Source string
+
+// The sources of decisions.
+const (
+	ByRule       Source = "rule"
+	ByDefault    Source = "default"    // Policy.Default, since no rule matched
+	ByMemory     Source = "memory"     // the user, the last time
+	ByUser       Source = "user"       // through Policy.Ask
+	ByNobody     Source = "nobody"     // there is no Policy.Ask, or too many are being asked
+	ByTimeout    Source = "timeout"    // the user did not answer in time
+	ByFailure    Source = "failure"    // Policy.Ask failed
+	ByCancelling Source = "cancelling" // the context was done before
+)
+
+// A Request is a permission request as rules see it, in the words of either
+// version of the protocol.
+type Request struct {
+	Session            string
+	Title, Description string
+	ToolCallID         string
+	ToolName           string          // such as "mcp__server__tool"
+	Kind               string          // of the tool, as on the wire; "" counts as "other"
+	Command            string          // what would be run, if that is known
+	Cwd                string          // where; absolute
+	Paths              []string        // what would be touched: locations and diffs
+	RawInput           json.RawMessage // of the tool
+	Options            []acpv2.PermissionOption
+}
+
+// A Decision is the answer to a request.
+type Decision struct {
+	// Option is the answer to give. Nil stands for the outcome “cancelled”,
+	// which never is an approval.
+	Option *acpv2.PermissionOption
+	// Effect is allow or deny, or ask if the user chose an option of an
+	// unknown kind, the meaning of which only the agent knows.
+	Effect Effect
+	By     Source
+	Rule   string // the name of the rule that matched, "" if none did
+}
+
+// A Policy answers permission requests: by rules, by what the user has answered
+// before, and by asking. The zero Policy asks about everything, and denies
+// everything if there is nobody to ask; [NewPolicy] and [ParsePolicy] make one
+// with rules. The fields may be set before it is used for the first time; its
+// methods may be called from any goroutine.
+//
+// Options are told apart by what kind they are of, never by their position or
+// their name, and one of an unknown kind is never chosen without the user. To
+// allow, “allow once” is chosen, and “allow always” only if the rule says so; if
+// neither can be, the user is asked. That also happens if there are several of
+// the kind: which of them means what, only the user can tell. To deny, “reject
+// once” is chosen, then “reject always”, then none, which means “cancelled”. Of
+// options with the same id none is chosen, since the answer could mean either.
+type Policy struct {
+	// Default is what happens to a request no rule matches; "" means to ask.
+	Default Effect
+
+	// Ask asks the user, who chooses an option by its id; "" means that the
+	// question was dismissed. An id that was not offered approves nothing
+	// (S85). Each call has a goroutine of its own. When the context ends the
+	// answer is not waited for any longer, and what comes later is ignored.
+	Ask func(ctx context.Context, req Request) (acpv2.PermissionOptionID, error)
+	// AskTimeout is how long the user has; then the request is denied. 0 means
+	// DefaultAskTimeout.
+	AskTimeout time.Duration
+
+	// Remember says for how long “always” is: see [Scope].
+	Remember Scope
+	// MaxRemembered bounds the answers that are remembered, the latest ones;
+	// 0 means DefaultMaxRemembered.
+	MaxRemembered int
+
+	// Audit, if not nil, receives a record of each decision before it is
+	// returned. It should not block: the agent waits.
+	Audit func(Record)
+
+	rules  []rule
+	asking atomic.Int64
+
+	mu     sync.Mutex
+	memory []Memory // oldest first
+}
+
+// NewPolicy returns a policy with the given rules. The first that matches a
+// request decides.
+func NewPolicy(rules ...Rule) (*Policy, error) {
+	p := new(Policy)
+	for i, r := range rules {
+		c, err := compile(r, i+1)
+		if err != nil {
+			return nil, fmt.Errorf("acphost: %s: %w", c.Name, err)
+		}
+		p.rules = append(p.rules, c)
+	}
+	return p, nil
+}
+
+// Decide answers a request. It returns at the latest when the user had
+// AskTimeout to answer, or when ctx is done; in that case with the outcome
+// “cancelled”.
+func (p *Policy) Decide(ctx context.Context, req Request) Decision {
+	begin := time.Now()
+	d := p.decide(ctx, req)
+	if p.Audit != nil {
+		p.audit(newRecord(begin, req, d))
+	}
+	return d
+}
+
+func (p *Policy) decide(ctx context.Context, req Request) Decision {
+	if ctx.Err() != nil {
+		return Decision{Effect: EffectDeny, By: ByCancelling}
+	}
+	d := Decision{Effect: p.Default, By: ByDefault}
+	always := false
+	if r := p.match(&req); r != nil {
+		d = Decision{Effect: r.Effect, By: ByRule, Rule: r.Name}
+		always = r.AllowAlways
+	} else if d.Effect == EffectAllow && !knownKind(req.Kind) {
+		d.Effect = EffectAsk
+	}
+	switch d.Effect {
+	case EffectDeny:
+		d.Option = rejection(req.Options)
+		return d
+	case EffectAllow:
+		if d.Option = approval(req.Options, always); d.Option != nil {
+			return d
+		}
+	}
+	switch p.recall(&req) {
+	case EffectDeny:
+		return Decision{rejection(req.Options), EffectDeny, ByMemory, d.Rule}
+	case EffectAllow:
+		// “Allow always” is what the user chose, for the same request.
+		if o := approval(req.Options, true); o != nil {
+			return Decision{o, EffectAllow, ByMemory, d.Rule}
+		}
+	}
+	return p.ask(ctx, req, d.Rule)
+}
+
+func (p *Policy) match(req *Request) *rule {
+	for i := range p.rules {
+		if p.rules[i].matches(req) {
+			return &p.rules[i]
+		}
+	}
+	return nil
+}
+
+type reply struct {
+	id  acpv2.PermissionOptionID
+	err error
+}
+
+// ask asks the user.
+func (p *Policy) ask(ctx context.Context, req Request, rule string) Decision {
+	no := func(by Source) Decision { return Decision{rejection(req.Options), EffectDeny, by, rule} }
+	if p.Ask == nil {
+		return no(ByNobody)
+	}
+	if p.asking.Add(1) > maxAsking {
+		p.asking.Add(-1)
+		return no(ByNobody)
+	}
+	limit := p.AskTimeout
+	if limit <= 0 {
+		limit = DefaultAskTimeout
+	}
+	asked, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	answered := make(chan reply, 1)
+	go func() {
+		defer p.asking.Add(-1)
+		answered <- p.call(asked, req)
+	}()
+	var a reply
+	select {
+	case a = <-answered:
+	case <-asked.Done():
+		a.err = asked.Err()
+	}
+	switch {
+	case ctx.Err() != nil:
+		return Decision{nil, EffectDeny, ByCancelling, rule}
+	case a.err != nil && asked.Err() != nil:
+		return no(ByTimeout)
+	case a.err != nil:
+		return no(ByFailure)
+	}
+	d := Decision{chosen(req.Options, a.id), EffectDeny, ByUser, rule}
+	if d.Option == nil {
+		return d
+	}
+	switch d.Option.Kind {
+	case acpv2.PermissionOptionKindAllowAlways:
+		d.Effect = EffectAllow
+		p.remember(&req, EffectAllow)
+	case acpv2.PermissionOptionKindAllowOnce:
+		d.Effect = EffectAllow
+	case acpv2.PermissionOptionKindRejectAlways:
+		p.remember(&req, EffectDeny)
+	case acpv2.PermissionOptionKindRejectOnce:
+	default:
+		d.Effect = EffectAsk
+	}
+	return d
+}
+
+// call calls the hook, which gets lists of its own.
+func (p *Policy) call(ctx context.Context, req Request) (a reply) {
+	defer func() {
+		if recover() != nil {
+			a = reply{err: errors.New("acphost: the hook panicked")}
+		}
+	}()
+	req.Options = slices.Clone(req.Options)
+	req.Paths = slices.Clone(req.Paths)
+	req.RawInput = slices.Clone(req.RawInput)
+	id, err := p.Ask(ctx, req)
+	return reply{id, err}
+}
+
+// approval returns the option that allows, or nil.
+func approval(options []acpv2.PermissionOption, always bool) *acpv2.PermissionOption {
+	once := only(options, acpv2.PermissionOptionKindAllowOnce)
+	if len(once) == 0 && always {
+		once = only(options, acpv2.PermissionOptionKindAllowAlways)
+	}
+	if len(once) != 1 {
+		return nil
+	}
+	return once[0]
+}
+
+// rejection returns the option that denies, or nil.
+func rejection(options []acpv2.PermissionOption) *acpv2.PermissionOption {
+	for _, kind := range []acpv2.PermissionOptionKind{acpv2.PermissionOptionKindRejectOnce, acpv2.PermissionOptionKindRejectAlways} {
+		if o := only(options, kind); len(o) > 0 {
+			return o[0] // any of them denies
+		}
+	}
+	return nil
+}
+
+// only returns copies of the options of a kind, except those whose id another
+// option has too.
+func only(options []acpv2.PermissionOption, kind acpv2.PermissionOptionKind) []*acpv2.PermissionOption {
+	var out []*acpv2.PermissionOption
+	for _, o := range options {
+		if o.Kind == kind && chosen(options, o.OptionID) != nil {
+			out = append(out, new(o))
+		}
+	}
+	return out
+}
+
+// chosen returns the option with an id that is offered once.
+func chosen(options []acpv2.PermissionOption, id acpv2.PermissionOptionID) *acpv2.PermissionOption {
+	if id == "" {
+		return nil
+	}
+	var found *acpv2.PermissionOption
+	for _, o := range options {
+		if o.OptionID != id {
+			continue
+		}
+		if found != nil {
+			return nil
+		}
+		found = new(o)
+	}
+	return found
+}
+
+// maxRecordText bounds each text in a record, in bytes, and maxRecordPaths the
+// paths.
+const (
+	maxRecordText  = 4 << 10
+	maxRecordPaths = 64
+)
+
+// A Record says what was decided, in a form made for a log. Each text in it is
+// cut after 4 kB, and the paths after 64.
+type Record struct {
+	Time       time.Time `json:"time"` // of the request
+	Session    string    `json:"session,omitempty"`
+	ToolCallID string    `json:"toolCallId,omitempty"`
+	ToolName   string    `json:"toolName,omitempty"`
+	Title      string    `json:"title,omitempty"`
+	Kind       string    `json:"kind,omitempty"`
+	Command    string    `json:"command,omitempty"`
+	Cwd        string    `json:"cwd,omitempty"`
+	Paths      []string  `json:"paths,omitempty"`
+	MorePaths  int       `json:"morePaths,omitempty"` // that were cut
+
+	Effect     Effect `json:"effect"`
+	By         Source `json:"by"`
+	Rule       string `json:"rule,omitempty"`
+	OptionID   string `json:"optionId,omitempty"` // "" if the outcome was “cancelled”
+	OptionKind string `json:"optionKind,omitempty"`
+	TookMillis int64  `json:"tookMillis"`
+}
+
+func newRecord(begin time.Time, req Request, d Decision) Record {
+	r := Record{
+		Time: begin, Session: short(req.Session), ToolCallID: short(req.ToolCallID), ToolName: short(req.ToolName),
+		Title: short(req.Title), Kind: short(req.Kind), Command: short(req.Command), Cwd: short(req.Cwd),
+		Effect: d.Effect, By: d.By, Rule: d.Rule, TookMillis: time.Since(begin).Milliseconds(),
+	}
+	for _, path := range req.Paths[:min(len(req.Paths), maxRecordPaths)] {
+		r.Paths = append(r.Paths, short(path))
+	}
+	r.MorePaths = len(req.Paths) - len(r.Paths)
+	if d.Option != nil {
+		r.OptionID, r.OptionKind = short(string(d.Option.OptionID)), short(string(d.Option.Kind))
+	}
+	return r
+}
+
+// audit calls the hook, which must not take the decision with it.
+func (p *Policy) audit(r Record) {
+	defer func() { _ = recover() }()
+	p.Audit(r)
+}

@@ -1,0 +1,280 @@
+package acphost
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/goacp/acp/acpv2"
+)
+
+// A Rule says what to do about requests. It matches a request that meets all of
+// its conditions, and of a condition that is a list one entry; a rule without
+// conditions matches every request.
+//
+// A rule that allows is read narrowly and the others widely, so that what a rule
+// does not foresee is asked:
+//
+//   - A rule that allows needs every path of a request to match, the others one.
+//     The others do not regard case.
+//   - A rule that allows matches a command as a whole, and a command in which
+//     a shell would see anything but words only if an entry has the same text
+//     to the letter. The others also match each part of a command, and look
+//     through quotes and through the directory of a program. They are a net
+//     all the same: there is always another way to say it.
+//   - A rule that allows and has other conditions matches no command unless it
+//     names commands or, without paths, the kind execute.
+//   - A rule that allows matches no kind that this package does not know unless
+//     it names it.
+//
+// Paths are compared as they are spelled, after “.” and “..” are resolved:
+// links are not followed.
+type Rule struct {
+	// Name is what decisions and records call the rule; "" means its number,
+	// as in "rule 3".
+	Name   string `json:"name,omitempty"`
+	Effect Effect `json:"effect"`
+
+	// Kinds are kinds of tools as on the wire, such as "read". Those that the
+	// protocol does not define begin with an underscore.
+	Kinds []string `json:"kinds,omitempty"`
+	// Paths are patterns: * and ? stand for anything but a slash, ** for
+	// anything, [a-z] and [!a-z] for a character, {a,b} for either text, \
+	// takes the meaning from the next character, and /** at the end also
+	// matches the directory itself. The separator is a slash everywhere. A
+	// pattern that begins with a slash, a drive or ** is absolute, one that
+	// begins with ~/ is in the home directory, and others are in the working
+	// directory of the request.
+	Paths []string `json:"paths,omitempty"`
+	// Cwd are patterns for the working directory of the request, absolute ones.
+	Cwd []string `json:"cwd,omitempty"`
+	// Commands are patterns in which * stands for any text and ? for any
+	// character.
+	Commands []string `json:"commands,omitempty"`
+	// CommandRegexps are regular expressions, in the syntax of package regexp,
+	// that match the whole command.
+	CommandRegexps []string `json:"commandRegexps,omitempty"`
+	// Servers are names of MCP servers, or "server/tool", both with * and ?.
+	// They are compared with the names of tools, such as mcp__server__tool,
+	// server__tool, server/tool or server:tool; the first separator counts.
+	Servers []string `json:"servers,omitempty"`
+
+	// AllowAlways lets a rule that allows choose “allow always” where “allow
+	// once” is not offered. The agent may then not ask again.
+	AllowAlways bool `json:"allowAlways,omitempty"`
+}
+
+// rule is a compiled Rule.
+type rule struct {
+	Rule
+	paths, cwd []pathGlob
+	commands   []commandPattern
+	servers    []*regexp.Regexp
+}
+
+// memberError says which part of a rule is wrong.
+type memberError struct {
+	member string
+	index  int // -1 for none
+	err    error
+}
+
+func (e *memberError) Error() string {
+	at := e.member
+	if e.index >= 0 {
+		at += "[" + strconv.Itoa(e.index) + "]"
+	}
+	return at + ": " + e.err.Error()
+}
+
+func (e *memberError) Unwrap() error { return e.err }
+
+// compile checks a rule. The name is set in any case.
+func compile(r Rule, number int) (rule, error) {
+	if r.Name == "" {
+		r.Name = "rule " + strconv.Itoa(number)
+	}
+	c := rule{Rule: r}
+	wide := r.Effect != EffectAllow
+	switch r.Effect {
+	case EffectAllow, EffectDeny, EffectAsk:
+	default:
+		return c, &memberError{"effect", -1, fmt.Errorf("%q is none of allow, deny and ask", r.Effect)}
+	}
+	if r.AllowAlways && wide {
+		return c, &memberError{"allowAlways", -1, errors.New("the rule does not allow")}
+	}
+	each := func(member string, list []string, add func(string) error) error {
+		if list != nil && len(list) == 0 {
+			return &memberError{member, -1, errors.New("is an empty list")}
+		}
+		for i, s := range list {
+			err := errors.New("is empty")
+			if s != "" {
+				err = add(s)
+			}
+			if err != nil {
+				return &memberError{member, i, err}
+			}
+		}
+		return nil
+	}
+	return c, errors.Join(
+		each("kinds", r.Kinds, func(s string) error {
+			if !knownKind(s) && s[0] != '_' {
+				return fmt.Errorf("%q is not a kind of the protocol", s)
+			}
+			return nil
+		}),
+		each("paths", r.Paths, func(s string) error {
+			g, err := newPathGlob(s, wide)
+			c.paths = append(c.paths, g)
+			return err
+		}),
+		each("cwd", r.Cwd, func(s string) error {
+			g, err := newPathGlob(s, wide)
+			if err == nil && g.relative {
+				err = errors.New("is not absolute")
+			}
+			c.cwd = append(c.cwd, g)
+			return err
+		}),
+		each("commands", r.Commands, func(s string) error {
+			p, err := newCommandGlob(s, wide)
+			c.commands = append(c.commands, p)
+			return err
+		}),
+		each("commandRegexps", r.CommandRegexps, func(s string) error {
+			p, err := newCommandRegexp(s, wide)
+			c.commands = append(c.commands, p)
+			return err
+		}),
+		each("servers", r.Servers, func(s string) error {
+			re, err := regexp.Compile(fold(wide) + "^" + textGlob(s) + "$")
+			c.servers = append(c.servers, re)
+			return err
+		}),
+	)
+}
+
+func fold(wide bool) string {
+	if wide {
+		return "(?is)"
+	}
+	return "(?s)"
+}
+
+// knownKind reports whether the protocol defines a kind; a tool without one is
+// of the kind other.
+func knownKind(kind string) bool { return kind == "" || acpv2.ToolKind(kind).Known() }
+
+func (r *rule) matches(req *Request) bool {
+	kind := req.Kind
+	if kind == "" {
+		kind = string(acpv2.ToolKindOther)
+	}
+	switch {
+	case len(r.Kinds) > 0 && !slices.Contains(r.Kinds, kind):
+		return false
+	case r.Effect == EffectAllow && len(r.Kinds) == 0 && !knownKind(kind):
+		return false
+	case r.Effect == EffectAllow && req.Command != "" && !r.coversCommands():
+		return false
+	}
+	return (len(r.paths) == 0 || r.matchPaths(req)) &&
+		(len(r.cwd) == 0 || req.Cwd != "" && matchPath(r.cwd, cleanPath(req.Cwd, ""), "")) &&
+		(len(r.commands) == 0 || r.matchCommand(req.Command)) &&
+		(len(r.servers) == 0 || r.matchServer(req.ToolName))
+}
+
+// coversCommands reports whether a rule that allows may match a command: what
+// is said about other things says nothing about what a command does.
+func (r *rule) coversCommands() bool {
+	switch {
+	case len(r.commands) > 0:
+		return true
+	case len(r.paths) > 0:
+		return false
+	}
+	return len(r.Kinds) == 0 || slices.Contains(r.Kinds, string(acpv2.ToolKindExecute))
+}
+
+func (r *rule) matchPaths(req *Request) bool {
+	cwd := ""
+	if filepath.IsAbs(req.Cwd) {
+		cwd = cleanPath(req.Cwd, "")
+	}
+	matches := func(path string) bool { return path != "" && matchPath(r.paths, cleanPath(path, cwd), cwd) }
+	if r.Effect == EffectAllow {
+		return len(req.Paths) > 0 && !slices.ContainsFunc(req.Paths, func(p string) bool {
+			return !filepath.IsAbs(p) && cwd == "" || !matches(p)
+		})
+	}
+	return slices.ContainsFunc(req.Paths, matches)
+}
+
+// cleanPath returns an absolute path with slashes; one that is relative is in
+// cwd.
+func cleanPath(path, cwd string) string {
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(filepath.FromSlash(cwd), string(filepath.Separator), path)
+	}
+	return filepath.ToSlash(filepath.Clean(path))
+}
+
+func matchPath(globs []pathGlob, path, cwd string) bool {
+	return slices.ContainsFunc(globs, func(g pathGlob) bool { return g.matches(path, cwd) })
+}
+
+func (r *rule) matchCommand(command string) bool {
+	command = strings.TrimSpace(command)
+	if command == "" {
+		return false
+	}
+	if r.Effect == EffectAllow {
+		plain := isPlain(command)
+		return slices.ContainsFunc(r.commands, func(p commandPattern) bool {
+			return p.literal == command || plain && p.re.MatchString(command)
+		})
+	}
+	for part := range parts(command) {
+		if slices.ContainsFunc(r.commands, func(p commandPattern) bool { return p.re.MatchString(part) }) {
+			return true
+		}
+	}
+	return false
+}
+
+// matchServer looks for a server in the name of a tool, which is written in
+// several ways.
+func (r *rule) matchServer(tool string) bool {
+	server, name := serverOf(tool)
+	if server == "" {
+		return false
+	}
+	return slices.ContainsFunc(r.servers, func(re *regexp.Regexp) bool {
+		return re.MatchString(server) || re.MatchString(server+"/"+name)
+	})
+}
+
+// serverOf returns the server and the tool that a name stands for.
+func serverOf(tool string) (server, name string) {
+	if rest, ok := strings.CutPrefix(tool, "mcp__"); ok {
+		server, name, _ = strings.Cut(rest, "__")
+		return server, name
+	}
+	first, width := -1, 0
+	for _, sep := range []string{"__", "/", ":"} {
+		if i := strings.Index(tool, sep); i >= 0 && (first < 0 || i < first) {
+			first, width = i, len(sep)
+		}
+	}
+	if first < 0 {
+		return "", ""
+	}
+	return tool[:first], tool[first+width:]
+}
