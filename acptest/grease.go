@@ -1,0 +1,265 @@
+package acptest
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"sort"
+	"strings"
+	"sync"
+
+	"github.com/goacp/acp/jsonrpc"
+)
+
+const (
+	// greaseFrame is the longest frame that is greased, in bytes.
+	greaseFrame = 1 << 20
+	// greaseOpen bounds the requests whose answers are greased.
+	greaseOpen = 4096
+)
+
+// Grease returns the stream with random things added, in both directions, that
+// the protocol obliges every peer to tolerate:
+//
+//   - unknown members whose names begin with _grease, in params, in results and
+//     in the objects within;
+//   - entries of _meta;
+//   - notifications with unknown methods, _grease/…;
+//   - session/update with an unknown update, _grease…, in front of real ones (S84).
+//
+// Nothing that is there is changed, ids and order included, and nothing is added
+// where members have a meaning whatever their names, as in rawInput, in forms,
+// in error.data and in params of extension methods. Frames are added only after
+// initialize was answered. Frames that are no message, or longer than 1 MiB,
+// pass as they are. What is added follows from seed and the order of the frames
+// of each direction.
+//
+// A peer behind the stream must behave as it does without it.
+func Grease(stream jsonrpc.Stream, seed uint64) jsonrpc.Stream {
+	g := &greased{Stream: stream, asked: [2]map[string]string{{}, {}}}
+	g.in = &greaser{g: g, rng: rand.New(rand.NewPCG(seed, 5)), from: 0}
+	g.out = &greaser{g: g, rng: rand.New(rand.NewPCG(seed, 6)), from: 1}
+	return g
+}
+
+type greased struct {
+	jsonrpc.Stream
+	in, out *greaser
+	next    *jsonrpc.Frame // to be read next
+
+	mu    sync.Mutex
+	asked [2]map[string]string // methods of unanswered requests by id, by direction
+	ready bool                 // initialize was answered
+}
+
+func (g *greased) ReadFrame() (jsonrpc.Frame, error) {
+	if f := g.next; f != nil {
+		g.next = nil
+		return *f, nil
+	}
+	f, err := g.Stream.ReadFrame()
+	if err != nil {
+		return f, err
+	}
+	extra, frame := g.in.grease(f.Data)
+	if frame != "" {
+		f.Data, f.Owned = []byte(frame), true
+	}
+	if extra == "" {
+		return f, nil
+	}
+	f = owned(f)
+	g.next = &f
+	return jsonrpc.Frame{Data: []byte(extra), Owned: true, Line: f.Line}, nil
+}
+
+func (g *greased) WriteFrame(data []byte) error {
+	extra, frame := g.out.grease(data)
+	if extra != "" {
+		if err := g.Stream.WriteFrame([]byte(extra)); err != nil {
+			return err
+		}
+	}
+	if frame != "" {
+		data = []byte(frame)
+	}
+	return g.Stream.WriteFrame(data)
+}
+
+// greaser greases one direction.
+type greaser struct {
+	g    *greased
+	rng  *rand.Rand
+	from int // index into asked of the requests that go this way
+}
+
+// grease returns the frame with things added, and a frame to go in front of it;
+// either is "" when there is none.
+func (r *greaser) grease(data []byte) (extra, frame string) {
+	if len(data) > greaseFrame {
+		return "", ""
+	}
+	v, err := parse(string(data))
+	if err != nil || v.kind != kindObject {
+		return "", ""
+	}
+	method, known, ready := r.track(v)
+	e := &edits{rng: r.rng}
+	e.add(v)
+	if known {
+		for _, part := range []string{"params", "result"} {
+			if m := v.get(part); m != nil && m.kind == kindObject {
+				e.object(m, method)
+			}
+		}
+	}
+	if ready {
+		extra = r.extra(v, method)
+	}
+	return extra, e.apply(string(data))
+}
+
+// track tells which method a frame belongs to and whether its members are known
+// to be those of the protocol.
+func (r *greaser) track(v *value) (method string, known, ready bool) {
+	g := r.g
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	ready = g.ready
+	id := ""
+	if m := v.get("id"); m != nil {
+		id = m.text
+	}
+	if method = v.string("method"); method != "" {
+		if id != "" && len(g.asked[r.from]) < greaseOpen {
+			g.asked[r.from][id] = method
+		}
+	} else if method = g.asked[1-r.from][id]; method != "" {
+		delete(g.asked[1-r.from], id)
+		g.ready = g.ready || method == "initialize" && v.get("result") != nil
+	}
+	known = method != "" && method[0] != '_' && !strings.HasPrefix(method, "mcp/")
+	return method, known, ready
+}
+
+// extra makes a frame to go in front of v.
+func (r *greaser) extra(v *value, method string) string {
+	if method == "session/update" && v.get("id") == nil && r.rng.IntN(4) == 0 {
+		if id := v.get("params").get("sessionId"); id != nil && id.kind == kindString {
+			return fmt.Sprintf(`{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":%s,"update":{"sessionUpdate":%s,"value":%s}}}`,
+				id.text, quote(greaseName(r.rng)), greaseValue(r.rng))
+		}
+	}
+	if r.rng.IntN(8) == 0 {
+		return fmt.Sprintf(`{"jsonrpc":"2.0","method":%s,"params":{"value":%s}}`, quote("_grease/"+greaseName(r.rng)), greaseValue(r.rng))
+	}
+	return ""
+}
+
+func greaseName(rng *rand.Rand) string { return fmt.Sprintf("_grease%04x", rng.IntN(1<<16)) }
+
+var greaseValues = []string{
+	`null`, `true`, `-7`, `1.5e300`, `18446744073709551615`, `""`, `"grease"`, `"\ud83e\uddc8 \u0000 é 🫒"`,
+	`[]`, `{}`, `[null,[[]],{"type":"_grease"}]`, `{"type":"text","text":"grease","sessionId":"none","_meta":null}`,
+}
+
+func greaseValue(rng *rand.Rand) string { return greaseValues[rng.IntN(len(greaseValues))] }
+
+// edits are insertions into a text.
+type edits struct {
+	rng *rand.Rand
+	all []edit
+}
+
+type edit struct {
+	at   int
+	text string
+}
+
+func (e *edits) insert(at int, text string) { e.all = append(e.all, edit{at, text}) }
+
+func (e *edits) apply(text string) string {
+	sort.SliceStable(e.all, func(i, j int) bool { return e.all[i].at < e.all[j].at })
+	var b strings.Builder
+	done := 0
+	for _, ed := range e.all {
+		b.WriteString(text[done:ed.at] + ed.text)
+		done = ed.at
+	}
+	b.WriteString(text[done:])
+	return b.String()
+}
+
+// object adds to an object and to those within.
+func (e *edits) object(v *value, method string) {
+	e.add(v)
+	if e.rng.IntN(4) == 0 {
+		e.meta(v)
+	}
+	for _, m := range v.members {
+		if free(m.key, m.val, method) {
+			continue
+		}
+		e.within(m.val, method)
+	}
+}
+
+func (e *edits) within(v *value, method string) {
+	switch v.kind {
+	case kindObject:
+		e.object(v, method)
+	case kindArray:
+		for _, item := range v.elems {
+			e.within(item, method)
+		}
+	}
+}
+
+// free reports members whose value is not made of the protocol's own objects.
+func free(key string, v *value, method string) bool {
+	switch key {
+	case "_meta", "rawInput", "rawOutput", "data", "properties", "env", "headers":
+		return v.kind == kindObject
+	case "content":
+		return strings.HasPrefix(method, "elicitation/")
+	}
+	return false
+}
+
+// add puts an unknown member at the beginning or the end of an object, half of
+// the time.
+func (e *edits) add(v *value) {
+	if e.rng.IntN(2) == 0 {
+		return
+	}
+	name := greaseName(e.rng)
+	if v.get(name) != nil {
+		return
+	}
+	e.member(v, quote(name)+":"+greaseValue(e.rng))
+}
+
+func (e *edits) member(v *value, text string) {
+	start, end := v.at+1, v.at+len(v.text)-1
+	switch {
+	case len(v.members) == 0:
+		if len(e.all) > 0 && e.all[len(e.all)-1].at == end { // something was put in
+			text = "," + text
+		}
+		e.insert(end, text)
+	case e.rng.IntN(2) == 0:
+		e.insert(start, text+",")
+	default:
+		e.insert(end, ","+text)
+	}
+}
+
+// meta adds an entry to the _meta of an object, which is added if it is missing.
+func (e *edits) meta(v *value) {
+	entry := quote(greaseName(e.rng)) + ":" + greaseValue(e.rng)
+	switch m := v.get("_meta"); {
+	case m == nil:
+		e.member(v, `"_meta":{`+entry+`}`)
+	case m.kind == kindObject:
+		e.member(m, entry)
+	}
+}

@@ -1,0 +1,66 @@
+package acptest
+
+import (
+	"sync"
+
+	"github.com/goacp/acp/internal/wire"
+	"github.com/goacp/acp/jsonrpc"
+)
+
+// A pump reads frames of a stream in a goroutine, each one only when it is
+// asked for, so that reading can be waited for together with other things.
+type pump struct {
+	stream jsonrpc.Stream
+	want   chan struct{}
+	got    chan pumped
+	quit   chan struct{}
+	once   sync.Once
+	asked  bool // owned by the one who calls ask
+}
+
+type pumped struct {
+	frame jsonrpc.Frame
+	err   error
+}
+
+func newPump(s jsonrpc.Stream) *pump {
+	p := &pump{stream: s, want: make(chan struct{}, 1), got: make(chan pumped, 1), quit: make(chan struct{})}
+	go p.run()
+	return p
+}
+
+func (p *pump) run() {
+	for {
+		select {
+		case <-p.quit:
+			return
+		case <-p.want:
+		}
+		f, err := p.stream.ReadFrame()
+		if err == nil && !f.Owned {
+			f.Data, f.Owned = append([]byte(nil), f.Data...), true
+		}
+		p.got <- pumped{f, err} // there is room: nothing was asked for since
+	}
+}
+
+// ask returns the channel the next frame comes from. What comes from it has to
+// be taken with taken before the next one is asked for.
+func (p *pump) ask() <-chan pumped {
+	if !p.asked {
+		p.asked = true
+		select {
+		case p.want <- struct{}{}:
+		case <-p.quit:
+		}
+	}
+	return p.got
+}
+
+func (p *pump) taken() { p.asked = false }
+
+// close ends the goroutine; the stream has to be closed, too.
+func (p *pump) close() { p.once.Do(func() { close(p.quit) }) }
+
+// quote returns s as a JSON string.
+func quote(s string) string { return string(wire.AppendString(nil, s)) }

@@ -1,0 +1,97 @@
+package acptest
+
+import (
+	"sync"
+
+	"github.com/goacp/acp/jsonrpc"
+)
+
+const (
+	// recordFrames and recordBytes bound what a Recording keeps.
+	recordFrames = 100_000
+	recordBytes  = 64 << 20
+)
+
+// Record returns the stream and a recording of the frames that pass it in both
+// directions. A frame is recorded before it is written and after it was read.
+func Record(stream jsonrpc.Stream) (jsonrpc.Stream, *Recording) {
+	r := &Recording{}
+	return &recorded{stream, r}, r
+}
+
+type recorded struct {
+	jsonrpc.Stream
+	r *Recording
+}
+
+func (s *recorded) ReadFrame() (jsonrpc.Frame, error) {
+	f, err := s.Stream.ReadFrame()
+	if err == nil {
+		s.r.add(Recorded{Data: string(f.Data)})
+	}
+	return f, err
+}
+
+func (s *recorded) WriteFrame(data []byte) error {
+	s.r.add(Recorded{Out: true, Data: string(data)})
+	return s.Stream.WriteFrame(data)
+}
+
+// A Recording holds the frames that passed a stream, in order: at most 100,000
+// and 64 MiB; what comes then is only counted. It may be used from any goroutine
+// while it grows.
+type Recording struct {
+	mu     sync.Mutex
+	frames []Recorded
+	bytes  int
+	lost   int
+}
+
+// Recorded is one frame of a [Recording].
+type Recorded struct {
+	Out  bool   // it was written to the recorded stream, not read from it
+	Data string // as it passed
+}
+
+func (r *Recording) add(f Recorded) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.frames) == recordFrames || r.bytes+len(f.Data) > recordBytes {
+		r.lost++
+		return
+	}
+	r.frames = append(r.frames, f)
+	r.bytes += len(f.Data)
+}
+
+// Frames returns what was recorded so far, and how many frames were not kept.
+func (r *Recording) Frames() (frames []Recorded, lost int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.frames[:len(r.frames):len(r.frames)], r.lost
+}
+
+// String returns the transcript: a line for each frame, with the values that
+// differ between runs replaced.
+//
+// A line begins with -> when the client sent the frame and with <- when the
+// agent did; the client is the side that sent initialize, or else the side that
+// was recorded. Then come the id and the method, and then the params, or = and
+// the result, or ! and the error:
+//
+//	-> id1 initialize {"protocolVersion":1,"clientCapabilities":{}}
+//	<- id1 initialize = {"protocolVersion":1,"agentCapabilities":{}}
+//	-> id2 session/prompt {"sessionId":"sess1","prompt":[]}
+//	<- session/update {"sessionId":"sess1","update":{"sessionUpdate":"plan","entries":[]}}
+//	<- id2 session/prompt ! -32602 "Invalid params" {"path":"prompt"}
+//
+// Members stand in the order they were sent in. Replaced are: ids of requests
+// by id1, id2, …; ids of sessions, messages, tool calls, terminals and
+// elicitations by sess1, msg1, call1, term1, ask1, …, and the first 1,000 that
+// have 8 bytes or more inside other strings, too; versions of implementations by
+// "VERSION"; times by "TIME"; directories below [os.TempDir] by /tmp1, …, and
+// the working directory by /cwd. Equal values get equal names throughout.
+func (r *Recording) String() string {
+	frames, _ := r.Frames()
+	return transcript(frames)
+}
