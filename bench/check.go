@@ -29,6 +29,7 @@ type target struct {
 	workload string
 	key      string
 	over     string // the peer whose number ours is divided by; "" for ours itself
+	beyond   bool   // subtract ours from that of over instead
 	atLeast  float64
 	atMost   float64
 	unit     string
@@ -49,6 +50,9 @@ var targets = []target{
 	{text: "prompt round trip p50, two processes: ≤ 1.5× bare pipe echo", workload: "trips/two/1", key: "p50", over: "bare", atMost: 1.5},
 	{text: "64 callers, two processes: ≥ 8× coder", workload: "trips/two/64", key: "rate", over: "coder", atLeast: 8},
 	{text: "10 kB diffs, two processes: ≥ 30× coder", workload: "diffs/two", key: "rate", over: "coder", atLeast: 30},
+	{text: "package acp, stream: the engine alone is ≤ 1/0.75 as fast, same windows", workload: "chunks/two/24", key: "rate", over: "app", atMost: 1 / 0.75},
+	{text: "package acp, stream: the engine alone is ≤ 1/0.75 as fast, one stream", workload: "flood/two/24", key: "rate", over: "app", atMost: 1 / 0.75},
+	{text: "package acp, round trip p50: ≤ 5 µs beyond the engine alone", workload: "trips/two/1", key: "p50", over: "app", beyond: true, atMost: 5, unit: " µs"},
 	{text: "8 MB read of source code: ≥ 5× coder", workload: "read8/two/code", key: "rate", over: "coder", atLeast: 5},
 	{text: "8 MB read of plain text: ≥ 10× coder", workload: "read8/two/plain", key: "rate", over: "coder", atLeast: 10},
 	{text: "8 MB read of source code: ≤ 3 bytes allocated per byte, both sides together", workload: "read8/two/code", key: "both_bytes", atMost: 3},
@@ -82,9 +86,12 @@ func judge(results []*outcome) []verdict {
 func (t target) judge(o *outcome) verdict {
 	v := verdict{text: t.text, found: "–"}
 	var got float64
-	if t.over != "" {
+	switch {
+	case t.beyond:
+		got = median(o.samples[t.over][t.key]) - median(o.samples["ours"][t.key])
+	case t.over != "":
 		got = o.paired(t.key, "ours", t.over)
-	} else {
+	default:
 		got = median(o.samples["ours"][t.key])
 	}
 	if math.IsNaN(got) {
@@ -95,7 +102,7 @@ func (t target) judge(o *outcome) verdict {
 	}
 	v.known = true
 	v.found = number(got) + t.unit
-	if t.over != "" {
+	if t.over != "" && !t.beyond {
 		v.found = times(got)
 	}
 	if t.atMost > 0 {

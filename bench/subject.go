@@ -36,7 +36,7 @@ type subject struct {
 	serve func(link) error
 }
 
-var subjects = []*subject{ours, coder, bare}
+var subjects = []*subject{ours, app, coder, bare}
 
 // tsName is the subject that runs in Node and so has no entry in subjects.
 const tsName = "ts"

@@ -30,6 +30,7 @@ const survivable = 1000
 var (
 	allFour    = []string{"ours", "coder", tsName, "bare"}
 	goOnly     = []string{"ours", "coder", "bare"}
+	withApp    = []string{"ours", "app", "coder", tsName, "bare"} // what package acp adds
 	tripsStats = []metric{
 		{key: "p50", label: "p50, µs", lower: true, ratio: true},
 		{key: "p99", label: "p99, µs", lower: true, ratio: true},
@@ -99,9 +100,9 @@ func workloads() []*workload {
 }
 
 func modeWorkloads(mode string) []*workload {
-	where, subjects := "two processes", allFour
+	where, subjects, streams := "two processes", allFour, withApp
 	if mode == "one" {
-		where, subjects = "one process", goOnly
+		where, subjects, streams = "one process", goOnly, goOnly
 	}
 	var out []*workload
 	for _, callers := range []int{1, 16, 64, 256} {
@@ -112,7 +113,7 @@ func modeWorkloads(mode string) []*workload {
 		out = append(out, &workload{
 			name: fmt.Sprintf("trips/%s/%d", mode, callers), title: title, mode: mode,
 			op: op{Kind: "trips", Callers: callers, Millis: 300}, quick: 70,
-			subjects: subjects, metrics: perUnit(mode, "round trip", tripsStats),
+			subjects: streams, metrics: perUnit(mode, "round trip", tripsStats),
 		})
 	}
 	for _, size := range []int{24, 200} {
@@ -120,7 +121,7 @@ func modeWorkloads(mode string) []*workload {
 			name: fmt.Sprintf("chunks/%s/%d", mode, size), mode: mode,
 			title: fmt.Sprintf("stream of %d-byte chunks, %d per prompt, %s", size, survivable, where),
 			op:    op{Kind: "updates", Verb: "updates", Size: size, Window: survivable, Millis: 300}, quick: 70,
-			subjects: subjects, metrics: perUnit(mode, "chunk", updateStats),
+			subjects: streams, metrics: perUnit(mode, "chunk", updateStats),
 		}
 		flood := *windowed
 		flood.name = fmt.Sprintf("flood/%s/%d", mode, size)
