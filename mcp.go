@@ -29,19 +29,19 @@ func (e *MCPFailure) Error() string { return fmt.Sprintf("mcp: %s (code %d)", e.
 // mcpCalls are the calls to MCP servers of the client that wait for an answer.
 type mcpCalls struct {
 	mu   sync.Mutex
-	note map[acpv2.MCPRequestID]func(method string, params json.RawMessage)
+	note map[MCPRequestID]func(method string, params json.RawMessage)
 }
 
-func (m *mcpCalls) add(id acpv2.MCPRequestID, note func(string, json.RawMessage)) {
+func (m *mcpCalls) add(id MCPRequestID, note func(string, json.RawMessage)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.note == nil {
-		m.note = map[acpv2.MCPRequestID]func(string, json.RawMessage){}
+		m.note = map[MCPRequestID]func(string, json.RawMessage){}
 	}
 	m.note[id] = note
 }
 
-func (m *mcpCalls) remove(id acpv2.MCPRequestID) {
+func (m *mcpCalls) remove(id MCPRequestID) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.note, id)
@@ -64,7 +64,7 @@ func (m *mcpCalls) notify(n *acpv2.MessageMCPNotification) {
 // in its _meta is added. Until the answer note, which may be nil, gets the
 // server's notifications in order. A server's error is an [*MCPFailure].
 // Experimental.
-func (s *AgentSession) CallMCP(ctx context.Context, server acpv2.MCPServerACPID, method string, params any, note func(method string, params json.RawMessage)) (json.RawMessage, error) {
+func (s *AgentSession) CallMCP(ctx context.Context, server MCPServerACPID, method string, params any, note func(method string, params json.RawMessage)) (json.RawMessage, error) {
 	if !s.c.agent.Load().MCP.ACP {
 		return nil, unsupported("mcp/message")
 	}
@@ -72,7 +72,7 @@ func (s *AgentSession) CallMCP(ctx context.Context, server acpv2.MCPServerACPID,
 	if err != nil {
 		return nil, fmt.Errorf("acp: params of mcp method %s: %w", method, err)
 	}
-	id := acpv2.MCPRequestID(rand.Text())
+	id := MCPRequestID(rand.Text())
 	if note == nil {
 		note = func(string, json.RawMessage) {}
 	}

@@ -3,7 +3,6 @@ package interop
 import (
 	"context"
 	"os/exec"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -12,17 +11,6 @@ import (
 
 // processLimit bounds one conversation of two processes.
 const processLimit = 30 * time.Second
-
-func build(t *testing.T, name string) string {
-	t.Helper()
-	bin := filepath.Join(t.TempDir(), name)
-	cmd := exec.Command("go", "build", "-o", bin, "./examples/"+name)
-	cmd.Dir = ".."
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	return bin
-}
 
 func play(t *testing.T, command ...string) string {
 	t.Helper()
@@ -42,7 +30,7 @@ func play(t *testing.T, command ...string) string {
 // on the official SDK, in both protocol versions, and both ends exit.
 func TestExamples(t *testing.T) {
 	need(t)
-	client, agent := build(t, "rawclient"), build(t, "rawagent")
+	client, agent := example(t, "rawclient"), example(t, "rawagent")
 	for _, version := range []int{1, 2} {
 		v := strconv.Itoa(version)
 		t.Run("our client v"+v, func(t *testing.T) {
