@@ -3,7 +3,9 @@
 .DEFAULT_GOAL := help
 FUZZTIME ?= 20s
 
-.PHONY: help test race lint vuln generate check-generated fuzz cover interop bench bench-quick ci
+FUZZSHORT ?= 5s
+
+.PHONY: help test race lint cross vuln generate check-generated fuzz cover interop bench bench-quick ci
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -19,6 +21,10 @@ lint: ## gofmt, go vet, staticcheck
 	go vet work
 	go tool staticcheck ./... ./cmd/acp/...
 
+cross: ## build and vet for Windows and macOS
+	GOOS=windows go build work && GOOS=windows go vet work
+	GOOS=darwin go build work && GOOS=darwin go vet work
+
 vuln: ## look the dependencies up in the vulnerability database (needs the network)
 	go tool govulncheck ./... ./cmd/acp/...
 
@@ -28,8 +34,8 @@ generate: ## write the generated packages from schema/
 check-generated: ## fail if they are stale
 	go run ./internal/gen -check
 
-fuzz: ## run every fuzz target for FUZZTIME (20s)
-	.ci/fuzz $(FUZZTIME)
+fuzz: ## run the fuzz targets of the wire for FUZZTIME (20s), all others for FUZZSHORT (5s)
+	.ci/fuzz $(FUZZTIME) $(FUZZSHORT)
 
 cover: ## statement coverage of the hand-written packages, at least 85 %
 	.ci/cover 85
