@@ -474,14 +474,11 @@ func (l *bridgeLink) prompt(_ context.Context, t *Turn) (StopReason, error) {
 		}
 	}()
 	res, err := p.reply.Wait()
-	if err != nil {
-		return "", err
-	}
-	if res.Usage != nil {
+	if res != nil && res.Usage != nil {
 		t.SetUsage(*res.Usage)
 	}
-	if e := res.Error; e != nil {
-		return "", &jsonrpc.Error{Code: int(e.Code), Message: e.Message, Data: e.Data}
+	if err != nil {
+		return "", err
 	}
 	return res.StopReason, nil
 }

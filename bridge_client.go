@@ -146,7 +146,7 @@ func (l *bridgeLink) permission(ctx context.Context, r *PermissionRequest) (Perm
 		return CancelPermission(), nil
 	}
 	d, err := s.WithContext(ctx).Ask(Permission{
-		Title: r.Title, Description: r.Description, Subject: r.Subject, Options: r.Options, Meta: r.Meta,
+		Title: r.Title, Description: r.Description, Subject: r.asked, Options: r.Options, Meta: r.Meta,
 	})
 	if err != nil {
 		return CancelPermission(), err

@@ -164,7 +164,7 @@ func TestBridge(t *testing.T) {
 			}
 			// Errors of the agent are the agent's.
 			res, err = s.Prompt(t.Context(), Text("fail")).Wait()
-			if c := code(err); c != -32042 && (res == nil || res.Error == nil || res.Error.Code != -32042) {
+			if f, ok := AsFailure(err); !ok || f.Code != -32042 {
 				t.Errorf("failure %+v, %v", res, err)
 			}
 			// Cancelling.

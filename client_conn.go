@@ -256,20 +256,26 @@ func (c *ClientConn) hook(name string, f func()) (ok bool) {
 	return true
 }
 
-// lane is laneOf; it also counts the updates of each session as they arrive. It
-// runs on the reader.
+// lane is laneOf; it also counts the updates of each session as they arrive, and
+// takes in what is said of tool calls. It runs on the reader.
 func (c *ClientConn) lane(method string, params any) string {
 	if p, ok := params.(*clientSent); ok {
 		params = p.params
 	}
 	lane := laneOf(method, params)
-	if method == methodSessionUpdate {
-		c.arrived(SessionID(lane))
+	switch method {
+	case methodSessionUpdate:
+		c.arrived(SessionID(lane), 1).see(params)
+	case methodPermission:
+		c.arrived(SessionID(lane), 0).see(params)
 	}
 	return lane
 }
 
-const methodSessionUpdate = "session/update"
+const (
+	methodSessionUpdate = "session/update"
+	methodPermission    = "session/request_permission"
+)
 
 // inHook reports whether ctx belongs to a hook or handler of this connection,
 // which may be what its session's timeline waits for.

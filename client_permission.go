@@ -1,6 +1,7 @@
 package acp
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -17,10 +18,16 @@ type PermissionRequest struct {
 	Title       string // of version 1 agents that of the tool call
 	Description string // more text, or ""
 	// Subject is what the permission is about, to be read with a type switch;
-	// nil if the agent does not say. It may be a tool call that was never told
-	// of.
+	// nil if the agent does not say. Of a tool call it says what ToolCall does.
 	Subject RequestPermissionSubject
-	// ToolCall is the subject if it is a tool call, and else nil.
+	// ToolCall is the call the permission is about, or the one the command is
+	// part of if that was told of, and else nil. It says what the request says,
+	// and where that says nothing what was told of the call before: its name,
+	// title, kind, status, content, locations and input. That is remembered of
+	// the last 256 tool calls of the session, 1 MiB in all and 64 KiB of each,
+	// where content is the first to be left out: texts and patches up to 4 KiB
+	// are kept, terminals, and which files a diff is about. A call may never
+	// have been told of.
 	ToolCall *ToolCallUpdate
 	// Options are the choices, in the agent's order. Choose by kind.
 	Options []PermissionOption
@@ -29,6 +36,8 @@ type PermissionRequest struct {
 	// V1 or V2 is the request as it was received.
 	V1 *acpv1.RequestPermissionRequest
 	V2 *acpv2.RequestPermissionRequest
+
+	asked RequestPermissionSubject // the subject as it was received
 }
 
 // A PermissionDecision is the answer to a [PermissionRequest]. The zero value
@@ -103,13 +112,12 @@ func (c *ClientConn) requestPermission(ctx context.Context, p *acpv2.RequestPerm
 	}
 	req := &PermissionRequest{
 		Session: s, Title: p.Title, Description: p.Description, Subject: p.Subject, Options: p.Options, Meta: p.Meta, V1: v1,
+		asked: p.Subject,
 	}
 	if v1 == nil {
 		req.V2 = p
 	}
-	if subject, ok := p.Subject.(*ToolCallPermissionSubject); ok {
-		req.ToolCall = &subject.ToolCall
-	}
+	req.recall()
 	decision := CancelPermission()
 	if hook := c.client.RequestPermission; hook != nil {
 		decision, err = clientAskHook(ctx, s, "RequestPermission", CancelPermission(), func(ctx context.Context) (PermissionDecision, error) {
@@ -120,6 +128,22 @@ func (c *ClientConn) requestPermission(ctx context.Context, p *acpv2.RequestPerm
 		}
 	}
 	return &acpv2.RequestPermissionResponse{Outcome: req.outcome(decision)}, nil
+}
+
+// recall adds what was told before of the tool call the request is about.
+func (r *PermissionRequest) recall() {
+	calls := r.Session.calls
+	switch subject := r.Subject.(type) {
+	case *ToolCallPermissionSubject:
+		about := *subject
+		about.ToolCall = *calls.under(&subject.ToolCall, r.V1 == nil)
+		r.Subject, r.ToolCall = &about, &about.ToolCall
+		if r.V1 != nil || r.Title == "" {
+			r.Title = cmp.Or(about.ToolCall.Title.Or(""), about.ToolCall.Name.Or(""), string(about.ToolCall.ToolCallID))
+		}
+	case *CommandPermissionSubject:
+		r.ToolCall = calls.known(subject.ToolCallID)
+	}
 }
 
 // clientAsk is a question to the user that waits for its answer.

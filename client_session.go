@@ -46,6 +46,8 @@ type ClientSession struct {
 	conn *ClientConn
 	id   SessionID
 	line clientLine
+	// calls is set before the session is known to anybody.
+	calls *clientCalls
 
 	// Of whoever delivers.
 	v1      translate.FromV1
@@ -76,7 +78,7 @@ const (
 )
 
 func (c *ClientConn) newSession(id SessionID, cwd string) *ClientSession {
-	return &ClientSession{conn: c, id: id, cwd: cwd}
+	return &ClientSession{conn: c, id: id, cwd: cwd, calls: new(clientCalls)}
 }
 
 // ID returns the session's id.

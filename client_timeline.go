@@ -312,17 +312,23 @@ type clientEarly struct {
 	bytes    int
 	updates  []clientItem
 	lost     uint64
+	calls    *clientCalls
 }
 
-// arrived counts an update, on the reader.
-func (c *ClientConn) arrived(id SessionID) {
+// arrived counts the updates of a session, on the reader. It returns where what
+// they say of tool calls goes.
+func (c *ClientConn) arrived(id SessionID, updates uint64) *clientCalls {
 	c.mu.Lock()
+	defer c.mu.Unlock()
 	if s := c.sessions[id]; s != nil {
-		s.line.arrivals.Add(1)
-	} else if e := c.earlyOf(id); e != nil {
-		e.arrivals++
+		s.line.arrivals.Add(updates)
+		return s.calls
 	}
-	c.mu.Unlock()
+	if e := c.earlyOf(id); e != nil {
+		e.arrivals += updates
+		return e.calls
+	}
+	return new(clientCalls) // nobody's
 }
 
 // earlyOf returns where updates of an unknown session are kept, or nil. It is
@@ -336,7 +342,7 @@ func (c *ClientConn) earlyOf(id SessionID) *clientEarly {
 		if c.early == nil {
 			c.early = map[SessionID]*clientEarly{}
 		}
-		e = new(clientEarly)
+		e = &clientEarly{calls: new(clientCalls)}
 		c.early[id] = e
 	}
 	return e
@@ -420,6 +426,7 @@ func (c *ClientConn) add(s *ClientSession, m *clientMark) (old *ClientSession) {
 	if e := c.early[s.id]; e != nil {
 		delete(c.early, s.id)
 		s.line.arrivals.Store(e.arrivals)
+		s.calls = e.calls
 		s.line.entered = uint64(len(e.updates)) + e.lost
 		s.line.queue = e.updates
 		if e.lost > 0 {

@@ -138,11 +138,24 @@ func (r *Reply) insert(id MessageID, from uint64) {
 // complete ends a turn of version 2.
 func (s *ClientSession) complete(r *Reply, idle *IdleStateUpdate) {
 	s.leave(r)
-	var err error
+	err := failureOf(idle)
 	if r.ctx.Err() != nil {
 		err = r.ctxErr()
 	}
 	r.finish(&Result{StopReason: idle.StopReason, Usage: idle.Usage, Error: idle.Error, Meta: idle.Meta}, err)
+}
+
+// failureOf returns the error of a turn that failed, as the answer of an agent of
+// version 1 would give it.
+func failureOf(idle *IdleStateUpdate) error {
+	switch e := idle.Error; {
+	case idle.StopReason != StopError:
+		return nil
+	case e == nil:
+		return jsonrpc.ErrInternal
+	default:
+		return &jsonrpc.Error{Code: int(e.Code), Message: e.Message, Data: e.Data}
+	}
 }
 
 // promptSent tells what an agent of version 2 would when a prompt begins. It

@@ -98,6 +98,7 @@ type Result struct {
 	// Usage counts the tokens of the turn, if the agent does. Experimental.
 	Usage *Usage
 	// Error is what the agent says went wrong when StopReason is [StopError].
+	// It is also the error of [Reply.Wait], with more to find out about it.
 	Error *acpv2.Error
 	// Meta is _meta of the message that ended the turn, or nil.
 	Meta json.RawMessage
@@ -336,7 +337,8 @@ func (r *Reply) MessageID() MessageID {
 // Wait waits until the turn has ended and returns how. Updates that are held or
 // still to come are discarded unless somebody reads them.
 //
-// The error is what the agent answered instead ([*jsonrpc.Error]), that of the
+// The error is what the agent says went wrong ([*jsonrpc.Error]; in version 2
+// -32603 if it does not say), in either version, that of the
 // prompt's ctx, [ErrSessionClosed], one that wraps [errors.ErrUnsupported] when
 // the prompt holds what the agent does not take, or one that wraps
 // [jsonrpc.ErrClosed] when the agent is gone. There may be a result beside it.
