@@ -58,13 +58,16 @@ type Agent struct {
 	Initialize func(ctx context.Context, c *AgentConn) (meta json.RawMessage, err error)
 
 	// NewSession prepares a session before its id is sent to the client, by
-	// setting its options and commands for example. What it sends to the
-	// session is held back until then. Nil accepts every session.
+	// setting its options, commands and Value for example. What it sends to
+	// the session is held back until then. Nil accepts every session.
 	NewSession func(ctx context.Context, s *AgentSession) error
 	// ResumeSession brings a session back that the agent has saved. s has the
 	// id and what the client asked for. When replay is set, the hook has to
-	// send the session's history through s before it returns. It is called for
-	// sessions that are still open, too. An unknown id is [SessionNotFound].
+	// send the session's history through s before it returns; what it sends
+	// goes out at once. A session that is not open has to be given its options,
+	// commands and title again, as in NewSession; for one that is still open s
+	// is the session as it is. An unknown id is [SessionNotFound]; the id is
+	// what the client sent and no file name, before that was checked.
 	// It advertises loading and resuming in version 1. Nil makes a session
 	// that is open on this connection resumable in version 2, whose replay
 	// then is the latest 1 MiB of what the session has kept in memory.
@@ -72,11 +75,15 @@ type Agent struct {
 	// ListSessions answers session/list. Nil advertises nothing in version 1;
 	// in version 2 it lists the sessions that are open on this connection.
 	ListSessions func(ctx context.Context, c *AgentConn, q *SessionQuery) (*SessionPage, error)
-	// CloseSession is told that a session is closed, after its turns have
-	// ended. Nil advertises nothing in version 1 and does nothing in version 2.
+	// CloseSession is told that the client closed a session, after its turns
+	// have ended. It is not called when the connection ends: what has to happen
+	// in either case hangs on [AgentSession.Context]. Nil advertises nothing in
+	// version 1, where a hook that does nothing is enough, and does nothing in
+	// version 2.
 	CloseSession func(ctx context.Context, s *AgentSession) error
 	// DeleteSession removes a saved session; if it is open on this connection
-	// it has been closed before. An unknown id is [SessionNotFound].
+	// it has been closed before. An unknown id is [SessionNotFound]; for file
+	// names see ResumeSession.
 	DeleteSession func(ctx context.Context, c *AgentConn, id SessionID) error
 
 	// ForkSession fills a new session with the conversation of another.
@@ -94,7 +101,8 @@ type Agent struct {
 
 	// SetOption is asked before an option of a session changes, which the
 	// client may ask for as an option, a mode or a model. The option and the
-	// value exist. Nil lets it change.
+	// value exist. When it returns nil the value is in force, so this is the
+	// place to save it. Nil lets everything change.
 	SetOption func(ctx context.Context, s *AgentSession, id SessionConfigID, v SessionConfigOptionValue) error
 
 	// AuthMethods are the ways to log in; Login is needed with them. They are
@@ -118,7 +126,8 @@ type Agent struct {
 	// Content says what prompts may hold besides text and links. A prompt with
 	// anything else is refused.
 	Content PromptContent
-	// MCP says which MCP servers a session may bring. Others are refused.
+	// MCP says which MCP servers a session may bring. Others are refused, but
+	// in version 1 stdio servers always are taken.
 	MCP MCPTransports
 	// AdditionalDirectories says that sessions may have more than one root.
 	AdditionalDirectories bool

@@ -21,6 +21,9 @@ import (
 // notices, the title. What belongs to a turn is better sent through the [Turn].
 type AgentSession struct {
 	*Output
+	// Value is the agent's own. It is set by the hook that opens the session and
+	// only read afterwards, or guarded by itself.
+	Value any
 
 	c      *AgentConn
 	number int // by age
@@ -155,8 +158,14 @@ func (s *AgentSession) OptionOn(id SessionConfigID) bool {
 
 // SetOptions sets the session's options, in the order in which they are to be
 // shown. The option of category [SessionConfigOptionCategoryMode] also is what
-// version 1 calls the modes. The client is told, once the session is open.
+// version 1 calls the modes. The client is told, once the session is open. It
+// is an error if the current value of an option is not among its values.
 func (s *AgentSession) SetOptions(options ...SessionConfigOption) error {
+	for _, o := range options {
+		if sel, ok := o.Kind.(*SessionConfigSelect); ok && !hasChoice(sel.Options, sel.CurrentValue) {
+			return fmt.Errorf("acp: option %s: its current value is not among its values", o.ConfigID)
+		}
+	}
 	s.mu.Lock()
 	s.options = slices.Clone(options)
 	announced := s.announced
@@ -180,8 +189,9 @@ func (s *AgentSession) ChangeOption(id SessionConfigID, v SessionConfigOptionVal
 	return s.SetOptions(changed...)
 }
 
-// SetCommands sets the commands the user can type. The client is told, once the
-// session is open.
+// SetCommands sets the commands the user can type; what is typed arrives as the
+// text of a prompt, see [Turn.Command]. The client is told, once the session is
+// open.
 func (s *AgentSession) SetCommands(commands ...SlashCommand) error {
 	list := make([]AvailableCommand, len(commands))
 	for i := range commands {

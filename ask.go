@@ -12,14 +12,15 @@ import (
 
 // A Permission is a question whether something may be done.
 type Permission struct {
-	// Title is the question. Under a tool call, its title is the default.
+	// Title is the question. Under a tool call, its title is the default;
+	// version 1 clients are shown any other as a part of the call's content.
 	Title string
 	// Description says more.
 	Description string
 	// Command and Cwd, when set, say that the question is about a command.
 	Command, Cwd string
 	// Options are the answers to choose from. The default is to allow or to
-	// reject, once or always.
+	// reject, once or, but not for Permit, always.
 	Options []PermissionOption
 	// Subject replaces what the question is about otherwise: the tool call,
 	// or the command.
@@ -40,7 +41,8 @@ type Decision struct {
 	Meta      json.RawMessage
 }
 
-// DefaultPermissionOptions are the options of a [Permission] that has none.
+// DefaultPermissionOptions are the options that [Output.Ask] offers for a
+// [Permission] that has none.
 func DefaultPermissionOptions() []PermissionOption {
 	return []PermissionOption{
 		{OptionID: "allow_once", Name: "Allow", Kind: PermissionOptionKindAllowOnce},
@@ -57,9 +59,18 @@ type permissionRequest struct {
 }
 
 // Permit asks and reports whether it was allowed. Anything that is not a clear
-// yes is a no.
-func (o *Output) Permit(p Permission) bool {
-	d, err := o.Ask(p)
+// yes is a no. Without options of its own it offers to allow or to reject once:
+// who wants to remember an answer has to see it, see [Output.Ask].
+func (o *Output) Permit(p Permission) bool { return o.permit(p, nil) }
+
+func (o *Output) permit(p Permission, h *ToolCallHandle) bool {
+	if len(p.Options) == 0 {
+		p.Options = []PermissionOption{
+			{OptionID: "allow_once", Name: "Allow", Kind: PermissionOptionKindAllowOnce},
+			{OptionID: "reject_once", Name: "Reject", Kind: PermissionOptionKindRejectOnce},
+		}
+	}
+	d, err := o.ask(p, h)
 	return err == nil && d.Allowed
 }
 
@@ -69,10 +80,7 @@ func (o *Output) Permit(p Permission) bool {
 func (o *Output) Ask(p Permission) (Decision, error) { return o.ask(p, nil) }
 
 // Permit asks whether the call may be made: see [Output.Permit].
-func (h *ToolCallHandle) Permit(p Permission) bool {
-	d, err := h.Ask(p)
-	return err == nil && d.Allowed
-}
+func (h *ToolCallHandle) Permit(p Permission) bool { return h.o.permit(p, h) }
 
 // Ask asks whether the call may be made: see [Output.Ask].
 func (h *ToolCallHandle) Ask(p Permission) (Decision, error) { return h.o.ask(p, h) }

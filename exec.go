@@ -199,6 +199,9 @@ func (h *ToolCallHandle) Exec(e Exec) (*TerminalState, error) {
 
 // WriteFile writes a file like [Output.WriteFile] and shows the change.
 func (h *ToolCallHandle) WriteFile(path, text string) error {
+	if !filepath.IsAbs(path) {
+		return fmt.Errorf("acp: write %s: the path is not absolute", path)
+	}
 	before, err := h.o.ReadFile(path)
 	created := errors.Is(err, fs.ErrNotExist)
 	if err != nil && !created {

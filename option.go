@@ -1,7 +1,7 @@
 package acp
 
 // Choice returns an option that is chosen from a list of values, which are shown
-// as they are. A category tells clients what the option is: a mode, a model.
+// as they are; current is one of them. A category tells clients what the option is: a mode, a model.
 func Choice(id SessionConfigID, name string, category SessionConfigOptionCategory, current SessionConfigValueID, values ...SessionConfigValueID) SessionConfigOption {
 	list := make(SessionConfigSelectOptionList, len(values))
 	for i, v := range values {

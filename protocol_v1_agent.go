@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
+	"strings"
 
 	"github.com/goacp/acp/acpv1"
 	"github.com/goacp/acp/acpv2"
@@ -387,7 +388,7 @@ func (p *agentV1) chunk(ctx context.Context, s *AgentSession, kind messageKind, 
 
 func (p *agentV1) requestPermission(ctx context.Context, s *AgentSession, r *permissionRequest) (*acpv2.RequestPermissionResponse, error) {
 	if call := r.call; call != nil {
-		r.Subject = &ToolCallPermissionSubject{ToolCall: *withText(call, r.Description)}
+		r.Subject = &ToolCallPermissionSubject{ToolCall: *withText(call, question(r))}
 	}
 	if err := s.acquire(ctx); err != nil {
 		return nil, err
@@ -402,6 +403,14 @@ func (p *agentV1) requestPermission(ctx context.Context, s *AgentSession, r *per
 		return nil, err
 	}
 	return &acpv2.RequestPermissionResponse{Outcome: translate.PermissionOutcomeFromV1(res.Outcome), Meta: res.Meta}, nil
+}
+
+// question is what a request says beyond the call it is about.
+func question(r *permissionRequest) string {
+	if title, _ := r.call.Title.Get(); r.Title == title {
+		return r.Description
+	}
+	return strings.TrimSpace(r.Title + "\n\n" + r.Description)
 }
 
 // withText shows a description as a part of the call it is about: there is no

@@ -25,8 +25,8 @@ type ToolCall struct {
 }
 
 // A ToolCallHandle reports the progress of a tool call. Its methods may be
-// called from any goroutine. Their errors are those of [Output.Send] and kept in
-// the same way.
+// called from any goroutine, also after the call has ended: clients show what is
+// added then. Their errors are those of [Output.Send] and kept in the same way.
 type ToolCallHandle struct {
 	o  *Output
 	id ToolCallID

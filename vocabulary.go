@@ -446,11 +446,13 @@ type (
 	EnumOption = acpv2.EnumOption
 )
 
-// SlashCommand is a command the user can type; [AgentSession.SetCommands]
-// announces them.
+// SlashCommand is a command the user can type: Name, Description and Input, which
+// may be a [*TextCommandInput]. [AgentSession.SetCommands] announces them; in
+// [ClientSession.Commands] they are *SlashCommand. See [acpv2.Command].
 type SlashCommand = acpv2.Command
 
-// Notice is a message to the user that is not part of the conversation.
+// Notice is a message to the user that is not part of the conversation:
+// Severity, Title and Description. See [acpv2.Notice].
 type Notice = acpv2.Notice
 
 // TerminalContent shows a terminal inside a tool call.
@@ -459,7 +461,9 @@ type TerminalContent = acpv2.Terminal
 // BlockContent shows a content block inside a tool call.
 type BlockContent = acpv2.Content
 
-// Patch is a field of an update with three states: see [acpv2.Patch].
+// Patch is a field of an update with three states: unchanged, cleared and set.
+// Read it with p.Get() (value, ok), p.Or(fallback), p.Apply(&field), p.IsZero()
+// and p.IsClear(); make one with [Set] and [Clear]. See [acpv2.Patch].
 type Patch[T any] = acpv2.Patch[T]
 
 // Set returns a patch that replaces a field by v.

@@ -62,12 +62,30 @@ func (e *Error) WithData(v any) *Error {
 	return &c
 }
 
-// Error returns the message and the code.
+// Error returns the message, the path and the reason in the data, if they are
+// there, and the code.
 func (e *Error) Error() string {
 	if e.Message == "" {
 		return "error " + strconv.Itoa(e.Code)
 	}
-	return e.Message + " (" + strconv.Itoa(e.Code) + ")"
+	return e.Message + e.why() + " (" + strconv.Itoa(e.Code) + ")"
+}
+
+// why returns what the data says about the reason, as this package's own
+// answers do: which member is wrong, and why.
+func (e *Error) why() string {
+	const longest = 512 // of data that is worth looking at
+	if len(e.Data) == 0 || len(e.Data) > longest || e.Data[0] != '{' {
+		return ""
+	}
+	var data struct{ Path, Reason string }
+	if json.Unmarshal(e.Data, &data) != nil || data.Reason == "" {
+		return ""
+	}
+	if data.Path != "" {
+		return ": " + data.Path + ": " + data.Reason
+	}
+	return ": " + data.Reason
 }
 
 // Is reports whether target is an *Error with the same code.
