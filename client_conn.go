@@ -35,6 +35,10 @@ type ClientConn struct {
 	stop context.CancelCauseFunc
 	idle sync.WaitGroup // goroutines of the connection, those of prompts included
 
+	// recent is the session that was told of last; nil when that is not known,
+	// or it is not open any more. It spares updates mu and the search.
+	recent atomic.Pointer[ClientSession]
+
 	closed     atomic.Bool // Close was called
 	middleware bool        // calls pass through the application's middleware
 
@@ -121,6 +125,7 @@ func (c *ClientConn) end() {
 	c.ended = true
 	open := slices.Collect(maps.Values(c.sessions))
 	clear(c.sessions)
+	c.recent.Store(nil)
 	c.notify()
 	c.mu.Unlock()
 	err := c.explain(c.conn.Err())

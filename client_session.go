@@ -52,6 +52,7 @@ type ClientSession struct {
 	// Of whoever delivers.
 	v1      translate.FromV1
 	scratch []acpv2.SessionUpdate
+	text    *clientText // the next one
 	turns   clientTurns
 
 	mu        sync.Mutex
@@ -105,6 +106,15 @@ func (s *ClientSession) Meta() json.RawMessage {
 func (s *ClientSession) deliver(ctx context.Context, it clientItem) {
 	switch {
 	case it.v1 != nil:
+		if s.text == nil {
+			s.text = new(clientText)
+		}
+		if text := s.text; s.v1.Text(&text.chunk, it.v1.Update) {
+			s.text = nil
+			text.update = Update{Session: s, Update: &text.chunk.AgentMessageChunk, V1: it.v1}
+			s.emit(ctx, &text.update)
+			return
+		}
 		s.scratch = s.v1.Append(s.scratch[:0], it.v1.Update)
 		for i, u := range s.scratch {
 			s.scratch[i] = nil
@@ -119,6 +129,12 @@ func (s *ClientSession) deliver(ctx context.Context, it clientItem) {
 	case it.do != nil:
 		it.do(ctx)
 	}
+}
+
+// clientText is an update that is text of the agent's, in one allocation.
+type clientText struct {
+	update Update
+	chunk  translate.TextChunk
 }
 
 // emit tells everybody who wants to know of an update.

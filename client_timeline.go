@@ -318,9 +318,14 @@ type clientEarly struct {
 // arrived counts the updates of a session, on the reader. It returns where what
 // they say of tool calls goes.
 func (c *ClientConn) arrived(id SessionID, updates uint64) *clientCalls {
+	if s := c.recent.Load(); s != nil && s.id == id {
+		s.line.arrivals.Add(updates)
+		return s.calls
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if s := c.sessions[id]; s != nil {
+		c.recent.Store(s)
 		s.line.arrivals.Add(updates)
 		return s.calls
 	}
@@ -352,6 +357,10 @@ func (c *ClientConn) earlyOf(id SessionID) *clientEarly {
 // session/new is not answered yet is kept; one of any other unknown session
 // concerns nobody.
 func (c *ClientConn) handleUpdate(ctx context.Context, id SessionID, it clientItem) {
+	if s := c.recent.Load(); s != nil && s.id == id {
+		s.update(ctx, it)
+		return
+	}
 	c.mu.Lock()
 	s := c.sessions[id]
 	lost := false
@@ -435,6 +444,7 @@ func (c *ClientConn) add(s *ClientSession, m *clientMark) (old *ClientSession) {
 	}
 	old = c.sessions[s.id]
 	c.sessions[s.id] = s
+	c.recent.Store(nil)
 	c.notify()
 	return old
 }
@@ -458,6 +468,7 @@ func (c *ClientConn) drop(s *ClientSession) {
 	c.mu.Lock()
 	if c.sessions[s.id] == s {
 		delete(c.sessions, s.id)
+		c.recent.Store(nil)
 	}
 	c.mu.Unlock()
 }

@@ -112,18 +112,44 @@ func (f *FromV1) Append(dst []acpv2.SessionUpdate, u acpv1.SessionUpdate) []acpv
 }
 
 func (f *FromV1) chunk(kind messageKind, c *acpv1.ContentChunk) *acpv2.ContentChunk {
-	id := acpv2.MessageID(c.MessageID)
+	return &acpv2.ContentChunk{MessageID: f.message(kind, c.MessageID), Content: ContentFromV1(c.Content), Meta: c.Meta, Unknown: c.Unknown}
+}
+
+// message returns the id of the message a piece is of.
+func (f *FromV1) message(kind messageKind, told acpv1.MessageID) acpv2.MessageID {
 	switch {
-	case id != "":
+	case told != "":
 		f.kind = 0
-	case f.kind == kind:
-		id = f.id
-	default:
+		return acpv2.MessageID(told)
+	case f.kind != kind:
 		f.made++
-		id = acpv2.MessageID("v1-" + strconv.Itoa(f.made))
-		f.kind, f.id = kind, id
+		f.kind, f.id = kind, acpv2.MessageID("v1-"+strconv.Itoa(f.made))
 	}
-	return &acpv2.ContentChunk{MessageID: id, Content: ContentFromV1(c.Content), Meta: c.Meta, Unknown: c.Unknown}
+	return f.id
+}
+
+// A TextChunk is a piece of the agent's answer and its text, which make up
+// nearly all of a session. Both are parts of one value because that costs one
+// allocation instead of two.
+type TextChunk struct {
+	acpv2.AgentMessageChunk
+	text acpv2.TextContent
+}
+
+// Text is [FromV1.Append] for a piece of the agent's answer that is text; any
+// other update it leaves alone and returns false.
+func (f *FromV1) Text(dst *TextChunk, u acpv1.SessionUpdate) bool {
+	c, ok := u.(*acpv1.AgentMessageChunk)
+	if !ok {
+		return false
+	}
+	t, ok := c.Content.(*acpv1.TextContent)
+	if !ok {
+		return false
+	}
+	dst.text = acpv2.TextContent{Text: t.Text, Annotations: annotationsFromV1(t.Annotations), Meta: t.Meta, Unknown: t.Unknown}
+	dst.AgentMessageChunk = acpv2.AgentMessageChunk{MessageID: f.message(agentMessage, c.MessageID), Content: &dst.text, Meta: c.Meta, Unknown: c.Unknown}
+	return true
 }
 
 // setMode gives the mode another value, and makes an option for it if none is
