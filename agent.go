@@ -32,14 +32,16 @@ type Agent struct {
 	// Prompt runs a turn: the client's prompt is in t, and t is what the answer
 	// is sent through. It returns why the turn ended. When the client cancels,
 	// ctx is done and the turn ends as cancelled whatever Prompt returns. An
-	// error ends the turn with that error. No reason is [StopEndTurn]. A hook that has not returned
+	// error ends the turn with that error. No reason is [StopEndTurn] in version
+	// 1, where there must be one. A hook that has not returned
 	// CancelGrace after ctx was done is given up: the turn is settled without
 	// it, and it can send nothing more.
 	Prompt func(ctx context.Context, t *Turn) (StopReason, error)
 
 	// Accept decides about a prompt before it becomes part of the
-	// conversation: while it runs the prompt is held, and its error refuses
-	// the prompt. It can send nothing. Nil accepts every prompt.
+	// conversation, also of one that is going to steer a running turn: while it
+	// runs the prompt is held, and its error refuses the prompt. It can send
+	// nothing. Nil accepts every prompt.
 	Accept func(ctx context.Context, t *Turn) error
 
 	// Busy says what becomes of a prompt that arrives while another one of its
@@ -47,7 +49,9 @@ type Agent struct {
 	Busy BusyPolicy
 	// MaxHeld bounds the prompts that wait in a session, the running one
 	// aside; 0 means 64. A prompt beyond it is refused with a [Failure] whose
-	// Reason is "busy".
+	// Reason is "busy", and so is one beyond 4,096 on a connection, those that
+	// run included. The engine's MaxRequests is 8,192 unless it is set, since
+	// every one of them is a request that is being handled.
 	MaxHeld int
 	// CancelGrace is how long a cancelled hook may take to return; 0 means 5 s.
 	CancelGrace time.Duration
@@ -136,8 +140,9 @@ type Agent struct {
 	SystemPrompt SystemPromptSupport
 
 	// Extensions registers handlers of methods that are not part of the
-	// protocol, whose names begin with an underscore. It is called once for
-	// each connection. In the handlers [AgentConnFrom] gives the connection.
+	// protocol, whose names begin with an underscore. It is called when a
+	// client initializes, once for each version that is selected, and must not
+	// use the connection. In the handlers [AgentConnFrom] gives the connection.
 	Extensions func(mux *jsonrpc.Mux)
 
 	// MinVersion and MaxVersion bound the protocol versions the agent speaks;

@@ -33,12 +33,15 @@ type AgentConn struct {
 
 	mu       sync.Mutex
 	hello    *handshake // the latest attempt to initialize
+	accepted *handshake // the latest that succeeded
 	number   int        // of the latest session
 	sessions map[SessionID]*AgentSession
 	prompts  map[SessionID][]*prompt      // in order of arrival
+	resumes  map[SessionID]chan struct{}
 	drains   map[SessionID]map[int]func() // called when a prompt leaves
 	leaves   int
 	over     bool // the connection has ended
+	waiting  int  // prompts in all queues
 	calls    mcpCalls
 }
 
@@ -55,6 +58,7 @@ func newAgentConn(ctx context.Context, cfg *Agent, stream jsonrpc.Stream) *Agent
 	c := &AgentConn{
 		sessions: map[SessionID]*AgentSession{},
 		prompts:  map[SessionID][]*prompt{},
+		resumes:  map[SessionID]chan struct{}{},
 		drains:   map[SessionID]map[int]func(){},
 	}
 	c.agent.Store(cfg)
@@ -65,6 +69,9 @@ func newAgentConn(ctx context.Context, cfg *Agent, stream jsonrpc.Stream) *Agent
 		engine.BaseContext = context.WithValue(cfg.Engine.BaseContext, agentConnKey{}, c)
 	}
 	engine.Logger = cfg.Logger
+	if engine.MaxRequests == 0 {
+		engine.MaxRequests = 2 * maxPrompts // prompts must not starve what else is asked
+	}
 	engine.Mux = uninitializedMux()
 	engine.Lane = laneOf
 	engine.Preempt = c.preempt
@@ -221,7 +228,7 @@ func (c *AgentConn) guard(what string, f func() error) (err error) {
 			err = errHookPanicked
 		}
 	}()
-	return f()
+	return ownError(f())
 }
 
 var errHookPanicked = errors.New("acp: the hook panicked")

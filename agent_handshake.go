@@ -78,6 +78,9 @@ func (c *AgentConn) preemptInitialize(req *jsonrpc.Request) error {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.hello != nil && !settled(c.hello) {
+		return jsonrpc.Errorf(jsonrpc.CodeInvalidRequest, "initialize is under way")
+	}
 	h, err := c.negotiate(req, raw)
 	if err != nil {
 		return err
@@ -112,8 +115,8 @@ func (c *AgentConn) negotiate(req *jsonrpc.Request, raw json.RawMessage) (*hands
 	}
 	asked := int(h.v1.ProtocolVersion)
 	cfg := c.agent.Load()
-	if c.hello != nil && settled(c.hello) && c.hello.ok {
-		h.proto = c.hello.proto
+	if c.accepted != nil {
+		h.proto = c.accepted.proto
 		if h.proto.version() == 2 {
 			if c.used.Load() {
 				return nil, jsonrpc.Errorf(jsonrpc.CodeInvalidRequest, "the connection is in use and cannot be initialized again")
@@ -217,7 +220,13 @@ func (c *AgentConn) gate(next jsonrpc.Handler) jsonrpc.Handler {
 			}
 		}
 		if !hello.ok {
-			return nil, notInitialized(req.Method)
+			// A repeated one that fails changes nothing (S58).
+			c.mu.Lock()
+			initialized := c.accepted != nil
+			c.mu.Unlock()
+			if !initialized {
+				return nil, notInitialized(req.Method)
+			}
 		}
 		c.used.Store(true)
 		return next(ctx, req)
@@ -226,13 +235,9 @@ func (c *AgentConn) gate(next jsonrpc.Handler) jsonrpc.Handler {
 
 // initialize handles the request that preemptInitialize has seen.
 func (c *AgentConn) initialize(ctx context.Context) (*json.RawMessage, error) {
-	req := jsonrpc.RequestFrom(ctx)
 	c.mu.Lock()
-	h := c.hello
+	h := c.hello // only one is under way
 	c.mu.Unlock()
-	if h.req != req {
-		return nil, jsonrpc.Errorf(jsonrpc.CodeInvalidRequest, "another initialize request followed at once")
-	}
 	defer close(h.done)
 	before := c.peer.Load()
 	c.peer.Store(h.peer())
@@ -260,7 +265,9 @@ func (c *AgentConn) initialize(ctx context.Context) (*json.RawMessage, error) {
 		c.peer.Store(before)
 		return nil, err
 	}
-	h.ok = true
+	c.mu.Lock()
+	h.ok, c.accepted = true, h
+	c.mu.Unlock()
 	return (*json.RawMessage)(&answer), nil
 }
 

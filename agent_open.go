@@ -159,6 +159,11 @@ func (s *AgentSession) announce() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.announced = true
+	select {
+	case <-s.ready:
+	default:
+		close(s.ready)
+	}
 }
 
 // resume brings a session back, with its history if replay is set.
@@ -167,7 +172,17 @@ func (c *AgentConn) resume(ctx context.Context, id SessionID, o *sessionRequest,
 	if err := o.check(a, c.Version()); err != nil {
 		return nil, err
 	}
+	done, err := c.resuming(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
 	s, open := c.Session(id)
+	if open {
+		s.mu.Lock()
+		s.asked = *o
+		s.mu.Unlock()
+	}
 	if a.ResumeSession == nil {
 		if !open {
 			return nil, SessionNotFound(id)
@@ -183,7 +198,7 @@ func (c *AgentConn) resume(ctx context.Context, id SessionID, o *sessionRequest,
 			return nil, err
 		}
 	}
-	err := c.guard("ResumeSession", func() error { return a.ResumeSession(ctx, s, replay) })
+	err = c.guard("ResumeSession", func() error { return a.ResumeSession(ctx, s, replay) })
 	if err == nil {
 		s.announce()
 		err = s.snapshot(ctx)
@@ -195,6 +210,31 @@ func (c *AgentConn) resume(ctx context.Context, id SessionID, o *sessionRequest,
 		return nil, err
 	}
 	return s, nil
+}
+
+// resuming waits until nobody else brings a session back.
+func (c *AgentConn) resuming(ctx context.Context, id SessionID) (done func(), err error) {
+	for {
+		c.mu.Lock()
+		busy := c.resumes[id]
+		if busy == nil {
+			mine := make(chan struct{})
+			c.resumes[id] = mine
+			c.mu.Unlock()
+			return func() {
+				c.mu.Lock()
+				defer c.mu.Unlock()
+				delete(c.resumes, id)
+				close(mine)
+			}, nil
+		}
+		c.mu.Unlock()
+		select {
+		case <-busy:
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
 }
 
 // snapshot tells the session's state (S89).
@@ -247,6 +287,18 @@ func (c *AgentConn) forget(s *AgentSession) {
 // closeSession cancels what runs in a session, waits until it has ended and
 // forgets the session (S43).
 func (c *AgentConn) closeSession(ctx context.Context, s *AgentSession) error {
+	// From here on there is no such session for anybody who asks, so that no
+	// prompt can slip in.
+	c.mu.Lock()
+	open := c.sessions[s.id] == s
+	if open {
+		delete(c.sessions, s.id)
+	}
+	c.mu.Unlock()
+	if !open {
+		return nil // somebody else closes it
+	}
+	defer s.stop(ErrSessionClosed)
 	c.cancel(s.id)
 	if err := c.drained(ctx, s.id); err != nil {
 		return err
@@ -261,7 +313,6 @@ func (c *AgentConn) closeSession(ctx context.Context, s *AgentSession) error {
 	if a := c.agent.Load(); a.CloseSession != nil {
 		err = c.guard("CloseSession", func() error { return a.CloseSession(ctx, s) })
 	}
-	c.forget(s)
 	return err
 }
 
@@ -319,9 +370,9 @@ func (c *AgentConn) list(ctx context.Context, q *SessionQuery) (page *SessionPag
 		return nil, invalidParams("cursor", "unknown cursor")
 	}
 	for _, s := range c.Sessions() {
-		if q.Cwd == "" || q.Cwd == s.cwd {
+		if q.Cwd == "" || q.Cwd == s.Cwd() {
 			page.Sessions = append(page.Sessions, SessionInfo{
-				SessionID: s.id, Cwd: s.cwd, AdditionalDirectories: s.directories, Title: s.Title(),
+				SessionID: s.id, Cwd: s.Cwd(), AdditionalDirectories: s.AdditionalDirectories(), Title: s.Title(),
 			})
 		}
 	}

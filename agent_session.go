@@ -30,13 +30,8 @@ type AgentSession struct {
 	ctx    context.Context
 	stop   context.CancelCauseFunc
 
-	// What the client asked for, unchanged since.
-	id          SessionID
-	cwd         string
-	directories []string
-	servers     []MCPServer
-	prompt      *SystemPrompt
-	requestMeta json.RawMessage
+	id    SessionID
+	ready chan struct{} // closed when it is open: prompts wait for that
 
 	// sending has room for one: who fills it may send an update. It is a
 	// channel so that waiting for it can be given up.
@@ -48,6 +43,7 @@ type AgentSession struct {
 	text2   v2Text           // guarded by sending
 
 	mu         sync.Mutex
+	asked      sessionRequest  // what the client asked for, the last time it opened the session
 	meta       json.RawMessage // of the answer that opens the session
 	title      string
 	options    []SessionConfigOption
@@ -68,7 +64,7 @@ const MaxSessions = 4096
 
 func (c *AgentConn) newSession(id SessionID, o *sessionRequest) *AgentSession {
 	s := &AgentSession{
-		c: c, id: id, cwd: o.cwd, directories: o.directories, servers: o.servers, prompt: o.prompt, requestMeta: o.meta,
+		c: c, id: id, asked: *o, ready: make(chan struct{}),
 		sending: make(chan struct{}, 1),
 		cancels: map[string]func(){},
 	}
@@ -95,20 +91,26 @@ func (s *AgentSession) Conn() *AgentConn { return s.c }
 func (s *AgentSession) Context() context.Context { return s.ctx }
 
 // Cwd returns the working directory, an absolute path.
-func (s *AgentSession) Cwd() string { return s.cwd }
+func (s *AgentSession) Cwd() string { return s.request().cwd }
 
 // AdditionalDirectories returns further roots of the session, absolute paths.
-func (s *AgentSession) AdditionalDirectories() []string { return s.directories }
+func (s *AgentSession) AdditionalDirectories() []string { return s.request().directories }
 
 // MCPServers returns the MCP servers the client wants the session to have.
-func (s *AgentSession) MCPServers() []MCPServer { return s.servers }
+func (s *AgentSession) MCPServers() []MCPServer { return s.request().servers }
 
 // SystemPrompt returns what the client wants of the system prompt, or nil.
 // Experimental.
-func (s *AgentSession) SystemPrompt() *SystemPrompt { return s.prompt }
+func (s *AgentSession) SystemPrompt() *SystemPrompt { return s.request().prompt }
 
 // RequestMeta returns _meta of the request that opened the session.
-func (s *AgentSession) RequestMeta() json.RawMessage { return s.requestMeta }
+func (s *AgentSession) RequestMeta() json.RawMessage { return s.request().meta }
+
+func (s *AgentSession) request() sessionRequest {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.asked
+}
 
 // SetMeta sets _meta of the answer to the request that opens the session. Hooks
 // that open sessions call it.
@@ -166,27 +168,38 @@ func (s *AgentSession) SetOptions(options ...SessionConfigOption) error {
 			return fmt.Errorf("acp: option %s: its current value is not among its values", o.ConfigID)
 		}
 	}
+	return s.changeOptions(func([]SessionConfigOption) ([]SessionConfigOption, error) { return slices.Clone(options), nil })
+}
+
+// changeOptions stores options and tells them, in one step, so that the client
+// ends up with what is stored.
+func (s *AgentSession) changeOptions(change func([]SessionConfigOption) ([]SessionConfigOption, error)) error {
+	if err := s.acquire(s.ctx); err != nil {
+		return err
+	}
+	defer s.releaseSending()
 	s.mu.Lock()
-	s.options = slices.Clone(options)
+	options, err := change(s.options)
+	if err == nil {
+		s.options = options
+	}
 	announced := s.announced
 	s.mu.Unlock()
-	if !announced {
-		return nil
+	if err != nil || !announced {
+		return err
 	}
-	return s.Send(&ConfigOptionUpdate{ConfigOptions: options})
+	return s.sendLocked(&ConfigOptionUpdate{ConfigOptions: options})
 }
 
 // ChangeOption changes the value of one option. The client is told, once the
 // session is open. The SetOption hook is not asked.
 func (s *AgentSession) ChangeOption(id SessionConfigID, v SessionConfigOptionValue) error {
-	s.mu.Lock()
-	if checkOption(s.options, id, v) != nil {
-		s.mu.Unlock()
-		return fmt.Errorf("acp: option %s does not exist or has no such value", id)
-	}
-	changed := withOption(s.options, id, v)
-	s.mu.Unlock()
-	return s.SetOptions(changed...)
+	return s.changeOptions(func(options []SessionConfigOption) ([]SessionConfigOption, error) {
+		if checkOption(options, id, v) != nil {
+			return nil, fmt.Errorf("acp: option %s does not exist or has no such value", id)
+		}
+		return withOption(options, id, v), nil
+	})
 }
 
 // SetCommands sets the commands the user can type; what is typed arrives as the
@@ -217,7 +230,7 @@ func (s *AgentSession) SetBackground(work ...BackgroundWork) error {
 	s.mu.Lock()
 	s.background = work
 	s.mu.Unlock()
-	return s.Send(s.state())
+	return s.sendState()
 }
 
 // Turn returns the turn that runs, or nil.
@@ -278,7 +291,7 @@ func (s *AgentSession) flush() {
 	held := *s.held
 	s.held = nil
 	for _, u := range held {
-		if err := s.c.peer.Load().proto.update(s.ctx, s, u); err != nil {
+		if s.send(s.ctx, u) != nil {
 			return
 		}
 	}

@@ -55,7 +55,7 @@ func DefaultPermissionOptions() []PermissionOption {
 // permissionRequest is a Permission on its way to the client.
 type permissionRequest struct {
 	acpv2.RequestPermissionRequest
-	call *ToolCallUpdate // the whole call, if it is about one
+	call *ToolCallUpdate // the whole call, if it is about one and the agent did not say otherwise
 }
 
 // Permit asks and reports whether it was allowed. Anything that is not a clear
@@ -93,12 +93,15 @@ func (o *Output) ask(p Permission, h *ToolCallHandle) (Decision, error) {
 		r.Options = DefaultPermissionOptions()
 	}
 	if h != nil {
-		r.call = h.update()
+		call := h.update()
 		if r.Title == "" {
-			r.Title = h.title
+			r.Title = call.Title.Or("")
 		}
-		if r.Subject == nil && p.Command == "" {
-			r.Subject = &ToolCallPermissionSubject{ToolCall: *r.call}
+		if r.Subject == nil {
+			r.call = call
+			if p.Command == "" {
+				r.Subject = &ToolCallPermissionSubject{ToolCall: *call}
+			}
 		}
 	}
 	if r.Subject == nil && p.Command != "" {

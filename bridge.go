@@ -153,14 +153,19 @@ func (l *bridgeLink) watch(up *AgentConn, down *ClientConn) {
 	l.mu.Lock()
 	current := l.down == down && !l.closed
 	if current && l.failed == nil {
-		l.failed = down.Wait()
-		if l.failed == nil {
-			l.failed = jsonrpc.ErrClosed
-		}
+		l.failed = jsonrpc.ErrClosed
 	}
 	l.mu.Unlock()
-	if current {
-		go func() { _ = up.conn.Close() }()
+	if !current {
+		return
+	}
+	// Waiting for the agent's end waits for its last updates, which may need
+	// the client to read, or to be gone.
+	go func() { _ = up.conn.Close() }()
+	if err := down.Wait(); err != nil {
+		l.mu.Lock()
+		l.failed = err
+		l.mu.Unlock()
 	}
 }
 
@@ -286,8 +291,9 @@ func (l *bridgeLink) agentSessions(a *Agent, down *ClientConn) {
 
 // configOf is what the client asked of a session.
 func configOf(s *AgentSession) SessionConfig {
+	o := s.request()
 	return SessionConfig{
-		Cwd: s.cwd, AdditionalDirectories: s.directories, MCPServers: s.servers, SystemPrompt: s.prompt, Meta: s.requestMeta,
+		Cwd: o.cwd, AdditionalDirectories: o.directories, MCPServers: o.servers, SystemPrompt: o.prompt, Meta: o.meta,
 	}
 }
 
@@ -429,7 +435,7 @@ func (l *bridgeLink) accept(ctx context.Context, t *Turn) error {
 	}
 	select {
 	case <-p.reply.done:
-	case <-p.reply.taken:
+	case <-p.reply.takenUp():
 	case <-p.shown:
 	case <-late:
 	}
@@ -439,7 +445,7 @@ func (l *bridgeLink) accept(ctx context.Context, t *Turn) error {
 			t.message = p.id
 		}
 		return nil
-	case <-p.reply.taken:
+	case <-p.reply.takenUp():
 		if id := p.reply.MessageID(); id != "" {
 			t.message = id // one message has one id
 		}

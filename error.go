@@ -15,8 +15,8 @@ var (
 	// [Output] or a [ToolCallHandle] of one, after that turn had ended. What
 	// goes on afterwards belongs to the session: see [AgentSession].
 	ErrTurnEnded = errors.New("acp: the turn has ended")
-	// ErrSessionClosed says that a session was used after it had been closed,
-	// or after its connection had ended.
+	// ErrSessionClosed says that a session was used after it had been closed.
+	// When its connection has ended the error wraps [jsonrpc.ErrClosed].
 	ErrSessionClosed = errors.New("acp: the session is closed")
 	// ErrReopen says that a transport can be opened only once.
 	ErrReopen = errors.New("acp: the transport cannot be opened again")
@@ -54,7 +54,7 @@ func SessionNotFound(id SessionID) error {
 // the form clients can act on: a JSON-RPC error with a code from -32099 to
 // -32001 and the fields below in its data. A hook returns it as its error.
 type Failure struct {
-	Code       int           // -32099 to -32001; 0 means -32001
+	Code       int           // -32099 to -32001, those of the protocol aside; any other means -32001
 	Message    string        // for people
 	Reason     string        // for programs, such as "rate_limit" or "quota"
 	RetryAfter time.Duration // when it may work again; 0 is unknown; sent in seconds
@@ -73,13 +73,20 @@ const (
 	failureLast  = -32001
 )
 
+// failureCode reports whether a code is one for applications. Some of the range
+// are the protocol's.
+func failureCode(code int) bool {
+	return code >= failureFirst && code <= failureLast &&
+		code != jsonrpc.CodeResourceNotFound && code != jsonrpc.CodeUnsupportedVersion
+}
+
 // Error returns the message.
 func (f *Failure) Error() string { return f.Message }
 
 // Unwrap returns what goes over the wire, a [*jsonrpc.Error].
 func (f *Failure) Unwrap() error {
 	code := f.Code
-	if code == 0 {
+	if !failureCode(code) {
 		code = failureLast
 	}
 	return jsonrpc.Errorf(code, "%s", f.Message).WithData(
@@ -92,7 +99,7 @@ func AsFailure(err error) (*Failure, bool) {
 		return f, true
 	}
 	we, ok := errors.AsType[*jsonrpc.Error](err)
-	if !ok || we.Code < failureFirst || we.Code > failureLast {
+	if !ok || !failureCode(we.Code) {
 		return nil, false
 	}
 	f := &Failure{Code: we.Code, Message: we.Message}

@@ -10,9 +10,11 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"time"
 
 	"github.com/goacp/acp/acpv2"
 	"github.com/goacp/acp/internal/process"
+	"github.com/goacp/acp/jsonrpc"
 )
 
 // An Exec is a command to run. Command is a program, not a line for a shell.
@@ -67,7 +69,7 @@ func (o *Output) Run(e Exec) (*Terminal, error) { return o.run(e, nil) }
 
 func (o *Output) run(e Exec, show func(TerminalID) error) (*Terminal, error) {
 	if e.Dir == "" {
-		e.Dir = o.s.cwd
+		e.Dir = o.s.Cwd()
 	}
 	if e.OutputLimit <= 0 {
 		e.OutputLimit = defaultOutputLimit
@@ -84,7 +86,14 @@ func (o *Output) run(e Exec, show func(TerminalID) error) (*Terminal, error) {
 		if show != nil {
 			err = show(id)
 		}
-		return t, err
+		if err == nil {
+			err = context.Cause(o.ctx) // it was given up while the client made it
+		}
+		if err != nil {
+			_ = t.Release()
+			return nil, err
+		}
+		return t, nil
 	}
 	return o.runHere(e, show)
 }
@@ -120,7 +129,10 @@ func (o *Output) runHere(e Exec, show func(TerminalID) error) (*Terminal, error)
 	if err != nil || !o.s.c.background(func() { t.report() }) {
 		o.s.setCancel(terminalCancelKey(t.id), nil)
 		_ = p.Stop(context.Background())
-		return nil, errors.Join(err, o.ctx.Err())
+		if err == nil {
+			err = ErrSessionClosed
+		}
+		return nil, err
 	}
 	return t, nil
 }
@@ -210,6 +222,9 @@ func (h *ToolCallHandle) WriteFile(path, text string) error {
 	if err := h.o.WriteFile(path, text); err != nil {
 		return err
 	}
+	if before == text && !created {
+		return nil // there is nothing to show
+	}
 	return h.Change(FileChange{Path: path, Before: before, After: text, Created: created})
 }
 
@@ -256,11 +271,16 @@ func (t *Terminal) Kill() error {
 	return nil
 }
 
+// releaseWait bounds how long a client may take to release a terminal.
+const releaseWait = 10 * time.Second
+
 // Release ends the command, if it still runs, and forgets the terminal, also
 // after the turn was cancelled.
 func (t *Terminal) Release() error {
 	if t.lent != nil {
-		return t.lent.release(context.WithoutCancel(t.o.ctx), t.o.s, t.id)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.o.ctx), releaseWait)
+		defer cancel()
+		return t.lent.release(ctx, t.o.s, t.id)
 	}
 	t.child.p.Kill()
 	<-t.child.done
@@ -269,7 +289,8 @@ func (t *Terminal) Release() error {
 
 // ReadFile returns the text of a file as the client has it, with changes that
 // are not saved yet, if it is a version 1 client that lends its files; otherwise
-// of the file on disk. The path is absolute. Of a file that does not exist the
+// of the file on disk, which must be a regular one of up to 64 MiB. The path is
+// absolute. Of a file that does not exist the
 // error wraps [fs.ErrNotExist] in both cases.
 func (o *Output) ReadFile(path string) (string, error) { return o.ReadLines(path, 0, 0) }
 
@@ -282,11 +303,38 @@ func (o *Output) ReadLines(path string, line, limit uint32) (string, error) {
 	if read := o.s.c.peer.Load().proto.clientFiles().read; read != nil {
 		return read(o.ctx, o.s, path, line, limit)
 	}
-	data, err := os.ReadFile(path)
+	if err := context.Cause(o.ctx); err != nil {
+		return "", err
+	}
+	data, err := readRegular(path)
 	if err != nil {
 		return "", err
 	}
 	return lines(string(data), line, limit), nil
+}
+
+// maxReadFile bounds the files that are read here, in bytes: what a message could
+// hold.
+const maxReadFile = jsonrpc.DefaultMaxFrame
+
+// readRegular reads a file that is one: others may never end.
+func readRegular(path string) ([]byte, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, &fs.PathError{Op: "read", Path: path, Err: errors.New("not a regular file")}
+	}
+	if info.Size() > maxReadFile {
+		return nil, &fs.PathError{Op: "read", Path: path, Err: fmt.Errorf("larger than %d bytes", maxReadFile)}
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }() // it was only read
+	return io.ReadAll(io.LimitReader(f, maxReadFile))
 }
 
 // WriteFile writes a file through the client, or on disk: see [Output.ReadFile].
@@ -296,6 +344,12 @@ func (o *Output) WriteFile(path, text string) error {
 	}
 	if write := o.s.c.peer.Load().proto.clientFiles().write; write != nil {
 		return write(o.ctx, o.s, path, text)
+	}
+	if err := context.Cause(o.ctx); err != nil {
+		return err
+	}
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
+		return &fs.PathError{Op: "write", Path: path, Err: errors.New("not a regular file")}
 	}
 	return os.WriteFile(path, []byte(text), 0o666)
 }

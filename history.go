@@ -13,7 +13,7 @@ const (
 
 // A history is what a session without a ResumeSession hook remembers of itself,
 // so that it can be replayed as long as it is open. Beyond 1 MiB or 4,096
-// updates the oldest are forgotten. It is counted roughly.
+// updates the oldest are forgotten.
 type history struct {
 	items []historyItem
 	bytes int
@@ -32,30 +32,15 @@ const historyItemBytes = 256
 
 // add remembers an update, unless it only concerns the moment.
 func (h *history) add(u SessionUpdate) {
-	size := historyItemBytes
-	switch u := u.(type) {
+	switch u.(type) {
 	case StateUpdate, *Notice, *UsageUpdate, *AvailableCommandsUpdate, *ConfigOptionUpdate:
 		return
-	case *UserMessage:
-		blocks, _ := u.Content.Get()
-		size += contentBytes(blocks...)
-	case *AgentMessage:
-		blocks, _ := u.Content.Get()
-		size += contentBytes(blocks...)
-	case *AgentMessageChunk:
-		size += contentBytes(u.Content)
-	case *ToolCallContentChunk:
-		size += toolContentBytes(u.Content)
-	case *ToolCallUpdate:
-		size += len(u.RawInput) + len(u.RawOutput)
-		content, _ := u.Content.Get()
-		for _, c := range content {
-			size += toolContentBytes(c)
-		}
-	case *TerminalOutputChunk:
-		size += len(u.Data)
 	}
-	h.push(historyItem{update: u, bytes: size})
+	text, err := (&acpv2.UpdateSessionNotification{Update: u}).AppendJSON(nil)
+	if err != nil {
+		return // it is not sent either
+	}
+	h.push(historyItem{update: u, bytes: historyItemBytes + len(text)})
 }
 
 func (h *history) push(i historyItem) {
@@ -91,56 +76,46 @@ func (h *history) addText(kind messageKind, id MessageID, text string) {
 	h.push(historyItem{kind: kind, id: id, text: b, bytes: historyItemBytes + len(text)})
 }
 
-// all returns what is remembered, oldest first, messages in one piece.
+// all returns what is remembered, oldest first. A message that was written in one
+// go is whole; one with other updates between its pieces stays in pieces, since a
+// whole message would replace those before it.
 func (h *history) all() []SessionUpdate {
+	pieces := map[MessageID]int{}
+	for _, i := range h.items {
+		if i.text != nil {
+			pieces[i.id]++
+		} else if c := chunkOf(i.update); c != nil {
+			pieces[c.MessageID]++
+		}
+	}
 	out := make([]SessionUpdate, 0, len(h.items))
 	for _, i := range h.items {
-		switch {
-		case i.text == nil:
+		if i.text == nil {
 			out = append(out, i.update)
+			continue
+		}
+		whole, text := pieces[i.id] == 1, Text(i.text.String())
+		switch {
+		case whole && i.kind == agentThought:
+			out = append(out, &AgentThought{MessageID: i.id, Content: acpv2.Set([]ContentBlock{text})})
+		case whole:
+			out = append(out, &AgentMessage{MessageID: i.id, Content: acpv2.Set([]ContentBlock{text})})
 		case i.kind == agentThought:
-			out = append(out, &AgentThought{MessageID: i.id, Content: acpv2.Set([]ContentBlock{Text(i.text.String())})})
+			out = append(out, &AgentThoughtChunk{MessageID: i.id, Content: text})
 		default:
-			out = append(out, &AgentMessage{MessageID: i.id, Content: acpv2.Set([]ContentBlock{Text(i.text.String())})})
+			out = append(out, &AgentMessageChunk{MessageID: i.id, Content: text})
 		}
 	}
 	return out
 }
 
-func contentBytes(blocks ...ContentBlock) (n int) {
-	for _, b := range blocks {
-		switch b := b.(type) {
-		case *TextContent:
-			n += len(b.Text)
-		case *ImageContent:
-			n += len(b.Data)
-		case *AudioContent:
-			n += len(b.Data)
-		case *EmbeddedResource:
-			switch r := b.Resource.(type) {
-			case *TextResourceContents:
-				n += len(r.Text)
-			case *BlobResourceContents:
-				n += len(r.Blob)
-			}
-		case *UnknownContentBlock:
-			n += len(b.Raw)
-		}
-		n += historyItemBytes
+// chunkOf returns a piece of the agent's messages.
+func chunkOf(u SessionUpdate) *ContentChunk {
+	switch u := u.(type) {
+	case *AgentMessageChunk:
+		return (*ContentChunk)(u)
+	case *AgentThoughtChunk:
+		return (*ContentChunk)(u)
 	}
-	return n
-}
-
-func toolContentBytes(c ToolCallContent) int {
-	switch c := c.(type) {
-	case *BlockContent:
-		return contentBytes(c.Content)
-	case *Diff:
-		n := historyItemBytes * (1 + len(c.Changes))
-		if c.Patch != nil {
-			n += len(c.Patch.Text)
-		}
-		return n
-	}
-	return historyItemBytes
+	return nil
 }

@@ -103,11 +103,17 @@ func (s *AgentSession) mcpParams(params any) (json.RawMessage, error) {
 		if err := json.Unmarshal(data, &fields); err != nil {
 			return nil, err
 		}
+		if fields == nil {
+			fields = map[string]json.RawMessage{} // it was null
+		}
 	}
 	meta := map[string]json.RawMessage{}
 	if m := fields["_meta"]; m != nil {
 		if err := json.Unmarshal(m, &meta); err != nil {
 			return nil, err
+		}
+		if meta == nil {
+			meta = map[string]json.RawMessage{}
 		}
 	}
 	set := func(name string, v any) {

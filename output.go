@@ -49,15 +49,20 @@ func (o *Output) WithContext(ctx context.Context) *Output {
 	return &Output{output: o.output, ctx: both}
 }
 
-// Err returns the first failure to send, or nil.
+// Err returns the first failure of a turn to send, or nil. A session's own output
+// keeps none.
 func (o *Output) Err() error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.err
 }
 
-// fail keeps the first failure. A turn whose output has failed is over.
+// fail keeps the first failure of a turn, which is over by that. A session's own
+// output goes on: what cannot be sent is one thing, and its end shows by itself.
 func (o *Output) fail(err error) error {
+	if o.t == nil {
+		return err
+	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.err == nil {
@@ -119,6 +124,15 @@ func (o *Output) sendLocked(u SessionUpdate) error {
 		return o.fail(err)
 	}
 	return nil
+}
+
+// sendState sends the state the session is in when it is sent.
+func (o *Output) sendState() error {
+	if err := o.acquire(); err != nil {
+		return err
+	}
+	defer o.s.releaseSending()
+	return o.sendLocked(o.s.state())
 }
 
 // Say sends text of the agent's answer. Text that follows text is one message,

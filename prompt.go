@@ -18,15 +18,18 @@ type prompt struct {
 	req *jsonrpc.Request
 	// ctx is the turn's. It ends with the request's as long as the request is
 	// open, which in version 2 it is until the turn begins.
-	ctx    context.Context
-	cancel context.CancelCauseFunc
-	place  int           // 0 when unknown, 1 for the first of the queue, 2 for the next
-	first  chan struct{} // closed when there is none before it
-	second chan struct{} // closed when there is at most one before it
+	ctx      context.Context
+	cancel   context.CancelCauseFunc
+	place    int           // 0 when unknown, 1 for the first of the queue, 2 for the next
+	first    chan struct{} // closed when there is none before it
+	second   chan struct{} // closed when there is at most one before it
+	accepted bool          // by the Accept hook; of the prompt's handler
 	// Guarded by the connection's mu:
 	admitted bool // it leaves the queue when its turn ends, not with its request
 	answered bool // its request has been answered while its turn goes on
-	over     bool // its turn has ended
+	running  bool // it has a turn
+	over     bool // which has ended
+	closed   bool // its request has ended, or was cancelled
 	left     bool // it is not in the queue any more
 }
 
@@ -39,14 +42,16 @@ func (c *AgentConn) arrived(id SessionID, req *jsonrpc.Request) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.prompts[id] = append(c.prompts[id], p)
+	c.waiting++
 	c.advance(id)
 	context.AfterFunc(req.Context(), func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()
+		p.closed = true
 		if !p.answered {
 			p.cancel(context.Cause(req.Context()))
 		}
-		if !p.admitted {
+		if !p.admitted && (!p.running || p.over) {
 			c.leave(id, p)
 		}
 	})
@@ -74,6 +79,7 @@ func (c *AgentConn) leave(id SessionID, p *prompt) {
 		return
 	}
 	p.left = true
+	c.waiting--
 	p.cancel(nil)
 	list := c.prompts[id]
 	if i := slices.Index(list, p); i >= 0 {
@@ -163,6 +169,9 @@ func (c *AgentConn) onLeave(id SessionID, f func()) (remove func()) {
 	}
 }
 
+// maxPrompts bounds the prompts of a connection, those that run included.
+const maxPrompts = 4096
+
 // busy is the answer to a prompt that cannot wait.
 func busy(what string) error {
 	return &Failure{Message: what, Reason: "busy", Scope: "session"}
@@ -203,6 +212,17 @@ func (c *AgentConn) admit(ctx context.Context, id SessionID, blocks []ContentBlo
 	if err := checkContent(blocks, a.Content); err != nil {
 		return nil, nil, err
 	}
+	select {
+	case <-s.ready:
+	default:
+		select {
+		case <-s.ready: // its history is being told
+		case <-s.ctx.Done():
+			return nil, nil, SessionNotFound(id)
+		case <-ctx.Done():
+			return nil, nil, context.Cause(ctx)
+		}
+	}
 	p, before := c.find(id, jsonrpc.RequestFrom(ctx))
 	if p == nil {
 		return nil, nil, context.Cause(ctx)
@@ -211,11 +231,11 @@ func (c *AgentConn) admit(ctx context.Context, id SessionID, blocks []ContentBlo
 		switch {
 		case a.Busy == BusyReject:
 			return nil, nil, busy("another prompt of the session is running")
-		case before > a.MaxHeld:
+		case before > a.MaxHeld || c.crowded():
 			return nil, nil, busy("too many prompts are waiting")
 		case a.Busy == BusySteer:
-			if t := c.steer(s, p, blocks); t != nil {
-				return nil, t, nil
+			if t, err := c.steer(ctx, s, p, blocks, meta); t != nil || err != nil {
+				return nil, t, err
 			}
 		}
 	}
@@ -225,10 +245,11 @@ func (c *AgentConn) admit(ctx context.Context, id SessionID, blocks []ContentBlo
 		return nil, nil, context.Cause(p.ctx)
 	}
 	c.mu.Lock()
-	p.admitted = !p.left && !c.peer.Load().proto.answersLate()
+	p.running = !p.left
+	p.admitted = p.running && !c.peer.Load().proto.answersLate()
 	c.mu.Unlock()
 	t = newTurn(ctx, s, p, blocks, meta)
-	if a.Accept != nil && t.ctx.Err() == nil {
+	if a.Accept != nil && !p.accepted && t.ctx.Err() == nil {
 		err = c.guard("Accept", func() error { return a.Accept(t.ctx, t) })
 	}
 	if t.ctx.Err() != nil {
@@ -243,28 +264,42 @@ func (c *AgentConn) admit(ctx context.Context, id SessionID, blocks []ContentBlo
 	return t, nil, nil
 }
 
+func (c *AgentConn) crowded() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.waiting > maxPrompts
+}
+
 // steer hands a prompt to the turn that runs. It returns nil when that turn
 // ended without taking it.
-func (c *AgentConn) steer(s *AgentSession, p *prompt, blocks []ContentBlock) *Turn {
+func (c *AgentConn) steer(ctx context.Context, s *AgentSession, p *prompt, blocks []ContentBlock, meta json.RawMessage) (*Turn, error) {
 	select {
 	case <-p.second: // what came before has been handed over
 	case <-p.ctx.Done():
-		return nil
+		return nil, nil
 	}
 	t := s.Turn()
 	if t == nil {
-		return nil
+		return nil, nil
+	}
+	if accept := c.agent.Load().Accept; accept != nil && !p.accepted {
+		own := newTurn(ctx, s, p, blocks, meta)
+		defer own.endSends(errNotBegun)
+		if err := c.guard("Accept", func() error { return accept(own.ctx, own) }); err != nil {
+			return nil, err
+		}
+		p.accepted = true
 	}
 	select {
 	case t.steering <- blocks:
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		c.leave(s.id, p)
-		return t
+		return t, nil
 	case <-t.settled:
 	case <-p.ctx.Done():
 	}
-	return nil
+	return nil, nil
 }
 
 var errStopError = errors.New("acp: the Prompt hook returned StopError without an error")

@@ -3,6 +3,7 @@ package acp
 import (
 	"context"
 	"encoding/json"
+	"errors"
 
 	"github.com/goacp/acp/acpv2"
 	"github.com/goacp/acp/jsonrpc"
@@ -69,6 +70,33 @@ type clientTerminals interface {
 	wait(ctx context.Context, s *AgentSession, id TerminalID) (*TerminalExitStatus, error)
 	kill(ctx context.Context, s *AgentSession, id TerminalID) error
 	release(ctx context.Context, s *AgentSession, id TerminalID) error
+}
+
+// callClient is call for an agent, which marks what the client answered with an
+// error.
+func callClient[P, R any](ctx context.Context, m jsonrpc.Method[P, R], c *jsonrpc.Conn, params *P, opts ...jsonrpc.CallOption) (*R, error) {
+	res, err := call(ctx, m, c, params, opts...)
+	if we, ok := err.(*jsonrpc.Error); ok {
+		return nil, &clientError{we}
+	}
+	return res, err
+}
+
+// clientError is an error the client answered with. Hooks find the
+// [*jsonrpc.Error] in it; returned by a hook it is a failure of the agent and not
+// its answer.
+type clientError struct{ err *jsonrpc.Error }
+
+func (e *clientError) Error() string { return e.err.Error() }
+func (e *clientError) Unwrap() error { return e.err }
+
+// ownError is what a hook's error means to whoever asked: what the client said
+// itself is nothing the agent says.
+func ownError(err error) error {
+	if _, ok := errors.AsType[*clientError](err); ok {
+		return errors.New(err.Error())
+	}
+	return err
 }
 
 func newAgentProtocol(version int, c *AgentConn) agentProtocol {

@@ -387,8 +387,9 @@ func (p *agentV1) chunk(ctx context.Context, s *AgentSession, kind messageKind, 
 }
 
 func (p *agentV1) requestPermission(ctx context.Context, s *AgentSession, r *permissionRequest) (*acpv2.RequestPermissionResponse, error) {
-	if call := r.call; call != nil {
-		r.Subject = &ToolCallPermissionSubject{ToolCall: *withText(call, question(r))}
+	if r.call != nil {
+		text := question(r)
+		r.Subject = &ToolCallPermissionSubject{ToolCall: *withText(aboutCommand(r), text)}
 	}
 	if err := s.acquire(ctx); err != nil {
 		return nil, err
@@ -398,7 +399,7 @@ func (p *agentV1) requestPermission(ctx context.Context, s *AgentSession, r *per
 	if err != nil {
 		return nil, err
 	}
-	res, err := call(ctx, acpv1.MethodSessionRequestPermission, p.c.conn, &v1)
+	res, err := callClient(ctx, acpv1.MethodSessionRequestPermission, p.c.conn, &v1)
 	if err != nil {
 		return nil, err
 	}
@@ -407,10 +408,41 @@ func (p *agentV1) requestPermission(ctx context.Context, s *AgentSession, r *per
 
 // question is what a request says beyond the call it is about.
 func question(r *permissionRequest) string {
-	if title, _ := r.call.Title.Get(); r.Title == title {
-		return r.Description
+	var parts []string
+	if title, _ := r.call.Title.Get(); r.Title != title {
+		parts = append(parts, r.Title)
 	}
-	return strings.TrimSpace(r.Title + "\n\n" + r.Description)
+	if c, ok := r.Subject.(*CommandPermissionSubject); ok {
+		line := "$ " + c.Command
+		if c.Cwd != "" {
+			line += "\nin " + c.Cwd
+		}
+		parts = append(parts, line)
+	}
+	if r.Description != "" {
+		parts = append(parts, r.Description)
+	}
+	return strings.Join(parts, "\n\n")
+}
+
+// aboutCommand puts a command into the call it is about, where that says
+// nothing of its own.
+func aboutCommand(r *permissionRequest) *ToolCallUpdate {
+	c, ok := r.Subject.(*CommandPermissionSubject)
+	if !ok {
+		return r.call
+	}
+	with := *r.call
+	if k := with.Kind.Or(ToolKindOther); k == ToolKindOther {
+		with.Kind = acpv2.Set(ToolKindExecute)
+	}
+	if with.RawInput == nil {
+		with.RawInput, _ = json.Marshal(struct { // strings always encode
+			Command string `json:"command"`
+			Cwd     string `json:"cwd,omitempty"`
+		}{c.Command, c.Cwd})
+	}
+	return &with
 }
 
 // withText shows a description as a part of the call it is about: there is no
@@ -427,7 +459,7 @@ func withText(call *ToolCallUpdate, text string) *ToolCallUpdate {
 
 func (p *agentV1) elicit(ctx context.Context, _ *AgentSession, r *acpv2.CreateElicitationRequest) (*acpv2.CreateElicitationResponse, error) {
 	v1 := translate.ElicitationToV1(*r)
-	return convert(translate.ElicitationResponseFromV1)(call(ctx, acpv1.MethodElicitationCreate, p.c.conn, &v1))
+	return convert(translate.ElicitationResponseFromV1)(callClient(ctx, acpv1.MethodElicitationCreate, p.c.conn, &v1))
 }
 
 func (p *agentV1) elicited(ctx context.Context, id ElicitationID) error {
@@ -437,7 +469,7 @@ func (p *agentV1) elicited(ctx context.Context, id ElicitationID) error {
 
 func (p *agentV1) callMCP(ctx context.Context, r *acpv2.MessageMCPRequest) (*acpv2.MessageMCPResponse, error) {
 	v1 := translate.MCPRequestToV1(*r)
-	return convert(translate.MCPResponseFromV1)(call(ctx, acpv1.MethodMCPMessage, p.c.conn, &v1))
+	return convert(translate.MCPResponseFromV1)(callClient(ctx, acpv1.MethodMCPMessage, p.c.conn, &v1))
 }
 
 func (p *agentV1) authStatusUpdate(ctx context.Context, n *acpv2.AuthStatusUpdateNotification) error {
@@ -456,7 +488,7 @@ func (p *agentV1) clientFiles() (f clientFiles) {
 			if limit > 0 {
 				r.Limit = &limit
 			}
-			res, err := call(ctx, acpv1.MethodFSReadTextFile, p.c.conn, r)
+			res, err := callClient(ctx, acpv1.MethodFSReadTextFile, p.c.conn, r)
 			if errors.Is(err, jsonrpc.ErrResourceNotFound) {
 				err = fmt.Errorf("%w: %w", fs.ErrNotExist, err)
 			}
@@ -468,7 +500,7 @@ func (p *agentV1) clientFiles() (f clientFiles) {
 	}
 	if caps.FS.WriteTextFile {
 		f.write = func(ctx context.Context, s *AgentSession, path, text string) error {
-			_, err := call(ctx, acpv1.MethodFSWriteTextFile, p.c.conn, &acpv1.WriteTextFileRequest{SessionID: acpv1.SessionID(s.id), Path: filepath.Clean(path), Content: text})
+			_, err := callClient(ctx, acpv1.MethodFSWriteTextFile, p.c.conn, &acpv1.WriteTextFileRequest{SessionID: acpv1.SessionID(s.id), Path: filepath.Clean(path), Content: text})
 			return err
 		}
 	}
@@ -493,11 +525,11 @@ func (t terminalsV1) start(ctx context.Context, s *AgentSession, e *Exec) (Termi
 	for _, v := range e.Env {
 		r.Env = append(r.Env, acpv1.EnvVariable{Name: v.Name, Value: v.Value})
 	}
-	res, err := call(ctx, acpv1.MethodTerminalCreate, t.c.conn, r)
+	res, err := callClient(ctx, acpv1.MethodTerminalCreate, t.c.conn, r, jsonrpc.AwaitAnswer())
 	if err != nil {
 		return "", err
 	}
-	if err := s.acquire(ctx); err != nil {
+	if err := s.acquire(s.ctx); err != nil {
 		return "", err
 	}
 	defer s.releaseSending()
@@ -506,7 +538,7 @@ func (t terminalsV1) start(ctx context.Context, s *AgentSession, e *Exec) (Termi
 }
 
 func (t terminalsV1) output(ctx context.Context, s *AgentSession, id TerminalID) (*TerminalState, error) {
-	res, err := call(ctx, acpv1.MethodTerminalOutput, t.c.conn, &acpv1.TerminalOutputRequest{SessionID: acpv1.SessionID(s.id), TerminalID: acpv1.TerminalID(id)})
+	res, err := callClient(ctx, acpv1.MethodTerminalOutput, t.c.conn, &acpv1.TerminalOutputRequest{SessionID: acpv1.SessionID(s.id), TerminalID: acpv1.TerminalID(id)})
 	if err != nil {
 		return nil, err
 	}
@@ -526,7 +558,7 @@ func exitStatus(code *uint32, signal string) *TerminalExitStatus {
 }
 
 func (t terminalsV1) wait(ctx context.Context, s *AgentSession, id TerminalID) (*TerminalExitStatus, error) {
-	res, err := call(ctx, acpv1.MethodTerminalWaitForExit, t.c.conn, &acpv1.WaitForTerminalExitRequest{SessionID: acpv1.SessionID(s.id), TerminalID: acpv1.TerminalID(id)})
+	res, err := callClient(ctx, acpv1.MethodTerminalWaitForExit, t.c.conn, &acpv1.WaitForTerminalExitRequest{SessionID: acpv1.SessionID(s.id), TerminalID: acpv1.TerminalID(id)})
 	if err != nil {
 		return nil, err
 	}
@@ -534,11 +566,11 @@ func (t terminalsV1) wait(ctx context.Context, s *AgentSession, id TerminalID) (
 }
 
 func (t terminalsV1) kill(ctx context.Context, s *AgentSession, id TerminalID) error {
-	_, err := call(ctx, acpv1.MethodTerminalKill, t.c.conn, &acpv1.KillTerminalRequest{SessionID: acpv1.SessionID(s.id), TerminalID: acpv1.TerminalID(id)})
+	_, err := callClient(ctx, acpv1.MethodTerminalKill, t.c.conn, &acpv1.KillTerminalRequest{SessionID: acpv1.SessionID(s.id), TerminalID: acpv1.TerminalID(id)})
 	return err
 }
 
 func (t terminalsV1) release(ctx context.Context, s *AgentSession, id TerminalID) error {
-	_, err := call(ctx, acpv1.MethodTerminalRelease, t.c.conn, &acpv1.ReleaseTerminalRequest{SessionID: acpv1.SessionID(s.id), TerminalID: acpv1.TerminalID(id)})
+	_, err := callClient(ctx, acpv1.MethodTerminalRelease, t.c.conn, &acpv1.ReleaseTerminalRequest{SessionID: acpv1.SessionID(s.id), TerminalID: acpv1.TerminalID(id)})
 	return err
 }

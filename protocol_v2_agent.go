@@ -224,7 +224,11 @@ func (p *agentV2) prompt(ctx context.Context, r *acpv2.PromptRequest) (*acpv2.Pr
 	}
 	if running != nil {
 		id := running.session.nextMessage()
-		return &acpv2.PromptResponse{MessageID: id}, running.Send(&UserMessage{MessageID: id, Content: acpv2.Set(r.Prompt)})
+		message := &UserMessage{MessageID: id, Content: acpv2.Set(r.Prompt)}
+		if err = running.Send(message); errors.Is(err, ErrTurnEnded) {
+			err = running.session.Send(message) // it was taken all the same
+		}
+		return &acpv2.PromptResponse{MessageID: id}, err
 	}
 	c := p.c
 	c.mu.Lock()
@@ -272,11 +276,11 @@ func (p *agentV2) chunk(ctx context.Context, s *AgentSession, kind messageKind, 
 }
 
 func (p *agentV2) requestPermission(ctx context.Context, _ *AgentSession, r *permissionRequest) (*acpv2.RequestPermissionResponse, error) {
-	return call(ctx, acpv2.MethodSessionRequestPermission, p.c.conn, &r.RequestPermissionRequest)
+	return callClient(ctx, acpv2.MethodSessionRequestPermission, p.c.conn, &r.RequestPermissionRequest)
 }
 
 func (p *agentV2) elicit(ctx context.Context, _ *AgentSession, r *acpv2.CreateElicitationRequest) (*acpv2.CreateElicitationResponse, error) {
-	return call(ctx, acpv2.MethodElicitationCreate, p.c.conn, r)
+	return callClient(ctx, acpv2.MethodElicitationCreate, p.c.conn, r)
 }
 
 func (p *agentV2) elicited(ctx context.Context, id ElicitationID) error {
@@ -284,7 +288,7 @@ func (p *agentV2) elicited(ctx context.Context, id ElicitationID) error {
 }
 
 func (p *agentV2) callMCP(ctx context.Context, r *acpv2.MessageMCPRequest) (*acpv2.MessageMCPResponse, error) {
-	return call(ctx, acpv2.MethodMCPMessage, p.c.conn, r)
+	return callClient(ctx, acpv2.MethodMCPMessage, p.c.conn, r)
 }
 
 func (p *agentV2) authStatusUpdate(ctx context.Context, n *acpv2.AuthStatusUpdateNotification) error {

@@ -78,6 +78,15 @@ type routedHello struct {
 	ok   bool // valid once done is closed
 }
 
+func (h *routedHello) settled() bool {
+	select {
+	case <-h.done:
+		return true
+	default:
+		return false
+	}
+}
+
 func (rc *routed) initialize(mux *jsonrpc.Mux) {
 	rawInitialize.Handle(mux, func(ctx context.Context, raw *json.RawMessage) (*json.RawMessage, error) {
 		rc.mu.Lock()
@@ -151,6 +160,9 @@ func (rc *routed) preempt(req *jsonrpc.Request) error {
 			return errNotRouted()
 		}
 		return nil
+	}
+	if rc.hello != nil && !rc.hello.settled() {
+		return jsonrpc.Errorf(jsonrpc.CodeInvalidRequest, "initialize is under way")
 	}
 	if rc.version == 0 {
 		if err := rc.choose(req); err != nil {

@@ -2,6 +2,7 @@ package acp
 
 import (
 	"encoding/json"
+	"slices"
 	"sync"
 
 	"github.com/goacp/acp/acpv2"
@@ -75,7 +76,7 @@ func (o *Output) ToolCall(t ToolCall) *ToolCallHandle {
 	}
 	if t.Cancel != nil {
 		u.Capabilities = acpv2.Set(ToolCallCapabilities{Cancel: new(acpv2.ToolCallCancelCapabilities)})
-		o.s.setCancel(toolCancelKey(t.ID), t.Cancel)
+		o.setCancel(toolCancelKey(t.ID), t.Cancel)
 	}
 	if o.t != nil {
 		o.s.mu.Lock()
@@ -84,6 +85,17 @@ func (o *Output) ToolCall(t ToolCall) *ToolCallHandle {
 	}
 	_ = o.Send(u) // kept by the output
 	return h
+}
+
+// setCancel registers how something is cancelled by its client. What belongs to
+// a turn cannot be cancelled alone any more when that has ended.
+func (o *Output) setCancel(key string, cancel func()) {
+	o.s.setCancel(key, cancel)
+	if o.t != nil {
+		o.s.mu.Lock()
+		o.t.cancels = append(o.t.cancels, key)
+		o.s.mu.Unlock()
+	}
 }
 
 // rawJSON encodes what a tool was given or has returned.
@@ -186,7 +198,7 @@ func (h *ToolCallHandle) SetOutput(v any) error {
 func (h *ToolCallHandle) Append(content ...ToolCallContent) error {
 	for _, c := range content {
 		h.mu.Lock()
-		h.content = append(h.content[:len(h.content):len(h.content)], c)
+		h.content = append(h.content, c)
 		h.mu.Unlock()
 		if err := h.o.Send(&ToolCallContentChunk{ToolCallID: h.id, Content: c}); err != nil {
 			return err
@@ -218,7 +230,9 @@ func (h *ToolCallHandle) Change(changes ...FileChange) error {
 	if err := h.o.acquire(); err != nil {
 		return err
 	}
-	s.toV1.Texts(diff, files)
+	if !s.c.peer.Load().proto.states() {
+		s.toV1.Texts(diff, files)
+	}
 	s.releaseSending()
 	return h.Append(diff)
 }
@@ -285,7 +299,7 @@ func (h *ToolCallHandle) update() *ToolCallUpdate {
 		u.Locations = acpv2.Set(h.where)
 	}
 	if len(h.content) > 0 {
-		u.Content = acpv2.Set(h.content)
+		u.Content = acpv2.Set(slices.Clone(h.content))
 	}
 	return u
 }

@@ -65,6 +65,14 @@ func call[P, R any](ctx context.Context, m jsonrpc.Method[P, R], c *jsonrpc.Conn
 	return m.Call(ctx, c, params, opts...)
 }
 
+// start is call in two steps: see [jsonrpc.Method.Start].
+func start[P, R any](ctx context.Context, m jsonrpc.Method[P, R], c *jsonrpc.Conn, params *P, opts ...jsonrpc.CallOption) (*jsonrpc.Pending[R], error) {
+	if t, ok := TraceFrom(ctx); ok {
+		params = t.addTo(params).(*P)
+	}
+	return m.Start(ctx, c, params, opts...)
+}
+
 // addTo returns a copy of params with the trace in its _meta, or params itself
 // where there is no place for it, or one is there.
 func (t Trace) addTo(params any) any {
@@ -75,6 +83,9 @@ func (t Trace) addTo(params any) any {
 	fields := map[string]json.RawMessage{}
 	if meta.Len() > 0 && json.Unmarshal(meta.Bytes(), &fields) != nil || fields["traceparent"] != nil {
 		return params
+	}
+	if fields == nil {
+		fields = map[string]json.RawMessage{} // it was null
 	}
 	set := func(name, v string) {
 		if v != "" {

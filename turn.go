@@ -36,8 +36,9 @@ type Turn struct {
 	stop     StopReason              // why, once settled is closed
 	stopErr  error                   // what failed
 
-	usage *Usage            // guarded by session.mu
-	open  []*ToolCallHandle // calls that have not ended; guarded by session.mu
+	usage   *Usage            // guarded by session.mu
+	cancels []string          // of what the turn has begun; guarded by session.mu
+	open    []*ToolCallHandle // calls that have not ended; guarded by session.mu
 }
 
 // turnContext is done with the prompt and has the values of its request.
@@ -133,7 +134,7 @@ func (t *Turn) begin() {
 		return
 	}
 	_ = t.Send(&UserMessage{MessageID: t.message, Content: acpv2.Set(t.blocks)})
-	_ = t.Send(s.state())
+	_ = t.sendState()
 }
 
 // finish ends the turn: nothing can be sent through it any more, and what it
@@ -151,6 +152,9 @@ func (t *Turn) finish(stop StopReason, err error) {
 	}
 	t.shut = ErrTurnEnded
 	s.mu.Lock()
+	for _, key := range t.cancels {
+		delete(s.cancels, key)
+	}
 	s.turn, s.asking = nil, 0
 	idle := &IdleStateUpdate{StopReason: stop, Usage: t.usage, Background: s.background}
 	s.mu.Unlock()
@@ -173,7 +177,7 @@ func (t *Turn) leave() {
 	c := t.session.c
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if t.p.over = true; t.p.admitted {
+	if t.p.over = true; t.p.admitted || t.p.closed {
 		c.leave(t.session.id, t.p)
 	}
 }
