@@ -80,7 +80,7 @@ func (l *bridgeLink) await(ctx context.Context, p *bridgedTurn, u SessionUpdate)
 	}
 	select {
 	case <-p.shown:
-	case <-p.reply.taken:
+	case <-p.reply.takenUp():
 	default:
 		return // of something else
 	}

@@ -81,7 +81,8 @@ type Client struct {
 	// payload. Nil discards.
 	Logger *slog.Logger
 	// Engine is the configuration of the connection below: limits, middleware,
-	// diagnosis. Its Mux, Lane, Preempt, StrictIDs and Logger are ignored.
+	// diagnosis. Its Mux, Lane, Waiting, Preempt, StrictIDs and Logger are
+	// ignored.
 	Engine jsonrpc.Config
 }
 

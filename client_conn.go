@@ -98,7 +98,7 @@ func newClientConn(ctx context.Context, client *Client, stream jsonrpc.Stream, e
 		incoming = append(incoming, c.countUpdates)
 	}
 	engine.Incoming = slices.Concat(incoming, engine.Incoming)
-	engine.Outgoing = slices.Concat(engine.Outgoing, []jsonrpc.Middleware{c.outgoing})
+	engine.Waiting = hookWaiting(c)
 	c.middleware = len(client.Engine.Outgoing) > 0
 	c.conn = jsonrpc.NewConn(stream, engine)
 	c.idle.Go(func() {
@@ -264,9 +264,6 @@ func (c *ClientConn) hook(name string, f func()) (ok bool) {
 // lane is laneOf; it also counts the updates of each session as they arrive, and
 // takes in what is said of tool calls. It runs on the reader.
 func (c *ClientConn) lane(method string, params any) string {
-	if p, ok := params.(*clientSent); ok {
-		params = p.params
-	}
 	lane := laneOf(method, params)
 	switch method {
 	case methodSessionUpdate:

@@ -43,6 +43,8 @@ type clientLine struct {
 	calls     int    // of hooks outside of handlers, that wait
 	entered   uint64 // updates whose handler has run
 	delivered uint64 // updates that were taken up
+	posted    uint64 // things to do
+	did       uint64 // of which were taken up
 	marks     []*clientMark
 	queue     []clientItem
 	changed   chan struct{} // closed when one of these changes; nil when nobody waits
@@ -51,9 +53,10 @@ type clientLine struct {
 // clientMark is the place of a response.
 type clientMark struct {
 	at    uint64 // updates that arrived before it
+	posts uint64 // things to do that were posted before it
 	ready bool   // then may run
 	then  func(ctx context.Context)
-	done  chan struct{} // closed when then has run
+	done  chan struct{} // closed when then has run; may be nil
 }
 
 // clientItem is something to deliver: an update as it was received, or
@@ -141,7 +144,9 @@ func (s *ClientSession) run(f func()) {
 }
 
 // due reports whether a response is next, dealt with or not.
-func (l *clientLine) due() bool { return len(l.marks) > 0 && l.marks[0].at <= l.delivered }
+func (l *clientLine) due() bool {
+	return len(l.marks) > 0 && l.marks[0].at <= l.delivered && l.marks[0].posts <= l.did
+}
 
 // drain delivers what can be delivered, unless somebody else does. It is called
 // with mu held. ctx is that of the handler it is called in, or else that of the
@@ -159,7 +164,9 @@ func (s *ClientSession) drain(ctx context.Context, handler bool) {
 			l.marks[0] = nil
 			l.marks = l.marks[1:]
 			next = func(ctx context.Context) {
-				defer close(m.done)
+				if m.done != nil {
+					defer close(m.done)
+				}
 				if m.then != nil {
 					m.then(ctx)
 				}
@@ -169,6 +176,9 @@ func (s *ClientSession) drain(ctx context.Context, handler bool) {
 			l.queue[0] = clientItem{}
 			l.queue = l.queue[1:]
 			l.delivered += it.count()
+			if it.do != nil {
+				l.did++
+			}
 			next = func(ctx context.Context) { s.deliver(ctx, it) }
 		default:
 			return
@@ -231,15 +241,17 @@ func (h *clientHook) end() {
 // kick has somebody else deliver what can be delivered: hooks must not run
 // where the application called a method, perhaps with its locks held.
 func (s *ClientSession) kick() {
+	if !s.conn.spawn(s.settle) {
+		s.settle()
+	}
+}
+
+// settle delivers what can be delivered, in a goroutine of the connection.
+func (s *ClientSession) settle() {
 	l := &s.line
-	run := func() {
-		l.mu.Lock()
-		s.drain(s.conn.ctx, false)
-		l.mu.Unlock()
-	}
-	if !s.conn.spawn(run) {
-		run()
-	}
+	l.mu.Lock()
+	s.drain(s.conn.ctx, false)
+	l.mu.Unlock()
 }
 
 // post does something in its turn: behind what was posted and handed over, and
@@ -247,6 +259,7 @@ func (s *ClientSession) kick() {
 func (s *ClientSession) post(do func(ctx context.Context)) {
 	l := &s.line
 	l.mu.Lock()
+	l.posted++
 	l.queue = append(l.queue, clientItem{do: do})
 	l.mu.Unlock()
 	s.kick()
@@ -257,18 +270,22 @@ func (s *ClientSession) post(do func(ctx context.Context)) {
 func (s *ClientSession) place(m *clientMark) {
 	l := &s.line
 	l.mu.Lock()
-	m.at = l.arrivals.Load()
+	m.at, m.posts = l.arrivals.Load(), l.posted
 	l.marks = append(l.marks, m)
 	l.mu.Unlock()
 }
 
 // resolve says what to do where the response stands.
 func (s *ClientSession) resolve(m *clientMark, then func(ctx context.Context)) {
-	l := &s.line
+	s.line.ready(m, then)
+	s.kick()
+}
+
+// ready is resolve for those who see to it that it is done.
+func (l *clientLine) ready(m *clientMark, then func(ctx context.Context)) {
 	l.mu.Lock()
 	m.ready, m.then = true, then
 	l.mu.Unlock()
-	s.kick()
 }
 
 // ordered makes a call that concerns the session, and does something where its
@@ -527,39 +544,15 @@ func (c *ClientConn) countUpdates(next jsonrpc.Handler) jsonrpc.Handler {
 	}
 }
 
-// clientSentKey finds, in the context of a call, what to run when its request
-// has its place in the output.
-type clientSentKey struct{}
-
-// clientSent are params that tell when they are encoded: that happens while no
-// other message can be sent, so what is sent later is written later.
-type clientSent struct {
-	params any
-	sent   func()
-}
-
-// AppendJSON appends the params.
-func (p *clientSent) AppendJSON(dst []byte) ([]byte, error) {
-	p.sent()
-	return p.params.(interface {
-		AppendJSON(dst []byte) ([]byte, error)
-	}).AppendJSON(dst)
-}
-
-// outgoing is the innermost outgoing middleware.
-func (c *ClientConn) outgoing(next jsonrpc.Handler) jsonrpc.Handler {
-	return func(ctx context.Context, req *jsonrpc.Request) (any, error) {
-		if h := clientHookFrom(ctx); h != nil && h.s.conn == c {
+// hookWaiting returns what notes that a hook outside of a handler waits.
+func hookWaiting(c *ClientConn) func(ctx context.Context, begins bool) {
+	return func(ctx context.Context, begins bool) {
+		switch h := clientHookFrom(ctx); {
+		case h == nil || h.s.conn != c:
+		case begins:
 			h.calling(1)
-			defer h.calling(-1)
+		default:
+			h.calling(-1)
 		}
-		sent, ok := ctx.Value(clientSentKey{}).(func())
-		if !ok || req.Method != acpv2.MethodSessionPrompt.Name {
-			return next(ctx, req)
-		}
-		params := req.Params
-		req.Params = &clientSent{params, sent}
-		defer func() { req.Params = params }()
-		return next(ctx, req)
 	}
 }

@@ -121,7 +121,9 @@ func (r *Reply) insert(id MessageID, from uint64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.id, r.accepted = id, true
-	close(r.taken)
+	if r.taken != nil {
+		close(r.taken)
+	}
 	if !r.started {
 		r.started = true
 		if r.lost {

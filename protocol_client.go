@@ -36,7 +36,9 @@ type clientProtocol interface {
 	sessionStatus(ctx context.Context, id SessionID) (*acpv2.SessionStatusResponse, error)
 	setTitle(ctx context.Context, id SessionID, title string) (string, error)
 
-	prompt(ctx context.Context, p *acpv2.PromptRequest, opt jsonrpc.CallOption) (*clientPrompted, error)
+	// prompt sends a prompt and returns what waits for the answer; an error
+	// means that it was not sent.
+	prompt(ctx context.Context, p *acpv2.PromptRequest, opt jsonrpc.CallOption) (answer clientAnswer, err error)
 	cancelSession(ctx context.Context, id SessionID) error
 	setOption(ctx context.Context, s *ClientSession, id SessionConfigID, v SessionConfigOptionValue, opt jsonrpc.CallOption) (clientOptions, error)
 	cancelToolCall(ctx context.Context, id SessionID, tool ToolCallID) error
@@ -88,6 +90,9 @@ type clientPrompted struct {
 	usage      *Usage
 	meta       json.RawMessage
 }
+
+// clientAnswer waits for the answer to a prompt. It has to be called, once.
+type clientAnswer func() (*clientPrompted, error)
 
 // clientSessionOf returns the id of the new session a response is about.
 func clientSessionOf(result any) (SessionID, bool) {

@@ -232,14 +232,17 @@ func (p *clientV1) setTitle(ctx context.Context, id SessionID, title string) (st
 	return r.Title, nil
 }
 
-func (p *clientV1) prompt(ctx context.Context, r *acpv2.PromptRequest, opt jsonrpc.CallOption) (*clientPrompted, error) {
-	res, err := call(ctx, acpv1.MethodSessionPrompt, p.c.conn, &acpv1.PromptRequest{
+func (p *clientV1) prompt(ctx context.Context, r *acpv2.PromptRequest, opt jsonrpc.CallOption) (clientAnswer, error) {
+	pending, err := start(ctx, acpv1.MethodSessionPrompt, p.c.conn, &acpv1.PromptRequest{
 		SessionID: acpv1.SessionID(r.SessionID), Prompt: translate.BlocksToV1(r.Prompt), Meta: r.Meta, Unknown: r.Unknown,
 	}, opt)
-	if err != nil {
-		return nil, err
-	}
-	return &clientPrompted{stopReason: translate.StopReasonFromV1(res.StopReason), usage: translate.UsageFromV1(res.Usage), meta: res.Meta}, nil
+	return func() (*clientPrompted, error) {
+		res, err := pending.Wait()
+		if err != nil {
+			return nil, err
+		}
+		return &clientPrompted{stopReason: translate.StopReasonFromV1(res.StopReason), usage: translate.UsageFromV1(res.Usage), meta: res.Meta}, nil
+	}, err
 }
 
 func (p *clientV1) cancelSession(ctx context.Context, id SessionID) error {

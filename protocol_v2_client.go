@@ -179,15 +179,18 @@ func (p *clientV2) setTitle(ctx context.Context, id SessionID, title string) (st
 
 // prompt waits for the agent's answer even when ctx is done: it may have taken
 // the prompt up before it was asked to withdraw it (S42).
-func (p *clientV2) prompt(ctx context.Context, r *acpv2.PromptRequest, opt jsonrpc.CallOption) (*clientPrompted, error) {
-	res, err := call(ctx, acpv2.MethodSessionPrompt, p.c.conn, r, opt, jsonrpc.AwaitAnswer())
-	if clientOldReceipt(err) {
-		return &clientPrompted{}, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	return &clientPrompted{messageID: res.MessageID, meta: res.Meta}, nil
+func (p *clientV2) prompt(ctx context.Context, r *acpv2.PromptRequest, opt jsonrpc.CallOption) (clientAnswer, error) {
+	pending, err := start(ctx, acpv2.MethodSessionPrompt, p.c.conn, r, opt, jsonrpc.AwaitAnswer())
+	return func() (*clientPrompted, error) {
+		res, err := pending.Wait()
+		if clientOldReceipt(err) {
+			return &clientPrompted{}, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		return &clientPrompted{messageID: res.MessageID, meta: res.Meta}, nil
+	}, err
 }
 
 func (p *clientV2) cancelSession(ctx context.Context, id SessionID) error {

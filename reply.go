@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -42,13 +43,13 @@ type Reply struct {
 	s      *ClientSession
 	ctx    context.Context
 	done   chan struct{}
-	taken  chan struct{} // closed when an agent of version 2 has said that it took the prompt up
-	shared bool          // other prompts were in flight when this one was sent
+	shared bool // other prompts were in flight when this one was sent
 
 	sent       atomic.Bool // the request is on its way
 	told       atomic.Bool // session/cancel was sent because ctx is done
 	cancelling atomic.Bool // the session was cancelled after the prompt was sent
 	cancelCall context.CancelCauseFunc
+	mark       *clientMark // of the answer, once it has a place
 
 	// Of whoever delivers the session's updates, in version 2.
 	inserted bool
@@ -61,7 +62,7 @@ type Reply struct {
 	started  bool // updates may be read: they are this prompt's
 	lost     bool
 	waiting  bool          // the reader waits for wake
-	wake     chan struct{} // holds one
+	wake     chan struct{} // holds one; nil until somebody has waited
 	room     chan struct{} // closed when there may be room; nil when nobody waits
 	ended    bool
 	result   *Result
@@ -70,7 +71,8 @@ type Reply struct {
 	own      *Update // the made-up message of the user, in version 1
 	stopCtx  func() bool
 	giveUp   *time.Timer
-	accepted bool // version 2: the prompt was inserted
+	accepted bool          // version 2: the prompt was inserted
+	taken    chan struct{} // closed then; nil when nobody waits
 }
 
 type clientReading uint8
@@ -128,7 +130,7 @@ func (s *ClientSession) PromptRequest(ctx context.Context, req *acpv2.PromptRequ
 }
 
 func (s *ClientSession) newReply(ctx context.Context) *Reply {
-	return &Reply{s: s, ctx: ctx, done: make(chan struct{}), taken: make(chan struct{}), wake: make(chan struct{}, 1)}
+	return &Reply{s: s, ctx: ctx, done: make(chan struct{})}
 }
 
 // send sends the prompt and returns when it is on its way.
@@ -136,25 +138,25 @@ func (r *Reply) send(req *acpv2.PromptRequest) {
 	s := r.s
 	p := *req
 	p.SessionID = s.id
-	callCtx, cancel := context.WithCancelCause(context.WithoutCancel(r.ctx))
-	r.cancelCall = cancel
+	ctx := r.ctx
+	if ctx.Done() != nil {
+		ctx = context.WithoutCancel(ctx)
+	}
+	ctx, r.cancelCall = context.WithCancelCause(ctx)
 	if err := r.begin(&p); err != nil {
 		r.finish(nil, err)
+		r.cancelCall(nil)
 		return
 	}
-	placed, returned := make(chan struct{}), make(chan struct{})
-	callCtx = context.WithValue(callCtx, clientSentKey{}, func() {
-		if !r.sent.Swap(true) {
-			close(placed)
-		}
-	})
-	if !s.conn.spawn(func() { r.run(callCtx, &p, returned) }) {
+	answer, err := s.conn.proto().prompt(ctx, &p, jsonrpc.OnReply(r.placed))
+	if err != nil {
+		answer = func() (*clientPrompted, error) { return nil, err }
+	} else {
+		r.sent.Store(true)
+	}
+	if !s.conn.spawn(func() { r.run(answer) }) {
+		_, _ = answer() // fails, since the connection has ended
 		r.abandon(s.conn.explain(s.conn.conn.Err()))
-		return
-	}
-	select {
-	case <-placed:
-	case <-returned:
 	}
 }
 
@@ -164,7 +166,7 @@ func (r *Reply) begin(p *acpv2.PromptRequest) error {
 	if r.ctx.Err() != nil {
 		return r.ctxErr()
 	}
-	caps := s.conn.Capabilities().Session
+	caps := s.conn.peer.Load().caps.Session
 	if caps == nil {
 		return unsupported("sessions")
 	}
@@ -183,36 +185,38 @@ func (r *Reply) begin(p *acpv2.PromptRequest) error {
 	s.replies = append(slices.Clip(others), r)
 	if v1 {
 		s.prompted++
-		r.id = MessageID(fmt.Sprintf("prompt-%d", s.prompted))
+		r.id = MessageID("prompt-" + strconv.FormatUint(s.prompted, 10))
 	}
 	s.mu.Unlock()
 	for _, o := range others {
 		o.poke()
 	}
-	stop := context.AfterFunc(r.ctx, r.interrupt)
-	r.mu.Lock()
-	r.stopCtx = stop
-	r.mu.Unlock()
+	if r.ctx.Done() != nil {
+		stop := context.AfterFunc(r.ctx, r.interrupt)
+		r.mu.Lock()
+		r.stopCtx = stop
+		r.mu.Unlock()
+	}
 	if v1 {
 		s.post(func(ctx context.Context) { s.promptSent(ctx, r, p) })
 	}
 	return nil
 }
 
-// run makes the call. Its response has its place in the session's timeline.
-func (r *Reply) run(ctx context.Context, p *acpv2.PromptRequest, returned chan<- struct{}) {
-	s := r.s
-	m := &clientMark{done: make(chan struct{})}
-	placed := false
-	answer, err := s.conn.proto().prompt(ctx, p, jsonrpc.OnReply(func(any, error) {
-		s.place(m)
-		placed = true
-	}))
-	close(returned)
-	r.cancelCall(nil)
-	if !placed {
-		s.place(m)
+// placed gives the answer its place in the session's timeline.
+func (r *Reply) placed(any, error) {
+	if r.mark == nil { // middleware may ask again
+		r.mark = new(clientMark)
+		r.s.place(r.mark)
 	}
+}
+
+// run waits for the answer.
+func (r *Reply) run(answer clientAnswer) {
+	s := r.s
+	res, err := answer()
+	r.cancelCall(nil)
+	r.placed(nil, nil) // if nothing was answered, or by middleware
 	err = s.conn.explain(err)
 	if v1 := s.conn.Version() == 1; v1 && s.conn.inHook(r.ctx) || err != nil && r.ctx.Err() != nil {
 		// Whoever waits for the result may be what keeps the timeline, or has
@@ -220,9 +224,10 @@ func (r *Reply) run(ctx context.Context, p *acpv2.PromptRequest, returned chan<-
 		if v1 && r.sent.Load() && !r.told.Load() && r.ctx.Err() != nil {
 			r.cancelSession()
 		}
-		r.finish(r.outcome(answer, err))
+		r.finish(r.outcome(res, err))
 	}
-	s.resolve(m, func(ctx context.Context) { s.answered(ctx, r, answer, err) })
+	s.line.ready(r.mark, func(ctx context.Context) { s.answered(ctx, r, res, err) })
+	s.settle()
 }
 
 // interrupt asks the agent to stop, because the prompt's ctx is done.
@@ -322,6 +327,20 @@ func (r *Reply) finish(res *Result, err error) {
 	r.wakeReader()
 }
 
+// takenUp returns a channel that is closed when an agent of version 2 has said
+// that it took the prompt up.
+func (r *Reply) takenUp() <-chan struct{} {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.taken == nil {
+		r.taken = make(chan struct{})
+		if r.accepted {
+			close(r.taken)
+		}
+	}
+	return r.taken
+}
+
 // Done returns a channel that is closed when the turn has ended, or will not end
 // any more.
 func (r *Reply) Done() <-chan struct{} { return r.done }
@@ -398,8 +417,12 @@ func (r *Reply) next() (u *Update, err error, ok bool) {
 			}
 		}
 		r.waiting = true
+		if r.wake == nil {
+			r.wake = make(chan struct{}, 1)
+		}
+		wake := r.wake
 		r.mu.Unlock()
-		<-r.wake
+		<-wake
 		r.mu.Lock()
 	}
 }

@@ -42,6 +42,7 @@ type CallOption func(*callOptions)
 type callOptions struct {
 	await   bool
 	onReply func(result any, err error)
+	onSent  func() // the request is in the output buffer
 }
 
 // optionsOf allocates only when there are options.
@@ -138,6 +139,8 @@ func (c *Conn) notify(ctx context.Context, method string, params any) error {
 }
 
 func (c *Conn) sendNote(ctx context.Context, method string, params any) error {
+	c.waits(ctx, true)
+	defer c.waits(ctx, false)
 	v, err := flatten(params)
 	if err != nil {
 		return fmt.Errorf("jsonrpc: %s: %w", method, err)
@@ -167,20 +170,34 @@ func (c *Conn) send(ctx context.Context, r *Request) (any, error) {
 }
 
 func (c *Conn) roundTrip(ctx context.Context, method string, params, result any, o callOptions) error {
-	if ctx.Err() != nil {
-		return ctxError(ctx, method)
+	cl, err := c.begin(ctx, method, params, result, o)
+	if err != nil {
+		return err
 	}
+	return c.await(ctx, cl, o)
+}
+
+// begin sends the request of a call.
+func (c *Conn) begin(ctx context.Context, method string, params, result any, o callOptions) (cl *call, err error) {
+	if ctx.Err() != nil {
+		return nil, ctxError(ctx, method)
+	}
+	c.waits(ctx, true)
+	defer func() {
+		if err != nil {
+			c.waits(ctx, false)
+		}
+	}()
 	var lane string
 	if c.cfg.Lane != nil {
 		lane = c.cfg.Lane(method, params)
 	}
 	v, err := flatten(params)
 	if err != nil {
-		return fmt.Errorf("jsonrpc: %s: %w", method, err)
+		return nil, fmt.Errorf("jsonrpc: %s: %w", method, err)
 	}
-	cl, err := c.newCall(ctx, method, lane, result, o)
-	if err != nil {
-		return err
+	if cl, err = c.newCall(ctx, method, lane, result, o); err != nil {
+		return nil, err
 	}
 	m := message{kind: messageCall, method: method, call: cl.id, value: v}
 	u := urgent
@@ -189,8 +206,17 @@ func (c *Conn) roundTrip(ctx context.Context, method string, params, result any,
 	}
 	if err := c.out.send(ctx, &m, u); err != nil {
 		c.forget(cl)
-		return err
+		return nil, err
 	}
+	if o.onSent != nil {
+		o.onSent()
+	}
+	return cl, nil
+}
+
+// await waits for the response of a call that has begun.
+func (c *Conn) await(ctx context.Context, cl *call, o callOptions) error {
+	defer c.waits(ctx, false)
 	if ctx.Done() == nil {
 		<-cl.done
 		return c.finish(cl)
@@ -201,6 +227,14 @@ func (c *Conn) roundTrip(ctx context.Context, method string, params, result any,
 	case <-ctx.Done():
 	}
 	return c.interrupt(ctx, cl, o.await)
+}
+
+// waits tells who wants to know that a call or notification begins to wait,
+// or ceases.
+func (c *Conn) waits(ctx context.Context, begins bool) {
+	if c.cfg.Waiting != nil {
+		c.cfg.Waiting(ctx, begins)
+	}
 }
 
 // newCall enters a call into the table.

@@ -43,6 +43,12 @@ type Config struct {
 	// be quick. Nil puts everything into one lane, "".
 	Lane func(method string, params any) string
 
+	// Waiting, when set, is told with its ctx that a call or a notification is
+	// about to be sent, before which it may have to wait, and that a call has
+	// its response or a notification is sent: true, then false. It runs where
+	// the call is made, behind all middleware, and must be quick.
+	Waiting func(ctx context.Context, begins bool)
+
 	// Preempt sees every incoming request and notification that has a handler
 	// and well-formed params, on the reader goroutine, in wire order, before
 	// it is queued. It must not block. The request's context exists: Preempt

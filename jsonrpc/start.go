@@ -1,0 +1,66 @@
+package jsonrpc
+
+import (
+	"context"
+	"sync"
+)
+
+// A Pending is a call that has been started and not been waited for: see
+// [Method.Start].
+type Pending[R any] struct {
+	conn   *Conn
+	ctx    context.Context
+	opt    callOptions
+	call   *call
+	result any
+	err    error
+	done   chan struct{} // closed when result and err are there; nil without middleware
+}
+
+// Start is [Method.Call] in two steps. It sends the request and returns when it
+// is in the output buffer, like [Conn.Notify]; [Pending.Wait] waits for the
+// response and has to be called, once, by any goroutine. An error means that
+// nothing was sent, and there is nothing to wait for. Outgoing middleware, if
+// there is any, runs in a goroutine of its own; then every error is Wait's.
+func (m Method[P, R]) Start(ctx context.Context, c *Conn, params *P, opts ...CallOption) (*Pending[R], error) {
+	p := &Pending[R]{conn: c, ctx: ctx, opt: optionsOf(opts), result: new(R)}
+	if c.outgoing == nil {
+		var err error
+		p.call, err = c.begin(ctx, m.Name, paramsOf(params), p.result, p.opt)
+		if err != nil {
+			return nil, err
+		}
+		return p, nil
+	}
+	sent := make(chan struct{})
+	p.done = make(chan struct{})
+	p.opt.onSent = sync.OnceFunc(func() { close(sent) }) // middleware may send again
+	go func() {
+		defer close(p.done)
+		p.err = errGoexit // stays so only if middleware exits
+		p.result, p.err = c.do(ctx, m.Name, paramsOf(params), p.result, p.opt)
+	}()
+	select {
+	case <-sent:
+	case <-p.done:
+	}
+	return p, nil
+}
+
+// Wait waits for the response: see [Conn.Call] for how that ends. The ctx is
+// that of Start.
+func (p *Pending[R]) Wait() (*R, error) {
+	if p.done != nil {
+		<-p.done
+	} else {
+		p.err = p.conn.await(p.ctx, p.call, p.opt)
+	}
+	if p.err != nil {
+		return nil, p.err
+	}
+	r, ok := p.result.(*R)
+	if !ok {
+		return nil, typeError[R](p.result)
+	}
+	return r, nil
+}
