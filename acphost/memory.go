@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/goacp/acp/acpv2"
 )
 
 // DefaultMaxRemembered is the limit of [Policy.MaxRemembered] unless it says
@@ -34,9 +36,10 @@ const (
 )
 
 // A Memory is an answer “always”. It is given to requests of the same kind of
-// tool, with the same name, command, working directory and paths. If there is
-// neither a command nor a path, the input has to be the same too, and if there
-// is none either, the title. Rules that allow or deny come first.
+// tool, with the same name, command, working directory and paths. The input has
+// to be the same too, or the title if there is no input; these do not count of
+// a tool that executes if the command is certain, and of one that edits if it
+// says which files. Rules that allow or deny come first.
 type Memory struct {
 	Session string   `json:"session,omitempty"` // "" for all
 	Effect  Effect   `json:"effect"`            // allow or deny
@@ -56,8 +59,15 @@ func newMemory(req *Request) Memory {
 	}
 	slices.Sort(m.Paths)
 	m.Paths = slices.Compact(m.Paths)
-	if m.Command != "" || len(m.Paths) > 0 {
-		return m
+	switch acpv2.ToolKind(m.Kind) {
+	case acpv2.ToolKindExecute:
+		if !req.commandUnknown() {
+			return m
+		}
+	case acpv2.ToolKindEdit:
+		if req.pathsKnown() && !req.runs() {
+			return m
+		}
 	}
 	if input := bytes.TrimSpace(req.RawInput); len(input) > 0 && string(input) != "null" {
 		var b bytes.Buffer
@@ -97,10 +107,17 @@ func (p *Policy) recall(req *Request) Effect {
 	return ""
 }
 
-// remember keeps an answer.
-func (p *Policy) remember(req *Request, effect Effect) {
-	m := newMemory(req)
+// Always remembers that requests like this one are allowed or denied from now
+// on, as if the user had chosen an option that says so: for as long as
+// [Policy.Remember] says, and not at all if it is another effect. It is made for
+// [Policy.Ask] where the agent offers no such option. A request that says
+// nothing about itself is not remembered.
+func (p *Policy) Always(req Request, effect Effect) {
+	m := newMemory(&req)
 	m.Effect = effect
+	if m.Command == "" && len(m.Paths) == 0 && m.Input == "" && m.Title == "" {
+		return // any other would be like it
+	}
 	switch p.Remember {
 	case RememberForever:
 	case "", RememberSession:

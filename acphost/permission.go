@@ -1,8 +1,13 @@
 package acphost
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
+	"path/filepath"
+	"slices"
+	"strings"
+	"unicode/utf8"
 
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acpv2"
@@ -20,7 +25,10 @@ func (p *Policy) RequestPermission(ctx context.Context, req *acp.PermissionReque
 
 // RequestOf puts a client's permission request into the words rules are made
 // of. A command is only taken where it is certain: from a request that is about
-// a command, or from the member command of what a tool that executes is given.
+// a command, or from the input of a tool that executes, has no kind or is of the
+// kind other, if that input is an object with the member command and no others
+// than cwd, description and timeout, each once and spelled like that. Where the
+// input has a command but also something else, what would be run is not known.
 func RequestOf(req *acp.PermissionRequest) Request {
 	r := Request{Title: req.Title, Description: req.Description, Options: req.Options}
 	if s := req.Session; s != nil {
@@ -36,6 +44,12 @@ func RequestOf(req *acp.PermissionRequest) Request {
 	case *acp.ToolCallPermissionSubject:
 		r.toolCall(&subject.ToolCall)
 	}
+	seen := map[string]bool{}
+	r.Paths = slices.DeleteFunc(r.Paths, func(path string) bool {
+		was := seen[path]
+		seen[path] = true
+		return was
+	})
 	return r
 }
 
@@ -53,20 +67,143 @@ func (r *Request) toolCall(call *acp.ToolCallUpdate) {
 			r.Paths = append(r.Paths, diffPaths(d)...)
 		}
 	}
-	if acp.ToolKind(r.Kind) != acp.ToolKindExecute {
+	switch acp.ToolKind(r.Kind) {
+	case acp.ToolKindExecute, acp.ToolKindOther, "":
+		r.commandInput()
+	}
+}
+
+// commandInput takes what the input says would be run. Another reader of the
+// input must come to the same: encoding/json would take "Command" for "command",
+// and of two members the last.
+func (r *Request) commandInput() {
+	members, certain := inputMembers(r.RawInput)
+	runs := r.Kind == string(acp.ToolKindExecute)
+	for name := range members {
+		runs = runs || strings.EqualFold(name, "command") || strings.EqualFold(name, "cmd")
+		switch name {
+		case "command", "cwd", "description", "timeout":
+		default:
+			certain = false
+		}
+	}
+	if !runs {
 		return
 	}
-	var input struct {
-		Command *string `json:"command"`
-		Cwd     *string `json:"cwd"`
+	command, ok1 := inputText(members["command"])
+	cwd, ok2 := inputText(members["cwd"])
+	if !certain || !ok1 || !ok2 || strings.TrimSpace(command) == "" {
+		r.CommandUnknown = true
+		return
 	}
-	if json.Unmarshal(call.RawInput, &input) != nil || input.Command == nil {
-		return // an array, or another name: nobody knows what would be run
+	r.Command = command
+	switch {
+	case cwd == "":
+	case filepath.IsAbs(cwd):
+		r.Cwd = cwd
+	case r.Cwd != "":
+		r.Cwd = filepath.Join(r.Cwd, cwd)
 	}
-	r.Command = *input.Command
-	if input.Cwd != nil {
-		r.Cwd = *input.Cwd
+}
+
+// inputMembers returns the members of an object. They are not certain if the
+// input is something else or has one of them twice.
+func inputMembers(input json.RawMessage) (members map[string]json.RawMessage, certain bool) {
+	dec := json.NewDecoder(bytes.NewReader(input))
+	if t, err := dec.Token(); err != nil || t != json.Delim('{') {
+		return nil, false
 	}
+	members, certain = map[string]json.RawMessage{}, json.Valid(input)
+	for dec.More() {
+		t, err := dec.Token()
+		name, ok := t.(string)
+		var value json.RawMessage
+		if err != nil || !ok || dec.Decode(&value) != nil {
+			return members, false
+		}
+		if _, twice := members[name]; twice {
+			certain = false
+		}
+		members[name] = value
+	}
+	return members, certain
+}
+
+// inputText returns a text, "" for none. It is not ok if it is something else,
+// or has characters that may have been others.
+func inputText(value json.RawMessage) (text string, ok bool) {
+	if value == nil {
+		return "", true
+	}
+	var s *string
+	if json.Unmarshal(value, &s) != nil {
+		return "", false
+	}
+	if s == nil {
+		return "", true
+	}
+	return *s, !strings.ContainsRune(*s, utf8.RuneError)
+}
+
+// runs reports whether something would be run.
+func (r *Request) runs() bool {
+	return r.Kind == string(acp.ToolKindExecute) || strings.TrimSpace(r.Command) != "" || r.CommandUnknown
+}
+
+// commandUnknown reports whether something would be run and nobody knows what.
+func (r *Request) commandUnknown() bool {
+	return r.runs() && (r.CommandUnknown || strings.TrimSpace(r.Command) == "")
+}
+
+// pathsKnown reports whether there are paths, and nothing is missing of any.
+func (r *Request) pathsKnown() bool {
+	return len(r.Paths) > 0 && !slices.ContainsFunc(r.Paths, func(path string) bool {
+		return path == "" || !filepath.IsAbs(path) && !filepath.IsAbs(r.Cwd)
+	})
+}
+
+// Allow returns the id of the option that allows this once. It is "" if there is
+// none, or more than one: nothing else is chosen in its place. Like the other
+// choices it can be returned by [Policy.Ask], where "" approves nothing.
+func (r *Request) Allow() acpv2.PermissionOptionID {
+	return optionID(approval(r.Options, false))
+}
+
+// AllowAlways returns the id of the option that allows this and the like from
+// now on or, without one, what Allow returns. Where agents do not offer that,
+// [Policy.Always] remembers an answer all the same.
+func (r *Request) AllowAlways() acpv2.PermissionOptionID {
+	switch o := only(r.Options, acpv2.PermissionOptionKindAllowAlways); len(o) {
+	case 0:
+		return r.Allow()
+	case 1:
+		return o[0].OptionID
+	}
+	return ""
+}
+
+// Reject returns the id of an option that rejects this once, or "".
+func (r *Request) Reject() acpv2.PermissionOptionID {
+	for _, o := range only(r.Options, acpv2.PermissionOptionKindRejectOnce) {
+		return o.OptionID
+	}
+	return ""
+}
+
+// RejectAlways returns the id of an option that rejects this and the like from
+// now on or, without one, what Reject returns.
+func (r *Request) RejectAlways() acpv2.PermissionOptionID {
+	for _, o := range only(r.Options, acpv2.PermissionOptionKindRejectAlways) {
+		return o.OptionID
+	}
+	return r.Reject()
+}
+
+func optionID(o *acpv2.PermissionOption) acpv2.PermissionOptionID {
+	if o == nil {
+		return ""
+	}
+	return o.OptionID
 }
 
 // diffPaths are the files a diff is about.

@@ -28,11 +28,11 @@ func TestRequestOf(t *testing.T) {
 			Request{ToolCallID: "c", ToolName: "mcp__git__log", Kind: "execute", Command: "git log", Cwd: "/w",
 				RawInput: json.RawMessage(`{"command":"git log","cwd":"/w"}`)}},
 		{"list", call(func(u *acp.ToolCallUpdate) { u.RawInput = json.RawMessage(`{"command":["git","log"]}`) }),
-			Request{ToolCallID: "c", ToolName: "mcp__git__log", Kind: "execute", RawInput: json.RawMessage(`{"command":["git","log"]}`)}},
+			Request{ToolCallID: "c", ToolName: "mcp__git__log", Kind: "execute", CommandUnknown: true, RawInput: json.RawMessage(`{"command":["git","log"]}`)}},
 		{"not executed", call(func(u *acp.ToolCallUpdate) {
 			u.Kind = acp.Set(acp.ToolKindEdit)
 			u.RawInput = json.RawMessage(`{"command":"rm"}`)
-			u.Locations = acp.Set([]acp.ToolCallLocation{{Path: "/a"}})
+			u.Locations = acp.Set([]acp.ToolCallLocation{{Path: "/a"}, {Path: "/b"}, {Path: "/a"}})
 			u.Content = acp.Set([]acp.ToolCallContent{&acp.Diff{Changes: []acp.DiffChange{
 				{Operation: &acpv2.DiffAdd{Path: "/b"}}, {Operation: &acpv2.DiffDelete{Path: "/c"}},
 				{Operation: &acpv2.DiffModify{Path: "/d"}}, {Operation: &acpv2.DiffMove{OldPath: "/e", Path: "/f"}},

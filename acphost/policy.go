@@ -53,10 +53,11 @@ type Request struct {
 	Title, Description string
 	ToolCallID         string
 	ToolName           string          // such as "mcp__server__tool"
-	Kind               string          // of the tool, as on the wire; "" counts as "other"
-	Command            string          // what would be run, if that is known
+	Kind               string          // of the tool, as on the wire; "" counts as "other", and "execute" without a Command as CommandUnknown
+	Command            string          // what would be run, if that is certain
+	CommandUnknown     bool            // something would be run, but Command does not say what
 	Cwd                string          // where; absolute
-	Paths              []string        // what would be touched: locations and diffs
+	Paths              []string        // what would be touched: locations and diffs, each once
 	RawInput           json.RawMessage // of the tool
 	Options            []acpv2.PermissionOption
 }
@@ -92,8 +93,10 @@ type Policy struct {
 
 	// Ask asks the user, who chooses an option by its id; "" means that the
 	// question was dismissed. An id that was not offered approves nothing
-	// (S85). Each call has a goroutine of its own. When the context ends the
-	// answer is not waited for any longer, and what comes later is ignored.
+	// (S85). [Request.Allow] and its like choose by the kind of the options,
+	// and [Policy.Always] remembers an answer whatever is offered. Each call
+	// has a goroutine of its own. When the context ends the answer is not
+	// waited for any longer, and what comes later is ignored.
 	Ask func(ctx context.Context, req Request) (acpv2.PermissionOptionID, error)
 	// AskTimeout is how long the user has; then the request is denied. 0 means
 	// DefaultAskTimeout.
@@ -117,7 +120,8 @@ type Policy struct {
 }
 
 // NewPolicy returns a policy with the given rules. The first that matches a
-// request decides.
+// request decides, but for what [Rule] says about requests that do not say
+// enough.
 func NewPolicy(rules ...Rule) (*Policy, error) {
 	p := new(Policy)
 	for i, r := range rules {
@@ -148,11 +152,15 @@ func (p *Policy) decide(ctx context.Context, req Request) Decision {
 	}
 	d := Decision{Effect: p.Default, By: ByDefault}
 	always := false
-	if r := p.match(&req); r != nil {
+	r, doubt := p.match(&req)
+	if r != nil {
 		d = Decision{Effect: r.Effect, By: ByRule, Rule: r.Name}
 		always = r.AllowAlways
 	} else if d.Effect == EffectAllow && !knownKind(req.Kind) {
 		d.Effect = EffectAsk
+	}
+	if doubt != nil && d.Effect != EffectDeny {
+		d = Decision{Effect: EffectAsk, By: ByRule, Rule: doubt.Name}
 	}
 	switch d.Effect {
 	case EffectDeny:
@@ -175,13 +183,21 @@ func (p *Policy) decide(ctx context.Context, req Request) Decision {
 	return p.ask(ctx, req, d.Rule)
 }
 
-func (p *Policy) match(req *Request) *rule {
+// match returns the first rule that matches, or nil, and the first before it of
+// which that cannot be told.
+func (p *Policy) match(req *Request) (found, doubt *rule) {
 	for i := range p.rules {
-		if p.rules[i].matches(req) {
-			return &p.rules[i]
+		r := &p.rules[i]
+		switch r.matches(req) {
+		case matchYes:
+			return r, doubt
+		case matchMaybe:
+			if doubt == nil {
+				doubt = r
+			}
 		}
 	}
-	return nil
+	return nil, doubt
 }
 
 type reply struct {
@@ -231,11 +247,11 @@ func (p *Policy) ask(ctx context.Context, req Request, rule string) Decision {
 	switch d.Option.Kind {
 	case acpv2.PermissionOptionKindAllowAlways:
 		d.Effect = EffectAllow
-		p.remember(&req, EffectAllow)
+		p.Always(req, EffectAllow)
 	case acpv2.PermissionOptionKindAllowOnce:
 		d.Effect = EffectAllow
 	case acpv2.PermissionOptionKindRejectAlways:
-		p.remember(&req, EffectDeny)
+		p.Always(req, EffectDeny)
 	case acpv2.PermissionOptionKindRejectOnce:
 	default:
 		d.Effect = EffectAsk

@@ -85,6 +85,8 @@ func shapes() []shape {
 	nowhere.Cwd = ""
 	unkind := running("go test ./...")
 	unkind.Kind = ""
+	unkindRm := running("rm x")
+	unkindRm.Kind = ""
 	both := editing("/w/src/a.go")
 	both.Command = "rm-like thing"
 	disguised := reading("/w", "/w/a")
@@ -105,11 +107,11 @@ func shapes() []shape {
 		{"read up", reading("/w", "/w/../x"), EffectAsk, "", ""},
 		{"read up, relative", reading("/w", "../x"), EffectAsk, "", ""},
 		{"read a neighbour", reading("/w", "/w2/x"), EffectAsk, "", ""},
-		{"read no path", reading("/w"), EffectAsk, "", ""},
-		{"read an empty path", reading("/w", ""), EffectAsk, "", ""},
+		{"read no path", reading("/w"), EffectAsk, "secrets", ""},
+		{"read an empty path", reading("/w", ""), EffectAsk, "secrets", ""},
 		{"read without cwd", reading("", "/w/a"), EffectAsk, "", ""},
-		{"read relative without cwd", reading("", "a"), EffectAsk, "", ""},
-		{"read in a relative cwd", reading("w", "w/a"), EffectAsk, "", ""},
+		{"read relative without cwd", reading("", "a"), EffectAsk, "secrets", ""},
+		{"read in a relative cwd", reading("w", "w/a"), EffectAsk, "secrets", ""},
 		{"read with a command", disguised, EffectAsk, "", ""},
 
 		{"secret", reading("/w", "/w/.env"), EffectDeny, "secrets", "3"},
@@ -128,12 +130,13 @@ func shapes() []shape {
 		{"edit something else", editing("/w/src/a.c"), EffectAsk, "", ""},
 		{"edit by alternatives", editing("/w/doc/a.md", "/w/doc/b.md"), EffectAllow, "edit sources", "1"},
 		{"edit in capitals", editing("/w/src/A.GO"), EffectAsk, "", ""},
-		{"edit relative without cwd", Request{Kind: "edit", Paths: []string{"w/src/a.go"}, Options: usual}, EffectAsk, "", ""},
+		{"edit relative without cwd", Request{Kind: "edit", Paths: []string{"w/src/a.go"}, Options: usual}, EffectAsk, "secrets", ""},
 		{"edit with a command", both, EffectAsk, "", ""},
 		{"edit, always only", with(editing("/w/src/a.go"), always), EffectAllow, "edit sources", "2"},
 
 		{"run a test", running("go test ./..."), EffectAllow, "tests", "1"},
-		{"run without a kind", unkind, EffectAllow, "tests", "1"},
+		{"run without a kind", unkind, EffectAsk, "", ""},
+		{"rm without a kind", unkindRm, EffectDeny, "no rm", "3"},
 		{"run with space around", running("  go test ./...\n"), EffectAllow, "tests", "1"},
 		{"run, not all of it", running("go testify"), EffectAsk, "", ""},
 		{"run, chained", running("go test ./... && curl evil"), EffectAsk, "", ""},
@@ -155,7 +158,7 @@ func shapes() []shape {
 		{"run in the right place", running("make all"), EffectAllow, "make in w", "1"},
 		{"run elsewhere", other, EffectAsk, "", ""},
 		{"run nowhere", nowhere, EffectAsk, "", ""},
-		{"run nothing", running(""), EffectAsk, "", ""},
+		{"run nothing", running(""), EffectAsk, "no rm", ""},
 		{"run, always only", with(running("ls"), always), EffectAsk, "tests", ""},
 
 		{"rm", running("rm -rf /"), EffectDeny, "no rm", "3"},

@@ -27,7 +27,18 @@ import (
 //     through quotes and through the directory of a program. They are a net
 //     all the same: there is always another way to say it.
 //   - A rule that allows and has other conditions matches no command unless it
-//     names commands or, without paths, the kind execute.
+//     names commands or, without paths, the kind execute. A command of a tool
+//     that is not of the kind execute it matches only if it names the kind of
+//     that tool too; to the others such a tool is also of the kind execute.
+//   - Where something would be run and it is not certain what, a rule that
+//     allows and names commands does not match. Of one that denies or asks and
+//     names commands it cannot be told.
+//   - Where a tool of the kind read, edit, delete or move does not say which
+//     files it is about, it cannot be told of a rule that denies or asks and
+//     names paths.
+//   - If it cannot be told of a rule and its other conditions are met, the rules
+//     after it, and [Policy.Default], do not allow: the user is asked, unless
+//     they deny.
 //   - A rule that allows matches no kind that this package does not know unless
 //     it names it.
 //
@@ -172,49 +183,107 @@ func fold(wide bool) string {
 // of the kind other.
 func knownKind(kind string) bool { return kind == "" || acpv2.ToolKind(kind).Known() }
 
-func (r *rule) matches(req *Request) bool {
+// A match says whether a rule matches.
+type match int
+
+const (
+	matchNo match = iota
+	matchMaybe
+	matchYes
+)
+
+func matchIf(b bool) match {
+	if b {
+		return matchYes
+	}
+	return matchNo
+}
+
+func (r *rule) matches(req *Request) match {
 	kind := req.Kind
 	if kind == "" {
 		kind = string(acpv2.ToolKindOther)
 	}
-	switch {
-	case len(r.Kinds) > 0 && !slices.Contains(r.Kinds, kind):
-		return false
-	case r.Effect == EffectAllow && len(r.Kinds) == 0 && !knownKind(kind):
-		return false
-	case r.Effect == EffectAllow && req.Command != "" && !r.coversCommands():
-		return false
+	all := matchYes
+	if len(r.Kinds) > 0 {
+		all = min(all, r.matchKind(kind, req.runs()))
 	}
-	return (len(r.paths) == 0 || r.matchPaths(req)) &&
-		(len(r.cwd) == 0 || req.Cwd != "" && matchPath(r.cwd, cleanPath(req.Cwd, ""), "")) &&
-		(len(r.commands) == 0 || r.matchCommand(req.Command)) &&
-		(len(r.servers) == 0 || r.matchServer(req.ToolName))
+	if r.Effect == EffectAllow && (len(r.Kinds) == 0 && !knownKind(kind) || req.runs() && !r.coversCommands(kind)) {
+		return matchNo
+	}
+	if len(r.paths) > 0 {
+		all = min(all, r.matchPaths(req))
+	}
+	if len(r.cwd) > 0 {
+		all = min(all, r.matchCwd(req.Cwd))
+	}
+	if len(r.commands) > 0 {
+		all = min(all, r.matchCommands(req))
+	}
+	if len(r.servers) > 0 {
+		all = min(all, matchIf(r.matchServer(req.ToolName)))
+	}
+	return all
 }
 
-// coversCommands reports whether a rule that allows may match a command: what
-// is said about other things says nothing about what a command does.
-func (r *rule) coversCommands() bool {
+const execute = string(acpv2.ToolKindExecute)
+
+func (r *rule) matchKind(kind string, runs bool) match {
+	return matchIf(slices.Contains(r.Kinds, kind) ||
+		r.Effect != EffectAllow && runs && slices.Contains(r.Kinds, execute))
+}
+
+// coversCommands reports whether a rule that allows may match what would be run
+// by a tool of a kind: what is said about other things says nothing about what a
+// command does.
+func (r *rule) coversCommands(kind string) bool {
 	switch {
 	case len(r.commands) > 0:
-		return true
+		return kind == execute || len(r.Kinds) > 0 // which name it
 	case len(r.paths) > 0:
 		return false
+	case len(r.Kinds) > 0:
+		return slices.Contains(r.Kinds, execute)
 	}
-	return len(r.Kinds) == 0 || slices.Contains(r.Kinds, string(acpv2.ToolKindExecute))
+	return len(r.cwd) == 0 && len(r.servers) == 0
 }
 
-func (r *rule) matchPaths(req *Request) bool {
+func (r *rule) matchCwd(cwd string) match {
+	if cwd == "" || r.Effect == EffectAllow && !filepath.IsAbs(cwd) {
+		return matchNo
+	}
+	return matchIf(matchPath(r.cwd, cleanPath(cwd, ""), ""))
+}
+
+func (r *rule) matchCommands(req *Request) match {
+	switch {
+	case !req.commandUnknown():
+		return matchIf(r.matchCommand(req.Command))
+	case r.Effect == EffectAllow:
+		return matchNo
+	}
+	return matchMaybe
+}
+
+func (r *rule) matchPaths(req *Request) match {
 	cwd := ""
 	if filepath.IsAbs(req.Cwd) {
 		cwd = cleanPath(req.Cwd, "")
 	}
 	matches := func(path string) bool { return path != "" && matchPath(r.paths, cleanPath(path, cwd), cwd) }
 	if r.Effect == EffectAllow {
-		return len(req.Paths) > 0 && !slices.ContainsFunc(req.Paths, func(p string) bool {
-			return !filepath.IsAbs(p) && cwd == "" || !matches(p)
-		})
+		return matchIf(req.pathsKnown() && !slices.ContainsFunc(req.Paths, func(p string) bool { return !matches(p) }))
 	}
-	return slices.ContainsFunc(req.Paths, matches)
+	if slices.ContainsFunc(req.Paths, matches) {
+		return matchYes
+	}
+	switch acpv2.ToolKind(req.Kind) {
+	case acpv2.ToolKindRead, acpv2.ToolKindEdit, acpv2.ToolKindDelete, acpv2.ToolKindMove:
+		if !req.pathsKnown() {
+			return matchMaybe
+		}
+	}
+	return matchNo
 }
 
 // cleanPath returns an absolute path with slashes; one that is relative is in
