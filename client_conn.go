@@ -246,8 +246,20 @@ func (c *ClientConn) spawn(f func()) bool {
 	if c.ended {
 		return false
 	}
-	c.idle.Go(f)
+	c.idle.Go(func() {
+		growStack(0)
+		f()
+	})
 	return true
+}
+
+// growStack makes a fresh goroutine's stack as large as an update and its hook
+// need while there is next to nothing on it to be copied.
+//
+//go:noinline
+func growStack(i int) byte {
+	var b [5 << 10]byte
+	return b[i]
 }
 
 // hook runs a hook; a panic is logged and fails the hook alone.

@@ -255,14 +255,12 @@ func (s *ClientSession) settle() {
 }
 
 // post does something in its turn: behind what was posted and handed over, and
-// ahead of what has not been handled yet.
-func (s *ClientSession) post(do func(ctx context.Context)) {
-	l := &s.line
+// ahead of what has not been handled yet. Somebody has to kick then.
+func (l *clientLine) post(do func(ctx context.Context)) {
 	l.mu.Lock()
 	l.posted++
 	l.queue = append(l.queue, clientItem{do: do})
 	l.mu.Unlock()
-	s.kick()
 }
 
 // place marks where a response stands. It is called on the reader, so that no

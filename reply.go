@@ -154,6 +154,9 @@ func (r *Reply) send(req *acpv2.PromptRequest) {
 	} else {
 		r.sent.Store(true)
 	}
+	if s.conn.Version() == 1 {
+		s.kick() // what begin has posted
+	}
 	if !s.conn.spawn(func() { r.run(answer) }) {
 		_, _ = answer() // fails, since the connection has ended
 		r.abandon(s.conn.explain(s.conn.conn.Err()))
@@ -198,7 +201,7 @@ func (r *Reply) begin(p *acpv2.PromptRequest) error {
 		r.mu.Unlock()
 	}
 	if v1 {
-		s.post(func(ctx context.Context) { s.promptSent(ctx, r, p) })
+		s.line.post(func(ctx context.Context) { s.promptSent(ctx, r, p) })
 	}
 	return nil
 }
