@@ -45,7 +45,8 @@ type PermissionRequest struct {
 // PermissionRequest.
 type PermissionDecision struct {
 	// OptionID is the option that was chosen. One that was not offered counts
-	// as none: the request is answered as cancelled (S85).
+	// as none, and so do an empty id and one that two options have, since it
+	// does not say which: the request is answered as cancelled (S85).
 	OptionID PermissionOptionID
 	// Cancelled says that none was chosen, whatever OptionID is.
 	Cancelled bool
@@ -97,8 +98,13 @@ func (r *PermissionRequest) choose(kinds ...PermissionOptionKind) PermissionDeci
 
 // outcome makes the answer of a decision.
 func (r *PermissionRequest) outcome(d PermissionDecision) acpv2.RequestPermissionOutcome {
-	offered := slices.ContainsFunc(r.Options, func(o PermissionOption) bool { return o.OptionID == d.OptionID })
-	if d.Cancelled || !offered {
+	offered := 0
+	for _, o := range r.Options {
+		if o.OptionID == d.OptionID {
+			offered++
+		}
+	}
+	if d.Cancelled || d.OptionID == "" || offered != 1 {
 		return &acpv2.CancelledPermissionOutcome{Meta: d.Meta}
 	}
 	return &acpv2.SelectedPermissionOutcome{OptionID: d.OptionID, Meta: d.Meta}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/goacp/acp/acpv2"
 	"github.com/goacp/acp/jsonrpc"
 )
 
@@ -305,4 +306,24 @@ func FuzzClientCheckMCP(f *testing.F) {
 			t.Errorf("accepted %s", data)
 		}
 	})
+}
+
+// TestPermissionUnclear holds that nothing is permitted by a decision that does
+// not name exactly one option.
+func TestPermissionUnclear(t *testing.T) {
+	options := []PermissionOption{
+		{OptionID: "", Kind: PermissionOptionKindAllowAlways},
+		{OptionID: "x", Kind: PermissionOptionKindRejectOnce},
+		{OptionID: "x", Kind: PermissionOptionKindAllowOnce},
+		{OptionID: "y", Kind: PermissionOptionKindAllowOnce},
+	}
+	r := &PermissionRequest{Options: options}
+	for _, d := range []PermissionDecision{{}, Select(""), Select("z"), r.AllowAlways(), r.Reject(), Select("x"), {OptionID: "y", Cancelled: true}} {
+		if o, ok := r.outcome(d).(*acpv2.CancelledPermissionOutcome); !ok {
+			t.Errorf("%+v: %+v", d, o)
+		}
+	}
+	if o, ok := r.outcome(Select("y")).(*acpv2.SelectedPermissionOutcome); !ok || o.OptionID != "y" {
+		t.Errorf("%+v", o)
+	}
 }
