@@ -83,6 +83,7 @@ type Client struct {
 	// Engine is the configuration of the connection below: limits, middleware,
 	// diagnosis. Its Mux, Lane, Waiting, Preempt, StrictIDs and Logger are
 	// ignored.
+	// Lines of the agent that are no messages are also logged, by their length.
 	Engine jsonrpc.Config
 }
 

@@ -26,7 +26,7 @@ type ClientConn struct {
 	client *Client
 	conn   *jsonrpc.Conn
 	stream jsonrpc.Stream
-	exit   func() error               // how the process behind the stream ended; may be nil
+	exit   func() (bool, error)       // how the process behind the stream ended; may be nil
 	peer   atomic.Pointer[clientPeer] // nil until initialize is answered
 
 	// ctx is that of hooks outside of handlers. It is done when the connection
@@ -41,6 +41,8 @@ type ClientConn struct {
 
 	closed     atomic.Bool // Close was called
 	middleware bool        // calls pass through the application's middleware
+
+	noise atomic.Pointer[string] // the beginning of the first line that was no message
 
 	mu       sync.Mutex
 	ended    bool
@@ -72,7 +74,7 @@ func ClientConnFrom(ctx context.Context) *ClientConn {
 }
 
 // newClientConn starts a connection that is not initialized yet.
-func newClientConn(ctx context.Context, client *Client, stream jsonrpc.Stream, exit func() error) *ClientConn {
+func newClientConn(ctx context.Context, client *Client, stream jsonrpc.Stream, exit func() (bool, error)) *ClientConn {
 	c := &ClientConn{
 		client:   client,
 		stream:   stream,
@@ -93,6 +95,7 @@ func newClientConn(ctx context.Context, client *Client, stream jsonrpc.Stream, e
 	engine.Lane = c.lane
 	engine.Preempt = nil
 	engine.StrictIDs = false
+	engine.Diagnose = c.diagnose
 	incoming := []jsonrpc.Middleware{traceIncoming}
 	if len(engine.Incoming) > 0 {
 		incoming = append(incoming, c.countUpdates)
@@ -219,7 +222,8 @@ func (c *ClientConn) Wait() error {
 // exitErr returns how the agent's process ended, if that is known and an error.
 func (c *ClientConn) exitErr() error {
 	if c.exit != nil {
-		return c.exit()
+		_, err := c.exit()
+		return err
 	}
 	if x, ok := c.stream.(interface{ ExitErr() error }); ok {
 		return x.ExitErr()

@@ -1,6 +1,7 @@
 package acp
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -24,8 +25,15 @@ import (
 // transport opened anew, which for a command is another process, or if that
 // cannot be, over the same connection (S49, S65).
 //
-// ctx bounds the whole; its values are visible in hooks. When Connect fails
-// nothing is left running.
+// The same is done when the agent refuses with a code as HTTP has them, 400 to
+// 499, or leaves without an answer, if the transport may be opened again.
+//
+// ctx bounds the whole; its values are visible in hooks. It may end after Connect
+// has returned: the connection goes on. When Connect fails nothing is left
+// running; for a command, ending the process adds up to
+// [CommandTransport.CloseGrace] and TermGrace to what ctx allows. The error tells
+// how the process ended, if it did, and up to 200 bytes of the first line it
+// wrote that is no message: perhaps it was not meant to be started like this.
 func (c *Client) Connect(ctx context.Context, t Transport) (*ClientConn, error) {
 	client, err := c.ready()
 	if err != nil {
@@ -44,7 +52,7 @@ func (c *Client) Connect(ctx context.Context, t Transport) (*ClientConn, error) 
 	switch {
 	case err == nil && answered >= client.MinVersion && answered < asked:
 		client.Logger.Info("acp: the agent speaks an older version; connecting again", "version", answered)
-	case err != nil && asked > 1 && client.MinVersion <= 1 && clientMaySpeakV1(err):
+	case err != nil && asked > 1 && client.MinVersion <= 1 && clientMaySpeakV1(err, clientReopens(t)):
 		client.Logger.Info("acp: the agent refused; connecting again in version 1", "error", err)
 	default:
 		if err == nil {
@@ -63,7 +71,7 @@ func (c *Client) Connect(ctx context.Context, t Transport) (*ClientConn, error) 
 	switch {
 	case err == nil:
 		return conn, nil
-	case first != nil:
+	case first != nil && err.Error() != first.Error():
 		err = fmt.Errorf("%w; in version 1: %w", first, err)
 	}
 	if conn == nil {
@@ -98,9 +106,14 @@ func (c *Client) redial(ctx context.Context, t Transport, old *ClientConn) (*Cli
 	return conn, err
 }
 
-// fail closes a connection that could not be initialized and explains the error.
+// clientReopens reports whether it is worth trying to open a transport again.
+func clientReopens(t Transport) bool {
+	_, ok := t.(*once)
+	return !ok
+}
+
+// fail closes a connection that could not be initialized.
 func (c *ClientConn) fail(err error) error {
-	err = c.explain(err)
 	_ = c.Close()
 	<-c.Done()
 	c.idle.Wait()
@@ -109,11 +122,16 @@ func (c *ClientConn) fail(err error) error {
 
 // clientMaySpeakV1 reports whether an agent that answered initialize of version
 // 2 with an error may speak version 1: it names that version, or finds fault
-// with the request, as agents do that look for members of version 1.
-func clientMaySpeakV1(err error) bool {
+// with the request, as agents do that look for members of version 1. Some have
+// codes of their own for that, or leave: that is worth another try if it can be
+// had over a new stream.
+func clientMaySpeakV1(err error, reopens bool) bool {
 	var said *jsonrpc.Error
 	if !errors.As(err, &said) {
-		return false
+		return reopens && errors.Is(err, jsonrpc.ErrClosed)
+	}
+	if said.Code >= 400 && said.Code < 500 {
+		return reopens
 	}
 	switch said.Code {
 	case jsonrpc.CodeUnsupportedVersion:
@@ -143,12 +161,49 @@ func (c *ClientConn) initialize(ctx context.Context, version int) (answered int,
 		}
 	}))
 	if err != nil {
-		return 0, fmt.Errorf("acp: initialize: %w", err)
+		return 0, c.silence(fmt.Errorf("acp: initialize: %w", err))
 	}
 	if answered == 0 && bad == nil { // answered by middleware
 		answered, bad = c.initialized(peer, raw)
 	}
 	return answered, bad
+}
+
+// silence explains why there is no answer to initialize, unless err is one.
+func (c *ClientConn) silence(err error) error {
+	if said := (*jsonrpc.Error)(nil); errors.As(err, &said) {
+		return err
+	}
+	if errors.Is(err, jsonrpc.ErrClosed) && c.exit != nil {
+		switch ended, exit := c.exit(); {
+		case exit != nil:
+			err = fmt.Errorf("%w: %w", err, exit)
+		case ended:
+			err = fmt.Errorf("%w: the agent exited with status 0 before it answered", err)
+		}
+	} else {
+		err = c.explain(err)
+	}
+	if line := c.noise.Load(); line != nil {
+		err = fmt.Errorf("%w; it wrote what is no message: %q", err, *line)
+	}
+	return err
+}
+
+const maxNoise = 200
+
+// diagnose is told what the connection noticed.
+func (c *ClientConn) diagnose(e jsonrpc.Event) {
+	if e.Kind == jsonrpc.EventNoise {
+		if c.noise.Load() == nil {
+			line := string(bytes.TrimSpace(e.Data[:min(len(e.Data), maxNoise)]))
+			c.noise.CompareAndSwap(nil, &line)
+		}
+		c.client.Logger.Warn("acp: the agent wrote a line that is no message", "bytes", e.Size)
+	}
+	if f := c.client.Engine.Diagnose; f != nil {
+		f(e)
+	}
 }
 
 // hello returns the params of initialize.

@@ -58,6 +58,8 @@ func TestClientNegotiation(t *testing.T) {
 		{name: "does not say what it supports", answers: []string{`"error":{"code":-32022,"message":"x"}`, v1}, asked: "2 1", opens: 2, version: 1},
 		{name: "supports 3", answers: []string{`"error":{"code":-32022,"message":"x","data":{"supported":[3]}}`}, asked: "2", opens: 1, err: "initialize: x (-32022)"},
 		{name: "wants a login", answers: []string{`"error":{"code":-32000,"message":"x"}`}, asked: "2", opens: 1, err: "initialize: x (-32000)"},
+		{name: "does not understand", answers: []string{`"error":{"code":400,"message":"x"}`, v1}, asked: "2 1", opens: 2, version: 1},
+		{name: "is too busy", answers: []string{`"error":{"code":500,"message":"x"}`}, asked: "2", opens: 1, err: "initialize: x (500)"},
 		{name: "fails in both", answers: []string{`"error":{"code":-32602,"message":"x"}`, `"error":{"code":-32603,"message":"y"}`}, asked: "2 1", opens: 2,
 			err: "initialize: x (-32602); in version 1: acp: initialize: y (-32603)"},
 		{name: "changes its mind", answers: []string{v1, v2}, asked: "2 1", opens: 2, err: "version 2 instead of 1"},
@@ -147,8 +149,11 @@ func TestClientConnectEnds(t *testing.T) {
 		get = later(func() (*ClientConn, error) { return new(Client).Connect(t.Context(), d) })
 		synctest.Wait()
 		_ = d.agents[1].stream.Close()
-		if _, err := get(); !errors.Is(err, jsonrpc.ErrClosed) {
-			t.Error(err)
+		synctest.Wait()
+		d.agents[2].next("initialize") // in version 1
+		_ = d.agents[2].stream.Close()
+		if _, err := get(); !errors.Is(err, jsonrpc.ErrClosed) || strings.Contains(err.Error(), "in version 1") {
+			t.Error(err) // once is enough
 		}
 		synctest.Wait()
 		if !d.agents[0].left {

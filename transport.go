@@ -157,9 +157,10 @@ func (o *childOutput) Close() error {
 // closed its output.
 const exitWait = 500 * time.Millisecond
 
-// openTransport opens a transport. exit, which may be nil, tells how the process
-// behind it ended: its error names the status and the end of standard error.
-func openTransport(ctx context.Context, t Transport) (stream jsonrpc.Stream, exit func() error, err error) {
+// openTransport opens a transport. exit, which may be nil, tells whether the
+// process behind it ended and how: its error names the status and the end of
+// standard error.
+func openTransport(ctx context.Context, t Transport) (stream jsonrpc.Stream, exit func() (ended bool, err error), err error) {
 	if t == nil {
 		return nil, nil, errors.New("acp: no transport")
 	}
@@ -168,14 +169,14 @@ func openTransport(ctx context.Context, t Transport) (stream jsonrpc.Stream, exi
 		if err != nil {
 			return nil, nil, err
 		}
-		return stream, func() error {
+		return stream, func() (bool, error) {
 			timer := time.NewTimer(exitWait)
 			defer timer.Stop()
 			select {
 			case <-p.Done():
-				return p.Wait()
+				return true, p.Wait()
 			case <-timer.C:
-				return nil
+				return false, nil
 			}
 		}, nil
 	}
