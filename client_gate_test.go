@@ -77,7 +77,7 @@ func clientVerbs() []clientVerb {
 			}
 			return nil
 		}, `"sessionCapabilities":{"list":{},"archive":{}}`, `"archive":{}`, "session/list", "session/list"},
-		{"close", func(ctx context.Context, _ *ClientConn, s *ClientSession) error { return s.Close(ctx) },
+		{"close", func(ctx context.Context, c *ClientConn, _ *ClientSession) error { return c.CloseSession(ctx, "x") },
 			`"sessionCapabilities":{"close":{}}`, always, "session/close", "session/close"},
 		{"delete", func(ctx context.Context, c *ClientConn, _ *ClientSession) error { return c.Delete(ctx, "x") },
 			`"sessionCapabilities":{"delete":{}}`, `"delete":{}`, "session/delete", "session/delete"},

@@ -44,7 +44,8 @@ type TerminalHost interface {
 	KillTerminal(ctx context.Context, req *acpv1.KillTerminalRequest) (*acpv1.KillTerminalResponse, error)
 	ReleaseTerminal(ctx context.Context, req *acpv1.ReleaseTerminalRequest) (*acpv1.ReleaseTerminalResponse, error)
 	// ReleaseSession kills and forgets what a session left. It is called when
-	// a session is closed and when the connection ends.
+	// a session is closed and when the connection ends. A terminal that
+	// CreateTerminal gives after that is released by ReleaseTerminal.
 	ReleaseSession(id acpv1.SessionID)
 	// Close ends all terminals. The connection does not call it: who made the
 	// host does.
@@ -63,7 +64,7 @@ func (p *clientV1) registerHost(mux *jsonrpc.Mux) {
 	caps := clientFileCapabilities(c.client.Files)
 	if caps.ReadTextFile {
 		acpv1.MethodFSReadTextFile.Handle(mux, func(ctx context.Context, r *acpv1.ReadTextFileRequest) (*acpv1.ReadTextFileResponse, error) {
-			if err := c.checkHost(ctx, r.SessionID, "path", r.Path); err != nil {
+			if _, err := c.checkHost(ctx, r.SessionID, "path", r.Path); err != nil {
 				return nil, err
 			}
 			return c.client.Files.ReadTextFile(ctx, r)
@@ -71,7 +72,7 @@ func (p *clientV1) registerHost(mux *jsonrpc.Mux) {
 	}
 	if caps.WriteTextFile {
 		acpv1.MethodFSWriteTextFile.Handle(mux, func(ctx context.Context, r *acpv1.WriteTextFileRequest) (*acpv1.WriteTextFileResponse, error) {
-			if err := c.checkHost(ctx, r.SessionID, "path", r.Path); err != nil {
+			if _, err := c.checkHost(ctx, r.SessionID, "path", r.Path); err != nil {
 				return nil, err
 			}
 			return c.client.Files.WriteTextFile(ctx, r)
@@ -82,10 +83,20 @@ func (p *clientV1) registerHost(mux *jsonrpc.Mux) {
 		return
 	}
 	acpv1.MethodTerminalCreate.Handle(mux, func(ctx context.Context, r *acpv1.CreateTerminalRequest) (*acpv1.CreateTerminalResponse, error) {
-		if err := c.checkHost(ctx, r.SessionID, "cwd", r.Cwd); err != nil {
+		s, err := c.checkHost(ctx, r.SessionID, "cwd", r.Cwd)
+		if err != nil {
 			return nil, err
 		}
-		return t.CreateTerminal(ctx, r)
+		res, err := t.CreateTerminal(ctx, r)
+		if err == nil && res != nil && s.usable() != nil {
+			// The session was released before there was this one.
+			release := &acpv1.ReleaseTerminalRequest{SessionID: r.SessionID, TerminalID: res.TerminalID}
+			if _, err := t.ReleaseTerminal(context.WithoutCancel(ctx), release); err != nil {
+				c.client.Logger.Error("acp: release terminal", "error", err)
+			}
+			return nil, SessionNotFound(s.id)
+		}
+		return res, err
 	})
 	clientTerminalHandler(c, mux, acpv1.MethodTerminalOutput, t.TerminalOutput, func(r *acpv1.TerminalOutputRequest) acpv1.SessionID { return r.SessionID })
 	clientTerminalHandler(c, mux, acpv1.MethodTerminalWaitForExit, t.WaitForTerminalExit, func(r *acpv1.WaitForTerminalExitRequest) acpv1.SessionID { return r.SessionID })
@@ -104,12 +115,10 @@ func clientTerminalHandler[P, R any](c *ClientConn, mux *jsonrpc.Mux, m jsonrpc.
 
 // checkHost refuses requests for sessions that are not open and for relative
 // paths; only a working directory may be left out.
-func (c *ClientConn) checkHost(ctx context.Context, id acpv1.SessionID, field, path string) error {
-	if _, err := c.requestSession(ctx, SessionID(id)); err != nil {
-		return err
+func (c *ClientConn) checkHost(ctx context.Context, id acpv1.SessionID, field, path string) (*ClientSession, error) {
+	s, err := c.requestSession(ctx, SessionID(id))
+	if err == nil && !filepath.IsAbs(path) && (path != "" || field != "cwd") {
+		err = invalidParams(field, "must be absolute")
 	}
-	if !filepath.IsAbs(path) && (path != "" || field != "cwd") {
-		return invalidParams(field, "must be absolute")
-	}
-	return nil
+	return s, err
 }

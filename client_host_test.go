@@ -122,6 +122,43 @@ func TestClientHost(t *testing.T) {
 	}
 }
 
+// slowTerminals makes a terminal when it is let.
+type slowTerminals struct {
+	clientTerminals1
+	let  chan struct{}
+	gone []acpv1.TerminalID
+}
+
+func (h *slowTerminals) CreateTerminal(ctx context.Context, r *acpv1.CreateTerminalRequest) (*acpv1.CreateTerminalResponse, error) {
+	<-h.let
+	return h.clientTerminals1.CreateTerminal(ctx, r)
+}
+
+func (h *slowTerminals) ReleaseTerminal(_ context.Context, r *acpv1.ReleaseTerminalRequest) (*acpv1.ReleaseTerminalResponse, error) {
+	h.gone = append(h.gone, r.TerminalID)
+	return nil, errors.New("no matter")
+}
+
+// TestClientTerminalTooLate holds that a terminal that is made while its session
+// is closed does not outlive it.
+func TestClientTerminalTooLate(t *testing.T) {
+	host := new(slowTerminals)
+	single(t, Client{Terminals: host}, 1, func(t *testing.T, s *ClientSession, a *clientScript) {
+		host.let = make(chan struct{})
+		a.request(1, "terminal/create", `{"sessionId":"s","command":"sleep"}`)
+		synctest.Wait()
+		closed := laterErr(func() error { return s.Close(t.Context()) })
+		a.answer(a.next("session/close"), "{}")
+		if err := closed(); err != nil {
+			t.Error(err)
+		}
+		close(host.let)
+		if got := a.response(); !strings.HasPrefix(got, "-32002") || len(host.gone) != 1 || host.gone[0] != "t" {
+			t.Errorf("%s, released %v", got, host.gone)
+		}
+	})
+}
+
 // TestClientReleasesTerminals holds that terminals do not outlive a connection.
 func TestClientReleasesTerminals(t *testing.T) {
 	terminals := new(clientTerminals1)

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync"
 
 	"github.com/goacp/acp/acpv2"
 	"github.com/goacp/acp/jsonrpc"
@@ -131,7 +132,9 @@ func clientCheckContent(caps *acpv2.PromptCapabilities, blocks []ContentBlock) e
 }
 
 // NewSession opens a new session. Updates of it that arrive before it is known
-// here are kept, up to 1 MiB and 4,096 updates, and told first.
+// here are kept, up to 1 MiB and 4,096 updates, and told first. A request of the
+// agent about it waits for up to 2 s for the session to be known; then it is
+// answered with -32002, since the agent may be waiting for it before it answers.
 func (c *ClientConn) NewSession(ctx context.Context, cfg SessionConfig) (*ClientSession, error) {
 	return c.openNew(ctx, clientOpenNew, "", &cfg)
 }
@@ -202,8 +205,11 @@ func (c *ClientConn) openAgain(ctx context.Context, how clientOpening, id Sessio
 	}
 	c.mcp.offer(cfg.MCPServers)
 	s := c.known(id, cfg.Cwd)
+	last := sync.OnceValue(func() bool { return c.endOpeningAgain(s) })
+	defer last()
 	if how == clientOpenLoad {
 		s.mu.Lock()
+		s.said = nil // it is all told again
 		s.replay = clientReplayUntilAnswer
 		if c.Version() == 2 {
 			s.replay = clientReplayUntilState
@@ -218,12 +224,14 @@ func (c *ClientConn) openAgain(ctx context.Context, how clientOpening, id Sessio
 	if err == nil {
 		return s, nil
 	}
-	s.mu.Lock()
-	s.replay = clientLive
-	usable := s.opened
-	s.mu.Unlock()
-	if !usable {
-		s.forget()
+	if last() { // otherwise another one may open it
+		s.mu.Lock()
+		s.replay = clientLive
+		usable := s.opened
+		s.mu.Unlock()
+		if !usable {
+			s.forget()
+		}
 	}
 	return nil, err
 }
@@ -383,6 +391,9 @@ func (c *ClientConn) Delete(ctx context.Context, id SessionID) error {
 
 // CloseSession closes a session: see [ClientSession.Close].
 func (c *ClientConn) CloseSession(ctx context.Context, id SessionID) error {
+	if s, ok := c.Session(id); ok && !c.proto().canClose() {
+		return s.abandon(ctx)
+	}
 	return c.concern(ctx, id, func(opt jsonrpc.CallOption) error {
 		return gone(c.proto().closeSession(ctx, id, opt))
 	}, (*ClientSession).forget)
@@ -415,8 +426,8 @@ func (c *ClientConn) Status(ctx context.Context, id SessionID) (*acpv2.SessionSt
 // Experimental.
 func (c *ClientConn) SetTitle(ctx context.Context, id SessionID, title string) (string, error) {
 	var stored string
-	err := c.concern(ctx, id, func(jsonrpc.CallOption) (err error) {
-		stored, err = c.proto().setTitle(ctx, id, title)
+	err := c.concern(ctx, id, func(opt jsonrpc.CallOption) (err error) {
+		stored, err = c.proto().setTitle(ctx, id, title, opt)
 		return err
 	}, func(s *ClientSession) {
 		s.mu.Lock()

@@ -34,6 +34,8 @@ type Update struct {
 	// V1 or V2 is the message the update came in, or nil.
 	V1 *acpv1.SessionNotification
 	V2 *acpv2.UpdateSessionNotification
+
+	added string // the new text of a whole message
 }
 
 // A ClientSession is a session as its client sees it. It is made by
@@ -49,6 +51,8 @@ type ClientSession struct {
 	// calls is set before the session is known to anybody.
 	calls *clientCalls
 
+	opening int // resumes and loads under way, of the connection's mu
+
 	// Of whoever delivers.
 	v1      translate.FromV1
 	scratch []acpv2.SessionUpdate
@@ -63,6 +67,7 @@ type ClientSession struct {
 	closed    error
 	forgotten bool // nobody is interested in its updates any more
 	state     clientState
+	said      clientSaid
 	replies   []*Reply // prompts in flight, by age; never changed in place
 	asked     map[*clientAsk]struct{}
 	prompted  uint64 // makes up ids of the user's messages
@@ -148,6 +153,14 @@ func (s *ClientSession) emit(ctx context.Context, u *Update) {
 		s.replay = clientLive
 	}
 	u.Replayed = s.replay != clientLive && !u.Synthetic
+	if u.V2 != nil {
+		switch m := u.Update.(type) {
+		case *AgentMessageChunk:
+			s.said.chunk(m)
+		case *AgentMessage:
+			u.added = s.said.whole(m)
+		}
+	}
 	s.state.apply(u.Update)
 	replies := s.replies
 	s.mu.Unlock()
@@ -202,6 +215,9 @@ func (s *ClientSession) forget() {
 // when that is sent; prompts in flight end as the agent ends them. In version 1
 // every permission and elicitation of the session that is waiting is answered
 // as cancelled, and so are later ones until these prompts are answered (S40).
+// There is no limit to how long the agent may take: a program whose user
+// insists, say with a second Ctrl-C, ends the ctx of the prompt, which does not
+// wait beyond [Client.CancelGrace].
 // In version 2 the agent withdraws its own requests (S42).
 func (s *ClientSession) Cancel(ctx context.Context) error {
 	if err := s.usable(); err != nil {
@@ -230,8 +246,24 @@ func (s *ClientSession) cancel(ctx context.Context) error {
 // Close asks the agent to stop everything in the session and free it. What it
 // still tells is handled first; then prompts in flight fail with
 // [ErrSessionClosed]. A session the agent does not know any more counts as
-// closed (S31). An agent of version 1 need not offer it; then nothing happens.
+// closed (S31). An agent of version 1 need not offer it; then prompts in flight
+// are cancelled, which is all it is told, and the session is forgotten here:
+// prompts fail at once, its terminals are released, and what the agent still
+// tells of it concerns nobody.
 func (s *ClientSession) Close(ctx context.Context) error { return s.conn.CloseSession(ctx, s.id) }
+
+// abandon is Close for an agent that cannot be told.
+func (s *ClientSession) abandon(ctx context.Context) error {
+	s.mu.Lock()
+	busy := len(s.replies) > 0
+	s.mu.Unlock()
+	var err error
+	if busy {
+		err = s.cancel(ctx)
+	}
+	s.forget()
+	return err
+}
 
 // Delete removes the session from the agent's list: see [ClientConn.Delete].
 func (s *ClientSession) Delete(ctx context.Context) error { return s.conn.Delete(ctx, s.id) }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/goacp/acp/acpv1"
 	"github.com/goacp/acp/acpv2"
@@ -464,8 +465,8 @@ func (c *ClientConn) add(s *ClientSession, m *clientMark) (old *ClientSession) {
 	return old
 }
 
-// known returns the session with the given id, which is added if it is not
-// there.
+// known returns the session with the given id, to be opened again, which is
+// added if it is not there. endOpeningAgain says that this is over.
 func (c *ClientConn) known(id SessionID, cwd string) *ClientSession {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -475,7 +476,27 @@ func (c *ClientConn) known(id SessionID, cwd string) *ClientSession {
 		c.sessions[id] = s
 		c.notify()
 	}
+	s.opening++
 	return s
+}
+
+// endOpeningAgain reports whether nobody else is opening the session. If so, and
+// it never was open, nobody gets it any more.
+func (c *ClientConn) endOpeningAgain(s *ClientSession) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s.opening--
+	if s.opening > 0 {
+		return false
+	}
+	s.mu.Lock()
+	opened := s.opened
+	s.mu.Unlock()
+	if !opened && c.sessions[s.id] == s {
+		delete(c.sessions, s.id)
+		c.recent.Store(nil)
+	}
+	return true
 }
 
 // drop forgets a session that was closed or could not be opened.
@@ -488,9 +509,15 @@ func (c *ClientConn) drop(s *ClientSession) {
 	c.mu.Unlock()
 }
 
+// clientUnknownWait is how long a request about a session that is not known
+// waits while some session/new is not answered.
+const clientUnknownWait = 2 * time.Second
+
 // requestSession returns the session a request of the agent is about. While a
-// session is being opened it may become known.
+// session is being opened it may become known; but the agent may not answer
+// before it has what it asks for.
 func (c *ClientConn) requestSession(ctx context.Context, id SessionID) (*ClientSession, error) {
+	var enough <-chan time.Time
 	for {
 		c.mu.Lock()
 		s := c.sessions[id]
@@ -506,8 +533,15 @@ func (c *ClientConn) requestSession(ctx context.Context, id SessionID) (*ClientS
 		}
 		changed := c.changed
 		c.mu.Unlock()
+		if enough == nil {
+			timer := time.NewTimer(clientUnknownWait)
+			defer timer.Stop()
+			enough = timer.C
+		}
 		select {
 		case <-changed:
+		case <-enough:
+			return nil, SessionNotFound(id)
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
 		}

@@ -32,9 +32,11 @@ type clientProtocol interface {
 	listSessions(ctx context.Context, q *SessionQuery) (*SessionPage, error)
 	deleteSession(ctx context.Context, id SessionID, opt jsonrpc.CallOption) error
 	closeSession(ctx context.Context, id SessionID, opt jsonrpc.CallOption) error
+	// canClose reports whether the agent can be told that a session is closed.
+	canClose() bool
 	archiveSession(ctx context.Context, id SessionID, archive bool, opt jsonrpc.CallOption) error
 	sessionStatus(ctx context.Context, id SessionID) (*acpv2.SessionStatusResponse, error)
-	setTitle(ctx context.Context, id SessionID, title string) (string, error)
+	setTitle(ctx context.Context, id SessionID, title string, opt jsonrpc.CallOption) (string, error)
 
 	// prompt sends a prompt and returns what waits for the answer; an error
 	// means that it was not sent.

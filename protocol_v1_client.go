@@ -191,8 +191,10 @@ func (p *clientV1) deleteSession(ctx context.Context, id SessionID, opt jsonrpc.
 	return clientUnit(call(ctx, acpv1.MethodSessionDelete, p.c.conn, &acpv1.DeleteSessionRequest{SessionID: acpv1.SessionID(id)}, opt))
 }
 
+func (p *clientV1) canClose() bool { return p.caps.SessionCapabilities.Close != nil }
+
 func (p *clientV1) closeSession(ctx context.Context, id SessionID, opt jsonrpc.CallOption) error {
-	if err := offered(p.caps.SessionCapabilities.Close != nil, "session/close"); err != nil {
+	if err := offered(p.canClose(), "session/close"); err != nil {
 		return err
 	}
 	return clientUnit(call(ctx, acpv1.MethodSessionClose, p.c.conn, &acpv1.CloseSessionRequest{SessionID: acpv1.SessionID(id)}, opt))
@@ -221,11 +223,11 @@ func (p *clientV1) sessionStatus(ctx context.Context, id SessionID) (*acpv2.Sess
 	return &res, nil
 }
 
-func (p *clientV1) setTitle(ctx context.Context, id SessionID, title string) (string, error) {
+func (p *clientV1) setTitle(ctx context.Context, id SessionID, title string, opt jsonrpc.CallOption) (string, error) {
 	if err := offered(p.caps.SessionCapabilities.Title != nil, "session/set_title"); err != nil {
 		return "", err
 	}
-	r, err := call(ctx, acpv1.MethodSessionSetTitle, p.c.conn, &acpv1.SetSessionTitleRequest{SessionID: acpv1.SessionID(id), Title: title})
+	r, err := call(ctx, acpv1.MethodSessionSetTitle, p.c.conn, &acpv1.SetSessionTitleRequest{SessionID: acpv1.SessionID(id), Title: title}, opt)
 	if err != nil {
 		return "", err
 	}

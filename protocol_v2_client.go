@@ -142,8 +142,10 @@ func (p *clientV2) deleteSession(ctx context.Context, id SessionID, opt jsonrpc.
 	return clientUnit(call(ctx, acpv2.MethodSessionDelete, p.c.conn, &acpv2.DeleteSessionRequest{SessionID: id}, opt))
 }
 
+func (p *clientV2) canClose() bool { return p.caps.Session != nil }
+
 func (p *clientV2) closeSession(ctx context.Context, id SessionID, opt jsonrpc.CallOption) error {
-	if err := offered(p.caps.Session != nil, "session/close"); err != nil {
+	if err := offered(p.canClose(), "session/close"); err != nil {
 		return err
 	}
 	return clientUnit(call(ctx, acpv2.MethodSessionClose, p.c.conn, &acpv2.CloseSessionRequest{SessionID: id}, opt))
@@ -166,11 +168,11 @@ func (p *clientV2) sessionStatus(ctx context.Context, id SessionID) (*acpv2.Sess
 	return call(ctx, acpv2.MethodSessionStatus, p.c.conn, &acpv2.SessionStatusRequest{SessionID: id})
 }
 
-func (p *clientV2) setTitle(ctx context.Context, id SessionID, title string) (string, error) {
+func (p *clientV2) setTitle(ctx context.Context, id SessionID, title string, opt jsonrpc.CallOption) (string, error) {
 	if err := offered(p.session().Title != nil, "session/set_title"); err != nil {
 		return "", err
 	}
-	r, err := call(ctx, acpv2.MethodSessionSetTitle, p.c.conn, &acpv2.SetSessionTitleRequest{SessionID: id, Title: title})
+	r, err := call(ctx, acpv2.MethodSessionSetTitle, p.c.conn, &acpv2.SetSessionTitleRequest{SessionID: id, Title: title}, opt)
 	if err != nil {
 		return "", err
 	}
