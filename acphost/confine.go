@@ -29,7 +29,6 @@ func absolute(dirs []string) ([]string, error) {
 type place struct {
 	root string
 	rel  string // clean and local
-	path string // clean, as it was asked for
 }
 
 // find returns the place of a path in the root that is nearest to it. A root
@@ -43,7 +42,7 @@ func find(roots []string, path string) (place, error) {
 		return place{}, invalid("path", "contains a zero byte")
 	}
 	path = filepath.Clean(path)
-	best := place{path: path}
+	var best place
 	for _, resolve := range []bool{false, true} {
 		for _, root := range roots {
 			name := root

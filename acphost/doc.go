@@ -8,9 +8,12 @@
 //	}
 //
 // Nothing in this package confines an agent: it is a program of the user's,
-// which can open files and run commands by itself. The package sees to it that
-// what the client does in the agent's name stays within what the user has
-// allowed.
+// which can open files and run commands by itself. A [Policy] decides only what
+// the agent asks about, by what the agent says about it, and nothing holds the
+// agent to what it has said. Neither are files and terminals tied to what was
+// permitted: an agent may write any file that [Dir] lends, and run anything in a
+// terminal, without a request for permission. [Files.PermitWrite] and
+// [Terminals.Permit] are called before that happens and can ask.
 //
 // Errors that are the agent's doing are [*jsonrpc.Error] values, made to be the
 // answer. All others are failures on this side.

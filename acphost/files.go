@@ -36,8 +36,17 @@ type Files struct {
 	Sync bool
 	// Overlay returns the text of a file that has changes which are not
 	// saved, if there is one. It is asked for every path that is read below
-	// a root, by its clean form, also of files that do not exist.
+	// a root, also of files that do not exist.
+	//
+	// The paths that hooks get are those of the files themselves: the name of
+	// the root as it was given to Dir, and what is below it without symbolic
+	// links. A hook that opens files should mind that links may have been
+	// made since; os.Root does.
 	Overlay func(path string) (text string, ok bool)
+	// PermitWrite, if set, is called before anything is written or Saved is
+	// called, and may ask the user. If it returns an error, that is the
+	// agent's answer, and nothing is written; [fs.ErrPermission] tells it so.
+	PermitWrite func(ctx context.Context, path string) error
 	// Saved is offered every text that is to be written, before the disk
 	// is. If it has handled the text, nothing is written here.
 	Saved func(path, text string) (handled bool, err error)
@@ -67,12 +76,17 @@ func (f *Files) ReadTextFile(ctx context.Context, req *acpv1.ReadTextFileRequest
 	if err != nil {
 		return nil, err
 	}
+	root, name, err := at.resolve()
+	if err != nil {
+		return nil, fileError(req.Path, err)
+	}
+	defer func() { _ = root.Close() }()
 	if f.Overlay != nil {
-		if text, ok := f.Overlay(at.path); ok {
+		if text, ok := f.Overlay(filepath.Join(at.root, name)); ok {
 			return f.cut(ctx, strings.NewReader(text), req)
 		}
 	}
-	file, err := at.open()
+	file, err := open(root, name)
 	if err != nil {
 		return nil, fileError(req.Path, err)
 	}
@@ -137,16 +151,40 @@ func (f *Files) WriteTextFile(ctx context.Context, req *acpv1.WriteTextFileReque
 	if err != nil {
 		return nil, err
 	}
-	if f.Saved != nil {
-		handled, err := f.Saved(at.path, req.Content)
-		if handled || err != nil {
-			return &acpv1.WriteTextFileResponse{}, fileError(req.Path, err)
-		}
-	}
-	if err := at.replace(req.Content, f.Sync); err != nil {
+	if err := f.write(ctx, at, req.Content); err != nil {
 		return nil, fileError(req.Path, err)
 	}
 	return &acpv1.WriteTextFileResponse{}, nil
+}
+
+func (f *Files) write(ctx context.Context, at place, text string) error {
+	root, name, err := at.resolve()
+	if err != nil {
+		return err
+	}
+	defer func() { _ = root.Close() }()
+	path := filepath.Join(at.root, name)
+	if f.PermitWrite != nil {
+		if err := f.PermitWrite(ctx, path); err != nil {
+			return err
+		}
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		// It may have taken its time, and is for this file only.
+		switch now, err := at.follow(root); {
+		case err != nil:
+			return err
+		case now != name:
+			return invalid("path", "has come to lead somewhere else")
+		}
+	}
+	if f.Saved != nil {
+		if handled, err := f.Saved(path, text); handled || err != nil {
+			return err
+		}
+	}
+	return replace(root, name, text, f.Sync)
 }
 
 func (f *Files) place(ctx context.Context, path string) (place, error) {
@@ -160,14 +198,9 @@ func (f *Files) place(ctx context.Context, path string) (place, error) {
 }
 
 // open opens a regular file for reading.
-func (p place) open() (*os.File, error) {
-	dir, name, err := p.resolve()
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = dir.Close() }()
+func open(root *os.Root, name string) (*os.File, error) {
 	// Opening a named pipe would otherwise wait for somebody who writes.
-	file, err := dir.OpenFile(name, os.O_RDONLY|nonblock, 0)
+	file, err := root.OpenFile(name, os.O_RDONLY|nonblock, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -190,12 +223,7 @@ func notRegular(fi fs.FileInfo) error {
 }
 
 // replace puts a file with the text in place.
-func (p place) replace(text string, sync bool) (err error) {
-	root, name, err := p.resolve()
-	if err != nil {
-		return err
-	}
-	defer func() { _ = root.Close() }()
+func replace(root *os.Root, name, text string, sync bool) (err error) {
 	var mode fs.FileMode
 	switch fi, err := root.Lstat(name); {
 	case errors.Is(err, fs.ErrNotExist):

@@ -3,6 +3,7 @@ package acphost
 import (
 	"context"
 	"errors"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -332,6 +333,75 @@ func TestHooks(t *testing.T) {
 	}
 }
 
+// TestHookPaths holds that hooks get the path of the file itself, and none that
+// leads out.
+func TestHookPaths(t *testing.T) {
+	dir := realDir(t)
+	root, out := filepath.Join(dir, "root"), filepath.Join(dir, "out")
+	put(t, filepath.Join(root, "sub", "f"), "text")
+	put(t, filepath.Join(out, "secret"), "outside")
+	link(t, root, filepath.Join(dir, "alias"))
+	link(t, out, filepath.Join(root, "up"))
+	link(t, "sub", filepath.Join(root, "in"))
+	for _, base := range []string{root, filepath.Join(dir, "alias")} {
+		for path, want := range map[string]string{
+			base + "/sub/f": base + "/sub/f", base + "/in/f": base + "/sub/f", root + "/in/new/g": base + "/sub/new/g",
+			base + "/up/secret": "", base + "/up/new": "",
+		} {
+			f := Dir(base)
+			var got []string
+			f.Overlay = func(p string) (string, bool) { got = append(got, p); return "", true }
+			f.PermitWrite = func(_ context.Context, p string) error { got = append(got, p); return nil }
+			f.Saved = func(p, _ string) (bool, error) { got = append(got, p); return true, nil }
+			_, err1 := read(f, path)
+			err2 := write(f, path, "x")
+			wanted := []string{want, want, want}
+			if want == "" {
+				wanted = nil
+			}
+			if diff := cmp.Diff(wanted, got); diff != "" || (err1 == nil) != (want != "") || (err2 == nil) != (want != "") {
+				t.Errorf("%s: %v, %v: %s", path, err1, err2, diff)
+			}
+		}
+	}
+}
+
+func TestPermitWrite(t *testing.T) {
+	dir := realDir(t)
+	put(t, filepath.Join(dir, "a", "f"), "old")
+	put(t, filepath.Join(dir, "b", "f"), "other")
+	path := filepath.Join(dir, "now", "f")
+	ctx, cancel := context.WithCancel(t.Context())
+	for _, tt := range []struct {
+		name   string
+		permit func() error
+		is     func(error) bool
+		want   string
+	}{
+		{"refused", func() error { return fs.ErrPermission }, func(err error) bool { return errors.Is(err, jsonrpc.ErrInternal) }, "old"},
+		{"refused by an answer", func() error { return invalid("content", "no") }, func(err error) bool { return errors.Is(err, jsonrpc.ErrInvalidParams) }, "old"},
+		{"broken", func() error { return io.ErrUnexpectedEOF }, func(err error) bool { return errors.Is(err, io.ErrUnexpectedEOF) }, "old"},
+		{"permitted", func() error { return nil }, func(err error) bool { return err == nil }, "new"},
+		{"moved meanwhile", func() error {
+			return errors.Join(os.Remove(filepath.Join(dir, "now")), os.Symlink("b", filepath.Join(dir, "now")))
+		}, func(err error) bool { return errors.Is(err, jsonrpc.ErrInvalidParams) }, "old"},
+		{"cancelled meanwhile", func() error { cancel(); return nil }, func(err error) bool { return errors.Is(err, context.Canceled) }, "old"},
+	} {
+		put(t, filepath.Join(dir, "a", "f"), "old")
+		_ = os.Remove(filepath.Join(dir, "now"))
+		link(t, "a", filepath.Join(dir, "now"))
+		f := Dir(dir)
+		f.PermitWrite = func(context.Context, string) error { return tt.permit() }
+		if _, err := f.WriteTextFile(ctx, &acpv1.WriteTextFileRequest{Path: path, Content: "new"}); !tt.is(err) {
+			t.Errorf("%s: %v", tt.name, err)
+		}
+		if got := get(t, filepath.Join(dir, "a", "f")); got != tt.want || get(t, filepath.Join(dir, "b", "f")) != "other" {
+			t.Errorf("%s: %q is there", tt.name, got)
+		}
+	}
+	cancel()
+}
+
 func TestReadBound(t *testing.T) {
 	dir := realDir(t)
 	path := filepath.Join(dir, "f")
@@ -404,10 +474,27 @@ func FuzzPath(f *testing.F) {
 			}
 		}
 		was := tree(t, dir, root)
-		if text, err := read(Dir(root), path); err == nil && text != "inside" {
+		files := Dir(root)
+		if text, err := read(files, path); err == nil && text != "inside" {
 			t.Fatalf("%q has %q", path, text)
 		}
-		_ = write(Dir(root), path, "written")
+		_ = write(files, path, "written")
+		// Hooks that go by the path alone.
+		files.Overlay = func(p string) (string, bool) {
+			data, err := os.ReadFile(p)
+			return string(data), err == nil
+		}
+		files.PermitWrite = func(_ context.Context, p string) error {
+			if _, ok := within(root, p); !ok {
+				t.Fatalf("%q is asked for as %q", path, p)
+			}
+			return nil
+		}
+		files.Saved = func(p, text string) (bool, error) { return true, os.WriteFile(p, []byte(text), 0o666) }
+		if text, err := read(files, path); err == nil && text != "inside" && text != "written" {
+			t.Fatalf("%q has %q for a hook", path, text)
+		}
+		_ = write(files, path, "saved")
 		if diff := cmp.Diff(was, tree(t, dir, root)); diff != "" {
 			t.Fatalf("%q led out: %s", path, diff)
 		}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -58,6 +60,16 @@ type Terminals struct {
 	Grace time.Duration
 	// PTY, if set, runs the commands instead.
 	PTY PTY
+	// Permit, if set, is called before a command is started, with the request
+	// as it came, and may ask the user. If it returns an error, that is the
+	// agent's answer, and nothing is started; [fs.ErrPermission] tells it so.
+	Permit func(ctx context.Context, req *acpv1.CreateTerminalRequest) error
+	// Watch, if set, is told what terminals do, for those who show them. The
+	// events of a terminal come in order and one at a time, from a goroutine
+	// of its own. A hook that takes its time does not hold up the command:
+	// up to 256 kB of output wait for it, and beyond that the oldest is
+	// dropped. It must return in the end, or the goroutine stays.
+	Watch func(TerminalEvent)
 
 	roots []string
 	err   error // of finding the roots
@@ -74,6 +86,7 @@ type terminal struct {
 	cmd     PTYProcess    // nil if it did not start
 	read    chan struct{} // closed when there is no more output
 	exited  chan struct{} // closed when status is set
+	watcher *watcher      // nil if nobody watches
 	status  acpv1.TerminalExitStatus
 
 	mu   sync.Mutex
@@ -94,11 +107,17 @@ func Local(roots ...string) *Terminals {
 // name of a program but has white space or signs of a shell in it is taken for a
 // line and given to /bin/sh, where there is one: some agents send such lines. A
 // program that cannot be found, or a working directory that is not absolute,
-// does not exist or is outside of the roots, is answered with -32602.
+// does not exist or is outside of the roots, is answered with -32602. Once the
+// context is done, nothing is left running.
 func (h *Terminals) CreateTerminal(ctx context.Context, req *acpv1.CreateTerminalRequest) (*acpv1.CreateTerminalResponse, error) {
 	cmd, err := h.command(req)
 	if err != nil {
 		return nil, err
+	}
+	if h.Permit != nil {
+		if err := h.permit(ctx, req); err != nil {
+			return nil, err
+		}
 	}
 	t := &terminal{
 		session: req.SessionID,
@@ -111,15 +130,40 @@ func (h *Terminals) CreateTerminal(ctx context.Context, req *acpv1.CreateTermina
 	if err != nil {
 		return nil, err
 	}
+	if h.Watch != nil {
+		t.watcher = newWatcher(h.Watch, TerminalEvent{SessionID: t.session, TerminalID: id})
+	}
 	err = t.start(ctx, h.runner(), cmd)
 	if err != nil {
 		h.remove(t.session, id)
 		return nil, startError(err)
 	}
+	if ctx.Err() != nil {
+		// Nobody will learn of it.
+		if h.remove(t.session, id) != nil {
+			err = t.end(ctx)
+		}
+		return nil, errors.Join(context.Cause(ctx), err)
+	}
 	if h.find(t.session, id) == nil {
 		return nil, jsonrpc.Errorf(jsonrpc.CodeInternalError, "The session has ended")
 	}
 	return &acpv1.CreateTerminalResponse{TerminalID: id}, nil
+}
+
+// permit asks the hook. What it is shown is what is run: it gets a request of
+// its own.
+func (h *Terminals) permit(ctx context.Context, req *acpv1.CreateTerminalRequest) error {
+	shown := *req
+	shown.Args, shown.Env = slices.Clone(req.Args), slices.Clone(req.Env)
+	switch err := h.Permit(ctx, &shown); {
+	case err == nil && ctx.Err() != nil:
+		return context.Cause(ctx)
+	case errors.Is(err, fs.ErrPermission):
+		return jsonrpc.Errorf(jsonrpc.CodeInternalError, "Permission denied")
+	default:
+		return err
+	}
 }
 
 func (t *terminal) start(ctx context.Context, pty PTY, c PTYCommand) error {
@@ -131,6 +175,9 @@ func (t *terminal) start(ctx context.Context, pty PTY, c PTYCommand) error {
 	t.cmd = cmd
 	go t.collect()
 	go t.wait()
+	if t.watcher != nil {
+		go t.watch(TerminalStart{Command: c.Path, Args: c.Args, Cwd: c.Dir})
+	}
 	return nil
 }
 
@@ -143,6 +190,9 @@ func (t *terminal) collect() {
 		t.mu.Lock()
 		_, _ = t.tail.Write(buf[:n]) // never fails
 		t.mu.Unlock()
+		if t.watcher != nil {
+			t.watcher.write(buf[:n])
+		}
 		if err != nil {
 			return
 		}
