@@ -20,18 +20,22 @@ type LookPathError struct {
 	Err      error
 }
 
-// Error names the program and the directories.
+// Error names the program and the reason. The directories, which may be many,
+// are in the fields only.
 func (e *LookPathError) Error() string {
-	s := fmt.Sprintf("program %q: %v", e.Name, e.Err)
-	if len(e.Searched) > 0 {
-		s += "; looked in " + strings.Join(e.Searched, string(filepath.ListSeparator))
-	} else {
-		s += "; PATH is empty"
+	reason := e.Err.Error()
+	switch {
+	case e.Err != exec.ErrNotFound:
+	case strings.ContainsAny(e.Name, separators):
+		reason = "no such file"
+	case len(e.Searched) == 0 && len(e.Skipped) == 0:
+		reason = "not found, PATH is empty"
+	case len(e.Skipped) > 0:
+		reason = "not found in PATH, of which relative directories are not searched"
+	default:
+		reason = "not found in PATH"
 	}
-	if len(e.Skipped) > 0 {
-		s += "; skipped the relative " + strings.Join(e.Skipped, string(filepath.ListSeparator))
-	}
-	return s
+	return fmt.Sprintf("program %q: %s", e.Name, reason)
 }
 
 // Unwrap returns the reason.

@@ -31,7 +31,8 @@ const (
 )
 
 // The layouts of JOBOBJECT_BASIC_LIMIT_INFORMATION and of
-// JOBOBJECT_EXTENDED_LIMIT_INFORMATION.
+// JOBOBJECT_EXTENDED_LIMIT_INFORMATION, in which times and counters are at
+// multiples of 8 bytes everywhere. Go puts them at multiples of 4 on 386.
 type jobBasicLimits struct {
 	perProcessUserTime, perJobUserTime int64
 	limitFlags                         uint32
@@ -43,10 +44,18 @@ type jobBasicLimits struct {
 
 type jobLimits struct {
 	basic                               jobBasicLimits
+	_                                   [(8 - unsafe.Sizeof(jobBasicLimits{})%8) % 8]byte
 	io                                  [6]uint64
 	processMemory, jobMemory            uintptr
 	peakProcessMemory, peakJobMemoryUse uintptr
 }
+
+// This compiles if the size is what Windows expects: 112 bytes with pointers of
+// 4 bytes and 144 with those of 8.
+var _ [112 + 32*(unsafe.Sizeof(uintptr(0))/8)]byte = [unsafe.Sizeof(jobLimits{})]byte{}
+
+// And so must the counters be where they are looked for.
+var _ [48 + 16*(unsafe.Sizeof(uintptr(0))/8)]byte = [unsafe.Offsetof(jobLimits{}.io)]byte{}
 
 // prepare runs batch files through the shell, with a command line it cannot
 // misread.
