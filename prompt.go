@@ -24,6 +24,9 @@ type prompt struct {
 	first    chan struct{} // closed when there is none before it
 	second   chan struct{} // closed when there is at most one before it
 	accepted bool          // by the Accept hook; of the prompt's handler
+	// forget keeps closed from being called when the request's context ends. It
+	// reports whether it was in time.
+	forget func() bool
 	// Guarded by the connection's mu:
 	admitted bool // it leaves the queue when its turn ends, not with its request
 	answered bool // its request has been answered while its turn goes on
@@ -44,17 +47,20 @@ func (c *AgentConn) arrived(id SessionID, req *jsonrpc.Request) {
 	c.prompts[id] = append(c.prompts[id], p)
 	c.waiting++
 	c.advance(id)
-	context.AfterFunc(req.Context(), func() {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		p.closed = true
-		if !p.answered {
-			p.cancel(context.Cause(req.Context()))
-		}
-		if !p.admitted && (!p.running || p.over) {
-			c.leave(id, p)
-		}
-	})
+	p.forget = context.AfterFunc(req.Context(), func() { c.closed(id, p) })
+}
+
+// closed notes that the request of a prompt has ended, or was cancelled.
+func (c *AgentConn) closed(id SessionID, p *prompt) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	p.closed = true
+	if !p.answered {
+		p.cancel(context.Cause(p.req.Context()))
+	}
+	if !p.admitted && (!p.running || p.over) {
+		c.leave(id, p)
+	}
 }
 
 // advance lets the first prompts of a session know where they are. It is called
@@ -227,6 +233,11 @@ func (c *AgentConn) admit(ctx context.Context, id SessionID, blocks []ContentBlo
 	if p == nil {
 		return nil, nil, context.Cause(ctx)
 	}
+	p.req.AfterAnswer(func() {
+		if p.forget() {
+			c.closed(id, p) // here, rather than in a goroutine of its own
+		}
+	})
 	if before > 0 {
 		switch {
 		case a.Busy == BusyReject:

@@ -242,7 +242,7 @@ func (p *agentV2) prompt(ctx context.Context, r *acpv2.PromptRequest) (*acpv2.Pr
 		t.leave()
 		return nil, jsonrpc.ErrClosed
 	}
-	context.AfterFunc(jsonrpc.RequestFrom(ctx).Context(), func() { close(started) })
+	jsonrpc.RequestFrom(ctx).AfterAnswer(func() { close(started) })
 	return &acpv2.PromptResponse{MessageID: t.message}, nil
 }
 

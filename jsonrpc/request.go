@@ -69,6 +69,23 @@ func (r *Request) Context() context.Context {
 	return context.Background()
 }
 
+// AfterAnswer has f run when the handler of an incoming request has returned and
+// its answer is in the output buffer, or could not be sent. It is for the handler
+// itself, and for nothing but requests; functions run in the order in which they
+// were given, in the handler's goroutine, which they must not end, and must be
+// quick. What has to be done however a request ends, even if its handler never
+// starts, needs [Request.Context].
+func (r *Request) AfterAnswer(f func()) {
+	if r.in == nil {
+		return
+	}
+	if first := r.in.after; first != nil {
+		r.in.after = func() { first(); f() }
+	} else {
+		r.in.after = f
+	}
+}
+
 // A Handler handles a message. The result of a request is a value this package
 // can encode (see [Conn.Call]); that of a notification is ignored.
 type Handler func(ctx context.Context, req *Request) (result any, err error)
@@ -112,6 +129,7 @@ type entry struct {
 type inbound struct {
 	entry
 	cancel context.CancelCauseFunc
+	after  func() // to run when it has been answered, or nil; the handler's
 }
 
 type entryKind uint8

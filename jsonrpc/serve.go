@@ -184,7 +184,22 @@ func (c *Conn) reply(e *entry, res any, err error) {
 	if err != nil {
 		c.log.Debug("answer not sent", "method", e.Method, "error", err)
 	}
+	if e.in.after != nil {
+		c.runAfter(e)
+	}
 	e.in.cancel(nil)
+}
+
+// runAfter runs what a handler has left to be done. A panic there ends the
+// connection as little as one in the handler.
+func (c *Conn) runAfter(e *entry) {
+	defer func() {
+		if p := recover(); p != nil {
+			c.log.Error("AfterAnswer panicked", "method", e.Method, "panic", p, "stack", string(debug.Stack()))
+			c.diagnose(Event{Kind: EventHandlerError, Method: e.Method, Err: fmt.Errorf("panic: %v", p)})
+		}
+	}()
+	e.in.after()
 }
 
 // outcome makes the answer of what a handler returned. Results and errors have
