@@ -36,7 +36,7 @@ type AgentConn struct {
 	accepted *handshake // the latest that succeeded
 	number   int        // of the latest session
 	sessions map[SessionID]*AgentSession
-	prompts  map[SessionID][]*prompt      // in order of arrival
+	prompts  map[SessionID][]*prompt // in order of arrival
 	resumes  map[SessionID]chan struct{}
 	drains   map[SessionID]map[int]func() // called when a prompt leaves
 	leaves   int

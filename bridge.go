@@ -40,7 +40,7 @@ type Bridge struct {
 
 // Serve serves one client until it or the agent leaves, or ctx is done.
 func (b *Bridge) Serve(ctx context.Context, client Transport) error {
-	l := &bridgeLink{b: b, ctx: ctx, sessions: map[SessionID]*bridgedSession{}}
+	l := &bridgeLink{b: b, ctx: ctx, sessions: map[SessionID]*bridgedSession{}, reached: make(chan struct{})}
 	agent := &Agent{
 		Info:       b.Info,
 		MinVersion: b.ClientVersions[0], MaxVersion: b.ClientVersions[1],
@@ -77,6 +77,7 @@ type bridgeLink struct {
 	closed   bool
 	login    jsonrpc.ID // of the client's request that logs in
 	sessions map[SessionID]*bridgedSession
+	reached  chan struct{} // closed when there is an agent
 }
 
 // bridgedSession is a session of both sides, under one id.
@@ -133,6 +134,8 @@ func (l *bridgeLink) connect(ctx context.Context, up *AgentConn) error {
 	l.mu.Unlock()
 	if again != nil {
 		_ = again.Close() // the client initialized again
+	} else {
+		close(l.reached)
 	}
 	if closed {
 		_ = down.Close()

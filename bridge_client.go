@@ -200,7 +200,12 @@ func (l *bridgeLink) mcp(ctx context.Context, m *MCPCall) (json.RawMessage, erro
 
 // clientExtensions passes the client's own methods on to the agent.
 func (l *bridgeLink) clientExtensions(mux *jsonrpc.Mux) {
-	forward(mux, func() *jsonrpc.Conn {
+	forward(mux, func(ctx context.Context) *jsonrpc.Conn {
+		select {
+		case <-l.reached: // notifications may come before that
+		case <-ctx.Done():
+			return nil
+		}
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		return l.down.Conn()
@@ -209,11 +214,11 @@ func (l *bridgeLink) clientExtensions(mux *jsonrpc.Mux) {
 
 // agentExtensions passes the agent's own methods on to the client.
 func (l *bridgeLink) agentExtensions(mux *jsonrpc.Mux) {
-	forward(mux, func() *jsonrpc.Conn {
+	forward(mux, func(context.Context) *jsonrpc.Conn {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		if l.up == nil {
-			return nil // it does not know the client yet
+			return nil // the agent is only being asked who it is
 		}
 		return l.up.Conn()
 	})
@@ -221,11 +226,14 @@ func (l *bridgeLink) agentExtensions(mux *jsonrpc.Mux) {
 
 // forward passes methods that are vendors' own on as they are. Others are the
 // bridge's to know.
-func forward(mux *jsonrpc.Mux, to func() *jsonrpc.Conn) {
+func forward(mux *jsonrpc.Mux, to func(ctx context.Context) *jsonrpc.Conn) {
 	mine := func(req *jsonrpc.Request) bool { return len(req.Method) > 0 && req.Method[0] == '_' }
 	mux.Fallback(func(ctx context.Context, req *jsonrpc.Request) (any, error) {
-		conn := to()
-		if conn == nil || !mine(req) {
+		if !mine(req) {
+			return nil, jsonrpc.MethodNotFound(req.Method)
+		}
+		conn := to(ctx)
+		if conn == nil {
 			return nil, jsonrpc.MethodNotFound(req.Method)
 		}
 		var res json.RawMessage
@@ -233,7 +241,10 @@ func forward(mux *jsonrpc.Mux, to func() *jsonrpc.Conn) {
 		return res, err
 	})
 	mux.FallbackNotification(func(ctx context.Context, req *jsonrpc.Request) (any, error) {
-		if conn := to(); conn != nil && mine(req) {
+		if !mine(req) {
+			return nil, nil
+		}
+		if conn := to(ctx); conn != nil {
 			return nil, conn.Notify(ctx, req.Method, req.Params)
 		}
 		return nil, nil

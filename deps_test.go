@@ -33,7 +33,7 @@ var layers = map[string][]string{
 	"examples/bridge":    {""},
 	"examples/echo":      {""},
 	"examples/oneshot":   {""},
-	"examples/policy":    {"", "acphost"},
+	"examples/policy":    {"", "acphost", "acpv1"},
 	"acptest":            {"", "internal/wire", "jsonrpc"},
 	"examples/rawagent":  {"acpv1", "acpv2", "jsonrpc"},
 	"examples/rawclient": {"acpv1", "acpv2", "jsonrpc"},
