@@ -227,18 +227,23 @@ func (s *ClientSession) Cancel(ctx context.Context) error {
 }
 
 func (s *ClientSession) cancel(ctx context.Context) error {
+	s.mu.Lock()
+	replies := s.replies
+	s.mu.Unlock()
+	var marked []*Reply
+	for _, r := range replies { // before the agent can answer
+		if !r.cancelling.Swap(true) {
+			marked = append(marked, r)
+		}
+	}
 	proto := s.conn.proto()
 	err := proto.cancelSession(ctx, s.id)
-	if err == nil {
-		s.mu.Lock()
-		replies := s.replies
-		s.mu.Unlock()
-		for _, r := range replies {
-			r.cancelling.Store(true)
+	if err != nil {
+		for _, r := range marked {
+			r.cancelling.Store(false)
 		}
-		if proto.version() == 1 {
-			s.withdraw()
-		}
+	} else if proto.version() == 1 {
+		s.withdraw()
 	}
 	return s.conn.explain(err)
 }

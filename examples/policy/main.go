@@ -1,5 +1,7 @@
 // Command policy is a client that never asks: a file of rules decides what its
-// agent may do, and every decision is written down.
+// agent may do with the client's files and terminals, and what it is told when
+// it asks. Every decision is written down. What the agent does by itself it does
+// not have to ask for.
 //
 //	policy -rules FILE PROMPT AGENT [ARG...]
 //
@@ -7,16 +9,21 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"flag"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/signal"
+	"slices"
+	"strings"
 
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acphost"
+	"github.com/goacp/acp/acpv1"
 )
 
 func main() {
@@ -32,6 +39,22 @@ func main() {
 		fmt.Fprintln(os.Stderr, "policy:", err)
 		os.Exit(1)
 	}
+}
+
+// permit has the policy decide about what the agent has not asked for.
+func permit(ctx context.Context, policy *acphost.Policy, r acphost.Request) error {
+	r.Options = acp.DefaultPermissionOptions()
+	if policy.Decide(ctx, r).Effect != acphost.EffectAllow {
+		return fs.ErrPermission
+	}
+	return nil
+}
+
+// notPlain reports whether a word could be something else in a line.
+func notPlain(word string) bool {
+	return word == "" || strings.ContainsFunc(word, func(c rune) bool {
+		return c <= ' ' || c > '~' || strings.ContainsRune("\"'\\`$;&|<>(){}[]*?~#!%^", c)
+	})
 }
 
 // run has a turn with the agent. What it says goes to out, decisions to audit.
@@ -53,8 +76,22 @@ func run(ctx context.Context, rules, prompt string, agent acp.Transport, out, au
 	}
 	terminals := acphost.Local(cwd)
 	defer terminals.Close()
+	terminals.Permit = func(ctx context.Context, req *acpv1.CreateTerminalRequest) error {
+		r := acphost.Request{Session: string(req.SessionID), Kind: string(acp.ToolKindExecute), Cwd: cmp.Or(req.Cwd, cwd)}
+		// Rules are about lines. Arguments that are not plain words, and
+		// variables, which can change what a command does, fit in none.
+		words := append([]string{req.Command}, req.Args...)
+		if len(req.Env) == 0 && (len(words) == 1 || !slices.ContainsFunc(words, notPlain)) {
+			r.Command = strings.Join(words, " ")
+		}
+		return permit(ctx, policy, r)
+	}
+	files := acphost.Dir(cwd)
+	files.PermitWrite = func(ctx context.Context, path string) error {
+		return permit(ctx, policy, acphost.Request{Kind: string(acp.ToolKindEdit), Cwd: cwd, Paths: []string{path}})
+	}
 	client := acp.Client{
-		Files:             acphost.Dir(cwd),
+		Files:             files,
 		Terminals:         terminals,
 		RequestPermission: policy.RequestPermission,
 	}

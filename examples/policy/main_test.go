@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -55,6 +57,57 @@ func TestPolicy(t *testing.T) {
 				t.Errorf("audit:\n%s", &audit)
 			}
 		})
+	}
+}
+
+// TestUnasked: what an agent does through the client without asking first is
+// decided by the rules too.
+func TestUnasked(t *testing.T) {
+	rules := filepath.Join(t.TempDir(), "rules.json")
+	if err := os.WriteFile(rules, []byte(`{"version":1,"default":"deny","rules":[
+		{"effect":"allow","kinds":["edit"],"paths":["./allowed.txt"]},
+		{"effect":"allow","kinds":["execute"],"commands":["go version", "go env *"]}]}`), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	here := t.TempDir()
+	t.Chdir(here)
+	agent := acp.Agent{MaxVersion: 1, Prompt: func(_ context.Context, t *acp.Turn) (acp.StopReason, error) {
+		for _, name := range []string{"allowed.txt", "denied.txt"} {
+			t.Say(fmt.Sprintf("%s %v\n", name, t.WriteFile(filepath.Join(here, name), "x") == nil))
+		}
+		for _, e := range []acp.Exec{
+			{Command: "go version"},
+			{Command: "go", Args: []string{"version"}},
+			{Command: "go", Args: []string{"env", "a; b"}},
+			{Command: "go version", Env: []acp.EnvVariable{{Name: "PATH", Value: here}}},
+			{Command: "go", Args: []string{"help"}},
+		} {
+			_, err := t.Run(e)
+			t.Say(fmt.Sprintf("%s %q %v\n", e.Command, e.Args, err == nil))
+		}
+		return acp.StopEndTurn, nil
+	}}
+	agentEnd, clientEnd := acp.Pipe()
+	conn, err := agent.Connect(t.Context(), agentEnd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out strings.Builder
+	if err := run(t.Context(), rules, "go", clientEnd, &out, io.Discard); err != nil {
+		t.Fatal(err)
+	}
+	_ = conn.Wait()
+	want := `allowed.txt true
+denied.txt false
+go version [] true
+go ["version"] true
+go ["env" "a; b"] false
+go version [] false
+go ["help"] false
+
+`
+	if out.String() != want {
+		t.Errorf("got %s\nwant %s", &out, want)
 	}
 }
 

@@ -197,6 +197,9 @@ func (s *script) askByHand(ctx context.Context) (cancelled bool, err error) {
 
 func (s *script) read(context.Context) error {
 	text, err := s.ReadLines(s.rest, 1, 10)
+	if said, ok := errors.AsType[*jsonrpc.Error](err); ok {
+		return said // the suite wants to hear what the client has said
+	}
 	if err != nil {
 		return err
 	}
