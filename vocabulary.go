@@ -220,6 +220,10 @@ type (
 	// ToolCallContent is a part of a tool call's output: content, changes to
 	// files, or a terminal. See [acpv2.ToolCallContent].
 	ToolCallContent = acpv2.ToolCallContent
+	// UnknownToolCallContent is a ToolCallContent of a kind that this package
+	// does not know; Raw keeps it byte for byte. See
+	// [acpv2.UnknownToolCallContent].
+	UnknownToolCallContent = acpv2.UnknownToolCallContent
 	// ToolCallLocation is a place in a file that a tool call touches, so that a
 	// client can follow along. See [acpv2.ToolCallLocation].
 	ToolCallLocation = acpv2.ToolCallLocation
@@ -232,12 +236,29 @@ type (
 	DiffChange = acpv2.DiffChange
 	// DiffPatch is a patch as text. See [acpv2.DiffPatch].
 	DiffPatch = acpv2.DiffPatch
+	// DiffOperation is what happened to a file. See [acpv2.DiffOperation].
+	DiffOperation = acpv2.DiffOperation
+	// DiffAdd says that a file has come into being. See [acpv2.DiffAdd].
+	DiffAdd = acpv2.DiffAdd
+	// DiffDelete says that a file is gone. See [acpv2.DiffDelete].
+	DiffDelete = acpv2.DiffDelete
+	// DiffModify says that a file has other contents under the same path. See
+	// [acpv2.DiffModify].
+	DiffModify = acpv2.DiffModify
+	// DiffMove says that a file has another path. See [acpv2.DiffMove].
+	DiffMove = acpv2.DiffMove
+	// DiffCopy says that a file now exists under another path as well. See
+	// [acpv2.DiffCopy].
+	DiffCopy = acpv2.DiffCopy
 	// TerminalExitStatus says how a command ended. See
 	// [acpv2.TerminalExitStatus].
 	TerminalExitStatus = acpv2.TerminalExitStatus
 	// TerminalSize is the size of a terminal in characters. See
 	// [acpv2.TerminalSize].
-	TerminalSize = acpv2.TerminalSize
+	// TerminalOutput is all the output of a terminal up to now. See
+	// [acpv2.TerminalOutput].
+	TerminalOutput = acpv2.TerminalOutput
+	TerminalSize   = acpv2.TerminalSize
 	// PlanUpdateContent is a plan in one of several forms. See
 	// [acpv2.PlanUpdateContent].
 	PlanUpdateContent = acpv2.PlanUpdateContent
