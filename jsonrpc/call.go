@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"time"
 
 	"github.com/goacp/acp/internal/wire"
 )
@@ -41,6 +42,7 @@ type CallOption func(*callOptions)
 
 type callOptions struct {
 	await   bool
+	atMost  time.Duration // to await; 0 is for ever
 	onReply func(result any, err error)
 	onSent  func() // the request is in the output buffer
 }
@@ -67,7 +69,13 @@ type outgoing struct {
 // after asking it to cancel (S38): the call then returns that answer, be it a
 // result, -32800 or another error.
 func AwaitAnswer() CallOption {
-	return func(o *callOptions) { o.await = true }
+	return func(o *callOptions) { o.await, o.atMost = true, 0 }
+}
+
+// AwaitAnswerFor is [AwaitAnswer] for at most d after ctx is done, if d is
+// positive. Then the call returns as it does without.
+func AwaitAnswerFor(d time.Duration) CallOption {
+	return func(o *callOptions) { o.await, o.atMost = true, d }
 }
 
 // OnReply runs f when the response arrives, before the call returns and before
@@ -226,7 +234,7 @@ func (c *Conn) await(ctx context.Context, cl *call, o callOptions) error {
 		return c.finish(cl)
 	case <-ctx.Done():
 	}
-	return c.interrupt(ctx, cl, o.await)
+	return c.interrupt(ctx, cl, o)
 }
 
 // waits tells who wants to know that a call or notification begins to wait,
@@ -333,10 +341,10 @@ func (c *Conn) forget(cl *call) {
 // interrupt ends the wait of a call whose ctx is done. Its id is remembered
 // only in that it is below nextID: a late response is recognised by that and
 // dropped, however many there are.
-func (c *Conn) interrupt(ctx context.Context, cl *call, await bool) error {
+func (c *Conn) interrupt(ctx context.Context, cl *call, o callOptions) error {
 	c.mu.Lock()
 	waiting := c.pending[cl.id] == cl
-	if waiting && !await {
+	if waiting && !o.await {
 		c.remove(cl)
 	}
 	id, method := cl.id, cl.method
@@ -344,9 +352,21 @@ func (c *Conn) interrupt(ctx context.Context, cl *call, await bool) error {
 	if waiting {
 		c.sendCancel(id)
 	}
-	if await {
-		<-cl.done
-		return c.finish(cl)
+	if o.await {
+		var enough <-chan time.Time
+		if o.atMost > 0 {
+			timer := time.NewTimer(o.atMost)
+			defer timer.Stop()
+			enough = timer.C
+		}
+		select {
+		case <-cl.done:
+			return c.finish(cl)
+		case <-enough:
+		}
+		c.mu.Lock()
+		waiting = c.remove(cl)
+		c.mu.Unlock()
 	}
 	if !waiting {
 		// The response is here. Either it is complete, or it is queued behind
