@@ -38,7 +38,9 @@ type Client struct {
 	// RequestPermission decides whether the agent may do something. Nil refuses.
 	// ctx is also done when the session is cancelled. The error of a ctx that
 	// is done refuses; any other error is the answer. The agent is answered as
-	// soon as ctx is done, whatever the hook does (S40, S41).
+	// soon as ctx is done, whatever the hook does (S40, S41). At most 256 such
+	// hooks and those of Elicit run at once on a connection, those that have
+	// ignored their ctx included; beyond that the answer is cancelled.
 	RequestPermission func(ctx context.Context, req *PermissionRequest) (PermissionDecision, error)
 
 	// Elicit asks the user for input. Elicits says which kinds of requests it

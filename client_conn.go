@@ -1,6 +1,7 @@
 package acp
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -42,7 +43,8 @@ type ClientConn struct {
 	closed     atomic.Bool // Close was called
 	middleware bool        // calls pass through the application's middleware
 
-	noise atomic.Pointer[string] // the beginning of the first line that was no message
+	asking atomic.Int32           // hooks that ask the user and run
+	noise  atomic.Pointer[string] // the beginning of the first line that was no message
 
 	mu       sync.Mutex
 	ended    bool
@@ -121,8 +123,10 @@ func clientUninitializedMux() *jsonrpc.Mux {
 	return mux
 }
 
-// end releases what belongs to the connection.
+// end releases what belongs to the connection, once what was received has
+// reached those it is for.
 func (c *ClientConn) end() {
+	c.quiesce()
 	c.stop(jsonrpc.ErrClosed)
 	c.mu.Lock()
 	c.ended = true
@@ -134,6 +138,48 @@ func (c *ClientConn) end() {
 	err := c.explain(c.conn.Err())
 	for _, s := range open {
 		s.shut(err)
+	}
+}
+
+// quiesce has all sessions deliver what they have, as far as hooks and readers
+// let them within the grace of the connection.
+func (c *ClientConn) quiesce() {
+	ctx, cancel := context.WithTimeout(context.Background(), cmp.Or(c.client.Engine.Grace, jsonrpc.DefaultGrace))
+	defer cancel()
+	var busy sync.WaitGroup
+	for _, s := range c.OpenSessions() {
+		busy.Add(1)
+		c.idle.Go(func() {
+			defer busy.Done()
+			s.quiesce(ctx)
+		})
+	}
+	quiet := make(chan struct{})
+	c.idle.Go(func() {
+		busy.Wait()
+		close(quiet)
+	})
+	select {
+	case <-quiet:
+	case <-ctx.Done():
+	}
+}
+
+// quiesce delivers what can be delivered, and waits while others do and prompts
+// in flight, whose calls have ended, take their outcome.
+func (s *ClientSession) quiesce(ctx context.Context) {
+	s.mu.Lock()
+	replies := s.replies
+	s.mu.Unlock()
+	l := &s.line
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for ctx.Err() == nil {
+		s.drain(s.conn.ctx, false)
+		if !l.busy && !slices.ContainsFunc(replies, func(r *Reply) bool { return !r.settled }) {
+			return
+		}
+		l.wait(ctx, nil)
 	}
 }
 

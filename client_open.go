@@ -418,6 +418,9 @@ func (c *ClientConn) Unarchive(ctx context.Context, id SessionID) error {
 // what it is doing. A status that is not known counts as saved (S85).
 // Experimental.
 func (c *ClientConn) Status(ctx context.Context, id SessionID) (*acpv2.SessionStatusResponse, error) {
+	if s, ok := c.Session(id); ok {
+		defer s.calling()()
+	}
 	res, err := c.proto().sessionStatus(ctx, id)
 	return res, c.explain(err)
 }

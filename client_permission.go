@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"slices"
+	"time"
 
 	"github.com/goacp/acp/acpv1"
 	"github.com/goacp/acp/acpv2"
@@ -157,9 +158,13 @@ type clientAsk struct {
 	cancel context.CancelFunc
 }
 
+// maxAsking bounds the hooks that ask the user and run at once on a connection.
+const maxAsking = 256
+
 // clientAskHook runs a hook that asks the user. As soon as ctx is done or the
 // session, which may be nil, is cancelled, the answer is cancelled, whether the
-// hook has returned or not; what it returns then is dropped.
+// hook has returned or not; what it returns then is dropped. So that hooks that
+// ignore their ctx do not pile up, it is also the answer while too many run.
 func clientAskHook[T any](ctx context.Context, s *ClientSession, name string, cancelled T, hook func(ctx context.Context) (T, error)) (T, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -170,13 +175,19 @@ func clientAskHook[T any](ctx context.Context, s *ClientSession, name string, ca
 		}
 		defer s.leaveAsk(ask)
 	}
+	c := ClientConnFrom(ctx)
+	if c.asking.Add(1) > maxAsking {
+		c.asking.Add(-1)
+		c.client.Logger.Warn("acp: too many hooks run; request refused", "hook", name)
+		return cancelled, nil
+	}
 	type answer struct {
 		value T
 		err   error
 	}
 	answers := make(chan answer, 1)
-	c := ClientConnFrom(ctx)
 	go func() {
+		defer c.asking.Add(-1)
 		a := answer{err: errHookPanicked}
 		defer func() { answers <- a }()
 		c.hook(name, func() {
@@ -202,7 +213,10 @@ func (s *ClientSession) enterAsk(ask *clientAsk) bool {
 	if s.closed != nil {
 		return false
 	}
-	if s.conn.Version() == 1 && slices.ContainsFunc(s.replies, func(r *Reply) bool { return r.cancelling.Load() }) {
+	// Whoever prompts again wants to be asked again; and a prompt that is never
+	// answered must not refuse for ever.
+	if n := len(s.replies); s.conn.Version() == 1 && n > 0 && s.replies[n-1].cancelling.Load() &&
+		time.Since(s.withdrawn) < s.conn.client.CancelGrace {
 		return false
 	}
 	if s.asked == nil {
@@ -222,6 +236,7 @@ func (s *ClientSession) leaveAsk(ask *clientAsk) {
 func (s *ClientSession) withdraw() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.withdrawn = time.Now()
 	for ask := range s.asked {
 		ask.cancel()
 	}

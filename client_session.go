@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"slices"
 	"sync"
+	"sync/atomic"
+	"time"
 
 	"github.com/goacp/acp/acpv1"
 	"github.com/goacp/acp/acpv2"
@@ -51,7 +53,8 @@ type ClientSession struct {
 	// calls is set before the session is known to anybody.
 	calls *clientCalls
 
-	opening int // resumes and loads under way, of the connection's mu
+	waiting atomic.Int32 // calls about the session
+	opening int          // resumes and loads under way, of the connection's mu
 
 	// Of whoever delivers.
 	v1      translate.FromV1
@@ -70,7 +73,8 @@ type ClientSession struct {
 	said      clientSaid
 	replies   []*Reply // prompts in flight, by age; never changed in place
 	asked     map[*clientAsk]struct{}
-	prompted  uint64 // makes up ids of the user's messages
+	withdrawn time.Time // when all that were asked were last
+	prompted  uint64    // makes up ids of the user's messages
 	modesV1   clientModesV1
 }
 
@@ -211,10 +215,25 @@ func (s *ClientSession) forget() {
 	s.shut(ErrSessionClosed)
 }
 
+// calling says that a call is made whose response keeps its place among the
+// session's updates: until the function it returns is called, replies that are
+// full hold nobody up, since what frees them may come after the call.
+func (s *ClientSession) calling() (over func()) {
+	s.waiting.Add(1)
+	s.mu.Lock()
+	replies := s.replies
+	s.mu.Unlock()
+	for _, r := range replies {
+		r.poke()
+	}
+	return func() { s.waiting.Add(-1) }
+}
+
 // Cancel asks the agent to stop what it is doing in the session. It returns
 // when that is sent; prompts in flight end as the agent ends them. In version 1
 // every permission and elicitation of the session that is waiting is answered
-// as cancelled, and so are later ones until these prompts are answered (S40).
+// as cancelled, and so are later ones until these prompts are answered (S40), or
+// another one is sent, but not beyond [Client.CancelGrace].
 // There is no limit to how long the agent may take: a program whose user
 // insists, say with a second Ctrl-C, ends the ctx of the prompt, which does not
 // wait beyond [Client.CancelGrace].
@@ -340,6 +359,7 @@ func (s *ClientSession) CancelToolCall(ctx context.Context, id ToolCallID) error
 	if !ok {
 		return unsupported("cancelling tool call " + string(id))
 	}
+	defer s.calling()()
 	return s.conn.explain(s.conn.proto().cancelToolCall(ctx, s.id, id))
 }
 
@@ -355,6 +375,7 @@ func (s *ClientSession) CancelTerminal(ctx context.Context, id TerminalID) error
 	if !ok {
 		return unsupported("cancelling terminal " + string(id))
 	}
+	defer s.calling()()
 	return s.conn.explain(s.conn.proto().cancelTerminal(ctx, s.id, id))
 }
 

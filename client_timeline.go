@@ -96,7 +96,7 @@ func (s *ClientSession) update(ctx context.Context, it clientItem) {
 			l.queue = append(l.queue, it)
 			return
 		}
-		l.wait(ctx, s.conn)
+		l.wait(ctx, s.conn.ctx.Done())
 	}
 }
 
@@ -107,8 +107,8 @@ func (l *clientLine) handsOver(c *ClientConn) bool {
 	return (l.calls > 0 || !l.busy && c.middleware) && len(l.queue) < clientHandover
 }
 
-// wait waits until something has changed. It is called with mu held.
-func (l *clientLine) wait(ctx context.Context, c *ClientConn) {
+// wait waits until something has changed, or ended. It is called with mu held.
+func (l *clientLine) wait(ctx context.Context, ended <-chan struct{}) {
 	if l.changed == nil {
 		l.changed = make(chan struct{})
 	}
@@ -117,7 +117,7 @@ func (l *clientLine) wait(ctx context.Context, c *ClientConn) {
 	select {
 	case <-changed:
 	case <-ctx.Done():
-	case <-c.ctx.Done():
+	case <-ended:
 	}
 	l.mu.Lock()
 }
@@ -291,6 +291,7 @@ func (l *clientLine) ready(m *clientMark, then func(ctx context.Context)) {
 // response stands among the updates, unless the call fails. The caller goes on
 // when that is done; inside a hook, whose end it may have to wait for, at once.
 func (s *ClientSession) ordered(ctx context.Context, call func(opt jsonrpc.CallOption) error, then func(ctx context.Context)) error {
+	defer s.calling()()
 	m := &clientMark{done: make(chan struct{})}
 	placed := false
 	err := call(jsonrpc.OnReply(func(any, error) {

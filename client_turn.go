@@ -207,7 +207,8 @@ func (r *Reply) restart() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.own != nil && r.reading == clientHolds {
-		r.held, r.head, r.lost = []clientHeld{{u: r.own}}, 0, false
+		r.bytes = clientHeldSize(r.own)
+		r.held, r.head, r.lost = []clientHeld{{u: r.own, size: r.bytes}}, 0, false
 		r.wakeRoom()
 	}
 }

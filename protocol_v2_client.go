@@ -180,9 +180,10 @@ func (p *clientV2) setTitle(ctx context.Context, id SessionID, title string, opt
 }
 
 // prompt waits for the agent's answer even when ctx is done: it may have taken
-// the prompt up before it was asked to withdraw it (S42).
+// the prompt up before it was asked to withdraw it (S42). The reply has ended
+// when half of the time is over; a later answer is only there to be cancelled.
 func (p *clientV2) prompt(ctx context.Context, r *acpv2.PromptRequest, opt jsonrpc.CallOption) (clientAnswer, error) {
-	pending, err := start(ctx, acpv2.MethodSessionPrompt, p.c.conn, r, opt, jsonrpc.AwaitAnswer())
+	pending, err := start(ctx, acpv2.MethodSessionPrompt, p.c.conn, r, opt, jsonrpc.AwaitAnswerFor(2 * p.c.client.CancelGrace))
 	return func() (*clientPrompted, error) {
 		res, err := pending.Wait()
 		if clientOldReceipt(err) {

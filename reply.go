@@ -16,11 +16,15 @@ import (
 	"github.com/goacp/acp/jsonrpc"
 )
 
-// maxHeld bounds the updates a Reply holds for whoever reads it.
-const maxHeld = 1024
+// maxHeld and maxHeldBytes bound the updates a Reply holds for whoever reads it.
+const (
+	maxHeld      = 1024
+	maxHeldBytes = 16 << 20
+)
 
 // ErrUpdatesLost is what [Reply.Updates] yields, once, in place of updates that
-// nobody read while other prompts of the session were in flight.
+// nobody read while other prompts of the session were in flight, or calls about
+// it were made.
 var ErrUpdatesLost = errors.New("acp: updates were lost because nobody read them")
 
 // A Reply is the agent's reply to one prompt, while it is being written and
@@ -29,9 +33,12 @@ var ErrUpdatesLost = errors.New("acp: updates were lost because nobody read them
 //
 // Read it with [Reply.Updates] or [Reply.Wait], or with Updates and then Wait
 // for the result. Until one of them is called, and for a reader that is slow,
-// the reply holds up to 1,024 updates; then the agent has to wait, until
-// somebody reads or the prompt's ctx is done. A program that takes updates from
-// [Client.Update] calls Wait.
+// the reply holds up to 1,024 updates or 16 MiB of them, roughly, and one in any
+// case; then the agent has to wait, until somebody reads or the prompt's ctx is
+// done. A program that takes updates from [Client.Update] calls Wait. While a
+// call about the session is made, such as [ClientSession.SetMode] or
+// [ClientSession.Close], whose answer may be behind these updates, a reply that
+// is full loses its oldest updates instead: see [ErrUpdatesLost].
 //
 // All updates of the session count as the reply's from the prompt being sent to
 // the end of its turn. When several prompts of a session are in flight, version
@@ -51,6 +58,8 @@ type Reply struct {
 	cancelCall context.CancelCauseFunc
 	mark       *clientMark // of the answer, once it has a place
 
+	settled bool // nothing of the prompt is still to be delivered by run; of the timeline's mu
+
 	// Of whoever delivers the session's updates, in version 2.
 	inserted bool
 	idles    []clientIdle // ends of turns, while it is not known where this one begins
@@ -58,6 +67,7 @@ type Reply struct {
 	mu       sync.Mutex
 	held     []clientHeld
 	head     int // of held
+	bytes    int // of held
 	reading  clientReading
 	started  bool // updates may be read: they are this prompt's
 	lost     bool
@@ -84,8 +94,9 @@ const (
 )
 
 type clientHeld struct {
-	u   *Update
-	seq uint64
+	u    *Update
+	seq  uint64
+	size int
 }
 
 type clientIdle struct {
@@ -122,7 +133,10 @@ func (s *ClientSession) Prompt(ctx context.Context, blocks ...ContentBlock) *Rep
 //
 // When ctx is done the agent is asked to stop, and the reply ends with the
 // error of ctx when the agent has, or after [Client.CancelGrace]. An answer
-// that came in time is there beside the error.
+// that came in time is there beside the error. In version 1 only the oldest
+// prompt in flight is stopped with the session, since that is all that
+// session/cancel can mean; a later one is withdrawn by its id, which not all
+// agents know, and its reply ends at once.
 func (s *ClientSession) PromptRequest(ctx context.Context, req *acpv2.PromptRequest) *Reply {
 	r := s.newReply(ctx)
 	r.send(req)
@@ -224,13 +238,25 @@ func (r *Reply) run(answer clientAnswer) {
 	if v1 := s.conn.Version() == 1; v1 && s.conn.inHook(r.ctx) || err != nil && r.ctx.Err() != nil {
 		// Whoever waits for the result may be what keeps the timeline, or has
 		// waited long enough for it.
-		if v1 && r.sent.Load() && !r.told.Load() && r.ctx.Err() != nil {
+		if v1 && r.sent.Load() && !r.told.Load() && r.ctx.Err() != nil && r.first() {
 			r.cancelSession()
 		}
 		r.finish(r.outcome(res, err))
 	}
-	s.line.ready(r.mark, func(ctx context.Context) { s.answered(ctx, r, res, err) })
-	s.settle()
+	l := &s.line
+	l.ready(r.mark, func(ctx context.Context) { s.answered(ctx, r, res, err) })
+	l.mu.Lock()
+	s.drain(s.conn.ctx, false)
+	r.settled = true
+	l.notify()
+	l.mu.Unlock()
+}
+
+// first reports whether no older prompt of the session is in flight.
+func (r *Reply) first() bool {
+	r.s.mu.Lock()
+	defer r.s.mu.Unlock()
+	return len(r.s.replies) == 0 || r.s.replies[0] == r
 }
 
 // interrupt asks the agent to stop, because the prompt's ctx is done.
@@ -245,7 +271,7 @@ func (r *Reply) interrupt() {
 	r.wakeRoom()
 	accepted := r.accepted
 	r.mu.Unlock()
-	if s.conn.Version() == 1 && r.sent.Load() || accepted {
+	if s.conn.Version() == 1 && r.sent.Load() && r.first() || accepted {
 		r.cancelSession()
 	} else {
 		r.cancelCall(r.ctxErr())
@@ -345,7 +371,8 @@ func (r *Reply) takenUp() <-chan struct{} {
 }
 
 // Done returns a channel that is closed when the turn has ended, or will not end
-// any more.
+// any more. It does not stand for a reader: while nobody reads and the reply is
+// full, the turn does not come to its end.
 func (r *Reply) Done() <-chan struct{} { return r.done }
 
 // MessageID returns the id of the user's message in the conversation: in
@@ -435,18 +462,20 @@ func (r *Reply) next() (u *Update, err error, ok bool) {
 func (r *Reply) push(ctx context.Context, u *Update, seq uint64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	size := 0
 	for !r.ended && r.reading != clientDiscards {
 		switch {
-		case len(r.held)-r.head < maxHeld:
+		case r.fits(&size, u):
 			if len(r.held) == cap(r.held) && r.head > 0 {
 				n := copy(r.held, r.held[r.head:])
 				clear(r.held[n:])
 				r.held, r.head = r.held[:n], 0
 			}
-			r.held = append(r.held, clientHeld{u, seq})
+			r.held = append(r.held, clientHeld{u, seq, size})
+			r.bytes += size
 			r.wakeReader()
 			return
-		case !r.started || r.reading == clientHolds && !r.alone():
+		case !r.started || r.reading == clientHolds && !r.alone() || r.s.waiting.Load() > 0:
 			r.pop()
 			r.lost = true
 		case r.ctx.Err() != nil || ctx.Err() != nil || r.s.conn.ctx.Err() != nil:
@@ -485,9 +514,20 @@ func (r *Reply) poke() {
 
 // The following are called with mu held.
 
+// fits reports whether there is room for an update. Its size is found out when
+// it is needed.
+func (r *Reply) fits(size *int, u *Update) bool {
+	if *size == 0 {
+		*size = clientHeldSize(u)
+	}
+	n := len(r.held) - r.head
+	return n == 0 || n < maxHeld && r.bytes+*size <= maxHeldBytes
+}
+
 func (r *Reply) pop() *Update {
 	h := &r.held[r.head]
 	u := h.u
+	r.bytes -= h.size
 	*h = clientHeld{}
 	if r.head++; r.head == len(r.held) {
 		r.held, r.head = r.held[:0], 0
@@ -498,7 +538,7 @@ func (r *Reply) pop() *Update {
 
 func (r *Reply) discard() {
 	r.reading = clientDiscards
-	r.held, r.head, r.lost = nil, 0, false
+	r.held, r.head, r.bytes, r.lost = nil, 0, 0, false
 	r.wakeRoom()
 }
 
@@ -519,6 +559,21 @@ func (r *Reply) wakeReader() {
 // keep drops the held updates for which f is false.
 func (r *Reply) keep(f func(h clientHeld) bool) {
 	kept := slices.DeleteFunc(slices.Clone(r.held[r.head:]), func(h clientHeld) bool { return !f(h) })
-	r.held, r.head = kept, 0
+	r.held, r.head, r.bytes = kept, 0, 0
+	for _, h := range kept {
+		r.bytes += h.size
+	}
 	r.wakeRoom()
+}
+
+// clientHeldSize returns about how many bytes an update takes.
+func clientHeldSize(u *Update) int {
+	const item = 256
+	if c, ok := u.Update.(*AgentMessageChunk); ok { // by far the most
+		if t, ok := c.Content.(*TextContent); ok && t.Annotations == nil {
+			return item + len(t.Text) + len(t.Meta) + len(t.Unknown) + len(c.Meta) + len(c.Unknown)
+		}
+	}
+	text, _ := u.Update.AppendJSON(nil)
+	return item + len(text)
 }
