@@ -190,15 +190,15 @@ func (n *normalizer) string(s, key string) string {
 	if timestamp.MatchString(s) {
 		return "TIME"
 	}
+	if n.cwd != "" { // which may be in a temporary directory
+		s = strings.ReplaceAll(s, n.cwd, "/cwd")
+	}
 	s = n.temp.ReplaceAllStringFunc(s, func(dir string) string {
 		if n.temps[dir] == "" {
 			n.temps[dir] = n.fresh("/tmp")
 		}
 		return n.temps[dir]
 	})
-	if n.cwd != "" {
-		s = strings.ReplaceAll(s, n.cwd, "/cwd")
-	}
 	if n.replacer == nil {
 		slices.SortStableFunc(n.inside, func(a, b [2]string) int { return len(b[0]) - len(a[0]) }) // the longest wins
 		var pairs []string
