@@ -2,6 +2,7 @@ package acp
 
 import (
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/goacp/acp/acpv1"
@@ -95,11 +96,12 @@ func (k *clientCalls) set(id ToolCallID, u *ToolCallUpdate, nulls bool) {
 		if k.calls == nil {
 			k.calls = map[ToolCallID]*clientCall{}
 		}
+		id = ToolCallID(strings.Clone(string(id)))
 		call = &clientCall{told: ToolCallUpdate{ToolCallID: id}}
 		k.calls[id] = call
 	}
 	k.bytes -= call.head + call.content
-	clientOverlay(&call.told, u, nulls)
+	clientOverlay(&call.told, clientOwn(u), nulls)
 	call.shorten()
 	if content, ok := u.Content.Get(); ok || u.Content.IsClear() && nulls {
 		call.content = 0
@@ -180,6 +182,30 @@ func clientPatch[T any](old *acpv2.Patch[T], p acpv2.Patch[T], nulls bool) {
 	}
 }
 
+// clientOwn copies what is kept of an update, the content aside: what was
+// received may share the memory of a message of any size.
+func clientOwn(u *ToolCallUpdate) *ToolCallUpdate {
+	own := &ToolCallUpdate{
+		Name: clientOwnText(u.Name), Title: clientOwnText(u.Title), Kind: clientOwnText(u.Kind), Status: clientOwnText(u.Status),
+		Locations: u.Locations, RawInput: slices.Clone(u.RawInput),
+	}
+	if list, ok := u.Locations.Get(); ok {
+		copied := make([]ToolCallLocation, len(list))
+		for i, l := range list {
+			copied[i] = ToolCallLocation{Path: strings.Clone(l.Path), Line: l.Line}
+		}
+		own.Locations = acpv2.Set(copied)
+	}
+	return own
+}
+
+func clientOwnText[T ~string](p acpv2.Patch[T]) acpv2.Patch[T] {
+	if s, ok := p.Get(); ok {
+		return acpv2.Set(T(strings.Clone(string(s))))
+	}
+	return p
+}
+
 const clientItemBytes = 64 // what a part of a call counts besides its text
 
 // shorten drops what is too large to be kept, the content aside.
@@ -199,7 +225,7 @@ func (call *clientCall) shorten() {
 	}
 	locations := 0
 	for _, l := range t.Locations.Or(nil) {
-		locations += clientItemBytes + len(l.Path) + len(l.Meta) + len(l.Unknown)
+		locations += clientItemBytes + len(l.Path)
 	}
 	if !fits(locations) {
 		t.Locations = acpv2.Patch[[]ToolCallLocation]{}
@@ -212,14 +238,19 @@ func (call *clientCall) shorten() {
 	}
 }
 
-// addContent adds what there is room for to a list of the call's own.
+// addContent adds what there is room for to a list of the call's own. It adds
+// copies, for the reason clientOwn does.
 func (call *clientCall) addContent(list []ToolCallContent, content ...ToolCallContent) {
 	for _, c := range content {
 		if c = clientShortContent(c); c == nil {
 			continue
 		}
 		data, err := c.AppendJSON(nil)
-		if n := clientItemBytes + len(data); err == nil && call.head+call.content+n <= maxKnownCall {
+		n := clientItemBytes + len(data)
+		if err != nil || call.head+call.content+n > maxKnownCall {
+			continue
+		}
+		if c, err = acpv2.UnmarshalToolCallContent(data); err == nil {
 			call.content += n
 			list = append(list, c)
 		}

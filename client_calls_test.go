@@ -224,6 +224,15 @@ func TestKnownCalls(t *testing.T) {
 	tell(&k, &ToolCallUpdate{ToolCallID: ToolCallID(strings.Repeat("x", 2*maxKnownCallBytes))})
 	want(t, "an id that is too large", k.bytes, 0)
 
+	// What is kept is a copy, since a message keeps all of its memory alive.
+	k = clientCalls{}
+	text, raw, path := Text("text"), []byte(`"in"`), []ToolCallLocation{{Path: "/a"}}
+	tell(&k, &ToolCallUpdate{ToolCallID: "c", RawInput: raw, Locations: Set(path), Content: Set([]ToolCallContent{&BlockContent{Content: text}})})
+	text.Text, raw[1], path[0].Path = "other", 'x', "/b"
+	got := k.known("c")
+	want(t, "a copy", describe(got), `c "" ""   "in" @/a text`)
+	want(t, "a copy of the text", got.Content.Or(nil)[0].(*BlockContent).Content.(*TextContent).Text, "text")
+
 	// Of version 1 large edits are kept without their text, too.
 	k = clientCalls{}
 	k.see(&acpv1.SessionNotification{Update: &acpv1.ToolCall{ToolCallID: "c", Title: "T", Content: []acpv1.ToolCallContent{

@@ -147,8 +147,11 @@ func (f *FromV1) Text(dst *TextChunk, u acpv1.SessionUpdate) bool {
 	if !ok {
 		return false
 	}
-	dst.text = acpv2.TextContent{Text: t.Text, Annotations: annotationsFromV1(t.Annotations), Meta: t.Meta, Unknown: t.Unknown}
-	dst.AgentMessageChunk = acpv2.AgentMessageChunk{MessageID: f.message(agentMessage, c.MessageID), Content: &dst.text, Meta: c.Meta, Unknown: c.Unknown}
+	// Field by field: a whole value would be made elsewhere and copied.
+	dst.MessageID, dst.Content = f.message(agentMessage, c.MessageID), &dst.text
+	dst.Meta, dst.Unknown = c.Meta, c.Unknown
+	dst.text.Text, dst.text.Meta, dst.text.Unknown = t.Text, t.Meta, t.Unknown
+	dst.text.Annotations = annotationsFromV1(t.Annotations)
 	return true
 }
 
