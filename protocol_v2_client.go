@@ -183,7 +183,7 @@ func (p *clientV2) setTitle(ctx context.Context, id SessionID, title string, opt
 // the prompt up before it was asked to withdraw it (S42). The reply has ended
 // when half of the time is over; a later answer is only there to be cancelled.
 func (p *clientV2) prompt(ctx context.Context, r *acpv2.PromptRequest, opt jsonrpc.CallOption) (clientAnswer, error) {
-	pending, err := start(ctx, acpv2.MethodSessionPrompt, p.c.conn, r, opt, jsonrpc.AwaitAnswerFor(2 * p.c.client.CancelGrace))
+	pending, err := start(ctx, acpv2.MethodSessionPrompt, p.c.conn, r, opt, jsonrpc.AwaitAnswerFor(2*p.c.client.CancelGrace))
 	return func() (*clientPrompted, error) {
 		res, err := pending.Wait()
 		if clientOldReceipt(err) {
