@@ -254,8 +254,20 @@ func TestSteerAccept(t *testing.T) {
 // TestSessionOutputGoesOn: one value that cannot be sent does not silence a
 // session.
 func TestSessionOutputGoesOn(t *testing.T) {
-	r := dialVersion(t, echoAgent(), 2)
-	s, _ := r.agent.Session(SessionID(r.session()))
+	a := echoAgent()
+	a.NewSession = func(_ context.Context, s *AgentSession) error {
+		// Held until the client knows the session; the second goes out all the same.
+		return errors.Join(s.Send(&UnknownSessionUpdate{Type: "_x", Raw: json.RawMessage(`not JSON`)}), s.Say("welcome"))
+	}
+	r := dialVersion(t, a, 2)
+	id := r.session()
+	s, _ := r.agent.Session(SessionID(id))
+	if _, err := r.turn(id, "go"); err != nil { // nothing is held any more
+		t.Fatal(err)
+	}
+	if got := r.updates(); got[0] != "agent_message_chunk welcome" {
+		t.Errorf("updates %q", got)
+	}
 	if err := s.Send(&UnknownSessionUpdate{Type: "_x", Raw: json.RawMessage(`not JSON`)}); err == nil {
 		t.Error("no error")
 	}

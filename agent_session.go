@@ -291,8 +291,8 @@ func (s *AgentSession) flush() {
 	held := *s.held
 	s.held = nil
 	for _, u := range held {
-		if s.send(s.ctx, u) != nil {
-			return
+		if err := s.send(s.ctx, u); err != nil && s.ctx.Err() == nil {
+			s.c.agent.Load().Logger.Warn("acp: an update of a session that was being opened was not sent", "error", err)
 		}
 	}
 }
