@@ -78,7 +78,7 @@ func (c *AgentConn) preemptInitialize(req *jsonrpc.Request) error {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.hello != nil && !settled(c.hello) {
+	if c.hello != nil && !isClosed(c.hello.done) {
 		return jsonrpc.Errorf(jsonrpc.CodeInvalidRequest, "initialize is under way")
 	}
 	h, err := c.negotiate(req, raw)
@@ -161,9 +161,10 @@ func fromNewerClient(v1 *acpv1.InitializeRequest, raw json.RawMessage) {
 	v1.ClientCapabilities = translate.ClientCapabilitiesToV1(v2.Capabilities)
 }
 
-func settled(h *handshake) bool {
+// isClosed reports whether a channel that is only ever closed has been.
+func isClosed(c <-chan struct{}) bool {
 	select {
-	case <-h.done:
+	case <-c:
 		return true
 	default:
 		return false

@@ -159,9 +159,7 @@ func (s *AgentSession) announce() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.announced = true
-	select {
-	case <-s.ready:
-	default:
+	if !isClosed(s.ready) {
 		close(s.ready)
 	}
 }

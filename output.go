@@ -77,7 +77,7 @@ func (o *Output) fail(err error) error {
 // acquire waits for the right to send and checks that there still is one.
 func (o *Output) acquire() error {
 	if err := o.s.acquire(o.sends); err != nil {
-		if o.t != nil && o.t.over() {
+		if o.t != nil && isClosed(o.t.settled) {
 			return ErrTurnEnded
 		}
 		return o.fail(err)
@@ -93,15 +93,6 @@ func (o *Output) acquire() error {
 		o.s.releaseSending()
 	}
 	return err
-}
-
-func (t *Turn) over() bool {
-	select {
-	case <-t.settled:
-		return true
-	default:
-		return false
-	}
 }
 
 // Send sends an update as it is. It must not be changed afterwards. Messages,

@@ -257,7 +257,7 @@ func (c *AgentConn) admit(ctx context.Context, id SessionID, blocks []ContentBlo
 	}
 	c.mu.Lock()
 	p.running = !p.left
-	p.admitted = p.running && !c.peer.Load().proto.answersLate()
+	p.admitted = p.running && c.peer.Load().proto.states()
 	c.mu.Unlock()
 	t = newTurn(ctx, s, p, blocks, meta)
 	if a.Accept != nil && !p.accepted && t.ctx.Err() == nil {

@@ -28,10 +28,9 @@ type agentProtocol interface {
 	// chunk is update for a piece of text, which has to be fast.
 	chunk(ctx context.Context, s *AgentSession, kind messageKind, id MessageID, text string) error
 
-	// answersLate reports whether a prompt is answered when its turn ends. If
-	// not, it is answered when the turn begins, and states tell about the turn.
-	answersLate() bool
-	// states reports whether state updates exist.
+	// states reports whether state updates exist. They tell about a turn where its
+	// prompt is answered when it begins; where there are none, it is answered when
+	// the turn ends.
 	states() bool
 
 	requestPermission(ctx context.Context, s *AgentSession, p *permissionRequest) (*acpv2.RequestPermissionResponse, error)

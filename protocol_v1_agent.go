@@ -18,9 +18,8 @@ import (
 // agentV1 is version 1 for an agent.
 type agentV1 struct{ c *AgentConn }
 
-func (p *agentV1) version() int      { return 1 }
-func (p *agentV1) answersLate() bool { return true }
-func (p *agentV1) states() bool      { return false }
+func (p *agentV1) version() int { return 1 }
+func (p *agentV1) states() bool { return false }
 
 func (p *agentV1) preempt(c *AgentConn, req *jsonrpc.Request) error {
 	switch r := req.Params.(type) {

@@ -12,9 +12,8 @@ import (
 // agentV2 is version 2 for an agent.
 type agentV2 struct{ c *AgentConn }
 
-func (p *agentV2) version() int      { return 2 }
-func (p *agentV2) answersLate() bool { return false }
-func (p *agentV2) states() bool      { return true }
+func (p *agentV2) version() int { return 2 }
+func (p *agentV2) states() bool { return true }
 
 func (p *agentV2) preempt(c *AgentConn, req *jsonrpc.Request) error {
 	switch r := req.Params.(type) {

@@ -78,15 +78,6 @@ type routedHello struct {
 	ok   bool // valid once done is closed
 }
 
-func (h *routedHello) settled() bool {
-	select {
-	case <-h.done:
-		return true
-	default:
-		return false
-	}
-}
-
 func (rc *routed) initialize(mux *jsonrpc.Mux) {
 	rawInitialize.Handle(mux, func(ctx context.Context, raw *json.RawMessage) (*json.RawMessage, error) {
 		rc.mu.Lock()
@@ -161,7 +152,7 @@ func (rc *routed) preempt(req *jsonrpc.Request) error {
 		}
 		return nil
 	}
-	if rc.hello != nil && !rc.hello.settled() {
+	if rc.hello != nil && !isClosed(rc.hello.done) {
 		return jsonrpc.Errorf(jsonrpc.CodeInvalidRequest, "initialize is under way")
 	}
 	if rc.version == 0 {
