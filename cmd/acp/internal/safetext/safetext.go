@@ -283,7 +283,8 @@ func (f *filter) mark() bool {
 // follows reports whether what comes next is something that can be joined.
 func (f *filter) follows() bool {
 	r, _ := utf8.DecodeRuneInString(f.s[f.i:])
-	return r >= 0x590 && r != utf8.RuneError && !invisible(r) && !unicode.Is(unicode.Z, r)
+	return r >= 0x590 && r != utf8.RuneError && r&0xfffe != 0xfffe && !invisible(r) &&
+		!unicode.In(r, unicode.Z, unicode.M)
 }
 
 func selector(r rune) bool { return r >= 0xfe00 && r <= 0xfe0f || r >= 0xe0100 && r <= 0xe01ef }
