@@ -1,7 +1,5 @@
-// Command acp talks to coding agents over the Agent Client Protocol.
-//
-// So far it holds one conversation: with a built-in agent that repeats what it
-// is told. Talking to other agents comes next.
+// Command acp talks to coding agents over the Agent Client Protocol: in a
+// terminal, from a script, and between programs. docs/cli.md describes it.
 package main
 
 import (

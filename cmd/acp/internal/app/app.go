@@ -5,17 +5,22 @@ import (
 	"context"
 	"io"
 	"log/slog"
+	"sync"
 
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acphost"
 	"github.com/goacp/acp/cmd/acp/internal/config"
+	"github.com/goacp/acp/cmd/acp/internal/exitcode"
 	"github.com/goacp/acp/cmd/acp/internal/host"
 	"github.com/goacp/acp/cmd/acp/internal/mcp"
 	"github.com/goacp/acp/cmd/acp/internal/roster"
 	"github.com/goacp/acp/cmd/acp/internal/store"
 )
 
-// An App is the program as its commands see it. Its methods may be called from any goroutine.
+// An App is the program as its commands see it. Fields are set before a command runs; after that
+// its methods may be called from any goroutine. Settings are read, and the store is opened, when
+// they are asked for the first time, so that a command which needs neither starts at once and
+// works where they are broken.
 type App struct {
 	In       io.Reader
 	Out, Err io.Writer
@@ -26,37 +31,130 @@ type App struct {
 
 	// Flags are the settings that were given as flags, by their keys in files: see [config.Settings].
 	Flags map[string]any
+	// ConfigFile is read instead of the user's file, if it is not "".
+	ConfigFile string
+	// Environ is the environment settings are read from; nil is that of this process.
+	Environ []string
 	// Cwd is the working directory of sessions, absolute.
 	Cwd string
 	// Roots are further directories of sessions, absolute.
 	Roots []string
-	// MCPFlags and PolicyFlags are the values of --mcp, and of --allow and --deny.
+	// MCPFlags are the values of --mcp.
 	MCPFlags []string
+
+	settings once[*config.Config]
+	stored   once[*store.Store]
+	policy   once[*acphost.Policy]
+	servers  once[[]mcp.Server]
+	builtin  once[*builtIn]
 }
 
-// Config returns the settings in force. Errors have the exit status of wrong usage.
-func (a *App) Config() (*config.Config, error) { panic("todo: lead") }
+// A once is a value that is made when it is asked for the first time, and the error of that.
+type once[T any] struct {
+	mu    sync.Mutex
+	made  bool
+	value T
+	err   error
+}
+
+// get returns the value, which make makes. It does not remember a failure of ctx.
+func (o *once[T]) get(ctx context.Context, make func() (T, error)) (T, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if !o.made {
+		o.value, o.err = make()
+		o.made = o.err == nil || ctx.Err() == nil
+	}
+	return o.value, o.err
+}
+
+// drop returns the value, if it was made, and forgets it.
+func (o *once[T]) drop() (value T, ok bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	value, ok = o.value, o.made && o.err == nil
+	var zero T
+	o.value, o.made, o.err = zero, false, nil
+	return value, ok
+}
 
 // Agent returns an agent by its name or command line; "" is the one the settings say. Errors have
 // the exit status of wrong usage.
-func (a *App) Agent(name string) (roster.Agent, error) { panic("todo: lead") }
-
-// Store opens the store, once; nil if the settings turn it off. A broken store is reported on Err.
-func (a *App) Store(ctx context.Context) (*store.Store, error) { panic("todo: lead") }
-
-// Policy returns a policy made of the settings and flags.
-func (a *App) Policy() (*acphost.Policy, error) { panic("todo: lead") }
-
-// MCP returns the MCP servers that sessions get.
-func (a *App) MCP() ([]mcp.Server, error) { panic("todo: lead") }
+func (a *App) Agent(name string) (roster.Agent, error) {
+	cfg, err := a.Config()
+	if err != nil {
+		return roster.Agent{}, err
+	}
+	if name == "" {
+		name = cfg.Agent
+	}
+	if name == "" {
+		name = roster.Builtin
+	}
+	agent, err := a.find(cfg, name)
+	if err != nil {
+		return roster.Agent{}, usage(err)
+	}
+	return agent, nil
+}
 
 // Open connects to an agent with everything the settings say.
 func (a *App) Open(ctx context.Context, agent roster.Agent, front host.Frontend) (*host.Host, error) {
-	panic("todo: lead")
+	cfg, err := a.Config()
+	if err != nil {
+		return nil, err
+	}
+	// What can be wrong with the settings is found before the agent is started.
+	policy, err := a.Policy()
+	if err != nil {
+		return nil, err
+	}
+	servers, err := a.MCP()
+	if err != nil {
+		return nil, err
+	}
+	kept, err := a.Store(ctx)
+	if err != nil {
+		return nil, err
+	}
+	hc := host.Config{
+		Agent: agent,
+		Info:  acp.Implementation{Name: "acp", Title: "acp", Version: a.Version},
+		Cwd:   a.Cwd, Roots: a.Roots,
+		MCP: servers, Policy: policy, Store: kept, Front: front,
+		Connect: cfg.Timeouts.Connect, Slow: cfg.Timeouts.Slow,
+		Logger: a.logger(),
+	}
+	if agent.Builtin {
+		if hc.BuiltIn, err = a.BuiltIn(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return host.Open(ctx, hc)
 }
 
-// BuiltIn returns the built-in agent.
-func (a *App) BuiltIn(ctx context.Context) (*acp.Agent, error) { panic("todo: lead") }
+// Close closes what was opened: the store and the built-in agent. The App can be used again.
+func (a *App) Close() error {
+	if b, ok := a.builtin.drop(); ok && b.close != nil {
+		_ = b.close()
+	}
+	if s, ok := a.stored.drop(); ok && s != nil {
+		return s.Close()
+	}
+	return nil
+}
 
-// Close closes what was opened.
-func (a *App) Close() error { return nil }
+func (a *App) logger() *slog.Logger {
+	if a.Logger != nil {
+		return a.Logger
+	}
+	return slog.New(slog.DiscardHandler)
+}
+
+// usage gives err the exit status of wrong usage unless it has one.
+func usage(err error) error {
+	if exitcode.Of(err) != exitcode.Failed {
+		return err
+	}
+	return exitcode.With(exitcode.Usage, err)
+}

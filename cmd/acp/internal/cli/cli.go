@@ -1,146 +1,128 @@
-// Package cli is the command line of acp.
+// Package cli is the command line of acp: it puts the commands together, and is what is the same
+// for all of them: flags, signals, exit statuses, and errors in one line.
 package cli
 
 import (
-	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
+	"path/filepath"
+	"runtime/debug"
 	"strings"
+	"time"
 
-	"github.com/goacp/acp/acpv1"
-	"github.com/goacp/acp/jsonrpc"
+	"golang.org/x/term"
+
+	"github.com/goacp/acp/cmd/acp/internal/app"
+	"github.com/goacp/acp/cmd/acp/internal/cli/version"
+	"github.com/goacp/acp/cmd/acp/internal/exitcode"
+	"github.com/goacp/acp/cmd/acp/internal/safetext"
 )
 
-const usage = `usage: acp [PROMPT ...]
+// maxError bounds the line an error is told in, in characters.
+const maxError = 2000
 
-Talks to the built-in agent, which repeats what it is told, over the Agent
-Client Protocol (version 1, in memory). Without PROMPT it reads prompts from
-standard input, one a line.
-
-Exit status: 0 done, 1 failed, 2 wrong usage.
-`
-
-// maxPrompt bounds a line of standard input, in bytes.
-const maxPrompt = 1 << 20
-
-// Main runs the program and returns its exit status.
-func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	if len(args) > 0 && strings.HasPrefix(args[0], "-") {
-		if args[0] == "-h" || args[0] == "-help" || args[0] == "--help" {
-			fmt.Fprint(stdout, usage)
-			return 0
-		}
-		fmt.Fprintf(stderr, "acp: unknown flag %s\n\n%s", args[0], usage)
-		return 2
-	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+// Main runs the program and returns its exit status. Signals cancel what runs; a second interrupt
+// ends the process.
+func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) (code int) {
+	ctx, stop := watchSignals(context.Background(), os.Exit)
 	defer stop()
-	if err := converse(ctx, strings.Join(args, " "), stdin, stdout, stderr); err != nil {
-		fmt.Fprintln(stderr, "acp:", err)
-		return 1
-	}
-	return 0
-}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
 
-// converse opens a session with the built-in agent and plays the prompts.
-func converse(ctx context.Context, prompt string, stdin io.Reader, stdout, stderr io.Writer) error {
-	ours, theirs := jsonrpc.Pipe()
-	agent := serve(theirs)
-	client := jsonrpc.NewConn(ours, jsonrpc.Config{Mux: show(stdout), Lane: lane})
+	out := &pipe{w: stdout, broken: func() { cancel(errPipe) }}
+	errs := &pipe{w: stderr, broken: func() {}}
+	a := &app.App{
+		In: stdin, Out: file(stdout, out), Err: file(stderr, errs),
+		InTerminal: isTerminal(stdin), OutTerminal: isTerminal(stdout), ErrTerminal: isTerminal(stderr),
+		Version: version.String(),
+	}
 	defer func() {
-		_ = client.Close()
-		_ = agent.Wait()
+		if v := recover(); v != nil {
+			code = int(exitcode.Failed)
+			fmt.Fprintln(errs, "acp: "+crash(v, debug.Stack()))
+		}
 	}()
-	cwd, err := os.Getwd()
+	err := run(ctx, a, args)
+	if e := a.Close(); e != nil && err == nil {
+		err = e
+	}
+	switch {
+	case out.isBroken(), errors.Is(err, errPipe), isBrokenPipe(err):
+		// Whoever read the output has gone, as head does. There is nothing to say, and nobody
+		// to say it to.
+		return int(exitcode.Failed)
+	case err != nil && !isSilent(err):
+		fmt.Fprintln(errs, "acp: "+oneLine(err))
+	}
+	return int(exitcode.Of(err))
+}
+
+// run runs the command that args name. What fails before the command itself has begun is wrong
+// usage.
+func run(ctx context.Context, a *app.App, args []string) error {
+	root, started := newRoot(a)
+	root.SetArgs(args)
+	root.SetIn(a.In)
+	root.SetOut(a.Out)
+	root.SetErr(a.Err)
+	err := root.ExecuteContext(ctx)
+	if cause := context.Cause(ctx); err != nil && cause != nil && errors.Is(err, context.Canceled) {
+		if e, ok := errors.AsType[*exitcode.Error](err); !ok || e.Code == exitcode.Failed {
+			err = exitcode.With(exitcode.Cancelled, cause)
+		}
+	}
+	if err != nil && !*started && exitcode.Of(err) == exitcode.Failed {
+		return exitcode.With(exitcode.Usage, err)
+	}
+	return err
+}
+
+// isSilent reports whether err has been told already: it then has a method Silent.
+func isSilent(err error) bool {
+	var s interface{ Silent() bool }
+	return errors.As(err, &s) && s.Silent()
+}
+
+// oneLine is err on one line, safe for a terminal. Nothing in it may be lost that tells the user
+// what to do, so line breaks become signs.
+func oneLine(err error) string {
+	text := strings.TrimSpace(safetext.Text(err.Error()))
+	lines := strings.FieldsFunc(text, func(r rune) bool { return r == '\n' })
+	for i, line := range lines {
+		lines[i] = strings.TrimSpace(line)
+	}
+	text = strings.TrimPrefix(strings.Join(lines, " | "), "acp: ")
+	return safetext.Line(text, maxError)
+}
+
+// crash writes down where the program has failed, and says so in one line.
+func crash(value any, stack []byte) string {
+	what := safetext.Line(fmt.Sprint(value), 200)
+	report := fmt.Sprintf("acp %s, %s\npanic: %v\n\n%s", version.String(), time.Now().Format(time.RFC3339), value, stack)
+	f, err := os.CreateTemp("", "acp-crash-*.txt")
 	if err != nil {
-		return err
+		return fmt.Sprintf("internal error: %s; where it happened could not be written: %v", what, err)
 	}
-	if _, err := acpv1.MethodInitialize.Call(ctx, client, &acpv1.InitializeRequest{ProtocolVersion: 1}); err != nil {
-		return fmt.Errorf("initialize: %w", err)
+	_, err = f.WriteString(report)
+	if e := f.Close(); err != nil || e != nil {
+		return "internal error: " + what
 	}
-	session, err := acpv1.MethodSessionNew.Call(ctx, client, &acpv1.NewSessionRequest{Cwd: cwd})
-	if err != nil {
-		return fmt.Errorf("session/new: %w", err)
-	}
-	turn := func(text string) error {
-		_, err := acpv1.MethodSessionPrompt.Call(ctx, client, &acpv1.PromptRequest{
-			SessionID: session.SessionID,
-			Prompt:    []acpv1.ContentBlock{acpv1.Text(text)},
-		})
-		fmt.Fprintln(stdout)
-		return err
-	}
-	if prompt != "" {
-		return turn(prompt)
-	}
-	fmt.Fprintln(stderr, "This is acp, talking to its built-in agent, which repeats what it is told.")
-	fmt.Fprintln(stderr, "Type a line and press Enter; end the input to leave. acp -h tells more.")
-	lines := bufio.NewScanner(stdin)
-	lines.Buffer(nil, maxPrompt)
-	for lines.Scan() {
-		if strings.TrimSpace(lines.Text()) == "" {
-			continue
-		}
-		if err := turn(lines.Text()); err != nil {
-			return err
-		}
-	}
-	return lines.Err()
+	return fmt.Sprintf("internal error: %s; where it happened is in %s", what, filepath.Clean(f.Name()))
 }
 
-// lane puts a turn's answer behind its updates.
-func lane(_ string, params any) string {
-	switch p := params.(type) {
-	case *acpv1.SessionNotification:
-		return string(p.SessionID)
-	case *acpv1.PromptRequest:
-		return string(p.SessionID)
+func isTerminal(stream any) bool {
+	f, ok := stream.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
+}
+
+// file returns the stream itself where it is a terminal, since screens need the file, and else the
+// one that notices that nobody reads it any more.
+func file(stream io.Writer, noticing *pipe) io.Writer {
+	if isTerminal(stream) {
+		return stream
 	}
-	return ""
-}
-
-func show(out io.Writer) *jsonrpc.Mux {
-	mux := new(jsonrpc.Mux)
-	acpv1.NotificationSessionUpdate.Handle(mux, func(_ context.Context, n *acpv1.SessionNotification) error {
-		if chunk, ok := n.Update.(*acpv1.AgentMessageChunk); ok {
-			if text, ok := chunk.Content.(*acpv1.TextContent); ok {
-				fmt.Fprint(out, text.Text)
-			}
-		}
-		return nil
-	})
-	return mux
-}
-
-// serve is the built-in agent.
-func serve(stream jsonrpc.Stream) *jsonrpc.Conn {
-	mux := new(jsonrpc.Mux)
-	acpv1.MethodInitialize.Handle(mux, func(context.Context, *acpv1.InitializeRequest) (*acpv1.InitializeResponse, error) {
-		return &acpv1.InitializeResponse{ProtocolVersion: 1}, nil
-	})
-	acpv1.MethodSessionNew.Handle(mux, func(context.Context, *acpv1.NewSessionRequest) (*acpv1.NewSessionResponse, error) {
-		return &acpv1.NewSessionResponse{SessionID: "built-in"}, nil
-	})
-	acpv1.MethodSessionPrompt.Handle(mux, func(ctx context.Context, req *acpv1.PromptRequest) (*acpv1.PromptResponse, error) {
-		for _, b := range req.Prompt {
-			text, ok := b.(*acpv1.TextContent)
-			if !ok {
-				continue
-			}
-			for _, word := range strings.SplitAfter(text.Text, " ") {
-				err := acpv1.NotificationSessionUpdate.Notify(ctx, jsonrpc.RequestFrom(ctx).Conn(), &acpv1.SessionNotification{
-					SessionID: req.SessionID,
-					Update:    &acpv1.AgentMessageChunk{Content: acpv1.Text(word)},
-				})
-				if err != nil {
-					return nil, err
-				}
-			}
-		}
-		return &acpv1.PromptResponse{StopReason: acpv1.StopReasonEndTurn}, nil
-	})
-	return jsonrpc.NewConn(stream, jsonrpc.Config{Mux: mux, Lane: lane})
+	return noticing
 }

@@ -1,0 +1,59 @@
+// Package completion is the command acp completion.
+package completion
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/goacp/acp/cmd/acp/internal/app"
+)
+
+// Shells are those that scripts are made for.
+var Shells = []string{"bash", "zsh", "fish", "powershell"}
+
+// Options are what the command is told to do.
+type Options struct {
+	App   *app.App
+	Shell string
+	Root  *cobra.Command
+}
+
+// NewCommand returns the command; runF, if not nil, runs in place of it.
+func NewCommand(a *app.App, runF func(context.Context, *Options) error) *cobra.Command {
+	o := &Options{App: a}
+	return &cobra.Command{
+		Use:   "completion bash|zsh|fish|powershell",
+		Short: "Print a script that completes command lines",
+		Long: `Print a script that makes a shell complete commands, flags, names of agents
+and ids of sessions.
+
+  bash:        source <(acp completion bash)
+  zsh:         acp completion zsh > "${fpath[1]}/_acp"
+  fish:        acp completion fish > ~/.config/fish/completions/acp.fish
+  powershell:  acp completion powershell | Out-String | Invoke-Expression`,
+		Args:                  cobra.MatchAll(cobra.ExactArgs(1), cobra.OnlyValidArgs),
+		ValidArgs:             Shells,
+		DisableFlagsInUseLine: true,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.Shell, o.Root = args[0], cmd.Root()
+			if runF != nil {
+				return runF(cmd.Context(), o)
+			}
+			return run(o)
+		},
+	}
+}
+
+func run(o *Options) error {
+	switch o.Shell {
+	case "bash":
+		return o.Root.GenBashCompletionV2(o.App.Out, true)
+	case "zsh":
+		return o.Root.GenZshCompletion(o.App.Out)
+	case "fish":
+		return o.Root.GenFishCompletion(o.App.Out, true)
+	default:
+		return o.Root.GenPowerShellCompletionWithDesc(o.App.Out)
+	}
+}

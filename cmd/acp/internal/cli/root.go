@@ -1,0 +1,214 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/goacp/acp/cmd/acp/internal/app"
+	"github.com/goacp/acp/cmd/acp/internal/exitcode"
+)
+
+const about = `acp talks to coding agents over the Agent Client Protocol: to the built-in one,
+to those that are installed, and to any other by its command line.
+
+Without arguments, in a terminal, it opens a conversation with the default agent
+in the current directory; without a terminal it prints this help.`
+
+// The groups of the commands, in the order of help.
+const (
+	groupTalk = "talk"
+	groupSet  = "set"
+	groupWire = "wire"
+)
+
+// globals are the values of the flags that all commands have.
+type globals struct {
+	agent, cwd, config, policy, log string
+	addDirs, mcp, allow, deny       []string
+	noStore, plain, verbose         bool
+}
+
+// newRoot returns the command line. Of the commands only what runs changes a; started tells
+// whether one has begun to.
+func newRoot(a *app.App) (root *cobra.Command, started *bool) {
+	g := new(globals)
+	root = &cobra.Command{
+		Use:           "acp",
+		Short:         "Talk to coding agents over the Agent Client Protocol",
+		Long:          about,
+		SilenceUsage:  true,
+		SilenceErrors: true,
+
+		// The program has a command of that name, with documentation of its own.
+		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
+	}
+	root.AddGroup(
+		&cobra.Group{ID: groupTalk, Title: "Talking to agents:"},
+		&cobra.Group{ID: groupSet, Title: "Setting up:"},
+		&cobra.Group{ID: groupWire, Title: "For other programs:"})
+	root.SetHelpCommandGroupID(groupSet)
+	g.register(root)
+	chat := addCommands(root, a)
+	root.Args = func(_ *cobra.Command, args []string) error {
+		if len(args) > 0 {
+			return unknownCommand(root, args[0])
+		}
+		return nil
+	}
+	root.RunE = func(cmd *cobra.Command, _ []string) error {
+		if chat == nil || !a.InTerminal || !a.OutTerminal {
+			return cmd.Help()
+		}
+		chat.SetContext(cmd.Context())
+		return chat.RunE(chat, nil)
+	}
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return exitcode.Errorf(exitcode.Usage, "%w; see %s --help", err, cmd.CommandPath())
+	})
+	root.InitDefaultHelpCmd()
+	started = new(bool)
+	prepare(root, func(cmd *cobra.Command) error {
+		if err := g.apply(a); err != nil {
+			return exitcode.With(exitcode.Usage, err)
+		}
+		*started = true
+		return nil
+	})
+	return root, started
+}
+
+// prepare makes every command call begin before it runs, and gives a noun without a verb its help
+// and an error for what is no verb.
+func prepare(cmd *cobra.Command, begin func(*cobra.Command) error) {
+	for _, sub := range cmd.Commands() {
+		prepare(sub, begin)
+	}
+	if run := cmd.RunE; run != nil {
+		cmd.RunE = func(cmd *cobra.Command, args []string) error {
+			if err := begin(cmd); err != nil {
+				return err
+			}
+			return run(cmd, args)
+		}
+		return
+	}
+	if cmd.HasSubCommands() && cmd.Run == nil {
+		cmd.Args = cobra.ArbitraryArgs
+		cmd.RunE = func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return unknownCommand(cmd, args[0])
+			}
+			return cmd.Help()
+		}
+	}
+}
+
+// unknownCommand says that name is no command below cmd, and what could be meant.
+func unknownCommand(cmd *cobra.Command, name string) error {
+	cmd.SuggestionsMinimumDistance = 2
+	hint := "see " + cmd.CommandPath() + " --help"
+	if near := cmd.SuggestionsFor(name); len(near) > 0 {
+		hint = "did you mean " + strings.Join(near, " or ") + "?"
+	}
+	return exitcode.Errorf(exitcode.Usage, "unknown command %q for %q; %s", name, cmd.CommandPath(), hint)
+}
+
+func (g *globals) register(root *cobra.Command) {
+	f := root.PersistentFlags()
+	f.StringVarP(&g.agent, "agent", "a", "", "`NAME` or command line of the agent (default: the setting agent, else the built-in one)")
+	f.StringVarP(&g.cwd, "cwd", "C", "", "work in `DIR` instead of the current directory")
+	f.StringArrayVar(&g.addDirs, "add-dir", nil, "let the session also work in `DIR` (repeatable)")
+	f.StringVar(&g.config, "config", "", "read settings from `FILE` instead of the user's file")
+	f.StringArrayVar(&g.mcp, "mcp", nil, "give sessions an MCP server: `NAME=COMMAND ARGS` or NAME=URL (repeatable)")
+	f.StringVar(&g.policy, "policy", "", "decide permission requests by the policy in `FILE`, in JSON")
+	f.StringArrayVar(&g.allow, "allow", nil, "allow what `RULE` says, such as 'command:go test *' (repeatable)")
+	f.StringArrayVar(&g.deny, "deny", nil, "deny what `RULE` says, before anything is allowed (repeatable)")
+	f.BoolVar(&g.noStore, "no-store", false, "keep nothing of the conversation")
+	f.BoolVar(&g.plain, "plain", false, "lines instead of a screen, for screen readers and simple terminals")
+	f.StringVar(&g.log, "log", "", "write what goes on to `FILE`, without what is said")
+	f.BoolVar(&g.verbose, "verbose", false, "write what goes on to standard error, without what is said")
+	_ = root.MarkPersistentFlagFilename("config", "toml")
+	_ = root.MarkPersistentFlagFilename("policy", "json")
+	_ = root.MarkPersistentFlagDirname("cwd")
+	_ = root.MarkPersistentFlagDirname("add-dir")
+}
+
+// apply puts the flags into a.
+func (g *globals) apply(a *app.App) error {
+	var err error
+	if a.Cwd, err = directory("--cwd", g.cwd); err != nil {
+		return err
+	}
+	a.Roots = nil
+	for _, d := range g.addDirs {
+		dir, err := directory("--add-dir", d)
+		if err != nil {
+			return err
+		}
+		a.Roots = append(a.Roots, dir)
+	}
+	a.ConfigFile, a.MCPFlags, a.Flags = g.config, g.mcp, map[string]any{}
+	set := func(key string, value any, given bool) {
+		if given {
+			a.Flags[key] = value
+		}
+	}
+	if g.policy != "" {
+		if g.policy, err = filepath.Abs(g.policy); err != nil {
+			return fmt.Errorf("--policy: %w", err)
+		}
+	}
+	set("agent", g.agent, g.agent != "")
+	set("permissions.policy", g.policy, g.policy != "")
+	set("permissions.allow", g.allow, len(g.allow) > 0)
+	set("permissions.deny", g.deny, len(g.deny) > 0)
+	set("store.off", true, g.noStore)
+	set("ui.plain", true, g.plain)
+	return g.openLog(a)
+}
+
+// openLog opens the log. The file is closed by the end of the process: what is logged last is what
+// closing everything else has to say.
+func (g *globals) openLog(a *app.App) error {
+	var w io.Writer
+	level := slog.LevelInfo
+	if g.verbose {
+		w, level = a.Err, slog.LevelDebug
+	}
+	if g.log != "" {
+		f, err := os.OpenFile(g.log, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+		if err != nil {
+			return fmt.Errorf("--log: %w", err)
+		}
+		w = f
+	}
+	if w != nil {
+		a.Logger = slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: level}))
+	}
+	return nil
+}
+
+// directory returns the absolute path of a directory that a flag names; "" is the current one.
+func directory(flag, dir string) (string, error) {
+	if dir == "" {
+		dir = "."
+	}
+	abs, err := filepath.Abs(dir)
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", flag, err)
+	}
+	info, err := os.Stat(abs)
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", flag, err)
+	}
+	if !info.IsDir() {
+		return "", fmt.Errorf("%s: %s is not a directory", flag, abs)
+	}
+	return abs, nil
+}

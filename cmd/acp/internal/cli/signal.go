@@ -1,0 +1,86 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"sync"
+	"sync/atomic"
+	"syscall"
+
+	"github.com/goacp/acp/cmd/acp/internal/exitcode"
+)
+
+// errPipe is the cause of what ends since nobody reads the output any more.
+var errPipe = errors.New("nobody reads the output any more")
+
+// An interruption is the cause of what ends since the process was told to.
+type interruption struct{ signal os.Signal }
+
+func (e *interruption) Error() string { return fmt.Sprintf("cancelled: %v", e.signal) }
+
+// Is makes it a [context.Canceled] for those who look for that.
+func (e *interruption) Is(target error) bool { return target == context.Canceled }
+
+// watchSignals returns a context that SIGINT, SIGTERM and SIGHUP cancel. The second SIGINT or
+// SIGTERM ends the process by exit: agents and what they have started end with it. Until stop is
+// called SIGPIPE is an error of the write instead of the end.
+func watchSignals(ctx context.Context, exit func(int)) (_ context.Context, stop func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	signals := make(chan os.Signal, 4)
+	signal.Notify(signals, endSignals...)
+	pipes := make(chan os.Signal, 1) // never read: only that it is asked for counts
+	notifyPipe(pipes)
+	done := make(chan struct{})
+	var watching sync.WaitGroup
+	watching.Go(func() {
+		for told := 0; ; {
+			select {
+			case <-done:
+				return
+			case s := <-signals:
+				cancel(&interruption{s})
+				if s == syscall.SIGHUP {
+					continue // closing a terminal may send several
+				}
+				if told++; told > 1 {
+					exit(int(exitcode.Cancelled))
+				}
+			}
+		}
+	})
+	return ctx, func() {
+		signal.Stop(signals)
+		signal.Stop(pipes)
+		close(done)
+		watching.Wait()
+		cancel(nil)
+	}
+}
+
+// A pipe passes on what is written and notices that nobody reads it any more: from then on it
+// swallows everything, so that what runs ends in order.
+type pipe struct {
+	w      io.Writer
+	broken func()
+	gone   atomic.Bool
+}
+
+func (p *pipe) isBroken() bool { return p.gone.Load() }
+
+// Write writes to the stream below. It never fails because the reader has gone.
+func (p *pipe) Write(b []byte) (int, error) {
+	if p.gone.Load() {
+		return len(b), nil
+	}
+	n, err := p.w.Write(b)
+	if err != nil && isBrokenPipe(err) {
+		p.gone.Store(true)
+		p.broken()
+		return len(b), nil
+	}
+	return n, err
+}
