@@ -1,20 +1,47 @@
 // Package store keeps conversations on disk, in SQLite: every update before it
 // is shown, so that what was shown is there after a crash.
+//
+// A session is a row and its events are rows in their order. [Store.Snapshot]
+// folds the events into the conversation they make. Several processes may have
+// the same file open; beside it lie the files of SQLite (-wal, -shm) and one for
+// locks (.lock).
 package store
 
 import (
 	"context"
+	"database/sql"
 	"encoding/json"
 	"errors"
-	"iter"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
 	"time"
 )
 
-// ErrNotFound says that there is no such session, ErrAmbiguous that an
-// abbreviated id stands for several.
 var (
-	ErrNotFound  = errors.New("no such session")
+	// ErrNotFound says that there is no such session.
+	ErrNotFound = errors.New("no such session")
+	// ErrAmbiguous says that an abbreviated id stands for several sessions: see
+	// [AmbiguousError].
 	ErrAmbiguous = errors.New("several sessions begin like that")
+	// ErrNewer says that the file was made by a later version of the program. It is
+	// left as it is.
+	ErrNewer = errors.New("made by a later version of acp")
+	// ErrForeign says that the file is a database of some other program. It is left as
+	// it is.
+	ErrForeign = errors.New("the database of another program")
+	// ErrBroken says that the file, or a part of it, cannot be read.
+	ErrBroken = errors.New("the store is broken")
+	// ErrTooLarge says that an event or an id is over the bound.
+	ErrTooLarge = errors.New("too large to be kept")
+)
+
+// Bounds of what is kept. A title is cut at its bound; the others are errors.
+const (
+	MaxEvent = 256 << 20 // bytes of the data of an event
+	MaxID    = 4 << 10   // bytes of an agent's name or a session's id
+	MaxTitle = 4 << 10   // bytes of a title
 )
 
 // A Key names a session: agents give ids that are unique among their own.
@@ -28,12 +55,12 @@ type Session struct {
 	Key
 	Command  []string // how the agent was started; nil for the built-in one
 	Cwd      string   // absolute
-	Title    string
-	Protocol int // version last spoken
+	Title    string   // the agent's words: not safe for a terminal
+	Protocol int      // version last spoken
 	Created  time.Time
-	Updated  time.Time
-	Turns    int
-	Events   int64
+	Updated  time.Time // of the last event that was not a replayed one, or what Put said
+	Turns    int       // that have ended: Append counts [EventTurn]
+	Events   int64     // that are kept
 }
 
 // An EventKind says what an Event is.
@@ -43,36 +70,89 @@ type EventKind string
 const (
 	EventUpdate   EventKind = "update"   // a session update in the words of version 2
 	EventAsked    EventKind = "asked"    // a session/request_permission of version 2
-	EventAnswered EventKind = "answered" // its outcome: {"asked": number of that event in the session, "outcome": …}
-	EventTurn     EventKind = "turn"     // a turn has ended: {"stopReason": …, "error": …}
-	EventReset    EventKind = "reset"    // what follows is the whole history again, told by the agent
+	EventAnswered EventKind = "answered" // its outcome: an [Answered]
+	EventTurn     EventKind = "turn"     // a turn has ended: a [TurnEnd]
+
+	// EventReplayed is an update of a history that the agent tells again. It has no
+	// force, and is not shown, until an EventReset says that the history is complete; so a
+	// history that breaks off leaves the old one in place.
+	EventReplayed EventKind = "replayed"
+
+	// EventReset, with a [Reset] that says where the replayed updates begin, puts them in the
+	// place of everything before them; what came in between them counts too. If there are
+	// none, it changes nothing. Without data it drops everything before itself. What is
+	// replaced is deleted, so a history that is told at each start is kept once.
+	EventReset EventKind = "reset"
 )
 
 // An Event is one thing that happened in a session.
 type Event struct {
-	Seq  int64 // in its session, from 1; set by the store
-	Time time.Time
+	Seq  int64     // in its session, from 1, always growing; set by the store
+	Time time.Time // zero is the time of Append
 	Kind EventKind
-	Data json.RawMessage
+	Data json.RawMessage // nil is null
+}
+
+// Answered is the data of an [EventAnswered].
+type Answered struct {
+	Asked   int64           `json:"asked"`   // number of the event that asked
+	Outcome json.RawMessage `json:"outcome"` // an outcome of version 2
+}
+
+// TurnEnd is the data of an [EventTurn].
+type TurnEnd struct {
+	StopReason string `json:"stopReason,omitempty"`
+	Error      string `json:"error,omitempty"` // why the turn failed
+}
+
+// Reset is the data of an [EventReset].
+type Reset struct {
+	From int64 `json:"from"` // number of the first event of the history
 }
 
 // A Query selects sessions.
 type Query struct {
 	Agent string // "" is all
 	Cwd   string // "" is all
-	Text  string // words to look for in titles and messages; "" is all
-	Limit int    // 0 is 100
+	// Text is words, each of which is in the title or the messages of the session, as the
+	// beginning of a word. Letter case and accents do not matter. "" is all. More than 16 words
+	// are not looked at.
+	Text  string
+	Limit int // 0 is 100, below 0 is all
 }
 
 // A Match is a session that was found.
 type Match struct {
 	Session
-	Snippet string // where the text was found, or ""
+	Snippet string // where the text was found, or ""; not safe for a terminal
 }
 
-// A Store keeps conversations. Its methods may be called from any goroutine, and
-// several processes may have the same store open. Close it when done with it.
-type Store struct{}
+// An AmbiguousError names the sessions that an abbreviated id stands for, the latest
+// first and no more than 20. It is an [ErrAmbiguous].
+type AmbiguousError struct {
+	ID         string
+	Candidates []Session
+	More       bool // there are more than Candidates
+}
+
+// Error names the candidates in one line.
+func (e *AmbiguousError) Error() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%q may be", e.ID)
+	for i, c := range e.Candidates {
+		if i > 0 {
+			b.WriteString(",")
+		}
+		fmt.Fprintf(&b, " %q of %s", c.ID, c.Agent)
+	}
+	if e.More {
+		b.WriteString(" or others")
+	}
+	return b.String()
+}
+
+// Is reports whether target is ErrAmbiguous.
+func (e *AmbiguousError) Is(target error) bool { return target == ErrAmbiguous }
 
 // Options say how a store is opened.
 type Options struct {
@@ -90,43 +170,54 @@ type Damage struct {
 	Sessions        int    // that were read from it
 	Events          int64
 	LostSessions    int // that are known to be missing
-	SessionsPartial int
+	SessionsPartial int // that were read, but not all of their events
 }
 
-// Open opens a store, and makes one if there is none. A file that is broken is
-// set aside and what can be read from it is put into a new one; damage tells.
-func Open(ctx context.Context, o Options) (s *Store, damage *Damage, err error) {
-	return nil, nil, errors.ErrUnsupported
+// String says it in one line.
+func (d *Damage) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "the store was broken (%s); it is now %s, and %d sessions with %d events were saved from it", d.Reason, d.Aside, d.Sessions, d.Events)
+	if d.SessionsPartial > 0 {
+		fmt.Fprintf(&b, ", %d of them in part", d.SessionsPartial)
+	}
+	if d.LostSessions > 0 {
+		fmt.Fprintf(&b, "; %d are lost", d.LostSessions)
+	}
+	return b.String()
 }
 
-// Put creates the session or changes what is known of it; zero fields change
-// nothing.
-func (s *Store) Put(ctx context.Context, session Session) error { return errors.ErrUnsupported }
+// A Store keeps conversations. Its methods may be called from any goroutine, and
+// several processes may have the same store open. Close it when done with it. Calls wait up
+// to ten seconds for other writers.
+type Store struct {
+	path    string // "" is in memory
+	write   *sql.DB
+	read    *sql.DB // the same as write in memory
+	lock    *os.File
+	suspect sync.Once
 
-// Append adds events to a session, which it makes if there is none, in one
-// transaction: when it returns nil they are on the disk. It sets their numbers.
-func (s *Store) Append(ctx context.Context, k Key, events []Event) error {
-	return errors.ErrUnsupported
+	wake   chan struct{} // to index what is new
+	cancel context.CancelFunc
+	done   chan struct{} // the indexer has ended
+	once   sync.Once
+	err    error // of closing
 }
 
-// Events goes over the events of a session after a number.
-func (s *Store) Events(ctx context.Context, k Key, after int64) iter.Seq2[Event, error] {
-	return func(yield func(Event, error) bool) { yield(Event{}, errors.ErrUnsupported) }
+// Close closes the store. Calls that are running fail. Later calls of Close do nothing.
+func (s *Store) Close() error {
+	s.once.Do(func() {
+		s.cancel()
+		<-s.done
+		if s.read != s.write {
+			s.err = s.read.Close()
+		}
+		s.err = errors.Join(s.err, s.write.Close())
+		if s.lock != nil {
+			s.err = errors.Join(s.err, s.lock.Close())
+		}
+		if s.err != nil {
+			s.err = fmt.Errorf("close store: %w", s.err)
+		}
+	})
+	return s.err
 }
-
-// Find returns the session whose id is or begins with id, of the agent or, if
-// that is "", of any.
-func (s *Store) Find(ctx context.Context, agent, id string) (Session, error) {
-	return Session{}, errors.ErrUnsupported
-}
-
-// List returns sessions, the latest first.
-func (s *Store) List(ctx context.Context, q Query) ([]Match, error) {
-	return nil, errors.ErrUnsupported
-}
-
-// Delete removes a session and its events. That there is none is [ErrNotFound].
-func (s *Store) Delete(ctx context.Context, k Key) error { return errors.ErrUnsupported }
-
-// Close closes the store.
-func (s *Store) Close() error { return nil }

@@ -1,0 +1,30 @@
+//go:build windows
+
+package store
+
+import (
+	"errors"
+	"os"
+
+	"golang.org/x/sys/windows"
+)
+
+// tryLock takes a lock on the file, alone or with others, if it is free. The end of the process
+// gives it back.
+func tryLock(f *os.File, alone bool) (bool, error) {
+	h := windows.Handle(f.Fd())
+	// A lock cannot be changed here, only given back and taken again.
+	_ = windows.UnlockFileEx(h, 0, 1, 0, new(windows.Overlapped))
+	flags := uint32(windows.LOCKFILE_FAIL_IMMEDIATELY)
+	if alone {
+		flags |= windows.LOCKFILE_EXCLUSIVE_LOCK
+	}
+	err := windows.LockFileEx(h, flags, 0, 1, 0, new(windows.Overlapped))
+	switch {
+	case err == nil:
+		return true, nil
+	case errors.Is(err, windows.ERROR_LOCK_VIOLATION):
+		return false, nil
+	}
+	return false, &os.PathError{Op: "lock", Path: f.Name(), Err: err}
+}
