@@ -5,7 +5,6 @@ package host
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"os/exec"
 	"time"
@@ -89,83 +88,3 @@ type Note struct {
 	Text string // for people, one line without control characters
 	Err  error
 }
-
-// An AuthError says that the agent wants a login first and how that could be done.
-type AuthError struct {
-	Agent   string
-	Methods []acp.AuthMethod
-	Err     error // what the agent answered
-}
-
-// Error names the ways to log in.
-func (e *AuthError) Error() string { return e.Agent + " wants a login" }
-
-// Unwrap returns what the agent answered.
-func (e *AuthError) Unwrap() error { return e.Err }
-
-// A Host is a connection to an agent with everything the user has set up. Its methods may
-// be called from any goroutine. Close ends the agent.
-type Host struct{}
-
-// Open starts the agent and agrees on a version. When it fails nothing is left running.
-func Open(ctx context.Context, cfg Config) (*Host, error) { return nil, errors.ErrUnsupported }
-
-// Conn returns the present connection, which a login may replace.
-func (h *Host) Conn() *acp.ClientConn { return nil }
-
-// NewSession opens a session. If the agent wants a login that is made and the session is
-// asked for once more.
-func (h *Host) NewSession(ctx context.Context) (*Session, error) { return nil, errors.ErrUnsupported }
-
-// Restore brings a session back: with the history from the agent if it tells it, else from the
-// store. It says how the agent came by it; [acp.RestoredNew] is a new session, and the history
-// from the store, if there is any, is then shown but not known to the agent.
-func (h *Host) Restore(ctx context.Context, id acp.SessionID) (*Session, acp.Restored, error) {
-	return nil, 0, errors.ErrUnsupported
-}
-
-// Session returns an open session by its id; also those of subagents, once something
-// happened in them.
-func (h *Host) Session(id acp.SessionID) (*Session, bool) { return nil, false }
-
-// Login logs in by one of the agent's ways, which may need the user.
-func (h *Host) Login(ctx context.Context, id acp.AuthMethodID) error { return errors.ErrUnsupported }
-
-// Done is closed when the agent has ended, or Close was called.
-func (h *Host) Done() <-chan struct{} { return nil }
-
-// Err says why the agent has ended; nil before.
-func (h *Host) Err() error { return nil }
-
-// Close ends the agent, after everything it has told is in the store.
-func (h *Host) Close() error { return nil }
-
-// Kill ends the agent at once, without waiting for its turn.
-func (h *Host) Kill() {}
-
-// A Session is a conversation with the agent. Its methods may be called from any goroutine.
-type Session struct{}
-
-// ID returns the agent's id of the session.
-func (s *Session) ID() acp.SessionID { return "" }
-
-// Client returns the session for everything that has no method here: options, title, cancel of
-// tool calls. After a login that started the agent anew it is another one.
-func (s *Session) Client() *acp.ClientSession { return nil }
-
-// Host returns the host it belongs to.
-func (s *Session) Host() *Host { return nil }
-
-// Snapshot returns the conversation as it is in the store and can be shown.
-func (s *Session) Snapshot() *transcript.Snapshot { return nil }
-
-// Prompt sends a prompt and waits for the end of its turn. When it returns, everything of the
-// turn is in the store and was told to [Frontend.Changed]. Several may be in flight: the agent
-// says what becomes of the later ones.
-// When ctx is done the turn is cancelled, and waited for no longer than the client's grace.
-func (s *Session) Prompt(ctx context.Context, content ...acp.ContentBlock) (*acp.Result, error) {
-	return nil, errors.ErrUnsupported
-}
-
-// Cancel asks the agent to end the turns that are running.
-func (s *Session) Cancel(ctx context.Context) error { return errors.ErrUnsupported }

@@ -1,0 +1,199 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/goacp/acp"
+	"github.com/goacp/acp/acphost"
+	"github.com/goacp/acp/acpv2"
+	"github.com/goacp/acp/cmd/acp/internal/roster"
+	"github.com/goacp/acp/cmd/acp/internal/store"
+	"github.com/goacp/acp/transcript"
+)
+
+// openStore opens a store of its own for a test.
+func openStore(t *testing.T, path string) *store.Store {
+	t.Helper()
+	s, damage, err := store.Open(t.Context(), store.Options{Path: path, Normal: true})
+	if err != nil || damage != nil {
+		t.Fatalf("Open: %v, %v", damage, err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Errorf("Close: %v", err)
+		}
+	})
+	return s
+}
+
+// config is that of a host of an agent in memory, in the given version.
+func config(t *testing.T, version int, agent *acp.Agent) Config {
+	t.Helper()
+	return Config{
+		Agent:   roster.Agent{Name: "fake", Builtin: true, Protocol: version},
+		BuiltIn: agent,
+		Cwd:     t.TempDir(),
+		Connect: 20 * time.Second,
+	}
+}
+
+func open(t *testing.T, cfg Config) *Host {
+	t.Helper()
+	h, err := Open(t.Context(), cfg)
+	if err != nil {
+		t.Fatalf("Open: %v", err)
+	}
+	t.Cleanup(func() { _ = h.Close() })
+	return h
+}
+
+func versions(t *testing.T, f func(t *testing.T, version int)) {
+	for _, v := range []int{1, 2} {
+		t.Run(map[int]string{1: "v1", 2: "v2"}[v], func(t *testing.T) { f(t, v) })
+	}
+}
+
+// messages are the texts of a conversation, each with its role.
+func messages(s *transcript.Snapshot) (list []string) {
+	for e := range s.Entries() {
+		if m, ok := e.(*transcript.Message); ok {
+			list = append(list, string(m.Role)+": "+m.Text())
+		}
+	}
+	return list
+}
+
+// TestTurn: what an agent says is in the store, and told, when the prompt returns.
+func TestTurn(t *testing.T) {
+	versions(t, func(t *testing.T, version int) {
+		agent := &acp.Agent{
+			Info: acp.Implementation{Name: "fake", Version: "1"},
+			Prompt: func(_ context.Context, turn *acp.Turn) (acp.StopReason, error) {
+				for _, word := range []string{"one ", "two ", "three"} {
+					if err := turn.Say(word); err != nil {
+						return "", err
+					}
+				}
+				return acp.StopEndTurn, nil
+			},
+		}
+		cfg := config(t, version, agent)
+		cfg.Store = openStore(t, filepath.Join(t.TempDir(), "s.db"))
+		var mu sync.Mutex
+		var told strings.Builder
+		cfg.Front.Changed = func(s *Session, changes []transcript.Change) {
+			mu.Lock()
+			defer mu.Unlock()
+			for _, ch := range changes {
+				if m, ok := s.Snapshot().Entry(ch.Seq).(*transcript.Message); ok && ch.Op != transcript.OpSession && m.Role == transcript.RoleAgent {
+					told.WriteString(ch.Text)
+				}
+			}
+		}
+		h := open(t, cfg)
+		s, err := h.NewSession(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := h.Conn().Version(); got != version {
+			t.Fatalf("version %d", got)
+		}
+		if l, err := cfg.Store.List(t.Context(), store.Query{}); err != nil || len(l) != 0 {
+			t.Errorf("a session nothing was said in is in the store: %v, %v", l, err)
+		}
+		res, err := s.Prompt(t.Context(), acp.Text("count"))
+		if err != nil || res.StopReason != acp.StopEndTurn {
+			t.Fatalf("Prompt: %v, %v", res, err)
+		}
+		mu.Lock()
+		if told.String() != "one two three" {
+			t.Errorf("told %q", told.String())
+		}
+		mu.Unlock()
+		snap, err := cfg.Store.Snapshot(t.Context(), store.Key{Agent: "fake", ID: string(s.ID())}, transcript.Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name, got := range map[string]*transcript.Snapshot{"stored": snap, "shown": s.Snapshot()} {
+			if got := strings.Join(messages(got), "|"); got != "user: count|agent: one two three" {
+				t.Errorf("%s: %s", name, got)
+			}
+		}
+		kept, err := cfg.Store.Session(t.Context(), store.Key{Agent: "fake", ID: string(s.ID())})
+		if err != nil || kept.Turns != 1 || kept.Cwd != cfg.Cwd || kept.Protocol != version {
+			t.Errorf("kept %+v, %v", kept, err)
+		}
+		if err := h.Close(); err != nil {
+			t.Errorf("Close: %v", err)
+		}
+		if err := h.Err(); !errors.Is(err, ErrClosed) {
+			t.Errorf("Err: %v", err)
+		}
+	})
+}
+
+// TestPermission: questions are written down before they are shown, and answers are.
+func TestPermission(t *testing.T) {
+	versions(t, func(t *testing.T, version int) {
+		agent := &acp.Agent{
+			Prompt: func(_ context.Context, turn *acp.Turn) (acp.StopReason, error) {
+				call := turn.ToolCall(acp.ToolCall{Title: "edit it", Kind: acp.ToolKindEdit, Locations: []acp.ToolCallLocation{{Path: "/x/y"}}})
+				d, err := call.Ask(acp.Permission{Options: []acp.PermissionOption{
+					{OptionID: "y", Name: "Yes", Kind: acp.PermissionOptionKindAllowOnce},
+					{OptionID: "n", Name: "No", Kind: acp.PermissionOptionKindRejectOnce},
+				}})
+				if err != nil {
+					return "", err
+				}
+				return acp.StopEndTurn, turn.Say("chosen " + string(d.Option.OptionID))
+			},
+		}
+		cfg := config(t, version, agent)
+		cfg.Store = openStore(t, filepath.Join(t.TempDir(), "s.db"))
+		var recs []acphost.Record
+		cfg.Front.Ask = func(ctx context.Context, s *Session, req acphost.Request, wire *acp.PermissionRequest) (acp.PermissionOptionID, error) {
+			snap, err := cfg.Store.Snapshot(ctx, s.journal.key, transcript.Config{})
+			if err != nil {
+				return "", err
+			}
+			for e := range snap.Entries() {
+				if p, ok := e.(*transcript.Permission); ok && p.Outcome == nil {
+					return req.Allow(), nil
+				}
+			}
+			return "", errors.New("not in the store yet")
+		}
+		cfg.Front.Decided = func(_ *Session, rec acphost.Record, _ acphost.Request) { recs = append(recs, rec) }
+		h := open(t, cfg)
+		s, err := h.NewSession(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Prompt(t.Context(), acp.Text("go")); err != nil {
+			t.Fatal(err)
+		}
+		if got := s.Snapshot().Text(); got != "chosen y" {
+			t.Errorf("the agent: %q", got)
+		}
+		if len(recs) != 1 || recs[0].Effect != acphost.EffectAllow || recs[0].OptionID != "y" {
+			t.Errorf("records %+v", recs)
+		}
+		stored, err := cfg.Store.Snapshot(t.Context(), s.journal.key, transcript.Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for e := range stored.Entries() {
+			if p, ok := e.(*transcript.Permission); ok {
+				if o, ok := p.Outcome.(*acpv2.SelectedPermissionOutcome); !ok || o.OptionID != "y" {
+					t.Errorf("outcome %#v", p.Outcome)
+				}
+			}
+		}
+	})
+}

@@ -1,0 +1,476 @@
+package host
+
+import (
+	"context"
+	"encoding/json"
+	"sync"
+	"time"
+
+	"github.com/goacp/acp/acpv2"
+	"github.com/goacp/acp/cmd/acp/internal/store"
+	"github.com/goacp/acp/transcript"
+)
+
+const (
+	// maxQueued bounds what waits to be written, in bytes as in the store. At the bound the agent
+	// has to wait. A single update may be larger.
+	maxQueued = 8 << 20
+	// maxBatch and maxBatchBytes bound what is written, and told, in one go.
+	maxBatch      = 2048
+	maxBatchBytes = 4 << 20
+	// maxHeldBack bounds what is held back of a session in which nothing was said yet.
+	maxHeldBack = 64
+	// entryBytes is what an item counts besides its text.
+	entryBytes = 128
+)
+
+// A keeper is the way to the store of all sessions of a host.
+type keeper struct {
+	store *store.Store
+	lost  func(error) // told once, when the store fails
+	once  sync.Once
+	mu    sync.Mutex
+	dead  bool
+}
+
+// keeps reports whether anything is written.
+func (k *keeper) keeps() bool {
+	if k.store == nil {
+		return false
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return !k.dead
+}
+
+// do writes something, unless writing has failed before.
+func (k *keeper) do(write func(context.Context, *store.Store) error) {
+	if !k.keeps() {
+		return
+	}
+	if err := write(context.Background(), k.store); err != nil {
+		k.mu.Lock()
+		k.dead = true
+		k.mu.Unlock()
+		k.once.Do(func() { k.lost(err) })
+	}
+}
+
+// An item is something to be written and then shown.
+type item struct {
+	event store.Event // of no kind if there is nothing to write
+	// One of these says what is to be shown.
+	update acpv2.SessionUpdate
+	asked  *question
+	answer *question
+	fresh  *transcript.Conversation // in place of the one there is
+	turn   *store.TurnEnd           // the end of a turn
+	done   chan struct{}            // closed when all this was done; nil if nobody waits
+}
+
+// A question is a request for permission, from when it was written.
+type question struct {
+	req     *acpv2.RequestPermissionRequest
+	outcome acpv2.RequestPermissionOutcome
+	stored  int64  // its number in the store
+	entry   uint64 // and in conv
+	conv    *transcript.Conversation
+}
+
+func (it *item) size() int {
+	if it.event.Data == nil {
+		if size := textSize(it.update); size >= 0 {
+			return size + entryBytes
+		}
+	}
+	return len(it.event.Data) + entryBytes
+}
+
+// textSize is the size of the updates that are many, or -1.
+func textSize(u acpv2.SessionUpdate) int {
+	var content acpv2.ContentBlock
+	switch u := u.(type) {
+	case *acpv2.AgentMessageChunk:
+		content = u.Content
+	case *acpv2.AgentThoughtChunk:
+		content = u.Content
+	case *acpv2.TerminalOutputChunk:
+		return len(u.Data)
+	}
+	if text, ok := content.(*acpv2.TextContent); ok {
+		return len(text.Text)
+	}
+	return -1
+}
+
+// A journal writes what happens in one session to the store and then shows it: what was shown is
+// in the store. What arrives while something is written is written together next time.
+type journal struct {
+	keeper  *keeper
+	key     store.Key
+	changed func([]transcript.Change)
+	wrote   func() // told after a batch was written, before it is shown; may be nil
+	killed  <-chan struct{}
+
+	mu      sync.Mutex
+	conv    *transcript.Conversation
+	queue   []item
+	bytes   int
+	working bool          // the writer runs
+	closed  bool          // nothing more is taken
+	room    chan struct{} // closed when there is room again; nil if nobody waits
+	idle    chan struct{} // closed when the writer has ended; nil if nobody waits
+
+	// Of the writer.
+	begun bool          // something was said
+	held  []store.Event // of before, not written
+	last  int64         // number of the last event, without a store
+}
+
+// put queues an item. It blocks while too much waits, and drops the item when the journal is
+// closed or nobody waits for anything any more.
+func (j *journal) put(it item) {
+	size := it.size()
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for j.bytes > 0 && j.bytes+size > maxQueued && !j.closed {
+		if j.room == nil {
+			j.room = make(chan struct{})
+		}
+		room := j.room
+		j.mu.Unlock()
+		select {
+		case <-room:
+		case <-j.killed:
+			// The writer may be stuck in the frontend; what is known is kept all the same.
+			j.mu.Lock()
+			j.add(it, size)
+			return
+		}
+		j.mu.Lock()
+	}
+	j.add(it, size)
+}
+
+// add is put with mu held and room for the item.
+func (j *journal) add(it item, size int) {
+	if j.closed {
+		if it.done != nil {
+			close(it.done)
+		}
+		return
+	}
+	j.queue = append(j.queue, it)
+	j.bytes += size
+	if !j.working {
+		j.working = true
+		go j.work()
+	}
+}
+
+// sync waits until everything that was put is written and shown.
+func (j *journal) sync() { j.await(item{}) }
+
+// await puts an item and waits until it is written and shown, or nobody waits any more.
+func (j *journal) await(it item) {
+	it.done = make(chan struct{})
+	j.put(it)
+	select {
+	case <-it.done:
+	case <-j.killed:
+		// The writer needs no longer than the store does, unless the frontend keeps it.
+		t := time.NewTimer(killGrace)
+		defer t.Stop()
+		select {
+		case <-it.done:
+		case <-t.C:
+		}
+	}
+}
+
+// killGrace is how long a host that was killed waits for its frontend.
+const killGrace = 2 * time.Second
+
+// close waits until everything is written and shown, and takes nothing more.
+func (j *journal) close() {
+	j.sync()
+	j.mu.Lock()
+	j.closed = true
+	if j.room != nil {
+		close(j.room)
+		j.room = nil
+	}
+	j.mu.Unlock()
+}
+
+// work writes and shows until there is nothing left.
+func (j *journal) work() {
+	for {
+		batch, bytes := j.take()
+		if batch == nil {
+			return
+		}
+		j.write(batch)
+		for _, changes := range j.apply(batch) {
+			if j.changed != nil {
+				j.changed(changes)
+			}
+		}
+		for i := range batch {
+			if done := batch[i].done; done != nil {
+				close(done)
+			}
+		}
+		j.mu.Lock()
+		j.bytes -= bytes
+		if j.room != nil {
+			close(j.room)
+			j.room = nil
+		}
+		j.mu.Unlock()
+	}
+}
+
+// take returns what is next, nil after the last.
+func (j *journal) take() (batch []item, bytes int) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if len(j.queue) == 0 {
+		j.queue, j.working = nil, false
+		return nil, 0
+	}
+	n := 0
+	for n < len(j.queue) && n < maxBatch && (n == 0 || bytes < maxBatchBytes) {
+		bytes += j.queue[n].size()
+		n++
+	}
+	batch = j.queue[:n:n]
+	if n == len(j.queue) {
+		j.queue = nil
+	} else {
+		j.queue = j.queue[n:]
+	}
+	return batch, bytes
+}
+
+// write puts a batch into the store, in one transaction.
+func (j *journal) write(batch []item) {
+	var events []store.Event
+	for i := range batch {
+		it := &batch[i]
+		switch {
+		case it.fresh != nil:
+			j.begun = true
+			events = append(events, resetEvents(it.fresh.Snapshot(), it.event.Time)...)
+		case it.event.Kind != "":
+			events = append(events, it.event)
+			j.begun = j.begun || said(it)
+		}
+	}
+	if len(events) > 0 {
+		j.append(events)
+	}
+	// The last events of questions have their numbers now.
+	n := len(events)
+	for i := len(batch) - 1; i >= 0; i-- {
+		switch it := &batch[i]; {
+		case it.fresh != nil:
+			n = 0 // what was before it was no question of now
+		case it.event.Kind != "":
+			n--
+			if it.asked != nil && n >= 0 {
+				it.asked.stored = events[n].Seq
+			}
+		}
+	}
+	if j.wrote != nil {
+		j.wrote()
+	}
+}
+
+// append writes events, or holds them back while nothing was said: a session that was only
+// looked at leaves nothing behind.
+func (j *journal) append(events []store.Event) {
+	if !j.begun && len(j.held)+len(events) <= maxHeldBack {
+		j.held = append(j.held, events...)
+		return
+	}
+	j.begun = true
+	if len(j.held) > 0 {
+		held := j.held
+		j.held = nil
+		j.keeper.do(func(ctx context.Context, s *store.Store) error { return s.Append(ctx, j.key, held) })
+	}
+	j.keeper.do(func(ctx context.Context, s *store.Store) error { return s.Append(ctx, j.key, events) })
+}
+
+// said reports whether an item is part of what is said in a session.
+func said(it *item) bool {
+	switch it.update.(type) {
+	case *acpv2.ConfigOptionUpdate, *acpv2.AvailableCommandsUpdate, *acpv2.SessionInfoUpdate, *acpv2.UsageUpdate, acpv2.StateUpdate:
+		return false
+	}
+	return true
+}
+
+// apply folds a batch into the conversation and returns what changed, to be told one after the
+// other; nil is everything.
+func (j *journal) apply(batch []item) [][]transcript.Change {
+	var m merger
+	for i := range batch {
+		it := &batch[i]
+		conv := j.conversation()
+		switch {
+		case it.fresh != nil:
+			j.mu.Lock()
+			j.conv = it.fresh
+			j.mu.Unlock()
+			m.all()
+		case it.asked != nil:
+			entry, changes := conv.Asked(it.asked.req)
+			it.asked.entry, it.asked.conv = entry, conv
+			for _, ch := range changes {
+				m.add(ch)
+			}
+		case it.answer != nil:
+			if it.answer.conv == conv {
+				m.add(conv.Answered(it.answer.entry, it.answer.outcome))
+			}
+		case it.turn != nil:
+			// An agent that is gone cannot say that it does nothing any more.
+			if state := conv.Snapshot().Session().State; !state.Idle() {
+				m.add(conv.Apply(&acpv2.IdleStateUpdate{StopReason: acpv2.StopReason(it.turn.StopReason), Background: state.Background}))
+			}
+		case it.update != nil:
+			m.add(conv.Apply(it.update))
+		}
+	}
+	m.cut()
+	return m.done
+}
+
+func (j *journal) conversation() *transcript.Conversation {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.conv
+}
+
+// A merger makes one change of consecutive pieces of one entry.
+type merger struct {
+	done [][]transcript.Change
+	list []transcript.Change
+	text []byte // of the last change, if pieces were added to it
+}
+
+func (m *merger) add(ch transcript.Change) {
+	if ch.Op == transcript.OpNone && !ch.Trimmed {
+		return
+	}
+	if n := len(m.list) - 1; n >= 0 {
+		last := &m.list[n]
+		if ch.Op == transcript.OpAppended && last.Op == ch.Op && last.Seq == ch.Seq && (ch.Text == "") == (last.Text == "") {
+			if ch.Text != "" {
+				if m.text == nil {
+					m.text = []byte(last.Text)
+				}
+				m.text = append(m.text, ch.Text...)
+			}
+			last.Trimmed = last.Trimmed || ch.Trimmed
+			return
+		}
+	}
+	m.finish()
+	m.list = append(m.list, ch)
+}
+
+// finish puts the text of the last change together.
+func (m *merger) finish() {
+	if m.text != nil {
+		m.list[len(m.list)-1].Text, m.text = string(m.text), nil
+	}
+}
+
+// cut ends a list of changes.
+func (m *merger) cut() {
+	m.finish()
+	if m.list != nil {
+		m.done, m.list = append(m.done, m.list), nil
+	}
+}
+
+// all says that everything may be different.
+func (m *merger) all() {
+	m.cut()
+	m.done = append(m.done, nil)
+}
+
+// updateEvent is the event of an update. What cannot be encoded could not be sent either.
+func updateEvent(u acpv2.SessionUpdate) store.Event {
+	data, err := u.AppendJSON(nil)
+	if err != nil {
+		return store.Event{}
+	}
+	return store.Event{Time: time.Now(), Kind: store.EventUpdate, Data: data}
+}
+
+// resetEvents are a whole conversation, in one transaction: a crash leaves the old or the new one.
+func resetEvents(s *transcript.Snapshot, now time.Time) []store.Event {
+	events := []store.Event{{Time: now, Kind: store.EventReset}}
+	for _, u := range updatesOf(s) {
+		if e := updateEvent(u); e.Kind != "" {
+			e.Time = now
+			events = append(events, e)
+		}
+	}
+	return events
+}
+
+// updatesOf returns updates that make the conversation out of nothing. Requests for permission,
+// which are no updates, are left out.
+func updatesOf(s *transcript.Snapshot) []acpv2.SessionUpdate {
+	var list []acpv2.SessionUpdate
+	for e := range s.Entries() {
+		if u := e.Update(); u != nil {
+			list = append(list, u)
+		}
+	}
+	sess := s.Session()
+	if u := sess.State.Update(); u != nil {
+		list = append(list, u)
+	}
+	if sess.ConfigOptions != nil {
+		list = append(list, &acpv2.ConfigOptionUpdate{ConfigOptions: sess.ConfigOptions})
+	}
+	if sess.Commands != nil {
+		list = append(list, &acpv2.AvailableCommandsUpdate{AvailableCommands: sess.Commands})
+	}
+	info := &acpv2.SessionInfoUpdate{Meta: sess.Meta}
+	if sess.Title != "" {
+		info.Title = acpv2.Set(sess.Title)
+	}
+	if sess.UpdatedAt != "" {
+		info.UpdatedAt = acpv2.Set(sess.UpdatedAt)
+	}
+	list = append(list, info)
+	if u := sess.Usage; u != nil {
+		usage := &acpv2.UsageUpdate{Used: u.Used, Size: u.Size, Meta: u.Meta}
+		if u.Cost != nil {
+			usage.Cost = acpv2.Set(*u.Cost)
+		}
+		list = append(list, usage)
+	}
+	return list
+}
+
+// answerEvent is the event of an answer.
+func answerEvent(q *question) store.Event {
+	outcome, err := q.outcome.AppendJSON(nil)
+	if err != nil {
+		return store.Event{}
+	}
+	data, err := json.Marshal(store.Answered{Asked: q.stored, Outcome: outcome})
+	if err != nil {
+		return store.Event{}
+	}
+	return store.Event{Time: time.Now(), Kind: store.EventAnswered, Data: data}
+}

@@ -1,0 +1,154 @@
+package host
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/goacp/acp"
+	"github.com/goacp/acp/acphost"
+	"github.com/goacp/acp/cmd/acp/internal/exitcode"
+)
+
+// A link is one connection: what is lent to an agent belongs to that connection alone.
+type link struct {
+	host      *Host
+	conn      *acp.ClientConn
+	terminals *terminals
+	stderr    *stderrLines
+	serve     chan struct{} // closed when the built-in agent has returned; nil without
+	once      sync.Once
+	closed    error
+}
+
+// connect starts the agent. env is added to its environment.
+func (h *Host) connect(ctx context.Context, env map[string]string) (*link, error) {
+	l := &link{host: h, stderr: &stderrLines{note: h.note}}
+	l.terminals = newTerminals(l, rand.Text()[:6], h.cfg.Cwd, h.cfg.Roots)
+	client := h.client(l)
+	bound, cancel := context.WithTimeout(ctx, h.cfg.Connect)
+	defer cancel()
+	slow := time.AfterFunc(h.cfg.Slow, func() {
+		h.note(Note{Kind: NoteSlow, Text: fmt.Sprintf("%s has been starting for %v and has not answered yet", h.name(), h.cfg.Slow)})
+	})
+	defer slow.Stop()
+	transport, err := l.transport(env)
+	if err == nil {
+		l.conn, err = client.Connect(bound, transport)
+	}
+	if err == nil {
+		return l, nil
+	}
+	l.stderr.flush()
+	l.release()
+	if l.serve != nil {
+		<-l.serve
+	}
+	said := l.stderr.last()
+	switch {
+	case ctx.Err() != nil:
+		return nil, exitcode.With(exitcode.Cancelled, fmt.Errorf("starting %s: %w", h.name(), context.Cause(ctx)))
+	case errors.Is(err, context.DeadlineExceeded):
+		err = fmt.Errorf("%s has not answered in %v: %w", h.name(), h.cfg.Connect, err)
+		if said != "" {
+			err = fmt.Errorf("%w; the last it wrote to standard error: %s", err, said)
+		}
+		return nil, exitcode.With(exitcode.Timeout, err)
+	}
+	return nil, exitcode.With(exitcode.Agent, fmt.Errorf("%s cannot be used: %w", h.name(), err))
+}
+
+// transport is the way to the agent.
+func (l *link) transport(env map[string]string) (acp.Transport, error) {
+	h := l.host
+	if !h.cfg.Agent.Builtin {
+		t := h.cfg.Agent.Transport(h.cfg.Cwd)
+		if len(env) > 0 {
+			if t.Env == nil && !t.LoginEnv {
+				t.Env = os.Environ()
+			}
+			t.Env = slices.Clone(t.Env)
+			for _, k := range slices.Sorted(maps.Keys(env)) {
+				t.Env = append(t.Env, k+"="+env[k])
+			}
+		}
+		t.Stderr = l.stderr
+		return t, nil
+	}
+	if h.cfg.BuiltIn == nil {
+		return nil, errors.New("there is no built-in agent in this program")
+	}
+	agent, client := acp.Pipe()
+	l.serve = make(chan struct{})
+	go func() {
+		defer close(l.serve)
+		// It ends with the connection; what failed is seen there.
+		if err := h.cfg.BuiltIn.Serve(context.Background(), agent); err != nil {
+			h.cfg.Logger.Info("the built-in agent has ended", "error", err)
+		}
+	}()
+	return client, nil
+}
+
+// client is what agents are offered.
+func (h *Host) client(l *link) *acp.Client {
+	front := h.cfg.Front
+	roots := append([]string{h.cfg.Cwd}, h.cfg.Roots...)
+	files := acphost.Dir(roots...)
+	files.PermitWrite = h.permitWrite
+	c := &acp.Client{
+		Info:              h.cfg.Info,
+		Update:            h.update,
+		RequestPermission: h.requestPermission,
+		Files:             lentFiles{files},
+		Terminals:         l.terminals,
+		TerminalAuth:      front.RunInTerminal != nil && !h.cfg.Agent.Builtin,
+		Logger:            h.cfg.Logger,
+	}
+	switch h.cfg.Agent.Protocol {
+	case 1, 2:
+		c.MinVersion, c.MaxVersion = h.cfg.Agent.Protocol, h.cfg.Agent.Protocol
+	}
+	if front.Elicit != nil {
+		c.Elicit = func(ctx context.Context, req *acp.ElicitationRequest) (*acp.ElicitationResponse, error) {
+			var s *Session
+			if req.Session != nil {
+				s = h.session(req.Session)
+			}
+			return front.Elicit(ctx, s, req)
+		}
+		c.ElicitationComplete = func(_ context.Context, id acp.ElicitationID) {
+			if front.ElicitDone != nil {
+				front.ElicitDone(id)
+			}
+		}
+	}
+	return c
+}
+
+// close ends the connection and what belongs to it.
+func (l *link) close() error {
+	l.once.Do(func() {
+		l.closed = l.conn.Close()
+		<-l.conn.Done()
+		l.release()
+		if l.serve != nil {
+			<-l.serve
+		}
+	})
+	return l.closed
+}
+
+// release ends what was lent.
+func (l *link) release() {
+	if err := l.terminals.Close(); err != nil {
+		l.host.cfg.Logger.Error("closing terminals", "error", err)
+	}
+	l.stderr.flush()
+}

@@ -1,0 +1,218 @@
+package host
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/goacp/acp"
+	"github.com/goacp/acp/acphost"
+	"github.com/goacp/acp/cmd/acp/internal/exitcode"
+	"github.com/goacp/acp/cmd/acp/internal/safetext"
+	"github.com/goacp/acp/jsonrpc"
+)
+
+const (
+	defaultConnect = 60 * time.Second
+	defaultSlow    = 3 * time.Second
+)
+
+// A Host is a connection to an agent with everything the user has set up. Its methods may
+// be called from any goroutine. Close ends the agent.
+type Host struct {
+	cfg    Config
+	policy *acphost.Policy
+	keeper *keeper
+
+	// opening is held while sessions are opened and while the agent is started anew, so that the
+	// one does not happen in the middle of the other.
+	opening sync.RWMutex
+
+	mu       sync.Mutex
+	link     *link
+	sessions map[acp.SessionID]*Session
+	closed   bool
+	err      error
+	done     chan struct{} // closed when the agent has ended for good
+	killed   chan struct{} // closed when nobody waits for anything any more
+	watchers sync.WaitGroup
+}
+
+// Open starts the agent and agrees on a version. When it fails nothing is left running.
+func Open(ctx context.Context, cfg Config) (*Host, error) {
+	cfg.Connect = cmp.Or(cfg.Connect, defaultConnect)
+	cfg.Slow = cmp.Or(cfg.Slow, defaultSlow)
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	h := &Host{
+		cfg:      cfg,
+		policy:   cfg.Policy,
+		sessions: map[acp.SessionID]*Session{},
+		done:     make(chan struct{}),
+		killed:   make(chan struct{}),
+	}
+	if h.policy == nil {
+		h.policy = new(acphost.Policy)
+	}
+	if cfg.Front.Ask != nil {
+		h.policy.Ask = h.ask
+	}
+	h.keeper = &keeper{store: cfg.Store, lost: func(err error) {
+		h.note(Note{Kind: NoteStore, Text: safetext.Line("conversations cannot be kept any longer: "+err.Error(), maxNote), Err: err})
+	}}
+	h.note(Note{Kind: NoteStarting, Text: "starting " + h.name()})
+	l, err := h.connect(ctx, nil)
+	if err != nil {
+		return nil, err
+	}
+	h.link = l
+	h.watch(l)
+	h.note(Note{Kind: NoteReady, Text: h.name() + " is ready"})
+	return h, nil
+}
+
+// name is the agent as users know it.
+func (h *Host) name() string { return h.cfg.Agent.Name }
+
+// maxNote bounds the text of a note, in cells.
+const maxNote = 500
+
+func (h *Host) note(n Note) {
+	if f := h.cfg.Front.Note; f != nil {
+		f(n)
+	}
+}
+
+// watch waits for the end of a connection.
+func (h *Host) watch(l *link) {
+	h.watchers.Go(func() {
+		<-l.conn.Done()
+		err := l.conn.Wait()
+		l.release()
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		if h.link != l { // another one has taken its place
+			return
+		}
+		if h.closed {
+			h.end(ErrClosed)
+			return
+		}
+		if err == nil {
+			err = jsonrpc.ErrClosed
+		}
+		h.end(exitcode.With(exitcode.Agent, fmt.Errorf("%s has ended: %w", h.name(), err)))
+	})
+}
+
+// end says that it is over. It is called with mu held.
+func (h *Host) end(err error) {
+	select {
+	case <-h.done:
+		return
+	default:
+	}
+	h.err = err
+	close(h.done)
+	if !h.closed {
+		h.watchers.Go(func() {
+			h.note(Note{Kind: NoteEnded, Text: safetext.Line(err.Error(), maxNote), Err: err})
+		})
+	}
+}
+
+// Conn returns the present connection, which a login may replace.
+func (h *Host) Conn() *acp.ClientConn { return h.current().conn }
+
+func (h *Host) current() *link {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.link
+}
+
+// Done is closed when the agent has ended, or Close was called.
+func (h *Host) Done() <-chan struct{} { return h.done }
+
+// Err says why the agent has ended; nil before.
+func (h *Host) Err() error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.err
+}
+
+// ErrClosed is what [Host.Err] returns when the Host was closed.
+var ErrClosed = errors.New("closed")
+
+// Close ends the agent, after everything it has told is in the store. It may be called more
+// than once.
+func (h *Host) Close() error {
+	h.mu.Lock()
+	first := !h.closed
+	h.closed = true
+	h.mu.Unlock()
+	h.opening.Lock() // nothing is being opened any more
+	l := h.current()
+	h.opening.Unlock()
+	if !first {
+		<-h.done
+		return nil
+	}
+	err := l.close()
+	h.mu.Lock()
+	h.end(ErrClosed)
+	sessions := h.sessions
+	h.sessions = map[acp.SessionID]*Session{}
+	h.mu.Unlock()
+	for _, s := range sessions {
+		s.journal.close()
+	}
+	h.watchers.Wait()
+	return err
+}
+
+// Kill ends the agent at once, without waiting for its turn. It returns at once; [Host.Done]
+// says when that is done, and Close is still to be called.
+func (h *Host) Kill() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	select {
+	case <-h.killed:
+		return
+	default:
+		close(h.killed)
+	}
+	l := h.link
+	h.watchers.Go(func() { _ = l.close() })
+}
+
+// coded gives errors of calls the status the program ends with.
+func (h *Host) coded(what string, err error) error {
+	if err == nil {
+		return nil
+	}
+	code := exitcode.Failed
+	var said *jsonrpc.Error
+	var auth *AuthError
+	var has *exitcode.Error
+	switch {
+	case errors.As(err, &has):
+		return err
+	case errors.As(err, &auth):
+		return exitcode.With(exitcode.Auth, err)
+	case errors.As(err, &said):
+		code = exitcode.Protocol
+		return exitcode.Errorf(code, "%s: %s answered: %w", what, h.name(), err)
+	case errors.Is(err, jsonrpc.ErrClosed):
+		code = exitcode.Agent
+	case errors.Is(err, context.DeadlineExceeded):
+		code = exitcode.Timeout
+	case errors.Is(err, context.Canceled):
+		code = exitcode.Cancelled
+	}
+	return exitcode.Errorf(code, "%s: %w", what, err)
+}

@@ -1,0 +1,370 @@
+package host
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/goacp/acp"
+	"github.com/goacp/acp/acphost"
+	"github.com/goacp/acp/acpv1"
+	"github.com/goacp/acp/acpv2"
+	"github.com/goacp/acp/cmd/acp/internal/store"
+	"github.com/goacp/acp/internal/patch"
+)
+
+// maxGranted bounds what is remembered of what was allowed in a turn; beyond it the user is asked
+// again.
+const maxGranted = 1024
+
+// granted is what was allowed in the turns that run: agents ask and then have it done by us.
+type granted struct {
+	paths    map[string]bool
+	commands map[string]bool
+}
+
+func (g *granted) clear() { g.paths, g.commands = nil, nil }
+
+func grant(set *map[string]bool, what string) {
+	if what == "" || len(*set) >= maxGranted {
+		return
+	}
+	if *set == nil {
+		*set = map[string]bool{}
+	}
+	(*set)[what] = true
+}
+
+// asking travels to the hook of the policy.
+type asking struct {
+	session *Session
+	wire    *acp.PermissionRequest
+}
+
+type askingKey struct{}
+
+// ask is the hook of the policy.
+func (h *Host) ask(ctx context.Context, req acphost.Request) (acp.PermissionOptionID, error) {
+	a, _ := ctx.Value(askingKey{}).(asking)
+	return h.cfg.Front.Ask(ctx, a.session, req, a.wire)
+}
+
+// requestPermission is the hook of the client.
+func (h *Host) requestPermission(ctx context.Context, req *acp.PermissionRequest) (acp.PermissionDecision, error) {
+	s := h.session(req.Session)
+	r := acphost.RequestOf(req)
+	d := s.decide(ctx, req, r)
+	if d.Effect == acphost.EffectAllow && d.Option != nil {
+		s.mu.Lock()
+		if s.turns > 0 {
+			switch acp.ToolKind(r.Kind) {
+			case acp.ToolKindEdit, acp.ToolKindDelete, acp.ToolKindMove:
+				for _, p := range r.Paths {
+					grant(&s.paths, p)
+				}
+			}
+			grant(&s.commands, commandOf(r))
+		}
+		s.mu.Unlock()
+	}
+	if d.Option == nil {
+		return acp.CancelPermission(), nil
+	}
+	return acp.Select(d.Option.OptionID), nil
+}
+
+// decide writes the question down, has it decided, and writes the answer down.
+func (s *Session) decide(ctx context.Context, req *acp.PermissionRequest, r acphost.Request) acphost.Decision {
+	h := s.host
+	began := time.Now()
+	q := &question{req: wireRequest(s.id, req)}
+	if data, err := q.req.AppendJSON(nil); err == nil {
+		s.journal.await(item{asked: q, event: store.Event{Time: began, Kind: store.EventAsked, Data: data}})
+	}
+	d := h.policy.Decide(context.WithValue(ctx, askingKey{}, asking{s, req}), r)
+	q.outcome = &acpv2.CancelledPermissionOutcome{}
+	if d.Option != nil {
+		q.outcome = &acpv2.SelectedPermissionOutcome{OptionID: d.Option.OptionID}
+	}
+	s.journal.put(item{answer: q, event: answerEvent(q)})
+	if f := h.cfg.Front.Decided; f != nil {
+		f(s, record(began, r, d), r)
+	}
+	return d
+}
+
+// record says what was decided, cut as [acphost.Record] is.
+func record(began time.Time, r acphost.Request, d acphost.Decision) acphost.Record {
+	const text, paths = 4 << 10, 64
+	cut := func(s string) string { return strings.ToValidUTF8(s[:min(len(s), text)], "\uFFFD") }
+	rec := acphost.Record{
+		Time: began, Session: r.Session, ToolCallID: cut(r.ToolCallID), ToolName: cut(r.ToolName), Title: cut(r.Title),
+		Kind: cut(r.Kind), Command: cut(r.Command), Cwd: cut(r.Cwd), MorePaths: max(len(r.Paths)-paths, 0),
+		Effect: d.Effect, By: d.By, Rule: cut(d.Rule), TookMillis: time.Since(began).Milliseconds(),
+	}
+	for _, p := range r.Paths[:min(len(r.Paths), paths)] {
+		rec.Paths = append(rec.Paths, cut(p))
+	}
+	if d.Option != nil {
+		rec.OptionID, rec.OptionKind = cut(string(d.Option.OptionID)), cut(string(d.Option.Kind))
+	}
+	return rec
+}
+
+// wireRequest is a request as it is written down: in the words of version 2, with what it said
+// itself. What was told of the tool call before is in the conversation already, and the client
+// remembers only a part of it.
+func wireRequest(id acp.SessionID, req *acp.PermissionRequest) *acpv2.RequestPermissionRequest {
+	if req.V2 != nil {
+		return req.V2
+	}
+	w := &acpv2.RequestPermissionRequest{
+		SessionID: id, Title: req.Title, Description: req.Description, Subject: req.Subject, Options: req.Options, Meta: req.Meta,
+	}
+	subject, ok := req.Subject.(*acp.ToolCallPermissionSubject)
+	if ok && req.V1 != nil {
+		said, all := &req.V1.ToolCall, subject.ToolCall
+		call := acp.ToolCallUpdate{ToolCallID: all.ToolCallID, Meta: all.Meta, Unknown: all.Unknown, RawInput: said.RawInput, RawOutput: said.RawOutput}
+		if said.Name != "" {
+			call.Name = all.Name
+		}
+		if _, set := said.Title.Get(); set {
+			call.Title = all.Title
+		}
+		if _, set := said.Kind.Get(); set {
+			call.Kind = all.Kind
+		}
+		if _, set := said.Status.Get(); set {
+			call.Status = all.Status
+		}
+		if _, set := said.Content.Get(); set {
+			call.Content = all.Content
+		}
+		if _, set := said.Locations.Get(); set {
+			call.Locations = all.Locations
+		}
+		w.Subject = &acp.ToolCallPermissionSubject{ToolCall: call, Meta: subject.Meta, Unknown: subject.Unknown}
+	}
+	return w
+}
+
+// ownOptions are the answers to questions that this program asks for an agent that did not.
+func ownOptions() []acp.PermissionOption {
+	return []acp.PermissionOption{
+		{OptionID: "allow", Name: "Allow once", Kind: acp.PermissionOptionKindAllowOnce},
+		{OptionID: "allow-always", Name: "Allow always", Kind: acp.PermissionOptionKindAllowAlways},
+		{OptionID: "reject", Name: "Reject", Kind: acp.PermissionOptionKindRejectOnce},
+		{OptionID: "reject-always", Name: "Reject always", Kind: acp.PermissionOptionKindRejectAlways},
+	}
+}
+
+// permit asks about something that the agent wants done by us.
+func (s *Session) permit(ctx context.Context, call acp.ToolCallUpdate, r acphost.Request) error {
+	req := &acp.PermissionRequest{
+		Session: s.Client(), Title: r.Title, Description: r.Description, Options: ownOptions(),
+		Subject: &acp.ToolCallPermissionSubject{ToolCall: call}, ToolCall: &call,
+	}
+	r.Session, r.Options = string(s.id), req.Options
+	if d := s.decide(ctx, req, r); d.Effect != acphost.EffectAllow || d.Option == nil {
+		return fs.ErrPermission
+	}
+	return nil
+}
+
+type sessionKey struct{}
+
+// lentFiles are files; what is to be written is asked about by the session.
+type lentFiles struct{ *acphost.Files }
+
+// WriteTextFile implements [acp.FileSystem].
+func (f lentFiles) WriteTextFile(ctx context.Context, req *acpv1.WriteTextFileRequest) (*acpv1.WriteTextFileResponse, error) {
+	return f.Files.WriteTextFile(context.WithValue(ctx, sessionKey{}, req), req)
+}
+
+// permitWrite is the hook of the files.
+func (h *Host) permitWrite(ctx context.Context, path string) error {
+	req, _ := ctx.Value(sessionKey{}).(*acpv1.WriteTextFileRequest)
+	if req == nil {
+		return fs.ErrPermission
+	}
+	s, ok := h.Session(acp.SessionID(req.SessionID))
+	if !ok {
+		return fs.ErrPermission
+	}
+	s.mu.Lock()
+	had := s.paths[path] || s.paths[req.Path]
+	s.mu.Unlock()
+	if had {
+		return nil
+	}
+	id := h.callID("write")
+	call := acp.ToolCallUpdate{
+		ToolCallID: id, Title: acp.Set("Write " + path), Kind: acp.Set(acp.ToolKindEdit),
+		Locations: acp.Set([]acp.ToolCallLocation{{Path: path}}),
+		Content:   acp.Set([]acp.ToolCallContent{writeDiff(path, req.Content)}),
+	}
+	err := s.permit(ctx, call, acphost.Request{
+		Title: "Write " + path, ToolCallID: string(id), Kind: string(acp.ToolKindEdit), Paths: []string{path}, Cwd: s.Cwd(),
+	})
+	s.settled(id, err)
+	if err == nil {
+		s.mu.Lock()
+		if s.turns > 0 {
+			grant(&s.paths, path)
+		}
+		s.mu.Unlock()
+	}
+	return err
+}
+
+// settled ends a tool call that stands for something done by us.
+func (s *Session) settled(id acp.ToolCallID, err error) {
+	status := acp.ToolCallStatusCompleted
+	if err != nil {
+		status = acp.ToolCallStatusFailed
+	}
+	s.put(&acp.ToolCallUpdate{ToolCallID: id, Status: acp.Set(status)})
+}
+
+// permitCommand asks about a command of the agent's.
+func (h *Host) permitCommand(ctx context.Context, req *acpv1.CreateTerminalRequest) error {
+	s, ok := h.Session(acp.SessionID(req.SessionID))
+	if !ok {
+		return fs.ErrPermission
+	}
+	line := commandLine(req.Command, req.Args)
+	script, isScript := shellScript(req.Command, req.Args)
+	s.mu.Lock()
+	had := s.commands[line] || isScript && s.commands[script]
+	s.mu.Unlock()
+	if had {
+		return nil
+	}
+	id := h.callID("run")
+	input, err := json.Marshal(struct {
+		Command string `json:"command"`
+		Cwd     string `json:"cwd,omitempty"`
+	}{line, req.Cwd})
+	if err != nil {
+		return err
+	}
+	call := acp.ToolCallUpdate{ToolCallID: id, Title: acp.Set(line), Kind: acp.Set(acp.ToolKindExecute), RawInput: input}
+	err = s.permit(ctx, call, acphost.Request{
+		Title: line, ToolCallID: string(id), Kind: string(acp.ToolKindExecute), Command: line, Cwd: cmp.Or(req.Cwd, s.Cwd()), RawInput: input,
+	})
+	s.settled(id, err)
+	if err == nil {
+		s.mu.Lock()
+		if s.turns > 0 {
+			grant(&s.commands, line)
+		}
+		s.mu.Unlock()
+	}
+	return err
+}
+
+// commandOf returns the command that a request shows, also where the rules do not take it for
+// certain: a command that is run is compared with the whole of it.
+func commandOf(r acphost.Request) string {
+	if r.Command != "" {
+		return r.Command
+	}
+	var input struct {
+		Command json.RawMessage `json:"command"`
+		Args    []string        `json:"args"`
+	}
+	if json.Unmarshal(r.RawInput, &input) != nil {
+		return ""
+	}
+	var line string
+	if json.Unmarshal(input.Command, &line) == nil {
+		if len(input.Args) == 0 {
+			return line
+		}
+		return commandLine(line, input.Args)
+	}
+	var words []string
+	if json.Unmarshal(input.Command, &words) != nil || len(words) == 0 {
+		return ""
+	}
+	if script, ok := shellScript(words[0], words[1:]); ok {
+		return script
+	}
+	return commandLine(words[0], words[1:])
+}
+
+// commandLine writes a command for people and rules: arguments that a shell would take apart are
+// quoted.
+func commandLine(command string, args []string) string {
+	if len(args) == 0 {
+		return command
+	}
+	words := make([]string, 0, len(args)+1)
+	for _, w := range append([]string{command}, args...) {
+		if w == "" || strings.ContainsAny(w, " \t\n\"'`$&|;<>()*?[]{}~#!\\") {
+			w = "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
+		}
+		words = append(words, w)
+	}
+	return strings.Join(words, " ")
+}
+
+// shellScript returns the script of "sh -c script" and the like.
+func shellScript(command string, args []string) (string, bool) {
+	base := command[strings.LastIndexAny(command, `/\`)+1:]
+	if !slices.Contains([]string{"sh", "bash", "zsh", "dash", "ksh"}, base) || len(args) != 2 {
+		return "", false
+	}
+	switch args[0] {
+	case "-c", "-lc", "-cl":
+		return args[1], true
+	}
+	return "", false
+}
+
+// callID makes up the id of a tool call that stands for something done by us.
+func (h *Host) callID(what string) acp.ToolCallID {
+	return acp.ToolCallID("acp-" + what + "-" + rand.Text()[:8])
+}
+
+// maxDiffed bounds the files of which a change is shown as a patch, in bytes.
+const maxDiffed = 4 << 20
+
+// writeDiff shows what is to be written.
+func writeDiff(path, text string) acp.ToolCallContent {
+	f := patch.File{OldPath: path, NewPath: path, New: text}
+	d := &acp.Diff{Changes: []acp.DiffChange{{Operation: &acpv2.DiffModify{Path: path}}}}
+	old, err := readSmall(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		d.Changes[0].Operation = &acpv2.DiffAdd{Path: path}
+		f.OldPath = ""
+	case err != nil:
+		return d
+	}
+	if len(text) <= maxDiffed {
+		f.Old = old
+		d.Patch = &acpv2.DiffPatch{Format: acpv2.DiffPatchFormatGitPatch, Text: patch.Git(f)}
+	}
+	return d
+}
+
+// readSmall reads a file that is small enough to be shown.
+func readSmall(path string) (string, error) {
+	fi, err := os.Stat(path)
+	if err != nil {
+		return "", err
+	}
+	if !fi.Mode().IsRegular() || fi.Size() > maxDiffed {
+		return "", errors.New("too large to be shown")
+	}
+	b, err := os.ReadFile(path)
+	return string(b), err
+}

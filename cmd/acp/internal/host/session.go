@@ -1,0 +1,500 @@
+package host
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/goacp/acp"
+	"github.com/goacp/acp/acpv1"
+	"github.com/goacp/acp/cmd/acp/internal/store"
+	"github.com/goacp/acp/jsonrpc"
+	"github.com/goacp/acp/transcript"
+)
+
+// A Session is a conversation with the agent. Its methods may be called from any goroutine.
+type Session struct {
+	host    *Host
+	id      acp.SessionID
+	journal *journal
+
+	// order is held while something is put into the journal that was looked at before, so that it
+	// keeps its place. The writer must not need it.
+	order sync.Mutex
+
+	mu     sync.Mutex
+	client *acp.ClientSession
+	cwd    string
+	child  bool                     // of another session; the user has not opened it
+	replay *transcript.Conversation // history that is being told; nil while none is
+	tag    string                   // for message ids that were made up: see retag
+	told   []acp.SessionConfigOption
+	kept   store.Session // as it is in the store
+	title  string
+	turns  int // that run
+	granted
+}
+
+// NewSession opens a session. If the agent wants a login that is made and the session is
+// asked for once more.
+func (h *Host) NewSession(ctx context.Context) (*Session, error) {
+	s, _, err := h.open(ctx, "")
+	return s, err
+}
+
+// Restore brings a session back: with the history from the agent if it tells it, else from the
+// store. It says how the agent came by it; [acp.RestoredNew] is a new session, and the history
+// from the store, if there is any, is then shown but not known to the agent. An agent that tells
+// nothing at all does not take away what is in the store.
+func (h *Host) Restore(ctx context.Context, id acp.SessionID) (*Session, acp.Restored, error) {
+	return h.open(ctx, id)
+}
+
+func (h *Host) open(ctx context.Context, id acp.SessionID) (s *Session, how acp.Restored, err error) {
+	err = h.authenticated(ctx, func() error {
+		h.opening.RLock()
+		defer h.opening.RUnlock()
+		s, how, err = h.openOn(ctx, h.current(), id)
+		return err
+	})
+	if err != nil {
+		what := "opening a session"
+		if id != "" {
+			what = "restoring session " + string(id)
+		}
+		return nil, 0, h.coded(what, err)
+	}
+	return s, how, nil
+}
+
+// openOn opens a session on a connection.
+func (h *Host) openOn(ctx context.Context, l *link, id acp.SessionID) (*Session, acp.Restored, error) {
+	cfg, err := h.sessionConfig(ctx, l)
+	if err != nil {
+		return nil, 0, err
+	}
+	if id == "" {
+		cs, err := l.conn.NewSession(ctx, cfg)
+		if err != nil {
+			return nil, 0, err
+		}
+		s := h.session(cs)
+		s.opened(cs, cfg.Cwd)
+		s.journal.sync()
+		return s, acp.RestoredNew, nil
+	}
+	old, isNew := h.expect(id)
+	if isNew {
+		if err := old.recall(ctx); err != nil {
+			h.forget(old)
+			return nil, 0, err
+		}
+		if old.kept.Cwd != "" {
+			cfg.Cwd = old.kept.Cwd
+		}
+	}
+	cfg.Replay = isNew // what is open already was told already
+	cs, how, err := l.conn.Restore(ctx, id, cfg)
+	if err != nil {
+		if isNew {
+			h.forget(old)
+		}
+		return nil, 0, err
+	}
+	s := old
+	if how == acp.RestoredNew {
+		s = h.session(cs)
+		if isNew {
+			h.forget(old)
+			s.adopt(old)
+		}
+	}
+	s.endReplay()
+	s.opened(cs, cfg.Cwd)
+	s.journal.sync()
+	return s, how, nil
+}
+
+// sessionConfig is what sessions are opened with.
+func (h *Host) sessionConfig(ctx context.Context, l *link) (acp.SessionConfig, error) {
+	servers, err := h.servers(ctx, l)
+	return acp.SessionConfig{Cwd: h.cfg.Cwd, AdditionalDirectories: h.cfg.Roots, MCPServers: servers}, err
+}
+
+// Session returns an open session by its id; also those of subagents, once something
+// happened in them.
+func (h *Host) Session(id acp.SessionID) (*Session, bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	s, ok := h.sessions[id]
+	return s, ok
+}
+
+// session returns what belongs to a client's session.
+func (h *Host) session(cs *acp.ClientSession) *Session {
+	s, _ := h.expect(cs.ID())
+	s.mu.Lock()
+	s.client = cs
+	s.mu.Unlock()
+	return s
+}
+
+// expect returns a session by its id, and makes it if there is none.
+func (h *Host) expect(id acp.SessionID) (s *Session, isNew bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if s := h.sessions[id]; s != nil {
+		return s, false
+	}
+	s = &Session{host: h, id: id, cwd: h.cfg.Cwd}
+	s.journal = &journal{
+		keeper: h.keeper,
+		key:    store.Key{Agent: h.cfg.Agent.Name, ID: string(id)},
+		killed: h.killed,
+		conv:   transcript.New(transcript.Config{}),
+		wrote:  s.wrote,
+	}
+	if f := h.cfg.Front.Changed; f != nil {
+		s.journal.changed = func(changes []transcript.Change) { f(s, changes) }
+	}
+	h.sessions[id] = s
+	return s, true
+}
+
+// forget drops a session.
+func (h *Host) forget(s *Session) {
+	s.journal.close()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.sessions[s.id] == s {
+		delete(h.sessions, s.id)
+	}
+}
+
+// recall takes what the store has of the session.
+func (s *Session) recall(ctx context.Context) error {
+	h := s.host
+	if !h.keeper.keeps() {
+		return nil
+	}
+	kept, err := h.cfg.Store.Session(ctx, s.journal.key)
+	if errors.Is(err, store.ErrNotFound) {
+		return nil
+	}
+	var snap *transcript.Snapshot
+	if err == nil {
+		snap, err = h.cfg.Store.Snapshot(ctx, s.journal.key, transcript.Config{})
+	}
+	if err != nil {
+		if ctx.Err() != nil {
+			return err
+		}
+		h.keeper.do(func(context.Context, *store.Store) error { return err })
+		return nil
+	}
+	s.journal.mu.Lock()
+	s.journal.conv = snap.Continue(transcript.Config{})
+	s.journal.begun = true
+	s.journal.mu.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.kept, s.title = kept, kept.Title
+	if snap.Len() > 0 {
+		s.tag = "r" + strconv.FormatInt(kept.Events, 10) + "-"
+	}
+	return nil
+}
+
+// adopt takes over the conversation of a session that the agent does not have any more.
+func (s *Session) adopt(old *Session) {
+	s.journal.sync()
+	was := old.Snapshot()
+	if was.Len() == 0 {
+		return
+	}
+	s.mu.Lock()
+	s.title = old.title
+	s.tag = "n" + old.tag
+	s.mu.Unlock()
+	both := was.Continue(transcript.Config{})
+	for _, u := range updatesOf(s.Snapshot()) {
+		both.Apply(u)
+	}
+	s.journal.await(item{fresh: both, event: store.Event{Time: time.Now()}})
+}
+
+// opened notes what the answer that opened the session has told, which is no update.
+func (s *Session) opened(cs *acp.ClientSession, cwd string) {
+	s.mu.Lock()
+	s.client, s.cwd = cs, cwd
+	s.mu.Unlock()
+	s.catchUp()
+}
+
+// catchUp puts options that were told in answers into the conversation.
+func (s *Session) catchUp() {
+	s.order.Lock()
+	defer s.order.Unlock()
+	s.mu.Lock()
+	var news []acp.SessionUpdate
+	if c := s.client; c != nil {
+		if options := c.Options(); options != nil && !sameList(options, s.told) {
+			s.told = options
+			news = append(news, &acp.ConfigOptionUpdate{ConfigOptions: options})
+		}
+		if title := c.Title(); title != "" && title != s.title {
+			s.title = title
+			news = append(news, &acp.SessionInfoUpdate{Title: acp.Set(title)})
+		}
+	}
+	s.mu.Unlock()
+	for _, u := range news {
+		s.put(u)
+	}
+}
+
+func sameList[T any](a, b []T) bool {
+	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
+}
+
+// update is the hook that is told what happens.
+func (h *Host) update(_ context.Context, cs *acp.ClientSession, u *acp.Update) {
+	s := h.session(cs)
+	s.order.Lock()
+	defer s.order.Unlock()
+	s.mu.Lock()
+	if u.Replayed {
+		if s.replay == nil {
+			s.replay = transcript.New(transcript.Config{})
+		}
+		s.replay.Apply(u.Update)
+		s.mu.Unlock()
+		return
+	}
+	switch v := u.Update.(type) {
+	case *acp.ConfigOptionUpdate:
+		s.told = v.ConfigOptions
+	case *acp.SessionInfoUpdate:
+		v.Title.Apply(&s.title)
+	}
+	tag := s.tag
+	s.mu.Unlock()
+	s.showReplay()
+	s.put(retag(u, tag))
+}
+
+// put records an update.
+func (s *Session) put(u acp.SessionUpdate) {
+	it := item{update: u}
+	if s.host.keeper.keeps() || textSize(u) < 0 {
+		it.event = updateEvent(u)
+	}
+	s.journal.put(it)
+}
+
+// endReplay says that all history was told.
+func (s *Session) endReplay() {
+	s.order.Lock()
+	defer s.order.Unlock()
+	s.showReplay()
+}
+
+// showReplay puts the history that was told, if there is any, in place of what there is. It is
+// called with order held.
+func (s *Session) showReplay() {
+	s.mu.Lock()
+	replay := s.replay
+	s.replay = nil
+	if replay != nil {
+		if title := replay.Snapshot().Session().Title; title != "" {
+			s.title = title
+		}
+	}
+	s.mu.Unlock()
+	if replay != nil && replay.Snapshot().Len() > 0 {
+		s.journal.put(item{fresh: replay, event: store.Event{Time: time.Now()}})
+	}
+}
+
+// retag changes ids of messages that were made up for an agent that gives none: after the program
+// was started anew they begin again from 1, and would continue messages of before.
+func retag(u *acp.Update, tag string) acp.SessionUpdate {
+	if tag == "" {
+		return u.Update
+	}
+	made := func(c acpv1.ContentChunk) bool { return c.MessageID == "" }
+	switch v := u.Update.(type) {
+	case *acp.UserMessage:
+		if u.Synthetic {
+			c := *v
+			c.MessageID = acp.MessageID(tag) + c.MessageID
+			return &c
+		}
+	case *acp.UserMessageChunk:
+		if u.V1 != nil {
+			if o, ok := u.V1.Update.(*acpv1.UserMessageChunk); ok && made(acpv1.ContentChunk(*o)) {
+				c := *v
+				c.MessageID = acp.MessageID(tag) + c.MessageID
+				return &c
+			}
+		}
+	case *acp.AgentMessageChunk:
+		if u.V1 != nil {
+			if o, ok := u.V1.Update.(*acpv1.AgentMessageChunk); ok && made(acpv1.ContentChunk(*o)) {
+				c := *v
+				c.MessageID = acp.MessageID(tag) + c.MessageID
+				return &c
+			}
+		}
+	case *acp.AgentThoughtChunk:
+		if u.V1 != nil {
+			if o, ok := u.V1.Update.(*acpv1.AgentThoughtChunk); ok && made(acpv1.ContentChunk(*o)) {
+				c := *v
+				c.MessageID = acp.MessageID(tag) + c.MessageID
+				return &c
+			}
+		}
+	}
+	return u.Update
+}
+
+// wrote keeps what is known of the session besides its events. The writer calls it.
+func (s *Session) wrote() {
+	if !s.journal.begun || !s.host.keeper.keeps() {
+		return
+	}
+	s.mu.Lock()
+	was := s.kept
+	next := store.Session{Key: s.journal.key, Cwd: s.cwd, Title: s.title, Command: was.Command, Protocol: was.Protocol}
+	if a := s.host.cfg.Agent; !a.Builtin {
+		next.Command = append([]string{a.Command}, a.Args...)
+	}
+	if s.client != nil {
+		next.Protocol = s.client.Conn().Version()
+	}
+	s.kept = next
+	s.mu.Unlock()
+	if was.Key != next.Key || was.Cwd != next.Cwd || was.Title != next.Title || was.Protocol != next.Protocol {
+		s.host.keeper.do(func(ctx context.Context, st *store.Store) error { return st.Put(ctx, next) })
+	}
+}
+
+// ID returns the agent's id of the session.
+func (s *Session) ID() acp.SessionID { return s.id }
+
+// Cwd returns the working directory of the session.
+func (s *Session) Cwd() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.cwd
+}
+
+// Client returns the session for everything that has no method here: options, title, cancel of
+// tool calls. After a login that started the agent anew it is another one.
+func (s *Session) Client() *acp.ClientSession {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.client
+}
+
+// Host returns the host it belongs to.
+func (s *Session) Host() *Host { return s.host }
+
+// Snapshot returns the conversation as it is in the store and can be shown.
+func (s *Session) Snapshot() *transcript.Snapshot { return s.journal.conversation().Snapshot() }
+
+// SetOption changes an option of the session. When it returns the conversation has the option as
+// it is then.
+func (s *Session) SetOption(ctx context.Context, id acp.SessionConfigID, v acp.SessionConfigOptionValue) error {
+	if err := s.Client().SetOption(ctx, id, v); err != nil {
+		return s.host.coded("option "+string(id), err)
+	}
+	s.catchUp()
+	s.journal.sync()
+	return nil
+}
+
+// SetTitle renames the session.
+func (s *Session) SetTitle(ctx context.Context, title string) error {
+	if _, err := s.Client().SetTitle(ctx, title); err != nil {
+		return s.host.coded("title", err)
+	}
+	s.catchUp()
+	s.journal.sync()
+	return nil
+}
+
+// Prompt sends a prompt and waits for the end of its turn. When it returns, everything of the
+// turn is in the store and was told to [Frontend.Changed]. Several may be in flight: the agent
+// says what becomes of the later ones.
+// When ctx is done the turn is cancelled, and waited for no longer than the client's grace.
+// An agent that wants a login gets the prompt once more after that.
+func (s *Session) Prompt(ctx context.Context, content ...acp.ContentBlock) (*acp.Result, error) {
+	s.mu.Lock()
+	s.turns++
+	s.mu.Unlock()
+	var res *acp.Result
+	err := s.host.authenticated(ctx, func() (err error) {
+		s.host.opening.RLock()
+		client := s.Client()
+		s.host.opening.RUnlock()
+		res, err = client.Prompt(ctx, content...).Wait()
+		return err
+	})
+	s.mu.Lock()
+	if s.turns--; s.turns == 0 {
+		s.granted.clear()
+	}
+	s.mu.Unlock()
+	s.catchUp()
+	end := turnEnd(res, err)
+	s.journal.await(item{turn: end, event: turnEvent(end)})
+	if err != nil && res != nil && res.StopReason == acp.StopError {
+		return res, s.host.coded("the turn failed", err)
+	}
+	return res, s.host.coded("prompt", err)
+}
+
+// turnEnd says how a turn has ended.
+func turnEnd(res *acp.Result, err error) *store.TurnEnd {
+	end := new(store.TurnEnd)
+	if res != nil {
+		end.StopReason = string(res.StopReason)
+	}
+	if err != nil {
+		end.Error = err.Error()
+	}
+	return end
+}
+
+func turnEvent(end *store.TurnEnd) store.Event {
+	data, err := json.Marshal(end)
+	if err != nil {
+		return store.Event{}
+	}
+	return store.Event{Time: time.Now(), Kind: store.EventTurn, Data: data}
+}
+
+// Cancel asks the agent to end the turns that are running.
+func (s *Session) Cancel(ctx context.Context) error {
+	err := s.Client().Cancel(ctx)
+	if errors.Is(err, jsonrpc.ErrClosed) || errors.Is(err, acp.ErrSessionClosed) {
+		return nil // nothing runs any more
+	}
+	return s.host.coded("cancel", err)
+}
+
+// Close closes the session at the agent, if that can be, and forgets it here. It stays in the
+// store.
+func (s *Session) Close(ctx context.Context) error {
+	err := s.Client().Close(ctx)
+	s.host.policy.Forget(string(s.id))
+	s.host.forget(s)
+	if errors.Is(err, jsonrpc.ErrClosed) || errors.Is(err, acp.ErrSessionClosed) {
+		return nil
+	}
+	return s.host.coded("closing session "+string(s.id), err)
+}
