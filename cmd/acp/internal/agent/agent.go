@@ -1,0 +1,182 @@
+// Package agent is the built-in agent. It has no language model: it works by
+// slash commands, which use real tools with real permissions, and says so.
+//
+// It is written on package acp and serves both versions of the protocol. What
+// happens in a session is written to a journal before it is sent, so that what a
+// client has shown can be told again, whatever happens to this program.
+package agent
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+	"path/filepath"
+
+	"github.com/adrg/xdg"
+
+	"github.com/goacp/acp"
+	"github.com/goacp/acp/cmd/acp/internal/model"
+)
+
+// Name is the name the agent tells its clients.
+const Name = "acp"
+
+// Options configure the agent. The zero value keeps sessions in memory.
+type Options struct {
+	// Dir is the directory sessions are kept in, which is made when the first
+	// one is. "" keeps them in memory, as long as the agent is there: up to 256
+	// of 32 MiB each, of which the oldest that is closed makes room.
+	Dir string
+	// Version is the version of the program.
+	Version string
+	// Logger gets what fails where nobody can be told. Nil discards.
+	Logger *slog.Logger
+	// Model is the language model; nil is none. None can be used yet.
+	Model model.Model
+}
+
+// DefaultDir is the directory in which the program keeps the agent's sessions.
+func DefaultDir() string {
+	data := os.Getenv("XDG_DATA_HOME")
+	if !filepath.IsAbs(data) {
+		data = xdg.DataHome
+	}
+	return filepath.Join(data, "acp", "agent", "sessions")
+}
+
+// New returns the agent. It may serve any number of connections, at once as well;
+// nothing of it has to be closed: journals are closed with their sessions. It
+// starts nothing and touches no file before the first prompt.
+func New(o Options) (*acp.Agent, error) {
+	if o.Model != nil {
+		return nil, errors.New("agent: a language model cannot be used yet")
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Version == "" {
+		o.Version = "0"
+	}
+	if o.Dir != "" {
+		dir, err := filepath.Abs(o.Dir)
+		if err != nil {
+			return nil, err
+		}
+		o.Dir = dir
+	}
+	b := &builtin{store: newStore(o.Dir), log: o.Logger}
+	return &acp.Agent{
+		Info:                  acp.Implementation{Name: Name, Title: "Built-in agent", Version: o.Version},
+		Prompt:                b.prompt,
+		NewSession:            b.newSession,
+		ResumeSession:         b.resumeSession,
+		ForkSession:           b.forkSession,
+		ListSessions:          b.listSessions,
+		CloseSession:          func(_ context.Context, s *acp.AgentSession) error { return sessionOf(s).close() },
+		DeleteSession:         b.deleteSession,
+		SessionStatus:         b.sessionStatus,
+		SetTitle:              b.setTitle,
+		SetOption:             b.setOption,
+		Content:               acp.PromptContent{Image: true, Audio: true, EmbeddedContext: true},
+		AdditionalDirectories: true,
+		Logger:                o.Logger,
+	}, nil
+}
+
+// builtin is what the hooks share.
+type builtin struct {
+	store *store
+	log   *slog.Logger
+}
+
+func sessionOf(s *acp.AgentSession) *session { return s.Value.(*session) }
+
+func (b *builtin) newSession(_ context.Context, s *acp.AgentSession) error {
+	return b.begin(s, newSession(b, s))
+}
+
+// begin makes a session ready for prompts: a new one, or one that is back.
+func (b *builtin) begin(s *acp.AgentSession, v *session) error {
+	s.Value = v
+	context.AfterFunc(s.Context(), func() {
+		if err := v.close(); err != nil {
+			b.log.Error("agent: close the journal of a session", "error", err)
+		}
+	})
+	if err := s.SetOptions(v.options()...); err != nil {
+		return err
+	}
+	return s.SetCommands(announced()...)
+}
+
+func (b *builtin) resumeSession(_ context.Context, s *acp.AgentSession, replay bool) error {
+	v, open := s.Value.(*session)
+	if !open {
+		v = newSession(b, s)
+		if err := v.load(); err != nil {
+			return err
+		}
+		if err := b.begin(s, v); err != nil {
+			_ = v.close()
+			return err
+		}
+	}
+	if replay {
+		if err := v.replay(); err != nil {
+			return err
+		}
+	}
+	if title := v.currentTitle(); title != "" {
+		return s.SetTitle(title)
+	}
+	return nil
+}
+
+func (b *builtin) forkSession(_ context.Context, s *acp.AgentSession, from acp.SessionID) error {
+	v := newSession(b, s)
+	if err := v.fork(from); err != nil {
+		return err
+	}
+	if err := b.begin(s, v); err != nil {
+		_ = v.close()
+		return err
+	}
+	if title := v.currentTitle(); title != "" {
+		return s.SetTitle(title)
+	}
+	return nil
+}
+
+func (b *builtin) listSessions(_ context.Context, _ *acp.AgentConn, q *acp.SessionQuery) (*acp.SessionPage, error) {
+	return b.store.list(q, pageSize)
+}
+
+func (b *builtin) deleteSession(_ context.Context, _ *acp.AgentConn, id acp.SessionID) error {
+	return b.store.remove(id)
+}
+
+func (b *builtin) sessionStatus(_ context.Context, _ *acp.AgentConn, id acp.SessionID) (acp.SessionStatus, error) {
+	if !b.store.exists(id) {
+		return "", acp.SessionNotFound(id)
+	}
+	return acp.SessionStatusSaved, nil
+}
+
+func (b *builtin) setTitle(_ context.Context, c *acp.AgentConn, id acp.SessionID, title string) (string, error) {
+	title = oneLine(title, maxTitle)
+	if s, ok := c.Session(id); ok {
+		return title, sessionOf(s).setTitle(title)
+	}
+	j, _, err := b.store.open(id, nil)
+	if err != nil {
+		return "", err
+	}
+	err = errors.Join(j.add(&acp.SessionInfoUpdate{Title: acp.Set(title)}), j.setTitle(title), j.close())
+	return title, err
+}
+
+func (b *builtin) setOption(_ context.Context, s *acp.AgentSession, id acp.SessionConfigID, v acp.SessionConfigOptionValue) error {
+	sessionOf(s).optionChanged(id, v)
+	return nil
+}

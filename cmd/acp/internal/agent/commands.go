@@ -1,0 +1,136 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/goacp/acp"
+)
+
+// A command is what the user can type. hint says what follows the name. run
+// returns what is wrong with that, or went wrong.
+type command struct {
+	name, hint, about string
+	run               func(*task) error
+}
+
+// commands are in the order in which they are shown.
+func commands() []command {
+	return []command{
+		{"help", "", "What this agent can do", runHelp},
+		{"read", "PATH[:FROM-TO]", "Show a file, or some lines of it", runRead},
+		{"search", "PATTERN [GLOB]", "Search the files of the session with a regular expression", runSearch},
+		{"edit", "PATH OLD => NEW", "Replace a text in a file, where it is once (/edit! replaces all)", runEdit},
+		{"write", "PATH TEXT", "Write a file", runWrite},
+		{"run", "COMMAND", "Run a command of the shell in the session's directory", runRun},
+		{"plan", "STEP; STEP; … | next | done N | clear", "Make a plan, or go on with it", runPlan},
+		{"mode", "[ask | auto-edit | read-only]", "What may be done without asking", runMode},
+		{"sessions", "[all]", "List the saved sessions of this directory, or all", runSessions},
+		{"title", "[TEXT]", "Name the session", runTitle},
+		{"usage", "", "What the session has used", runUsage},
+		{"mcp", "[SERVER [TOOL [JSON]]]", "List the tools of MCP servers, or call one", runMCP},
+		{"demo", "[flood N | big N | slow | form]", "Show everything a screen can show; a demonstration, nothing is real", runDemo},
+	}
+}
+
+// announced are the commands as clients are told.
+func announced() []acp.SlashCommand {
+	var all []acp.SlashCommand
+	for _, c := range commands() {
+		a := acp.SlashCommand{Name: c.name, Description: c.about}
+		if c.hint != "" {
+			a.Input = &acp.TextCommandInput{Hint: c.hint}
+		}
+		all = append(all, a)
+	}
+	return all
+}
+
+// A task is a command that is being carried out.
+type task struct {
+	*scribe
+	ctx  context.Context
+	turn *acp.Turn
+	name string // as it was typed
+	rest string // what follows it, as it was typed
+}
+
+// A misuse says what is wrong with what was typed.
+type misuse struct{ why string }
+
+func (m *misuse) Error() string { return m.why }
+
+func misusef(format string, args ...any) error { return &misuse{fmt.Sprintf(format, args...)} }
+
+// answer carries out a prompt.
+func (b *builtin) answer(ctx context.Context, t *acp.Turn, w *scribe) (acp.StopReason, error) {
+	text := ""
+	if blocks := t.Blocks(); len(blocks) > 0 {
+		if first, ok := blocks[0].(*acp.TextContent); ok {
+			text = first.Text
+		}
+	}
+	name, rest, ok := splitCommand(text)
+	if !ok {
+		w.say(plainAnswer(t.Blocks()))
+		return acp.StopEndTurn, nil
+	}
+	find := name
+	if name == "edit!" {
+		find = "edit"
+	}
+	all := commands()
+	i := slices.IndexFunc(all, func(c command) bool { return c.name == find })
+	if i < 0 {
+		w.say(fmt.Sprintf("There is no command /%s. ", oneLine(name, 40)) + suggestion(find, all))
+		return acp.StopEndTurn, nil
+	}
+	err := all[i].run(&task{scribe: w, ctx: ctx, turn: t, name: name, rest: rest})
+	switch err := err.(type) {
+	case nil:
+	case *misuse:
+		usage := strings.TrimSpace("/" + all[i].name + " " + all[i].hint)
+		w.say(fmt.Sprintf("%s.\n\nUsage: `%s`", capital(err.why), usage))
+		if all[i].name == "edit" {
+			w.say("\n\n" + editForm)
+		}
+	default:
+		if ctx.Err() == nil {
+			w.say(capital(plainError(err)) + ".")
+		}
+	}
+	return acp.StopEndTurn, nil
+}
+
+// suggestion names the command that was meant, perhaps.
+func suggestion(name string, all []command) string {
+	for _, c := range all {
+		if strings.HasPrefix(c.name, strings.ToLower(name)) || strings.HasPrefix(strings.ToLower(name), c.name) {
+			return "Did you mean /" + c.name + "? /help lists them all."
+		}
+	}
+	return "/help lists the commands."
+}
+
+// capital makes a sentence of an error.
+func capital(text string) string {
+	text = strings.TrimSuffix(text, ".")
+	if text == "" {
+		return text
+	}
+	return strings.ToUpper(text[:1]) + text[1:]
+}
+
+// code puts text into a block of code that it cannot leave.
+func code(language, text string) string {
+	fence := "```"
+	for strings.Contains(text, fence) {
+		fence += "`"
+	}
+	if !strings.HasSuffix(text, "\n") {
+		text += "\n"
+	}
+	return fence + language + "\n" + text + fence
+}

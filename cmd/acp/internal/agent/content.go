@@ -1,0 +1,82 @@
+package agent
+
+import (
+	"encoding/base64"
+	"fmt"
+	"strings"
+
+	"github.com/goacp/acp"
+)
+
+// maxToldBlocks bounds how much of a prompt is listed.
+const maxToldBlocks = 20
+
+// plainAnswer is the answer to a prompt that is no command: what this agent is, and
+// what it was given.
+func plainAnswer(blocks []acp.ContentBlock) string {
+	var given []string
+	for _, b := range blocks {
+		if what := given1(b); what != "" {
+			given = append(given, "- "+what)
+		}
+	}
+	var b strings.Builder
+	b.WriteString("I have no language model yet, so I cannot answer that. What I can do are commands: `/read`, `/search`, `/edit`, `/run` and more; `/help` lists them.")
+	if len(given) > 0 {
+		b.WriteString("\n\nBesides the text I was given:\n\n")
+		more := len(given) - maxToldBlocks
+		b.WriteString(strings.Join(given[:min(len(given), maxToldBlocks)], "\n"))
+		if more > 0 {
+			fmt.Fprintf(&b, "\n- and %d more", more)
+		}
+	}
+	return b.String()
+}
+
+// given1 says what a block of a prompt is; "" for text.
+func given1(b acp.ContentBlock) string {
+	switch b := b.(type) {
+	case *acp.TextContent:
+		return ""
+	case *acp.ResourceLink:
+		what := "a link to " + inline(b.URI)
+		if b.Name != "" && !strings.HasSuffix(b.URI, b.Name) {
+			what += " named " + inline(b.Name)
+		}
+		return what
+	case *acp.ImageContent:
+		return fmt.Sprintf("an image, %s, %s", inline(b.MIMEType), decoded(b.Data))
+	case *acp.AudioContent:
+		return fmt.Sprintf("a recording, %s, %s", inline(b.MIMEType), decoded(b.Data))
+	case *acp.EmbeddedResource:
+		address, kind, bytes := resource(b)
+		return fmt.Sprintf("the contents of %s: %s, %s", inline(address), kind, size(int64(bytes)))
+	}
+	return "something that I do not know"
+}
+
+// decoded says how many bytes base64 stands for.
+func decoded(data string) string {
+	data = strings.TrimRight(data, "=")
+	return size(int64(base64.RawStdEncoding.DecodedLen(len(data))))
+}
+
+// resource says what an embedded resource is.
+func resource(b *acp.EmbeddedResource) (address, kind string, bytes int) {
+	switch r := b.Resource.(type) {
+	case *acp.TextResourceContents:
+		return r.URI, fmt.Sprintf("text, %d lines", lineCount(r.Text)), len(r.Text)
+	case *acp.BlobResourceContents:
+		return r.URI, "bytes", base64.RawStdEncoding.DecodedLen(len(strings.TrimRight(r.Blob, "=")))
+	}
+	return "", "something that I do not know", 0
+}
+
+// lineCount counts the lines of a text; the last one may be unfinished.
+func lineCount(text string) int {
+	n := strings.Count(text, "\n")
+	if text != "" && !strings.HasSuffix(text, "\n") {
+		n++
+	}
+	return n
+}

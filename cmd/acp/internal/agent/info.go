@@ -1,0 +1,168 @@
+package agent
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/goacp/acp"
+)
+
+var modes = []string{modeAsk, modeAutoEdit, modeReadOnly}
+
+func runHelp(k *task) error {
+	var b strings.Builder
+	b.WriteString("I am the agent that is built into this program. I have **no language model**: I do not understand sentences, I carry out commands.\n\n")
+	for _, c := range commands() {
+		fmt.Fprintf(&b, "- `%s` — %s\n", strings.TrimSpace("/"+c.name+" "+c.hint), c.about)
+	}
+	b.WriteString("\nWords with spaces go in quotes. To change a text of several lines:\n\n" +
+		"```\n/edit PATH\n<<<<<<<\nwhat is there\n=======\nwhat shall be there\n>>>>>>>\n```\n\n" +
+		"I ask before I change a file or run a command; `/mode` says otherwise, and choosing a mode forgets what you allowed or rejected for the whole session. " +
+		"Commands are run by a shell as they are typed, with your rights: nothing confines them.")
+	k.say(b.String())
+	return nil
+}
+
+func runMode(k *task) error {
+	args, err := words(k.rest, 1)
+	if err != nil {
+		return misusef("%v", err)
+	}
+	mode, _ := k.s.currentMode()
+	if len(args) == 0 {
+		k.say(fmt.Sprintf("The mode is **%s**. The modes are:\n\n"+
+			"- `ask`: I ask before I change a file or run a command.\n"+
+			"- `auto-edit`: I change files of the session without asking, and ask before I run a command.\n"+
+			"- `read-only`: I change no file and run no command.", mode))
+		return nil
+	}
+	if !slices.Contains(modes, args[0]) {
+		return misusef("there is no mode %q", oneLine(args[0], 40))
+	}
+	value := &acp.SessionConfigOptionValueID{Value: acp.SessionConfigValueID(args[0])}
+	if err := k.turn.Session().ChangeOption(optionMode, value); err != nil {
+		return err
+	}
+	k.s.optionChanged(optionMode, value)
+	k.s.forgetAnswers()
+	k.say(fmt.Sprintf("The mode is **%s** now.", args[0]))
+	return nil
+}
+
+// forgetAnswers forgets what was allowed or rejected for the whole session.
+func (s *session) forgetAnswers() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.answers = map[string]bool{}
+}
+
+func runSessions(k *task) error {
+	args, err := words(k.rest, 1)
+	if err != nil {
+		return misusef("%v", err)
+	}
+	q := &acp.SessionQuery{Cwd: k.turn.Session().Cwd()}
+	where := " of this directory"
+	if len(args) == 1 {
+		if args[0] != "all" {
+			return misusef("it is not clear what %q means here", oneLine(args[0], 40))
+		}
+		q.Cwd, where = "", ""
+	}
+	page, err := k.s.agent.store.list(q, pageSize)
+	if err != nil {
+		return err
+	}
+	if len(page.Sessions) == 0 {
+		k.say("There are no saved sessions" + where + ".")
+		return nil
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "Saved sessions%s, the latest first:\n\n", where)
+	for _, i := range page.Sessions {
+		title := i.Title
+		if title == "" {
+			title = "(no title)"
+		}
+		this := ""
+		if i.SessionID == k.turn.Session().ID() {
+			this = " (this one)"
+		}
+		fmt.Fprintf(&b, "- %s%s — `%s`, %s", inline(title), this, i.SessionID, i.UpdatedAt)
+		if q.Cwd == "" {
+			fmt.Fprintf(&b, ", %s", inline(i.Cwd))
+		}
+		b.WriteByte('\n')
+	}
+	if page.NextCursor != nil {
+		fmt.Fprintf(&b, "\nThere are more than these %d.", len(page.Sessions))
+	}
+	k.say(b.String())
+	return nil
+}
+
+// inline puts text between backquotes that it cannot leave.
+func inline(text string) string {
+	text = oneLine(text, 300)
+	if !strings.Contains(text, "`") {
+		return "`" + text + "`"
+	}
+	fence := "``"
+	for strings.Contains(text, fence) {
+		fence += "`"
+	}
+	return fence + " " + text + " " + fence
+}
+
+func runTitle(k *task) error {
+	title := oneLine(k.rest, maxTitle)
+	if title == "" {
+		if title = k.s.currentTitle(); title == "" {
+			k.say("The session has no title.")
+		} else {
+			k.say("The title is: " + inline(title))
+		}
+		return nil
+	}
+	if err := k.s.setTitle(title); err != nil {
+		return err
+	}
+	_ = k.turn.SetTitle(title)
+	k.say("The title is now: " + inline(title))
+	return nil
+}
+
+func runUsage(k *task) error {
+	if strings.TrimSpace(k.rest) != "" {
+		return misusef("nothing may follow")
+	}
+	k.s.mu.Lock()
+	turns, j := k.s.turns, k.s.j
+	k.s.mu.Unlock()
+	var b strings.Builder
+	b.WriteString("No tokens and no cost: there is no language model, and so no context window that could fill up.\n\n")
+	fmt.Fprintf(&b, "- Prompts in this session: %d\n", turns)
+	switch {
+	case j == nil:
+		b.WriteString("- Nothing of it could be saved.\n")
+	case k.s.agent.store.dir == "":
+		fmt.Fprintf(&b, "- Kept in memory: %s of at most %s\n", size(j.bytes()), size(maxMemory))
+	default:
+		fmt.Fprintf(&b, "- Saved in %s: %s of at most %s\n", inline(filepath.Join(k.s.agent.store.dir, string(j.id)+suffix)), size(j.bytes()), size(maxJournal))
+	}
+	k.say(b.String())
+	return nil
+}
+
+// size writes a number of bytes for people.
+func size(n int64) string {
+	switch {
+	case n >= 1<<20:
+		return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20))
+	case n >= 1<<10:
+		return fmt.Sprintf("%.1f KiB", float64(n)/(1<<10))
+	}
+	return fmt.Sprintf("%d bytes", n)
+}

@@ -1,0 +1,231 @@
+package agent
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/goacp/acp"
+	"github.com/goacp/acp/acpv2"
+)
+
+// A journal is a file of JSON lines to which lines are only ever added, so that
+// a crash can leave no more than one unfinished line, the last. The first line
+// is a header; each of the others is an update of version 2 of the protocol with
+// its time:
+//
+//	{"acpSession":1,"id":"sess_…","cwd":"/home/me","created":"2006-01-02T15:04:05Z"}
+//	{"at":"2006-01-02T15:04:06.789Z","update":{"sessionUpdate":"user_message",…}}
+
+// journalVersion is the version of the format, in the header.
+const journalVersion = 1
+
+// Bounds of a journal. Lines that are longer are skipped when it is read. What
+// does not fit into it is not kept, which the user is told.
+const (
+	maxLine    = 64 << 20
+	maxJournal = 256 << 20
+)
+
+var errFull = errors.New("it has reached its greatest size")
+
+// header is the first line of a journal.
+type header struct {
+	Version int           `json:"acpSession"`
+	ID      acp.SessionID `json:"id"`
+	Cwd     string        `json:"cwd"`
+	Roots   []string      `json:"roots,omitempty"`
+	Created time.Time     `json:"created"`
+	From    acp.SessionID `json:"from,omitempty"` // the session it was forked from
+}
+
+func (h *header) line() ([]byte, error) {
+	data, err := json.Marshal(h)
+	if err != nil {
+		return nil, err
+	}
+	return append(data, '\n'), nil
+}
+
+// parseHeader reads the first line. It says what is wrong with it.
+func parseHeader(line []byte) (*header, error) {
+	var h header
+	if err := json.Unmarshal(line, &h); err != nil {
+		return nil, errors.New("the first line is no header")
+	}
+	switch {
+	case h.Version > journalVersion:
+		return nil, fmt.Errorf("it was written by a newer version of the program (format %d)", h.Version)
+	case h.Version != journalVersion || h.ID == "":
+		return nil, errors.New("the first line is no header")
+	}
+	return &h, nil
+}
+
+// appendEntry appends the line of an update to dst.
+func appendEntry(dst []byte, at time.Time, u acp.SessionUpdate) ([]byte, error) {
+	dst = append(dst, `{"at":"`...)
+	dst = at.UTC().AppendFormat(dst, "2006-01-02T15:04:05.000Z")
+	dst = append(dst, `","update":`...)
+	start := len(dst)
+	dst, err := u.AppendJSON(dst)
+	if err != nil {
+		return dst, err
+	}
+	if bytes.IndexByte(dst[start:], '\n') >= 0 { // kept as it came from a client
+		var compact bytes.Buffer
+		if err := json.Compact(&compact, dst[start:]); err != nil {
+			return dst, err
+		}
+		dst = append(dst[:start], compact.Bytes()...)
+	}
+	return append(dst, "}\n"...), nil
+}
+
+// contents is what can be read of a journal.
+type contents struct {
+	header *header
+	whole  int64 // how many bytes the finished lines take
+	bad    int   // finished lines that could not be read, the header aside
+}
+
+// readJournal calls each for every update of a journal, in order. What follows the
+// last line break was not finished and is left alone; lines that cannot be read
+// are counted. The error is about the header, of reading, or that of each.
+func readJournal(r io.Reader, each func(acp.SessionUpdate) error) (*contents, error) {
+	in := bufio.NewReaderSize(r, 64<<10)
+	c := new(contents)
+	for {
+		line, n, err := readLine(in)
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+		c.whole += n
+		if c.header == nil {
+			if c.header, err = parseHeader(line); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		u, ok := parseEntry(line)
+		if !ok {
+			c.bad++
+			continue
+		}
+		if each != nil {
+			if err := each(u); err != nil {
+				return c, err
+			}
+		}
+	}
+	if c.header == nil {
+		return nil, errors.New("it is empty")
+	}
+	return c, nil
+}
+
+// readLine reads a line with its break and tells its length; one that is too long
+// is nil. An unfinished one is [io.EOF].
+func readLine(in *bufio.Reader) (line []byte, n int64, err error) {
+	for {
+		piece, err := in.ReadSlice('\n')
+		n += int64(len(piece))
+		if n <= maxLine {
+			line = append(line, piece...)
+		} else {
+			line = nil
+		}
+		if errors.Is(err, bufio.ErrBufferFull) {
+			continue
+		}
+		return line, n, err
+	}
+}
+
+// parseEntry reads the line of an update.
+func parseEntry(line []byte) (acp.SessionUpdate, bool) {
+	var e struct {
+		Update json.RawMessage `json:"update"`
+	}
+	if json.Unmarshal(line, &e) != nil || len(e.Update) == 0 {
+		return nil, false
+	}
+	u, err := acpv2.UnmarshalSessionUpdate(e.Update)
+	if err != nil || u == nil {
+		return nil, false
+	}
+	if _, unknown := u.(*acpv2.UnknownSessionUpdate); unknown {
+		return nil, false
+	}
+	return u, true
+}
+
+// maxJoined bounds the text that joined makes one chunk of, in bytes.
+const maxJoined = 1 << 20
+
+// joined returns a function for [readJournal] that joins pieces of one message to
+// longer ones before it passes them on, and one that passes on what is left.
+func joined(send func(acp.SessionUpdate) error) (each func(acp.SessionUpdate) error, flush func() error) {
+	var (
+		text    strings.Builder
+		pending acp.SessionUpdate
+		id      acp.MessageID
+		thought bool
+	)
+	flush = func() error {
+		if pending == nil {
+			return nil
+		}
+		block := acp.Text(text.String())
+		var u acp.SessionUpdate = &acp.AgentMessageChunk{MessageID: id, Content: block}
+		if thought {
+			u = &acp.AgentThoughtChunk{MessageID: id, Content: block}
+		}
+		pending = nil
+		text.Reset()
+		return send(u)
+	}
+	each = func(u acp.SessionUpdate) error {
+		var chunk *acpv2.ContentChunk
+		isThought := false
+		switch u := u.(type) {
+		case *acp.AgentMessageChunk:
+			chunk = (*acpv2.ContentChunk)(u)
+		case *acp.AgentThoughtChunk:
+			chunk, isThought = (*acpv2.ContentChunk)(u), true
+		}
+		piece, ok := plainText(chunk)
+		if pending != nil && (!ok || chunk.MessageID != id || isThought != thought || text.Len() > maxJoined) {
+			if err := flush(); err != nil {
+				return err
+			}
+		}
+		if !ok {
+			return send(u)
+		}
+		pending, id, thought = u, chunk.MessageID, isThought
+		text.WriteString(piece)
+		return nil
+	}
+	return each, flush
+}
+
+// plainText returns the text of a piece that is nothing but text.
+func plainText(c *acpv2.ContentChunk) (string, bool) {
+	if c == nil || len(c.Meta) > 0 || len(c.Unknown) > 0 {
+		return "", false
+	}
+	t, ok := c.Content.(*acp.TextContent)
+	if !ok || t.Annotations != nil || len(t.Meta) > 0 || len(t.Unknown) > 0 {
+		return "", false
+	}
+	return t.Text, true
+}

@@ -1,0 +1,3 @@
+package agent
+
+func runSearch(k *task) error { return nil }

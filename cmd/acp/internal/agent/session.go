@@ -1,0 +1,405 @@
+package agent
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+	"unicode"
+
+	"github.com/goacp/acp"
+)
+
+// A mode says what the agent may do without being told again.
+const (
+	modeAsk      = "ask"
+	modeAutoEdit = "auto-edit"
+	modeReadOnly = "read-only"
+)
+
+// Options of a session.
+const (
+	optionMode   acp.SessionConfigID = "mode"
+	optionIgnore acp.SessionConfigID = "gitignore"
+)
+
+// maxTitle bounds titles, in characters.
+const maxTitle = 80
+
+// A session is what the agent knows of one, as the Value of its AgentSession. Its
+// methods may be called from any goroutine.
+type session struct {
+	agent *builtin
+	acp   *acp.AgentSession
+	infix string // keeps ids apart from those of earlier openings
+
+	mu      sync.Mutex
+	closed  bool
+	j       *journal // nil until something is kept
+	lost    error    // why something is not kept
+	told    bool     // the user knows of it
+	ids     int
+	title   string
+	mode    string
+	ignore  bool
+	answers map[string]bool // that were to hold for the rest of the session, by what was asked
+	plan    []acp.PlanEntry
+	turns   int
+}
+
+func newSession(b *builtin, s *acp.AgentSession) *session {
+	return &session{
+		agent: b, acp: s, infix: strings.ToLower(rand.Text()[:6]),
+		mode: modeAsk, ignore: true, answers: map[string]bool{},
+	}
+}
+
+// options returns the options with their values.
+func (s *session) options() []acp.SessionConfigOption {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return []acp.SessionConfigOption{
+		{
+			ConfigID: optionMode, Name: "Mode", Category: acp.SessionConfigOptionCategoryMode,
+			Description: "What the agent may do without asking",
+			Kind: &acp.SessionConfigSelect{
+				CurrentValue: acp.SessionConfigValueID(s.mode),
+				Options: acp.SessionConfigSelectOptionList{
+					{Value: modeAsk, Name: "Ask", Description: "Asks before it changes a file or runs a command"},
+					{Value: modeAutoEdit, Name: "Auto-edit", Description: "Changes files of the session without asking; asks before it runs a command"},
+					{Value: modeReadOnly, Name: "Read-only", Description: "Changes no file and runs no command"},
+				},
+			},
+		},
+		{
+			ConfigID: optionIgnore, Name: "Respect .gitignore",
+			Description: "/search leaves out what .gitignore files name",
+			Kind:        &acp.SessionConfigBoolean{CurrentValue: s.ignore},
+		},
+	}
+}
+
+// optionChanged notes an option and keeps it. A new mode ends what was allowed or
+// rejected for the rest of the session.
+func (s *session) optionChanged(id acp.SessionConfigID, v acp.SessionConfigOptionValue) {
+	s.mu.Lock()
+	switch v := v.(type) {
+	case *acp.SessionConfigOptionValueID:
+		if id == optionMode && s.mode != string(v.Value) {
+			s.mode = string(v.Value)
+			s.answers = map[string]bool{}
+		}
+	case *acp.SessionConfigOptionValueBoolean:
+		if id == optionIgnore {
+			s.ignore = v.Value
+		}
+	}
+	kept := s.j != nil
+	s.mu.Unlock()
+	if kept { // otherwise it is when the session begins
+		s.keep(&acp.ConfigOptionUpdate{ConfigOptions: s.options()})
+	}
+}
+
+// currentMode returns the mode and whether .gitignore counts.
+func (s *session) currentMode() (mode string, ignore bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.mode, s.ignore
+}
+
+func (s *session) currentTitle() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.title
+}
+
+// roots are the directories of the session.
+func (s *session) roots() []string {
+	return append([]string{s.acp.Cwd()}, s.acp.AdditionalDirectories()...)
+}
+
+// nextID returns an id that no other entity of the session has.
+func (s *session) nextID(kind string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ids++
+	return fmt.Sprintf("%s_%s%d", kind, s.infix, s.ids)
+}
+
+// ensure makes the journal when there is something to keep. The caller holds mu.
+func (s *session) ensure() error {
+	if s.j != nil || s.lost != nil {
+		return s.lost
+	}
+	if s.closed {
+		return acp.ErrSessionClosed
+	}
+	j, err := s.agent.store.create(&header{
+		Version: journalVersion, ID: s.acp.ID(), Cwd: s.acp.Cwd(), Roots: s.acp.AdditionalDirectories(), Created: time.Now().UTC(),
+	})
+	if err != nil {
+		s.lost = err
+		return err
+	}
+	s.j = j
+	return nil
+}
+
+// keep adds an update to the journal. A failure is kept in lost: the turn tells it,
+// once, and goes on.
+func (s *session) keep(u acp.SessionUpdate) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ensure() != nil {
+		return
+	}
+	if err := s.j.add(u); err != nil && s.lost == nil {
+		s.lost = err
+		s.agent.log.Error("agent: a session is not kept any more", "error", err)
+	}
+}
+
+// sync makes what was kept durable.
+func (s *session) sync() error {
+	s.mu.Lock()
+	j, lost := s.j, s.lost
+	s.mu.Unlock()
+	if j == nil || lost != nil {
+		return lost
+	}
+	if err := j.sync(); err != nil {
+		s.mu.Lock()
+		s.lost = err
+		s.mu.Unlock()
+		return err
+	}
+	return nil
+}
+
+// setTitle names the session.
+func (s *session) setTitle(title string) error {
+	s.keep(&acp.SessionInfoUpdate{Title: acp.Set(title)})
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.title = title
+	if s.j == nil || s.lost != nil {
+		return nil
+	}
+	return s.j.setTitle(title)
+}
+
+func (s *session) close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closed = true
+	if s.j == nil {
+		return nil
+	}
+	err := s.j.close()
+	s.j, s.lost = nil, acp.ErrSessionClosed
+	return err
+}
+
+// load brings a session back that was saved.
+func (s *session) load() error {
+	st := newState(s)
+	j, c, err := s.agent.store.open(s.acp.ID(), st.see)
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	s.j = j
+	s.mu.Unlock()
+	if c.bad > 0 {
+		s.agent.log.Warn("agent: lines of a session could not be read", "session", s.acp.ID(), "lines", c.bad)
+	}
+	st.settle()
+	if s.title != "" {
+		_ = j.setTitle(s.title) // it may have been lost
+	}
+	return nil
+}
+
+// fork makes the session one that begins with what was said in another.
+func (s *session) fork(from acp.SessionID) error {
+	st := newState(s)
+	j, err := s.agent.store.copyOf(from, &header{
+		Version: journalVersion, ID: s.acp.ID(), Cwd: s.acp.Cwd(), Roots: s.acp.AdditionalDirectories(), Created: time.Now().UTC(),
+	}, st.see)
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	s.j = j
+	s.mu.Unlock()
+	st.settle()
+	title := s.title
+	if title != "" {
+		title = oneLine(title+" (fork)", maxTitle)
+	}
+	return s.setTitle(title)
+}
+
+// replay sends what was kept of the session. What only concerned the moment was
+// not kept, or is told anew.
+func (s *session) replay() error {
+	s.mu.Lock()
+	j := s.j
+	s.mu.Unlock()
+	if j == nil {
+		return nil // nothing has happened yet
+	}
+	r, err := j.reader()
+	if err != nil {
+		return err
+	}
+	each, flush := joined(func(u acp.SessionUpdate) error {
+		switch u.(type) {
+		case *acp.ConfigOptionUpdate, *acp.SessionInfoUpdate:
+			return nil
+		}
+		return s.acp.Send(u)
+	})
+	if _, err := readJournal(r, each); err != nil {
+		return err
+	}
+	return flush()
+}
+
+// state makes the state of a session from its journal.
+type state struct {
+	s         *session
+	open      []acp.ToolCallID // calls that have not ended
+	terminals []acp.TerminalID // commands that have not
+}
+
+func newState(s *session) *state { return &state{s: s} }
+
+// see takes an update into account. It never fails.
+func (st *state) see(u acp.SessionUpdate) error {
+	s := st.s
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch u := u.(type) {
+	case *acp.UserMessage:
+		s.turns++
+	case *acp.SessionInfoUpdate:
+		if title, ok := u.Title.Get(); ok {
+			s.title = oneLine(title, maxTitle)
+		}
+	case *acp.PlanUpdate:
+		if items, ok := u.Plan.(*acp.PlanItems); ok && items.PlanID == planID {
+			s.plan = items.Entries
+		}
+	case *acp.ConfigOptionUpdate:
+		for _, o := range u.ConfigOptions {
+			switch k := o.Kind.(type) {
+			case *acp.SessionConfigSelect:
+				if o.ConfigID == optionMode && slices.Contains(modes, string(k.CurrentValue)) {
+					s.mode = string(k.CurrentValue)
+				}
+			case *acp.SessionConfigBoolean:
+				if o.ConfigID == optionIgnore {
+					s.ignore = k.CurrentValue
+				}
+			}
+		}
+	case *acp.ToolCallUpdate:
+		st.open = slices.DeleteFunc(st.open, func(id acp.ToolCallID) bool { return id == u.ToolCallID })
+		if status, ok := u.Status.Get(); !ok || !ended(status) {
+			st.open = append(st.open, u.ToolCallID)
+		}
+	case *acp.TerminalUpdate:
+		st.terminals = slices.DeleteFunc(st.terminals, func(id acp.TerminalID) bool { return id == u.TerminalID })
+		if _, ok := u.ExitStatus.Get(); !ok {
+			st.terminals = append(st.terminals, u.TerminalID)
+		}
+	}
+	return nil
+}
+
+// settle ends what ran when the program did.
+func (st *state) settle() {
+	for _, id := range st.terminals {
+		st.s.keep(&acp.TerminalUpdate{TerminalID: id, ExitStatus: acp.Set(acp.TerminalExitStatus{Signal: "KILL"})})
+	}
+	for _, id := range st.open {
+		st.s.keep(&acp.ToolCallUpdate{ToolCallID: id, Status: acp.Set(acp.ToolCallStatus(acp.ToolCallStatusCancelled))})
+	}
+}
+
+func ended(s acp.ToolCallStatus) bool {
+	return s == acp.ToolCallStatusCompleted || s == acp.ToolCallStatusFailed || s == acp.ToolCallStatusCancelled
+}
+
+// oneLine makes one line of a text, of limit characters at most and without
+// characters that cannot be seen.
+func oneLine(text string, limit int) string {
+	text = strings.Join(strings.FieldsFunc(strings.ToValidUTF8(text, "\uFFFD"), func(r rune) bool {
+		return unicode.IsSpace(r) || !unicode.IsGraphic(r)
+	}), " ")
+	if r := []rune(text); len(r) > limit {
+		text = string(r[:limit-1]) + "…"
+	}
+	return text
+}
+
+// prompt is a turn.
+func (b *builtin) prompt(ctx context.Context, t *acp.Turn) (acp.StopReason, error) {
+	s := sessionOf(t.Session())
+	w := &scribe{s: s, out: t.Output, ctx: ctx, open: map[acp.ToolCallID]bool{}}
+	s.mu.Lock()
+	first := s.turns == 0 && s.title == ""
+	s.turns++
+	begun := s.j != nil
+	s.mu.Unlock()
+	if !begun {
+		s.keep(&acp.ConfigOptionUpdate{ConfigOptions: s.options()})
+	}
+	s.keep(&acp.UserMessage{MessageID: t.PromptID(), Content: acp.Set(t.Blocks())})
+	if first {
+		if title := titleOf(t.Blocks()); title != "" {
+			_ = s.setTitle(title) // told as not kept at the end
+			_ = t.SetTitle(title)
+		}
+	}
+	stop, err := b.answer(ctx, t, w)
+	w.finish(ctx.Err() != nil)
+	if kept := s.sync(); kept != nil && ctx.Err() == nil {
+		s.tellLost(t, kept)
+	}
+	if err == nil {
+		err = t.Err()
+	}
+	return stop, err
+}
+
+// tellLost says once that the session is not kept.
+func (s *session) tellLost(t *acp.Turn, err error) {
+	s.mu.Lock()
+	told := s.told
+	s.told = true
+	s.mu.Unlock()
+	if !told && !errors.Is(err, acp.ErrSessionClosed) {
+		t.EndMessage()
+		_ = t.Say("This session cannot be saved: " + oneLine(err.Error(), 300) + ". What is said from here on is lost when it is closed.")
+	}
+}
+
+// titleOf makes a title of a prompt.
+func titleOf(blocks []acp.ContentBlock) string {
+	for _, b := range blocks {
+		if text, ok := b.(*acp.TextContent); ok {
+			line, _, _ := strings.Cut(strings.TrimSpace(text.Text), "\n")
+			if title := oneLine(line, maxTitle); title != "" {
+				return title
+			}
+		}
+	}
+	return ""
+}

@@ -1,0 +1,570 @@
+package agent
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/goacp/acp"
+	"github.com/goacp/acp/acpv2"
+)
+
+// Bounds of the store.
+const (
+	pageSize    = 50    // sessions on a page of the list
+	maxListed   = 20000 // files that are looked at for the list
+	maxInMemory = 256   // sessions that are kept when there is no directory
+	// maxMemory bounds such a session, in bytes.
+	maxMemory = 32 << 20
+	// lockPatience is how long a session is waited for that is just being closed.
+	lockPatience = 2 * time.Second
+)
+
+const (
+	suffix      = ".ndjson"
+	titleSuffix = ".title" // of the file with a session's title, so that listing reads little
+)
+
+// A store keeps the journals of sessions: one file for each in a directory, or
+// in memory if there is none. A session is written by one opener at a time, also
+// of several programs. Methods may be called from any goroutine.
+type store struct {
+	dir string
+
+	mu  sync.Mutex
+	mem map[acp.SessionID]*memory
+}
+
+// memory is the journal of a session that is kept in memory; guarded by store.mu.
+type memory struct {
+	data    []byte
+	title   string
+	updated time.Time
+	open    bool
+}
+
+func newStore(dir string) *store { return &store{dir: dir, mem: map[acp.SessionID]*memory{}} }
+
+// busyError says that a session is open somewhere else.
+func busyError(id acp.SessionID) error {
+	return &acp.Failure{
+		Message: "session " + string(id) + " is open in another place: close it there first",
+		Reason:  "session_open", Scope: "session",
+	}
+}
+
+// validID reports whether an id may become the name of a file.
+func validID(id acp.SessionID) bool {
+	if id == "" || len(id) > 100 {
+		return false
+	}
+	for _, c := range []byte(id) {
+		if (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '_' && c != '-' {
+			return false
+		}
+	}
+	return true
+}
+
+func (s *store) path(id acp.SessionID) string { return filepath.Join(s.dir, string(id)+suffix) }
+
+// A journal is open for writing, and locked. Its methods may be called from any
+// goroutine.
+type journal struct {
+	store *store
+	id    acp.SessionID
+
+	mu   sync.Mutex
+	file *os.File // nil in memory
+	mem  *memory
+	size int64
+	err  error // why nothing more is kept
+	buf  []byte
+}
+
+// create makes the journal of a new session.
+func (s *store) create(h *header) (*journal, error) {
+	line, err := h.line()
+	if err != nil {
+		return nil, err
+	}
+	if !validID(h.ID) {
+		return nil, acp.SessionNotFound(h.ID)
+	}
+	if s.dir == "" {
+		return s.createInMemory(h.ID, line)
+	}
+	if err := os.MkdirAll(s.dir, 0o700); err != nil {
+		return nil, err
+	}
+	f, err := os.OpenFile(s.path(h.ID), os.O_CREATE|os.O_EXCL|os.O_RDWR|os.O_APPEND, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	j := &journal{store: s, id: h.ID, file: f, size: int64(len(line))}
+	ok, err := tryLock(f)
+	if err == nil && !ok {
+		err = busyError(h.ID)
+	}
+	if err == nil {
+		_, err = f.Write(line)
+	}
+	if err == nil {
+		err = syncDir(s.dir)
+	}
+	if err != nil {
+		_ = f.Close()
+		return nil, err
+	}
+	return j, nil
+}
+
+func (s *store) createInMemory(id acp.SessionID, line []byte) (*journal, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.mem[id] != nil {
+		return nil, fs.ErrExist
+	}
+	if len(s.mem) >= maxInMemory {
+		s.forgetOldest()
+	}
+	m := &memory{data: line, updated: time.Now(), open: true}
+	s.mem[id] = m
+	return &journal{store: s, id: id, mem: m, size: int64(len(line))}, nil
+}
+
+// forgetOldest makes room by dropping the session that was left alone longest.
+func (s *store) forgetOldest() {
+	var oldest acp.SessionID
+	for id, m := range s.mem {
+		if !m.open && (oldest == "" || m.updated.Before(s.mem[oldest].updated)) {
+			oldest = id
+		}
+	}
+	delete(s.mem, oldest)
+}
+
+// open opens the journal of a session that exists, calls each for its updates and
+// drops an unfinished line, to which the next one would be added otherwise.
+func (s *store) open(id acp.SessionID, each func(acp.SessionUpdate) error) (*journal, *contents, error) {
+	if !validID(id) {
+		return nil, nil, acp.SessionNotFound(id)
+	}
+	j, err := s.lock(id)
+	if err != nil {
+		return nil, nil, err
+	}
+	r, err := j.reader()
+	if err == nil {
+		var c *contents
+		if c, err = readJournal(r, each); err == nil {
+			if err = j.truncate(c.whole); err == nil {
+				return j, c, nil
+			}
+		}
+	}
+	_ = j.close()
+	return nil, nil, fmt.Errorf("session %s cannot be read: %w", id, err)
+}
+
+// lock opens a journal. One that is being closed is waited for.
+func (s *store) lock(id acp.SessionID) (*journal, error) {
+	for end := time.Now().Add(lockPatience); ; time.Sleep(20 * time.Millisecond) {
+		j, err := s.tryOpen(id)
+		if j != nil || err != nil {
+			return j, err
+		}
+		if time.Now().After(end) {
+			return nil, busyError(id)
+		}
+	}
+}
+
+// tryOpen returns nil if the journal is open somewhere else.
+func (s *store) tryOpen(id acp.SessionID) (*journal, error) {
+	if s.dir == "" {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		m := s.mem[id]
+		switch {
+		case m == nil:
+			return nil, acp.SessionNotFound(id)
+		case m.open:
+			return nil, nil
+		}
+		m.open = true
+		return &journal{store: s, id: id, mem: m, size: int64(len(m.data))}, nil
+	}
+	f, err := openRegular(s.path(id), os.O_RDWR|os.O_APPEND)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, acp.SessionNotFound(id)
+	}
+	if err != nil {
+		return nil, err
+	}
+	ok, err := tryLock(f)
+	if err == nil && ok {
+		// It may have been deleted between the two.
+		var here, there fs.FileInfo
+		if here, err = f.Stat(); err == nil {
+			there, err = os.Stat(s.path(id))
+			if errors.Is(err, fs.ErrNotExist) || err == nil && !os.SameFile(here, there) {
+				err = acp.SessionNotFound(id)
+			}
+		}
+		if err == nil {
+			return &journal{store: s, id: id, file: f, size: here.Size()}, nil
+		}
+	}
+	_ = f.Close()
+	return nil, err
+}
+
+// openRegular opens a file that is one: others may never end.
+func openRegular(path string, flags int) (*os.File, error) {
+	info, err := os.Lstat(path)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, &fs.PathError{Op: "open", Path: path, Err: errors.New("not a regular file")}
+	}
+	return os.OpenFile(path, flags, 0)
+}
+
+// reader returns a reader of the journal as it is.
+func (j *journal) reader() (io.Reader, error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.mem != nil {
+		j.store.mu.Lock()
+		defer j.store.mu.Unlock()
+		return bytes.NewReader(j.mem.data), nil
+	}
+	if j.file == nil {
+		return nil, fs.ErrClosed
+	}
+	return io.NewSectionReader(j.file, 0, j.size), nil
+}
+
+func (j *journal) truncate(size int64) error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if size == j.size {
+		return nil
+	}
+	j.size = size
+	if j.mem != nil {
+		j.store.mu.Lock()
+		defer j.store.mu.Unlock()
+		j.mem.data = j.mem.data[:size]
+		return nil
+	}
+	return j.file.Truncate(size)
+}
+
+// add adds an update. Its first failure is kept: from then on nothing is added, so
+// that what is kept has no gaps.
+func (j *journal) add(u acp.SessionUpdate) error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.err != nil {
+		return j.err
+	}
+	line, err := appendEntry(j.buf[:0], time.Now(), u)
+	if cap(line) <= 64<<10 {
+		j.buf = line[:0]
+	}
+	if err == nil {
+		err = j.write(line)
+	}
+	j.err = err
+	return err
+}
+
+func (j *journal) write(line []byte) error {
+	if j.mem != nil {
+		j.store.mu.Lock()
+		defer j.store.mu.Unlock()
+		if len(j.mem.data)+len(line) > maxMemory {
+			return errFull
+		}
+		j.mem.data = append(j.mem.data, line...)
+		j.mem.updated = time.Now()
+		j.size += int64(len(line))
+		return nil
+	}
+	if j.file == nil {
+		return fs.ErrClosed
+	}
+	if j.size+int64(len(line)) > maxJournal || len(line) > maxLine {
+		return errFull
+	}
+	n, err := j.file.Write(line)
+	if err != nil && n > 0 {
+		_ = j.file.Truncate(j.size) // lest the line stays unfinished; reading copes if it does
+		return err
+	}
+	j.size += int64(n)
+	return err
+}
+
+// sync makes sure that what was added survives a loss of power.
+func (j *journal) sync() error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.file == nil {
+		return nil
+	}
+	return j.file.Sync()
+}
+
+// bytes returns the size of the journal.
+func (j *journal) bytes() int64 {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.size
+}
+
+// close ends the lock. Nothing can be added any more.
+func (j *journal) close() error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.mem != nil {
+		j.store.mu.Lock()
+		defer j.store.mu.Unlock()
+		j.mem.open = false
+		j.err = fs.ErrClosed
+		return nil
+	}
+	if j.file == nil {
+		return nil
+	}
+	err := errors.Join(j.file.Sync(), j.file.Close())
+	j.file = nil
+	return err
+}
+
+// setTitle keeps the title where the list finds it. The journal has it as well.
+func (j *journal) setTitle(title string) error {
+	if j.mem != nil {
+		j.store.mu.Lock()
+		defer j.store.mu.Unlock()
+		j.mem.title = title
+		return nil
+	}
+	return writeAtomically(strings.TrimSuffix(j.store.path(j.id), suffix)+titleSuffix, []byte(title))
+}
+
+// remove deletes a session that nobody has open.
+func (s *store) remove(id acp.SessionID) error {
+	if !validID(id) {
+		return acp.SessionNotFound(id)
+	}
+	j, err := s.lock(id)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = j.close() }()
+	if s.dir == "" {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(s.mem, id)
+		return nil
+	}
+	if err := os.Remove(strings.TrimSuffix(s.path(id), suffix) + titleSuffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if err := removeOpen(j); err != nil {
+		return err
+	}
+	return syncDir(s.dir)
+}
+
+// exists reports whether there is such a session.
+func (s *store) exists(id acp.SessionID) bool {
+	if !validID(id) {
+		return false
+	}
+	if s.dir == "" {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return s.mem[id] != nil
+	}
+	info, err := os.Lstat(s.path(id))
+	return err == nil && info.Mode().IsRegular()
+}
+
+// copyOf makes a new session with what the journal of another holds, which may
+// be open elsewhere. It calls each for every update.
+func (s *store) copyOf(from acp.SessionID, h *header, each func(acp.SessionUpdate) error) (*journal, error) {
+	var r io.Reader
+	if !s.exists(from) {
+		return nil, acp.SessionNotFound(from)
+	}
+	if s.dir == "" {
+		s.mu.Lock()
+		if m := s.mem[from]; m != nil {
+			r = bytes.NewReader(m.data)
+		}
+		s.mu.Unlock()
+		if r == nil {
+			return nil, acp.SessionNotFound(from)
+		}
+	} else {
+		f, err := openRegular(s.path(from), os.O_RDONLY)
+		if err != nil {
+			return nil, err
+		}
+		defer func() { _ = f.Close() }()
+		r = f
+	}
+	h.From = from
+	j, err := s.create(h)
+	if err != nil {
+		return nil, err
+	}
+	_, err = readJournal(r, func(u acp.SessionUpdate) error { return errors.Join(j.add(u), each(u)) })
+	if err == nil {
+		err = j.sync()
+	}
+	if err != nil {
+		_ = removeOpen(j)
+		_ = j.close()
+		return nil, fmt.Errorf("session %s cannot be copied: %w", from, err)
+	}
+	return j, nil
+}
+
+// listed is a session as the list tells it.
+type listed struct {
+	info    acp.SessionInfo
+	updated time.Time
+}
+
+// cursor says where in the list an entry is: the latest come first.
+func (l listed) cursor() string {
+	return fmt.Sprintf("%020d %s", l.updated.UnixNano(), l.info.SessionID)
+}
+
+// list returns a page of the sessions, the latest first. A session that is used
+// while pages are asked for may be on two of them or on none.
+func (s *store) list(q *acp.SessionQuery, size int) (*acp.SessionPage, error) {
+	all, err := s.all()
+	if err != nil {
+		return nil, err
+	}
+	slices.SortFunc(all, func(a, b listed) int { return strings.Compare(b.cursor(), a.cursor()) })
+	page := new(acp.SessionPage)
+	last := ""
+	for _, l := range all {
+		if q.Cursor != nil && l.cursor() >= string(*q.Cursor) {
+			continue
+		}
+		if !s.describe(&l.info) || q.Cwd != "" && l.info.Cwd != q.Cwd {
+			continue // deleted meanwhile, never finished, or somewhere else
+		}
+		if len(page.Sessions) == size {
+			page.NextCursor = new(acpv2.SessionListCursor(last))
+			break
+		}
+		last = l.cursor()
+		l.info.UpdatedAt = l.updated.UTC().Format(time.RFC3339)
+		page.Sessions = append(page.Sessions, l.info)
+	}
+	return page, nil
+}
+
+// all returns the ids and times of all sessions.
+func (s *store) all() ([]listed, error) {
+	var all []listed
+	if s.dir == "" {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		for id, m := range s.mem {
+			all = append(all, listed{acp.SessionInfo{SessionID: id}, m.updated})
+		}
+		return all, nil
+	}
+	d, err := os.Open(s.dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = d.Close() }()
+	entries, err := d.ReadDir(2 * maxListed) // a session has two files
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, err
+	}
+	for _, e := range entries {
+		id, ok := strings.CutSuffix(e.Name(), suffix)
+		if !ok || !validID(acp.SessionID(id)) || !e.Type().IsRegular() {
+			continue
+		}
+		if info, err := e.Info(); err == nil {
+			all = append(all, listed{acp.SessionInfo{SessionID: acp.SessionID(id)}, info.ModTime()})
+		}
+	}
+	return all, nil
+}
+
+// describe adds what the header and the title say.
+func (s *store) describe(info *acp.SessionInfo) bool {
+	var first []byte
+	if s.dir == "" {
+		s.mu.Lock()
+		if m := s.mem[info.SessionID]; m != nil {
+			first, info.Title = m.data, m.title
+		}
+		s.mu.Unlock()
+	} else {
+		f, err := openRegular(s.path(info.SessionID), os.O_RDONLY)
+		if err != nil {
+			return false
+		}
+		defer func() { _ = f.Close() }()
+		if first, err = io.ReadAll(io.LimitReader(f, 64<<10)); err != nil {
+			return false
+		}
+		title, err := os.ReadFile(strings.TrimSuffix(s.path(info.SessionID), suffix) + titleSuffix)
+		if err == nil {
+			info.Title = oneLine(string(title), maxTitle)
+		}
+	}
+	line, _, ok := bytes.Cut(first, []byte("\n"))
+	if !ok {
+		return false
+	}
+	h, err := parseHeader(line)
+	if err != nil || h.ID != info.SessionID {
+		return false
+	}
+	info.Cwd, info.AdditionalDirectories = h.Cwd, h.Roots
+	return true
+}
+
+// writeAtomically replaces a file by one with other contents.
+func writeAtomically(path string, data []byte) error {
+	f, err := os.CreateTemp(filepath.Dir(path), ".*.tmp") // 0600
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	if err = errors.Join(err, f.Close()); err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		_ = os.Remove(f.Name())
+	}
+	return err
+}
