@@ -5,11 +5,13 @@ package config
 
 import "time"
 
-// Settings are all settings of the program. The tags are the keys in files.
+// Settings are all settings of the program. The tags are the keys in files, what
+// is in force when nobody says anything, the words that are allowed, and the flag
+// that means the same.
 type Settings struct {
-	// Agent is the name of the agent that is used when none is named; "" is the
-	// built-in one.
-	Agent       string               `koanf:"agent"`
+	// Agent is the agent that is used when none is named: its name or a command
+	// line; "" is the built-in one.
+	Agent       string               `koanf:"agent" flag:"agent" help:"agent to use when none is named"`
 	Agents      map[string]Agent     `koanf:"agents"`
 	MCP         map[string]MCPServer `koanf:"mcp"`
 	Permissions Permissions          `koanf:"permissions"`
@@ -20,64 +22,81 @@ type Settings struct {
 
 // An Agent is how to start an agent.
 type Agent struct {
-	Command string            `koanf:"command"`
-	Args    []string          `koanf:"args"`
-	Env     map[string]string `koanf:"env"` // added to the environment; ${NAME} is replaced
-	Dir     string            `koanf:"dir"` // to run in; "" is that of the session
+	// Command is the program; "" is that of the preset of the same name.
+	Command string            `koanf:"command" path:"program" help:"program to start"`
+	Args    []string          `koanf:"args" help:"its arguments"`
+	Env     map[string]string `koanf:"env" secret:"true" help:"added to its environment; ${NAME} is replaced"`
+	Dir     string            `koanf:"dir" path:"file" help:"directory to run in; that of the session by default"`
 	// Protocol is the only version of the protocol to speak, or 0.
-	Protocol int `koanf:"protocol"`
+	Protocol int `koanf:"protocol" enum:"0,1,2" help:"the only protocol version to speak; 0 is any"`
 	// LoginEnv starts it with the environment of a login shell.
-	LoginEnv bool `koanf:"login_env"`
+	LoginEnv bool `koanf:"login_env" help:"start it with the environment of a login shell"`
 	// Auth is the id of the way to log in that is used without asking.
-	Auth string `koanf:"auth"`
+	Auth string `koanf:"auth" help:"way to log in that is used without asking"`
 }
 
 // An MCPServer is a server that sessions get: a command, or a URL.
 type MCPServer struct {
-	Command string            `koanf:"command"`
-	Args    []string          `koanf:"args"`
-	Env     map[string]string `koanf:"env"`
-	Type    string            `koanf:"type"` // stdio, http or sse; "" is told by the other members
-	URL     string            `koanf:"url"`
-	Headers map[string]string `koanf:"headers"`
-	Off     bool              `koanf:"off"`
+	Command string            `koanf:"command" path:"program" help:"program of a stdio server"`
+	Args    []string          `koanf:"args" help:"its arguments"`
+	Env     map[string]string `koanf:"env" secret:"true" help:"added to its environment; ${NAME} is replaced"`
+	// Type is stdio, http or sse; "" is told by the other members.
+	Type    string            `koanf:"type" enum:"stdio,http,sse" help:"transport; told by command or url by default"`
+	URL     string            `koanf:"url" help:"address of an http or sse server"`
+	Headers map[string]string `koanf:"headers" secret:"true" help:"sent with every request to it"`
+	Off     bool              `koanf:"off" help:"leave it out"`
 }
 
 // Permissions say what agents may do without asking.
 type Permissions struct {
 	// Policy is the file of an acphost policy, in JSON.
-	Policy string `koanf:"policy"`
-	// Default is ask, allow or deny.
-	Default string `koanf:"default"`
-	// Allow and Deny are rules in one line each: see [ParseRule].
-	Allow []string `koanf:"allow"`
-	Deny  []string `koanf:"deny"`
+	Policy string `koanf:"policy" path:"file" flag:"policy" help:"file with a policy in JSON"`
+	// Default is ask, allow or deny; "" is what the policy file says, or ask.
+	Default string `koanf:"default" enum:"ask,allow,deny" help:"what happens to requests that no rule matches"`
+	// Allow and Deny are rules in one line each: see [ParseRule]. Those of all
+	// files, of the environment and of flags add up.
+	Allow []string `koanf:"allow" rules:"true" flag:"allow" help:"rules for what is allowed without asking"`
+	Deny  []string `koanf:"deny" rules:"true" flag:"deny" help:"rules for what is never allowed"`
 }
 
 // UI says how conversations look.
 type UI struct {
-	Plain    bool   `koanf:"plain"`    // lines instead of a screen
-	Theme    string `koanf:"theme"`    // auto, dark, light
-	Thoughts string `koanf:"thoughts"` // folded or shown
-	Diff     string `koanf:"diff"`     // auto, unified, split
-	Mouse    bool   `koanf:"mouse"`
+	Plain    bool   `koanf:"plain" flag:"plain" help:"lines instead of a screen"`
+	Theme    string `koanf:"theme" default:"auto" enum:"auto,dark,light" help:"colours"`
+	Thoughts string `koanf:"thoughts" default:"folded" enum:"folded,shown" help:"how thoughts are shown"`
+	Diff     string `koanf:"diff" default:"auto" enum:"auto,unified,split" help:"how changes are shown"`
+	Mouse    bool   `koanf:"mouse" default:"true" help:"scroll with the mouse"`
+	Notify   bool   `koanf:"notify" default:"true" help:"ring when the user is waited for and looks elsewhere"`
 }
 
 // Store says where conversations are kept.
 type Store struct {
-	Off  bool   `koanf:"off"`
-	Path string `koanf:"path"` // "" is the XDG data directory
-	Sync string `koanf:"sync"` // full (survives loss of power) or normal (survives crashes)
+	Off bool `koanf:"off" flag:"no-store" help:"keep no conversations"`
+	// Path is the file; "" is one in the XDG data directory.
+	Path string `koanf:"path" path:"file" help:"file with the conversations"`
+	// Sync is full, which survives loss of power, or normal, which survives crashes.
+	Sync string `koanf:"sync" default:"full" enum:"full,normal" help:"what kept updates survive: loss of power, or crashes"`
 }
 
 // Timeouts bound waiting for agents.
 type Timeouts struct {
-	Connect time.Duration `koanf:"connect"` // starting and initializing
-	Slow    time.Duration `koanf:"slow"`    // after which slowness is told
-	Ask     time.Duration `koanf:"ask"`     // for the user's answer to a permission request
+	Connect time.Duration `koanf:"connect" default:"1m" flag:"connect-timeout" help:"for starting and initializing an agent"`
+	Slow    time.Duration `koanf:"slow" default:"3s" help:"after which slowness is told"`
+	Ask     time.Duration `koanf:"ask" default:"10m" help:"for the user's answer to a permission request"`
 }
 
-// A Config is the settings in force and where each comes from.
+// A Config is the settings in force and where each comes from. It does not change
+// after [Load] has returned it.
 type Config struct {
 	Settings
+	// UserFile is the user's file, which may not exist, and ProjectFile that of
+	// the project; "" if there is none.
+	UserFile, ProjectFile string
+	// Dirs are where the program keeps its files.
+	Dirs Dirs
+	// Environ is the environment that was used.
+	Environ []string
+
+	items     []item // in force, in the order of their keys
+	untrusted []string
 }

@@ -2,12 +2,33 @@
 // knows, and which of them are installed.
 package roster
 
-import "github.com/goacp/acp"
+import (
+	"fmt"
+	"maps"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+
+	"github.com/goacp/acp"
+	"github.com/goacp/acp/cmd/acp/internal/config"
+	"github.com/goacp/acp/cmd/acp/internal/exitcode"
+)
 
 // Builtin is the name of the built-in agent.
 const Builtin = "builtin"
 
-// An Agent is an agent that can be started.
+// The sources of agents.
+const (
+	SourceBuiltin = "built in"
+	SourcePreset  = "preset"
+	SourceUser    = "user"
+	SourceProject = "project"
+	SourceCommand = "command line"
+)
+
+// An Agent is an agent that can be started. Its slices and maps are not to be
+// changed.
 type Agent struct {
 	Name  string // as users type it
 	Title string // for people
@@ -18,17 +39,220 @@ type Agent struct {
 	Builtin  bool
 	Command  string
 	Args     []string
-	Env      map[string]string
-	Dir      string
-	Protocol int // the only version to speak, or 0
+	Env      map[string]string // added to the environment; ${NAME} is replaced
+	Dir      string            // to run in, absolute; "" is that of the session
+	Protocol int               // the only version to speak, or 0
 	LoginEnv bool
 	Auth     string // the id of the way to log in that is used without asking
 	Homepage string
 	Install  string // how to install it, as a command or a sentence
+
+	// environ is the environment of the program; nil is that of this process.
+	environ []string
 }
 
 // Transport returns the way to the agent, started in dir unless it says
 // otherwise. It must not be asked of the built-in agent.
 func (a Agent) Transport(dir string) *acp.CommandTransport {
-	return &acp.CommandTransport{Path: a.Command, Args: a.Args, Dir: dir}
+	if a.Dir != "" {
+		dir = a.Dir
+	}
+	t := &acp.CommandTransport{Path: a.Command, Args: slices.Clone(a.Args), Dir: dir, LoginEnv: a.LoginEnv}
+	switch {
+	case a.LoginEnv:
+		t.Env = a.addition() // it goes on top of what the shell says
+	case a.environ != nil || len(a.Env) > 0:
+		t.Env = a.Environ()
+	}
+	return t
+}
+
+// Environ returns the environment the agent is started with, in the form of
+// [os.Environ], but for what a login shell would add.
+func (a Agent) Environ() []string {
+	return append(slices.Clone(a.base()), a.addition()...)
+}
+
+func (a Agent) base() []string {
+	if a.environ != nil {
+		return a.environ
+	}
+	return os.Environ()
+}
+
+// addition returns Env in the form of [os.Environ], sorted, with ${NAME} replaced.
+func (a Agent) addition() []string {
+	var env []string
+	for _, k := range slices.Sorted(maps.Keys(a.Env)) {
+		env = append(env, k+"="+expand(a.Env[k], a.base()))
+	}
+	return env
+}
+
+// expand replaces ${NAME} by the value in an environment, or by nothing. All else
+// stays as it is, also what it is replaced by.
+func expand(s string, environ []string) string {
+	var b strings.Builder
+	for {
+		before, rest, ok := strings.Cut(s, "${")
+		name, after, closed := strings.Cut(rest, "}")
+		if !ok || !closed || !isVariable(name) {
+			if ok && closed {
+				b.WriteString(before + "${")
+				s = rest
+				continue
+			}
+			b.WriteString(s)
+			return b.String()
+		}
+		b.WriteString(before + variable(environ, name))
+		s = after
+	}
+}
+
+func isVariable(s string) bool {
+	for i, c := range s {
+		if c != '_' && (c < 'A' || c > 'Z') && (c < 'a' || c > 'z') && (i == 0 || c < '0' || c > '9') {
+			return false
+		}
+	}
+	return s != ""
+}
+
+// variable returns the value of an environment variable; the last one counts.
+func variable(environ []string, name string) string {
+	value := ""
+	for _, kv := range environ {
+		k, v, _ := strings.Cut(kv, "=")
+		if k == name || runtime.GOOS == "windows" && strings.EqualFold(k, name) {
+			value = v
+		}
+	}
+	return value
+}
+
+// Argv returns the command and its arguments; nil for the built-in agent.
+func (a Agent) Argv() []string {
+	if a.Builtin {
+		return nil
+	}
+	return append([]string{a.Command}, a.Args...)
+}
+
+// CommandLine returns the command and its arguments as one could type them.
+func (a Agent) CommandLine() string { return Join(a.Argv()) }
+
+// A Roster is all agents that have a name. It does not change.
+type Roster struct {
+	agents  []Agent
+	environ []string
+}
+
+// New returns the agents that settings and presets name. What is configured takes
+// the place of a preset of the same name; without a command of its own it is the
+// preset with what is configured added.
+func New(cfg *config.Config) *Roster {
+	r := &Roster{environ: cfg.Environ}
+	byName := map[string]Agent{}
+	for _, p := range presets {
+		byName[p.name] = p.agent(cfg.Environ)
+	}
+	for name, c := range cfg.Agents {
+		a, known := byName[name]
+		if c.Command != "" || !known {
+			a = Agent{Name: name, Title: name, Command: c.Command, Args: c.Args, environ: cfg.Environ}
+			if known {
+				a.Title = byName[name].Title
+			}
+		} else if c.Args != nil {
+			a.Args = c.Args
+		}
+		a.Source = SourceUser
+		if cfg.FromProject("agents", name) {
+			a.Source = SourceProject
+		}
+		a.Env = merged(a.Env, c.Env)
+		a.Dir, a.Protocol, a.LoginEnv, a.Auth = c.Dir, c.Protocol, c.LoginEnv, c.Auth
+		byName[name] = a
+	}
+	r.agents = []Agent{{Name: Builtin, Title: "Built-in agent", Source: SourceBuiltin, Builtin: true}}
+	for _, name := range slices.Sorted(maps.Keys(byName)) {
+		r.agents = append(r.agents, byName[name])
+	}
+	return r
+}
+
+func merged(a, b map[string]string) map[string]string {
+	if len(a) == 0 {
+		return b
+	}
+	out := maps.Clone(a)
+	maps.Copy(out, b)
+	return out
+}
+
+// All returns all agents: the built-in one, then the others by their names.
+func (r *Roster) All() []Agent { return slices.Clone(r.agents) }
+
+// Names returns the names of all agents.
+func (r *Roster) Names() []string {
+	names := make([]string, len(r.agents))
+	for i, a := range r.agents {
+		names[i] = a.Name
+	}
+	return names
+}
+
+// Find returns the agent that a text stands for: a name, or a command line, which
+// has white space or a separator of paths in it; see [Split]. "" is the built-in
+// agent. Errors have the exit status of wrong usage.
+func (r *Roster) Find(name string) (Agent, error) {
+	if name == "" {
+		name = Builtin
+	}
+	for _, a := range r.agents {
+		if a.Name != name {
+			continue
+		}
+		if a.Command == "" && !a.Builtin {
+			return Agent{}, exitcode.Errorf(exitcode.Usage, "agent %q has no command: set agents.%s.command", name, name)
+		}
+		return a, nil
+	}
+	if IsCommandLine(name) {
+		argv, err := Split(name)
+		if err != nil {
+			return Agent{}, exitcode.Errorf(exitcode.Usage, "agent %q: %w", name, err)
+		}
+		return r.Command(argv...)
+	}
+	hint := ""
+	if near := config.Near(name, r.Names()); near != "" {
+		hint = fmt.Sprintf("did you mean %q? ", near)
+	}
+	return Agent{}, exitcode.Errorf(exitcode.Usage, "there is no agent %q: %ssee acp agents list, or give a command line", name, hint)
+}
+
+// Command returns the agent that a command is. The error has the exit status of
+// wrong usage.
+func (r *Roster) Command(argv ...string) (Agent, error) {
+	if len(argv) == 0 || argv[0] == "" {
+		return Agent{}, exitcode.Errorf(exitcode.Usage, "the command line of the agent is empty")
+	}
+	return Agent{
+		Name: Join(argv), Title: Join(argv), Source: SourceCommand,
+		Command: argv[0], Args: slices.Clone(argv[1:]), environ: r.environ,
+	}, nil
+}
+
+// Suggestions returns the names of agents that are installed, the built-in one
+// included.
+func (r *Roster) Suggestions() []string {
+	var names []string
+	for _, a := range r.agents {
+		if _, ok := r.Installed(a); ok {
+			names = append(names, a.Name)
+		}
+	}
+	return names
 }

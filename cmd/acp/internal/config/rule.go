@@ -1,0 +1,410 @@
+package config
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+
+	"github.com/goacp/acp/acphost"
+	"github.com/goacp/acp/acpv2"
+	"github.com/goacp/acp/cmd/acp/internal/exitcode"
+)
+
+// maxRule bounds a rule in one line, in bytes.
+const maxRule = 64 << 10
+
+// ParseRule reads a permission rule in one line. It has no effect yet: the caller
+// sets that.
+//
+// A rule is one or more conditions, with white space or semicolons between them. A
+// request has to meet all of them, and of conditions with the same name one:
+//
+//	kind:read,search       kinds of tools; the names alone mean the same
+//	path:src/**            files, as in [acphost.Rule]
+//	command:go test *      a command: everything up to a semicolon or the end
+//	regexp:go (test|vet)   a command, as a regular expression
+//	cwd:/home/me/**        the working directory
+//	server:github/*        an MCP server or one of its tools; several with commas
+//	*                      every request; it stands alone
+//	always                 “allow always” may be chosen where “allow once” is not offered
+//
+// A value in double quotes, with the escapes of Go, may have anything in it. Some
+// examples:
+//
+//	read path:src/**
+//	command:go test *; command:go vet *
+//	kind:execute; command:"make; make install"
+func ParseRule(s string) (acphost.Rule, error) {
+	if len(s) > maxRule {
+		return acphost.Rule{}, fmt.Errorf("the rule is longer than %d bytes", maxRule)
+	}
+	p := &ruleParser{rest: s}
+	for p.skip(); p.rest != ""; p.skip() {
+		if err := p.condition(); err != nil {
+			return acphost.Rule{}, err
+		}
+	}
+	r := p.rule
+	switch conditions := len(r.Kinds) + len(r.Paths) + len(r.Cwd) + len(r.Commands) + len(r.CommandRegexps) + len(r.Servers); {
+	case p.all && conditions > 0:
+		return acphost.Rule{}, errors.New("* means every request and stands alone")
+	case !p.all && conditions == 0:
+		return acphost.Rule{}, errors.New("the rule is empty; * means every request")
+	}
+	check := r
+	check.Effect = acphost.EffectAllow
+	if _, err := acphost.NewPolicy(check); err != nil {
+		return acphost.Rule{}, fmt.Errorf("rule %q: %s", clip(s), strings.TrimPrefix(oneLine(innermost(err).Error()), "rule 1: "))
+	}
+	return r, nil
+}
+
+func innermost(err error) error {
+	for {
+		next := errors.Unwrap(err)
+		if next == nil {
+			return err
+		}
+		err = next
+	}
+}
+
+// clip cuts text that goes into a message.
+func clip(s string) string {
+	if len(s) > 80 {
+		return strings.ToValidUTF8(s[:80], "") + "…"
+	}
+	return s
+}
+
+// ruleParser reads a rule from left to right.
+type ruleParser struct {
+	rest string
+	rule acphost.Rule
+	all  bool
+}
+
+// conditionNames are the names that conditions begin with.
+var conditionNames = []string{"kind", "path", "command", "regexp", "cwd", "server"}
+
+func (p *ruleParser) skip() {
+	p.rest = strings.TrimLeftFunc(p.rest, func(c rune) bool { return c == ';' || unicode.IsSpace(c) })
+}
+
+func (p *ruleParser) condition() error {
+	name, value, ok := strings.Cut(p.rest, ":")
+	if !ok || strings.ContainsFunc(name, func(c rune) bool { return c == ';' || unicode.IsSpace(c) }) {
+		return p.word()
+	}
+	if !slices.Contains(conditionNames, name) {
+		if near := Near(name, conditionNames); near != "" {
+			return fmt.Errorf("%q is no condition of a rule; did you mean %q?", clip(name+":"), near+":")
+		}
+		return fmt.Errorf("%q is no condition of a rule; there are %s", clip(name+":"), strings.Join(conditionNames, ", "))
+	}
+	p.rest = value
+	text, quoted, err := p.value(name == "command" || name == "regexp")
+	if err != nil {
+		return err
+	}
+	if text == "" {
+		return fmt.Errorf("%s: has no value", name)
+	}
+	list := []string{text}
+	if !quoted && (name == "kind" || name == "server") {
+		list = strings.Split(text, ",")
+		if slices.Contains(list, "") {
+			return fmt.Errorf("%s:%s: an entry is empty", name, clip(text))
+		}
+	}
+	switch name {
+	case "kind":
+		p.rule.Kinds = append(p.rule.Kinds, list...)
+	case "path":
+		p.rule.Paths = append(p.rule.Paths, list...)
+	case "command":
+		p.rule.Commands = append(p.rule.Commands, list...)
+	case "regexp":
+		p.rule.CommandRegexps = append(p.rule.CommandRegexps, list...)
+	case "cwd":
+		p.rule.Cwd = append(p.rule.Cwd, list...)
+	case "server":
+		p.rule.Servers = append(p.rule.Servers, list...)
+	}
+	return nil
+}
+
+// value takes a value; one that is a line goes up to a semicolon.
+func (p *ruleParser) value(line bool) (text string, quoted bool, err error) {
+	if trimmed := strings.TrimLeft(p.rest, " \t"); line || strings.HasPrefix(p.rest, `"`) {
+		p.rest = trimmed
+	}
+	if strings.HasPrefix(p.rest, `"`) {
+		q, err := strconv.QuotedPrefix(p.rest)
+		if err != nil {
+			return "", false, fmt.Errorf("%q: a quote is not closed, or has a wrong escape", clip(p.rest))
+		}
+		p.rest = p.rest[len(q):]
+		if text, err = strconv.Unquote(q); err != nil {
+			return "", false, fmt.Errorf("%q: %w", clip(q), err)
+		}
+		if next := strings.TrimLeft(p.rest, "; \t\r\n"); next == p.rest && next != "" {
+			return "", false, fmt.Errorf("%q follows a quote; put everything into quotes", clip(next))
+		}
+		return text, true, nil
+	}
+	end := strings.IndexFunc(p.rest, func(c rune) bool { return c == ';' || !line && unicode.IsSpace(c) })
+	if end < 0 {
+		end = len(p.rest)
+	}
+	text, p.rest = strings.TrimSpace(p.rest[:end]), p.rest[end:]
+	return text, false, nil
+}
+
+// word takes a word without a colon: kinds, * or always.
+func (p *ruleParser) word() error {
+	word, _, err := p.value(false)
+	if err != nil {
+		return err
+	}
+	switch word {
+	case "*":
+		p.all = true
+		return nil
+	case "always":
+		p.rule.AllowAlways = true
+		return nil
+	}
+	for kind := range strings.SplitSeq(word, ",") {
+		if !acpv2.ToolKind(kind).Known() {
+			return fmt.Errorf("%q is no kind of a tool and no condition of a rule; a command is written as command:%s", clip(kind), clip(word))
+		}
+		p.rule.Kinds = append(p.rule.Kinds, kind)
+	}
+	return nil
+}
+
+// FormatRule writes a rule in one line, so that [ParseRule] returns it again, but
+// for its name and effect.
+func FormatRule(r acphost.Rule) string {
+	var parts []string
+	list := func(name string, values []string) {
+		plain := !slices.ContainsFunc(values, func(s string) bool { return mustQuote(s, false) || strings.Contains(s, ",") })
+		if plain && len(values) > 0 {
+			parts = append(parts, name+":"+strings.Join(values, ","))
+			return
+		}
+		for _, s := range values {
+			parts = append(parts, name+":"+strconv.Quote(s))
+		}
+	}
+	each := func(name string, values []string, line bool) {
+		for _, s := range values {
+			if mustQuote(s, line) {
+				s = strconv.Quote(s)
+			}
+			parts = append(parts, name+":"+s)
+		}
+	}
+	list("kind", r.Kinds)
+	each("path", r.Paths, false)
+	each("command", r.Commands, true)
+	each("regexp", r.CommandRegexps, true)
+	each("cwd", r.Cwd, false)
+	list("server", r.Servers)
+	if len(parts) == 0 {
+		parts = append(parts, "*")
+	}
+	if r.AllowAlways {
+		parts = append(parts, "always")
+	}
+	return strings.Join(parts, "; ")
+}
+
+// mustQuote reports whether a value would be read as something else.
+func mustQuote(s string, line bool) bool {
+	return s == "" || s[0] == '"' || line && strings.TrimSpace(s) != s || strings.ContainsFunc(s, func(c rune) bool {
+		return c == ';' || c == unicode.ReplacementChar || !unicode.IsPrint(c) || !line && unicode.IsSpace(c)
+	})
+}
+
+// SuggestRule returns a rule in one line that allows a request, for messages to the
+// user: the narrowest that can be written, and "" if none would do.
+func SuggestRule(req acphost.Request) string {
+	kind := req.Kind
+	if kind == "" {
+		kind = string(acpv2.ToolKindOther)
+	}
+	var candidates []acphost.Rule
+	if req.Command != "" && !req.CommandUnknown {
+		candidates = append(candidates,
+			acphost.Rule{Commands: []string{req.Command}},
+			acphost.Rule{Kinds: []string{kind}, Commands: []string{req.Command}})
+	}
+	if len(req.Paths) > 0 && len(req.Paths) <= 4 {
+		var globs []string
+		for _, p := range req.Paths {
+			globs = append(globs, pathPattern(p, req.Cwd))
+		}
+		candidates = append(candidates, acphost.Rule{Kinds: []string{kind}, Paths: globs})
+	}
+	if server := serverPattern(req.ToolName); server != "" {
+		candidates = append(candidates, acphost.Rule{Servers: []string{server}}, acphost.Rule{Kinds: []string{kind}, Servers: []string{server}})
+	}
+	candidates = append(candidates, acphost.Rule{Kinds: []string{kind}}, acphost.Rule{Kinds: []string{kind, "execute"}}, acphost.Rule{})
+	for _, r := range candidates {
+		for _, always := range []bool{false, true} {
+			r.AllowAlways = always
+			if s := FormatRule(r); allows(s, req) {
+				return s
+			}
+		}
+	}
+	return ""
+}
+
+// Allows reports whether a rule in one line, all alone, allows a request.
+func allows(s string, req acphost.Request) bool {
+	r, err := ParseRule(s)
+	if err != nil {
+		return false
+	}
+	r.Effect = acphost.EffectAllow
+	policy, err := acphost.NewPolicy(r)
+	if err != nil {
+		return false
+	}
+	policy.Default = acphost.EffectDeny
+	return policy.Decide(context.Background(), req).Effect == acphost.EffectAllow
+}
+
+// pathPattern returns the pattern for one file.
+func pathPattern(file, cwd string) string {
+	if cwd != "" && filepath.IsAbs(file) {
+		if rel, err := filepath.Rel(cwd, file); err == nil && filepath.IsLocal(rel) {
+			file = rel
+		}
+	}
+	file = filepath.ToSlash(file)
+	var b strings.Builder
+	for _, c := range file {
+		if strings.ContainsRune(`*?[]{}\`, c) {
+			b.WriteByte('\\')
+		}
+		b.WriteRune(c)
+	}
+	if !strings.HasPrefix(file, "/") && filepath.VolumeName(file) == "" {
+		return "./" + b.String()
+	}
+	return b.String()
+}
+
+// serverPattern returns the pattern for the tool of an MCP server, or "".
+func serverPattern(tool string) string {
+	rest, ok := strings.CutPrefix(tool, "mcp__")
+	if !ok {
+		return ""
+	}
+	server, name, ok := strings.Cut(rest, "__")
+	if !ok || server == "" || name == "" || strings.ContainsAny(rest, "*?") {
+		return ""
+	}
+	return server + "/" + name
+}
+
+// NewPolicy returns the policy that settings describe. Rules that deny come first,
+// then those of the policy file in its own order, then those that allow; what none
+// of them decides is decided by Default, and if there is none, by what the file
+// says. So nothing that is allowed here takes anything from what is denied, and
+// the file is never loosened. base is the directory of a policy file that is named
+// without one. Errors have the exit status of wrong usage.
+func NewPolicy(p Permissions, base string) (*acphost.Policy, error) {
+	file := &acphost.Policy{}
+	var rules, ofFile []acphost.Rule
+	if p.Policy != "" {
+		name := p.Policy
+		if !filepath.IsAbs(name) {
+			name = filepath.Join(base, name)
+		}
+		var err error
+		if file, ofFile, err = readPolicy(name); err != nil {
+			return nil, exitcode.With(exitcode.Usage, err)
+		}
+	}
+	add := func(list []string, effect acphost.Effect) error {
+		for _, s := range list {
+			r, err := ParseRule(s)
+			if err != nil {
+				return exitcode.Errorf(exitcode.Usage, "permissions.%s: %w", effect, err)
+			}
+			r.Effect, r.Name = effect, string(effect)+" "+clip(s)
+			if effect != acphost.EffectAllow {
+				r.AllowAlways = false
+			}
+			rules = append(rules, r)
+		}
+		return nil
+	}
+	if err := add(p.Deny, acphost.EffectDeny); err != nil {
+		return nil, err
+	}
+	rules = append(rules, ofFile...)
+	if err := add(p.Allow, acphost.EffectAllow); err != nil {
+		return nil, err
+	}
+	policy, err := acphost.NewPolicy(rules...)
+	if err != nil {
+		return nil, exitcode.With(exitcode.Usage, err)
+	}
+	policy.Default, policy.AskTimeout = file.Default, file.AskTimeout
+	policy.Remember, policy.MaxRemembered = file.Remember, file.MaxRemembered
+	switch e := acphost.Effect(p.Default); e {
+	case "":
+	case acphost.EffectAllow, acphost.EffectAsk, acphost.EffectDeny:
+		policy.Default = e
+	default:
+		return nil, exitcode.Errorf(exitcode.Usage, "permissions.default: %q is none of ask, allow, deny", p.Default)
+	}
+	return policy, nil
+}
+
+// readPolicy reads a policy file and its rules.
+func readPolicy(name string) (*acphost.Policy, []acphost.Rule, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, nil, fmt.Errorf("policy %s: %w", name, bare(err))
+	}
+	defer func() { _ = f.Close() }() // it was only read
+	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+	if err != nil {
+		return nil, nil, fmt.Errorf("policy %s: %w", name, bare(err))
+	}
+	policy, err := acphost.ParsePolicy(data)
+	if pe, ok := errors.AsType[*acphost.ParseError](err); ok {
+		return nil, nil, fmt.Errorf("policy %s:%d:%d: %w", name, pe.Line, pe.Column, pe.Err)
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("policy %s: %w", name, err)
+	}
+	// The policy was checked: its rules are the members of this.
+	var v struct {
+		Rules []acphost.Rule `json:"rules"`
+	}
+	if err := json.Unmarshal(data, &v); err != nil {
+		return nil, nil, fmt.Errorf("policy %s: %w", name, err)
+	}
+	for i := range v.Rules {
+		if v.Rules[i].Name == "" {
+			v.Rules[i].Name = fmt.Sprintf("%s rule %d", filepath.Base(name), i+1)
+		}
+	}
+	return policy, v.Rules, nil
+}

@@ -1,0 +1,189 @@
+package config
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+)
+
+// MCPFile is the name of the file that lists the MCP servers of a project.
+const MCPFile = ".mcp.json"
+
+// trustFile is what is remembered of the files that the user trusts.
+type trustFile struct {
+	Version int                   `json:"version"`
+	Files   map[string]trustEntry `json:"files"` // by their absolute names without links
+}
+
+type trustEntry struct {
+	SHA256 string    `json:"sha256"` // of the content, in hexadecimal
+	Since  time.Time `json:"since"`
+}
+
+// Trusts reports whether the user trusts a file with this content. Content that
+// has changed is not trusted. Names may have symbolic links in them.
+func (c *Config) Trusts(file string, content []byte) (bool, error) {
+	if c.Dirs.State == "" {
+		return false, nil
+	}
+	t, err := readTrust(c.trustPath())
+	if err != nil {
+		return false, err
+	}
+	e, ok := t.Files[realName(file)]
+	return ok && e.SHA256 == sum(content), nil
+}
+
+// Trusted reports whether the user of this process trusts a file as it is now. Use
+// [Config.Trusts] with what was read where that matters.
+func Trusted(file string) (bool, error) {
+	data, err := readFile(file)
+	if err != nil {
+		return false, err
+	}
+	home, _ := os.UserHomeDir() // "" trusts nothing
+	c := &Config{Dirs: DirsOf(os.Environ(), home)}
+	return c.Trusts(file, data)
+}
+
+// Trust remembers that the user trusts files as they are now. It is atomic: either
+// all are trusted or none.
+func (c *Config) Trust(files ...string) error {
+	sums := map[string]string{}
+	for _, f := range files {
+		data, err := readFile(f)
+		if err != nil {
+			return err
+		}
+		sums[realName(f)] = sum(data)
+	}
+	return c.changeTrust(func(t *trustFile) {
+		for f, s := range sums {
+			t.Files[f] = trustEntry{SHA256: s, Since: time.Now().UTC().Truncate(time.Second)}
+		}
+	})
+}
+
+// Untrust takes trust back from files, which need not exist any more. It returns
+// those that were trusted, in any content.
+func (c *Config) Untrust(files ...string) ([]string, error) {
+	var had []string
+	err := c.changeTrust(func(t *trustFile) {
+		for _, f := range files {
+			if _, ok := t.Files[realName(f)]; ok {
+				delete(t.Files, realName(f))
+				had = append(had, f)
+			}
+		}
+	})
+	return had, err
+}
+
+// TrustedFiles returns the names of all files that the user has trusted, sorted.
+func (c *Config) TrustedFiles() ([]string, error) {
+	if c.Dirs.State == "" {
+		return nil, nil
+	}
+	t, err := readTrust(c.trustPath())
+	if err != nil {
+		return nil, err
+	}
+	return slices.Sorted(maps.Keys(t.Files)), nil
+}
+
+func (c *Config) trustPath() string { return filepath.Join(c.Dirs.State, "trust.json") }
+
+func (c *Config) changeTrust(change func(*trustFile)) error {
+	if c.Dirs.State == "" {
+		return errors.New("there is no place to remember trust in: set HOME or XDG_STATE_HOME")
+	}
+	if err := os.MkdirAll(c.Dirs.State, 0o700); err != nil {
+		return fmt.Errorf("remember trust: %w", err)
+	}
+	t, err := readTrust(c.trustPath())
+	if err != nil {
+		return err
+	}
+	change(t)
+	data, err := json.MarshalIndent(t, "", "  ")
+	if err != nil {
+		return fmt.Errorf("remember trust: %w", err)
+	}
+	if err := writeFile(c.trustPath(), append(data, '\n'), 0o600); err != nil {
+		return fmt.Errorf("remember trust: %w", err)
+	}
+	return nil
+}
+
+// readTrust reads what is remembered. A file that is broken is an error, since
+// nobody should go on without knowing that it was changed.
+func readTrust(name string) (*trustFile, error) {
+	t := &trustFile{Version: 1, Files: map[string]trustEntry{}}
+	data, err := readFile(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return t, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := json.Unmarshal(data, t); err != nil {
+		return nil, fail(&Problem{Source: name, Err: fmt.Errorf("is broken, remove it to trust nothing: %w", err)})
+	}
+	if t.Version != 1 {
+		return nil, fail(&Problem{Source: name, Err: fmt.Errorf("is of version %d, which this program does not know", t.Version)})
+	}
+	if t.Files == nil {
+		t.Files = map[string]trustEntry{}
+	}
+	return t, nil
+}
+
+func sum(content []byte) string {
+	s := sha256.Sum256(content)
+	return hex.EncodeToString(s[:])
+}
+
+// realName returns a name without links, also of a file that is gone.
+func realName(file string) string {
+	abs, err := filepath.Abs(file)
+	if err != nil {
+		return filepath.Clean(file)
+	}
+	if name, err := filepath.EvalSymlinks(abs); err == nil {
+		return name
+	}
+	if dir, err := filepath.EvalSymlinks(filepath.Dir(abs)); err == nil {
+		return filepath.Join(dir, filepath.Base(abs))
+	}
+	return abs
+}
+
+// writeFile replaces a file so that readers, and who comes after a crash, see the
+// old content or the new one. Of a link, what it leads to is replaced.
+func writeFile(name string, data []byte, mode os.FileMode) error {
+	name = realName(name)
+	if info, err := os.Stat(name); err == nil {
+		mode = info.Mode().Perm()
+	}
+	f, err := os.CreateTemp(filepath.Dir(name), "."+filepath.Base(name)+".*")
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	err = errors.Join(err, f.Chmod(mode), f.Sync(), f.Close())
+	if err == nil {
+		err = os.Rename(f.Name(), name)
+	}
+	if err != nil {
+		_ = os.Remove(f.Name()) // the first error counts
+	}
+	return err
+}

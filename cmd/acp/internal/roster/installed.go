@@ -1,0 +1,86 @@
+package roster
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+)
+
+// Installed returns the file that an agent's command is, if it can be run: one with
+// a separator by itself, others in the PATH of the agent's environment. Relative
+// directories of PATH are not looked at. The built-in agent always is installed.
+func (r *Roster) Installed(a Agent) (path string, ok bool) { return Installed(a) }
+
+// Installed is [Roster.Installed].
+func Installed(a Agent) (path string, ok bool) {
+	if a.Builtin {
+		return "", true
+	}
+	path, err := LookPath(a.Command, a.Dir, a.Environ())
+	return path, err == nil
+}
+
+// LookPath returns the file that a command is, in the PATH of an environment; a
+// name with a separator is in dir unless it is absolute. The error wraps
+// [exec.ErrNotFound], or [os.ErrPermission] if there is a file but it cannot be
+// run; path then is that file.
+func LookPath(command, dir string, environ []string) (path string, err error) {
+	if command == "" {
+		return "", exec.ErrNotFound
+	}
+	dirs := filepath.SplitList(variable(environ, "PATH"))
+	if strings.ContainsAny(command, "/"+string(filepath.Separator)) {
+		if dirs = []string{""}; !filepath.IsAbs(command) && dir != "" {
+			command = filepath.Join(dir, command)
+		}
+	}
+	exts := []string{""}
+	if runtime.GOOS == "windows" {
+		exts = extensions(command, variable(environ, "PATHEXT"))
+	}
+	denied := ""
+	for _, d := range dirs {
+		if d != "" && !filepath.IsAbs(d) || d == "" && len(dirs) > 1 {
+			continue
+		}
+		for _, ext := range exts {
+			file := filepath.Join(d, command) + ext
+			info, err := os.Stat(file)
+			switch {
+			case errors.Is(err, os.ErrPermission):
+				denied = file
+			case err != nil || info.IsDir():
+			case runtime.GOOS != "windows" && info.Mode()&0o111 == 0:
+				denied = file
+			default:
+				return file, nil
+			}
+		}
+	}
+	if denied != "" {
+		return denied, os.ErrPermission
+	}
+	return "", exec.ErrNotFound
+}
+
+// extensions returns what Windows appends to the name of a program. A name that has
+// one already is tried as it is first.
+func extensions(name, pathext string) []string {
+	if pathext == "" {
+		pathext = ".com;.exe;.bat;.cmd"
+	}
+	var exts []string
+	for e := range strings.SplitSeq(strings.ToLower(pathext), ";") {
+		if e == "" {
+			continue
+		}
+		if strings.HasSuffix(strings.ToLower(name), e) {
+			exts = append([]string{""}, exts...)
+		}
+		exts = append(exts, e)
+	}
+	return exts
+}

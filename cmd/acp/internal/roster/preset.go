@@ -1,0 +1,122 @@
+package roster
+
+// A preset is an agent that is known to speak the protocol over its standard input
+// and output, and how it is started for that. Where each is confirmed is said with
+// it: the public ACP registry (read in the autumn of 2026), the agent's own
+// documentation, or the package on npm.
+type preset struct {
+	name, title string
+	argv        []string
+	others      [][]string // other programs that are the same agent, in order
+	env         map[string]string
+	homepage    string
+	install     string
+}
+
+// agent returns the preset as an agent: of its programs the first that is
+// installed, or the first.
+func (p preset) agent(environ []string) Agent {
+	of := func(argv []string) Agent {
+		return Agent{
+			Name: p.name, Title: p.title, Source: SourcePreset,
+			Command: argv[0], Args: argv[1:], Env: p.env,
+			Homepage: p.homepage, Install: p.install, environ: environ,
+		}
+	}
+	first := of(p.argv)
+	for _, argv := range append([][]string{p.argv}, p.others...) {
+		if a := of(argv); len(p.others) > 0 {
+			if _, ok := Installed(a); ok {
+				return a
+			}
+		}
+	}
+	return first
+}
+
+// presets are the agents everybody knows, by name.
+var presets = []preset{
+	{
+		name: "amp", title: "Amp", argv: []string{"amp-acp"}, // registry: amp-acp
+		homepage: "https://github.com/tao12345666333/amp-acp", install: "npm install -g amp-acp",
+	},
+	{
+		name: "auggie", title: "Auggie", argv: []string{"auggie", "--acp"}, // registry: auggie
+		env:      map[string]string{"AUGMENT_DISABLE_AUTO_UPDATE": "1"},
+		homepage: "https://www.augmentcode.com", install: "npm install -g @augmentcode/auggie",
+	},
+	{
+		// registry: claude-acp; npm: the name of the program, and that of the one
+		// before it
+		name: "claude", title: "Claude", argv: []string{"claude-agent-acp"}, others: [][]string{{"claude-code-acp"}},
+		homepage: "https://github.com/agentclientprotocol/claude-agent-acp",
+		install:  "npm install -g @agentclientprotocol/claude-agent-acp",
+	},
+	{
+		name: "cline", title: "Cline", argv: []string{"cline", "--acp"}, // registry: cline
+		homepage: "https://cline.bot/cli", install: "npm install -g cline",
+	},
+	{
+		name: "codex", title: "Codex", argv: []string{"codex-acp"}, // registry: codex-acp; npm
+		homepage: "https://github.com/agentclientprotocol/codex-acp", install: "npm install -g @agentclientprotocol/codex-acp",
+	},
+	{
+		name: "copilot", title: "GitHub Copilot", argv: []string{"copilot", "--acp"}, // registry: github-copilot-cli; its documentation
+		homepage: "https://github.com/github/copilot-cli", install: "npm install -g @github/copilot",
+	},
+	{
+		name: "cursor", title: "Cursor", argv: []string{"cursor-agent", "acp"}, // registry: cursor
+		homepage: "https://cursor.com/docs/cli/acp", install: "see https://cursor.com/docs/cli",
+	},
+	{
+		// registry: factory-droid, whose newest entry starts acp-daemon; acp is what
+		// the ones before it started
+		name: "droid", title: "Factory Droid", argv: []string{"droid", "exec", "--output-format", "acp"},
+		env:      map[string]string{"DROID_DISABLE_AUTO_UPDATE": "true", "FACTORY_DROID_AUTO_UPDATE_ENABLED": "false"},
+		homepage: "https://factory.ai/product/cli", install: "npm install -g droid",
+	},
+	{
+		name: "gemini", title: "Gemini CLI", argv: []string{"gemini", "--acp"}, // registry: gemini; its documentation
+		homepage: "https://geminicli.com", install: "npm install -g @google/gemini-cli",
+	},
+	{
+		name: "goose", title: "goose", argv: []string{"goose", "acp"}, // registry: goose
+		homepage: "https://block.github.io/goose/", install: "see https://block.github.io/goose/",
+	},
+	{
+		name: "junie", title: "Junie", argv: []string{"junie", "--acp=true"}, // registry: junie
+		homepage: "https://junie.jetbrains.com", install: "see https://junie.jetbrains.com",
+	},
+	{
+		name: "kimi", title: "Kimi CLI", argv: []string{"kimi", "acp"}, // registry: kimi; its documentation
+		homepage: "https://github.com/MoonshotAI/kimi-cli", install: "see https://github.com/MoonshotAI/kimi-cli",
+	},
+	{
+		name: "kiro", title: "Kiro", argv: []string{"kiro-cli", "acp"}, // its documentation
+		homepage: "https://kiro.dev/docs/cli/acp", install: "see https://kiro.dev/docs/cli",
+	},
+	{
+		name: "opencode", title: "OpenCode", argv: []string{"opencode", "acp"}, // registry: opencode; its documentation
+		homepage: "https://opencode.ai", install: "see https://opencode.ai",
+	},
+	{
+		name: "openhands", title: "OpenHands", argv: []string{"openhands", "acp"}, // its documentation
+		homepage: "https://docs.openhands.dev", install: "see https://docs.openhands.dev",
+	},
+	{
+		name: "pi", title: "pi", argv: []string{"pi-acp"}, // registry: pi-acp
+		homepage: "https://github.com/svkozak/pi-acp", install: "npm install -g pi-acp",
+	},
+	{
+		name: "qoder", title: "Qoder CLI", argv: []string{"qodercli", "--acp"}, // registry: qoder
+		homepage: "https://qoder.com", install: "npm install -g @qoder-ai/qodercli",
+	},
+	{
+		name: "qwen", title: "Qwen Code", argv: []string{"qwen", "--acp"}, // registry: qwen-code
+		homepage: "https://github.com/QwenLM/qwen-code", install: "npm install -g @qwen-code/qwen-code",
+	},
+	{
+		name: "vibe", title: "Mistral Vibe", argv: []string{"vibe-acp"}, // registry: mistral-vibe
+		homepage: "https://github.com/mistralai/mistral-vibe", install: "see https://github.com/mistralai/mistral-vibe",
+	},
+}
