@@ -1,0 +1,164 @@
+// Package chat is the command acp chat.
+package chat
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/goacp/acp"
+	"github.com/goacp/acp/cmd/acp/internal/app"
+	"github.com/goacp/acp/cmd/acp/internal/exitcode"
+	"github.com/goacp/acp/cmd/acp/internal/roster"
+	"github.com/goacp/acp/cmd/acp/internal/store"
+	"github.com/goacp/acp/cmd/acp/internal/tui"
+)
+
+// Options are what the command is told to do.
+type Options struct {
+	App *app.App
+	// Agent is a name or command line, "" the one the settings say; Command is
+	// given instead of it after "--".
+	Agent   string
+	Command []string
+	// Session is the session to go on with, whole or its beginning; Continue
+	// takes the latest in this directory.
+	Session  string
+	Continue bool
+	// Prompt is sent at once, unless it is "".
+	Prompt string
+	NoBell bool
+}
+
+const about = `Opens a conversation with an agent on the whole terminal: ? shows all keys.
+
+AGENT is the name of an agent (acp agents list) or a command line in one word;
+without it the agent is that of --agent or of the settings, else the built-in one.
+A command line can also follow --.
+
+Without a terminal, with TERM=dumb, or with --plain, the conversation is held line
+by line.`
+
+// NewCommand returns the command. runF runs it; nil means [Run].
+func NewCommand(a *app.App, runF func(context.Context, *Options) error) *cobra.Command {
+	o := &Options{App: a}
+	cmd := &cobra.Command{
+		Use:   "chat [AGENT] [-- COMMAND ARGS...]",
+		Short: "Talk to an agent",
+		Long:  about,
+		Example: `  acp chat
+  acp chat gemini --prompt 'what does this project do?'
+  acp chat --continue
+  acp chat -- my-agent --acp`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := o.take(args, cmd.ArgsLenAtDash()); err != nil {
+				return exitcode.With(exitcode.Usage, err)
+			}
+			if runF != nil {
+				return runF(cmd.Context(), o)
+			}
+			return Run(cmd.Context(), o)
+		},
+	}
+	f := cmd.Flags()
+	f.StringVarP(&o.Session, "session", "s", "", "go on with the session `ID`, or the one that begins so")
+	f.BoolVarP(&o.Continue, "continue", "c", false, "go on with the latest session in this directory")
+	f.StringVarP(&o.Prompt, "prompt", "p", "", "send `TEXT` at once")
+	f.BoolVar(&o.NoBell, "no-bell", false, "do not ring when you are wanted and look elsewhere")
+	return cmd
+}
+
+// take reads the arguments; dash is how many come before "--", or negative.
+func (o *Options) take(args []string, dash int) error {
+	o.Agent, o.Command = "", nil
+	names := args
+	if dash >= 0 {
+		names, o.Command = args[:dash], args[dash:]
+		if len(o.Command) == 0 {
+			return errors.New("no command after --")
+		}
+	}
+	switch {
+	case len(names) > 1:
+		return fmt.Errorf("more than one agent: %q; text to send goes to --prompt, a command line after --", names)
+	case len(names) == 1 && o.Command != nil:
+		return fmt.Errorf("both an agent (%s) and a command after --", names[0])
+	case len(names) == 1:
+		o.Agent = names[0]
+	}
+	if o.Session != "" && o.Continue {
+		return errors.New("--session and --continue are two answers to one question")
+	}
+	return nil
+}
+
+// Run holds the conversation.
+func Run(ctx context.Context, o *Options) error {
+	a := o.App
+	cfg, err := a.Config()
+	if err != nil {
+		return err
+	}
+	agent, err := o.agent()
+	if err != nil {
+		return err
+	}
+	id, err := o.session(ctx, agent)
+	if err != nil {
+		return err
+	}
+	if cfg.UI.Plain || !a.InTerminal || !a.OutTerminal || os.Getenv("TERM") == "dumb" {
+		return runPlain(ctx, a, agent, id, o.Prompt)
+	}
+	return tui.Run(ctx, tui.Options{App: a, Agent: agent, Session: id, Prompt: o.Prompt, NoBell: o.NoBell})
+}
+
+func (o *Options) agent() (roster.Agent, error) {
+	if o.Command == nil {
+		return o.App.Agent(o.Agent)
+	}
+	return roster.Agent{
+		Name: strings.Join(o.Command, " "), Title: o.Command[0], Source: "command line",
+		Command: o.Command[0], Args: o.Command[1:],
+	}, nil
+}
+
+// session finds the session to go on with; "" is a new one.
+func (o *Options) session(ctx context.Context, agent roster.Agent) (acp.SessionID, error) {
+	if o.Session == "" && !o.Continue {
+		return "", nil
+	}
+	s, err := o.App.Store(ctx)
+	if err != nil {
+		return "", err
+	}
+	if s == nil {
+		if o.Continue {
+			return "", exitcode.Errorf(exitcode.Usage, "--continue: conversations are not kept, so there is no latest one; use --session ID")
+		}
+		return acp.SessionID(o.Session), nil
+	}
+	if o.Continue {
+		found, err := s.List(ctx, store.Query{Agent: agent.Name, Cwd: o.App.Cwd, Limit: 1})
+		if err != nil {
+			return "", fmt.Errorf("look for the latest session: %w", err)
+		}
+		if len(found) == 0 {
+			return "", fmt.Errorf("there is no session with %s in %s to go on with", agent.Name, o.App.Cwd)
+		}
+		return acp.SessionID(found[0].ID), nil
+	}
+	found, err := s.Find(ctx, agent.Name, o.Session)
+	switch {
+	case err == nil:
+		return acp.SessionID(found.ID), nil
+	case errors.Is(err, store.ErrNotFound):
+		// The agent may know it all the same.
+		return acp.SessionID(o.Session), nil
+	}
+	return "", fmt.Errorf("session %s: %w", o.Session, err)
+}

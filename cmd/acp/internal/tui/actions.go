@@ -1,0 +1,319 @@
+package tui
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/goacp/acp"
+	"github.com/goacp/acp/acpv2"
+	"github.com/goacp/acp/cmd/acp/internal/app"
+	"github.com/goacp/acp/cmd/acp/internal/store"
+	"github.com/goacp/acp/transcript"
+)
+
+// A setting is what an item of the options picker stands for.
+type setting struct {
+	id    acp.SessionConfigID
+	value acp.SessionConfigOptionValue
+	what  string
+}
+
+// optionValue is what the value of an option is called.
+func optionValue(o acp.SessionConfigOption) string {
+	switch k := o.Kind.(type) {
+	case *acpv2.SessionConfigSelect:
+		for _, v := range choicesOf(k) {
+			if v.Value == k.CurrentValue {
+				if n := safeLine(v.Name, 24); n != "" {
+					return n
+				}
+			}
+		}
+		return safeLine(string(k.CurrentValue), 24)
+	case *acpv2.SessionConfigBoolean:
+		if k.CurrentValue {
+			return "on"
+		}
+		return "off"
+	}
+	return ""
+}
+
+// choicesOf returns the values of an option without their groups.
+func choicesOf(k *acpv2.SessionConfigSelect) []acpv2.SessionConfigSelectOption {
+	switch o := k.Options.(type) {
+	case acpv2.SessionConfigSelectOptionList:
+		return o
+	case acpv2.SessionConfigSelectGroupList:
+		var all []acpv2.SessionConfigSelectOption
+		for _, g := range o {
+			all = append(all, g.Options...)
+		}
+		return all
+	}
+	return nil
+}
+
+// openOptions shows all options of the session in one picker.
+func (m *model) openOptions() tea.Cmd {
+	if m.talk == nil {
+		return m.remark("there is no session yet")
+	}
+	var items []item
+	for _, o := range m.talk.Options() {
+		name := one(o.Name)
+		if name == "" {
+			name = one(string(o.ConfigID))
+		}
+		group := name
+		if d := one(o.Description); d != "" {
+			group += " · " + d
+		}
+		switch k := o.Kind.(type) {
+		case *acpv2.SessionConfigSelect:
+			for _, v := range choicesOf(k) {
+				title := one(v.Name)
+				if title == "" {
+					title = one(string(v.Value))
+				}
+				items = append(items, item{
+					group: group, title: title, note: one(v.Description), current: v.Value == k.CurrentValue,
+					value: setting{o.ConfigID, &acpv2.SessionConfigOptionValueID{Value: v.Value}, name + ": " + title},
+				})
+			}
+		case *acpv2.SessionConfigBoolean:
+			for _, on := range []bool{true, false} {
+				title := "off"
+				if on {
+					title = "on"
+				}
+				items = append(items, item{
+					group: group, title: title, current: k.CurrentValue == on,
+					value: setting{o.ConfigID, &acpv2.SessionConfigOptionValueBoolean{Value: on}, name + ": " + title},
+				})
+			}
+		}
+	}
+	p := newPicker("Options", items, func(m *model, it item) tea.Cmd {
+		s, _ := it.value.(setting)
+		return m.setOption(s)
+	})
+	p.empty = "the agent has no options"
+	p.at = 0
+	m.overlay = p
+	return nil
+}
+
+func (m *model) setOption(s setting) tea.Cmd {
+	t, ctx := m.talk, m.ctx
+	return func() tea.Msg {
+		ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+		defer cancel()
+		if err := t.SetOption(ctx, s.id, s.value); err != nil {
+			return failedMsg{fmt.Errorf("set %s: %w", s.what, err)}
+		}
+		return saidMsg{s.what}
+	}
+}
+
+// cycleMode chooses the next mode.
+func (m *model) cycleMode() tea.Cmd {
+	if m.talk == nil {
+		return nil
+	}
+	for _, o := range m.talk.Options() {
+		k, ok := o.Kind.(*acpv2.SessionConfigSelect)
+		if !ok || o.Category != acpv2.SessionConfigOptionCategoryMode {
+			continue
+		}
+		values := choicesOf(k)
+		for i, v := range values {
+			if v.Value == k.CurrentValue {
+				next := values[(i+1)%len(values)]
+				return m.setOption(setting{o.ConfigID, &acpv2.SessionConfigOptionValueID{Value: next.Value}, "mode: " + one(next.Name)})
+			}
+		}
+		if len(values) > 0 {
+			return m.setOption(setting{o.ConfigID, &acpv2.SessionConfigOptionValueID{Value: values[0].Value}, "mode: " + one(values[0].Name)})
+		}
+	}
+	return m.remark("the agent has no modes")
+}
+
+type sessionsMsg struct {
+	items []item
+	err   error
+}
+
+// listSessions asks the store and the agent for sessions.
+func (m *model) listSessions() tea.Cmd {
+	open, l, ctx, cwd, agent, now := m.opt.store, m.link, m.ctx, m.opt.cwd, m.opt.Agent.Name, m.now()
+	current := m.session
+	return func() tea.Msg {
+		ctx, cancel := context.WithTimeout(ctx, 15*time.Second)
+		defer cancel()
+		var items []item
+		var failed error
+		at := map[acp.SessionID]int{}
+		if open != nil {
+			if s, err := open(ctx); err == nil && s != nil {
+				found, err := s.List(ctx, store.Query{Agent: agent, Cwd: cwd, Limit: maxListed})
+				if err != nil {
+					failed = err
+				}
+				for _, f := range found {
+					id := acp.SessionID(f.ID)
+					at[id] = len(items)
+					note := fmt.Sprintf("%s · %d turns", ago(now, f.Updated), f.Turns)
+					items = append(items, item{title: sessionTitle(f.Title, f.ID), note: note, current: id == current, value: id})
+				}
+			} else if err != nil {
+				failed = err
+			}
+		}
+		if l != nil {
+			told, err := l.Sessions(ctx, cwd)
+			if err != nil && failed == nil && len(items) == 0 {
+				failed = err
+			}
+			for _, s := range told {
+				if _, known := at[s.SessionID]; known {
+					continue
+				}
+				note := "known to the agent"
+				if t, err := time.Parse(time.RFC3339, s.UpdatedAt); err == nil {
+					note = ago(now, t) + " · " + note
+				}
+				items = append(items, item{title: sessionTitle(s.Title, string(s.SessionID)), note: note, current: s.SessionID == current, value: s.SessionID})
+			}
+		}
+		return sessionsMsg{items, failed}
+	}
+}
+
+func sessionTitle(title, id string) string {
+	if t := safeLine(title, 60); t != "" {
+		return t
+	}
+	return "untitled " + safeLine(id, 20)
+}
+
+// ago says how long ago something was.
+func ago(now, t time.Time) string {
+	d := now.Sub(t)
+	switch {
+	case t.IsZero():
+		return "?"
+	case d < time.Minute:
+		return "just now"
+	case d < time.Hour:
+		return fmt.Sprintf("%d min ago", int(d.Minutes()))
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%d h ago", int(d.Hours()))
+	}
+	return t.Local().Format(time.DateOnly)
+}
+
+func (m *model) showSessions(msg sessionsMsg) tea.Cmd {
+	if msg.err != nil {
+		m.say("list sessions: "+msg.err.Error(), true)
+	}
+	p := newPicker("Sessions in "+tilde(safeLine(m.opt.cwd, 200)), msg.items, func(m *model, it item) tea.Cmd {
+		id, _ := it.value.(acp.SessionID)
+		if it.current && m.phase == ready {
+			return nil
+		}
+		return m.resume(string(id))
+	})
+	p.empty = "no sessions yet"
+	m.overlay = p
+	return nil
+}
+
+// openAgents shows the subagents of the session.
+func (m *model) openAgents() tea.Cmd {
+	if m.talk == nil {
+		return nil
+	}
+	items := []item{{title: "the conversation itself", current: m.child == "", value: acp.SessionID("")}}
+	for e := range m.talk.Snapshot().Entries() {
+		s, ok := e.(*transcript.Subagent)
+		if !ok {
+			continue
+		}
+		title := one(s.Title)
+		if title == "" {
+			title = one(string(s.ID))
+		}
+		note := "working"
+		if s.State != nil && s.State.Idle() {
+			note = "idle"
+		}
+		if d := one(s.Description); d != "" {
+			note += " · " + d
+		}
+		items = append(items, item{title: title, note: note, current: s.ID == m.child, value: s.ID})
+	}
+	if len(items) == 1 {
+		return m.remark("there are no subagents")
+	}
+	m.overlay = newPicker("Subagents", items, func(m *model, it item) tea.Cmd {
+		id, _ := it.value.(acp.SessionID)
+		return m.watch(id)
+	})
+	return nil
+}
+
+// focusedChild returns the subagent that the chosen entry is about.
+func (m *model) focusedChild() (acp.SessionID, bool) {
+	if m.talk == nil || m.child != "" {
+		return "", false
+	}
+	s, ok := m.talk.Snapshot().Entry(m.focus).(*transcript.Subagent)
+	if !ok {
+		return "", false
+	}
+	return s.ID, true
+}
+
+// watch shows the conversation of a subagent, or the session's own for "".
+func (m *model) watch(id acp.SessionID) tea.Cmd {
+	if id != "" {
+		if _, ok := m.link.Session(id); !ok {
+			return m.remark("nothing has happened in it yet")
+		}
+	}
+	m.child, m.browsing = id, false
+	m.screen.follow = true
+	m.remake()
+	return nil
+}
+
+// untrustedMsg tells what of a project's settings is not in force.
+type untrustedMsg struct{ what []string }
+
+func untrusted(a *app.App) tea.Cmd {
+	return func() tea.Msg {
+		cfg, err := a.Config()
+		if err != nil {
+			return failedMsg{err}
+		}
+		told, ok := any(cfg).(interface{ Untrusted() []string })
+		if !ok {
+			return nil
+		}
+		what := told.Untrusted()
+		if len(what) == 0 {
+			return nil
+		}
+		const most = 3
+		if len(what) > most {
+			what = append(what[:most:most], fmt.Sprintf("and %d more", len(what)-most))
+		}
+		return untrustedMsg{[]string{strings.Join(what, ", ")}}
+	}
+}

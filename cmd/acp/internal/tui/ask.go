@@ -1,0 +1,229 @@
+package tui
+
+import (
+	"fmt"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/goacp/acp"
+	"github.com/goacp/acp/acphost"
+	"github.com/goacp/acp/acpv2"
+	"github.com/goacp/acp/cmd/acp/internal/tui/view"
+)
+
+// calm is how long no key may have been pressed before a permission overlay
+// takes letters and digits for answers: who types while it appears must not
+// approve anything by that.
+const calm = 400 * time.Millisecond
+
+// An askOverlay asks for permission.
+type askOverlay struct {
+	ask     *ask
+	choices []choice
+	at      int
+	top     int // of the text
+	page    int
+	body    []string
+	width   int
+	theme   *view.Theme
+	since   time.Time
+}
+
+// A choice is one answer: an option of the agent's, or one of ours that
+// remembers.
+type choice struct {
+	name   string
+	letter string // y, a, n, N or ""
+	id     acp.PermissionOptionID
+	always acphost.Effect // ours: what to remember, or ""
+}
+
+func newAskOverlay(m *model, a *ask) *askOverlay {
+	o := &askOverlay{ask: a, since: m.now()}
+	letters := map[acpv2.PermissionOptionKind]string{
+		acpv2.PermissionOptionKindAllowOnce:    "y",
+		acpv2.PermissionOptionKindAllowAlways:  "a",
+		acpv2.PermissionOptionKindRejectOnce:   "n",
+		acpv2.PermissionOptionKindRejectAlways: "N",
+	}
+	taken := map[string]bool{}
+	kinds := map[acpv2.PermissionOptionKind]bool{}
+	for _, opt := range a.req.Options {
+		c := choice{name: one(opt.Name), id: opt.OptionID}
+		kinds[opt.Kind] = true
+		if l := letters[opt.Kind]; l != "" && !taken[l] {
+			c.letter, taken[l] = l, true
+		}
+		if c.name == "" {
+			c.name = one(string(opt.OptionID))
+		}
+		o.choices = append(o.choices, c)
+	}
+	// Where the agent offers nothing lasting, this side can remember.
+	if m.opt.policy != nil {
+		if id := a.req.Allow(); id != "" && !kinds[acpv2.PermissionOptionKindAllowAlways] {
+			o.choices = append(o.choices, choice{name: "Allow, and the like from now on (acp remembers)", letter: "a", id: id, always: acphost.EffectAllow})
+		}
+		if id := a.req.Reject(); id != "" && !kinds[acpv2.PermissionOptionKindRejectAlways] {
+			o.choices = append(o.choices, choice{name: "Reject, and the like from now on (acp remembers)", letter: "N", id: id, always: acphost.EffectDeny})
+		}
+	}
+	return o
+}
+
+// armed reports whether letters and digits count as answers.
+func (o *askOverlay) armed(m *model) bool {
+	quiet := m.lastKey
+	return quiet.Before(o.since.Add(-time.Second)) || m.now().Sub(quiet) >= calm && m.now().Sub(o.since) >= calm
+}
+
+func (o *askOverlay) key(m *model, k tea.KeyPressMsg) tea.Cmd {
+	s := k.String()
+	switch s {
+	case "esc":
+		return o.done(m, choice{})
+	case "ctrl+c":
+		return tea.Batch(o.done(m, choice{}), m.interrupt())
+	case "pgup":
+		o.top -= max(1, o.page-1)
+		return nil
+	case "pgdown":
+		o.top += max(1, o.page-1)
+		return nil
+	case "ctrl+up", "alt+up":
+		o.top--
+		return nil
+	case "ctrl+down", "alt+down":
+		o.top++
+		return nil
+	case "home":
+		o.top = 0
+		return nil
+	case "end":
+		o.top = len(o.body)
+		return nil
+	}
+	if !o.armed(m) {
+		if k.Text != "" {
+			return m.typed(k)
+		}
+		return nil
+	}
+	switch s {
+	case "up", "shift+tab":
+		o.at = max(0, o.at-1)
+	case "down", "tab":
+		o.at = min(len(o.choices)-1, o.at+1)
+	case "enter":
+		if o.at < len(o.choices) {
+			return o.done(m, o.choices[o.at])
+		}
+	case "1", "2", "3", "4", "5", "6", "7", "8", "9":
+		if n := int(s[0] - '1'); n < len(o.choices) {
+			return o.done(m, o.choices[n])
+		}
+	default:
+		for _, c := range o.choices {
+			if c.letter != "" && c.letter == s {
+				return o.done(m, c)
+			}
+		}
+	}
+	return nil
+}
+
+func (o *askOverlay) wheel(n int)                  { o.top += n }
+func (o *askOverlay) paste(*model, string) tea.Cmd { return nil }
+func (o *askOverlay) dismiss()                     { o.ask.reply("") }
+
+// done answers and goes.
+func (o *askOverlay) done(m *model, c choice) tea.Cmd {
+	m.shut(o)
+	if len(m.demands) > 0 {
+		if next, ok := m.demands[0].(*askOverlay); ok {
+			next.since = m.now() // a key that repeats must not answer the next one
+		}
+	}
+	a := o.ask
+	if c.always == "" {
+		a.reply(c.id)
+		return nil
+	}
+	policy := m.opt.policy
+	return func() tea.Msg {
+		p, err := policy()
+		if err == nil && p != nil {
+			p.Always(a.req, c.always)
+		}
+		a.reply(c.id)
+		if err != nil {
+			return failedMsg{fmt.Errorf("remember the answer: %w", err)}
+		}
+		return nil
+	}
+}
+
+func (o *askOverlay) draw(m *model, width, height int) ([]string, *tea.Position) {
+	st := m.st
+	if o.width != width || o.theme != m.theme {
+		o.width, o.theme = width, m.theme
+		o.body = o.text(m, width)
+	}
+	title := "Permission"
+	right := ""
+	if n := len(m.demands); n > 1 {
+		right = fmt.Sprintf("1 of %d", n)
+	}
+	lines := []string{heading(st, title, right, width)}
+	var foot []string
+	for i, c := range o.choices {
+		key := fmt.Sprintf("%d", i+1)
+		if c.letter != "" {
+			key += " " + c.letter
+		}
+		lead, style := "  ", st.text
+		if i == o.at {
+			lead, style = "▸ ", st.selected
+		}
+		foot = append(foot, st.accent.Render(fit(lead+key, 7))+style.Render(cut(c.name, width-7)))
+	}
+	room := height - len(lines) - len(foot) - 1
+	if room < 2 { // the choices have to be seen in any case
+		foot = foot[:max(0, min(len(foot), height-len(lines)-2))]
+		room = max(0, height-len(lines)-len(foot)-1)
+	}
+	o.page = room
+	n := min(room, len(o.body))
+	o.top = min(max(0, o.top), max(0, len(o.body)-n))
+	lines = append(lines, o.body[o.top:o.top+n]...)
+	hint := "Enter chooses · Esc dismisses"
+	if !o.armed(m) {
+		hint = "keys count as answers once you stop typing"
+	}
+	if len(o.body) > n {
+		hint = fmt.Sprintf("lines %d–%d of %d, PgUp PgDn scroll · %s", o.top+1, o.top+n, len(o.body), hint)
+	}
+	lines = append(lines, foot...)
+	lines = append(lines, st.dim.Render(cut(hint, width)))
+	return lines[:min(len(lines), height)], nil
+}
+
+// text is what the permission is about.
+func (o *askOverlay) text(m *model, width int) []string {
+	if o.ask.wire != nil {
+		return view.Permission(o.ask.wire, o.ask.shown, width, m.theme)
+	}
+	// What this side asks itself, such as a write of a file.
+	r := o.ask.req
+	lines := wrap(r.Title, width)
+	for _, s := range []string{r.Description, r.Command} {
+		if s != "" {
+			lines = append(lines, wrap(s, width)...)
+		}
+	}
+	for _, p := range r.Paths {
+		lines = append(lines, "  "+cut(one(p), width-2))
+	}
+	return lines
+}

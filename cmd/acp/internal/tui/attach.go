@@ -1,0 +1,197 @@
+package tui
+
+import (
+	"context"
+	"encoding/base64"
+	"fmt"
+	"mime"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/goacp/acp"
+	"github.com/goacp/acp/acpv2"
+)
+
+// Bounds of what goes into a prompt.
+const (
+	maxImage    = 20 << 20  // bytes of a picture
+	maxEmbedded = 128 << 10 // bytes of a file whose text is sent along; longer ones are linked
+	maxMentions = 64        // files in a prompt
+)
+
+// An image is a picture that was pasted.
+type image struct {
+	name string // its mark in the text
+	mime string
+	data []byte
+}
+
+// mention finds @path and @"path" at the beginning of words.
+var mention = regexp.MustCompile(`(?:^|[\s(])@(?:"([^"\n]+)"|([^\s"]+))`)
+
+// compose makes the content of a prompt of what was typed: the text, and for
+// each file in it a link, its text or a picture, by what the agent takes.
+// remarks say what could not be done.
+func compose(ctx context.Context, cwd, text string, long map[string]string, images []image, takes acp.PromptContent) (blocks []acp.ContentBlock, remarks []string) {
+	var more []acp.ContentBlock
+	for _, img := range images {
+		if !takes.Image {
+			remarks = append(remarks, "the agent takes no pictures: "+img.name+" was not sent")
+			text = strings.ReplaceAll(text, img.name, "")
+			continue
+		}
+		more = append(more, &acpv2.ImageContent{Data: base64.StdEncoding.EncodeToString(img.data), MIMEType: img.mime})
+	}
+	seen := map[string]bool{}
+	for _, found := range mention.FindAllStringSubmatch(text, -1) {
+		path := found[1] + found[2]
+		if found[1] == "" {
+			path = existing(cwd, path)
+		}
+		if !filepath.IsAbs(path) {
+			path = filepath.Join(cwd, path)
+		}
+		if seen[path] || len(seen) == maxMentions || ctx.Err() != nil {
+			continue
+		}
+		block, remark := attach(path, takes)
+		if remark != "" {
+			remarks = append(remarks, remark)
+		}
+		if block != nil {
+			seen[path] = true
+			more = append(more, block)
+		}
+	}
+	for name, s := range long {
+		text = strings.ReplaceAll(text, name, s)
+	}
+	if text = strings.TrimSpace(text); text != "" {
+		blocks = append(blocks, acp.Text(text))
+	}
+	return append(blocks, more...), remarks
+}
+
+// existing takes punctuation off the end of a path that is not part of it.
+func existing(cwd, path string) string {
+	for p := path; p != ""; p = p[:len(p)-1] {
+		abs := p
+		if !filepath.IsAbs(abs) {
+			abs = filepath.Join(cwd, p)
+		}
+		if _, err := os.Stat(abs); err == nil {
+			return p
+		}
+		if !strings.ContainsAny(p[len(p)-1:], ".,;:!?)]}'") {
+			break
+		}
+	}
+	return path
+}
+
+// attach makes the block for a file; nil if there is none.
+func attach(path string, takes acp.PromptContent) (acp.ContentBlock, string) {
+	st, err := os.Stat(path)
+	if err != nil {
+		return nil, "" // a word that begins with @, such as a name
+	}
+	name := filepath.Base(path)
+	uri := fileURI(path)
+	n := uint64(max(0, st.Size()))
+	link := &acpv2.ResourceLink{Name: name, URI: uri, MIMEType: mime.TypeByExtension(filepath.Ext(path))}
+	if st.IsDir() {
+		link.MIMEType = "inode/directory"
+		return link, ""
+	}
+	link.Size = &n
+	if !st.Mode().IsRegular() {
+		return nil, one(name) + " is no file"
+	}
+	if kind := imageType(path); kind != "" {
+		switch {
+		case !takes.Image:
+			return link, "the agent takes no pictures: " + one(name) + " is sent as a link"
+		case st.Size() > maxImage:
+			return link, fmt.Sprintf("%s has more than %d MB and is sent as a link", one(name), maxImage>>20)
+		}
+		data, err := os.ReadFile(path)
+		if err != nil {
+			return link, one(err.Error())
+		}
+		return &acpv2.ImageContent{Data: base64.StdEncoding.EncodeToString(data), MIMEType: kind, URI: uri}, ""
+	}
+	if !takes.EmbeddedContext || st.Size() > maxEmbedded {
+		return link, ""
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return link, one(err.Error())
+	}
+	if !utf8.Valid(data) || strings.IndexByte(string(data), 0) >= 0 {
+		return link, ""
+	}
+	kind := link.MIMEType
+	if kind == "" {
+		kind = "text/plain"
+	}
+	return &acpv2.EmbeddedResource{Resource: &acpv2.TextResourceContents{Text: string(data), URI: uri, MIMEType: kind}}, ""
+}
+
+// fileURI writes a path as a URI.
+func fileURI(path string) string {
+	path = filepath.ToSlash(path)
+	if runtime.GOOS == "windows" && !strings.HasPrefix(path, "/") {
+		path = "/" + path
+	}
+	return (&url.URL{Scheme: "file", Path: path}).String()
+}
+
+// imageType returns the media type of a picture by its name, or "".
+func imageType(path string) string {
+	switch strings.ToLower(filepath.Ext(path)) {
+	case ".png":
+		return "image/png"
+	case ".jpg", ".jpeg":
+		return "image/jpeg"
+	case ".gif":
+		return "image/gif"
+	case ".webp":
+		return "image/webp"
+	}
+	return ""
+}
+
+// sniff returns the media type of a picture by its bytes, or "".
+func sniff(data []byte) string {
+	if t := http.DetectContentType(data); strings.HasPrefix(t, "image/") {
+		return t
+	}
+	return ""
+}
+
+// droppedPath returns the path in a text that a terminal pastes when a picture
+// is dropped on it; ok is false for any other text.
+func droppedPath(text string) (path string, ok bool) {
+	s := strings.TrimSpace(text)
+	if s == "" || len(s) > 4096 || strings.ContainsAny(s, "\n\r") {
+		return "", false
+	}
+	if n := len(s); n > 1 && (s[0] == '\'' || s[0] == '"') && s[n-1] == s[0] {
+		s = s[1 : n-1]
+	} else if runtime.GOOS != "windows" {
+		s = strings.ReplaceAll(s, `\ `, " ")
+	}
+	if u, err := url.Parse(s); err == nil && u.Scheme == "file" {
+		s = u.Path
+	}
+	if imageType(s) == "" || !filepath.IsAbs(s) {
+		return "", false
+	}
+	return s, true
+}

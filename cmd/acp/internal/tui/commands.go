@@ -1,0 +1,165 @@
+package tui
+
+import (
+	"fmt"
+	"strings"
+
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/goacp/acp"
+	"github.com/goacp/acp/acpv2"
+)
+
+// ownPrefix is how a command of ours is reached whose name the agent has too.
+const ownPrefix = "/acp:"
+
+// A command is one of our own. Agents' commands of the same name win; ours is
+// then reached with [ownPrefix].
+type command struct {
+	name, hint, what string
+	run              func(m *model, arg string) tea.Cmd
+}
+
+func commands() []command {
+	return []command{
+		{"help", "", "keys and commands", func(m *model, _ string) tea.Cmd { m.overlay = newHelp(); return nil }},
+		{"new", "", "a new session", (*model).newSession},
+		{"sessions", "", "earlier sessions", func(m *model, _ string) tea.Cmd { return m.listSessions() }},
+		{"resume", "ID", "go on with a session", (*model).resume},
+		{"options", "", "mode, model and other options", func(m *model, _ string) tea.Cmd { return m.openOptions() }},
+		{"agents", "", "conversations of subagents", func(m *model, _ string) tea.Cmd { return m.openAgents() }},
+		{"title", "TEXT", "rename the session", (*model).retitle},
+		{"copy", "", "copy the last answer, code, …", func(m *model, _ string) tea.Cmd { return m.openCopy() }},
+		{"find", "TEXT", "search the conversation", func(m *model, arg string) tea.Cmd { m.openSearch(); return m.searchPaste(arg) }},
+		{"export", "FILE", "write the conversation to a .md, .json or .html file", (*model).export},
+		{"clear", "", "take remarks off the screen", func(m *model, _ string) tea.Cmd { m.notes = nil; return nil }},
+		{"restart", "", "start the agent anew, with this session", func(m *model, _ string) tea.Cmd { return m.restart(m.session) }},
+		{"quit", "", "leave", func(m *model, _ string) tea.Cmd { return m.leave() }},
+	}
+}
+
+// ownCommand runs a command of ours; ours is false if text is none.
+func (m *model) ownCommand(text string) (cmd tea.Cmd, ours bool) {
+	if !strings.HasPrefix(text, "/") || strings.Contains(text, "\n") {
+		return nil, false
+	}
+	name, arg, _ := strings.Cut(text, " ")
+	short, explicit := strings.CutPrefix(name, ownPrefix)
+	if !explicit {
+		short = name[1:]
+		if m.agentHas(short) {
+			return nil, false
+		}
+	}
+	for _, c := range commands() {
+		if c.name == short || short == "exit" && c.name == "quit" {
+			return c.run(m, strings.TrimSpace(arg)), true
+		}
+	}
+	if explicit {
+		return m.remark("no such command: " + name), true
+	}
+	return nil, false
+}
+
+// agentHas reports whether the agent has a command.
+func (m *model) agentHas(name string) bool {
+	if m.talk == nil {
+		return false
+	}
+	for _, c := range m.talk.Commands() {
+		if n, _, _ := commandOf(c); n == name {
+			return true
+		}
+	}
+	return false
+}
+
+// commandOf returns the name, description and hint of an agent's command.
+func commandOf(c acp.AvailableCommand) (name, what, hint string) {
+	switch c := c.(type) {
+	case *acpv2.Command:
+		name, what = c.Name, c.Description
+		if in, ok := c.Input.(*acpv2.TextCommandInput); ok && in != nil {
+			if hint = in.Hint; hint == "" {
+				hint = "…"
+			}
+		}
+	case *acpv2.UnknownAvailableCommand:
+		name, what = c.Name, c.Description
+	}
+	return name, what, hint
+}
+
+func (m *model) newSession(string) tea.Cmd {
+	if m.phase == dead {
+		return m.restart("")
+	}
+	if m.phase != ready {
+		return m.remark("the agent is not ready yet")
+	}
+	if m.busy() {
+		return m.remark("a turn runs: Ctrl+C cancels it")
+	}
+	return m.openSession("")
+}
+
+func (m *model) resume(id string) tea.Cmd {
+	if id == "" {
+		return m.listSessions()
+	}
+	if m.phase == dead {
+		return m.restart(acp.SessionID(id))
+	}
+	if m.phase != ready || m.busy() {
+		return m.remark("not while something runs: Ctrl+C cancels it")
+	}
+	return m.openSession(acp.SessionID(id))
+}
+
+func (m *model) retitle(title string) tea.Cmd {
+	if title == "" || m.talk == nil {
+		return m.remark("/title needs a text")
+	}
+	t, ctx := m.talk, m.ctx
+	return func() tea.Msg {
+		if err := t.SetTitle(ctx, title); err != nil {
+			return failedMsg{fmt.Errorf("rename the session: %w", err)}
+		}
+		return saidMsg{"renamed"}
+	}
+}
+
+// helpLines are the text of the help.
+func helpLines() []string {
+	lines := []string{
+		"Enter          send; while a turn runs: queue",
+		"Ctrl+S         send at once though a turn runs",
+		"Shift+Enter    new line (also Alt+Enter, Ctrl+J)",
+		"↑ ↓            what you typed before; takes a queued prompt back",
+		"/  @           complete commands, files and pictures",
+		"Ctrl+V         paste, also a picture from the clipboard",
+		"Ctrl+G         write in $VISUAL or $EDITOR",
+		"Ctrl+C         cancel the turn, again end the agent; clear the input, again leave",
+		"Ctrl+D         leave (nothing typed)",
+		"Ctrl+Z         suspend",
+		"",
+		"PgUp PgDn      scroll (also Ctrl+↑ ↓, Home, End, the wheel)",
+		"Tab            choose entries: ↑↓ move, Enter opens, y copies, c copies code",
+		"Ctrl+T         open or fold thoughts and tools",
+		"Ctrl+F         search; n and N go on",
+		"Ctrl+Y         copy the last answer, code, …",
+		"Ctrl+X         subagents",
+		"",
+		"Ctrl+O         mode, model and other options",
+		"Shift+Tab      the next mode",
+		"Ctrl+R         earlier sessions",
+		"Ctrl+L         draw anew",
+		"",
+		"Commands of acp, where the agent has none of that name (else /acp:NAME)",
+	}
+	for _, c := range commands() {
+		lines = append(lines, fmt.Sprintf("/%-13s %s", strings.TrimSpace(c.name+" "+c.hint), c.what))
+	}
+	return lines
+}

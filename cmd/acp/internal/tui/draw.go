@@ -1,0 +1,500 @@
+package tui
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+	"github.com/charmbracelet/x/ansi"
+
+	"github.com/goacp/acp"
+	"github.com/goacp/acp/acpv2"
+	"github.com/goacp/acp/cmd/acp/internal/tui/view"
+)
+
+// Where there is little room, things fall away in this order: the rules around
+// the input, the plan, the queue but for its number, remarks but for the last, the
+// line of what runs, the status line. The input and a line of the conversation
+// stay.
+const (
+	rowsForRules  = 16
+	rowsForPlan   = 13
+	rowsForQueue  = 12
+	rowsForNotes  = 10
+	rowsForWork   = 7
+	rowsForStatus = 5
+)
+
+// narrow is the width below which the transcript has no margin.
+const narrow = 30
+
+func (m *model) transcriptWidth() int {
+	if m.w < narrow {
+		return m.w
+	}
+	return m.w - 2
+}
+
+// inputLimit is how many lines the input may have.
+func (m *model) inputLimit() int { return max(1, min(inputLines, m.h/3)) }
+
+// split returns what is below the transcript, and how many lines are left for
+// that.
+func (m *model) split() (below []string, rows int) {
+	below, _ = m.below()
+	return below, max(0, m.h-len(below))
+}
+
+// below draws everything below the transcript.
+func (m *model) below() (lines []string, cursor *tea.Position) {
+	if m.h <= 0 {
+		return nil, nil
+	}
+	room := m.h - 1 // a line of the transcript stays
+	var foot []string
+	if m.h >= rowsForStatus {
+		foot = []string{m.statusLine()}
+	}
+	if o := m.top(); o != nil {
+		body, at := o.draw(m, m.w, max(1, room-len(foot)))
+		if at != nil {
+			cursor = &tea.Position{X: at.X, Y: at.Y}
+		}
+		return append(body, foot...), cursor
+	}
+	lines = m.status()
+	if m.search != nil {
+		body, at := m.search.draw(m)
+		cursor = &tea.Position{X: at.X, Y: len(lines) + at.Y}
+		lines = append(lines, body...)
+		return append(lines, foot...), cursor
+	}
+	rule := m.st.rule.Render(strings.Repeat("─", m.w))
+	if m.h >= rowsForRules {
+		lines = append(lines, rule)
+	}
+	area := strings.Split(m.input.area.View(), "\n")
+	if m.input.value() == "" {
+		area = []string{m.st.accent.Render("› ") + m.st.dim.Render(cut(m.hint(), m.w-3))}
+	}
+	if c := m.input.area.Cursor(); c != nil && !m.browsing {
+		cursor = &tea.Position{X: min(c.X, m.w-1), Y: len(lines) + c.Y}
+	}
+	lines = append(lines, area...)
+	if m.h >= rowsForRules {
+		lines = append(lines, rule)
+	}
+	if m.popup != nil {
+		lines = append(lines, m.popup.draw(m, m.w, max(0, min(8, room-len(lines)-len(foot))))...)
+	}
+	lines = append(lines, foot...)
+	if over := len(lines) - m.h; over > 0 {
+		lines = lines[over:]
+		if cursor != nil {
+			cursor.Y -= over
+		}
+	}
+	return lines, cursor
+}
+
+// hint says what to do, where nothing is typed.
+func (m *model) hint() string {
+	switch {
+	case m.browsing:
+		return "↑↓ choose · Enter opens · y copies · Esc back"
+	case m.child != "":
+		return "a subagent's conversation · Esc goes back"
+	case m.phase == dead && m.talk != nil:
+		return "r starts the agent again · Ctrl+D leaves"
+	case m.phase == dead:
+		return "r tries again · Ctrl+D leaves"
+	case m.held && len(m.queue) > 0:
+		return "Enter sends what waits · ↑ takes it back"
+	case m.busy():
+		return "type to queue · Ctrl+C cancels · ? keys"
+	}
+	return "say what to do · / commands · @ files · ? keys"
+}
+
+// status draws what goes on: plan, work, queue, remarks.
+func (m *model) status() []string {
+	var lines []string
+	st := m.st
+	t := m.shown()
+	if t != nil && m.h >= rowsForPlan && m.busy() {
+		lines = append(lines, view.Plan(t.Snapshot(), m.w, m.theme)...)
+	}
+	notes := m.notes
+	if m.h < rowsForNotes && len(notes) > 1 {
+		notes = notes[len(notes)-1:]
+	}
+	for _, n := range notes {
+		style, mark := st.dim, "· "
+		if n.bad {
+			style, mark = st.warn, "! "
+		}
+		for i, l := range wrap(n.text, m.w-2) {
+			if i > 0 {
+				mark = "  "
+			}
+			if i == 4 {
+				break
+			}
+			lines = append(lines, style.Render(mark+l))
+		}
+	}
+	if m.phase == dead {
+		lines = append(lines, m.deathLines()...)
+	}
+	if m.h >= rowsForWork {
+		if w := m.work(); w != "" {
+			lines = append(lines, w)
+		}
+	}
+	switch {
+	case len(m.queue) == 0:
+	case m.h < rowsForQueue:
+		lines = append(lines, st.dim.Render(cut(fmt.Sprintf("%d queued", len(m.queue)), m.w)))
+	default:
+		const most = 3
+		for i, q := range m.queue {
+			if i == most {
+				lines = append(lines, st.dim.Render(fmt.Sprintf("  and %d more", len(m.queue)-most)))
+				break
+			}
+			what := "queued  "
+			if m.held {
+				what = "waiting "
+			}
+			lines = append(lines, st.dim.Render(cut("⋯ "+what+one(q), m.w)))
+		}
+	}
+	return lines
+}
+
+// deathLines say why there is no agent.
+func (m *model) deathLines() []string {
+	var lines []string
+	title := "The agent has ended"
+	if m.talk == nil {
+		title = "The agent could not be used"
+	}
+	lines = append(lines, m.st.bad.Render(cut("✗ "+title, m.w)))
+	if m.why != nil {
+		room := max(1, min(8, m.h/3))
+		for i, l := range wrap(m.why.Error(), m.w-2) {
+			if i == room {
+				lines = append(lines, m.st.dim.Render("  …"))
+				break
+			}
+			lines = append(lines, "  "+l)
+		}
+	}
+	if m.talk == nil {
+		lines = append(lines, m.st.dim.Render(cut("  acp agents doctor "+one(shellWord(m.opt.Agent.Name))+" looks for the cause", m.w)))
+	}
+	return lines
+}
+
+var spinner = []rune("⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏")
+
+// work draws the line of what runs.
+func (m *model) work() string {
+	st := m.st
+	turn := string(spinner[m.spin%len(spinner)])
+	line := func(what string, since time.Time, tail string) string {
+		s := st.accent.Render(turn) + " " + what
+		if d := m.now().Sub(since); d >= time.Second {
+			s += st.dim.Render(" " + elapsed(d))
+		}
+		return fit(ends(s, st.dim.Render(tail), m.w), m.w)
+	}
+	switch {
+	case m.phase == starting:
+		what := "starting " + one(m.agentTitle())
+		if m.slow != "" {
+			what += st.dim.Render(" · " + m.slow)
+		}
+		return line(what, m.began, "Ctrl+C leaves")
+	case m.phase == opening:
+		what := "opening a session"
+		if m.session != "" {
+			what = "bringing the session back"
+		}
+		if m.slow != "" {
+			what += st.dim.Render(" · " + m.slow)
+		}
+		return line(what, m.began, "")
+	case m.cancelled && m.busy():
+		return line(st.warn.Render("cancelling"), m.turnBegan, "Ctrl+C again ends the agent")
+	case m.busy():
+		what := "working"
+		if t := m.shown(); t != nil {
+			what = working(t.Snapshot())
+		}
+		tail := "Ctrl+C cancels"
+		if m.flash != "" {
+			tail = m.flash
+		}
+		return line(cut(what, m.w-lenElapsed), m.turnBegan, tail)
+	case m.flash != "":
+		return fit(st.dim.Render("· "+cut(m.flash, m.w-2)), m.w)
+	}
+	return ""
+}
+
+// lenElapsed is room for the spinner and the time.
+const lenElapsed = 12
+
+// elapsed writes a duration as people read it.
+func elapsed(d time.Duration) string {
+	s := int(d.Seconds())
+	switch {
+	case s < 60:
+		return fmt.Sprintf("%ds", s)
+	case s < 3600:
+		return fmt.Sprintf("%dm%02ds", s/60, s%60)
+	}
+	return fmt.Sprintf("%dh%02dm", s/3600, s/60%60)
+}
+
+// agentTitle is what to call the agent.
+func (m *model) agentTitle() string {
+	if m.link != nil {
+		a := m.link.Agent()
+		if a.Title != "" {
+			return one(a.Title)
+		}
+		if a.Name != "" {
+			return one(a.Name)
+		}
+	}
+	if m.opt.Agent.Title != "" {
+		return one(m.opt.Agent.Title)
+	}
+	return one(m.opt.Agent.Name)
+}
+
+// A part is something in the status line; those with the least weight fall
+// away first.
+type part struct {
+	text   string
+	weight int
+}
+
+// statusLine draws the last line: the agent and its settings on the left, the
+// session on the right.
+func (m *model) statusLine() string {
+	left := []part{{m.agentTitle(), 100}}
+	var right []part
+	if m.link != nil {
+		if v := m.link.Agent().Version; v != "" {
+			left = append(left, part{safeLine(v, 16), 40})
+		}
+	}
+	if t := m.talk; t != nil {
+		for _, o := range t.Options() {
+			switch o.Category {
+			case acpv2.SessionConfigOptionCategoryMode:
+				left = append(left, part{optionValue(o), 80})
+			case acpv2.SessionConfigOptionCategoryModel:
+				left = append(left, part{optionValue(o), 70})
+			}
+		}
+		s := t.Snapshot().Session()
+		if s.Title != "" {
+			right = append(right, part{safeLine(s.Title, 30), 20})
+		}
+		if u := s.Usage; u != nil {
+			if u.Size > 0 {
+				right = append(right, part{fmt.Sprintf("%d%% of context", min(100, u.Used*100/u.Size)), 90})
+			}
+			if c := u.Cost; c != nil {
+				right = append(right, part{money(*c), 60})
+			}
+		}
+	}
+	if m.opt.cwd != "" {
+		right = append(right, part{safeLine(tilde(m.opt.cwd), 40), 30})
+	}
+	const sep = " · "
+	for {
+		l, r := joinParts(left, sep), joinParts(right, sep)
+		w := ansi.StringWidth(l) + ansi.StringWidth(r)
+		if r != "" {
+			w += 2
+		}
+		if w <= m.w || len(left)+len(right) <= 1 {
+			return m.st.dim.Render(fit(ends(l, r, m.w), m.w))
+		}
+		dropLightest(&left, &right)
+	}
+}
+
+func joinParts(parts []part, sep string) string {
+	var s []string
+	for _, p := range parts {
+		if p.text != "" {
+			s = append(s, p.text)
+		}
+	}
+	return strings.Join(s, sep)
+}
+
+func dropLightest(lists ...*[]part) {
+	var from *[]part
+	at, least := 0, 1<<30
+	for _, l := range lists {
+		for i, p := range *l {
+			if p.weight < least {
+				from, at, least = l, i, p.weight
+			}
+		}
+	}
+	if from != nil {
+		*from = append((*from)[:at:at], (*from)[at+1:]...)
+	}
+}
+
+// money writes a cost.
+func money(c acp.Cost) string {
+	if c.Currency == "USD" {
+		return fmt.Sprintf("$%.2f", c.Amount)
+	}
+	return fmt.Sprintf("%.2f %s", c.Amount, safeLine(c.Currency, 8))
+}
+
+// View implements tea.Model.
+func (m *model) View() tea.View {
+	v := tea.NewView("")
+	v.AltScreen = true
+	v.ReportFocus = true
+	if m.opt.ui.Mouse {
+		v.MouseMode = tea.MouseModeCellMotion
+	}
+	v.WindowTitle = m.windowTitle()
+	if m.w <= 0 || m.h <= 0 {
+		return v
+	}
+	lines, cursor := m.draw()
+	v.SetContent(strings.Join(lines, "\n"))
+	if cursor != nil && cursor.Y >= 0 && cursor.Y < m.h {
+		c := tea.NewCursor(cursor.X, cursor.Y)
+		c.Shape = tea.CursorBar
+		v.Cursor = c
+	}
+	return v
+}
+
+// draw returns the whole screen: exactly as many lines as it has.
+func (m *model) draw() ([]string, *tea.Position) {
+	below, cursor := m.below()
+	rows := max(0, m.h-len(below))
+	above := m.transcript(rows)
+	lines := append(above, below...)
+	if len(lines) > m.h {
+		lines = lines[:m.h]
+	}
+	for i, l := range lines {
+		if ansi.StringWidth(l) > m.w {
+			lines[i] = cut(l, m.w)
+		}
+	}
+	if cursor != nil {
+		cursor.Y += rows
+	}
+	return lines, cursor
+}
+
+// transcript draws the part of the conversation that is on the screen.
+func (m *model) transcript(rows int) []string {
+	s := &m.screen
+	lines := make([]string, 0, m.h)
+	if m.shown() == nil || s.tr.Height() == 0 {
+		lines = append(lines, m.welcome(rows)...)
+	} else {
+		margin := m.w >= narrow
+		for i, l := range s.tr.Lines(s.top, rows) {
+			if margin {
+				mark := " "
+				if m.browsing {
+					if seq, _, ok := s.tr.At(s.top + i); ok && seq == m.focus {
+						mark = m.st.accent.Render("▌")
+					}
+				}
+				l = mark + l
+			}
+			lines = append(lines, l)
+		}
+	}
+	if len(lines) > rows {
+		lines = lines[:rows]
+	}
+	for len(lines) < rows {
+		lines = append(lines, "")
+	}
+	if n := s.tr.Height() - s.top - rows; n > 0 && rows > 1 {
+		what := fmt.Sprintf(" ↓ %d more ", n)
+		if s.unseen {
+			what = fmt.Sprintf(" ↓ new · %d more ", n)
+		}
+		mark := m.st.accent.Render(what)
+		last := lines[rows-1]
+		w := m.w - ansi.StringWidth(mark)
+		lines[rows-1] = fit(last, w) + mark
+	}
+	return lines
+}
+
+// welcome is what an empty conversation shows.
+func (m *model) welcome(rows int) []string {
+	st := m.st
+	var lines []string
+	add := func(s string) { lines = append(lines, " "+cut(s, m.w-2)) }
+	add("")
+	title := m.agentTitle()
+	if m.link != nil {
+		a := m.link.Agent()
+		s := st.strong.Render(title)
+		if a.Version != "" {
+			s += " " + st.dim.Render(safeLine(a.Version, 24))
+		}
+		add(s)
+		add(st.dim.Render(fmt.Sprintf("Agent Client Protocol version %d", m.link.Version())))
+	} else {
+		add(st.strong.Render(title))
+	}
+	add(st.dim.Render(tilde(safeLine(m.opt.cwd, 300))))
+	if m.phase == ready {
+		add("")
+		for _, l := range [][2]string{
+			{"/", "commands"}, {"@", "files and pictures"}, {"Ctrl+O", "mode, model and other options"},
+			{"Ctrl+R", "earlier sessions"}, {"?", "all keys"},
+		} {
+			add(st.accent.Render(fit(l[0], 8)) + st.dim.Render(l[1]))
+		}
+	}
+	if len(lines) > rows {
+		lines = lines[len(lines)-max(rows, 0):]
+	}
+	return lines
+}
+
+// windowTitle names the terminal's window.
+func (m *model) windowTitle() string {
+	title := "acp"
+	if m.talk != nil {
+		if t := m.talk.Snapshot().Session().Title; t != "" {
+			title = safeLine(t, 60) + " – acp"
+		} else {
+			title = "acp – " + m.agentTitle()
+		}
+	}
+	if len(m.demands) > 0 {
+		title = "? " + title
+	} else if m.busy() {
+		title = "· " + title
+	}
+	return title
+}

@@ -1,0 +1,193 @@
+package tui
+
+import (
+	"context"
+	"os/exec"
+	"sync"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/goacp/acp"
+	"github.com/goacp/acp/acphost"
+	"github.com/goacp/acp/cmd/acp/internal/host"
+	"github.com/goacp/acp/transcript"
+)
+
+// frame is how long changes are collected before the screen is told of them.
+const frame = 24 * time.Millisecond
+
+// maxChanges bounds the changes collected for a session; with more of them
+// everything is taken to be different.
+const maxChanges = 4096
+
+// A front takes what the host tells, on any goroutine, to the model. Changes are
+// collected, so that a burst of them costs the model one message a frame.
+type front struct {
+	send func(tea.Msg)
+
+	mu      sync.Mutex
+	pending map[acp.SessionID][]transcript.Change
+	waiting bool // a message is under way
+	notes   int  // lines of the agent's stderr that are under way
+}
+
+// The messages of a front to the model.
+type (
+	changedMsg struct{}
+	noteMsg    struct{ note host.Note }
+	askMsg     struct{ ask *ask }
+	askGoneMsg struct{ ask *ask } // nobody waits for an answer any longer
+	formMsg    struct{ form *form }
+	formGone   struct{ form *form }
+	formDone   struct{ id acp.ElicitationID }
+	loginMsg   struct{ login *login }
+	loginGone  struct{ login *login }
+	runMsg     struct {
+		cmd  *exec.Cmd
+		done chan error
+	}
+)
+
+func (f *front) changed(id acp.SessionID, changes []transcript.Change) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.pending == nil {
+		f.pending = make(map[acp.SessionID][]transcript.Change)
+	}
+	if old, ok := f.pending[id]; !ok {
+		f.pending[id] = append(make([]transcript.Change, 0, len(changes)), changes...)
+	} else if old != nil {
+		if changes == nil || len(old)+len(changes) > maxChanges {
+			f.pending[id] = nil
+		} else {
+			f.pending[id] = append(old, changes...)
+		}
+	}
+	if changes == nil {
+		f.pending[id] = nil
+	}
+	if !f.waiting {
+		f.waiting = true
+		time.AfterFunc(frame, func() { f.send(changedMsg{}) })
+	}
+}
+
+// take returns what has changed since it was called last; nil changes of a
+// session mean that everything may be different.
+func (f *front) take() map[acp.SessionID][]transcript.Change {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	p := f.pending
+	f.pending, f.waiting = nil, false
+	return p
+}
+
+// maxNotes bounds the lines of stderr that wait to be shown; the rest is
+// dropped, since doctor and the log have them.
+const maxNotes = 64
+
+func (f *front) note(n host.Note) {
+	if n.Kind == host.NoteStderr {
+		f.mu.Lock()
+		full := f.notes >= maxNotes
+		if !full {
+			f.notes++
+		}
+		f.mu.Unlock()
+		if full {
+			return
+		}
+		// Sent on the side: an agent must not be held up by what it writes there.
+		go func() {
+			f.send(noteMsg{n})
+			f.mu.Lock()
+			f.notes--
+			f.mu.Unlock()
+		}()
+		return
+	}
+	f.send(noteMsg{n})
+}
+
+// An ask is a permission request that waits for the user.
+type ask struct {
+	req    acphost.Request
+	wire   *acp.PermissionRequest
+	shown  *transcript.Snapshot // nil if the session is not known
+	answer chan acp.PermissionOptionID
+}
+
+// reply answers; only the first answer counts.
+func (a *ask) reply(id acp.PermissionOptionID) {
+	select {
+	case a.answer <- id:
+	default:
+	}
+}
+
+func (f *front) ask(ctx context.Context, shown *transcript.Snapshot, req acphost.Request, wire *acp.PermissionRequest) (acp.PermissionOptionID, error) {
+	a := &ask{req: req, wire: wire, shown: shown, answer: make(chan acp.PermissionOptionID, 1)}
+	f.send(askMsg{a})
+	select {
+	case id := <-a.answer:
+		return id, nil
+	case <-ctx.Done():
+		f.send(askGoneMsg{a})
+		return "", ctx.Err()
+	}
+}
+
+func (f *front) elicit(ctx context.Context, req *acp.ElicitationRequest) (*acp.ElicitationResponse, error) {
+	w := newForm(req)
+	f.send(formMsg{w})
+	select {
+	case res := <-w.answer:
+		return res, nil
+	case <-ctx.Done():
+		f.send(formGone{w})
+		return nil, ctx.Err()
+	}
+}
+
+func (f *front) elicitDone(id acp.ElicitationID) { f.send(formDone{id}) }
+
+// A login is the question how to log in.
+type login struct {
+	agent   acp.Implementation
+	methods []acp.AuthMethod
+	answer  chan acp.AuthMethodID // "" for none
+}
+
+func (l *login) reply(id acp.AuthMethodID) {
+	select {
+	case l.answer <- id:
+	default:
+	}
+}
+
+func (f *front) chooseLogin(ctx context.Context, agent acp.Implementation, methods []acp.AuthMethod) (acp.AuthMethodID, error) {
+	l := &login{agent: agent, methods: methods, answer: make(chan acp.AuthMethodID, 1)}
+	f.send(loginMsg{l})
+	select {
+	case id := <-l.answer:
+		if id == "" {
+			return "", context.Canceled
+		}
+		return id, nil
+	case <-ctx.Done():
+		f.send(loginGone{l})
+		return "", ctx.Err()
+	}
+}
+
+func (f *front) runInTerminal(ctx context.Context, cmd *exec.Cmd) error {
+	done := make(chan error, 1)
+	f.send(runMsg{cmd, done})
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

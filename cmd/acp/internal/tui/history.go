@@ -1,0 +1,125 @@
+package tui
+
+import (
+	"bufio"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	tea "charm.land/bubbletea/v2"
+	"github.com/adrg/xdg"
+)
+
+// Bounds of what is remembered of what the user typed, in one project.
+const (
+	maxHistory     = 1000
+	maxHistoryLine = 64 << 10
+	maxHistoryFile = 4 << 20
+)
+
+// A history is what the user typed in a project: one JSON string a line, in a
+// file to which every running program appends.
+type history struct {
+	path  string // "" keeps nothing
+	lines []string
+}
+
+// historyPath names the file of a project.
+func historyPath(dir, cwd string) string {
+	if dir == "" {
+		dir = filepath.Join(xdg.StateHome, "acp")
+	}
+	sum := sha256.Sum256([]byte(cwd))
+	return filepath.Join(dir, "history", hex.EncodeToString(sum[:8])+".jsonl")
+}
+
+type historyMsg struct{ lines []string }
+
+// load reads the history. That there is none, or that it cannot be read, is
+// nothing to bother the user with.
+func (in *input) load() tea.Msg { return historyMsg{readHistory(in.history.path)} }
+
+func (in *input) loaded(msg historyMsg) {
+	in.history.lines = append(msg.lines, in.history.lines...)
+	in.at += len(msg.lines)
+}
+
+// add appends a line, and returns the command that writes it.
+func (in *input) add(s string) tea.Cmd {
+	h := &in.history
+	if n := len(h.lines); n > 0 && h.lines[n-1] == s || len(s) > maxHistoryLine {
+		in.at = len(h.lines)
+		return nil
+	}
+	if h.lines = append(h.lines, s); len(h.lines) > maxHistory {
+		h.lines = h.lines[len(h.lines)-maxHistory:]
+	}
+	in.at = len(h.lines)
+	path := h.path
+	return func() tea.Msg {
+		if err := appendHistory(path, s); err != nil && !errors.Is(err, fs.ErrPermission) {
+			return failedMsg{err}
+		}
+		return nil
+	}
+}
+
+func readHistory(path string) []string {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil
+	}
+	defer f.Close()
+	if st, err := f.Stat(); err == nil && st.Size() > maxHistoryFile {
+		_, _ = f.Seek(-maxHistoryFile/2, 2)
+	}
+	var lines []string
+	sc := bufio.NewScanner(f)
+	sc.Buffer(nil, 8*maxHistoryLine)
+	for sc.Scan() {
+		var s string
+		if json.Unmarshal(sc.Bytes(), &s) == nil && s != "" {
+			lines = append(lines, s)
+		}
+	}
+	if len(lines) > maxHistory {
+		lines = lines[len(lines)-maxHistory:]
+	}
+	return lines
+}
+
+// appendHistory adds a line; a file that has become too long is first cut to
+// its end.
+func appendHistory(path, s string) error {
+	if path == "" {
+		return nil
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
+	if st, err := os.Stat(path); err == nil && st.Size() > maxHistoryFile {
+		lines := readHistory(path)
+		var all []byte
+		for _, l := range lines {
+			b, _ := json.Marshal(l)
+			all = append(append(all, b...), '\n')
+		}
+		if err := os.WriteFile(path, all, 0o600); err != nil {
+			return err
+		}
+	}
+	b, err := json.Marshal(s)
+	if err != nil {
+		return err
+	}
+	f, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(append(b, '\n'))
+	return errors.Join(err, f.Close())
+}

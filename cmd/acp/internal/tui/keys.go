@@ -1,0 +1,286 @@
+package tui
+
+import (
+	"strings"
+
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/goacp/acp/transcript"
+)
+
+// key handles a key.
+func (m *model) key(k tea.KeyPressMsg) tea.Cmd {
+	s := k.String()
+	// What works everywhere.
+	switch s {
+	case "ctrl+z":
+		return tea.Suspend
+	case "ctrl+l":
+		return tea.ClearScreen
+	}
+	if o := m.top(); o != nil {
+		return o.key(m, k)
+	}
+	if m.search != nil {
+		return m.searchKey(k)
+	}
+	if m.popup != nil {
+		if cmd, done := m.popupKey(k); done {
+			return cmd
+		}
+	}
+	if cmd, done := m.moveKey(s); done {
+		return cmd
+	}
+	if m.browsing {
+		return m.browseKey(k)
+	}
+	empty := m.input.value() == ""
+	switch s {
+	case "ctrl+c":
+		return m.interrupt()
+	case "ctrl+d":
+		if empty {
+			return m.leave()
+		}
+		return m.typed(tea.KeyPressMsg{Code: tea.KeyDelete})
+	case "enter":
+		return m.enter()
+	case "ctrl+s":
+		return m.steer()
+	case "esc":
+		switch {
+		case m.child != "":
+			m.watch("")
+		case len(m.notes) > 0:
+			m.notes = nil
+		case !empty:
+			// Nothing: losing what was typed takes Ctrl+C.
+		default:
+			m.toEnds(true)
+		}
+		return nil
+	case "up":
+		if empty && len(m.queue) > 0 {
+			last := len(m.queue) - 1
+			m.input.set(m.queue[last])
+			m.queue = m.queue[:last]
+			return nil
+		}
+		if m.input.first() && m.input.back() {
+			m.complete()
+			return nil
+		}
+	case "down":
+		if m.input.last() && m.input.forth() {
+			return nil
+		}
+	case "ctrl+g":
+		return m.editor()
+	case "ctrl+v":
+		return pasteClipboard
+	case "tab":
+		if empty {
+			m.browse()
+			return nil
+		}
+		return m.force()
+	case "r":
+		if empty && m.phase == dead {
+			return m.restart(m.session)
+		}
+	case "?":
+		if empty {
+			m.overlay = newHelp()
+			return nil
+		}
+	}
+	if cmd, done := m.actionKey(s); done {
+		return cmd
+	}
+	return m.typed(k)
+}
+
+// actionKey handles keys that open something.
+func (m *model) actionKey(s string) (tea.Cmd, bool) {
+	switch s {
+	case "f1", "ctrl+/", "ctrl+_":
+		m.overlay = newHelp()
+	case "ctrl+o":
+		return m.openOptions(), true
+	case "shift+tab":
+		return m.cycleMode(), true
+	case "ctrl+r":
+		return m.listSessions(), true
+	case "ctrl+f":
+		m.openSearch()
+	case "ctrl+y":
+		return m.openCopy(), true
+	case "ctrl+t":
+		m.screen.follow = m.screen.follow && m.busy()
+		m.hold()
+		m.screen.tr.ToggleAll(transcript.KindMessage)
+		m.screen.tr.ToggleAll(transcript.KindToolCall)
+		m.stale = true
+	case "ctrl+x":
+		return m.openAgents(), true
+	default:
+		return nil, false
+	}
+	return nil, true
+}
+
+// moveKey handles keys that scroll.
+func (m *model) moveKey(s string) (tea.Cmd, bool) {
+	page := max(1, m.screen.rows-2)
+	empty := m.input.value() == ""
+	switch s {
+	case "pgup":
+		m.scroll(-page)
+	case "pgdown":
+		m.scroll(page)
+	case "ctrl+up", "alt+up":
+		m.scroll(-1)
+	case "ctrl+down", "alt+down":
+		m.scroll(1)
+	case "ctrl+home":
+		m.toEnds(false)
+	case "ctrl+end":
+		m.toEnds(true)
+	case "home":
+		if !empty {
+			return nil, false
+		}
+		m.toEnds(false)
+	case "end":
+		if !empty {
+			return nil, false
+		}
+		m.toEnds(true)
+	default:
+		return nil, false
+	}
+	return nil, true
+}
+
+// browseKey handles keys while entries are chosen.
+func (m *model) browseKey(k tea.KeyPressMsg) tea.Cmd {
+	switch s := k.String(); s {
+	case "esc", "q", "i":
+		m.browsing = false
+		m.toEnds(true)
+	case "ctrl+c":
+		m.browsing = false
+		if m.busy() {
+			return m.interrupt()
+		}
+	case "ctrl+d":
+		return m.leave()
+	case "up", "k":
+		m.step(-1)
+	case "down", "j":
+		m.step(1)
+	case "g":
+		m.toEnds(false)
+		m.browse()
+	case "G":
+		m.toEnds(true)
+		m.browse()
+	case "enter", "tab", "space", "right", "left":
+		if s == "enter" {
+			if id, ok := m.focusedChild(); ok {
+				m.browsing = false
+				return m.watch(id)
+			}
+		}
+		m.toggle(m.focus)
+	case "y":
+		return m.copyText("the entry", m.screen.tr.PlainText(m.focus))
+	case "c":
+		return m.copyText("the code", strings.Join(m.screen.tr.CodeBlocks(m.focus), "\n\n"))
+	case "/":
+		m.openSearch()
+	case "?":
+		m.overlay = newHelp()
+	default:
+		cmd, _ := m.actionKey(s)
+		return cmd
+	}
+	return nil
+}
+
+// typed gives a key to the input.
+func (m *model) typed(k tea.KeyPressMsg) tea.Cmd {
+	cmd := m.input.update(k)
+	m.input.resize(m.w, m.inputLimit())
+	m.complete()
+	if need := m.needFiles(); need != nil {
+		return tea.Batch(cmd, need)
+	}
+	return cmd
+}
+
+// enter sends what was typed.
+func (m *model) enter() tea.Cmd {
+	text := strings.TrimSpace(m.input.value())
+	if text == "" {
+		if m.held && len(m.queue) > 0 && m.phase == ready && !m.busy() {
+			next := m.queue[0]
+			m.queue, m.held = m.queue[1:], false
+			return m.prompt(next)
+		}
+		return nil
+	}
+	remember := m.input.add(text)
+	m.input.clear()
+	m.popup = nil
+	if cmd, ours := m.ownCommand(text); ours {
+		return tea.Batch(remember, cmd)
+	}
+	return tea.Batch(remember, m.submit(text))
+}
+
+// steer sends what was typed, or the first of the queue, though a turn runs.
+func (m *model) steer() tea.Cmd {
+	text := strings.TrimSpace(m.input.value())
+	if m.phase != ready {
+		return nil
+	}
+	if text == "" {
+		if len(m.queue) == 0 {
+			return m.remark("Ctrl+S sends what you typed at once, though the agent works")
+		}
+		text, m.queue = m.queue[0], m.queue[1:]
+	} else {
+		defer m.input.clear()
+	}
+	m.popup = nil
+	running := m.busy()
+	cmds := []tea.Cmd{m.input.add(text), m.prompt(text)}
+	if running {
+		what := "sent: the agent takes it into what it is doing"
+		if m.link.Version() == 1 {
+			what = "sent: agents of version 1 decide whether it joins the turn, waits for its end or ends it"
+		}
+		cmds = append(cmds, m.remark(what))
+	}
+	return tea.Batch(cmds...)
+}
+
+// paste handles text that the terminal pastes.
+func (m *model) paste(text string) tea.Cmd {
+	if o := m.top(); o != nil {
+		return o.paste(m, text)
+	}
+	if m.search != nil {
+		return m.searchPaste(text)
+	}
+	m.browsing = false
+	if cmd := m.dropped(text); cmd != nil {
+		return cmd
+	}
+	m.input.insert(text)
+	m.input.resize(m.w, m.inputLimit())
+	m.complete()
+	return nil
+}

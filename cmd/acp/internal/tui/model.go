@@ -1,0 +1,339 @@
+package tui
+
+import (
+	"context"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+	"github.com/charmbracelet/colorprofile"
+
+	"github.com/goacp/acp"
+	"github.com/goacp/acp/cmd/acp/internal/host"
+	"github.com/goacp/acp/cmd/acp/internal/tui/view"
+)
+
+// A phase is how far the connection to the agent has come.
+type phase int
+
+const (
+	starting phase = iota // the agent is being started
+	opening               // it runs, and the session is being opened
+	ready                 // it can be prompted
+	dead                  // it could not be started, or has ended
+)
+
+// A model is the whole screen. Only the program's loop touches it.
+type model struct {
+	ctx    context.Context
+	cancel context.CancelFunc
+	opt    Options
+	front  *front
+	now    func() time.Time
+
+	// The terminal.
+	st      *styles
+	theme   *view.Theme
+	dark    bool
+	profile colorprofile.Profile
+	w, h    int
+	away    bool // the terminal has lost the focus
+	lastKey time.Time
+
+	// The agent.
+	phase   phase
+	began   time.Time // of the phase
+	attempt int       // counts starts; what belongs to an earlier one is ignored
+	slow    string    // what there is to say about a slow start
+	link    link
+	kept    *keeper
+	talk    talk
+	session acp.SessionID // that is or is to be open; "" for a new one
+	why     error         // of dead
+
+	// Turns.
+	flying    int // prompts without an answer
+	turnBegan time.Time
+	cancelled bool // the user has cancelled what runs
+	killed    bool
+	queue     []string // prompts to send when the turn has ended
+	held      bool     // the queue waits for the user
+	sent      int      // prompts in all
+	quitSoon  time.Time
+	ticking   bool
+	spin      int
+
+	// What is shown.
+	screen   scroller
+	stale    bool          // there is layout work to do
+	child    acp.SessionID // the subagent whose conversation is shown, or ""
+	search   *search
+	browsing bool
+	focus    uint64 // the entry that is chosen while browsing
+	notes    []note
+	flash    string // a remark that goes away
+	flashID  int
+
+	input   *input
+	popup   *popup
+	files   []string // of the project, for completion
+	filesAt time.Time
+	overlay overlay
+	demands []overlay // what the agent wants of the user, in order
+}
+
+// An overlay takes the place of the input, and the keys.
+type overlay interface {
+	// key handles a key.
+	key(m *model, k tea.KeyPressMsg) tea.Cmd
+	// paste handles text that is pasted.
+	paste(m *model, text string) tea.Cmd
+	// draw returns at most height lines of at most width cells, and where
+	// among them the cursor is, or nil.
+	draw(m *model, width, height int) ([]string, *tea.Position)
+	// dismiss answers whatever waits for an answer.
+	dismiss()
+}
+
+// A note is a remark of the program's own below the transcript.
+type note struct {
+	text string
+	bad  bool
+}
+
+func newModel(ctx context.Context, o Options) *model {
+	ctx, cancel := context.WithCancel(ctx)
+	m := &model{
+		ctx: ctx, cancel: cancel, opt: o,
+		front:   &front{send: func(tea.Msg) {}},
+		now:     time.Now,
+		dark:    o.ui.Theme != "light",
+		profile: colorprofile.TrueColor,
+		session: o.Session,
+		kept:    new(keeper),
+	}
+	m.screen.follow = true
+	m.input = newInput(o.StateDir, o.cwd)
+	m.restyle()
+	m.began = m.now()
+	m.attempt = 1
+	return m
+}
+
+// restyle makes everything that depends on colours anew.
+func (m *model) restyle() {
+	m.st = newStyles(m.dark)
+	m.theme = view.NewTheme(m.dark, m.profile)
+	m.input.restyle(m.st)
+	if m.screen.tr == nil {
+		m.remake()
+		return
+	}
+	m.screen.tr.SetTheme(m.theme)
+	m.stale = true
+}
+
+// Init implements tea.Model.
+func (m *model) Init() tea.Cmd {
+	cmds := []tea.Cmd{m.start(), m.input.load, m.tick()}
+	if m.opt.ui.Theme == "" || m.opt.ui.Theme == "auto" {
+		cmds = append(cmds, tea.RequestBackgroundColor)
+	}
+	if a := m.opt.App; a != nil {
+		cmds = append(cmds, untrusted(a))
+	}
+	return tea.Batch(cmds...)
+}
+
+// Update implements tea.Model.
+func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
+	cmd := m.update(msg)
+	m.layout()
+	return m, cmd
+}
+
+func (m *model) update(msg tea.Msg) tea.Cmd {
+	switch msg := msg.(type) {
+	case tea.WindowSizeMsg:
+		m.w, m.h = msg.Width, msg.Height
+		m.input.resize(m.w, m.inputLimit())
+	case tea.ColorProfileMsg:
+		if msg.Profile != m.profile {
+			m.profile = msg.Profile
+			m.restyle()
+		}
+	case tea.BackgroundColorMsg:
+		if msg.IsDark() != m.dark {
+			m.dark = msg.IsDark()
+			m.restyle()
+		}
+	case tea.FocusMsg:
+		m.away = false
+	case tea.BlurMsg:
+		m.away = true
+	case tea.KeyPressMsg:
+		cmd := m.key(msg)
+		m.lastKey = m.now()
+		return cmd
+	case tea.PasteMsg:
+		return m.paste(msg.Content)
+	case tea.MouseMsg:
+		return m.mouse(msg)
+	case tea.ResumeMsg:
+		return tea.RequestWindowSize
+
+	case changedMsg:
+		return m.changed()
+	case layoutMsg:
+		m.screen.ordered = false
+	case noteMsg:
+		return m.noted(msg.note)
+	case tickMsg:
+		return m.ticked()
+	case flashGoneMsg:
+		if msg.id == m.flashID {
+			m.flash = ""
+		}
+
+	case startedMsg:
+		return m.wasStarted(msg)
+	case openedMsg:
+		return m.wasOpened(msg)
+	case endedMsg:
+		return m.hasEnded(msg)
+	case turnMsg:
+		return m.turnEnded(msg)
+	case failedMsg:
+		m.say(msg.err.Error(), true)
+	case saidMsg:
+		return m.remark(msg.text)
+
+	case askMsg:
+		return m.demand(newAskOverlay(m, msg.ask))
+	case askGoneMsg:
+		m.drop(func(o overlay) bool { a, ok := o.(*askOverlay); return ok && a.ask == msg.ask })
+	case formMsg:
+		return m.demand(newFormOverlay(msg.form))
+	case formGone:
+		m.drop(func(o overlay) bool { f, ok := o.(*formOverlay); return ok && f.form == msg.form })
+	case formDone:
+		m.drop(func(o overlay) bool {
+			f, ok := o.(*formOverlay)
+			return ok && f.form.req.Form == nil && f.form.req.ElicitationID == msg.id
+		})
+		return m.remark("done: the agent has what it was waiting for")
+	case loginMsg:
+		return m.demand(newLoginPicker(msg.login))
+	case loginGone:
+		m.drop(func(o overlay) bool { p, ok := o.(*picker); return ok && p.of == any(msg.login) })
+	case runMsg:
+		return m.runInTerminal(msg)
+
+	case historyMsg:
+		m.input.loaded(msg)
+	case editedMsg:
+		return m.edited(msg)
+	case filesMsg:
+		m.files, m.filesAt = msg.files, m.now()
+		m.complete()
+	case sessionsMsg:
+		return m.showSessions(msg)
+	case pastedMsg:
+		return m.pasted(msg)
+	case untrustedMsg:
+		for _, s := range msg.what {
+			m.say("not in force until you trust it: "+s+" (see acp config trust)", false)
+		}
+	}
+	return nil
+}
+
+// maxNotesShown bounds the program's own remarks that are kept.
+const maxNotesShown = 8
+
+// say puts a remark below the transcript, which stays until the next prompt.
+func (m *model) say(text string, bad bool) {
+	n := note{one(text), bad}
+	if k := len(m.notes); k > 0 && m.notes[k-1] == n {
+		return
+	}
+	m.notes = append(m.notes, n)
+	if len(m.notes) > maxNotesShown {
+		m.notes = m.notes[len(m.notes)-maxNotesShown:]
+	}
+}
+
+type flashGoneMsg struct{ id int }
+
+// remark shows a remark for a few seconds.
+func (m *model) remark(text string) tea.Cmd {
+	m.flash = one(text)
+	m.flashID++
+	id := m.flashID
+	return tea.Tick(4*time.Second, func(time.Time) tea.Msg { return flashGoneMsg{id} })
+}
+
+// demand queues what the agent wants of the user.
+func (m *model) demand(o overlay) tea.Cmd {
+	m.demands = append(m.demands, o)
+	return m.ring("the agent asks you something")
+}
+
+// drop takes demands away that nobody waits for any longer.
+func (m *model) drop(is func(overlay) bool) {
+	kept := m.demands[:0]
+	for _, o := range m.demands {
+		if !is(o) {
+			kept = append(kept, o)
+		}
+	}
+	clear(m.demands[len(kept):])
+	m.demands = kept
+}
+
+// top returns the overlay that has the keys, or nil.
+func (m *model) top() overlay {
+	if len(m.demands) > 0 {
+		return m.demands[0]
+	}
+	return m.overlay
+}
+
+// shut takes an overlay away.
+func (m *model) shut(o overlay) {
+	if m.overlay == o {
+		m.overlay = nil
+	}
+	m.drop(func(d overlay) bool { return d == o })
+}
+
+// dismissAll answers everything that waits for the user.
+func (m *model) dismissAll() {
+	for _, o := range m.demands {
+		o.dismiss()
+	}
+	m.demands = nil
+	if m.overlay != nil {
+		m.overlay.dismiss()
+		m.overlay = nil
+	}
+}
+
+// noted handles what the host tells.
+func (m *model) noted(n host.Note) tea.Cmd {
+	switch n.Kind {
+	case host.NoteStarting, host.NoteReady:
+	case host.NoteSlow, host.NoteLogin:
+		m.slow = one(n.Text)
+	case host.NoteEnded:
+		// The link tells with the reason.
+	case host.NoteStderr:
+		if m.phase == starting {
+			m.slow = "it says: " + one(n.Text)
+		}
+	case host.NoteStore:
+		m.say(n.Text, true)
+	default:
+		m.say(n.Text, n.Err != nil)
+	}
+	return nil
+}

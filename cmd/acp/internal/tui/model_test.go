@@ -1,0 +1,113 @@
+package tui
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/goacp/acp"
+	"github.com/goacp/acp/acpv2"
+)
+
+func TestStart(t *testing.T) {
+	r := newRig(t, 80, 24, nil)
+	r.wants("starting Fake", "Ctrl+C leaves")
+	r.now = r.now.Add(5 * time.Second)
+	r.wants("5s")
+	r.send(startedMsg{1, r.link, nil})
+	r.wants("opening a session", "Fake 1.2.3", "version 2")
+	r.send(openedMsg{attempt: 1, talk: r.talk})
+	r.wants("say what to do", "? keys")
+	r.lacks("starting", "opening")
+}
+
+func TestStartFails(t *testing.T) {
+	r := newRig(t, 60, 20, nil)
+	r.send(startedMsg{1, nil, errors.New("start \x1b[2Jfake: no such file")})
+	r.wants("could not be used", "no such file", "acp agents doctor fake", "r tries again")
+	r.keys("r")
+	if r.m.attempt != 2 || r.m.phase != starting {
+		t.Errorf("attempt %d, phase %v after r", r.m.attempt, r.m.phase)
+	}
+	r.wants("starting Fake")
+}
+
+func TestTurn(t *testing.T) {
+	r := newRig(t, 80, 24, nil).start()
+	r.keys("hello there")
+	r.wants("› hello there")
+	r.run(r.keys("enter"))
+	if len(r.talk.prompts) != 1 {
+		t.Fatalf("%d prompts were sent", len(r.talk.prompts))
+	}
+	r.lacks("› hello there")
+	r.said(&acpv2.AgentMessageChunk{MessageID: "m1", Content: acpv2.Text("hi back")})
+	r.wants("hi back", "writing", "Ctrl+C cancels")
+	r.send(turnMsg{1, r.talk, &acp.Result{StopReason: acp.StopEndTurn}, nil, nil})
+	r.lacks("Ctrl+C cancels")
+	r.keys("up")
+	r.wants("› hello there")
+}
+
+func TestQueue(t *testing.T) {
+	r := newRig(t, 80, 24, nil).start()
+	r.run(r.keys("one", "enter"))
+	r.run(r.keys("two", "enter"))
+	r.run(r.keys("three", "enter"))
+	r.wants("queued  two", "queued  three")
+	r.keys("up")
+	r.wants("› three")
+	r.lacks("queued  three")
+	r.keys("ctrl+c") // the turn, not what is typed
+	r.wants("cancelling", "› three", "waiting two")
+	r.send(turnMsg{1, r.talk, &acp.Result{StopReason: acp.StopCancelled}, nil, nil})
+	r.wants("cancelled", "waiting two")
+	if len(r.talk.prompts) != 1 {
+		t.Errorf("%d prompts were sent", len(r.talk.prompts))
+	}
+	r.keys("ctrl+c")
+	r.run(r.keys("enter"))
+	if len(r.talk.prompts) != 2 {
+		t.Errorf("%d prompts were sent after Enter", len(r.talk.prompts))
+	}
+}
+
+func TestInterrupt(t *testing.T) {
+	r := newRig(t, 80, 24, nil).start()
+	r.run(r.keys("one", "enter"))
+	r.run(r.keys("ctrl+c"))
+	if r.talk.cancels != 1 {
+		t.Errorf("%d cancels", r.talk.cancels)
+	}
+	r.wants("Ctrl+C again ends the agent")
+	r.run(r.keys("ctrl+c"))
+	select {
+	case <-r.link.done:
+	default:
+		t.Error("the agent lives after the second Ctrl+C")
+	}
+	r.send(endedMsg{1})
+	r.wants("The agent has ended", "you have ended it", "r starts the agent again")
+	r.keys("r")
+	if r.m.session != "s-1" {
+		t.Errorf("session %q is to be restored", r.m.session)
+	}
+}
+
+func TestLeave(t *testing.T) {
+	r := newRig(t, 80, 24, nil).start()
+	r.keys("some text")
+	r.keys("ctrl+c")
+	r.lacks("some text")
+	r.keys("ctrl+c")
+	r.wants("Ctrl+C again leaves")
+	r.run(r.keys("ctrl+c"))
+	if !r.quit {
+		t.Error("Ctrl+C twice with nothing typed does not leave")
+	}
+	r.quit = false
+	r.run(r.keys("ctrl+d"))
+	if !r.quit {
+		t.Error("Ctrl+D with nothing typed does not leave")
+	}
+}

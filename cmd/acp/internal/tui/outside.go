@@ -1,0 +1,258 @@
+package tui
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+	"github.com/atotto/clipboard"
+
+	"github.com/goacp/acp/cmd/acp/internal/safetext"
+	"github.com/goacp/acp/transcript"
+)
+
+// ring calls the user who looks elsewhere.
+func (m *model) ring(string) tea.Cmd {
+	if !m.away || m.opt.NoBell {
+		return nil
+	}
+	return tea.Raw("\a")
+}
+
+// copyText puts text on the clipboard: by the terminal, which also works from
+// afar, and by the system's own tool.
+func (m *model) copyText(what, text string) tea.Cmd {
+	if strings.TrimSpace(text) == "" {
+		return m.remark("there is nothing to copy")
+	}
+	text = safetext.Text(text)
+	return tea.Batch(
+		tea.SetClipboard(text),
+		func() tea.Msg { _ = clipboard.WriteAll(text); return nil },
+		m.remark(fmt.Sprintf("copied %s, %d characters", what, len([]rune(text)))),
+	)
+}
+
+// openCopy offers what can be copied: the last answer, the code in it, and the
+// conversation.
+func (m *model) openCopy() tea.Cmd {
+	t := m.shown()
+	if t == nil {
+		return m.remark("there is nothing to copy")
+	}
+	s := t.Snapshot()
+	var items []item
+	const most = 20 // answers to choose from
+	answers := 0
+	for e := range s.Backward() {
+		msg, ok := e.(*transcript.Message)
+		if !ok || msg.Role == transcript.RoleThought {
+			continue
+		}
+		text := msg.Text()
+		who := "answer"
+		if msg.Role == transcript.RoleUser {
+			who = "your prompt"
+		}
+		if text != "" {
+			items = append(items, item{title: who, note: one(text), value: text})
+		}
+		if msg.Role == transcript.RoleAgent {
+			for _, code := range m.screen.tr.CodeBlocks(msg.Seq()) {
+				items = append(items, item{title: "  code", note: one(code), value: code})
+			}
+		}
+		if answers++; answers == most {
+			break
+		}
+	}
+	p := newPicker("Copy", items, func(m *model, it item) tea.Cmd {
+		text, _ := it.value.(string)
+		return m.copyText("the "+strings.TrimPrefix(strings.TrimSpace(it.title), "your "), text)
+	})
+	p.empty = "nothing was said yet"
+	m.overlay = p
+	return nil
+}
+
+// openable says why an address is not opened; nil if it is.
+func openable(link string) error {
+	u, err := url.Parse(link)
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+		return errors.New("not an address of the web: it is not opened")
+	}
+	return nil
+}
+
+// openURL shows an address in the user's browser.
+func openURL(link string) tea.Cmd {
+	return func() tea.Msg {
+		var cmd *exec.Cmd
+		switch runtime.GOOS {
+		case "darwin":
+			cmd = exec.Command("open", link)
+		case "windows":
+			cmd = exec.Command("rundll32", "url.dll,FileProtocolHandler", link)
+		default:
+			cmd = exec.Command("xdg-open", link)
+		}
+		if err := cmd.Start(); err != nil {
+			return failedMsg{fmt.Errorf("open the browser: %w; copy the address instead", err)}
+		}
+		// The browser lives on; only the opener is waited for.
+		go func() { _ = cmd.Wait() }()
+		return saidMsg{"opened in the browser"}
+	}
+}
+
+type editedMsg struct {
+	path string
+	err  error
+}
+
+// editor lets the user write the prompt in an editor.
+func (m *model) editor() tea.Cmd {
+	name := os.Getenv("VISUAL")
+	if name == "" {
+		name = os.Getenv("EDITOR")
+	}
+	words := strings.Fields(name)
+	if len(words) == 0 {
+		words = []string{"vi"}
+		if runtime.GOOS == "windows" {
+			words = []string{"notepad"}
+		}
+	}
+	f, err := os.CreateTemp("", "acp-prompt-*.md")
+	if err != nil {
+		m.say("make a file for the editor: "+err.Error(), true)
+		return nil
+	}
+	path := f.Name()
+	_, err = io.WriteString(f, m.input.value())
+	if err = errors.Join(err, f.Close()); err != nil {
+		_ = os.Remove(path)
+		m.say("write a file for the editor: "+err.Error(), true)
+		return nil
+	}
+	cmd := exec.Command(words[0], append(words[1:], path)...)
+	return tea.ExecProcess(cmd, func(err error) tea.Msg { return editedMsg{path, err} })
+}
+
+func (m *model) edited(msg editedMsg) tea.Cmd {
+	defer os.Remove(msg.path)
+	if msg.err != nil {
+		m.say("the editor: "+msg.err.Error(), true)
+		return nil
+	}
+	data, err := os.ReadFile(msg.path)
+	if err != nil {
+		m.say("read what the editor wrote: "+err.Error(), true)
+		return nil
+	}
+	if len(data) > maxPrompt {
+		m.say(fmt.Sprintf("what the editor wrote has more than %d MB", maxPrompt>>20), true)
+		return nil
+	}
+	m.input.clear()
+	m.input.insert(strings.TrimRight(string(data), "\n"))
+	m.input.resize(m.w, m.inputLimit())
+	return nil
+}
+
+// runInTerminal gives the terminal to a program.
+func (m *model) runInTerminal(msg runMsg) tea.Cmd {
+	return tea.ExecProcess(msg.cmd, func(err error) tea.Msg {
+		msg.done <- err
+		return nil
+	})
+}
+
+type pastedMsg struct {
+	text  string
+	image image
+	err   error
+}
+
+// dropped handles that a picture was dropped on the terminal; nil if text is
+// something else.
+func (m *model) dropped(text string) tea.Cmd {
+	path, ok := droppedPath(text)
+	if !ok {
+		return nil
+	}
+	return func() tea.Msg {
+		if st, err := os.Stat(path); err != nil || !st.Mode().IsRegular() {
+			return pastedMsg{text: text}
+		}
+		if strings.ContainsAny(path, " \t") {
+			path = `"` + path + `"`
+		}
+		return pastedMsg{text: "@" + path + " "}
+	}
+}
+
+// pasteClipboard reads a picture or, without one, text from the clipboard.
+func pasteClipboard() tea.Msg {
+	if data := clipboardImage(); data != nil {
+		return pastedMsg{image: image{mime: sniff(data), data: data}}
+	}
+	text, err := clipboard.ReadAll()
+	if err != nil {
+		return pastedMsg{err: fmt.Errorf("read the clipboard: %w", err)}
+	}
+	return pastedMsg{text: text}
+}
+
+// clipboardImage asks the tools that may be there for a picture.
+func clipboardImage() []byte {
+	var tools [][]string
+	switch {
+	case runtime.GOOS == "darwin":
+		tools = [][]string{{"pngpaste", "-"}}
+	case runtime.GOOS == "windows":
+		return nil
+	case os.Getenv("WAYLAND_DISPLAY") != "":
+		tools = [][]string{{"wl-paste", "--no-newline", "--type", "image/png"}}
+	case os.Getenv("DISPLAY") != "":
+		tools = [][]string{{"xclip", "-selection", "clipboard", "-target", "image/png", "-out"}}
+	}
+	for _, t := range tools {
+		ctx, cancel := context.WithTimeout(context.Background(), 3*time.Second)
+		cmd := exec.CommandContext(ctx, t[0], t[1:]...)
+		cmd.WaitDelay = time.Second
+		out := &bounded{max: maxImage + 1}
+		cmd.Stdout = out
+		err := cmd.Run()
+		cancel()
+		if err == nil && !out.full && sniff(out.buf.Bytes()) != "" {
+			return bytes.Clone(out.buf.Bytes())
+		}
+	}
+	return nil
+}
+
+func (m *model) pasted(msg pastedMsg) tea.Cmd {
+	switch {
+	case msg.err != nil:
+		return m.remark(msg.err.Error())
+	case msg.image.data != nil:
+		if m.link != nil && !m.link.Takes().Image {
+			return m.remark("the agent takes no pictures")
+		}
+		m.input.insertImage(msg.image)
+	case msg.text != "":
+		m.input.insert(msg.text)
+	}
+	m.input.resize(m.w, m.inputLimit())
+	return nil
+}

@@ -1,0 +1,41 @@
+package tui
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/goacp/acp/cmd/acp/internal/safetext"
+)
+
+// safeLine makes one safe line of at most max cells.
+func safeLine(s string, max int) string { return safetext.Line(s, max) }
+
+// tilde shortens a path in the home directory.
+func tilde(path string) string {
+	home, err := os.UserHomeDir()
+	if err != nil || home == "" || home == string(filepath.Separator) {
+		return path
+	}
+	if path == home {
+		return "~"
+	}
+	if rest, ok := strings.CutPrefix(path, home+string(filepath.Separator)); ok {
+		return "~" + string(filepath.Separator) + rest
+	}
+	return path
+}
+
+// shellWord quotes a word for a shell, where it needs that.
+func shellWord(s string) string {
+	plain := s != ""
+	for _, r := range s {
+		if !strings.ContainsRune("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./:@%+=,", r) {
+			plain = false
+		}
+	}
+	if plain {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}

@@ -1,0 +1,273 @@
+package tui
+
+import (
+	"fmt"
+	"strings"
+
+	tea "charm.land/bubbletea/v2"
+	"github.com/charmbracelet/x/ansi"
+	"github.com/sahilm/fuzzy"
+)
+
+// An item is something to choose in a picker.
+type item struct {
+	group   string // the heading it is under; items of a group follow each other
+	title   string
+	note    string // said in weak colour behind the title
+	current bool   // it is what is in force
+	value   any
+}
+
+// A picker lets the user choose one of many, with a search.
+type picker struct {
+	title string
+	empty string // what to say when there are no items
+	items []item
+	of    any // what it belongs to, to find it again
+	// pick is what choosing an item does; the picker is closed before.
+	pick func(m *model, it item) tea.Cmd
+	// quit is what leaving without a choice does; nil for nothing.
+	quit func()
+
+	filter string
+	found  []int // of items, that the filter leaves
+	at     int   // in found
+	top    int
+}
+
+func newPicker(title string, items []item, pick func(m *model, it item) tea.Cmd) *picker {
+	p := &picker{title: title, items: items, pick: pick, empty: "nothing to choose"}
+	p.search()
+	for i, n := range p.found {
+		if p.items[n].current {
+			p.at = i
+			break
+		}
+	}
+	return p
+}
+
+// search applies the filter.
+func (p *picker) search() {
+	p.found = p.found[:0]
+	if p.filter == "" {
+		for i := range p.items {
+			p.found = append(p.found, i)
+		}
+	} else {
+		texts := make([]string, len(p.items))
+		for i, it := range p.items {
+			texts[i] = it.group + " " + it.title + " " + it.note
+		}
+		for _, f := range fuzzy.Find(p.filter, texts) {
+			p.found = append(p.found, f.Index)
+		}
+	}
+	p.at, p.top = 0, 0
+}
+
+func (p *picker) key(m *model, k tea.KeyPressMsg) tea.Cmd {
+	switch s := k.String(); s {
+	case "esc", "ctrl+c":
+		if s == "esc" && p.filter != "" {
+			p.filter = ""
+			p.search()
+			return nil
+		}
+		m.shut(p)
+		p.dismiss()
+	case "enter":
+		if p.at < len(p.found) {
+			it := p.items[p.found[p.at]]
+			m.shut(p)
+			return p.pick(m, it)
+		}
+	case "up", "ctrl+p":
+		p.move(-1)
+	case "down", "ctrl+n", "tab":
+		p.move(1)
+	case "pgup":
+		p.move(-8)
+	case "pgdown":
+		p.move(8)
+	case "home":
+		p.at = 0
+	case "end":
+		p.at = max(0, len(p.found)-1)
+	case "backspace":
+		if r := []rune(p.filter); len(r) > 0 {
+			p.filter = string(r[:len(r)-1])
+			p.search()
+		}
+	case "ctrl+u":
+		p.filter = ""
+		p.search()
+	default:
+		if k.Text != "" && len(p.filter) < 200 {
+			p.filter += safeLine(k.Text, 20)
+			if k.Text == " " {
+				p.filter += " "
+			}
+			p.search()
+		}
+	}
+	return nil
+}
+
+func (p *picker) move(n int) {
+	p.at = min(max(0, p.at+n), max(0, len(p.found)-1))
+}
+
+func (p *picker) wheel(n int) { p.move(n / 3) }
+
+func (p *picker) paste(_ *model, text string) tea.Cmd {
+	p.filter = safeLine(p.filter+text, 200)
+	p.search()
+	return nil
+}
+
+func (p *picker) dismiss() {
+	if p.quit != nil {
+		p.quit()
+	}
+}
+
+func (p *picker) draw(m *model, width, height int) ([]string, *tea.Position) {
+	st := m.st
+	lines := []string{heading(st, p.title, fmt.Sprintf("%d", len(p.found)), width)}
+	lines = append(lines, fit(st.accent.Render("› ")+p.filter, width))
+	cursor := &tea.Position{X: min(width-1, 2+ansi.StringWidth(p.filter)), Y: 1}
+	if p.filter == "" {
+		lines[1] = st.accent.Render("› ") + st.dim.Render(cut("type to search", width-2))
+	}
+	room := max(1, min(height-len(lines)-1, m.h*2/3))
+	// The rows: headings and items; the one that is chosen has to be among them.
+	type row struct {
+		text string
+		n    int // in found, or -1
+	}
+	var rows []row
+	group, chosen := "", 0
+	for i, f := range p.found {
+		it := p.items[f]
+		if it.group != group && p.filter == "" {
+			group = it.group
+			if group != "" {
+				rows = append(rows, row{st.dim.Render(cut(group, width)), -1})
+			}
+		}
+		if i == p.at {
+			chosen = len(rows)
+		}
+		rows = append(rows, row{p.drawItem(st, it, i == p.at, width), i})
+	}
+	if len(rows) == 0 {
+		what := p.empty
+		if p.filter != "" {
+			what = "nothing found"
+		}
+		rows = append(rows, row{st.dim.Render("  " + cut(what, width-2)), -1})
+	}
+	if chosen < p.top {
+		p.top = chosen
+	}
+	if chosen >= p.top+room {
+		p.top = chosen - room + 1
+	}
+	if p.top == 1 && chosen > 0 && room > 1 {
+		p.top = 0
+		if chosen >= room {
+			p.top = 1
+		}
+	}
+	p.top = min(p.top, max(0, len(rows)-room))
+	for _, r := range rows[p.top:min(len(rows), p.top+room)] {
+		lines = append(lines, r.text)
+	}
+	if len(lines) < height {
+		lines = append(lines, st.dim.Render(cut("Enter chooses · ↑↓ move · Esc leaves", width)))
+	}
+	return lines[:min(len(lines), height)], cursor
+}
+
+func (p *picker) drawItem(st *styles, it item, chosen bool, width int) string {
+	mark := "  "
+	if it.current {
+		mark = "● "
+	}
+	s := mark + it.title
+	lead := "  "
+	style := st.text
+	if chosen {
+		lead, style = "▸ ", st.selected
+	}
+	s = style.Render(cut(lead+s, width))
+	if it.note != "" {
+		if room := width - ansi.StringWidth(s) - 2; room > 8 {
+			s += "  " + st.dim.Render(cut(it.note, room))
+		}
+	}
+	return s
+}
+
+// heading draws the first line of an overlay.
+func heading(st *styles, title, right string, width int) string {
+	title = " " + title + " "
+	if right != "" {
+		right = " " + right + " "
+	}
+	n := width - ansi.StringWidth(title) - ansi.StringWidth(right) - 4
+	if n < 0 {
+		return st.strong.Render(cut(strings.TrimSpace(title), width))
+	}
+	return st.rule.Render("──") + st.strong.Render(title) + st.rule.Render(strings.Repeat("─", n)) + st.dim.Render(right) + st.rule.Render("──")
+}
+
+// A pager shows lines.
+type pager struct {
+	title string
+	lines []string
+	top   int
+	page  int
+}
+
+func newHelp() *pager { return &pager{title: "Keys and commands", lines: helpLines()} }
+
+func (p *pager) key(m *model, k tea.KeyPressMsg) tea.Cmd {
+	switch k.String() {
+	case "up", "k":
+		p.top--
+	case "down", "j":
+		p.top++
+	case "pgup", "b":
+		p.top -= max(1, p.page-1)
+	case "pgdown", "space":
+		p.top += max(1, p.page-1)
+	case "home", "g":
+		p.top = 0
+	case "end", "G":
+		p.top = len(p.lines)
+	default:
+		m.shut(p)
+	}
+	return nil
+}
+
+func (p *pager) wheel(n int)                  { p.top += n }
+func (p *pager) paste(*model, string) tea.Cmd { return nil }
+func (p *pager) dismiss()                     {}
+func (p *pager) draw(m *model, width, height int) ([]string, *tea.Position) {
+	body := max(1, min(len(p.lines), height-2))
+	p.page = body
+	p.top = min(max(0, p.top), max(0, len(p.lines)-body))
+	lines := []string{heading(m.st, p.title, "", width)}
+	for _, l := range p.lines[p.top:min(len(p.lines), p.top+body)] {
+		lines = append(lines, cut(l, width))
+	}
+	hint := "Esc closes"
+	if len(p.lines) > body {
+		hint = fmt.Sprintf("↑↓ scroll · %d–%d of %d · Esc closes", p.top+1, p.top+body, len(p.lines))
+	}
+	lines = append(lines, m.st.dim.Render(cut(hint, width)))
+	return lines[:min(len(lines), height)], nil
+}

@@ -1,0 +1,234 @@
+package tui
+
+import (
+	"path/filepath"
+	"strings"
+
+	tea "charm.land/bubbletea/v2"
+	"github.com/charmbracelet/x/ansi"
+	"github.com/sahilm/fuzzy"
+
+	"time"
+)
+
+// A popup offers completions below the input.
+type popup struct {
+	items []suggestion
+	at    int
+	top   int
+	word  string // what it completes
+	hush  bool   // Esc: not again for this word
+}
+
+// A suggestion completes a word.
+type suggestion struct {
+	insert string // with the @ or / in front
+	show   string
+	note   string
+	runs   bool // Enter sends it at once
+}
+
+const maxSuggestions = 50
+
+// complete opens, changes or closes the popup after a change of the input.
+func (m *model) complete() {
+	before, word := m.input.cursorWord()
+	if m.popup != nil && m.popup.hush && m.popup.word == word {
+		return
+	}
+	var items []suggestion
+	switch {
+	case strings.HasPrefix(word, "/") && before == "" && m.input.area.Line() == 0:
+		items = m.suggestCommands(word)
+	case strings.HasPrefix(word, "@"):
+		items = m.suggestFiles(word)
+	}
+	if len(items) == 0 || len(items) == 1 && items[0].insert == word {
+		m.popup = nil
+		return
+	}
+	m.popup = &popup{items: items, word: word}
+}
+
+// force completes without being asked by the word itself: what Tab does.
+func (m *model) force() tea.Cmd {
+	m.popup = nil
+	m.complete()
+	return m.needFiles()
+}
+
+func (m *model) suggestCommands(word string) []suggestion {
+	var all []suggestion
+	taken := map[string]bool{}
+	if m.talk != nil {
+		for _, c := range m.talk.Commands() {
+			name, what, hint := commandOf(c)
+			name = safeLine(name, 80)
+			if name == "" || taken[name] {
+				continue
+			}
+			taken[name] = true
+			all = append(all, suggestion{"/" + name, strings.TrimSpace("/" + name + " " + safeLine(hint, 40)), one(what), hint == ""})
+		}
+	}
+	for _, c := range commands() {
+		name := "/" + c.name
+		if taken[c.name] {
+			if !strings.HasPrefix(word, "/a") {
+				continue
+			}
+			name = ownPrefix + c.name
+		}
+		all = append(all, suggestion{name, strings.TrimSpace(name + " " + c.hint), c.what + " (acp)", c.hint == ""})
+	}
+	if word == "/" {
+		return all
+	}
+	var hits, rest []suggestion
+	for _, s := range all {
+		if strings.HasPrefix(s.insert, word) {
+			hits = append(hits, s)
+		}
+	}
+	names := make([]string, len(all))
+	for i, s := range all {
+		names[i] = s.insert
+	}
+	for _, f := range fuzzy.Find(word, names) {
+		if !strings.HasPrefix(all[f.Index].insert, word) {
+			rest = append(rest, all[f.Index])
+		}
+	}
+	return append(hits, rest...)
+}
+
+func (m *model) suggestFiles(word string) []suggestion {
+	query := strings.Trim(word[1:], `"`)
+	var out []suggestion
+	add := func(path string) {
+		show := safeLine(path, 300)
+		if show != path {
+			return // a name that cannot be typed or shown
+		}
+		insert := "@" + path
+		if strings.ContainsAny(path, " \t") {
+			insert = `@"` + path + `"`
+		}
+		note := ""
+		if imageType(path) != "" {
+			note = "picture"
+		}
+		out = append(out, suggestion{insert: insert, show: show, note: note})
+	}
+	if query == "" {
+		for _, f := range m.files[:min(len(m.files), maxSuggestions)] {
+			add(f)
+		}
+		return out
+	}
+	for _, f := range fuzzy.Find(query, m.files) {
+		if add(f.Str); len(out) == maxSuggestions {
+			break
+		}
+	}
+	return out
+}
+
+// needFiles lists the project's files when completion wants them and they are
+// not known or old.
+func (m *model) needFiles() tea.Cmd {
+	_, word := m.input.cursorWord()
+	if !strings.HasPrefix(word, "@") || m.now().Sub(m.filesAt) < 10*time.Second {
+		return nil
+	}
+	m.filesAt = m.now()
+	ctx, cwd := m.ctx, m.opt.cwd
+	return func() tea.Msg { return filesMsg{listFiles(ctx, cwd)} }
+}
+
+// popupKey handles keys while the popup is open; done is false for those that
+// go on to the input.
+func (m *model) popupKey(k tea.KeyPressMsg) (cmd tea.Cmd, done bool) {
+	p := m.popup
+	if p.hush {
+		return nil, false
+	}
+	switch k.String() {
+	case "up", "ctrl+p":
+		p.at = (p.at + len(p.items) - 1) % len(p.items)
+	case "down", "ctrl+n":
+		p.at = (p.at + 1) % len(p.items)
+	case "esc":
+		p.hush = true
+	case "tab":
+		return m.take(p.items[p.at], false), true
+	case "enter":
+		return m.take(p.items[p.at], true), true
+	default:
+		return nil, false
+	}
+	return nil, true
+}
+
+// take puts a suggestion in.
+func (m *model) take(s suggestion, enter bool) tea.Cmd {
+	_, word := m.input.cursorWord()
+	m.popup = nil
+	if enter && s.insert == word {
+		return m.enter()
+	}
+	if enter && s.runs {
+		m.input.replaceWord(s.insert)
+		return m.enter()
+	}
+	m.input.replaceWord(s.insert + " ")
+	m.popup = nil
+	return nil
+}
+
+func (p *popup) draw(m *model, width, height int) []string {
+	if p.hush || height <= 0 {
+		return nil
+	}
+	if p.at < p.top {
+		p.top = p.at
+	}
+	if p.at >= p.top+height {
+		p.top = p.at - height + 1
+	}
+	shown := p.items[p.top:min(len(p.items), p.top+height)]
+	col := 0
+	for _, s := range p.items {
+		col = max(col, ansi.StringWidth(s.show))
+	}
+	col = min(col, max(12, width/2))
+	var lines []string
+	for i, s := range shown {
+		lead, style := "  ", m.st.text
+		if p.top+i == p.at {
+			lead, style = "▸ ", m.st.selected
+		}
+		text := s.show
+		if strings.HasPrefix(s.insert, "@") {
+			text = shortPath(text, col)
+		}
+		line := style.Render(lead + fit(text, col))
+		if room := width - col - 4; room > 6 {
+			line += "  " + m.st.dim.Render(cut(s.note, room))
+		}
+		lines = append(lines, line)
+	}
+	return lines
+}
+
+// shortPath shortens a path from its beginning: the name counts.
+func shortPath(path string, width int) string {
+	if ansi.StringWidth(path) <= width {
+		return path
+	}
+	base := filepath.Base(path)
+	if room := width - ansi.StringWidth(base) - 2; room > 0 {
+		return cut(path[:len(path)-len(base)], room+1) + string(filepath.Separator) + base
+	}
+	return cut(base, width)
+}

@@ -1,0 +1,201 @@
+// Package tui is the conversation with an agent on a terminal's whole screen.
+//
+// It is one Bubble Tea model. Whatever may take time is a command of that
+// model; what the host tells comes as messages, collected so that a burst costs
+// one message a frame. The transcript is drawn by package view; everything else
+// on the screen is drawn here, and every text that an agent has a say in goes
+// through package safetext first.
+package tui
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"sync"
+	"syscall"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/goacp/acp"
+	"github.com/goacp/acp/acphost"
+	"github.com/goacp/acp/cmd/acp/internal/app"
+	"github.com/goacp/acp/cmd/acp/internal/config"
+	"github.com/goacp/acp/cmd/acp/internal/exitcode"
+	"github.com/goacp/acp/cmd/acp/internal/roster"
+	"github.com/goacp/acp/cmd/acp/internal/store"
+)
+
+// Options say what to talk about with whom. Agent is required, and App unless
+// everything that would come from it is given.
+type Options struct {
+	App   *app.App
+	Agent roster.Agent
+	// Session is the session to go on with; "" opens a new one.
+	Session acp.SessionID
+	// Prompt is sent as soon as there is a session, unless it is "".
+	Prompt string
+	// In and Out are the terminal; nil is standard input and output.
+	In, Out *os.File
+	// StateDir is where what the user typed is remembered; "" is the XDG
+	// directory.
+	StateDir string
+	// NoBell keeps the terminal from ringing when the user is wanted and looks
+	// elsewhere.
+	NoBell bool
+
+	// What comes from the App, for tests.
+	open   func(ctx context.Context, f *front) (link, error)
+	store  func(ctx context.Context) (*store.Store, error)
+	policy func() (*acphost.Policy, error)
+	ui     *config.UI
+	cwd    string
+}
+
+// closing bounds how long leaving waits for the agent to end; the host has
+// ended it by force long before.
+const closing = 15 * time.Second
+
+// Run holds a conversation until the user leaves, ctx ends, or a signal that
+// asks programs to end arrives. The terminal is restored on all of these ways,
+// and when something here panics. The agent has ended when Run returns.
+func Run(ctx context.Context, o Options) error {
+	if err := o.fill(); err != nil {
+		return err
+	}
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	defer stop()
+	m := newModel(ctx, o)
+	p := tea.NewProgram(m,
+		tea.WithContext(ctx),
+		tea.WithInput(o.In), tea.WithOutput(o.Out),
+		// Signals end ctx, which is the same thing for everything else.
+		tea.WithoutSignalHandler(),
+	)
+	m.front.send = p.Send
+	_, err := p.Run()
+	m.end()
+	switch {
+	case errors.Is(err, tea.ErrProgramPanic):
+		return fmt.Errorf("the screen failed, which is a defect of acp (see above): %w", err)
+	case ctx.Err() != nil:
+		return exitcode.Errorf(exitcode.Cancelled, "ended by a signal")
+	case err != nil:
+		return fmt.Errorf("draw on the terminal: %w", err)
+	}
+	m.farewell()
+	return nil
+}
+
+// fill puts in what the App says.
+func (o *Options) fill() error {
+	if o.In == nil {
+		o.In = os.Stdin
+	}
+	if o.Out == nil {
+		o.Out = os.Stdout
+	}
+	if o.open == nil {
+		o.open = func(ctx context.Context, f *front) (link, error) {
+			h, err := o.App.Open(ctx, o.Agent, f.frontend())
+			if err != nil {
+				return nil, err
+			}
+			return hostLink{h}, nil
+		}
+	}
+	if o.store == nil && o.App != nil {
+		o.store = o.App.Store
+	}
+	if o.policy == nil && o.App != nil {
+		o.policy = o.App.Policy
+	}
+	if o.cwd == "" && o.App != nil {
+		o.cwd = o.App.Cwd
+	}
+	if o.ui == nil {
+		if o.App == nil {
+			o.ui = &config.UI{Mouse: true}
+			return nil
+		}
+		cfg, err := o.App.Config()
+		if err != nil {
+			return err
+		}
+		o.ui = &cfg.UI
+	}
+	return nil
+}
+
+// end ends everything that the model has started.
+func (m *model) end() {
+	m.cancel()
+	m.dismissAll()
+	m.kept.close()
+}
+
+// A keeper knows every agent that was started, also those that the loop has not
+// heard of when it ends.
+type keeper struct {
+	mu     sync.Mutex
+	closed bool
+	links  []link
+	begun  sync.WaitGroup
+}
+
+// begin says that an agent is about to be started; add has to follow. It
+// returns false when it is too late for that.
+func (k *keeper) begin() bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.closed {
+		return false
+	}
+	k.begun.Add(1)
+	return true
+}
+
+// add keeps what was started; nil if that failed.
+func (k *keeper) add(l link) {
+	k.mu.Lock()
+	if l != nil {
+		k.links = append(k.links, l)
+	}
+	k.mu.Unlock()
+	k.begun.Done()
+}
+
+// close ends all agents, in bounded time.
+func (k *keeper) close() {
+	k.mu.Lock()
+	k.closed = true
+	k.mu.Unlock()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		k.begun.Wait()
+		for _, l := range k.links {
+			_ = l.Close()
+		}
+	}()
+	select {
+	case <-done:
+	case <-time.After(closing):
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		for _, l := range k.links {
+			l.Kill()
+		}
+	}
+}
+
+// farewell says how to go on later.
+func (m *model) farewell() {
+	if m.talk == nil || m.sent == 0 {
+		return
+	}
+	fmt.Fprintf(m.opt.Out, "To go on with this conversation: acp chat %s --session %s\n",
+		one(shellWord(m.opt.Agent.Name)), one(shellWord(string(m.talk.ID()))))
+}

@@ -1,0 +1,369 @@
+package tui
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/goacp/acp"
+	"github.com/goacp/acp/transcript"
+)
+
+// The messages of the commands below. An attempt says which start of an agent
+// they belong to.
+type (
+	startedMsg struct {
+		attempt int
+		link    link
+		err     error
+	}
+	openedMsg struct {
+		attempt int
+		talk    talk
+		how     acp.Restored
+		err     error
+	}
+	endedMsg struct{ attempt int }
+	turnMsg  struct {
+		attempt int
+		talk    talk
+		result  *acp.Result
+		err     error
+		remarks []string
+	}
+	failedMsg struct{ err error }
+	saidMsg   struct{ text string }
+	tickMsg   struct{}
+)
+
+// start starts the agent.
+func (m *model) start() tea.Cmd {
+	attempt, ctx, open, f, kept := m.attempt, m.ctx, m.opt.open, m.front, m.kept
+	return func() tea.Msg {
+		if !kept.begin() {
+			return nil
+		}
+		l, err := open(ctx, f)
+		kept.add(l)
+		return startedMsg{attempt, l, err}
+	}
+}
+
+func (m *model) wasStarted(msg startedMsg) tea.Cmd {
+	if msg.attempt != m.attempt {
+		return nil
+	}
+	if msg.err != nil {
+		return m.die(msg.err)
+	}
+	m.link = msg.link
+	m.phase, m.began, m.slow = opening, m.now(), ""
+	l, attempt := m.link, m.attempt
+	watch := func() tea.Msg { <-l.Done(); return endedMsg{attempt} }
+	return tea.Batch(watch, m.openSession(m.session))
+}
+
+// openSession opens a session: a new one for "".
+func (m *model) openSession(id acp.SessionID) tea.Cmd {
+	l, attempt, ctx := m.link, m.attempt, m.ctx
+	m.phase, m.began = opening, m.now()
+	return func() tea.Msg {
+		if id == "" {
+			t, err := l.NewSession(ctx)
+			return openedMsg{attempt: attempt, talk: t, err: err}
+		}
+		t, how, err := l.Restore(ctx, id)
+		return openedMsg{attempt, t, how, err}
+	}
+}
+
+func (m *model) wasOpened(msg openedMsg) tea.Cmd {
+	if msg.attempt != m.attempt || m.phase == dead {
+		return nil
+	}
+	m.slow = ""
+	if msg.err != nil {
+		if m.talk != nil { // the one that was open still is
+			m.phase = ready
+			m.session = m.talk.ID()
+			m.say("cannot open the session: "+msg.err.Error(), true)
+			return nil
+		}
+		return m.die(msg.err)
+	}
+	m.phase, m.talk, m.session, m.child = ready, msg.talk, msg.talk.ID(), ""
+	m.queueReset()
+	m.screen.follow = true
+	m.show(nil)
+	if msg.how == acp.RestoredNew {
+		m.say("the agent no longer knows this session: it goes on as a new one, and the agent has not seen what is above", true)
+	}
+	if p := m.opt.Prompt; p != "" {
+		m.opt.Prompt = ""
+		return m.submit(p)
+	}
+	return nil
+}
+
+func (m *model) queueReset() {
+	m.flying, m.cancelled = 0, false
+}
+
+// die shows that there is no agent any longer, and why.
+func (m *model) die(err error) tea.Cmd {
+	m.phase, m.why = dead, err
+	m.queueReset()
+	m.dismissAll()
+	m.slow = ""
+	if len(m.queue) > 0 {
+		m.held = true
+	}
+	return m.ring("the agent has ended")
+}
+
+func (m *model) hasEnded(msg endedMsg) tea.Cmd {
+	if msg.attempt != m.attempt || m.phase == dead {
+		return nil
+	}
+	err := m.link.Err()
+	if m.killed {
+		err = errors.New("you have ended it")
+	} else if err == nil {
+		err = errors.New("it has ended by itself")
+	}
+	m.show(nil)
+	return m.die(err)
+}
+
+// restart starts the agent anew and goes back to the session.
+func (m *model) restart(id acp.SessionID) tea.Cmd {
+	old := m.link
+	m.attempt++
+	m.phase, m.began, m.why, m.link, m.killed = starting, m.now(), nil, nil, false
+	m.session = id
+	if id == "" {
+		m.talk = nil
+		m.remake()
+	}
+	begin := m.start()
+	return tea.Batch(m.tick(), func() tea.Msg {
+		if old != nil {
+			_ = old.Close()
+		}
+		return begin()
+	})
+}
+
+// submit sends a prompt, or puts it in the queue while something runs.
+func (m *model) submit(text string) tea.Cmd {
+	if strings.TrimSpace(text) == "" {
+		return nil
+	}
+	if m.phase == dead {
+		m.queue = append(m.queue, text)
+		m.held = true
+		return m.remark("there is no agent: your text waits; r starts it again")
+	}
+	if m.phase != ready || m.busy() {
+		m.queue = append(m.queue, text)
+		return nil
+	}
+	return m.prompt(text)
+}
+
+// prompt sends a prompt at once.
+func (m *model) prompt(text string) tea.Cmd {
+	t, l, attempt, ctx, cwd := m.talk, m.link, m.attempt, m.ctx, m.opt.cwd
+	images, long := m.input.attached(text)
+	if m.flying == 0 {
+		m.turnBegan, m.cancelled = m.now(), false
+	}
+	m.flying++
+	m.sent++
+	m.notes, m.held = nil, false
+	m.child = ""
+	m.screen.follow = true
+	m.show(nil)
+	return tea.Batch(m.tick(), func() tea.Msg {
+		blocks, remarks := compose(ctx, cwd, text, long, images, l.Takes())
+		res, err := t.Prompt(ctx, blocks...)
+		return turnMsg{attempt, t, res, err, remarks}
+	})
+}
+
+func (m *model) turnEnded(msg turnMsg) tea.Cmd {
+	if msg.attempt != m.attempt || m.talk == nil || msg.talk.ID() != m.talk.ID() {
+		return nil
+	}
+	if m.flying > 0 {
+		m.flying--
+	}
+	m.show(nil)
+	for _, r := range msg.remarks {
+		m.say(r, false)
+	}
+	var cmds []tea.Cmd
+	took := m.now().Sub(m.turnBegan)
+	if took > longTurn {
+		cmds = append(cmds, m.ring("the agent is done"))
+	}
+	clean := true
+	switch {
+	case msg.err != nil && m.phase == dead:
+		clean = false
+	case errors.Is(msg.err, context.Canceled) && m.cancelled:
+		m.say("cancelled", false)
+		clean = false
+	case msg.err != nil:
+		m.say(explain(msg.err), true)
+		clean = false
+	case msg.result == nil:
+	default:
+		switch msg.result.StopReason {
+		case acp.StopEndTurn, "":
+		case acp.StopCancelled:
+			m.say("cancelled", false)
+			clean = false
+		case acp.StopMaxTokens:
+			m.say("the agent stopped: it has reached its limit of tokens", true)
+		case acp.StopMaxTurnRequests:
+			m.say("the agent stopped: it has reached its limit of requests in a turn; tell it to go on", true)
+		case acp.StopRefusal:
+			m.say("the agent refuses to go on with this; what you said last is not part of the conversation any longer", true)
+			clean = false
+		default:
+			m.say("the agent stopped: "+string(msg.result.StopReason), true)
+		}
+	}
+	if m.flying == 0 {
+		m.cancelled = false
+	}
+	if len(m.queue) > 0 && !clean {
+		m.held = true
+	}
+	if len(m.queue) > 0 && !m.held && !m.busy() && m.phase == ready {
+		next := m.queue[0]
+		m.queue = m.queue[1:]
+		cmds = append(cmds, m.prompt(next))
+	}
+	return tea.Batch(cmds...)
+}
+
+// longTurn is how long a turn takes that is worth ringing for.
+const longTurn = 15 * time.Second
+
+// explain says in one line what an error means to the user.
+func explain(err error) string {
+	if f, ok := acp.AsFailure(err); ok {
+		s := f.Message
+		if f.RetryAfter > 0 {
+			s += fmt.Sprintf("; try again in %v", f.RetryAfter.Round(time.Second))
+		}
+		return s
+	}
+	return err.Error()
+}
+
+// busy reports whether something runs.
+func (m *model) busy() bool {
+	if m.flying > 0 {
+		return true
+	}
+	return m.phase == ready && m.talk != nil && !m.talk.Snapshot().Session().State.Idle()
+}
+
+// interrupt is what Ctrl+C does.
+func (m *model) interrupt() tea.Cmd {
+	now := m.now()
+	switch {
+	case m.busy() && !m.cancelled:
+		m.cancelled = true
+		if len(m.queue) > 0 {
+			m.held = true
+		}
+		t, ctx := m.talk, m.ctx
+		return func() tea.Msg {
+			ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+			defer cancel()
+			if err := t.Cancel(ctx); err != nil {
+				return failedMsg{fmt.Errorf("cancel: %w", err)}
+			}
+			return nil
+		}
+	case m.busy() && !m.killed:
+		m.killed = true
+		l := m.link
+		return func() tea.Msg { l.Kill(); return nil }
+	case m.input.value() != "":
+		m.input.clear()
+		m.popup = nil
+		return nil
+	case now.Before(m.quitSoon):
+		return m.leave()
+	}
+	m.quitSoon = now.Add(2 * time.Second)
+	return m.remark("Ctrl+C again leaves")
+}
+
+// leave ends the program.
+func (m *model) leave() tea.Cmd {
+	m.cancel()
+	return tea.Quit
+}
+
+// working says what the agent is doing, from the latest of its entries.
+func working(s *transcript.Snapshot) string {
+	const look = 16 // entries back
+	seen := 0
+	for e := range s.Backward() {
+		if seen++; seen > look {
+			break
+		}
+		switch e := e.(type) {
+		case *transcript.ToolCall:
+			if !e.Ended() && e.Title != "" {
+				return one(e.Title)
+			}
+		case *transcript.Message:
+			if seen > 1 {
+				continue
+			}
+			switch e.Role {
+			case transcript.RoleAgent:
+				return "writing"
+			case transcript.RoleThought:
+				return "thinking"
+			}
+		case *transcript.Compaction:
+			if seen == 1 {
+				return "condensing the context"
+			}
+		}
+	}
+	return "working"
+}
+
+// spinning is the time between two pictures of the spinner.
+const spinning = 120 * time.Millisecond
+
+// tick keeps time while something runs.
+func (m *model) tick() tea.Cmd {
+	if m.ticking {
+		return nil
+	}
+	m.ticking = true
+	return tea.Tick(spinning, func(time.Time) tea.Msg { return tickMsg{} })
+}
+
+func (m *model) ticked() tea.Cmd {
+	m.ticking = false
+	m.spin++
+	if m.phase == starting || m.phase == opening || m.busy() {
+		return m.tick()
+	}
+	return nil
+}
