@@ -303,7 +303,8 @@ func (s *Store) check(ctx context.Context, unclean bool) error {
 	case err != nil, what == "ok":
 		return nil // not known to be broken
 	}
-	return errors.New(strings.ReplaceAll(strings.TrimSpace(what), "\n", " "))
+	what = strings.TrimPrefix(strings.TrimSpace(what), "*** in database main ***")
+	return errors.New(strings.Join(strings.Fields(what), " "))
 }
 
 // isBroken reports whether err is of SQLite and says that the file is damaged.
