@@ -64,6 +64,7 @@ type item struct {
 	asked  *question
 	answer *question
 	fresh  *transcript.Conversation // in place of the one there is
+	key    store.Key                // with fresh: of the session from now on; zero is no other
 	turn   *store.TurnEnd           // the end of a turn
 	done   chan struct{}            // closed when all this was done; nil if nobody waits
 }
@@ -260,6 +261,12 @@ func (j *journal) write(batch []item) {
 		it := &batch[i]
 		switch {
 		case it.fresh != nil:
+			if it.key != (store.Key{}) {
+				j.key = it.key
+			}
+			if it.fresh.Snapshot().Len() == 0 && !j.begun {
+				break
+			}
 			j.begun = true
 			events = append(events, resetEvents(it.fresh.Snapshot(), it.event.Time)...)
 		case it.event.Kind != "":

@@ -25,6 +25,7 @@ type link struct {
 	serve     chan struct{} // closed when the built-in agent has returned; nil without
 	once      sync.Once
 	closed    error
+	replaced  bool // another one takes its place; of the host's mu
 }
 
 // connect starts the agent. env is added to its environment.
@@ -152,3 +153,6 @@ func (l *link) release() {
 	}
 	l.stderr.flush()
 }
+
+// servers are the MCP servers of sessions.
+func (h *Host) servers(context.Context, *link) ([]acp.MCPServer, error) { return nil, nil }

@@ -2,9 +2,11 @@ package host
 
 import (
 	"encoding/json"
+	"fmt"
 
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acpv2"
+	"github.com/goacp/acp/cmd/acp/internal/safetext"
 )
 
 // A MethodKind says what a way to log in takes.
@@ -65,4 +67,17 @@ func Describe(m acp.AuthMethod) Method {
 		return d
 	}
 	return Method{Kind: MethodOther}
+}
+
+// label names a way to log in for people.
+func (d Method) label() string {
+	name := safetext.Line(d.Name, 60)
+	id := safetext.Line(string(d.ID), 60)
+	switch {
+	case id == "":
+		return name
+	case name == "" || name == id:
+		return id
+	}
+	return fmt.Sprintf("%s (%s)", id, name)
 }

@@ -31,14 +31,18 @@ type Host struct {
 	// opening is held while sessions are opened and while the agent is started anew, so that the
 	// one does not happen in the middle of the other.
 	opening sync.RWMutex
+	// loggingIn is held while a login is made.
+	loggingIn sync.Mutex
 
 	mu       sync.Mutex
 	link     *link
 	sessions map[acp.SessionID]*Session
 	closed   bool
 	err      error
-	done     chan struct{} // closed when the agent has ended for good
-	killed   chan struct{} // closed when nobody waits for anything any more
+	done     chan struct{}     // closed when the agent has ended for good
+	killed   chan struct{}     // closed when nobody waits for anything any more
+	logins   int               // that were made
+	env      map[string]string // that the agent was started with besides
 	watchers sync.WaitGroup
 }
 
@@ -96,7 +100,7 @@ func (h *Host) watch(l *link) {
 		l.release()
 		h.mu.Lock()
 		defer h.mu.Unlock()
-		if h.link != l { // another one has taken its place
+		if l.replaced {
 			return
 		}
 		if h.closed {

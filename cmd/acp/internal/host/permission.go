@@ -84,7 +84,7 @@ func (h *Host) requestPermission(ctx context.Context, req *acp.PermissionRequest
 func (s *Session) decide(ctx context.Context, req *acp.PermissionRequest, r acphost.Request) acphost.Decision {
 	h := s.host
 	began := time.Now()
-	q := &question{req: wireRequest(s.id, req)}
+	q := &question{req: wireRequest(s.ID(), req)}
 	if data, err := q.req.AppendJSON(nil); err == nil {
 		s.journal.await(item{asked: q, event: store.Event{Time: began, Kind: store.EventAsked, Data: data}})
 	}
@@ -171,7 +171,7 @@ func (s *Session) permit(ctx context.Context, call acp.ToolCallUpdate, r acphost
 		Session: s.Client(), Title: r.Title, Description: r.Description, Options: ownOptions(),
 		Subject: &acp.ToolCallPermissionSubject{ToolCall: call}, ToolCall: &call,
 	}
-	r.Session, r.Options = string(s.id), req.Options
+	r.Session, r.Options = string(s.ID()), req.Options
 	if d := s.decide(ctx, req, r); d.Effect != acphost.EffectAllow || d.Option == nil {
 		return fs.ErrPermission
 	}

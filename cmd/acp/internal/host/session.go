@@ -18,7 +18,6 @@ import (
 // A Session is a conversation with the agent. Its methods may be called from any goroutine.
 type Session struct {
 	host    *Host
-	id      acp.SessionID
 	journal *journal
 
 	// order is held while something is put into the journal that was looked at before, so that it
@@ -26,9 +25,12 @@ type Session struct {
 	order sync.Mutex
 
 	mu     sync.Mutex
+	id     acp.SessionID
 	client *acp.ClientSession
 	cwd    string
-	child  bool                     // of another session; the user has not opened it
+	user   bool                     // it was opened for the user; others are of subagents
+	again  bool                     // a prompt is sent again, and was shown before
+	lives  int                      // how often the agent was started anew
 	replay *transcript.Conversation // history that is being told; nil while none is
 	tag    string                   // for message ids that were made up: see retag
 	told   []acp.SessionConfigOption
@@ -169,8 +171,8 @@ func (h *Host) forget(s *Session) {
 	s.journal.close()
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.sessions[s.id] == s {
-		delete(h.sessions, s.id)
+	if h.sessions[s.ID()] == s {
+		delete(h.sessions, s.ID())
 	}
 }
 
@@ -229,9 +231,49 @@ func (s *Session) adopt(old *Session) {
 // opened notes what the answer that opened the session has told, which is no update.
 func (s *Session) opened(cs *acp.ClientSession, cwd string) {
 	s.mu.Lock()
-	s.client, s.cwd = cs, cwd
+	s.client, s.cwd, s.user = cs, cwd, true
 	s.mu.Unlock()
 	s.catchUp()
+}
+
+// isOpened reports whether the user has opened the session.
+func (s *Session) isOpened() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.user
+}
+
+// anew prepares for another connection, on which ids that are made up begin again.
+func (s *Session) anew() {
+	some := s.Snapshot().Len() > 0
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.told = nil
+	if some {
+		s.lives++
+		s.tag += "l" + strconv.Itoa(s.lives) + "-"
+	}
+}
+
+// replace puts a new session of the agent's in the place of the one it has forgotten.
+func (s *Session) replace(cs *acp.ClientSession) {
+	h := s.host
+	h.mu.Lock()
+	other := h.sessions[cs.ID()]
+	delete(h.sessions, s.ID())
+	h.sessions[cs.ID()] = s
+	h.mu.Unlock()
+	both := s.Snapshot().Continue(transcript.Config{})
+	if other != nil && other != s {
+		other.journal.close()
+		for _, u := range updatesOf(other.Snapshot()) {
+			both.Apply(u)
+		}
+	}
+	s.mu.Lock()
+	s.id, s.client = cs.ID(), cs
+	s.mu.Unlock()
+	s.journal.await(item{fresh: both, key: store.Key{Agent: h.cfg.Agent.Name, ID: string(cs.ID())}, event: store.Event{Time: time.Now()}})
 }
 
 // catchUp puts options that were told in answers into the conversation.
@@ -281,6 +323,11 @@ func (h *Host) update(_ context.Context, cs *acp.ClientSession, u *acp.Update) {
 		v.Title.Apply(&s.title)
 	}
 	tag := s.tag
+	if _, ok := u.Update.(*acp.UserMessage); ok && u.Synthetic && s.again {
+		s.again = false
+		s.mu.Unlock()
+		return
+	}
 	s.mu.Unlock()
 	s.showReplay()
 	s.put(retag(u, tag))
@@ -382,8 +429,13 @@ func (s *Session) wrote() {
 	}
 }
 
-// ID returns the agent's id of the session.
-func (s *Session) ID() acp.SessionID { return s.id }
+// ID returns the agent's id of the session. It is another one after a login that started the agent
+// anew, if the agent has forgotten the session.
+func (s *Session) ID() acp.SessionID {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.id
+}
 
 // Cwd returns the working directory of the session.
 func (s *Session) Cwd() string {
@@ -437,7 +489,11 @@ func (s *Session) Prompt(ctx context.Context, content ...acp.ContentBlock) (*acp
 	s.turns++
 	s.mu.Unlock()
 	var res *acp.Result
+	tried := false
 	err := s.host.authenticated(ctx, func() (err error) {
+		s.mu.Lock()
+		s.again, tried = tried && s.client.Conn().Version() == 1, true
+		s.mu.Unlock()
 		s.host.opening.RLock()
 		client := s.Client()
 		s.host.opening.RUnlock()
@@ -491,10 +547,10 @@ func (s *Session) Cancel(ctx context.Context) error {
 // store.
 func (s *Session) Close(ctx context.Context) error {
 	err := s.Client().Close(ctx)
-	s.host.policy.Forget(string(s.id))
+	s.host.policy.Forget(string(s.ID()))
 	s.host.forget(s)
 	if errors.Is(err, jsonrpc.ErrClosed) || errors.Is(err, acp.ErrSessionClosed) {
 		return nil
 	}
-	return s.host.coded("closing session "+string(s.id), err)
+	return s.host.coded("closing session "+string(s.ID()), err)
 }
