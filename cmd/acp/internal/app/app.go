@@ -46,7 +46,7 @@ type App struct {
 	stored   once[*store.Store]
 	policy   once[*acphost.Policy]
 	servers  once[[]mcp.Server]
-	builtin  once[*builtIn]
+	builtin  once[*acp.Agent]
 }
 
 // A once is a value that is made when it is asked for the first time, and the error of that.
@@ -76,26 +76,6 @@ func (o *once[T]) drop() (value T, ok bool) {
 	var zero T
 	o.value, o.made, o.err = zero, false, nil
 	return value, ok
-}
-
-// Agent returns an agent by its name or command line; "" is the one the settings say. Errors have
-// the exit status of wrong usage.
-func (a *App) Agent(name string) (roster.Agent, error) {
-	cfg, err := a.Config()
-	if err != nil {
-		return roster.Agent{}, err
-	}
-	if name == "" {
-		name = cfg.Agent
-	}
-	if name == "" {
-		name = roster.Builtin
-	}
-	agent, err := a.find(cfg, name)
-	if err != nil {
-		return roster.Agent{}, usage(err)
-	}
-	return agent, nil
 }
 
 // Open connects to an agent with everything the settings say.
@@ -133,11 +113,9 @@ func (a *App) Open(ctx context.Context, agent roster.Agent, front host.Frontend)
 	return host.Open(ctx, hc)
 }
 
-// Close closes what was opened: the store and the built-in agent. The App can be used again.
+// Close closes what was opened. The App can be used again.
 func (a *App) Close() error {
-	if b, ok := a.builtin.drop(); ok && b.close != nil {
-		_ = b.close()
-	}
+	a.builtin.drop()
 	if s, ok := a.stored.drop(); ok && s != nil {
 		return s.Close()
 	}

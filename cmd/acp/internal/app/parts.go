@@ -2,36 +2,97 @@ package app
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acphost"
+	builtin "github.com/goacp/acp/cmd/acp/internal/agent"
 	"github.com/goacp/acp/cmd/acp/internal/config"
 	"github.com/goacp/acp/cmd/acp/internal/exitcode"
 	"github.com/goacp/acp/cmd/acp/internal/mcp"
 	"github.com/goacp/acp/cmd/acp/internal/roster"
+	"github.com/goacp/acp/cmd/acp/internal/safetext"
 	"github.com/goacp/acp/cmd/acp/internal/store"
 )
 
-// A builtIn is the built-in agent and how to end it.
-type builtIn struct {
-	agent *acp.Agent
-	close func() error
-}
+// storeFile is the name of the store in the data directory.
+const storeFile = "conversations.db"
 
 // Config returns the settings in force. Errors have the exit status of wrong usage.
 func (a *App) Config() (*config.Config, error) {
 	return a.settings.get(context.Background(), func() (*config.Config, error) {
-		return new(config.Config), nil
+		// Without it settings are read as they are, so nothing here may depend on the home.
+		home, _ := os.UserHomeDir()
+		cfg, err := config.Load(config.Options{
+			Cwd: a.Cwd, Home: home, Environ: a.Environ, Flags: a.Flags, File: a.ConfigFile,
+		})
+		return cfg, usage(err)
 	})
 }
 
-func (a *App) find(_ *config.Config, name string) (roster.Agent, error) {
-	if name == roster.Builtin {
-		return roster.Agent{Name: name, Title: "built-in agent", Source: "built in", Builtin: true}, nil
+// Roster returns the agents that have a name.
+func (a *App) Roster() (*roster.Roster, error) {
+	cfg, err := a.Config()
+	if err != nil {
+		return nil, err
 	}
-	return roster.Agent{Name: name, Source: "command line", Command: name}, nil
+	return roster.New(cfg), nil
+}
+
+// Agent returns an agent by its name or command line; "" is the one the settings say. Errors have
+// the exit status of wrong usage.
+func (a *App) Agent(name string) (roster.Agent, error) {
+	cfg, err := a.Config()
+	if err != nil {
+		return roster.Agent{}, err
+	}
+	if name == "" {
+		name = cfg.Agent
+	}
+	agent, err := roster.New(cfg).Find(name)
+	return agent, usage(err)
+}
+
+// KnownAgent returns the agent that is called name exactly; ok tells whether there is one. A
+// command line is none.
+func (a *App) KnownAgent(name string) (agent roster.Agent, ok bool, err error) {
+	all, err := a.Roster()
+	if err != nil {
+		return roster.Agent{}, false, err
+	}
+	for _, agent := range all.All() {
+		if agent.Name == name {
+			return agent, true, nil
+		}
+	}
+	return roster.Agent{}, false, nil
+}
+
+// CommandAgent returns the agent that a command with its arguments is.
+func (a *App) CommandAgent(argv []string) (roster.Agent, error) {
+	all, err := a.Roster()
+	if err != nil {
+		return roster.Agent{}, err
+	}
+	agent, err := all.Command(argv...)
+	return agent, usage(err)
+}
+
+// StorePath returns the file of the store; "" if neither the settings nor a home directory say
+// where it is.
+func (a *App) StorePath() (string, error) {
+	cfg, err := a.Config()
+	switch {
+	case err != nil:
+		return "", err
+	case cfg.Store.Path != "":
+		return cfg.Store.Path, nil
+	case cfg.Dirs.Data == "":
+		return "", nil
+	}
+	return filepath.Join(cfg.Dirs.Data, storeFile), nil
 }
 
 // Store opens the store, once; nil if the settings turn it off. A broken store is reported on Err.
@@ -43,25 +104,48 @@ func (a *App) Store(ctx context.Context) (*store.Store, error) {
 		if err != nil || cfg.Store.Off {
 			return nil, err
 		}
-		s, damage, err := store.Open(ctx, store.Options{Path: cfg.Store.Path, Normal: cfg.Store.Sync == "normal"})
+		path, err := a.StorePath()
 		if err != nil {
-			if !errors.Is(err, errors.ErrUnsupported) {
-				fmt.Fprintf(a.Err, "acp: conversations are not kept: %v\n", err)
+			return nil, err
+		}
+		if path == "" {
+			a.warn("conversations are not kept: there is no home directory; --no-store or the setting store.path end this message")
+			return nil, nil
+		}
+		s, damage, err := store.Open(ctx, store.Options{Path: path, Normal: cfg.Store.Sync == "normal"})
+		if err != nil {
+			if ctx.Err() != nil {
+				return nil, err
 			}
-			return nil, ctx.Err()
+			a.warn("conversations are not kept: " + err.Error())
+			return nil, nil
 		}
 		if damage != nil {
-			fmt.Fprintf(a.Err, "acp: the store was broken (%s) and is now in %s; %d sessions were read from it\n",
-				damage.Reason, damage.Aside, damage.Sessions)
+			a.warn(fmt.Sprintf("the store of conversations was broken: %s; it is now %s, and %d sessions were read from it",
+				damage.Reason, damage.Aside, damage.Sessions))
 		}
 		return s, nil
 	})
 }
 
+// warn writes a line to Err.
+func (a *App) warn(text string) { fmt.Fprintln(a.Err, "acp: "+safetext.Line(text, 2000)) }
+
 // Policy returns a policy made of the settings and flags.
 func (a *App) Policy() (*acphost.Policy, error) {
 	return a.policy.get(context.Background(), func() (*acphost.Policy, error) {
-		return new(acphost.Policy), nil
+		cfg, err := a.Config()
+		if err != nil {
+			return nil, err
+		}
+		p, err := config.NewPolicy(cfg.Permissions, a.Cwd)
+		if err != nil {
+			return nil, usage(err)
+		}
+		if cfg.Timeouts.Ask > 0 {
+			p.AskTimeout = cfg.Timeouts.Ask
+		}
+		return p, nil
 	})
 }
 
@@ -75,13 +159,17 @@ func (a *App) MCP() ([]mcp.Server, error) {
 	})
 }
 
-// BuiltIn returns the built-in agent.
+// BuiltIn returns the built-in agent. It keeps its sessions unless the store is turned off.
 func (a *App) BuiltIn(ctx context.Context) (*acp.Agent, error) {
-	b, err := a.builtin.get(ctx, func() (*builtIn, error) {
-		return nil, errors.New("the built-in agent is not there yet")
+	return a.builtin.get(ctx, func() (*acp.Agent, error) {
+		cfg, err := a.Config()
+		if err != nil {
+			return nil, err
+		}
+		o := builtin.Options{Version: a.Version, Logger: a.Logger}
+		if !cfg.Store.Off {
+			o.Dir = builtin.DefaultDir()
+		}
+		return builtin.New(o)
 	})
-	if err != nil {
-		return nil, err
-	}
-	return b.agent, nil
 }

@@ -4,6 +4,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/goacp/acp/cmd/acp/internal/app"
+	agentcmd "github.com/goacp/acp/cmd/acp/internal/cli/agent"
+	chatcmd "github.com/goacp/acp/cmd/acp/internal/cli/chat"
 	"github.com/goacp/acp/cmd/acp/internal/cli/completion"
 	"github.com/goacp/acp/cmd/acp/internal/cli/version"
 )
@@ -16,6 +18,9 @@ func addCommands(root *cobra.Command, a *app.App) (chat *cobra.Command) {
 			root.AddCommand(cmd)
 		}
 	}
+	chat = chatcmd.NewCommand(a, nil)
+	add(groupTalk, chat)
+	add(groupWire, agentcmd.NewCommand(a, nil))
 	add(groupSet, completion.NewCommand(a, nil), version.NewCommand(a, nil))
-	return nil
+	return chat
 }
