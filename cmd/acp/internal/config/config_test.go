@@ -177,7 +177,7 @@ func TestMistakesElsewhere(t *testing.T) {
 		{"variable unknown", []string{"ACP_UI_PLIAN=1"}, nil, `ACP_UI_PLIAN: there is no such setting; did you mean ACP_UI_PLAIN?`},
 		{"variable bool", []string{"ACP_UI_PLAIN=si"}, nil, `ACP_UI_PLAIN: key "ui.plain": "si" is not true or false`},
 		{"flag", nil, map[string]any{"timeouts.connect": "soon"}, `--connect-timeout: is not a duration such as "30s"`},
-		{"flag rule", nil, map[string]any{"permissions.allow": []string{"ls -l"}}, `--allow: "ls" is no kind of a tool and no condition of a rule; a command is written as command:ls`},
+		{"flag rule", nil, map[string]any{"permissions.allow": []string{"ls -l"}}, `--allow: "ls" is no kind of a tool and no condition of a rule; a command is written as "command:ls"`},
 		{"flag unknown", nil, map[string]any{"ui.x": 1}, `--ui.x: there is no such setting`},
 		{"file", []string{"ACP_CONFIG=gone.toml"}, nil, `gone.toml: there is no such file`},
 	} {

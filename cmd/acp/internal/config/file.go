@@ -140,7 +140,10 @@ type entry struct {
 	valueAt  int
 	end      int   // of the value
 	elements []int // where the entries of a list begin
-	inline   bool  // it is in an inline table
+	inline   bool  // it is in an inline table, which is the value of outer
+	outer    path
+	outerAt  int // where the key of outer begins
+	outerEnd int // and its value ends
 }
 
 // A header is the line that begins a table.
@@ -183,7 +186,7 @@ func parseDocument(name string, text []byte) (*document, *Problem) {
 				return nil, d.problem(name, at, table, errors.New("no setting is a list of tables"))
 			}
 		case unstable.KeyValue:
-			d.add(table, e, false)
+			d.add(table, e, nil)
 		}
 	}
 	if err := parser.Error(); err != nil {
@@ -205,20 +208,27 @@ func keys(e *unstable.Node) (p path, at int) {
 	return p, at
 }
 
-func (d *document) add(table path, e *unstable.Node, inline bool) {
+// add adds a key with a value, or what is in an inline table. outer is what such a
+// table is the value of.
+func (d *document) add(table path, e *unstable.Node, outer *entry) {
 	key, at := keys(e)
-	full := append(append(path{}, table...), key...)
+	entry := entry{path: append(append(path{}, table...), key...), keyAt: at}
+	entry.end = len(bytes.TrimRight(d.text[:e.Raw.Offset+e.Raw.Length], " \t"))
+	if outer != nil {
+		entry.inline, entry.outer, entry.outerAt, entry.outerEnd = true, outer.path, outer.keyAt, outer.end
+	}
 	v := e.Value()
 	if v.Kind == unstable.InlineTable {
+		if outer == nil {
+			outer = &entry
+		}
 		for it := v.Children(); it.Next(); {
 			if it.Node().Kind == unstable.KeyValue {
-				d.add(full, it.Node(), true)
+				d.add(entry.path, it.Node(), outer)
 			}
 		}
 		return
 	}
-	entry := entry{path: full, keyAt: at, end: int(e.Raw.Offset + e.Raw.Length), inline: inline}
-	entry.end = len(bytes.TrimRight(d.text[:entry.end], " \t"))
 	last := at
 	for it := e.Key(); it.Next(); {
 		last = int(it.Node().Raw.Offset + it.Node().Raw.Length)

@@ -73,6 +73,10 @@ func Load(o Options) (*Config, error) {
 	return l.finish()
 }
 
+// Locate finds the files of settings without reading them: what [Load] returns,
+// without settings. It is for those who change files, which may be broken.
+func Locate(o Options) (*Config, error) { return locate(&o) }
+
 // locate fills in what o leaves open and finds the files.
 func locate(o *Options) (*Config, error) {
 	if o.Environ == nil {

@@ -122,7 +122,7 @@ func (p *ruleParser) condition() error {
 	if !quoted && (name == "kind" || name == "server") {
 		list = strings.Split(text, ",")
 		if slices.Contains(list, "") {
-			return fmt.Errorf("%s:%s: an entry is empty", name, clip(text))
+			return fmt.Errorf("%q: an entry is empty", name+":"+clip(text))
 		}
 	}
 	switch name {
@@ -185,7 +185,7 @@ func (p *ruleParser) word() error {
 	}
 	for kind := range strings.SplitSeq(word, ",") {
 		if !acpv2.ToolKind(kind).Known() {
-			return fmt.Errorf("%q is no kind of a tool and no condition of a rule; a command is written as command:%s", clip(kind), clip(word))
+			return fmt.Errorf("%q is no kind of a tool and no condition of a rule; a command is written as %q", clip(kind), "command:"+clip(word))
 		}
 		p.rule.Kinds = append(p.rule.Kinds, kind)
 	}

@@ -64,7 +64,7 @@ func TestParseRuleMistakes(t *testing.T) {
 		"always":                   "the rule is empty",
 		"* read":                   "stands alone",
 		"raed":                     `"raed" is no kind of a tool`,
-		"go test":                  `"go" is no kind of a tool and no condition of a rule; a command is written as command:go`,
+		"go test":                  `"go" is no kind of a tool and no condition of a rule; a command is written as "command:go"`,
 		"kind:raed":                `"raed" is not a kind of the protocol`,
 		"kind:a,,b":                "an entry is empty",
 		"path:":                    "path: has no value",
