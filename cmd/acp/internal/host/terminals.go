@@ -9,6 +9,7 @@ import (
 	"github.com/goacp/acp/acphost"
 	"github.com/goacp/acp/acpv1"
 	"github.com/goacp/acp/acpv2"
+	"github.com/goacp/acp/cmd/acp/internal/pty"
 )
 
 // terminals are lent to agents of version 1. Their ids are unique among those of other connections,
@@ -20,6 +21,9 @@ type terminals struct {
 
 func newTerminals(l *link, tag, cwd string, roots []string) *terminals {
 	t := &terminals{acphost.Local(append([]string{cwd}, roots...)...), strings.ToLower(tag) + "-"}
+	if pty.Available {
+		t.PTY = pty.Terminals{}
+	}
 	t.Permit = l.host.permitCommand
 	t.Watch = func(e acphost.TerminalEvent) { l.host.watchTerminal(t.tag, e) }
 	return t
@@ -82,9 +86,13 @@ func (h *Host) watchTerminal(tag string, e acphost.TerminalEvent) {
 	id := acp.TerminalID(tag + string(e.TerminalID))
 	switch {
 	case e.Started != nil:
-		s.put(&acp.TerminalUpdate{
+		u := &acp.TerminalUpdate{
 			TerminalID: id, Command: acp.Set(commandLine(e.Started.Command, e.Started.Args)), Cwd: acp.Set(e.Started.Cwd),
-		})
+		}
+		if pty.Available {
+			u.Size = acp.Set(acp.TerminalSize{Cols: uint32(pty.DefaultSize.Cols), Rows: uint32(pty.DefaultSize.Rows)})
+		}
+		s.put(u)
 	case e.Exited != nil:
 		status := acp.TerminalExitStatus{Signal: e.Exited.Signal}
 		if code := e.Exited.ExitCode; code != nil {

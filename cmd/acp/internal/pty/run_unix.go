@@ -1,0 +1,128 @@
+//go:build unix
+
+package pty
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"runtime"
+	"syscall"
+	"time"
+
+	"github.com/creack/pty"
+	"github.com/muesli/cancelreader"
+	"golang.org/x/term"
+)
+
+// Run runs a program in a pseudo-terminal and connects that with the user's: what is typed at in
+// goes to the program, what it prints to out, and it is told when the size changes. The user's
+// terminal is raw meanwhile and is put back on every way out. When ctx is done the program and
+// what is in its session are killed. An exit status other than 0 is an [*exec.ExitError].
+//
+// in and out are to be terminals; with anything else the program gets them as they are.
+func Run(ctx context.Context, cmd *exec.Cmd, in, out *os.File) error {
+	if cmd.Err != nil {
+		return cmd.Err
+	}
+	if !term.IsTerminal(int(in.Fd())) || !term.IsTerminal(int(out.Fd())) {
+		return runBare(ctx, cmd, in, out)
+	}
+	master, tty, err := pty.Open()
+	if err != nil {
+		return err
+	}
+	defer master.Close()
+	_ = pty.InheritSize(in, master)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = tty, tty, tty
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	dieWithParent(cmd.SysProcAttr)
+
+	keys, err := cancelreader.NewReader(in)
+	if err != nil {
+		_ = tty.Close()
+		return fmt.Errorf("reading from the terminal: %w", err)
+	}
+	defer keys.Close()
+	old, err := term.MakeRaw(int(in.Fd()))
+	if err != nil {
+		_ = tty.Close()
+		return fmt.Errorf("taking over the terminal: %w", err)
+	}
+	defer term.Restore(int(in.Fd()), old)
+
+	ended := make(chan error, 1)
+	started := make(chan error, 1)
+	go func() {
+		runtime.LockOSThread() // at whose end Linux kills the program
+		defer runtime.UnlockOSThread()
+		err := cmd.Start()
+		started <- err
+		if err == nil {
+			ended <- cmd.Wait()
+		}
+	}()
+	err = <-started
+	_ = tty.Close()
+	if err != nil {
+		return err
+	}
+	sizes := make(chan os.Signal, 1)
+	signal.Notify(sizes, syscall.SIGWINCH)
+	defer signal.Stop(sizes)
+	typed := make(chan struct{})
+	go func() {
+		defer close(typed)
+		_, _ = io.Copy(master, keys)
+	}()
+	printed := make(chan struct{})
+	go func() {
+		defer close(printed)
+		_, _ = io.Copy(out, master)
+	}()
+	done := ctx.Done()
+	for {
+		select {
+		case <-sizes:
+			_ = pty.InheritSize(in, master)
+			continue
+		case <-done:
+			done = nil
+			t := findTree(cmd.Process.Pid)
+			t.signal(cmd.Process.Pid, syscall.SIGKILL)
+			continue
+		case err = <-ended:
+		}
+		break
+	}
+	findTree(cmd.Process.Pid).signal(cmd.Process.Pid, syscall.SIGHUP) // it has left the terminal
+	t := time.NewTimer(500 * time.Millisecond)
+	defer t.Stop()
+	select {
+	case <-printed:
+	case <-t.C:
+	}
+	_ = master.Close()
+	<-printed
+	keys.Cancel()
+	<-typed
+	if ctx.Err() != nil {
+		err = errors.Join(context.Cause(ctx), err)
+	}
+	return err
+}
+
+// runBare runs a program with what it gets as it is.
+func runBare(ctx context.Context, cmd *exec.Cmd, in, out *os.File) error {
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = in, out, out
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	stop := context.AfterFunc(ctx, func() { _ = cmd.Process.Kill() })
+	defer stop()
+	return cmd.Wait()
+}

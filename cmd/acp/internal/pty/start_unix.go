@@ -1,0 +1,274 @@
+//go:build unix
+
+package pty
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/creack/pty"
+
+	"github.com/goacp/acp/acphost"
+	"github.com/goacp/acp/internal/process"
+)
+
+// Available says that there are pseudo-terminals on this system.
+const Available = true
+
+// Terminals runs the commands of agents in pseudo-terminals: see [acphost.Terminals]. The zero
+// value is ready for use, by any goroutine.
+//
+// A command gets the terminal as its standard output, standard error and controlling terminal, and
+// nothing to read: its standard input is the null device. It leads a session of its own. When this
+// process dies, however that happens, everything in the session is killed, and on Linux what has
+// left the session as well as long as the command itself runs.
+type Terminals struct {
+	Size Size // zero is DefaultSize
+}
+
+// Start starts a command. It implements [acphost.PTY].
+func (t Terminals) Start(ctx context.Context, c acphost.PTYCommand) (acphost.PTYProcess, error) {
+	if err := context.Cause(ctx); err != nil {
+		return nil, err
+	}
+	path := c.Path
+	if strings.ContainsRune(path, filepath.Separator) && !filepath.IsAbs(path) {
+		path = filepath.Join(c.Dir, path)
+	}
+	path, err := process.LookPath(path, c.Env)
+	if err != nil {
+		return nil, fmt.Errorf("starting %s: %w", c.Path, err)
+	}
+	cmd := &exec.Cmd{Path: path, Args: append([]string{c.Path}, c.Args...), Dir: c.Dir, Env: environment(c.Env)}
+	size := t.Size
+	if size.Cols <= 0 || size.Rows <= 0 {
+		size = DefaultSize
+	}
+	p, err := start(cmd, size)
+	if err != nil {
+		return nil, fmt.Errorf("starting %s: %w", c.Path, err)
+	}
+	return p, nil
+}
+
+// A command is one that was started.
+type command struct {
+	cmd    *exec.Cmd
+	master *os.File
+	dog    *watchdog
+	done   chan struct{} // closed when the command itself has ended
+
+	once   sync.Once
+	ended  chan struct{} // closed when everything has ended
+	forced chan struct{} // closed to end politeness
+	force  sync.Once
+}
+
+// start starts a command in a terminal of its own.
+func start(cmd *exec.Cmd, size Size) (*command, error) {
+	master, tty, err := pty.Open()
+	if err != nil {
+		return nil, err
+	}
+	defer tty.Close()
+	null, err := os.Open(os.DevNull)
+	if err == nil {
+		defer null.Close()
+		err = pty.Setsize(master, &pty.Winsize{Rows: uint16(size.Rows), Cols: uint16(size.Cols)})
+	}
+	if err != nil {
+		_ = master.Close()
+		return nil, err
+	}
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = null, tty, tty
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true, Ctty: 1}
+	dieWithParent(cmd.SysProcAttr)
+	c := &command{cmd: cmd, master: master, done: make(chan struct{}), ended: make(chan struct{}), forced: make(chan struct{})}
+	started := make(chan error, 1)
+	go c.run(started)
+	if err := <-started; err != nil {
+		_ = master.Close()
+		return nil, err
+	}
+	return c, nil
+}
+
+// run starts the command and waits for it. It keeps its thread, at whose end Linux kills the
+// command.
+func (c *command) run(started chan<- error) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	err := c.cmd.Start()
+	if err == nil {
+		// Without a shell there is no watchdog; closing the terminal has to do.
+		c.dog, _ = watch(c.cmd.Process.Pid)
+	}
+	started <- err
+	if err != nil {
+		return
+	}
+	_ = c.cmd.Wait()
+	close(c.done)
+}
+
+// Read implements [acphost.PTYProcess]. The end of the output is io.EOF.
+func (c *command) Read(b []byte) (int, error) {
+	n, err := c.master.Read(b)
+	if errors.Is(err, syscall.EIO) || errors.Is(err, os.ErrClosed) {
+		err = io.EOF // nobody has the other end any more
+	}
+	return n, err
+}
+
+// Wait implements [acphost.PTYProcess].
+func (c *command) Wait() (code int, signal string) {
+	<-c.done
+	state := c.cmd.ProcessState
+	if state == nil {
+		return -1, ""
+	}
+	if ws, ok := state.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
+		return -1, signalName(ws.Signal())
+	}
+	return state.ExitCode(), ""
+}
+
+func signalName(s syscall.Signal) string {
+	switch s {
+	case syscall.SIGHUP:
+		return "SIGHUP"
+	case syscall.SIGINT:
+		return "SIGINT"
+	case syscall.SIGQUIT:
+		return "SIGQUIT"
+	case syscall.SIGABRT:
+		return "SIGABRT"
+	case syscall.SIGKILL:
+		return "SIGKILL"
+	case syscall.SIGSEGV:
+		return "SIGSEGV"
+	case syscall.SIGPIPE:
+		return "SIGPIPE"
+	case syscall.SIGTERM:
+		return "SIGTERM"
+	}
+	return s.String()
+}
+
+// End implements [acphost.PTYProcess].
+func (c *command) End(ctx context.Context) error {
+	c.once.Do(func() { go c.end() })
+	select {
+	case <-c.ended:
+		return nil
+	case <-ctx.Done():
+		c.force.Do(func() { close(c.forced) })
+	}
+	t := time.NewTimer(5 * time.Second)
+	defer t.Stop()
+	select {
+	case <-c.ended:
+		return nil
+	case <-t.C:
+		return fmt.Errorf("process %d does not end", c.cmd.Process.Pid)
+	}
+}
+
+func (c *command) end() {
+	defer close(c.ended)
+	pid := c.cmd.Process.Pid
+	tree := findTree(pid)
+	t := time.NewTimer(grace)
+	defer t.Stop()
+	select {
+	case <-c.done:
+	default:
+		tree.signal(pid, syscall.SIGHUP)
+		tree.signal(pid, syscall.SIGTERM)
+		tree.signal(pid, syscall.SIGCONT)
+		select {
+		case <-c.done:
+		case <-c.forced:
+		case <-t.C:
+		}
+	}
+	for range 8 { // what is started meanwhile is found in the next round
+		tree.add(findTree(pid))
+		if tree.signal(pid, syscall.SIGKILL) == 0 {
+			break
+		}
+	}
+	<-c.done
+	if c.dog != nil {
+		c.dog.release()
+	}
+}
+
+// Close implements [acphost.PTYProcess].
+func (c *command) Close() error {
+	err := c.End(context.Background())
+	if closed := c.master.Close(); closed != nil && !errors.Is(closed, os.ErrClosed) {
+		err = errors.Join(err, closed)
+	}
+	return err
+}
+
+// shell runs the watchdog, which waits for the end of a pipe that only this process holds open, and
+// then kills the session. Where there is /proc it looks for all processes of the session; a shell
+// with job control has them in groups of their own.
+const (
+	shell  = "/bin/sh"
+	script = `trap '' HUP INT QUIT TERM PIPE ALRM USR1 USR2 TSTP TTIN TTOU
+read -r x && exit
+kill -KILL -"$1" 2>/dev/null
+[ -d /proc/self ] || exit
+for round in 1 2 3; do
+	for f in /proc/[0-9]*/stat; do
+		line=
+		{ read -r line <"$f"; } 2>/dev/null || continue
+		set -- "$1" ${line##*) }
+		if [ "$5" = "$1" ]; then p=${f#/proc/}; kill -KILL "${p%/stat}" 2>/dev/null; fi
+	done
+done`
+)
+
+type watchdog struct {
+	process *os.Process
+	hold    *os.File
+}
+
+func watch(session int) (*watchdog, error) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	p, err := os.StartProcess(shell, []string{shell, "-c", script, "acp-watchdog", fmt.Sprint(session)}, &os.ProcAttr{
+		Dir:   "/",
+		Env:   []string{"PATH=/usr/bin:/bin"},
+		Files: []*os.File{r, nil, nil},
+		Sys:   &syscall.SysProcAttr{Setpgid: true},
+	})
+	if err != nil {
+		_ = w.Close()
+		return nil, err
+	}
+	return &watchdog{p, w}, nil
+}
+
+// release ends the watchdog, which has nothing to do any more.
+func (d *watchdog) release() {
+	_, _ = d.hold.WriteString("\n")
+	_ = d.hold.Close()
+	_, _ = d.process.Wait()
+}

@@ -1,0 +1,93 @@
+package pty
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strconv"
+	"syscall"
+)
+
+func dieWithParent(attr *syscall.SysProcAttr) { attr.Pdeathsig = syscall.SIGKILL }
+
+// A tree is the processes of a session and the descendants of its leader, each with the time at
+// which it was started: that tells it from another that got its number later.
+type tree map[int]string
+
+type proc struct {
+	parent, session int
+	zombie          bool
+	start           string
+}
+
+// findTree looks for the processes of a session.
+func findTree(session int) tree {
+	dirs, _ := filepath.Glob("/proc/[0-9]*")
+	procs := make(map[int]proc, len(dirs))
+	for _, d := range dirs {
+		if pid, err := strconv.Atoi(filepath.Base(d)); err == nil {
+			if p, ok := stat(pid); ok {
+				procs[pid] = p
+			}
+		}
+	}
+	t := tree{}
+	for pid, p := range procs {
+		in := pid == session || p.session == session
+		for up, hops := p.parent, 0; !in && up > 1 && hops < len(procs); hops++ {
+			q, ok := procs[up]
+			if !ok {
+				break
+			}
+			in = up == session || q.session == session
+			up = q.parent
+		}
+		if in && !p.zombie {
+			t[pid] = p.start
+		}
+	}
+	return t
+}
+
+func (t tree) add(more tree) {
+	for pid, start := range more {
+		t[pid] = start
+	}
+}
+
+// signal sends a signal to what is still there, and returns how many that is.
+func (t tree) signal(_ int, sig syscall.Signal) (n int) {
+	for pid, start := range t {
+		// The handle is taken before the process is looked at: then it is the same that gets the
+		// signal.
+		h, err := os.FindProcess(pid)
+		if err != nil {
+			delete(t, pid)
+			continue
+		}
+		if p, ok := stat(pid); ok && p.start == start && !p.zombie {
+			if h.Signal(sig) == nil {
+				n++
+			}
+		} else {
+			delete(t, pid)
+		}
+		_ = h.Release()
+	}
+	return n
+}
+
+// stat reads "pid (name) state parent group session … start …". The name may contain anything.
+func stat(pid int) (proc, bool) {
+	data, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if err != nil {
+		return proc{}, false
+	}
+	f := bytes.Fields(data[bytes.LastIndexByte(data, ')')+1:])
+	if len(f) < 20 {
+		return proc{}, false
+	}
+	parent, err1 := strconv.Atoi(string(f[1]))
+	session, err2 := strconv.Atoi(string(f[3]))
+	return proc{parent, session, f[0][0] == 'Z' || f[0][0] == 'X', string(f[19])}, err1 == nil && err2 == nil
+}

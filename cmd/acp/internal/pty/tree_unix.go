@@ -1,0 +1,22 @@
+//go:build unix && !linux
+
+package pty
+
+import "syscall"
+
+func dieWithParent(*syscall.SysProcAttr) {}
+
+// A tree is the process group of a command.
+type tree struct{}
+
+func findTree(int) tree { return tree{} }
+
+func (tree) add(tree) {}
+
+// signal sends a signal to the group.
+func (tree) signal(group int, sig syscall.Signal) int {
+	if group > 1 {
+		_ = syscall.Kill(-group, sig)
+	}
+	return 0
+}
