@@ -1,0 +1,298 @@
+//go:build !windows
+
+// Package screentest drives a program on a pseudo-terminal, as a person would,
+// and reads its screen as text. It is for tests only.
+package screentest
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"regexp"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/creack/pty"
+	"github.com/hinshun/vt10x"
+)
+
+// Patience is how long [Screen.Wait] and the like wait. It is long, since it is
+// only reached by a test that fails.
+const Patience = 30 * time.Second
+
+// maxOutput bounds what is kept of the program's output.
+const maxOutput = 16 << 20
+
+// A Screen is a program on a terminal. Its methods may be called by the
+// goroutine of the test; when that ends the program is killed.
+type Screen struct {
+	tb  testing.TB
+	cmd *exec.Cmd
+	tty *os.File
+
+	mu      sync.Mutex
+	vt      vt10x.Terminal
+	held    []byte // the beginning of a control sequence
+	out     bytes.Buffer
+	cols    int
+	rows    int
+	changed chan struct{} // closed when something was written
+
+	ended chan struct{}
+	err   error // of the program, after ended
+}
+
+// Start starts a program on a terminal of the given size.
+func Start(tb testing.TB, cmd *exec.Cmd, cols, rows int) *Screen {
+	tb.Helper()
+	s := &Screen{tb: tb, cmd: cmd, cols: cols, rows: rows, changed: make(chan struct{}), ended: make(chan struct{})}
+	tty, err := pty.StartWithSize(cmd, &pty.Winsize{Cols: uint16(cols), Rows: uint16(rows)})
+	if err != nil {
+		tb.Fatalf("start %s on a terminal: %v", cmd.Path, err)
+	}
+	s.tty = tty
+	s.vt = vt10x.New(vt10x.WithSize(cols, rows), vt10x.WithWriter(tty))
+	read := make(chan struct{})
+	go func() {
+		defer close(read)
+		buf := make([]byte, 64<<10)
+		for {
+			n, err := tty.Read(buf)
+			s.write(buf[:n])
+			if err != nil {
+				return
+			}
+		}
+	}()
+	go func() {
+		s.err = cmd.Wait()
+		close(s.ended)
+	}()
+	tb.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		<-s.ended
+		_ = tty.Close()
+		<-read
+	})
+	return s
+}
+
+// strange are control sequences that the emulator takes for others: those of
+// newer keyboard protocols, which it does not know.
+var strange = regexp.MustCompile(`\x1b\[[<=>?][0-9;]*u|\x1b\[>[0-9;]*[a-zA-Z]|\x1b\[\?[0-9;]*\$p`)
+
+// unfinished is a control sequence that goes on in what is read next.
+var unfinished = regexp.MustCompile(`\x1b(\[[0-9;<=>?$ ]*)?$`)
+
+func (s *Screen) write(p []byte) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if room := maxOutput - s.out.Len(); room > 0 {
+		s.out.Write(p[:min(room, len(p))])
+	}
+	all := append(s.held, p...)
+	s.held = nil
+	if at := unfinished.FindIndex(all); at != nil {
+		s.held = bytes.Clone(all[at[0]:])
+		all = all[:at[0]]
+	}
+	_, _ = s.vt.Write(strange.ReplaceAll(all, nil))
+	close(s.changed)
+	s.changed = make(chan struct{})
+}
+
+// Text returns the screen: its lines without trailing spaces.
+func (s *Screen) Text() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.text()
+}
+
+func (s *Screen) text() string {
+	var b strings.Builder
+	for y := range s.rows {
+		line := make([]rune, 0, s.cols)
+		for x := range s.cols {
+			c := s.vt.Cell(x, y).Char
+			if c == 0 {
+				c = ' '
+			}
+			line = append(line, c)
+		}
+		b.WriteString(strings.TrimRight(string(line), " "))
+		b.WriteByte('\n')
+	}
+	return b.String()
+}
+
+// Output returns everything the program has written.
+func (s *Screen) Output() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.out.String()
+}
+
+// Alternate reports whether the alternate screen is shown.
+func (s *Screen) Alternate() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.vt.Mode()&vt10x.ModeAltScreen != 0
+}
+
+// Cursor returns where the cursor is, and whether it can be seen.
+func (s *Screen) Cursor() (x, y int, visible bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c := s.vt.Cursor()
+	return c.X, c.Y, s.vt.CursorVisible()
+}
+
+// Title returns the title of the window.
+func (s *Screen) Title() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.vt.Title()
+}
+
+// Until waits until the screen is as wanted, and fails the test when that
+// takes too long or the program ends before; what says what was waited for.
+func (s *Screen) Until(what string, ok func(text string) bool) {
+	s.tb.Helper()
+	timeout := time.After(Patience)
+	ended := s.ended
+	for {
+		s.mu.Lock()
+		text, changed := s.text(), s.changed
+		s.mu.Unlock()
+		if ok(text) {
+			return
+		}
+		select {
+		case <-changed:
+		case <-ended:
+			// Its last words may not be read yet.
+			ended = nil
+			timeout = time.After(time.Second)
+		case <-timeout:
+			s.tb.Fatalf("waited in vain for %s; the screen is\n%s", what, s.Text())
+		}
+	}
+}
+
+// Wait waits until all of the texts are on the screen.
+func (s *Screen) Wait(texts ...string) {
+	s.tb.Helper()
+	s.Until(fmt.Sprintf("%q", texts), func(text string) bool {
+		for _, t := range texts {
+			if !strings.Contains(text, t) {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+// Gone waits until none of the texts is on the screen.
+func (s *Screen) Gone(texts ...string) {
+	s.tb.Helper()
+	s.Until(fmt.Sprintf("the end of %q", texts), func(text string) bool {
+		for _, t := range texts {
+			if strings.Contains(text, t) {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+// keys are the names of keys that [Screen.Press] knows besides ctrl+LETTER.
+var keys = map[string]string{
+	"enter": "\r", "esc": "\x1b", "tab": "\t", "backspace": "\x7f", "space": " ",
+	"up": "\x1b[A", "down": "\x1b[B", "right": "\x1b[C", "left": "\x1b[D",
+	"home": "\x1b[H", "end": "\x1b[F", "pgup": "\x1b[5~", "pgdown": "\x1b[6~",
+	"shift+tab": "\x1b[Z", "alt+enter": "\x1b\r", "f1": "\x1bOP",
+	"focus": "\x1b[I", "blur": "\x1b[O",
+}
+
+// Press presses keys by their names.
+func (s *Screen) Press(names ...string) {
+	s.tb.Helper()
+	for _, n := range names {
+		code, ok := keys[n]
+		if c, isCtrl := strings.CutPrefix(n, "ctrl+"); !ok && isCtrl && len(c) == 1 {
+			code, ok = string(rune(c[0]&0x1f)), true
+		}
+		if !ok {
+			s.tb.Fatalf("no key is called %q", n)
+		}
+		s.Type(code)
+	}
+}
+
+// Type types text.
+func (s *Screen) Type(text string) {
+	s.tb.Helper()
+	if _, err := s.tty.WriteString(text); err != nil {
+		s.tb.Fatalf("type: %v; the screen is\n%s", err, s.Text())
+	}
+}
+
+// Paste pastes text as terminals do it for programs that ask for that.
+func (s *Screen) Paste(text string) {
+	s.tb.Helper()
+	s.Type("\x1b[200~" + text + "\x1b[201~")
+}
+
+// Resize changes the size of the terminal.
+func (s *Screen) Resize(cols, rows int) {
+	s.tb.Helper()
+	s.mu.Lock()
+	s.cols, s.rows = cols, rows
+	s.vt.Resize(cols, rows)
+	s.mu.Unlock()
+	if err := pty.Setsize(s.tty, &pty.Winsize{Cols: uint16(cols), Rows: uint16(rows)}); err != nil {
+		s.tb.Fatalf("resize: %v", err)
+	}
+}
+
+// Signal sends the program a signal.
+func (s *Screen) Signal(sig syscall.Signal) {
+	s.tb.Helper()
+	if err := s.cmd.Process.Signal(sig); err != nil {
+		s.tb.Fatalf("signal: %v", err)
+	}
+}
+
+// Exit waits for the end of the program and returns its exit status, which is
+// negative if a signal ended it.
+func (s *Screen) Exit() int {
+	s.tb.Helper()
+	select {
+	case <-s.ended:
+		return s.cmd.ProcessState.ExitCode()
+	case <-time.After(Patience):
+		s.tb.Fatalf("the program does not end; the screen is\n%s", s.Text())
+		return -1
+	}
+}
+
+// Restored fails the test if the terminal is not as a shell wants it: the main
+// screen, a cursor that can be seen, no mouse, focus or paste reports.
+func (s *Screen) Restored() {
+	s.tb.Helper()
+	s.Until("the main screen", func(string) bool { return s.vt.Mode()&vt10x.ModeAltScreen == 0 })
+	out := s.Output()
+	for _, mode := range []string{"25", "1002", "1003", "1004", "1006", "2004", "1049"} {
+		on, off := strings.LastIndex(out, "\x1b[?"+mode+"h"), strings.LastIndex(out, "\x1b[?"+mode+"l")
+		if mode == "25" {
+			on, off = off, on // the cursor is to be seen
+		}
+		if on > off {
+			s.tb.Errorf("the terminal is left with mode %s changed", mode)
+		}
+	}
+}

@@ -1,0 +1,143 @@
+//go:build !windows
+
+package tui
+
+import (
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/goacp/acp/cmd/acp/internal/screentest"
+)
+
+// chat starts a conversation with the scripted agent on a terminal.
+func chat(t *testing.T, cols, rows int, env ...string) *screentest.Screen {
+	t.Helper()
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	home := t.TempDir()
+	cmd := exec.Command(exe)
+	cmd.Dir = t.TempDir()
+	cmd.Env = append([]string{
+		asChat + "=1", "TERM=xterm-256color", "HOME=" + home, "PATH=" + os.Getenv("PATH"),
+		"XDG_STATE_HOME=" + home, "XDG_CONFIG_HOME=" + home, "XDG_DATA_HOME=" + home,
+	}, env...)
+	s := screentest.Start(t, cmd, cols, rows)
+	s.Wait("Scripted 0.1", "say what to do")
+	return s
+}
+
+func TestTerminalTurn(t *testing.T) {
+	s := chat(t, 80, 24)
+	if !s.Alternate() {
+		t.Error("not on the alternate screen")
+	}
+	s.Type("hello")
+	s.Wait("› hello")
+	s.Press("enter")
+	s.Wait("You said: hello", "say what to do")
+	s.Resize(40, 14)
+	s.Until("40 columns", func(text string) bool {
+		return strings.Contains(text, "You said: hello") && strings.Contains(text, "› say what to do")
+	})
+	s.Resize(100, 30)
+	s.Wait(strings.Repeat("─", 100))
+	s.Press("ctrl+d")
+	if code := s.Exit(); code != 0 {
+		t.Errorf("exit status %d", code)
+	}
+	s.Wait("To go on with this conversation: acp chat scripted --session ")
+	s.Restored()
+}
+
+func TestTerminalPermission(t *testing.T) {
+	s := chat(t, 80, 24)
+	s.Type("ask")
+	s.Press("enter")
+	s.Wait("Permission", "Remove everything", "Enter chooses")
+	s.Type("n")
+	s.Wait("it was not allowed", "say what to do")
+	s.Type("ask")
+	s.Press("enter")
+	s.Wait("Permission", "Enter chooses")
+	s.Type("y")
+	s.Wait("it was allowed", "say what to do")
+}
+
+func TestTerminalCancel(t *testing.T) {
+	s := chat(t, 80, 24)
+	s.Type("wait")
+	s.Press("enter")
+	s.Wait("waiting for you to cancel")
+	s.Press("ctrl+c")
+	s.Wait("· cancelled", "say what to do")
+	s.Press("ctrl+c")
+	s.Wait("Ctrl+C again leaves")
+	s.Press("ctrl+c")
+	if code := s.Exit(); code != 0 {
+		t.Errorf("exit status %d", code)
+	}
+	s.Restored()
+}
+
+func TestTerminalScroll(t *testing.T) {
+	s := chat(t, 80, 24)
+	s.Type("lines")
+	s.Press("enter")
+	s.Wait("line 200")
+	s.Press("pgup")
+	s.Gone("line 200")
+	s.Wait("↓")
+	s.Press("home")
+	s.Wait("line 1\n")
+	s.Press("end")
+	s.Wait("line 200")
+	s.Gone("↓")
+}
+
+func TestTerminalSignals(t *testing.T) {
+	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGHUP, syscall.SIGINT} {
+		t.Run(sig.String(), func(t *testing.T) {
+			s := chat(t, 80, 24)
+			s.Type("wait")
+			s.Press("enter")
+			s.Wait("waiting for you to cancel")
+			s.Signal(sig)
+			if code := s.Exit(); code != 1 {
+				t.Errorf("exit status %d", code)
+			}
+			s.Restored()
+			s.Wait("acp: ended by a signal")
+		})
+	}
+}
+
+func TestTerminalHostile(t *testing.T) {
+	s := chat(t, 80, 24)
+	s.Type("hostile")
+	s.Press("enter")
+	s.Wait("before", "after", "say what to do", "title")
+	if !s.Alternate() {
+		t.Error("the agent has left the alternate screen")
+	}
+	if strings.Contains(s.Output(), "owned\x07") || strings.Contains(s.Title(), "owned") && !strings.Contains(s.Title(), "acp") {
+		t.Errorf("the agent has set the title: %q", s.Title())
+	}
+}
+
+func TestTerminalNoColour(t *testing.T) {
+	s := chat(t, 80, 24, "NO_COLOR=1")
+	s.Type("hello")
+	s.Press("enter")
+	s.Wait("You said: hello", "say what to do")
+	out := s.Output()
+	for _, code := range []string{"\x1b[38;", "\x1b[48;", "\x1b[31m", "\x1b[36m"} {
+		if strings.Contains(out, code) {
+			t.Errorf("the output has %q with NO_COLOR", code)
+		}
+	}
+}
