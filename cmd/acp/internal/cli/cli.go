@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"runtime/debug"
@@ -37,7 +38,7 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) (code int) {
 	a := &app.App{
 		In: stdin, Out: file(stdout, out), Err: file(stderr, errs),
 		InTerminal: isTerminal(stdin), OutTerminal: isTerminal(stdout), ErrTerminal: isTerminal(stderr),
-		Version: version.String(),
+		Version: version.String(), Logger: slog.New(slog.DiscardHandler),
 	}
 	defer func() {
 		if v := recover(); v != nil {

@@ -7,6 +7,7 @@ import (
 	agentcmd "github.com/goacp/acp/cmd/acp/internal/cli/agent"
 	chatcmd "github.com/goacp/acp/cmd/acp/internal/cli/chat"
 	"github.com/goacp/acp/cmd/acp/internal/cli/completion"
+	"github.com/goacp/acp/cmd/acp/internal/cli/exec"
 	"github.com/goacp/acp/cmd/acp/internal/cli/version"
 )
 
@@ -19,7 +20,7 @@ func addCommands(root *cobra.Command, a *app.App) (chat *cobra.Command) {
 		}
 	}
 	chat = chatcmd.NewCommand(a, nil)
-	add(groupTalk, chat)
+	add(groupTalk, chat, exec.NewCommand(a, nil))
 	add(groupWire, agentcmd.NewCommand(a, nil))
 	add(groupSet, completion.NewCommand(a, nil), version.NewCommand(a, nil))
 	return chat

@@ -1,0 +1,83 @@
+package exec
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"os"
+	"runtime"
+	"sync"
+
+	"github.com/goacp/acp"
+	"github.com/goacp/acp/acphost"
+	"github.com/goacp/acp/cmd/acp/internal/host"
+	"github.com/goacp/acp/cmd/acp/internal/plain"
+)
+
+// A terminal asks the user on the terminal the process belongs to, whatever its standard streams
+// are.
+type terminal struct {
+	in, out *os.File
+	mu      sync.Mutex // one question at a time
+	lines   chan string
+}
+
+// openTerminal opens the terminal.
+func openTerminal() (*terminal, error) {
+	in, out := "/dev/tty", "/dev/tty"
+	if runtime.GOOS == "windows" {
+		in, out = "CONIN$", "CONOUT$"
+	}
+	r, err := os.OpenFile(in, os.O_RDWR, 0)
+	if err != nil {
+		return nil, err
+	}
+	w, err := os.OpenFile(out, os.O_RDWR, 0)
+	if err != nil {
+		return nil, err
+	}
+	t := &terminal{in: r, out: w, lines: make(chan string)}
+	// Reading a terminal cannot be given up, so one goroutine reads for all questions. It ends when
+	// close closes the file, or with the process.
+	go func() {
+		defer close(t.lines)
+		scan := bufio.NewScanner(r)
+		for scan.Scan() {
+			t.lines <- scan.Text()
+		}
+	}()
+	return t, nil
+}
+
+func (t *terminal) close() {
+	_ = t.in.Close()
+	_ = t.out.Close()
+}
+
+// ask is the hook of that name of a frontend.
+func (t *terminal) ask(ctx context.Context, _ *host.Session, req acphost.Request, _ *acp.PermissionRequest) (acp.PermissionOptionID, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if err := ctx.Err(); err != nil {
+		return "", err
+	}
+	for _, line := range plain.Question(req) {
+		fmt.Fprintln(t.out, line)
+	}
+	for {
+		fmt.Fprint(t.out, "Your choice (number, or Enter to dismiss): ")
+		select {
+		case line, ok := <-t.lines:
+			if !ok {
+				return "", nil
+			}
+			if id, ok := plain.Choice(req, line); ok {
+				return id, nil
+			}
+			fmt.Fprintln(t.out, "There is no such choice.")
+		case <-ctx.Done():
+			fmt.Fprintln(t.out, "\nThe question is withdrawn.")
+			return "", ctx.Err()
+		}
+	}
+}

@@ -1,0 +1,80 @@
+package exec
+
+import (
+	"context"
+	"strings"
+
+	"github.com/goacp/acp/acphost"
+	"github.com/goacp/acp/cmd/acp/internal/config"
+	"github.com/goacp/acp/cmd/acp/internal/roster"
+	"github.com/goacp/acp/cmd/acp/internal/safetext"
+)
+
+// suggester returns a function that finds the rule which, given with --allow, would permit a request
+// under the settings as they are; "" if there is none, since something denies it.
+func suggester(p config.Permissions, base string) func(acphost.Request) string {
+	return func(req acphost.Request) string {
+		rule := config.SuggestRule(req)
+		if rule == "" {
+			return ""
+		}
+		with := p
+		with.Allow = append(append([]string(nil), p.Allow...), rule)
+		policy, err := config.NewPolicy(with, base)
+		if err != nil {
+			return ""
+		}
+		if d := policy.Decide(context.Background(), req); d.Effect != acphost.EffectAllow {
+			return ""
+		}
+		return rule
+	}
+}
+
+// denial is the line that tells that a request was denied.
+func denial(rec acphost.Record, rule string) string {
+	line := "denied: " + what(rec)
+	switch {
+	case rule != "":
+		return line + "; allow it with --allow " + quote(safetext.Line(rule, 4000))
+	case rec.By == acphost.ByUser:
+		return line + ", as you answered"
+	case rec.By == acphost.ByTimeout:
+		return line + "; there was no answer in time"
+	case rec.By == acphost.ByRule && rec.Rule != "":
+		return line + " by " + safetext.Line(rec.Rule, 100)
+	case rec.Rule != "":
+		return line + "; no --allow permits it: see " + safetext.Line(rec.Rule, 100)
+	}
+	return line + "; no --allow permits it"
+}
+
+// what names a request in some words.
+func what(rec acphost.Record) string {
+	parts := []string{}
+	add := func(s string, most int) {
+		if s = safetext.Line(s, most); s != "" && !strings.Contains(strings.Join(parts, " "), s) {
+			parts = append(parts, s)
+		}
+	}
+	add(rec.Title, 120)
+	add(rec.Command, 200)
+	if len(rec.Paths) > 0 && rec.Command == "" {
+		add(rec.Paths[0], 200)
+	}
+	if len(parts) == 0 {
+		add(rec.Kind, 40)
+	}
+	if len(parts) == 0 {
+		return "something the agent did not name"
+	}
+	return strings.Join(parts, ": ")
+}
+
+// quote writes a word for a shell, always in quotes: rules have signs in them.
+func quote(s string) string {
+	if q := roster.Quote(s); q != s {
+		return q
+	}
+	return "'" + s + "'"
+}

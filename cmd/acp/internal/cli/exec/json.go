@@ -1,0 +1,313 @@
+package exec
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+
+	"github.com/goacp/acp/acpv2"
+	"github.com/goacp/acp/transcript"
+)
+
+// formVersion is the version of the lines of --json. New members, ops, fields and types of lines do
+// not change it.
+const formVersion = 1
+
+// The lines of --json, as docs/exec-json.md describes them.
+type (
+	sessionLine struct {
+		Type      string    `json:"type"` // session
+		Version   int       `json:"version"`
+		Session   string    `json:"session"`
+		Agent     agentInfo `json:"agent"`
+		Protocol  int       `json:"protocol"`
+		Cwd       string    `json:"cwd"`
+		Restored  string    `json:"restored"`
+		Untrusted []string  `json:"untrusted,omitempty"`
+	}
+	agentInfo struct {
+		Name    string `json:"name"`    // as the user has named it
+		Program string `json:"program"` // as it calls itself
+		Version string `json:"version"`
+	}
+	updateLine struct {
+		Type    string          `json:"type"` // update
+		Session string          `json:"session"`
+		Op      string          `json:"op"`
+		Field   string          `json:"field,omitempty"`
+		Value   json.RawMessage `json:"value,omitempty"`
+		Seq     *uint64         `json:"seq,omitempty"`
+		Kind    string          `json:"kind,omitempty"`
+		ID      string          `json:"id,omitempty"`
+		Entry   json.RawMessage `json:"entry,omitempty"`
+		Text    string          `json:"text,omitempty"`
+		Data    string          `json:"data,omitempty"`
+		Trimmed bool            `json:"trimmed,omitempty"`
+	}
+	permissionLine struct {
+		Type       string   `json:"type"` // permission
+		Session    string   `json:"session"`
+		ToolCallID string   `json:"toolCallId,omitempty"`
+		Title      string   `json:"title,omitempty"`
+		Kind       string   `json:"kind,omitempty"`
+		Command    string   `json:"command,omitempty"`
+		Paths      []string `json:"paths,omitempty"`
+		Effect     string   `json:"effect"`
+		By         string   `json:"by"`
+		Rule       string   `json:"rule,omitempty"`
+		OptionID   string   `json:"optionId,omitempty"`
+		OptionKind string   `json:"optionKind,omitempty"`
+		AllowWith  string   `json:"allowWith,omitempty"`
+	}
+	noteLine struct {
+		Type string `json:"type"` // note
+		Kind string `json:"kind"`
+		Text string `json:"text"`
+	}
+	resultLine struct {
+		Type       string          `json:"type"` // result
+		StopReason string          `json:"stopReason,omitempty"`
+		Text       string          `json:"text"`
+		Truncated  bool            `json:"truncated,omitempty"`
+		Usage      json.RawMessage `json:"usage,omitempty"`
+		Context    *contextInfo    `json:"context,omitempty"`
+		Cost       json.RawMessage `json:"cost,omitempty"`
+		Denied     int             `json:"denied"`
+		ExitCode   int             `json:"exitCode"`
+		SessionID  string          `json:"sessionId,omitempty"`
+		Error      *errorInfo      `json:"error,omitempty"`
+	}
+	contextInfo struct {
+		Used uint64 `json:"used"`
+		Size uint64 `json:"size"`
+	}
+	errorInfo struct {
+		Message string          `json:"message"`
+		From    string          `json:"from"` // agent or acp
+		Code    int             `json:"code,omitempty"`
+		Data    json.RawMessage `json:"data,omitempty"`
+	}
+)
+
+// appendLine appends v as a line of JSON. Control characters that JSON allows, but terminals heed,
+// are escaped.
+func appendLine(dst []byte, v any) ([]byte, error) {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		return dst, err
+	}
+	return escapeControls(dst, b.Bytes()), nil
+}
+
+// escapeControls appends JSON with DEL and the C1 control characters escaped. In JSON they can be
+// within strings only.
+func escapeControls(dst, data []byte) []byte {
+	for i := 0; i < len(data); i++ {
+		switch c := data[i]; {
+		case c == 0x7f:
+			dst = append(dst, `\u007f`...)
+		case c == 0xc2 && i+1 < len(data) && data[i+1] >= 0x80 && data[i+1] < 0xa0:
+			i++
+			dst = fmt.Appendf(dst, `\u%04x`, data[i])
+		default:
+			dst = append(dst, c)
+		}
+	}
+	return dst
+}
+
+// entryForm returns an entry in the JSON form of package transcript.
+func entryForm(e transcript.Entry) (json.RawMessage, error) {
+	form := struct {
+		Kind        string                         `json:"kind"`
+		Update      json.RawMessage                `json:"update,omitempty"`
+		Removed     bool                           `json:"removed,omitempty"`
+		Text        string                         `json:"text,omitempty"`
+		Skipped     uint64                         `json:"skipped,omitempty"`
+		Title       string                         `json:"title,omitempty"`
+		Description string                         `json:"description,omitempty"`
+		Subject     acpv2.RequestPermissionSubject `json:"subject,omitempty"`
+		Options     []acpv2.PermissionOption       `json:"options,omitempty"`
+		Meta        json.RawMessage                `json:"_meta,omitempty"`
+		Outcome     acpv2.RequestPermissionOutcome `json:"outcome,omitempty"`
+		Dropped     int64                          `json:"dropped,omitempty"`
+	}{Kind: string(e.EntryKind()), Dropped: e.Dropped()}
+	var err error
+	if u := e.Update(); u != nil {
+		if form.Update, err = u.AppendJSON(nil); err != nil {
+			return nil, err
+		}
+	}
+	switch e := e.(type) {
+	case *transcript.Plan:
+		form.Removed = e.Removed
+	case *transcript.Terminal:
+		form.Text, form.Skipped = e.Plain(), e.Skipped
+	case *transcript.Permission:
+		form.Title, form.Description, form.Subject = e.Title, e.Description, e.Subject
+		form.Options, form.Meta, form.Outcome = e.Options, e.Meta, e.Outcome
+	}
+	return marshal(form)
+}
+
+// fieldForm returns what is known of a field of a session, as the update that says so; nil if
+// nothing is.
+func fieldForm(s *transcript.Session, field transcript.Field) (json.RawMessage, error) {
+	var u acpv2.SessionUpdate
+	switch field {
+	case transcript.FieldState:
+		if state := s.State.Update(); state != nil {
+			u = state
+		}
+	case transcript.FieldUsage:
+		if s.Usage != nil {
+			usage := &acpv2.UsageUpdate{Used: s.Usage.Used, Size: s.Usage.Size, Meta: s.Usage.Meta}
+			if s.Usage.Cost != nil {
+				usage.Cost = acpv2.Set(*s.Usage.Cost)
+			}
+			u = usage
+		}
+	case transcript.FieldConfigOptions:
+		u = &acpv2.ConfigOptionUpdate{ConfigOptions: s.ConfigOptions}
+	case transcript.FieldCommands:
+		u = &acpv2.AvailableCommandsUpdate{AvailableCommands: s.Commands}
+	case transcript.FieldInfo:
+		info := &acpv2.SessionInfoUpdate{Meta: s.Meta}
+		if s.Title != "" {
+			info.Title = acpv2.Set(s.Title)
+		}
+		if s.UpdatedAt != "" {
+			info.UpdatedAt = acpv2.Set(s.UpdatedAt)
+		}
+		u = info
+	}
+	if u == nil {
+		return nil, nil
+	}
+	return u.AppendJSON(nil)
+}
+
+// marshal is json.Marshal that leaves signs of HTML as they are.
+func marshal(v any) (json.RawMessage, error) {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		return nil, err
+	}
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
+}
+
+// A lines makes update lines of the changes of one session. What happens to an entry in one batch
+// of changes is one line, so that reading them is folding them: created and updated say what the
+// entry is, appended what is added at its end.
+type lines struct {
+	session string
+	known   map[uint64]uint64 // entries that were told, with the end of the output of terminals
+}
+
+// update returns the lines of a batch.
+func (l *lines) update(dst []byte, snap *transcript.Snapshot, changes []transcript.Change) ([]byte, error) {
+	if l.known == nil {
+		l.known = map[uint64]uint64{}
+	}
+	var err error
+	if changes == nil {
+		// The history was told anew.
+		clear(l.known)
+		if dst, err = appendLine(dst, updateLine{Type: "update", Session: l.session, Op: "reset"}); err != nil {
+			return dst, err
+		}
+		for e := range snap.Entries() {
+			if dst, err = l.entry(dst, e, "created", false); err != nil {
+				return dst, err
+			}
+		}
+		return dst, nil
+	}
+	done := map[uint64]bool{}
+	for i, ch := range changes {
+		if ch.Op == transcript.OpSession {
+			value, err := fieldForm(snap.Session(), ch.Field)
+			if err != nil {
+				return dst, err
+			}
+			if dst, err = appendLine(dst, updateLine{
+				Type: "update", Session: l.session, Op: string(ch.Op), Field: string(ch.Field), Value: value, Trimmed: ch.Trimmed,
+			}); err != nil {
+				return dst, err
+			}
+			continue
+		}
+		e := snap.Entry(ch.Seq)
+		if ch.Op == transcript.OpNone || done[ch.Seq] || e == nil {
+			continue
+		}
+		done[ch.Seq] = true
+		if text, ok := l.appended(ch.Seq, changes[i:]); ok {
+			dst, err = appendLine(dst, l.line(e, updateLine{Op: "appended", Text: text}))
+		} else if t, isTerminal := e.(*transcript.Terminal); isTerminal && ch.Op == transcript.OpAppended && l.follows(t) {
+			raw := t.Raw()
+			from := l.known[ch.Seq] - t.Skipped
+			l.known[ch.Seq] = t.Skipped + uint64(len(raw))
+			dst, err = appendLine(dst, l.line(e, updateLine{Op: "appended", Data: base64.StdEncoding.EncodeToString([]byte(raw[from:]))}))
+		} else {
+			op := "updated"
+			if _, known := l.known[ch.Seq]; !known {
+				op = "created"
+			}
+			dst, err = l.entry(dst, e, op, ch.Trimmed)
+		}
+		if err != nil {
+			return dst, err
+		}
+	}
+	return dst, nil
+}
+
+// appended returns the text that changes add to an entry that was told before, if that is all they
+// do to it.
+func (l *lines) appended(seq uint64, changes []transcript.Change) (string, bool) {
+	if _, known := l.known[seq]; !known {
+		return "", false
+	}
+	text := ""
+	for _, ch := range changes {
+		if ch.Seq != seq || ch.Op == transcript.OpSession || ch.Op == transcript.OpNone {
+			continue
+		}
+		if ch.Op != transcript.OpAppended || ch.Text == "" || ch.Trimmed {
+			return "", false
+		}
+		text += ch.Text
+	}
+	return text, true
+}
+
+// follows reports whether the output that was told of a terminal goes on in what is kept of it.
+func (l *lines) follows(t *transcript.Terminal) bool {
+	told, known := l.known[t.Seq()]
+	return known && told >= t.Skipped && told <= t.Skipped+uint64(len(t.Raw()))
+}
+
+// entry appends the line that tells all of an entry.
+func (l *lines) entry(dst []byte, e transcript.Entry, op string, trimmed bool) ([]byte, error) {
+	form, err := entryForm(e)
+	if err != nil {
+		return dst, err
+	}
+	l.known[e.Seq()] = 0
+	if t, ok := e.(*transcript.Terminal); ok {
+		l.known[e.Seq()] = t.Skipped + uint64(len(t.Raw()))
+	}
+	return appendLine(dst, l.line(e, updateLine{Op: op, Entry: form, Trimmed: trimmed}))
+}
+
+func (l *lines) line(e transcript.Entry, u updateLine) updateLine {
+	seq := e.Seq()
+	u.Type, u.Session, u.Seq, u.Kind, u.ID = "update", l.session, &seq, string(e.EntryKind()), e.EntryID()
+	return u
+}

@@ -1,0 +1,369 @@
+package exec
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/goacp/acp"
+	"github.com/goacp/acp/acpv2"
+	"github.com/goacp/acp/cmd/acp/internal/exitcode"
+)
+
+const (
+	// MaxPrompt bounds the text of a prompt, in bytes.
+	MaxPrompt = 16 << 20
+	// MaxAttachment bounds a file that is sent with its content, in bytes; larger ones are links.
+	MaxAttachment = 8 << 20
+	// stdinPatience is how long standard input may say nothing before that is told.
+	stdinPatience = 3 * time.Second
+)
+
+// text puts the prompt together: arguments, files, standard input.
+func (o *Options) text(ctx context.Context) (string, error) {
+	var parts []string
+	size := 0
+	add := func(text string) error {
+		if size += len(text); size > MaxPrompt {
+			return exitcode.Errorf(exitcode.Usage, "the prompt is longer than %d MiB; large files are better attached: --attach FILE", MaxPrompt>>20)
+		}
+		if !utf8.ValidString(text) {
+			return exitcode.Errorf(exitcode.Usage, "the prompt is not text in UTF-8; other files are attached: --attach FILE")
+		}
+		if text = strings.TrimRight(text, "\r\n"); strings.TrimSpace(text) != "" {
+			parts = append(parts, text)
+		}
+		return nil
+	}
+	if err := add(strings.Join(o.Prompt, " ")); err != nil {
+		return "", err
+	}
+	given := len(parts) > 0 || len(o.Files) > 0
+	stdin := false
+	for _, name := range o.Files {
+		if name == "-" {
+			if stdin {
+				return "", exitcode.Errorf(exitcode.Usage, "--file -: standard input can be read only once")
+			}
+			stdin = true
+			text, err := o.readStdin(ctx)
+			if err == nil {
+				err = add(text)
+			}
+			if err != nil {
+				return "", err
+			}
+			continue
+		}
+		data, err := readFile(o.path(name), MaxPrompt+1)
+		if err != nil {
+			return "", exitcode.Errorf(exitcode.Usage, "--file: %w", err)
+		}
+		if err := add(string(data)); err != nil {
+			return "", err
+		}
+	}
+	if !stdin && !o.NoStdin && o.hasStdin(given) {
+		text, err := o.readStdin(ctx)
+		if err == nil {
+			err = add(text)
+		}
+		if err != nil {
+			return "", err
+		}
+	}
+	if len(parts) == 0 && len(o.Attach) == 0 {
+		hint := "; give it as arguments, with --file, or on standard input"
+		if o.Agent != "" && len(o.Prompt) == 0 {
+			hint = fmt.Sprintf(" for the agent %s", o.Agent) + hint
+		}
+		return "", exitcode.Errorf(exitcode.Usage, "there is no prompt%s", hint)
+	}
+	return strings.Join(parts, "\n\n"), nil
+}
+
+// hasStdin reports whether standard input is part of the prompt: any but a terminal if there is no
+// other prompt, and else only a pipe or a file, since what else programs are started with (a
+// socket, the null device) is seldom meant.
+func (o *Options) hasStdin(given bool) bool {
+	if o.App.In == nil || o.App.InTerminal {
+		return false
+	}
+	f, ok := o.App.In.(*os.File)
+	if !given || !ok {
+		return true
+	}
+	info, err := f.Stat()
+	return err == nil && (info.Mode().IsRegular() || info.Mode()&os.ModeNamedPipe != 0)
+}
+
+// readStdin reads standard input to its end, or until ctx is done. The goroutine that reads stays
+// until then: there is no way to end it, and the program ends soon.
+func (o *Options) readStdin(ctx context.Context) (string, error) {
+	if o.App.InTerminal {
+		fmt.Fprintln(o.App.Err, "acp: type the prompt; Ctrl-D ends it")
+	}
+	type read struct {
+		data []byte
+		err  error
+	}
+	done := make(chan read, 1)
+	go func() {
+		data, err := io.ReadAll(io.LimitReader(o.App.In, MaxPrompt+1))
+		done <- read{data, err}
+	}()
+	patience := time.NewTimer(stdinPatience)
+	defer patience.Stop()
+	for {
+		select {
+		case r := <-done:
+			if r.err != nil {
+				return "", fmt.Errorf("standard input: %w", r.err)
+			}
+			return string(r.data), nil
+		case <-patience.C:
+			if !o.App.InTerminal {
+				fmt.Fprintln(o.App.Err, "acp: waiting for the end of standard input, which is part of the prompt; --no-stdin leaves it out")
+			}
+		case <-ctx.Done():
+			return "", fmt.Errorf("while reading standard input: %w", context.Cause(ctx))
+		}
+	}
+}
+
+// path returns the file that a flag names: relative names are in the directory the program was
+// started in, as everywhere on command lines.
+func (o *Options) path(name string) string {
+	if abs, err := filepath.Abs(name); err == nil {
+		return abs
+	}
+	return name
+}
+
+// readFile reads a file, or the first bytes of a longer one. Of what is no file it reads nothing: a
+// pipe may never end.
+func readFile(name string, most int64) ([]byte, error) {
+	info, err := os.Stat(name)
+	if err != nil {
+		return nil, err
+	}
+	if info.IsDir() {
+		return nil, fmt.Errorf("%s is a directory", name)
+	}
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(io.LimitReader(f, most))
+}
+
+// An attachment is a file that goes with the prompt.
+type attachment struct {
+	name string // absolute
+	size uint64
+	kind string // media type
+	data []byte // nil if it is too large to be sent
+}
+
+// attachments reads the files of --attach.
+func (o *Options) attachments() ([]attachment, error) {
+	var list []attachment
+	for _, name := range o.Attach {
+		a := attachment{name: o.path(name)}
+		info, err := os.Stat(a.name)
+		if err != nil {
+			return nil, exitcode.Errorf(exitcode.Usage, "--attach: %w", err)
+		}
+		if !info.Mode().IsRegular() {
+			if !info.IsDir() {
+				return nil, exitcode.Errorf(exitcode.Usage, "--attach: %s is neither a file nor a directory", name)
+			}
+			a.kind = "inode/directory"
+			list = append(list, a)
+			continue
+		}
+		a.size = uint64(info.Size())
+		data, err := readFile(a.name, MaxAttachment+1)
+		if err != nil {
+			return nil, exitcode.Errorf(exitcode.Usage, "--attach: %w", err)
+		}
+		a.kind = mediaType(a.name, data)
+		if len(data) <= MaxAttachment {
+			a.data = data
+		}
+		list = append(list, a)
+	}
+	return list, nil
+}
+
+// mediaType tells what a file is: by its content where that is clear, else by its name.
+func mediaType(name string, data []byte) string {
+	kind, _, _ := mime.ParseMediaType(http.DetectContentType(data[:min(len(data), 512)]))
+	if strings.HasPrefix(kind, "image/") || strings.HasPrefix(kind, "audio/") {
+		return kind
+	}
+	if byName, _, err := mime.ParseMediaType(mime.TypeByExtension(filepath.Ext(name))); err == nil && byName != "" {
+		return byName
+	}
+	return kind
+}
+
+// content returns the blocks of the prompt in the form the agent takes. Notes say where that is not
+// the best one.
+func content(text string, files []attachment, can *acpv2.PromptCapabilities) (blocks []acp.ContentBlock, notes []string) {
+	if text != "" {
+		blocks = append(blocks, acp.Text(text))
+	}
+	if can == nil {
+		can = new(acpv2.PromptCapabilities)
+	}
+	for _, f := range files {
+		uri := fileURI(f.name)
+		image := strings.HasPrefix(f.kind, "image/")
+		audio := strings.HasPrefix(f.kind, "audio/")
+		switch {
+		case f.data == nil:
+		case image && can.Image != nil:
+			blocks = append(blocks, &acpv2.ImageContent{Data: base64.StdEncoding.EncodeToString(f.data), MIMEType: f.kind, URI: uri})
+			continue
+		case audio && can.Audio != nil:
+			blocks = append(blocks, &acpv2.AudioContent{Data: base64.StdEncoding.EncodeToString(f.data), MIMEType: f.kind})
+			continue
+		case image || audio:
+			notes = append(notes, fmt.Sprintf("the agent takes no %s; it gets a link to %s", strings.SplitN(f.kind, "/", 2)[0], f.name))
+		case can.EmbeddedContext == nil:
+		case utf8.Valid(f.data) && bytes.IndexByte(f.data, 0) < 0:
+			blocks = append(blocks, &acpv2.EmbeddedResource{Resource: &acpv2.TextResourceContents{Text: string(f.data), URI: uri, MIMEType: f.kind}})
+			continue
+		default:
+			blocks = append(blocks, &acpv2.EmbeddedResource{Resource: &acpv2.BlobResourceContents{
+				Blob: base64.StdEncoding.EncodeToString(f.data), URI: uri, MIMEType: f.kind}})
+			continue
+		}
+		link := &acpv2.ResourceLink{Name: filepath.Base(f.name), URI: uri, MIMEType: f.kind}
+		if f.kind != "inode/directory" {
+			link.Size = &f.size
+		}
+		blocks = append(blocks, link)
+	}
+	return blocks, notes
+}
+
+// fileURI returns the address of a file.
+func fileURI(name string) string {
+	path := filepath.ToSlash(name)
+	if !strings.HasPrefix(path, "/") {
+		path = "/" + path // a drive
+	}
+	return (&url.URL{Scheme: "file", Path: path}).String()
+}
+
+// setOptions sets the mode and the options of a session.
+func (o *Options) setOptions(ctx context.Context, s *acp.ClientSession) error {
+	if o.Mode != "" {
+		if err := s.SetMode(ctx, acpv2.SessionConfigValueID(o.Mode)); err != nil {
+			return optionError("--mode "+o.Mode, err, modes(s.Options()))
+		}
+	}
+	for _, assignment := range o.Options {
+		id, text, _ := strings.Cut(assignment, "=")
+		options := s.Options()
+		var names []string
+		var found *acp.SessionConfigOption
+		for i := range options {
+			names = append(names, string(options[i].ConfigID))
+			if string(options[i].ConfigID) == id {
+				found = &options[i]
+			}
+		}
+		if found == nil {
+			return exitcode.Errorf(exitcode.Usage, "--option: the agent has no option %q%s", id, listed(names))
+		}
+		v, err := optionValue(found, text)
+		if err != nil {
+			return exitcode.Errorf(exitcode.Usage, "--option %s: %w", assignment, err)
+		}
+		if err := s.SetOption(ctx, found.ConfigID, v); err != nil {
+			return optionError("--option "+assignment, err, nil)
+		}
+	}
+	return nil
+}
+
+// optionError says why an option could not be set.
+func optionError(what string, err error, names []string) error {
+	if errors.Is(err, errors.ErrUnsupported) || len(names) > 0 {
+		return exitcode.Errorf(exitcode.Usage, "%s: %w%s", what, err, listed(names))
+	}
+	return fmt.Errorf("%s: %w", what, err)
+}
+
+func listed(names []string) string {
+	if len(names) == 0 {
+		return ""
+	}
+	return "; there is " + strings.Join(names, ", ")
+}
+
+// modes lists the values of the option that is the mode.
+func modes(options []acp.SessionConfigOption) []string {
+	for _, option := range options {
+		if option.Category == acpv2.SessionConfigOptionCategoryMode {
+			if sel, ok := option.Kind.(*acpv2.SessionConfigSelect); ok {
+				return values(sel)
+			}
+		}
+	}
+	return nil
+}
+
+func values(sel *acpv2.SessionConfigSelect) (names []string) {
+	switch list := sel.Options.(type) {
+	case acpv2.SessionConfigSelectOptionList:
+		for _, v := range list {
+			names = append(names, string(v.Value))
+		}
+	case acpv2.SessionConfigSelectGroupList:
+		for _, g := range list {
+			for _, v := range g.Options {
+				names = append(names, string(v.Value))
+			}
+		}
+	}
+	return names
+}
+
+// optionValue reads a value for an option of the kind that it has.
+func optionValue(option *acp.SessionConfigOption, text string) (acp.SessionConfigOptionValue, error) {
+	switch kind := option.Kind.(type) {
+	case *acpv2.SessionConfigBoolean:
+		switch text {
+		case "true", "on", "yes", "1":
+			return &acpv2.SessionConfigOptionValueBoolean{Value: true}, nil
+		case "false", "off", "no", "0":
+			return &acpv2.SessionConfigOptionValueBoolean{Value: false}, nil
+		}
+		return nil, errors.New("it is true or false")
+	case *acpv2.SessionConfigSelect:
+		names := values(kind)
+		for _, name := range names {
+			if name == text {
+				return &acpv2.SessionConfigOptionValueID{Value: acpv2.SessionConfigValueID(text)}, nil
+			}
+		}
+		return nil, fmt.Errorf("it has no such value%s", listed(names))
+	}
+	return nil, errors.New("it is of a kind that this program does not know")
+}

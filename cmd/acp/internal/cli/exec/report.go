@@ -1,0 +1,397 @@
+package exec
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+
+	"github.com/goacp/acp"
+	"github.com/goacp/acp/acphost"
+	"github.com/goacp/acp/acpv2"
+	"github.com/goacp/acp/cmd/acp/internal/app"
+	"github.com/goacp/acp/cmd/acp/internal/exitcode"
+	"github.com/goacp/acp/cmd/acp/internal/host"
+	"github.com/goacp/acp/cmd/acp/internal/plain"
+	"github.com/goacp/acp/cmd/acp/internal/safetext"
+	"github.com/goacp/acp/jsonrpc"
+	"github.com/goacp/acp/transcript"
+)
+
+const (
+	// maxAnswer bounds the final text that --quiet and the last line of --json have, in bytes.
+	maxAnswer = 64 << 20
+	// maxDenials bounds the lines that tell of denied permissions.
+	maxDenials = 100
+	// maxEarly bounds the notes that are told after the session is there.
+	maxEarly = 256
+)
+
+// A report writes what happens. Its methods may be called from any goroutine.
+type report struct {
+	app         *app.App
+	json, quiet bool
+	progress    bool // on standard error
+	suggest     func(acphost.Request) string
+	limit       Cost
+	stop        func(error) // cancels the turn
+
+	mu       sync.Mutex
+	main     acp.SessionID // "" before the prompt is sent: what comes earlier is not part of it
+	out      plain.Stream
+	lines    map[acp.SessionID]*lines
+	err      error // of writing
+	answer   strings.Builder
+	answered uint64 // entry the answer is in
+	has      bool   // there is an answer
+	cut      bool
+	read     map[uint64]int // bytes that were written of the agent's messages
+	tools    map[string]acp.ToolCallStatus
+	costs    bool
+	denied   int
+	early    []noteLine
+}
+
+func newReport(o *Options) *report {
+	return &report{
+		app: o.App, json: o.JSON, quiet: o.Quiet,
+		progress: !o.JSON && !o.Quiet && o.App.ErrTerminal,
+		limit:    o.MaxCost,
+		out:      plain.Stream{W: o.App.Out},
+		lines:    map[acp.SessionID]*lines{},
+		read:     map[uint64]int{},
+		tools:    map[string]acp.ToolCallStatus{},
+	}
+}
+
+// begin says which session it is; from now on what happens is part of the turn.
+func (r *report) begin(id acp.SessionID, line sessionLine) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.main = id
+	if r.json {
+		r.line(line)
+		r.notes()
+	}
+}
+
+// notes writes the notes that came before the line of the session, which is the first.
+func (r *report) notes() {
+	for _, line := range r.early {
+		r.line(line)
+	}
+	r.early = nil
+}
+
+// changed is the hook of that name of a frontend.
+func (r *report) changed(s *host.Session, changes []transcript.Change) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.main == "" {
+		return
+	}
+	snap, id := s.Snapshot(), s.ID()
+	if r.json {
+		l := r.lines[id]
+		if l == nil {
+			l = &lines{session: string(id)}
+			r.lines[id] = l
+		}
+		data, err := l.update(nil, snap, changes)
+		r.fail(err)
+		r.write(data)
+	}
+	if id == r.main {
+		r.text(snap, changes)
+		r.cost(snap)
+	}
+	if r.progress {
+		r.tell(s, snap, changes)
+	}
+}
+
+// text takes what the agent says out of a batch of changes.
+func (r *report) text(snap *transcript.Snapshot, changes []transcript.Change) {
+	whole := map[uint64]bool{}
+	for _, ch := range changes {
+		if ch.Kind != transcript.KindMessage || ch.Op == transcript.OpSession || whole[ch.Seq] {
+			continue
+		}
+		m, ok := snap.Entry(ch.Seq).(*transcript.Message)
+		if !ok || m.Role != transcript.RoleAgent {
+			continue
+		}
+		if !r.has || ch.Seq != r.answered {
+			if r.has && !r.json && !r.quiet {
+				r.fail(r.out.EndLine())
+			}
+			r.answer.Reset()
+			r.answered, r.has, r.cut = ch.Seq, true, false
+		}
+		if ch.Text != "" {
+			r.say(ch.Seq, ch.Text)
+			continue
+		}
+		// It is said as a whole: what goes beyond what was said of it is new. Later changes of
+		// the batch are in it already.
+		whole[ch.Seq] = true
+		text := m.Text()
+		if n := r.read[ch.Seq]; n < len(text) {
+			r.say(ch.Seq, text[n:])
+		}
+		if r.answer.Len() != len(text) && len(text) <= maxAnswer && m.Dropped() == 0 {
+			r.answer.Reset()
+			r.answer.WriteString(text)
+		}
+	}
+}
+
+func (r *report) say(seq uint64, text string) {
+	r.read[seq] += len(text)
+	if r.answer.Len()+len(text) > maxAnswer {
+		r.cut = true
+	} else {
+		r.answer.WriteString(text)
+	}
+	if !r.json && !r.quiet {
+		r.fail(r.out.Write(text))
+	}
+}
+
+// cost cancels the turn when the session has cost what it may.
+func (r *report) cost(snap *transcript.Snapshot) {
+	usage := snap.Session().Usage
+	if usage == nil || usage.Cost == nil {
+		return
+	}
+	r.costs = true
+	if !r.limit.Set || r.stop == nil {
+		return
+	}
+	cost := usage.Cost
+	switch {
+	case r.limit.Currency != "" && !strings.EqualFold(r.limit.Currency, cost.Currency):
+		r.stop(exitcode.Errorf(exitcode.Cost, "--max-cost is in %s but the agent counts in %s", r.limit.Currency, safetext.Line(cost.Currency, 20)))
+	case cost.Amount >= r.limit.Amount:
+		r.stop(exitcode.Errorf(exitcode.Cost, "the session has cost %g %s, the limit is %s", cost.Amount, safetext.Line(cost.Currency, 20), r.limit.String()))
+	}
+}
+
+// tell writes progress to standard error.
+func (r *report) tell(s *host.Session, snap *transcript.Snapshot, changes []transcript.Change) {
+	for _, ch := range changes {
+		if ch.Op == transcript.OpSession {
+			continue
+		}
+		switch e := snap.Entry(ch.Seq).(type) {
+		case *transcript.ToolCall:
+			key := string(s.ID()) + "\x00" + string(e.ID)
+			if r.tools[key] == e.Status {
+				continue
+			}
+			r.tools[key] = e.Status
+			r.progressLine(plain.ToolLine(e))
+		case *transcript.Notice:
+			if ch.Op == transcript.OpCreated {
+				r.progressLine(plain.NoticeLine(e))
+			}
+		}
+	}
+}
+
+func (r *report) progressLine(text string) {
+	if r.app.OutTerminal {
+		r.fail(r.out.EndLine())
+	}
+	fmt.Fprintln(r.app.Err, safetext.Line(text, 200))
+}
+
+// decided is the hook of that name of a frontend.
+func (r *report) decided(s *host.Session, rec acphost.Record, req acphost.Request) {
+	hint := ""
+	denied := rec.Effect != acphost.EffectAllow && rec.By != acphost.ByCancelling
+	if denied && rec.By != acphost.ByUser && r.suggest != nil {
+		hint = r.suggest(req)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if denied {
+		r.denied++
+	}
+	if r.json {
+		r.line(permissionLine{
+			Type: "permission", Session: rec.Session, ToolCallID: rec.ToolCallID, Title: rec.Title, Kind: rec.Kind,
+			Command: rec.Command, Paths: rec.Paths, Effect: string(rec.Effect), By: string(rec.By), Rule: rec.Rule,
+			OptionID: rec.OptionID, OptionKind: rec.OptionKind, AllowWith: hint,
+		})
+	}
+	switch {
+	case denied && r.denied <= maxDenials:
+		if r.app.OutTerminal && !r.json && !r.quiet {
+			r.fail(r.out.EndLine())
+		}
+		fmt.Fprintln(r.app.Err, denial(rec, hint))
+	case denied && r.denied == maxDenials+1:
+		fmt.Fprintln(r.app.Err, "denied: more, which are not listed")
+	case !denied && r.progress && rec.Effect == acphost.EffectAllow:
+		r.progressLine("allowed: " + what(rec))
+	}
+}
+
+// note is the hook of that name of a frontend.
+func (r *report) note(n host.Note) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.json {
+		if n.Kind == host.NoteStarting || n.Kind == host.NoteReady {
+			return // the line of the session says as much
+		}
+		line := noteLine{Type: "note", Kind: string(n.Kind), Text: n.Text}
+		switch {
+		case r.main != "":
+			r.line(line)
+		case len(r.early) < maxEarly:
+			r.early = append(r.early, line)
+		}
+		return
+	}
+	switch n.Kind {
+	case host.NoteLogin, host.NoteBridged, host.NoteStore:
+		fmt.Fprintln(r.app.Err, "acp: "+safetext.Line(n.Text, 500))
+	case host.NoteSlow:
+		if r.progress {
+			r.progressLine(n.Text)
+		}
+	}
+}
+
+// line writes a line of JSON.
+func (r *report) line(v any) {
+	data, err := appendLine(nil, v)
+	r.fail(err)
+	r.write(data)
+}
+
+func (r *report) write(data []byte) {
+	if len(data) > 0 && r.err == nil {
+		_, err := r.app.Out.Write(data)
+		r.fail(err)
+	}
+}
+
+// fail notes that output is lost, which ends the turn: nobody would know what it did.
+func (r *report) fail(err error) {
+	if err != nil && r.err == nil {
+		r.err = fmt.Errorf("writing the output: %w", err)
+		if r.stop != nil {
+			r.stop(r.err)
+		}
+	}
+}
+
+// finish writes the end: the result.
+func (r *report) finish(s *host.Session, res *acp.Result, err error) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch {
+	case r.json:
+		r.notes()
+		r.line(r.result(s, res, err))
+	case r.quiet:
+		r.fail(r.out.Write(r.answer.String()))
+		if r.cut {
+			fmt.Fprintf(r.app.Err, "acp: the text is cut after %d MiB\n", maxAnswer>>20)
+		}
+		fallthrough
+	default:
+		r.fail(r.out.EndLine())
+	}
+	if r.limit.Set && !r.costs && err == nil && r.main != "" {
+		fmt.Fprintln(r.app.Err, "acp: --max-cost has had no effect: the agent does not tell what it costs")
+	}
+	if r.err != nil && (err == nil || exitcode.Of(err) == exitcode.Cancelled) {
+		return r.err
+	}
+	return err
+}
+
+func (r *report) result(s *host.Session, res *acp.Result, err error) resultLine {
+	line := resultLine{Type: "result", Text: r.answer.String(), Truncated: r.cut, Denied: r.denied, ExitCode: int(exitcode.Of(err))}
+	if res != nil {
+		line.StopReason = string(res.StopReason)
+		if res.Usage != nil {
+			line.Usage, _ = res.Usage.AppendJSON(nil)
+		}
+	}
+	if s != nil {
+		line.SessionID = string(s.ID())
+		if usage := s.Snapshot().Session().Usage; usage != nil {
+			line.Context = &contextInfo{Used: usage.Used, Size: usage.Size}
+			if usage.Cost != nil {
+				line.Cost, _ = usage.Cost.AppendJSON(nil)
+			}
+		}
+	}
+	if err != nil {
+		line.Error = errorOf(err)
+	}
+	return line
+}
+
+// errorOf tells what the agent said from what failed here.
+func errorOf(err error) *errorInfo {
+	info := &errorInfo{Message: err.Error(), From: "acp"}
+	if said, ok := errors.AsType[*jsonrpc.Error](err); ok {
+		info.From, info.Code = "agent", said.Code
+		if json.Valid(said.Data) {
+			info.Data = said.Data
+		}
+	}
+	return info
+}
+
+// ends says with what status a turn ends.
+func (r *report) ends(ctx context.Context, res *acp.Result, err error, denyOK bool) error {
+	r.mu.Lock()
+	denied := r.denied
+	r.mu.Unlock()
+	if cause := context.Cause(ctx); cause != nil {
+		if _, ok := errors.AsType[*exitcode.Error](cause); ok {
+			return cause
+		}
+		if errors.Is(cause, context.Canceled) {
+			return exitcode.With(exitcode.Cancelled, cause)
+		}
+		return cause
+	}
+	if err != nil {
+		return err
+	}
+	denials := exitcode.Errorf(exitcode.Denied, "%d permission %s denied", denied, plural(denied, "request was", "requests were"))
+	switch res.StopReason {
+	case acpv2.StopReasonRefusal:
+		return exitcode.Errorf(exitcode.Refused, "the agent refused the prompt")
+	case acpv2.StopReasonMaxTokens:
+		return exitcode.Errorf(exitcode.Incomplete, "the agent stopped at its limit of tokens")
+	case acpv2.StopReasonMaxTurnRequests:
+		return exitcode.Errorf(exitcode.Incomplete, "the agent stopped at its limit of requests")
+	case acpv2.StopReasonCancelled:
+		if denied > 0 {
+			return denials
+		}
+		return exitcode.Errorf(exitcode.Cancelled, "the agent says that the turn was cancelled")
+	}
+	if denied > 0 && !denyOK {
+		return denials
+	}
+	return nil
+}
+
+func plural(n int, one, more string) string {
+	if n == 1 {
+		return one
+	}
+	return more
+}

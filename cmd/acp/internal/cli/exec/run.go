@@ -1,0 +1,167 @@
+package exec
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/goacp/acp"
+	"github.com/goacp/acp/acpv2"
+	"github.com/goacp/acp/cmd/acp/internal/exitcode"
+	"github.com/goacp/acp/cmd/acp/internal/host"
+	"github.com/goacp/acp/cmd/acp/internal/roster"
+	"github.com/goacp/acp/cmd/acp/internal/safetext"
+	"github.com/goacp/acp/cmd/acp/internal/store"
+)
+
+// Run holds the turn. Its error has the exit status.
+func Run(ctx context.Context, o *Options) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	if o.Timeout > 0 {
+		timer := time.AfterFunc(o.Timeout, func() {
+			cancel(exitcode.Errorf(exitcode.Timeout, "the time limit of %s was reached", o.Timeout))
+		})
+		defer timer.Stop()
+	}
+	r := newReport(o)
+	r.stop = cancel
+	t := &turn{o: o, report: r}
+	res, err := t.run(ctx)
+	if t.host != nil {
+		// What the agent has to say in the end is waited for: that is bounded.
+		if e := t.host.Close(); e != nil && err == nil && context.Cause(ctx) == nil {
+			o.App.Logger.Warn("closing the agent", "err", e)
+		}
+	}
+	if err != nil || res != nil {
+		err = r.ends(ctx, res, err, o.DenyOK)
+	}
+	return r.finish(t.session, res, err)
+}
+
+// A turn is what is opened for one.
+type turn struct {
+	o       *Options
+	report  *report
+	host    *host.Host
+	session *host.Session
+}
+
+func (t *turn) run(ctx context.Context) (*acp.Result, error) {
+	o, a := t.o, t.o.App
+	cfg, err := a.Config()
+	if err != nil {
+		return nil, err
+	}
+	agent, err := o.agent()
+	if err != nil {
+		return nil, err
+	}
+	files, err := o.attachments()
+	if err != nil {
+		return nil, err
+	}
+	text, err := o.text(ctx)
+	if err != nil {
+		return nil, err
+	}
+	t.report.suggest = suggester(cfg.Permissions, a.Cwd)
+	for _, left := range cfg.Untrusted() {
+		fmt.Fprintln(a.Err, "acp: "+safetext.Line(left, 500))
+	}
+	front := host.Frontend{Changed: t.report.changed, Decided: t.report.decided, Note: t.report.note}
+	if o.Ask {
+		tty, err := openTerminal()
+		if err != nil {
+			return nil, exitcode.Errorf(exitcode.Usage, "--ask needs a terminal: %w", err)
+		}
+		defer tty.close()
+		front.Ask = tty.ask
+	}
+	id, err := o.earlier(ctx, agent)
+	if err != nil {
+		return nil, err
+	}
+	if t.host, err = a.Open(ctx, agent, front); err != nil {
+		return nil, err
+	}
+	how := acp.RestoredNew
+	if id == "" {
+		t.session, err = t.host.NewSession(ctx)
+	} else {
+		t.session, how, err = t.host.Restore(ctx, id)
+	}
+	if err != nil {
+		return nil, loginHint(agent, err)
+	}
+	if id != "" && how == acp.RestoredNew && !o.OrNew {
+		return nil, exitcode.Errorf(exitcode.Failed, "%s cannot go on with session %s; with --or-new a new one is begun", agent.Name, id)
+	}
+	if err := o.setOptions(ctx, t.session.Client()); err != nil {
+		return nil, err
+	}
+	conn := t.host.Conn()
+	t.report.begin(t.session.ID(), sessionLine{
+		Type: "session", Version: formVersion, Session: string(t.session.ID()),
+		Agent:    agentInfo{Name: agent.Name, Program: conn.Agent().Name, Version: conn.Agent().Version},
+		Protocol: conn.Version(), Cwd: a.Cwd, Restored: how.String(), Untrusted: cfg.Untrusted(),
+	})
+	var can *acpv2.PromptCapabilities
+	if s := conn.Capabilities().Session; s != nil {
+		can = s.Prompt
+	}
+	blocks, notes := content(text, files, can)
+	for _, note := range notes {
+		fmt.Fprintln(a.Err, "acp: "+safetext.Line(note, 500))
+	}
+	res, err := t.session.Prompt(ctx, blocks...)
+	return res, loginHint(agent, err)
+}
+
+// loginHint adds to an error that a login is wanted how one is made.
+func loginHint(agent roster.Agent, err error) error {
+	if auth, ok := errors.AsType[*host.AuthError](err); ok && auth != nil {
+		return exitcode.Errorf(exitcode.Auth, "%w; acp auth login %s makes one", err, roster.Quote(agent.Name))
+	}
+	return err
+}
+
+// earlier finds the session to go on with; "" is a new one.
+func (o *Options) earlier(ctx context.Context, agent roster.Agent) (acp.SessionID, error) {
+	if o.Session == "" && !o.Continue {
+		return "", nil
+	}
+	kept, err := o.App.Store(ctx)
+	if err != nil {
+		return "", err
+	}
+	if o.Session != "" {
+		if kept == nil {
+			return acp.SessionID(o.Session), nil
+		}
+		found, err := kept.Find(ctx, agent.Name, o.Session)
+		switch {
+		case err == nil:
+			return acp.SessionID(found.ID), nil
+		case errors.Is(err, store.ErrNotFound):
+			return acp.SessionID(o.Session), nil // the agent may know it all the same
+		}
+		return "", exitcode.Errorf(exitcode.Usage, "--session %s: %w", o.Session, err)
+	}
+	if kept == nil {
+		return "", exitcode.Errorf(exitcode.Usage, "--continue: conversations are not kept, so there is no latest one; use --session ID")
+	}
+	list, err := kept.List(ctx, store.Query{Agent: agent.Name, Cwd: o.App.Cwd, Limit: 1})
+	if err != nil {
+		return "", fmt.Errorf("looking for the latest session: %w", err)
+	}
+	if len(list) == 0 {
+		if o.OrNew {
+			return "", nil
+		}
+		return "", fmt.Errorf("there is no session with %s in %s to go on with; --or-new begins one", agent.Name, o.App.Cwd)
+	}
+	return acp.SessionID(list[0].ID), nil
+}

@@ -1,0 +1,130 @@
+// Package plain shows conversations as lines of text, for screen readers, simple terminals and
+// pipes: nothing moves, blinks or has a colour, and everything is said once.
+package plain
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/goacp/acp"
+	"github.com/goacp/acp/acphost"
+	"github.com/goacp/acp/acpv2"
+	"github.com/goacp/acp/cmd/acp/internal/safetext"
+	"github.com/goacp/acp/transcript"
+)
+
+// maxTitle bounds titles on a line, in cells.
+const maxTitle = 160
+
+// ToolLine says in a line what a tool call is and how it stands.
+func ToolLine(t *transcript.ToolCall) string {
+	title := safetext.Line(t.Title, maxTitle)
+	if title == "" {
+		title = safetext.Line(t.Name, maxTitle)
+	}
+	if title == "" {
+		title = "a " + safetext.Line(string(t.Kind), 20) + " tool"
+	}
+	if len(t.Locations) > 0 {
+		if path := safetext.Line(t.Locations[0].Path, maxTitle); path != "" && !strings.Contains(title, path) && !strings.Contains(title, base(path)) {
+			title += " (" + path + ")"
+		}
+	}
+	return "Tool: " + title + " — " + status(t.Status)
+}
+
+func base(path string) string { return path[strings.LastIndexAny(path, `/\`)+1:] }
+
+func status(s acp.ToolCallStatus) string {
+	switch s {
+	case acpv2.ToolCallStatusPending:
+		return "waiting"
+	case acpv2.ToolCallStatusInProgress:
+		return "running"
+	case acpv2.ToolCallStatusCompleted:
+		return "done"
+	case acpv2.ToolCallStatusFailed:
+		return "failed"
+	}
+	return safetext.Line(string(s), 20)
+}
+
+// NoticeLine says a notice in a line.
+func NoticeLine(n *transcript.Notice) string {
+	severity := safetext.Line(string(n.Severity), 20)
+	if severity == "" {
+		severity = "notice"
+	}
+	line := strings.ToUpper(severity[:1]) + severity[1:] + ": " + safetext.Line(n.Title, maxTitle)
+	if d := safetext.Line(n.Description, 500); d != "" {
+		line += ". " + d
+	}
+	return line
+}
+
+// Question returns the lines that put a permission request to the user, with its choices numbered
+// from 1.
+func Question(req acphost.Request) []string {
+	lines := []string{"Permission: " + safetext.Line(req.Title, 500)}
+	for line := range strings.SplitSeq(strings.TrimSpace(safetext.Text(req.Description)), "\n") {
+		if line != "" {
+			lines = append(lines, "  "+line)
+		}
+	}
+	if req.Command != "" {
+		// In full, whatever its length: what is not seen is not agreed to.
+		lines = append(lines, "  Command: "+strings.ReplaceAll(safetext.Text(req.Command), "\n", "\n           "))
+	} else if req.CommandUnknown {
+		lines = append(lines, "  A command would be run; which one is not certain.")
+	}
+	for i, p := range req.Paths {
+		if i == 20 {
+			lines = append(lines, fmt.Sprintf("  and %d more files", len(req.Paths)-i))
+			break
+		}
+		lines = append(lines, "  File: "+safetext.Line(p, 1000))
+	}
+	for i, o := range req.Options {
+		name := safetext.Line(o.Name, maxTitle)
+		if kind := optionKind(o.Kind); kind != "" && !strings.EqualFold(kind, name) {
+			name += " (" + kind + ")"
+		}
+		lines = append(lines, fmt.Sprintf("  %d. %s", i+1, name))
+	}
+	return lines
+}
+
+func optionKind(k acpv2.PermissionOptionKind) string {
+	switch k {
+	case acpv2.PermissionOptionKindAllowOnce:
+		return "allow once"
+	case acpv2.PermissionOptionKindAllowAlways:
+		return "allow always"
+	case acpv2.PermissionOptionKindRejectOnce:
+		return "reject once"
+	case acpv2.PermissionOptionKindRejectAlways:
+		return "reject always"
+	}
+	return ""
+}
+
+// Choice returns the option that an answer to [Question] chooses; "" dismisses the question. ok is
+// false if the answer makes no sense. Besides numbers, y and n allow and reject once.
+func Choice(req acphost.Request, answer string) (id acp.PermissionOptionID, ok bool) {
+	answer = strings.ToLower(strings.TrimSpace(answer))
+	switch answer {
+	case "":
+		return "", true
+	case "y", "yes":
+		id = req.Allow()
+		return id, id != ""
+	case "n", "no":
+		return req.Reject(), true
+	}
+	n, err := strconv.Atoi(answer)
+	if err != nil || n < 1 || n > len(req.Options) {
+		return "", false
+	}
+	return req.Options[n-1].OptionID, true
+}
