@@ -79,6 +79,7 @@ func New(o Options) (*acp.Agent, error) {
 		SetTitle:              b.setTitle,
 		SetOption:             b.setOption,
 		Content:               acp.PromptContent{Image: true, Audio: true, EmbeddedContext: true},
+		MCP:                   acp.MCPTransports{Stdio: true, HTTP: true},
 		AdditionalDirectories: true,
 		Logger:                o.Logger,
 	}, nil

@@ -120,6 +120,9 @@ func capital(text string) string {
 	if text == "" {
 		return text
 	}
+	if first, _, _ := strings.Cut(text, " "); strings.ContainsAny(first, "./:\\_") {
+		return text // it begins with a name
+	}
 	return strings.ToUpper(text[:1]) + text[1:]
 }
 

@@ -90,7 +90,7 @@ func (k *task) change(tool, title string, p place, make func(before string, crea
 	})
 	said, err := k.changeIn(c, p, make)
 	if err != nil {
-		return k.failed(c, err)
+		return k.failed(c, p.wrap(err))
 	}
 	c.complete()
 	k.say(said)
@@ -149,7 +149,7 @@ func (k *task) changeIn(c *call, p place, make func(string, bool) (string, []uin
 		return "", err
 	}
 	if created {
-		return fmt.Sprintf("Created %s with %d lines.", inline(p.shown), lineCount(after)), nil
+		return fmt.Sprintf("Created %s with %s.", inline(p.shown), count(lineCount(after), "line")), nil
 	}
 	return fmt.Sprintf("Changed %s.", inline(p.shown)), nil
 }

@@ -139,14 +139,14 @@ func replacements(text string) ([]replacement, error) {
 	if text == "" {
 		return nil, errors.New("what to replace is missing")
 	}
-	var old string
+	old, quoted := "", false
 	if text[0] == '"' || text[0] == '\'' {
 		w, rest, _, err := word(text)
 		if err == nil && strings.HasPrefix(strings.TrimSpace(rest), "=>") {
-			old, text = w, strings.TrimPrefix(strings.TrimSpace(rest), "=>")
+			old, text, quoted = w, strings.TrimPrefix(strings.TrimSpace(rest), "=>"), true
 		}
 	}
-	if old == "" {
+	if !quoted {
 		before, after, ok := strings.Cut(text, " =>")
 		if !ok || after != "" && !unicode.IsSpace(rune(after[0])) {
 			return nil, errors.New("there is no => between the old text and the new one")
@@ -159,7 +159,7 @@ func replacements(text string) ([]replacement, error) {
 			text = w
 		}
 	}
-	if old == "" || old == `""` || old == "''" {
+	if old == "" {
 		return nil, errors.New("the old text is empty")
 	}
 	return []replacement{{old, text}}, nil

@@ -61,7 +61,7 @@ func (k *task) read(arg string) error {
 	c := k.call(acp.ToolCall{Name: "read", Title: oneLine(title, 200), Kind: acp.ToolKindRead, Locations: []acp.ToolCallLocation{where}})
 	said, err := k.show(c, p, from, to)
 	if err != nil {
-		return k.failed(c, err)
+		return k.failed(c, p.wrap(err))
 	}
 	c.complete()
 	k.say(said + "\n")
@@ -91,10 +91,17 @@ func (k *task) failed(c *call, err error) error {
 	if k.ctx.Err() != nil {
 		return nil // the call ends as cancelled with the turn
 	}
-	err = reason(err)
 	c.fail(err)
 	k.say(capital(plainError(err)) + ".\n")
 	return nil
+}
+
+// wrap says which file an error is about, unless it does.
+func (p place) wrap(err error) error {
+	if _, refused := errors.AsType[*refusal](err); refused || strings.Contains(err.Error(), p.shown) && reason(err) == err {
+		return err
+	}
+	return fmt.Errorf("%s: %w", inline(p.shown), reason(err))
 }
 
 // reason takes the path off an error, which is said anyway, and names the commonest
@@ -140,13 +147,14 @@ func (k *task) show(c *call, p place, from, to uint32) (string, error) {
 		}
 		return inline(p.shown) + " is empty.", nil
 	}
-	c.text(code(language(p.path), shown))
 	last := first + uint32(n) - 1
+	content := code(language(p.path), shown)
 	said := fmt.Sprintf("Lines %d–%d of %s.", first, last, inline(p.shown))
 	if cut {
 		said += fmt.Sprintf(" That is not all of it: go on with `/read %s:%d-`.", p.shown, last+1)
-		c.text(fmt.Sprintf("(Shown up to line %d.)", last))
+		content += fmt.Sprintf("\n\n(Shown up to line %d.)", last)
 	}
+	c.text(content)
 	return said, nil
 }
 

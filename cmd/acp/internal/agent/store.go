@@ -437,11 +437,19 @@ func (s *store) copyOf(from acp.SessionID, h *header, each func(acp.SessionUpdat
 		err = j.sync()
 	}
 	if err != nil {
-		_ = removeOpen(j)
-		_ = j.close()
+		s.drop(j)
 		return nil, fmt.Errorf("session %s cannot be copied: %w", from, err)
 	}
 	return j, nil
+}
+
+// drop removes what was begun and cannot be finished.
+func (s *store) drop(j *journal) {
+	_ = removeOpen(j)
+	_ = j.close()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.mem, j.id)
 }
 
 // listed is a session as the list tells it.

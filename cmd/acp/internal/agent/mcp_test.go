@@ -1,0 +1,78 @@
+package agent
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"testing"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/goacp/acp"
+)
+
+type greetInput struct {
+	Name string `json:"name"`
+}
+
+// newMCP returns an MCP server with a tool that greets.
+func newMCP() *mcp.Server {
+	s := mcp.NewServer(&mcp.Implementation{Name: "greeter", Version: "1"}, nil)
+	mcp.AddTool(s, &mcp.Tool{Name: "greet", Description: "Greets\nsomebody"}, func(_ context.Context, _ *mcp.CallToolRequest, in greetInput) (*mcp.CallToolResult, any, error) {
+		res := &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: "Hello, " + in.Name}}}
+		res.IsError = in.Name == "nobody"
+		return res, nil, nil
+	})
+	return s
+}
+
+func serveMCP(mode string) {
+	if mode == "noise" {
+		os.Stdout.WriteString("this is no server\n")
+		return
+	}
+	_ = newMCP().Run(context.Background(), &mcp.StdioTransport{})
+}
+
+// TestMCP lists and calls tools of servers of either kind.
+func TestMCP(t *testing.T) {
+	handler := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return newMCP() }, &mcp.StreamableHTTPOptions{Stateless: true})
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Authorization") != "Bearer secret" {
+			http.Error(w, "who are you?", http.StatusUnauthorized)
+			return
+		}
+		handler.ServeHTTP(w, r)
+	}))
+	defer web.Close()
+	servers := []acp.MCPServer{
+		&acp.MCPServerHTTP{Name: "web", URL: web.URL, Headers: []acp.HTTPHeader{{Name: "Authorization", Value: "Bearer secret"}}},
+		&acp.MCPServerStdio{Name: "program", Command: self(t), Env: []acp.EnvVariable{{Name: mcpVariable, Value: "good"}}},
+		&acp.MCPServerStdio{Name: "noise", Command: self(t), Env: []acp.EnvVariable{{Name: mcpVariable, Value: "noise"}}},
+		&acp.MCPServerStdio{Name: "missing", Command: "/no/such/program"},
+		&acp.MCPServerHTTP{Name: "stranger", URL: web.URL},
+	}
+	versions(t, func(t *testing.T, v int) {
+		k := start(t, v)
+		var err error
+		if k.session, err = k.conn.NewSession(t.Context(), acp.SessionConfig{Cwd: k.cwd, MCPServers: servers}); err != nil {
+			t.Fatal(err)
+		}
+		contains(t, k.tell("/mcp"), "MCP server `web`:\n\n- `greet` — `Greets somebody`", "MCP server `program`:\n\n- `greet`",
+			"MCP server `noise`:\n\nIt cannot be used: ", "MCP server `missing`:\n\nIt cannot be used: ", "MCP server `stranger`:\n\nIt cannot be used: ")
+		for _, name := range []string{"web", "program"} {
+			k.asked = nil
+			contains(t, k.tell(`/mcp `+name+` greet {"name":"Ann"}`), "Hello, Ann", "completed", "The tool has answered")
+			if len(k.asked) != 1 {
+				t.Errorf("asked %q", k.asked)
+			}
+			contains(t, k.tell(`/mcp `+name+` greet {"name":"nobody"}`), "failed")
+			contains(t, k.tell(`/mcp `+name+` nothing`), "failed")
+		}
+		k.answer = func(r *acp.PermissionRequest) acp.PermissionDecision { return r.Reject() }
+		lacks(t, k.tell(`/mcp web greet {"name":"Ann"}`), "Hello")
+		contains(t, k.tell("/mcp none"), "no MCP server")
+		contains(t, k.tell("/mcp web greet [1]"), "not a JSON object")
+	})
+}
