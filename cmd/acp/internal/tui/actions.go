@@ -302,11 +302,7 @@ func untrusted(a *app.App) tea.Cmd {
 		if err != nil {
 			return failedMsg{err}
 		}
-		told, ok := any(cfg).(interface{ Untrusted() []string })
-		if !ok {
-			return nil
-		}
-		what := told.Untrusted()
+		what := cfg.Untrusted()
 		if len(what) == 0 {
 			return nil
 		}

@@ -61,12 +61,12 @@ func newAskOverlay(m *model, a *ask) *askOverlay {
 		o.choices = append(o.choices, c)
 	}
 	// Where the agent offers nothing lasting, this side can remember.
-	if m.opt.policy != nil {
+	if m.opt.policy != nil && a.req.Session != "" {
 		if id := a.req.Allow(); id != "" && !kinds[acpv2.PermissionOptionKindAllowAlways] {
-			o.choices = append(o.choices, choice{name: "Allow, and the like from now on (acp remembers)", letter: "a", id: id, always: acphost.EffectAllow})
+			o.choices = append(o.choices, choice{name: "Allow, and the like in this session", letter: "a", id: id, always: acphost.EffectAllow})
 		}
 		if id := a.req.Reject(); id != "" && !kinds[acpv2.PermissionOptionKindRejectAlways] {
-			o.choices = append(o.choices, choice{name: "Reject, and the like from now on (acp remembers)", letter: "N", id: id, always: acphost.EffectDeny})
+			o.choices = append(o.choices, choice{name: "Reject, and the like in this session", letter: "N", id: id, always: acphost.EffectDeny})
 		}
 	}
 	return o

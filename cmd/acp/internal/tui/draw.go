@@ -183,7 +183,7 @@ func (m *model) deathLines() []string {
 	lines = append(lines, m.st.bad.Render(cut("✗ "+title, m.w)))
 	if m.why != nil {
 		room := max(1, min(8, m.h/3))
-		for i, l := range wrap(m.why.Error(), m.w-2) {
+		for i, l := range wrap(explain(m.why), m.w-2) {
 			if i == room {
 				lines = append(lines, m.st.dim.Render("  …"))
 				break
@@ -288,9 +288,9 @@ type part struct {
 func (m *model) statusLine() string {
 	left := []part{{m.agentTitle(), 100}}
 	var right []part
-	if m.link != nil {
+	if m.link != nil && m.w >= 60 {
 		if v := m.link.Agent().Version; v != "" {
-			left = append(left, part{safeLine(v, 16), 40})
+			left[0].text += " " + safeLine(v, 16)
 		}
 	}
 	if t := m.talk; t != nil {
@@ -379,7 +379,7 @@ func (m *model) View() tea.View {
 	}
 	lines, cursor := m.draw()
 	v.SetContent(strings.Join(lines, "\n"))
-	if cursor != nil && cursor.Y >= 0 && cursor.Y < m.h {
+	if cursor != nil {
 		c := tea.NewCursor(cursor.X, cursor.Y)
 		c.Shape = tea.CursorBar
 		v.Cursor = c
@@ -396,13 +396,15 @@ func (m *model) draw() ([]string, *tea.Position) {
 	if len(lines) > m.h {
 		lines = lines[:m.h]
 	}
+	if cursor != nil {
+		if cursor.Y += rows; cursor.X < 0 || cursor.X >= m.w || cursor.Y < 0 || cursor.Y >= len(lines) {
+			cursor = nil
+		}
+	}
 	for i, l := range lines {
 		if ansi.StringWidth(l) > m.w {
 			lines[i] = cut(l, m.w)
 		}
-	}
-	if cursor != nil {
-		cursor.Y += rows
 	}
 	return lines, cursor
 }

@@ -2,6 +2,7 @@ package tui
 
 import (
 	"strings"
+	"time"
 
 	tea "charm.land/bubbletea/v2"
 
@@ -40,10 +41,14 @@ func (m *model) key(k tea.KeyPressMsg) tea.Cmd {
 	case "ctrl+c":
 		return m.interrupt()
 	case "ctrl+d":
-		if empty {
-			return m.leave()
+		switch {
+		case !empty:
+			return m.typed(tea.KeyPressMsg{Code: tea.KeyDelete})
+		case m.busy() && !m.now().Before(m.quitSoon):
+			m.quitSoon = m.now().Add(2 * time.Second)
+			return m.remark("a turn runs: Ctrl+D again ends it and leaves")
 		}
-		return m.typed(tea.KeyPressMsg{Code: tea.KeyDelete})
+		return m.leave()
 	case "enter":
 		return m.enter()
 	case "ctrl+s":

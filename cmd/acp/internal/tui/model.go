@@ -204,6 +204,8 @@ func (m *model) update(msg tea.Msg) tea.Cmd {
 		return m.turnEnded(msg)
 	case failedMsg:
 		m.say(msg.err.Error(), true)
+	case wroteMsg:
+		m.say(msg.text, true)
 	case saidMsg:
 		return m.remark(msg.text)
 

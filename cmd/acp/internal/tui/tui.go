@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -75,7 +76,16 @@ func Run(ctx context.Context, o Options) error {
 		tea.WithoutSignalHandler(),
 	)
 	m.front.send = p.Send
+	if o.App != nil {
+		// What others would write to the terminal is shown on the screen.
+		was := o.App.Err
+		o.App.Err = &remarks{send: p.Send}
+		defer func() { o.App.Err = was }()
+	}
+	// The terminal keeps its title on a stack; those without one ignore this.
+	fmt.Fprint(o.Out, "\x1b[22;0t")
 	_, err := p.Run()
+	fmt.Fprint(o.Out, "\x1b[23;0t")
 	m.end()
 	switch {
 	case errors.Is(err, tea.ErrProgramPanic):
@@ -88,6 +98,36 @@ func Run(ctx context.Context, o Options) error {
 	m.farewell()
 	return nil
 }
+
+// remarks is a writer whose lines are shown below the transcript.
+type remarks struct {
+	send func(tea.Msg)
+	mu   sync.Mutex
+	line []byte
+}
+
+// maxRemark bounds a line, in bytes.
+const maxRemark = 4096
+
+// Write implements io.Writer. It never fails and never waits.
+func (r *remarks) Write(p []byte) (int, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, c := range p {
+		if c != '\n' {
+			if len(r.line) < maxRemark {
+				r.line = append(r.line, c)
+			}
+			continue
+		}
+		text := strings.TrimPrefix(string(r.line), "acp: ")
+		r.line = r.line[:0]
+		go r.send(wroteMsg{text})
+	}
+	return len(p), nil
+}
+
+type wroteMsg struct{ text string }
 
 // fill puts in what the App says.
 func (o *Options) fill() error {

@@ -10,6 +10,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/goacp/acp"
+	"github.com/goacp/acp/cmd/acp/internal/host"
 	"github.com/goacp/acp/transcript"
 )
 
@@ -97,8 +98,8 @@ func (m *model) wasOpened(msg openedMsg) tea.Cmd {
 	}
 	m.phase, m.talk, m.session, m.child = ready, msg.talk, msg.talk.ID(), ""
 	m.queueReset()
-	m.screen.follow = true
-	m.show(nil)
+	m.screen.follow, m.browsing, m.search = true, false, nil
+	m.remake()
 	if msg.how == acp.RestoredNew {
 		m.say("the agent no longer knows this session: it goes on as a new one, and the agent has not seen what is above", true)
 	}
@@ -258,6 +259,9 @@ const longTurn = 15 * time.Second
 
 // explain says in one line what an error means to the user.
 func explain(err error) string {
+	if login, ok := errors.AsType[*host.AuthError](err); ok {
+		return login.Error() + "; acp auth login " + shellWord(login.Agent) + " makes one"
+	}
 	if f, ok := acp.AsFailure(err); ok {
 		s := f.Message
 		if f.RetryAfter > 0 {
@@ -302,6 +306,8 @@ func (m *model) interrupt() tea.Cmd {
 		m.input.clear()
 		m.popup = nil
 		return nil
+	case m.phase == starting:
+		return m.leave()
 	case now.Before(m.quitSoon):
 		return m.leave()
 	}
