@@ -26,6 +26,9 @@ type Config struct {
 	Cwd     string             // of sessions, absolute
 	Roots   []string           // further directories, absolute
 	MCP     []mcp.Server       // that sessions get
+	// MCPConnect is the command that connects agents to HTTP servers: see [mcp.Options]. Empty is
+	// this program.
+	MCPConnect []string
 	// Policy answers permission requests; its Ask and Audit are set by the Host. Nil asks about
 	// everything.
 	Policy *acphost.Policy

@@ -14,6 +14,8 @@ import (
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acphost"
 	"github.com/goacp/acp/cmd/acp/internal/exitcode"
+	"github.com/goacp/acp/cmd/acp/internal/mcp"
+	"github.com/goacp/acp/cmd/acp/internal/safetext"
 )
 
 // A link is one connection: what is lent to an agent belongs to that connection alone.
@@ -26,6 +28,11 @@ type link struct {
 	once      sync.Once
 	closed    error
 	replaced  bool // another one takes its place; of the host's mu
+	loops     mcp.Loops
+
+	mu      sync.Mutex
+	mcp     []acp.MCPServer // once planned
+	planned bool
 }
 
 // connect starts the agent. env is added to its environment.
@@ -148,11 +155,29 @@ func (l *link) close() error {
 
 // release ends what was lent.
 func (l *link) release() {
-	if err := l.terminals.Close(); err != nil {
-		l.host.cfg.Logger.Error("closing terminals", "error", err)
+	if err := errors.Join(l.terminals.Close(), l.loops.Close()); err != nil {
+		l.host.cfg.Logger.Error("closing what was lent to an agent", "error", err)
 	}
 	l.stderr.flush()
 }
 
-// servers are the MCP servers of sessions.
-func (h *Host) servers(context.Context, *link) ([]acp.MCPServer, error) { return nil, nil }
+// servers are the MCP servers of sessions, as the agent of this connection is told of them.
+func (l *link) servers() ([]acp.MCPServer, error) {
+	h := l.host
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.planned {
+		return l.mcp, nil
+	}
+	list, bridged, err := mcp.Plan(h.cfg.MCP, mcp.OffersOf(l.conn), mcp.Options{
+		Agent: h.name(), Dir: h.cfg.Cwd, Connect: h.cfg.MCPConnect, Loops: &l.loops,
+	})
+	if err != nil {
+		return nil, err
+	}
+	for _, b := range bridged {
+		h.note(Note{Kind: NoteBridged, Text: safetext.Line(b.String(), maxNote)})
+	}
+	l.mcp, l.planned = list, true
+	return list, nil
+}

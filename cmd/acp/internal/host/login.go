@@ -288,7 +288,7 @@ func (h *Host) restart(ctx context.Context, env map[string]string) error {
 // reopen takes a session up again on another connection. An agent that does not know it any more
 // gets a new one, which takes the place of the old.
 func (h *Host) reopen(ctx context.Context, l *link, s *Session) error {
-	cfg, err := h.sessionConfig(ctx, l)
+	cfg, err := h.sessionConfig(l)
 	if err != nil {
 		return err
 	}

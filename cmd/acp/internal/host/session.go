@@ -74,7 +74,7 @@ func (h *Host) open(ctx context.Context, id acp.SessionID) (s *Session, how acp.
 
 // openOn opens a session on a connection.
 func (h *Host) openOn(ctx context.Context, l *link, id acp.SessionID) (*Session, acp.Restored, error) {
-	cfg, err := h.sessionConfig(ctx, l)
+	cfg, err := h.sessionConfig(l)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -121,8 +121,8 @@ func (h *Host) openOn(ctx context.Context, l *link, id acp.SessionID) (*Session,
 }
 
 // sessionConfig is what sessions are opened with.
-func (h *Host) sessionConfig(ctx context.Context, l *link) (acp.SessionConfig, error) {
-	servers, err := h.servers(ctx, l)
+func (h *Host) sessionConfig(l *link) (acp.SessionConfig, error) {
+	servers, err := l.servers()
 	return acp.SessionConfig{Cwd: h.cfg.Cwd, AdditionalDirectories: h.cfg.Roots, MCPServers: servers}, err
 }
 

@@ -1,0 +1,188 @@
+package mcp
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"crypto/subtle"
+	"encoding/json"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/goacp/acp"
+)
+
+// Bounds of a loop: sessions at once, and the size of a message.
+const (
+	maxLoopSessions = 32
+	maxLoopMessage  = 16 << 20
+)
+
+// Loops are HTTP servers at the loopback address that stand for other MCP servers. Each has an
+// address with a token in it, and wants another token as a header, so that no other user and no
+// web page can use it. Each session of a client gets a connection, and of a stdio server a process,
+// of its own. The zero value is ready for use, by any goroutine. Close ends everything.
+type Loops struct {
+	mu     sync.Mutex
+	closed bool
+	loops  []*loop
+}
+
+type loop struct {
+	server Server
+	dir    string
+	token  string
+	path   string
+	host   string
+	http   *http.Server
+	ctx    context.Context
+	cancel context.CancelFunc
+	work   sync.WaitGroup
+
+	mu       sync.Mutex
+	sessions map[string]*loopSession
+}
+
+type loopSession struct {
+	transport *mcp.StreamableServerTransport
+	conn      mcp.Connection
+}
+
+// add serves a server.
+func (l *Loops) add(s Server, dir string) (acp.MCPServer, error) {
+	if s.Type == Stdio {
+		if _, err := lookPath(s, dir); err != nil {
+			return nil, err
+		}
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		return nil, net.ErrClosed
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	x := &loop{server: s, dir: dir, token: rand.Text(), path: "/" + rand.Text(), host: listener.Addr().String(), sessions: map[string]*loopSession{}}
+	x.ctx, x.cancel = context.WithCancel(context.Background())
+	x.http = &http.Server{Handler: x, ReadHeaderTimeout: 10 * time.Second, BaseContext: func(net.Listener) context.Context { return x.ctx }}
+	x.work.Go(func() { _ = x.http.Serve(listener) })
+	l.loops = append(l.loops, x)
+	return &acp.MCPServerHTTP{
+		Name: s.Name, URL: "http://" + x.host + x.path,
+		Headers: []acp.HTTPHeader{{Name: "Authorization", Value: "Bearer " + x.token}},
+	}, nil
+}
+
+// Close ends the servers, what they stand for and all connections. It may be called more than once.
+func (l *Loops) Close() error {
+	l.mu.Lock()
+	loops := l.loops
+	l.loops, l.closed = nil, true
+	l.mu.Unlock()
+	var errs []error
+	for _, x := range loops {
+		x.cancel()
+		errs = append(errs, x.http.Close())
+		x.work.Wait()
+	}
+	return errors.Join(errs...)
+}
+
+// ServeHTTP implements [http.Handler].
+func (x *loop) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	granted := subtle.ConstantTimeCompare([]byte(r.Header.Get("Authorization")), []byte("Bearer "+x.token)) == 1
+	switch {
+	case r.Host != x.host || r.Header.Get("Origin") != "" || r.URL.Path != x.path || !granted:
+		http.Error(w, "forbidden", http.StatusForbidden)
+		return
+	}
+	id := r.Header.Get("Mcp-Session-Id")
+	if id == "" {
+		if r.Method != http.MethodPost {
+			http.Error(w, "there is no session", http.StatusMethodNotAllowed)
+			return
+		}
+		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxLoopMessage))
+		if err != nil {
+			http.Error(w, "the message is too large", http.StatusRequestEntityTooLarge)
+			return
+		}
+		var msg struct {
+			ID     json.RawMessage `json:"id"`
+			Method string          `json:"method"`
+		}
+		if json.Unmarshal(body, &msg) != nil || msg.Method != "initialize" {
+			refuse(w, msg.ID)
+			return
+		}
+		s, err := x.open()
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusBadGateway)
+			return
+		}
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		s.transport.ServeHTTP(w, r)
+		return
+	}
+	x.mu.Lock()
+	s := x.sessions[id]
+	x.mu.Unlock()
+	switch {
+	case s == nil:
+		http.Error(w, "there is no such session", http.StatusNotFound)
+	case r.Method == http.MethodDelete:
+		_ = s.conn.Close()
+		w.WriteHeader(http.StatusNoContent)
+	default:
+		r.Body = http.MaxBytesReader(w, r.Body, maxLoopMessage)
+		s.transport.ServeHTTP(w, r)
+	}
+}
+
+// refuse answers what belongs to no session: clients that try the stateless form of the protocol
+// first then use the other.
+func refuse(w http.ResponseWriter, id json.RawMessage) {
+	if len(id) == 0 || !json.Valid(id) {
+		id = json.RawMessage("null")
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(http.StatusBadRequest)
+	_, _ = w.Write([]byte(`{"jsonrpc":"2.0","id":` + string(id) + `,"error":{"code":-32601,"message":"Method not found: a session begins with initialize"}}`))
+}
+
+// open starts a session.
+func (x *loop) open() (*loopSession, error) {
+	x.mu.Lock()
+	full := len(x.sessions) >= maxLoopSessions
+	x.mu.Unlock()
+	if full {
+		return nil, errors.New("there are too many sessions")
+	}
+	server, err := dial(x.ctx, x.server, x.dir)
+	if err != nil {
+		return nil, serverError(x.server, nil, err)
+	}
+	s := &loopSession{transport: &mcp.StreamableServerTransport{SessionID: rand.Text()}}
+	if s.conn, err = s.transport.Connect(x.ctx); err != nil {
+		_ = server.Close()
+		return nil, err
+	}
+	x.mu.Lock()
+	x.sessions[s.transport.SessionID] = s
+	x.mu.Unlock()
+	x.work.Go(func() {
+		_ = pipe(x.ctx, s.conn, server, x.server) // the agent sees the end of the session
+		x.mu.Lock()
+		delete(x.sessions, s.transport.SessionID)
+		x.mu.Unlock()
+	})
+	return s, nil
+}

@@ -1,0 +1,399 @@
+package mcp
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/goacp/acp/cmd/acp/internal/config"
+)
+
+// FileName is the name of the file in which projects name their MCP servers.
+const FileName = ".mcp.json"
+
+// Bounds of files: maxFile of their size, maxServers of the servers in them.
+const (
+	maxFile    = 1 << 20
+	maxServers = 256
+)
+
+// entry is a server in a file.
+type entry struct {
+	Command  *string           `json:"command"`
+	Args     []string          `json:"args"`
+	Env      map[string]string `json:"env"`
+	Type     string            `json:"type"`
+	URL      string            `json:"url"`
+	Headers  map[string]string `json:"headers"`
+	Disabled bool              `json:"disabled"`
+}
+
+// ParseFile reads a file like .mcp.json:
+//
+//	{"mcpServers": {
+//		"files": {"command": "mcp-files", "args": ["${HOME}"], "env": {"LEVEL": "${LEVEL:-1}"}},
+//		"web": {"type": "http", "url": "https://example.com/mcp", "headers": {"Authorization": "Bearer ${TOKEN}"}}
+//	}}
+//
+// In every text ${NAME} is replaced by the value of a variable, which must be set, and
+// ${NAME:-text} by text if it is not set or empty; lookup returns the values. Members that are not
+// known are passed over, since other programs have their own; a server that is "disabled" is left
+// out. Errors begin with file:line:column, name is the file.
+func ParseFile(name string, data []byte, lookup func(string) (string, bool)) ([]Server, error) {
+	at := func(offset int64) string {
+		before := data[:max(0, min(int(offset), len(data)))]
+		line := bytes.Count(before, []byte("\n")) + 1
+		return fmt.Sprintf("%s:%d:%d", name, line, len(before)-(bytes.LastIndexByte(before, '\n')+1)+1)
+	}
+	if len(data) > maxFile {
+		return nil, fmt.Errorf("%s: more than %d bytes", name, maxFile)
+	}
+	dec := json.NewDecoder(bytes.NewReader(data))
+	fail := func(offset int64, format string, args ...any) error {
+		return fmt.Errorf("%s: %w", at(offset), fmt.Errorf(format, args...))
+	}
+	broken := func(err error) error {
+		var syntax *json.SyntaxError
+		var kind *json.UnmarshalTypeError
+		switch {
+		case errors.As(err, &syntax):
+			return fail(max(syntax.Offset-1, 0), "%w", err)
+		case errors.As(err, &kind):
+			return fail(dec.InputOffset(), "%s must not be a JSON %s", kind.Field, kind.Value)
+		case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+			return fail(int64(len(data)), "the file ends too early")
+		}
+		return fail(dec.InputOffset(), "%w", err)
+	}
+	var list []Server
+	found := false
+	err := object(dec, func(key string) error {
+		if key != "mcpServers" {
+			var skip json.RawMessage
+			return dec.Decode(&skip)
+		}
+		found = true
+		return object(dec, func(server string) error {
+			start := skipSpace(data, dec.InputOffset())
+			if len(list) >= maxServers {
+				return fail(start, "more than %d servers", maxServers)
+			}
+			if slices.ContainsFunc(list, func(s Server) bool { return s.Name == server }) {
+				return fail(start, "server %q is there twice", server)
+			}
+			var raw json.RawMessage
+			if err := dec.Decode(&raw); err != nil {
+				return err
+			}
+			var e entry
+			if err := json.Unmarshal(raw, &e); err != nil {
+				var kind *json.UnmarshalTypeError
+				if errors.As(err, &kind) {
+					return fail(start+max(kind.Offset-1, 0), "server %q: %s must not be a JSON %s", server, kind.Field, kind.Value)
+				}
+				return fail(start, "server %q: %w", server, err)
+			}
+			if e.Disabled {
+				return nil
+			}
+			s := Server{Name: server, Source: name, Args: e.Args, Env: e.Env, Type: e.Type, URL: e.URL, Headers: e.Headers}
+			if e.Command != nil {
+				s.Command = *e.Command
+			}
+			if err := s.expand(lookup); err != nil {
+				return fail(start, "server %q: %w", server, err)
+			}
+			if err := s.check(); err != nil {
+				return fail(start, "server %q: %w", server, err)
+			}
+			list = append(list, s)
+			return nil
+		})
+	})
+	if err == nil {
+		if _, extra := dec.Token(); !errors.Is(extra, io.EOF) {
+			return nil, fail(dec.InputOffset(), "there is something after the end")
+		}
+		if !found {
+			return nil, fail(0, "no mcpServers in it")
+		}
+		return list, nil
+	}
+	if strings.HasPrefix(err.Error(), name+":") {
+		return nil, err
+	}
+	return nil, broken(err)
+}
+
+func skipSpace(data []byte, offset int64) int64 {
+	for offset < int64(len(data)) && strings.IndexByte(" \t\r\n:", data[offset]) >= 0 {
+		offset++
+	}
+	return offset
+}
+
+// object reads an object; member reads the value of each member.
+func object(dec *json.Decoder, member func(key string) error) error {
+	t, err := dec.Token()
+	if err != nil {
+		return err
+	}
+	if t != json.Delim('{') {
+		return errors.New("an object is expected here")
+	}
+	for dec.More() {
+		t, err := dec.Token()
+		if err != nil {
+			return err
+		}
+		key, ok := t.(string)
+		if !ok {
+			return errors.New("a name is expected here")
+		}
+		if err := member(key); err != nil {
+			return err
+		}
+	}
+	_, err = dec.Token()
+	return err
+}
+
+// expand replaces variables in all texts but the name.
+func (s *Server) expand(lookup func(string) (string, bool)) error {
+	var failed error
+	one := func(v string) string {
+		out, err := Expand(v, lookup)
+		if err != nil && failed == nil {
+			failed = err
+		}
+		return out
+	}
+	all := func(m map[string]string) map[string]string {
+		if m == nil {
+			return nil
+		}
+		out := make(map[string]string, len(m))
+		for _, k := range slices.Sorted(maps.Keys(m)) {
+			out[k] = one(m[k])
+		}
+		return out
+	}
+	s.Command, s.URL = one(s.Command), one(s.URL)
+	s.Args = slices.Clone(s.Args)
+	for i := range s.Args {
+		s.Args[i] = one(s.Args[i])
+	}
+	s.Env, s.Headers = all(s.Env), all(s.Headers)
+	return failed
+}
+
+// Expand replaces ${NAME} and ${NAME:-default} in a text. What is not of that form stays. A variable
+// that is not set and has no default is an error.
+func Expand(s string, lookup func(string) (string, bool)) (string, error) {
+	var b strings.Builder
+	for {
+		before, rest, ok := strings.Cut(s, "${")
+		b.WriteString(before)
+		if !ok {
+			return b.String(), nil
+		}
+		inner, after, ok := strings.Cut(rest, "}")
+		name, def, hasDef := strings.Cut(inner, ":-")
+		if !ok || !variable(name) {
+			b.WriteString("${")
+			s = rest
+			continue
+		}
+		v, set := lookup(name)
+		switch {
+		case set && (v != "" || !hasDef):
+			b.WriteString(v)
+		case hasDef:
+			b.WriteString(def)
+		default:
+			return "", fmt.Errorf("variable %s is not set (${%s:-text} gives a default)", name, name)
+		}
+		s = after
+	}
+}
+
+func variable(s string) bool {
+	for i, c := range []byte(s) {
+		if c != '_' && (c < 'A' || c > 'Z') && (c < 'a' || c > 'z') && (i == 0 || c < '0' || c > '9') {
+			return false
+		}
+	}
+	return s != ""
+}
+
+// ParseFlags reads the values of --mcp and --mcp-header. A server is NAME=COMMAND ARGS…, taken apart
+// as by a shell that only knows quotes and backslashes, or NAME=https://…, or NAME=sse+https://… for
+// one with server-sent events. A header is NAME:HEADER:VALUE or NAME:HEADER=VALUE for the server of
+// that name. In the values ${NAME} and ${NAME:-default} are replaced, so that secrets need not be on
+// the command line.
+func ParseFlags(servers, headers []string, lookup func(string) (string, bool)) ([]Server, error) {
+	var list []Server
+	for _, v := range servers {
+		name, what, ok := strings.Cut(v, "=")
+		name, what = strings.TrimSpace(name), strings.TrimSpace(what)
+		if !ok || name == "" || what == "" {
+			return nil, fmt.Errorf("--mcp %q: NAME=COMMAND ARGS or NAME=URL is expected", v)
+		}
+		s := Server{Name: name, Source: "--mcp"}
+		address, isSSE := strings.CutPrefix(what, "sse+")
+		if strings.HasPrefix(address, "http://") || strings.HasPrefix(address, "https://") {
+			s.Type, s.URL = HTTP, address
+			if isSSE {
+				s.Type = SSE
+			}
+		} else {
+			words, err := splitWords(what)
+			if err != nil {
+				return nil, fmt.Errorf("--mcp %s: %w", name, err)
+			}
+			s.Type, s.Command, s.Args = Stdio, words[0], words[1:]
+		}
+		if slices.ContainsFunc(list, func(o Server) bool { return o.Name == name }) {
+			return nil, fmt.Errorf("--mcp %s is there twice", name)
+		}
+		list = append(list, s)
+	}
+	for _, v := range headers {
+		name, header, ok := strings.Cut(v, ":")
+		i := slices.IndexFunc(list, func(s Server) bool { return s.Name == name })
+		sep := strings.IndexAny(header, ":=")
+		switch {
+		case !ok || sep <= 0:
+			return nil, fmt.Errorf("--mcp-header for %q: NAME:HEADER=VALUE is expected", name)
+		case i < 0:
+			return nil, fmt.Errorf("--mcp-header for %q: there is no --mcp of that name", name)
+		}
+		if list[i].Headers == nil {
+			list[i].Headers = map[string]string{}
+		}
+		list[i].Headers[strings.TrimSpace(header[:sep])] = strings.TrimSpace(header[sep+1:])
+	}
+	for i := range list {
+		s := &list[i]
+		err := s.expand(lookup)
+		if err == nil {
+			err = s.check()
+		}
+		if err != nil {
+			return nil, fmt.Errorf("--mcp %s: %w", s.Name, err)
+		}
+	}
+	return list, nil
+}
+
+// splitWords takes a command line apart: words are separated by white space; '…' and "…" keep it
+// together, a backslash keeps the next character as it is, but not within '…', and within "…" only
+// before ", \ and $.
+func splitWords(s string) ([]string, error) {
+	var words []string
+	var b strings.Builder
+	in, quote := false, byte(0)
+	for i := 0; i < len(s); i++ {
+		c := s[i]
+		switch {
+		case quote == '\'' && c != quote, quote == '"' && c != quote && c != '\\':
+			b.WriteByte(c)
+		case quote != 0 && c == quote:
+			quote = 0
+		case c == '\\':
+			switch {
+			case i+1 == len(s):
+				return nil, errors.New("it ends with a backslash")
+			case quote == '"' && strings.IndexByte("\"\\$", s[i+1]) < 0:
+				b.WriteByte(c)
+			default:
+				i++
+				b.WriteByte(s[i])
+			}
+			in = true
+		case c == '\'' || c == '"':
+			quote, in = c, true
+		case strings.IndexByte(" \t\r\n", c) >= 0:
+			if in {
+				words = append(words, b.String())
+				b.Reset()
+				in = false
+			}
+		default:
+			b.WriteByte(c)
+			in = true
+		}
+	}
+	if quote != 0 {
+		return nil, fmt.Errorf("a %c is not closed", quote)
+	}
+	if in {
+		words = append(words, b.String())
+	}
+	if len(words) == 0 || words[0] == "" {
+		return nil, errors.New("there is no command")
+	}
+	return words, nil
+}
+
+// FromConfig returns the servers of the settings, by name.
+func FromConfig(servers map[string]config.MCPServer, lookup func(string) (string, bool)) ([]Server, error) {
+	var list []Server
+	for _, name := range slices.Sorted(maps.Keys(servers)) {
+		c := servers[name]
+		if c.Off {
+			continue
+		}
+		s := Server{Name: name, Source: "settings", Command: c.Command, Args: c.Args, Env: c.Env, Type: c.Type, URL: c.URL, Headers: c.Headers}
+		err := s.expand(lookup)
+		if err == nil {
+			err = s.check()
+		}
+		if err != nil {
+			return nil, fmt.Errorf("setting mcp.%s: %w", name, err)
+		}
+		list = append(list, s)
+	}
+	return list, nil
+}
+
+// Sources are where servers are named, in rising order: the project's file, the settings, flags. Of
+// servers with the same name the last one counts.
+type Sources struct {
+	// File is the project's .mcp.json and Data what is in it; "" is none. Whether the user trusts it is
+	// for the caller to find out.
+	File     string
+	Data     []byte
+	Settings map[string]config.MCPServer
+	// Flags and Headers are the values of --mcp and --mcp-header.
+	Flags, Headers []string
+	// Lookup returns the value of a variable; see [os.LookupEnv].
+	Lookup func(string) (string, bool)
+}
+
+// Collect returns the servers of all sources. A server that the settings turn off is left out, also
+// when the project's file names it.
+func Collect(src Sources) ([]Server, error) {
+	var project []Server
+	if src.File != "" {
+		var err error
+		if project, err = ParseFile(src.File, src.Data, src.Lookup); err != nil {
+			return nil, err
+		}
+		project = slices.DeleteFunc(project, func(s Server) bool { return src.Settings[s.Name].Off })
+	}
+	settings, err := FromConfig(src.Settings, src.Lookup)
+	if err != nil {
+		return nil, err
+	}
+	flags, err := ParseFlags(src.Flags, src.Headers, src.Lookup)
+	if err != nil {
+		return nil, err
+	}
+	return Merge(project, settings, flags), nil
+}

@@ -1,0 +1,305 @@
+package mcp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/goacp/acp/internal/process"
+)
+
+// maxCalls bounds the calls that are on their way to an HTTP server at once; beyond it those that
+// follow wait.
+const maxCalls = 64
+
+// connectTimeout bounds opening a connection to a server.
+const connectTimeout = 30 * time.Second
+
+// dial opens the way to a server. dir is where a stdio server runs.
+func dial(ctx context.Context, s Server, dir string) (mcp.Connection, error) {
+	switch s.Type {
+	case Stdio:
+		path, err := lookPath(s, dir)
+		if err != nil {
+			return nil, err
+		}
+		p, err := process.Start(ctx, process.Config{
+			Path: path, Args: s.Args, Dir: dir, Env: environ(s.Env), Stderr: io.Discard,
+		})
+		if err != nil {
+			return nil, err
+		}
+		conn, err := (&mcp.IOTransport{Reader: p.Stdout(), Writer: p.Stdin()}).Connect(ctx)
+		if err != nil {
+			return nil, errors.Join(err, p.Stop(context.Background()))
+		}
+		return &childConn{Connection: conn, p: p}, nil
+	case SSE:
+		bound, cancel := context.WithCancel(context.WithoutCancel(ctx))
+		timer := time.AfterFunc(connectTimeout, cancel)
+		stop := context.AfterFunc(ctx, cancel)
+		conn, err := (&mcp.SSEClientTransport{Endpoint: s.URL, HTTPClient: httpClient(s, nil)}).Connect(bound)
+		stop()
+		if !timer.Stop() && err != nil {
+			err = fmt.Errorf("no answer in %v: %w", connectTimeout, err)
+		}
+		if err != nil {
+			cancel()
+			return nil, err
+		}
+		return &endingConn{conn, cancel}, nil
+	}
+	version := new(atomic.Pointer[string])
+	conn, err := (&mcp.StreamableClientTransport{Endpoint: s.URL, HTTPClient: httpClient(s, version), DisableStandaloneSSE: true}).Connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &httpConn{Connection: conn, version: version}, nil
+}
+
+// childConn ends the server's process with the connection.
+type childConn struct {
+	mcp.Connection
+	p *process.Process
+}
+
+// Close implements [mcp.Connection].
+func (c *childConn) Close() error {
+	stopped := c.p.Stop(context.Background())
+	_ = c.Connection.Close()
+	return stopped
+}
+
+// why says how the process ended, if it has.
+func (c *childConn) why() error {
+	select {
+	case <-c.p.Done():
+		if err := c.p.Wait(); err != nil {
+			return err
+		}
+		return errors.New("exit status 0")
+	case <-time.After(500 * time.Millisecond):
+		return nil
+	}
+}
+
+// endingConn ends a context with the connection.
+type endingConn struct {
+	mcp.Connection
+	end context.CancelFunc
+}
+
+// Close implements [mcp.Connection].
+func (c *endingConn) Close() error {
+	defer c.end()
+	return c.Connection.Close()
+}
+
+// httpConn knows the version that was agreed on, which is sent with all requests.
+type httpConn struct {
+	mcp.Connection
+	version *atomic.Pointer[string]
+}
+
+// Read implements [mcp.Connection].
+func (c *httpConn) Read(ctx context.Context) (jsonrpc.Message, error) {
+	msg, err := c.Connection.Read(ctx)
+	if r, ok := msg.(*jsonrpc.Response); ok && c.version.Load() == nil && r.Error == nil {
+		var result struct {
+			ProtocolVersion string `json:"protocolVersion"`
+		}
+		if json.Unmarshal(r.Result, &result) == nil && result.ProtocolVersion != "" {
+			c.version.Store(&result.ProtocolVersion)
+		}
+	}
+	return msg, err
+}
+
+// httpClient sends the headers of a server.
+func httpClient(s Server, version *atomic.Pointer[string]) *http.Client {
+	return &http.Client{
+		Transport: &withHeaders{server: s, version: version, base: http.DefaultTransport.(*http.Transport).Clone()},
+		// Headers with secrets go to the server that was named and to no other.
+		CheckRedirect: func(req *http.Request, via []*http.Request) error {
+			if len(via) > 5 || req.URL.Host != via[0].URL.Host || req.URL.Scheme != via[0].URL.Scheme {
+				return errors.New("it redirects to another address")
+			}
+			return nil
+		},
+	}
+}
+
+type withHeaders struct {
+	server  Server
+	version *atomic.Pointer[string]
+	base    *http.Transport
+}
+
+// RoundTrip implements [http.RoundTripper].
+func (t *withHeaders) RoundTrip(req *http.Request) (*http.Response, error) {
+	req = req.Clone(req.Context())
+	if t.version != nil {
+		if v := t.version.Load(); v != nil && req.Header.Get("Mcp-Protocol-Version") == "" {
+			req.Header.Set("Mcp-Protocol-Version", *v)
+		}
+	}
+	for k, v := range t.server.Headers {
+		req.Header.Set(k, v)
+	}
+	return t.base.RoundTrip(req)
+}
+
+// CloseIdleConnections ends connections that are not in use.
+func (t *withHeaders) CloseIdleConnections() { t.base.CloseIdleConnections() }
+
+// pipe passes messages between a client and a server, until one of them has ended; it closes both.
+// It returns why the server has ended, or nil if the client did. Calls of the stateless form of the
+// protocol are answered as not known, so that the client uses the form with sessions.
+func pipe(ctx context.Context, client, server mcp.Connection, s Server) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var calls sync.WaitGroup
+	var closing sync.Once
+	shut := func() {
+		closing.Do(func() {
+			cancel()
+			_ = client.Close()
+			_ = server.Close()
+		})
+	}
+	stop := context.AfterFunc(ctx, shut)
+	defer stop()
+
+	_, remote := server.(*httpConn)
+	var fault error
+	var told sync.Once
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		for {
+			msg, err := server.Read(ctx)
+			if err == nil {
+				err = client.Write(ctx, msg)
+			} else if ctx.Err() == nil {
+				told.Do(func() { fault = serverError(s, server, err) })
+			}
+			if err != nil {
+				shut()
+				return
+			}
+		}
+	}()
+	slots := make(chan struct{}, maxCalls)
+	forward := func(msg jsonrpc.Message) error {
+		err := server.Write(ctx, msg)
+		req, ok := msg.(*jsonrpc.Request)
+		if err == nil || ctx.Err() != nil {
+			return err
+		}
+		err = serverError(s, server, err)
+		if !ok || !req.IsCall() {
+			return err
+		}
+		answer := client.Write(ctx, &jsonrpc.Response{ID: req.ID, Error: &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: err.Error()}})
+		if remote { // another call may succeed
+			return answer
+		}
+		return err
+	}
+	for {
+		msg, err := client.Read(ctx)
+		if err != nil {
+			break
+		}
+		req, ok := msg.(*jsonrpc.Request)
+		if ok && req.IsCall() && req.Method == "server/discover" {
+			err = client.Write(ctx, &jsonrpc.Response{ID: req.ID, Error: &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "Method not found"}})
+		} else if ok && remote && req.IsCall() && req.Method != "initialize" {
+			select {
+			case slots <- struct{}{}:
+			case <-ctx.Done():
+			}
+			if ctx.Err() != nil {
+				break
+			}
+			calls.Go(func() {
+				defer func() { <-slots }()
+				if forward(msg) != nil {
+					shut()
+				}
+			})
+		} else if err = forward(msg); err != nil && ctx.Err() == nil {
+			told.Do(func() { fault = err })
+		}
+		if err != nil {
+			break
+		}
+	}
+	shut()
+	<-ended
+	calls.Wait()
+	told.Do(func() {}) // fault is written
+	return fault
+}
+
+// serverError says what is wrong with a server, without secrets.
+func serverError(s Server, conn mcp.Connection, err error) error {
+	var address *url.Error
+	if errors.As(err, &address) {
+		err = address.Err
+	}
+	if child, ok := conn.(*childConn); ok {
+		if why := child.why(); why != nil {
+			err = fmt.Errorf("it has ended: %w", why)
+		}
+	} else if errors.Is(err, io.EOF) {
+		err = errors.New("it has closed the connection")
+	}
+	text := hide(err.Error(), append(s.secrets(), s.URL))
+	return fmt.Errorf("MCP server %s (%s): %s", s.Name, s.Where(), text)
+}
+
+// Connect connects a client at in and out, as a stdio server, with the HTTP or SSE server that the
+// variables [EnvURL], [EnvType] and [EnvHeaders] name; getenv returns them. It returns when the
+// client is gone, nil then, or the server. in and out are closed.
+func Connect(ctx context.Context, in io.ReadCloser, out io.WriteCloser, getenv func(string) string) error {
+	s := Server{Name: "mcp-connect", Source: "environment", URL: getenv(EnvURL), Type: getenv(EnvType)}
+	if s.URL == "" {
+		return fmt.Errorf("%s is not set: this command is started by agents", EnvURL)
+	}
+	if h := getenv(EnvHeaders); h != "" {
+		if json.Unmarshal([]byte(h), &s.Headers) != nil {
+			return fmt.Errorf("%s is no JSON object of texts", EnvHeaders)
+		}
+	}
+	if err := s.check(); err != nil {
+		return err
+	}
+	if s.Type == Stdio {
+		return errors.New("only http and sse servers are connected to")
+	}
+	server, err := dial(ctx, s, "")
+	if err != nil {
+		return serverError(s, nil, err)
+	}
+	client, err := (&mcp.IOTransport{Reader: in, Writer: out}).Connect(ctx)
+	if err != nil {
+		_ = server.Close()
+		return err
+	}
+	return pipe(ctx, client, server, s)
+}
+
+// ConnectStdio is [Connect] at the standard streams of this process.
+func ConnectStdio(ctx context.Context) error { return Connect(ctx, os.Stdin, os.Stdout, os.Getenv) }
