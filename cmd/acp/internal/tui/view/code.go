@@ -1,0 +1,152 @@
+package view
+
+import (
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"github.com/alecthomas/chroma/v2"
+	"github.com/alecthomas/chroma/v2/lexers"
+)
+
+// tabSize is how wide tabs are in code.
+const tabSize = 4
+
+// maxLexed bounds the code that is coloured at once, in bytes; more stays plain.
+const maxLexed = 32 << 10
+
+// codeLines returns code as lines, coloured as its language asks. The code is safe text.
+func (th *Theme) codeLines(code string, lexer chroma.Lexer) []line {
+	code = strings.TrimSuffix(code, "\n")
+	var out []line
+	if lexer != nil && !th.plain && len(code) <= maxLexed {
+		out = th.lex(code, lexer)
+	}
+	if out == nil {
+		for l := range strings.SplitSeq(code, "\n") {
+			out = append(out, line{}.put(tabs(l, tabSize), look{}))
+		}
+	}
+	return out
+}
+
+// lex colours code; nil if that cannot be done. A lexer that fails must not take the
+// conversation with it.
+func (th *Theme) lex(code string, lexer chroma.Lexer) (out []line) {
+	defer func() {
+		if recover() != nil {
+			out = nil
+		}
+	}()
+	it, err := lexer.Tokenise(nil, code)
+	if err != nil {
+		return nil
+	}
+	var cur line
+	col, size := 0, 0
+	for tok := it(); tok != chroma.EOF; tok = it() {
+		k := th.syntax[syntaxOf(tok.Type)]
+		for text := tok.Value; ; {
+			l, rest, more := strings.Cut(text, "\n")
+			if i := strings.IndexByte(l, '\t'); i >= 0 {
+				// what is before the tab may be of other tokens
+				l = tabs(strings.Repeat(" ", col%tabSize)+l, tabSize)[col%tabSize:]
+			}
+			cur, col = cur.put(l, k), col+textWidth(l)
+			size += len(l)
+			if !more {
+				break
+			}
+			out, cur, col = append(out, cur), nil, 0
+			text = rest
+		}
+	}
+	if len(cur) > 0 {
+		out = append(out, cur)
+	}
+	// Lexers end code with a line break, and may do other things to it: that it is all
+	// there is checked by its lines.
+	n := strings.Count(code, "\n") + 1
+	for len(out) < n {
+		out = append(out, nil)
+	}
+	if len(out) > n {
+		return nil
+	}
+	i := 0
+	for l := range strings.SplitSeq(code, "\n") {
+		if out[i].plain() != tabs(l, tabSize) {
+			return nil
+		}
+		i++
+	}
+	return out
+}
+
+// syntaxOf says how a token is coloured.
+func syntaxOf(t chroma.TokenType) syntaxKind {
+	switch {
+	case t.InCategory(chroma.Comment):
+		return synComment
+	case t == chroma.KeywordType:
+		return synType
+	case t.InCategory(chroma.Keyword), t == chroma.OperatorWord:
+		return synKeyword
+	case t.InSubCategory(chroma.LiteralString):
+		return synString
+	case t.InSubCategory(chroma.LiteralNumber):
+		return synNumber
+	}
+	switch t {
+	case chroma.NameFunction, chroma.NameFunctionMagic, chroma.NameTag, chroma.NameDecorator:
+		return synFunction
+	case chroma.NameClass, chroma.NameNamespace, chroma.NameBuiltin, chroma.NameAttribute, chroma.NameException:
+		return synType
+	case chroma.GenericInserted:
+		return synAdded
+	case chroma.GenericDeleted:
+		return synRemoved
+	case chroma.GenericHeading, chroma.GenericSubheading:
+		return synHeading
+	}
+	return synText
+}
+
+// lexerCache remembers which lexer belongs to what: looking one up goes through all of them.
+var lexerCache struct {
+	sync.Mutex
+	m map[string]chroma.Lexer
+}
+
+// maxLexers bounds the cache of lexers; it begins anew then.
+const maxLexers = 256
+
+// lexerFor returns the lexer for a language or, with path, the name of a file; nil if there is none.
+func lexerFor(name string, path bool) chroma.Lexer {
+	key := strings.ToLower(name)
+	if path {
+		key = "/" + filepath.Base(filepath.ToSlash(name))
+	}
+	if len(key) < 2 && !path && key != "c" && key != "r" && key != "d" || len(key) > 64 {
+		return nil
+	}
+	lexerCache.Lock()
+	defer lexerCache.Unlock()
+	if l, ok := lexerCache.m[key]; ok {
+		return l
+	}
+	var l chroma.Lexer
+	if path {
+		l = lexers.Match(key[1:])
+	} else {
+		l = lexers.Get(key)
+	}
+	if l == lexers.Fallback {
+		l = nil
+	}
+	if lexerCache.m == nil || len(lexerCache.m) >= maxLexers {
+		lexerCache.m = map[string]chroma.Lexer{}
+	}
+	lexerCache.m[key] = l
+	return l
+}

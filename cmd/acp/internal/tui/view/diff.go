@@ -1,0 +1,371 @@
+package view
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/aymanbagabas/go-udiff"
+	"github.com/goacp/acp/acpv2"
+	"github.com/goacp/acp/cmd/acp/internal/safetext"
+)
+
+// A DiffMode says how changes to files are drawn.
+type DiffMode int
+
+// The ways to draw changes.
+const (
+	DiffAuto    DiffMode = iota // side by side where there is room for it
+	DiffUnified                 // one below the other
+	DiffSplit                   // side by side
+)
+
+// splitWidth is from what width on changes are drawn side by side by default.
+const splitWidth = 110
+
+// maxDiffed bounds the texts that Diff compares, in bytes of both.
+const maxDiffed = 4 << 20
+
+// Diff draws how the text of a file changes. Texts of more than 4 MiB are only told of.
+func Diff(path, before, after string, width int, th *Theme, mode DiffMode) []string {
+	if len(before)+len(after) > maxDiffed {
+		return th.renderAll([]line{{{safetext.Line(path, 200), look{attr: bold}}, {" too long to compare: " + size(uint64(len(before))) + " → " + size(uint64(len(after))), th.dim}}}, width)
+	}
+	// both begin as they would in a file of that name
+	return PatchDiff(udiff.Unified("a/"+path, "b/"+path, before, after), width, th, mode)
+}
+
+// PatchDiff draws a patch, as Git makes them. What is no patch is shown as it is.
+func PatchDiff(patch string, width int, th *Theme, mode DiffMode) []string {
+	var out []line
+	for i, f := range parsePatch(patch) {
+		if i > 0 {
+			out = append(out, nil)
+		}
+		out = append(out, th.fileLines(&f, "", width, mode)...)
+	}
+	return th.renderAll(out, width)
+}
+
+// renderAll renders lines, which are cut to the width.
+func (th *Theme) renderAll(ls []line, width int) []string {
+	out := make([]string, len(ls))
+	for i, l := range ls {
+		out[i] = th.render(cut(l, width))
+	}
+	return out
+}
+
+// diffFiles returns what a diff does to files: what its patch says, and of other
+// files that they change.
+func diffFiles(d *acpv2.Diff) []fileDiff {
+	var files []fileDiff
+	if d.Patch != nil {
+		files = parsePatch(d.Patch.Text)
+	}
+	inPatch := func(path string) *fileDiff {
+		for i := range files {
+			p := strings.TrimPrefix(files[i].path, "/")
+			if p != "" && (p == strings.TrimPrefix(path, "/") || strings.HasSuffix(path, "/"+p)) {
+				return &files[i]
+			}
+		}
+		return nil
+	}
+	for _, c := range d.Changes {
+		f := fileDiff{binary: c.FileType == acpv2.DiffFileTypeBinary}
+		switch op := c.Operation.(type) {
+		case *acpv2.DiffAdd:
+			f.path, f.what = op.Path, "new"
+		case *acpv2.DiffDelete:
+			f.path, f.what = op.Path, "deleted"
+		case *acpv2.DiffModify:
+			f.path = op.Path
+		case *acpv2.DiffMove:
+			f.path, f.from, f.what = op.Path, op.OldPath, "moved"
+		case *acpv2.DiffCopy:
+			f.path, f.from, f.what = op.Path, op.OldPath, "copied"
+		case *acpv2.UnknownDiffOperation:
+			f.path, f.what = "(a file)", safetext.Line(op.Type, 40)
+		}
+		f.path, f.from = safetext.Line(f.path, maxTitle), safetext.Line(f.from, maxTitle)
+		if in := inPatch(f.path); in != nil {
+			in.path, in.from = f.path, f.from
+			if f.what != "" {
+				in.what = f.what
+			}
+			continue
+		}
+		files = append(files, f)
+	}
+	return files
+}
+
+// diff adds the changes to files of a tool call.
+func (b *builder) diff(d *acpv2.Diff, open bool) {
+	t, th := b.t, b.t.th
+	mode, cwd := t.opts.Diff, t.opts.Cwd
+	files := diffFiles(d)
+	for i := range files {
+		f := &files[i]
+		if !open {
+			b.add(indent(4), func(width int) []line {
+				rows := 0
+				show := *f
+				hidden := 0
+				for j, h := range f.hunks {
+					if rows > foldedDiff {
+						show.hunks = f.hunks[:j]
+						for _, h := range f.hunks[j:] {
+							hidden += len(h.lines)
+						}
+						break
+					}
+					rows += len(h.lines)
+				}
+				return folded(th, th.fileLines(&show, cwd, width, mode), foldedDiff, hidden, false)
+			})
+			continue
+		}
+		b.add(indent(4), func(width int) []line { return th.fileHead(f, cwd, width) })
+		for j := range f.hunks {
+			b.add(indent(4), func(width int) []line { return th.hunkLines(f, j, width, mode) })
+		}
+	}
+}
+
+// fileLines draws the changes to a file.
+func (th *Theme) fileLines(f *fileDiff, cwd string, width int, mode DiffMode) []line {
+	out := th.fileHead(f, cwd, width)
+	for j := range f.hunks {
+		out = append(out, th.hunkLines(f, j, width, mode)...)
+	}
+	return out
+}
+
+// fileHead draws which file changes, and how much.
+func (th *Theme) fileHead(f *fileDiff, cwd string, width int) []line {
+	var out []line
+	var l line
+	if f.path != "" {
+		if f.from != "" && f.from != f.path {
+			l = l.put(shortPath(f.from, cwd), look{attr: bold}).put(" → ", th.dim)
+		}
+		l = l.put(shortPath(f.path, cwd), look{attr: bold})
+	}
+	if f.what != "" {
+		l = l.put(" "+f.what, th.warn)
+	}
+	if f.binary {
+		l = l.put(" binary", th.dim)
+	}
+	if added, removed := f.count(); added+removed > 0 {
+		if added > 0 {
+			l = l.put(" +"+strconv.Itoa(added), th.good)
+		}
+		if removed > 0 {
+			l = l.put(" −"+strconv.Itoa(removed), th.bad)
+		}
+	}
+	if len(l) > 0 {
+		out = wrap(l, width)
+	}
+	for _, s := range f.other {
+		out = append(out, wrap(line{}.put(tabs(s, tabSize), th.dim), width)...)
+	}
+	return out
+}
+
+// hunkLines draws a hunk of a file.
+func (th *Theme) hunkLines(f *fileDiff, j, width int, mode DiffMode) []line {
+	h := &f.hunks[j]
+	var out []line
+	if j > 0 && !h.more {
+		l := line{}.put("⋯", th.dim)
+		if h.section != "" {
+			l = l.put(" "+tabs(h.section, tabSize), th.dim)
+		}
+		out = append(out, cut(l, width))
+	}
+	d := hunkDrawer{th: th, h: h}
+	d.numbers = numberWidth(f)
+	d.colour(lexerFor(f.path, true))
+	d.emphasise()
+	if mode == DiffSplit && width >= 40 || mode == DiffAuto && width >= splitWidth {
+		return append(out, d.split(width)...)
+	}
+	return append(out, d.unified(width)...)
+}
+
+// numberWidth returns how many cells the numbers of the lines of a file take.
+func numberWidth(f *fileDiff) int {
+	n := 1
+	for _, h := range f.hunks {
+		if k := len(h.lines); k > 0 {
+			n = max(n, h.lines[k-1].old, h.lines[k-1].new)
+		}
+	}
+	return max(len(strconv.Itoa(n)), 2)
+}
+
+// A hunkDrawer draws a hunk.
+type hunkDrawer struct {
+	th      *Theme
+	h       *hunk
+	numbers int
+	texts   []line // of the lines, coloured
+	pairs   []int  // which line a line replaces or is replaced by; -1 for none
+}
+
+// colour colours the lines as their language asks: those before the change and those after it are
+// read as two texts.
+func (d *hunkDrawer) colour(lexer chromaLexer) {
+	d.texts = make([]line, len(d.h.lines))
+	for _, skip := range []byte{'+', '-'} {
+		var b strings.Builder
+		var index []int
+		for i, l := range d.h.lines {
+			if l.sign != skip {
+				b.WriteString(l.text)
+				b.WriteByte('\n')
+				index = append(index, i)
+			}
+		}
+		if len(index) == 0 {
+			continue
+		}
+		ls := d.th.codeLines(b.String(), lexer)
+		for k, i := range index {
+			if k < len(ls) {
+				d.texts[i] = ls[k]
+			}
+		}
+	}
+}
+
+// emphasise marks the words that differ between a line and the one that replaces it.
+func (d *hunkDrawer) emphasise() {
+	ls := d.h.lines
+	d.pairs = make([]int, len(ls))
+	for i := range d.pairs {
+		d.pairs[i] = -1
+	}
+	for i := 0; i < len(ls); {
+		if ls[i].sign != '-' {
+			i++
+			continue
+		}
+		r := i
+		for r < len(ls) && ls[r].sign == '-' {
+			r++
+		}
+		a := r
+		for a < len(ls) && ls[a].sign == '+' {
+			a++
+		}
+		for k := range min(r-i, a-r) {
+			d.pairs[i+k], d.pairs[r+k] = r+k, i+k
+			old, now := changedWords(d.texts[i+k].plain(), d.texts[r+k].plain())
+			d.texts[i+k] = marked(d.texts[i+k], old, d.th.removedWord)
+			d.texts[r+k] = marked(d.texts[r+k], now, d.th.addedWord)
+		}
+		i = max(a, i+1)
+	}
+}
+
+// looks returns the look of a line and that of its sign.
+func (d *hunkDrawer) looks(sign byte) (bg, mark look) {
+	switch sign {
+	case '+':
+		return d.th.added, d.th.addedMark
+	case '-':
+		return d.th.removed, d.th.removedMark
+	}
+	return look{}, d.th.dim
+}
+
+// cell draws a line in a column, with its number.
+func (d *hunkDrawer) cell(i, num, width int, fill bool) []line {
+	l := d.h.lines[i]
+	bg, mk := d.looks(l.sign)
+	sign := string(rune(l.sign))
+	if l.sign == '-' {
+		sign = "-"
+	}
+	numText := strconv.Itoa(num)
+	numText = strings.Repeat(" ", max(d.numbers-len(numText), 0)) + numText + " "
+	first := line{{numText, d.th.dim}, {sign + " ", mk.on(bg)}}
+	rest := line{{strings.Repeat(" ", textWidth(numText)), d.th.dim}, {"  ", mk.on(bg)}}
+	if width < d.numbers+14 { // no room for numbers
+		first, rest = first[1:], rest[1:]
+	}
+	text := make(line, len(d.texts[i]))
+	for j, s := range d.texts[i] {
+		if s.look.bg == "" {
+			s.look = s.look.on(bg)
+		}
+		text[j] = s
+	}
+	ls := before(chop(text, width-first.width()), first, rest)
+	if len(ls) > 1 {
+		for k := range ls[1:] { // before leaves out what would be only spaces
+			if len(ls[k+1]) == 0 {
+				ls[k+1] = slices.Clone(rest)
+			}
+		}
+	}
+	if fill || bg.bg != "" {
+		for k := range ls {
+			ls[k] = pad(ls[k], width, bg)
+		}
+	}
+	return ls
+}
+
+// unified draws what is removed above what is added.
+func (d *hunkDrawer) unified(width int) []line {
+	var out []line
+	for i, l := range d.h.lines {
+		num := l.new
+		if l.sign == '-' {
+			num = l.old
+		}
+		out = append(out, d.cell(i, num, width, false)...)
+	}
+	return out
+}
+
+// split draws what is removed beside what is added.
+func (d *hunkDrawer) split(width int) []line {
+	left := (width - 3) / 2
+	right := width - 3 - left
+	sep := line{{" │ ", d.th.dim}}
+	var out []line
+	row := func(a, b []line) {
+		for k := range max(len(a), len(b)) {
+			var l line
+			if k < len(a) {
+				l = extend(l, a[k])
+			}
+			l = extend(pad(l, left, look{}), sep)
+			if k < len(b) {
+				l = extend(l, b[k])
+			}
+			out = append(out, l)
+		}
+	}
+	for i, l := range d.h.lines {
+		switch {
+		case l.sign == ' ':
+			row(d.cell(i, l.old, left, false), d.cell(i, l.new, right, false))
+		case l.sign == '-' && d.pairs[i] >= 0:
+			j := d.pairs[i]
+			row(d.cell(i, l.old, left, false), d.cell(j, d.h.lines[j].new, right, false))
+		case l.sign == '-':
+			row(d.cell(i, l.old, left, false), nil)
+		case l.sign == '+' && d.pairs[i] < 0:
+			row(nil, d.cell(i, l.new, right, false))
+		}
+	}
+	return out
+}

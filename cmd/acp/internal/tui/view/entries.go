@@ -1,0 +1,521 @@
+package view
+
+import (
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"github.com/goacp/acp/acpv2"
+	"github.com/goacp/acp/cmd/acp/internal/safetext"
+	"github.com/goacp/acp/transcript"
+)
+
+// maxTitle bounds how much of a title is shown, in cells.
+const maxTitle = 1000
+
+// mark is the prefix of an entry: a sign, and room below it.
+func mark(sign string, k look) prefix {
+	return prefix{line{{sign, k}, {" ", look{}}}, line{{"  ", look{}}}}
+}
+
+// indent is a prefix of spaces.
+func indent(n int) prefix {
+	l := line{{strings.Repeat(" ", n), look{}}}
+	return prefix{l, l}
+}
+
+// with returns the prefix with more after it.
+func (p prefix) with(q prefix) prefix {
+	return prefix{
+		append(append(line{}, p.first...), q.first...),
+		append(append(line{}, p.rest...), q.rest...),
+	}
+}
+
+// under returns the prefix for what follows the first line.
+func (p prefix) under() prefix { return prefix{p.rest, p.rest} }
+
+// A split is a text with its pieces.
+type split struct {
+	text   string
+	pieces []piece
+	part   int // where its parts begin
+}
+
+// build makes the parts of an entry. What is drawn already is kept where it stays.
+func (t *Transcript) build(it *item, e transcript.Entry) {
+	old := it.parts
+	it.compact = false
+	b := builder{t: t, it: it}
+	switch e := e.(type) {
+	case *transcript.Message:
+		if t.message(it, e) {
+			return
+		}
+	case *transcript.ToolCall:
+		b.tool(e)
+	case *transcript.Plan:
+		b.plan(e)
+	case *transcript.Terminal:
+		if len(t.shownIn[string(e.ID)]) == 0 {
+			b.terminal(e, mark("$", t.th.accent), t.expanded(it))
+		}
+	case *transcript.Notice:
+		b.notice(e)
+	case *transcript.Compaction:
+		b.compaction(e)
+	case *transcript.Subagent:
+		b.subagent(e)
+	case *transcript.SessionMessage:
+		b.sessionMessage(e)
+	case *transcript.Permission:
+		b.permission(e)
+	case *transcript.Unknown:
+		b.line(mark("?", t.th.dim), line{}.put("unknown update: ", t.th.dim).put(safetext.Line(e.Type, 200), look{}))
+		if t.expanded(it) {
+			b.json("", e.Raw)
+		}
+		it.compact = true
+	}
+	if n := e.Dropped(); n > 0 {
+		b.line(indent(2), line{{fmt.Sprintf("… %s of this were too much to keep", size(uint64(n))), t.th.dim}})
+	}
+	t.replace(it, old, b.parts)
+}
+
+// replace takes new parts, with what is drawn of the old ones.
+func (t *Transcript) replace(it *item, old, parts []part) {
+	for j := range parts {
+		p := &parts[j]
+		if j < len(old) {
+			o := &old[j]
+			if p.text && o.text && o.src == p.src && samePiece(o.piece, p.piece) && o.gap == p.gap && o.exact && samePrefix(o.prefix, p.prefix) {
+				p.lines, p.height, p.bytes, p.exact = o.lines, o.height, o.bytes, true
+				o.bytes = 0
+				continue
+			}
+		}
+		p.height = p.estimate(t.width)
+	}
+	for j := range old {
+		t.cached -= old[j].bytes
+	}
+	it.parts = parts
+}
+
+// samePiece compares what pieces say besides where they are.
+func samePiece(a, b piece) bool {
+	a.start, a.end, b.start, b.end = 0, 0, 0, 0
+	return a == b
+}
+
+func samePrefix(a, b prefix) bool {
+	eq := func(a, b line) bool {
+		if len(a) != len(b) {
+			return false
+		}
+		for i := range a {
+			if a[i] != b[i] {
+				return false
+			}
+		}
+		return true
+	}
+	return eq(a.first, b.first) && eq(a.rest, b.rest)
+}
+
+// estimate guesses how high a part is.
+func (p *part) estimate(width int) int {
+	if p.draw == nil {
+		return 0
+	}
+	h := 1
+	if p.text {
+		n := strings.Count(strings.TrimRight(p.src, "\n"), "\n")
+		h = n + max(len(p.src)-n*width/3, 0)/max(width, 1) + 1
+	}
+	if p.gap {
+		h++
+	}
+	return h
+}
+
+// A builder collects the parts of an item.
+type builder struct {
+	t     *Transcript
+	it    *item
+	parts []part
+}
+
+// add adds a part that is drawn by a function of the width.
+func (b *builder) add(p prefix, draw func(width int) []line) {
+	b.parts = append(b.parts, part{prefix: p, draw: draw})
+}
+
+// line adds a line, which is wrapped.
+func (b *builder) line(p prefix, l line) {
+	b.add(p, func(width int) []line { return wrap(l, width) })
+}
+
+// fixed adds text that is shown as it is, but safe and wrapped.
+func (b *builder) fixed(p prefix, s string, k look) {
+	b.add(p, func(width int) []line { return b.t.th.wrapText(strings.TrimRight(safetext.Text(s), "\n"), k, width) })
+}
+
+// json adds raw JSON.
+func (b *builder) json(label string, raw json.RawMessage) {
+	if len(raw) == 0 {
+		return
+	}
+	th := b.t.th
+	p := indent(4)
+	if label != "" {
+		b.line(indent(2), line{{label, th.dim}})
+	}
+	s := indentJSON(raw)
+	b.pieces(p, s, splitPlain(s, "json"), false)
+}
+
+// indentJSON returns JSON on several lines.
+func indentJSON(raw json.RawMessage) string {
+	var v strings.Builder
+	enc := json.NewEncoder(&v)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	if len(raw) > 256<<10 || enc.Encode(raw) != nil {
+		return string(raw)
+	}
+	return strings.TrimSuffix(v.String(), "\n")
+}
+
+// splitPlain splits text that is code without a fence.
+func splitPlain(s, lang string) []piece {
+	var out []piece
+	for pos := 0; pos < len(s); {
+		end := len(s)
+		if end-pos > codePiece*3/2 {
+			cut := s[pos : pos+codePiece*3/2]
+			if i := strings.LastIndexByte(cut, '\n'); i > 0 {
+				end = pos + i + 1
+			} else {
+				end = pos + breakAt(cut)
+			}
+		}
+		out = append(out, piece{start: pos, end: end, code: true, info: lang})
+		pos = end
+	}
+	return out
+}
+
+// pieces adds the pieces of a text.
+func (b *builder) pieces(p prefix, s string, ps []piece, gap bool) {
+	for i, pc := range ps {
+		q := p
+		if i > 0 {
+			q = p.under()
+		}
+		pc.gap = pc.gap || gap && i == 0
+		b.parts = append(b.parts, b.t.textPart(q, s, pc))
+	}
+}
+
+// textPart returns the part that draws a piece of a text.
+func (t *Transcript) textPart(p prefix, s string, pc piece) part {
+	src := s[pc.start:pc.end]
+	gap := pc.gap
+	pc.start, pc.end, pc.gap = 0, 0, false
+	return part{
+		prefix: p, src: src, piece: pc, text: true, gap: gap,
+		draw: func(width int) []line {
+			safe := safetext.Text(src)
+			pc := pc
+			pc.end = len(safe)
+			return t.th.pieceLines(safe, pc, width)
+		},
+	}
+}
+
+// message makes the parts of a message. It reports whether it has put them in place.
+func (t *Transcript) message(it *item, m *transcript.Message) bool {
+	th := t.th
+	content := m.Content()
+	if m.Role == transcript.RoleThought && !t.expanded(it) {
+		it.split = nil
+		it.compact = true
+		t.foldedThought(it, m.Text())
+		return true
+	}
+	p := mark("●", th.accent)
+	switch m.Role {
+	case transcript.RoleUser:
+		p = prefix{line{{"❯ ", th.user}}, line{{"▏ ", th.user}}}
+	case transcript.RoleThought:
+		p = prefix{line{{"▾ ", th.dim}}, line{{"▏ ", th.dim}}}
+	}
+	// Only the last text grows; what comes before it stays while it is the same.
+	if n := len(it.split); m.Role == transcript.RoleAgent && n > 0 && len(content) == 1 && m.Dropped() == 0 {
+		if c, ok := content[0].(*acpv2.TextContent); ok && n == 1 && strings.HasPrefix(c.Text, it.split[0].text) {
+			t.grow(it, c.Text, p)
+			return true
+		}
+	}
+	it.split = nil
+	b := builder{t: t, it: it}
+	for i, c := range content {
+		q := p
+		if i > 0 {
+			q = p.under()
+		}
+		text, ok := c.(*acpv2.TextContent)
+		switch {
+		case !ok:
+			b.block(q, c, i > 0)
+		case m.Role == transcript.RoleUser:
+			b.plain(q, text.Text, look{}, i > 0)
+		case m.Role == transcript.RoleThought:
+			b.plain(q, text.Text, th.thought, i > 0)
+		default:
+			ps := splitMarkdown(text.Text, nil)
+			it.split = append(it.split, split{text.Text, ps, len(b.parts)})
+			b.pieces(q, text.Text, ps, i > 0)
+		}
+	}
+	if n := m.Dropped(); n > 0 {
+		b.line(indent(2), line{{fmt.Sprintf("… %s of this were too much to keep", size(uint64(n))), th.dim}})
+	}
+	t.replace(it, it.parts, b.parts)
+	return true
+}
+
+// grow makes the parts of a message of one text, which has got longer at its end.
+func (t *Transcript) grow(it *item, s string, p prefix) {
+	sp := &it.split[0]
+	keep := max(len(sp.pieces)-2, 0)
+	sp.text, sp.pieces = s, splitMarkdown(s, sp.pieces)
+	old := it.parts[keep:]
+	b := builder{t: t, it: it}
+	if keep > 0 {
+		p = p.under()
+	}
+	b.pieces(p, s, sp.pieces[keep:], false)
+	tail := item{}
+	t.replace(&tail, old, b.parts)
+	it.parts = append(it.parts[:keep], tail.parts...)
+}
+
+// plain adds text that is no Markdown.
+func (b *builder) plain(p prefix, s string, k look, gap bool) {
+	for i, pc := range splitPlain(s, "") {
+		q := p
+		if i > 0 {
+			q = p.under()
+		}
+		src := s[pc.start:pc.end]
+		b.parts = append(b.parts, part{
+			prefix: q, src: src, text: true, gap: gap && i == 0, piece: piece{mid: true, indent: i},
+			draw: func(width int) []line {
+				return b.t.th.wrapText(strings.TrimSuffix(strings.TrimRight(safetext.Text(src), " "), "\n"), k, width)
+			},
+		})
+	}
+}
+
+// foldedThought is a thought in one line: how it begins.
+func (t *Transcript) foldedThought(it *item, text string) {
+	b := builder{t: t, it: it}
+	th := t.th
+	b.add(prefix{line{{"▸ ", th.dim}}, line{{"  ", look{}}}}, func(width int) []line {
+		l := line{}.put("Thought ", th.dim)
+		words := strings.NewReplacer("**", "", "`", "").Replace(safetext.Line(text, 300))
+		return []line{cut(l.put(words, th.thought), width)}
+	})
+	t.replace(it, it.parts, b.parts)
+}
+
+// notice adds a notice.
+func (b *builder) notice(n *transcript.Notice) {
+	th := b.t.th
+	p := mark("i", th.info)
+	switch n.Severity {
+	case acpv2.NoticeSeverityWarning:
+		p = mark("!", th.warn.with(bold))
+	case acpv2.NoticeSeverityError:
+		p = mark("✗", th.bad.with(bold))
+	}
+	l := line{}
+	switch n.Severity {
+	case acpv2.NoticeSeverityInfo:
+	case acpv2.NoticeSeverityWarning:
+		l = l.put("Warning: ", th.warn.with(bold))
+	case acpv2.NoticeSeverityError:
+		l = l.put("Error: ", th.bad.with(bold))
+	default:
+		if n.Severity != "" {
+			l = l.put(safetext.Line(string(n.Severity), 40)+": ", th.info.with(bold))
+		}
+	}
+	b.line(p, l.put(safetext.Line(n.Title, maxTitle), look{attr: bold}))
+	if strings.TrimSpace(n.Description) != "" {
+		b.pieces(indent(2), n.Description, splitMarkdown(n.Description, nil), false)
+	}
+}
+
+// compaction adds a place where the context was condensed.
+func (b *builder) compaction(c *transcript.Compaction) {
+	th := b.t.th
+	what, k := "Condensing the context …", th.dim
+	switch c.Status {
+	case acpv2.CompactionStatusCompleted:
+		what = "Context condensed"
+	case acpv2.CompactionStatusFailed:
+		what, k = "Condensing the context failed", th.bad
+	case acpv2.CompactionStatusCancelled:
+		what = "Condensing the context was cancelled"
+	}
+	if c.Error != "" {
+		what += ": " + safetext.Line(c.Error, maxTitle)
+	}
+	summary := c.Summary()
+	open := b.t.expanded(b.it)
+	if len(summary) > 0 && !open {
+		what += " ▸"
+	}
+	b.add(prefix{}, func(width int) []line {
+		if len(what) > width-8 {
+			return wrap(line{{"── ", th.dim}, {what, k}}, width)
+		}
+		l := line{}.put("── ", th.dim).put(what, k).put(" ", k)
+		return []line{l.put(strings.Repeat("─", max(min(width, 80)-l.width(), 0)), th.dim)}
+	})
+	if open {
+		for i, s := range summary {
+			b.block(indent(2), s, i > 0)
+		}
+	}
+}
+
+// subagent adds a child session.
+func (b *builder) subagent(s *transcript.Subagent) {
+	th := b.t.th
+	sign, word, k := "◌", "", th.dim
+	if s.State != nil {
+		switch {
+		case !s.State.Idle():
+			sign, word, k = "◐", "running", th.accent
+			if s.State.Foreground == transcript.ForegroundRequiresAction {
+				word, k = "needs an answer", th.warn
+			}
+		case s.State.Error != nil:
+			sign, word, k = "✗", "failed: "+safetext.Line(s.State.Error.Message, 200), th.bad
+		case s.State.StopReason == acpv2.StopReasonCancelled:
+			sign, word, k = "⊘", "cancelled", th.dim
+		default:
+			sign, word, k = "✓", "done", th.good
+		}
+	}
+	title := safetext.Line(s.Title, maxTitle)
+	if title == "" {
+		title = safetext.Line(string(s.ID), 80)
+	}
+	l := line{}.put("Agent ", th.accent).put(title, look{attr: bold})
+	if word != "" {
+		l = l.put(" · "+word, k)
+	}
+	b.line(mark(sign, k), l)
+	var below []line
+	if d := safetext.Line(s.Description, maxTitle); d != "" {
+		below = append(below, line{{d, th.dim}})
+	}
+	if s.Cwd != "" && s.Cwd != b.t.opts.Cwd {
+		below = append(below, line{{"in " + b.t.path(s.Cwd), th.dim}})
+	}
+	if b.t.opts.Child != nil {
+		if snap := b.t.opts.Child(s.ID); snap != nil {
+			n := 3
+			if b.t.expanded(b.it) {
+				n = 20
+			}
+			below = append(below, b.t.activity(snap, n)...)
+		}
+	}
+	for i, l := range below {
+		p := prefix{line{{"  ├ ", th.dim}}, line{{"  │ ", th.dim}}}
+		if i == len(below)-1 {
+			p = prefix{line{{"  └ ", th.dim}}, line{{"    ", th.dim}}}
+		}
+		b.line(p, l)
+	}
+}
+
+// activity returns the latest of a conversation, an entry a line.
+func (t *Transcript) activity(s *transcript.Snapshot, n int) []line {
+	var out []line
+	for e := range s.Backward() {
+		if len(out) == n {
+			break
+		}
+		if l := t.brief(e); l != nil {
+			out = append([]line{l}, out...)
+		}
+	}
+	return out
+}
+
+// brief returns an entry in a few words; nil for what is not worth any.
+func (t *Transcript) brief(e transcript.Entry) line {
+	th := t.th
+	switch e := e.(type) {
+	case *transcript.Message:
+		text := safetext.Line(e.Text(), 120)
+		if text == "" || e.Role == transcript.RoleUser {
+			return nil
+		}
+		if e.Role == transcript.RoleThought {
+			return line{}.put(text, th.thought)
+		}
+		return line{}.put(text, look{})
+	case *transcript.ToolCall:
+		sign, _, k := t.status(e)
+		return line{}.put(sign+" ", k).put(t.toolTitle(e), look{})
+	case *transcript.Subagent:
+		return line{}.put("Agent ", th.accent).put(safetext.Line(e.Title, 120), look{})
+	case *transcript.Permission:
+		if e.Outcome == nil {
+			return line{}.put("? "+safetext.Line(e.Title, 120), th.warn)
+		}
+	case *transcript.Notice:
+		return line{}.put("! "+safetext.Line(e.Title, 120), th.warn)
+	}
+	return nil
+}
+
+// sessionMessage adds a message between sessions.
+func (b *builder) sessionMessage(m *transcript.SessionMessage) {
+	th := b.t.th
+	name := func(id acpv2.SessionID) string {
+		if id == "" {
+			return "this session"
+		}
+		if s := b.t.snap.Subagent(id); s != nil && s.Title != "" {
+			return safetext.Line(s.Title, 60)
+		}
+		return safetext.Line(string(id), 40)
+	}
+	b.line(mark("⇄", th.accent), line{}.put(name(m.Sender), look{attr: bold}).put(" → ", th.dim).put(name(m.Recipient), look{attr: bold}))
+	for i, c := range m.Content() {
+		b.block(indent(4), c, i > 0)
+	}
+}
+
+// path returns a path to show: relative to the working directory if it is below it.
+func (t *Transcript) path(p string) string { return shortPath(p, t.opts.Cwd) }
+
+func shortPath(p, cwd string) string {
+	if cwd != "" {
+		if rel, err := filepath.Rel(cwd, p); err == nil && filepath.IsAbs(p) && rel != ".." && !strings.HasPrefix(rel, ".."+string(filepath.Separator)) {
+			p = rel
+		}
+	}
+	return safetext.Line(p, maxTitle)
+}

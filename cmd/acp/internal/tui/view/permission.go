@@ -1,0 +1,163 @@
+package view
+
+import (
+	"strings"
+
+	"github.com/goacp/acp"
+	"github.com/goacp/acp/acpv2"
+	"github.com/goacp/acp/cmd/acp/internal/safetext"
+	"github.com/goacp/acp/transcript"
+)
+
+// permission adds a question and its answer.
+func (b *builder) permission(p *transcript.Permission) {
+	th := b.t.th
+	b.it.compact = true
+	title := safetext.Line(p.Title, maxTitle)
+	if title == "" {
+		title = "a permission"
+	}
+	if s, ok := p.Subject.(*acpv2.CommandPermissionSubject); ok && s.Command != "" {
+		title += " $ " + safetext.Line(s.Command, maxTitle)
+	}
+	switch p.Outcome.(type) {
+	case nil:
+		b.line(mark("?", th.warn.with(bold)), line{}.put("Asks: ", th.warn.with(bold)).put(title, look{}))
+	case *acpv2.SelectedPermissionOutcome:
+		option, ok := p.Selected()
+		name := safetext.Line(option.Name, 200)
+		if !ok {
+			b.line(mark("?", th.dim), line{}.put("Answered with an option that was not offered: ", th.dim).put(title, th.dim))
+			return
+		}
+		sign, word, k := "✓", "Allowed", th.good
+		switch option.Kind {
+		case acpv2.PermissionOptionKindAllowOnce, acpv2.PermissionOptionKindAllowAlways:
+		case acpv2.PermissionOptionKindRejectOnce, acpv2.PermissionOptionKindRejectAlways:
+			sign, word, k = "✗", "Rejected", th.bad
+		default:
+			sign, word, k = "•", "Answered", th.info
+		}
+		b.line(mark(sign, k), line{}.put(word, k).put(" ("+name+"): ", th.dim).put(title, th.dim))
+	case *acpv2.CancelledPermissionOutcome:
+		b.line(mark("⊘", th.dim), line{}.put("Not answered: ", th.dim).put(title, th.dim))
+	default:
+		b.line(mark("?", th.dim), line{}.put("Answered: ", th.dim).put(title, th.dim))
+	}
+}
+
+// Permission draws what a permission is asked for, in full: the title, the description, the command
+// and where it would run, the changes to files, and what else is known of the tool call.
+// The options are left to the caller. snap may be nil.
+func Permission(req *acp.PermissionRequest, snap *transcript.Snapshot, width int, th *Theme) []string {
+	t := New(th)
+	t.width = max(width, 1)
+	if req.Session != nil {
+		t.opts.Cwd = req.Session.Cwd()
+	}
+	if snap != nil {
+		t.snap = snap
+	}
+	b := builder{t: t, it: &item{open: opened}}
+	title := safetext.Line(req.Title, maxTitle)
+	if title != "" {
+		b.line(prefix{}, line{}.put(title, look{attr: bold}))
+	}
+	if strings.TrimSpace(req.Description) != "" && safetext.Line(req.Description, maxTitle) != title {
+		b.pieces(prefix{}, req.Description, splitMarkdown(req.Description, nil), true)
+	}
+	var callID acpv2.ToolCallID
+	switch s := req.Subject.(type) {
+	case *acpv2.CommandPermissionSubject:
+		b.command(s.Command, s.Cwd)
+		callID = s.ToolCallID
+	case *acpv2.ToolCallPermissionSubject:
+		callID = s.ToolCall.ToolCallID
+	case *acpv2.UnknownRequestPermissionSubject:
+		b.line(prefix{}, line{{"This is about something of an unknown kind: " + safetext.Line(s.Type, 80), th.warn}})
+		b.json("", s.Raw)
+	}
+	call := knownCall(req, t.snap, callID)
+	if call == nil {
+		return t.allLines(b.parts)
+	}
+	if s := t.toolTitle(call); s != "" && s != title && !strings.Contains(title, s) {
+		l := line{}
+		if k := kindSigns[call.Kind]; k != "" {
+			l = l.put(k+" ", th.accent)
+		}
+		b.line(prefix{}, l.put(s, look{}))
+	}
+	if ps := t.locations(call, ""); len(ps) > 0 {
+		b.line(indent(2), line{{strings.Join(ps, "  "), th.dim}})
+	}
+	shown := len(call.Content) > 0
+	for _, c := range call.Content {
+		switch c := c.(type) {
+		case *acpv2.Content:
+			b.block(prefix{}, c.Content, true)
+		case *acpv2.Diff:
+			for _, f := range diffFiles(c) {
+				b.add(prefix{}, func(width int) []line {
+					return append([]line{nil}, th.fileLines(&f, t.opts.Cwd, width, t.opts.Diff)...)
+				})
+			}
+		case *acpv2.Terminal:
+			if term := t.snap.Terminal(c.TerminalID); term != nil && term.Command != "" {
+				b.command(term.Command, term.Cwd)
+			}
+		case *acpv2.UnknownToolCallContent:
+			b.line(prefix{}, line{{"[unknown content] " + safetext.Line(c.Type, 80), th.dim}})
+		}
+	}
+	_, command := req.Subject.(*acpv2.CommandPermissionSubject)
+	if cmd := inputCommand(call.RawInput); cmd != "" && !command {
+		b.command(cmd, "")
+	} else if !shown && !command {
+		b.json("input", call.RawInput)
+	}
+	return t.allLines(b.parts)
+}
+
+// command adds a command in full.
+func (b *builder) command(cmd, cwd string) {
+	th := b.t.th
+	b.add(prefix{line{{"$ ", th.accent}}, line{{"  ", look{}}}}, func(width int) []line {
+		var out []line
+		for _, l := range th.codeLines(strings.TrimRight(safetext.Text(cmd), "\n"), lexerFor("bash", false)) {
+			out = append(out, chop(l, width)...)
+		}
+		return out
+	})
+	if cwd != "" {
+		b.line(indent(2), line{{"in " + safetext.Line(cwd, maxTitle), th.dim}})
+	}
+}
+
+// knownCall returns what is known of the tool call a question is about; nil for nothing.
+func knownCall(req *acp.PermissionRequest, snap *transcript.Snapshot, id acpv2.ToolCallID) *transcript.ToolCall {
+	if id == "" && req.ToolCall != nil {
+		id = req.ToolCall.ToolCallID
+	}
+	if id != "" {
+		if c := snap.ToolCall(id); c != nil {
+			return c
+		}
+	}
+	u := req.ToolCall
+	if u == nil {
+		return nil
+	}
+	c := transcript.New(transcript.Config{})
+	c.Apply(u)
+	return c.Snapshot().ToolCall(u.ToolCallID)
+}
+
+// allLines draws parts.
+func (t *Transcript) allLines(parts []part) []string {
+	var out []string
+	for i := range parts {
+		out = append(out, t.drawn(&parts[i])...)
+	}
+	return out
+}

@@ -1,0 +1,142 @@
+package view
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/goacp/acp/acpv2"
+	"github.com/goacp/acp/cmd/acp/internal/safetext"
+	"github.com/goacp/acp/transcript"
+)
+
+// liveBytes is how much output of a command that runs is shown at most.
+const liveBytes = 32 << 10
+
+// toolTerminal adds the terminal of a tool call.
+func (b *builder) toolTerminal(c *transcript.ToolCall, id acpv2.TerminalID, title string, open bool) {
+	t := b.t
+	if t.shownIn[string(id)] == nil {
+		t.shownIn[string(id)] = map[uint64]bool{}
+	}
+	if !t.shownIn[string(id)][b.it.seq] {
+		t.shownIn[string(id)][b.it.seq] = true
+		if term := t.snap.Terminal(id); term != nil {
+			t.Invalidate(term.Seq())
+		}
+	}
+	term := t.snap.Terminal(id)
+	if term == nil {
+		b.line(indent(4), line{{"[terminal " + safetext.Line(string(id), 40) + "]", t.th.dim}})
+		return
+	}
+	if cmd := safetext.Line(term.Command, maxTitle); cmd != "" && !strings.Contains(title, cmd) {
+		b.line(prefix{line{{"  $ ", t.th.accent}}, line{{"    ", look{}}}}, line{}.put(cmd, look{}))
+	}
+	b.output(term, indent(2), open)
+}
+
+// terminal adds a terminal that no tool call shows.
+func (b *builder) terminal(term *transcript.Terminal, p prefix, open bool) {
+	cmd := safetext.Line(term.Command, maxTitle)
+	if cmd == "" {
+		cmd = "terminal " + safetext.Line(string(term.ID), 40)
+	}
+	l := line{}.put(cmd, look{attr: bold})
+	if term.Cwd != "" && term.Cwd != b.t.opts.Cwd {
+		l = l.put(" in "+b.t.path(term.Cwd), b.t.th.dim)
+	}
+	if !term.Exited() {
+		l = l.put(" · running", b.t.th.accent)
+	}
+	b.line(p, l)
+	b.output(term, indent(2), open)
+}
+
+// output adds the output of a command and how that ended.
+func (b *builder) output(term *transcript.Terminal, p prefix, open bool) {
+	th := b.t.th
+	bar := line{{"│ ", th.dim}}
+	b.add(p.with(prefix{bar, bar}), func(width int) []line {
+		return th.outputLines(term, width, open)
+	})
+	if l := exitLine(th, term.ExitStatus); l != nil {
+		b.line(p.with(prefix{line{{"└ ", th.dim}}, line{{"  ", th.dim}}}), l)
+	}
+}
+
+// exitLine says how a command ended; nil for nothing of note.
+func exitLine(th *Theme, s *acpv2.TerminalExitStatus) line {
+	switch {
+	case s == nil:
+		return nil
+	case s.Signal != "":
+		return line{{"ended by " + safetext.Line(s.Signal, 40), th.bad}}
+	case s.ExitCode == nil:
+		return line{{"ended", th.dim}}
+	case *s.ExitCode == 0:
+		return line{{"exit 0", th.dim}}
+	}
+	return line{{fmt.Sprintf("exit %d", *s.ExitCode), th.bad}}
+}
+
+// outputLines draws the output of a command.
+func (th *Theme) outputLines(term *transcript.Terminal, width int, open bool) []line {
+	raw := term.Raw()
+	hidden := 0
+	limit := len(raw)
+	if !term.Exited() {
+		limit = liveBytes
+	}
+	if !open {
+		limit = foldedBytes
+	}
+	if len(raw) > limit {
+		rest := raw[len(raw)-limit:]
+		if i := strings.IndexByte(rest, '\n'); i >= 0 {
+			rest = rest[i+1:]
+		}
+		hidden = strings.Count(raw, "\n") - strings.Count(rest, "\n")
+		raw = rest
+	}
+	s := strings.Trim(safetext.SGR(raw), "\n")
+	var ls []line
+	if s != "" {
+		for l := range strings.SplitSeq(s, "\n") {
+			ls = append(ls, chop(th.styled(l), width)...)
+		}
+	}
+	if term.Skipped > 0 && (open || hidden == 0 && len(ls) <= foldedOutput+1) {
+		ls = append([]line{{{"… " + size(term.Skipped) + " before are not kept", th.dim}}}, ls...)
+	}
+	if open {
+		if hidden > 0 {
+			ls = append([]line{{{"… " + count(hidden, "line", "lines") + " before", th.dim}}}, ls...)
+		}
+		return ls
+	}
+	return folded(th, ls, foldedOutput, hidden, true)
+}
+
+// styled takes apart a line that safetext.SGR made.
+func (th *Theme) styled(s string) line {
+	var l line
+	k := look{}
+	col := 0
+	for s != "" {
+		text, rest, found := strings.Cut(s, "\x1b[")
+		if strings.Contains(text, "\t") {
+			text = tabs(strings.Repeat(" ", col%8)+text, 8)[col%8:]
+		}
+		l, col = l.put(text, k), col+textWidth(text)
+		if !found {
+			break
+		}
+		var params string
+		params, s, _ = strings.Cut(rest, "m")
+		k = look{}
+		if params != "" && th.links { // links are where colours are
+			k.raw = strings.TrimPrefix(params, "0;")
+		}
+	}
+	return l
+}

@@ -1,0 +1,158 @@
+package view
+
+import (
+	"fmt"
+	"image/color"
+
+	"github.com/charmbracelet/colorprofile"
+	"github.com/charmbracelet/x/ansi"
+)
+
+// An attr is a set of ways to print text.
+type attr uint8
+
+const (
+	bold attr = 1 << iota
+	faint
+	italic
+	underline
+	reverse
+	strike
+)
+
+// A look is how text is printed. The zero look is that of the terminal.
+type look struct {
+	fg, bg string // parameters of an SGR sequence
+	attr   attr
+	raw    string // other parameters, of the output of a command
+	link   string // where a hyperlink leads
+}
+
+// with returns the look with more attributes.
+func (l look) with(a attr) look { l.attr |= a; return l }
+
+// on returns the look on the background of another.
+func (l look) on(bg look) look {
+	if bg.bg != "" {
+		l.bg = bg.bg
+	}
+	return l
+}
+
+// A Theme is how a conversation is coloured. It never changes, and any goroutine may use it.
+// Colours only support what marks and indentation already say. Make one with [NewTheme].
+type Theme struct {
+	plain bool // nothing but text, without any sequences
+	links bool
+
+	text, dim, accent, heading, code, link   look
+	user, thought                            look
+	good, bad, warn, info                    look
+	added, removed, addedWord, removedWord   look
+	addedMark, removedMark, found, foundHere look
+	syntax                                   map[syntaxKind]look
+}
+
+// NewTheme returns the theme for a dark or light background and what the terminal can show:
+// without colours for [colorprofile.ASCII], without any sequences for
+// [colorprofile.NoTTY] and an unknown profile.
+func NewTheme(dark bool, profile colorprofile.Profile) *Theme {
+	th := &Theme{plain: profile <= colorprofile.NoTTY, links: profile > colorprofile.ASCII}
+	// A colour is given for dark and light backgrounds, and as one of the 16 that the user
+	// has chosen, where there are no more; -1 is none of them.
+	pick := func(onDark, onLight uint32, basic int) color.Color {
+		rgb := onLight
+		if dark {
+			rgb = onDark
+		}
+		switch profile {
+		case colorprofile.ANSI:
+			if basic < 0 {
+				return nil
+			}
+			return ansi.BasicColor(basic)
+		case colorprofile.ANSI256, colorprofile.TrueColor:
+			return profile.Convert(color.RGBA{byte(rgb >> 16), byte(rgb >> 8), byte(rgb), 255})
+		}
+		return nil
+	}
+	fg := func(onDark, onLight uint32, basic int) look {
+		return look{fg: colorParams(pick(onDark, onLight, basic), false)}
+	}
+	bg := func(onDark, onLight uint32) look {
+		return look{bg: colorParams(pick(onDark, onLight, -1), true)}
+	}
+	th.dim = fg(0x8b90a0, 0x6b7080, -1)
+	if th.dim.fg == "" {
+		th.dim.attr = faint
+	}
+	th.accent = fg(0x7aa2f7, 0x2e5cc5, 4)
+	th.user = fg(0x7dcfff, 0x006a80, 6).with(bold)
+	th.thought = th.dim.with(italic)
+	th.heading = th.accent.with(bold)
+	th.code = fg(0xe0af68, 0x8a5a00, 3)
+	th.link = fg(0x7aa2f7, 0x2e5cc5, 4).with(underline)
+	th.good = fg(0x9ece6a, 0x2f7d32, 2)
+	th.bad = fg(0xf7768e, 0xb3261e, 1)
+	th.warn = fg(0xe0af68, 0x8a5a00, 3)
+	th.info = fg(0x7dcfff, 0x006a80, 6)
+	th.added, th.removed = bg(0x1c3326, 0xe2f6e6), bg(0x3d2229, 0xfde7e9)
+	th.addedWord, th.removedWord = bg(0x2f5d3f, 0xa9e5b6), bg(0x6e2f3b, 0xf9b8bf)
+	if th.added.bg == "" { // the marks get the colour then, and changed words a line
+		th.addedWord.attr, th.removedWord.attr = underline, underline
+	}
+	th.addedMark, th.removedMark = th.good, th.bad
+	th.found = bg(0x5a4a1a, 0xffe9a8)
+	if th.found.bg == "" {
+		th.found.attr = underline | bold
+	}
+	th.foundHere = look{attr: reverse}
+	th.syntax = map[syntaxKind]look{
+		synKeyword:  fg(0xbb9af7, 0x7b3fb5, 5),
+		synString:   fg(0x9ece6a, 0x2f7d32, 2),
+		synNumber:   fg(0xff9e64, 0xa14a00, 3),
+		synComment:  th.dim.with(italic),
+		synFunction: fg(0x7aa2f7, 0x2e5cc5, 4),
+		synType:     fg(0x2ac3de, 0x00708a, 6),
+		synAdded:    th.good,
+		synRemoved:  th.bad,
+		synHeading:  {attr: bold},
+	}
+	return th
+}
+
+// colorParams returns the parameters that set a colour; "" for none.
+func colorParams(c color.Color, background bool) string {
+	base := 30
+	if background {
+		base = 40
+	}
+	switch c := c.(type) {
+	case ansi.BasicColor:
+		if c >= 8 {
+			base += 60 - 8
+		}
+		return fmt.Sprint(base + int(c))
+	case ansi.IndexedColor:
+		return fmt.Sprintf("%d;5;%d", base+8, byte(c))
+	case color.RGBA:
+		return fmt.Sprintf("%d;2;%d;%d;%d", base+8, c.R, c.G, c.B)
+	}
+	return ""
+}
+
+// A syntaxKind is what a piece of code is, as far as it is coloured.
+type syntaxKind uint8
+
+const (
+	synText syntaxKind = iota
+	synKeyword
+	synString
+	synNumber
+	synComment
+	synFunction
+	synType
+	synAdded
+	synRemoved
+	synHeading
+)

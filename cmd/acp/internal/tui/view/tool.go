@@ -1,0 +1,194 @@
+package view
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/goacp/acp/acpv2"
+	"github.com/goacp/acp/cmd/acp/internal/safetext"
+	"github.com/goacp/acp/transcript"
+)
+
+// How much of a tool call is shown while it is folded, in lines.
+const (
+	foldedText   = 6
+	foldedOutput = 8
+	foldedDiff   = 40
+	foldedPaths  = 3
+)
+
+// foldedBytes bounds the text of which the folded form is made.
+const foldedBytes = 16 << 10
+
+var kindSigns = map[acpv2.ToolKind]string{
+	acpv2.ToolKindRead:       "≡",
+	acpv2.ToolKindEdit:       "✎",
+	acpv2.ToolKindDelete:     "⌫",
+	acpv2.ToolKindMove:       "⇢",
+	acpv2.ToolKindSearch:     "⌕",
+	acpv2.ToolKindExecute:    "$",
+	acpv2.ToolKindThink:      "∴",
+	acpv2.ToolKindFetch:      "⇣",
+	acpv2.ToolKindSwitchMode: "⇄",
+}
+
+// status returns a sign for the state of a tool call, a word for what is not as it should be in the end,
+// and their colour.
+func (t *Transcript) status(c *transcript.ToolCall) (sign, word string, k look) {
+	th := t.th
+	switch c.Status {
+	case acpv2.ToolCallStatusPending:
+		return "○", "waiting", th.dim
+	case acpv2.ToolCallStatusPaused:
+		return "‖", "paused", th.warn
+	case acpv2.ToolCallStatusCompleted:
+		return "✓", "", th.good
+	case acpv2.ToolCallStatusFailed:
+		return "✗", "failed", th.bad
+	case acpv2.ToolCallStatusCancelled:
+		return "⊘", "cancelled", th.dim
+	case acpv2.ToolCallStatusInProgress:
+		return "◐", "running", th.accent
+	}
+	return "◐", safetext.Line(string(c.Status), 30), th.accent
+}
+
+// toolTitle returns what a tool call is about, in one line.
+func (t *Transcript) toolTitle(c *transcript.ToolCall) string {
+	s := safetext.Line(c.Title, maxTitle)
+	if s == "" {
+		s = safetext.Line(c.Name, 200)
+	}
+	if s == "" {
+		s = safetext.Line(string(c.Kind), 40)
+	}
+	// Titles tend to be Markdown with paths.
+	if len(s) > 1 && s[0] == '`' && strings.Count(s, "`") == 2 && s[len(s)-1] == '`' {
+		s = s[1 : len(s)-1]
+	}
+	if t.opts.Cwd != "" && t.opts.Cwd != "/" {
+		s = strings.ReplaceAll(s, strings.TrimSuffix(t.opts.Cwd, "/")+"/", "")
+	}
+	return s
+}
+
+// tool adds a tool call.
+func (b *builder) tool(c *transcript.ToolCall) {
+	t, th := b.t, b.t.th
+	open := t.expanded(b.it)
+	sign, word, k := t.status(c)
+	title := t.toolTitle(c)
+	l := line{}
+	if s := kindSigns[c.Kind]; s != "" {
+		l = l.put(s+" ", th.accent)
+	}
+	l = l.put(title, look{attr: bold})
+	paths := t.locations(c, title)
+	for i, p := range paths {
+		if i == foldedPaths && !open {
+			l = l.put(" +"+strconv.Itoa(len(paths)-i), th.dim)
+			break
+		}
+		l = l.put(" "+p, th.dim)
+	}
+	if word != "" {
+		l = l.put(" · "+word, k)
+	}
+	b.line(mark(sign, k), l)
+	head := len(b.parts)
+	for _, content := range c.Content {
+		switch content := content.(type) {
+		case *acpv2.Content:
+			b.toolContent(c, content.Content, open)
+		case *acpv2.Diff:
+			b.diff(content, open)
+		case *acpv2.Terminal:
+			b.toolTerminal(c, content.TerminalID, title, open)
+		case *acpv2.UnknownToolCallContent:
+			b.line(indent(4), line{}.put("[unknown content] ", th.dim).put(safetext.Line(content.Type, 80), th.dim))
+		}
+	}
+	b.it.compact = len(b.parts) == head
+	if open {
+		if c.Name != "" && safetext.Line(c.Name, 200) != title {
+			b.line(indent(2), line{{"tool: " + safetext.Line(c.Name, 200), th.dim}})
+		}
+		b.json("input", c.RawInput)
+		b.json("output", c.RawOutput)
+	}
+}
+
+// locations returns the places of a tool call that its title does not name.
+func (t *Transcript) locations(c *transcript.ToolCall, title string) []string {
+	var out []string
+	for _, l := range c.Locations {
+		p := t.path(l.Path)
+		if l.Line != nil {
+			p += ":" + strconv.FormatUint(uint64(*l.Line), 10)
+		}
+		if p == "" || strings.Contains(title, p) {
+			continue
+		}
+		if l.Line != nil && strings.Contains(title, t.path(l.Path)) {
+			p = ":" + strconv.FormatUint(uint64(*l.Line), 10)
+		}
+		if len(out) == 0 || out[len(out)-1] != p {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// toolContent adds what a tool gave back.
+func (b *builder) toolContent(c *transcript.ToolCall, content acpv2.ContentBlock, open bool) {
+	text, ok := content.(*acpv2.TextContent)
+	if !ok || open {
+		b.block(indent(4), content, false)
+		return
+	}
+	th := b.t.th
+	s := strings.Trim(text.Text, "\n")
+	if strings.TrimSpace(s) == "" {
+		return
+	}
+	failed := c.Status == acpv2.ToolCallStatusFailed
+	// What was read is what the agent wanted to see. How much it was will do.
+	if c.Kind == acpv2.ToolKindRead && !failed {
+		b.line(indent(4), line{{"… " + count(strings.Count(s, "\n")+1, "line", "lines"), th.dim}})
+		return
+	}
+	tail := c.Kind == acpv2.ToolKindExecute
+	b.add(indent(4), func(width int) []line {
+		part, hidden := s, 0
+		if len(part) > foldedBytes {
+			if tail {
+				part = part[len(part)-foldedBytes:]
+			} else {
+				part = part[:foldedBytes]
+			}
+			hidden = strings.Count(s, "\n") - strings.Count(part, "\n")
+		}
+		part = safetext.Text(part)
+		var ls []line
+		for i, pc := range splitMarkdown(part, nil) {
+			if pc.gap && i > 0 {
+				ls = append(ls, nil)
+			}
+			ls = append(ls, th.pieceLines(part, pc, width)...)
+		}
+		return folded(th, ls, foldedText, hidden, tail)
+	})
+}
+
+// folded returns the first or last n lines, and how many there are more.
+func folded(th *Theme, ls []line, n, hidden int, tail bool) []line {
+	if len(ls) <= n+1 && hidden == 0 {
+		return ls
+	}
+	more := line{{"… " + count(max(len(ls)-n, 0)+hidden, "line", "lines") + " more", th.dim}}
+	n = min(n, len(ls))
+	if tail {
+		return append([]line{more}, ls[len(ls)-n:]...)
+	}
+	return append(append([]line{}, ls[:n]...), more)
+}
