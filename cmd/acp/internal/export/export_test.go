@@ -1,0 +1,264 @@
+package export
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"flag"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/net/html"
+
+	"github.com/goacp/acp/acpv2"
+	"github.com/goacp/acp/cmd/acp/internal/store"
+	"github.com/goacp/acp/transcript"
+)
+
+var update = flag.Bool("update", false, "write the golden files")
+
+var session = store.Session{
+	Key: store.Key{Agent: "gemini", ID: "s-1"}, Command: []string{"gemini", "--acp"}, Cwd: "/home/me/project",
+	Title: "Fix the *flaky* test", Protocol: 2, Turns: 1,
+	Created: time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC), Updated: time.Date(2026, 11, 21, 10, 5, 0, 0, time.UTC),
+}
+
+// apply folds updates, one in a line, into a conversation.
+func apply(t *testing.T, c *transcript.Conversation, updates string) {
+	t.Helper()
+	for l := range strings.Lines(updates) {
+		if l = strings.TrimSpace(l); l == "" {
+			continue
+		}
+		u, err := acpv2.UnmarshalSessionUpdate([]byte(l))
+		if err != nil {
+			t.Fatalf("%s: %v", l, err)
+		}
+		c.Apply(u)
+	}
+}
+
+func sample(t *testing.T) *transcript.Snapshot {
+	t.Helper()
+	c := transcript.New(transcript.Config{})
+	apply(t, c, `
+{"sessionUpdate":"user_message","messageId":"u1","content":[{"type":"text","text":"Why does it fail?\n"},{"type":"resource_link","name":"main.go","uri":"file:///home/me/project/main.go"},{"type":"image","mimeType":"image/png","data":"iVBORw0KGgo="}]}
+{"sessionUpdate":"agent_thought_chunk","messageId":"t1","content":{"type":"text","text":"Let me *look*.\nFirst the test."}}
+{"sessionUpdate":"plan_update","plan":{"type":"items","planId":"p","entries":[{"content":"Read","priority":"high","status":"completed"},{"content":"Fix <it>","priority":"high","status":"in_progress"},{"content":"Run","priority":"low","status":"pending"}]}}
+{"sessionUpdate":"tool_call_update","toolCallId":"c1","title":"Edit main.go","kind":"edit","status":"completed","locations":[{"path":"/home/me/project/main.go","line":3}],"content":[{"type":"diff","changes":[{"operation":"modify","path":"/home/me/project/main.go"}],"patch":{"format":"git_patch","text":"diff --git a/main.go b/main.go\n--- a/main.go\n+++ b/main.go\n@@ -1,2 +1,2 @@\n a\n-b\n+c\n"}}]}
+{"sessionUpdate":"terminal_update","terminalId":"x","command":"go test ./...","exitStatus":{"exitCode":1}}
+{"sessionUpdate":"terminal_output_chunk","terminalId":"x","data":"G1szMW1GQUlMG1swbQpvaw=="}
+{"sessionUpdate":"tool_call_update","toolCallId":"c2","title":"Run the tests","kind":"execute","status":"failed","content":[{"type":"terminal","terminalId":"x"},{"type":"content","content":{"type":"text","text":"one `+"```"+` fence"}}]}
+{"sessionUpdate":"tool_call_update","toolCallId":"c3","title":"Search","kind":"search","status":"in_progress","rawInput":{"q":"x"}}
+{"sessionUpdate":"notice","severity":"warning","title":"Slow","description":"The model is slow."}
+{"sessionUpdate":"agent_message_chunk","messageId":"a1","content":{"type":"text","text":"It was **racy**:\n\n`+"```go\\nx := 1 < 2\\n```"+`\n\n| a | b |\n|---|--:|\n| 1 | 2 |\n\n- [x] done\n\n[docs](https://example.com/a?b=1&c=2)"}}
+{"sessionUpdate":"usage_update","used":1200,"size":200000,"cost":{"amount":0.0125,"currency":"USD"}}
+{"sessionUpdate":"_future","x":1}
+`)
+	var req acpv2.RequestPermissionRequest
+	if err := json.Unmarshal([]byte(`{"sessionId":"s-1","title":"Run a command?","subject":{"type":"command","command":"rm -r build","cwd":"/p"},"options":[{"optionId":"y","name":"Yes","kind":"allow_once"}]}`), &req); err != nil {
+		t.Fatal(err)
+	}
+	seq, _ := c.Asked(&req)
+	c.Answered(seq, &acpv2.SelectedPermissionOutcome{OptionID: "y"})
+	c.Asked(&req)
+	return c.Snapshot()
+}
+
+func write(t *testing.T, f Format, s store.Session, snapshot *transcript.Snapshot) string {
+	t.Helper()
+	var b bytes.Buffer
+	if err := Write(&b, f, s, snapshot); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+func TestGolden(t *testing.T) {
+	snapshot := sample(t)
+	for f, ext := range map[Format]string{Markdown: "md", HTML: "html", JSON: "json", Text: "txt"} {
+		t.Run(string(f), func(t *testing.T) {
+			got := write(t, f, session, snapshot)
+			name := filepath.Join("testdata", "sample."+ext)
+			if *update {
+				if err := os.MkdirAll("testdata", 0o755); err != nil {
+					t.Fatal(err)
+				}
+				if err := os.WriteFile(name, []byte(got), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(strings.ReplaceAll(string(want), "\r\n", "\n"), got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestJSON(t *testing.T) {
+	snapshot := sample(t)
+	var d Document
+	if err := json.Unmarshal([]byte(write(t, JSON, session, snapshot)), &d); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(SessionOf(session), d.Session); diff != "" || d.Version != 1 {
+		t.Errorf("version %d, %s", d.Version, diff)
+	}
+	var back transcript.Snapshot
+	if err := json.Unmarshal(d.Conversation, &back); err != nil {
+		t.Fatal(err)
+	}
+	if back.Len() != snapshot.Len() || back.Text() != snapshot.Text() {
+		t.Errorf("%d entries come back of %d", back.Len(), snapshot.Len())
+	}
+}
+
+// hostile is what an agent may try.
+const hostile = "\x1b[2J\x1b]0;title\x07\u009b31mred \u202egnp.exe\u2066 <script>alert(1)</script> <img src=x onerror=alert(1)> " +
+	"[a](javascript:alert(1)) [b](data:text/html,x) [c](JaVaScRiPt&#58;alert(1)) ![i](http://evil.example/p.png) [![n](http://evil.example/q.png)](https://ok.example) " +
+	"<javascript:alert(1)> \"onmouseover=x </title></pre></style> {{.}} [f](file:///etc/passwd) [r](/relative) <a href=x style=y>z</a>\n\n<iframe src=//x></iframe>\n\n```\"><b>\n</code></pre>\n```\n"
+
+func hostileSnapshot(t *testing.T) *transcript.Snapshot {
+	t.Helper()
+	c := transcript.New(transcript.Config{})
+	h, err := json.Marshal(hostile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	apply(t, c, strings.ReplaceAll(`
+{"sessionUpdate":"user_message","messageId":"u","content":[{"type":"text","text":@@},{"type":"resource_link","name":@@,"uri":"javascript:alert(1)"},{"type":"image","mimeType":"image/svg+xml","data":"PHN2Zz4="},{"type":"image","mimeType":"image/png","data":"\" onerror=alert(1)"},{"type":"image","mimeType":@@,"data":"x","uri":@@}]}
+{"sessionUpdate":"agent_message_chunk","messageId":@@,"content":{"type":"text","text":@@}}
+{"sessionUpdate":"agent_thought_chunk","messageId":"t","content":{"type":"text","text":@@}}
+{"sessionUpdate":"tool_call_update","toolCallId":@@,"title":@@,"kind":@@,"status":@@,"locations":[{"path":@@}],"content":[{"type":"diff","changes":[{"operation":"move","oldPath":@@,"path":@@}],"patch":{"format":@@,"text":@@}},{"type":"content","content":{"type":"text","text":@@}}]}
+{"sessionUpdate":"plan_update","plan":{"type":"items","planId":"p","entries":[{"content":@@,"priority":@@,"status":@@}]}}
+{"sessionUpdate":"plan_update","plan":{"type":"markdown","planId":"q","content":@@}}
+{"sessionUpdate":"plan_update","plan":{"type":"file","planId":"r","uri":@@}}
+{"sessionUpdate":"terminal_update","terminalId":"x","command":@@}
+{"sessionUpdate":"notice","severity":@@,"title":@@,"description":@@}
+{"sessionUpdate":"session_info_update","title":@@}
+`, "@@", string(h)))
+	return c.Snapshot()
+}
+
+// TestHostile looks at what becomes of texts that would do harm.
+func TestHostile(t *testing.T) {
+	snapshot := hostileSnapshot(t)
+	s := session
+	s.Title, s.Agent, s.Cwd = hostile, hostile, hostile
+	for _, f := range Formats {
+		got := write(t, f, s, snapshot)
+		for i, r := range got {
+			if r < ' ' && r != '\n' && r != '\t' || r >= 0x7f && r < 0xa0 || r == 0x202e || r == 0x2066 {
+				t.Errorf("%s: character %U in %q", f, r, got[max(i-20, 0):i+20])
+				break
+			}
+		}
+	}
+	page := write(t, HTML, s, snapshot)
+	z := html.NewTokenizer(strings.NewReader(page))
+	for {
+		switch z.Next() {
+		case html.ErrorToken:
+			return
+		case html.StartTagToken, html.SelfClosingTagToken:
+			tok := z.Token()
+			switch tok.Data {
+			case "script", "iframe", "img", "object", "embed", "form", "base", "svg", "link", "b":
+				t.Errorf("element %v", tok)
+			}
+			for _, a := range tok.Attr {
+				if strings.HasPrefix(a.Key, "on") {
+					t.Errorf("attribute in %v", tok)
+				}
+				if (a.Key == "href" || a.Key == "src") && !regexp.MustCompile(`^(https?|mailto):`).MatchString(a.Val) {
+					t.Errorf("address in %v", tok)
+				}
+			}
+		}
+	}
+}
+
+func TestDiffLines(t *testing.T) {
+	got := diffLines("diff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -1 +1 @@\n--- not a file\n+++ nor this\n same\ndiff --git a/y b/y\n--- a/y\n")
+	var classes []string
+	for _, l := range got {
+		classes = append(classes, l.Class)
+	}
+	if diff := cmp.Diff([]string{"file", "file", "file", "hunk", "del", "add", "", "file", "file"}, classes); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestFormats(t *testing.T) {
+	for name, want := range map[string]Format{"a.md": Markdown, "b/c.HTML": HTML, "x.json": JSON, "y.txt": Text} {
+		if got, err := FormatOf(name); got != want || err != nil {
+			t.Errorf("%s: %v, %v", name, got, err)
+		}
+	}
+	for _, name := range []string{"a", "a.docx", ""} {
+		if _, err := FormatOf(name); !errors.Is(err, ErrFormat) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestEscapeJSON(t *testing.T) {
+	for in, want := range map[string]string{
+		`"plain ü 日"`: `"plain ü 日"`, "\"\u202e\"": `"\u202e"`, "\"\u009b\x7f\"": `"\u009b\u007f"`, "\"\U000E0041x\"": `"\udb40\udc41x"`, "": "",
+	} {
+		got := string(EscapeJSON([]byte(in)))
+		if got != want {
+			t.Errorf("%q becomes %s, want %s", in, got, want)
+		}
+		var a, b string
+		if in != "" && (json.Unmarshal([]byte(in), &a) != nil || json.Unmarshal([]byte(got), &b) != nil || a != b) {
+			t.Errorf("%q means something else: %s", in, got)
+		}
+	}
+}
+
+// TestLarge has a message of 10 MB, which is shown as it is.
+func TestLarge(t *testing.T) {
+	c := transcript.New(transcript.Config{EntryBytes: 32 << 20, TotalBytes: 256 << 20})
+	text := strings.Repeat("[[[[*_<x ", 10<<20/9)
+	c.Apply(&acpv2.AgentMessageChunk{MessageID: "m", Content: acpv2.Text(text)})
+	for _, f := range Formats {
+		if got := write(t, f, session, c.Snapshot()); len(got) < len(text) {
+			t.Errorf("%s: %d bytes of %d", f, len(got), len(text))
+		}
+	}
+}
+
+// FuzzMarkdown looks for Markdown that becomes something that is not harmless.
+func FuzzMarkdown(f *testing.F) {
+	f.Add(hostile)
+	f.Add("[a]: javascript:x\n[a] ![a] [![b](c)](d)")
+	f.Fuzz(func(t *testing.T, s string) {
+		z := html.NewTokenizer(strings.NewReader(string(renderMarkdown(s))))
+		for {
+			switch z.Next() {
+			case html.ErrorToken:
+				return
+			case html.StartTagToken, html.SelfClosingTagToken:
+				tok := z.Token()
+				for _, a := range tok.Attr {
+					if strings.HasPrefix(a.Key, "on") || a.Key == "src" || a.Key == "href" && !regexp.MustCompile(`(?i)^(https?|mailto):`).MatchString(a.Val) {
+						t.Errorf("%q becomes %v", s, tok)
+					}
+				}
+				if tok.Data == "script" || tok.Data == "img" {
+					t.Errorf("%q becomes %v", s, tok)
+				}
+			}
+		}
+	})
+}

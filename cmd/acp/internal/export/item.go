@@ -1,0 +1,371 @@
+package export
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/goacp/acp/acpv2"
+	"github.com/goacp/acp/cmd/acp/internal/safetext"
+	"github.com/goacp/acp/cmd/acp/internal/store"
+	"github.com/goacp/acp/transcript"
+)
+
+// An itemKind says how an item looks.
+type itemKind string
+
+const (
+	itemUser    itemKind = "user"
+	itemAgent   itemKind = "agent"
+	itemThought itemKind = "thought"
+	itemTool    itemKind = "tool"
+	itemPlan    itemKind = "plan"
+	itemAside   itemKind = "aside" // everything else
+)
+
+// An item is an entry of the conversation as it is written: all its texts are safe.
+type item struct {
+	Kind   itemKind
+	Title  string // of one line
+	Mark   string // a sign for the status
+	Status string
+	Notes  []string // of one line each
+	Blocks []block
+	Loss   int64 // bytes that were not kept
+}
+
+// A blockKind says what the text of a block is.
+type blockKind string
+
+const (
+	blockMarkdown blockKind = "markdown"
+	blockCode     blockKind = "code"
+	blockDiff     blockKind = "diff"
+	blockTerminal blockKind = "terminal"
+	blockImage    blockKind = "image"
+	blockLink     blockKind = "link"
+	blockSteps    blockKind = "steps"
+)
+
+// A block is a part of an item.
+type block struct {
+	Kind  blockKind
+	Text  string // of an image or link, its name
+	Lang  string
+	URL   string
+	MIME  string // of an image
+	Data  string // of an image, in base64
+	Steps []step
+}
+
+// A step is one of a plan.
+type step struct{ Mark, Status, Text string }
+
+// maxTitle bounds titles and notes, in cells.
+const maxTitle = 500
+
+func line(s string) string { return safetext.Line(s, maxTitle) }
+
+// mark is a sign for a status, so that it can be told without colour.
+func mark(status string) string {
+	switch status {
+	case "completed":
+		return "✓"
+	case "failed":
+		return "✗"
+	case "cancelled":
+		return "–"
+	case "in_progress", "":
+		return "…"
+	case "pending":
+		return "·"
+	}
+	return "?"
+}
+
+// heading returns the title of the document and what is known of the session, as names and values.
+func heading(s store.Session, t *transcript.Snapshot) (title string, facts [][2]string) {
+	title = line(s.Title)
+	if title == "" {
+		title = line(t.Session().Title)
+	}
+	if title == "" {
+		title = "Conversation"
+	}
+	add := func(name, value string) {
+		if value = line(value); value != "" {
+			facts = append(facts, [2]string{name, value})
+		}
+	}
+	v := SessionOf(s)
+	add("Agent", v.Agent)
+	add("Session", v.ID)
+	add("Directory", v.Cwd)
+	add("Started", v.Created)
+	add("Last change", v.Updated)
+	if v.Turns > 0 {
+		add("Turns", fmt.Sprint(v.Turns))
+	}
+	if u := t.Session().Usage; u != nil {
+		if u.Size > 0 {
+			add("Context", fmt.Sprintf("%d of %d tokens", u.Used, u.Size))
+		}
+		if u.Cost != nil {
+			add("Cost", fmt.Sprintf("%.4g %s", u.Cost.Amount, u.Cost.Currency))
+		}
+	}
+	if l := t.Loss(); l.Entries > 0 || l.Bytes > 0 {
+		add("Not kept", fmt.Sprintf("%d entries, %d bytes", l.Entries, l.Bytes))
+	}
+	return title, facts
+}
+
+// items returns the conversation, terminals where they are shown.
+func items(t *transcript.Snapshot) []item {
+	shown := map[acpv2.TerminalID]bool{}
+	for e := range t.Entries() {
+		if call, ok := e.(*transcript.ToolCall); ok {
+			for _, c := range call.Content {
+				if term, ok := c.(*acpv2.Terminal); ok {
+					shown[term.TerminalID] = true
+				}
+			}
+		}
+	}
+	var all []item
+	for e := range t.Entries() {
+		if term, ok := e.(*transcript.Terminal); ok && shown[term.ID] {
+			continue
+		}
+		it := itemOf(t, e)
+		it.Loss = e.Dropped()
+		all = append(all, it)
+	}
+	return all
+}
+
+func itemOf(t *transcript.Snapshot, e transcript.Entry) item {
+	switch e := e.(type) {
+	case *transcript.Message:
+		kind, title := itemAgent, "Agent"
+		switch e.Role {
+		case transcript.RoleUser:
+			kind, title = itemUser, "User"
+		case transcript.RoleThought:
+			kind, title = itemThought, "Thought"
+		}
+		return item{Kind: kind, Title: title, Blocks: contents(e.Content())}
+	case *transcript.ToolCall:
+		return toolItem(t, e)
+	case *transcript.Plan:
+		return planItem(e)
+	case *transcript.Terminal:
+		return item{Kind: itemTool, Title: "Terminal", Blocks: []block{terminalBlock(e)}, Notes: terminalNotes(e)}
+	case *transcript.Notice:
+		return item{Kind: itemAside, Title: line("Notice (" + string(e.Severity) + "): " + e.Title), Notes: notes(e.Description)}
+	case *transcript.Compaction:
+		return item{Kind: itemAside, Title: "Context condensed", Mark: mark(string(e.Status)), Status: line(string(e.Status)), Notes: notes(e.Error), Blocks: contents(e.Summary())}
+	case *transcript.Subagent:
+		return item{Kind: itemAside, Title: line("Subagent: " + first(e.Title, string(e.ID))), Notes: notes(e.Description, string(e.ID))}
+	case *transcript.SessionMessage:
+		return item{Kind: itemAside, Title: line(fmt.Sprintf("Message from %s to %s", first(string(e.Sender), "this session"), first(string(e.Recipient), "this session"))), Blocks: contents(e.Content())}
+	case *transcript.Permission:
+		return permissionItem(t, e)
+	case *transcript.Unknown:
+		return item{Kind: itemAside, Title: line("Update of an unknown kind: " + e.Type), Blocks: []block{{Kind: blockCode, Lang: "json", Text: safetext.Text(string(e.Raw))}}}
+	}
+	return item{Kind: itemAside, Title: line("Entry of an unknown kind: " + string(e.EntryKind()))}
+}
+
+func toolItem(t *transcript.Snapshot, c *transcript.ToolCall) item {
+	it := item{
+		Kind: itemTool, Title: line(first(c.Title, c.Name, string(c.ID))),
+		Mark: mark(string(c.Status)), Status: line(string(c.Kind) + ", " + strings.ReplaceAll(string(c.Status), "_", " ")),
+	}
+	for _, l := range c.Locations {
+		at := l.Path
+		if l.Line != nil {
+			at += fmt.Sprintf(":%d", *l.Line)
+		}
+		it.Notes = append(it.Notes, line(at))
+	}
+	for _, content := range c.Content {
+		switch content := content.(type) {
+		case *acpv2.Content:
+			it.Blocks = append(it.Blocks, contents([]acpv2.ContentBlock{content.Content})...)
+		case *acpv2.Diff:
+			it.Notes = append(it.Notes, changes(content)...)
+			if content.Patch != nil {
+				it.Blocks = append(it.Blocks, block{Kind: blockDiff, Lang: "diff", Text: safetext.Text(content.Patch.Text)})
+			}
+		case *acpv2.Terminal:
+			if term := t.Terminal(content.TerminalID); term != nil {
+				it.Blocks = append(it.Blocks, terminalBlock(term))
+				it.Notes = append(it.Notes, terminalNotes(term)...)
+			}
+		default:
+			it.Notes = append(it.Notes, "content of an unknown kind")
+		}
+	}
+	// What the tool was told and told is of interest where it showed nothing.
+	if len(it.Blocks) == 0 && len(it.Notes) == 0 {
+		for _, raw := range [][]byte{c.RawInput, c.RawOutput} {
+			if len(raw) > 0 && string(raw) != "null" {
+				it.Blocks = append(it.Blocks, block{Kind: blockCode, Lang: "json", Text: safetext.Text(string(raw))})
+			}
+		}
+	}
+	return it
+}
+
+// changes says what a diff does to those files that its patch, if there is one, does not show.
+func changes(d *acpv2.Diff) []string {
+	var all []string
+	shown := func(path string) bool {
+		path = strings.TrimPrefix(path, "/")
+		return d.Patch != nil && path != "" && strings.Contains(d.Patch.Text, path)
+	}
+	for _, c := range d.Changes {
+		switch op := c.Operation.(type) {
+		case *acpv2.DiffAdd:
+			if shown(op.Path) {
+				continue
+			}
+			all = append(all, line("new file "+op.Path))
+		case *acpv2.DiffDelete:
+			if shown(op.Path) {
+				continue
+			}
+			all = append(all, line("deleted "+op.Path))
+		case *acpv2.DiffModify:
+			if shown(op.Path) {
+				continue
+			}
+			all = append(all, line("changed "+op.Path))
+		case *acpv2.DiffMove:
+			all = append(all, line("moved "+op.OldPath+" to "+op.Path))
+		case *acpv2.DiffCopy:
+			all = append(all, line("copied "+op.OldPath+" to "+op.Path))
+		}
+	}
+	return all
+}
+
+func terminalBlock(t *transcript.Terminal) block {
+	text := safetext.Text(t.Plain())
+	if t.Command != "" {
+		text = "$ " + line(t.Command) + "\n" + text
+	}
+	return block{Kind: blockTerminal, Text: text}
+}
+
+func terminalNotes(t *transcript.Terminal) []string {
+	var all []string
+	if t.Skipped > 0 {
+		all = append(all, fmt.Sprintf("the first %d bytes of the output were not kept", t.Skipped))
+	}
+	if x := t.ExitStatus; x != nil {
+		switch {
+		case x.Signal != "":
+			all = append(all, line("ended by "+x.Signal))
+		case x.ExitCode != nil && *x.ExitCode != 0:
+			all = append(all, fmt.Sprintf("exit status %d", *x.ExitCode))
+		}
+	}
+	return all
+}
+
+func planItem(p *transcript.Plan) item {
+	it := item{Kind: itemPlan, Title: "Plan"}
+	if p.Removed {
+		it.Status = "taken away"
+	}
+	switch c := p.Content.(type) {
+	case *acpv2.PlanItems:
+		b := block{Kind: blockSteps}
+		for _, e := range c.Entries {
+			b.Steps = append(b.Steps, step{Mark: mark(string(e.Status)), Status: line(string(e.Status)), Text: line(e.Content)})
+		}
+		it.Blocks = []block{b}
+	case *acpv2.PlanMarkdown:
+		it.Blocks = []block{{Kind: blockMarkdown, Text: safetext.Text(c.Content)}}
+	case *acpv2.PlanFile:
+		it.Blocks = []block{{Kind: blockLink, Text: line(c.URI), URL: line(c.URI)}}
+	default:
+		it.Notes = []string{"a plan of an unknown kind"}
+	}
+	return it
+}
+
+func permissionItem(t *transcript.Snapshot, p *transcript.Permission) item {
+	it := item{Kind: itemAside, Title: line("Permission: " + p.Title), Notes: notes(p.Description)}
+	switch s := p.Subject.(type) {
+	case *acpv2.CommandPermissionSubject:
+		it.Blocks = []block{{Kind: blockTerminal, Text: "$ " + safetext.Text(s.Command)}}
+	case *acpv2.ToolCallPermissionSubject:
+		if c := t.ToolCall(s.ToolCall.ToolCallID); c != nil && c.Title != p.Title {
+			it.Notes = append(it.Notes, line("for "+c.Title))
+		}
+	}
+	option, ok := p.Selected()
+	switch {
+	case ok:
+		it.Status = line("answered: " + option.Name)
+	case p.Outcome == nil:
+		it.Status = "not answered"
+	default:
+		it.Status = "cancelled"
+	}
+	return it
+}
+
+// contents returns blocks of content; texts that follow each other are one.
+func contents(blocks []acpv2.ContentBlock) []block {
+	var all []block
+	for _, b := range blocks {
+		switch b := b.(type) {
+		case *acpv2.TextContent:
+			if n := len(all); n > 0 && all[n-1].Kind == blockMarkdown {
+				all[n-1].Text += safetext.Text(b.Text)
+				continue
+			}
+			all = append(all, block{Kind: blockMarkdown, Text: safetext.Text(b.Text)})
+		case *acpv2.ImageContent:
+			all = append(all, block{Kind: blockImage, Text: line(first(b.URI, b.MIMEType, "image")), MIME: b.MIMEType, Data: b.Data})
+		case *acpv2.AudioContent:
+			all = append(all, block{Kind: blockLink, Text: line("audio " + b.MIMEType)})
+		case *acpv2.ResourceLink:
+			all = append(all, block{Kind: blockLink, Text: line(first(b.Title, b.Name, b.URI)), URL: line(b.URI)})
+		case *acpv2.EmbeddedResource:
+			switch r := b.Resource.(type) {
+			case *acpv2.TextResourceContents:
+				all = append(all, block{Kind: blockLink, Text: line(r.URI), URL: line(r.URI)}, block{Kind: blockCode, Text: safetext.Text(r.Text)})
+			case *acpv2.BlobResourceContents:
+				all = append(all, block{Kind: blockLink, Text: line(r.URI), URL: line(r.URI)})
+			}
+		default:
+			all = append(all, block{Kind: blockLink, Text: "content of an unknown kind"})
+		}
+	}
+	return all
+}
+
+// notes returns those texts that say something, on one line each.
+func notes(texts ...string) []string {
+	var all []string
+	for _, s := range texts {
+		if s = line(s); s != "" {
+			all = append(all, s)
+		}
+	}
+	return all
+}
+
+// first returns the first text that says something.
+func first(texts ...string) string {
+	for _, s := range texts {
+		if strings.TrimSpace(s) != "" {
+			return s
+		}
+	}
+	return ""
+}
