@@ -1,0 +1,393 @@
+package sessions
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/charmbracelet/x/ansi"
+	"golang.org/x/term"
+
+	"github.com/goacp/acp/cmd/acp/internal/exitcode"
+	"github.com/goacp/acp/cmd/acp/internal/export"
+	"github.com/goacp/acp/cmd/acp/internal/safetext"
+	"github.com/goacp/acp/cmd/acp/internal/store"
+)
+
+const (
+	// maxRemote bounds how many sessions of an agent are looked at.
+	maxRemote = 10_000
+	// minID is how much of an id is shown at least.
+	minID = 8
+)
+
+// Who knows a session.
+const (
+	fromStored = "stored"
+	fromAgent  = "agent"
+	fromBoth   = "both"
+)
+
+// A row is a session in a list.
+type row struct {
+	store.Match
+	from string
+}
+
+func hasWord(s string) bool {
+	return strings.ContainsFunc(s, func(r rune) bool { return unicode.IsLetter(r) || unicode.IsNumber(r) })
+}
+
+// limit is how many rows there may be; below 0 is all.
+func (o *Options) limit() int {
+	if o.All || o.Limit == 0 {
+		return -1
+	}
+	return o.Limit
+}
+
+func (o *Options) query() store.Query {
+	q := store.Query{Agent: o.agent(), Text: o.Words, Limit: o.limit()}
+	if o.Here {
+		q.Cwd = o.App.Cwd
+	}
+	return q
+}
+
+func (o *Options) list(ctx context.Context) error {
+	st, err := o.App.Store(ctx)
+	if err != nil {
+		return err
+	}
+	var rows []row
+	if st != nil {
+		q := o.query()
+		if o.asks() {
+			q.Limit = -1 // what the agent knows has to be compared with all
+		}
+		found, err := st.List(ctx, q)
+		if err != nil {
+			return err
+		}
+		for _, m := range found {
+			rows = append(rows, row{m, fromStored})
+		}
+	}
+	asked := false
+	if o.asks() {
+		more, err := o.ask(ctx, rows)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if exitcode.Of(err) == exitcode.Usage {
+			return err
+		}
+		if err != nil {
+			fmt.Fprintf(o.App.Err, "acp: the agent's own sessions are not listed: %s\n", safetext.Line(err.Error(), 500))
+		} else {
+			rows, asked = more, true
+		}
+	}
+	if n := o.limit(); n >= 0 && len(rows) > n {
+		rows = rows[:n]
+	}
+	return o.print(ctx, st, rows, asked)
+}
+
+// asks reports whether the agent is asked.
+func (o *Options) asks() bool { return !o.Local && (o.Remote || o.agent() != "") }
+
+// ask returns rows with what the agent knows.
+func (o *Options) ask(ctx context.Context, rows []row) ([]row, error) {
+	whole := ctx
+	if o.Wait > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, o.Wait)
+		defer cancel()
+	}
+	name := o.agent()
+	if name == "" {
+		// The name under which its sessions are kept.
+		agent, err := o.App.Agent("")
+		if err != nil {
+			return nil, err
+		}
+		name = agent.Name
+	}
+	r, err := o.connect(ctx, name)
+	if err == nil {
+		defer r.Close()
+		infos, e := r.Sessions(ctx)
+		if err = e; err == nil {
+			known := map[store.Key]int{}
+			for i, v := range rows {
+				known[v.Key] = i
+			}
+			for _, info := range infos {
+				k := store.Key{Agent: name, ID: string(info.SessionID)}
+				updated, _ := time.Parse(time.RFC3339, info.UpdatedAt)
+				i, ok := known[k]
+				if !ok {
+					if o.Here && info.Cwd != o.App.Cwd {
+						continue
+					}
+					known[k] = len(rows)
+					rows = append(rows, row{store.Match{Session: store.Session{Key: k, Cwd: info.Cwd, Title: info.Title, Updated: updated}}, fromAgent})
+					continue
+				}
+				if rows[i].from == fromStored {
+					rows[i].from = fromBoth
+				}
+				if rows[i].Title == "" {
+					rows[i].Title = info.Title
+				}
+				if updated.After(rows[i].Updated) {
+					rows[i].Updated = updated
+				}
+			}
+			slices.SortStableFunc(rows, func(a, b row) int { return cmp.Compare(b.Updated.UnixNano(), a.Updated.UnixNano()) })
+			return rows, nil
+		}
+	}
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) && whole.Err() == nil {
+		return nil, fmt.Errorf("%s did not answer within %v; --wait gives it more time", name, o.Wait)
+	}
+	if errors.Is(err, errors.ErrUnsupported) {
+		return nil, fmt.Errorf("%s does not tell them", name)
+	}
+	return nil, err
+}
+
+func (o *Options) search(ctx context.Context) error {
+	st, err := o.store(ctx)
+	if err != nil {
+		return err
+	}
+	found, err := st.List(ctx, o.query())
+	if err != nil {
+		return err
+	}
+	var rows []row
+	for _, m := range found {
+		rows = append(rows, row{m, fromStored})
+	}
+	return o.print(ctx, st, rows, false)
+}
+
+// An Item is a session in the output of --json.
+type Item struct {
+	export.Session
+	From    string `json:"from"` // stored, agent or both
+	Events  int64  `json:"events,omitempty"`
+	Snippet string `json:"snippet,omitempty"` // where a search has found something
+}
+
+func (o *Options) print(ctx context.Context, st *store.Store, rows []row, asked bool) error {
+	if o.JSON {
+		items := []Item{}
+		for _, v := range rows {
+			items = append(items, Item{export.SessionOf(v.Session), v.from, v.Events, v.Snippet})
+		}
+		data, err := json.Marshal(items)
+		if err != nil {
+			return err
+		}
+		_, err = fmt.Fprintf(o.App.Out, "%s\n", export.EscapeJSON(data))
+		return err
+	}
+	if len(rows) == 0 {
+		what := "no sessions"
+		if o.Verb == Search {
+			what = "nothing was found"
+		}
+		_, err := fmt.Fprintln(o.App.Err, what)
+		return err
+	}
+	width := o.width()
+	short := func(id string) string { return id }
+	if width > 0 {
+		var all []string
+		for _, v := range rows {
+			all = append(all, v.ID)
+		}
+		if st != nil {
+			found, err := st.List(ctx, store.Query{Limit: -1})
+			if err != nil {
+				return err
+			}
+			for _, m := range found {
+				all = append(all, m.ID)
+			}
+		}
+		short = shortener(all)
+	}
+	now := time.Now()
+	if o.Now != nil {
+		now = o.Now()
+	}
+	header := []string{"ID", "AGENT", "WHEN", "TURNS", "DIRECTORY", "TITLE"}
+	if asked {
+		header = slices.Insert(header, 4, "FROM")
+	}
+	table := [][]string{header}
+	home, _ := os.UserHomeDir()
+	for _, v := range rows {
+		turns := ""
+		if v.from != fromAgent {
+			turns = fmt.Sprint(v.Turns)
+		}
+		cells := []string{safetext.Line(short(v.ID), 200), safetext.Line(v.Agent, 60), ago(now, v.Updated), turns, safetext.Line(tilde(v.Cwd, home), 300), safetext.Line(v.Title, 300)}
+		if asked {
+			cells = slices.Insert(cells, 4, v.from)
+		}
+		table = append(table, cells)
+	}
+	lines := columns(table, width)
+	var b strings.Builder
+	for i, l := range lines {
+		b.WriteString(l + "\n")
+		if i > 0 && rows[i-1].Snippet != "" {
+			snippet := safetext.Line(rows[i-1].Snippet, 300)
+			if width > 0 {
+				snippet = ansi.Truncate(snippet, max(width-4, 1), "…")
+			}
+			b.WriteString("    " + snippet + "\n")
+		}
+	}
+	_, err := fmt.Fprint(o.App.Out, b.String())
+	return err
+}
+
+// width is that of the terminal, or 0 if there is none.
+func (o *Options) width() int {
+	if o.Width > 0 {
+		return o.Width
+	}
+	if f, ok := o.App.Out.(*os.File); ok && o.App.OutTerminal {
+		if w, _, err := term.GetSize(int(f.Fd())); err == nil && w > 0 {
+			return w
+		}
+		return 80
+	}
+	return 0
+}
+
+// shortener returns the function that cuts ids as short as they can be told apart.
+func shortener(ids []string) func(string) string {
+	slices.Sort(ids)
+	ids = slices.Compact(ids)
+	return func(id string) string {
+		i, ok := slices.BinarySearch(ids, id)
+		if !ok {
+			return id
+		}
+		n := minID
+		for _, j := range []int{i - 1, i + 1} {
+			if j >= 0 && j < len(ids) {
+				n = max(n, shared(id, ids[j])+1)
+			}
+		}
+		for n < len(id) && id[n]&0xc0 == 0x80 { // not within a character
+			n++
+		}
+		if n >= len(id) {
+			return id
+		}
+		return id[:n]
+	}
+}
+
+// shared is the length of what a and b begin with.
+func shared(a, b string) int {
+	n := 0
+	for n < len(a) && n < len(b) && a[n] == b[n] {
+		n++
+	}
+	return n
+}
+
+// ago says when something was, in few letters.
+func ago(now, t time.Time) string {
+	if t.IsZero() {
+		return "-"
+	}
+	switch d := now.Sub(t); {
+	case d < time.Minute:
+		return "now"
+	case d < time.Hour:
+		return fmt.Sprintf("%dm ago", d/time.Minute)
+	case d < 24*time.Hour:
+		return fmt.Sprintf("%dh ago", d/time.Hour)
+	case d < 30*24*time.Hour:
+		return fmt.Sprintf("%dd ago", d/(24*time.Hour))
+	}
+	return t.Local().Format("2006-01-02")
+}
+
+// tilde writes the home directory as users do.
+func tilde(path, home string) string {
+	if rest, ok := strings.CutPrefix(path, home); ok && home != "" && (rest == "" || rest[0] == '/' || rest[0] == '\\') {
+		return "~" + rest
+	}
+	return path
+}
+
+// columns aligns a table. In a terminal, where width is not 0, the directory and the title share what the
+// other columns leave, and the directory goes where that is little; directories lose their beginning
+// and titles their end.
+func columns(table [][]string, width int) []string {
+	n := len(table[0])
+	dir, title := n-2, n-1
+	widths := make([]int, n)
+	for _, cells := range table {
+		for i, c := range cells {
+			widths[i] = max(widths[i], ansi.StringWidth(c))
+		}
+	}
+	if width > 0 {
+		left := width
+		for i := range dir {
+			left -= widths[i] + 2
+		}
+		if left < 30 {
+			widths[dir] = 0
+		} else {
+			widths[dir] = min(widths[dir], max(left*2/5, left-2-widths[title]))
+			left -= widths[dir] + 2
+		}
+		widths[title] = max(min(widths[title], left), 0)
+	}
+	var lines []string
+	for _, cells := range table {
+		var b strings.Builder
+		for i, c := range cells {
+			if width > 0 && widths[i] == 0 {
+				continue
+			}
+			if over := ansi.StringWidth(c) - widths[i]; over > 0 {
+				if i == dir {
+					c = ansi.TruncateLeft(c, over+1, "…")
+				} else {
+					c = ansi.Truncate(c, widths[i], "…")
+				}
+			}
+			b.WriteString(c)
+			if i < title {
+				b.WriteString(strings.Repeat(" ", max(widths[i]-ansi.StringWidth(c), 0)+2))
+			}
+		}
+		l := strings.TrimRight(b.String(), " ")
+		if width > 0 {
+			l = ansi.Truncate(l, width, "…")
+		}
+		lines = append(lines, l)
+	}
+	return lines
+}

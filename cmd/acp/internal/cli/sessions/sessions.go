@@ -1,0 +1,297 @@
+// Package sessions is the command acp sessions: what is known of earlier conversations, here and by
+// the agents.
+package sessions
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/goacp/acp"
+	"github.com/goacp/acp/cmd/acp/internal/app"
+	"github.com/goacp/acp/cmd/acp/internal/exitcode"
+	"github.com/goacp/acp/cmd/acp/internal/export"
+	"github.com/goacp/acp/cmd/acp/internal/safetext"
+	"github.com/goacp/acp/cmd/acp/internal/store"
+)
+
+// A Verb is what the command does.
+type Verb string
+
+// The verbs.
+const (
+	List   Verb = "list"
+	Show   Verb = "show"
+	Resume Verb = "resume"
+	Export Verb = "export"
+	Delete Verb = "delete"
+	Search Verb = "search"
+)
+
+// Options are what the command is told to do.
+type Options struct {
+	App   *app.App
+	Verb  Verb
+	IDs   []string // of sessions, or their beginnings
+	Words string   // to search for
+
+	// Here leaves only sessions of the directory App works in, All and Limit say how many.
+	Here   bool
+	All    bool
+	Limit  int
+	Remote bool // ask the agent too
+	Local  bool // do not
+	// Wait bounds asking the agent.
+	Wait time.Duration
+
+	JSON     bool
+	Markdown bool
+	Format   export.Format // "" is by the name of the file
+	File     string        // "" is standard output
+	Force    bool          // write over the file
+	Yes      bool          // do not ask
+	AgentToo bool          // delete it there, too
+
+	// ResumeSession opens a conversation on a session; nil cannot.
+	ResumeSession func(context.Context, store.Session) error
+	// Connect connects to the agent of a name; nil is by App.
+	Connect func(ctx context.Context, agent string) (Remote, error)
+	// Now is the clock; nil is the real one.
+	Now func() time.Time
+	// Width is that of the terminal in cells; 0 asks it.
+	Width int
+}
+
+// A Remote is what an agent knows of its sessions.
+type Remote interface {
+	Sessions(ctx context.Context) ([]acp.SessionInfo, error)
+	Delete(ctx context.Context, id acp.SessionID) error
+	io.Closer
+}
+
+// NewCommand returns the command; runF, if not nil, runs in place of it. Nothing can be resumed: see
+// [NewCommandResume].
+func NewCommand(a *app.App, runF func(context.Context, *Options) error) *cobra.Command {
+	return NewCommandResume(a, nil, runF)
+}
+
+// NewCommandResume is like [NewCommand], with the function that opens a conversation on a session.
+func NewCommandResume(a *app.App, resume func(context.Context, store.Session) error, runF func(context.Context, *Options) error) *cobra.Command {
+	if runF == nil {
+		runF = Run
+	}
+	cmd := &cobra.Command{
+		Use:   "sessions",
+		Short: "Look at, take up and delete earlier conversations",
+		Long: `Conversations are kept on this machine as they happen, and agents may know of
+further ones.
+
+An ID may be cut short as long as it says which session is meant; --agent helps
+where two agents use the same ids.`,
+		Aliases: []string{"session"},
+	}
+	add := func(verb Verb, use, short string, args cobra.PositionalArgs, set func(*Options, *cobra.Command), take func(*Options, []string)) {
+		o := &Options{App: a, Verb: verb, ResumeSession: resume}
+		sub := &cobra.Command{Use: use, Short: short, Args: args, RunE: func(cmd *cobra.Command, args []string) error {
+			if take != nil {
+				take(o, args)
+			}
+			if f := cmd.Flags().Lookup("cwd"); f != nil && f.Changed {
+				o.Here = true
+			}
+			if err := o.check(); err != nil {
+				return exitcode.With(exitcode.Usage, err)
+			}
+			return runF(cmd.Context(), o)
+		}}
+		sub.ValidArgsFunction = o.complete
+		if set != nil {
+			set(o, sub)
+		}
+		cmd.AddCommand(sub)
+	}
+	ids := func(o *Options, args []string) { o.IDs = args }
+	add(List, "list", "List sessions, the latest first", cobra.NoArgs, func(o *Options, c *cobra.Command) {
+		o.listFlags(c)
+		f := c.Flags()
+		f.BoolVar(&o.Remote, "remote", false, "ask the agent for the sessions it knows, too; --agent alone does as well")
+		f.BoolVar(&o.Local, "local", false, "ask no agent")
+		f.DurationVar(&o.Wait, "wait", 15*time.Second, "how long to wait for the agent")
+		c.Long = `List sessions, the latest first: those that were kept on this machine and, with
+--agent or --remote, those that the agent knows. The column FROM then says who
+knows each: stored, agent or both. An agent that does not answer in time is told
+of on standard error; what was kept here is listed all the same.`
+	}, nil)
+	add(Show, "show ID", "Print a conversation", cobra.ExactArgs(1), func(o *Options, c *cobra.Command) {
+		c.Flags().BoolVar(&o.JSON, "json", false, "print the JSON form of acp sessions export")
+		c.Flags().BoolVar(&o.Markdown, "markdown", false, "print it as Markdown")
+		c.MarkFlagsMutuallyExclusive("json", "markdown")
+	}, ids)
+	add(Resume, "resume ID", "Take a conversation up again", cobra.ExactArgs(1), nil, ids)
+	add(Export, "export ID", "Write a conversation to a file or to standard output", cobra.ExactArgs(1), func(o *Options, c *cobra.Command) {
+		f := c.Flags()
+		f.Var(&formatFlag{&o.Format}, "format", "markdown, html, json or text (default: by the name of the file, else markdown)")
+		f.StringVarP(&o.File, "output", "o", "", "write to `FILE` instead of standard output")
+		f.BoolVar(&o.Force, "force", false, "write over FILE if it is there")
+		_ = c.RegisterFlagCompletionFunc("format", cobra.FixedCompletions([]string{"markdown", "html", "json", "text"}, cobra.ShellCompDirectiveNoFileComp))
+	}, ids)
+	add(Delete, "delete ID...", "Delete what was kept of conversations", cobra.MinimumNArgs(1), func(o *Options, c *cobra.Command) {
+		f := c.Flags()
+		f.BoolVarP(&o.Yes, "yes", "y", false, "do not ask")
+		f.BoolVar(&o.AgentToo, "agent-too", false, "have the agent delete them as well")
+		f.BoolVar(&o.Local, "local", false, "delete only what was kept here (the default)")
+		f.DurationVar(&o.Wait, "wait", 15*time.Second, "how long to wait for the agent")
+		c.MarkFlagsMutuallyExclusive("agent-too", "local")
+	}, ids)
+	add(Search, "search WORDS", "Find sessions by words in titles and messages", cobra.MinimumNArgs(1), func(o *Options, c *cobra.Command) {
+		o.listFlags(c)
+		c.Long = `Find sessions that were kept on this machine by words. Each word must be in the
+title or in what was said, as the beginning of a word; letter case and accents
+do not matter.`
+		c.ValidArgsFunction = nil
+	}, func(o *Options, args []string) {
+		for i, a := range args {
+			if i > 0 {
+				o.Words += " "
+			}
+			o.Words += a
+		}
+	})
+	return cmd
+}
+
+func (o *Options) listFlags(c *cobra.Command) {
+	f := c.Flags()
+	f.BoolVar(&o.Here, "here", false, "only those of the current directory (or that of --cwd)")
+	f.BoolVar(&o.All, "all", false, "all, not only the latest")
+	f.IntVarP(&o.Limit, "limit", "n", 50, "at most `N`")
+	f.BoolVar(&o.JSON, "json", false, "print a list of objects")
+	c.MarkFlagsMutuallyExclusive("all", "limit")
+}
+
+// A formatFlag is the value of --format.
+type formatFlag struct{ f *export.Format }
+
+// String implements pflag.Value.
+func (v *formatFlag) String() string { return string(*v.f) }
+
+// Type implements pflag.Value.
+func (v *formatFlag) Type() string { return "FORMAT" }
+
+// Set implements pflag.Value.
+func (v *formatFlag) Set(s string) (err error) {
+	*v.f, err = export.ParseFormat(s)
+	return err
+}
+
+// check finds what is wrong with the options before anything is done.
+func (o *Options) check() error {
+	switch {
+	case o.Limit < 0:
+		return errors.New("--limit must not be negative")
+	case o.Verb == Search && !hasWord(o.Words):
+		return errors.New("there is no word to search for")
+	case o.Verb == List && o.Remote && o.Local:
+		return errors.New("--remote and --local exclude each other")
+	}
+	for _, id := range o.IDs {
+		if id == "" {
+			return errors.New("a session's id is empty")
+		}
+	}
+	if o.Verb == Export && o.Format == "" {
+		o.Format = export.Markdown
+		if o.File != "" && o.File != "-" {
+			var err error
+			o.Format, err = export.FormatOf(o.File)
+			return err
+		}
+	}
+	return nil
+}
+
+// agent is the name that --agent gives, or "".
+func (o *Options) agent() string {
+	name, _ := o.App.Flags["agent"].(string)
+	return name
+}
+
+// Run does what the options say.
+func Run(ctx context.Context, o *Options) error {
+	switch o.Verb {
+	case List:
+		return o.list(ctx)
+	case Search:
+		return o.search(ctx)
+	case Delete:
+		return o.delete(ctx)
+	}
+	st, err := o.store(ctx)
+	if err != nil {
+		return err
+	}
+	s, err := o.find(ctx, st, o.IDs[0])
+	if err != nil {
+		return err
+	}
+	switch o.Verb {
+	case Show:
+		return o.show(ctx, st, s)
+	case Export:
+		return o.export(ctx, st, s)
+	case Resume:
+		if o.ResumeSession == nil {
+			return errors.New("this build has no conversation to resume in")
+		}
+		return o.ResumeSession(ctx, s)
+	}
+	return fmt.Errorf("unknown verb %q", string(o.Verb))
+}
+
+// store returns the store, which must be there.
+func (o *Options) store(ctx context.Context) (*store.Store, error) {
+	st, err := o.App.Store(ctx)
+	if err == nil && st == nil {
+		err = errors.New("no conversations are kept: the store is turned off or cannot be opened")
+	}
+	return st, err
+}
+
+// find returns the session that an id or its beginning means.
+func (o *Options) find(ctx context.Context, st *store.Store, id string) (store.Session, error) {
+	s, err := st.Find(ctx, o.agent(), id)
+	if errors.Is(err, store.ErrNotFound) {
+		of := ""
+		if a := o.agent(); a != "" {
+			of = " of " + safetext.Line(a, 100)
+		}
+		return s, fmt.Errorf("there is no session %q%s; acp sessions list shows those there are: %w", safetext.Line(id, 100), of, store.ErrNotFound)
+	}
+	return s, err
+}
+
+// complete completes ids of sessions for the shell. It never says why it cannot.
+func (o *Options) complete(cmd *cobra.Command, args []string, begin string) ([]string, cobra.ShellCompDirective) {
+	if o.Verb != Delete && len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	st, err := o.App.Store(cmd.Context())
+	if err != nil || st == nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	found, err := st.List(cmd.Context(), store.Query{Agent: o.agent()})
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	var all []string
+	for _, m := range found {
+		if len(m.ID) >= len(begin) && m.ID[:len(begin)] == begin && safetext.Line(m.ID, 1000) == m.ID {
+			all = append(all, m.ID+"\t"+safetext.Line(m.Agent+": "+m.Title, 60))
+		}
+	}
+	return all, cobra.ShellCompDirectiveNoFileComp
+}
