@@ -13,9 +13,8 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/adrg/xdg"
-
 	"github.com/goacp/acp"
+	"github.com/goacp/acp/cmd/acp/internal/config"
 	"github.com/goacp/acp/cmd/acp/internal/model"
 )
 
@@ -36,13 +35,14 @@ type Options struct {
 	Model model.Model
 }
 
-// DefaultDir is the directory in which the program keeps the agent's sessions.
+// DefaultDir is the directory in which the program keeps the agent's sessions; "" if
+// the environment does not say where that would be.
 func DefaultDir() string {
-	data := os.Getenv("XDG_DATA_HOME")
-	if !filepath.IsAbs(data) {
-		data = xdg.DataHome
+	data := config.DirsOf(os.Environ(), "").Data
+	if data == "" {
+		return ""
 	}
-	return filepath.Join(data, "acp", "agent", "sessions")
+	return filepath.Join(data, "agent", "sessions")
 }
 
 // New returns the agent. It may serve any number of connections, at once as well;

@@ -66,13 +66,7 @@ func misusef(format string, args ...any) error { return &misuse{fmt.Sprintf(form
 
 // answer carries out a prompt.
 func (b *builtin) answer(ctx context.Context, t *acp.Turn, w *scribe) (acp.StopReason, error) {
-	text := ""
-	if blocks := t.Blocks(); len(blocks) > 0 {
-		if first, ok := blocks[0].(*acp.TextContent); ok {
-			text = first.Text
-		}
-	}
-	name, rest, ok := splitCommand(text)
+	name, rest, ok := splitCommand(firstText(t.Blocks()))
 	if !ok {
 		w.say(plainAnswer(t.Blocks()))
 		return acp.StopEndTurn, nil
@@ -102,6 +96,16 @@ func (b *builtin) answer(ctx context.Context, t *acp.Turn, w *scribe) (acp.StopR
 		}
 	}
 	return acp.StopEndTurn, nil
+}
+
+// firstText is the first text of a prompt that says something.
+func firstText(blocks []acp.ContentBlock) string {
+	for _, b := range blocks {
+		if t, ok := b.(*acp.TextContent); ok && strings.TrimSpace(t.Text) != "" {
+			return t.Text
+		}
+	}
+	return ""
 }
 
 // suggestion names the command that was meant, perhaps.

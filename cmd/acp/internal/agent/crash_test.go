@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -11,6 +12,8 @@ import (
 	"testing"
 
 	"github.com/goacp/acp"
+	"github.com/goacp/acp/acptest"
+	"github.com/goacp/acp/jsonrpc"
 )
 
 // These make the test binary another program.
@@ -57,7 +60,7 @@ func self(t *testing.T) string {
 }
 
 // process starts the agent as a process of its own.
-func (k *talk) process() int {
+func (k *talk) process() {
 	k.t.Helper()
 	transport := acp.Command(self(k.t))
 	transport.Env = append(os.Environ(), serveVariable+"="+k.dir)
@@ -67,7 +70,6 @@ func (k *talk) process() int {
 	}
 	k.t.Cleanup(func() { _ = conn.Close() })
 	k.conn = conn
-	return 0
 }
 
 // TestKilled kills the agent while it works and compares what it tells afterwards
@@ -177,4 +179,45 @@ func (k *talk) agentPID() string {
 		k.t.Fatal(err)
 	}
 	return strings.TrimSpace(string(data))
+}
+
+// TestLeft closes the input of the agent while it works: it has to end by itself.
+func TestLeft(t *testing.T) {
+	for _, prompt := range []string{"", "/demo slow", "/run sleep 60", "/demo flood 1000000"} {
+		cmd := exec.Command(self(t))
+		cmd.Env = append(os.Environ(), serveVariable+"="+t.TempDir())
+		stdin, err := cmd.StdinPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		stdout, err := cmd.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		conn, err := (&acp.Client{MaxVersion: 2, RequestPermission: acptest.AcceptAll}).Connect(t.Context(), acp.Over(jsonrpc.NewLineStream(stdout, stdin)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if prompt != "" {
+			s, err := conn.NewSession(t.Context(), acp.SessionConfig{Cwd: t.TempDir()})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for u, err := range s.Prompt(t.Context(), acp.Text(prompt)).Updates() {
+				if err != nil {
+					t.Fatal(err)
+				}
+				if _, ok := u.Update.(*acp.TerminalUpdate); ok || u.Text() != "" {
+					break
+				}
+			}
+		}
+		_ = conn.Close() // the streams only
+		if err := cmd.Wait(); err != nil {
+			t.Errorf("%q: %v", prompt, err)
+		}
+	}
 }

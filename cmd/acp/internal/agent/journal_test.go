@@ -352,3 +352,34 @@ func TestProcesses(t *testing.T) {
 		t.Errorf("removed twice: %v", err)
 	}
 }
+
+// TestUnreadable opens what is no session, and leaves it alone.
+func TestUnreadable(t *testing.T) {
+	versions(t, func(t *testing.T, v int) {
+		k := start(t, v)
+		k.tell("hello")
+		for id, text := range map[acp.SessionID]string{"noise": "noise\n", "newer": `{"acpSession":9,"id":"newer","cwd":"/"}` + "\n", "empty": ""} {
+			name := filepath.Join(k.dir, string(id)+suffix)
+			if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			_, err := k.conn.Resume(t.Context(), id, acp.SessionConfig{Cwd: k.cwd})
+			if f, ok := acp.AsFailure(err); !ok || f.Reason != "session_unreadable" {
+				t.Errorf("resumed %s: %v", id, err)
+			}
+			_, err = k.conn.Fork(t.Context(), id, acp.SessionConfig{Cwd: k.cwd})
+			if f, ok := acp.AsFailure(err); !ok || f.Reason != "session_unreadable" {
+				t.Errorf("forked %s: %v", id, err)
+			}
+			if got, err := os.ReadFile(name); err != nil || string(got) != text {
+				t.Errorf("%s was changed: %q, %v", id, got, err)
+			}
+		}
+		if got := k.listed(""); len(got) != 1 {
+			t.Errorf("listed %+v", got)
+		}
+		if left, _ := filepath.Glob(filepath.Join(k.dir, "sess_*"+suffix)); len(left) != 1 {
+			t.Errorf("there are %q", left)
+		}
+	})
+}

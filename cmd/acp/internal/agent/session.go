@@ -393,13 +393,6 @@ func (s *session) tellLost(t *acp.Turn, err error) {
 
 // titleOf makes a title of a prompt.
 func titleOf(blocks []acp.ContentBlock) string {
-	for _, b := range blocks {
-		if text, ok := b.(*acp.TextContent); ok {
-			line, _, _ := strings.Cut(strings.TrimSpace(text.Text), "\n")
-			if title := oneLine(line, maxTitle); title != "" {
-				return title
-			}
-		}
-	}
-	return ""
+	line, _, _ := strings.Cut(strings.TrimSpace(firstText(blocks)), "\n")
+	return oneLine(line, maxTitle)
 }

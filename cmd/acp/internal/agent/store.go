@@ -61,6 +61,14 @@ func busyError(id acp.SessionID) error {
 	}
 }
 
+// unreadable says that what was kept of a session is broken, or out of reach.
+func unreadable(id acp.SessionID, err error) error {
+	return &acp.Failure{
+		Message: "session " + string(id) + " cannot be read: " + oneLine(err.Error(), 300),
+		Reason:  "session_unreadable", Scope: "session",
+	}
+}
+
 // validID reports whether an id may become the name of a file.
 func validID(id acp.SessionID) bool {
 	if id == "" || len(id) > 100 {
@@ -172,7 +180,7 @@ func (s *store) open(id acp.SessionID, each func(acp.SessionUpdate) error) (*jou
 		}
 	}
 	_ = j.close()
-	return nil, nil, fmt.Errorf("session %s cannot be read: %w", id, err)
+	return nil, nil, unreadable(id, err)
 }
 
 // lock opens a journal. One that is being closed is waited for.
@@ -438,7 +446,7 @@ func (s *store) copyOf(from acp.SessionID, h *header, each func(acp.SessionUpdat
 	}
 	if err != nil {
 		s.drop(j)
-		return nil, fmt.Errorf("session %s cannot be copied: %w", from, err)
+		return nil, unreadable(from, err)
 	}
 	return j, nil
 }
@@ -544,10 +552,7 @@ func (s *store) describe(info *acp.SessionInfo) bool {
 		if first, err = io.ReadAll(io.LimitReader(f, 64<<10)); err != nil {
 			return false
 		}
-		title, err := os.ReadFile(strings.TrimSuffix(s.path(info.SessionID), suffix) + titleSuffix)
-		if err == nil {
-			info.Title = oneLine(string(title), maxTitle)
-		}
+		info.Title = s.readTitle(info.SessionID)
 	}
 	line, _, ok := bytes.Cut(first, []byte("\n"))
 	if !ok {
@@ -559,6 +564,20 @@ func (s *store) describe(info *acp.SessionInfo) bool {
 	}
 	info.Cwd, info.AdditionalDirectories = h.Cwd, h.Roots
 	return true
+}
+
+// readTitle returns the title of a session, "" if there is none.
+func (s *store) readTitle(id acp.SessionID) string {
+	f, err := openRegular(strings.TrimSuffix(s.path(id), suffix)+titleSuffix, os.O_RDONLY)
+	if err != nil {
+		return ""
+	}
+	defer func() { _ = f.Close() }()
+	title, err := io.ReadAll(io.LimitReader(f, 4096))
+	if err != nil {
+		return ""
+	}
+	return oneLine(string(title), maxTitle)
 }
 
 // writeAtomically replaces a file by one with other contents.
