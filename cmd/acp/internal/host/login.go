@@ -12,6 +12,7 @@ import (
 
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/cmd/acp/internal/exitcode"
+	"github.com/goacp/acp/cmd/acp/internal/roster"
 	"github.com/goacp/acp/jsonrpc"
 )
 
@@ -309,3 +310,9 @@ func (h *Host) reopen(ctx context.Context, l *link, s *Session) error {
 	s.journal.sync()
 	return nil
 }
+
+// MissingVars returns the variables of a way to log in that have no value.
+func (h *Host) MissingVars(m Method) []string { return h.unset(m) }
+
+// Agent returns the agent the Host was opened with.
+func (h *Host) Agent() roster.Agent { return h.cfg.Agent }

@@ -1,0 +1,295 @@
+// Package auth is the command acp auth: how agents know who uses them.
+package auth
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/goacp/acp"
+	"github.com/goacp/acp/cmd/acp/internal/app"
+	"github.com/goacp/acp/cmd/acp/internal/exitcode"
+	"github.com/goacp/acp/cmd/acp/internal/host"
+	"github.com/goacp/acp/cmd/acp/internal/pty"
+	"github.com/goacp/acp/cmd/acp/internal/safetext"
+	"github.com/goacp/acp/jsonrpc"
+)
+
+// Verbs of the command.
+const (
+	verbStatus = "status"
+	verbLogin  = "login"
+	verbLogout = "logout"
+)
+
+// Options are what the command is told to do.
+type Options struct {
+	App    *app.App
+	Verb   string // status, login or logout
+	Agent  string // by name or command line; "" is the default
+	Method string // the id of a way to log in; "" is to be chosen
+	JSON   bool
+}
+
+// NewCommand returns the command; runF, if not nil, runs in place of it.
+func NewCommand(a *app.App, runF func(context.Context, *Options) error) *cobra.Command {
+	o := &Options{App: a}
+	run := func(verb string) func(*cobra.Command, []string) error {
+		return func(cmd *cobra.Command, args []string) error {
+			o.Verb = verb
+			if len(args) > 0 {
+				o.Agent = args[0]
+			}
+			if runF != nil {
+				return runF(cmd.Context(), o)
+			}
+			return o.run(cmd.Context())
+		}
+	}
+	cmd := &cobra.Command{
+		Use: "auth", Short: "Log in to agents and out of them",
+		Long: `Agents may want to know who uses them. They name ways to log in: by themselves, perhaps
+with a browser; with variables in their environment; or with a program in a terminal.
+
+A conversation that needs a login makes one by itself where that needs nobody or where
+the user can be asked.`,
+	}
+	status := &cobra.Command{
+		Use: "status [AGENT]", Short: "Say how to log in, and whether that is needed",
+		Args: cobra.MaximumNArgs(1), RunE: run(verbStatus),
+	}
+	status.Flags().BoolVar(&o.JSON, "json", false, "print one JSON object")
+	login := &cobra.Command{
+		Use: "login [AGENT]", Short: "Log in to an agent",
+		Args: cobra.MaximumNArgs(1), RunE: run(verbLogin),
+	}
+	login.Flags().StringVar(&o.Method, "method", "", "log in by the way with this `ID`: see acp auth status")
+	logout := &cobra.Command{
+		Use: "logout [AGENT]", Short: "Log out of an agent",
+		Args: cobra.MaximumNArgs(1), RunE: run(verbLogout),
+	}
+	cmd.AddCommand(status, login, logout)
+	return cmd
+}
+
+func (o *Options) run(ctx context.Context) (err error) {
+	a := o.App
+	agent, err := a.Agent(o.Agent)
+	if err != nil {
+		return err
+	}
+	front := host.Frontend{Note: func(n host.Note) {
+		switch n.Kind {
+		case host.NoteSlow, host.NoteLogin:
+			fmt.Fprintln(a.Err, n.Text)
+		}
+	}}
+	in, inOK := a.In.(*os.File)
+	out, outOK := a.Out.(*os.File)
+	if a.InTerminal && a.OutTerminal && inOK && outOK {
+		front.RunInTerminal = func(ctx context.Context, cmd *exec.Cmd) error { return pty.Run(ctx, cmd, in, out) }
+	} else if o.Verb == verbStatus {
+		// Agents tell such ways only to those who say they have a terminal; none is run here.
+		front.RunInTerminal = func(context.Context, *exec.Cmd) error { return errors.ErrUnsupported }
+	}
+	h, err := a.Open(ctx, agent, front)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, h.Close()) }()
+	switch o.Verb {
+	case verbLogin:
+		return o.login(ctx, h)
+	case verbLogout:
+		if err := h.Logout(ctx); err != nil {
+			if errors.Is(err, errors.ErrUnsupported) {
+				return fmt.Errorf("%s has no way to log out", agent.Name)
+			}
+			return err
+		}
+		fmt.Fprintln(a.Out, "logged out of "+safetext.Line(agent.Name, 100))
+		return nil
+	}
+	return o.status(ctx, h, agent.Name)
+}
+
+func (o *Options) login(ctx context.Context, h *host.Host) error {
+	methods := h.Conn().AuthMethods()
+	name := safetext.Line(h.Agent().Name, 100)
+	id := acp.AuthMethodID(o.Method)
+	switch {
+	case len(methods) == 0:
+		return fmt.Errorf("%s names no way to log in", name)
+	case id == "" && h.Agent().Auth != "":
+		id = acp.AuthMethodID(h.Agent().Auth)
+	case id == "" && len(methods) == 1:
+		id = host.Describe(methods[0]).ID
+	case id == "":
+		var err error
+		if id, err = o.choose(methods); err != nil {
+			return err
+		}
+	}
+	known := slices.ContainsFunc(methods, func(m acp.AuthMethod) bool { return host.Describe(m).ID == id })
+	if !known {
+		return exitcode.Errorf(exitcode.Usage, "%s has no way to log in that is called %q: see acp auth status %s", name, id, name)
+	}
+	if err := h.Login(ctx, id); err != nil {
+		return err
+	}
+	fmt.Fprintf(o.App.Out, "logged in to %s by %s\n", name, safetext.Line(string(id), 100))
+	return nil
+}
+
+// choose asks which of several ways is to be used.
+func (o *Options) choose(methods []acp.AuthMethod) (acp.AuthMethodID, error) {
+	a := o.App
+	var ids []string
+	for _, m := range methods {
+		ids = append(ids, safetext.Line(string(host.Describe(m).ID), 60))
+	}
+	if !a.InTerminal || !a.ErrTerminal {
+		return "", exitcode.Errorf(exitcode.Usage, "there are several ways to log in; choose with --method: %s", strings.Join(ids, ", "))
+	}
+	for i, m := range methods {
+		d := host.Describe(m)
+		fmt.Fprintf(a.Err, "%d. %s  %s\n", i+1, ids[i], safetext.Line(d.Name+"  "+d.Description, 120))
+	}
+	fmt.Fprint(a.Err, "Which one? ")
+	line, err := bufio.NewReader(a.In).ReadString('\n')
+	line = strings.TrimSpace(line)
+	if n, bad := strconv.Atoi(line); bad == nil && n >= 1 && n <= len(methods) {
+		return host.Describe(methods[n-1]).ID, nil
+	}
+	if i := slices.Index(ids, line); i >= 0 {
+		return host.Describe(methods[i]).ID, nil
+	}
+	if err != nil || line == "" {
+		return "", exitcode.Errorf(exitcode.Cancelled, "no way to log in was chosen")
+	}
+	return "", exitcode.Errorf(exitcode.Usage, "there is no way %q", line)
+}
+
+// A Status is what acp auth status --json prints. Members are only ever added.
+type Status struct {
+	Agent    string `json:"agent"` // as it was named
+	Name     string `json:"name,omitempty"`
+	Version  string `json:"version,omitempty"`
+	Protocol int    `json:"protocol"`
+	// State is authenticated, unauthenticated, not_required or unknown, as the agent tells. Of an
+	// agent that does not tell it is unauthenticated or not_required, as it lets a session be opened.
+	State    string    `json:"state"`
+	Accounts []Account `json:"accounts"`
+	Methods  []Method  `json:"methods"`
+	// Error is why nothing is known, or "".
+	Error string `json:"error,omitempty"`
+}
+
+// An Account is who is logged in.
+type Account struct {
+	Label        string `json:"label"`
+	Name         string `json:"name,omitempty"`
+	Email        string `json:"email,omitempty"`
+	Organization string `json:"organization,omitempty"`
+	Active       *bool  `json:"active,omitempty"`
+}
+
+// A Method is a way to log in.
+type Method struct {
+	ID          string   `json:"id"`
+	Kind        string   `json:"kind"`
+	Name        string   `json:"name"`
+	Description string   `json:"description,omitempty"`
+	Variables   []string `json:"variables,omitempty"`
+	Missing     []string `json:"missing,omitempty"` // variables that are not set
+	Link        string   `json:"link,omitempty"`
+}
+
+func (o *Options) status(ctx context.Context, h *host.Host, agent string) error {
+	conn := h.Conn()
+	info := conn.Agent()
+	st := Status{
+		Agent: agent, Name: info.Name, Version: info.Version, Protocol: conn.Version(),
+		Accounts: []Account{}, Methods: []Method{},
+	}
+	for _, m := range conn.AuthMethods() {
+		d := host.Describe(m)
+		out := Method{ID: string(d.ID), Kind: string(d.Kind), Name: d.Name, Description: d.Description, Link: d.Link, Missing: h.MissingVars(d)}
+		for _, v := range d.Vars {
+			out.Variables = append(out.Variables, v.Name)
+		}
+		st.Methods = append(st.Methods, out)
+	}
+	o.state(ctx, h, &st)
+	if o.JSON {
+		return json.NewEncoder(o.App.Out).Encode(st)
+	}
+	w := o.App.Out
+	line := func(s string) string { return safetext.Line(s, 200) }
+	fmt.Fprintf(w, "agent     %s (%s %s, protocol %d)\n", line(st.Agent), line(st.Name), line(st.Version), st.Protocol)
+	fmt.Fprintf(w, "state     %s\n", line(map[string]string{
+		"authenticated": "logged in", "unauthenticated": "a login is needed", "not_required": "no login is needed", "unknown": "not known",
+	}[st.State]))
+	if st.Error != "" {
+		fmt.Fprintf(w, "          %s\n", line(st.Error))
+	}
+	for _, acc := range st.Accounts {
+		fmt.Fprintf(w, "account   %s\n", line(strings.TrimSpace(acc.Label+" "+acc.Email)))
+	}
+	for _, m := range st.Methods {
+		fmt.Fprintf(w, "method    %s  %s: %s\n", line(m.ID), m.Kind, line(m.Name))
+		if m.Description != "" {
+			fmt.Fprintf(w, "          %s\n", line(m.Description))
+		}
+		if len(m.Missing) > 0 {
+			fmt.Fprintf(w, "          not set: %s\n", line(strings.Join(m.Missing, ", ")))
+		}
+	}
+	if len(st.Methods) == 0 {
+		fmt.Fprintln(w, "method    none")
+	}
+	return nil
+}
+
+// state finds out whether somebody is logged in. An agent that does not tell is asked for a
+// session, which is closed again.
+func (o *Options) state(ctx context.Context, h *host.Host, st *Status) {
+	conn := h.Conn()
+	st.State = string(acp.AuthStateUnknown)
+	auth, err := conn.AuthStatus(ctx)
+	if err == nil {
+		switch auth.State {
+		case acp.AuthStateAuthenticated, acp.AuthStateUnauthenticated, acp.AuthStateNotRequired:
+			st.State = string(auth.State)
+		}
+		for _, acc := range auth.Accounts {
+			st.Accounts = append(st.Accounts, Account{acc.Label, acc.Name, acc.Email, acc.Organization, acc.Active})
+		}
+		return
+	}
+	if !errors.Is(err, errors.ErrUnsupported) {
+		st.Error = safetext.Line(err.Error(), 300)
+		return
+	}
+	s, err := conn.NewSession(ctx, acp.SessionConfig{Cwd: o.App.Cwd})
+	switch {
+	case errors.Is(err, jsonrpc.ErrAuthRequired):
+		st.State = string(acp.AuthStateUnauthenticated)
+	case err != nil:
+		st.Error = safetext.Line(err.Error(), 300)
+	default:
+		st.State = string(acp.AuthStateNotRequired) // any more, perhaps
+		if s.Delete(ctx) != nil {
+			_ = s.Close(ctx)
+		}
+	}
+}

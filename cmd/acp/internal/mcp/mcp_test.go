@@ -1,0 +1,481 @@
+package mcp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/goacp/acp"
+	"github.com/goacp/acp/cmd/acp/internal/config"
+)
+
+// role makes the test binary something else.
+const role = "ACP_MCP_TEST_ROLE"
+
+func TestMain(m *testing.M) {
+	switch os.Getenv(role) {
+	case "server": // an MCP server at the standard streams
+		if err := echoServer().Run(context.Background(), &sdk.StdioTransport{}); err != nil {
+			os.Exit(3)
+		}
+		return
+	case "broken":
+		_, _ = os.Stderr.WriteString("cannot read the secret-token-1 file\n")
+		os.Exit(9)
+	case "connect":
+		if err := ConnectStdio(context.Background()); err != nil {
+			_, _ = os.Stderr.WriteString(err.Error() + "\n")
+			os.Exit(1)
+		}
+		return
+	}
+	before := runtime.NumGoroutine()
+	code := m.Run()
+	http.DefaultTransport.(*http.Transport).CloseIdleConnections()
+	for deadline := time.Now().Add(5 * time.Second); runtime.NumGoroutine() > before && code == 0; time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			buf := make([]byte, 1<<20)
+			_, _ = os.Stderr.Write(buf[:runtime.Stack(buf, true)])
+			_, _ = os.Stderr.WriteString("goroutines are left\n")
+			code = 1
+		}
+	}
+	os.Exit(code)
+}
+
+type echoArgs struct {
+	Text string `json:"text"`
+}
+
+// echoServer has a tool that works, one that fails and one that ends the process.
+func echoServer() *sdk.Server {
+	s := sdk.NewServer(&sdk.Implementation{Name: "echo", Version: "1"}, nil)
+	sdk.AddTool(s, &sdk.Tool{Name: "echo"}, func(_ context.Context, _ *sdk.CallToolRequest, a echoArgs) (*sdk.CallToolResult, any, error) {
+		return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: "echo " + a.Text}}}, nil, nil
+	})
+	sdk.AddTool(s, &sdk.Tool{Name: "fail"}, func(context.Context, *sdk.CallToolRequest, echoArgs) (*sdk.CallToolResult, any, error) {
+		return nil, nil, errors.New("it failed")
+	})
+	sdk.AddTool(s, &sdk.Tool{Name: "die"}, func(context.Context, *sdk.CallToolRequest, echoArgs) (*sdk.CallToolResult, any, error) {
+		os.Exit(4)
+		return nil, nil, nil
+	})
+	return s
+}
+
+func lookup(vars map[string]string) func(string) (string, bool) {
+	return func(name string) (string, bool) {
+		v, ok := vars[name]
+		return v, ok
+	}
+}
+
+func TestParseFile(t *testing.T) {
+	vars := lookup(map[string]string{"HOME": "/h", "EMPTY": "", "TOKEN": "t0"})
+	tests := []struct {
+		name, text string
+		want       []Server
+		err        string
+	}{
+		{"stdio", `{"mcpServers": {"a": {"command": "x", "args": ["${HOME}/y", "${NONE:-z}"], "env": {"E": "${EMPTY:-d}"}}}}`,
+			[]Server{{Name: "a", Source: "f", Command: "x", Args: []string{"/h/y", "z"}, Env: map[string]string{"E": "d"}, Type: Stdio}}, ""},
+		{"http", `{"mcpServers": {"b": {"type": "http", "url": "https://e.org/m", "headers": {"A": "Bearer ${TOKEN}"}}, "c": {"type": "sse", "url": "http://e.org"}}}`,
+			[]Server{{Name: "b", Source: "f", Type: HTTP, URL: "https://e.org/m", Headers: map[string]string{"A": "Bearer t0"}}, {Name: "c", Source: "f", Type: SSE, URL: "http://e.org"}}, ""},
+		{"told by the url", `{"mcpServers": {"b": {"url": "https://e.org"}}}`, []Server{{Name: "b", Source: "f", Type: HTTP, URL: "https://e.org"}}, ""},
+		{"other members", `{"x": [1, {"y": 2}], "mcpServers": {"a": {"command": "x", "cwd": "/", "disabled": true}}, "z": null}`, nil, ""},
+		{"no variable", "{\"mcpServers\": {\n  \"a\": {\"command\": \"${NONE}\"}}}", nil, `f:2:8: server "a": variable NONE is not set (${NONE:-text} gives a default)`},
+		{"syntax", "{\"mcpServers\": {\n  \"a\": {\"command\": }}}", nil, "f:2:"},
+		{"ends", `{"mcpServers": {`, nil, "f:1:17: the file ends too early"},
+		{"empty", "", nil, "f:1:1: the file ends too early"},
+		{"not an object", `[]`, nil, "f:1:2: an object is expected here"},
+		{"no servers", `{}`, nil, "f:1:1: no mcpServers in it"},
+		{"type", `{"mcpServers": {"a": {"args": "x"}}}`, nil, `f:1:`},
+		{"no command", `{"mcpServers": {"a": {}}}`, nil, `f:1:22: server "a": a stdio server needs a command`},
+		{"both", `{"mcpServers": {"a": {"type": "stdio", "command": "x", "url": "http://e"}}}`, nil, `f:1:22: server "a": it has a command and a url`},
+		{"scheme", `{"mcpServers": {"a": {"url": "ftp://e"}}}`, nil, `its url is not an http or https address`},
+		{"kind", `{"mcpServers": {"a": {"type": "ws", "url": "ws://e"}}}`, nil, `unknown type "ws"`},
+		{"header", `{"mcpServers": {"a": {"url": "http://e", "headers": {"a b": "c"}}}}`, nil, `"a b" is no header that can be sent`},
+		{"twice", `{"mcpServers": {"a": {"command": "x"}, "a": {"command": "y"}}}`, nil, `server "a" is there twice`},
+		{"after", `{"mcpServers": {}} 1`, nil, "something after the end"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			got, err := ParseFile("f", []byte(tt.text), vars)
+			if tt.err != "" {
+				if err == nil || !strings.Contains(err.Error(), tt.err) || !strings.HasPrefix(err.Error(), "f:") || strings.Contains(err.Error(), "\n") {
+					t.Fatalf("error %v, want %s", err, tt.err)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if d := cmp.Diff(tt.want, got); d != "" {
+				t.Error(d)
+			}
+		})
+	}
+}
+
+func FuzzParseFile(f *testing.F) {
+	f.Add([]byte(`{"mcpServers": {"a": {"command": "x", "args": ["${A:-b}"]}}}`))
+	f.Add([]byte(`{"mcpServers": {"a": {"url": "http://u:p@e/?k=v"}`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		list, err := ParseFile("f", data, lookup(nil))
+		if err != nil {
+			if !strings.HasPrefix(err.Error(), "f:") {
+				t.Errorf("error without a place: %v", err)
+			}
+			return
+		}
+		for _, s := range list {
+			if err := s.check(); err != nil {
+				t.Errorf("%+v: %v", s, err)
+			}
+		}
+	})
+}
+
+func TestParseFlags(t *testing.T) {
+	vars := lookup(map[string]string{"T": "t1"})
+	tests := []struct {
+		servers, headers []string
+		want             []Server
+		err              string
+	}{
+		{[]string{`a=x -y 'b c' "d\"e" f\ g`}, nil, []Server{{Name: "a", Source: "--mcp", Type: Stdio, Command: "x", Args: []string{"-y", "b c", `d"e`, "f g"}}}, ""},
+		{[]string{"w=https://e.org/m"}, []string{"w:Authorization=Bearer ${T}", "w:X: y"},
+			[]Server{{Name: "w", Source: "--mcp", Type: HTTP, URL: "https://e.org/m", Headers: map[string]string{"Authorization": "Bearer t1", "X": "y"}}}, ""},
+		{[]string{"w=sse+http://e.org"}, nil, []Server{{Name: "w", Source: "--mcp", Type: SSE, URL: "http://e.org"}}, ""},
+		{[]string{"x"}, nil, nil, "NAME=COMMAND"},
+		{[]string{"=x"}, nil, nil, "NAME=COMMAND"},
+		{[]string{"a=x 'y"}, nil, nil, "a ' is not closed"},
+		{[]string{`a=''`}, nil, nil, "there is no command"},
+		{[]string{`a=x\`}, nil, nil, "it ends with a backslash"},
+		{[]string{"a=x", "a=y"}, nil, nil, "--mcp a is there twice"},
+		{nil, []string{"a:B=c"}, nil, "there is no --mcp of that name"},
+		{[]string{"a=http://e"}, []string{"a:secretvalue"}, nil, "NAME:HEADER=VALUE is expected"},
+		{[]string{"a=x"}, []string{"a:B=c"}, nil, "headers are for http and sse servers"},
+	}
+	for _, tt := range tests {
+		got, err := ParseFlags(tt.servers, tt.headers, vars)
+		if tt.err != "" {
+			if err == nil || !strings.Contains(err.Error(), tt.err) || strings.Contains(err.Error(), "secretvalue") {
+				t.Errorf("%q %q: error %v, want %s", tt.servers, tt.headers, err, tt.err)
+			}
+			continue
+		}
+		if err != nil {
+			t.Errorf("%q: %v", tt.servers, err)
+		}
+		if d := cmp.Diff(tt.want, got); d != "" {
+			t.Error(d)
+		}
+	}
+}
+
+func FuzzSplitWords(f *testing.F) {
+	f.Add(`a 'b c' "d\"" \e`)
+	f.Fuzz(func(t *testing.T, s string) {
+		words, err := splitWords(s)
+		if err == nil && (len(words) == 0 || words[0] == "") {
+			t.Errorf("%q: %q", s, words)
+		}
+	})
+}
+
+// TestCollect: flags count more than settings, and those more than the project's file.
+func TestCollect(t *testing.T) {
+	got, err := Collect(Sources{
+		File: ".mcp.json",
+		Data: []byte(`{"mcpServers": {"a": {"command": "file"}, "b": {"command": "file"}, "c": {"command": "file"}, "off": {"command": "file"}}}`),
+		Settings: map[string]config.MCPServer{
+			"b": {Command: "settings"}, "c": {Command: "settings"}, "off": {Off: true},
+		},
+		Flags: []string{"c=flag", "d=flag"}, Lookup: lookup(nil),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, s := range got {
+		names = append(names, s.Name+" "+s.Command)
+	}
+	if d := cmp.Diff([]string{"a file", "b settings", "c flag", "d flag"}, names); d != "" {
+		t.Error(d)
+	}
+}
+
+func TestRedact(t *testing.T) {
+	s := Server{Name: "w", Type: HTTP, URL: "https://me:pass1234@e.org/m?key=k3y-value#f", Headers: map[string]string{"Authorization": "Bearer tok3n-abc"}}
+	if got := s.Where(); got != "https://***@e.org/m?***" {
+		t.Errorf("Where: %s", got)
+	}
+	err := serverError(s, nil, errors.New(`Get "https://me:pass1234@e.org": tok3n-abc, k3y-value`))
+	for _, secret := range []string{"pass1234", "tok3n-abc", "k3y-value"} {
+		if strings.Contains(err.Error(), secret) {
+			t.Errorf("%s is in %v", secret, err)
+		}
+	}
+}
+
+// use lists the tools of a server and calls them.
+func use(t *testing.T, tr sdk.Transport) {
+	t.Helper()
+	c := sdk.NewClient(&sdk.Implementation{Name: "agent", Version: "1"}, nil)
+	cs, err := c.Connect(t.Context(), tr, nil)
+	if err != nil {
+		t.Fatalf("Connect: %v", err)
+	}
+	defer cs.Close()
+	tools, err := cs.ListTools(t.Context(), nil)
+	if err != nil || len(tools.Tools) != 3 {
+		t.Fatalf("ListTools: %+v, %v", tools, err)
+	}
+	res, err := cs.CallTool(t.Context(), &sdk.CallToolParams{Name: "echo", Arguments: echoArgs{"hi"}})
+	if err != nil || len(res.Content) != 1 || res.Content[0].(*sdk.TextContent).Text != "echo hi" {
+		t.Errorf("CallTool: %+v, %v", res, err)
+	}
+	res, err = cs.CallTool(t.Context(), &sdk.CallToolParams{Name: "fail", Arguments: echoArgs{}})
+	if err != nil || !res.IsError {
+		t.Errorf("the tool that fails: %+v, %v", res, err)
+	}
+	if _, err := cs.CallTool(t.Context(), &sdk.CallToolParams{Name: "none"}); err == nil {
+		t.Error("a tool that is not there was called")
+	}
+}
+
+// stdioOf is how an agent starts a server it was told of.
+func stdioOf(t *testing.T, m acp.MCPServer) *sdk.CommandTransport {
+	t.Helper()
+	s, ok := m.(*acp.MCPServerStdio)
+	if !ok {
+		t.Fatalf("it is told of a %T", m)
+	}
+	cmd := command(s.Command, s.Args...)
+	for _, e := range s.Env {
+		cmd.Env = append(cmd.Env, e.Name+"="+e.Value)
+	}
+	return &sdk.CommandTransport{Command: cmd}
+}
+
+// TestToStdio: HTTP and SSE servers for an agent that only takes stdio.
+func TestToStdio(t *testing.T) {
+	handlers := map[string]http.Handler{
+		HTTP: sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return echoServer() }, nil),
+		SSE:  sdk.NewSSEHandler(func(*http.Request) *sdk.Server { return echoServer() }, nil),
+	}
+	for kind, handler := range handlers {
+		t.Run(kind, func(t *testing.T) {
+			srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if r.Header.Get("Authorization") != "Bearer s3cret" {
+					http.Error(w, "who are you", http.StatusUnauthorized)
+					return
+				}
+				handler.ServeHTTP(w, r)
+			}))
+			defer srv.Close()
+			defer srv.CloseClientConnections()
+			s := Server{Name: "web", Source: "test", Type: kind, URL: srv.URL, Headers: map[string]string{"Authorization": "Bearer s3cret"}}
+			list, bridged, err := Plan([]Server{s}, Offers{Stdio: true}, Options{Agent: "fake", Dir: t.TempDir(), Connect: []string{os.Args[0]}})
+			if err != nil || len(list) != 1 || len(bridged) != 1 || strings.Contains(bridged[0].String(), "s3cret") {
+				t.Fatalf("Plan: %v, %v, %v", list, bridged, err)
+			}
+			m := list[0].(*acp.MCPServerStdio)
+			if strings.Contains(strings.Join(m.Args, " "), srv.URL) {
+				t.Error("the address is among the arguments")
+			}
+			m.Env = append(m.Env, acp.EnvVariable{Name: role, Value: "connect"})
+			use(t, stdioOf(t, m))
+		})
+	}
+}
+
+// TestToHTTP: servers for an agent that only takes HTTP.
+func TestToHTTP(t *testing.T) {
+	srv := httptest.NewServer(sdk.NewSSEHandler(func(*http.Request) *sdk.Server { return echoServer() }, nil))
+	defer srv.Close()
+	defer srv.CloseClientConnections()
+	exe, err := filepath.Abs(os.Args[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	servers := map[string]Server{
+		"stdio": {Name: "s", Source: "test", Type: Stdio, Command: exe, Env: map[string]string{role: "server"}},
+		"sse":   {Name: "s", Source: "test", Type: SSE, URL: srv.URL},
+	}
+	for name, s := range servers {
+		t.Run(name, func(t *testing.T) {
+			loops := new(Loops)
+			defer loops.Close()
+			list, bridged, err := Plan([]Server{s}, Offers{HTTP: true}, Options{Agent: "fake", Dir: t.TempDir(), Loops: loops})
+			if err != nil || len(bridged) != 1 {
+				t.Fatalf("Plan: %v, %v", bridged, err)
+			}
+			m := list[0].(*acp.MCPServerHTTP)
+			client := func(token bool) *http.Client {
+				tr := http.DefaultTransport.(*http.Transport).Clone()
+				t.Cleanup(tr.CloseIdleConnections)
+				return &http.Client{Transport: rt(func(r *http.Request) (*http.Response, error) {
+					if token {
+						r.Header.Set(m.Headers[0].Name, m.Headers[0].Value)
+					}
+					return tr.RoundTrip(r)
+				})}
+			}
+			use(t, &sdk.StreamableClientTransport{Endpoint: m.URL, HTTPClient: client(true)})
+			use(t, &sdk.StreamableClientTransport{Endpoint: m.URL, HTTPClient: client(true)})
+			res, err := client(false).Post(m.URL, "application/json", strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"initialize"}`))
+			if err != nil {
+				t.Fatal(err)
+			}
+			_ = res.Body.Close()
+			if res.StatusCode != http.StatusForbidden {
+				t.Errorf("without the token: %d", res.StatusCode)
+			}
+			if err := loops.Close(); err != nil {
+				t.Errorf("Close: %v", err)
+			}
+			if res, err := client(true).Get(m.URL); err == nil {
+				_ = res.Body.Close()
+				t.Error("it serves after Close")
+			}
+		})
+	}
+}
+
+type rt func(*http.Request) (*http.Response, error)
+
+func (f rt) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// TestServerDies: whoever waits for an answer gets an error.
+func TestServerDies(t *testing.T) {
+	exe, err := filepath.Abs(os.Args[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range []string{"server", "broken"} {
+		loops := new(Loops)
+		s := Server{Name: "s", Source: "test", Type: Stdio, Command: exe, Env: map[string]string{role: r}}
+		list, _, err := Plan([]Server{s}, Offers{HTTP: true}, Options{Agent: "fake", Dir: t.TempDir(), Loops: loops})
+		if err != nil {
+			t.Fatal(err)
+		}
+		m := list[0].(*acp.MCPServerHTTP)
+		tr := http.DefaultTransport.(*http.Transport).Clone()
+		hc := &http.Client{Transport: rt(func(r *http.Request) (*http.Response, error) {
+			r.Header.Set(m.Headers[0].Name, m.Headers[0].Value)
+			return tr.RoundTrip(r)
+		})}
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		cs, err := sdk.NewClient(&sdk.Implementation{Name: "agent", Version: "1"}, nil).Connect(ctx,
+			&sdk.StreamableClientTransport{Endpoint: m.URL, HTTPClient: hc, MaxRetries: -1}, nil)
+		if err == nil {
+			_, err = cs.CallTool(ctx, &sdk.CallToolParams{Name: "die", Arguments: echoArgs{}})
+			_ = cs.Close()
+		}
+		if err == nil || ctx.Err() != nil {
+			t.Errorf("%s: %v, %v", r, err, ctx.Err())
+		}
+		cancel()
+		if err := loops.Close(); err != nil {
+			t.Errorf("Close: %v", err)
+		}
+		tr.CloseIdleConnections()
+	}
+}
+
+// TestConnectFails: a server that is not there, or refuses.
+func TestConnectFails(t *testing.T) {
+	refuse := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		http.Error(w, "no", http.StatusUnauthorized)
+	}))
+	defer refuse.Close()
+	gone := httptest.NewServer(http.NotFoundHandler())
+	gone.Close()
+	for name, url := range map[string]string{"refuses": refuse.URL, "is gone": gone.URL} {
+		t.Run(name, func(t *testing.T) {
+			env := map[string]string{EnvURL: url + "/?key=s3cr3t-key", EnvType: HTTP}
+			in, write := io.Pipe()
+			read, out := io.Pipe()
+			ended := make(chan error, 1)
+			go func() { ended <- Connect(t.Context(), in, out, func(k string) string { return env[k] }) }()
+			go func() { _, _ = write.Write([]byte(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}` + "\n")) }()
+			var answer struct {
+				Error struct{ Message string }
+			}
+			if err := json.NewDecoder(read).Decode(&answer); err != nil {
+				t.Fatal(err)
+			}
+			if m := answer.Error.Message; !strings.Contains(m, "MCP server mcp-connect") || strings.Contains(m, "s3cr3t") {
+				t.Errorf("answer %q", m)
+			}
+			_ = write.Close()
+			if err := <-ended; err != nil && strings.Contains(err.Error(), "s3cr3t") {
+				t.Errorf("Connect: %v", err)
+			}
+		})
+	}
+	if err := Connect(t.Context(), nil, nil, func(string) string { return "" }); err == nil {
+		t.Error("Connect without an address")
+	}
+}
+
+func TestPlan(t *testing.T) {
+	exe, err := filepath.Abs(os.Args[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	stdio := Server{Name: "s", Source: "f", Type: Stdio, Command: exe}
+	web := Server{Name: "w", Source: "f", Type: HTTP, URL: "https://e.org"}
+	sse := Server{Name: "e", Source: "f", Type: SSE, URL: "https://e.org"}
+	tests := []struct {
+		name    string
+		servers []Server
+		can     Offers
+		types   []string
+		bridged int
+		err     string
+	}{
+		{"as they are", []Server{stdio, web, sse}, Offers{true, true, true}, []string{"*acpv2.MCPServerStdio", "*acpv2.MCPServerHTTP", "*acpv2.UnknownMCPServer"}, 0, ""},
+		{"to stdio", []Server{stdio, web, sse}, Offers{Stdio: true}, []string{"*acpv2.MCPServerStdio", "*acpv2.MCPServerStdio", "*acpv2.MCPServerStdio"}, 2, ""},
+		{"to http", []Server{stdio, web, sse}, Offers{HTTP: true}, []string{"*acpv2.MCPServerHTTP", "*acpv2.MCPServerHTTP", "*acpv2.MCPServerHTTP"}, 2, ""},
+		{"nothing", []Server{web}, Offers{}, nil, 0, "MCP server w (f): its transport is http, and fake takes none"},
+		{"no program", []Server{{Name: "s", Source: "f", Type: Stdio, Command: "no-such-program-of-ours"}}, Offers{Stdio: true}, nil, 0, "MCP server s (f): its command cannot be run"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			loops := new(Loops)
+			defer loops.Close()
+			list, bridged, err := Plan(tt.servers, tt.can, Options{Agent: "fake", Dir: t.TempDir(), Loops: loops})
+			if tt.err != "" {
+				if err == nil || !strings.Contains(err.Error(), tt.err) {
+					t.Fatalf("error %v", err)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			var types []string
+			for _, m := range list {
+				types = append(types, typeName(m))
+			}
+			if d := cmp.Diff(tt.types, types); d != "" || len(bridged) != tt.bridged {
+				t.Errorf("%d bridged; %s", len(bridged), d)
+			}
+		})
+	}
+}
