@@ -1,0 +1,101 @@
+package host
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/goacp/acp"
+	"github.com/goacp/acp/acphost"
+	"github.com/goacp/acp/acpv2"
+	"github.com/goacp/acp/cmd/acp/internal/exitcode"
+	"github.com/goacp/acp/jsonrpc"
+)
+
+var errAuth = jsonrpc.ErrAuthRequired
+
+func envMethod() acp.AuthMethod {
+	return &acpv2.UnknownAuthMethod{Type: "env_var", MethodID: "key", Name: "Key",
+		Raw: json.RawMessage(`{"type":"env_var","methodId":"key","name":"Key","vars":[{"name":"FAKE_KEY"}],"link":"https://e.org/keys"}`)}
+}
+
+func allow(_ context.Context, _ *Session, req acphost.Request, _ *acp.PermissionRequest) (acp.PermissionOptionID, error) {
+	return req.Allow(), nil
+}
+
+func runHere(_ context.Context, cmd *exec.Cmd) error { return cmd.Run() }
+
+func TestLogin(t *testing.T) {
+	tests := []struct {
+		name  string
+		words string
+		set   func(t *testing.T, c *Config)
+		want  string // what the agent says in the end
+		err   string
+	}{
+		{"agent", "needs-agent", nil, "heard hi with ", ""},
+		{"agent, at the prompt", "needs-agent at-prompt", nil, "heard hi with ", ""},
+		{"agent, refused", "needs-agent refuses", nil, "", "login of child by browser (Browser)"},
+		{"no variable", "needs-env", nil, "", "set FAKE_KEY in the environment"},
+		{"variable", "needs-env", func(t *testing.T, c *Config) { t.Setenv("FAKE_KEY", "k9") }, "heard hi with k9", ""},
+		{"terminal", "needs-terminal", func(_ *testing.T, c *Config) {
+			c.Front.RunInTerminal = runHere
+			c.Front.ChooseLogin = func(_ context.Context, _ acp.Implementation, methods []acp.AuthMethod) (acp.AuthMethodID, error) {
+				return Describe(methods[0]).ID, nil
+			}
+		}, "heard hi with ", ""},
+		{"terminal, at the prompt", "needs-terminal at-prompt", func(_ *testing.T, c *Config) {
+			c.Front.RunInTerminal = runHere
+			c.Agent.Auth = "setup"
+		}, "heard hi with ", ""},
+		{"terminal, at the prompt, kept", "needs-terminal at-prompt keeps", func(_ *testing.T, c *Config) {
+			c.Front.RunInTerminal = runHere
+			c.Agent.Auth = "setup"
+		}, "heard hi with ", ""},
+		{"terminal that fails", "needs-terminal", func(_ *testing.T, c *Config) {
+			c.Front.RunInTerminal = func(context.Context, *exec.Cmd) error { return errors.New("exit status 1") }
+			c.Agent.Auth = "setup"
+		}, "", "login of child by setup (Set up): exit status 1"},
+		{"nobody to ask", "needs-terminal", func(_ *testing.T, c *Config) { c.Front.RunInTerminal = runHere }, "", "run acp auth login child"},
+		{"another way", "needs-agent", func(_ *testing.T, c *Config) { c.Agent.Auth = "other" }, "", `no way to log in that is called "other"`},
+	}
+	_ = os.Unsetenv("FAKE_KEY")
+	versions(t, func(t *testing.T, version int) {
+		for _, tt := range tests {
+			t.Run(tt.name, func(t *testing.T) {
+				cfg := child(t, version, tt.words)
+				if tt.set != nil {
+					tt.set(t, &cfg)
+				}
+				h := open(t, cfg)
+				s, err := h.NewSession(t.Context())
+				if err == nil {
+					_, err = s.Prompt(t.Context(), acp.Text("hi"))
+				}
+				if tt.err != "" {
+					if err == nil || !strings.Contains(err.Error(), tt.err) || exitcode.Of(err) != exitcode.Auth {
+						t.Fatalf("error %d, %v", exitcode.Of(err), err)
+					}
+					return
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				if got := strings.Join(messages(s.Snapshot()), "|"); got != "user: hi|agent: "+tt.want {
+					t.Errorf("conversation %q", got)
+				}
+				if other, ok := h.Session(s.ID()); !ok || other != s {
+					t.Error("the session is not found by its id")
+				}
+				// It goes on.
+				if _, err := s.Prompt(t.Context(), acp.Text("hi")); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+	})
+}

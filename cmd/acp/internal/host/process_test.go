@@ -1,0 +1,484 @@
+package host
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/goacp/acp"
+	"github.com/goacp/acp/cmd/acp/internal/exitcode"
+	"github.com/goacp/acp/cmd/acp/internal/roster"
+	"github.com/goacp/acp/cmd/acp/internal/store"
+	"github.com/goacp/acp/transcript"
+)
+
+// role makes the test binary an agent, or a program that uses one.
+const (
+	role  = "ACP_HOST_TEST_ROLE"
+	place = "ACP_HOST_TEST_DIR" // where it keeps things
+)
+
+func TestMain(m *testing.M) {
+	if r := os.Getenv(role); r != "" {
+		if r == "user" {
+			beUser()
+			return
+		}
+		beAgent(r)
+		return
+	}
+	before := runtime.NumGoroutine()
+	code := m.Run()
+	for deadline := time.Now().Add(10 * time.Second); runtime.NumGoroutine() > before && code == 0; time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			buf := make([]byte, 1<<20)
+			_, _ = os.Stderr.Write(buf[:runtime.Stack(buf, true)])
+			_, _ = os.Stderr.WriteString("goroutines are left\n")
+			code = 1
+		}
+	}
+	os.Exit(code)
+}
+
+// beAgent is an agent as the words say: v1 or v2, and what it does.
+func beAgent(words string) {
+	does := strings.Fields(words)
+	is := func(w string) bool { return slices.Contains(does, w) }
+	dir := os.Getenv(place)
+	switch {
+	case is("exits"):
+		fmt.Fprintln(os.Stderr, "no model \x1b[31mconfigured")
+		os.Exit(3)
+	case is("silent"):
+		fmt.Fprintln(os.Stderr, "waiting for the moon")
+		select {}
+	}
+	if slices.Contains(os.Args, "--setup") { // the terminal login
+		if err := os.WriteFile(filepath.Join(dir, "login"), []byte(os.Getenv("ACP_HOST_TEST_KEY")), 0o600); err != nil {
+			os.Exit(1)
+		}
+		return
+	}
+	var loggedIn sync.Map
+	needs := func() error {
+		if _, ok := loggedIn.Load("ok"); ok {
+			return nil
+		}
+		switch {
+		case is("needs-agent"), is("needs-env") && os.Getenv("FAKE_KEY") == "":
+			return errAuth
+		case is("needs-env"):
+			return errAuth // until it is told
+		case is("needs-terminal"):
+			if _, err := os.Stat(filepath.Join(dir, "login")); err != nil {
+				return errAuth
+			}
+		}
+		return nil
+	}
+	a := acp.Agent{
+		Info: acp.Implementation{Name: "child", Version: "1"},
+		NewSession: func(_ context.Context, s *acp.AgentSession) error {
+			if is("at-prompt") {
+				return nil
+			}
+			return needs()
+		},
+		Accept: func(context.Context, *acp.Turn) error { return needs() },
+		Prompt: func(ctx context.Context, t *acp.Turn) (acp.StopReason, error) {
+			switch t.Text() {
+			case "die":
+				_ = t.Say("last words")
+				_ = t.Plan(acp.PlanEntry{Content: "p", Status: acp.PlanEntryStatusPending, Priority: acp.PlanEntryPriorityLow})
+				time.Sleep(100 * time.Millisecond) // it is read
+				fmt.Fprintln(os.Stderr, "out of luck")
+				os.Exit(7)
+			case "children":
+				var list []string
+				for range 2 {
+					c := exec.Command("sleep", "1000")
+					if c.Start() == nil {
+						list = append(list, strconv.Itoa(c.Process.Pid))
+					}
+				}
+				list = append(list, strconv.Itoa(os.Getpid()))
+				_ = t.Say(strings.Join(list, " "))
+				<-ctx.Done()
+				if is("deaf") {
+					select {}
+				}
+				return acp.StopCancelled, nil
+			case "terminal":
+				call := t.ToolCall(acp.ToolCall{Title: "run", Kind: acp.ToolKindExecute})
+				state, err := call.Exec(acp.Exec{Command: "sh", Args: []string{"-c", "echo hello; test -t 1 && echo tty"}})
+				if err != nil {
+					return "", err
+				}
+				_ = call.Complete()
+				return acp.StopEndTurn, t.Say(state.Output)
+			case "count":
+				for i := 0; ; i++ {
+					if err := t.Say(strconv.Itoa(i) + " "); err != nil {
+						return "", err
+					}
+					if i == 0 {
+						_ = t.Say("pid" + strconv.Itoa(os.Getpid()) + " ")
+					}
+				}
+			}
+			return acp.StopEndTurn, t.Say("heard " + t.Text() + " with " + os.Getenv("FAKE_KEY"))
+		},
+	}
+	if is("keeps") {
+		a.ResumeSession = func(context.Context, *acp.AgentSession, bool) error { return nil }
+	}
+	switch {
+	case is("needs-agent"):
+		a.AuthMethods = []acp.AuthMethod{&acp.AuthMethodAgent{MethodID: "browser", Name: "Browser"}}
+	case is("needs-env"):
+		a.AuthMethods = []acp.AuthMethod{envMethod()}
+	case is("needs-terminal"):
+		a.AuthMethods = []acp.AuthMethod{&acp.AuthMethodTerminal{MethodID: "setup", Name: "Set up", Args: []string{"--setup"},
+			Env: []acp.EnvVariable{{Name: "ACP_HOST_TEST_KEY", Value: "k1"}}}}
+	}
+	if a.AuthMethods != nil {
+		a.Login = func(_ context.Context, _ *acp.AgentConn, id acp.AuthMethodID) error {
+			if is("refuses") {
+				return errors.New("no")
+			}
+			loggedIn.Store("ok", true)
+			return nil
+		}
+	}
+	if err := a.Serve(context.Background(), acp.Stdio()); err != nil {
+		os.Exit(1)
+	}
+}
+
+// child is the test binary as an agent.
+func child(t *testing.T, version int, words string) Config {
+	t.Helper()
+	exe, err := filepath.Abs(os.Args[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return Config{
+		Agent: roster.Agent{Name: "child", Command: exe, Protocol: version,
+			Env: map[string]string{role: words, place: t.TempDir()}},
+		Cwd: t.TempDir(), Connect: 20 * time.Second,
+	}
+}
+
+// notes collects what is noted.
+type notes struct {
+	mu   sync.Mutex
+	list []Note
+}
+
+func (n *notes) add(x Note) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.list = append(n.list, x)
+}
+
+func (n *notes) text(kind NoteKind) (lines []string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, x := range n.list {
+		if x.Kind == kind {
+			lines = append(lines, x.Text)
+		}
+	}
+	return lines
+}
+
+func TestOpenFails(t *testing.T) {
+	tests := []struct {
+		name string
+		cfg  func(*Config)
+		code exitcode.Code
+		want []string
+	}{
+		{"missing", func(c *Config) { c.Agent.Command = "no-such-agent-of-ours" }, exitcode.Agent, []string{"no-such-agent-of-ours"}},
+		{"exits", func(c *Config) { c.Agent.Env[role] = "exits" }, exitcode.Agent, []string{"exit status 3", "no model"}},
+		{"silent", func(c *Config) { c.Agent.Env[role] = "silent"; c.Connect = 500 * time.Millisecond; c.Slow = 10 * time.Millisecond }, exitcode.Timeout,
+			[]string{"has not answered in 500ms", "waiting for the moon"}},
+		{"noise", func(c *Config) { c.Agent.Command, c.Agent.Args = "sh", []string{"-c", "echo Welcome to the shell"} }, exitcode.Agent, []string{"Welcome to the shell"}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			cfg := child(t, 0, "v1")
+			tt.cfg(&cfg)
+			var n notes
+			cfg.Front.Note = n.add
+			h, err := Open(t.Context(), cfg)
+			if err == nil {
+				_ = h.Close()
+				t.Fatal("it opened")
+			}
+			if exitcode.Of(err) != tt.code {
+				t.Errorf("exit code %d of %v", exitcode.Of(err), err)
+			}
+			for _, w := range tt.want {
+				if !strings.Contains(err.Error(), w) {
+					t.Errorf("%q is not in: %v", w, err)
+				}
+			}
+			if tt.name == "silent" && len(n.text(NoteSlow)) != 1 {
+				t.Errorf("notes %+v", n.list)
+			}
+			if tt.name == "exits" && !slices.ContainsFunc(n.text(NoteStderr), func(s string) bool { return s == "no model configured" }) {
+				t.Errorf("standard error %q", n.text(NoteStderr))
+			}
+		})
+	}
+}
+
+// TestDies: what an agent told before it died is kept, and the error says how it died.
+func TestDies(t *testing.T) {
+	versions(t, func(t *testing.T, version int) {
+		cfg := child(t, version, "v")
+		cfg.Store = openStore(t, filepath.Join(t.TempDir(), "s.db"))
+		var n notes
+		cfg.Front.Note = n.add
+		h := open(t, cfg)
+		s, err := h.NewSession(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = s.Prompt(t.Context(), acp.Text("die"))
+		if exitcode.Of(err) != exitcode.Agent || !strings.Contains(err.Error(), "exit status 7") || !strings.Contains(err.Error(), "out of luck") {
+			t.Errorf("Prompt: %d, %v", exitcode.Of(err), err)
+		}
+		<-h.Done()
+		if err := h.Err(); err == nil || !strings.Contains(err.Error(), "exit status 7") {
+			t.Errorf("Err: %v", err)
+		}
+		stored, err := cfg.Store.Snapshot(t.Context(), s.journal.key, transcript.Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, snap := range []*transcript.Snapshot{stored, s.Snapshot()} {
+			if got := strings.Join(messages(snap), "|"); got != "user: die|agent: last words" || snap.Len() < 3 {
+				t.Errorf("kept %s, %d entries", got, snap.Len())
+			}
+			if !snap.Session().State.Idle() {
+				t.Error("it is still busy")
+			}
+		}
+		if err := h.Close(); err != nil {
+			t.Errorf("Close: %v", err)
+		}
+		if len(n.text(NoteEnded)) != 1 {
+			t.Errorf("notes %+v", n.list)
+		}
+	})
+}
+
+// gone waits for the end of processes.
+func gone(t *testing.T, pids ...string) {
+	t.Helper()
+	for _, p := range pids {
+		pid, err := strconv.Atoi(p)
+		if err != nil {
+			t.Errorf("%q is no process", p)
+			continue
+		}
+		for deadline := time.Now().Add(15 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+			b, err := os.ReadFile("/proc/" + p + "/stat")
+			_, rest, _ := strings.Cut(string(b), ") ")
+			if syscall.Kill(pid, 0) != nil || err == nil && strings.HasPrefix(rest, "Z") {
+				break
+			}
+			if time.Now().After(deadline) {
+				t.Errorf("process %d survives", pid)
+				break
+			}
+		}
+	}
+}
+
+// begin prompts, and returns what the agent said when that has n words.
+func begin(t *testing.T, s *Session, ctx context.Context, prompt string, n int) (words []string, result <-chan error) {
+	t.Helper()
+	errs := make(chan error, 1)
+	go func() {
+		_, err := s.Prompt(ctx, acp.Text(prompt))
+		errs <- err
+	}()
+	for deadline := time.Now().Add(15 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+		if words = strings.Fields(s.Snapshot().Text()); len(words) >= n {
+			return words, errs
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("it says %q", words)
+		}
+	}
+}
+
+// TestEndings: however it ends, no process is left.
+func TestEndings(t *testing.T) {
+	endings := map[string]func(h *Host, s *Session, cancel func()){
+		"close":           func(h *Host, _ *Session, _ func()) { _ = h.Close() },
+		"kill":            func(h *Host, _ *Session, _ func()) { h.Kill(); <-h.Done() },
+		"cancel":          func(_ *Host, s *Session, _ func()) { _ = s.Cancel(context.Background()) },
+		"cancel the call": func(_ *Host, _ *Session, cancel func()) { cancel() },
+	}
+	versions(t, func(t *testing.T, version int) {
+		for name, end := range endings {
+			for _, how := range []string{"v", "v deaf"} {
+				if strings.HasPrefix(name, "cancel") && how != "v" {
+					continue // waits for the grace of the client
+				}
+				t.Run(name+" "+how, func(t *testing.T) {
+					t.Parallel()
+					h := open(t, child(t, version, how))
+					s, err := h.NewSession(t.Context())
+					if err != nil {
+						t.Fatal(err)
+					}
+					ctx, cancel := context.WithCancel(t.Context())
+					defer cancel()
+					pids, result := begin(t, s, ctx, "children", 3)
+					end(h, s, cancel)
+					select {
+					case <-result:
+					case <-time.After(20 * time.Second):
+						t.Fatal("the prompt does not return")
+					}
+					if err := h.Close(); err != nil {
+						t.Errorf("Close: %v", err)
+					}
+					gone(t, pids...)
+				})
+			}
+		}
+	})
+}
+
+// beUser is a program with a store that prompts and prints what it shows, until it is killed.
+func beUser() {
+	ctx := context.Background()
+	dir := os.Getenv(place)
+	st, _, err := store.Open(ctx, store.Options{Path: filepath.Join(dir, "s.db"), Normal: true})
+	if err != nil {
+		panic(err)
+	}
+	out := bufio.NewWriter(os.Stdout)
+	cfg := Config{
+		Agent: roster.Agent{Name: "child", Command: os.Args[0], Env: map[string]string{role: "v"}},
+		Cwd:   dir, Store: st,
+	}
+	cfg.Agent.Protocol, _ = strconv.Atoi(os.Getenv("ACP_HOST_TEST_VERSION"))
+	cfg.Front.Changed = func(s *Session, changes []transcript.Change) {
+		for _, ch := range changes {
+			if m, ok := s.Snapshot().Entry(ch.Seq).(*transcript.Message); ok && m.Role == transcript.RoleAgent && ch.Text != "" {
+				_ = json.NewEncoder(out).Encode([]string{string(s.ID()), ch.Text})
+			}
+		}
+		_ = out.Flush()
+	}
+	h, err := Open(ctx, cfg)
+	if err != nil {
+		panic(err)
+	}
+	s, err := h.NewSession(ctx)
+	if err != nil {
+		panic(err)
+	}
+	_, _ = s.Prompt(ctx, acp.Text("count"))
+}
+
+// TestKilled: what was shown is in the store after kill -9, and nothing runs any more.
+func TestKilled(t *testing.T) {
+	versions(t, func(t *testing.T, version int) {
+		for i := range 5 {
+			dir := t.TempDir()
+			cmd := exec.Command(os.Args[0])
+			cmd.Env = append(os.Environ(), role+"=user", place+"="+dir, "ACP_HOST_TEST_VERSION="+strconv.Itoa(version))
+			cmd.Stderr = os.Stderr
+			out, err := cmd.StdoutPipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			var shown strings.Builder
+			var id string
+			sc := bufio.NewScanner(out)
+			sc.Buffer(nil, 64<<20)
+			for n := 0; sc.Scan(); n++ {
+				var line []string
+				if json.Unmarshal(sc.Bytes(), &line) != nil {
+					continue // torn
+				}
+				id = line[0]
+				shown.WriteString(line[1])
+				if n == 3+i {
+					_ = cmd.Process.Kill()
+				}
+			}
+			_ = cmd.Wait()
+			_, rest, _ := strings.Cut(shown.String(), "pid")
+			pid, _, _ := strings.Cut(rest, " ")
+			gone(t, pid)
+			st := openStore(t, filepath.Join(dir, "s.db"))
+			snap, err := st.Snapshot(t.Context(), store.Key{Agent: "child", ID: id}, transcript.Config{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !strings.HasPrefix(snap.Text(), shown.String()) {
+				t.Errorf("shown %d bytes, of which the store has other %d", shown.Len(), len(snap.Text()))
+			}
+		}
+	})
+}
+
+// TestTerminal: the output of a terminal that is lent shows in the conversation, as of a terminal.
+func TestTerminal(t *testing.T) {
+	cfg := child(t, 1, "v")
+	cfg.Front.Ask = allow
+	h := open(t, cfg)
+	s, err := h.NewSession(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Prompt(t.Context(), acp.Text("terminal")); err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.ReplaceAll(s.Snapshot().Text(), "\r", ""); got != "hello\ntty\n" {
+		t.Errorf("the agent saw %q", got)
+	}
+	for e := range s.Snapshot().Entries() {
+		call, ok := e.(*transcript.ToolCall)
+		if !ok || call.Title != "run" {
+			continue
+		}
+		for _, c := range call.Content {
+			ref, ok := c.(*acp.TerminalContent)
+			if !ok {
+				continue
+			}
+			term := s.Snapshot().Terminal(ref.TerminalID)
+			if term == nil || term.Plain() != "hello\ntty\n" || !term.Exited() {
+				t.Errorf("terminal %+v", term)
+			}
+			return
+		}
+	}
+	t.Error("no terminal is shown")
+}
