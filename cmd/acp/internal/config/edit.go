@@ -205,6 +205,18 @@ func splice(text []byte, from, to int, with string) []byte {
 	return slices.Concat(text[:from], []byte(with), text[to:])
 }
 
+// UnsetKey is [Edit.Unset] for a key as it is written in files.
+func (e *Edit) UnsetKey(key string) (bool, error) {
+	p, err := parseKey(key)
+	if err != nil {
+		return false, exitcode.With(exitcode.Usage, err)
+	}
+	if _, err := find(p); err != nil && !e.Has(p...) {
+		return false, exitcode.Errorf(exitcode.Usage, "key %q: %w", key, err)
+	}
+	return e.Unset(p...)
+}
+
 // Unset removes a key and everything below it, and reports whether there was
 // anything. The error has the exit status of wrong usage.
 func (e *Edit) Unset(key ...string) (bool, error) {

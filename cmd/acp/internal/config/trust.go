@@ -187,3 +187,33 @@ func writeFile(name string, data []byte, mode os.FileMode) error {
 	}
 	return err
 }
+
+// ProjectFiles returns the files in a directory that have force only if they are
+// trusted: its settings, the policy these name, and its MCP servers.
+func ProjectFiles(dir string) ([]string, error) {
+	var files []string
+	name := filepath.Join(dir, ProjectFile)
+	data, err := readFile(name)
+	switch {
+	case err == nil:
+		doc, problem := parseDocument(name, data)
+		if problem != nil {
+			return nil, fail(problem)
+		}
+		if _, problems := doc.items(name); len(problems) > 0 {
+			return nil, fail(problems...)
+		}
+		files = append(files, name)
+		if policy, _ := doc.value(path{"permissions", "policy"}).(string); policy != "" {
+			home, _ := os.UserHomeDir() // "" leaves ~ as it is
+			files = append(files, absolute(policy, dir, home))
+		}
+	case !errors.Is(err, fs.ErrNotExist):
+		return nil, err
+	}
+	name = filepath.Join(dir, MCPFile)
+	if _, err := os.Stat(name); err == nil {
+		files = append(files, name)
+	}
+	return files, nil
+}

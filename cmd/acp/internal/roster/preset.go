@@ -1,5 +1,7 @@
 package roster
 
+import "slices"
+
 // A preset is an agent that is known to speak the protocol over its standard input
 // and output, and how it is started for that. Where each is confirmed is said with
 // it: the public ACP registry (read in the autumn of 2026), the agent's own
@@ -119,4 +121,9 @@ var presets = []preset{
 		name: "vibe", title: "Mistral Vibe", argv: []string{"vibe-acp"}, // registry: mistral-vibe
 		homepage: "https://github.com/mistralai/mistral-vibe", install: "see https://github.com/mistralai/mistral-vibe",
 	},
+}
+
+// IsPreset reports whether an agent is known by that name without being configured.
+func IsPreset(name string) bool {
+	return slices.ContainsFunc(presets, func(p preset) bool { return p.name == name })
 }

@@ -70,7 +70,13 @@ func (a Agent) Transport(dir string) *acp.CommandTransport {
 // Environ returns the environment the agent is started with, in the form of
 // [os.Environ], but for what a login shell would add.
 func (a Agent) Environ() []string {
-	return append(slices.Clone(a.base()), a.addition()...)
+	return a.Upon(a.base())
+}
+
+// Upon returns an environment, such as that of a login shell, with what the agent
+// adds to it.
+func (a Agent) Upon(environ []string) []string {
+	return append(slices.Clone(environ), a.addition()...)
 }
 
 func (a Agent) base() []string {

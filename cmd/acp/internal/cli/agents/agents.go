@@ -1,0 +1,360 @@
+// Package agents is the command acp agents.
+package agents
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/goacp/acp/cmd/acp/internal/app"
+	"github.com/goacp/acp/cmd/acp/internal/config"
+	"github.com/goacp/acp/cmd/acp/internal/exitcode"
+	"github.com/goacp/acp/cmd/acp/internal/roster"
+	"github.com/goacp/acp/cmd/acp/internal/safetext"
+)
+
+// Verbs of the command.
+const (
+	verbList   = "list"
+	verbAdd    = "add"
+	verbRemove = "remove"
+	verbDoctor = "doctor"
+)
+
+// Options are what the command is told to do.
+type Options struct {
+	App       *app.App
+	Verb      string   // list, add, remove or doctor
+	Names     []string // of agents; one to add, those to remove or to look at
+	JSON      bool
+	Installed bool // list only those
+	All       bool // look at all that are installed
+
+	// The rest is for add.
+	Command  []string
+	Env      []string // NAME=VALUE
+	Dir      string
+	Protocol int
+	LoginEnv bool
+	Auth     string
+	Force    bool
+
+	// The rest is for doctor.
+	Fix     bool
+	Timeout time.Duration // for starting and initializing; 0 is the setting
+}
+
+// NewCommand returns the command; runF, if not nil, runs in place of it.
+func NewCommand(a *app.App, runF func(context.Context, *Options) error) *cobra.Command {
+	o := &Options{App: a}
+	run := func(verb string) func(*cobra.Command, []string) error {
+		return func(cmd *cobra.Command, args []string) error {
+			o.Verb = verb
+			if at := cmd.ArgsLenAtDash(); verb == verbAdd && at >= 0 {
+				args, o.Command = args[:at], args[at:]
+			} else if verb == verbAdd && len(args) > 1 {
+				return exitcode.Errorf(exitcode.Usage, "write -- before the command: acp agents add %s -- %s", args[0], roster.Join(args[1:]))
+			}
+			o.Names = args
+			if runF != nil {
+				return runF(cmd.Context(), o)
+			}
+			return o.run(cmd.Context())
+		}
+	}
+	cmd := &cobra.Command{Use: "agents", Short: "List, add and examine agents"}
+	list := &cobra.Command{
+		Use: "list", Short: "List the agents that can be named",
+		Args: cobra.NoArgs, RunE: run(verbList),
+	}
+	list.Flags().BoolVar(&o.JSON, "json", false, "print an object for each agent, one in each line")
+	list.Flags().BoolVar(&o.Installed, "installed", false, "only those that are installed")
+
+	add := &cobra.Command{
+		Use: "add NAME [flags] -- COMMAND [ARG]...", Short: "Give an agent a name",
+		Long: "Give an agent a name: write how it is started to the user's file of settings.",
+		Example: `  acp agents add mine -- my-agent --acp
+  acp agents add gemini --env GEMINI_API_KEY='${MY_KEY}'   # the preset, with a variable`,
+		Args: cobra.MinimumNArgs(1), RunE: run(verbAdd),
+	}
+	f := add.Flags()
+	f.StringArrayVar(&o.Env, "env", nil, "add `NAME=VALUE` to its environment; ${NAME} in the value is replaced when it starts (repeatable)")
+	f.StringVar(&o.Dir, "dir", "", "run it in `DIR` instead of the directory of the session")
+	f.IntVar(&o.Protocol, "protocol", 0, "speak only protocol version `N`: 1 or 2")
+	f.BoolVar(&o.LoginEnv, "login-env", false, "start it with the environment of a login shell")
+	f.StringVar(&o.Auth, "auth", "", "log in by the way with this `ID` without asking")
+	f.BoolVar(&o.Force, "force", false, "replace what is configured under that name")
+
+	remove := &cobra.Command{
+		Use: "remove NAME...", Short: "Remove agents from the user's file", Aliases: []string{"rm"},
+		Args: cobra.MinimumNArgs(1), RunE: run(verbRemove), ValidArgsFunction: completeNames(a),
+	}
+	doctor := &cobra.Command{
+		Use: "doctor [NAME]...", Short: "Start agents and say what does not work, and why",
+		Long: `Start agents, the default one if none is named, look at everything that a
+conversation needs, and say what does not work and what would cure it. A session
+is opened, nothing is prompted, and nothing is left running.
+
+The marks are ✓ for what works, ! for what may be in the way, and ✗ for what has to
+be cured. The exit status is 0 if nothing is marked ✗.`,
+		RunE: run(verbDoctor), ValidArgsFunction: completeNames(a), Args: cobra.ArbitraryArgs,
+	}
+	f = doctor.Flags()
+	f.BoolVar(&o.JSON, "json", false, "print an object for each agent, one in each line")
+	f.BoolVar(&o.Fix, "fix", false, "write what cures it to the user's file, where that is possible")
+	f.BoolVar(&o.All, "all", false, "look at all agents that are installed")
+	f.DurationVar(&o.Timeout, "timeout", 0, "give an agent this long to start (default: the setting timeouts.connect)")
+	cmd.AddCommand(list, add, remove, doctor)
+	return cmd
+}
+
+// completeNames offers the names of agents.
+func completeNames(a *app.App) func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	return func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+		cfg, err := a.Config()
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveError
+		}
+		return roster.New(cfg).Names(), cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+func (o *Options) run(ctx context.Context) error {
+	switch o.Verb {
+	case verbAdd:
+		return o.add()
+	case verbRemove:
+		return o.remove()
+	case verbDoctor:
+		return o.doctor(ctx)
+	}
+	return o.list()
+}
+
+// line makes text safe to print on one line.
+func line(s string) string { return safetext.Line(s, 4096) }
+
+// A row is an agent in the form of --json.
+type row struct {
+	Name      string   `json:"name"`
+	Title     string   `json:"title"`
+	Source    string   `json:"source"`
+	Default   bool     `json:"default,omitempty"`
+	Installed bool     `json:"installed"`
+	Path      string   `json:"path,omitempty"` // of the program, if it is installed
+	Command   []string `json:"command,omitempty"`
+	Protocol  int      `json:"protocol,omitempty"`
+	Dir       string   `json:"dir,omitempty"`
+	Env       []string `json:"env,omitempty"` // names only
+	Homepage  string   `json:"homepage,omitempty"`
+	Install   string   `json:"install,omitempty"`
+}
+
+func (o *Options) list() error {
+	cfg, err := o.App.Config()
+	if err != nil {
+		return err
+	}
+	agents := roster.New(cfg)
+	usual := cfg.Agent
+	if usual == "" {
+		usual = roster.Builtin
+	}
+	var rows []row
+	for _, a := range agents.All() {
+		path, ok := agents.Installed(a)
+		if o.Installed && !ok {
+			continue
+		}
+		rows = append(rows, row{
+			Name: a.Name, Title: a.Title, Source: a.Source, Default: a.Name == usual, Installed: ok, Path: path,
+			Command: a.Argv(), Protocol: a.Protocol, Dir: a.Dir, Env: slices.Sorted(maps.Keys(a.Env)),
+			Homepage: a.Homepage, Install: a.Install,
+		})
+	}
+	if o.JSON {
+		for _, r := range rows {
+			if err := printJSON(o.App.Out, r); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	for _, text := range cfg.Untrusted() {
+		fmt.Fprintf(o.App.Err, "acp: %s\n", line(text))
+	}
+	return printRows(o.App.Out, rows)
+}
+
+func printRows(w io.Writer, rows []row) error {
+	cells := [][]string{{"NAME", "TITLE", "FROM", "INSTALLED", "COMMAND"}}
+	for _, r := range rows {
+		name, installed, command := r.Name, "no", roster.Join(r.Command)
+		if r.Installed {
+			installed = "yes"
+		}
+		if r.Default {
+			name += " *"
+		}
+		if r.Command == nil {
+			command = "(this program)"
+		}
+		cells = append(cells, []string{line(name), line(r.Title), r.Source, installed, line(command)})
+	}
+	width := make([]int, 5)
+	for _, c := range cells {
+		for i := range c {
+			width[i] = max(width[i], len([]rune(c[i])))
+		}
+	}
+	var b strings.Builder
+	for _, c := range cells {
+		for i := range c[:4] {
+			fmt.Fprintf(&b, "%-*s  ", width[i], c[i])
+		}
+		b.WriteString(c[4] + "\n")
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+func printJSON(w io.Writer, v any) error {
+	enc := json.NewEncoder(w)
+	enc.SetEscapeHTML(false)
+	return enc.Encode(v)
+}
+
+// userFile returns the user's file, which may be broken, opened to be changed.
+func (o *Options) userFile() (*config.Config, *config.Edit, error) {
+	home, _ := os.UserHomeDir() // without one there may be XDG directories
+	c, err := config.Locate(config.Options{Cwd: o.App.Cwd, Home: home, Environ: o.App.Environ, File: o.App.ConfigFile})
+	if err != nil {
+		return nil, nil, err
+	}
+	e, err := config.OpenEdit(c.UserFile)
+	return c, e, err
+}
+
+func (o *Options) add() error {
+	name := o.Names[0]
+	if len(o.Names) > 1 {
+		return exitcode.Errorf(exitcode.Usage, "add takes one name; the command is written behind --")
+	}
+	if err := config.CheckAgentName(name); err != nil {
+		return exitcode.With(exitcode.Usage, err)
+	}
+	c, e, err := o.userFile()
+	if err != nil {
+		return err
+	}
+	if len(o.Command) == 0 && !roster.IsPreset(name) {
+		return exitcode.Errorf(exitcode.Usage, "the command is missing: acp agents add %s -- COMMAND [ARG]...", name)
+	}
+	if e.Has("agents", name) {
+		if !o.Force {
+			return exitcode.Errorf(exitcode.Usage, "agent %q is in %s already; use --force to replace it", name, c.UserFile)
+		}
+		if _, err := e.Unset("agents", name); err != nil {
+			return err
+		}
+	}
+	type setting struct {
+		key   string
+		value any
+		given bool
+	}
+	settings := []setting{
+		{"command", "", len(o.Command) > 0},
+		{"args", []string(nil), len(o.Command) > 1},
+		{"dir", o.Dir, o.Dir != ""},
+		{"protocol", o.Protocol, o.Protocol != 0},
+		{"login_env", true, o.LoginEnv},
+		{"auth", o.Auth, o.Auth != ""},
+	}
+	if len(o.Command) > 0 {
+		settings[0].value, settings[1].value = o.fromHere(o.Command[0]), o.Command[1:]
+	}
+	if o.Dir != "" {
+		settings[2].value = o.absolute(o.Dir)
+	}
+	some := len(o.Env) > 0
+	for _, s := range settings {
+		if some = some || s.given; !s.given {
+			continue
+		}
+		if err := e.Set(s.value, "agents", name, s.key); err != nil {
+			return err
+		}
+	}
+	if !some {
+		return exitcode.Errorf(exitcode.Usage, "%q is known already; give it a command or flags to change it", name)
+	}
+	for _, kv := range o.Env {
+		k, v, ok := strings.Cut(kv, "=")
+		if !ok || k == "" {
+			return exitcode.Errorf(exitcode.Usage, "--env %q: write NAME=VALUE", kv)
+		}
+		if err := e.Set(v, "agents", name, "env", k); err != nil {
+			return err
+		}
+	}
+	if err := e.Check(); err != nil {
+		return err
+	}
+	if err := e.Save(); err != nil {
+		return err
+	}
+	fmt.Fprintf(o.App.Err, "acp: agent %s is in %s\n", name, line(c.UserFile))
+	return nil
+}
+
+// fromHere makes the name of a program absolute if it is relative to where the user is.
+func (o *Options) fromHere(command string) string {
+	if !strings.ContainsAny(command, "/"+string(filepath.Separator)) {
+		return command
+	}
+	return o.absolute(command)
+}
+
+func (o *Options) absolute(name string) string {
+	if filepath.IsAbs(name) || strings.HasPrefix(name, "~/") {
+		return name
+	}
+	return filepath.Join(o.App.Cwd, name)
+}
+
+func (o *Options) remove() error {
+	c, e, err := o.userFile()
+	if err != nil {
+		return err
+	}
+	for _, name := range o.Names {
+		had, err := e.Unset("agents", name)
+		if err != nil {
+			return err
+		}
+		if !had {
+			why := "is not in " + c.UserFile
+			if roster.IsPreset(name) || name == roster.Builtin {
+				why += "; the program knows it by itself"
+			}
+			return exitcode.Errorf(exitcode.Usage, "agent %q %s", name, why)
+		}
+	}
+	if err := e.Save(); err != nil {
+		return err
+	}
+	for _, name := range o.Names {
+		fmt.Fprintf(o.App.Err, "acp: agent %s is no longer in %s\n", line(name), line(c.UserFile))
+	}
+	return nil
+}

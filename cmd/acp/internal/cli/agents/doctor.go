@@ -1,0 +1,229 @@
+package agents
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/goacp/acp/cmd/acp/internal/config"
+	"github.com/goacp/acp/cmd/acp/internal/exitcode"
+	"github.com/goacp/acp/cmd/acp/internal/roster"
+)
+
+// A status says how a check went.
+type status string
+
+// The statuses.
+const (
+	good status = "ok"      // works
+	odd  status = "warning" // may be in the way
+	bad  status = "failed"  // has to be cured
+	fact status = "info"    // is good to know
+)
+
+var marks = map[status]string{good: "✓", odd: "!", bad: "✗", fact: "·"}
+
+// A check is something that was looked at. All text in it is safe to print.
+type check struct {
+	Name   string   `json:"check"`
+	Status status   `json:"status"`
+	Detail string   `json:"detail,omitempty"`
+	More   []string `json:"more,omitempty"` // further lines, such as the end of standard error
+	Cure   string   `json:"cure,omitempty"`
+	Fixed  bool     `json:"fixed,omitempty"` // the cure was written to the user's file
+
+	key   string // the setting of the agent that cures it, or ""
+	value any
+}
+
+// A report is what was found out about an agent. It is the form of --json.
+type report struct {
+	Name     string   `json:"name"`
+	Title    string   `json:"title"`
+	Source   string   `json:"source"`
+	Command  []string `json:"command,omitempty"`
+	OK       bool     `json:"ok"`
+	Version  int      `json:"protocolVersion,omitempty"`
+	Agent    string   `json:"agentVersion,omitempty"` // name and version, as it says
+	Checks   []*check `json:"checks"`
+	Untested []string `json:"untested,omitempty"` // what could not be looked at on this system
+}
+
+func (r *report) add(c check) *check {
+	c.Detail, c.Cure = line(c.Detail), line(c.Cure)
+	for i := range c.More {
+		c.More[i] = line(c.More[i])
+	}
+	r.Checks = append(r.Checks, &c)
+	return &c
+}
+
+func (r *report) find(name string) *check {
+	for _, c := range r.Checks {
+		if c.Name == name {
+			return c
+		}
+	}
+	return nil
+}
+
+func (o *Options) doctor(ctx context.Context) error {
+	cfg, err := o.App.Config()
+	if err != nil {
+		return err
+	}
+	if o.Timeout < 0 {
+		return exitcode.Errorf(exitcode.Usage, "--timeout: %s is negative", o.Timeout)
+	}
+	chosen, err := o.chosen(cfg)
+	if err != nil {
+		return err
+	}
+	ill := 0
+	for i, agent := range chosen {
+		d := &doctor{o: o, cfg: cfg, agent: agent, limit: o.Timeout, report: &report{
+			Name: agent.Name, Title: line(agent.Title), Source: agent.Source, Command: agent.Argv(), Checks: []*check{},
+		}}
+		if d.limit == 0 {
+			d.limit = cfg.Timeouts.Connect
+		}
+		d.run(ctx)
+		if err := ctx.Err(); err != nil {
+			return exitcode.With(exitcode.Cancelled, context.Cause(ctx))
+		}
+		d.report.OK = true
+		for _, c := range d.report.Checks {
+			d.report.OK = d.report.OK && c.Status != bad
+		}
+		if o.Fix {
+			if err := o.fix(d.report); err != nil {
+				return err
+			}
+		}
+		if !d.report.OK {
+			ill++
+		}
+		if o.JSON {
+			err = printJSON(o.App.Out, d.report)
+		} else {
+			err = d.report.print(o.App.Out, i > 0)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	switch {
+	case ill == 1 && len(chosen) == 1:
+		return exitcode.Errorf(exitcode.Agent, "agent %q does not work yet", chosen[0].Name)
+	case ill > 0:
+		return exitcode.Errorf(exitcode.Agent, "%d of %d agents do not work yet", ill, len(chosen))
+	}
+	return nil
+}
+
+// chosen returns the agents to look at.
+func (o *Options) chosen(cfg *config.Config) ([]roster.Agent, error) {
+	agents := roster.New(cfg)
+	names := o.Names
+	switch {
+	case o.All && len(names) > 0:
+		return nil, exitcode.Errorf(exitcode.Usage, "--all looks at all agents that are installed; leave the names out")
+	case o.All:
+		names = agents.Suggestions()
+	case len(names) == 0:
+		names = []string{cfg.Agent}
+	}
+	var out []roster.Agent
+	for _, name := range names {
+		a, err := agents.Find(name)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, a)
+	}
+	return out, nil
+}
+
+// print prints the report for people.
+func (r *report) print(w io.Writer, gap bool) error {
+	var b strings.Builder
+	if gap {
+		b.WriteString("\n")
+	}
+	head := line(r.Name)
+	if r.Title != r.Name {
+		head += " (" + r.Title + ")"
+	}
+	if r.Command != nil && r.Source != roster.SourceCommand {
+		head += ": " + line(roster.Join(r.Command))
+	}
+	b.WriteString(head + "\n")
+	width := 0
+	for _, c := range r.Checks {
+		width = max(width, len(c.Name))
+	}
+	for _, c := range r.Checks {
+		b.WriteString(strings.TrimRight(fmt.Sprintf("  %s %-*s  %s", marks[c.Status], width, c.Name, c.Detail), " ") + "\n")
+		for _, m := range c.More {
+			fmt.Fprintf(&b, "      | %s\n", m)
+		}
+		if c.Fixed {
+			fmt.Fprintf(&b, "      → done: %s\n", c.Cure)
+		} else if c.Cure != "" {
+			fmt.Fprintf(&b, "      → %s\n", c.Cure)
+		}
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// fix writes the cures that are settings of the agent to the user's file.
+func (o *Options) fix(r *report) error {
+	var cures []*check
+	for _, c := range r.Checks {
+		if c.key != "" {
+			cures = append(cures, c)
+		}
+	}
+	if len(cures) == 0 || r.Source == roster.SourceCommand || r.Source == roster.SourceProject {
+		return nil // there is no name in the user's file to write it to
+	}
+	_, e, err := o.userFile()
+	if err != nil {
+		return err
+	}
+	for _, c := range cures {
+		if err := e.Set(c.value, "agents", r.Name, c.key); err != nil {
+			return err
+		}
+	}
+	if err := e.Save(); err != nil {
+		return err
+	}
+	for _, c := range cures {
+		c.Fixed = true
+	}
+	return nil
+}
+
+// cureBySetting says how to set what cures an agent.
+func cureBySetting(agent roster.Agent, key string, value any) string {
+	switch agent.Source {
+	case roster.SourceCommand:
+		flag := map[string]string{"login_env": "--login-env", "protocol": fmt.Sprintf("--protocol %v", value)}[key]
+		return fmt.Sprintf("give it a name: acp agents add NAME %s -- %s", flag, agent.CommandLine())
+	case roster.SourceProject:
+		return fmt.Sprintf("write %s = %v under [agents.%s] in the project's %s", key, value, agent.Name, config.ProjectFile)
+	}
+	return fmt.Sprintf("acp config set agents.%s.%s %v (or --fix)", agent.Name, key, value)
+}
+
+// round makes times short enough to read.
+func round(d time.Duration) time.Duration {
+	if d < time.Second {
+		return d.Round(time.Millisecond)
+	}
+	return d.Round(100 * time.Millisecond)
+}

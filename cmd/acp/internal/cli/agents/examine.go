@@ -1,0 +1,458 @@
+package agents
+
+import (
+	"bufio"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/goacp/acp"
+	"github.com/goacp/acp/cmd/acp/internal/config"
+	"github.com/goacp/acp/cmd/acp/internal/roster"
+	"github.com/goacp/acp/internal/process"
+	"github.com/goacp/acp/jsonrpc"
+)
+
+// Bounds of what is kept and waited for.
+const (
+	maxStderr    = 16 << 10         // bytes
+	maxMore      = 8                // lines
+	sessionLimit = 30 * time.Second // for session/new and session/delete
+	closeGrace   = 2 * time.Second  // for an agent to end when its input ends
+	survivorWait = 2 * time.Second  // for what an agent has started to be gone
+	slowStart    = 5 * time.Second  // what is worth telling
+)
+
+// marker is the environment variable by which what an agent has started is found.
+const marker = "ACP_DOCTOR_RUN"
+
+// A doctor looks at one agent. It belongs to one goroutine.
+type doctor struct {
+	o      *Options
+	cfg    *config.Config
+	agent  roster.Agent
+	limit  time.Duration
+	report *report
+
+	stderr tail
+	noise  noise
+	login  []string // environment of the login shell, once it is known
+}
+
+// run makes all checks, in order, up to the first after which the others have no
+// meaning.
+func (d *doctor) run(ctx context.Context) {
+	if d.agent.Builtin {
+		d.runBuiltIn(ctx)
+		return
+	}
+	if !d.found(ctx) {
+		return
+	}
+	run := rand.Text()
+	conn, started := d.connect(ctx, run, 0)
+	if conn == nil && ctx.Err() == nil && d.agent.Protocol == 0 && started {
+		conn = d.again(ctx, run)
+	}
+	d.tellNoise()
+	if conn != nil {
+		d.examine(ctx, conn)
+		d.end(conn)
+	}
+	d.tellSurvivors(run)
+	d.tellStderr()
+}
+
+// found looks for the program, and for the one that its first line names.
+func (d *doctor) found(ctx context.Context) bool {
+	env := d.agent.Environ()
+	if d.agent.LoginEnv {
+		env = d.agent.Upon(d.loginEnv(ctx))
+	}
+	dir := d.agent.Dir
+	if dir == "" {
+		dir = d.o.App.Cwd
+	}
+	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+		d.report.add(check{Name: "directory", Status: bad, Detail: dir + " is not there", Cure: "set agents." + d.agent.Name + ".dir to a directory"})
+		return false
+	}
+	path, err := roster.LookPath(d.agent.Command, dir, env)
+	switch {
+	case errors.Is(err, os.ErrPermission):
+		d.report.add(check{Name: "found", Status: bad, Detail: path + " cannot be run: it is not executable, or its directory is closed", Cure: "chmod +x " + roster.Quote(path)})
+		return false
+	case err != nil:
+		d.notFound(ctx, dir)
+		return false
+	}
+	d.report.add(check{Name: "found", Status: good, Detail: path})
+	return d.interpreter(ctx, path, env)
+}
+
+func (d *doctor) notFound(ctx context.Context, dir string) {
+	c := check{Name: "found", Status: bad, Detail: fmt.Sprintf("%s is not in PATH", d.agent.Command)}
+	switch {
+	case strings.ContainsAny(d.agent.Command, "/"+string(filepath.Separator)):
+		c.Detail = d.agent.Command + " is not there"
+	case !d.agent.LoginEnv:
+		if path, err := roster.LookPath(d.agent.Command, dir, d.loginEnv(ctx)); err == nil {
+			c.Detail = fmt.Sprintf("%s is not in PATH, but in that of your login shell: %s", d.agent.Command, path)
+			c.key, c.value = "login_env", true
+			c.Cure = cureBySetting(d.agent, "login_env", true)
+		}
+	}
+	switch {
+	case c.Cure != "":
+	case d.agent.Install != "":
+		c.Cure = "install it: " + d.agent.Install
+	default:
+		c.Cure = "install it, or correct the command"
+	}
+	d.report.add(c)
+}
+
+// loginEnv returns the environment of the login shell, or nothing.
+func (d *doctor) loginEnv(ctx context.Context) []string {
+	if d.login == nil {
+		d.login = []string{}
+		if env, err := process.LoginEnv(ctx); err == nil {
+			d.login = env
+		}
+	}
+	return d.login
+}
+
+// interpreter looks for the program that runs a script.
+func (d *doctor) interpreter(ctx context.Context, path string, env []string) bool {
+	name := interpreterOf(path)
+	if name == "" || runtime.GOOS == "windows" {
+		return true
+	}
+	if _, err := roster.LookPath(name, "/", env); err == nil {
+		return true
+	}
+	c := check{Name: "interpreter", Status: bad, Detail: fmt.Sprintf("%s is run by %s, which is not there", path, name), Cure: "install " + filepath.Base(name)}
+	if !d.agent.LoginEnv && !strings.Contains(name, "/") {
+		if found, err := roster.LookPath(name, "/", d.loginEnv(ctx)); err == nil {
+			c.Detail += " in PATH, but in that of your login shell: " + found
+			c.key, c.value, c.Cure = "login_env", true, cureBySetting(d.agent, "login_env", true)
+		}
+	}
+	d.report.add(c)
+	return false
+}
+
+// interpreterOf returns the program that the first line of a script names, "" if it
+// is no script: of /usr/bin/env what that looks up.
+func interpreterOf(path string) string {
+	f, err := os.Open(path)
+	if err != nil {
+		return ""
+	}
+	defer func() { _ = f.Close() }() // it was only read
+	first, _ := bufio.NewReader(io.LimitReader(f, 512)).ReadString('\n')
+	words, ok := strings.CutPrefix(first, "#!")
+	parts := strings.Fields(words)
+	if !ok || len(parts) == 0 {
+		return ""
+	}
+	if filepath.Base(parts[0]) != "env" {
+		return parts[0]
+	}
+	for _, p := range parts[1:] {
+		if !strings.HasPrefix(p, "-") && !strings.Contains(p, "=") {
+			return p
+		}
+	}
+	return parts[0]
+}
+
+// connect starts the agent and agrees on a version, at most the given one; 0 is any.
+// started tells whether there was a process.
+func (d *doctor) connect(ctx context.Context, run string, highest int) (conn *acp.ClientConn, started bool) {
+	t := d.agent.Transport(d.o.App.Cwd)
+	if t.Env == nil && !t.LoginEnv {
+		t.Env = os.Environ()
+	}
+	t.Env = append(t.Env, marker+"="+run)
+	t.Stderr, t.CloseGrace = &d.stderr, closeGrace
+	client := &acp.Client{
+		Info:       acp.Implementation{Name: "acp", Title: "acp doctor", Version: d.o.App.Version},
+		MinVersion: d.agent.Protocol, MaxVersion: d.agent.Protocol,
+		// Which ways to log in there are depends on what the client can do.
+		TerminalAuth: true,
+		// Closing waits for the process as long as it takes to end it.
+		Engine: jsonrpc.Config{Diagnose: d.noise.take, Grace: 3 * closeGrace},
+	}
+	if highest > 0 {
+		client.MinVersion, client.MaxVersion = highest, highest
+	}
+	limited, cancel := context.WithTimeout(ctx, d.limit)
+	defer cancel()
+	begin := time.Now()
+	conn, err := client.Connect(limited, t)
+	took := time.Since(begin)
+	if err == nil {
+		d.started(conn, took, highest > 0)
+		return conn, true
+	}
+	if ctx.Err() != nil {
+		return nil, true
+	}
+	if highest > 0 {
+		return nil, true // what went wrong was told before
+	}
+	return nil, d.failed(limited, err)
+}
+
+// again tries version 1, where asking for the highest one has not worked.
+func (d *doctor) again(ctx context.Context, run string) *acp.ClientConn {
+	c := d.report.find("initialize")
+	if c == nil || c.Cure != "" {
+		return nil
+	}
+	conn, _ := d.connect(ctx, run, 1)
+	if conn == nil {
+		return nil
+	}
+	c.Status, c.key, c.value = odd, "protocol", 1
+	c.Cure = cureBySetting(d.agent, "protocol", 1)
+	c.Detail = line("works when only version 1 is spoken; otherwise: " + c.Detail)
+	return conn
+}
+
+func (d *doctor) started(conn *acp.ClientConn, took time.Duration, again bool) {
+	if !again {
+		c := check{Name: "starts", Status: good, Detail: "in " + round(took).String()}
+		if took >= slowStart {
+			c.Status, c.Cure = odd, "a program that is run by npx or uvx looks for a newer version first; install it instead"
+		}
+		d.report.add(c)
+	}
+	info := conn.Agent()
+	d.report.Version = conn.Version()
+	d.report.Agent = line(strings.TrimSpace(info.Name + " " + info.Version))
+	name := d.report.Agent
+	if info.Title != "" && info.Title != info.Name {
+		name = info.Title + " (" + name + ")"
+	}
+	if name == "" {
+		name = "an agent that does not say its name"
+	}
+	if c := d.report.find("initialize"); c == nil {
+		d.report.add(check{Name: "initialize", Status: good, Detail: fmt.Sprintf("%s, protocol version %d", name, conn.Version())})
+	}
+}
+
+// failed tells why the agent could not be connected to, and whether it was started
+// at all.
+func (d *doctor) failed(ctx context.Context, err error) (started bool) {
+	var exit *process.ExitError
+	var pe *exec.Error
+	timeout := errors.Is(err, context.DeadlineExceeded) || ctx.Err() != nil
+	first := d.noise.first()
+	c := check{Name: "initialize", Status: bad, Detail: oneLine(err)}
+	switch {
+	case errors.As(err, &pe), errors.Is(err, os.ErrPermission), errors.Is(err, os.ErrNotExist), strings.Contains(err.Error(), "exec format error"):
+		c.Name = "starts"
+		if strings.Contains(err.Error(), "exec format error") {
+			c.Cure = "it is no program for this system, or a script without a first line such as #!/bin/sh"
+		}
+		d.report.add(c)
+		return false
+	case strings.HasPrefix(first, "HTTP/"):
+		c.Detail, c.Cure = "it speaks HTTP", "start it without a port: look for a flag such as --acp or --stdio in its help"
+	case strings.HasPrefix(strings.ToLower(first), "content-length:"):
+		c.Detail, c.Cure = "it frames messages like a language server", "start it as an agent: look for a flag such as --acp in its help"
+	case timeout && first == "":
+		c.Detail = fmt.Sprintf("no answer within %s, nothing was written", d.limit)
+		c.Cure = "is it started to speak ACP? look for a flag such as --acp in its help, or give it more time: --timeout"
+	case timeout:
+		c.Detail = fmt.Sprintf("no answer within %s", d.limit)
+		c.Cure = "it writes to standard output, but no answer: look for a flag such as --acp in its help"
+	case errors.As(err, &exit):
+		c.Name = "runs"
+		c.Detail = fmt.Sprintf("it exited with status %d before it answered", exit.Code)
+		if exit.Signal != "" {
+			c.Detail = fmt.Sprintf("it was ended by %s before it answered", exit.Signal)
+		}
+		c.More = lastLines(exit.Stderr)
+		c.Cure = "run it by hand to see why: " + d.agent.CommandLine()
+		d.stderr.told = true
+	case errors.Is(err, jsonrpc.ErrClosed):
+		c.Name = "runs"
+		c.Detail = "it ended without an answer and without an error"
+		c.Cure = "is it started to speak ACP? look for a flag such as --acp in its help"
+	default:
+		if said, ok := errors.AsType[*jsonrpc.Error](err); ok {
+			c.Detail = fmt.Sprintf("it answered with the error %d: %s", said.Code, said.Message)
+		}
+	}
+	d.report.add(c)
+	return true
+}
+
+// end closes the connection and tells whether the agent ends by itself.
+func (d *doctor) end(conn *acp.ClientConn) {
+	begin := time.Now()
+	_ = conn.Close() // it never fails
+	took := time.Since(begin)
+	if took < closeGrace {
+		d.report.add(check{Name: "ends", Status: good, Detail: "in " + round(took).String() + " when its input ends"})
+		return
+	}
+	d.report.add(check{
+		Name: "ends", Status: odd, Detail: fmt.Sprintf("not within %s when its input ends; it was terminated", closeGrace),
+		Cure: "nothing is left running; tell the agent's authors",
+	})
+}
+
+// tellNoise tells what was written to standard output that is no message.
+func (d *doctor) tellNoise() {
+	lines, n := d.noise.lines()
+	if n == 0 {
+		return
+	}
+	detail := "a line on standard output is no message"
+	if n > 1 {
+		detail = fmt.Sprintf("%d lines on standard output are no messages", n)
+	}
+	d.report.add(check{
+		Name: "output", Status: odd, Detail: detail, More: lines,
+		Cure: "they are skipped; look for a flag that makes it quiet",
+	})
+}
+
+// tellStderr tells what was written to standard error, if something is wrong.
+func (d *doctor) tellStderr() {
+	wrong := false
+	for _, c := range d.report.Checks {
+		wrong = wrong || c.Status == bad
+	}
+	text := d.stderr.text()
+	if !wrong || d.stderr.told || strings.TrimSpace(text) == "" {
+		return
+	}
+	d.report.add(check{Name: "stderr", Status: fact, Detail: "the last it wrote to standard error", More: lastLines(text)})
+}
+
+// tellSurvivors looks for processes that the agent has left, and ends them.
+func (d *doctor) tellSurvivors(run string) {
+	deadline := time.Now().Add(survivorWait)
+	left, err := survivors(run)
+	for err == nil && len(left) > 0 && time.Now().Before(deadline) {
+		time.Sleep(20 * time.Millisecond)
+		left, err = survivors(run)
+	}
+	if err != nil {
+		d.report.Untested = append(d.report.Untested, "survivors")
+		return
+	}
+	if len(left) == 0 {
+		d.report.add(check{Name: "survivors", Status: good, Detail: "none"})
+		return
+	}
+	var more []string
+	for _, p := range left {
+		more = append(more, fmt.Sprintf("%d %s", p.pid, p.command))
+		if proc, err := os.FindProcess(p.pid); err == nil {
+			_ = proc.Kill() // it may have ended meanwhile
+		}
+	}
+	d.report.add(check{
+		Name: "survivors", Status: odd, Detail: fmt.Sprintf("%d processes were left behind; they were ended", len(left)),
+		More: clipLines(more), Cure: "the agent leaves processes running that it has cut loose; tell its authors",
+	})
+}
+
+func oneLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }
+
+// lastLines returns the last lines of a text that have anything in them.
+func lastLines(s string) []string {
+	var out []string
+	for l := range strings.Lines(s) {
+		if strings.TrimSpace(l) != "" {
+			out = append(out, l)
+		}
+	}
+	return out[max(0, len(out)-maxMore):]
+}
+
+func clipLines(lines []string) []string {
+	if n := len(lines) - maxMore; n > 0 {
+		return append(lines[:maxMore:maxMore], fmt.Sprintf("… %d more", n))
+	}
+	return lines
+}
+
+// A tail keeps the last of what is written to it. Its methods may be called from any
+// goroutine.
+type tail struct {
+	mu   sync.Mutex
+	data []byte
+	told bool // it was shown already
+}
+
+// Write keeps the last bytes. It never fails.
+func (t *tail) Write(p []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.data = append(t.data, p[max(0, len(p)-maxStderr):]...)
+	if n := len(t.data) - maxStderr; n > 0 {
+		t.data = append(t.data[:0], t.data[n:]...)
+	}
+	return len(p), nil
+}
+
+func (t *tail) text() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return string(t.data)
+}
+
+// noise keeps the first lines that are no messages. Its methods may be called from
+// any goroutine.
+type noise struct {
+	mu   sync.Mutex
+	kept []string
+	n    int
+}
+
+func (n *noise) take(e jsonrpc.Event) {
+	if e.Kind != jsonrpc.EventNoise {
+		return
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if text := strings.TrimSpace(string(e.Data)); text != "" {
+		if n.n++; len(n.kept) < maxMore {
+			n.kept = append(n.kept, text)
+		}
+	}
+}
+
+func (n *noise) first() string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if len(n.kept) == 0 {
+		return ""
+	}
+	return n.kept[0]
+}
+
+// lines returns a copy of the lines, and how many there were.
+func (n *noise) lines() ([]string, int) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return append([]string(nil), n.kept...), n.n
+}

@@ -1,0 +1,159 @@
+package agents
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/goacp/acp"
+	"github.com/goacp/acp/acpv2"
+	"github.com/goacp/acp/cmd/acp/internal/roster"
+	"github.com/goacp/acp/jsonrpc"
+)
+
+// examine looks at what the agent can do and opens a session.
+func (d *doctor) examine(ctx context.Context, conn *acp.ClientConn) {
+	d.capabilities(conn)
+	d.session(ctx, conn)
+}
+
+// capabilities tells what the agent says it can do.
+func (d *doctor) capabilities(conn *acp.ClientConn) {
+	caps := conn.Capabilities()
+	can, mcp := []string{}, []string{}
+	add := func(list *[]string, name string, ok bool) {
+		if ok {
+			*list = append(*list, name)
+		}
+	}
+	if v1 := conn.CapabilitiesV1(); v1 != nil {
+		add(&can, "load", v1.LoadSession)
+	}
+	if s := caps.Session; s != nil {
+		if p := s.Prompt; p != nil {
+			add(&can, "images", p.Image != nil)
+			add(&can, "audio", p.Audio != nil)
+			add(&can, "embedded files", p.EmbeddedContext != nil)
+		}
+		add(&can, "delete", s.Delete != nil)
+		add(&can, "fork", s.Fork != nil)
+		add(&can, "further directories", s.AdditionalDirectories != nil)
+		add(&can, "set title", s.Title != nil)
+		if m := s.MCP; m != nil {
+			add(&mcp, "stdio", m.Stdio != nil)
+			add(&mcp, "http", m.HTTP != nil)
+		}
+	}
+	if v1 := conn.CapabilitiesV1(); v1 != nil {
+		add(&mcp, "sse", v1.MCPCapabilities.SSE)
+	}
+	d.report.add(check{Name: "capabilities", Status: fact, Detail: orNone(can)})
+	d.report.add(check{Name: "mcp", Status: fact, Detail: orNone(mcp)})
+}
+
+func orNone(list []string) string {
+	if len(list) == 0 {
+		return "none"
+	}
+	return strings.Join(list, ", ")
+}
+
+// methods names the ways to log in.
+func methods(conn *acp.ClientConn) []string {
+	var out []string
+	for _, m := range conn.AuthMethods() {
+		switch m := m.(type) {
+		case *acpv2.AuthMethodAgent:
+			out = append(out, fmt.Sprintf("%s (%s)", m.Name, m.MethodID))
+		case *acpv2.AuthMethodTerminal:
+			out = append(out, fmt.Sprintf("%s (%s, in a terminal)", m.Name, m.MethodID))
+		case *acpv2.UnknownAuthMethod:
+			out = append(out, fmt.Sprintf("%s (%s, of type %s)", m.Name, m.MethodID, m.Type))
+		}
+	}
+	return clipLines(out)
+}
+
+// session opens a session and removes it again where that can be.
+func (d *doctor) session(ctx context.Context, conn *acp.ClientConn) {
+	ways := methods(conn)
+	if len(ways) > 0 {
+		d.report.add(check{Name: "logins", Status: fact, Detail: strings.Join(ways, ", ")})
+	}
+	limited, cancel := context.WithTimeout(ctx, min(sessionLimit, d.limit))
+	defer cancel()
+	s, err := conn.NewSession(limited, acp.SessionConfig{Cwd: d.o.App.Cwd})
+	said, _ := errors.AsType[*jsonrpc.Error](err)
+	switch {
+	case err == nil:
+		d.report.add(check{Name: "session/new", Status: good, Detail: sessionDetail(s)})
+	case errors.Is(err, jsonrpc.ErrAuthRequired):
+		c := check{Name: "session/new", Status: bad, Detail: "it wants a login first", Cure: "acp auth login " + roster.Quote(d.agent.Name)}
+		if len(ways) == 0 {
+			c.Cure = "it does not say how: log in with its own program"
+		}
+		d.report.add(c)
+		return
+	case limited.Err() != nil && ctx.Err() == nil:
+		d.report.add(check{
+			Name: "session/new", Status: bad, Detail: fmt.Sprintf("no answer within %s", min(sessionLimit, d.limit)),
+			Cure: "see what it writes to standard error; it may wait for a login or for the network",
+		})
+		return
+	case said != nil:
+		c := check{Name: "session/new", Status: bad, Detail: fmt.Sprintf("it answered with the error %d: %s", said.Code, said.Message)}
+		if len(ways) > 0 {
+			c.Cure = "it may want a login: acp auth login " + roster.Quote(d.agent.Name)
+		}
+		d.report.add(c)
+		return
+	default:
+		d.report.add(check{Name: "session/new", Status: bad, Detail: oneLine(err), Cure: "see what it writes to standard error"})
+		return
+	}
+	if err := conn.Delete(limited, s.ID()); err != nil && !errors.Is(err, errors.ErrUnsupported) {
+		d.report.add(check{Name: "session/delete", Status: odd, Detail: oneLine(err)})
+	}
+}
+
+// sessionDetail names what can be chosen in a session.
+func sessionDetail(s *acp.ClientSession) string {
+	var names []string
+	for _, o := range s.Options() {
+		names = append(names, o.Name)
+	}
+	if len(names) == 0 {
+		return "a session was opened"
+	}
+	return "a session was opened; it has the options " + strings.Join(clipLines(names), ", ")
+}
+
+// runBuiltIn examines the built-in agent, over a connection in memory.
+func (d *doctor) runBuiltIn(ctx context.Context) {
+	agent, err := d.o.App.BuiltIn(ctx)
+	if err != nil {
+		d.report.add(check{Name: "starts", Status: bad, Detail: oneLine(err)})
+		return
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	theirs, ours := acp.Pipe()
+	served := make(chan struct{})
+	go func() {
+		defer close(served)
+		_ = agent.Serve(ctx, theirs) // it ends with the connection
+	}()
+	defer func() {
+		cancel()
+		<-served
+	}()
+	client := &acp.Client{Info: acp.Implementation{Name: "acp", Title: "acp doctor", Version: d.o.App.Version}}
+	conn, err := client.Connect(ctx, ours)
+	if err != nil {
+		d.report.add(check{Name: "initialize", Status: bad, Detail: oneLine(err)})
+		return
+	}
+	d.started(conn, 0, true)
+	d.examine(ctx, conn)
+	_ = conn.Close() // it never fails
+}

@@ -1,0 +1,40 @@
+package agents
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strconv"
+)
+
+// A survivor is a process that an agent has left.
+type survivor struct {
+	pid     int
+	command string
+}
+
+// survivors returns the processes that have the marker of a run in their environment.
+func survivors(run string) ([]survivor, error) {
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		return nil, err
+	}
+	var out []survivor
+	want := []byte(marker + "=" + run)
+	for _, e := range entries {
+		pid, err := strconv.Atoi(e.Name())
+		if err != nil || pid == os.Getpid() {
+			continue
+		}
+		env, err := os.ReadFile(filepath.Join("/proc", e.Name(), "environ"))
+		if err != nil || !bytes.Contains(env, want) {
+			continue // it has ended, or is somebody else's
+		}
+		line, err := os.ReadFile(filepath.Join("/proc", e.Name(), "cmdline"))
+		if err != nil || len(line) == 0 {
+			continue // it is ending
+		}
+		out = append(out, survivor{pid, string(bytes.ReplaceAll(bytes.TrimRight(line, "\x00"), []byte{0}, []byte{' '}))})
+	}
+	return out, nil
+}

@@ -1,0 +1,402 @@
+// Package configcmd is the command acp config.
+package configcmd
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/goacp/acp/cmd/acp/internal/app"
+	"github.com/goacp/acp/cmd/acp/internal/config"
+	"github.com/goacp/acp/cmd/acp/internal/exitcode"
+	"github.com/goacp/acp/cmd/acp/internal/safetext"
+)
+
+// Verbs of the command.
+const (
+	verbList    = "list"
+	verbGet     = "get"
+	verbSet     = "set"
+	verbUnset   = "unset"
+	verbPath    = "path"
+	verbEdit    = "edit"
+	verbTrust   = "trust"
+	verbUntrust = "untrust"
+)
+
+// Options are what the command is told to do.
+type Options struct {
+	App  *app.App
+	Verb string // list, get, set, unset, path, edit, trust or untrust
+	JSON bool
+	Key  string
+	// Value is what Key is set to, as text.
+	Value string
+	Dirs  []string // to trust or not
+}
+
+const about = `Show the settings in force, one in each line: key, value and where it comes from.
+
+Settings come, in rising order, from what is built in, the user's file, the
+project's file ` + config.ProjectFile + `, environment variables such as ACP_UI_PLAIN, and flags.
+What a project's file says about programs and permissions has no force until it
+is trusted: see acp config trust.`
+
+// NewCommand returns the command; runF, if not nil, runs in place of it.
+func NewCommand(a *app.App, runF func(context.Context, *Options) error) *cobra.Command {
+	o := &Options{App: a}
+	run := func(verb string, take func(args []string)) func(*cobra.Command, []string) error {
+		return func(cmd *cobra.Command, args []string) error {
+			o.Verb = verb
+			if take != nil {
+				take(args)
+			}
+			if runF != nil {
+				return runF(cmd.Context(), o)
+			}
+			return o.run(cmd.Context())
+		}
+	}
+	key := func(args []string) { o.Key = args[0] }
+	cmd := &cobra.Command{
+		Use: "config", Short: "Show and change settings", Long: about,
+		Args: cobra.NoArgs, RunE: run(verbList, nil),
+	}
+	cmd.Flags().BoolVar(&o.JSON, "json", false, "print an object with files, settings and untrusted")
+	get := &cobra.Command{
+		Use: "get KEY", Short: "Print the value of a setting, or of all below a key",
+		Args: cobra.ExactArgs(1), RunE: run(verbGet, key), ValidArgsFunction: completeKey,
+	}
+	get.Flags().BoolVar(&o.JSON, "json", false, "print objects with key, value and origin, one in each line")
+	set := &cobra.Command{
+		Use: "set KEY VALUE", Short: "Change a setting in the user's file",
+		Long: `Change a setting in the user's file, and leave its comments and all else as they are.
+
+A list is an array as in files, or an entry in each line.`,
+		Example: `  acp config set agent gemini
+  acp config set ui.theme dark
+  acp config set permissions.allow '["read path:./**", "command:go test *"]'`,
+		Args: cobra.ExactArgs(2), ValidArgsFunction: completeKey,
+		RunE: run(verbSet, func(args []string) { o.Key, o.Value = args[0], args[1] }),
+	}
+	dirs := func(args []string) { o.Dirs = args }
+	cmd.AddCommand(get, set,
+		&cobra.Command{
+			Use: "unset KEY", Short: "Remove a setting, and all below it, from the user's file",
+			Args: cobra.ExactArgs(1), RunE: run(verbUnset, key), ValidArgsFunction: completeKey,
+		},
+		&cobra.Command{
+			Use: "path", Short: "Print where the user's file is",
+			Args: cobra.NoArgs, RunE: run(verbPath, nil),
+		},
+		&cobra.Command{
+			Use: "edit", Short: "Open the user's file in an editor",
+			Long: "Open the user's file in the editor that VISUAL or EDITOR names, and look for mistakes afterwards.",
+			Args: cobra.NoArgs, RunE: run(verbEdit, nil),
+		},
+		&cobra.Command{
+			Use: "trust [DIR]...", Short: "Trust the settings of a project",
+			Long: `Let the settings of a project start programs and loosen permissions, as they are now.
+
+A project's file comes with what was cloned. Until it is trusted, what it says
+about agents, MCP servers, the policy and the store has no force, and neither has
+its ` + config.MCPFile + `. When a file changes it has to be trusted anew.`,
+			RunE: run(verbTrust, dirs), Args: cobra.ArbitraryArgs,
+		},
+		&cobra.Command{
+			Use: "untrust [DIR]...", Short: "Take trust back from a project",
+			RunE: run(verbUntrust, dirs), Args: cobra.ArbitraryArgs,
+		})
+	return cmd
+}
+
+// completeKey offers keys and, after them, the words that are allowed.
+func completeKey(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	var out []string
+	for _, s := range config.Known() {
+		switch {
+		case len(args) == 0 && s.Env != "":
+			out = append(out, s.Key)
+		case len(args) == 1 && cmd.Name() == "set" && s.Key == args[0]:
+			out = s.Values
+			if s.Type == "true or false" {
+				out = []string{"true", "false"}
+			}
+		}
+	}
+	return out, cobra.ShellCompDirectiveNoFileComp
+}
+
+func (o *Options) run(ctx context.Context) error {
+	switch o.Verb {
+	case verbGet:
+		return o.get()
+	case verbSet, verbUnset:
+		return o.change()
+	case verbPath:
+		return o.path()
+	case verbEdit:
+		return o.edit(ctx)
+	case verbTrust, verbUntrust:
+		return o.trust()
+	}
+	return o.list()
+}
+
+// line makes text safe to print on one line.
+func line(s string) string { return safetext.Line(s, 4096) }
+
+// source says where the settings of a are read from.
+func source(a *app.App) config.Options {
+	home, _ := os.UserHomeDir() // without one there may be XDG directories
+	return config.Options{Cwd: a.Cwd, Home: home, Environ: a.Environ, Flags: a.Flags, File: a.ConfigFile}
+}
+
+// located returns where files are; they may be broken.
+func (o *Options) located() (*config.Config, error) { return config.Locate(source(o.App)) }
+
+// A listing is the form of --json.
+type listing struct {
+	Files struct {
+		User    string `json:"user,omitempty"`
+		Project string `json:"project,omitempty"`
+	} `json:"files"`
+	Settings  []config.Value `json:"settings"`
+	Untrusted []string       `json:"untrusted,omitempty"`
+}
+
+func (o *Options) list() error {
+	c, err := o.App.Config()
+	if err != nil {
+		return err
+	}
+	if o.JSON {
+		l := listing{Settings: c.Values(), Untrusted: c.Untrusted()}
+		l.Files.User, l.Files.Project = c.UserFile, c.ProjectFile
+		return printJSON(o.App.Out, l)
+	}
+	if err := table(o.App.Out, c.Values()); err != nil {
+		return err
+	}
+	for _, text := range c.Untrusted() {
+		fmt.Fprintf(o.App.Err, "acp: %s\n", line(text))
+	}
+	return nil
+}
+
+// table prints settings in columns. A long value does not widen the column.
+func table(w io.Writer, values []config.Value) error {
+	const widest = 40
+	rows := make([][3]string, len(values))
+	var key, value int
+	for i, v := range values {
+		rows[i] = [3]string{line(v.Key), v.Text(), line(v.Origin)}
+		key, value = max(key, len(rows[i][0])), max(value, min(len(rows[i][1]), widest))
+	}
+	var b strings.Builder
+	for _, r := range rows {
+		fmt.Fprintf(&b, "%-*s  %-*s  %s\n", key, r[0], value, r[1], r[2])
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+func printJSON(w io.Writer, v any) error {
+	enc := json.NewEncoder(w)
+	enc.SetEscapeHTML(false)
+	return enc.Encode(v)
+}
+
+func (o *Options) get() error {
+	c, err := o.App.Config()
+	if err != nil {
+		return err
+	}
+	values, err := c.Get(o.Key)
+	if err != nil {
+		return err
+	}
+	if len(values) == 0 {
+		return exitcode.Errorf(exitcode.Failed, "key %q is not set", o.Key)
+	}
+	for _, v := range values {
+		switch text, ok := v.Value.(string); {
+		case o.JSON:
+			err = printJSON(o.App.Out, v)
+		case len(values) > 1 || v.Key != o.Key:
+			_, err = fmt.Fprintf(o.App.Out, "%s = %s\n", line(v.Key), v.Text())
+		case ok: // as scripts want it
+			_, err = fmt.Fprintln(o.App.Out, safetext.Text(text))
+		default:
+			_, err = fmt.Fprintln(o.App.Out, v.Text())
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (o *Options) change() error {
+	c, err := o.located()
+	if err != nil {
+		return err
+	}
+	e, err := config.OpenEdit(c.UserFile)
+	if err != nil {
+		return err
+	}
+	if o.Verb == verbUnset {
+		had, err := e.UnsetKey(o.Key)
+		if err == nil && !had {
+			err = exitcode.Errorf(exitcode.Failed, "key %q is not in %s", o.Key, c.UserFile)
+		}
+		if err != nil {
+			return err
+		}
+	} else if err := e.SetText(o.Key, o.Value); err != nil {
+		return err
+	}
+	if err := e.Save(); err != nil {
+		return err
+	}
+	return o.after()
+}
+
+// after tells what is still wrong, or is not in force since something else says
+// otherwise, after a change that was made.
+func (o *Options) after() error {
+	c, err := config.Load(source(o.App))
+	if err != nil {
+		fmt.Fprintf(o.App.Err, "acp: it is written, but something is wrong: %s\n", line(err.Error()))
+		return nil
+	}
+	if o.Verb != verbSet {
+		return nil
+	}
+	values, err := c.Get(o.Key)
+	if err != nil {
+		return nil //nolint:nilerr // the key was checked before
+	}
+	for _, v := range values {
+		if !strings.Contains(v.Origin, c.UserFile+":") {
+			fmt.Fprintf(o.App.Err, "acp: it is written, but %s says otherwise\n", line(v.Origin))
+		}
+	}
+	return nil
+}
+
+func (o *Options) path() error {
+	c, err := o.located()
+	if err != nil {
+		return err
+	}
+	if c.UserFile == "" {
+		return errNowhere
+	}
+	_, err = fmt.Fprintln(o.App.Out, c.UserFile)
+	return err
+}
+
+var errNowhere = exitcode.With(exitcode.Usage, errors.New("there is no place for settings: set HOME or XDG_CONFIG_HOME"))
+
+// trust trusts projects, or not any longer, and says what that means.
+func (o *Options) trust() error {
+	c, err := o.located()
+	if err != nil {
+		return err
+	}
+	dirs := o.Dirs
+	if len(dirs) == 0 {
+		dirs = []string{filepath.Dir(c.ProjectFile)}
+		if c.ProjectFile == "" {
+			dirs[0] = o.App.Cwd
+		}
+	}
+	for _, dir := range dirs {
+		if !filepath.IsAbs(dir) {
+			dir = filepath.Join(o.App.Cwd, dir)
+		}
+		if filepath.Base(dir) == config.ProjectFile || filepath.Base(dir) == config.MCPFile {
+			dir = filepath.Dir(dir) // they are trusted together
+		}
+		if o.Verb == verbUntrust {
+			err = o.untrustDir(c, dir)
+		} else {
+			err = o.trustDir(c, dir)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (o *Options) trustDir(c *config.Config, dir string) error {
+	files, err := config.ProjectFiles(dir)
+	if err != nil {
+		return err
+	}
+	if len(files) == 0 {
+		return exitcode.Errorf(exitcode.Usage, "%s has neither %s nor %s", dir, config.ProjectFile, config.MCPFile)
+	}
+	if err := c.Trust(files...); err != nil {
+		return err
+	}
+	for _, f := range files {
+		if _, err := fmt.Fprintf(o.App.Out, "trusted %s\n", line(f)); err != nil {
+			return err
+		}
+	}
+	at := source(o.App)
+	at.Cwd = dir
+	now, err := config.Load(at)
+	if err != nil {
+		return err
+	}
+	for _, v := range now.Values() {
+		if strings.Contains(v.Origin, filepath.Join(dir, config.ProjectFile)+":") {
+			if _, err := fmt.Fprintf(o.App.Out, "  %s = %s\n", line(v.Key), v.Text()); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (o *Options) untrustDir(c *config.Config, dir string) error {
+	all, err := c.TrustedFiles()
+	if err != nil {
+		return err
+	}
+	// Also files that are gone, and the policy that a file named once.
+	files := []string{filepath.Join(dir, config.ProjectFile), filepath.Join(dir, config.MCPFile)}
+	if named, err := config.ProjectFiles(dir); err == nil {
+		files = append(files, named...)
+	}
+	for _, f := range all {
+		if rel, err := filepath.Rel(dir, f); err == nil && filepath.IsLocal(rel) {
+			files = append(files, f)
+		}
+	}
+	had, err := c.Untrust(files...)
+	if err != nil {
+		return err
+	}
+	if len(had) == 0 {
+		return exitcode.Errorf(exitcode.Failed, "nothing in %s is trusted", dir)
+	}
+	for _, f := range had {
+		if _, err := fmt.Fprintf(o.App.Out, "no longer trusted %s\n", line(f)); err != nil {
+			return err
+		}
+	}
+	return nil
+}

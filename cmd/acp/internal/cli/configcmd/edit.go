@@ -1,0 +1,76 @@
+package configcmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+
+	"github.com/goacp/acp/cmd/acp/internal/config"
+	"github.com/goacp/acp/cmd/acp/internal/exitcode"
+	"github.com/goacp/acp/cmd/acp/internal/roster"
+)
+
+// edit opens the user's file in an editor. It ends with the editor, whatever
+// happens to ctx: an interrupt is the editor's.
+func (o *Options) edit(context.Context) error {
+	c, err := o.located()
+	if err != nil {
+		return err
+	}
+	if c.UserFile == "" {
+		return errNowhere
+	}
+	if _, err := os.Stat(c.UserFile); errors.Is(err, os.ErrNotExist) {
+		if err := create(c.UserFile); err != nil {
+			return fmt.Errorf("write settings: %w", err)
+		}
+	}
+	argv, err := editor(c.Environ)
+	if err != nil {
+		return exitcode.With(exitcode.Usage, err)
+	}
+	path, err := roster.LookPath(argv[0], o.App.Cwd, c.Environ)
+	if err != nil {
+		return exitcode.Errorf(exitcode.Usage, "editor %q: %w; set EDITOR", argv[0], err)
+	}
+	cmd := exec.Command(path, append(argv[1:], c.UserFile)...)
+	cmd.Env, cmd.Dir = c.Environ, o.App.Cwd
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = o.App.In, o.App.Out, o.App.Err
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("editor %s: %w", argv[0], err)
+	}
+	_, err = config.Load(source(o.App))
+	return err
+}
+
+// editor returns the command of the user's editor.
+func editor(environ []string) ([]string, error) {
+	for _, name := range []string{"VISUAL", "EDITOR"} {
+		for i := len(environ) - 1; i >= 0; i-- {
+			if k, v, _ := strings.Cut(environ[i], "="); k == name && v != "" {
+				argv, err := roster.Split(v)
+				if err != nil {
+					return nil, fmt.Errorf("%s: %w", name, err)
+				}
+				return argv, nil
+			}
+		}
+	}
+	if runtime.GOOS == "windows" {
+		return []string{"notepad"}, nil
+	}
+	return []string{"vi"}, nil
+}
+
+// create makes a file that says what could be in it.
+func create(name string) error {
+	if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
+		return err
+	}
+	return os.WriteFile(name, []byte(config.Template()), 0o600)
+}
