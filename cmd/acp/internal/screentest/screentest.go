@@ -284,7 +284,7 @@ func (s *Screen) Exit() int {
 // screen, a cursor that can be seen, no mouse, focus or paste reports.
 func (s *Screen) Restored() {
 	s.tb.Helper()
-	s.Until("the main screen", func(string) bool { return s.vt.Mode()&vt10x.ModeAltScreen == 0 })
+	s.Until("the main screen", func(string) bool { s.mu.Lock(); defer s.mu.Unlock(); return s.vt.Mode()&vt10x.ModeAltScreen == 0 })
 	out := s.Output()
 	for _, mode := range []string{"25", "1002", "1003", "1004", "1006", "2004", "1049"} {
 		on, off := strings.LastIndex(out, "\x1b[?"+mode+"h"), strings.LastIndex(out, "\x1b[?"+mode+"l")

@@ -168,7 +168,14 @@ func (m *model) listSessions() tea.Cmd {
 				for _, f := range found {
 					id := acp.SessionID(f.ID)
 					at[id] = len(items)
-					note := fmt.Sprintf("%s · %d turns", ago(now, f.Updated), f.Turns)
+					note := ago(now, f.Updated)
+					switch f.Turns {
+					case 0:
+					case 1:
+						note += " · 1 turn"
+					default:
+						note += fmt.Sprintf(" · %d turns", f.Turns)
+					}
 					items = append(items, item{title: sessionTitle(f.Title, f.ID), note: note, current: id == current, value: id})
 				}
 			} else if err != nil {

@@ -193,10 +193,17 @@ func (o *askOverlay) draw(m *model, width, height int) ([]string, *tea.Position)
 		foot = foot[:max(0, min(len(foot), height-len(lines)-2))]
 		room = max(0, height-len(lines)-len(foot)-1)
 	}
+	spare := room - len(o.body)
+	if len(o.body)+2 < room { // as many lines as there are, and no more
+		room = len(o.body) + 2
+	}
 	o.page = room
 	n := min(room, len(o.body))
 	o.top = min(max(0, o.top), max(0, len(o.body)-n))
 	lines = append(lines, o.body[o.top:o.top+n]...)
+	if spare > 0 {
+		lines = append(lines, "")
+	}
 	hint := "Enter chooses · Esc dismisses"
 	if !o.armed(m) {
 		hint = "keys count as answers once you stop typing"

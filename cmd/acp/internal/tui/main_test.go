@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/goacp/acp"
@@ -45,7 +46,7 @@ func TestMain(m *testing.M) {
 			if err != nil {
 				return nil, err
 			}
-			return hostLink{h}, nil
+			return bombLink{hostLink{h}}, nil
 		},
 	})
 	if err != nil {
@@ -53,6 +54,37 @@ func TestMain(m *testing.M) {
 		os.Exit(1)
 	}
 	os.Exit(0)
+}
+
+// A bombLink is a link with sessions that panic when they were given a certain
+// title.
+type bombLink struct{ link }
+
+func (l bombLink) NewSession(ctx context.Context) (talk, error) {
+	t, err := l.link.NewSession(ctx)
+	return &bomb{talk: t}, err
+}
+
+type bomb struct {
+	talk
+	lit atomic.Bool
+}
+
+func (b *bomb) SetTitle(_ context.Context, title string) error {
+	switch title {
+	case "update":
+		b.lit.Store(true)
+	case "command":
+		panic("on purpose, in a command")
+	}
+	return nil
+}
+
+func (b *bomb) Options() []acp.SessionConfigOption {
+	if b.lit.Load() {
+		panic("on purpose, in the loop")
+	}
+	return b.talk.Options()
 }
 
 // scripted is an agent that does what the prompt names.
@@ -84,8 +116,36 @@ func scripted() *acp.Agent {
 				for i := range 200 {
 					t.Say(fmt.Sprintf("line %d\n\n", i+1))
 				}
-			case "panic":
-				panic("on purpose")
+			case "flood":
+				for i := range 50_000 {
+					t.Say(fmt.Sprintf("word%d ", i))
+				}
+				t.Say("\n\nthe flood is over")
+			case "big": // the conversation keeps 8 MiB of a message
+				t.Say(strings.Repeat("a long line of a big message, again and again\n", 7<<20/46))
+				t.Say("\n\nthe big one is over")
+			case "run":
+				call := t.ToolCall(acp.ToolCall{Title: "Count", Kind: acp.ToolKindExecute})
+				state, err := call.Exec(acp.Exec{Command: "sh", Args: []string{"-c", "printf 'one\\033[31m red\\033[0m\\ntwo\\n'"}})
+				if err != nil || state == nil {
+					call.Fail(err)
+					break
+				}
+				call.Complete()
+				t.Say("it has run")
+			case "edit":
+				call := t.ToolCall(acp.ToolCall{Title: "Edit a.go", Kind: acp.ToolKindEdit})
+				call.Change(acp.FileChange{Path: t.Session().Cwd() + "/a.go", Before: "package a\n\nvar x = 1\n", After: "package a\n\nvar x = 2\n"})
+				call.Complete()
+				t.Say("it is edited")
+			case "form":
+				got, err := t.Elicit(acp.Form{Message: "Who are you?", Schema: acp.ElicitationSchema{
+					Properties: []acp.ElicitationProperty{{Name: "name", Schema: &acpv2.StringPropertySchema{Title: "Your name"}}},
+				}})
+				if err != nil {
+					return "", err
+				}
+				t.Say(fmt.Sprintf("accepted %v: %s", got.Accepted, got.Content["name"]))
 			case "hostile":
 				t.Say("before \x1b[2J\x1b]0;owned\x07\x1b[?1049l after")
 				t.SetTitle("title \x1b]0;owned\x07 of it")

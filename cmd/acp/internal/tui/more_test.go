@@ -276,8 +276,9 @@ func TestSubagent(t *testing.T) {
 	r.keys("ctrl+x", "down")
 	r.run(r.keys("enter"))
 	r.wants("from the child", "a subagent's conversation")
+	r.lacks("Agent Helper")
 	r.keys("esc")
-	r.lacks("from the child")
+	r.wants("Agent Helper")
 }
 
 func TestSteer(t *testing.T) {

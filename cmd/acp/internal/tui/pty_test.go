@@ -141,3 +141,90 @@ func TestTerminalNoColour(t *testing.T) {
 		}
 	}
 }
+
+func TestTerminalForm(t *testing.T) {
+	s := chat(t, 80, 24)
+	s.Type("form\r")
+	s.Wait("Who are you?", "Your name")
+	s.Type("Ada")
+	s.Wait("› Ada")
+	s.Press("enter")
+	s.Wait(`accepted true: "Ada"`, "say what to do")
+}
+
+func TestTerminalTools(t *testing.T) {
+	s := chat(t, 100, 40)
+	s.Type("edit\r")
+	s.Wait("it is edited", "a.go", "say what to do")
+	s.Type("run\r")
+	s.Wait("it has run", "say what to do")
+}
+
+func TestTerminalFlood(t *testing.T) {
+	s := chat(t, 80, 24)
+	s.Type("flood\r")
+	s.Wait("word")
+	s.Type("typed while it floods")
+	s.Wait("› typed while it floods")
+	s.Wait("the flood is over", "word49999")
+}
+
+func TestTerminalBig(t *testing.T) {
+	s := chat(t, 80, 24)
+	s.Type("big\r")
+	s.Wait("the big one is over")
+	s.Press("pgup")
+	s.Gone("the big one is over")
+	s.Type("still here")
+	s.Wait("› still here")
+}
+
+func TestTerminalSuspend(t *testing.T) {
+	s := chat(t, 80, 24)
+	s.Type("kept")
+	s.Wait("› kept")
+	s.Press("ctrl+z")
+	s.Gone("› kept")
+	s.Restored()
+	s.Signal(syscall.SIGCONT)
+	s.Wait("› kept")
+	if !s.Alternate() {
+		t.Error("not back on the alternate screen")
+	}
+}
+
+func TestTerminalPanic(t *testing.T) {
+	for _, where := range []string{"update", "command"} {
+		t.Run(where, func(t *testing.T) {
+			s := chat(t, 120, 24)
+			s.Type("/title " + where + "\r")
+			if code := s.Exit(); code != 1 {
+				t.Errorf("exit status %d", code)
+			}
+			s.Restored()
+			s.Until("the panic", func(string) bool {
+				return strings.Contains(s.Output(), "on purpose") && strings.Contains(s.Output(), "a defect of acp")
+			})
+		})
+	}
+}
+
+func TestTerminalEditor(t *testing.T) {
+	script := t.TempDir() + "/editor"
+	if err := os.WriteFile(script, []byte("#!/bin/sh\necho from the editor >> \"$1\"\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	s := chat(t, 80, 24, "EDITOR="+script)
+	s.Type("typed ")
+	s.Wait("› typed")
+	s.Press("ctrl+g")
+	s.Wait("› typed from the editor")
+}
+
+func TestTerminalPaste(t *testing.T) {
+	s := chat(t, 80, 24)
+	s.Paste("two\nlines")
+	s.Wait("› two", "lines")
+	s.Press("enter")
+	s.Wait("You said: two")
+}

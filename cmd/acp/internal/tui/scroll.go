@@ -270,7 +270,7 @@ func (m *model) mouse(msg tea.MouseMsg) tea.Cmd {
 		}
 		line := m.screen.top + e.Y
 		if seq, _, ok := m.screen.tr.At(line); ok {
-			if first, ok := m.screen.tr.Top(seq); ok && first == line {
+			if first, ok := m.screen.tr.Top(seq); ok && line-first <= 1 { // the first line may be a blank one
 				m.toggle(seq)
 			}
 		}

@@ -165,6 +165,7 @@ func (o *Options) fill() error {
 			return err
 		}
 		o.ui = &cfg.UI
+		o.NoBell = o.NoBell || !cfg.UI.Notify
 	}
 	return nil
 }
