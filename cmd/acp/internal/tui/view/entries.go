@@ -54,6 +54,7 @@ func (t *Transcript) build(it *item, e transcript.Entry) {
 			return
 		}
 	case *transcript.ToolCall:
+		t.showsNothing(it)
 		b.tool(e)
 	case *transcript.Plan:
 		b.plan(e)
@@ -156,11 +157,6 @@ func (b *builder) add(p prefix, draw func(width int) []line) {
 // line adds a line, which is wrapped.
 func (b *builder) line(p prefix, l line) {
 	b.add(p, func(width int) []line { return wrap(l, width) })
-}
-
-// fixed adds text that is shown as it is, but safe and wrapped.
-func (b *builder) fixed(p prefix, s string, k look) {
-	b.add(p, func(width int) []line { return b.t.th.wrapText(strings.TrimRight(safetext.Text(s), "\n"), k, width) })
 }
 
 // json adds raw JSON.

@@ -2,6 +2,7 @@ package view
 
 import (
 	"encoding/json"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -45,3 +46,27 @@ func drawAll(tr *Transcript) []string {
 
 func plainTheme() *Theme { return NewTheme(true, colorprofile.NoTTY) }
 func fullTheme() *Theme  { return NewTheme(true, colorprofile.TrueColor) }
+
+// sequences are those that lines may hold.
+var sequences = regexp.MustCompile("\x1b\\[[0-9;]*m|\x1b]8;;[!-~]*\a")
+
+const examplePatch = `diff --git a/w/main.go b/w/main.go
+--- a/w/main.go
++++ b/w/main.go
+@@ -8,7 +8,8 @@ func main() {
+ 	ctx := context.Background()
+-	result, err := run(ctx, os.Args)
++	result, err := run(ctx, os.Args[1:])
+ 	if err != nil {
+-		panic(err)
++		fmt.Fprintln(os.Stderr, err)
++		os.Exit(1)
+ 	}
+ 	fmt.Println(result)
+ }
+@@ -40,3 +41,3 @@ func run() {
+ a
+-b
++c
+ d
+`

@@ -25,10 +25,12 @@ const (
 type item struct {
 	seq   uint64
 	kind  transcript.EntryKind
+	id    string
 	entry transcript.Entry // what the parts are of; entries never change, so another one is a change
 	stale bool             // the entry may be another one by now
 	open  folding
 
+	shows   []string // the terminals that it shows
 	parts   []part
 	split   []split // of the texts of a message
 	height  int     // of the parts together
@@ -56,7 +58,7 @@ type part struct {
 type prefix struct{ first, rest line }
 
 func newItem(e transcript.Entry) *item {
-	it := &item{seq: e.Seq(), kind: e.EntryKind(), stale: true, gap: true, height: 2, inexact: 1}
+	it := &item{seq: e.Seq(), kind: e.EntryKind(), id: e.EntryID(), stale: true, gap: true, height: 2, inexact: 1}
 	it.parts = []part{{height: 2}}
 	return it
 }

@@ -2,6 +2,7 @@ package view
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/goacp/acp/acpv2"
@@ -15,15 +16,7 @@ const liveBytes = 32 << 10
 // toolTerminal adds the terminal of a tool call.
 func (b *builder) toolTerminal(c *transcript.ToolCall, id acpv2.TerminalID, title string, open bool) {
 	t := b.t
-	if t.shownIn[string(id)] == nil {
-		t.shownIn[string(id)] = map[uint64]bool{}
-	}
-	if !t.shownIn[string(id)][b.it.seq] {
-		t.shownIn[string(id)][b.it.seq] = true
-		if term := t.snap.Terminal(id); term != nil {
-			t.Invalidate(term.Seq())
-		}
-	}
+	t.shows(b.it, string(id))
 	term := t.snap.Terminal(id)
 	if term == nil {
 		b.line(indent(4), line{{"[terminal " + safetext.Line(string(id), 40) + "]", t.th.dim}})
@@ -33,6 +26,42 @@ func (b *builder) toolTerminal(c *transcript.ToolCall, id acpv2.TerminalID, titl
 		b.line(prefix{line{{"  $ ", t.th.accent}}, line{{"    ", look{}}}}, line{}.put(cmd, look{}))
 	}
 	b.output(term, indent(2), open)
+}
+
+// shows notes that an item shows a terminal, which is then not shown by itself.
+func (t *Transcript) shows(it *item, id string) {
+	if slices.Contains(it.shows, id) {
+		return
+	}
+	it.shows = append(it.shows, id)
+	in := t.shownIn[id]
+	if in == nil {
+		in = map[uint64]bool{}
+		t.shownIn[id] = in
+	}
+	in[it.seq] = true
+	if len(in) == 1 {
+		t.invalidateTerminal(id)
+	}
+}
+
+// showsNothing takes back what shows noted of an item.
+func (t *Transcript) showsNothing(it *item) {
+	for _, id := range it.shows {
+		in := t.shownIn[id]
+		delete(in, it.seq)
+		if len(in) == 0 {
+			delete(t.shownIn, id)
+			t.invalidateTerminal(id)
+		}
+	}
+	it.shows = nil
+}
+
+func (t *Transcript) invalidateTerminal(id string) {
+	if term := t.snap.Terminal(acpv2.TerminalID(id)); term != nil {
+		t.Invalidate(term.Seq())
+	}
 }
 
 // terminal adds a terminal that no tool call shows.

@@ -45,7 +45,7 @@ type Theme struct {
 	plain bool // nothing but text, without any sequences
 	links bool
 
-	text, dim, accent, heading, code, link   look
+	dim, accent, heading, code, link         look
 	user, thought                            look
 	good, bad, warn, info                    look
 	added, removed, addedWord, removedWord   look

@@ -99,10 +99,12 @@ func (t *Transcript) Set(s *transcript.Snapshot, changes []transcript.Change) {
 func (t *Transcript) compare() {
 	old := t.items
 	t.items = make([]*item, 0, t.snap.Len())
+	var gone []*item
+	var changed []transcript.Entry
 	moved := len(old) != t.snap.Len()
 	for e := range t.snap.Entries() {
 		for len(old) > 0 && old[0].seq < e.Seq() {
-			t.cached -= old[0].bytes()
+			gone = append(gone, old[0])
 			old, moved = old[1:], true
 		}
 		var it *item
@@ -110,21 +112,34 @@ func (t *Transcript) compare() {
 			it, old = old[0], old[1:]
 			if it.entry != e {
 				it.stale = true
-				if e.EntryKind() == transcript.KindTerminal {
-					t.staleShowing(e.EntryID())
-				}
+				changed = append(changed, e)
 			}
 		} else {
 			it, moved = newItem(e), true
+			changed = append(changed, e)
 		}
 		t.items = append(t.items, it)
 	}
-	for _, it := range old {
+	for _, it := range append(gone, old...) {
 		t.cached -= it.bytes()
+		t.showsNothing(it)
+		if it.kind == transcript.KindTerminal {
+			t.staleShowing(it.id)
+		}
+	}
+	for _, e := range changed {
+		if e.EntryKind() == transcript.KindTerminal {
+			t.staleShowing(e.EntryID())
+		}
 	}
 	if moved {
 		t.heights.reset(len(t.items))
+		var prev *item
 		for i, it := range t.items {
+			it.gap = prev != nil && !(prev.compact && it.compact)
+			if it.height > 0 {
+				prev = it
+			}
 			t.heights.add(i, it.total())
 		}
 	}
@@ -136,6 +151,9 @@ func (t *Transcript) add(e transcript.Entry) {
 	t.items = append(t.items, it)
 	t.heights.grow()
 	t.heights.add(len(t.items)-1, it.total())
+	if it.kind == transcript.KindTerminal {
+		t.staleShowing(e.EntryID())
+	}
 }
 
 // find returns the index of the item with a number.
@@ -384,7 +402,7 @@ func (t *Transcript) Layout(budget time.Duration) (done bool) {
 		}
 	}
 	t.sweep()
-	return true
+	return t.settled(len(t.items))
 }
 
 // settled reports whether nothing is to be drawn before an item.
