@@ -224,6 +224,7 @@ func (k *task) demoPermit(c *call, p acp.Permission) bool {
 	d, err := c.h.Ask(p)
 	switch {
 	case k.ctx.Err() != nil:
+		c.status(acp.ToolCallStatusCancelled)
 		return false
 	case err != nil:
 		c.fail(fmt.Errorf("the question could not be asked: %w", err))

@@ -147,11 +147,11 @@ func (k *task) callTool(s acp.MCPServer, tool string, input json.RawMessage) err
 		})
 	}
 	switch {
-	case k.ctx.Err() != nil:
-		return nil
 	case ctx.Err() != nil:
 		c.status(acp.ToolCallStatusCancelled)
-		k.say("The tool was cancelled.")
+		if k.ctx.Err() == nil {
+			k.say("The tool was cancelled.")
+		}
 		return nil
 	case err != nil:
 		return k.failed(c, err)

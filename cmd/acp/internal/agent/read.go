@@ -89,7 +89,8 @@ func (k *task) find(name string) (place, error) {
 // cancelled.
 func (k *task) failed(c *call, err error) error {
 	if k.ctx.Err() != nil {
-		return nil // the call ends as cancelled with the turn
+		c.status(acp.ToolCallStatusCancelled)
+		return nil
 	}
 	c.fail(err)
 	k.say(capital(plainError(err)) + ".\n")

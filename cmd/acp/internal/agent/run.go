@@ -52,11 +52,11 @@ func runRun(k *task) error {
 	c.status(acp.ToolCallStatusInProgress)
 	exit, err := c.exec(ctx, line, dir)
 	switch {
-	case k.ctx.Err() != nil:
-		return nil
 	case ctx.Err() != nil:
 		c.status(acp.ToolCallStatusCancelled)
-		k.say("The command was cancelled.")
+		if k.ctx.Err() == nil {
+			k.say("The command was cancelled.")
+		}
 		return nil
 	case err != nil:
 		return k.failed(c, err)

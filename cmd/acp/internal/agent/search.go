@@ -51,12 +51,11 @@ func runSearch(k *task) error {
 	for _, root := range k.s.roots() {
 		s.walk(root, "", nil, 0)
 	}
-	switch {
-	case k.ctx.Err() != nil:
-		return nil
-	case ctx.Err() != nil:
+	if ctx.Err() != nil {
 		c.status(acp.ToolCallStatusCancelled)
-		k.say("The search was cancelled.")
+		if k.ctx.Err() == nil {
+			k.say("The search was cancelled.")
+		}
 		return nil
 	}
 	if s.matches > 0 {

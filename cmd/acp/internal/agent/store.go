@@ -25,7 +25,7 @@ const (
 	// maxMemory bounds such a session, in bytes.
 	maxMemory = 32 << 20
 	// lockPatience is how long a session is waited for that is just being closed.
-	lockPatience = 2 * time.Second
+	lockPatience = time.Second
 )
 
 const (
