@@ -39,8 +39,11 @@ type App struct {
 	Cwd string
 	// Roots are further directories of sessions, absolute.
 	Roots []string
-	// MCPFlags are the values of --mcp.
-	MCPFlags []string
+	// MCPFlags and MCPHeaders are the values of --mcp and --mcp-header.
+	MCPFlags, MCPHeaders []string
+	// Interrupts lets interrupts of the process (Ctrl-C) call a function instead of cancelling what
+	// runs, until restore is called. Nil where there are none.
+	Interrupts func(func()) (restore func())
 
 	settings once[*config.Config]
 	stored   once[*store.Store]
@@ -111,6 +114,15 @@ func (a *App) Open(ctx context.Context, agent roster.Agent, front host.Frontend)
 		}
 	}
 	return host.Open(ctx, hc)
+}
+
+// HandleInterrupt has interrupts of the process call f, which must not block, until restore is
+// called.
+func (a *App) HandleInterrupt(f func()) (restore func()) {
+	if a.Interrupts == nil {
+		return func() {}
+	}
+	return a.Interrupts(f)
 }
 
 // Close closes what was opened. The App can be used again.

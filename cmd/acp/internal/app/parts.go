@@ -3,14 +3,15 @@ package app
 import (
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acphost"
 	builtin "github.com/goacp/acp/cmd/acp/internal/agent"
 	"github.com/goacp/acp/cmd/acp/internal/config"
-	"github.com/goacp/acp/cmd/acp/internal/exitcode"
 	"github.com/goacp/acp/cmd/acp/internal/mcp"
 	"github.com/goacp/acp/cmd/acp/internal/roster"
 	"github.com/goacp/acp/cmd/acp/internal/safetext"
@@ -19,6 +20,9 @@ import (
 
 // storeFile is the name of the store in the data directory.
 const storeFile = "conversations.db"
+
+// maxMCPFile bounds a .mcp.json, in bytes.
+const maxMCPFile = 1 << 20
 
 // Config returns the settings in force. Errors have the exit status of wrong usage.
 func (a *App) Config() (*config.Config, error) {
@@ -149,14 +153,84 @@ func (a *App) Policy() (*acphost.Policy, error) {
 	})
 }
 
-// MCP returns the MCP servers that sessions get.
+// MCP returns the MCP servers that sessions get: those of .mcp.json, the settings and the flags.
 func (a *App) MCP() ([]mcp.Server, error) {
 	return a.servers.get(context.Background(), func() ([]mcp.Server, error) {
-		if len(a.MCPFlags) > 0 {
-			return nil, exitcode.Errorf(exitcode.Usage, "--mcp is not there yet")
+		cfg, err := a.Config()
+		if err != nil {
+			return nil, err
 		}
-		return nil, nil
+		file, data, _, err := a.mcpFile(cfg)
+		if err != nil {
+			return nil, usage(err)
+		}
+		servers, err := mcp.Collect(mcp.Sources{
+			File: file, Data: data, Settings: cfg.MCP, Flags: a.MCPFlags, Headers: a.MCPHeaders, Lookup: lookup(cfg.Environ),
+		})
+		return servers, usage(err)
 	})
+}
+
+// mcpFile returns the project's .mcp.json and what is in it, if the user trusts that; left says
+// that it is left out since the user does not.
+func (a *App) mcpFile(cfg *config.Config) (file string, data []byte, left string, err error) {
+	env := lookup(cfg.Environ)
+	home, ok := env("HOME")
+	if !ok {
+		home, _ = os.UserHomeDir()
+	}
+	if file = config.FindUp(a.Cwd, home, config.MCPFile); file == "" {
+		return "", nil, "", nil
+	}
+	f, err := os.Open(file)
+	if err != nil {
+		return "", nil, "", err
+	}
+	defer f.Close()
+	if data, err = io.ReadAll(io.LimitReader(f, maxMCPFile+1)); err != nil {
+		return "", nil, "", err
+	}
+	if len(data) > maxMCPFile {
+		return "", nil, "", fmt.Errorf("%s: longer than %d kB", file, maxMCPFile>>10)
+	}
+	trusts, err := cfg.Trusts(file, data)
+	if err != nil {
+		return "", nil, "", err
+	}
+	if !trusts {
+		return "", nil, fmt.Sprintf("%s is not trusted, its MCP servers are left out; acp config trust %s trusts it as it is now",
+			file, roster.Quote(filepath.Dir(file))), nil
+	}
+	return file, data, "", nil
+}
+
+// Untrusted says what the project's files would set but is left out, since the user has not trusted
+// them: one line for each file. Frontends show it.
+func (a *App) Untrusted() []string {
+	cfg, err := a.Config()
+	if err != nil {
+		return nil
+	}
+	all := cfg.Untrusted()
+	if _, _, left, err := a.mcpFile(cfg); err == nil && left != "" {
+		all = append(all, left)
+	}
+	return all
+}
+
+// lookup looks variables up in an environment; the last one of a name counts.
+func lookup(environ []string) func(string) (string, bool) {
+	if environ == nil {
+		return os.LookupEnv
+	}
+	return func(name string) (string, bool) {
+		for i := len(environ) - 1; i >= 0; i-- {
+			if k, v, ok := strings.Cut(environ[i], "="); ok && k == name {
+				return v, true
+			}
+		}
+		return "", false
+	}
 }
 
 // BuiltIn returns the built-in agent. It keeps its sessions unless the store is turned off.

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -29,9 +30,10 @@ const (
 
 // globals are the values of the flags that all commands have.
 type globals struct {
-	agent, cwd, config, policy, log string
-	addDirs, mcp, allow, deny       []string
-	noStore, plain, verbose         bool
+	agent, cwd, config, policy, log    string
+	addDirs, mcp, headers, allow, deny []string
+	noStore, plain, verbose            bool
+	connect                            time.Duration
 }
 
 // newRoot returns the command line. Of the commands only what runs changes a; started tells
@@ -126,9 +128,11 @@ func (g *globals) register(root *cobra.Command) {
 	f.StringArrayVar(&g.addDirs, "add-dir", nil, "let the session also work in `DIR` (repeatable)")
 	f.StringVar(&g.config, "config", "", "read settings from `FILE` instead of the user's file")
 	f.StringArrayVar(&g.mcp, "mcp", nil, "give sessions an MCP server: `NAME=COMMAND ARGS` or NAME=URL (repeatable)")
+	f.StringArrayVar(&g.headers, "mcp-header", nil, "send a header to an MCP server of --mcp: `NAME:KEY=VALUE` (repeatable)")
 	f.StringVar(&g.policy, "policy", "", "decide permission requests by the policy in `FILE`, in JSON")
 	f.StringArrayVar(&g.allow, "allow", nil, "allow what `RULE` says, such as 'command:go test *' (repeatable)")
 	f.StringArrayVar(&g.deny, "deny", nil, "deny what `RULE` says, before anything is allowed (repeatable)")
+	f.DurationVar(&g.connect, "connect-timeout", 0, "give up an agent that has not answered for `TIME` after its start")
 	f.BoolVar(&g.noStore, "no-store", false, "keep nothing of the conversation")
 	f.BoolVar(&g.plain, "plain", false, "lines instead of a screen, for screen readers and simple terminals")
 	f.StringVar(&g.log, "log", "", "write what goes on to `FILE`, without what is said")
@@ -153,7 +157,7 @@ func (g *globals) apply(a *app.App) error {
 		}
 		a.Roots = append(a.Roots, dir)
 	}
-	a.ConfigFile, a.MCPFlags, a.Flags = g.config, g.mcp, map[string]any{}
+	a.ConfigFile, a.MCPFlags, a.MCPHeaders, a.Flags = g.config, g.mcp, g.headers, map[string]any{}
 	set := func(key string, value any, given bool) {
 		if given {
 			a.Flags[key] = value
@@ -168,6 +172,10 @@ func (g *globals) apply(a *app.App) error {
 	set("permissions.policy", g.policy, g.policy != "")
 	set("permissions.allow", g.allow, len(g.allow) > 0)
 	set("permissions.deny", g.deny, len(g.deny) > 0)
+	if g.connect < 0 {
+		return fmt.Errorf("--connect-timeout %s is in the past", g.connect)
+	}
+	set("timeouts.connect", g.connect.String(), g.connect > 0)
 	set("store.off", true, g.noStore)
 	set("ui.plain", true, g.plain)
 	return g.openLog(a)

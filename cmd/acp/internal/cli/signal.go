@@ -28,7 +28,14 @@ func (e *interruption) Is(target error) bool { return target == context.Canceled
 // watchSignals returns a context that SIGINT, SIGTERM and SIGHUP cancel. The second SIGINT or
 // SIGTERM ends the process by exit: agents and what they have started end with it. Until stop is
 // called SIGPIPE is an error of the write instead of the end.
-func watchSignals(ctx context.Context, exit func(int)) (_ context.Context, stop func()) {
+//
+// handle has interrupts call a function instead, however many there are.
+func watchSignals(ctx context.Context, exit func(int)) (_ context.Context, handle func(func()) func(), stop func()) {
+	var handler atomic.Pointer[func()]
+	handle = func(f func()) func() {
+		handler.Store(&f)
+		return func() { handler.CompareAndSwap(&f, nil) }
+	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	signals := make(chan os.Signal, 4)
 	signal.Notify(signals, endSignals...)
@@ -42,6 +49,10 @@ func watchSignals(ctx context.Context, exit func(int)) (_ context.Context, stop 
 			case <-done:
 				return
 			case s := <-signals:
+				if f := handler.Load(); f != nil && s == os.Interrupt {
+					(*f)()
+					continue
+				}
 				cancel(&interruption{s})
 				if s == syscall.SIGHUP {
 					continue // closing a terminal may send several
@@ -52,7 +63,7 @@ func watchSignals(ctx context.Context, exit func(int)) (_ context.Context, stop 
 			}
 		}
 	})
-	return ctx, func() {
+	return ctx, handle, func() {
 		signal.Stop(signals)
 		signal.Stop(pipes)
 		close(done)

@@ -68,7 +68,7 @@ func (t *turn) run(ctx context.Context) (*acp.Result, error) {
 		return nil, err
 	}
 	t.report.suggest = suggester(cfg.Permissions, a.Cwd)
-	for _, left := range cfg.Untrusted() {
+	for _, left := range a.Untrusted() {
 		fmt.Fprintln(a.Err, "acp: "+safetext.Line(left, 500))
 	}
 	front := host.Frontend{Changed: t.report.changed, Decided: t.report.decided, Note: t.report.note}
@@ -106,7 +106,7 @@ func (t *turn) run(ctx context.Context) (*acp.Result, error) {
 	t.report.begin(t.session.ID(), sessionLine{
 		Type: "session", Version: formVersion, Session: string(t.session.ID()),
 		Agent:    agentInfo{Name: agent.Name, Program: conn.Agent().Name, Version: conn.Agent().Version},
-		Protocol: conn.Version(), Cwd: a.Cwd, Restored: how.String(), Untrusted: cfg.Untrusted(),
+		Protocol: conn.Version(), Cwd: a.Cwd, Restored: how.String(), Untrusted: a.Untrusted(),
 	})
 	var can *acpv2.PromptCapabilities
 	if s := conn.Capabilities().Session; s != nil {

@@ -1,0 +1,152 @@
+// Package bridge is the command acp bridge: an agent for clients of the other version of the
+// protocol.
+package bridge
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"github.com/goacp/acp"
+	"github.com/goacp/acp/jsonrpc"
+
+	"github.com/goacp/acp/cmd/acp/internal/app"
+	"github.com/goacp/acp/cmd/acp/internal/exitcode"
+	"github.com/goacp/acp/cmd/acp/internal/roster"
+	"github.com/goacp/acp/cmd/acp/internal/safetext"
+)
+
+// Options are what the command is told to do.
+type Options struct {
+	App   *app.App
+	Agent string   // name or command line; "" is the one the settings say
+	Argv  []string // the command of the agent, in place of Agent
+	// ClientProtocol is the only version that is spoken with the client; 0 is either.
+	ClientProtocol int
+	// Client is the way to the client; nil is standard input and output.
+	Client acp.Transport
+}
+
+// NewCommand returns the command; runF, if not nil, runs in place of it.
+func NewCommand(a *app.App, runF func(context.Context, *Options) error) *cobra.Command {
+	o := &Options{App: a}
+	protocol := ""
+	cmd := &cobra.Command{
+		Use:   "bridge [AGENT] [-- COMMAND ARGS…]",
+		Short: "Serve an agent to clients of either protocol version",
+		Long: `Start an agent and serve it on standard input and output, to clients of either
+version of the protocol, whichever the agent speaks. An editor is told to start
+"acp bridge NAME" in place of the agent. What the agent writes to standard error
+appears there.
+
+It ends when the client leaves (status 0) or the agent does (status 6).`,
+		Example: `  acp bridge gemini
+  acp bridge --protocol 1 -- my-agent --acp`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := o.arguments(cmd, args, protocol); err != nil {
+				return err
+			}
+			if runF != nil {
+				return runF(cmd.Context(), o)
+			}
+			return Run(cmd.Context(), o)
+		},
+	}
+	cmd.Flags().StringVar(&protocol, "protocol", "auto", "speak only this `VERSION` with the client: 1, 2 or auto")
+	return cmd
+}
+
+func (o *Options) arguments(cmd *cobra.Command, args []string, protocol string) error {
+	o.Agent, o.Argv = "", nil
+	if f := cmd.Flag("agent"); f != nil && f.Changed {
+		o.Agent = f.Value.String()
+	}
+	names := args
+	if dash := cmd.ArgsLenAtDash(); dash >= 0 {
+		names, o.Argv = args[:dash], args[dash:]
+		if len(o.Argv) == 0 {
+			return exitcode.Errorf(exitcode.Usage, "no command after --")
+		}
+	}
+	if len(names) == 1 && o.Agent == "" {
+		o.Agent, names = names[0], nil
+	}
+	switch {
+	case len(names) > 0:
+		return exitcode.Errorf(exitcode.Usage, "more than one agent: %q; a command with arguments comes after --", names)
+	case o.Agent != "" && len(o.Argv) > 0:
+		return exitcode.Errorf(exitcode.Usage, "both an agent (%s) and a command after --", o.Agent)
+	}
+	o.ClientProtocol = 0
+	if protocol != "auto" {
+		n, err := strconv.Atoi(protocol)
+		if err != nil || n < 1 || n > 2 {
+			return exitcode.Errorf(exitcode.Usage, "--protocol %q: it is 1, 2 or auto", protocol)
+		}
+		o.ClientProtocol = n
+	}
+	return nil
+}
+
+// Run serves one client.
+func Run(ctx context.Context, o *Options) error {
+	a := o.App
+	agent, err := o.agent()
+	if err != nil {
+		return err
+	}
+	b := &acp.Bridge{Logger: a.Logger, ClientVersions: [2]int{o.ClientProtocol, o.ClientProtocol}, AgentVersions: [2]int{agent.Protocol, agent.Protocol}}
+	if agent.Builtin {
+		builtin, err := a.BuiltIn(ctx)
+		if err != nil {
+			return err
+		}
+		b.Agent = inMemory{ctx, builtin}
+	} else {
+		t := agent.Transport(a.Cwd)
+		t.Stderr = a.Err
+		b.Agent = t
+	}
+	client := o.Client
+	if client == nil {
+		client = acp.Stdio()
+		if a.InTerminal {
+			fmt.Fprintln(a.Err, "acp bridge: waiting for a client on standard input; to talk to the agent yourself, type acp chat")
+		}
+	}
+	err = b.Serve(ctx, client)
+	switch {
+	case ctx.Err() != nil:
+		return exitcode.With(exitcode.Cancelled, context.Cause(ctx))
+	case err == nil:
+		return nil
+	case errors.Is(err, jsonrpc.ErrParse), errors.Is(err, jsonrpc.ErrFrameTooLarge):
+		return exitcode.With(exitcode.Protocol, err)
+	}
+	return exitcode.Errorf(exitcode.Agent, "bridge to %s: %w", safetext.Line(agent.Name, 200), err)
+}
+
+func (o *Options) agent() (roster.Agent, error) {
+	if len(o.Argv) > 0 {
+		return o.App.CommandAgent(o.Argv)
+	}
+	return o.App.Agent(o.Agent)
+}
+
+// inMemory serves an agent of this process each time it is opened.
+type inMemory struct {
+	ctx   context.Context
+	agent *acp.Agent
+}
+
+func (m inMemory) Open(ctx context.Context) (jsonrpc.Stream, error) {
+	theirs, ours := acp.Pipe()
+	go func() {
+		// How it ended is told by the other end.
+		_ = m.agent.Serve(m.ctx, theirs)
+	}()
+	return ours.Open(ctx)
+}

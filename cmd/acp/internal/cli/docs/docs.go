@@ -1,0 +1,207 @@
+// Package docs is the hidden command acp docs: it writes the documentation of the commands.
+package docs
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/cobra/doc"
+	"github.com/spf13/pflag"
+
+	"github.com/goacp/acp/cmd/acp/internal/app"
+)
+
+// NewCommand returns the command.
+func NewCommand(a *app.App) *cobra.Command {
+	cmd := &cobra.Command{Use: "docs", Short: "Write the documentation of the commands", Hidden: true}
+	cmd.AddCommand(&cobra.Command{
+		Use:   "markdown",
+		Short: "Print docs/cli.md",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			_, err := a.Out.Write(Markdown(cmd.Root()))
+			return err
+		},
+	}, &cobra.Command{
+		Use:   "man DIR",
+		Short: "Write manual pages into a directory",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return Man(cmd.Root(), args[0])
+		},
+	})
+	return cmd
+}
+
+// Man writes the manual pages of all commands into a directory, which it makes. The same program
+// writes the same pages.
+func Man(root *cobra.Command, dir string) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	epoch := time.Unix(0, 0).UTC()
+	root.DisableAutoGenTag = true
+	if err := doc.GenManTree(root, &doc.GenManHeader{Title: "ACP", Section: "1", Source: "acp", Manual: "acp", Date: &epoch}, dir); err != nil {
+		return fmt.Errorf("manual pages in %s: %w", filepath.Clean(dir), err)
+	}
+	return nil
+}
+
+// The exit statuses, for people.
+const statuses = `## Exit statuses
+
+| status | meaning |
+|---:|---|
+| 0 | what was asked for is done |
+| 1 | something failed on this side |
+| 2 | wrong flags, arguments or configuration; nothing was started |
+| 3 | the agent refused the prompt |
+| 4 | the turn was cancelled |
+| 5 | a permission that the agent asked for was denied, though the turn may have gone on to its end |
+| 6 | the agent could not be started, or ended |
+| 7 | the agent answered with an error, or not in the protocol |
+| 8 | a time limit was reached |
+| 9 | a limit of cost was reached |
+| 10 | the agent wants a login first |
+| 11 | the agent stopped at a limit of its own: tokens or requests |
+
+They never change their meaning. Of several, that which ended the turn counts
+first: a limit or an interrupt (8, 9, 4), then a failure (6, 7, 10, 1), then a
+refusal or a limit of the agent (3, 11), then a denial (5).
+
+Errors are one line on standard error, beginning with ` + "`acp: `" + `. Standard
+output has only what was asked for. When nobody reads standard output any more
+the program ends quietly, with status 1.
+`
+
+const rules = `## Permission rules
+
+` + "`--allow` and `--deny`" + ` take rules of one line: one or more conditions, with
+white space or semicolons between them. All of them have to be met, and of
+conditions with the same name one.
+
+| condition | meaning |
+|---|---|
+| ` + "`kind:read,search`" + ` or ` + "`read search`" + ` | kinds of tools: read, edit, delete, move, search, execute, think, fetch, other |
+| ` + "`path:src/**`" + ` | files: ` + "`*`" + ` is anything but a slash, ` + "`**`" + ` anything; relative to the working directory |
+| ` + "`command:go test *`" + ` | a command, up to a semicolon; ` + "`*`" + ` is any text |
+| ` + "`regexp:go (test\\|vet)`" + ` | a command, as a regular expression |
+| ` + "`cwd:/home/me/**`" + ` | the working directory |
+| ` + "`server:github/*`" + ` | an MCP server, or one of its tools |
+| ` + "`*`" + ` | everything; it stands alone |
+| ` + "`always`" + ` | “allow always” may be chosen where “allow once” is not offered |
+
+A value in double quotes may have anything in it. Rules that deny come first,
+then those of the policy file, then those that allow, then the setting
+` + "`permissions.default`" + `.
+`
+
+// Markdown returns the documentation of all commands.
+func Markdown(root *cobra.Command) []byte {
+	var b bytes.Buffer
+	b.WriteString("# The command acp\n\nWritten by `acp docs markdown`; do not change it by hand.\n\n")
+	list(&b, root)
+	b.WriteString("\n" + statuses + "\n" + rules)
+	command(&b, root)
+	return b.Bytes()
+}
+
+// list writes the table of commands.
+func list(w io.Writer, root *cobra.Command) {
+	fmt.Fprint(w, "| command | |\n|---|---|\n")
+	for _, cmd := range visible(root) {
+		fmt.Fprintf(w, "| [`%s`](#%s) | %s |\n", cmd.CommandPath(), anchor(cmd), cell(cmd.Short))
+	}
+}
+
+// visible returns a command and those below it that are documented.
+func visible(cmd *cobra.Command) []*cobra.Command {
+	all := []*cobra.Command{cmd}
+	for _, sub := range cmd.Commands() {
+		if sub.IsAvailableCommand() && sub.Name() != "help" {
+			all = append(all, visible(sub)...)
+		}
+	}
+	return all
+}
+
+func anchor(cmd *cobra.Command) string { return strings.ReplaceAll(cmd.CommandPath(), " ", "-") }
+
+func cell(s string) string { return strings.ReplaceAll(s, "|", `\|`) }
+
+// command writes what there is to say about a command and those below it.
+func command(b *bytes.Buffer, root *cobra.Command) {
+	for _, cmd := range visible(root) {
+		fmt.Fprintf(b, "\n## %s\n\n", cmd.CommandPath())
+		text := cmd.Long
+		if text == "" {
+			text = cmd.Short + "."
+		}
+		b.WriteString(paragraphs(text) + "\n")
+		if cmd.Runnable() {
+			fmt.Fprintf(b, "\n```\n%s\n```\n", cmd.UseLine())
+		}
+		if cmd.Example != "" {
+			fmt.Fprintf(b, "\nExamples:\n\n```sh\n%s\n```\n", dedent(cmd.Example))
+		}
+		flags(b, "Flags", cmd.NonInheritedFlags())
+	}
+}
+
+// paragraphs keeps indented lines as they are, in a block.
+func paragraphs(text string) string {
+	var out []string
+	block := false
+	for line := range strings.SplitSeq(strings.TrimSpace(text), "\n") {
+		indented := strings.HasPrefix(line, "  ")
+		if indented != block && (indented || line != "") {
+			out = append(out, "```")
+			block = indented
+		}
+		out = append(out, line)
+	}
+	if block {
+		out = append(out, "```")
+	}
+	return strings.Join(out, "\n")
+}
+
+func dedent(s string) string {
+	lines := strings.Split(strings.Trim(s, "\n"), "\n")
+	for i, line := range lines {
+		lines[i] = strings.TrimPrefix(line, "  ")
+	}
+	return strings.Join(lines, "\n")
+}
+
+// flags writes the table of flags.
+func flags(b *bytes.Buffer, title string, set *pflag.FlagSet) {
+	var rows []string
+	set.VisitAll(func(f *pflag.Flag) {
+		if f.Hidden || f.Name == "help" {
+			return
+		}
+		name, usage := pflag.UnquoteUsage(f)
+		text := "`--" + f.Name
+		if f.Shorthand != "" {
+			text = "`-" + f.Shorthand + "`, " + text
+		}
+		if name != "" {
+			text += " " + name
+		}
+		text += "`"
+		if def := f.DefValue; def != "" && def != "false" && def != "[]" && def != "0" && def != "0s" {
+			usage += " (default " + def + ")"
+		}
+		rows = append(rows, fmt.Sprintf("| %s | %s |", text, cell(usage)))
+	})
+	if len(rows) > 0 {
+		fmt.Fprintf(b, "\n| %s | |\n|---|---|\n%s\n", strings.ToLower(title), strings.Join(rows, "\n"))
+	}
+}

@@ -1,0 +1,519 @@
+package plain
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+
+	"github.com/goacp/acp"
+	"github.com/goacp/acp/acphost"
+	"github.com/goacp/acp/acpv2"
+	"github.com/goacp/acp/cmd/acp/internal/app"
+	"github.com/goacp/acp/cmd/acp/internal/exitcode"
+	"github.com/goacp/acp/cmd/acp/internal/host"
+	"github.com/goacp/acp/cmd/acp/internal/pty"
+	"github.com/goacp/acp/cmd/acp/internal/roster"
+	"github.com/goacp/acp/cmd/acp/internal/safetext"
+)
+
+// maxQueued bounds the prompts that wait for the end of a turn.
+const maxQueued = 64
+
+// Options are what a conversation is held with.
+type Options struct {
+	App     *app.App
+	Agent   roster.Agent
+	Session acp.SessionID // to go on with; "" is a new one
+	Prompt  string        // sent at once, unless it is ""
+}
+
+// Run holds a conversation line by line, until its input ends or the user leaves. What is typed is
+// read from the App's In, one prompt a line; a backslash at the end of a line goes on with the
+// next. Questions of the agent are answered there, too: where In is no terminal the next line is
+// read only when it is wanted, so that a script can hold the answers.
+//
+// An interrupt cancels the turn, a second one ends the agent. Reading In cannot be given up, so one
+// goroutine may stay in it until the process ends.
+func Run(ctx context.Context, o Options) error {
+	c := &conversation{
+		app: o.App, agent: o.Agent,
+		show:      newShow(o.App),
+		input:     newInput(o.App.In),
+		questions: make(chan *question),
+		ends:      make(chan ending, 1),
+		left:      make(chan struct{}),
+	}
+	defer close(c.left)
+	defer c.input.stop()
+	interrupts := make(chan struct{}, 4)
+	restore := o.App.HandleInterrupt(func() {
+		select {
+		case interrupts <- struct{}{}:
+		default:
+		}
+	})
+	defer restore()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	if err := c.open(ctx, o.Session, interrupts); err != nil {
+		return err
+	}
+	err := c.hold(ctx, o.Prompt, interrupts)
+	c.show.line("")
+	if e := c.host.Close(); err == nil && e != nil && ctx.Err() == nil {
+		err = e
+	}
+	return err
+}
+
+// A conversation is one with an agent. Its own goroutine is that of Run; hooks of the frontend come
+// from others.
+type conversation struct {
+	app       *app.App
+	agent     roster.Agent
+	show      *show
+	input     *input
+	questions chan *question
+	ends      chan ending
+	left      chan struct{} // closed when nobody answers any more
+
+	host    *host.Host
+	session *host.Session
+	queue   []string
+
+	mu      sync.Mutex
+	reading bool // the input is being read
+}
+
+// An ending is how a turn ended.
+type ending struct {
+	res *acp.Result
+	err error
+}
+
+// A question waits for a line of the user.
+type question struct {
+	ctx    context.Context
+	lines  []string
+	prompt string
+	answer chan string // closed without one if there is none to come
+}
+
+// ask puts a question and waits for the line that answers it; ok is false if there is none.
+func (c *conversation) ask(ctx context.Context, lines []string, prompt string) (line string, ok bool, err error) {
+	q := &question{ctx: ctx, lines: lines, prompt: prompt, answer: make(chan string, 1)}
+	select {
+	case c.questions <- q:
+	case <-c.left:
+		return "", false, nil
+	case <-ctx.Done():
+		return "", false, ctx.Err()
+	}
+	select {
+	case line, ok = <-q.answer:
+		return line, ok, nil
+	case <-c.left:
+		return "", false, nil
+	case <-ctx.Done():
+		return "", false, ctx.Err()
+	}
+}
+
+// open starts the agent and opens the session. Questions of a login are answered meanwhile.
+func (c *conversation) open(ctx context.Context, id acp.SessionID, interrupts <-chan struct{}) error {
+	cfg, err := c.app.Config()
+	if err != nil {
+		return err
+	}
+	c.show.thoughts = cfg.UI.Thoughts == "shown"
+	for _, left := range c.app.Untrusted() {
+		c.show.line("Notice: " + safetext.Line(left, 500))
+	}
+	front := host.Frontend{
+		Changed: c.show.changed, Ask: c.permission, Elicit: c.elicit, ChooseLogin: c.chooseLogin, Note: c.note,
+		Decided:    c.decided,
+		ElicitDone: func(acp.ElicitationID) { c.show.line("What you were sent to elsewhere is done.") },
+	}
+	if c.app.InTerminal && c.app.OutTerminal {
+		front.RunInTerminal = c.runInTerminal
+	}
+	opening, cancel := context.WithCancel(ctx)
+	defer cancel()
+	done := make(chan error, 1)
+	how := acp.RestoredNew
+	go func() {
+		var err error
+		if c.host, err = c.app.Open(opening, c.agent, front); err == nil {
+			if id == "" {
+				c.session, err = c.host.NewSession(opening)
+			} else {
+				c.session, how, err = c.host.Restore(opening, id)
+			}
+		}
+		done <- err
+	}()
+	_, err = c.serve(ctx, done, interrupts, cancel)
+	if err != nil {
+		if c.host != nil {
+			_ = c.host.Close()
+		}
+		if auth, ok := errors.AsType[*host.AuthError](err); ok && auth != nil {
+			return exitcode.Errorf(exitcode.Auth, "%w; acp auth login %s makes one", err, roster.Quote(c.agent.Name))
+		}
+		return err
+	}
+	conn := c.host.Conn()
+	c.show.begin(c.session, how)
+	c.show.line(fmt.Sprintf("Talking to %s %s in %s. %s", safetext.Line(conn.Agent().Name, 60), safetext.Line(conn.Agent().Version, 40),
+		safetext.Line(c.app.Cwd, 300), c.helpHint()))
+	return nil
+}
+
+func (c *conversation) helpHint() string {
+	hint := "/acp:help tells how."
+	if c.app.InTerminal {
+		hint += " Ctrl-D leaves."
+	}
+	return hint
+}
+
+// serve answers questions until done tells the end.
+func (c *conversation) serve(ctx context.Context, done <-chan error, interrupts <-chan struct{}, cancel func()) (bool, error) {
+	var current *question
+	for {
+		questions := c.questions
+		var lines <-chan inputLine
+		var gone <-chan struct{}
+		if current != nil {
+			questions, lines, gone = nil, c.read(), current.ctx.Done()
+		}
+		select {
+		case err := <-done:
+			return true, err
+		case q := <-questions:
+			current = q
+			c.put(q)
+		case <-gone:
+			c.show.line("The question is withdrawn.")
+			current = nil
+		case l := <-lines:
+			c.took()
+			c.answer(current, l)
+			current = nil
+		case <-interrupts:
+			cancel()
+		}
+	}
+}
+
+func (c *conversation) put(q *question) {
+	for _, line := range q.lines {
+		c.show.line(line)
+	}
+	c.show.prompt(q.prompt)
+}
+
+func (c *conversation) answer(q *question, l inputLine) {
+	if l.end {
+		close(q.answer)
+		return
+	}
+	q.answer <- l.text
+}
+
+// read returns where the next line comes from.
+func (c *conversation) read() <-chan inputLine {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.reading = true
+	return c.input.next()
+}
+
+func (c *conversation) took() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.reading = false
+}
+
+// hold is the conversation.
+func (c *conversation) hold(ctx context.Context, first string, interrupts <-chan struct{}) error {
+	var (
+		current *question
+		running bool
+		cancels int
+		leaving bool
+		begun   []string // lines of a prompt that goes on
+		turn    context.Context
+		stop    context.CancelFunc = func() {}
+	)
+	defer func() { stop() }()
+	start := func(text string) {
+		running, cancels = true, 0
+		turn, stop = context.WithCancel(ctx)
+		c.turn(turn, text)
+	}
+	if first != "" {
+		start(first)
+	} else {
+		c.idlePrompt()
+	}
+	for {
+		if !running && len(c.queue) > 0 {
+			text := c.queue[0]
+			c.queue = c.queue[1:]
+			start(text)
+		}
+		if !running && leaving {
+			return nil
+		}
+		questions := c.questions
+		var lines <-chan inputLine
+		var gone <-chan struct{}
+		if current != nil {
+			questions, gone = nil, current.ctx.Done()
+		}
+		if !leaving && (current != nil || !running || c.app.InTerminal) {
+			lines = c.read()
+		}
+		select {
+		case q := <-questions:
+			if leaving {
+				close(q.answer)
+				continue
+			}
+			current = q
+			c.put(q)
+		case <-gone:
+			c.show.line("The question is withdrawn.")
+			current = nil
+		case l := <-lines:
+			c.took()
+			if current != nil {
+				c.answer(current, l)
+				current = nil
+				leaving = leaving || l.end
+				continue
+			}
+			if l.err != nil {
+				return fmt.Errorf("reading the input: %w", l.err)
+			}
+			if l.end {
+				leaving = true
+				if len(begun) > 0 {
+					l.text = ""
+				} else if running && c.app.InTerminal {
+					_ = c.session.Cancel(ctx)
+					c.queue = nil
+					continue
+				} else {
+					continue
+				}
+			}
+			text, more := strings.CutSuffix(l.text, `\`)
+			begun = append(begun, text)
+			if more && !l.end {
+				c.show.prompt("… ")
+				continue
+			}
+			text = strings.Join(begun, "\n")
+			begun = nil
+			switch quit, own := c.own(ctx, text, running); {
+			case quit:
+				return nil
+			case own:
+				if !running {
+					c.idlePrompt()
+				}
+			case strings.TrimSpace(text) == "":
+				if !running && !leaving {
+					c.idlePrompt()
+				}
+			case !running:
+				start(text)
+			case len(c.queue) == maxQueued:
+				c.show.line("Not queued: too many prompts wait already.")
+			default:
+				c.queue = append(c.queue, text)
+				c.show.line(fmt.Sprintf("Queued, number %d.", len(c.queue)))
+			}
+		case end := <-c.ends:
+			stop()
+			running = false
+			if err := c.ended(end); err != nil {
+				return err
+			}
+			if len(c.queue) == 0 && !leaving {
+				c.idlePrompt()
+			}
+		case <-interrupts:
+			cancels++
+			switch {
+			case running && cancels == 1:
+				c.queue = nil
+				c.show.line("Cancelling. Ctrl-C again ends the agent.")
+				if err := c.session.Cancel(ctx); err != nil {
+					c.show.line("Cancelling failed: " + safetext.Line(err.Error(), 500))
+				}
+			case running:
+				c.host.Kill()
+				return exitcode.Errorf(exitcode.Cancelled, "the agent was ended")
+			case cancels > 1:
+				return nil
+			default:
+				c.show.line("Ctrl-C again or Ctrl-D leaves.")
+				c.idlePrompt()
+			}
+		case <-ctx.Done():
+			if running {
+				<-c.ends
+			}
+			return context.Cause(ctx)
+		case <-c.host.Done():
+			if running {
+				<-c.ends
+			}
+			if err := c.host.Err(); err != nil {
+				return err
+			}
+			return exitcode.Errorf(exitcode.Agent, "the agent has ended")
+		}
+	}
+}
+
+func (c *conversation) idlePrompt() {
+	if c.app.InTerminal {
+		c.show.prompt("> ")
+	}
+}
+
+// turn sends a prompt.
+func (c *conversation) turn(ctx context.Context, text string) {
+	go func() {
+		res, err := c.session.Prompt(ctx, acp.Text(text))
+		c.ends <- ending{res, err}
+	}()
+}
+
+// ended tells how a turn ended. An error ends the conversation only with the agent.
+func (c *conversation) ended(end ending) error {
+	c.show.endLine()
+	if end.err != nil {
+		select {
+		case <-c.host.Done():
+			return end.err
+		default:
+		}
+		c.show.line("Error: " + safetext.Line(end.err.Error(), 1000))
+		return nil
+	}
+	switch end.res.StopReason {
+	case acpv2.StopReasonCancelled:
+		c.show.line("Cancelled.")
+	case acpv2.StopReasonRefusal:
+		c.show.line("The agent refused the prompt.")
+	case acpv2.StopReasonMaxTokens:
+		c.show.line("The agent stopped at its limit of tokens.")
+	case acpv2.StopReasonMaxTurnRequests:
+		c.show.line("The agent stopped at its limit of requests.")
+	}
+	return nil
+}
+
+// permission is the hook Ask of the frontend.
+func (c *conversation) permission(ctx context.Context, _ *host.Session, req acphost.Request, wire *acp.PermissionRequest) (acp.PermissionOptionID, error) {
+	lines := Question(req)
+	if wire != nil && wire.ToolCall != nil {
+		if content, ok := wire.ToolCall.Content.Get(); ok {
+			lines = append(lines[:len(lines)-len(req.Options)], append(DiffLines(content), lines[len(lines)-len(req.Options):]...)...)
+		}
+	}
+	for {
+		line, ok, err := c.ask(ctx, lines, "Your choice (number, or Enter to dismiss): ")
+		if err != nil || !ok {
+			return "", err
+		}
+		if id, ok := Choice(req, line); ok {
+			return id, nil
+		}
+		lines = []string{"There is no such choice."}
+	}
+}
+
+// decided is the hook of that name: what was decided without the user is told.
+func (c *conversation) decided(_ *host.Session, rec acphost.Record, _ acphost.Request) {
+	if rec.By == acphost.ByUser || rec.By == acphost.ByCancelling {
+		return
+	}
+	title := safetext.Line(rec.Title, maxTitle)
+	if title == "" {
+		title = safetext.Line(rec.Kind, 40)
+	}
+	verdict := "Denied: "
+	if rec.Effect == acphost.EffectAllow {
+		verdict = "Allowed: "
+	}
+	why := " (" + safetext.Line(string(rec.By), 20) + ")"
+	if rec.Rule != "" {
+		why = " (" + safetext.Line(rec.Rule, 100) + ")"
+	}
+	c.show.line(verdict + title + why)
+}
+
+// chooseLogin is the hook of that name.
+func (c *conversation) chooseLogin(ctx context.Context, agent acp.Implementation, methods []acp.AuthMethod) (acp.AuthMethodID, error) {
+	lines := []string{safetext.Line(agent.Name, 60) + " wants a login:"}
+	ids := []acp.AuthMethodID{}
+	for _, m := range methods {
+		d := host.Describe(m)
+		line := fmt.Sprintf("  %d. %s", len(ids)+1, safetext.Line(d.Name, maxTitle))
+		if what := safetext.Line(d.Description, 300); what != "" {
+			line += ": " + what
+		}
+		lines, ids = append(lines, line), append(ids, d.ID)
+	}
+	for {
+		line, ok, err := c.ask(ctx, lines, "Your choice (number, or Enter to give up): ")
+		switch {
+		case err != nil:
+			return "", err
+		case !ok || strings.TrimSpace(line) == "":
+			return "", context.Canceled
+		}
+		var n int
+		if _, err := fmt.Sscanf(line, "%d", &n); err == nil && n >= 1 && n <= len(ids) {
+			return ids[n-1], nil
+		}
+		lines = []string{"There is no such choice."}
+	}
+}
+
+// runInTerminal is the hook of that name. While the input is being read the terminal cannot be
+// lent.
+func (c *conversation) runInTerminal(ctx context.Context, cmd *exec.Cmd) error {
+	c.mu.Lock()
+	reading := c.reading
+	c.mu.Unlock()
+	in, okIn := c.app.In.(*os.File)
+	out, okOut := c.app.Out.(*os.File)
+	if reading || !okIn || !okOut {
+		return fmt.Errorf("the terminal is in use; log in with: acp auth login %s", roster.Quote(c.agent.Name))
+	}
+	c.show.endLine()
+	return pty.Run(ctx, cmd, in, out)
+}
+
+// note is the hook of that name.
+func (c *conversation) note(n host.Note) {
+	switch n.Kind {
+	case host.NoteSlow, host.NoteLogin, host.NoteBridged, host.NoteStore:
+		c.show.line("Notice: " + safetext.Line(n.Text, 500))
+	case host.NoteStarting:
+		if c.app.InTerminal {
+			c.show.line("Starting " + safetext.Line(c.agent.Name, 100) + ".")
+		}
+	}
+}
