@@ -123,7 +123,7 @@ func TestModes(t *testing.T) {
 }
 
 // fill puts sessions with events of some size into a new file and closes it.
-func fill(t *testing.T, path string, sessions, events int) {
+func fill(t *testing.T, path string, sessions, events, size int) {
 	t.Helper()
 	s, _, err := Open(t.Context(), Options{Path: path, Normal: true})
 	if err != nil {
@@ -137,7 +137,7 @@ func fill(t *testing.T, path string, sessions, events int) {
 		}
 		batch := make([]Event, events)
 		for i := range batch {
-			batch[i] = chunk("agent", "m", fmt.Sprintf("%d %s", i, strings.Repeat("x", 200)))
+			batch[i] = chunk("agent", "m", fmt.Sprintf("%d %s", i, strings.Repeat("x", size)))
 		}
 		batch = append(batch, Event{Kind: EventTurn})
 		appendTo(t, s, k, batch...)
@@ -174,12 +174,13 @@ func TestBroken(t *testing.T) {
 		{"cut off page", func(path string, size int) error { return os.Truncate(path, int64(size-4096)) }, sessions, sessions * events / 2},
 		{"garbage in the middle", func(path string, size int) error { return overwrite(path, size/2, 30_000) }, sessions, sessions * events / 2},
 		{"garbage page", func(path string, size int) error { return overwrite(path, size/4096/3*4096, 4096) }, sessions - 1, sessions * events / 2},
-		{"schema", func(path string, _ int) error { return overwrite(path, 100, 3996) }, 0, 0},
+		{"schema", func(path string, _ int) error { return overwrite(path, 100, 3996) }, sessions, sessions * events},
+		{"first page", func(path string, _ int) error { return overwrite(path, 0, 4096) }, sessions, sessions * events},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "s.db")
-			fill(t, path, sessions, events)
+			fill(t, path, sessions, events, 200)
 			info, err := os.Stat(path)
 			if err != nil {
 				t.Fatal(err)
@@ -266,7 +267,7 @@ func TestBrokenLog(t *testing.T) {
 // TestReadFails has damage that only a read notices; the next start sees to it.
 func TestReadFails(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "s.db")
-	fill(t, path, 40, 1000) // more than smallFile
+	fill(t, path, 40, 80, 3000) // more than smallFile
 	info, err := os.Stat(path)
 	if err != nil {
 		t.Fatal(err)
@@ -386,5 +387,39 @@ func TestFull(t *testing.T) {
 	appendTo(t, s, k, chunk("agent", "2", "b"))
 	if diff := cmp.Diff([]string{"user: q", "agent: b"}, texts(t, s, k)); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// TestBrokenIndex has an index of texts that is broken, though the file is sound.
+func TestBrokenIndex(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "s.db")
+	s, _, err := Open(t.Context(), Options{Path: path})
+	if err != nil {
+		t.Fatal(err)
+	}
+	appendTo(t, s, Key{"a", "x"}, chunk("user", "1", "needle"))
+	find := func() (int, error) {
+		found, err := s.List(t.Context(), Query{Text: "needle"})
+		return len(found), err
+	}
+	if n, err := find(); n != 1 || err != nil {
+		t.Fatal(n, err)
+	}
+	if _, err := s.write.Exec(`UPDATE message_text_data SET block = x'ffffffffffffffff'`); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := find(); !errors.Is(err, ErrBroken) {
+		t.Fatalf("error %v, want ErrBroken", err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	// The index is made anew, if need be with everything else.
+	if s, _, err = Open(t.Context(), Options{Path: path}); err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if n, err := find(); n != 1 || err != nil {
+		t.Errorf("%d, %v: the index was not made anew", n, err)
 	}
 }

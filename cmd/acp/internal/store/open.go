@@ -256,7 +256,7 @@ func create(ctx context.Context, path string) (err error) {
 	if err := f.Close(); err != nil {
 		return err
 	}
-	db, err := sql.Open("sqlite", dsn(tmp, "immediate", "auto_vacuum(INCREMENTAL)", "journal_mode(WAL)", "synchronous(FULL)"))
+	db, err := sql.Open("sqlite", dsn(tmp, "immediate", fmt.Sprintf("page_size(%d)", pageSize), "auto_vacuum(INCREMENTAL)", "journal_mode(WAL)", "synchronous(FULL)"))
 	if err != nil {
 		return err
 	}
@@ -300,8 +300,17 @@ func (s *Store) check(ctx context.Context, unclean bool) error {
 	switch {
 	case isBroken(err):
 		return err
-	case err != nil, what == "ok":
+	case err != nil:
 		return nil // not known to be broken
+	case what == "ok":
+		if suspect != nil {
+			return nil
+		}
+		// What could not be read may have been the index of texts, which is not looked into by that.
+		if _, err := s.write.ExecContext(ctx, `INSERT INTO message_text (message_text) VALUES ('rebuild')`); isBroken(err) {
+			return err
+		}
+		return nil
 	}
 	what = strings.TrimPrefix(strings.TrimSpace(what), "*** in database main ***")
 	return errors.New(strings.Join(strings.Fields(what), " "))

@@ -3,9 +3,11 @@ package store
 import (
 	"context"
 	"database/sql"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"math"
 	"os"
@@ -13,8 +15,12 @@ import (
 	"time"
 )
 
-// salvageRows is how many rows are put into the new file at once.
-const salvageRows = 1000
+const (
+	// salvageRows is how many rows are put into the new file at once.
+	salvageRows = 1000
+	// pageSize is that of all stores, in bytes.
+	pageSize = 4096
+)
 
 // rebuild makes a new file of what can be read from the broken one, then sets that aside, with what
 // SQLite keeps beside it, and puts the new one in its place. If it fails or is cut off before
@@ -83,7 +89,46 @@ func salvage(ctx context.Context, from, to string, damage *Damage) error {
 			return errors.Join(err, dst.Close())
 		}
 	}
-	return dst.Close()
+	patched := to + "-patched"
+	if ok, err := patch(from, to, patched); err != nil || !ok {
+		return errors.Join(err, dst.Close())
+	}
+	_, err = salvageFrom(ctx, dsn(patched, "deferred", "query_only(1)", "cell_size_check(1)", "trusted_schema(0)", "writable_schema(1)")+"&immutable=1", dst, damage)
+	return errors.Join(err, dst.Close())
+}
+
+// patch copies a file whose first page is of no use, with the first page of a fresh one. That says where the
+// tables begin, which is the same in all files that were made by the same version of the
+// program. It returns false if the file is too small to have anything in it.
+func patch(from, fresh, to string) (ok bool, err error) {
+	src, err := os.Open(from)
+	if err != nil {
+		return false, err
+	}
+	defer src.Close()
+	f, err := os.Open(fresh)
+	if err != nil {
+		return false, err
+	}
+	defer f.Close()
+	page := make([]byte, pageSize)
+	if _, err := io.ReadFull(f, page); err != nil {
+		return false, err
+	}
+	dst, err := os.OpenFile(to, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
+	if err != nil {
+		return false, err
+	}
+	defer dst.Close()
+	n, err := io.Copy(dst, src)
+	if err != nil || n < 2*pageSize {
+		return false, err
+	}
+	binary.BigEndian.PutUint32(page[28:], uint32(min(n/pageSize, math.MaxUint32))) // how many pages there are
+	if _, err := dst.WriteAt(page, 0); err != nil {
+		return false, err
+	}
+	return true, dst.Close()
 }
 
 // salvageFrom copies what can be read by way of a name for the driver. It returns false if that is
