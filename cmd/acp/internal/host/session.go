@@ -218,14 +218,11 @@ func (s *Session) adopt(old *Session) {
 		return
 	}
 	s.mu.Lock()
-	s.title = old.title
-	s.tag = "n" + old.tag
-	s.mu.Unlock()
-	both := was.Continue(transcript.Config{})
-	for _, u := range updatesOf(s.Snapshot()) {
-		both.Apply(u)
+	if s.title == "" {
+		s.title = old.title
 	}
-	s.journal.await(item{fresh: both, event: store.Event{Time: time.Now()}})
+	s.mu.Unlock()
+	s.journal.await(item{fresh: continued(was, s.Snapshot()), event: store.Event{Time: time.Now()}})
 }
 
 // opened notes what the answer that opened the session has told, which is no update.
@@ -263,13 +260,12 @@ func (s *Session) replace(cs *acp.ClientSession) {
 	delete(h.sessions, s.ID())
 	h.sessions[cs.ID()] = s
 	h.mu.Unlock()
-	both := s.Snapshot().Continue(transcript.Config{})
+	now := new(transcript.Snapshot)
 	if other != nil && other != s {
 		other.journal.close()
-		for _, u := range updatesOf(other.Snapshot()) {
-			both.Apply(u)
-		}
+		now = other.Snapshot()
 	}
+	both := continued(s.Snapshot(), now)
 	s.mu.Lock()
 	s.id, s.client = cs.ID(), cs
 	s.mu.Unlock()

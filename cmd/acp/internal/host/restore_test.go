@@ -1,0 +1,325 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/goacp/acp"
+	"github.com/goacp/acp/acphost"
+	"github.com/goacp/acp/acpv2"
+	"github.com/goacp/acp/cmd/acp/internal/roster"
+	"github.com/goacp/acp/cmd/acp/internal/store"
+	"github.com/goacp/acp/transcript"
+)
+
+// TestRestore: a conversation goes on in another process, whatever the agent knows of it.
+func TestRestore(t *testing.T) {
+	say := func(_ context.Context, turn *acp.Turn) (acp.StopReason, error) {
+		return acp.StopEndTurn, turn.Say("re: " + turn.Text())
+	}
+	tests := []struct {
+		name   string
+		resume func(ctx context.Context, s *acp.AgentSession, replay bool) error
+		how    acp.Restored
+		want   string
+		v2     string // if it is another
+	}{
+		{"told", func(_ context.Context, s *acp.AgentSession, replay bool) error {
+			if !replay {
+				return errors.New("no replay was asked for")
+			}
+			for _, u := range []acp.SessionUpdate{
+				&acp.UserMessageChunk{MessageID: "h1", Content: acp.Text("as the agent")},
+				&acp.AgentMessageChunk{MessageID: "h2", Content: acp.Text("remembers it")},
+			} {
+				if err := s.Send(u); err != nil {
+					return err
+				}
+			}
+			return nil
+		}, acp.RestoredLoaded, "user: as the agent|agent: remembers it", ""},
+		{"told nothing", func(context.Context, *acp.AgentSession, bool) error { return nil }, acp.RestoredLoaded, "user: one|agent: re: one", ""},
+		{"unknown", func(_ context.Context, s *acp.AgentSession, _ bool) error { return acp.SessionNotFound(s.ID()) }, acp.RestoredNew, "user: one|agent: re: one", ""},
+		{"cannot", nil, acp.RestoredNew, "user: one|agent: re: one", ""},
+	}
+	versions(t, func(t *testing.T, version int) {
+		for _, tt := range tests {
+			t.Run(tt.name, func(t *testing.T) {
+				cfg := config(t, version, &acp.Agent{Prompt: say})
+				cfg.Store = openStore(t, filepath.Join(t.TempDir(), "s.db"))
+				h := open(t, cfg)
+				s, err := h.NewSession(t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				if _, err := s.Prompt(t.Context(), acp.Text("one")); err != nil {
+					t.Fatal(err)
+				}
+				_ = h.Close()
+
+				cfg.BuiltIn = &acp.Agent{Prompt: say, ResumeSession: tt.resume}
+				h = open(t, cfg)
+				again, how, err := h.Restore(t.Context(), s.ID())
+				if err != nil || how != tt.how {
+					t.Fatalf("Restore: %v, %v", how, err)
+				}
+				if (again.ID() == s.ID()) != (how != acp.RestoredNew) {
+					t.Errorf("id %s, was %s", again.ID(), s.ID())
+				}
+				check := func(what, want string, snap *transcript.Snapshot) {
+					t.Helper()
+					if got := strings.Join(messages(snap), "|"); got != want {
+						t.Errorf("%s: %s, want %s", what, got, want)
+					}
+				}
+				check("shown", tt.want, again.Snapshot())
+				if _, err := again.Prompt(t.Context(), acp.Text("two")); err != nil {
+					t.Fatal(err)
+				}
+				want := tt.want + "|user: two|agent: re: two"
+				check("shown then", want, again.Snapshot())
+				stored, err := cfg.Store.Snapshot(t.Context(), store.Key{Agent: "fake", ID: string(again.ID())}, transcript.Config{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				check("stored then", want, stored)
+				if _, ok := h.Session(again.ID()); !ok {
+					t.Error("it is not found by its id")
+				}
+			})
+		}
+	})
+}
+
+// TestRestoreFails: nothing is taken away when the agent fails while it tells the history.
+func TestRestoreFails(t *testing.T) {
+	versions(t, func(t *testing.T, version int) {
+		cfg := config(t, version, &acp.Agent{Prompt: func(_ context.Context, turn *acp.Turn) (acp.StopReason, error) {
+			return acp.StopEndTurn, turn.Say("kept")
+		}})
+		cfg.Store = openStore(t, filepath.Join(t.TempDir(), "s.db"))
+		h := open(t, cfg)
+		s, err := h.NewSession(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Prompt(t.Context(), acp.Text("one")); err != nil {
+			t.Fatal(err)
+		}
+		_ = h.Close()
+		cfg.BuiltIn = &acp.Agent{Prompt: cfg.BuiltIn.Prompt, ResumeSession: func(_ context.Context, s *acp.AgentSession, _ bool) error {
+			if err := s.Send(&acp.AgentMessageChunk{MessageID: "x", Content: acp.Text("half")}); err != nil {
+				return err
+			}
+			return errors.New("the rest is gone")
+		}}
+		h = open(t, cfg)
+		if _, _, err := h.Restore(t.Context(), s.ID()); err == nil {
+			t.Fatal("it was restored")
+		}
+		_ = h.Close()
+		stored, err := cfg.Store.Snapshot(t.Context(), s.journal.key, transcript.Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Join(messages(stored), "|"); got != "user: one|agent: kept" {
+			t.Errorf("stored %s", got)
+		}
+	})
+}
+
+// TestStoreFails: a store that fails is told of once, and the conversation goes on without.
+func TestStoreFails(t *testing.T) {
+	cfg := config(t, 2, &acp.Agent{Prompt: func(_ context.Context, turn *acp.Turn) (acp.StopReason, error) {
+		return acp.StopEndTurn, turn.Say("hello")
+	}})
+	st, _, err := store.Open(t.Context(), store.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg.Store = st
+	var n notes
+	cfg.Front.Note = n.add
+	h := open(t, cfg)
+	s, err := h.NewSession(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := st.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if _, err := s.Prompt(t.Context(), acp.Text("hi")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := strings.Join(messages(s.Snapshot()), "|"); got != "user: hi|agent: hello|user: hi|agent: hello" {
+		t.Errorf("shown %s", got)
+	}
+	if len(n.text(NoteStore)) != 1 {
+		t.Errorf("notes %+v", n.list)
+	}
+}
+
+// TestBurst: many updates come in few calls, in order, and none is missing.
+func TestBurst(t *testing.T) {
+	const many = 50_000
+	versions(t, func(t *testing.T, version int) {
+		cfg := config(t, version, &acp.Agent{Prompt: func(_ context.Context, turn *acp.Turn) (acp.StopReason, error) {
+			for i := range many {
+				if err := turn.Say(fmt.Sprintf("%d,", i)); err != nil {
+					return "", err
+				}
+			}
+			return acp.StopEndTurn, nil
+		}})
+		cfg.Store = openStore(t, filepath.Join(t.TempDir(), "s.db"))
+		var mu sync.Mutex
+		var calls int
+		var told strings.Builder
+		cfg.Front.Changed = func(_ *Session, changes []transcript.Change) {
+			mu.Lock()
+			defer mu.Unlock()
+			calls++
+			for _, ch := range changes {
+				if ch.Kind == transcript.KindMessage && strings.Contains(ch.Text, ",") {
+					told.WriteString(ch.Text)
+				}
+			}
+		}
+		h := open(t, cfg)
+		s, err := h.NewSession(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Prompt(t.Context(), acp.Text("go")); err != nil {
+			t.Fatal(err)
+		}
+		var want strings.Builder
+		for i := range many {
+			fmt.Fprintf(&want, "%d,", i)
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		if told.String() != want.String() || s.Snapshot().Text() != want.String() {
+			t.Errorf("told %d bytes, shown %d, want %d", told.Len(), len(s.Snapshot().Text()), want.Len())
+		}
+		if calls > many/2 {
+			t.Errorf("%d calls", calls)
+		}
+	})
+}
+
+// TestLent: writing and running is asked about once.
+func TestLent(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "x.txt")
+	var deny bool
+	var asked []string
+	agent := &acp.Agent{Prompt: func(_ context.Context, turn *acp.Turn) (acp.StopReason, error) {
+		if turn.Text() == "edit" {
+			call := turn.ToolCall(acp.ToolCall{Title: "edit x", Kind: acp.ToolKindEdit, Locations: []acp.ToolCallLocation{{Path: file}}})
+			if !call.Permit(acp.Permission{Title: "edit x"}) {
+				return acp.StopEndTurn, turn.Say("refused")
+			}
+		}
+		if err := turn.WriteFile(file, "text"); err != nil {
+			return acp.StopEndTurn, turn.Say("failed")
+		}
+		return acp.StopEndTurn, turn.Say("written")
+	}}
+	cfg := config(t, 1, agent)
+	cfg.Cwd = dir
+	cfg.Front.Ask = func(_ context.Context, _ *Session, req acphost.Request, wire *acp.PermissionRequest) (acp.PermissionOptionID, error) {
+		asked = append(asked, req.Title)
+		if wire == nil || len(wire.Options) == 0 {
+			t.Error("there is nothing to show")
+		}
+		if deny {
+			return req.Reject(), nil
+		}
+		return req.Allow(), nil
+	}
+	h := open(t, cfg)
+	s, err := h.NewSession(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, step := range []struct {
+		prompt, says, asked string
+		deny                bool
+	}{
+		{"edit", "written", "edit x", false},
+		{"write", "written", "Write " + file, false},
+		{"write", "failed", "Write " + file, true},
+	} {
+		asked, deny = nil, step.deny
+		if _, err := s.Prompt(t.Context(), acp.Text(step.prompt)); err != nil {
+			t.Fatal(err)
+		}
+		if got := s.Snapshot().Text(); got != step.says || strings.Join(asked, "|") != step.asked {
+			t.Errorf("%+v: says %q, asked %q", step, got, asked)
+		}
+	}
+}
+
+// TestNobody: without anybody to ask, what no rule allows is denied, and told.
+func TestNobody(t *testing.T) {
+	cfg := config(t, 2, &acp.Agent{Prompt: func(_ context.Context, turn *acp.Turn) (acp.StopReason, error) {
+		ok := turn.ToolCall(acp.ToolCall{Title: "x", Kind: acp.ToolKindEdit}).Permit(acp.Permission{Title: "x"})
+		return acp.StopEndTurn, turn.Say(fmt.Sprint(ok))
+	}})
+	var recs []acphost.Record
+	cfg.Front.Decided = func(_ *Session, rec acphost.Record, _ acphost.Request) { recs = append(recs, rec) }
+	h := open(t, cfg)
+	s, err := h.NewSession(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Prompt(t.Context(), acp.Text("go")); err != nil {
+		t.Fatal(err)
+	}
+	if s.Snapshot().Text() != "false" || len(recs) != 1 || recs[0].Effect != acphost.EffectDeny {
+		t.Errorf("%q, %+v", s.Snapshot().Text(), recs)
+	}
+}
+
+func TestOptions(t *testing.T) {
+	versions(t, func(t *testing.T, version int) {
+		cfg := config(t, version, &acp.Agent{
+			Prompt: func(context.Context, *acp.Turn) (acp.StopReason, error) { return acp.StopEndTurn, nil },
+			NewSession: func(_ context.Context, s *acp.AgentSession) error {
+				return s.SetOptions(acp.SessionConfigOption{ConfigID: "speed", Name: "Speed", Kind: &acpv2.SessionConfigSelect{
+					CurrentValue: "slow", Options: acpv2.SessionConfigSelectOptionList{{Value: "slow", Name: "Slow"}, {Value: "fast", Name: "Fast"}},
+				}})
+			},
+		})
+		h := open(t, cfg)
+		s, err := h.NewSession(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		value := func() string { return fmt.Sprintf("%+v", s.Snapshot().Session().ConfigOptions) }
+		if !strings.Contains(value(), "speed") {
+			t.Fatalf("options %s", value())
+		}
+		if err := s.SetOption(t.Context(), "speed", &acp.SessionConfigOptionValueID{Value: "fast"}); err != nil {
+			t.Fatal(err)
+		}
+		sel := s.Snapshot().Session().ConfigOptions[0].Kind.(*acpv2.SessionConfigSelect)
+		if sel.CurrentValue != "fast" {
+			t.Errorf("options %s", value())
+		}
+	})
+}
+
+func TestName(t *testing.T) {
+	if _, err := Open(t.Context(), Config{Agent: roster.Agent{Name: "builtin", Builtin: true}, Cwd: t.TempDir()}); err == nil {
+		t.Error("it opened")
+	}
+}
