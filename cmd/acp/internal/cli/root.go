@@ -57,6 +57,7 @@ func newRoot(a *app.App) (root *cobra.Command, started *bool) {
 	root.SetHelpCommandGroupID(groupSet)
 	g.register(root)
 	chat := addCommands(root, a)
+	addCompletions(root, a, g)
 	root.Args = func(_ *cobra.Command, args []string) error {
 		if len(args) > 0 {
 			return unknownCommand(root, args[0])

@@ -1,14 +1,25 @@
 package cli
 
 import (
+	"context"
+	"fmt"
+
 	"github.com/spf13/cobra"
 
 	"github.com/goacp/acp/cmd/acp/internal/app"
 	agentcmd "github.com/goacp/acp/cmd/acp/internal/cli/agent"
+	"github.com/goacp/acp/cmd/acp/internal/cli/agents"
+	"github.com/goacp/acp/cmd/acp/internal/cli/auth"
+	"github.com/goacp/acp/cmd/acp/internal/cli/bridge"
 	chatcmd "github.com/goacp/acp/cmd/acp/internal/cli/chat"
 	"github.com/goacp/acp/cmd/acp/internal/cli/completion"
+	"github.com/goacp/acp/cmd/acp/internal/cli/configcmd"
+	"github.com/goacp/acp/cmd/acp/internal/cli/docs"
 	"github.com/goacp/acp/cmd/acp/internal/cli/exec"
+	"github.com/goacp/acp/cmd/acp/internal/cli/mcpconnect"
+	"github.com/goacp/acp/cmd/acp/internal/cli/sessions"
 	"github.com/goacp/acp/cmd/acp/internal/cli/version"
+	"github.com/goacp/acp/cmd/acp/internal/store"
 )
 
 // addCommands adds all commands to root and returns the one that the bare program is.
@@ -20,8 +31,26 @@ func addCommands(root *cobra.Command, a *app.App) (chat *cobra.Command) {
 		}
 	}
 	chat = chatcmd.NewCommand(a, nil)
-	add(groupTalk, chat, exec.NewCommand(a, nil))
-	add(groupWire, agentcmd.NewCommand(a, nil))
-	add(groupSet, completion.NewCommand(a, nil), version.NewCommand(a, nil))
+	resume := func(ctx context.Context, s store.Session) error { return resume(ctx, a, s) }
+	add(groupTalk, chat, exec.NewCommand(a, nil), sessions.NewCommandResume(a, resume, nil))
+	add(groupSet, agents.NewCommand(a, nil), auth.NewCommand(a, nil), configcmd.NewCommand(a, nil),
+		completion.NewCommand(a, nil), version.NewCommand(a, nil))
+	add(groupWire, agentcmd.NewCommand(a, nil), bridge.NewCommand(a, nil), mcpconnect.NewCommand(a, nil), docs.NewCommand(a))
 	return chat
+}
+
+// resume opens a conversation on a session that is in the store, in the directory it was held in.
+func resume(ctx context.Context, a *app.App, s store.Session) error {
+	dir, err := directory("the directory of the session", s.Cwd)
+	if err != nil {
+		return fmt.Errorf("%w; acp sessions export keeps what was said", err)
+	}
+	a.Cwd = dir
+	o := &chatcmd.Options{App: a, Agent: s.Agent, Session: s.ID}
+	if _, known, err := a.KnownAgent(s.Agent); err != nil {
+		return err
+	} else if !known && len(s.Command) > 0 {
+		o.Agent, o.Command = "", s.Command
+	}
+	return chatcmd.Run(ctx, o)
 }
