@@ -131,7 +131,7 @@ func TestMistakes(t *testing.T) {
 		{"enum", "[ui]\n  theme = \"drak\"\n", `:2:11: key "ui.theme": "drak" is not one of auto, dark, light; did you mean "dark"?`},
 		{"number", "[agents.x]\ncommand = \"x\"\nprotocol = 7\n", `:3:12: key "agents.x.protocol": is not one of 0, 1, 2`},
 		{"duration", "[timeouts]\nconnect = \"30\"\n", `:2:11: key "timeouts.connect": is not a duration such as "30s"`},
-		{"negative", "[timeouts]\nconnect = \"-3s\"\n", `:2:11: key "timeouts.connect": is not between 0 and 720h0m0s`},
+		{"negative", "[timeouts]\nconnect = \"-3s\"\n", `:2:11: key "timeouts.connect": is not between 0 and 720h`},
 		{"list", "[agents.x]\ncommand = \"x\"\nargs = [\"a\", 3]\n", `key "agents.x.args": is not a list of strings`},
 		{"rule", "[permissions]\nallow = [\n  \"read\",\n  \"comand:ls\",\n]\n", `:4:3: key "permissions.allow": "comand:" is no condition of a rule; did you mean "command:"?`},
 		{"syntax", "[ui\n", `:1:4: `},
@@ -246,4 +246,81 @@ func TestTrust(t *testing.T) {
 	if left, err := c.TrustedFiles(); err != nil || len(left) != 0 {
 		t.Errorf("still trusted: %q, %v", left, err)
 	}
+}
+
+func TestTemplate(t *testing.T) {
+	var b strings.Builder
+	for l := range strings.Lines(Template()) {
+		if rest, ok := strings.CutPrefix(l, "# "); ok && !strings.HasPrefix(l, "# Settings") {
+			b.WriteString(rest)
+		}
+	}
+	doc, problem := parseDocument("template", []byte(b.String()))
+	if problem != nil {
+		t.Fatal(problem)
+	}
+	items, problems := doc.items("template")
+	if len(problems) > 0 {
+		t.Fatal(problems)
+	}
+	if len(items) != len(Known()) {
+		t.Errorf("%d settings of %d that are known", len(items), len(Known()))
+	}
+	if text := Template(); strings.Contains(text, "\n[") {
+		t.Error("the template sets something")
+	}
+}
+
+func TestFindUp(t *testing.T) {
+	p := newPlace(t)
+	deep := filepath.Join(p.project, "a", "b")
+	p.write("project/a/b/x", "")
+	if got := FindUp(deep, p.home, "f"); got != "" {
+		t.Errorf("nothing: %q", got)
+	}
+	above := p.write("f", "")
+	if got := FindUp(deep, p.home, "f"); got != "" {
+		t.Errorf("above the repository: %q", got)
+	}
+	if got := FindUp(filepath.Join(p.home, "other"), p.home, "f"); got != above {
+		t.Errorf("in the home directory: %q", got)
+	}
+	if got := FindUp(filepath.Join(p.home, "other"), "", "f"); got != "" {
+		t.Errorf("in neither: %q", got)
+	}
+	in := p.write("project/f", "")
+	if got := FindUp(deep, p.home, "f"); got != in {
+		t.Errorf("in the repository: %q", got)
+	}
+	near := p.write("project/a/f", "")
+	if got := FindUp(deep, p.home, "f"); got != near {
+		t.Errorf("the nearest: %q", got)
+	}
+}
+
+func FuzzLoad(f *testing.F) {
+	for _, s := range []string{"[ui]\ntheme = 1\n", "agents = {a = {env = {x = 'y'}}}", "[[ui]]\n", "a.\"b.c\" = [1, {}]\n", "[permissions]\nallow = ['read']\n# x", "x = 2020-01-01\n\xff"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		doc, problem := parseDocument("f", []byte(s))
+		if problem != nil {
+			if strings.Contains(problem.Error(), "\n") {
+				t.Errorf("several lines: %q", problem)
+			}
+			return
+		}
+		items, problems := doc.items("f")
+		for _, p := range problems {
+			if p.Line < 1 || p.Column < 1 || strings.ContainsAny(p.Error(), "\n\x1b") {
+				t.Errorf("%q", p.Error())
+			}
+		}
+		for _, i := range items {
+			_ = i.shown().Text()
+			if needsTrust(i) && i.path[0] == "ui" {
+				t.Errorf("%s needs trust", i.path)
+			}
+		}
+	})
 }

@@ -211,7 +211,7 @@ func (n *node) convert(v any) (out any, at int, err error) {
 			return wrong()
 		}
 		if d < 0 || d > maxDuration {
-			return nil, -1, fmt.Errorf("is not between 0 and %s", maxDuration)
+			return nil, -1, fmt.Errorf("is not between 0 and %s", duration(maxDuration))
 		}
 		return d, -1, nil
 	case kindStrings:

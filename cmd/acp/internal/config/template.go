@@ -17,7 +17,11 @@ func Template() string {
 		if err != nil {
 			continue // keys of the program's own are right
 		}
-		if t := p[:len(p)-1].String(); t != table {
+		at := len(p) - 1
+		if p[at] == "NAME" {
+			at-- // a table of texts has no line of its own
+		}
+		if t := p[:at].String(); t != table {
 			table = t
 			fmt.Fprintf(&b, "\n# [%s]\n", t)
 		}
@@ -39,7 +43,7 @@ func Template() string {
 		if help != "" {
 			help = " # " + help
 		}
-		fmt.Fprintf(&b, "# %s = %s%s\n", path{p[len(p)-1]}, value, help)
+		fmt.Fprintf(&b, "# %s = %s%s\n", p[at:], value, help)
 	}
 	return b.String()
 }

@@ -32,7 +32,7 @@ func format(v any) string {
 	case string:
 		return quote(v)
 	case time.Duration:
-		return quote(v.String())
+		return quote(duration(v))
 	case []string:
 		parts := make([]string, len(v))
 		for i, s := range v {
@@ -48,6 +48,18 @@ func format(v any) string {
 		return "{" + strings.Join(parts, ", ") + "}"
 	}
 	return fmt.Sprint(v)
+}
+
+// duration writes a duration without the zeros at its end: 1m, not 1m0s.
+func duration(d time.Duration) string {
+	s := d.String()
+	if rest, ok := strings.CutSuffix(s, "m0s"); ok {
+		s = rest + "m"
+	}
+	if rest, ok := strings.CutSuffix(s, "h0m"); ok {
+		s = rest + "h"
+	}
+	return s
 }
 
 // quote writes a string as TOML, on one line and in visible characters.
@@ -140,7 +152,7 @@ func (i item) shown() Value {
 			v.Value = maskURL(x)
 		}
 	case time.Duration:
-		v.Value = x.String()
+		v.Value = duration(x)
 	case []string:
 		if x == nil {
 			v.Value = []string{}
