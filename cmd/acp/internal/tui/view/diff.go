@@ -191,7 +191,9 @@ func (th *Theme) hunkLines(f *fileDiff, j, width int, mode DiffMode) []line {
 	d.numbers = numberWidth(f)
 	d.colour(lexerFor(f.path, true))
 	d.emphasise()
-	if mode == DiffSplit && width >= 40 || mode == DiffAuto && width >= splitWidth {
+	added, removed := f.count()
+	both := added > 0 && removed > 0 // one side would be empty
+	if mode == DiffSplit && width >= 40 || mode == DiffAuto && width >= splitWidth && both {
 		return append(out, d.split(width)...)
 	}
 	return append(out, d.unified(width)...)

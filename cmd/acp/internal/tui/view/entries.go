@@ -352,7 +352,8 @@ func (b *builder) notice(n *transcript.Notice) {
 		}
 	}
 	b.line(p, l.put(safetext.Line(n.Title, maxTitle), look{attr: bold}))
-	if strings.TrimSpace(n.Description) != "" {
+	b.it.compact = strings.TrimSpace(n.Description) == ""
+	if !b.it.compact {
 		b.pieces(indent(2), n.Description, splitMarkdown(n.Description, nil), false)
 	}
 }
@@ -435,6 +436,7 @@ func (b *builder) subagent(s *transcript.Subagent) {
 			below = append(below, b.t.activity(snap, n)...)
 		}
 	}
+	b.it.compact = len(below) == 0
 	for i, l := range below {
 		p := prefix{line{{"  ├ ", th.dim}}, line{{"  │ ", th.dim}}}
 		if i == len(below)-1 {

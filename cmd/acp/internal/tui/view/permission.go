@@ -62,6 +62,8 @@ func Permission(req *acp.PermissionRequest, snap *transcript.Snapshot, width int
 	title := safetext.Line(req.Title, maxTitle)
 	if title != "" {
 		b.line(prefix{}, line{}.put(title, look{attr: bold}))
+	} else {
+		b.line(prefix{}, line{{"The agent asks for permission", look{attr: bold}}})
 	}
 	if strings.TrimSpace(req.Description) != "" && safetext.Line(req.Description, maxTitle) != title {
 		b.pieces(prefix{}, req.Description, splitMarkdown(req.Description, nil), true)
@@ -122,12 +124,13 @@ func Permission(req *acp.PermissionRequest, snap *transcript.Snapshot, width int
 // command adds a command in full.
 func (b *builder) command(cmd, cwd string) {
 	th := b.t.th
-	b.add(prefix{line{{"$ ", th.accent}}, line{{"  ", look{}}}}, func(width int) []line {
+	b.add(prefix{}, func(width int) []line {
 		var out []line
 		for _, l := range th.codeLines(strings.TrimRight(safetext.Text(cmd), "\n"), lexerFor("bash", false)) {
-			out = append(out, chop(l, width)...)
+			out = append(out, chop(l, max(width-2, 1))...)
 		}
-		return out
+		out = before(out, line{{"$ ", th.accent}}, line{{"  ", look{}}})
+		return append([]line{nil}, out...)
 	})
 	if cwd != "" {
 		b.line(indent(2), line{{"in " + safetext.Line(cwd, maxTitle), th.dim}})

@@ -89,7 +89,15 @@ func (b *builder) tool(c *transcript.ToolCall) {
 			l = l.put(" +"+strconv.Itoa(len(paths)-i), th.dim)
 			break
 		}
-		l = l.put(" "+p, th.dim)
+		if !strings.HasPrefix(p, ":") {
+			p = " " + p
+		}
+		l = l.put(p, th.dim)
+	}
+	// What was read is what the agent wanted to see. How much it was will do.
+	brief := c.Kind == acpv2.ToolKindRead && c.Status == acpv2.ToolCallStatusCompleted && !open
+	if n := textLines(c.Content); brief && n > 0 {
+		l = l.put(" · "+count(n, "line", "lines"), th.dim)
 	}
 	if word != "" {
 		l = l.put(" · "+word, k)
@@ -99,7 +107,9 @@ func (b *builder) tool(c *transcript.ToolCall) {
 	for _, content := range c.Content {
 		switch content := content.(type) {
 		case *acpv2.Content:
-			b.toolContent(c, content.Content, open)
+			if _, text := content.Content.(*acpv2.TextContent); !brief || !text {
+				b.toolContent(c, content.Content, open)
+			}
 		case *acpv2.Diff:
 			b.diff(content, open)
 		case *acpv2.Terminal:
@@ -129,7 +139,7 @@ func (t *Transcript) locations(c *transcript.ToolCall, title string) []string {
 		if p == "" || strings.Contains(title, p) {
 			continue
 		}
-		if l.Line != nil && strings.Contains(title, t.path(l.Path)) {
+		if l.Line != nil && strings.HasSuffix(title, t.path(l.Path)) && len(out) == 0 {
 			p = ":" + strconv.FormatUint(uint64(*l.Line), 10)
 		}
 		if len(out) == 0 || out[len(out)-1] != p {
@@ -149,12 +159,6 @@ func (b *builder) toolContent(c *transcript.ToolCall, content acpv2.ContentBlock
 	th := b.t.th
 	s := strings.Trim(text.Text, "\n")
 	if strings.TrimSpace(s) == "" {
-		return
-	}
-	failed := c.Status == acpv2.ToolCallStatusFailed
-	// What was read is what the agent wanted to see. How much it was will do.
-	if c.Kind == acpv2.ToolKindRead && !failed {
-		b.line(indent(4), line{{"… " + count(strings.Count(s, "\n")+1, "line", "lines"), th.dim}})
 		return
 	}
 	tail := c.Kind == acpv2.ToolKindExecute
@@ -191,4 +195,19 @@ func folded(th *Theme, ls []line, n, hidden int, tail bool) []line {
 		return append([]line{more}, ls[len(ls)-n:]...)
 	}
 	return append(append([]line{}, ls[:n]...), more)
+}
+
+// textLines returns how many lines of text there are.
+func textLines(content []acpv2.ToolCallContent) int {
+	n := 0
+	for _, c := range content {
+		if c, ok := c.(*acpv2.Content); ok {
+			if text, ok := c.Content.(*acpv2.TextContent); ok {
+				if s := strings.Trim(text.Text, "\n"); s != "" {
+					n += strings.Count(s, "\n") + 1
+				}
+			}
+		}
+	}
+	return n
 }
