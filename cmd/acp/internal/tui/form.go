@@ -53,7 +53,6 @@ type field struct {
 	options           []acpv2.EnumOption
 	chosen            map[int]bool // of options
 	on                bool
-	set               bool // a boolean or choice that has a value
 	text              string
 	at                int // the option under the cursor
 

@@ -13,6 +13,7 @@ import (
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/cmd/acp/internal/app"
 	"github.com/goacp/acp/cmd/acp/internal/exitcode"
+	"github.com/goacp/acp/cmd/acp/internal/plain"
 	"github.com/goacp/acp/cmd/acp/internal/roster"
 	"github.com/goacp/acp/cmd/acp/internal/store"
 	"github.com/goacp/acp/cmd/acp/internal/tui"
@@ -112,7 +113,7 @@ func Run(ctx context.Context, o *Options) error {
 		return err
 	}
 	if cfg.UI.Plain || !a.InTerminal || !a.OutTerminal || os.Getenv("TERM") == "dumb" {
-		return runPlain(ctx, a, agent, id, o.Prompt)
+		return plain.Run(ctx, plain.Options{App: a, Agent: agent, Session: id, Prompt: o.Prompt})
 	}
 	return tui.Run(ctx, tui.Options{App: a, Agent: agent, Session: id, Prompt: o.Prompt, NoBell: o.NoBell})
 }
