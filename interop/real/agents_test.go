@@ -180,7 +180,7 @@ stream_max_retries = 0
 		tools: func(verb, rest string, offered []string) (standin.Call, error) {
 			if verb == "write" {
 				file, text := words(rest)
-				rest = fmt.Sprintf("printf %%s '%s' > '%s'", text, file)
+				rest = fmt.Sprintf("echo %s > %s", text, file)
 			}
 			name, err := offers(offered, "exec_command", "shell_command", "shell")
 			switch name {
