@@ -120,12 +120,10 @@ type journal struct {
 	working bool          // the writer runs
 	closed  bool          // nothing more is taken
 	room    chan struct{} // closed when there is room again; nil if nobody waits
-	idle    chan struct{} // closed when the writer has ended; nil if nobody waits
 
 	// Of the writer.
 	begun bool          // something was said
 	held  []store.Event // of before, not written
-	last  int64         // number of the last event, without a store
 }
 
 // put queues an item. It blocks while too much waits, and drops the item when the journal is

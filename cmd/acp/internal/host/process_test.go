@@ -1,3 +1,5 @@
+//go:build unix
+
 package host
 
 import (
@@ -214,7 +216,11 @@ func TestOpenFails(t *testing.T) {
 	}{
 		{"missing", func(c *Config) { c.Agent.Command = "no-such-agent-of-ours" }, exitcode.Agent, []string{"no-such-agent-of-ours"}},
 		{"exits", func(c *Config) { c.Agent.Env[role] = "exits" }, exitcode.Agent, []string{"exit status 3", "no model"}},
-		{"silent", func(c *Config) { c.Agent.Env[role] = "silent"; c.Connect = 500 * time.Millisecond; c.Slow = 10 * time.Millisecond }, exitcode.Timeout,
+		{"silent", func(c *Config) {
+			c.Agent.Env[role] = "silent"
+			c.Connect = 500 * time.Millisecond
+			c.Slow = 10 * time.Millisecond
+		}, exitcode.Timeout,
 			[]string{"has not answered in 500ms", "waiting for the moon"}},
 		{"noise", func(c *Config) { c.Agent.Command, c.Agent.Args = "sh", []string{"-c", "echo Welcome to the shell"} }, exitcode.Agent, []string{"Welcome to the shell"}},
 	}

@@ -412,7 +412,9 @@ func TestConnectFails(t *testing.T) {
 			read, out := io.Pipe()
 			ended := make(chan error, 1)
 			go func() { ended <- Connect(t.Context(), in, out, func(k string) string { return env[k] }) }()
-			go func() { _, _ = write.Write([]byte(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}` + "\n")) }()
+			go func() {
+				_, _ = write.Write([]byte(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}` + "\n"))
+			}()
 			var answer struct {
 				Error struct{ Message string }
 			}

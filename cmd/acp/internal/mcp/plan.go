@@ -47,18 +47,6 @@ func (o Offers) String() string {
 	return strings.Join(list, ", ")
 }
 
-func (o Offers) takes(transport string) bool {
-	switch transport {
-	case Stdio:
-		return o.Stdio
-	case HTTP:
-		return o.HTTP
-	case SSE:
-		return o.SSE
-	}
-	return false
-}
-
 // A Bridged says that a server is reached in a roundabout way.
 type Bridged struct {
 	Server Server
