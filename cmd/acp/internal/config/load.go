@@ -269,8 +269,12 @@ func untrustedText(file string, keys []string) string {
 	if len(keys) == 1 {
 		have = "has"
 	}
+	dir := filepath.Dir(file)
+	if strings.ContainsAny(dir, " \t\"'$&|;<>()*?[]`\\") && filepath.Separator == '/' {
+		dir = "'" + strings.ReplaceAll(dir, "'", `'"'"'`) + "'" // for a shell
+	}
 	return fmt.Sprintf("%s: %s %s no force until you read the file and run: acp config trust %s",
-		file, strings.Join(keys, ", "), have, filepath.Dir(file))
+		file, strings.Join(keys, ", "), have, dir)
 }
 
 // needsTrust reports whether a setting could start programs, loosen permissions or

@@ -116,17 +116,6 @@ func (c *Config) Get(key string) ([]Value, error) {
 	return out, nil
 }
 
-// Origin says where the settings at or below a key come from, with the source of
-// the highest one; "" if there is none. Parts are not separated by dots here.
-func (c *Config) Origin(key ...string) string {
-	for _, it := range slices.Backward(c.items) {
-		if it.path.hasPrefix(key) {
-			return it.origin.String()
-		}
-	}
-	return ""
-}
-
 // FromProject reports whether anything at or below a key is from the project's file.
 func (c *Config) FromProject(key ...string) bool {
 	return c.ProjectFile != "" && slices.ContainsFunc(c.items, func(it item) bool {

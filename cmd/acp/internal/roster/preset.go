@@ -10,6 +10,7 @@ type preset struct {
 	name, title string
 	argv        []string
 	others      [][]string // other programs that are the same agent, in order
+	older       []string   // how versions were started that do not know argv
 	env         map[string]string
 	homepage    string
 	install     string
@@ -22,7 +23,7 @@ func (p preset) agent(environ []string) Agent {
 		return Agent{
 			Name: p.name, Title: p.title, Source: SourcePreset,
 			Command: argv[0], Args: argv[1:], Env: p.env,
-			Homepage: p.homepage, Install: p.install, environ: environ,
+			Older: p.older, Homepage: p.homepage, Install: p.install, environ: environ,
 		}
 	}
 	first := of(p.argv)
@@ -78,7 +79,8 @@ var presets = []preset{
 		homepage: "https://factory.ai/product/cli", install: "npm install -g droid",
 	},
 	{
-		name: "gemini", title: "Gemini CLI", argv: []string{"gemini", "--acp"}, // registry: gemini; its documentation
+		// registry: gemini, also for older versions; its documentation
+		name: "gemini", title: "Gemini CLI", argv: []string{"gemini", "--acp"}, older: []string{"gemini", "--experimental-acp"},
 		homepage: "https://geminicli.com", install: "npm install -g @google/gemini-cli",
 	},
 	{

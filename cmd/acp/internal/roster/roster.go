@@ -43,7 +43,8 @@ type Agent struct {
 	Dir      string            // to run in, absolute; "" is that of the session
 	Protocol int               // the only version to speak, or 0
 	LoginEnv bool
-	Auth     string // the id of the way to log in that is used without asking
+	Auth     string   // the id of the way to log in that is used without asking
+	Older    []string // the command with which older versions were started, if it was another
 	Homepage string
 	Install  string // how to install it, as a command or a sentence
 
@@ -171,7 +172,7 @@ func New(cfg *config.Config) *Roster {
 				a.Title = byName[name].Title
 			}
 		} else if c.Args != nil {
-			a.Args = c.Args
+			a.Args, a.Older = c.Args, nil
 		}
 		a.Source = SourceUser
 		if cfg.FromProject("agents", name) {

@@ -199,6 +199,7 @@ func (d *doctor) connect(ctx context.Context, run string, highest int) (conn *ac
 	}
 	limited, cancel := context.WithTimeout(ctx, d.limit)
 	defer cancel()
+	d.noise.watch(cancel)
 	begin := time.Now()
 	conn, err := client.Connect(limited, t)
 	took := time.Since(begin)
@@ -270,9 +271,9 @@ func (d *doctor) failed(ctx context.Context, err error) (started bool) {
 		}
 		d.report.add(c)
 		return false
-	case strings.HasPrefix(first, "HTTP/"):
+	case isHTTP(first):
 		c.Detail, c.Cure = "it speaks HTTP", "start it without a port: look for a flag such as --acp or --stdio in its help"
-	case strings.HasPrefix(strings.ToLower(first), "content-length:"):
+	case isLSP(first):
 		c.Detail, c.Cure = "it frames messages like a language server", "start it as an agent: look for a flag such as --acp in its help"
 	case timeout && first == "":
 		c.Detail = fmt.Sprintf("no answer within %s, nothing was written", d.limit)
@@ -297,6 +298,9 @@ func (d *doctor) failed(ctx context.Context, err error) (started bool) {
 		if said, ok := errors.AsType[*jsonrpc.Error](err); ok {
 			c.Detail = fmt.Sprintf("it answered with the error %d: %s", said.Code, said.Message)
 		}
+	}
+	if d.agent.Older != nil {
+		c.More = append(c.More, fmt.Sprintf("an older version is started otherwise: acp agents add %s -- %s", d.agent.Name, roster.Join(d.agent.Older)))
 	}
 	d.report.add(c)
 	return true
@@ -423,9 +427,20 @@ func (t *tail) text() string {
 // noise keeps the first lines that are no messages. Its methods may be called from
 // any goroutine.
 type noise struct {
-	mu   sync.Mutex
-	kept []string
-	n    int
+	mu      sync.Mutex
+	kept    []string
+	n       int
+	foreign func() // called when the first line is of another protocol, so that nobody waits for more
+}
+
+func isHTTP(line string) bool { return strings.HasPrefix(line, "HTTP/") }
+
+func isLSP(line string) bool { return strings.HasPrefix(strings.ToLower(line), "content-length:") }
+
+func (n *noise) watch(foreign func()) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.foreign = foreign
 }
 
 func (n *noise) take(e jsonrpc.Event) {
@@ -437,6 +452,9 @@ func (n *noise) take(e jsonrpc.Event) {
 	if text := strings.TrimSpace(string(e.Data)); text != "" {
 		if n.n++; len(n.kept) < maxMore {
 			n.kept = append(n.kept, text)
+		}
+		if n.n == 1 && n.foreign != nil && (isHTTP(text) || isLSP(text)) {
+			n.foreign()
 		}
 	}
 }
