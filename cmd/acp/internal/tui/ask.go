@@ -209,7 +209,7 @@ func (o *askOverlay) draw(m *model, width, height int) ([]string, *tea.Position)
 		hint = "keys count as answers once you stop typing"
 	}
 	if len(o.body) > n {
-		hint = fmt.Sprintf("lines %d–%d of %d, PgUp PgDn scroll · %s", o.top+1, o.top+n, len(o.body), hint)
+		hint = fmt.Sprintf("%d–%d of %d, PgUp PgDn · %s", o.top+1, o.top+n, len(o.body), hint)
 	}
 	lines = append(lines, foot...)
 	lines = append(lines, st.dim.Render(cut(hint, width)))

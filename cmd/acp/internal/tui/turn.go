@@ -107,7 +107,17 @@ func (m *model) wasOpened(msg openedMsg) tea.Cmd {
 		m.opt.Prompt = ""
 		return m.submit(p)
 	}
-	return nil
+	return m.sendNext()
+}
+
+// sendNext sends the first of the queue, if nothing keeps it.
+func (m *model) sendNext() tea.Cmd {
+	if len(m.queue) == 0 || m.held || m.busy() || m.phase != ready {
+		return nil
+	}
+	next := m.queue[0]
+	m.queue = m.queue[1:]
+	return m.prompt(next)
 }
 
 func (m *model) queueReset() {
@@ -246,12 +256,7 @@ func (m *model) turnEnded(msg turnMsg) tea.Cmd {
 	if len(m.queue) > 0 && !clean {
 		m.held = true
 	}
-	if len(m.queue) > 0 && !m.held && !m.busy() && m.phase == ready {
-		next := m.queue[0]
-		m.queue = m.queue[1:]
-		cmds = append(cmds, m.prompt(next))
-	}
-	return tea.Batch(cmds...)
+	return tea.Batch(append(cmds, m.sendNext())...)
 }
 
 // longTurn is how long a turn takes that is worth ringing for.
