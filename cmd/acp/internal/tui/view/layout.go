@@ -35,6 +35,7 @@ type item struct {
 	split   []split // of the texts of a message
 	height  int     // of the parts together
 	inexact int     // how many parts have a height that is estimated
+	todo    int     // all of them are among the first so many
 	gap     bool    // an empty line comes before
 	compact bool    // it needs none after another one of the sort
 }
@@ -96,7 +97,7 @@ func (t *Transcript) fresh(i int) {
 	before := it.total()
 	it.entry = e
 	t.build(it, e)
-	it.height, it.inexact = 0, 0
+	it.height, it.inexact, it.todo = 0, 0, len(it.parts)
 	for j := range it.parts {
 		it.height += it.parts[j].height
 		if !it.parts[j].exact {

@@ -386,11 +386,11 @@ func (t *Transcript) Layout(budget time.Duration) (done bool) {
 			continue
 		}
 		t.fresh(i)
-		for j := len(it.parts) - 1; j >= 0 && it.inexact > 0; j-- {
-			if it.parts[j].exact {
+		for ; it.todo > 0 && it.inexact > 0; it.todo-- {
+			if it.parts[it.todo-1].exact {
 				continue
 			}
-			t.drawPart(i, j)
+			t.drawPart(i, it.todo-1)
 			if !time.Now().Before(deadline) {
 				t.sweep()
 				return false

@@ -1,0 +1,231 @@
+package view
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/goacp/acp/transcript"
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestHyperlink(t *testing.T) {
+	for _, c := range []struct{ in, want string }{
+		{"https://example.com/a?b=c#d", "https://example.com/a?b=c#d"},
+		{"http://localhost:80/", "http://localhost:80/"},
+		{"file:///w/a.go", "file:///w/a.go"},
+		{"file://host/w", ""},
+		{"file:relative", ""},
+		{"javascript:alert(1)", ""},
+		{"https://user:secret@example.com", ""},
+		{"https://", ""},
+		{"mailto:a@b.c", ""},
+		{"/w/a.go", ""},
+		{"https://example.com/ü", "https://example.com/%C3%BC"},
+		{"https://example.com/\x1b[2J", ""},
+		{"https://example.com/" + strings.Repeat("a", maxURL), ""},
+	} {
+		if got := hyperlink(c.in); got != c.want {
+			t.Errorf("hyperlink(%q) = %q, want %q", c.in, got, c.want)
+		}
+	}
+}
+
+func TestWrap(t *testing.T) {
+	for _, c := range []struct {
+		in    string
+		width int
+		want  []string
+	}{
+		{"", 5, []string{""}},
+		{"one two three", 20, []string{"one two three"}},
+		{"one two three", 7, []string{"one two", "three"}},
+		{"one two three", 5, []string{"one", "two", "three"}},
+		{"  one two", 7, []string{"  one", "two"}},
+		{"abcdefghijkl", 5, []string{"abcde", "fghij", "kl"}},
+		{"a abcdefghijkl", 5, []string{"a abc", "defgh", "ijkl"}},
+		{"世界世界", 5, []string{"世界", "世界"}},
+		{"a世界", 3, []string{"a世", "界"}},
+		{"世", 1, []string{"世"}},
+		{"e\u0301e\u0301e\u0301", 2, []string{"e\u0301e\u0301", "e\u0301"}},
+		{"one   two", 4, []string{"one", "two"}},
+		{strings.Repeat(" ", 30) + "x", 10, []string{"     x"}},
+	} {
+		var got []string
+		for _, l := range wrap(line{}.put(c.in, look{}), c.width) {
+			got = append(got, l.plain())
+		}
+		if diff := cmp.Diff(c.want, got); diff != "" {
+			t.Errorf("wrap(%q, %d) (-want +got):\n%s", c.in, c.width, diff)
+		}
+	}
+}
+
+func TestSearch(t *testing.T) {
+	c := conversation(t, `
+{"sessionUpdate":"agent_message","messageId":"a","content":[{"type":"text","text":"Needle in a **hay** stack"}]}
+{"sessionUpdate":"agent_thought","messageId":"t","content":[{"type":"text","text":"first line\nsecond\nthird\na needle here"}]}
+{"sessionUpdate":"tool_call_update","toolCallId":"1","title":"Read x","kind":"read","status":"completed","content":[{"type":"content","content":{"type":"text","text":"a\nb\nc\nneedle"}}]}
+{"sessionUpdate":"agent_message","messageId":"b","content":[{"type":"text","text":"nothing"}]}`)
+	tr := New(fullTheme())
+	tr.SetWidth(60)
+	tr.Set(c.Snapshot(), nil)
+	drawAll(tr)
+	seqs := func(ms []Match) (out []uint64) {
+		for _, m := range ms {
+			out = append(out, m.Seq)
+		}
+		return out
+	}
+	for _, q := range []struct {
+		query string
+		want  []uint64
+	}{
+		{"needle", []uint64{0, 1, 2}},
+		{"Needle", []uint64{0}},
+		{"hay stack", []uint64{0}},
+		{"second third", []uint64{1}},
+		{"absent", nil},
+		{"", nil},
+	} {
+		if diff := cmp.Diff(q.want, seqs(tr.Search(q.query))); diff != "" {
+			t.Errorf("Search(%q) (-want +got):\n%s", q.query, diff)
+		}
+	}
+	ms := tr.Search("needle")
+	if tr.Expanded(2) {
+		t.Error("a search alone has unfolded something")
+	}
+	for i, m := range ms {
+		at := tr.Highlight("needle", i)
+		ls := tr.Lines(at, 1)
+		if !strings.Contains(strings.ToLower(stripped(ls[0])), "needle") {
+			t.Errorf("the match in %d is said to be on %q", m.Seq, ls[0])
+		}
+		if !strings.Contains(ls[0], "\x1b[7m") && !strings.Contains(ls[0], "\x1b[7;") {
+			t.Errorf("the match does not stand out: %q", ls[0])
+		}
+	}
+	if !tr.Expanded(2) || !tr.Expanded(1) {
+		t.Error("what was gone to is not unfolded")
+	}
+	tr.Highlight("", -1)
+	if ls := strings.Join(drawAll(tr), "\n"); strings.Contains(ls, "\x1b[7") {
+		t.Error("still marked")
+	}
+}
+
+func TestSearchBounds(t *testing.T) {
+	c := transcript.New(transcript.Config{})
+	c.Apply(chunk("m", strings.Repeat("needle\n", 5000)))
+	tr := New(plainTheme())
+	tr.Set(c.Snapshot(), nil)
+	drawAll(tr)
+	ms := tr.Search("needle")
+	if len(ms) != maxMatches || ms[len(ms)-1].Line != 4999 {
+		t.Errorf("%d matches, the last at %d", len(ms), ms[len(ms)-1].Line)
+	}
+	tr.Search(strings.Repeat("x", 1<<20))
+}
+
+func TestToggleAll(t *testing.T) {
+	c := conversation(t, screens()["messages"]+screens()["tools"])
+	tr := New(plainTheme())
+	tr.Set(c.Snapshot(), nil)
+	tr.ToggleAll(transcript.KindMessage)
+	if !tr.Expanded(1) || tr.Expanded(0) || tr.Expanded(5) {
+		t.Error("not the thought alone is unfolded")
+	}
+	tr.ToggleAll(transcript.KindMessage)
+	if tr.Expanded(1) {
+		t.Error("the thought is not folded again")
+	}
+	tr.SetOptions(Options{ThoughtsOpen: true})
+	if tr.Expanded(1) {
+		t.Error("what was folded by hand is not")
+	}
+	tr.Toggle(1 << 40)
+}
+
+func TestCopy(t *testing.T) {
+	c := conversation(t, `{"sessionUpdate":"agent_message","messageId":"a","content":[{"type":"text","text":`+
+		quote("Run:\n\n```sh\nmake\n\nmake test\n```\n\n1. or\n   ```\n   nested\n   ```\n\n\x1b[2J~~~go\nopen")+`}]}`)
+	tr := New(plainTheme())
+	tr.Set(c.Snapshot(), nil)
+	if diff := cmp.Diff([]string{"make\n\nmake test", "nested", "open"}, tr.CodeBlocks(0)); diff != "" {
+		t.Errorf("code (-want +got):\n%s", diff)
+	}
+	if got := tr.PlainText(0); !strings.HasPrefix(got, "Run:\n\n```sh\n") || strings.Contains(got, "\x1b") {
+		t.Errorf("text %q", got)
+	}
+	if tr.PlainText(99) != "" || tr.CodeBlocks(99) != nil {
+		t.Error("there is text where there is no entry")
+	}
+}
+
+func TestLinesAreBounded(t *testing.T) {
+	c := transcript.New(transcript.Config{EntryBytes: 32 << 20, TotalBytes: 256 << 20})
+	for range 200 {
+		c.Apply(chunk("m", answer(64<<10)))
+	}
+	tr := New(fullTheme())
+	tr.SetWidth(100)
+	tr.Set(c.Snapshot(), nil)
+	h := 0
+	for !tr.Layout(5 * time.Millisecond) {
+		if tr.cached > maxCached {
+			t.Fatalf("%d bytes of lines are kept", tr.cached)
+		}
+	}
+	h = tr.Height()
+	if tr.cached > maxCached {
+		t.Fatalf("%d bytes of lines are kept", tr.cached)
+	}
+	first := tr.Lines(0, 20)
+	if tr.Height() != h || len(first) != 20 || !strings.Contains(stripped(first[0]), "Some words about code") {
+		t.Errorf("the first lines are %q, height %d and before %d", first, tr.Height(), h)
+	}
+}
+
+func TestEmpty(t *testing.T) {
+	tr := New(plainTheme())
+	if tr.Height() != 0 || tr.Lines(0, 10) == nil && len(tr.Lines(-5, 10)) != 0 || !tr.Layout(0) {
+		t.Error("an empty conversation has lines")
+	}
+	tr.Set(nil, nil)
+	tr.SetWidth(0)
+	if _, _, ok := tr.At(0); ok {
+		t.Error("there is an entry")
+	}
+	if _, ok := tr.Top(0); ok {
+		t.Error("there is an entry")
+	}
+	if tr.Line(tr.Anchor(3)) != 0 || tr.Search("x") != nil {
+		t.Error("there is a place")
+	}
+}
+
+// The changes that words make to lines are marked, and only those.
+func TestChangedWords(t *testing.T) {
+	at := func(s string, rs []byteRange) (out []string) {
+		for _, r := range rs {
+			out = append(out, s[r.start:r.end])
+		}
+		return out
+	}
+	for _, c := range []struct {
+		a, b     string
+		inA, inB []string
+	}{
+		{"run(ctx, os.Args)", "run(ctx, os.Args[1:])", nil, []string{"[1:]"}},
+		{"x := 1", "x := 2", []string{"1"}, []string{"2"}},
+		{"same", "same", nil, nil},
+		{"nothing in common", "xyz", nil, nil},
+		{"", "a", nil, nil},
+	} {
+		a, b := changedWords(c.a, c.b)
+		if diff := cmp.Diff([][]string{c.inA, c.inB}, [][]string{at(c.a, a), at(c.b, b)}); diff != "" {
+			t.Errorf("%q, %q (-want +got):\n%s", c.a, c.b, diff)
+		}
+	}
+}
