@@ -21,6 +21,19 @@ func TestStart(t *testing.T) {
 	r.lacks("starting", "opening")
 }
 
+// What is typed before the agent is there is sent when it is.
+func TestEarlyPrompt(t *testing.T) {
+	r := newRig(t, 80, 24, nil)
+	r.run(r.keys("hello", "enter"))
+	r.wants("queued  hello")
+	r.send(startedMsg{1, r.link, nil})
+	r.run(r.send(openedMsg{attempt: 1, talk: r.talk}))
+	r.lacks("queued  hello")
+	if len(r.talk.prompts) != 1 {
+		t.Errorf("%d prompts were sent", len(r.talk.prompts))
+	}
+}
+
 func TestStartFails(t *testing.T) {
 	r := newRig(t, 60, 20, nil)
 	r.send(startedMsg{1, nil, errors.New("start \x1b[2Jfake: no such file")})
