@@ -159,14 +159,17 @@ func (h *Host) Close() error {
 	first := !h.closed
 	h.closed = true
 	h.mu.Unlock()
-	h.opening.Lock() // nothing is being opened any more
-	l := h.current()
-	h.opening.Unlock()
 	if !first {
 		<-h.done
 		return nil
 	}
-	err := l.close()
+	err := h.current().close() // what is being opened fails
+	h.opening.Lock()           // and nothing is any more
+	l := h.current()
+	h.opening.Unlock()
+	if later := l.close(); err == nil { // a login may have started another one
+		err = later
+	}
 	h.mu.Lock()
 	h.end(ErrClosed)
 	sessions := h.sessions

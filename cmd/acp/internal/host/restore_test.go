@@ -328,3 +328,31 @@ func TestName(t *testing.T) {
 		t.Error("it opened")
 	}
 }
+
+// TestCloseWhileOpening: an agent that does not answer holds nothing up.
+func TestCloseWhileOpening(t *testing.T) {
+	versions(t, func(t *testing.T, version int) {
+		asked := make(chan struct{})
+		cfg := config(t, version, &acp.Agent{
+			Prompt: func(context.Context, *acp.Turn) (acp.StopReason, error) { return acp.StopEndTurn, nil },
+			NewSession: func(ctx context.Context, _ *acp.AgentSession) error {
+				close(asked)
+				<-ctx.Done()
+				return ctx.Err()
+			},
+		})
+		h := open(t, cfg)
+		result := make(chan error, 1)
+		go func() {
+			_, err := h.NewSession(context.Background())
+			result <- err
+		}()
+		<-asked
+		if err := h.Close(); err != nil {
+			t.Errorf("Close: %v", err)
+		}
+		if err := <-result; err == nil {
+			t.Error("there is a session")
+		}
+	})
+}
