@@ -106,6 +106,10 @@ func Run(ctx context.Context, o *Options) error {
 		}
 		b.Agent = inMemory{ctx, builtin}
 	} else {
+		// The client could only be told that something is wrong, and would not be told what.
+		if _, err := roster.LookPath(agent.Command, a.Cwd, agent.Environ()); err != nil && !agent.LoginEnv {
+			return exitcode.With(exitcode.Agent, err)
+		}
 		t := agent.Transport(a.Cwd)
 		t.Stderr = a.Err
 		b.Agent = t

@@ -1,0 +1,201 @@
+package clitest
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"github.com/goacp/acp"
+	"github.com/goacp/acp/acpv2"
+)
+
+// fakeAgent is the program fake-agent: its first argument says how it behaves, -v1 and -v2 which
+// version it speaks.
+func fakeAgent() {
+	agent := &acp.Agent{Info: acp.Implementation{Name: "fake", Version: "1.2.3"}}
+	mode, arg := "ok", ""
+	for _, a := range os.Args[1:] {
+		switch {
+		case a == "-v1":
+			agent.MaxVersion = 1
+		case a == "-v2":
+			agent.MinVersion = 2
+		default:
+			mode, arg, _ = strings.Cut(a, "=")
+		}
+	}
+	os.Exit(behave(agent, mode, arg))
+}
+
+func behave(agent *acp.Agent, mode, arg string) int {
+	agent.Prompt = func(_ context.Context, t *acp.Turn) (acp.StopReason, error) {
+		return acp.StopEndTurn, t.Say("You said: " + t.Text())
+	}
+	says := func(stop acp.StopReason) {
+		agent.Prompt = func(_ context.Context, t *acp.Turn) (acp.StopReason, error) {
+			return stop, t.Say("partial")
+		}
+	}
+	switch mode {
+	case "ok":
+	case "exit-at-once":
+		fmt.Fprintln(os.Stderr, "fatal: no license found")
+		return 3
+	case "noise":
+		fmt.Println("Welcome to fake agent!")
+		fmt.Println("\x1b[31mred\x1b[0m {not json")
+	case "only-noise":
+		fmt.Println("Usage: fake-agent [options]")
+		return 0
+	case "silent":
+		_, _ = bufio.NewReader(os.Stdin).ReadString(0)
+		return 0
+	case "http":
+		_, _ = bufio.NewReader(os.Stdin).ReadString('\n')
+		fmt.Print("HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain\r\n\r\nbad request\n")
+		return 0
+	case "lsp":
+		_, _ = bufio.NewReader(os.Stdin).ReadString('\n')
+		body := `{"jsonrpc":"2.0","id":0,"error":{"code":-32002,"message":"server not initialized"}}`
+		fmt.Printf("Content-Length: %d\r\n\r\n%s", len(body), body)
+		_, _ = bufio.NewReader(os.Stdin).ReadString(0)
+		return 0
+	case "crash":
+		agent.Prompt = func(_ context.Context, t *acp.Turn) (acp.StopReason, error) {
+			_ = t.Say("half an ans")
+			// The client has the text before the process is gone.
+			if _, err := t.Ask(acp.Permission{Title: "Crash?"}); err != nil {
+				return "", err
+			}
+			fmt.Fprintln(os.Stderr, "panic: out of cheese")
+			os.Exit(42)
+			return "", nil
+		}
+	case "auth":
+		agent.AuthMethods = []acp.AuthMethod{&acpv2.UnknownAuthMethod{Type: "env_var", Raw: []byte(`{"type":"env_var","methodId":"key","name":"API key","vars":[{"name":"FAKE_API_KEY"}]}`)}}
+		agent.Login = func(context.Context, *acp.AgentConn, acp.AuthMethodID) error { return nil }
+		agent.NewSession = func(context.Context, *acp.AgentSession) error {
+			if os.Getenv("FAKE_API_KEY") == "" {
+				return errAuth
+			}
+			return nil
+		}
+	case "fail":
+		agent.Prompt = func(context.Context, *acp.Turn) (acp.StopReason, error) {
+			return "", &acp.Failure{Code: -32050, Message: "the model is \x1b[5moverloaded", Reason: "rate_limit"}
+		}
+	case "slow-turn":
+		agent.Prompt = func(ctx context.Context, t *acp.Turn) (acp.StopReason, error) {
+			_ = t.Say("working\n")
+			<-ctx.Done()
+			return acp.StopCancelled, nil
+		}
+	case "ignore-cancel":
+		agent.CancelGrace = 1 << 40
+		agent.Prompt = func(_ context.Context, t *acp.Turn) (acp.StopReason, error) {
+			_ = t.Say("working\n")
+			select {}
+		}
+	case "deaf": // does not end when its input does
+		agent.Prompt = func(_ context.Context, t *acp.Turn) (acp.StopReason, error) {
+			return acp.StopEndTurn, t.Say("done")
+		}
+		_ = agent.Serve(context.Background(), acp.Stdio())
+		select {}
+	case "big":
+		n, _ := strconv.Atoi(arg)
+		agent.Prompt = func(_ context.Context, t *acp.Turn) (acp.StopReason, error) {
+			piece := strings.Repeat("0123456789abcde\n", 4096)
+			for sent := 0; sent < n<<20; sent += len(piece) {
+				if err := t.Say(piece); err != nil {
+					return "", err
+				}
+			}
+			return acp.StopEndTurn, t.Say("the end")
+		}
+	case "flood":
+		n, _ := strconv.Atoi(arg)
+		agent.Prompt = func(_ context.Context, t *acp.Turn) (acp.StopReason, error) {
+			for i := range n {
+				if err := t.Say(strconv.Itoa(i) + "\n"); err != nil {
+					return "", err
+				}
+			}
+			return acp.StopEndTurn, nil
+		}
+	case "refuse":
+		says(acp.StopRefusal)
+	case "max-tokens":
+		says(acp.StopMaxTokens)
+	case "max-requests":
+		says(acp.StopMaxTurnRequests)
+	case "hostile":
+		agent.Prompt = func(_ context.Context, t *acp.Turn) (acp.StopReason, error) {
+			_ = t.Say("a\x1b]0;ow")
+			_ = t.Say("ned\x07b\x1b[2Jc\u009b31md\u202e")
+			return acp.StopEndTurn, nil
+		}
+	case "edit", "run":
+		agent.Prompt = func(_ context.Context, t *acp.Turn) (acp.StopReason, error) {
+			call := acp.ToolCall{Title: "Write notes.txt", Kind: acp.ToolKindEdit,
+				Locations: []acp.ToolCallLocation{{Path: t.Session().Cwd() + "/notes.txt"}}}
+			if mode == "run" {
+				call = acp.ToolCall{Title: "Run the tests", Kind: acp.ToolKindExecute, Input: map[string]string{"command": "go test ./..."}}
+			}
+			h := t.ToolCall(call)
+			d, err := h.Ask(acp.Permission{})
+			if err != nil {
+				return "", err
+			}
+			if !d.Allowed {
+				_ = h.Fail(errors.New("not permitted"))
+				return acp.StopEndTurn, t.Say("I was not allowed to.")
+			}
+			_ = h.Complete()
+			return acp.StopEndTurn, t.Say("I did it.")
+		}
+	case "form":
+		agent.Prompt = func(_ context.Context, t *acp.Turn) (acp.StopReason, error) {
+			_, err := t.Elicit(acp.Form{Message: "Which colour?"})
+			if err == nil {
+				return acp.StopEndTurn, t.Say("asked")
+			}
+			return acp.StopEndTurn, t.Say("no forms here")
+		}
+	case "cost":
+		amount, _ := strconv.ParseFloat(arg, 64)
+		agent.Prompt = func(ctx context.Context, t *acp.Turn) (acp.StopReason, error) {
+			_ = t.Usage(100, 1000, &acp.Cost{Amount: amount, Currency: "USD"})
+			if amount < 1 {
+				return acp.StopEndTurn, t.Say("cheap")
+			}
+			<-ctx.Done()
+			return acp.StopCancelled, nil
+		}
+	case "think":
+		agent.Prompt = func(_ context.Context, t *acp.Turn) (acp.StopReason, error) {
+			_ = t.Think("Let me see.")
+			h := t.ToolCall(acp.ToolCall{Title: "Read main.go", Kind: acp.ToolKindRead})
+			_ = h.Complete()
+			_ = t.Say("First. ")
+			_ = t.Say("Second.")
+			return acp.StopEndTurn, nil
+		}
+	default:
+		fmt.Fprintln(os.Stderr, "fake-agent: unknown mode", mode)
+		return 99
+	}
+	if err := agent.Serve(context.Background(), acp.Stdio()); err != nil {
+		if errors.Is(err, syscall.EPIPE) {
+			return 0
+		}
+		fmt.Fprintln(os.Stderr, "fake-agent:", err)
+		return 1
+	}
+	return 0
+}

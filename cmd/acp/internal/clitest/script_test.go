@@ -1,0 +1,68 @@
+package clitest
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"runtime"
+	"strconv"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/goacp/acp/cmd/acp/internal/cli"
+	"github.com/goacp/acp/jsonrpc"
+)
+
+var errAuth = jsonrpc.ErrAuthRequired
+
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){
+		"acp":        func() { os.Exit(cli.Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) },
+		"fake-agent": fakeAgent,
+	})
+}
+
+// TestScript runs the scripts in testdata/script. Their command "status N COMMAND ARGS" runs a
+// command that has to end with a status.
+func TestScript(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("the scripts are written for Unix")
+	}
+	testscript.Run(t, testscript.Params{
+		Dir: "testdata/script",
+		Setup: func(e *testscript.Env) error {
+			home := e.WorkDir + "/home"
+			if err := os.MkdirAll(home, 0o700); err != nil {
+				return err
+			}
+			for _, v := range [][2]string{
+				{"HOME", home}, {"XDG_CONFIG_HOME", home + "/config"}, {"XDG_DATA_HOME", home + "/data"},
+				{"XDG_STATE_HOME", home + "/state"}, {"XDG_CACHE_HOME", home + "/cache"}, {"TERM", "dumb"}, {"SHELL", "/bin/sh"},
+			} {
+				e.Setenv(v[0], v[1])
+			}
+			return nil
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"status": func(ts *testscript.TestScript, neg bool, args []string) {
+				if neg || len(args) < 2 {
+					ts.Fatalf("usage: status N command [args]")
+				}
+				want, err := strconv.Atoi(args[0])
+				ts.Check(err)
+				got := 0
+				if err := ts.Exec(args[1], args[2:]...); err != nil {
+					exit, ok := errors.AsType[*exec.ExitError](err)
+					if !ok {
+						ts.Fatalf("%v", err)
+					}
+					got = exit.ExitCode()
+				}
+				if got != want {
+					ts.Fatalf("exit status %d, want %d", got, want)
+				}
+			},
+		},
+	})
+}
