@@ -247,3 +247,8 @@ func (a *App) BuiltIn(ctx context.Context) (*acp.Agent, error) {
 		return builtin.New(o)
 	})
 }
+
+// UseBuiltIn puts another agent in place of the built-in one, for tests.
+func (a *App) UseBuiltIn(agent *acp.Agent) {
+	_, _ = a.builtin.get(context.Background(), func() (*acp.Agent, error) { return agent, nil })
+}
