@@ -168,7 +168,7 @@ func TestLinesAreBounded(t *testing.T) {
 	for range 200 {
 		c.Apply(chunk("m", answer(64<<10)))
 	}
-	tr := New(fullTheme())
+	tr := New(plainTheme())
 	tr.SetWidth(100)
 	tr.Set(c.Snapshot(), nil)
 	h := 0
@@ -226,6 +226,20 @@ func TestChangedWords(t *testing.T) {
 		a, b := changedWords(c.a, c.b)
 		if diff := cmp.Diff([][]string{c.inA, c.inB}, [][]string{at(c.a, a), at(c.b, b)}); diff != "" {
 			t.Errorf("%q, %q (-want +got):\n%s", c.a, c.b, diff)
+		}
+	}
+}
+
+// Code that a lexer has trouble with does not hold up the conversation for long, and is all there.
+func TestHostileCode(t *testing.T) {
+	th := fullTheme()
+	for _, lang := range []string{"bash", "yaml"} {
+		for _, s := range []string{"$(", "\"\\\"", "<a ", "((((", "/*", "{{", "`", "'", "a.", "\\", "=~/"} {
+			code := strings.Repeat(s, codePiece/len(s))
+			ls := th.codeLines(code, lexerFor(lang, false))
+			if len(ls) != 1 || ls[0].plain() != code {
+				t.Errorf("%s: %.10q is different", lang, s)
+			}
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/alecthomas/chroma/v2"
 	"github.com/alecthomas/chroma/v2/lexers"
@@ -14,6 +15,10 @@ const tabSize = 4
 
 // maxLexed bounds the code that is coloured at once, in bytes; more stays plain.
 const maxLexed = 32 << 10
+
+// maxLexTime bounds how long that may take. It takes a few milliseconds, but there is code for which
+// it takes for ever; the lexer is then not used again.
+const maxLexTime = time.Second
 
 // codeLines returns code as lines, coloured as its language asks. The code is safe text.
 func (th *Theme) codeLines(code string, lexer chroma.Lexer) []line {
@@ -43,8 +48,13 @@ func (th *Theme) lex(code string, lexer chroma.Lexer) (out []line) {
 		return nil
 	}
 	var cur line
-	col, size := 0, 0
+	col := 0
+	deadline := time.Now().Add(maxLexTime)
 	for tok := it(); tok != chroma.EOF; tok = it() {
+		if time.Now().After(deadline) {
+			tooSlow(lexer)
+			return nil
+		}
 		k := th.syntax[syntaxOf(tok.Type)]
 		for text := tok.Value; ; {
 			l, rest, more := strings.Cut(text, "\n")
@@ -53,7 +63,6 @@ func (th *Theme) lex(code string, lexer chroma.Lexer) (out []line) {
 				l = tabs(strings.Repeat(" ", col%tabSize)+l, tabSize)[col%tabSize:]
 			}
 			cur, col = cur.put(l, k), col+textWidth(l)
-			size += len(l)
 			if !more {
 				break
 			}
@@ -120,6 +129,17 @@ var lexerCache struct {
 
 // maxLexers bounds the cache of lexers; it begins anew then.
 const maxLexers = 256
+
+// tooSlow has a lexer not used again, for as long as the cache remembers it.
+func tooSlow(l chroma.Lexer) {
+	lexerCache.Lock()
+	defer lexerCache.Unlock()
+	for k, v := range lexerCache.m {
+		if v == l {
+			lexerCache.m[k] = nil
+		}
+	}
+}
 
 // lexerFor returns the lexer for a language or, with path, the name of a file; nil if there is none.
 func lexerFor(name string, path bool) chroma.Lexer {
