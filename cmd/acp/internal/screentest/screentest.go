@@ -259,11 +259,11 @@ func (s *Screen) Resize(cols, rows int) {
 	}
 }
 
-// Signal sends the program a signal.
+// Signal sends the program a signal. It may be called from any goroutine.
 func (s *Screen) Signal(sig syscall.Signal) {
 	s.tb.Helper()
 	if err := s.cmd.Process.Signal(sig); err != nil {
-		s.tb.Fatalf("signal: %v", err)
+		s.tb.Errorf("signal: %v", err)
 	}
 }
 

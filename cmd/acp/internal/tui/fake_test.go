@@ -3,6 +3,7 @@ package tui
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -60,6 +61,7 @@ func (l *fakeLink) Kill()                 { _ = l.Close() }
 type fakeTalk struct {
 	id       acp.SessionID
 	conv     *transcript.Conversation
+	mu       sync.Mutex
 	prompts  [][]acp.ContentBlock
 	results  chan turnEnd
 	cancels  int
@@ -85,13 +87,22 @@ func (t *fakeTalk) SetOption(_ context.Context, _ acp.SessionConfigID, v acp.Ses
 	return nil
 }
 func (t *fakeTalk) Prompt(ctx context.Context, content ...acp.ContentBlock) (*acp.Result, error) {
+	t.mu.Lock()
 	t.prompts = append(t.prompts, content)
+	t.mu.Unlock()
 	select {
 	case e := <-t.results:
 		return e.res, e.err
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
+}
+
+// sent returns the prompts so far.
+func (t *fakeTalk) sent() [][]acp.ContentBlock {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return slices.Clone(t.prompts)
 }
 func (t *fakeTalk) Cancel(context.Context) error { t.cancels++; return nil }
 

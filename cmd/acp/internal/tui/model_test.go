@@ -29,8 +29,8 @@ func TestEarlyPrompt(t *testing.T) {
 	r.send(startedMsg{1, r.link, nil})
 	r.run(r.send(openedMsg{attempt: 1, talk: r.talk}))
 	r.lacks("queued  hello")
-	if len(r.talk.prompts) != 1 {
-		t.Errorf("%d prompts were sent", len(r.talk.prompts))
+	if len(r.talk.sent()) != 1 {
+		t.Errorf("%d prompts were sent", len(r.talk.sent()))
 	}
 }
 
@@ -50,8 +50,8 @@ func TestTurn(t *testing.T) {
 	r.keys("hello there")
 	r.wants("› hello there")
 	r.run(r.keys("enter"))
-	if len(r.talk.prompts) != 1 {
-		t.Fatalf("%d prompts were sent", len(r.talk.prompts))
+	if len(r.talk.sent()) != 1 {
+		t.Fatalf("%d prompts were sent", len(r.talk.sent()))
 	}
 	r.lacks("› hello there")
 	r.said(&acpv2.AgentMessageChunk{MessageID: "m1", Content: acpv2.Text("hi back")})
@@ -75,13 +75,13 @@ func TestQueue(t *testing.T) {
 	r.wants("cancelling", "› three", "waiting two")
 	r.send(turnMsg{1, r.talk, &acp.Result{StopReason: acp.StopCancelled}, nil, nil})
 	r.wants("cancelled", "waiting two")
-	if len(r.talk.prompts) != 1 {
-		t.Errorf("%d prompts were sent", len(r.talk.prompts))
+	if len(r.talk.sent()) != 1 {
+		t.Errorf("%d prompts were sent", len(r.talk.sent()))
 	}
 	r.keys("ctrl+c")
 	r.run(r.keys("enter"))
-	if len(r.talk.prompts) != 2 {
-		t.Errorf("%d prompts were sent after Enter", len(r.talk.prompts))
+	if len(r.talk.sent()) != 2 {
+		t.Errorf("%d prompts were sent after Enter", len(r.talk.sent()))
 	}
 }
 

@@ -84,10 +84,10 @@ func TestPastedLong(t *testing.T) {
 	r.send(tea.PasteMsg{Content: long})
 	r.wants("look: [#1 pasted text, 101 lines]")
 	r.run(r.keys("enter"))
-	if len(r.talk.prompts) != 1 {
-		t.Fatalf("%d prompts", len(r.talk.prompts))
+	if len(r.talk.sent()) != 1 {
+		t.Fatalf("%d prompts", len(r.talk.sent()))
 	}
-	if got := r.talk.prompts[0][0].(*acpv2.TextContent).Text; got != "look: "+strings.TrimSpace(long) {
+	if got := r.talk.sent()[0][0].(*acpv2.TextContent).Text; got != "look: "+strings.TrimSpace(long) {
 		t.Errorf("sent %d bytes: %.60q", len(got), got)
 	}
 }
@@ -100,7 +100,7 @@ func TestPastedImage(t *testing.T) {
 	r.send(pastedMsg{image: image{mime: "image/png", data: []byte("xyz")}})
 	r.wants("[#1 image, 3 B]")
 	r.run(r.keys("enter"))
-	if got := r.talk.prompts[0]; len(got) != 2 {
+	if got := r.talk.sent()[0]; len(got) != 2 {
 		t.Errorf("%d blocks were sent", len(got))
 	}
 }
@@ -137,13 +137,13 @@ func TestCompletion(t *testing.T) {
 	r.wants("› /deploy")
 	r.keys("north")
 	r.run(r.keys("enter"))
-	if got := r.talk.prompts[0][0].(*acpv2.TextContent).Text; got != "/deploy north" {
+	if got := r.talk.sent()[0][0].(*acpv2.TextContent).Text; got != "/deploy north" {
 		t.Errorf("sent %q", got)
 	}
 	r.send(turnMsg{1, r.talk, &acp.Result{StopReason: acp.StopEndTurn}, nil, nil})
 	// The agent's names win; ours have a longer one then.
 	r.run(r.keys("/help", "enter"))
-	if len(r.talk.prompts) != 2 {
+	if len(r.talk.sent()) != 2 {
 		t.Errorf("/help was not sent")
 	}
 	r.lacks("Keys and commands")
@@ -288,8 +288,8 @@ func TestSteer(t *testing.T) {
 		r.run(r.keys("one", "enter"))
 		r.keys("two")
 		r.run(r.keys("ctrl+s"))
-		if len(r.talk.prompts) != 2 {
-			t.Errorf("%d prompts", len(r.talk.prompts))
+		if len(r.talk.sent()) != 2 {
+			t.Errorf("%d prompts", len(r.talk.sent()))
 		}
 		r.wants(want)
 	}

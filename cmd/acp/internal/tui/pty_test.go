@@ -8,6 +8,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/goacp/acp/cmd/acp/internal/screentest"
 )
@@ -186,7 +187,21 @@ func TestTerminalSuspend(t *testing.T) {
 	s.Press("ctrl+z")
 	s.Gone("› kept")
 	s.Restored()
-	s.Signal(syscall.SIGCONT)
+	// It may not have stopped yet: a signal that comes before that is lost.
+	back, stop := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(stop)
+		for tick := time.NewTicker(50 * time.Millisecond); ; {
+			select {
+			case <-back:
+				tick.Stop()
+				return
+			case <-tick.C:
+				s.Signal(syscall.SIGCONT)
+			}
+		}
+	}()
+	defer func() { close(back); <-stop }()
 	s.Wait("› kept")
 	if !s.Alternate() {
 		t.Error("not back on the alternate screen")
