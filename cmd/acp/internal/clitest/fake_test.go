@@ -91,14 +91,14 @@ func behave(agent *acp.Agent, mode, arg string) int {
 		}
 	case "slow-turn":
 		agent.Prompt = func(ctx context.Context, t *acp.Turn) (acp.StopReason, error) {
-			_ = t.Say("working\n")
+			_ = t.Say(fmt.Sprintf("working %d\n", os.Getpid()))
 			<-ctx.Done()
 			return acp.StopCancelled, nil
 		}
 	case "ignore-cancel":
 		agent.CancelGrace = 1 << 40
 		agent.Prompt = func(_ context.Context, t *acp.Turn) (acp.StopReason, error) {
-			_ = t.Say("working\n")
+			_ = t.Say(fmt.Sprintf("working %d\n", os.Getpid()))
 			select {}
 		}
 	case "deaf": // does not end when its input does

@@ -17,6 +17,12 @@ import (
 var errAuth = jsonrpc.ErrAuthRequired
 
 func TestMain(m *testing.M) {
+	switch os.Getenv("CLITEST_RUN") {
+	case "acp":
+		os.Exit(cli.Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+	case "fake-agent":
+		fakeAgent()
+	}
 	testscript.Main(m, map[string]func(){
 		"acp":        func() { os.Exit(cli.Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) },
 		"fake-agent": fakeAgent,
