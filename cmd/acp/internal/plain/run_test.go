@@ -18,7 +18,7 @@ import (
 func talk(t *testing.T, agent *acp.Agent, input string) (string, error) {
 	t.Helper()
 	var out bytes.Buffer
-	a := &app.App{In: strings.NewReader(input), Out: &out, Err: &out, Cwd: "/project", Flags: map[string]any{"store.off": true},
+	a := &app.App{In: strings.NewReader(input), Out: &out, Err: &out, Cwd: "/project", Flags: map[string]any{"store.off": true, "timeouts.connect": "500ms"},
 		Environ: []string{"HOME=" + t.TempDir()}}
 	a.UseBuiltIn(agent)
 	err := Run(t.Context(), Options{App: a, Agent: roster.Agent{Name: "fake", Builtin: true}})
