@@ -1,7 +1,6 @@
 package real
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"errors"
@@ -46,7 +45,7 @@ func (a *acpx) run(t *testing.T, status int, args ...string) string {
 }
 
 // watch is run that calls a hook, once, when the client has printed a text.
-func (a *acpx) watch(t *testing.T, status int, text string, hook func(), args ...string) string {
+func (a *acpx) watch(t *testing.T, status int, text string, hook func(*os.Process), args ...string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), callLimit)
 	defer cancel()
@@ -61,10 +60,13 @@ func (a *acpx) watch(t *testing.T, status int, text string, hook func(), args ..
 		t.Fatal(err)
 	}
 	var out bytes.Buffer
-	for scan := bufio.NewScanner(pipe); scan.Scan(); {
-		out.WriteString(scan.Text() + "\n")
-		if hook != nil && strings.Contains(scan.Text(), text) {
-			hook()
+	// What is waited for may be in the middle of a line.
+	for buf := make([]byte, 4096); err == nil; {
+		var n int
+		n, err = pipe.Read(buf)
+		out.Write(buf[:n])
+		if hook != nil && strings.Contains(out.String(), text) {
+			hook(cmd.Process)
 			hook = nil
 		}
 	}
@@ -138,8 +140,9 @@ func TestBuiltInInACPX(t *testing.T) {
 	t.Run("cancel", func(t *testing.T) {
 		a := newACPX(t)
 		a.run(t, 0, "sessions", "new")
-		// It cancels turns that have begun.
-		out := a.watch(t, 0, "until you cancel it", func() { a.run(t, 0, "cancel") }, "prompt", "/demo slow")
+		out := a.watch(t, 0, "until you cancel it", func(*os.Process) {
+			has(t, a.run(t, 0, "cancel"), "cancel requested")
+		}, "prompt", "/demo slow")
 		has(t, out, "[done] cancelled")
 	})
 }
