@@ -108,7 +108,7 @@ func Run(ctx context.Context, o *Options) error {
 	} else {
 		// The client could only be told that something is wrong, and would not be told what.
 		if _, err := roster.LookPath(agent.Command, a.Cwd, agent.Environ()); err != nil && !agent.LoginEnv {
-			return exitcode.With(exitcode.Agent, err)
+			return exitcode.Errorf(exitcode.Agent, "%s cannot be used: program %s: %w", safetext.Line(agent.Name, 200), roster.Quote(agent.Command), err)
 		}
 		t := agent.Transport(a.Cwd)
 		t.Stderr = a.Err
