@@ -26,7 +26,8 @@ type AgentSession struct {
 	Value any
 
 	c      *AgentConn
-	number int // by age
+	number int  // by age
+	child  bool // of a subagent
 	ctx    context.Context
 	stop   context.CancelCauseFunc
 
@@ -63,12 +64,16 @@ type AgentSession struct {
 const MaxSessions = 4096
 
 func (c *AgentConn) newSession(id SessionID, o *sessionRequest) *AgentSession {
+	return c.newSessionIn(c.base, id, o)
+}
+
+func (c *AgentConn) newSessionIn(ctx context.Context, id SessionID, o *sessionRequest) *AgentSession {
 	s := &AgentSession{
 		c: c, id: id, asked: *o, ready: make(chan struct{}),
 		sending: make(chan struct{}, 1),
 		cancels: map[string]func(){},
 	}
-	s.ctx, s.stop = context.WithCancelCause(c.base)
+	s.ctx, s.stop = context.WithCancelCause(ctx)
 	if v1, ok := c.CapabilitiesV1(); ok {
 		s.toV1.Caps = v1
 	}
@@ -82,6 +87,24 @@ func (s *AgentSession) ID() SessionID { return s.id }
 // SetID gives the session another id than the random one it has. Only the
 // NewSession and ForkSession hooks may call it.
 func (s *AgentSession) SetID(id SessionID) { s.id = id }
+
+// Child returns the session of a subagent, to tell what happens in it: what it
+// says, its tool calls, its questions. The session that it works for tells of it
+// first, by [Output.Subagent]. The client does not open a child and cannot call
+// it; it is no open session of the connection, ends with its parent and sends
+// nothing afterwards. Each call returns another end of the same session: keep
+// it. Clients of version 1 that have not said they understand subagents are told
+// nothing, and asked nothing: that fails with [errors.ErrUnsupported].
+// Experimental.
+func (s *AgentSession) Child(id SessionID) *AgentSession {
+	s.mu.Lock()
+	asked := s.asked
+	s.mu.Unlock()
+	child := s.c.newSessionIn(s.ctx, id, &asked)
+	child.child = true
+	close(child.ready)
+	return child
+}
 
 // Conn returns the connection the session belongs to.
 func (s *AgentSession) Conn() *AgentConn { return s.c }
@@ -313,7 +336,7 @@ func (s *AgentSession) send(ctx context.Context, u SessionUpdate) error {
 }
 
 func (s *AgentSession) keepsHistory() bool {
-	return s.c.agent.Load().ResumeSession == nil && s.c.peer.Load().proto.states()
+	return !s.child && s.c.agent.Load().ResumeSession == nil && s.c.peer.Load().proto.states()
 }
 
 func (s *AgentSession) nextMessage() MessageID {

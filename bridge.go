@@ -342,6 +342,11 @@ func (l *bridgeLink) forget(id SessionID) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.sessions, id)
+	for child, b := range l.sessions {
+		if b.down != nil && b.down.Parent() != nil && b.down.Parent().ID() == id {
+			delete(l.sessions, child)
+		}
+	}
 }
 
 func (l *bridgeLink) resume(ctx context.Context, s *AgentSession, replay bool) error {

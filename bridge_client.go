@@ -10,18 +10,37 @@ import (
 	"github.com/goacp/acp/jsonrpc"
 )
 
+// known returns the two ends of a session, when it has both: the answer that
+// makes it known may just be handled. A subagent's has them as soon as that of
+// its parent has. It is nil when the connection ends before.
+func (l *bridgeLink) known(ctx context.Context, ds *ClientSession) *bridgedSession {
+	b := l.session(ds.ID())
+	if p := ds.Parent(); p != nil {
+		parent := l.known(ctx, p)
+		if parent == nil {
+			return nil
+		}
+		l.mu.Lock()
+		if b.up == nil {
+			b.up, b.down = parent.up.Child(ds.ID()), ds
+			close(b.known)
+		}
+		l.mu.Unlock()
+	}
+	select {
+	case <-b.known:
+		return b
+	case <-ctx.Done():
+	case <-l.up.Done():
+	}
+	return nil
+}
+
 // update passes an update of the agent on. States are told by the turns that
 // make them, and prompts by themselves.
 func (l *bridgeLink) update(ctx context.Context, ds *ClientSession, u *Update) {
-	b := l.session(ds.ID())
-	select {
-	case <-b.known: // the answer that makes the session known may just be handled
-	case <-ctx.Done():
-		return
-	case <-l.up.Done():
-		return
-	}
-	if u.Synthetic {
+	b := l.known(ctx, ds)
+	if b == nil || u.Synthetic {
 		return
 	}
 	l.mu.Lock()
@@ -115,8 +134,13 @@ func takesUp(version int, u SessionUpdate) (id MessageID, ok bool) {
 
 // asked returns the client's session for a question of the agent's, when the
 // client knows what it is about.
-func (l *bridgeLink) asked(ctx context.Context, id SessionID) *AgentSession {
-	b := l.session(id)
+func (l *bridgeLink) asked(ctx context.Context, ds *ClientSession) *AgentSession {
+	b := l.session(ds.ID())
+	if ds.Parent() != nil {
+		if b = l.known(ctx, ds); b == nil {
+			return nil
+		}
+	}
 	l.mu.Lock()
 	s, p := b.up, b.turn
 	l.mu.Unlock()
@@ -141,7 +165,7 @@ func backgroundOf(u StateUpdate) ([]BackgroundWork, bool) {
 }
 
 func (l *bridgeLink) permission(ctx context.Context, r *PermissionRequest) (PermissionDecision, error) {
-	s := l.asked(ctx, r.Session.ID())
+	s := l.asked(ctx, r.Session)
 	if s == nil {
 		return CancelPermission(), nil
 	}
@@ -161,7 +185,7 @@ func (l *bridgeLink) elicit(ctx context.Context, r *ElicitationRequest) (*Elicit
 	var s *AgentSession
 	var scope acpv2.ElicitationScope = &acpv2.ElicitationRequestScope{RequestID: login}
 	if r.Session != nil {
-		s = l.asked(ctx, r.Session.ID())
+		s = l.asked(ctx, r.Session)
 		scope = &acpv2.ElicitationSessionScope{SessionID: r.Session.ID(), ToolCallID: r.ToolCallID}
 	}
 	req := &acpv2.CreateElicitationRequest{Message: r.Message, Meta: r.Meta}

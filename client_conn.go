@@ -219,8 +219,8 @@ func (c *ClientConn) Session(id SessionID) (*ClientSession, bool) {
 	return s, ok
 }
 
-// OpenSessions returns the sessions that are open on this connection, in no
-// order.
+// OpenSessions returns the sessions that are open on this connection, those of
+// subagents included, in no order.
 func (c *ClientConn) OpenSessions() []*ClientSession {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -330,6 +330,7 @@ func (c *ClientConn) lane(method string, params any) string {
 	switch method {
 	case methodSessionUpdate:
 		c.arrived(SessionID(lane), 1).see(params)
+		c.announce(SessionID(lane), params)
 	case methodPermission:
 		c.arrived(SessionID(lane), 0).see(params)
 	}

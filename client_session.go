@@ -47,9 +47,10 @@ type Update struct {
 // and when the connection has ended, its methods fail with [ErrSessionClosed]
 // or with [jsonrpc.ErrClosed].
 type ClientSession struct {
-	conn *ClientConn
-	id   SessionID
-	line clientLine
+	conn   *ClientConn
+	id     SessionID
+	parent *ClientSession // of a subagent's session; set before it is known to anybody
+	line   clientLine
 	// calls is set before the session is known to anybody.
 	calls *clientCalls
 
@@ -209,6 +210,9 @@ func (s *ClientSession) shut(err error) {
 // forget closes the client's side of a session the agent has closed.
 func (s *ClientSession) forget() {
 	s.conn.drop(s)
+	for _, child := range s.conn.childrenOf(s) {
+		child.forget()
+	}
 	s.mu.Lock()
 	s.forgotten = true
 	s.mu.Unlock()

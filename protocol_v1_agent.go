@@ -348,7 +348,14 @@ func stopV1(r StopReason) acpv1.StopReason {
 	return acpv1.StopReasonEndTurn
 }
 
+// unheard reports whether a session is a subagent's and the client does not know
+// what that is.
+func (s *AgentSession) unheard() bool { return s.child && s.toV1.Caps.Subagents == nil }
+
 func (p *agentV1) update(ctx context.Context, s *AgentSession, u SessionUpdate) error {
+	if s.unheard() {
+		return nil
+	}
 	id := acpv1.SessionID(s.id)
 	for _, v1 := range s.toV1.Append(nil, u) {
 		err := acpv1.NotificationSessionUpdate.Notify(ctx, p.c.conn, &acpv1.SessionNotification{SessionID: id, Update: v1})
@@ -369,6 +376,9 @@ type v1Text struct {
 }
 
 func (p *agentV1) chunk(ctx context.Context, s *AgentSession, kind messageKind, id MessageID, text string) error {
+	if s.unheard() {
+		return nil
+	}
 	t := &s.text
 	if len(p.c.agent.Load().Engine.Outgoing) > 0 {
 		t = new(v1Text) // middleware may keep what it sees
@@ -386,6 +396,9 @@ func (p *agentV1) chunk(ctx context.Context, s *AgentSession, kind messageKind, 
 }
 
 func (p *agentV1) requestPermission(ctx context.Context, s *AgentSession, r *permissionRequest) (*acpv2.RequestPermissionResponse, error) {
+	if s.unheard() {
+		return nil, unsupported("subagents")
+	}
 	if r.call != nil {
 		text := question(r)
 		r.Subject = &ToolCallPermissionSubject{ToolCall: *withText(aboutCommand(r), text)}
@@ -456,7 +469,10 @@ func withText(call *ToolCallUpdate, text string) *ToolCallUpdate {
 	return &with
 }
 
-func (p *agentV1) elicit(ctx context.Context, _ *AgentSession, r *acpv2.CreateElicitationRequest) (*acpv2.CreateElicitationResponse, error) {
+func (p *agentV1) elicit(ctx context.Context, s *AgentSession, r *acpv2.CreateElicitationRequest) (*acpv2.CreateElicitationResponse, error) {
+	if s != nil && s.unheard() {
+		return nil, unsupported("subagents")
+	}
 	v1 := translate.ElicitationToV1(*r)
 	return convert(translate.ElicitationResponseFromV1)(callClient(ctx, acpv1.MethodElicitationCreate, p.c.conn, &v1))
 }

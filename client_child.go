@@ -1,0 +1,70 @@
+package acp
+
+import (
+	"github.com/goacp/acp/acpv1"
+	"github.com/goacp/acp/acpv2"
+)
+
+// clientMaxChildren bounds the sessions of subagents that are known on a
+// connection at a time. What happens in further ones concerns nobody.
+const clientMaxChildren = 1024
+
+// Parent returns the session that told of this one, if this one is a subagent's
+// that was made known by an update, and else nil. It is told of in the hooks like
+// any other session, permission requests included, from the update on that
+// speaks of it; a connection knows up to 1,024 such sessions. It ends with its
+// parent. Whether the agent takes calls about it is the agent's business.
+// Experimental.
+func (s *ClientSession) Parent() *ClientSession { return s.parent }
+
+// announce makes the sessions known that an update tells of. It runs on the
+// reader, so that nothing that is told of them afterwards is missed.
+func (c *ClientConn) announce(parent SessionID, params any) {
+	var child SessionID
+	switch n := params.(type) {
+	case *acpv2.UpdateSessionNotification:
+		if u, ok := n.Update.(*acpv2.SubagentUpdate); ok {
+			child = u.SessionID
+		}
+	case *acpv1.SessionNotification:
+		if u, ok := n.Update.(*acpv1.SubagentUpdate); ok {
+			child = SessionID(u.SessionID)
+		}
+	}
+	if child == "" {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	p := c.sessions[parent]
+	if p == nil || c.ended || c.sessions[child] != nil || c.early[child] != nil {
+		return
+	}
+	children := 0
+	for _, s := range c.sessions {
+		if s.parent != nil {
+			children++
+		}
+	}
+	if children >= clientMaxChildren {
+		c.client.Logger.Warn("acp: too many subagents: what happens in further ones is dropped", "session", string(parent))
+		return
+	}
+	s := c.newSession(child, p.Cwd())
+	s.parent, s.opened = p, true
+	c.sessions[child] = s
+	c.notify()
+}
+
+// childrenOf returns the sessions of a session's subagents.
+func (c *ClientConn) childrenOf(p *ClientSession) []*ClientSession {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var out []*ClientSession
+	for _, s := range c.sessions {
+		if s.parent == p {
+			out = append(out, s)
+		}
+	}
+	return out
+}

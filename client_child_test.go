@@ -1,0 +1,186 @@
+package acp
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// subagentAgent tells of a subagent that says something and asks.
+func subagentAgent() *Agent {
+	return &Agent{
+		Info:         Implementation{Name: "parent", Version: "1"},
+		CloseSession: func(context.Context, *AgentSession) error { return nil },
+		Prompt: func(ctx context.Context, t *Turn) (StopReason, error) {
+			s := t.Session()
+			if t.Text() == "stranger" {
+				return StopEndTurn, s.Child("nobody").Say("unheard")
+			}
+			if err := t.Subagent(&SubagentUpdate{SessionID: "kid", Title: Set("Kid")}); err != nil {
+				return "", err
+			}
+			child := s.Child("kid")
+			for i := range 3 {
+				if err := child.Say(fmt.Sprint("part ", i, " ")); err != nil {
+					return "", err
+				}
+			}
+			d, err := child.Ask(Permission{Title: "May I?"})
+			if err != nil {
+				return "", err
+			}
+			if err := child.Say(fmt.Sprint("allowed ", d.Allowed)); err != nil {
+				return "", err
+			}
+			return StopEndTurn, t.Say("done")
+		},
+	}
+}
+
+// TestChild: what happens in a subagent's session is told from the update on
+// that speaks of it, also across a bridge.
+func TestChild(t *testing.T) {
+	for _, versions := range [][]int{{1}, {2}, {1, 2}, {2, 1}} {
+		t.Run(fmt.Sprint(versions), func(t *testing.T) {
+			var mu sync.Mutex
+			said := map[SessionID]string{}
+			var child *ClientSession
+			asked := ""
+			complete := make(chan struct{})
+			const want = "part 0 part 1 part 2 allowed true"
+			client := &Client{
+				Update: func(_ context.Context, s *ClientSession, u *Update) {
+					mu.Lock()
+					defer mu.Unlock()
+					said[s.ID()] += u.Text()
+					if p := s.Parent(); p != nil {
+						child = s
+						if said[s.ID()] == want {
+							close(complete)
+						}
+					}
+				},
+				RequestPermission: func(_ context.Context, r *PermissionRequest) (PermissionDecision, error) {
+					mu.Lock()
+					defer mu.Unlock()
+					asked = string(r.Session.ID()) + " " + r.Title
+					return r.Allow(), nil
+				},
+			}
+			var conn *ClientConn
+			if len(versions) == 2 {
+				conn = bridged(t, subagentAgent(), versions[0], client, versions[1])
+			} else {
+				agent := subagentAgent()
+				agent.MaxVersion, client.MaxVersion = versions[0], versions[0]
+				ours, theirs := Pipe()
+				if _, err := agent.Connect(t.Context(), theirs); err != nil {
+					t.Fatal(err)
+				}
+				var err error
+				if conn, err = client.Connect(t.Context(), ours); err != nil {
+					t.Fatal(err)
+				}
+				defer conn.Close()
+			}
+			s, err := conn.NewSession(t.Context(), SessionConfig{Cwd: "/"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, text := range []string{"stranger", "go"} {
+				if _, err := s.Prompt(t.Context(), Text(text)).Wait(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			// The child is another timeline: what it says may be told later.
+			if _, ok := conn.Session("nobody"); ok {
+				t.Error("a session nobody told of is known")
+			}
+			c, ok := conn.Session("kid")
+			if !ok || c.Parent() != s || s.Parent() != nil {
+				t.Fatalf("child %v, known %t", c, ok)
+			}
+			select {
+			case <-complete:
+			case <-time.After(10 * time.Second):
+				t.Error("the child has not said everything")
+			}
+			mu.Lock()
+			if diff := cmp.Diff(map[SessionID]string{"kid": want, s.ID(): "done"}, said); diff != "" {
+				t.Error(diff)
+			}
+			if !strings.HasPrefix(asked, "kid ") {
+				t.Errorf("asked %q", asked)
+			}
+			if child != c {
+				t.Error("the hook saw another session")
+			}
+			mu.Unlock()
+			if err := s.Close(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if _, ok := conn.Session("kid"); ok {
+				t.Error("the child outlives its parent")
+			}
+			if _, err := c.Prompt(t.Context(), Text("x")).Wait(); err == nil {
+				t.Error("the child can be prompted after its parent was closed")
+			}
+		})
+	}
+}
+
+// TestManyChildren: a connection knows so many children and no more.
+func TestManyChildren(t *testing.T) {
+	const extra = 3
+	agent := &Agent{Prompt: func(ctx context.Context, turn *Turn) (StopReason, error) {
+		for i := range clientMaxChildren + extra {
+			id := SessionID(fmt.Sprint("kid", i))
+			if err := turn.Subagent(&SubagentUpdate{SessionID: id}); err != nil {
+				return "", err
+			}
+			if err := turn.Session().Child(id).Say("x"); err != nil {
+				return "", err
+			}
+		}
+		return StopEndTurn, nil
+	}}
+	ours, theirs := Pipe()
+	if _, err := agent.Connect(t.Context(), theirs); err != nil {
+		t.Fatal(err)
+	}
+	conn, err := new(Client).Connect(t.Context(), ours)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	s, err := conn.NewSession(t.Context(), SessionConfig{Cwd: "/"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Prompt(t.Context(), Text("go")).Wait(); err != nil {
+		t.Fatal(err)
+	}
+	if n := len(conn.OpenSessions()); n != clientMaxChildren+1 {
+		t.Errorf("%d sessions are known", n)
+	}
+}
+
+// TestChildUnheard: a client of version 1 that knows no subagents is told and
+// asked nothing about one.
+func TestChildUnheard(t *testing.T) {
+	r := dialVersion(t, subagentAgent(), 1)
+	s := r.session()
+	if text, err := r.turn(s, "go"); err == nil {
+		t.Errorf("the question was asked: %s", text)
+	}
+	for _, u := range r.updates() {
+		if strings.Contains(u, "kid") || strings.Contains(u, "part") {
+			t.Errorf("told %s", u)
+		}
+	}
+}
