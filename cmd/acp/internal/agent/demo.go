@@ -284,24 +284,15 @@ func (k *task) demoKinds(_, file string) {
 	}
 }
 
-// demoSubagent shows a session that works for this one, which only version 2 has.
+// demoSubagent shows a session that works for this one.
 func (k *task) demoSubagent(string, string) {
-	conn := k.turn.Session().Conn()
-	if conn.Version() < 2 {
-		return
-	}
 	child := acp.SessionID(k.s.nextID("child"))
 	running := acp.Set[acp.StateUpdate](&acp.RunningStateUpdate{})
 	_ = k.send(&acp.SubagentUpdate{
 		SessionID: child, Title: acp.Set("Subagent (demonstration)"), Description: acp.Set("It says one sentence."), State: running,
 	})
 	// What a child says is its own conversation: it is not kept with this one.
-	_ = acpv2.NotificationSessionUpdate.Notify(k.ctx, conn.Conn(), &acpv2.UpdateSessionNotification{
-		SessionID: child,
-		Update: &acp.AgentMessage{MessageID: "msg_1", Content: acp.Set([]acp.ContentBlock{
-			acp.Text("I am a demonstration of a subagent, and this is all I say."),
-		})},
-	})
+	_ = k.turn.Session().Child(child).Say("I am a demonstration of a subagent, and this is all I say.")
 	_ = k.send(&acp.SubagentUpdate{
 		SessionID: child, State: acp.Set[acp.StateUpdate](&acp.IdleStateUpdate{StopReason: acp.StopEndTurn}),
 	})
