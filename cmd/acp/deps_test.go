@@ -1,0 +1,103 @@
+package main
+
+import (
+	"go/build"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const internal = "github.com/goacp/acp/cmd/acp/internal/"
+
+// layers says which packages of the program each of them may import, tests
+// aside. A package that is not listed fails the test: adding one is a decision.
+// Frontends know no stores and no wire; the host knows no frontends.
+var layers = map[string][]string{
+	"agent":          {"config", "model"},
+	"app":            {"agent", "config", "exitcode", "host", "mcp", "roster", "safetext", "store"},
+	"cli":            {"app", "cli/agent", "cli/agents", "cli/auth", "cli/bridge", "cli/chat", "cli/completion", "cli/configcmd", "cli/docs", "cli/exec", "cli/mcpconnect", "cli/sessions", "cli/version", "exitcode", "safetext", "store"},
+	"cli/agent":      {"agent", "app", "exitcode"},
+	"cli/agents":     {"app", "config", "exitcode", "roster", "safetext"},
+	"cli/auth":       {"app", "exitcode", "host", "pty", "safetext"},
+	"cli/bridge":     {"app", "exitcode", "roster", "safetext"},
+	"cli/chat":       {"app", "exitcode", "plain", "roster", "store", "tui"},
+	"cli/completion": {"app"},
+	"cli/configcmd":  {"app", "config", "exitcode", "roster", "safetext"},
+	"cli/docs":       {"app"},
+	"cli/exec":       {"app", "config", "exitcode", "host", "plain", "roster", "safetext", "store"},
+	"cli/mcpconnect": {"app", "mcp"},
+	"cli/sessions":   {"app", "exitcode", "export", "host", "safetext", "store"},
+	"cli/version":    {"app"},
+	"clitest":        {},
+	"config":         {"exitcode"},
+	"exitcode":       {},
+	"export":         {"safetext", "store"},
+	"host":           {"exitcode", "mcp", "pty", "roster", "safetext", "store"},
+	"mcp":            {"config"},
+	"model":          {},
+	"plain":          {"app", "exitcode", "host", "pty", "roster", "safetext", "store"},
+	"pty":            {},
+	"roster":         {"config", "exitcode"},
+	"safetext":       {},
+	"screentest":     {},
+	"store":          {},
+	"tui":            {"app", "config", "exitcode", "export", "host", "roster", "safetext", "store", "tui/view"},
+	"tui/view":       {"safetext"},
+}
+
+// TestImports holds the direction of imports in the program.
+func TestImports(t *testing.T) {
+	seen := map[string]bool{}
+	err := filepath.WalkDir("internal", func(p string, d fs.DirEntry, err error) error {
+		if err != nil || !d.IsDir() {
+			return err
+		}
+		if d.Name() == "testdata" {
+			return fs.SkipDir
+		}
+		pkg, err := build.ImportDir(p, 0)
+		if _, none := err.(*build.NoGoError); none {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		dir := strings.TrimPrefix(filepath.ToSlash(p), "internal/")
+		seen[dir] = true
+		allowed, ok := layers[dir]
+		if !ok {
+			t.Errorf("package %q has no place in the layers", dir)
+			return nil
+		}
+		for _, imp := range pkg.Imports {
+			if own, inside := strings.CutPrefix(imp, internal); inside && !slices.Contains(allowed, own) {
+				t.Errorf("%s imports %s, against the direction of the layers", dir, own)
+			}
+		}
+		if slices.Contains([]string{"v1", "v2", "utils", "common", "helpers", "manager"}, path.Base(dir)) {
+			t.Errorf("%s: no folder is called that here", dir)
+		}
+		for _, f := range slices.Concat(pkg.GoFiles, pkg.TestGoFiles, pkg.XTestGoFiles) {
+			data, err := os.ReadFile(filepath.Join(p, f))
+			if err != nil {
+				return err
+			}
+			if n := strings.Count(string(data), "\n"); n > 600 {
+				t.Errorf("%s has %d lines, more than 600", path.Join(dir, f), n)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for dir := range layers {
+		if !seen[dir] {
+			t.Errorf("the layers list %q, which does not exist", dir)
+		}
+	}
+}
