@@ -38,6 +38,10 @@ type Bridge struct {
 	Logger *slog.Logger
 }
 
+// bridgeGrace is how long what a client has asked may go on when it sends
+// nothing more: starting the agent may be part of it.
+const bridgeGrace = 5 * time.Second
+
 // Serve serves one client until it or the agent leaves, or ctx is done.
 func (b *Bridge) Serve(ctx context.Context, client Transport) error {
 	l := &bridgeLink{b: b, ctx: ctx, sessions: map[SessionID]*bridgedSession{}, reached: make(chan struct{})}
@@ -47,6 +51,7 @@ func (b *Bridge) Serve(ctx context.Context, client Transport) error {
 		Logger:     b.Logger,
 		Extensions: l.clientExtensions,
 		prepare:    l.connect,
+		Engine:     jsonrpc.Config{Grace: bridgeGrace},
 	}
 	c, err := agent.Connect(ctx, client)
 	if err != nil {
