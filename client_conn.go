@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 
 	"github.com/goacp/acp/acpv1"
+	"github.com/goacp/acp/internal/process"
 	"github.com/goacp/acp/jsonrpc"
 )
 
@@ -27,7 +28,7 @@ type ClientConn struct {
 	client *Client
 	conn   *jsonrpc.Conn
 	stream jsonrpc.Stream
-	exit   func() (bool, error)       // how the process behind the stream ended; may be nil
+	proc   *process.Process           // behind the stream; may be nil
 	peer   atomic.Pointer[clientPeer] // nil until initialize is answered
 
 	// ctx is that of hooks outside of handlers. It is done when the connection
@@ -75,12 +76,13 @@ func ClientConnFrom(ctx context.Context) *ClientConn {
 	return c
 }
 
-// newClientConn starts a connection that is not initialized yet.
-func newClientConn(ctx context.Context, client *Client, stream jsonrpc.Stream, exit func() (bool, error)) *ClientConn {
+// newClientConn starts a connection that is not initialized yet. proc, which may
+// be nil, is the process behind the stream.
+func newClientConn(ctx context.Context, client *Client, stream jsonrpc.Stream, proc *process.Process) *ClientConn {
 	c := &ClientConn{
 		client:   client,
 		stream:   stream,
-		exit:     exit,
+		proc:     proc,
 		sessions: map[SessionID]*ClientSession{},
 	}
 	base := context.WithoutCancel(ctx)
@@ -109,6 +111,7 @@ func newClientConn(ctx context.Context, client *Client, stream jsonrpc.Stream, e
 	c.idle.Go(func() {
 		<-c.conn.Done()
 		c.end()
+		c.awaitProcess()
 	})
 	return c
 }
@@ -228,9 +231,10 @@ func (c *ClientConn) OpenSessions() []*ClientSession {
 }
 
 // Close ends the connection and the agent's process, if there is one. Calls and
-// prompts that wait fail. It returns when all is over, unless it is called
-// inside a hook: then it returns when what was sent has been written. It may be
-// called repeatedly and returns nil.
+// prompts that wait fail. It returns when all is over, for a process as
+// [CommandTransport] says, unless it is called inside a hook: then it returns
+// when what was sent has been written. It may be called repeatedly and returns
+// nil. [ClientConn.Kill] is for those who will not wait.
 func (c *ClientConn) Close() error {
 	c.closed.Store(true)
 	c.stop(jsonrpc.ErrClosed)
@@ -263,18 +267,6 @@ func (c *ClientConn) Wait() error {
 		return exit
 	}
 	return fmt.Errorf("%w: %w", err, exit)
-}
-
-// exitErr returns how the agent's process ended, if that is known and an error.
-func (c *ClientConn) exitErr() error {
-	if c.exit != nil {
-		_, err := c.exit()
-		return err
-	}
-	if x, ok := c.stream.(interface{ ExitErr() error }); ok {
-		return x.ExitErr()
-	}
-	return nil
 }
 
 // explain adds how the agent's process ended to the error of a connection that

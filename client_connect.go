@@ -81,11 +81,11 @@ func (c *Client) Connect(ctx context.Context, t Transport) (*ClientConn, error) 
 }
 
 func (c *Client) dial(ctx context.Context, t Transport) (*ClientConn, error) {
-	stream, exit, err := openTransport(ctx, t)
+	stream, proc, err := openTransport(ctx, t)
 	if err != nil {
 		return nil, err
 	}
-	return newClientConn(ctx, c, stream, exit), nil
+	return newClientConn(ctx, c, stream, proc), nil
 }
 
 // redial opens the transport anew. If that cannot be, it returns the old
@@ -174,8 +174,8 @@ func (c *ClientConn) silence(err error) error {
 	if said := (*jsonrpc.Error)(nil); errors.As(err, &said) {
 		return err
 	}
-	if errors.Is(err, jsonrpc.ErrClosed) && c.exit != nil {
-		switch ended, exit := c.exit(); {
+	if errors.Is(err, jsonrpc.ErrClosed) && c.proc != nil {
+		switch ended, exit := c.exited(); {
 		case exit != nil:
 			err = fmt.Errorf("%w: %w", err, exit)
 		case ended:

@@ -153,32 +153,14 @@ func (o *childOutput) Close() error {
 	return errors.Join(stopped, err)
 }
 
-// exitWait bounds how long the exit status of a child is waited for that has
-// closed its output.
-const exitWait = 500 * time.Millisecond
-
-// openTransport opens a transport. exit, which may be nil, tells whether the
-// process behind it ended and how: its error names the status and the end of
-// standard error.
-func openTransport(ctx context.Context, t Transport) (stream jsonrpc.Stream, exit func() (ended bool, err error), err error) {
+// openTransport opens a transport. proc is the process behind the stream; nil if
+// there is none.
+func openTransport(ctx context.Context, t Transport) (stream jsonrpc.Stream, proc *process.Process, err error) {
 	if t == nil {
 		return nil, nil, errors.New("acp: no transport")
 	}
 	if c, ok := t.(*CommandTransport); ok {
-		stream, p, err := c.start(ctx)
-		if err != nil {
-			return nil, nil, err
-		}
-		return stream, func() (bool, error) {
-			timer := time.NewTimer(exitWait)
-			defer timer.Stop()
-			select {
-			case <-p.Done():
-				return true, p.Wait()
-			case <-timer.C:
-				return false, nil
-			}
-		}, nil
+		return c.start(ctx)
 	}
 	stream, err = t.Open(ctx)
 	return stream, nil, err

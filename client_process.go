@@ -1,0 +1,58 @@
+package acp
+
+import (
+	"context"
+	"time"
+)
+
+// exitWait bounds how long the exit status of a child is waited for that has
+// closed its output.
+const exitWait = 500 * time.Millisecond
+
+// Kill ends the agent's process, if there is one, and everything it has started,
+// at once; then it is Close. Without a process it is Close alone. It may be called
+// at any time, also while Close waits for a process that does not want to end:
+// then both return.
+func (c *ClientConn) Kill() error {
+	if c.proc != nil {
+		c.closed.Store(true) // that it ends is no failure
+		c.proc.Kill()
+	}
+	return c.Close()
+}
+
+// exited tells how the agent's process ended, if it has, or does so soon: the
+// error names its status and the end of standard error.
+func (c *ClientConn) exited() (ended bool, err error) {
+	if c.proc == nil {
+		return false, nil
+	}
+	timer := time.NewTimer(exitWait)
+	defer timer.Stop()
+	select {
+	case <-c.proc.Done():
+		return true, c.proc.Wait()
+	case <-timer.C:
+		return false, nil
+	}
+}
+
+// exitErr returns how the agent's process ended, if that is known and an error.
+func (c *ClientConn) exitErr() error {
+	if c.proc != nil {
+		_, err := c.exited()
+		return err
+	}
+	if x, ok := c.stream.(interface{ ExitErr() error }); ok {
+		return x.ExitErr()
+	}
+	return nil
+}
+
+// awaitProcess waits until the process behind the stream, which was closed, has
+// ended. The engine waits for its grace only. The stages of ending bound this.
+func (c *ClientConn) awaitProcess() {
+	if c.proc != nil {
+		_ = c.proc.Stop(context.Background()) // what failed there was told to who closed the stream
+	}
+}
