@@ -46,6 +46,7 @@ type ClientConn struct {
 
 	asking atomic.Int32           // hooks that ask the user and run
 	noise  atomic.Pointer[string] // the beginning of the first line that was no message
+	echoed atomic.Bool            // it sent the request initialize, which only clients do
 
 	mu       sync.Mutex
 	ended    bool
@@ -95,7 +96,7 @@ func newClientConn(ctx context.Context, client *Client, stream jsonrpc.Stream, p
 	engine := client.Engine
 	engine.BaseContext = base
 	engine.Logger = client.Logger
-	engine.Mux = clientUninitializedMux()
+	engine.Mux = c.clientUninitializedMux()
 	engine.Lane = c.lane
 	engine.Preempt = nil
 	engine.StrictIDs = false
@@ -118,9 +119,12 @@ func newClientConn(ctx context.Context, client *Client, stream jsonrpc.Stream, p
 
 // clientUninitializedMux refuses what an agent asks before it was initialized
 // (S55).
-func clientUninitializedMux() *jsonrpc.Mux {
+func (c *ClientConn) clientUninitializedMux() *jsonrpc.Mux {
 	mux := new(jsonrpc.Mux)
 	mux.Fallback(func(_ context.Context, req *jsonrpc.Request) (any, error) {
+		if req.Method == methodInitialize {
+			c.echoed.Store(true)
+		}
 		return nil, notInitialized(req.Method)
 	})
 	return mux

@@ -56,8 +56,8 @@ func (c *Client) Connect(ctx context.Context, t Transport) (*ClientConn, error) 
 		client.Logger.Info("acp: the agent refused; connecting again in version 1", "error", err)
 	default:
 		if err == nil {
-			err = fmt.Errorf("acp: the agent answered initialize with protocol version %d; this client speaks %d to %d",
-				answered, client.MinVersion, asked)
+			err = fmt.Errorf("%w names protocol version %d; this client speaks %d to %d",
+				ErrInitialize, answered, client.MinVersion, asked)
 		}
 		return nil, conn.fail(err)
 	}
@@ -65,7 +65,7 @@ func (c *Client) Connect(ctx context.Context, t Transport) (*ClientConn, error) 
 	if err == nil {
 		answered, err = conn.initialize(ctx, 1)
 		if err == nil && answered != 1 {
-			err = fmt.Errorf("acp: the agent answered initialize with protocol version %d instead of 1", answered)
+			err = fmt.Errorf("%w names protocol version %d instead of 1", ErrInitialize, answered)
 		}
 	}
 	switch {
@@ -160,6 +160,9 @@ func (c *ClientConn) initialize(ctx context.Context, version int) (answered int,
 			answered, bad = c.initialized(peer, *raw)
 		}
 	}))
+	if c.echoed.Load() {
+		return 0, fmt.Errorf("%w is the request itself: it sends back what it is sent", ErrInitialize)
+	}
 	if err != nil {
 		return 0, c.silence(fmt.Errorf("acp: initialize: %w", err))
 	}
@@ -242,7 +245,7 @@ func (c *ClientConn) initialized(p *clientPeer, raw json.RawMessage) (int, error
 		return answered, err
 	}
 	if err := p.proto.initialized(p, raw); err != nil {
-		return 0, fmt.Errorf("acp: the agent's answer to initialize: %w", err)
+		return 0, fmt.Errorf("%w: %w", ErrInitialize, err)
 	}
 	c.peer.Store(p)
 	c.conn.SetMux(p.mux)
@@ -254,11 +257,11 @@ func (c *ClientConn) initialized(p *clientPeer, raw json.RawMessage) (int, error
 func clientAnsweredVersion(raw json.RawMessage) (int, error) {
 	var members map[string]json.RawMessage
 	if err := json.Unmarshal(raw, &members); err != nil {
-		return 0, errors.New("acp: the agent's answer to initialize is not an object")
+		return 0, fmt.Errorf("%w is not an object", ErrInitialize)
 	}
 	v, err := strconv.ParseFloat(string(members["protocolVersion"]), 64)
 	if err != nil || v != math.Trunc(v) || v < 1 || v > math.MaxUint16 {
-		return 0, errors.New("acp: the agent's answer to initialize has no protocol version")
+		return 0, fmt.Errorf("%w has no protocol version", ErrInitialize)
 	}
 	return int(v), nil
 }

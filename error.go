@@ -20,6 +20,10 @@ var (
 	ErrSessionClosed = errors.New("acp: the session is closed")
 	// ErrReopen says that a transport can be opened only once.
 	ErrReopen = errors.New("acp: the transport cannot be opened again")
+	// ErrInitialize says that an agent has answered initialize, but with what
+	// a client cannot use: without a version, with one it does not speak, or
+	// with capabilities that cannot be read. See [Client.Connect].
+	ErrInitialize = errors.New("acp: the agent's answer to initialize")
 
 	// errNotBegun is why an Accept hook cannot send.
 	errNotBegun = errors.New("acp: the turn has not begun")

@@ -5,6 +5,7 @@ import (
 
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acpv2"
+	"github.com/goacp/acp/cmd/acp/internal/store"
 	"github.com/goacp/acp/transcript"
 )
 
@@ -14,7 +15,7 @@ import (
 // whole only the title stays.
 func continued(was, now *transcript.Snapshot) *transcript.Conversation {
 	tag := "s" + strconv.Itoa(was.Len()) + "-"
-	c := transcript.New(transcript.Config{})
+	c := transcript.New(store.Bounds())
 	for e := range was.Entries() {
 		if u := e.Update(); u != nil {
 			c.Apply(apart(u, tag))

@@ -4,16 +4,19 @@ package host
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acphost"
 	"github.com/goacp/acp/acpv2"
+	"github.com/goacp/acp/cmd/acp/internal/exitcode"
 	"github.com/goacp/acp/cmd/acp/internal/roster"
 	"github.com/goacp/acp/cmd/acp/internal/store"
 	"github.com/goacp/acp/transcript"
@@ -198,4 +201,83 @@ func TestPermission(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestBig: a message of 20 MB is complete in the conversation and in the store, in pieces and in one.
+func TestBig(t *testing.T) {
+	const size = 20 << 20
+	piece := strings.Repeat("0123456789abcde\n", 4<<10)
+	for _, whole := range []bool{false, true} {
+		t.Run(map[bool]string{false: "pieces", true: "one"}[whole], func(t *testing.T) {
+			agent := &acp.Agent{Prompt: func(_ context.Context, turn *acp.Turn) (acp.StopReason, error) {
+				text := piece
+				if whole {
+					text = strings.Repeat(piece, size/len(piece))
+				}
+				for sent := 0; sent < size; sent += len(text) {
+					if err := turn.Say(text); err != nil {
+						return "", err
+					}
+				}
+				return acp.StopEndTurn, turn.Say("the end")
+			}}
+			cfg := config(t, 0, agent)
+			cfg.Store = openStore(t, filepath.Join(t.TempDir(), "s.db"))
+			h := open(t, cfg)
+			s, err := h.NewSession(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := s.Prompt(t.Context(), acp.Text("go")); err != nil {
+				t.Fatal(err)
+			}
+			stored, err := cfg.Store.Snapshot(t.Context(), s.journal.key, store.Bounds())
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := strings.Repeat(piece, size/len(piece)) + "the end"
+			for _, snap := range []*transcript.Snapshot{stored, s.Snapshot()} {
+				if got := snap.Text(); got != want {
+					t.Errorf("%d bytes of %d are there", len(got), len(want))
+				}
+				if loss := snap.Loss(); loss != (transcript.Loss{}) {
+					t.Errorf("lost %+v", loss)
+				}
+			}
+		})
+	}
+}
+
+// TestBuiltInRefuses: an agent in this program that refuses is not waited for.
+func TestBuiltInRefuses(t *testing.T) {
+	for _, tt := range []struct {
+		name  string
+		agent *acp.Agent
+		code  exitcode.Code
+	}{
+		{"hook", &acp.Agent{
+			Prompt:     func(context.Context, *acp.Turn) (acp.StopReason, error) { return acp.StopEndTurn, nil },
+			Initialize: func(context.Context, *acp.AgentConn) (json.RawMessage, error) { return nil, errors.New("no") },
+		}, exitcode.Protocol},
+		{"version", &acp.Agent{
+			Prompt:     func(context.Context, *acp.Turn) (acp.StopReason, error) { return acp.StopEndTurn, nil },
+			MinVersion: 2,
+		}, exitcode.Protocol},
+		{"useless", &acp.Agent{}, exitcode.Agent},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				cfg := config(t, map[string]int{"version": 1}[tt.name], tt.agent)
+				begin := time.Now()
+				h, err := Open(t.Context(), cfg)
+				if err == nil {
+					_ = h.Close()
+					t.Fatal("it opened")
+				}
+				if took := time.Since(begin); took != 0 || exitcode.Of(err) != tt.code {
+					t.Errorf("after %v: %d, %v", took, exitcode.Of(err), err)
+				}
+			})
+		})
+	}
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/goacp/acp/cmd/acp/internal/exitcode"
 	"github.com/goacp/acp/cmd/acp/internal/mcp"
 	"github.com/goacp/acp/cmd/acp/internal/safetext"
+	"github.com/goacp/acp/jsonrpc"
 )
 
 // A link is one connection: what is lent to an agent belongs to that connection alone.
@@ -25,10 +26,12 @@ type link struct {
 	terminals *terminals
 	stderr    *stderrLines
 	serve     chan struct{} // closed when the built-in agent has returned; nil without
+	served    error         // what it has returned, then
 	once      sync.Once
 	closed    error
 	replaced  bool // another one takes its place; of the host's mu
 	loops     mcp.Loops
+	accent    accent
 
 	mu      sync.Mutex
 	mcp     []acp.MCPServer // once planned
@@ -39,9 +42,10 @@ type link struct {
 func (h *Host) connect(ctx context.Context, env map[string]string) (*link, error) {
 	l := &link{host: h, stderr: &stderrLines{note: h.note}}
 	l.terminals = newTerminals(l, rand.Text()[:6], h.cfg.Cwd, h.cfg.Roots)
-	client := h.client(l)
 	bound, cancel := context.WithTimeout(ctx, h.cfg.Connect)
 	defer cancel()
+	l.accent.stop = cancel
+	client := h.client(l)
 	slow := time.AfterFunc(h.cfg.Slow, func() {
 		h.note(Note{Kind: NoteSlow, Text: fmt.Sprintf("%s has been starting for %v and has not answered yet", h.name(), h.cfg.Slow)})
 	})
@@ -56,20 +60,45 @@ func (h *Host) connect(ctx context.Context, env map[string]string) (*link, error
 	l.stderr.flush()
 	l.release()
 	if l.serve != nil {
-		<-l.serve
+		if <-l.serve; l.served != nil && errors.Is(err, jsonrpc.ErrClosed) {
+			err = l.served
+		}
 	}
-	said := l.stderr.last()
-	switch {
-	case ctx.Err() != nil:
+	if ctx.Err() != nil {
 		return nil, exitcode.With(exitcode.Cancelled, fmt.Errorf("starting %s: %w", h.name(), context.Cause(ctx)))
+	}
+	return nil, l.failed(err)
+}
+
+// failed gives the error of a connection that could not be made the status the program ends with.
+func (l *link) failed(err error) error {
+	h := l.host
+	unusable := func(code exitcode.Code) error {
+		return exitcode.With(code, fmt.Errorf("%s cannot be used: %w", h.name(), err))
+	}
+	switch speaks, line := l.accent.speaks(); {
+	case speaks != "":
+		return exitcode.Errorf(exitcode.Protocol, "%s cannot be used: it %s and wrote %q; is it started as an agent? look for a flag such as --acp in its help",
+			h.name(), speaks, line)
 	case errors.Is(err, context.DeadlineExceeded):
 		err = fmt.Errorf("%s has not answered in %v: %w", h.name(), h.cfg.Connect, err)
-		if said != "" {
+		if said := l.stderr.last(); said != "" {
 			err = fmt.Errorf("%w; the last it wrote to standard error: %s", err, said)
 		}
-		return nil, exitcode.With(exitcode.Timeout, err)
+		return exitcode.With(exitcode.Timeout, err)
+	case isAnswer(err):
+		return unusable(exitcode.Protocol)
 	}
-	return nil, exitcode.With(exitcode.Agent, fmt.Errorf("%s cannot be used: %w", h.name(), err))
+	return unusable(exitcode.Agent)
+}
+
+// isAnswer reports whether an error of connecting comes from what the agent has said, not from
+// that it could not be started or has ended.
+func isAnswer(err error) bool {
+	if _, ok := errors.AsType[*jsonrpc.Error](err); ok {
+		return true
+	}
+	return errors.Is(err, acp.ErrInitialize)
 }
 
 // transport is the way to the agent.
@@ -97,8 +126,13 @@ func (l *link) transport(env map[string]string) (acp.Transport, error) {
 	go func() {
 		defer close(l.serve)
 		// It ends with the connection; what failed is seen there.
-		if err := h.cfg.BuiltIn.Serve(context.Background(), agent); err != nil {
-			h.cfg.Logger.Info("the built-in agent has ended", "error", err)
+		if l.served = h.cfg.BuiltIn.Serve(context.Background(), agent); l.served == nil {
+			return
+		}
+		h.cfg.Logger.Info("the built-in agent has ended", "error", l.served)
+		// If it has not even begun, nobody else hangs up.
+		if stream, err := agent.Open(context.Background()); err == nil {
+			_ = stream.Close()
 		}
 	}()
 	return client, nil
@@ -118,6 +152,7 @@ func (h *Host) client(l *link) *acp.Client {
 		Terminals:         l.terminals,
 		TerminalAuth:      front.RunInTerminal != nil && !h.cfg.Agent.Builtin,
 		Logger:            h.cfg.Logger,
+		Engine:            jsonrpc.Config{Diagnose: l.accent.take},
 	}
 	switch h.cfg.Agent.Protocol {
 	case 1, 2:

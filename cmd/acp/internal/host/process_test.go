@@ -208,6 +208,16 @@ func (n *notes) text(kind NoteKind) (lines []string) {
 }
 
 func TestOpenFails(t *testing.T) {
+	// answer is a script that answers the first request with the rest of a response.
+	answer := func(rest string) string {
+		return `read l; id=$(echo "$l" | sed 's/.*"id":\("*[^",}]*"*\).*/\1/'); echo '{"jsonrpc":"2.0","id":'"$id"',` + rest + `}'; cat >/dev/null`
+	}
+	shell := func(script string) func(*Config) {
+		return func(c *Config) {
+			c.Agent.Command, c.Agent.Args = "sh", []string{"-c", script}
+			c.Connect = 3 * time.Second
+		}
+	}
 	tests := []struct {
 		name string
 		cfg  func(*Config)
@@ -223,6 +233,16 @@ func TestOpenFails(t *testing.T) {
 		}, exitcode.Timeout,
 			[]string{"has not answered in 500ms", "waiting for the moon"}},
 		{"noise", func(c *Config) { c.Agent.Command, c.Agent.Args = "sh", []string{"-c", "echo Welcome to the shell"} }, exitcode.Agent, []string{"Welcome to the shell"}},
+		{"noise and patience", shell("echo Welcome; cat >/dev/null"), exitcode.Timeout, []string{"Welcome"}},
+		{"http", shell(`read l; printf 'HTTP/1.1 400 Bad\r\n\r\nno\n'`), exitcode.Protocol, []string{"speaks HTTP", "HTTP/1.1 400 Bad"}},
+		{"lsp", shell(`read l; printf 'Content-Length: 2\r\n\r\n{}'; cat >/dev/null`), exitcode.Protocol, []string{"language server"}},
+		{"cat", shell("cat"), exitcode.Protocol, []string{"sends back what it is sent"}},
+		{"error", shell(answer(`"error":{"code":-32050,"message":"closed today"}`)),
+			exitcode.Protocol, []string{"closed today"}},
+		{"version", shell(answer(`"result":{"protocolVersion":9}`)),
+			exitcode.Protocol, []string{"version 9"}},
+		{"nonsense", shell(answer(`"result":[]`)),
+			exitcode.Protocol, []string{"not an object"}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

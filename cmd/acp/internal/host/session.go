@@ -156,7 +156,7 @@ func (h *Host) expect(id acp.SessionID) (s *Session, isNew bool) {
 		keeper: h.keeper,
 		key:    store.Key{Agent: h.cfg.Agent.Name, ID: string(id)},
 		killed: h.killed,
-		conv:   transcript.New(transcript.Config{}),
+		conv:   transcript.New(store.Bounds()),
 		wrote:  s.wrote,
 	}
 	if f := h.cfg.Front.Changed; f != nil {
@@ -188,7 +188,7 @@ func (s *Session) recall(ctx context.Context) error {
 	}
 	var snap *transcript.Snapshot
 	if err == nil {
-		snap, err = h.cfg.Store.Snapshot(ctx, s.journal.key, transcript.Config{})
+		snap, err = h.cfg.Store.Snapshot(ctx, s.journal.key, store.Bounds())
 	}
 	if err != nil {
 		if ctx.Err() != nil {
@@ -198,7 +198,7 @@ func (s *Session) recall(ctx context.Context) error {
 		return nil
 	}
 	s.journal.mu.Lock()
-	s.journal.conv = snap.Continue(transcript.Config{})
+	s.journal.conv = snap.Continue(store.Bounds())
 	s.journal.begun = true
 	s.journal.mu.Unlock()
 	s.mu.Lock()
@@ -306,7 +306,7 @@ func (h *Host) update(_ context.Context, cs *acp.ClientSession, u *acp.Update) {
 	s.mu.Lock()
 	if u.Replayed {
 		if s.replay == nil {
-			s.replay = transcript.New(transcript.Config{})
+			s.replay = transcript.New(store.Bounds())
 		}
 		s.replay.Apply(u.Update)
 		s.mu.Unlock()

@@ -10,6 +10,12 @@ import (
 	"github.com/goacp/acp/transcript"
 )
 
+// Bounds are what conversations are kept within, in memory: a message of up to 32 MiB is whole. A
+// conversation that says little needs little, whatever they are.
+func Bounds() transcript.Config {
+	return transcript.Config{TotalBytes: 256 << 20, EntryBytes: 32 << 20}
+}
+
 // Snapshot returns the conversation that the events of a session make, within the bounds of cfg: the
 // last history that was told to its end and everything since, or all events if there is none. Events
 // that cannot be read as what they should be are passed over. A session that is not there

@@ -17,6 +17,7 @@ import (
 
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/cmd/acp/internal/config"
+	"github.com/goacp/acp/cmd/acp/internal/foreign"
 	"github.com/goacp/acp/cmd/acp/internal/roster"
 	"github.com/goacp/acp/internal/process"
 	"github.com/goacp/acp/jsonrpc"
@@ -271,10 +272,8 @@ func (d *doctor) failed(ctx context.Context, err error) (started bool) {
 		}
 		d.report.add(c)
 		return false
-	case isHTTP(first):
-		c.Detail, c.Cure = "it speaks HTTP", "start it without a port: look for a flag such as --acp or --stdio in its help"
-	case isLSP(first):
-		c.Detail, c.Cure = "it frames messages like a language server", "start it as an agent: look for a flag such as --acp in its help"
+	case foreign.Of(first) != "":
+		c.Detail, c.Cure = "it "+foreign.Of(first), "start it as an agent: look for a flag such as --acp or --stdio in its help"
 	case timeout && first == "":
 		c.Detail = fmt.Sprintf("no answer within %s, nothing was written", d.limit)
 		c.Cure = "is it started to speak ACP? look for a flag such as --acp in its help, or give it more time: --timeout"
@@ -433,10 +432,6 @@ type noise struct {
 	foreign func() // called when the first line is of another protocol, so that nobody waits for more
 }
 
-func isHTTP(line string) bool { return strings.HasPrefix(line, "HTTP/") }
-
-func isLSP(line string) bool { return strings.HasPrefix(strings.ToLower(line), "content-length:") }
-
 func (n *noise) watch(foreign func()) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -453,7 +448,7 @@ func (n *noise) take(e jsonrpc.Event) {
 		if n.n++; len(n.kept) < maxMore {
 			n.kept = append(n.kept, text)
 		}
-		if n.n == 1 && n.foreign != nil && (isHTTP(text) || isLSP(text)) {
+		if n.n == 1 && n.foreign != nil && foreign.Of(text) != "" {
 			n.foreign()
 		}
 	}

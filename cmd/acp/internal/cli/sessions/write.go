@@ -16,11 +16,10 @@ import (
 	"github.com/goacp/acp/cmd/acp/internal/export"
 	"github.com/goacp/acp/cmd/acp/internal/safetext"
 	"github.com/goacp/acp/cmd/acp/internal/store"
-	"github.com/goacp/acp/transcript"
 )
 
 func (o *Options) show(ctx context.Context, st *store.Store, s store.Session) error {
-	t, err := st.Snapshot(ctx, s.Key, transcript.Config{})
+	t, err := st.Snapshot(ctx, s.Key, store.Bounds())
 	if err != nil {
 		return err
 	}
@@ -35,7 +34,7 @@ func (o *Options) show(ctx context.Context, st *store.Store, s store.Session) er
 }
 
 func (o *Options) export(ctx context.Context, st *store.Store, s store.Session) error {
-	t, err := st.Snapshot(ctx, s.Key, transcript.Config{})
+	t, err := st.Snapshot(ctx, s.Key, store.Bounds())
 	if err != nil {
 		return err
 	}
