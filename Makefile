@@ -5,7 +5,7 @@ FUZZTIME ?= 20s
 
 FUZZSHORT ?= 5s
 
-.PHONY: help test race lint cross vuln generate check-generated fuzz cover interop bench bench-quick ci
+.PHONY: help test race lint cross vuln generate check-generated fuzz cover interop real-agents bench bench-quick bench-program docs ci
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -43,11 +43,21 @@ cover: ## statement coverage of the hand-written packages, at least 85 %
 interop: ## test against the official SDK over real processes (needs Node)
 	cd interop && npm ci --no-audit --no-fund && GOWORK=off ACP_ORACLE=require go test ./...
 
+real-agents: ## run agents from npm offline, with a stand-in for their models (needs Node, 1.7 GB)
+	cd interop/real && npm ci --ignore-scripts --no-audit --no-fund
+	cd interop && ACP_REAL=1 GOWORK=off go test -count=1 -timeout 30m ./real
+
 bench: ## compare with other SDKs and write bench/RESULTS.md (about 8 minutes, needs Node)
 	cd bench && npm ci --no-audit --no-fund && GOWORK=off go run . -write RESULTS.md
 
 bench-quick: ## the same in about a minute, without writing
 	cd bench && npm ci --no-audit --no-fund && GOWORK=off go run . -quick
+
+bench-program: ## measure the first paint, the memory and bursts of the program (Linux)
+	cd cmd/acp && go test -run '^$$' -bench 'FirstPaint|Idle' -benchtime 20x . && go test -run '^$$' -bench Burst -benchtime 5x .
+
+docs: ## write docs/cli.md and docs/screens/ anew
+	cd cmd/acp && go test ./internal/cli -run TestDocs -update
 
 ci: ## what CI runs
 	.ci/run
