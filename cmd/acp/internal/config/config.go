@@ -31,6 +31,8 @@ type Agent struct {
 	Protocol int `koanf:"protocol" enum:"0,1,2" help:"the only protocol version to speak; 0 is any"`
 	// LoginEnv starts it with the environment of a login shell.
 	LoginEnv bool `koanf:"login_env" help:"start it with the environment of a login shell"`
+	// NoFiles lends it no files: it opens them by itself.
+	NoFiles bool `koanf:"no_files" help:"lend it no files through the protocol: it opens them by itself"`
 	// Auth is the id of the way to log in that is used without asking.
 	Auth string `koanf:"auth" help:"way to log in that is used without asking"`
 }

@@ -148,11 +148,13 @@ func (h *Host) client(l *link) *acp.Client {
 		Info:              h.cfg.Info,
 		Update:            h.update,
 		RequestPermission: h.requestPermission,
-		Files:             lentFiles{files},
 		Terminals:         l.terminals,
 		TerminalAuth:      front.RunInTerminal != nil && !h.cfg.Agent.Builtin,
 		Logger:            h.cfg.Logger,
 		Engine:            jsonrpc.Config{Diagnose: l.accent.take},
+	}
+	if !h.cfg.Agent.NoFiles {
+		c.Files = lentFiles{files}
 	}
 	switch h.cfg.Agent.Protocol {
 	case 1, 2:

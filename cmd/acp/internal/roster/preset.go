@@ -10,6 +10,7 @@ type preset struct {
 	name, title string
 	argv        []string
 	others      [][]string // other programs that are the same agent, in order
+	noFiles     bool       // files lent to it do harm
 	older       []string   // how versions were started that do not know argv
 	env         map[string]string
 	homepage    string
@@ -23,7 +24,7 @@ func (p preset) agent(environ []string) Agent {
 		return Agent{
 			Name: p.name, Title: p.title, Source: SourcePreset,
 			Command: argv[0], Args: argv[1:], Env: p.env,
-			Older: p.older, Homepage: p.homepage, Install: p.install, environ: environ,
+			NoFiles: p.noFiles, Older: p.older, Homepage: p.homepage, Install: p.install, environ: environ,
 		}
 	}
 	first := of(p.argv)
@@ -79,8 +80,10 @@ var presets = []preset{
 		homepage: "https://factory.ai/product/cli", install: "npm install -g droid",
 	},
 	{
-		// registry: gemini, also for older versions; its documentation
+		// registry: gemini, also for older versions; its documentation. With files
+		// lent to it, it can create none: google-gemini/gemini-cli issue 17588
 		name: "gemini", title: "Gemini CLI", argv: []string{"gemini", "--acp"}, older: []string{"gemini", "--experimental-acp"},
+		noFiles:  true,
 		homepage: "https://geminicli.com", install: "npm install -g @google/gemini-cli",
 	},
 	{

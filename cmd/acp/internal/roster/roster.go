@@ -43,6 +43,7 @@ type Agent struct {
 	Dir      string            // to run in, absolute; "" is that of the session
 	Protocol int               // the only version to speak, or 0
 	LoginEnv bool
+	NoFiles  bool     // it is lent no files through the protocol
 	Auth     string   // the id of the way to log in that is used without asking
 	Older    []string // the command with which older versions were started, if it was another
 	Homepage string
@@ -179,6 +180,7 @@ func New(cfg *config.Config) *Roster {
 			a.Source = SourceProject
 		}
 		a.Env = merged(a.Env, c.Env)
+		a.NoFiles = a.NoFiles || c.NoFiles
 		a.Dir, a.Protocol, a.LoginEnv, a.Auth = c.Dir, c.Protocol, c.LoginEnv, c.Auth
 		byName[name] = a
 	}

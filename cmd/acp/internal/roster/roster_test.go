@@ -151,6 +151,9 @@ func TestFind(t *testing.T) {
 		t.Errorf("installed: %q, %v", path, ok)
 	}
 	gemini, _ := r.Find("gemini")
+	if !gemini.NoFiles {
+		t.Error("gemini is lent files")
+	}
 	tr = gemini.Transport("/elsewhere")
 	if d := cmp.Diff([]string{"GEMINI_API_KEY=k"}, tr.Env); d != "" || tr.Dir != "/elsewhere" || !tr.LoginEnv || gemini.Title != "Gemini CLI" {
 		t.Errorf("transport of gemini: %+v %s", tr, d)
