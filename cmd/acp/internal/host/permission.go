@@ -8,7 +8,6 @@ import (
 	"errors"
 	"io/fs"
 	"os"
-	"slices"
 	"strings"
 	"time"
 
@@ -19,28 +18,6 @@ import (
 	"github.com/goacp/acp/cmd/acp/internal/store"
 	"github.com/goacp/acp/internal/patch"
 )
-
-// maxGranted bounds what is remembered of what was allowed in a turn; beyond it the user is asked
-// again.
-const maxGranted = 1024
-
-// granted is what was allowed in the turns that run: agents ask and then have it done by us.
-type granted struct {
-	paths    map[string]bool
-	commands map[string]bool
-}
-
-func (g *granted) clear() { g.paths, g.commands = nil, nil }
-
-func grant(set *map[string]bool, what string) {
-	if what == "" || len(*set) >= maxGranted {
-		return
-	}
-	if *set == nil {
-		*set = map[string]bool{}
-	}
-	(*set)[what] = true
-}
 
 // asking travels to the hook of the policy.
 type asking struct {
@@ -62,15 +39,12 @@ func (h *Host) requestPermission(ctx context.Context, req *acp.PermissionRequest
 	r := acphost.RequestOf(req)
 	d := s.decide(ctx, req, r)
 	if d.Effect == acphost.EffectAllow && d.Option != nil {
+		always := d.Option.Kind == acp.PermissionOptionKindAllowAlways
 		s.mu.Lock()
 		if s.turns > 0 {
-			switch acp.ToolKind(r.Kind) {
-			case acp.ToolKindEdit, acp.ToolKindDelete, acp.ToolKindMove:
-				for _, p := range r.Paths {
-					grant(&s.paths, p)
-				}
+			for _, what := range grants(r) {
+				s.grant(what, always)
 			}
-			grant(&s.commands, commandOf(r))
 		}
 		s.mu.Unlock()
 	}
@@ -199,7 +173,7 @@ func (h *Host) permitWrite(ctx context.Context, path string) error {
 		return fs.ErrPermission
 	}
 	s.mu.Lock()
-	had := s.paths[path] || s.paths[req.Path]
+	had := s.take(writing(path)) // not of a link that leads there: rules may be about either
 	s.mu.Unlock()
 	if had {
 		return nil
@@ -214,13 +188,6 @@ func (h *Host) permitWrite(ctx context.Context, path string) error {
 		Title: "Write " + path, ToolCallID: string(id), Kind: string(acp.ToolKindEdit), Paths: []string{path}, Cwd: s.Cwd(),
 	})
 	s.settled(id, err)
-	if err == nil {
-		s.mu.Lock()
-		if s.turns > 0 {
-			grant(&s.paths, path)
-		}
-		s.mu.Unlock()
-	}
 	return err
 }
 
@@ -239,10 +206,11 @@ func (h *Host) permitCommand(ctx context.Context, req *acpv1.CreateTerminalReque
 	if !ok {
 		return fs.ErrPermission
 	}
-	line := commandLine(req.Command, req.Args)
+	set, cwd := settings(req.Env), cmp.Or(req.Cwd, h.cfg.Cwd)
+	line := set + commandLine(req.Command, req.Args)
 	script, isScript := shellScript(req.Command, req.Args)
 	s.mu.Lock()
-	had := s.commands[line] || isScript && s.commands[script]
+	had := s.take(running(line, cwd)) || isScript && s.take(running(set+script, cwd))
 	s.mu.Unlock()
 	if had {
 		return nil
@@ -251,82 +219,16 @@ func (h *Host) permitCommand(ctx context.Context, req *acpv1.CreateTerminalReque
 	input, err := json.Marshal(struct {
 		Command string `json:"command"`
 		Cwd     string `json:"cwd,omitempty"`
-	}{line, req.Cwd})
+	}{line, cwd})
 	if err != nil {
 		return err
 	}
 	call := acp.ToolCallUpdate{ToolCallID: id, Title: acp.Set(line), Kind: acp.Set(acp.ToolKindExecute), RawInput: input}
 	err = s.permit(ctx, call, acphost.Request{
-		Title: line, ToolCallID: string(id), Kind: string(acp.ToolKindExecute), Command: line, Cwd: cmp.Or(req.Cwd, s.Cwd()), RawInput: input,
+		Title: line, ToolCallID: string(id), Kind: string(acp.ToolKindExecute), Command: line, Cwd: cwd, RawInput: input,
 	})
 	s.settled(id, err)
-	if err == nil {
-		s.mu.Lock()
-		if s.turns > 0 {
-			grant(&s.commands, line)
-		}
-		s.mu.Unlock()
-	}
 	return err
-}
-
-// commandOf returns the command that a request shows, also where the rules do not take it for
-// certain: a command that is run is compared with the whole of it.
-func commandOf(r acphost.Request) string {
-	if r.Command != "" {
-		return r.Command
-	}
-	var input struct {
-		Command json.RawMessage `json:"command"`
-		Args    []string        `json:"args"`
-	}
-	if json.Unmarshal(r.RawInput, &input) != nil {
-		return ""
-	}
-	var line string
-	if json.Unmarshal(input.Command, &line) == nil {
-		if len(input.Args) == 0 {
-			return line
-		}
-		return commandLine(line, input.Args)
-	}
-	var words []string
-	if json.Unmarshal(input.Command, &words) != nil || len(words) == 0 {
-		return ""
-	}
-	if script, ok := shellScript(words[0], words[1:]); ok {
-		return script
-	}
-	return commandLine(words[0], words[1:])
-}
-
-// commandLine writes a command for people and rules: arguments that a shell would take apart are
-// quoted.
-func commandLine(command string, args []string) string {
-	if len(args) == 0 {
-		return command
-	}
-	words := make([]string, 0, len(args)+1)
-	for _, w := range append([]string{command}, args...) {
-		if w == "" || strings.ContainsAny(w, " \t\n\"'`$&|;<>()*?[]{}~#!\\") {
-			w = "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
-		}
-		words = append(words, w)
-	}
-	return strings.Join(words, " ")
-}
-
-// shellScript returns the script of "sh -c script" and the like.
-func shellScript(command string, args []string) (string, bool) {
-	base := command[strings.LastIndexAny(command, `/\`)+1:]
-	if !slices.Contains([]string{"sh", "bash", "zsh", "dash", "ksh"}, base) || len(args) != 2 {
-		return "", false
-	}
-	switch args[0] {
-	case "-c", "-lc", "-cl":
-		return args[1], true
-	}
-	return "", false
 }
 
 // callID makes up the id of a tool call that stands for something done by us.
