@@ -182,16 +182,8 @@ func (a *App) mcpFile(cfg *config.Config) (file string, data []byte, left string
 	if file = config.FindUp(a.Cwd, home, config.MCPFile); file == "" {
 		return "", nil, "", nil
 	}
-	f, err := os.Open(file)
-	if err != nil {
+	if data, err = readRegular(file); err != nil {
 		return "", nil, "", err
-	}
-	defer f.Close()
-	if data, err = io.ReadAll(io.LimitReader(f, maxMCPFile+1)); err != nil {
-		return "", nil, "", err
-	}
-	if len(data) > maxMCPFile {
-		return "", nil, "", fmt.Errorf("%s: longer than %d kB", file, maxMCPFile>>10)
 	}
 	trusts, err := cfg.Trusts(file, data)
 	if err != nil {
@@ -202,6 +194,26 @@ func (a *App) mcpFile(cfg *config.Config) (file string, data []byte, left string
 			file, roster.Quote(filepath.Dir(file))), nil
 	}
 	return file, data, "", nil
+}
+
+// readRegular reads a file that is one, since what was cloned may as well be a pipe that never ends.
+func readRegular(file string) ([]byte, error) {
+	switch info, err := os.Stat(file); {
+	case err != nil:
+		return nil, err
+	case !info.Mode().IsRegular():
+		return nil, fmt.Errorf("%s: is not a regular file", file)
+	}
+	f, err := os.Open(file)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, maxMCPFile+1))
+	if err == nil && len(data) > maxMCPFile {
+		err = fmt.Errorf("%s: longer than %d kB", file, maxMCPFile>>10)
+	}
+	return data, err
 }
 
 // Untrusted says what the project's files would set but is left out, since the user has not trusted

@@ -5,8 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -378,12 +376,10 @@ func NewPolicy(p Permissions, base string) (*acphost.Policy, error) {
 
 // readPolicy reads a policy file and its rules.
 func readPolicy(name string) (*acphost.Policy, []acphost.Rule, error) {
-	f, err := os.Open(name)
-	if err != nil {
-		return nil, nil, fmt.Errorf("policy %s: %w", name, bare(err))
+	data, err := readFile(name)
+	if _, ok := errors.AsType[*Error](err); ok {
+		return nil, nil, fmt.Errorf("policy %w", err)
 	}
-	defer func() { _ = f.Close() }() // it was only read
-	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
 	if err != nil {
 		return nil, nil, fmt.Errorf("policy %s: %w", name, bare(err))
 	}

@@ -20,7 +20,7 @@ const MCPFile = ".mcp.json"
 // trustFile is what is remembered of the files that the user trusts.
 type trustFile struct {
 	Version int                   `json:"version"`
-	Files   map[string]trustEntry `json:"files"` // by their absolute names without links
+	Files   map[string]trustEntry `json:"files"` // by what trustName returns
 }
 
 type trustEntry struct {
@@ -29,7 +29,9 @@ type trustEntry struct {
 }
 
 // Trusts reports whether the user trusts a file with this content. Content that
-// has changed is not trusted. Names may have symbolic links in them.
+// has changed is not trusted. The directory may be named by symbolic links, but
+// trust is in the file of that name there: that of one that leads to a trusted
+// file of another project is not, since what it names is looked for elsewhere.
 func (c *Config) Trusts(file string, content []byte) (bool, error) {
 	if c.Dirs.State == "" {
 		return false, nil
@@ -38,7 +40,7 @@ func (c *Config) Trusts(file string, content []byte) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	e, ok := t.Files[realName(file)]
+	e, ok := t.Files[trustName(file)]
 	return ok && e.SHA256 == sum(content), nil
 }
 
@@ -63,7 +65,7 @@ func (c *Config) Trust(files ...string) error {
 		if err != nil {
 			return err
 		}
-		sums[realName(f)] = sum(data)
+		sums[trustName(f)] = sum(data)
 	}
 	return c.changeTrust(func(t *trustFile) {
 		for f, s := range sums {
@@ -78,8 +80,8 @@ func (c *Config) Untrust(files ...string) ([]string, error) {
 	var had []string
 	err := c.changeTrust(func(t *trustFile) {
 		for _, f := range files {
-			if _, ok := t.Files[realName(f)]; ok {
-				delete(t.Files, realName(f))
+			if _, ok := t.Files[trustName(f)]; ok {
+				delete(t.Files, trustName(f))
 				had = append(had, f)
 			}
 		}
@@ -149,6 +151,15 @@ func readTrust(name string) (*trustFile, error) {
 func sum(content []byte) string {
 	s := sha256.Sum256(content)
 	return hex.EncodeToString(s[:])
+}
+
+// trustName returns the absolute name of a file in a directory without links.
+func trustName(file string) string {
+	abs, err := filepath.Abs(file)
+	if err != nil {
+		return filepath.Clean(file)
+	}
+	return filepath.Join(realName(filepath.Dir(abs)), filepath.Base(abs))
 }
 
 // realName returns a name without links, also of a file that is gone.

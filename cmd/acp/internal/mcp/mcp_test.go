@@ -199,8 +199,8 @@ func FuzzSplitWords(f *testing.F) {
 // TestCollect: flags count more than settings, and those more than the project's file.
 func TestCollect(t *testing.T) {
 	got, err := Collect(Sources{
-		File: ".mcp.json",
-		Data: []byte(`{"mcpServers": {"a": {"command": "file"}, "b": {"command": "file"}, "c": {"command": "file"}, "off": {"command": "file"}}}`),
+		File: "/project/.mcp.json",
+		Data: []byte(`{"mcpServers": {"a": {"command": "file"}, "beside": {"command": "./bin/x"}, "root": {"command": "/bin/x"}, "b": {"command": "file"}, "c": {"command": "file"}, "off": {"command": "file"}}}`),
 		Settings: map[string]config.MCPServer{
 			"b": {Command: "settings"}, "c": {Command: "settings"}, "off": {Off: true},
 		},
@@ -213,7 +213,7 @@ func TestCollect(t *testing.T) {
 	for _, s := range got {
 		names = append(names, s.Name+" "+s.Command)
 	}
-	if d := cmp.Diff([]string{"a file", "b settings", "c flag", "d flag"}, names); d != "" {
+	if d := cmp.Diff([]string{"a file", "beside /project/bin/x", "root /bin/x", "b settings", "c flag", "d flag"}, names); d != "" {
 		t.Error(d)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -376,6 +377,15 @@ type Sources struct {
 	Lookup func(string) (string, bool)
 }
 
+// beside returns the program that a command in a file means: one with a separator in it is relative
+// to the file, and not to a directory below, which may be somebody else's.
+func beside(file, command string) string {
+	if filepath.IsAbs(command) || !strings.ContainsRune(command, '/') && !strings.ContainsRune(command, filepath.Separator) {
+		return command
+	}
+	return filepath.Join(filepath.Dir(file), command)
+}
+
 // Collect returns the servers of all sources. A server that the settings turn off is left out, also
 // when the project's file names it.
 func Collect(src Sources) ([]Server, error) {
@@ -386,6 +396,9 @@ func Collect(src Sources) ([]Server, error) {
 			return nil, err
 		}
 		project = slices.DeleteFunc(project, func(s Server) bool { return src.Settings[s.Name].Off })
+		for i := range project {
+			project[i].Command = beside(src.File, project[i].Command)
+		}
 	}
 	settings, err := FromConfig(src.Settings, src.Lookup)
 	if err != nil {
