@@ -70,7 +70,7 @@ func run(ctx context.Context, a *app.App, args []string) error {
 	root.SetIn(a.In)
 	root.SetOut(a.Out)
 	root.SetErr(a.Err)
-	err := root.ExecuteContext(ctx)
+	err := explainFlags(root.ExecuteContext(ctx))
 	if cause := context.Cause(ctx); err != nil && cause != nil && errors.Is(err, context.Canceled) {
 		if e, ok := errors.AsType[*exitcode.Error](err); !ok || e.Code == exitcode.Failed {
 			err = exitcode.With(exitcode.Cancelled, cause)

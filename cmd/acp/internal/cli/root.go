@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/spf13/cobra"
 
@@ -74,7 +75,10 @@ func newRoot(a *app.App) (root *cobra.Command, started *bool) {
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return exitcode.Errorf(exitcode.Usage, "%w; see %s --help", err, cmd.CommandPath())
 	})
+	addVersion(root)
 	root.InitDefaultHelpCmd()
+	strictHelp(root)
+	explainArgs(root)
 	started = new(bool)
 	prepare(root, func(cmd *cobra.Command) error {
 		if err := g.apply(a); err != nil {
@@ -91,6 +95,9 @@ func newRoot(a *app.App) (root *cobra.Command, started *bool) {
 func prepare(cmd *cobra.Command, begin func(*cobra.Command) error) {
 	for _, sub := range cmd.Commands() {
 		prepare(sub, begin)
+	}
+	if cmd.Name() == "help" {
+		return // it works whatever the flags say
 	}
 	if run := cmd.RunE; run != nil {
 		cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -116,6 +123,9 @@ func prepare(cmd *cobra.Command, begin func(*cobra.Command) error) {
 func unknownCommand(cmd *cobra.Command, name string) error {
 	cmd.SuggestionsMinimumDistance = 2
 	hint := "see " + cmd.CommandPath() + " --help"
+	if !cmd.HasParent() && strings.ContainsFunc(name, unicode.IsSpace) {
+		hint = "a prompt is sent by acp exec"
+	}
 	if near := cmd.SuggestionsFor(name); len(near) > 0 {
 		hint = "did you mean " + strings.Join(near, " or ") + "?"
 	}

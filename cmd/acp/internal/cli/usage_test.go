@@ -1,0 +1,55 @@
+package cli
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"github.com/goacp/acp/cmd/acp/internal/exitcode"
+)
+
+// TestUsage looks at what people read who mistype something.
+func TestUsage(t *testing.T) {
+	home := t.TempDir()
+	for _, v := range []string{"HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME"} {
+		t.Setenv(v, home)
+	}
+	for _, tt := range []struct {
+		args string
+		want string // of standard error
+	}{
+		{"sessions show", "acp: an argument is missing: acp sessions show ID\n"},
+		{"sessions show a b", `acp: unexpected argument "b": acp sessions show ID` + "\n"},
+		{"sessions list x", `acp: unexpected argument "x": acp sessions list` + "\n"},
+		{"config set agent", "acp: an argument is missing: acp config set KEY VALUE\n"},
+		{"completion tcsh", `acp: "tcsh" is none of those there are: acp completion bash|zsh|fish|powershell` + "\n"},
+		{"exec --json --quiet hi", "acp: --json and --quiet exclude each other\n"},
+		{"sessions list --all -n 3", "acp: --all and --limit exclude each other\n"},
+		{"help nonsense", `acp: unknown command "nonsense" for "acp"; see acp --help` + "\n"},
+		{"help sessions lits", `acp: unknown command "lits" for "acp sessions"; did you mean list?` + "\n"},
+		{"sesions", `acp: unknown command "sesions" for "acp"; did you mean sessions?` + "\n"},
+		{"what\tis this", `acp: unknown command "what\tis" for "acp"; a prompt is sent by acp exec` + "\n"},
+	} {
+		var out, errs bytes.Buffer
+		code := Main(strings.Split(tt.args, " "), strings.NewReader(""), &out, &errs)
+		if code != int(exitcode.Usage) || out.Len() > 0 || errs.String() != tt.want {
+			t.Errorf("acp %s: status %d, stdout %q, stderr %q, want %q", tt.args, code, &out, &errs, tt.want)
+		}
+	}
+}
+
+func TestAsksForHelp(t *testing.T) {
+	for args, want := range map[string]string{
+		"--version":          "acp ",
+		"help":               "acp talks to coding agents",
+		"help sessions show": "Print a conversation\n",
+		"help exec":          "Send one prompt",
+		"exec --help":        "Send one prompt",
+	} {
+		var out, errs bytes.Buffer
+		code := Main(strings.Fields(args), strings.NewReader(""), &out, &errs)
+		if code != 0 || errs.Len() > 0 || !strings.HasPrefix(out.String(), want) {
+			t.Errorf("acp %s: status %d, stderr %q, stdout %.80q, want %q", args, code, &errs, &out, want)
+		}
+	}
+}
