@@ -46,6 +46,8 @@ type loop struct {
 	work   sync.WaitGroup
 
 	mu       sync.Mutex
+	closed   bool
+	opening  int // sessions that are on their way into sessions
 	sessions map[string]*loopSession
 }
 
@@ -89,6 +91,9 @@ func (l *Loops) Close() error {
 	l.mu.Unlock()
 	var errs []error
 	for _, x := range loops {
+		x.mu.Lock()
+		x.closed = true // nothing is added to work any more
+		x.mu.Unlock()
 		x.cancel()
 		errs = append(errs, x.http.Close())
 		x.work.Wait()
@@ -161,28 +166,48 @@ func refuse(w http.ResponseWriter, id json.RawMessage) {
 // open starts a session.
 func (x *loop) open() (*loopSession, error) {
 	x.mu.Lock()
-	full := len(x.sessions) >= maxLoopSessions
-	x.mu.Unlock()
-	if full {
+	switch {
+	case x.closed:
+		x.mu.Unlock()
+		return nil, net.ErrClosed
+	case len(x.sessions)+x.opening >= maxLoopSessions:
+		x.mu.Unlock()
 		return nil, errors.New("there are too many sessions")
 	}
-	server, err := dial(x.ctx, x.server, x.dir)
-	if err != nil {
-		return nil, serverError(x.server, nil, err)
+	x.opening++
+	x.work.Add(1) // Close waits for what is started here
+	x.mu.Unlock()
+	s, server, err := x.dial()
+	x.mu.Lock()
+	x.opening--
+	if err == nil {
+		x.sessions[s.transport.SessionID] = s
 	}
-	s := &loopSession{transport: &mcp.StreamableServerTransport{SessionID: rand.Text()}}
-	if s.conn, err = s.transport.Connect(x.ctx); err != nil {
-		_ = server.Close()
+	x.mu.Unlock()
+	if err != nil {
+		x.work.Done()
 		return nil, err
 	}
-	x.mu.Lock()
-	x.sessions[s.transport.SessionID] = s
-	x.mu.Unlock()
-	x.work.Go(func() {
+	go func() {
+		defer x.work.Done()
 		_ = pipe(x.ctx, s.conn, server, x.server) // the agent sees the end of the session
 		x.mu.Lock()
 		delete(x.sessions, s.transport.SessionID)
 		x.mu.Unlock()
-	})
+	}()
 	return s, nil
+}
+
+// dial connects a new session with the server.
+func (x *loop) dial() (*loopSession, mcp.Connection, error) {
+	server, err := dial(x.ctx, x.server, x.dir)
+	if err != nil {
+		return nil, nil, serverError(x.server, nil, err)
+	}
+	s := &loopSession{transport: &mcp.StreamableServerTransport{SessionID: rand.Text()}}
+	if s.conn, err = s.transport.Connect(x.ctx); err != nil {
+		_ = server.Close()
+		return nil, nil, err
+	}
+	return s, server, nil
 }
