@@ -43,6 +43,7 @@ var layers = map[string][]string{
 	"pty":            {},
 	"roster":         {"config", "exitcode"},
 	"safetext":       {},
+	"screens":        {},
 	"screentest":     {},
 	"store":          {},
 	"tui":            {"app", "config", "exitcode", "export", "host", "roster", "safetext", "store", "tui/view"},

@@ -183,6 +183,24 @@ func (s *Screen) Until(what string, ok func(text string) bool) {
 	}
 }
 
+// Eventually reports whether the screen comes to be as wanted within a time.
+func (s *Screen) Eventually(within time.Duration, ok func(text string) bool) bool {
+	timeout := time.After(within)
+	for {
+		s.mu.Lock()
+		text, changed := s.text(), s.changed
+		s.mu.Unlock()
+		if ok(text) {
+			return true
+		}
+		select {
+		case <-changed:
+		case <-timeout:
+			return false
+		}
+	}
+}
+
 // Wait waits until all of the texts are on the screen.
 func (s *Screen) Wait(texts ...string) {
 	s.tb.Helper()
@@ -194,6 +212,22 @@ func (s *Screen) Wait(texts ...string) {
 		}
 		return true
 	})
+}
+
+// Find waits until the screen has what a regular expression matches, and returns
+// its first group.
+func (s *Screen) Find(expr string) string {
+	s.tb.Helper()
+	re := regexp.MustCompile(expr)
+	var found string
+	s.Until(expr, func(text string) bool {
+		m := re.FindStringSubmatch(text)
+		if m != nil {
+			found = m[1]
+		}
+		return m != nil
+	})
+	return found
 }
 
 // Gone waits until none of the texts is on the screen.

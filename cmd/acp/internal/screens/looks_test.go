@@ -1,0 +1,164 @@
+//go:build !windows
+
+package screens
+
+import (
+	"testing"
+)
+
+// TestStart looks at the program as it is found when it was started without
+// arguments, and at what it offers.
+func TestStart(t *testing.T) {
+	s := newDesk(t).start(80, 24)
+	s.Wait("say what to do")
+	looks(t, s, "start")
+	s.Type("?")
+	s.Wait("Ctrl+O")
+	looks(t, s, "help")
+	s.Press("esc")
+	s.Wait("say what to do")
+	s.Press("ctrl+o")
+	s.Wait("Mode")
+	looks(t, s, "options")
+	s.Press("esc")
+	s.Wait("say what to do")
+	s.Type("/")
+	s.Wait("▸ /help")
+	looks(t, s, "commands")
+}
+
+// TestTurn goes through a turn with everything in it: plan, thought, tool calls,
+// a diff, permissions, a terminal and a subagent.
+func TestTurn(t *testing.T) {
+	s := newDesk(t).start(100, 36)
+	s.Wait("say what to do")
+	s.Type("/demo")
+	s.Wait("› /demo")
+	s.Press("enter")
+	s.Wait("Change greet.go?", "Enter chooses")
+	looks(t, s, "turn-permission")
+	s.Type("y")
+	s.Wait("Run this command?", "Enter chooses")
+	looks(t, s, "turn-permission-command")
+	s.Type("y")
+	s.Wait("say what to do")
+	looks(t, s, "turn-end")
+	s.Press("home")
+	s.Gone("That was it")
+	looks(t, s, "turn-begin")
+	s.Press("ctrl+x")
+	s.Wait("the conversation itself")
+	s.Press("down", "enter")
+	s.Wait("a subagent's conversation")
+	looks(t, s, "subagent")
+	s.Press("esc")
+	s.Wait("say what to do")
+	s.Press("ctrl+f")
+	s.Wait("find")
+	s.Type("invented")
+	s.Wait("1 of 1")
+	looks(t, s, "search")
+	s.Press("esc")
+	s.Wait("say what to do")
+	s.Press("end")
+	s.Resize(40, 24)
+	s.Until("40 columns", func(text string) bool { return settled(text) != "" })
+	looks(t, s, "narrow")
+}
+
+// TestWork looks at a plan, a command that runs with its output, and a prompt that
+// waits for its end, with and without colours.
+func TestWork(t *testing.T) {
+	for _, env := range []string{"NO_COLOR=", "NO_COLOR=1"} {
+		d := newDesk(t)
+		d.env = append(d.env, env)
+		s := d.start(100, 30)
+		s.Wait("say what to do")
+		s.Type("/plan look at it; run the tests; tell how it went")
+		s.Press("enter")
+		s.Wait("look at it", "say what to do")
+		s.Type("/plan next")
+		s.Press("enter")
+		s.Wait("☑ look at it", "say what to do")
+		s.Type("/run for i in 1 2 3; do echo ok   test $i; done; sleep 1000")
+		s.Press("enter")
+		s.Wait("Run this command?", "Enter chooses")
+		s.Type("y")
+		s.Wait("ok test 3", "type to queue")
+		s.Type("/plan done 2")
+		s.Wait("› /plan done 2")
+		s.Press("enter")
+		s.Wait("queued")
+		// Both look the same: colours only add to what is there.
+		looks(t, s, "plan-terminal-queue")
+		s.Press("ctrl+c")
+		s.Wait("cancelled", "Enter sends what waits")
+		looks(t, s, "cancelled")
+	}
+}
+
+// TestWide looks at a diff side by side, which a wide terminal has room for.
+func TestWide(t *testing.T) {
+	s := newDesk(t).start(140, 40)
+	s.Wait("say what to do")
+	s.Type("/edit greet.go 'return \"Hello, \" + name' => 'return \"Good morning, \" + name + \"!\"'")
+	s.Press("enter")
+	s.Wait("Enter chooses")
+	looks(t, s, "wide")
+}
+
+// TestPicture makes the picture that README.md shows.
+func TestPicture(t *testing.T) {
+	s := newDesk(t).start(96, 44)
+	s.Wait("say what to do")
+	for _, step := range []struct{ text, wait string }{
+		{"/plan find the greeting; make it kinder; run the tests", "0 of 3 steps"},
+		{"/search Greet *.go", "✓ ⌕"},
+		{"/plan next", "1 of 3 steps"},
+		{"/edit greet.go '\"Hello, \" + name' => '\"Good morning, \" + name + \"!\"'", "Enter chooses"},
+	} {
+		s.Type(step.text)
+		s.Press("enter")
+		s.Wait(step.wait)
+	}
+	looks(t, s, "screen")
+	picture(t, s)
+}
+
+// TestForm looks at a form.
+func TestForm(t *testing.T) {
+	s := newDesk(t).start(80, 24)
+	s.Wait("say what to do")
+	s.Type("/demo form")
+	s.Press("enter")
+	s.Wait("A demonstration", "Name")
+	s.Type("Ada")
+	s.Wait("Ada")
+	looks(t, s, "form")
+}
+
+// TestPlain looks at the conversation line by line.
+func TestPlain(t *testing.T) {
+	s := newDesk(t).start(80, 40, "chat", "--plain")
+	s.Wait("\n>")
+	s.Type("/plan look at it; run the tests\n")
+	s.Wait("0 of 2 steps", "\n>\n")
+	s.Type("/run echo it works\n")
+	s.Wait("Run this command?")
+	looks(t, s, "plain")
+}
+
+// TestExec looks at one turn without a conversation.
+func TestExec(t *testing.T) {
+	d := newDesk(t)
+	s := d.start(80, 24, "exec", "/read greet.go")
+	if code := s.Exit(); code != 0 {
+		t.Errorf("exit status %d", code)
+	}
+	looks(t, s, "exec")
+	s = d.start(80, 24, "exec", "/run echo it works")
+	if code := s.Exit(); code != 5 {
+		t.Errorf("exit status %d", code)
+	}
+	looks(t, s, "exec-denied")
+}
