@@ -153,6 +153,10 @@ func (m *model) layout() {
 		s.tr.SetWidth(s.width)
 		m.stale = true
 	}
+	over := m.phase == dead || m.phase == ready && m.talk != nil && !m.busy()
+	if s.tr.SetOver(over) {
+		m.stale = true
+	}
 	if !m.stale {
 		m.settle()
 		return

@@ -47,10 +47,11 @@ func (m *model) find() {
 // goTo shows the match.
 func (m *model) goTo() {
 	s := m.search
-	m.screen.tr.Highlight(s.query, s.at)
+	// What was folded is opened for it, which moves the line.
+	line := m.screen.tr.Highlight(s.query, s.at)
 	m.stale = true
 	if s.at >= 0 && s.at < len(s.matches) {
-		m.reveal(s.matches[s.at].Line)
+		m.reveal(line)
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/cmd/acp/internal/host"
+	"github.com/goacp/acp/jsonrpc"
 	"github.com/goacp/acp/transcript"
 )
 
@@ -224,8 +225,8 @@ func (m *model) turnEnded(msg turnMsg) tea.Cmd {
 	}
 	clean := true
 	switch {
-	case msg.err != nil && m.phase == dead:
-		clean = false
+	case msg.err != nil && (m.phase == dead || errors.Is(msg.err, jsonrpc.ErrClosed)):
+		clean = false // the end of the agent is told with its reason
 	case errors.Is(msg.err, context.Canceled) && m.cancelled:
 		m.say("cancelled", false)
 		clean = false

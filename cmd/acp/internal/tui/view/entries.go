@@ -3,6 +3,7 @@ package view
 import (
 	"encoding/json"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 
@@ -398,6 +399,8 @@ func (b *builder) subagent(s *transcript.Subagent) {
 	sign, word, k := "◌", "", th.dim
 	if s.State != nil {
 		switch {
+		case !s.State.Idle() && b.t.over:
+			sign, word = "⊘", "not finished"
 		case !s.State.Idle():
 			sign, word, k = "◐", "running", th.accent
 			if s.State.Foreground == transcript.ForegroundRequiresAction {
@@ -509,10 +512,19 @@ func (b *builder) sessionMessage(m *transcript.SessionMessage) {
 // path returns a path to show: relative to the working directory if it is below it.
 func (t *Transcript) path(p string) string { return shortPath(p, t.opts.Cwd) }
 
+// shortPath shortens a path below cwd or, if it is not there, below the user's home.
 func shortPath(p, cwd string) string {
-	if cwd != "" {
-		if rel, err := filepath.Rel(cwd, p); err == nil && filepath.IsAbs(p) && rel != ".." && !strings.HasPrefix(rel, ".."+string(filepath.Separator)) {
-			p = rel
+	below := func(dir string) (string, bool) {
+		rel, err := filepath.Rel(dir, p)
+		return rel, err == nil && rel != ".." && !strings.HasPrefix(rel, ".."+string(filepath.Separator))
+	}
+	if filepath.IsAbs(p) {
+		if rel, ok := below(cwd); ok && cwd != "" {
+			return safetext.Line(rel, maxTitle)
+		}
+		home, err := os.UserHomeDir()
+		if rel, ok := below(home); ok && err == nil && home != "" && home != "/" {
+			p = filepath.Join("~", rel)
 		}
 	}
 	return safetext.Line(p, maxTitle)

@@ -133,7 +133,7 @@ func (b *builder) command(cmd, cwd string) {
 		return append([]line{nil}, out...)
 	})
 	if cwd != "" {
-		b.line(indent(2), line{{"in " + safetext.Line(cwd, maxTitle), th.dim}})
+		b.line(indent(2), line{{"in " + shortPath(cwd, ""), th.dim}})
 	}
 }
 

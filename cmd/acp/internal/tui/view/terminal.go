@@ -74,7 +74,11 @@ func (b *builder) terminal(term *transcript.Terminal, p prefix, open bool) {
 	if term.Cwd != "" && term.Cwd != b.t.opts.Cwd {
 		l = l.put(" in "+b.t.path(term.Cwd), b.t.th.dim)
 	}
-	if !term.Exited() {
+	switch {
+	case term.Exited():
+	case b.t.over:
+		l = l.put(" · not finished", b.t.th.dim)
+	default:
 		l = l.put(" · running", b.t.th.accent)
 	}
 	b.line(p, l)

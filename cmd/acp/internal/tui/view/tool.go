@@ -36,6 +36,9 @@ var kindSigns = map[acpv2.ToolKind]string{
 // and their colour.
 func (t *Transcript) status(c *transcript.ToolCall) (sign, word string, k look) {
 	th := t.th
+	if t.over && !c.Ended() {
+		return "⊘", "not finished", th.dim
+	}
 	switch c.Status {
 	case acpv2.ToolCallStatusPending:
 		return "○", "waiting", th.dim

@@ -41,6 +41,7 @@ type Transcript struct {
 	th    *Theme
 	opts  Options
 	width int
+	over  bool // nothing runs any longer
 
 	snap    *transcript.Snapshot
 	items   []*item // in the order of the conversation
@@ -239,6 +240,31 @@ func (t *Transcript) Invalidate(seq uint64) {
 		t.stale(i)
 		t.items[i].entry = nil
 	}
+}
+
+// SetOver says that nothing runs any longer, or that something does again: what has not ended
+// when nothing runs is shown as not finished. It reports whether something is to be drawn anew.
+func (t *Transcript) SetOver(over bool) (changed bool) {
+	if t.over == over {
+		return false
+	}
+	t.over = over
+	for i, it := range t.items {
+		unfinished := false
+		switch e := t.snap.Entry(it.seq).(type) {
+		case *transcript.ToolCall:
+			unfinished = !e.Ended()
+		case *transcript.Terminal:
+			unfinished = !e.Exited()
+		case *transcript.Subagent:
+			unfinished = e.State != nil && !e.State.Idle()
+		}
+		if unfinished {
+			t.stale(i)
+			it.entry, changed = nil, true
+		}
+	}
+	return changed
 }
 
 // Toggle folds an entry if it is unfolded, and else unfolds it. Of entries that cannot be folded
