@@ -1,11 +1,13 @@
 package plain
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"sync"
 
@@ -168,9 +170,21 @@ func (c *conversation) open(ctx context.Context, id acp.SessionID, interrupts <-
 	}
 	conn := c.host.Conn()
 	c.show.begin(c.session, how)
-	c.show.line(fmt.Sprintf("Talking to %s %s in %s. %s", safetext.Line(conn.Agent().Name, 60), safetext.Line(conn.Agent().Version, 40),
-		safetext.Line(c.app.Cwd, 300), c.helpHint()))
+	c.show.line(fmt.Sprintf("Talking to %s %s in %s. %s", safetext.Line(cmp.Or(conn.Agent().Title, conn.Agent().Name), 60), safetext.Line(conn.Agent().Version, 40),
+		safetext.Line(tilde(c.app.Cwd), 300), c.helpHint()))
 	return nil
+}
+
+// tilde shortens a path in the home directory.
+func tilde(path string) string {
+	home, err := os.UserHomeDir()
+	if err != nil || home == "" {
+		return path
+	}
+	if rel, err := filepath.Rel(home, path); err == nil && filepath.IsLocal(rel) {
+		return filepath.Join("~", rel)
+	}
+	return path
 }
 
 func (c *conversation) helpHint() string {
