@@ -2,6 +2,7 @@ package host
 
 import (
 	"strconv"
+	"time"
 
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acpv2"
@@ -28,6 +29,23 @@ func continued(was, now *transcript.Snapshot) *transcript.Conversation {
 		c.Apply(u)
 	}
 	return c
+}
+
+// setApart keeps what was said in a session that the agent has forgotten apart from what is said in
+// the new one of the same id, though both stay one conversation for the user.
+func (s *Session) setApart() {
+	s.order.Lock()
+	defer s.order.Unlock()
+	s.journal.sync()
+	was := s.Snapshot()
+	if was.Len() == 0 {
+		return
+	}
+	c := continued(was, new(transcript.Snapshot))
+	if commands := was.Session().Commands; commands != nil {
+		c.Apply(&acp.AvailableCommandsUpdate{AvailableCommands: commands})
+	}
+	s.journal.put(item{fresh: c, event: store.Event{Time: time.Now()}})
 }
 
 // apart changes the ids in an update that makes a whole entry.

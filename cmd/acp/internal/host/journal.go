@@ -113,17 +113,19 @@ type journal struct {
 	wrote   func() // told after a batch was written, before it is shown; may be nil
 	killed  <-chan struct{}
 
-	mu      sync.Mutex
-	conv    *transcript.Conversation
-	queue   []item
-	bytes   int
-	working bool          // the writer runs
-	closed  bool          // nothing more is taken
-	room    chan struct{} // closed when there is room again; nil if nobody waits
+	mu     sync.Mutex
+	conv   *transcript.Conversation
+	queue  []item
+	bytes  int
+	writer chan struct{} // closed when the writer has ended; nil if none runs
+	closed bool          // nothing more is taken
+	room   chan struct{} // closed when there is room again; nil if nobody waits
+	isNew  bool          // the agent has just made the session
 
 	// Of the writer.
-	begun bool          // something was said
-	held  []store.Event // of before, not written
+	begun    bool          // something was said
+	held     []store.Event // of before, not written
+	appended bool          // something was written
 }
 
 // put queues an item. It blocks while too much waits, and drops the item when the journal is
@@ -161,8 +163,8 @@ func (j *journal) add(it item, size int) {
 	}
 	j.queue = append(j.queue, it)
 	j.bytes += size
-	if !j.working {
-		j.working = true
+	if j.writer == nil {
+		j.writer = make(chan struct{})
 		go j.work()
 	}
 }
@@ -174,14 +176,19 @@ func (j *journal) sync() { j.await(item{}) }
 func (j *journal) await(it item) {
 	it.done = make(chan struct{})
 	j.put(it)
+	j.wait(it.done)
+}
+
+// wait waits for the writer to have done something, or until nobody waits any more.
+func (j *journal) wait(done <-chan struct{}) {
 	select {
-	case <-it.done:
+	case <-done:
 	case <-j.killed:
 		// The writer needs no longer than the store does, unless the frontend keeps it.
 		t := time.NewTimer(killGrace)
 		defer t.Stop()
 		select {
-		case <-it.done:
+		case <-done:
 		case <-t.C:
 		}
 	}
@@ -190,16 +197,21 @@ func (j *journal) await(it item) {
 // killGrace is how long a host that was killed waits for its frontend.
 const killGrace = 2 * time.Second
 
-// close waits until everything is written and shown, and takes nothing more.
+// close takes nothing more, and waits until everything that was put is written and shown, and the
+// writer has ended.
 func (j *journal) close() {
-	j.sync()
+	j.sync() // those that wait for room are let in
 	j.mu.Lock()
 	j.closed = true
 	if j.room != nil {
 		close(j.room)
 		j.room = nil
 	}
+	writer := j.writer
 	j.mu.Unlock()
+	if writer != nil {
+		j.wait(writer)
+	}
 }
 
 // work writes and shows until there is nothing left.
@@ -235,7 +247,8 @@ func (j *journal) take() (batch []item, bytes int) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if len(j.queue) == 0 {
-		j.queue, j.working = nil, false
+		close(j.writer)
+		j.queue, j.writer = nil, nil
 		return nil, 0
 	}
 	n := 0
@@ -301,12 +314,35 @@ func (j *journal) append(events []store.Event) {
 		return
 	}
 	j.begun = true
+	j.makeRoom()
 	if len(j.held) > 0 {
 		held := j.held
 		j.held = nil
 		j.keeper.do(func(ctx context.Context, s *store.Store) error { return s.Append(ctx, j.key, held) })
 	}
 	j.keeper.do(func(ctx context.Context, s *store.Store) error { return s.Append(ctx, j.key, events) })
+}
+
+// makeRoom sets aside what the store has under the id of a session that the agent has just made:
+// another one, of an agent that has begun to count anew.
+func (j *journal) makeRoom() {
+	j.mu.Lock()
+	isNew := j.isNew && !j.appended
+	j.mu.Unlock()
+	j.appended = true
+	if isNew {
+		j.keeper.do(func(ctx context.Context, s *store.Store) error {
+			_, err := s.SetAside(ctx, j.key)
+			return err
+		})
+	}
+}
+
+// markNew says that the agent has just made the session.
+func (j *journal) markNew() {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.isNew = true
 }
 
 // said reports whether an item is part of what is said in a session.

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -36,7 +37,8 @@ type Session struct {
 	told   []acp.SessionConfigOption
 	kept   store.Session // as it is in the store
 	title  string
-	turns  int // that run
+	asked  string // what was asked first, which stands in for a title
+	turns  int    // that run
 	granted
 }
 
@@ -84,6 +86,7 @@ func (h *Host) openOn(ctx context.Context, l *link, id acp.SessionID) (*Session,
 			return nil, 0, err
 		}
 		s := h.session(cs)
+		s.journal.markNew()
 		s.opened(cs, cfg.Cwd)
 		s.journal.sync()
 		return s, acp.RestoredNew, nil
@@ -94,9 +97,9 @@ func (h *Host) openOn(ctx context.Context, l *link, id acp.SessionID) (*Session,
 			h.forget(old)
 			return nil, 0, err
 		}
-		if old.kept.Cwd != "" {
-			cfg.Cwd = old.kept.Cwd
-		}
+		old.mu.Lock()
+		cfg.Cwd = cmp.Or(old.kept.Cwd, cfg.Cwd)
+		old.mu.Unlock()
 	}
 	cfg.Replay = isNew // what is open already was told already
 	cs, how, err := l.conn.Restore(ctx, id, cfg)
@@ -109,7 +112,13 @@ func (h *Host) openOn(ctx context.Context, l *link, id acp.SessionID) (*Session,
 	s := old
 	if how == acp.RestoredNew {
 		s = h.session(cs)
-		if isNew {
+		switch {
+		case s != old:
+			s.journal.markNew()
+		case isNew:
+			s.setApart() // the agent has given the id anew
+		}
+		if isNew && s != old {
 			h.forget(old)
 			s.adopt(old)
 		}
@@ -411,7 +420,7 @@ func (s *Session) wrote() {
 	}
 	s.mu.Lock()
 	was := s.kept
-	next := store.Session{Key: s.journal.key, Cwd: s.cwd, Title: s.title, Command: was.Command, Protocol: was.Protocol}
+	next := store.Session{Key: s.journal.key, Cwd: s.cwd, Title: cmp.Or(s.title, was.Title, s.asked), Command: was.Command, Protocol: was.Protocol}
 	if a := s.host.cfg.Agent; !a.Builtin {
 		next.Command = append([]string{a.Command}, a.Args...)
 	}
@@ -483,6 +492,9 @@ func (s *Session) SetTitle(ctx context.Context, title string) error {
 func (s *Session) Prompt(ctx context.Context, content ...acp.ContentBlock) (*acp.Result, error) {
 	s.mu.Lock()
 	s.turns++
+	if s.asked == "" {
+		s.asked = titleOf(content)
+	}
 	s.mu.Unlock()
 	var res *acp.Result
 	tried := false

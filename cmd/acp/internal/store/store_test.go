@@ -275,3 +275,29 @@ func TestFind(t *testing.T) {
 		}
 	}
 }
+
+func TestSetAside(t *testing.T) {
+	stores(t, func(t *testing.T, s *Store) {
+		k := Key{"a", "s1"}
+		if free, err := s.SetAside(t.Context(), k); free != "" || err != nil {
+			t.Errorf("nothing there: %q, %v", free, err)
+		}
+		appendTo(t, s, Key{"b", "s1"}, chunk("user", "m", "of another"))
+		for i, want := range []string{"s1~1", "s1~2"} {
+			text := fmt.Sprint("text", i)
+			appendTo(t, s, k, chunk("user", "m", text))
+			if free, err := s.SetAside(t.Context(), k); free != want || err != nil {
+				t.Errorf("set aside: %q, %v, want %q", free, err, want)
+			}
+			if got := texts(t, s, Key{"a", want}); len(got) != 1 || got[0] != "user: "+text {
+				t.Errorf("%s has %q, want %q", want, got, text)
+			}
+			if _, err := s.Session(t.Context(), k); !errors.Is(err, ErrNotFound) {
+				t.Errorf("the id is not free: %v", err)
+			}
+		}
+		if got := texts(t, s, Key{"b", "s1"}); len(got) != 1 {
+			t.Errorf("the session of another agent: %q", got)
+		}
+	})
+}

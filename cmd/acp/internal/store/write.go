@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -231,6 +232,43 @@ func reset(ctx context.Context, tx *sql.Tx, id, seq int64, data json.RawMessage)
 	}
 	_, err = tx.ExecContext(ctx, `UPDATE session SET first = ?2, reset = ?3, indexed = ?2 - 1, events = events - ?4 WHERE id = ?1`, id, first, seq, n)
 	return err
+}
+
+// maxAside bounds how many ids are tried by SetAside.
+const maxAside = 10_000
+
+// SetAside gives a session another id, the first of ID~1, ID~2 and so on that is free, so that its
+// own can be used for another session: agents that remember nothing begin to count anew whenever
+// they are started. That there is none is no error; free is then "".
+func (s *Store) SetAside(ctx context.Context, k Key) (free string, err error) {
+	err = s.tx(ctx, func(tx *sql.Tx) error {
+		var id int64
+		err := tx.QueryRowContext(ctx, `SELECT id FROM session WHERE agent = ? AND sid = ?`, k.Agent, k.ID).Scan(&id)
+		if errors.Is(err, sql.ErrNoRows) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		for n := 1; n <= maxAside; n++ {
+			name := k.ID + "~" + strconv.Itoa(n)
+			var taken int
+			err := tx.QueryRowContext(ctx, `SELECT 1 FROM session WHERE agent = ? AND sid = ?`, k.Agent, name).Scan(&taken)
+			if errors.Is(err, sql.ErrNoRows) {
+				free = name
+				_, err = tx.ExecContext(ctx, `UPDATE session SET sid = ? WHERE id = ?`, name, id)
+				return err
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return fmt.Errorf("there are %d sessions of that id already", maxAside)
+	})
+	if err != nil {
+		return "", s.failed("set session aside", err)
+	}
+	return free, nil
 }
 
 // Delete removes a session and its events. That there is none is [ErrNotFound].
