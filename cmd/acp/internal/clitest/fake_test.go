@@ -3,12 +3,15 @@ package clitest
 import (
 	"bufio"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"strconv"
 	"strings"
 	"syscall"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acpv2"
@@ -30,6 +33,53 @@ func fakeAgent() {
 		}
 	}
 	os.Exit(behave(agent, mode, arg))
+}
+
+// answer answers initialize with the rest of a response, and then nothing.
+func answer(rest string) {
+	in := bufio.NewReader(os.Stdin)
+	line, _ := in.ReadBytes('\n')
+	var req struct{ ID json.RawMessage }
+	if json.Unmarshal(line, &req) == nil {
+		fmt.Printf("{\"jsonrpc\":\"2.0\",\"id\":%s,%s}\n", req.ID, rest)
+	}
+	_, _ = in.ReadString(0)
+}
+
+// blockName says what a block is.
+func blockName(b acp.ContentBlock) string {
+	base := func(uri string) string { return uri[strings.LastIndexByte(uri, '/')+1:] }
+	switch b := b.(type) {
+	case *acp.TextContent:
+		return "text " + strconv.Quote(b.Text)
+	case *acp.ImageContent:
+		return fmt.Sprintf("image %s, %d bytes in base64, %s", b.MIMEType, len(b.Data), base(b.URI))
+	case *acp.ResourceLink:
+		return fmt.Sprintf("link %s, %s, %s", b.Name, b.MIMEType, base(b.URI))
+	case *acp.EmbeddedResource:
+		switch r := b.Resource.(type) {
+		case *acpv2.TextResourceContents:
+			return fmt.Sprintf("embedded %s: %q", base(r.URI), r.Text)
+		case *acpv2.BlobResourceContents:
+			return fmt.Sprintf("embedded %s: %d bytes in base64", base(r.URI), len(r.Blob))
+		}
+	}
+	return fmt.Sprintf("%T", b)
+}
+
+// fakeMCP is an MCP server made with the official SDK, on standard input and output.
+func fakeMCP() {
+	server := mcp.NewServer(&mcp.Implementation{Name: "greeter", Version: "1"}, nil)
+	type input struct {
+		Name string `json:"name"`
+	}
+	mcp.AddTool(server, &mcp.Tool{Name: "greet", Description: "greets"}, func(_ context.Context, _ *mcp.CallToolRequest, in input) (*mcp.CallToolResult, any, error) {
+		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: "hello, " + in.Name + os.Getenv("GREETER_MARK")}}}, nil, nil
+	})
+	if err := server.Run(context.Background(), &mcp.StdioTransport{}); err != nil {
+		fmt.Fprintln(os.Stderr, "fake-mcp:", err)
+		os.Exit(1)
+	}
 }
 
 func behave(agent *acp.Agent, mode, arg string) int {
@@ -65,6 +115,12 @@ func behave(agent *acp.Agent, mode, arg string) int {
 		fmt.Printf("Content-Length: %d\r\n\r\n%s", len(body), body)
 		_, _ = bufio.NewReader(os.Stdin).ReadString(0)
 		return 0
+	case "future":
+		answer(`"result":{"protocolVersion":9}`)
+		return 0
+	case "closed":
+		answer(`"error":{"code":-32050,"message":"closed today"}`)
+		return 0
 	case "crash":
 		agent.Prompt = func(_ context.Context, t *acp.Turn) (acp.StopReason, error) {
 			_ = t.Say("half an ans")
@@ -85,6 +141,17 @@ func behave(agent *acp.Agent, mode, arg string) int {
 			}
 			return nil
 		}
+	case "account": // keeps its login in a file
+		file := os.Getenv("HOME") + "/fake-login"
+		agent.AuthMethods = []acp.AuthMethod{&acp.AuthMethodAgent{MethodID: "web", Name: "With a browser"}}
+		agent.Login = func(context.Context, *acp.AgentConn, acp.AuthMethodID) error { return os.WriteFile(file, nil, 0o600) }
+		agent.Logout = func(context.Context, *acp.AgentConn) error { return os.Remove(file) }
+		agent.NewSession = func(context.Context, *acp.AgentSession) error {
+			if _, err := os.Stat(file); err != nil {
+				return errAuth
+			}
+			return nil
+		}
 	case "fail":
 		agent.Prompt = func(context.Context, *acp.Turn) (acp.StopReason, error) {
 			return "", &acp.Failure{Code: -32050, Message: "the model is \x1b[5moverloaded", Reason: "rate_limit"}
@@ -100,6 +167,11 @@ func behave(agent *acp.Agent, mode, arg string) int {
 		agent.Prompt = func(_ context.Context, t *acp.Turn) (acp.StopReason, error) {
 			_ = t.Say(fmt.Sprintf("working %d\n", os.Getpid()))
 			select {}
+		}
+	case "whole": // says as many MiB in one update
+		n, _ := strconv.Atoi(arg)
+		agent.Prompt = func(_ context.Context, t *acp.Turn) (acp.StopReason, error) {
+			return acp.StopEndTurn, t.Say(strings.Repeat("0123456789abcde\n", n<<16))
 		}
 	case "deaf": // does not end when its input does
 		agent.Prompt = func(_ context.Context, t *acp.Turn) (acp.StopReason, error) {
@@ -134,6 +206,19 @@ func behave(agent *acp.Agent, mode, arg string) int {
 		says(acp.StopMaxTokens)
 	case "max-requests":
 		says(acp.StopMaxTurnRequests)
+	case "blocks": // says what the prompt is made of
+		agent.Content = acp.PromptContent{Image: true, EmbeddedContext: true}
+		if arg == "links" {
+			agent.Content = acp.PromptContent{}
+		}
+		agent.Prompt = func(_ context.Context, t *acp.Turn) (acp.StopReason, error) {
+			for _, b := range t.Blocks() {
+				if err := t.Say(blockName(b) + "\n"); err != nil {
+					return "", err
+				}
+			}
+			return acp.StopEndTurn, nil
+		}
 	case "hostile":
 		agent.Prompt = func(_ context.Context, t *acp.Turn) (acp.StopReason, error) {
 			_ = t.Say("a\x1b]0;ow")

@@ -1,6 +1,7 @@
 package clitest
 
 import (
+	"encoding/base64"
 	"errors"
 	"os"
 	"os/exec"
@@ -26,8 +27,12 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
 		"acp":        func() { os.Exit(cli.Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) },
 		"fake-agent": fakeAgent,
+		"fake-mcp":   fakeMCP,
 	})
 }
+
+// pixel is a picture, pixel.png of the scripts.
+const pixel = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 
 // TestScript runs the scripts in testdata/script. Their command "status N COMMAND ARGS" runs a
 // command that has to end with a status.
@@ -40,6 +45,13 @@ func TestScript(t *testing.T) {
 		Setup: func(e *testscript.Env) error {
 			home := e.WorkDir + "/home"
 			if err := os.MkdirAll(home, 0o700); err != nil {
+				return err
+			}
+			pixel, err := base64.StdEncoding.DecodeString(pixel)
+			if err != nil {
+				return err
+			}
+			if err := os.WriteFile(e.WorkDir+"/pixel.png", pixel, 0o600); err != nil {
 				return err
 			}
 			for _, v := range [][2]string{

@@ -210,7 +210,7 @@ func (l *link) servers() ([]acp.MCPServer, error) {
 		Agent: h.name(), Dir: h.cfg.Cwd, Connect: h.cfg.MCPConnect, Loops: &l.loops,
 	})
 	if err != nil {
-		return nil, err
+		return nil, exitcode.With(exitcode.Usage, err)
 	}
 	for _, b := range bridged {
 		h.note(Note{Kind: NoteBridged, Text: safetext.Line(b.String(), maxNote)})

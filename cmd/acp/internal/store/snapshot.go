@@ -10,10 +10,11 @@ import (
 	"github.com/goacp/acp/transcript"
 )
 
-// Bounds are what conversations are kept within, in memory: a message of up to 32 MiB is whole. A
-// conversation that says little needs little, whatever they are.
+// Bounds are what conversations are kept within, in memory: a message of up to 32 MiB is whole, and
+// the last 4 MiB of the output of a command are kept. A conversation that says little needs little,
+// whatever they are.
 func Bounds() transcript.Config {
-	return transcript.Config{TotalBytes: 256 << 20, EntryBytes: 32 << 20}
+	return transcript.Config{TotalBytes: 256 << 20, EntryBytes: 32 << 20, TerminalBytes: 4 << 20}
 }
 
 // Snapshot returns the conversation that the events of a session make, within the bounds of cfg: the

@@ -68,7 +68,7 @@ func what(rec acphost.Record) string {
 	if len(parts) == 0 {
 		return "something the agent did not name"
 	}
-	return strings.Join(parts, ": ")
+	return strings.ReplaceAll(strings.Join(parts, ": "), "?: ", "? ")
 }
 
 // quote writes a word for a shell, always in quotes: rules have signs in them.

@@ -33,6 +33,7 @@ type Options struct {
 	Options []string // ID=VALUE
 
 	JSON, Quiet bool
+	Show        Show
 	Timeout     time.Duration
 	MaxCost     Cost
 	Ask, DenyOK bool
@@ -94,7 +95,16 @@ that would permit it, and the exit status is 5 unless --deny-ok is given.
 
 Control sequences in the agent's text are removed; --json has the text as it
 came. The first interrupt (Ctrl-C) cancels the turn and waits for its end, the
-second ends everything.`
+second ends everything.
+
+Exit statuses:
+
+   0  the turn is done              6  the agent did not start, or ended
+   1  something failed here         7  it answered with an error, or not in ACP
+   2  wrong flags or settings       8  a time limit was reached
+   3  the agent refused             9  a limit of cost was reached
+   4  cancelled                    10  a login is needed: acp auth login
+   5  a permission was denied      11  the agent stopped at a limit of its own`
 
 // NewCommand returns the command; runF, if not nil, runs in place of it.
 func NewCommand(a *app.App, runF func(context.Context, *Options) error) *cobra.Command {
@@ -105,6 +115,7 @@ func NewCommand(a *app.App, runF func(context.Context, *Options) error) *cobra.C
 		Long:  long,
 		Example: `  acp exec "why does this test fail?"
   acp exec claude --allow 'kind:read,search' "summarize the changes" < changes.diff
+  acp exec --show tools '/read main.go:1-20'
   acp exec --json --timeout 5m --file task.md -- my-agent --acp`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := o.arguments(cmd, args); err != nil {
@@ -127,12 +138,14 @@ func NewCommand(a *app.App, runF func(context.Context, *Options) error) *cobra.C
 	f.StringArrayVarP(&o.Options, "option", "o", nil, "set an option of the session first: `ID=VALUE` (repeatable)")
 	f.BoolVar(&o.JSON, "json", false, "print one JSON object a line: docs/exec-json.md")
 	f.BoolVarP(&o.Quiet, "quiet", "q", false, "print only the final text of the agent, and errors")
+	f.Var(&o.Show, "show", "print the `WHAT` of the turn: text, which the agent says; tools, which is what its tool calls show, such as the content of files, changes and the output of commands; or all (default text)")
 	f.DurationVar(&o.Timeout, "timeout", 0, "give up after this time, such as 5m, with exit status 8")
 	f.Var(costFlag{&o.MaxCost}, "max-cost", "cancel the turn when the session has cost `COST`, such as 0.50 or 0.50USD, with exit status 9")
 	f.BoolVar(&o.Ask, "ask", false, "ask for permission on the terminal, which needs one")
 	f.BoolVar(&o.DenyOK, "deny-ok", false, "end with status 0 even if permissions were denied")
-	cmd.MarkFlagsMutuallyExclusive("json", "quiet")
+	cmd.MarkFlagsMutuallyExclusive("json", "quiet", "show")
 	cmd.MarkFlagsMutuallyExclusive("session", "continue")
+	_ = cmd.RegisterFlagCompletionFunc("show", cobra.FixedCompletions(shows, cobra.ShellCompDirectiveNoFileComp)) // the flag is there
 	return cmd
 }
 

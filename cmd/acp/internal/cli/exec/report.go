@@ -16,12 +16,14 @@ import (
 	"github.com/goacp/acp/cmd/acp/internal/host"
 	"github.com/goacp/acp/cmd/acp/internal/plain"
 	"github.com/goacp/acp/cmd/acp/internal/safetext"
+	"github.com/goacp/acp/cmd/acp/internal/store"
 	"github.com/goacp/acp/jsonrpc"
 	"github.com/goacp/acp/transcript"
 )
 
 const (
-	// maxAnswer bounds the final text that --quiet and the last line of --json have, in bytes.
+	// maxAnswer bounds the final text that --quiet and the last line of --json have, in bytes. The
+	// bounds of conversations are lower.
 	maxAnswer = 64 << 20
 	// maxDenials bounds the lines that tell of denied permissions.
 	maxDenials = 100
@@ -34,6 +36,7 @@ type report struct {
 	app         *app.App
 	json, quiet bool
 	progress    bool // on standard error
+	show        Show
 	suggest     func(acphost.Request) string
 	limit       Cost
 	stop        func(error) // cancels the turn
@@ -46,8 +49,13 @@ type report struct {
 	answer   strings.Builder
 	answered uint64 // entry the answer is in
 	has      bool   // there is an answer
-	cut      bool
-	read     map[uint64]int // bytes that were written of the agent's messages
+	cut      bool   // and not all of it
+	lost     bool   // something was too long to be kept, and is missing in what was written
+	gaps     int    // bytes of the output of commands that are missing
+	at       uint64 // entry that was written last, if begun
+	begun    bool
+	read     map[uint64]int // bytes that were written of messages and the output of commands
+	ended    map[uint64]bool
 	tools    map[string]acp.ToolCallStatus
 	costs    bool
 	denied   int
@@ -59,9 +67,11 @@ func newReport(o *Options) *report {
 		app: o.App, json: o.JSON, quiet: o.Quiet,
 		progress: !o.JSON && !o.Quiet && o.App.ErrTerminal,
 		limit:    o.MaxCost,
+		show:     o.Show,
 		out:      plain.Stream{W: o.App.Out},
 		lines:    map[acp.SessionID]*lines{},
 		read:     map[uint64]int{},
+		ended:    map[uint64]bool{},
 		tools:    map[string]acp.ToolCallStatus{},
 	}
 }
@@ -104,6 +114,9 @@ func (r *report) changed(s *host.Session, changes []transcript.Change) {
 		r.write(data)
 	}
 	if id == r.main {
+		if r.show.tools() {
+			r.work(snap, changes)
+		}
 		r.text(snap, changes)
 		r.cost(snap)
 	}
@@ -124,11 +137,11 @@ func (r *report) text(snap *transcript.Snapshot, changes []transcript.Change) {
 			continue
 		}
 		if !r.has || ch.Seq != r.answered {
-			if r.has && !r.json && !r.quiet {
-				r.fail(r.out.EndLine())
-			}
 			r.answer.Reset()
 			r.answered, r.has, r.cut = ch.Seq, true, false
+		}
+		if m.Dropped() > 0 {
+			r.cut, r.lost = true, true
 		}
 		if ch.Text != "" {
 			r.say(ch.Seq, ch.Text)
@@ -155,8 +168,8 @@ func (r *report) say(seq uint64, text string) {
 	} else {
 		r.answer.WriteString(text)
 	}
-	if !r.json && !r.quiet {
-		r.fail(r.out.Write(text))
+	if !r.json && !r.quiet && r.show.text() {
+		r.piece(seq, text)
 	}
 }
 
@@ -298,15 +311,18 @@ func (r *report) finish(s *host.Session, res *acp.Result, err error) error {
 	switch {
 	case r.json:
 		r.notes()
-		r.line(r.result(s, res, err))
+		r.line(r.resultLine(s, res, err))
 	case r.quiet:
 		r.fail(r.out.Write(r.answer.String()))
-		if r.cut {
-			fmt.Fprintf(r.app.Err, "acp: the text is cut after %d MiB\n", maxAnswer>>20)
-		}
 		fallthrough
 	default:
 		r.fail(r.out.EndLine())
+	}
+	if r.cut || r.lost {
+		fmt.Fprintf(r.app.Err, "acp: the text is cut: of a message at most %d MiB are kept\n", store.Bounds().EntryBytes>>20)
+	}
+	if r.gaps > 0 {
+		fmt.Fprintf(r.app.Err, "acp: %d bytes of the output of commands are left out: they came too fast\n", r.gaps)
 	}
 	if r.limit.Set && !r.costs && err == nil && r.main != "" {
 		fmt.Fprintln(r.app.Err, "acp: --max-cost has had no effect: the agent does not tell what it costs")
@@ -317,7 +333,7 @@ func (r *report) finish(s *host.Session, res *acp.Result, err error) error {
 	return err
 }
 
-func (r *report) result(s *host.Session, res *acp.Result, err error) resultLine {
+func (r *report) resultLine(s *host.Session, res *acp.Result, err error) resultLine {
 	line := resultLine{Type: "result", Text: r.answer.String(), Truncated: r.cut, Denied: r.denied, ExitCode: int(exitcode.Of(err))}
 	if res != nil {
 		line.StopReason = string(res.StopReason)
@@ -369,7 +385,7 @@ func (r *report) ends(ctx context.Context, res *acp.Result, err error, denyOK bo
 	if err != nil {
 		return err
 	}
-	denials := exitcode.Errorf(exitcode.Denied, "%d permission %s denied", denied, plural(denied, "request was", "requests were"))
+	denials := exitcode.With(exitcode.Denied, denials(denied))
 	switch res.StopReason {
 	case acpv2.StopReasonRefusal:
 		return exitcode.Errorf(exitcode.Refused, "the agent refused the prompt")
@@ -388,6 +404,17 @@ func (r *report) ends(ctx context.Context, res *acp.Result, err error, denyOK bo
 	}
 	return nil
 }
+
+// denials is the error of a turn in which so many requests were denied.
+type denials int
+
+// Error says how many there were.
+func (n denials) Error() string {
+	return fmt.Sprintf("%d permission %s denied", n, plural(int(n), "request was", "requests were"))
+}
+
+// Silent reports whether every one of them was told.
+func (n denials) Silent() bool { return n <= maxDenials }
 
 func plural(n int, one, more string) string {
 	if n == 1 {

@@ -168,7 +168,7 @@ func (o *Options) listFlags(c *cobra.Command) {
 	f := c.Flags()
 	f.BoolVar(&o.Here, "here", false, "only those of the current directory (or that of --cwd)")
 	f.BoolVar(&o.All, "all", false, "all, not only the latest")
-	f.IntVarP(&o.Limit, "limit", "n", 50, "at most `N`")
+	f.IntVarP(&o.Limit, "limit", "n", 50, "at most `N`; 0 is all")
 	f.BoolVar(&o.JSON, "json", false, "print a list of objects")
 	c.MarkFlagsMutuallyExclusive("all", "limit")
 }
@@ -269,7 +269,7 @@ func (o *Options) find(ctx context.Context, st *store.Store, id string) (store.S
 		if a := o.agent(); a != "" {
 			of = " of " + safetext.Line(a, 100)
 		}
-		return s, fmt.Errorf("there is no session %q%s; acp sessions list shows those there are: %w", safetext.Line(id, 100), of, store.ErrNotFound)
+		return s, &missing{fmt.Sprintf("there is no session %q%s; acp sessions list shows those there are", safetext.Line(id, 100), of)}
 	}
 	return s, err
 }
@@ -295,3 +295,11 @@ func (o *Options) complete(cmd *cobra.Command, args []string, begin string) ([]s
 	}
 	return all, cobra.ShellCompDirectiveNoFileComp
 }
+
+// missing is the error that there is no such session, in words that say it once.
+type missing struct{ text string }
+
+func (e *missing) Error() string { return e.text }
+
+// Unwrap returns [store.ErrNotFound].
+func (*missing) Unwrap() error { return store.ErrNotFound }
