@@ -52,10 +52,21 @@ func (a *App) Agent(name string) (roster.Agent, error) {
 	if err != nil {
 		return roster.Agent{}, err
 	}
+	from := ""
 	if name == "" {
 		name = cfg.Agent
+		if v, err := cfg.Get("agent"); err == nil && len(v) == 1 && a.Flags["agent"] == nil {
+			from = fmt.Sprintf("%s: agent: ", v[0].Origin)
+		}
 	}
 	agent, err := roster.New(cfg).Find(name)
+	if err != nil && from != "" {
+		// Nobody has typed this name just now.
+		err = fmt.Errorf("%s%w", from, err)
+		if left := cfg.Untrusted(); cfg.FromProject("agent") && len(left) > 0 {
+			err = fmt.Errorf("%w; %s", err, strings.Join(left, "; "))
+		}
+	}
 	return agent, usage(err)
 }
 

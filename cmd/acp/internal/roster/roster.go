@@ -147,6 +147,17 @@ func (a Agent) Argv() []string {
 	return append([]string{a.Command}, a.Args...)
 }
 
+// Reference returns what can be typed for the agent where one is expected: its name, or the path of
+// its program if it is a command line of one word, which would be taken for a name.
+func (a Agent) Reference() string {
+	if a.Source == SourceCommand && !IsCommandLine(a.Name) {
+		if file, ok := Installed(a); ok {
+			return file
+		}
+	}
+	return a.Name
+}
+
 // CommandLine returns the command and its arguments as one could type them.
 func (a Agent) CommandLine() string { return Join(a.Argv()) }
 
@@ -239,7 +250,20 @@ func (r *Roster) Find(name string) (Agent, error) {
 	if near := config.Near(name, r.Names()); near != "" {
 		hint = fmt.Sprintf("did you mean %q? ", near)
 	}
+	if file, err := LookPath(name, "", r.base()); hint == "" && err == nil {
+		// A word is a name: what a project's file calls its agent must not start what happens to be
+		// called so.
+		return Agent{}, exitcode.Errorf(exitcode.Usage, "there is no agent %q, but a program: use %s, or name it: acp agents add %s -- %s", name, Quote(file), Quote(name), Quote(name))
+	}
 	return Agent{}, exitcode.Errorf(exitcode.Usage, "there is no agent %q: %ssee acp agents list, or give a command line", name, hint)
+}
+
+// base returns the environment of the agents.
+func (r *Roster) base() []string {
+	if r.environ != nil {
+		return r.environ
+	}
+	return os.Environ()
 }
 
 // Command returns the agent that a command is. The error has the exit status of

@@ -61,6 +61,10 @@ type Session struct {
 	Updated  time.Time // of the last event that was not a replayed one, or what Put said
 	Turns    int       // that have ended: Append counts [EventTurn]
 	Events   int64     // that are kept
+	// Parent is the id of the session, of the same agent, that this one is a subagent's of. Put takes
+	// it and nothing returns it: such a session is deleted with its parent and no List has it, but
+	// it can be found by its id.
+	Parent string
 }
 
 // An EventKind says what an Event is.
@@ -135,18 +139,29 @@ type AmbiguousError struct {
 	More       bool // there are more than Candidates
 }
 
-// Error names the candidates in one line.
+// maxNamed bounds those that the text of an AmbiguousError names.
+const maxNamed = 4
+
+// Error names the first candidates in one line.
 func (e *AmbiguousError) Error() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%q may be", e.ID)
-	for i, c := range e.Candidates {
+	shown := e.Candidates[:min(len(e.Candidates), maxNamed)]
+	same := true // only the agents tell them apart
+	for _, c := range e.Candidates {
+		same = same && c.ID == e.ID
+	}
+	for i, c := range shown {
 		if i > 0 {
 			b.WriteString(",")
 		}
 		fmt.Fprintf(&b, " %q of %s", c.ID, c.Agent)
 	}
-	if e.More {
+	if e.More || len(shown) < len(e.Candidates) {
 		b.WriteString(" or others")
+	}
+	if same && !e.More {
+		b.WriteString("; --agent says which")
 	}
 	return b.String()
 }

@@ -192,7 +192,7 @@ func (m *model) deathLines() []string {
 		}
 	}
 	if m.talk == nil {
-		lines = append(lines, m.st.dim.Render(cut("  acp agents doctor "+one(shellWord(m.opt.Agent.Name))+" looks for the cause", m.w)))
+		lines = append(lines, m.st.dim.Render(cut("  acp agents doctor "+one(shellWord(m.opt.Agent.Reference()))+" looks for the cause", m.w)))
 	}
 	return lines
 }

@@ -26,6 +26,8 @@ const (
 	maxRemote = 10_000
 	// minID is how much of an id is shown at least.
 	minID = 8
+	// maxAgent is how much room names of agents get in a terminal: command lines can be long.
+	maxAgent = 24
 )
 
 // Who knows a session.
@@ -340,11 +342,11 @@ func tilde(path, home string) string {
 }
 
 // columns aligns a table. In a terminal, where width is not 0, the directory and the title share what the
-// other columns leave, and the directory goes where that is little; directories lose their beginning
-// and titles their end.
+// other columns leave, and the directory goes where that is little; agents and directories lose their
+// beginning and titles their end.
 func columns(table [][]string, width int) []string {
 	n := len(table[0])
-	dir, title := n-2, n-1
+	agent, dir, title := 1, n-2, n-1
 	widths := make([]int, n)
 	for _, cells := range table {
 		for i, c := range cells {
@@ -352,6 +354,7 @@ func columns(table [][]string, width int) []string {
 		}
 	}
 	if width > 0 {
+		widths[agent] = min(widths[agent], maxAgent)
 		left := width
 		for i := range dir {
 			left -= widths[i] + 2
@@ -372,7 +375,7 @@ func columns(table [][]string, width int) []string {
 				continue
 			}
 			if over := ansi.StringWidth(c) - widths[i]; over > 0 {
-				if i == dir {
+				if i == dir || i == agent {
 					c = ansi.TruncateLeft(c, over+1, "…")
 				} else {
 					c = ansi.Truncate(c, widths[i], "…")
