@@ -106,7 +106,7 @@ var changing = []struct {
 	to string
 }{
 	{regexp.MustCompile(`acp-demo-[0-9]+`), "acp-demo-1"},
-	{regexp.MustCompile(`\b(agent|shell) [0-9]+`), "$1 1"},
+	{regexp.MustCompile(`\b(agent|shell) [0-9]{2,}`), "$1 1"},
 	{regexp.MustCompile(`\b[0-9]+(\.[0-9]+)?(ms|s)\b`), "1s"},
 	// How long it has taken so far moves what is at the end of the line.
 	{regexp.MustCompile(`[⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏] (.*?)( 1s)? {2,}(Ctrl\+C .*)`), "⠋ $1 1s  $3"},

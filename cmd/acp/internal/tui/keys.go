@@ -9,6 +9,25 @@ import (
 	"github.com/goacp/acp/transcript"
 )
 
+// What was typed before the screen was there comes at once when the program begins to read.
+const (
+	earlyTime = 2 * time.Second // after the start, at most
+	earlyGap  = 20 * time.Millisecond
+)
+
+// early makes Enter of Ctrl+J in what was typed before the terminal was asked for every key as it is:
+// until then it turns the one into the other.
+func (m *model) early(k tea.KeyPressMsg) tea.KeyPressMsg {
+	now := m.now()
+	if now.Sub(m.born) > earlyTime || !m.lastKey.IsZero() && now.Sub(m.lastKey) > earlyGap {
+		m.late = true
+	}
+	if !m.late && k.String() == "ctrl+j" {
+		return tea.KeyPressMsg{Code: tea.KeyEnter}
+	}
+	return k
+}
+
 // key handles a key.
 func (m *model) key(k tea.KeyPressMsg) tea.Cmd {
 	s := k.String()

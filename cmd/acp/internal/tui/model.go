@@ -38,6 +38,8 @@ type model struct {
 	w, h    int
 	away    bool // the terminal has lost the focus
 	lastKey time.Time
+	born    time.Time
+	late    bool // keys come from somebody who sees the screen: see early
 
 	// The agent.
 	phase   phase
@@ -115,6 +117,7 @@ func newModel(ctx context.Context, o Options) *model {
 	m.input = newInput(o.StateDir, o.cwd)
 	m.restyle()
 	m.began = m.now()
+	m.born = m.began
 	m.attempt = 1
 	return m
 }
@@ -171,6 +174,7 @@ func (m *model) update(msg tea.Msg) tea.Cmd {
 	case tea.BlurMsg:
 		m.away = true
 	case tea.KeyPressMsg:
+		msg = m.early(msg)
 		cmd := m.key(msg)
 		m.lastKey = m.now()
 		return cmd
@@ -243,7 +247,7 @@ func (m *model) update(msg tea.Msg) tea.Cmd {
 		return m.pasted(msg)
 	case untrustedMsg:
 		for _, s := range msg.what {
-			m.say("not in force until you trust it: "+s+" (see acp config trust)", false)
+			m.say(tildes(s), false)
 		}
 	}
 	return nil

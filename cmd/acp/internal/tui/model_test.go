@@ -124,3 +124,14 @@ func TestLeave(t *testing.T) {
 		t.Error("Ctrl+D with nothing typed does not leave")
 	}
 }
+
+// TestEarly takes what a terminal makes of Enter before it is asked for single keys, only then.
+func TestEarly(t *testing.T) {
+	r := newRig(t, 80, 24, nil)
+	r.keys("one", "ctrl+j")
+	r.wants("queued  one")
+	r.now = r.now.Add(time.Second)
+	r.keys("two", "ctrl+j", "three")
+	r.wants("› two", "three")
+	r.lacks("queued  two")
+}

@@ -26,6 +26,15 @@ func tilde(path string) string {
 	return path
 }
 
+// tildes shortens the paths in the home directory that a text has.
+func tildes(text string) string {
+	home, err := os.UserHomeDir()
+	if sep := string(filepath.Separator); err == nil && home != "" && home != sep {
+		text = strings.ReplaceAll(text, home+sep, "~"+sep)
+	}
+	return text
+}
+
 // shellWord quotes a word for a shell, where it needs that.
 func shellWord(s string) string {
 	plain := s != ""
