@@ -177,6 +177,12 @@ func (h *Host) client(l *link) *acp.Client {
 	return c
 }
 
+// kill is close without waiting for the agent's process to leave by itself.
+func (l *link) kill() error {
+	_ = l.conn.Kill() // always nil
+	return l.close()
+}
+
 // close ends the connection and what belongs to it.
 func (l *link) close() error {
 	l.once.Do(func() {

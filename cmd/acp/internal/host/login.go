@@ -263,6 +263,9 @@ func (h *Host) restart(ctx context.Context, env map[string]string) error {
 	open := slices.Collect(maps.Values(h.sessions))
 	h.mu.Unlock()
 	_ = old.close() // two processes at a time might get in each other's way
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(h.life, cancel)()
 	l, err := h.connect(ctx, env)
 	if err != nil {
 		h.mu.Lock()
@@ -272,8 +275,13 @@ func (h *Host) restart(ctx context.Context, env map[string]string) error {
 	}
 	h.mu.Lock()
 	h.link = l
+	ended := h.life.Err() != nil
 	h.mu.Unlock()
 	h.watch(l)
+	if ended { // Kill knew but the one before
+		_ = l.kill()
+		return ErrClosed
+	}
 	slices.SortFunc(open, func(a, b *Session) int { return strings.Compare(string(a.ID()), string(b.ID())) })
 	var errs []error
 	for _, s := range open {

@@ -28,6 +28,10 @@ type Host struct {
 	policy *acphost.Policy
 	keeper *keeper
 
+	// life ends with Close and Kill, and with it what is being started.
+	life context.Context
+	stop context.CancelFunc
+
 	// opening is held while sessions are opened and while the agent is started anew, so that the
 	// one does not happen in the middle of the other.
 	opening sync.RWMutex
@@ -41,6 +45,7 @@ type Host struct {
 	err      error
 	done     chan struct{}     // closed when the agent has ended for good
 	killed   chan struct{}     // closed when nobody waits for anything any more
+	over     bool              // Close waits for the watchers, and there are no more
 	logins   int               // that were made
 	env      map[string]string // that the agent was started with besides
 	watchers sync.WaitGroup
@@ -60,6 +65,7 @@ func Open(ctx context.Context, cfg Config) (*Host, error) {
 		done:     make(chan struct{}),
 		killed:   make(chan struct{}),
 	}
+	h.life, h.stop = context.WithCancel(context.Background())
 	if h.policy == nil {
 		h.policy = new(acphost.Policy)
 	}
@@ -72,6 +78,7 @@ func Open(ctx context.Context, cfg Config) (*Host, error) {
 	h.note(Note{Kind: NoteStarting, Text: "starting " + h.name()})
 	l, err := h.connect(ctx, nil)
 	if err != nil {
+		h.stop()
 		return nil, err
 	}
 	h.link = l
@@ -158,6 +165,7 @@ func (h *Host) Close() error {
 	h.mu.Lock()
 	first := !h.closed
 	h.closed = true
+	h.stop()
 	h.mu.Unlock()
 	if !first {
 		<-h.done
@@ -178,12 +186,16 @@ func (h *Host) Close() error {
 	for _, s := range sessions {
 		s.journal.close()
 	}
+	h.mu.Lock()
+	h.over = true
+	h.mu.Unlock()
 	h.watchers.Wait()
 	return err
 }
 
-// Kill ends the agent at once, without waiting for its turn. It returns at once; [Host.Done]
-// says when that is done, and Close is still to be called.
+// Kill ends the agent at once, without waiting for its turn or for its process to leave, also where
+// Close waits for that. It returns at once; [Host.Done] says when that is done, and Close is still to
+// be called.
 func (h *Host) Kill() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -193,8 +205,10 @@ func (h *Host) Kill() {
 	default:
 		close(h.killed)
 	}
-	l := h.link
-	h.watchers.Go(func() { _ = l.close() })
+	h.stop()
+	if l := h.link; !h.over {
+		h.watchers.Go(func() { _ = l.kill() })
+	}
 }
 
 // coded gives errors of calls the status the program ends with.

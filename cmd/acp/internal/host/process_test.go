@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -64,7 +65,7 @@ func beAgent(words string) {
 	case is("exits"):
 		fmt.Fprintln(os.Stderr, "no model \x1b[31mconfigured")
 		os.Exit(3)
-	case is("silent"):
+	case is("silent"), is("silent-later") && exists(filepath.Join(dir, "login")) && !slices.Contains(os.Args, "--setup"):
 		fmt.Fprintln(os.Stderr, "waiting for the moon")
 		select {}
 	}
@@ -131,6 +132,8 @@ func beAgent(words string) {
 				}
 				_ = call.Complete()
 				return acp.StopEndTurn, t.Say(state.Output)
+			case "pid":
+				return acp.StopEndTurn, t.Say(strconv.Itoa(os.Getpid()))
 			case "count":
 				for i := 0; ; i++ {
 					if err := t.Say(strconv.Itoa(i) + " "); err != nil {
@@ -165,9 +168,25 @@ func beAgent(words string) {
 			return nil
 		}
 	}
+	if is("stubborn") {
+		asked := make(chan os.Signal, 1)
+		signal.Notify(asked, syscall.SIGTERM)
+		go func() {
+			<-asked
+			_ = os.WriteFile(filepath.Join(dir, "asked"), nil, 0o600)
+		}()
+	}
 	if err := a.Serve(context.Background(), acp.Stdio()); err != nil {
 		os.Exit(1)
 	}
+	if is("stubborn") {
+		select {}
+	}
+}
+
+func exists(name string) bool {
+	_, err := os.Stat(name)
+	return err == nil
 }
 
 // child is the test binary as an agent.
