@@ -126,6 +126,7 @@ func (h *Host) openOn(ctx context.Context, l *link, id acp.SessionID) (*Session,
 	s.endReplay()
 	s.opened(cs, cfg.Cwd)
 	s.journal.sync()
+	h.family(ctx, s)
 	return s, how, nil
 }
 
@@ -219,6 +220,25 @@ func (s *Session) recall(ctx context.Context) error {
 	return nil
 }
 
+// family brings the sessions of subagents back that a restored conversation tells of: what the
+// agent has told anew of them, else what the store has.
+func (h *Host) family(ctx context.Context, parent *Session) {
+	for e := range parent.Snapshot().Entries() {
+		sub, ok := e.(*transcript.Subagent)
+		if !ok {
+			continue
+		}
+		child, isNew := h.expect(sub.ID)
+		if isNew {
+			if err := child.recall(ctx); err != nil || child.Snapshot().Len() == 0 {
+				h.forget(child) // nothing is known of it
+			}
+		} else if child != parent {
+			child.endReplay()
+		}
+	}
+}
+
 // adopt takes over the conversation of a session that the agent does not have any more.
 func (s *Session) adopt(old *Session) {
 	s.journal.sync()
@@ -309,6 +329,13 @@ func sameList[T any](a, b []T) bool {
 
 // update is the hook that is told what happens.
 func (h *Host) update(_ context.Context, cs *acp.ClientSession, u *acp.Update) {
+	if cs.Parent() != nil && !u.Replayed {
+		// What the store has under the id of a subagent that begins now is another's, whose agent
+		// counts anew or lies.
+		if s, isNew := h.expect(cs.ID()); isNew {
+			s.journal.markNew()
+		}
+	}
 	s := h.session(cs)
 	s.order.Lock()
 	defer s.order.Unlock()
@@ -426,10 +453,13 @@ func (s *Session) wrote() {
 	}
 	if s.client != nil {
 		next.Protocol = s.client.Conn().Version()
+		if p := s.client.Parent(); p != nil && !s.user {
+			next.Parent = string(p.ID())
+		}
 	}
 	s.kept = next
 	s.mu.Unlock()
-	if was.Key != next.Key || was.Cwd != next.Cwd || was.Title != next.Title || was.Protocol != next.Protocol {
+	if was.Key != next.Key || was.Cwd != next.Cwd || was.Title != next.Title || was.Protocol != next.Protocol || was.Parent != next.Parent {
 		s.host.keeper.do(func(ctx context.Context, st *store.Store) error { return st.Put(ctx, next) })
 	}
 }

@@ -159,7 +159,8 @@ func (s *Store) List(ctx context.Context, q Query) ([]Match, error) {
 }
 
 func (s *Store) list(ctx context.Context, q Query, words []string) ([]Match, error) {
-	query := `SELECT ` + columns + ` FROM session WHERE (? = '' OR agent = ?) AND (? = '' OR cwd = ?)`
+	query := `SELECT ` + columns + ` FROM session WHERE (? = '' OR agent = ?) AND (? = '' OR cwd = ?)
+AND id NOT IN (SELECT session FROM child)`
 	args := []any{q.Agent, q.Agent, q.Cwd, q.Cwd}
 	for _, w := range words {
 		cond, arg := wordCondition(w)

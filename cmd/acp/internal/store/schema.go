@@ -68,6 +68,17 @@ CREATE TRIGGER message_update AFTER UPDATE OF text ON message BEGIN
 END;
 INSERT INTO message (session, role, mid, text) SELECT id, 'title', '', title FROM session WHERE title <> '';
 `,
+	// 3: sessions of subagents, which are part of another session.
+	`
+CREATE TABLE child (
+	session INTEGER PRIMARY KEY REFERENCES session (id) ON DELETE CASCADE,
+	parent  INTEGER NOT NULL REFERENCES session (id) ON DELETE CASCADE
+);
+CREATE INDEX child_parent ON child (parent);
+CREATE TRIGGER session_delete BEFORE DELETE ON session BEGIN
+	DELETE FROM session WHERE id IN (SELECT session FROM child WHERE parent = old.id);
+END;
+`,
 }
 
 // migrate brings the file to the latest version, all steps in one transaction. Another process

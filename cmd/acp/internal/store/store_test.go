@@ -301,3 +301,32 @@ func TestSetAside(t *testing.T) {
 		}
 	})
 }
+
+// TestChild keeps the sessions of subagents with the session they belong to.
+func TestChild(t *testing.T) {
+	stores(t, func(t *testing.T, s *Store) {
+		child, parent := Key{"a", "child"}, Key{"a", "parent"}
+		appendTo(t, s, child, chunk("agent", "m", "from below"))
+		for range 2 {
+			if err := s.Put(t.Context(), Session{Key: child, Parent: parent.ID}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		appendTo(t, s, parent, chunk("agent", "m", "from above"))
+		for _, text := range []string{"", "from"} {
+			found, err := s.List(t.Context(), Query{Text: text})
+			if err != nil || len(found) != 1 || found[0].Key != parent {
+				t.Errorf("%q: listed %v, %v", text, found, err)
+			}
+		}
+		if _, err := s.Find(t.Context(), "", "chi"); err != nil {
+			t.Errorf("it is not found by its id: %v", err)
+		}
+		if err := s.Delete(t.Context(), parent); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Session(t.Context(), child); !errors.Is(err, ErrNotFound) {
+			t.Errorf("it is not deleted with its parent: %v", err)
+		}
+	})
+}

@@ -98,12 +98,31 @@ ON CONFLICT (agent, sid) DO UPDATE SET
 	turns = coalesce(nullif(?9, 0), turns)
 RETURNING id`,
 		v.Agent, v.ID, string(command), v.Cwd, v.Title, v.Protocol, created, updated, v.Turns, now).Scan(&id)
+	if err == nil && v.Parent != "" && v.Parent != v.ID {
+		err = putChild(ctx, tx, id, Key{v.Agent, v.Parent}, now)
+	}
 	if err != nil || v.Title == "" {
 		return err
 	}
 	_, err = tx.ExecContext(ctx, `
 INSERT INTO message (session, role, mid, text) VALUES (?1, 'title', '', ?2)
 ON CONFLICT (session, role, mid) DO UPDATE SET text = ?2 WHERE text <> ?2`, id, v.Title)
+	return err
+}
+
+// putChild notes that a session is a subagent's of another, which is made if there is none.
+func putChild(ctx context.Context, tx *sql.Tx, id int64, parent Key, now int64) error {
+	if err := checkKey(parent); err != nil {
+		return err
+	}
+	_, err := tx.ExecContext(ctx, `
+INSERT INTO session (agent, sid, created, updated) VALUES (?1, ?2, ?3, ?3) ON CONFLICT (agent, sid) DO NOTHING`,
+		parent.Agent, parent.ID, now)
+	if err == nil {
+		_, err = tx.ExecContext(ctx, `
+INSERT OR REPLACE INTO child (session, parent) SELECT ?1, id FROM session WHERE agent = ?2 AND sid = ?3`,
+			id, parent.Agent, parent.ID)
+	}
 	return err
 }
 
