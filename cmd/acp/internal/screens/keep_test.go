@@ -1,0 +1,86 @@
+//go:build !windows
+
+package screens
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestSessions goes back to an earlier session by the picker. Sessions of
+// subagents are no sessions that one goes back to.
+func TestSessions(t *testing.T) {
+	d := newDesk(t)
+	s := d.start(80, 24)
+	s.Wait("say what to do")
+	s.Type("/demo")
+	s.Wait("› /demo")
+	s.Press("enter")
+	s.Wait("Change greet.go?", "Enter chooses")
+	s.Type("n")
+	s.Wait("Run this command?", "Enter chooses")
+	s.Type("n")
+	s.Wait("That was it", "say what to do")
+	s.Press("ctrl+d")
+	s.Exit()
+
+	s = d.start(80, 24)
+	s.Wait("say what to do")
+	s.Type("/plan one step")
+	s.Press("enter")
+	s.Wait("0 of 1 steps", "say what to do")
+	s.Press("ctrl+r")
+	s.Wait("Sessions in ~/greet", "/demo")
+	looks(t, s, "sessions")
+	s.Type("demo")
+	s.Wait("▸   /demo")
+	s.Press("enter")
+	s.Wait("That was it", "say what to do")
+	s.Press("ctrl+d")
+	s.Exit()
+	id := s.Find(`--session (\S+)`)
+
+	// It can also be named.
+	s = d.start(80, 24, "chat", "--session", id)
+	s.Wait("That was it", "say what to do")
+}
+
+// TestUntrusted tells what a project asks for that is not in force.
+func TestUntrusted(t *testing.T) {
+	d := newDesk(t)
+	file := filepath.Join(d.home, "greet", ".acp.toml")
+	if err := os.WriteFile(file, []byte("[agents.evil]\ncommand = \"./evil\"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := d.start(80, 24)
+	s.Wait("say what to do", "Built-in agent", "acp config trust")
+	looks(t, s, "untrusted")
+}
+
+// TestNoColour has no colours where the user wants none.
+func TestNoColour(t *testing.T) {
+	d := newDesk(t)
+	d.env = []string{"NO_COLOR=1"}
+	s := d.start(80, 24)
+	s.Wait("say what to do")
+	s.Type("/read greet.go")
+	s.Press("enter")
+	s.Wait("✓ ≡", "say what to do")
+	s.Press("ctrl+d")
+	s.Exit()
+	s.Restored()
+	for _, code := range []string{"\x1b[38;", "\x1b[48;", "\x1b[31m", "\x1b[36m"} {
+		if strings.Contains(s.Output(), code) {
+			t.Errorf("the output has %q", code)
+		}
+	}
+}
+
+// TestTyped keeps what was typed before the program was ready for it.
+func TestTyped(t *testing.T) {
+	s := newDesk(t).start(80, 24)
+	s.Type("/plan typed early\r")
+	s.Wait("0 of 1 steps", "typed early", "say what to do")
+}
