@@ -104,7 +104,7 @@ func (a *App) Open(ctx context.Context, agent roster.Agent, front host.Frontend)
 		Agent: agent,
 		Info:  acp.Implementation{Name: "acp", Title: "acp", Version: a.Version},
 		Cwd:   a.Cwd, Roots: a.Roots,
-		MCP: servers, Policy: policy, Store: kept, Front: front,
+		MCP: servers, Policy: policy, Store: kept, Front: logged(front, a.logger(), agent.Name),
 		Connect: cfg.Timeouts.Connect, Slow: cfg.Timeouts.Slow,
 		Logger: a.logger(),
 	}

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"unicode"
 )
 
 // Installed returns the file that an agent's command is, if it can be run: one with
@@ -21,6 +22,22 @@ func Installed(a Agent) (path string, ok bool) {
 	}
 	path, err := LookPath(a.Command, a.Dir, a.Environ())
 	return path, err == nil
+}
+
+// Apart returns the words of a command that is a whole command line by mistake: there is no such
+// program, but one called like its first word. It returns nil for others.
+func Apart(a Agent) []string {
+	if _, ok := Installed(a); ok || len(a.Args) > 0 || !strings.ContainsFunc(a.Command, unicode.IsSpace) {
+		return nil
+	}
+	words, err := Split(a.Command)
+	if err != nil || len(words) < 2 {
+		return nil
+	}
+	if _, err := LookPath(words[0], a.Dir, a.Environ()); err != nil {
+		return nil
+	}
+	return words
 }
 
 // LookPath returns the file that a command is, in the PATH of an environment; a

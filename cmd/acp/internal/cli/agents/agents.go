@@ -2,6 +2,7 @@
 package agents
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -170,7 +171,10 @@ func (o *Options) list() error {
 		usual = roster.Builtin
 	}
 	var rows []row
-	for _, a := range agents.All() {
+	all := agents.All()
+	// What the user has set up and what can be used comes first.
+	slices.SortStableFunc(all, func(a, b roster.Agent) int { return cmp.Compare(rank(agents, a), rank(agents, b)) })
+	for _, a := range all {
 		path, ok := agents.Installed(a)
 		if o.Installed && !ok {
 			continue
@@ -193,6 +197,20 @@ func (o *Options) list() error {
 		fmt.Fprintf(o.App.Err, "acp: %s\n", line(text))
 	}
 	return printRows(o.App.Out, rows)
+}
+
+// rank orders agents in a list: the built-in one, configured ones, installed presets, the others.
+func rank(all *roster.Roster, a roster.Agent) int {
+	_, installed := all.Installed(a)
+	switch {
+	case a.Builtin:
+		return 0
+	case a.Source != roster.SourcePreset:
+		return 1
+	case installed:
+		return 2
+	}
+	return 3
 }
 
 func printRows(w io.Writer, rows []row) error {
@@ -258,6 +276,11 @@ func (o *Options) add() error {
 	}
 	if len(o.Command) == 0 && !roster.IsPreset(name) {
 		return exitcode.Errorf(exitcode.Usage, "the command is missing: acp agents add %s -- COMMAND [ARG]...", name)
+	}
+	if len(o.Command) == 1 {
+		if words := roster.Apart(roster.Agent{Command: o.Command[0]}); words != nil {
+			return exitcode.Errorf(exitcode.Usage, "there is no program %q; leave out the quotes: acp agents add %s -- %s", o.Command[0], roster.Quote(name), roster.Join(words))
+		}
 	}
 	if e.Has("agents", name) {
 		if !o.Force {

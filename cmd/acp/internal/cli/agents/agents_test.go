@@ -45,6 +45,9 @@ func TestAddListRemove(t *testing.T) {
 			t.Errorf("%q is not in:\n%s", want, out)
 		}
 	}
+	if strings.Index(out, "mine * ") > strings.Index(out, " preset ") {
+		t.Errorf("what is configured is not listed first:\n%s", out)
+	}
 	if err := p.run("list", "--json", "--installed"); err != nil {
 		t.Fatal(err)
 	}
@@ -87,6 +90,7 @@ func TestMistakes(t *testing.T) {
 		{[]string{"add", "x"}, "the command is missing: acp agents add x -- COMMAND"},
 		{[]string{"add", "x", "cmd", "arg"}, "write -- before the command: acp agents add x -- cmd arg"},
 		{[]string{"add", "gemini"}, "is known already"},
+		{[]string{"add", "x", "--", "go version"}, `there is no program "go version"; leave out the quotes: acp agents add x -- go version`},
 		{[]string{"add", "x", "--env", "NOPE", "--", "x"}, "write NAME=VALUE"},
 		{[]string{"add", "x", "--protocol", "3", "--", "x"}, "is not one of 0, 1, 2"},
 		{[]string{"remove", "x"}, `agent "x" is not in `},

@@ -269,7 +269,7 @@ func TestDoctorNotFound(t *testing.T) {
 	shell := filepath.Join(dir, "sh")
 	p.write(shell, "#!/bin/sh\nPATH=$PATH:"+filepath.Dir(hidden)+" exec /bin/sh -c \"$4\"\n", 0o755)
 	t.Setenv("SHELL", shell)
-	p.write(p.user, "[agents.hidden]\ncommand = \"hidden-agent\"\n", 0o600)
+	p.write(p.user, "[agents.hidden]\ncommand = \"hidden-agent\"\n\n[agents.glued]\ncommand = \"sh -c true\"\n", 0o600)
 	for _, tc := range []struct{ name, want, cure string }{
 		{plain + " x", plain + " cannot be run", "chmod +x " + plain},
 		{dir + "/gone", dir + "/gone is not there", "install it, or correct the command"},
@@ -278,6 +278,8 @@ func TestDoctorNotFound(t *testing.T) {
 		{garbage, "exec format error", "it is no program for this system"},
 		{"hidden", "is not in PATH, but in that of your login shell: " + hidden, "acp config set agents.hidden.login_env true (or --fix)"},
 		{"hidden-agent --x", "but in that of your login shell", "give it a name: acp agents add NAME --login-env -- hidden-agent --x"},
+		{"glued", "sh -c true is not in PATH", "write the arguments apart: acp agents add --force glued -- sh -c true"},
+		{"'sh -c true'", "sh -c true is not in PATH", "leave out the quotes around the whole command: sh -c true"},
 		{"kiro", "kiro-cli is not in PATH", "install it: see https://kiro.dev/docs/cli"},
 	} {
 		err := p.run("doctor", tc.name)
@@ -289,7 +291,7 @@ func TestDoctorNotFound(t *testing.T) {
 		t.Errorf("fix: %v\n%s", err, p.out.String())
 	}
 	text, err := os.ReadFile(p.user)
-	if want := "[agents.hidden]\ncommand = \"hidden-agent\"\nlogin_env = true\n"; err != nil || string(text) != want {
+	if want := "[agents.hidden]\ncommand = \"hidden-agent\"\nlogin_env = true\n\n[agents.glued]\ncommand = \"sh -c true\"\n"; err != nil || string(text) != want {
 		t.Errorf("%s, %v", cmp.Diff(want, string(text)), err)
 	}
 	p.app = &app.App{In: p.app.In, Out: &p.out, Err: &p.err, Version: "test", Cwd: p.app.Cwd}

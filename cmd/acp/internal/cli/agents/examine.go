@@ -112,8 +112,13 @@ func (d *doctor) notFound(ctx context.Context, dir string) {
 			c.Cure = cureBySetting(d.agent, "login_env", true)
 		}
 	}
+	words := roster.Apart(d.agent)
 	switch {
 	case c.Cure != "":
+	case words != nil && d.agent.Source == roster.SourceCommand:
+		c.Cure = "leave out the quotes around the whole command: " + roster.Join(words)
+	case words != nil:
+		c.Cure = "write the arguments apart: acp agents add --force " + roster.Quote(d.agent.Name) + " -- " + roster.Join(words)
 	case d.agent.Install != "":
 		c.Cure = "install it: " + d.agent.Install
 	default:

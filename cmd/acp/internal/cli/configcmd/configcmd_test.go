@@ -235,6 +235,11 @@ func TestEdit(t *testing.T) {
 	if err := p.run("edit"); exitcode.Of(err) != exitcode.Usage || !strings.Contains(err.Error(), "no-such-editor") {
 		t.Errorf("no editor: %v", err)
 	}
+	t.Setenv("EDITOR", "")
+	t.Setenv("VISUAL", "")
+	if err := p.run("edit"); exitcode.Of(err) != exitcode.Usage || !strings.Contains(err.Error(), "vi needs a terminal; set EDITOR") {
+		t.Errorf("no terminal: %v", err)
+	}
 }
 
 func TestFlags(t *testing.T) {

@@ -30,9 +30,12 @@ func (o *Options) edit(context.Context) error {
 			return fmt.Errorf("write settings: %w", err)
 		}
 	}
-	argv, err := editor(c.Environ)
+	argv, chosen, err := editor(c.Environ)
 	if err != nil {
 		return exitcode.With(exitcode.Usage, err)
+	}
+	if !chosen && !o.App.InTerminal && runtime.GOOS != "windows" {
+		return exitcode.Errorf(exitcode.Usage, "%s needs a terminal; set EDITOR to one that does not, or use acp config set", argv[0])
 	}
 	path, err := roster.LookPath(argv[0], o.App.Cwd, c.Environ)
 	if err != nil {
@@ -48,23 +51,23 @@ func (o *Options) edit(context.Context) error {
 	return err
 }
 
-// editor returns the command of the user's editor.
-func editor(environ []string) ([]string, error) {
+// editor returns the command of the user's editor, and whether the user has chosen it.
+func editor(environ []string) (argv []string, chosen bool, err error) {
 	for _, name := range []string{"VISUAL", "EDITOR"} {
 		for i := len(environ) - 1; i >= 0; i-- {
 			if k, v, _ := strings.Cut(environ[i], "="); k == name && v != "" {
 				argv, err := roster.Split(v)
 				if err != nil {
-					return nil, fmt.Errorf("%s: %w", name, err)
+					return nil, true, fmt.Errorf("%s: %w", name, err)
 				}
-				return argv, nil
+				return argv, true, nil
 			}
 		}
 	}
 	if runtime.GOOS == "windows" {
-		return []string{"notepad"}, nil
+		return []string{"notepad"}, false, nil
 	}
-	return []string{"vi"}, nil
+	return []string{"vi"}, false, nil
 }
 
 // create makes a file that says what could be in it.
