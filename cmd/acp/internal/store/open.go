@@ -79,6 +79,12 @@ func open(ctx context.Context, o Options) (_ *Store, damage *Damage, err error) 
 			lock.Close()
 		}
 	}()
+	if alone {
+		sweep(o.Path)
+		if damage, err = resume(o.Path); err != nil {
+			return nil, nil, err
+		}
+	}
 	reason, err := inspect(o.Path)
 	if err != nil {
 		return nil, nil, err
@@ -96,6 +102,12 @@ func open(ctx context.Context, o Options) (_ *Store, damage *Damage, err error) 
 			reason, err = err, nil
 		}
 		if err != nil {
+			return nil, nil, err
+		}
+	}
+	if reason == nil && damage != nil {
+		if err := s.count(ctx, damage); err != nil {
+			s.Close()
 			return nil, nil, err
 		}
 	}
@@ -276,10 +288,7 @@ func create(ctx context.Context, path string) (err error) {
 			return err
 		}
 	}
-	if d, err := os.Open(filepath.Dir(path)); err == nil {
-		_ = d.Sync() // the name is to survive loss of power, where that can be had
-		d.Close()
-	}
+	syncDir(path)
 	return nil
 }
 

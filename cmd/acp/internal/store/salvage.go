@@ -22,9 +22,12 @@ const (
 	pageSize = 4096
 )
 
+// rebuiltPath names a file that was rebuilt and is to take the place of the broken one.
+func rebuiltPath(path string) string { return path + ".rebuilt" }
+
 // rebuild makes a new file of what can be read from the broken one, then sets that aside, with what
 // SQLite keeps beside it, and puts the new one in its place. If it fails or is cut off before
-// that, the broken file is where it was.
+// that, the broken file is where it was; if it is cut off meanwhile, the next Open goes on.
 func rebuild(ctx context.Context, path string, reason error) (_ *Damage, err error) {
 	dir, err := os.MkdirTemp(filepath.Dir(path), ".new-store-*")
 	if err != nil {
@@ -39,17 +42,71 @@ func rebuild(ctx context.Context, path string, reason error) (_ *Damage, err err
 	if err := salvage(ctx, path, fresh, damage); err != nil {
 		return nil, fmt.Errorf("rebuild it: %w", err)
 	}
-	aside, err := freeName(path+".broken-"+time.Now().UTC().Format("20060102T150405Z"), "", "-wal", "-shm")
-	if err != nil {
+	if err := os.Rename(fresh, rebuiltPath(path)); err != nil {
 		return nil, err
+	}
+	syncDir(path)
+	damage.Aside, err = replace(path)
+	return damage, err
+}
+
+// replace sets a broken file aside and puts the rebuilt one in its place.
+func replace(path string) (aside string, err error) {
+	aside, err = freeName(path+".broken-"+time.Now().UTC().Format("20060102T150405Z"), "", "-wal", "-shm")
+	if err != nil {
+		return "", err
 	}
 	for _, tail := range []string{"", "-wal", "-shm"} {
 		if err := os.Rename(path+tail, aside+tail); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return nil, err
+			return "", err
 		}
 	}
-	damage.Aside = aside
-	return damage, os.Rename(fresh, path)
+	if err := os.Rename(rebuiltPath(path), path); err != nil {
+		return "", err
+	}
+	syncDir(path)
+	return aside, nil
+}
+
+// resume goes on where a rebuild was cut off. It is called by who has the store alone; damage is nil
+// if there is nothing to go on with. What is in the new file is counted by the caller.
+func resume(path string) (damage *Damage, err error) {
+	if _, err := os.Stat(rebuiltPath(path)); err != nil {
+		return nil, nil //nolint:nilerr // there is none
+	}
+	aside, err := replace(path)
+	if err != nil {
+		return nil, err
+	}
+	return &Damage{Reason: "it was being rebuilt when that was cut off", Aside: aside}, nil
+}
+
+// count tells how much is in a store that was put in place by resume.
+func (s *Store) count(ctx context.Context, damage *Damage) error {
+	return s.read.QueryRowContext(ctx, `SELECT (SELECT count(*) FROM session WHERE agent <> 'unknown'), (SELECT count(*) FROM event), (SELECT count(*) FROM session WHERE agent = 'unknown')`).
+		Scan(&damage.Sessions, &damage.Events, &damage.LostSessions)
+}
+
+// oldWork is how old a directory is that a process has left behind in the middle of its work.
+const oldWork = time.Hour
+
+// sweep removes what processes have left behind that died while they made a store here: it may be a
+// copy of one.
+func sweep(path string) {
+	left, _ := filepath.Glob(filepath.Join(filepath.Dir(path), ".new-store-*")) // the pattern is sound
+	for _, dir := range left {
+		if info, err := os.Lstat(dir); err == nil && info.IsDir() && time.Since(info.ModTime()) > oldWork {
+			_ = os.RemoveAll(dir) // the next time, then
+		}
+	}
+}
+
+// syncDir has the names in the directory of a file survive loss of power, where that can be had.
+func syncDir(path string) {
+	if d, err := os.Open(filepath.Dir(path)); err == nil {
+		_ = d.Sync()
+		d.Close()
+	}
 }
 
 // freeName returns name, or name with a number after it, such that there is no file of that name with
