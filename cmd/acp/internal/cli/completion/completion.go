@@ -2,7 +2,10 @@
 package completion
 
 import (
+	"bytes"
 	"context"
+	"io"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -48,7 +51,7 @@ and ids of sessions.
 func run(o *Options) error {
 	switch o.Shell {
 	case "bash":
-		return o.Root.GenBashCompletionV2(o.App.Out, true)
+		return bash(o.Root, o.App.Out)
 	case "zsh":
 		return o.Root.GenZshCompletion(o.App.Out)
 	case "fish":
@@ -56,4 +59,34 @@ func run(o *Options) error {
 	default:
 		return o.Root.GenPowerShellCompletionWithDesc(o.App.Out)
 	}
+}
+
+// words stands in for a function of the package bash-completion, which many systems do not have.
+// Without it words are split at = and :, too.
+const words = `
+__acp_words()
+{
+    if declare -F _get_comp_words_by_ref >/dev/null 2>&1; then
+        _get_comp_words_by_ref "$@" cur prev words cword
+        return
+    fi
+    words=("${COMP_WORDS[@]}")
+    cword=$COMP_CWORD
+    cur=${words[cword]}
+    prev=
+    if [[ $cword -gt 0 ]]; then
+        prev=${words[cword-1]}
+    fi
+}
+`
+
+// bash writes the script for bash, which works without the package bash-completion.
+func bash(root *cobra.Command, w io.Writer) error {
+	var b bytes.Buffer
+	if err := root.GenBashCompletionV2(&b, true); err != nil {
+		return err
+	}
+	script := strings.Replace(b.String(), `_get_comp_words_by_ref "$@" cur prev words cword`, `__acp_words "$@"`, 1)
+	_, err := io.WriteString(w, script+words)
+	return err
 }
