@@ -71,6 +71,7 @@ func (h *Host) open(ctx context.Context, id acp.SessionID) (s *Session, how acp.
 		}
 		return nil, 0, h.coded(what, err)
 	}
+	h.cfg.Logger.Info("session", "agent", h.name(), "id", s.ID(), "restored", how)
 	return s, how, nil
 }
 
@@ -546,6 +547,7 @@ func (s *Session) Prompt(ctx context.Context, content ...acp.ContentBlock) (*acp
 	s.catchUp()
 	end := turnEnd(res, err)
 	s.journal.await(item{turn: end, event: turnEvent(end)})
+	s.host.cfg.Logger.Info("turn", "id", s.ID(), "stopReason", end.StopReason, "error", end.Error)
 	if err != nil && res != nil && res.StopReason == acp.StopError {
 		return res, s.host.coded("the turn failed", err)
 	}

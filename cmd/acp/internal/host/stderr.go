@@ -2,6 +2,8 @@ package host
 
 import (
 	"bytes"
+	"cmp"
+	"regexp"
 	"strings"
 	"sync"
 
@@ -19,7 +21,12 @@ type stderrLines struct {
 	mu      sync.Mutex
 	pending []byte
 	latest  string
+	telling string // the latest line that looks like what has failed
 }
+
+// failure matches what programs write when they fail: after it there may be a whole stack, and the
+// version of the interpreter.
+var failure = regexp.MustCompile(`(?i)(error|exception|fatal|panic)\b[^:]{0,80}: .`)
 
 // Write takes the next bytes. It never fails.
 func (w *stderrLines) Write(b []byte) (int, error) {
@@ -52,6 +59,9 @@ func (w *stderrLines) tell() {
 		return
 	}
 	w.latest = line
+	if failure.MatchString(line) {
+		w.telling = line
+	}
 	w.note(Note{Kind: NoteStderr, Text: line})
 }
 
@@ -64,9 +74,9 @@ func (w *stderrLines) flush() {
 	}
 }
 
-// last returns the last line, or "".
+// last returns the last line that says what has failed, else the last line, or "".
 func (w *stderrLines) last() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.latest
+	return cmp.Or(w.telling, w.latest)
 }
