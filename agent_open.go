@@ -419,6 +419,7 @@ func (c *AgentConn) setOption(ctx context.Context, id SessionID, option SessionC
 	if !ok {
 		return nil, SessionNotFound(id)
 	}
+	s.flush() // who changes it knows it, and hears of the change before the answer
 	s.mu.Lock()
 	err := checkOption(s.options, option, v)
 	s.mu.Unlock()
