@@ -35,6 +35,8 @@ var layers = map[string][]string{
 	"examples/oneshot":   {""},
 	"examples/policy":    {"", "acphost", "acpv1"},
 	"acptest":            {"", "internal/wire", "jsonrpc"},
+	"conformance":        {"acpv1", "acpv2", "internal/wire", "jsonrpc", "trace"},
+	"trace":              {"internal/wire", "jsonrpc"},
 	"examples/rawagent":  {"acpv1", "acpv2", "jsonrpc"},
 	"examples/rawclient": {"acpv1", "acpv2", "jsonrpc"},
 	"examples/resume":    {"", "acpv2", "jsonrpc"},

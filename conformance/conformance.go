@@ -1,0 +1,101 @@
+// Package conformance checks whether agents and clients keep to the Agent
+// Client Protocol. Its rules are data: what has to hold, how strictly, where
+// that is said, and a scenario that tries it.
+package conformance
+
+import (
+	"context"
+	"io"
+	"time"
+
+	"github.com/goacp/acp/jsonrpc"
+)
+
+// A Side is the peer that is checked.
+type Side string
+
+// The sides.
+const (
+	Agent  Side = "agent"
+	Client Side = "client"
+)
+
+// A Level says how much a rule binds.
+type Level string
+
+// The levels. Only failures of Must make an implementation wrong. A Quirk is
+// what real peers do that others have to survive: its failure is information.
+const (
+	Must   Level = "must"
+	Should Level = "should"
+	May    Level = "may"
+	Quirk  Level = "quirk"
+)
+
+// A Rule is one thing that has to hold. Rules are never changed.
+type Rule struct {
+	ID           string   // side/topic/name, as "agent/dispatch/unknown-request"
+	Side         Side     // who has to keep it
+	Level        Level    // how much it binds
+	Text         string   // what has to hold, in a sentence
+	Cites        []string // statements of the specification, as "S20"
+	Versions     []int    // of the protocol; never empty
+	Needs        []string // capabilities without which it does not apply, as "session.fork"
+	Experimental bool     // it is about what only drafts have
+	// Observed says that it is checked on all frames that pass, recorded ones
+	// included, by a [Monitor].
+	Observed bool
+}
+
+// A Status is what became of a rule.
+type Status string
+
+// The statuses.
+const (
+	Pass   Status = "pass"
+	Fail   Status = "fail"
+	Skip   Status = "skip"   // it does not apply: Why says why
+	Unseen Status = "unseen" // the peer never did what it is about
+	Broken Status = "broken" // it could not be tried, as the peer did not start
+)
+
+// A Result is what became of a rule in one version of the protocol.
+type Result struct {
+	Rule    *Rule
+	Version int // of the protocol
+	Status  Status
+	Why     string        // what was wrong or why it was not tried, in a line
+	Saw     []Seen        // the frames that show it, the last ones if there are many
+	Took    time.Duration // how long trying took
+}
+
+// Seen is a frame that passed.
+type Seen struct {
+	Out  bool   // the checker sent it
+	Data string // shortened to 2 kB
+}
+
+// A Peer is a connection to what is checked, with what is known of it beyond
+// its frames.
+type Peer struct {
+	Stream jsonrpc.Stream
+	// Raw writes bytes past Stream, between its frames. Rules that need it are
+	// skipped if it is nil.
+	Raw io.Writer
+	// CloseWrite ends the input of the peer and lets it go on writing. Rules
+	// about ends are skipped if it is nil.
+	CloseWrite func() error
+	// Wait waits for the end of the peer's process and returns its exit status.
+	// Rules about processes are skipped if it is nil.
+	Wait func(ctx context.Context) (int, error)
+	// PID is that of the peer's process, or 0.
+	PID int
+}
+
+// A Finding is a violation of an observed rule.
+type Finding struct {
+	Rule  *Rule
+	Frame int64  // the number of the frame that shows it, from 1
+	Why   string // what is wrong, in a line
+	Path  string // where in the frame, as "params.update.content", or ""
+}
