@@ -7,12 +7,14 @@ import (
 	"maps"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/cmd/acp/internal/exitcode"
 	"github.com/goacp/acp/cmd/acp/internal/roster"
+	"github.com/goacp/acp/internal/process"
 	"github.com/goacp/acp/jsonrpc"
 )
 
@@ -232,16 +234,46 @@ func (h *Host) terminalLogin(ctx context.Context, m *acp.AuthMethodTerminal) err
 		return errors.New("it needs a terminal, and there is none")
 	}
 	t := h.cfg.Agent.Transport(h.cfg.Cwd)
-	cmd := exec.CommandContext(ctx, t.Path, append(slices.Clone(t.Args), m.Args...)...)
-	cmd.Dir, cmd.Env = t.Dir, t.Env
-	if cmd.Env == nil {
-		cmd.Env = os.Environ()
+	env, err := h.loginEnviron(ctx, t)
+	if err != nil {
+		return err
 	}
-	cmd.Env = slices.Clone(cmd.Env)
 	for _, v := range m.Env {
-		cmd.Env = append(cmd.Env, v.Name+"="+v.Value)
+		env = append(env, v.Name+"="+v.Value)
 	}
+	path := t.Path
+	if strings.ContainsAny(path, "/"+string(filepath.Separator)) && !filepath.IsAbs(path) {
+		path = filepath.Join(t.Dir, path)
+	}
+	if path, err = process.LookPath(path, env); err != nil {
+		return err
+	}
+	cmd := exec.CommandContext(ctx, path, append(slices.Clone(t.Args), m.Args...)...)
+	cmd.Dir, cmd.Env = t.Dir, env
 	return run(ctx, cmd)
+}
+
+// loginEnviron is the environment that the agent itself is started with, for its program that logs
+// in: what one of them finds the other has to find, too.
+func (h *Host) loginEnviron(ctx context.Context, t *acp.CommandTransport) ([]string, error) {
+	env := os.Environ()
+	switch {
+	case t.LoginEnv:
+		login, err := process.LoginEnv(ctx) // falls back to ours
+		if err != nil && ctx.Err() != nil {
+			return nil, err
+		}
+		env = append(login, t.Env...)
+	case t.Env != nil:
+		env = slices.Clone(t.Env)
+	}
+	h.mu.Lock()
+	more := h.env
+	h.mu.Unlock()
+	for _, k := range slices.Sorted(maps.Keys(more)) {
+		env = append(env, k+"="+more[k])
+	}
+	return env, nil
 }
 
 // restart starts the agent anew and takes the open sessions up again.

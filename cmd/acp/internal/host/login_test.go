@@ -8,6 +8,8 @@ import (
 	"errors"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -15,6 +17,7 @@ import (
 	"github.com/goacp/acp/acphost"
 	"github.com/goacp/acp/acpv2"
 	"github.com/goacp/acp/cmd/acp/internal/exitcode"
+	"github.com/goacp/acp/cmd/acp/internal/roster"
 	"github.com/goacp/acp/jsonrpc"
 )
 
@@ -100,4 +103,51 @@ func TestLogin(t *testing.T) {
 			})
 		}
 	})
+}
+
+// TestTerminalLoginEnvironment: the program that logs in is the agent's own, so it is found where the
+// agent is and knows what that knows.
+func TestTerminalLoginEnvironment(t *testing.T) {
+	home := t.TempDir()
+	bin := t.TempDir()
+	shell := filepath.Join(home, "sh")
+	// A login shell that knows a directory of programs which this process does not.
+	script := "#!/bin/sh\nPATH=" + bin + ":$PATH; export PATH\nOF_LOGIN=yes; export OF_LOGIN\nwhile [ \"$1\" != -c ]; do shift; done\nexec /bin/sh -c \"$2\"\n"
+	if err := os.WriteFile(shell, []byte(script), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(bin, "only-there"), []byte("#!/bin/sh\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("SHELL", shell)
+	for _, login := range []bool{true, false} {
+		command := "only-there"
+		if !login {
+			command = filepath.Join(bin, command)
+		}
+		var got *exec.Cmd
+		h := &Host{env: map[string]string{"OF_LOGINS": "more"}, cfg: Config{
+			Agent: roster.Agent{Name: "a", Command: command, Args: []string{"--acp"}, LoginEnv: login, Env: map[string]string{"OF_AGENT": "set"}},
+			Cwd:   home,
+			Front: Frontend{RunInTerminal: func(_ context.Context, cmd *exec.Cmd) error { got = cmd; return nil }},
+		}}
+		err := h.terminalLogin(t.Context(), &acp.AuthMethodTerminal{Args: []string{"--setup"}, Env: []acp.EnvVariable{{Name: "OF_METHOD", Value: "set"}}})
+		if err != nil {
+			t.Fatalf("login environment %v: %v", login, err)
+		}
+		if want := filepath.Join(bin, "only-there"); got.Path != want {
+			t.Errorf("login environment %v: the program is %q, want %q", login, got.Path, want)
+		}
+		if want := []string{"--acp", "--setup"}; !slices.Equal(got.Args[1:], want) {
+			t.Errorf("login environment %v: arguments %q", login, got.Args)
+		}
+		for _, want := range []string{"HOME=" + os.Getenv("HOME"), "OF_AGENT=set", "OF_METHOD=set", "OF_LOGINS=more"} {
+			if !slices.Contains(got.Env, want) {
+				t.Errorf("login environment %v: %s is missing", login, want)
+			}
+		}
+		if has := slices.Contains(got.Env, "OF_LOGIN=yes"); has != login {
+			t.Errorf("login environment %v: that of the login shell is there: %v", login, has)
+		}
+	}
 }
