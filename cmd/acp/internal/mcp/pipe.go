@@ -169,7 +169,7 @@ func (t *withHeaders) CloseIdleConnections() { t.base.CloseIdleConnections() }
 func pipe(ctx context.Context, client, server mcp.Connection, s Server) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	var calls sync.WaitGroup
+	var running sync.WaitGroup
 	var closing sync.Once
 	shut := func() {
 		closing.Do(func() {
@@ -182,6 +182,10 @@ func pipe(ctx context.Context, client, server mcp.Connection, s Server) error {
 	defer stop()
 
 	_, remote := server.(*httpConn)
+	var open calls
+	refuse := func(id jsonrpc.ID, err error) error {
+		return client.Write(ctx, &jsonrpc.Response{ID: id, Error: &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: err.Error()}})
+	}
 	var fault error
 	var told sync.Once
 	ended := make(chan struct{})
@@ -189,10 +193,14 @@ func pipe(ctx context.Context, client, server mcp.Connection, s Server) error {
 		defer close(ended)
 		for {
 			msg, err := server.Read(ctx)
+			if r, ok := msg.(*jsonrpc.Response); ok && err == nil {
+				_ = open.take(r.ID, nil)
+			}
 			if err == nil {
 				err = client.Write(ctx, msg)
 			} else if ctx.Err() == nil {
 				told.Do(func() { fault = serverError(s, server, err) })
+				_ = open.each(func(id jsonrpc.ID) error { return refuse(id, serverError(s, server, err)) })
 			}
 			if err != nil {
 				shut()
@@ -202,16 +210,20 @@ func pipe(ctx context.Context, client, server mcp.Connection, s Server) error {
 	}()
 	slots := make(chan struct{}, maxCalls)
 	forward := func(msg jsonrpc.Message) error {
-		err := server.Write(ctx, msg)
 		req, ok := msg.(*jsonrpc.Request)
+		ok = ok && req.IsCall()
+		if ok {
+			open.add(req.ID)
+		}
+		err := server.Write(ctx, msg)
 		if err == nil || ctx.Err() != nil {
 			return err
 		}
 		err = serverError(s, server, err)
-		if !ok || !req.IsCall() {
+		if !ok {
 			return err
 		}
-		answer := client.Write(ctx, &jsonrpc.Response{ID: req.ID, Error: &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: err.Error()}})
+		answer := open.take(req.ID, func(id jsonrpc.ID) error { return refuse(id, err) })
 		if remote { // another call may succeed
 			return answer
 		}
@@ -233,7 +245,7 @@ func pipe(ctx context.Context, client, server mcp.Connection, s Server) error {
 			if ctx.Err() != nil {
 				break
 			}
-			calls.Go(func() {
+			running.Go(func() {
 				defer func() { <-slots }()
 				if forward(msg) != nil {
 					shut()
@@ -248,9 +260,54 @@ func pipe(ctx context.Context, client, server mcp.Connection, s Server) error {
 	}
 	shut()
 	<-ended
-	calls.Wait()
+	running.Wait()
 	told.Do(func() {}) // fault is written
 	return fault
+}
+
+// maxOpen bounds the calls of which is known that they have no answer. Those beyond it get none when
+// the server ends.
+const maxOpen = 4096
+
+// calls are the ids of calls that have no answer yet.
+type calls struct {
+	mu  sync.Mutex
+	ids map[jsonrpc.ID]bool
+}
+
+func (c *calls) add(id jsonrpc.ID) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.ids == nil {
+		c.ids = map[jsonrpc.ID]bool{}
+	}
+	if len(c.ids) < maxOpen {
+		c.ids[id] = true
+	}
+}
+
+// take removes a call, and answers it if it is there and answer is not nil. Nobody else takes calls
+// meanwhile, so that when the connection is closed after [calls.each] all answers have been written.
+func (c *calls) take(id jsonrpc.ID, answer func(jsonrpc.ID) error) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	was := c.ids[id]
+	delete(c.ids, id)
+	if !was || answer == nil {
+		return nil
+	}
+	return answer(id)
+}
+
+// each takes all calls.
+func (c *calls) each(answer func(jsonrpc.ID) error) (err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for id := range c.ids {
+		err = errors.Join(err, answer(id))
+	}
+	clear(c.ids)
+	return err
 }
 
 // serverError says what is wrong with a server, without secrets.
