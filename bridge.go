@@ -34,6 +34,12 @@ type Bridge struct {
 	// ClientVersions and AgentVersions bound the versions spoken with either
 	// side, lowest and highest; 0 means 1 and 2.
 	ClientVersions, AgentVersions [2]int
+	// Reach connects client, which is ready for it, to the agent. It may change what
+	// is left to it, such as client.Engine. Nil is client.Connect(ctx, b.Agent). ctx
+	// is done when the client leaves. If Reach fails with a [*jsonrpc.Error], that is
+	// the answer to the client's initialize; of any other error the client is not
+	// told what it says. It is called again when a client asks again.
+	Reach func(ctx context.Context, client *Client) (*ClientConn, error)
 	// Logger gets what is noticed on the wire, never payload. Nil discards.
 	Logger *slog.Logger
 }
@@ -42,7 +48,8 @@ type Bridge struct {
 // nothing more: starting the agent may be part of it.
 const bridgeGrace = 5 * time.Second
 
-// Serve serves one client until it or the agent leaves, or ctx is done.
+// Serve serves one client until it or the agent leaves, or ctx is done. That the
+// client leaves is no error, unless the agent could not be reached before.
 func (b *Bridge) Serve(ctx context.Context, client Transport) error {
 	l := &bridgeLink{b: b, ctx: ctx, sessions: map[SessionID]*bridgedSession{}, reached: make(chan struct{})}
 	agent := &Agent{
@@ -64,6 +71,9 @@ func (b *Bridge) Serve(ctx context.Context, client Transport) error {
 	if failed := l.close(); failed != nil {
 		return fmt.Errorf("acp: bridge: the agent has ended: %w", failed)
 	}
+	if unreached := l.whyUnreached(); unreached != nil && ctx.Err() == nil {
+		return fmt.Errorf("acp: bridge: the agent cannot be reached: %w", unreached)
+	}
 	if err == nil {
 		err = ctx.Err()
 	}
@@ -83,6 +93,8 @@ type bridgeLink struct {
 	login    jsonrpc.ID // of the client's request that logs in
 	sessions map[SessionID]*bridgedSession
 	reached  chan struct{} // closed when there is an agent
+
+	unreached error // why there is none, after the last attempt
 }
 
 // bridgedSession is a session of both sides, under one id.
@@ -125,7 +137,16 @@ func (l *bridgeLink) connect(ctx context.Context, up *AgentConn) error {
 			client.Terminals = bridgedTerminals{up}
 		}
 	}
-	down, err := client.Connect(ctx, l.b.Agent)
+	reach := l.b.Reach
+	if reach == nil {
+		reach = func(ctx context.Context, client *Client) (*ClientConn, error) { return client.Connect(ctx, l.b.Agent) }
+	}
+	down, err := reach(ctx, client)
+	if ctx.Err() == nil {
+		l.mu.Lock()
+		l.unreached = err
+		l.mu.Unlock()
+	}
 	if err != nil {
 		if we, ok := errors.AsType[*jsonrpc.Error](err); ok {
 			return we
@@ -175,6 +196,12 @@ func (l *bridgeLink) watch(up *AgentConn, down *ClientConn) {
 		l.failed = err
 		l.mu.Unlock()
 	}
+}
+
+func (l *bridgeLink) whyUnreached() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.unreached
 }
 
 // close ends the agent's connection and returns why it had ended before.

@@ -240,7 +240,7 @@ func TestBridgeAgentDies(t *testing.T) {
 	_ = conn.Close()
 }
 
-// TestBridgeNoAgent: an agent that cannot be reached fails initialize.
+// TestBridgeNoAgent: an agent that cannot be reached fails initialize, and in the end the bridge.
 func TestBridgeNoAgent(t *testing.T) {
 	bridgeUp, clientEnd := Pipe()
 	served := make(chan error, 1)
@@ -250,7 +250,42 @@ func TestBridgeNoAgent(t *testing.T) {
 	if _, err := (&Client{MaxVersion: 1}).Connect(t.Context(), clientEnd); code(err) != jsonrpc.CodeInternalError {
 		t.Errorf("connected: %v", err)
 	}
+	if err := <-served; err == nil || !strings.Contains(err.Error(), "/no/such/agent") {
+		t.Errorf("served: %v", err)
+	}
+}
+
+// TestBridgeReach: who reaches the agent in place of the bridge says what the client is told, and a
+// later attempt that does not fail is what counts.
+func TestBridgeReach(t *testing.T) {
+	agentEnd, bridgeDown := Pipe()
+	agent := &Agent{Prompt: func(context.Context, *Turn) (StopReason, error) { return StopEndTurn, nil }}
+	go func() { _ = agent.Serve(t.Context(), agentEnd) }()
+	bridgeUp, clientEnd := Pipe()
+	tries := 0
+	b := &Bridge{Reach: func(ctx context.Context, client *Client) (*ClientConn, error) {
+		if tries++; tries == 1 {
+			return nil, fmt.Errorf("no luck: %w", jsonrpc.Errorf(-32050, "try again"))
+		}
+		return client.Connect(ctx, bridgeDown)
+	}}
+	served := make(chan error, 1)
+	go func() { served <- b.Serve(t.Context(), bridgeUp) }()
+	stream, err := clientEnd.Open(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn := jsonrpc.NewConn(stream, jsonrpc.Config{})
+	hello := json.RawMessage(`{"protocolVersion":1}`)
+	var answer json.RawMessage
+	if err := conn.Call(t.Context(), "initialize", hello, &answer); code(err) != -32050 {
+		t.Errorf("the first time: %v", err)
+	}
+	if err := conn.Call(t.Context(), "initialize", hello, &answer); err != nil || tries != 2 {
+		t.Errorf("the second time: %v after %d tries", err, tries)
+	}
+	_ = conn.Close()
 	if err := <-served; err != nil {
-		t.Error(err)
+		t.Errorf("served: %v", err)
 	}
 }

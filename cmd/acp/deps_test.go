@@ -23,7 +23,7 @@ var layers = map[string][]string{
 	"cli/agent":      {"agent", "app", "exitcode"},
 	"cli/agents":     {"app", "config", "exitcode", "foreign", "roster", "safetext"},
 	"cli/auth":       {"app", "exitcode", "host", "pty", "safetext"},
-	"cli/bridge":     {"app", "exitcode", "roster", "safetext"},
+	"cli/bridge":     {"app", "exitcode", "host", "roster", "safetext"},
 	"cli/chat":       {"app", "exitcode", "plain", "roster", "store", "tui"},
 	"cli/completion": {"app"},
 	"cli/configcmd":  {"app", "config", "exitcode", "roster", "safetext"},

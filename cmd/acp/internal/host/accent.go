@@ -16,15 +16,15 @@ type accent struct {
 
 	mu    sync.Mutex
 	heard bool // the first line that is no message was seen
-	found string
 	line  string
+	found string
 }
 
 // maxAccent bounds the line that is shown, in cells.
 const maxAccent = 200
 
-// speaks says what the program speaks, in words that follow "it", and the line it did that in; ""
-// if it may be an agent.
+// speaks says what the program speaks, in words that follow "it", "" if it may be an agent; and the
+// first line it wrote that is no message, "" if there is none.
 func (a *accent) speaks() (what, line string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -44,7 +44,7 @@ func (a *accent) take(e jsonrpc.Event) {
 	if first {
 		found = foreign.Of(text)
 	}
-	if found != "" {
+	if first {
 		a.found, a.line = found, safetext.Line(text, maxAccent)
 	}
 	a.mu.Unlock()

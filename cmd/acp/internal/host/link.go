@@ -31,7 +31,6 @@ type link struct {
 	closed    error
 	replaced  bool // another one takes its place; of the host's mu
 	loops     mcp.Loops
-	accent    accent
 
 	mu      sync.Mutex
 	mcp     []acp.MCPServer // once planned
@@ -42,9 +41,7 @@ type link struct {
 func (h *Host) connect(ctx context.Context, env map[string]string) (*link, error) {
 	l := &link{host: h, stderr: &stderrLines{note: h.note}}
 	l.terminals = newTerminals(l, rand.Text()[:6], h.cfg.Cwd, h.cfg.Roots)
-	bound, cancel := context.WithTimeout(ctx, h.cfg.Connect)
-	defer cancel()
-	l.accent.stop = cancel
+	start := &Start{Agent: h.name(), Limit: h.cfg.Connect, Stderr: l.stderr.last}
 	client := h.client(l)
 	slow := time.AfterFunc(h.cfg.Slow, func() {
 		h.note(Note{Kind: NoteSlow, Text: fmt.Sprintf("%s has been starting for %v and has not answered yet", h.name(), h.cfg.Slow)})
@@ -52,7 +49,7 @@ func (h *Host) connect(ctx context.Context, env map[string]string) (*link, error
 	defer slow.Stop()
 	transport, err := l.transport(env)
 	if err == nil {
-		l.conn, err = client.Connect(bound, transport)
+		l.conn, err = start.Connect(ctx, client, transport)
 	}
 	if err == nil {
 		return l, nil
@@ -67,38 +64,7 @@ func (h *Host) connect(ctx context.Context, env map[string]string) (*link, error
 	if ctx.Err() != nil {
 		return nil, exitcode.With(exitcode.Cancelled, fmt.Errorf("starting %s: %w", h.name(), context.Cause(ctx)))
 	}
-	return nil, l.failed(err)
-}
-
-// failed gives the error of a connection that could not be made the status the program ends with.
-func (l *link) failed(err error) error {
-	h := l.host
-	unusable := func(code exitcode.Code) error {
-		return exitcode.With(code, fmt.Errorf("%s cannot be used: %w", h.name(), err))
-	}
-	switch speaks, line := l.accent.speaks(); {
-	case speaks != "":
-		return exitcode.Errorf(exitcode.Protocol, "%s cannot be used: it %s and wrote %q; is it started as an agent? look for a flag such as --acp in its help",
-			h.name(), speaks, line)
-	case errors.Is(err, context.DeadlineExceeded):
-		err = fmt.Errorf("%s has not answered in %v: %w", h.name(), h.cfg.Connect, err)
-		if said := l.stderr.last(); said != "" {
-			err = fmt.Errorf("%w; the last it wrote to standard error: %s", err, said)
-		}
-		return exitcode.With(exitcode.Timeout, err)
-	case isAnswer(err):
-		return unusable(exitcode.Protocol)
-	}
-	return unusable(exitcode.Agent)
-}
-
-// isAnswer reports whether an error of connecting comes from what the agent has said, not from
-// that it could not be started or has ended.
-func isAnswer(err error) bool {
-	if _, ok := errors.AsType[*jsonrpc.Error](err); ok {
-		return true
-	}
-	return errors.Is(err, acp.ErrInitialize)
+	return nil, start.Failed(err)
 }
 
 // transport is the way to the agent.
@@ -151,7 +117,6 @@ func (h *Host) client(l *link) *acp.Client {
 		Terminals:         l.terminals,
 		TerminalAuth:      front.RunInTerminal != nil && !h.cfg.Agent.Builtin,
 		Logger:            h.cfg.Logger,
-		Engine:            jsonrpc.Config{Diagnose: l.accent.take},
 	}
 	if !h.cfg.Agent.NoFiles {
 		c.Files = lentFiles{files}

@@ -26,19 +26,25 @@ type AuthError struct {
 	Err     error  // what the agent answered
 }
 
-// Error says in one line what is missing and what to do.
+// Error says in one line what is missing and what to do, with the command to type.
 func (e *AuthError) Error() string {
 	var ways []string
+	others := false // than variables, which can only be set elsewhere
 	for _, m := range e.Methods {
-		ways = append(ways, Describe(m).label())
+		d := Describe(m)
+		ways = append(ways, d.label())
+		others = others || d.Kind != MethodEnv
 	}
+	login := "run acp auth login " + roster.Quote(e.Agent)
 	switch {
 	case len(ways) == 0:
 		return e.Agent + " wants a login, but names no way to log in"
+	case e.Reason != "" && others:
+		return fmt.Sprintf("%s wants a login: %s, or %s", e.Agent, e.Reason, login)
 	case e.Reason != "":
 		return fmt.Sprintf("%s wants a login: %s", e.Agent, e.Reason)
 	}
-	return fmt.Sprintf("%s wants a login: run acp auth login %s (ways: %s)", e.Agent, e.Agent, strings.Join(ways, "; "))
+	return fmt.Sprintf("%s wants a login: %s (ways: %s)", e.Agent, login, strings.Join(ways, "; "))
 }
 
 // Unwrap returns what the agent answered.
@@ -105,7 +111,7 @@ func (h *Host) loginFor(ctx context.Context, cause error) error {
 		case len(alone) == 1 && (len(methods) == 1 || choose == nil):
 			id = alone[0].ID
 		case choose == nil && len(alone) == 0 && len(missing) > 0:
-			return fail("set %s in the environment, or run acp auth login %s", strings.Join(missing, ", "), h.name())
+			return fail("set %s in the environment", strings.Join(missing, ", "))
 		case choose == nil:
 			return fail("")
 		default:

@@ -251,8 +251,9 @@ func TestOpenFails(t *testing.T) {
 			c.Slow = 10 * time.Millisecond
 		}, exitcode.Timeout,
 			[]string{"has not answered in 500ms", "waiting for the moon"}},
-		{"noise", func(c *Config) { c.Agent.Command, c.Agent.Args = "sh", []string{"-c", "echo Welcome to the shell"} }, exitcode.Agent, []string{"Welcome to the shell"}},
-		{"noise and patience", shell("echo Welcome; cat >/dev/null"), exitcode.Timeout, []string{"Welcome"}},
+		{"noise", func(c *Config) { c.Agent.Command, c.Agent.Args = "sh", []string{"-c", "echo Welcome to the shell"} }, exitcode.Protocol, []string{"Welcome to the shell", "and ended"}},
+		{"noise and patience", shell("echo Welcome; cat >/dev/null"), exitcode.Protocol, []string{"in 3s it wrote nothing but", "Welcome"}},
+		{"noise and failure", shell("echo Welcome; exit 4"), exitcode.Agent, []string{"Welcome", "exit status 4"}},
 		{"http", shell(`read l; printf 'HTTP/1.1 400 Bad\r\n\r\nno\n'`), exitcode.Protocol, []string{"speaks HTTP", "HTTP/1.1 400 Bad"}},
 		{"lsp", shell(`read l; printf 'Content-Length: 2\r\n\r\n{}'; cat >/dev/null`), exitcode.Protocol, []string{"language server"}},
 		{"cat", shell("cat"), exitcode.Protocol, []string{"sends back what it is sent"}},

@@ -3,7 +3,6 @@ package plain
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -136,9 +135,13 @@ func (c *conversation) open(ctx context.Context, id acp.SessionID, interrupts <-
 		c.show.line("Notice: " + safetext.Line(left, 500))
 	}
 	front := host.Frontend{
-		Changed: c.show.changed, Ask: c.permission, Elicit: c.elicit, ChooseLogin: c.chooseLogin, Note: c.note,
+		Changed: c.show.changed, Ask: c.permission, Elicit: c.elicit, Note: c.note,
 		Decided:    c.decided,
 		ElicitDone: func(acp.ElicitationID) { c.show.line("What you were sent to elsewhere is done.") },
+	}
+	if c.app.InTerminal {
+		// Otherwise the lines are prompts, and the first would be taken for a choice.
+		front.ChooseLogin = c.chooseLogin
 	}
 	if c.app.InTerminal && c.app.OutTerminal {
 		front.RunInTerminal = c.runInTerminal
@@ -162,9 +165,6 @@ func (c *conversation) open(ctx context.Context, id acp.SessionID, interrupts <-
 	if err != nil {
 		if c.host != nil {
 			_ = c.host.Close()
-		}
-		if auth, ok := errors.AsType[*host.AuthError](err); ok && auth != nil {
-			return exitcode.Errorf(exitcode.Auth, "%w; acp auth login %s makes one", err, roster.Quote(c.agent.Name))
 		}
 		return err
 	}
@@ -495,7 +495,7 @@ func (c *conversation) chooseLogin(ctx context.Context, agent acp.Implementation
 		case err != nil:
 			return "", err
 		case !ok || strings.TrimSpace(line) == "":
-			return "", context.Canceled
+			return "", nil
 		}
 		var n int
 		if _, err := fmt.Sscanf(line, "%d", &n); err == nil && n >= 1 && n <= len(ids) {

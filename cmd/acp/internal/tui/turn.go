@@ -266,7 +266,7 @@ const longTurn = 15 * time.Second
 // explain says in one line what an error means to the user.
 func explain(err error) string {
 	if login, ok := errors.AsType[*host.AuthError](err); ok {
-		return login.Error() + "; acp auth login " + shellWord(login.Agent) + " makes one"
+		return login.Error()
 	}
 	if f, ok := acp.AsFailure(err); ok {
 		s := f.Message

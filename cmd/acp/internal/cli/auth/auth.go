@@ -144,6 +144,9 @@ func (o *Options) login(ctx context.Context, h *host.Host) error {
 		return exitcode.Errorf(exitcode.Usage, "%s has no way to log in that is called %q: see acp auth status %s", name, id, name)
 	}
 	if err := h.Login(ctx, id); err != nil {
+		if wants, ok := errors.AsType[*host.AuthError](err); ok && wants.Reason != "" {
+			return exitcode.Errorf(exitcode.Auth, "%s cannot be logged in to by %s: %s", name, safetext.Line(string(id), 100), wants.Reason)
+		}
 		return err
 	}
 	fmt.Fprintf(o.App.Out, "logged in to %s by %s\n", name, safetext.Line(string(id), 100))

@@ -15,6 +15,7 @@ import (
 
 	"github.com/goacp/acp/cmd/acp/internal/app"
 	"github.com/goacp/acp/cmd/acp/internal/exitcode"
+	"github.com/goacp/acp/cmd/acp/internal/host"
 	"github.com/goacp/acp/cmd/acp/internal/roster"
 	"github.com/goacp/acp/cmd/acp/internal/safetext"
 )
@@ -42,7 +43,8 @@ version of the protocol, whichever the agent speaks. An editor is told to start
 "acp bridge NAME" in place of the agent. What the agent writes to standard error
 appears there.
 
-It ends when the client leaves (status 0) or the agent does (status 6).`,
+It ends when the client leaves (status 0) or the agent does (status 6). If the agent
+cannot be used, the client is told why, and the status is 6, 7 or 8.`,
 		Example: `  acp bridge gemini
   acp bridge --protocol 1 -- my-agent --acp`,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -94,6 +96,10 @@ func (o *Options) arguments(cmd *cobra.Command, args []string, protocol string) 
 // Run serves one client.
 func Run(ctx context.Context, o *Options) error {
 	a := o.App
+	cfg, err := a.Config()
+	if err != nil {
+		return err
+	}
 	agent, err := o.agent()
 	if err != nil {
 		return err
@@ -106,13 +112,22 @@ func Run(ctx context.Context, o *Options) error {
 		}
 		b.Agent = inMemory{ctx, builtin}
 	} else {
-		// The client could only be told that something is wrong, and would not be told what.
+		// That is found before a client waits for it.
 		if _, err := roster.LookPath(agent.Command, a.Cwd, agent.Environ()); err != nil && !agent.LoginEnv {
 			return exitcode.Errorf(exitcode.Agent, "%s cannot be used: program %s: %w", safetext.Line(agent.Name, 200), roster.Quote(agent.Command), err)
 		}
 		t := agent.Transport(a.Cwd)
 		t.Stderr = a.Err
 		b.Agent = t
+	}
+	name := safetext.Line(agent.Name, 200)
+	b.Reach = func(ctx context.Context, client *acp.Client) (*acp.ClientConn, error) {
+		start := &host.Start{Agent: name, Limit: cfg.Timeouts.Connect}
+		conn, err := start.Connect(ctx, client, b.Agent)
+		if err == nil || ctx.Err() != nil {
+			return conn, err
+		}
+		return nil, &unusable{start.Failed(err)}
 	}
 	client := o.Client
 	if client == nil {
@@ -122,16 +137,42 @@ func Run(ctx context.Context, o *Options) error {
 		}
 	}
 	err = b.Serve(ctx, client)
+	not, _ := errors.AsType[*unusable](err)
 	switch {
 	case ctx.Err() != nil:
 		return exitcode.With(exitcode.Cancelled, context.Cause(ctx))
 	case err == nil:
 		return nil
+	case not != nil:
+		return not.error
 	case errors.Is(err, jsonrpc.ErrParse), errors.Is(err, jsonrpc.ErrFrameTooLarge):
 		return exitcode.With(exitcode.Protocol, err)
 	}
-	return exitcode.Errorf(exitcode.Agent, "bridge to %s: %w", safetext.Line(agent.Name, 200), err)
+	return exitcode.Errorf(exitcode.Agent, "bridge to %s: %w", name, err)
 }
+
+// unusable is why the agent cannot be used, which the client is told too: as the agent has put it, if
+// it has answered.
+type unusable struct{ error }
+
+// Unwrap returns the error below.
+func (e *unusable) Unwrap() error { return e.error }
+
+// As makes it a [*jsonrpc.Error], the client's answer.
+func (e *unusable) As(target any) bool {
+	answer, ok := target.(**jsonrpc.Error)
+	if !ok {
+		return false
+	}
+	if _, answered := errors.AsType[*jsonrpc.Error](e.error); answered {
+		return false // which is found below
+	}
+	*answer = jsonrpc.Errorf(jsonrpc.CodeInternalError, "%s", safetext.Line(e.Error(), maxTold))
+	return true
+}
+
+// maxTold bounds what the client is told, in cells.
+const maxTold = 1000
 
 func (o *Options) agent() (roster.Agent, error) {
 	if len(o.Argv) > 0 {

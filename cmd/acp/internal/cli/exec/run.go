@@ -49,6 +49,28 @@ type turn struct {
 	session *host.Session
 }
 
+// limitGrace is how long an agent may take to end its turn when a limit is reached or nobody reads the
+// output any more. Who interrupts the program can do so again.
+const limitGrace = 3 * time.Second
+
+// limit ends an agent that does not end its turn in time, until stop is called.
+func limit(ctx context.Context, h *host.Host) (stop func()) {
+	over := make(chan struct{})
+	forget := context.AfterFunc(ctx, func() {
+		if errors.Is(context.Cause(ctx), context.Canceled) {
+			return
+		}
+		timer := time.NewTimer(limitGrace)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+			h.Kill()
+		case <-over:
+		}
+	})
+	return func() { forget(); close(over) }
+}
+
 func (t *turn) run(ctx context.Context) (*acp.Result, error) {
 	o, a := t.o, t.o.App
 	cfg, err := a.Config()
@@ -94,7 +116,7 @@ func (t *turn) run(ctx context.Context) (*acp.Result, error) {
 		t.session, how, err = t.host.Restore(ctx, id)
 	}
 	if err != nil {
-		return nil, loginHint(agent, err)
+		return nil, err
 	}
 	if id != "" && how == acp.RestoredNew && !o.OrNew {
 		return nil, exitcode.Errorf(exitcode.Failed, "%s cannot go on with session %s; with --or-new a new one is begun", agent.Name, id)
@@ -116,16 +138,8 @@ func (t *turn) run(ctx context.Context) (*acp.Result, error) {
 	for _, note := range notes {
 		fmt.Fprintln(a.Err, "acp: "+safetext.Line(note, 500))
 	}
-	res, err := t.session.Prompt(ctx, blocks...)
-	return res, loginHint(agent, err)
-}
-
-// loginHint adds to an error that a login is wanted how one is made.
-func loginHint(agent roster.Agent, err error) error {
-	if auth, ok := errors.AsType[*host.AuthError](err); ok && auth != nil {
-		return exitcode.Errorf(exitcode.Auth, "%w; acp auth login %s makes one", err, roster.Quote(agent.Name))
-	}
-	return err
+	defer limit(ctx, t.host)()
+	return t.session.Prompt(ctx, blocks...)
 }
 
 // earlier finds the session to go on with; "" is a new one.

@@ -43,6 +43,9 @@ type row struct {
 	from string
 }
 
+// errUntold is that of an agent that cannot list its sessions.
+var errUntold = errors.New("does not tell them")
+
 func hasWord(s string) bool {
 	return strings.ContainsFunc(s, func(r rune) bool { return unicode.IsLetter(r) || unicode.IsNumber(r) })
 }
@@ -83,6 +86,7 @@ func (o *Options) list(ctx context.Context) error {
 		}
 	}
 	asked := false
+	var unasked error
 	if o.asks() {
 		more, err := o.ask(ctx, rows)
 		if ctx.Err() != nil {
@@ -91,16 +95,23 @@ func (o *Options) list(ctx context.Context) error {
 		if exitcode.Of(err) == exitcode.Usage {
 			return err
 		}
-		if err != nil {
+		switch {
+		case errors.Is(err, errUntold):
 			fmt.Fprintf(o.App.Err, "acp: the agent's own sessions are not listed: %s\n", safetext.Line(err.Error(), 500))
-		} else {
+		case err != nil:
+			// Those that are kept are listed all the same.
+			unasked = exitcode.With(exitcode.Of(err), fmt.Errorf("the agent's own sessions are not listed: %w", err))
+		default:
 			rows, asked = more, true
 		}
 	}
 	if n := o.limit(); n >= 0 && len(rows) > n {
 		rows = rows[:n]
 	}
-	return o.print(ctx, st, rows, asked)
+	if err := o.print(ctx, st, rows, asked); err != nil {
+		return err
+	}
+	return unasked
 }
 
 // asks reports whether the agent is asked.
@@ -159,10 +170,10 @@ func (o *Options) ask(ctx context.Context, rows []row) ([]row, error) {
 		}
 	}
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) && whole.Err() == nil {
-		return nil, fmt.Errorf("%s did not answer within %v; --wait gives it more time", name, o.Wait)
+		return nil, exitcode.Errorf(exitcode.Timeout, "%s did not answer within %v; --wait gives it more time", name, o.Wait)
 	}
 	if errors.Is(err, errors.ErrUnsupported) {
-		return nil, fmt.Errorf("%s does not tell them", name)
+		return nil, fmt.Errorf("%s %w", name, errUntold)
 	}
 	return nil, err
 }

@@ -123,8 +123,8 @@ where two agents use the same ids.`,
 		f.DurationVar(&o.Wait, "wait", 15*time.Second, "how long to wait for the agent")
 		c.Long = `List sessions, the latest first: those that were kept on this machine and, with
 --agent or --remote, those that the agent knows. The column FROM then says who
-knows each: stored, agent or both. An agent that does not answer in time is told
-of on standard error; what was kept here is listed all the same.`
+knows each: stored, agent or both. If the agent cannot be asked, or does not answer
+in time, what was kept here is listed all the same, and the exit status tells.`
 	}, nil)
 	add(Show, "show ID", "Print a conversation", cobra.ExactArgs(1), func(o *Options, c *cobra.Command) {
 		c.Flags().BoolVar(&o.JSON, "json", false, "print the JSON form of acp sessions export")

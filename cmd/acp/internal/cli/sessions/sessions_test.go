@@ -279,11 +279,12 @@ stored gemini 3h ago 1 stored ` + b.app.Cwd + ` Stored`
 		t.Errorf("asked %v, closed %v", b.asked, b.remote.closed)
 	}
 	for name, f := range map[string]*fakeAgent{
-		"fails":      {err: errors.New("boom \x1b[2J")},
+		"fails":      {err: errors.New("boom")},
 		"slow":       {wait: true},
 		"cannot":     {err: errors.ErrUnsupported},
 		"not at all": nil,
 	} {
+		code := map[string]exitcode.Code{"fails": exitcode.Failed, "slow": exitcode.Timeout}[name]
 		args := []string{"list", "--wait", "1ms"}
 		if f == nil {
 			args = append(args, "--local")
@@ -291,10 +292,10 @@ stored gemini 3h ago 1 stored ` + b.app.Cwd + ` Stored`
 		}
 		b.remote = f
 		out, errs, err := b.run(args...)
-		if err != nil || !strings.Contains(out, "stored") || strings.Contains(out, "claude") {
+		if exitcode.Of(err) != code || (err == nil) != (code == 0) || !strings.Contains(out, "stored") || strings.Contains(out, "claude") {
 			t.Errorf("%s: %q, %v", name, out, err)
 		}
-		if name != "not at all" && (strings.Count(errs, "\n") != 1 || strings.Contains(errs, "\x1b")) {
+		if told := strings.Count(errs, "\n") == 1; told != (name == "cannot") {
 			t.Errorf("%s: %q", name, errs)
 		}
 	}

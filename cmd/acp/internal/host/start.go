@@ -1,0 +1,77 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/goacp/acp"
+	"github.com/goacp/acp/cmd/acp/internal/exitcode"
+	"github.com/goacp/acp/internal/process"
+	"github.com/goacp/acp/jsonrpc"
+)
+
+// A Start reaches an agent and says what is wrong with it if that fails. It is for one attempt.
+type Start struct {
+	Agent string        // as the user knows it
+	Limit time.Duration // of the whole
+	// Stderr returns the line of standard error that is told if the agent does not answer; nil tells
+	// none.
+	Stderr func() string
+
+	accent accent
+}
+
+// Connect starts the agent and agrees on a version. A program that turns out to speak another protocol
+// is not waited for. The error is for [Start.Failed].
+func (s *Start) Connect(ctx context.Context, client *acp.Client, t acp.Transport) (*acp.ClientConn, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.Limit)
+	defer cancel()
+	s.accent.stop = cancel
+	client.Engine.Diagnose = s.accent.take
+	return client.Connect(ctx, t)
+}
+
+// lookFor is the advice for programs that are no agents the way they were started.
+const lookFor = "is it started as an agent? look for a flag such as --acp in its help"
+
+// Failed gives the error of a connection that could not be made the status the program ends with:
+// exitcode.Protocol if the program has answered with an error or talks otherwise than agents do,
+// exitcode.Timeout if it has said nothing, and else exitcode.Agent.
+func (s *Start) Failed(err error) error {
+	unusable := func(code exitcode.Code) error {
+		return exitcode.With(code, fmt.Errorf("%s cannot be used: %w", s.Agent, err))
+	}
+	speaks, line := s.accent.speaks()
+	exit, _ := errors.AsType[*process.ExitError](err)
+	switch {
+	case speaks != "":
+		return exitcode.Errorf(exitcode.Protocol, "%s cannot be used: it %s and wrote %q; %s", s.Agent, speaks, line, lookFor)
+	case isAnswer(err):
+		return unusable(exitcode.Protocol)
+	case errors.Is(err, context.DeadlineExceeded) && line != "":
+		return exitcode.Errorf(exitcode.Protocol, "%s cannot be used: in %v it wrote nothing but what is no message, first %q; %s", s.Agent, s.Limit, line, lookFor)
+	case errors.Is(err, context.DeadlineExceeded):
+		err = fmt.Errorf("%s has not answered in %v: %w", s.Agent, s.Limit, err)
+		if s.Stderr != nil {
+			if said := s.Stderr(); said != "" {
+				err = fmt.Errorf("%w; the last it wrote to standard error: %s", err, said)
+			}
+		}
+		return exitcode.With(exitcode.Timeout, err)
+	case errors.Is(err, jsonrpc.ErrClosed) && exit == nil && line != "":
+		// It does not think that anything has failed.
+		return exitcode.Errorf(exitcode.Protocol, "%s cannot be used: it wrote %q, which is no message, and ended; %s", s.Agent, line, lookFor)
+	}
+	return unusable(exitcode.Agent)
+}
+
+// isAnswer reports whether an error of connecting comes from what the agent has said, not from
+// that it could not be started or has ended.
+func isAnswer(err error) bool {
+	if _, ok := errors.AsType[*jsonrpc.Error](err); ok {
+		return true
+	}
+	return errors.Is(err, acp.ErrInitialize)
+}
