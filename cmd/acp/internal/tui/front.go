@@ -44,6 +44,7 @@ type (
 	loginMsg   struct{ login *login }
 	loginGone  struct{ login *login }
 	runMsg     struct {
+		ctx  context.Context
 		cmd  *exec.Cmd
 		done chan error
 	}
@@ -183,7 +184,7 @@ func (f *front) chooseLogin(ctx context.Context, agent acp.Implementation, metho
 
 func (f *front) runInTerminal(ctx context.Context, cmd *exec.Cmd) error {
 	done := make(chan error, 1)
-	f.send(runMsg{cmd, done})
+	f.send(runMsg{ctx, cmd, done})
 	select {
 	case err := <-done:
 		return err

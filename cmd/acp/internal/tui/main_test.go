@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -15,12 +16,20 @@ import (
 	"github.com/goacp/acp/cmd/acp/internal/config"
 	"github.com/goacp/acp/cmd/acp/internal/host"
 	"github.com/goacp/acp/cmd/acp/internal/roster"
+	"github.com/goacp/acp/jsonrpc"
 )
 
 // asChat makes the test binary hold a conversation with the scripted agent.
 const asChat = "ACP_TUI_TEST_CHAT"
 
+// asAgent makes the test binary an agent that wants a login in a terminal; its value is the file
+// that the login makes.
+const asAgent = "ACP_TUI_TEST_AGENT"
+
 func TestMain(m *testing.M) {
+	if file := os.Getenv(asAgent); file != "" {
+		os.Exit(serveLogin(file))
+	}
 	if os.Getenv(asChat) == "" {
 		os.Exit(m.Run())
 	}
@@ -39,10 +48,18 @@ func TestMain(m *testing.M) {
 		ui:       &config.UI{Mouse: true},
 		policy:   func() (*acphost.Policy, error) { return policy, nil },
 		open: func(ctx context.Context, f *front) (link, error) {
-			h, err := host.Open(ctx, host.Config{
+			cfg := host.Config{
 				Agent: roster.Agent{Name: "scripted", Builtin: true}, BuiltIn: scripted(),
 				Cwd: cwd, Policy: policy, Front: f.frontend(),
-			})
+			}
+			if os.Getenv(asChat) == "login" {
+				exe, err := os.Executable()
+				if err != nil {
+					return nil, err
+				}
+				cfg.Agent = roster.Agent{Name: "scripted", Command: exe, Env: map[string]string{asAgent: filepath.Join(cwd, "login")}}
+			}
+			h, err := host.Open(ctx, cfg)
 			if err != nil {
 				return nil, err
 			}
@@ -54,6 +71,42 @@ func TestMain(m *testing.M) {
 		os.Exit(1)
 	}
 	os.Exit(0)
+}
+
+// ownTerminal reports whether this process leads the session of a terminal.
+var ownTerminal = func() bool { return true }
+
+// serveLogin is the scripted agent, but for a login. As its program for that it asks for a word.
+func serveLogin(file string) (code int) {
+	if len(os.Args) > 1 && os.Args[1] == "--setup" {
+		if !ownTerminal() {
+			fmt.Print("in somebody else's terminal ")
+			return 4
+		}
+		fmt.Print("Say the word: ")
+		var word string
+		if _, err := fmt.Scanln(&word); err != nil || word != "please" {
+			return 3
+		}
+		if err := os.WriteFile(file, nil, 0o600); err != nil {
+			return 1
+		}
+		return 0
+	}
+	a := scripted()
+	a.AuthMethods = []acp.AuthMethod{&acp.AuthMethodTerminal{MethodID: "setup", Name: "Set up", Args: []string{"--setup"}}}
+	a.Accept = func(context.Context, *acp.Turn) error {
+		if _, err := os.Stat(file); err != nil {
+			return jsonrpc.ErrAuthRequired
+		}
+		return nil
+	}
+	a.ResumeSession = func(context.Context, *acp.AgentSession, bool) error { return nil }
+	a.Login = func(context.Context, *acp.AgentConn, acp.AuthMethodID) error { return nil }
+	if err := a.Serve(context.Background(), acp.Stdio()); err != nil {
+		return 1
+	}
+	return 0
 }
 
 // A bombLink is a link with sessions that panic when they were given a certain

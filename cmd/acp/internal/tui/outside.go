@@ -16,6 +16,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 	"github.com/atotto/clipboard"
 
+	"github.com/goacp/acp/cmd/acp/internal/pty"
 	"github.com/goacp/acp/cmd/acp/internal/safetext"
 	"github.com/goacp/acp/transcript"
 )
@@ -171,10 +172,39 @@ func (m *model) edited(msg editedMsg) tea.Cmd {
 
 // runInTerminal gives the terminal to a program.
 func (m *model) runInTerminal(msg runMsg) tea.Cmd {
-	return tea.ExecProcess(msg.cmd, func(err error) tea.Msg {
+	return tea.Exec(&lent{ctx: msg.ctx, cmd: msg.cmd}, func(err error) tea.Msg {
 		msg.done <- err
 		return nil
 	})
+}
+
+// A lent is a program that has the user's terminal by way of one of its own: it ends, with what it
+// has started, when nobody waits for it any more or this process dies, and leaves the user's as it
+// was. It is a [tea.ExecCommand].
+type lent struct {
+	ctx context.Context
+	cmd *exec.Cmd
+	in  io.Reader
+	out io.Writer
+}
+
+// SetStdin implements [tea.ExecCommand].
+func (l *lent) SetStdin(r io.Reader) { l.in = r }
+
+// SetStdout implements [tea.ExecCommand].
+func (l *lent) SetStdout(w io.Writer) { l.out = w }
+
+// SetStderr implements [tea.ExecCommand]. What is written there goes to the terminal, too.
+func (l *lent) SetStderr(io.Writer) {}
+
+// Run implements [tea.ExecCommand].
+func (l *lent) Run() error {
+	in, okIn := l.in.(*os.File)
+	out, okOut := l.out.(*os.File)
+	if !okIn || !okOut {
+		return errors.New("there is no terminal")
+	}
+	return pty.Run(l.ctx, l.cmd, in, out)
 }
 
 type pastedMsg struct {
