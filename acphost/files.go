@@ -157,6 +157,22 @@ func (f *Files) WriteTextFile(ctx context.Context, req *acpv1.WriteTextFileReque
 	return &acpv1.WriteTextFileResponse{}, nil
 }
 
+// Resolve returns the file or directory a path leads to, as hooks get it, without
+// touching it. What there is no file of resolves as well. The errors are those of
+// ReadTextFile. By the time the path is used links may have been made: who wants
+// to use it safely calls ReadTextFile and WriteTextFile.
+func (f *Files) Resolve(ctx context.Context, path string) (string, error) {
+	at, err := f.place(ctx, path)
+	if err != nil {
+		return "", err
+	}
+	root, name, err := at.resolve()
+	if err != nil {
+		return "", fileError(path, err)
+	}
+	return filepath.Join(at.root, name), root.Close()
+}
+
 func (f *Files) write(ctx context.Context, at place, text string) error {
 	root, name, err := at.resolve()
 	if err != nil {

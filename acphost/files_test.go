@@ -172,6 +172,11 @@ func TestRefused(t *testing.T) {
 			(!strings.Contains(reason, tt.reason) || data["path"] != "params.path") || code == gone && data["path"] != tt.path {
 			t.Errorf("reading %q: %d %v", tt.path, code, data)
 		}
+		// A directory has a place as well; whether it is a file shows when it is used.
+		to, err := Dir(root).Resolve(t.Context(), tt.path)
+		if want := tt.read == refused && tt.reason != "directory"; want != (err != nil) || !want && to != tt.path {
+			t.Errorf("resolving %q: %q, %v", tt.path, to, err)
+		}
 		err = write(Dir(root), tt.path, "new")
 		if tt.write == 0 {
 			if err != nil || get(t, tt.path) != "new" {

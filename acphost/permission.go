@@ -30,10 +30,17 @@ func (p *Policy) RequestPermission(ctx context.Context, req *acp.PermissionReque
 // than cwd, description and timeout, each once and spelled like that. Where the
 // input has a command but also something else, what would be run is not known.
 func RequestOf(req *acp.PermissionRequest) Request {
-	r := Request{Title: req.Title, Description: req.Description, Options: req.Options}
 	if s := req.Session; s != nil {
-		r.Session, r.Cwd = string(s.ID()), s.Cwd()
+		return RequestIn(string(s.ID()), s.Cwd(), req)
 	}
+	return RequestIn("", "", req)
+}
+
+// RequestIn is [RequestOf] for a request whose session this process does not
+// hold, as that of a proxy: session is the session's id and cwd its working
+// directory, absolute, or "" if it is not known.
+func RequestIn(session, cwd string, req *acp.PermissionRequest) Request {
+	r := Request{Session: session, Cwd: cwd, Title: req.Title, Description: req.Description, Options: req.Options}
 	switch subject := req.Subject.(type) {
 	case *acp.CommandPermissionSubject:
 		r.Kind, r.Command = string(acp.ToolKindExecute), subject.Command

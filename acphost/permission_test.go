@@ -73,3 +73,14 @@ func TestPolicyHook(t *testing.T) {
 		t.Errorf("denied without a way to reject: %+v, %v", got, err)
 	}
 }
+
+// TestRequestIn holds that a relative directory in the input is taken from that
+// of a session that is only known by name.
+func TestRequestIn(t *testing.T) {
+	call := acp.ToolCallUpdate{ToolCallID: "c", Kind: acpv2.Set(acp.ToolKindExecute), RawInput: []byte(`{"command":"make","cwd":"../x"}`)}
+	req := &acp.PermissionRequest{Subject: &acp.ToolCallPermissionSubject{ToolCall: call}}
+	got := RequestIn("s", "/work/a", req)
+	if got.Session != "s" || got.Cwd != "/work/x" || got.Command != "make" {
+		t.Errorf("%+v", got)
+	}
+}

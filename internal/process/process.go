@@ -80,6 +80,11 @@ type Config struct {
 	NoStdin bool
 	// MergeStderr sends standard error where standard output goes.
 	MergeStderr bool
+	// StderrFile, if set, is the child's standard error, which this process
+	// then sees nothing of: Stderr and StderrTail count for nothing. It
+	// belongs to the caller, who closes it after Start to see its other end
+	// end with the child.
+	StderrFile *os.File
 	// KeepGroup leaves what the child started alone when the child ends by
 	// itself, until Stop or Kill. It needs the watchdog or, on Windows, the
 	// job: without one the rest of the group ends with the child.
@@ -98,7 +103,8 @@ type Process struct {
 	pid    int
 	stdin  *os.File
 	stdout *os.File
-	stderr *stderr // nil if merged
+	stderr *stderr // nil if merged or somebody else's
+	child  *os.Process
 	tree   *tree
 
 	stopping sync.Once
@@ -178,7 +184,11 @@ func (p *Process) pipes(cmd *exec.Cmd) (theirs []*os.File, err error) {
 	r, w := pipe()
 	p.stdout, theirs = r, append(theirs, w)
 	cmd.Stdout, cmd.Stderr = w, w
-	if !p.cfg.MergeStderr {
+	switch {
+	case p.cfg.MergeStderr:
+	case p.cfg.StderrFile != nil:
+		cmd.Stderr = p.cfg.StderrFile
+	default:
 		r, w := pipe()
 		theirs = append(theirs, w)
 		cmd.Stderr = w
@@ -228,7 +238,7 @@ func (p *Process) run(cmd *exec.Cmd, theirs []*os.File, started chan<- error) {
 		started <- err
 		return
 	}
-	p.pid = cmd.Process.Pid
+	p.pid, p.child = cmd.Process.Pid, cmd.Process
 	started <- nil
 
 	err = cmd.Wait()
@@ -251,6 +261,11 @@ func (p *Process) run(cmd *exec.Cmd, theirs []*os.File, started chan<- error) {
 
 // PID returns the number of the child.
 func (p *Process) PID() int { return p.pid }
+
+// Signal sends a signal to the child alone, not to what it has started. It fails
+// if the child has ended, with [os.ErrProcessDone], and on Windows for all signals
+// but [os.Kill].
+func (p *Process) Signal(sig os.Signal) error { return p.child.Signal(sig) }
 
 // Stdin returns the writing end of the child's standard input, nil with
 // [Config.NoStdin]. It belongs to the caller; Stop closes it too.

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -260,5 +261,35 @@ func TestStderrCopy(t *testing.T) {
 	_ = p.Wait()
 	if got.String() != "one\ntwo\n" || p.StderrDropped() != 0 {
 		t.Errorf("%q, %d dropped", got.String(), p.StderrDropped())
+	}
+}
+
+// TestStderrFile holds that a child can have a file as its standard error, and
+// that a signal is for the child.
+func TestStderrFile(t *testing.T) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = r.Close() }()
+	cfg, _ := sh(t, `trap 'echo told >&2; exit 3' TERM; echo ready >&2; while :; do read -r x; done`)
+	cfg.StderrFile = w
+	p := start(t, cfg)
+	_ = w.Close()
+	in := bufio.NewReader(r)
+	lines(t, in, 1)
+	if err := p.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	_, _ = p.Stdin().WriteString("\n") // a shell runs its trap when read is over
+	if got := lines(t, in, 1); got[0] != "told" {
+		t.Errorf("%q", got)
+	}
+	var exit *ExitError
+	if err := p.Wait(); !errors.As(err, &exit) || exit.Code != 3 || p.StderrTail() != "" {
+		t.Errorf("%v", err)
+	}
+	if err := p.Signal(syscall.SIGTERM); !errors.Is(err, os.ErrProcessDone) {
+		t.Errorf("a signal after the end: %v", err)
 	}
 }
