@@ -34,6 +34,7 @@ var layers = map[string][]string{
 	"cli/version":    {"app"},
 	"clitest":        {},
 	"config":         {"exitcode"},
+	"digest":         {"safetext"},
 	"exitcode":       {},
 	"export":         {"safetext", "store"},
 	"foreign":        {},

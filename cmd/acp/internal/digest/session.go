@@ -1,0 +1,234 @@
+package digest
+
+import (
+	"container/list"
+	"slices"
+
+	"github.com/goacp/acp/acpv1"
+	"github.com/goacp/acp/acpv2"
+	"github.com/goacp/acp/internal/translate"
+	"github.com/goacp/acp/trace"
+	"github.com/goacp/acp/transcript"
+)
+
+// sessions keeps conversations, the ones heard of least recently first.
+type sessions struct {
+	byID   map[string]*list.Element // of *session
+	recent list.List
+	opened int64
+}
+
+type session struct {
+	id           string
+	number       int64 // in the order of first sight
+	conversation *transcript.Conversation
+	changes      int64
+}
+
+// A Session is one that the frames were about.
+type Session struct {
+	ID      string
+	Title   string
+	Changes int64 // grows whenever its conversation changes
+}
+
+// Sessions returns the sessions whose conversations are kept, in the order in
+// which they were first heard of.
+func (f *Follower) Sessions() []Session {
+	byNumber := map[int64]*session{}
+	numbers := make([]int64, 0, f.sessions.recent.Len())
+	for e := f.sessions.recent.Front(); e != nil; e = e.Next() {
+		s := e.Value.(*session)
+		byNumber[s.number] = s
+		numbers = append(numbers, s.number)
+	}
+	slices.Sort(numbers)
+	out := make([]Session, 0, len(numbers))
+	for _, n := range numbers {
+		s := byNumber[n]
+		out = append(out, Session{ID: s.id, Title: cut(s.conversation.Snapshot().Session().Title), Changes: s.changes})
+	}
+	return out
+}
+
+// Transcript returns the conversation of a session and the number of its changes,
+// or nil if it is not kept. Any goroutine may read it.
+func (f *Follower) Transcript(id string) (*transcript.Snapshot, int64) {
+	e, ok := f.sessions.byID[id]
+	if !ok {
+		return nil, 0
+	}
+	s := e.Value.(*session)
+	return s.conversation.Snapshot(), s.changes
+}
+
+// get returns the session with an id, which is made if it is not there.
+func (s *sessions) get(id string) *session {
+	if e, ok := s.byID[id]; ok {
+		s.recent.MoveToBack(e)
+		return e.Value.(*session)
+	}
+	if s.byID == nil {
+		s.byID = map[string]*list.Element{}
+	}
+	if s.recent.Len() >= MaxSessions {
+		oldest := s.recent.Remove(s.recent.Front()).(*session)
+		delete(s.byID, oldest.id)
+	}
+	s.opened++
+	n := &session{id: id, number: s.opened, conversation: newConversation()}
+	s.byID[id] = s.recent.PushBack(n)
+	return n
+}
+
+func newConversation() *transcript.Conversation {
+	return transcript.New(transcript.Config{TotalBytes: MaxConversation})
+}
+
+// fold takes a request or notification into the conversation of its session. It
+// returns the entry of a question, and none if it is not one.
+func (f *Follower) fold(dir trace.Direction, e *envelope, id string) (entry uint64) {
+	if len(id) > maxName {
+		return none
+	}
+	entry = none
+	s := f.sessions.get(id)
+	switch {
+	case dir == trace.ToClient && e.method == "session/update":
+		f.update(s, e.params)
+	case dir == trace.ToClient && e.method == "session/request_permission" && e.id != nil:
+		entry = f.asked(s, e.params)
+	case dir == trace.ToAgent && e.method == "session/load" && f.version != 2:
+		// The history follows from its beginning.
+		s.conversation = newConversation()
+		s.changes++
+	case dir == trace.ToAgent && e.method == "session/prompt" && f.version != 2:
+		var p acpv1.PromptRequest
+		if p.UnmarshalJSON(e.params) == nil {
+			s.conversation.PromptedV1(p.Prompt)
+			s.changes++
+		}
+	}
+	return entry
+}
+
+// none is the number of no entry.
+const none = ^uint64(0)
+
+func (f *Follower) update(s *session, params []byte) {
+	if f.version == 2 {
+		var n acpv2.UpdateSessionNotification
+		if n.UnmarshalJSON(params) == nil {
+			s.conversation.Apply(n.Update)
+			s.changes++
+		}
+		return
+	}
+	var n acpv1.SessionNotification
+	if n.UnmarshalJSON(params) == nil {
+		s.conversation.ApplyV1(n.Update)
+		s.changes++
+	}
+}
+
+func (f *Follower) asked(s *session, params []byte) uint64 {
+	var req acpv2.RequestPermissionRequest
+	if f.version == 2 {
+		if req.UnmarshalJSON(params) != nil {
+			return none
+		}
+	} else {
+		var v1 acpv1.RequestPermissionRequest
+		if v1.UnmarshalJSON(params) != nil {
+			return none
+		}
+		req = translate.PermissionFromV1(v1)
+	}
+	entry, _ := s.conversation.Asked(&req)
+	s.changes++
+	return entry
+}
+
+// answered takes the answer to a request into account.
+func (f *Follower) answered(req *request, result []byte, it *Item) {
+	switch req.method {
+	case "initialize":
+		f.version = version(result)
+		return
+	case "session/new", "session/fork":
+		if id := member(result, "sessionId"); id != "" && len(id) <= maxName {
+			it.Session = id
+		}
+	}
+	if it.Session == "" || len(it.Session) > maxName {
+		return
+	}
+	s := f.sessions.get(it.Session)
+	switch req.method {
+	case "session/new", "session/fork", "session/load", "session/resume":
+		f.opened(s, result)
+	case "session/prompt":
+		var res acpv1.PromptResponse
+		if f.version != 2 && res.UnmarshalJSON(result) == nil {
+			s.conversation.EndedV1(&res)
+			s.changes++
+		}
+	case "session/request_permission":
+		f.decided(s, req.entry, result)
+	}
+}
+
+func (f *Follower) opened(s *session, result []byte) {
+	if f.version == 2 {
+		var res acpv2.NewSessionResponse // a resumed session answers with the same settings
+		res.UnmarshalJSON(result)
+		if len(res.ConfigOptions) > 0 {
+			s.conversation.Apply(&acpv2.ConfigOptionUpdate{ConfigOptions: res.ConfigOptions})
+		}
+		if len(res.AvailableCommands) > 0 {
+			s.conversation.Apply(&acpv2.AvailableCommandsUpdate{AvailableCommands: res.AvailableCommands})
+		}
+		s.changes++
+		return
+	}
+	var res acpv1.LoadSessionResponse
+	if res.UnmarshalJSON(result) == nil && (res.Modes != nil || len(res.ConfigOptions) > 0 || res.Unknown != nil) {
+		s.conversation.OpenedV1(res.Modes, res.ConfigOptions, res.Unknown)
+		s.changes++
+	}
+}
+
+func (f *Follower) decided(s *session, entry uint64, result []byte) {
+	if entry == none {
+		return
+	}
+	var outcome acpv2.RequestPermissionOutcome
+	if f.version == 2 {
+		var res acpv2.RequestPermissionResponse
+		if res.UnmarshalJSON(result) != nil {
+			return
+		}
+		outcome = res.Outcome
+	} else {
+		var res acpv1.RequestPermissionResponse
+		if res.UnmarshalJSON(result) != nil {
+			return
+		}
+		outcome = translate.PermissionOutcomeFromV1(res.Outcome)
+	}
+	if outcome != nil {
+		s.conversation.Answered(entry, outcome)
+		s.changes++
+	}
+}
+
+// version returns the version that an agent answers with, or 0.
+func version(result []byte) int {
+	switch raw(result, "protocolVersion") {
+	case "1":
+		return 1
+	case "2":
+		return 2
+	}
+	return 0
+}
