@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/goacp/acp"
@@ -180,6 +181,25 @@ func (a *App) MCP() ([]mcp.Server, error) {
 		})
 		return servers, usage(err)
 	})
+}
+
+// ProjectMCP returns the servers of the project's .mcp.json as they are written there, and the name of
+// the file; "" if there is none or the user does not trust it. Those that the settings turn off or
+// name, too, are left out. It is to show them: see [mcp.ParseFile].
+func (a *App) ProjectMCP() (file string, servers []mcp.Server, err error) {
+	cfg, err := a.Config()
+	if err != nil {
+		return "", nil, err
+	}
+	file, data, _, err := a.mcpFile(cfg)
+	if err != nil || file == "" {
+		return "", nil, usage(err)
+	}
+	if servers, err = mcp.ParseFile(file, data, nil); err != nil {
+		return "", nil, usage(err)
+	}
+	servers = slices.DeleteFunc(servers, func(s mcp.Server) bool { _, named := cfg.MCP[s.Name]; return named })
+	return file, servers, nil
 }
 
 // mcpFile returns the project's .mcp.json and what is in it, if the user trusts that; left says

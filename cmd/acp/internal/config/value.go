@@ -138,7 +138,7 @@ func (i item) shown() Value {
 		if err == nil && n.secret {
 			v.Value = Masked
 		} else if i.path[len(i.path)-1] == "url" {
-			v.Value = maskURL(x)
+			v.Value = MaskURL(x)
 		}
 	case time.Duration:
 		v.Value = duration(x)
@@ -150,8 +150,11 @@ func (i item) shown() Value {
 	return v
 }
 
-// maskURL takes user names, passwords and the values of parameters out of a URL.
-func maskURL(s string) string {
+// KeyOf returns a key as it is written in files, of its parts.
+func KeyOf(parts ...string) string { return path(parts).String() }
+
+// MaskURL takes user names, passwords and the values of parameters out of a URL.
+func MaskURL(s string) string {
 	u, err := url.Parse(s)
 	if err != nil {
 		return Masked

@@ -45,6 +45,9 @@ type entry struct {
 // ${NAME:-text} by text if it is not set or empty; lookup returns the values. Members that are not
 // known are passed over, since other programs have their own; a server that is "disabled" is left
 // out. Errors begin with file:line:column, name is the file.
+//
+// Without lookup the servers are as they are written there, for people to read: nothing is
+// replaced, and what only the values can make wrong is not found.
 func ParseFile(name string, data []byte, lookup func(string) (string, bool)) ([]Server, error) {
 	at := func(offset int64) string {
 		before := data[:max(0, min(int(offset), len(data)))]
@@ -106,11 +109,14 @@ func ParseFile(name string, data []byte, lookup func(string) (string, bool)) ([]
 			if e.Command != nil {
 				s.Command = *e.Command
 			}
-			if err := s.expand(lookup); err != nil {
-				return fail(start, "server %q: %w", server, err)
-			}
-			if err := s.check(); err != nil {
-				return fail(start, "server %q: %w", server, err)
+			if lookup != nil {
+				err := s.expand(lookup)
+				if err == nil {
+					err = s.check()
+				}
+				if err != nil {
+					return fail(start, "server %q: %w", server, err)
+				}
 			}
 			list = append(list, s)
 			return nil

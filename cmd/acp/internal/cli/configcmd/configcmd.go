@@ -16,6 +16,7 @@ import (
 	"github.com/goacp/acp/cmd/acp/internal/app"
 	"github.com/goacp/acp/cmd/acp/internal/config"
 	"github.com/goacp/acp/cmd/acp/internal/exitcode"
+	"github.com/goacp/acp/cmd/acp/internal/mcp"
 	"github.com/goacp/acp/cmd/acp/internal/safetext"
 )
 
@@ -167,6 +168,7 @@ type listing struct {
 	Files struct {
 		User    string `json:"user,omitempty"`
 		Project string `json:"project,omitempty"`
+		MCP     string `json:"mcp,omitempty"`
 	} `json:"files"`
 	Settings  []config.Value `json:"settings"`
 	Untrusted []string       `json:"untrusted,omitempty"`
@@ -177,15 +179,20 @@ func (o *Options) list() error {
 	if err != nil {
 		return err
 	}
-	if o.JSON {
-		l := listing{Settings: c.Values(), Untrusted: c.Untrusted()}
-		l.Files.User, l.Files.Project = c.UserFile, c.ProjectFile
-		return printJSON(o.App.Out, l)
-	}
-	if err := table(o.App.Out, c.Values()); err != nil {
+	file, servers, err := o.App.ProjectMCP()
+	if err != nil {
 		return err
 	}
-	for _, text := range c.Untrusted() {
+	values := append(c.Values(), mcp.Values(servers)...)
+	if o.JSON {
+		l := listing{Settings: values, Untrusted: o.App.Untrusted()}
+		l.Files.User, l.Files.Project, l.Files.MCP = c.UserFile, c.ProjectFile, file
+		return printJSON(o.App.Out, l)
+	}
+	if err := table(o.App.Out, values); err != nil {
+		return err
+	}
+	for _, text := range o.App.Untrusted() {
 		fmt.Fprintf(o.App.Err, "acp: %s\n", line(text))
 	}
 	return nil
@@ -361,14 +368,32 @@ func (o *Options) trustDir(c *config.Config, dir string) error {
 	if err != nil {
 		return err
 	}
+	var force []config.Value
 	for _, v := range now.Values() {
 		if strings.Contains(v.Origin, filepath.Join(dir, config.ProjectFile)+":") {
-			if _, err := fmt.Fprintf(o.App.Out, "  %s = %s\n", line(v.Key), v.Text()); err != nil {
-				return err
-			}
+			force = append(force, v)
+		}
+	}
+	for _, v := range append(force, serversIn(filepath.Join(dir, config.MCPFile))...) {
+		if _, err := fmt.Fprintf(o.App.Out, "  %s = %s\n", line(v.Key), v.Text()); err != nil {
+			return err
 		}
 	}
 	return nil
+}
+
+// serversIn returns the servers of a file that was just trusted. What is wrong with it is told when it
+// is used.
+func serversIn(file string) []config.Value {
+	data, err := os.ReadFile(file) // it was read before, so it is no pipe, and small
+	if err != nil {
+		return nil
+	}
+	servers, err := mcp.ParseFile(file, data, nil)
+	if err != nil {
+		return nil
+	}
+	return mcp.Values(servers)
 }
 
 func (o *Options) untrustDir(c *config.Config, dir string) error {

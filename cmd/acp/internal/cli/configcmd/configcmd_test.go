@@ -178,19 +178,29 @@ func TestTrust(t *testing.T) {
 	p := newPlace(t)
 	p.write(filepath.Join(p.project, ".git", "HEAD"), "")
 	file := p.write(filepath.Join(p.project, ".acp.toml"), "[agents.x]\ncommand = \"./x\\u001b[2J\"\n[permissions]\npolicy = \"p.json\"\n")
-	servers := p.write(filepath.Join(p.project, ".mcp.json"), "{}")
+	servers := p.write(filepath.Join(p.project, ".mcp.json"), `{"mcpServers": {
+		"s": {"command": "./s\u001b[2J", "args": ["${NONE}"], "env": {"K": "secret"}},
+		"w": {"type": "http", "url": "https://u:secret@example.org/?key=secret", "headers": {"A": "secret"}}}}`)
 	policy := p.write(filepath.Join(p.project, "p.json"), "{}")
 	p.must()
 	if !strings.Contains(p.err.String(), "acp: "+file+": agents.x, permissions.policy have no force") {
 		t.Errorf("said: %q", p.err.String())
 	}
+	if !strings.Contains(p.err.String(), "acp: "+servers+" is not trusted") {
+		t.Errorf("said: %q", p.err.String())
+	}
 	out := p.must("trust")
-	want := "trusted " + file + "\ntrusted " + policy + "\ntrusted " + servers + "\n  agents.x.command = \"" + filepath.Join(p.project, "x") + "\\u001B[2J\"\n  permissions.policy = \"" + policy + "\"\n"
+	want := "trusted " + file + "\ntrusted " + policy + "\ntrusted " + servers + "\n  agents.x.command = \"" + filepath.Join(p.project, "x") + "\\u001B[2J\"\n  permissions.policy = \"" + policy + "\"\n" +
+		"  mcp.s.command = \"./s\\u001B[2J\"\n  mcp.s.args = [\"${NONE}\"]\n  mcp.s.env.K = \"********\"\n" +
+		"  mcp.w.type = \"http\"\n  mcp.w.url = \"https://********@example.org/?key=********\"\n  mcp.w.headers.A = \"********\"\n"
 	if out != want {
 		t.Error(cmp.Diff(want, out))
 	}
 	if out := p.must(); !strings.Contains(out, "agents.x.command") || p.err.Len() > 0 {
 		t.Errorf("%s%s", out, p.err.String())
+	}
+	if out := p.must(); !strings.Contains(out, "mcp.s.command") || !strings.Contains(out, servers) || strings.Contains(out, "secret") {
+		t.Errorf("servers of the project: %s", out)
 	}
 	p.write(policy, "{} ")
 	if p.must(); !strings.Contains(p.err.String(), file+": permissions.policy has no force") {
