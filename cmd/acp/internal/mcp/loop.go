@@ -18,7 +18,8 @@ import (
 	"github.com/goacp/acp"
 )
 
-// Bounds of a loop: sessions at once, and the size of a message.
+// Bounds of a loop: sessions at once, beyond which those that nobody uses are ended, and the size of a
+// message.
 const (
 	maxLoopSessions = 32
 	maxLoopMessage  = 16 << 20
@@ -54,6 +55,9 @@ type loop struct {
 type loopSession struct {
 	transport *mcp.StreamableServerTransport
 	conn      mcp.Connection
+	// Guarded by mu of the loop: requests that are being answered, and when the last one was.
+	busy int
+	last time.Time
 }
 
 // add serves a server.
@@ -133,16 +137,18 @@ func (x *loop) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			http.Error(w, err.Error(), http.StatusBadGateway)
 			return
 		}
+		defer x.leave(s)
 		r.Body = io.NopCloser(bytes.NewReader(body))
 		s.transport.ServeHTTP(w, r)
 		return
 	}
-	x.mu.Lock()
-	s := x.sessions[id]
-	x.mu.Unlock()
-	switch {
-	case s == nil:
+	s := x.enter(id)
+	if s == nil {
 		http.Error(w, "there is no such session", http.StatusNotFound)
+		return
+	}
+	defer x.leave(s)
+	switch {
 	case r.Method == http.MethodDelete:
 		_ = s.conn.Close()
 		w.WriteHeader(http.StatusNoContent)
@@ -163,16 +169,54 @@ func refuse(w http.ResponseWriter, id json.RawMessage) {
 	_, _ = w.Write([]byte(`{"jsonrpc":"2.0","id":` + string(id) + `,"error":{"code":-32601,"message":"Method not found: a session begins with initialize"}}`))
 }
 
-// open starts a session.
+// enter returns a session that is then in use until leave, or nil.
+func (x *loop) enter(id string) *loopSession {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	s := x.sessions[id]
+	if s != nil {
+		s.busy++
+	}
+	return s
+}
+
+func (x *loop) leave(s *loopSession) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	s.busy--
+	s.last = time.Now()
+}
+
+// idlest takes the session out that was not in use for the longest time; nil if all are in use. Clients
+// often leave without a word; one that comes back is told that its session is gone, and opens
+// another. It is called with mu held.
+func (x *loop) idlest() *loopSession {
+	var found *loopSession
+	for _, s := range x.sessions {
+		if s.busy == 0 && (found == nil || s.last.Before(found.last)) {
+			found = s
+		}
+	}
+	if found != nil {
+		delete(x.sessions, found.transport.SessionID)
+	}
+	return found
+}
+
+// open starts a session, which is in use until leave.
 func (x *loop) open() (*loopSession, error) {
 	x.mu.Lock()
-	switch {
-	case x.closed:
+	if x.closed {
 		x.mu.Unlock()
 		return nil, net.ErrClosed
-	case len(x.sessions)+x.opening >= maxLoopSessions:
-		x.mu.Unlock()
-		return nil, errors.New("there are too many sessions")
+	}
+	if len(x.sessions)+x.opening >= maxLoopSessions {
+		idle := x.idlest()
+		if idle == nil {
+			x.mu.Unlock()
+			return nil, errors.New("there are too many sessions")
+		}
+		defer func() { _ = idle.conn.Close() }()
 	}
 	x.opening++
 	x.work.Add(1) // Close waits for what is started here
@@ -181,6 +225,7 @@ func (x *loop) open() (*loopSession, error) {
 	x.mu.Lock()
 	x.opening--
 	if err == nil {
+		s.busy = 1
 		x.sessions[s.transport.SessionID] = s
 	}
 	x.mu.Unlock()

@@ -50,6 +50,37 @@ func TestLoopSessions(t *testing.T) {
 	}
 }
 
+// TestLoopForgets: clients that leave without a word do not keep others out; who uses a session keeps
+// it.
+func TestLoopForgets(t *testing.T) {
+	_, x := sleeper(t)
+	first, err := x.open() // in use
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, err := x.open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	x.leave(second)
+	for range 2 * maxLoopSessions {
+		s, err := x.open()
+		if err != nil {
+			t.Fatal(err)
+		}
+		x.leave(s)
+	}
+	x.mu.Lock()
+	n, kept := len(x.sessions), x.sessions[first.transport.SessionID] == first
+	x.mu.Unlock()
+	if n > maxLoopSessions || !kept {
+		t.Errorf("%d sessions, that in use is there: %v", n, kept)
+	}
+	if x.enter(second.transport.SessionID) != nil {
+		t.Error("the one that nobody has used for the longest time is still there")
+	}
+}
+
 // TestLoopCloses: what is being opened when the loop is closed does not outlive that.
 func TestLoopCloses(t *testing.T) {
 	for range 10 {
