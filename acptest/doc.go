@@ -47,7 +47,10 @@
 // any value, for any other members of an object and, once in an array, for any
 // elements; all else has to be there and equal, numbers by value. $name stands
 // for any value, which is kept; where it comes again, it has to be the same, and
-// where it is sent, the value goes out as it came in. The member jsonrpc may be
+// where it is sent, the value goes out as it came in. The words string, number,
+// integer, boolean, object and array stand for any value of that type, ~"regexp"
+// for a string in which the expression is found, a | b for either, !a for
+// anything else, and a member "name"? may be missing. The member jsonrpc may be
 // left out: it has to be there when a message is received, and is added to what
 // is sent. !initialize and !session may be followed by an object with members to
 // be added to the result, or to the params for a client, or to replace those

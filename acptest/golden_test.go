@@ -9,6 +9,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/goacp/acp/internal/pattern"
 	"github.com/goacp/acp/jsonrpc"
 	"github.com/google/go-cmp/cmp"
 )
@@ -38,7 +39,7 @@ func TestGoldenConversation(t *testing.T) {
 }
 
 func TestTranscript(t *testing.T) {
-	temp := func(path string) string { return quote(filepath.Join(os.TempDir(), filepath.FromSlash(path))) }
+	temp := func(path string) string { return pattern.Quote(filepath.Join(os.TempDir(), filepath.FromSlash(path))) }
 	cwd, err := os.Getwd()
 	if err != nil {
 		t.Fatal(err)
@@ -48,7 +49,7 @@ func TestTranscript(t *testing.T) {
 	out := func(s string) { rec.add(Recorded{Out: true, Data: s}) }
 	in(`{"jsonrpc":"2.0","id":7,"method":"initialize","params":{"clientInfo":{"name":"c","version":"1.2"},"version":"kept"}}`)
 	out(`{"jsonrpc":"2.0","id":7,"result":{"agentInfo":{"name":"a","version":"9"}}}`)
-	in(`{"jsonrpc":"2.0","id":"a-b","method":"session/new","params":{"cwd":` + temp("T123/001/sub") + `,"other":` + temp("T123/001") + `,"third":` + temp("U9") + `,"here":` + quote(filepath.Join(cwd, "x")) + `}}`)
+	in(`{"jsonrpc":"2.0","id":"a-b","method":"session/new","params":{"cwd":` + temp("T123/001/sub") + `,"other":` + temp("T123/001") + `,"third":` + temp("U9") + `,"here":` + pattern.Quote(filepath.Join(cwd, "x")) + `}}`)
 	out(`{"jsonrpc":"2.0","id":"a-b","result":{"sessionId":"sess-0123456789","updatedAt":"2026-01-02T03:04:05.6Z"}}`)
 	out(`{"jsonrpc":"2.0","id":7,"method":"session/request_permission","params":{"sessionId":"sess-0123456789","toolCall":{"toolCallId":"t"},"other":{"toolCallId":"sess-01234567890"},"title":"in sess-0123456789 and sess-01234567890, not t"}}`)
 	in(`{"jsonrpc":"2.0","method":"$/cancel_request","params":{"requestId":"a-b"}}`)
@@ -139,7 +140,7 @@ func TestGoldenFiles(t *testing.T) {
 	rec := func(methods ...string) *Recording {
 		r := &Recording{}
 		for _, m := range methods {
-			r.add(Recorded{Out: true, Data: `{"method":` + quote(m) + `}`})
+			r.add(Recorded{Out: true, Data: `{"method":` + pattern.Quote(m) + `}`})
 		}
 		return r
 	}

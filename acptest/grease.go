@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/goacp/acp/internal/pattern"
 	"github.com/goacp/acp/jsonrpc"
 )
 
@@ -98,8 +99,8 @@ func (r *greaser) grease(data []byte) (extra, frame string) {
 	if len(data) > greaseFrame {
 		return "", ""
 	}
-	v, err := parse(string(data))
-	if err != nil || v.kind != kindObject {
+	v, err := pattern.Parse(string(data))
+	if err != nil || v.Kind != pattern.Object {
 		return "", ""
 	}
 	method, known, ready := r.track(v)
@@ -107,7 +108,7 @@ func (r *greaser) grease(data []byte) (extra, frame string) {
 	e.add(v)
 	if known {
 		for _, part := range []string{"params", "result"} {
-			if m := v.get(part); m != nil && m.kind == kindObject {
+			if m := v.Get(part); m != nil && m.Kind == pattern.Object {
 				e.object(m, method)
 			}
 		}
@@ -120,37 +121,37 @@ func (r *greaser) grease(data []byte) (extra, frame string) {
 
 // track tells which method a frame belongs to and whether its members are known
 // to be those of the protocol.
-func (r *greaser) track(v *value) (method string, known, ready bool) {
+func (r *greaser) track(v *pattern.Value) (method string, known, ready bool) {
 	g := r.g
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	ready = g.ready
 	id := ""
-	if m := v.get("id"); m != nil {
-		id = m.text
+	if m := v.Get("id"); m != nil {
+		id = m.Text
 	}
-	if method = v.string("method"); method != "" {
+	if method = v.StringAt("method"); method != "" {
 		if id != "" && len(g.asked[r.from]) < greaseOpen {
 			g.asked[r.from][id] = method
 		}
 	} else if method = g.asked[1-r.from][id]; method != "" {
 		delete(g.asked[1-r.from], id)
-		g.ready = g.ready || method == "initialize" && v.get("result") != nil
+		g.ready = g.ready || method == "initialize" && v.Get("result") != nil
 	}
 	known = method != "" && method[0] != '_' && !strings.HasPrefix(method, "mcp/")
 	return method, known, ready
 }
 
 // extra makes a frame to go in front of v.
-func (r *greaser) extra(v *value, method string) string {
-	if method == "session/update" && v.get("id") == nil && r.rng.IntN(4) == 0 {
-		if id := v.get("params").get("sessionId"); id != nil && id.kind == kindString {
+func (r *greaser) extra(v *pattern.Value, method string) string {
+	if method == "session/update" && v.Get("id") == nil && r.rng.IntN(4) == 0 {
+		if id := v.Get("params").Get("sessionId"); id != nil && id.Kind == pattern.String {
 			return fmt.Sprintf(`{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":%s,"update":{"sessionUpdate":%s,"value":%s}}}`,
-				id.text, quote(greaseName(r.rng)), greaseValue(r.rng))
+				id.Text, pattern.Quote(greaseName(r.rng)), greaseValue(r.rng))
 		}
 	}
 	if r.rng.IntN(8) == 0 {
-		return fmt.Sprintf(`{"jsonrpc":"2.0","method":%s,"params":{"value":%s}}`, quote("_grease/"+greaseName(r.rng)), greaseValue(r.rng))
+		return fmt.Sprintf(`{"jsonrpc":"2.0","method":%s,"params":{"value":%s}}`, pattern.Quote("_grease/"+greaseName(r.rng)), greaseValue(r.rng))
 	}
 	return ""
 }
@@ -190,35 +191,35 @@ func (e *edits) apply(text string) string {
 }
 
 // object adds to an object and to those within.
-func (e *edits) object(v *value, method string) {
+func (e *edits) object(v *pattern.Value, method string) {
 	e.add(v)
 	if e.rng.IntN(4) == 0 {
 		e.meta(v)
 	}
-	for _, m := range v.members {
-		if free(m.key, m.val, method) {
+	for _, m := range v.Members {
+		if free(m.Key, m.Val, method) {
 			continue
 		}
-		e.within(m.val, method)
+		e.within(m.Val, method)
 	}
 }
 
-func (e *edits) within(v *value, method string) {
-	switch v.kind {
-	case kindObject:
+func (e *edits) within(v *pattern.Value, method string) {
+	switch v.Kind {
+	case pattern.Object:
 		e.object(v, method)
-	case kindArray:
-		for _, item := range v.elems {
+	case pattern.Array:
+		for _, item := range v.Elems {
 			e.within(item, method)
 		}
 	}
 }
 
 // free reports members whose value is not made of the protocol's own objects.
-func free(key string, v *value, method string) bool {
+func free(key string, v *pattern.Value, method string) bool {
 	switch key {
 	case "_meta", "rawInput", "rawOutput", "data", "properties", "env", "headers":
-		return v.kind == kindObject
+		return v.Kind == pattern.Object
 	case "content":
 		return strings.HasPrefix(method, "elicitation/")
 	}
@@ -227,21 +228,21 @@ func free(key string, v *value, method string) bool {
 
 // add puts an unknown member at the beginning or the end of an object, half of
 // the time.
-func (e *edits) add(v *value) {
+func (e *edits) add(v *pattern.Value) {
 	if e.rng.IntN(2) == 0 {
 		return
 	}
 	name := greaseName(e.rng)
-	if v.get(name) != nil {
+	if v.Get(name) != nil {
 		return
 	}
-	e.member(v, quote(name)+":"+greaseValue(e.rng))
+	e.member(v, pattern.Quote(name)+":"+greaseValue(e.rng))
 }
 
-func (e *edits) member(v *value, text string) {
-	start, end := v.at+1, v.at+len(v.text)-1
+func (e *edits) member(v *pattern.Value, text string) {
+	start, end := v.At+1, v.At+len(v.Text)-1
 	switch {
-	case len(v.members) == 0:
+	case len(v.Members) == 0:
 		if len(e.all) > 0 && e.all[len(e.all)-1].at == end { // something was put in
 			text = "," + text
 		}
@@ -254,12 +255,12 @@ func (e *edits) member(v *value, text string) {
 }
 
 // meta adds an entry to the _meta of an object, which is added if it is missing.
-func (e *edits) meta(v *value) {
-	entry := quote(greaseName(e.rng)) + ":" + greaseValue(e.rng)
-	switch m := v.get("_meta"); {
+func (e *edits) meta(v *pattern.Value) {
+	entry := pattern.Quote(greaseName(e.rng)) + ":" + greaseValue(e.rng)
+	switch m := v.Get("_meta"); {
 	case m == nil:
 		e.member(v, `"_meta":{`+entry+`}`)
-	case m.kind == kindObject:
+	case m.Kind == pattern.Object:
 		e.member(m, entry)
 	}
 }

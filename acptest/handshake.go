@@ -4,6 +4,8 @@ import (
 	"context"
 	"io"
 	"strconv"
+
+	"github.com/goacp/acp/internal/pattern"
 )
 
 // scripted is how scripts introduce themselves.
@@ -18,14 +20,14 @@ func (p *player) agentInitialize(ctx context.Context, s *step) error {
 		if err != nil {
 			return err
 		}
-		asked := v.get("params").get("protocolVersion")
-		if asked == nil || asked.kind != kindScalar {
-			return p.unexpected(s, v.text, "initialize without a protocolVersion")
+		asked := v.Get("params").Get("protocolVersion")
+		if asked == nil || asked.Kind != pattern.Scalar {
+			return p.unexpected(s, v.Text, "initialize without a protocolVersion")
 		}
 		if err := p.answer(ctx, s, v, p.initializeResult(s)); err != nil {
 			return err
 		}
-		if n, err := strconv.Atoi(asked.text); err != nil || n <= s.number {
+		if n, err := strconv.Atoi(asked.Text); err != nil || n <= s.number {
 			return nil
 		}
 		frame, err := p.read(ctx, p.timeout)
@@ -39,7 +41,7 @@ func (p *player) agentInitialize(ctx context.Context, s *step) error {
 			return p.failed(s, err, " after the client was offered another version")
 		}
 		p.back = frame
-		if v, err := parse(frame); err != nil || v.string("method") != "initialize" {
+		if v, err := pattern.Parse(frame); err != nil || v.StringAt("method") != "initialize" {
 			return nil
 		}
 	}
@@ -48,9 +50,9 @@ func (p *player) agentInitialize(ctx context.Context, s *step) error {
 func (p *player) initializeResult(s *step) string {
 	version := strconv.Itoa(s.number)
 	if s.number < 2 {
-		return s.val.with(p.known, "protocolVersion", version, "agentInfo", scripted, "agentCapabilities", "{}")
+		return s.val.With(p.known, "protocolVersion", version, "agentInfo", scripted, "agentCapabilities", "{}")
 	}
-	return s.val.with(p.known, "protocolVersion", version, "info", scripted, "capabilities", "{}")
+	return s.val.With(p.known, "protocolVersion", version, "info", scripted, "capabilities", "{}")
 }
 
 func (p *player) agentSession(ctx context.Context, s *step) error {
@@ -58,52 +60,52 @@ func (p *player) agentSession(ctx context.Context, s *step) error {
 	if err != nil {
 		return err
 	}
-	id := quote(s.arg)
-	p.known[s.arg] = &value{kind: kindString, text: id, str: s.arg}
-	return p.answer(ctx, s, v, s.val.with(p.known, "sessionId", id))
+	id := pattern.Quote(s.arg)
+	p.known[s.arg] = &pattern.Value{Kind: pattern.String, Text: id, Str: s.arg}
+	return p.answer(ctx, s, v, s.val.With(p.known, "sessionId", id))
 }
 
 // request waits for a request of a method.
-func (p *player) request(ctx context.Context, s *step, method string) (*value, error) {
+func (p *player) request(ctx context.Context, s *step, method string) (*pattern.Value, error) {
 	frame, err := p.read(ctx, p.timeout)
 	if err != nil {
 		return nil, p.failed(s, err, " where a request "+method+" is expected")
 	}
-	v, err := parse(frame)
-	if err != nil || v.string("method") != method || v.get("id") == nil {
+	v, err := pattern.Parse(frame)
+	if err != nil || v.StringAt("method") != method || v.Get("id") == nil {
 		return nil, p.unexpected(s, frame, "something else than a request "+method)
 	}
 	return v, nil
 }
 
-func (p *player) answer(ctx context.Context, s *step, request *value, result string) error {
-	return p.send(ctx, s, `{"jsonrpc":"2.0","id":`+request.get("id").text+`,"result":`+result+`}`)
+func (p *player) answer(ctx context.Context, s *step, request *pattern.Value, result string) error {
+	return p.send(ctx, s, `{"jsonrpc":"2.0","id":`+request.Get("id").Text+`,"result":`+result+`}`)
 }
 
 func (p *player) clientInitialize(ctx context.Context, s *step) error {
 	version := strconv.Itoa(s.number)
-	params := s.val.with(p.known, "protocolVersion", version, "info", scripted, "capabilities", "{}")
+	params := s.val.With(p.known, "protocolVersion", version, "info", scripted, "capabilities", "{}")
 	if s.number < 2 {
-		params = s.val.with(p.known, "protocolVersion", version, "clientInfo", scripted, "clientCapabilities", "{}")
+		params = s.val.With(p.known, "protocolVersion", version, "clientInfo", scripted, "clientCapabilities", "{}")
 	}
 	v, err := p.call(ctx, s, "initialize", params)
 	if err != nil {
 		return err
 	}
-	if got := v.get("result").get("protocolVersion"); got == nil || got.text != version {
-		return p.unexpected(s, v.text, "the agent does not speak version "+version)
+	if got := v.Get("result").Get("protocolVersion"); got == nil || got.Text != version {
+		return p.unexpected(s, v.Text, "the agent does not speak version "+version)
 	}
 	return nil
 }
 
 func (p *player) clientSession(ctx context.Context, s *step) error {
-	v, err := p.call(ctx, s, "session/new", s.val.with(p.known, "cwd", `"/"`, "mcpServers", "[]"))
+	v, err := p.call(ctx, s, "session/new", s.val.With(p.known, "cwd", `"/"`, "mcpServers", "[]"))
 	if err != nil {
 		return err
 	}
-	id := v.get("result").get("sessionId")
+	id := v.Get("result").Get("sessionId")
 	if id == nil {
-		return p.unexpected(s, v.text, "an answer without a sessionId")
+		return p.unexpected(s, v.Text, "an answer without a sessionId")
 	}
 	p.known[s.arg] = id
 	return nil
@@ -111,9 +113,9 @@ func (p *player) clientSession(ctx context.Context, s *step) error {
 
 // call makes a request and waits for its answer. Notifications that come before
 // it are skipped.
-func (p *player) call(ctx context.Context, s *step, method, params string) (*value, error) {
-	id := quote("line " + strconv.Itoa(s.line))
-	if err := p.send(ctx, s, `{"jsonrpc":"2.0","id":`+id+`,"method":`+quote(method)+`,"params":`+params+`}`); err != nil {
+func (p *player) call(ctx context.Context, s *step, method, params string) (*pattern.Value, error) {
+	id := pattern.Quote("line " + strconv.Itoa(s.line))
+	if err := p.send(ctx, s, `{"jsonrpc":"2.0","id":`+id+`,"method":`+pattern.Quote(method)+`,"params":`+params+`}`); err != nil {
 		return nil, err
 	}
 	for {
@@ -121,13 +123,13 @@ func (p *player) call(ctx context.Context, s *step, method, params string) (*val
 		if err != nil {
 			return nil, p.failed(s, err, " where the answer to "+method+" is expected")
 		}
-		v, err := parse(frame)
+		v, err := pattern.Parse(frame)
 		switch {
-		case err == nil && v.get("method") != nil && v.get("id") == nil:
+		case err == nil && v.Get("method") != nil && v.Get("id") == nil:
 			continue
-		case err != nil || v.get("id") == nil || v.get("id").text != id:
+		case err != nil || v.Get("id") == nil || v.Get("id").Text != id:
 			return nil, p.unexpected(s, frame, "something else than the answer to "+method)
-		case v.get("result") == nil:
+		case v.Get("result") == nil:
 			return nil, p.unexpected(s, frame, method+" failed")
 		}
 		return v, nil

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/goacp/acp/internal/pattern"
 	"github.com/goacp/acp/jsonrpc"
 )
 
@@ -57,7 +58,7 @@ type player struct {
 	steps   []*step
 	streams <-chan jsonrpc.Stream // closed when there will be no more
 	release <-chan struct{}       // closed to end what only waits; may be nil
-	known   captures
+	known   pattern.Captures
 	timeout time.Duration
 
 	stream jsonrpc.Stream
@@ -68,7 +69,7 @@ type player struct {
 }
 
 func newPlayer(role role, steps []*step, streams <-chan jsonrpc.Stream) *player {
-	return &player{role: role, steps: steps, streams: streams, known: captures{}, timeout: scriptTimeout, prev: &step{line: 1}}
+	return &player{role: role, steps: steps, streams: streams, known: pattern.Captures{}, timeout: scriptTimeout, prev: &step{line: 1}}
 }
 
 var (
@@ -194,7 +195,7 @@ func (p *player) failed(s *step, err error, expected string) *ScriptError {
 
 func (p *player) unexpected(s *step, frame, reason string) error {
 	bad := s.errorf("%s", reason)
-	bad.Got = short(frame)
+	bad.Got = pattern.Short(frame)
 	return bad
 }
 
@@ -206,7 +207,7 @@ func (p *player) step(ctx context.Context, s *step) error {
 		p.skip = true
 		return nil
 	case opSend:
-		return p.send(ctx, s, s.val.message(p.known))
+		return p.send(ctx, s, s.val.Message(p.known))
 	case opRaw:
 		return p.send(ctx, s, s.arg)
 	case opInitialize:
@@ -264,12 +265,12 @@ func (p *player) expect(ctx context.Context, s *step) error {
 		frame, err := p.read(ctx, time.Until(deadline))
 		if err != nil {
 			bad := p.failed(s, err, " where a frame is expected")
-			bad.Got = short(last)
+			bad.Got = pattern.Short(last)
 			return bad
 		}
 		reason := "a frame that is not JSON"
-		if v, err := parse(frame); err == nil {
-			bad := p.message(s.val, v)
+		if v, err := pattern.Parse(frame); err == nil {
+			bad := pattern.MatchMessage(s.val, v, p.known)
 			if bad == nil {
 				return nil
 			}
@@ -280,25 +281,6 @@ func (p *player) expect(ctx context.Context, s *step) error {
 		}
 		last = frame
 	}
-}
-
-// message matches a whole message. The member jsonrpc need not be written in
-// the pattern.
-func (p *player) message(want, v *value) *mismatch {
-	if want.kind != kindObject || want.get("jsonrpc") != nil || v.kind != kindObject {
-		return match(want, v, p.known)
-	}
-	if v.string("jsonrpc") != "2.0" {
-		return &mismatch{"jsonrpc", `"2.0"`, "something else"}
-	}
-	rest := *v
-	rest.members = nil
-	for _, m := range v.members {
-		if m.key != "jsonrpc" {
-			rest.members = append(rest.members, m)
-		}
-	}
-	return match(want, &rest, p.known)
 }
 
 // eof waits for the peer to close the stream.

@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/goacp/acp/internal/pattern"
 	"github.com/goacp/acp/jsonrpc"
 )
 
@@ -141,8 +142,8 @@ func TestPlayErrorText(t *testing.T) {
 	if err == nil || err.Error() != want {
 		t.Errorf("error\n%v\nwant\n%v", err, want)
 	}
-	long := &ScriptError{Line: 1, Reason: "r", Got: short(strings.Repeat("x", 2*shortLen))}
-	if n := len(long.Error()); n > shortLen+100 {
+	long := &ScriptError{Line: 1, Reason: "r", Got: pattern.Short(strings.Repeat("x", 4000))}
+	if n := len(long.Error()); n > 2100 {
 		t.Errorf("an error of %d bytes", n)
 	}
 }

@@ -3,7 +3,6 @@ package acptest
 import (
 	"sync"
 
-	"github.com/goacp/acp/internal/wire"
 	"github.com/goacp/acp/jsonrpc"
 )
 
@@ -61,6 +60,3 @@ func (p *pump) taken() { p.asked = false }
 
 // close ends the goroutine; the stream has to be closed, too.
 func (p *pump) close() { p.once.Do(func() { close(p.quit) }) }
-
-// quote returns s as a JSON string.
-func quote(s string) string { return string(wire.AppendString(nil, s)) }

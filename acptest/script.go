@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/goacp/acp/internal/pattern"
 )
 
 type op uint8
@@ -28,8 +30,8 @@ const (
 type step struct {
 	op     op
 	line   int
-	text   string // as it was written
-	val    *value // pattern, template, or the members of a shorthand
+	text   string         // as it was written
+	val    *pattern.Value // pattern, template, or the members of a shorthand
 	arg    string
 	number int
 	pause  time.Duration
@@ -63,11 +65,8 @@ func (e *ScriptError) Error() string {
 func (e *ScriptError) Unwrap() error { return e.Err }
 
 func (s *step) errorf(format string, args ...any) *ScriptError {
-	return &ScriptError{Line: s.line, Step: short(s.text), Reason: fmt.Sprintf(format, args...)}
+	return &ScriptError{Line: s.line, Step: pattern.Short(s.text), Reason: fmt.Sprintf(format, args...)}
 }
-
-// blank is white space, of JSON and of scripts.
-const blank = " \t\r\n"
 
 // scriptReader reads the steps of a script.
 type scriptReader struct {
@@ -81,7 +80,7 @@ type scriptReader struct {
 func parseScript(text string) ([]*step, error) {
 	r := &scriptReader{text: text, names: map[string]bool{}}
 	for {
-		r.pos += len(r.text[r.pos:]) - len(strings.TrimLeft(r.text[r.pos:], blank))
+		r.pos += len(r.text[r.pos:]) - len(strings.TrimLeft(r.text[r.pos:], pattern.Blank))
 		if r.pos >= len(text) {
 			return r.steps, nil
 		}
@@ -93,13 +92,13 @@ func parseScript(text string) ([]*step, error) {
 
 // step reads what begins at the cursor, which is not white space.
 func (r *scriptReader) step() error {
-	s := &step{line: lineOf(r.text, r.pos)}
+	s := &step{line: pattern.LineOf(r.text, r.pos)}
 	start := r.pos
 	eol := len(r.text)
 	if i := strings.IndexByte(r.text[r.pos:], '\n'); i >= 0 {
 		eol = r.pos + i
 	}
-	line := strings.Trim(r.text[r.pos:eol], blank)
+	line := strings.Trim(r.text[r.pos:eol], pattern.Blank)
 	s.text = line
 	var err error
 	switch {
@@ -109,12 +108,12 @@ func (r *scriptReader) step() error {
 	case strings.HasPrefix(line, "->"):
 		s.op = opExpect
 		r.pos += 2
-		s.val, err = r.value(s, pattern)
+		s.val, err = r.value(s, pattern.Pattern)
 		s.text = strings.TrimSpace(r.text[start:r.pos])
 	case strings.HasPrefix(line, "<-"):
 		s.op = opSend
 		r.pos += 2
-		s.val, err = r.value(s, template)
+		s.val, err = r.value(s, pattern.Template)
 		s.text = strings.TrimSpace(r.text[start:r.pos])
 	case strings.HasPrefix(line, "..."):
 		s.op = opSkip
@@ -139,40 +138,39 @@ func (r *scriptReader) rest(s *step) error {
 	rest, _, _ := strings.Cut(r.text[r.pos:], "\n")
 	r.pos += len(rest)
 	if rest = strings.TrimSpace(rest); rest != "" && rest[0] != '#' {
-		return s.errorf("unexpected %q at the end of the line", short(rest))
+		return s.errorf("unexpected %q at the end of the line", pattern.Short(rest))
 	}
 	return nil
 }
 
 // value reads the value at the cursor and notes the names in it.
-func (r *scriptReader) value(s *step, d dialect) (*value, error) {
-	v := &reader{text: r.text, pos: r.pos, dialect: d}
-	val, err := v.value()
+func (r *scriptReader) value(s *step, d pattern.Dialect) (*pattern.Value, error) {
+	val, end, err := pattern.Read(r.text, r.pos, d)
 	if err != nil {
-		bad := s.errorf("line %d: %s", lineOf(r.text, offset(err)), err)
+		bad := s.errorf("line %d: %s", pattern.LineOf(r.text, pattern.Offset(err)), err)
 		return nil, bad
 	}
-	r.pos = v.pos
-	if d == template && val.kind != kindObject {
+	r.pos = end
+	if d == pattern.Template && val.Kind != pattern.Object {
 		return nil, s.errorf("what is sent has to be an object; use !raw for anything else")
 	}
 	return val, r.check(s, val, d)
 }
 
 // check notes the names of a pattern, and those of a template must be known.
-func (r *scriptReader) check(s *step, v *value, d dialect) error {
-	if v.kind == kindName {
-		if d == template && !r.names[v.str] {
-			return s.errorf("nothing was captured as $%s before", v.str)
+func (r *scriptReader) check(s *step, v *pattern.Value, d pattern.Dialect) error {
+	if v.Kind == pattern.Name {
+		if d == pattern.Template && !r.names[v.Str] {
+			return s.errorf("nothing was captured as $%s before", v.Str)
 		}
-		r.names[v.str] = true
+		r.names[v.Str] = true
 	}
-	for _, m := range v.members {
-		if err := r.check(s, m.val, d); err != nil {
+	for _, m := range v.Members {
+		if err := r.check(s, m.Val, d); err != nil {
 			return err
 		}
 	}
-	for _, e := range v.elems {
+	for _, e := range v.Elems {
 		if err := r.check(s, e, d); err != nil {
 			return err
 		}
@@ -189,7 +187,7 @@ func (r *scriptReader) directive(s *step, eol int) error {
 	name := r.word(eol)
 	var ok bool
 	if s.op, ok = directives[name]; !ok {
-		return s.errorf("there is no %s", short(name))
+		return s.errorf("there is no %s", pattern.Short(name))
 	}
 	switch s.op {
 	case opRaw:
@@ -213,7 +211,7 @@ func (r *scriptReader) directive(s *step, eol int) error {
 		return r.members(s, eol)
 	case opSession:
 		s.arg = r.word(eol)
-		if s.arg == "" || strings.ContainsFunc(s.arg, func(c rune) bool { return c > 'z' || !nameByte(byte(c)) }) {
+		if s.arg == "" || strings.ContainsFunc(s.arg, func(c rune) bool { return c > 'z' || !pattern.NameByte(byte(c)) }) {
 			return s.errorf("!session needs a name of letters, digits and _")
 		}
 		if r.names[s.arg] {
@@ -240,59 +238,7 @@ func (r *scriptReader) word(eol int) string {
 // members reads the object that a shorthand may be followed by.
 func (r *scriptReader) members(s *step, eol int) (err error) {
 	if strings.HasPrefix(strings.TrimSpace(r.text[r.pos:eol]), "{") {
-		s.val, err = r.value(s, template)
+		s.val, err = r.value(s, pattern.Template)
 	}
 	return err
-}
-
-// fill returns a template as JSON on one line, with what was captured.
-func (v *value) fill(known captures) string {
-	switch v.kind {
-	case kindName:
-		return known[v.str].text
-	case kindObject:
-		var b strings.Builder
-		for i, m := range v.members {
-			if i > 0 {
-				b.WriteByte(',')
-			}
-			b.WriteString(quote(m.key) + ":" + m.val.fill(known))
-		}
-		return "{" + b.String() + "}"
-	case kindArray:
-		parts := make([]string, len(v.elems))
-		for i, e := range v.elems {
-			parts[i] = e.fill(known)
-		}
-		return "[" + strings.Join(parts, ",") + "]"
-	}
-	return v.text
-}
-
-// message is fill for a whole message: jsonrpc is added unless it is there.
-func (v *value) message(known captures) string {
-	text := v.fill(known)
-	switch {
-	case v.get("jsonrpc") != nil:
-		return text
-	case len(v.members) == 0:
-		return `{"jsonrpc":"2.0"}`
-	}
-	return `{"jsonrpc":"2.0",` + text[1:]
-}
-
-// with returns an object of members of which those in v replace others.
-func (v *value) with(known captures, base ...string) string {
-	var parts []string
-	for i := 0; i+1 < len(base); i += 2 {
-		if v.get(base[i]) == nil {
-			parts = append(parts, quote(base[i])+":"+base[i+1])
-		}
-	}
-	if v != nil {
-		for _, m := range v.members {
-			parts = append(parts, quote(m.key)+":"+m.val.fill(known))
-		}
-	}
-	return "{" + strings.Join(parts, ",") + "}"
 }

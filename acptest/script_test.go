@@ -6,97 +6,9 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/goacp/acp/internal/pattern"
 )
-
-func TestParseValue(t *testing.T) {
-	for _, tc := range []struct {
-		text, err string
-	}{
-		{`{"a":[1,-2.5e3,true,false,null,"x\u00e9\"y"],"b":{}}`, ""},
-		{" [ ] ", ""},
-		{`{"a":1,}`, `'}' where the name of a member is expected`},
-		{`{"a" 1}`, `'1' where : is expected`},
-		{`{"a":1 "b":2}`, `'"' where , or } is expected`},
-		{`[1 2]`, `'2' where , or ] is expected`},
-		{`[1,]`, `']' where a value is expected`},
-		{`{"a":1,"a":2}`, `member "a" appears twice`},
-		{`"abc`, `a string that does not end`},
-		{"\"a\nb\"", `a string that does not end on its line`},
-		{`"\x"`, `a string with a bad escape`},
-		{`01`, `'0' where a value is expected`},
-		{`nul`, `'n' where a value is expected`},
-		{``, `a value is missing`},
-		{`{`, `end where the name of a member is expected`},
-		{`1 2`, `unexpected '2' behind the value`},
-		{`...`, `'.' where a value is expected`},
-		{`$x`, `'$' where a value is expected`},
-		{strings.Repeat("[", maxDepth) + strings.Repeat("]", maxDepth), ""},
-		{strings.Repeat("[", maxDepth+1) + strings.Repeat("]", maxDepth+1), "nested more than 512 deep"},
-	} {
-		_, err := parse(tc.text)
-		got := ""
-		if err != nil {
-			got = err.Error()
-		}
-		if got != tc.err {
-			t.Errorf("parse(%.40q): %q, want %q", tc.text, got, tc.err)
-		}
-	}
-}
-
-func TestMatch(t *testing.T) {
-	for _, tc := range []struct {
-		pattern, value, want string
-	}{
-		{`{"a":1,"b":[true]}`, `{"b":[true],"a":1}`, ""},
-		{`{"a":1}`, `{"a":1,"b":2}`, "b is 2, expected nothing"},
-		{`{"a":1,...}`, `{"a":1,"b":2}`, ""},
-		{`{...}`, `{}`, ""},
-		{`{"a":1,"b":2}`, `{"a":1}`, "b is missing, expected 2"},
-		{`{"a":{"b":[{"c":"x"}]}}`, `{"a":{"b":[{"c":"y"}]}}`, `a.b[0].c is "y", expected "x"`},
-		{`{"a":...}`, `{"a":[1,{}]}`, ""},
-		{`{"a":...}`, `{}`, "a is missing, expected ..."},
-		{`...`, `17`, ""},
-		{`[1,2]`, `[1]`, "the frame is a list of 1, expected a list of 2"},
-		{`[1,...]`, `[]`, "the frame is a list of 0, expected a list of 1 or more"},
-		{`[1,...,9]`, `[1,2,3,9]`, ""},
-		{`[1,...,9]`, `[1,2,3,8]`, "[3] is 8, expected 9"},
-		{`[...]`, `[]`, ""},
-		{`[{"a":1},...]`, `[{"a":1},2]`, ""},
-		{`1`, `1.0`, ""},
-		{`1e2`, `100`, ""},
-		{`9007199254740993`, `9007199254740992`, "the frame is 9007199254740992, expected 9007199254740993"},
-		{`null`, `false`, "the frame is false, expected null"},
-		{`"1"`, `1`, `the frame is 1, expected "1"`},
-		{`"\u0061"`, `"a"`, ""},
-		{`[$x,$x]`, `[{"a":1},{"a":1}]`, ""},
-		{`[$x,$x]`, `[1,2]`, "[1] is 2, expected $x (1)"},
-		{`[$known]`, `["yes"]`, ""},
-		{`[$known]`, `["no"]`, `[0] is "no", expected $known ("yes")`},
-	} {
-		r := &reader{text: tc.pattern, dialect: pattern}
-		want, err := r.value()
-		if err != nil {
-			t.Fatal(tc.pattern, err)
-		}
-		v, err := parse(tc.value)
-		if err != nil {
-			t.Fatal(tc.value, err)
-		}
-		yes, _ := parse(`"yes"`)
-		known := captures{"known": yes}
-		got := ""
-		if bad := match(want, v, known); bad != nil {
-			got = bad.Error()
-			if len(known) != 1 {
-				t.Errorf("%s and %s: a mismatch captured %v", tc.pattern, tc.value, known)
-			}
-		}
-		if got != tc.want {
-			t.Errorf("%s and %s: %q, want %q", tc.pattern, tc.value, got, tc.want)
-		}
-	}
-}
 
 func TestParseScript(t *testing.T) {
 	steps, err := parseScript(`
@@ -197,27 +109,6 @@ func TestParseScriptErrors(t *testing.T) {
 	}
 }
 
-func TestTemplates(t *testing.T) {
-	known := captures{}
-	for name, text := range map[string]string{"id": `1.0`, "s": `"x"`} {
-		known[name], _ = parse(text)
-	}
-	for _, tc := range [][2]string{
-		{`{"id":$id, "x" : [ $s, {}, [] ],` + "\n" + `"y":"\u0061"}`, `{"jsonrpc":"2.0","id":1.0,"x":["x",{},[]],"y":"\u0061"}`},
-		{`{}`, `{"jsonrpc":"2.0"}`},
-		{`{"jsonrpc":"1.0","a":1,"a":2}`, `{"jsonrpc":"1.0","a":1,"a":2}`},
-	} {
-		r := &reader{text: tc[0], dialect: template}
-		v, err := r.value()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := v.message(known); got != tc[1] {
-			t.Errorf("%s is sent as %s, want %s", tc[0], got, tc[1])
-		}
-	}
-}
-
 // FuzzScript holds that no script harms the parser, that errors say where, and
 // that what is sent is one line of JSON.
 func FuzzScript(f *testing.F) {
@@ -234,17 +125,17 @@ func FuzzScript(f *testing.F) {
 			}
 			return
 		}
-		known := captures{}
-		null, _ := parse("null")
-		var bind func(v *value)
-		bind = func(v *value) {
-			if v.kind == kindName {
-				known[v.str] = null
+		known := pattern.Captures{}
+		null, _ := pattern.Parse("null")
+		var bind func(v *pattern.Value)
+		bind = func(v *pattern.Value) {
+			if v.Kind == pattern.Name {
+				known[v.Str] = null
 			}
-			for _, m := range v.members {
-				bind(m.val)
+			for _, m := range v.Members {
+				bind(m.Val)
 			}
-			for _, e := range v.elems {
+			for _, e := range v.Elems {
 				bind(e)
 			}
 		}
@@ -253,28 +144,9 @@ func FuzzScript(f *testing.F) {
 				continue
 			}
 			bind(s.val)
-			if text := s.val.message(known); !jsonLine(text) {
+			if text := s.val.Message(known); !jsonLine(text) {
 				t.Fatalf("sends %q", text)
 			}
-		}
-	})
-}
-
-// FuzzMatch holds that a frame matches itself, whatever it is.
-func FuzzMatch(f *testing.F) {
-	f.Add(`{"a":[1,{"b":"\ud800"}],"c":1e999}`)
-	f.Add(`[[],{},null,"",-0]`)
-	f.Fuzz(func(t *testing.T, text string) {
-		v, err := parse(text)
-		if err != nil {
-			return
-		}
-		if bad := match(v, v, captures{}); bad != nil {
-			t.Fatalf("%q does not match itself: %v", text, bad)
-		}
-		all := &value{kind: kindRest}
-		if bad := match(all, v, captures{}); bad != nil {
-			t.Fatalf("%q does not match ...: %v", text, bad)
 		}
 	})
 }

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"unicode"
+
+	"github.com/goacp/acp/internal/pattern"
 )
 
 // idClasses names the members that hold ids, and what these are called.
@@ -65,7 +67,7 @@ func newNormalizer() *normalizer {
 func transcript(frames []Recorded) string {
 	outIsClient := true
 	for _, f := range frames {
-		if v, err := parse(f.Data); err == nil && v.string("method") == "initialize" {
+		if v, err := pattern.Parse(f.Data); err == nil && v.StringAt("method") == "initialize" {
 			outIsClient = f.Out
 			break
 		}
@@ -84,42 +86,42 @@ func transcript(frames []Recorded) string {
 
 // line returns a frame as a line without its arrow.
 func (n *normalizer) line(out bool, frame string) string {
-	v, err := parse(frame)
-	if err != nil || v.kind != kindObject {
-		return quote(frame)
+	v, err := pattern.Parse(frame)
+	if err != nil || v.Kind != pattern.Object {
+		return pattern.Quote(frame)
 	}
 	n.learn(v)
-	method := word(v.string("method"))
-	id := v.get("id")
+	method := word(v.StringAt("method"))
+	id := v.Get("id")
 	switch {
 	case method != "" && id != nil:
-		key := fmt.Sprint(out, id.text)
+		key := fmt.Sprint(out, id.Text)
 		n.methods[key] = method
 		n.requests[key] = n.fresh("id")
 		return n.requests[key] + " " + method + n.part(v, "params", " ", out, method)
 	case method != "":
 		return method + n.part(v, "params", " ", out, method)
 	case id == nil:
-		return quote(frame)
+		return pattern.Quote(frame)
 	}
-	key := fmt.Sprint(!out, id.text)
+	key := fmt.Sprint(!out, id.Text)
 	name, method := n.requests[key], n.methods[key]
 	if name == "" {
-		name, method = word(id.text), "?"
+		name, method = word(id.Text), "?"
 	}
 	head := name + " " + method
-	if e := v.get("error"); e != nil {
+	if e := v.Get("error"); e != nil {
 		head += " !"
-		for _, m := range e.members {
-			head += " " + n.text(m.val, m.key, out, method)
+		for _, m := range e.Members {
+			head += " " + n.text(m.Val, m.Key, out, method)
 		}
 		return head
 	}
 	return head + n.part(v, "result", " = ", out, method)
 }
 
-func (n *normalizer) part(v *value, name, before string, out bool, method string) string {
-	m := v.get(name)
+func (n *normalizer) part(v *pattern.Value, name, before string, out bool, method string) string {
+	m := v.Get(name)
 	if m == nil {
 		return ""
 	}
@@ -132,40 +134,40 @@ func (n *normalizer) fresh(class string) string {
 }
 
 // learn gives the ids in v names.
-func (n *normalizer) learn(v *value) {
-	for _, m := range v.members {
-		if class := idClasses[m.key]; class != "" && m.val.kind == kindString && n.names[class+m.val.str] == "" {
+func (n *normalizer) learn(v *pattern.Value) {
+	for _, m := range v.Members {
+		if class := idClasses[m.Key]; class != "" && m.Val.Kind == pattern.String && n.names[class+m.Val.Str] == "" {
 			name := n.fresh(class)
-			n.names[class+m.val.str] = name
-			if len(m.val.str) >= embeddedLen && len(n.inside) < embeddedIDs {
-				n.inside = append(n.inside, [2]string{m.val.str, name})
+			n.names[class+m.Val.Str] = name
+			if len(m.Val.Str) >= embeddedLen && len(n.inside) < embeddedIDs {
+				n.inside = append(n.inside, [2]string{m.Val.Str, name})
 				n.replacer = nil
 			}
 		}
-		n.learn(m.val)
+		n.learn(m.Val)
 	}
-	for _, e := range v.elems {
+	for _, e := range v.Elems {
 		n.learn(e)
 	}
 }
 
 // text returns a value in a compact form.
-func (n *normalizer) text(v *value, key string, out bool, method string) string {
-	switch v.kind {
-	case kindObject:
-		parts := make([]string, len(v.members))
-		for i, m := range v.members {
-			k := m.key
-			if infoMembers[key] && k == "version" && m.val.kind == kindString {
+func (n *normalizer) text(v *pattern.Value, key string, out bool, method string) string {
+	switch v.Kind {
+	case pattern.Object:
+		parts := make([]string, len(v.Members))
+		for i, m := range v.Members {
+			k := m.Key
+			if infoMembers[key] && k == "version" && m.Val.Kind == pattern.String {
 				parts[i] = `"version":"VERSION"`
 				continue
 			}
-			parts[i] = quote(k) + ":" + n.text(m.val, k, out, method)
+			parts[i] = pattern.Quote(k) + ":" + n.text(m.Val, k, out, method)
 		}
 		return "{" + strings.Join(parts, ",") + "}"
-	case kindArray:
-		parts := make([]string, len(v.elems))
-		for i, e := range v.elems {
+	case pattern.Array:
+		parts := make([]string, len(v.Elems))
+		for i, e := range v.Elems {
 			parts[i] = n.text(e, key, out, method)
 		}
 		return "[" + strings.Join(parts, ",") + "]"
@@ -173,14 +175,14 @@ func (n *normalizer) text(v *value, key string, out bool, method string) string 
 	if key == "requestId" {
 		// of the sender's own request when it cancels, else of the receiver's
 		of := out == (method == "$/cancel_request")
-		if name := n.requests[fmt.Sprint(of, v.text)]; name != "" {
-			return quote(name)
+		if name := n.requests[fmt.Sprint(of, v.Text)]; name != "" {
+			return pattern.Quote(name)
 		}
 	}
-	if v.kind == kindString {
-		return quote(n.string(v.str, key))
+	if v.Kind == pattern.String {
+		return pattern.Quote(n.string(v.Str, key))
 	}
-	return v.text
+	return v.Text
 }
 
 func (n *normalizer) string(s, key string) string {
@@ -213,7 +215,7 @@ func (n *normalizer) string(s, key string) string {
 // word returns s such that it neither ends the line nor looks like two words.
 func word(s string) string {
 	if strings.ContainsFunc(s, func(c rune) bool { return unicode.IsSpace(c) || unicode.IsControl(c) }) {
-		return quote(s)
+		return pattern.Quote(s)
 	}
 	return s
 }
