@@ -13,6 +13,8 @@ type Decoder struct {
 	In *Interner
 	// Forms, when set, recognises messages that differ in one string only.
 	Forms *Forms
+	// Watch, when set, gets what is let pass.
+	Watch *Watch
 
 	data  []byte
 	pos   int
@@ -174,6 +176,9 @@ func (d *Decoder) record(at int, name, reason string) {
 	d.bad = true
 	if d.lenient == 0 && !d.first.ok && d.err == nil {
 		d.first = mismatch{reason: reason, name: name, at: at, ok: true}
+	}
+	if d.lenient > 0 && d.Watch != nil {
+		d.note(Note{Kind: NoteSalvaged, Reason: reason, at: at, name: name})
 	}
 }
 

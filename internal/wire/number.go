@@ -83,6 +83,9 @@ func (d *Decoder) integer() (neg bool, n uint64, at int, ok bool) {
 			d.Invalid(at, "expected an integer")
 			return false, 0, at, false
 		}
+		if d.Watch != nil {
+			d.note(Note{Kind: NoteSpelling, at: at})
+		}
 	}
 	for _, c := range t {
 		if n > math.MaxUint64/10 || n*10 > math.MaxUint64-uint64(c-'0') {

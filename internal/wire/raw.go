@@ -60,8 +60,16 @@ func (d *Decoder) Meta() json.RawMessage {
 	if d.Peek() == '{' {
 		return d.RawCopy()
 	}
-	d.Skip()
+	d.noMeta()
 	return nil
+}
+
+// noMeta skips what is no _meta.
+func (d *Decoder) noMeta() {
+	if d.Watch != nil && d.Peek() != 'n' {
+		d.note(Note{Kind: NoteMeta, at: d.pos})
+	}
+	d.Skip()
 }
 
 // MetaPatch is Meta for upserts, where null is kept because it clears what is
@@ -70,7 +78,7 @@ func (d *Decoder) MetaPatch() json.RawMessage {
 	if c := d.Peek(); c == '{' || c == 'n' {
 		return d.RawCopy()
 	}
-	d.Skip()
+	d.noMeta()
 	return nil
 }
 
@@ -86,7 +94,10 @@ func (d *Decoder) Rest(tag string, except ...string) json.RawMessage {
 			d.Skip()
 		case string(k) == tag && !d.Once(&seen, 1):
 		default:
-			d.Keep(&rest)
+			if d.Watch != nil && string(k) == tag {
+				d.noteVariant()
+			}
+			d.keep(&rest)
 		}
 	}
 	if rest == nil {
@@ -104,6 +115,9 @@ func (d *Decoder) RawVariant(tag string) json.RawMessage {
 	seen := uint64(0)
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
 		if string(k) != tag || d.Once(&seen, 1) {
+			if d.Watch != nil && string(k) == tag {
+				d.noteVariant()
+			}
 			d.Skip()
 		}
 	}
@@ -116,6 +130,13 @@ func (d *Decoder) RawVariant(tag string) json.RawMessage {
 // Keep adds the member whose key was just read to unknown, a JSON object of
 // members the schema does not know.
 func (d *Decoder) Keep(unknown *json.RawMessage) {
+	if d.Watch != nil {
+		d.noteMember()
+	}
+	d.keep(unknown)
+}
+
+func (d *Decoder) keep(unknown *json.RawMessage) {
 	start := d.keyAt
 	d.Skip()
 	if d.err != nil {

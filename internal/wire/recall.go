@@ -94,7 +94,8 @@ func (d *Decoder) recallText(f *form) (text string, ok bool) {
 // anything that may change.
 func Learn[T any](d *Decoder, at int, like func() *T, path ...string) {
 	m := d.Forms
-	if m == nil || d.owned || d.err != nil || d.first.ok || d.bad || d.lenient > 0 || d.replaced > 0 {
+	if m == nil || d.owned || d.err != nil || d.first.ok || d.bad || d.lenient > 0 || d.replaced > 0 ||
+		d.Watch != nil && len(d.Watch.Notes) > 0 {
 		return
 	}
 	if m.cold++; m.cold > coldForms && m.cold%coldForms != 0 {
