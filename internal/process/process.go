@@ -391,15 +391,14 @@ type ExitError struct {
 	Stderr string // the last of what it wrote to standard error
 }
 
-// Error returns the code or the signal, and the last line of standard error.
+// Error returns the code or the signal, and the line of standard error that tells why.
 func (e *ExitError) Error() string {
 	s := fmt.Sprintf("exit status %d", e.Code)
 	if e.Signal != "" {
 		s = "ended by " + e.Signal
 	}
-	lines := strings.Split(strings.TrimSpace(e.Stderr), "\n")
-	if last := strings.TrimSpace(lines[len(lines)-1]); last != "" {
-		s += ": " + last
+	if why := Reason(e.Stderr); why != "" {
+		s += ": " + why
 	}
 	return s
 }

@@ -244,7 +244,7 @@ func TestOpenFails(t *testing.T) {
 		want []string
 	}{
 		{"missing", func(c *Config) { c.Agent.Command = "no-such-agent-of-ours" }, exitcode.Agent, []string{"no-such-agent-of-ours"}},
-		{"exits", func(c *Config) { c.Agent.Env[role] = "exits" }, exitcode.Agent, []string{"exit status 3", "no model"}},
+		{"exits", func(c *Config) { c.Agent.Env[role] = "exits" }, exitcode.Agent, []string{"exited with status 3", "no model"}},
 		{"silent", func(c *Config) {
 			c.Agent.Env[role] = "silent"
 			c.Connect = 500 * time.Millisecond
@@ -253,7 +253,7 @@ func TestOpenFails(t *testing.T) {
 			[]string{"has not answered in 500ms", "waiting for the moon"}},
 		{"noise", func(c *Config) { c.Agent.Command, c.Agent.Args = "sh", []string{"-c", "echo Welcome to the shell"} }, exitcode.Protocol, []string{"Welcome to the shell", "and ended"}},
 		{"noise and patience", shell("echo Welcome; cat >/dev/null"), exitcode.Protocol, []string{"in 3s it wrote nothing but", "Welcome"}},
-		{"noise and failure", shell("echo Welcome; exit 4"), exitcode.Agent, []string{"Welcome", "exit status 4"}},
+		{"noise and failure", shell("echo Welcome; exit 4"), exitcode.Agent, []string{"Welcome", "exited with status 4"}},
 		{"http", shell(`read l; printf 'HTTP/1.1 400 Bad\r\n\r\nno\n'`), exitcode.Protocol, []string{"speaks HTTP", "HTTP/1.1 400 Bad"}},
 		{"lsp", shell(`read l; printf 'Content-Length: 2\r\n\r\n{}'; cat >/dev/null`), exitcode.Protocol, []string{"language server"}},
 		{"cat", shell("cat"), exitcode.Protocol, []string{"sends back what it is sent"}},

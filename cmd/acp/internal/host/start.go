@@ -8,6 +8,7 @@ import (
 
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/cmd/acp/internal/exitcode"
+	"github.com/goacp/acp/cmd/acp/internal/safetext"
 	"github.com/goacp/acp/internal/process"
 	"github.com/goacp/acp/jsonrpc"
 )
@@ -63,9 +64,34 @@ func (s *Start) Failed(err error) error {
 	case errors.Is(err, jsonrpc.ErrClosed) && exit == nil && line != "":
 		// It does not think that anything has failed.
 		return exitcode.Errorf(exitcode.Protocol, "%s cannot be used: it wrote %q, which is no message, and ended; %s", s.Agent, line, lookFor)
+	case exit != nil:
+		how := fmt.Sprintf("exited with status %d", exit.Code)
+		if exit.Signal != "" {
+			how = "was ended by " + exit.Signal
+		}
+		text := fmt.Sprintf("%s cannot be used: it %s before it answered", s.Agent, how)
+		if why := process.Reason(exit.Stderr); why != "" {
+			text += ": " + safetext.Line(why, maxNote)
+		}
+		if line != "" {
+			text += fmt.Sprintf("; it wrote what is no message: %q", line)
+		}
+		return exitcode.With(exitcode.Agent, &plainError{text, err})
+	case errors.Is(err, jsonrpc.ErrClosed):
+		return exitcode.With(exitcode.Agent, &plainError{fmt.Sprintf("%s cannot be used: it ended without an answer and without an error; %s", s.Agent, lookFor), err})
 	}
 	return unusable(exitcode.Agent)
 }
+
+// A plainError says in the words of the user what err says in those of the layers below.
+type plainError struct {
+	text string
+	err  error
+}
+
+func (e *plainError) Error() string { return e.text }
+
+func (e *plainError) Unwrap() error { return e.err }
 
 // isAnswer reports whether an error of connecting comes from what the agent has said, not from
 // that it could not be started or has ended.

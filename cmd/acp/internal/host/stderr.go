@@ -3,11 +3,11 @@ package host
 import (
 	"bytes"
 	"cmp"
-	"regexp"
 	"strings"
 	"sync"
 
 	"github.com/goacp/acp/cmd/acp/internal/safetext"
+	"github.com/goacp/acp/internal/process"
 )
 
 // maxStderrLine bounds a line of standard error, in bytes; what is longer is told in pieces.
@@ -23,10 +23,6 @@ type stderrLines struct {
 	latest  string
 	telling string // the latest line that looks like what has failed
 }
-
-// failure matches what programs write when they fail: after it there may be a whole stack, and the
-// version of the interpreter.
-var failure = regexp.MustCompile(`(?i)(error|exception|fatal|panic)\b[^:]{0,80}: .`)
 
 // Write takes the next bytes. It never fails.
 func (w *stderrLines) Write(b []byte) (int, error) {
@@ -59,7 +55,7 @@ func (w *stderrLines) tell() {
 		return
 	}
 	w.latest = line
-	if failure.MatchString(line) {
+	if process.IsReason(line) {
 		w.telling = line
 	}
 	w.note(Note{Kind: NoteStderr, Text: line})

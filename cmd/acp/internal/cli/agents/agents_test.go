@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -125,5 +126,21 @@ func TestFlags(t *testing.T) {
 		if d := cmp.Diff(tc.want, *got, cmp.Comparer(func(a, b *app.App) bool { return a == b })); d != "" {
 			t.Errorf("%q: %s", tc.args, d)
 		}
+	}
+}
+
+// TestLastLines keeps the line that says why a program failed, which interpreters write above a
+// stack.
+func TestLastLines(t *testing.T) {
+	stack := strings.Repeat("    at somewhere\n", 20)
+	got := lastLines("file.mjs:1\n\nError [E]: cannot find it\n" + stack + "\nNode.js v20\n")
+	if len(got) != maxMore || got[0] != "Error [E]: cannot find it" || got[1] != "…" || got[maxMore-1] != "Node.js v20" {
+		t.Errorf("%q", got)
+	}
+	if got := lastLines("first\n\nfatal: second\nthird\n"); !slices.Equal(got, []string{"first", "fatal: second", "third"}) {
+		t.Errorf("%q", got)
+	}
+	if got := lastLines(""); len(got) != 0 {
+		t.Errorf("%q", got)
 	}
 }

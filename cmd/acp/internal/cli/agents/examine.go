@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -385,15 +386,21 @@ func (d *doctor) tellSurvivors(run string) {
 
 func oneLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }
 
-// lastLines returns the last lines of a text that have anything in them.
+// lastLines returns the end of standard error, and before it the line that says what has failed,
+// if it is further up.
 func lastLines(s string) []string {
 	var out []string
 	for l := range strings.Lines(s) {
 		if strings.TrimSpace(l) != "" {
-			out = append(out, l)
+			out = append(out, strings.TrimRight(l, "\r\n"))
 		}
 	}
-	return out[max(0, len(out)-maxMore):]
+	end := out[max(0, len(out)-maxMore):]
+	why := process.Reason(s)
+	if why == "" || slices.ContainsFunc(end, func(l string) bool { return strings.TrimSpace(l) == why }) {
+		return end
+	}
+	return append([]string{why, "…"}, end[min(2, len(end)):]...)
 }
 
 func clipLines(lines []string) []string {
