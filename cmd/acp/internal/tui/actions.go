@@ -134,11 +134,11 @@ func (m *model) cycleMode() tea.Cmd {
 		for i, v := range values {
 			if v.Value == k.CurrentValue {
 				next := values[(i+1)%len(values)]
-				return m.setOption(setting{o.ConfigID, &acpv2.SessionConfigOptionValueID{Value: next.Value}, "mode: " + one(next.Name)})
+				return m.setOption(setting{o.ConfigID, &acpv2.SessionConfigOptionValueID{Value: next.Value}, one(o.Name) + ": " + one(next.Name)})
 			}
 		}
 		if len(values) > 0 {
-			return m.setOption(setting{o.ConfigID, &acpv2.SessionConfigOptionValueID{Value: values[0].Value}, "mode: " + one(values[0].Name)})
+			return m.setOption(setting{o.ConfigID, &acpv2.SessionConfigOptionValueID{Value: values[0].Value}, one(o.Name) + ": " + one(values[0].Name)})
 		}
 	}
 	return m.remark("the agent has no modes")

@@ -138,20 +138,17 @@ func (t hostTalk) Commands() []acp.AvailableCommand {
 }
 
 func (t hostTalk) SetOption(ctx context.Context, id acp.SessionConfigID, v acp.SessionConfigOptionValue) error {
-	c := t.Client()
-	if c == nil {
+	if t.Client() == nil {
 		return errors.ErrUnsupported
 	}
-	return c.SetOption(ctx, id, v)
+	return t.Session.SetOption(ctx, id, v) // which shows it, too: an agent may tell it in its answer only
 }
 
 func (t hostTalk) SetTitle(ctx context.Context, title string) error {
-	c := t.Client()
-	if c == nil {
+	if t.Client() == nil {
 		return errors.ErrUnsupported
 	}
-	_, err := c.SetTitle(ctx, title)
-	return err
+	return t.Session.SetTitle(ctx, title)
 }
 
 // frontend is f as the host wants it.

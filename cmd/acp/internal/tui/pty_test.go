@@ -243,3 +243,21 @@ func TestTerminalPaste(t *testing.T) {
 	s.Press("enter")
 	s.Wait("You said: two")
 }
+
+// TestTerminalMode changes the mode between two turns: the screen says at once which it is, as the
+// user decides by it what to send.
+func TestTerminalMode(t *testing.T) {
+	s := chat(t, 80, 24)
+	s.Wait("Scripted 0.1 · ask")
+	s.Press("shift+tab")
+	s.Wait("Scripted 0.1 · code", "· Mode: code")
+	s.Press("shift+tab")
+	s.Wait("Scripted 0.1 · ask")
+	s.Press("ctrl+o")
+	s.Wait("▸ ● ask")
+	s.Press("down")
+	s.Press("enter")
+	s.Wait("Scripted 0.1 · code")
+	s.Press("ctrl+o")
+	s.Wait("● code")
+}
