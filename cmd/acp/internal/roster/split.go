@@ -23,6 +23,9 @@ func IsCommandLine(s string) bool {
 func Split(s string) ([]string, error) { return split(s, runtime.GOOS == "windows") }
 
 func split(s string, windows bool) (words []string, err error) {
+	if strings.IndexByte(s, 0) >= 0 {
+		return nil, errors.New("the command line has a zero byte in it")
+	}
 	var word strings.Builder
 	in, quote := false, rune(0)
 	runes := []rune(s)
@@ -33,8 +36,6 @@ func split(s string, windows bool) (words []string, err error) {
 			next = runes[i+1]
 		}
 		switch {
-		case c == 0:
-			return nil, errors.New("the command line has a zero byte in it")
 		case quote == '\'' && c != '\'', quote == '"' && c != '"' && c != '\\':
 			word.WriteRune(c)
 		case quote == '"' && c == '\\':
@@ -51,9 +52,9 @@ func split(s string, windows bool) (words []string, err error) {
 			if next < 0 {
 				return nil, errors.New("the command line ends with a backslash")
 			}
-			in = true
 			i++
 			if next != '\n' { // which continues the line
+				in = true
 				word.WriteRune(next)
 			}
 		case unicode.IsSpace(c):
