@@ -79,6 +79,10 @@ CREATE TRIGGER session_delete BEFORE DELETE ON session BEGIN
 	DELETE FROM session WHERE id IN (SELECT session FROM child WHERE parent = old.id);
 END;
 `,
+	// 4: words that are taken out of the index are out of the file as well.
+	`
+INSERT INTO message_text (message_text, rank) VALUES ('secure-delete', 1);
+`,
 }
 
 // migrate brings the file to the latest version, all steps in one transaction. Another process

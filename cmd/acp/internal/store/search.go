@@ -176,14 +176,17 @@ func blockText(b acpv2.ContentBlock) string {
 
 // searchWords returns the words to look for, as the index knows words.
 func searchWords(text string) []string {
-	words := strings.FieldsFunc(text, func(r rune) bool {
-		return !unicode.In(r, unicode.L, unicode.N, unicode.M, unicode.Co) || r == utf8.RuneError
-	})
+	words := strings.FieldsFunc(text, separates)
 	words = words[:min(len(words), maxWords)]
 	for i, w := range words {
 		words[i] = cut(w, maxWord)
 	}
 	return words
+}
+
+// separates reports whether a character is between words, as the index sees it.
+func separates(r rune) bool {
+	return !unicode.In(r, unicode.L, unicode.N, unicode.M, unicode.Co) || r == utf8.RuneError
 }
 
 func blank(s string) bool { return strings.TrimSpace(s) == "" }
@@ -210,20 +213,21 @@ func (s *Store) snippet(ctx context.Context, id int64, words []string) (string, 
 			spaced = append(spaced, `"`+w+`"*`)
 		}
 	}
-	var found string
+	var text string
 	var err error
 	if len(spaced) > 0 {
+		// The index has functions that mark words, which take time by the square of how often they are there.
 		err = s.read.QueryRowContext(ctx, `
-SELECT snippet(message_text, 0, '', '', '…', 16) FROM message_text
-WHERE message_text MATCH ? AND rowid IN (SELECT id FROM message WHERE session = ?) ORDER BY rank LIMIT 1`,
-			strings.Join(spaced, " OR "), id).Scan(&found)
+SELECT text FROM message_text WHERE message_text MATCH ?1 AND rowid IN (SELECT id FROM message WHERE session = ?2) ORDER BY rank LIMIT 1`,
+			strings.Join(spaced, " OR "), id).Scan(&text)
+		text = around(text, words)
 	} else {
 		err = s.read.QueryRowContext(ctx, `
 SELECT substr(text, max(1, instr(text, ?1) - 20), 80) FROM message WHERE session = ?2 AND instr(text, ?1) > 0 ORDER BY id LIMIT 1`,
-			words[0], id).Scan(&found)
+			words[0], id).Scan(&text)
 	}
 	if errors.Is(err, sql.ErrNoRows) {
 		return "", nil
 	}
-	return strings.Join(strings.Fields(found), " "), err
+	return strings.Join(strings.Fields(text), " "), err
 }

@@ -290,7 +290,8 @@ func (s *Store) SetAside(ctx context.Context, k Key) (free string, err error) {
 	return free, nil
 }
 
-// Delete removes a session and its events. That there is none is [ErrNotFound].
+// Delete removes a session and its events, also from the log beside the file unless somebody is
+// reading just then. That there is none is [ErrNotFound].
 func (s *Store) Delete(ctx context.Context, k Key) error {
 	err := s.tx(ctx, func(tx *sql.Tx) error {
 		res, err := tx.ExecContext(ctx, `DELETE FROM session WHERE agent = ? AND sid = ?`, k.Agent, k.ID)
@@ -308,7 +309,9 @@ func (s *Store) Delete(ctx context.Context, k Key) error {
 	if err != nil {
 		return s.failed("delete session", err)
 	}
-	// Gives the room back to the disk; what is left of it is used for what comes next.
+	// Gives the room back to the disk, and has the log forget what was said; what is left of either is
+	// used for what comes next.
 	_, _ = s.write.ExecContext(ctx, `PRAGMA incremental_vacuum`)
+	_, _ = s.write.ExecContext(ctx, `PRAGMA wal_checkpoint(TRUNCATE)`)
 	return nil
 }

@@ -1,0 +1,91 @@
+package store
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Words of a snippet before and after the one that was found, and the bytes they are looked for in.
+const (
+	snippetBefore = 6
+	snippetAfter  = 12
+	snippetBytes  = 400
+)
+
+// around returns what is around the first of the words in a text, or its beginning if none is found.
+func around(text string, words []string) string {
+	at := locate(text, words)
+	before, after := text[:at], text[at:]
+	left, right := before, cut(after, snippetBytes)
+	if n := len(left) - snippetBytes; n > 0 {
+		for n < len(left) && !utf8.RuneStart(left[n]) {
+			n++
+		}
+		left = left[n:]
+	}
+	head, tail := strings.Fields(left), strings.Fields(right)
+	n, m := max(0, len(head)-snippetBefore), min(len(tail), snippetAfter)
+	var b strings.Builder
+	if n > 0 || len(left) < len(before) {
+		b.WriteString("…")
+	}
+	b.WriteString(strings.Join(head[n:], " "))
+	if n < len(head) && strings.TrimRightFunc(left, unicode.IsSpace) != left {
+		b.WriteByte(' ')
+	}
+	b.WriteString(strings.Join(tail[:m], " "))
+	if m < len(tail) || len(right) < len(after) {
+		b.WriteString("…")
+	}
+	return b.String()
+}
+
+// locate returns where the first word of a text is that begins like one of words, or 0. It takes time
+// in proportion to the length of the text.
+func locate(text string, words []string) int {
+	for at := 0; at < len(text); {
+		r, n := utf8.DecodeRuneInString(text[at:])
+		if separates(r) {
+			at += n
+			continue
+		}
+		for _, w := range words {
+			if begins(text[at:], w) {
+				return at
+			}
+		}
+		end := strings.IndexFunc(text[at:], separates)
+		if end < 0 {
+			break
+		}
+		at += end
+	}
+	return 0
+}
+
+// begins reports whether a text begins with a word, but for letter case and accents. Any Latin letter
+// with an accent is taken for any without: what the index has found is one of them, and another one
+// is no harm.
+func begins(text, word string) bool {
+	for _, want := range word {
+		if unicode.Is(unicode.M, want) {
+			continue
+		}
+		got, n := utf8.DecodeRuneInString(text)
+		for n > 0 && unicode.Is(unicode.M, got) {
+			text = text[n:]
+			got, n = utf8.DecodeRuneInString(text)
+		}
+		if n == 0 || unicode.ToLower(got) != unicode.ToLower(want) && !accented(got, want) && !accented(want, got) {
+			return false
+		}
+		text = text[n:]
+	}
+	return true
+}
+
+// accented reports whether a may be the letter b with an accent.
+func accented(a, b rune) bool {
+	return a >= utf8.RuneSelf && b < utf8.RuneSelf && unicode.Is(unicode.Latin, a) && unicode.IsLetter(b)
+}
