@@ -209,7 +209,7 @@ func (k *task) withServer(ctx context.Context, s acp.MCPServer, f func(*mcp.Clie
 		conns := http.DefaultTransport.(*http.Transport).Clone()
 		defer conns.CloseIdleConnections()
 		transport = &mcp.StreamableClientTransport{
-			Endpoint: s.URL, HTTPClient: &http.Client{Transport: &headers{at.Host, s.Headers, conns}},
+			Endpoint: s.URL, HTTPClient: &http.Client{Transport: &headers{at.Scheme, at.Host, s.Headers, conns}},
 			MaxRetries: -1, DisableStandaloneSSE: true, MaxEventSize: maxMCPFrame,
 		}
 	default:
@@ -226,16 +226,17 @@ func (k *task) withServer(ctx context.Context, s acp.MCPServer, f func(*mcp.Clie
 	return f(session)
 }
 
-// headers adds the headers of a server to requests to its host, and to no other.
+// headers adds the headers of a server to requests to its host, and to no other, nor to that one in
+// the clear where it was named with TLS.
 type headers struct {
-	host string
-	add  []acp.HTTPHeader
-	next http.RoundTripper
+	scheme, host string
+	add          []acp.HTTPHeader
+	next         http.RoundTripper
 }
 
 // RoundTrip implements [http.RoundTripper].
 func (h *headers) RoundTrip(r *http.Request) (*http.Response, error) {
-	if r.URL.Host == h.host {
+	if r.URL.Scheme == h.scheme && r.URL.Host == h.host {
 		r = r.Clone(r.Context())
 		for _, v := range h.add {
 			r.Header.Set(v.Name, v.Value)
