@@ -69,8 +69,16 @@ var presets = []preset{
 		homepage: "https://github.com/github/copilot-cli", install: "npm install -g @github/copilot",
 	},
 	{
+		name: "cortex", title: "Cortex Code", argv: []string{"cortex", "acp", "serve"}, // registry: cortex-code
+		homepage: "https://docs.snowflake.com/en/user-guide/cortex-code/cortex-code", install: "see https://docs.snowflake.com/en/user-guide/cortex-code/cortex-code",
+	},
+	{
 		name: "cursor", title: "Cursor", argv: []string{"cursor-agent", "acp"}, // registry: cursor
 		homepage: "https://cursor.com/docs/cli/acp", install: "see https://cursor.com/docs/cli",
+	},
+	{
+		name: "devin", title: "Devin", argv: []string{"devin", "acp"}, // registry: devin
+		homepage: "https://docs.devin.ai/cli", install: "see https://docs.devin.ai/cli",
 	},
 	{
 		// registry: factory-droid, whose newest entry starts acp-daemon; acp is what
@@ -91,8 +99,16 @@ var presets = []preset{
 		homepage: "https://block.github.io/goose/", install: "see https://block.github.io/goose/",
 	},
 	{
+		name: "grok", title: "Grok Build", argv: []string{"grok", "agent", "stdio"}, // registry: grok-build; npm
+		homepage: "https://x.ai/cli", install: "npm install -g @xai-official/grok",
+	},
+	{
 		name: "junie", title: "Junie", argv: []string{"junie", "--acp=true"}, // registry: junie
 		homepage: "https://junie.jetbrains.com", install: "see https://junie.jetbrains.com",
+	},
+	{
+		name: "kilo", title: "Kilo", argv: []string{"kilo", "acp"}, // registry: kilo; npm
+		homepage: "https://kilo.ai", install: "npm install -g @kilocode/cli",
 	},
 	{
 		name: "kimi", title: "Kimi CLI", argv: []string{"kimi", "acp"}, // registry: kimi; its documentation
@@ -121,6 +137,10 @@ var presets = []preset{
 	{
 		name: "qwen", title: "Qwen Code", argv: []string{"qwen", "--acp"}, // registry: qwen-code
 		homepage: "https://github.com/QwenLM/qwen-code", install: "npm install -g @qwen-code/qwen-code",
+	},
+	{
+		name: "stakpak", title: "Stakpak", argv: []string{"stakpak", "acp"}, // registry: stakpak
+		homepage: "https://github.com/stakpak/agent", install: "see https://github.com/stakpak/agent",
 	},
 	{
 		name: "vibe", title: "Mistral Vibe", argv: []string{"vibe-acp"}, // registry: mistral-vibe
