@@ -1,0 +1,236 @@
+package trace
+
+import "bytes"
+
+// A walk goes through JSON and replaces the secrets that are known by their
+// place. It takes anything for JSON: of a frame that was cut, or of a log line
+// that quotes some, it sees the same places.
+type walk struct {
+	r    *Redactor
+	in   []byte
+	out  []byte
+	done int // what of in is in out
+
+	stack []place
+	depth int // of what is nested deeper than places are known
+}
+
+// A place is what is known of an object or array.
+type place struct {
+	all   bool // every string in it is secret
+	list  bool // its objects are pairs of name and value whose values are secret
+	pair  bool // it is such an object
+	items bool // its own strings are secret
+	meta  bool // it is in a _meta
+
+	key  []byte // last member name; of an array that of its own member
+	name []byte // value of its member name
+	flag bool   // the string before was a flag as --api-key
+}
+
+func (w *walk) run(json bool) {
+	w.stack = append(w.stack, place{})
+	for i := 0; i < len(w.in); {
+		switch c := w.in[i]; c {
+		case '"':
+			i = w.text(i, json)
+			continue
+		case '{', '[':
+			w.enter(c == '[')
+		case '}', ']':
+			w.leave()
+		}
+		i++
+	}
+	w.out = append(w.out, w.in[w.done:]...)
+}
+
+func (w *walk) top() *place { return &w.stack[len(w.stack)-1] }
+
+func (w *walk) enter(array bool) {
+	if len(w.stack) >= maxNesting {
+		w.depth++
+		return
+	}
+	in := w.top()
+	next := place{all: in.all, meta: in.meta}
+	switch {
+	case in.list && !array:
+		next.pair = true
+	case keyIs(in.key, "env", "headers", "environment"):
+		next.list, next.all = array, in.all || !array
+	case keyIs(in.key, "_meta"):
+		next.meta = true
+	case secretName(in.key):
+		next.items = array
+		next.all = in.all || in.meta
+	}
+	if array {
+		next.key = in.key
+		if next.list {
+			next.key = nil
+		}
+	}
+	w.stack = append(w.stack, next)
+}
+
+func (w *walk) leave() {
+	switch {
+	case w.depth > 0:
+		w.depth--
+	case len(w.stack) > 1:
+		w.stack = w.stack[:len(w.stack)-1]
+	}
+}
+
+// text handles the string that begins at i and returns where it ends.
+func (w *walk) text(i int, json bool) int {
+	begin := i + 1
+	end, next := stringEnd(w.in, begin)
+	content := w.in[begin:end]
+	in := w.top()
+	if isKey(w.in[next:]) {
+		in.key = content
+		return next
+	}
+	secret := in.all || in.items || in.flag || in.pair && keyIs(in.key, "value") ||
+		!in.list && secretName(in.key) ||
+		secretName(in.name) && keyIs(in.key, "value")
+	in.flag = false
+	switch {
+	case len(content) == 0:
+	case secret:
+		w.put(begin, w.r.replace, content, end)
+		if secretName(in.key) || secretName(in.name) {
+			w.r.learn(content)
+			if _, token, ok := bytes.Cut(content, []byte(" ")); ok {
+				w.r.learn(token) // "Bearer …"
+			}
+		}
+	case in.list:
+		// KEY=value, as some give the environment.
+		if name, value, ok := bytes.Cut(content, []byte("=")); ok {
+			w.put(end-len(value), w.r.replace, value, end)
+			if secretName(name) {
+				w.r.learn(value)
+			}
+		}
+	default:
+		if json {
+			w.put(begin, w.r.appendTokens, content, end)
+		}
+		if keyIs(in.key, "name") {
+			in.name = content
+		}
+		in.flag = content[0] == '-' && secretName(content)
+	}
+	return next
+}
+
+// put writes what is before begin as it is, and content through f.
+func (w *walk) put(begin int, f func(dst, content []byte) []byte, content []byte, end int) {
+	w.out = append(w.out, w.in[w.done:begin]...)
+	w.out = f(w.out, content)
+	w.done = end
+}
+
+// stringEnd returns where the content of the string ends that begins at i, and
+// what follows its quote. A string without an end reaches to that of the text.
+func stringEnd(in []byte, i int) (end, next int) {
+	from := i
+	for {
+		n := bytes.IndexByte(in[i:], '"')
+		if n < 0 {
+			return len(in), len(in)
+		}
+		i += n
+		escapes := 0
+		for i-escapes > from && in[i-escapes-1] == '\\' {
+			escapes++
+		}
+		if escapes%2 == 0 {
+			return i, i + 1
+		}
+		i++
+	}
+}
+
+// isKey reports whether a colon follows: what came before is a member name.
+func isKey(rest []byte) bool {
+	for _, c := range rest {
+		switch c {
+		case ' ', '\t', '\r', '\n':
+		case ':':
+			return true
+		default:
+			return false
+		}
+	}
+	return false
+}
+
+func keyIs(key []byte, names ...string) bool {
+	for _, name := range names {
+		if string(key) == name {
+			return true
+		}
+	}
+	return false
+}
+
+// secretEnds are the ends of names of secrets, in lower case and without marks
+// between words, and harmless the names that end so and are none.
+var (
+	secretEnds = []string{
+		"apikey", "token", "secret", "password", "passwd", "passphrase",
+		"authorization", "credential", "credentials", "cookie", "cookies",
+		"privatekey", "accesskey", "accesskeyid", "secretkey", "authkey", "signingkey",
+		"encryptionkey",
+	}
+	harmless = []string{"progresstoken", "pagetoken", "nexttoken", "continuationtoken"}
+)
+
+// secretName reports whether name is that of a secret: apiKey, X-Api-Key,
+// GITHUB_TOKEN, --client-secret.
+func secretName(name []byte) bool {
+	if len(name) < 5 && len(name) != 0 {
+		return false
+	}
+	var low [32]byte
+	n := len(low)
+	for i := len(name) - 1; i >= 0 && n > 0; i-- {
+		c := name[i]
+		switch {
+		case c == '-' || c == '_' || c == '.' || c == ' ':
+			continue
+		case c >= 'A' && c <= 'Z':
+			c += 'a' - 'A'
+		}
+		n--
+		low[n] = c
+	}
+	end := low[n:]
+	if len(end) == 0 {
+		return false
+	}
+	// A variable as OPENAI_KEY; a member called key is anything.
+	if bytes.HasSuffix(name, []byte("_KEY")) {
+		return true
+	}
+	switch end[len(end)-1] {
+	case 'y', 'n', 't', 'd', 'e', 'l', 's':
+	default:
+		return false
+	}
+	for _, s := range secretEnds {
+		if bytes.HasSuffix(end, []byte(s)) {
+			for _, h := range harmless {
+				if bytes.HasSuffix(end, []byte(h)) {
+					return false
+				}
+			}
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,349 @@
+package trace
+
+import (
+	"errors"
+	"io"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/goacp/acp/internal/wire"
+)
+
+// DefaultMaxQueued is how many bytes a [Recorder] holds back for a slow writer,
+// unless [RecorderOptions.MaxQueued] says otherwise.
+const DefaultMaxQueued = 64 << 20
+
+// ErrUnfinished says that a [Recorder] was closed while its writer did not take
+// what was left.
+var ErrUnfinished = errors.New("trace: not all could be written in time")
+
+// RecorderOptions say how a [Recorder] works. The zero value records all as it
+// is.
+type RecorderOptions struct {
+	// Header begins the trace. Its time is set to that of NewRecorder, and
+	// Redacted to whether there is a Redactor.
+	Header Header
+	// Redactor, when set, replaces secrets before anything is written. The
+	// recorder has it to itself.
+	Redactor *Redactor
+	// Tee, when set, sees each record, redacted, when it is about to be
+	// written, in order, on the goroutine of the recorder. The record is valid
+	// until Tee returns. While it does not, the queue grows: it must be quick.
+	Tee func(*Record)
+	// MaxQueued bounds what was recorded and not yet written, in bytes, where
+	// each record counts 128 besides its data; 0 means DefaultMaxQueued. What
+	// does not fit is dropped and counted: an event "lost" tells how many
+	// records and bytes are missing where they are.
+	MaxQueued int
+	// MaxFrame is that of the [Writer].
+	MaxFrame int
+	// CloseWithin bounds the time that Close waits for the writer; 0 means 5 s.
+	CloseWithin time.Duration
+}
+
+// A Recorder writes a trace without ever making its caller wait: what is
+// recorded is copied into a bounded queue and written by a goroutine of the
+// recorder. A failing writer, as on a full disk, is tried again while the queue
+// holds; what fails is told by Err only. A Recorder has to be made with
+// [NewRecorder], its methods may be called at once from several goroutines, and
+// it has to be closed.
+type Recorder struct {
+	opts    RecorderOptions
+	started time.Time
+	w       *Writer
+
+	mu     sync.Mutex
+	queue  []queued
+	chunk  []byte // where small data is copied to
+	size   int    // of the queue, and of what is just written
+	lost   Record // what was dropped since the last that fitted, if its Name is set
+	sum    Lost
+	err    error
+	closed bool
+	wake   chan struct{} // has one element when there is something to do
+	done   chan struct{}
+}
+
+// Lost counts what a [Recorder] had to drop.
+type Lost struct {
+	Records int64
+	Bytes   int64
+}
+
+type queued struct {
+	rec  Record
+	cost int // what it counts in the queue
+}
+
+const (
+	recordCost = 128
+	chunkSize  = 64 << 10
+	retryFirst = 100 * time.Millisecond
+	retryMost  = 5 * time.Second
+)
+
+// NewRecorder begins to record to w, or goes on in the trace behind w if it was
+// opened with [Append]; then use [NewRecorderTo]. It does not wait for w.
+func NewRecorder(w io.Writer, opts RecorderOptions) *Recorder {
+	return newRecorder(&Writer{w: w}, opts, true)
+}
+
+// NewRecorderTo is NewRecorder with a Writer that was made before, as by
+// [Append], and whose header is the one of the trace: times count from started.
+// The recorder has the Writer to itself.
+func NewRecorderTo(w *Writer, started time.Time, opts RecorderOptions) *Recorder {
+	opts.Header.Started = started
+	return newRecorder(w, opts, false)
+}
+
+func newRecorder(w *Writer, opts RecorderOptions, header bool) *Recorder {
+	if opts.MaxQueued <= 0 {
+		opts.MaxQueued = DefaultMaxQueued
+	}
+	if opts.CloseWithin <= 0 {
+		opts.CloseWithin = 5 * time.Second
+	}
+	r := &Recorder{opts: opts, w: w, wake: make(chan struct{}, 1), done: make(chan struct{})}
+	w.MaxFrame = opts.MaxFrame
+	r.started = opts.Header.Started
+	if header {
+		r.started = time.Now()
+		h := opts.Header
+		h.Started = r.started
+		h.Redacted = opts.Redactor != nil
+		if h.Redacted {
+			h.Command = opts.Redactor.Command(h.Command)
+		}
+		w.buf = appendHeader(w.buf, h)
+	}
+	go r.run()
+	return r
+}
+
+// Started returns when recording began: times of records count from it.
+func (r *Recorder) Started() time.Time { return r.started }
+
+// Frame records a frame that was sent to dir, or a line that should have been
+// one: what is not JSON becomes text. data may be changed afterwards.
+func (r *Recorder) Frame(dir Direction, data []byte) {
+	r.add(Record{Kind: Frame, Dir: dir, Size: int64(len(data))}, data)
+}
+
+// Stderr records a line of the agent's standard error.
+func (r *Recorder) Stderr(line []byte) {
+	r.add(Record{Kind: Stderr, Size: int64(len(line))}, line)
+}
+
+// Event records that something happened: see [Record.Name]. An event without a
+// name, or called stderr, is left out.
+func (r *Recorder) Event(name string, d Detail) {
+	if d.Code != nil {
+		code := *d.Code
+		d.Code = &code
+	}
+	if len(d.Text) > MaxText {
+		d.Text = string(cutText([]byte(d.Text)))
+	}
+	r.add(Record{Kind: Event, Name: name, Detail: d, Size: int64(len(d.Text))}, nil)
+}
+
+// Record records rec at its own time, counted from Started: what was seen
+// elsewhere. rec and its data may be changed afterwards.
+func (r *Recorder) Record(rec *Record) {
+	own := *rec
+	own.Data = nil
+	own.Size = max(own.Size, int64(len(rec.Data)))
+	r.put(own, rec.Data)
+}
+
+func (r *Recorder) add(rec Record, data []byte) {
+	rec.At = time.Since(r.started)
+	r.put(rec, data)
+}
+
+func (r *Recorder) put(rec Record, data []byte) {
+	if rec.Kind == Frame && len(data) > r.w.limit() {
+		rec.Kind, data = Text, data[:MaxText]
+	}
+	item := queued{rec: rec, cost: recordCost + len(data) + len(rec.Detail.Text) + len(rec.Name)}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.closed {
+		return
+	}
+	if r.size+item.cost > r.opts.MaxQueued {
+		r.drop(&rec)
+		return
+	}
+	r.tellLost()
+	item.rec.Data = r.copy(data)
+	r.queue = append(r.queue, item)
+	r.size += item.cost
+	r.signal()
+}
+
+// drop counts what does not fit.
+func (r *Recorder) drop(rec *Record) {
+	if r.lost.Name == "" {
+		r.lost = Record{At: rec.At, Kind: Event, Name: "lost"}
+	}
+	r.lost.Detail.Count++
+	r.lost.Size += rec.Size
+	r.sum.Records++
+	r.sum.Bytes += rec.Size
+}
+
+// tellLost queues the event that tells what is missing before what comes next.
+func (r *Recorder) tellLost() {
+	if r.lost.Name == "" {
+		return
+	}
+	lost := r.lost
+	lost.Detail.Text = strconv.FormatInt(lost.Size, 10) + " bytes"
+	lost.Size = 0
+	r.queue = append(r.queue, queued{lost, recordCost})
+	r.size += recordCost
+	r.lost = Record{}
+}
+
+func (r *Recorder) copy(data []byte) []byte {
+	if len(data) > chunkSize/4 {
+		return append([]byte(nil), data...)
+	}
+	if cap(r.chunk)-len(r.chunk) < len(data) {
+		r.chunk = make([]byte, 0, chunkSize)
+	}
+	at := len(r.chunk)
+	r.chunk = append(r.chunk, data...)
+	return r.chunk[at:len(r.chunk):len(r.chunk)]
+}
+
+func (r *Recorder) signal() {
+	select {
+	case r.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Err returns what went wrong with the writer last, or nil once it works again.
+func (r *Recorder) Err() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.err
+}
+
+// Lost returns what was dropped so far.
+func (r *Recorder) Lost() Lost {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.sum
+}
+
+// Close writes what is left and ends the recorder; what is recorded later is
+// ignored. It waits for the writer for a bounded time, then it returns
+// [ErrUnfinished]; closing what is written to ends a goroutine that still hangs
+// in it. Otherwise its error is what the writer returned for the rest. It does
+// not close the underlying writer, and closing again does nothing else.
+func (r *Recorder) Close() error {
+	r.mu.Lock()
+	r.closed = true
+	r.tellLost()
+	r.mu.Unlock()
+	r.signal()
+	timer := time.NewTimer(r.opts.CloseWithin)
+	defer timer.Stop()
+	select {
+	case <-r.done:
+		return r.Err()
+	case <-timer.C:
+		return ErrUnfinished
+	}
+}
+
+// run writes what is queued until the recorder is closed.
+func (r *Recorder) run() {
+	defer close(r.done)
+	retry := retryFirst
+	for {
+		err := r.drain()
+		r.mu.Lock()
+		r.err = err
+		idle := len(r.queue) == 0
+		closed := r.closed
+		r.mu.Unlock()
+		if err == nil {
+			retry = retryFirst
+		}
+		switch {
+		case err != nil && closed:
+			return
+		case err != nil:
+			r.pause(retry)
+			retry = min(2*retry, retryMost)
+		case idle && closed:
+			return
+		case idle:
+			<-r.wake
+		}
+	}
+}
+
+// pause waits before the writer is tried again, or until the recorder is closed.
+func (r *Recorder) pause(d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	for {
+		select {
+		case <-timer.C:
+			return
+		case <-r.wake:
+			r.mu.Lock()
+			closed := r.closed
+			r.mu.Unlock()
+			if closed {
+				return
+			}
+		}
+	}
+}
+
+// drain writes what is queued now. What a failing writer does not take stays.
+func (r *Recorder) drain() error {
+	r.mu.Lock()
+	batch := r.queue
+	r.queue = nil
+	r.mu.Unlock()
+	for i := range batch {
+		if len(r.w.buf) >= flushAt {
+			if err := r.w.Flush(); err != nil {
+				r.putBack(batch[i:])
+				return err
+			}
+		}
+		rec := &batch[i].rec
+		if rec.Kind == Frame && wire.Valid(rec.Data) != nil {
+			rec.Kind = Text
+		}
+		if r.opts.Redactor != nil {
+			r.opts.Redactor.Apply(rec)
+		}
+		if r.opts.Tee != nil {
+			r.opts.Tee(rec)
+		}
+		// It only collects here, so an error says that the record is none.
+		_ = r.w.write(rec)
+		cost := batch[i].cost
+		batch[i] = queued{}
+		r.mu.Lock()
+		r.size -= cost
+		r.mu.Unlock()
+	}
+	return r.w.Flush()
+}
+
+func (r *Recorder) putBack(batch []queued) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.queue = append(batch[:len(batch):len(batch)], r.queue...)
+}

@@ -1,0 +1,198 @@
+package trace
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/json"
+	"strconv"
+)
+
+// Bounds of what a [Redactor] remembers.
+const (
+	// maxNumbers is how many secrets get a number of their own. Later ones are
+	// replaced by a placeholder without one.
+	maxNumbers = 10_000
+	// maxLearned is how many secrets are looked for everywhere, and minLearned
+	// and mostLearned how long they are, in bytes.
+	maxLearned  = 256
+	minLearned  = 12
+	mostLearned = 4 << 10
+	// maxNesting is the depth to which places are known.
+	maxNesting = 512
+)
+
+// A Redactor replaces secrets in what is recorded by placeholders as
+// «redacted 1»; equal secrets get equal numbers. It replaces
+//
+//   - the values of env and headers, of MCP servers and of terminals;
+//   - string values of members whose name says that they are secret, as apiKey,
+//     password or accessToken, and within such a member of _meta all strings;
+//   - what looks like a token, wherever it stands: sk-…, ghp_…, xoxb-…, AKIA…,
+//     Bearer …, JSON web tokens, private keys, passwords in URLs, assignments
+//     to names as API_KEY, and the like;
+//   - values of 12 bytes or more that were found by one of the first two ways,
+//     wherever they come again, for the first 256 of them.
+//
+// What is not replaced stays byte for byte, and JSON stays JSON. A secret that
+// is cut into several frames, as streamed text is, is not recognised. The zero
+// value is ready; a Redactor is not safe for concurrent use.
+type Redactor struct {
+	numbers map[[sha256.Size]byte]int
+	next    int // the last number that was given
+	learned [][]byte
+	first   [256]bool // bytes a learned secret begins with
+
+	out []byte // of Apply
+}
+
+// Redact appends the data of rec to dst without its secrets and returns the
+// result. It changes nothing in rec.
+func (r *Redactor) Redact(dst []byte, rec *Record) []byte {
+	if rec.Kind == Frame {
+		w := walk{r: r, in: rec.Data, out: dst}
+		w.run(true)
+		return w.out
+	}
+	// Names and values stand in different strings there, or in none.
+	w := walk{r: r, in: rec.Data}
+	w.run(false)
+	return r.appendTokens(dst, w.out)
+}
+
+// Apply replaces the secrets in rec, whose data is then valid until the next
+// call.
+func (r *Redactor) Apply(rec *Record) {
+	whole := rec.Size <= int64(len(rec.Data))
+	r.out = r.Redact(r.out[:0], rec)
+	rec.Data = r.out
+	if whole {
+		rec.Size = 0
+	}
+	rec.Detail.Text = r.Text(rec.Detail.Text)
+	if cap(r.out) > keepSize {
+		r.out = nil // a large frame passed
+	}
+}
+
+// Text returns s without its secrets.
+func (r *Redactor) Text(s string) string {
+	if s == "" {
+		return s
+	}
+	return string(r.Redact(nil, &Record{Kind: Text, Data: []byte(s)}))
+}
+
+// Command returns the words of a command line without their secrets; the word
+// behind one as --api-key is one.
+func (r *Redactor) Command(words []string) []string {
+	if words == nil {
+		return nil
+	}
+	out := make([]string, len(words))
+	for i, word := range words {
+		if i > 0 && len(words[i-1]) > 1 && words[i-1][0] == '-' && secretName([]byte(words[i-1])) &&
+			word != "" && word[0] != '-' {
+			out[i] = string(r.replace(nil, []byte(word)))
+			continue
+		}
+		out[i] = r.Text(word)
+	}
+	return out
+}
+
+// Marks of a placeholder.
+const (
+	markOpen  = "«redacted"
+	markClose = "»"
+)
+
+// replace appends the placeholder of secret, which is text of JSON or not. What
+// is a placeholder already stays, so redacting twice changes nothing.
+func (r *Redactor) replace(dst, secret []byte) []byte {
+	if len(secret) == 0 {
+		return dst
+	}
+	if n, ok := placeholder(secret); ok {
+		r.next = max(r.next, n)
+		return append(dst, secret...)
+	}
+	key := sha256.Sum256(secret)
+	n, ok := r.numbers[key]
+	if !ok && len(r.numbers) < maxNumbers {
+		if r.numbers == nil {
+			r.numbers = map[[sha256.Size]byte]int{}
+		}
+		r.next++
+		n = r.next
+		r.numbers[key] = n
+	}
+	dst = append(dst, markOpen...)
+	if n > 0 {
+		dst = append(dst, ' ')
+		dst = strconv.AppendInt(dst, int64(n), 10)
+	}
+	return append(dst, markClose...)
+}
+
+// placeholder reports whether text is a placeholder, and its number.
+func placeholder(text []byte) (int, bool) {
+	rest, ok := bytes.CutPrefix(text, []byte(markOpen))
+	if !ok {
+		return 0, false
+	}
+	rest, ok = bytes.CutSuffix(rest, []byte(markClose))
+	if !ok {
+		return 0, false
+	}
+	if len(rest) == 0 {
+		return 0, true
+	}
+	if rest[0] != ' ' || len(rest) > 8 {
+		return 0, false
+	}
+	n, err := strconv.Atoi(string(rest[1:]))
+	return n, err == nil && n > 0
+}
+
+// learn makes secret, the inside of a JSON string, be found everywhere.
+func (r *Redactor) learn(secret []byte) {
+	if _, ok := placeholder(secret); ok {
+		return
+	}
+	r.learnText(secret)
+	if bytes.IndexByte(secret, '\\') < 0 {
+		return
+	}
+	// In a line that is not JSON it stands without escapes.
+	var plain string
+	if json.Unmarshal(append(append([]byte{'"'}, secret...), '"'), &plain) == nil {
+		r.learnText([]byte(plain))
+	}
+}
+
+func (r *Redactor) learnText(secret []byte) {
+	if len(secret) < minLearned || len(secret) > mostLearned || len(r.learned) >= maxLearned {
+		return
+	}
+	for _, known := range r.learned {
+		if bytes.Equal(known, secret) {
+			return
+		}
+	}
+	r.learned = append(r.learned, bytes.Clone(secret))
+	r.first[secret[0]] = true
+}
+
+// known returns the length of the longest learned secret that text begins with.
+func (r *Redactor) known(text []byte) int {
+	if !r.first[text[0]] {
+		return 0
+	}
+	n := 0
+	for _, secret := range r.learned {
+		if len(secret) > n && bytes.HasPrefix(text, secret) {
+			n = len(secret)
+		}
+	}
+	return n
+}

@@ -1,0 +1,322 @@
+package trace
+
+import "bytes"
+
+// A token is what a kind of secret looks like: a beginning, then at least min
+// characters of a set.
+type token struct {
+	start string
+	min   int
+	set   charset
+	digit bool // there is a digit in it
+	keep  bool // the beginning is not a part of the secret
+}
+
+type charset uint8
+
+const (
+	alnum   charset = 1 << iota
+	mark            // - and _
+	dot             // .
+	base64s         // + / = ~
+	lower           // lower-case letters too: not set for those of capitals and digits
+)
+
+const word = alnum | lower | mark
+
+// tokens are the kinds that are looked for at the beginning of a word.
+var tokens = []token{
+	{start: "sk-", min: 16, set: word, digit: true},
+	{start: "sk_live_", min: 10, set: word},
+	{start: "sk_test_", min: 10, set: word},
+	{start: "rk_live_", min: 10, set: word},
+	{start: "rk_test_", min: 10, set: word},
+	{start: "whsec_", min: 16, set: word},
+	{start: "ghp_", min: 20, set: word},
+	{start: "gho_", min: 20, set: word},
+	{start: "ghu_", min: 20, set: word},
+	{start: "ghs_", min: 20, set: word},
+	{start: "ghr_", min: 20, set: word},
+	{start: "github_pat_", min: 20, set: word},
+	{start: "glpat-", min: 16, set: word},
+	{start: "xoxa-", min: 10, set: word},
+	{start: "xoxb-", min: 10, set: word},
+	{start: "xoxe-", min: 10, set: word},
+	{start: "xoxe.", min: 10, set: word | dot},
+	{start: "xoxp-", min: 10, set: word},
+	{start: "xoxr-", min: 10, set: word},
+	{start: "xoxs-", min: 10, set: word},
+	{start: "xapp-", min: 10, set: word},
+	{start: "AKIA", min: 16, set: alnum},
+	{start: "ASIA", min: 16, set: alnum},
+	{start: "AIza", min: 30, set: word},
+	{start: "ya29.", min: 20, set: word},
+	{start: "npm_", min: 30, set: word},
+	{start: "hf_", min: 30, set: word},
+	{start: "pypi-", min: 30, set: word},
+	{start: "gsk_", min: 20, set: word},
+	{start: "xai-", min: 20, set: word, digit: true},
+	{start: "r8_", min: 30, set: word},
+	{start: "Bearer ", min: 12, set: word | dot | base64s, digit: true, keep: true},
+	{start: "bearer ", min: 12, set: word | dot | base64s, digit: true, keep: true},
+	{start: "Basic ", min: 12, set: word | base64s, digit: true, keep: true},
+}
+
+// tokensBy finds them by their first byte.
+var tokensBy = func() (by [256][]token) {
+	for _, t := range tokens {
+		by[t.start[0]] = append(by[t.start[0]], t)
+	}
+	return by
+}()
+
+// stops are the bytes at which appendTokens looks closer, besides those that
+// secrets begin with.
+var stops = func() (s [256]bool) {
+	for c := range tokensBy {
+		s[c] = len(tokensBy[c]) > 0
+	}
+	for _, c := range []byte(`e-=:\`) {
+		s[c] = true
+	}
+	return s
+}()
+
+func (s charset) has(c byte) bool {
+	switch {
+	case c >= '0' && c <= '9', c >= 'A' && c <= 'Z':
+		return s&alnum != 0
+	case c >= 'a' && c <= 'z':
+		return s&lower != 0
+	case c == '-', c == '_':
+		return s&mark != 0
+	case c == '.':
+		return s&dot != 0
+	case c == '+', c == '/', c == '=', c == '~':
+		return s&base64s != 0
+	}
+	return false
+}
+
+func (s charset) run(text []byte) int {
+	n := 0
+	for n < len(text) && s.has(text[n]) {
+		n++
+	}
+	return n
+}
+
+func isWord(c byte) bool { return (alnum | lower | mark).has(c) }
+
+func hasDigit(text []byte) bool { return bytes.ContainsAny(text, "0123456789") }
+
+// appendTokens appends text, the inside of a JSON string or a line, without what
+// looks like a secret and what is known to be one.
+func (r *Redactor) appendTokens(dst, text []byte) []byte {
+	done := 0
+	fresh := 0 // where a word begins even if a letter precedes: behind an escape
+	for i := 0; i < len(text); {
+		c := text[i]
+		if !stops[c] && !r.first[c] {
+			i++
+			continue
+		}
+		from, to := 0, 0
+		if r.first[c] {
+			from, to = i, i+r.known(text[i:])
+		}
+		if to <= from {
+			from, to = find(text, i, i == fresh || !isWord(text[i-1]))
+		}
+		switch {
+		case to > from && whole(text[from:to]):
+			dst = append(dst, text[done:from]...)
+			dst = r.replace(dst, text[from:to])
+			done, i = to, to
+			fresh = to
+		case c == '\\':
+			i = min(len(text), i+escapeLen(text[i:]))
+			fresh = i
+		default:
+			i++
+		}
+	}
+	return append(dst, text[done:]...)
+}
+
+// whole reports whether text does not end within an escape.
+func whole(text []byte) bool {
+	for i := 0; i < len(text); {
+		if text[i] != '\\' {
+			i++
+			continue
+		}
+		i += escapeLen(text[i:])
+		if i > len(text) {
+			return false
+		}
+	}
+	return true
+}
+
+func escapeLen(text []byte) int {
+	if len(text) > 1 && text[1] == 'u' {
+		return 6
+	}
+	return 2
+}
+
+// find returns where the secret is that text[i] leads to: none if to is 0. begins
+// says that a word begins there.
+func find(text []byte, i int, begins bool) (from, to int) {
+	switch c := text[i]; {
+	case c == '=' || c == ':':
+		if c == ':' && bytes.HasPrefix(text[i:], []byte("://")) {
+			return userinfo(text, i+3)
+		}
+		return assigned(text, i)
+	case !begins:
+		return 0, 0
+	case c == '-':
+		return dashes(text, i)
+	case c == 'e':
+		return webToken(text, i)
+	default:
+		rest := text[i:]
+		for _, t := range tokensBy[c] {
+			if !bytes.HasPrefix(rest, []byte(t.start)) {
+				continue
+			}
+			n := t.set.run(rest[len(t.start):])
+			body := rest[len(t.start) : len(t.start)+n]
+			if n < t.min || t.digit && !hasDigit(body) {
+				continue
+			}
+			from = i
+			if t.keep {
+				from += len(t.start)
+			}
+			return from, i + len(t.start) + n
+		}
+	}
+	return 0, 0
+}
+
+// userinfo finds the password in user:password@host.
+func userinfo(text []byte, i int) (from, to int) {
+	colon := -1
+	for n := i; n < len(text) && n < i+1024; n++ {
+		switch c := text[n]; {
+		case c == ':' && colon < 0:
+			colon = n
+		case c == '@' && colon >= 0 && n > colon+1:
+			return colon + 1, n
+		case c == '/' || c == '?' || c == '#' || c == '"' || c == '\\' || c <= ' ':
+			return 0, 0
+		}
+	}
+	return 0, 0
+}
+
+// webToken finds a JSON web token: three parts of base64 with dots between.
+func webToken(text []byte, i int) (from, to int) {
+	if !bytes.HasPrefix(text[i:], []byte("eyJ")) {
+		return 0, 0
+	}
+	head := i + word.run(text[i:])
+	if head-i < 10 || head >= len(text) || text[head] != '.' {
+		return 0, 0
+	}
+	body := head + 1 + word.run(text[head+1:])
+	if body-head < 10 {
+		return 0, 0
+	}
+	if body < len(text) && text[body] == '.' {
+		body += 1 + word.run(text[body+1:])
+	}
+	return i, body
+}
+
+// dashes finds a private key, and the word behind a flag as --api-key.
+func dashes(text []byte, i int) (from, to int) {
+	rest := text[i:]
+	if bytes.HasPrefix(rest, []byte("-----BEGIN ")) {
+		const what = "PRIVATE KEY-----"
+		n := bytes.Index(rest[:min(len(rest), 64)], []byte(what))
+		if n < 0 {
+			return 0, 0
+		}
+		end := bytes.Index(rest[n+len(what):], []byte("-----END"))
+		if end < 0 {
+			return i + n + len(what), len(text)
+		}
+		return i + n + len(what), i + n + len(what) + end
+	}
+	if !bytes.HasPrefix(rest, []byte("--")) {
+		return 0, 0
+	}
+	n := word.run(rest)
+	if n+1 >= len(rest) || rest[n] != ' ' || rest[n+1] == '-' || !secretName(rest[:n]) {
+		return 0, 0
+	}
+	value := valueLen(rest[n+1:])
+	if value < 4 || !hasDigit(rest[n+1:n+1+value]) || isPlaceholder(rest[n+1:]) {
+		return 0, 0
+	}
+	return i + n + 1, i + n + 1 + value
+}
+
+// assigned finds the value behind the = or : at i if a name of a secret stands
+// before it: API_KEY=…, "token": "…", ?access_token=….
+func assigned(text []byte, i int) (from, to int) {
+	end := i
+	for end > 0 && (text[end-1] == ' ' || text[end-1] == '"' || text[end-1] == '\'' || text[end-1] == '\\') && end > i-4 {
+		end--
+	}
+	begin := end
+	for begin > 0 && isWord(text[begin-1]) && end-begin < 64 {
+		begin--
+	}
+	name := text[begin:end]
+	if len(name) == 0 || !secretName(name) {
+		return 0, 0
+	}
+	at := i + 1
+	for at < len(text) && text[at] == ' ' && at < i+3 {
+		at++
+	}
+	quoted := false
+	if at+1 < len(text) && text[at] == '\\' && text[at+1] == '"' {
+		at, quoted = at+2, true
+	} else if at < len(text) && (text[at] == '"' || text[at] == '\'') {
+		at, quoted = at+1, true
+	}
+	n := valueLen(text[at:])
+	if n == 0 || isPlaceholder(text[at:]) {
+		return 0, 0
+	}
+	value := text[at : at+n]
+	tight := text[i] == '=' && at == i+1
+	query := tight && begin > 0 && (text[begin-1] == '?' || text[begin-1] == '&')
+	loud := tight && bytes.Equal(name, bytes.ToUpper(name))
+	if query || loud && n >= 4 || n >= 8 && (quoted || hasDigit(value)) {
+		return at, at + n
+	}
+	return 0, 0
+}
+
+func isPlaceholder(text []byte) bool { return bytes.HasPrefix(text, []byte(markOpen)) }
+
+// valueLen returns how long the value is that text begins with: 0 for one that
+// names another, as $TOKEN.
+func valueLen(text []byte) int {
+	for n, c := range text {
+		switch {
+		case n == 0 && (c == '$' || c == '<' || c == '{' || c == '%'):
+			return 0
+		case c <= ' ', bytes.IndexByte([]byte(`"'\,;&()[]{}<>`), c) >= 0:
+			return n
+		}
+	}
+	return len(text)
+}

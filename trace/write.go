@@ -1,0 +1,266 @@
+package trace
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"time"
+	"unicode/utf8"
+
+	"github.com/goacp/acp/internal/wire"
+)
+
+// Bounds of what is written, in bytes.
+const (
+	// DefaultMaxFrame is the longest frame that is kept whole unless
+	// [Writer.MaxFrame] says otherwise.
+	DefaultMaxFrame = 64 << 20
+	// MaxText is the longest line of text or of standard error that is kept
+	// whole. Of a longer one, and of a frame beyond the limit, MaxText bytes are
+	// kept and the length of all of it.
+	MaxText = 64 << 10
+	// maxBuffer is what a Writer holds of lines that could not be written.
+	maxBuffer = 1 << 20
+	// flushAt is how much is collected before it is written.
+	flushAt = 64 << 10
+)
+
+// A Writer writes a trace. A record is written whole or not at all: what could
+// not be written, as the disk was full, is kept and written by a later call,
+// so that no line is torn unless the process is killed. A Writer has to be made
+// with [NewWriter] or [Append] and is not safe for concurrent use.
+type Writer struct {
+	// MaxFrame is the longest frame that is kept whole; 0 stands for
+	// [DefaultMaxFrame], which is also the most.
+	MaxFrame int
+
+	w   io.Writer
+	buf []byte
+}
+
+// NewWriter returns a Writer that has written h, with the version of this
+// package whatever h says. The error is what w returned.
+func NewWriter(w io.Writer, h Header) (*Writer, error) {
+	t := &Writer{w: w}
+	t.buf = appendHeader(t.buf, h)
+	return t, t.Flush()
+}
+
+// Append returns a Writer that goes on in the trace f behind what is there: a
+// line that was cut off is ended and h begins another part. f is open for
+// reading and writing and may be empty; a file that holds anything but a trace
+// is an error that wraps [ErrNotTrace] and stays as it is, and so does a trace
+// from the future ([ErrVersion]).
+func Append(f *os.File, h Header) (*Writer, error) {
+	size, err := f.Seek(0, io.SeekEnd)
+	if err != nil {
+		return nil, err
+	}
+	t := &Writer{w: f}
+	if size > 0 {
+		_, err := NewReader(io.NewSectionReader(f, 0, min(size, maxHeader)))
+		if cut := (*CutError)(nil); err != nil && !errors.As(err, &cut) {
+			return nil, err
+		}
+		last := []byte{0}
+		if _, err := f.ReadAt(last, size-1); err != nil {
+			return nil, err
+		}
+		if last[0] != '\n' {
+			t.buf = append(t.buf, '\n')
+		}
+	}
+	t.buf = appendHeader(t.buf, h)
+	return t, t.Flush()
+}
+
+// Write adds r. The record is collected, and written with others: see
+// [Writer.Flush]. A frame that is not JSON is written as text, and line breaks
+// between its tokens become spaces. An error is that of the underlying writer,
+// or says what is wrong with r; the record is not written then.
+func (t *Writer) Write(r *Record) error {
+	if r.Kind == Frame && wire.Valid(r.Data) != nil {
+		text := *r
+		text.Kind = Text
+		r = &text
+	}
+	return t.write(r)
+}
+
+// write is Write for frames that are known to be JSON.
+func (t *Writer) write(r *Record) error {
+	if len(t.buf) >= flushAt {
+		if err := t.Flush(); err != nil && len(t.buf) >= maxBuffer {
+			return err
+		}
+	}
+	if r.Kind == Frame && len(r.Data) > t.limit() {
+		cut := *r
+		cut.Kind, cut.Size = Text, max(r.Size, int64(len(r.Data)))
+		r = &cut
+	}
+	buf, err := appendRecord(t.buf, r)
+	if err != nil {
+		return err
+	}
+	t.buf = buf
+	return nil
+}
+
+func (t *Writer) limit() int {
+	if t.MaxFrame <= 0 || t.MaxFrame > DefaultMaxFrame {
+		return DefaultMaxFrame
+	}
+	return t.MaxFrame
+}
+
+// Flush writes what was collected. After an error the rest is kept and the next
+// call goes on where this one stopped.
+func (t *Writer) Flush() error {
+	if len(t.buf) == 0 {
+		return nil
+	}
+	n, err := t.w.Write(t.buf)
+	n = max(0, min(n, len(t.buf)))
+	if err == nil && n < len(t.buf) {
+		err = io.ErrShortWrite
+	}
+	t.buf = t.buf[:copy(t.buf, t.buf[n:])]
+	if len(t.buf) == 0 && cap(t.buf) > maxBuffer {
+		t.buf = nil // a large frame passed
+	}
+	return err
+}
+
+// Pending returns how many bytes are collected and not yet written.
+func (t *Writer) Pending() int { return len(t.buf) }
+
+func appendHeader(b []byte, h Header) []byte {
+	line, err := json.Marshal(headerLine{
+		Version: Version, Started: h.Started.Format(time.RFC3339Nano), Tool: h.Tool,
+		Command: h.Command, Redacted: h.Redacted,
+	})
+	if err != nil { // cannot happen: it holds strings and numbers
+		line = fmt.Appendf(nil, `{"acpTrace":%d}`, Version)
+	}
+	return append(append(b, line...), '\n')
+}
+
+// headerLine is a header on the wire. The version comes first: by its beginning
+// a line is known for a header.
+type headerLine struct {
+	Version  int      `json:"acpTrace"`
+	Started  string   `json:"started"`
+	Tool     string   `json:"tool,omitempty"`
+	Command  []string `json:"command,omitempty"`
+	Redacted bool     `json:"redacted,omitempty"`
+}
+
+// appendRecord appends the line of r, or returns b as it was and an error.
+func appendRecord(b []byte, r *Record) ([]byte, error) {
+	start := len(b)
+	b = append(b, `{"t":`...)
+	b = strconv.AppendInt(b, int64(max(0, r.At)), 10)
+	switch r.Kind {
+	case Frame, Text:
+		if r.Dir != ToAgent && r.Dir != ToClient {
+			return b[:start], fmt.Errorf("trace: a frame has the direction %q", byte(r.Dir))
+		}
+		b = append(b, `,"d":"`...)
+		b = append(b, byte(r.Dir), '"')
+		if r.Kind == Frame {
+			b = append(b, `,"f":`...)
+			at := len(b)
+			b = append(b, bytes.TrimSpace(r.Data)...)
+			spaceBreaks(b[at:])
+		} else {
+			b = appendText(b, r.Data, r.Size)
+		}
+	case Stderr:
+		b = append(b, `,"e":"stderr"`...)
+		b = appendText(b, r.Data, r.Size)
+	case Event:
+		if r.Name == "" || r.Name == "stderr" {
+			return b[:start], fmt.Errorf("trace: an event is called %q", r.Name)
+		}
+		b = append(b, `,"e":`...)
+		b = wire.AppendString(b, r.Name)
+		b = appendDetail(b, r.Detail)
+	default:
+		return b[:start], fmt.Errorf("trace: a record of kind %d", r.Kind)
+	}
+	return append(b, '}', '\n'), nil
+}
+
+// appendText appends the members that hold a text: as base64 if it is not
+// UTF-8, since it has to come out as it went in, and with its size if it was cut.
+func appendText(b, text []byte, size int64) []byte {
+	size = max(size, int64(len(text)))
+	if len(text) > MaxText {
+		text = cutText(text)
+	}
+	if utf8.Valid(text) {
+		b = append(b, `,"text":`...)
+		b = wire.AppendString(b, string(text))
+	} else {
+		b = append(b, `,"base64":"`...)
+		b = base64.StdEncoding.AppendEncode(b, text)
+		b = append(b, '"')
+	}
+	if size > int64(len(text)) {
+		b = append(b, `,"size":`...)
+		b = strconv.AppendInt(b, size, 10)
+	}
+	return b
+}
+
+// cutText returns the beginning of text without a cut character at its end.
+func cutText(text []byte) []byte {
+	for n := MaxText; n > MaxText-utf8.UTFMax; n-- {
+		if utf8.RuneStart(text[n]) {
+			return text[:n]
+		}
+	}
+	return text[:MaxText]
+}
+
+func appendDetail(b []byte, d Detail) []byte {
+	if d.PID != 0 {
+		b = append(b, `,"pid":`...)
+		b = strconv.AppendInt(b, int64(d.PID), 10)
+	}
+	if d.Code != nil {
+		b = append(b, `,"code":`...)
+		b = strconv.AppendInt(b, int64(*d.Code), 10)
+	}
+	if d.Count != 0 {
+		b = append(b, `,"count":`...)
+		b = strconv.AppendInt(b, d.Count, 10)
+	}
+	if d.Text != "" {
+		b = append(b, `,"text":`...)
+		text := d.Text
+		if len(text) > MaxText {
+			text = string(cutText([]byte(text)))
+		}
+		b = wire.AppendString(b, text)
+	}
+	return b
+}
+
+// spaceBreaks replaces the line breaks of valid JSON, which stand between its
+// tokens only.
+func spaceBreaks(b []byte) {
+	for {
+		i := bytes.IndexAny(b, "\n\r")
+		if i < 0 {
+			return
+		}
+		b[i], b = ' ', b[i+1:]
+	}
+}
