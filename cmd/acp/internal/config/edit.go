@@ -17,6 +17,7 @@ import (
 // as it is. It belongs to one goroutine. Nothing is written before [Edit.Save].
 type Edit struct {
 	name string
+	was  []byte // what was read
 	doc  *document
 }
 
@@ -34,7 +35,7 @@ func OpenEdit(name string) (*Edit, error) {
 	if problem != nil {
 		return nil, fail(problem)
 	}
-	return &Edit{name: name, doc: doc}, nil
+	return &Edit{name: name, was: data, doc: doc}, nil
 }
 
 // Text returns the file as it would be written.
@@ -286,13 +287,21 @@ func (e *Edit) Check() error {
 }
 
 // Save writes the file, at once and as a whole. Only the user can read a new one,
-// since it may have secrets in it.
+// since it may have secrets in it. If somebody else has changed the file since it was opened, nothing
+// is written and the error says so.
 func (e *Edit) Save() error {
 	if err := os.MkdirAll(filepath.Dir(e.name), 0o700); err != nil {
 		return fmt.Errorf("write settings: %w", err)
 	}
+	switch now, err := readFile(e.name); {
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
+		return err
+	case !bytes.Equal(now, e.was):
+		return fmt.Errorf("write settings: %s was changed by somebody else just now; try again", e.name)
+	}
 	if err := writeFile(e.name, e.doc.text, 0o600); err != nil {
 		return fmt.Errorf("write settings: %w", err)
 	}
+	e.was = bytes.Clone(e.doc.text)
 	return nil
 }

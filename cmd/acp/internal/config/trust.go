@@ -1,6 +1,7 @@
 package config
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -12,6 +13,8 @@ import (
 	"path/filepath"
 	"slices"
 	"time"
+
+	"github.com/goacp/acp/cmd/acp/internal/filelock"
 )
 
 // MCPFile is the name of the file that lists the MCP servers of a project.
@@ -107,22 +110,23 @@ func (c *Config) changeTrust(change func(*trustFile)) error {
 	if c.Dirs.State == "" {
 		return errors.New("there is no place to remember trust in: set HOME or XDG_STATE_HOME")
 	}
-	if err := os.MkdirAll(c.Dirs.State, 0o700); err != nil {
+	// Another process may be doing the same, and neither must undo what the other does.
+	err := filelock.Do(context.Background(), filepath.Join(c.Dirs.State, "trust.lock"), func() error {
+		t, err := readTrust(c.trustPath())
+		if err != nil {
+			return err
+		}
+		change(t)
+		data, err := json.MarshalIndent(t, "", "  ")
+		if err != nil {
+			return err
+		}
+		return writeFile(c.trustPath(), append(data, '\n'), 0o600)
+	})
+	if _, told := errors.AsType[*Error](err); err != nil && !told {
 		return fmt.Errorf("remember trust: %w", err)
 	}
-	t, err := readTrust(c.trustPath())
-	if err != nil {
-		return err
-	}
-	change(t)
-	data, err := json.MarshalIndent(t, "", "  ")
-	if err != nil {
-		return fmt.Errorf("remember trust: %w", err)
-	}
-	if err := writeFile(c.trustPath(), append(data, '\n'), 0o600); err != nil {
-		return fmt.Errorf("remember trust: %w", err)
-	}
-	return nil
+	return err
 }
 
 // readTrust reads what is remembered. A file that is broken is an error, since

@@ -16,6 +16,8 @@ import (
 
 	"modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
+
+	"github.com/goacp/acp/cmd/acp/internal/filelock"
 )
 
 const (
@@ -125,7 +127,7 @@ func open(ctx context.Context, o Options) (_ *Store, damage *Damage, err error) 
 	if alone && lock != nil {
 		os.Remove(suspectPath(o.Path))
 		// Taken back at once, but by no means to wait for: who has it now opens the same file.
-		_, _ = tryLock(lock, false)
+		_, _ = filelock.TryLock(lock, false)
 	}
 	s.lock = lock
 	return s, damage, nil
@@ -142,7 +144,7 @@ func lockStore(ctx context.Context, path string) (_ *os.File, alone bool, err er
 	defer end.Stop()
 	for {
 		for _, alone := range []bool{true, false} {
-			ok, err := tryLock(f, alone)
+			ok, err := filelock.TryLock(f, alone)
 			if err != nil {
 				f.Close()
 				return nil, false, nil

@@ -1,6 +1,6 @@
 //go:build windows
 
-package store
+package filelock
 
 import (
 	"errors"
@@ -9,9 +9,9 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// tryLock takes a lock on the file, alone or with others, if it is free. The end of the process
+// TryLock takes a lock on the file, alone or with others, if it is free. The end of the process
 // gives it back.
-func tryLock(f *os.File, alone bool) (bool, error) {
+func TryLock(f *os.File, alone bool) (bool, error) {
 	h := windows.Handle(f.Fd())
 	// A lock cannot be changed here, only given back and taken again.
 	_ = windows.UnlockFileEx(h, 0, 1, 0, new(windows.Overlapped))

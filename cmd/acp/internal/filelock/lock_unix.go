@@ -1,6 +1,6 @@
 //go:build unix
 
-package store
+package filelock
 
 import (
 	"errors"
@@ -8,9 +8,9 @@ import (
 	"syscall"
 )
 
-// tryLock takes a lock on the file, alone or with others, if it is free. The end of the process
+// TryLock takes a lock on the file, alone or with others, if it is free. The end of the process
 // gives it back.
-func tryLock(f *os.File, alone bool) (bool, error) {
+func TryLock(f *os.File, alone bool) (bool, error) {
 	how := syscall.LOCK_SH
 	if alone {
 		how = syscall.LOCK_EX

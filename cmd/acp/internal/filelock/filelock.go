@@ -1,0 +1,46 @@
+// Package filelock has locks between processes. They are of open files, and end with them.
+package filelock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// patience is how long [Do] waits for others.
+const patience = 10 * time.Second
+
+// ErrBusy says that somebody else has had a lock for too long.
+var ErrBusy = errors.New("another acp is at it")
+
+// Do calls f while no other caller of Do with the same name, in any process, is in it. The name is that
+// of a file, which is made, with its directory, and stays. It waits up to ten seconds, after which
+// the error is [ErrBusy]. Where there are no locks f is called all the same.
+func Do(ctx context.Context, name string, f func() error) error {
+	if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
+		return err
+	}
+	file, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	end := time.NewTimer(patience)
+	defer end.Stop()
+	for {
+		ok, err := TryLock(file, true)
+		if ok || err != nil {
+			return f()
+		}
+		select {
+		case <-time.After(5 * time.Millisecond):
+		case <-end.C:
+			return fmt.Errorf("%s: %w", name, ErrBusy)
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}

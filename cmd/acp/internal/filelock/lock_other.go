@@ -1,0 +1,11 @@
+//go:build !unix && !windows
+
+package filelock
+
+import (
+	"errors"
+	"os"
+)
+
+// TryLock cannot lock here.
+func TryLock(*os.File, bool) (bool, error) { return false, errors.ErrUnsupported }
