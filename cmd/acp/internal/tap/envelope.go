@@ -1,0 +1,109 @@
+package tap
+
+import (
+	"bytes"
+	"strings"
+
+	"github.com/goacp/acp/internal/wire"
+)
+
+// maxID bounds the ids that are echoed, in bytes.
+const maxID = 4 << 10
+
+// An envelope is a frame as far as the guard looks at it. Its slices are parts of the frame.
+type envelope struct {
+	id     []byte // as it is spelled; nil without one, or if it is none
+	method string // "" if it calls nothing
+	params []byte
+	result []byte
+	failed bool // it has an error
+
+	// fault says why a frame is not to be let through: it could be read in two ways, or not at all.
+	fault string
+}
+
+// The names of members that decide what a frame means.
+var (
+	envelopeNames = []string{"jsonrpc", "id", "method", "params", "result", "error"}
+	fileNames     = []string{"sessionId", "path", "line", "limit", "content"}
+	terminalNames = []string{"sessionId", "command", "args", "env", "cwd", "outputByteLimit"}
+)
+
+// parse reads a frame that is an object.
+func parse(frame []byte) (e envelope) {
+	fault := members(frame, envelopeNames, func(name string, d *wire.Decoder) {
+		switch name {
+		case "id":
+			if kind := d.Peek(); kind == '{' || kind == '[' || kind == 't' || kind == 'f' {
+				d.Mismatch("is no id")
+				return
+			}
+			e.id = d.Raw()
+			if len(e.id) > maxID {
+				e.id = nil
+			}
+		case "method":
+			e.method = d.Str()
+			if e.method == "" {
+				d.Invalid(d.Pos(), "is empty")
+			}
+		case "params":
+			e.params = d.Raw()
+		case "result":
+			e.result = d.Raw()
+		case "error":
+			e.failed = true
+			d.Skip()
+		default:
+			d.Skip()
+		}
+	})
+	e.fault = fault
+	return e
+}
+
+// members calls read for the members of an object that have one of the names, in their order. It
+// returns what is wrong with the object, "" if nothing is: it has one of them twice, or in a spelling
+// that a reader may take for it that does not regard case, or read found fault with it.
+func members(object []byte, names []string, read func(name string, d *wire.Decoder)) (fault string) {
+	d := new(wire.Decoder)
+	d.Reset(object, false)
+	if d.Peek() != '{' {
+		return "it is no object"
+	}
+	seen := uint64(0)
+	for key, ok := d.FirstKey(); ok; key, ok = d.NextKey() {
+		i := known(names, key)
+		switch {
+		case i < 0:
+			d.Skip()
+		case seen&(1<<i) != 0 || string(key) != names[i]:
+			fault = names[i] + " is in it twice, or in another spelling"
+			d.Skip()
+		default:
+			seen |= 1 << i
+			read(names[i], d)
+		}
+	}
+	if err := d.Finish(); err != nil && fault == "" {
+		fault = err.Error()
+	}
+	return fault
+}
+
+// known returns which of the names a member has, -1 if none: case does not count.
+func known(names []string, key []byte) int {
+	for i, name := range names {
+		if string(key) == name || strings.EqualFold(string(key), name) {
+			return i
+		}
+	}
+	return -1
+}
+
+// isText reports whether a line is nothing that a client could take for a frame: it does not begin as
+// one. What comes before JSON and is passed over by some does not count.
+func isText(line []byte) bool {
+	line = bytes.TrimLeft(line, " \t\r\v\f\x00\x1e\ufeff")
+	return len(line) == 0 || line[0] != '{' && line[0] != '['
+}

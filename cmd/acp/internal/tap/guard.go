@@ -1,0 +1,357 @@
+package tap
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/goacp/acp/acphost"
+	"github.com/goacp/acp/acpv1"
+	"github.com/goacp/acp/acpv2"
+	"github.com/goacp/acp/internal/wire"
+	"github.com/goacp/acp/jsonrpc"
+)
+
+// The methods that a guard decides about. Those with the prefixes that it does not know it refuses.
+const (
+	methodPermission = "session/request_permission"
+	methodUpdate     = "session/update"
+	prefixFiles      = "fs/"
+	prefixTerminals  = "terminal/"
+)
+
+// A Guard decides what an agent may ask of a client, by a policy and by where its sessions work:
+//
+//   - A permission request that a rule, or the default of the policy, allows or denies it answers in
+//     the client's place, as [acphost.Policy] does. What is to be asked goes to the client.
+//   - Reading and writing files and starting commands it refuses where the path or the directory leads
+//     out of the directories of the session, symbolic links included, or where the session is not
+//     known, or where a rule denies it. Everything else goes to the client, which decides as ever.
+//   - What could be read in two ways it refuses, and what it does not know of these methods.
+//
+// The client learns nothing of what was refused. Between the look at a path and the client's use of it
+// links can be changed: a client that is to be safe from that must look itself.
+//
+// Its methods may be called at once for either direction.
+type Guard struct {
+	policy  *acphost.Policy
+	audit   func(*Entry)
+	command func(*acpv1.CreateTerminalRequest) string
+
+	mu        sync.Mutex
+	rooms     bounded[*room]    // by session
+	pending   bounded[opening]  // by the id of the client's request
+	cancelled bounded[struct{}] // sessions whose turn the client has cancelled
+	version   string            // that was agreed on, "" before
+	calls     bounded[toolCall] // what was told of tool calls, by session and id
+}
+
+// A toolCall is what was told of one, by member.
+type toolCall map[string]json.RawMessage
+
+// NewGuard returns a guard. It takes the policy over. audit, unless nil, is called with each decision
+// before it takes effect; command says what a request for a terminal would run, as rules read it.
+func NewGuard(policy *acphost.Policy, command func(*acpv1.CreateTerminalRequest) string, audit func(*Entry)) *Guard {
+	if audit == nil {
+		audit = func(*Entry) {}
+	}
+	policy.Ask = func(ctx context.Context, _ acphost.Request) (acpv2.PermissionOptionID, error) {
+		if asked, ok := ctx.Value(askedKey{}).(*bool); ok {
+			*asked = true
+		}
+		return "", nil
+	}
+	policy.Remember = acphost.RememberNever // what the user answers passes by
+	return &Guard{
+		policy: policy, audit: audit, command: command,
+		rooms: bounded[*room]{most: maxSessions}, pending: bounded[opening]{most: maxPending},
+		cancelled: bounded[struct{}]{most: maxSessions}, calls: bounded[toolCall]{most: maxCalls},
+	}
+}
+
+type askedKey struct{}
+
+// decide returns what the policy says; asked says that it wants the user to be asked.
+func (g *Guard) decide(r acphost.Request) (d acphost.Decision, asked bool) {
+	d = g.policy.Decide(context.WithValue(context.Background(), askedKey{}, &asked), r)
+	return d, asked
+}
+
+// A Verdict says what becomes of a frame of the agent.
+type Verdict struct {
+	Pass   bool   // it goes to the client, as it is
+	Answer []byte // what the agent is answered, without a line end; nil if nothing
+	Note   string // what was done in the client's place, in a few words, "" if nothing
+}
+
+var pass = Verdict{Pass: true}
+
+// FromAgent looks at a line that the agent wrote, without its end.
+func (g *Guard) FromAgent(line []byte) Verdict {
+	if isText(line) {
+		return pass
+	}
+	line = bytes.TrimSpace(line)
+	if line[0] == '[' {
+		return g.misread(&envelope{}, "batches are not let through")
+	}
+	e := parse(line)
+	switch {
+	case e.fault != "":
+		return g.misread(&e, e.fault)
+	case e.method == "":
+		g.answered(&e)
+	case e.method == methodPermission:
+		return g.permission(&e)
+	case e.method == methodUpdate:
+		g.update(&e)
+	case strings.HasPrefix(e.method, prefixFiles):
+		return g.file(&e)
+	case strings.HasPrefix(e.method, prefixTerminals):
+		return g.terminal(&e)
+	}
+	return pass
+}
+
+// misread is the verdict on what could be read in two ways.
+func (g *Guard) misread(e *envelope, why string) Verdict {
+	x := entry(e, DecisionRefuse, ByFrame)
+	x.Reason = cut(why)
+	g.audit(x)
+	v := Verdict{Note: "not let through: " + x.Reason}
+	if e.method != "" || e.result == nil && !e.failed {
+		// Its id may be that of another reading.
+		v.Answer = failure([]byte("null"), jsonrpc.ErrInvalidRequest.WithData(map[string]string{"reason": why}))
+	}
+	return v
+}
+
+// tooLong notes that a line was longer than can be looked at, and returns what to say of it.
+func (g *Guard) tooLong(size int64) string {
+	x := entry(&envelope{}, DecisionRefuse, ByFrame)
+	x.Reason = fmt.Sprintf("a line of %d bytes is longer than %d", size, maxGuarded)
+	g.audit(x)
+	return "not let through: " + x.Reason
+}
+
+// refuse is the verdict on what does not reach the client.
+func (g *Guard) refuse(e *envelope, x *Entry, err error) Verdict {
+	var answer *jsonrpc.Error
+	switch {
+	case errors.As(err, &answer):
+	case errors.Is(err, fs.ErrNotExist):
+		answer = jsonrpc.ErrResourceNotFound
+	default:
+		answer = jsonrpc.ErrInternal
+	}
+	x.Decision = DecisionRefuse
+	if x.Reason == "" {
+		x.Reason = cut(err.Error())
+	}
+	g.audit(x)
+	v := Verdict{Note: e.method + " refused: " + x.Reason}
+	if e.id != nil {
+		v.Answer = failure(e.id, answer)
+	}
+	return v
+}
+
+// roomIn returns where a session works.
+func (g *Guard) roomIn(session string) *room {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	r, _ := g.rooms.get(session)
+	return r
+}
+
+// file is the verdict on a file method.
+func (g *Guard) file(e *envelope) Verdict {
+	x := entry(e, DecisionPass, ByRoots)
+	kind := ""
+	switch e.method {
+	case acpv1.MethodFSReadTextFile.Name:
+		kind = "read"
+	case acpv1.MethodFSWriteTextFile.Name:
+		kind = "edit"
+	default:
+		return g.unknown(e, x)
+	}
+	session, path := "", ""
+	if fault := members(e.params, fileNames, func(name string, d *wire.Decoder) {
+		switch name {
+		case "sessionId":
+			session = d.Str()
+		case "path":
+			path = d.Str()
+		default:
+			d.Skip()
+		}
+	}); fault != "" {
+		return g.badParams(e, x, fault)
+	}
+	x.Session, x.Kind, x.Paths = cut(session), kind, []string{cut(path)}
+	r := g.roomIn(session)
+	if r == nil {
+		return g.noSession(e, x, session)
+	}
+	real, err := r.files.Resolve(context.Background(), path)
+	if err != nil {
+		return g.refuse(e, x, err)
+	}
+	paths := []string{path}
+	if real != path {
+		paths = append(paths, real)
+	}
+	return g.byRule(e, x, acphost.Request{Session: session, Title: e.method, Kind: kind, Paths: paths, Cwd: r.cwd})
+}
+
+// terminal is the verdict on a terminal method.
+func (g *Guard) terminal(e *envelope) Verdict {
+	x := entry(e, DecisionPass, ByRoots)
+	switch e.method {
+	case acpv1.MethodTerminalCreate.Name:
+	case acpv1.MethodTerminalOutput.Name, acpv1.MethodTerminalKill.Name, acpv1.MethodTerminalRelease.Name, acpv1.MethodTerminalWaitForExit.Name:
+		return pass // of one that was let through
+	default:
+		return g.unknown(e, x)
+	}
+	if fault := members(e.params, terminalNames, func(_ string, d *wire.Decoder) { d.Skip() }); fault != "" {
+		return g.badParams(e, x, fault)
+	}
+	var req acpv1.CreateTerminalRequest
+	if err := req.UnmarshalJSON(e.params); err != nil {
+		return g.badParams(e, x, err.Error())
+	}
+	session, command := string(req.SessionID), g.command(&req)
+	x.Session, x.Kind, x.Command, x.Cwd = cut(session), "execute", cut(command), cut(req.Cwd)
+	r := g.roomIn(session)
+	if r == nil {
+		return g.noSession(e, x, session)
+	}
+	cwd := r.cwd
+	if req.Cwd != "" {
+		real, err := r.files.Resolve(context.Background(), req.Cwd)
+		if err != nil {
+			return g.refuse(e, x, inMember("cwd", err))
+		}
+		cwd = real
+	}
+	return g.byRule(e, x, acphost.Request{Session: session, Title: command, Kind: "execute", Command: command, Cwd: cwd})
+}
+
+// inMember says that an error about a path is about another member.
+func inMember(name string, err error) error {
+	var answer *jsonrpc.Error
+	if !errors.As(err, &answer) || answer.Code != jsonrpc.CodeInvalidParams {
+		return err
+	}
+	var data struct {
+		Reason string `json:"reason"`
+	}
+	_ = json.Unmarshal(answer.Data, &data)
+	return jsonrpc.ErrInvalidParams.WithData(map[string]string{"path": "params." + name, "reason": data.Reason})
+}
+
+// byRule is the verdict on what is within the directories: rules can still deny it.
+func (g *Guard) byRule(e *envelope, x *Entry, r acphost.Request) Verdict {
+	r.Options = []acpv2.PermissionOption{
+		{OptionID: "allow", Kind: acpv2.PermissionOptionKindAllowOnce}, {OptionID: "reject", Kind: acpv2.PermissionOptionKindRejectOnce},
+	}
+	if d, asked := g.decide(r); !asked && d.Effect == acphost.EffectDeny && d.By == acphost.ByRule {
+		x.By, x.Rule, x.Reason = string(d.By), cut(d.Rule), "denied by "+cut(d.Rule)
+		data := map[string]string{"reason": "denied by a rule"}
+		return g.refuse(e, x, jsonrpc.Errorf(jsonrpc.CodeInternalError, "Permission denied").WithData(data))
+	}
+	g.audit(x)
+	return pass
+}
+
+func (g *Guard) unknown(e *envelope, x *Entry) Verdict {
+	x.Reason = "the policy does not know this method"
+	return g.refuse(e, x, jsonrpc.MethodNotFound(e.method))
+}
+
+func (g *Guard) badParams(e *envelope, x *Entry, why string) Verdict {
+	x.Reason = cut("params: " + why)
+	return g.refuse(e, x, jsonrpc.ErrInvalidParams.WithData(map[string]string{"path": "params", "reason": why}))
+}
+
+func (g *Guard) noSession(e *envelope, x *Entry, session string) Verdict {
+	x.Reason = "there is no such session"
+	return g.refuse(e, x, jsonrpc.ErrResourceNotFound.WithData(map[string]string{"sessionId": session}))
+}
+
+// failure is an answer that says no.
+func failure(id []byte, err *jsonrpc.Error) []byte {
+	b := append(append([]byte(`{"jsonrpc":"2.0","id":`), id...), `,"error":`...)
+	b, e := err.AppendJSON(b)
+	if e != nil {
+		return nil
+	}
+	return append(b, '}')
+}
+
+// success is an answer with a result.
+func success(id []byte, result interface{ AppendJSON([]byte) ([]byte, error) }) []byte {
+	b := append(append([]byte(`{"jsonrpc":"2.0","id":`), id...), `,"result":`...)
+	b, err := result.AppendJSON(b)
+	if err != nil {
+		return nil
+	}
+	return append(b, '}')
+}
+
+// Entry is a line of the audit log: a decision of a [Guard].
+type Entry struct {
+	Time   time.Time `json:"time"`
+	Method string    `json:"method,omitempty"`
+	// Decision is "allow" or "deny" of a permission request that was answered, "ask" of one that went to
+	// the client, "pass" of a call that went there, and "refuse" of what did not.
+	Decision string `json:"decision"`
+	// By is what decided: "rule", "default", "roots", "cancelled", or "frame" if it could not be read.
+	By     string `json:"by"`
+	Rule   string `json:"rule,omitempty"`   // its name
+	Reason string `json:"reason,omitempty"` // why it was refused
+
+	Session    string   `json:"session,omitempty"`
+	ToolCallID string   `json:"toolCallId,omitempty"`
+	ToolName   string   `json:"toolName,omitempty"`
+	Title      string   `json:"title,omitempty"`
+	Kind       string   `json:"kind,omitempty"`
+	Command    string   `json:"command,omitempty"`
+	Cwd        string   `json:"cwd,omitempty"`
+	Paths      []string `json:"paths,omitempty"` // 64 of them at most
+	OptionID   string   `json:"optionId,omitempty"`
+	OptionKind string   `json:"optionKind,omitempty"`
+}
+
+// The decisions, and what else than the policy makes them.
+const (
+	DecisionAllow  = "allow"
+	DecisionDeny   = "deny"
+	DecisionAsk    = "ask"
+	DecisionPass   = "pass"
+	DecisionRefuse = "refuse"
+
+	ByRoots     = "roots"
+	ByFrame     = "frame"
+	ByCancelled = "cancelled"
+)
+
+// Bounds of an entry.
+const (
+	maxEntryText  = 4 << 10 // bytes
+	maxEntryPaths = 64
+)
+
+func entry(e *envelope, decision, by string) *Entry {
+	return &Entry{Time: time.Now(), Method: cut(e.method), Decision: decision, By: by}
+}
+
+func cut(s string) string { return strings.ToValidUTF8(s[:min(len(s), maxEntryText)], "\uFFFD") }

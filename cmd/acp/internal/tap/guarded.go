@@ -1,0 +1,242 @@
+package tap
+
+import (
+	"bytes"
+	"io"
+	"sync"
+
+	"github.com/goacp/acp/trace"
+)
+
+// Bounds of the path with a policy.
+const (
+	maxGuarded = 64 << 20 // of a line of the agent, in bytes: a longer one is not let through
+	maxAnswers = 1024     // that wait for the agent to read: then its output waits too
+)
+
+// guarded returns the routes with a policy.
+func guarded(g *Guard, agent, client io.WriteCloser, sink Sink) (toAgent, toClient route) {
+	in := &inlet{
+		w: agent, record: recordTo(sink, trace.ToAgent), turn: make(chan struct{}, 1),
+		room: make(chan struct{}, maxAnswers), wake: make(chan struct{}, 1), closed: make(chan struct{}),
+	}
+	in.cut.emit = func(line []byte, size int64) {
+		if size == int64(len(line)) {
+			g.FromClient(line)
+		}
+		in.record(line, size)
+	}
+	go in.answer()
+	return in, &outlet{w: client, guard: g, in: in, sink: sink, record: recordTo(sink, trace.ToClient), most: maxGuarded}
+}
+
+// An inlet is the way to the agent: what the client writes, as it comes, and between its lines the
+// answers that are given in its place.
+type inlet struct {
+	w      io.WriteCloser
+	record func([]byte, int64)
+	cut    cutter
+
+	turn chan struct{} // has an element while somebody writes a line
+	mine bool          // the client has the turn, in the middle of a line
+
+	mu      sync.Mutex
+	answers [][]byte      // that wait, each a line
+	room    chan struct{} // has an element for each of them
+	wake    chan struct{}
+	closed  chan struct{}
+}
+
+// forward implements route. A line is looked at before its end is on the way, so that what it says
+// counts for everything the agent does about it.
+func (in *inlet) forward(b []byte) error {
+	in.cut.write(b)
+	if !in.mine {
+		in.turn <- struct{}{}
+	}
+	_, err := in.w.Write(b)
+	if in.mine = b[len(b)-1] != '\n'; !in.mine {
+		<-in.turn
+	}
+	return err
+}
+
+// close implements route. Answers that were given before still reach the agent, unless the client
+// has stopped in the middle of a line.
+func (in *inlet) close() {
+	in.cut.end()
+	if !in.mine {
+		in.turn <- struct{}{} // for good
+		in.flush()
+	}
+	close(in.closed)
+	_ = in.w.Close()
+}
+
+// reply gives the agent an answer. It waits when too many do.
+func (in *inlet) reply(line []byte) {
+	select {
+	case in.room <- struct{}{}:
+	case <-in.closed:
+		return
+	}
+	in.record(line, int64(len(line)))
+	in.mu.Lock()
+	in.answers = append(in.answers, append(line, '\n'))
+	in.mu.Unlock()
+	select {
+	case in.wake <- struct{}{}:
+	default:
+	}
+}
+
+// answer writes the answers.
+func (in *inlet) answer() {
+	for {
+		select {
+		case <-in.wake:
+		case <-in.closed:
+			return
+		}
+		select {
+		case in.turn <- struct{}{}:
+		case <-in.closed:
+			return
+		}
+		in.flush()
+		<-in.turn
+	}
+}
+
+// flush writes what waits; that the agent does not read any more shows elsewhere. The caller has the
+// turn.
+func (in *inlet) flush() {
+	in.mu.Lock()
+	lines := in.answers
+	in.answers = nil
+	in.mu.Unlock()
+	for _, line := range lines {
+		_, _ = in.w.Write(line)
+		<-in.room
+	}
+}
+
+// An outlet is the way from the agent to the client: the lines that the guard lets through.
+type outlet struct {
+	w      io.WriteCloser
+	guard  *Guard
+	in     *inlet
+	sink   Sink
+	record func([]byte, int64)
+	most   int
+
+	buf     []byte // the beginning of a line
+	skipped int64  // of a line that is too long, 0 if there is none
+}
+
+// forward implements route. Lines that come together are written together.
+func (o *outlet) forward(b []byte) error {
+	b, err := o.first(b)
+	if err != nil {
+		return err
+	}
+	pass, at := 0, 0 // b[pass:at] is to be let through
+	for {
+		i := bytes.IndexByte(b[at:], '\n')
+		if i < 0 {
+			break
+		}
+		end := at + i + 1
+		if !o.look(b[at:end]) {
+			if err := o.write(b[pass:at]); err != nil {
+				return err
+			}
+			pass = end
+		}
+		at = end
+	}
+	if err := o.write(b[pass:at]); err != nil {
+		return err
+	}
+	o.keep(b[at:])
+	return nil
+}
+
+// first ends the line that has begun, if there is one, and returns the rest.
+func (o *outlet) first(b []byte) ([]byte, error) {
+	if len(o.buf) == 0 && o.skipped == 0 {
+		return b, nil
+	}
+	i := bytes.IndexByte(b, '\n')
+	if i < 0 {
+		return b, nil
+	}
+	if o.skipped > 0 {
+		o.tooLong(o.skipped + int64(i))
+		o.skipped = 0
+		return b[i+1:], nil
+	}
+	line := append(o.buf, b[:i+1]...)
+	if o.buf = line[:0]; cap(line) > 1<<20 {
+		o.buf = nil
+	}
+	if !o.look(line) {
+		return b[i+1:], nil
+	}
+	return b[i+1:], o.write(line)
+}
+
+// keep keeps the beginning of a line. It is gone when the line gets too long to be looked at.
+func (o *outlet) keep(b []byte) {
+	switch {
+	case o.skipped > 0:
+		o.skipped += int64(len(b))
+	case len(o.buf)+len(b) > o.most:
+		o.skipped = int64(len(o.buf) + len(b))
+		o.buf = nil
+	default:
+		o.buf = append(o.buf, b...)
+	}
+}
+
+func (o *outlet) write(b []byte) error {
+	if len(b) == 0 {
+		return nil
+	}
+	_, err := o.w.Write(b)
+	return err
+}
+
+// look records a line and reports whether it is let through.
+func (o *outlet) look(line []byte) bool {
+	text := bytes.TrimSuffix(line, []byte{'\n'})
+	if len(bytes.TrimSpace(text)) > 0 {
+		o.record(text, int64(len(text)))
+	}
+	v := o.guard.FromAgent(text)
+	if v.Note != "" {
+		o.sink.Event("policy", trace.Detail{Text: v.Note})
+	}
+	if v.Answer != nil {
+		o.in.reply(v.Answer)
+	}
+	return v.Pass
+}
+
+// tooLong tells of a line that could not be looked at, and was not let through.
+func (o *outlet) tooLong(size int64) {
+	o.sink.Event("policy", trace.Detail{Count: size, Text: o.guard.tooLong(size)})
+}
+
+// close implements route. A line without an end is one all the same.
+func (o *outlet) close() {
+	if len(o.buf) > 0 {
+		if o.look(o.buf) {
+			_ = o.write(o.buf)
+		}
+	}
+	if o.skipped > 0 {
+		o.tooLong(o.skipped)
+	}
+	_ = o.w.Close()
+}

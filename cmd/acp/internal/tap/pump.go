@@ -1,0 +1,166 @@
+package tap
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"os"
+	"sync"
+	"time"
+)
+
+// chunk is how much is read at once: what a pipe holds.
+const chunk = 64 << 10
+
+// drain is how long the output of an agent that has ended is waited for, in case something it left
+// behind holds the pipe open. What is in the pipe already is forwarded however long that takes.
+const drain = 2 * time.Second
+
+// A route is where one direction goes.
+type route interface {
+	// forward sends on what was read.
+	forward(b []byte) error
+	// close says that nothing follows, and closes the end it goes to.
+	close()
+}
+
+// pump forwards what it reads from src as it comes. When nobody reads at the other end any more it
+// closes src, so that who writes there learns of it; the error is that of the writing. At the end of
+// src it returns nil.
+func pump(to route, src io.ReadCloser) error {
+	defer to.close()
+	buf := make([]byte, chunk)
+	for {
+		n, err := src.Read(buf)
+		if n > 0 {
+			if err := to.forward(buf[:n]); err != nil {
+				_ = src.Close()
+				return err
+			}
+		}
+		if err != nil {
+			return nil // whatever it is: nothing follows
+		}
+	}
+}
+
+// A plain route forwards as it is and tells of it afterwards.
+type plain struct {
+	dst io.WriteCloser
+	cut cutter
+}
+
+func (p *plain) forward(b []byte) error {
+	if _, err := p.dst.Write(b); err != nil {
+		return err
+	}
+	p.cut.write(b)
+	return nil
+}
+
+func (p *plain) close() {
+	_ = p.dst.Close()
+	p.cut.end()
+}
+
+// A tail is the output of a process, which may have ended while something else holds its pipe open:
+// once that is known it is read as long as there is something to be read.
+type tail struct {
+	*os.File
+
+	mu    sync.Mutex
+	ended bool
+}
+
+// end says that the process has ended.
+func (t *tail) end() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.ended = true
+	// A read that waits begins anew, with a deadline of its own.
+	if t.SetReadDeadline(time.Now()) != nil {
+		time.AfterFunc(drain, func() { _ = t.Close() }) // pipes have no deadlines here
+	}
+}
+
+// begin is called before each read and reports whether it will give up in time.
+func (t *tail) begin() (bounded bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.ended {
+		_ = t.SetReadDeadline(time.Now().Add(drain))
+	}
+	return t.ended
+}
+
+// Read reads what the process wrote.
+func (t *tail) Read(b []byte) (int, error) {
+	for {
+		bounded := t.begin()
+		n, err := t.File.Read(b)
+		switch {
+		case n > 0, err == nil:
+			return n, nil
+		case errors.Is(err, os.ErrDeadlineExceeded) && !bounded:
+			// The process ended while this waited.
+		case errors.Is(err, os.ErrDeadlineExceeded), errors.Is(err, os.ErrClosed):
+			return 0, io.EOF
+		default:
+			return 0, err
+		}
+	}
+}
+
+// maxLine is how much of a line is kept for the recorder.
+const maxLine = 16 << 20
+
+// A cutter cuts what passes into lines, for a recorder. The zero value with emit set is ready.
+type cutter struct {
+	// emit is called with each line that is not blank, without its end. size is its length, which
+	// is more than there is of it if it is longer than maxLine. The line is valid during the call.
+	emit func(line []byte, size int64)
+
+	buf  []byte // what has come of the line
+	size int64
+}
+
+// write takes what has passed.
+func (c *cutter) write(b []byte) {
+	for {
+		i := bytes.IndexByte(b, '\n')
+		if i < 0 {
+			c.keep(b)
+			return
+		}
+		line := b[:i]
+		size := int64(len(line))
+		if c.size > 0 {
+			c.keep(line)
+			line, size = c.buf, c.size
+		}
+		if len(bytes.TrimSpace(line)) > 0 || size > int64(len(line)) {
+			c.emit(line, size)
+		}
+		c.reset()
+		b = b[i+1:]
+	}
+}
+
+// end says that nothing follows.
+func (c *cutter) end() {
+	if c.size > 0 {
+		c.write([]byte{'\n'})
+	}
+}
+
+func (c *cutter) keep(b []byte) {
+	c.size += int64(len(b))
+	c.buf = append(c.buf, b[:min(len(b), maxLine-len(c.buf))]...)
+}
+
+func (c *cutter) reset() {
+	c.size = 0
+	if c.buf = c.buf[:0]; cap(c.buf) > 1<<20 {
+		c.buf = nil // a long line is no reason to keep its room
+	}
+}

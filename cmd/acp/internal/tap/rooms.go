@@ -1,0 +1,158 @@
+package tap
+
+import (
+	"encoding/json"
+	"path/filepath"
+	"slices"
+
+	"github.com/goacp/acp/acphost"
+)
+
+// Bounds of what a guard remembers. At each the oldest is forgotten: of a session that is forgotten
+// nothing is let through any more.
+const (
+	maxSessions = 4096
+	maxPending  = 1024
+	maxCalls    = 256
+	maxCall     = 64 << 10 // bytes of one
+)
+
+// A bounded remembers the latest values by name.
+type bounded[T any] struct {
+	most   int
+	values map[string]T
+	names  []string // oldest first
+}
+
+func (b *bounded[T]) get(name string) (T, bool) {
+	v, ok := b.values[name]
+	return v, ok
+}
+
+func (b *bounded[T]) put(name string, v T) {
+	if b.values == nil {
+		b.values = map[string]T{}
+	}
+	if _, has := b.values[name]; !has {
+		b.names = append(b.names, name)
+		if len(b.names) > b.most {
+			delete(b.values, b.names[0])
+			b.names = b.names[1:]
+		}
+	}
+	b.values[name] = v
+}
+
+func (b *bounded[T]) drop(name string) {
+	if _, has := b.values[name]; !has {
+		return
+	}
+	delete(b.values, name)
+	b.names = slices.DeleteFunc(b.names, func(n string) bool { return n == name })
+}
+
+// A room is where a session works.
+type room struct {
+	cwd   string
+	files *acphost.Files
+}
+
+// An opening is a request of the client that opens a session, or ends one.
+type opening struct {
+	method  string
+	session string // "" if the answer says which
+	room    *room
+	before  *room // what the session was, for when it fails
+}
+
+// roomOf returns the room of what a client wants to open. Directories have to be absolute.
+func roomOf(cwd string, more []string) *room {
+	roots := slices.DeleteFunc(append([]string{cwd}, more...), func(dir string) bool { return !filepath.IsAbs(dir) })
+	return &room{cwd: cwd, files: acphost.Dir(roots...)}
+}
+
+// clientParams are the params of what the client sends, as far as they matter.
+type clientParams struct {
+	SessionID             string   `json:"sessionId"`
+	Cwd                   string   `json:"cwd"`
+	AdditionalDirectories []string `json:"additionalDirectories"`
+}
+
+// FromClient looks at a frame that the client sends to the agent. It is let through in any case.
+func (g *Guard) FromClient(frame []byte) {
+	if isText(frame) {
+		return
+	}
+	e := parse(frame)
+	if e.method == "" || e.fault != "" {
+		return
+	}
+	var p clientParams
+	switch e.method {
+	case "initialize", "session/new", "session/load", "session/resume", "session/fork", "session/close", "session/delete", "session/cancel", "session/prompt":
+		_ = json.Unmarshal(e.params, &p) // what is wrong with it the agent will say
+	default:
+		return
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	open := opening{method: e.method, session: p.SessionID}
+	switch e.method {
+	case "session/cancel":
+		g.cancelled.put(p.SessionID, struct{}{})
+		return
+	case "session/prompt":
+		g.cancelled.drop(p.SessionID)
+		return
+	case "session/new", "session/fork":
+		open.session, open.room = "", roomOf(p.Cwd, p.AdditionalDirectories)
+	case "session/load", "session/resume":
+		// The agent may do things for it before it answers.
+		open.room = roomOf(p.Cwd, p.AdditionalDirectories)
+		open.before, _ = g.rooms.get(p.SessionID)
+		g.rooms.put(p.SessionID, open.room)
+	}
+	if e.id != nil {
+		g.pending.put(string(e.id), open)
+	}
+}
+
+// answered looks at an answer of the agent.
+func (g *Guard) answered(e *envelope) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	open, ok := g.pending.get(string(e.id))
+	if !ok {
+		return
+	}
+	g.pending.drop(string(e.id))
+	var result struct {
+		SessionID       string      `json:"sessionId"`
+		ProtocolVersion json.Number `json:"protocolVersion"`
+	}
+	_ = json.Unmarshal(e.result, &result)
+	failed := e.failed || e.result == nil
+	switch open.method {
+	case "initialize":
+		if !failed {
+			g.version = result.ProtocolVersion.String()
+		}
+	case "session/new", "session/fork":
+		if !failed && result.SessionID != "" {
+			g.rooms.put(result.SessionID, open.room)
+		}
+	case "session/load", "session/resume":
+		switch now, _ := g.rooms.get(open.session); {
+		case !failed || now != open.room:
+		case open.before != nil:
+			g.rooms.put(open.session, open.before)
+		default:
+			g.rooms.drop(open.session)
+		}
+	case "session/close", "session/delete":
+		if !failed {
+			g.rooms.drop(open.session)
+			g.cancelled.drop(open.session)
+		}
+	}
+}

@@ -1,0 +1,222 @@
+package tap
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/goacp/acp/internal/process"
+	"github.com/goacp/acp/trace"
+)
+
+// DefaultGrace is how long an agent has to end by itself after a signal was passed on to it, unless
+// [Config.Grace] says otherwise.
+const DefaultGrace = 5 * time.Second
+
+// A Sink is told what passes, as a [trace.Recorder] is: its methods must not block, copy what they
+// keep, and may be called from several goroutines, even after everything has ended.
+type Sink interface {
+	Frame(dir trace.Direction, line []byte)
+	Stderr(line []byte)
+	Event(name string, d trace.Detail)
+	Record(rec *trace.Record)
+	Started() time.Time
+}
+
+// A Config says what to stand between.
+type Config struct {
+	// Agent is the program to start: its Path, Args, Dir and Env, and the graces of its end.
+	Agent process.Config
+	// In, Out and Err are the editor's side: what it writes, what it reads, and where it wants
+	// standard error. In and Out are closed as the agent closes its ends.
+	In  io.ReadCloser
+	Out io.WriteCloser
+	Err io.Writer
+
+	Sink  Sink   // nil records nothing
+	Guard *Guard // nil lets everything through untouched
+
+	// Signals are passed on to the agent. It has Grace to end after the first of them.
+	Signals <-chan os.Signal
+	Grace   time.Duration // 0 means DefaultGrace
+}
+
+// Run starts the agent and forwards until it has ended and everything it wrote was forwarded. It
+// returns the status a shell would see: the agent's exit code, or 128 and the number of the signal
+// that ended it. An error says that the agent could not be started, or not be got rid of.
+//
+// When the editor has closed both ends, as it does when it dies, the agent is ended: it has 2 s after
+// the end of its input, then gets SIGTERM, and is killed 2 s later, with everything it has started.
+// After a signal that was passed on it has Grace first. An editor that has only closed its writing
+// end may still read, and the agent may work as long as it likes.
+//
+// In is read by a goroutine that ends when the read does, which for the standard input of a process
+// may be later than Run.
+func Run(ctx context.Context, cfg Config) (status int, err error) {
+	t := &tap{cfg: cfg, left: make(chan struct{}, 3), through: make(chan struct{})}
+	if t.cfg.Sink == nil {
+		t.cfg.Sink = nothing{}
+	}
+	if t.cfg.Grace <= 0 {
+		t.cfg.Grace = DefaultGrace
+	}
+	stderr, theirs, err := os.Pipe()
+	if err != nil {
+		return 0, err
+	}
+	t.cfg.Agent.StderrFile = theirs
+	t.agent, err = process.Start(ctx, t.cfg.Agent)
+	_ = theirs.Close()
+	if err != nil {
+		_ = stderr.Close()
+		return 0, err
+	}
+	t.cfg.Sink.Event("start", trace.Detail{PID: t.agent.PID(), Text: cfg.Agent.Path})
+	t.stdout, t.stderr = &tail{File: t.agent.Stdout()}, &tail{File: stderr}
+	t.forward()
+	t.await()
+	stopped := t.agent.Stop(context.Background())
+	_ = stderr.Close()
+	_ = t.cfg.In.Close()
+	return t.status(), stopped
+}
+
+type tap struct {
+	cfg            Config
+	agent          *process.Process
+	stdout, stderr *tail
+
+	left    chan struct{} // gets one for each sign that the editor has closed an end
+	through chan struct{} // closed when all the agent wrote was forwarded
+}
+
+// forward starts the goroutines that forward.
+func (t *tap) forward() {
+	var toAgent, toClient route
+	if t.cfg.Guard == nil {
+		toAgent = &plain{t.agent.Stdin(), t.cutter(trace.ToAgent)}
+		toClient = &plain{t.cfg.Out, t.cutter(trace.ToClient)}
+	} else {
+		toAgent, toClient = guarded(t.cfg.Guard, t.agent.Stdin(), t.cfg.Out, t.cfg.Sink)
+	}
+	errs := &plain{unclosed{t.cfg.Err}, cutter{emit: func(line []byte, _ int64) { t.cfg.Sink.Stderr(line) }}}
+	gone := make(chan struct{}) // the agent's output has ended, nobody asks who reads it
+	go func() {
+		err := pump(toAgent, t.cfg.In)
+		t.closed(err, "the client stopped writing", "the agent stopped reading")
+		if err == nil {
+			t.left <- struct{}{}
+			if unread(t.cfg.Out, gone) {
+				t.left <- struct{}{}
+			}
+		}
+	}()
+	var writing sync.WaitGroup
+	writing.Go(func() {
+		defer close(gone)
+		err := pump(toClient, t.stdout)
+		t.closed(err, "the agent stopped writing", "the client stopped reading")
+		if err != nil {
+			t.left <- struct{}{}
+		}
+	})
+	writing.Go(func() { _ = pump(errs, t.stderr) })
+	go func() {
+		writing.Wait()
+		close(t.through)
+	}()
+}
+
+func (t *tap) closed(err error, ended, broken string) {
+	if err != nil {
+		ended = broken
+	}
+	t.cfg.Sink.Event("close", trace.Detail{Text: ended})
+}
+
+// await returns when the agent has ended and all it wrote was forwarded, and sees to it that this
+// comes to pass.
+func (t *tap) await() {
+	done, through := t.agent.Done(), (<-chan struct{})(nil)
+	var over <-chan time.Time
+	for left := 0; ; {
+		select {
+		case <-done:
+			done, through = nil, t.through
+			t.stdout.end()
+			t.stderr.end()
+		case <-through:
+			return
+		case <-t.left:
+			if left++; left == 2 {
+				over = nil
+				go t.end()
+			}
+		case sig := <-t.cfg.Signals:
+			t.cfg.Sink.Event("signal", trace.Detail{Text: nameOf(sig)})
+			switch {
+			case done == nil:
+				return // it has ended; the editor does not take what is left
+			case t.agent.Signal(sig) != nil:
+				go t.end()
+			case over == nil:
+				timer := time.NewTimer(t.cfg.Grace)
+				defer timer.Stop()
+				over = timer.C
+			}
+		case <-over:
+			go t.end()
+		}
+	}
+}
+
+// end ends the agent, in stages.
+func (t *tap) end() { _ = t.agent.End(context.Background()) }
+
+// status returns how the agent has ended, and records it.
+func (t *tap) status() int {
+	var exit *process.ExitError
+	code, text := 0, ""
+	switch err := t.agent.Wait(); {
+	case err == nil:
+	case !errors.As(err, &exit):
+		code, text = 1, err.Error()
+	case exit.Signal != "":
+		code, text = 128+numberOf(exit.Signal), exit.Signal
+	default:
+		code = exit.Code
+	}
+	t.cfg.Sink.Event("exit", trace.Detail{PID: t.agent.PID(), Code: &code, Text: text})
+	return code
+}
+
+// cutter returns one that records the lines of a direction.
+func (t *tap) cutter(dir trace.Direction) cutter { return cutter{emit: recordTo(t.cfg.Sink, dir)} }
+
+// recordTo records lines. Of one that was cut it says how long it was.
+func recordTo(sink Sink, dir trace.Direction) func([]byte, int64) {
+	return func(line []byte, size int64) {
+		if size == int64(len(line)) {
+			sink.Frame(dir, line)
+			return
+		}
+		sink.Record(&trace.Record{At: time.Since(sink.Started()), Kind: trace.Text, Dir: dir, Data: line, Size: size})
+	}
+}
+
+// unclosed is a writer that stays open.
+type unclosed struct{ io.Writer }
+
+func (unclosed) Close() error { return nil }
+
+// nothing records nothing.
+type nothing struct{}
+
+func (nothing) Frame(trace.Direction, []byte) {}
+func (nothing) Stderr([]byte)                 {}
+func (nothing) Event(string, trace.Detail)    {}
+func (nothing) Record(*trace.Record)          {}
+func (nothing) Started() time.Time            { return time.Time{} }
