@@ -2,6 +2,8 @@ package main
 
 import (
 	"math"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -128,5 +130,29 @@ func TestNumber(t *testing.T) {
 		if got := number(v); got != want {
 			t.Errorf("%v is written %q, want %q", v, got, want)
 		}
+	}
+}
+
+// TestProgramKept: what was measured of the program stays when the rest is written anew.
+func TestProgramKept(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "RESULTS.md")
+	if err := writeResults(path, nil, nil, 1, 0); err != nil {
+		t.Fatal(err)
+	}
+	data, err := os.ReadFile(path)
+	if err != nil || strings.Contains(string(data), programHeading) {
+		t.Fatalf("%s, %v", data, err)
+	}
+	part := programHeading + "\nfast\n"
+	if err := os.WriteFile(path, append(data, part...), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := writeResults(path, nil, nil, 1, 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if data, err = os.ReadFile(path); err != nil || !strings.HasSuffix(string(data), part) || strings.Count(string(data), programHeading) != 1 {
+		t.Errorf("%s, %v", data, err)
 	}
 }

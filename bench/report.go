@@ -1,8 +1,10 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"math"
 	"os"
 	"slices"
@@ -178,7 +180,25 @@ send the same value over and over.
 	for _, o := range results {
 		b.WriteString(markdown(o))
 	}
+	old, err := os.ReadFile(path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	b.WriteString(ofProgram(string(old)))
 	return os.WriteFile(path, []byte(b.String()), 0o644)
+}
+
+// programHeading begins the last part of the report, which is about the program and measured there:
+// see make bench-program.
+const programHeading = "\n## The program acp\n"
+
+// ofProgram returns that part of a report, "" if there is none.
+func ofProgram(report string) string {
+	_, part, ok := strings.Cut(report, programHeading)
+	if !ok {
+		return ""
+	}
+	return programHeading + part
 }
 
 func markdown(o *outcome) string {
