@@ -1,6 +1,3 @@
-// Package conformance checks whether agents and clients keep to the Agent
-// Client Protocol. Its rules are data: what has to hold, how strictly, where
-// that is said, and a scenario that tries it.
 package conformance
 
 import (
@@ -41,6 +38,7 @@ type Rule struct {
 	Cites        []string // statements of the specification, as "S20"
 	Versions     []int    // of the protocol; never empty
 	Needs        []string // capabilities without which it does not apply, as "session.fork"
+	Lacks        []string // capabilities with which it does not apply
 	Experimental bool     // it is about what only drafts have
 	// Observed says that it is checked on all frames that pass, recorded ones
 	// included, by a [Monitor].
@@ -90,6 +88,9 @@ type Peer struct {
 	Wait func(ctx context.Context) (int, error)
 	// PID is that of the peer's process, or 0.
 	PID int
+	// Ended tells in a few words what is known of why the peer went away, as
+	// "exit status 127: no such command", or "". It may be nil.
+	Ended func() string
 }
 
 // A Finding is a violation of an observed rule.

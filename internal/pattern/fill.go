@@ -12,8 +12,8 @@ func Quote(s string) string { return string(wire.AppendString(nil, s)) }
 // Text returns s as the value that it is in JSON, for captures.
 func Text(s string) *Value { return &Value{Kind: String, Text: Quote(s), Str: s, Rest: -1} }
 
-// Fill returns a template as JSON on one line, with what was captured. All of
-// its names have to be known.
+// Fill returns a template as JSON on one line, with what was captured; names that
+// nothing was captured for become null.
 func (v *Value) Fill(known Captures) string {
 	var b strings.Builder
 	v.fill(&b, known)
@@ -23,7 +23,11 @@ func (v *Value) Fill(known Captures) string {
 func (v *Value) fill(b *strings.Builder, known Captures) {
 	switch v.Kind {
 	case Name:
-		b.WriteString(known[v.Str].Text)
+		if val := known[v.Str]; val != nil {
+			b.WriteString(val.Text)
+		} else {
+			b.WriteString("null")
+		}
 	case Object:
 		b.WriteByte('{')
 		for i, m := range v.Members {

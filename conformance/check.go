@@ -1,0 +1,462 @@
+package conformance
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/goacp/acp/internal/pattern"
+	"github.com/goacp/acp/trace"
+)
+
+// CheckAgent checks an agent. open connects to it; it is called again for
+// scenarios that want a connection of their own, and after one was spoilt, and
+// each time has to lead to an agent that nobody has spoken to. The streams are
+// closed when they are not needed any more.
+//
+// The error is that of ctx, or says that no rule fits the options; all that is
+// wrong with the agent is in the report, which is there in any case.
+func CheckAgent(ctx context.Context, open func(ctx context.Context) (*Peer, error), opt Options) (*Report, error) {
+	c := newChecker(ctx, Agent, open, opt)
+	if len(c.rules) == 0 {
+		return c.report, errors.New("no rule fits the selection")
+	}
+	var speaks []*dialect
+	for _, version := range opt.versions() {
+		speaks = append(speaks, c.probe(version))
+	}
+	c.judge(speaks)
+	for _, d := range speaks {
+		c.run(d)
+	}
+	return c.finish(speaks)
+}
+
+// A checker runs a check.
+type checker struct {
+	ctx    context.Context
+	side   Side
+	open   func(ctx context.Context) (*Peer, error)
+	opt    Options
+	rules  []*Rule // that were selected
+	all    *catalog
+	report *Report
+	start  time.Time
+	watch  *watch
+
+	mu  sync.Mutex
+	saw evidence
+}
+
+// evidence is the frames of a scenario, the last ones if there are many.
+type evidence struct {
+	first []Seen
+	last  []Seen
+}
+
+func (e *evidence) add(out bool, data []byte) {
+	s := Seen{Out: out, Data: shorten(data)}
+	if len(e.first) < maxSeen/2 {
+		e.first = append(e.first, s)
+		return
+	}
+	if len(e.last) == maxSeen/2 {
+		e.last = append(e.last[:0], e.last[1:]...)
+	}
+	e.last = append(e.last, s)
+}
+
+func shorten(data []byte) string {
+	if len(data) > maxSeenData {
+		return strings.ToValidUTF8(string(data[:maxSeenData]), "\ufffd") + "…"
+	}
+	return strings.ToValidUTF8(string(data), "\ufffd")
+}
+
+func newChecker(ctx context.Context, side Side, open func(ctx context.Context) (*Peer, error), opt Options) *checker {
+	c := &checker{ctx: ctx, side: side, open: open, opt: opt, all: builtin(), report: &Report{Side: side}, start: time.Now()}
+	if opt.catalog != nil {
+		c.all = opt.catalog
+	}
+	for _, r := range c.all.rules {
+		if r.Side == side && opt.wants(r) {
+			c.rules = append(c.rules, r)
+		}
+	}
+	c.watch = newWatch(side)
+	return c
+}
+
+// A dialect is a version of the protocol that is being checked.
+type dialect struct {
+	version int
+	link    *link // that scenarios share, or nil
+	host    *host // of link
+	used    bool  // a scenario was played on link
+	init    *pattern.Value
+	asked   int    // by a client: the version it asked for
+	speaks  bool   // the peer speaks it
+	refused string // why initialize was refused, or ""
+	skip    string // why nothing is checked, or ""
+	broken  string // why nothing can be checked, or ""
+}
+
+// connect opens a connection on which nothing was said.
+func (c *checker) connect() (*link, error) {
+	ctx, cancel := context.WithTimeout(c.ctx, max(c.opt.timeout(), time.Minute))
+	defer cancel()
+	peer, err := c.open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	see := c.watch.connection()
+	return newLink(peer, func(out bool, data []byte) {
+		dir := trace.ToClient
+		if out == (c.side == Agent) {
+			dir = trace.ToAgent
+		}
+		c.mu.Lock()
+		c.saw.add(out, data)
+		c.mu.Unlock()
+		see(time.Since(c.start), dir, out, data)
+		if c.opt.Record != nil {
+			c.opt.Record(dir, data)
+		}
+	}), nil
+}
+
+// probe finds out whether the agent speaks a version.
+func (c *checker) probe(version int) *dialect {
+	d := &dialect{version: version}
+	if c.ctx.Err() != nil {
+		return d
+	}
+	l, err := c.connect()
+	if err != nil {
+		d.broken = "the agent could not be started: " + clip(err.Error(), 300)
+		return d
+	}
+	h := newHost(version, c.opt.cwd())
+	p := newPlayer(c.ctx, c.side, version, l, &c.opt, &scenario{}, h)
+	h.begin(p)
+	result, refused, err := p.greet(h)
+	switch {
+	case err != nil:
+		d.broken = p.noPeer(err)
+	case refused != nil:
+		d.refused = "the agent refused initialize with " + describeError(refused)
+	case !h.spoken(result):
+		d.skip = fmt.Sprintf("the agent does not speak version %d", version)
+		if v := result.Get("protocolVersion"); v != nil {
+			d.skip += ", it answered " + clip(v.Text, 20)
+		}
+	default:
+		d.speaks, d.init = true, result
+		if err = h.login(p); err == nil {
+			d.link, d.host = l, h
+			return d
+		}
+	}
+	l.close()
+	return d
+}
+
+// greet initializes a connection.
+func (p *player) greet(h *host) (result, refused *pattern.Value, err error) {
+	c, err := p.call("", "initialize", h.hello(nil, nil))
+	if err != nil {
+		return nil, nil, err
+	}
+	result, refused, err = p.outcome(c)
+	if result != nil {
+		h.greeted(result)
+	}
+	return result, refused, err
+}
+
+// spoken reports whether the agent answered initialize in the version that is
+// checked. What is no version at all is for the rules to judge.
+func (h *host) spoken(result *pattern.Value) bool {
+	v := result.Get("protocolVersion")
+	return v == nil || v.Kind != pattern.Scalar || v.Text == fmt.Sprint(h.version) || v.Text != "1" && v.Text != "2"
+}
+
+// login logs in if the options say how.
+func (h *host) login(p *player) error {
+	if p.opt.Login == "" {
+		return nil
+	}
+	method := "authenticate"
+	if h.version == 2 {
+		method = "auth/login"
+	}
+	c, err := p.call("", method, `{"methodId":`+pattern.Quote(p.opt.Login)+`}`)
+	if err != nil {
+		return err
+	}
+	_, refused, err := p.outcome(c)
+	if err == nil && refused != nil {
+		return broken("the login with %s failed: %s", p.opt.Login, describeError(refused))
+	}
+	return err
+}
+
+// noPeer says in a line what is wrong with a peer that did not answer
+// initialize.
+func (p *player) noPeer(err error) string {
+	for _, m := range p.inbox {
+		if m.val == nil {
+			return fmt.Sprintf("this is no %s of the protocol: it sent %s%s", p.side, m, p.link.ended())
+		}
+	}
+	return err.Error()
+}
+
+// judge decides what a version is that initialize was refused in: one that the
+// agent does not speak, unless it speaks none.
+func (c *checker) judge(all []*dialect) {
+	speaks := slices.ContainsFunc(all, func(d *dialect) bool { return d.speaks })
+	for _, d := range all {
+		switch {
+		case d.speaks:
+			c.report.Versions = append(c.report.Versions, d.version)
+			c.report.introduce(d.init)
+		case speaks && d.skip == "":
+			d.skip = fmt.Sprintf("the agent does not speak version %d: %s", d.version, d.refused+d.broken)
+			d.refused, d.broken = "", ""
+		}
+	}
+	if !speaks {
+		for _, d := range all {
+			c.report.Broken = d.broken + d.refused + d.skip
+			break
+		}
+	}
+}
+
+// introduce keeps how the peer introduced itself.
+func (r *Report) introduce(init *pattern.Value) {
+	for _, key := range []string{"agentInfo", "clientInfo", "info"} {
+		if info := init.Get(key); info != nil {
+			r.Name, r.Release = clip(info.StringAt("name"), 100), clip(info.StringAt("version"), 100)
+		}
+	}
+}
+
+// run tries the rules in one version.
+func (c *checker) run(d *dialect) {
+	defer d.drop()
+	for _, r := range c.rules {
+		t := c.all.tests[r]
+		if c.ctx.Err() != nil {
+			return
+		}
+		if t == nil || t.scenarios[d.version] == nil {
+			continue
+		}
+		c.add(c.try(d, r, t))
+	}
+}
+
+func (c *checker) add(r *Result) {
+	c.report.Results = append(c.report.Results, r)
+	if c.opt.OnResult != nil {
+		c.opt.OnResult(r)
+	}
+}
+
+// drop closes the connection that scenarios share.
+func (d *dialect) drop() {
+	if d.link != nil {
+		d.link.close()
+	}
+	d.link, d.host, d.used = nil, nil, false
+}
+
+// try tries a rule.
+func (c *checker) try(d *dialect, r *Rule, t *test) *Result {
+	start := time.Now()
+	res := &Result{Rule: r, Version: d.version}
+	sc := t.scenarios[d.version]
+	var err error
+	switch {
+	case d.skip != "":
+		res.Status, res.Why = Skip, d.skip
+		return res
+	case d.broken != "" || d.refused != "" && t.place != onBare:
+		res.Status, res.Why = Broken, d.broken+d.refused
+		return res
+	}
+	if res.Why = d.unfit(r); res.Why != "" {
+		res.Status = Skip
+		return res
+	}
+	used := d.link != nil && d.used && t.place == onShared
+	err = c.trial(d, t, sc)
+	if v, ok := errors.AsType[*verdict](err); ok && v.status == Fail && used && d.link == nil && c.ctx.Err() == nil {
+		// An earlier scenario may be to blame: only what fails alone counts.
+		err = c.trial(d, t, sc)
+	}
+	res.Took = time.Since(start)
+	res.Status = Pass
+	if err != nil {
+		res.Status, res.Why = Broken, clip(err.Error(), 600)
+		if v, ok := errors.AsType[*verdict](err); ok {
+			res.Status = v.status
+		}
+	}
+	if res.Status != Skip {
+		c.mu.Lock()
+		res.Saw = append(slices.Clone(c.saw.first), c.saw.last...)
+		c.mu.Unlock()
+	}
+	return res
+}
+
+// trial plays a scenario once.
+func (c *checker) trial(d *dialect, t *test, sc *scenario) error {
+	c.mu.Lock()
+	c.saw = evidence{}
+	c.mu.Unlock()
+	if t.place == onShared && !c.opt.Apart {
+		if d.link != nil && d.link.dead() {
+			d.drop()
+		}
+		if d.link == nil {
+			l, h, err := c.initialized(d)
+			if err != nil {
+				return err
+			}
+			d.link, d.host = l, h
+		}
+		d.used = true
+		clean, err := c.playOn(d.link, d.host, d, sc)
+		if !clean {
+			d.drop()
+		}
+		return err
+	}
+	var l *link
+	h := newHost(d.version, c.opt.cwd())
+	var err error
+	if t.place == onBare {
+		l, err = c.connect()
+		if err != nil {
+			err = broken("the agent could not be started: %s", clip(err.Error(), 300))
+		}
+	} else {
+		l, h, err = c.initialized(d)
+	}
+	if err != nil {
+		return err
+	}
+	defer l.close()
+	_, err = c.playOn(l, h, d, sc)
+	return err
+}
+
+// initialized opens a connection and initializes it.
+func (c *checker) initialized(d *dialect) (*link, *host, error) {
+	l, err := c.connect()
+	if err != nil {
+		return nil, nil, broken("the agent could not be started: %s", clip(err.Error(), 300))
+	}
+	h := newHost(d.version, c.opt.cwd())
+	p := newPlayer(c.ctx, c.side, d.version, l, &c.opt, &scenario{}, h)
+	_, refused, err := p.greet(h)
+	if err == nil && refused != nil {
+		err = broken("the agent refused initialize with %s", describeError(refused))
+	}
+	if err == nil {
+		err = h.login(p)
+	}
+	if err != nil {
+		l.close()
+		return nil, nil, broken("%s", err)
+	}
+	return l, h, nil
+}
+
+// playOn plays a scenario on a connection; clean says that it can be used again.
+func (c *checker) playOn(l *link, h *host, d *dialect, sc *scenario) (clean bool, err error) {
+	switch {
+	case sc.raw && l.peer.Raw == nil:
+		return true, &verdict{Skip, "bytes cannot be written past this connection"}
+	case sc.ends && l.peer.CloseWrite == nil:
+		return true, &verdict{Skip, "this connection cannot be closed in one direction"}
+	case sc.waits && l.peer.Wait == nil:
+		return true, &verdict{Skip, "the end of the peer's process cannot be seen on this connection"}
+	}
+	p := newPlayer(c.ctx, c.side, d.version, l, &c.opt, sc, h)
+	h.begin(p)
+	if err = p.play(sc.steps); err == nil {
+		err = p.last()
+	}
+	if sc.mine {
+		h.session = nil
+	}
+	v, ok := errors.AsType[*verdict](err)
+	if err != nil && (!ok || v.status != Unseen) || p.gone != nil {
+		return false, err
+	}
+	return h.leave(p), err
+}
+
+// leave ends what a scenario has begun on a connection that is used again, and
+// reports whether that was possible.
+func (h *host) leave(p *player) bool {
+	p.link.listen(true)
+	p.sc = &scenario{}
+	for _, m := range p.inbox {
+		if m.request() {
+			p.reply(m)
+		}
+	}
+	if len(h.turns) == 0 || h.over(p) {
+		return true
+	}
+	for _, t := range h.turns {
+		if t.call.session == "" {
+			return false
+		}
+		if err := p.write(`{"jsonrpc":"2.0","method":"session/cancel","params":{"sessionId":` + t.call.session + `}}`); err != nil {
+			return false
+		}
+	}
+	return p.until(min(p.limit, 5*time.Second), func() bool { return h.over(p) }) == nil
+}
+
+// dead reports whether the peer has closed the connection.
+func (l *link) dead() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed || l.werr != nil {
+		return true
+	}
+	n := len(l.in)
+	return n > 0 && l.in[n-1].data == nil
+}
+
+// finish adds what was observed and closes the report.
+func (c *checker) finish(all []*dialect) (*Report, error) {
+	for _, d := range all {
+		d.drop()
+	}
+	for _, r := range c.rules {
+		if !r.Observed || c.ctx.Err() != nil {
+			continue
+		}
+		for _, d := range all {
+			if slices.Contains(r.Versions, d.version) {
+				c.add(c.watch.result(r, d))
+			}
+		}
+	}
+	c.report.sort()
+	c.report.Took = time.Since(c.start)
+	return c.report, cause(c.ctx)
+}

@@ -1,0 +1,142 @@
+// Package conformance checks whether agents and clients keep to the Agent Client
+// Protocol. Its rules are data: what has to hold, how strictly, where that is
+// said, and a scenario that tries it.
+//
+// [CheckAgent] and [CheckClient] play the other side of a connection and report
+// what became of each [Rule]. A [Monitor] checks those that can be seen on any
+// traffic, live or recorded.
+//
+// # Files of rules
+//
+// Rules are in archives in the txtar format, rules/SIDE/TOPIC.txtar. A member is
+// a rule of the id SIDE/TOPIC/NAME: a sentence, lines about it, a blank line and
+// the scenario.
+//
+//	-- unknown-request --
+//	An unknown request is refused with -32601, and the connection lives on.
+//	level must
+//	cite S20
+//
+//	call $r _check/unknown {}
+//	error $r -32601
+//	alive
+//
+// The lines are
+//
+//	level must | should | may | quirk
+//	cite S20 S21        statements of the specification
+//	versions 1 2        of the protocol; both if it is missing
+//	needs session.fork  a capability without which the rule does not apply
+//	lacks session.fork  one with which it does not apply
+//	experimental        it is about what only drafts have
+//	fresh               the scenario wants an initialized connection of its own
+//	bare                it wants a connection on which nothing was said
+//	turn                for clients: it wants a turn of its own
+//
+// A capability is a path in what the peer offers in initialize, in the words of
+// version 2, which are translated (session.fork is sessionCapabilities.fork in
+// version 1, session.load is loadSession, session.prompt.image is
+// promptCapabilities.image), or of the version that is spoken; "needs v1
+// terminal" is about one version only. authMethods is the list beside them.
+//
+// Scenarios are played on a connection that they share, one after another, and
+// agents' in one session, as long as none fails; those that make or end sessions
+// by themselves get another one. A scenario that fails on a connection that was
+// used is played again on a new one, and only that counts. One of a client is
+// played within a turn, which is shared likewise unless it has a step stop.
+//
+// # Scenarios
+//
+// A step is a line; values may go on on the next ones. Lines behind v1: or v2:
+// belong to one version, those behind both: to both again. # begins a comment.
+//
+//	call $r METHOD [PARAMS]      makes a request; $r is its id
+//	result $r [PATTERN]          it has to be answered with a result
+//	error $r CODE|CODE [PATTERN] or with an error of these codes, or of any
+//	reply $r [PATTERN]           or somehow; the pattern is of the whole frame
+//	settled                      every call so far has to be answered
+//	notify METHOD [PARAMS]       sends a notification
+//	send FRAME                   sends a value as it is
+//	line "TEXT"                  sends a text as a frame, with Go's escapes
+//	raw "BYTES"                  writes bytes between frames, where that is possible
+//	alive                        the peer has to answer a request
+//
+//	expect WHAT      it has to come
+//	await WHAT       if it does not come, the rule is unseen
+//	before $r WHAT   it has to come, and ahead of the answer to $r
+//	never WHAT       it must not come, from here to the end of the scenario
+//	quiet TIME [WHAT] nothing must come for a while, or not this
+//	answer $q RESULT answers a request of the peer
+//	refuse $q CODE ["MESSAGE"]
+//
+//	WHAT is  METHOD [$q] [PATTERN of params]   $q names a request
+//	         update [PATTERN of the update]     of $session
+//	         frame PATTERN                      any message, in never only
+//	                                            those that answer no call
+//
+//	let $x VALUE        $x stands for a value from here on
+//	fill $x N "TEXT"    for a text repeated N times
+//	is $x PATTERN       it has to match; isnt: it must not
+//	need $x PATTERN     if it does not match, the rule is unseen
+//	repeat N … end      does steps N times; $n counts from 0
+//	each $x $list … end does steps for each element; $n counts likewise
+//	within TIME         how long steps wait from here on, for a peer of usual speed
+//	wait TIME           takes what comes for a while
+//	deaf, listen        stops reading, and goes on
+//	eof                 ends the peer's input
+//	closed              the peer has to close the connection
+//	exit N|any          its process has to end, with a status
+//	hangup              closes the connection
+//
+// When an agent is checked:
+//
+//	session                     $session is the session scenarios share
+//	session new [MEMBERS]       or one of its own, with members of the params
+//	session $s [MEMBERS]        or another one, called $s
+//	initialize [MEMBERS]        initializes a bare connection
+//	initialize $r [MEMBERS]     only sends the request, whose answer is judged
+//	file $f "TEXT"              makes a file that the client has; $f is its path
+//	prompt $r PURPOSE [$s]      sends a prompt that makes the agent do something
+//	ended $r [PATTERN]          the turn has to end, with such a stopReason
+//	said $r PATTERN             what the agent has said in it so far, as one string
+//
+// The purposes are those of [Purposes]. A scenario whose prompt is not configured
+// is unseen. $cwd is a directory for sessions, $hello the params of initialize,
+// $init the result, and $version the version of the protocol.
+//
+// When a client is checked:
+//
+//	tell UPDATE                 sends an update of $session
+//	say "TEXT"                  sends a piece of the agent's message
+//	allow $r [MEMBERS]          asks for permission, with members of the params
+//	stop [REASON]               ends the turn
+//	turn                        waits for the next prompt
+//	initialize [MEMBERS]        on a bare connection: waits for initialize and
+//	                            answers it, with members of the result
+//	session [MEMBERS]           likewise for session/new
+//
+// $init is the params of the client's initialize, $session the session of the
+// turn, $prompt the params of its session/prompt.
+//
+// Requests of the peer that no step of the scenario is about are answered in the
+// background, as a peer does that is in order: permission is given once, files
+// are those of the scenario, terminals say hello, forms are declined, and unknown
+// methods are refused. Requests that a step may be about wait for that step and
+// are answered so at the end of the scenario if they were not by then.
+//
+// Patterns are JSON in which ... stands for anything, for whatever other members
+// an object has and once for any elements of an array; $name for any value, the
+// same wherever the name comes; string, number, integer, boolean, object, array
+// for values of that type; ~"regexp" for a matching string; a | b for either; !a
+// for anything else; and "name"?: for a member that may be missing. Patterns of
+// errors need no ... for other members.
+//
+// # Bounds
+//
+// A step waits for [DefaultTimeout], or [Options.Timeout]. What the peer sends is
+// read ahead up to 4096 frames and 16 MiB; then it is not read until a step takes
+// it. A scenario fails when it has received 200,000 frames or 256 MiB. A result
+// keeps 32 frames, of each the first 2 kB. No goroutine outlives a check, unless a
+// stream does not end its read and write when it is closed; such are given up
+// after 5 s.
+package conformance

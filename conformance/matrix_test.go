@@ -1,0 +1,110 @@
+package conformance
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+)
+
+// TestRules holds what loading does not: every rule with a scenario has a
+// fixture, and every fixture is of a rule.
+func TestRules(t *testing.T) {
+	c := builtin()
+	for _, r := range c.rules {
+		if r.Observed {
+			continue
+		}
+		fixtures := agentDefects
+		if r.Side == Client {
+			fixtures = clientDefects
+		}
+		if fixtures[r.ID] == nil {
+			t.Errorf("no fixture breaks %s", r.ID)
+		}
+	}
+	for _, fixtures := range []map[string]defect{agentDefects, clientDefects} {
+		for id := range fixtures {
+			if c.byID[id] == nil {
+				t.Errorf("there is a fixture for %s, but no such rule", id)
+			}
+		}
+	}
+}
+
+// TestGoodAgent holds that every rule of agents passes on the base agent.
+func TestGoodAgent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		report := checkAgent(t, nil)
+		for _, r := range report.Results {
+			if r.Status != Pass && !r.Rule.Observed {
+				t.Errorf("%s in version %d: %s: %s\n%s", r.Rule.ID, r.Version, r.Status, r.Why, seenText(r))
+			}
+			if r.Rule.Observed && r.Status == Fail {
+				t.Errorf("%s in version %d was observed: %s\n%s", r.Rule.ID, r.Version, r.Why, seenText(r))
+			}
+		}
+	})
+}
+
+// TestBrokenAgents is the matrix of fixtures and rules: each fixture fails its
+// own rule, and harms no other scenario's play.
+func TestBrokenAgents(t *testing.T) {
+	matrix(t, agentDefects, checkAgent)
+}
+
+func matrix(t *testing.T, fixtures map[string]defect, check func(*testing.T, defect) *Report) {
+	all := builtin()
+	for _, id := range slices.Sorted(maps.Keys(fixtures)) {
+		t.Run(strings.ReplaceAll(id, "/", "."), func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				report := check(t, fixtures[id])
+				failed := false
+				for _, version := range all.byID[id].Versions {
+					if r := report.Result(id, version); r != nil && r.Status == Fail {
+						failed = true
+						if r.Why == "" || len(r.Saw) == 0 || strings.Contains(r.Why, "\n") {
+							t.Errorf("the result does not say what is wrong: %q, %d frames", r.Why, len(r.Saw))
+						}
+						if testing.Verbose() {
+							t.Logf("version %d: %s", version, r.Why)
+						}
+					}
+				}
+				if !failed {
+					for _, version := range all.byID[id].Versions {
+						if r := report.Result(id, version); r != nil {
+							t.Errorf("version %d: %s: %s\n%s", version, r.Status, r.Why, seenText(r))
+						} else {
+							t.Errorf("version %d: no result: %s", version, report.Broken)
+						}
+					}
+				}
+			})
+		})
+	}
+}
+
+func checkAgent(t *testing.T, d defect) *Report {
+	report, err := CheckAgent(context.Background(), openAgent(d), Options{Experimental: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return report
+}
+
+// seenText returns the evidence of a result.
+func seenText(r *Result) string {
+	var b strings.Builder
+	for _, s := range r.Saw {
+		arrow := "  <- "
+		if s.Out {
+			arrow = "  -> "
+		}
+		b.WriteString(arrow + clip(s.Data, 400) + "\n")
+	}
+	return b.String()
+}

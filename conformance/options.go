@@ -1,0 +1,97 @@
+package conformance
+
+import (
+	"path"
+	"slices"
+	"time"
+
+	"github.com/goacp/acp/trace"
+)
+
+// DefaultTimeout is how long a step waits for the peer, unless
+// [Options.Timeout] says otherwise.
+const DefaultTimeout = 10 * time.Second
+
+// Options say what is checked and how. The zero value checks everything stable.
+type Options struct {
+	// Versions of the protocol to check, 1 and 2 if it is empty. Rules of a
+	// version that the peer does not speak are skipped.
+	Versions []int
+	// Only and Skip select rules by id, by a prefix that ends at a slash, or by
+	// a pattern of package path, such as "agent/*/unknown-*". An empty Only
+	// selects all; Skip wins.
+	Only, Skip []string
+	// Timeout is how long a step waits for the peer, [DefaultTimeout] if it is
+	// 0. Times in scenarios change in proportion.
+	Timeout time.Duration
+	// Prompts are the texts that make the agent do what a scenario is about, by
+	// purpose: see [Purposes]. Scenarios of other purposes remain unseen. In a
+	// text, {file} stands for the path of the file the scenario is about. Agents
+	// that follow the script of our test suites need none.
+	Prompts map[string]string
+	// Experimental adds the rules about what only drafts have.
+	Experimental bool
+	// Cwd is the directory of sessions, an absolute path in the agent's terms.
+	// It is "/" if it is empty.
+	Cwd string
+	// Login is the id of the method to log in with, for agents that want that.
+	Login string
+	// Apart plays each scenario on a connection, or for clients in a turn, of
+	// its own.
+	Apart bool
+
+	// OnResult is called with each result as soon as it is known, and with those
+	// of observed rules at the end.
+	OnResult func(*Result)
+	// Record is called with every frame that passes, one at a time. It must not
+	// keep data or block.
+	Record func(dir trace.Direction, data []byte)
+
+	catalog *catalog // the rules; nil for the embedded ones
+}
+
+func (o *Options) timeout() time.Duration {
+	if o.Timeout > 0 {
+		return o.Timeout
+	}
+	return DefaultTimeout
+}
+
+func (o *Options) versions() []int {
+	if len(o.Versions) == 0 {
+		return []int{1, 2}
+	}
+	return o.Versions
+}
+
+func (o *Options) cwd() string {
+	if o.Cwd == "" {
+		return "/"
+	}
+	return o.Cwd
+}
+
+// wants reports whether the rule is among those to be checked.
+func (o *Options) wants(r *Rule) bool {
+	if r.Experimental && !o.Experimental {
+		return false
+	}
+	named := func(list []string) bool {
+		return slices.ContainsFunc(list, func(pattern string) bool { return Names(pattern, r.ID) })
+	}
+	return (len(o.Only) == 0 || named(o.Only)) && !named(o.Skip)
+}
+
+// Names reports whether a pattern, as in [Options.Only], is about the rule of an
+// id.
+func Names(pattern, id string) bool {
+	if pattern == id {
+		return true
+	}
+	n := len(pattern)
+	if n > 0 && len(id) > n && id[:n] == pattern && (pattern[n-1] == '/' || id[n] == '/') {
+		return true
+	}
+	ok, err := path.Match(pattern, id)
+	return err == nil && ok
+}

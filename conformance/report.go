@@ -1,0 +1,114 @@
+package conformance
+
+import (
+	"cmp"
+	"encoding/json"
+	"slices"
+	"strings"
+	"time"
+)
+
+// A Report is what a check found.
+type Report struct {
+	Side Side
+	// Name and Release are how the peer introduced itself, or "".
+	Name, Release string
+	// Versions are those of the protocol that the peer speaks, of those checked.
+	Versions []int
+	// Broken says in a line why nothing could be checked, or is "".
+	Broken string
+	// Results are ordered by the id of the rule and the version. Rules that were
+	// not chosen have none.
+	Results []*Result
+	Took    time.Duration
+}
+
+// Failed reports whether the peer is wrong: a rule of level must failed, or
+// nothing could be checked.
+func (r *Report) Failed() bool {
+	return r.Broken != "" || slices.ContainsFunc(r.Results, func(x *Result) bool { return x.Rule.Level == Must && x.Status == Fail })
+}
+
+// Count returns how many results there are of a level and a status.
+func (r *Report) Count(level Level, status Status) int {
+	n := 0
+	for _, x := range r.Results {
+		if x.Rule.Level == level && x.Status == status {
+			n++
+		}
+	}
+	return n
+}
+
+// Result returns the result of a rule in a version, or nil.
+func (r *Report) Result(id string, version int) *Result {
+	for _, x := range r.Results {
+		if x.Rule.ID == id && x.Version == version {
+			return x
+		}
+	}
+	return nil
+}
+
+func (r *Report) sort() {
+	slices.SortStableFunc(r.Results, func(a, b *Result) int {
+		return cmp.Or(strings.Compare(a.Rule.ID, b.Rule.ID), cmp.Compare(a.Version, b.Version))
+	})
+}
+
+// The JSON form of a report. Members are only ever added.
+type (
+	reportJSON struct {
+		Side     Side                     `json:"side"`
+		Name     string                   `json:"name"`
+		Release  string                   `json:"release"`
+		Versions []int                    `json:"versions"`
+		Failed   bool                     `json:"failed"`
+		Broken   string                   `json:"broken,omitempty"`
+		Counts   map[Level]map[Status]int `json:"counts"`
+		Results  []*Result                `json:"results"`
+		TookMS   int64                    `json:"tookMs"`
+	}
+	resultJSON struct {
+		Rule    string   `json:"rule"`
+		Version int      `json:"version"`
+		Level   Level    `json:"level"`
+		Status  Status   `json:"status"`
+		Why     string   `json:"why,omitempty"`
+		Text    string   `json:"text"`
+		Cites   []string `json:"cites"`
+		Saw     []Seen   `json:"saw,omitempty"`
+		TookMS  int64    `json:"tookMs"`
+	}
+)
+
+// MarshalJSON encodes the report with its counts.
+func (r *Report) MarshalJSON() ([]byte, error) {
+	counts := map[Level]map[Status]int{}
+	for _, l := range []Level{Must, Should, May, Quirk} {
+		counts[l] = map[Status]int{}
+		for _, s := range []Status{Pass, Fail, Skip, Unseen, Broken} {
+			counts[l][s] = r.Count(l, s)
+		}
+	}
+	return json.Marshal(reportJSON{
+		Side: r.Side, Name: r.Name, Release: r.Release, Versions: append([]int{}, r.Versions...), Failed: r.Failed(), Broken: r.Broken,
+		Counts: counts, Results: append([]*Result{}, r.Results...), TookMS: r.Took.Milliseconds(),
+	})
+}
+
+// MarshalJSON encodes the result with what is needed to understand it alone.
+func (r *Result) MarshalJSON() ([]byte, error) {
+	return json.Marshal(resultJSON{
+		Rule: r.Rule.ID, Version: r.Version, Level: r.Rule.Level, Status: r.Status, Why: r.Why,
+		Text: r.Rule.Text, Cites: r.Rule.Cites, Saw: r.Saw, TookMS: r.Took.Milliseconds(),
+	})
+}
+
+// MarshalJSON encodes the frame with who sent it.
+func (s Seen) MarshalJSON() ([]byte, error) {
+	return json.Marshal(struct {
+		Out  bool   `json:"out"`
+		Data string `json:"data"`
+	}{s.Out, s.Data})
+}
