@@ -144,6 +144,12 @@ func commandLine(command string, args []string) string {
 	return strings.Join(words, " ")
 }
 
+// TerminalCommand returns what a request for a terminal would run, as rules and people read it: with
+// the variables it sets, where they can change what the command does.
+func TerminalCommand(req *acpv1.CreateTerminalRequest) string {
+	return settings(req.Env) + commandLine(req.Command, req.Args)
+}
+
 func quoted(w string) string { return "'" + strings.ReplaceAll(w, "'", `'\''`) + "'" }
 
 // shellScript returns the script of "sh -c script" and the like. A program of that name somewhere

@@ -207,7 +207,7 @@ func (h *Host) permitCommand(ctx context.Context, req *acpv1.CreateTerminalReque
 		return fs.ErrPermission
 	}
 	set, cwd := settings(req.Env), cmp.Or(req.Cwd, h.cfg.Cwd)
-	line := set + commandLine(req.Command, req.Args)
+	line := TerminalCommand(req)
 	script, isScript := shellScript(req.Command, req.Args)
 	s.mu.Lock()
 	had := s.take(running(line, cwd)) || isScript && s.take(running(set+script, cwd))

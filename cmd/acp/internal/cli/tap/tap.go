@@ -1,0 +1,237 @@
+// Package tap is the command acp tap: it stands between an editor and an agent and records what they
+// say.
+package tap
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/goacp/acp/cmd/acp/internal/app"
+	"github.com/goacp/acp/cmd/acp/internal/config"
+	"github.com/goacp/acp/cmd/acp/internal/exitcode"
+	"github.com/goacp/acp/cmd/acp/internal/host"
+	"github.com/goacp/acp/cmd/acp/internal/roster"
+	"github.com/goacp/acp/cmd/acp/internal/safetext"
+	"github.com/goacp/acp/cmd/acp/internal/tap"
+	"github.com/goacp/acp/internal/process"
+)
+
+// Options are what the command is told to do.
+type Options struct {
+	App   *app.App
+	Agent string   // name or command line
+	Argv  []string // the command of the agent, in place of Agent
+
+	Output   string // file or directory to record to; "" is a new file in the state directory
+	NoRedact bool   // record secrets, too
+	Guard    bool   // a policy was given: it decides
+	Audit    string // file that gets its decisions; "" for none
+
+	// In and Out are the editor's side; nil is standard input and output.
+	In  io.ReadCloser
+	Out io.WriteCloser
+}
+
+const long = `Start an agent and stand between it and the editor that has started this: what
+either writes goes to the other as it comes, untouched, and is recorded in a file, for
+acp trace to show. An editor is told to start "acp tap -- COMMAND" in place of
+COMMAND, or "acp tap NAME" in place of an agent that has a name here.
+
+What both sides send, the times, what the agent writes to standard error, and how it
+starts and ends is recorded. Secrets are replaced: the environments and headers of MCP
+servers, and what looks like a token. The file is only for you to read; if it exists
+and is a recording, it goes on. The conversation never waits for it: what cannot be
+recorded, as on a full disk, is missing in it, which is told at the end.
+
+With --policy, --allow or --deny, permission requests that the rules decide are
+answered here, and reading, writing and running outside of the directories of the
+session, or where a rule denies it, is refused. The editor sees only what is left.
+
+It ends when the agent does, with its exit status, or 128 and the number of the signal
+that ended it. Signals are passed on to the agent.`
+
+// NewCommand returns the command; runF, if not nil, runs in place of it.
+func NewCommand(a *app.App, runF func(context.Context, *Options) error) *cobra.Command {
+	o := &Options{App: a}
+	cmd := &cobra.Command{
+		Use:   "tap [AGENT] [-- COMMAND ARGS…]",
+		Short: "Record what an editor and an agent say to each other",
+		Long:  long,
+		Example: `  acp tap -- my-agent --acp
+  acp tap gemini -o session.acptrace
+  acp tap --policy rules.json --audit decisions.jsonl -- my-agent`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := o.arguments(cmd, args); err != nil {
+				return err
+			}
+			if runF != nil {
+				return runF(cmd.Context(), o)
+			}
+			return Run(cmd.Context(), o)
+		},
+	}
+	f := cmd.Flags()
+	f.StringVarP(&o.Output, "output", "o", "", "record to `FILE`, or to a new one if it is a directory (default: a new one in the state directory)")
+	f.BoolVar(&o.NoRedact, "no-redact", false, "record secrets as they are")
+	f.StringVar(&o.Audit, "audit", "", "append the decisions of the policy to `FILE`, as lines of JSON")
+	_ = cmd.MarkFlagFilename("output", "acptrace")
+	_ = cmd.MarkFlagFilename("audit", "jsonl")
+	return cmd
+}
+
+func (o *Options) arguments(cmd *cobra.Command, args []string) error {
+	o.Agent, o.Argv = "", nil
+	if f := cmd.Flag("agent"); f != nil && f.Changed {
+		o.Agent = f.Value.String()
+	}
+	names := args
+	if dash := cmd.ArgsLenAtDash(); dash >= 0 {
+		names, o.Argv = args[:dash], args[dash:]
+		if len(o.Argv) == 0 {
+			return exitcode.Errorf(exitcode.Usage, "no command after --")
+		}
+	}
+	if len(names) == 1 && o.Agent == "" {
+		o.Agent, names = names[0], nil
+	}
+	switch {
+	case len(names) > 0:
+		return exitcode.Errorf(exitcode.Usage, "more than one agent: %q; a command with arguments comes after --", names)
+	case o.Agent != "" && len(o.Argv) > 0:
+		return exitcode.Errorf(exitcode.Usage, "both an agent (%s) and a command after --", o.Agent)
+	case o.Agent == "" && len(o.Argv) == 0:
+		return exitcode.Errorf(exitcode.Usage, "no agent: acp tap -- COMMAND, or the name of one")
+	}
+	o.Guard = false
+	for _, name := range []string{"policy", "allow", "deny"} {
+		if f := cmd.Flag(name); f != nil && f.Changed {
+			o.Guard = true
+		}
+	}
+	if o.Audit != "" && !o.Guard {
+		return exitcode.Errorf(exitcode.Usage, "--audit is for the decisions of a policy: give one by --policy, --allow or --deny")
+	}
+	return nil
+}
+
+// Run starts the agent and returns when it has ended.
+func Run(ctx context.Context, o *Options) error {
+	a := o.App
+	agent, command, err := o.command(ctx)
+	if err != nil {
+		return err
+	}
+	cfg := tap.Config{Agent: command, In: o.In, Out: o.Out, Err: a.Err}
+	if cfg.In == nil {
+		cfg.In = os.Stdin
+	}
+	if cfg.Out == nil {
+		cfg.Out = os.Stdout
+	}
+	log := new(audit)
+	if o.Guard {
+		if cfg.Guard, err = o.guard(log); err != nil {
+			return err
+		}
+	}
+	rec, err := o.record(agent, command)
+	if err != nil {
+		log.close()
+		return err
+	}
+	cfg.Sink = rec.Recorder
+	if a.InTerminal {
+		fmt.Fprintln(a.Err, "acp tap: waiting for an editor on standard input")
+	}
+	signals := make(chan os.Signal, 4)
+	signal.Notify(signals, passed...)
+	defer signal.Stop(signals)
+	cfg.Signals = signals
+
+	status, err := tap.Run(ctx, cfg)
+	for _, problem := range append(rec.close(), log.close()...) {
+		fmt.Fprintln(a.Err, "acp tap: "+safetext.Line(problem, 1000))
+	}
+	switch {
+	case err != nil:
+		return exitcode.Errorf(exitcode.Agent, "%s cannot be used: %w", agent, err)
+	case status != 0:
+		return exitcode.With(exitcode.Code(status), &ended{status})
+	}
+	return nil
+}
+
+// ended is the status of the agent, of which there is nothing to say.
+type ended struct{ status int }
+
+func (e *ended) Error() string { return fmt.Sprintf("the agent has ended with status %d", e.status) }
+
+// Silent keeps the error from being told.
+func (*ended) Silent() bool { return true }
+
+// command returns what is to be started, and what it is called.
+func (o *Options) command(ctx context.Context) (name string, c process.Config, err error) {
+	a := o.App
+	var agent roster.Agent
+	if len(o.Argv) > 0 {
+		agent, err = a.CommandAgent(o.Argv)
+	} else {
+		agent, err = a.Agent(o.Agent)
+	}
+	if err != nil {
+		return "", c, err
+	}
+	name = safetext.Line(agent.Name, 200)
+	if agent.Builtin {
+		self, err := os.Executable()
+		if err != nil {
+			return "", c, fmt.Errorf("the built-in agent: %w", err)
+		}
+		return name, process.Config{Path: self, Args: []string{"agent"}, Dir: a.Cwd}, nil
+	}
+	t := agent.Transport(a.Cwd)
+	c = process.Config{Path: t.Path, Args: t.Args, Dir: t.Dir, Env: t.Env}
+	if agent.LoginEnv {
+		env, err := process.LoginEnv(ctx)
+		if err != nil && ctx.Err() != nil {
+			return "", c, err
+		}
+		c.Env = append(env, t.Env...) // without a login shell env is that of this process
+	}
+	// That is found before anything is recorded.
+	if _, err := roster.LookPath(c.Path, c.Dir, c.Env); err != nil {
+		return "", c, exitcode.Errorf(exitcode.Agent, "%s cannot be used: program %s: %w", name, roster.Quote(c.Path), err)
+	}
+	return name, c, nil
+}
+
+// guard returns what decides by the policy of the flags; that of the settings is for this program's
+// own conversations.
+func (o *Options) guard(log *audit) (*tap.Guard, error) {
+	flags := o.App.Flags
+	text := func(key string) string { s, _ := flags[key].(string); return s }
+	list := func(key string) []string { l, _ := flags[key].([]string); return l }
+	policy, err := config.NewPolicy(config.Permissions{
+		Policy: text("permissions.policy"), Allow: list("permissions.allow"), Deny: list("permissions.deny"),
+	}, o.App.Cwd)
+	if err != nil {
+		return nil, exitcode.With(exitcode.Usage, err)
+	}
+	if o.Audit != "" {
+		name := o.Audit
+		if !filepath.IsAbs(name) {
+			name = filepath.Join(o.App.Cwd, name)
+		}
+		// Who asks for a log does not want decisions without one.
+		if err := log.open(name); err != nil {
+			return nil, exitcode.Errorf(exitcode.Usage, "--audit: %w", err)
+		}
+	}
+	return tap.NewGuard(policy, host.TerminalCommand, log.write), nil
+}
