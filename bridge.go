@@ -523,6 +523,9 @@ func (l *bridgeLink) prompt(_ context.Context, t *Turn) (StopReason, error) {
 	if res != nil && res.Usage != nil {
 		t.SetUsage(*res.Usage)
 	}
+	if errors.Is(err, jsonrpc.ErrClosed) {
+		err = jsonrpc.Errorf(jsonrpc.CodeInternalError, "the agent behind the bridge has ended")
+	}
 	if err != nil {
 		return "", err
 	}

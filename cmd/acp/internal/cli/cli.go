@@ -51,6 +51,9 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) (code int) {
 	if e := a.Close(); e != nil && err == nil {
 		err = e
 	}
+	if lost := out.failed.Load(); lost != nil && err == nil {
+		err = fmt.Errorf("writing the output: %w", *lost) // whoever wrote has not looked
+	}
 	switch {
 	case out.isBroken(), errors.Is(err, errPipe), isBrokenPipe(err):
 		// Whoever read the output has gone, as head does. There is nothing to say, and nobody

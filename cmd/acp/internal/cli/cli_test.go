@@ -95,6 +95,21 @@ func TestBrokenPipe(t *testing.T) {
 	}
 }
 
+type fullWriter struct{}
+
+func (fullWriter) Write([]byte) (int, error) { return 0, syscall.ENOSPC }
+
+// TestFullDisk: output that is lost is told, also where a command does not look.
+func TestFullDisk(t *testing.T) {
+	for _, args := range []string{"version", "help"} {
+		var errs bytes.Buffer
+		code := Main([]string{args}, strings.NewReader(""), fullWriter{}, &errs)
+		if code != int(exitcode.Failed) || !strings.Contains(errs.String(), syscall.ENOSPC.Error()) || strings.Count(errs.String(), "\n") != 1 {
+			t.Errorf("%s: status %d, stderr %q", args, code, &errs)
+		}
+	}
+}
+
 func TestStatusOfInterruption(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(&interruption{os.Interrupt})

@@ -78,6 +78,7 @@ type pipe struct {
 	w      io.Writer
 	broken func()
 	gone   atomic.Bool
+	failed atomic.Pointer[error] // the first failure of another kind, such as a full disk
 }
 
 func (p *pipe) isBroken() bool { return p.gone.Load() }
@@ -92,6 +93,9 @@ func (p *pipe) Write(b []byte) (int, error) {
 		p.gone.Store(true)
 		p.broken()
 		return len(b), nil
+	}
+	if err != nil {
+		p.failed.CompareAndSwap(nil, &err)
 	}
 	return n, err
 }

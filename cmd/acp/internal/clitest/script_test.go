@@ -3,9 +3,14 @@ package clitest
 import (
 	"encoding/base64"
 	"errors"
+	"flag"
+	"maps"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"regexp"
 	"runtime"
+	"slices"
 	"strconv"
 	"testing"
 
@@ -24,6 +29,10 @@ func TestMain(m *testing.M) {
 	case "fake-agent":
 		fakeAgent()
 	}
+	// Scripts wait for processes most of the time. The flag, if it is given, is read later.
+	if err := flag.Set("test.parallel", "6"); err != nil {
+		panic(err)
+	}
 	testscript.Main(m, map[string]func(){
 		"acp":        func() { os.Exit(cli.Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) },
 		"fake-agent": fakeAgent,
@@ -33,6 +42,35 @@ func TestMain(m *testing.M) {
 
 // pixel is a picture, pixel.png of the scripts.
 const pixel = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+
+// TestEveryStatus: each exit status there is, and no other, is one that a script wants.
+func TestEveryStatus(t *testing.T) {
+	source, err := os.ReadFile("../exitcode/exitcode.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]bool{"0": true} // every exec in the scripts
+	for _, m := range regexp.MustCompile(`(?m)^\t\w+ +Code = (\d+)`).FindAllStringSubmatch(string(source), -1) {
+		want[m[1]] = true
+	}
+	files, err := filepath.Glob("testdata/script/*.txtar")
+	if err != nil || len(files) == 0 || len(want) < 12 {
+		t.Fatalf("%d scripts, %d statuses, %v", len(files), len(want), err)
+	}
+	got := map[string]bool{"0": true}
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range regexp.MustCompile(`(?m)^(?:\[.*\] )?status (\d+) acp `).FindAllStringSubmatch(string(data), -1) {
+			got[m[1]] = true
+		}
+	}
+	if !maps.Equal(got, want) {
+		t.Errorf("scripts want %v, there are %v", slices.Sorted(maps.Keys(got)), slices.Sorted(maps.Keys(want)))
+	}
+}
 
 // TestScript runs the scripts in testdata/script. Their command "status N COMMAND ARGS" runs a
 // command that has to end with a status.

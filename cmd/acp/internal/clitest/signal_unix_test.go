@@ -45,6 +45,7 @@ func TestEnds(t *testing.T) {
 		{"kill", "slow-turn", []syscall.Signal{syscall.SIGKILL}, -1},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
 			home := t.TempDir()
 			cmd := acpCommand(t, home, append([]string{"exec", "go"}, fake(tt.mode)...)...)
 			out, err := cmd.StdoutPipe()

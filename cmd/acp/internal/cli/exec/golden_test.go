@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"flag"
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -68,6 +69,12 @@ const updates = `
 {"sessionUpdate":"config_option_update","configOptions":[{"configId":"mode","name":"Mode","category":"mode","type":"select","currentValue":"ask","options":[{"value":"ask","name":"Ask"}]}]}
 {"sessionUpdate":"session_info_update","title":"A test"}
 {"sessionUpdate":"notice","severity":"warning","title":"Slow","description":"The model is slow."}
+{"sessionUpdate":"compaction_update","compactionId":"k1","status":"in_progress"}
+{"sessionUpdate":"compaction_summary_chunk","compactionId":"k1","content":{"type":"text","text":"It was"}}
+{"sessionUpdate":"compaction_summary_chunk","compactionId":"k1","content":{"type":"text","text":" about tests."}}
+{"sessionUpdate":"compaction_update","compactionId":"k1","status":"completed"}
+{"sessionUpdate":"subagent_update","sessionId":"s2","title":"Helper","capabilities":{"cancel":{}}}
+{"sessionUpdate":"session_message","messageId":"x1","senderSessionId":"s2","content":[{"type":"text","text":"Done"}]}
 {"sessionUpdate":"_mine","x":1}
 {"sessionUpdate":"state_update","state":"idle","stopReason":"end_turn"}
 `
@@ -125,6 +132,19 @@ func TestJSONGolden(t *testing.T) {
 		t.Fatal(r.err)
 	}
 	golden(t, "lines.jsonl", out.Bytes())
+	// What docs/exec-json.md lists.
+	for member, values := range map[string][]string{
+		"type":  {"session", "update", "permission", "note", "result"},
+		"op":    {"created", "updated", "appended", "session", "reset"},
+		"field": {"state", "usage", "configOptions", "commands", "info"},
+		"kind":  {"message", "tool_call", "plan", "terminal", "notice", "compaction", "subagent", "session_message", "permission", "unknown"},
+	} {
+		for _, v := range values {
+			if !bytes.Contains(out.Bytes(), fmt.Appendf(nil, "%q:%q", member, v)) {
+				t.Errorf("no line has %s %s", member, v)
+			}
+		}
+	}
 	for line := range bytes.Lines(out.Bytes()) {
 		if bytes.ContainsAny(line, "\x1b\x7f") || !json.Valid(line) {
 			t.Errorf("unsafe, or no JSON: %q", line)
