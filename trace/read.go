@@ -266,7 +266,13 @@ func (t *Reader) readLine(line []byte) (bool, error) {
 		return false, nil
 	}
 	rec.At = max(0, rec.At)
-	if rec.Kind != Event {
+	if rec.Kind == Event || rec.Kind == Stderr {
+		rec.Dir = 0
+	}
+	if rec.Kind == Event {
+		rec.Data, rec.Size = nil, 0
+	} else {
+		rec.Detail = Detail{}
 		rec.Size = max(rec.Size, int64(len(rec.Data)))
 	}
 	t.rec = rec

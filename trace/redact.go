@@ -42,15 +42,17 @@ type Redactor struct {
 	learned [][]byte
 	first   [256]bool // bytes a learned secret begins with
 
-	out []byte // of Apply
+	out   []byte // of Apply
+	stack []place
 }
 
 // Redact appends the data of rec to dst without its secrets and returns the
 // result. It changes nothing in rec.
 func (r *Redactor) Redact(dst []byte, rec *Record) []byte {
 	if rec.Kind == Frame {
-		w := walk{r: r, in: rec.Data, out: dst}
+		w := walk{r: r, in: rec.Data, out: dst, stack: r.stack[:0]}
 		w.run(true)
+		r.stack = w.stack
 		return w.out
 	}
 	// Names and values stand in different strings there, or in none.

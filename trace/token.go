@@ -106,7 +106,13 @@ func (s charset) run(text []byte) int {
 	return n
 }
 
-func isWord(c byte) bool { return (alnum | lower | mark).has(c) }
+// isWord has the bytes of words.
+var isWord = func() (is [256]bool) {
+	for c := range is {
+		is[c] = word.has(byte(c))
+	}
+	return is
+}()
 
 func hasDigit(text []byte) bool { return bytes.ContainsAny(text, "0123456789") }
 
@@ -126,7 +132,12 @@ func (r *Redactor) appendTokens(dst, text []byte) []byte {
 			from, to = i, i+r.known(text[i:])
 		}
 		if to <= from {
-			from, to = find(text, i, i == fresh || !isWord(text[i-1]))
+			begins := i == fresh || !isWord[text[i-1]]
+			if !begins && isWord[c] {
+				i++
+				continue
+			}
+			from, to = find(text, i, begins)
 		}
 		switch {
 		case to > from && whole(text[from:to]):
@@ -274,7 +285,7 @@ func assigned(text []byte, i int) (from, to int) {
 		end--
 	}
 	begin := end
-	for begin > 0 && isWord(text[begin-1]) && end-begin < 64 {
+	for begin > 0 && isWord[text[begin-1]] && end-begin < 64 {
 		begin--
 	}
 	name := text[begin:end]
@@ -285,7 +296,7 @@ func assigned(text []byte, i int) (from, to int) {
 	for at < len(text) && text[at] == ' ' && at < i+3 {
 		at++
 	}
-	quoted := false
+	tight, quoted := text[i] == '=' && at == i+1, false
 	if at+1 < len(text) && text[at] == '\\' && text[at+1] == '"' {
 		at, quoted = at+2, true
 	} else if at < len(text) && (text[at] == '"' || text[at] == '\'') {
@@ -296,7 +307,6 @@ func assigned(text []byte, i int) (from, to int) {
 		return 0, 0
 	}
 	value := text[at : at+n]
-	tight := text[i] == '=' && at == i+1
 	query := tight && begin > 0 && (text[begin-1] == '?' || text[begin-1] == '&')
 	loud := tight && bytes.Equal(name, bytes.ToUpper(name))
 	if query || loud && n >= 4 || n >= 8 && (quoted || hasDigit(value)) {
