@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -122,10 +121,9 @@ func (o *Options) agent() (roster.Agent, error) {
 	if o.Command == nil {
 		return o.App.Agent(o.Agent)
 	}
-	return roster.Agent{
-		Name: strings.Join(o.Command, " "), Title: o.Command[0], Source: "command line",
-		Command: o.Command[0], Args: o.Command[1:],
-	}, nil
+	agent, err := o.App.CommandAgent(o.Command)
+	agent.Title = o.Command[0]
+	return agent, err
 }
 
 // session finds the session to go on with; "" is a new one.

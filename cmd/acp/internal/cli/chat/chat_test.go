@@ -57,3 +57,21 @@ func TestArguments(t *testing.T) {
 		})
 	}
 }
+
+// TestCommandName: a command line has the name that acp exec gives it, by which its sessions are found.
+func TestCommandName(t *testing.T) {
+	home := t.TempDir()
+	a := &app.App{Cwd: home, Environ: []string{"HOME=" + home}}
+	o := &Options{App: a, Command: []string{"sh", "-c", "my agent --acp"}}
+	got, err := o.agent()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := a.CommandAgent(o.Command)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.Name != want.Name || got.Name == "sh -c my agent --acp" || got.Title != "sh" {
+		t.Errorf("name %q, want %q; title %q", got.Name, want.Name, got.Title)
+	}
+}
