@@ -41,13 +41,16 @@ func serve(args []string) int {
 // trap is what a command of a deaf agent does first.
 var trap string
 
-// bigLine is a line of a big message.
+// bigSize is the size of a big message, in bytes.
+const bigSize = 20_000_000
+
+// bigLine is a line of it.
 const bigLine = "a line of a message that is very long, again and again\n"
 
 func play(ctx context.Context, t *acp.Turn) (acp.StopReason, error) {
 	switch what, _, _ := strings.Cut(strings.TrimSpace(t.Text()), " "); what {
-	case "big": // 10 MB, and the end tells how much it was
-		n := 10_000_000 / len(bigLine)
+	case "big":
+		n := bigSize / len(bigLine)
 		_ = t.Say("the first line\n" + strings.Repeat(bigLine, n) + "the last line")
 	case "flood":
 		for i := range 50_000 {

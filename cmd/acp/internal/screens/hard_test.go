@@ -22,7 +22,7 @@ func (d *desk) chat(args ...string) *screentest.Screen {
 	return s
 }
 
-// TestBig shows a message of 10 MB from its first line to its last, and keeps it.
+// TestBig shows a message of 20 MB from its first line to its last, and keeps it.
 func TestBig(t *testing.T) {
 	d := newDesk(t)
 	s := d.chat("scripted")
@@ -50,7 +50,7 @@ func TestBig(t *testing.T) {
 
 func whole(t *testing.T, text string) {
 	t.Helper()
-	want := 10_000_000 / len(bigLine)
+	want := bigSize / len(bigLine)
 	if got := strings.Count(text, strings.TrimSpace(bigLine)); got != want {
 		t.Errorf("%d lines of %d", got, want)
 	}
