@@ -85,23 +85,8 @@ func (o *askOverlay) key(m *model, k tea.KeyPressMsg) tea.Cmd {
 		return o.done(m, choice{})
 	case "ctrl+c":
 		return tea.Batch(o.done(m, choice{}), m.interrupt())
-	case "pgup":
-		o.top -= max(1, o.page-1)
-		return nil
-	case "pgdown":
-		o.top += max(1, o.page-1)
-		return nil
-	case "ctrl+up", "alt+up":
-		o.top--
-		return nil
-	case "ctrl+down", "alt+down":
-		o.top++
-		return nil
-	case "home":
-		o.top = 0
-		return nil
-	case "end":
-		o.top = len(o.body)
+	case "pgup", "pgdown", "ctrl+up", "ctrl+down", "alt+up", "alt+down", "ctrl+home", "ctrl+end", "home", "end":
+		o.move(m, s)
 		return nil
 	}
 	if !o.armed(m) {
@@ -133,9 +118,45 @@ func (o *askOverlay) key(m *model, k tea.KeyPressMsg) tea.Cmd {
 	return nil
 }
 
-func (o *askOverlay) wheel(n int)                  { o.top += n }
 func (o *askOverlay) paste(*model, string) tea.Cmd { return nil }
 func (o *askOverlay) dismiss()                     { o.ask.reply("") }
+
+// move handles the keys that scroll: they move what is asked, or the conversation if all of that is
+// seen. One looks there for what led to the question.
+func (o *askOverlay) move(m *model, s string) {
+	if o.whole() {
+		if s == "home" || s == "end" {
+			s = "ctrl+" + s
+		}
+		m.moveKey(s)
+		return
+	}
+	switch s {
+	case "pgup":
+		o.top -= max(1, o.page-1)
+	case "pgdown":
+		o.top += max(1, o.page-1)
+	case "ctrl+up", "alt+up":
+		o.top--
+	case "ctrl+down", "alt+down":
+		o.top++
+	case "home", "ctrl+home":
+		o.top = 0
+	case "end", "ctrl+end":
+		o.top = len(o.body)
+	}
+}
+
+// whole reports whether all that is asked is seen.
+func (o *askOverlay) whole() bool { return len(o.body) <= o.page }
+
+func (o *askOverlay) wheel(m *model, n int) {
+	if o.whole() {
+		m.scroll(n)
+		return
+	}
+	o.top += n
+}
 
 // done answers and goes.
 func (o *askOverlay) done(m *model, c choice) tea.Cmd {

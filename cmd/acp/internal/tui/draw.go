@@ -2,6 +2,7 @@ package tui
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 	"time"
 
@@ -76,7 +77,7 @@ func (m *model) below() (lines []string, cursor *tea.Position) {
 	}
 	area := strings.Split(m.input.area.View(), "\n")
 	if m.input.value() == "" {
-		area = []string{m.st.accent.Render("› ") + m.st.dim.Render(cut(m.hint(), m.w-3))}
+		area = []string{m.st.accent.Render("› ") + m.st.dim.Render(fitHint(m.hint(), m.w-3))}
 	}
 	if c := m.input.area.Cursor(); c != nil && !m.browsing {
 		cursor = &tea.Position{X: min(c.X, m.w-1), Y: len(lines) + c.Y}
@@ -115,6 +116,29 @@ func (m *model) hint() string {
 		return "type to queue · Ctrl+C cancels · ? keys"
 	}
 	return "say what to do · / commands · @ files · ? keys"
+}
+
+// fitHint leaves out the last parts of a hint that do not fit.
+func fitHint(s string, width int) string {
+	for ansi.StringWidth(s) > width {
+		i := strings.LastIndex(s, " · ")
+		if i < 0 {
+			return cut(s, width)
+		}
+		s = s[:i]
+	}
+	return s
+}
+
+// pseudoVersion matches what Go calls a program that was built between two releases.
+var pseudoVersion = regexp.MustCompile(`^v?\d+\.\d+\.\d+-(?:[0-9A-Za-z.]+\.)?\d{14}-([0-9a-f]{7})[0-9a-f]{5}(?:\+[a-z]+)?$`)
+
+// shortVersion is a version as it is shown, next to a name: of one between releases, the commit.
+func shortVersion(v string) string {
+	if p := pseudoVersion.FindStringSubmatch(v); p != nil {
+		return "dev " + p[1]
+	}
+	return v
 }
 
 // status draws what goes on: plan, work, queue, remarks.
@@ -290,7 +314,7 @@ func (m *model) statusLine() string {
 	var right []part
 	if m.link != nil && m.w >= 60 {
 		if v := m.link.Agent().Version; v != "" {
-			left[0].text += " " + safeLine(v, 16)
+			left[0].text += " " + safeLine(shortVersion(v), 16)
 		}
 	}
 	if t := m.talk; t != nil {
@@ -460,7 +484,7 @@ func (m *model) welcome(rows int) []string {
 		a := m.link.Agent()
 		s := st.strong.Render(title)
 		if a.Version != "" {
-			s += " " + st.dim.Render(safeLine(a.Version, 24))
+			s += " " + st.dim.Render(safeLine(shortVersion(a.Version), 24))
 		}
 		add(s)
 		add(st.dim.Render(fmt.Sprintf("Agent Client Protocol version %d", m.link.Version())))

@@ -3,6 +3,7 @@ package tui
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -36,6 +37,9 @@ func (m *model) export(path string) tea.Cmd {
 			return failedMsg{fmt.Errorf("write the conversation: %w", err)}
 		}
 		f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+		if errors.Is(err, fs.ErrExist) {
+			return failedMsg{fmt.Errorf("%s is there already: give another name", tilde(path))}
+		}
 		if err != nil {
 			return failedMsg{fmt.Errorf("write the conversation: %w", err)}
 		}

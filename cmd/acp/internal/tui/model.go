@@ -258,6 +258,7 @@ const maxNotesShown = 8
 
 // say puts a remark below the transcript, which stays until the next prompt.
 func (m *model) say(text string, bad bool) {
+	m.flash = "" // it is older
 	n := note{one(text), bad}
 	if k := len(m.notes); k > 0 && m.notes[k-1] == n {
 		return

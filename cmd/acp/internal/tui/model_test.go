@@ -56,7 +56,7 @@ func TestTurn(t *testing.T) {
 	r.lacks("› hello there")
 	r.said(&acpv2.AgentMessageChunk{MessageID: "m1", Content: acpv2.Text("hi back")})
 	r.wants("hi back", "writing", "Ctrl+C cancels")
-	r.send(turnMsg{1, r.talk, &acp.Result{StopReason: acp.StopEndTurn}, nil, nil})
+	r.send(turnMsg{attempt: 1, talk: r.talk, result: &acp.Result{StopReason: acp.StopEndTurn}})
 	r.lacks("Ctrl+C cancels")
 	r.keys("up")
 	r.wants("› hello there")
@@ -73,7 +73,7 @@ func TestQueue(t *testing.T) {
 	r.lacks("queued  three")
 	r.keys("ctrl+c") // the turn, not what is typed
 	r.wants("cancelling", "› three", "waiting two")
-	r.send(turnMsg{1, r.talk, &acp.Result{StopReason: acp.StopCancelled}, nil, nil})
+	r.send(turnMsg{attempt: 1, talk: r.talk, result: &acp.Result{StopReason: acp.StopCancelled}})
 	r.wants("cancelled", "waiting two")
 	if len(r.talk.sent()) != 1 {
 		t.Errorf("%d prompts were sent", len(r.talk.sent()))

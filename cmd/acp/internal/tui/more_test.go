@@ -140,14 +140,14 @@ func TestCompletion(t *testing.T) {
 	if got := r.talk.sent()[0][0].(*acpv2.TextContent).Text; got != "/deploy north" {
 		t.Errorf("sent %q", got)
 	}
-	r.send(turnMsg{1, r.talk, &acp.Result{StopReason: acp.StopEndTurn}, nil, nil})
+	r.send(turnMsg{attempt: 1, talk: r.talk, result: &acp.Result{StopReason: acp.StopEndTurn}})
 	// The agent's names win; ours have a longer one then.
 	r.run(r.keys("/help", "enter"))
 	if len(r.talk.sent()) != 2 {
 		t.Errorf("/help was not sent")
 	}
 	r.lacks("Keys and commands")
-	r.send(turnMsg{1, r.talk, &acp.Result{StopReason: acp.StopEndTurn}, nil, nil})
+	r.send(turnMsg{attempt: 1, talk: r.talk, result: &acp.Result{StopReason: acp.StopEndTurn}})
 	r.run(r.keys("/acp:help", "enter"))
 	r.wants("Keys and commands")
 }

@@ -60,7 +60,7 @@ func (m *model) openCopy() tea.Cmd {
 			continue
 		}
 		text := msg.Text()
-		who := "answer"
+		who := "answer     "
 		if msg.Role == transcript.RoleUser {
 			who = "your prompt"
 		}
@@ -69,7 +69,7 @@ func (m *model) openCopy() tea.Cmd {
 		}
 		if msg.Role == transcript.RoleAgent {
 			for _, code := range m.screen.tr.CodeBlocks(msg.Seq()) {
-				items = append(items, item{title: "  code", note: one(code), value: code})
+				items = append(items, item{title: "  code     ", note: one(code), value: code})
 			}
 		}
 		if answers++; answers == most {

@@ -118,7 +118,7 @@ func (p *picker) move(n int) {
 	p.at = min(max(0, p.at+n), max(0, len(p.found)-1))
 }
 
-func (p *picker) wheel(n int) { p.move(n / 3) }
+func (p *picker) wheel(_ *model, n int) { p.move(n / 3) }
 
 func (p *picker) paste(_ *model, text string) tea.Cmd {
 	p.filter = safeLine(p.filter+text, 200)
@@ -253,7 +253,7 @@ func (p *pager) key(m *model, k tea.KeyPressMsg) tea.Cmd {
 	return nil
 }
 
-func (p *pager) wheel(n int)                  { p.top += n }
+func (p *pager) wheel(_ *model, n int)        { p.top += n }
 func (p *pager) paste(*model, string) tea.Cmd { return nil }
 func (p *pager) dismiss()                     {}
 func (p *pager) draw(m *model, width, height int) ([]string, *tea.Position) {

@@ -1,6 +1,7 @@
 package tui
 
 import (
+	"slices"
 	"time"
 
 	tea "charm.land/bubbletea/v2"
@@ -101,13 +102,19 @@ func (m *model) changed() tea.Cmd {
 		return nil
 	}
 	m.show(changes)
-	if !m.screen.follow {
+	if !m.screen.follow && (len(changes) == 0 || slices.ContainsFunc(changes, isEntry)) {
 		m.screen.unseen = true
 	}
 	if m.busy() {
 		return m.tick()
 	}
 	return nil
+}
+
+// isEntry reports whether a change is one of what the conversation shows, and not of the usage, the
+// options and what else the status line has.
+func isEntry(c transcript.Change) bool {
+	return c.Op != transcript.OpNone && c.Op != transcript.OpSession
 }
 
 // hold remembers which entry is at the top, so that it stays there when the
@@ -253,12 +260,12 @@ func (m *model) mouse(msg tea.MouseMsg) tea.Cmd {
 	e := msg.Mouse()
 	switch msg.(type) {
 	case tea.MouseWheelMsg:
-		if o, ok := m.top().(interface{ wheel(n int) }); ok {
+		if o, ok := m.top().(interface{ wheel(m *model, n int) }); ok {
 			switch e.Button {
 			case tea.MouseWheelUp:
-				o.wheel(-3)
+				o.wheel(m, -3)
 			case tea.MouseWheelDown:
-				o.wheel(3)
+				o.wheel(m, 3)
 			}
 			return nil
 		}

@@ -146,6 +146,31 @@ func TestPermission(t *testing.T) {
 	r.lacks("Do it?")
 }
 
+// TestPermissionScroll looks at what led to a question while it is asked.
+func TestPermissionScroll(t *testing.T) {
+	r := newRig(t, 80, 24, nil).start()
+	r.said(&acpv2.AgentMessageChunk{MessageID: "m", Content: acpv2.Text("the first line\n\n" + strings.Repeat("more\n\n", 40) + "the last line")})
+	a := someAsk(2)
+	r.send(askMsg{a})
+	r.wants("the last line", "Do it?")
+	r.keys("pgup", "pgup", "pgup", "pgup", "pgup", "pgup", "pgup", "pgup")
+	r.wants("the first line", "Do it?")
+	r.lacks("the last line")
+	r.keys("end")
+	r.wants("the last line", "Do it?")
+	r.keys("home")
+	r.wants("the first line")
+	for range 40 {
+		r.send(tea.MouseWheelMsg{Button: tea.MouseWheelDown})
+	}
+	r.wants("the last line", "Do it?")
+	select {
+	case id := <-a.answer:
+		t.Errorf("answered %q", id)
+	default:
+	}
+}
+
 func TestPermissionQueue(t *testing.T) {
 	r := newRig(t, 80, 24, nil).start()
 	a, b, c := someAsk(2), someAsk(2), someAsk(2)

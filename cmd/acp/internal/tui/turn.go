@@ -36,6 +36,7 @@ type (
 		result  *acp.Result
 		err     error
 		remarks []string
+		text    string // the prompt, as it was typed
 	}
 	failedMsg struct{ err error }
 	saidMsg   struct{ text string }
@@ -196,14 +197,14 @@ func (m *model) prompt(text string) tea.Cmd {
 	}
 	m.flying++
 	m.sent++
-	m.notes, m.held = nil, false
+	m.notes, m.flash, m.held = nil, "", false
 	m.child = ""
 	m.screen.follow = true
 	m.show(nil)
 	return tea.Batch(m.tick(), func() tea.Msg {
 		blocks, remarks := compose(ctx, cwd, text, long, images, l.Takes())
 		res, err := t.Prompt(ctx, blocks...)
-		return turnMsg{attempt, t, res, err, remarks}
+		return turnMsg{attempt, t, res, err, remarks, text}
 	})
 }
 
@@ -232,6 +233,7 @@ func (m *model) turnEnded(msg turnMsg) tea.Cmd {
 		clean = false
 	case msg.err != nil:
 		m.say(explain(msg.err), true)
+		m.giveBack(msg.text)
 		clean = false
 	case msg.result == nil:
 	default:
@@ -258,6 +260,23 @@ func (m *model) turnEnded(msg turnMsg) tea.Cmd {
 		m.held = true
 	}
 	return tea.Batch(append(cmds, m.sendNext())...)
+}
+
+// giveBack puts a prompt that the agent did not take back into the input, unless something else is
+// being typed there: it is nowhere else to be seen.
+func (m *model) giveBack(text string) {
+	if m.input.value() != "" {
+		return
+	}
+	for e := range m.talk.Snapshot().Backward() {
+		if msg, ok := e.(*transcript.Message); ok && msg.Role == transcript.RoleUser {
+			if strings.TrimSpace(msg.Text()) == strings.TrimSpace(text) {
+				return
+			}
+			break
+		}
+	}
+	m.input.set(text)
 }
 
 // longTurn is how long a turn takes that is worth ringing for.

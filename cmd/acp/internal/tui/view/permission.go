@@ -38,7 +38,12 @@ func (b *builder) permission(p *transcript.Permission) {
 		default:
 			sign, word, k = "•", "Answered", th.info
 		}
-		b.line(mark(sign, k), line{}.put(word, k).put(" ("+name+"): ", th.dim).put(title, th.dim))
+		if strings.EqualFold(name, "allow") || strings.EqualFold(name, "reject") {
+			name = "" // it says no more than the word does
+		} else {
+			name = " (" + name + ")"
+		}
+		b.line(mark(sign, k), line{}.put(word, k).put(name+": ", th.dim).put(title, th.dim))
 	case *acpv2.CancelledPermissionOutcome:
 		b.line(mark("⊘", th.dim), line{}.put("Not answered: ", th.dim).put(title, th.dim))
 	default:
@@ -69,10 +74,11 @@ func Permission(req *acp.PermissionRequest, snap *transcript.Snapshot, width int
 		b.pieces(prefix{}, req.Description, splitMarkdown(req.Description, nil), true)
 	}
 	var callID acpv2.ToolCallID
+	var asked string // the command that is shown already, or will be
 	switch s := req.Subject.(type) {
 	case *acpv2.CommandPermissionSubject:
 		b.command(s.Command, s.Cwd)
-		callID = s.ToolCallID
+		callID, asked = s.ToolCallID, s.Command
 	case *acpv2.ToolCallPermissionSubject:
 		callID = s.ToolCall.ToolCallID
 	case *acpv2.UnknownRequestPermissionSubject:
@@ -83,7 +89,10 @@ func Permission(req *acp.PermissionRequest, snap *transcript.Snapshot, width int
 	if call == nil {
 		return t.allLines(b.parts)
 	}
-	if s := t.toolTitle(call); s != "" && s != title && !strings.Contains(title, s) {
+	if asked == "" {
+		asked = inputCommand(call.RawInput)
+	}
+	if s := t.toolTitle(call); s != "" && !strings.Contains(title, s) && s != safetext.Line(asked, maxTitle) {
 		l := line{}
 		if k := kindSigns[call.Kind]; k != "" {
 			l = l.put(k+" ", th.accent)

@@ -206,11 +206,22 @@ func textLines(content []acpv2.ToolCallContent) int {
 	for _, c := range content {
 		if c, ok := c.(*acpv2.Content); ok {
 			if text, ok := c.Content.(*acpv2.TextContent); ok {
-				if s := strings.Trim(text.Text, "\n"); s != "" {
-					n += strings.Count(s, "\n") + 1
-				}
+				n += lineCount(text.Text)
 			}
 		}
+	}
+	return n
+}
+
+// lineCount returns how many lines a text has, without the fence around it that makes a file code.
+func lineCount(s string) int {
+	s = strings.Trim(s, "\n")
+	if s == "" {
+		return 0
+	}
+	n := strings.Count(s, "\n") + 1
+	if fence := s[:len(s)-len(strings.TrimLeft(s, "`"))]; len(fence) >= 3 && n >= 2 && strings.HasSuffix(s, "\n"+fence) {
+		n -= 2
 	}
 	return n
 }
