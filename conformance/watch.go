@@ -1,22 +1,88 @@
 package conformance
 
 import (
+	"sync"
 	"time"
 
 	"github.com/goacp/acp/trace"
 )
 
-// A watch checks observed rules on the connections of a check.
-type watch struct{}
+// A watch checks observed rules on the connections of a check. It judges the
+// peer only: the checker itself breaks rules all the time.
+type watch struct {
+	side Side
 
-func newWatch(Side) *watch { return &watch{} }
+	mu       sync.Mutex
+	monitors []*Monitor
+	broken   map[brokenRule]*Result
+}
+
+// brokenRule is a rule in a version of the protocol; 0 stands for all that a
+// connection speaks before one is agreed on.
+type brokenRule struct {
+	id      string
+	version int
+}
+
+// maxSaw bounds the frames that show how an observed rule was broken.
+const maxSaw = 4
+
+func newWatch(side Side) *watch { return &watch{side: side, broken: map[brokenRule]*Result{}} }
 
 // connection returns what has to see every frame of a connection, one at a time.
 func (w *watch) connection() func(at time.Duration, dir trace.Direction, out bool, data []byte) {
-	return func(time.Duration, trace.Direction, bool, []byte) {}
+	m := NewMonitor(MonitorConfig{})
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.monitors = append(w.monitors, m)
+	return func(at time.Duration, dir trace.Direction, out bool, data []byte) {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.note(m, m.Frame(at, dir, data), out, data)
+	}
 }
 
-// result returns what became of an observed rule in a version.
+func (w *watch) note(m *Monitor, found []Finding, out bool, data []byte) {
+	for _, f := range found {
+		if f.Rule.Side != w.side {
+			continue
+		}
+		key := brokenRule{f.Rule.ID, m.version}
+		r := w.broken[key]
+		if r == nil {
+			r = &Result{Rule: f.Rule, Version: m.version, Status: Fail, Why: f.Why}
+			w.broken[key] = r
+		}
+		if data != nil && len(r.Saw) < maxSaw {
+			r.Saw = append(r.Saw, Seen{Out: out, Data: clip(string(data), 2<<10)})
+		}
+	}
+}
+
+// result returns what became of an observed rule in a version, when all
+// connections are over.
 func (w *watch) result(r *Rule, d *dialect) *Result {
-	return &Result{Rule: r, Version: d.version, Status: Unseen}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for i, m := range w.monitors {
+		if m.ended {
+			continue
+		}
+		w.note(w.monitors[i], m.End(), false, nil)
+	}
+	for _, v := range []int{d.version, 0} {
+		if b := w.broken[brokenRule{r.ID, v}]; b != nil {
+			c := *b
+			c.Version = d.version
+			return &c
+		}
+	}
+	status := Unseen
+	for _, m := range w.monitors {
+		if m.seenIn(r, d.version) || m.version == d.version && m.seenIn(r, 0) {
+			status = Pass
+			break
+		}
+	}
+	return &Result{Rule: r, Version: d.version, Status: status}
 }

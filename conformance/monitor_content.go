@@ -1,0 +1,182 @@
+package conformance
+
+import (
+	"net/url"
+	"strings"
+	"unicode"
+)
+
+var (
+	ckBase64      = decides("both/content/base64")
+	ckMIME        = decides("both/content/mime-type")
+	ckURI         = decides("both/content/uri")
+	ckPriority    = decides("both/content/priority")
+	ckRole        = decides("both/content/audience")
+	ckMsgKind     = decides("agent/message/kinds")
+	ckMsgMixed    = decides("agent/message/interleaved")
+	ckPlanEntry   = decides("agent/plan/content")
+	ckPlanWords   = decides("agent/plan/words")
+	ckPlanRemoved = decides("agent/plan/removed")
+	ckUsageSize   = decides("agent/usage/size")
+	ckUsageCost   = decides("agent/usage/cost")
+	ckUsageAmount = decides("agent/usage/amount")
+	ckCommandName = decides("agent/command/names")
+	ckCommandTwo  = decides("agent/command/unique")
+	ckNotice      = decides("agent/notice/severity")
+	ckNoticeTitle = decides("agent/notice/title")
+)
+
+// Kinds of content, in both versions.
+const (
+	image = 1 << iota
+	audio
+	embedded
+)
+
+// data looks at bytes in a text.
+func (m *Monitor) base64(path, data string) {
+	if m.breaks(ckBase64, !isBase64(data)) {
+		m.add(ckBase64, path, "%s is not base64", path)
+	}
+}
+
+func isBase64(s string) bool {
+	if len(s)%4 != 0 {
+		return false
+	}
+	body := strings.TrimRight(s, "=")
+	if len(s)-len(body) > 2 {
+		return false
+	}
+	for i := range len(body) {
+		if c := body[i]; (c|0x20)-'a' >= 26 && c-'0' >= 10 && c != '+' && c != '/' {
+			return false
+		}
+	}
+	return true
+}
+
+func (m *Monitor) mime(path, typ string) {
+	a, b, _ := strings.Cut(typ, "/")
+	if m.breaks(ckMIME, a == "" || b == "") {
+		m.add(ckMIME, path, "%s is the type of nothing: %s", path, quote(typ))
+	}
+}
+
+func (m *Monitor) uri(path, uri string) {
+	u, err := url.Parse(uri)
+	if m.breaks(ckURI, err != nil || u.Scheme == "") {
+		m.add(ckURI, path, "%s is not a URI: %s", path, quote(uri))
+	}
+}
+
+func (m *Monitor) priority(path string, p *float64) {
+	if p != nil && m.breaks(ckPriority, *p < 0 || *p > 1) {
+		m.add(ckPriority, path, "%s is not between 0 and 1", path)
+	}
+}
+
+func (m *Monitor) audience(path, role string, known bool) {
+	if m.breaks(ckRole, !known && !strings.HasPrefix(role, "_")) {
+		m.add(ckRole, path, "%s is for the unknown %s", path, quote(role))
+	}
+}
+
+// kinds checks that an agent takes the content of a prompt.
+func (m *Monitor) kinds(kinds int) {
+	if kinds&image != 0 {
+		m.offered1(ckCapImage, m.agent.image, "params.prompt", "images in prompts")
+	}
+	if kinds&audio != 0 {
+		m.offered1(ckCapAudio, m.agent.audio, "params.prompt", "audio in prompts")
+	}
+	if kinds&embedded != 0 {
+		m.offered1(ckCapEmbedded, m.agent.embedded, "params.prompt", "embedded resources in prompts")
+	}
+}
+
+// The kinds of messages.
+const (
+	userMessage byte = 1 + iota
+	agentMessage
+	thought
+	sessionMessage
+)
+
+// chunk follows a piece of a message.
+func (m *Monitor) chunk(s *session, id string, kind byte, chunk bool) {
+	if id == "" {
+		return
+	}
+	old, ok := s.messages.get(id)
+	if m.breaks(ckMsgKind, ok && old != kind) {
+		m.add(ckMsgKind, "params.update.messageId", "used the id %s for messages of different kinds", quote(id))
+	}
+	if m.breaks(ckMsgMixed, chunk && ok && s.message != id && s.opening == 0) {
+		m.add(ckMsgMixed, "params.update.messageId", "went on with the message %s after it had begun another", quote(id))
+	}
+	if !ok {
+		s.messages.put(id, kind)
+	}
+	if s.message != id {
+		s.message = brief(id)
+	}
+}
+
+func (m *Monitor) planEntry(path, content, priority, status string, known bool) {
+	if m.breaks(ckPlanEntry, strings.TrimSpace(content) == "") {
+		m.add(ckPlanEntry, path, "planned a step that says nothing")
+	}
+	ours := known || strings.HasPrefix(priority, "_") || strings.HasPrefix(status, "_")
+	if m.breaks(ckPlanWords, !ours) {
+		m.add(ckPlanWords, path, "planned a step with the unknown priority %s or status %s", quote(priority), quote(status))
+	}
+}
+
+func (m *Monitor) planRemoved(s *session, id string) {
+	if m.breaks(ckPlanRemoved, s.plans.lacks(id) && s.opening == 0) {
+		m.add(ckPlanRemoved, "params.update.planId", "removed the plan %s, which it has not sent", quote(id))
+	}
+	s.plans.drop(id)
+}
+
+// usage looks at what a session uses.
+func (m *Monitor) usage(s *session, used, size uint64, cost *float64, currency string) {
+	if m.breaks(ckUsageSize, used > size && size > 0) {
+		m.add(ckUsageSize, "params.update.used", "used %d of %d tokens", used, size)
+	}
+	if cost == nil {
+		return
+	}
+	if m.breaks(ckUsageAmount, *cost < 0) {
+		m.add(ckUsageAmount, "params.update.cost.amount", "the session costs less than nothing")
+	}
+	if m.breaks(ckUsageCost, s.currency == currency && *cost < s.cost) {
+		m.add(ckUsageCost, "params.update.cost.amount", "the session costs less than before: %g, then %g", s.cost, *cost)
+	}
+	s.cost, s.currency = *cost, brief(currency)
+}
+
+// commands looks at the names of commands.
+func (m *Monitor) commands(path string, names []string) {
+	seen := make(map[string]bool, len(names))
+	for _, n := range names {
+		bad := n == "" || n[0] == '/' || strings.ContainsFunc(n, unicode.IsSpace)
+		if m.breaks(ckCommandName, bad) {
+			m.add(ckCommandName, path, "offered the command %s, which nobody can type", quote(n))
+		}
+		if m.breaks(ckCommandTwo, seen[n]) {
+			m.add(ckCommandTwo, path, "offered the command %s twice", quote(n))
+		}
+		seen[n] = true
+	}
+}
+
+func (m *Monitor) notice(severity, title string, known bool) {
+	if m.breaks(ckNotice, !known && !strings.HasPrefix(severity, "_")) {
+		m.add(ckNotice, "params.update.severity", "sent a notice of the unknown severity %s", quote(severity))
+	}
+	if m.breaks(ckNoticeTitle, strings.TrimSpace(title) == "") {
+		m.add(ckNoticeTitle, "params.update.title", "sent a notice that says nothing")
+	}
+}

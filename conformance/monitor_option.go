@@ -1,0 +1,134 @@
+package conformance
+
+import "strings"
+
+var (
+	ckModeCurrent = decides("agent/mode/current")
+	ckModeUnique  = decides("agent/mode/unique-ids")
+	ckModeUpdate  = decides("agent/mode/update")
+	ckModeOffered = decides("client/mode/offered")
+	ckOptCurrent  = decides("agent/option/current")
+	ckOptUnique   = decides("agent/option/unique-ids")
+	ckOptValues   = decides("agent/option/unique-values")
+	ckOptCategory = decides("agent/option/category")
+	ckOptOffered  = decides("client/option/offered")
+	ckOptValue    = decides("client/option/value")
+	ckOptApplied  = decides("agent/option/applied")
+)
+
+// An option is what is known of a setting.
+type option struct {
+	boolean bool
+	other   bool // of a kind nobody knows
+	values  map[string]bool
+	current string
+}
+
+// modes looks at the modes of a session.
+func (m *Monitor) modes(s *session, path, current string, ids []string) {
+	s.modes, s.hasModes = make(map[string]bool, len(ids)), true
+	for _, id := range ids {
+		if m.breaks(ckModeUnique, s.modes[brief(id)]) {
+			m.add(ckModeUnique, path, "offered the mode %s twice", quote(id))
+		}
+		if len(s.modes) < maxEntries {
+			s.modes[brief(id)] = true
+		}
+	}
+	if m.breaks(ckModeCurrent, !s.modes[brief(current)] && len(s.modes) < maxEntries) {
+		m.add(ckModeCurrent, path+".currentModeId", "is in the mode %s, which is not one of those it offers", quote(current))
+	}
+}
+
+func (m *Monitor) noModes(s *session) { s.modes, s.hasModes = nil, true }
+
+// knowsMode reports whether the agent offers a mode, as far as can be told.
+func (s *session) knowsMode(id string) bool {
+	return !s.hasModes || s.modes[brief(id)] || len(s.modes) >= maxEntries
+}
+
+// optionSeen is a setting as a message shows it, in both versions.
+type settingSeen struct {
+	id, category string
+	known        bool // the category
+	option
+	list []string // its values
+}
+
+// settings looks at the settings of a session, which replace those before.
+func (m *Monitor) settings(s *session, path string, list []settingSeen) {
+	s.options, s.hasOpts = make(map[string]*option, len(list)), true
+	for i := range list {
+		o := &list[i]
+		if m.breaks(ckOptUnique, s.options[brief(o.id)] != nil) {
+			m.add(ckOptUnique, path, "offered two settings with the id %s", quote(o.id))
+		}
+		if m.breaks(ckOptCategory, !o.known && !strings.HasPrefix(o.category, "_")) {
+			m.add(ckOptCategory, path, "put the setting %s into the unknown category %s", quote(o.id), quote(o.category))
+		}
+		if o.boolean {
+			m.wanted(ckCapBoolean, m.client.boolean, path, "a setting that is on or off")
+		} else if !o.other {
+			o.values = make(map[string]bool, len(o.list))
+			for _, v := range o.list {
+				if m.breaks(ckOptValues, o.values[brief(v)]) {
+					m.add(ckOptValues, path, "offered the value %s twice for the setting %s", quote(v), quote(o.id))
+				}
+				if len(o.values) < maxEntries {
+					o.values[brief(v)] = true
+				}
+			}
+			if m.breaks(ckOptCurrent, !o.values[brief(o.current)] && len(o.values) < maxEntries) {
+				m.add(ckOptCurrent, path, "has the value %s for the setting %s, which is not one of those it offers", quote(o.current), quote(o.id))
+			}
+		}
+		if len(s.options) < maxEntries {
+			o.current = brief(o.current)
+			s.options[brief(o.id)] = &o.option
+		}
+	}
+}
+
+// setFacts is what the answer to a changed setting is judged by.
+type setFacts struct {
+	id, value string
+	boolean   bool
+}
+
+// set looks at a request to change a setting.
+func (m *Monitor) set(r *request, s *session, id, value string, boolean, other bool) {
+	r.s = s
+	if s == nil || other {
+		return
+	}
+	r.facts = &setFacts{id: brief(id), value: brief(value), boolean: boolean}
+	if !s.hasOpts || len(s.options) >= maxEntries {
+		return
+	}
+	o := s.options[brief(id)]
+	if m.breaks(ckOptOffered, o == nil) {
+		m.add(ckOptOffered, "params.configId", "changed the setting %s, which was not offered", quote(id))
+	}
+	if o == nil || o.other {
+		return
+	}
+	bad := boolean != o.boolean || !boolean && !o.values[brief(value)] && len(o.values) < maxEntries
+	if m.breaks(ckOptValue, bad) {
+		m.add(ckOptValue, "params.value", "gave the setting %s the value %s, which was not offered", quote(id), quote(value))
+	}
+}
+
+// applied looks at the settings after one was changed.
+func (m *Monitor) applied(r *request) {
+	f, ok := r.facts.(*setFacts)
+	if !ok || r.s == nil {
+		return
+	}
+	o := r.s.options[f.id]
+	if o == nil {
+		return
+	}
+	if m.breaks(ckOptApplied, o.current != f.value) {
+		m.add(ckOptApplied, "result.configOptions", "accepted the value %s for the setting %s and answered with %s", quote(f.value), quote(f.id), quote(o.current))
+	}
+}

@@ -1,0 +1,70 @@
+package conformance
+
+// What only version 2 has: the foreground of a session has a state, and a
+// prompt is answered with a receipt.
+
+// stateOf looks at a snapshot of what a session does.
+func (m *Monitor) stateOf(s *session, state, reason string, hasError, reported, work bool) {
+	was := s.state
+	s.state = state
+	s.reported, s.work = reported, work
+	if state != "idle" {
+		if was == "" || was == "idle" {
+			s.turn++
+			s.stopped = false
+		}
+		return
+	}
+	if was == "" || was == "idle" || s.opening > 0 {
+		return
+	}
+	if m.breaks(ckIdleReason, reason == "") {
+		m.add(ckIdleReason, "params.update.stopReason", "became idle and did not say why")
+	}
+	if m.breaks(ckCancelled, s.stopped && reason != "cancelled" && m.at-s.cancelled >= grace) {
+		m.add(ckCancelled, "params.update.stopReason", "ended cancelled work as %s", quote(reason))
+	}
+	if reason == "cancelled" {
+		m.breaks(ckCancelled, false)
+		if m.breaks(ckNotCancelled, !s.stopped && !m.gap) {
+			m.add(ckNotCancelled, "params.update.stopReason", "ended work as cancelled that nobody cancelled")
+		}
+	}
+	if reason == "error" && m.breaks(ckErrorTold, !hasError) {
+		m.add(ckErrorTold, "params.update", "stopped for an error and did not tell which")
+	}
+	if reason == "end_turn" && reported && !work {
+		m.unfinished(s)
+	}
+	for id := range s.receipts.m {
+		if m.breaks(ckReceipt, s.messages.lacks(id)) {
+			m.add(ckReceipt, "", "became idle and never showed the message %s it had taken", quote(id))
+		}
+	}
+	s.receipts = table[bool]{max: maxEntries}
+	s.stopped = false
+}
+
+// receipt looks at the answer to a prompt.
+func (m *Monitor) receipt(r *request, id string) {
+	if r.s != nil {
+		r.s.receipts.put(id, true)
+	}
+}
+
+// works looks at what only foreground work produces.
+func (m *Monitor) works(s *session, what string) {
+	if s.opening > 0 || s.child || s.guessed {
+		return
+	}
+	if m.version == 2 {
+		idle := s.state == "idle" && s.reported && !s.work
+		if m.breaks(ckIdleWork, idle) {
+			m.add(ckIdleWork, "params.update", "sent %s while the session is idle", what)
+		}
+		return
+	}
+	if m.breaks(ckLate, s.turns == 0) {
+		m.add(ckLate, "params.update", "sent %s after the prompt was answered", what)
+	}
+}

@@ -1,0 +1,135 @@
+package conformance
+
+import "strings"
+
+var (
+	ckTermKnown    = decides("agent/terminal/known")
+	ckTermReleased = decides("agent/terminal/released")
+	ckTermCwd      = decides("agent/terminal/cwd")
+	ckTermUnique   = decides("client/terminal/unique-ids")
+	ckTermLimit    = decides("client/terminal/limit")
+	ckTermExit     = decides("client/terminal/exit")
+	ckTermAnnounce = decides("agent/terminal/announced")
+	ckTermBack     = decides("agent/terminal/exit-back")
+	ckFilePath     = decides("agent/file/absolute")
+	ckFileLine     = decides("agent/file/line")
+	ckFileLimit    = decides("client/file/limit")
+)
+
+// A terminal is what is known of a terminal: of the client (v1) or of the agent
+// (v2).
+type terminal struct {
+	limit   uint64 // bytes of its output, if limited
+	limited bool
+	exited  bool
+	cancel  bool // it can be cancelled (v2)
+	turn    int
+}
+
+// terminalFacts is what an answer about a terminal is judged by.
+type terminalFacts struct {
+	id      string
+	limit   uint64
+	limited bool
+}
+
+// usesTerminal looks at a terminal that the agent names (v1).
+func (m *Monitor) usesTerminal(r *request, s *session, id string) {
+	r.s, r.facts = s, &terminalFacts{id: brief(id)}
+	if s == nil {
+		return
+	}
+	if m.breaks(ckTermKnown, s.terminals.lacks(id)) {
+		m.add(ckTermKnown, "params.terminalId", "used the terminal %s, which does not exist", quote(id))
+	}
+}
+
+func (m *Monitor) terminalCreated(r *request, id string) {
+	f, ok := r.facts.(*terminalFacts)
+	if !ok || r.s == nil {
+		return
+	}
+	_, twice := r.s.terminals.get(id)
+	if m.breaks(ckTermUnique, twice) {
+		m.add(ckTermUnique, "result.terminalId", "made another terminal with the id %s", quote(id))
+	}
+	r.s.terminals.put(id, &terminal{limit: f.limit, limited: f.limited, turn: r.s.turn})
+}
+
+func (m *Monitor) terminalOutput(r *request, output string, exited bool) {
+	f, ok := r.facts.(*terminalFacts)
+	if !ok || r.s == nil {
+		return
+	}
+	t, ok := r.s.terminals.get(f.id)
+	if !ok {
+		return
+	}
+	if t.limited && m.breaks(ckTermLimit, uint64(len(output)) > t.limit) {
+		m.add(ckTermLimit, "result.output", "sent %d bytes of output of a terminal that keeps %d", len(output), t.limit)
+	}
+	if m.breaks(ckTermExit, t.exited && !exited) {
+		m.add(ckTermExit, "result.exitStatus", "told that the command has ended, and then that it runs")
+	}
+	t.exited = exited
+}
+
+func (m *Monitor) terminalExited(r *request) {
+	if f, ok := r.facts.(*terminalFacts); ok && r.s != nil {
+		if t, ok := r.s.terminals.get(f.id); ok {
+			t.exited = true
+		}
+	}
+}
+
+// release looks at the terminals that are left when the client ends a session.
+func (m *Monitor) leftTerminals(s *session) {
+	if m.version != 1 {
+		return
+	}
+	for id := range s.terminals.m {
+		if m.breaks(ckTermReleased, true) {
+			m.add(ckTermReleased, "", "has not released the terminal %s of a session that ended", quote(id))
+		}
+	}
+}
+
+// terminalUpdate follows a terminal of the agent (v2).
+func (m *Monitor) terminalUpdate(s *session, id string, chunk, exits, runs bool) *terminal {
+	t, ok := s.terminals.get(id)
+	if chunk && m.breaks(ckTermAnnounce, !ok && s.terminals.lacks(id) && s.opening == 0) {
+		m.add(ckTermAnnounce, "params.update.terminalId", "sent output of the terminal %s before it showed that", quote(id))
+	}
+	if !ok {
+		t = &terminal{turn: s.turn}
+		s.terminals.put(id, t)
+	}
+	if m.breaks(ckTermBack, t.exited && runs && s.opening == 0) {
+		m.add(ckTermBack, "params.update.exitStatus", "told that the command of %s has ended, and then that it has not", quote(id))
+	}
+	t.exited = (t.exited || exits) && !runs
+	return t
+}
+
+func (m *Monitor) file(path string, line *uint32) {
+	if m.breaks(ckFilePath, !absolute(path)) {
+		m.add(ckFilePath, "params.path", "asked for the file %s, which is not absolute", quote(path))
+	}
+	if line != nil && m.breaks(ckFileLine, *line == 0) {
+		m.add(ckFileLine, "params.line", "asked for line 0; lines are counted from 1")
+	}
+}
+
+// readFacts is what the text of a file is judged by.
+type readFacts struct{ limit uint32 }
+
+func (m *Monitor) fileRead(r *request, text string) {
+	f, ok := r.facts.(*readFacts)
+	if !ok {
+		return
+	}
+	lines := strings.Count(strings.TrimSuffix(text, "\n"), "\n") + 1
+	if m.breaks(ckFileLimit, lines > int(f.limit) && text != "" && f.limit > 0) {
+		m.add(ckFileLimit, "result.content", "sent %d lines to an agent that asked for %d", lines, f.limit)
+	}
+}
