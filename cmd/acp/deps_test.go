@@ -53,6 +53,7 @@ var layers = map[string][]string{
 	"tap":            {},
 	"tui":            {"app", "config", "exitcode", "export", "host", "pty", "roster", "safetext", "store", "tui/view"},
 	"tui/view":       {"safetext"},
+	"web":            {"digest"},
 }
 
 // TestImports holds the direction of imports in the program.

@@ -34,6 +34,7 @@ const (
 type Item struct {
 	Type   Type
 	Method string // of answers, that of the request; of events, their name
+	Update string // which kind of update a session/update brings
 	ID     string // as it is in the frame, of requests and answers
 	// Session is the id of the session it is about, or "". That of an answer is
 	// what the request was about, or the session that it opens.
@@ -101,8 +102,8 @@ func (f *Follower) request(rec *trace.Record, e *envelope) Item {
 	it := Item{
 		Type: Notification, Method: short(e.method), ID: short(string(e.id)),
 		Session: member(e.params, "sessionId"),
-		Summary: summarise(e.method, e.params),
 	}
+	it.Update, it.Summary = summarise(e.method, e.params)
 	entry := none
 	if e.id != nil {
 		it.Type = Request

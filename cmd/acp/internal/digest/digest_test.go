@@ -53,7 +53,7 @@ func TestNext(t *testing.T) {
 		{Type: Answer, Method: "session/new", ID: `"0"`, Session: "s", Asked: 3, Took: ms, Summary: "s"},
 		{Type: Request, Method: "session/prompt", ID: "2", Session: "s", Summary: "say hello [image]"},
 		{Type: Request, Method: "session/request_permission", ID: "2", Session: "s", Summary: "Run it"},
-		{Type: Notification, Method: "session/update", Session: "s", Summary: "agent_message_chunk · hi"},
+		{Type: Notification, Method: "session/update", Update: "agent_message_chunk", Session: "s", Summary: "hi"},
 		{Type: Answer, Method: "session/request_permission", ID: "2", Session: "s", Asked: 6, Took: 2 * ms, Summary: "selected · yes"},
 		{Type: Failure, Method: "session/prompt", ID: "2", Session: "s", Asked: 5, Took: 4 * ms, Code: -32603, Summary: "-32603 · no"},
 		{Type: Answer, ID: "2"},
@@ -86,23 +86,27 @@ func TestOther(t *testing.T) {
 
 func TestSummaries(t *testing.T) {
 	for _, tt := range []struct{ update, want string }{
-		{`{"sessionUpdate":"tool_call","toolCallId":"c","status":"pending","title":"Read"}`, "tool_call · pending · Read"},
-		{`{"sessionUpdate":"tool_call_update","toolCallId":"c"}`, "tool_call_update · c"},
-		{`{"sessionUpdate":"plan","entries":[{"status":"completed"},{"status":"pending"}]}`, "plan · 1 of 2 done"},
-		{`{"sessionUpdate":"plan_update","plan":{"entries":[{"status":"completed"}]}}`, "plan_update · 1 of 1 done"},
-		{`{"sessionUpdate":"state_update","state":"idle","stopReason":"end_turn"}`, "state_update · idle · end_turn"},
-		{`{"sessionUpdate":"usage_update","used":5,"size":10}`, "usage_update · 5 of 10"},
-		{`{"sessionUpdate":"available_commands_update","availableCommands":[{},{}]}`, "available_commands_update · 2 commands"},
-		{`{"sessionUpdate":"current_mode_update","currentModeId":"ask"}`, "current_mode_update · ask"},
-		{`{"sessionUpdate":"_mine"}`, "_mine"},
-		{`{"sessionUpdate":"agent_message","content":[{"type":"resource_link","uri":"file:///a"}]}`, "agent_message · [file:///a]"},
+		{`{"sessionUpdate":"tool_call","toolCallId":"c","status":"pending","title":"Read"}`, "pending · Read"},
+		{`{"sessionUpdate":"tool_call_update","toolCallId":"c"}`, "c"},
+		{`{"sessionUpdate":"plan","entries":[{"status":"completed"},{"status":"pending"}]}`, "1 of 2 done"},
+		{`{"sessionUpdate":"plan_update","plan":{"entries":[{"status":"completed"}]}}`, "1 of 1 done"},
+		{`{"sessionUpdate":"state_update","state":"idle","stopReason":"end_turn"}`, "idle · end_turn"},
+		{`{"sessionUpdate":"usage_update","used":5,"size":10}`, "5 of 10"},
+		{`{"sessionUpdate":"available_commands_update","availableCommands":[{},{}]}`, "2 commands"},
+		{`{"sessionUpdate":"current_mode_update","currentModeId":"ask"}`, "ask"},
+		{`{"sessionUpdate":"_mine"}`, ""},
+		{`{"sessionUpdate":"agent_message","content":[{"type":"resource_link","uri":"file:///a"}]}`, "[file:///a]"},
 		{`{"sessionUpdate":"agent_thought_chunk","content":{"type":"text","text":"` + strings.Repeat("x", 5000) + `"}}`,
-			"agent_thought_chunk · " + strings.Repeat("x", maxLine-len("agent_thought_chunk · …")+3) + "…"},
+			strings.Repeat("x", maxLine-1) + "…"},
 	} {
 		var f Follower
 		r := frames(`<{"method":"session/update","params":{"sessionId":"s","update":` + tt.update + `}}`)[0]
-		if got := f.Next(r).Summary; got != tt.want {
-			t.Errorf("%s\n got %q\nwant %q", tt.update, got, tt.want)
+		it := f.Next(r)
+		if it.Summary != tt.want {
+			t.Errorf("%s\n got %q\nwant %q", tt.update, it.Summary, tt.want)
+		}
+		if !strings.Contains(tt.update, `:"`+it.Update+`"`) {
+			t.Errorf("%s: kind %q", tt.update, it.Update)
 		}
 	}
 }

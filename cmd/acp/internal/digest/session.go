@@ -13,9 +13,10 @@ import (
 
 // sessions keeps conversations, the ones heard of least recently first.
 type sessions struct {
-	byID   map[string]*list.Element // of *session
-	recent list.List
-	opened int64
+	byID    map[string]*list.Element // of *session
+	recent  list.List
+	opened  int64
+	changes int64 // of all
 }
 
 type session struct {
@@ -27,9 +28,9 @@ type session struct {
 
 // A Session is one that the frames were about.
 type Session struct {
-	ID      string
-	Title   string
-	Changes int64 // grows whenever its conversation changes
+	ID      string `json:"id"`
+	Title   string `json:"title"`
+	Changes int64  `json:"changes"` // grows whenever its conversation changes
 }
 
 // Sessions returns the sessions whose conversations are kept, in the order in
@@ -50,6 +51,9 @@ func (f *Follower) Sessions() []Session {
 	}
 	return out
 }
+
+// Changes returns a number that grows whenever what Sessions returns changes.
+func (f *Follower) Changes() int64 { return f.sessions.changes }
 
 // Transcript returns the conversation of a session and the number of its changes,
 // or nil if it is not kept. Any goroutine may read it.
@@ -76,9 +80,16 @@ func (s *sessions) get(id string) *session {
 		delete(s.byID, oldest.id)
 	}
 	s.opened++
+	s.changes++
 	n := &session{id: id, number: s.opened, conversation: newConversation()}
 	s.byID[id] = s.recent.PushBack(n)
 	return n
+}
+
+// touch notes that a conversation has changed.
+func (f *Follower) touch(s *session) {
+	s.changes++
+	f.sessions.changes++
 }
 
 func newConversation() *transcript.Conversation {
@@ -101,12 +112,12 @@ func (f *Follower) fold(dir trace.Direction, e *envelope, id string) (entry uint
 	case dir == trace.ToAgent && e.method == "session/load" && f.version != 2:
 		// The history follows from its beginning.
 		s.conversation = newConversation()
-		s.changes++
+		f.touch(s)
 	case dir == trace.ToAgent && e.method == "session/prompt" && f.version != 2:
 		var p acpv1.PromptRequest
 		if p.UnmarshalJSON(e.params) == nil {
 			s.conversation.PromptedV1(p.Prompt)
-			s.changes++
+			f.touch(s)
 		}
 	}
 	return entry
@@ -120,14 +131,14 @@ func (f *Follower) update(s *session, params []byte) {
 		var n acpv2.UpdateSessionNotification
 		if n.UnmarshalJSON(params) == nil {
 			s.conversation.Apply(n.Update)
-			s.changes++
+			f.touch(s)
 		}
 		return
 	}
 	var n acpv1.SessionNotification
 	if n.UnmarshalJSON(params) == nil {
 		s.conversation.ApplyV1(n.Update)
-		s.changes++
+		f.touch(s)
 	}
 }
 
@@ -145,7 +156,7 @@ func (f *Follower) asked(s *session, params []byte) uint64 {
 		req = translate.PermissionFromV1(v1)
 	}
 	entry, _ := s.conversation.Asked(&req)
-	s.changes++
+	f.touch(s)
 	return entry
 }
 
@@ -171,7 +182,7 @@ func (f *Follower) answered(req *request, result []byte, it *Item) {
 		var res acpv1.PromptResponse
 		if f.version != 2 && res.UnmarshalJSON(result) == nil {
 			s.conversation.EndedV1(&res)
-			s.changes++
+			f.touch(s)
 		}
 	case "session/request_permission":
 		f.decided(s, req.entry, result)
@@ -188,13 +199,13 @@ func (f *Follower) opened(s *session, result []byte) {
 		if len(res.AvailableCommands) > 0 {
 			s.conversation.Apply(&acpv2.AvailableCommandsUpdate{AvailableCommands: res.AvailableCommands})
 		}
-		s.changes++
+		f.touch(s)
 		return
 	}
 	var res acpv1.LoadSessionResponse
 	if res.UnmarshalJSON(result) == nil && (res.Modes != nil || len(res.ConfigOptions) > 0 || res.Unknown != nil) {
 		s.conversation.OpenedV1(res.Modes, res.ConfigOptions, res.Unknown)
-		s.changes++
+		f.touch(s)
 	}
 }
 
@@ -218,7 +229,7 @@ func (f *Follower) decided(s *session, entry uint64, result []byte) {
 	}
 	if outcome != nil {
 		s.conversation.Answered(entry, outcome)
-		s.changes++
+		f.touch(s)
 	}
 }
 

@@ -7,8 +7,17 @@ import (
 	"github.com/goacp/acp/cmd/acp/internal/safetext"
 )
 
-// summarise says what a request or notification is about.
-func summarise(method string, params []byte) string {
+// summarise says which kind of update it is, if it is one, and what a request or
+// notification is about.
+func summarise(method string, params []byte) (kind, summary string) {
+	if method == "session/update" {
+		u := find(params, "update")
+		return short(member(u, "sessionUpdate")), update(u)
+	}
+	return "", about(method, params)
+}
+
+func about(method string, params []byte) string {
 	switch method {
 	case "initialize":
 		return join("version "+raw(params, "protocolVersion"), peer(params, "clientInfo", "info"))
@@ -16,8 +25,6 @@ func summarise(method string, params []byte) string {
 		return cut(member(params, "cwd"))
 	case "session/prompt":
 		return cut(blocks(find(params, "prompt")))
-	case "session/update":
-		return update(find(params, "update"))
 	case "session/request_permission":
 		return cut(first(member(params, "title"), member(params, "toolCall", "title"), member(params, "toolCall", "toolCallId")))
 	case "session/set_mode":
@@ -72,9 +79,8 @@ func result(method string, v []byte) string {
 
 // update says what an update tells.
 func update(u []byte) string {
-	kind := member(u, "sessionUpdate")
 	var s string
-	switch kind {
+	switch member(u, "sessionUpdate") {
 	case "user_message", "agent_message", "agent_thought":
 		s = blocks(find(u, "content"))
 	case "tool_call", "tool_call_update":
@@ -110,7 +116,7 @@ func update(u []byte) string {
 	default:
 		s = block(find(u, "content"))
 	}
-	return join(kind, s)
+	return cut(s)
 }
 
 // blocks returns the text of blocks of content.

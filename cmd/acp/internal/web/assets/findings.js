@@ -1,0 +1,59 @@
+// The violations of rules, by rule.
+
+import {byId, el} from './dom.js';
+import {word} from './detail.js';
+import {at, number, plural, visible} from './text.js';
+import {label} from './timeline.js';
+
+const order = ['must', 'should', 'may', 'quirk'];
+const most = 50; // frames that are named for a rule, unless asked
+
+export class Findings extends EventTarget {
+  constructor(store) {
+    super();
+    this.store = store;
+    this.node = byId('findings');
+    this.all = new Set(); // rules of which every frame is listed
+    this.had = -1;
+  }
+
+  // show lists what was found, if it has changed.
+  show() {
+    const list = this.store.findings;
+    const mark = list.length + '/' + this.store.first + '/' + [...this.all].join();
+    if (this.had === mark || this.node.hidden) return;
+    this.had = mark;
+    if (list.length === 0) {
+      this.node.replaceChildren(el('div.empty', null, el('h2', null, 'No violations'), el('p', null, 'Every frame is checked against the rules of the protocol as it passes. Nothing was wrong so far.')));
+      return;
+    }
+    const rules = new Map();
+    for (const f of list) {
+      if (!rules.has(f.rule)) rules.set(f.rule, []);
+      rules.get(f.rule).push(f);
+    }
+    const groups = [...rules].sort(([a, x], [b, y]) => order.indexOf(x[0].level) - order.indexOf(y[0].level) || (a < b ? -1 : 1));
+    const focused = document.activeElement?.dataset?.key;
+    this.node.replaceChildren(
+      el('h2.unseen', null, plural(list.length, 'violation')),
+      ...groups.map(([rule, found]) => this.group(rule, found)));
+    if (focused) [...this.node.querySelectorAll('[data-key]')].find((b) => b.dataset.key === focused)?.focus();
+  }
+
+  group(rule, found) {
+    const f = found[0];
+    const some = this.all.has(rule) ? found.slice(0, 2000) : found.slice(0, most);
+    const items = some.map((x) => {
+      const row = this.store.row(x.seq);
+      return el('li', null, el('button.go', {'data-key': rule + ' ' + x.seq, onclick: () => this.dispatchEvent(new CustomEvent('go', {detail: x.seq}))},
+        el('span.number', null, '#' + x.seq), el('span.time', null, row ? at(row.at || 0) : ''), el('span.method', null, row ? label(row) : ''),
+        el('span.why', null, visible(x.why || '')), x.path ? el('code', null, visible(x.path)) : null));
+    });
+    const rest = found.length - some.length;
+    return el('section.group.level-' + word(f.level), {'aria-label': rule},
+      el('header', null, el('span.badge', null, visible(f.level || 'rule')), el('h3', null, visible(rule || '')), el('span.count', null, number(found.length)),
+        el('p', null, visible(f.text || ''), f.cites ? el('span.cites', null, ' ' + visible(f.cites)) : null)),
+      el('ol', null, ...items),
+      rest > 0 ? el('button.more', {onclick: () => { this.all.add(rule); this.show(); }}, number(rest) + ' more') : null);
+  }
+}

@@ -1,0 +1,207 @@
+package web
+
+import (
+	"encoding/json"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/goacp/acp/internal/wire"
+)
+
+const (
+	// A message to a page has at most batchRows rows and about batchBytes.
+	batchRows  = 1000
+	batchBytes = 1 << 20
+	// pace is how long rows gather before a page gets them.
+	pace = 40 * time.Millisecond
+	// heartbeat is how often a page hears that the server is there.
+	heartbeat = 10 * time.Second
+)
+
+// hello is the first thing a page gets.
+type hello struct {
+	Run      string   `json:"run"` // another one means that the page starts anew
+	Title    string   `json:"title"`
+	Command  []string `json:"command"`
+	Tool     string   `json:"tool"`
+	Started  string   `json:"started"`
+	Redacted bool     `json:"redacted"`
+	Recorded bool     `json:"recorded"`
+	File     string   `json:"file"`
+	MaxRows  int      `json:"maxRows"`
+	MaxBytes int64    `json:"maxBytes"`
+}
+
+func (s *Server) hello() hello {
+	h := s.opts.Header
+	out := hello{
+		Run: s.run, Title: s.opts.Title, Command: h.Command, Tool: h.Tool, Redacted: h.Redacted,
+		Recorded: s.opts.Recorded, File: s.opts.File, MaxRows: s.opts.MaxFrames, MaxBytes: s.opts.MaxBytes,
+	}
+	if !h.Started.IsZero() {
+		out.Started = h.Started.Format(time.RFC3339Nano)
+	}
+	return out
+}
+
+// state is what is told besides rows.
+type state struct {
+	First int64 `json:"first"` // the oldest row that is kept
+	Lost  int64 `json:"lost"`  // records that came too fast
+}
+
+// events sends a page what happened after the row that it names, and then what
+// happens, as server-sent events. A page that does not keep up is not sent what is
+// forgotten meanwhile; one that takes nothing for half a minute is given up.
+func (s *Server) events(w http.ResponseWriter, r *http.Request) {
+	after, _ := strconv.ParseInt(r.URL.Query().Get("after"), 10, 64)
+	if run := r.URL.Query().Get("run"); run != s.run {
+		after = 0
+	}
+	select {
+	case s.viewers <- struct{}{}:
+	default:
+		http.Error(w, "too many pages are open", http.StatusServiceUnavailable)
+		return
+	}
+	defer func() { <-s.viewers }()
+	w.Header().Set("Content-Type", "text/event-stream")
+	if r.Method == http.MethodHead {
+		return
+	}
+	v := viewer{w: w, rc: http.NewResponseController(w), next: after + 1}
+	if err := v.send("hello", marshal(s.hello())); err != nil {
+		return
+	}
+	beat := time.NewTicker(heartbeat)
+	defer beat.Stop()
+	for {
+		n := s.log.since(v.next, batchRows, batchBytes)
+		if err := s.tell(&v, &n); err != nil {
+			return
+		}
+		if len(n.rows) > 0 && !n.ended {
+			more := s.log.since(v.next, 1, 0)
+			if len(more.rows) > 0 {
+				continue // the page is behind
+			}
+		}
+		if n.ended {
+			// The page needs the stream no more, but it shows whether the server
+			// is there, which has the long records.
+			if err := v.send("end", []byte("{}")); err != nil {
+				return
+			}
+			s.linger(&v, r, beat)
+			return
+		}
+		select {
+		case <-n.more:
+			select {
+			case <-time.After(pace):
+			case <-s.closing:
+			case <-r.Context().Done():
+				return
+			}
+		case <-beat.C:
+			if v.comment() != nil {
+				return
+			}
+		case <-r.Context().Done():
+			return
+		}
+	}
+}
+
+// tell sends what is new.
+func (s *Server) tell(v *viewer, n *news) error {
+	st := state{First: n.first, Lost: n.lost}
+	if st != v.state {
+		v.state = st
+		if err := v.send("state", marshal(st)); err != nil {
+			return err
+		}
+	}
+	if len(n.rows) > 0 {
+		v.buf = append(v.buf[:0], '[')
+		for i, row := range n.rows {
+			if i > 0 {
+				v.buf = append(v.buf, ',')
+			}
+			v.buf = append(v.buf, row.json...)
+		}
+		v.next = n.rows[len(n.rows)-1].seq + 1
+		if err := v.send("rows", append(v.buf, ']')); err != nil {
+			return err
+		}
+	}
+	if n.changes != v.changes {
+		v.changes = n.changes
+		if err := v.send("sessions", marshal(s.fold.sessions())); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// linger keeps the stream of a page that has everything until the server closes.
+func (s *Server) linger(v *viewer, r *http.Request, beat *time.Ticker) {
+	for {
+		select {
+		case <-s.closing:
+			// The page ends the stream once it has what it needs.
+			if v.send("bye", []byte("{}")) == nil {
+				<-r.Context().Done()
+			}
+			return
+		case <-beat.C:
+			if v.comment() != nil {
+				return
+			}
+		case <-r.Context().Done():
+			return
+		}
+	}
+}
+
+// A viewer is the stream to a page.
+type viewer struct {
+	w       http.ResponseWriter
+	rc      *http.ResponseController
+	next    int64 // the row it gets next
+	state   state
+	changes int64
+	buf     []byte
+	head    []byte
+}
+
+// send writes an event. JSON has no line breaks outside of strings, and none of
+// what is sent has any within.
+func (v *viewer) send(event string, data []byte) error {
+	v.head = append(append(append(v.head[:0], "event: "...), event...), "\ndata: "...)
+	v.rc.SetWriteDeadline(time.Now().Add(patience))
+	for _, b := range [][]byte{v.head, data, []byte("\n\n")} {
+		if _, err := v.w.Write(b); err != nil {
+			return err
+		}
+	}
+	return v.rc.Flush()
+}
+
+func (v *viewer) comment() error {
+	v.rc.SetWriteDeadline(time.Now().Add(patience))
+	if _, err := v.w.Write([]byte(": here\n\n")); err != nil {
+		return err
+	}
+	return v.rc.Flush()
+}
+
+// marshal makes JSON of a value that always can be made JSON.
+func marshal(v any) []byte {
+	data, err := json.Marshal(v)
+	if err != nil {
+		return wire.AppendString(nil, err.Error())
+	}
+	return data
+}

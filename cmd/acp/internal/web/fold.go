@@ -1,0 +1,160 @@
+package web
+
+import (
+	"bytes"
+	"strings"
+	"sync"
+
+	"github.com/goacp/acp/cmd/acp/internal/digest"
+	"github.com/goacp/acp/conformance"
+	"github.com/goacp/acp/internal/wire"
+	"github.com/goacp/acp/trace"
+	"github.com/goacp/acp/transcript"
+)
+
+const (
+	// inlineBytes is how much of a record pages get without asking.
+	inlineBytes = 64 << 10
+	// maxFindings bounds what is told about one record.
+	maxFindings = 32
+	// maxWhy bounds what is told of one finding.
+	maxWhy = 4 << 10
+)
+
+// A folder makes rows of records. Its methods add and end are called by one
+// goroutine.
+type folder struct {
+	log    *history
+	checks checks
+	frames int64 // what was checked so far
+
+	mu       sync.Mutex
+	follower digest.Follower
+}
+
+// checks says what is wrong with frames.
+type checks interface {
+	frame(rec *trace.Record) []conformance.Finding
+	end() []conformance.Finding
+}
+
+func newFolder(log *history) *folder { return &folder{log: log, checks: newChecks()} }
+
+// transcript returns the conversation of a session and the number of its changes,
+// or nil.
+func (f *folder) transcript(id string) (*transcript.Snapshot, int64) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.follower.Transcript(id)
+}
+
+// sessions returns the sessions whose conversations are kept.
+func (f *folder) sessions() []digest.Session {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.follower.Sessions()
+}
+
+func (f *folder) add(rec *trace.Record) {
+	f.mu.Lock()
+	it := f.follower.Next(rec)
+	changes := f.follower.Changes()
+	f.mu.Unlock()
+
+	var findings []conformance.Finding
+	if rec.Kind == trace.Frame || rec.Kind == trace.Text {
+		f.frames++
+		findings = f.checks.frame(rec)
+	}
+	r := &row{frame: f.frames, at: rec.At}
+	r.json = f.appendRow(nil, rec, &it, findings)
+	if rec.Kind != trace.Event && len(rec.Data) > inlineBytes {
+		r.full = rec.Data
+	}
+	f.log.add(r)
+	f.log.told(changes)
+}
+
+// end tells what is wrong in the end.
+func (f *folder) end() {
+	findings := f.checks.end()
+	for len(findings) > 0 {
+		n := min(len(findings), maxFindings)
+		rec := trace.Record{Kind: trace.Event, Name: "checked"}
+		if last := f.log.row(f.log.seq() - 1); last != nil {
+			rec.At = last.at
+		}
+		r := &row{frame: f.frames, at: rec.At}
+		r.json = f.appendRow(nil, &rec, &digest.Item{Type: digest.Event, Method: rec.Name, Summary: "what was left open"}, findings[:n])
+		f.log.add(r)
+		findings = findings[n:]
+	}
+}
+
+// appendRow appends the form of a row that pages read: see assets/store.js.
+func (f *folder) appendRow(dst []byte, rec *trace.Record, it *digest.Item, findings []conformance.Finding) []byte {
+	num := func(name string, n int64) {
+		if n != 0 {
+			dst = append(wire.AppendInt(append(append(append(dst, '"'), name...), `":`...), n), ',')
+		}
+	}
+	str := func(name, s string) {
+		if s != "" {
+			dst = append(wire.AppendString(append(append(append(dst, '"'), name...), `":`...), s), ',')
+		}
+	}
+	dst = append(dst, '{')
+	seq := f.log.seq()
+	num("seq", seq)
+	num("at", int64(rec.At))
+	str("type", string(it.Type))
+	if rec.Dir != 0 {
+		str("dir", string(rune(rec.Dir)))
+	}
+	str("method", it.Method)
+	str("update", it.Update)
+	str("id", it.ID)
+	str("session", it.Session)
+	num("asked", it.Asked)
+	num("took", int64(it.Took))
+	num("code", int64(it.Code))
+	str("summary", it.Summary)
+	if rec.Kind != trace.Event {
+		size := rec.Size
+		if size == 0 {
+			size = int64(len(rec.Data))
+		}
+		num("size", size)
+		body := rec.Data
+		if len(body) > inlineBytes {
+			body = body[:inlineBytes]
+			num("cut", 1)
+		} else if size > int64(len(body)) {
+			num("short", 1) // the rest was not recorded
+		}
+		str("body", string(bytes.TrimRight(body, "\r\n")))
+	}
+	if len(findings) > 0 {
+		dst = append(dst, `"findings":[`...)
+		for _, x := range findings[:min(len(findings), maxFindings)] {
+			dst = append(dst, '{')
+			shown := seq
+			if x.Frame != f.frames {
+				shown = f.log.at(x.Frame)
+			}
+			num("seq", shown)
+			if x.Rule != nil {
+				str("rule", x.Rule.ID)
+				str("level", string(x.Rule.Level))
+				str("text", x.Rule.Text)
+				str("cites", strings.Join(x.Rule.Cites, " "))
+			}
+			str("why", x.Why[:min(len(x.Why), maxWhy)])
+			str("path", x.Path[:min(len(x.Path), maxWhy)])
+			dst = append(wire.CloseObject(dst), ',')
+		}
+		dst[len(dst)-1] = ']'
+		dst = append(dst, ',')
+	}
+	return wire.CloseObject(dst)
+}
