@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/goacp/acp/internal/wire"
@@ -260,7 +261,7 @@ func (t *Reader) readLine(line []byte) (bool, error) {
 	case name != "":
 		rec.Kind, rec.Name = Event, name
 		if isText {
-			rec.Detail.Text = string(t.text)
+			rec.Detail.Text = strings.ToValidUTF8(string(t.text), "\ufffd")
 		}
 	default:
 		return false, nil
