@@ -14,9 +14,10 @@ import (
 // ownPrefix is how a command of ours is reached whose name the agent has too.
 const ownPrefix = "/acp:"
 
-const ownHelp = `Type a prompt and press Enter; a backslash at the end of a line goes on with the next one.
-Ctrl-C cancels the turn, Ctrl-D leaves. Commands of this program, which can also be
-written with /acp: in front, as in /acp:help, if the agent has one of that name:
+const ownHelp = `Type a prompt and press Enter; a backslash at the end of a line goes on with
+the next one. Ctrl-C cancels the turn, Ctrl-D leaves.
+Commands of this program; where the agent has one of that name, put /acp: in
+front, as in /acp:help:
   /help             this text, and the agent's commands
   /cancel           cancel the turn
   /options          list the mode, the model and other options
@@ -57,7 +58,7 @@ func (c *conversation) own(ctx context.Context, text string, running bool) (quit
 		c.sessions(ctx)
 	default:
 		if explicit {
-			c.show.line("There is no command " + safetext.Line(name, 100) + ".")
+			c.show.line("There is no command " + safetext.Line(name, 100) + "; " + ownPrefix + "help lists those there are.")
 		}
 		return false, explicit
 	}

@@ -63,7 +63,7 @@ func TestConversation(t *testing.T) {
 			t.Fatal(err)
 		}
 		has(t, out, "Talking to ", "Thinking.\n", "Tool: Read it — done\n", "You said:\none\ntwo\n", "You said:\n/nonsense\n",
-			"Error: ", "The agent refused the prompt.\n", "Nothing runs.\n", "There is no command /acp:nope.\n", "Ctrl-D leaves")
+			"Error: ", "The agent refused the prompt.\n", "Nothing runs.\n", "There is no command /acp:nope; /acp:help lists those there are.\n", "Ctrl-D leaves")
 		if strings.Contains(out, "never") {
 			t.Error("it went on after /quit")
 		}
@@ -99,5 +99,15 @@ func TestAgentEnds(t *testing.T) {
 	_, err := talk(t, agent, "hi\n")
 	if err == nil || exitcode.Of(err) == exitcode.Done {
 		t.Errorf("error %v", err)
+	}
+}
+
+// TestHelpFits keeps the lines of the help within a terminal of 80 columns, which would break them
+// in the middle of words.
+func TestHelpFits(t *testing.T) {
+	for l := range strings.Lines(ownHelp) {
+		if n := len([]rune(strings.TrimRight(l, "\n"))); n > 79 {
+			t.Errorf("%d columns: %s", n, l)
+		}
 	}
 }
