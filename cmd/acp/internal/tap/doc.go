@@ -5,8 +5,9 @@
 //
 // Without a policy there is a goroutine for each direction that reads what is there and writes it,
 // whatever it is; nothing waits for the end of a line, nothing is taken apart, and a side that does
-// not read stalls the other as it would without the tap. Recording comes after: what was written is
-// cut into lines and handed to a [Sink], which must not block.
+// not read stalls the other as it would without the tap. What passes is cut into lines, which are
+// handed to a [Sink] just before they are written, so that an answer is never recorded before its
+// request. The sink must not block.
 //
 // With a policy lines are forwarded as a whole, since one has to be read before it can be let
 // through. Those that are let through stay as they were, to the byte.

@@ -44,18 +44,17 @@ func pump(to route, src io.ReadCloser) error {
 	}
 }
 
-// A plain route forwards as it is and tells of it afterwards.
+// A plain route forwards as it is. A line is told of before its end is on the way: what the other side
+// does about it is then told of later.
 type plain struct {
 	dst io.WriteCloser
 	cut cutter
 }
 
 func (p *plain) forward(b []byte) error {
-	if _, err := p.dst.Write(b); err != nil {
-		return err
-	}
 	p.cut.write(b)
-	return nil
+	_, err := p.dst.Write(b)
+	return err
 }
 
 func (p *plain) close() {
