@@ -94,20 +94,26 @@ func newChecker(ctx context.Context, side Side, open func(ctx context.Context) (
 // A dialect is a version of the protocol that is being checked.
 type dialect struct {
 	version int
-	link    *link // that scenarios share, or nil
-	host    *host // of link
-	used    bool  // a scenario was played on link
+	link    *link  // that scenarios share, or nil
+	host    *host  // of link, if an agent is checked
+	guest   *guest // of link, if a client is checked
+	used    bool   // a scenario was played on link
 	init    *pattern.Value
-	asked   int    // by a client: the version it asked for
 	speaks  bool   // the peer speaks it
 	refused string // why initialize was refused, or ""
 	skip    string // why nothing is checked, or ""
 	broken  string // why nothing can be checked, or ""
+
+	noTurns  int    // connections in which a client sent no prompt, in a row
+	noPrompt string // why no turn is waited for any more, or ""
 }
 
 // connect opens a connection on which nothing was said.
 func (c *checker) connect() (*link, error) {
-	ctx, cancel := context.WithTimeout(c.ctx, max(c.opt.timeout(), time.Minute))
+	ctx, cancel := c.ctx, context.CancelFunc(func() {})
+	if c.side == Agent { // a client may have to be started by hand
+		ctx, cancel = context.WithTimeout(ctx, max(c.opt.timeout(), time.Minute))
+	}
 	defer cancel()
 	peer, err := c.open(ctx)
 	if err != nil {
@@ -226,7 +232,7 @@ func (c *checker) judge(all []*dialect) {
 			c.report.Versions = append(c.report.Versions, d.version)
 			c.report.introduce(d.init)
 		case speaks && d.skip == "":
-			d.skip = fmt.Sprintf("the agent does not speak version %d: %s", d.version, d.refused+d.broken)
+			d.skip = fmt.Sprintf("the %s does not speak version %d: %s", c.side, d.version, d.refused+d.broken)
 			d.refused, d.broken = "", ""
 		}
 	}
@@ -274,7 +280,7 @@ func (d *dialect) drop() {
 	if d.link != nil {
 		d.link.close()
 	}
-	d.link, d.host, d.used = nil, nil, false
+	d.link, d.host, d.guest, d.used = nil, nil, nil, false
 }
 
 // try tries a rule.
@@ -282,7 +288,6 @@ func (c *checker) try(d *dialect, r *Rule, t *test) *Result {
 	start := time.Now()
 	res := &Result{Rule: r, Version: d.version}
 	sc := t.scenarios[d.version]
-	var err error
 	switch {
 	case d.skip != "":
 		res.Status, res.Why = Skip, d.skip
@@ -295,11 +300,19 @@ func (c *checker) try(d *dialect, r *Rule, t *test) *Result {
 		res.Status = Skip
 		return res
 	}
+	if d.noPrompt != "" && t.place != onBare {
+		res.Status, res.Why = Broken, d.noPrompt
+		return res
+	}
 	used := d.link != nil && d.used && t.place == onShared
-	err = c.trial(d, t, sc)
+	trial := c.trial
+	if c.side == Client {
+		trial = c.trialClient
+	}
+	err := trial(d, t, sc)
 	if v, ok := errors.AsType[*verdict](err); ok && v.status == Fail && used && d.link == nil && c.ctx.Err() == nil {
 		// An earlier scenario may be to blame: only what fails alone counts.
-		err = c.trial(d, t, sc)
+		err = trial(d, t, sc)
 	}
 	res.Took = time.Since(start)
 	res.Status = Pass
@@ -319,9 +332,7 @@ func (c *checker) try(d *dialect, r *Rule, t *test) *Result {
 
 // trial plays a scenario once.
 func (c *checker) trial(d *dialect, t *test, sc *scenario) error {
-	c.mu.Lock()
-	c.saw = evidence{}
-	c.mu.Unlock()
+	c.forget()
 	if t.place == onShared && !c.opt.Apart {
 		if d.link != nil && d.link.dead() {
 			d.drop()
@@ -382,7 +393,7 @@ func (c *checker) initialized(d *dialect) (*link, *host, error) {
 }
 
 // playOn plays a scenario on a connection; clean says that it can be used again.
-func (c *checker) playOn(l *link, h *host, d *dialect, sc *scenario) (clean bool, err error) {
+func (c *checker) playOn(l *link, ours role, d *dialect, sc *scenario) (clean bool, err error) {
 	switch {
 	case sc.raw && l.peer.Raw == nil:
 		return true, &verdict{Skip, "bytes cannot be written past this connection"}
@@ -391,25 +402,25 @@ func (c *checker) playOn(l *link, h *host, d *dialect, sc *scenario) (clean bool
 	case sc.waits && l.peer.Wait == nil:
 		return true, &verdict{Skip, "the end of the peer's process cannot be seen on this connection"}
 	}
-	p := newPlayer(c.ctx, c.side, d.version, l, &c.opt, sc, h)
-	h.begin(p)
+	p := newPlayer(c.ctx, c.side, d.version, l, &c.opt, sc, ours)
+	ours.begin(p)
 	if err = p.play(sc.steps); err == nil {
 		err = p.last()
-	}
-	if sc.mine {
-		h.session = nil
 	}
 	v, ok := errors.AsType[*verdict](err)
 	if err != nil && (!ok || v.status != Unseen) || p.gone != nil {
 		return false, err
 	}
-	return h.leave(p), err
+	return ours.leave(p), err
 }
 
 // leave ends what a scenario has begun on a connection that is used again, and
 // reports whether that was possible.
 func (h *host) leave(p *player) bool {
 	p.link.listen(true)
+	if p.sc.mine {
+		h.session = nil
+	}
 	p.sc = &scenario{}
 	for _, m := range p.inbox {
 		if m.request() {

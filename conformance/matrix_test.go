@@ -36,23 +36,44 @@ func TestRules(t *testing.T) {
 
 // TestGoodAgent holds that every rule of agents passes on the base agent.
 func TestGoodAgent(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		report := checkAgent(t, nil)
-		for _, r := range report.Results {
-			if r.Status != Pass && !r.Rule.Observed {
-				t.Errorf("%s in version %d: %s: %s\n%s", r.Rule.ID, r.Version, r.Status, r.Why, seenText(r))
-			}
-			if r.Rule.Observed && r.Status == Fail {
-				t.Errorf("%s in version %d was observed: %s\n%s", r.Rule.ID, r.Version, r.Why, seenText(r))
-			}
+	synctest.Test(t, func(t *testing.T) { good(t, checkAgent(t, nil)) })
+}
+
+// good holds that a peer without a defect keeps all rules. Rules about what it
+// lacks are skipped.
+func good(t *testing.T, report *Report) {
+	t.Helper()
+	if len(report.Versions) != 2 {
+		t.Errorf("it speaks versions %v: %s", report.Versions, report.Broken)
+	}
+	for _, r := range report.Results {
+		if r.Status != Pass && !r.Rule.Observed && !(r.Status == Skip && len(r.Rule.Lacks) > 0) || r.Status == Fail {
+			t.Errorf("%s in version %d: %s: %s\n%s", r.Rule.ID, r.Version, r.Status, r.Why, seenText(r))
 		}
-	})
+	}
 }
 
 // TestBrokenAgents is the matrix of fixtures and rules: each fixture fails its
 // own rule, and harms no other scenario's play.
 func TestBrokenAgents(t *testing.T) {
 	matrix(t, agentDefects, checkAgent)
+}
+
+// TestGoodClient and TestBrokenClients are the same for clients.
+func TestGoodClient(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) { good(t, checkClient(t, nil)) })
+}
+
+func TestBrokenClients(t *testing.T) {
+	matrix(t, clientDefects, checkClient)
+}
+
+func checkClient(t *testing.T, d defect) *Report {
+	report, err := CheckClient(context.Background(), acceptClient(d), Options{Experimental: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return report
 }
 
 func matrix(t *testing.T, fixtures map[string]defect, check func(*testing.T, defect) *Report) {

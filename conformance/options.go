@@ -36,6 +36,10 @@ type Options struct {
 	Cwd string
 	// Login is the id of the method to log in with, for agents that want that.
 	Login string
+	// Patience is how long a client may take to initialize or to send a prompt,
+	// for clients whose user is a person. If it is 0 that is Timeout, and a
+	// client that has had its turn is started again rather than waited for.
+	Patience time.Duration
 	// Apart plays each scenario on a connection, or for clients in a turn, of
 	// its own.
 	Apart bool

@@ -56,6 +56,11 @@ type player struct {
 
 // A role is what the side we play does by itself.
 type role interface {
+	// begin makes a player ready for a scenario.
+	begin(p *player)
+	// leave ends what a scenario has begun on a connection that is used again,
+	// and reports whether that was possible.
+	leave(p *player) bool
 	// auto answers a request that no step is about: with a member result or
 	// error, or with "" not yet.
 	auto(p *player, m *letter) string
@@ -379,6 +384,9 @@ func (p *player) find(w *what) (found *letter, near error) {
 // awaitWhat waits for what a step is about.
 func (p *player) awaitWhat(s *step) (*letter, error) {
 	limit := p.limit
+	if s.verb == "await" && p.side == Client && p.opt.Patience == 0 {
+		limit = min(limit, 2*settleTime) // what clients do by themselves they do at once
+	}
 	var found *letter
 	var near error
 	over := false

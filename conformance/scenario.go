@@ -125,6 +125,8 @@ type scenario struct {
 	uses map[string]bool
 	// whats are what it waits for, by method.
 	whats map[string][]*what
+	// verbs are those of its steps.
+	verbs map[string]bool
 	// purposes are those of the prompts it needs.
 	purposes []string
 	// mine says that it makes or breaks sessions by itself, so that the one
@@ -153,7 +155,7 @@ type scenarioReader struct {
 
 // parseScenario reads a scenario that begins in a line of a file.
 func parseScenario(side Side, text string, line int) (*scenario, error) {
-	r := &scenarioReader{text: text, first: line, side: side, known: map[string]bool{}, out: &scenario{uses: map[string]bool{}, whats: map[string][]*what{}}}
+	r := &scenarioReader{text: text, first: line, side: side, known: map[string]bool{}, out: &scenario{uses: map[string]bool{}, whats: map[string][]*what{}, verbs: map[string]bool{}}}
 	for _, name := range given[side] {
 		r.known[name] = true
 	}
@@ -424,6 +426,7 @@ func (r *scenarioReader) awaited() (*what, error) {
 // note keeps what a step says about its scenario.
 func (r *scenarioReader) note(s *step) {
 	o := r.out
+	o.verbs[s.verb] = true
 	switch s.verb {
 	case "raw":
 		o.raw = true

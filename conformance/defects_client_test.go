@@ -1,0 +1,30 @@
+package conformance
+
+import "strings"
+
+var _ = defects(Client, map[string]defect{
+	"dispatch/unknown-request": onRequest("_check/unknown", result(`{}`)),
+	"dispatch/unknown-notification": onNotification("_check/unknown", func(w *between, f *flying) {
+		w.back(f, `{"jsonrpc":"2.0","id":null,"error":{"code":-32601,"message":"x"}}`)
+	}),
+	"dispatch/string-id": of(Client, when(func(f *flying) bool { return f.id == `"a-1"` }, set("id", `1`))),
+
+	"initialize/first":           onRequest("initialize", set("params.protocolVersion", `"2"`)),
+	"initialize/waits":           onRequest("initialize", behind(`{"jsonrpc":"2.0","id":"early","method":"session/new","params":{"cwd":"/check","mcpServers":[]}}`)),
+	"initialize/unknown-members": onReply("initialize", when(func(f *flying) bool { return strings.Contains(f.line, "_unknown") }, hangUp)),
+
+	"permission/answered": onReply("session/request_permission", set("result.outcome", `{"outcome":"selected","optionId":"always"}`)),
+	"permission/two":      onReply("session/request_permission", when(func(f *flying) bool { return f.n == 1 }, drop)),
+
+	"fs/not-offered": onRequest("initialize", unset("params.clientCapabilities")),
+	"fs/missing":     onRequest("fs/read_text_file", result(`{"content":""}`)),
+
+	"update/unknown": update("_check_unknown", hangUp),
+	"update/turn-ends": func(w *between, f *flying) {
+		if f.reply && f.method == "session/prompt" && f.get("result.stopReason") != nil || f.str("params.update.state") == "idle" {
+			w.cut()
+			return
+		}
+		w.pass(f)
+	},
+})

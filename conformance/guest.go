@@ -1,0 +1,275 @@
+package conformance
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/goacp/acp/internal/pattern"
+)
+
+// A guest is the agent we play when a client is checked. It lives as long as a
+// connection.
+type guest struct {
+	version  int            // that is answered, if the client asks for that or a later one
+	init     *pattern.Value // the params of initialize, nil before
+	session  *pattern.Value // id of the session of the turn, or the last one opened
+	sessions int
+	prompts  []*letter // that were received and not taken up
+	turn     *letter   // the session/prompt that is being carried out, or nil
+	turns    int       // that were taken up
+	used     bool      // a scenario was played in the turn
+	greeting string    // how a step answered initialize, or ""
+	messages int
+}
+
+// asked returns the version the client asked for, 0 if it is none.
+func (g *guest) asked() int {
+	v := g.init.Get("protocolVersion")
+	if v == nil {
+		return 0
+	}
+	n, err := strconv.Atoi(v.Text)
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+// begin makes a player ready for a scenario.
+func (g *guest) begin(p *player) {
+	if g.init != nil {
+		p.known["init"] = g.init
+	}
+	if g.session != nil {
+		p.known["session"] = g.session
+	}
+	if g.turn != nil {
+		p.known["prompt"] = g.turn.params()
+	}
+}
+
+// hello returns the result of initialize: all an agent may offer, with members
+// put in the place of others.
+func (g *guest) hello(members *pattern.Value, known pattern.Captures) string {
+	version := strconv.Itoa(g.version)
+	if g.version == 1 {
+		return members.With(known, "protocolVersion", version, "agentInfo", checkerInfo, "authMethods", "[]", "agentCapabilities",
+			`{"loadSession":true,"promptCapabilities":{"image":true,"audio":true,"embeddedContext":true},`+
+				`"mcpCapabilities":{"http":true,"sse":true},"sessionCapabilities":{"list":{},"delete":{},"resume":{},"close":{}}}`)
+	}
+	return members.With(known, "protocolVersion", version, "info", checkerInfo, "authMethods", "[]", "capabilities",
+		`{"session":{"prompt":{"image":{},"audio":{},"embeddedContext":{}},"mcp":{"stdio":{},"http":{}},"delete":{}}}`)
+}
+
+// auto answers what the client asks for as a simple agent does.
+func (g *guest) auto(p *player, m *letter) string {
+	switch m.method {
+	case "initialize":
+		if p.sc.verbs["initialize"] && g.init == nil {
+			return ""
+		}
+		g.init = m.params()
+		if g.greeting != "" { // the client asks again, for the version it was offered
+			return `"result":` + g.greeting
+		}
+		return `"result":` + g.hello(nil, nil)
+	case "session/new", "session/fork":
+		if p.sc.verbs["session"] {
+			return ""
+		}
+		return `"result":{"sessionId":` + g.open().Text + `}`
+	case "session/prompt":
+		g.prompts = append(g.prompts, m)
+		return ""
+	case "session/load", "session/resume":
+		g.session = m.params().Get("sessionId")
+		return `"result":{}`
+	case "session/list":
+		return `"result":{"sessions":[]}`
+	case "session/set_config_option":
+		return `"result":{"configOptions":[]}`
+	case "session/close", "session/delete", "session/set_mode", "authenticate", "logout", "auth/login", "auth/logout":
+		return `"result":{}`
+	}
+	return `"error":{"code":-32601,"message":"Method not found","data":{"method":` + pattern.Quote(m.method) + `}}`
+}
+
+// open returns the id of a new session.
+func (g *guest) open() *pattern.Value {
+	g.sessions++
+	g.session = pattern.Text("check-" + strconv.Itoa(g.sessions))
+	return g.session
+}
+
+func (g *guest) saw(*player, *letter) {}
+
+func (g *guest) step(p *player, s *step) error {
+	switch s.verb {
+	case "tell":
+		return g.tell(p, p.fill(s.val))
+	case "say":
+		return g.say(p, s.val.Str)
+	case "allow":
+		return g.allow(p, s)
+	case "stop":
+		if g.turn == nil {
+			return broken("line %d: there is no turn to end", s.line)
+		}
+		reason := s.method
+		if reason == "" {
+			reason = "end_turn"
+		}
+		return g.stop(p, reason)
+	case "turn":
+		err := g.take(p, p.patience())
+		switch {
+		case err == nil || !errors.Is(err, errTimeout) && !errors.Is(err, errClosed):
+			return err
+		case g.turns == 0:
+			return p.missing(err, "session/prompt")
+		}
+		return unseen("the client sent no further prompt")
+	case "initialize":
+		m, err := g.request(p, "initialize")
+		if err != nil {
+			return err
+		}
+		g.init = m.params()
+		p.known["init"] = g.init
+		g.greeting = g.hello(s.val, p.known)
+		return g.grant(p, m, g.greeting)
+	case "session":
+		m, err := g.request(p, "session/new")
+		if err != nil {
+			return err
+		}
+		id := g.open()
+		p.known["session"] = id
+		return g.grant(p, m, s.val.With(p.known, "sessionId", id.Text))
+	}
+	return broken("line %d: %s is not for clients", s.line, s.verb)
+}
+
+// request waits for a request that is the client's to make.
+func (g *guest) request(p *player, method string) (*letter, error) {
+	var found *letter
+	err := p.until(max(p.limit, p.patience()), func() bool {
+		for _, m := range p.inbox {
+			if m.method == method && m.request() && !m.done {
+				found = m
+				return true
+			}
+		}
+		return false
+	})
+	if err != nil {
+		return nil, p.missing(err, "%s", method)
+	}
+	p.use(found)
+	return found, nil
+}
+
+func (g *guest) grant(p *player, m *letter, result string) error {
+	m.done = true
+	return p.write(`{"jsonrpc":"2.0","id":` + m.id.Text + `,"result":` + result + `}`)
+}
+
+func (g *guest) tell(p *player, update string) error {
+	id := "null"
+	if s := p.known["session"]; s != nil {
+		id = s.Text
+	}
+	return p.write(`{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":` + id + `,"update":` + update + `}}`)
+}
+
+func (g *guest) say(p *player, text string) error {
+	message := ""
+	if g.version == 2 {
+		message = `"messageId":"agent-` + strconv.Itoa(g.messages) + `",`
+	}
+	return g.tell(p, `{"sessionUpdate":"agent_message_chunk",`+message+`"content":{"type":"text","text":`+pattern.Quote(text)+`}}`)
+}
+
+// allow asks for permission.
+func (g *guest) allow(p *player, s *step) error {
+	id := "null"
+	if v := p.known["session"]; v != nil {
+		id = v.Text
+	}
+	options := `[{"optionId":"yes","name":"Allow","kind":"allow_once"},{"optionId":"no","name":"Reject","kind":"reject_once"}]`
+	params := s.val.With(p.known, "sessionId", id, "title", `"May this be done?"`, "options", options)
+	if g.version == 1 {
+		g.messages++
+		params = s.val.With(p.known, "sessionId", id, "options", options,
+			"toolCall", fmt.Sprintf(`{"toolCallId":"call-%d","title":"May this be done?"}`, g.messages))
+	}
+	_, err := p.call(s.name, "session/request_permission", params)
+	return err
+}
+
+// stop ends the turn.
+func (g *guest) stop(p *player, reason string) error {
+	turn := g.turn
+	g.turn, g.used = nil, false
+	if g.version == 1 {
+		return g.grant(p, turn, `{"stopReason":`+pattern.Quote(reason)+`}`)
+	}
+	return g.tell(p, `{"sessionUpdate":"state_update","state":"idle","stopReason":`+pattern.Quote(reason)+`}`)
+}
+
+// take waits for a prompt and begins its turn.
+func (g *guest) take(p *player, limit time.Duration) error {
+	if err := p.until(limit, func() bool { return len(g.prompts) > 0 }); err != nil {
+		return err
+	}
+	g.turn, g.used = g.prompts[0], false
+	g.turns++
+	g.prompts = slices.Delete(g.prompts, 0, 1)
+	params := g.turn.params()
+	if id := params.Get("sessionId"); id != nil {
+		g.session = id
+		p.known["session"] = id
+	}
+	p.known["prompt"] = params
+	p.cursor = len(p.inbox)
+	if g.version == 1 {
+		return nil
+	}
+	g.messages++
+	id := pattern.Quote("user-" + strconv.Itoa(g.messages))
+	if err := g.grant(p, g.turn, `{"messageId":`+id+`}`); err != nil {
+		return err
+	}
+	content := "[]"
+	if v := params.Get("prompt"); v != nil {
+		content = v.Fill(nil)
+	}
+	if err := g.tell(p, `{"sessionUpdate":"user_message","messageId":`+id+`,"content":`+content+`}`); err != nil {
+		return err
+	}
+	return g.tell(p, `{"sessionUpdate":"state_update","state":"running"}`)
+}
+
+// leave answers what a scenario left open, and reports whether the connection can
+// be used again.
+func (g *guest) leave(p *player) bool {
+	p.link.listen(true)
+	p.sc = &scenario{}
+	for _, m := range p.inbox {
+		if m.request() && m.method != "session/prompt" {
+			p.reply(m)
+		}
+	}
+	return true
+}
+
+// patience is how long a client may take to send a prompt.
+func (p *player) patience() time.Duration {
+	if p.opt.Patience > 0 {
+		return p.opt.Patience
+	}
+	return p.opt.timeout()
+}
