@@ -44,9 +44,9 @@ type Bridge struct {
 	Logger *slog.Logger
 }
 
-// bridgeGrace is how long what a client has asked may go on when it sends
-// nothing more: starting the agent may be part of it.
-const bridgeGrace = 5 * time.Second
+// bridgeLinger is how long the agent may take to start for a client that sends
+// nothing more. What it has asked then gets the usual grace.
+const bridgeLinger = 5 * time.Second
 
 // Serve serves one client until it or the agent leaves, or ctx is done. That the
 // client leaves is no error, unless the agent could not be reached before.
@@ -58,7 +58,7 @@ func (b *Bridge) Serve(ctx context.Context, client Transport) error {
 		Logger:     b.Logger,
 		Extensions: l.clientExtensions,
 		prepare:    l.connect,
-		Engine:     jsonrpc.Config{Grace: bridgeGrace},
+		Engine:     jsonrpc.Config{Linger: l.linger},
 	}
 	c, err := agent.Connect(ctx, client)
 	if err != nil {
@@ -195,6 +195,17 @@ func (l *bridgeLink) watch(up *AgentConn, down *ClientConn) {
 		l.mu.Lock()
 		l.failed = err
 		l.mu.Unlock()
+	}
+}
+
+// linger gives the agent time to start.
+func (l *bridgeLink) linger(ctx context.Context) {
+	timer := time.NewTimer(bridgeLinger)
+	defer timer.Stop()
+	select {
+	case <-l.reached:
+	case <-timer.C:
+	case <-ctx.Done():
 	}
 }
 

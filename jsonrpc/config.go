@@ -93,6 +93,13 @@ type Config struct {
 	// writing what is left then; 0 means DefaultFlushTimeout.
 	Grace, FlushTimeout time.Duration
 
+	// Linger, when set, is called when the peer sends no more, and Grace begins
+	// when it returns. It has to return when ctx is done, which is when no
+	// handler runs any more or the connection is closed, and should have a
+	// bound of its own. It is for what takes long to begin with, such as
+	// starting a program that handlers wait for.
+	Linger func(ctx context.Context)
+
 	// ExposeErrors sends the text of errors that are not an *Error to the
 	// peer, in the details member of the error's data. By default the peer
 	// only gets a correlation id.

@@ -1,6 +1,7 @@
 package jsonrpc
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"time"
@@ -109,12 +110,47 @@ func (c *Conn) checkQuiet() {
 
 func (c *Conn) isQuiet() bool { return c.running == 0 && len(c.lanes) == 0 }
 
+// linger runs Config.Linger if the peer sends no more. over is closed when it has
+// returned, and nil if it does not run; end ends it, and has to be called.
+func (c *Conn) linger() (over <-chan struct{}, end func()) {
+	if c.cfg.Linger == nil {
+		return nil, func() {}
+	}
+	select {
+	case <-c.readDone:
+	default: // closed here, or there is nobody to answer to
+		return nil, func() {}
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		c.guardLinger(ctx)
+	}()
+	return done, func() {
+		cancel()
+		<-done
+	}
+}
+
+// guardLinger survives panics.
+func (c *Conn) guardLinger(ctx context.Context) {
+	defer func() {
+		if p := recover(); p != nil {
+			c.log.Error("Linger panicked", "panic", p)
+		}
+	}()
+	c.cfg.Linger(ctx)
+}
+
 // end ends the connection, whatever the reason.
 func (c *Conn) end() {
 	timer := time.NewTimer(c.cfg.Grace)
 	defer timer.Stop()
 	c.awaitReader(timer)
-	c.awaitHandlers(timer)
+	lingering, end := c.linger()
+	c.awaitHandlers(timer, lingering, end)
+	end()
 
 	timer.Reset(c.cfg.FlushTimeout)
 	c.out.drain(timer.C, false)
@@ -158,10 +194,11 @@ func (c *Conn) awaitReader(timer *time.Timer) {
 	}
 }
 
-// awaitHandlers waits for handlers and queues. Requests get one grace before
+// awaitHandlers waits for handlers and queues, without a limit until lingering is
+// closed, which stop brings about. Then requests get one grace before
 // their contexts are cancelled. Queued notifications are handled to the end as
 // long as they move, unless Close was called.
-func (c *Conn) awaitHandlers(timer *time.Timer) {
+func (c *Conn) awaitHandlers(timer *time.Timer, lingering <-chan struct{}, stop func()) {
 	const (
 		running = iota
 		requestsCancelled
@@ -170,7 +207,11 @@ func (c *Conn) awaitHandlers(timer *time.Timer) {
 	stage, asked := running, c.closeAsked
 	var handled uint64
 	for {
-		timer.Reset(c.cfg.Grace)
+		if lingering == nil {
+			timer.Reset(c.cfg.Grace)
+		} else {
+			timer.Stop()
+		}
 		c.mu.Lock()
 		moved := c.handled != handled
 		handled = c.handled
@@ -189,6 +230,10 @@ func (c *Conn) awaitHandlers(timer *time.Timer) {
 			return
 		case <-asked:
 			asked = nil
+			stop()
+			continue
+		case <-lingering:
+			lingering = nil
 			continue
 		case <-timer.C:
 		}
