@@ -56,7 +56,7 @@
 //	reply $r [PATTERN]           or somehow; the pattern is of the whole frame
 //	settled                      every call so far has to be answered
 //	notify METHOD [PARAMS]       sends a notification
-//	send FRAME                   sends a value as it is
+//	send [$r] FRAME              sends a value as it is; a request is the call $r
 //	line "TEXT"                  sends a text as a frame, with Go's escapes
 //	raw "BYTES"                  writes bytes between frames, where that is possible
 //	alive                        the peer has to answer a request

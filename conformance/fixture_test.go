@@ -54,6 +54,9 @@ type flying struct {
 	id     string         // as JSON, "" if there is none
 	reply  bool           // it is a response
 	n      int            // how many of its kind passed before: of the method, in the direction
+	bytes  int            // of the line, without its end
+	reads  int            // how many reads it took to get the line: 0 if it came along with another one
+	cut    bool           // it was the last one and had no line feed
 }
 
 func (f *flying) request() bool      { return !f.reply && f.id != "" && f.method != "" }
@@ -77,6 +80,9 @@ type between struct {
 	side   Side // of the good peer
 	defect defect
 	state  map[string]any // for defects that have to remember something
+	stay   bool           // the peer does not hear of the end of its input
+	status int            // that the peer's process ends with instead of 0
+	gone   chan struct{}  // closed when the checker has closed the connection
 
 	mu      sync.Mutex
 	methods map[string]string // of requests in flight, by sender and id
@@ -164,7 +170,7 @@ func decode(text string) (v any) {
 
 // fly makes a flying of a line.
 func (w *between) fly(from Side, line string) *flying {
-	f := &flying{from: from, line: line}
+	f := &flying{from: from, line: line, bytes: len(line)}
 	f.msg, _ = decode(line).(map[string]any)
 	if id, ok := f.msg["id"]; ok {
 		f.id = encode(id)
@@ -192,13 +198,17 @@ func (w *between) fly(from Side, line string) *flying {
 
 // carry takes lines from r to the defect until its end, and then ends to.
 func (w *between) carry(from Side, r io.Reader, to *bufferedPipe) {
-	b := bufio.NewReaderSize(r, 1<<16)
+	reads := &countedReader{r: r}
+	b := bufio.NewReaderSize(reads, 1<<16)
 	for {
+		reads.n = 0
 		line, err := b.ReadString('\n')
 		if line != "" {
 			whole := strings.HasSuffix(line, "\n")
 			w.mu.Lock()
-			switch f := w.fly(from, strings.TrimSuffix(line, "\n")); {
+			f := w.fly(from, strings.TrimSuffix(line, "\n"))
+			f.reads, f.cut = reads.n, !whole
+			switch {
 			case w.defect == nil && !whole:
 				to.write(line)
 			case w.defect == nil:
@@ -209,10 +219,39 @@ func (w *between) carry(from Side, r io.Reader, to *bufferedPipe) {
 			w.mu.Unlock()
 		}
 		if err != nil {
+			w.mu.Lock()
+			stay := w.stay && from != w.side
+			w.mu.Unlock()
+			if stay {
+				<-w.gone
+			}
 			to.close()
 			return
 		}
 	}
+}
+
+// countedReader counts reads.
+type countedReader struct {
+	r io.Reader
+	n int
+}
+
+func (c *countedReader) Read(b []byte) (int, error) {
+	c.n++
+	return c.r.Read(b)
+}
+
+// leavingStream tells when it is closed.
+type leavingStream struct {
+	jsonrpc.Stream
+	once sync.Once
+	gone chan struct{}
+}
+
+func (s *leavingStream) Close() error {
+	s.once.Do(func() { close(s.gone) })
+	return s.Stream.Close()
 }
 
 // fixture starts a good peer, with what may be wrong between it and the checker.
@@ -222,7 +261,7 @@ func fixture(side Side, d defect, serve func(jsonrpc.Stream) error) *Peer {
 	peerIn, peerInW := io.Pipe()      // between to peer
 	peerOutR, peerOut := io.Pipe()    // peer to between
 	fromPeerR, fromPeerW := io.Pipe() // between to checker
-	w := &between{side: side, defect: d, state: map[string]any{}, methods: map[string]string{}, count: map[string]int{},
+	w := &between{side: side, defect: d, state: map[string]any{}, methods: map[string]string{}, count: map[string]int{}, gone: make(chan struct{}),
 		peer: newBufferedPipe(peerInW), checker: newBufferedPipe(fromPeerW)}
 	us := Client
 	if side == Client {
@@ -239,16 +278,18 @@ func fixture(side Side, d defect, serve func(jsonrpc.Stream) error) *Peer {
 		close(ended)
 	}()
 	return &Peer{
-		Stream:     jsonrpc.NewLineStream(fromPeerR, toPeerW),
+		Stream:     &leavingStream{Stream: jsonrpc.NewLineStream(fromPeerR, toPeerW), gone: w.gone},
 		Raw:        toPeerW,
 		CloseWrite: toPeerW.Close,
 		Wait: func(ctx context.Context) (int, error) {
 			select {
 			case err := <-ended:
+				w.mu.Lock()
+				defer w.mu.Unlock()
 				if err != nil {
 					return 1, nil
 				}
-				return 0, nil
+				return w.status, nil
 			case <-ctx.Done():
 				return 0, ctx.Err()
 			}

@@ -328,6 +328,19 @@ func (p *player) call(name, method, params string) (*pending, error) {
 	return c, p.write(`{"jsonrpc":"2.0","id":` + c.id + `,"method":` + pattern.Quote(method) + `,"params":` + params + `}`)
 }
 
+// sending makes a frame that is a request a call.
+func (p *player) sending(name, frame string) {
+	c := &pending{at: len(p.inbox)}
+	if v, err := pattern.Parse(frame); err == nil && v.Get("id") != nil {
+		c.id, c.method = v.Get("id").Text, v.StringAt("method")
+		if s := v.Get("params").Get("sessionId"); s != nil {
+			c.session = s.Text
+		}
+		p.byID[c.id], p.known[name] = c, v.Get("id")
+	}
+	p.calls[name] = c
+}
+
 // answered waits for the answer to a call.
 func (p *player) answered(c *pending) error {
 	err := p.until(p.limit, func() bool { return c.reply != nil })

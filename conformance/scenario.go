@@ -63,7 +63,7 @@ type verb struct {
 var verbs = map[string]verb{
 	"call":       {"$mt?", ""},
 	"notify":     {"mt?", ""},
-	"send":       {"t", ""},
+	"send":       {"$?t", ""},
 	"line":       {"x", ""},
 	"raw":        {"x", ""},
 	"result":     {"@p?", ""},

@@ -19,7 +19,11 @@ func (p *player) step(s *step) error {
 	case "notify":
 		return p.write(`{"jsonrpc":"2.0","method":` + pattern.Quote(s.method) + `,"params":` + p.fill(s.val) + `}`)
 	case "send":
-		return p.write(s.val.Fill(p.known))
+		frame := s.val.Fill(p.known)
+		if s.name != "" {
+			p.sending(s.name, frame)
+		}
+		return p.write(frame)
 	case "line":
 		return p.write(s.val.Str)
 	case "raw":
