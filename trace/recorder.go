@@ -45,7 +45,8 @@ type RecorderOptions struct {
 // A Recorder writes a trace without ever making its caller wait: what is
 // recorded is copied into a bounded queue and written by a goroutine of the
 // recorder. A failing writer, as on a full disk, is tried again while the queue
-// holds; what fails is told by Err only. A Recorder has to be made with
+// holds; what fails is told by Err only. A record is written within 20 ms of its
+// time, together with those that come meanwhile, if the writer is fast enough. A Recorder has to be made with
 // [NewRecorder], its methods may be called at once from several goroutines, and
 // it has to be closed.
 type Recorder struct {
@@ -62,6 +63,7 @@ type Recorder struct {
 	err    error
 	closed bool
 	wake   chan struct{} // has one element when there is something to do
+	urgent chan struct{} // has one element when that should not wait for more
 	done   chan struct{}
 }
 
@@ -80,6 +82,8 @@ const (
 	recordCost = 128
 	chunkSize  = 64 << 10
 	retryFirst = 100 * time.Millisecond
+	gatherFor  = 20 * time.Millisecond // how long a record waits for others
+	gatherMost = 1 << 20               // bytes of records that do not wait
 	retryMost  = 5 * time.Second
 )
 
@@ -104,7 +108,7 @@ func newRecorder(w *Writer, opts RecorderOptions, header bool) *Recorder {
 	if opts.CloseWithin <= 0 {
 		opts.CloseWithin = 5 * time.Second
 	}
-	r := &Recorder{opts: opts, w: w, wake: make(chan struct{}, 1), done: make(chan struct{})}
+	r := &Recorder{opts: opts, w: w, wake: make(chan struct{}, 1), urgent: make(chan struct{}, 1), done: make(chan struct{})}
 	w.MaxFrame = opts.MaxFrame
 	r.started = opts.Header.Started
 	if header {
@@ -219,10 +223,17 @@ func (r *Recorder) copy(data []byte) []byte {
 	return r.chunk[at:len(r.chunk):len(r.chunk)]
 }
 
+// signal wakes the writing goroutine. r.mu is held.
 func (r *Recorder) signal() {
 	select {
 	case r.wake <- struct{}{}:
 	default:
+	}
+	if r.size >= gatherMost || r.closed {
+		select {
+		case r.urgent <- struct{}{}:
+		default:
+		}
 	}
 }
 
@@ -249,8 +260,8 @@ func (r *Recorder) Close() error {
 	r.mu.Lock()
 	r.closed = true
 	r.tellLost()
-	r.mu.Unlock()
 	r.signal()
+	r.mu.Unlock()
 	timer := time.NewTimer(r.opts.CloseWithin)
 	defer timer.Stop()
 	select {
@@ -285,7 +296,23 @@ func (r *Recorder) run() {
 			return
 		case idle:
 			<-r.wake
+			r.gather()
 		}
+	}
+}
+
+// gather waits for more to be recorded, so that who records wakes this goroutine
+// once for many records, and not in the middle of a conversation for each.
+func (r *Recorder) gather() {
+	timer := time.NewTimer(gatherFor)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-r.urgent:
+	}
+	select {
+	case <-r.wake: // what it is about is going to be written
+	default:
 	}
 }
 
