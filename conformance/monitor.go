@@ -76,6 +76,7 @@ type Monitor struct {
 	answered [2]table[int64]    // ids that were answered, by the side that asked
 	sessions table[*session]
 	gone     table[string] // sessions that ended, with the method that ended them
+	lost     bool          // the request at hand is about a session that does not exist
 	opening  int           // requests in flight that may open a session of a new id
 
 	agent  agentCaps

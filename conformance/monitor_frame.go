@@ -43,9 +43,9 @@ type request struct {
 	m         *method // nil if the protocol does not know it
 	from      int     // the side that asked
 	frame     int64
-	at        int64 // nanoseconds
-	sid       string
+	at        int64    // nanoseconds
 	s         *session // the session it is about, if it is known
+	lost      bool     // it is about one that does not exist
 	withdrawn bool     // $/cancel_request was sent for it
 	stopped   bool     // session/cancel or the like was sent for its session
 	facts     any      // what has to be known when it is answered
@@ -373,6 +373,7 @@ func (m *Monitor) response(e *envelope) {
 	}
 	m.breaks(ckResponse, false)
 	m.breaks(ckAnsweredOnce, false)
+	m.breaks(ckAnswered, false)
 	m.open[asker].drop(key)
 	m.answered[asker].put(key, m.stats.Frames)
 	m.settle(r)

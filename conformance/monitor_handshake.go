@@ -83,6 +83,9 @@ func (m *Monitor) early(name string, asked bool) {
 		}
 	}
 	m.others = m.others || asked && m.ready
+	if m.from == theClient && asked {
+		m.breaks(ckAgain, false)
+	}
 }
 
 // peekVersion reads the protocolVersion of the object at pos, or 0.

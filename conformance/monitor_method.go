@@ -43,6 +43,8 @@ func retired(name string) bool {
 func (m *Monitor) judge(e *envelope, asked bool) (*method, *codec) {
 	name := e.method
 	if strings.HasPrefix(name, "_") {
+		m.breaks(ckMethodKnown, false)
+		m.breaks(ckMethodRetired, false)
 		return nil, nil // anybody's (S84)
 	}
 	mt := protocol(m.speaks())[name]

@@ -50,6 +50,7 @@ type session struct {
 	turn      int // the number of the last one
 	cancelled time.Duration
 	stopped   bool // session/cancel was sent in this turn
+	closing   bool // its client ends it
 
 	state    string // of the foreground, v2
 	work     bool   // something goes on in the background, or may, v2
@@ -160,16 +161,19 @@ func (m *Monitor) settle(r *request) {
 func (m *Monitor) endSession(sid, by string) {
 	m.sessions.drop(sid)
 	m.gone.put(sid, by)
+	m.breaks(ckSessionEnded, false)
 }
 
 // uses returns the session that the client names, which it must have opened.
 func (m *Monitor) uses(sid string) *session {
 	s, ok := m.sessions.get(sid)
 	by, gone := m.gone.get(sid)
-	if m.breaks(ckUseEnded, !ok && gone) {
+	if len(m.gone.m) > 0 && m.breaks(ckUseEnded, !ok && gone) {
 		m.add(ckUseEnded, "params.sessionId", "used the session %s after %s", quote(sid), by)
 	}
-	if m.breaks(ckUseKnown, !ok && !gone && m.sessions.lacks(sid) && !m.gone.forgot) {
+	never := !ok && !gone && m.sessions.lacks(sid) && !m.gone.forgot
+	m.lost = never
+	if m.breaks(ckUseKnown, never) {
 		m.add(ckUseKnown, "params.sessionId", "used the session %s, which was never opened", quote(sid))
 	}
 	if ok && s.guessed && !m.gap {
@@ -188,7 +192,6 @@ func (m *Monitor) names(sid string) *session {
 	if ok {
 		m.breaks(ckSessionKnown, false)
 		m.breaks(ckSessionEarly, false)
-		m.breaks(ckSessionEnded, false)
 		return s
 	}
 	by, gone := m.gone.get(sid)
@@ -255,6 +258,7 @@ func (m *Monitor) cancelSession(s *session, asksToStop bool) {
 	if s == nil {
 		return
 	}
+	s.closing = s.closing || !asksToStop
 	if asksToStop && (s.turns > 0 || m.version == 2 && s.state != "" && s.state != "idle") && !s.stopped {
 		s.stopped, s.cancelled = true, m.at
 	}
@@ -278,10 +282,13 @@ func (m *Monitor) turned(r *request, reason string, known bool) {
 		return
 	}
 	cancelled := reason == "cancelled"
-	if m.breaks(ckCancelled, r.stopped && s.stopped && !cancelled && m.at-s.cancelled >= grace) {
-		m.add(ckCancelled, "result.stopReason", "ended a cancelled turn as %s", quote(reason))
+	if r.stopped && s.stopped {
+		m.breaks(ckTurnEnds, false)
+		if m.breaks(ckCancelled, !cancelled && m.at-s.cancelled >= grace) {
+			m.add(ckCancelled, "result.stopReason", "ended a cancelled turn as %s", quote(reason))
+		}
 	}
-	if m.breaks(ckNotCancelled, cancelled && !r.stopped && !r.withdrawn && !m.gap) {
+	if cancelled && m.breaks(ckNotCancelled, !r.stopped && !r.withdrawn && !m.gap) {
 		m.add(ckNotCancelled, "result.stopReason", "ended a turn as cancelled that nobody cancelled")
 	}
 	if reason == "end_turn" {
@@ -309,7 +316,7 @@ func (m *Monitor) failed(r *request, we *jsonrpc.Error) {
 	case "session/prompt":
 		if s := r.s; s != nil && m.version == 1 {
 			told := we.Code == jsonrpc.CodeRequestCancelled || m.at-s.cancelled >= grace
-			if m.breaks(ckCancelled, r.stopped && s.stopped && !r.withdrawn && told) {
+			if r.stopped && s.stopped && m.breaks(ckCancelled, !r.withdrawn && told) {
 				m.add(ckCancelled, "error", "ended a cancelled turn with the error %d", we.Code)
 			}
 		}
@@ -318,8 +325,7 @@ func (m *Monitor) failed(r *request, we *jsonrpc.Error) {
 		m.sessions.drop(f.sid)
 	}
 	m.refusedTo(r, we)
-	unknown := r.sid != "" && m.from == theAgent
-	if m.breaks(ckNotFound, unknown && we.Code != jsonrpc.CodeResourceNotFound) {
+	if r.lost && m.breaks(ckNotFound, we.Code != jsonrpc.CodeResourceNotFound) {
 		m.add(ckNotFound, "error.code", "refused %s for a session that does not exist with %d and not with -32002", r.name, we.Code)
 	}
 }
@@ -416,7 +422,6 @@ func (m *Monitor) cursor(c string) {
 // named looks at a request about a session that need not be open.
 func (m *Monitor) named(r *request, sid string, ends bool) {
 	s, ok := m.sessions.get(sid)
-	r.sid = ""
 	if ok {
 		r.s = s
 		if ends {
@@ -448,9 +453,11 @@ func (m *Monitor) asked(r *request, p any) {
 	if r.from == theClient {
 		m.gate(r.name)
 	}
+	m.lost = false
 	if !m.askedV1(r, p) {
 		m.askedV2(r, p)
 	}
+	r.lost = m.lost
 }
 
 // told looks at the params of a notification.

@@ -21,12 +21,11 @@ func (m *Monitor) stateOf(s *session, state, reason string, hasError, reported, 
 	if m.breaks(ckIdleReason, reason == "") {
 		m.add(ckIdleReason, "params.update.stopReason", "became idle and did not say why")
 	}
-	if m.breaks(ckCancelled, s.stopped && reason != "cancelled" && m.at-s.cancelled >= grace) {
+	if s.stopped && m.breaks(ckCancelled, reason != "cancelled" && m.at-s.cancelled >= grace) {
 		m.add(ckCancelled, "params.update.stopReason", "ended cancelled work as %s", quote(reason))
 	}
 	if reason == "cancelled" {
-		m.breaks(ckCancelled, false)
-		if m.breaks(ckNotCancelled, !s.stopped && !m.gap) {
+		if m.breaks(ckNotCancelled, !s.stopped && !s.closing && !m.gap) {
 			m.add(ckNotCancelled, "params.update.stopReason", "ended work as cancelled that nobody cancelled")
 		}
 	}

@@ -172,18 +172,22 @@ func (m *Monitor) selected(r *request, option string) {
 	if m.breaks(ckPermOffered, !f.options[brief(option)] && len(f.options) < maxEntries) {
 		m.add(ckPermOffered, "result.outcome.optionId", "chose the option %s, which was not offered", quote(option))
 	}
-	if m.breaks(ckPermCancelled, f.cancelled) {
+	if f.cancelled && m.breaks(ckPermCancelled, true) {
 		m.add(ckPermCancelled, "result.outcome", "answered a permission request of a cancelled turn with an option")
 	}
 }
 
 // dismissed looks at an answer that chose nothing.
-func (m *Monitor) dismissed(r *request) { m.breaks(ckPermCancelled, false) }
+func (m *Monitor) dismissed(r *request) {
+	if f, ok := r.facts.(*permissionFacts); ok && f.cancelled {
+		m.breaks(ckPermCancelled, false)
+	}
+}
 
 // refusedTo looks at errors of clients.
 func (m *Monitor) refusedTo(r *request, we *jsonrpc.Error) {
 	if f, ok := r.facts.(*permissionFacts); ok && m.from == theClient {
-		if m.breaks(ckPermCancelled, f.cancelled && !r.withdrawn) {
+		if f.cancelled && m.breaks(ckPermCancelled, !r.withdrawn) {
 			m.add(ckPermCancelled, "error", "answered a permission request of a cancelled turn with the error %d", we.Code)
 		}
 	}

@@ -103,6 +103,7 @@ func (m *Monitor) askedV1(r *request, p any) bool {
 		m.terminalV1(r, p.SessionID, p.TerminalID)
 	case *acpv1.ReleaseTerminalRequest:
 		m.terminalV1(r, p.SessionID, p.TerminalID)
+		m.breaks(ckTermReleased, false)
 		if r.s != nil {
 			r.s.terminals.drop(string(p.TerminalID))
 		}
