@@ -123,9 +123,9 @@ type journal struct {
 	isNew  bool          // the agent has just made the session
 
 	// Of the writer.
-	begun    bool          // something was said
-	held     []store.Event // of before, not written
-	appended bool          // something was written
+	begun  bool          // something was said
+	held   []store.Event // of before, not written
+	making sync.Once     // room, before the first is written here or by a subagent's session
 }
 
 // put queues an item. It blocks while too much waits, and drops the item when the journal is
@@ -273,7 +273,9 @@ func (j *journal) write(batch []item) {
 		switch {
 		case it.fresh != nil:
 			if it.key != (store.Key{}) {
+				j.mu.Lock()
 				j.key = it.key
+				j.mu.Unlock()
 			}
 			if it.fresh.Snapshot().Len() == 0 && !j.begun {
 				break
@@ -326,16 +328,17 @@ func (j *journal) append(events []store.Event) {
 // makeRoom sets aside what the store has under the id of a session that the agent has just made:
 // another one, of an agent that has begun to count anew.
 func (j *journal) makeRoom() {
-	j.mu.Lock()
-	isNew := j.isNew && !j.appended
-	j.mu.Unlock()
-	j.appended = true
-	if isNew {
-		j.keeper.do(func(ctx context.Context, s *store.Store) error {
-			_, err := s.SetAside(ctx, j.key)
-			return err
-		})
-	}
+	j.making.Do(func() {
+		j.mu.Lock()
+		isNew, key := j.isNew, j.key
+		j.mu.Unlock()
+		if isNew {
+			j.keeper.do(func(ctx context.Context, s *store.Store) error {
+				_, err := s.SetAside(ctx, key)
+				return err
+			})
+		}
+	})
 }
 
 // markNew says that the agent has just made the session.

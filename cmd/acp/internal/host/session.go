@@ -460,6 +460,12 @@ func (s *Session) wrote() {
 	}
 	s.kept = next
 	s.mu.Unlock()
+	if next.Parent != "" && next.Parent != was.Parent {
+		// The store notes it with what it has under the parent's id, which must be the parent.
+		if p, ok := s.host.Session(acp.SessionID(next.Parent)); ok {
+			p.journal.makeRoom()
+		}
+	}
 	if was.Key != next.Key || was.Cwd != next.Cwd || was.Title != next.Title || was.Protocol != next.Protocol || was.Parent != next.Parent {
 		s.host.keeper.do(func(ctx context.Context, st *store.Store) error { return st.Put(ctx, next) })
 	}
