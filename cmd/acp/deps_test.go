@@ -31,7 +31,7 @@ var layers = map[string][]string{
 	"cli/exec":       {"app", "config", "exitcode", "host", "plain", "roster", "safetext", "store"},
 	"cli/mcpconnect": {"app", "mcp"},
 	"cli/sessions":   {"app", "exitcode", "export", "host", "safetext", "store"},
-	"cli/tap":        {"app", "config", "exitcode", "filelock", "host", "roster", "safetext", "tap"},
+	"cli/tap":        {"app", "config", "exitcode", "filelock", "host", "roster", "safetext", "tap", "web"},
 	"cli/version":    {"app"},
 	"clitest":        {},
 	"config":         {"exitcode", "filelock"},

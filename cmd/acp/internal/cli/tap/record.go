@@ -13,6 +13,7 @@ import (
 
 	"github.com/goacp/acp/cmd/acp/internal/exitcode"
 	"github.com/goacp/acp/cmd/acp/internal/filelock"
+	"github.com/goacp/acp/cmd/acp/internal/web"
 	"github.com/goacp/acp/internal/process"
 	"github.com/goacp/acp/trace"
 )
@@ -22,7 +23,7 @@ type recording struct {
 	*trace.Recorder
 	file *os.File // nil if there is none
 	name string
-	quit []func() // to be called when it is over
+	quit func() // closes the page; nil if there is none
 }
 
 // record begins to record. That it cannot be is told, and does not hold up the conversation; an error
@@ -43,10 +44,12 @@ func (o *Options) record(agent string, c process.Config) (*recording, error) {
 		rec.file, rec.name = f, f.Name()
 		w, err = trace.Append(f, opts.Header)
 	}
-	switch {
-	case errors.Is(err, trace.ErrNotTrace), errors.Is(err, trace.ErrVersion):
+	if errors.Is(err, trace.ErrNotTrace) || errors.Is(err, trace.ErrVersion) {
 		_ = f.Close()
 		return nil, exitcode.Errorf(exitcode.Usage, "%s is not recorded to: %w", rec.name, err)
+	}
+	o.page(rec, agent, &opts)
+	switch {
 	case w != nil:
 		// What could not be written yet is tried again.
 		rec.Recorder = trace.NewRecorderTo(w, opts.Header.Started, opts)
@@ -58,6 +61,28 @@ func (o *Options) record(agent string, c process.Config) (*recording, error) {
 		fmt.Fprintf(a.Err, "acp tap: recording to %s\n", rec.name)
 	}
 	return rec, nil
+}
+
+// anyAddr stands for an address of the page that nobody has named.
+const anyAddr = "auto"
+
+// page opens the live page, if it is wanted, and says where. Without one the conversation goes on.
+func (o *Options) page(rec *recording, agent string, opts *trace.RecorderOptions) {
+	if o.Web == "" {
+		return
+	}
+	addr := o.Web
+	if addr == anyAddr {
+		addr = ""
+	}
+	page, err := web.New(web.Options{Title: plainName(agent), Header: opts.Header, File: rec.name, Addr: addr})
+	if err != nil {
+		fmt.Fprintf(o.App.Err, "acp tap: there is no page: %v\n", err)
+		return
+	}
+	opts.Tee = page.Record
+	rec.quit = func() { _ = page.Close() }
+	fmt.Fprintf(o.App.Err, "acp tap: what passes is shown at %s\n", page.URL())
 }
 
 // open opens the file to record to, which is only for the user to read. One that another tap records
@@ -138,8 +163,8 @@ func plainName(agent string) string {
 // close ends the recording and returns what went wrong with it.
 func (r *recording) close() (problems []string) {
 	err := r.Recorder.Close()
-	for _, f := range r.quit {
-		f()
+	if r.quit != nil {
+		r.quit()
 	}
 	if r.file == nil {
 		return nil

@@ -30,6 +30,7 @@ type Options struct {
 
 	Output   string // file or directory to record to; "" is a new file in the state directory
 	NoRedact bool   // record secrets, too
+	Web      string // address of the live page, "auto" for any, "" for none
 	Guard    bool   // a policy was given: it decides
 	Audit    string // file that gets its decisions; "" for none
 
@@ -48,6 +49,9 @@ starts and ends is recorded. Secrets are replaced: the environments and headers 
 servers, and what looks like a token. The file is only for you to read; if it exists
 and is a recording, it goes on. The conversation never waits for it: what cannot be
 recorded, as on a full disk, is missing in it, which is told at the end.
+
+With --web there is also a page that shows what passes while it does. Its address is
+written to standard error, where editors keep it in their log of the agent.
 
 With --policy, --allow or --deny, permission requests that the rules decide are
 answered here, and reading, writing and running outside of the directories of the
@@ -79,6 +83,8 @@ func NewCommand(a *app.App, runF func(context.Context, *Options) error) *cobra.C
 	f := cmd.Flags()
 	f.StringVarP(&o.Output, "output", "o", "", "record to `FILE`, or to a new one if it is a directory (default: a new one in the state directory)")
 	f.BoolVar(&o.NoRedact, "no-redact", false, "record secrets as they are")
+	f.StringVar(&o.Web, "web", "", "show what passes on a page on this machine, at `ADDR` such as 127.0.0.1:8080 (written with =)")
+	f.Lookup("web").NoOptDefVal = anyAddr
 	f.StringVar(&o.Audit, "audit", "", "append the decisions of the policy to `FILE`, as lines of JSON")
 	_ = cmd.MarkFlagFilename("output", "acptrace")
 	_ = cmd.MarkFlagFilename("audit", "jsonl")
