@@ -153,6 +153,8 @@ func (c *checker) probe(version int) *dialect {
 	switch {
 	case err != nil:
 		d.broken = p.noPeer(err)
+	case refused != nil && len(p.inbox) > 0 && p.inbox[0].method == "initialize":
+		d.broken = p.noPeer(nil)
 	case refused != nil:
 		d.refused = "the agent refused initialize with " + describeError(refused)
 	case !h.spoken(result):
@@ -215,8 +217,11 @@ func (h *host) login(p *player) error {
 // initialize.
 func (p *player) noPeer(err error) string {
 	for _, m := range p.inbox {
-		if m.val == nil {
+		switch {
+		case m.val == nil:
 			return fmt.Sprintf("this is no %s of the protocol: it sent %s%s", p.side, m, p.link.ended())
+		case p.side == Agent && m.method == "initialize":
+			return "this is no agent of the protocol: it sends back what it is sent"
 		}
 	}
 	return err.Error()
@@ -452,6 +457,22 @@ func (l *link) dead() bool {
 	return n > 0 && l.in[n-1].data == nil
 }
 
+// observed returns what became of an observed rule. Of a peer that is none, or
+// does not speak the version, nothing is said.
+func (c *checker) observed(r *Rule, d *dialect) *Result {
+	switch {
+	case d.broken != "":
+		return &Result{Rule: r, Version: d.version, Status: Broken, Why: d.broken}
+	case d.skip != "":
+		return &Result{Rule: r, Version: d.version, Status: Skip, Why: d.skip}
+	}
+	res := c.watch.result(r, d)
+	if res.Status == Unseen && res.Why == "" {
+		res.Why = "nothing that it is about was seen"
+	}
+	return res
+}
+
 // finish adds what was observed and closes the report.
 func (c *checker) finish(all []*dialect) (*Report, error) {
 	for _, d := range all {
@@ -463,7 +484,7 @@ func (c *checker) finish(all []*dialect) (*Report, error) {
 		}
 		for _, d := range all {
 			if slices.Contains(r.Versions, d.version) {
-				c.add(c.watch.result(r, d))
+				c.add(c.observed(r, d))
 			}
 		}
 	}

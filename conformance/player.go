@@ -52,6 +52,7 @@ type player struct {
 	banned error
 	limit  time.Duration
 	gone   error // why nothing more can be read
+	mute   bool  // nothing more can be sent
 }
 
 // A role is what the side we play does by itself.
@@ -110,12 +111,25 @@ func (p *player) play(steps []*step) error {
 	return nil
 }
 
-// last is what the end of a scenario says about what must not come.
+// calm is how long is listened at the end of a scenario in which something must
+// not come, behind the answer to a request.
+const calm = 100 * time.Millisecond
+
+// last is what the end of a scenario says about what must not come: the peer is
+// asked something, since what it has to say before the answer comes before it.
 func (p *player) last() error {
-	if len(p.bans) > 0 {
-		if err := p.listenFor(settleTime); err != nil && !errors.Is(err, errClosed) {
-			return err
-		}
+	if len(p.bans) == 0 || p.gone != nil || p.mute {
+		return p.banned
+	}
+	c, err := p.call("", "_check/alive", "{}")
+	if err == nil {
+		err = p.until(min(p.limit, settleTime), func() bool { return c.reply != nil })
+	}
+	if err == nil {
+		err = p.listenFor(calm)
+	}
+	if v, ok := errors.AsType[*verdict](err); ok && v != p.banned || p.ctx.Err() != nil {
+		return err
 	}
 	return p.banned
 }
@@ -303,6 +317,9 @@ func (p *player) write(frame string) error {
 	p.cursor = len(p.inbox)
 	switch {
 	case werr != nil && p.ctx.Err() == nil:
+		if err := p.listenFor(settleTime); isVerdict(err) { // what it said before it went away
+			return err
+		}
 		return failed("the peer takes nothing more%s: %s", p.link.ended(), clip(werr.Error(), 200))
 	case errors.Is(err, errTimeout):
 		p.link.close()

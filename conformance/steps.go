@@ -58,9 +58,11 @@ func (p *player) step(s *step) error {
 	case "closed":
 		return p.closed()
 	case "hangup":
+		p.mute = true
 		p.link.close()
 		return nil
 	case "eof":
+		p.mute = true
 		if err := p.link.peer.CloseWrite(); err != nil {
 			return broken("the peer's input could not be closed: %v", err)
 		}
@@ -133,7 +135,7 @@ func (p *player) gap(err error) error {
 
 // raw writes bytes as they are.
 func (p *player) raw(data string) error {
-	p.link.tell(true, []byte(data))
+	p.link.tellRaw(data)
 	done := make(chan error, 1)
 	go func() {
 		_, err := p.link.peer.Raw.Write([]byte(data))
@@ -162,8 +164,10 @@ func (p *player) raw(data string) error {
 		return failed("the peer takes nothing more%s: %s", p.link.ended(), clip(werr.Error(), 200))
 	case errors.Is(err, errTimeout):
 		return failed("the peer did not read what it was sent within %v", p.limit)
+	case over && errors.Is(err, errClosed): // it may have closed one direction
+		return nil
 	}
-	return err
+	return p.gap(err)
 }
 
 // judge looks at the answer to a call.
