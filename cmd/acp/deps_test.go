@@ -19,7 +19,7 @@ const internal = "github.com/goacp/acp/cmd/acp/internal/"
 var layers = map[string][]string{
 	"agent":          {"config", "model"},
 	"app":            {"agent", "config", "exitcode", "host", "mcp", "roster", "safetext", "store"},
-	"cli":            {"app", "cli/agent", "cli/agents", "cli/auth", "cli/bridge", "cli/chat", "cli/completion", "cli/configcmd", "cli/docs", "cli/exec", "cli/mcpconnect", "cli/sessions", "cli/tap", "cli/version", "exitcode", "safetext", "store"},
+	"cli":            {"app", "cli/agent", "cli/agents", "cli/auth", "cli/bridge", "cli/chat", "cli/completion", "cli/configcmd", "cli/docs", "cli/exec", "cli/mcpconnect", "cli/sessions", "cli/tap", "cli/tracecmd", "cli/version", "exitcode", "safetext", "store"},
 	"cli/agent":      {"agent", "app", "exitcode"},
 	"cli/agents":     {"app", "config", "exitcode", "foreign", "roster", "safetext"},
 	"cli/auth":       {"app", "exitcode", "host", "pty", "safetext"},
@@ -32,6 +32,7 @@ var layers = map[string][]string{
 	"cli/mcpconnect": {"app", "mcp"},
 	"cli/sessions":   {"app", "exitcode", "export", "host", "safetext", "store"},
 	"cli/tap":        {"app", "config", "exitcode", "filelock", "host", "roster", "safetext", "tap", "web"},
+	"cli/tracecmd":   {"app", "digest", "exitcode", "export", "roster", "safetext", "store"},
 	"cli/version":    {"app"},
 	"clitest":        {},
 	"config":         {"exitcode", "filelock"},

@@ -19,6 +19,7 @@ import (
 	"github.com/goacp/acp/cmd/acp/internal/cli/mcpconnect"
 	"github.com/goacp/acp/cmd/acp/internal/cli/sessions"
 	"github.com/goacp/acp/cmd/acp/internal/cli/tap"
+	"github.com/goacp/acp/cmd/acp/internal/cli/tracecmd"
 	"github.com/goacp/acp/cmd/acp/internal/cli/version"
 	"github.com/goacp/acp/cmd/acp/internal/store"
 )
@@ -36,7 +37,7 @@ func addCommands(root *cobra.Command, a *app.App) (chat *cobra.Command) {
 	add(groupTalk, chat, exec.NewCommand(a, nil), sessions.NewCommandResume(a, resume, nil))
 	add(groupSet, agents.NewCommand(a, nil), auth.NewCommand(a, nil), configcmd.NewCommand(a, nil),
 		completion.NewCommand(a, nil), version.NewCommand(a, nil))
-	add(groupWire, agentcmd.NewCommand(a, nil), bridge.NewCommand(a, nil), tap.NewCommand(a, nil), mcpconnect.NewCommand(a, nil), docs.NewCommand(a))
+	add(groupWire, agentcmd.NewCommand(a, nil), bridge.NewCommand(a, nil), tap.NewCommand(a, nil), tracecmd.NewCommand(a, nil), mcpconnect.NewCommand(a, nil), docs.NewCommand(a))
 	return chat
 }
 

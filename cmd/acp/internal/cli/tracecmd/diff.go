@@ -1,0 +1,355 @@
+package tracecmd
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/goacp/acp/cmd/acp/internal/exitcode"
+	"github.com/goacp/acp/cmd/acp/internal/safetext"
+	"github.com/goacp/acp/trace"
+)
+
+// A comparison is the form of --json.
+type comparison struct {
+	Same   bool         `json:"same"`
+	First  []difference `json:"first"`  // of each side that differs
+	Counts []counted    `json:"counts"` // of what differs in number
+}
+
+// A difference is where the frames of one side first differ.
+type difference struct {
+	From  string `json:"from"`
+	Frame int64  `json:"frame"` // of that side, from 1
+	Path  string `json:"path"`  // where in it
+	A     *side  `json:"a"`     // null if that recording has no such frame
+	B     *side  `json:"b"`
+}
+
+type side struct {
+	Line  int64           `json:"line"`
+	Frame json.RawMessage `json:"frame,omitempty"`
+	Text  string          `json:"text,omitempty"` // of what is no JSON
+}
+
+type counted struct {
+	What string `json:"what"`
+	From string `json:"from"`
+	A    int64  `json:"a"`
+	B    int64  `json:"b"`
+}
+
+// A plainFrame is one without what differs from run to run.
+type plainFrame struct {
+	line  int64
+	data  []byte // as it was recorded
+	text  bool
+	value any // decoded, nil for text
+	plain []byte
+}
+
+func (o *Options) diff(ctx context.Context) error {
+	if slices.Contains(o.Files, "-") {
+		return exitcode.Errorf(exitcode.Usage, "recordings are read more than once to be compared: - is not possible")
+	}
+	var c comparison
+	counts := map[counted][2]int64{}
+	// Each side by itself: how the two are interleaved differs from run to run.
+	for _, dir := range directions {
+		first, err := o.diffSide(ctx, dir, counts)
+		if err != nil {
+			return err
+		}
+		if first != nil {
+			c.First = append(c.First, *first)
+		}
+	}
+	for key, n := range counts {
+		if n[0] != n[1] {
+			key.A, key.B = n[0], n[1]
+			c.Counts = append(c.Counts, key)
+		}
+	}
+	slices.SortFunc(c.Counts, func(a, b counted) int {
+		return cmp.Or(cmp.Compare(a.From, b.From), cmp.Compare(a.What, b.What))
+	})
+	c.Same = len(c.First) == 0
+	if err := o.printComparison(&c); err != nil {
+		return err
+	}
+	if c.Same {
+		return nil
+	}
+	return exitcode.Errorf(exitcode.Failed, "%s and %s differ", line(o.Files[0]), line(o.Files[1]))
+}
+
+// diffSide compares what was sent to one side, and counts it.
+func (o *Options) diffSide(ctx context.Context, dir trace.Direction, counts map[counted][2]int64) (*difference, error) {
+	var in [2]*source
+	var plain [2]normaliser
+	for i, name := range o.Files {
+		s, err := o.open(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		defer s.close()
+		in[i] = s
+	}
+	var first *difference
+	for n := int64(1); ; n++ {
+		var got [2]*plainFrame
+		for i, s := range in {
+			f, err := plain[i].next(s, dir, first == nil, func(what string) {
+				key := counted{What: what, From: sender(dir)}
+				c, ok := counts[key]
+				if !ok && len(counts) >= maxMethods {
+					key.What = otherMethod
+					c = counts[key]
+				}
+				c[i]++
+				counts[key] = c
+			})
+			if err != nil && err != io.EOF {
+				return nil, err
+			}
+			got[i] = f
+		}
+		if got[0] == nil && got[1] == nil {
+			return first, nil
+		}
+		if first == nil && (got[0] == nil || got[1] == nil || !bytes.Equal(got[0].plain, got[1].plain)) {
+			first = &difference{From: sender(dir), Frame: n, A: got[0].side(), B: got[1].side()}
+			if got[0] != nil && got[1] != nil && !got[0].text && !got[1].text {
+				first.Path = differs(got[0].value, got[1].value, "")
+			}
+		}
+	}
+}
+
+func sender(dir trace.Direction) string {
+	if dir == trace.ToAgent {
+		return asClient
+	}
+	return asAgent
+}
+
+func (f *plainFrame) side() *side {
+	switch {
+	case f == nil:
+		return nil
+	case f.text:
+		return &side{Line: f.line, Text: string(f.data)}
+	}
+	return &side{Line: f.line, Frame: json.RawMessage(bytes.ToValidUTF8(f.data, []byte("\ufffd")))}
+}
+
+// A normaliser takes out of the frames of one side what differs from run to run: ids are numbered in
+// the order of first sight, and times are all one.
+type normaliser struct {
+	read frameReader
+	ids  map[string]string
+	asks map[string]string // methods of requests of the other side, to name answers by
+}
+
+// maxIDs is how many ids are told apart.
+const maxIDs = 100_000
+
+// next returns the next frame that was sent to dir, nil at the end, and tells count what it is. Of one
+// that is only counted there is no more than that.
+func (n *normaliser) next(s *source, dir trace.Direction, compare bool, count func(what string)) (*plainFrame, error) {
+	for {
+		rec, err := s.record()
+		if err != nil {
+			return nil, err
+		}
+		switch {
+		case rec.Kind != trace.Frame && rec.Kind != trace.Text:
+			continue
+		case rec.Kind == trace.Text && rec.Dir == dir:
+			count("(text)")
+			data := bytes.Clone(rec.Data)
+			return &plainFrame{line: s.Line(), data: data, text: true, plain: append([]byte("text "), data...)}, nil
+		case rec.Kind == trace.Text:
+			continue
+		}
+		f := n.read.read(rec.Data)
+		if rec.Dir != dir {
+			if f.request() && len(n.asks) < maxIDs {
+				if n.asks == nil {
+					n.asks = map[string]string{}
+				}
+				n.asks[string(f.id)] = f.method
+			}
+			continue
+		}
+		what := f.method
+		switch {
+		case f.answer():
+			what = "= " + n.asks[string(f.id)]
+			delete(n.asks, string(f.id))
+			if f.failure != nil {
+				what = "!" + what[1:]
+			}
+		case what == "":
+			what = "(odd)"
+		case f.update != "":
+			what += " " + f.update
+		}
+		count(what)
+		out := &plainFrame{line: s.Line()}
+		if !compare {
+			return out, nil
+		}
+		out.data = bytes.Clone(rec.Data)
+		d := json.NewDecoder(bytes.NewReader(out.data))
+		d.UseNumber()
+		if err := d.Decode(&out.value); err != nil {
+			return nil, fmt.Errorf("%s: line %d: %w", line(s.name), s.Line(), err)
+		}
+		out.value = n.value("", out.value)
+		if m, ok := out.value.(map[string]any); ok && m["id"] != nil {
+			kind := "request"
+			if f.answer() {
+				kind = "answer"
+			}
+			m["id"] = n.number(kind, fmt.Sprint(m["id"]))
+		}
+		if out.plain, err = json.Marshal(out.value); err != nil {
+			return nil, err
+		}
+		return out, nil
+	}
+}
+
+// idKeys are the members that hold ids which are made up in each run.
+var idKeys = []string{
+	"sessionId", "toolCallId", "terminalId", "messageId", "planId", "elicitationId", "compactionId",
+	"requestId", "senderSessionId", "recipientSessionId", "senderMessageId", "recipientMessageId",
+}
+
+func (n *normaliser) value(key string, v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		for k, member := range v {
+			v[k] = n.value(k, member)
+		}
+	case []any:
+		for i, item := range v {
+			v[i] = n.value(key, item)
+		}
+	case string:
+		switch {
+		case slices.Contains(idKeys, key):
+			return n.number(key, v)
+		case strings.HasSuffix(key, "At") && len(v) >= 10:
+			return "(time)"
+		}
+	}
+	return v
+}
+
+// number returns what stands for an id.
+func (n *normaliser) number(key, id string) string {
+	if n.ids == nil {
+		n.ids = map[string]string{}
+	}
+	k := key + " " + id
+	if s, ok := n.ids[k]; ok {
+		return s
+	}
+	if len(n.ids) >= maxIDs {
+		return id
+	}
+	s := key + " " + strconv.Itoa(len(n.ids)+1)
+	n.ids[k] = s
+	return s
+}
+
+// differs returns the path of the first difference of two values.
+func differs(a, b any, at string) string {
+	switch a := a.(type) {
+	case map[string]any:
+		b, ok := b.(map[string]any)
+		if !ok {
+			return at
+		}
+		keys := maps.Clone(a)
+		maps.Copy(keys, b)
+		for _, k := range slices.Sorted(maps.Keys(keys)) {
+			va, inA := a[k]
+			vb, inB := b[k]
+			path := strings.TrimPrefix(at+"."+k, ".")
+			if inA != inB {
+				return path
+			}
+			if !same(va, vb) {
+				return differs(va, vb, path)
+			}
+		}
+	case []any:
+		b, ok := b.([]any)
+		if !ok {
+			return at
+		}
+		for i := range min(len(a), len(b)) {
+			if !same(a[i], b[i]) {
+				return differs(a[i], b[i], fmt.Sprintf("%s[%d]", at, i))
+			}
+		}
+		if len(a) != len(b) {
+			return fmt.Sprintf("%s[%d]", at, min(len(a), len(b)))
+		}
+	}
+	return at
+}
+
+func same(a, b any) bool {
+	x, err1 := json.Marshal(a)
+	y, err2 := json.Marshal(b)
+	return err1 == nil && err2 == nil && bytes.Equal(x, y)
+}
+
+func (o *Options) printComparison(c *comparison) error {
+	if o.JSON {
+		c.First, c.Counts = append([]difference{}, c.First...), append([]counted{}, c.Counts...)
+		return printJSON(o.App.Out, c)
+	}
+	p := &printer{w: o.App.Out}
+	if c.Same {
+		p.f("The recordings are the same, but for ids and times.")
+	}
+	for _, d := range c.First {
+		where := ""
+		if d.Path != "" {
+			where = " at " + safetext.Line(d.Path, 200)
+		}
+		p.f("What the %s sends differs first in its frame %d%s", d.From, d.Frame, where)
+		p.f("  A %s", d.A.show())
+		p.f("  B %s", d.B.show())
+	}
+	if len(c.Counts) > 0 {
+		p.f("\n%-50s %-6s %7s %7s", "COUNT", "FROM", "A", "B")
+	}
+	for _, n := range c.Counts {
+		p.f("%s %-6s %7d %7d", pad(safetext.Line(n.What, 50), 50), n.From, n.A, n.B)
+	}
+	return p.err
+}
+
+func (s *side) show() string {
+	if s == nil {
+		return "has no such frame"
+	}
+	data := s.Text
+	if s.Frame != nil {
+		data = string(s.Frame)
+	}
+	return fmt.Sprintf("line %d: %s", s.Line, safetext.Line(data, 400))
+}

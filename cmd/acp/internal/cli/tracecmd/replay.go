@@ -1,0 +1,323 @@
+package tracecmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/goacp/acp/cmd/acp/internal/exitcode"
+	"github.com/goacp/acp/cmd/acp/internal/roster"
+	"github.com/goacp/acp/cmd/acp/internal/safetext"
+	"github.com/goacp/acp/internal/process"
+	"github.com/goacp/acp/jsonrpc"
+)
+
+// maxHeld is how many frames are kept that came before they are expected.
+const maxHeld = 4096
+
+// A player plays one side.
+type player struct {
+	o       *Options
+	script  *script
+	stream  jsonrpc.Stream
+	asks    map[string]int // requests of the other side that are still to come, by method
+	came    chan *frame    // closed when no more comes
+	held    []*frame       // came, and was not expected yet
+	ids     translator
+	methods map[string]string // of our requests, by their ids
+	sent    int
+	got     int
+}
+
+func (o *Options) replay(ctx context.Context) error {
+	switch {
+	case o.As != asAgent && o.As != asClient:
+		return exitcode.Errorf(exitcode.Usage, "--as %q is neither agent nor client", o.As)
+	case o.Speed != speedRecorded && o.Speed != speedMax:
+		return exitcode.Errorf(exitcode.Usage, "--speed %q is neither recorded nor max", o.Speed)
+	case o.Timeout <= 0 || o.Part < 0:
+		return exitcode.Errorf(exitcode.Usage, "--timeout and --part have to be positive")
+	case o.As == asClient && len(o.Command) == 0:
+		return exitcode.Errorf(exitcode.Usage, "no agent to play to: acp trace replay FILE --as client -- COMMAND")
+	case o.As == asAgent && len(o.Command) > 0:
+		return exitcode.Errorf(exitcode.Usage, "the agent is played to the client that has started this, not to a command")
+	case o.Files[0] == "-":
+		return exitcode.Errorf(exitcode.Usage, "a recording is read more than once to be played: - is not possible")
+	}
+	part, asks, err := o.plan(ctx)
+	if err != nil {
+		return err
+	}
+	s, err := o.open(ctx, o.Files[0])
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	s.bar = false
+	p := &player{
+		o: o, script: &script{s: s, part: part, ours: o.sends()}, asks: asks, methods: map[string]string{},
+		came: make(chan *frame, 256),
+	}
+	if o.As == asAgent {
+		in, out := o.In, o.Out
+		if in == nil {
+			in, out = os.Stdin, os.Stdout
+		}
+		p.stream = jsonrpc.NewDetectStream(in, out)
+		return p.run(ctx, nil)
+	}
+	agent, err := o.App.CommandAgent(o.Command)
+	if err != nil {
+		return err
+	}
+	t := agent.Transport(o.App.Cwd)
+	proc, err := process.Start(ctx, process.Config{Path: t.Path, Args: t.Args, Dir: t.Dir, Env: t.Env})
+	if err != nil {
+		return exitcode.Errorf(exitcode.Agent, "%s cannot be started: %w", roster.Quote(t.Path), err)
+	}
+	p.stream = jsonrpc.NewLineStream(proc.Stdout(), proc.Stdin())
+	err = p.run(ctx, proc)
+	if stop := proc.Stop(ctx); err == nil && stop != nil {
+		err = stop
+	}
+	return err
+}
+
+// run plays all and tells how it went.
+func (p *player) run(ctx context.Context, proc *process.Process) error {
+	quit := make(chan struct{})
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		p.receive(quit)
+	}()
+	err := p.play(ctx)
+	if errors.Is(err, errEnded) {
+		reason := ""
+		if proc != nil {
+			if line := process.Reason(proc.StderrTail()); line != "" {
+				reason = ": " + safetext.Line(line, 300)
+			}
+		}
+		err = exitcode.Errorf(exitcode.Agent, "%w%s", err, reason)
+	}
+	close(quit)
+	if closed := p.stream.Close(); err == nil && closed != nil && proc == nil {
+		err = closed
+	}
+	// Standard input may not let go of a read.
+	select {
+	case <-done:
+	case <-time.After(100 * time.Millisecond):
+	}
+	if err == nil {
+		fmt.Fprintf(p.o.App.Err, "acp: played as recorded: %d frames sent, %d received\n", p.sent, p.got)
+	}
+	return err
+}
+
+var errEnded = errors.New("the other side ended")
+
+// receive reads what the other side sends.
+func (p *player) receive(quit <-chan struct{}) {
+	defer close(p.came)
+	var read frameReader
+	for {
+		raw, err := p.stream.ReadFrame()
+		if large := (*jsonrpc.FrameTooLargeError)(nil); errors.As(err, &large) {
+			continue
+		}
+		if err != nil {
+			return
+		}
+		data := raw.Data
+		if !raw.Owned {
+			data = slices.Clone(data)
+		}
+		f := read.read(data)
+		select {
+		case p.came <- &f:
+		case <-quit:
+			return
+		}
+	}
+}
+
+// play plays the steps.
+func (p *player) play(ctx context.Context) error {
+	var last time.Duration
+	for {
+		st, err := p.script.next()
+		if err == io.EOF {
+			return p.finish(ctx)
+		}
+		if err != nil {
+			return err
+		}
+		switch {
+		case !st.ours && st.needed(p.o.Strict):
+			err = p.expect(ctx, st)
+		case st.ours:
+			if p.o.Speed == speedRecorded {
+				err = sleep(ctx, st.at-last)
+			}
+			if err == nil {
+				err = p.send(st)
+			}
+		}
+		if err != nil {
+			return err
+		}
+		last = st.at
+	}
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	if d <= 0 {
+		return ctx.Err()
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (p *player) send(st *step) error {
+	if st.request() && len(p.methods) < maxIDs {
+		p.methods[string(st.id)] = st.method
+	}
+	if err := p.stream.WriteFrame(p.ids.apply(st)); err != nil {
+		return fmt.Errorf("%w and took no more: line %d could not be sent: %v", errEnded, st.line, err)
+	}
+	p.sent++
+	return nil
+}
+
+// expect waits until the other side does what it did in a step.
+func (p *player) expect(ctx context.Context, want *step) error {
+	for i, f := range p.held {
+		if p.fits(want, f) {
+			p.held = slices.Delete(p.held, i, i+1)
+			return p.match(want, f)
+		}
+	}
+	timer := time.NewTimer(p.o.Timeout)
+	defer timer.Stop()
+	for {
+		select {
+		case f, ok := <-p.came:
+			if !ok {
+				return fmt.Errorf("%w while %s was expected, as in line %d", errEnded, p.name(&want.frame), want.line)
+			}
+			p.got++
+			if p.fits(want, f) {
+				return p.match(want, f)
+			}
+			if err := p.hold(want, f); err != nil {
+				return err
+			}
+		case <-timer.C:
+			return exitcode.Errorf(exitcode.Timeout, "nothing came for %s while %s was expected, as in line %d", p.o.Timeout, p.name(&want.frame), want.line)
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// name says what a frame of the other side is.
+func (p *player) name(f *frame) string {
+	return safetext.Line(f.what(p.methods[string(f.id)]), 200)
+}
+
+// fits reports whether f is what is waited for.
+func (p *player) fits(want *step, f *frame) bool {
+	switch {
+	case want.request():
+		return f.request() && f.method == want.method
+	case want.answer():
+		return f.answer() && string(f.id) == string(want.id)
+	}
+	return f.notification() && f.what("") == want.what("")
+}
+
+// match notes what came in the place of a step.
+func (p *player) match(want *step, f *frame) error {
+	if want.answer() && (want.failure == nil) != (f.failure == nil) {
+		if f.failure == nil {
+			return p.diverge(want, f, "")
+		}
+		code := number(find(f.failure, "code"))
+		if code == 0 {
+			return p.diverge(want, f, ": "+safetext.Line(text(find(f.failure, "message")), 200))
+		}
+		return p.diverge(want, f, fmt.Sprintf(": %d %s", code, safetext.Line(text(find(f.failure, "message")), 200)))
+	}
+	if want.request() {
+		p.asks[want.method]--
+	}
+	p.ids.learn(&want.frame, f)
+	return nil
+}
+
+func (p *player) diverge(want *step, f *frame, more string) error {
+	return exitcode.Errorf(exitcode.Failed, "line %d: expected %s, got %s%s", want.line, p.name(&want.frame), p.name(f), more)
+}
+
+// hold keeps a frame that may be expected later, or says that it never is.
+func (p *player) hold(want *step, f *frame) error {
+	held := 0
+	for _, h := range p.held {
+		if h.request() && h.method == f.method {
+			held++
+		}
+	}
+	switch {
+	case p.o.Strict:
+		return p.diverge(want, f, "")
+	case f.request() && held >= p.asks[f.method]:
+		// It would wait for an answer that the recording does not have.
+		return p.diverge(want, f, ", for which there is no answer in the recording")
+	case f.notification() && !(&step{frame: *f}).needed(false):
+		return nil
+	case !f.request() && !f.answer() && !f.notification():
+		return nil
+	}
+	if len(p.held) >= maxHeld {
+		p.held = p.held[1:]
+	}
+	p.held = append(p.held, f)
+	return nil
+}
+
+// finish lets the other side end: the client by itself, the agent by the end of its input.
+func (p *player) finish(ctx context.Context) error {
+	if p.o.As == asClient {
+		return nil
+	}
+	timer := time.NewTimer(p.o.Timeout)
+	defer timer.Stop()
+	for {
+		select {
+		case f, ok := <-p.came:
+			if !ok {
+				return nil
+			}
+			p.got++
+			if f.request() {
+				return exitcode.Errorf(exitcode.Failed, "the recording is over, got %s", p.name(f))
+			}
+		case <-timer.C:
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}

@@ -1,0 +1,248 @@
+package tracecmd
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/goacp/acp/cmd/acp/internal/exitcode"
+	"github.com/goacp/acp/trace"
+)
+
+// A step is a frame of the part that is played.
+type step struct {
+	line int64
+	at   time.Duration
+	ours bool
+	data []byte
+	text bool // it is no JSON
+	frame
+}
+
+// A script gives the steps one after another.
+type script struct {
+	s    *source
+	part int
+	ours trace.Direction // to whom we send
+	read frameReader
+}
+
+// plan looks through the recording and returns which part is played and how often the other side asks
+// what in it.
+func (o *Options) plan(ctx context.Context) (part int, asks map[string]int, err error) {
+	s, err := o.open(ctx, o.Files[0])
+	if err != nil {
+		return 0, nil, err
+	}
+	defer s.close()
+	part, asks = o.Part, map[string]int{}
+	ours, parts, frames := o.sends(), map[int]bool{}, 0
+	var read frameReader
+	for {
+		rec, err := s.record()
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			return 0, nil, err
+		}
+		if rec.Kind != trace.Frame && rec.Kind != trace.Text {
+			continue
+		}
+		if part == 0 {
+			part = s.Part()
+		}
+		parts[s.Part()] = true
+		if s.Part() != part {
+			continue
+		}
+		frames++
+		if rec.Dir == ours && rec.Size > int64(len(rec.Data)) {
+			return 0, nil, exitcode.Errorf(exitcode.Failed, "%s: line %d is a frame of %s of which only the beginning was kept: it cannot be played", line(s.name), s.Line(), size(rec.Size))
+		}
+		if f := read.read(rec.Data); rec.Dir != ours && rec.Kind == trace.Frame && f.request() {
+			asks[f.method]++
+		}
+	}
+	if frames == 0 {
+		return 0, nil, exitcode.Errorf(exitcode.Usage, "%s has no frames in that part to be played", line(s.name))
+	}
+	return part, asks, nil
+}
+
+// sends is to whom the side that is played sends.
+func (o *Options) sends() trace.Direction {
+	if o.As == asAgent {
+		return trace.ToClient
+	}
+	return trace.ToAgent
+}
+
+// next returns the next step, or io.EOF.
+func (p *script) next() (*step, error) {
+	for {
+		rec, err := p.s.record()
+		if err != nil {
+			return nil, err
+		}
+		if p.s.Part() > p.part {
+			return nil, io.EOF
+		}
+		if p.s.Part() < p.part || rec.Kind != trace.Frame && rec.Kind != trace.Text {
+			continue
+		}
+		st := &step{
+			line: p.s.Line(), at: rec.At, ours: rec.Dir == p.ours, data: bytes.Clone(rec.Data), text: rec.Kind == trace.Text,
+		}
+		if !st.text {
+			st.frame = p.read.read(st.data)
+		}
+		return st, nil
+	}
+}
+
+// needed reports whether the other side has to do that, when notifications do not count: it asks, it
+// answers, it cancels a turn or ends one.
+func (s *step) needed(strict bool) bool {
+	switch {
+	case s.text:
+		return false // noise
+	case s.request(), s.answer(), s.method == "session/cancel":
+		return true
+	case strict:
+		return s.notification()
+	case s.update == "state_update":
+		return text(find(s.content, "state")) == "idle"
+	}
+	return false
+}
+
+// what says what a frame is, to compare and to tell.
+func (f *frame) what(asked string) string {
+	switch {
+	case f.answer() && f.failure != nil:
+		return "an error as the answer to " + asked
+	case f.answer():
+		return "the answer to " + asked
+	case f.request():
+		return "the request " + f.method
+	case f.update == "state_update":
+		return "a state_update to " + text(find(f.content, "state"))
+	case f.update != "":
+		return "the update " + f.update
+	case f.method != "":
+		return "the notification " + f.method
+	}
+	return "something that is no JSON-RPC"
+}
+
+// A translator puts the ids that the other side makes in place of the recorded ones.
+type translator struct {
+	requests map[string]string // ids of its requests, as JSON
+	ids      map[string]string // of sessions and so on
+}
+
+// learn notes the ids in which what was recorded and what came differ.
+func (t *translator) learn(recorded, came *frame) {
+	if recorded.request() && came.request() {
+		if t.requests == nil {
+			t.requests = map[string]string{}
+		}
+		if len(t.requests) < maxIDs {
+			t.requests[string(recorded.id)] = string(came.id)
+		}
+	}
+	for _, both := range [][2][]byte{{recorded.params, came.params}, {recorded.result, came.result}} {
+		var a, b any
+		if json.Unmarshal(both[0], &a) == nil && json.Unmarshal(both[1], &b) == nil {
+			t.compare("", a, b)
+		}
+	}
+}
+
+func (t *translator) compare(key string, a, b any) {
+	switch a := a.(type) {
+	case map[string]any:
+		b, _ := b.(map[string]any)
+		for k, v := range a {
+			if other, ok := b[k]; ok {
+				t.compare(k, v, other)
+			}
+		}
+	case []any:
+		b, _ := b.([]any)
+		for i := range min(len(a), len(b)) {
+			t.compare(key, a[i], b[i])
+		}
+	case string:
+		b, ok := b.(string)
+		if !ok || a == b || !isID(key) || len(t.ids) >= maxIDs {
+			return
+		}
+		if t.ids == nil {
+			t.ids = map[string]string{}
+		}
+		t.ids[a] = b
+	}
+}
+
+// isID reports whether a member of that name holds an id.
+func isID(key string) bool { return strings.HasSuffix(key, "Id") }
+
+// apply returns the frame to be sent in place of a recorded one. All but ids stays byte for byte.
+func (t *translator) apply(s *step) []byte {
+	if s.text {
+		return s.data
+	}
+	var out []byte
+	in, done, depth := s.data, 0, 0
+	key := ""
+	for i := 0; i < len(in); {
+		switch in[i] {
+		case '{', '[':
+			depth++
+		case '}', ']':
+			depth--
+		case '"':
+			end := i + 1
+			for end < len(in) && in[end] != '"' {
+				if in[end] == '\\' {
+					end++
+				}
+				end++
+			}
+			end = min(end+1, len(in))
+			str := in[i:end]
+			rest := bytes.TrimLeft(in[end:], " \t\r\n")
+			if len(rest) > 0 && rest[0] == ':' {
+				key = text(str)
+				// The id of an answer is that of the request, whatever it is.
+				if depth == 1 && key == "id" && s.answer() {
+					at := len(in) - len(rest) + 1
+					at += len(in[at:]) - len(bytes.TrimLeft(in[at:], " \t\r\n"))
+					if id, ok := t.requests[string(s.id)]; ok && bytes.HasPrefix(in[at:], s.id) {
+						out = append(append(out, in[done:at]...), id...)
+						done = at + len(s.id)
+						i = done
+						continue
+					}
+				}
+			} else if isID(key) {
+				if id, ok := t.ids[text(str)]; ok {
+					quoted, err := json.Marshal(id)
+					if err == nil {
+						out = append(append(out, in[done:i]...), quoted...)
+						done = end
+					}
+				}
+			}
+			i = end
+			continue
+		}
+		i++
+	}
+	return append(out, in[done:]...)
+}

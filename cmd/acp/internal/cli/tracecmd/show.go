@@ -1,0 +1,369 @@
+package tracecmd
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"path"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/goacp/acp/cmd/acp/internal/digest"
+	"github.com/goacp/acp/cmd/acp/internal/exitcode"
+	"github.com/goacp/acp/cmd/acp/internal/export"
+	"github.com/goacp/acp/cmd/acp/internal/safetext"
+	"github.com/goacp/acp/cmd/acp/internal/store"
+	"github.com/goacp/acp/conformance"
+	"github.com/goacp/acp/trace"
+)
+
+// A shown is a record in the form of --json.
+type shown struct {
+	Line    int64           `json:"line"`           // of the file
+	Part    int             `json:"part"`           // of the file, from 1
+	Time    string          `json:"time,omitempty"` // RFC 3339
+	At      seconds         `json:"at"`             // since the part began
+	Type    digest.Type     `json:"type"`
+	From    string          `json:"from,omitempty"` // client or agent
+	Method  string          `json:"method,omitempty"`
+	Update  string          `json:"update,omitempty"`
+	ID      json.RawMessage `json:"id,omitempty"`
+	Session string          `json:"session,omitempty"`
+	Size    int64           `json:"size,omitempty"`
+	Latency *seconds        `json:"latency,omitempty"` // of answers, since the request
+	Code    int             `json:"code,omitempty"`
+	Summary string          `json:"summary,omitempty"`
+	Frame   json.RawMessage `json:"frame,omitempty"` // with --full
+	Text    string          `json:"text,omitempty"`  // with --full, of what is no JSON
+	Broken  []broken        `json:"broken,omitempty"`
+}
+
+// broken is a rule that a frame breaks.
+type broken struct {
+	Rule  string            `json:"rule"`
+	Level conformance.Level `json:"level"`
+	Why   string            `json:"why"`
+	Path  string            `json:"path,omitempty"`
+}
+
+// A filter says what is shown.
+type filter struct {
+	session, method string
+	after           time.Duration
+	from            time.Time // if it is a time
+}
+
+func (o *Options) filter() (*filter, error) {
+	f := &filter{session: o.Session, method: o.Method}
+	if _, err := path.Match(o.Method, ""); err != nil {
+		return nil, exitcode.Errorf(exitcode.Usage, "--method %q is no pattern", o.Method)
+	}
+	if o.Since == "" {
+		return f, nil
+	}
+	var err error
+	if f.after, err = time.ParseDuration(o.Since); err == nil {
+		return f, nil
+	}
+	if f.from, err = time.Parse(time.RFC3339Nano, o.Since); err != nil {
+		return nil, exitcode.Errorf(exitcode.Usage, "--since %q is neither a duration as 90s nor a time as 2026-01-31T10:00:00Z", o.Since)
+	}
+	return f, nil
+}
+
+func (f *filter) shows(rec *trace.Record, item *digest.Item, h trace.Header) bool {
+	if rec.At < f.after || !f.from.IsZero() && h.Started.Add(rec.At).Before(f.from) {
+		return false
+	}
+	if f.session != "" && !strings.HasSuffix(item.Session, f.session) {
+		return false
+	}
+	return f.method == "" || matches(f.method, item.Method) && item.Type != digest.Event
+}
+
+// matches is path.Match where * stands for slashes, too.
+func matches(pattern, method string) bool {
+	const slash = "\x00"
+	ok, err := path.Match(strings.ReplaceAll(pattern, "/", slash), strings.ReplaceAll(method, "/", slash))
+	return err == nil && ok
+}
+
+func (o *Options) show(ctx context.Context) error {
+	f, err := o.filter()
+	if err != nil {
+		return err
+	}
+	s, err := o.open(ctx, o.Files[0])
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	out := bufio.NewWriter(o.App.Out)
+	part, follower := 0, new(digest.Follower)
+	check := newChecker(o.Check)
+	// end tells what only the end of a part shows.
+	end := func() error {
+		return o.printEnd(out, f, check.end())
+	}
+	for {
+		rec, err := s.record()
+		if err != nil && err != io.EOF {
+			_ = out.Flush()
+			return err
+		}
+		if err == io.EOF || s.Part() != part {
+			if part != 0 {
+				if err := end(); err != nil {
+					return err
+				}
+			}
+			follower, check = new(digest.Follower), newChecker(o.Check)
+			if err != io.EOF && !o.JSON {
+				o.printPart(out, s)
+			}
+			part = s.Part()
+		}
+		if err == io.EOF {
+			return out.Flush()
+		}
+		item := follower.Next(rec)
+		findings := check.next(rec)
+		if !f.shows(rec, &item, s.Header()) {
+			continue
+		}
+		if o.JSON {
+			err = o.printShown(out, s, rec, &item, findings)
+		} else {
+			err = o.printRow(out, rec, &item, findings)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+func (o *Options) printPart(w io.Writer, s *source) {
+	h := s.Header()
+	var words []string
+	if s.Part() > 1 {
+		words = append(words, fmt.Sprintf("part %d", s.Part()))
+	}
+	if !h.Started.IsZero() {
+		words = append(words, h.Started.Local().Format("2006-01-02 15:04:05 -0700"))
+	}
+	if h.Tool != "" {
+		words = append(words, h.Tool)
+	}
+	if len(h.Command) > 0 {
+		words = append(words, strings.Join(h.Command, " "))
+	}
+	if h.Redacted {
+		words = append(words, "without secrets")
+	}
+	fmt.Fprintf(w, "# %s\n", safetext.Line(strings.Join(words, " · "), 200))
+}
+
+// arrow says who a record was sent to.
+func arrow(rec *trace.Record) string {
+	switch {
+	case rec.Kind == trace.Stderr:
+		return "·"
+	case rec.Kind == trace.Event:
+		return "*"
+	case rec.Dir == trace.ToAgent:
+		return "→"
+	}
+	return "←"
+}
+
+// from says who sent a record.
+func from(rec *trace.Record) string {
+	switch {
+	case rec.Kind == trace.Event:
+		return ""
+	case rec.Kind == trace.Stderr || rec.Dir == trace.ToClient:
+		return asAgent
+	}
+	return asClient
+}
+
+// what says what a record is.
+func what(item *digest.Item) string {
+	method := item.Method
+	if item.Update != "" {
+		return "update " + item.Update
+	}
+	switch item.Type {
+	case digest.Request:
+		return method + " #" + item.ID
+	case digest.Answer, digest.Failure:
+		if method == "" {
+			method = "?"
+		}
+		mark := "="
+		if item.Type == digest.Failure {
+			mark = "!"
+		}
+		return mark + " " + method + " #" + item.ID
+	case digest.Notification, digest.Event:
+		return method
+	}
+	return string(item.Type)
+}
+
+func (o *Options) printRow(w *bufio.Writer, rec *trace.Record, item *digest.Item, findings []conformance.Finding) error {
+	latency := ""
+	if item.Asked > 0 {
+		latency = span(item.Took)
+	}
+	bytes := ""
+	if rec.Kind != trace.Event {
+		bytes = size(length(rec))
+	}
+	session := safetext.Line(tail(item.Session, 8), 8)
+	_, err := fmt.Fprintf(w, "%10.3f %s %s %s %6s %7s  %s\n", rec.At.Seconds(), arrow(rec), pad(safetext.Line(what(item), 34), 34),
+		pad(session, 8), bytes, latency, safetext.Line(item.Summary, 160))
+	if err == nil && o.Full && rec.Kind != trace.Event {
+		_, err = fmt.Fprintf(w, "%s\n", safetext.Text(strings.ReplaceAll(string(rec.Data), "\n", " ")))
+	}
+	printFindings(w, findings)
+	return err
+}
+
+func printFindings(w io.Writer, findings []conformance.Finding) {
+	for _, f := range findings {
+		where := ""
+		if f.Path != "" {
+			where = " at " + f.Path
+		}
+		fmt.Fprintf(w, "%10s ! %s: %s%s (%s)\n", "", f.Rule.Level, safetext.Line(f.Why, 300), safetext.Line(where, 100), f.Rule.ID)
+	}
+}
+
+func (o *Options) printEnd(w io.Writer, f *filter, findings []conformance.Finding) error {
+	if len(findings) == 0 || f.session != "" || f.method != "" {
+		return nil
+	}
+	if o.JSON {
+		return printJSON(w, &struct {
+			Type   string   `json:"type"`
+			Broken []broken `json:"broken"`
+		}{"end", brokens(findings)})
+	}
+	printFindings(w, findings)
+	return nil
+}
+
+func brokens(findings []conformance.Finding) (list []broken) {
+	for _, f := range findings {
+		list = append(list, broken{f.Rule.ID, f.Rule.Level, f.Why, f.Path})
+	}
+	return list
+}
+
+// length is the size of what passed.
+func length(rec *trace.Record) int64 { return max(rec.Size, int64(len(rec.Data))) }
+
+// pad fills s with spaces to n cells, of which it has no more.
+func pad(s string, n int) string {
+	return s + strings.Repeat(" ", max(0, n-utf8.RuneCountInString(s)))
+}
+
+// tail returns the last n characters of s.
+func tail(s string, n int) string {
+	r := []rune(s)
+	return string(r[max(0, len(r)-n):])
+}
+
+func (o *Options) printShown(w io.Writer, s *source, rec *trace.Record, item *digest.Item, findings []conformance.Finding) error {
+	row := &shown{
+		Line: s.Line(), Part: s.Part(), At: seconds(rec.At), Type: item.Type, From: from(rec), Method: item.Method,
+		Update: item.Update, Session: item.Session, Code: item.Code, Summary: item.Summary, Broken: brokens(findings),
+	}
+	if started := s.Header().Started; !started.IsZero() {
+		row.Time = started.Add(rec.At).Format(time.RFC3339Nano)
+	}
+	if json.Valid([]byte(item.ID)) {
+		row.ID = json.RawMessage(item.ID)
+	}
+	if item.Asked > 0 {
+		took := seconds(item.Took)
+		row.Latency = &took
+	}
+	if rec.Kind != trace.Event {
+		row.Size = length(rec)
+	}
+	if o.Full && rec.Kind == trace.Frame {
+		row.Frame = json.RawMessage(strings.ToValidUTF8(string(rec.Data), "\ufffd"))
+	} else if o.Full && rec.Kind != trace.Event {
+		row.Text = string(rec.Data)
+	}
+	return printJSON(w, row)
+}
+
+// transcripts shows the conversations of a trace.
+func (o *Options) transcripts(ctx context.Context) error {
+	f, err := o.filter()
+	if err != nil {
+		return err
+	}
+	if f.method != "" || o.Since != "" || o.Full || o.Check {
+		return exitcode.Errorf(exitcode.Usage, "--transcript goes with --session and --json only")
+	}
+	s, err := o.open(ctx, o.Files[0])
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	part, follower := 0, new(digest.Follower)
+	header := s.Header()
+	any := false
+	for {
+		rec, err := s.record()
+		if err != nil && err != io.EOF {
+			return err
+		}
+		if err == io.EOF || s.Part() != part {
+			for _, session := range follower.Sessions() {
+				if f.session != "" && !strings.HasSuffix(session.ID, f.session) {
+					continue
+				}
+				any = true
+				if err := o.printTranscript(header, follower, session); err != nil {
+					return err
+				}
+			}
+			part, follower, header = s.Part(), new(digest.Follower), s.Header()
+		}
+		if err == io.EOF {
+			break
+		}
+		follower.Next(rec)
+	}
+	if f.session != "" && !any {
+		return exitcode.Errorf(exitcode.Failed, "%s has no session %q", line(s.name), o.Session)
+	}
+	return nil
+}
+
+func (o *Options) printTranscript(h trace.Header, follower *digest.Follower, session digest.Session) error {
+	snapshot, _ := follower.Transcript(session.ID)
+	if snapshot == nil {
+		return nil
+	}
+	info := store.Session{Key: store.Key{ID: session.ID}, Title: session.Title, Command: h.Command, Created: h.Started}
+	format := export.Text
+	if o.JSON {
+		format = export.JSON
+	}
+	if err := export.Write(o.App.Out, format, info, snapshot); err != nil {
+		return err
+	}
+	if !o.JSON {
+		fmt.Fprintln(o.App.Out)
+	}
+	return nil
+}

@@ -1,0 +1,341 @@
+package tracecmd
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/goacp/acp/cmd/acp/internal/safetext"
+	"github.com/goacp/acp/conformance"
+	"github.com/goacp/acp/trace"
+)
+
+// A summary is the form of --json. Times are in seconds, sizes in bytes.
+type summary struct {
+	Started  string           `json:"started,omitempty"` // of the first part, RFC 3339
+	Command  []string         `json:"command,omitempty"`
+	Parts    int              `json:"parts"`
+	Duration seconds          `json:"duration"` // of all parts together
+	Bytes    int64            `json:"bytes"`    // of the file
+	Damaged  int64            `json:"damaged,omitempty"`
+	ToAgent  traffic          `json:"toAgent"`
+	ToClient traffic          `json:"toClient"`
+	Stderr   int64            `json:"stderr"` // lines
+	Lost     int64            `json:"lost,omitempty"`
+	Events   map[string]int64 `json:"events,omitempty"`
+	Exit     *int             `json:"exit,omitempty"` // status of the agent
+	Methods  []methodSum      `json:"methods"`
+	Sessions []session        `json:"sessions"`
+	More     int64            `json:"sessionsMore,omitempty"` // frames of sessions that are not told
+	Biggest  []big            `json:"biggest"`
+	Broken   []rule           `json:"broken,omitempty"`
+}
+
+type traffic struct {
+	Frames int64 `json:"frames"`
+	Bytes  int64 `json:"bytes"`
+	Texts  int64 `json:"texts,omitempty"` // of the frames, those that are no JSON
+}
+
+type methodSum struct {
+	Method     string  `json:"method"`
+	From       string  `json:"from"`
+	Type       string  `json:"type"` // request or notification
+	Count      int64   `json:"count"`
+	Errors     int64   `json:"errors,omitempty"`
+	Unanswered int64   `json:"unanswered,omitempty"`
+	Latency    *times  `json:"latency,omitempty"`
+	Size       sizes   `json:"size"`
+	Answers    *sizes  `json:"answers,omitempty"` // their sizes
+	total      float64 // time, to order by
+}
+
+type times struct {
+	P50 seconds `json:"p50"`
+	P99 seconds `json:"p99"`
+	Max seconds `json:"max"`
+}
+
+type sizes struct {
+	Total int64 `json:"total"`
+	P50   int64 `json:"p50"`
+	P99   int64 `json:"p99"`
+	Max   int64 `json:"max"`
+}
+
+type session struct {
+	ID         string           `json:"id"`
+	Updates    int64            `json:"updates"`
+	Turns      int64            `json:"turns"`
+	FirstChunk *times           `json:"firstChunk,omitempty"` // since the prompt
+	Turn       *times           `json:"turn,omitempty"`
+	Tokens     map[string]int64 `json:"tokens,omitempty"` // what turns reported, added up
+	Context    *window          `json:"context,omitempty"`
+	Cost       *cost            `json:"cost,omitempty"` // reported last
+}
+
+type window struct {
+	Used int64 `json:"used"`
+	Size int64 `json:"size"`
+}
+
+type cost struct {
+	Amount   float64 `json:"amount"`
+	Currency string  `json:"currency"`
+}
+
+// A rule is one that is broken.
+type rule struct {
+	Rule  string            `json:"rule"`
+	Level conformance.Level `json:"level"`
+	Count int64             `json:"count"`
+	Line  int64             `json:"line"` // of the first frame, 0 if only the end shows it
+	Why   string            `json:"why"`  // of that one
+}
+
+func (s *spread) times() *times {
+	if s.n == 0 {
+		return nil
+	}
+	return &times{seconds(s.at(0.5)), seconds(s.at(0.99)), seconds(s.max)}
+}
+
+func (s *spread) sizes() sizes { return sizes{s.sum, s.at(0.5), s.at(0.99), s.max} }
+
+func (o *Options) stats(ctx context.Context) error {
+	s, err := o.open(ctx, o.Files[0])
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	m := new(meter)
+	first, part, check := s.Header(), s.Part(), newChecker(o.Check)
+	rules := map[string]*rule{}
+	count := func(findings []conformance.Finding, line int64) {
+		for _, f := range findings {
+			r := rules[f.Rule.ID]
+			if r == nil {
+				r = &rule{Rule: f.Rule.ID, Level: f.Rule.Level, Line: line, Why: f.Why}
+				rules[f.Rule.ID] = r
+			}
+			r.Count++
+		}
+	}
+	for {
+		rec, err := s.record()
+		if err != nil && err != io.EOF {
+			return err
+		}
+		if err == io.EOF || s.Part() != part {
+			m.part()
+			count(check.end(), 0)
+			part, check = s.Part(), newChecker(o.Check)
+		}
+		if err == io.EOF {
+			break
+		}
+		m.add(rec, s.Line())
+		count(check.next(rec), s.Line())
+	}
+	sum := m.summary()
+	sum.Parts, sum.Bytes, sum.Damaged, sum.Command = s.Part(), s.Offset(), s.cuts, first.Command
+	if !first.Started.IsZero() {
+		sum.Started = first.Started.Format(time.RFC3339Nano)
+	}
+	for _, r := range rules {
+		sum.Broken = append(sum.Broken, *r)
+	}
+	slices.SortFunc(sum.Broken, func(a, b rule) int {
+		return cmp.Or(cmp.Compare(rank(a.Level), rank(b.Level)), cmp.Compare(b.Count, a.Count), cmp.Compare(a.Rule, b.Rule))
+	})
+	if o.JSON {
+		return printJSON(o.App.Out, sum)
+	}
+	return sum.print(o.App.Out, o.Check)
+}
+
+// rank orders levels by how much they bind.
+func rank(l conformance.Level) int {
+	return slices.Index([]conformance.Level{conformance.Must, conformance.Should, conformance.May, conformance.Quirk}, l)
+}
+
+func (m *meter) summary() *summary {
+	sum := &summary{
+		Duration: seconds(m.span), Stderr: m.stderr, Lost: m.lost, Events: m.events, Exit: m.exit, More: m.more,
+		ToAgent:  traffic{m.to[0].Count, m.to[0].Bytes, m.texts[0]},
+		ToClient: traffic{m.to[1].Count, m.to[1].Bytes, m.texts[1]},
+		Biggest:  append([]big{}, m.biggest...), Methods: []methodSum{}, Sessions: []session{},
+	}
+	for _, c := range m.methods {
+		ms := methodSum{
+			Method: c.key.method, From: asClient, Type: "notification", Count: c.size.n, Errors: c.errors,
+			Unanswered: c.unanswered, Latency: c.latency.times(), Size: c.size.sizes(), total: float64(c.latency.sum),
+		}
+		if c.key.dir == trace.ToClient {
+			ms.From = asAgent
+		}
+		if c.request {
+			ms.Type = "request"
+		}
+		if c.answers.n > 0 {
+			answers := c.answers.sizes()
+			ms.Answers = &answers
+		}
+		sum.Methods = append(sum.Methods, ms)
+	}
+	slices.SortFunc(sum.Methods, func(a, b methodSum) int {
+		return cmp.Or(cmp.Compare(b.total, a.total), cmp.Compare(b.Count, a.Count), cmp.Compare(a.Method, b.Method), cmp.Compare(a.From, b.From))
+	})
+	for _, s := range m.order {
+		one := session{
+			ID: s.id, Updates: s.updates, Turns: s.turns, FirstChunk: s.first.times(), Turn: s.turn.times(), Tokens: s.tokens,
+		}
+		if s.window > 0 || s.used > 0 {
+			one.Context = &window{s.used, s.window}
+		}
+		if s.currency != "" {
+			one.Cost = &cost{s.cost, s.currency}
+		}
+		sum.Sessions = append(sum.Sessions, one)
+	}
+	return sum
+}
+
+func (s *summary) print(w io.Writer, checked bool) error {
+	p := &printer{w: w}
+	p.f("%s", safetext.Line(strings.Join(s.Command, " "), 200))
+	p.f("%s recorded in %d %s, %s", span(time.Duration(s.Duration)), s.Parts, plural(s.Parts, "part", "parts"), size(s.Bytes))
+	p.f("to the agent   %7d frames %8s%s", s.ToAgent.Frames, size(s.ToAgent.Bytes), s.ToAgent.odd())
+	p.f("to the client  %7d frames %8s%s", s.ToClient.Frames, size(s.ToClient.Bytes), s.ToClient.odd())
+	if s.Stderr > 0 {
+		p.f("standard error %7d lines", s.Stderr)
+	}
+	for _, n := range []struct {
+		n    int64
+		what string
+	}{{s.Lost, "records were lost while recording"}, {s.Damaged, "lines could not be read"}} {
+		if n.n > 0 {
+			p.f("%d %s", n.n, n.what)
+		}
+	}
+	if s.Exit != nil {
+		p.f("the agent ended with status %d", *s.Exit)
+	}
+	if len(s.Methods) > 0 {
+		p.f("\n%-34s %-6s %8s %6s %6s  %7s %7s %7s  %7s %7s", "METHOD", "FROM", "COUNT", "ERRORS", "OPEN", "P50", "P99", "MAX", "SIZE50", "SIZEMAX")
+	}
+	for _, m := range s.Methods {
+		p50, p99, most := "", "", ""
+		if m.Latency != nil {
+			p50, p99, most = span(time.Duration(m.Latency.P50)), span(time.Duration(m.Latency.P99)), span(time.Duration(m.Latency.Max))
+		}
+		p.f("%s %-6s %8d %6s %6s  %7s %7s %7s  %7s %7s", pad(safetext.Line(m.Method, 34), 34), m.From, m.Count,
+			some(m.Errors), some(m.Unanswered), p50, p99, most, size(m.Size.P50), size(m.Size.Max))
+	}
+	s.printSessions(p)
+	if len(s.Biggest) > 0 {
+		p.f("\nBiggest frames")
+	}
+	for _, b := range s.Biggest {
+		p.f("  %8s  line %d  %s %s", size(b.Size), b.Line, b.Type, safetext.Line(b.Method, 60))
+	}
+	if checked {
+		s.printBroken(p)
+	}
+	return p.err
+}
+
+func (s *summary) printSessions(p *printer) {
+	if len(s.Sessions) > 0 {
+		p.f("\n%-30s %6s %8s  %9s %9s %9s  %s", "SESSION", "TURNS", "UPDATES", "FIRST P50", "TURN P50", "TURN MAX", "SPENT")
+	}
+	const most = 20
+	for _, one := range s.Sessions[:min(len(s.Sessions), most)] {
+		first, turn, longest := "", "", ""
+		if one.FirstChunk != nil {
+			first = span(time.Duration(one.FirstChunk.P50))
+		}
+		if one.Turn != nil {
+			turn, longest = span(time.Duration(one.Turn.P50)), span(time.Duration(one.Turn.Max))
+		}
+		p.f("%s %6d %8d  %9s %9s %9s  %s", pad(safetext.Line(one.ID, 30), 30), one.Turns, one.Updates, first, turn, longest, one.spent())
+	}
+	if more := len(s.Sessions) - most; more > 0 {
+		p.f("and %d more; --json has them", more)
+	}
+	if s.More > 0 {
+		p.f("and sessions that are not told one by one, with %d frames", s.More)
+	}
+}
+
+func (s *session) spent() string {
+	var words []string
+	if n := s.Tokens["totalTokens"]; n > 0 {
+		words = append(words, fmt.Sprintf("%d tokens", n))
+	} else if len(s.Tokens) > 0 {
+		for _, sort := range slices.Sorted(maps.Keys(s.Tokens)) {
+			words = append(words, fmt.Sprintf("%d %s", s.Tokens[sort], sort))
+		}
+	}
+	if s.Context != nil {
+		words = append(words, fmt.Sprintf("context %d of %d", s.Context.Used, s.Context.Size))
+	}
+	if s.Cost != nil {
+		words = append(words, fmt.Sprintf("%g %s", s.Cost.Amount, safetext.Line(s.Cost.Currency, 12)))
+	}
+	return strings.Join(words, ", ")
+}
+
+func (s *summary) printBroken(p *printer) {
+	if len(s.Broken) == 0 {
+		p.f("\nNo rule of the protocol is broken.")
+		return
+	}
+	p.f("\nBroken rules")
+	for _, r := range s.Broken {
+		where := ""
+		if r.Line > 0 {
+			where = fmt.Sprintf(", first in line %d", r.Line)
+		}
+		p.f("  %-6s %s, %d×%s: %s", r.Level, r.Rule, r.Count, where, safetext.Line(r.Why, 200))
+	}
+}
+
+func (t traffic) odd() string {
+	if t.Texts == 0 {
+		return ""
+	}
+	return fmt.Sprintf("  (%d are no JSON)", t.Texts)
+}
+
+// some is n, or nothing.
+func some(n int64) string {
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprint(n)
+}
+
+func plural(n int, one, many string) string {
+	if n == 1 {
+		return one
+	}
+	return many
+}
+
+// A printer keeps the first error. Spaces at the ends of lines are left out.
+type printer struct {
+	w   io.Writer
+	err error
+}
+
+func (p *printer) f(format string, args ...any) {
+	if p.err == nil {
+		_, p.err = fmt.Fprintln(p.w, strings.TrimRight(fmt.Sprintf(format, args...), " "))
+	}
+}
