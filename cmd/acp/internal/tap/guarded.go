@@ -76,6 +76,11 @@ func (in *inlet) close() {
 // reply gives the agent an answer. It waits when too many do.
 func (in *inlet) reply(line []byte) {
 	select {
+	case <-in.closed:
+		return
+	default:
+	}
+	select {
 	case in.room <- struct{}{}:
 	case <-in.closed:
 		return
