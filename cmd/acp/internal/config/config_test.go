@@ -138,6 +138,8 @@ func TestMistakes(t *testing.T) {
 		{"twice", "agent = \"a\"\nagent = \"b\"\n", `:2:1: `},
 		{"inline", "mcp = {a = {comand = \"x\"}}\n", `:1:13: key "mcp.a.comand": there is no such setting; did you mean "mcp.a.command"?`},
 		{"server", "[mcp.a]\nargs = [\"x\"]\n", `:2:1: key "mcp.a": the server has neither a command nor a url`},
+		{"empty server", "[ui]\n[mcp.a]\n", `:2:2: key "mcp.a": the server has neither a command nor a url`},
+		{"empty server inline", "mcp = {a = {}}\n", `:1:1: key "mcp.a": the server has neither a command nor a url`},
 		{"server both", "[mcp.a]\ncommand = \"x\"\nurl = \"http://x\"\n", `:2:1: key "mcp.a": a server has a command or a url, not both`},
 		{"server type", "[mcp.a]\ncommand = \"x\"\ntype = \"http\"\n", `:3:1: key "mcp.a": a server of type http has a url`},
 		{"agent name", "[agents.\"a b\"]\ncommand = \"x\"\n", `:1:2: key "agents.\"a b\"": the name "a b" has white space`},

@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/pelletier/go-toml/v2"
@@ -294,7 +296,26 @@ func (d *document) items(name string) (items []item, problems []*Problem) {
 		line, column := position(d.text, e.keyAt)
 		items = append(items, item{path: e.path, value: v, origin: origin{name, line, column}})
 	}
-	return items, problems
+	return items, append(problems, d.emptyServers(name)...)
+}
+
+// emptyServers are MCP servers of which nothing is told, so that there is no item of theirs
+// either: they must not be left out in silence.
+func (d *document) emptyServers(name string) (problems []*Problem) {
+	servers, _ := d.tree["mcp"].(map[string]any)
+	for _, server := range slices.Sorted(maps.Keys(servers)) {
+		if m, ok := servers[server].(map[string]any); !ok || len(m) > 0 {
+			continue
+		}
+		p, at := path{"mcp", server}, 0
+		for _, h := range d.headers {
+			if h.path.equal(p) {
+				at = h.at + bytes.IndexByte(d.text[h.at:], '[') + 1
+			}
+		}
+		problems = append(problems, d.problem(name, at, p, errors.New("the server has neither a command nor a url")))
+	}
+	return problems
 }
 
 // headerIsWrong reports whether a key is in a table that is wrong already, so that
