@@ -44,8 +44,8 @@
 //	!reopen       The transport has to be opened again; the script goes on there.
 //
 // A JSON value may stand on several lines. In what is expected, ... stands for
-// any value, for any other members of an object and, once in an array, for any
-// elements; all else has to be there and equal, numbers by value. $name stands
+// any value, for any other members of an object and, once in an array or at both
+// of its ends, for any elements; all else has to be there and equal, numbers by value. $name stands
 // for any value, which is kept; where it comes again, it has to be the same, and
 // where it is sent, the value goes out as it came in. The words string, number,
 // integer, boolean, object and array stand for any value of that type, ~"regexp"

@@ -78,7 +78,7 @@ func TestParseScriptErrors(t *testing.T) {
 		{"<- {...}", 1, "line 1: '.' where the name of a member is expected"},
 		{"-> {\"id\":$}", 1, "line 1: '}' where the name of a capture is expected"},
 		{"-> {...,...}", 1, "line 1: a second ... in one object"},
-		{"-> [...,1,...]", 1, "line 1: a second ... in one array"},
+		{"-> [...,1,...,2]", 1, "line 1: a second ... in one array"},
 		{"-> {} extra", 1, `unexpected "extra" at the end of the line`},
 		{"... extra", 1, `unexpected "extra" at the end of the line`},
 		{"!nothing", 1, "there is no !nothing"},

@@ -95,6 +95,7 @@
 //	session $s [MEMBERS]        or another one, called $s
 //	initialize [MEMBERS]        initializes a bare connection
 //	initialize $r [MEMBERS]     only sends the request, whose answer is judged
+//	list $all [MEMBERS]         $all is all sessions, of all pages of session/list
 //	file $f "TEXT"              makes a file that the client has; $f is its path
 //	prompt $r PURPOSE [$s]      sends a prompt that makes the agent do something
 //	ended $r [PATTERN]          the turn has to end, with such a stopReason
@@ -125,11 +126,11 @@
 // are answered so at the end of the scenario if they were not by then.
 //
 // Patterns are JSON in which ... stands for anything, for whatever other members
-// an object has and once for any elements of an array; $name for any value, the
-// same wherever the name comes; string, number, integer, boolean, object, array
-// for values of that type; ~"regexp" for a matching string; a | b for either; !a
-// for anything else; and "name"?: for a member that may be missing. Patterns of
-// errors need no ... for other members.
+// an object has and, once or at both ends, for any elements of an array; $name for
+// any value, the same wherever the name comes; string, number, integer, boolean,
+// object, array for values of that type; ~"regexp" for a matching string; a | b
+// for either; !a for anything else; and "name"?: for a member that may be missing.
+// Patterns of errors need no ... for other members.
 //
 // # Bounds
 //

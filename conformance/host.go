@@ -86,6 +86,8 @@ func (h *host) step(p *player, s *step) error {
 		h.files[name], h.file = s.val.Str, name
 		p.known[s.name] = pattern.Text(name)
 		return nil
+	case "list":
+		return h.list(p, s)
 	case "prompt":
 		return h.prompt(p, s)
 	case "ended":

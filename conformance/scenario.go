@@ -96,6 +96,7 @@ var verbs = map[string]verb{
 	"session":    {"w?$?t?", ""},
 	"settled":    {"", ""},
 	"file":       {"$x", Agent},
+	"list":       {"$t?", Agent},
 	"prompt":     {"$w@?", Agent},
 	"ended":      {"@p?", Agent},
 	"said":       {"@p", Agent},

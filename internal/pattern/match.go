@@ -2,6 +2,7 @@ package pattern
 
 import (
 	"fmt"
+	"maps"
 	"strconv"
 	"strings"
 )
@@ -179,6 +180,9 @@ func (m *matcher) array(path string, want, v *Value) *Mismatch {
 	if n < len(want.Elems) || n > len(want.Elems) && want.Rest < 0 {
 		return &Mismatch{path, counted(len(want.Elems), want.Rest >= 0), counted(n, false)}
 	}
+	if want.Within {
+		return m.within(path, want, v)
+	}
 	for i, w := range want.Elems {
 		at := i
 		if want.Rest >= 0 && i >= want.Rest {
@@ -189,6 +193,25 @@ func (m *matcher) array(path string, want, v *Value) *Mismatch {
 		}
 	}
 	return nil
+}
+
+// within looks for the elements of want somewhere in v, one behind another. The
+// first place where they are counts.
+func (m *matcher) within(path string, want, v *Value) *Mismatch {
+	for from := range len(v.Elems) - len(want.Elems) + 1 {
+		sub := matcher{known: m.known, got: maps.Clone(m.got)}
+		ok := true
+		for i, w := range want.Elems {
+			if ok = sub.value(path, w, v.Elems[from+i]) == nil; !ok {
+				break
+			}
+		}
+		if ok {
+			m.got = sub.got
+			return nil
+		}
+	}
+	return &Mismatch{path, Short(want.Text), Short(v.Text)}
 }
 
 func counted(n int, more bool) string {

@@ -4,7 +4,7 @@
 //
 // In a pattern,
 //   - ... stands for any value, for whatever other members an object has and,
-//     once in an array, for any elements,
+//     once in an array, for any elements, or at both of its ends,
 //   - $name stands for any value, which is kept: where the name comes again, the
 //     value has to be the same,
 //   - string, number, integer, boolean, object and array stand for any value of
@@ -54,6 +54,7 @@ type Value struct {
 	Elems   []*Value // of an array; the choices of Either, what Not is about
 	Open    bool     // an object with a ... among its members
 	Rest    int      // of an array: the index of ... among Elems, or -1
+	Within  bool     // an array with ... at both ends
 	re      *regexp.Regexp
 }
 
@@ -323,6 +324,10 @@ func (r *reader) array(v *Value) error {
 			return err
 		}
 		if e.Kind == Rest {
+			if r.space(); v.Rest == 0 && len(v.Elems) > 0 && r.eat("]") {
+				v.Within = true
+				return nil
+			}
 			if v.Rest >= 0 {
 				return r.errorf("a second ... in one array")
 			}
