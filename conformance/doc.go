@@ -110,14 +110,21 @@
 //	tell UPDATE                 sends an update of $session
 //	say "TEXT"                  sends a piece of the agent's message
 //	allow $r [MEMBERS]          asks for permission, with members of the params
-//	stop [REASON]               ends the turn
+//	stop [REASON] [MEMBERS]     ends the turn, with members of the result, or of the
+//	                            state that ends it
+//	over                        the client has to go on: to answer a request, to
+//	                            prompt again or to close the connection
+//	either WHAT                 it has to come, or the connection to be closed
 //	turn                        waits for the next prompt
 //	initialize [MEMBERS]        on a bare connection: waits for initialize and
 //	                            answers it, with members of the result
 //	session [MEMBERS]           likewise for session/new
 //
 // $init is the params of the client's initialize, $session the session of the
-// turn, $prompt the params of its session/prompt.
+// turn, $prompt the params of its session/prompt, $cwd the directory of the last
+// session that was opened, and $file a path in it for files that the client is
+// asked to write. A client that leaves in good order when its turn is over keeps
+// what a scenario would try behind it unseen.
 //
 // Requests of the peer that no step of the scenario is about are answered in the
 // background, as a peer does that is in order: permission is given once, files

@@ -1,10 +1,12 @@
 package conformance
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/goacp/acp/internal/pattern"
@@ -17,11 +19,12 @@ type guest struct {
 	init     *pattern.Value // the params of initialize, nil before
 	session  *pattern.Value // id of the session of the turn, or the last one opened
 	sessions int
-	prompts  []*letter // that were received and not taken up
-	turn     *letter   // the session/prompt that is being carried out, or nil
-	turns    int       // that were taken up
-	used     bool      // a scenario was played in the turn
-	greeting string    // how a step answered initialize, or ""
+	prompts  []*letter      // that were received and not taken up
+	turn     *letter        // the session/prompt that is being carried out, or nil
+	turns    int            // that were taken up
+	used     bool           // a scenario was played in the turn
+	greeting string         // how a step answered initialize, or ""
+	cwd      *pattern.Value // of the last session that was opened, or nil
 	messages int
 }
 
@@ -49,6 +52,19 @@ func (g *guest) begin(p *player) {
 	if g.turn != nil {
 		p.known["prompt"] = g.turn.params()
 	}
+	g.place(p)
+}
+
+// place makes known where files may be.
+func (g *guest) place(p *player) {
+	if g.cwd == nil || g.cwd.Kind != pattern.String {
+		return
+	}
+	name := strings.TrimRight(g.cwd.Str, `/`) + "/acp-check.txt"
+	if strings.Contains(g.cwd.Str, `\`) { // a client on Windows
+		name = strings.TrimRight(g.cwd.Str, `\`) + `\acp-check.txt`
+	}
+	p.known["cwd"], p.known["file"] = g.cwd, pattern.Text(name)
 }
 
 // hello returns the result of initialize: all an agent may offer, with members
@@ -80,7 +96,7 @@ func (g *guest) auto(p *player, m *letter) string {
 		if p.sc.verbs["session"] {
 			return ""
 		}
-		return `"result":{"sessionId":` + g.open().Text + `}`
+		return `"result":{"sessionId":` + g.open(p, m).Text + `}`
 	case "session/prompt":
 		g.prompts = append(g.prompts, m)
 		return ""
@@ -98,8 +114,10 @@ func (g *guest) auto(p *player, m *letter) string {
 }
 
 // open returns the id of a new session.
-func (g *guest) open() *pattern.Value {
+func (g *guest) open(p *player, m *letter) *pattern.Value {
 	g.sessions++
+	g.cwd = m.params().Get("cwd")
+	g.place(p)
 	g.session = pattern.Text("check-" + strconv.Itoa(g.sessions))
 	return g.session
 }
@@ -122,7 +140,11 @@ func (g *guest) step(p *player, s *step) error {
 		if reason == "" {
 			reason = "end_turn"
 		}
-		return g.stop(p, reason)
+		return g.stop(p, reason, s.val)
+	case "over":
+		return g.over(p)
+	case "either":
+		return g.either(p, s)
 	case "turn":
 		err := g.take(p, p.patience())
 		switch {
@@ -146,7 +168,7 @@ func (g *guest) step(p *player, s *step) error {
 		if err != nil {
 			return err
 		}
-		id := g.open()
+		id := g.open(p, m)
 		p.known["session"] = id
 		return g.grant(p, m, s.val.With(p.known, "sessionId", id.Text))
 	}
@@ -210,14 +232,66 @@ func (g *guest) allow(p *player, s *step) error {
 	return err
 }
 
-// stop ends the turn.
-func (g *guest) stop(p *player, reason string) error {
+// over waits until the client goes on after a turn.
+func (g *guest) over(p *player) error {
+	c, err := p.call("", "_check/alive", "{}")
+	if err == nil {
+		err = p.until(p.limit, func() bool { return c.reply != nil || len(g.prompts) > 0 })
+	}
+	switch {
+	case err == nil, p.link.dead() && p.banned == nil && p.ctx.Err() == nil:
+		return nil
+	case errors.Is(err, errTimeout):
+		return failed("the client neither answered, prompted nor left within %v", p.limit)
+	}
+	return err
+}
+
+// either waits for something, or for the end of the connection.
+func (g *guest) either(p *player, s *step) error {
+	var found *letter
+	var near error
+	err := p.until(p.limit, func() bool { found, near = p.find(s.what); return found != nil })
+	switch {
+	case err == nil:
+		p.use(found)
+		if s.what.name != "" {
+			p.asked[s.what.name], p.known[s.what.name] = found, found.id
+		}
+		return nil
+	case errors.Is(err, errClosed) && near == nil:
+		return nil
+	case errors.Is(err, errTimeout) && near == nil:
+		return failed("the client neither sent %s nor closed the connection within %v", s.what, p.limit)
+	case near != nil:
+		return failed("%s did not come; what came instead: %s", s.what, near)
+	}
+	return err
+}
+
+// left reports whether the client has gone away in good order when its turns were
+// over.
+func (g *guest) left(p *link) bool {
+	if g.turn != nil || g.turns == 0 || !p.dead() {
+		return false
+	}
+	if p.peer.Wait == nil {
+		return true
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), settleTime)
+	defer cancel()
+	status, err := p.peer.Wait(ctx)
+	return err == nil && status == 0
+}
+
+// stop ends the turn. members are of the result, or of the update that ends it.
+func (g *guest) stop(p *player, reason string, members *pattern.Value) error {
 	turn := g.turn
 	g.turn, g.used = nil, false
 	if g.version == 1 {
-		return g.grant(p, turn, `{"stopReason":`+pattern.Quote(reason)+`}`)
+		return g.grant(p, turn, members.With(p.known, "stopReason", pattern.Quote(reason)))
 	}
-	return g.tell(p, `{"sessionUpdate":"state_update","state":"idle","stopReason":`+pattern.Quote(reason)+`}`)
+	return g.tell(p, members.With(p.known, "sessionUpdate", `"state_update"`, "state", `"idle"`, "stopReason", pattern.Quote(reason)))
 }
 
 // take waits for a prompt and begins its turn.

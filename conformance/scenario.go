@@ -103,7 +103,9 @@ var verbs = map[string]verb{
 	"turn":       {"", Client},
 	"tell":       {"t", Client},
 	"say":        {"x", Client},
-	"stop":       {"w?", Client},
+	"stop":       {"w?t?", Client},
+	"over":       {"", Client},
+	"either":     {"o", Client},
 	"allow":      {"$t?", Client},
 	"initialize": {"$?t?", ""},
 }
@@ -111,7 +113,7 @@ var verbs = map[string]verb{
 // given are the names every scenario knows: see the package documentation.
 var given = map[Side][]string{
 	Agent:  {"cwd", "version", "init", "hello", "session"},
-	Client: {"version", "init", "session", "prompt"},
+	Client: {"version", "init", "session", "prompt", "cwd", "file"},
 }
 
 // maxRepeat bounds what a scenario does over and over again.
