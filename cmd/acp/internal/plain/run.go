@@ -65,10 +65,19 @@ func Run(ctx context.Context, o Options) error {
 	}
 	err := c.hold(ctx, o.Prompt, interrupts)
 	c.show.line("")
+	c.farewell()
 	if e := c.host.Close(); err == nil && e != nil && ctx.Err() == nil {
 		err = e
 	}
 	return err
+}
+
+// farewell says how to go on later, to users.
+func (c *conversation) farewell() {
+	if c.app.InTerminal && c.sent > 0 {
+		c.show.line("To go on with this conversation: " + safetext.Line(
+			roster.Join([]string{"acp", "chat", "--plain", c.agent.Name, "--session", string(c.session.ID())}), 500))
+	}
 }
 
 // A conversation is one with an agent. Its own goroutine is that of Run; hooks of the frontend come
@@ -85,6 +94,7 @@ type conversation struct {
 	host    *host.Host
 	session *host.Session
 	queue   []string
+	sent    int // prompts
 
 	mu      sync.Mutex
 	reading bool // the input is being read
@@ -215,7 +225,7 @@ func (c *conversation) serve(ctx context.Context, done <-chan error, interrupts 
 			c.show.line("The question is withdrawn.")
 			current = nil
 		case l := <-lines:
-			c.took()
+			c.took(l)
 			c.answer(current, l)
 			current = nil
 		case <-interrupts:
@@ -247,7 +257,10 @@ func (c *conversation) read() <-chan inputLine {
 	return c.input.next()
 }
 
-func (c *conversation) took() {
+func (c *conversation) took(l inputLine) {
+	if !l.end {
+		c.show.answered()
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.reading = false
@@ -305,7 +318,7 @@ func (c *conversation) hold(ctx context.Context, first string, interrupts <-chan
 			c.show.line("The question is withdrawn.")
 			current = nil
 		case l := <-lines:
-			c.took()
+			c.took(l)
 			if current != nil {
 				c.answer(current, l)
 				current = nil
@@ -406,6 +419,7 @@ func (c *conversation) idlePrompt() {
 
 // turn sends a prompt.
 func (c *conversation) turn(ctx context.Context, text string) {
+	c.sent++
 	go func() {
 		res, err := c.session.Prompt(ctx, acp.Text(text))
 		c.ends <- ending{res, err}

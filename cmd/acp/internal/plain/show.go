@@ -26,13 +26,14 @@ type show struct {
 	thoughts bool
 	typed    bool // by a user, on a terminal
 
-	mu   sync.Mutex
-	w    io.Writer
-	out  Stream
-	main acp.SessionID // "" before the conversation has begun: history is said by begin
-	at   entryKey      // the message that is being said
-	read map[entryKey]int
-	said map[entryKey]string // what was said of an entry last
+	mu     sync.Mutex
+	asking bool // a prompt was written, and nothing typed behind it
+	w      io.Writer
+	out    Stream
+	main   acp.SessionID // "" before the conversation has begun: history is said by begin
+	at     entryKey      // the message that is being said
+	read   map[entryKey]int
+	said   map[entryKey]string // what was said of an entry last
 }
 
 type entryKey struct {
@@ -52,6 +53,10 @@ func (s *show) line(text string) {
 }
 
 func (s *show) put(text string) {
+	if s.asking { // what was asked for has not come
+		s.asking = false
+		_, _ = io.WriteString(s.w, "\n")
+	}
 	_ = s.out.EndLine()
 	s.at = entryKey{}
 	if text != "" {
@@ -68,8 +73,19 @@ func (s *show) prompt(text string) {
 		s.put(strings.TrimSpace(text))
 		return
 	}
+	if s.asking {
+		_, _ = io.WriteString(s.w, "\n")
+	}
 	_ = s.out.EndLine()
 	_, _ = io.WriteString(s.w, text)
+	s.asking = true
+}
+
+// answered notes that a line was typed behind the prompt.
+func (s *show) answered() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.asking = false
 }
 
 func (s *show) endLine() { s.line("") }
