@@ -118,6 +118,9 @@ func (m *Monitor) frame() {
 // sound reports whether the text was JSON.
 func (m *Monitor) sound() bool {
 	err, _ := m.d.SyntaxErr().(*wire.SyntaxError)
+	if err != nil { // the other side may take it for a request all the same
+		m.open[m.from].forgot = true
+	}
 	deep := err != nil && err.Reason == "nested too deeply"
 	if m.breaks(ckDepth, deep) {
 		m.add(ckDepth, "", "nested objects and arrays deeper than %d", wire.MaxDepth)
