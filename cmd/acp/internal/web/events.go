@@ -78,6 +78,7 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 	defer beat.Stop()
 	for {
 		n := s.log.since(v.next, batchRows, batchBytes)
+		v.next = n.from
 		if err := s.tell(&v, &n); err != nil {
 			return
 		}

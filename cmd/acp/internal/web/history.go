@@ -122,6 +122,7 @@ func (h *history) end() {
 // news is what a viewer has not seen.
 type news struct {
 	first   int64  // the oldest row there is
+	from    int64  // where rows begin
 	rows    []*row // from what was asked for or first on
 	lost    int64
 	changes int64
@@ -145,6 +146,7 @@ func (h *history) since(seq int64, rows int, bytes int64) news {
 			break
 		}
 	}
+	n.from = seq
 	n.rows = append([]*row(nil), h.rows[from:to]...)
 	n.ended = h.ended && to == len(h.rows)
 	return n
