@@ -76,6 +76,15 @@ func Line(s string, max int) string {
 		s = s[:n]
 	}
 	s = strings.Join(strings.Fields(Text(s)), " ")
+	if harmless(s) == len(s) { // of ASCII each byte takes a cell, which need not be measured
+		switch {
+		case len(s) <= max && !cut:
+			return s
+		case len(s) < max:
+			return s + "…"
+		}
+		return s[:max-1] + "…"
+	}
 	if ansi.StringWidth(s) <= max {
 		if !cut {
 			return s
