@@ -5,7 +5,7 @@ FUZZTIME ?= 20s
 
 FUZZSHORT ?= 5s
 
-.PHONY: help test race lint cross vuln generate check-generated fuzz cover interop real-agents bench bench-quick bench-program docs ci
+.PHONY: help test race lint cross vuln generate check-generated fuzz cover interop real-agents bench bench-quick bench-program bench-tap docs ci
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -55,6 +55,9 @@ bench-quick: ## the same in about a minute, without writing
 
 bench-program: ## measure the first paint, the memory and bursts of the program (Linux)
 	cd cmd/acp && go test -run '^$$' -bench 'FirstPaint|Idle' -benchtime 20x . && go test -run '^$$' -bench Burst -benchtime 5x .
+
+bench-tap: ## measure what acp tap adds to a turn (Linux; with Node if it is there)
+	cd cmd/acp && go test -run '^$$' -bench Tap -benchtime 3s .
 
 docs: ## write docs/cli.md and docs/screens/ anew
 	cd cmd/acp && go test ./internal/cli -run TestDocs -update
