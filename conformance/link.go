@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -52,6 +53,7 @@ type link struct {
 	closed  bool
 
 	noteMu sync.Mutex
+	rawly  string // bytes that were written past the stream and are no line yet
 
 	ready  chan struct{} // something was received or written
 	space  chan struct{} // what was received was taken
@@ -151,6 +153,7 @@ func (l *link) write() {
 			frame := l.out[0]
 			l.out = l.out[1:]
 			l.mu.Unlock()
+			l.tellRaw("")
 			l.tell(true, frame)
 			err := l.peer.Stream.WriteFrame(frame)
 			l.mu.Lock()
@@ -171,6 +174,23 @@ func (l *link) tell(out bool, data []byte) {
 	l.noteMu.Lock()
 	defer l.noteMu.Unlock()
 	l.note(out, data)
+}
+
+// tellRaw is tell for bytes past the stream, line by line; "" ends a line.
+func (l *link) tellRaw(data string) {
+	l.noteMu.Lock()
+	defer l.noteMu.Unlock()
+	l.rawly += data
+	for l.rawly != "" {
+		line, rest, whole := strings.Cut(l.rawly, "\n")
+		if !whole && data != "" {
+			return
+		}
+		l.rawly = rest
+		if line = strings.TrimSpace(line); line != "" {
+			l.note(true, []byte(line))
+		}
+	}
 }
 
 // send gives a frame to the writer and returns its number.

@@ -307,6 +307,10 @@ func isVerdict(err error) bool {
 // write sends a frame and waits until it is on its way, taking what comes in the
 // meantime.
 func (p *player) write(frame string) error {
+	if err := p.pull(); err != nil {
+		return err
+	}
+	p.cursor = len(p.inbox)
 	n := p.link.send([]byte(frame))
 	var werr error
 	err := p.until(p.limit, func() bool {
@@ -314,7 +318,6 @@ func (p *player) write(frame string) error {
 		werr = err
 		return ok || err != nil
 	})
-	p.cursor = len(p.inbox)
 	switch {
 	case werr != nil && p.ctx.Err() == nil:
 		if err := p.listenFor(settleTime); isVerdict(err) { // what it said before it went away

@@ -135,6 +135,10 @@ func (p *player) gap(err error) error {
 
 // raw writes bytes as they are.
 func (p *player) raw(data string) error {
+	if err := p.pull(); err != nil {
+		return err
+	}
+	p.cursor = len(p.inbox)
 	p.link.tellRaw(data)
 	done := make(chan error, 1)
 	go func() {
@@ -154,7 +158,6 @@ func (p *player) raw(data string) error {
 		}
 		return over
 	})
-	p.cursor = len(p.inbox)
 	if !over {
 		p.link.close()
 		<-done
@@ -256,6 +259,8 @@ func (p *player) before(s *step) error {
 	if c == nil {
 		return broken("line %d: $%s is no call", s.line, s.name)
 	}
+	// What came before the call has nothing to do with it.
+	p.passed[s.what.method] = max(p.passed[s.what.method], c.at)
 	m, err := p.awaitWhat(s)
 	if err != nil {
 		return err
