@@ -210,6 +210,9 @@ func (m *Monitor) notes() {
 		case wire.NoteVariant:
 			m.expect(ckVariant, false, p, "%s: %s is unknown and does not begin with _", p, quote(n.Name))
 		case wire.NoteMember:
+			if otherGreeting(p) {
+				continue
+			}
 			m.expect(ckFields, false, p, "%s is a member that is unknown and does not begin with _", p)
 		case wire.NoteMeta:
 			m.expect(ckMeta, false, p, "%s is not an object", p)
@@ -218,6 +221,17 @@ func (m *Monitor) notes() {
 		}
 	}
 	m.watch.Notes = m.watch.Notes[:0]
+}
+
+// otherGreeting reports the members of initialize that only one version has: who
+// does not know yet which one will be spoken may send both (S64, S65).
+func otherGreeting(path string) bool {
+	switch path {
+	case "params.clientInfo", "params.clientCapabilities", "params.info", "params.capabilities",
+		"result.agentInfo", "result.agentCapabilities", "result.info", "result.capabilities":
+		return true
+	}
+	return false
 }
 
 // refused looks at an error that answers a request.

@@ -50,6 +50,7 @@ type session struct {
 	turn      int // the number of the last one
 	cancelled time.Duration
 	stopped   bool // session/cancel was sent in this turn
+	called    bool // session/cancel was sent since it was last idle
 	closing   bool // its client ends it
 
 	state    string // of the foreground, v2
@@ -258,7 +259,7 @@ func (m *Monitor) cancelSession(s *session, asksToStop bool) {
 	if s == nil {
 		return
 	}
-	s.closing = s.closing || !asksToStop
+	s.closing, s.called = s.closing || !asksToStop, s.called || asksToStop
 	if asksToStop && (s.turns > 0 || m.version == 2 && s.state != "" && s.state != "idle") && !s.stopped {
 		s.stopped, s.cancelled = true, m.at
 	}

@@ -25,7 +25,7 @@ func (m *Monitor) stateOf(s *session, state, reason string, hasError, reported, 
 		m.add(ckCancelled, "params.update.stopReason", "ended cancelled work as %s", quote(reason))
 	}
 	if reason == "cancelled" {
-		if m.breaks(ckNotCancelled, !s.stopped && !s.closing && !m.gap) {
+		if m.breaks(ckNotCancelled, !s.called && !s.closing && !m.gap) {
 			m.add(ckNotCancelled, "params.update.stopReason", "ended work as cancelled that nobody cancelled")
 		}
 	}
@@ -41,7 +41,7 @@ func (m *Monitor) stateOf(s *session, state, reason string, hasError, reported, 
 		}
 	}
 	s.receipts = table[bool]{max: maxEntries}
-	s.stopped = false
+	s.stopped, s.called = false, false
 }
 
 // receipt looks at the answer to a prompt.

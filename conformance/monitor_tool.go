@@ -35,8 +35,6 @@ type tool struct {
 	status   string
 	turn     int
 	cancel   bool // it can be cancelled (v2)
-	titled   bool
-	finished bool
 }
 
 // rank orders the states of a tool call.
@@ -75,7 +73,10 @@ func (m *Monitor) toolCall(s *session, u toolSeen) *tool {
 		}
 	}
 	if !ok {
-		t = &tool{status: "pending", turn: s.turn, titled: u.title || m.version == 1}
+		t = &tool{status: "pending", turn: s.turn}
+		if u.asked {
+			t.turn = -1 // it may never be begun
+		}
 		if s.opening == 0 && m.version == 2 && !u.asked && s.tools.lacks(u.id) {
 			m.expect(ckToolTitle, u.title, u.path, "began the tool call %s without a title", quote(u.id))
 		}
@@ -85,7 +86,10 @@ func (m *Monitor) toolCall(s *session, u toolSeen) *tool {
 		if m.breaks(ckToolBack, ok && rank(u.status) < rank(t.status)) {
 			m.add(ckToolBack, u.path+".status", "put the tool call %s from %s back to %s", quote(u.id), quote(t.status), quote(u.status))
 		}
-		t.status, t.turn = u.status, s.turn
+		t.status = u.status
+		if !u.asked {
+			t.turn = s.turn
+		}
 	}
 	return t
 }
@@ -133,12 +137,12 @@ type optionSeen struct {
 }
 
 // permission looks at a request for permission.
-func (m *Monitor) permission(r *request, s *session, tool string, options []optionSeen) {
+func (m *Monitor) permission(r *request, s *session, tool string, titled bool, options []optionSeen) {
 	f := &permissionFacts{options: map[string]bool{}}
 	r.facts, r.s = f, s
 	if tool != "" && s != nil {
-		if m.breaks(ckPermAnnounced, s.tools.lacks(tool)) {
-			m.add(ckPermAnnounced, "params", "asked about the tool call %s, which it has not announced", quote(tool))
+		if m.breaks(ckPermAnnounced, !titled && s.tools.lacks(tool)) {
+			m.add(ckPermAnnounced, "params", "asked about the tool call %s, which it has neither announced nor given a title", quote(tool))
 		}
 	}
 	if m.breaks(ckPermOptions, len(options) == 0) {

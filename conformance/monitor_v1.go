@@ -67,7 +67,7 @@ func (m *Monitor) askedV1(r *request, p any) bool {
 		for i, o := range p.Options {
 			options[i] = optionSeen{string(o.OptionID), string(o.Kind), o.Kind.Known()}
 		}
-		m.permission(r, s, string(p.ToolCall.ToolCallID), options)
+		m.permission(r, s, string(p.ToolCall.ToolCallID), p.ToolCall.Title.Or("") != "", options)
 		if s != nil {
 			m.toolV1(s, &p.ToolCall, true)
 		}

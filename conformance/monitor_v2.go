@@ -63,14 +63,14 @@ func (m *Monitor) askedV2(r *request, p any) bool {
 		}
 		switch subject := p.Subject.(type) {
 		case *acpv2.ToolCallPermissionSubject:
-			m.permission(r, s, string(subject.ToolCall.ToolCallID), options)
+			m.permission(r, s, string(subject.ToolCall.ToolCallID), subject.ToolCall.Title.Or("") != "", options)
 			if s != nil {
 				m.toolV2(s, &subject.ToolCall, true)
 			}
 		case *acpv2.CommandPermissionSubject:
-			m.permission(r, s, string(subject.ToolCallID), options)
+			m.permission(r, s, string(subject.ToolCallID), false, options)
 		default:
-			m.permission(r, s, "", options)
+			m.permission(r, s, "", false, options)
 		}
 	case *acpv2.CancelToolCallRequest:
 		if r.s = m.uses(string(p.SessionID)); r.s != nil {
