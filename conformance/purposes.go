@@ -1,8 +1,6 @@
 package conformance
 
 import (
-	"maps"
-	"slices"
 	"strings"
 )
 
@@ -48,8 +46,6 @@ func Purposes() map[string]string {
 	}
 	return all
 }
-
-func purposeNames() string { return strings.Join(slices.Sorted(maps.Keys(purposes)), ", ") }
 
 // promptText returns the text of a prompt for a purpose, or "" if there is none.
 func (o *Options) promptText(purpose string, version int, scripted bool, file string) string {

@@ -116,8 +116,8 @@ var given = map[Side][]string{
 	Client: {"version", "init", "session", "prompt", "cwd", "file"},
 }
 
-// maxRepeat bounds what a scenario does over and over again.
-const maxRepeat = 1_000_000
+// maxCount bounds how often something is done, and the repetitions of a text.
+const maxCount = 10_000_000
 
 // A scenario is a parsed one.
 type scenario struct {
@@ -268,6 +268,9 @@ func (r *scenarioReader) step() (*step, error) {
 	if r.blank() {
 		return nil, r.errorf("unexpected %q at the end of the line", clip(r.toEOL(), 80))
 	}
+	if _, ok := purposes[s.method]; s.verb == "prompt" && !ok {
+		return nil, r.errorf("there is no purpose %s", clip(s.method, 40))
+	}
 	s.text = clip(strings.Join(strings.Fields(r.text[start:r.pos]), " "), 200)
 	r.toEOL()
 	r.note(s)
@@ -322,6 +325,9 @@ func (r *scenarioReader) arg(s *step, kind byte) (err error) {
 		}
 		if s.n, err = strconv.Atoi(text); err != nil {
 			return r.errorf("%q is no number", clip(text, 40))
+		}
+		if (s.verb == "repeat" || s.verb == "fill") && (s.n < 0 || s.n > maxCount) {
+			return r.errorf("%q is no number up to %d", clip(text, 40), maxCount)
 		}
 	case 'c':
 		return r.errorCodes(s)
