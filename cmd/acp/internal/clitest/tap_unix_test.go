@@ -187,3 +187,22 @@ func TestTapSignals(t *testing.T) {
 		}
 	}
 }
+
+// TestTapTwice holds that two taps do not write into one file.
+func TestTapTwice(t *testing.T) {
+	p := startTap(t, `echo ready; read -r x`)
+	p.line(t)
+	again := acpCommand(t, filepath.Dir(p.file), "tap", "-o", p.file, "--", "echo", "other")
+	if out, err := again.Output(); err != nil || string(out) != "other\n" {
+		t.Fatalf("%q, %v", out, err)
+	}
+	other, err := os.ReadFile(strings.TrimSuffix(p.file, ".acptrace") + "-" + strconv.Itoa(again.Process.Pid) + ".acptrace")
+	if err != nil || !strings.Contains(string(other), `"text":"other"`) {
+		t.Errorf("%q, %v", other, err)
+	}
+	_ = p.in.Close()
+	_ = p.Wait()
+	if got := strings.Join(p.records(t), ","); strings.Contains(got, "other") {
+		t.Errorf("the first has %s", got)
+	}
+}

@@ -2,6 +2,7 @@ package tap
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -205,4 +206,77 @@ func pipe(t *testing.T, r *rand.Rand) (w io.WriteCloser, rd io.ReadCloser) {
 		return w, rd
 	}
 	return g, f
+}
+
+// writerFunc is a file of a recording.
+type writerFunc func([]byte) (int, error)
+
+func (f writerFunc) Write(b []byte) (int, error) { return f(b) }
+
+// TestTroubles holds that nothing that is wrong with a recording changes what passes, and that what is
+// missing is counted.
+func TestTroubles(t *testing.T) {
+	release := make(chan struct{})
+	defer close(release)
+	for name, w := range map[string]writerFunc{
+		"full":   func([]byte) (int, error) { return 0, errors.New("no space left on device") },
+		"half":   func(b []byte) (int, error) { return len(b) / 2, errors.New("no space left on device") },
+		"hangs":  func([]byte) (int, error) { <-release; return 0, io.ErrClosedPipe },
+		"viewer": nil,
+	} {
+		t.Run(name, func(t *testing.T) {
+			opts := trace.RecorderOptions{MaxQueued: 1 << 20, CloseWithin: 10 * time.Millisecond, Redactor: new(trace.Redactor)}
+			if w == nil {
+				w = func(b []byte) (int, error) { return len(b), nil }
+				seen := 0
+				opts.Tee = func(*trace.Record) { // a viewer that is slow
+					if seen++; seen == 1 {
+						<-release
+					}
+				}
+			}
+			rec := trace.NewRecorder(w, opts)
+			sent := bytes.Repeat([]byte(`{"jsonrpc":"2.0","method":"x/y","params":{"token":"hunter2hunter2"}}`+"\n"), 1<<16)
+			out := new(collector)
+			if err := pump(&plain{out, cutter{emit: recordTo(rec, trace.ToClient)}}, io.NopCloser(bytes.NewReader(sent))); err != nil {
+				t.Fatal(err)
+			}
+			if !bytes.Equal(out.Bytes(), sent) || !out.closed {
+				t.Errorf("%d of %d bytes passed", out.Len(), len(sent))
+			}
+			if err := rec.Close(); err == nil {
+				t.Error("the recording is said to be complete")
+			}
+			if lost := rec.Lost(); lost.Records == 0 || lost.Bytes < int64(len(sent))/2 {
+				t.Errorf("lost: %+v", lost)
+			}
+		})
+	}
+}
+
+// TestEndlessLine holds that a line of any length passes and that little of it is kept.
+func TestEndlessLine(t *testing.T) {
+	sink, passed := newTaken(), 0
+	out := struct {
+		io.Writer
+		io.Closer
+	}{writerFunc(func(b []byte) (int, error) { passed += len(b); return len(b), nil }), io.NopCloser(nil)}
+	p := &plain{out, cutter{emit: recordTo(sink, trace.ToAgent)}}
+	part := bytes.Repeat([]byte("x"), chunk)
+	const parts = 3 * maxLine / chunk
+	for range parts {
+		if err := p.forward(part); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := p.forward([]byte("\n{}\n")); err != nil {
+		t.Fatal(err)
+	}
+	if len(p.cut.buf) > 0 || cap(p.cut.buf) > 1<<20 {
+		t.Errorf("%d bytes are kept", cap(p.cut.buf))
+	}
+	sizes := sink.sizes[trace.ToAgent]
+	if passed != 3*maxLine+4 || !slices.Equal(sizes, []int64{3 * maxLine, 2}) || len(sink.frames[trace.ToAgent][0]) != maxLine {
+		t.Errorf("%d bytes passed, %v were recorded", passed, sizes)
+	}
 }
