@@ -18,13 +18,4 @@ var _ = defects(Client, map[string]defect{
 
 	"fs/not-offered": onRequest("initialize", unset("params.clientCapabilities")),
 	"fs/missing":     onRequest("fs/read_text_file", result(`{"content":""}`)),
-
-	"update/unknown": update("_check_unknown", hangUp),
-	"update/turn-ends": func(w *between, f *flying) {
-		if f.reply && f.method == "session/prompt" && f.get("result.stopReason") != nil || f.str("params.update.state") == "idle" {
-			w.cut()
-			return
-		}
-		w.pass(f)
-	},
 })
