@@ -310,7 +310,7 @@ func (r *scenarioReader) arg(s *step, kind byte) (err error) {
 		return err
 	case 'm', 'w':
 		s.method = r.word()
-		if kind == 'm' && strings.ContainsAny(s.method[:1], `{["$`) {
+		if kind == 'm' && strings.ContainsAny(s.method[:1], `{["$`) && !strings.HasPrefix(s.method, "$/") {
 			return r.errorf("%s needs a method", s.verb)
 		}
 	case 'd':
