@@ -172,7 +172,7 @@ func (a *baseAgent) list(_ context.Context, _ *acp.AgentConn, q *acp.SessionQuer
 	for i := start + 1; i <= a.made && len(page.Sessions) < 2; i++ {
 		start = i
 		s := a.saved[acp.SessionID("sess-"+strconv.Itoa(i))]
-		if s != nil && (q.Cwd == "" || q.Cwd == s.info.Cwd) {
+		if s != nil && (q.Cwd == "" || q.Cwd == s.info.Cwd) && inArchive(q.Archived, s.info.Archived) {
 			page.Sessions = append(page.Sessions, s.info)
 		}
 	}
@@ -180,6 +180,12 @@ func (a *baseAgent) list(_ context.Context, _ *acp.AgentConn, q *acp.SessionQuer
 		page.NextCursor = new(acpv2.SessionListCursor(strconv.Itoa(start)))
 	}
 	return page, nil
+}
+
+// inArchive reports whether a filter, which was checked, lets a session through.
+func inArchive(filter acpv2.SessionArchiveFilter, archived *bool) bool {
+	away := archived != nil && *archived
+	return filter == acpv2.SessionArchiveFilterInclude || away == (filter == acpv2.SessionArchiveFilterOnly)
 }
 
 // change changes a saved session, or deletes it if f is nil.

@@ -40,7 +40,16 @@ var _ = defects(Agent, map[string]defect{
 	"prompt/ends": func(w *between, f *flying) {
 		onReply("session/prompt", set("result.stopReason", `"done"`))(w, f)
 	},
-	"prompt/cancel":          onNotification("session/cancel", drop),
-	"prompt/updates-first":   onReply("session/prompt", behind(`{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"sess-1","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"late"}}}}`)),
+	"prompt/cancel": onNotification("session/cancel", drop),
+	"prompt/updates-first": func(w *between, f *flying) {
+		if f.request() && f.method == "session/prompt" {
+			w.state["prompted"] = f.get("params.sessionId")
+		}
+		w.pass(f)
+		if f.reply && f.method == "session/prompt" {
+			w.on(f, `{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":`+encode(w.state["prompted"])+
+				`,"update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"late"}}}}`)
+		}
+	},
 	"prompt/unknown-session": onRequest("session/prompt", when(func(f *flying) bool { return f.str("params.sessionId") == "no-such-session" }, result(`{"stopReason":"end_turn","messageId":"m"}`))),
 })
