@@ -3,12 +3,6 @@ package conformance
 import "strings"
 
 var _ = defects(Client, map[string]defect{
-	"dispatch/unknown-request": onRequest("_check/unknown", result(`{}`)),
-	"dispatch/unknown-notification": onNotification("_check/unknown", func(w *between, f *flying) {
-		w.back(f, `{"jsonrpc":"2.0","id":null,"error":{"code":-32601,"message":"x"}}`)
-	}),
-	"dispatch/string-id": of(Client, when(func(f *flying) bool { return f.id == `"a-1"` }, set("id", `1`))),
-
 	"initialize/first":           onRequest("initialize", set("params.protocolVersion", `"2"`)),
 	"initialize/waits":           onRequest("initialize", behind(`{"jsonrpc":"2.0","id":"early","method":"session/new","params":{"cwd":"/check","mcpServers":[]}}`)),
 	"initialize/unknown-members": onReply("initialize", when(func(f *flying) bool { return strings.Contains(f.line, "_unknown") }, hangUp)),
