@@ -95,6 +95,12 @@ func (f *Follower) Next(rec *trace.Record) Item {
 	return f.answer(rec, &e)
 }
 
+// Restart tells that the next record is of another connection. Records are
+// counted on, and conversations go on.
+func (f *Follower) Restart() {
+	f.version, f.requests = 0, [2]pending{}
+}
+
 // Version returns the version of the protocol that was agreed on last, or 0.
 func (f *Follower) Version() int { return f.version }
 

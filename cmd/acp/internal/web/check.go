@@ -5,10 +5,24 @@ import (
 	"github.com/goacp/acp/trace"
 )
 
-// none checks nothing.
-type none struct{}
+// checks says what is wrong with frames. Findings are valid until the next call.
+type checks interface {
+	frame(rec *trace.Record) []conformance.Finding
+	gap() // some frames are missing here
+	end() []conformance.Finding
+}
 
-func newChecks() checks { return none{} }
+// A monitor checks by the rules of package conformance.
+type monitor struct{ m *conformance.Monitor }
 
-func (none) frame(*trace.Record) []conformance.Finding { return nil }
-func (none) end() []conformance.Finding                { return nil }
+func newChecks() checks { return monitor{conformance.NewMonitor(conformance.MonitorConfig{})} }
+
+func (m monitor) frame(rec *trace.Record) []conformance.Finding {
+	if rec.Kind == trace.Text {
+		return m.m.Text(rec.At, rec.Dir, rec.Data)
+	}
+	return m.m.Frame(rec.At, rec.Dir, rec.Data)
+}
+
+func (m monitor) gap()                       { m.m.Gap() }
+func (m monitor) end() []conformance.Finding { return m.m.End() }

@@ -21,7 +21,7 @@ import (
 )
 
 // limit is how long anything may take in the browser. It only ends tests that fail.
-const limit = 90 * time.Second
+const limit = 30 * time.Second
 
 // A chromium is a browser without a window, driven through its debugging pipe.
 type chromium struct {

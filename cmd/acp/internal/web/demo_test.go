@@ -113,6 +113,8 @@ func (b *broken) frame(rec *trace.Record) []conformance.Finding {
 	return nil
 }
 
+func (b *broken) gap() {}
+
 func (b *broken) end() []conformance.Finding { return nil }
 
 // many makes a long recording.

@@ -24,21 +24,17 @@ const (
 // A folder makes rows of records. Its methods add and end are called by one
 // goroutine.
 type folder struct {
-	log    *history
-	checks checks
-	frames int64 // what was checked so far
+	log     *history
+	checks  checks
+	fresh   func() checks // makes them anew for another connection
+	frames  int64         // what was checked so far
+	checked int64         // what was checked before this connection
 
 	mu       sync.Mutex
 	follower digest.Follower
 }
 
-// checks says what is wrong with frames.
-type checks interface {
-	frame(rec *trace.Record) []conformance.Finding
-	end() []conformance.Finding
-}
-
-func newFolder(log *history) *folder { return &folder{log: log, checks: newChecks()} }
+func newFolder(log *history) *folder { return &folder{log: log, checks: newChecks(), fresh: newChecks} }
 
 // transcript returns the conversation of a session and the number of its changes,
 // or nil.
@@ -55,16 +51,26 @@ func (f *folder) sessions() []digest.Session {
 	return f.follower.Sessions()
 }
 
+// NewPart is the name of an event after which records are of another connection,
+// as in a recording that was written to again.
+const NewPart = "part"
+
 func (f *folder) add(rec *trace.Record) {
+	if rec.Kind == trace.Event && rec.Name == NewPart {
+		f.finish()
+	}
 	f.mu.Lock()
 	it := f.follower.Next(rec)
 	changes := f.follower.Changes()
 	f.mu.Unlock()
 
 	var findings []conformance.Finding
-	if rec.Kind == trace.Frame || rec.Kind == trace.Text {
+	switch {
+	case rec.Kind == trace.Frame || rec.Kind == trace.Text:
 		f.frames++
 		findings = f.checks.frame(rec)
+	case rec.Kind == trace.Event && rec.Name == "lost":
+		f.checks.gap()
 	}
 	r := &row{frame: f.frames, at: rec.At}
 	r.json = f.appendRow(nil, rec, &it, findings)
@@ -73,6 +79,15 @@ func (f *folder) add(rec *trace.Record) {
 	}
 	f.log.add(r)
 	f.log.told(changes)
+}
+
+// finish ends a connection before another one.
+func (f *folder) finish() {
+	f.end()
+	f.checks, f.checked = f.fresh(), f.frames
+	f.mu.Lock()
+	f.follower.Restart()
+	f.mu.Unlock()
 }
 
 // end tells what is wrong in the end.
@@ -139,8 +154,8 @@ func (f *folder) appendRow(dst []byte, rec *trace.Record, it *digest.Item, findi
 		for _, x := range findings[:min(len(findings), maxFindings)] {
 			dst = append(dst, '{')
 			shown := seq
-			if x.Frame != f.frames {
-				shown = f.log.at(x.Frame)
+			if n := f.checked + x.Frame; n != f.frames {
+				shown = f.log.at(n)
 			}
 			num("seq", shown)
 			if x.Rule != nil {

@@ -235,6 +235,7 @@ func (s *Server) digest() {
 		if n != lost {
 			lost = n
 			s.log.missed(lost)
+			s.fold.checks.gap()
 		}
 		for _, rec := range recs {
 			s.fold.add(rec)

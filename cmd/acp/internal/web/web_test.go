@@ -306,6 +306,23 @@ func TestRows(t *testing.T) {
 	}
 }
 
+// A recording that was written to again has several connections.
+func TestParts(t *testing.T) {
+	s := newServer(t, Options{})
+	s.fold.fresh = func() checks { return &broken{} }
+	s.Feed(said(0, `>{"id":1,"method":"initialize","params":{}}`))
+	s.Feed(said(1, "*"+NewPart))
+	s.Feed(said(2, `<{"id":1,"result":{"protocolVersion":1}}`))
+	s.Feed(said(3, "<Warning"))
+	list := follow(t, client(t, s), s, "").rows(4)
+	if list[2].Asked != 0 {
+		t.Error("an answer belongs to the request of another connection")
+	}
+	if f := list[3].Findings; len(f) != 1 || f[0].Seq != 4 {
+		t.Errorf("findings: %+v", f)
+	}
+}
+
 func TestOddRecords(t *testing.T) {
 	s := newServer(t, Options{})
 	big := `{"method":"x","params":"` + strings.Repeat("é", inlineBytes) + `"}`

@@ -154,7 +154,7 @@ exit status is then 1, 8 if it did nothing for too long, and 6 if it ended.`,
 	_ = replay.MarkFlagRequired("as")
 	_ = replay.RegisterFlagCompletionFunc("as", cobra.FixedCompletions([]string{asAgent, asClient}, cobra.ShellCompDirectiveNoFileComp))
 	_ = replay.RegisterFlagCompletionFunc("speed", cobra.FixedCompletions([]string{speedRecorded, speedMax}, cobra.ShellCompDirectiveNoFileComp))
-	cmd.AddCommand(show, stats, diff, redact, replay)
+	cmd.AddCommand(show, stats, diff, redact, replay, newWeb(a, nil))
 	return cmd
 }
 
