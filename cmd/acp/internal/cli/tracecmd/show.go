@@ -2,6 +2,7 @@ package tracecmd
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -219,15 +220,19 @@ func (o *Options) printRow(w *bufio.Writer, rec *trace.Record, item *digest.Item
 	if item.Asked > 0 {
 		latency = span(item.Took)
 	}
-	bytes := ""
+	volume := ""
 	if rec.Kind != trace.Event {
-		bytes = size(length(rec))
+		volume = size(length(rec))
 	}
 	session := safetext.Line(tail(item.Session, 8), 8)
 	_, err := fmt.Fprintf(w, "%10.3f %s %s %s %6s %7s  %s\n", rec.At.Seconds(), arrow(rec), pad(safetext.Line(what(item), 34), 34),
-		pad(session, 8), bytes, latency, safetext.Line(item.Summary, 160))
+		pad(session, 8), volume, latency, safetext.Line(item.Summary, 160))
 	if err == nil && o.Full && rec.Kind != trace.Event {
-		_, err = fmt.Fprintf(w, "%s\n", safetext.Text(strings.ReplaceAll(string(rec.Data), "\n", " ")))
+		whole := safetext.Line(string(rec.Data), len(rec.Data)+1)
+		if rec.Kind == trace.Frame {
+			whole = string(export.EscapeJSON(bytes.ToValidUTF8(rec.Data, []byte("\ufffd"))))
+		}
+		_, err = fmt.Fprintf(w, "%s\n", whole)
 	}
 	printFindings(w, findings)
 	return err
@@ -297,7 +302,7 @@ func (o *Options) printShown(w io.Writer, s *source, rec *trace.Record, item *di
 		row.Size = length(rec)
 	}
 	if o.Full && rec.Kind == trace.Frame {
-		row.Frame = json.RawMessage(strings.ToValidUTF8(string(rec.Data), "\ufffd"))
+		row.Frame = json.RawMessage(bytes.ToValidUTF8(rec.Data, []byte("\ufffd")))
 	} else if o.Full && rec.Kind != trace.Event {
 		row.Text = string(rec.Data)
 	}
