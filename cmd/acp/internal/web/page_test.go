@@ -5,6 +5,7 @@ package web
 import (
 	"flag"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -56,12 +57,22 @@ func TestScreens(t *testing.T) {
 			}
 		}
 	}
+	var fonts int
+	tb.eval(`new Set([...document.querySelectorAll('.row')].map((r) => getComputedStyle(r).font)).size`, &fonts)
+	if fonts != 1 {
+		t.Errorf("rows have %d fonts", fonts)
+	}
 	for _, scheme := range []string{"light", "dark"} {
 		tb.scheme(scheme)
 		tb.press("1", "g")
-		tb.until(`document.querySelector('.row.selected')`)
-		for range 27 {
-			tb.press("j")
+		tb.until(selected + ` === 1`)
+		// A question and its answer in the one, what is wrong in the other.
+		if scheme == "light" {
+			tb.press(strings.Fields(strings.Repeat("j ", 27))...)
+			tb.until(selected + ` === 28`)
+		} else {
+			tb.press("n", "n")
+			tb.until(selected + ` === 39`)
 		}
 		check("web-frames-" + scheme + ".png")
 		tb.press("2")
@@ -69,5 +80,50 @@ func TestScreens(t *testing.T) {
 		check("web-transcript-" + scheme + ".png")
 		tb.press("3")
 		check("web-violations-" + scheme + ".png")
+	}
+	tb.press("1", "Escape", "Escape", "f")
+	tb.scheme("light")
+	tb.size(420, 760)
+	check("web-narrow.png")
+	tb.press("n")
+	tb.press("N", "Enter")
+	tb.until(focused + ` === 'detail'`)
+	check("web-narrow-frame.png")
+	var text string
+	tb.eval(`document.getElementById('detail').innerText`, &text)
+	if strings.Contains(text, "null") || strings.Contains(text, "undefined") {
+		t.Errorf("a notification is shown as %q", text)
+	}
+	// Nothing is wider than the window.
+	var wide int
+	tb.eval(`document.documentElement.scrollWidth`, &wide)
+	if wide > 420 {
+		t.Errorf("the page is %d wide in a window of 420", wide)
+	}
+}
+
+// TestContrast holds the colours of texts apart from their grounds.
+func TestContrast(t *testing.T) {
+	_, tb := serve(t, demoOptions(), demo()...)
+	tb.until(`document.querySelectorAll('.row').length > 10`)
+	for _, scheme := range []string{"light", "dark"} {
+		tb.scheme(scheme)
+		var poor []string
+		tb.eval(`(() => {
+			const at = (name) => getComputedStyle(document.documentElement).getPropertyValue('--' + name).trim();
+			const light = (hex) => {
+				const [r, g, b] = [1, 3, 5].map((i) => parseInt(hex.slice(i, i + 2), 16) / 255).map((c) => c <= .03928 ? c / 12.92 : ((c + .055) / 1.055) ** 2.4);
+				return .2126 * r + .7152 * g + .0722 * b;
+			};
+			const ratio = (a, b) => (Math.max(a, b) + .05) / (Math.min(a, b) + .05);
+			const pairs = [];
+			for (const text of ['text', 'soft']) for (const ground of ['ground', 'raised', 'sunken', 'striped', 'accent-ground', 'bad-ground', 'warn-ground', 'info-ground']) pairs.push([text, ground]);
+			for (const text of ['out', 'in', 'good', 'bad', 'warn', 'info', 'accent', 'string', 'number', 'word', 'key']) for (const ground of ['ground', 'striped', 'raised']) pairs.push([text, ground]);
+			pairs.push(['bad', 'bad-ground'], ['warn', 'warn-ground'], ['text', 'plus'], ['text', 'minus'], ['key', 'warn-ground'], ['string', 'warn-ground']);
+			return pairs.filter(([a, b]) => !(ratio(light(at(a)), light(at(b))) >= 4.5)).map(([a, b]) => a + ' on ' + b + ' ' + ratio(light(at(a)), light(at(b))).toFixed(2));
+		})()`, &poor)
+		if len(poor) > 0 {
+			t.Errorf("%s: %q", scheme, poor)
+		}
 	}
 }

@@ -30,7 +30,7 @@ export class Detail extends EventTarget {
       this.head(row),
       ...(row.marks || []).map((f) => finding(f)),
       this.body(row, row.marks),
-      other ? this.other(row, other) : this.waiting(row),
+      ...(other ? [this.other(row, other)] : row.type === 'request' ? [el('p.note', null, 'No answer so far.')] : []),
     );
     this.node.scrollTop = 0;
   }
@@ -81,11 +81,6 @@ export class Detail extends EventTarget {
         row.answer ? el('span.fact', null, 'after ' + took(other.took)) : null,
         el('button', {onclick: () => this.dispatchEvent(new CustomEvent('go', {detail: other.seq})), 'aria-keyshortcuts': 'a', title: 'Go there (a)'}, 'Go to it')),
       this.body(other, other.marks));
-  }
-
-  waiting(row) {
-    if (row.type !== 'request') return null;
-    return el('p.note', null, 'No answer so far.');
   }
 
   async load(row, button) {

@@ -163,7 +163,7 @@ function lost(e) {
 }
 
 // text is a text that opens when it is long.
-function text(s, what = 'pre.text') {
+function text(s, what = 'pre.words') {
   s = visible(s);
   const node = el(what);
   const end = cutAt(s);
