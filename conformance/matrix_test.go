@@ -83,6 +83,7 @@ func checkClient(t *testing.T, d defect, skip ...string) *Report {
 // own fixture, and on all others only if CONFORMANCE_ALL is set.
 var heavy = []string{
 	"agent/framing/long-line", "agent/framing/longer-line", "agent/framing/too-long-line", "agent/framing/too-deep",
+	"agent/prompt/requests", "agent/prompt/slow-client", "agent/prompt/large-piece", "agent/session/many",
 }
 
 func matrix(t *testing.T, fixtures map[string]defect, check func(t *testing.T, d defect, skip ...string) *Report) {

@@ -11,7 +11,7 @@ var purposes = map[string]struct {
 	words [2]string
 }{
 	"text":        {"the agent answers with a short text", [2]string{"hello", "hello"}},
-	"chunks":      {"the agent answers with a text in many pieces", [2]string{"!chunks 50", "!chunks 50"}},
+	"chunks":      {"the agent counts from 0 to 49, in many pieces", [2]string{"!chunks 50", "!chunks 50"}},
 	"burst":       {"the agent sends thousands of updates as fast as it can", [2]string{"!burst 3000", "!burst 3000"}},
 	"large":       {"the agent sends a text of a megabyte in one piece", [2]string{"!big 1000000", "!big 1000000"}},
 	"unicode":     {"the agent answers with characters of many scripts", [2]string{"!unicode", "!unicode"}},
