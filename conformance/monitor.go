@@ -105,8 +105,6 @@ const (
 	theClient
 )
 
-func sideOf(i int) Side { return [...]Side{Agent, Client}[i] }
-
 // NewMonitor returns a monitor of a connection of which nothing passed yet.
 func NewMonitor(cfg MonitorConfig) *Monitor {
 	m := &Monitor{cfg: cfg, rules: bindings(), gap: cfg.Joined}
@@ -143,6 +141,7 @@ func (m *Monitor) Frame(at time.Duration, dir trace.Direction, data []byte) []Fi
 func (m *Monitor) Text(at time.Duration, dir trace.Direction, line []byte) []Finding {
 	m.begin(at, dir, line)
 	m.stats.Texts[m.from]++
+	m.open[m.from].forgot = true // the other side may make something of it
 	m.breaks(ckJSON, true)
 	m.add(ckJSON, "", "sent a line that is not JSON: %s", quote(string(line[:min(len(line), 200)])))
 	m.data = nil

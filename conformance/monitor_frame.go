@@ -46,6 +46,8 @@ type request struct {
 	at        int64    // nanoseconds
 	s         *session // the session it is about, if it is known
 	lost      bool     // it is about one that does not exist
+	again     int      // requests with the same id that were not answered when it was made
+	doubtful  bool     // what is wrong with it may keep it from being answered
 	withdrawn bool     // $/cancel_request was sent for it
 	stopped   bool     // session/cancel or the like was sent for its session
 	facts     any      // what has to be known when it is answered
@@ -103,6 +105,7 @@ func (m *Monitor) frame() {
 		m.breaks(ckBatch, false)
 		m.object(&e)
 	case '[':
+		m.open[m.from].forgot = true // what is in it may be answered
 		d.Skip()
 		if _ = d.Finish(); m.sound() && m.breaks(ckBatch, true) {
 			m.add(ckBatch, "", "sent an array")
@@ -246,12 +249,12 @@ func (m *Monitor) object(e *envelope) {
 		m.add(ckTwice, e.twice, "sent the member %s twice", e.twice)
 	}
 	if m.breaks(ckMembers, e.other != "") {
-		m.add(ckMembers, e.other, "sent the member %s, which messages do not have", quote(e.other))
+		m.add(ckMembers, "", "sent the member %s, which messages do not have", quote(e.other))
 	}
 	if m.breaks(ckVersion, e.has&hasVersion == 0 || e.has&badVersion != 0) {
 		m.add(ckVersion, "jsonrpc", `sent a message without "jsonrpc":"2.0"`)
 	}
-	if e.has&hasID != 0 {
+	if e.has&hasID != 0 && e.has&hasMethod == 0 {
 		m.idKind(e)
 	}
 	shape := ""
@@ -270,6 +273,7 @@ func (m *Monitor) object(e *envelope) {
 	}
 	switch {
 	case shape != "":
+		m.open[m.from].forgot = true // it may be answered
 	case e.has&hasMethod == 0:
 		m.response(e)
 	case e.has&hasID == 0:
@@ -281,7 +285,8 @@ func (m *Monitor) object(e *envelope) {
 	}
 }
 
-func (m *Monitor) idKind(e *envelope) {
+// idKind judges an id, and reports whether it is one.
+func (m *Monitor) idKind(e *envelope) bool {
 	c := byte(0)
 	if len(e.id) > 0 {
 		c = e.id[0]
@@ -302,7 +307,7 @@ func (m *Monitor) idKind(e *envelope) {
 	if e.has&hasMethod == 0 {
 		// Responses repeat an id, or have none that they could repeat.
 		m.expect(ckIDKind, !bad, "id", "sent %s", kind)
-		return
+		return !bad
 	}
 	if m.speaks() == 2 {
 		bad = kind != ""
@@ -311,6 +316,7 @@ func (m *Monitor) idKind(e *envelope) {
 	if !bad {
 		m.expect(ckIDPlain, kind == "", "id", "sent a request with %s", kind)
 	}
+	return !bad
 }
 
 // speaks is the version in use, or that which is being offered.
@@ -377,6 +383,11 @@ func (m *Monitor) response(e *envelope) {
 	m.breaks(ckResponse, false)
 	m.breaks(ckAnsweredOnce, false)
 	m.breaks(ckAnswered, false)
+	if r.again > 0 { // nobody can tell which one is meant
+		r.again--
+		m.errorOf(e, nil)
+		return
+	}
 	m.open[asker].drop(key)
 	m.answered[asker].put(key, m.stats.Frames)
 	m.settle(r)

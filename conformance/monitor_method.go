@@ -26,9 +26,6 @@ var (
 	ckCancelTwice   = decides("both/cancel/once")
 )
 
-// cancelMethod withdraws a request.
-const cancelMethod = "$/cancel_request"
-
 // retired reports whether drafts before the present ones had the method.
 func retired(name string) bool {
 	switch name {
@@ -93,7 +90,11 @@ func (m *Monitor) judge(e *envelope, asked bool) (*method, *codec) {
 // request looks at a request.
 func (m *Monitor) request(e *envelope) {
 	r := &request{key: idKey(e.id), name: brief(e.method), from: m.from, frame: m.stats.Frames, at: int64(m.at)}
-	_, inFlight := m.open[m.from].get(r.key)
+	old, inFlight := m.open[m.from].get(r.key)
+	if inFlight {
+		r.again = old.again + 1
+	}
+	r.doubtful = e.twice != "" || e.has&(hasVersion|badVersion) != hasVersion || !m.idKind(e)
 	if m.breaks(ckIDReused, inFlight) {
 		m.add(ckIDReused, "id", "sent another request with the id %s, which is not answered yet", quote(r.key))
 	}

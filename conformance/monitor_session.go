@@ -339,7 +339,7 @@ func (m *Monitor) ending() {
 			r := e.v
 			spoke := m.lastNo[m.from] > r.frame && m.lastAt[m.from]-time.Duration(r.at) >= patience
 			slow := patient(r.name) && !r.withdrawn
-			if m.breaks(ckAnswered, spoke && !slow) {
+			if m.breaks(ckAnswered, spoke && !slow && !r.doubtful) {
 				m.addAt(r.frame, ckAnswered, "", "never answered %s with the id %s", quote(r.name), quote(r.key))
 			}
 			if s := r.s; s != nil && r.name == "session/prompt" && m.version == 1 {

@@ -32,9 +32,9 @@ var (
 
 // A tool is what is known of a tool call.
 type tool struct {
-	status   string
-	turn     int
-	cancel   bool // it can be cancelled (v2)
+	status string
+	turn   int
+	cancel bool // it can be cancelled (v2)
 }
 
 // rank orders the states of a tool call.
