@@ -8,8 +8,8 @@ import (
 	"os"
 )
 
-// unread is not known here: writing tells.
-func unread(io.Writer, <-chan struct{}) bool { return false }
+// deserted is not known here: reading and writing tell.
+func deserted(io.Reader, io.Writer, <-chan struct{}) bool { return false }
 
 // numberOf returns 0: processes are not ended by signals here.
 func numberOf(string) int { return 0 }

@@ -12,19 +12,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// lookEvery is how often it is looked whether the editor still reads, which is done only after it has
-// stopped writing.
-const lookEvery = 500 * time.Millisecond
+// lookEvery is how often it is looked whether the editor is still there.
+const lookEvery = time.Second
 
-// unread waits until nobody reads what is written to w, and reports that; or until stop is closed. An
-// editor that dies closes both ends, but the agent may write nothing that would tell.
-func unread(w io.Writer, stop <-chan struct{}) bool {
-	f, ok := w.(*os.File)
-	if !ok {
-		return false
-	}
-	conn, err := f.SyscallConn()
-	if err != nil {
+// deserted waits until the editor has closed both its ends, and reports that; or until stop is
+// closed. An editor that dies does, but reading tells only once the agent takes what came before,
+// and writing only when the agent has something to say.
+func deserted(in io.Reader, out io.Writer, stop <-chan struct{}) bool {
+	r, ok1 := in.(*os.File)
+	w, ok2 := out.(*os.File)
+	if !ok1 || !ok2 {
 		return false
 	}
 	tick := time.NewTicker(lookEvery)
@@ -35,18 +32,23 @@ func unread(w io.Writer, stop <-chan struct{}) bool {
 			return false
 		case <-tick.C:
 		}
-		broken := false
-		if conn.Control(func(fd uintptr) {
-			fds := []unix.PollFd{{Fd: int32(fd)}}
-			n, err := unix.Poll(fds, 0)
-			broken = err == nil && n > 0 && fds[0].Revents&(unix.POLLERR|unix.POLLHUP) != 0
-		}) != nil {
-			return false // closed on our side
-		}
-		if broken {
+		if hungUp(r) && hungUp(w) {
 			return true
 		}
 	}
+}
+
+// hungUp reports whether nobody has the other end any more, or this one is closed.
+func hungUp(f *os.File) (hung bool) {
+	conn, err := f.SyscallConn()
+	if err == nil {
+		err = conn.Control(func(fd uintptr) {
+			fds := []unix.PollFd{{Fd: int32(fd)}}
+			n, err := unix.Poll(fds, 0)
+			hung = err == nil && n > 0 && fds[0].Revents&(unix.POLLERR|unix.POLLHUP) != 0
+		})
+	}
+	return hung || err != nil
 }
 
 // numberOf returns the number of a signal by its name, 0 if there is none of that name.

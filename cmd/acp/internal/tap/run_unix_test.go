@@ -251,6 +251,26 @@ func TestGone(t *testing.T) {
 		_ = e.outFile.Close()
 		e.ends(128 + int(syscall.SIGKILL))
 	})
+	t.Run("neither reading nor writing", func(t *testing.T) {
+		for _, guard := range []bool{false, true} {
+			e := run(t, `trap '' TERM; echo ready; while :; do sleep 0.01; done`, func(c *Config) {
+				graces(c)
+				if guard {
+					c.Guard = testGuard(t, nil)
+				}
+			})
+			e.line("ready")
+			if err := e.in.SetWriteDeadline(time.Now().Add(100 * time.Millisecond)); err != nil {
+				t.Skip(err)
+			}
+			if _, err := e.in.Write(make([]byte, 1<<20)); !errors.Is(err, os.ErrDeadlineExceeded) {
+				t.Errorf("the agent has read: %v", err)
+			}
+			_ = e.in.Close()
+			_ = e.outFile.Close()
+			e.ends(128 + int(syscall.SIGKILL))
+		}
+	})
 	t.Run("talking", func(t *testing.T) {
 		e := run(t, `trap '' TERM PIPE; while :; do echo on 2>/dev/null; done`, graces)
 		e.line("on")
@@ -288,6 +308,21 @@ func TestSignals(t *testing.T) {
 	e.line("ready")
 	e.signals <- syscall.SIGTERM
 	e.ends(137)
+}
+
+// TestNotTaken holds that a signal ends the tap when the agent has ended and the client does not take
+// what it wrote.
+func TestNotTaken(t *testing.T) {
+	e := run(t, `trap '' TERM; i=0; while [ $i -lt 2500 ]; do echo 0123456789012345678901234567890123456789; i=$((i+1)); done; exit 5`, nil)
+	e.line("0123456789012345678901234567890123456789")
+	for {
+		select {
+		case <-e.done:
+			e.ends(5)
+			return
+		case e.signals <- syscall.SIGTERM: // the first may come before the end
+		}
+	}
 }
 
 // TestDrained holds that all is forwarded that the agent wrote before it ended, to a client that takes

@@ -56,7 +56,7 @@ type Config struct {
 // In is read by a goroutine that ends when the read does, which for the standard input of a process
 // may be later than Run.
 func Run(ctx context.Context, cfg Config) (status int, err error) {
-	t := &tap{cfg: cfg, left: make(chan struct{}, 3), through: make(chan struct{})}
+	t := &tap{cfg: cfg, left: make(chan struct{}, 4), through: make(chan struct{})}
 	if t.cfg.Sink == nil {
 		t.cfg.Sink = nothing{}
 	}
@@ -81,6 +81,7 @@ func Run(ctx context.Context, cfg Config) (status int, err error) {
 	stopped := t.agent.Stop(context.Background())
 	_ = stderr.Close()
 	_ = t.cfg.In.Close()
+	_ = t.cfg.Out.Close()
 	return t.status(), stopped
 }
 
@@ -103,20 +104,21 @@ func (t *tap) forward() {
 		toAgent, toClient = guarded(t.cfg.Guard, t.agent.Stdin(), t.cfg.Out, t.cfg.Sink)
 	}
 	errs := &plain{unclosed{t.cfg.Err}, cutter{emit: func(line []byte, _ int64) { t.cfg.Sink.Stderr(line) }}}
-	gone := make(chan struct{}) // the agent's output has ended, nobody asks who reads it
 	go func() {
 		err := pump(toAgent, t.cfg.In)
 		t.closed(err, "the client stopped writing", "the agent stopped reading")
 		if err == nil {
 			t.left <- struct{}{}
-			if unread(t.cfg.Out, gone) {
-				t.left <- struct{}{}
-			}
+		}
+	}()
+	go func() {
+		if deserted(t.cfg.In, t.cfg.Out, t.through) {
+			t.left <- struct{}{}
+			t.left <- struct{}{}
 		}
 	}()
 	var writing sync.WaitGroup
 	writing.Go(func() {
-		defer close(gone)
 		err := pump(toClient, t.stdout)
 		t.closed(err, "the agent stopped writing", "the client stopped reading")
 		if err != nil {
@@ -151,7 +153,7 @@ func (t *tap) await() {
 		case <-through:
 			return
 		case <-t.left:
-			if left++; left == 2 {
+			if left++; left == 2 && done != nil {
 				over = nil
 				go t.end()
 			}
