@@ -350,7 +350,7 @@ func (c *checker) trial(d *dialect, t *test, sc *scenario) error {
 			d.link, d.host = l, h
 		}
 		d.used = true
-		clean, err := c.playOn(d.link, d.host, d, sc)
+		_, clean, err := c.playOn(d.link, d.host, d, sc)
 		if !clean {
 			d.drop()
 		}
@@ -371,7 +371,7 @@ func (c *checker) trial(d *dialect, t *test, sc *scenario) error {
 		return err
 	}
 	defer l.close()
-	_, err = c.playOn(l, h, d, sc)
+	_, _, err = c.playOn(l, h, d, sc)
 	return err
 }
 
@@ -398,25 +398,29 @@ func (c *checker) initialized(d *dialect) (*link, *host, error) {
 }
 
 // playOn plays a scenario on a connection; clean says that it can be used again.
-func (c *checker) playOn(l *link, ours role, d *dialect, sc *scenario) (clean bool, err error) {
+// now is the connection that has taken its place, or l.
+func (c *checker) playOn(l *link, ours role, d *dialect, sc *scenario) (now *link, clean bool, err error) {
 	switch {
 	case sc.raw && l.peer.Raw == nil:
-		return true, &verdict{Skip, "bytes cannot be written past this connection"}
+		return l, true, &verdict{Skip, "bytes cannot be written past this connection"}
 	case sc.ends && l.peer.CloseWrite == nil:
-		return true, &verdict{Skip, "this connection cannot be closed in one direction"}
+		return l, true, &verdict{Skip, "this connection cannot be closed in one direction"}
 	case sc.waits && l.peer.Wait == nil:
-		return true, &verdict{Skip, "the end of the peer's process cannot be seen on this connection"}
+		return l, true, &verdict{Skip, "the end of the peer's process cannot be seen on this connection"}
 	}
 	p := newPlayer(c.ctx, c.side, d.version, l, &c.opt, sc, ours)
+	if c.side == Client {
+		p.reconnect = c.connect
+	}
 	ours.begin(p)
 	if err = p.play(sc.steps); err == nil {
 		err = p.last()
 	}
 	v, ok := errors.AsType[*verdict](err)
 	if err != nil && (!ok || v.status != Unseen) || p.gone != nil {
-		return false, err
+		return p.link, false, err
 	}
-	return ours.leave(p), err
+	return p.link, ours.leave(p), err
 }
 
 // leave ends what a scenario has begun on a connection that is used again, and
@@ -450,11 +454,7 @@ func (h *host) leave(p *player) bool {
 func (l *link) dead() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.closed || l.werr != nil {
-		return true
-	}
-	n := len(l.in)
-	return n > 0 && l.in[n-1].data == nil
+	return l.closed || l.over || l.werr != nil
 }
 
 // observed returns what became of an observed rule. Of a peer that is none, or

@@ -13,7 +13,9 @@ import (
 // their own, and after the client has gone away or one was spoilt. In each
 // connection the client has to initialize, to open a session and to prompt the
 // agent, as often as it likes: scenarios are played in its turns, as many as
-// possible in each. The streams are closed when they are not needed any more.
+// possible in each. A client that is offered an earlier version than it asked for
+// may connect again, which accept should expect before it starts another one. The
+// streams are closed when they are not needed any more.
 //
 // The error is as that of [CheckAgent].
 func CheckClient(ctx context.Context, accept func(ctx context.Context) (*Peer, error), opt Options) (*Report, error) {
@@ -62,6 +64,7 @@ func (c *checker) meet(version int) *dialect {
 	}
 	g := &guest{version: version}
 	p := newPlayer(c.ctx, c.side, version, l, &c.opt, &scenario{}, g)
+	p.reconnect = c.connect
 	err = p.until(p.patience(), func() bool { return g.init != nil })
 	if err != nil {
 		d.broken = p.noPeer(p.missing(err, "initialize"))
@@ -77,12 +80,12 @@ func (c *checker) meet(version int) *dialect {
 	err = p.until(p.patience(), func() bool { return g.sessions > 0 || len(g.prompts) > 0 })
 	if err != nil && g.asked() > version {
 		d.skip = fmt.Sprintf("the client does not speak version %d, which it was offered in the place of %d", version, g.asked())
-		l.close()
+		p.link.close()
 		return d
 	}
 	d.init = g.init
 	// A client that fails here may do so because of what our rules are about.
-	d.speaks, d.link, d.guest = true, l, g
+	d.speaks, d.link, d.guest = true, p.link, g
 	return d
 }
 
@@ -95,8 +98,9 @@ func (c *checker) trialClient(d *dialect, t *test, sc *scenario) error {
 		}
 		c.forget()
 		d.used, d.guest.used = true, true
-		l, g := d.link, d.guest
-		clean, err := c.playOn(l, g, d, sc)
+		g := d.guest
+		l, clean, err := c.playOn(d.link, g, d, sc)
+		d.link = l
 		err = g.excuse(l, err)
 		if !clean {
 			d.drop()
@@ -108,15 +112,15 @@ func (c *checker) trialClient(d *dialect, t *test, sc *scenario) error {
 	if err != nil {
 		return broken("the client did not connect: %s", clip(err.Error(), 300))
 	}
-	defer l.close()
+	defer func() { l.close() }()
 	c.forget()
 	g := &guest{version: d.version}
 	if t.place == onFresh {
-		if err := c.begin(l, g, d); err != nil {
+		if l, err = c.begin(l, g, d); err != nil {
 			return err
 		}
 	}
-	_, err = c.playOn(l, g, d, sc)
+	l, _, err = c.playOn(l, g, d, sc)
 	return g.excuse(l, err)
 }
 
@@ -172,7 +176,8 @@ func (c *checker) turnFor(d *dialect, own bool) error {
 		return broken("the client did not connect: %s", clip(err.Error(), 300))
 	}
 	g := &guest{version: d.version}
-	if err := c.begin(l, g, d); err != nil {
+	l, err = c.begin(l, g, d)
+	if err != nil {
 		l.close()
 		return err
 	}
@@ -181,13 +186,15 @@ func (c *checker) turnFor(d *dialect, own bool) error {
 	return nil
 }
 
-// begin waits for the first turn of a connection.
-func (c *checker) begin(l *link, g *guest, d *dialect) error {
+// begin waits for the first turn of a connection, or of the one that the client
+// makes in its place.
+func (c *checker) begin(l *link, g *guest, d *dialect) (*link, error) {
 	p := newPlayer(c.ctx, c.side, d.version, l, &c.opt, &scenario{}, g)
+	p.reconnect = c.connect
 	if err := g.take(p, p.patience()); err != nil {
-		return c.noTurn(d, p, err)
+		return p.link, c.noTurn(d, p, err)
 	}
-	return nil
+	return p.link, nil
 }
 
 // maxNoTurns is how many connections without a prompt are enough.

@@ -194,6 +194,22 @@ func (g *guest) request(p *player, method string) (*letter, error) {
 	return found, nil
 }
 
+// rejoin lets a client connect again that was offered an earlier version than it
+// asked for, as some do to ask for that one.
+func (g *guest) rejoin(p *player) bool {
+	if p.reconnect == nil || g.init == nil || g.asked() <= g.version || !errors.Is(p.gone, errClosed) {
+		return false
+	}
+	l, err := p.reconnect()
+	p.reconnect = nil // once
+	if err != nil {
+		return false
+	}
+	p.link.close()
+	p.link, p.gone = l, nil
+	return true
+}
+
 func (g *guest) grant(p *player, m *letter, result string) error {
 	m.done = true
 	return p.write(`{"jsonrpc":"2.0","id":` + m.id.Text + `,"result":` + result + `}`)
@@ -251,6 +267,7 @@ func (g *guest) over(p *player) error {
 func (g *guest) either(p *player, s *step) error {
 	var found *letter
 	var near error
+	p.reconnect = nil
 	err := p.until(p.limit, func() bool { found, near = p.find(s.what); return found != nil })
 	switch {
 	case err == nil:

@@ -51,6 +51,7 @@ type link struct {
 	written int // frames ever written
 	werr    error
 	closed  bool
+	over    bool // nothing more can be read
 
 	noteMu sync.Mutex
 	rawly  string // bytes that were written past the stream and are no line yet
@@ -100,12 +101,14 @@ func (l *link) read() {
 		if a.data != nil {
 			l.tell(false, a.data)
 		}
+		over := err != nil && !errors.Is(err, jsonrpc.ErrFrameTooLarge)
 		l.mu.Lock()
+		l.over = over
 		l.in = append(l.in, a)
 		l.inBytes += len(a.data)
 		l.mu.Unlock()
 		signal(l.ready)
-		if err != nil && !errors.Is(err, jsonrpc.ErrFrameTooLarge) {
+		if over {
 			return
 		}
 	}

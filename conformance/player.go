@@ -53,6 +53,9 @@ type player struct {
 	limit  time.Duration
 	gone   error // why nothing more can be read
 	mute   bool  // nothing more can be sent
+
+	// reconnect waits for the client to connect again; nil where that is no use.
+	reconnect func() (*link, error)
 }
 
 // A role is what the side we play does by itself.
@@ -263,6 +266,10 @@ func (p *player) until(limit time.Duration, done func() bool) error {
 			return nil
 		}
 		if p.gone != nil {
+			if g, ok := p.role.(*guest); ok && g.rejoin(p) {
+				timer.Reset(limit)
+				continue
+			}
 			return p.gone
 		}
 		select {

@@ -63,6 +63,7 @@ func (p *player) step(s *step) error {
 		return nil
 	case "eof":
 		p.mute = true
+		p.link.tellRaw("")
 		if err := p.link.peer.CloseWrite(); err != nil {
 			return broken("the peer's input could not be closed: %v", err)
 		}
@@ -316,6 +317,7 @@ func (p *player) answer(s *step) error {
 
 // closed waits for the peer to close the connection.
 func (p *player) closed() error {
+	p.reconnect = nil
 	err := p.until(p.limit, func() bool { return false })
 	switch {
 	case errors.Is(err, errClosed):
