@@ -267,6 +267,13 @@ func (a *baseAgent) prompt(ctx context.Context, t *acp.Turn) (acp.StopReason, er
 			return "", err
 		}
 		_ = t.Say(fmt.Sprint("accepted:", answer.Accepted))
+	case "!eliciturl":
+		answer, done, err := t.ElicitURL(acp.Link{Message: "go", URL: "https://example.com/x"})
+		if err != nil {
+			return "", err
+		}
+		_ = done()
+		_ = t.Say(fmt.Sprint("accepted:", answer.Accepted))
 	case "!hang":
 		_ = t.Say("hanging")
 		<-ctx.Done()

@@ -14,6 +14,9 @@ func lacking(path string, d defect) defect {
 		if encode(f.get("result.protocolVersion")) == "1" {
 			where = "result.agentCapabilities." + inVersion1(path)
 		}
+		if path == "authMethods" {
+			where = "result.authMethods"
+		}
 		unset(where)(w, f)
 	}
 }

@@ -1,0 +1,101 @@
+package conformance
+
+import "strings"
+
+// answered limits a defect to what the client answers to requests of a method,
+// if a text is in it.
+func answered(method, text string, d defect) defect {
+	return of(Client, onReply(method, about(text, d)))
+}
+
+// offering is an agent that believes that the client offers everything.
+func offering(path string) defect {
+	return func(w *between, f *flying) {
+		where := "params.capabilities." + path
+		if encode(f.get("params.protocolVersion")) == "1" {
+			where = "params.clientCapabilities." + path
+		}
+		value := `true`
+		if strings.HasPrefix(path, "elicitation") {
+			value = `{}`
+		}
+		onRequest("initialize", set(where, value))(w, f)
+	}
+}
+
+const (
+	asking    = "session/request_permission"
+	eliciting = "elicitation/create"
+)
+
+var _ = defects(Agent, map[string]defect{
+	"permission/allowed":         answered(asking, `"optionId":"allow`, drop),
+	"permission/rejected":        answered(asking, `"optionId":"reject`, drop),
+	"permission/dismissed":       answered(asking, `"cancelled"`, drop),
+	"permission/failed":          answered(asking, `"error"`, drop),
+	"permission/unknown-option":  answered(asking, "check-no-such-option", hangUp),
+	"permission/unknown-outcome": answered(asking, "_check_later", drop),
+	"permission/cancelled-turn": func(w *between, f *flying) { // it does not listen while it asks
+		switch {
+		case f.request() && f.method == asking:
+			w.state["asks"] = true
+		case f.notification() && f.method == "session/cancel" && w.state["asks"] == true:
+			return
+		}
+		w.pass(f)
+	},
+	"permission/withdrawn": answered(asking, "-32800", hangUp),
+
+	"file/read":              answered("fs/read_text_file", "4711", set("result.content", `"something else"`)),
+	"file/read-failed":       answered("fs/read_text_file", "the disk is gone", drop),
+	"file/read-large":        answered("fs/read_text_file", "0123456", when(func(f *flying) bool { return len(f.line) > 1<<16 }, hangUp)),
+	"file/read-not-offered":  offering("fs.readTextFile"),
+	"file/write":             answered("fs/write_text_file", `"result":{}`, drop),
+	"file/write-null":        answered("fs/write_text_file", `"result":null`, instead(`{"jsonrpc":"2.0","id":$id,"error":{"code":-32603,"message":"no result"}}`)),
+	"file/write-failed":      answered("fs/write_text_file", "the disk is full", hangUp),
+	"file/write-not-offered": offering("fs.writeTextFile"),
+
+	"terminal/create-failed": answered("terminal/create", "no terminals left", drop),
+	"terminal/wait-failed":   answered("terminal/wait_for_exit", "no such terminal", drop),
+	"terminal/signal":        answered("terminal/wait_for_exit", "SIGKILL", drop),
+	"terminal/not-offered":   offering("terminal"),
+
+	"elicitation/accepted":         answered(eliciting, `"accept"`, drop),
+	"elicitation/declined":         answered(eliciting, `"decline"`, drop),
+	"elicitation/dismissed":        answered(eliciting, `"cancel"`, drop),
+	"elicitation/failed":           answered(eliciting, "there is no window", hangUp),
+	"elicitation/unknown-action":   answered(eliciting, "_check_later", drop),
+	"elicitation/form-not-offered": offering("elicitation.form"),
+	"elicitation/link":             answered(eliciting, `"accept"`, drop),
+
+	"option/set":           onReply("session/set_config_option", set("result.configOptions", `[]`)),
+	"option/switch":        onRequest("session/set_config_option", about(`"boolean"`, refuse("-32602"))),
+	"option/unknown":       onRequest("session/set_config_option", about("check-no-such-option", result(`{"configOptions":[]}`))),
+	"option/unknown-value": onRequest("session/set_config_option", about("check-no-such-value", result(`{"configOptions":[]}`))),
+	"option/unknown-kind":  onRequest("session/set_config_option", about("_check_kind", result(`{"configOptions":[]}`))),
+	"mode/set":             onRequest("session/set_mode", refuse("-32601")),
+	"mode/unknown":         onRequest("session/set_mode", about("check-no-such-mode", result(`{}`))),
+
+	"auth/unknown-method": func(w *between, f *flying) {
+		if f.request() && strings.Contains(f.line, "check-no-such-method") {
+			result(`{}`)(w, f)
+			return
+		}
+		w.pass(f)
+	},
+	"auth/login-not-offered":  lacking("authMethods", when(func(f *flying) bool { return f.request() && strings.Contains(f.line, "check-no-such-method") }, result(`{}`))),
+	"auth/logout-not-offered": lacking("auth.logout", onRequest("logout", result(`{}`))),
+
+	"mcp/unknown-transport": onRequest("session/new", about("_check_transport", set("params.mcpServers", `[]`))),
+	"mcp/no-command": onRequest("session/new", when(func(f *flying) bool {
+		return strings.Contains(f.line, `"check"`) && !strings.Contains(f.line, `"command"`)
+	}, set("params.mcpServers", `[]`))),
+	"mcp/no-type": onRequest("session/new", when(func(f *flying) bool {
+		return strings.Contains(f.line, `"check"`) && !strings.Contains(f.line, `"type"`)
+	}, set("params.mcpServers", `[]`))),
+	"mcp/same-name":        onRequest("session/new", about("/check/no/other", set("params.mcpServers", `[]`))),
+	"mcp/http-not-offered": lacking("session.mcp.http", onRequest("session/new", about("127.0.0.1:9/mcp", set("params.mcpServers", `[]`)))),
+	"mcp/sse-not-offered":  lacking("session.mcp.sse", onRequest("session/new", about("127.0.0.1:9/sse", set("params.mcpServers", `[]`)))),
+	"mcp/stdio-gone":       onRequest("session/new", about("/check/no/such/command", hangUp)),
+	"mcp/http-gone":        onRequest("session/new", about("127.0.0.1:9/mcp", hangUp)),
+})
