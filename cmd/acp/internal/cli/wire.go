@@ -12,6 +12,7 @@ import (
 	"github.com/goacp/acp/cmd/acp/internal/cli/auth"
 	"github.com/goacp/acp/cmd/acp/internal/cli/bridge"
 	chatcmd "github.com/goacp/acp/cmd/acp/internal/cli/chat"
+	"github.com/goacp/acp/cmd/acp/internal/cli/check"
 	"github.com/goacp/acp/cmd/acp/internal/cli/completion"
 	"github.com/goacp/acp/cmd/acp/internal/cli/configcmd"
 	"github.com/goacp/acp/cmd/acp/internal/cli/docs"
@@ -37,7 +38,7 @@ func addCommands(root *cobra.Command, a *app.App) (chat *cobra.Command) {
 	add(groupTalk, chat, exec.NewCommand(a, nil), sessions.NewCommandResume(a, resume, nil))
 	add(groupSet, agents.NewCommand(a, nil), auth.NewCommand(a, nil), configcmd.NewCommand(a, nil),
 		completion.NewCommand(a, nil), version.NewCommand(a, nil))
-	add(groupWire, agentcmd.NewCommand(a, nil), bridge.NewCommand(a, nil), tap.NewCommand(a, nil), tracecmd.NewCommand(a, nil), mcpconnect.NewCommand(a, nil), docs.NewCommand(a))
+	add(groupWire, agentcmd.NewCommand(a, nil), bridge.NewCommand(a, nil), tap.NewCommand(a, nil), tracecmd.NewCommand(a, nil), check.NewCommand(a, nil), check.NewConnect(a), mcpconnect.NewCommand(a, nil), docs.NewCommand(a))
 	return chat
 }
 

@@ -15,6 +15,7 @@ import (
 
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acpv2"
+	"github.com/goacp/acp/jsonrpc"
 )
 
 // fakeAgent is the program fake-agent: its first argument says how it behaves, -v1 and -v2 which
@@ -125,6 +126,10 @@ func behave(agent *acp.Agent, mode, arg string) int {
 	case "closed":
 		answer(`"error":{"code":-32050,"message":"closed today"}`)
 		return 0
+	case "talker": // answers what it does not know
+		agent.Extensions = func(mux *jsonrpc.Mux) {
+			mux.Fallback(func(context.Context, *jsonrpc.Request) (any, error) { return struct{}{}, nil })
+		}
 	case "crash":
 		agent.Prompt = func(_ context.Context, t *acp.Turn) (acp.StopReason, error) {
 			_ = t.Say("half an ans")

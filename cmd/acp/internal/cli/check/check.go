@@ -1,0 +1,377 @@
+// Package check is the command acp check: it finds out whether agents, clients
+// and recorded traffic keep to the protocol.
+package check
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/goacp/acp/cmd/acp/internal/app"
+	"github.com/goacp/acp/cmd/acp/internal/exitcode"
+	"github.com/goacp/acp/cmd/acp/internal/roster"
+	"github.com/goacp/acp/conformance"
+)
+
+// Options are what the command is told to do.
+type Options struct {
+	App   *app.App
+	Side  conformance.Side // what is checked; "" for recordings
+	Agent string           // name or command line
+	Argv  []string         // the command of what is checked, in place of Agent
+	Files []string         // recordings
+
+	Versions     []int
+	Only, Skip   []string
+	Timeout      time.Duration
+	Prompts      map[string]string // by purpose
+	Experimental bool
+	Apart        bool
+	Login        string
+	Expect       string // file with what is known to fail
+
+	All                    bool // tell what is in order, too
+	JSON                   bool
+	JUnit, SARIF, Markdown string // files for reports in other forms
+	Output                 string // recording of what is said meanwhile
+}
+
+const long = `Check whether agents, clients and recorded traffic keep to the Agent Client
+Protocol, rule by rule. acp check rules lists the rules.
+
+A rule that has to be kept is of level must; only failures of these count, and end the
+program with status 1. Rules of level should and may are advice, and quirks are what
+real implementations do and others have to bear.
+
+A rule can also be unseen: what it is about did not happen. Agents are only asked to do
+what needs a prompt if --prompt says with which words, as in
+--prompt permission="create a file": see acp check agent --help.`
+
+// NewCommand returns the command; runF, if not nil, runs in place of its verbs.
+func NewCommand(a *app.App, runF func(context.Context, *Options) error) *cobra.Command {
+	if runF == nil {
+		runF = Run
+	}
+	cmd := &cobra.Command{
+		Use:   "check",
+		Short: "Check whether an agent, a client or a recording keeps to the protocol",
+		Long:  long,
+	}
+	cmd.AddCommand(newAgent(a, runF), newClient(a, runF), newTrace(a, runF), newRules(a))
+	return cmd
+}
+
+func newAgent(a *app.App, runF func(context.Context, *Options) error) *cobra.Command {
+	o := &Options{App: a, Side: conformance.Agent}
+	var purposes strings.Builder
+	known := conformance.Purposes()
+	for _, name := range sorted(known) {
+		fmt.Fprintf(&purposes, "  %-12s %s\n", name, known[name])
+	}
+	cmd := &cobra.Command{
+		Use:   "agent [AGENT] [-- COMMAND ARGS…]",
+		Short: "Check an agent",
+		Long: `Start an agent, as often as is needed, and check the rules for agents.
+
+What an agent does in a turn depends on what it is told. Prompts are given by purpose,
+with --prompt PURPOSE=TEXT, where {file} stands for a file that the client has; rules
+for whose purpose there is none are unseen. The purposes:
+
+` + purposes.String(),
+		Example: `  acp check agent -- my-agent --acp
+  acp check agent gemini --prompt text="say hello" --only agent/initialize
+  acp check agent --junit report.xml --expect known.txt -- my-agent`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := o.command(cmd, args); err != nil {
+				return err
+			}
+			if o.Agent == "" && len(o.Argv) == 0 {
+				return exitcode.Errorf(exitcode.Usage, "no agent: acp check agent -- COMMAND, or the name of one")
+			}
+			return run(cmd, o, runF)
+		},
+	}
+	o.flags(cmd)
+	f := cmd.Flags()
+	f.StringArray("prompt", nil, "what makes the agent do something: `PURPOSE=TEXT` (repeatable)")
+	f.StringVar(&o.Login, "login", "", "log in by the method `ID` where the agent wants that")
+	return cmd
+}
+
+func newClient(a *app.App, runF func(context.Context, *Options) error) *cobra.Command {
+	o := &Options{App: a, Side: conformance.Client}
+	cmd := &cobra.Command{
+		Use:   "client [-- COMMAND ARGS…]",
+		Short: "Check a client, such as an editor",
+		Long: `Be an agent to a client, and check the rules for clients.
+
+{agent} among the arguments of COMMAND, and the variable ACP_AGENT_COMMAND, stand for
+the command that the client has to start as its agent. Without {agent} COMMAND is
+spoken to at its standard streams. It is started as often as is needed, and each time
+has to initialize, open a session and send a prompt.
+
+Without COMMAND the command for the agent is printed, to be configured in an editor,
+and a person has to start it there and send prompts. What is checked goes on in the
+turns of these.`,
+		Example: `  acp check client -- my-client --agent {agent}
+  acp check client`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := o.command(cmd, args); err != nil {
+				return err
+			}
+			if o.Agent != "" {
+				return exitcode.Errorf(exitcode.Usage, "a client is given as a command: acp check client -- COMMAND")
+			}
+			return run(cmd, o, runF)
+		},
+	}
+	o.flags(cmd)
+	return cmd
+}
+
+func newTrace(a *app.App, runF func(context.Context, *Options) error) *cobra.Command {
+	o := &Options{App: a}
+	cmd := &cobra.Command{
+		Use:   "trace FILE…",
+		Short: "Check recorded traffic",
+		Long: `Check what can be seen in recordings made with acp tap: the rules that are about
+every message, for both sides. - is the standard input.`,
+		Example: `  acp check trace session.acptrace
+  acp check trace --only client --json session.acptrace`,
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.Files = args
+			return run(cmd, o, runF)
+		},
+	}
+	o.reports(cmd)
+	return cmd
+}
+
+// flags adds the flags of what is checked live.
+func (o *Options) flags(cmd *cobra.Command) {
+	o.reports(cmd)
+	f := cmd.Flags()
+	f.String("protocol", "both", "check version `1|2|both` of the protocol")
+	f.BoolVar(&o.Experimental, "experimental", false, "check what only drafts have, too")
+	f.DurationVar(&o.Timeout, "timeout", conformance.DefaultTimeout, "how long a step may take")
+	f.BoolVar(&o.Apart, "apart", false, "give each rule a connection of its own")
+	f.StringVarP(&o.Output, "output", "o", "", "record what is said to `FILE`")
+	_ = cmd.RegisterFlagCompletionFunc("protocol", cobra.FixedCompletions([]string{"1", "2", "both"}, cobra.ShellCompDirectiveNoFileComp))
+}
+
+// reports adds the flags of all verbs.
+func (o *Options) reports(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.StringArrayVar(&o.Only, "only", nil, "check only `RULES`: an id, what it begins with, or a pattern such as 'agent/*/unknown-*' (repeatable)")
+	f.StringArrayVar(&o.Skip, "skip", nil, "leave out `RULES` (repeatable)")
+	f.StringVar(&o.Expect, "expect", "", "`FILE` with what is known to fail: a rule and the reason in a line")
+	f.BoolVar(&o.All, "all", false, "tell what is in order or was not seen, too")
+	f.BoolVar(&o.JSON, "json", false, "write the report in JSON")
+	f.StringVar(&o.JUnit, "junit", "", "also write the report in JUnit's XML to `FILE`")
+	f.StringVar(&o.SARIF, "sarif", "", "also write the report in SARIF to `FILE`")
+	f.StringVar(&o.Markdown, "markdown", "", "also write the report as a table in Markdown to `FILE`")
+	_ = cmd.RegisterFlagCompletionFunc("only", completeRules)
+	_ = cmd.RegisterFlagCompletionFunc("skip", completeRules)
+}
+
+// command reads what is to be started.
+func (o *Options) command(cmd *cobra.Command, args []string) error {
+	o.Agent, o.Argv = "", nil
+	if f := cmd.Flag("agent"); f != nil && f.Changed {
+		o.Agent = f.Value.String()
+	}
+	names := args
+	if dash := cmd.ArgsLenAtDash(); dash >= 0 {
+		names, o.Argv = args[:dash], args[dash:]
+		if len(o.Argv) == 0 {
+			return exitcode.Errorf(exitcode.Usage, "no command after --")
+		}
+	}
+	if len(names) == 1 && o.Agent == "" {
+		o.Agent, names = names[0], nil
+	}
+	switch {
+	case len(names) > 0:
+		return exitcode.Errorf(exitcode.Usage, "more than one %s: %q; a command with arguments comes after --", o.Side, names)
+	case o.Agent != "" && len(o.Argv) > 0:
+		return exitcode.Errorf(exitcode.Usage, "both a name (%s) and a command after --", o.Agent)
+	}
+	return nil
+}
+
+// run looks at the flags, and runs.
+func run(cmd *cobra.Command, o *Options, runF func(context.Context, *Options) error) error {
+	bad := func(format string, args ...any) error { return exitcode.Errorf(exitcode.Usage, format, args...) }
+	o.Versions = nil
+	if f := cmd.Flag("protocol"); f != nil {
+		switch v := f.Value.String(); v {
+		case "1", "2":
+			o.Versions = []int{int(v[0] - '0')}
+		case "both":
+			o.Versions = []int{1, 2}
+		default:
+			return bad("--protocol %s is none of 1, 2 and both", v)
+		}
+	}
+	if o.Timeout < 0 || cmd.Flags().Changed("timeout") && o.Timeout == 0 {
+		return bad("--timeout %s is no time that something could take", o.Timeout)
+	}
+	o.Prompts = nil
+	if f := cmd.Flags().Lookup("prompt"); f != nil {
+		list, _ := cmd.Flags().GetStringArray("prompt")
+		known := conformance.Purposes()
+		o.Prompts = map[string]string{}
+		for _, p := range list {
+			purpose, text, ok := strings.Cut(p, "=")
+			if _, is := known[purpose]; !ok || !is || text == "" {
+				return bad("--prompt %q is not PURPOSE=TEXT with one of the purposes %s", p, strings.Join(sorted(known), ", "))
+			}
+			o.Prompts[purpose] = text
+		}
+	}
+	for _, list := range [][]string{o.Only, o.Skip} {
+		for _, p := range list {
+			if _, err := path.Match(p, ""); err != nil {
+				return bad("%q is no pattern of rules: %w", p, err)
+			}
+			if !slices.ContainsFunc(conformance.Rules(), func(r *conformance.Rule) bool { return conformance.Names(p, r.ID) }) {
+				return bad("there is no rule %q: see acp check rules", p)
+			}
+		}
+	}
+	outputs := 0
+	for _, name := range []string{o.JUnit, o.SARIF, o.Markdown} {
+		if name == "-" {
+			outputs++
+		}
+	}
+	if outputs > 1 || outputs == 1 && o.JSON {
+		return bad("only one report can be written to standard output")
+	}
+	return runF(cmd.Context(), o)
+}
+
+// Run checks, and reports. The error is that of the worst thing found.
+func Run(ctx context.Context, o *Options) error {
+	known, err := readExpected(o.Expect)
+	if err != nil {
+		return err
+	}
+	if o.Side == "" {
+		report, err := o.lint(ctx)
+		if err != nil {
+			return err
+		}
+		return o.tell(report, known, nil)
+	}
+	rec, err := o.record()
+	if err != nil {
+		return err
+	}
+	p := newProgress(o)
+	opt := conformance.Options{
+		Versions: o.Versions, Only: o.Only, Skip: o.Skip, Timeout: o.Timeout, Prompts: o.Prompts, Experimental: o.Experimental,
+		Apart: o.Apart, Login: o.Login, Cwd: o.App.Cwd, OnResult: p.result, Record: rec.frame,
+	}
+	var report *conformance.Report
+	var reached error
+	if o.Side == conformance.Agent {
+		report, reached, err = o.checkAgent(ctx, opt, rec)
+	} else {
+		report, reached, err = o.checkClient(ctx, opt, rec, p)
+	}
+	p.close()
+	if e := rec.close(); e != nil {
+		fmt.Fprintf(o.App.Err, "acp: %s: %v\n", line(o.Output), e)
+	}
+	switch {
+	case ctx.Err() != nil:
+		return exitcode.Errorf(exitcode.Cancelled, "the check was interrupted")
+	case err != nil && report == nil:
+		return err
+	case err != nil:
+		return exitcode.With(exitcode.Usage, err)
+	}
+	return o.tell(report, known, reached)
+}
+
+// tell writes the reports and returns what they amount to.
+func (o *Options) tell(report *conformance.Report, known *expected, reached error) error {
+	verdict := known.judge(report)
+	for _, f := range []struct {
+		name  string
+		write func(*judgement) ([]byte, error)
+	}{{o.JUnit, junit}, {o.SARIF, sarif}, {o.Markdown, markdown}} {
+		if f.name == "" {
+			continue
+		}
+		data, err := f.write(verdict)
+		if err == nil && f.name == "-" {
+			_, err = o.App.Out.Write(data)
+		} else if err == nil {
+			err = os.WriteFile(o.file(f.name), data, 0o644)
+		}
+		if err != nil {
+			return fmt.Errorf("the report: %w", err)
+		}
+	}
+	var err error
+	switch {
+	case o.JSON:
+		err = writeJSON(o.App.Out, verdict)
+	case o.JUnit != "-" && o.SARIF != "-" && o.Markdown != "-":
+		err = o.print(verdict)
+	}
+	if err != nil {
+		return fmt.Errorf("the report: %w", err)
+	}
+	switch {
+	case report.Broken != "":
+		return exitcode.With(brokenCode(report, reached), errors.New(report.Broken))
+	case verdict.failed():
+		return exitcode.With(exitcode.Failed, &found{verdict.summary()})
+	}
+	return nil
+}
+
+// brokenCode tells what did not start from what is no peer at all and from what
+// says nothing.
+func brokenCode(report *conformance.Report, reached error) exitcode.Code {
+	var missing *unreached
+	switch {
+	case strings.Contains(report.Broken, "of the protocol:"):
+		return exitcode.Protocol // whatever became of it then
+	case errors.As(reached, &missing):
+		return exitcode.Agent
+	case strings.Contains(report.Broken, "did not come within"):
+		return exitcode.Timeout
+	}
+	return exitcode.Protocol
+}
+
+// An unreached error says why what is checked could not be started, or had ended.
+type unreached struct{ err error }
+
+func (e *unreached) Error() string { return e.err.Error() }
+func (e *unreached) Unwrap() error { return e.err }
+
+// found says that rules were broken. The report has told which.
+type found struct{ text string }
+
+func (e *found) Error() string { return e.text }
+
+// agent returns what is to be started as the agent that is checked.
+func (o *Options) agent() (roster.Agent, error) {
+	if len(o.Argv) > 0 {
+		return o.App.CommandAgent(o.Argv)
+	}
+	return o.App.Agent(o.Agent)
+}

@@ -1,0 +1,276 @@
+package check
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"encoding/xml"
+	"errors"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/goacp/acp/cmd/acp/internal/app"
+	"github.com/goacp/acp/cmd/acp/internal/exitcode"
+	"github.com/goacp/acp/conformance"
+)
+
+var update = flag.Bool("update", false, "write the golden files")
+
+// rule returns a rule that there is, so that files can name it.
+func rule(t *testing.T, id string) *conformance.Rule {
+	t.Helper()
+	for _, r := range conformance.Rules() {
+		if r.ID == id {
+			return r
+		}
+	}
+	t.Fatalf("there is no rule %s", id)
+	return nil
+}
+
+// report has one result of every kind, and text that wants to do harm.
+func report(t *testing.T) *conformance.Report {
+	t.Helper()
+	known, quirk := *rule(t, "agent/dispatch/unknown-notification"), *rule(t, "agent/dispatch/concurrent")
+	quirk.Level = conformance.Quirk
+	unknown := rule(t, "agent/dispatch/unknown-request")
+	saw := []conformance.Seen{
+		{Out: true, Data: `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}`},
+		{Data: `{"jsonrpc":"2.0","id":1,"result":{}}`},
+		{Out: true, Data: `{"jsonrpc":"2.0","id":2,"method":"_check/unknown"}`},
+		{Data: "{\"jsonrpc\":\"2.0\",\"id\":2,\"result\":\"\x1b[31m<script>|\u202e" + strings.Repeat("x", 700) + "\"}"},
+	}
+	return &conformance.Report{
+		Side: conformance.Agent, Name: "an \x1b]0;agent", Release: "1.0", Versions: []int{1, 2}, Took: 1234 * time.Millisecond,
+		Results: []*conformance.Result{
+			{Rule: &quirk, Version: 1, Status: conformance.Fail, Why: "nothing came", Saw: saw[:1], Took: time.Second},
+			{Rule: &known, Version: 1, Status: conformance.Fail, Why: "it answered", Saw: saw[2:]},
+			{Rule: &known, Version: 2, Status: conformance.Pass},
+			{Rule: unknown, Version: 1, Status: conformance.Fail, Why: "_check/unknown was answered with a result \x1b[31m| <b>, expected -32601", Saw: saw, Took: 20 * time.Millisecond},
+			{Rule: unknown, Version: 2, Status: conformance.Skip, Why: "the agent does not speak version 2"},
+			{Rule: rule(t, "agent/prompt/cancel"), Version: 1, Status: conformance.Unseen, Why: "no prompt is configured"},
+			{Rule: rule(t, "agent/prompt/ends"), Version: 1, Status: conformance.Broken, Why: "it was gone"},
+		},
+	}
+}
+
+func golden(t *testing.T, name string, got []byte) {
+	t.Helper()
+	file := filepath.Join("testdata", name)
+	if *update {
+		if err := os.WriteFile(file, got, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), string(got)); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", name, diff)
+	}
+	if bytes.ContainsAny(got, "\x1b\u202e") {
+		t.Errorf("%s has what a terminal obeys", name)
+	}
+}
+
+func expectFile(t *testing.T, text string) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "known")
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+// TestReports: the reports in all their forms, known failures in them.
+func TestReports(t *testing.T) {
+	known, err := readExpected(expectFile(t, "\n# known\nagent/dispatch/unknown-notification@1 it answers \x1bthem\nagent/dispatch/unknown-notification@2 once\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	known.name = "known"
+	j := known.judge(report(t))
+	var out bytes.Buffer
+	o := &Options{App: &app.App{Out: &out}, Side: conformance.Agent}
+	if err := o.print(j); err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "report.txt", out.Bytes())
+	out.Reset()
+	o.All = true
+	if err := o.print(j); err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "report-all.txt", out.Bytes())
+	out.Reset()
+	if err := writeJSON(&out, j); err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "report.json", out.Bytes())
+	var members map[string]any
+	if err := json.Unmarshal(out.Bytes(), &members); err != nil || members["inOrder"] != false || members["failed"] != true {
+		t.Errorf("%v, %v", members["inOrder"], err)
+	}
+	for _, f := range []struct {
+		name  string
+		write func(*judgement) ([]byte, error)
+		valid func([]byte) error
+	}{
+		{"report.xml", junit, func(b []byte) error {
+			var doc struct {
+				XMLName xml.Name `xml:"testsuites"`
+				Suites  []struct {
+					Tests    int        `xml:"tests,attr"`
+					Failures int        `xml:"failures,attr"`
+					Errors   int        `xml:"errors,attr"`
+					Skipped  int        `xml:"skipped,attr"`
+					Cases    []struct{} `xml:"testcase"`
+				} `xml:"testsuite"`
+			}
+			err := xml.Unmarshal(b, &doc)
+			for _, s := range doc.Suites {
+				if len(s.Cases) != s.Tests || s.Failures+s.Errors+s.Skipped > s.Tests {
+					err = errors.Join(err, errors.New("the numbers are wrong"))
+				}
+			}
+			return err
+		}},
+		{"report.sarif", sarif, func(b []byte) error {
+			var doc struct {
+				Version string
+				Runs    []struct {
+					Tool struct {
+						Driver struct{ Rules []struct{ ID string } }
+					}
+					Results []struct {
+						RuleID    string
+						RuleIndex int
+					}
+				}
+			}
+			err := json.Unmarshal(b, &doc)
+			for _, run := range doc.Runs {
+				for _, r := range run.Results {
+					if run.Tool.Driver.Rules[r.RuleIndex].ID != r.RuleID {
+						err = errors.Join(err, errors.New("a result has another rule"))
+					}
+				}
+			}
+			return err
+		}},
+		{"report.md", markdown, func([]byte) error { return nil }},
+	} {
+		data, err := f.write(j)
+		if err == nil {
+			err = f.valid(data)
+		}
+		if err != nil {
+			t.Errorf("%s: %v", f.name, err)
+		}
+		golden(t, f.name, data)
+	}
+}
+
+// TestJudge: what was known to fail does not count, and what is kept after all does.
+func TestJudge(t *testing.T) {
+	for name, test := range map[string]struct {
+		known  string
+		failed bool
+		want   string
+	}{
+		"nothing known": {"", true, "2 rules of level must failed"},
+		"all known":     {"agent/dispatch/unknown-request x\nagent/dispatch/unknown-notification@1 x\n", false, ""},
+		"one known":     {"agent/dispatch/unknown-request@1 x\n", true, "1 rule of level must failed"},
+		"other version": {"agent/dispatch/unknown-request@2 x\n", true, "2 rules of level must failed"},
+		"kept": {
+			"agent/dispatch/unknown-request x\nagent/dispatch/unknown-notification@1 x\nagent/dispatch/unknown-notification@2 x\n",
+			true, "1 known failure in known passed: take it out",
+		},
+		"not seen": {"agent/prompt/cancel x\nagent/dispatch/unknown-request x\nagent/dispatch/unknown-notification x\n", false, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			known, err := readExpected(expectFile(t, test.known))
+			if err != nil {
+				t.Fatal(err)
+			}
+			known.name = "known"
+			j := known.judge(report(t))
+			if j.failed() != test.failed || j.summary() != test.want {
+				t.Errorf("failed %v, %q", j.failed(), j.summary())
+			}
+		})
+	}
+}
+
+func TestExpectErrors(t *testing.T) {
+	for text, want := range map[string]string{
+		"agent/none why":                                 ":1: there is no rule \"agent/none\"",
+		"\nagent/prompt/cancel":                          ":2: there is no reason behind agent/prompt/cancel",
+		"agent/prompt/cancel@3 why":                      ":1: \"3\" is no version of the protocol",
+		"agent/prompt/cancel@x why":                      ":1: \"x\" is no version of the protocol",
+		"agent/prompt/cancel a\nagent/prompt/cancel@1 b": ":2: agent/prompt/cancel is on line 1 already",
+		strings.Repeat("#", maxExpect+1):                 "more than a megabyte",
+	} {
+		_, err := readExpected(expectFile(t, text))
+		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") || exitcode.Of(err) != exitcode.Usage {
+			t.Errorf("%.40q: %v, want %s", text, err, want)
+		}
+	}
+}
+
+// TestBroken: what could not be checked has a status of its own.
+func TestBroken(t *testing.T) {
+	gone := &unreached{errors.New("exit status 1")}
+	for text, test := range map[string]struct {
+		reached error
+		want    exitcode.Code
+	}{
+		"the agent could not be started: x":                        {gone, exitcode.Agent},
+		"this is no agent of the protocol: it sent the line \"y\"": {gone, exitcode.Protocol},
+		"the answer to initialize did not come within 1s":          {nil, exitcode.Timeout},
+		"the agent speaks no version that is checked":              {nil, exitcode.Protocol},
+	} {
+		var out, log bytes.Buffer
+		o := &Options{App: &app.App{Out: &out, Err: &log}, Side: conformance.Agent}
+		err := o.tell(&conformance.Report{Side: conformance.Agent, Broken: text}, nil, test.reached)
+		if exitcode.Of(err) != test.want || err.Error() != text || out.Len() > 0 {
+			t.Errorf("%v: status %d, want %d; printed %q", err, exitcode.Of(err), test.want, out.String())
+		}
+		for _, write := range []func(*judgement) ([]byte, error){junit, sarif, markdown} {
+			data, err := write((*expected)(nil).judge(&conformance.Report{Broken: text}))
+			if err != nil || !bytes.Contains(data, []byte(strings.Fields(text)[0])) {
+				t.Errorf("%s: %v\n%s", text, err, data)
+			}
+		}
+	}
+}
+
+// TestFlags: the flags come to what they say.
+func TestFlags(t *testing.T) {
+	var got *Options
+	a := &app.App{Out: new(bytes.Buffer), Err: new(bytes.Buffer)}
+	cmd := NewCommand(a, func(_ context.Context, o *Options) error { got = o; return nil })
+	cmd.SetArgs([]string{
+		"agent", "--protocol", "2", "--only", "agent/prompt", "--skip", "agent/prompt/ends", "--timeout", "3s", "--experimental", "--apart",
+		"--prompt", "text=say a=b", "--login", "key", "--expect", "e", "--all", "--json", "--junit", "j", "--sarif", "s", "--markdown", "m", "-o", "t",
+		"--", "my-agent", "--acp",
+	})
+	if err := cmd.Execute(); err != nil {
+		t.Fatal(err)
+	}
+	want := &Options{
+		App: a, Side: conformance.Agent, Argv: []string{"my-agent", "--acp"}, Versions: []int{2}, Only: []string{"agent/prompt"}, Skip: []string{"agent/prompt/ends"},
+		Timeout: 3 * time.Second, Prompts: map[string]string{"text": "say a=b"}, Experimental: true, Apart: true, Login: "key", Expect: "e",
+		All: true, JSON: true, JUnit: "j", SARIF: "s", Markdown: "m", Output: "t",
+	}
+	if diff := cmp.Diff(want, got, cmp.Comparer(func(a, b *app.App) bool { return a == b })); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}

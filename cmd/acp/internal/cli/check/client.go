@@ -1,0 +1,242 @@
+package check
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/goacp/acp/cmd/acp/internal/app"
+	"github.com/goacp/acp/cmd/acp/internal/exitcode"
+	"github.com/goacp/acp/cmd/acp/internal/roster"
+	"github.com/goacp/acp/conformance"
+	"github.com/goacp/acp/internal/process"
+	"github.com/goacp/acp/jsonrpc"
+)
+
+const (
+	// placeholder is what the command of the agent is put in place of.
+	placeholder = "{agent}"
+	// agentVar is the variable that tells a client the command of its agent.
+	agentVar = "ACP_AGENT_COMMAND"
+	// ConnectCommand is the hidden command that clients start as their agent.
+	ConnectCommand = "check-connect"
+	// reachWithin is how long a client may take to start its agent.
+	reachWithin = 30 * time.Second
+	// patience is how long a person may take to send a prompt.
+	patience = 30 * time.Minute
+	// maxPending bounds the connections that wait to be used.
+	maxPending = 4
+)
+
+// checkClient checks a client.
+func (o *Options) checkClient(ctx context.Context, opt conformance.Options, rec *recording, p *progress) (r *conformance.Report, reached, err error) {
+	s := &starter{ctx: ctx, rec: rec}
+	if len(o.Argv) > 0 {
+		s.cfg = process.Config{Path: o.Argv[0], Args: o.Argv[1:], Dir: o.App.Cwd, Env: os.Environ(), CloseGrace: endGrace, Stderr: rec.stderr()}
+		if _, err := roster.LookPath(s.cfg.Path, s.cfg.Dir, s.cfg.Env); err != nil {
+			return nil, nil, exitcode.Errorf(exitcode.Agent, "the client cannot be checked: program %s: %w", roster.Quote(s.cfg.Path), err)
+		}
+		if !strings.Contains(strings.Join(o.Argv, " "), placeholder) {
+			r, err = conformance.CheckClient(ctx, func(context.Context) (*conformance.Peer, error) { return s.peer() }, opt)
+			s.wait()
+			return r, s.fault(), err
+		}
+	}
+	door, err := listen(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer door.close()
+	if len(o.Argv) == 0 {
+		opt.Patience = patience
+		p.invite(door)
+		r, err = conformance.CheckClient(ctx, func(ctx context.Context) (*conformance.Peer, error) {
+			c, err := door.accept(ctx, nil)
+			if err != nil {
+				return nil, err
+			}
+			return peerOf(c, nil), nil
+		}, opt)
+		return r, nil, err
+	}
+	for i, a := range s.cfg.Args {
+		s.cfg.Args[i] = strings.ReplaceAll(a, placeholder, door.line())
+		if a == placeholder {
+			// A client that takes the command as arguments gets it as such.
+			s.cfg.Args = append(append(append([]string{}, o.Argv[1:1+i]...), door.command()...), o.Argv[2+i:]...)
+			break
+		}
+	}
+	s.cfg.Env = append(s.cfg.Env, agentVar+"="+door.line())
+	r, err = conformance.CheckClient(ctx, func(ctx context.Context) (*conformance.Peer, error) {
+		proc, err := s.start()
+		if err != nil {
+			return nil, err
+		}
+		end := sync.OnceFunc(func() { s.end(proc) })
+		ctx, cancel := context.WithTimeout(ctx, max(reachWithin, opt.Timeout))
+		defer cancel()
+		c, err := door.accept(ctx, proc.Done())
+		if err != nil {
+			why := s.ended(proc)()
+			end()
+			if why != "" {
+				return nil, fmt.Errorf("the client has started no agent and ended: %s", why)
+			}
+			return nil, err
+		}
+		peer := peerOf(c, end)
+		peer.Wait, peer.PID, peer.Ended = waitFor(proc), proc.PID(), s.ended(proc)
+		return peer, nil
+	}, opt)
+	s.wait()
+	return r, s.fault(), err
+}
+
+// peerOf is the client behind a connection; end, if not nil, is called when that is
+// closed.
+func peerOf(c net.Conn, end func()) *conformance.Peer {
+	if end == nil {
+		end = func() {}
+	}
+	peer := &conformance.Peer{Stream: &ending{jsonrpc.NewLineStream(c, c), end}, Raw: c}
+	if half, ok := c.(interface{ CloseWrite() error }); ok {
+		peer.CloseWrite = half.CloseWrite
+	}
+	return peer
+}
+
+// A door is where clients' agents connect to.
+type door struct {
+	ln   net.Listener
+	dir  string
+	self string
+	in   chan net.Conn
+	done chan struct{}
+	wait sync.WaitGroup
+}
+
+// listen opens a socket in a directory that only the user can enter, or on Windows
+// on the loopback interface.
+func listen(ctx context.Context) (d *door, err error) {
+	d = &door{in: make(chan net.Conn, maxPending), done: make(chan struct{})}
+	if d.self, err = os.Executable(); err != nil {
+		return nil, fmt.Errorf("this program: %w", err)
+	}
+	var lc net.ListenConfig
+	if runtime.GOOS == "windows" {
+		d.ln, err = lc.Listen(ctx, "tcp", "127.0.0.1:0")
+	} else {
+		// The names of sockets are short.
+		if d.dir, err = os.MkdirTemp("", "acp"); err != nil {
+			return nil, err
+		}
+		d.ln, err = lc.Listen(ctx, "unix", filepath.Join(d.dir, "s"))
+	}
+	if err != nil {
+		_ = os.RemoveAll(d.dir)
+		return nil, fmt.Errorf("a way for the client's agent: %w", err)
+	}
+	d.wait.Go(func() {
+		for {
+			c, err := d.ln.Accept()
+			if err != nil {
+				return
+			}
+			select {
+			case d.in <- c:
+			default:
+				_ = c.Close() // nobody wants that many
+			}
+		}
+	})
+	return d, nil
+}
+
+func (d *door) close() {
+	_ = d.ln.Close()
+	d.wait.Wait()
+	for {
+		select {
+		case c := <-d.in:
+			_ = c.Close()
+			continue
+		default:
+		}
+		break
+	}
+	if d.dir != "" {
+		_ = os.RemoveAll(d.dir)
+	}
+}
+
+// command is what a client has to start as its agent.
+func (d *door) command() []string { return []string{d.self, ConnectCommand, d.ln.Addr().String()} }
+
+func (d *door) line() string { return roster.Join(d.command()) }
+
+// accept waits for a connection, or for the client to end.
+func (d *door) accept(ctx context.Context, ended <-chan struct{}) (net.Conn, error) {
+	select {
+	case c := <-d.in:
+		return c, nil
+	case <-ended:
+		select {
+		case c := <-d.in: // it was quick
+			return c, nil
+		default:
+			return nil, errors.New("the client has ended without starting its agent")
+		}
+	case <-ctx.Done():
+		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			return nil, fmt.Errorf("the client has started no agent in %v: %w", reachWithin, ctx.Err())
+		}
+		return nil, context.Cause(ctx)
+	}
+}
+
+// NewConnect returns the hidden command that a client under test starts as its
+// agent: it joins its standard streams with the check.
+func NewConnect(a *app.App) *cobra.Command {
+	return &cobra.Command{
+		Use:    ConnectCommand + " ADDRESS",
+		Short:  "Be the agent of a client that is checked",
+		Hidden: true,
+		Args:   cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			network := "unix"
+			if runtime.GOOS == "windows" {
+				network = "tcp"
+			}
+			var dialer net.Dialer
+			c, err := dialer.DialContext(cmd.Context(), network, args[0])
+			if err != nil {
+				return exitcode.Errorf(exitcode.Agent, "the check is over: %w", err)
+			}
+			return join(a, c)
+		},
+	}
+}
+
+// join copies both ways, until the check has closed the connection.
+func join(a *app.App, c net.Conn) error {
+	go func() { // reading the input cannot be given up: it ends with the process
+		_, _ = io.Copy(c, a.In)
+		if half, ok := c.(interface{ CloseWrite() error }); ok {
+			_ = half.CloseWrite()
+		}
+	}()
+	_, err := io.Copy(a.Out, c)
+	_ = c.Close()
+	return err
+}

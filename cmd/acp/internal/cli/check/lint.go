@@ -1,0 +1,217 @@
+package check
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/goacp/acp/cmd/acp/internal/exitcode"
+	"github.com/goacp/acp/conformance"
+	"github.com/goacp/acp/trace"
+)
+
+const (
+	maxExamples = 3        // of what breaks a rule
+	maxExample  = 2 << 10  // bytes of a frame that is shown
+	barFrom     = 32 << 20 // size of a recording from which there is a bar
+	barEvery    = 200 * time.Millisecond
+)
+
+// A linter checks recordings, in bounded memory.
+type linter struct {
+	o       *Options
+	monitor *conformance.Monitor
+	rules   []*conformance.Rule
+	found   map[*conformance.Rule]*violations
+	seen    map[*conformance.Rule]bool
+	version int
+}
+
+// violations of a rule.
+type violations struct {
+	n     int64
+	first conformance.Finding
+	file  string
+	saw   []conformance.Seen
+}
+
+// lint checks recordings.
+func (o *Options) lint(ctx context.Context) (*conformance.Report, error) {
+	l := &linter{o: o, found: map[*conformance.Rule]*violations{}, seen: map[*conformance.Rule]bool{}}
+	for _, r := range conformance.Rules() {
+		named := func(p string) bool { return conformance.Names(p, r.ID) }
+		if r.Observed && (len(o.Only) == 0 || slices.ContainsFunc(o.Only, named)) && !slices.ContainsFunc(o.Skip, named) {
+			l.rules = append(l.rules, r)
+		}
+	}
+	if len(l.rules) == 0 {
+		return nil, exitcode.Errorf(exitcode.Usage, "no rule that can be seen in recordings fits the selection")
+	}
+	start := time.Now()
+	for _, name := range o.Files {
+		if err := l.file(ctx, name); err != nil {
+			return nil, err
+		}
+	}
+	report := &conformance.Report{Name: strings.Join(o.Files, ", "), Took: time.Since(start)}
+	if l.version > 0 {
+		report.Versions = []int{l.version}
+	}
+	for _, r := range l.rules {
+		res := &conformance.Result{Rule: r, Version: l.version, Status: conformance.Unseen, Why: "it did not happen"}
+		if v := l.found[r]; v != nil {
+			res.Status, res.Saw = conformance.Fail, v.saw
+			res.Why = fmt.Sprintf("frame %d: %s", v.first.Frame, v.first.Why)
+			if v.first.Path != "" {
+				res.Why += ", at " + v.first.Path
+			}
+			if len(o.Files) > 1 {
+				res.Why = v.file + ", " + res.Why
+			}
+			if v.n > 1 {
+				res.Why += fmt.Sprintf(" (%d times)", v.n)
+			}
+		} else if l.seen[r] {
+			res.Status, res.Why = conformance.Pass, ""
+		}
+		report.Results = append(report.Results, res)
+	}
+	return report, nil
+}
+
+// file checks a recording.
+func (l *linter) file(ctx context.Context, name string) error {
+	in, size := l.o.App.In, int64(0)
+	if name == "-" {
+		name = "standard input"
+	} else {
+		f, err := os.Open(l.o.file(name))
+		if err != nil {
+			return exitcode.With(exitcode.Usage, err)
+		}
+		defer f.Close()
+		info, err := f.Stat()
+		if err != nil {
+			return err
+		}
+		if info.IsDir() {
+			return exitcode.Errorf(exitcode.Usage, "%s is a directory, not a recording", line(name))
+		}
+		in, size = f, info.Size()
+	}
+	r, err := trace.NewReader(in)
+	if err != nil {
+		return l.unreadable(name, err)
+	}
+	l.monitor = conformance.NewMonitor(conformance.MonitorConfig{})
+	bar := size >= barFrom && l.o.App.ErrTerminal
+	defer func() {
+		if bar {
+			fmt.Fprint(l.o.App.Err, "\r\x1b[K")
+		}
+	}()
+	part, cuts, next := r.Part(), int64(0), time.Now()
+	for n := 0; ; n++ {
+		if n%512 == 0 {
+			if ctx.Err() != nil {
+				return exitcode.Errorf(exitcode.Cancelled, "the check was interrupted")
+			}
+			if bar && time.Now().After(next) {
+				next = time.Now().Add(barEvery)
+				const width = 40
+				done := min(int(r.Offset()*width/size), width)
+				fmt.Fprintf(l.o.App.Err, "\r[%s%s] %d %%", strings.Repeat("#", done), strings.Repeat(" ", width-done), min(100, r.Offset()*100/size))
+			}
+		}
+		rec, err := r.Next()
+		if err == io.EOF {
+			break
+		}
+		if cut := new(trace.CutError); errors.As(err, &cut) {
+			if cuts++; cuts == 1 {
+				fmt.Fprintf(l.o.App.Err, "acp: %s: %s\n", line(name), line(strings.TrimPrefix(err.Error(), "trace: ")))
+			}
+			l.monitor.Gap()
+			continue
+		}
+		if err != nil {
+			return l.unreadable(name, err)
+		}
+		if p := r.Part(); p != part {
+			part = p
+			l.end(name)
+		}
+		l.record(name, rec)
+	}
+	l.end(name)
+	if cuts > 1 {
+		fmt.Fprintf(l.o.App.Err, "acp: %s: %d lines could not be read\n", line(name), cuts)
+	}
+	return nil
+}
+
+// record looks at a record.
+func (l *linter) record(name string, rec *trace.Record) {
+	switch {
+	case rec.Kind == trace.Frame:
+		l.add(name, l.monitor.Frame(rec.At, rec.Dir, rec.Data), rec)
+	case rec.Kind == trace.Text && rec.Size > int64(len(rec.Data)):
+		l.monitor.Gap()
+	case rec.Kind == trace.Text:
+		l.add(name, l.monitor.Text(rec.At, rec.Dir, rec.Data), rec)
+	case rec.Kind == trace.Event && rec.Name == "lost":
+		l.monitor.Gap()
+	case rec.Kind == trace.Event && rec.Name == "start" && l.monitor.Stats().Frames > 0:
+		l.end(name) // another connection
+	}
+}
+
+// end ends a connection.
+func (l *linter) end(name string) {
+	l.add(name, l.monitor.End(), nil)
+	for _, r := range l.rules {
+		if !l.seen[r] && l.monitor.Seen(r) {
+			l.seen[r] = true
+		}
+	}
+	if v := l.monitor.Stats().Version; v > 0 {
+		l.version = v
+	}
+	l.monitor = conformance.NewMonitor(conformance.MonitorConfig{})
+}
+
+func (l *linter) add(name string, findings []conformance.Finding, rec *trace.Record) {
+	for _, f := range findings {
+		v := l.found[f.Rule]
+		if v == nil {
+			v = &violations{first: f, file: name}
+			l.found[f.Rule] = v
+		}
+		v.n++
+		if rec != nil && len(v.saw) < maxExamples {
+			data := string(rec.Data[:min(len(rec.Data), maxExample)])
+			if len(rec.Data) > maxExample {
+				data += "…"
+			}
+			v.saw = append(v.saw, conformance.Seen{Out: rec.Dir == trace.ToAgent, Data: strings.ToValidUTF8(data, "\uFFFD")})
+		}
+	}
+}
+
+// unreadable says what is wrong with a recording.
+func (l *linter) unreadable(name string, err error) error {
+	code := exitcode.Failed
+	if errors.Is(err, trace.ErrNotTrace) || errors.Is(err, trace.ErrVersion) {
+		code = exitcode.Usage
+	}
+	if path := new(fs.PathError); errors.As(err, &path) {
+		err = path.Err
+	}
+	return exitcode.Errorf(code, "%s: %s", line(name), line(strings.TrimPrefix(err.Error(), "trace: ")))
+}

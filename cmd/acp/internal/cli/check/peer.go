@@ -1,0 +1,265 @@
+package check
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/goacp/acp/cmd/acp/internal/exitcode"
+	"github.com/goacp/acp/cmd/acp/internal/roster"
+	"github.com/goacp/acp/conformance"
+	"github.com/goacp/acp/internal/process"
+	"github.com/goacp/acp/jsonrpc"
+	"github.com/goacp/acp/trace"
+)
+
+// endGrace is how long what is checked may take to end when its input has ended.
+const endGrace = 2 * time.Second
+
+// A starter starts a program for each connection, and sees that all have ended.
+type starter struct {
+	ctx  context.Context
+	cfg  process.Config
+	rec  *recording
+	ends sync.WaitGroup
+
+	mu  sync.Mutex
+	err error // of the last start
+}
+
+// start starts the program.
+func (s *starter) start() (*process.Process, error) {
+	p, err := process.Start(s.ctx, s.cfg)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err != nil {
+		s.err = &unreached{err}
+		return nil, s.err
+	}
+	s.err = nil
+	s.rec.event("start", trace.Detail{PID: p.PID()})
+	return p, nil
+}
+
+// fault returns why the program could not be started, or nil.
+func (s *starter) fault() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.err
+}
+
+// end stops a program in the background; wait waits for that.
+func (s *starter) end(p *process.Process) {
+	s.ends.Go(func() {
+		_ = p.Stop(context.WithoutCancel(s.ctx))
+		d := trace.Detail{PID: p.PID()}
+		if code, err := exited(p); err == nil {
+			d.Code = &code
+		}
+		s.rec.event("exit", d)
+	})
+}
+
+func (s *starter) wait() { s.ends.Wait() }
+
+// peer connects to the standard streams of the program, as an agent or client that
+// speaks there.
+func (s *starter) peer() (*conformance.Peer, error) {
+	p, err := s.start()
+	if err != nil {
+		return nil, err
+	}
+	stream := jsonrpc.NewLineStream(p.Stdout(), p.Stdin())
+	return &conformance.Peer{
+		Stream:     &ending{Stream: stream, end: sync.OnceFunc(func() { s.end(p) })},
+		Raw:        p.Stdin(),
+		CloseWrite: p.Stdin().Close,
+		Wait:       waitFor(p),
+		PID:        p.PID(),
+		Ended:      s.ended(p),
+	}, nil
+}
+
+// ended tells why a program has ended, for a while also waiting for it.
+func (s *starter) ended(p *process.Process) func() string {
+	return func() string {
+		select {
+		case <-p.Done():
+		case <-time.After(endGrace / 4):
+			return ""
+		}
+		err := p.Wait()
+		var exit *process.ExitError
+		switch {
+		case err == nil:
+			err = errors.New("exit status 0")
+			if tail := lastLine(p.StderrTail()); tail != "" {
+				err = fmt.Errorf("%w: %s", err, tail)
+			}
+		case !errors.As(err, &exit):
+			return err.Error()
+		}
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.err = &unreached{err}
+		return err.Error()
+	}
+}
+
+func lastLine(s string) string {
+	lines := strings.Split(strings.TrimSpace(s), "\n")
+	return strings.TrimSpace(lines[len(lines)-1])
+}
+
+// waitFor waits for the end of a program and returns its status.
+func waitFor(p *process.Process) func(ctx context.Context) (int, error) {
+	return func(ctx context.Context) (int, error) {
+		select {
+		case <-p.Done():
+			return exited(p)
+		case <-ctx.Done():
+			return 0, context.Cause(ctx)
+		}
+	}
+}
+
+// exited returns the status of a program that has ended: 128 and the number of the
+// signal are not told apart from others, since rules want 0.
+func exited(p *process.Process) (int, error) {
+	select {
+	case <-p.Done():
+	default:
+		return 0, errors.New("it runs")
+	}
+	err := p.Wait()
+	if err == nil {
+		return 0, nil
+	}
+	if exit, ok := errors.AsType[*process.ExitError](err); ok {
+		return exit.Code, nil
+	}
+	return 0, err
+}
+
+// An ending stream ends something when it is closed.
+type ending struct {
+	jsonrpc.Stream
+	end func()
+}
+
+// Close implements [jsonrpc.Stream].
+func (e *ending) Close() error {
+	err := e.Stream.Close()
+	e.end()
+	return err
+}
+
+// checkAgent checks an agent. reached says why there was none, if there was none.
+func (o *Options) checkAgent(ctx context.Context, opt conformance.Options, rec *recording) (r *conformance.Report, reached, err error) {
+	agent, err := o.agent()
+	if err != nil {
+		return nil, nil, err
+	}
+	cfg, err := o.config(ctx, agent)
+	if err != nil {
+		return nil, nil, err
+	}
+	s := &starter{ctx: ctx, cfg: cfg, rec: rec}
+	s.cfg.Stderr = rec.stderr()
+	r, err = conformance.CheckAgent(ctx, func(context.Context) (*conformance.Peer, error) { return s.peer() }, opt)
+	s.wait()
+	return r, s.fault(), err
+}
+
+// config returns how an agent is started.
+func (o *Options) config(ctx context.Context, agent roster.Agent) (c process.Config, err error) {
+	if agent.Builtin {
+		self, err := os.Executable()
+		if err != nil {
+			return c, fmt.Errorf("the built-in agent: %w", err)
+		}
+		return process.Config{Path: self, Args: []string{"agent"}, Dir: o.App.Cwd, CloseGrace: endGrace}, nil
+	}
+	t := agent.Transport(o.App.Cwd)
+	c = process.Config{Path: t.Path, Args: t.Args, Dir: t.Dir, Env: t.Env, CloseGrace: endGrace}
+	if agent.LoginEnv {
+		env, err := process.LoginEnv(ctx)
+		if err != nil && ctx.Err() != nil {
+			return c, err
+		}
+		c.Env = append(env, t.Env...)
+	}
+	if _, err := roster.LookPath(c.Path, c.Dir, c.Env); err != nil {
+		return c, exitcode.Errorf(exitcode.Agent, "%s cannot be checked: program %s: %w", line(agent.Name), roster.Quote(c.Path), err)
+	}
+	return c, nil
+}
+
+// A recording records what is said; it may be nothing.
+type recording struct {
+	file *os.File
+	rec  *trace.Recorder
+}
+
+func (o *Options) record() (*recording, error) {
+	if o.Output == "" {
+		return &recording{}, nil
+	}
+	f, err := os.OpenFile(o.file(o.Output), os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, exitcode.Errorf(exitcode.Usage, "--output: %w", err)
+	}
+	opts := trace.RecorderOptions{Header: trace.Header{Tool: "acp " + o.App.Version, Command: o.Argv, Redacted: true}, Redactor: &trace.Redactor{}}
+	return &recording{file: f, rec: trace.NewRecorder(f, opts)}, nil
+}
+
+func (r *recording) frame(dir trace.Direction, data []byte) {
+	if r.rec != nil {
+		r.rec.Frame(dir, data)
+	}
+}
+
+func (r *recording) event(name string, d trace.Detail) {
+	if r.rec != nil {
+		r.rec.Event(name, d)
+	}
+}
+
+// stderr returns what takes the standard error of what is checked; nil keeps its
+// last lines only.
+func (r *recording) stderr() io.Writer {
+	if r.rec == nil {
+		return nil
+	}
+	return writerFunc(func(b []byte) (int, error) {
+		for l := range strings.SplitSeq(strings.TrimSuffix(string(b), "\n"), "\n") {
+			r.rec.Stderr([]byte(l))
+		}
+		return len(b), nil
+	})
+}
+
+type writerFunc func([]byte) (int, error)
+
+func (f writerFunc) Write(b []byte) (int, error) { return f(b) }
+
+func (r *recording) close() error {
+	if r.rec == nil {
+		return nil
+	}
+	return errors.Join(r.rec.Close(), r.file.Close())
+}
+
+// file returns the file a name means.
+func (o *Options) file(name string) string {
+	if filepath.IsAbs(name) {
+		return name
+	}
+	return filepath.Join(o.App.Cwd, name)
+}

@@ -1,0 +1,272 @@
+package check
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/charmbracelet/x/ansi"
+	"golang.org/x/term"
+
+	"github.com/goacp/acp/cmd/acp/internal/export"
+	"github.com/goacp/acp/cmd/acp/internal/safetext"
+	"github.com/goacp/acp/conformance"
+)
+
+// line makes text safe to print on one line.
+func line(s string) string { return safetext.Line(s, 2000) }
+
+func sorted[V any](m map[string]V) []string {
+	names := make([]string, 0, len(m))
+	for name := range m {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// wrap breaks text into lines.
+func wrap(s string, width int) []string {
+	return strings.Split(ansi.Wrap(line(s), max(width, 20), ""), "\n")
+}
+
+const (
+	widthDefault = 90
+	widthMost    = 120
+	frameLines   = 4 // lines a frame is shown on
+	framesShown  = 8 // of the evidence of a failure
+)
+
+// A page is a report as it is printed.
+type page struct {
+	w      strings.Builder
+	width  int
+	colour bool
+}
+
+func (p *page) style(code, s string) string {
+	if !p.colour {
+		return s
+	}
+	return "\x1b[" + code + "m" + s + "\x1b[0m"
+}
+
+func (p *page) line(format string, args ...any) { fmt.Fprintf(&p.w, format+"\n", args...) }
+
+func (o *Options) page() *page {
+	p := &page{width: widthDefault}
+	if o.App.OutTerminal {
+		if f, ok := o.App.Out.(*os.File); ok {
+			if w, _, err := term.GetSize(int(f.Fd())); err == nil && w > 0 {
+				p.width = min(w, widthMost)
+			}
+		}
+		p.colour = os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
+	}
+	return p
+}
+
+// print prints the report for people.
+func (o *Options) print(j *judgement) error {
+	p := o.page()
+	name := string(o.Side)
+	if j.Name != "" {
+		name = line(j.Name + " " + j.Release)
+	}
+	if j.Broken != "" {
+		return nil // the error tells it
+	}
+	p.line("%s", p.style("1", strings.TrimSpace(name)))
+	topic := ""
+	for _, r := range j.Results {
+		if !o.All && (r.Status == conformance.Pass || r.Status == conformance.Skip || r.Status == conformance.Unseen) {
+			continue
+		}
+		t, _ := cutLast(r.Rule.ID)
+		if t != topic {
+			topic = t
+			p.line("\n%s", p.style("1", t))
+		}
+		p.result(r, j.known[r])
+	}
+	for _, x := range j.fixed {
+		p.line("\n%s %s is kept, though %s:%d says that it fails: %s", p.style("33", "!"), x.rule, line(j.name), x.line, line(x.reason))
+	}
+	p.line("")
+	p.table(j)
+	p.line("")
+	p.verdict(o, j)
+	_, err := io.WriteString(o.App.Out, p.w.String())
+	return err
+}
+
+func cutLast(id string) (topic, name string) {
+	i := strings.LastIndexByte(id, '/')
+	return id[:max(i, 0)], id[i+1:]
+}
+
+// marks of statuses, with their colours.
+var marks = map[conformance.Status][2]string{
+	conformance.Pass:   {"✓", "32"},
+	conformance.Fail:   {"✗", "31"},
+	conformance.Skip:   {"-", "2"},
+	conformance.Unseen: {"?", "2"},
+	conformance.Broken: {"!", "31"},
+}
+
+func (p *page) result(r *conformance.Result, known *expectation) {
+	_, name := cutLast(r.Rule.ID)
+	mark := marks[r.Status]
+	if known != nil || r.Status == conformance.Fail && r.Rule.Level != conformance.Must {
+		mark[1] = "33"
+	}
+	about := string(r.Rule.Level)
+	if r.Version > 0 {
+		about += ", v" + strconv.Itoa(r.Version)
+	}
+	if len(r.Rule.Cites) > 0 {
+		about += ", " + strings.Join(r.Rule.Cites, " ")
+	}
+	p.line("%s %s %s", p.style(mark[1], mark[0]), p.style("1", name), p.style("2", "("+about+")"))
+	if r.Status == conformance.Pass {
+		return
+	}
+	if r.Status == conformance.Fail || r.Status == conformance.Broken {
+		for _, l := range wrap(r.Rule.Text, p.width-4) {
+			p.line("    %s", l)
+		}
+	}
+	for _, l := range wrap(r.Why, p.width-4) {
+		p.line("    %s", p.style(mark[1], l))
+	}
+	if known != nil {
+		p.line("    known: %s", line(known.reason))
+	}
+	if r.Status == conformance.Fail && known == nil {
+		p.frames(r)
+	}
+}
+
+// frames shows what was seen.
+func (p *page) frames(r *conformance.Result) {
+	saw := r.Saw
+	if !strings.Contains(r.Rule.ID, "initialize") {
+		for len(saw) > 2 && strings.Contains(saw[0].Data, `"method":"initialize"`) {
+			saw = saw[2:] // every conversation begins so
+		}
+	}
+	if n := len(saw) - framesShown; n > 0 {
+		p.line("    %s", p.style("2", "… "+count(n, "frame")+" before"))
+		saw = saw[n:]
+	}
+	// To the agent points right, to the client left.
+	ours, theirs := "→", "←"
+	if r.Rule.Side == conformance.Client && !r.Rule.Observed {
+		ours, theirs = theirs, ours
+	}
+	for _, s := range saw {
+		arrow := theirs
+		if s.Out {
+			arrow = ours
+		}
+		text := strings.Split(ansi.Hardwrap(line(s.Data), p.width-6, false), "\n")
+		if len(text) > frameLines {
+			text = append(text[:frameLines-1], "…")
+		}
+		for i, l := range text {
+			if i > 0 {
+				arrow = " "
+			}
+			p.line("    %s %s", p.style("2", arrow), p.style("2", l))
+		}
+	}
+}
+
+var (
+	levels   = []conformance.Level{conformance.Must, conformance.Should, conformance.May, conformance.Quirk}
+	statuses = []conformance.Status{conformance.Pass, conformance.Fail, conformance.Unseen, conformance.Skip, conformance.Broken}
+)
+
+// table counts results.
+func (p *page) table(j *judgement) {
+	p.line("        %6s %6s %7s %8s %7s", "pass", "fail", "unseen", "skipped", "broken")
+	for _, level := range levels {
+		n := make([]int, len(statuses))
+		sum := 0
+		for i, s := range statuses {
+			n[i] = j.Count(level, s)
+			sum += n[i]
+		}
+		if sum == 0 {
+			continue
+		}
+		fail := fmt.Sprintf("%6d", n[1])
+		if n[1] > 0 {
+			colour := "33"
+			if level == conformance.Must {
+				colour = "31"
+			}
+			fail = p.style(colour, fail)
+		}
+		p.line("%-8s%6d %s %7d %8d %7d", level, n[0], fail, n[2], n[3], n[4])
+	}
+}
+
+func (p *page) verdict(o *Options, j *judgement) {
+	what := "it"
+	if o.Side != "" {
+		what = "the " + string(o.Side)
+	}
+	took := j.Took.Round(100 * time.Millisecond).String()
+	if known := len(j.known); known > 0 {
+		took += ", " + count(known, "known failure")
+	}
+	if j.failed() {
+		p.line("%s (%s)", p.style("1;31", "Not in order: "+j.summary()), took)
+		return
+	}
+	if j.Count(conformance.Must, conformance.Pass) == 0 {
+		p.line("%s (%s)", p.style("1;33", "Nothing of level must was seen"), took)
+		return
+	}
+	p.line("%s (%s)", p.style("1;32", "In order: "+what+" keeps every rule of level must that was seen"), took)
+}
+
+// writeJSON writes the report in JSON. Members are only ever added.
+func writeJSON(w io.Writer, j *judgement) error {
+	type knownJSON struct {
+		Rule    string `json:"rule"`
+		Version int    `json:"version,omitempty"`
+		Reason  string `json:"reason"`
+	}
+	known, fixed := []knownJSON{}, []knownJSON{}
+	for _, r := range j.Results {
+		if x := j.known[r]; x != nil {
+			known = append(known, knownJSON{x.rule, r.Version, x.reason})
+		}
+	}
+	for _, x := range j.fixed {
+		fixed = append(fixed, knownJSON{x.rule, x.version, x.reason})
+	}
+	report, err := json.Marshal(j.Report)
+	if err != nil {
+		return err
+	}
+	// The members of the report come first, and those about what was known.
+	more, err := json.Marshal(struct {
+		InOrder bool        `json:"inOrder"`
+		Known   []knownJSON `json:"known"`
+		Fixed   []knownJSON `json:"fixed"`
+	}{!j.failed(), known, fixed})
+	if err != nil {
+		return err
+	}
+	data := append(append(report[:len(report)-1], ','), more[1:]...)
+	_, err = w.Write(append(export.EscapeJSON(data), '\n'))
+	return err
+}
