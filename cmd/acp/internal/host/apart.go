@@ -48,6 +48,21 @@ func (s *Session) setApart() {
 	s.journal.put(item{fresh: c, event: store.Event{Time: time.Now()}})
 }
 
+// adopt takes over the conversation of a session that the agent does not have any more.
+func (s *Session) adopt(old *Session) {
+	s.journal.sync()
+	was := old.Snapshot()
+	if was.Len() == 0 {
+		return
+	}
+	s.mu.Lock()
+	if s.title == "" {
+		s.title = old.title
+	}
+	s.mu.Unlock()
+	s.journal.await(item{fresh: continued(was, s.Snapshot()), event: store.Event{Time: time.Now()}})
+}
+
 // apart changes the ids in an update that makes a whole entry.
 func apart(u acp.SessionUpdate, tag string) acp.SessionUpdate {
 	switch v := u.(type) {

@@ -240,21 +240,6 @@ func (h *Host) family(ctx context.Context, parent *Session) {
 	}
 }
 
-// adopt takes over the conversation of a session that the agent does not have any more.
-func (s *Session) adopt(old *Session) {
-	s.journal.sync()
-	was := old.Snapshot()
-	if was.Len() == 0 {
-		return
-	}
-	s.mu.Lock()
-	if s.title == "" {
-		s.title = old.title
-	}
-	s.mu.Unlock()
-	s.journal.await(item{fresh: continued(was, s.Snapshot()), event: store.Event{Time: time.Now()}})
-}
-
 // opened notes what the answer that opened the session has told, which is no update.
 func (s *Session) opened(cs *acp.ClientSession, cwd string) {
 	s.mu.Lock()
