@@ -356,6 +356,31 @@ func idKey(id []byte) string {
 	return brief(string(id))
 }
 
+// exactLimit is up to where all integers are exact in JavaScript.
+const exactLimit = 1 << 53
+
+// rounded finds the request that a peer answers whose language has rounded its
+// id, a large integer.
+func (m *Monitor) rounded(asker int, id []byte) (key string, r *request, ok bool) {
+	value := func(id string) float64 {
+		f, err := strconv.ParseFloat(id, 64)
+		if err != nil {
+			return 0
+		}
+		return f
+	}
+	f := value(string(id))
+	if math.Abs(f) < exactLimit {
+		return "", nil, false
+	}
+	for _, e := range m.open[asker].m {
+		if value(e.v.key) == f {
+			return e.v.key, e.v, true
+		}
+	}
+	return "", nil, false
+}
+
 // response looks at an answer, and passes on what it is the answer to.
 func (m *Monitor) response(e *envelope) {
 	m.stats.Responses[m.from]++
@@ -365,6 +390,11 @@ func (m *Monitor) response(e *envelope) {
 	asker := 1 - m.from
 	key := idKey(e.id)
 	r, ok := m.open[asker].get(key)
+	if near := ""; !ok {
+		if near, r, ok = m.rounded(asker, e.id); ok {
+			key = near
+		}
+	}
 	if !ok {
 		if e.has&hasResult == 0 && (key == "" || key == "null") {
 			m.errorOf(e, nil)
