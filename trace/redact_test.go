@@ -110,15 +110,18 @@ func TestRedactLearned(t *testing.T) {
 		return string(r.Redact(nil, &Record{Kind: kind, Data: []byte(s)}))
 	}
 	redact(Frame, `{"env":[{"name":"DB_PASSWORD","value":"correct\\horse\"battery"},{"name":"HOME","value":"/home/somebody"},{"name":"T_TOKEN","value":"short"}]}`)
+	redact(Frame, `{"a":[{"name":"N_TOKEN","value":"ends in a backslash\\"}]}`)
 	redact(Frame, `{"headers":{"Authorization":"Bearer 0123456789abcdef"}}`)
 	tests := []struct {
 		kind     Kind
 		in, want string
 	}{
 		{Frame, `{"text":"xcorrect\\horse\"batteryx"}`, `{"text":"x«redacted 1»x"}`},
-		{Stderr, `xcorrect\horse"batteryx`, `x«redacted 5»x`},
+		{Stderr, `xcorrect\horse"batteryx`, `x«redacted 6»x`},
+		{Frame, `{"text":"ends in a backslash\"x"}`, `{"text":"ends in a backslash\"x"}`},
+		{Frame, `{"text":"ends in a backslash\\\"x"}`, `{"text":"«redacted 4»\"x"}`},
 		{Frame, `{"text":"/home/somebody short"}`, `{"text":"/home/somebody short"}`},
-		{Frame, `{"text":"got 0123456789abcdef"}`, `{"text":"got «redacted 6»"}`},
+		{Frame, `{"text":"got 0123456789abcdef"}`, `{"text":"got «redacted 7»"}`},
 	}
 	for _, tt := range tests {
 		if got := redact(tt.kind, tt.in); got != tt.want {
