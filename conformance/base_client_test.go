@@ -34,6 +34,11 @@ func serveClient(s jsonrpc.Stream) error {
 	}
 	defer func() { _ = conn.Close() }()
 	session, err := conn.NewSession(ctx, acp.SessionConfig{Cwd: "/check"})
+	if methods := conn.AuthMethods(); errors.Is(err, jsonrpc.ErrAuthRequired) && len(methods) > 0 {
+		if m, ok := methods[0].(*acp.AuthMethodAgent); ok && conn.Login(ctx, m.MethodID) == nil {
+			session, err = conn.NewSession(ctx, acp.SessionConfig{Cwd: "/check"})
+		}
+	}
 	if err != nil {
 		return err
 	}

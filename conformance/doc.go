@@ -115,6 +115,9 @@
 //	over                        the client has to go on: to answer a request, to
 //	                            prompt again or to close the connection
 //	either WHAT                 it has to come, or the connection to be closed
+//	pause TIME                  takes what comes for a while; the client may leave
+//	greet $q [RESULT]           answers initialize, that was waited for with expect,
+//	                            and is how it is answered from here on
 //	turn                        waits for the next prompt
 //	initialize [MEMBERS]        on a bare connection: waits for initialize and
 //	                            answers it, with members of the result

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -145,6 +146,13 @@ func (g *guest) step(p *player, s *step) error {
 		return g.over(p)
 	case "either":
 		return g.either(p, s)
+	case "pause":
+		if err := p.listenFor(s.dur); !errors.Is(err, errClosed) {
+			return err
+		}
+		return nil
+	case "greet":
+		return g.greet(p, s)
 	case "turn":
 		err := g.take(p, p.patience())
 		switch {
@@ -248,11 +256,36 @@ func (g *guest) allow(p *player, s *step) error {
 	return err
 }
 
+// greet answers initialize. A client that was offered an earlier version than it
+// asked for may ask once more.
+func (g *guest) greet(p *player, s *step) error {
+	m := p.asked[s.name]
+	if m == nil || m.done || m.method != "initialize" {
+		return broken("line %d: $%s is no initialize that can be answered", s.line, s.name)
+	}
+	g.init = m.params()
+	p.known["init"] = g.init
+	if g.greeting = g.hello(nil, nil); s.val != nil {
+		g.greeting = s.val.Fill(p.known)
+	}
+	sc := *p.sc
+	sc.uses = maps.Clone(sc.uses)
+	delete(sc.uses, "initialize")
+	p.sc = &sc
+	return g.grant(p, m, g.greeting)
+}
+
 // over waits until the client goes on after a turn.
 func (g *guest) over(p *player) error {
 	c, err := p.call("", "_check/alive", "{}")
 	if err == nil {
 		err = p.until(p.limit, func() bool { return c.reply != nil || len(g.prompts) > 0 })
+	}
+	if err == nil && c.reply == nil { // it should not come to another scenario
+		err = p.until(min(p.limit, settleTime), func() bool { return c.reply != nil })
+		if errors.Is(err, errTimeout) {
+			err = nil
+		}
 	}
 	switch {
 	case err == nil, p.link.dead() && p.banned == nil && p.ctx.Err() == nil:

@@ -106,6 +106,8 @@ var verbs = map[string]verb{
 	"stop":       {"w?t?", Client},
 	"over":       {"", Client},
 	"either":     {"o", Client},
+	"pause":      {"d", Client},
+	"greet":      {"@t?", Client},
 	"allow":      {"$t?", Client},
 	"initialize": {"$?t?", ""},
 }
