@@ -99,6 +99,7 @@
 //	file $f "TEXT"              makes a file that the client has; $f is its path
 //	prompt $r PURPOSE [$s]      sends a prompt that makes the agent do something
 //	ended $r [PATTERN]          the turn has to end, with such a stopReason
+//	busy $r TIME                the turn must go on for so long
 //	said $r PATTERN             what the agent has said in it so far, as one string
 //
 // The purposes are those of [Purposes]. A scenario whose prompt is not configured

@@ -81,6 +81,9 @@ type between struct {
 	defect defect
 	state  map[string]any // for defects that have to remember something
 	stay   bool           // the peer does not hear of the end of its input
+	undead bool           // the peer's process never ends
+	held   bool           // the checker does not hear of the end of the peer's output
+	last   func()         // is called when the input of the peer has ended, if it is not nil
 	status int            // that the peer's process ends with instead of 0
 	gone   chan struct{}  // closed when the checker has closed the connection
 
@@ -220,7 +223,10 @@ func (w *between) carry(from Side, r io.Reader, to *bufferedPipe) {
 		}
 		if err != nil {
 			w.mu.Lock()
-			stay := w.stay && from != w.side
+			stay := w.stay && from != w.side || w.held && from == w.side
+			if from != w.side && w.last != nil {
+				w.last()
+			}
 			w.mu.Unlock()
 			if stay {
 				<-w.gone
@@ -282,6 +288,13 @@ func fixture(side Side, d defect, serve func(jsonrpc.Stream) error) *Peer {
 		Raw:        toPeerW,
 		CloseWrite: toPeerW.Close,
 		Wait: func(ctx context.Context) (int, error) {
+			w.mu.Lock()
+			undead := w.undead
+			w.mu.Unlock()
+			if undead {
+				<-ctx.Done()
+				return 0, ctx.Err()
+			}
 			select {
 			case err := <-ended:
 				w.mu.Lock()

@@ -1,6 +1,7 @@
 package conformance
 
 import (
+	"errors"
 	"fmt"
 	"path"
 	"strconv"
@@ -92,6 +93,8 @@ func (h *host) step(p *player, s *step) error {
 		return h.prompt(p, s)
 	case "ended":
 		return h.ended(p, s)
+	case "busy":
+		return h.busy(p, s)
 	case "said":
 		return h.said(p, s)
 	}
@@ -286,6 +289,22 @@ func (h *host) ended(p *player, s *step) error {
 		return failed("the turn ended with stopReason %s, expected %s", clip(reason.Text, 100), clip(s.val.Text, 100))
 	}
 	return nil
+}
+
+// busy watches a turn that has to go on for a while.
+func (h *host) busy(p *player, s *step) error {
+	t, err := h.turn(p, s)
+	if err != nil {
+		return err
+	}
+	over := func() bool { return t.idle != nil || h.version == 1 && t.call.reply != nil }
+	switch err = p.until(s.dur, over); {
+	case errors.Is(err, errTimeout):
+		return nil
+	case err == nil:
+		return failed("the turn ended where it was to go on")
+	}
+	return p.gap(err)
 }
 
 // said looks at what the agent said in a turn, up to now.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 	"os"
+	"path"
 	"slices"
 	"strings"
 	"testing"
@@ -80,7 +81,8 @@ func checkClient(t *testing.T, d defect, skip ...string) *Report {
 }
 
 // heavy are rules that take long. They are tried on the good peer and on their
-// own fixture, and on all others only if CONFORMANCE_ALL is set.
+// own fixture, and on all others only if CONFORMANCE_ALL is set. With -short, only
+// rules of the fixture's own topic are tried on it.
 var heavy = []string{
 	"agent/framing/long-line", "agent/framing/longer-line", "agent/framing/too-long-line", "agent/framing/too-deep",
 	"agent/prompt/requests", "agent/prompt/slow-client", "agent/prompt/large-piece", "agent/session/many",
@@ -95,6 +97,13 @@ func matrix(t *testing.T, fixtures map[string]defect, check func(t *testing.T, d
 				var skip []string
 				if os.Getenv("CONFORMANCE_ALL") == "" {
 					skip = slices.DeleteFunc(slices.Clone(heavy), func(other string) bool { return other == id })
+				}
+				if testing.Short() {
+					for _, r := range all.rules {
+						if path.Dir(r.ID) != path.Dir(id) {
+							skip = append(skip, r.ID)
+						}
+					}
 				}
 				report := check(t, fixtures[id], skip...)
 				failed := false

@@ -99,6 +99,7 @@ var verbs = map[string]verb{
 	"list":       {"$t?", Agent},
 	"prompt":     {"$w@?", Agent},
 	"ended":      {"@p?", Agent},
+	"busy":       {"@d", Agent},
 	"said":       {"@p", Agent},
 	"turn":       {"", Client},
 	"tell":       {"t", Client},
