@@ -56,8 +56,18 @@ func (a *baseAgent) agent() *acp.Agent {
 			}
 			return nil
 		},
-		Prompt:     a.prompt,
-		NewSession: func(_ context.Context, s *acp.AgentSession) error { return a.add(s, nil) },
+		Prompt: a.prompt,
+		NewSession: func(_ context.Context, s *acp.AgentSession) error {
+			for _, server := range s.MCPServers() {
+				switch server := server.(type) {
+				case *acp.MCPServerStdio:
+					connectProbe(server.Command)
+				case *acp.MCPServerHTTP:
+					connectProbe(server.URL)
+				}
+			}
+			return a.add(s, nil)
+		},
 		ResumeSession: func(_ context.Context, s *acp.AgentSession, replay bool) error {
 			a.mu.Lock()
 			old := a.saved[s.ID()]

@@ -413,6 +413,9 @@ func (c *checker) playOn(l *link, ours role, d *dialect, sc *scenario) (now *lin
 		p.reconnect = c.connect
 	}
 	ours.begin(p)
+	if h, ok := ours.(*host); ok {
+		defer h.closeProbe()
+	}
 	if err = p.play(sc.steps); err == nil {
 		err = p.last()
 	}

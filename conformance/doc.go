@@ -96,6 +96,8 @@
 //	initialize [MEMBERS]        initializes a bare connection
 //	initialize $r [MEMBERS]     only sends the request, whose answer is judged
 //	list $all [MEMBERS]         $all is all sessions, of all pages of session/list
+//	probe $m stdio | http       starts an MCP server; $m is its entry in mcpServers
+//	connected                   the agent has to connect to it
 //	file $f "TEXT"              makes a file that the client has; $f is its path
 //	prompt $r PURPOSE [$s]      sends a prompt that makes the agent do something
 //	ended $r [PATTERN]          the turn has to end, with such a stopReason

@@ -24,27 +24,27 @@ func offering(path string) defect {
 }
 
 const (
-	asking    = "session/request_permission"
-	eliciting = "elicitation/create"
+	permitting = "session/request_permission"
+	eliciting  = "elicitation/create"
 )
 
 var _ = defects(Agent, map[string]defect{
-	"permission/allowed":         answered(asking, `"optionId":"allow`, drop),
-	"permission/rejected":        answered(asking, `"optionId":"reject`, drop),
-	"permission/dismissed":       answered(asking, `"cancelled"`, drop),
-	"permission/failed":          answered(asking, `"error"`, drop),
-	"permission/unknown-option":  answered(asking, "check-no-such-option", hangUp),
-	"permission/unknown-outcome": answered(asking, "_check_later", drop),
+	"permission/allowed":         answered(permitting, `"optionId":"allow`, drop),
+	"permission/rejected":        answered(permitting, `"optionId":"reject`, drop),
+	"permission/dismissed":       answered(permitting, `"cancelled"`, drop),
+	"permission/failed":          answered(permitting, `"error"`, drop),
+	"permission/unknown-option":  answered(permitting, "check-no-such-option", hangUp),
+	"permission/unknown-outcome": answered(permitting, "_check_later", drop),
 	"permission/cancelled-turn": func(w *between, f *flying) { // it does not listen while it asks
 		switch {
-		case f.request() && f.method == asking:
+		case f.request() && f.method == permitting:
 			w.state["asks"] = true
 		case f.notification() && f.method == "session/cancel" && w.state["asks"] == true:
 			return
 		}
 		w.pass(f)
 	},
-	"permission/withdrawn": answered(asking, "-32800", hangUp),
+	"permission/withdrawn": answered(permitting, "-32800", hangUp),
 
 	"file/read":              answered("fs/read_text_file", "4711", set("result.content", `"something else"`)),
 	"file/read-failed":       answered("fs/read_text_file", "the disk is gone", drop),
@@ -96,6 +96,8 @@ var _ = defects(Agent, map[string]defect{
 	"mcp/same-name":        onRequest("session/new", about("/check/no/other", set("params.mcpServers", `[]`))),
 	"mcp/http-not-offered": lacking("session.mcp.http", onRequest("session/new", about("127.0.0.1:9/mcp", set("params.mcpServers", `[]`)))),
 	"mcp/sse-not-offered":  lacking("session.mcp.sse", onRequest("session/new", about("127.0.0.1:9/sse", set("params.mcpServers", `[]`)))),
+	"mcp/stdio-connects":   onRequest("session/new", about("/probe-", set("params.mcpServers", `[]`))),
+	"mcp/http-connects":    onRequest("session/new", about("/probe-", set("params.mcpServers", `[]`))),
 	"mcp/stdio-gone":       onRequest("session/new", about("/check/no/such/command", hangUp)),
 	"mcp/http-gone":        onRequest("session/new", about("127.0.0.1:9/mcp", hangUp)),
 })

@@ -23,6 +23,7 @@ type host struct {
 	file      string // the last one of the scenario
 	terminals int
 	turns     []*promptTurn
+	server    *MCPProbe // that the scenario has started, or nil
 }
 
 // A promptTurn is a prompt of the scenario.
@@ -89,6 +90,10 @@ func (h *host) step(p *player, s *step) error {
 		return nil
 	case "list":
 		return h.list(p, s)
+	case "probe":
+		return h.probe(p, s)
+	case "connected":
+		return h.connected(p, s)
 	case "prompt":
 		return h.prompt(p, s)
 	case "ended":

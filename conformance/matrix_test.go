@@ -133,7 +133,7 @@ func matrix(t *testing.T, fixtures map[string]defect, check func(t *testing.T, d
 }
 
 func checkAgent(t *testing.T, d defect, skip ...string) *Report {
-	report, err := CheckAgent(context.Background(), openAgent(d), Options{Experimental: true, Skip: skip})
+	report, err := CheckAgent(context.Background(), openAgent(d), Options{Experimental: true, Skip: skip, MCPProbe: openProbe})
 	time.Sleep(time.Minute) // peers end in their own time, which stands still when the test returns
 	if err != nil {
 		t.Fatal(err)

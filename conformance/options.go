@@ -1,6 +1,7 @@
 package conformance
 
 import (
+	"context"
 	"path"
 	"slices"
 	"time"
@@ -40,6 +41,9 @@ type Options struct {
 	// for clients whose user is a person. If it is 0 that is Timeout, and a
 	// client that has had its turn is started again rather than waited for.
 	Patience time.Duration
+	// MCPProbe starts an MCP server for the transport "stdio" or "http". Rules
+	// about connecting to one are unseen if it is nil.
+	MCPProbe func(ctx context.Context, transport string) (*MCPProbe, error)
 	// Apart plays each scenario on a connection, or for clients in a turn, of
 	// its own.
 	Apart bool

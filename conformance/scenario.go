@@ -97,6 +97,8 @@ var verbs = map[string]verb{
 	"settled":    {"", ""},
 	"file":       {"$x", Agent},
 	"list":       {"$t?", Agent},
+	"probe":      {"$w", Agent},
+	"connected":  {"", Agent},
 	"prompt":     {"$w@?", Agent},
 	"ended":      {"@p?", Agent},
 	"busy":       {"@d", Agent},
