@@ -79,7 +79,7 @@ func offers(id string) func(f *flying) bool {
 	return hasOption(func(o map[string]any) bool { return o["optionId"] == id })
 }
 
-func asking(test func(f *flying) bool, d defect) defect {
+func permissionWith(test func(f *flying) bool, d defect) defect {
 	return onRequest("session/request_permission", when(test, d))
 }
 
@@ -161,14 +161,14 @@ var _ = defects(Client, map[string]defect{
 
 	"permission/answered":        onReply("session/request_permission", set("result.outcome", `{"outcome":"selected","optionId":"always"}`)),
 	"permission/two":             onReply("session/request_permission", when(func(f *flying) bool { return f.n == 1 }, drop)),
-	"permission/other-options":   asking(offers("b-1"), allowed(`"yes"`)),
-	"permission/one-option":      asking(offers("only"), allowed(`"allow_once"`)),
-	"permission/odd-options":     asking(hasOption(func(o map[string]any) bool { return o["optionId"] == "" }), allowed(`"a b/☂"`)),
-	"permission/unknown-kind":    asking(offers("strange"), allowed(`"strange"`)),
-	"permission/no-options":      asking(shapeless, allowed(`"allow_once"`)),
-	"permission/other-session":   asking(func(f *flying) bool { return f.str("params.sessionId") == "_check_other" }, allowed(`"yes"`)),
-	"permission/rich":            asking(having(`"rich"`), refuse("-32602")),
-	"permission/unknown-subject": asking(having("_check_spaceship"), hangUp),
+	"permission/other-options":   permissionWith(offers("b-1"), allowed(`"yes"`)),
+	"permission/one-option":      permissionWith(offers("only"), allowed(`"allow_once"`)),
+	"permission/odd-options":     permissionWith(hasOption(func(o map[string]any) bool { return o["optionId"] == "" }), allowed(`"a b/☂"`)),
+	"permission/unknown-kind":    permissionWith(offers("strange"), allowed(`"strange"`)),
+	"permission/no-options":      permissionWith(shapeless, allowed(`"allow_once"`)),
+	"permission/other-session":   permissionWith(func(f *flying) bool { return f.str("params.sessionId") == "_check_other" }, allowed(`"yes"`)),
+	"permission/rich":            permissionWith(having(`"rich"`), refuse("-32602")),
+	"permission/unknown-subject": permissionWith(having("_check_spaceship"), hangUp),
 	"permission/after-the-turn": func(w *between, f *flying) {
 		switch {
 		case ends(f):
