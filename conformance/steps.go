@@ -231,27 +231,22 @@ func hasCode(refused *pattern.Value, codes []int) bool {
 
 // settled waits until every call was answered.
 func (p *player) settled() error {
-	for {
-		var open *pending
-		count := 0
-		err := p.until(p.limit, func() bool {
-			open, count = nil, 0
-			for _, c := range p.byID {
-				if c.reply == nil {
-					open = c
-					count++
-				}
+	var open *pending
+	count := 0
+	err := p.until(p.limit, func() bool {
+		open, count = nil, 0
+		for _, c := range p.byID {
+			if c.reply == nil {
+				open = c
+				count++
 			}
-			return open == nil
-		})
-		if err == nil {
-			return nil
 		}
-		if open == nil {
-			return err
-		}
-		return p.missing(err, "the answer to %s, and %d more,", open.method, count-1)
+		return open == nil
+	})
+	if err == nil || open == nil {
+		return err
 	}
+	return p.missing(err, "the answer to %s, and %d more,", open.method, count-1)
 }
 
 // before waits for something that has to come ahead of an answer.
