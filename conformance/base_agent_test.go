@@ -29,15 +29,15 @@ type savedSession struct {
 	said []acp.SessionUpdate
 }
 
-// serveAgent runs a base agent.
-func serveAgent(s jsonrpc.Stream) error {
-	a := &baseAgent{saved: map[acp.SessionID]*savedSession{}}
-	return a.agent().Serve(context.Background(), acp.Over(s))
-}
-
-// openAgent connects to a base agent with a defect, or without if it is nil.
+// openAgent connects to a base agent with a defect, or without if it is nil. All
+// connections lead to the same saved sessions.
 func openAgent(d defect) func(context.Context) (*Peer, error) {
-	return func(context.Context) (*Peer, error) { return fixture(Agent, d, serveAgent), nil }
+	a := &baseAgent{saved: map[acp.SessionID]*savedSession{}}
+	return func(context.Context) (*Peer, error) {
+		return fixture(Agent, d, func(s jsonrpc.Stream) error {
+			return a.agent().Serve(context.Background(), acp.Over(s))
+		}), nil
+	}
 }
 
 func (a *baseAgent) agent() *acp.Agent {
@@ -179,14 +179,14 @@ func (a *baseAgent) list(_ context.Context, _ *acp.AgentConn, q *acp.SessionQuer
 		}
 	}
 	page := new(acp.SessionPage)
-	for i := start + 1; i <= a.made && len(page.Sessions) < 2; i++ {
+	for i := start + 1; i <= a.made && len(page.Sessions) < 20; i++ {
 		start = i
 		s := a.saved[acp.SessionID("sess-"+strconv.Itoa(i))]
 		if s != nil && (q.Cwd == "" || q.Cwd == s.info.Cwd) && inArchive(q.Archived, s.info.Archived) {
 			page.Sessions = append(page.Sessions, s.info)
 		}
 	}
-	if start < a.made && len(page.Sessions) == 2 {
+	if start < a.made && len(page.Sessions) == 20 {
 		page.NextCursor = new(acpv2.SessionListCursor(strconv.Itoa(start)))
 	}
 	return page, nil

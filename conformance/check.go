@@ -350,8 +350,8 @@ func (c *checker) trial(d *dialect, t *test, sc *scenario) error {
 			d.link, d.host = l, h
 		}
 		d.used = true
-		_, clean, err := c.playOn(d.link, d.host, d, sc)
-		if !clean {
+		now, clean, err := c.playOn(d.link, d.host, d, sc)
+		if d.link = now; !clean {
 			d.drop()
 		}
 		return err
@@ -370,8 +370,8 @@ func (c *checker) trial(d *dialect, t *test, sc *scenario) error {
 	if err != nil {
 		return err
 	}
-	defer l.close()
-	_, _, err = c.playOn(l, h, d, sc)
+	now, _, err := c.playOn(l, h, d, sc)
+	now.close()
 	return err
 }
 
@@ -411,6 +411,11 @@ func (c *checker) playOn(l *link, ours role, d *dialect, sc *scenario) (now *lin
 	p := newPlayer(c.ctx, c.side, d.version, l, &c.opt, sc, ours)
 	if c.side == Client {
 		p.reconnect = c.connect
+	} else {
+		p.reconnect = func() (*link, error) {
+			l, _, err := c.initialized(d)
+			return l, err
+		}
 	}
 	ours.begin(p)
 	if h, ok := ours.(*host); ok {

@@ -96,6 +96,7 @@
 //	initialize [MEMBERS]        initializes a bare connection
 //	initialize $r [MEMBERS]     only sends the request, whose answer is judged
 //	list $all [MEMBERS]         $all is all sessions, of all pages of session/list
+//	restart                     ends the agent and starts it again
 //	probe $m stdio | http       starts an MCP server; $m is its entry in mcpServers
 //	connected                   the agent has to connect to it
 //	file $f "TEXT"              makes a file that the client has; $f is its path

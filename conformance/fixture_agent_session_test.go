@@ -151,9 +151,21 @@ var _ = defects(Agent, map[string]defect{
 		}
 		w.pass(f)
 	},
-	"history/unknown":        onRequest("session/resume", about(noSession, result(`{}`))),
-	"history/goes-on":        after("session/resume", onRequest("session/prompt", refuse("-32002"))),
-	"history/after-close":    after("session/close", onRequest("session/resume", refuse("-32002"))),
+	"history/unknown":     onRequest("session/resume", about(noSession, result(`{}`))),
+	"history/goes-on":     after("session/resume", onRequest("session/prompt", refuse("-32002"))),
+	"history/after-close": after("session/close", onRequest("session/resume", refuse("-32002"))),
+	"history/restart": func(w *between, f *flying) { // what another process has saved is not found
+		switch {
+		case f.reply && f.method == "session/new":
+			w.state["made "+f.str("result.sessionId")] = true
+		case f.request() && (f.method == "session/load" || f.method == "session/resume"):
+			if id := f.str("params.sessionId"); w.state["made "+id] == nil {
+				refuse("-32002")(w, f)
+				return
+			}
+		}
+		w.pass(f)
+	},
 	"history/listed":         onReply("session/list", set("result.sessions", `[]`)),
 	"history/list":           onReply("session/list", set("result.nextCursor", `"0"`)),
 	"history/list-directory": onRequest("session/list", unset("params.cwd")),

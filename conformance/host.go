@@ -90,6 +90,8 @@ func (h *host) step(p *player, s *step) error {
 		return nil
 	case "list":
 		return h.list(p, s)
+	case "restart":
+		return h.restart(p, s)
 	case "probe":
 		return h.probe(p, s)
 	case "connected":

@@ -97,6 +97,7 @@ var verbs = map[string]verb{
 	"settled":    {"", ""},
 	"file":       {"$x", Agent},
 	"list":       {"$t?", Agent},
+	"restart":    {"", Agent},
 	"probe":      {"$w", Agent},
 	"connected":  {"", Agent},
 	"prompt":     {"$w@?", Agent},
