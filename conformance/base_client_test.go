@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"unicode/utf8"
 
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acpv1"
@@ -18,8 +19,7 @@ import (
 type baseClient struct {
 	mu        sync.Mutex
 	files     map[string]string
-	terminals int
-	alive     map[acpv1.TerminalID]bool
+	terminals map[acpv1.TerminalID]*baseTerminal // nil for those that were released
 }
 
 // serveClient runs a base client: it prompts the agent again and again until the
@@ -27,7 +27,7 @@ type baseClient struct {
 func serveClient(s jsonrpc.Stream) error {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	b := &baseClient{files: map[string]string{"/check/there.txt": "one\ntwo\nthree\n"}, alive: map[acpv1.TerminalID]bool{}}
+	b := &baseClient{files: map[string]string{"/check/there.txt": "one\ntwo\nthree\n"}, terminals: map[acpv1.TerminalID]*baseTerminal{}}
 	conn, err := b.client().Connect(ctx, acp.Over(s))
 	if err != nil {
 		return err
@@ -66,6 +66,9 @@ func (b *baseClient) client() *acp.Client {
 			return req.Allow(), nil
 		},
 		Elicit: func(_ context.Context, req *acp.ElicitationRequest) (*acp.ElicitationResponse, error) {
+			if req.Form == nil && !strings.HasPrefix(req.URL, "https://") {
+				return acp.DeclineElicitation(), nil
+			}
 			return acp.AcceptElicitation(map[string]json.RawMessage{}), nil
 		},
 		Files:        b,
@@ -103,42 +106,109 @@ func (b *baseClient) WriteTextFile(_ context.Context, req *acpv1.WriteTextFileRe
 	return &acpv1.WriteTextFileResponse{}, nil
 }
 
-func (b *baseClient) CreateTerminal(context.Context, *acpv1.CreateTerminalRequest) (*acpv1.CreateTerminalResponse, error) {
+// A baseTerminal is a command that is only played.
+type baseTerminal struct {
+	out   string
+	limit int
+	exit  *acpv1.TerminalExitStatus
+	done  chan struct{}
+}
+
+func (t *baseTerminal) end(exit acpv1.TerminalExitStatus) {
+	if t.exit == nil {
+		t.exit = &exit
+		close(t.done)
+	}
+}
+
+func (b *baseClient) CreateTerminal(_ context.Context, req *acpv1.CreateTerminalRequest) (*acpv1.CreateTerminalResponse, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.terminals++
-	id := acpv1.TerminalID("t" + strconv.Itoa(b.terminals))
-	b.alive[id] = true
+	t := &baseTerminal{limit: 1 << 20, done: make(chan struct{})}
+	if req.OutputByteLimit != nil {
+		t.limit = int(*req.OutputByteLimit)
+	}
+	switch req.Command {
+	case "echo":
+		t.out = strings.Join(req.Args, " ") + "\n"
+	case "printenv":
+		for _, v := range req.Env {
+			if v.Name == req.Args[0] {
+				t.out = v.Value + "\n"
+			}
+		}
+	case "pwd":
+		t.out = req.Cwd + "\n"
+	case "false":
+		t.end(acpv1.TerminalExitStatus{ExitCode: new(uint32(1))})
+	case "sleep":
+	default:
+		return nil, jsonrpc.ErrInvalidParams
+	}
+	if req.Command != "sleep" {
+		t.end(acpv1.TerminalExitStatus{ExitCode: new(uint32(0))})
+	}
+	id := acpv1.TerminalID("t" + strconv.Itoa(len(b.terminals)+1))
+	b.terminals[id] = t
 	return &acpv1.CreateTerminalResponse{TerminalID: id}, nil
 }
 
-// there fails for terminals that do not exist.
-func (b *baseClient) there(id acpv1.TerminalID) error {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if !b.alive[id] {
-		return jsonrpc.ErrResourceNotFound
+// terminal returns a terminal that was not released.
+func (b *baseClient) terminal(id acpv1.TerminalID) (*baseTerminal, error) {
+	if t := b.terminals[id]; t != nil {
+		return t, nil
 	}
-	return nil
+	return nil, jsonrpc.ErrResourceNotFound
 }
 
 func (b *baseClient) TerminalOutput(_ context.Context, req *acpv1.TerminalOutputRequest) (*acpv1.TerminalOutputResponse, error) {
-	return &acpv1.TerminalOutputResponse{Output: "hello\n", ExitStatus: &acpv1.TerminalExitStatus{ExitCode: new(uint32(0))}}, b.there(req.TerminalID)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	t, err := b.terminal(req.TerminalID)
+	if err != nil {
+		return nil, err
+	}
+	out := t.out
+	for len(out) > t.limit {
+		_, n := utf8.DecodeRuneInString(out)
+		out = out[n:]
+	}
+	return &acpv1.TerminalOutputResponse{Output: out, Truncated: out != t.out, ExitStatus: t.exit}, nil
 }
 
-func (b *baseClient) WaitForTerminalExit(_ context.Context, req *acpv1.WaitForTerminalExitRequest) (*acpv1.WaitForTerminalExitResponse, error) {
-	return &acpv1.WaitForTerminalExitResponse{ExitCode: new(uint32(0))}, b.there(req.TerminalID)
+func (b *baseClient) WaitForTerminalExit(ctx context.Context, req *acpv1.WaitForTerminalExitRequest) (*acpv1.WaitForTerminalExitResponse, error) {
+	b.mu.Lock()
+	t, err := b.terminal(req.TerminalID)
+	b.mu.Unlock()
+	if err != nil {
+		return nil, err
+	}
+	select {
+	case <-t.done:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	return &acpv1.WaitForTerminalExitResponse{ExitCode: t.exit.ExitCode, Signal: t.exit.Signal}, nil
 }
 
 func (b *baseClient) KillTerminal(_ context.Context, req *acpv1.KillTerminalRequest) (*acpv1.KillTerminalResponse, error) {
-	return &acpv1.KillTerminalResponse{}, b.there(req.TerminalID)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	t, err := b.terminal(req.TerminalID)
+	if err == nil {
+		t.end(acpv1.TerminalExitStatus{Signal: "SIGKILL"})
+	}
+	return &acpv1.KillTerminalResponse{}, err
 }
 
 func (b *baseClient) ReleaseTerminal(_ context.Context, req *acpv1.ReleaseTerminalRequest) (*acpv1.ReleaseTerminalResponse, error) {
-	err := b.there(req.TerminalID)
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	delete(b.alive, req.TerminalID)
+	t, err := b.terminal(req.TerminalID)
+	if err == nil {
+		t.end(acpv1.TerminalExitStatus{Signal: "SIGKILL"})
+		b.terminals[req.TerminalID] = nil
+	}
 	return &acpv1.ReleaseTerminalResponse{}, err
 }
 
