@@ -1,8 +1,8 @@
 package tap
 
 import (
-	"bytes"
 	"strings"
+	"unicode"
 
 	"github.com/goacp/acp/internal/wire"
 )
@@ -101,9 +101,20 @@ func known(names []string, key []byte) int {
 	return -1
 }
 
-// isText reports whether a line is nothing that a client could take for a frame: it does not begin as
-// one. What comes before JSON and is passed over by some does not count.
+// isText reports whether a line is nothing that a client could take for a frame: no frame begins at its
+// beginning, nor behind anything in it that ends a line for some readers, as a carriage return or U+2028.
+// White space, control characters and the like count for nothing, since some readers trim them.
 func isText(line []byte) bool {
-	line = bytes.TrimLeft(line, " \t\r\v\f\x00\x1e\ufeff")
-	return len(line) == 0 || line[0] != '{' && line[0] != '['
+	begins := true
+	for _, c := range string(line) {
+		switch {
+		case begins && (c == '{' || c == '['):
+			return false
+		case c >= '\n' && c <= '\r', c >= '\x1c' && c <= '\x1e', c == '\u0085', c == '\u2028', c == '\u2029':
+			begins = true
+		case !unicode.In(c, unicode.White_Space, unicode.C) && c != unicode.ReplacementChar:
+			begins = false
+		}
+	}
+	return true
 }

@@ -97,7 +97,7 @@ func (g *Guard) FromAgent(line []byte) Verdict {
 	if isText(line) {
 		return pass
 	}
-	line = bytes.TrimSpace(line)
+	line = bytes.Trim(line, " \t\r\n")
 	if line[0] == '[' {
 		return g.misread(&envelope{}, "batches are not let through")
 	}

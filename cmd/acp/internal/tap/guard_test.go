@@ -264,6 +264,13 @@ func TestMisread(t *testing.T) {
 		`{"jsonrpc":"2.0","id":1,` + call,
 		"\ufeff{\"jsonrpc\":\"2.0\",\"id\":1," + call + "}",
 		"\x00 {\"jsonrpc\":\"2.0\",\"id\":1," + call + "}",
+		"\u00a0\u3000{\"jsonrpc\":\"2.0\",\"id\":1," + call + "}", // which a reader may trim
+		"\u200b{\"jsonrpc\":\"2.0\",\"id\":1," + call + "}",
+		"\x1c\x7f\xff{\"jsonrpc\":\"2.0\",\"id\":1," + call + "}",
+		"log\r{\"jsonrpc\":\"2.0\",\"id\":1," + call + "}", // where a reader may end a line
+		"log\v {\"jsonrpc\":\"2.0\",\"id\":1," + call + "}",
+		"log\u0085{\"jsonrpc\":\"2.0\",\"id\":1," + call + "}",
+		"log\u2028{\"jsonrpc\":\"2.0\",\"id\":1," + call + "}",
 		`{"jsonrpc":"2.0","id":1,"method":["fs/read_text_file"]}`,
 		`{"jsonrpc":"2.0","id":{},"method":"x"}`,
 		`{"a":` + strings.Repeat("[", 600) + strings.Repeat("]", 600) + `}`,
@@ -283,6 +290,7 @@ func TestMisread(t *testing.T) {
 	before := len(p.log)
 	for _, line := range []string{
 		"", "  ", "starting up", "Content-Length: 20\r", `"a string"`, "17", "\xff\xfe",
+		"listening {\"port\": 1}\r", "50 %\r100 % [done]", "a\u00a0{b}",
 		`{"jsonrpc":"2.0","id":9,"result":{}}`, `{"jsonrpc":"2.0","method":"_x/y","params":{"a":1,"a":2}}`, `{}`,
 		` {"jsonrpc":"2.0","id":1,"method":"session/request_permission"} ` + "\r",
 	} {

@@ -66,6 +66,8 @@ func (f *folder) add(rec *trace.Record) {
 
 	var findings []conformance.Finding
 	switch {
+	case rec.Kind == trace.Text && rec.Size > int64(len(rec.Data)):
+		f.checks.gap() // a frame that was too long to be kept
 	case rec.Kind == trace.Frame || rec.Kind == trace.Text:
 		f.frames++
 		findings = f.checks.frame(rec)
