@@ -22,6 +22,7 @@ type baseAgent struct {
 	made  int
 	saved map[acp.SessionID]*savedSession
 	in    bool
+	open  int // sessions that were made and not closed
 }
 
 type savedSession struct {
@@ -34,9 +35,15 @@ type savedSession struct {
 func openAgent(d defect) func(context.Context) (*Peer, error) {
 	a := &baseAgent{saved: map[acp.SessionID]*savedSession{}}
 	return func(context.Context) (*Peer, error) {
-		return fixture(Agent, d, func(s jsonrpc.Stream) error {
+		p := fixture(Agent, d, func(s jsonrpc.Stream) error {
 			return a.agent().Serve(context.Background(), acp.Over(s))
-		}), nil
+		})
+		p.Usage = func() (Usage, error) { // a process and some memory for each session
+			a.mu.Lock()
+			defer a.mu.Unlock()
+			return Usage{Memory: int64(a.open) << 20, Processes: 1 + a.open}, nil
+		}
+		return p, nil
 	}
 }
 
@@ -84,8 +91,13 @@ func (a *baseAgent) agent() *acp.Agent {
 			}
 			return equip(s)
 		},
-		ListSessions:  a.list,
-		CloseSession:  func(context.Context, *acp.AgentSession) error { return nil },
+		ListSessions: a.list,
+		CloseSession: func(context.Context, *acp.AgentSession) error {
+			a.mu.Lock()
+			defer a.mu.Unlock()
+			a.open--
+			return nil
+		},
 		DeleteSession: func(_ context.Context, _ *acp.AgentConn, id acp.SessionID) error { return a.change(id, nil) },
 		ForkSession: func(_ context.Context, s *acp.AgentSession, from acp.SessionID) error {
 			a.mu.Lock()
@@ -143,6 +155,7 @@ func (a *baseAgent) login(in bool) error {
 func (a *baseAgent) add(s *acp.AgentSession, said []acp.SessionUpdate) error {
 	a.mu.Lock()
 	a.made++
+	a.open++
 	s.SetID(acp.SessionID("sess-" + strconv.Itoa(a.made)))
 	a.saved[s.ID()] = &savedSession{said: said, info: acp.SessionInfo{SessionID: s.ID(), Cwd: s.Cwd(), UpdatedAt: "2026-11-01T00:00:00Z"}}
 	a.mu.Unlock()

@@ -88,6 +88,9 @@ type Peer struct {
 	Wait func(ctx context.Context) (int, error)
 	// PID is that of the peer's process, or 0.
 	PID int
+	// Usage measures the peer's processes. If it is nil those of PID are
+	// measured, on Linux; elsewhere rules about that are unseen.
+	Usage func() (Usage, error)
 	// Ended tells in a few words what is known of why the peer went away, as
 	// "exit status 127: no such command", or "". It may be nil.
 	Ended func() string

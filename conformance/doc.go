@@ -96,6 +96,8 @@
 //	initialize [MEMBERS]        initializes a bare connection
 //	initialize $r [MEMBERS]     only sends the request, whose answer is judged
 //	list $all [MEMBERS]         $all is all sessions, of all pages of session/list
+//	measure $u                  $u is the memory and number of the agent's processes
+//	spare N                     they take no more than that, and N MiB
 //	restart                     ends the agent and starts it again
 //	probe $m stdio | http       starts an MCP server; $m is its entry in mcpServers
 //	connected                   the agent has to connect to it

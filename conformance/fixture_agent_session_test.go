@@ -115,6 +115,7 @@ var _ = defects(Agent, map[string]defect{
 	}),
 	"session/close-unknown": onRequest("session/close", about(noSession, refuse("-32603"))),
 	"session/close-other":   after("session/close", onRequest("session/prompt", refuse("-32002"))),
+	"session/close-frees":   onRequest("session/close", result(`{}`)),
 	"session/delete":        onRequest("session/delete", result(`{}`)),
 	"session/delete-listed": func(w *between, f *flying) { // nothing is gone, as it seems
 		if f.request() && f.method == "session/delete" {

@@ -23,6 +23,7 @@ type host struct {
 	file      string // the last one of the scenario
 	terminals int
 	turns     []*promptTurn
+	before    Usage     // what the agent took when it was measured
 	server    *MCPProbe // that the scenario has started, or nil
 }
 
@@ -90,6 +91,10 @@ func (h *host) step(p *player, s *step) error {
 		return nil
 	case "list":
 		return h.list(p, s)
+	case "measure":
+		return h.measure(p, s)
+	case "spare":
+		return h.spare(p, s)
 	case "restart":
 		return h.restart(p, s)
 	case "probe":

@@ -98,6 +98,8 @@ var verbs = map[string]verb{
 	"file":       {"$x", Agent},
 	"list":       {"$t?", Agent},
 	"restart":    {"", Agent},
+	"measure":    {"$", Agent},
+	"spare":      {"i", Agent},
 	"probe":      {"$w", Agent},
 	"connected":  {"", Agent},
 	"prompt":     {"$w@?", Agent},
