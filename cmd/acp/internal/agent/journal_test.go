@@ -274,8 +274,10 @@ func TestPages(t *testing.T) {
 				}
 			}
 		}
-		if page, err := s.list(&acp.SessionQuery{Cursor: new(acpv2.SessionListCursor("nonsense"))}, pageSize); err != nil || len(page.Sessions) > pageSize {
-			t.Errorf("a cursor that makes no sense: %v", err)
+		for _, c := range []string{"", "nonsense", "01000000000000000000", "01000000000000000000 ", "1 s1", "+1000000000000000000x s1"} {
+			if page, err := s.list(&acp.SessionQuery{Cursor: new(acpv2.SessionListCursor(c))}, pageSize); !errors.Is(err, jsonrpc.ErrInvalidParams) {
+				t.Errorf("the cursor %q, which nobody gave: %v, %v", c, page, err)
+			}
 		}
 	}
 }

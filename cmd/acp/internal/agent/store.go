@@ -3,18 +3,15 @@ package agent
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/goacp/acp"
-	"github.com/goacp/acp/acpv2"
 )
 
 // Bounds of the store.
@@ -458,45 +455,6 @@ func (s *store) drop(j *journal) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.mem, j.id)
-}
-
-// listed is a session as the list tells it.
-type listed struct {
-	info    acp.SessionInfo
-	updated time.Time
-}
-
-// cursor says where in the list an entry is: the latest come first.
-func (l listed) cursor() string {
-	return fmt.Sprintf("%020d %s", l.updated.UnixNano(), l.info.SessionID)
-}
-
-// list returns a page of the sessions, the latest first. A session that is used
-// while pages are asked for may be on two of them or on none.
-func (s *store) list(q *acp.SessionQuery, size int) (*acp.SessionPage, error) {
-	all, err := s.all()
-	if err != nil {
-		return nil, err
-	}
-	slices.SortFunc(all, func(a, b listed) int { return strings.Compare(b.cursor(), a.cursor()) })
-	page := new(acp.SessionPage)
-	last := ""
-	for _, l := range all {
-		if q.Cursor != nil && l.cursor() >= string(*q.Cursor) {
-			continue
-		}
-		if !s.describe(&l.info) || q.Cwd != "" && l.info.Cwd != q.Cwd {
-			continue // deleted meanwhile, never finished, or somewhere else
-		}
-		if len(page.Sessions) == size {
-			page.NextCursor = new(acpv2.SessionListCursor(last))
-			break
-		}
-		last = l.cursor()
-		l.info.UpdatedAt = l.updated.UTC().Format(time.RFC3339)
-		page.Sessions = append(page.Sessions, l.info)
-	}
-	return page, nil
 }
 
 // all returns the ids and times of all sessions.
