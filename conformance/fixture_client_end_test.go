@@ -1,0 +1,20 @@
+package conformance
+
+// waiting has the client's process not end while a request is unanswered.
+func waiting(method string) defect {
+	return func(w *between, f *flying) {
+		if f.method == method {
+			w.undead = !f.reply
+		}
+		w.pass(f)
+	}
+}
+
+var _ = defects(Client, map[string]defect{
+	"end/gone-at-start":   waiting("initialize"),
+	"end/gone-at-session": waiting("session/new"),
+	"end/gone-in-turn": toClient(having("and then"), func(w *between, f *flying) {
+		w.undead = true
+		w.pass(f)
+	}),
+})
