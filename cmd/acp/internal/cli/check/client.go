@@ -32,6 +32,8 @@ const (
 	ConnectCommand = "check-connect"
 	// reachWithin is how long a client may take to start its agent.
 	reachWithin = 30 * time.Second
+	// againWithin is how long a client may take to start its agent again.
+	againWithin = 10 * time.Second
 	// patience is how long a person may take to send a prompt.
 	patience = 30 * time.Minute
 	// maxPending bounds the connections that wait to be used.
@@ -42,7 +44,7 @@ const (
 func (o *Options) checkClient(ctx context.Context, opt conformance.Options, rec *recording, p *progress) (r *conformance.Report, reached, err error) {
 	s := &starter{ctx: ctx, rec: rec}
 	if len(o.Argv) > 0 {
-		s.cfg = process.Config{Path: o.Argv[0], Args: o.Argv[1:], Dir: o.App.Cwd, Env: os.Environ(), CloseGrace: endGrace, Stderr: rec.stderr()}
+		s.cfg = process.Config{Path: o.Argv[0], Args: o.Argv[1:], Dir: o.App.Cwd, Env: os.Environ(), CloseGrace: endGrace}
 		if _, err := roster.LookPath(s.cfg.Path, s.cfg.Dir, s.cfg.Env); err != nil {
 			return nil, nil, exitcode.Errorf(exitcode.Agent, "the client cannot be checked: program %s: %w", roster.Quote(s.cfg.Path), err)
 		}
@@ -78,29 +80,85 @@ func (o *Options) checkClient(ctx context.Context, opt conformance.Options, rec 
 		}
 	}
 	s.cfg.Env = append(s.cfg.Env, agentVar+"="+door.line())
+	var last *visitor
 	r, err = conformance.CheckClient(ctx, func(ctx context.Context) (*conformance.Peer, error) {
+		if c := last.again(ctx, door); c != nil {
+			return last.peer(c, s), nil
+		}
 		proc, err := s.start()
 		if err != nil {
 			return nil, err
 		}
-		end := sync.OnceFunc(func() { s.end(proc) })
-		ctx, cancel := context.WithTimeout(ctx, max(reachWithin, opt.Timeout))
+		v := &visitor{proc: proc, open: 1, end: func() { s.end(proc) }}
+		within := max(reachWithin, opt.Timeout)
+		ctx, cancel := context.WithTimeoutCause(ctx, within, fmt.Errorf("the client has started no agent in %v", within))
 		defer cancel()
 		c, err := door.accept(ctx, proc.Done())
 		if err != nil {
 			why := s.ended(proc)()
-			end()
+			v.leave()
 			if why != "" {
 				return nil, fmt.Errorf("the client has started no agent and ended: %s", why)
 			}
 			return nil, err
 		}
-		peer := peerOf(c, end)
-		peer.Wait, peer.PID, peer.Ended = waitFor(proc), proc.PID(), s.ended(proc)
-		return peer, nil
+		last = v
+		return v.peer(c, s), nil
 	}, opt)
 	s.wait()
 	return r, s.fault(), err
+}
+
+// A visitor is a client that was started, and may connect more than once: some
+// start their agent again to ask for an earlier version. It is ended with the last
+// of its connections.
+type visitor struct {
+	proc *process.Process
+	end  func()
+	mu   sync.Mutex
+	open int // connections; none, and it is being ended
+}
+
+// again waits for a visitor that has an open connection to connect once more, and
+// returns nil if it does not. A visitor that is nil does not.
+func (v *visitor) again(ctx context.Context, d *door) net.Conn {
+	if v == nil || !v.enter() {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, againWithin)
+	defer cancel()
+	c, err := d.accept(ctx, v.proc.Done())
+	if err != nil {
+		v.leave()
+		return nil
+	}
+	return c
+}
+
+func (v *visitor) enter() bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.open == 0 {
+		return false
+	}
+	v.open++
+	return true
+}
+
+func (v *visitor) leave() {
+	v.mu.Lock()
+	v.open--
+	over := v.open == 0
+	v.mu.Unlock()
+	if over {
+		v.end()
+	}
+}
+
+func (v *visitor) peer(c net.Conn, s *starter) *conformance.Peer {
+	peer := peerOf(c, sync.OnceFunc(v.leave))
+	peer.Wait, peer.PID, peer.Ended = waitFor(v.proc), v.proc.PID(), s.ended(v.proc)
+	return peer
 }
 
 // peerOf is the client behind a connection; end, if not nil, is called when that is
@@ -198,9 +256,6 @@ func (d *door) accept(ctx context.Context, ended <-chan struct{}) (net.Conn, err
 			return nil, errors.New("the client has ended without starting its agent")
 		}
 	case <-ctx.Done():
-		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-			return nil, fmt.Errorf("the client has started no agent in %v: %w", reachWithin, ctx.Err())
-		}
 		return nil, context.Cause(ctx)
 	}
 }
@@ -223,13 +278,15 @@ func NewConnect(a *app.App) *cobra.Command {
 			if err != nil {
 				return exitcode.Errorf(exitcode.Agent, "the check is over: %w", err)
 			}
-			return join(a, c)
+			return join(cmd.Context(), a, c)
 		},
 	}
 }
 
-// join copies both ways, until the check has closed the connection.
-func join(a *app.App, c net.Conn) error {
+// join copies both ways, until the check has closed the connection or ctx ends, as
+// when the client ends its agent by a signal.
+func join(ctx context.Context, a *app.App, c net.Conn) error {
+	defer context.AfterFunc(ctx, func() { _ = c.Close() })()
 	go func() { // reading the input cannot be given up: it ends with the process
 		_, _ = io.Copy(c, a.In)
 		if half, ok := c.(interface{ CloseWrite() error }); ok {
@@ -238,5 +295,8 @@ func join(a *app.App, c net.Conn) error {
 	}()
 	_, err := io.Copy(a.Out, c)
 	_ = c.Close()
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
 	return err
 }

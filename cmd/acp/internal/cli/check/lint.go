@@ -2,25 +2,21 @@ package check
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
-	"io/fs"
-	"os"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/goacp/acp/cmd/acp/internal/exitcode"
+	"github.com/goacp/acp/cmd/acp/internal/tracefile"
 	"github.com/goacp/acp/conformance"
 	"github.com/goacp/acp/trace"
 )
 
 const (
-	maxExamples = 3        // of what breaks a rule
-	maxExample  = 2 << 10  // bytes of a frame that is shown
-	barFrom     = 32 << 20 // size of a recording from which there is a bar
-	barEvery    = 200 * time.Millisecond
+	maxExamples = 3       // of what breaks a rule
+	maxExample  = 2 << 10 // bytes of a frame that is shown
 )
 
 // A linter checks recordings, in bounded memory.
@@ -87,73 +83,34 @@ func (o *Options) lint(ctx context.Context) (*conformance.Report, error) {
 
 // file checks a recording.
 func (l *linter) file(ctx context.Context, name string) error {
-	in, size := l.o.App.In, int64(0)
-	if name == "-" {
-		name = "standard input"
-	} else {
-		f, err := os.Open(l.o.file(name))
-		if err != nil {
-			return exitcode.With(exitcode.Usage, err)
+	f, err := tracefile.Open(ctx, l.o.App, name)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	f.Progress()
+	l.monitor = conformance.NewMonitor(conformance.MonitorConfig{})
+	for part, cuts := f.Part(), int64(0); ; {
+		rec, err := f.Record()
+		if f.Cuts != cuts {
+			cuts = f.Cuts
+			l.monitor.Gap()
 		}
-		defer f.Close()
-		info, err := f.Stat()
-		if err != nil {
+		switch {
+		case err == io.EOF:
+			l.end(f.Name)
+			return nil
+		case ctx.Err() != nil:
+			return exitcode.Errorf(exitcode.Cancelled, "the check was interrupted")
+		case err != nil:
 			return err
 		}
-		if info.IsDir() {
-			return exitcode.Errorf(exitcode.Usage, "%s is a directory, not a recording", line(name))
-		}
-		in, size = f, info.Size()
-	}
-	r, err := trace.NewReader(in)
-	if err != nil {
-		return l.unreadable(name, err)
-	}
-	l.monitor = conformance.NewMonitor(conformance.MonitorConfig{})
-	bar := size >= barFrom && l.o.App.ErrTerminal
-	defer func() {
-		if bar {
-			fmt.Fprint(l.o.App.Err, "\r\x1b[K")
-		}
-	}()
-	part, cuts, next := r.Part(), int64(0), time.Now()
-	for n := 0; ; n++ {
-		if n%512 == 0 {
-			if ctx.Err() != nil {
-				return exitcode.Errorf(exitcode.Cancelled, "the check was interrupted")
-			}
-			if bar && time.Now().After(next) {
-				next = time.Now().Add(barEvery)
-				const width = 40
-				done := min(int(r.Offset()*width/size), width)
-				fmt.Fprintf(l.o.App.Err, "\r[%s%s] %d %%", strings.Repeat("#", done), strings.Repeat(" ", width-done), min(100, r.Offset()*100/size))
-			}
-		}
-		rec, err := r.Next()
-		if err == io.EOF {
-			break
-		}
-		if cut := new(trace.CutError); errors.As(err, &cut) {
-			if cuts++; cuts == 1 {
-				fmt.Fprintf(l.o.App.Err, "acp: %s: %s\n", line(name), line(strings.TrimPrefix(err.Error(), "trace: ")))
-			}
-			l.monitor.Gap()
-			continue
-		}
-		if err != nil {
-			return l.unreadable(name, err)
-		}
-		if p := r.Part(); p != part {
+		if p := f.Part(); p != part {
 			part = p
-			l.end(name)
+			l.end(f.Name)
 		}
-		l.record(name, rec)
+		l.record(f.Name, rec)
 	}
-	l.end(name)
-	if cuts > 1 {
-		fmt.Fprintf(l.o.App.Err, "acp: %s: %d lines could not be read\n", line(name), cuts)
-	}
-	return nil
 }
 
 // record looks at a record.
@@ -202,16 +159,4 @@ func (l *linter) add(name string, findings []conformance.Finding, rec *trace.Rec
 			v.saw = append(v.saw, conformance.Seen{Out: rec.Dir == trace.ToAgent, Data: strings.ToValidUTF8(data, "\uFFFD")})
 		}
 	}
-}
-
-// unreadable says what is wrong with a recording.
-func (l *linter) unreadable(name string, err error) error {
-	code := exitcode.Failed
-	if errors.Is(err, trace.ErrNotTrace) || errors.Is(err, trace.ErrVersion) {
-		code = exitcode.Usage
-	}
-	if path := new(fs.PathError); errors.As(err, &path) {
-		err = path.Err
-	}
-	return exitcode.Errorf(code, "%s: %s", line(name), line(strings.TrimPrefix(err.Error(), "trace: ")))
 }

@@ -1,10 +1,10 @@
 package check
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -29,13 +29,18 @@ type starter struct {
 	rec  *recording
 	ends sync.WaitGroup
 
-	mu  sync.Mutex
-	err error // of the last start
+	mu    sync.Mutex
+	err   error                              // of the last start
+	notes map[*process.Process]*stderrWriter // what takes the standard error of each, if it is recorded
 }
 
 // start starts the program.
 func (s *starter) start() (*process.Process, error) {
-	p, err := process.Start(s.ctx, s.cfg)
+	cfg, notes := s.cfg, s.rec.stderr()
+	if notes != nil {
+		cfg.Stderr = notes
+	}
+	p, err := process.Start(s.ctx, cfg)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err != nil {
@@ -43,6 +48,12 @@ func (s *starter) start() (*process.Process, error) {
 		return nil, s.err
 	}
 	s.err = nil
+	if notes != nil {
+		if s.notes == nil {
+			s.notes = map[*process.Process]*stderrWriter{}
+		}
+		s.notes[p] = notes
+	}
 	s.rec.event("start", trace.Detail{PID: p.PID()})
 	return p, nil
 }
@@ -58,6 +69,13 @@ func (s *starter) fault() error {
 func (s *starter) end(p *process.Process) {
 	s.ends.Go(func() {
 		_ = p.Stop(context.WithoutCancel(s.ctx))
+		s.mu.Lock()
+		notes := s.notes[p]
+		delete(s.notes, p)
+		s.mu.Unlock()
+		if notes != nil {
+			notes.end()
+		}
 		d := trace.Detail{PID: p.PID()}
 		if code, err := exited(p); err == nil {
 			d.Code = &code
@@ -171,7 +189,6 @@ func (o *Options) checkAgent(ctx context.Context, opt conformance.Options, rec *
 		return nil, nil, err
 	}
 	s := &starter{ctx: ctx, cfg: cfg, rec: rec}
-	s.cfg.Stderr = rec.stderr()
 	r, err = conformance.CheckAgent(ctx, func(context.Context) (*conformance.Peer, error) { return s.peer() }, opt)
 	s.wait()
 	return r, s.fault(), err
@@ -231,23 +248,54 @@ func (r *recording) event(name string, d trace.Detail) {
 	}
 }
 
-// stderr returns what takes the standard error of what is checked; nil keeps its
-// last lines only.
-func (r *recording) stderr() io.Writer {
+// stderr returns what records the standard error of a program, or nil.
+func (r *recording) stderr() *stderrWriter {
 	if r.rec == nil {
 		return nil
 	}
-	return writerFunc(func(b []byte) (int, error) {
-		for l := range strings.SplitSeq(strings.TrimSuffix(string(b), "\n"), "\n") {
-			r.rec.Stderr([]byte(l))
-		}
-		return len(b), nil
-	})
+	return &stderrWriter{to: r.rec.Stderr}
 }
 
-type writerFunc func([]byte) (int, error)
+// A stderrWriter cuts what is written to it into lines: a secret that comes in two
+// pieces is known for one only when it is whole.
+type stderrWriter struct {
+	to func(line []byte)
 
-func (f writerFunc) Write(b []byte) (int, error) { return f(b) }
+	mu  sync.Mutex
+	buf []byte // the beginning of a line, at most trace.MaxText bytes
+}
+
+// Write implements [io.Writer].
+func (w *stderrWriter) Write(b []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	n := len(b)
+	for len(b) > 0 {
+		piece, rest, whole := bytes.Cut(b, []byte{'\n'})
+		if room := trace.MaxText - len(w.buf); len(piece) > room {
+			piece, rest, whole = b[:room], b[room:], true // a line that long goes on in the next one
+		}
+		if w.buf = append(w.buf, piece...); whole {
+			w.flush()
+		}
+		b = rest
+	}
+	return n, nil
+}
+
+// end says that nothing follows.
+func (w *stderrWriter) end() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.flush()
+}
+
+func (w *stderrWriter) flush() {
+	if len(w.buf) > 0 {
+		w.to(w.buf)
+	}
+	w.buf = w.buf[:0]
+}
 
 func (r *recording) close() error {
 	if r.rec == nil {

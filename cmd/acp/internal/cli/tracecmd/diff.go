@@ -14,6 +14,7 @@ import (
 
 	"github.com/goacp/acp/cmd/acp/internal/exitcode"
 	"github.com/goacp/acp/cmd/acp/internal/safetext"
+	"github.com/goacp/acp/cmd/acp/internal/tracefile"
 	"github.com/goacp/acp/trace"
 )
 
@@ -92,14 +93,14 @@ func (o *Options) diff(ctx context.Context) error {
 
 // diffSide compares what was sent to one side, and counts it.
 func (o *Options) diffSide(ctx context.Context, dir trace.Direction, counts map[counted][2]int64) (*difference, error) {
-	var in [2]*source
+	var in [2]*tracefile.File
 	var plain [2]normaliser
 	for i, name := range o.Files {
 		s, err := o.open(ctx, name)
 		if err != nil {
 			return nil, err
 		}
-		defer s.close()
+		defer s.Close()
 		in[i] = s
 	}
 	var first *difference
@@ -163,9 +164,9 @@ const maxIDs = 100_000
 
 // next returns the next frame that was sent to dir, nil at the end, and tells count what it is. Of one
 // that is only counted there is no more than that.
-func (n *normaliser) next(s *source, dir trace.Direction, compare bool, count func(what string)) (*plainFrame, error) {
+func (n *normaliser) next(s *tracefile.File, dir trace.Direction, compare bool, count func(what string)) (*plainFrame, error) {
 	for {
-		rec, err := s.record()
+		rec, err := s.Record()
 		if err != nil {
 			return nil, err
 		}
@@ -211,7 +212,7 @@ func (n *normaliser) next(s *source, dir trace.Direction, compare bool, count fu
 		d := json.NewDecoder(bytes.NewReader(out.data))
 		d.UseNumber()
 		if err := d.Decode(&out.value); err != nil {
-			return nil, fmt.Errorf("%s: line %d: %w", line(s.name), s.Line(), err)
+			return nil, fmt.Errorf("%s: line %d: %w", line(s.Name), s.Line(), err)
 		}
 		out.value = n.value("", out.value)
 		if m, ok := out.value.(map[string]any); ok && m["id"] != nil {

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 
 	"github.com/goacp/acp/cmd/acp/internal/exitcode"
+	"github.com/goacp/acp/cmd/acp/internal/tracefile"
 	"github.com/goacp/acp/trace"
 )
 
@@ -17,7 +18,7 @@ func (o *Options) redact(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer s.close()
+	defer s.Close()
 	name := o.Files[1]
 	if name == "-" {
 		return o.copyRedacted(s, o.App.Out)
@@ -42,12 +43,12 @@ func (o *Options) redact(ctx context.Context) error {
 	return nil
 }
 
-func (o *Options) copyRedacted(s *source, out io.Writer) error {
+func (o *Options) copyRedacted(s *tracefile.File, out io.Writer) error {
 	var r trace.Redactor
 	part := 0
 	var w *trace.Writer
 	for {
-		rec, err := s.record()
+		rec, err := s.Record()
 		if err != nil && err != io.EOF {
 			return err
 		}

@@ -56,8 +56,7 @@ func (o *Options) replay(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer s.close()
-	s.bar = false
+	defer s.Close()
 	p := &player{
 		o: o, script: &script{s: s, part: part, ours: o.sends()}, asks: asks, methods: map[string]string{},
 		came: make(chan *frame, 256),

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/goacp/acp/cmd/acp/internal/exitcode"
+	"github.com/goacp/acp/cmd/acp/internal/tracefile"
 	"github.com/goacp/acp/trace"
 )
 
@@ -24,7 +25,7 @@ type step struct {
 
 // A script gives the steps one after another.
 type script struct {
-	s    *source
+	s    *tracefile.File
 	part int
 	ours trace.Direction // to whom we send
 	read frameReader
@@ -37,12 +38,12 @@ func (o *Options) plan(ctx context.Context) (part int, asks map[string]int, err 
 	if err != nil {
 		return 0, nil, err
 	}
-	defer s.close()
+	defer s.Close()
 	part, asks = o.Part, map[string]int{}
 	ours, parts, frames := o.sends(), map[int]bool{}, 0
 	var read frameReader
 	for {
-		rec, err := s.record()
+		rec, err := s.Record()
 		if err == io.EOF {
 			break
 		}
@@ -61,14 +62,14 @@ func (o *Options) plan(ctx context.Context) (part int, asks map[string]int, err 
 		}
 		frames++
 		if rec.Dir == ours && rec.Size > int64(len(rec.Data)) {
-			return 0, nil, exitcode.Errorf(exitcode.Failed, "%s: line %d is a frame of %s of which only the beginning was kept: it cannot be played", line(s.name), s.Line(), size(rec.Size))
+			return 0, nil, exitcode.Errorf(exitcode.Failed, "%s: line %d is a frame of %s of which only the beginning was kept: it cannot be played", line(s.Name), s.Line(), size(rec.Size))
 		}
 		if f := read.read(rec.Data); rec.Dir != ours && rec.Kind == trace.Frame && f.request() {
 			asks[f.method]++
 		}
 	}
 	if frames == 0 {
-		return 0, nil, exitcode.Errorf(exitcode.Usage, "%s has no frames in that part to be played", line(s.name))
+		return 0, nil, exitcode.Errorf(exitcode.Usage, "%s has no frames in that part to be played", line(s.Name))
 	}
 	return part, asks, nil
 }
@@ -84,7 +85,7 @@ func (o *Options) sends() trace.Direction {
 // next returns the next step, or io.EOF.
 func (p *script) next() (*step, error) {
 	for {
-		rec, err := p.s.record()
+		rec, err := p.s.Record()
 		if err != nil {
 			return nil, err
 		}

@@ -17,6 +17,7 @@ import (
 	"github.com/goacp/acp/cmd/acp/internal/export"
 	"github.com/goacp/acp/cmd/acp/internal/safetext"
 	"github.com/goacp/acp/cmd/acp/internal/store"
+	"github.com/goacp/acp/cmd/acp/internal/tracefile"
 	"github.com/goacp/acp/conformance"
 	"github.com/goacp/acp/trace"
 )
@@ -101,16 +102,16 @@ func (o *Options) show(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer s.close()
+	defer s.Close()
 	out := bufio.NewWriter(o.App.Out)
 	part, follower := 0, new(digest.Follower)
-	check := newChecker(o.Check)
+	check := newChecker(o.Check, s)
 	// end tells what only the end of a part shows.
 	end := func() error {
 		return o.printEnd(out, f, check.end())
 	}
 	for {
-		rec, err := s.record()
+		rec, err := s.Record()
 		if err != nil && err != io.EOF {
 			_ = out.Flush()
 			return err
@@ -121,7 +122,7 @@ func (o *Options) show(ctx context.Context) error {
 					return err
 				}
 			}
-			follower, check = new(digest.Follower), newChecker(o.Check)
+			follower, check = new(digest.Follower), newChecker(o.Check, s)
 			if err != io.EOF && !o.JSON {
 				o.printPart(out, s)
 			}
@@ -146,7 +147,7 @@ func (o *Options) show(ctx context.Context) error {
 	}
 }
 
-func (o *Options) printPart(w io.Writer, s *source) {
+func (o *Options) printPart(w io.Writer, s *tracefile.File) {
 	h := s.Header()
 	var words []string
 	if s.Part() > 1 {
@@ -283,7 +284,7 @@ func tail(s string, n int) string {
 	return string(r[max(0, len(r)-n):])
 }
 
-func (o *Options) printShown(w io.Writer, s *source, rec *trace.Record, item *digest.Item, findings []conformance.Finding) error {
+func (o *Options) printShown(w io.Writer, s *tracefile.File, rec *trace.Record, item *digest.Item, findings []conformance.Finding) error {
 	row := &shown{
 		Line: s.Line(), Part: s.Part(), At: seconds(rec.At), Type: item.Type, From: from(rec), Method: item.Method,
 		Update: item.Update, Session: item.Session, Code: item.Code, Summary: item.Summary, Broken: brokens(findings),
@@ -322,12 +323,12 @@ func (o *Options) transcripts(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer s.close()
+	defer s.Close()
 	part, follower := 0, new(digest.Follower)
 	header := s.Header()
 	any := false
 	for {
-		rec, err := s.record()
+		rec, err := s.Record()
 		if err != nil && err != io.EOF {
 			return err
 		}
@@ -349,7 +350,7 @@ func (o *Options) transcripts(ctx context.Context) error {
 		follower.Next(rec)
 	}
 	if f.session != "" && !any {
-		return exitcode.Errorf(exitcode.Failed, "%s has no session %q", line(s.name), o.Session)
+		return exitcode.Errorf(exitcode.Failed, "%s has no session %q", line(s.Name), o.Session)
 	}
 	return nil
 }

@@ -112,9 +112,9 @@ func (o *Options) stats(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer s.close()
+	defer s.Close()
 	m := new(meter)
-	first, part, check := s.Header(), s.Part(), newChecker(o.Check)
+	first, part, check := s.Header(), s.Part(), newChecker(o.Check, s)
 	rules := map[string]*rule{}
 	count := func(findings []conformance.Finding, line int64) {
 		for _, f := range findings {
@@ -127,14 +127,14 @@ func (o *Options) stats(ctx context.Context) error {
 		}
 	}
 	for {
-		rec, err := s.record()
+		rec, err := s.Record()
 		if err != nil && err != io.EOF {
 			return err
 		}
 		if err == io.EOF || s.Part() != part {
 			m.part()
 			count(check.end(), 0)
-			part, check = s.Part(), newChecker(o.Check)
+			part, check = s.Part(), newChecker(o.Check, s)
 		}
 		if err == io.EOF {
 			break
@@ -143,7 +143,7 @@ func (o *Options) stats(ctx context.Context) error {
 		count(check.next(rec), s.Line())
 	}
 	sum := m.summary()
-	sum.Parts, sum.Bytes, sum.Damaged, sum.Command = s.Part(), s.Offset(), s.cuts, first.Command
+	sum.Parts, sum.Bytes, sum.Damaged, sum.Command = s.Part(), s.Offset(), s.Cuts, first.Command
 	if !first.Started.IsZero() {
 		sum.Started = first.Started.Format(time.RFC3339Nano)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/goacp/acp/cmd/acp/internal/app"
 	"github.com/goacp/acp/cmd/acp/internal/exitcode"
+	"github.com/goacp/acp/cmd/acp/internal/tracefile"
 	"github.com/goacp/acp/cmd/acp/internal/web"
 	"github.com/goacp/acp/trace"
 )
@@ -50,15 +51,15 @@ func (o *WebOptions) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer src.close()
+	defer src.Close()
 	h := src.Header()
-	page, err := web.New(web.Options{Title: src.name, Header: h, File: src.name, Recorded: true, Addr: o.Addr})
+	page, err := web.New(web.Options{Title: src.Name, Header: h, File: src.Name, Recorded: true, Addr: o.Addr})
 	if err != nil {
 		return exitcode.With(exitcode.Usage, err)
 	}
 	defer page.Close()
 	fmt.Fprintln(o.App.Out, page.URL())
-	fmt.Fprintf(o.App.Err, "acp: %s is shown there until this is interrupted\n", line(src.name))
+	fmt.Fprintf(o.App.Err, "acp: %s is shown there until this is interrupted\n", line(src.Name))
 	// A reader that waits, for standard input say, does not keep the page.
 	fed := make(chan error, 1)
 	go func() { fed <- feed(page, src, h.Started) }()
@@ -79,10 +80,10 @@ func (o *WebOptions) run(ctx context.Context) error {
 }
 
 // feed shows all records. Times count from the start of the first part.
-func feed(page *web.Server, src *source, started time.Time) error {
-	part := src.Part()
+func feed(page *web.Server, src *tracefile.File, started time.Time) error {
+	part, cuts := src.Part(), src.Cuts
 	for {
-		rec, err := src.record()
+		rec, err := src.Record()
 		if err == io.EOF {
 			return nil
 		}
@@ -95,6 +96,10 @@ func feed(page *web.Server, src *source, started time.Time) error {
 			page.Feed(&trace.Record{At: since, Kind: trace.Event, Name: web.NewPart})
 		}
 		rec.At += since
+		if n := src.Cuts - cuts; n > 0 {
+			cuts = src.Cuts
+			page.Feed(&trace.Record{At: rec.At, Kind: trace.Event, Name: "lost", Detail: trace.Detail{Count: n, Text: "lines that could not be read"}})
+		}
 		if !page.Feed(rec) {
 			return nil
 		}

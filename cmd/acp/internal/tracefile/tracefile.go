@@ -1,0 +1,165 @@
+// Package tracefile opens recordings for commands, and tells people how far reading them is and what
+// could not be read.
+package tracefile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/goacp/acp/cmd/acp/internal/app"
+	"github.com/goacp/acp/cmd/acp/internal/exitcode"
+	"github.com/goacp/acp/cmd/acp/internal/safetext"
+	"github.com/goacp/acp/trace"
+)
+
+const (
+	// barFrom is the size of a recording from which there is a bar, and barEvery how often it moves.
+	barFrom  = 32 << 20
+	barEvery = 200 * time.Millisecond
+	// MaxTold is how many damaged lines are told one by one; the others are counted.
+	MaxTold = 5
+	// maxLine bounds names and reasons that are told, in cells.
+	maxLine = 4096
+)
+
+// A File is a recording that is read. It has to be made with [Open] and to be closed, and is used by
+// one goroutine at a time.
+type File struct {
+	*trace.Reader
+	Name string // for people: that of the file, or “standard input”
+	Cuts int64  // lines that could not be read so far
+
+	app  *app.App
+	ctx  context.Context
+	file io.Closer // nil for standard input
+	size int64     // 0 if it is not known
+	bar  bool
+	next time.Time // when the bar moves
+	n    int64     // records
+}
+
+// Open opens a recording, "-" for standard input. Names are relative to the directory that the program
+// works in. Errors are lines for the user, and have exit codes: that of wrong usage if there is no
+// such file, or it is something else than a recording, or of the future.
+func Open(ctx context.Context, a *app.App, name string) (*File, error) {
+	f := &File{Name: name, app: a, ctx: ctx}
+	in := a.In
+	if name == "-" {
+		f.Name = "standard input"
+	} else {
+		if !filepath.IsAbs(name) {
+			name = filepath.Join(a.Cwd, name)
+		}
+		file, err := os.Open(name)
+		if err != nil {
+			return nil, exitcode.With(exitcode.Usage, err)
+		}
+		f.file, in = file, file
+		if info, err := file.Stat(); err == nil {
+			if info.IsDir() {
+				_ = file.Close()
+				return nil, exitcode.Errorf(exitcode.Usage, "%s is a directory, not a recording", safetext.Line(f.Name, maxLine))
+			}
+			f.size = info.Size()
+		}
+	}
+	r, err := trace.NewReader(in)
+	if err != nil {
+		f.Close()
+		return nil, f.fail(err)
+	}
+	f.Reader = r
+	return f, nil
+}
+
+// Progress shows from now on how much of a large file was read, on a terminal.
+func (f *File) Progress() { f.bar = f.size >= barFrom && f.app.ErrTerminal }
+
+// Close closes the file. It tells how many lines could not be read, unless that was told.
+func (f *File) Close() {
+	if f.file != nil {
+		_ = f.file.Close()
+	}
+	f.clear()
+	if f.Cuts > MaxTold {
+		fmt.Fprintf(f.app.Err, "acp: %s: %d lines could not be read\n", safetext.Line(f.Name, maxLine), f.Cuts)
+	}
+}
+
+// clear takes the bar away.
+func (f *File) clear() {
+	if f.bar {
+		fmt.Fprint(f.app.Err, "\r\x1b[K")
+	}
+}
+
+// fail says what is wrong with the recording.
+func (f *File) fail(err error) error {
+	code := exitcode.Failed
+	if errors.Is(err, trace.ErrNotTrace) || errors.Is(err, trace.ErrVersion) {
+		code = exitcode.Usage
+	}
+	// Who reads it knows what it is.
+	var path *fs.PathError
+	if errors.As(err, &path) {
+		err = path.Err
+	}
+	return exitcode.With(code, &traceError{f.Name, err})
+}
+
+// A traceError leaves out the name of the package.
+type traceError struct {
+	name string
+	err  error
+}
+
+func (e *traceError) Error() string {
+	return safetext.Line(e.name+": "+strings.TrimPrefix(e.err.Error(), "trace: "), maxLine)
+}
+
+func (e *traceError) Unwrap() error { return e.err }
+
+// Record returns the next record, valid until the next call, or io.EOF. Lines that cannot be read are
+// told and counted: who checks what passes has to know that something is missing where Cuts grows.
+// When the context has ended the error is why.
+func (f *File) Record() (*trace.Record, error) {
+	for {
+		if f.n++; f.n%512 == 0 {
+			if f.ctx.Err() != nil {
+				return nil, context.Cause(f.ctx)
+			}
+			f.progress()
+		}
+		rec, err := f.Next()
+		var cut *trace.CutError
+		switch {
+		case err == nil || err == io.EOF:
+			return rec, err
+		case errors.As(err, &cut):
+			if f.Cuts++; f.Cuts <= MaxTold {
+				f.clear()
+				fmt.Fprintf(f.app.Err, "acp: %v\n", &traceError{f.Name, err})
+			}
+		default:
+			return nil, f.fail(err)
+		}
+	}
+}
+
+// progress shows how much was read.
+func (f *File) progress() {
+	if !f.bar || time.Now().Before(f.next) {
+		return
+	}
+	f.next = time.Now().Add(barEvery)
+	const width = 40
+	done := min(int(f.Offset()*width/f.size), width)
+	fmt.Fprintf(f.app.Err, "\r[%s%s] %d %%", strings.Repeat("#", done), strings.Repeat(" ", width-done), min(100, f.Offset()*100/f.size))
+}
