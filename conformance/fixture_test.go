@@ -11,7 +11,6 @@ import (
 	"sync"
 
 	"github.com/goacp/acp/jsonrpc"
-	"github.com/goacp/acp/trace"
 )
 
 // A fixture is a peer with one defect: a good one, with something between it and
@@ -312,9 +311,6 @@ func fixture(side Side, d defect, serve func(jsonrpc.Stream) error) *Peer {
 
 // What defects are made of.
 
-// passing lets everything go on, for use at the end of other defects.
-func passing(w *between, f *flying) { w.pass(f) }
-
 // onRequest changes what becomes of requests of a method, "" for all of them.
 func onRequest(method string, do defect) defect {
 	return func(w *between, f *flying) {
@@ -373,9 +369,6 @@ func when(test func(f *flying) bool, d defect) defect {
 // drop loses what passes.
 func drop(*between, *flying) {}
 
-// twice sends what passes twice.
-func twice(w *between, f *flying) { w.pass(f); w.pass(f) }
-
 // hangUp ends the connection in the place of what passes.
 func hangUp(w *between, _ *flying) { w.cut() }
 
@@ -396,12 +389,7 @@ func instead(line string) defect {
 	return func(w *between, f *flying) { w.on(f, strings.ReplaceAll(line, "$id", f.id)) }
 }
 
-// ahead and behind send a line before or after what passes; $session stands for
-// the id of the session it is about.
-func ahead(line string) defect {
-	return func(w *between, f *flying) { w.on(f, f.expand(line)); w.pass(f) }
-}
-
+// behind sends a line after what passes; $session stands for the id of the session it is about.
 func behind(line string) defect {
 	return func(w *between, f *flying) { w.pass(f); w.on(f, f.expand(line)) }
 }
@@ -467,12 +455,4 @@ func in(version string, d defect) defect {
 		}
 		w.pass(f)
 	}
-}
-
-// onSide returns the direction of what a side sends.
-func onSide(s Side) trace.Direction {
-	if s == Agent {
-		return trace.ToClient
-	}
-	return trace.ToAgent
 }

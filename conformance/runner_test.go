@@ -233,22 +233,24 @@ func (s *floodStream) Close() error {
 
 // TestFloodFails holds the bound of what a scenario keeps.
 func TestFloodFails(t *testing.T) {
-	open := polite(func(m *flying) []string {
-		var out []string
-		for range maxKept / 2 {
-			out = append(out, `{"jsonrpc":"2.0","method":"_flood"}`)
+	synctest.Test(t, func(t *testing.T) {
+		open := polite(func(m *flying) []string {
+			var out []string
+			for range maxKept / 2 {
+				out = append(out, `{"jsonrpc":"2.0","method":"_flood"}`)
+			}
+			return out
+		})
+		o := Options{Versions: []int{1}, catalog: rulesOf(t, Agent, oneRule("", "call $r _x\ncall $s _x\ncall $t _x\nresult $r"))}
+		report, err := CheckAgent(t.Context(), open, o)
+		if err != nil {
+			t.Fatal(err)
 		}
-		return out
+		want := fmt.Sprintf("more came than %d frames or %d MiB that nobody asked for", maxKept, maxKeptBytes>>20)
+		if r := report.Results[0]; r.Status != Fail || r.Why != want {
+			t.Errorf("%s: %s", r.Status, r.Why)
+		}
 	})
-	o := Options{Versions: []int{1}, catalog: rulesOf(t, Agent, oneRule("", "call $r _x\ncall $s _x\ncall $t _x\nresult $r"))}
-	report, err := CheckAgent(t.Context(), open, o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := fmt.Sprintf("more came than %d frames or %d MiB that nobody asked for", maxKept, maxKeptBytes>>20)
-	if r := report.Results[0]; r.Status != Fail || r.Why != want {
-		t.Errorf("%s: %s", r.Status, r.Why)
-	}
 }
 
 // TestVersions holds how the versions of an agent are found.
