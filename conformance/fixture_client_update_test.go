@@ -3,7 +3,6 @@ package conformance
 import (
 	"slices"
 	"strings"
-	"time"
 )
 
 // having tells lines that hold a text.
@@ -50,14 +49,6 @@ func says(line string) defect {
 // complain answers what needs no answer.
 func complain(w *between, f *flying) {
 	says(`{"jsonrpc":"2.0","id":null,"error":{"code":-32602,"message":"defect"}}`)(w, f)
-}
-
-// hangUpAfter ends the connection a while later.
-func hangUpAfter(d time.Duration) defect {
-	return func(w *between, f *flying) {
-		w.pass(f)
-		time.AfterFunc(d, w.cut)
-	}
 }
 
 // ends tells the end of a turn.

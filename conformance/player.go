@@ -448,7 +448,7 @@ func (p *player) awaitWhat(s *step) (*letter, error) {
 		}
 		return found, nil
 	}
-	if s.verb == "await" && (errors.Is(err, errTimeout)) {
+	if s.verb == "await" && (errors.Is(err, errTimeout) || p.side == Client && errors.Is(err, errClosed)) {
 		return nil, unseen("the peer never sent %s", s.what)
 	}
 	bad := p.missing(err, "%s", s.what)
