@@ -32,14 +32,18 @@ func deserted(in io.Reader, out io.Writer, stop <-chan struct{}) bool {
 			return false
 		case <-tick.C:
 		}
-		if hungUp(r) && hungUp(w) {
-			return true
+		// One that was closed here, as the agent has closed its own, says nothing of who reads; but
+		// nobody can write there.
+		if in, closed := hungUp(r); in || closed {
+			if out, _ := hungUp(w); out {
+				return true
+			}
 		}
 	}
 }
 
-// hungUp reports whether nobody has the other end any more, or this one is closed.
-func hungUp(f *os.File) (hung bool) {
+// hungUp reports whether nobody has the other end any more, and whether this one is closed.
+func hungUp(f *os.File) (hung, closed bool) {
 	conn, err := f.SyscallConn()
 	if err == nil {
 		err = conn.Control(func(fd uintptr) {
@@ -48,7 +52,7 @@ func hungUp(f *os.File) (hung bool) {
 			hung = err == nil && n > 0 && fds[0].Revents&(unix.POLLERR|unix.POLLHUP) != 0
 		})
 	}
-	return hung || err != nil
+	return hung, err != nil
 }
 
 // numberOf returns the number of a signal by its name, 0 if there is none of that name.

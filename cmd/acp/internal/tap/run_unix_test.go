@@ -281,6 +281,39 @@ func TestGone(t *testing.T) {
 }
 
 // TestStatus holds the status a shell would see.
+// TestHungUp tells an end that the editor has closed from one that is closed here.
+func TestHungUp(t *testing.T) {
+	type state struct{ Hung, Closed bool }
+	look := func(f *os.File) state {
+		hung, closed := hungUp(f)
+		return state{hung, closed}
+	}
+	pipe := func() (r, w *os.File) {
+		r, w, err := os.Pipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _, _ = r.Close(), w.Close() })
+		return r, w
+	}
+	got := map[string]state{}
+	r, w := pipe()
+	got["read"], got["write"] = look(r), look(w)
+	_ = w.Close()
+	got["read, closed there"], got["write, closed here"] = look(r), look(w)
+	r, w = pipe()
+	_ = r.Close()
+	got["read, closed here"], got["write, closed there"] = look(r), look(w)
+	want := map[string]state{
+		"read": {}, "write": {},
+		"read, closed there": {Hung: true}, "write, closed here": {Closed: true},
+		"read, closed here": {Closed: true}, "write, closed there": {Hung: true},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
 func TestStatus(t *testing.T) {
 	for script, want := range map[string]int{"exit 0": 0, "exit 1": 1, "exit 255": 255, "kill -TERM $$": 143, "kill -KILL $$": 137, "kill -SEGV $$": 139} {
 		e := run(t, script, nil)
