@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -12,7 +13,6 @@ import (
 	"time"
 
 	"github.com/goacp/acp/cmd/acp/internal/exitcode"
-	"github.com/goacp/acp/cmd/acp/internal/roster"
 	"github.com/goacp/acp/conformance"
 	"github.com/goacp/acp/internal/process"
 	"github.com/goacp/acp/jsonrpc"
@@ -82,6 +82,14 @@ func (s *starter) end(p *process.Process) {
 		}
 		s.rec.event("exit", d)
 	})
+}
+
+// leaveAlone is for a program that is not spoken to at its standard streams. Its
+// input ends at once: some clients take what is piped in for a part of the prompt, and
+// wait for the end of it. What it prints is thrown away, so that it never has to wait.
+func (s *starter) leaveAlone(p *process.Process) {
+	_ = p.Stdin().Close()
+	s.ends.Go(func() { _, _ = io.Copy(io.Discard, p.Stdout()) })
 }
 
 func (s *starter) wait() { s.ends.Wait() }
@@ -184,38 +192,15 @@ func (o *Options) checkAgent(ctx context.Context, opt conformance.Options, rec *
 	if err != nil {
 		return nil, nil, err
 	}
-	cfg, err := o.config(ctx, agent)
+	cfg, err := o.App.Process(ctx, agent)
 	if err != nil {
 		return nil, nil, err
 	}
+	cfg.CloseGrace = endGrace
 	s := &starter{ctx: ctx, cfg: cfg, rec: rec}
 	r, err = conformance.CheckAgent(ctx, func(context.Context) (*conformance.Peer, error) { return s.peer() }, opt)
 	s.wait()
 	return r, s.fault(), err
-}
-
-// config returns how an agent is started.
-func (o *Options) config(ctx context.Context, agent roster.Agent) (c process.Config, err error) {
-	if agent.Builtin {
-		self, err := os.Executable()
-		if err != nil {
-			return c, fmt.Errorf("the built-in agent: %w", err)
-		}
-		return process.Config{Path: self, Args: []string{"agent"}, Dir: o.App.Cwd, CloseGrace: endGrace}, nil
-	}
-	t := agent.Transport(o.App.Cwd)
-	c = process.Config{Path: t.Path, Args: t.Args, Dir: t.Dir, Env: t.Env, CloseGrace: endGrace}
-	if agent.LoginEnv {
-		env, err := process.LoginEnv(ctx)
-		if err != nil && ctx.Err() != nil {
-			return c, err
-		}
-		c.Env = append(env, t.Env...)
-	}
-	if _, err := roster.LookPath(c.Path, c.Dir, c.Env); err != nil {
-		return c, exitcode.Errorf(exitcode.Agent, "%s cannot be checked: program %s: %w", line(agent.Name), roster.Quote(c.Path), err)
-	}
-	return c, nil
 }
 
 // A recording records what is said; it may be nothing.

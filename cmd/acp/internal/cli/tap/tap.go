@@ -193,28 +193,9 @@ func (o *Options) command(ctx context.Context) (name string, c process.Config, e
 	if err != nil {
 		return "", c, err
 	}
-	name = safetext.Line(agent.Name, 200)
-	if agent.Builtin {
-		self, err := os.Executable()
-		if err != nil {
-			return "", c, fmt.Errorf("the built-in agent: %w", err)
-		}
-		return name, process.Config{Path: self, Args: []string{"agent"}, Dir: a.Cwd}, nil
-	}
-	t := agent.Transport(a.Cwd)
-	c = process.Config{Path: t.Path, Args: t.Args, Dir: t.Dir, Env: t.Env}
-	if agent.LoginEnv {
-		env, err := process.LoginEnv(ctx)
-		if err != nil && ctx.Err() != nil {
-			return "", c, err
-		}
-		c.Env = append(env, t.Env...) // without a login shell env is that of this process
-	}
-	// That is found before anything is recorded.
-	if _, err := roster.LookPath(c.Path, c.Dir, c.Env); err != nil {
-		return "", c, exitcode.Errorf(exitcode.Agent, "%s cannot be used: program %s: %w", name, roster.Quote(c.Path), err)
-	}
-	return name, c, nil
+	// A program that is not there is found before anything is recorded.
+	c, err = a.Process(ctx, agent)
+	return safetext.Line(agent.Name, 200), c, err
 }
 
 // guard returns what decides by the policy of the flags; that of the settings is for this program's
