@@ -11,6 +11,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -33,7 +34,7 @@ const (
 	// reachWithin is how long a client may take to start its agent.
 	reachWithin = 30 * time.Second
 	// againWithin is how long a client may take to start its agent again.
-	againWithin = 10 * time.Second
+	againWithin = 3 * time.Second
 	// patience is how long a person may take to send a prompt.
 	patience = 30 * time.Minute
 	// maxPending bounds the connections that wait to be used.
@@ -89,6 +90,7 @@ func (o *Options) checkClient(ctx context.Context, opt conformance.Options, rec 
 		if err != nil {
 			return nil, err
 		}
+		s.leaveAlone(proc)
 		v := &visitor{proc: proc, open: 1, end: func() { s.end(proc) }}
 		within := max(reachWithin, opt.Timeout)
 		ctx, cancel := context.WithTimeoutCause(ctx, within, fmt.Errorf("the client has started no agent in %v", within))
@@ -115,14 +117,16 @@ func (o *Options) checkClient(ctx context.Context, opt conformance.Options, rec 
 type visitor struct {
 	proc *process.Process
 	end  func()
+	left atomic.Bool // it has closed a connection
 	mu   sync.Mutex
 	open int // connections; none, and it is being ended
 }
 
-// again waits for a visitor that has an open connection to connect once more, and
-// returns nil if it does not. A visitor that is nil does not.
+// again waits for a visitor that has closed its connection, and that we have not,
+// to connect once more, and returns nil if it does not. A visitor that is nil does
+// not.
 func (v *visitor) again(ctx context.Context, d *door) net.Conn {
-	if v == nil || !v.enter() {
+	if v == nil || !v.left.Swap(false) || !v.enter() {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, againWithin)
@@ -157,8 +161,24 @@ func (v *visitor) leave() {
 
 func (v *visitor) peer(c net.Conn, s *starter) *conformance.Peer {
 	peer := peerOf(c, sync.OnceFunc(v.leave))
+	peer.Stream = &leaving{peer.Stream, v}
 	peer.Wait, peer.PID, peer.Ended = waitFor(v.proc), v.proc.PID(), s.ended(v.proc)
 	return peer
+}
+
+// leaving is a stream that notes that the client has closed it.
+type leaving struct {
+	jsonrpc.Stream
+	v *visitor
+}
+
+// ReadFrame implements [jsonrpc.Stream].
+func (l *leaving) ReadFrame() (jsonrpc.Frame, error) {
+	f, err := l.Stream.ReadFrame()
+	if errors.Is(err, io.EOF) {
+		l.v.left.Store(true)
+	}
+	return f, err
 }
 
 // peerOf is the client behind a connection; end, if not nil, is called when that is
