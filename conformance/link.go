@@ -259,6 +259,15 @@ func (l *link) ended() string {
 	return ""
 }
 
+// unsent is the verdict on a peer that could not be sent a frame. That a pipe is broken
+// says nothing that its end does not say.
+func (l *link) unsent(err error) error {
+	if why := l.ended(); why != "" {
+		return failed("the peer was gone before it had read what it was sent%s", why)
+	}
+	return failed("the peer takes nothing more: %s", clip(err.Error(), 200))
+}
+
 // id returns a fresh request id.
 func (l *link) id() string {
 	l.nextID++

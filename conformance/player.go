@@ -330,7 +330,7 @@ func (p *player) write(frame string) error {
 		if err := p.listenFor(settleTime); isVerdict(err) { // what it said before it went away
 			return err
 		}
-		return failed("the peer takes nothing more%s: %s", p.link.ended(), clip(werr.Error(), 200))
+		return p.link.unsent(werr)
 	case errors.Is(err, errTimeout):
 		p.link.close()
 		return failed("the peer did not read what it was sent within %v", p.limit)

@@ -165,7 +165,7 @@ func (p *player) raw(data string) error {
 	}
 	switch {
 	case over && werr != nil:
-		return failed("the peer takes nothing more%s: %s", p.link.ended(), clip(werr.Error(), 200))
+		return p.link.unsent(werr)
 	case errors.Is(err, errTimeout):
 		return failed("the peer did not read what it was sent within %v", p.limit)
 	case over && errors.Is(err, errClosed): // it may have closed one direction
