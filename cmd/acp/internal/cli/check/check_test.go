@@ -274,3 +274,24 @@ func TestFlags(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
+
+// TestNarrow holds that the numbers fit into 40 columns.
+func TestNarrow(t *testing.T) {
+	j := &judgement{Report: &conformance.Report{}}
+	for _, level := range levels {
+		j.Results = append(j.Results, &conformance.Result{Rule: &conformance.Rule{ID: "agent/x/y", Level: level}, Status: conformance.Pass})
+	}
+	for _, width := range []int{40, 46, 47, 90} {
+		p := &page{width: width}
+		p.table(j)
+		lines := strings.Split(strings.TrimSpace(p.w.String()), "\n")
+		if len(lines) != 1+len(levels) {
+			t.Errorf("%d columns: %d lines", width, len(lines))
+		}
+		for _, l := range strings.Split(p.w.String(), "\n") {
+			if len(l) > width {
+				t.Errorf("%d columns: %q has %d", width, l, len(l))
+			}
+		}
+	}
+}

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/charmbracelet/x/ansi"
+
 	"github.com/goacp/acp/conformance"
 )
 
@@ -48,7 +50,9 @@ func (p *progress) result(r *conformance.Result) {
 	if p.fails > 0 {
 		text += fmt.Sprintf(", %d failed", p.fails)
 	}
-	fmt.Fprintf(p.o.App.Err, "\r\x1b[K%s  %s", text, r.Rule.ID)
+	// A line that fills the terminal would go on in the next, and stay.
+	text = ansi.Truncate(text+"  "+r.Rule.ID, columns(p.o.App.Err, widthDefault)-1, "…")
+	fmt.Fprint(p.o.App.Err, "\r\x1b[K"+text)
 }
 
 func (p *progress) close() {

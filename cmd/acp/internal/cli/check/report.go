@@ -58,14 +58,20 @@ func (p *page) style(code, s string) string {
 
 func (p *page) line(format string, args ...any) { fmt.Fprintf(&p.w, format+"\n", args...) }
 
+// columns returns how wide the terminal w is, or other if that is not known.
+func columns(w io.Writer, other int) int {
+	if f, ok := w.(*os.File); ok {
+		if n, _, err := term.GetSize(int(f.Fd())); err == nil && n > 0 {
+			return n
+		}
+	}
+	return other
+}
+
 func (o *Options) page() *page {
 	p := &page{width: widthDefault}
 	if o.App.OutTerminal {
-		if f, ok := o.App.Out.(*os.File); ok {
-			if w, _, err := term.GetSize(int(f.Fd())); err == nil && w > 0 {
-				p.width = min(w, widthMost)
-			}
-		}
+		p.width = min(columns(o.App.Out, widthDefault), widthMost)
 		p.colour = os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
 	}
 	return p
@@ -192,9 +198,13 @@ var (
 	statuses = []conformance.Status{conformance.Pass, conformance.Fail, conformance.Unseen, conformance.Skip, conformance.Broken}
 )
 
-// table counts results.
+// table counts results. It is as narrow as its words where there is no room.
 func (p *page) table(j *judgement) {
-	p.line("        %6s %6s %7s %8s %7s", "pass", "fail", "unseen", "skipped", "broken")
+	level0, w := 8, []int{6, 6, 7, 8, 7}
+	if p.width < 47 {
+		level0, w = 6, []int{4, 4, 6, 7, 6}
+	}
+	p.line("%*s%*s %*s %*s %*s %*s", level0, "", w[0], "pass", w[1], "fail", w[2], "unseen", w[3], "skipped", w[4], "broken")
 	for _, level := range levels {
 		n := make([]int, len(statuses))
 		sum := 0
@@ -205,7 +215,7 @@ func (p *page) table(j *judgement) {
 		if sum == 0 {
 			continue
 		}
-		fail := fmt.Sprintf("%6d", n[1])
+		fail := fmt.Sprintf("%*d", w[1], n[1])
 		if n[1] > 0 {
 			colour := "33"
 			if level == conformance.Must {
@@ -213,7 +223,7 @@ func (p *page) table(j *judgement) {
 			}
 			fail = p.style(colour, fail)
 		}
-		p.line("%-8s%6d %s %7d %8d %7d", level, n[0], fail, n[2], n[3], n[4])
+		p.line("%-*s%*d %s %*d %*d %*d", level0, level, w[0], n[0], fail, w[2], n[2], w[3], n[3], w[4], n[4])
 	}
 }
 
