@@ -5,7 +5,7 @@ FUZZTIME ?= 20s
 
 FUZZSHORT ?= 5s
 
-.PHONY: help test race lint cross vuln generate check-generated fuzz cover interop real-agents bench bench-quick bench-program bench-tap docs ci
+.PHONY: help test race lint cross vuln generate check-generated fuzz matrix cover interop real-agents bench bench-quick bench-program bench-tap docs ci
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -36,6 +36,9 @@ check-generated: ## fail if they are stale
 
 fuzz: ## run the fuzz targets of the wire for FUZZTIME (20s), all others for FUZZSHORT (5s)
 	.ci/fuzz $(FUZZTIME) $(FUZZSHORT)
+
+matrix: ## try every rule of package conformance on every broken peer (minutes)
+	CONFORMANCE_ALL=1 go test -run 'TestBroken' -timeout 20m ./conformance
 
 cover: ## statement coverage of the hand-written packages, at least 85 %
 	.ci/cover 85
