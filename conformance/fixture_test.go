@@ -97,31 +97,54 @@ type between struct {
 type bufferedPipe struct {
 	w     io.WriteCloser
 	lines chan string
-	done  chan struct{}
+	quit  chan struct{}
 	once  sync.Once
 }
 
 func newBufferedPipe(w io.WriteCloser) *bufferedPipe {
-	p := &bufferedPipe{w: w, lines: make(chan string, 1<<12), done: make(chan struct{})}
+	p := &bufferedPipe{w: w, lines: make(chan string, 1<<12), quit: make(chan struct{})}
 	go func() {
-		defer close(p.done)
+		defer func() { _ = w.Close() }()
 		broken := false
-		for line := range p.lines {
+		write := func(line string) {
 			if !broken {
 				_, err := io.WriteString(w, line)
 				broken = err != nil
 			}
 		}
-		_ = w.Close()
+		for {
+			select {
+			case line := <-p.lines:
+				write(line)
+				continue
+			case <-p.quit:
+			}
+			for { // what was given before the end
+				select {
+				case line := <-p.lines:
+					write(line)
+				default:
+					return
+				}
+			}
+		}
 	}()
 	return p
 }
 
+// write gives a line to the writer; behind close it is lost.
 func (p *bufferedPipe) write(s string) {
-	defer func() { _ = recover() }() // it was closed
-	p.lines <- s
+	select {
+	case <-p.quit:
+		return
+	default:
+	}
+	select {
+	case p.lines <- s:
+	case <-p.quit:
+	}
 }
-func (p *bufferedPipe) close() { p.once.Do(func() { close(p.lines) }) }
+func (p *bufferedPipe) close() { p.once.Do(func() { close(p.quit) }) }
 
 // pass lets a line go on.
 func (w *between) pass(f *flying) { w.on(f, f.line) }
