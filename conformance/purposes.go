@@ -34,7 +34,7 @@ var purposes = map[string]struct {
 	"extension":   {"the agent makes a request of its own", [2]string{"!unknown", "!unknown"}},
 	"parallel":    {"the agent makes many requests at once", [2]string{"!parallel 20", "!parallel 20"}},
 	"blocks":      {"the agent tells the types of the blocks of the prompt", [2]string{"!blocks", "!blocks"}},
-	"mcp":         {"the agent calls a tool of an MCP server", [2]string{"!mcp s1 tools/list {}", "!mcp s1 tools/list {}"}},
+	"mcp":         {"the agent lists the tools of its MCP servers (default: that of text)", [2]string{"hello", "hello"}},
 }
 
 // Purposes returns what prompts may be for, for [Options.Prompts], with a few
@@ -50,6 +50,9 @@ func Purposes() map[string]string {
 // promptText returns the text of a prompt for a purpose, or "" if there is none.
 func (o *Options) promptText(purpose string, version int, scripted bool, file string) string {
 	text, ok := o.Prompts[purpose]
+	if !ok && purpose == "mcp" {
+		text, ok = o.Prompts["text"] // most agents connect whatever they are told
+	}
 	if !ok && scripted {
 		text = purposes[purpose].words[version-1]
 	}

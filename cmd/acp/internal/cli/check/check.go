@@ -279,7 +279,7 @@ func Run(ctx context.Context, o *Options) error {
 	p := newProgress(o)
 	opt := conformance.Options{
 		Versions: o.Versions, Only: o.Only, Skip: o.Skip, Timeout: o.Timeout, Prompts: o.Prompts, Experimental: o.Experimental,
-		Apart: o.Apart, Login: o.Login, Cwd: o.App.Cwd, OnResult: p.result, Record: rec.frame,
+		Apart: o.Apart, Login: o.Login, Cwd: o.App.Cwd, MCPProbe: openProbe, OnResult: p.result, Record: rec.frame,
 	}
 	var report *conformance.Report
 	var reached error
