@@ -18,6 +18,7 @@ import (
 	"github.com/goacp/acp/cmd/acp/internal/exitcode"
 	"github.com/goacp/acp/cmd/acp/internal/roster"
 	"github.com/goacp/acp/conformance"
+	"github.com/goacp/acp/trace"
 )
 
 // Options are what the command is told to do.
@@ -27,6 +28,7 @@ type Options struct {
 	Agent string           // name or command line
 	Argv  []string         // the command of what is checked, in place of Agent
 	Files []string         // recordings
+	Here  bool             // sessions are opened in App.Cwd, not in a directory made for the check
 
 	Versions     []int
 	Only, Skip   []string
@@ -84,9 +86,13 @@ What an agent does in a turn depends on what it is told. Prompts are given by pu
 with --prompt PURPOSE=TEXT, where {file} stands for a file that the client has; rules
 for whose purpose there is none are unseen. The purposes:
 
-` + purposes.String(),
+` + purposes.String() + `
+The agent is started in the current directory. Its sessions are opened in a directory
+made for the check, with a few files, which is removed at the end; with --cwd DIR they
+are in DIR, and the agent is started there.`,
 		Example: `  acp check agent -- my-agent --acp
   acp check agent gemini --prompt text="say hello" --only agent/initialize
+  acp check agent --cwd testdata/project -- my-agent
   acp check agent --junit report.xml --expect known.txt -- my-agent`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := o.command(cmd, args); err != nil {
@@ -115,7 +121,9 @@ func newClient(a *app.App, runF func(context.Context, *Options) error) *cobra.Co
 {agent} among the arguments of COMMAND, and the variable ACP_AGENT_COMMAND, stand for
 the command that the client has to start as its agent. Without {agent} COMMAND is
 spoken to at its standard streams. It is started as often as is needed, and each time
-has to initialize, open a session and send a prompt.
+has to initialize, open a session and send a prompt. It is asked to write the file
+acp-check.txt in the directory of its session, which is removed at the end unless it
+was there before.
 
 Without COMMAND the command for the agent is printed, to be configured in an editor,
 and a person has to start it there and send prompts. What is checked goes on in the
@@ -210,6 +218,7 @@ func (o *Options) command(cmd *cobra.Command, args []string) error {
 // run looks at the flags, and runs.
 func run(cmd *cobra.Command, o *Options, runF func(context.Context, *Options) error) error {
 	bad := func(format string, args ...any) error { return exitcode.Errorf(exitcode.Usage, format, args...) }
+	o.Here = cmd.Flags().Changed("cwd")
 	o.Versions = nil
 	if f := cmd.Flag("protocol"); f != nil {
 		switch v := f.Value.String(); v {
@@ -261,7 +270,7 @@ func run(cmd *cobra.Command, o *Options, runF func(context.Context, *Options) er
 
 // Run checks, and reports. The error is that of the worst thing found.
 func Run(ctx context.Context, o *Options) error {
-	known, err := readExpected(o.Expect)
+	known, err := o.readExpected()
 	if err != nil {
 		return err
 	}
@@ -272,6 +281,14 @@ func Run(ctx context.Context, o *Options) error {
 		}
 		return o.tell(report, known, nil)
 	}
+	dir, litter := "", new(litter)
+	if o.Side == conformance.Agent {
+		var leave func()
+		if dir, leave, err = o.place(); err != nil {
+			return err
+		}
+		defer leave()
+	}
 	rec, err := o.record()
 	if err != nil {
 		return err
@@ -279,14 +296,19 @@ func Run(ctx context.Context, o *Options) error {
 	p := newProgress(o)
 	opt := conformance.Options{
 		Versions: o.Versions, Only: o.Only, Skip: o.Skip, Timeout: o.Timeout, Prompts: o.Prompts, Experimental: o.Experimental,
-		Apart: o.Apart, Login: o.Login, Cwd: o.App.Cwd, MCPProbe: openProbe, OnResult: p.result, Record: rec.frame,
+		Apart: o.Apart, Login: o.Login, Cwd: dir, MCPProbe: openProbe, OnResult: p.result, Record: rec.frame,
 	}
 	var report *conformance.Report
 	var reached error
 	if o.Side == conformance.Agent {
 		report, reached, err = o.checkAgent(ctx, opt, rec)
 	} else {
+		opt.Record = func(dir trace.Direction, data []byte) {
+			rec.frame(dir, data)
+			litter.frame(dir, data)
+		}
 		report, reached, err = o.checkClient(ctx, opt, rec, p)
+		litter.clear()
 	}
 	p.close()
 	if e := rec.close(); e != nil {

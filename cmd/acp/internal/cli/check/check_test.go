@@ -89,9 +89,11 @@ func expectFile(t *testing.T, text string) string {
 	return file
 }
 
+func readKnown(file string) (*expected, error) { return readExpected(file, file) }
+
 // TestReports: the reports in all their forms, known failures in them.
 func TestReports(t *testing.T) {
-	known, err := readExpected(expectFile(t, "\n# known\nagent/dispatch/unknown-notification@1 it answers \x1bthem\nagent/dispatch/unknown-notification@2 once\n"))
+	known, err := readKnown(expectFile(t, "\n# known\nagent/dispatch/unknown-notification@1 it answers \x1bthem\nagent/dispatch/unknown-notification@2 once\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -196,7 +198,7 @@ func TestJudge(t *testing.T) {
 		"not seen": {"agent/prompt/cancel x\nagent/dispatch/unknown-request x\nagent/dispatch/unknown-notification x\n", false, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			known, err := readExpected(expectFile(t, test.known))
+			known, err := readKnown(expectFile(t, test.known))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -218,7 +220,7 @@ func TestExpectErrors(t *testing.T) {
 		"agent/prompt/cancel a\nagent/prompt/cancel@1 b": ":2: agent/prompt/cancel is on line 1 already",
 		strings.Repeat("#", maxExpect+1):                 "more than a megabyte",
 	} {
-		_, err := readExpected(expectFile(t, text))
+		_, err := readKnown(expectFile(t, text))
 		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") || exitcode.Of(err) != exitcode.Usage {
 			t.Errorf("%.40q: %v, want %s", text, err, want)
 		}

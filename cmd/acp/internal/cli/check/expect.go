@@ -2,6 +2,7 @@ package check
 
 import (
 	"fmt"
+	"io"
 	"os"
 	"slices"
 	"strconv"
@@ -28,26 +29,32 @@ type expectation struct {
 // maxExpect bounds such a file, in bytes.
 const maxExpect = 1 << 20
 
-// readExpected reads a file with what is known to fail: on each line the id of a
-// rule, with @1 or @2 behind it where it is about one version of the protocol,
-// and the reason. # begins a comment.
-func readExpected(name string) (*expected, error) {
-	if name == "" {
+// readExpected reads the file of --expect, if there is one.
+func (o *Options) readExpected() (*expected, error) {
+	if o.Expect == "" {
 		return nil, nil
 	}
+	return readExpected(o.file(o.Expect), o.Expect)
+}
+
+// readExpected reads a file with what is known to fail, called name in errors: on
+// each line the id of a rule, with @1 or @2 behind it where it is about one version
+// of the protocol, and the reason. # begins a comment.
+func readExpected(file, name string) (*expected, error) {
 	bad := func(line int, format string, args ...any) error {
 		return exitcode.Errorf(exitcode.Usage, "%s:%d: %w", name, line, fmt.Errorf(format, args...))
 	}
-	info, err := os.Stat(name)
+	f, err := os.Open(file)
 	if err != nil {
 		return nil, exitcode.Errorf(exitcode.Usage, "--expect: %w", err)
 	}
-	if info.Size() > maxExpect {
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, maxExpect+1))
+	if err != nil {
+		return nil, exitcode.Errorf(exitcode.Usage, "--expect: %w", err)
+	}
+	if len(data) > maxExpect {
 		return nil, exitcode.Errorf(exitcode.Usage, "--expect: %s has more than a megabyte", name)
-	}
-	data, err := os.ReadFile(name)
-	if err != nil {
-		return nil, exitcode.Errorf(exitcode.Usage, "--expect: %w", err)
 	}
 	e := &expected{name: name}
 	for i, text := range strings.Split(string(data), "\n") {
