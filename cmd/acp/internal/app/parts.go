@@ -183,23 +183,30 @@ func (a *App) MCP() ([]mcp.Server, error) {
 	})
 }
 
-// ProjectMCP returns the servers of the project's .mcp.json as they are written there, and the name of
-// the file; "" if there is none or the user does not trust it. Those that the settings turn off or
-// name, too, are left out. It is to show them: see [mcp.ParseFile].
-func (a *App) ProjectMCP() (file string, servers []mcp.Server, err error) {
+// ShownMCP returns the servers of the project's .mcp.json and of the flags as they are written there, and
+// the name of the file; "" if there is none or the user does not trust it. Those that something more
+// important turns off or names, too, are left out; the settings still have the servers that flags name.
+// It is to show them: see [mcp.ParseFile].
+func (a *App) ShownMCP() (file string, servers []mcp.Server, err error) {
 	cfg, err := a.Config()
 	if err != nil {
 		return "", nil, err
 	}
+	flags, err := mcp.ParseFlags(a.MCPFlags, a.MCPHeaders, nil)
+	if err != nil {
+		return "", nil, usage(err)
+	}
 	file, data, _, err := a.mcpFile(cfg)
-	if err != nil || file == "" {
+	if err != nil {
 		return "", nil, usage(err)
 	}
-	if servers, err = mcp.ParseFile(file, data, nil); err != nil {
-		return "", nil, usage(err)
+	if file != "" {
+		if servers, err = mcp.ParseFile(file, data, nil); err != nil {
+			return "", nil, usage(err)
+		}
+		servers = slices.DeleteFunc(servers, func(s mcp.Server) bool { _, named := cfg.MCP[s.Name]; return named })
 	}
-	servers = slices.DeleteFunc(servers, func(s mcp.Server) bool { _, named := cfg.MCP[s.Name]; return named })
-	return file, servers, nil
+	return file, mcp.Merge(servers, flags), nil
 }
 
 // mcpFile returns the project's .mcp.json and what is in it, if the user trusts that; left says

@@ -11,8 +11,6 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/modelcontextprotocol/go-sdk/mcp"
-
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acpv2"
 	"github.com/goacp/acp/jsonrpc"
@@ -66,21 +64,6 @@ func blockName(b acp.ContentBlock) string {
 		}
 	}
 	return fmt.Sprintf("%T", b)
-}
-
-// fakeMCP is an MCP server made with the official SDK, on standard input and output.
-func fakeMCP() {
-	server := mcp.NewServer(&mcp.Implementation{Name: "greeter", Version: "1"}, nil)
-	type input struct {
-		Name string `json:"name"`
-	}
-	mcp.AddTool(server, &mcp.Tool{Name: "greet", Description: "greets"}, func(_ context.Context, _ *mcp.CallToolRequest, in input) (*mcp.CallToolResult, any, error) {
-		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: "hello, " + in.Name + os.Getenv("GREETER_MARK")}}}, nil, nil
-	})
-	if err := server.Run(context.Background(), &mcp.StdioTransport{}); err != nil {
-		fmt.Fprintln(os.Stderr, "fake-mcp:", err)
-		os.Exit(1)
-	}
 }
 
 func behave(agent *acp.Agent, mode, arg string) int {
@@ -225,6 +208,16 @@ func behave(agent *acp.Agent, mode, arg string) int {
 		agent.Prompt = func(_ context.Context, t *acp.Turn) (acp.StopReason, error) {
 			for _, b := range t.Blocks() {
 				if err := t.Say(blockName(b) + "\n"); err != nil {
+					return "", err
+				}
+			}
+			return acp.StopEndTurn, nil
+		}
+	case "mcp": // uses the MCP servers of its session, of which it takes those of one transport
+		agent.MCP = acp.MCPTransports{Stdio: arg == "stdio", HTTP: arg == "http"}
+		agent.Prompt = func(ctx context.Context, t *acp.Turn) (acp.StopReason, error) {
+			for _, s := range t.Session().MCPServers() {
+				if err := t.Say(greetings(ctx, s) + "\n"); err != nil {
 					return "", err
 				}
 			}

@@ -81,9 +81,12 @@ func TestScript(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("the scripts are written for Unix")
 	}
+	servers := serveMCP()
+	t.Cleanup(servers.Close) // when the scripts, which are parallel, have ended
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/script",
 		Setup: func(e *testscript.Env) error {
+			e.Setenv("MCP_URL", servers.URL)
 			home := e.WorkDir + "/home"
 			if err := os.MkdirAll(home, 0o700); err != nil {
 				return err

@@ -80,8 +80,8 @@ const (
 	NoteSlow     NoteKind = "slow"     // it takes long, though its process lives
 	NoteReady    NoteKind = "ready"    // it can be talked to
 	NoteLogin    NoteKind = "login"    // a login is being made
-	NoteBridged  NoteKind = "bridged"  // an MCP server is reached in a roundabout way
-	NoteStderr   NoteKind = "stderr"   // a line the agent wrote there
+	NoteBridged  NoteKind = "bridged"  // an MCP server is reached in a roundabout way, or fails there: Err
+	NoteStderr   NoteKind = "stderr"   // a line the agent, or an MCP server bridged for it, wrote there
 	NoteStore    NoteKind = "store"    // conversations cannot be kept any longer
 	NoteEnded    NoteKind = "ended"    // the agent has ended
 )

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"os"
 	"slices"
@@ -40,6 +41,15 @@ type link struct {
 // connect starts the agent. env is added to its environment.
 func (h *Host) connect(ctx context.Context, env map[string]string) (*link, error) {
 	l := &link{host: h, stderr: &stderrLines{note: h.note}}
+	l.loops.Failed = func(err error) {
+		h.note(Note{Kind: NoteBridged, Text: safetext.Line(err.Error(), maxNote), Err: err})
+	}
+	l.loops.Stderr = func(s mcp.Server) io.WriteCloser {
+		return &stderrLines{note: func(n Note) {
+			n.Text = safetext.Line("MCP server "+s.Name+": "+s.Hide(n.Text), maxNote)
+			h.note(n)
+		}}
+	}
 	l.terminals = newTerminals(l, rand.Text()[:6], h.cfg.Cwd, h.cfg.Roots)
 	start := &Start{Agent: h.name(), Limit: h.cfg.Connect, Stderr: l.stderr.last}
 	client := h.client(l)

@@ -13,8 +13,8 @@ import (
 // maxStderrLine bounds a line of standard error, in bytes; what is longer is told in pieces.
 const maxStderrLine = 4 << 10
 
-// stderrLines tells what the agent writes to standard error, line by line. The agent does not
-// wait for it: whoever writes drops what is too much.
+// stderrLines tells what the agent, or an MCP server that is bridged for it, writes to standard error, line
+// by line. Neither waits for it: whoever writes drops what is too much.
 type stderrLines struct {
 	note func(Note)
 
@@ -68,6 +68,12 @@ func (w *stderrLines) flush() {
 	if len(w.pending) > 0 {
 		w.tell()
 	}
+}
+
+// Close is flush. It never fails.
+func (w *stderrLines) Close() error {
+	w.flush()
+	return nil
 }
 
 // last returns the last line that says what has failed, else the last line, or "".

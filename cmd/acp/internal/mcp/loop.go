@@ -10,6 +10,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -18,24 +19,37 @@ import (
 	"github.com/goacp/acp"
 )
 
-// Bounds of a loop: sessions at once, beyond which those that nobody uses are ended, and the size of a
-// message.
+// Bounds of a loop: sessions at once, beyond which those that nobody uses are ended, the size of a
+// message, and the reasons to have failed that are told.
 const (
 	maxLoopSessions = 32
 	maxLoopMessage  = 16 << 20
+	maxReasons      = 8
 )
 
 // Loops are HTTP servers at the loopback address that stand for other MCP servers. Each has an
 // address with a token in it, and wants another token as a header, so that no other user and no
 // web page can use it. Each session of a client gets a connection, and of a stdio server a process,
 // of its own. The zero value is ready for use, by any goroutine. Close ends everything.
+//
+// Agents are told why a server fails, but seldom pass it on, and what it writes to its standard error
+// they never see; so both are told here, too. The members are set before the first use, and called
+// from several goroutines.
 type Loops struct {
+	// Failed, if it is not nil, is told why a server could not be reached or has ended by itself, in one
+	// line without secrets. Of a server each reason is told once, and at most maxReasons.
+	Failed func(error)
+	// Stderr, if it is not nil, returns what receives the standard error of a process that a stdio server
+	// is, with the secrets that are in it; see [Server.Hide]. It is closed after the last write.
+	Stderr func(Server) io.WriteCloser
+
 	mu     sync.Mutex
 	closed bool
 	loops  []*loop
 }
 
 type loop struct {
+	all    *Loops
 	server Server
 	dir    string
 	token  string
@@ -50,6 +64,7 @@ type loop struct {
 	closed   bool
 	opening  int // sessions that are on their way into sessions
 	sessions map[string]*loopSession
+	reasons  []string // that were told
 }
 
 type loopSession struct {
@@ -76,7 +91,7 @@ func (l *Loops) add(s Server, dir string) (acp.MCPServer, error) {
 	if err != nil {
 		return nil, err
 	}
-	x := &loop{server: s, dir: dir, token: rand.Text(), path: "/" + rand.Text(), host: listener.Addr().String(), sessions: map[string]*loopSession{}}
+	x := &loop{all: l, server: s, dir: dir, token: rand.Text(), path: "/" + rand.Text(), host: listener.Addr().String(), sessions: map[string]*loopSession{}}
 	x.ctx, x.cancel = context.WithCancel(context.Background())
 	x.http = &http.Server{Handler: x, ReadHeaderTimeout: 10 * time.Second, BaseContext: func(net.Listener) context.Context { return x.ctx }}
 	x.work.Go(func() { _ = x.http.Serve(listener) })
@@ -221,7 +236,11 @@ func (x *loop) open() (*loopSession, error) {
 	x.opening++
 	x.work.Add(1) // Close waits for what is started here
 	x.mu.Unlock()
-	s, server, err := x.dial()
+	var stderr io.WriteCloser
+	if x.all.Stderr != nil && x.server.Type == Stdio {
+		stderr = x.all.Stderr(x.server)
+	}
+	s, server, err := x.dial(stderr)
 	x.mu.Lock()
 	x.opening--
 	if err == nil {
@@ -229,13 +248,25 @@ func (x *loop) open() (*loopSession, error) {
 		x.sessions[s.transport.SessionID] = s
 	}
 	x.mu.Unlock()
-	if err != nil {
+	end := func(why error) {
+		if stderr != nil {
+			_ = stderr.Close() // nothing can be done about it
+		}
+		x.failed(why)
 		x.work.Done()
+	}
+	if err != nil {
+		if x.ctx.Err() == nil { // else it is Close that has failed it
+			end(err)
+		} else {
+			end(nil)
+		}
 		return nil, err
 	}
 	go func() {
-		defer x.work.Done()
-		_ = pipe(x.ctx, s.conn, server, x.server) // the agent sees the end of the session
+		var why error
+		defer func() { end(why) }()
+		why = pipe(x.ctx, s.conn, server, x.server) // the agent sees the end of the session
 		x.mu.Lock()
 		delete(x.sessions, s.transport.SessionID)
 		x.mu.Unlock()
@@ -243,9 +274,26 @@ func (x *loop) open() (*loopSession, error) {
 	return s, nil
 }
 
-// dial connects a new session with the server.
-func (x *loop) dial() (*loopSession, mcp.Connection, error) {
-	server, err := dial(x.ctx, x.server, x.dir)
+// failed tells why the server has failed, unless it was told.
+func (x *loop) failed(why error) {
+	if why == nil || x.all.Failed == nil {
+		return
+	}
+	x.mu.Lock()
+	told := len(x.reasons) == maxReasons || slices.Contains(x.reasons, why.Error())
+	if !told {
+		x.reasons = append(x.reasons, why.Error())
+	}
+	x.mu.Unlock()
+	if !told {
+		x.all.Failed(why)
+	}
+}
+
+// dial connects a new session with the server. stderr, if it is not nil, receives the standard error of a
+// stdio server.
+func (x *loop) dial(stderr io.Writer) (*loopSession, mcp.Connection, error) {
+	server, err := dial(x.ctx, x.server, x.dir, stderr)
 	if err != nil {
 		return nil, nil, serverError(x.server, nil, err)
 	}

@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"errors"
+	"fmt"
 	"net"
 	"os/exec"
 	"sync"
@@ -99,5 +100,19 @@ func TestLoopCloses(t *testing.T) {
 			t.Errorf("open after Close: %v", err)
 		}
 		work.Wait()
+	}
+}
+
+// TestLoopReasons: why a server fails is told once, and not without end.
+func TestLoopReasons(t *testing.T) {
+	l, x := sleeper(t)
+	var told []string
+	l.Failed = func(err error) { told = append(told, err.Error()) }
+	x.failed(nil)
+	for i := range 3 * maxReasons {
+		x.failed(fmt.Errorf("reason %d", i/2))
+	}
+	if len(told) != maxReasons || told[1] != "reason 1" {
+		t.Errorf("told: %q", told)
 	}
 }

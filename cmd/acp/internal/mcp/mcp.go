@@ -17,10 +17,17 @@ const (
 	SSE   = "sse"  // HTTP with server-sent events, which is deprecated
 )
 
+// Where servers are named, other than in files: see [Server.Source].
+const (
+	SourceFlag     = "--mcp"
+	SourceSettings = "settings"
+)
+
 // A Server is an MCP server as the user has named it.
 type Server struct {
 	Name    string
-	Source  string // a file or a flag, for messages
+	Source  string // a file, SourceFlag or SourceSettings; for messages
+	Line    int    // in the file, from 1; 0 elsewhere
 	Command string // of a stdio server
 	Args    []string
 	Env     map[string]string
@@ -113,6 +120,9 @@ func (s Server) secrets() (list []string) {
 	}
 	return list
 }
+
+// Hide takes the secrets of a server out of a text.
+func (s Server) Hide(text string) string { return hide(text, s.secrets()) }
 
 // hide takes secrets out of a text. Values of fewer than four characters are no secrets.
 func hide(text string, secrets []string) string {

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -95,10 +96,11 @@ func TestParseFile(t *testing.T) {
 		err        string
 	}{
 		{"stdio", `{"mcpServers": {"a": {"command": "x", "args": ["${HOME}/y", "${NONE:-z}"], "env": {"E": "${EMPTY:-d}"}}}}`,
-			[]Server{{Name: "a", Source: "f", Command: "x", Args: []string{"/h/y", "z"}, Env: map[string]string{"E": "d"}, Type: Stdio}}, ""},
+			[]Server{{Name: "a", Source: "f", Line: 1, Command: "x", Args: []string{"/h/y", "z"}, Env: map[string]string{"E": "d"}, Type: Stdio}}, ""},
 		{"http", `{"mcpServers": {"b": {"type": "http", "url": "https://e.org/m", "headers": {"A": "Bearer ${TOKEN}"}}, "c": {"type": "sse", "url": "http://e.org"}}}`,
-			[]Server{{Name: "b", Source: "f", Type: HTTP, URL: "https://e.org/m", Headers: map[string]string{"A": "Bearer t0"}}, {Name: "c", Source: "f", Type: SSE, URL: "http://e.org"}}, ""},
-		{"told by the url", `{"mcpServers": {"b": {"url": "https://e.org"}}}`, []Server{{Name: "b", Source: "f", Type: HTTP, URL: "https://e.org"}}, ""},
+			[]Server{{Name: "b", Source: "f", Line: 1, Type: HTTP, URL: "https://e.org/m", Headers: map[string]string{"A": "Bearer t0"}}, {Name: "c", Source: "f", Line: 1, Type: SSE, URL: "http://e.org"}}, ""},
+		{"told by the url", `{"mcpServers": {"b": {"url": "https://e.org"}}}`, []Server{{Name: "b", Source: "f", Line: 1, Type: HTTP, URL: "https://e.org"}}, ""},
+		{"further down", "{\"mcpServers\": {\n\"a\": {\"command\": \"x\"},\n\"b\"\n:\n{\"command\": \"y\"}}}", []Server{{Name: "a", Source: "f", Line: 2, Command: "x", Type: Stdio}, {Name: "b", Source: "f", Line: 5, Command: "y", Type: Stdio}}, ""},
 		{"other members", `{"x": [1, {"y": 2}], "mcpServers": {"a": {"command": "x", "cwd": "/", "disabled": true}}, "z": null}`, nil, ""},
 		{"no variable", "{\"mcpServers\": {\n  \"a\": {\"command\": \"${NONE}\"}}}", nil, `f:2:8: server "a": variable NONE is not set (${NONE:-text} gives a default)`},
 		{"syntax", "{\"mcpServers\": {\n  \"a\": {\"command\": }}}", nil, "f:2:"},
@@ -365,15 +367,38 @@ type rt func(*http.Request) (*http.Response, error)
 
 func (f rt) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// TestServerDies: whoever waits for an answer gets an error.
+// lineLog keeps what is written to it.
+type lineLog struct {
+	mu     sync.Mutex
+	text   strings.Builder
+	closed int
+}
+
+func (l *lineLog) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(b)
+}
+
+func (l *lineLog) Close() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.closed++
+	return nil
+}
+
+// TestServerDies: whoever waits for an answer gets an error, and so does who has started the bridge,
+// together with what the server has written.
 func TestServerDies(t *testing.T) {
 	exe, err := filepath.Abs(os.Args[0])
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, r := range []string{"server", "broken"} {
-		loops := new(Loops)
-		s := Server{Name: "s", Source: "test", Type: Stdio, Command: exe, Env: map[string]string{role: r}}
+		var log lineLog
+		failed := make(chan error, 10)
+		loops := &Loops{Failed: func(err error) { failed <- err }, Stderr: func(Server) io.WriteCloser { return &log }}
+		s := Server{Name: "s", Source: "test", Type: Stdio, Command: exe, Env: map[string]string{role: r, "KEY": "secret-token-1"}}
 		list, _, err := Plan([]Server{s}, Offers{HTTP: true}, Options{Agent: "fake", Dir: t.TempDir(), Loops: loops})
 		if err != nil {
 			t.Fatal(err)
@@ -399,6 +424,21 @@ func TestServerDies(t *testing.T) {
 			t.Errorf("Close: %v", err)
 		}
 		tr.CloseIdleConnections()
+		close(failed)
+		want := map[string]string{"server": "MCP server s (" + exe + "): it has ended: exit status 4", "broken": "MCP server s (" + exe + "): it has ended: exit status 9: cannot read the *** file"}[r]
+		var told []string
+		for err := range failed {
+			told = append(told, err.Error())
+		}
+		if d := cmp.Diff([]string{want}, told); d != "" {
+			t.Errorf("%s: what is told: %s", r, d)
+		}
+		if wrote := log.text.String(); (r == "broken") != strings.Contains(wrote, "cannot read") || log.closed == 0 {
+			t.Errorf("%s: standard error %q, closed %d times", r, wrote, log.closed)
+		}
+		if got := s.Hide("the secret-token-1"); got != "the ***" {
+			t.Error(got)
+		}
 	}
 }
 
@@ -466,12 +506,29 @@ func TestPlan(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			loops := new(Loops)
 			defer loops.Close()
-			list, bridged, err := Plan(tt.servers, tt.can, Options{Agent: "fake", Dir: t.TempDir(), Loops: loops})
+			o := Options{Agent: "fake", Dir: t.TempDir(), Loops: loops}
+			list, bridged, err := Plan(tt.servers, tt.can, o)
+			routes := Routes(tt.servers, tt.can, o) // says the same, and does nothing
 			if tt.err != "" {
 				if err == nil || !strings.Contains(err.Error(), tt.err) {
 					t.Fatalf("error %v", err)
 				}
+				if r := routes[0]; r.Via != "" || r.Bridged() || r.Err == nil || !strings.HasSuffix(err.Error(), ": "+r.Err.Error()) {
+					t.Errorf("route %+v, plan %v", r, err)
+				}
 				return
+			}
+			var via []Bridged
+			for _, r := range routes {
+				if r.Err != nil || r.Via == "" {
+					t.Errorf("no route to %s: %v", r.Server.Name, r.Err)
+				}
+				if r.Bridged() {
+					via = append(via, Bridged{r.Server, r.Via})
+				}
+			}
+			if d := cmp.Diff(bridged, via); d != "" {
+				t.Errorf("what is planned and the routes: %s", d)
 			}
 			if err != nil {
 				t.Fatal(err)

@@ -49,10 +49,11 @@ type entry struct {
 // Without lookup the servers are as they are written there, for people to read: nothing is
 // replaced, and what only the values can make wrong is not found.
 func ParseFile(name string, data []byte, lookup func(string) (string, bool)) ([]Server, error) {
+	before := func(offset int64) []byte { return data[:max(0, min(int(offset), len(data)))] }
+	line := func(offset int64) int { return bytes.Count(before(offset), []byte("\n")) + 1 }
 	at := func(offset int64) string {
-		before := data[:max(0, min(int(offset), len(data)))]
-		line := bytes.Count(before, []byte("\n")) + 1
-		return fmt.Sprintf("%s:%d:%d", name, line, len(before)-(bytes.LastIndexByte(before, '\n')+1)+1)
+		b := before(offset)
+		return fmt.Sprintf("%s:%d:%d", name, line(offset), len(b)-(bytes.LastIndexByte(b, '\n')+1)+1)
 	}
 	if len(data) > maxFile {
 		return nil, fmt.Errorf("%s: more than %d bytes", name, maxFile)
@@ -105,7 +106,7 @@ func ParseFile(name string, data []byte, lookup func(string) (string, bool)) ([]
 			if e.Disabled {
 				return nil
 			}
-			s := Server{Name: server, Source: name, Args: e.Args, Env: e.Env, Type: e.Type, URL: e.URL, Headers: e.Headers}
+			s := Server{Name: server, Source: name, Line: line(start), Args: e.Args, Env: e.Env, Type: e.Type, URL: e.URL, Headers: e.Headers}
 			if e.Command != nil {
 				s.Command = *e.Command
 			}
@@ -242,7 +243,7 @@ func variable(s string) bool {
 // as by a shell that only knows quotes and backslashes, or NAME=https://…, or NAME=sse+https://… for
 // one with server-sent events. A header is NAME:HEADER:VALUE or NAME:HEADER=VALUE for the server of
 // that name. In the values ${NAME} and ${NAME:-default} are replaced, so that secrets need not be on
-// the command line.
+// the command line. Without lookup nothing is replaced, as with [ParseFile].
 func ParseFlags(servers, headers []string, lookup func(string) (string, bool)) ([]Server, error) {
 	var list []Server
 	for _, v := range servers {
@@ -251,7 +252,7 @@ func ParseFlags(servers, headers []string, lookup func(string) (string, bool)) (
 		if !ok || name == "" || what == "" {
 			return nil, fmt.Errorf("--mcp %q: NAME=COMMAND ARGS or NAME=URL is expected", v)
 		}
-		s := Server{Name: name, Source: "--mcp"}
+		s := Server{Name: name, Source: SourceFlag}
 		address, isSSE := strings.CutPrefix(what, "sse+")
 		if strings.HasPrefix(address, "http://") || strings.HasPrefix(address, "https://") {
 			s.Type, s.URL = HTTP, address
@@ -287,6 +288,9 @@ func ParseFlags(servers, headers []string, lookup func(string) (string, bool)) (
 	}
 	for i := range list {
 		s := &list[i]
+		if lookup == nil {
+			continue
+		}
 		err := s.expand(lookup)
 		if err == nil {
 			err = s.check()
@@ -356,7 +360,7 @@ func FromConfig(servers map[string]config.MCPServer, lookup func(string) (string
 		if c.Off {
 			continue
 		}
-		s := Server{Name: name, Source: "settings", Command: c.Command, Args: c.Args, Env: c.Env, Type: c.Type, URL: c.URL, Headers: c.Headers}
+		s := Server{Name: name, Source: SourceSettings, Command: c.Command, Args: c.Args, Env: c.Env, Type: c.Type, URL: c.URL, Headers: c.Headers}
 		err := s.expand(lookup)
 		if err == nil {
 			err = s.check()

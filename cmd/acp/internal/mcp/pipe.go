@@ -26,8 +26,9 @@ const maxCalls = 64
 // connectTimeout bounds opening a connection to a server.
 const connectTimeout = 30 * time.Second
 
-// dial opens the way to a server. dir is where a stdio server runs.
-func dial(ctx context.Context, s Server, dir string) (mcp.Connection, error) {
+// dial opens the way to a server. dir is where a stdio server runs, and stderr, if it is not nil, receives
+// its standard error.
+func dial(ctx context.Context, s Server, dir string, stderr io.Writer) (mcp.Connection, error) {
 	switch s.Type {
 	case Stdio:
 		path, err := lookPath(s, dir)
@@ -35,7 +36,7 @@ func dial(ctx context.Context, s Server, dir string) (mcp.Connection, error) {
 			return nil, err
 		}
 		p, err := process.Start(ctx, process.Config{
-			Path: path, Args: s.Args, Dir: dir, Env: environ(s.Env), Stderr: io.Discard,
+			Path: path, Args: s.Args, Dir: dir, Env: environ(s.Env), Stderr: stderr,
 		})
 		if err != nil {
 			return nil, err
@@ -346,7 +347,7 @@ func Connect(ctx context.Context, in io.ReadCloser, out io.WriteCloser, getenv f
 	if s.Type == Stdio {
 		return errors.New("only http and sse servers are connected to")
 	}
-	server, err := dial(ctx, s, "")
+	server, err := dial(ctx, s, "", nil)
 	if err != nil {
 		return serverError(s, nil, err)
 	}

@@ -76,27 +76,72 @@ type Options struct {
 	Loops *Loops
 }
 
+// A Route is how an agent gets a server.
+type Route struct {
+	Server Server
+	Via    string // the transport the agent uses; "" if it cannot have the server
+	Err    error  // why it cannot, without the server's name
+}
+
+// Bridged tells whether the server is reached in a roundabout way.
+func (r Route) Bridged() bool { return r.Via != "" && r.Via != r.Server.Type }
+
+// Routes returns how an agent would get each of the servers. Nothing is started and no address is
+// listened at: a server that has a route may still fail.
+func Routes(servers []Server, can Offers, o Options) []Route {
+	out := make([]Route, len(servers))
+	for i, s := range servers {
+		out[i] = Route{Server: s, Via: via(s, can)}
+		switch {
+		case out[i].Via == "":
+			out[i].Err = noWay(s, can, o)
+		case s.Type == Stdio:
+			if _, err := lookPath(s, o.Dir); err != nil {
+				out[i].Via, out[i].Err = "", err
+			}
+		}
+	}
+	return out
+}
+
+// via returns the transport by which an agent is told of a server; "" if there is none.
+func via(s Server, can Offers) string {
+	switch {
+	case s.Type == Stdio && can.Stdio, s.Type == HTTP && can.HTTP, s.Type == SSE && can.SSE:
+		return s.Type
+	case can.Stdio:
+		return Stdio
+	case can.HTTP:
+		return HTTP
+	}
+	return ""
+}
+
+func noWay(s Server, can Offers, o Options) error {
+	return fmt.Errorf("its transport is %s, and %s takes %s", s.Type, o.Agent, can)
+}
+
 // Plan returns the servers as an agent is told of them. One whose transport the agent cannot use is
 // bridged: to a stdio server if it takes those, or else to an HTTP server at this machine's loopback
 // address. A server that cannot be had either way is an error: none is left out.
 func Plan(servers []Server, can Offers, o Options) (list []acp.MCPServer, bridged []Bridged, err error) {
 	for _, s := range servers {
 		var m acp.MCPServer
-		switch {
-		case s.Type == Stdio && can.Stdio:
+		switch by := via(s, can); {
+		case by == Stdio && s.Type == Stdio:
 			m, err = stdioServer(s, o.Dir)
-		case s.Type == HTTP && can.HTTP:
+		case by == HTTP && s.Type == HTTP:
 			m = &acp.MCPServerHTTP{Name: s.Name, URL: s.URL, Headers: headerList(s.Headers)}
-		case s.Type == SSE && can.SSE:
+		case by == SSE:
 			m, err = sseServer(s)
-		case can.Stdio:
+		case by == Stdio:
 			m, err = connectServer(s, o)
 			bridged = append(bridged, Bridged{s, Stdio})
-		case can.HTTP && o.Loops != nil:
+		case by == HTTP && o.Loops != nil:
 			m, err = o.Loops.add(s, o.Dir)
 			bridged = append(bridged, Bridged{s, HTTP})
 		default:
-			err = fmt.Errorf("its transport is %s, and %s takes %s", s.Type, o.Agent, can)
+			err = noWay(s, can, o)
 		}
 		if err != nil {
 			return nil, nil, fmt.Errorf("MCP server %s (%s): %w", s.Name, s.Source, err)

@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 
@@ -13,8 +14,12 @@ import (
 func Values(servers []Server) []config.Value {
 	var out []config.Value
 	for _, s := range servers {
+		origin := s.Source
+		if s.Line > 0 {
+			origin = fmt.Sprintf("%s:%d", s.Source, s.Line)
+		}
 		add := func(value any, key ...string) {
-			out = append(out, config.Value{Key: config.KeyOf(append([]string{"mcp", s.Name}, key...)...), Value: value, Origin: s.Source})
+			out = append(out, config.Value{Key: config.KeyOf(append([]string{"mcp", s.Name}, key...)...), Value: value, Origin: origin})
 		}
 		if s.Command != "" {
 			add(s.Command, "command")

@@ -103,7 +103,9 @@ func NewCommand(a *app.App, runF func(context.Context, *Options) error) *cobra.C
 		Use: "doctor [NAME]...", Short: "Start agents and say what does not work, and why",
 		Long: `Start agents, the default one if none is named, look at everything that a
 conversation needs, and say what does not work and what would cure it. A session
-is opened, nothing is prompted, and nothing is left running.
+is opened, nothing is prompted, and nothing is left running. Of each MCP server of
+the settings, the project and --mcp it is told whether the agent takes it as it is,
+whether it is bridged, or why it cannot be used; none of them is started.
 
 The marks are ✓ for what works, ! for what may be in the way, and ✗ for what has to
 be cured. The exit status is 0 if nothing is marked ✗.`,

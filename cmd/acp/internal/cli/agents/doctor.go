@@ -81,6 +81,9 @@ func (o *Options) doctor(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	for _, text := range o.App.Untrusted() {
+		fmt.Fprintf(o.App.Err, "acp: %s\n", line(text))
+	}
 	ill := 0
 	for i, agent := range chosen {
 		d := &doctor{o: o, cfg: cfg, agent: agent, limit: o.Timeout, report: &report{

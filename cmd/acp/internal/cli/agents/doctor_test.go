@@ -70,6 +70,13 @@ func fake(mode string) {
 	case "v1 only":
 		v1Only()
 		return
+	case "no http":
+		agent.MCP = acp.MCPTransports{Stdio: true}
+	case "only http":
+		agent.MCP = acp.MCPTransports{HTTP: true}
+		agent.MinVersion = 2
+	case "no mcp":
+		agent.MinVersion = 2
 	case "stays":
 		defer time.Sleep(time.Minute)
 	case "leaves a child":
@@ -209,6 +216,66 @@ func TestDoctor(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestDoctorServers: which MCP servers the agent takes, which are bridged and which cannot be had.
+func TestDoctorServers(t *testing.T) {
+	exe := quoted(os.Args[0])
+	file := "[mcp.run]\ncommand = " + exe + "\n[mcp.web]\nurl = \"https://u:secret@example.org/?k=secret\"\n[mcp.old]\ntype = \"sse\"\nurl = \"https://example.org\"\n"
+	for _, tc := range []struct {
+		mode, more string
+		ok         bool
+		want       []string
+	}{
+		{"no http", "", true, []string{
+			"✓ mcp server    flagged (--mcp): bridged from http to stdio",
+			"✓ mcp server    old (settings): bridged from sse to stdio",
+			"✓ mcp server    run (settings): taken as it is, by stdio",
+			"✓ mcp server    web (settings): bridged from http to stdio",
+		}},
+		{"only http", "", true, []string{
+			"✓ mcp server    flagged (--mcp): taken as it is, by http",
+			"✓ mcp server    old (settings): bridged from sse to http",
+			"✓ mcp server    run (settings): bridged from stdio to http",
+			"✓ mcp server    web (settings): taken as it is, by http",
+		}},
+		{"no mcp", "", false, []string{
+			"✗ mcp server    flagged (--mcp) cannot be used: its transport is http, and fake takes none",
+			"✗ mcp server    old (settings) cannot be used: its transport is sse, and fake takes none",
+			"✗ mcp server    run (settings) cannot be used: its transport is stdio, and fake takes none",
+			"✗ mcp server    web (settings) cannot be used: its transport is http, and fake takes none",
+			"→ no session is opened with it: correct it, or turn it off: acp config set mcp.web.off true",
+			"→ no session is opened with it: correct it, or turn it off: leave out --mcp 'flagged=…'",
+		}},
+		{"no http", "[mcp.\"x y\"]\ncommand = \"no-such-program-of-ours\"\n", false, []string{
+			"✗ mcp server    x y (settings) cannot be used: its command cannot be run: ",
+			"turn it off: acp config set 'mcp.\"x y\".off' true",
+		}},
+		{"fine", "[mcp.bad]\nurl = \"${NOT_SET_ANYWHERE}\"\n", false, []string{
+			"✗ mcp server    setting mcp.bad: variable NOT_SET_ANYWHERE is not set",
+		}},
+	} {
+		t.Run(tc.mode, func(t *testing.T) {
+			p := newPlace(t, fakeSettings(tc.mode)+file+tc.more)
+			p.app.MCPFlags = []string{"flagged=https://example.org"}
+			if err := p.run("doctor", "fake"); (err == nil) != tc.ok || err != nil && exitcode.Of(err) != exitcode.Agent {
+				t.Errorf("%v (status %d)", err, exitcode.Of(err))
+			}
+			for _, w := range tc.want {
+				if !strings.Contains(p.out.String(), w) {
+					t.Errorf("%q is not in:\n%s", w, p.out.String())
+				}
+			}
+			if strings.Contains(p.out.String(), "secret") {
+				t.Errorf("a secret is in:\n%s", p.out.String())
+			}
+		})
+	}
+	p := newPlace(t, fakeSettings("fine"))
+	p.write(filepath.Join(p.app.Cwd, ".mcp.json"), `{"mcpServers": {"x": {"command": "x"}}}`, 0o600)
+	if err := p.run("doctor", "fake"); err != nil || !strings.Contains(p.err.String(), ".mcp.json is not trusted, its MCP servers are left out") {
+		t.Errorf("a file that is not trusted: %v\n%s", err, p.err.String())
 	}
 }
 

@@ -28,6 +28,7 @@ import (
 const (
 	maxStderr    = 16 << 10         // bytes
 	maxMore      = 8                // lines
+	maxServers   = 64               // MCP servers that are told of
 	sessionLimit = 30 * time.Second // for session/new and session/delete
 	closeGrace   = 2 * time.Second  // for an agent to end when its input ends
 	survivorWait = 2 * time.Second  // for what an agent has started to be gone

@@ -8,6 +8,8 @@ import (
 
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acpv2"
+	"github.com/goacp/acp/cmd/acp/internal/config"
+	"github.com/goacp/acp/cmd/acp/internal/mcp"
 	"github.com/goacp/acp/cmd/acp/internal/roster"
 	"github.com/goacp/acp/jsonrpc"
 )
@@ -21,7 +23,7 @@ func (d *doctor) examine(ctx context.Context, conn *acp.ClientConn) {
 // capabilities tells what the agent says it can do.
 func (d *doctor) capabilities(conn *acp.ClientConn) {
 	caps := conn.Capabilities()
-	can, mcp := []string{}, []string{}
+	can := []string{}
 	add := func(list *[]string, name string, ok bool) {
 		if ok {
 			*list = append(*list, name)
@@ -40,16 +42,44 @@ func (d *doctor) capabilities(conn *acp.ClientConn) {
 		add(&can, "fork", s.Fork != nil)
 		add(&can, "further directories", s.AdditionalDirectories != nil)
 		add(&can, "set title", s.Title != nil)
-		if m := s.MCP; m != nil {
-			add(&mcp, "stdio", m.Stdio != nil)
-			add(&mcp, "http", m.HTTP != nil)
-		}
-	}
-	if v1 := conn.CapabilitiesV1(); v1 != nil {
-		add(&mcp, "sse", v1.MCPCapabilities.SSE)
 	}
 	d.report.add(check{Name: "capabilities", Status: fact, Detail: orNone(can)})
-	d.report.add(check{Name: "mcp", Status: fact, Detail: orNone(mcp)})
+	d.report.add(check{Name: "mcp", Status: fact, Detail: mcp.OffersOf(conn).String()})
+	d.servers(conn)
+}
+
+// servers tells how the agent would get each of the MCP servers that sessions are to have. None of
+// them is started.
+func (d *doctor) servers(conn *acp.ClientConn) {
+	servers, err := d.o.App.MCP()
+	if err != nil {
+		d.report.add(check{Name: "mcp server", Status: bad, Detail: oneLine(err), Cure: "no session is opened until it is corrected"})
+		return
+	}
+	for i, r := range mcp.Routes(servers, mcp.OffersOf(conn), mcp.Options{Agent: d.agent.Name, Dir: d.o.App.Cwd}) {
+		if i == maxServers {
+			d.report.add(check{Name: "mcp server", Status: fact, Detail: fmt.Sprintf("… %d more", len(servers)-i)})
+			return
+		}
+		s := r.Server
+		c := check{Name: "mcp server", Status: good, Detail: fmt.Sprintf("%s (%s): taken as it is, by %s", s.Name, s.Source, r.Via)}
+		switch {
+		case r.Err != nil:
+			c.Status, c.Detail = bad, fmt.Sprintf("%s (%s) cannot be used: %s", s.Name, s.Source, oneLine(r.Err))
+			c.Cure = "no session is opened with it: correct it, or turn it off: " + turnOff(s)
+		case r.Bridged():
+			c.Detail = fmt.Sprintf("%s (%s): bridged from %s to %s", s.Name, s.Source, s.Type, r.Via)
+		}
+		d.report.add(c)
+	}
+}
+
+// turnOff says how to do without a server.
+func turnOff(s mcp.Server) string {
+	if s.Source == mcp.SourceFlag {
+		return "leave out --mcp " + roster.Quote(s.Name+"=…")
+	}
+	return "acp config set " + roster.Quote(config.KeyOf("mcp", s.Name, "off")) + " true"
 }
 
 func orNone(list []string) string {

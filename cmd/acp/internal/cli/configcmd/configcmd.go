@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -179,11 +180,16 @@ func (o *Options) list() error {
 	if err != nil {
 		return err
 	}
-	file, servers, err := o.App.ProjectMCP()
+	file, servers, err := o.App.ShownMCP()
 	if err != nil {
 		return err
 	}
-	values := append(c.Values(), mcp.Values(servers)...)
+	values := slices.DeleteFunc(c.Values(), func(v config.Value) bool {
+		return slices.ContainsFunc(servers, func(s mcp.Server) bool {
+			return s.Source == mcp.SourceFlag && strings.HasPrefix(v.Key, config.KeyOf("mcp", s.Name)+".")
+		})
+	})
+	values = append(values, mcp.Values(servers)...)
 	if o.JSON {
 		l := listing{Settings: values, Untrusted: o.App.Untrusted()}
 		l.Files.User, l.Files.Project, l.Files.MCP = c.UserFile, c.ProjectFile, file

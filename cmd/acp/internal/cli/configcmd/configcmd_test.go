@@ -23,6 +23,7 @@ type place struct {
 	out, err            bytes.Buffer
 	home, project, user string
 	flags               map[string]any
+	servers, headers    []string // --mcp and --mcp-header
 }
 
 func newPlace(t *testing.T) *place {
@@ -70,7 +71,7 @@ func (p *place) run(args ...string) error {
 	p.t.Helper()
 	p.out.Reset()
 	p.err.Reset()
-	a := &app.App{In: strings.NewReader(""), Out: &p.out, Err: &p.err, Cwd: filepath.Join(p.project, "sub"), Flags: p.flags}
+	a := &app.App{In: strings.NewReader(""), Out: &p.out, Err: &p.err, Cwd: filepath.Join(p.project, "sub"), Flags: p.flags, MCPFlags: p.servers, MCPHeaders: p.headers}
 	cmd := NewCommand(a, nil)
 	cmd.SetArgs(args)
 	cmd.SilenceUsage, cmd.SilenceErrors = true, true
@@ -172,6 +173,43 @@ func TestGetAndSet(t *testing.T) {
 	// What is wrong can be removed by the program.
 	p.must("unset", "ui.x")
 	p.must()
+}
+
+// TestListServers: those of flags, settings and .mcp.json, each where it comes from; of several with the
+// same name only the one in force.
+func TestListServers(t *testing.T) {
+	p := newPlace(t)
+	p.write(p.user, "[mcp.a]\ncommand = \"a\"\n[mcp.b]\ncommand = \"b\"\n[mcp.b.env]\nK = \"v\"\n[mcp.ab]\ncommand = \"ab\"\n")
+	file := p.write(filepath.Join(p.project, ".mcp.json"), "{\"mcpServers\": {\n\"a\": {\"command\": \"no\"},\n\"c\": {\"command\": \"no\"},\n\"d\": {\"command\": \"d\"}}}")
+	p.must("trust", p.project)
+	p.servers = []string{"b=b2 ${NONE}", "c=https://u:secret@example.org/?k=secret"}
+	p.headers = []string{"c:Authorization=secret"}
+	var got []string
+	for l := range strings.Lines(p.must()) {
+		if f := strings.Fields(l); strings.HasPrefix(l, "mcp.") {
+			got = append(got, strings.Join(f, " "))
+		}
+	}
+	want := []string{
+		`mcp.a.command "a" ` + p.user + ":2",
+		`mcp.ab.command "ab" ` + p.user + ":8",
+		`mcp.d.command "d" ` + file + ":4",
+		`mcp.c.type "http" --mcp`,
+		`mcp.c.url "https://********@example.org/?k=********" --mcp`,
+		`mcp.c.headers.Authorization "********" --mcp`,
+		`mcp.b.command "b2" --mcp`,
+		`mcp.b.args ["${NONE}"] --mcp`,
+		`mcp.b.type "stdio" --mcp`,
+	}
+	slices.Sort(got)
+	slices.Sort(want)
+	if d := cmp.Diff(want, got); d != "" {
+		t.Error(d)
+	}
+	p.servers = []string{"nonsense"}
+	if err := p.run(); exitcode.Of(err) != exitcode.Usage || !strings.Contains(err.Error(), "NAME=COMMAND") {
+		t.Errorf("a flag that cannot be read: %v", err)
+	}
 }
 
 func TestTrust(t *testing.T) {
