@@ -32,6 +32,7 @@ var (
 // connection is what is known beyond sessions.
 type connection struct {
 	cursors table[bool]   // where lists may go on
+	listed  table[bool]   // sessions that are in them
 	asked   table[bool]   // elicitations that lead to a page
 	servers table[string] // MCP servers behind the connection, with their names
 	active  table[bool]   // requests to them
@@ -82,8 +83,9 @@ func (m *Monitor) page(id, address string) {
 }
 
 // scope looks at the request of the client that an elicitation belongs to.
-func (m *Monitor) scope(id jsonrpc.ID) {
+func (m *Monitor) scope(r *request, id jsonrpc.ID) {
 	key := idKey([]byte(id.String()))
+	r.parent = key
 	_, open := m.open[theClient].get(key)
 	if m.breaks(ckAskScope, !open && m.open[theClient].lacks(key)) {
 		m.add(ckAskScope, "params.requestId", "asked on behalf of the request %s, which is not in flight", quote(key))

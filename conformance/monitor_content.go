@@ -108,7 +108,8 @@ func (m *Monitor) chunk(s *session, id string, kind byte, chunk bool) {
 	if id == "" {
 		return
 	}
-	old, ok := s.messages.get(id)
+	key := messageKey(m.version, id, kind)
+	old, ok := s.messages.get(key)
 	if m.breaks(ckMsgKind, ok && old != kind) {
 		m.add(ckMsgKind, "params.update.messageId", "used the id %s for messages of different kinds", quote(id))
 	}
@@ -116,11 +117,20 @@ func (m *Monitor) chunk(s *session, id string, kind byte, chunk bool) {
 		m.add(ckMsgMixed, "params.update.messageId", "went on with the message %s after it had begun another", quote(id))
 	}
 	if !ok {
-		s.messages.put(id, kind)
+		s.messages.put(key, kind)
 	}
 	if s.message != id {
 		s.message = brief(id)
 	}
+}
+
+// messageKey tells messages apart: in version 2 those of different kinds may have
+// the same id.
+func messageKey(version int, id string, kind byte) string {
+	if version == 1 {
+		return id
+	}
+	return string(rune('0'+kind)) + id
 }
 
 func (m *Monitor) planEntry(path, content, priority, status string, known bool) {

@@ -49,7 +49,10 @@ type request struct {
 	again     int      // requests with the same id that were not answered when it was made
 	doubtful  bool     // what is wrong with it may keep it from being answered
 	withdrawn bool     // $/cancel_request was sent for it
+	due       int64    // the frame that did so, or frame: since then an answer is due
+	dueAt     int64    // when that was, in nanoseconds
 	stopped   bool     // session/cancel or the like was sent for its session
+	parent    string   // the request on whose behalf it is made, or ""
 	facts     any      // what has to be known when it is answered
 }
 

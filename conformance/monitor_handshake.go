@@ -172,6 +172,10 @@ func (m *Monitor) initializedV1(r *request, p *acpv1.InitializeResponse) {
 			m.authMethod(string(a.ID), false)
 		case *acpv1.AuthMethodTerminal:
 			m.authMethod(string(a.ID), true)
+		case *acpv1.UnknownAuthMethod: // readers take it for one of the agent (S80)
+			var d wire.Decoder
+			d.Reset(a.Raw, false)
+			m.authMethod(d.Member("id"), false)
 		}
 	}
 }

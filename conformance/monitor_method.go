@@ -90,6 +90,7 @@ func (m *Monitor) judge(e *envelope, asked bool) (*method, *codec) {
 // request looks at a request.
 func (m *Monitor) request(e *envelope) {
 	r := &request{key: idKey(e.id), name: brief(e.method), from: m.from, frame: m.stats.Frames, at: int64(m.at)}
+	r.due, r.dueAt = r.frame, r.at
 	old, inFlight := m.open[m.from].get(r.key)
 	if inFlight {
 		r.again = old.again + 1
@@ -237,7 +238,7 @@ func otherGreeting(path string) bool {
 
 // refused looks at an error that answers a request.
 func (m *Monitor) refused(r *request, we *jsonrpc.Error) {
-	if r.m == nil && !strings.HasPrefix(r.name, "_") {
+	if m.nobodys(r) && !m.first(r, we) {
 		if m.breaks(ckUnknownCode, we.Code != jsonrpc.CodeMethodNotFound) {
 			m.add(ckUnknownCode, "error.code", "refused the unknown request %s with %d and not with -32601", quote(r.name), we.Code)
 		}
@@ -247,6 +248,24 @@ func (m *Monitor) refused(r *request, we *jsonrpc.Error) {
 		m.add(ckUnasked, "error.code", "answered %s with -32800 though nobody cancelled it", quote(r.name))
 	}
 	m.failed(r, we)
+}
+
+// nobodys reports whether a request is of a method that no version and no draft
+// has: agents may well know those of others.
+func (m *Monitor) nobodys(r *request) bool {
+	return r.m == nil && !strings.HasPrefix(r.name, "_") && !retired(r.name) && protocol(3 - m.speaks())[r.name] == nil
+}
+
+// first reports whether an error is about something that is looked at before the
+// request as such.
+func (m *Monitor) first(r *request, we *jsonrpc.Error) bool {
+	switch we.Code {
+	case jsonrpc.CodeAuthRequired:
+		return m.from == theAgent
+	case jsonrpc.CodeRequestCancelled:
+		return r.withdrawn || r.stopped
+	}
+	return !m.ready
 }
 
 // withdraw looks at $/cancel_request.
@@ -263,5 +282,13 @@ func (m *Monitor) withdraw(id jsonrpc.ID) {
 	if m.breaks(ckCancelTwice, r.withdrawn) {
 		m.add(ckCancelTwice, "params.requestId", "cancelled the request %s twice", quote(key))
 	}
-	r.withdrawn = true
+	if r.withdrawn {
+		return
+	}
+	r.withdrawn, r.due, r.dueAt = true, m.stats.Frames, int64(m.at)
+	for _, e := range m.open[1-m.from].m {
+		if e.v.parent == key {
+			e.v.stopped = true // whoever made it has nobody to ask for any more
+		}
+	}
 }

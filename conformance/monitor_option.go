@@ -93,6 +93,7 @@ func (m *Monitor) settings(s *session, path string, list []settingSeen) {
 type setFacts struct {
 	id, value string
 	boolean   bool
+	crossed   bool // another change of it was in flight
 }
 
 // set looks at a request to change a setting.
@@ -101,7 +102,13 @@ func (m *Monitor) set(r *request, s *session, id, value string, boolean, other b
 	if s == nil || other {
 		return
 	}
-	r.facts = &setFacts{id: brief(id), value: brief(value), boolean: boolean}
+	f := &setFacts{id: brief(id), value: brief(value), boolean: boolean}
+	for _, e := range m.open[theClient].m {
+		if other, ok := e.v.facts.(*setFacts); ok && e.v.s == s && other.id == f.id {
+			other.crossed, f.crossed = true, true // either answer may show either value
+		}
+	}
+	r.facts = f
 	if !s.hasOpts || len(s.options) >= maxEntries {
 		return
 	}
@@ -121,7 +128,7 @@ func (m *Monitor) set(r *request, s *session, id, value string, boolean, other b
 // applied looks at the settings after one was changed.
 func (m *Monitor) applied(r *request) {
 	f, ok := r.facts.(*setFacts)
-	if !ok || r.s == nil {
+	if !ok || r.s == nil || f.crossed {
 		return
 	}
 	o := r.s.options[f.id]

@@ -1,6 +1,7 @@
 package conformance
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -51,12 +52,13 @@ type session struct {
 	cancelled time.Duration
 	stopped   bool // session/cancel was sent in this turn
 	called    bool // session/cancel was sent since it was last idle
+	dismissed bool // a question of this turn was answered with nothing
 	closing   bool // its client ends it
 
-	state    string // of the foreground, v2
-	work     bool   // something goes on in the background, or may, v2
-	reported bool   // background was reported, v2
-	receipts table[bool]
+	state    string      // of the foreground, v2
+	work     bool        // something goes on in the background, or may, v2
+	reported bool        // background was reported, v2
+	receipts table[bool] // of messages not shown yet; true if the session was idle since
 
 	tools     table[*tool]
 	terminals table[*terminal]
@@ -112,8 +114,8 @@ func (m *Monitor) openSession(r *request, sid string) {
 	s.opening++
 	r.s = s
 	// Its history may come again.
-	s.tools = table[*tool]{max: maxEntries, forgot: s.tools.forgot}
-	s.messages = table[byte]{max: maxEntries, forgot: s.messages.forgot}
+	s.tools = table[*tool]{max: maxEntries, forgot: true}
+	s.messages = table[byte]{max: maxEntries, forgot: true}
 	s.message, s.currency = "", ""
 }
 
@@ -250,7 +252,7 @@ func (m *Monitor) prompt(r *request, sid string, blocks int) {
 	s.turns++
 	if s.turns == 1 {
 		s.turn++
-		s.stopped = false
+		s.stopped, s.dismissed = false, false
 	}
 }
 
@@ -268,7 +270,8 @@ func (m *Monitor) cancelSession(s *session, asksToStop bool) {
 			if r := e.v; r.s == s {
 				r.stopped = true
 				if f, ok := r.facts.(*permissionFacts); ok {
-					f.cancelled = f.cancelled || asksToStop
+					// One that is younger has crossed: the client stopped the turn before it knew of it.
+					f.cancelled = f.cancelled || asksToStop && m.at-time.Duration(r.at) >= grace
 				}
 			}
 		}
@@ -289,7 +292,7 @@ func (m *Monitor) turned(r *request, reason string, known bool) {
 			m.add(ckCancelled, "result.stopReason", "ended a cancelled turn as %s", quote(reason))
 		}
 	}
-	if cancelled && m.breaks(ckNotCancelled, !r.stopped && !r.withdrawn && !m.gap) {
+	if cancelled && m.breaks(ckNotCancelled, !r.stopped && !r.withdrawn && !s.dismissed && !m.gap) {
 		m.add(ckNotCancelled, "result.stopReason", "ended a turn as cancelled that nobody cancelled")
 	}
 	if reason == "end_turn" {
@@ -326,7 +329,8 @@ func (m *Monitor) failed(r *request, we *jsonrpc.Error) {
 		m.sessions.drop(f.sid)
 	}
 	m.refusedTo(r, we)
-	if r.lost && m.breaks(ckNotFound, we.Code != jsonrpc.CodeResourceNotFound) {
+	other := m.first(r, we) || we.Code == jsonrpc.CodeMethodNotFound
+	if r.lost && !other && m.breaks(ckNotFound, we.Code != jsonrpc.CodeResourceNotFound) {
 		m.add(ckNotFound, "error.code", "refused %s for a session that does not exist with %d and not with -32002", r.name, we.Code)
 	}
 }
@@ -337,7 +341,7 @@ func (m *Monitor) ending() {
 		m.from = 1 - asker
 		for _, e := range m.open[asker].m {
 			r := e.v
-			spoke := m.lastNo[m.from] > r.frame && m.lastAt[m.from]-time.Duration(r.at) >= patience
+			spoke := m.lastNo[m.from] > r.due && m.lastAt[m.from]-time.Duration(r.dueAt) >= patience
 			slow := patient(r.name) && !r.withdrawn
 			if m.breaks(ckAnswered, spoke && !slow && !r.doubtful) {
 				m.addAt(r.frame, ckAnswered, "", "never answered %s with the id %s", quote(r.name), quote(r.key))
@@ -350,6 +354,10 @@ func (m *Monitor) ending() {
 			}
 		}
 	}
+	m.from = theAgent
+	for _, e := range m.sessions.m {
+		m.unshown(e.v)
+	}
 }
 
 // patience is how long an answer may take that does not depend on a person, a
@@ -359,6 +367,7 @@ const patience = 30 * time.Second
 func patient(name string) bool {
 	switch name {
 	case "session/prompt", "session/request_permission", "elicitation/create", "terminal/wait_for_exit",
+		"session/new", "session/load", "session/resume", "session/fork", // these start MCP servers
 		"authenticate", "auth/login", "mcp/message", "proxy/successor":
 		return true
 	}
@@ -393,6 +402,7 @@ func (m *Monitor) listed(seen map[string]bool, id, cwd, updated string) {
 	if m.breaks(ckListCwd, !absolute(cwd)) {
 		m.add(ckListCwd, "result.sessions", "listed the session %s in %s, which is not absolute", quote(id), quote(cwd))
 	}
+	m.more.listed.put(id, true)
 	if m.breaks(ckListTwice, seen[id]) {
 		m.add(ckListTwice, "result.sessions", "listed the session %s twice", quote(id))
 	}
@@ -404,10 +414,21 @@ func (m *Monitor) timestamp(path, at string) {
 	if at == "" {
 		return
 	}
-	_, err := time.Parse(time.RFC3339Nano, at)
-	if m.breaks(ckTimes, err != nil) {
-		m.add(ckTimes, path, "sent the time %s, which is not of ISO 8601", quote(at))
+	forms, name := isoForms, "ISO 8601"
+	if m.version == 2 {
+		forms, name = forms[:1], "RFC 3339"
 	}
+	fits := slices.ContainsFunc(forms, func(form string) bool { _, err := time.Parse(form, at); return err == nil })
+	if m.breaks(ckTimes, !fits) {
+		m.add(ckTimes, path, "sent the time %s, which is not of %s with a zone", quote(at), name)
+	}
+}
+
+// isoForms are forms of ISO 8601 for a point in time. The first one is that of
+// RFC 3339, which version 2 asks for.
+var isoForms = []string{
+	time.RFC3339Nano, "2006-01-02T15:04:05Z0700", "2006-01-02T15:04:05Z07", "2006-01-02T15:04Z07:00", "2006-01-02T15:04Z0700",
+	"20060102T150405Z0700", "20060102T150405Z07", "20060102T1504Z0700",
 }
 
 // cursors looks at the place in a list from which the client wants more.
@@ -436,6 +457,15 @@ func (m *Monitor) named(r *request, sid string, ends bool) {
 type namedFacts struct {
 	sid  string
 	ends bool
+}
+
+// onlyListed reports whether the agent has told of a session that nobody has
+// opened. It may tell more of it.
+func (m *Monitor) onlyListed(sid string) bool {
+	_, open := m.sessions.get(sid)
+	_, gone := m.gone.get(sid)
+	_, listed := m.more.listed.get(sid)
+	return listed && !open && !gone
 }
 
 // childOf looks at a session that belongs to another.

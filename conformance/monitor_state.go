@@ -25,7 +25,7 @@ func (m *Monitor) stateOf(s *session, state, reason string, hasError, reported, 
 		m.add(ckCancelled, "params.update.stopReason", "ended cancelled work as %s", quote(reason))
 	}
 	if reason == "cancelled" {
-		if m.breaks(ckNotCancelled, !s.called && !s.closing && !m.gap) {
+		if m.breaks(ckNotCancelled, !s.called && !s.closing && !s.dismissed && !m.gap) {
 			m.add(ckNotCancelled, "params.update.stopReason", "ended work as cancelled that nobody cancelled")
 		}
 	}
@@ -35,19 +35,30 @@ func (m *Monitor) stateOf(s *session, state, reason string, hasError, reported, 
 	if reason == "end_turn" && reported && !work {
 		m.unfinished(s)
 	}
-	for id := range s.receipts.m {
-		if m.breaks(ckReceipt, s.messages.lacks(id)) {
+	m.unshown(s)
+	s.stopped, s.called, s.dismissed = false, false, false
+}
+
+// unshown looks for messages that were taken and not shown. One that was taken
+// just before the session became idle may belong to the work that comes next.
+func (m *Monitor) unshown(s *session) {
+	for id, e := range s.receipts.m {
+		lacks := s.messages.lacks(messageKey(m.version, id, userMessage))
+		if m.breaks(ckReceipt, lacks && e.v) {
 			m.add(ckReceipt, "", "became idle and never showed the message %s it had taken", quote(id))
 		}
+		if e.v || !lacks {
+			s.receipts.drop(id)
+		} else {
+			s.receipts.put(id, true)
+		}
 	}
-	s.receipts = table[bool]{max: maxEntries}
-	s.stopped, s.called = false, false
 }
 
 // receipt looks at the answer to a prompt.
 func (m *Monitor) receipt(r *request, id string) {
 	if r.s != nil {
-		r.s.receipts.put(id, true)
+		r.s.receipts.put(id, false)
 	}
 }
 

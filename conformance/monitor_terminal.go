@@ -22,7 +22,9 @@ type terminal struct {
 	limit   uint64 // bytes of its output, if limited
 	limited bool
 	exited  bool
-	cancel  bool // it can be cancelled (v2)
+	exitNo  int64 // the number of the frame that said so (v1)
+	cancel  bool  // it can be cancelled (v2)
+	gone    bool  // it was released (v1): tool calls may go on to show it
 	turn    int
 }
 
@@ -39,7 +41,8 @@ func (m *Monitor) usesTerminal(r *request, s *session, id string) {
 	if s == nil {
 		return
 	}
-	if m.breaks(ckTermKnown, s.terminals.lacks(id)) {
+	t, ok := s.terminals.get(id)
+	if m.breaks(ckTermKnown, s.terminals.lacks(id) || ok && t.gone) {
 		m.add(ckTermKnown, "params.terminalId", "used the terminal %s, which does not exist", quote(id))
 	}
 }
@@ -49,8 +52,8 @@ func (m *Monitor) terminalCreated(r *request, id string) {
 	if !ok || r.s == nil {
 		return
 	}
-	_, twice := r.s.terminals.get(id)
-	if m.breaks(ckTermUnique, twice) {
+	t, twice := r.s.terminals.get(id)
+	if m.breaks(ckTermUnique, twice && !t.gone) {
 		m.add(ckTermUnique, "result.terminalId", "made another terminal with the id %s", quote(id))
 	}
 	r.s.terminals.put(id, &terminal{limit: f.limit, limited: f.limited, turn: r.s.turn})
@@ -65,20 +68,42 @@ func (m *Monitor) terminalOutput(r *request, output string, exited bool) {
 	if !ok {
 		return
 	}
-	if t.limited && m.breaks(ckTermLimit, uint64(len(output)) > t.limit) {
+	// What stands for a byte that is no text takes more room than the byte.
+	long := uint64(len(output)) > t.limit && !strings.Contains(output, "\ufffd")
+	if t.limited && m.breaks(ckTermLimit, long) {
 		m.add(ckTermLimit, "result.output", "sent %d bytes of output of a terminal that keeps %d", len(output), t.limit)
 	}
-	if m.breaks(ckTermExit, t.exited && !exited) {
+	// An answer to a request from before may be one of before.
+	if m.breaks(ckTermExit, t.exited && !exited && r.frame > t.exitNo) {
 		m.add(ckTermExit, "result.exitStatus", "told that the command has ended, and then that it runs")
 	}
-	t.exited = exited
+	if exited {
+		t.exit(m.stats.Frames)
+	}
+}
+
+func (t *terminal) exit(frame int64) {
+	if !t.exited {
+		t.exited, t.exitNo = true, frame
+	}
 }
 
 func (m *Monitor) terminalExited(r *request) {
 	if f, ok := r.facts.(*terminalFacts); ok && r.s != nil {
 		if t, ok := r.s.terminals.get(f.id); ok {
-			t.exited = true
+			t.exit(m.stats.Frames)
 		}
+	}
+}
+
+// released looks at a terminal that the agent gives back.
+func (m *Monitor) released(s *session, id string) {
+	m.breaks(ckTermReleased, false)
+	if s == nil {
+		return
+	}
+	if t, ok := s.terminals.get(id); ok {
+		t.gone = true
 	}
 }
 
@@ -87,8 +112,8 @@ func (m *Monitor) leftTerminals(s *session) {
 	if m.version != 1 {
 		return
 	}
-	for id := range s.terminals.m {
-		if m.breaks(ckTermReleased, true) {
+	for id, e := range s.terminals.m {
+		if !e.v.gone && m.breaks(ckTermReleased, true) {
 			m.add(ckTermReleased, "", "has not released the terminal %s of a session that ended", quote(id))
 		}
 	}

@@ -228,6 +228,26 @@ func TestObservedRules(t *testing.T) {
 	}
 }
 
+// TestSpared: in the traces of spared.txtar, whose lines are those of the others,
+// nobody is to blame, but for what a line # also names.
+func TestSpared(t *testing.T) {
+	text, err := os.ReadFile("testdata/spared.txtar")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, mb := range splitArchive(string(text)) {
+		t.Run(mb.name, func(t *testing.T) {
+			p := run(t, mb.text, false, false)
+			for _, l := range p.log {
+				t.Error(l)
+			}
+			if p.m.Stats().Frames == 0 {
+				t.Error("nothing was played")
+			}
+		})
+	}
+}
+
 func one(t *testing.T, id, text string, swap bool) {
 	rule := builtin().byID[id]
 	if rule == nil {

@@ -183,6 +183,9 @@ func (m *Monitor) selected(r *request, option string) {
 
 // dismissed looks at an answer that chose nothing.
 func (m *Monitor) dismissed(r *request) {
+	if r.s != nil {
+		r.s.dismissed = true // agents may take that for an end of the turn
+	}
 	if f, ok := r.facts.(*permissionFacts); ok && f.cancelled {
 		m.breaks(ckPermCancelled, false)
 	}

@@ -103,10 +103,7 @@ func (m *Monitor) askedV1(r *request, p any) bool {
 		m.terminalV1(r, p.SessionID, p.TerminalID)
 	case *acpv1.ReleaseTerminalRequest:
 		m.terminalV1(r, p.SessionID, p.TerminalID)
-		m.breaks(ckTermReleased, false)
-		if r.s != nil {
-			r.s.terminals.drop(string(p.TerminalID))
-		}
+		m.released(r.s, string(p.TerminalID))
 	case *acpv1.MessageMCPRequest:
 		m.mcpAsked(r, string(p.ServerID), string(p.RequestID), p.Params)
 	default:
@@ -175,6 +172,8 @@ func (m *Monitor) answeredV1(r *request, p any) bool {
 	case *acpv1.CreateElicitationResponse:
 		if a, ok := p.Action.(*acpv1.ElicitationAcceptAction); ok {
 			m.filled(r, a.Content)
+		} else {
+			m.dismissed(r)
 		}
 	case *acpv1.ReadTextFileResponse:
 		m.fileRead(r, p.Content)

@@ -10,7 +10,9 @@ import (
 func (m *Monitor) toldV1(p any) bool {
 	switch p := p.(type) {
 	case *acpv1.SessionNotification:
-		if s := m.names(string(p.SessionID)); s != nil {
+		if u, ok := p.Update.(*acpv1.SessionInfoUpdate); ok && m.onlyListed(string(p.SessionID)) {
+			m.timestamp("params.update.updatedAt", u.UpdatedAt.Or(""))
+		} else if s := m.names(string(p.SessionID)); s != nil {
 			m.updateV1(s, p.Update)
 		}
 	case *acpv1.CancelNotification:
@@ -211,7 +213,7 @@ func (m *Monitor) askV1(r *request, p *acpv1.CreateElicitationRequest) {
 	case *acpv1.ElicitationSessionScope:
 		r.s = m.names(string(s.SessionID))
 	case *acpv1.ElicitationRequestScope:
-		m.scope(s.RequestID)
+		m.scope(r, s.RequestID)
 	}
 }
 

@@ -143,6 +143,8 @@ func (m *Monitor) answeredV2(r *request, p any) bool {
 	case *acpv2.CreateElicitationResponse:
 		if a, ok := p.Action.(*acpv2.ElicitationAcceptAction); ok {
 			m.filled(r, a.Content)
+		} else {
+			m.dismissed(r)
 		}
 	case *acpv2.MessageMCPResponse:
 		m.mcpAnswered(r, p.Result != nil, p.Error != nil)

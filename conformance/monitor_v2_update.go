@@ -10,7 +10,9 @@ import (
 func (m *Monitor) toldV2(p any) bool {
 	switch p := p.(type) {
 	case *acpv2.UpdateSessionNotification:
-		if s := m.names(string(p.SessionID)); s != nil {
+		if u, ok := p.Update.(*acpv2.SessionInfoUpdate); ok && m.onlyListed(string(p.SessionID)) {
+			m.timestamp("params.update.updatedAt", u.UpdatedAt.Or(""))
+		} else if s := m.names(string(p.SessionID)); s != nil {
 			m.updateV2(s, p.Update)
 		}
 	case *acpv2.CancelSessionNotification:
@@ -252,7 +254,7 @@ func (m *Monitor) askV2(r *request, p *acpv2.CreateElicitationRequest) {
 	case *acpv2.ElicitationSessionScope:
 		r.s = m.names(string(s.SessionID))
 	case *acpv2.ElicitationRequestScope:
-		m.scope(s.RequestID)
+		m.scope(r, s.RequestID)
 	}
 }
 
