@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -55,12 +56,12 @@ func (o *Options) checkClient(ctx context.Context, opt conformance.Options, rec 
 			return r, s.fault(), err
 		}
 	}
-	door, err := listen(ctx)
-	if err != nil {
-		return nil, nil, err
-	}
-	defer door.close()
 	if len(o.Argv) == 0 {
+		door, err := listen(ctx)
+		if err != nil {
+			return nil, nil, err
+		}
+		defer door.close()
 		opt.Patience = patience
 		p.invite(door)
 		r, err = conformance.CheckClient(ctx, func(ctx context.Context) (*conformance.Peer, error) {
@@ -72,26 +73,26 @@ func (o *Options) checkClient(ctx context.Context, opt conformance.Options, rec 
 		}, opt)
 		return r, nil, err
 	}
-	for i, a := range s.cfg.Args {
-		s.cfg.Args[i] = strings.ReplaceAll(a, placeholder, door.line())
-		if a == placeholder {
-			// A client that takes the command as arguments gets it as such.
-			s.cfg.Args = append(append(append([]string{}, o.Argv[1:1+i]...), door.command()...), o.Argv[2+i:]...)
-			break
-		}
-	}
-	s.cfg.Env = append(s.cfg.Env, agentVar+"="+door.line())
+	plain := s.cfg
 	var last *visitor
 	r, err = conformance.CheckClient(ctx, func(ctx context.Context) (*conformance.Peer, error) {
-		if c := last.again(ctx, door); c != nil {
+		if c := last.again(ctx); c != nil {
 			return last.peer(c, s), nil
 		}
-		proc, err := s.start()
+		// Each has a door of its own: one that is being ended may start its agent once
+		// more, and must not be taken for the next one.
+		door, err := listen(ctx)
 		if err != nil {
 			return nil, err
 		}
+		s.cfg = visiting(plain, door)
+		proc, err := s.start()
+		if err != nil {
+			door.close()
+			return nil, err
+		}
 		s.leaveAlone(proc)
-		v := &visitor{proc: proc, open: 1, end: func() { s.end(proc) }}
+		v := &visitor{proc: proc, door: door, open: 1, end: func() { door.close(); s.end(proc) }}
 		within := max(reachWithin, opt.Timeout)
 		ctx, cancel := context.WithTimeoutCause(ctx, within, fmt.Errorf("the client has started no agent in %v", within))
 		defer cancel()
@@ -111,12 +112,30 @@ func (o *Options) checkClient(ctx context.Context, opt conformance.Options, rec 
 	return r, s.fault(), err
 }
 
+// visiting returns how a client is started that comes to a door.
+func visiting(cfg process.Config, d *door) process.Config {
+	var args []string
+	for i, a := range cfg.Args {
+		if a == placeholder {
+			// A client that takes the command as arguments gets it as such.
+			args = append(append(args, d.command()...), cfg.Args[i+1:]...)
+			break
+		}
+		args = append(args, strings.ReplaceAll(a, placeholder, d.line()))
+	}
+	cfg.Args = args
+	cfg.Env = append(slices.Clip(cfg.Env), agentVar+"="+d.line())
+	return cfg
+}
+
 // A visitor is a client that was started, and may connect more than once: some
 // start their agent again to ask for an earlier version. It is ended with the last
 // of its connections.
 type visitor struct {
 	proc *process.Process
+	door *door
 	end  func()
+	last net.Conn    // of its connections
 	left atomic.Bool // it has closed a connection
 	mu   sync.Mutex
 	open int // connections; none, and it is being ended
@@ -125,13 +144,17 @@ type visitor struct {
 // again waits for a visitor that has closed its connection, and that we have not,
 // to connect once more, and returns nil if it does not. A visitor that is nil does
 // not.
-func (v *visitor) again(ctx context.Context, d *door) net.Conn {
+func (v *visitor) again(ctx context.Context) net.Conn {
 	if v == nil || !v.left.Swap(false) || !v.enter() {
 		return nil
 	}
+	// Many wait for their agent to end before they start it again.
+	if half, ok := v.last.(interface{ CloseWrite() error }); ok {
+		_ = half.CloseWrite()
+	}
 	ctx, cancel := context.WithTimeout(ctx, againWithin)
 	defer cancel()
-	c, err := d.accept(ctx, v.proc.Done())
+	c, err := v.door.accept(ctx, v.proc.Done())
 	if err != nil {
 		v.leave()
 		return nil
@@ -160,6 +183,7 @@ func (v *visitor) leave() {
 }
 
 func (v *visitor) peer(c net.Conn, s *starter) *conformance.Peer {
+	v.last = c
 	peer := peerOf(c, sync.OnceFunc(v.leave))
 	peer.Stream = &leaving{peer.Stream, v}
 	peer.Wait, peer.PID, peer.Ended = waitFor(v.proc), v.proc.PID(), s.ended(v.proc)
