@@ -56,6 +56,20 @@ func TestAddListRemove(t *testing.T) {
 	if err := json.Unmarshal(p.out.Bytes(), &r); err != nil || r.Name != "builtin" || !r.Installed {
 		t.Errorf("only the built-in one is installed: %v\n%s", err, p.out.String())
 	}
+	if err := p.run("list", "--json"); err != nil {
+		t.Fatal(err)
+	}
+	names := map[string]bool{}
+	for l := range strings.Lines(p.out.String()) {
+		var r row
+		if err := json.Unmarshal([]byte(l), &r); err != nil {
+			t.Fatalf("%q: %v", l, err)
+		}
+		names[r.Name] = true
+	}
+	if !names["mine"] || !names["gemini"] {
+		t.Errorf("agents: %v", names)
+	}
 	if err := p.run("add", "mine", "--", "x"); exitcode.Of(err) != exitcode.Usage || !strings.Contains(err.Error(), "--force") {
 		t.Errorf("add again: %v", err)
 	}
@@ -75,6 +89,19 @@ func TestAddListRemove(t *testing.T) {
 	text, _ = os.ReadFile(p.user)
 	if want := "# mine\nagent = \"mine\"\n\n"; string(text) != want {
 		t.Error(cmp.Diff(want, string(text)))
+	}
+}
+
+// TestListHostile: what a project's file calls an agent is not obeyed by a terminal, in JSON neither.
+func TestListHostile(t *testing.T) {
+	p := newPlace(t, "[agents.x]\ncommand = \"a\\u009b31m\\u202e\\u001b[2J\"\n")
+	for _, args := range [][]string{{"list"}, {"list", "--json"}} {
+		if err := p.run(args...); err != nil {
+			t.Fatal(err)
+		}
+		if out := p.out.String(); strings.ContainsAny(out, "\u009b\u202e\x1b") || len(args) == 2 && !strings.Contains(out, `a\u009b31m\u202e\u001b[2J`) {
+			t.Errorf("%v: %q", args, out)
+		}
 	}
 }
 

@@ -78,6 +78,11 @@ refusal or a limit of the agent (3, 11), then a denial (5).
 Errors are one line on standard error, beginning with ` + "`acp: `" + `. Standard
 output has only what was asked for. When nobody reads standard output any more
 the program ends quietly, with status 1.
+
+With ` + "`--json`" + `, commands that list things, or tell what happens one thing after the
+other, print an object for each, one in each line, and nothing if there is none;
+all others print one object. Members keep their names and meanings, and new ones
+may come.
 `
 
 const rules = `## Permission rules

@@ -204,16 +204,16 @@ type Item struct {
 
 func (o *Options) print(ctx context.Context, st *store.Store, rows []row, asked bool) error {
 	if o.JSON {
-		items := []Item{}
 		for _, v := range rows {
-			items = append(items, Item{export.SessionOf(v.Session), v.from, v.Events, v.Snippet})
+			data, err := json.Marshal(Item{export.SessionOf(v.Session), v.from, v.Events, v.Snippet})
+			if err != nil {
+				return err
+			}
+			if _, err := fmt.Fprintf(o.App.Out, "%s\n", export.EscapeJSON(data)); err != nil {
+				return err
+			}
 		}
-		data, err := json.Marshal(items)
-		if err != nil {
-			return err
-		}
-		_, err = fmt.Fprintf(o.App.Out, "%s\n", export.EscapeJSON(data))
-		return err
+		return nil
 	}
 	if len(rows) == 0 {
 		what := "no sessions"

@@ -169,7 +169,7 @@ func (o *Options) listFlags(c *cobra.Command) {
 	f.BoolVar(&o.Here, "here", false, "only those of the current directory (or that of --cwd)")
 	f.BoolVar(&o.All, "all", false, "all, not only the latest")
 	f.IntVarP(&o.Limit, "limit", "n", 50, "at most `N`; 0 is all")
-	f.BoolVar(&o.JSON, "json", false, "print a list of objects")
+	f.BoolVar(&o.JSON, "json", false, "print an object for each session, one in each line")
 	c.MarkFlagsMutuallyExclusive("all", "limit")
 }
 

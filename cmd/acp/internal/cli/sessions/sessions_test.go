@@ -228,9 +228,9 @@ fffff-1-2-3-4-5  claude  2026-08-23  1      DIR        Third
 	if err != nil {
 		t.Fatal(err)
 	}
-	var items []Item
-	if err := json.Unmarshal([]byte(out), &items); err != nil || len(items) != 1 {
-		t.Fatalf("%s: %v", out, err)
+	items := itemsOf(t, out)
+	if len(items) != 1 {
+		t.Fatalf("%s", out)
 	}
 	if items[0].ID != "0123456789-b" || items[0].From != "stored" || items[0].Turns != 1 || items[0].Updated != "2026-11-21T11:59:30Z" {
 		t.Errorf("item %+v", items[0])
@@ -243,6 +243,19 @@ fffff-1-2-3-4-5  claude  2026-08-23  1      DIR        Third
 	if out, _, err := b.run("list", "--here"); out != "" || err != nil {
 		t.Errorf("sessions of another directory: %q, %v", out, err)
 	}
+}
+
+// itemsOf reads the output of --json: an object for each session, one in each line.
+func itemsOf(t *testing.T, out string) (items []Item) {
+	t.Helper()
+	for l := range strings.Lines(out) {
+		var item Item
+		if err := json.Unmarshal([]byte(l), &item); err != nil || item.ID == "" {
+			t.Fatalf("%q: %v", l, err)
+		}
+		items = append(items, item)
+	}
+	return items
 }
 
 func normSpace(s string) string {
@@ -428,8 +441,8 @@ func TestSearch(t *testing.T) {
 		t.Errorf("%q, %q, %v", out, errs, err)
 	}
 	out, _, err = b.run("search", "need", "question", "--json")
-	var items []Item
-	if err != nil || json.Unmarshal([]byte(out), &items) != nil || len(items) != 2 || items[0].Snippet == "" {
+	items := itemsOf(t, out)
+	if err != nil || len(items) != 2 || items[0].Snippet == "" {
 		t.Errorf("%q, %v", out, err)
 	}
 }
