@@ -35,16 +35,17 @@ type savedSession struct {
 func openAgent(d defect) func(context.Context) (*Peer, error) {
 	a := &baseAgent{saved: map[acp.SessionID]*savedSession{}}
 	return func(context.Context) (*Peer, error) {
-		p := fixture(Agent, d, func(s jsonrpc.Stream) error {
+		return fixture(Agent, d, a.usage, func(s jsonrpc.Stream) error {
 			return a.agent().Serve(context.Background(), acp.Over(s))
-		})
-		p.Usage = func() (Usage, error) { // a process and some memory for each session
-			a.mu.Lock()
-			defer a.mu.Unlock()
-			return Usage{Memory: int64(a.open) << 20, Processes: 1 + a.open}, nil
-		}
-		return p, nil
+		}), nil
 	}
+}
+
+// usage is a process and some memory for each session.
+func (a *baseAgent) usage() Usage {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return Usage{Memory: int64(a.open) << 20, Processes: 1 + a.open}
 }
 
 func (a *baseAgent) agent() *acp.Agent {

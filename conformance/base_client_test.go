@@ -22,26 +22,27 @@ type baseClient struct {
 	terminals map[acpv1.TerminalID]*baseTerminal // nil for those that were released
 }
 
-// serveClient runs a base client: it prompts the agent again and again until the
+// serve runs a base client: it prompts the agent again and again until the
 // connection ends.
-func serveClient(s jsonrpc.Stream) error {
+func (b *baseClient) serve(s jsonrpc.Stream) error {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	b := &baseClient{files: map[string]string{"/check/there.txt": "one\ntwo\nthree\n"}, terminals: map[acpv1.TerminalID]*baseTerminal{}}
 	conn, err := b.client().Connect(ctx, acp.Over(s))
 	if err != nil {
 		return err
 	}
 	defer func() { _ = conn.Close() }()
-	session, err := conn.NewSession(ctx, acp.SessionConfig{Cwd: "/check"})
+	session, err := open(ctx, conn)
 	if methods := conn.AuthMethods(); errors.Is(err, jsonrpc.ErrAuthRequired) && len(methods) > 0 {
 		if m, ok := methods[0].(*acp.AuthMethodAgent); ok && conn.Login(ctx, m.MethodID) == nil {
-			session, err = conn.NewSession(ctx, acp.SessionConfig{Cwd: "/check"})
+			session, err = open(ctx, conn)
 		}
 	}
 	if err != nil {
 		return err
 	}
+	// It takes turns in two sessions, the second of which it opens after a turn.
+	var other *acp.ClientSession
 	for {
 		if _, err := session.Prompt(ctx, acp.Text("check")).Wait(); err != nil {
 			if errors.Is(err, jsonrpc.ErrClosed) {
@@ -51,12 +52,51 @@ func serveClient(s jsonrpc.Stream) error {
 				return err
 			}
 		}
+		if other == nil {
+			if other, err = conn.NewSession(ctx, acp.SessionConfig{Cwd: "/check"}); err != nil {
+				other = session
+			}
+		}
+		session, other = other, session
 	}
+}
+
+// open goes on with the first session that the agent lists, or opens a new one.
+func open(ctx context.Context, conn *acp.ClientConn) (*acp.ClientSession, error) {
+	var old acp.SessionID
+	for info, err := range conn.Sessions(ctx, acp.ListOptions{Cwd: "/check"}) {
+		if err == nil && old == "" {
+			old = info.SessionID
+		}
+	}
+	cfg := acp.SessionConfig{Cwd: "/check", Replay: true}
+	if old != "" {
+		if s, _, err := conn.Restore(ctx, old, cfg); err == nil {
+			return s, nil
+		}
+	}
+	return conn.NewSession(ctx, cfg)
 }
 
 // acceptClient starts a base client with a defect, or without if it is nil.
 func acceptClient(d defect) func(context.Context) (*Peer, error) {
-	return func(context.Context) (*Peer, error) { return fixture(Client, d, serveClient), nil }
+	return func(context.Context) (*Peer, error) {
+		b := &baseClient{files: map[string]string{"/check/there.txt": "one\ntwo\nthree\n"}, terminals: map[acpv1.TerminalID]*baseTerminal{}}
+		return fixture(Client, d, b.usage, b.serve), nil
+	}
+}
+
+// usage is some memory, and a process for each command that runs.
+func (b *baseClient) usage() Usage {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	u := Usage{Memory: 10 << 20, Processes: 1}
+	for _, t := range b.terminals {
+		if t != nil && t.exit == nil {
+			u.Processes++
+		}
+	}
+	return u
 }
 
 func (b *baseClient) client() *acp.Client {
@@ -142,10 +182,13 @@ func (b *baseClient) CreateTerminal(_ context.Context, req *acpv1.CreateTerminal
 	case "false":
 		t.end(acpv1.TerminalExitStatus{ExitCode: new(uint32(1))})
 	case "sleep":
+	case "yes":
+		t.out = strings.Repeat("y\n", t.limit)
+	case "ln", "mkfifo", "rm": // what they make cannot be read, as far as this client goes
 	default:
 		return nil, jsonrpc.ErrInvalidParams
 	}
-	if req.Command != "sleep" {
+	if req.Command != "sleep" && req.Command != "yes" {
 		t.end(acpv1.TerminalExitStatus{ExitCode: new(uint32(0))})
 	}
 	id := acpv1.TerminalID("t" + strconv.Itoa(len(b.terminals)+1))

@@ -19,7 +19,8 @@ import (
 // closed when they are not needed any more.
 //
 // The error is that of ctx, or says that no rule fits the options; all that is
-// wrong with the agent is in the report, which is there in any case.
+// wrong with the agent is in the report, which is there in any case. If ctx has ended
+// it has what was seen until then, without the rule that was being tried.
 func CheckAgent(ctx context.Context, open func(ctx context.Context) (*Peer, error), opt Options) (*Report, error) {
 	c := newChecker(ctx, Agent, open, opt)
 	if len(c.rules) == 0 {
@@ -269,7 +270,11 @@ func (c *checker) run(d *dialect) {
 		if t == nil || t.scenarios[d.version] == nil {
 			continue
 		}
-		c.add(c.try(d, r, t))
+		res := c.try(d, r, t)
+		if c.ctx.Err() != nil && res.Status != Pass {
+			return // the interruption may be to blame
+		}
+		c.add(res)
 	}
 }
 
@@ -486,15 +491,27 @@ func (c *checker) finish(all []*dialect) (*Report, error) {
 	for _, d := range all {
 		d.drop()
 	}
+	if c.ctx.Err() != nil {
+		c.report.Interrupted = true
+		c.watch.interrupted()
+	}
 	for _, r := range c.rules {
-		if !r.Observed || c.ctx.Err() != nil {
-			continue
-		}
 		for _, d := range all {
-			if slices.Contains(r.Versions, d.version) {
-				c.add(c.observed(r, d))
+			switch t := c.all.tests[r]; {
+			case r.Observed && slices.Contains(r.Versions, d.version):
+				res := c.observed(r, d)
+				if c.report.Interrupted && res.Status != Pass && res.Status != Fail {
+					c.report.Left++
+					continue
+				}
+				c.add(res)
+			case c.report.Interrupted && t != nil && t.scenarios[d.version] != nil && c.report.Result(r.ID, d.version) == nil:
+				c.report.Left++
 			}
 		}
+	}
+	if c.report.Interrupted {
+		c.report.Broken = "" // nobody knows
 	}
 	c.report.sort()
 	c.report.Took = time.Since(c.start)

@@ -57,7 +57,8 @@ func noJSON(f *flying) bool { return noObject(f) && decode(f.line) == nil && f.l
 
 // These take long in all combinations.
 var _ = func() bool {
-	heavy = append(heavy, "client/framing/large", "client/framing/huge", "client/framing/burst", "client/framing/burst-answered", "client/dispatch/many")
+	heavy = append(heavy, "client/framing/large", "client/framing/huge", "client/framing/burst", "client/framing/burst-answered", "client/framing/flood", "client/dispatch/many",
+		"client/dispatch/slow-agent", "client/dispatch/frees", "client/history/long")
 	return true
 }()
 
@@ -116,6 +117,47 @@ var _ = defects(Client, map[string]defect{
 		w.pass(f)
 	},
 
+	"dispatch/unknown-plain":      onRequest("unknown", result(`null`)),
+	"dispatch/plain-notification": onNotification("check/unknown", complain),
+	"dispatch/cancel-late": of(Agent, onNotification("$/cancel_request", func(w *between, f *flying) {
+		if id := encode(f.get("params.requestId")); w.methods[string(Agent)+id] == "_check/unknown" {
+			w.back(f, `{"jsonrpc":"2.0","id":`+id+`,"error":{"code":-32800,"message":"defect"}}`)
+		}
+		w.pass(f)
+	})),
+	"dispatch/cancel-race": func(w *between, f *flying) { // what is cancelled at once is forgotten
+		if f.from == Agent && f.request() && f.method == "_check/unknown" && f.n%50 == 49 && f.get("params.n") != nil {
+			return
+		}
+		w.pass(f)
+	},
+	"dispatch/one-write": func(w *between, f *flying) { // it takes note of a request later than of what is read with it
+		if f.from == Agent && f.notification() && f.method == "$/cancel_request" && f.reads == 0 {
+			delete(w.state, "late") // the request was not there yet, and is not to be done
+			return
+		}
+		if f.from == Agent && f.request() && f.method == "session/request_permission" {
+			w.state["late"] = f
+			time.AfterFunc(10*time.Millisecond, func() {
+				w.mu.Lock()
+				defer w.mu.Unlock()
+				if w.state["late"] == f {
+					delete(w.state, "late")
+					w.pass(f)
+				}
+			})
+			return
+		}
+		w.pass(f)
+	},
+	"dispatch/slow-agent": onReply("_check/unknown", when(func(f *flying) bool { return f.from == Client && f.n > 2048 }, hangUp)), // a queue that is full
+	"dispatch/frees": func(w *between, f *flying) {
+		if f.from == Agent && f.method == "_check/unknown" && f.request() {
+			w.leak += 100 << 10
+		}
+		w.pass(f)
+	},
+
 	"framing/invalid-json": when(noJSON, hangUp),
 	"framing/parse-error":  when(noJSON, drop),
 	"framing/noise":        when(func(f *flying) bool { return noJSON(f) && !strings.HasPrefix(f.line, "{") }, hangUp),
@@ -141,6 +183,7 @@ var _ = defects(Client, map[string]defect{
 	"framing/huge":           of(Agent, when(func(f *flying) bool { return f.bytes > 10<<20 }, hangUp)),
 	"framing/deep":           of(Agent, when(having(strings.Repeat("[", 64)), hangUp)),
 	"framing/burst":          update("agent_message_chunk", when(func(f *flying) bool { return f.n > 3000 }, hangUp)),
+	"framing/flood":          update("tool_call_update", when(func(f *flying) bool { return f.bytes > 40_000 && f.n > 100 }, hangUp)),
 	"framing/burst-answered": onRequest("_check/unknown", when(func(f *flying) bool { return f.n > 15 }, drop)),
 })
 

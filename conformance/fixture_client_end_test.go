@@ -13,6 +13,10 @@ func waiting(method string) defect {
 var _ = defects(Client, map[string]defect{
 	"end/gone-at-start":   waiting("initialize"),
 	"end/gone-at-session": waiting("session/new"),
+	"end/last-words": toClient(ends, func(w *between, f *flying) { // it takes the end for a failure
+		w.status = 1
+		w.pass(f)
+	}),
 	"end/gone-in-turn": toClient(having("and then"), func(w *between, f *flying) {
 		w.undead = true
 		w.pass(f)

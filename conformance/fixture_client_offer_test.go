@@ -68,6 +68,16 @@ var _ = defects(Client, map[string]defect{
 	"fs/bad-write":         onRequest("fs/write_text_file", when(not(isString("params.content")), set("params.content", `""`))),
 	"fs/no-way":            onRequest("fs/write_text_file", when(equal("params.path", "/check"), result(`{}`))),
 
+	"fs/no-path":      reading(func(f *flying) bool { return strings.Contains(f.str("params.path"), "\x00") }, result(`{"content":"one\n"}`)), // cut at the NUL
+	"fs/upwards":      reading(having("/../.."), hangUp),
+	"fs/far":          reading(having("4294967295"), refuse("-32602")),
+	"fs/endless-link": reading(having("acp-check-loop"), drop),
+	"fs/outward-link": reading(having("acp-check-out"), hangUp),
+	"fs/named-pipe":   reading(having("acp-check-pipe"), drop),
+
+	"terminal/flood":         onReply("terminal/output", when(having(`y\ny\n`), set("result.truncated", `false`))),
+	"terminal/many":          onReply("terminal/output", when(having(`mine\n`), set("result.output", `"another\nmine\n"`))),
+	"terminal/frees":         onRequest("terminal/release", result(`{}`)),
 	"terminal/not-offered":   onRequest("initialize", unset("params.clientCapabilities.terminal")),
 	"terminal/output":        onReply("terminal/output", set("result.output", `""`)),
 	"terminal/exit-code":     onReply("terminal/wait_for_exit", set("result.exitCode", `0`)),

@@ -100,6 +100,7 @@ var _ = defects(Client, map[string]defect{
 	"initialize/slow":               impatient("initialize", 2*time.Second),
 	"initialize/early-notification": of(Agent, onNotification("_check/early", hangUp)),
 	"initialize/early-request":      of(Agent, onRequest("_check/early", drop)),
+	"initialize/earlier-version":    in("1", update("agent_message_chunk", when(having("no messageId"), complain))),
 
 	"session/odd-id": of(Client, onRequest("session/prompt", when(func(f *flying) bool { return strings.Contains(f.str("params.sessionId"), "☂") }, set("params.sessionId", `"../a b/"`)))),
 	"session/long-id": of(Client, onRequest("session/prompt", when(func(f *flying) bool { return len(f.str("params.sessionId")) > 255 }, func(w *between, f *flying) {
@@ -116,6 +117,12 @@ var _ = defects(Client, map[string]defect{
 	"session/login-retry":     of(Client, onRequest("session/new", when(func(f *flying) bool { return f.n == 1 }, drop))),
 	"session/slow":            impatient("session/new", 2*time.Second),
 	"session/no-id":           onReply("session/new", when(func(f *flying) bool { return f.get("result") != nil && f.get("result.sessionId") == nil }, says(unaskedPrompt))),
+
+	"session/empty-answer":      onReply("session/new", when(func(f *flying) bool { return f.get("result") == nil && f.get("error") == nil }, says(unaskedPrompt))),
+	"session/two-outcomes":      onReply("session/new", when(func(f *flying) bool { return f.get("result") != nil && f.get("error") != nil }, says(unaskedPrompt))),
+	"session/second":            of(Client, onRequest("session/prompt", when(func(f *flying) bool { return f.n > 1 && f.str("params.sessionId") == "check-first" }, set("params.sessionId", `"check-1st"`)))),
+	"session/second-updates":    update("", when(equal("params.update.title", "Aside"), hangUp)),
+	"session/second-permission": of(Agent, onRequest("session/request_permission", when(equal("params.sessionId", "check-first"), drop))),
 
 	"turn/silent": func(w *between, f *flying) {
 		switch {
@@ -168,6 +175,8 @@ var _ = defects(Client, map[string]defect{
 	"permission/no-options":      permissionWith(shapeless, allowed(`"allow_once"`)),
 	"permission/other-session":   permissionWith(func(f *flying) bool { return f.str("params.sessionId") == "_check_other" }, allowed(`"yes"`)),
 	"permission/rich":            permissionWith(having(`"rich"`), refuse("-32602")),
+	"permission/exact-members":   permissionWith(having(`"OPTIONS"`), allowed(`"never"`)),
+	"permission/many":            permissionWith(func(f *flying) bool { return f.n%32 == 31 }, drop),
 	"permission/unknown-subject": permissionWith(having("_check_spaceship"), hangUp),
 	"permission/after-the-turn": func(w *between, f *flying) {
 		switch {

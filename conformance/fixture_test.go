@@ -84,6 +84,7 @@ type between struct {
 	held   bool           // the checker does not hear of the end of the peer's output
 	last   func()         // is called when the input of the peer has ended, if it is not nil
 	status int            // that the peer's process ends with instead of 0
+	leak   int64          // bytes that the peer does not give back
 	gone   chan struct{}  // closed when the checker has closed the connection
 
 	mu      sync.Mutex
@@ -283,8 +284,9 @@ func (s *leavingStream) Close() error {
 }
 
 // fixture starts a good peer, with what may be wrong between it and the checker.
-// serve runs the peer on its stream until it ends.
-func fixture(side Side, d defect, serve func(jsonrpc.Stream) error) *Peer {
+// serve runs the peer on its stream until it ends; usage is what it takes, but for what
+// the defect leaks.
+func fixture(side Side, d defect, usage func() Usage, serve func(jsonrpc.Stream) error) *Peer {
 	toPeerR, toPeerW := io.Pipe()     // checker to between
 	peerIn, peerInW := io.Pipe()      // between to peer
 	peerOutR, peerOut := io.Pipe()    // peer to between
@@ -309,6 +311,13 @@ func fixture(side Side, d defect, serve func(jsonrpc.Stream) error) *Peer {
 		Stream:     &leavingStream{Stream: jsonrpc.NewLineStream(fromPeerR, toPeerW), gone: w.gone},
 		Raw:        toPeerW,
 		CloseWrite: toPeerW.Close,
+		Usage: func() (Usage, error) {
+			u := usage()
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			u.Memory += w.leak
+			return u, nil
+		},
 		Wait: func(ctx context.Context) (int, error) {
 			w.mu.Lock()
 			undead := w.undead

@@ -27,6 +27,8 @@ type guest struct {
 	greeting string         // how a step answered initialize, or ""
 	cwd      *pattern.Value // of the last session that was opened, or nil
 	messages int
+	saved    string // id of a session that is listed, or ""
+	reopened bool   // the client has opened a session that it did not make
 }
 
 // asked returns the version the client asked for, 0 if it is none.
@@ -52,6 +54,9 @@ func (g *guest) begin(p *player) {
 	}
 	if g.turn != nil {
 		p.known["prompt"] = g.turn.params()
+		if id := g.turn.params().Get("sessionId"); id != nil { // it may have opened another one since
+			p.known["session"] = id
+		}
 	}
 	g.place(p)
 }
@@ -102,10 +107,10 @@ func (g *guest) auto(p *player, m *letter) string {
 		g.prompts = append(g.prompts, m)
 		return ""
 	case "session/load", "session/resume":
-		g.session = m.params().Get("sessionId")
+		g.session, g.reopened = m.params().Get("sessionId"), true
 		return `"result":{}`
 	case "session/list":
-		return `"result":{"sessions":[]}`
+		return `"result":{"sessions":[` + g.list(m) + `]}`
 	case "session/set_config_option":
 		return `"result":{"configOptions":[]}`
 	case "session/close", "session/delete", "session/set_mode", "authenticate", "logout", "auth/login", "auth/logout":
@@ -121,6 +126,19 @@ func (g *guest) open(p *player, m *letter) *pattern.Value {
 	g.place(p)
 	g.session = pattern.Text("check-" + strconv.Itoa(g.sessions))
 	return g.session
+}
+
+// list returns the sessions of a list: the one that is saved, in the directory that
+// was asked for.
+func (g *guest) list(m *letter) string {
+	if g.saved == "" {
+		return ""
+	}
+	cwd := pattern.Text("/")
+	if c := m.params().Get("cwd"); c != nil && c.Kind == pattern.String {
+		cwd = c
+	}
+	return `{"sessionId":` + pattern.Quote(g.saved) + `,"cwd":` + cwd.Text + `,"title":"Check","updatedAt":"2026-11-01T00:00:00Z"}`
 }
 
 func (g *guest) saw(*player, *letter) {}
@@ -144,6 +162,9 @@ func (g *guest) step(p *player, s *step) error {
 		return g.stop(p, reason, s.val)
 	case "over":
 		return g.over(p)
+	case "saved":
+		g.saved = s.val.Str
+		return nil
 	case "either":
 		return g.either(p, s)
 	case "pause":
@@ -193,13 +214,39 @@ func (g *guest) request(p *player, method string) (*letter, error) {
 				return true
 			}
 		}
-		return false
+		return g.instead(method) != nil
 	})
-	if err != nil {
+	switch {
+	case err != nil:
 		return nil, p.missing(err, "%s", method)
+	case found == nil:
+		return nil, g.instead(method)
 	}
 	p.use(found)
 	return found, nil
+}
+
+// What becomes of scenarios about new sessions with a client that goes on with one it
+// knows from before, and the other way round.
+var (
+	errReopened = unseen("the client opened an old session in the place of a new one")
+	errAnew     = unseen("the client opened a new session in the place of an old one")
+)
+
+// instead tells that the client has opened a session in another way than by a request
+// of a method, for which one would wait in vain.
+func (g *guest) instead(method string) error {
+	switch method {
+	case "session/new":
+		if g.reopened && g.sessions == 0 {
+			return errReopened
+		}
+	case "session/load", "session/resume":
+		if g.sessions > 0 {
+			return errAnew
+		}
+	}
+	return nil
 }
 
 // rejoin lets a client connect again that was offered an earlier version than it

@@ -23,7 +23,6 @@ type host struct {
 	file      string // the last one of the scenario
 	terminals int
 	turns     []*promptTurn
-	before    Usage     // what the agent took when it was measured
 	server    *MCPProbe // that the scenario has started, or nil
 }
 
@@ -91,10 +90,6 @@ func (h *host) step(p *player, s *step) error {
 		return nil
 	case "list":
 		return h.list(p, s)
-	case "measure":
-		return h.measure(p, s)
-	case "spare":
-		return h.spare(p, s)
 	case "restart":
 		return h.restart(p, s)
 	case "probe":
@@ -109,6 +104,8 @@ func (h *host) step(p *player, s *step) error {
 		return h.busy(p, s)
 	case "said":
 		return h.said(p, s)
+	case "counted":
+		return h.counted(p, s)
 	}
 	return broken("line %d: %s is not for agents", s.line, s.verb)
 }
@@ -330,6 +327,37 @@ func (h *host) said(p *player, s *step) error {
 	}
 	if bad := pattern.Match(s.val, pattern.Text(t.text.String()), p.known); bad != nil {
 		return failed("the agent said %s, expected %s", strconv.Quote(clip(t.text.String(), 200)), clip(s.val.Text, 200))
+	}
+	return nil
+}
+
+// counted looks at an agent that was to count from 0 on, in whatever pieces and words:
+// every number has to be there, once and in order.
+func (h *host) counted(p *player, s *step) error {
+	t, err := h.turn(p, s)
+	if err != nil {
+		return err
+	}
+	if err := p.pull(); err != nil {
+		return err
+	}
+	next := 0
+	for text := range strings.FieldsFuncSeq(t.text.String(), func(c rune) bool { return c < '0' || c > '9' }) {
+		switch n, err := strconv.Atoi(text); {
+		case next == 0 && (err != nil || n != 0):
+			return unseen("the agent did not count")
+		case next == s.n:
+			return nil // it goes on to talk
+		case err != nil || n != next:
+			return failed("the agent counted to %d, and then %s", next-1, clip(text, 20))
+		}
+		next++
+	}
+	switch {
+	case next == 0:
+		return unseen("the agent did not count")
+	case next < s.n:
+		return failed("the agent counted to %d, expected %d", next-1, s.n-1)
 	}
 	return nil
 }

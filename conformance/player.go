@@ -42,6 +42,7 @@ type player struct {
 	known pattern.Captures
 	calls map[string]*pending // by name
 	byID  map[string]*pending
+	open  int                // calls that were not answered
 	asked map[string]*letter // requests of the peer, by name
 
 	inbox  []*letter
@@ -53,6 +54,9 @@ type player struct {
 	limit  time.Duration
 	gone   error // why nothing more can be read
 	mute   bool  // nothing more can be sent
+	taken  Usage // by the peer when it was measured
+
+	held *strings.Builder // what is to be sent in one write, or nil
 
 	// reconnect waits for the client to connect again; nil where that is no use.
 	reconnect func() (*link, error)
@@ -159,6 +163,7 @@ func (p *player) pull() error {
 func (p *player) sort(m *letter) {
 	if c := p.called(m); c != nil {
 		c.reply, m.due = m, true
+		p.open--
 	}
 	for _, b := range p.bans {
 		if m.at >= b.from && p.banned == nil && p.forbids(b.what, m) {
@@ -318,6 +323,10 @@ func (p *player) write(frame string) error {
 		return err
 	}
 	p.cursor = len(p.inbox)
+	if p.held != nil {
+		p.held.WriteString(frame + "\n")
+		return nil
+	}
 	n := p.link.send([]byte(frame))
 	var werr error
 	err := p.until(p.limit, func() bool {
@@ -346,7 +355,7 @@ func (p *player) call(name, method, params string) (*pending, error) {
 	if v, err := pattern.Parse(params); err == nil && v.Get("sessionId") != nil {
 		c.session = v.Get("sessionId").Text
 	}
-	p.byID[c.id] = c
+	p.enter(c)
 	if name != "" {
 		p.calls[name] = c
 		v, _ := pattern.Parse(c.id)
@@ -363,9 +372,18 @@ func (p *player) sending(name, frame string) {
 		if s := v.Get("params").Get("sessionId"); s != nil {
 			c.session = s.Text
 		}
-		p.byID[c.id], p.known[name] = c, v.Get("id")
+		p.enter(c)
+		p.known[name] = v.Get("id")
 	}
 	p.calls[name] = c
+}
+
+// enter notes a call that is to be answered.
+func (p *player) enter(c *pending) {
+	if old := p.byID[c.id]; old == nil || old.reply != nil {
+		p.open++
+	}
+	p.byID[c.id] = c
 }
 
 // answered waits for the answer to a call.
@@ -433,9 +451,12 @@ func (p *player) awaitWhat(s *step) (*letter, error) {
 	look := func() bool {
 		found, near = p.find(s.what)
 		over = p.over()
-		return found != nil || over
+		return found != nil || over || p.instead(s.what) != nil
 	}
 	err := p.until(limit, look)
+	if other := p.instead(s.what); err == nil && found == nil && other != nil {
+		return nil, other
+	}
 	if err == nil && found == nil { // what would come belongs to a turn that has ended
 		limit = min(limit, settleTime)
 		err = p.until(limit, func() bool { found, near = p.find(s.what); return found != nil })
@@ -468,6 +489,14 @@ func (p *player) awaitWhat(s *step) (*letter, error) {
 func (p *player) over() bool {
 	h, ok := p.role.(*host)
 	return ok && h.over(p)
+}
+
+// instead tells that the client has done something else than what is waited for.
+func (p *player) instead(w *what) error {
+	if g, ok := p.role.(*guest); ok {
+		return g.instead(w.method)
+	}
+	return nil
 }
 
 // object returns a pattern of an object as one that allows for other members.

@@ -17,6 +17,10 @@ type Report struct {
 	Versions []int
 	// Broken says in a line why nothing could be checked, or is "".
 	Broken string
+	// Interrupted says that the check was ended before all was tried, and Left how
+	// many results are missing for that.
+	Interrupted bool
+	Left        int
 	// Results are ordered by the id of the rule and the version. Rules that were
 	// not chosen have none.
 	Results []*Result
@@ -65,6 +69,8 @@ type (
 		Versions []int                    `json:"versions"`
 		Failed   bool                     `json:"failed"`
 		Broken   string                   `json:"broken,omitempty"`
+		Stopped  bool                     `json:"interrupted,omitempty"`
+		Left     int                      `json:"left,omitempty"`
 		Counts   map[Level]map[Status]int `json:"counts"`
 		Results  []*Result                `json:"results"`
 		TookMS   int64                    `json:"tookMs"`
@@ -93,6 +99,7 @@ func (r *Report) MarshalJSON() ([]byte, error) {
 	}
 	return json.Marshal(reportJSON{
 		Side: r.Side, Name: r.Name, Release: r.Release, Versions: append([]int{}, r.Versions...), Failed: r.Failed(), Broken: r.Broken,
+		Stopped: r.Interrupted, Left: r.Left,
 		Counts: counts, Results: append([]*Result{}, r.Results...), TookMS: r.Took.Milliseconds(),
 	})
 }

@@ -314,6 +314,61 @@ func TestBlame(t *testing.T) {
 	})
 }
 
+// TestInterrupted holds that a report has what was tried before the context ended, and only that.
+func TestInterrupted(t *testing.T) {
+	rules := `-- a --
+Something holds.
+level must
+cite S1
+
+call $r _one {}
+reply $r
+
+-- b --
+Something else holds.
+level must
+cite S1
+
+call $r _two {}
+reply $r
+
+-- c --
+And this.
+level must
+cite S1
+
+call $r _three {}
+reply $r
+`
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		report, err := CheckAgent(ctx, polite(func(m *flying) []string {
+			if m.method == "_two" {
+				cancel()
+				return nil
+			}
+			return []string{respond(m, `"result":1`)}
+		}), Options{Versions: []int{1}, catalog: rulesOf(t, Agent, rules)})
+		if !errors.Is(err, context.Canceled) || !report.Interrupted || report.Broken != "" || report.Left != 2 {
+			t.Errorf("%v, interrupted %v, broken %q, %d left", err, report.Interrupted, report.Broken, report.Left)
+		}
+		if len(report.Results) != 1 || report.Results[0].Rule.ID != "agent/t/a" || report.Results[0].Status != Pass {
+			t.Errorf("%d results", len(report.Results))
+		}
+		ctx, cancel = context.WithCancel(t.Context())
+		cancel()
+		report, err = CheckAgent(ctx, polite(nil), Options{Versions: []int{1}, catalog: rulesOf(t, Agent, rules)})
+		if err == nil || !report.Interrupted || report.Broken != "" || report.Left != 3 || len(report.Results) != 0 {
+			t.Errorf("at once: %v, interrupted %v, broken %q, %d left", err, report.Interrupted, report.Broken, report.Left)
+		}
+		report, err = CheckAgent(t.Context(), polite(func(m *flying) []string { return []string{respond(m, `"result":1`)} }), Options{catalog: rulesOf(t, Agent, rules)})
+		if err != nil || report.Interrupted || report.Left != 0 {
+			t.Errorf("to the end: %v, interrupted %v, %d left", err, report.Interrupted, report.Left)
+		}
+	})
+}
+
 // TestCancelled holds that a check ends with its context, leaving nothing.
 func TestCancelled(t *testing.T) {
 	cause := errors.New("enough")

@@ -53,6 +53,7 @@ func (w *what) String() string {
 //	$ a name that the step gives   @ a name that was given before
 //	m a method   w a word   d a duration   i a number   # a status or any
 //	c error codes   t a template   p a pattern   x a quoted text   o what is waited for
+//	j quoted texts and names that were given before
 //
 // A ? makes what is before it optional.
 type verb struct {
@@ -83,29 +84,32 @@ var verbs = map[string]verb{
 	"exit":       {"#", ""},
 	"let":        {"$t", ""},
 	"fill":       {"$ix", ""},
+	"join":       {"$j", ""},
 	"is":         {"@p", ""},
 	"isnt":       {"@p", ""},
 	"need":       {"@p", ""},
 	"within":     {"d", ""},
 	"wait":       {"d", ""},
-	"deaf":       {"", ""},
+	"deaf":       {"d?", ""},
 	"listen":     {"", ""},
 	"repeat":     {"i", ""},
 	"each":       {"$@", ""},
+	"together":   {"", ""},
 	"end":        {"", ""},
 	"session":    {"w?$?t?", ""},
 	"settled":    {"", ""},
 	"file":       {"$x", Agent},
 	"list":       {"$t?", Agent},
 	"restart":    {"", Agent},
-	"measure":    {"$", Agent},
-	"spare":      {"i", Agent},
+	"measure":    {"$", ""},
+	"spare":      {"i", ""},
 	"probe":      {"$w", Agent},
 	"connected":  {"", Agent},
 	"prompt":     {"$w@?", Agent},
 	"ended":      {"@p?", Agent},
 	"busy":       {"@d", Agent},
 	"said":       {"@p", Agent},
+	"counted":    {"@i", Agent},
 	"turn":       {"", Client},
 	"tell":       {"t", Client},
 	"say":        {"x", Client},
@@ -115,6 +119,7 @@ var verbs = map[string]verb{
 	"pause":      {"d", Client},
 	"greet":      {"@t?", Client},
 	"allow":      {"$t?", Client},
+	"saved":      {"x", Client},
 	"initialize": {"$?t?", ""},
 }
 
@@ -175,7 +180,7 @@ func parseScenario(side Side, text string, line int) (*scenario, error) {
 		return nil, err
 	}
 	if closed {
-		return nil, r.errorf("an end without a repeat or each")
+		return nil, r.errorf("an end without a repeat, each or together")
 	}
 	if len(steps) == 0 {
 		return nil, r.errorf("there is no scenario")
@@ -210,7 +215,7 @@ func (r *scenarioReader) block() (steps []*step, closed bool, err error) {
 		if s.verb == "end" {
 			return steps, true, nil
 		}
-		if s.verb == "repeat" || s.verb == "each" {
+		if s.verb == "repeat" || s.verb == "each" || s.verb == "together" {
 			body, closed, err := r.block()
 			switch {
 			case err != nil:
@@ -288,7 +293,7 @@ func (r *scenarioReader) step() (*step, error) {
 var argNames = map[byte]string{
 	'$': "a name such as $r", '@': "a name such as $r", 'm': "a method", 'w': "a word", 'd': "a duration such as 200ms",
 	'i': "a number", '#': "an exit status or any", 'c': "an error code or any", 't': "a value", 'p': "a pattern",
-	'x': "a quoted text", 'o': "a method, update or frame",
+	'x': "a quoted text", 'o': "a method, update or frame", 'j': "texts in quotes and names such as $r",
 }
 
 // fits tells by its first byte whether what follows may be an optional argument.
@@ -341,6 +346,8 @@ func (r *scenarioReader) arg(s *step, kind byte) (err error) {
 		return r.errorCodes(s)
 	case 'x':
 		return r.quoted(s)
+	case 'j':
+		return r.parts(s)
 	case 't':
 		s.val, err = r.value(pattern.Template)
 	case 'p':
@@ -389,6 +396,27 @@ func (r *scenarioReader) quoted(s *step) error {
 	r.pos += len(text)
 	text, _ = strconv.Unquote(text) // it was checked
 	s.val = pattern.Text(text)
+	return nil
+}
+
+// parts reads texts in quotes and names, to the end of the line.
+func (r *scenarioReader) parts(s *step) error {
+	list := &pattern.Value{Kind: pattern.Array, Rest: -1}
+	for r.blank() {
+		if r.text[r.pos] != '"' {
+			name, err := r.name(true)
+			if err != nil {
+				return err
+			}
+			list.Elems = append(list.Elems, &pattern.Value{Kind: pattern.Name, Str: name, Rest: -1})
+			continue
+		}
+		if err := r.quoted(s); err != nil {
+			return err
+		}
+		list.Elems = append(list.Elems, s.val)
+	}
+	s.val = list
 	return nil
 }
 

@@ -3,6 +3,7 @@ package conformance
 import (
 	"context"
 	"errors"
+	"maps"
 	"strconv"
 	"strings"
 	"time"
@@ -85,6 +86,14 @@ func (p *player) control(s *step) error {
 		p.known[s.name] = v
 	case "fill":
 		p.known[s.name] = pattern.Text(strings.Repeat(s.val.Str, max(0, s.n)))
+	case "join":
+		p.known[s.name] = pattern.Text(p.join(s.val.Elems))
+	case "measure":
+		return p.measure(s)
+	case "spare":
+		return p.spare(s)
+	case "together":
+		return p.together(s)
 	case "is", "isnt", "need":
 		return p.compare(s)
 	case "within":
@@ -93,8 +102,14 @@ func (p *player) control(s *step) error {
 		return p.gap(p.listenFor(s.dur))
 	case "deaf", "listen":
 		p.link.listen(s.verb == "listen")
+		if s.dur > 0 {
+			l := p.link
+			time.AfterFunc(s.dur, func() { l.listen(true) })
+		}
 	case "repeat":
+		again := p.anew()
 		for i := range s.n {
+			again()
 			p.known["n"] = number(i)
 			if err := p.play(s.body); err != nil {
 				return err
@@ -105,7 +120,9 @@ func (p *player) control(s *step) error {
 		if list == nil || list.Kind != pattern.Array {
 			return broken("line %d: $%s is no list", s.line, s.other)
 		}
+		again := p.anew()
 		for i, v := range list.Elems {
+			again()
 			p.known["n"], p.known[s.name] = number(i), v
 			if err := p.play(s.body); err != nil {
 				return err
@@ -115,6 +132,49 @@ func (p *player) control(s *step) error {
 		return p.role.step(p, s)
 	}
 	return nil
+}
+
+// anew returns what forgets the names that are not known yet, for steps that are done
+// more than once.
+func (p *player) anew() func() {
+	known := maps.Clone(p.known)
+	return func() {
+		maps.DeleteFunc(p.known, func(name string, _ *pattern.Value) bool { return known[name] == nil })
+	}
+}
+
+// join returns texts, and what names stand for, as one text.
+func (p *player) join(parts []*pattern.Value) string {
+	var b strings.Builder
+	for _, v := range parts {
+		if v.Kind == pattern.Name {
+			v = p.known[v.Str]
+		}
+		switch {
+		case v == nil:
+		case v.Kind == pattern.String:
+			b.WriteString(v.Str)
+		default:
+			b.WriteString(v.Text)
+		}
+	}
+	return b.String()
+}
+
+// together sends all that the steps within send in one write, where that is
+// possible, and one right behind the other elsewhere.
+func (p *player) together(s *step) error {
+	if p.link.peer.Raw == nil {
+		return p.play(s.body)
+	}
+	p.held = new(strings.Builder)
+	err := p.play(s.body)
+	held := p.held.String()
+	p.held = nil
+	if err != nil || held == "" {
+		return err
+	}
+	return p.raw(held)
 }
 
 // fill returns a template as JSON; {} if there is none.
@@ -231,22 +291,13 @@ func hasCode(refused *pattern.Value, codes []int) bool {
 
 // settled waits until every call was answered.
 func (p *player) settled() error {
-	var open *pending
-	count := 0
-	err := p.until(p.limit, func() bool {
-		open, count = nil, 0
-		for _, c := range p.byID {
-			if c.reply == nil {
-				open = c
-				count++
-			}
+	err := p.until(p.limit, func() bool { return p.open == 0 })
+	for _, c := range p.byID {
+		if err != nil && c.reply == nil {
+			return p.missing(err, "the answer to %s, and %d more,", c.method, p.open-1)
 		}
-		return open == nil
-	})
-	if err == nil || open == nil {
-		return err
 	}
-	return p.missing(err, "the answer to %s, and %d more,", open.method, count-1)
+	return err
 }
 
 // before waits for something that has to come ahead of an answer.

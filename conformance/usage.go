@@ -32,7 +32,7 @@ func (p *player) usage() (Usage, error) {
 }
 
 // measure keeps what the peer takes now.
-func (h *host) measure(p *player, s *step) error {
+func (p *player) measure(s *step) error {
 	u, err := p.usage()
 	if err != nil {
 		return err
@@ -41,13 +41,13 @@ func (h *host) measure(p *player, s *step) error {
 	if err != nil {
 		return broken("line %d: %v", s.line, err)
 	}
-	p.known[s.name], h.before = v, u
+	p.known[s.name], p.taken = v, u
 	return nil
 }
 
 // spare waits until the peer takes no more than it did when it was measured: as
 // many processes, and s.n MiB more memory at most.
-func (h *host) spare(p *player, s *step) error {
+func (p *player) spare(s *step) error {
 	timer := time.NewTimer(p.limit)
 	defer timer.Stop()
 	for {
@@ -55,16 +55,16 @@ func (h *host) spare(p *player, s *step) error {
 		if err != nil {
 			return err
 		}
-		more := (u.Memory - h.before.Memory) >> 20
-		if u.Processes <= h.before.Processes && more <= int64(s.n) {
+		more := (u.Memory - p.taken.Memory) >> 20
+		if u.Processes <= p.taken.Processes && more <= int64(s.n) {
 			return nil
 		}
 		select {
 		case <-timer.C:
-			if u.Processes > h.before.Processes {
-				return failed("the agent has %d processes, %d more than before", u.Processes, u.Processes-h.before.Processes)
+			if u.Processes > p.taken.Processes {
+				return failed("the %s has %d processes, %d more than before", p.side, u.Processes, u.Processes-p.taken.Processes)
 			}
-			return failed("the agent takes %d MiB more than before, expected %d at most", more, s.n)
+			return failed("the %s takes %d MiB more than before, expected %d at most", p.side, more, s.n)
 		default:
 		}
 		if err := p.listenFor(100 * time.Millisecond); err != nil && !errors.Is(err, errClosed) {

@@ -90,6 +90,16 @@ func (w *watch) note(m *Monitor, found []Finding, out bool, data []byte) {
 	}
 }
 
+// interrupted says that connections have ended before their time: what is missing at their
+// ends is not missing because of the peer.
+func (w *watch) interrupted() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, m := range w.monitors {
+		m.ended = true
+	}
+}
+
 // result returns what became of an observed rule in a version, when all
 // connections are over.
 func (w *watch) result(r *Rule, d *dialect) *Result {
