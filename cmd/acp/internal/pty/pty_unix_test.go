@@ -262,3 +262,52 @@ func TestRunCancelled(t *testing.T) {
 		t.Errorf("Run: %v", err)
 	}
 }
+
+// TestRunBareCancelled: without a terminal neither the program nor what it has started outlives the
+// context.
+func TestRunBareCancelled(t *testing.T) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	ended := make(chan error, 1)
+	go func() {
+		defer w.Close()
+		ended <- Run(ctx, exec.Command("sh", "-c", "trap '' HUP TERM; sleep 1000 & echo up; wait; sleep 1000"), r, w)
+	}()
+	if line, err := bufio.NewReader(r).ReadString('\n'); line != "up\n" {
+		t.Fatalf("%q, %v", line, err)
+	}
+	cancel()
+	if err := <-ended; !errors.Is(err, context.Canceled) {
+		t.Errorf("Run: %v", err)
+	}
+	// The pipe ends when nobody has it open any more.
+	if rest, err := io.ReadAll(r); len(rest) > 0 || err != nil {
+		t.Errorf("%q, %v", rest, err)
+	}
+}
+
+// TestRunBare: the program gets what there is, and its exit status is told.
+func TestRunBare(t *testing.T) {
+	out, err := os.Create(t.TempDir() + "/out")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer out.Close()
+	in, err := os.Open(os.DevNull)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.Close()
+	err = Run(t.Context(), exec.Command("sh", "-c", "echo here; echo there >&2; exit 4"), in, out)
+	if exit, ok := errors.AsType[*exec.ExitError](err); !ok || exit.ExitCode() != 4 {
+		t.Errorf("Run: %v", err)
+	}
+	if text, err := os.ReadFile(out.Name()); string(text) != "here\nthere\n" {
+		t.Errorf("%q, %v", text, err)
+	}
+}

@@ -24,7 +24,8 @@ import (
 // terminal is raw meanwhile and is put back on every way out. When ctx is done the program and
 // what is in its session are killed. An exit status other than 0 is an [*exec.ExitError].
 //
-// in and out are to be terminals; with anything else the program gets them as they are.
+// in and out are to be terminals; with anything else the program gets them as they are, and when ctx is
+// done it is killed with what it has started.
 func Run(ctx context.Context, cmd *exec.Cmd, in, out *os.File) error {
 	if cmd.Err != nil {
 		return cmd.Err
@@ -55,18 +56,7 @@ func Run(ctx context.Context, cmd *exec.Cmd, in, out *os.File) error {
 	}
 	defer term.Restore(int(in.Fd()), old)
 
-	ended := make(chan error, 1)
-	started := make(chan error, 1)
-	go func() {
-		runtime.LockOSThread() // at whose end Linux kills the program
-		defer runtime.UnlockOSThread()
-		err := cmd.Start()
-		started <- err
-		if err == nil {
-			ended <- cmd.Wait()
-		}
-	}()
-	err = <-started
+	ended, err := launch(cmd)
 	_ = tty.Close()
 	if err != nil {
 		return err
@@ -116,13 +106,53 @@ func Run(ctx context.Context, cmd *exec.Cmd, in, out *os.File) error {
 	return err
 }
 
-// runBare runs a program with what it gets as it is.
+// launch starts a program, and returns where its end is told.
+func launch(cmd *exec.Cmd) (ended <-chan error, err error) {
+	end := make(chan error, 1)
+	started := make(chan error, 1)
+	go func() {
+		runtime.LockOSThread() // at whose end Linux kills the program
+		defer runtime.UnlockOSThread()
+		err := cmd.Start()
+		started <- err
+		if err == nil {
+			end <- cmd.Wait()
+		}
+	}()
+	return end, <-started
+}
+
+// runBare runs a program with what it gets as it is. When ctx is done the program is killed and what it
+// has started: on Linux all that descends from it, elsewhere its group. It is in a group of its own only
+// where there is no terminal, which would otherwise stop it when it asks the user for something there.
 func runBare(ctx context.Context, cmd *exec.Cmd, in, out *os.File) error {
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = in, out, out
-	if err := cmd.Start(); err != nil {
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: !controlled()}
+	dieWithParent(cmd.SysProcAttr)
+	ended, err := launch(cmd)
+	if err != nil {
 		return err
 	}
-	stop := context.AfterFunc(ctx, func() { _ = cmd.Process.Kill() })
-	defer stop()
-	return cmd.Wait()
+	select {
+	case err = <-ended:
+		return err
+	case <-ctx.Done():
+	}
+	group := 0
+	if cmd.SysProcAttr.Setpgid {
+		group = cmd.Process.Pid
+	}
+	findTree(cmd.Process.Pid).signal(group, syscall.SIGKILL)
+	_ = cmd.Process.Kill() // it may have ended
+	return errors.Join(context.Cause(ctx), <-ended)
+}
+
+// controlled reports whether there is a terminal that controls this process.
+func controlled() bool {
+	f, err := os.Open("/dev/tty")
+	if err != nil {
+		return false
+	}
+	_ = f.Close()
+	return true
 }
