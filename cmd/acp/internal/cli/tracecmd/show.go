@@ -10,7 +10,6 @@ import (
 	"path"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/goacp/acp/cmd/acp/internal/digest"
 	"github.com/goacp/acp/cmd/acp/internal/exitcode"
@@ -76,6 +75,11 @@ func (o *Options) filter() (*filter, error) {
 	return f, nil
 }
 
+// some reports whether only some records are shown.
+func (f *filter) some() bool {
+	return f.session != "" || f.method != "" || f.after != 0 || !f.from.IsZero()
+}
+
 func (f *filter) shows(rec *trace.Record, item *digest.Item, h trace.Header) bool {
 	if rec.At < f.after || !f.from.IsZero() && h.Started.Add(rec.At).Before(f.from) {
 		return false
@@ -104,11 +108,15 @@ func (o *Options) show(ctx context.Context) error {
 	}
 	defer s.Close()
 	out := bufio.NewWriter(o.App.Out)
-	part, follower := 0, new(digest.Follower)
+	r := rowsFor(o.columns())
+	part, follower, shown := 0, new(digest.Follower), false
 	check := newChecker(o.Check, s)
-	// end tells what only the end of a part shows.
-	end := func() error {
-		return o.printEnd(out, f, check.end())
+	headed := false // the part has its line
+	head := func() {
+		if !headed && !o.JSON {
+			headed = true
+			o.printPart(out, s)
+		}
 	}
 	for {
 		rec, err := s.Record()
@@ -118,17 +126,23 @@ func (o *Options) show(ctx context.Context) error {
 		}
 		if err == io.EOF || s.Part() != part {
 			if part != 0 {
-				if err := end(); err != nil {
+				// What only the end of a part shows.
+				if err := o.printEnd(out, r, f, check.end()); err != nil {
 					return err
 				}
 			}
-			follower, check = new(digest.Follower), newChecker(o.Check, s)
-			if err != io.EOF && !o.JSON {
-				o.printPart(out, s)
+			if part != s.Part() {
+				part, headed = s.Part(), false
+				follower, check = new(digest.Follower), newChecker(o.Check, s)
 			}
-			part = s.Part()
+			if !f.some() {
+				head()
+			}
 		}
 		if err == io.EOF {
+			if f.some() && !shown {
+				fmt.Fprintf(o.App.Err, "acp: nothing in %s is what was asked for\n", line(s.Name))
+			}
 			return out.Flush()
 		}
 		item := follower.Next(rec)
@@ -136,10 +150,15 @@ func (o *Options) show(ctx context.Context) error {
 		if !f.shows(rec, &item, s.Header()) {
 			continue
 		}
+		head()
+		shown = true
 		if o.JSON {
 			err = o.printShown(out, s, rec, &item, findings)
 		} else {
-			err = o.printRow(out, rec, &item, findings)
+			err = o.printRow(out, r, rec, &item, findings)
+		}
+		if err == nil && o.Files[0] == "-" {
+			err = out.Flush() // somebody may be watching what still grows
 		}
 		if err != nil {
 			return err
@@ -216,7 +235,7 @@ func what(item *digest.Item) string {
 	return string(item.Type)
 }
 
-func (o *Options) printRow(w *bufio.Writer, rec *trace.Record, item *digest.Item, findings []conformance.Finding) error {
+func (o *Options) printRow(w *bufio.Writer, r rows, rec *trace.Record, item *digest.Item, findings []conformance.Finding) error {
 	latency := ""
 	if item.Asked > 0 {
 		latency = span(item.Took)
@@ -225,9 +244,7 @@ func (o *Options) printRow(w *bufio.Writer, rec *trace.Record, item *digest.Item
 	if rec.Kind != trace.Event {
 		volume = size(length(rec))
 	}
-	session := safetext.Line(tail(item.Session, 8), 8)
-	_, err := fmt.Fprintf(w, "%10.3f %s %s %s %6s %7s  %s\n", rec.At.Seconds(), arrow(rec), pad(safetext.Line(what(item), 34), 34),
-		pad(session, 8), volume, latency, safetext.Line(item.Summary, 160))
+	err := r.write(w, rec.At.Seconds(), arrow(rec), what(item), item.Session, volume, latency, item.Summary)
 	if err == nil && o.Full && rec.Kind != trace.Event {
 		whole := safetext.Line(string(rec.Data), len(rec.Data)+1)
 		if rec.Kind == trace.Frame {
@@ -235,21 +252,27 @@ func (o *Options) printRow(w *bufio.Writer, rec *trace.Record, item *digest.Item
 		}
 		_, err = fmt.Fprintf(w, "%s\n", whole)
 	}
-	printFindings(w, findings)
-	return err
+	if err != nil {
+		return err
+	}
+	return r.findings(w, findings)
 }
 
-func printFindings(w io.Writer, findings []conformance.Finding) {
+// findings tells which rules are broken.
+func (r rows) findings(w io.Writer, findings []conformance.Finding) error {
 	for _, f := range findings {
 		where := ""
-		if f.Path != "" {
-			where = " at " + f.Path
+		if f.Path != "" && !strings.HasPrefix(f.Why, f.Path) {
+			where = " at " + safetext.Line(f.Path, 100)
 		}
-		fmt.Fprintf(w, "%10s ! %s: %s%s (%s)\n", "", f.Rule.Level, safetext.Line(f.Why, 300), safetext.Line(where, 100), f.Rule.ID)
+		if err := r.under(w, fmt.Sprintf("! %s: %s%s (%s)", f.Rule.Level, safetext.Line(f.Why, 300), where, f.Rule.ID)); err != nil {
+			return err
+		}
 	}
+	return nil
 }
 
-func (o *Options) printEnd(w io.Writer, f *filter, findings []conformance.Finding) error {
+func (o *Options) printEnd(w io.Writer, r rows, f *filter, findings []conformance.Finding) error {
 	if len(findings) == 0 || f.session != "" || f.method != "" {
 		return nil
 	}
@@ -259,8 +282,7 @@ func (o *Options) printEnd(w io.Writer, f *filter, findings []conformance.Findin
 			Broken []broken `json:"broken"`
 		}{"end", brokens(findings)})
 	}
-	printFindings(w, findings)
-	return nil
+	return r.findings(w, findings)
 }
 
 func brokens(findings []conformance.Finding) (list []broken) {
@@ -272,17 +294,6 @@ func brokens(findings []conformance.Finding) (list []broken) {
 
 // length is the size of what passed.
 func length(rec *trace.Record) int64 { return max(rec.Size, int64(len(rec.Data))) }
-
-// pad fills s with spaces to n cells, of which it has no more.
-func pad(s string, n int) string {
-	return s + strings.Repeat(" ", max(0, n-utf8.RuneCountInString(s)))
-}
-
-// tail returns the last n characters of s.
-func tail(s string, n int) string {
-	r := []rune(s)
-	return string(r[max(0, len(r)-n):])
-}
 
 func (o *Options) printShown(w io.Writer, s *tracefile.File, rec *trace.Record, item *digest.Item, findings []conformance.Finding) error {
 	row := &shown{

@@ -156,7 +156,7 @@ func (o *Options) stats(ctx context.Context) error {
 	if o.JSON {
 		return printJSON(o.App.Out, sum)
 	}
-	return sum.print(o.App.Out, o.Check)
+	return sum.print(o.App.Out, o.columns(), o.Check)
 }
 
 // rank orders levels by how much they bind.
@@ -206,8 +206,8 @@ func (m *meter) summary() *summary {
 	return sum
 }
 
-func (s *summary) print(w io.Writer, checked bool) error {
-	p := &printer{w: w}
+func (s *summary) print(w io.Writer, width int, checked bool) error {
+	p := &printer{w: w, width: width}
 	p.f("%s", safetext.Line(strings.Join(s.Command, " "), 200))
 	p.f("%s recorded in %d %s, %s", span(time.Duration(s.Duration)), s.Parts, plural(s.Parts, "part", "parts"), size(s.Bytes))
 	p.f("to the agent   %7d frames %8s%s", s.ToAgent.Frames, size(s.ToAgent.Bytes), s.ToAgent.odd())
@@ -226,17 +226,7 @@ func (s *summary) print(w io.Writer, checked bool) error {
 	if s.Exit != nil {
 		p.f("the agent ended with status %d", *s.Exit)
 	}
-	if len(s.Methods) > 0 {
-		p.f("\n%-34s %-6s %8s %6s %6s  %7s %7s %7s  %7s %7s", "METHOD", "FROM", "COUNT", "ERRORS", "OPEN", "P50", "P99", "MAX", "SIZE50", "SIZEMAX")
-	}
-	for _, m := range s.Methods {
-		p50, p99, most := "", "", ""
-		if m.Latency != nil {
-			p50, p99, most = span(time.Duration(m.Latency.P50)), span(time.Duration(m.Latency.P99)), span(time.Duration(m.Latency.Max))
-		}
-		p.f("%s %-6s %8d %6s %6s  %7s %7s %7s  %7s %7s", pad(safetext.Line(m.Method, 34), 34), m.From, m.Count,
-			some(m.Errors), some(m.Unanswered), p50, p99, most, size(m.Size.P50), size(m.Size.Max))
-	}
+	s.printMethods(p)
 	s.printSessions(p)
 	if len(s.Biggest) > 0 {
 		p.f("\nBiggest frames")
@@ -250,10 +240,43 @@ func (s *summary) print(w io.Writer, checked bool) error {
 	return p.err
 }
 
-func (s *summary) printSessions(p *printer) {
-	if len(s.Sessions) > 0 {
-		p.f("\n%-30s %6s %8s  %9s %9s %9s  %s", "SESSION", "TURNS", "UPDATES", "FIRST P50", "TURN P50", "TURN MAX", "SPENT")
+func (s *summary) printMethods(p *printer) {
+	if len(s.Methods) == 0 {
+		return
 	}
+	name, count, errs, small := 34, 8, "ERRORS", true
+	if p.width > 0 && p.width < 107 {
+		// Without the usual size, and with less between the others.
+		name, count, errs, small = min(max(p.width-56, 10), 34), 6, " ERR", false
+	}
+	row := func(method, from, n, failed, open, p50, p99, most, size, biggest string) {
+		if small {
+			size = fmt.Sprintf("%7s ", size)
+		} else {
+			size = ""
+		}
+		p.f("%s %-6s %*s %*s %*s %7s %7s %7s %s%7s", pad(method, name), from, count, n, len(errs), failed, len(errs), open, p50, p99, most, size, biggest)
+	}
+	p.f("")
+	row("METHOD", "FROM", "COUNT", errs, "OPEN", "P50", "P99", "MAX", "SIZE50", "SIZEMAX")
+	for _, m := range s.Methods {
+		p50, p99, most := "", "", ""
+		if m.Latency != nil {
+			p50, p99, most = span(time.Duration(m.Latency.P50)), span(time.Duration(m.Latency.P99)), span(time.Duration(m.Latency.Max))
+		}
+		row(safetext.Line(m.Method, name), m.From, fmt.Sprint(m.Count), some(m.Errors), some(m.Unanswered), p50, p99, most, size(m.Size.P50), size(m.Size.Max))
+	}
+}
+
+func (s *summary) printSessions(p *printer) {
+	if len(s.Sessions) == 0 {
+		return
+	}
+	name, gap, spent := 30, "  ", "SPENT"
+	if p.width > 0 && p.width < 100 {
+		name, gap, spent = min(max(p.width-47, 10), 30), " ", "" // that is in a line below
+	}
+	p.f("\n%s %6s %8s%s%9s %9s %9s  %s", pad("SESSION", name), "TURNS", "UPDATES", gap, "FIRST P50", "TURN P50", "TURN MAX", spent)
 	const most = 20
 	for _, one := range s.Sessions[:min(len(s.Sessions), most)] {
 		first, turn, longest := "", "", ""
@@ -263,7 +286,15 @@ func (s *summary) printSessions(p *printer) {
 		if one.Turn != nil {
 			turn, longest = span(time.Duration(one.Turn.P50)), span(time.Duration(one.Turn.Max))
 		}
-		p.f("%s %6d %8d  %9s %9s %9s  %s", pad(safetext.Line(one.ID, 30), 30), one.Turns, one.Updates, first, turn, longest, one.spent())
+		row := fmt.Sprintf("%s %6d %8d%s%9s %9s %9s", pad(safetext.Line(one.ID, name), name), one.Turns, one.Updates, gap, first, turn, longest)
+		switch told := one.spent(); {
+		case spent != "":
+			p.f("%s  %s", row, told)
+		case told != "":
+			p.f("%s\n  %s", row, told)
+		default:
+			p.f("%s", row)
+		}
 	}
 	if more := len(s.Sessions) - most; more > 0 {
 		p.f("and %d more; --json has them", more)
@@ -302,7 +333,7 @@ func (s *summary) printBroken(p *printer) {
 		if r.Line > 0 {
 			where = fmt.Sprintf(", first in line %d", r.Line)
 		}
-		p.f("  %-6s %s, %d×%s: %s", r.Level, r.Rule, r.Count, where, safetext.Line(r.Why, 200))
+		p.f("%s", strings.TrimSuffix(hang(fmt.Sprintf("%-6s %s, %d×%s: %s", r.Level, r.Rule, r.Count, where, safetext.Line(r.Why, 200)), 2, p.width), "\n"))
 	}
 }
 
@@ -330,8 +361,9 @@ func plural(n int, one, many string) string {
 
 // A printer keeps the first error. Spaces at the ends of lines are left out.
 type printer struct {
-	w   io.Writer
-	err error
+	w     io.Writer
+	width int // of the terminal, 0 if there is none
+	err   error
 }
 
 func (p *printer) f(format string, args ...any) {

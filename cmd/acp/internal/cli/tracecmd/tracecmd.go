@@ -91,7 +91,8 @@ standard input, or for the second one of redact standard output.`,
 		Use: "show FILE", Short: "Show what passed, a line for each frame",
 		Long: `Show what passed, a line for each frame: the time since recording began, who sent
 it (→ is to the agent, ← to the client), the method and the id, the session by the end
-of its id, the size, how long the answer took, and what it says.`,
+of its id, the size, how long the answer took, and what it says. A narrow terminal has
+no room for the session.`,
 		Example: `  acp trace show agent.acptrace --method 'session/*' --check
   acp trace show agent.acptrace --transcript
   acp trace show agent.acptrace --json | jq 'select(.latency > 1)'`,
