@@ -38,8 +38,8 @@ type File struct {
 
 	app  *app.App
 	ctx  context.Context
-	file io.Closer // nil for standard input
-	size int64     // 0 if it is not known
+	file io.Closer
+	size int64 // 0 if it is not known
 	bar  bool
 	next time.Time // when the bar moves
 	n    int64     // records
@@ -50,9 +50,11 @@ type File struct {
 // such file, or it is something else than a recording, or of the future.
 func Open(ctx context.Context, a *app.App, name string) (*File, error) {
 	f := &File{Name: name, app: a, ctx: ctx}
-	in := a.In
+	var in io.Reader
 	if name == "-" {
 		f.Name = "standard input"
+		p := newPatient(ctx, a.In)
+		f.file, in = p, p
 	} else {
 		if !filepath.IsAbs(name) {
 			name = filepath.Join(a.Cwd, name)
@@ -84,9 +86,7 @@ func (f *File) Progress() { f.bar = f.size >= barFrom && f.app.ErrTerminal }
 
 // Close closes the file. It tells how many lines could not be read, unless that was told.
 func (f *File) Close() {
-	if f.file != nil {
-		_ = f.file.Close()
-	}
+	_ = f.file.Close()
 	f.clear()
 	if f.Cuts > MaxTold {
 		fmt.Fprintf(f.app.Err, "acp: %s: %d lines could not be read\n", safetext.Line(f.Name, maxLine), f.Cuts)

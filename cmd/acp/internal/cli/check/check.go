@@ -294,6 +294,7 @@ func Run(ctx context.Context, o *Options) error {
 		return err
 	}
 	p := newProgress(o)
+	defer context.AfterFunc(ctx, p.interrupted)()
 	opt := conformance.Options{
 		Versions: o.Versions, Only: o.Only, Skip: o.Skip, Timeout: o.Timeout, Prompts: o.Prompts, Experimental: o.Experimental,
 		Apart: o.Apart, Login: o.Login, Cwd: dir, MCPProbe: openProbe, OnResult: p.result, Record: rec.frame,
@@ -315,6 +316,8 @@ func Run(ctx context.Context, o *Options) error {
 		fmt.Fprintf(o.App.Err, "acp: %s: %v\n", line(o.Output), e)
 	}
 	switch {
+	case report != nil && report.Interrupted:
+		err = nil
 	case ctx.Err() != nil:
 		return exitcode.Errorf(exitcode.Cancelled, "the check was interrupted")
 	case err != nil && report == nil:
@@ -356,6 +359,12 @@ func (o *Options) tell(report *conformance.Report, known *expected, reached erro
 		return fmt.Errorf("the report: %w", err)
 	}
 	switch {
+	case report.Interrupted:
+		text := "the check was " + verdict.interruption()
+		if failed := verdict.summary(); failed != "" {
+			text += "; " + failed
+		}
+		return exitcode.With(exitcode.Cancelled, errors.New(text))
 	case report.Broken != "":
 		return exitcode.With(brokenCode(report, reached), errors.New(report.Broken))
 	case verdict.failed():

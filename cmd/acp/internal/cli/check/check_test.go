@@ -180,6 +180,48 @@ func TestReports(t *testing.T) {
 	}
 }
 
+// TestInterruptedReports: all forms say that a report is not whole, and how far it goes.
+func TestInterruptedReports(t *testing.T) {
+	known, err := readKnown(expectFile(t, "agent/dispatch/unknown-notification@2 once\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, test := range map[string]struct {
+		report *conformance.Report
+		want   string
+		fails  string
+	}{
+		"some":    {&conformance.Report{Side: conformance.Agent, Left: 93, Results: report(t).Results}, "interrupted after 7 of 100 rules", "2 rules of level must failed"},
+		"nothing": {&conformance.Report{Side: conformance.Agent, Left: 100}, "interrupted before a rule was tried", ""},
+		"trace":   {&conformance.Report{Results: report(t).Results[2:3]}, "interrupted before the end of the recording", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			test.report.Interrupted = true
+			var out bytes.Buffer
+			dir := t.TempDir()
+			o := &Options{App: &app.App{Out: &out, Cwd: dir}, Side: test.report.Side, JUnit: "j", SARIF: "s", Markdown: "m"}
+			err := o.tell(test.report, known, nil)
+			if exitcode.Of(err) != exitcode.Cancelled || !strings.HasPrefix(err.Error(), "the check was "+test.want) || !strings.HasSuffix(err.Error(), test.fails) {
+				t.Errorf("%v", err)
+			}
+			if text := out.String(); !strings.Contains(text, "I"+test.want[1:]) || !strings.Contains(text, test.fails) || strings.Contains(text, "is kept, though") {
+				t.Errorf("printed\n%s", text)
+			}
+			for file, want := range map[string]string{"j": `<error message="` + test.want, "s": `"text": "` + test.want, "m": "The check was " + test.want} {
+				if data, err := os.ReadFile(filepath.Join(dir, file)); err != nil || !bytes.Contains(data, []byte(want)) {
+					t.Errorf("%s: %v, without %s\n%s", file, err, want, data)
+				}
+			}
+			out.Reset()
+			o.JSON = true
+			err = o.tell(test.report, nil, nil)
+			if text := out.String(); exitcode.Of(err) != exitcode.Cancelled || !strings.Contains(text, `"interrupted":true`) || !strings.Contains(text, `"inOrder":false`) {
+				t.Errorf("%v\n%s", err, text)
+			}
+		})
+	}
+}
+
 // TestJudge: what was known to fail does not count, and what is kept after all does.
 func TestJudge(t *testing.T) {
 	for name, test := range map[string]struct {

@@ -115,7 +115,7 @@ func (e *expected) judge(r *conformance.Report) *judgement {
 				passed = true
 			}
 		}
-		if passed && !failed {
+		if passed && !failed && !r.Interrupted { // it may fail in what was not tried
 			j.fixed = append(j.fixed, x)
 		}
 	}
@@ -125,6 +125,20 @@ func (e *expected) judge(r *conformance.Report) *judgement {
 // failed reports whether something of level must failed that was not expected to,
 // or something was expected to fail and did not.
 func (j *judgement) failed() bool { return j.Broken != "" || j.failures() > 0 || len(j.fixed) > 0 }
+
+// interruption says how far a check came that was interrupted, and is "" for others.
+func (j *judgement) interruption() string {
+	switch done := len(j.Results); {
+	case !j.Interrupted:
+		return ""
+	case j.Side == "":
+		return "interrupted before the end of the recording"
+	case done == 0:
+		return "interrupted before a rule was tried"
+	default:
+		return fmt.Sprintf("interrupted after %d of %s", done, count(done+j.Left, "rule"))
+	}
+}
 
 // failures counts what failed of level must and was not expected to.
 func (j *judgement) failures() (n int) {

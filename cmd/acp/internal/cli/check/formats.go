@@ -90,6 +90,9 @@ func junit(j *judgement) ([]byte, error) {
 		}
 		last.Cases = append(last.Cases, c)
 	}
+	if how := j.interruption(); how != "" {
+		add("check", &testCase{Class: "check", Name: "ends", Time: "0", Error: &message{Message: how}})
+	}
 	if j.Broken != "" {
 		add("connection", &testCase{Class: "connection", Name: "connects", Time: "0", Error: &message{Message: line(j.Broken)}})
 	}
@@ -177,10 +180,10 @@ func sarif(j *judgement) ([]byte, error) {
 		"tool":    map[string]any{"driver": map[string]any{"name": "acp check", "informationUri": "https://github.com/goacp/acp", "rules": rules}},
 		"results": results,
 	}
-	if j.Broken != "" {
+	if why := j.interruption() + line(j.Broken); why != "" {
 		run["invocations"] = []map[string]any{{
 			"executionSuccessful":        false,
-			"toolExecutionNotifications": []map[string]any{{"level": "error", "message": text{line(j.Broken)}}},
+			"toolExecutionNotifications": []map[string]any{{"level": "error", "message": text{why}}},
 		}}
 	}
 	data, err := json.MarshalIndent(map[string]any{
@@ -199,6 +202,9 @@ func markdown(j *judgement) ([]byte, error) {
 	if j.Broken != "" {
 		fmt.Fprintf(&b, "%s\n", cell(j.Broken))
 		return b.Bytes(), nil
+	}
+	if how := j.interruption(); how != "" {
+		fmt.Fprintf(&b, "The check was %s.\n\n", how)
 	}
 	fmt.Fprintf(&b, "| level | pass | fail | unseen | skipped |\n|---|--:|--:|--:|--:|\n")
 	for _, l := range levels {

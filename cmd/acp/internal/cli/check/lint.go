@@ -50,12 +50,19 @@ func (o *Options) lint(ctx context.Context) (*conformance.Report, error) {
 		return nil, exitcode.Errorf(exitcode.Usage, "no rule that can be seen in recordings fits the selection")
 	}
 	start := time.Now()
+	report := &conformance.Report{Name: strings.Join(o.Files, ", ")}
 	for _, name := range o.Files {
-		if err := l.file(ctx, name); err != nil {
+		err := l.file(ctx, name)
+		if ctx.Err() != nil && l.monitor != nil {
+			l.collect() // what is missing at the end may only be missing here
+			report.Interrupted = true
+			break
+		}
+		if err != nil {
 			return nil, err
 		}
 	}
-	report := &conformance.Report{Name: strings.Join(o.Files, ", "), Took: time.Since(start)}
+	report.Took = time.Since(start)
 	if l.version > 0 {
 		report.Versions = []int{l.version}
 	}
@@ -100,8 +107,6 @@ func (l *linter) file(ctx context.Context, name string) error {
 		case err == io.EOF:
 			l.end(f.Name)
 			return nil
-		case ctx.Err() != nil:
-			return exitcode.Errorf(exitcode.Cancelled, "the check was interrupted")
 		case err != nil:
 			return err
 		}
@@ -132,6 +137,12 @@ func (l *linter) record(name string, rec *trace.Record) {
 // end ends a connection.
 func (l *linter) end(name string) {
 	l.add(name, l.monitor.End(), nil)
+	l.collect()
+	l.monitor = conformance.NewMonitor(conformance.MonitorConfig{})
+}
+
+// collect notes what a connection was about.
+func (l *linter) collect() {
 	for _, r := range l.rules {
 		if !l.seen[r] && l.monitor.Seen(r) {
 			l.seen[r] = true
@@ -140,7 +151,6 @@ func (l *linter) end(name string) {
 	if v := l.monitor.Stats().Version; v > 0 {
 		l.version = v
 	}
-	l.monitor = conformance.NewMonitor(conformance.MonitorConfig{})
 }
 
 func (l *linter) add(name string, findings []conformance.Finding, rec *trace.Record) {

@@ -18,6 +18,7 @@ type progress struct {
 	done  int
 	fails int
 	live  bool
+	over  bool
 }
 
 func newProgress(o *Options) *progress {
@@ -43,7 +44,7 @@ func (p *progress) result(r *conformance.Result) {
 	if r.Status == conformance.Fail && r.Rule.Level == conformance.Must {
 		p.fails++
 	}
-	if !p.live {
+	if !p.live || p.over {
 		return
 	}
 	text := fmt.Sprintf("%d of %d", p.done, p.total)
@@ -55,7 +56,22 @@ func (p *progress) result(r *conformance.Result) {
 	fmt.Fprint(p.o.App.Err, "\r\x1b[K"+text)
 }
 
+// interrupted says why nothing moves any more while what was started is ended.
+func (p *progress) interrupted() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.live && !p.over {
+		text := "interrupted: ending what was started; Ctrl-C again does not wait"
+		fmt.Fprint(p.o.App.Err, "\r\x1b[K"+ansi.Truncate(text, columns(p.o.App.Err, widthDefault)-1, "…"))
+	}
+	p.over = true
+}
+
+// close takes it away.
 func (p *progress) close() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.over = true
 	if p.live {
 		fmt.Fprint(p.o.App.Err, "\r\x1b[K")
 	}
@@ -73,6 +89,6 @@ In Zed's settings:
   "agent_servers": {"acp check": {"type": "custom", "command": %s, "args": [%s, %s]}}
 
 Then open a conversation with it and send any prompt, and another one when it has
-ended, until the report is written here. Ctrl-C gives up.
+ended, until the report is written here. Ctrl-C ends with a report of what there is.
 `, d.line(), quoteJSON(command[0]), quoteJSON(command[1]), quoteJSON(command[2]))
 }

@@ -104,8 +104,10 @@ func (o *Options) print(j *judgement) error {
 		p.line("\n%s %s is kept, though %s:%d says that it fails: %s", p.style("33", "!"), x.rule, line(j.name), x.line, line(x.reason))
 	}
 	p.line("")
-	p.table(j)
-	p.line("")
+	if len(j.Results) > 0 {
+		p.table(j)
+		p.line("")
+	}
 	p.verdict(o, j)
 	_, err := io.WriteString(o.App.Out, p.w.String())
 	return err
@@ -236,6 +238,14 @@ func (p *page) verdict(o *Options, j *judgement) {
 	if known := len(j.known); known > 0 {
 		took += ", " + count(known, "known failure")
 	}
+	if how := j.interruption(); how != "" {
+		text, colour := "I"+how[1:], "1;33"
+		if j.failed() {
+			text, colour = text+": "+j.summary(), "1;31"
+		}
+		p.line("%s (%s)", p.style(colour, text), took)
+		return
+	}
 	if j.failed() {
 		p.line("%s (%s)", p.style("1;31", "Not in order: "+j.summary()), took)
 		return
@@ -272,7 +282,7 @@ func writeJSON(w io.Writer, j *judgement) error {
 		InOrder bool        `json:"inOrder"`
 		Known   []knownJSON `json:"known"`
 		Fixed   []knownJSON `json:"fixed"`
-	}{!j.failed(), known, fixed})
+	}{!j.failed() && !j.Interrupted, known, fixed})
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,58 @@
+package check
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"testing"
+
+	"github.com/goacp/acp/cmd/acp/internal/app"
+	"github.com/goacp/acp/conformance"
+)
+
+// A stalling reader has nothing more when its text was read, and says so.
+type stalling struct {
+	text  io.Reader
+	stall func()
+}
+
+func (s *stalling) Read(b []byte) (int, error) {
+	if n, err := s.text.Read(b); err == nil {
+		return n, nil
+	}
+	s.stall()
+	return 0, nil
+}
+
+// TestLintInterrupted: a recording that is still written to is judged by what there is. That a
+// request has no answer yet is not held against anybody.
+func TestLintInterrupted(t *testing.T) {
+	const text = `{"acpTrace":1,"started":"2026-01-01T00:00:00Z"}
+{"t":0,"d":">","f":{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1,"clientCapabilities":{}}}}
+{"t":1,"d":"<","f":{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":1,"agentCapabilities":{}}}}
+{"t":2,"d":">","f":{"jsonrpc":"1.0","id":2,"method":"session/new","params":{"cwd":"/","mcpServers":[]}}}
+`
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	o := &Options{
+		App:   &app.App{In: &stalling{bytes.NewReader([]byte(text)), cancel}, Err: new(bytes.Buffer), Cwd: t.TempDir()},
+		Files: []string{"-"},
+	}
+	report, err := o.lint(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	failed := map[string]bool{}
+	passed := 0
+	for _, r := range report.Results {
+		switch {
+		case r.Status == conformance.Fail && r.Rule.Level == conformance.Must:
+			failed[r.Rule.ID] = true
+		case r.Status == conformance.Pass:
+			passed++
+		}
+	}
+	if !report.Interrupted || len(failed) != 1 || !failed["client/envelope/jsonrpc"] || passed == 0 {
+		t.Errorf("interrupted %v, failed %v, %d passed", report.Interrupted, failed, passed)
+	}
+}
