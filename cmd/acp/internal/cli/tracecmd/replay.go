@@ -48,7 +48,7 @@ func (o *Options) replay(ctx context.Context) error {
 	case o.Files[0] == "-":
 		return exitcode.Errorf(exitcode.Usage, "a recording is read more than once to be played: - is not possible")
 	}
-	part, asks, err := o.plan(ctx)
+	plan, err := o.plan(ctx)
 	if err != nil {
 		return err
 	}
@@ -58,7 +58,7 @@ func (o *Options) replay(ctx context.Context) error {
 	}
 	defer s.Close()
 	p := &player{
-		o: o, script: &script{s: s, part: part, ours: o.sends()}, asks: asks, methods: map[string]string{},
+		o: o, script: &script{s: s, part: plan.part, ours: o.sends()}, asks: plan.asks, methods: map[string]string{},
 		came: make(chan *frame, 256),
 	}
 	if o.As == asAgent {

@@ -31,16 +31,25 @@ type script struct {
 	read frameReader
 }
 
-// plan looks through the recording and returns which part is played and how often the other side asks
-// what in it.
-func (o *Options) plan(ctx context.Context) (part int, asks map[string]int, err error) {
+// A plan is which part of a recording is played, and what is known of it before.
+type plan struct {
+	part   int
+	asks   map[string]int // requests of the other side, by method
+	frames int
+	talk   bool  // the client asks for more than initialize
+	err    error // why it cannot be played
+}
+
+// plan looks through the recording. Unless a part was named it is the first with a conversation:
+// clients try one version of the protocol and begin anew with another one.
+func (o *Options) plan(ctx context.Context) (*plan, error) {
 	s, err := o.open(ctx, o.Files[0])
 	if err != nil {
-		return 0, nil, err
+		return nil, err
 	}
 	defer s.Close()
-	part, asks = o.Part, map[string]int{}
-	ours, parts, frames := o.sends(), map[int]bool{}, 0
+	ours := o.sends()
+	var first, p *plan
 	var read frameReader
 	for {
 		rec, err := s.Record()
@@ -48,30 +57,43 @@ func (o *Options) plan(ctx context.Context) (part int, asks map[string]int, err 
 			break
 		}
 		if err != nil {
-			return 0, nil, err
+			return nil, err
 		}
-		if rec.Kind != trace.Frame && rec.Kind != trace.Text {
+		part := s.Part()
+		if rec.Kind != trace.Frame && rec.Kind != trace.Text || o.Part > 0 && part != o.Part {
 			continue
 		}
-		if part == 0 {
-			part = s.Part()
+		if p == nil || p.part != part {
+			if p != nil && p.talk {
+				break
+			}
+			p = &plan{part: part, asks: map[string]int{}}
+			if first == nil {
+				first = p
+			}
 		}
-		parts[s.Part()] = true
-		if s.Part() != part {
+		p.frames++
+		if rec.Dir == ours && rec.Size > int64(len(rec.Data)) && p.err == nil {
+			p.err = exitcode.Errorf(exitcode.Failed, "%s: line %d is a frame of %s of which only the beginning was kept: it cannot be played", line(s.Name), s.Line(), size(rec.Size))
+		}
+		if rec.Kind == trace.Text {
 			continue
 		}
-		frames++
-		if rec.Dir == ours && rec.Size > int64(len(rec.Data)) {
-			return 0, nil, exitcode.Errorf(exitcode.Failed, "%s: line %d is a frame of %s of which only the beginning was kept: it cannot be played", line(s.Name), s.Line(), size(rec.Size))
+		f := read.read(rec.Data)
+		if rec.Dir != ours && f.request() {
+			p.asks[f.method]++
 		}
-		if f := read.read(rec.Data); rec.Dir != ours && rec.Kind == trace.Frame && f.request() {
-			asks[f.method]++
+		if rec.Dir == trace.ToAgent && f.method != "" && f.method != "initialize" {
+			p.talk = true
 		}
 	}
-	if frames == 0 {
-		return 0, nil, exitcode.Errorf(exitcode.Usage, "%s has no frames in that part to be played", line(s.Name))
+	switch {
+	case p == nil:
+		return nil, exitcode.Errorf(exitcode.Usage, "%s has no frames in that part to be played", line(s.Name))
+	case !p.talk:
+		p = first
 	}
-	return part, asks, nil
+	return p, p.err
 }
 
 // sends is to whom the side that is played sends.

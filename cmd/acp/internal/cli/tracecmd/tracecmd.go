@@ -43,7 +43,7 @@ type Options struct {
 	// The rest is for replay.
 	As      string   // the side that is played: agent or client
 	Command []string // of the agent
-	Part    int      // of the trace; 0 is the first with frames
+	Part    int      // of the trace; 0 is the first with a conversation
 	Speed   string   // recorded or max
 	Strict  bool     // notifications count, too
 	Timeout time.Duration
@@ -150,7 +150,7 @@ exit status is then 1, 8 if it did nothing for too long, and 6 if it ended.`,
 	f.StringVar(&o.As, "as", "", "play this `SIDE`: agent or client")
 	f.StringVar(&o.Speed, "speed", speedRecorded, "`SPEED` of what is played: recorded, or max to wait for nothing but the other side")
 	f.DurationVar(&o.Timeout, "timeout", 30*time.Second, "give the other side this long for each thing it is expected to do")
-	f.IntVar(&o.Part, "part", 0, "play part `N` of a file that was recorded to several times (default: the first with frames)")
+	f.IntVar(&o.Part, "part", 0, "play part `N` of a file that was recorded to several times (default: the first with more than initialize)")
 	f.BoolVar(&o.Strict, "strict", false, "expect the same notifications, too, in the same order")
 	_ = replay.MarkFlagRequired("as")
 	_ = replay.RegisterFlagCompletionFunc("as", cobra.FixedCompletions([]string{asAgent, asClient}, cobra.ShellCompDirectiveNoFileComp))
