@@ -102,18 +102,18 @@ func (w *walk) text(i int, json bool) int {
 	case secret:
 		w.put(begin, w.r.replace, content, end)
 		if secretName(in.key) || secretName(in.name) {
-			w.r.learn(content)
-			if _, token, ok := bytes.Cut(content, []byte(" ")); ok {
-				w.r.learn(token) // "Bearer …"
-			}
+			w.r.learnWord(content)
 		}
 	case in.list:
-		// KEY=value, as some give the environment.
-		if name, value, ok := bytes.Cut(content, []byte("=")); ok {
+		// KEY=value, as some give the environment, or a line of a header.
+		if at := bytes.IndexAny(content, "=:"); at >= 0 {
+			name, value := content[:at], bytes.TrimLeft(content[at+1:], " ")
 			w.put(end-len(value), w.r.replace, value, end)
 			if secretName(name) {
-				w.r.learn(value)
+				w.r.learnWord(value)
 			}
+		} else if json {
+			w.put(begin, w.r.appendTokens, content, end)
 		}
 	default:
 		if json {
@@ -198,6 +198,7 @@ func secretName(name []byte) bool {
 	}
 	var low [32]byte
 	n := len(low)
+	name = name[max(0, len(name)-8*len(low)):] // the rest may be anything
 	for i := len(name) - 1; i >= 0 && n > 0; i-- {
 		c := name[i]
 		switch {

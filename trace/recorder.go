@@ -158,15 +158,13 @@ func (r *Recorder) Record(rec *Record) {
 	own := *rec
 	own.Data = nil
 	own.Size = max(own.Size, int64(len(rec.Data)))
-	r.put(own, rec.Data)
+	r.put(own, rec.Data, false)
 }
 
-func (r *Recorder) add(rec Record, data []byte) {
-	rec.At = time.Since(r.started)
-	r.put(rec, data)
-}
+func (r *Recorder) add(rec Record, data []byte) { r.put(rec, data, true) }
 
-func (r *Recorder) put(rec Record, data []byte) {
+// put queues a record; now says that it is of this moment.
+func (r *Recorder) put(rec Record, data []byte, now bool) {
 	if rec.Kind == Frame && len(data) > r.w.limit() {
 		rec.Kind, data = Text, data[:MaxText]
 	}
@@ -175,6 +173,10 @@ func (r *Recorder) put(rec Record, data []byte) {
 	defer r.mu.Unlock()
 	if r.closed {
 		return
+	}
+	if now { // under the lock, so that times are in the order of records
+		rec.At = time.Since(r.started)
+		item.rec.At = rec.At
 	}
 	if r.size+item.cost > r.opts.MaxQueued {
 		r.drop(&rec)

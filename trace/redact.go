@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/json"
+	"slices"
 	"strconv"
 )
 
@@ -12,11 +13,15 @@ const (
 	// maxNumbers is how many secrets get a number of their own. Later ones are
 	// replaced by a placeholder without one.
 	maxNumbers = 10_000
-	// maxLearned is how many secrets are looked for everywhere, and minLearned
-	// and mostLearned how long they are, in bytes.
+	// maxLearned is how many secrets are looked for everywhere, of which no more
+	// than maxAlike begin with the same minLearned bytes, and minLearned and
+	// mostLearned how long they are, in bytes.
 	maxLearned  = 256
+	maxAlike    = 16
 	minLearned  = 12
 	mostLearned = 4 << 10
+	// maxKeyLines is how many lines of a private key are looked for.
+	maxKeyLines = 256
 	// maxNesting is the depth to which places are known.
 	maxNesting = 512
 )
@@ -31,16 +36,19 @@ const (
 //     Bearer …, JSON web tokens, private keys, passwords in URLs, assignments
 //     to names as API_KEY, and the like;
 //   - values of 12 bytes or more that were found by one of the first two ways,
-//     wherever they come again, for the first 256 of them.
+//     wherever they come again, for the first 256 of them, and 16 that begin alike.
 //
 // What is not replaced stays byte for byte, and JSON stays JSON. A secret that
 // is cut into several frames, as streamed text is, is not recognised. The zero
 // value is ready; a Redactor is not safe for concurrent use.
 type Redactor struct {
 	numbers map[[sha256.Size]byte]int
-	next    int // the last number that was given
-	learned [][]byte
-	first   [256]bool // bytes a learned secret begins with
+	next    int                           // the last number that was given
+	learned map[[minLearned]byte][][]byte // secrets by what they begin with
+	count   int                           // of them
+
+	keyLines int       // how many more lines may be of a private key
+	first    [256]bool // bytes a learned secret begins with
 
 	out   []byte // of Apply
 	stack []place
@@ -58,7 +66,34 @@ func (r *Redactor) Redact(dst []byte, rec *Record) []byte {
 	// Names and values stand in different strings there, or in none.
 	w := walk{r: r, in: rec.Data}
 	w.run(false)
-	return r.appendTokens(dst, w.out)
+	text := w.out
+	if rec.Kind == Stderr {
+		n := r.keyLine(text)
+		dst, text = r.replace(dst, text[:n]), text[n:]
+	}
+	return r.appendTokens(dst, text)
+}
+
+// keyLine returns how much of a line is a part of a private key that began on a
+// line before it.
+func (r *Redactor) keyLine(line []byte) (n int) {
+	line = bytes.TrimRight(line, "\r\n")
+	if r.keyLines > 0 {
+		r.keyLines--
+		if n = bytes.Index(line, []byte(keyEnd)); n < 0 {
+			n = len(line)
+		}
+		if (word|base64s).run(line[:n]) < n && !bytes.Contains(line[:n], []byte(": ")) {
+			n, r.keyLines = 0, 0 // something else was said
+		}
+		if n < len(line) {
+			r.keyLines = 0
+		}
+	}
+	if i := bytes.LastIndex(line, []byte(keyBegin)); i >= 0 && keyHead(line[i:]) > 0 && !bytes.Contains(line[i:], []byte(keyEnd)) {
+		r.keyLines = maxKeyLines
+	}
+	return n
 }
 
 // Apply replaces the secrets in rec, whose data is then valid until the next
@@ -172,26 +207,39 @@ func (r *Redactor) learn(secret []byte) {
 	}
 }
 
+// learnWord learns a secret, and what follows the word it may begin with, as in
+// "Bearer …".
+func (r *Redactor) learnWord(secret []byte) {
+	r.learn(secret)
+	if _, token, ok := bytes.Cut(secret, []byte(" ")); ok {
+		r.learn(token)
+	}
+}
+
 func (r *Redactor) learnText(secret []byte) {
-	if len(secret) < minLearned || len(secret) > mostLearned || len(r.learned) >= maxLearned {
+	if len(secret) < minLearned || len(secret) > mostLearned || r.count >= maxLearned {
 		return
 	}
-	for _, known := range r.learned {
-		if bytes.Equal(known, secret) {
-			return
-		}
+	begin := [minLearned]byte(secret)
+	alike := r.learned[begin]
+	if len(alike) >= maxAlike || slices.ContainsFunc(alike, func(known []byte) bool { return bytes.Equal(known, secret) }) {
+		return
 	}
-	r.learned = append(r.learned, bytes.Clone(secret))
+	if r.learned == nil {
+		r.learned = map[[minLearned]byte][][]byte{}
+	}
+	r.learned[begin] = append(alike, bytes.Clone(secret))
+	r.count++
 	r.first[secret[0]] = true
 }
 
 // known returns the length of the longest learned secret that text begins with.
 func (r *Redactor) known(text []byte) int {
-	if !r.first[text[0]] {
+	if !r.first[text[0]] || len(text) < minLearned {
 		return 0
 	}
 	n := 0
-	for _, secret := range r.learned {
+	for _, secret := range r.learned[[minLearned]byte(text)] {
 		if len(secret) > n && bytes.HasPrefix(text, secret) {
 			n = len(secret)
 		}

@@ -23,6 +23,7 @@ func TestRedactJSON(t *testing.T) {
 		{"environment as an object", `{"env":{"A":"‹x›","N":1,"B":"‹x y›"},"cwd":"/x"}`},
 		{"environment as a list", `{"env":["A=‹b=c›","D"]}`},
 		{"headers", `{"headers":[{"name":"X","value":"‹abc›"}],"url":"https://x/y"}`},
+		{"headers as lines", `{"headers":["Authorization: ‹Bearer abcdefghijk0123456789==›","A:‹b›","sk-ant-…","‹sk-ant-0123456789abcdef›"]}`},
 		{"headers as an object", `{"headers":{"Authorization":"‹Bearer x›","N":{"deep":["‹y›"]}}}`},
 		{"names", `{"apiKey":"‹k›","api_key":"‹k›","X-Api-Key":"‹k›","password":"‹p›","accessToken":"‹t›","client_secret":"‹s›","Cookie":"‹c›","passwords":5,"key":"k"}`},
 		{"names of tokens that are none", `{"progressToken":"abc","nextPageToken":"p","maxTokens":"5","tokens":"x","tokenizer":"y"}`},
@@ -89,6 +90,10 @@ func TestRedactText(t *testing.T) {
 		{"cut frame", `{"mcpServers":[{"env":[{"name":"A","value":"‹sec›"},{"name":"B","value":"‹half a sec›`},
 		{"cut frame with a token", `{"x":{"password":"‹half`},
 		{"flag", `run --api-key ‹12345› --token --x`},
+		{"password with an at sign", `postgres://user:‹p@ss:w0rd›@host/db?x=a@b`},
+		{"token as a user", `https://‹0123456789abcdefghij›@example.com/x and https://somebody@example.com`},
+		{"webhook", `curl https://hooks.slack.com/services/‹T0/B0/0123456789abcdefgh›`},
+		{"key block", `-----BEGIN PGP PRIVATE KEY BLOCK-----‹ abc def ›\`},
 		{"quoted frame", `sending {"headers":{"X":"‹v›"}} to "agent"`},
 	}
 	for _, tt := range tests {
@@ -99,6 +104,47 @@ func TestRedactText(t *testing.T) {
 				t.Error(diff)
 			}
 		})
+	}
+}
+
+// TestRedactKeyLines has private keys that are spread over lines.
+func TestRedactKeyLines(t *testing.T) {
+	var r Redactor
+	var got []string
+	for _, line := range []string{
+		"x -----BEGIN PRIVATE KEY-----", "Proc-Type: 4,ENCRYPTED", "", "MIIEvQ", "AbC+/=", "-----END PRIVATE KEY-----", "MIIEvQ",
+		"-----BEGIN PRIVATE KEY-----", "is how a key begins", "MIIEvR",
+	} {
+		got = append(got, string(r.Redact(nil, &Record{Kind: Stderr, Data: []byte(line)})))
+	}
+	want := []string{
+		"x -----BEGIN PRIVATE KEY-----", numberMark(1), "", numberMark(2), numberMark(3), "-----END PRIVATE KEY-----", "MIIEvQ",
+		"-----BEGIN PRIVATE KEY-----", "is how a key begins", "MIIEvR",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// TestRedactEnds has texts of a kind that took a time that grows with the square
+// of their length: minutes for these.
+func TestRedactEnds(t *testing.T) {
+	const n = 200_000
+	for _, in := range []string{
+		strings.Repeat("token=", n), strings.Repeat("token:", n), strings.Repeat("token: '", n), strings.Repeat("--token a ", n),
+		strings.Repeat("-----BEGIN PRIVATE KEY-----", n) + `\`, strings.Repeat("a://a:", n),
+		`{"` + strings.Repeat("-", n) + `":[` + strings.Repeat(`"a",`, n) + `"a"]}`,
+	} {
+		var r Redactor
+		r.Redact(nil, &Record{Kind: Text, Data: []byte(in)})
+		r.Redact(nil, &Record{Kind: Frame, Data: fmt.Appendf(nil, `{"x":%q}`, in)})
+	}
+	var r Redactor
+	for i := range maxLearned {
+		r.Redact(nil, &Record{Data: fmt.Appendf(nil, `{"token":"%0*d"}`, mostLearned-1, i)})
+	}
+	if r.count > maxAlike {
+		t.Errorf("%d secrets that begin alike are looked for", r.count)
 	}
 }
 
@@ -144,8 +190,8 @@ func TestRedactBounds(t *testing.T) {
 			t.Fatalf("%d: got %s, want %s", i, got, want)
 		}
 	}
-	if len(r.learned) != maxLearned || len(r.numbers) != maxNumbers {
-		t.Error(len(r.learned), len(r.numbers))
+	if r.count != maxLearned || len(r.numbers) != maxNumbers {
+		t.Error(r.count, len(r.numbers))
 	}
 	deep := strings.Repeat("[", 100_000) + `{"token":"x"}` + strings.Repeat("]", 100_000)
 	if got := r.Text(deep); len(got) < len(deep) {

@@ -57,6 +57,16 @@ var tokens = []token{
 	{start: "gsk_", min: 20, set: word},
 	{start: "xai-", min: 20, set: word, digit: true},
 	{start: "r8_", min: 30, set: word},
+	{start: "SG.", min: 40, set: word | dot},
+	{start: "shpat_", min: 20, set: word},
+	{start: "dckr_pat_", min: 20, set: word},
+	{start: "dop_v1_", min: 30, set: word},
+	{start: "glsa_", min: 20, set: word},
+	{start: "lin_api_", min: 20, set: word},
+	{start: "ntn_", min: 30, set: word},
+	{start: "pplx-", min: 30, set: word},
+	{start: "tvly-", min: 16, set: word, digit: true},
+	{start: "hooks.slack.com/services/", min: 20, set: word | base64s, keep: true},
 	{start: "Bearer ", min: 12, set: word | dot | base64s, digit: true, keep: true},
 	{start: "bearer ", min: 12, set: word | dot | base64s, digit: true, keep: true},
 	{start: "Basic ", min: 12, set: word | base64s, digit: true, keep: true},
@@ -121,6 +131,7 @@ func hasDigit(text []byte) bool { return bytes.ContainsAny(text, "0123456789") }
 func (r *Redactor) appendTokens(dst, text []byte) []byte {
 	done := 0
 	fresh := 0 // where a word begins even if a letter precedes: behind an escape
+	vals := values{text: text}
 	for i := 0; i < len(text); {
 		c := text[i]
 		if !stops[c] && !r.first[c] {
@@ -129,7 +140,9 @@ func (r *Redactor) appendTokens(dst, text []byte) []byte {
 		}
 		from, to := 0, 0
 		if r.first[c] {
-			from, to = i, i+r.known(text[i:])
+			if n := r.known(text[i:]); n == whole(text[i:i+n]) {
+				from, to = i, i+n
+			}
 		}
 		if to <= from {
 			begins := i == fresh || !isWord[text[i-1]]
@@ -137,10 +150,11 @@ func (r *Redactor) appendTokens(dst, text []byte) []byte {
 				i++
 				continue
 			}
-			from, to = find(text, i, begins)
+			from, to = find(&vals, i, begins)
+			to = from + whole(text[from:max(from, to)])
 		}
 		switch {
-		case to > from && whole(text[from:to]):
+		case to > from:
 			dst = append(dst, text[done:from]...)
 			dst = r.replace(dst, text[from:to])
 			done, i = to, to
@@ -155,19 +169,20 @@ func (r *Redactor) appendTokens(dst, text []byte) []byte {
 	return append(dst, text[done:]...)
 }
 
-// whole reports whether text does not end within an escape.
-func whole(text []byte) bool {
+// whole returns the length of text without an escape that is cut off at its end.
+func whole(text []byte) int {
 	for i := 0; i < len(text); {
-		if text[i] != '\\' {
-			i++
-			continue
+		n := bytes.IndexByte(text[i:], '\\')
+		if n < 0 {
+			break
+		}
+		i += n
+		if i+escapeLen(text[i:]) > len(text) {
+			return i
 		}
 		i += escapeLen(text[i:])
-		if i > len(text) {
-			return false
-		}
 	}
-	return true
+	return len(text)
 }
 
 func escapeLen(text []byte) int {
@@ -179,17 +194,18 @@ func escapeLen(text []byte) int {
 
 // find returns where the secret is that text[i] leads to: none if to is 0. begins
 // says that a word begins there.
-func find(text []byte, i int, begins bool) (from, to int) {
+func find(vals *values, i int, begins bool) (from, to int) {
+	text := vals.text
 	switch c := text[i]; {
 	case c == '=' || c == ':':
 		if c == ':' && bytes.HasPrefix(text[i:], []byte("://")) {
 			return userinfo(text, i+3)
 		}
-		return assigned(text, i)
+		return assigned(vals, i)
 	case !begins:
 		return 0, 0
 	case c == '-':
-		return dashes(text, i)
+		return dashes(vals, i)
 	case c == 'e':
 		return webToken(text, i)
 	default:
@@ -213,18 +229,27 @@ func find(text []byte, i int, begins bool) (from, to int) {
 	return 0, 0
 }
 
-// userinfo finds the password in user:password@host.
+// userinfo finds the password in user:password@host, or a long user without one,
+// which is a token.
 func userinfo(text []byte, i int) (from, to int) {
-	colon := -1
+	colon, at := -1, -1
 	for n := i; n < len(text) && n < i+1024; n++ {
-		switch c := text[n]; {
-		case c == ':' && colon < 0:
-			colon = n
-		case c == '@' && colon >= 0 && n > colon+1:
-			return colon + 1, n
-		case c == '/' || c == '?' || c == '#' || c == '"' || c == '\\' || c <= ' ':
-			return 0, 0
+		c := text[n]
+		if c == '/' || c == '?' || c == '#' || c == '"' || c == '\\' || c <= ' ' {
+			break
 		}
+		switch {
+		case c == ':' && colon < 0 && at < 0:
+			colon = n
+		case c == '@':
+			at = n
+		}
+	}
+	switch {
+	case colon >= 0 && at > colon+1:
+		return colon + 1, at
+	case colon < 0 && at >= i+20 && hasDigit(text[i:at]):
+		return i, at
 	}
 	return 0, 0
 }
@@ -249,19 +274,18 @@ func webToken(text []byte, i int) (from, to int) {
 }
 
 // dashes finds a private key, and the word behind a flag as --api-key.
-func dashes(text []byte, i int) (from, to int) {
-	rest := text[i:]
-	if bytes.HasPrefix(rest, []byte("-----BEGIN ")) {
-		const what = "PRIVATE KEY-----"
-		n := bytes.Index(rest[:min(len(rest), 64)], []byte(what))
-		if n < 0 {
+func dashes(vals *values, i int) (from, to int) {
+	text, rest := vals.text, vals.text[i:]
+	if bytes.HasPrefix(rest, []byte(keyBegin)) {
+		n := keyHead(rest)
+		if n == 0 {
 			return 0, 0
 		}
-		end := bytes.Index(rest[n+len(what):], []byte("-----END"))
+		end := bytes.Index(rest[n:], []byte(keyEnd))
 		if end < 0 {
-			return i + n + len(what), len(text)
+			return i + n, len(text)
 		}
-		return i + n + len(what), i + n + len(what) + end
+		return i + n, i + n + end
 	}
 	if !bytes.HasPrefix(rest, []byte("--")) {
 		return 0, 0
@@ -270,17 +294,33 @@ func dashes(text []byte, i int) (from, to int) {
 	if n+1 >= len(rest) || rest[n] != ' ' || rest[n+1] == '-' || !secretName(rest[:n]) {
 		return 0, 0
 	}
-	value := valueLen(rest[n+1:])
-	if value < 4 || !hasDigit(rest[n+1:n+1+value]) || isPlaceholder(rest[n+1:]) {
+	value, digit := vals.at(i + n + 1)
+	if value < 4 || !digit || isPlaceholder(rest[n+1:]) {
 		return 0, 0
 	}
 	return i + n + 1, i + n + 1 + value
 }
 
+const (
+	keyBegin = "-----BEGIN "
+	keyEnd   = "-----END"
+)
+
+// keyHead returns the length of the line that text begins with if a private key
+// follows it, as in files, or 0.
+func keyHead(text []byte) int {
+	for _, what := range []string{"PRIVATE KEY-----", "PRIVATE KEY BLOCK-----"} {
+		if n := bytes.Index(text[:min(len(text), 64)], []byte(what)); n >= 0 {
+			return n + len(what)
+		}
+	}
+	return 0
+}
+
 // assigned finds the value behind the = or : at i if a name of a secret stands
 // before it: API_KEY=…, "token": "…", ?access_token=….
-func assigned(text []byte, i int) (from, to int) {
-	end := i
+func assigned(vals *values, i int) (from, to int) {
+	text, end := vals.text, i
 	for end > 0 && (text[end-1] == ' ' || text[end-1] == '"' || text[end-1] == '\'' || text[end-1] == '\\') && end > i-4 {
 		end--
 	}
@@ -302,14 +342,13 @@ func assigned(text []byte, i int) (from, to int) {
 	} else if at < len(text) && (text[at] == '"' || text[at] == '\'') {
 		at, quoted = at+1, true
 	}
-	n := valueLen(text[at:])
+	n, digit := vals.at(at)
 	if n == 0 || isPlaceholder(text[at:]) {
 		return 0, 0
 	}
-	value := text[at : at+n]
 	query := tight && begin > 0 && (text[begin-1] == '?' || text[begin-1] == '&')
 	loud := tight && bytes.Equal(name, bytes.ToUpper(name))
-	if query || loud && n >= 4 || n >= 8 && (quoted || hasDigit(value)) {
+	if query || loud && n >= 4 || n >= 8 && (quoted || digit) {
 		return at, at + n
 	}
 	return 0, 0
@@ -317,16 +356,39 @@ func assigned(text []byte, i int) (from, to int) {
 
 func isPlaceholder(text []byte) bool { return bytes.HasPrefix(text, []byte(markOpen)) }
 
-// valueLen returns how long the value is that text begins with: 0 for one that
-// names another, as $TOKEN.
-func valueLen(text []byte) int {
-	for n, c := range text {
-		switch {
-		case n == 0 && (c == '$' || c == '<' || c == '{' || c == '%'):
-			return 0
-		case c <= ' ', bytes.IndexByte([]byte(`"'\,;&()[]{}<>`), c) >= 0:
-			return n
+// values finds the values in a text. It remembers the last one: within it others
+// may begin, any number of them.
+type values struct {
+	text      []byte
+	from, end int // of the last one
+	digit     int // where its last digit is, -1 if there is none
+}
+
+// at returns how long the value is that begins at i, 0 if it names another, as
+// $TOKEN does, and whether there is a digit in it.
+func (v *values) at(i int) (n int, digit bool) {
+	if i >= len(v.text) || bytes.IndexByte([]byte("$<{%"), v.text[i]) >= 0 {
+		return 0, false
+	}
+	if i < v.from || i >= v.end {
+		v.from, v.end, v.digit = i, i, -1
+		for v.end < len(v.text) && !endsValue[v.text[v.end]] {
+			if c := v.text[v.end]; c >= '0' && c <= '9' {
+				v.digit = v.end
+			}
+			v.end++
 		}
 	}
-	return len(text)
+	return v.end - i, v.digit >= i
 }
+
+// endsValue has the bytes that values do not have.
+var endsValue = func() (ends [256]bool) {
+	for c := range byte(' ' + 1) {
+		ends[c] = true
+	}
+	for _, c := range []byte(`"'\,;&()[]{}<>`) {
+		ends[c] = true
+	}
+	return ends
+}()
