@@ -72,7 +72,8 @@ func (m *Monitor) form(r *request, required []string, fields map[string]field) {
 func (m *Monitor) page(id, address string) {
 	m.wanted(ckCapURL, m.client.url, "params.mode", "elicitation.url")
 	u, err := url.Parse(address)
-	if m.breaks(ckAskURL, err != nil || u.Scheme == "" || u.Host == "" && u.Opaque == "" && u.Path == "") {
+	none := err != nil || u.Scheme == "" || u.Host == "" && u.Opaque == "" && u.Path == ""
+	if m.breaks(ckAskURL, none && !redacted(address)) {
 		m.add(ckAskURL, "params.url", "sent the user to %s, which is no address", quote(address))
 	}
 	_, again := m.more.asked.get(id)
@@ -189,7 +190,8 @@ func (m *Monitor) servers(list []serverSeen) {
 		m.offered1(ckCapMCP, has, "params.mcpServers", "MCP over "+s.transport)
 		if s.url != "" {
 			u, err := url.Parse(s.url)
-			if m.breaks(ckMCPURL, err != nil || u.Scheme == "" || u.Host == "") {
+			none := err != nil || u.Scheme == "" || u.Host == ""
+			if m.breaks(ckMCPURL, none && !redacted(s.url)) {
 				m.add(ckMCPURL, "params.mcpServers", "gave %s as the address of a server", quote(s.url))
 			}
 		}

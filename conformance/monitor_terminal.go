@@ -69,7 +69,7 @@ func (m *Monitor) terminalOutput(r *request, output string, exited bool) {
 		return
 	}
 	// What stands for a byte that is no text takes more room than the byte.
-	long := uint64(len(output)) > t.limit && !strings.Contains(output, "\ufffd")
+	long := uint64(len(output)) > t.limit && !strings.Contains(output, "\ufffd") && !redacted(output)
 	if t.limited && m.breaks(ckTermLimit, long) {
 		m.add(ckTermLimit, "result.output", "sent %d bytes of output of a terminal that keeps %d", len(output), t.limit)
 	}
