@@ -280,7 +280,6 @@ func TestGone(t *testing.T) {
 	})
 }
 
-// TestStatus holds the status a shell would see.
 // TestHungUp tells an end that the editor has closed from one that is closed here.
 func TestHungUp(t *testing.T) {
 	type state struct{ Hung, Closed bool }
@@ -314,6 +313,7 @@ func TestHungUp(t *testing.T) {
 	}
 }
 
+// TestStatus holds the status a shell would see.
 func TestStatus(t *testing.T) {
 	for script, want := range map[string]int{"exit 0": 0, "exit 1": 1, "exit 255": 255, "kill -TERM $$": 143, "kill -KILL $$": 137, "kill -SEGV $$": 139} {
 		e := run(t, script, nil)

@@ -7,22 +7,43 @@ import (
 	"sync"
 
 	"github.com/goacp/acp/cmd/acp/internal/tap"
+	"github.com/goacp/acp/trace"
 )
 
 // An audit is the log of what a policy decided: a line of JSON each, written before the decision takes
 // effect. What cannot be written is counted, and does not hold up the conversation. The zero audit
 // writes nothing.
 type audit struct {
+	redactor *trace.Redactor // takes secrets out; nil leaves them
+
 	mu   sync.Mutex
 	f    *os.File
+	torn bool // the last line has no end
 	lost int
 	err  error // the first
 }
 
-// open opens the log, which is only for the user to read.
+// open opens the log, which is only for the user to read. What is there stays.
 func (l *audit) open(name string) (err error) {
 	l.f, err = os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+	l.torn = err == nil && isTorn(name)
 	return err
+}
+
+// isTorn reports whether the last line of a file was cut off, as by a crash or a full disk.
+func isTorn(name string) bool {
+	info, err := os.Stat(name)
+	if err != nil || !info.Mode().IsRegular() || info.Size() == 0 {
+		return false
+	}
+	f, err := os.Open(name)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	var last [1]byte
+	_, err = f.ReadAt(last[:], info.Size()-1)
+	return err == nil && last[0] != '\n'
 }
 
 func (l *audit) write(e *tap.Entry) {
@@ -33,7 +54,7 @@ func (l *audit) write(e *tap.Entry) {
 	}
 	line, err := json.Marshal(e)
 	if err == nil {
-		_, err = l.f.Write(append(line, '\n'))
+		err = l.append(line)
 	}
 	if err != nil {
 		l.lost++
@@ -41,6 +62,24 @@ func (l *audit) write(e *tap.Entry) {
 			l.err = err
 		}
 	}
+}
+
+// append writes a line. One that was cut off before does not spoil it.
+func (l *audit) append(line []byte) error {
+	var out []byte
+	if l.torn {
+		out = append(out, '\n')
+	}
+	if l.redactor != nil {
+		out = l.redactor.Redact(out, &trace.Record{Kind: trace.Frame, Data: line})
+	} else {
+		out = append(out, line...)
+	}
+	n, err := l.f.Write(append(out, '\n'))
+	if n > 0 {
+		l.torn = err != nil
+	}
+	return err
 }
 
 // close closes the log and returns what went wrong with it.

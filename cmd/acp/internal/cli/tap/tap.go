@@ -6,9 +6,11 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"os/signal"
 	"path/filepath"
+	"strconv"
 
 	"github.com/spf13/cobra"
 
@@ -20,6 +22,7 @@ import (
 	"github.com/goacp/acp/cmd/acp/internal/safetext"
 	"github.com/goacp/acp/cmd/acp/internal/tap"
 	"github.com/goacp/acp/internal/process"
+	"github.com/goacp/acp/trace"
 )
 
 // Options are what the command is told to do.
@@ -107,6 +110,10 @@ func (o *Options) arguments(cmd *cobra.Command, args []string) error {
 		o.Agent, names = names[0], nil
 	}
 	switch {
+	case o.Web == anyAddr && isAddr(o.Agent):
+		return exitcode.Errorf(exitcode.Usage, "the address of the page is written with =: --web=%s", o.Agent)
+	case o.Output == "-":
+		return exitcode.Errorf(exitcode.Usage, "-o -: standard output is for the conversation; acp trace show FILE shows a recording")
 	case len(names) > 0:
 		return exitcode.Errorf(exitcode.Usage, "more than one agent: %q; a command with arguments comes after --", names)
 	case o.Agent != "" && len(o.Argv) > 0:
@@ -124,6 +131,16 @@ func (o *Options) arguments(cmd *cobra.Command, args []string) error {
 		return exitcode.Errorf(exitcode.Usage, "--audit is for the decisions of a policy: give one by --policy, --allow or --deny")
 	}
 	return nil
+}
+
+// isAddr reports whether a word is an address to listen on.
+func isAddr(word string) bool {
+	_, port, err := net.SplitHostPort(word)
+	if err != nil {
+		port = word
+	}
+	_, err = strconv.ParseUint(port, 10, 16)
+	return err == nil
 }
 
 // Run starts the agent and returns when it has ended.
@@ -216,6 +233,9 @@ func (o *Options) guard(log *audit) (*tap.Guard, error) {
 			name = filepath.Join(o.App.Cwd, name)
 		}
 		// Who asks for a log does not want decisions without one.
+		if !o.NoRedact {
+			log.redactor = new(trace.Redactor)
+		}
 		if err := log.open(name); err != nil {
 			return nil, exitcode.Errorf(exitcode.Usage, "--audit: %w", err)
 		}

@@ -2,6 +2,7 @@ package tap
 
 import (
 	"context"
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"github.com/goacp/acp/cmd/acp/internal/app"
 	"github.com/goacp/acp/cmd/acp/internal/exitcode"
 	engine "github.com/goacp/acp/cmd/acp/internal/tap"
+	"github.com/goacp/acp/trace"
 )
 
 func TestArguments(t *testing.T) {
@@ -33,6 +35,9 @@ func TestArguments(t *testing.T) {
 		{"a b", said{}, "more than one agent"},
 		{"a -- b", said{}, "both an agent"},
 		{"--audit x -- b", said{}, "--audit is for"},
+		{"--web 127.0.0.1:8080 -- b", said{}, "written with =: --web=127.0.0.1:8080"},
+		{"--web 8080", said{}, "written with =: --web=8080"},
+		{"-o - -- b", said{}, "-o -: standard output is for the conversation"},
 	} {
 		var got said
 		cmd := NewCommand(&app.App{}, func(_ context.Context, o *Options) error {
@@ -95,5 +100,50 @@ func TestAudit(t *testing.T) {
 	log.write(&engine.Entry{})
 	if problems := log.close(); len(problems) != 1 || !strings.HasPrefix(problems[0], "1 decisions could not be written") {
 		t.Errorf("%q", problems)
+	}
+}
+
+// TestAuditTorn holds that a line that was cut off does not spoil the next.
+func TestAuditTorn(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "log")
+	const cut = `{"time":"0001-01-01T00:0`
+	if err := os.WriteFile(name, []byte(cut), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	log := new(audit)
+	if err := log.open(name); err != nil {
+		t.Fatal(err)
+	}
+	log.write(&engine.Entry{Method: "a"})
+	log.torn = true // as after a write of which only a part was done
+	log.write(&engine.Entry{Method: "b"})
+	log.write(&engine.Entry{Method: "c"})
+	if problems := log.close(); problems != nil {
+		t.Error(problems)
+	}
+	text, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	line := func(method string) string {
+		return `{"time":"0001-01-01T00:00:00Z","method":"` + method + `","decision":"","by":""}` + "\n"
+	}
+	if diff := cmp.Diff(cut+"\n"+line("a")+"\n"+line("b")+line("c"), string(text)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// TestAuditSecrets holds that what looks like a secret is not in the log.
+func TestAuditSecrets(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "log")
+	log := &audit{redactor: new(trace.Redactor)}
+	if err := log.open(name); err != nil {
+		t.Fatal(err)
+	}
+	log.write(&engine.Entry{Title: `run "x"`, Command: "curl -H 'Authorization: Bearer hunter2hunter2'", Paths: []string{"/x"}})
+	log.close()
+	text, err := os.ReadFile(name)
+	if err != nil || strings.Contains(string(text), "hunter2") || !strings.Contains(string(text), `"title":"run \"x\""`) || !json.Valid(text) {
+		t.Errorf("%s, %v", text, err)
 	}
 }
