@@ -156,4 +156,57 @@ var _ = defects(Agent, map[string]defect{
 			idle(w, f.str("params.sessionId"))
 		}
 	}),
+	"cancel/one-write": func(w *between, f *flying) { // it notes how to cancel a turn when the turn has begun
+		switch {
+		case f.from == Client && f.request() && f.method == "session/prompt":
+			w.state["silent"] = true
+		case f.from == Agent && f.str("params.update.sessionUpdate") == "agent_message_chunk":
+			delete(w.state, "silent")
+		case f.from == Client && f.notification() && f.method == "session/cancel" && f.reads == 0 && w.state["silent"] != nil:
+			if w.state["version"] == "2" {
+				w.cut()
+			}
+			return
+		}
+		in("none", drop)(w, f) // it passes
+	},
+	"cancel/race": func(w *between, f *flying) { // what is cancelled and ends at the same time is never answered
+		if f.from == Agent && f.reply && f.method == "session/prompt" && w.count["clientsession/cancel"] > 3 && f.n%8 == 7 {
+			return
+		}
+		w.pass(f)
+	},
+	"cancel/unread": func(w *between, f *flying) { // it writes while it reads
+		if f.from == Client && f.method == "session/prompt" && f.request() && strings.HasPrefix(prompted(f), "!burst") {
+			w.state["burst"] = true
+		}
+		if f.from == Client && f.notification() && f.method == "session/cancel" && w.state["burst"] != nil {
+			w.cut()
+			return
+		}
+		w.pass(f)
+	},
+	"cancel/second-prompt": func(w *between, f *flying) { // the second prompt takes the way to cancel away from the first
+		running, _ := w.state["running"].(int)
+		switch {
+		case f.method == "session/prompt" && f.request():
+			w.state["running"] = running + 1
+		case f.method == "session/prompt" && f.reply:
+			w.state["running"] = running - 1
+			if running > 1 && w.count["clientsession/cancel"] > 0 {
+				return
+			}
+		}
+		w.pass(f)
+	},
+	"cancel/ten": func(w *between, f *flying) { // eight workers, and what is cancelled waits for one
+		busy, _ := w.state["busy"].(int)
+		switch {
+		case f.method == "session/prompt" && f.request():
+			w.state["busy"] = busy + 1
+		case f.notification() && f.method == "session/cancel" && busy > 8:
+			return
+		}
+		w.pass(f)
+	},
 })

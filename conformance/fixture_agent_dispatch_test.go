@@ -24,4 +24,10 @@ var _ = defects(Agent, map[string]defect{
 	"dispatch/malformed-notification": of(Client, onNotification("session/cancel", when(func(f *flying) bool { return f.str("params.sessionId") == "" },
 		reply(`{"jsonrpc":"2.0","id":null,"error":{"code":-32602,"message":"Invalid params"}}`)))),
 	"dispatch/extension-notification": of(Client, onNotification("_check/unknown", when(func(f *flying) bool { return f.str("params.sessionId") != "" }, hangUp))),
+	"dispatch/slow-client":            of(Agent, onReply("_check/unknown", when(func(f *flying) bool { return f.n > 2048 }, hangUp))), // a queue that is full
+	"dispatch/cancel-race":            of(Client, onRequest("_check/unknown", when(func(f *flying) bool { return f.n%50 == 49 && f.get("params.n") != nil }, drop))),
+	"dispatch/frees": onRequest("_check/unknown", func(w *between, f *flying) {
+		w.leak += 100 << 10
+		w.pass(f)
+	}),
 })

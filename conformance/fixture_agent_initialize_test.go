@@ -126,5 +126,6 @@ var _ = defects(Agent, map[string]defect{
 	"initialize/info-required":      greeting(func(f *flying) bool { return requesting("2")(f) && f.get("params.info.version") == nil }, set("params.info", `{"name":"unknown","version":"unknown"}`)),
 	"initialize/later-without-info": greeting(requesting("3"), refuse("-32602")),
 	"initialize/meta":               greeting(func(f *flying) bool { return f.kind("params._meta") == "number" }, refuse("-32602")),
+	"initialize/from-version-2":     greeting(func(f *flying) bool { return f.get("params.capabilities.auth") != nil }, refuse("-32602")), // the members of version 1 are missing
 	"initialize/integral-version":   greeting(func(f *flying) bool { return requesting("1.0")(f) || requesting("2.0")(f) }, refuse("-32602")),
 })

@@ -56,4 +56,7 @@ var _ = defects(Agent, map[string]defect{
 	"leniency/null-outcome":    of(Client, when(func(f *flying) bool { return f.reply && f.kind("result.outcome") == "null" }, hangUp)),
 	"leniency/outcome-members": of(Client, when(func(f *flying) bool { return f.reply && f.get("result._y") != nil }, drop)),
 	"leniency/cancel-members":  of(Client, onNotification("session/cancel", when(func(f *flying) bool { return f.get("params.reason") != nil }, drop))),
+	"leniency/exact-members":   strictly("session/new", present("params.MCPServers")),
+	"leniency/empty-answer":    of(Client, when(func(f *flying) bool { return f.reply && f.get("result") == nil && f.get("error") == nil }, hangUp)),
+	"leniency/two-outcomes":    of(Client, when(func(f *flying) bool { return f.reply && f.get("result") != nil && f.get("error") != nil }, unset("error"))),
 })

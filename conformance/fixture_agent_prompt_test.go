@@ -124,6 +124,30 @@ var _ = defects(Agent, map[string]defect{
 	"prompt/grease":   onRequest("session/new", about("checkLater", refuse("-32602"))),
 	"prompt/requests": onRequest("_check/unknown", when(func(f *flying) bool { return f.n%1000 == 999 }, drop)),
 
+	"prompt/burst": update("agent_message_chunk", when(func(f *flying) bool { return f.n%3000 == 2500 }, drop)), // a queue that loses what it has no room for
+	"prompt/second": func(w *between, f *flying) { // the second prompt ends the turn of the first
+		running, _ := w.state["running"].(string)
+		session := f.str("params.sessionId")
+		switch {
+		case f.request() && f.method == "session/prompt" && running == session:
+			w.peer.write(`{"jsonrpc":"2.0","method":"session/cancel","params":{"sessionId":` + encode(session) + `}}` + "\n")
+		case f.request() && f.method == "session/prompt":
+			w.state["running"] = session
+		case f.reply && f.get("result.stopReason") != nil || f.str("params.update.state") == "idle":
+			delete(w.state, "running")
+		}
+		w.pass(f)
+	},
+	"prompt/frees": func(w *between, f *flying) {
+		if f.request() && f.method == "session/prompt" {
+			w.leak += 10 << 20
+		}
+		w.pass(f)
+	},
+
+	"command/prompt":  onRequest("session/prompt", when(func(f *flying) bool { return prompted(f) == "/plan" }, refuse("-32602"))),
+	"command/unknown": onRequest("session/prompt", when(func(f *flying) bool { return strings.HasPrefix(prompted(f), "/check-no") }, drop)),
+
 	"tool/shown": func(w *between, f *flying) {
 		if s := f.str("params.update.status"); s == "completed" {
 			return
