@@ -126,9 +126,9 @@ func (c *checker) connect() (*link, error) {
 		if out == (c.side == Agent) {
 			dir = trace.ToAgent
 		}
-		c.mu.Lock()
+		c.mu.Lock() // several connections may be open at once
+		defer c.mu.Unlock()
 		c.saw.add(out, data)
-		c.mu.Unlock()
 		see(time.Since(c.start), dir, out, data)
 		if c.opt.Record != nil {
 			c.opt.Record(dir, data)

@@ -93,10 +93,10 @@ func (l *link) read() {
 		f, err := l.peer.Stream.ReadFrame()
 		a := arrival{data: f.Data, err: err}
 		if err == nil && !f.Owned {
-			a.data = append([]byte(nil), f.Data...)
+			a.data = append([]byte{}, f.Data...) // nil would be the end
 		}
 		if tooLarge, ok := errors.AsType[*jsonrpc.FrameTooLargeError](err); ok {
-			a.data, a.err = append([]byte(nil), tooLarge.Prefix...), err
+			a.data, a.err = append([]byte{}, tooLarge.Prefix...), err
 		}
 		if a.data != nil {
 			l.tell(false, a.data)

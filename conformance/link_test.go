@@ -1,0 +1,94 @@
+package conformance
+
+import (
+	"context"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/goacp/acp/jsonrpc"
+	"github.com/goacp/acp/trace"
+)
+
+// TestRecordInTurn holds that frames are told of one at a time, though scenarios
+// have connections of their own while the shared one is open, on which the agent
+// does not keep quiet.
+func TestRecordInTurn(t *testing.T) {
+	var talkers sync.WaitGroup
+	open := func(context.Context) (*Peer, error) {
+		ours, theirs := jsonrpc.Pipe()
+		talkers.Go(func() {
+			for theirs.WriteFrame([]byte(`{"jsonrpc":"2.0","method":"_noise"}`)) == nil {
+				runtime.Gosched()
+			}
+		})
+		talkers.Go(func() {
+			defer func() { _ = theirs.Close() }()
+			w := &between{methods: map[string]string{}, count: map[string]int{}}
+			for {
+				frame, err := theirs.ReadFrame()
+				if err != nil {
+					return
+				}
+				f := w.fly(Client, string(frame.Data))
+				what := `"error":{"code":-32601,"message":"no"}`
+				if f.method == "initialize" {
+					what = `"result":{"protocolVersion":1}`
+				}
+				if theirs.WriteFrame([]byte(respond(f, what))) != nil {
+					return
+				}
+			}
+		})
+		return &Peer{Stream: ours}, nil
+	}
+	var inside, twice atomic.Int32
+	calls := strings.Repeat("alive\n", 20)
+	rules := oneRule("", calls) + strings.Replace(oneRule("fresh", calls), "-- x --", "-- y --", 1)
+	_, err := CheckAgent(t.Context(), open, Options{
+		Versions: []int{1}, catalog: rulesOf(t, Agent, rules),
+		Record: func(trace.Direction, []byte) {
+			if inside.Add(1) > 1 {
+				twice.Add(1)
+			}
+			runtime.Gosched()
+			inside.Add(-1)
+		},
+	})
+	talkers.Wait()
+	if err != nil || twice.Load() > 0 {
+		t.Errorf("told of %d frames while another was told of; %v", twice.Load(), err)
+	}
+}
+
+// gappy is a stream with an empty frame before each other.
+type gappy struct {
+	jsonrpc.Stream
+	gave bool
+}
+
+func (s *gappy) ReadFrame() (jsonrpc.Frame, error) {
+	if s.gave = !s.gave; s.gave {
+		return jsonrpc.Frame{}, nil
+	}
+	return s.Stream.ReadFrame()
+}
+
+// TestEmptyFrame holds that a frame with nothing in it is not taken for the end
+// of the connection.
+func TestEmptyFrame(t *testing.T) {
+	agent := polite(func(m *flying) []string { return []string{respond(m, `"result":{}`)} })
+	open := func(ctx context.Context) (*Peer, error) {
+		p, err := agent(ctx)
+		p.Stream = &gappy{Stream: p.Stream}
+		return p, err
+	}
+	report, err := CheckAgent(t.Context(), open, Options{
+		Versions: []int{1}, catalog: rulesOf(t, Agent, oneRule("", "call $r _x\nresult $r")),
+	})
+	if err != nil || len(report.Results) != 1 || report.Results[0].Status != Pass {
+		t.Errorf("%v, %+v", err, report)
+	}
+}
