@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path"
 	"slices"
 	"strings"
@@ -274,6 +273,9 @@ func Run(ctx context.Context, o *Options) error {
 	if err != nil {
 		return err
 	}
+	if err := o.writable(); err != nil {
+		return err
+	}
 	if o.Side == "" {
 		report, err := o.lint(ctx)
 		if err != nil {
@@ -342,7 +344,7 @@ func (o *Options) tell(report *conformance.Report, known *expected, reached erro
 		if err == nil && f.name == "-" {
 			_, err = o.App.Out.Write(data)
 		} else if err == nil {
-			err = os.WriteFile(o.file(f.name), data, 0o644)
+			err = save(o.file(f.name), data)
 		}
 		if err != nil {
 			return fmt.Errorf("the report: %w", err)

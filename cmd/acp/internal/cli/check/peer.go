@@ -6,13 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"time"
 
-	"github.com/goacp/acp/cmd/acp/internal/exitcode"
 	"github.com/goacp/acp/conformance"
 	"github.com/goacp/acp/internal/process"
 	"github.com/goacp/acp/jsonrpc"
@@ -203,44 +200,6 @@ func (o *Options) checkAgent(ctx context.Context, opt conformance.Options, rec *
 	return r, s.fault(), err
 }
 
-// A recording records what is said; it may be nothing.
-type recording struct {
-	file *os.File
-	rec  *trace.Recorder
-}
-
-func (o *Options) record() (*recording, error) {
-	if o.Output == "" {
-		return &recording{}, nil
-	}
-	f, err := os.OpenFile(o.file(o.Output), os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
-	if err != nil {
-		return nil, exitcode.Errorf(exitcode.Usage, "--output: %w", err)
-	}
-	opts := trace.RecorderOptions{Header: trace.Header{Tool: "acp " + o.App.Version, Command: o.Argv, Redacted: true}, Redactor: &trace.Redactor{}}
-	return &recording{file: f, rec: trace.NewRecorder(f, opts)}, nil
-}
-
-func (r *recording) frame(dir trace.Direction, data []byte) {
-	if r.rec != nil {
-		r.rec.Frame(dir, data)
-	}
-}
-
-func (r *recording) event(name string, d trace.Detail) {
-	if r.rec != nil {
-		r.rec.Event(name, d)
-	}
-}
-
-// stderr returns what records the standard error of a program, or nil.
-func (r *recording) stderr() *stderrWriter {
-	if r.rec == nil {
-		return nil
-	}
-	return &stderrWriter{to: r.rec.Stderr}
-}
-
 // A stderrWriter cuts what is written to it into lines: a secret that comes in two
 // pieces is known for one only when it is whole.
 type stderrWriter struct {
@@ -280,19 +239,4 @@ func (w *stderrWriter) flush() {
 		w.to(w.buf)
 	}
 	w.buf = w.buf[:0]
-}
-
-func (r *recording) close() error {
-	if r.rec == nil {
-		return nil
-	}
-	return errors.Join(r.rec.Close(), r.file.Close())
-}
-
-// file returns the file a name means.
-func (o *Options) file(name string) string {
-	if filepath.IsAbs(name) {
-		return name
-	}
-	return filepath.Join(o.App.Cwd, name)
 }
