@@ -51,7 +51,8 @@ type session struct {
 	turn      int // the number of the last one
 	cancelled time.Duration
 	stopped   bool // session/cancel was sent in this turn
-	called    bool // session/cancel was sent since it was last idle
+	calls     int  // how often session/cancel was sent that no end of work has come of yet, v2
+	calledAt  time.Duration
 	dismissed bool // a question of this turn was answered with nothing
 	closing   bool // its client ends it
 
@@ -261,7 +262,10 @@ func (m *Monitor) cancelSession(s *session, asksToStop bool) {
 	if s == nil {
 		return
 	}
-	s.closing, s.called = s.closing || !asksToStop, s.called || asksToStop
+	s.closing = s.closing || !asksToStop
+	if asksToStop {
+		s.calls, s.calledAt = s.calls+1, m.at
+	}
 	if asksToStop && (s.turns > 0 || m.version == 2 && s.state != "" && s.state != "idle") && !s.stopped {
 		s.stopped, s.cancelled = true, m.at
 	}

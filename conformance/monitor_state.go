@@ -25,7 +25,7 @@ func (m *Monitor) stateOf(s *session, state, reason string, hasError, reported, 
 		m.add(ckCancelled, "params.update.stopReason", "ended cancelled work as %s", quote(reason))
 	}
 	if reason == "cancelled" {
-		if m.breaks(ckNotCancelled, !s.called && !s.closing && !s.dismissed && !m.gap) {
+		if m.breaks(ckNotCancelled, s.calls == 0 && !s.closing && !s.dismissed && !m.gap) {
 			m.add(ckNotCancelled, "params.update.stopReason", "ended work as cancelled that nobody cancelled")
 		}
 	}
@@ -36,7 +36,13 @@ func (m *Monitor) stateOf(s *session, state, reason string, hasError, reported, 
 		m.unfinished(s)
 	}
 	m.unshown(s)
-	s.stopped, s.called, s.dismissed = false, false, false
+	switch { // prompts may be sent and cancelled faster than work ends
+	case reason == "cancelled":
+		s.calls = max(0, s.calls-1)
+	case m.at-s.calledAt >= grace:
+		s.calls = 0
+	}
+	s.stopped, s.dismissed = false, false
 }
 
 // unshown looks for messages that were taken and not shown. One that was taken
