@@ -22,6 +22,7 @@ var (
 	ckUsageAmount = decides("agent/usage/amount")
 	ckCommandName = decides("agent/command/names")
 	ckCommandTwo  = decides("agent/command/unique")
+	ckCommandSays = decides("agent/command/described")
 	ckNotice      = decides("agent/notice/severity")
 	ckNoticeTitle = decides("agent/notice/title")
 )
@@ -171,10 +172,17 @@ func (m *Monitor) usage(s *session, used, size uint64, cost *float64, currency s
 	s.cost, s.currency = *cost, brief(currency)
 }
 
-// commands looks at the names of commands.
-func (m *Monitor) commands(path string, names []string) {
-	seen := make(map[string]bool, len(names))
-	for _, n := range names {
+// A commandSeen is a command that an agent offers.
+type commandSeen struct{ name, description string }
+
+// commands looks at what commands are called and said to do.
+func (m *Monitor) commands(path string, commands []commandSeen) {
+	seen := make(map[string]bool, len(commands))
+	for _, c := range commands {
+		n := c.name
+		if m.breaks(ckCommandSays, strings.TrimSpace(c.description) == "") {
+			m.add(ckCommandSays, path, "offered the command %s and did not say what it does", quote(n))
+		}
 		bad := n == "" || n[0] == '/' || strings.ContainsFunc(n, unicode.IsSpace)
 		if m.breaks(ckCommandName, bad) {
 			m.add(ckCommandName, path, "offered the command %s, which nobody can type", quote(n))

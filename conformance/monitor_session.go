@@ -42,10 +42,11 @@ const grace = time.Second
 
 // A session is what is known of a session that is open, or being opened.
 type session struct {
-	id      string
-	opening int  // requests in flight that open it
-	guessed bool // the agent named it before any request did
-	child   bool // a subagent's
+	id        string
+	opening   int  // requests in flight that open it
+	guessed   bool // the agent named it before any request did
+	child     bool // a subagent's
+	mayCancel bool // the child may be cancelled
 
 	turns     int // prompts in flight (v1), or work in the foreground (v2)
 	turn      int // the number of the last one
@@ -470,17 +471,6 @@ func (m *Monitor) onlyListed(sid string) bool {
 	_, gone := m.gone.get(sid)
 	_, listed := m.more.listed.get(sid)
 	return listed && !open && !gone
-}
-
-// childOf looks at a session that belongs to another.
-func (m *Monitor) childOf(sid string) {
-	if _, ok := m.sessions.get(sid); ok {
-		return
-	}
-	s := newSession(sid)
-	s.child = true
-	m.gone.drop(sid)
-	m.sessions.put(sid, s)
 }
 
 // asked looks at the params of a request.

@@ -16,7 +16,9 @@ func (m *Monitor) toldV1(p any) bool {
 			m.updateV1(s, p.Update)
 		}
 	case *acpv1.CancelNotification:
-		m.cancelSession(m.uses(string(p.SessionID)), true)
+		s := m.uses(string(p.SessionID))
+		m.cancelsChild(s)
+		m.cancelSession(s, true)
 	case *acpv1.CancelRequestNotification:
 		m.withdraw(p.RequestID)
 	case *acpv1.CompleteElicitationNotification:
@@ -74,11 +76,11 @@ func (m *Monitor) updateV1(s *session, u acpv1.SessionUpdate) {
 		m.wanted(ckCapPlan, m.client.plan, "params.update", "plan_removed")
 		m.planRemoved(s, string(u.PlanID))
 	case *acpv1.AvailableCommandsUpdate:
-		names := make([]string, len(u.AvailableCommands))
+		commands := make([]commandSeen, len(u.AvailableCommands))
 		for i, c := range u.AvailableCommands {
-			names[i] = c.Name
+			commands[i] = commandSeen{c.Name, c.Description}
 		}
-		m.commands("params.update.availableCommands", names)
+		m.commands("params.update.availableCommands", commands)
 	case *acpv1.CurrentModeUpdate:
 		if m.breaks(ckModeUpdate, !s.knowsMode(string(u.CurrentModeID)) && s.opening == 0) {
 			m.add(ckModeUpdate, "params.update.currentModeId", "went into the mode %s, which it does not offer", quote(string(u.CurrentModeID)))
@@ -103,7 +105,9 @@ func (m *Monitor) updateV1(s *session, u acpv1.SessionUpdate) {
 		m.blockV1("params.update.content", u.Content)
 	case *acpv1.SubagentUpdate:
 		m.wanted(ckCapSubagents, m.client.subagents, "params.update", "subagents")
-		m.childOf(string(u.SessionID))
+		c, told := u.Capabilities.Get()
+		m.subagent(s, subagentSeen{id: string(u.SessionID), cwd: u.Cwd.Or(""), directories: u.AdditionalDirectories.Or(nil),
+			told: told || u.Capabilities.IsClear(), cancel: told && c.Cancel != nil})
 	case *acpv1.SessionMessage:
 		m.wanted(ckCapSubagents, m.client.subagents, "params.update", "subagents")
 		m.chunk(s, string(u.MessageID), sessionMessage, false)

@@ -161,16 +161,16 @@ func (m *Monitor) configV2(s *session, options []acpv2.SessionConfigOption, comm
 }
 
 func (m *Monitor) commandsV2(path string, commands []acpv2.AvailableCommand) {
-	names := make([]string, 0, len(commands))
+	list := make([]commandSeen, 0, len(commands))
 	for _, c := range commands {
 		switch c := c.(type) {
 		case *acpv2.Command:
-			names = append(names, c.Name)
+			list = append(list, commandSeen{c.Name, c.Description})
 		case *acpv2.UnknownAvailableCommand:
-			names = append(names, c.Name)
+			list = append(list, commandSeen{c.Name, c.Description})
 		}
 	}
-	m.commands(path, names)
+	m.commands(path, list)
 }
 
 func settingsV2(options []acpv2.SessionConfigOption) []settingSeen {

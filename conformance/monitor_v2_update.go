@@ -16,7 +16,9 @@ func (m *Monitor) toldV2(p any) bool {
 			m.updateV2(s, p.Update)
 		}
 	case *acpv2.CancelSessionNotification:
-		m.cancelSession(m.uses(string(p.SessionID)), true)
+		s := m.uses(string(p.SessionID))
+		m.cancelsChild(s)
+		m.cancelSession(s, true)
 	case *acpv2.CancelRequestNotification:
 		m.withdraw(p.RequestID)
 	case *acpv2.CompleteElicitationNotification:
@@ -54,9 +56,11 @@ func (m *Monitor) updateV2(s *session, u acpv2.SessionUpdate) {
 		m.blocksV2("params.update.content", u.Content.Or(nil))
 	case *acpv2.RunningStateUpdate:
 		reported, work := background(u.Background)
+		m.inBackground(s, u.Background)
 		m.stateOf(s, "running", "", false, reported, work)
 	case *acpv2.RequiresActionStateUpdate:
 		reported, work := background(u.Background)
+		m.inBackground(s, u.Background)
 		m.stateOf(s, "requires_action", "", false, reported, work)
 	case *acpv2.StateUnknownUpdate:
 		m.stateOf(s, "unknown", "", false, false, true)
@@ -64,6 +68,7 @@ func (m *Monitor) updateV2(s *session, u acpv2.SessionUpdate) {
 		m.stateOf(s, "unknown", "", false, false, true)
 	case *acpv2.IdleStateUpdate:
 		reported, work := background(u.Background)
+		m.inBackground(s, u.Background)
 		r := u.StopReason
 		m.expect(ckStopReason, r == "" || r.Known() || r[0] == '_', "params.update.stopReason", "stopped for the unknown reason %s", quote(string(r)))
 		m.stateOf(s, "idle", string(r), u.Error != nil, reported, work)
@@ -126,7 +131,9 @@ func (m *Monitor) updateV2(s *session, u acpv2.SessionUpdate) {
 	case *acpv2.CompactionSummaryChunk:
 		m.blockV2("params.update.content", u.Content)
 	case *acpv2.SubagentUpdate:
-		m.childOf(string(u.SessionID))
+		c, told := u.Capabilities.Get()
+		m.subagent(s, subagentSeen{id: string(u.SessionID), cwd: u.Cwd.Or(""), directories: u.AdditionalDirectories.Or(nil),
+			told: told || u.Capabilities.IsClear(), cancel: told && c.Cancel != nil})
 	case *acpv2.SessionMessage:
 		m.chunk(s, string(u.MessageID), sessionMessage, false)
 	case *acpv2.SessionMessageChunk:
