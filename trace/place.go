@@ -55,9 +55,9 @@ func (w *walk) enter(array bool) {
 	in := w.top()
 	next := place{all: in.all, meta: in.meta}
 	switch {
-	case in.list && !array:
+	case (in.list || in.items) && !array:
 		next.pair = true
-	case keyIs(in.key, "env", "headers", "environment"):
+	case bagName(in.key):
 		next.list, next.all = array, in.all || !array
 	case keyIs(in.key, "_meta"):
 		next.meta = true
@@ -176,6 +176,30 @@ func keyIs(key []byte, names ...string) bool {
 		}
 	}
 	return false
+}
+
+// bagName reports whether name is that of an environment or of headers: env, headers,
+// httpHeaders, extra_env.
+func bagName(name []byte) bool {
+	switch {
+	case keyIs(name, "env", "headers", "environment"):
+		return true
+	case len(name) < 4:
+		return false
+	case bytes.HasSuffix(name, []byte("_env")), bytes.HasSuffix(name, []byte("-env")), bytes.HasSuffix(name, []byte("Env")):
+		return true
+	}
+	for _, end := range []string{"headers", "environment", "envvars", "env_vars"} {
+		if endsIn(name, end) {
+			return true
+		}
+	}
+	return false
+}
+
+// endsIn reports whether a name ends so, in letters of any case.
+func endsIn(name []byte, end string) bool {
+	return len(name) >= len(end) && bytes.EqualFold(name[len(name)-len(end):], []byte(end))
 }
 
 // secretEnds are the ends of names of secrets, in lower case and without marks

@@ -329,7 +329,9 @@ func assigned(vals *values, i int) (from, to int) {
 		begin--
 	}
 	name := text[begin:end]
-	if len(name) == 0 || !secretName(name) {
+	query := text[i] == '=' && begin > 0 && (text[begin-1] == '?' || text[begin-1] == '&')
+	// What a signed URL is signed with gives access, too.
+	if len(name) == 0 || !secretName(name) && !(query && (keyIs(name, "sig") || endsIn(name, "signature"))) {
 		return 0, 0
 	}
 	at := i + 1
@@ -343,12 +345,15 @@ func assigned(vals *values, i int) (from, to int) {
 		at, quoted = at+1, true
 	}
 	n, digit := vals.at(at)
+	if n > 0 && !digit && at+n < len(text) && text[at+n] == ' ' && endsIn(name, "authorization") {
+		at += n + 1 // the scheme, as in Authorization: token …
+		n, digit = vals.at(at)
+	}
 	if n == 0 || isPlaceholder(text[at:]) {
 		return 0, 0
 	}
-	query := tight && begin > 0 && (text[begin-1] == '?' || text[begin-1] == '&')
 	loud := tight && bytes.Equal(name, bytes.ToUpper(name))
-	if query || loud && n >= 4 || n >= 8 && (quoted || digit) {
+	if query && tight || loud && n >= 4 || n >= 8 && (quoted || digit) {
 		return at, at + n
 	}
 	return 0, 0
