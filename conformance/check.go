@@ -1,6 +1,7 @@
 package conformance
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -26,9 +27,15 @@ func CheckAgent(ctx context.Context, open func(ctx context.Context) (*Peer, erro
 	if len(c.rules) == 0 {
 		return c.report, errors.New("no rule fits the selection")
 	}
+	// Scenarios that share a connection come first: no two are open at once, so that
+	// what was recorded is one conversation after another.
+	slices.SortStableFunc(c.rules, func(a, b *Rule) int { return cmp.Compare(c.placeOf(a), c.placeOf(b)) })
 	var speaks []*dialect
 	for _, version := range opt.versions() {
-		speaks = append(speaks, c.probe(version))
+		d := c.probe(version)
+		if speaks = append(speaks, d); len(opt.versions()) > 1 {
+			d.drop()
+		}
 	}
 	c.judge(speaks)
 	for _, d := range speaks {
@@ -49,8 +56,9 @@ type checker struct {
 	start  time.Time
 	watch  *watch
 
-	mu  sync.Mutex
-	saw evidence
+	mu    sync.Mutex
+	saw   evidence
+	heard int // frames that were received, without the first of each connection
 }
 
 // evidence is the frames of a scenario, the last ones if there are many.
@@ -105,6 +113,10 @@ type dialect struct {
 	skip    string // why nothing is checked, or ""
 	broken  string // why nothing can be checked, or ""
 
+	silent int    // rules in a row in which an agent said nothing
+	mute   string // why nothing is tried any more that needs an agent that answers, or ""
+
+	absent   bool   // the client has not connected
 	noTurns  int    // connections in which a client sent no prompt, in a row
 	noPrompt string // why no turn is waited for any more, or ""
 }
@@ -121,6 +133,7 @@ func (c *checker) connect() (*link, error) {
 		return nil, err
 	}
 	see := c.watch.connection()
+	first := true // what comes first is the answer to initialize
 	return newLink(peer, func(out bool, data []byte) {
 		dir := trace.ToClient
 		if out == (c.side == Agent) {
@@ -129,6 +142,12 @@ func (c *checker) connect() (*link, error) {
 		c.mu.Lock() // several connections may be open at once
 		defer c.mu.Unlock()
 		c.saw.add(out, data)
+		if !out {
+			if !first {
+				c.heard++
+			}
+			first = false
+		}
 		see(time.Since(c.start), dir, out, data)
 		if c.opt.Record != nil {
 			c.opt.Record(dir, data)
@@ -158,6 +177,8 @@ func (c *checker) probe(version int) *dialect {
 		d.broken = p.noPeer(nil)
 	case refused != nil:
 		d.refused = "the agent refused initialize with " + describeError(refused)
+	case isMCP(result):
+		d.broken = "this is no agent of the protocol: it is an MCP server"
 	case !h.spoken(result):
 		d.skip = fmt.Sprintf("the agent does not speak version %d", version)
 		if v := result.Get("protocolVersion"); v != nil {
@@ -194,6 +215,13 @@ func (h *host) spoken(result *pattern.Value) bool {
 	return v == nil || v.Kind != pattern.Scalar || v.Text == fmt.Sprint(h.version) || v.Text != "1" && v.Text != "2"
 }
 
+// isMCP reports whether initialize was answered by a server of the Model Context Protocol, which
+// has a method of that name, too. Its versions are dates.
+func isMCP(result *pattern.Value) bool {
+	v := result.Get("protocolVersion")
+	return v != nil && v.Kind == pattern.String && strings.Count(v.Str, "-") == 2 && result.Get("serverInfo") != nil
+}
+
 // login logs in if the options say how.
 func (h *host) login(p *player) error {
 	if p.opt.Login == "" {
@@ -219,6 +247,10 @@ func (h *host) login(p *player) error {
 func (p *player) noPeer(err error) string {
 	for _, m := range p.inbox {
 		switch {
+		case m.val == nil && strings.HasPrefix(m.raw, "HTTP/"):
+			return fmt.Sprintf("this is no %s of the protocol: it speaks HTTP", p.side)
+		case m.val == nil && strings.HasPrefix(m.raw, "Content-Length:"):
+			return fmt.Sprintf("this is no %s of the protocol: it speaks in frames with headers, as language servers do", p.side)
 		case m.val == nil:
 			return fmt.Sprintf("this is no %s of the protocol: it sent %s%s", p.side, m, p.link.ended())
 		case p.side == Agent && m.method == "initialize":
@@ -310,10 +342,11 @@ func (c *checker) try(d *dialect, r *Rule, t *test) *Result {
 		res.Status = Skip
 		return res
 	}
-	if d.noPrompt != "" && t.place != onBare {
-		res.Status, res.Why = Broken, d.noPrompt
+	if why := d.noPrompt + d.mute; why != "" && t.place != onBare {
+		res.Status, res.Why = Broken, why
 		return res
 	}
+	heard := c.hears()
 	used := d.link != nil && d.used && t.place == onShared
 	trial := c.trial
 	if c.side == Client {
@@ -337,7 +370,51 @@ func (c *checker) try(d *dialect, r *Rule, t *test) *Result {
 		res.Saw = append(slices.Clone(c.saw.first), c.saw.last...)
 		c.mu.Unlock()
 	}
+	if c.side == Agent && t.place != onBare {
+		c.listened(d, c.hears() > heard, res.Status)
+	}
 	return res
+}
+
+// hears returns how many frames were received.
+func (c *checker) hears() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.heard
+}
+
+// maxSilent is how many rules are tried in a row with an agent that says nothing behind
+// initialize, before it is asked whether it says anything at all. Each may take as long as a step
+// may.
+const maxSilent = 5
+
+// listened gives up an agent that says nothing any more. One that only does not answer what it does
+// not like opens a session.
+func (c *checker) listened(d *dialect, heard bool, s Status) {
+	if heard || s != Fail && s != Broken {
+		d.silent = 0
+		return
+	}
+	if d.silent++; d.silent < maxSilent || c.ctx.Err() != nil {
+		return
+	}
+	d.silent = 0
+	l, h, err := c.initialized(d)
+	if err == nil {
+		before := c.hears()
+		p := newPlayer(c.ctx, c.side, d.version, l, &c.opt, &scenario{}, h)
+		call, e := p.call("", "session/new", `{"cwd":`+pattern.Quote(h.cwd)+`,"mcpServers":[]}`)
+		if err = e; err == nil {
+			_, _, err = p.outcome(call)
+		}
+		l.close()
+		if c.hears() > before {
+			return
+		}
+	}
+	if err != nil && c.ctx.Err() == nil {
+		d.mute = "not tried: the agent says nothing after initialize any more; session/new: " + clip(err.Error(), 300)
+	}
 }
 
 // trial plays a scenario once.
@@ -361,6 +438,7 @@ func (c *checker) trial(d *dialect, t *test, sc *scenario) error {
 		}
 		return err
 	}
+	d.drop()
 	var l *link
 	h := newHost(d.version, c.opt.cwd())
 	var err error

@@ -28,7 +28,12 @@ func CheckClient(ctx context.Context, accept func(ctx context.Context) (*Peer, e
 	slices.SortStableFunc(c.rules, func(a, b *Rule) int { return cmp.Compare(c.placeOf(a), c.placeOf(b)) })
 	var speaks []*dialect
 	for _, version := range opt.versions() {
-		d := c.meet(version)
+		var d *dialect
+		if n := len(speaks); n > 0 && speaks[n-1].absent {
+			d = &dialect{version: version, broken: speaks[n-1].broken, absent: true}
+		} else {
+			d = c.meet(version)
+		}
 		speaks = append(speaks, d)
 		if d.speaks {
 			c.run(d)
@@ -59,7 +64,7 @@ func (c *checker) meet(version int) *dialect {
 	}
 	l, err := c.connect()
 	if err != nil {
-		d.broken = "the client did not connect: " + clip(err.Error(), 300)
+		d.absent, d.broken = true, "the client did not connect: "+clip(err.Error(), 300)
 		return d
 	}
 	g := &guest{version: version}

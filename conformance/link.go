@@ -23,6 +23,8 @@ const (
 	// steps may be about any of them. Beyond them the scenario fails.
 	maxKept      = 200_000
 	maxKeptBytes = 256 << 20
+	// maxNoise bounds what is kept of a frame that is no JSON.
+	maxNoise = 512
 	// maxSeen and maxSeenData bound the evidence of a result.
 	maxSeen     = 32
 	maxSeenData = 2 << 10
@@ -292,10 +294,12 @@ func newLetter(at int, a arrival) *letter {
 	if m.huge {
 		return m
 	}
-	if v, err := pattern.Parse(m.raw); err == nil {
-		m.val = v
-		m.method, m.id = v.StringAt("method"), v.Get("id")
+	v, err := pattern.Parse(m.raw)
+	if err != nil {
+		m.raw = clip(m.raw, maxNoise)
+		return m
 	}
+	m.val, m.method, m.id = v, v.StringAt("method"), v.Get("id")
 	return m
 }
 
