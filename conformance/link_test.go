@@ -2,6 +2,7 @@ package conformance
 
 import (
 	"context"
+	"fmt"
 	"runtime"
 	"strings"
 	"sync"
@@ -60,6 +61,50 @@ func TestRecordInTurn(t *testing.T) {
 	talkers.Wait()
 	if err != nil || twice.Load() > 0 {
 		t.Errorf("told of %d frames while another was told of; %v", twice.Load(), err)
+	}
+}
+
+// counted is a stream that counts those of its kind that are open.
+type counted struct {
+	jsonrpc.Stream
+	open *atomic.Int32
+	once sync.Once
+}
+
+func (s *counted) Close() error {
+	s.once.Do(func() { s.open.Add(-1) })
+	return s.Stream.Close()
+}
+
+// TestOneConnection holds that an agent is spoken to on one connection at a time,
+// as recordings have them.
+func TestOneConnection(t *testing.T) {
+	var open atomic.Int32
+	agent := polite(func(m *flying) []string { return []string{respond(m, `"result":{}`)} })
+	rules := ""
+	for i, metadata := range []string{"fresh", "", "bare", "", "fresh"} {
+		scenario := "call $r _x\nresult $r"
+		if metadata == "bare" {
+			scenario = "initialize\n" + scenario
+		}
+		rules += strings.Replace(oneRule(metadata, scenario), "-- x --", fmt.Sprintf("-- x%d --", i), 1)
+	}
+	report, err := CheckAgent(t.Context(), func(ctx context.Context) (*Peer, error) {
+		if n := open.Add(1); n > 1 {
+			t.Errorf("%d connections are open", n)
+		}
+		p, err := agent(ctx)
+		p.Stream = &counted{Stream: p.Stream, open: &open}
+		return p, err
+	}, Options{catalog: rulesOf(t, Agent, rules)})
+	passed := 0
+	for _, r := range report.Results {
+		if r.Status == Pass {
+			passed++
+		}
+	}
+	if err != nil || passed != 5 || open.Load() != 0 {
+		t.Errorf("%d rules passed, %d connections are left open; %v", passed, open.Load(), err)
 	}
 }
 
