@@ -1,7 +1,9 @@
 package tui
 
 import (
+	"encoding/base64"
 	"fmt"
+	"runtime"
 	"testing"
 	"time"
 
@@ -21,6 +23,42 @@ func TestFlood(t *testing.T) {
 		},
 		"messages": func(i int) acpv2.SessionUpdate {
 			return &acpv2.AgentMessageChunk{MessageID: acpv2.MessageID(fmt.Sprint(i)), Content: acpv2.Text(fmt.Sprintf("word%d", i))}
+		},
+		"one line": func(i int) acpv2.SessionUpdate {
+			return &acpv2.AgentMessageChunk{MessageID: "m", Content: acpv2.Text(fmt.Sprintf("word%d", i))}
+		},
+		"code": func(i int) acpv2.SessionUpdate {
+			text := fmt.Sprintf("word%d := f(x, \"y\") // z\n", i)
+			if i == 0 {
+				text = "```go\n" + text
+			}
+			return &acpv2.AgentMessageChunk{MessageID: "m", Content: acpv2.Text(text)}
+		},
+		"list": func(i int) acpv2.SessionUpdate {
+			return &acpv2.AgentMessageChunk{MessageID: "m", Content: acpv2.Text(fmt.Sprintf("%*s- word%d **of** `many`\n", i%3*2, "", i))}
+		},
+		"table": func(i int) acpv2.SessionUpdate {
+			text := fmt.Sprintf("| word%d | of | many |\n", i)
+			if i == 0 {
+				text = "| a | b | c |\n|---|---|---|\n" + text
+			}
+			return &acpv2.AgentMessageChunk{MessageID: "m", Content: acpv2.Text(text)}
+		},
+		"thought": func(i int) acpv2.SessionUpdate {
+			if i == 49_999 {
+				return &acpv2.AgentMessageChunk{MessageID: "m", Content: acpv2.Text("word0 word49999")}
+			}
+			return &acpv2.AgentThoughtChunk{MessageID: "t", Content: acpv2.Text(fmt.Sprintf("word%d of *many* ", i))}
+		},
+		"terminal": func(i int) acpv2.SessionUpdate {
+			if i == 0 {
+				return &acpv2.ToolCallUpdate{ToolCallID: "c", Title: acpv2.Set("word0"), Status: acpv2.Set(acpv2.ToolCallStatusInProgress), Content: acpv2.Set([]acpv2.ToolCallContent{&acpv2.Terminal{TerminalID: "x"}})}
+			}
+			return &acpv2.TerminalOutputChunk{TerminalID: "x", Data: base64.StdEncoding.EncodeToString(fmt.Appendf(nil, "\x1b[3%dmword%d\x1b[m of many\n", i%8, i))}
+		},
+		"tool calls": func(i int) acpv2.SessionUpdate {
+			status := acpv2.ToolCallStatusCompleted
+			return &acpv2.ToolCallUpdate{ToolCallID: acpv2.ToolCallID(fmt.Sprint(i)), Title: acpv2.Set(fmt.Sprintf("word%d", i)), Status: acpv2.Set(status)}
 		},
 	}
 	for name, update := range kinds {
@@ -51,5 +89,28 @@ func TestFlood(t *testing.T) {
 			}
 			r.wants("word0")
 		})
+	}
+}
+
+// TestSpread: a small machine has threads enough for the screen, unless the user says how many; afterwards
+// there are as many as before.
+func TestSpread(t *testing.T) {
+	was := runtime.GOMAXPROCS(1)
+	defer runtime.GOMAXPROCS(was)
+	t.Setenv("GOMAXPROCS", "1")
+	spread()()
+	back := spread()
+	if n := runtime.GOMAXPROCS(0); n != 1 {
+		t.Errorf("%d threads against the user's will", n)
+	}
+	back()
+	t.Setenv("GOMAXPROCS", "")
+	back = spread()
+	if n := runtime.GOMAXPROCS(0); n != threads {
+		t.Errorf("%d threads with a screen", n)
+	}
+	back()
+	if n := runtime.GOMAXPROCS(0); n != 1 {
+		t.Errorf("%d threads afterwards", n)
 	}
 }

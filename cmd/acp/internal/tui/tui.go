@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"runtime"
 	"strings"
 	"sync"
 	"syscall"
@@ -68,6 +69,7 @@ func Run(ctx context.Context, o Options) error {
 	}
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
+	defer spread()()
 	m := newModel(ctx, o)
 	p := tea.NewProgram(m,
 		tea.WithContext(ctx),
@@ -97,6 +99,23 @@ func Run(ctx context.Context, o Options) error {
 	}
 	m.farewell()
 	return nil
+}
+
+// threads is how many threads run Go code at least while there is a screen.
+const threads = 4
+
+// spread lets more threads run than a small machine has processors, until the function it returns is
+// called. In a burst of updates the agent, the store and the fold all have work, some of it in system
+// calls that wait for the disk. With a thread for each processor the screen waits its turn after theirs,
+// for tens of milliseconds; among more threads the system picks the one that has slept most, which is
+// the screen. GOMAXPROCS in the environment is left alone.
+func spread() (back func()) {
+	n := runtime.GOMAXPROCS(0)
+	if n >= threads || os.Getenv("GOMAXPROCS") != "" {
+		return func() {}
+	}
+	runtime.GOMAXPROCS(threads)
+	return func() { runtime.GOMAXPROCS(n) }
 }
 
 // remarks is a writer whose lines are shown below the transcript.

@@ -1,6 +1,7 @@
 package view
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -241,5 +242,82 @@ func TestHostileCode(t *testing.T) {
 				t.Errorf("%s: %.10q is different", lang, s)
 			}
 		}
+	}
+}
+
+// What is not looked at is measured, not drawn, and turns out to be as high when it is.
+func TestMeasured(t *testing.T) {
+	var b strings.Builder
+	for i, lang := range []string{"go", "python", "bash", "yaml", "html", "json", "diff", "no-such-language", ""} {
+		b.WriteString("Text before.\n\n```" + lang + "\n")
+		for n := range 180 {
+			b.WriteString("\tif x[" + strings.Repeat("é世\u0301", n%40) + `] == "a\"b" { /* ` + "`c` */ # $(d)\t<e f='g'>👩‍👩‍👧\n")
+			if n%50 == i {
+				b.WriteString("\n")
+			}
+		}
+		b.WriteString("```\n\n")
+	}
+	c := transcript.New(transcript.Config{})
+	c.Apply(chunk("m", b.String()))
+	for _, width := range []int{9, 60} {
+		tr := New(fullTheme())
+		tr.SetWidth(width)
+		tr.Set(c.Snapshot(), nil)
+		for !tr.Layout(time.Hour) {
+		}
+		drawn := tr.cached
+		h := tr.Height()
+		for i, it := range tr.items {
+			for j := range it.parts {
+				before := it.parts[j].height
+				tr.drawPart(i, j)
+				if it.parts[j].height != before {
+					t.Errorf("width %d, part %d has %d lines and was measured as %d", width, j, it.parts[j].height, before)
+				}
+			}
+		}
+		if drawn > tr.cached/3 { // code in no language is not worth measuring
+			t.Errorf("of %d bytes of lines %d were drawn before", tr.cached, drawn)
+		}
+		if tr.Height() != h {
+			t.Errorf("width %d: %d lines, and before %d", width, tr.Height(), h)
+		}
+	}
+}
+
+// Without time only what is looked at is drawn, and each call after that does a little of the rest.
+func TestLayoutInSteps(t *testing.T) {
+	c := transcript.New(transcript.Config{})
+	const all = 300
+	for i := range all {
+		c.Apply(chunk(fmt.Sprint(i), "word\n"))
+	}
+	tr := New(fullTheme())
+	tr.rows = 10
+	tr.Set(c.Snapshot(), nil)
+	left := func() (n int) {
+		for _, it := range tr.items {
+			n += it.inexact
+			if it.stale { // making its parts is work, too
+				n++
+			}
+		}
+		return n
+	}
+	tr.Layout(0)
+	if n := left(); n < 2*all-30 || n >= 2*all {
+		t.Errorf("%d of %d are left", n, all)
+	}
+	for n := left(); n > 0; n = left() {
+		if tr.Layout(0) && left() > 0 {
+			t.Fatal("it says that it is done")
+		}
+		if left() >= n {
+			t.Fatalf("a call did nothing, %d are left", n)
+		}
+	}
+	if !tr.Layout(0) {
+		t.Error("it does not say that it is done")
 	}
 }

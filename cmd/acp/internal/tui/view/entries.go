@@ -222,15 +222,20 @@ func (t *Transcript) textPart(p prefix, s string, pc piece) part {
 	src := s[pc.start:pc.end]
 	gap := pc.gap
 	pc.start, pc.end, pc.gap = 0, 0, false
-	return part{
-		prefix: p, src: src, piece: pc, text: true, gap: gap,
-		draw: func(width int) []line {
+	as := func(pc piece) func(int) []line {
+		return func(width int) []line {
 			safe := safetext.Text(src)
 			pc := pc
 			pc.end = len(safe)
 			return t.th.pieceLines(safe, pc, width)
-		},
+		}
 	}
+	out := part{prefix: p, src: src, piece: pc, text: true, gap: gap, draw: as(pc)}
+	if pc.code && pc.info != "" {
+		pc.info = "" // colours take most of the time
+		out.plain = as(pc)
+	}
+	return out
 }
 
 // message makes the parts of a message. It reports whether it has put them in place.

@@ -43,11 +43,12 @@ type item struct {
 // A part is what is drawn at once.
 type part struct {
 	draw   func(width int) []line
-	src    string // of a piece of text: the text; what it is drawn from otherwise is in draw
-	piece  piece  // of a text, without its position
-	text   bool   // it is a piece of text
-	prefix prefix // before the lines
-	gap    bool   // an empty line comes first
+	plain  func(width int) []line // as many lines for less work; nil if there is no such way
+	src    string                 // of a piece of text: the text; what it is drawn from otherwise is in draw
+	piece  piece                  // of a text, without its position
+	text   bool                   // it is a piece of text
+	prefix prefix                 // before the lines
+	gap    bool                   // an empty line comes first
 
 	lines  []string // nil if not drawn, or given up
 	height int
@@ -96,6 +97,7 @@ func (t *Transcript) fresh(i int) {
 	}
 	before := it.total()
 	it.entry = e
+	t.work++
 	t.build(it, e)
 	it.height, it.inexact, it.todo = 0, 0, len(it.parts)
 	for j := range it.parts {
@@ -138,18 +140,41 @@ func (t *Transcript) gapOf(i int) {
 func (t *Transcript) drawPart(i, j int) {
 	it := t.items[i]
 	p := &it.parts[j]
-	before := it.total()
 	t.cached -= p.bytes
 	p.lines, p.bytes = t.drawn(p), 0
 	for _, l := range p.lines {
 		p.bytes += len(l) + 16
 	}
 	t.cached += p.bytes
+	t.known(i, j, len(p.lines))
+}
+
+// measurePart finds out how high a part of an item is that is fresh. It is drawn as well, if that is no
+// more work.
+func (t *Transcript) measurePart(i, j int) {
+	p := &t.items[i].parts[j]
+	if p.plain == nil {
+		t.drawPart(i, j)
+		return
+	}
+	n := len(p.plain(t.room(p)))
+	if p.gap && n > 0 {
+		n++
+	}
+	t.known(i, j, n)
+}
+
+// known notes how high a part is.
+func (t *Transcript) known(i, j, height int) {
+	it := t.items[i]
+	p := &it.parts[j]
+	before := it.total()
+	t.work++
 	if !p.exact {
 		p.exact = true
 		it.inexact--
 	}
-	if d := len(p.lines) - p.height; d != 0 {
+	if d := height - p.height; d != 0 {
 		p.height += d
 		was := it.height
 		it.height += d
@@ -161,14 +186,18 @@ func (t *Transcript) drawPart(i, j int) {
 	}
 }
 
+// room is how wide what a part draws itself is at most.
+func (t *Transcript) room(p *part) int {
+	return max(max(t.width, minWidth)-p.prefix.first.width(), 1)
+}
+
 // drawn returns the lines of a part.
 func (t *Transcript) drawn(p *part) []string {
-	width := max(t.width, minWidth)
 	out := []string{}
 	if p.draw == nil {
 		return out
 	}
-	ls := before(p.draw(max(width-p.prefix.first.width(), 1)), p.prefix.first, p.prefix.rest)
+	ls := before(p.draw(t.room(p)), p.prefix.first, p.prefix.rest)
 	if p.gap && len(ls) > 0 {
 		out = append(out, "")
 	}

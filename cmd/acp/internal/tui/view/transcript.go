@@ -53,6 +53,7 @@ type Transcript struct {
 	from, rows int  // what was looked at last
 	tail       bool // that was the end
 	cached     int  // bytes of lines that are kept
+	work       int  // counts what was drawn or measured
 
 	search search
 }
@@ -396,12 +397,16 @@ func (t *Transcript) Line(a Anchor) int {
 	return max(top-1, 0)
 }
 
-// Layout draws what is not drawn yet, so that heights are those of what is shown: what was
-// looked at last and the end in any case, and the rest for as long as the budget
-// lasts, from the end. It reports whether everything is known. Lines that are not looked at may
-// move when it learns how high others are: keep places as an [Anchor].
+// Layout finds out the heights that are not known yet: of what was looked at last and the end, which
+// are drawn, in any case, and of the rest for as long as the budget lasts, from the end. When the former
+// has used the budget up, nothing more is done, but each call does something. It reports whether
+// everything is known. Lines that are not looked at may move when it learns how high others are: keep
+// places as an [Anchor].
 func (t *Transcript) Layout(budget time.Duration) (done bool) {
 	deadline := time.Now().Add(budget)
+	idle := t.work
+	late := func() bool { return t.work != idle && !time.Now().Before(deadline) }
+	defer t.sweep()
 	t.settleTail(t.rows)
 	if !t.tail {
 		t.settle(t.from, t.rows)
@@ -411,23 +416,20 @@ func (t *Transcript) Layout(budget time.Duration) (done bool) {
 		if !it.stale && it.inexact == 0 {
 			continue
 		}
+		if late() {
+			return t.settled(i + 1)
+		}
 		t.fresh(i)
 		for ; it.todo > 0 && it.inexact > 0; it.todo-- {
 			if it.parts[it.todo-1].exact {
 				continue
 			}
-			t.drawPart(i, it.todo-1)
-			if !time.Now().Before(deadline) {
-				t.sweep()
+			if late() {
 				return false
 			}
-		}
-		if !time.Now().Before(deadline) && i > 0 {
-			t.sweep()
-			return t.settled(i)
+			t.measurePart(i, it.todo-1)
 		}
 	}
-	t.sweep()
 	return t.settled(len(t.items))
 }
 
