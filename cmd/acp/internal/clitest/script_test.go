@@ -37,6 +37,7 @@ func TestMain(m *testing.M) {
 		"acp":        func() { os.Exit(cli.Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) },
 		"fake-agent": fakeAgent,
 		"fake-mcp":   fakeMCP,
+		"fetch":      fetch,
 	})
 }
 

@@ -181,3 +181,42 @@ func TestHostile(t *testing.T) {
 		}
 	}
 }
+
+// TestFound holds that what was looked for stays in sight, also on a page that follows what comes, and
+// however soon Enter comes.
+func TestFound(t *testing.T) {
+	s, tb := serve(t, Options{})
+	many(500, s.Record)
+	tb.until(`document.getElementById('row-500') && document.getElementById('follow').getAttribute('aria-pressed') === 'true'`)
+	tb.press("/")
+	tb.eval(`{
+		const search = document.getElementById('search');
+		search.value = '"word 54 "';
+		search.dispatchEvent(new Event('input'));
+		search.dispatchEvent(new KeyboardEvent('keydown', {key: 'Enter', bubbles: true, cancelable: true}));
+	}`, nil)
+	tb.until(selected + ` === 55 && document.getElementById('shown').innerText.startsWith('1 of 500')`)
+	tb.press("x")
+	many(100, s.Record)
+	tb.until(`document.getElementById('shown').innerText.startsWith('600 records') && document.getElementById('follow').getAttribute('aria-pressed') === 'false'`)
+	tb.until(selected + ` === 55 && document.getElementById('row-55').getBoundingClientRect().top > document.getElementById('grid').getBoundingClientRect().top`)
+}
+
+// TestCutMessage says of a message that is too long to be kept that its end is missing, and of nothing
+// that its beginning is.
+func TestCutMessage(t *testing.T) {
+	var recs []*trace.Record
+	for i := range 20 {
+		recs = append(recs, said(i, chunk("s", "agent_message_chunk", strings.Repeat("words ", 6000))))
+	}
+	recs = append(recs, said(30, chunk("s", "agent_thought_chunk", "at last")))
+	_, tb := serve(t, Options{}, recs...)
+	tb.until(`document.getElementById('row-21')`)
+	tb.press("2")
+	tb.until(`document.querySelectorAll('.conversation article').length === 2`)
+	var notes []string
+	tb.eval(`[...document.querySelectorAll('.conversation .note')].map((n) => n.textContent)`, &notes)
+	if len(notes) != 1 || !strings.HasSuffix(notes[0], " of this were too much to keep.") {
+		t.Errorf("%q", notes)
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -93,7 +94,8 @@ func feed(page *web.Server, src *tracefile.File, started time.Time) error {
 		since := src.Header().Started.Sub(started)
 		if n := src.Part(); n != part {
 			part = n
-			page.Feed(&trace.Record{At: since, Kind: trace.Event, Name: web.NewPart})
+			words := append([]string{src.Header().Started.Format(time.RFC3339)}, src.Header().Command...)
+			page.Feed(&trace.Record{At: since, Kind: trace.Event, Name: web.NewPart, Detail: trace.Detail{Text: strings.Join(words, " ")}})
 		}
 		rec.At += since
 		if n := src.Cuts - cuts; n > 0 {

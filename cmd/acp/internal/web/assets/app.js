@@ -33,6 +33,7 @@ stream.addEventListener('hello', ({detail: {hello: h, fresh}}) => {
     store.refine(filter);
     detail.show(0);
   }
+  if (fresh && h.recorded) timeline.follow(false); // it is read from its beginning
   const name = h.title || (h.command || []).join(' ') || 'acp';
   setText(byId('title'), visible(name));
   byId('title').title = visible((h.command || []).join(' '));
@@ -157,6 +158,15 @@ byId('clear').addEventListener('click', clear);
 async function refine(change) {
   await store.refine(change);
   say(store.filtered ? number(store.shown) + ' of ' + plural(store.count, 'record') : 'Everything is shown');
+}
+
+// find looks for a text at once, and goes to what is found.
+async function find(text) {
+  byId('grid').focus();
+  clearTimeout(typing);
+  if (store.filter.text !== text || store.searching) await refine({text});
+  timeline.follow(false); // who has looked for something stays there
+  if (!timeline.selected || store.at(store.indexOf(timeline.selected)) !== timeline.selected) timeline.toFirst();
 }
 
 function clear() {
@@ -308,8 +318,7 @@ document.addEventListener('keydown', (e) => {
       byId('grid').focus();
       e.preventDefault();
     } else if (e.key === 'Enter' && on.matches('input')) {
-      byId('grid').focus();
-      if (!timeline.selected || store.at(store.indexOf(timeline.selected)) !== timeline.selected) timeline.toFirst();
+      find(on.value);
       e.preventDefault();
     }
     return;

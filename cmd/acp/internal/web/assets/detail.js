@@ -121,9 +121,14 @@ function typeName(row) {
 // finding says what is wrong.
 export function finding(f) {
   return el('div.finding.level-' + word(f.level), null,
-    el('div', null, el('span.badge', null, visible(f.level || 'rule')), ' ', el('b', null, visible(f.why || f.text || '')), f.path ? el('code', null, visible(f.path)) : null),
+    el('div', null, el('span.badge', null, visible(f.level || 'rule')), ' ', el('b', null, visible(f.why || f.text || '')), where(f)),
     f.text && f.why ? el('p', null, visible(f.text)) : null,
     el('p.rule', null, visible(f.rule || '') + (f.cites ? ' · ' + visible(f.cites) : '')));
+}
+
+// where says at which member it is, unless the reason does.
+export function where(f) {
+  return f.path && !(f.why || '').startsWith(f.path) ? el('code', null, visible(f.path)) : null;
 }
 
 // word makes a class name of a level.

@@ -1,7 +1,7 @@
 // The violations of rules, by rule.
 
 import {byId, el} from './dom.js';
-import {word} from './detail.js';
+import {where, word} from './detail.js';
 import {at, number, plural, visible} from './text.js';
 import {label} from './timeline.js';
 
@@ -47,7 +47,7 @@ export class Findings extends EventTarget {
       const row = this.store.row(x.seq);
       return el('li', null, el('button.go', {'data-key': rule + ' ' + x.seq, onclick: () => this.dispatchEvent(new CustomEvent('go', {detail: x.seq}))},
         el('span.number', null, '#' + x.seq), el('span.time', null, row ? at(row.at || 0) : ''), el('span.method', null, row ? label(row) : ''),
-        el('span.why', null, visible(x.why || '')), x.path ? el('code', null, visible(x.path)) : null));
+        el('span.why', null, visible(x.why || '')), where(x)));
     });
     const rest = found.length - some.length;
     return el('section.group.level-' + word(f.level), {'aria-label': rule},

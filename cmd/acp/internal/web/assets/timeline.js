@@ -123,7 +123,7 @@ export class Timeline extends EventTarget {
     if (this.selected) {
       const i = this.store.indexOf(seq);
       if (by !== 'mouse') {
-        const last = i >= this.store.shown - 1;
+        const last = i >= this.store.shown - 1 && !this.store.filtered;
         if (this.following && !last) this.follow(false);
         this.list.show(i, middle);
       } else if (this.following && i < this.store.shown - 1) this.follow(false);

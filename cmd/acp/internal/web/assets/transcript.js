@@ -108,7 +108,9 @@ export class Transcript extends EventTarget {
     const list = t.entries || [];
     const terminals = new Map(list.filter((e) => e.kind === 'terminal').map((e) => [e.update.terminalId, e]));
     const nodes = [];
-    if (t.dropped?.entries || t.dropped?.bytes) nodes.push({text: 'dropped' + JSON.stringify(t.dropped), make: () => el('p.note', null, 'The beginning was too long to keep: ' + plural(t.dropped.entries || 0, 'entry').replace('entrys', 'entries') + ' and ' + size(t.dropped.bytes || 0) + ' are not shown.')});
+    // What is missing of an entry is told there.
+    const n = t.dropped?.entries;
+    if (n) nodes.push({text: 'dropped' + n, make: () => el('p.note', null, 'The beginning was too long to keep: ' + number(n) + (n === 1 ? ' entry is' : ' entries are') + ' not shown.')});
     if (data.failed) nodes.push({text: 'failed', make: () => el('p.note', null, 'The server no longer has this conversation.')});
     for (const e of list) {
       const inside = e.kind === 'tool_call' ? (e.update.content || []).filter((c) => c.type === 'terminal').map((c) => terminals.get(c.terminalId)) : [];
@@ -139,7 +141,7 @@ export class Transcript extends EventTarget {
       case 'message': {
         const role = {user_message: 'user', agent_thought: 'thought'}[u.sessionUpdate] || 'agent';
         const body = blocks(u.content);
-        if (role === 'thought') return el('article.message.thought', {'aria-label': 'Thought'}, el('details', {open: true}, el('summary', null, 'Thought'), ...body));
+        if (role === 'thought') return el('article.message.thought', {'aria-label': 'Thought'}, el('details', {open: true}, el('summary', null, 'Thought'), ...body, lost(e)));
         return el('article.message.' + role, null, el('h3', null, role === 'user' ? 'User' : 'Agent'), ...body, lost(e));
       }
       case 'tool_call': return tool(e, u, terminals);

@@ -9,7 +9,7 @@ const longest = 2000; // characters of a string
 const roomy = 80; // values that are open from the start
 
 // tree returns the nodes for a text. marked are the paths of members to point at, as
-// 'params.update.content'.
+// 'params.update.content'; where one is missing, what it is missing in is pointed at.
 export function tree(text, marked = []) {
   let v;
   try {
@@ -18,7 +18,19 @@ export function tree(text, marked = []) {
     return el('pre.plain', null, visible(text));
   }
   const budget = {left: roomy};
-  return el('div.json', null, value(v, null, '', 0, new Set(marked.map((p) => p.replace(/\[(\d+)\]/g, '.$1'))), budget));
+  return el('div.json', null, value(v, null, '', 0, new Set(marked.map((p) => nearest(v, p.replace(/\[(\d+)\]/g, '.$1')))), budget));
+}
+
+// nearest returns as much of a path as there is.
+function nearest(v, path) {
+  let at = '';
+  for (const step of path.split('.')) {
+    const item = v.items?.find((x, i) => (x.key === undefined ? String(i) : decode(x.key)) === step);
+    if (!item) break;
+    at = at ? at + '.' + step : step;
+    v = item.value;
+  }
+  return at;
 }
 
 function value(v, key, path, depth, marked, budget) {
