@@ -98,6 +98,7 @@ func (p *player) run(ctx context.Context, proc *process.Process) error {
 	if errors.Is(err, errEnded) {
 		reason := ""
 		if proc != nil {
+			_ = proc.Stop(ctx) // what it said in the end may come after the end of its output
 			if line := process.Reason(proc.StderrTail()); line != "" {
 				reason = ": " + safetext.Line(line, 300)
 			}
