@@ -490,6 +490,8 @@ func (c *checker) playOn(l *link, ours role, d *dialect, sc *scenario) (now *lin
 		return l, true, &verdict{Skip, "this connection cannot be closed in one direction"}
 	case sc.waits && l.peer.Wait == nil:
 		return l, true, &verdict{Skip, "the end of the peer's process cannot be seen on this connection"}
+	case sc.stderr && l.peer.Stderr == nil:
+		return l, true, &verdict{Skip, "nothing can be written to the agent's standard error here"}
 	}
 	p := newPlayer(c.ctx, c.side, d.version, l, &c.opt, sc, ours)
 	if c.side == Client {

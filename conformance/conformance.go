@@ -83,6 +83,9 @@ type Peer struct {
 	// CloseWrite ends the input of the peer and lets it go on writing. Rules
 	// about ends are skipped if it is nil.
 	CloseWrite func() error
+	// Stderr writes what a client reads as the standard error of the agent that it
+	// has started. Rules that need it are skipped if it is nil.
+	Stderr io.Writer
 	// Wait waits for the end of the peer's process and returns its exit status.
 	// Rules about processes are skipped if it is nil.
 	Wait func(ctx context.Context) (int, error)

@@ -85,6 +85,7 @@ type between struct {
 	last   func()         // is called when the input of the peer has ended, if it is not nil
 	status int            // that the peer's process ends with instead of 0
 	leak   int64          // bytes that the peer does not give back
+	deaf   bool           // the peer does not read the standard error of the checker
 	gone   chan struct{}  // closed when the checker has closed the connection
 
 	mu      sync.Mutex
@@ -311,6 +312,7 @@ func fixture(side Side, d defect, usage func() Usage, serve func(jsonrpc.Stream)
 		Stream:     &leavingStream{Stream: jsonrpc.NewLineStream(fromPeerR, toPeerW), gone: w.gone},
 		Raw:        toPeerW,
 		CloseWrite: toPeerW.Close,
+		Stderr:     &unread{w},
 		Usage: func() (Usage, error) {
 			u := usage()
 			w.mu.Lock()
@@ -339,6 +341,20 @@ func fixture(side Side, d defect, usage func() Usage, serve func(jsonrpc.Stream)
 			}
 		},
 	}
+}
+
+// unread is the standard error of an agent, which waits if the client does not read it.
+type unread struct{ w *between }
+
+func (u *unread) Write(b []byte) (int, error) {
+	u.w.mu.Lock()
+	deaf := u.w.deaf
+	u.w.mu.Unlock()
+	if deaf {
+		<-u.w.gone
+		return 0, io.ErrClosedPipe
+	}
+	return len(b), nil
 }
 
 // What defects are made of.

@@ -162,6 +162,8 @@ func (g *guest) step(p *player, s *step) error {
 		return g.stop(p, reason, s.val)
 	case "over":
 		return g.over(p)
+	case "stderr":
+		return p.noise([]byte(strings.Repeat(s.val.Str, s.n)))
 	case "saved":
 		g.saved = s.val.Str
 		return nil

@@ -120,6 +120,7 @@ var verbs = map[string]verb{
 	"greet":      {"@t?", Client},
 	"allow":      {"$t?", Client},
 	"saved":      {"x", Client},
+	"stderr":     {"ix", Client},
 	"initialize": {"$?t?", ""},
 }
 
@@ -136,7 +137,7 @@ const maxCount = 10_000_000
 type scenario struct {
 	steps []*step
 	// what it uses that not every peer can do
-	raw, ends, waits bool
+	raw, ends, waits, stderr bool
 	// uses are the methods it waits for by itself.
 	uses map[string]bool
 	// whats are what it waits for, by method.
@@ -339,7 +340,7 @@ func (r *scenarioReader) arg(s *step, kind byte) (err error) {
 		if s.n, err = strconv.Atoi(text); err != nil {
 			return r.errorf("%q is no number", clip(text, 40))
 		}
-		if (s.verb == "repeat" || s.verb == "fill") && (s.n < 0 || s.n > maxCount) {
+		if (s.verb == "repeat" || s.verb == "fill" || s.verb == "stderr") && (s.n < 0 || s.n > maxCount) {
 			return r.errorf("%q is no number up to %d", clip(text, 40), maxCount)
 		}
 	case 'c':
@@ -477,6 +478,8 @@ func (r *scenarioReader) note(s *step) {
 		o.raw = true
 	case "eof":
 		o.ends = true
+	case "stderr":
+		o.stderr = true
 	case "exit":
 		o.waits = true
 	case "repeat", "each":
