@@ -76,13 +76,18 @@
 //
 //	let $x VALUE        $x stands for a value from here on
 //	fill $x N "TEXT"    for a text repeated N times
+//	join $x "TEXT" $y … for texts, and what names stand for, as one text
 //	is $x PATTERN       it has to match; isnt: it must not
 //	need $x PATTERN     if it does not match, the rule is unseen
-//	repeat N … end      does steps N times; $n counts from 0
+//	repeat N … end      does steps N times; $n counts from 0. What is captured within
+//	                    is captured anew each time
 //	each $x $list … end does steps for each element; $n counts likewise
+//	together … end      sends what the steps send in one write
 //	within TIME         how long steps wait from here on, for a peer of usual speed
 //	wait TIME           takes what comes for a while
-//	deaf, listen        stops reading, and goes on
+//	deaf [TIME], listen stops reading, and goes on, at the latest after TIME
+//	measure $u          $u is the memory and number of the peer's processes
+//	spare N             they take no more than that, and N MiB
 //	eof                 ends the peer's input
 //	closed              the peer has to close the connection
 //	exit N|any          its process has to end, with a status
@@ -96,8 +101,6 @@
 //	initialize [MEMBERS]        initializes a bare connection
 //	initialize $r [MEMBERS]     only sends the request, whose answer is judged
 //	list $all [MEMBERS]         $all is all sessions, of all pages of session/list
-//	measure $u                  $u is the memory and number of the agent's processes
-//	spare N                     they take no more than that, and N MiB
 //	restart                     ends the agent and starts it again
 //	probe $m stdio | http       starts an MCP server; $m is its entry in mcpServers
 //	connected                   the agent has to connect to it
@@ -106,6 +109,7 @@
 //	ended $r [PATTERN]          the turn has to end, with such a stopReason
 //	busy $r TIME                the turn must go on for so long
 //	said $r PATTERN             what the agent has said in it so far, as one string
+//	counted $r N                which is the numbers from 0 to N-1; unseen if it is none
 //
 // The purposes are those of [Purposes]. A scenario whose prompt is not configured
 // is unseen. $cwd is a directory for sessions, $hello the params of initialize,
@@ -122,6 +126,8 @@
 //	                            prompt again or to close the connection
 //	either WHAT                 it has to come, or the connection to be closed
 //	pause TIME                  takes what comes for a while; the client may leave
+//	saved "ID"                  lists a session of that id, which the client may open
+//	stderr N "TEXT"             writes a text N times to the agent's standard error
 //	greet $q [RESULT]           answers initialize, that was waited for with expect,
 //	                            and is how it is answered from here on
 //	turn                        waits for the next prompt
@@ -132,7 +138,8 @@
 // $init is the params of the client's initialize, $session the session of the
 // turn, $prompt the params of its session/prompt, $cwd the directory of the last
 // session that was opened, and $file a path in it for files that the client is
-// asked to write. A client that leaves in good order when its turn is over keeps
+// asked to write. Waiting for session/new is in vain with a client that goes on with
+// an old session, and the other way round: the rule is unseen. A client that leaves in good order when its turn is over keeps
 // what a scenario would try behind it unseen.
 //
 // Requests of the peer that no step of the scenario is about are answered in the
