@@ -102,26 +102,30 @@ func (f *File) clear() {
 
 // fail says what is wrong with the recording.
 func (f *File) fail(err error) error {
-	code := exitcode.Failed
-	if errors.Is(err, trace.ErrNotTrace) || errors.Is(err, trace.ErrVersion) {
-		code = exitcode.Usage
+	code, hint := exitcode.Failed, ""
+	switch {
+	case errors.Is(err, trace.ErrNotTrace):
+		code, hint = exitcode.Usage, "; recordings are made with acp tap -o FILE"
+	case errors.Is(err, trace.ErrVersion):
+		code, hint = exitcode.Usage, "; a newer acp reads it"
 	}
 	// Who reads it knows what it is.
 	var path *fs.PathError
 	if errors.As(err, &path) {
 		err = path.Err
 	}
-	return exitcode.With(code, &traceError{f.Name, err})
+	return exitcode.With(code, &traceError{f.Name, err, hint})
 }
 
 // A traceError leaves out the name of the package.
 type traceError struct {
 	name string
 	err  error
+	hint string // what to do
 }
 
 func (e *traceError) Error() string {
-	return safetext.Line(e.name+": "+strings.TrimPrefix(e.err.Error(), "trace: "), maxLine)
+	return safetext.Line(e.name+": "+strings.TrimPrefix(e.err.Error(), "trace: "), maxLine) + e.hint
 }
 
 func (e *traceError) Unwrap() error { return e.err }
@@ -145,7 +149,7 @@ func (f *File) Record() (*trace.Record, error) {
 		case errors.As(err, &cut):
 			if f.Cuts++; f.Cuts <= MaxTold {
 				f.clear()
-				fmt.Fprintf(f.app.Err, "acp: %v\n", &traceError{f.Name, err})
+				fmt.Fprintf(f.app.Err, "acp: %v\n", &traceError{f.Name, err, ""})
 			}
 		default:
 			return nil, f.fail(err)

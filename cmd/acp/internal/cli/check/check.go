@@ -375,27 +375,6 @@ func (o *Options) tell(report *conformance.Report, known *expected, reached erro
 	return nil
 }
 
-// brokenCode tells what did not start from what is no peer at all and from what
-// says nothing.
-func brokenCode(report *conformance.Report, reached error) exitcode.Code {
-	var missing *unreached
-	switch {
-	case strings.Contains(report.Broken, "of the protocol:"):
-		return exitcode.Protocol // whatever became of it then
-	case errors.As(reached, &missing):
-		return exitcode.Agent
-	case strings.Contains(report.Broken, "did not come within"):
-		return exitcode.Timeout
-	}
-	return exitcode.Protocol
-}
-
-// An unreached error says why what is checked could not be started, or had ended.
-type unreached struct{ err error }
-
-func (e *unreached) Error() string { return e.err.Error() }
-func (e *unreached) Unwrap() error { return e.err }
-
 // found says that rules were broken. The report has told which.
 type found struct{ text string }
 

@@ -53,6 +53,7 @@ func (o *Options) checkClient(ctx context.Context, opt conformance.Options, rec 
 		if !strings.Contains(strings.Join(o.Argv, " "), placeholder) {
 			r, err = conformance.CheckClient(ctx, func(context.Context) (*conformance.Peer, error) { return s.peer() }, opt)
 			s.wait()
+			r.Broken = s.explain(o.Side, r.Broken)
 			return r, s.fault(), err
 		}
 	}
@@ -69,7 +70,7 @@ func (o *Options) checkClient(ctx context.Context, opt conformance.Options, rec 
 			if err != nil {
 				return nil, err
 			}
-			return peerOf(c, nil), nil
+			return peerOf(c, c, nil), nil
 		}, opt)
 		return r, nil, err
 	}
@@ -109,6 +110,7 @@ func (o *Options) checkClient(ctx context.Context, opt conformance.Options, rec 
 		return v.peer(c, s), nil
 	}, opt)
 	s.wait()
+	r.Broken = s.explain(o.Side, r.Broken)
 	return r, s.fault(), err
 }
 
@@ -184,7 +186,7 @@ func (v *visitor) leave() {
 
 func (v *visitor) peer(c net.Conn, s *starter) *conformance.Peer {
 	v.last = c
-	peer := peerOf(c, sync.OnceFunc(v.leave))
+	peer := peerOf(c, s.measure(io.NopCloser(c)), sync.OnceFunc(v.leave))
 	peer.Stream = &leaving{peer.Stream, v}
 	peer.Wait, peer.PID, peer.Ended = waitFor(v.proc), v.proc.PID(), s.ended(v.proc)
 	return peer
@@ -207,11 +209,11 @@ func (l *leaving) ReadFrame() (jsonrpc.Frame, error) {
 
 // peerOf is the client behind a connection; end, if not nil, is called when that is
 // closed.
-func peerOf(c net.Conn, end func()) *conformance.Peer {
+func peerOf(c net.Conn, in io.ReadCloser, end func()) *conformance.Peer {
 	if end == nil {
 		end = func() {}
 	}
-	peer := &conformance.Peer{Stream: &ending{jsonrpc.NewLineStream(c, c), end}, Raw: c}
+	peer := &conformance.Peer{Stream: &ending{jsonrpc.NewLineStream(in, c), end}, Raw: c, Stderr: &stderrOf{c}}
 	if half, ok := c.(interface{ CloseWrite() error }); ok {
 		peer.CloseWrite = half.CloseWrite
 	}
@@ -337,7 +339,7 @@ func join(ctx context.Context, a *app.App, c net.Conn) error {
 			_ = half.CloseWrite()
 		}
 	}()
-	_, err := io.Copy(a.Out, c)
+	err := forward(a.Out, a.Err, c)
 	_ = c.Close()
 	if ctx.Err() != nil {
 		return context.Cause(ctx)

@@ -27,6 +27,8 @@ type starter struct {
 	ends sync.WaitGroup
 
 	mu    sync.Mutex
+	last  *process.Process                   // that was started
+	gauge *gauge                             // of the last connection
 	err   error                              // of the last start
 	notes map[*process.Process]*stderrWriter // what takes the standard error of each, if it is recorded
 }
@@ -44,7 +46,7 @@ func (s *starter) start() (*process.Process, error) {
 		s.err = &unreached{err}
 		return nil, s.err
 	}
-	s.err = nil
+	s.err, s.last = nil, p
 	if notes != nil {
 		if s.notes == nil {
 			s.notes = map[*process.Process]*stderrWriter{}
@@ -98,7 +100,7 @@ func (s *starter) peer() (*conformance.Peer, error) {
 	if err != nil {
 		return nil, err
 	}
-	stream := jsonrpc.NewLineStream(p.Stdout(), p.Stdin())
+	stream := jsonrpc.NewLineStream(s.measure(p.Stdout()), p.Stdin())
 	return &conformance.Peer{
 		Stream:     &ending{Stream: stream, end: sync.OnceFunc(func() { s.end(p) })},
 		Raw:        p.Stdin(),
@@ -107,6 +109,15 @@ func (s *starter) peer() (*conformance.Peer, error) {
 		PID:        p.PID(),
 		Ended:      s.ended(p),
 	}, nil
+}
+
+// measure returns r, which is a connection from now on.
+func (s *starter) measure(r io.ReadCloser) io.ReadCloser {
+	g := &gauge{ReadCloser: r}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.gauge = g
+	return g
 }
 
 // ended tells why a program has ended, for a while also waiting for it.
@@ -197,6 +208,7 @@ func (o *Options) checkAgent(ctx context.Context, opt conformance.Options, rec *
 	s := &starter{ctx: ctx, cfg: cfg, rec: rec}
 	r, err = conformance.CheckAgent(ctx, func(context.Context) (*conformance.Peer, error) { return s.peer() }, opt)
 	s.wait()
+	r.Broken = s.explain(o.Side, r.Broken)
 	return r, s.fault(), err
 }
 

@@ -88,8 +88,11 @@ func (o *Options) print(j *judgement) error {
 		return nil // the error tells it
 	}
 	p.line("%s", p.style("1", strings.TrimSpace(name)))
-	topic := ""
+	topic, same := "", untried(j)
 	for _, r := range j.Results {
+		if !o.All && same[r.Why] > 0 && r.Status == conformance.Broken {
+			continue
+		}
 		if !o.All && (r.Status == conformance.Pass || r.Status == conformance.Skip || r.Status == conformance.Unseen) {
 			continue
 		}
@@ -99,6 +102,14 @@ func (o *Options) print(j *judgement) error {
 			p.line("\n%s", p.style("1", t))
 		}
 		p.result(r, j.known[r])
+	}
+	for _, why := range sorted(same) {
+		if !o.All {
+			p.line("\n%s %s for the same reason:", p.style("31", "!"), p.style("1", fmt.Sprintf("%d rules could not be tried", same[why])))
+			for _, l := range wrap(why, p.width-4) {
+				p.line("    %s", p.style("31", l))
+			}
+		}
 	}
 	for _, x := range j.fixed {
 		p.line("\n%s %s is kept, though %s:%d says that it fails: %s", p.style("33", "!"), x.rule, line(j.name), x.line, line(x.reason))
@@ -111,6 +122,22 @@ func (o *Options) print(j *judgement) error {
 	p.verdict(o, j)
 	_, err := io.WriteString(o.App.Out, p.w.String())
 	return err
+}
+
+// untried counts results that are broken for a reason that more than a few have: such is told once.
+func untried(j *judgement) map[string]int {
+	n := map[string]int{}
+	for _, r := range j.Results {
+		if r.Status == conformance.Broken {
+			n[r.Why]++
+		}
+	}
+	for why, times := range n {
+		if times <= 3 {
+			delete(n, why)
+		}
+	}
+	return n
 }
 
 func cutLast(id string) (topic, name string) {

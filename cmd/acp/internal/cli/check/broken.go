@@ -1,0 +1,111 @@
+package check
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+
+	"github.com/goacp/acp/cmd/acp/internal/exitcode"
+	"github.com/goacp/acp/cmd/acp/internal/safetext"
+	"github.com/goacp/acp/conformance"
+)
+
+// brokenCode tells what did not start from what is no peer at all and from what
+// says nothing.
+func brokenCode(report *conformance.Report, reached error) exitcode.Code {
+	var missing *unreached
+	switch {
+	case strings.Contains(report.Broken, "of the protocol:"):
+		return exitcode.Protocol // whatever became of it then
+	case errors.As(reached, &missing):
+		return exitcode.Agent
+	case strings.Contains(report.Broken, "did not come within"), strings.Contains(report.Broken, "has started no agent in"):
+		return exitcode.Timeout
+	}
+	return exitcode.Protocol
+}
+
+// An unreached error says why what is checked could not be started, or had ended.
+type unreached struct{ err error }
+
+func (e *unreached) Error() string { return e.err.Error() }
+func (e *unreached) Unwrap() error { return e.err }
+
+// A gauge is a reader that knows how much was read of a line that has not ended.
+type gauge struct {
+	io.ReadCloser
+
+	mu   sync.Mutex
+	n    int64
+	head []byte // its beginning
+}
+
+// maxHead bounds what a gauge keeps, in bytes.
+const maxHead = 40
+
+// Read implements [io.Reader].
+func (g *gauge) Read(b []byte) (int, error) {
+	n, err := g.ReadCloser.Read(b)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	tail := b[:n]
+	if i := bytes.LastIndexByte(tail, '\n'); i >= 0 {
+		tail, g.n, g.head = tail[i+1:], 0, g.head[:0]
+	}
+	g.n += int64(len(tail))
+	g.head = append(g.head, tail[:min(len(tail), maxHead-len(g.head))]...)
+	return n, err
+}
+
+// unfinished describes the line, or is "" if there is none.
+func (g *gauge) unfinished() string {
+	if g == nil {
+		return ""
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if len(bytes.TrimSpace(g.head)) == 0 {
+		return ""
+	}
+	text := safetext.Line(fmt.Sprintf("%q", bytes.ToValidUTF8(g.head, []byte("\uFFFD"))), 2*maxHead)
+	if g.n <= maxHead {
+		return "it sent " + text + " and does not end the line"
+	}
+	return fmt.Sprintf("it sent %s and does not end the line, which begins with %s", size(g.n), text)
+}
+
+func size(n int64) string {
+	switch {
+	case n < 10<<10:
+		return fmt.Sprintf("%d bytes", n)
+	case n < 10<<20:
+		return fmt.Sprintf("%d kB", n>>10)
+	}
+	return fmt.Sprintf("%d MB", n>>20)
+}
+
+// explain adds to why nothing could be checked what is known besides, and what to do.
+func (s *starter) explain(side conformance.Side, why string) string {
+	s.mu.Lock()
+	last, g := s.last, s.gauge
+	s.mu.Unlock()
+	if strings.Contains(why, "did not come within") {
+		if line := g.unfinished(); line != "" {
+			why = fmt.Sprintf("this is no %s of the protocol: %s", side, line)
+		} else {
+			if last != nil {
+				if said := lastLine(last.StderrTail()); said != "" {
+					why += fmt.Sprintf("; the last on its standard error is %q", safetext.Line(said, 200))
+				}
+			}
+			return why + "; --timeout gives it longer"
+		}
+	}
+	if side == conformance.Agent && strings.HasPrefix(why, "this is no agent") {
+		why += "; many agents need a flag to speak it, such as --acp"
+	}
+	return why
+}
