@@ -138,9 +138,10 @@
 // $init is the params of the client's initialize, $session the session of the
 // turn, $prompt the params of its session/prompt, $cwd the directory of the last
 // session that was opened, and $file a path in it for files that the client is
-// asked to write. Waiting for session/new is in vain with a client that goes on with
-// an old session, and the other way round: the rule is unseen. A client that leaves in good order when its turn is over keeps
-// what a scenario would try behind it unseen.
+// asked to write. Waiting for session/new is in vain with a client that goes on
+// with an old session, and the other way round: the rule is unseen. A client that
+// leaves in good order when its turn is over keeps what a scenario would try
+// behind it unseen.
 //
 // Requests of the peer that no step of the scenario is about are answered in the
 // background, as a peer does that is in order: permission is given once, files

@@ -107,7 +107,11 @@ func TestLoadErrors(t *testing.T) {
 		{"-- a --\nS.\nlevel must\ncite S1\n\ncall $r x\nresult $r [..]\n", `7: '.' where a value is expected`},
 		{"-- a --\nS.\nlevel must\ncite S1\n\nalive now\n", `6: unexpected "now" at the end of the line`},
 		{"-- a --\nS.\nlevel must\ncite S1\n\nrepeat 2\nalive\n", `9: repeat 2 has no end`},
-		{"-- a --\nS.\nlevel must\ncite S1\n\nend\n", `6: an end without a repeat or each`},
+		{"-- a --\nS.\nlevel must\ncite S1\n\nend\n", `6: an end without a repeat, each or together`},
+		{"-- a --\nS.\nlevel must\ncite S1\n\ntogether\nalive\n", `9: together has no end`},
+		{"-- a --\nS.\nlevel must\ncite S1\n\njoin $x\n", `6: join needs texts in quotes and names such as $r`},
+		{"-- a --\nS.\nlevel must\ncite S1\n\njoin $x \"a\" $y\n", `6: nothing was called $y before`},
+		{"-- a --\nS.\nlevel must\ncite S1\n\njoin $x 5\n", `6: "5" is no name such as $r`},
 		{"-- a --\nS.\nlevel must\ncite S1\n\nrepeat -1\nend\n", `6: "-1" is no number up to 10000000`},
 		{"-- a --\nS.\nlevel must\ncite S1\n\nwait soon\n", `6: "soon" is no duration of up to an hour`},
 		{"-- a --\nS.\nlevel must\ncite S1\n\nline x\n", `6: line needs a text in quotes`},
@@ -129,6 +133,7 @@ func TestLoadErrors(t *testing.T) {
 // where.
 func FuzzLoad(f *testing.F) {
 	f.Add(oneRule("bare", "initialize $r {\"a\": 1}\nresult $r {...}\nexpect update {\"a\": ~\"x\"}\neach $x $init\nend"))
+	f.Add(oneRule("", "join $x \"a\" $cwd \"\\x00\"\ntogether\nnotify x {\"a\": $x}\nend\ndeaf 2s\nmeasure $u\nspare 5\ncounted $x 3"))
 	f.Add(oneRule("", "call $r x\nerror $r -1|-2\nquiet 1s\nraw \"\\xff\"\nfill $x 3 \"a\"\nis $x !$r | [..."))
 	f.Fuzz(func(t *testing.T, text string) {
 		for _, file := range []string{"rules/agent/t.txtar", "rules/client/t.txtar", "rules/observed/both/t.txtar"} {

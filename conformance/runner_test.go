@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -79,6 +80,18 @@ func respond(m *flying, what string) string {
 	return `{"jsonrpc":"2.0","id":` + m.id + `,` + what + `}`
 }
 
+// counting is a scenario in which an agent is to count, and counts an agent's part of it.
+const counting = "session\ncall $p session/prompt {\"sessionId\": $session, \"prompt\": []}\nended $p\ncounted $p 3"
+
+func counts(text string) func(m *flying) []string {
+	return func(m *flying) []string {
+		return []string{
+			`{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s1","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":` + encode(text) + `}}}}`,
+			respond(m, `"result":{"stopReason":"end_turn"}`),
+		}
+	}
+}
+
 // TestWhy holds what results say, for each way in which a step can go wrong.
 func TestWhy(t *testing.T) {
 	for _, tc := range []struct {
@@ -126,6 +139,19 @@ func TestWhy(t *testing.T) {
 			}
 			return []string{respond(m, `"result":1`)}
 		}, Fail, `the answer to _x, and 0 more, did not come within 10s`},
+		{"capturing again", "", "repeat 2\ncall $r _x\nresult $r {\"a\": $a}\nend\nis $a 2", func(m *flying) []string {
+			return []string{respond(m, `"result":{"a":`+strconv.Itoa(m.n+1)+`}`)}
+		}, Pass, ""},
+		{"join", "", "let $a {\"b\": 1}\njoin $x \"/\" $a \"\\u2602\" $version\nis $x \"/{\\\"b\\\":1}☂1\"", nil, Pass, ""},
+		{"together", "", "together\ncall $r _x\ncall $s _x\nend\nresult $s 1\nresult $r 1", func(m *flying) []string { return []string{respond(m, `"result":1`)} }, Pass, ""},
+		{"deaf for a while", "", "deaf 1s\ncall $r _x\nresult $r 1", func(m *flying) []string { return []string{respond(m, `"result":1`)} }, Pass, ""},
+		{"counted", "", counting, counts("0, 1, 2. Three!"), Pass, ""},
+		{"counted on", "", counting, counts("0 1 2 3 20"), Pass, ""},
+		{"counted too little", "", counting, counts("0 1"), Fail, `the agent counted to 1, expected 2`},
+		{"counted otherwise", "", counting, counts("0 2 1"), Fail, `the agent counted to 0, and then 2`},
+		{"counted twice", "", counting, counts("0 1 1 2"), Fail, `the agent counted to 1, and then 1`},
+		{"not counted", "", counting, counts("I have 5 apples"), Unseen, `the agent did not count`},
+		{"nothing counted", "", counting, counts(""), Unseen, `the agent did not count`},
 		{"no prompt", "", "session\nprompt $p text\nended $p", nil,
 			Unseen, `no prompt is configured that makes the agent do this: text (the agent answers with a short text)`},
 		{"needs", "needs session.fork", "alive", nil, Skip, `the agent does not offer session.fork`},
