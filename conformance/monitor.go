@@ -2,6 +2,7 @@ package conformance
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 	"unicode/utf8"
@@ -69,6 +70,9 @@ type Monitor struct {
 	ready   bool // initialize was answered with success
 	others  bool // requests besides initialize passed
 
+	torn bool         // the frame at hand is no JSON
+	held [2][]Finding // about one that may have been cut off, by side
+
 	lastAt [2]time.Duration // when a side sent something, by side
 	lastNo [2]int64         // the number of that frame
 
@@ -130,7 +134,11 @@ func NewMonitor(cfg MonitorConfig) *Monitor {
 // connection. The findings are valid until the next call; data is not kept.
 func (m *Monitor) Frame(at time.Duration, dir trace.Direction, data []byte) []Finding {
 	m.begin(at, dir, data)
+	m.torn = false
 	m.frame()
+	if m.torn && cutOff(data) {
+		m.hold()
+	}
 	m.data = nil
 	m.d.Reset(nil, false)
 	return m.out
@@ -144,6 +152,9 @@ func (m *Monitor) Text(at time.Duration, dir trace.Direction, line []byte) []Fin
 	m.open[m.from].forgot = true // the other side may make something of it
 	m.breaks(ckJSON, true)
 	m.add(ckJSON, "", "sent a line that is not JSON: %s", quote(string(line[:min(len(line), 200)])))
+	if cutOff(line) {
+		m.hold()
+	}
 	m.data = nil
 	return m.out
 }
@@ -215,6 +226,21 @@ func (m *Monitor) begin(at time.Duration, dir trace.Direction, data []byte) {
 	m.stats.Frames++
 	m.stats.Bytes += int64(len(data))
 	m.lastAt[m.from], m.lastNo[m.from] = at, m.stats.Frames
+	for _, f := range m.held[m.from] { // it went on, so the one before was not cut off
+		m.stats.Findings[f.Rule]++
+		m.out = append(m.out, f)
+	}
+	m.held[m.from] = nil
+}
+
+// hold keeps what was found in the frame at hand until its sender sends another
+// one. If it does not, it was ended while it sent this one.
+func (m *Monitor) hold() {
+	m.held[m.from] = slices.DeleteFunc(slices.Clone(m.out), func(f Finding) bool { return f.Frame != m.stats.Frames })
+	m.out = slices.DeleteFunc(m.out, func(f Finding) bool { return f.Frame == m.stats.Frames })
+	for _, f := range m.held[m.from] {
+		m.stats.Findings[f.Rule]--
+	}
 }
 
 // breaks notes that there was a case for the check, and reports whether the rule

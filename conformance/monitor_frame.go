@@ -2,6 +2,8 @@ package conformance
 
 import (
 	"bytes"
+	"encoding/json"
+	"io"
 	"math"
 	"strconv"
 	"unicode/utf8"
@@ -134,10 +136,21 @@ func (m *Monitor) sound() bool {
 	if deep {
 		return false
 	}
+	m.torn = err != nil
 	if m.breaks(ckJSON, err != nil) {
 		m.add(ckJSON, "", "sent what is not JSON: %s at byte %d", err.Reason, err.Offset)
 	}
 	return err == nil
+}
+
+// cutOff reports whether text is the beginning of an object.
+func cutOff(text []byte) bool {
+	text = bytes.TrimSpace(text)
+	if len(text) == 0 || text[0] != '{' {
+		return false
+	}
+	var all json.RawMessage
+	return json.NewDecoder(bytes.NewReader(text)).Decode(&all) == io.ErrUnexpectedEOF
 }
 
 // stray reports whether an escaped surrogate stands alone.

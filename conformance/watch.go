@@ -84,7 +84,7 @@ func (w *watch) note(m *Monitor, found []Finding, out bool, data []byte) {
 			r = &Result{Rule: f.Rule, Version: m.version, Status: Fail, Why: f.Why}
 			w.broken[key] = r
 		}
-		if data != nil && len(r.Saw) < maxSaw {
+		if data != nil && f.Frame == m.stats.Frames && len(r.Saw) < maxSaw {
 			r.Saw = append(r.Saw, Seen{Out: out, Data: clip(string(data), 2<<10)})
 		}
 	}

@@ -27,6 +27,7 @@ type linter struct {
 	found   map[*conformance.Rule]*violations
 	seen    map[*conformance.Rule]bool
 	version int
+	frames  int64 // of this connection
 }
 
 // violations of a rule.
@@ -96,7 +97,7 @@ func (l *linter) file(ctx context.Context, name string) error {
 	}
 	defer f.Close()
 	f.Progress()
-	l.monitor = conformance.NewMonitor(conformance.MonitorConfig{})
+	l.monitor, l.frames = conformance.NewMonitor(conformance.MonitorConfig{}), 0
 	for part, cuts := f.Part(), int64(0); ; {
 		rec, err := f.Record()
 		if f.Cuts != cuts {
@@ -122,10 +123,12 @@ func (l *linter) file(ctx context.Context, name string) error {
 func (l *linter) record(name string, rec *trace.Record) {
 	switch {
 	case rec.Kind == trace.Frame:
+		l.frames++
 		l.add(name, l.monitor.Frame(rec.At, rec.Dir, rec.Data), rec)
 	case rec.Kind == trace.Text && rec.Size > int64(len(rec.Data)):
 		l.monitor.Gap()
 	case rec.Kind == trace.Text:
+		l.frames++
 		l.add(name, l.monitor.Text(rec.At, rec.Dir, rec.Data), rec)
 	case rec.Kind == trace.Event && rec.Name == "lost":
 		l.monitor.Gap()
@@ -138,7 +141,7 @@ func (l *linter) record(name string, rec *trace.Record) {
 func (l *linter) end(name string) {
 	l.add(name, l.monitor.End(), nil)
 	l.collect()
-	l.monitor = conformance.NewMonitor(conformance.MonitorConfig{})
+	l.monitor, l.frames = conformance.NewMonitor(conformance.MonitorConfig{}), 0
 }
 
 // collect notes what a connection was about.
@@ -161,7 +164,7 @@ func (l *linter) add(name string, findings []conformance.Finding, rec *trace.Rec
 			l.found[f.Rule] = v
 		}
 		v.n++
-		if rec != nil && len(v.saw) < maxExamples {
+		if rec != nil && f.Frame == l.frames && len(v.saw) < maxExamples {
 			data := string(rec.Data[:min(len(rec.Data), maxExample)])
 			if len(rec.Data) > maxExample {
 				data += "…"
