@@ -125,6 +125,10 @@ func newRecorder(w *Writer, opts RecorderOptions, header bool) *Recorder {
 	return r
 }
 
+// cutMargin is how much more is held back of a text than is kept, so that a secret at the end is known
+// for one.
+const cutMargin = 8 << 10
+
 // Started returns when recording began: times of records count from it.
 func (r *Recorder) Started() time.Time { return r.started }
 
@@ -166,7 +170,10 @@ func (r *Recorder) add(rec Record, data []byte) { r.put(rec, data, true) }
 // put queues a record; now says that it is of this moment.
 func (r *Recorder) put(rec Record, data []byte, now bool) {
 	if rec.Kind == Frame && len(data) > r.w.limit() {
-		rec.Kind, data = Text, data[:MaxText]
+		rec.Kind = Text
+	}
+	if rec.Kind != Frame && len(data) > MaxText+cutMargin {
+		data = data[:MaxText+cutMargin]
 	}
 	item := queued{rec: rec, cost: recordCost + len(data) + len(rec.Detail.Text) + len(rec.Name)}
 	r.mu.Lock()

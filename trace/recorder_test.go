@@ -213,6 +213,47 @@ func TestRecorderLarge(t *testing.T) {
 	}
 }
 
+// TestRecorderCut holds that neither a character nor a secret is cut in two where a text is, that little of
+// a long one is held back, and that frames may be few bytes long.
+func TestRecorderCut(t *testing.T) {
+	var buf bytes.Buffer
+	r := NewRecorder(&buf, RecorderOptions{MaxFrame: 10, MaxQueued: MaxText * 2, Redactor: new(Redactor)})
+	r.Frame(ToAgent, []byte(`"`+strings.Repeat("é", 1<<20)+`"`))
+	if err := r.Close(); err != nil {
+		t.Fatal(err)
+	}
+	want := []Record{{Kind: Text, Dir: ToAgent, Size: 2<<20 + 2, Data: []byte(`"` + strings.Repeat("é", MaxText/2-1))}}
+	got, _, err := read(t, &buf)
+	if diff := cmp.Diff(want, untimed(got)); diff != "" || err != nil {
+		t.Errorf("%v\n%s", err, diff)
+	}
+
+	buf.Reset()
+	r = NewRecorder(&buf, RecorderOptions{MaxFrame: 10, Redactor: new(Redactor)})
+	const secret = "sk-ant-0123456789abcdef"
+	r.Frame(ToAgent, []byte(`"`+strings.Repeat("x", MaxText-10)+" "+secret+strings.Repeat(" x", 1<<20)))
+	r.Frame(ToClient, []byte(`"a longer one"`))
+	r.Frame(ToClient, []byte(`"short"`))
+	if err := r.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(buf.String(), secret[:8]) {
+		t.Error("a part of a secret stays")
+	}
+	got, _, err = read(t, &buf)
+	if err != nil || len(got) != 3 || string(got[1].Data) != `"a longer one"` || got[1].Kind != Text || got[2].Kind != Frame {
+		t.Errorf("%d records, %v", len(got), err)
+	}
+}
+
+// untimed returns records without their times.
+func untimed(recs []Record) []Record {
+	for i := range recs {
+		recs[i].At = 0
+	}
+	return recs
+}
+
 // TestRecorderAtOnce records from several goroutines; each one's records stay in
 // order.
 func TestRecorderAtOnce(t *testing.T) {

@@ -110,8 +110,9 @@ func (t *tail) Read(b []byte) (int, error) {
 	}
 }
 
-// maxLine is how much of a line is kept for the recorder.
-const maxLine = 16 << 20
+// maxLine is how much of a line is kept for the recorder: nearly what that holds back, so that there is
+// room for one.
+const maxLine = 63 << 20
 
 // A cutter cuts what passes into lines, for a recorder. The zero value with emit set is ready.
 type cutter struct {
