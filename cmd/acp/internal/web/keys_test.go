@@ -147,7 +147,7 @@ func TestHostile(t *testing.T) {
 		recs = append(recs, said(0, `<{"method":"session/update","params":{"sessionId":`+q+`,"update":`+u+`}}`))
 	}
 	recs = append(recs, said(0, `<{"id":2,"method":"session/request_permission","params":{"sessionId":`+q+`,"toolCall":{"toolCallId":"c","title":`+q+`},"options":[{"optionId":`+q+`,"name":`+q+`,"kind":"allow_once"}]}}`))
-	s, tb := serve(t, Options{Title: evil, File: evil, Header: trace.Header{Command: []string{evil}, Tool: evil}}, recs...)
+	s, tb := serve(t, Options{Title: evil, File: evil, Recorded: true, Header: trace.Header{Command: []string{evil}, Tool: evil}}, recs...)
 	tb.until(fmt.Sprintf(`document.getElementById('count-frames').innerText === '%d'`, len(recs)))
 	for range recs {
 		tb.press("j")
@@ -155,6 +155,7 @@ func TestHostile(t *testing.T) {
 	tb.press("2")
 	tb.until(`document.querySelectorAll('.conversation article').length > 4`)
 	tb.press("3")
+	tb.until(`document.querySelectorAll('#findings li').length > 10 && document.getElementById('findings').innerText.includes('onerror')`)
 	var found struct {
 		Pwned, Hidden bool
 		Elements      int
