@@ -4,6 +4,8 @@ package screens
 
 import (
 	"testing"
+
+	"github.com/goacp/acp/cmd/acp/internal/screentest"
 )
 
 // TestStart looks at the program as it is found when it was started without
@@ -107,9 +109,27 @@ func TestWide(t *testing.T) {
 	looks(t, s, "wide")
 }
 
-// TestPicture makes the picture that README.md shows.
+// TestPicture makes the picture that README.md shows, and the same on a light terminal.
 func TestPicture(t *testing.T) {
-	s := newDesk(t).start(96, 44)
+	t.Run("dark", func(t *testing.T) {
+		d := newDesk(t)
+		d.env = []string{"COLORTERM=truecolor"}
+		s := pictured(t, d)
+		looks(t, s, "screen")
+		picture(t, s, "screen.svg", s.SVG)
+	})
+	t.Run("light", func(t *testing.T) {
+		d := newDesk(t)
+		d.env = []string{"ACP_UI_THEME=light", "COLORTERM=truecolor"}
+		s := pictured(t, d)
+		picture(t, s, "screen-light.svg", s.LightSVG)
+	})
+}
+
+// pictured brings the program to where it is drawn.
+func pictured(t *testing.T, d *desk) *screentest.Screen {
+	t.Helper()
+	s := d.start(96, 44)
 	s.Wait("say what to do")
 	for _, step := range []struct{ text, wait string }{
 		{"/plan find the greeting; make it kinder; run the tests", "0 of 3 steps"},
@@ -121,8 +141,7 @@ func TestPicture(t *testing.T) {
 		s.Press("enter")
 		s.Wait(step.wait)
 	}
-	looks(t, s, "screen")
-	picture(t, s)
+	return s
 }
 
 // TestForm looks at a form.

@@ -162,20 +162,20 @@ func save(t *testing.T, file, text string) {
 	}
 }
 
-// picture compares the screen with the picture that README.md shows.
-func picture(t *testing.T, s *screentest.Screen) {
+// picture compares the screen, as draw draws it, with the picture of that name.
+func picture(t *testing.T, s *screentest.Screen, name string, draw func() string) {
 	t.Helper()
-	file := filepath.Join(dir, "screen.svg")
+	file := filepath.Join(dir, name)
 	if *update {
 		still(s)
-		save(t, file, s.SVG())
+		save(t, file, draw())
 		return
 	}
 	data, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !s.Eventually(10*time.Second, func(string) bool { return s.SVG() == string(data) }) {
-		t.Errorf("the screen is not as in screen.svg (-want +got):\n%s", cmp.Diff(string(data), s.SVG()))
+	if !s.Eventually(10*time.Second, func(string) bool { return draw() == string(data) }) {
+		t.Errorf("the screen is not as in %s (-want +got):\n%s", name, cmp.Diff(string(data), draw()))
 	}
 }

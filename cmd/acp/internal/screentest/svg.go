@@ -28,14 +28,20 @@ var basic = [...]string{
 	"#5c6370", "#f07c85", "#a8d389", "#f5d08b", "#71bfff", "#d688ed", "#66c6d2", "#ffffff",
 }
 
-const svgFore, svgBack = "#c8ccd4", "#1c1f26"
+// A ground is the colours of text and background that a terminal has where nothing says otherwise.
+type ground struct{ fore, back string }
 
-func colour(c vt10x.Color, def string) string {
+var (
+	dark  = ground{"#c8ccd4", "#1c1f26"}
+	light = ground{"#24292f", "#ffffff"}
+)
+
+func (g ground) colour(c vt10x.Color, def string) string {
 	switch {
 	case c == vt10x.DefaultFG:
-		return svgFore
+		return g.fore
 	case c == vt10x.DefaultBG:
-		return svgBack
+		return g.back
 	case c < 16:
 		return basic[c]
 	case c < 232:
@@ -58,14 +64,19 @@ func colour(c vt10x.Color, def string) string {
 
 // SVG returns a picture of the screen. The same screen always gives the same
 // picture; the colours are those of a dark terminal.
-func (s *Screen) SVG() string {
+func (s *Screen) SVG() string { return s.svg(dark) }
+
+// LightSVG is SVG with the colours of a light terminal. The program has to be told that it has one.
+func (s *Screen) LightSVG() string { return s.svg(light) }
+
+func (s *Screen) svg(g ground) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var b strings.Builder
 	w, h := float64(s.cols)*svgCell+2*svgMargin, float64(s.rows)*svgLine+2*svgMargin
 	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" width="%.0f" height="%.0f" viewBox="0 0 %.0f %.0f">`+"\n", w, h, w, h)
-	fmt.Fprintf(&b, `<rect width="100%%" height="100%%" rx="8" fill="%s"/>`+"\n", svgBack)
-	fmt.Fprintf(&b, `<g font-family="ui-monospace,SFMono-Regular,Menlo,Consolas,'DejaVu Sans Mono',monospace" font-size="%d" fill="%s">`+"\n", svgFont, svgFore)
+	fmt.Fprintf(&b, `<rect width="100%%" height="100%%" rx="8" fill="%s"/>`+"\n", g.back)
+	fmt.Fprintf(&b, `<g font-family="ui-monospace,SFMono-Regular,Menlo,Consolas,'DejaVu Sans Mono',monospace" font-size="%d" fill="%s">`+"\n", svgFont, g.fore)
 	for y := range s.rows {
 		for x := 0; x < s.cols; {
 			// Cells that look the same are one text.
@@ -83,7 +94,7 @@ func (s *Screen) SVG() string {
 				text.WriteRune(c.Char)
 			}
 			left, top := svgMargin+float64(from)*svgCell, float64(svgMargin+y*svgLine)
-			if back := colour(first.BG, svgBack); back != svgBack {
+			if back := g.colour(first.BG, g.back); back != g.back {
 				fmt.Fprintf(&b, `<rect x="%.1f" y="%.0f" width="%.1f" height="%d" fill="%s"/>`+"\n", left, top, float64(x-from)*svgCell, svgLine, back)
 			}
 			word := strings.TrimRight(text.String(), " ")
@@ -92,7 +103,7 @@ func (s *Screen) SVG() string {
 				continue
 			}
 			var style string
-			if fore := colour(first.FG, svgFore); fore != svgFore {
+			if fore := g.colour(first.FG, g.fore); fore != g.fore {
 				style += fmt.Sprintf(` fill="%s"`, fore)
 			}
 			if first.Mode&svgBold != 0 {

@@ -2,6 +2,9 @@ package tui
 
 import (
 	"context"
+	"os"
+	"strconv"
+	"strings"
 	"time"
 
 	tea "charm.land/bubbletea/v2"
@@ -108,7 +111,7 @@ func newModel(ctx context.Context, o Options) *model {
 		ctx: ctx, cancel: cancel, opt: o,
 		front:   &front{send: func(tea.Msg) {}},
 		now:     time.Now,
-		dark:    o.ui.Theme != "light",
+		dark:    o.ui.Theme != "light" && (o.ui.Theme == "dark" || !lightHint(os.Getenv("COLORFGBG"))),
 		profile: colorprofile.TrueColor,
 		session: o.Session,
 		kept:    new(keeper),
@@ -138,13 +141,24 @@ func (m *model) restyle() {
 // Init implements tea.Model.
 func (m *model) Init() tea.Cmd {
 	cmds := []tea.Cmd{m.start(), m.input.load, m.tick()}
-	if m.opt.ui.Theme == "" || m.opt.ui.Theme == "auto" {
+	if m.autoTheme() {
 		cmds = append(cmds, tea.RequestBackgroundColor)
 	}
 	if a := m.opt.App; a != nil {
 		cmds = append(cmds, untrusted(a))
 	}
 	return tea.Batch(cmds...)
+}
+
+// autoTheme tells whether the terminal says how bright its background is. It is asked when the screen is
+// there, and nobody waits for the answer: until it comes, if it ever does, [lightHint] counts.
+func (m *model) autoTheme() bool { return m.opt.ui.Theme == "" || m.opt.ui.Theme == "auto" }
+
+// lightHint reads the variable COLORFGBG, by which some terminals say which of the 16 colours text and
+// background have: "0;15", or "0;default;15". It reports whether the background is one of the bright ones.
+func lightHint(v string) bool {
+	n, err := strconv.Atoi(v[strings.LastIndexByte(v, ';')+1:])
+	return err == nil && strings.Contains(v, ";") && (n == 7 || n > 8 && n < 16)
 }
 
 // Update implements tea.Model.
@@ -171,6 +185,9 @@ func (m *model) update(msg tea.Msg) tea.Cmd {
 		}
 	case tea.FocusMsg:
 		m.away = false
+		if m.autoTheme() { // the user may have changed it meanwhile
+			return tea.RequestBackgroundColor
+		}
 	case tea.BlurMsg:
 		m.away = true
 	case tea.KeyPressMsg:

@@ -26,12 +26,12 @@ func newStyles(dark bool) *styles {
 	return &styles{
 		text:     lipgloss.NewStyle(),
 		strong:   lipgloss.NewStyle().Bold(true),
-		dim:      pick("242", "245"),
-		accent:   pick("26", "111"),
-		warn:     pick("130", "179"),
+		dim:      pick("241", "246"),
+		accent:   pick("25", "111"),
+		warn:     pick("94", "179"),
 		bad:      pick("160", "203"),
-		good:     pick("28", "108"),
-		selected: pick("26", "111").Bold(true),
+		good:     pick("22", "108"),
+		selected: pick("25", "111").Bold(true),
 		rule:     pick("250", "239"),
 	}
 }

@@ -79,41 +79,58 @@ func NewTheme(dark bool, profile colorprofile.Profile) *Theme {
 	fg := func(onDark, onLight uint32, basic int) look {
 		return look{fg: colorParams(pick(onDark, onLight, basic), false)}
 	}
-	bg := func(onDark, onLight uint32) look {
-		return look{bg: colorParams(pick(onDark, onLight, -1), true)}
+	// Of 256 colours the nearest to a dark one is often another: green becomes grey.
+	of256 := profile == colorprofile.ANSI256
+	bg := func(onDark, onLight uint32, dark256, light256 byte) look {
+		c := pick(onDark, onLight, -1)
+		switch {
+		case of256 && dark:
+			c = ansi.IndexedColor(dark256)
+		case of256:
+			c = ansi.IndexedColor(light256)
+		}
+		return look{bg: colorParams(c, true)}
 	}
-	th.dim = fg(0x8b90a0, 0x6b7080, -1)
-	if th.dim.fg == "" {
+	th.dim = fg(0x8f95a6, 0x626776, -1)
+	switch {
+	case th.dim.fg == "":
 		th.dim.attr = faint
+	case of256 && dark:
+		th.dim.fg = colorParams(ansi.IndexedColor(247), false)
+	case of256:
+		th.dim.fg = colorParams(ansi.IndexedColor(241), false)
 	}
-	th.accent = fg(0x7aa2f7, 0x2e5cc5, 4)
-	th.user = fg(0x7dcfff, 0x006a80, 6).with(bold)
+	th.accent = fg(0x7aa2f7, 0x2753b5, 4)
+	th.user = fg(0x7dcfff, 0x006075, 6).with(bold)
 	th.thought = th.dim.with(italic)
 	th.heading = th.accent.with(bold)
-	th.code = fg(0xe0af68, 0x8a5a00, 3)
-	th.link = fg(0x7aa2f7, 0x2e5cc5, 4).with(underline)
-	th.good = fg(0x9ece6a, 0x2f7d32, 2)
+	th.code = fg(0xe0af68, 0x7d5200, 3)
+	th.link = fg(0x7aa2f7, 0x2753b5, 4).with(underline)
+	th.good = fg(0x9ece6a, 0x226b27, 2)
 	th.bad = fg(0xf7768e, 0xb3261e, 1)
-	th.warn = fg(0xe0af68, 0x8a5a00, 3)
-	th.info = fg(0x7dcfff, 0x006a80, 6)
-	th.added, th.removed = bg(0x1c3326, 0xe2f6e6), bg(0x3d2229, 0xfde7e9)
-	th.addedWord, th.removedWord = bg(0x2f5d3f, 0xa9e5b6), bg(0x6e2f3b, 0xf9b8bf)
+	th.warn = fg(0xe0af68, 0x7d5200, 3)
+	th.info = fg(0x7dcfff, 0x006075, 6)
+	th.added, th.removed = bg(0x1a2e22, 0xe6f7e9, 22, 194), bg(0x3a2127, 0xfeecee, 52, 224)
+	th.addedWord, th.removedWord = bg(0x1f4933, 0xbcecc6, 22, 151), bg(0x642a36, 0xfbcdd2, 52, 217)
+	if of256 && dark { // there is no other green that is dark enough
+		th.addedWord.attr, th.removedWord.attr = underline|bold, underline|bold
+	}
 	if th.added.bg == "" { // the marks get the colour then, and changed words a line
 		th.addedWord.attr, th.removedWord.attr = underline, underline
 	}
 	th.addedMark, th.removedMark = th.good, th.bad
-	th.found = bg(0x5a4a1a, 0xffe9a8)
-	if th.found.bg == "" {
+	th.found = bg(0x4d3f16, 0xffedb8, 238, 229)
+	if th.found.bg == "" || of256 && dark {
 		th.found.attr = underline | bold
 	}
 	th.foundHere = look{attr: reverse}
 	th.syntax = map[syntaxKind]look{
-		synKeyword:  fg(0xbb9af7, 0x7b3fb5, 5),
-		synString:   fg(0x9ece6a, 0x2f7d32, 2),
-		synNumber:   fg(0xff9e64, 0xa14a00, 3),
+		synKeyword:  fg(0xbb9af7, 0x7338ac, 5),
+		synString:   fg(0x9ece6a, 0x226b27, 2),
+		synNumber:   fg(0xff9e64, 0x954400, 3),
 		synComment:  th.dim.with(italic),
-		synFunction: fg(0x7aa2f7, 0x2e5cc5, 4),
-		synType:     fg(0x2ac3de, 0x00708a, 6),
+		synFunction: fg(0x7aa2f7, 0x2753b5, 4),
+		synType:     fg(0x2ac3de, 0x00657d, 6),
 		synAdded:    th.good,
 		synRemoved:  th.bad,
 		synHeading:  {attr: bold},
