@@ -29,6 +29,7 @@ type folder struct {
 	fresh   func() checks // makes them anew for another connection
 	frames  int64         // what was checked so far
 	checked int64         // what was checked before this connection
+	scratch []byte
 
 	mu       sync.Mutex
 	follower digest.Follower
@@ -75,7 +76,7 @@ func (f *folder) add(rec *trace.Record) {
 		f.checks.gap()
 	}
 	r := &row{frame: f.frames, at: rec.At}
-	r.json = f.appendRow(nil, rec, &it, findings)
+	r.json = f.row(rec, &it, findings)
 	if rec.Kind != trace.Event && len(rec.Data) > inlineBytes {
 		r.full = rec.Data
 	}
@@ -102,10 +103,16 @@ func (f *folder) end() {
 			rec.At = last.at
 		}
 		r := &row{frame: f.frames, at: rec.At}
-		r.json = f.appendRow(nil, &rec, &digest.Item{Type: digest.Event, Method: rec.Name, Summary: "what was left open"}, findings[:n])
+		r.json = f.row(&rec, &digest.Item{Type: digest.Event, Method: rec.Name, Summary: "what was left open"}, findings[:n])
 		f.log.add(r)
 		findings = findings[n:]
 	}
+}
+
+// row returns the form of a row that pages read, with no room to spare: there are many of them.
+func (f *folder) row(rec *trace.Record, it *digest.Item, findings []conformance.Finding) []byte {
+	f.scratch = f.appendRow(f.scratch[:0], rec, it, findings)
+	return bytes.Clone(f.scratch)
 }
 
 // appendRow appends the form of a row that pages read: see assets/store.js.

@@ -7,7 +7,8 @@ import (
 	"github.com/goacp/acp/trace"
 )
 
-// A queue holds the records that were not digested yet, up to queueBytes.
+// A queue holds the records that were not digested yet, up to queueBytes, or to feedBytes for who waits:
+// that is enough to keep the digestion busy.
 type queue struct {
 	mu    sync.Mutex
 	wake  *sync.Cond // something changed
@@ -17,7 +18,10 @@ type queue struct {
 	ended bool
 }
 
-const recordBytes = 128 // of a record besides its data
+const (
+	feedBytes   = 8 << 20
+	recordBytes = 128 // of a record besides its data
+)
 
 // put adds a copy of a record. When there is no room it waits, or counts the
 // record as lost. It returns false if the queue has ended.
@@ -27,7 +31,7 @@ func (q *queue) put(rec *trace.Record, wait bool) bool {
 	size := recordBytes + len(c.Data)
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	for wait && !q.ended && q.bytes > 0 && q.bytes+size > queueBytes {
+	for wait && !q.ended && q.bytes > 0 && q.bytes+size > feedBytes {
 		q.wake.Wait()
 	}
 	switch {
