@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -116,5 +117,41 @@ func TestCut(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// TestJSONDocumented holds that docs/trace.md names every member of what is printed as JSON.
+func TestJSONDocumented(t *testing.T) {
+	data, err := os.ReadFile("../../../../../docs/trace.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, text, _ := strings.Cut(string(data), "## What the commands print as JSON\n")
+	text, _, _ = strings.Cut(text, "\n## ")
+	seen := map[reflect.Type]bool{}
+	var walk func(reflect.Type)
+	walk = func(typ reflect.Type) {
+		switch typ.Kind() {
+		case reflect.Pointer, reflect.Slice:
+			walk(typ.Elem())
+		case reflect.Struct:
+			if seen[typ] {
+				return
+			}
+			seen[typ] = true
+			for _, f := range reflect.VisibleFields(typ) {
+				name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+				if name != "" && !strings.Contains(text, "`"+name+"`") {
+					t.Errorf("%v: %s is not described", typ, name)
+				}
+				walk(f.Type)
+			}
+		}
+	}
+	for _, v := range []any{shown{}, summary{}, comparison{}} {
+		walk(reflect.TypeOf(v))
+	}
+	if len(seen) < 10 {
+		t.Errorf("only %v was looked at", seen)
 	}
 }
