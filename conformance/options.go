@@ -4,6 +4,7 @@ import (
 	"context"
 	"path"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/goacp/acp/trace"
@@ -99,6 +100,9 @@ func Names(pattern, id string) bool {
 	n := len(pattern)
 	if n > 0 && len(id) > n && id[:n] == pattern && (pattern[n-1] == '/' || id[n] == '/') {
 		return true
+	}
+	if !strings.ContainsAny(pattern, `*?[\`) {
+		return false
 	}
 	ok, err := path.Match(pattern, id)
 	return err == nil && ok
