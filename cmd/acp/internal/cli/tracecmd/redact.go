@@ -23,10 +23,23 @@ func (o *Options) redact(ctx context.Context) error {
 	if name == "-" {
 		return o.copyRedacted(s, o.App.Out)
 	}
-	// Whatever happens, nothing half-written has the name.
-	if _, err := os.Stat(name); err == nil && !o.Force {
-		return exitcode.Errorf(exitcode.Usage, "%s is there already; --force writes over it", line(name))
+	if !filepath.IsAbs(name) {
+		name = filepath.Join(o.App.Cwd, name)
 	}
+	switch info, err := os.Stat(name); {
+	case err == nil && info.IsDir():
+		return exitcode.Errorf(exitcode.Usage, "%s is a directory", line(o.Files[1]))
+	case err == nil && !info.Mode().IsRegular():
+		return o.redactTo(s, name) // a device or a pipe, which is not replaced
+	case err == nil && !o.Force:
+		return exitcode.Errorf(exitcode.Usage, "%s is there already; --force writes over it", line(o.Files[1]))
+	case err == nil:
+		// A link stays one.
+		if name, err = filepath.EvalSymlinks(name); err != nil {
+			return exitcode.With(exitcode.Usage, err)
+		}
+	}
+	// Whatever happens, nothing half-written has the name.
 	f, err := os.CreateTemp(filepath.Dir(name), "."+filepath.Base(name)+"-*")
 	if err != nil {
 		return exitcode.With(exitcode.Usage, err)
@@ -39,8 +52,17 @@ func (o *Options) redact(ctx context.Context) error {
 	if err := os.Rename(f.Name(), name); err != nil {
 		return err
 	}
-	fmt.Fprintf(o.App.Err, "acp: written to %s\n", line(name))
+	fmt.Fprintf(o.App.Err, "acp: written to %s\n", line(o.Files[1]))
 	return nil
+}
+
+// redactTo writes to what is there.
+func (o *Options) redactTo(s *tracefile.File, name string) error {
+	f, err := os.OpenFile(name, os.O_WRONLY, 0)
+	if err != nil {
+		return exitcode.With(exitcode.Usage, err)
+	}
+	return errors.Join(o.copyRedacted(s, f), f.Close())
 }
 
 func (o *Options) copyRedacted(s *tracefile.File, out io.Writer) error {
