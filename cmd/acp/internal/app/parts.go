@@ -228,8 +228,12 @@ func (a *App) mcpFile(cfg *config.Config) (file string, data []byte, left string
 		return "", nil, "", err
 	}
 	if !trusts {
-		return "", nil, fmt.Sprintf("%s is not trusted, its MCP servers are left out; acp config trust %s trusts it as it is now",
-			file, roster.Quote(filepath.Dir(file))), nil
+		is := "is not trusted"
+		if cfg.Changed(file) {
+			is = "has changed since you trusted it"
+		}
+		return "", nil, fmt.Sprintf("%s %s, its MCP servers are left out until you read it and run: acp config trust %s",
+			file, is, roster.Quote(filepath.Dir(file))), nil
 	}
 	return file, data, "", nil
 }

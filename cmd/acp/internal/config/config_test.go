@@ -238,6 +238,9 @@ func TestTrust(t *testing.T) {
 
 	p.projects("[agents.mine]\ncommand = \"./evil2\"\n")
 	c = p.mustLoad()
+	if left := c.Untrusted(); len(left) != 1 || !strings.HasPrefix(left[0], file+": it has changed since you trusted it; agents.mine has no force until") {
+		t.Errorf("after a change: %q", left)
+	}
 	if len(c.Untrusted()) != 1 || c.Agents["mine"].Command != "mine" {
 		t.Errorf("changed content has force: %+v", c.Settings)
 	}

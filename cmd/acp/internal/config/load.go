@@ -249,7 +249,7 @@ func (l *loader) trusted(name string, data []byte, items []item) ([]item, error)
 		}
 	}
 	if len(left) > 0 {
-		l.config.untrusted = append(l.config.untrusted, untrustedText(name, left))
+		l.config.untrusted = append(l.config.untrusted, untrustedText(name, !ok && l.config.Changed(name), left))
 	}
 	return kept, nil
 }
@@ -263,8 +263,12 @@ func (l *loader) policyNeedsTrust(file string) (bool, error) {
 	return !ok, err
 }
 
-// untrustedText is what users are told about a file that they have not trusted.
-func untrustedText(file string, keys []string) string {
+// untrustedText is what users are told about a file that they have not trusted, or that has changed since.
+func untrustedText(file string, changed bool, keys []string) string {
+	was := ""
+	if changed {
+		was = "it has changed since you trusted it; "
+	}
 	have := "have"
 	if len(keys) == 1 {
 		have = "has"
@@ -273,8 +277,8 @@ func untrustedText(file string, keys []string) string {
 	if strings.ContainsAny(dir, " \t\"'$&|;<>()*?[]`\\") && filepath.Separator == '/' {
 		dir = "'" + strings.ReplaceAll(dir, "'", `'"'"'`) + "'" // for a shell
 	}
-	return fmt.Sprintf("%s: %s %s no force until you read the file and run: acp config trust %s",
-		file, strings.Join(keys, ", "), have, dir)
+	return fmt.Sprintf("%s: %s%s %s no force until you read the file and run: acp config trust %s",
+		file, was, strings.Join(keys, ", "), have, dir)
 }
 
 // needsTrust reports whether a setting could start programs, loosen permissions or

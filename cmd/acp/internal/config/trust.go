@@ -47,6 +47,20 @@ func (c *Config) Trusts(file string, content []byte) (bool, error) {
 	return ok && e.SHA256 == sum(content), nil
 }
 
+// Changed reports whether the user has trusted a file as it was once. It is for messages about files
+// that are not trusted now; what cannot be read is no reason to say so.
+func (c *Config) Changed(file string) bool {
+	if c.Dirs.State == "" {
+		return false
+	}
+	t, err := readTrust(c.trustPath())
+	if err != nil {
+		return false
+	}
+	_, ok := t.Files[trustName(file)]
+	return ok
+}
+
 // Trusted reports whether the user of this process trusts a file as it is now. Use
 // [Config.Trusts] with what was read where that matters.
 func Trusted(file string) (bool, error) {

@@ -64,6 +64,9 @@ func NewCommand(a *app.App, runF func(context.Context, *Options) error) *cobra.C
 			o.Verb = verb
 			if at := cmd.ArgsLenAtDash(); verb == verbAdd && at >= 0 {
 				args, o.Command = args[:at], args[at:]
+				if len(args) == 0 {
+					return exitcode.Errorf(exitcode.Usage, "the name is missing: acp agents add NAME -- %s", roster.Join(o.Command))
+				}
 			} else if verb == verbAdd && len(args) > 1 {
 				return exitcode.Errorf(exitcode.Usage, "write -- before the command: acp agents add %s -- %s", args[0], roster.Join(args[1:]))
 			}
@@ -284,6 +287,14 @@ func (o *Options) add() error {
 	if err != nil {
 		return err
 	}
+	if o.Protocol < 0 || o.Protocol > 2 {
+		return exitcode.Errorf(exitcode.Usage, "--protocol %d: there are the versions 1 and 2", o.Protocol)
+	}
+	if o.Dir != "" {
+		if info, err := os.Stat(o.absolute(o.Dir)); !strings.HasPrefix(o.Dir, "~/") && (err != nil || !info.IsDir()) {
+			return exitcode.Errorf(exitcode.Usage, "--dir: %s is not a directory", o.absolute(o.Dir))
+		}
+	}
 	if len(o.Command) == 0 && !roster.IsPreset(name) {
 		return exitcode.Errorf(exitcode.Usage, "the command is missing: acp agents add %s -- COMMAND [ARG]...", name)
 	}
@@ -346,8 +357,23 @@ func (o *Options) add() error {
 	if err := e.Save(); err != nil {
 		return err
 	}
-	fmt.Fprintf(o.App.Err, "acp: agent %s is in %s\n", name, line(c.UserFile))
+	fmt.Fprintf(o.App.Err, "acp: agent %s is in %s now; %s\n", name, line(c.UserFile), line(o.next(name)))
 	return nil
+}
+
+// next says what to do with an agent that was added.
+func (o *Options) next(name string) string {
+	path := func(kv string) bool { return strings.HasPrefix(kv, "PATH=") }
+	if len(o.Command) > 0 && !o.LoginEnv && !strings.HasPrefix(o.Command[0], "~/") && !slices.ContainsFunc(o.Env, path) {
+		environ := o.App.Environ
+		if environ == nil {
+			environ = os.Environ()
+		}
+		if _, err := roster.LookPath(o.fromHere(o.Command[0]), o.App.Cwd, environ); err != nil {
+			return fmt.Sprintf("its program %s was not found, acp agents doctor %s says more", o.Command[0], name)
+		}
+	}
+	return "acp chat " + name + " talks to it"
 }
 
 // fromHere makes the name of a program absolute if it is relative to where the user is.

@@ -92,6 +92,25 @@ func TestAddListRemove(t *testing.T) {
 	}
 }
 
+// TestAddSaysWhatNext: whoever has added an agent is told how to use it, or that it is not there.
+func TestAddSaysWhatNext(t *testing.T) {
+	for _, tc := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"add", "mine", "--", "no-such-program-of-ours"}, "its program no-such-program-of-ours was not found, acp agents doctor mine says more"},
+		{[]string{"add", "mine", "--login-env", "--", "no-such-program-of-ours"}, "acp chat mine talks to it"},
+		{[]string{"add", "mine", "--env", "PATH=/x", "--", "no-such-program-of-ours"}, "acp chat mine talks to it"},
+		{[]string{"add", "mine", "--", os.Args[0], "-x"}, "acp chat mine talks to it"},
+		{[]string{"add", "gemini", "--env", "A=b"}, "acp chat gemini talks to it"},
+	} {
+		p := newPlace(t, "")
+		if err := p.run(tc.args...); err != nil || !strings.HasSuffix(p.err.String(), " is in "+p.user+" now; "+tc.want+"\n") {
+			t.Errorf("%q: %v\n%s", tc.args, err, p.err.String())
+		}
+	}
+}
+
 // TestListHostile: what a project's file calls an agent is not obeyed by a terminal, in JSON neither.
 func TestListHostile(t *testing.T) {
 	p := newPlace(t, "[agents.x]\ncommand = \"a\\u009b31m\\u202e\\u001b[2J\"\n")
@@ -116,11 +135,13 @@ func TestMistakes(t *testing.T) {
 		{[]string{"add", "builtin", "--", "x"}, "is that of the built-in agent"},
 		{[]string{"add", "a/b", "--", "x"}, "separators"},
 		{[]string{"add", "x"}, "the command is missing: acp agents add x -- COMMAND"},
+		{[]string{"add", "--", "cmd", "a b"}, "the name is missing: acp agents add NAME -- cmd 'a b'"},
+		{[]string{"add", "x", "--protocol", "3", "--", "y"}, "--protocol 3: there are the versions 1 and 2"},
+		{[]string{"add", "x", "--dir", "no-such-directory", "--", "y"}, "no-such-directory is not a directory"},
 		{[]string{"add", "x", "cmd", "arg"}, "write -- before the command: acp agents add x -- cmd arg"},
 		{[]string{"add", "gemini"}, "is known already"},
 		{[]string{"add", "x", "--", "go version"}, `there is no program "go version"; leave out the quotes: acp agents add x -- go version`},
 		{[]string{"add", "x", "--env", "NOPE", "--", "x"}, "write NAME=VALUE"},
-		{[]string{"add", "x", "--protocol", "3", "--", "x"}, "is not one of 0, 1, 2"},
 		{[]string{"remove", "x"}, `agent "x" is not in `},
 		{[]string{"remove", "gemini"}, "the program knows it by itself"},
 	} {

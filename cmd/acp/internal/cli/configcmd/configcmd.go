@@ -20,6 +20,7 @@ import (
 	"github.com/goacp/acp/cmd/acp/internal/exitcode"
 	"github.com/goacp/acp/cmd/acp/internal/export"
 	"github.com/goacp/acp/cmd/acp/internal/mcp"
+	"github.com/goacp/acp/cmd/acp/internal/roster"
 	"github.com/goacp/acp/cmd/acp/internal/safetext"
 )
 
@@ -371,28 +372,39 @@ func (o *Options) trustDir(c *config.Config, dir string) error {
 	if err := c.Trust(files...); err != nil {
 		return err
 	}
-	for _, f := range files {
-		if _, err := fmt.Fprintf(o.App.Out, "trusted %s\n", line(f)); err != nil {
-			return err
-		}
-	}
 	at := source(o.App)
 	at.Cwd = dir
 	now, err := config.Load(at)
 	if err != nil {
 		return err
 	}
-	var force []config.Value
-	for _, v := range now.Values() {
-		if strings.Contains(v.Origin, filepath.Join(dir, config.ProjectFile)+":") {
-			force = append(force, v)
+	// What each of them says is shown below it.
+	for _, f := range files {
+		var says []config.Value
+		switch filepath.Base(f) {
+		case config.ProjectFile:
+			for _, v := range now.Values() {
+				if strings.Contains(v.Origin, f+":") {
+					says = append(says, v)
+				}
+			}
+		case config.MCPFile:
+			says = serversIn(f)
 		}
-	}
-	for _, v := range append(force, serversIn(filepath.Join(dir, config.MCPFile))...) {
-		if _, err := fmt.Fprintf(o.App.Out, "  %s = %s\n", line(v.Key), v.Text()); err != nil {
+		if _, err := fmt.Fprintf(o.App.Out, "trusted %s\n", line(f)); err != nil {
 			return err
 		}
+		for _, v := range says {
+			if _, err := fmt.Fprintf(o.App.Out, "  %s = %s\n", line(v.Key), v.Text()); err != nil {
+				return err
+			}
+		}
 	}
+	them := "them"
+	if len(files) == 1 {
+		them = "it"
+	}
+	fmt.Fprintf(o.App.Err, "acp: this holds until somebody changes %s; acp config untrust %s takes it back\n", them, line(roster.Quote(dir)))
 	return nil
 }
 

@@ -228,7 +228,7 @@ func TestTrust(t *testing.T) {
 		t.Errorf("said: %q", p.err.String())
 	}
 	out := p.must("trust")
-	want := "trusted " + file + "\ntrusted " + policy + "\ntrusted " + servers + "\n  agents.x.command = \"" + filepath.Join(p.project, "x") + "\\u001B[2J\"\n  permissions.policy = \"" + policy + "\"\n" +
+	want := "trusted " + file + "\n  agents.x.command = \"" + filepath.Join(p.project, "x") + "\\u001B[2J\"\n  permissions.policy = \"" + policy + "\"\ntrusted " + policy + "\ntrusted " + servers + "\n" +
 		"  mcp.s.command = \"./s\\u001B[2J\"\n  mcp.s.args = [\"${NONE}\"]\n  mcp.s.env.K = \"********\"\n" +
 		"  mcp.w.type = \"http\"\n  mcp.w.url = \"https://********@example.org/?key=********\"\n  mcp.w.headers.A = \"********\"\n"
 	if out != want {
