@@ -57,10 +57,10 @@ type session struct {
 	dismissed bool // a question of this turn was answered with nothing
 	closing   bool // its client ends it
 
-	state    string      // of the foreground, v2
-	work     bool        // something goes on in the background, or may, v2
-	reported bool        // background was reported, v2
-	receipts table[bool] // of messages not shown yet; true if the session was idle since
+	state    string     // of the foreground, v2
+	work     bool       // something goes on in the background, or may, v2
+	reported bool       // background was reported, v2
+	receipts table[int] // of messages not shown yet, with how often the session may be idle before they are
 
 	tools     table[*tool]
 	terminals table[*terminal]
@@ -78,7 +78,7 @@ type session struct {
 // forget says that something may have passed unseen.
 func (s *session) forget() {
 	s.tools.forgot, s.terminals.forgot, s.messages.forgot, s.plans.forgot = true, true, true, true
-	s.receipts = table[bool]{max: maxEntries}
+	s.receipts = table[int]{max: maxEntries}
 	s.hasModes, s.hasOpts, s.modes, s.options = false, false, nil, nil
 	s.guessed, s.reported, s.work = true, false, true
 	s.turns, s.stopped, s.currency = 0, false, ""

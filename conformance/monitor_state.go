@@ -45,18 +45,19 @@ func (m *Monitor) stateOf(s *session, state, reason string, hasError, reported, 
 	s.stopped, s.dismissed = false, false
 }
 
-// unshown looks for messages that were taken and not shown. One that was taken
-// just before the session became idle may belong to the work that comes next.
+// unshown looks for messages that were taken and not shown, when the session has
+// become idle or never will. One that was taken while others waited, or the session
+// was at work, is shown with the work that it begins, which is not the next to end.
 func (m *Monitor) unshown(s *session) {
 	for id, e := range s.receipts.m {
 		lacks := s.messages.lacks(messageKey(m.version, id, userMessage))
-		if m.breaks(ckReceipt, lacks && e.v) {
+		if m.breaks(ckReceipt, lacks && e.v <= 0) {
 			m.add(ckReceipt, "", "became idle and never showed the message %s it had taken", quote(id))
 		}
-		if e.v || !lacks {
+		if e.v <= 0 || !lacks {
 			s.receipts.drop(id)
 		} else {
-			s.receipts.put(id, true)
+			s.receipts.put(id, e.v-1)
 		}
 	}
 }
@@ -64,7 +65,7 @@ func (m *Monitor) unshown(s *session) {
 // receipt looks at the answer to a prompt.
 func (m *Monitor) receipt(r *request, id string) {
 	if r.s != nil {
-		r.s.receipts.put(id, false)
+		r.s.receipts.put(id, len(r.s.receipts.m)+1)
 	}
 }
 
