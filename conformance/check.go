@@ -364,6 +364,9 @@ func (c *checker) try(d *dialect, r *Rule, t *test) *Result {
 		if v, ok := errors.AsType[*verdict](err); ok {
 			res.Status = v.status
 		}
+		if words, ok := strings.CutPrefix(res.Why, noWords); ok {
+			res.Purpose, _, _ = strings.Cut(words, " ")
+		}
 	}
 	if res.Status != Skip {
 		c.mu.Lock()

@@ -63,6 +63,7 @@ type Result struct {
 	Version int // of the protocol
 	Status  Status
 	Why     string        // what was wrong or why it was not tried, in a line
+	Purpose string        // what it is unseen for that there is no prompt for, or "": see [Purposes]
 	Saw     []Seen        // the frames that show it, the last ones if there are many
 	Took    time.Duration // how long trying took
 }

@@ -100,6 +100,8 @@ func (h *host) step(p *player, s *step) error {
 		return h.prompt(p, s)
 	case "ended":
 		return h.ended(p, s)
+	case "done":
+		return h.done(p, s)
 	case "busy":
 		return h.busy(p, s)
 	case "said":
@@ -172,6 +174,9 @@ func (h *host) open(p *player, members *pattern.Value) (*pattern.Value, error) {
 	return id, nil
 }
 
+// noWords is how it begins why a scenario was not seen whose purpose has no prompt.
+const noWords = "no prompt is configured that makes the agent do this: "
+
 // prompt sends a prompt for a purpose.
 func (h *host) prompt(p *player, s *step) error {
 	session := p.known["session"]
@@ -183,7 +188,7 @@ func (h *host) prompt(p *player, s *step) error {
 	}
 	text := p.opt.promptText(s.method, h.version, h.scripted, h.file)
 	if text == "" {
-		return unseen("no prompt is configured that makes the agent do this: %s (%s)", s.method, purposes[s.method].About)
+		return unseen(noWords+"%s (%s)", s.method, purposes[s.method].About)
 	}
 	c, err := p.call(s.name, "session/prompt",
 		`{"sessionId":`+session.Text+`,"prompt":[{"type":"text","text":`+pattern.Quote(text)+`}]}`)
@@ -296,6 +301,21 @@ func (h *host) ended(p *player, s *step) error {
 	}
 	if bad := pattern.Match(s.val, reason, p.known); bad != nil {
 		return failed("the turn ended with stopReason %s, expected %s", clip(reason.Text, 100), clip(s.val.Text, 100))
+	}
+	return nil
+}
+
+// done waits until a prompt was refused or its turn has ended.
+func (h *host) done(p *player, s *step) error {
+	t, err := h.turn(p, s)
+	if err == nil {
+		err = p.answered(t.call)
+	}
+	if err != nil || h.version == 1 || t.call.reply.val.Get("error") != nil {
+		return err
+	}
+	if err := p.until(p.limit, func() bool { return t.idle != nil }); err != nil {
+		return p.missing(err, "the idle state that ends the turn")
 	}
 	return nil
 }

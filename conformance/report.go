@@ -81,6 +81,7 @@ type (
 		Level   Level    `json:"level"`
 		Status  Status   `json:"status"`
 		Why     string   `json:"why,omitempty"`
+		Purpose string   `json:"purpose,omitempty"`
 		Text    string   `json:"text"`
 		Cites   []string `json:"cites"`
 		Saw     []Seen   `json:"saw,omitempty"`
@@ -107,7 +108,7 @@ func (r *Report) MarshalJSON() ([]byte, error) {
 // MarshalJSON encodes the result with what is needed to understand it alone.
 func (r *Result) MarshalJSON() ([]byte, error) {
 	return json.Marshal(resultJSON{
-		Rule: r.Rule.ID, Version: r.Version, Level: r.Rule.Level, Status: r.Status, Why: r.Why,
+		Rule: r.Rule.ID, Version: r.Version, Level: r.Rule.Level, Status: r.Status, Why: r.Why, Purpose: r.Purpose,
 		Text: r.Rule.Text, Cites: r.Rule.Cites, Saw: r.Saw, TookMS: r.Took.Milliseconds(),
 	})
 }

@@ -174,6 +174,9 @@ func TestWhy(t *testing.T) {
 					t.Fatalf("%v, %d results: %s", err, len(report.Results), report.Broken)
 				}
 				r := report.Results[0]
+				if (r.Purpose == "text") != (tc.name == "no prompt") {
+					t.Errorf("the purpose is %q", r.Purpose)
+				}
 				if r.Status != tc.status || r.Why != tc.why {
 					t.Errorf("%s: %q\nwant %s: %q\n%s", r.Status, r.Why, tc.status, tc.why, seenText(r))
 				}

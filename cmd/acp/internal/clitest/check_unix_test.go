@@ -106,10 +106,10 @@ func TestCheckEnds(t *testing.T) {
 			if !report.Interrupted || report.Left != 1 || len(report.Results) != 1 || report.Results[0].Status != "pass" {
 				t.Errorf("%+v", report)
 			}
-			if got, want := errs.String(), "acp: the check was interrupted after 1 of 2 rules\n"; got != want {
+			if got, want := errs.String(), "acp: the check was interrupted after 1 of 2 trials\n"; got != want {
 				t.Errorf("stderr %q, want %q", got, want)
 			}
-			if data, err := os.ReadFile(filepath.Join(home, "report.xml")); err != nil || !bytes.Contains(data, []byte("interrupted after 1 of 2 rules")) {
+			if data, err := os.ReadFile(filepath.Join(home, "report.xml")); err != nil || !bytes.Contains(data, []byte("interrupted after 1 of 2 trials")) {
 				t.Errorf("%v: %s", err, data)
 			}
 			if left, err := os.ReadDir(tmp); err != nil || len(left) > 0 {

@@ -53,7 +53,11 @@ real implementations do and others have to bear.
 
 A rule can also be unseen: what it is about did not happen. Agents are only asked to do
 what needs a prompt if --prompt says with which words, as in
---prompt permission="create a file": see acp check agent --help.`
+--prompt permission="create a file": see acp check agent --help.
+
+The status is 0 if what has to be kept was kept where it was seen, 1 if not, 4 after
+Ctrl-C, and 6, 7 or 8 if what was to be checked could not be started, does not speak the
+protocol, or says nothing.`
 
 // NewCommand returns the command; runF, if not nil, runs in place of its verbs.
 func NewCommand(a *app.App, runF func(context.Context, *Options) error) *cobra.Command {
@@ -64,6 +68,10 @@ func NewCommand(a *app.App, runF func(context.Context, *Options) error) *cobra.C
 		Use:   "check",
 		Short: "Check whether an agent, a client or a recording keeps to the protocol",
 		Long:  long,
+		Example: `  acp check agent -- my-agent --acp
+  acp check client -- my-client --agent {agent}
+  acp check trace session.acptrace
+  acp check rules agent/initialize`,
 	}
 	cmd.AddCommand(newAgent(a, runF), newClient(a, runF), newTrace(a, runF), newRules(a))
 	return cmd
@@ -351,11 +359,13 @@ func (o *Options) tell(report *conformance.Report, known *expected, reached erro
 		}
 	}
 	var err error
+	told := false // on a terminal, where it would stand twice
 	switch {
 	case o.JSON:
 		err = writeJSON(o.App.Out, verdict)
 	case o.JUnit != "-" && o.SARIF != "-" && o.Markdown != "-":
 		err = o.print(verdict)
+		told = o.App.OutTerminal && o.App.ErrTerminal
 	}
 	if err != nil {
 		return fmt.Errorf("the report: %w", err)
@@ -366,19 +376,25 @@ func (o *Options) tell(report *conformance.Report, known *expected, reached erro
 		if failed := verdict.summary(); failed != "" {
 			text += "; " + failed
 		}
-		return exitcode.With(exitcode.Cancelled, errors.New(text))
+		return exitcode.With(exitcode.Cancelled, &found{text, told})
 	case report.Broken != "":
 		return exitcode.With(brokenCode(report, reached), errors.New(report.Broken))
 	case verdict.failed():
-		return exitcode.With(exitcode.Failed, &found{verdict.summary()})
+		return exitcode.With(exitcode.Failed, &found{verdict.summary(), told})
 	}
 	return nil
 }
 
-// found says that rules were broken. The report has told which.
-type found struct{ text string }
+// found says that rules were broken, or that not all were tried. The report has told which.
+type found struct {
+	text string
+	told bool // it need not be told once more
+}
 
 func (e *found) Error() string { return e.text }
+
+// Silent reports whether it was told.
+func (e *found) Silent() bool { return e.told }
 
 // agent returns what is to be started as the agent that is checked.
 func (o *Options) agent() (roster.Agent, error) {

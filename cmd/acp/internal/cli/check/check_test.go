@@ -9,6 +9,7 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -191,7 +192,7 @@ func TestInterruptedReports(t *testing.T) {
 		want   string
 		fails  string
 	}{
-		"some":    {&conformance.Report{Side: conformance.Agent, Left: 93, Results: report(t).Results}, "interrupted after 7 of 100 rules", "2 rules of level must failed"},
+		"some":    {&conformance.Report{Side: conformance.Agent, Left: 93, Results: report(t).Results}, "interrupted after 7 of 100 trials", "2 rules of level must failed"},
 		"nothing": {&conformance.Report{Side: conformance.Agent, Left: 100}, "interrupted before a rule was tried", ""},
 		"trace":   {&conformance.Report{Results: report(t).Results[2:3]}, "interrupted before the end of the recording", ""},
 	} {
@@ -219,6 +220,64 @@ func TestInterruptedReports(t *testing.T) {
 				t.Errorf("%v\n%s", err, text)
 			}
 		})
+	}
+}
+
+// TestBothVersions: what is the same in both versions is told once.
+func TestBothVersions(t *testing.T) {
+	r := report(t)
+	unknown := r.Results[3]
+	twin, other := *unknown, *unknown
+	twin.Version, other.Version, other.Why = 2, 2, "nothing came"
+	for name, test := range map[string]struct {
+		results []*conformance.Result
+		known   string
+		want    []string
+	}{
+		"same":      {[]*conformance.Result{unknown, &twin}, "", []string{"unknown-request (must, v1 and v2, S20)"}},
+		"otherwise": {[]*conformance.Result{unknown, &other}, "", []string{"unknown-request (must, v1, S20)", "unknown-request (must, v2, S20)"}},
+		"known":     {[]*conformance.Result{unknown, &twin}, "agent/dispatch/unknown-request x", []string{"unknown-request (must, v1 and v2, S20)"}},
+		"half":      {[]*conformance.Result{unknown, &twin}, "agent/dispatch/unknown-request@1 x", []string{"unknown-request (must, v1, S20)", "unknown-request (must, v2, S20)"}},
+	} {
+		known, err := readKnown(expectFile(t, test.known))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Results = test.results
+		var out bytes.Buffer
+		if err := (&Options{App: &app.App{Out: &out}, Side: conformance.Agent}).print(known.judge(r)); err != nil {
+			t.Fatal(err)
+		}
+		if n := strings.Count(out.String(), "✗ unknown-request"); n != len(test.want) {
+			t.Errorf("%s: told %d times\n%s", name, n, &out)
+		}
+		for _, want := range test.want {
+			if !strings.Contains(out.String(), want) {
+				t.Errorf("%s: without %s\n%s", name, want, &out)
+			}
+		}
+	}
+}
+
+// TestEnd: the end of a report says what failed, and what would show more.
+func TestEnd(t *testing.T) {
+	r := report(t)
+	for i := range 12 {
+		rule := *r.Results[3].Rule
+		rule.ID = "agent/many/r" + strconv.Itoa(i)
+		r.Results = append(r.Results, &conformance.Result{Rule: &rule, Version: 1, Status: conformance.Fail})
+	}
+	r.Results[5].Purpose = "hang"
+	var out bytes.Buffer
+	o := &Options{App: &app.App{Out: &out}, Side: conformance.Agent}
+	if err := o.print((*expected)(nil).judge(r)); err != nil {
+		t.Fatal(err)
+	}
+	_, end, _ := strings.Cut(out.String(), "quirk    ")
+	for _, want := range []string{"1 result unseen for want of a --prompt, for: hang\n", "\n  agent/many/r7\n  and 4 more\n", "Not in order: 14 rules of level must failed"} {
+		if !strings.Contains(end, want) {
+			t.Errorf("without %q: %s", want, end)
+		}
 	}
 }
 

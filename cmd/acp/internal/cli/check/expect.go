@@ -124,7 +124,7 @@ func (e *expected) judge(r *conformance.Report) *judgement {
 
 // failed reports whether something of level must failed that was not expected to,
 // or something was expected to fail and did not.
-func (j *judgement) failed() bool { return j.Broken != "" || j.failures() > 0 || len(j.fixed) > 0 }
+func (j *judgement) failed() bool { return j.Broken != "" || len(j.failures()) > 0 || len(j.fixed) > 0 }
 
 // interruption says how far a check came that was interrupted, and is "" for others.
 func (j *judgement) interruption() string {
@@ -136,24 +136,24 @@ func (j *judgement) interruption() string {
 	case done == 0:
 		return "interrupted before a rule was tried"
 	default:
-		return fmt.Sprintf("interrupted after %d of %s", done, count(done+j.Left, "rule"))
+		return fmt.Sprintf("interrupted after %d of %s", done, count(done+j.Left, "trial"))
 	}
 }
 
-// failures counts what failed of level must and was not expected to.
-func (j *judgement) failures() (n int) {
+// failures returns the rules of level must that failed and were not expected to.
+func (j *judgement) failures() (rules []string) {
 	for _, r := range j.Results {
-		if r.Status == conformance.Fail && r.Rule.Level == conformance.Must && j.known[r] == nil {
-			n++
+		if r.Status == conformance.Fail && r.Rule.Level == conformance.Must && j.known[r] == nil && !slices.Contains(rules, r.Rule.ID) {
+			rules = append(rules, r.Rule.ID)
 		}
 	}
-	return n
+	return rules
 }
 
 // summary says in a line why a check failed.
 func (j *judgement) summary() string {
 	var parts []string
-	if n := j.failures(); n > 0 {
+	if n := len(j.failures()); n > 0 {
 		parts = append(parts, fmt.Sprintf("%s of level must failed", count(n, "rule")))
 	}
 	if n := len(j.fixed); n > 0 {

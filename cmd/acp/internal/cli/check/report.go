@@ -87,11 +87,21 @@ func (o *Options) print(j *judgement) error {
 	if j.Broken != "" {
 		return nil // the error tells it
 	}
-	p.line("%s", p.style("1", strings.TrimSpace(name)))
+	title := p.style("1", strings.TrimSpace(name))
+	if o.Side != "" && len(j.Versions) > 0 {
+		title += p.style("2", " · speaks version "+strings.Trim(strings.ReplaceAll(fmt.Sprint(j.Versions), " ", " and "), "[]"))
+	}
+	p.line("%s", title)
 	topic, same := "", untried(j)
-	for _, r := range j.Results {
+	for i := 0; i < len(j.Results); i++ {
+		r := j.Results[i]
 		if !o.All && same[r.Why] > 0 && r.Status == conformance.Broken {
 			continue
+		}
+		also := 0 // the version that has the same to say
+		if i+1 < len(j.Results) && j.alike(r, j.Results[i+1]) {
+			i++
+			also = j.Results[i].Version
 		}
 		if !o.All && (r.Status == conformance.Pass || r.Status == conformance.Skip || r.Status == conformance.Unseen) {
 			continue
@@ -101,7 +111,7 @@ func (o *Options) print(j *judgement) error {
 			topic = t
 			p.line("\n%s", p.style("1", t))
 		}
-		p.result(r, j.known[r])
+		p.result(r, also, j.known[r])
 	}
 	for _, why := range sorted(same) {
 		if !o.All {
@@ -119,9 +129,51 @@ func (o *Options) print(j *judgement) error {
 		p.table(j)
 		p.line("")
 	}
+	p.wanting(o, j)
+	p.worst(j)
 	p.verdict(o, j)
 	_, err := io.WriteString(o.App.Out, p.w.String())
 	return err
+}
+
+// maxWorst bounds the list of the rules that failed.
+const maxWorst = 10
+
+// worst lists what made the check fail: the report may be long, and is read from its end. The names
+// are what --only and --expect take.
+func (p *page) worst(j *judgement) {
+	rules := j.failures()
+	if len(rules) == 0 {
+		return
+	}
+	p.line("Failed of level must:")
+	for i, id := range rules {
+		if i == maxWorst && len(rules) > maxWorst+1 {
+			p.line("  and %d more", len(rules)-maxWorst)
+			break
+		}
+		p.line("  %s", p.style("31", id))
+	}
+	p.line("")
+}
+
+// wanting says which prompts would show more.
+func (p *page) wanting(o *Options, j *judgement) {
+	purposes, n := map[string]bool{}, 0
+	for _, r := range j.Results {
+		if r.Purpose != "" {
+			purposes[r.Purpose] = true
+			n++
+		}
+	}
+	if n == 0 || o.All {
+		return
+	}
+	text := fmt.Sprintf("%s unseen for want of a --prompt, for: %s", count(n, "result"), strings.Join(sorted(purposes), ", "))
+	for _, l := range wrap(text, p.width) {
+		p.line("%s", l)
+	}
+	p.line("")
 }
 
 // untried counts results that are broken for a reason that more than a few have: such is told once.
@@ -154,7 +206,14 @@ var marks = map[conformance.Status][2]string{
 	conformance.Broken: {"!", "31"},
 }
 
-func (p *page) result(r *conformance.Result, known *expectation) {
+// alike reports whether what is to be said about a rule in two versions is the same, but for what it
+// was seen in.
+func (j *judgement) alike(a, b *conformance.Result) bool {
+	return a.Rule == b.Rule && a.Version != b.Version && a.Status == b.Status && a.Why == b.Why && j.known[a] == j.known[b]
+}
+
+// result tells the result of a rule in a version, and in another one if also is not 0.
+func (p *page) result(r *conformance.Result, also int, known *expectation) {
 	_, name := cutLast(r.Rule.ID)
 	mark := marks[r.Status]
 	if known != nil || r.Status == conformance.Fail && r.Rule.Level != conformance.Must {
@@ -163,6 +222,9 @@ func (p *page) result(r *conformance.Result, known *expectation) {
 	about := string(r.Rule.Level)
 	if r.Version > 0 {
 		about += ", v" + strconv.Itoa(r.Version)
+	}
+	if also > 0 {
+		about += " and v" + strconv.Itoa(also)
 	}
 	if len(r.Rule.Cites) > 0 {
 		about += ", " + strings.Join(r.Rule.Cites, " ")
