@@ -371,3 +371,28 @@ func abs(n int) int {
 	}
 	return n
 }
+
+// TestCompletionTellsMore: that there is more than is shown is said, and where.
+func TestCompletionTellsMore(t *testing.T) {
+	r := newRig(t, 80, 24, nil).start()
+	var files []string
+	for i := range 12 {
+		files = append(files, fmt.Sprintf("file%02d", i))
+	}
+	r.keys("@f")
+	r.send(filesMsg{files})
+	r.wants("▸ file00", "file07", "↓ 4 more")
+	for range 9 {
+		r.keys("down")
+	}
+	r.wants("▸ file09", "↓ 2 more")
+	r.keys("up")
+	for range 3 {
+		r.keys("down")
+	}
+	r.wants("▸ file11", "↑ 4 more")
+	r.lacks("file03", "↓")
+	r.keys("ile1")
+	r.wants("file11")
+	r.lacks("more")
+}

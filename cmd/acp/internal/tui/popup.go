@@ -1,6 +1,7 @@
 package tui
 
 import (
+	"fmt"
 	"path/filepath"
 	"strings"
 
@@ -217,6 +218,15 @@ func (p *popup) draw(m *model, width, height int) []string {
 			line += "  " + m.st.dim.Render(cut(s.note, room))
 		}
 		lines = append(lines, line)
+	}
+	if n := len(shown); n > 0 && n < len(p.items) {
+		mark := fmt.Sprintf(" ↓ %d more", len(p.items)-p.top-n)
+		if p.top+n == len(p.items) {
+			mark = fmt.Sprintf(" ↑ %d more", p.top)
+		}
+		if w := width - ansi.StringWidth(mark); w > 20 {
+			lines[n-1] = fit(lines[n-1], w) + m.st.accent.Render(mark)
+		}
 	}
 	return lines
 }
