@@ -107,6 +107,7 @@
 //	file $f "TEXT"              makes a file that the client has; $f is its path
 //	prompt $r PURPOSE [$s]      sends a prompt that makes the agent do something
 //	ended $r [PATTERN]          the turn has to end, with such a stopReason
+//	done $r                     the prompt has to be refused, or its turn to end
 //	busy $r TIME                the turn must go on for so long
 //	said $r PATTERN             what the agent has said in it so far, as one string
 //	counted $r N                which is the numbers from 0 to N-1; unseen if it is none

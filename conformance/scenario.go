@@ -107,6 +107,7 @@ var verbs = map[string]verb{
 	"connected":  {"", Agent},
 	"prompt":     {"$w@?", Agent},
 	"ended":      {"@p?", Agent},
+	"done":       {"@", Agent},
 	"busy":       {"@d", Agent},
 	"said":       {"@p", Agent},
 	"counted":    {"@i", Agent},
