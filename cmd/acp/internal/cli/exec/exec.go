@@ -87,7 +87,8 @@ word happens to be such a name is put in quotes together with the rest, or the
 agent is named with --agent.
 
 The prompt is the arguments, separated by spaces, then the files of --file, then
-standard input if that is a pipe or a file, each after an empty line.
+standard input if that is a pipe or a file, each after an empty line. A - in place
+of the prompt is standard input in any case.
 
 Without --ask nobody is asked for permission: what the policy and --allow and
 --deny do not decide is denied. That is told on standard error, with the --allow

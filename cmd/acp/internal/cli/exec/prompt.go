@@ -46,15 +46,18 @@ func (o *Options) text(ctx context.Context) (string, error) {
 		}
 		return nil
 	}
-	if err := add(strings.Join(o.Prompt, " ")); err != nil {
+	files := o.Files
+	if len(o.Prompt) == 1 && o.Prompt[0] == "-" { // as other programs have it
+		files = append([]string{"-"}, files...)
+	} else if err := add(strings.Join(o.Prompt, " ")); err != nil {
 		return "", err
 	}
-	given := len(parts) > 0 || len(o.Files) > 0
+	given := len(parts) > 0 || len(files) > 0
 	stdin := false
-	for _, name := range o.Files {
+	for _, name := range files {
 		if name == "-" {
 			if stdin {
-				return "", exitcode.Errorf(exitcode.Usage, "--file -: standard input can be read only once")
+				return "", exitcode.Errorf(exitcode.Usage, "standard input can be read only once; - is there twice")
 			}
 			stdin = true
 			text, err := o.readStdin(ctx)
