@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/goacp/acp/cmd/acp/internal/exitcode"
 	"github.com/goacp/acp/cmd/acp/internal/safetext"
@@ -38,6 +39,8 @@ type side struct {
 	Line  int64           `json:"line"`
 	Frame json.RawMessage `json:"frame,omitempty"`
 	Text  string          `json:"text,omitempty"` // of what is no JSON
+
+	here string // what is at the path, for people; "" shows the frame
 }
 
 type counted struct {
@@ -128,7 +131,12 @@ func (o *Options) diffSide(ctx context.Context, dir trace.Direction, counts map[
 		if first == nil && (got[0] == nil || got[1] == nil || !bytes.Equal(got[0].plain, got[1].plain)) {
 			first = &difference{From: sender(dir), Frame: n, A: got[0].side(), B: got[1].side()}
 			if got[0] != nil && got[1] != nil && !got[0].text && !got[1].text {
-				first.Path = differs(got[0].value, got[1].value, "")
+				var a, b any
+				first.Path, a, b = differs(got[0].value, got[1].value, "")
+				// Of ids there are only numbers: then the frames are shown.
+				if key := first.Path[strings.LastIndexByte(first.Path, '.')+1:]; key != "" && key != "id" && !slices.Contains(idKeys, key) {
+					first.A.here, first.B.here = apart(told(a), told(b))
+				}
 			}
 		}
 	}
@@ -238,8 +246,8 @@ var idKeys = []string{
 func (n *normaliser) value(key string, v any) any {
 	switch v := v.(type) {
 	case map[string]any:
-		for k, member := range v {
-			v[k] = n.value(k, member)
+		for _, k := range slices.Sorted(maps.Keys(v)) { // ids are numbered as they come
+			v[k] = n.value(k, v[k])
 		}
 	case []any:
 		for i, item := range v {
@@ -273,42 +281,85 @@ func (n *normaliser) number(key, id string) string {
 	return s
 }
 
-// differs returns the path of the first difference of two values.
-func differs(a, b any, at string) string {
-	switch a := a.(type) {
+// missing stands for a member that is not there.
+type missing struct{}
+
+// differs returns the path of the first difference of two values, and what is there.
+func differs(a, b any, at string) (path string, va, vb any) {
+	switch x := a.(type) {
 	case map[string]any:
-		b, ok := b.(map[string]any)
+		y, ok := b.(map[string]any)
 		if !ok {
-			return at
+			break
 		}
-		keys := maps.Clone(a)
-		maps.Copy(keys, b)
-		for _, k := range slices.Sorted(maps.Keys(keys)) {
-			va, inA := a[k]
-			vb, inB := b[k]
+		all := maps.Clone(x)
+		maps.Copy(all, y)
+		keys := slices.Sorted(maps.Keys(all))
+		if at == "" {
+			keys = append([]string{"method"}, keys...) // frames of different methods differ in that
+		}
+		for _, k := range keys {
 			path := strings.TrimPrefix(at+"."+k, ".")
-			if inA != inB {
-				return path
-			}
-			if !same(va, vb) {
+			va, inA := x[k]
+			vb, inB := y[k]
+			switch {
+			case !inA && !inB:
+			case !inA:
+				return path, missing{}, vb
+			case !inB:
+				return path, va, missing{}
+			case !same(va, vb):
 				return differs(va, vb, path)
 			}
 		}
 	case []any:
-		b, ok := b.([]any)
+		y, ok := b.([]any)
 		if !ok {
-			return at
+			break
 		}
-		for i := range min(len(a), len(b)) {
-			if !same(a[i], b[i]) {
-				return differs(a[i], b[i], fmt.Sprintf("%s[%d]", at, i))
+		n := min(len(x), len(y))
+		for i := range n {
+			if !same(x[i], y[i]) {
+				return differs(x[i], y[i], fmt.Sprintf("%s[%d]", at, i))
 			}
 		}
-		if len(a) != len(b) {
-			return fmt.Sprintf("%s[%d]", at, min(len(a), len(b)))
+		path := fmt.Sprintf("%s[%d]", at, n)
+		switch {
+		case len(x) > n:
+			return path, x[n], missing{}
+		case len(y) > n:
+			return path, missing{}, y[n]
 		}
 	}
-	return at
+	return at, a, b
+}
+
+// told is what people are told of a value.
+func told(v any) string {
+	if v == (missing{}) {
+		return "nothing"
+	}
+	data, err := json.Marshal(v)
+	if err != nil {
+		return fmt.Sprint(v)
+	}
+	return string(data)
+}
+
+// apart leaves out of two long texts most of what they have in common before they differ.
+func apart(a, b string) (string, string) {
+	const most, kept = 40, 20
+	n, last := 0, 0 // where they differ, and where a character begins that is before
+	for n < len(a) && n < len(b) && a[n] == b[n] {
+		n++
+		if n <= len(a) && n > kept && (n-kept < len(a)) && utf8.RuneStart(a[n-kept]) {
+			last = n - kept
+		}
+	}
+	if n <= most {
+		return a, b
+	}
+	return "…" + a[last:], "…" + b[last:]
 }
 
 func same(a, b any) bool {
@@ -322,7 +373,7 @@ func (o *Options) printComparison(c *comparison) error {
 		c.First, c.Counts = append([]difference{}, c.First...), append([]counted{}, c.Counts...)
 		return printJSON(o.App.Out, c)
 	}
-	p := &printer{w: o.App.Out}
+	p := &printer{w: o.App.Out, width: o.columns()}
 	if c.Same {
 		p.f("The recordings are the same, but for ids and times.")
 	}
@@ -332,8 +383,8 @@ func (o *Options) printComparison(c *comparison) error {
 			where = " at " + safetext.Line(d.Path, 200)
 		}
 		p.f("What the %s sends differs first in its frame %d%s", d.From, d.Frame, where)
-		p.f("  A %s", d.A.show())
-		p.f("  B %s", d.B.show())
+		p.f("%s", strings.TrimSuffix(hang("A "+d.A.show(), 2, p.width), "\n"))
+		p.f("%s", strings.TrimSuffix(hang("B "+d.B.show(), 2, p.width), "\n"))
 	}
 	if len(c.Counts) > 0 {
 		p.f("\n%-50s %-6s %7s %7s", "COUNT", "FROM", "A", "B")
@@ -348,8 +399,8 @@ func (s *side) show() string {
 	if s == nil {
 		return "has no such frame"
 	}
-	data := s.Text
-	if s.Frame != nil {
+	data := cmp.Or(s.here, s.Text)
+	if s.here == "" && s.Frame != nil {
 		data = string(s.Frame)
 	}
 	return fmt.Sprintf("line %d: %s", s.Line, safetext.Line(data, 400))

@@ -3,10 +3,12 @@ package tracecmd
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
 	"os"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -153,5 +155,32 @@ func TestJSONDocumented(t *testing.T) {
 	}
 	if len(seen) < 10 {
 		t.Errorf("only %v was looked at", seen)
+	}
+}
+
+// TestDiffers holds what people are told of the first difference.
+func TestDiffers(t *testing.T) {
+	long := strings.Repeat("世界 ", 20)
+	for _, tt := range []struct{ a, b, path, atA, atB string }{
+		{`{"a":{"b":"x"}}`, `{"a":{"b":"y"}}`, "a.b", `"x"`, `"y"`},
+		{`{"a":{}}`, `{"a":{"b":[1]}}`, "a.b", "nothing", "[1]"},
+		{`{"a":[1,2]}`, `{"a":[1]}`, "a[1]", "2", "nothing"},
+		{`{"a":[1]}`, `{"a":[1,{"c":2}]}`, "a[1]", "nothing", `{"c":2}`},
+		{`{"a":[{"b":1}]}`, `{"a":[{"b":null}]}`, "a[0].b", "1", "null"},
+		{`{"a":[]}`, `{"a":{}}`, "a", "[]", "{}"},
+		{`{"a":"` + long + `x"}`, `{"a":"` + long + `y"}`, "a", `…世界 世界 世界 x"`, `…世界 世界 世界 y"`},
+		{`[1]`, `{}`, "", "[1]", "{}"},
+		{`{"id":1,"method":"x"}`, `{"id":2,"method":"y"}`, "method", `"x"`, `"y"`},
+		{`{"id":1}`, `{"id":2,"params":3}`, "id", "1", "2"},
+	} {
+		var a, b any
+		if json.Unmarshal([]byte(tt.a), &a) != nil || json.Unmarshal([]byte(tt.b), &b) != nil {
+			t.Fatal(tt)
+		}
+		path, va, vb := differs(a, b, "")
+		atA, atB := apart(told(va), told(vb))
+		if got := []string{path, atA, atB}; !slices.Equal(got, []string{tt.path, tt.atA, tt.atB}) {
+			t.Errorf("%s and %s differ at %q", tt.a, tt.b, got)
+		}
 	}
 }

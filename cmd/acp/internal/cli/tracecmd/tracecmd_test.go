@@ -221,6 +221,23 @@ func TestHostile(t *testing.T) {
 	}
 }
 
+// TestNormaliser numbers ids in the same order each time, also those of one frame.
+func TestNormaliser(t *testing.T) {
+	const frame = `{"d":1,"messageId":"a","recipientSessionId":"b","sessionId":"c","toolCallId":"d","terminalId":"e"}`
+	want := ""
+	for range 50 {
+		var v any
+		if err := json.Unmarshal([]byte(frame), &v); err != nil {
+			t.Fatal(err)
+		}
+		data, err := json.Marshal(new(normaliser).value("", v))
+		if err != nil || want != "" && string(data) != want {
+			t.Fatalf("%s, then %s, %v", want, data, err)
+		}
+		want = string(data)
+	}
+}
+
 // TestTranslator puts other ids in the place of recorded ones, and nothing else.
 func TestTranslator(t *testing.T) {
 	var read frameReader
