@@ -253,6 +253,8 @@ func (p *player) judge(s *step) error {
 	switch {
 	case err != nil:
 		return err
+	case s.verb == "result" && refused != nil && p.side == Client && declined(c.method, refused):
+		return unseen("%s was refused with %s: the client does not let an agent do that", c.method, describeError(refused))
 	case s.verb == "result" && refused != nil:
 		return failed("%s was answered with the error %s, expected a result", c.method, describeError(refused))
 	case s.verb == "result":
@@ -274,6 +276,16 @@ func (p *player) judge(s *step) error {
 		}
 	}
 	return nil
+}
+
+// declined reports whether a client has refused what people may not want an agent to
+// do, or its policy does not, and not the way it was asked for.
+func declined(method string, refused *pattern.Value) bool {
+	switch method {
+	case "fs/write_text_file", "terminal/create":
+		return !hasCode(refused, []int{-32700, -32600, -32601, -32602})
+	}
+	return false
 }
 
 func hasCode(refused *pattern.Value, codes []int) bool {
