@@ -43,6 +43,9 @@ type Rule struct {
 	// Observed says that it is checked on all frames that pass, recorded ones
 	// included, by a [Monitor].
 	Observed bool
+	// Scenario is the conversation that tests it, in the language of the package
+	// documentation. It is "" if the rule is observed.
+	Scenario string
 }
 
 // A Status is what became of a rule.

@@ -172,6 +172,7 @@ func parseRule(r *Rule, m member) (*Rule, *test, error) {
 		}
 		return r, nil, nil
 	}
+	r.Scenario = strings.Trim(rest, "\n")
 	for _, version := range r.Versions {
 		s, err := parseScenario(r.Side, section(rest, version), m.line+i)
 		if err != nil {

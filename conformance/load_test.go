@@ -48,7 +48,7 @@ alive
 		t.Fatal(err)
 	}
 	want := &Rule{ID: "agent/t/a-1", Side: Agent, Level: Should, Text: "A sentence of two lines.", Cites: []string{"S1", "S107", "S20"},
-		Versions: []int{2}, Needs: []string{"session.fork", "v1 loadSession"}, Lacks: []string{"terminal"}, Experimental: true}
+		Versions: []int{2}, Needs: []string{"session.fork", "v1 loadSession"}, Lacks: []string{"terminal"}, Experimental: true, Scenario: "alive"}
 	if diff := cmp.Diff(want, c.byID["agent/t/a-1"]); diff != "" {
 		t.Error(diff)
 	}

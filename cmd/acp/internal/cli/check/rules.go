@@ -20,8 +20,10 @@ func newRules(a *app.App) *cobra.Command {
 		Use:   "rules [RULES…]",
 		Short: "List the rules, or explain some",
 		Long: `List the rules that are checked, or explain those of an id, of what it begins with, or
-of a pattern. Statements of the specification are cited by their numbers.`,
-		Example:           "  acp check rules\n  acp check rules agent/initialize\n  acp check rules 'client/*/unknown-*'",
+of a pattern; for one that is named the conversation that tests it is shown, in the
+language of the Go package conformance. Statements of the specification are cited by their
+numbers in docs/behaviour.md.`,
+		Example:           "  acp check rules\n  acp check rules agent/initialize\n  acp check rules agent/cancel/at-once\n  acp check rules 'client/*/unknown-*'",
 		ValidArgsFunction: completeRules,
 		RunE: func(_ *cobra.Command, args []string) error {
 			var rules []*conformance.Rule
@@ -37,7 +39,7 @@ of a pattern. Statements of the specification are cited by their numbers.`,
 				return rulesJSON(a, rules)
 			}
 			if len(args) > 0 {
-				return explain(a, rules)
+				return explain(a, rules, args)
 			}
 			return list(a, rules)
 		},
@@ -67,7 +69,8 @@ func versions(r *conformance.Rule) string {
 	return strings.ReplaceAll(strings.Trim(fmt.Sprint(r.Versions), "[]"), " ", ", ")
 }
 
-func explain(a *app.App, rules []*conformance.Rule) error {
+// explain tells what rules say, and how those are tested that were named.
+func explain(a *app.App, rules []*conformance.Rule, names []string) error {
 	var b strings.Builder
 	for i, r := range rules {
 		if i > 0 {
@@ -93,7 +96,15 @@ func explain(a *app.App, rules []*conformance.Rule) error {
 		if r.Observed {
 			about = append(about, "seen in recordings, too")
 		}
-		fmt.Fprintf(&b, "    %s\n", strings.Join(about, " · "))
+		for _, l := range wrap(strings.Join(about, " · "), 76) {
+			fmt.Fprintf(&b, "    %s\n", l)
+		}
+		if slices.Contains(names, r.ID) && r.Scenario != "" {
+			b.WriteString("\n")
+			for l := range strings.SplitSeq(r.Scenario, "\n") {
+				fmt.Fprintf(&b, "%s\n", strings.TrimRight("        "+l, " "))
+			}
+		}
 	}
 	_, err := a.Out.Write([]byte(b.String()))
 	return err
@@ -114,7 +125,8 @@ func rulesJSON(a *app.App, rules []*conformance.Rule) error {
 			Lacks        []string          `json:"lacks,omitempty"`
 			Experimental bool              `json:"experimental,omitempty"`
 			Observed     bool              `json:"observed,omitempty"`
-		}{r.ID, r.Side, r.Level, r.Text, r.Cites, r.Versions, r.Needs, r.Lacks, r.Experimental, r.Observed}); err != nil {
+			Scenario     string            `json:"scenario,omitempty"`
+		}{r.ID, r.Side, r.Level, r.Text, r.Cites, r.Versions, r.Needs, r.Lacks, r.Experimental, r.Observed, r.Scenario}); err != nil {
 			return err
 		}
 	}
