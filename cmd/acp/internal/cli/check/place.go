@@ -63,6 +63,10 @@ const (
 	maxOpens  = 1 << 20
 )
 
+// litterNames are also the links and the pipe that commands make which clients run, and
+// remove again unless something is wrong.
+var litterNames = []string{litterName, "acp-check-loop", "acp-check-out", "acp-check-pipe"}
+
 // A litter takes away the files that a client under test has written into the directories of
 // its sessions since it was asked to: those that were not there when the session was opened.
 type litter struct {
@@ -83,17 +87,19 @@ func (l *litter) frame(dir trace.Direction, data []byte) {
 	if json.Unmarshal(data, &msg) != nil || !filepath.IsAbs(msg.Params.Cwd) {
 		return
 	}
-	file := filepath.Join(msg.Params.Cwd, litterName)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if _, known := l.files[file]; known || len(l.files) >= maxLitter {
-		return
+	for _, name := range litterNames {
+		file := filepath.Join(msg.Params.Cwd, name)
+		if _, known := l.files[file]; known || len(l.files) >= maxLitter*len(litterNames) {
+			return
+		}
+		if l.files == nil {
+			l.files = map[string]bool{}
+		}
+		_, err := os.Lstat(file)
+		l.files[file] = os.IsNotExist(err)
 	}
-	if l.files == nil {
-		l.files = map[string]bool{}
-	}
-	_, err := os.Lstat(file)
-	l.files[file] = os.IsNotExist(err)
 }
 
 // clear removes the files.
@@ -101,7 +107,8 @@ func (l *litter) clear() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for file, ours := range l.files {
-		if info, err := os.Lstat(file); ours && err == nil && info.Mode().IsRegular() {
+		info, err := os.Lstat(file)
+		if ours && err == nil && info.Mode()&os.ModeType&^(os.ModeSymlink|os.ModeNamedPipe) == 0 {
 			_ = os.Remove(file)
 		}
 	}

@@ -74,6 +74,10 @@ func TestLitter(t *testing.T) {
 	if err := os.Mkdir(filepath.Join(special, litterName), 0o700); err != nil {
 		t.Fatal(err)
 	}
+	link := filepath.Join(ours, litterNames[1])
+	if err := os.Symlink(theirs, link); err != nil {
+		t.Log(err) // Windows lets few users
+	}
 	l.frame(trace.ToAgent, opens(ours)) // again, now that it is there
 	l.clear()
 	for file, want := range map[string]bool{
@@ -84,10 +88,13 @@ func TestLitter(t *testing.T) {
 			t.Errorf("%s is there: %v", file, !want)
 		}
 	}
+	if _, err := os.Lstat(link); err == nil {
+		t.Error("the link is there")
+	}
 	for i := range 2 * maxLitter {
 		l.frame(trace.ToAgent, opens(filepath.Join(ours, strconv.Itoa(i))))
 	}
-	if len(l.files) > maxLitter {
+	if len(l.files) > maxLitter*len(litterNames) {
 		t.Errorf("%d directories are kept", len(l.files))
 	}
 }
