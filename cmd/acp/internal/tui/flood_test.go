@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"fmt"
 	"runtime"
+	"strings"
 	"testing"
 	"time"
 
@@ -56,6 +57,21 @@ func TestFlood(t *testing.T) {
 			}
 			return &acpv2.TerminalOutputChunk{TerminalID: "x", Data: base64.StdEncoding.EncodeToString(fmt.Appendf(nil, "\x1b[3%dmword%d\x1b[m of many\n", i%8, i))}
 		},
+		"tool output": func(i int) acpv2.SessionUpdate { // said as a whole each time
+			from := max(0, i-900)
+			text := strings.Repeat(fmt.Sprintf("word%d := f(x, \"y\") // z\n", i), i-from+1)
+			return &acpv2.ToolCallUpdate{ToolCallID: "c", Title: acpv2.Set("word0"), Status: acpv2.Set(acpv2.ToolCallStatusInProgress), Content: acpv2.Set([]acpv2.ToolCallContent{
+				&acpv2.Content{Content: acpv2.Text("```go\n" + text + "```")}})}
+		},
+		"diff": func(i int) acpv2.SessionUpdate { // said as a whole each time
+			if i == 49_999 {
+				return &acpv2.AgentMessageChunk{MessageID: "m", Content: acpv2.Text("word49999")}
+			}
+			n := i%2000 + 1
+			text := fmt.Sprintf("diff --git a/m.go b/m.go\n--- a/m.go\n+++ b/m.go\n@@ -1,%d +1,%d @@\n", n, n+1) + strings.Repeat(" \tx := f(y, \"z\") // same\n-\told := 1\n+\tnew := 2\n", n) + fmt.Sprintf("+word%d\n", i)
+			return &acpv2.ToolCallUpdate{ToolCallID: "c", Title: acpv2.Set(fmt.Sprintf("word0 word%d", i)), Status: acpv2.Set(acpv2.ToolCallStatusInProgress), Content: acpv2.Set([]acpv2.ToolCallContent{
+				&acpv2.Diff{Patch: &acpv2.DiffPatch{Format: acpv2.DiffPatchFormatGitPatch, Text: text}}})}
+		},
 		"tool calls": func(i int) acpv2.SessionUpdate {
 			status := acpv2.ToolCallStatusCompleted
 			return &acpv2.ToolCallUpdate{ToolCallID: acpv2.ToolCallID(fmt.Sprint(i)), Title: acpv2.Set(fmt.Sprintf("word%d", i)), Status: acpv2.Set(status)}
@@ -64,11 +80,18 @@ func TestFlood(t *testing.T) {
 	for name, update := range kinds {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t, 100, 40, nil).start()
-			const all, batch = 50_000, 250
+			const all = 50_000
+			batch := 250
+			if name == "tool output" || name == "diff" {
+				batch = 1000 // of which one update is enough
+			}
 			var worst, total time.Duration
 			for i := 0; i < all; i += batch {
 				var changes []transcript.Change
 				for k := range batch {
+					if batch > 250 && k < batch-1 && i+k > 0 {
+						continue
+					}
 					changes = append(changes, r.talk.conv.Apply(update(i+k)))
 				}
 				r.m.front.changed(r.talk.id, changes)
@@ -79,7 +102,7 @@ func TestFlood(t *testing.T) {
 				worst, total = max(worst, d), total+d
 			}
 			r.wants(fmt.Sprintf("word%d", all-1))
-			t.Logf("a frame took %v at most, %v on average", worst, total/(all/batch))
+			t.Logf("a frame took %v at most, %v on average", worst, total/time.Duration(all/batch))
 			r.keys("home")
 			for range 10_000 { // the rest of the layout
 				if !r.m.stale {

@@ -175,16 +175,66 @@ func (b *builder) toolContent(c *transcript.ToolCall, content acpv2.ContentBlock
 			}
 			hidden = strings.Count(s, "\n") - strings.Count(part, "\n")
 		}
-		part = safetext.Text(part)
-		var ls []line
-		for i, pc := range splitMarkdown(part, nil) {
-			if pc.gap && i > 0 {
-				ls = append(ls, nil)
-			}
-			ls = append(ls, th.pieceLines(part, pc, width)...)
-		}
-		return folded(th, ls, foldedText, hidden, tail)
+		return folded(th, th.someLines(safetext.Text(part), width, foldedText+1, tail), foldedText, hidden, tail)
 	})
+}
+
+// someLines draws a Markdown text of which only the first n lines are shown, or the last ones if tail.
+// There are as many lines as in the whole, but code in the others has no colours: they take most of the
+// time.
+func (th *Theme) someLines(src string, width, n int, tail bool) []line {
+	pieces := splitMarkdown(src, nil)
+	drawn := make([][]line, len(pieces))
+	for k := range pieces {
+		i := k
+		if tail {
+			i = len(pieces) - 1 - k
+		}
+		pc := pieces[i]
+		if pc.code && pc.info != "" {
+			drawn[i] = th.someCode(codeText(src[pc.start:pc.end], pc), pc.info, width, n, tail)
+		} else {
+			drawn[i] = th.pieceLines(src, pc, width)
+		}
+		n -= len(drawn[i])
+	}
+	var out []line
+	for i, ls := range drawn {
+		if pieces[i].gap && i > 0 {
+			out = append(out, nil)
+		}
+		out = append(out, ls...)
+	}
+	return out
+}
+
+// someCode draws code, of which the first n lines are coloured, or the last ones if tail.
+func (th *Theme) someCode(src, lang string, width, n int, tail bool) []line {
+	if src == "" {
+		return nil
+	}
+	at, from := 0, src
+	if tail {
+		n = strings.Count(strings.TrimSuffix(src, "\n"), "\n") + 1 - max(n, 0)
+	}
+	for ; n > 0 && from != ""; n-- {
+		if _, after, ok := strings.Cut(from, "\n"); ok {
+			at, from = len(src)-len(after), after
+			continue
+		}
+		at, from = len(src), ""
+	}
+	langs := [2]string{lang, ""}
+	if tail {
+		langs = [2]string{"", lang}
+	}
+	var out []line
+	for i, part := range []string{src[:at], src[at:]} {
+		if part != "" {
+			out = append(out, th.codeBlock(part, langs[i], width)...)
+		}
+	}
+	return out
 }
 
 // folded returns the first or last n lines, and how many there are more.
