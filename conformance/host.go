@@ -29,6 +29,7 @@ type host struct {
 // A promptTurn is a prompt of the scenario.
 type promptTurn struct {
 	call *pending
+	next int             // the place of the next letter to look at
 	text strings.Builder // that the agent said
 	// of version 2
 	running bool
@@ -225,9 +226,10 @@ func (h *host) saw(p *player, m *letter) {
 
 // update looks at an update of the turn's session.
 func (t *promptTurn) update(m *letter) {
-	if m.method != "session/update" || m.at < t.call.at {
+	if m.method != "session/update" || m.at < max(t.call.at, t.next) {
 		return
 	}
+	t.next = m.at + 1
 	params := m.params()
 	if id := params.Get("sessionId"); id == nil || id.Text != t.call.session {
 		return
@@ -351,8 +353,8 @@ func (h *host) said(p *player, s *step) error {
 	return nil
 }
 
-// counted looks at an agent that was to count from 0 on, in whatever pieces and words:
-// every number has to be there, once and in order.
+// counted looks at an agent that was to count from 0 on, in whatever pieces and with
+// whatever between the numbers: each has to be there, once and in order.
 func (h *host) counted(p *player, s *step) error {
 	t, err := h.turn(p, s)
 	if err != nil {
@@ -361,23 +363,20 @@ func (h *host) counted(p *player, s *step) error {
 	if err := p.pull(); err != nil {
 		return err
 	}
-	next := 0
-	for text := range strings.FieldsFuncSeq(t.text.String(), func(c rune) bool { return c < '0' || c > '9' }) {
-		switch n, err := strconv.Atoi(text); {
-		case next == 0 && (err != nil || n != 0):
+	text := t.text.String()
+	for next := range s.n {
+		text = strings.TrimLeftFunc(text, func(c rune) bool { return c < '0' || c > '9' })
+		rest, ok := strings.CutPrefix(text, strconv.Itoa(next))
+		switch {
+		case ok:
+			text = rest
+		case next == 0:
 			return unseen("the agent did not count")
-		case next == s.n:
-			return nil // it goes on to talk
-		case err != nil || n != next:
+		case text == "":
+			return failed("the agent counted to %d, expected %d", next-1, s.n-1)
+		default:
 			return failed("the agent counted to %d, and then %s", next-1, clip(text, 20))
 		}
-		next++
-	}
-	switch {
-	case next == 0:
-		return unseen("the agent did not count")
-	case next < s.n:
-		return failed("the agent counted to %d, expected %d", next-1, s.n-1)
 	}
 	return nil
 }

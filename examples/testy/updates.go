@@ -11,11 +11,12 @@ import (
 // updates sends one of every update. Failures are kept by the turn.
 func (s *script) updates(context.Context) error {
 	s.updateMessages()
-	if err := s.updateTool(); err != nil {
+	terminal, err := s.updateTool()
+	if err != nil {
 		return err
 	}
 	_ = s.Plan(acp.PlanEntry{Content: "step", Priority: acp.PlanEntryPriorityHigh, Status: acp.PlanEntryStatusPending})
-	s.updateSession()
+	s.updateSession(terminal)
 	compaction := s.Compact()
 	_ = compaction.Say("sum")
 	_ = compaction.Complete(acp.Text("sum"))
@@ -46,8 +47,9 @@ func (s *script) updateMessages() {
 	_ = s.Show(file)
 }
 
-// updateTool takes a tool call through its life, with a terminal and a diff.
-func (s *script) updateTool() error {
+// updateTool takes a tool call through its life, with a diff and the terminal whose id
+// it returns.
+func (s *script) updateTool() (acp.TerminalID, error) {
 	call := s.ToolCall(acp.ToolCall{
 		Name: "edit_file", Title: "Edit", Kind: acp.ToolKindEdit, Status: acp.ToolCallStatusPending,
 		Locations: []acp.ToolCallLocation{{Path: "/a.txt", Line: new(uint32(1))}},
@@ -58,11 +60,11 @@ func (s *script) updateTool() error {
 	_ = call.Text("p")
 	terminal, err := call.Run(acp.Exec{Command: "echo", Args: []string{"hi"}})
 	if err != nil {
-		return err
+		return "", err
 	}
 	_, err = terminal.Wait()
 	if err != nil {
-		return err
+		return "", err
 	}
 	diff := &acp.Diff{
 		Changes: []acp.DiffChange{{Operation: &acpv2.DiffAdd{Path: "/a.txt"}}},
@@ -86,11 +88,11 @@ func (s *script) updateTool() error {
 		}),
 		RawOutput: json.RawMessage(`{"ok":true}`),
 	})
-	return terminal.Release()
+	return terminal.ID(), terminal.Release()
 }
 
 // updateSession changes what belongs to the session rather than to the turn.
-func (s *script) updateSession() {
+func (s *script) updateSession(terminal acp.TerminalID) {
 	_ = s.Send(&acp.AvailableCommandsUpdate{AvailableCommands: []acp.AvailableCommand{
 		&planCommand,
 		&acpv2.UnknownAvailableCommand{Type: "_vendor", Name: "v", Description: "d",
@@ -110,7 +112,7 @@ func (s *script) updateSession() {
 	_ = s.Send(&acp.SessionInfoUpdate{Title: acp.Clear[string]()})
 	_ = s.Usage(53000, 200000, &acp.Cost{Amount: 0.045, Currency: "USD"})
 	_ = s.Notice(acp.NoticeSeverityWarning, "Heads up", "detail")
-	_ = session.SetBackground(&acp.BackgroundTerminal{TerminalID: "term"},
+	_ = session.SetBackground(&acp.BackgroundTerminal{TerminalID: terminal},
 		&acpv2.UnknownBackgroundWork{Type: "_x", Raw: json.RawMessage(`{"type":"_x","q":1}`)})
 	_ = session.SetBackground()
 }
