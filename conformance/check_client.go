@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 )
 
 // CheckClient checks a client, by being an agent to it. accept waits for the
@@ -106,7 +107,7 @@ func (c *checker) trialClient(d *dialect, t *test, sc *scenario) error {
 		g := d.guest
 		l, clean, err := c.playOn(d.link, g, d, sc)
 		d.link = l
-		err = g.excuse(l, err)
+		err = g.excuse(l, err, c.opt.timeout())
 		if !clean {
 			d.drop()
 		}
@@ -126,13 +127,13 @@ func (c *checker) trialClient(d *dialect, t *test, sc *scenario) error {
 		}
 	}
 	l, _, err = c.playOn(l, g, d, sc)
-	return g.excuse(l, err)
+	return g.excuse(l, err, c.opt.timeout())
 }
 
 // excuse makes a failure unseen that is only due to a client that has left after
 // its turn, as those do that are started for one.
-func (g *guest) excuse(l *link, err error) error {
-	if v, ok := errors.AsType[*verdict](err); ok && v.status == Fail && g.left(l) {
+func (g *guest) excuse(l *link, err error, limit time.Duration) error {
+	if v, ok := errors.AsType[*verdict](err); ok && v.status == Fail && g.left(l, limit) {
 		return unseen("the client left when its turn was over")
 	}
 	return err

@@ -1,9 +1,33 @@
 package conformance
 
 import (
+	"context"
+	"errors"
 	"testing"
 	"testing/synctest"
+	"time"
 )
+
+// TestLeavesSlowly: a client that has closed the connection behind its turn may take
+// a while to end, as on a busy machine.
+func TestLeavesSlowly(t *testing.T) {
+	for status, want := range map[int]Status{0: Unseen, 1: Fail} {
+		synctest.Test(t, func(t *testing.T) {
+			l := &link{closed: true, peer: &Peer{Wait: func(ctx context.Context) (int, error) {
+				select {
+				case <-time.After(3 * time.Second):
+					return status, nil
+				case <-ctx.Done():
+					return 0, ctx.Err()
+				}
+			}}}
+			err := (&guest{turns: 1}).excuse(l, failed("it closed the connection"), DefaultTimeout)
+			if v, ok := errors.AsType[*verdict](err); !ok || v.status != want {
+				t.Errorf("status %d: %v", status, err)
+			}
+		})
+	}
+}
 
 // TestDeclined: a client that does not let agents write or run anything, as its
 // user wants, is not to blame; one that does not understand how it is asked is.

@@ -369,15 +369,15 @@ func (g *guest) either(p *player, s *step) error {
 }
 
 // left reports whether the client has gone away in good order when its turns were
-// over.
-func (g *guest) left(p *link) bool {
+// over. Its process may take until the limit to end.
+func (g *guest) left(p *link, limit time.Duration) bool {
 	if g.turn != nil || g.turns == 0 || !p.dead() {
 		return false
 	}
 	if p.peer.Wait == nil {
 		return true
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), settleTime)
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
 	status, err := p.peer.Wait(ctx)
 	return err == nil && status == 0
