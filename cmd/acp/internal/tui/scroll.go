@@ -17,6 +17,7 @@ type layoutMsg struct{}
 // A scroller is the part of the transcript that is on the screen.
 type scroller struct {
 	tr      *view.Transcript
+	snap    *transcript.Snapshot // what tr shows
 	rows    int
 	top     int         // the first line that is shown
 	follow  bool        // stay at the end
@@ -77,7 +78,8 @@ func (m *model) show(changes []transcript.Change) {
 		return
 	}
 	m.hold()
-	m.screen.tr.Set(t.Snapshot(), changes)
+	m.screen.snap = t.Snapshot()
+	m.screen.tr.Set(m.screen.snap, changes)
 	m.stale = true
 }
 
@@ -101,8 +103,13 @@ func (m *model) changed() tea.Cmd {
 	if !ok {
 		return nil
 	}
+	before := m.screen.snap
 	m.show(changes)
-	if !m.screen.follow && (len(changes) == 0 || slices.ContainsFunc(changes, isEntry)) {
+	// What is told may have been shown already: what is shown is always the latest.
+	fresh := func(c transcript.Change) bool {
+		return isEntry(c) && (before == nil || before.Entry(c.Seq) != m.screen.snap.Entry(c.Seq))
+	}
+	if !m.screen.follow && (len(changes) == 0 || slices.ContainsFunc(changes, fresh)) {
 		m.screen.unseen = true
 	}
 	if m.busy() {

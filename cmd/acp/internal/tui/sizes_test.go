@@ -14,6 +14,7 @@ import (
 	"github.com/goacp/acp/acphost"
 	"github.com/goacp/acp/acpv2"
 	"github.com/goacp/acp/cmd/acp/internal/host"
+	"github.com/goacp/acp/transcript"
 )
 
 // states are what can be on the screen; each brings a started model there.
@@ -287,4 +288,31 @@ func TestURL(t *testing.T) {
 			t.Errorf("%q would be opened", bad)
 		}
 	}
+}
+
+// TestNew: that something is new below is said of what the user has not seen, and not of what was on the
+// screen before the change was told.
+func TestNew(t *testing.T) {
+	r := newRig(t, 60, 20, nil).start()
+	apply := func(i int) []transcript.Change {
+		return []transcript.Change{r.talk.conv.Apply(&acpv2.AgentMessageChunk{MessageID: acpv2.MessageID(fmt.Sprint(i)), Content: acpv2.Text(fmt.Sprintf("word%d", i))})}
+	}
+	tell := func(changes []transcript.Change) {
+		r.m.front.changed(r.talk.id, changes)
+		r.send(changedMsg{})
+	}
+	for i := range 30 {
+		tell(apply(i))
+	}
+	first, second := apply(30), apply(31)
+	tell(first) // and the second is shown with it
+	r.wants("word31")
+	r.keys("home")
+	tell(second)
+	r.wants("word0", "more")
+	r.lacks("new")
+	tell(apply(32))
+	r.wants("new ·")
+	r.keys("end")
+	r.lacks("new")
 }
