@@ -34,7 +34,7 @@ var purposes = map[string]struct {
 	"extension":   {"the agent makes a request of its own", [2]string{"!unknown", "!unknown"}},
 	"parallel":    {"the agent makes many requests at once", [2]string{"!parallel 20", "!parallel 20"}},
 	"blocks":      {"the agent tells the types of the blocks of the prompt", [2]string{"!blocks", "!blocks"}},
-	"mcp":         {"the agent lists the tools of its MCP servers (default: that of text)", [2]string{"hello", "hello"}},
+	"mcp":         {"the agent lists the tools of its MCP servers", [2]string{"hello", "hello"}},
 }
 
 // Purposes returns what prompts may be for, for [Options.Prompts], with a few
