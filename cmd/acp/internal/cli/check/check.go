@@ -91,12 +91,15 @@ func newAgent(a *app.App, runF func(context.Context, *Options) error) *cobra.Com
 
 What an agent does in a turn depends on what it is told. Prompts are given by purpose,
 with --prompt PURPOSE=TEXT, where {file} stands for a file that the client has; rules
-for whose purpose there is none are unseen. The purposes:
+for whose purpose there is none are unseen.
 
-` + purposes.String() + `
 The agent is started in the current directory. Its sessions are opened in a directory
 made for the check, with a few files, which is removed at the end; with --cwd DIR they
-are in DIR, and the agent is started there.`,
+are in DIR, and the agent is started there. What it asks permission for is allowed.
+
+The purposes of prompts:
+
+` + purposes.String(),
 		Example: `  acp check agent -- my-agent --acp
   acp check agent gemini --prompt text="say hello" --only agent/initialize
   acp check agent --cwd testdata/project -- my-agent
