@@ -2,6 +2,7 @@ package tui
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	tea "charm.land/bubbletea/v2"
@@ -197,17 +198,10 @@ func (o *askOverlay) draw(m *model, width, height int) ([]string, *tea.Position)
 		right = fmt.Sprintf("1 of %d", n)
 	}
 	lines := []string{heading(st, title, right, width)}
-	var foot []string
-	for i, c := range o.choices {
-		key := fmt.Sprintf("%d", i+1)
-		if c.letter != "" {
-			key += " " + c.letter
-		}
-		lead, style := "  ", st.text
-		if i == o.at {
-			lead, style = "▸ ", st.selected
-		}
-		foot = append(foot, st.accent.Render(fit(lead+key, 7))+style.Render(cut(c.name, width-7)))
+	// What is allowed for how long has to be read: it is cut only where there is no room.
+	foot := o.foot(st, width, 3)
+	if height-len(lines)-len(foot)-1 < min(len(o.body), 4) {
+		foot = o.foot(st, width, 1)
 	}
 	room := height - len(lines) - len(foot) - 1
 	if room < 2 { // the choices have to be seen in any case
@@ -235,6 +229,32 @@ func (o *askOverlay) draw(m *model, width, height int) ([]string, *tea.Position)
 	lines = append(lines, foot...)
 	lines = append(lines, st.dim.Render(cut(hint, width)))
 	return lines[:min(len(lines), height)], nil
+}
+
+// foot draws the choices, each on as many lines at most.
+func (o *askOverlay) foot(st *styles, width, most int) []string {
+	const indent = 7
+	var foot []string
+	for i, c := range o.choices {
+		key := fmt.Sprintf("%d", i+1)
+		if c.letter != "" {
+			key += " " + c.letter
+		}
+		lead, style := "  ", st.text
+		if i == o.at {
+			lead, style = "▸ ", st.selected
+		}
+		names := wrap(c.name, width-indent)
+		if len(names) > most {
+			names = append(names[:most-1:most-1], cut(strings.Join(names[most-1:], " "), width-indent))
+		}
+		lead = st.accent.Render(fit(lead+key, indent))
+		for _, name := range names {
+			foot = append(foot, lead+style.Render(name))
+			lead = strings.Repeat(" ", indent)
+		}
+	}
+	return foot
 }
 
 // text is what the permission is about.

@@ -140,7 +140,7 @@ func helpLines() []string {
 		"/  @           complete commands, files and pictures",
 		"Ctrl+V         paste, also a picture from the clipboard",
 		"Ctrl+G         write in $VISUAL or $EDITOR",
-		"Ctrl+C         cancel the turn, again end the agent; clear the input, again leave",
+		"Ctrl+C         cancel the turn, again the agent; clear the input, again leave",
 		"Ctrl+D         leave (nothing typed)",
 		"Ctrl+Z         suspend",
 		"",

@@ -229,6 +229,31 @@ type pager struct {
 	lines []string
 	top   int
 	page  int
+
+	shown []string // the lines, broken at width
+	width int
+}
+
+// keyWidth is how wide the first column of the help is.
+const keyWidth = 15
+
+// broken returns the lines broken at a width, below the text of the second column.
+func (p *pager) broken(width int) []string {
+	var out []string
+	for _, l := range p.lines {
+		key, text := "", l
+		if r := []rune(l); len(r) > keyWidth && r[keyWidth-1] == ' ' {
+			key, text = string(r[:keyWidth]), string(r[keyWidth:])
+		}
+		indent := min(len([]rune(key)), max(0, width-10))
+		for i, part := range wrap(text, width-indent) {
+			if i > 0 {
+				key = strings.Repeat(" ", indent)
+			}
+			out = append(out, cut(key, indent)+part)
+		}
+	}
+	return out
 }
 
 func newHelp() *pager { return &pager{title: "Keys and commands", lines: helpLines()} }
@@ -246,7 +271,7 @@ func (p *pager) key(m *model, k tea.KeyPressMsg) tea.Cmd {
 	case "home", "g":
 		p.top = 0
 	case "end", "G":
-		p.top = len(p.lines)
+		p.top = len(p.shown)
 	default:
 		m.shut(p)
 	}
@@ -257,16 +282,19 @@ func (p *pager) wheel(_ *model, n int)        { p.top += n }
 func (p *pager) paste(*model, string) tea.Cmd { return nil }
 func (p *pager) dismiss()                     {}
 func (p *pager) draw(m *model, width, height int) ([]string, *tea.Position) {
-	body := max(1, min(len(p.lines), height-2))
+	if p.shown == nil || p.width != width {
+		p.shown, p.width = p.broken(width), width
+	}
+	body := max(1, min(len(p.shown), height-2))
 	p.page = body
-	p.top = min(max(0, p.top), max(0, len(p.lines)-body))
+	p.top = min(max(0, p.top), max(0, len(p.shown)-body))
 	lines := []string{heading(m.st, p.title, "", width)}
-	for _, l := range p.lines[p.top:min(len(p.lines), p.top+body)] {
+	for _, l := range p.shown[p.top:min(len(p.shown), p.top+body)] {
 		lines = append(lines, cut(l, width))
 	}
 	hint := "Esc closes"
-	if len(p.lines) > body {
-		hint = fmt.Sprintf("↑↓ scroll · %d–%d of %d · Esc closes", p.top+1, p.top+body, len(p.lines))
+	if len(p.shown) > body {
+		hint = fmt.Sprintf("↑↓ scroll · %d–%d of %d · Esc closes", p.top+1, p.top+body, len(p.shown))
 	}
 	lines = append(lines, m.st.dim.Render(cut(hint, width)))
 	return lines[:min(len(lines), height)], nil

@@ -316,3 +316,25 @@ func TestNew(t *testing.T) {
 	r.keys("end")
 	r.lacks("new")
 }
+
+// TestNarrowTexts: what has to be read is broken, not cut, where there is little room.
+func TestNarrowTexts(t *testing.T) {
+	r := newRig(t, 40, 30, nil).start()
+	r.keys("?")
+	r.wants("Ctrl+C         cancel the turn, again\n", "               the agent; clear the\n", "               input, again leave\n")
+	for range 60 {
+		r.keys("down")
+	}
+	r.lacks("…, …", "Ctrl+C")
+	r.keys("esc")
+
+	r = newRig(t, 40, 24, nil).start()
+	a := someAsk(2)
+	for i, name := range []string{"Always allow changes to files of the session in this session", "Never allow changes to files of the session in this session"} {
+		a.req.Options[i].Name = name
+	}
+	r.send(askMsg{a})
+	r.wants("Always allow changes to files of\n       the session in this session\n", "Never allow changes to files of\n       the session in this session\n")
+	r.send(tea.WindowSizeMsg{Width: 40, Height: 10}) // there is no room for that
+	r.wants("Always allow changes to files of…", "Never allow changes to files of …")
+}
