@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 
 	"github.com/goacp/acp/jsonrpc"
 	"github.com/goacp/acp/trace"
@@ -106,6 +107,52 @@ func TestOneConnection(t *testing.T) {
 	if err != nil || passed != 5 || open.Load() != 0 {
 		t.Errorf("%d rules passed, %d connections are left open; %v", passed, open.Load(), err)
 	}
+}
+
+// TestLastWords holds that an agent may have much to say between the end of its
+// input and its own.
+func TestLastWords(t *testing.T) {
+	open := func(context.Context) (*Peer, error) {
+		ours, theirs := jsonrpc.Pipe()
+		eof, ended := make(chan struct{}), make(chan struct{})
+		go func() {
+			defer close(ended)
+			f, err := theirs.ReadFrame()
+			if err != nil {
+				return
+			}
+			w := &between{methods: map[string]string{}, count: map[string]int{}}
+			if theirs.WriteFrame([]byte(respond(w.fly(Client, string(f.Data)), `"result":{"protocolVersion":1}`))) != nil {
+				return
+			}
+			<-eof
+			for range 3 * maxWaiting {
+				if theirs.WriteFrame([]byte(`{"jsonrpc":"2.0","method":"_x"}`)) != nil {
+					return
+				}
+			}
+			_ = theirs.Close()
+		}()
+		return &Peer{
+			Stream: ours, CloseWrite: func() error { close(eof); return nil },
+			Wait: func(ctx context.Context) (int, error) {
+				select {
+				case <-ended:
+					return 0, nil
+				case <-ctx.Done():
+					return 0, ctx.Err()
+				}
+			},
+		}, nil
+	}
+	synctest.Test(t, func(t *testing.T) {
+		report, err := CheckAgent(t.Context(), open, Options{
+			Versions: []int{1}, catalog: rulesOf(t, Agent, oneRule("", "eof\nexit 0")),
+		})
+		if err != nil || len(report.Results) != 1 || report.Results[0].Status != Pass {
+			t.Errorf("%v, %+v", err, report.Results[0])
+		}
+	})
 }
 
 // gappy is a stream with an empty frame before each other.

@@ -390,8 +390,29 @@ func (p *player) closed() error {
 func (p *player) exit(s *step) error {
 	ctx, cancel := context.WithTimeout(p.ctx, p.limit)
 	defer cancel()
-	status, err := p.link.peer.Wait(ctx)
+	type end struct {
+		status int
+		err    error
+	}
+	if p.side == Client {
+		p.reconnect = nil // it is not to come back
+	}
+	ended, l := make(chan end, 1), p.link
+	go func() {
+		status, err := l.peer.Wait(ctx)
+		ended <- end{status, err}
+		signal(l.ready)
+	}()
+	// It may have something to say before, which must not hold it up.
+	heard := p.until(p.limit, func() bool { return len(ended) > 0 })
+	if isVerdict(heard) {
+		cancel()
+	}
+	e := <-ended
+	status, err := e.status, e.err
 	switch {
+	case isVerdict(heard):
+		return heard
 	case p.ctx.Err() != nil:
 		return cause(p.ctx)
 	case ctx.Err() != nil && err != nil:
