@@ -11,6 +11,7 @@ import (
 
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acpv2"
+	"github.com/goacp/acp/cmd/acp/internal/exitcode"
 	"github.com/goacp/acp/cmd/acp/internal/tui/view"
 )
 
@@ -215,8 +216,11 @@ func (m *model) deathLines() []string {
 			lines = append(lines, "  "+l)
 		}
 	}
-	if m.talk == nil {
-		lines = append(lines, m.st.dim.Render(cut("  acp agents doctor "+one(shellWord(m.opt.Agent.Reference()))+" looks for the cause", m.w)))
+	// Wrong usage is no matter of the agent.
+	if m.talk == nil && exitcode.Of(m.why) != exitcode.Usage {
+		for _, l := range wrap("acp agents doctor "+one(shellWord(m.opt.Agent.Reference()))+" looks for the cause", m.w-2) {
+			lines = append(lines, m.st.dim.Render("  "+l))
+		}
 	}
 	return lines
 }

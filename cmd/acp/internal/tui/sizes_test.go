@@ -13,7 +13,9 @@ import (
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acphost"
 	"github.com/goacp/acp/acpv2"
+	"github.com/goacp/acp/cmd/acp/internal/exitcode"
 	"github.com/goacp/acp/cmd/acp/internal/host"
+	"github.com/goacp/acp/cmd/acp/internal/roster"
 	"github.com/goacp/acp/transcript"
 )
 
@@ -337,4 +339,16 @@ func TestNarrowTexts(t *testing.T) {
 	r.wants("Always allow changes to files of\n       the session in this session\n", "Never allow changes to files of\n       the session in this session\n")
 	r.send(tea.WindowSizeMsg{Width: 40, Height: 10}) // there is no room for that
 	r.wants("Always allow changes to files of…", "Never allow changes to files of …")
+}
+
+// TestDoctorHint: the command that looks for the cause can be copied as a whole, and is not told of where
+// the cause is no matter of the agent.
+func TestDoctorHint(t *testing.T) {
+	r := newRig(t, 40, 24, func(o *Options) { o.Agent = roster.Agent{Name: strings.Repeat("a-long-name ", 5) + "end"} })
+	r.send(startedMsg{1, nil, errors.New("it is gone")})
+	r.wants("acp agents doctor", "end' looks for the cause")
+	r = newRig(t, 40, 24, nil)
+	r.send(startedMsg{1, nil, exitcode.Errorf(exitcode.Usage, "MCP server x cannot be run")})
+	r.wants("MCP server x cannot be run")
+	r.lacks("acp agents doctor")
 }
