@@ -44,7 +44,7 @@ cover: ## statement coverage of the hand-written packages, at least 85 %
 	.ci/cover 85
 
 interop: ## test against the official SDK over real processes (needs Node)
-	cd interop && npm ci --no-audit --no-fund && GOWORK=off ACP_ORACLE=require go test ./...
+	cd interop && npm ci --no-audit --no-fund && GOWORK=off ACP_ORACLE=require go test -timeout 30m ./...
 
 real-agents: ## run agents from npm offline, with a stand-in for their models (needs Node, 1.7 GB)
 	cd interop/real && npm ci --ignore-scripts --no-audit --no-fund

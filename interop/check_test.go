@@ -44,7 +44,6 @@ type checked struct {
 // checkReport is what acp check --json writes.
 type checkReport struct {
 	Broken  string
-	Counts  map[string]map[string]int
 	Results []*checkResult
 }
 
@@ -141,7 +140,7 @@ func TestCheck(t *testing.T) {
 			}
 		}
 	})
-	if *update && len(reports) == len(checkedPeers()) {
+	if *update && !t.Failed() {
 		writeCompatibility(t, reports)
 	}
 }
