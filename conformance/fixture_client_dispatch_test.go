@@ -104,15 +104,20 @@ var _ = defects(Client, map[string]defect{
 		}
 	}),
 	"dispatch/withdrawn": onReply("session/request_permission", later(time.Minute)),
-	"dispatch/answers-in-turn": func(w *between, f *flying) {
-		if f.from == Client && f.reply && f.method == "session/request_permission" {
-			w.state["asked"] = nil
-		}
-		if f.request() && f.method == "_check/unknown" && w.state["asked"] != nil {
+	"dispatch/answers-in-turn": func(w *between, f *flying) { // the user takes a while, in which nothing else is answered
+		switch {
+		case f.from == Client && f.reply && f.method == "session/request_permission":
+			time.AfterFunc(10*time.Millisecond, func() {
+				w.mu.Lock()
+				defer w.mu.Unlock()
+				delete(w.state, "asked")
+				w.pass(f)
+			})
 			return
-		}
-		if f.request() && f.method == "session/request_permission" {
+		case f.request() && f.method == "session/request_permission":
 			w.state["asked"] = true
+		case f.request() && f.method == "_check/unknown" && w.state["asked"] != nil:
+			return
 		}
 		w.pass(f)
 	},
