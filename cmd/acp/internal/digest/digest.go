@@ -81,6 +81,9 @@ func (f *Follower) Next(rec *trace.Record) Item {
 	case trace.Stderr:
 		return Item{Type: Stderr, Summary: line(rec.Data)}
 	case trace.Event:
+		if rec.Name == "start" { // an agent that nobody has spoken to yet
+			f.Restart()
+		}
 		return Item{Type: Event, Method: short(rec.Name), Summary: detail(&rec.Detail)}
 	case trace.Text:
 		return Item{Type: Text, Summary: line(rec.Data)}

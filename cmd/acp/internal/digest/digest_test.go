@@ -184,6 +184,17 @@ func TestConversations(t *testing.T) {
 	})
 }
 
+// TestStart: what an agent answers that was started again has nothing to do with
+// what the one before was asked.
+func TestStart(t *testing.T) {
+	var f Follower
+	f.Next(frames(`>{"id":1,"method":"initialize"}`)[0])
+	f.Next(&trace.Record{Kind: trace.Event, Name: "start"})
+	if it := f.Next(frames(`<{"id":1,"result":{"protocolVersion":1}}`)[0]); it.Asked != 0 || f.Version() != 0 {
+		t.Errorf("%+v", it)
+	}
+}
+
 func TestBounds(t *testing.T) {
 	var f Follower
 	for i := range 3 * MaxPending {

@@ -57,7 +57,7 @@ func (f *folder) sessions() []digest.Session {
 const NewPart = "part"
 
 func (f *folder) add(rec *trace.Record) {
-	if rec.Kind == trace.Event && rec.Name == NewPart {
+	if again := rec.Name == "start" && f.frames > f.checked; rec.Kind == trace.Event && (again || rec.Name == NewPart) {
 		f.finish()
 	}
 	f.mu.Lock()

@@ -323,6 +323,25 @@ func TestParts(t *testing.T) {
 	}
 }
 
+// TestStarts holds that an agent that is started again is spoken to on another
+// connection.
+func TestStarts(t *testing.T) {
+	s := newServer(t, Options{})
+	s.fold.fresh = func() checks { return &broken{} }
+	s.Feed(said(0, "*start"))
+	s.Feed(said(0, `>{"id":1,"method":"initialize","params":{}}`))
+	s.Feed(said(1, "*start"))
+	s.Feed(said(2, `<{"id":1,"result":{"protocolVersion":1}}`))
+	s.Feed(said(3, "<Warning"))
+	list := follow(t, client(t, s), s, "").rows(5)
+	if list[3].Asked != 0 {
+		t.Error("an answer belongs to the request of another connection")
+	}
+	if f := list[4].Findings; len(f) != 1 || f[0].Seq != 5 {
+		t.Errorf("findings: %+v", f)
+	}
+}
+
 func TestOddRecords(t *testing.T) {
 	s := newServer(t, Options{})
 	s.fold.checks = newChecks()

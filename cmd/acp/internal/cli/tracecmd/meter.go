@@ -86,7 +86,7 @@ type sessionSum struct {
 	currency string
 }
 
-// part says that another connection begins.
+// part says that another connection begins, as it does when the agent is started.
 func (m *meter) part() {
 	m.span += m.last - m.first
 	m.last, m.first, m.any = 0, 0, false
@@ -112,6 +112,9 @@ func index(dir trace.Direction) int {
 
 // add counts a record of the given line.
 func (m *meter) add(rec *trace.Record, line int64) {
+	if m.any && rec.Kind == trace.Event && rec.Name == "start" {
+		m.part()
+	}
 	if !m.any {
 		m.first, m.any = rec.At, true
 	}
