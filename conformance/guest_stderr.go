@@ -25,7 +25,7 @@ func (p *player) noise(data []byte) error {
 	})
 	if !written { // it ends with the connection
 		p.link.close()
-		<-done
+		await(done)
 	}
 	switch {
 	case errors.Is(err, errTimeout):

@@ -250,6 +250,17 @@ func (l *link) close() {
 	}
 }
 
+// await waits for a write that ends with the connection, if its stream keeps to its
+// contract.
+func await(done <-chan error) {
+	grace := time.NewTimer(closeGrace)
+	defer grace.Stop()
+	select {
+	case <-done:
+	case <-grace.C:
+	}
+}
+
 // ended returns what is known of why the peer went away, in parentheses, or "".
 func (l *link) ended() string {
 	if l.peer.Ended == nil {

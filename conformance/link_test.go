@@ -155,6 +155,32 @@ func TestLastWords(t *testing.T) {
 	})
 }
 
+// stuckWriter is one whose writes end with it, and not before.
+type stuckWriter chan struct{}
+
+func (w stuckWriter) Write(b []byte) (int, error) {
+	<-w
+	return len(b), nil
+}
+
+// TestStuckWriter holds that a check ends even if writing past a stream does not
+// when it is closed.
+func TestStuckWriter(t *testing.T) {
+	agent := polite(func(m *flying) []string { return []string{respond(m, `"result":{}`)} })
+	synctest.Test(t, func(t *testing.T) {
+		w := make(stuckWriter)
+		defer close(w)
+		report, err := CheckAgent(t.Context(), func(ctx context.Context) (*Peer, error) {
+			p, err := agent(ctx)
+			p.Raw = w
+			return p, err
+		}, Options{Versions: []int{1}, catalog: rulesOf(t, Agent, oneRule("", `raw "x"`))})
+		if err != nil || len(report.Results) != 1 || report.Results[0].Status != Fail {
+			t.Errorf("%v, %+v", err, report)
+		}
+	})
+}
+
 // gappy is a stream with an empty frame before each other.
 type gappy struct {
 	jsonrpc.Stream

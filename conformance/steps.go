@@ -221,7 +221,7 @@ func (p *player) raw(data string) error {
 	})
 	if !over {
 		p.link.close()
-		<-done
+		await(done)
 	}
 	switch {
 	case over && werr != nil:
