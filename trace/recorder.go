@@ -46,9 +46,10 @@ type RecorderOptions struct {
 // recorded is copied into a bounded queue and written by a goroutine of the
 // recorder. A failing writer, as on a full disk, is tried again while the queue
 // holds; what fails is told by Err only. A record is written within 20 ms of its
-// time, together with those that come meanwhile, if the writer is fast enough. A Recorder has to be made with
-// [NewRecorder], its methods may be called at once from several goroutines, and
-// it has to be closed.
+// time, together with those that come meanwhile, if the writer is fast enough.
+//
+// A Recorder has to be made with [NewRecorder] or [NewRecorderTo], its methods may
+// be called at once from several goroutines, and it has to be closed.
 type Recorder struct {
 	opts    RecorderOptions
 	started time.Time
@@ -87,8 +88,8 @@ const (
 	retryMost  = 5 * time.Second
 )
 
-// NewRecorder begins to record to w, or goes on in the trace behind w if it was
-// opened with [Append]; then use [NewRecorderTo]. It does not wait for w.
+// NewRecorder begins to record to w, with a header of its own. It does not wait for
+// w. To go on in a trace there is [NewRecorderTo].
 func NewRecorder(w io.Writer, opts RecorderOptions) *Recorder {
 	return newRecorder(&Writer{w: w}, opts, true)
 }
