@@ -9,10 +9,11 @@ import (
 	"github.com/goacp/acp/transcript"
 )
 
-// What was typed before the screen was there comes at once when the program begins to read.
+// What was typed before the screen was there comes in one go when the program begins to read, with no
+// more between the keys than a busy machine takes for one.
 const (
 	earlyTime = 2 * time.Second // after the start, at most
-	earlyGap  = 20 * time.Millisecond
+	earlyGap  = 200 * time.Millisecond
 )
 
 // early makes Enter of Ctrl+J in what was typed before the terminal was asked for every key as it is:
