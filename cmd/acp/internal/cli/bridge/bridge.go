@@ -62,25 +62,9 @@ cannot be used, the client is told why, and the status is 6, 7 or 8.`,
 }
 
 func (o *Options) arguments(cmd *cobra.Command, args []string, protocol string) error {
-	o.Agent, o.Argv = "", nil
-	if f := cmd.Flag("agent"); f != nil && f.Changed {
-		o.Agent = f.Value.String()
-	}
-	names := args
-	if dash := cmd.ArgsLenAtDash(); dash >= 0 {
-		names, o.Argv = args[:dash], args[dash:]
-		if len(o.Argv) == 0 {
-			return exitcode.Errorf(exitcode.Usage, "no command after --")
-		}
-	}
-	if len(names) == 1 && o.Agent == "" {
-		o.Agent, names = names[0], nil
-	}
-	switch {
-	case len(names) > 0:
-		return exitcode.Errorf(exitcode.Usage, "more than one agent: %q; a command with arguments comes after --", names)
-	case o.Agent != "" && len(o.Argv) > 0:
-		return exitcode.Errorf(exitcode.Usage, "both an agent (%s) and a command after --", o.Agent)
+	var err error
+	if o.Agent, o.Argv, err = app.Named(cmd, args, "agent"); err != nil {
+		return err
 	}
 	o.ClientProtocol = 0
 	if protocol != "auto" {

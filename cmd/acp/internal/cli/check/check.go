@@ -201,28 +201,9 @@ func (o *Options) reports(cmd *cobra.Command) {
 }
 
 // command reads what is to be started.
-func (o *Options) command(cmd *cobra.Command, args []string) error {
-	o.Agent, o.Argv = "", nil
-	if f := cmd.Flag("agent"); f != nil && f.Changed {
-		o.Agent = f.Value.String()
-	}
-	names := args
-	if dash := cmd.ArgsLenAtDash(); dash >= 0 {
-		names, o.Argv = args[:dash], args[dash:]
-		if len(o.Argv) == 0 {
-			return exitcode.Errorf(exitcode.Usage, "no command after --")
-		}
-	}
-	if len(names) == 1 && o.Agent == "" {
-		o.Agent, names = names[0], nil
-	}
-	switch {
-	case len(names) > 0:
-		return exitcode.Errorf(exitcode.Usage, "more than one %s: %q; a command with arguments comes after --", o.Side, names)
-	case o.Agent != "" && len(o.Argv) > 0:
-		return exitcode.Errorf(exitcode.Usage, "both a name (%s) and a command after --", o.Agent)
-	}
-	return nil
+func (o *Options) command(cmd *cobra.Command, args []string) (err error) {
+	o.Agent, o.Argv, err = app.Named(cmd, args, string(o.Side))
+	return err
 }
 
 // run looks at the flags, and runs.

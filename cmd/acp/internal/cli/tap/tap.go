@@ -95,29 +95,15 @@ func NewCommand(a *app.App, runF func(context.Context, *Options) error) *cobra.C
 }
 
 func (o *Options) arguments(cmd *cobra.Command, args []string) error {
-	o.Agent, o.Argv = "", nil
-	if f := cmd.Flag("agent"); f != nil && f.Changed {
-		o.Agent = f.Value.String()
-	}
-	names := args
-	if dash := cmd.ArgsLenAtDash(); dash >= 0 {
-		names, o.Argv = args[:dash], args[dash:]
-		if len(o.Argv) == 0 {
-			return exitcode.Errorf(exitcode.Usage, "no command after --")
-		}
-	}
-	if len(names) == 1 && o.Agent == "" {
-		o.Agent, names = names[0], nil
-	}
+	var err error
+	o.Agent, o.Argv, err = app.Named(cmd, args, "agent")
 	switch {
 	case o.Web == anyAddr && isAddr(o.Agent):
 		return exitcode.Errorf(exitcode.Usage, "the address of the page is written with =: --web=%s", o.Agent)
 	case o.Output == "-":
 		return exitcode.Errorf(exitcode.Usage, "-o -: standard output is for the conversation; acp trace show FILE shows a recording")
-	case len(names) > 0:
-		return exitcode.Errorf(exitcode.Usage, "more than one agent: %q; a command with arguments comes after --", names)
-	case o.Agent != "" && len(o.Argv) > 0:
-		return exitcode.Errorf(exitcode.Usage, "both an agent (%s) and a command after --", o.Agent)
+	case err != nil:
+		return err
 	case o.Agent == "" && len(o.Argv) == 0:
 		return exitcode.Errorf(exitcode.Usage, "no agent: acp tap -- COMMAND, or the name of one")
 	}

@@ -1,0 +1,33 @@
+package app
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/goacp/acp/cmd/acp/internal/exitcode"
+)
+
+// Named reads the arguments of a command that takes the name of an agent, or something else, or
+// behind -- the command that starts it; the flag --agent, where there is one, names an agent as well.
+// It may return neither. name is there beside an error, for those who know better what is wrong.
+func Named(cmd *cobra.Command, args []string, something string) (name string, argv []string, err error) {
+	if f := cmd.Flag("agent"); f != nil && f.Changed {
+		name = f.Value.String()
+	}
+	names := args
+	if dash := cmd.ArgsLenAtDash(); dash >= 0 {
+		names, argv = args[:dash], args[dash:]
+		if len(argv) == 0 {
+			return name, nil, exitcode.Errorf(exitcode.Usage, "no command after --")
+		}
+	}
+	if len(names) == 1 && name == "" {
+		name, names = names[0], nil
+	}
+	switch {
+	case len(names) > 0:
+		err = exitcode.Errorf(exitcode.Usage, "more than one %s: %q; a command with arguments comes after --", something, names)
+	case name != "" && len(argv) > 0:
+		err = exitcode.Errorf(exitcode.Usage, "both an agent (%s) and a command after --", name)
+	}
+	return name, argv, err
+}
