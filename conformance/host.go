@@ -338,17 +338,26 @@ func (h *host) busy(p *player, s *step) error {
 	return p.gap(err)
 }
 
+// heard returns what the agent said in a turn, up to now.
+func (h *host) heard(p *player, s *step) (string, error) {
+	t, err := h.turn(p, s)
+	if err != nil {
+		return "", err
+	}
+	if err := p.pull(); err != nil {
+		return "", err
+	}
+	return t.text.String(), nil
+}
+
 // said looks at what the agent said in a turn, up to now.
 func (h *host) said(p *player, s *step) error {
-	t, err := h.turn(p, s)
+	text, err := h.heard(p, s)
 	if err != nil {
 		return err
 	}
-	if err := p.pull(); err != nil {
-		return err
-	}
-	if bad := pattern.Match(s.val, pattern.Text(t.text.String()), p.known); bad != nil {
-		return failed("the agent said %s, expected %s", strconv.Quote(clip(t.text.String(), 200)), clip(s.val.Text, 200))
+	if bad := pattern.Match(s.val, pattern.Text(text), p.known); bad != nil {
+		return failed("the agent said %s, expected %s", strconv.Quote(clip(text, 200)), clip(s.val.Text, 200))
 	}
 	return nil
 }
@@ -356,14 +365,10 @@ func (h *host) said(p *player, s *step) error {
 // counted looks at an agent that was to count from 0 on, in whatever pieces and with
 // whatever between the numbers: each has to be there, once and in order.
 func (h *host) counted(p *player, s *step) error {
-	t, err := h.turn(p, s)
+	text, err := h.heard(p, s)
 	if err != nil {
 		return err
 	}
-	if err := p.pull(); err != nil {
-		return err
-	}
-	text := t.text.String()
 	for next := range s.n {
 		text = strings.TrimLeftFunc(text, func(c rune) bool { return c < '0' || c > '9' })
 		rest, ok := strings.CutPrefix(text, strconv.Itoa(next))
