@@ -7,10 +7,9 @@ import (
 	"fmt"
 	"html/template"
 	"io"
-	"regexp"
 	"strings"
+	"sync"
 
-	"github.com/microcosm-cc/bluemonday"
 	"github.com/yuin/goldmark"
 	"github.com/yuin/goldmark/ast"
 	"github.com/yuin/goldmark/extension"
@@ -32,12 +31,15 @@ const (
 //go:embed page.html.tmpl
 var page string
 
-var pageTemplate = template.Must(template.New("page").Funcs(template.FuncMap{
-	"markdown": renderMarkdown,
-	"diff":     diffLines,
-	"image":    imageURL,
-	"web":      webURL,
-}).Parse(page))
+// What renders is made when it is first needed: every command would wait for it otherwise.
+var pageTemplate = sync.OnceValue(func() *template.Template {
+	return template.Must(template.New("page").Funcs(template.FuncMap{
+		"markdown": renderMarkdown,
+		"diff":     diffLines,
+		"image":    imageURL,
+		"web":      webURL,
+	}).Parse(page))
+})
 
 // writeHTML writes one page that is complete in itself.
 func writeHTML(w io.Writer, s store.Session, t *transcript.Snapshot) error {
@@ -48,14 +50,17 @@ func writeHTML(w io.Writer, s store.Session, t *transcript.Snapshot) error {
 		Items []item
 	}
 	data.Title, data.Facts, data.Items = title, facts, items(t)
-	return pageTemplate.Execute(w, data)
+	return pageTemplate().Execute(w, data)
 }
 
-// renderer leaves out HTML in the text. Images would be loaded from somewhere, so they become links.
-var renderer = goldmark.New(
-	goldmark.WithExtensions(extension.GFM),
-	goldmark.WithParserOptions(parser.WithASTTransformers(util.Prioritized(linkImages{}, 100))),
-)
+// renderer leaves out HTML in the text. Images would be loaded from somewhere, so they become links. The second lock is
+// the page's own policy, which runs no script and loads nothing.
+var renderer = sync.OnceValue(func() goldmark.Markdown {
+	return goldmark.New(
+		goldmark.WithExtensions(extension.GFM),
+		goldmark.WithParserOptions(parser.WithASTTransformers(util.Prioritized(linkImages{}, 100), util.Prioritized(webLinks{}, 200))),
+	)
+})
 
 // A linkImages makes links of images.
 type linkImages struct{}
@@ -87,35 +92,61 @@ func (linkImages) Transform(doc *ast.Document, _ text.Reader, _ parser.Context) 
 	}
 }
 
-// sanitizer lets through what the renderer makes and nothing else, whatever it may have been led to.
-var sanitizer = func() *bluemonday.Policy {
-	p := bluemonday.NewPolicy()
-	p.AllowElements("p", "br", "hr", "h1", "h2", "h3", "h4", "h5", "h6", "blockquote", "pre", "code", "em", "strong", "del",
-		"ul", "ol", "li", "table", "thead", "tbody", "tr", "th", "td")
-	p.AllowAttrs("class").Matching(regexp.MustCompile(`^language-[a-zA-Z0-9+#.-]{1,40}$`)).OnElements("code")
-	p.AllowAttrs("start").Matching(bluemonday.Integer).OnElements("ol")
-	p.AllowAttrs("style").Matching(regexp.MustCompile(`^text-align:(left|right|center)$`)).OnElements("th", "td")
-	p.AllowAttrs("align").Matching(regexp.MustCompile(`^(left|right|center)$`)).OnElements("th", "td")
-	p.AllowAttrs("type").Matching(regexp.MustCompile(`^checkbox$`)).OnElements("input")
-	p.AllowAttrs("checked", "disabled").OnElements("input")
-	p.AllowAttrs("href").OnElements("a")
-	p.AllowURLSchemes("http", "https", "mailto")
-	p.RequireParseableURLs(true)
-	p.AllowRelativeURLs(false)
-	p.RequireNoFollowOnLinks(true)
-	p.RequireNoReferrerOnLinks(true)
-	return p
-}()
+// A webLinks leaves of links only those that lead to the web or to an address of mail, and tells neither where they
+// come from. Of others the text stays.
+type webLinks struct{}
+
+// Transform implements [parser.ASTTransformer].
+func (webLinks) Transform(doc *ast.Document, r text.Reader, _ parser.Context) {
+	var links []ast.Node
+	_ = ast.Walk(doc, func(n ast.Node, entering bool) (ast.WalkStatus, error) {
+		if k := n.Kind(); entering && (k == ast.KindLink || k == ast.KindAutoLink) {
+			links = append(links, n)
+		}
+		return ast.WalkContinue, nil
+	})
+	for _, n := range links {
+		parent := n.Parent()
+		switch n := n.(type) {
+		case *ast.Link:
+			if leadsToWeb(n.Destination) {
+				break
+			}
+			for c := n.FirstChild(); c != nil; {
+				next := c.NextSibling()
+				parent.InsertBefore(parent, n, c)
+				c = next
+			}
+			parent.RemoveChild(parent, n)
+			continue
+		case *ast.AutoLink:
+			if n.AutoLinkType == ast.AutoLinkEmail || leadsToWeb(n.URL(r.Source())) {
+				break
+			}
+			label := ast.NewString(n.Label(r.Source()))
+			label.SetRaw(true) // that is, not Markdown: it is escaped
+			parent.ReplaceChild(parent, n, label)
+			continue
+		}
+		n.SetAttributeString("rel", []byte("nofollow noreferrer"))
+	}
+}
+
+// leadsToWeb looks at an address as the renderer writes it, with its references resolved.
+func leadsToWeb(address []byte) bool {
+	to := bytes.ToLower(util.URLEscape(address, true))
+	return bytes.HasPrefix(to, []byte("http://")) || bytes.HasPrefix(to, []byte("https://")) || bytes.HasPrefix(to, []byte("mailto:"))
+}
 
 func renderMarkdown(s string) template.HTML {
 	if len(s) > maxRendered {
 		return plainHTML(s)
 	}
 	var b bytes.Buffer
-	if err := renderer.Convert([]byte(s), &b); err != nil {
+	if err := renderer().Convert([]byte(s), &b); err != nil {
 		return plainHTML(s)
 	}
-	return template.HTML(sanitizer.SanitizeBytes(b.Bytes())) //nolint:gosec // it was sanitized
+	return template.HTML(b.String()) //nolint:gosec // the renderer escapes, and leads nowhere but where webLinks lets it
 }
 
 func plainHTML(s string) template.HTML {
