@@ -57,13 +57,14 @@ func BenchmarkFirstPaint(b *testing.B) {
 }
 
 // BenchmarkIdle measures the memory of a conversation in which nothing has
-// happened yet.
+// happened yet, a second after its agent was ready.
 func BenchmarkIdle(b *testing.B) {
 	exe, home := program(b), b.TempDir()
 	var resident []float64
 	for b.Loop() {
 		s, cmd := open(b, exe, home)
 		s.Wait(prompt)
+		time.Sleep(time.Second)
 		resident = append(resident, residentMB(b, cmd.Process.Pid))
 		s.Press("ctrl+d")
 		s.Exit()
@@ -130,7 +131,7 @@ func residentMB(b *testing.B, pid int) float64 {
 			if err != nil {
 				b.Fatal(err)
 			}
-			return float64(kb) / 1024
+			return float64(kb) * 1024 / 1e6
 		}
 	}
 	b.Fatal("no VmRSS")

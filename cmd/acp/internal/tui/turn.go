@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"strings"
 	"time"
 
@@ -107,9 +108,21 @@ func (m *model) wasOpened(msg openedMsg) tea.Cmd {
 	}
 	if p := m.opt.Prompt; p != "" {
 		m.opt.Prompt = ""
-		return m.submit(p)
+		return tea.Batch(m.submit(p), tidy())
 	}
-	return m.sendNext()
+	return tea.Batch(m.sendNext(), tidy())
+}
+
+// tidyAfter is how long after a session was opened [tidy] acts: the first screens are drawn by then.
+const tidyAfter = 500 * time.Millisecond
+
+// tidy gives back the memory that only the start, or reading the session, needed: left alone, the
+// collector keeps it until the program has allocated as much again, which one that waits never does.
+func tidy() tea.Cmd {
+	return tea.Tick(tidyAfter, func(time.Time) tea.Msg {
+		debug.FreeOSMemory()
+		return nil
+	})
 }
 
 // sendNext sends the first of the queue, if nothing keeps it.
