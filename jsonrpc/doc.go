@@ -109,7 +109,9 @@
 // not counted: they take up to MaxRequests times MaxFrame, and more.
 //
 // Output is collected in one buffer, so that many small messages become one
-// write. Beyond 64 kB senders wait, as long as their ctx allows. No sender ever
+// write. Beyond 64 kB senders wait, as long as their ctx allows. On Linux a pipe
+// into which 256 kB went in large pieces is made to hold as much, where the
+// system allows it: the two sides then wait for each other less. No sender ever
 // waits in a write to the stream. A message whose ctx was done before it was in
 // the buffer is not sent; what is in the buffer is sent whole and in order.
 // Cancellations of calls and answers may exceed the bound by 1 MiB. Beyond that

@@ -25,8 +25,9 @@ type byteStream struct {
 	started bool // the leading byte order mark has been looked for
 	length  int  // header mode: the Content-Length read so far, or -1
 
-	w   io.Writer
-	try *tryWriter
+	w    io.Writer
+	try  *tryWriter
+	load int // bytes written in large batches, up to growAt
 
 	rc, wc  io.Closer
 	same    bool // they are one
@@ -187,7 +188,23 @@ func (s *byteStream) canTry() bool { return s.try != nil }
 
 func (s *byteStream) tryWrite(data []byte) (int, error) { return s.try.write(data) }
 
+const (
+	// A writer that has had much to write at once, so many bytes of it, is
+	// likely to go on: with a larger pipe it and the reader wait for each other
+	// less often. Others keep the pipe they have, since the sum of all that a
+	// user has is bounded.
+	growFrom = 32 << 10
+	growAt   = 256 << 10
+	growTo   = 256 << 10
+)
+
+// writeAll is called by one goroutine at a time.
 func (s *byteStream) writeAll(data []byte) error {
+	if len(data) >= growFrom && s.load < growAt && s.try != nil {
+		if s.load += len(data); s.load >= growAt {
+			s.try.grow(growTo)
+		}
+	}
 	_, err := s.w.Write(data)
 	return err
 }
