@@ -260,7 +260,7 @@ func (c *Conn) newCall(ctx context.Context, method, lane string, result any, o c
 	} else {
 		cl = &call{done: make(chan struct{}, 1)}
 		cl.entry.kind = kindResponse
-		cl.entry.call = cl
+		cl.entry.Params = cl
 	}
 	cl.id = c.nextID
 	c.nextID++

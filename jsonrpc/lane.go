@@ -58,8 +58,9 @@ func (c *Conn) placeNotes(s notes) {
 // held, by the reader, in wire order.
 func (c *Conn) place(e *entry) {
 	if e.kind == kindResponse {
-		e.call.held = false
-		c.placeResponse(e.call, e.call.reply, chargeDecoded+2*e.call.replySize)
+		cl := e.call()
+		cl.held = false
+		c.placeResponse(cl, cl.reply, chargeDecoded+2*cl.replySize)
 		return
 	}
 	if c.deaf || e.state != requestQueued {
@@ -134,7 +135,7 @@ func (c *Conn) runLane(l *lane) {
 		}
 		switch e.kind {
 		case kindResponse:
-			e.call.complete(e.call.err)
+			e.call().complete(e.call().err)
 		case kindRequest:
 			c.release(e)
 			if e.state == requestQueued {
@@ -145,7 +146,7 @@ func (c *Conn) runLane(l *lane) {
 			l.current = e
 			c.noting++
 			c.mu.Unlock()
-			if e.raw != nil && again == nil {
+			if e.text() != nil && again == nil {
 				again = new(redecoder)
 			}
 			c.handleNote(e, again)
@@ -313,10 +314,10 @@ func (c *Conn) overtake(l *lane) {
 			if e.state == requestQueued {
 				c.startRequest(e)
 			}
-		case c.live(e.call.token):
+		case c.live(e.call().token):
 			c.handled++
 			c.release(e)
-			e.call.complete(e.call.err)
+			e.call().complete(e.call().err)
 		default:
 			left++
 			rest.push(e)
@@ -354,8 +355,8 @@ func (c *Conn) handleNote(e *entry, again *redecoder) {
 			c.diagnose(Event{Kind: EventHandlerError, Method: e.Method, Err: fmt.Errorf("panic: %v", p)})
 		}
 	}()
-	if e.raw != nil {
-		again.decode(e)
+	if text := e.text(); text != nil {
+		again.decode(e, text)
 	}
 	var err error
 	if c.incoming != nil {
@@ -378,9 +379,8 @@ type redecoder struct {
 	forms wire.Forms
 }
 
-func (r *redecoder) decode(e *entry) {
+func (r *redecoder) decode(e *entry, text []byte) {
 	r.d.In, r.d.Forms = &r.in, &r.forms
-	r.d.Reset(e.raw, false)
+	r.d.Reset(text, false)
 	e.Params = e.route.decode(&r.d)
-	e.raw = nil
 }

@@ -1,7 +1,6 @@
 package jsonrpc
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -19,7 +18,7 @@ const (
 	rawMax        = 16 << 10 // larger notifications are never kept as text
 	arenaSize     = 16 << 10
 	fewEntries    = 4
-	slabMax       = 48  // entries: a slab just fits a size class of the allocator
+	slabMax       = 51  // entries: a slab just fits a size class of the allocator
 	slabFrame     = 512 // bytes: the frames whose entries are in slabs
 )
 
@@ -268,7 +267,6 @@ func (r *reader) request(f Frame, id ID, rt *route, env *envelope) {
 	env.entry = e
 	e.charge = chargeDecoded + 2*len(f.Data)
 	e.Request = Request{Method: env.method, ID: id, Params: env.paramsVal, conn: c, kind: kindRequest, route: rt, in: in}
-	e.Context, in.cancel = context.WithCancelCause(c.requestCtx)
 	key := id.key()
 	c.mu.Lock()
 	duplicate := c.inbound[key] != nil
@@ -303,7 +301,6 @@ func (r *reader) notification(f Frame, rt *route, env *envelope) {
 	// One by one: a whole Request would be copied with bulk write barriers.
 	e.Method, e.Params = env.method, env.paramsVal
 	e.conn, e.route, e.flags = c, rt, flagNotification
-	e.Context = c.noteCtx
 	r.laneOf(e)
 	if c.cfg.Preempt != nil {
 		if err := c.cfg.Preempt(&e.Request); err != nil {
@@ -315,8 +312,7 @@ func (r *reader) notification(f Frame, rt *route, env *envelope) {
 		// Decoded values take several times the room of their text. While
 		// much is queued the text is what is kept. Not of what Preempt saw:
 		// it may have changed or kept that.
-		e.raw = r.keep(text)
-		e.Params = nil
+		e.Params = keptText(r.keep(text))
 		e.charge = len(text) + chargeEntry
 	}
 	r.stage = append(r.stage, e)

@@ -2,7 +2,8 @@ package jsonrpc
 
 import (
 	"context"
-	"encoding/json"
+	"sync"
+	"time"
 )
 
 // A Request is a message on its way to a handler, or, in outgoing middleware,
@@ -112,24 +113,78 @@ func RequestFrom(ctx context.Context) *Request {
 type entryKey struct{}
 
 // entry is what travels through the lanes: a notification, a request or the
-// response of a call. It is also the context of a notification's handler, so
-// that a notification costs no allocation of its own: entries come from slabs
-// and are never reused, so a context may outlive its handler.
+// response of a call. It is also the context of the handler, so that a
+// notification costs no allocation of its own: entries come from slabs and are
+// never reused, so a context may outlive its handler.
+//
+// What Params holds is the handler's, but for two: the *call of a response, and
+// keptText in place of what has to be decoded again.
 type entry struct {
 	Request
-	context.Context
 	next   *entry
-	raw    json.RawMessage // params kept as text while the queue is long
-	call   *call           // the response's
 	charge int
 }
+
+// keptText is params kept as text while the queue is long.
+type keptText []byte
 
 // inbound is the entry of a request. It is not in a slab, so that requests,
 // which may run for long, keep nothing but themselves alive.
 type inbound struct {
 	entry
-	cancel context.CancelCauseFunc
-	after  func() // to run when it has been answered, or nil; the handler's
+	after func() // to run when it has been answered, or nil; the handler's
+
+	mu    sync.Mutex
+	ctx   context.Context // nil until somebody needs one
+	stop  context.CancelCauseFunc
+	ended bool // before there was one
+}
+
+// context returns what the request's context is made of. Most handlers answer
+// without asking for it.
+func (in *inbound) context() context.Context {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	return in.make()
+}
+
+// make is context with mu held.
+func (in *inbound) make() context.Context {
+	if in.ctx == nil {
+		in.ctx, in.stop = context.WithCancelCause(in.conn.requestCtx)
+		if in.ended {
+			in.stop(nil)
+		}
+	}
+	return in.ctx
+}
+
+// cancel ends the context; the first cause counts.
+func (in *inbound) cancel(cause error) {
+	in.mu.Lock()
+	if in.ctx == nil {
+		if cause == nil {
+			in.ended = true
+			in.mu.Unlock()
+			return
+		}
+		in.make()
+	}
+	stop := in.stop
+	in.mu.Unlock()
+	stop(cause) // runs what others have registered
+}
+
+func (in *inbound) err() error {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	switch {
+	case in.ctx != nil:
+		return in.ctx.Err()
+	case in.ended:
+		return context.Canceled
+	}
+	return in.conn.requestCtx.Err()
 }
 
 type entryKind uint8
@@ -149,18 +204,48 @@ const (
 	requestDone      // the handler has returned
 )
 
+// text returns the params if they were kept as text, and otherwise nil.
+func (e *entry) text() keptText {
+	t, _ := e.Params.(keptText)
+	return t
+}
+
+// call returns the call of a response.
+func (e *entry) call() *call { return e.Params.(*call) }
+
 // early reports whether the entry may have to be dealt with ahead of its turn,
 // while the handler that is before it waits in a call.
 func (e *entry) early() bool {
-	return e.kind == kindRequest || e.kind == kindResponse && e.call.token != nil
+	return e.kind == kindRequest || e.kind == kindResponse && e.call().token != nil
 }
 
-// Value finds the entry behind a handler's context.
+// The following make an entry the context of its handler.
+
+func (e *entry) Deadline() (time.Time, bool) { return e.conn.cfg.BaseContext.Deadline() }
+
+func (e *entry) Done() <-chan struct{} {
+	if e.in != nil {
+		return e.in.context().Done()
+	}
+	return e.conn.noteCtx.Done()
+}
+
+func (e *entry) Err() error {
+	if e.in != nil {
+		return e.in.err()
+	}
+	return e.conn.noteCtx.Err()
+}
+
+// Value also finds the entry behind a handler's context.
 func (e *entry) Value(key any) any {
 	if _, ok := key.(entryKey); ok {
 		return e
 	}
-	return e.Context.Value(key)
+	if e.in != nil {
+		return e.in.context().Value(key) // what package context asks for, above all
+	}
+	return e.conn.noteCtx.Value(key)
 }
 
 // fifo is a queue of entries.
