@@ -51,7 +51,7 @@ real-agents: ## run agents from npm offline, with a stand-in for their models (n
 	cd interop && ACP_REAL=1 GOWORK=off go test -count=1 -timeout 30m ./real
 
 bench: ## compare with other SDKs and write bench/RESULTS.md (about 8 minutes, needs Node)
-	cd bench && npm ci --no-audit --no-fund && GOWORK=off go run . -write RESULTS.md
+	cd bench && npm ci --no-audit --no-fund && GOWORK=off go run . -write
 
 bench-quick: ## the same in about a minute, without writing
 	cd bench && npm ci --no-audit --no-fund && GOWORK=off go run . -quick

@@ -47,7 +47,7 @@ func run() error {
 	check := flag.Bool("check", false, "exit with status 1 when a target is missed")
 	write := flag.Bool("write", false, "write RESULTS.md")
 	list := flag.Bool("list", false, "print the names of the workloads and stop")
-	without := flag.String("without", "", "comma-separated `subjects` to leave out: ours, coder, ts, bare")
+	without := flag.String("without", "", "comma-separated `subjects` to leave out: ours, app, coder, ts, bare")
 	flag.Parse()
 	if flag.NArg() > 0 {
 		return fmt.Errorf("unexpected argument %q", flag.Arg(0))
