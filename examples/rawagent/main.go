@@ -142,6 +142,14 @@ func absolute(cwd string) error {
 	return e
 }
 
+// serverRefused refuses the MCP server at an index, whose kind was not offered or
+// is not known (S85, S86).
+func serverRefused(i int) error {
+	e := jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "Invalid params")
+	e.Data = fmt.Appendf(nil, `{"path":"params.mcpServers[%d]","reason":"this agent takes no MCP servers of this kind"}`, i)
+	return e
+}
+
 func (a *agent) newSession() string {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -156,6 +156,15 @@ func TestTurnV2(t *testing.T) {
 	if _, err := acpv2.MethodInitialize.Call(t.Context(), conn, &acpv2.InitializeRequest{ProtocolVersion: 2}); err != nil {
 		t.Fatal(err)
 	}
+	for kind, server := range map[string]acpv2.MCPServer{
+		"stdio":   &acpv2.MCPServerStdio{Name: "s", Command: "c"},
+		"unknown": &acpv2.UnknownMCPServer{Type: "_pigeon", Raw: []byte(`{"type":"_pigeon","name":"s"}`)},
+	} {
+		_, err := acpv2.MethodSessionNew.Call(t.Context(), conn, &acpv2.NewSessionRequest{Cwd: "/", MCPServers: []acpv2.MCPServer{server}})
+		if !errors.As(err, &we) || we.Code != jsonrpc.CodeInvalidParams || !strings.Contains(string(we.Data), "params.mcpServers[0]") {
+			t.Errorf("session/new with an MCP server (%s): %v", kind, err) // S85, S86
+		}
+	}
 	session, err := acpv2.MethodSessionNew.Call(t.Context(), conn, &acpv2.NewSessionRequest{Cwd: "/"})
 	if err != nil {
 		t.Fatal(err)
@@ -205,7 +214,17 @@ func TestDefect17Rules(t *testing.T) {
 	if code(err) != jsonrpc.CodeInvalidParams || !strings.Contains(string(data(err)), "params.cwd") {
 		t.Errorf("session/new with a relative path: %v", err)
 	}
-	session, err := acpv1.MethodSessionNew.Call(t.Context(), conn, &acpv1.NewSessionRequest{Cwd: "/"})
+	stdio := &acpv1.MCPServerStdio{Name: "s", Command: "c"}
+	for kind, server := range map[string]acpv1.MCPServer{
+		"http":    &acpv1.MCPServerHTTP{Name: "h", URL: "http://127.0.0.1:9/"},
+		"unknown": &acpv1.UnknownMCPServer{Type: "_pigeon", Raw: []byte(`{"type":"_pigeon","name":"p"}`)},
+	} {
+		_, err = acpv1.MethodSessionNew.Call(t.Context(), conn, &acpv1.NewSessionRequest{Cwd: "/", MCPServers: []acpv1.MCPServer{stdio, server}})
+		if code(err) != jsonrpc.CodeInvalidParams || !strings.Contains(string(data(err)), "params.mcpServers[1]") {
+			t.Errorf("session/new with an MCP server (%s): %v", kind, err) // S85
+		}
+	}
+	session, err := acpv1.MethodSessionNew.Call(t.Context(), conn, &acpv1.NewSessionRequest{Cwd: "/", MCPServers: []acpv1.MCPServer{stdio}})
 	if err != nil {
 		t.Fatal(err)
 	}

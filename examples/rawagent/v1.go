@@ -54,6 +54,13 @@ func (a *agent) handleV1(mux *jsonrpc.Mux) {
 		if err := absolute(req.Cwd); err != nil {
 			return nil, err
 		}
+		for i, s := range req.MCPServers {
+			// This agent has no use for servers. Those at standard input and output
+			// cannot be declined in version 1; others were not offered.
+			if _, ok := s.(*acpv1.MCPServerStdio); !ok {
+				return nil, serverRefused(i)
+			}
+		}
 		return &acpv1.NewSessionResponse{SessionID: acpv1.SessionID(a.newSession())}, nil
 	})
 	acpv1.NotificationSessionCancel.Handle(mux, func(context.Context, *acpv1.CancelNotification) error {

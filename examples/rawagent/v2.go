@@ -34,6 +34,9 @@ func (a *agent) handleV2(mux *jsonrpc.Mux) {
 		if err := absolute(req.Cwd); err != nil {
 			return nil, err
 		}
+		if len(req.MCPServers) > 0 { // none were offered
+			return nil, serverRefused(0)
+		}
 		return &acpv2.NewSessionResponse{SessionID: acpv2.SessionID(a.newSession())}, nil
 	})
 	acpv2.NotificationSessionCancel.Handle(mux, func(context.Context, *acpv2.CancelSessionNotification) error {
