@@ -41,8 +41,36 @@ func (o *Options) writable() error {
 		} else if !info.IsDir() {
 			return exitcode.Errorf(exitcode.Usage, "%s: %s is not a directory", flag, filepath.Dir(name))
 		}
+		if flag == "--output" {
+			continue // it is opened before anything is started
+		}
+		if err := tryWriting(file); err != nil {
+			return exitcode.Errorf(exitcode.Usage, "%s: %w", flag, err)
+		}
 	}
 	return nil
+}
+
+// tryWriting finds out whether save will be able to write a file, and leaves it as it is.
+func tryWriting(file string) error {
+	info, err := os.Stat(file)
+	switch {
+	case err != nil:
+		f, err := os.CreateTemp(filepath.Dir(file), ".acp-check-*")
+		if bad, ok := errors.AsType[*os.PathError](err); ok {
+			return &os.PathError{Op: bad.Op, Path: file, Err: bad.Err}
+		} else if err != nil {
+			return err
+		}
+		return errors.Join(f.Close(), os.Remove(f.Name()))
+	case !info.Mode().IsRegular():
+		return nil // opening a pipe may wait for its reader
+	}
+	f, err := os.OpenFile(file, os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	return f.Close()
 }
 
 // save writes a file as a whole: who reads it finds what was there before or all of it. What is

@@ -47,7 +47,7 @@ func (o *Options) export(ctx context.Context, st *store.Store, s store.Session) 
 	}
 	if err := writeFile(name, o.Force, func(w io.Writer) error { return export.Write(w, o.Format, s, t) }); err != nil {
 		if errors.Is(err, fs.ErrExist) {
-			return fmt.Errorf("%s is there already; --force writes over it", o.File)
+			return exitcode.Errorf(exitcode.Usage, "%s is there already; --force writes over it", safetext.Line(o.File, 500))
 		}
 		return fmt.Errorf("export the session: %w", err)
 	}
@@ -55,15 +55,20 @@ func (o *Options) export(ctx context.Context, st *store.Store, s store.Session) 
 	return err
 }
 
-// writeFile makes a file that only its owner can read. It is never there in part.
+// writeFile makes a file that only its owner can read. It is never there in part. That there can be
+// none of that name is an error of whoever named it.
 func writeFile(name string, over bool, write func(io.Writer) error) error {
 	if !over {
 		if _, err := os.Lstat(name); !errors.Is(err, fs.ErrNotExist) {
 			return errors.Join(err, fs.ErrExist)
 		}
+	} else if info, err := os.Stat(name); err == nil && info.IsDir() {
+		return exitcode.Errorf(exitcode.Usage, "%s is a directory", safetext.Line(name, 500))
 	}
 	f, err := os.CreateTemp(filepath.Dir(name), ".acp-export-*")
-	if err != nil {
+	if bad, ok := errors.AsType[*fs.PathError](err); ok {
+		return exitcode.With(exitcode.Usage, &fs.PathError{Op: bad.Op, Path: name, Err: bad.Err})
+	} else if err != nil {
 		return err
 	}
 	defer os.Remove(f.Name())

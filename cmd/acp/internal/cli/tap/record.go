@@ -26,8 +26,8 @@ type recording struct {
 	quit func() // closes the page; nil if there is none
 }
 
-// record begins to record. That it cannot be is told, and does not hold up the conversation; an error
-// says that a file was named that is something else.
+// record begins to record. An error says that the file that was named cannot be recorded to. That there
+// can be none in the state directory is told, and does not hold up the conversation.
 func (o *Options) record(agent string, c process.Config) (*recording, error) {
 	a := o.App
 	opts := trace.RecorderOptions{Header: trace.Header{
@@ -39,6 +39,9 @@ func (o *Options) record(agent string, c process.Config) (*recording, error) {
 	}
 	rec := new(recording)
 	f, err := o.open(agent)
+	if err != nil && o.Output != "" {
+		return nil, exitcode.Errorf(exitcode.Usage, "--output: %w", err)
+	}
 	var w *trace.Writer
 	if err == nil {
 		rec.file, rec.name = f, f.Name()

@@ -50,8 +50,9 @@ COMMAND, or "acp tap NAME" in place of an agent that has a name here.
 What both sides send, the times, what the agent writes to standard error, and how it
 starts and ends is recorded. Secrets are replaced: the environments and headers of MCP
 servers, and what looks like a token. The file is only for you to read; if it exists
-and is a recording, it goes on. The conversation never waits for it: what cannot be
-recorded, as on a full disk, is missing in it, which is told at the end.
+and is a recording, it goes on. If it cannot be made nothing is started. After that
+the conversation never waits for it: what cannot be recorded, as on a full disk, is
+missing in it, which is told at the end.
 
 With --web there is also a page that shows what passes while it does. Its address is
 written to standard error, where editors keep it in their log of the agent.

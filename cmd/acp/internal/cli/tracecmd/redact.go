@@ -41,7 +41,9 @@ func (o *Options) redact(ctx context.Context) error {
 	}
 	// Whatever happens, nothing half-written has the name.
 	f, err := os.CreateTemp(filepath.Dir(name), "."+filepath.Base(name)+"-*")
-	if err != nil {
+	if bad, ok := errors.AsType[*os.PathError](err); ok {
+		return exitcode.With(exitcode.Usage, &os.PathError{Op: bad.Op, Path: name, Err: bad.Err})
+	} else if err != nil {
 		return exitcode.With(exitcode.Usage, err)
 	}
 	defer func() { _ = os.Remove(f.Name()) }() // it is gone when it was renamed
