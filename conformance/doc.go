@@ -159,7 +159,10 @@
 //
 // # Bounds
 //
-// A step waits for [DefaultTimeout], or [Options.Timeout]. What the peer sends is
+// A step waits for [DefaultTimeout], or [Options.Timeout]. A peer that has answered
+// nothing but initialize in 5 trials in a row, each on a connection of its own, is
+// asked for a session, or a client for what it has to refuse; if that is not
+// answered either, nothing more is tried, and [Report.Mute] says so. What the peer sends is
 // read ahead up to 4096 frames and 16 MiB; then it is not read until a step takes
 // it. A scenario fails when it has received 200,000 frames or 256 MiB. A result
 // keeps 32 frames, of each the first 2 kB. No goroutine outlives a check, unless a

@@ -65,12 +65,13 @@ type link struct {
 	reader chan struct{} // closed when the reader has ended
 	writer chan struct{}
 
-	nextID int64
+	nextID   int64
+	answered *int // calls that were answered, counted by the one who plays
 }
 
 func newLink(p *Peer, note func(out bool, data []byte)) *link {
 	l := &link{
-		peer: p, note: note,
+		peer: p, note: note, answered: new(int),
 		ready: make(chan struct{}, 1), space: make(chan struct{}, 1), more: make(chan struct{}, 1),
 		quit: make(chan struct{}), reader: make(chan struct{}), writer: make(chan struct{}),
 	}

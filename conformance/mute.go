@@ -2,43 +2,69 @@ package conformance
 
 import "github.com/goacp/acp/internal/pattern"
 
-// hears returns how many frames were received.
-func (c *checker) hears() int {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.heard
-}
-
-// maxSilent is how many rules are tried in a row with an agent that says nothing behind
-// initialize, before it is asked whether it says anything at all. Each may take as long as a step
-// may.
+// maxSilent is how many trials in a row, each on a connection of its own, may fail without an answer
+// to anything before the peer is asked whether it answers at all. Each may take as long as a step may.
 const maxSilent = 5
 
-// listened gives up an agent that says nothing any more. One that only does not answer what it does
-// not like opens a session.
-func (c *checker) listened(d *dialect, heard bool, s Status) {
-	if heard || s != Fail && s != Broken {
+// listened notes whether anything was answered in some trials of a rule, but initialize and logins,
+// and gives up a peer that answers nothing.
+func (c *checker) listened(d *dialect, trials int, answered bool, s Status) {
+	switch {
+	case answered:
 		d.silent = 0
-		return
+	case s == Fail || s == Broken: // else nothing may have been asked
+		if d.silent += trials; d.silent >= maxSilent {
+			c.ask(d)
+		}
 	}
-	if d.silent++; d.silent < maxSilent || c.ctx.Err() != nil {
-		return
-	}
+}
+
+// ask asks the peer something that all answer: some do not answer only what they do not like. If
+// nothing comes the rest is not tried.
+func (c *checker) ask(d *dialect) {
 	d.silent = 0
+	before, err := c.answered, error(nil)
+	if c.side == Agent {
+		err = c.askAgent(d)
+	} else {
+		err = c.askClient(d)
+	}
+	if err == nil || c.answered > before || c.ctx.Err() != nil {
+		return
+	}
+	why := "the " + string(c.side) + " answers nothing any more: " + clip(err.Error(), 300)
+	d.mute = "not tried: " + why
+	if c.report.Mute == "" {
+		c.report.Mute = why
+	}
+}
+
+// askAgent opens a session.
+func (c *checker) askAgent(d *dialect) error {
 	l, h, err := c.initialized(d)
+	if err != nil {
+		return err
+	}
+	defer l.close()
+	p := newPlayer(c.ctx, c.side, d.version, l, &c.opt, &scenario{}, h)
+	call, err := p.call("", "session/new", `{"cwd":`+pattern.Quote(h.cwd)+`,"mcpServers":[]}`)
 	if err == nil {
-		before := c.hears()
-		p := newPlayer(c.ctx, c.side, d.version, l, &c.opt, &scenario{}, h)
-		call, e := p.call("", "session/new", `{"cwd":`+pattern.Quote(h.cwd)+`,"mcpServers":[]}`)
-		if err = e; err == nil {
-			_, _, err = p.outcome(call)
-		}
-		l.close()
-		if c.hears() > before {
-			return
-		}
+		_, _, err = p.outcome(call)
 	}
-	if err != nil && c.ctx.Err() == nil {
-		d.mute = "not tried: the agent says nothing after initialize any more; session/new: " + clip(err.Error(), 300)
+	return err
+}
+
+// askClient asks in a turn for what nobody knows. Of one that begins no turn others tell.
+func (c *checker) askClient(d *dialect) error {
+	if c.turnFor(d, false) != nil {
+		return nil
 	}
+	defer d.drop()
+	p := newPlayer(c.ctx, c.side, d.version, d.link, &c.opt, &scenario{}, d.guest)
+	d.guest.begin(p)
+	call, err := p.call("", "_check/alive", "{}")
+	if err == nil {
+		_, _, err = p.outcome(call)
+	}
+	return err
 }

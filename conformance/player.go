@@ -164,6 +164,7 @@ func (p *player) sort(m *letter) {
 	if c := p.called(m); c != nil {
 		c.reply, m.due = m, true
 		p.open--
+		*p.link.answered++
 	}
 	for _, b := range p.bans {
 		if m.at >= b.from && p.banned == nil && p.forbids(b.what, m) {

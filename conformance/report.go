@@ -17,6 +17,9 @@ type Report struct {
 	Versions []int
 	// Broken says in a line why nothing could be checked, or is "".
 	Broken string
+	// Mute says in a line why rules were not tried, if the peer was given up since it
+	// answered nothing behind initialize, or is "". They are [Broken] for that reason.
+	Mute string
 	// Interrupted says that the check was ended before all was tried, and Left how
 	// many results are missing for that.
 	Interrupted bool
@@ -27,10 +30,10 @@ type Report struct {
 	Took    time.Duration
 }
 
-// Failed reports whether the peer is wrong: a rule of level must failed, or
-// nothing could be checked.
+// Failed reports whether the peer is wrong: a rule of level must failed, nothing
+// could be checked, or the peer was given up.
 func (r *Report) Failed() bool {
-	return r.Broken != "" || slices.ContainsFunc(r.Results, func(x *Result) bool { return x.Rule.Level == Must && x.Status == Fail })
+	return r.Broken != "" || r.Mute != "" || slices.ContainsFunc(r.Results, func(x *Result) bool { return x.Rule.Level == Must && x.Status == Fail })
 }
 
 // Count returns how many results there are of a level and a status.
@@ -69,6 +72,7 @@ type (
 		Versions []int                    `json:"versions"`
 		Failed   bool                     `json:"failed"`
 		Broken   string                   `json:"broken,omitempty"`
+		Mute     string                   `json:"mute,omitempty"`
 		Stopped  bool                     `json:"interrupted,omitempty"`
 		Left     int                      `json:"left,omitempty"`
 		Counts   map[Level]map[Status]int `json:"counts"`
@@ -100,7 +104,7 @@ func (r *Report) MarshalJSON() ([]byte, error) {
 	}
 	return json.Marshal(reportJSON{
 		Side: r.Side, Name: r.Name, Release: r.Release, Versions: append([]int{}, r.Versions...), Failed: r.Failed(), Broken: r.Broken,
-		Stopped: r.Interrupted, Left: r.Left,
+		Mute: r.Mute, Stopped: r.Interrupted, Left: r.Left,
 		Counts: counts, Results: append([]*Result{}, r.Results...), TookMS: r.Took.Milliseconds(),
 	})
 }

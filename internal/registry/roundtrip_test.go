@@ -14,7 +14,7 @@ import (
 	"github.com/goacp/acp/internal/sample"
 )
 
-var perTypeFlag = flag.Int("values", 200, "random values of each type; CI uses 2000")
+var perTypeFlag = flag.Int("values", perType, "random values of each type; CI uses 2000")
 
 // profiles are the four schemas.
 var profiles = []struct{ file, version string }{
