@@ -3,7 +3,11 @@ package jsonrpc
 import (
 	"context"
 	"errors"
+	"fmt"
+	"runtime"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -133,6 +137,227 @@ func TestContextUnused(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// TestContextUnusedEnd: what ended a context nobody has looked at stays what
+// ended it, whatever else ends later.
+func TestContextUnusedEnd(t *testing.T) {
+	for name, tt := range map[string]struct {
+		stays bool // the handler, until the connection has ended
+		late  bool // the base is past its deadline before the request ends
+		err   error
+		cause error
+	}{
+		"answered":                {err: context.Canceled, cause: context.Canceled},
+		"abandoned":               {stays: true, err: context.Canceled, cause: ErrClosed},
+		"answered after deadline": {late: true, err: context.DeadlineExceeded, cause: context.DeadlineExceeded},
+	} {
+		for first, look := range map[string]func(ctx context.Context) error{"Err": context.Context.Err, "Cause": context.Cause} {
+			t.Run(name+"/"+first, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					started, release := make(chan struct{}), make(chan struct{})
+					var mux Mux
+					var ctx context.Context
+					prompt.Handle(&mux, func(c context.Context, _ *note) (*reply, error) {
+						ctx = c
+						close(started)
+						<-release
+						return &reply{}, nil
+					})
+					base, cancel := context.WithTimeout(bg, 100*time.Hour)
+					defer cancel()
+					p := newRawPeer(Config{Mux: &mux, BaseContext: base})
+					p.write(`{"jsonrpc":"2.0","id":1,"method":"session/prompt","params":{"sessionId":"s"}}` + "\n")
+					<-started
+					if tt.late {
+						time.Sleep(101 * time.Hour)
+					}
+					if !tt.stays {
+						close(release)
+						synctest.Wait()
+					}
+					_ = p.conn.Close()
+					p.close()
+					if tt.stays {
+						close(release)
+						synctest.Wait()
+					}
+					time.Sleep(101 * time.Hour) // the base ends, if it has not
+					_ = look(ctx)
+					if ctx.Err() != tt.err || context.Cause(ctx) != tt.cause {
+						t.Error(ctx.Err(), context.Cause(ctx))
+					}
+				})
+			})
+		}
+	}
+}
+
+// loneContext is a context that package context knows nothing about. It asks
+// for the context of a request whenever it is asked something itself.
+type loneContext struct {
+	context.Context // its values and its deadline
+	done            chan struct{}
+	ask             atomic.Pointer[Request]
+}
+
+func (l *loneContext) look() {
+	if r := l.ask.Load(); r != nil {
+		_ = r.Context().Done()
+	}
+}
+
+func (l *loneContext) Deadline() (time.Time, bool) { l.look(); return l.Context.Deadline() }
+func (l *loneContext) Done() <-chan struct{}       { l.look(); return l.done }
+func (l *loneContext) Value(any) any               { l.look(); return nil }
+
+func (l *loneContext) Err() error {
+	l.look()
+	select {
+	case <-l.done:
+		return context.Canceled
+	default:
+		return nil
+	}
+}
+
+// TestContextOfLoneBase: a base that is foreign code runs where nothing is
+// locked, ends what is derived from it, and costs no goroutine for each context.
+func TestContextOfLoneBase(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const children = 100
+		base := &loneContext{Context: bg, done: make(chan struct{})}
+		var mux Mux
+		handle := func(ctx context.Context) {
+			_ = ctx.Value("k")
+			_, _ = ctx.Deadline()
+			before := runtime.NumGoroutine()
+			var last context.Context
+			for range children {
+				child, cancel := context.WithCancel(ctx)
+				defer cancel()
+				_ = context.AfterFunc(child, func() {})
+				last = child
+			}
+			if n := runtime.NumGoroutine() - before; n >= children {
+				t.Errorf("%d goroutines for %d children", n, children)
+			}
+			<-last.Done()
+			if ctx.Err() != context.Canceled || context.Cause(ctx) != context.Canceled {
+				t.Error(ctx.Err(), context.Cause(ctx))
+			}
+		}
+		prompt.Handle(&mux, func(ctx context.Context, n *note) (*reply, error) {
+			base.ask.Store(RequestFrom(ctx))
+			if n.N == 0 { // the other ends without having a context
+				handle(ctx)
+			}
+			return &reply{}, nil
+		})
+		update.Handle(&mux, func(ctx context.Context, _ *note) error { handle(ctx); return nil })
+		p := newRawPeer(Config{Mux: &mux, BaseContext: base})
+		p.write(`{"jsonrpc":"2.0","id":1,"method":"session/prompt","params":{"sessionId":"s","n":1}}` + "\n")
+		if got := p.take(); len(got) != 1 {
+			t.Error(got)
+		}
+		p.write(`{"jsonrpc":"2.0","id":2,"method":"session/prompt","params":{"sessionId":"s"}}` + "\n")
+		p.write(`{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s"}}` + "\n")
+		synctest.Wait()
+		close(base.done)
+		if got := p.take(); len(got) != 1 || !strings.Contains(got[0], `"result":{}`) {
+			t.Error(got)
+		}
+		p.close()
+	})
+}
+
+// TestContextNeverStarted: the contexts of requests whose handlers never run are
+// done, too, and those who registered something about them hear of it.
+func TestContextNeverStarted(t *testing.T) {
+	boom := errors.New("boom")
+	for name, tt := range map[string]struct {
+		cfg   Config
+		write []string
+		end   bool
+		cause string
+	}{
+		"refused": {
+			cfg:   Config{},
+			write: []string{`{"jsonrpc":"2.0","id":"refused","method":"session/prompt","params":{"sessionId":"s"}}`},
+			cause: context.Canceled.Error(),
+		},
+		"cancelled while queued": {
+			cfg: Config{MaxRequests: 1},
+			write: []string{
+				`{"jsonrpc":"2.0","id":"running","method":"session/prompt","params":{"sessionId":"s"}}`,
+				`{"jsonrpc":"2.0","id":"queued","method":"session/prompt","params":{"sessionId":"s"}}`,
+				`{"jsonrpc":"2.0","method":"$/cancel_request","params":{"requestId":"queued"}}`,
+			},
+			cause: ErrRequestCancelled.Error(),
+		},
+		"dropped": {
+			cfg: Config{MaxRequests: 1},
+			write: []string{
+				`{"jsonrpc":"2.0","id":"running","method":"session/prompt","params":{"sessionId":"s"}}`,
+				`{"jsonrpc":"2.0","id":"queued","method":"session/prompt","params":{"sessionId":"s"}}`,
+			},
+			end:   true,
+			cause: ErrClosed.Error(),
+		},
+	} {
+		for _, registers := range []bool{true, false} {
+			t.Run(fmt.Sprintf("%s/%v", name, registers), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					var mux Mux
+					release := make(chan struct{})
+					prompt.Handle(&mux, func(ctx context.Context, _ *note) (*reply, error) {
+						if id := RequestFrom(ctx).ID.String(); !strings.Contains(id, "running") {
+							t.Errorf("%s runs", id)
+						}
+						<-release
+						return &reply{}, nil
+					})
+					var last *Request
+					heard := false
+					tt.cfg.Mux = &mux
+					tt.cfg.Preempt = func(r *Request) error {
+						if last = r; registers {
+							_ = context.AfterFunc(r.Context(), func() {
+								if strings.Contains(r.ID.String(), "running") {
+									return
+								}
+								heard = true
+							})
+						}
+						if strings.Contains(r.ID.String(), "refused") {
+							return boom
+						}
+						return nil
+					}
+					p := newRawPeer(tt.cfg)
+					for _, s := range tt.write {
+						p.write(s + "\n")
+					}
+					synctest.Wait()
+					if tt.end {
+						_ = p.conn.Close()
+						<-p.conn.Done()
+						synctest.Wait()
+					}
+					ctx := last.Context()
+					if registers && !heard {
+						t.Error("nobody has heard of it")
+					}
+					if ctx.Err() != context.Canceled || context.Cause(ctx) == nil || context.Cause(ctx).Error() != tt.cause {
+						t.Error(ctx.Err(), context.Cause(ctx))
+					}
+					<-ctx.Done()
+					close(release)
+					p.close()
+				})
+			})
+		}
 	}
 }
 

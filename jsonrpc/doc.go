@@ -110,14 +110,14 @@
 //
 // Output is collected in one buffer, so that many small messages become one
 // write. Beyond 64 kB senders wait, as long as their ctx allows. On Linux a pipe
-// into which 256 kB went in large pieces is made to hold as much, where the
-// system allows it: the two sides then wait for each other less. No sender ever
-// waits in a write to the stream. A message whose ctx was done before it was in
-// the buffer is not sent; what is in the buffer is sent whole and in order.
-// Cancellations of calls and answers may exceed the bound by 1 MiB. Beyond that
-// cancellations are not sent and answers of handlers wait. The answers the
-// engine gives by itself, and those of Preempt, may add MaxQueued; beyond that
-// the connection stops reading.
+// into which 256 kB went in large pieces is made to hold as much, unless it does
+// already, where the system allows it: the two sides then wait for each other
+// less. No sender ever waits in a write to the stream. A message whose ctx was
+// done before it was in the buffer is not sent; what is in the buffer is sent
+// whole and in order. Cancellations of calls and answers may exceed the bound by
+// 1 MiB. Beyond that cancellations are not sent and answers of handlers wait.
+// The answers the engine gives by itself, and those of Preempt, may add
+// MaxQueued; beyond that the connection stops reading.
 //
 // Calls that wait are bounded by the goroutines that make them. A call that was
 // given up leaves nothing behind: its late response is recognised by its id

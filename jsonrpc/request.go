@@ -148,10 +148,16 @@ func (in *inbound) context() context.Context {
 	return in.make()
 }
 
-// make is context with mu held.
+// make is context with mu held. Nothing that is called here runs foreign code:
+// the parents are contexts of package context.
 func (in *inbound) make() context.Context {
 	if in.ctx == nil {
-		in.ctx, in.stop = context.WithCancelCause(in.conn.requestCtx)
+		parent := in.conn.requestCtx
+		if in.ended {
+			// What ended all requests came later and is not the cause.
+			parent = context.WithoutCancel(parent)
+		}
+		in.ctx, in.stop = context.WithCancelCause(parent)
 		if in.ended {
 			in.stop(nil)
 		}
@@ -163,7 +169,7 @@ func (in *inbound) make() context.Context {
 func (in *inbound) cancel(cause error) {
 	in.mu.Lock()
 	if in.ctx == nil {
-		if cause == nil {
+		if cause == nil && in.conn.requestCtx.Err() == nil {
 			in.ended = true
 			in.mu.Unlock()
 			return
