@@ -25,7 +25,7 @@ var layers = map[string][]string{
 	"cli/auth":       {"app", "exitcode", "host", "pty", "safetext"},
 	"cli/bridge":     {"app", "exitcode", "host", "roster", "safetext"},
 	"cli/chat":       {"app", "exitcode", "plain", "roster", "store", "tui"},
-	"cli/check":      {"app", "exitcode", "export", "roster", "safetext", "tracefile"},
+	"cli/check":      {"app", "exitcode", "export", "roster", "safetext", "tracecheck", "tracefile"},
 	"cli/completion": {"app"},
 	"cli/configcmd":  {"app", "config", "exitcode", "export", "mcp", "roster", "safetext"},
 	"cli/docs":       {"app"},
@@ -33,7 +33,7 @@ var layers = map[string][]string{
 	"cli/mcpconnect": {"app", "mcp"},
 	"cli/sessions":   {"app", "exitcode", "export", "host", "safetext", "store"},
 	"cli/tap":        {"app", "config", "exitcode", "filelock", "host", "roster", "safetext", "tap", "web"},
-	"cli/tracecmd":   {"app", "digest", "exitcode", "export", "roster", "safetext", "store", "tracefile", "web"},
+	"cli/tracecmd":   {"app", "digest", "exitcode", "export", "roster", "safetext", "store", "tracecheck", "tracefile", "web"},
 	"cli/version":    {"app"},
 	"clitest":        {},
 	"config":         {"exitcode", "filelock"},
@@ -53,10 +53,11 @@ var layers = map[string][]string{
 	"screentest":     {},
 	"store":          {"filelock"},
 	"tap":            {},
+	"tracecheck":     {},
 	"tracefile":      {"app", "exitcode", "safetext"},
 	"tui":            {"app", "config", "exitcode", "export", "host", "pty", "roster", "safetext", "store", "tui/view"},
 	"tui/view":       {"safetext"},
-	"web":            {"digest"},
+	"web":            {"digest", "tracecheck"},
 }
 
 // TestImports holds the direction of imports in the program.

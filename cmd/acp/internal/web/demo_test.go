@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/goacp/acp/cmd/acp/internal/tracecheck"
 	"github.com/goacp/acp/conformance"
 	"github.com/goacp/acp/trace"
 )
@@ -95,12 +96,12 @@ func demo() []*trace.Record {
 }
 
 // broken finds fault with what the demo does wrong.
-type broken struct{ n int64 }
+type broken struct{ tracecheck.Checker }
 
-func (b *broken) frame(rec *trace.Record) []conformance.Finding {
-	b.n++
+func (b *broken) Add(rec *trace.Record) []conformance.Finding {
+	b.Checker.Add(rec)
 	rule := func(id string, l conformance.Level, text, why, path string) []conformance.Finding {
-		return []conformance.Finding{{Frame: b.n, Why: why, Path: path, Rule: &conformance.Rule{ID: id, Level: l, Text: text, Cites: []string{"S84"}}}}
+		return []conformance.Finding{{Frame: b.Frames(), Why: why, Path: path, Rule: &conformance.Rule{ID: id, Level: l, Text: text, Cites: []string{"S84"}}}}
 	}
 	switch s := string(rec.Data); {
 	case strings.Contains(s, "toolu_0XX"):
@@ -113,9 +114,10 @@ func (b *broken) frame(rec *trace.Record) []conformance.Finding {
 	return nil
 }
 
-func (b *broken) gap() {}
-
-func (b *broken) end() []conformance.Finding { return nil }
+func (b *broken) End() []conformance.Finding {
+	b.Checker.End()
+	return nil
+}
 
 // many makes a long recording.
 func many(n int, feed func(*trace.Record)) {

@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/goacp/acp/cmd/acp/internal/digest"
+	"github.com/goacp/acp/cmd/acp/internal/tracecheck"
 	"github.com/goacp/acp/conformance"
 	"github.com/goacp/acp/internal/wire"
 	"github.com/goacp/acp/trace"
@@ -25,17 +26,25 @@ const (
 // goroutine.
 type folder struct {
 	log     *history
-	checks  checks
-	fresh   func() checks // makes them anew for another connection
-	frames  int64         // what was checked so far
-	checked int64         // what was checked before this connection
+	check   checker
+	frames  int64 // what was checked so far
+	checked int64 // what was checked before this connection
 	scratch []byte
 
 	mu       sync.Mutex
 	follower digest.Follower
 }
 
-func newFolder(log *history) *folder { return &folder{log: log, checks: newChecks(), fresh: newChecks} }
+// checker is what folders need of a [tracecheck.Checker].
+type checker interface {
+	Begins(rec *trace.Record) bool
+	Add(rec *trace.Record) []conformance.Finding
+	Gap()
+	End() []conformance.Finding
+	Frames() int64
+}
+
+func newFolder(log *history) *folder { return &folder{log: log, check: new(tracecheck.Checker)} }
 
 // transcript returns the conversation of a session and the number of its changes,
 // or nil.
@@ -57,7 +66,7 @@ func (f *folder) sessions() []digest.Session {
 const NewPart = "part"
 
 func (f *folder) add(rec *trace.Record) {
-	if again := rec.Name == "start" && f.frames > f.checked; rec.Kind == trace.Event && (again || rec.Name == NewPart) {
+	if f.check.Begins(rec) || rec.Kind == trace.Event && rec.Name == NewPart {
 		f.finish()
 	}
 	f.mu.Lock()
@@ -65,16 +74,8 @@ func (f *folder) add(rec *trace.Record) {
 	changes := f.follower.Changes()
 	f.mu.Unlock()
 
-	var findings []conformance.Finding
-	switch {
-	case rec.Kind == trace.Text && rec.Size > int64(len(rec.Data)):
-		f.checks.gap() // a frame that was too long to be kept
-	case rec.Kind == trace.Frame || rec.Kind == trace.Text:
-		f.frames++
-		findings = f.checks.frame(rec)
-	case rec.Kind == trace.Event && rec.Name == "lost":
-		f.checks.gap()
-	}
+	findings := f.check.Add(rec)
+	f.frames = f.checked + f.check.Frames()
 	r := &row{frame: f.frames, at: rec.At}
 	r.json = f.row(rec, &it, findings)
 	if rec.Kind != trace.Event && len(rec.Data) > inlineBytes {
@@ -87,7 +88,7 @@ func (f *folder) add(rec *trace.Record) {
 // finish ends a connection before another one.
 func (f *folder) finish() {
 	f.end()
-	f.checks, f.checked = f.fresh(), f.frames
+	f.checked = f.frames
 	f.mu.Lock()
 	f.follower.Restart()
 	f.mu.Unlock()
@@ -95,7 +96,7 @@ func (f *folder) finish() {
 
 // end tells what is wrong in the end.
 func (f *folder) end() {
-	findings := f.checks.end()
+	findings := f.check.End()
 	for len(findings) > 0 {
 		n := min(len(findings), maxFindings)
 		rec := trace.Record{Kind: trace.Event, Name: "checked"}

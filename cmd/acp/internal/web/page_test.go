@@ -24,7 +24,7 @@ func serve(t *testing.T, opts Options, recs ...*trace.Record) (*Server, *tab) {
 	}
 	t.Cleanup(func() { s.Close() })
 	if !opts.Recorded {
-		s.fold.checks = &broken{}
+		s.fold.check = &broken{}
 	}
 	for _, r := range recs {
 		s.Feed(r)

@@ -235,7 +235,7 @@ func (s *Server) digest() {
 		if n != lost {
 			lost = n
 			s.log.missed(lost)
-			s.fold.checks.gap()
+			s.fold.check.Gap()
 		}
 		for _, rec := range recs {
 			s.fold.add(rec)

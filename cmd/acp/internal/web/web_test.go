@@ -16,6 +16,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/goacp/acp/cmd/acp/internal/tracecheck"
 	"github.com/goacp/acp/conformance"
 	"github.com/goacp/acp/trace"
 )
@@ -27,7 +28,7 @@ func newServer(t *testing.T, opts Options) *Server {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { s.Close() })
-	s.fold.checks = &broken{}
+	s.fold.check = &broken{}
 	return s
 }
 
@@ -309,7 +310,6 @@ func TestRows(t *testing.T) {
 // A recording that was written to again has several connections.
 func TestParts(t *testing.T) {
 	s := newServer(t, Options{})
-	s.fold.fresh = func() checks { return &broken{} }
 	s.Feed(said(0, `>{"id":1,"method":"initialize","params":{}}`))
 	s.Feed(said(1, "*"+NewPart))
 	s.Feed(said(2, `<{"id":1,"result":{"protocolVersion":1}}`))
@@ -327,7 +327,6 @@ func TestParts(t *testing.T) {
 // connection.
 func TestStarts(t *testing.T) {
 	s := newServer(t, Options{})
-	s.fold.fresh = func() checks { return &broken{} }
 	s.Feed(said(0, "*start"))
 	s.Feed(said(0, `>{"id":1,"method":"initialize","params":{}}`))
 	s.Feed(said(1, "*start"))
@@ -344,7 +343,7 @@ func TestStarts(t *testing.T) {
 
 func TestOddRecords(t *testing.T) {
 	s := newServer(t, Options{})
-	s.fold.checks = newChecks()
+	s.fold.check = new(tracecheck.Checker)
 	big := `{"method":"x","params":"` + strings.Repeat("é", inlineBytes) + `"}`
 	s.Record(&trace.Record{Kind: trace.Text, Dir: '<', Data: []byte("\xff\xfe\x00\r\n\r\n</script>\u2028")})
 	s.Record(&trace.Record{Kind: trace.Frame, Dir: '>', Data: []byte(big)})
@@ -488,9 +487,11 @@ type held struct {
 	in, out chan struct{}
 }
 
-func (h *held) frame(*trace.Record) []conformance.Finding {
-	h.in <- struct{}{}
-	<-h.out
+func (h *held) Add(rec *trace.Record) []conformance.Finding {
+	if rec.Kind == trace.Frame {
+		h.in <- struct{}{}
+		<-h.out
+	}
 	return nil
 }
 
@@ -498,7 +499,7 @@ func (h *held) frame(*trace.Record) []conformance.Finding {
 func TestOverrun(t *testing.T) {
 	s := newServer(t, Options{})
 	h := &held{in: make(chan struct{}, 1), out: make(chan struct{})}
-	s.fold.checks = h
+	s.fold.check = h
 	s.Record(said(0, ">{}"))
 	<-h.in
 	rec := &trace.Record{Kind: trace.Stderr, Data: make([]byte, 1<<20)}

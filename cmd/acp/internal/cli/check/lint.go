@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/goacp/acp/cmd/acp/internal/exitcode"
+	"github.com/goacp/acp/cmd/acp/internal/tracecheck"
 	"github.com/goacp/acp/cmd/acp/internal/tracefile"
 	"github.com/goacp/acp/conformance"
 	"github.com/goacp/acp/trace"
@@ -22,12 +23,11 @@ const (
 // A linter checks recordings, in bounded memory.
 type linter struct {
 	o       *Options
-	monitor *conformance.Monitor
+	check   *tracecheck.Checker // of the recording at hand, nil before the first one
 	rules   []*conformance.Rule
 	found   map[*conformance.Rule]*violations
 	seen    map[*conformance.Rule]bool
 	version int
-	frames  int64 // of this connection
 }
 
 // violations of a rule.
@@ -54,7 +54,7 @@ func (o *Options) lint(ctx context.Context) (*conformance.Report, error) {
 	report := &conformance.Report{Name: strings.Join(o.Files, ", ")}
 	for _, name := range o.Files {
 		err := l.file(ctx, name)
-		if ctx.Err() != nil && l.monitor != nil {
+		if ctx.Err() != nil && l.check != nil {
 			l.collect() // what is missing at the end may only be missing here
 			report.Interrupted = true
 			break
@@ -97,13 +97,10 @@ func (l *linter) file(ctx context.Context, name string) error {
 	}
 	defer f.Close()
 	f.Progress()
-	l.monitor, l.frames = conformance.NewMonitor(conformance.MonitorConfig{}), 0
-	for part, cuts := f.Part(), int64(0); ; {
+	l.check = new(tracecheck.Checker)
+	for part := f.Part(); ; {
 		rec, err := f.Record()
-		if f.Cuts != cuts {
-			cuts = f.Cuts
-			l.monitor.Gap()
-		}
+		l.check.Cuts(f.Cuts)
 		switch {
 		case err == io.EOF:
 			l.end(f.Name)
@@ -111,47 +108,28 @@ func (l *linter) file(ctx context.Context, name string) error {
 		case err != nil:
 			return err
 		}
-		if p := f.Part(); p != part {
+		if p := f.Part(); p != part || l.check.Begins(rec) {
 			part = p
 			l.end(f.Name)
 		}
-		l.record(f.Name, rec)
-	}
-}
-
-// record looks at a record.
-func (l *linter) record(name string, rec *trace.Record) {
-	switch {
-	case rec.Kind == trace.Frame:
-		l.frames++
-		l.add(name, l.monitor.Frame(rec.At, rec.Dir, rec.Data), rec)
-	case rec.Kind == trace.Text && rec.Size > int64(len(rec.Data)):
-		l.monitor.Gap()
-	case rec.Kind == trace.Text:
-		l.frames++
-		l.add(name, l.monitor.Text(rec.At, rec.Dir, rec.Data), rec)
-	case rec.Kind == trace.Event && rec.Name == "lost":
-		l.monitor.Gap()
-	case rec.Kind == trace.Event && rec.Name == "start" && l.monitor.Stats().Frames > 0:
-		l.end(name) // another connection
+		l.add(f.Name, l.check.Add(rec), rec)
 	}
 }
 
 // end ends a connection.
 func (l *linter) end(name string) {
-	l.add(name, l.monitor.End(), nil)
+	l.add(name, l.check.End(), nil)
 	l.collect()
-	l.monitor, l.frames = conformance.NewMonitor(conformance.MonitorConfig{}), 0
 }
 
 // collect notes what a connection was about.
 func (l *linter) collect() {
 	for _, r := range l.rules {
-		if !l.seen[r] && l.monitor.Seen(r) {
+		if !l.seen[r] && l.check.Seen(r) {
 			l.seen[r] = true
 		}
 	}
-	if v := l.monitor.Stats().Version; v > 0 {
+	if v := l.check.Version(); v > 0 {
 		l.version = v
 	}
 }
@@ -164,7 +142,7 @@ func (l *linter) add(name string, findings []conformance.Finding, rec *trace.Rec
 			l.found[f.Rule] = v
 		}
 		v.n++
-		if rec != nil && f.Frame == l.frames && len(v.saw) < maxExamples {
+		if rec != nil && f.Frame == l.check.Frames() && len(v.saw) < maxExamples {
 			data := string(rec.Data[:min(len(rec.Data), maxExample)])
 			if len(rec.Data) > maxExample {
 				data += "…"

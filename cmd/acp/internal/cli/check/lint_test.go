@@ -56,3 +56,33 @@ func TestLintInterrupted(t *testing.T) {
 		t.Errorf("interrupted %v, failed %v, %d passed", report.Interrupted, failed, passed)
 	}
 }
+
+// TestLintMissing: that a question cannot be read is no fault of who answers it.
+func TestLintMissing(t *testing.T) {
+	const (
+		head   = `{"acpTrace":1,"started":"2026-01-01T00:00:00Z"}` + "\n"
+		asked  = `{"t":0,"d":">","f":{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1}}}` + "\n"
+		opened = `{"t":1,"d":"<","f":{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":1,"agentCapabilities":{}}}}` + "\n"
+	)
+	for _, c := range []struct {
+		name, text string
+		want       int // examples of an answer to nothing
+	}{
+		{"in order", head + asked + opened, 0},
+		{"not asked", head + opened, 1},
+		{"damaged", head + asked[:40] + "\n" + opened, 0},
+		{"damaged in the part before", head + asked[:40] + "\n" + head + opened, 1},
+		{"of a connection before", head + asked + `{"t":0,"e":"start"}` + "\n" + opened + opened, 2},
+	} {
+		o := &Options{App: &app.App{In: bytes.NewReader([]byte(c.text)), Err: new(bytes.Buffer), Cwd: t.TempDir()}, Files: []string{"-"}}
+		report, err := o.lint(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range report.Results {
+			if r.Rule.ID == "agent/envelope/response-known" && len(r.Saw) != c.want {
+				t.Errorf("%s: %v, %d examples, want %d", c.name, r.Status, len(r.Saw), c.want)
+			}
+		}
+	}
+}

@@ -110,7 +110,7 @@ func (o *Options) show(ctx context.Context) error {
 	out := bufio.NewWriter(o.App.Out)
 	r := rowsFor(o.columns())
 	part, follower, shown := 0, new(digest.Follower), false
-	check := newChecker(o.Check, s)
+	check := o.checker()
 	headed := false // the part has its line
 	head := func() {
 		if !headed && !o.JSON {
@@ -124,16 +124,16 @@ func (o *Options) show(ctx context.Context) error {
 			_ = out.Flush()
 			return err
 		}
+		check.Cuts(s.Cuts)
 		if err == io.EOF || s.Part() != part {
 			if part != 0 {
 				// What only the end of a part shows.
-				if err := o.printEnd(out, r, f, check.end()); err != nil {
+				if err := o.printEnd(out, r, f, check.End()); err != nil {
 					return err
 				}
 			}
 			if part != s.Part() {
-				part, headed = s.Part(), false
-				follower, check = new(digest.Follower), newChecker(o.Check, s)
+				part, headed, follower = s.Part(), false, new(digest.Follower)
 			}
 			if !f.some() {
 				head()
@@ -146,7 +146,7 @@ func (o *Options) show(ctx context.Context) error {
 			return out.Flush()
 		}
 		item := follower.Next(rec)
-		findings := check.next(rec)
+		findings := check.Add(rec)
 		if !f.shows(rec, &item, s.Header()) {
 			continue
 		}

@@ -3,6 +3,7 @@ package tracecmd
 import (
 	"context"
 
+	"github.com/goacp/acp/cmd/acp/internal/tracecheck"
 	"github.com/goacp/acp/cmd/acp/internal/tracefile"
 )
 
@@ -17,4 +18,12 @@ func (o *Options) open(ctx context.Context, name string) (*tracefile.File, error
 		f.Progress()
 	}
 	return f, nil
+}
+
+// checker returns what checks the rules of the protocol, if that is asked for.
+func (o *Options) checker() *tracecheck.Checker {
+	if !o.Check {
+		return nil
+	}
+	return new(tracecheck.Checker)
 }

@@ -114,7 +114,7 @@ func (o *Options) stats(ctx context.Context) error {
 	}
 	defer s.Close()
 	m := new(meter)
-	first, part, check := s.Header(), s.Part(), newChecker(o.Check, s)
+	first, part, check := s.Header(), s.Part(), o.checker()
 	rules := map[string]*rule{}
 	count := func(findings []conformance.Finding, line int64) {
 		for _, f := range findings {
@@ -131,16 +131,17 @@ func (o *Options) stats(ctx context.Context) error {
 		if err != nil && err != io.EOF {
 			return err
 		}
+		check.Cuts(s.Cuts)
 		if err == io.EOF || s.Part() != part {
 			m.part()
-			count(check.end(), 0)
-			part, check = s.Part(), newChecker(o.Check, s)
+			count(check.End(), 0)
+			part = s.Part()
 		}
 		if err == io.EOF {
 			break
 		}
 		m.add(rec, s.Line())
-		count(check.next(rec), s.Line())
+		count(check.Add(rec), s.Line())
 	}
 	sum := m.summary()
 	sum.Parts, sum.Bytes, sum.Damaged, sum.Command = s.Part(), s.Offset(), s.Cuts, first.Command
