@@ -55,6 +55,9 @@ A rule can also be unseen: what it is about did not happen. Agents are only aske
 what needs a prompt if --prompt says with which words, as in
 --prompt permission="create a file": see acp check agent --help.
 
+What answers nothing but initialize, in a few connections in a row, is given up: the
+other rules are not tried, and the status is 1.
+
 The status is 0 if what has to be kept was kept where it was seen, 1 if not, 4 after
 Ctrl-C, and 6, 7 or 8 if what was to be checked could not be started, does not speak the
 protocol, or says nothing.`

@@ -123,8 +123,10 @@ func (e *expected) judge(r *conformance.Report) *judgement {
 }
 
 // failed reports whether something of level must failed that was not expected to,
-// or something was expected to fail and did not.
-func (j *judgement) failed() bool { return j.Broken != "" || len(j.failures()) > 0 || len(j.fixed) > 0 }
+// something was expected to fail and did not, or what is checked was given up.
+func (j *judgement) failed() bool {
+	return j.Broken != "" || j.Mute != "" || len(j.failures()) > 0 || len(j.fixed) > 0
+}
 
 // interruption says how far a check came that was interrupted, and is "" for others.
 func (j *judgement) interruption() string {
@@ -162,6 +164,12 @@ func (j *judgement) summary() string {
 			what = "it"
 		}
 		parts = append(parts, fmt.Sprintf("%s in %s passed: take %s out", count(n, "known failure"), j.name, what))
+	}
+	if j.Mute != "" {
+		parts = append(parts, line(j.Mute))
+		if strings.Contains(j.Mute, "did not come within") {
+			parts = append(parts, "--timeout gives it longer")
+		}
 	}
 	return strings.Join(parts, "; ")
 }
