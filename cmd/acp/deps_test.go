@@ -39,10 +39,11 @@ var layers = map[string][]string{
 	"config":         {"exitcode", "filelock"},
 	"digest":         {"safetext"},
 	"exitcode":       {},
-	"export":         {"safetext", "store"},
+	"export":         {"markdown", "safetext", "store"},
 	"filelock":       {},
 	"foreign":        {},
 	"host":           {"exitcode", "foreign", "mcp", "pty", "roster", "safetext", "store"},
+	"markdown":       {},
 	"mcp":            {"config"},
 	"model":          {},
 	"plain":          {"app", "exitcode", "host", "pty", "roster", "safetext", "store"},
@@ -56,7 +57,7 @@ var layers = map[string][]string{
 	"tracecheck":     {},
 	"tracefile":      {"app", "exitcode", "safetext"},
 	"tui":            {"app", "config", "exitcode", "export", "host", "pty", "roster", "safetext", "store", "tui/view"},
-	"tui/view":       {"safetext"},
+	"tui/view":       {"markdown", "safetext"},
 	"web":            {"digest", "tracecheck"},
 }
 

@@ -17,6 +17,7 @@ import (
 	"golang.org/x/net/html"
 
 	"github.com/goacp/acp/acpv2"
+	"github.com/goacp/acp/cmd/acp/internal/safetext"
 	"github.com/goacp/acp/cmd/acp/internal/store"
 	"github.com/goacp/acp/transcript"
 )
@@ -258,10 +259,90 @@ func TestLinks(t *testing.T) {
 		{"<javascript:x&amp;\\*y*>", `javascript:x&amp;amp;\*y*`},
 		{"![a](https://x.example/p.png)", `<a href="https://x.example/p.png"` + rel + `>image: a</a>`},
 		{"![a](p.png)", "image: a"},
-		{"[![a](p.png)](https://x.example)", `<a href="https://x.example"` + rel + `>image</a>`},
+		{"[![a](p.png)](https://x.example)", `<a href="https://x.example"` + rel + `>image: a</a>`},
+		// Links do not nest, in whatever they are.
+		{"[*![a](https://y.example)*](https://x.example)", `<a href="https://x.example"` + rel + `><em>image: a</em></a>`},
+		{"![a [b](https://y.example) <https://z.example>](https://x.example)", `<a href="https://x.example"` + rel + `>image: a b https://z.example</a>`},
+		{"![a [b](https://y.example)](p.png)", `image: a <a href="https://y.example"` + rel + `>b</a>`},
+		{"![![a](https://y.example)](https://x.example)", `<a href="https://x.example"` + rel + `>image: image: a</a>`},
+		{"![](https://x.example)", `<a href="https://x.example"` + rel + `>image: </a>`},
+		// What browsers would take for a scheme.
+		{"[a](<java\tscript:x>)", "a"},
+		{"[a](<\x01javascript:x>)", "a"},
+		{"[a](< https://x.example>)", "a"},
+		{"[a](&Tab;javascript:x)", "a"},
+		{"[a](javascript&colon;x)", "a"},
+		{"[a](java&NewLine;script:x)", "a"},
+		{"[a](&#x6a;avascript:x)", "a"},
+		{"[a](\\javascript:x)", "a"},
+		{"[a](\u200bjavascript:x)", "a"},
+		{"[a](vbscript:x)", "a"},
+		{"[a](blob:https://x.example/y)", "a"},
+		{"[a](view-source:https://x.example)", "a"},
+		{"[a](https:x.example)", "a"},
+		{"[a](https:\\\\x.example)", "a"},
+		{"[a](http\u017f://x.example)", "a"},
+		{"[a](mailto&#58;x)", `<a href="mailto:x"` + rel + `>a</a>`},
+		{"[a](&#104;ttps://x.example)", `<a href="https://x.example"` + rel + `>a</a>`},
+		{"<http:&#47;&#47;x>", "http:&amp;#47;&amp;#47;x"},
+		{"<ftp://x.example>", "ftp://x.example"},
+		{"ftp://x.example", "ftp://x.example"},
+		{"[a]\n\n[a]: javascript:x", "a"},
+		{"[a][]\n\n[a]: https://x.example 'b'", `<a href="https://x.example" title="b"` + rel + `>a</a>`},
+		// What would end an attribute.
+		{`[a](https://x.example/"onclick=x '"><b>')`, `<a href="https://x.example/%22onclick=x" title="&quot;&gt;&lt;b&gt;"` + rel + `>a</a>`},
+		{`[a](https://x.example "&quot;onclick=x&#34;")`, `<a href="https://x.example" title="&quot;onclick=x&quot;"` + rel + `>a</a>`},
+		{"[a](<https://x.example/&quot;&gt;>)", `<a href="https://x.example/%22%3E"` + rel + `>a</a>`},
+		{`<https://x.example/"x>`, `<a href="https://x.example/%22x"` + rel + `>https://x.example/&quot;x</a>`},
+		{"[a](https://x.example){onclick=x}", `<a href="https://x.example"` + rel + `>a</a>{onclick=x}`},
 	} {
 		if got, want := string(renderMarkdown(tt.in)), "<p>"+tt.want+"</p>\n"; got != want {
 			t.Errorf("%s becomes\n%s, want\n%s", tt.in, got, want)
+		}
+	}
+}
+
+// TestReferences: what was made safe does not become harmful when its references
+// are resolved.
+func TestReferences(t *testing.T) {
+	for in, want := range map[string]string{
+		"a&#x202e;b&#8294;c":   "<p>abc</p>",
+		"&rlm;a&lrm;&#xE0041;": "<p>a</p>",
+		"&#27;[31ma&#155;b":    "<p>[31ma</p>",
+		"&amp;#27;&lt;b&gt;":   "<p>&amp;#27;&lt;b&gt;</p>",
+		"&#27;&lt;b>":          "<p>b&gt;</p>",
+		"`&#27;`":              "<p><code>&amp;#27;</code></p>",
+		"[a&#27;](https://x.example '&#x2066;b&#27;]0;c\nd')": `<p><a href="https://x.example" title="b` + "\n" + `d" rel="nofollow noreferrer">a</a></p>`,
+		"[a](https://x.example/&#x202e;)":                     `<p><a href="https://x.example/%E2%80%AE" rel="nofollow noreferrer">a</a></p>`,
+		"&quot;&copy;&Auml; \\&amp;":                          "<p>&quot;©Ä &amp;amp;</p>",
+	} {
+		if got := string(renderMarkdown(in)); got != want+"\n" {
+			t.Errorf("%q becomes %q, want %q", in, got, want)
+		}
+	}
+}
+
+// TestClasses: no text chooses the classes of what it becomes.
+func TestClasses(t *testing.T) {
+	for info, want := range map[string]string{
+		"go": ` class="language-go"`, "c++ x": ` class="language-c++"`, "objective-c": ` class="language-objective-c"`, "": "",
+		"a&#32;terminal": "", "a&Tab;terminal": "", "a\u00a0b": "", `a"onclick=x`: "", strings.Repeat("a", 41): "",
+	} {
+		if got, want := string(renderMarkdown("~~~"+info+"\nx\n~~~")), "<pre><code"+want+">x\n</code></pre>\n"; got != want {
+			t.Errorf("%q becomes %s, want %s", info, got, want)
+		}
+	}
+}
+
+// TestManyReferences: many links to what is written once do not make a page that
+// is many times as long as the text.
+func TestManyReferences(t *testing.T) {
+	for _, s := range []string{
+		"[a]: https://x.example/" + strings.Repeat("x", maxRendered/2) + "\n\n" + strings.Repeat("[a]", maxRendered/8),
+		"[a]: https://x.example '" + strings.Repeat("x", maxRendered/2) + "'\n\n" + strings.Repeat("![a]", maxRendered/10),
+	} {
+		if n := len(renderMarkdown(s)); n < len(s)/8 || n > 8*len(s) {
+			t.Errorf("%d bytes become %d", len(s), n)
 		}
 	}
 }
@@ -276,22 +357,41 @@ var harmless = map[string]string{
 // FuzzMarkdown looks for Markdown that becomes something that is not harmless.
 func FuzzMarkdown(f *testing.F) {
 	f.Add(hostile)
+	f.Add("&#27;]0;a&#x202e; [&lrm;b](https://x.example '&#155;c') ![[d](http://e)](f)")
 	f.Add("[a]: javascript:x\n[a] ![a] [![b](c)](d)")
 	f.Add("# a {onclick=x}\n- [x] b\n\n3. c\n\n|a|\n|:-:|\n|b|\n\n```\"go x=\nd\n```\nftp://x.example <x:y> ~~e~~ x@y.example")
 	f.Fuzz(func(t *testing.T, s string) {
-		z := html.NewTokenizer(strings.NewReader(string(renderMarkdown(s))))
+		got := string(renderMarkdown(safetext.Text(s)))
+		if safe := safetext.Text(got); safe != got {
+			t.Errorf("%q becomes %q, which is not safe", s, got)
+		}
+		z := html.NewTokenizer(strings.NewReader(got))
+		inLink := false
 		for {
 			switch z.Next() {
 			case html.ErrorToken:
 				return
+			case html.EndTagToken:
+				if name, _ := z.TagName(); string(name) == "a" {
+					inLink = false
+				}
 			case html.StartTagToken, html.SelfClosingTagToken:
 				tok := z.Token()
+				if tok.Data == "a" {
+					if inLink || len(tok.Attr) < 2 {
+						t.Errorf("%q becomes %v", s, tok)
+					}
+					inLink = true
+				}
 				attributes, ok := harmless[tok.Data]
 				if !ok {
 					t.Errorf("%q becomes %v", s, tok)
 				}
 				for _, a := range tok.Attr {
-					if !slices.Contains(strings.Fields(attributes), a.Key) || a.Key == "href" && !regexp.MustCompile(`(?i)^(https?|mailto):`).MatchString(a.Val) {
+					if !slices.Contains(strings.Fields(attributes), a.Key) ||
+						a.Key == "href" && !regexp.MustCompile(`(?i)^(https?://|mailto:)`).MatchString(a.Val) ||
+						a.Key == "class" && !regexp.MustCompile(`^language-[a-zA-Z0-9+#._-]{0,40}$`).MatchString(a.Val) ||
+						a.Key == "rel" && a.Val != "nofollow noreferrer" || a.Key == "style" && !regexp.MustCompile(`^text-align:(left|right|center)$`).MatchString(a.Val) {
 						t.Errorf("%q becomes %v", s, tok)
 					}
 				}

@@ -6,9 +6,9 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/goacp/acp/cmd/acp/internal/markdown"
 	"github.com/goacp/acp/cmd/acp/internal/safetext"
 	"github.com/yuin/goldmark/ast"
-	"github.com/yuin/goldmark/extension"
 	east "github.com/yuin/goldmark/extension/ast"
 	"github.com/yuin/goldmark/parser"
 	"github.com/yuin/goldmark/text"
@@ -23,21 +23,7 @@ const maxURL = 2048
 
 // markdownParser reads Markdown as GitHub has it. Definitions of links stay text: they would be
 // hidden, and what they are for may be in another piece.
-var markdownParser = sync.OnceValue(func() parser.Parser {
-	p := parser.NewParser(
-		parser.WithBlockParsers(parser.DefaultBlockParsers()...),
-		parser.WithInlineParsers(append(parser.DefaultInlineParsers(),
-			util.Prioritized(extension.NewTaskCheckBoxParser(), 0),
-			util.Prioritized(extension.NewStrikethroughParser(), 500),
-			util.Prioritized(extension.NewLinkifyParser(), 999),
-		)...),
-		parser.WithParagraphTransformers(
-			util.Prioritized(extension.NewTableParagraphTransformer(), 200),
-		),
-		parser.WithASTTransformers(util.Prioritized(extension.NewTableASTTransformer(), 0)),
-	)
-	return p
-})
+var markdownParser = sync.OnceValue(func() parser.Parser { return parser.NewParser(markdown.Options()...) })
 
 // pieceLines draws a piece of a Markdown text. The text is safe text.
 func (th *Theme) pieceLines(src string, p piece, width int) []line {

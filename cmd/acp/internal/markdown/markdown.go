@@ -1,0 +1,145 @@
+// Package markdown sets up a parser of Markdown as GitHub has it that can be
+// given what anybody wrote: what it needs, of memory and of time, is bounded by
+// the length of the text. Beyond the bounds text stays text, and nothing of it
+// is lost.
+package markdown
+
+import (
+	"bytes"
+
+	"github.com/yuin/goldmark/ast"
+	"github.com/yuin/goldmark/extension"
+	"github.com/yuin/goldmark/parser"
+	"github.com/yuin/goldmark/text"
+	"github.com/yuin/goldmark/util"
+)
+
+const (
+	// maxNesting is how deep lists and quotes may be in each other, an item of a
+	// list being one more. Each line costs the parser as much time as it is deep,
+	// or the square of it.
+	maxNesting = 100
+	// maxCells is how many cells all tables may have: a row has as many as the
+	// head of its table, whatever is written in it.
+	maxCells = 1 << 15
+	// maxScanned is how often each byte may be looked at to find the ends of links,
+	// 1 MiB aside: that of each that seems to begin may be looked for up to the end
+	// of its paragraph.
+	maxScanned = 100
+	// maxDefining is how many lines a paragraph with definitions of links may have.
+	// Each definition costs as much time as it has lines.
+	maxDefining = 1000
+)
+
+// Options returns the options of a parser. With them it knows tables, tasks,
+// struck out text and addresses that are written as they are, but no
+// definitions of links: see [Definitions].
+func Options() []parser.Option {
+	blocks := parser.DefaultBlockParsers()
+	for i, p := range blocks {
+		switch p.Value {
+		case parser.NewListParser(), parser.NewBlockquoteParser():
+			blocks[i].Value = shallow{p.Value.(parser.BlockParser)}
+		}
+	}
+	inlines := parser.DefaultInlineParsers()
+	for i, p := range inlines {
+		if p.Value == parser.NewLinkParser() {
+			inlines[i].Value = links{p.Value.(parser.InlineParser)}
+		}
+	}
+	return []parser.Option{
+		parser.WithBlockParsers(blocks...),
+		parser.WithInlineParsers(append(inlines,
+			util.Prioritized(extension.NewTaskCheckBoxParser(), 0),
+			util.Prioritized(extension.NewStrikethroughParser(), 500),
+			util.Prioritized(extension.NewLinkifyParser(), 999),
+		)...),
+		parser.WithParagraphTransformers(util.Prioritized(tables{extension.NewTableParagraphTransformer()}, 200)),
+		parser.WithASTTransformers(util.Prioritized(extension.NewTableASTTransformer(), 0)),
+	}
+}
+
+// Definitions returns the option of a parser that knows definitions of links.
+// How much they are used is not bounded: what is written once may be the address
+// of any number of links.
+func Definitions() parser.Option {
+	return parser.WithParagraphTransformers(util.Prioritized(definitions{parser.LinkReferenceParagraphTransformer}, 100))
+}
+
+// shallow is the parser of something that can be nested.
+type shallow struct{ parser.BlockParser }
+
+// Open implements [parser.BlockParser].
+func (s shallow) Open(parent ast.Node, r text.Reader, pc parser.Context) (ast.Node, parser.State) {
+	line, at := r.Position()
+	n, state := s.BlockParser.Open(parent, r, pc) // in any case: it may keep account of something
+	if n == nil {
+		return n, state
+	}
+	depth := 0
+	for p := parent; p != nil; p = p.Parent() {
+		if depth++; depth > maxNesting {
+			r.SetPosition(line, at)
+			return nil, parser.NoChildren
+		}
+	}
+	return n, state
+}
+
+var (
+	scannedKey = parser.NewContextKey()
+	cellsKey   = parser.NewContextKey()
+)
+
+// links is the parser of links and images.
+type links struct{ parser.InlineParser }
+
+// Parse implements [parser.InlineParser].
+func (l links) Parse(parent ast.Node, block text.Reader, pc parser.Context) ast.Node {
+	if line, at := block.PeekLine(); len(line) > 0 && line[0] == ']' && parent.Type() == ast.TypeBlock {
+		scanned, _ := pc.Get(scannedKey).(int)
+		if scanned > 1<<20+maxScanned*len(block.Source()) {
+			return nil
+		}
+		if ls := parent.Lines(); ls.Len() > 0 {
+			pc.Set(scannedKey, scanned+max(0, ls.At(ls.Len()-1).Stop-at.Start))
+		}
+	}
+	return l.InlineParser.Parse(parent, block, pc)
+}
+
+// CloseBlock implements [parser.CloseBlocker].
+func (l links) CloseBlock(parent ast.Node, block text.Reader, pc parser.Context) {
+	l.InlineParser.(parser.CloseBlocker).CloseBlock(parent, block, pc)
+}
+
+// tables makes tables of paragraphs.
+type tables struct{ parser.ParagraphTransformer }
+
+// Transform implements [parser.ParagraphTransformer].
+func (t tables) Transform(p *ast.Paragraph, r text.Reader, pc parser.Context) {
+	lines := p.Lines()
+	n, widest := lines.Len(), 0
+	for i := range n {
+		line := lines.At(i)
+		widest = max(widest, 1+bytes.Count(line.Value(r.Source()), []byte("|")))
+	}
+	cells, _ := pc.Get(cellsKey).(int)
+	if cells += n * widest; cells > maxCells {
+		return
+	}
+	if t.ParagraphTransformer.Transform(p, r, pc); p.Lines().Len() < n {
+		pc.Set(cellsKey, cells)
+	}
+}
+
+// definitions takes definitions of links out of paragraphs.
+type definitions struct{ parser.ParagraphTransformer }
+
+// Transform implements [parser.ParagraphTransformer].
+func (d definitions) Transform(p *ast.Paragraph, r text.Reader, pc parser.Context) {
+	if p.Lines().Len() <= maxDefining {
+		d.ParagraphTransformer.Transform(p, r, pc)
+	}
+}
