@@ -1,6 +1,7 @@
 package tui
 
 import (
+	"context"
 	"encoding/base64"
 	"fmt"
 	"os"
@@ -8,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	tea "charm.land/bubbletea/v2"
 
@@ -395,4 +397,22 @@ func TestCompletionTellsMore(t *testing.T) {
 	r.keys("ile1")
 	r.wants("file11")
 	r.lacks("more")
+}
+
+// TestTidyEnds: what gives memory back waits for nothing once the program ends.
+func TestTidyEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(context.Background())
+		done := false
+		go func() { tidy(ctx)(); done = true }()
+		synctest.Wait()
+		if done {
+			t.Error("it does not wait")
+		}
+		cancel()
+		synctest.Wait()
+		if !done {
+			t.Error("it waits for longer than the program")
+		}
+	})
 }

@@ -108,21 +108,27 @@ func (m *model) wasOpened(msg openedMsg) tea.Cmd {
 	}
 	if p := m.opt.Prompt; p != "" {
 		m.opt.Prompt = ""
-		return tea.Batch(m.submit(p), tidy())
+		return tea.Batch(m.submit(p), tidy(m.ctx))
 	}
-	return tea.Batch(m.sendNext(), tidy())
+	return tea.Batch(m.sendNext(), tidy(m.ctx))
 }
 
 // tidyAfter is how long after a session was opened [tidy] acts: the first screens are drawn by then.
 const tidyAfter = 500 * time.Millisecond
 
 // tidy gives back the memory that only the start, or reading the session, needed: left alone, the
-// collector keeps it until the program has allocated as much again, which one that waits never does.
-func tidy() tea.Cmd {
-	return tea.Tick(tidyAfter, func(time.Time) tea.Msg {
-		debug.FreeOSMemory()
+// collector keeps it until the program has allocated as much again, which one that waits never does. It ends with ctx.
+func tidy(ctx context.Context) tea.Cmd {
+	return func() tea.Msg {
+		timer := time.NewTimer(tidyAfter)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+			debug.FreeOSMemory()
+		case <-ctx.Done(): // it all ends
+		}
 		return nil
-	})
+	}
 }
 
 // sendNext sends the first of the queue, if nothing keeps it.
