@@ -28,7 +28,8 @@ const maxError = 2000
 // Main runs the program and returns its exit status. Signals cancel what runs; a second interrupt
 // ends the process.
 func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) (code int) {
-	ctx, handle, stop := watchSignals(context.Background(), os.Exit)
+	last := new(farewell)
+	ctx, handle, stop := watchSignals(context.Background(), func(code int) { last.exit(); os.Exit(code) })
 	defer stop()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -39,7 +40,7 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) (code int) {
 		In: stdin, Out: file(stdout, out), Err: file(stderr, errs),
 		InTerminal: isTerminal(stdin), OutTerminal: isTerminal(stdout), ErrTerminal: isTerminal(stderr),
 		Version: version.String(), Logger: slog.New(slog.DiscardHandler),
-		Interrupts: handle,
+		Interrupts: handle, Farewell: last.add,
 	}
 	defer func() {
 		if v := recover(); v != nil {
@@ -51,8 +52,9 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) (code int) {
 	if e := a.Close(); e != nil && err == nil {
 		err = e
 	}
-	if lost := out.failed.Load(); lost != nil && err == nil {
-		err = fmt.Errorf("writing the output: %w", *lost) // whoever wrote has not looked
+	if lost := out.failed.Load(); lost != nil && (err == nil || errors.Is(err, *lost)) {
+		// Whoever wrote has not looked, or takes it for something else.
+		err = exitcode.Errorf(exitcode.Failed, "writing the output: %w", *lost)
 	}
 	switch {
 	case out.isBroken(), errors.Is(err, errPipe), isBrokenPipe(err):
@@ -73,7 +75,8 @@ func run(ctx context.Context, a *app.App, args []string) error {
 	root.SetIn(a.In)
 	root.SetOut(a.Out)
 	root.SetErr(a.Err)
-	err := explainFlags(root.ExecuteContext(ctx))
+	cmd, err := root.ExecuteContextC(ctx)
+	err = explainFlags(cmd, err)
 	if cause := context.Cause(ctx); err != nil && cause != nil && errors.Is(err, context.Canceled) {
 		if e, ok := errors.AsType[*exitcode.Error](err); !ok || e.Code == exitcode.Failed {
 			err = exitcode.With(exitcode.Cancelled, cause)

@@ -101,7 +101,7 @@ func (fullWriter) Write([]byte) (int, error) { return 0, syscall.ENOSPC }
 
 // TestFullDisk: output that is lost is told, also where a command does not look.
 func TestFullDisk(t *testing.T) {
-	for _, args := range []string{"version", "help"} {
+	for _, args := range []string{"version", "help", "--version", "--help"} {
 		var errs bytes.Buffer
 		code := Main([]string{args}, strings.NewReader(""), fullWriter{}, &errs)
 		if code != int(exitcode.Failed) || !strings.Contains(errs.String(), syscall.ENOSPC.Error()) || strings.Count(errs.String(), "\n") != 1 {

@@ -73,7 +73,7 @@ func newRoot(a *app.App) (root *cobra.Command, started *bool) {
 		return chat.RunE(chat, nil)
 	}
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return exitcode.Errorf(exitcode.Usage, "%w; see %s --help", err, cmd.CommandPath())
+		return exitcode.Errorf(exitcode.Usage, "%w; see %s --help", wrongValue(err), cmd.CommandPath())
 	})
 	addVersion(root)
 	root.InitDefaultHelpCmd()

@@ -1,9 +1,12 @@
 package cli
 
 import (
+	"errors"
+	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/goacp/acp/cmd/acp/internal/cli/version"
 	"github.com/goacp/acp/cmd/acp/internal/exitcode"
@@ -24,10 +27,7 @@ func explainArgs(cmd *cobra.Command) {
 		if err == nil || exitcode.Of(err) != exitcode.Failed {
 			return err
 		}
-		use := cmd.CommandPath()
-		if _, rest, ok := strings.Cut(cmd.Use, " "); ok {
-			use += " " + rest
-		}
+		use := written(cmd)
 		for n := len(args) - 1; n >= 0; n-- {
 			if check(cmd, args[:n]) == nil {
 				return exitcode.Errorf(exitcode.Usage, "unexpected argument %q: %s", args[n], use)
@@ -40,11 +40,45 @@ func explainArgs(cmd *cobra.Command) {
 	}
 }
 
-// explainFlags turns the library's error for flags that exclude each other into one that people
-// understand, and leaves other errors alone.
-func explainFlags(err error) error {
+// written is how a command is written, with all that goes before it.
+func written(cmd *cobra.Command) string {
+	use := cmd.CommandPath()
+	if _, rest, ok := strings.Cut(cmd.Use, " "); ok {
+		use += " " + rest
+	}
+	return use
+}
+
+// wrongValue says what is wrong with the value of a flag, without the functions that have read it.
+func wrongValue(err error) error {
+	wrong, ok := errors.AsType[*pflag.InvalidValueError](err)
+	if !ok {
+		return err
+	}
+	name, value := "--"+wrong.GetFlag().Name, wrong.GetValue()
+	switch wrong.GetFlag().Value.Type() {
+	case "duration":
+		return fmt.Errorf("%s %q is no time such as 90s or 5m", name, value)
+	case "int", "int64":
+		return fmt.Errorf("%s %q is no whole number", name, value)
+	case "bool":
+		return fmt.Errorf("%s %q is neither true nor false", name, value)
+	}
+	return err
+}
+
+// explainFlags turns the library's errors for flags that exclude each other or are missing into ones
+// that people understand, and leaves other errors alone.
+func explainFlags(cmd *cobra.Command, err error) error {
 	if err == nil {
 		return nil
+	}
+	if _, after, ok := strings.Cut(err.Error(), "required flag(s) "); ok {
+		names := strings.Split(strings.TrimSuffix(after, " not set"), ", ")
+		for i, name := range names {
+			names[i] = "--" + strings.Trim(name, `"`)
+		}
+		return exitcode.Errorf(exitcode.Usage, "%s is missing: %s", strings.Join(names, " and "), written(cmd))
 	}
 	if _, after, ok := strings.Cut(err.Error(), "are set none of the others can be; ["); ok {
 		if names, _, ok := strings.Cut(after, "]"); ok {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"sync"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"github.com/goacp/acp/acphost"
 	"github.com/goacp/acp/cmd/acp/internal/exitcode"
 	"github.com/goacp/acp/cmd/acp/internal/safetext"
+	"github.com/goacp/acp/internal/process"
 	"github.com/goacp/acp/jsonrpc"
 )
 
@@ -228,12 +230,32 @@ func (h *Host) coded(what string, err error) error {
 	case errors.As(err, &said):
 		code = exitcode.Protocol
 		return exitcode.Errorf(code, "%s: %s answered: %w", what, h.name(), err)
+	case errors.Is(err, jsonrpc.ErrInvalidResponse):
+		code = exitcode.Protocol
 	case errors.Is(err, jsonrpc.ErrClosed):
-		code = exitcode.Agent
+		return exitcode.With(exitcode.Agent, h.left(what, err))
 	case errors.Is(err, context.DeadlineExceeded):
 		code = exitcode.Timeout
 	case errors.Is(err, context.Canceled):
 		code = exitcode.Cancelled
 	}
 	return exitcode.Errorf(code, "%s: %w", what, err)
+}
+
+// left says how the agent has left in the middle of something, if it has: a connection can also end
+// for other reasons, which speak for themselves.
+func (h *Host) left(what string, err error) error {
+	how := ""
+	if exit, ok := errors.AsType[*process.ExitError](err); ok {
+		how = howEnded(exit)
+		if why := process.Reason(exit.Stderr); why != "" {
+			how += ": " + safetext.Line(why, maxNote)
+		}
+	} else if errors.Is(err, io.EOF) {
+		how = "ended, without an error"
+	}
+	if how == "" {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	return &plainError{fmt.Sprintf("%s: %s %s", what, h.name(), how), err}
 }

@@ -1,12 +1,19 @@
 package host
 
 import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
 	"testing"
 	"time"
 
 	"github.com/goacp/acp"
+	"github.com/goacp/acp/cmd/acp/internal/exitcode"
 	"github.com/goacp/acp/cmd/acp/internal/roster"
 	"github.com/goacp/acp/cmd/acp/internal/store"
+	"github.com/goacp/acp/internal/process"
+	"github.com/goacp/acp/jsonrpc"
 	"github.com/goacp/acp/transcript"
 )
 
@@ -60,4 +67,29 @@ func messages(s *transcript.Snapshot) (list []string) {
 		}
 	}
 	return list
+}
+
+// TestCoded holds the status and the words of what goes wrong in a call.
+func TestCoded(t *testing.T) {
+	h := &Host{cfg: Config{Agent: roster.Agent{Name: "mine"}}}
+	closed := func(err error) error { return fmt.Errorf("%w: %w", jsonrpc.ErrClosed, err) }
+	for _, tt := range []struct {
+		err  error
+		code exitcode.Code
+		want string
+	}{
+		{jsonrpc.ErrMethodNotFound, exitcode.Protocol, "prompt: mine answered: Method not found (-32601)"},
+		{fmt.Errorf("%w to session/prompt: no reason", jsonrpc.ErrInvalidResponse), exitcode.Protocol, "prompt: jsonrpc: invalid response to session/prompt: no reason"},
+		{closed(io.EOF), exitcode.Agent, "prompt: mine ended, without an error"},
+		{closed(fmt.Errorf("%w: %w", io.EOF, &process.ExitError{Code: 3, Stderr: "no\x1b[31m luck\n"})), exitcode.Agent, "prompt: mine exited with status 3: no luck"},
+		{closed(&process.ExitError{Code: -1, Signal: "SIGKILL"}), exitcode.Agent, "prompt: mine was ended by SIGKILL"},
+		{closed(jsonrpc.ErrFrameTooLarge), exitcode.Agent, "prompt: " + closed(jsonrpc.ErrFrameTooLarge).Error()},
+		{context.DeadlineExceeded, exitcode.Timeout, "prompt: context deadline exceeded"},
+		{io.ErrShortWrite, exitcode.Failed, "prompt: short write"},
+	} {
+		err := h.coded("prompt", tt.err)
+		if exitcode.Of(err) != tt.code || err.Error() != tt.want || !errors.Is(err, tt.err) {
+			t.Errorf("%v: status %d, %v, want %d, %s", tt.err, exitcode.Of(err), err, tt.code, tt.want)
+		}
+	}
 }

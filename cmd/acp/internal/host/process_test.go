@@ -306,7 +306,7 @@ func TestDies(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, err = s.Prompt(t.Context(), acp.Text("die"))
-		if exitcode.Of(err) != exitcode.Agent || !strings.Contains(err.Error(), "exit status 7") || !strings.Contains(err.Error(), "out of luck") {
+		if exitcode.Of(err) != exitcode.Agent || !strings.Contains(err.Error(), "child exited with status 7: out of luck") {
 			t.Errorf("Prompt: %d, %v", exitcode.Of(err), err)
 		}
 		<-h.Done()

@@ -8,6 +8,7 @@ import (
 
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/cmd/acp/internal/exitcode"
+	"github.com/goacp/acp/cmd/acp/internal/roster"
 	"github.com/goacp/acp/cmd/acp/internal/safetext"
 	"github.com/goacp/acp/internal/process"
 	"github.com/goacp/acp/jsonrpc"
@@ -46,7 +47,10 @@ func (s *Start) Failed(err error) error {
 	}
 	speaks, line := s.accent.speaks()
 	exit, _ := errors.AsType[*process.ExitError](err)
+	missing, _ := errors.AsType[*process.LookPathError](err)
 	switch {
+	case missing != nil:
+		return exitcode.With(exitcode.Agent, &plainError{fmt.Sprintf("%s cannot be used: %s; %s", s.Agent, safetext.Line(missing.Error(), maxNote), LookAt(s.Agent)), err})
 	case speaks != "":
 		return exitcode.Errorf(exitcode.Protocol, "%s cannot be used: it %s and wrote %q; %s", s.Agent, speaks, line, lookFor)
 	case isAnswer(err):
@@ -54,22 +58,19 @@ func (s *Start) Failed(err error) error {
 	case errors.Is(err, context.DeadlineExceeded) && line != "":
 		return exitcode.Errorf(exitcode.Protocol, "%s cannot be used: in %v it wrote nothing but what is no message, first %q; %s", s.Agent, s.Limit, line, lookFor)
 	case errors.Is(err, context.DeadlineExceeded):
-		err = fmt.Errorf("%s has not answered in %v: %w", s.Agent, s.Limit, err)
+		text := fmt.Sprintf("%s has not answered in %v", s.Agent, s.Limit)
 		if s.Stderr != nil {
 			if said := s.Stderr(); said != "" {
-				err = fmt.Errorf("%w; the last it wrote to standard error: %s", err, said)
+				text += "; the last it wrote to standard error: " + said
 			}
 		}
-		return exitcode.With(exitcode.Timeout, err)
+		text += "; --connect-timeout gives it longer; " + lookFor
+		return exitcode.With(exitcode.Timeout, &plainError{text, err})
 	case errors.Is(err, jsonrpc.ErrClosed) && exit == nil && line != "":
 		// It does not think that anything has failed.
 		return exitcode.Errorf(exitcode.Protocol, "%s cannot be used: it wrote %q, which is no message, and ended; %s", s.Agent, line, lookFor)
 	case exit != nil:
-		how := fmt.Sprintf("exited with status %d", exit.Code)
-		if exit.Signal != "" {
-			how = "was ended by " + exit.Signal
-		}
-		text := fmt.Sprintf("%s cannot be used: it %s before it answered", s.Agent, how)
+		text := fmt.Sprintf("%s cannot be used: it %s before it answered", s.Agent, howEnded(exit))
 		if why := process.Reason(exit.Stderr); why != "" {
 			text += ": " + safetext.Line(why, maxNote)
 		}
@@ -81,6 +82,19 @@ func (s *Start) Failed(err error) error {
 		return exitcode.With(exitcode.Agent, &plainError{fmt.Sprintf("%s cannot be used: it ended without an answer and without an error; %s", s.Agent, lookFor), err})
 	}
 	return unusable(exitcode.Agent)
+}
+
+// LookAt is the advice where the program of an agent is not there: to ask for what cures that.
+func LookAt(agent string) string {
+	return "for what to do see acp agents doctor " + roster.Quote(agent)
+}
+
+// howEnded says how a process came to its end.
+func howEnded(exit *process.ExitError) string {
+	if exit.Signal != "" {
+		return "was ended by " + exit.Signal
+	}
+	return fmt.Sprintf("exited with status %d", exit.Code)
 }
 
 // A plainError says in the words of the user what err says in those of the layers below.
