@@ -2,6 +2,7 @@ package jsonrpc
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -228,6 +229,64 @@ func TestHostileRedecoding(t *testing.T) {
 			t.Error(seen, ev.all)
 		}
 		p.close()
+	})
+}
+
+// TestKeptTextIsOurs: that a notification was kept as text is seen by nobody, not
+// even where the handler takes raw params, or where decoding it again fails.
+func TestKeptTextIsOurs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		decodes = 0
+		var mux Mux
+		Notification[onceThenPanics]{"panics"}.Handle(&mux, func(context.Context, *onceThenPanics) error { return nil })
+		update.Handle(&mux, func(context.Context, *note) error { return nil })
+		mux.FallbackNotification(func(context.Context, *Request) (any, error) { return nil, nil })
+		seen := map[string]int{}
+		look := func(where, method string, params any) {
+			seen[where+" "+method]++
+			ok := false
+			switch p := params.(type) {
+			case *note:
+				ok = method == "session/update" && p.Text == "a"
+			case *onceThenPanics:
+				ok = method == "panics"
+			case json.RawMessage:
+				ok = method == "raw" && string(p) == `{"a":1}`
+			}
+			if !ok {
+				t.Errorf("%s sees %T for %s", where, params, method)
+			}
+		}
+		var ev events
+		p := newRawPeer(Config{
+			Mux: &mux, Diagnose: ev.add,
+			Lane: func(method string, params any) string { look("lane", method, params); return "" },
+			Incoming: []Middleware{func(next Handler) Handler {
+				return func(ctx context.Context, r *Request) (any, error) {
+					look("middleware", r.Method, r.Params)
+					look("context", r.Method, RequestFrom(ctx).Params)
+					return next(ctx, r)
+				}
+			}},
+		})
+		p.conn.mu.Lock()
+		p.conn.queued += keepText // as if there were much
+		p.conn.mu.Unlock()
+		p.write("[]\n") // lets the reader see it
+		p.take()
+		for _, s := range []string{`"session/update","params":{"sessionId":"s","text":"a"}`, `"raw","params":{"a":1}`, `"panics","params":{}`, `"panics","params":{}`} {
+			p.write(`{"jsonrpc":"2.0","method":` + s + "}\n")
+			p.take()
+		}
+		p.close()
+		want := map[string]int{
+			"lane session/update": 1, "middleware session/update": 1, "context session/update": 1,
+			"lane raw": 1, "middleware raw": 1, "context raw": 1,
+			"lane panics": 2, "middleware panics": 1, "context panics": 1,
+		}
+		if diff := cmp.Diff(want, seen); diff != "" || ev.count(EventHandlerError) != 1 {
+			t.Error(diff, ev.all)
+		}
 	})
 }
 
