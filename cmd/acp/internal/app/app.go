@@ -44,6 +44,9 @@ type App struct {
 	// Interrupts lets interrupts of the process (Ctrl-C) call a function instead of cancelling what
 	// runs, until restore is called. Nil where there are none.
 	Interrupts func(func()) (restore func())
+	// Farewell has a function called when the process ends at once, at the second interrupt, until
+	// forget is called. Nil where that cannot be.
+	Farewell func(func()) (forget func())
 
 	settings once[*config.Config]
 	stored   once[*store.Store]
@@ -123,6 +126,15 @@ func (a *App) HandleInterrupt(f func()) (restore func()) {
 		return func() {}
 	}
 	return a.Interrupts(f)
+}
+
+// BeforeExit has f called when a second interrupt ends the process at once, until forget is called:
+// then nothing that was deferred runs. f may be called while that runs, and has about a second.
+func (a *App) BeforeExit(f func()) (forget func()) {
+	if a.Farewell == nil {
+		return func() {}
+	}
+	return a.Farewell(f)
 }
 
 // Close closes what was opened. The App can be used again.

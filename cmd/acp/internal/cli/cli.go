@@ -28,7 +28,8 @@ const maxError = 2000
 // Main runs the program and returns its exit status. Signals cancel what runs; a second interrupt
 // ends the process.
 func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) (code int) {
-	ctx, handle, stop := watchSignals(context.Background(), os.Exit)
+	last := new(farewell)
+	ctx, handle, stop := watchSignals(context.Background(), func(code int) { last.exit(); os.Exit(code) })
 	defer stop()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -39,7 +40,7 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) (code int) {
 		In: stdin, Out: file(stdout, out), Err: file(stderr, errs),
 		InTerminal: isTerminal(stdin), OutTerminal: isTerminal(stdout), ErrTerminal: isTerminal(stderr),
 		Version: version.String(), Logger: slog.New(slog.DiscardHandler),
-		Interrupts: handle,
+		Interrupts: handle, Farewell: last.add,
 	}
 	defer func() {
 		if v := recover(); v != nil {

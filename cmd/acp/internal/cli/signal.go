@@ -7,9 +7,11 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"syscall"
+	"time"
 
 	"github.com/goacp/acp/cmd/acp/internal/exitcode"
 )
@@ -69,6 +71,46 @@ func watchSignals(ctx context.Context, exit func(int)) (_ context.Context, handl
 		close(done)
 		watching.Wait()
 		cancel(nil)
+	}
+}
+
+// leaveWithin is how long what is called before the exit may take.
+const leaveWithin = time.Second
+
+// A farewell is what is to be done when the process ends at once, while the functions that would do
+// it are still busy.
+type farewell struct {
+	mu   sync.Mutex
+	todo []*func()
+}
+
+// add has f called before the exit, until forget is called.
+func (w *farewell) add(f func()) (forget func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.todo = append(w.todo, &f)
+	return func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.todo = slices.DeleteFunc(w.todo, func(other *func()) bool { return other == &f })
+	}
+}
+
+// exit returns when all is done, or it has taken too long.
+func (w *farewell) exit() {
+	w.mu.Lock()
+	todo := slices.Clone(w.todo)
+	w.mu.Unlock()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for _, f := range slices.Backward(todo) {
+			(*f)()
+		}
+	}()
+	select {
+	case <-done:
+	case <-time.After(leaveWithin):
 	}
 }
 

@@ -3,22 +3,21 @@
 package clitest
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/json"
+	"io"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/goacp/acp/cmd/acp/internal/exitcode"
 )
 
 // TestCheckEnds interrupts a check while an agent does not end its turn: once, and there is a report of
-// what was tried; twice, and it ends at once. Neither leaves the agent, and only the second, which does
-// not wait, may leave the directory of the sessions.
+// what was tried; twice, and it ends at once. Neither leaves the agent, or the directory of the sessions.
 func TestCheckEnds(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
@@ -32,15 +31,16 @@ func TestCheckEnds(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			home, tmp := t.TempDir(), t.TempDir()
-			pid, seen := filepath.Join(home, "pid"), filepath.Join(home, "seen")
-			// What the agent is sent is copied, to know how far the check is.
-			script := `echo $$ >"$PID"; tee "$SEEN" | "$@"; sleep 1000`
-			if tt.signals == 1 {
-				script = `echo $$ >"$PID"; tee "$SEEN" | "$@"`
+			// What the agent is sent is copied, to know how far the check is. The copy ends with the last
+			// process that the check has started.
+			seen := newCopy(t, filepath.Join(home, "seen"))
+			script := `exec 3>"$SEEN"; { tee /dev/fd/3; echo no more >&3; } | "$@"`
+			if tt.signals > 1 {
+				script += `; sleep 1000`
 			}
 			cmd := acpCommand(t, home, "check", "agent", "--protocol", "1", "--only", "agent/dispatch/unknown-request", "--only", "agent/prompt/ends",
 				"--prompt", "text=hello", "--timeout", "5m", "--json", "--junit", "report.xml", "-o", "talk.acptrace", "--",
-				"env", "PID="+pid, "SEEN="+seen, "sh", "-c", script, "sh", "env", "CLITEST_RUN=fake-agent", os.Args[0], tt.mode)
+				"env", "SEEN="+seen.name, "sh", "-c", script, "sh", "env", "CLITEST_RUN=fake-agent", os.Args[0], tt.mode)
 			cmd.Env = append(cmd.Env, "TMPDIR="+tmp)
 			var out, errs bytes.Buffer
 			cmd.Stdout, cmd.Stderr = &out, &errs
@@ -48,50 +48,33 @@ func TestCheckEnds(t *testing.T) {
 				t.Fatal(err)
 			}
 			ended := make(chan struct{})
-			go func() { defer close(ended); _ = cmd.Wait() }()
+			go func() { defer close(ended); _ = cmd.Wait(); _ = seen.writer.Close() }()
 			t.Cleanup(func() { _ = cmd.Process.Kill(); <-ended })
-			wait := func(what string, done func() bool) {
-				t.Helper()
-				for end := time.Now().Add(30 * time.Second); !done(); time.Sleep(5 * time.Millisecond) {
-					if time.Now().After(end) {
-						t.Fatalf("%s: not within 30 s; stderr: %s", what, &errs)
-					}
-				}
-			}
 			want := "session/prompt"
 			if tt.signals == 2 {
 				want = "_check/" // the agent of this test answers turns, and then does not end
 			}
-			wait("the agent is asked", func() bool {
-				data, _ := os.ReadFile(seen)
-				return bytes.Contains(data, []byte(want))
-			})
-			for range tt.signals {
+			seen.until(t, want)
+			if left, err := os.ReadDir(tmp); err != nil || len(left) != 1 {
+				t.Errorf("while it runs: %v, %v", left, err)
+			}
+			if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
+				t.Error(err)
+			}
+			if tt.signals > 1 {
+				seen.until(t, "no more") // the first was taken; else both are one
 				if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
 					t.Error(err)
 				}
-				time.Sleep(time.Duration(tt.signals-1) * 50 * time.Millisecond) // else both are one
 			}
-			wait("the end", func() bool {
-				select {
-				case <-ended:
-					return true
-				default:
-					return false
-				}
-			})
+			<-ended
 			if code := cmd.ProcessState.ExitCode(); code != int(exitcode.Cancelled) {
 				t.Errorf("status %d; stderr: %s", code, &errs)
 			}
-			text, err := os.ReadFile(pid)
-			if err != nil {
-				t.Fatal(err)
+			seen.until(t, "") // the end of the agent
+			if left, err := os.ReadDir(tmp); err != nil || len(left) > 0 {
+				t.Errorf("left: %v, %v", left, err)
 			}
-			n, err := strconv.Atoi(strings.TrimSpace(string(text)))
-			if err != nil {
-				t.Fatal(err)
-			}
-			wait("the end of the agent", func() bool { return syscall.Kill(n, 0) == syscall.ESRCH })
 			if !tt.report {
 				return
 			}
@@ -112,9 +95,45 @@ func TestCheckEnds(t *testing.T) {
 			if data, err := os.ReadFile(filepath.Join(home, "report.xml")); err != nil || !bytes.Contains(data, []byte("interrupted after 1 of 2 trials")) {
 				t.Errorf("%v: %s", err, data)
 			}
-			if left, err := os.ReadDir(tmp); err != nil || len(left) > 0 {
-				t.Errorf("left: %v, %v", left, err)
-			}
 		})
+	}
+}
+
+// A copyOf is a pipe with a name, into which processes copy what they read.
+type copyOf struct {
+	name   string
+	reader *bufio.Reader
+	writer *os.File // lets it be opened before there is a process, and keeps it open until somebody writes
+}
+
+func newCopy(t *testing.T, name string) *copyOf {
+	t.Helper()
+	if err := syscall.Mkfifo(name, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	w, err := os.OpenFile(name, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := os.Open(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _, _ = r.Close(), w.Close() })
+	return &copyOf{name, bufio.NewReader(r), w}
+}
+
+// until reads lines until one has a text, or for "" to the end of all who write.
+func (c *copyOf) until(t *testing.T, text string) {
+	t.Helper()
+	for {
+		line, err := c.reader.ReadString('\n')
+		_ = c.writer.Close() // somebody writes, or nobody will: the end is the end
+		if text == "" && err == io.EOF || text != "" && strings.Contains(line, text) {
+			return
+		}
+		if err != nil {
+			t.Fatalf("there was no %q: %v", text, err)
+		}
 	}
 }

@@ -285,6 +285,9 @@ func Run(ctx context.Context, o *Options) error {
 			return err
 		}
 		defer leave()
+		defer o.App.BeforeExit(leave)()
+	} else {
+		defer o.App.BeforeExit(litter.clear)()
 	}
 	rec, err := o.record()
 	if err != nil {
@@ -294,7 +297,7 @@ func Run(ctx context.Context, o *Options) error {
 	defer context.AfterFunc(ctx, p.interrupted)()
 	opt := conformance.Options{
 		Versions: o.Versions, Only: o.Only, Skip: o.Skip, Timeout: o.Timeout, Prompts: o.Prompts, Experimental: o.Experimental,
-		Apart: o.Apart, Login: o.Login, Cwd: dir, MCPProbe: openProbe, OnResult: p.result, Record: rec.frame,
+		Apart: o.Apart, Login: o.Login, Cwd: dir, MCPProbe: o.openProbe, OnResult: p.result, Record: rec.frame,
 	}
 	var report *conformance.Report
 	var reached error

@@ -58,7 +58,7 @@ func (o *Options) checkClient(ctx context.Context, opt conformance.Options, rec 
 		}
 	}
 	if len(o.Argv) == 0 {
-		door, err := listen(ctx)
+		door, err := listen(ctx, o.App)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -82,7 +82,7 @@ func (o *Options) checkClient(ctx context.Context, opt conformance.Options, rec 
 		}
 		// Each has a door of its own: one that is being ended may start its agent once
 		// more, and must not be taken for the next one.
-		door, err := listen(ctx)
+		door, err := listen(ctx, o.App)
 		if err != nil {
 			return nil, err
 		}
@@ -228,12 +228,14 @@ type door struct {
 	in   chan net.Conn
 	done chan struct{}
 	wait sync.WaitGroup
+
+	forget func() // ends that dir is removed at the exit of the process
 }
 
 // listen opens a socket in a directory that only the user can enter, or on Windows
 // on the loopback interface.
-func listen(ctx context.Context) (d *door, err error) {
-	d = &door{in: make(chan net.Conn, maxPending), done: make(chan struct{})}
+func listen(ctx context.Context, a *app.App) (d *door, err error) {
+	d = &door{forget: func() {}, in: make(chan net.Conn, maxPending), done: make(chan struct{})}
 	if d.self, err = os.Executable(); err != nil {
 		return nil, fmt.Errorf("this program: %w", err)
 	}
@@ -245,9 +247,11 @@ func listen(ctx context.Context) (d *door, err error) {
 		if d.dir, err = os.MkdirTemp("", "acp"); err != nil {
 			return nil, err
 		}
+		d.forget = a.BeforeExit(func() { _ = os.RemoveAll(d.dir) })
 		d.ln, err = lc.Listen(ctx, "unix", filepath.Join(d.dir, "s"))
 	}
 	if err != nil {
+		d.forget()
 		_ = os.RemoveAll(d.dir)
 		return nil, fmt.Errorf("a way for the client's agent: %w", err)
 	}
@@ -282,6 +286,7 @@ func (d *door) close() {
 	if d.dir != "" {
 		_ = os.RemoveAll(d.dir)
 	}
+	d.forget()
 }
 
 // command is what a client has to start as its agent.

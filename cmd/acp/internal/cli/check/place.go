@@ -47,11 +47,11 @@ func (o *Options) place() (dir string, leave func(), err error) {
 			return bad(err)
 		}
 	}
-	return dir, func() {
+	return dir, sync.OnceFunc(func() {
 		if err := os.RemoveAll(dir); err != nil {
 			fmt.Fprintf(o.App.Err, "acp: the directory of the check could not be removed: %v\n", err)
 		}
-	}, nil
+	}), nil
 }
 
 const (

@@ -26,13 +26,13 @@ const (
 // Over stdio that is this program, which joins its standard streams with a socket of
 // the check, as it does for clients; over HTTP it is a path nobody can guess on the
 // loopback interface. It ends with ctx, or when it is closed.
-func openProbe(ctx context.Context, transport string) (*conformance.MCPProbe, error) {
+func (o *Options) openProbe(ctx context.Context, transport string) (*conformance.MCPProbe, error) {
 	there := make(chan struct{})
 	m := &conformance.MCPProbe{Connected: there}
 	connected := sync.OnceFunc(func() { close(there) })
 	switch transport {
 	case "stdio":
-		return m, serveStdio(ctx, m, connected)
+		return m, o.serveStdio(ctx, m, connected)
 	case "http":
 		return m, serveHTTP(ctx, m, connected)
 	}
@@ -40,8 +40,8 @@ func openProbe(ctx context.Context, transport string) (*conformance.MCPProbe, er
 }
 
 // serveStdio makes m a server over stdio. Agents may start it as often as they like.
-func serveStdio(ctx context.Context, m *conformance.MCPProbe, connected func()) error {
-	d, err := listen(ctx)
+func (o *Options) serveStdio(ctx context.Context, m *conformance.MCPProbe, connected func()) error {
+	d, err := listen(ctx, o.App)
 	if err != nil {
 		return err
 	}

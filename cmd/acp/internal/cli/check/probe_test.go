@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/goacp/acp/cmd/acp/internal/app"
 	"github.com/goacp/acp/conformance"
 )
 
@@ -41,7 +42,7 @@ func isConnected(m *conformance.MCPProbe) bool {
 // TestProbeStdio: a server is connected to when it was initialized, which may happen more than once, and
 // nobody reaches it when it is closed.
 func TestProbeStdio(t *testing.T) {
-	m, err := openProbe(t.Context(), "stdio")
+	m, err := (&Options{App: &app.App{}}).openProbe(t.Context(), "stdio")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,7 +80,7 @@ func TestProbeStdio(t *testing.T) {
 
 // TestProbeHTTP: only who knows the path reaches the server, and nobody when it is closed.
 func TestProbeHTTP(t *testing.T) {
-	m, err := openProbe(t.Context(), "http")
+	m, err := (&Options{App: &app.App{}}).openProbe(t.Context(), "http")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -113,14 +114,14 @@ func TestProbeHTTP(t *testing.T) {
 func TestProbeEnds(t *testing.T) {
 	for _, transport := range []string{"stdio", "http"} {
 		ctx, cancel := context.WithCancel(t.Context())
-		m, err := openProbe(ctx, transport)
+		m, err := (&Options{App: &app.App{}}).openProbe(ctx, transport)
 		if err != nil {
 			t.Fatal(err)
 		}
 		cancel()
 		m.Close()
 	}
-	if _, err := openProbe(t.Context(), "sse"); err == nil {
+	if _, err := (&Options{App: &app.App{}}).openProbe(t.Context(), "sse"); err == nil {
 		t.Error("there is a server over SSE")
 	}
 }
