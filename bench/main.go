@@ -40,26 +40,45 @@ func exit(err error) {
 	os.Exit(0)
 }
 
-func run() error {
-	only := flag.String("only", "", "run the workloads whose name matches this `regexp`")
-	rounds := flag.Int("rounds", 0, "number of rounds; 0 means 9, or 3 with -quick")
-	quick := flag.Bool("quick", false, "shorter and fewer measurements")
-	check := flag.Bool("check", false, "exit with status 1 when a target is missed")
-	write := flag.Bool("write", false, "write RESULTS.md")
-	list := flag.Bool("list", false, "print the names of the workloads and stop")
-	without := flag.String("without", "", "comma-separated `subjects` to leave out: ours, app, coder, ts, bare")
-	flag.Parse()
-	if flag.NArg() > 0 {
-		return fmt.Errorf("unexpected argument %q", flag.Arg(0))
+// flags are what the command line says.
+type flags struct {
+	only, without             string
+	rounds                    int
+	quick, check, write, list bool
+}
+
+// parse reads the arguments with a set of flags that is empty so far.
+func parse(set *flag.FlagSet, args []string) (*flags, error) {
+	f := new(flags)
+	set.StringVar(&f.only, "only", "", "run the workloads whose name matches this `regexp`")
+	set.IntVar(&f.rounds, "rounds", 0, "number of rounds; 0 means 9, or 3 with -quick")
+	set.BoolVar(&f.quick, "quick", false, "shorter and fewer measurements")
+	set.BoolVar(&f.check, "check", false, "exit with status 1 when a target is missed")
+	set.BoolVar(&f.write, "write", false, "write RESULTS.md")
+	set.BoolVar(&f.list, "list", false, "print the names of the workloads and stop")
+	set.StringVar(&f.without, "without", "", "comma-separated `subjects` to leave out: ours, app, coder, ts, bare")
+	if err := set.Parse(args); err != nil {
+		return nil, err
 	}
-	match, err := regexp.Compile(*only)
+	if set.NArg() > 0 {
+		return nil, fmt.Errorf("unexpected argument %q", set.Arg(0))
+	}
+	return f, nil
+}
+
+func run() error {
+	f, err := parse(flag.CommandLine, os.Args[1:])
+	if err != nil {
+		return err
+	}
+	match, err := regexp.Compile(f.only)
 	if err != nil {
 		return fmt.Errorf("-only: %w", err)
 	}
-	if *rounds <= 0 {
-		*rounds = 9
-		if *quick {
-			*rounds = 3
+	if f.rounds <= 0 {
+		f.rounds = 9
+		if f.quick {
+			f.rounds = 3
 		}
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
@@ -71,14 +90,14 @@ func run() error {
 			chosen = append(chosen, w)
 		}
 	}
-	if *list {
+	if f.list {
 		for _, w := range chosen {
 			fmt.Printf("%-22s %s\n", w.name, w.title)
 		}
 		return nil
 	}
-	r := &runner{rounds: *rounds, quick: *quick, skip: map[string]string{}}
-	for _, s := range strings.Split(*without, ",") {
+	r := &runner{rounds: f.rounds, quick: f.quick, skip: map[string]string{}}
+	for _, s := range strings.Split(f.without, ",") {
 		if s != "" {
 			r.skip[s] = "left out"
 		}
@@ -103,12 +122,12 @@ func run() error {
 	verdicts := judge(results)
 	printVerdicts(os.Stdout, verdicts)
 	fmt.Printf("\n%s in all\n", time.Since(begin).Round(time.Second))
-	if *write {
-		if err := writeResults("RESULTS.md", results, verdicts, *rounds, time.Since(begin)); err != nil {
+	if f.write {
+		if err := writeResults("RESULTS.md", results, verdicts, f.rounds, time.Since(begin)); err != nil {
 			return err
 		}
 	}
-	if *check {
+	if f.check {
 		for _, v := range verdicts {
 			if v.known && !v.met {
 				return fmt.Errorf("targets were missed")
