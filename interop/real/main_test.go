@@ -66,7 +66,7 @@ func need(t *testing.T) {
 		t.Skipf("set %s=1, or run make real-agents, to run real agents", gateVar)
 	}
 	if _, err := os.Stat("node_modules"); err != nil {
-		t.Fatalf("run npm ci in %s first: %v", "interop/real", err)
+		t.Fatalf("run npm install --no-save --ignore-scripts in interop/real first: %v", err)
 	}
 }
 
