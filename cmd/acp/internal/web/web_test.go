@@ -10,6 +10,7 @@ import (
 	"net/http/cookiejar"
 	"net/url"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -307,37 +308,32 @@ func TestRows(t *testing.T) {
 	}
 }
 
-// A recording that was written to again has several connections.
-func TestParts(t *testing.T) {
-	s := newServer(t, Options{})
-	s.Feed(said(0, `>{"id":1,"method":"initialize","params":{}}`))
-	s.Feed(said(1, "*"+NewPart))
-	s.Feed(said(2, `<{"id":1,"result":{"protocolVersion":1}}`))
-	s.Feed(said(3, "<Warning"))
-	list := follow(t, client(t, s), s, "").rows(4)
-	if list[2].Asked != 0 {
-		t.Error("an answer belongs to the request of another connection")
-	}
-	if f := list[3].Findings; len(f) != 1 || f[0].Seq != 4 {
-		t.Errorf("findings: %+v", f)
-	}
-}
-
-// TestStarts holds that an agent that is started again is spoken to on another
-// connection.
-func TestStarts(t *testing.T) {
-	s := newServer(t, Options{})
-	s.Feed(said(0, "*start"))
-	s.Feed(said(0, `>{"id":1,"method":"initialize","params":{}}`))
-	s.Feed(said(1, "*start"))
-	s.Feed(said(2, `<{"id":1,"result":{"protocolVersion":1}}`))
-	s.Feed(said(3, "<Warning"))
-	list := follow(t, client(t, s), s, "").rows(5)
-	if list[3].Asked != 0 {
-		t.Error("an answer belongs to the request of another connection")
-	}
-	if f := list[4].Findings; len(f) != 1 || f[0].Seq != 5 {
-		t.Errorf("findings: %+v", f)
+// TestConnections holds that a recording that was written to again, and one of an agent that was started
+// again, has several connections: nothing in one belongs to another.
+func TestConnections(t *testing.T) {
+	for _, tt := range []struct {
+		name          string
+		before, again []string // what is recorded before the first connection, and before the second
+	}{
+		{"written to again", nil, []string{"*" + NewPart}},
+		{"started again", []string{"*start"}, []string{"*start"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			s := newServer(t, Options{})
+			lines := slices.Concat(tt.before, []string{`>{"id":1,"method":"initialize","params":{}}`},
+				tt.again, []string{`<{"id":1,"result":{"protocolVersion":1}}`, "<Warning"})
+			for i, line := range lines {
+				s.Feed(said(i, line))
+			}
+			n := len(lines)
+			list := follow(t, client(t, s), s, "").rows(int64(n))
+			if list[n-2].Asked != 0 {
+				t.Error("an answer belongs to the request of another connection")
+			}
+			if f := list[n-1].Findings; len(f) != 1 || f[0].Seq != int64(n) {
+				t.Errorf("findings: %+v", f)
+			}
+		})
 	}
 }
 
@@ -464,11 +460,11 @@ func TestSlowViewer(t *testing.T) {
 	slow := follow(t, c, s, "")
 	const n = 40_000
 	many(n, func(r *trace.Record) { s.Feed(r) })
-	follow(t, c, s, fmt.Sprintf("?after=%d&run=%s", n-1, s.run)).rows(n)
+	follow(t, c, s, fmt.Sprintf("?after=%d&run=%s", n-1, s.run)).rows(int64(n))
 	if s.log.bytes > 1<<20 {
 		t.Errorf("%d bytes are kept for a page that reads nothing", s.log.bytes)
 	}
-	list := slow.rows(n)
+	list := slow.rows(int64(n))
 	if len(list) == n {
 		t.Skip("the system has buffered everything")
 	}
