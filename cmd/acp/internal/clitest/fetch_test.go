@@ -15,29 +15,28 @@ import (
 	"time"
 )
 
-// fetch is a command of the scripts: fetch [-stranger] [-host NAME] FILE PATH waits for an address in a
-// file, opens the page there, unless it is a stranger, and prints what the page has at a path: the
-// status, and what follows, of events up to the one called end. The port of the page is in place of PORT
-// in the name of the host.
+// fetch is a command of the scripts: fetch [-stranger] [-host NAME] [-until TEXT] FILE PATH finds an
+// address in a file, opens the page there, unless it is a stranger, and prints what the page has at a
+// path: the status, and what follows, of events up to the one called end, or to a line with a text. The
+// port of the page is in place of PORT in the name of the host.
 func fetch() {
 	f := flag.NewFlagSet("fetch", flag.ExitOnError)
-	stranger, host := f.Bool("stranger", false, ""), f.String("host", "", "")
+	stranger, host, until := f.Bool("stranger", false, ""), f.String("host", "", ""), f.String("until", "", "")
 	_ = f.Parse(os.Args[1:])
-	if err := fetchPage(f.Arg(0), f.Arg(1), *host, *stranger); err != nil {
+	if err := fetchPage(f.Arg(0), f.Arg(1), *host, *until, *stranger); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 }
 
-func fetchPage(file, path, host string, stranger bool) error {
-	address := ""
-	for end := time.Now().Add(30 * time.Second); address == ""; time.Sleep(10 * time.Millisecond) {
-		if data, err := os.ReadFile(file); err == nil {
-			address = regexp.MustCompile(`http://127\.0\.0\.1:\d+/\?token=\w+\n`).FindString(string(data))
-		}
-		if time.Now().After(end) {
-			return errors.New("there is no address in " + file)
-		}
+func fetchPage(file, path, host, until string, stranger bool) error {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	address := regexp.MustCompile(`http://127\.0\.0\.1:\d+/\?token=\w+\n`).FindString(string(data))
+	if address == "" {
+		return errors.New("there is no address in " + file)
 	}
 	page, err := url.Parse(strings.TrimSpace(address))
 	if err != nil {
@@ -80,5 +79,8 @@ func fetchPage(file, path, host string, stranger bool) error {
 			return err
 		}
 		fmt.Print(line)
+		if until != "" && strings.Contains(line, until) {
+			return nil
+		}
 	}
 }
