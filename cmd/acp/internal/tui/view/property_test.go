@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"testing"
 	"time"
 	"unicode/utf8"
@@ -210,5 +211,18 @@ func TestUpdatesAnyOrder(t *testing.T) {
 		if total == 0 {
 			t.Fatalf("seed %d: nothing is shown", seed)
 		}
+	}
+}
+
+// TestMarkdownBounds: what would be many times as much as it is written as stays text.
+func TestMarkdownBounds(t *testing.T) {
+	src := strings.Repeat("|a", 300) + "\n" + strings.Repeat("|-", 300) + "\n" + strings.Repeat("b\n", 300)
+	ls := plainTheme().markdown(src, 100)
+	said := 0
+	for _, l := range ls {
+		said += strings.Count(l.plain(), "b")
+	}
+	if said != 300 || len(ls) > 400 || !strings.Contains(ls[0].plain(), "|a|a") {
+		t.Errorf("%d lines, %d letters, first %q", len(ls), said, ls[0].plain())
 	}
 }
