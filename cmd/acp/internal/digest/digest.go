@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/goacp/acp/cmd/acp/internal/envelope"
 	"github.com/goacp/acp/cmd/acp/internal/safetext"
 	"github.com/goacp/acp/trace"
 )
@@ -68,6 +69,7 @@ const (
 // A Follower digests the records of one connection, in their order. It is used by
 // one goroutine at a time. The zero value is ready for use and needs no closing.
 type Follower struct {
+	read     envelope.Reader
 	count    int64
 	version  int // of the protocol, 0 while not agreed
 	requests [2]pending
@@ -88,14 +90,14 @@ func (f *Follower) Next(rec *trace.Record) Item {
 	case trace.Text:
 		return Item{Type: Text, Summary: line(rec.Data)}
 	}
-	var e envelope
-	if !e.read(rec.Data) {
-		return Item{Type: Odd, Summary: line(rec.Data)}
-	}
-	if e.method != "" {
+	e := f.read.Read(rec.Data)
+	switch {
+	case e.Method != "":
 		return f.request(rec, &e)
+	case e.Answer():
+		return f.answer(rec, &e)
 	}
-	return f.answer(rec, &e)
+	return Item{Type: Odd, Summary: line(rec.Data)}
 }
 
 // Restart tells that the next record is of another connection. Records are
@@ -107,14 +109,13 @@ func (f *Follower) Restart() {
 // Version returns the version of the protocol that was agreed on last, or 0.
 func (f *Follower) Version() int { return f.version }
 
-func (f *Follower) request(rec *trace.Record, e *envelope) Item {
+func (f *Follower) request(rec *trace.Record, e *envelope.Envelope) Item {
 	it := Item{
-		Type: Notification, Method: short(e.method), ID: short(string(e.id)),
-		Session: member(e.params, "sessionId"),
+		Type: Notification, Method: short(e.Method), ID: short(string(e.ID)),
+		Session: e.Session, Update: short(e.Kind), Summary: summarise(e),
 	}
-	it.Update, it.Summary = summarise(e.method, e.params)
 	entry := none
-	if e.id != nil {
+	if e.ID != nil {
 		it.Type = Request
 	}
 	if it.Session != "" {
@@ -128,21 +129,21 @@ func (f *Follower) request(rec *trace.Record, e *envelope) Item {
 	return it
 }
 
-func (f *Follower) answer(rec *trace.Record, e *envelope) Item {
-	it := Item{Type: Answer, ID: short(string(e.id)), Summary: ""}
-	if e.failure != nil {
+func (f *Follower) answer(rec *trace.Record, e *envelope.Envelope) Item {
+	it := Item{Type: Answer, ID: short(string(e.ID)), Summary: ""}
+	if e.Error != nil {
 		it.Type = Failure
-		it.Code, it.Summary = failure(e.failure)
+		it.Code, it.Summary = failure(e.Error)
 	}
 	req, ok := f.requests[1-side(rec.Dir)].take(it.ID)
 	if ok {
 		it.Method, it.Session, it.Asked, it.Took = req.method, req.session, req.number, rec.At-req.at
 		if it.Type == Answer {
-			f.answered(&req, e.result, &it)
+			f.answered(&req, e.Result, &it)
 		}
 	}
 	if it.Type == Answer {
-		it.Summary = result(it.Method, e.result)
+		it.Summary = result(it.Method, e.Result)
 	}
 	return it
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/goacp/acp/acpv1"
 	"github.com/goacp/acp/acpv2"
+	"github.com/goacp/acp/cmd/acp/internal/envelope"
 	"github.com/goacp/acp/internal/translate"
 	"github.com/goacp/acp/trace"
 	"github.com/goacp/acp/transcript"
@@ -98,24 +99,24 @@ func newConversation() *transcript.Conversation {
 
 // fold takes a request or notification into the conversation of its session. It
 // returns the entry of a question, and none if it is not one.
-func (f *Follower) fold(dir trace.Direction, e *envelope, id string) (entry uint64) {
+func (f *Follower) fold(dir trace.Direction, e *envelope.Envelope, id string) (entry uint64) {
 	if len(id) > maxName {
 		return none
 	}
 	entry = none
 	s := f.sessions.get(id)
 	switch {
-	case dir == trace.ToClient && e.method == "session/update":
-		f.update(s, e.params)
-	case dir == trace.ToClient && e.method == "session/request_permission" && e.id != nil:
-		entry = f.asked(s, e.params)
-	case dir == trace.ToAgent && e.method == "session/load" && f.version != 2:
+	case dir == trace.ToClient && e.Method == "session/update":
+		f.update(s, e.Params)
+	case dir == trace.ToClient && e.Method == "session/request_permission" && e.ID != nil:
+		entry = f.asked(s, e.Params)
+	case dir == trace.ToAgent && e.Method == "session/load" && f.version != 2:
 		// The history follows from its beginning.
 		s.conversation = newConversation()
 		f.touch(s)
-	case dir == trace.ToAgent && e.method == "session/prompt" && f.version != 2:
+	case dir == trace.ToAgent && e.Method == "session/prompt" && f.version != 2:
 		var p acpv1.PromptRequest
-		if p.UnmarshalJSON(e.params) == nil {
+		if p.UnmarshalJSON(e.Params) == nil {
 			s.conversation.PromptedV1(p.Prompt)
 			f.touch(s)
 		}
@@ -167,7 +168,7 @@ func (f *Follower) answered(req *request, result []byte, it *Item) {
 		f.version = version(result)
 		return
 	case "session/new", "session/fork":
-		if id := member(result, "sessionId"); id != "" && len(id) <= maxName {
+		if id := envelope.Member(result, "sessionId"); id != "" && len(id) <= maxName {
 			it.Session = id
 		}
 	}

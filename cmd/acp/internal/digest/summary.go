@@ -4,17 +4,17 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/goacp/acp/cmd/acp/internal/envelope"
 	"github.com/goacp/acp/cmd/acp/internal/safetext"
+	"github.com/goacp/acp/internal/wire"
 )
 
-// summarise says which kind of update it is, if it is one, and what a request or
-// notification is about.
-func summarise(method string, params []byte) (kind, summary string) {
-	if method == "session/update" {
-		u := find(params, "update")
-		return short(member(u, "sessionUpdate")), update(u)
+// summarise says what a request or notification is about.
+func summarise(e *envelope.Envelope) string {
+	if e.Method == "session/update" {
+		return update(e.Kind, e.Update)
 	}
-	return "", about(method, params)
+	return about(e.Method, e.Params)
 }
 
 func about(method string, params []byte) string {
@@ -22,29 +22,29 @@ func about(method string, params []byte) string {
 	case "initialize":
 		return join("version "+raw(params, "protocolVersion"), peer(params, "clientInfo", "info"))
 	case "session/new", "session/load", "session/resume", "session/fork":
-		return cut(member(params, "cwd"))
+		return cut(envelope.Member(params, "cwd"))
 	case "session/prompt":
-		return cut(blocks(find(params, "prompt")))
+		return cut(blocks(envelope.Find(params, "prompt")))
 	case "session/request_permission":
-		return cut(first(member(params, "title"), member(params, "toolCall", "title"), member(params, "toolCall", "toolCallId")))
+		return cut(first(envelope.Member(params, "title"), envelope.Member(params, "toolCall", "title"), envelope.Member(params, "toolCall", "toolCallId")))
 	case "session/set_mode":
-		return cut(member(params, "modeId"))
+		return cut(envelope.Member(params, "modeId"))
 	case "session/set_config_option":
-		return join(member(params, "configId"), raw(params, "value"))
+		return join(envelope.Member(params, "configId"), raw(params, "value"))
 	case "fs/read_text_file", "fs/write_text_file":
-		return cut(member(params, "path"))
+		return cut(envelope.Member(params, "path"))
 	case "terminal/create":
-		words := []string{member(params, "command")}
-		elements(find(params, "args"), func(v []byte) bool {
-			words = append(words, text(v))
+		words := []string{envelope.Member(params, "command")}
+		elements(envelope.Find(params, "args"), func(v []byte) bool {
+			words = append(words, envelope.Text(v))
 			return len(words) < 32
 		})
 		return cut(strings.Join(words, " "))
 	case "$/cancel_request":
 		return join("request", raw(params, "requestId"))
 	}
-	return cut(first(member(params, "terminalId"), member(params, "message"), member(params, "title"),
-		member(params, "methodId"), member(params, "path"), member(params, "name")))
+	return cut(first(envelope.Member(params, "terminalId"), envelope.Member(params, "message"), envelope.Member(params, "title"),
+		envelope.Member(params, "methodId"), envelope.Member(params, "path"), envelope.Member(params, "name")))
 }
 
 // result says what an answer tells.
@@ -53,23 +53,23 @@ func result(method string, v []byte) string {
 	case "initialize":
 		return join("version "+raw(v, "protocolVersion"), peer(v, "agentInfo", "info"))
 	case "session/new", "session/fork":
-		return cut(member(v, "sessionId"))
+		return cut(envelope.Member(v, "sessionId"))
 	case "session/prompt":
-		return cut(member(v, "stopReason"))
+		return cut(envelope.Member(v, "stopReason"))
 	case "session/request_permission":
-		return join(member(v, "outcome", "outcome"), member(v, "outcome", "optionId"))
+		return join(envelope.Member(v, "outcome", "outcome"), envelope.Member(v, "outcome", "optionId"))
 	case "session/list":
 		n := 0
-		elements(find(v, "sessions"), func([]byte) bool { n++; return true })
+		elements(envelope.Find(v, "sessions"), func([]byte) bool { n++; return true })
 		return strconv.Itoa(n) + " sessions"
 	case "fs/read_text_file":
-		return cut(member(v, "content"))
+		return cut(envelope.Member(v, "content"))
 	case "terminal/create":
-		return cut(member(v, "terminalId"))
+		return cut(envelope.Member(v, "terminalId"))
 	case "terminal/output":
-		return cut(member(v, "output"))
+		return cut(envelope.Member(v, "output"))
 	case "terminal/wait_for_exit":
-		return join("status "+raw(v, "exitCode"), member(v, "signal"))
+		return join("status "+raw(v, "exitCode"), envelope.Member(v, "signal"))
 	}
 	if len(v) <= len("{}") {
 		return ""
@@ -77,44 +77,44 @@ func result(method string, v []byte) string {
 	return line(v)
 }
 
-// update says what an update tells.
-func update(u []byte) string {
+// update says what an update of some kind tells.
+func update(kind string, u []byte) string {
 	var s string
-	switch member(u, "sessionUpdate") {
+	switch kind {
 	case "user_message", "agent_message", "agent_thought":
-		s = blocks(find(u, "content"))
+		s = blocks(envelope.Find(u, "content"))
 	case "tool_call", "tool_call_update":
-		s = join(member(u, "status"), first(member(u, "title"), member(u, "toolCallId")))
+		s = join(envelope.Member(u, "status"), first(envelope.Member(u, "title"), envelope.Member(u, "toolCallId")))
 	case "plan", "plan_update":
 		done, all := 0, 0
-		entries := find(u, "entries")
+		entries := envelope.Find(u, "entries")
 		if entries == nil {
-			entries = find(u, "plan", "entries")
+			entries = envelope.Find(u, "plan", "entries")
 		}
 		elements(entries, func(v []byte) bool {
 			all++
-			if member(v, "status") == "completed" {
+			if envelope.Member(v, "status") == "completed" {
 				done++
 			}
 			return true
 		})
 		s = strconv.Itoa(done) + " of " + strconv.Itoa(all) + " done"
 	case "state_update":
-		s = join(member(u, "state"), member(u, "stopReason"))
+		s = join(envelope.Member(u, "state"), envelope.Member(u, "stopReason"))
 	case "current_mode_update":
-		s = member(u, "currentModeId")
+		s = envelope.Member(u, "currentModeId")
 	case "session_info_update", "notice":
-		s = member(u, "title")
+		s = envelope.Member(u, "title")
 	case "usage_update":
 		s = raw(u, "used") + " of " + raw(u, "size")
 	case "terminal_update", "terminal_output_chunk":
-		s = first(member(u, "command"), member(u, "terminalId"))
+		s = first(envelope.Member(u, "command"), envelope.Member(u, "terminalId"))
 	case "available_commands_update":
 		n := 0
-		elements(find(u, "availableCommands"), func([]byte) bool { n++; return true })
+		elements(envelope.Find(u, "availableCommands"), func([]byte) bool { n++; return true })
 		s = strconv.Itoa(n) + " commands"
 	default:
-		s = block(find(u, "content"))
+		s = block(envelope.Find(u, "content"))
 	}
 	return cut(s)
 }
@@ -134,13 +134,13 @@ func blocks(list []byte) string {
 
 // block returns the text of a block, or what it is.
 func block(v []byte) string {
-	switch kind := member(v, "type"); kind {
+	switch kind := envelope.Member(v, "type"); kind {
 	case "text":
-		return member(v, "text")
+		return envelope.Member(v, "text")
 	case "":
 		return ""
 	case "resource_link":
-		return "[" + first(member(v, "name"), member(v, "uri")) + "]"
+		return "[" + first(envelope.Member(v, "name"), envelope.Member(v, "uri")) + "]"
 	default:
 		return "[" + kind + "]"
 	}
@@ -150,14 +150,14 @@ func block(v []byte) string {
 func failure(v []byte) (int, string) {
 	code := raw(v, "code")
 	n, _ := strconv.Atoi(code)
-	return n, join(code, member(v, "message"))
+	return n, join(code, envelope.Member(v, "message"))
 }
 
 // peer names an implementation.
 func peer(v []byte, names ...string) string {
 	for _, name := range names {
-		if info := find(v, name); info != nil {
-			return strings.TrimSpace(member(info, "name") + " " + member(info, "version"))
+		if info := envelope.Find(v, name); info != nil {
+			return strings.TrimSpace(envelope.Member(info, "name") + " " + envelope.Member(info, "version"))
 		}
 	}
 	return ""
@@ -165,9 +165,9 @@ func peer(v []byte, names ...string) string {
 
 // raw returns what a member is in a line: of a string its text, else the JSON.
 func raw(v []byte, name string) string {
-	m := find(v, name)
+	m := envelope.Find(v, name)
 	if len(m) > 0 && m[0] == '"' {
-		return cut(text(m))
+		return cut(envelope.Text(m))
 	}
 	return line(m)
 }
@@ -195,4 +195,18 @@ func cut(s string) string {
 		s = s[:8*maxLine]
 	}
 	return safetext.Line(s, maxLine)
+}
+
+// elements calls f for the elements of an array until it returns false.
+func elements(data []byte, f func(v []byte) bool) {
+	var d wire.Decoder
+	d.Reset(data, false)
+	if d.Peek() != '[' {
+		return
+	}
+	for ok := d.FirstElem(); ok; ok = d.NextElem() {
+		if !f(d.Raw()) {
+			return
+		}
+	}
 }

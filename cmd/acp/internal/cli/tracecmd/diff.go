@@ -13,6 +13,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/goacp/acp/cmd/acp/internal/envelope"
 	"github.com/goacp/acp/cmd/acp/internal/exitcode"
 	"github.com/goacp/acp/cmd/acp/internal/safetext"
 	"github.com/goacp/acp/cmd/acp/internal/tracefile"
@@ -162,7 +163,7 @@ func (f *plainFrame) side() *side {
 // A normaliser takes out of the frames of one side what differs from run to run: ids are numbered in
 // the order of first sight, and times are all one.
 type normaliser struct {
-	read frameReader
+	read envelope.Reader
 	ids  map[string]string
 	asks map[string]string // methods of requests of the other side, to name answers by
 }
@@ -188,28 +189,28 @@ func (n *normaliser) next(s *tracefile.File, dir trace.Direction, compare bool, 
 		case rec.Kind == trace.Text:
 			continue
 		}
-		f := n.read.read(rec.Data)
+		f := n.read.Read(rec.Data)
 		if rec.Dir != dir {
-			if f.request() && len(n.asks) < maxIDs {
+			if f.Request() && len(n.asks) < maxIDs {
 				if n.asks == nil {
 					n.asks = map[string]string{}
 				}
-				n.asks[string(f.id)] = f.method
+				n.asks[string(f.ID)] = f.Method
 			}
 			continue
 		}
-		what := f.method
+		what := f.Method
 		switch {
-		case f.answer():
-			what = "= " + n.asks[string(f.id)]
-			delete(n.asks, string(f.id))
-			if f.failure != nil {
+		case f.Answer():
+			what = "= " + n.asks[string(f.ID)]
+			delete(n.asks, string(f.ID))
+			if f.Error != nil {
 				what = "!" + what[1:]
 			}
 		case what == "":
 			what = "(odd)"
-		case f.update != "":
-			what += " " + f.update
+		case f.Kind != "":
+			what += " " + f.Kind
 		}
 		count(what)
 		out := &plainFrame{line: s.Line()}
@@ -225,7 +226,7 @@ func (n *normaliser) next(s *tracefile.File, dir trace.Direction, compare bool, 
 		out.value = n.value("", out.value)
 		if m, ok := out.value.(map[string]any); ok && m["id"] != nil {
 			kind := "request"
-			if f.answer() {
+			if f.Answer() {
 				kind = "answer"
 			}
 			m["id"] = n.number(kind, fmt.Sprint(m["id"]))

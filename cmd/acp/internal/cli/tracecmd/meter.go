@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/goacp/acp/cmd/acp/internal/envelope"
 	"github.com/goacp/acp/trace"
 )
 
@@ -20,7 +21,7 @@ const (
 
 // A meter sums up what passes. The zero value is ready.
 type meter struct {
-	read     frameReader
+	read     envelope.Reader
 	methods  map[callKey]*calls
 	sessions map[string]*sessionSum
 	order    []*sessionSum
@@ -92,7 +93,7 @@ func (m *meter) part() {
 	m.last, m.first, m.any = 0, 0, false
 	for i := range m.pending {
 		for _, q := range m.pending[i].byID {
-			m.calls(q.frame.method, directions[i]).unanswered++
+			m.calls(q.method, directions[i]).unanswered++
 		}
 		m.pending[i] = pendings{}
 	}
@@ -153,36 +154,36 @@ func (m *meter) event(rec *trace.Record) {
 }
 
 func (m *meter) frame(rec *trace.Record, line int64) {
-	f := m.read.read(rec.Data)
+	f := m.read.Read(rec.Data)
 	side := index(rec.Dir)
-	kind, method := "odd", f.method
+	kind, method := "odd", f.Method
 	switch {
-	case f.request(), f.notification():
+	case f.Request(), f.Notification():
 		kind = "notification"
-		c := m.calls(f.method, rec.Dir)
+		c := m.calls(f.Method, rec.Dir)
 		c.size.add(length(rec))
-		if f.request() {
+		if f.Request() {
 			kind, c.request = "request", true
-			q := pending{frame: frame{method: c.key.method, session: f.session}, rec: line, at: int64(rec.At)}
-			if m.pending[side].put(f.id, q) {
+			q := pending{method: c.key.method, session: f.Session, at: int64(rec.At)}
+			if m.pending[side].put(f.ID, q) {
 				c.unanswered++
 			}
 		}
-	case f.answer():
+	case f.Answer():
 		kind = "answer"
-		if q, ok := m.pending[1-side].take(f.id); ok {
-			c := m.calls(q.frame.method, directions[1-side])
+		if q, ok := m.pending[1-side].take(f.ID); ok {
+			c := m.calls(q.method, directions[1-side])
 			c.latency.add(int64(rec.At) - q.at)
 			c.answers.add(length(rec))
-			if f.failure != nil {
+			if f.Error != nil {
 				c.errors++
 			}
-			method = q.frame.method
+			method = q.method
 			m.answered(&q, &f, rec.At)
 		}
 	}
 	m.keepBig(rec, line, method, kind)
-	if f.session != "" {
+	if f.Session != "" {
 		m.session(&f, rec)
 	}
 }
@@ -235,40 +236,40 @@ func (m *meter) open(id string) *sessionSum {
 }
 
 // session notes what a call says of its session.
-func (m *meter) session(f *frame, rec *trace.Record) {
-	s := m.open(f.session)
+func (m *meter) session(f *envelope.Envelope, rec *trace.Record) {
+	s := m.open(f.Session)
 	if s == nil {
 		return
 	}
 	switch {
-	case f.method == "session/prompt" && rec.Dir == trace.ToAgent:
+	case f.Method == "session/prompt" && rec.Dir == trace.ToAgent:
 		s.turns++
 		if !s.running { // another one may be queued behind it
 			s.prompted, s.running, s.silent = rec.At, true, true
 		}
-	case f.method == "session/update" && rec.Dir == trace.ToClient:
+	case f.Method == "session/update" && rec.Dir == trace.ToClient:
 		s.update(f, rec.At)
 	}
 }
 
-func (s *sessionSum) update(f *frame, at time.Duration) {
+func (s *sessionSum) update(f *envelope.Envelope, at time.Duration) {
 	s.updates++
-	switch f.update {
+	switch f.Kind {
 	case "agent_message_chunk", "agent_thought_chunk", "agent_message", "agent_thought", "tool_call", "tool_call_update":
 		if s.running && s.silent {
 			s.first.add(int64(at - s.prompted))
 			s.silent = false
 		}
 	case "state_update":
-		if text(find(f.content, "state")) == "idle" && s.running {
+		if envelope.Member(f.Update, "state") == "idle" && s.running {
 			s.end(at)
-			s.spend(find(f.content, "usage"))
+			s.spend(envelope.Find(f.Update, "usage"))
 		}
 	case "usage_update":
-		s.used, s.window = number(find(f.content, "used")), number(find(f.content, "size"))
-		if amount := find(f.content, "cost", "amount"); amount != nil {
+		s.used, s.window = number(envelope.Find(f.Update, "used")), number(envelope.Find(f.Update, "size"))
+		if amount := envelope.Find(f.Update, "cost", "amount"); amount != nil {
 			if cost, err := strconv.ParseFloat(string(amount), 64); err == nil {
-				s.cost, s.currency = cost, text(find(f.content, "cost", "currency"))
+				s.cost, s.currency = cost, envelope.Member(f.Update, "cost", "currency")
 			}
 		}
 	}
@@ -284,7 +285,7 @@ var tokenSorts = []string{"totalTokens", "inputTokens", "outputTokens", "thought
 
 func (s *sessionSum) spend(usage []byte) {
 	for _, sort := range tokenSorts {
-		if n := number(find(usage, sort)); n > 0 {
+		if n := number(envelope.Find(usage, sort)); n > 0 {
 			if s.tokens == nil {
 				s.tokens = map[string]int64{}
 			}
@@ -302,21 +303,21 @@ func number(data []byte) int64 {
 }
 
 // answered notes what an answer says of sessions: turns that end, sessions that open.
-func (m *meter) answered(q *pending, f *frame, at time.Duration) {
-	switch q.frame.method {
+func (m *meter) answered(q *pending, f *envelope.Envelope, at time.Duration) {
+	switch q.method {
 	case "session/new", "session/fork":
-		if id := text(find(f.result, "sessionId")); id != "" {
+		if id := envelope.Member(f.Result, "sessionId"); id != "" {
 			m.open(id)
 		}
 	case "session/prompt":
-		s := m.sessions[q.frame.session]
+		s := m.sessions[q.session]
 		if s == nil {
 			return
 		}
 		// In version 2 the answer is a receipt.
-		if s.running && (f.failure != nil || find(f.result, "stopReason") != nil) {
+		if s.running && (f.Error != nil || envelope.Find(f.Result, "stopReason") != nil) {
 			s.end(at)
 		}
-		s.spend(find(f.result, "usage"))
+		s.spend(envelope.Find(f.Result, "usage"))
 	}
 }

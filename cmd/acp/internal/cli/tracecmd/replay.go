@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/goacp/acp/cmd/acp/internal/envelope"
 	"github.com/goacp/acp/cmd/acp/internal/exitcode"
 	"github.com/goacp/acp/cmd/acp/internal/roster"
 	"github.com/goacp/acp/cmd/acp/internal/safetext"
@@ -24,9 +25,9 @@ type player struct {
 	o       *Options
 	script  *script
 	stream  jsonrpc.Stream
-	asks    map[string]int // requests of the other side that are still to come, by method
-	came    chan *frame    // closed when no more comes
-	held    []*frame       // came, and was not expected yet
+	asks    map[string]int          // requests of the other side that are still to come, by method
+	came    chan *envelope.Envelope // closed when no more comes
+	held    []*envelope.Envelope    // came, and was not expected yet
 	ids     translator
 	methods map[string]string // of our requests, by their ids
 	sent    int
@@ -59,7 +60,7 @@ func (o *Options) replay(ctx context.Context) error {
 	defer s.Close()
 	p := &player{
 		o: o, script: &script{s: s, part: plan.part, ours: o.sends()}, asks: plan.asks, methods: map[string]string{},
-		came: make(chan *frame, 256),
+		came: make(chan *envelope.Envelope, 256),
 	}
 	if o.As == asAgent {
 		in, out := o.In, o.Out
@@ -125,7 +126,7 @@ var errEnded = errors.New("the other side ended")
 // receive reads what the other side sends.
 func (p *player) receive(quit <-chan struct{}) {
 	defer close(p.came)
-	var read frameReader
+	var read envelope.Reader
 	for {
 		raw, err := p.stream.ReadFrame()
 		if large := (*jsonrpc.FrameTooLargeError)(nil); errors.As(err, &large) {
@@ -138,7 +139,7 @@ func (p *player) receive(quit <-chan struct{}) {
 		if !raw.Owned {
 			data = slices.Clone(data)
 		}
-		f := read.read(data)
+		f := read.Read(data)
 		select {
 		case p.came <- &f:
 		case <-quit:
@@ -191,8 +192,8 @@ func sleep(ctx context.Context, d time.Duration) error {
 }
 
 func (p *player) send(st *step) error {
-	if st.request() && len(p.methods) < maxIDs {
-		p.methods[string(st.id)] = st.method
+	if st.Request() && len(p.methods) < maxIDs {
+		p.methods[string(st.ID)] = st.Method
 	}
 	if err := p.stream.WriteFrame(p.ids.apply(st)); err != nil {
 		return fmt.Errorf("%w and took no more: line %d could not be sent: %v", errEnded, st.line, err)
@@ -215,7 +216,7 @@ func (p *player) expect(ctx context.Context, want *step) error {
 		select {
 		case f, ok := <-p.came:
 			if !ok {
-				return fmt.Errorf("%w while %s was expected, as in line %d", errEnded, p.name(&want.frame), want.line)
+				return fmt.Errorf("%w while %s was expected, as in line %d", errEnded, p.name(&want.Envelope), want.line)
 			}
 			p.got++
 			if p.fits(want, f) {
@@ -225,7 +226,7 @@ func (p *player) expect(ctx context.Context, want *step) error {
 				return err
 			}
 		case <-timer.C:
-			return exitcode.Errorf(exitcode.Timeout, "nothing came for %s while %s was expected, as in line %d", p.o.Timeout, p.name(&want.frame), want.line)
+			return exitcode.Errorf(exitcode.Timeout, "nothing came for %s while %s was expected, as in line %d", p.o.Timeout, p.name(&want.Envelope), want.line)
 		case <-ctx.Done():
 			return ctx.Err()
 		}
@@ -233,61 +234,61 @@ func (p *player) expect(ctx context.Context, want *step) error {
 }
 
 // name says what a frame of the other side is.
-func (p *player) name(f *frame) string {
-	return safetext.Line(f.what(p.methods[string(f.id)]), 200)
+func (p *player) name(f *envelope.Envelope) string {
+	return safetext.Line(describe(f, p.methods[string(f.ID)]), 200)
 }
 
 // fits reports whether f is what is waited for.
-func (p *player) fits(want *step, f *frame) bool {
+func (p *player) fits(want *step, f *envelope.Envelope) bool {
 	switch {
-	case want.request():
-		return f.request() && f.method == want.method
-	case want.answer():
-		return f.answer() && string(f.id) == string(want.id)
+	case want.Request():
+		return f.Request() && f.Method == want.Method
+	case want.Answer():
+		return f.Answer() && string(f.ID) == string(want.ID)
 	}
-	return f.notification() && f.what("") == want.what("")
+	return f.Notification() && describe(f, "") == describe(&want.Envelope, "")
 }
 
 // match notes what came in the place of a step.
-func (p *player) match(want *step, f *frame) error {
-	if want.answer() && (want.failure == nil) != (f.failure == nil) {
-		if f.failure == nil {
+func (p *player) match(want *step, f *envelope.Envelope) error {
+	if want.Answer() && (want.Error == nil) != (f.Error == nil) {
+		if f.Error == nil {
 			return p.diverge(want, f, "")
 		}
-		code := number(find(f.failure, "code"))
+		code := number(envelope.Find(f.Error, "code"))
 		if code == 0 {
-			return p.diverge(want, f, ": "+safetext.Line(text(find(f.failure, "message")), 200))
+			return p.diverge(want, f, ": "+safetext.Line(envelope.Member(f.Error, "message"), 200))
 		}
-		return p.diverge(want, f, fmt.Sprintf(": %d %s", code, safetext.Line(text(find(f.failure, "message")), 200)))
+		return p.diverge(want, f, fmt.Sprintf(": %d %s", code, safetext.Line(envelope.Member(f.Error, "message"), 200)))
 	}
-	if want.request() {
-		p.asks[want.method]--
+	if want.Request() {
+		p.asks[want.Method]--
 	}
-	p.ids.learn(&want.frame, f)
+	p.ids.learn(&want.Envelope, f)
 	return nil
 }
 
-func (p *player) diverge(want *step, f *frame, more string) error {
-	return exitcode.Errorf(exitcode.Failed, "line %d: expected %s, got %s%s", want.line, p.name(&want.frame), p.name(f), more)
+func (p *player) diverge(want *step, f *envelope.Envelope, more string) error {
+	return exitcode.Errorf(exitcode.Failed, "line %d: expected %s, got %s%s", want.line, p.name(&want.Envelope), p.name(f), more)
 }
 
 // hold keeps a frame that may be expected later, or says that it never is.
-func (p *player) hold(want *step, f *frame) error {
+func (p *player) hold(want *step, f *envelope.Envelope) error {
 	held := 0
 	for _, h := range p.held {
-		if h.request() && h.method == f.method {
+		if h.Request() && h.Method == f.Method {
 			held++
 		}
 	}
 	switch {
 	case p.o.Strict:
 		return p.diverge(want, f, "")
-	case f.request() && held >= p.asks[f.method]:
+	case f.Request() && held >= p.asks[f.Method]:
 		// It would wait for an answer that the recording does not have.
 		return p.diverge(want, f, ", for which there is no answer in the recording")
-	case f.notification() && !(&step{frame: *f}).needed(false):
+	case f.Notification() && !(&step{Envelope: *f}).needed(false):
 		return nil
-	case !f.request() && !f.answer() && !f.notification():
+	case !f.Request() && !f.Answer() && !f.Notification():
 		return nil
 	}
 	if len(p.held) >= maxHeld {
@@ -311,7 +312,7 @@ func (p *player) finish(ctx context.Context) error {
 				return nil
 			}
 			p.got++
-			if f.request() {
+			if f.Request() {
 				return exitcode.Errorf(exitcode.Failed, "the recording is over, got %s", p.name(f))
 			}
 		case <-timer.C:

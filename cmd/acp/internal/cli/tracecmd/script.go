@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/goacp/acp/cmd/acp/internal/envelope"
 	"github.com/goacp/acp/cmd/acp/internal/exitcode"
 	"github.com/goacp/acp/cmd/acp/internal/tracefile"
 	"github.com/goacp/acp/trace"
@@ -20,7 +21,7 @@ type step struct {
 	ours bool
 	data []byte
 	text bool // it is no JSON
-	frame
+	envelope.Envelope
 }
 
 // A script gives the steps one after another.
@@ -28,7 +29,7 @@ type script struct {
 	s    *tracefile.File
 	part int
 	ours trace.Direction // to whom we send
-	read frameReader
+	read envelope.Reader
 }
 
 // A plan is which part of a recording is played, and what is known of it before.
@@ -50,7 +51,7 @@ func (o *Options) plan(ctx context.Context) (*plan, error) {
 	defer s.Close()
 	ours := o.sends()
 	var first, p *plan
-	var read frameReader
+	var read envelope.Reader
 	for {
 		rec, err := s.Record()
 		if err == io.EOF {
@@ -79,11 +80,11 @@ func (o *Options) plan(ctx context.Context) (*plan, error) {
 		if rec.Kind == trace.Text {
 			continue
 		}
-		f := read.read(rec.Data)
-		if rec.Dir != ours && f.request() {
-			p.asks[f.method]++
+		f := read.Read(rec.Data)
+		if rec.Dir != ours && f.Request() {
+			p.asks[f.Method]++
 		}
-		if rec.Dir == trace.ToAgent && f.method != "" && f.method != "initialize" {
+		if rec.Dir == trace.ToAgent && f.Method != "" && f.Method != "initialize" {
 			p.talk = true
 		}
 	}
@@ -121,7 +122,7 @@ func (p *script) next() (*step, error) {
 			line: p.s.Line(), at: rec.At, ours: rec.Dir == p.ours, data: bytes.Clone(rec.Data), text: rec.Kind == trace.Text,
 		}
 		if !st.text {
-			st.frame = p.read.read(st.data)
+			st.Envelope = p.read.Read(st.data)
 		}
 		return st, nil
 	}
@@ -133,31 +134,31 @@ func (s *step) needed(strict bool) bool {
 	switch {
 	case s.text:
 		return false // noise
-	case s.request(), s.answer(), s.method == "session/cancel":
+	case s.Request(), s.Answer(), s.Method == "session/cancel":
 		return true
 	case strict:
-		return s.notification()
-	case s.update == "state_update":
-		return text(find(s.content, "state")) == "idle"
+		return s.Notification()
+	case s.Kind == "state_update":
+		return envelope.Member(s.Update, "state") == "idle"
 	}
 	return false
 }
 
-// what says what a frame is, to compare and to tell.
-func (f *frame) what(asked string) string {
+// describe says what a frame is, to compare and to tell.
+func describe(f *envelope.Envelope, asked string) string {
 	switch {
-	case f.answer() && f.failure != nil:
+	case f.Answer() && f.Error != nil:
 		return "an error as the answer to " + asked
-	case f.answer():
+	case f.Answer():
 		return "the answer to " + asked
-	case f.request():
-		return "the request " + f.method
-	case f.update == "state_update":
-		return "a state_update to " + text(find(f.content, "state"))
-	case f.update != "":
-		return "the update " + f.update
-	case f.method != "":
-		return "the notification " + f.method
+	case f.Request():
+		return "the request " + f.Method
+	case f.Kind == "state_update":
+		return "a state_update to " + envelope.Member(f.Update, "state")
+	case f.Kind != "":
+		return "the update " + f.Kind
+	case f.Method != "":
+		return "the notification " + f.Method
 	}
 	return "something that is no JSON-RPC"
 }
@@ -169,16 +170,16 @@ type translator struct {
 }
 
 // learn notes the ids in which what was recorded and what came differ.
-func (t *translator) learn(recorded, came *frame) {
-	if recorded.request() && came.request() {
+func (t *translator) learn(recorded, came *envelope.Envelope) {
+	if recorded.Request() && came.Request() {
 		if t.requests == nil {
 			t.requests = map[string]string{}
 		}
 		if len(t.requests) < maxIDs {
-			t.requests[string(recorded.id)] = string(came.id)
+			t.requests[string(recorded.ID)] = string(came.ID)
 		}
 	}
-	for _, both := range [][2][]byte{{recorded.params, came.params}, {recorded.result, came.result}} {
+	for _, both := range [][2][]byte{{recorded.Params, came.Params}, {recorded.Result, came.Result}} {
 		var a, b any
 		if json.Unmarshal(both[0], &a) == nil && json.Unmarshal(both[1], &b) == nil {
 			t.compare("", a, b)
@@ -241,20 +242,20 @@ func (t *translator) apply(s *step) []byte {
 			str := in[i:end]
 			rest := bytes.TrimLeft(in[end:], " \t\r\n")
 			if len(rest) > 0 && rest[0] == ':' {
-				key = text(str)
+				key = envelope.Text(str)
 				// The id of an answer is that of the request, whatever it is.
-				if depth == 1 && key == "id" && s.answer() {
+				if depth == 1 && key == "id" && s.Answer() {
 					at := len(in) - len(rest) + 1
 					at += len(in[at:]) - len(bytes.TrimLeft(in[at:], " \t\r\n"))
-					if id, ok := t.requests[string(s.id)]; ok && bytes.HasPrefix(in[at:], s.id) {
+					if id, ok := t.requests[string(s.ID)]; ok && bytes.HasPrefix(in[at:], s.ID) {
 						out = append(append(out, in[done:at]...), id...)
-						done = at + len(s.id)
+						done = at + len(s.ID)
 						i = done
 						continue
 					}
 				}
 			} else if isID(key) {
-				if id, ok := t.ids[text(str)]; ok {
+				if id, ok := t.ids[envelope.Text(str)]; ok {
 					quoted, err := json.Marshal(id)
 					if err == nil {
 						out = append(append(out, in[done:i]...), quoted...)

@@ -20,6 +20,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/goacp/acp/cmd/acp/internal/app"
+	"github.com/goacp/acp/cmd/acp/internal/envelope"
 	"github.com/goacp/acp/cmd/acp/internal/exitcode"
 	"github.com/goacp/acp/jsonrpc"
 	"github.com/goacp/acp/trace"
@@ -240,8 +241,8 @@ func TestNormaliser(t *testing.T) {
 
 // TestTranslator puts other ids in the place of recorded ones, and nothing else.
 func TestTranslator(t *testing.T) {
-	var read frameReader
-	frame := func(s string) *frame { f := read.read([]byte(s)); return &f }
+	var read envelope.Reader
+	frame := func(s string) *envelope.Envelope { f := read.Read([]byte(s)); return &f }
 	var tr translator
 	tr.learn(frame(`{"id":7,"method":"x","params":{"sessionId":"old","optionId":"same","n":{"toolCallId":"t\"1"},"list":[{"a":1}],"text":"a"}}`),
 		frame(`{"id":"new","method":"x","params":{"sessionId":"young","optionId":"same","n":{"toolCallId":"t\n2"},"text":"b"}}`))
@@ -256,7 +257,7 @@ func TestTranslator(t *testing.T) {
 	for _, tt := range tests {
 		st := &step{data: []byte(tt.in), text: !json.Valid([]byte(tt.in))}
 		if !st.text {
-			st.frame = read.read(st.data)
+			st.Envelope = read.Read(st.data)
 		}
 		if got := string(tr.apply(st)); got != tt.want {
 			t.Errorf("%s became %s, want %s", tt.in, got, tt.want)
@@ -268,11 +269,11 @@ func TestTranslator(t *testing.T) {
 func FuzzTranslator(f *testing.F) {
 	f.Add(`{"id":1,"result":{"sessionId":"a","x":"\\"}}`, "a", "b\"\\")
 	f.Fuzz(func(t *testing.T, in, id, other string) {
-		var read frameReader
+		var read envelope.Reader
 		st := &step{data: []byte(in)}
-		st.frame = read.read(st.data)
+		st.Envelope = read.Read(st.data)
 		st.text = !json.Valid(st.data)
-		tr := translator{ids: map[string]string{id: other}, requests: map[string]string{string(st.id): `"new"`}}
+		tr := translator{ids: map[string]string{id: other}, requests: map[string]string{string(st.ID): `"new"`}}
 		out := tr.apply(st)
 		if json.Valid([]byte(in)) != json.Valid(out) {
 			t.Fatalf("%s became %s", in, out)
