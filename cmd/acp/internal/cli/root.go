@@ -14,6 +14,7 @@ import (
 
 	"github.com/goacp/acp/cmd/acp/internal/app"
 	"github.com/goacp/acp/cmd/acp/internal/exitcode"
+	"github.com/goacp/acp/cmd/acp/internal/roster"
 )
 
 const about = `acp talks to coding agents over the Agent Client Protocol: to the built-in one,
@@ -59,8 +60,13 @@ func newRoot(a *app.App) (root *cobra.Command, started *bool) {
 	g.register(root)
 	chat := addCommands(root, a)
 	addCompletions(root, a, g)
-	root.Args = func(_ *cobra.Command, args []string) error {
-		if len(args) > 0 {
+	root.Args = func(cmd *cobra.Command, args []string) error {
+		switch {
+		case cmd.ArgsLenAtDash() == 0 && len(args) > 0:
+			return exitcode.Errorf(exitcode.Usage, "to talk to an agent by its command, write acp chat -- %s", roster.Join(args))
+		case len(args) > 0 && roster.IsPreset(args[0]):
+			return exitcode.Errorf(exitcode.Usage, "%s is an agent: to talk to it, write acp chat %s", args[0], args[0])
+		case len(args) > 0:
 			return unknownCommand(root, args[0])
 		}
 		return nil

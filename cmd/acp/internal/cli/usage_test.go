@@ -31,6 +31,8 @@ func TestUsage(t *testing.T) {
 		{"exec --json=x hi", `acp: --json "x" is neither true nor false; see acp exec --help` + "\n"},
 		{"help nonsense", `acp: unknown command "nonsense" for "acp"; see acp --help` + "\n"},
 		{"help sessions lits", `acp: unknown command "lits" for "acp sessions"; did you mean list?` + "\n"},
+		{"gemini", "acp: gemini is an agent: to talk to it, write acp chat gemini\n"},
+		{"-- my-agent --acp", "acp: to talk to an agent by its command, write acp chat -- my-agent --acp\n"},
 		{"sesions", `acp: unknown command "sesions" for "acp"; did you mean sessions?` + "\n"},
 		{"what\tis this", `acp: unknown command "what\tis" for "acp"; a prompt is sent by acp exec` + "\n"},
 	} {

@@ -180,7 +180,12 @@ func (c *conversation) open(ctx context.Context, id acp.SessionID, interrupts <-
 	}
 	conn := c.host.Conn()
 	c.show.begin(c.session, how)
-	c.show.line(fmt.Sprintf("Talking to %s %s in %s. %s", safetext.Line(cmp.Or(conn.Agent().Title, conn.Agent().Name), 60), safetext.Line(conn.Agent().Version, 40),
+	info := roster.Introduced(conn.Agent())
+	agent := safetext.Line(cmp.Or(info.Title, info.Name, c.agent.Title, c.agent.Name), 60)
+	if info.Version != "" {
+		agent += " " + safetext.Line(info.Version, 40)
+	}
+	c.show.line(fmt.Sprintf("Talking to %s in %s. %s", agent,
 		safetext.Line(tilde(c.app.Cwd), 300), c.helpHint()))
 	return nil
 }

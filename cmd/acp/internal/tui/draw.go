@@ -216,8 +216,8 @@ func (m *model) deathLines() []string {
 			lines = append(lines, "  "+l)
 		}
 	}
-	// Wrong usage is no matter of the agent.
-	if m.talk == nil && exitcode.Of(m.why) != exitcode.Usage {
+	// Wrong usage is no matter of the agent, and some errors say it themselves.
+	if m.talk == nil && exitcode.Of(m.why) != exitcode.Usage && (m.why == nil || !strings.Contains(m.why.Error(), "acp agents doctor")) {
 		for _, l := range wrap("acp agents doctor "+one(shellWord(m.opt.Agent.Reference()))+" looks for the cause", m.w-2) {
 			lines = append(lines, m.st.dim.Render("  "+l))
 		}

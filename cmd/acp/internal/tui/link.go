@@ -9,6 +9,7 @@ import (
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acphost"
 	"github.com/goacp/acp/cmd/acp/internal/host"
+	"github.com/goacp/acp/cmd/acp/internal/roster"
 	"github.com/goacp/acp/transcript"
 )
 
@@ -45,7 +46,7 @@ type hostLink struct{ *host.Host }
 
 func (l hostLink) Agent() acp.Implementation {
 	if c := l.Conn(); c != nil {
-		return c.Agent()
+		return roster.Introduced(c.Agent())
 	}
 	return acp.Implementation{}
 }

@@ -248,7 +248,7 @@ func (d *doctor) started(conn *acp.ClientConn, took time.Duration, again bool) {
 		}
 		d.report.add(c)
 	}
-	info := conn.Agent()
+	info := roster.Introduced(conn.Agent())
 	d.report.Version = conn.Version()
 	d.report.Agent = line(strings.TrimSpace(info.Name + " " + info.Version))
 	name := d.report.Agent
