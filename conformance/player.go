@@ -328,14 +328,17 @@ func (p *player) write(frame string) error {
 		p.held.WriteString(frame + "\n")
 		return nil
 	}
-	n := p.link.send([]byte(frame))
+	l := p.link
+	n := l.send([]byte(frame))
 	var werr error
 	err := p.until(p.limit, func() bool {
-		ok, err := p.link.sent(n)
+		ok, err := l.sent(n)
 		werr = err
-		return ok || err != nil
+		return ok || err != nil || p.link != l
 	})
 	switch {
+	case p.link != l: // it has read enough to connect again
+		return err
 	case werr != nil && p.ctx.Err() == nil:
 		if err := p.listenFor(settleTime); isVerdict(err) { // what it said before it went away
 			return err

@@ -3,6 +3,8 @@ package conformance
 import (
 	"context"
 	"errors"
+	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -65,6 +67,64 @@ func TestRejoin(t *testing.T) {
 		}
 		if starts > 6 {
 			t.Errorf("the client was started %d times", starts)
+		}
+	})
+}
+
+// A lasting stream does not end a write that has a text before it is closed.
+type lasting struct {
+	jsonrpc.Stream
+	text   string
+	closed chan struct{}
+	once   sync.Once
+}
+
+func (l *lasting) WriteFrame(data []byte) error {
+	err := l.Stream.WriteFrame(data)
+	if strings.Contains(string(data), l.text) {
+		<-l.closed
+	}
+	return err
+}
+
+func (l *lasting) Close() error {
+	l.once.Do(func() { close(l.closed) })
+	return l.Stream.Close()
+}
+
+// TestRejoinInWrite holds that a client may connect again before the write has ended that made it do so.
+func TestRejoinInWrite(t *testing.T) {
+	rules := "-- a --\nOne.\nlevel must\ncite S1\nbare\n\nexpect initialize $q\nnotify _a {}\nnotify _b {}\nnotify _c {}\n" +
+		"greet $q {\"protocolVersion\": 1, \"agentCapabilities\": {}, \"_meta\": {\"slow\": 1}}\nturn\nalive\n"
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		streams := make(reopening, 8)
+		accept := func(ctx context.Context) (*Peer, error) {
+			select {
+			case s := <-streams: // of a client that connects again
+				return &Peer{Stream: s}, nil
+			case <-time.After(time.Second):
+			}
+			go func() { _ = serveOn(ctx, streams) }()
+			select {
+			case s := <-streams:
+				return &Peer{Stream: &lasting{Stream: s, text: "slow", closed: make(chan struct{})}}, nil
+			case <-ctx.Done():
+				return nil, ctx.Err()
+			}
+		}
+		report, err := CheckClient(ctx, accept, Options{Versions: []int{1}, catalog: rulesOf(t, Client, rules)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(report.Results) == 0 {
+			t.Fatal("no results")
+		}
+		for _, r := range report.Results {
+			if r.Status != Pass {
+				t.Errorf("%s: %s: %s\n%s", r.Rule.ID, r.Status, r.Why, seenText(r))
+			}
 		}
 	})
 }
