@@ -7,6 +7,7 @@
 package export
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -135,6 +136,19 @@ func writeJSON(w io.Writer, s store.Session, t *transcript.Snapshot) error {
 		}
 	}
 	return nil
+}
+
+// PrintJSON writes a value as one line of JSON, which a terminal obeys nothing of. Errors are those of
+// the encoding and of the writer.
+func PrintJSON(w io.Writer, v any) error {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		return err
+	}
+	_, err := w.Write(EscapeJSON(b.Bytes()))
+	return err
 }
 
 // EscapeJSON returns a text in JSON in which those characters are escaped that a terminal would obey or

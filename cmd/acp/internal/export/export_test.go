@@ -229,6 +229,16 @@ func TestEscapeJSON(t *testing.T) {
 }
 
 // TestLarge has a message of 10 MB, which is shown as it is.
+func TestPrintJSON(t *testing.T) {
+	var b bytes.Buffer
+	if err := PrintJSON(&b, []string{"<&>\u202e\x1b\n"}); err != nil || b.String() != `["<&>\u202e\u001b\n"]`+"\n" {
+		t.Errorf("%q, %v", b.String(), err)
+	}
+	if err := PrintJSON(&b, func() {}); err == nil {
+		t.Error("a function is JSON")
+	}
+}
+
 func TestLarge(t *testing.T) {
 	c := transcript.New(transcript.Config{EntryBytes: 32 << 20, TotalBytes: 256 << 20})
 	text := strings.Repeat("[[[[*_<x ", 10<<20/9)

@@ -2,10 +2,8 @@
 package agents
 
 import (
-	"bytes"
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"maps"
@@ -194,7 +192,7 @@ func (o *Options) list() error {
 	}
 	if o.JSON {
 		for _, r := range rows {
-			if err := printJSON(o.App.Out, r); err != nil {
+			if err := export.PrintJSON(o.App.Out, r); err != nil {
 				return err
 			}
 		}
@@ -249,18 +247,6 @@ func printRows(w io.Writer, rows []row) error {
 		b.WriteString(c[4] + "\n")
 	}
 	_, err := io.WriteString(w, b.String())
-	return err
-}
-
-// printJSON prints a value on one line, which a terminal obeys nothing of.
-func printJSON(w io.Writer, v any) error {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
-		return err
-	}
-	_, err := w.Write(export.EscapeJSON(b.Bytes()))
 	return err
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/goacp/acp/cmd/acp/internal/config"
 	"github.com/goacp/acp/cmd/acp/internal/exitcode"
+	"github.com/goacp/acp/cmd/acp/internal/export"
 	"github.com/goacp/acp/cmd/acp/internal/roster"
 )
 
@@ -109,7 +110,7 @@ func (o *Options) doctor(ctx context.Context) error {
 			ill++
 		}
 		if o.JSON {
-			err = printJSON(o.App.Out, d.report)
+			err = export.PrintJSON(o.App.Out, d.report)
 		} else {
 			err = d.report.print(o.App.Out, i > 0)
 		}

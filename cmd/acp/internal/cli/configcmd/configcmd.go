@@ -2,9 +2,7 @@
 package configcmd
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -196,7 +194,7 @@ func (o *Options) list() error {
 	if o.JSON {
 		l := listing{Settings: values, Untrusted: o.App.Untrusted()}
 		l.Files.User, l.Files.Project, l.Files.MCP = c.UserFile, c.ProjectFile, file
-		return printJSON(o.App.Out, l)
+		return export.PrintJSON(o.App.Out, l)
 	}
 	if err := table(o.App.Out, values); err != nil {
 		return err
@@ -224,18 +222,6 @@ func table(w io.Writer, values []config.Value) error {
 	return err
 }
 
-// printJSON prints a value on one line, which a terminal obeys nothing of.
-func printJSON(w io.Writer, v any) error {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
-		return err
-	}
-	_, err := w.Write(export.EscapeJSON(b.Bytes()))
-	return err
-}
-
 func (o *Options) get() error {
 	c, err := o.App.Config()
 	if err != nil {
@@ -251,7 +237,7 @@ func (o *Options) get() error {
 	for _, v := range values {
 		switch text, ok := v.Value.(string); {
 		case o.JSON:
-			err = printJSON(o.App.Out, v)
+			err = export.PrintJSON(o.App.Out, v)
 		case len(values) > 1 || v.Key != o.Key:
 			_, err = fmt.Fprintf(o.App.Out, "%s = %s\n", line(v.Key), v.Text())
 		case ok: // as scripts want it
