@@ -34,7 +34,8 @@ const (
 	ConnectCommand = "check-connect"
 	// reachWithin is how long a client may take to start its agent.
 	reachWithin = 30 * time.Second
-	// againWithin is how long a client may take to start its agent again.
+	// againWithin is how long a client may take to start its agent again, at least: half of what
+	// a step may take, for a busy machine.
 	againWithin = 3 * time.Second
 	// patience is how long a person may take to send a prompt.
 	patience = 30 * time.Minute
@@ -77,7 +78,7 @@ func (o *Options) checkClient(ctx context.Context, opt conformance.Options, rec 
 	plain := s.cfg
 	var last *visitor
 	r, err = conformance.CheckClient(ctx, func(ctx context.Context) (*conformance.Peer, error) {
-		if c := last.again(ctx); c != nil {
+		if c := last.again(ctx, max(againWithin, opt.Timeout/2)); c != nil {
 			return last.peer(c, s), nil
 		}
 		// Each has a door of its own: one that is being ended may start its agent once
@@ -143,10 +144,10 @@ type visitor struct {
 	open int // connections; none, and it is being ended
 }
 
-// again waits for a visitor that has closed its connection, and that we have not,
+// again waits for a while for a visitor that has closed its connection, and that we have not,
 // to connect once more, and returns nil if it does not. A visitor that is nil does
 // not.
-func (v *visitor) again(ctx context.Context) net.Conn {
+func (v *visitor) again(ctx context.Context, within time.Duration) net.Conn {
 	if v == nil || !v.left.Swap(false) || !v.enter() {
 		return nil
 	}
@@ -154,7 +155,7 @@ func (v *visitor) again(ctx context.Context) net.Conn {
 	if half, ok := v.last.(interface{ CloseWrite() error }); ok {
 		_ = half.CloseWrite()
 	}
-	ctx, cancel := context.WithTimeout(ctx, againWithin)
+	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	c, err := v.door.accept(ctx, v.proc.Done())
 	if err != nil {

@@ -17,7 +17,7 @@ func TestVisitor(t *testing.T) {
 	s := &starter{}
 	ours, theirs := net.Pipe()
 	peer := v.peer(ours, s)
-	if c := v.again(t.Context()); c != nil {
+	if c := v.again(t.Context(), againWithin); c != nil {
 		t.Error("a client that is still connected was waited for")
 	}
 	if err := theirs.Close(); err != nil {
@@ -43,7 +43,7 @@ func TestVisitor(t *testing.T) {
 	if v.enter() {
 		t.Error("a client that is being ended may connect again")
 	}
-	if c := (*visitor)(nil).again(t.Context()); c != nil {
+	if c := (*visitor)(nil).again(t.Context(), againWithin); c != nil {
 		t.Error("nobody connected")
 	}
 }
