@@ -63,8 +63,8 @@ bench-program: ## measure the first paint, the memory and bursts of the program 
 bench-tap: ## measure what acp tap adds to a turn (Linux; with Node if it is there)
 	cd cmd/acp && go test -run '^$$' -bench Tap -benchtime 3s .
 
-docs: ## write docs/cli.md and docs/screens/ anew
-	cd cmd/acp && go test ./internal/cli -run TestDocs -update
+docs: ## write docs/cli.md and the pictures of the terminal in docs/screens/ anew
+	cd cmd/acp && go test ./internal/cli -run TestDocs -update && go test ./internal/screens -update
 
 ci: ## what CI runs
 	.ci/run
