@@ -86,7 +86,7 @@ func (h *house) exec(t *testing.T, hook func(line string, p *os.Process), args .
 	bin := program(t)
 	ctx, cancel := context.WithTimeout(t.Context(), callLimit)
 	defer cancel()
-	args = slices.Concat([]string{"exec", "--json", "--no-stdin"}, args, []string{"--"}, h.agent)
+	args = slices.Concat([]string{"exec", "--json", "--no-stdin", "--connect-timeout", "3m"}, args, []string{"--"}, h.agent)
 	cmd := exec.CommandContext(ctx, bin, args...)
 	cmd.Dir, cmd.Env = h.work, h.env
 	var stderr bytes.Buffer
@@ -200,6 +200,9 @@ func TestProgram(t *testing.T) {
 		})
 		t.Run("continue", func(t *testing.T) {
 			r := h.exec(t, nil, "standin: say remember me")
+			if r.code != exitDone {
+				t.Fatalf("%d %q", r.code, r.stderr)
+			}
 			if a.later != nil {
 				a.later(t, h.place)
 			}
