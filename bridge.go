@@ -99,10 +99,20 @@ type bridgeLink struct {
 
 // bridgedSession is a session of both sides, under one id.
 type bridgedSession struct {
-	known chan struct{} // closed when up and down are set
+	known chan struct{} // closed when up and down are set, or will not be
 	up    *AgentSession
 	down  *ClientSession
 	turn  *bridgedTurn // the prompt that is held or runs, nil when there is none
+}
+
+// know lets those go on who wait for the two ends. It is called with the link's
+// mu held, and again when a session is opened again.
+func (b *bridgedSession) know() {
+	select {
+	case <-b.known:
+	default:
+		close(b.known)
+	}
 }
 
 // connect reaches the agent when the client has said who it is, and advertises
@@ -361,11 +371,7 @@ func (l *bridgeLink) opened(s *AgentSession, d *ClientSession, err error) error 
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	b.up, b.down = s, d
-	select {
-	case <-b.known: // it is opened again
-	default:
-		close(b.known)
-	}
+	b.know()
 	return nil
 }
 
@@ -386,8 +392,11 @@ func (l *bridgeLink) forget(id SessionID) {
 	defer l.mu.Unlock()
 	delete(l.sessions, id)
 	for child, b := range l.sessions {
-		if b.down != nil && b.down.Parent() != nil && b.down.Parent().ID() == id {
-			delete(l.sessions, child)
+		for p := b.down; p != nil; p = p.Parent() {
+			if p.ID() == id {
+				delete(l.sessions, child)
+				b.know() // nobody will
+			}
 		}
 	}
 }
@@ -397,11 +406,7 @@ func (l *bridgeLink) resume(ctx context.Context, s *AgentSession, replay bool) e
 	b := l.session(s.ID())
 	l.mu.Lock()
 	b.up = s
-	select {
-	case <-b.known:
-	default:
-		close(b.known)
-	}
+	b.know()
 	l.mu.Unlock()
 	open := l.down.Resume
 	if replay {

@@ -11,29 +11,44 @@ import (
 )
 
 // known returns the two ends of a session, when it has both: the answer that
-// makes it known may just be handled. A subagent's has them as soon as that of
-// its parent has. It is nil when the connection ends before.
+// makes it known may just be handled, or the update that does so with a
+// subagent's, which is of another timeline. It is nil when the session or the
+// connection ends before.
 func (l *bridgeLink) known(ctx context.Context, ds *ClientSession) *bridgedSession {
 	b := l.session(ds.ID())
-	if p := ds.Parent(); p != nil {
-		parent := l.known(ctx, p)
-		if parent == nil {
-			return nil
-		}
+	if ds.Parent() != nil {
 		l.mu.Lock()
-		if b.up == nil {
-			b.up, b.down = parent.up.Child(ds.ID()), ds
-			close(b.known)
-		}
+		b.down = ds // for forget
 		l.mu.Unlock()
 	}
 	select {
 	case <-b.known:
-		return b
 	case <-ctx.Done():
+		return nil
 	case <-l.up.Done():
+		return nil
 	}
-	return nil
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if b.up == nil {
+		return nil
+	}
+	return b
+}
+
+// introduced lets a subagent speak, since the client was told of it in a session.
+func (l *bridgeLink) introduced(s *AgentSession, ds *ClientSession, id SessionID) {
+	child, ok := ds.conn.Session(id)
+	if !ok || child.Parent() != ds {
+		return // nobody's, or beyond the bound
+	}
+	b := l.session(id)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if b.up == nil {
+		b.up, b.down = s.Child(id), child
+		b.know()
+	}
 }
 
 // update passes an update of the agent on. States are told by the turns that
@@ -86,6 +101,9 @@ func (l *bridgeLink) update(ctx context.Context, ds *ClientSession, u *Update) {
 		}
 	}
 	_ = s.Send(u.Update) // the connection tells by itself that it has failed
+	if v, ok := u.Update.(*SubagentUpdate); ok {
+		l.introduced(s, ds, v.SessionID)
+	}
 }
 
 // await holds what belongs to a turn back until the client has been told of the

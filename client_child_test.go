@@ -134,6 +134,55 @@ func TestChild(t *testing.T) {
 	}
 }
 
+// TestChildrenAcrossBridge: a bridge lets no subagent speak before the client
+// knows of it, though what it says is of another timeline.
+func TestChildrenAcrossBridge(t *testing.T) {
+	const children = 300
+	for _, way := range bridgeWays {
+		t.Run(fmt.Sprintf("agent v%d client v%d", way[0], way[1]), func(t *testing.T) {
+			agent := &Agent{Prompt: func(_ context.Context, turn *Turn) (StopReason, error) {
+				speaks := turn.Session()
+				for i := range children {
+					id := SessionID(fmt.Sprint("kid", i))
+					u := &SubagentUpdate{SessionID: id}
+					if i%3 != 2 {
+						speaks = turn.Session()
+					}
+					// Each third is the child of a child.
+					if err := speaks.Subagent(u); err != nil {
+						return "", err
+					}
+					speaks = speaks.Child(id)
+					if err := speaks.Say("hello"); err != nil {
+						return "", err
+					}
+				}
+				return StopEndTurn, nil
+			}}
+			heard := make(chan SessionID, children)
+			client := &Client{Update: func(_ context.Context, s *ClientSession, u *Update) {
+				if s.Parent() != nil && u.Text() == "hello" {
+					heard <- s.ID()
+				}
+			}}
+			s := bridgedSessionOf(t, agent, client, way)
+			if _, err := s.Prompt(t.Context(), Text("go")).Wait(); err != nil {
+				t.Fatal(err)
+			}
+			all := map[SessionID]bool{}
+			timeout := time.After(20 * time.Second)
+			for len(all) < children {
+				select {
+				case id := <-heard:
+					all[id] = true
+				case <-timeout:
+					t.Fatalf("%d of %d were heard", len(all), children)
+				}
+			}
+		})
+	}
+}
+
 // TestManyChildren: a connection knows so many children and no more.
 func TestManyChildren(t *testing.T) {
 	const extra = 3
