@@ -29,13 +29,18 @@ const maxError = 2000
 // ends the process.
 func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) (code int) {
 	last := new(farewell)
-	ctx, handle, stop := watchSignals(context.Background(), func(code int) { last.exit(); os.Exit(code) })
+	errs := &pipe{w: stderr, broken: func() {}}
+	slow := func() {
+		if isTerminal(stderr) {
+			fmt.Fprintln(errs, "acp: waiting for the end; interrupt again (Ctrl-C) not to wait")
+		}
+	}
+	ctx, handle, stop := watchSignals(context.Background(), func(code int) { last.exit(); os.Exit(code) }, slow)
 	defer stop()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 
 	out := &pipe{w: stdout, broken: func() { cancel(errPipe) }}
-	errs := &pipe{w: stderr, broken: func() {}}
 	a := &app.App{
 		In: stdin, Out: file(stdout, out), Err: file(stderr, errs),
 		InTerminal: isTerminal(stdin), OutTerminal: isTerminal(stdout), ErrTerminal: isTerminal(stderr),

@@ -27,12 +27,16 @@ func (e *interruption) Error() string { return fmt.Sprintf("cancelled: %v", e.si
 // Is makes it a [context.Canceled] for those who look for that.
 func (e *interruption) Is(target error) bool { return target == context.Canceled }
 
+// slowAfter is how long an end may take before who waits is told what else can be done.
+const slowAfter = time.Second
+
 // watchSignals returns a context that SIGINT, SIGTERM and SIGHUP cancel. The second SIGINT or
 // SIGTERM ends the process by exit: agents and what they have started end with it. Until stop is
 // called SIGPIPE is an error of the write instead of the end.
 //
-// handle has interrupts call a function instead, however many there are.
-func watchSignals(ctx context.Context, exit func(int)) (_ context.Context, handle func(func()) func(), stop func()) {
+// handle has interrupts call a function instead, however many there are. slow is called once, when
+// what runs has not ended slowAfter the first SIGINT.
+func watchSignals(ctx context.Context, exit func(int), slow func()) (_ context.Context, handle func(func()) func(), stop func()) {
 	var handler atomic.Pointer[func()]
 	handle = func(f func()) func() {
 		handler.Store(&f)
@@ -46,10 +50,13 @@ func watchSignals(ctx context.Context, exit func(int)) (_ context.Context, handl
 	done := make(chan struct{})
 	var watching sync.WaitGroup
 	watching.Go(func() {
+		var late <-chan time.Time
 		for told := 0; ; {
 			select {
 			case <-done:
 				return
+			case <-late:
+				slow()
 			case s := <-signals:
 				if f := handler.Load(); f != nil && s == os.Interrupt {
 					(*f)()
@@ -61,6 +68,9 @@ func watchSignals(ctx context.Context, exit func(int)) (_ context.Context, handl
 				}
 				if told++; told > 1 {
 					exit(int(exitcode.Cancelled))
+				}
+				if s == os.Interrupt {
+					late = time.After(slowAfter)
 				}
 			}
 		}
