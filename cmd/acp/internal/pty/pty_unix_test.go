@@ -276,7 +276,8 @@ func TestRunBareCancelled(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() {
 		defer w.Close()
-		ended <- Run(ctx, exec.Command("sh", "-c", "trap '' HUP TERM; sleep 1000 & echo up; wait; sleep 1000"), r, w)
+		// Whose child ends before it does starts another, and another.
+		ended <- Run(ctx, exec.Command("sh", "-c", "trap '' HUP TERM; echo up; while :; do sleep 1000 & wait; done"), r, w)
 	}()
 	if line, err := bufio.NewReader(r).ReadString('\n'); line != "up\n" {
 		t.Fatalf("%q, %v", line, err)

@@ -82,8 +82,7 @@ func Run(ctx context.Context, cmd *exec.Cmd, in, out *os.File) error {
 			continue
 		case <-done:
 			done = nil
-			t := findTree(cmd.Process.Pid)
-			t.signal(cmd.Process.Pid, syscall.SIGKILL)
+			killTree(cmd.Process.Pid, cmd.Process.Pid)
 			continue
 		case err = <-ended:
 		}
@@ -142,7 +141,7 @@ func runBare(ctx context.Context, cmd *exec.Cmd, in, out *os.File) error {
 	if cmd.SysProcAttr.Setpgid {
 		group = cmd.Process.Pid
 	}
-	findTree(cmd.Process.Pid).signal(group, syscall.SIGKILL)
+	killTree(cmd.Process.Pid, group)
 	_ = cmd.Process.Kill() // it may have ended
 	return errors.Join(context.Cause(ctx), <-ended)
 }

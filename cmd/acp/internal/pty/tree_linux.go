@@ -49,6 +49,27 @@ func findTree(session int) tree {
 	return t
 }
 
+// killTree kills the processes of a session and the descendants of its leader. They are stopped
+// first, until there are no new ones: of processes that are killed one after another those that still
+// run start others, which nobody finds once their parents are gone.
+func killTree(leader, group int) {
+	all := tree{}
+	for range maxRounds {
+		found, before := findTree(leader), len(all)
+		if all.add(found); len(all) == before {
+			break
+		}
+		found.signal(group, syscall.SIGSTOP)
+	}
+	if group > 1 { // what came of processes that had ended before
+		_ = syscall.Kill(-group, syscall.SIGKILL)
+	}
+	all.signal(group, syscall.SIGKILL)
+}
+
+// maxRounds bounds the search for processes that are started meanwhile.
+const maxRounds = 16
+
 func (t tree) add(more tree) {
 	for pid, start := range more {
 		t[pid] = start
