@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -97,7 +98,7 @@ func TestJSONGolden(t *testing.T) {
 			t.Fatal(err)
 		}
 		r.write(data)
-		r.text(conv.Snapshot(), changes)
+		r.follow("s1", conv.Snapshot(), changes)
 	}
 	for line := range bytes.Lines([]byte(updates)) {
 		if line = bytes.TrimSpace(line); len(line) == 0 {
@@ -176,10 +177,7 @@ func TestShow(t *testing.T) {
 					t.Fatal(err)
 				}
 				changes := []transcript.Change{conv.Apply(u)}
-				if r.show.tools() {
-					r.work(conv.Snapshot(), changes)
-				}
-				r.text(conv.Snapshot(), changes)
+				r.follow(r.main, conv.Snapshot(), changes)
 			}
 			if err := r.finish(nil, nil, nil); err != nil {
 				t.Fatal(err)
@@ -191,21 +189,65 @@ func TestShow(t *testing.T) {
 	}
 }
 
+// TestOrder: what came first is written first, also when it is told of in one batch, and whichever
+// of the two streams it goes to.
+func TestOrder(t *testing.T) {
+	said := func(id, text string) acpv2.SessionUpdate {
+		return &acpv2.AgentMessageChunk{MessageID: acpv2.MessageID(id), Content: acp.Text(text)}
+	}
+	call := func(status acpv2.ToolCallStatus, content ...acpv2.ToolCallContent) acpv2.SessionUpdate {
+		u := &acpv2.ToolCallUpdate{ToolCallID: "c", Title: acpv2.Set("look"), Status: acpv2.Set(status)}
+		if content != nil {
+			u.Content = acpv2.Set(content)
+		}
+		return u
+	}
+	batch := []acpv2.SessionUpdate{
+		said("a", "before"), call(acpv2.ToolCallStatusPending), said("b", "meanwhile"),
+		call(acpv2.ToolCallStatusCompleted, &acpv2.Content{Content: acp.Text("found")}), said("d", "after"),
+	}
+	for _, tt := range []struct {
+		show Show
+		want string
+	}{
+		{ShowText, "before\nmeanwhile\nTool: look\nafter\n"},
+		{ShowTools, "found\nTool: look\n"},
+		{ShowAll, "before\nmeanwhile\nfound\nTool: look\nafter\n"},
+	} {
+		var screen bytes.Buffer // both streams
+		r := newReport(&Options{App: &app.App{Out: &screen, Err: &screen, OutTerminal: true, ErrTerminal: true}, Show: tt.show})
+		conv := transcript.New(transcript.Config{})
+		var changes []transcript.Change
+		for _, u := range batch {
+			changes = append(changes, conv.Apply(u))
+		}
+		r.follow(r.main, conv.Snapshot(), changes)
+		if err := r.finish(nil, nil, nil); err != nil {
+			t.Fatal(err)
+		}
+		got := regexp.MustCompile(`(?m)^Tool: look.*$`).ReplaceAllString(screen.String(), "Tool: look")
+		if diff := cmp.Diff(tt.want, got); diff != "" {
+			t.Errorf("%s: %s", tt.show, diff)
+		}
+	}
+}
+
 // TestCut: what the bounds of conversations have taken is told.
 func TestCut(t *testing.T) {
 	for _, asJSON := range []bool{false, true} {
 		var out, errs bytes.Buffer
-		r := newReport(&Options{App: &app.App{Out: &out, Err: &errs}, JSON: asJSON, Show: ShowAll})
+		show := ShowAll
+		if asJSON {
+			show = ShowText
+		}
+		r := newReport(&Options{App: &app.App{Out: &out, Err: &errs}, JSON: asJSON, Show: show})
 		conv := transcript.New(transcript.Config{TotalBytes: 64 << 10, EntryBytes: 8 << 10, TerminalBytes: 4 << 10})
 		apply := func(us ...acpv2.SessionUpdate) {
 			var changes []transcript.Change
 			for _, u := range us {
 				changes = append(changes, conv.Apply(u))
 			}
-			if !asJSON {
-				r.work(conv.Snapshot(), changes)
-			}
-			r.text(conv.Snapshot(), changes)
+			r.follow(r.main, conv.Snapshot(), changes)
 		}
 		piece := string(bytes.Repeat([]byte("x"), 3000))
 		for range 4 {

@@ -113,52 +113,64 @@ func (r *report) changed(s *host.Session, changes []transcript.Change) {
 		r.fail(err)
 		r.write(data)
 	}
+	r.follow(id, snap, changes)
 	if id == r.main {
-		if r.show.tools() {
-			r.work(snap, changes)
-		}
-		r.text(snap, changes)
 		r.cost(snap)
-	}
-	if r.progress {
-		r.tell(s, snap, changes)
 	}
 }
 
-// text takes what the agent says out of a batch of changes.
-func (r *report) text(snap *transcript.Snapshot, changes []transcript.Change) {
-	whole := map[uint64]bool{}
-	for _, ch := range changes {
-		if ch.Kind != transcript.KindMessage || ch.Op == transcript.OpSession || whole[ch.Seq] {
-			continue
-		}
-		m, ok := snap.Entry(ch.Seq).(*transcript.Message)
-		if !ok || m.Role != transcript.RoleAgent {
-			continue
-		}
-		if !r.has || ch.Seq != r.answered {
-			r.answer.Reset()
-			r.answered, r.has, r.cut = ch.Seq, true, false
-		}
-		if m.Dropped() > 0 {
-			r.cut, r.lost = true, true
-		}
-		if ch.Text != "" {
-			r.say(ch.Seq, ch.Text)
-			continue
-		}
-		// It is said as a whole: what goes beyond what was said of it is new. Later changes of
-		// the batch are in it already.
-		whole[ch.Seq] = true
-		text := m.Text()
-		if n := r.read[ch.Seq]; n < len(text) {
-			r.say(ch.Seq, text[n:])
-		}
-		if r.answer.Len() != len(text) && len(text) <= maxAnswer && m.Dropped() == 0 {
-			r.answer.Reset()
-			r.answer.WriteString(text)
+// follow writes a batch of changes, one after the other. Of what is not text only what has become of it
+// is known: that belongs where it was changed last.
+func (r *report) follow(id acp.SessionID, snap *transcript.Snapshot, changes []transcript.Change) {
+	last, whole := map[uint64]int{}, map[uint64]bool{}
+	for i, ch := range changes {
+		if ch.Op != transcript.OpSession {
+			last[ch.Seq] = i
 		}
 	}
+	for i, ch := range changes {
+		if ch.Op == transcript.OpSession {
+			continue
+		}
+		e := snap.Entry(ch.Seq)
+		if id == r.main {
+			if r.show.tools() && last[ch.Seq] == i {
+				r.work(e)
+			}
+			if m, ok := e.(*transcript.Message); ok && m.Role == transcript.RoleAgent && !whole[ch.Seq] {
+				whole[ch.Seq] = r.text(m, ch)
+			}
+		}
+		if r.progress {
+			r.tell(id, e, ch, last[ch.Seq] == i)
+		}
+	}
+}
+
+// text writes what a change adds to what the agent says. It reports whether that is all of the message:
+// then later changes of the batch are in it already.
+func (r *report) text(m *transcript.Message, ch transcript.Change) (whole bool) {
+	if !r.has || ch.Seq != r.answered {
+		r.answer.Reset()
+		r.answered, r.has, r.cut = ch.Seq, true, false
+	}
+	if m.Dropped() > 0 {
+		r.cut, r.lost = true, true
+	}
+	if ch.Text != "" {
+		r.say(ch.Seq, ch.Text)
+		return false
+	}
+	// It is said as a whole: what goes beyond what was said of it is new.
+	text := m.Text()
+	if n := r.read[ch.Seq]; n < len(text) {
+		r.say(ch.Seq, text[n:])
+	}
+	if r.answer.Len() != len(text) && len(text) <= maxAnswer && m.Dropped() == 0 {
+		r.answer.Reset()
+		r.answer.WriteString(text)
+	}
+	return true
 }
 
 func (r *report) say(seq uint64, text string) {
@@ -192,24 +204,18 @@ func (r *report) cost(snap *transcript.Snapshot) {
 	}
 }
 
-// tell writes progress to standard error.
-func (r *report) tell(s *host.Session, snap *transcript.Snapshot, changes []transcript.Change) {
-	for _, ch := range changes {
-		if ch.Op == transcript.OpSession {
-			continue
-		}
-		switch e := snap.Entry(ch.Seq).(type) {
-		case *transcript.ToolCall:
-			key := string(s.ID()) + "\x00" + string(e.ID)
-			if r.tools[key] == e.Status {
-				continue
-			}
+// tell writes progress to standard error. last says that e is not changed again in the batch.
+func (r *report) tell(id acp.SessionID, e transcript.Entry, ch transcript.Change, last bool) {
+	switch e := e.(type) {
+	case *transcript.ToolCall:
+		key := string(id) + "\x00" + string(e.ID)
+		if last && r.tools[key] != e.Status {
 			r.tools[key] = e.Status
 			r.progressLine(plain.ToolLine(e))
-		case *transcript.Notice:
-			if ch.Op == transcript.OpCreated {
-				r.progressLine(plain.NoticeLine(e))
-			}
+		}
+	case *transcript.Notice:
+		if ch.Op == transcript.OpCreated {
+			r.progressLine(plain.NoticeLine(e))
 		}
 	}
 }

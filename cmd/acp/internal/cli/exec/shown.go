@@ -44,21 +44,16 @@ func (s *Show) Set(text string) error {
 func (s Show) text() bool  { return s != ShowTools }
 func (s Show) tools() bool { return s == ShowTools || s == ShowAll }
 
-// work writes what the tool calls of a batch of changes show: the output of commands as it comes,
-// everything else once the call has ended.
-func (r *report) work(snap *transcript.Snapshot, changes []transcript.Change) {
-	for _, ch := range changes {
-		if ch.Op == transcript.OpSession {
-			continue
-		}
-		switch e := snap.Entry(ch.Seq).(type) {
-		case *transcript.Terminal:
-			r.output(e)
-		case *transcript.ToolCall:
-			if e.Ended() && !r.ended[ch.Seq] {
-				r.ended[ch.Seq] = true
-				r.result(e)
-			}
+// work writes what tool calls show: the output of commands as it comes, everything else once the call
+// has ended.
+func (r *report) work(e transcript.Entry) {
+	switch e := e.(type) {
+	case *transcript.Terminal:
+		r.output(e)
+	case *transcript.ToolCall:
+		if e.Ended() && !r.ended[e.Seq()] {
+			r.ended[e.Seq()] = true
+			r.result(e)
 		}
 	}
 }
