@@ -70,7 +70,8 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 	if r.Method == http.MethodHead {
 		return
 	}
-	v := viewer{w: w, rc: http.NewResponseController(w), next: after + 1}
+	// A page from the future gets what comes from here on.
+	v := viewer{w: w, rc: http.NewResponseController(w), next: min(after, s.log.seq()-1) + 1}
 	if err := v.send("hello", marshal(s.hello())); err != nil {
 		return
 	}
