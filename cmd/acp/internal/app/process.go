@@ -5,10 +5,8 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/goacp/acp/cmd/acp/internal/exitcode"
 	"github.com/goacp/acp/cmd/acp/internal/host"
 	"github.com/goacp/acp/cmd/acp/internal/roster"
-	"github.com/goacp/acp/cmd/acp/internal/safetext"
 	"github.com/goacp/acp/internal/process"
 )
 
@@ -33,7 +31,7 @@ func (a *App) Process(ctx context.Context, agent roster.Agent) (c process.Config
 		c.Env = append(env, t.Env...) // without a login shell env is that of this process
 	}
 	if _, err := roster.LookPath(c.Path, c.Dir, c.Env); err != nil {
-		return c, exitcode.Errorf(exitcode.Agent, "%s cannot be used: program %s: %w; %s", safetext.Line(agent.Name, 200), roster.Quote(c.Path), err, host.LookAt(safetext.Line(agent.Name, 200)))
+		return c, host.NoProgram(agent.Name, c.Path, err)
 	}
 	return c, nil
 }

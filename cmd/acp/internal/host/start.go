@@ -50,7 +50,7 @@ func (s *Start) Failed(err error) error {
 	missing, _ := errors.AsType[*process.LookPathError](err)
 	switch {
 	case missing != nil:
-		return exitcode.With(exitcode.Agent, &plainError{fmt.Sprintf("%s cannot be used: %s; %s", s.Agent, safetext.Line(missing.Error(), maxNote), LookAt(s.Agent)), err})
+		return exitcode.With(exitcode.Agent, &plainError{fmt.Sprintf("%s cannot be used: %s; %s", s.Agent, safetext.Line(missing.Error(), maxNote), lookAt(s.Agent)), err})
 	case speaks != "":
 		return exitcode.Errorf(exitcode.Protocol, "%s cannot be used: it %s and wrote %q; %s", s.Agent, speaks, line, lookFor)
 	case isAnswer(err):
@@ -84,8 +84,14 @@ func (s *Start) Failed(err error) error {
 	return unusable(exitcode.Agent)
 }
 
-// LookAt is the advice where the program of an agent is not there: to ask for what cures that.
-func LookAt(agent string) string {
+// NoProgram says that the program of an agent is not there, or cannot be run, and what to do.
+func NoProgram(agent, program string, err error) error {
+	agent = safetext.Line(agent, 200)
+	return exitcode.Errorf(exitcode.Agent, "%s cannot be used: program %s: %w; %s", agent, roster.Quote(program), err, lookAt(agent))
+}
+
+// lookAt is the advice where the program of an agent is not there: to ask for what cures that.
+func lookAt(agent string) string {
 	return "for what to do see acp agents doctor " + roster.Quote(agent)
 }
 

@@ -98,7 +98,7 @@ func Run(ctx context.Context, o *Options) error {
 	} else {
 		// That is found before a client waits for it.
 		if _, err := roster.LookPath(agent.Command, a.Cwd, agent.Environ()); err != nil && !agent.LoginEnv {
-			return exitcode.Errorf(exitcode.Agent, "%s cannot be used: program %s: %w; %s", safetext.Line(agent.Name, 200), roster.Quote(agent.Command), err, host.LookAt(safetext.Line(agent.Name, 200)))
+			return host.NoProgram(agent.Name, agent.Command, err)
 		}
 		t := agent.Transport(a.Cwd)
 		t.Stderr = a.Err

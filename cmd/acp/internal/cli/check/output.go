@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"sync"
 
+	"github.com/goacp/acp/cmd/acp/internal/app"
 	"github.com/goacp/acp/cmd/acp/internal/exitcode"
 	"github.com/goacp/acp/trace"
 )
@@ -56,10 +57,8 @@ func tryWriting(file string) error {
 	info, err := os.Stat(file)
 	switch {
 	case err != nil:
-		f, err := os.CreateTemp(filepath.Dir(file), ".acp-check-*")
-		if bad, ok := errors.AsType[*os.PathError](err); ok {
-			return &os.PathError{Op: bad.Op, Path: file, Err: bad.Err}
-		} else if err != nil {
+		f, err := app.CreateBeside(file, ".acp-check-*")
+		if err != nil {
 			return err
 		}
 		return errors.Join(f.Close(), os.Remove(f.Name()))

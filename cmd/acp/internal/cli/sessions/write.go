@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/goacp/acp"
+	"github.com/goacp/acp/cmd/acp/internal/app"
 	"github.com/goacp/acp/cmd/acp/internal/exitcode"
 	"github.com/goacp/acp/cmd/acp/internal/export"
 	"github.com/goacp/acp/cmd/acp/internal/safetext"
@@ -65,9 +66,9 @@ func writeFile(name string, over bool, write func(io.Writer) error) error {
 	} else if info, err := os.Stat(name); err == nil && info.IsDir() {
 		return exitcode.Errorf(exitcode.Usage, "%s is a directory", safetext.Line(name, 500))
 	}
-	f, err := os.CreateTemp(filepath.Dir(name), ".acp-export-*")
-	if bad, ok := errors.AsType[*fs.PathError](err); ok {
-		return exitcode.With(exitcode.Usage, &fs.PathError{Op: bad.Op, Path: name, Err: bad.Err})
+	f, err := app.CreateBeside(name, ".acp-export-*")
+	if _, bad := errors.AsType[*fs.PathError](err); bad {
+		return exitcode.With(exitcode.Usage, err)
 	} else if err != nil {
 		return err
 	}

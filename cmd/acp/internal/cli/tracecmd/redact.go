@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/goacp/acp/cmd/acp/internal/app"
 	"github.com/goacp/acp/cmd/acp/internal/exitcode"
 	"github.com/goacp/acp/cmd/acp/internal/tracefile"
 	"github.com/goacp/acp/trace"
@@ -40,10 +41,8 @@ func (o *Options) redact(ctx context.Context) error {
 		}
 	}
 	// Whatever happens, nothing half-written has the name.
-	f, err := os.CreateTemp(filepath.Dir(name), "."+filepath.Base(name)+"-*")
-	if bad, ok := errors.AsType[*os.PathError](err); ok {
-		return exitcode.With(exitcode.Usage, &os.PathError{Op: bad.Op, Path: name, Err: bad.Err})
-	} else if err != nil {
+	f, err := app.CreateBeside(name, "."+filepath.Base(name)+"-*")
+	if err != nil {
 		return exitcode.With(exitcode.Usage, err)
 	}
 	defer func() { _ = os.Remove(f.Name()) }() // it is gone when it was renamed
