@@ -284,7 +284,7 @@ func (c *Conn) drop() {
 		for e := l.queue.pop(); e != nil; e = l.queue.pop() {
 			c.release(e)
 			if e.kind == kindResponse {
-				e.call().complete(e.call().err)
+				e.complete()
 			} else {
 				n++
 			}

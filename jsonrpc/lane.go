@@ -135,7 +135,7 @@ func (c *Conn) runLane(l *lane) {
 		}
 		switch e.kind {
 		case kindResponse:
-			e.call().complete(e.call().err)
+			e.complete()
 		case kindRequest:
 			c.release(e)
 			if e.state == requestQueued {
@@ -317,7 +317,7 @@ func (c *Conn) overtake(l *lane) {
 		case c.live(e.call().token):
 			c.handled++
 			c.release(e)
-			e.call().complete(e.call().err)
+			e.complete()
 		default:
 			left++
 			rest.push(e)

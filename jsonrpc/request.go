@@ -219,6 +219,13 @@ func (e *entry) text() keptText {
 // call returns the call of a response.
 func (e *entry) call() *call { return e.Params.(*call) }
 
+// complete lets the caller go on with a response that was queued. It is called
+// with the connection's mu held.
+func (e *entry) complete() {
+	cl := e.call()
+	cl.complete(cl.err)
+}
+
 // early reports whether the entry may have to be dealt with ahead of its turn,
 // while the handler that is before it waits in a call.
 func (e *entry) early() bool {
