@@ -34,9 +34,7 @@ type AgentSession struct {
 	id    SessionID
 	ready chan struct{} // closed when it is open: prompts wait for that
 
-	// sending has room for one: who fills it may send an update. It is a
-	// channel so that waiting for it can be given up.
-	sending chan struct{}
+	sending gate             // who is inside may send an update
 	held    *[]SessionUpdate // kept until the client knows the session; guarded by sending
 	toV1    translate.ToV1   // guarded by sending
 	history history          // guarded by sending
@@ -70,7 +68,6 @@ func (c *AgentConn) newSession(id SessionID, o *sessionRequest) *AgentSession {
 func (c *AgentConn) newSessionIn(ctx context.Context, id SessionID, o *sessionRequest) *AgentSession {
 	s := &AgentSession{
 		c: c, id: id, asked: *o, ready: make(chan struct{}),
-		sending: make(chan struct{}, 1),
 		cancels: map[string]func(){},
 	}
 	s.ctx, s.stop = context.WithCancelCause(ctx)
@@ -277,21 +274,9 @@ func (s *AgentSession) state() StateUpdate {
 }
 
 // acquire waits for the right to send.
-func (s *AgentSession) acquire(ctx context.Context) error {
-	select {
-	case s.sending <- struct{}{}:
-		return nil
-	default:
-	}
-	select {
-	case s.sending <- struct{}{}:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-}
+func (s *AgentSession) acquire(ctx context.Context) error { return s.sending.enter(ctx) }
 
-func (s *AgentSession) releaseSending() { <-s.sending }
+func (s *AgentSession) releaseSending() { s.sending.leave() }
 
 // maxHeldUpdates bounds what a hook that opens a session may send to it.
 const maxHeldUpdates = 1024

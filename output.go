@@ -3,6 +3,7 @@ package acp
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 
 	"github.com/goacp/acp/acpv2"
 )
@@ -34,8 +35,9 @@ type output struct {
 	kind    messageKind // of the message that is being written
 	message MessageID
 
-	mu  sync.Mutex
-	err error // the first failure
+	failed atomic.Bool // err is not nil
+	mu     sync.Mutex
+	err    error // the first failure
 }
 
 // WithContext returns an Output for the same turn or session whose questions,
@@ -67,9 +69,8 @@ func (o *Output) fail(err error) error {
 	defer o.mu.Unlock()
 	if o.err == nil {
 		o.err = err
-		if o.t != nil {
-			o.t.p.cancel(err)
-		}
+		o.failed.Store(true)
+		o.t.p.cancel(err)
 	}
 	return o.err
 }
@@ -86,13 +87,11 @@ func (o *Output) acquire() error {
 		defer o.s.releaseSending()
 		return o.shut
 	}
-	o.mu.Lock()
-	err := o.err
-	o.mu.Unlock()
-	if err != nil {
-		o.s.releaseSending()
+	if o.failed.Load() {
+		defer o.s.releaseSending()
+		return o.Err()
 	}
-	return err
+	return nil
 }
 
 // Send sends an update as it is. It must not be changed afterwards. Messages,
