@@ -39,7 +39,6 @@ func (k *clientCalls) see(params any) {
 	switch p := params.(type) {
 	case *acpv1.SessionNotification:
 		switch u := p.Update.(type) {
-		case *acpv1.AgentMessageChunk: // by far the most
 		case *acpv1.ToolCall:
 			head := *u
 			head.Content = nil
@@ -51,7 +50,6 @@ func (k *clientCalls) see(params any) {
 		}
 	case *acpv2.UpdateSessionNotification:
 		switch u := p.Update.(type) {
-		case *acpv2.AgentMessageChunk:
 		case *acpv2.ToolCallUpdate:
 			k.tell(u, true)
 		case *acpv2.ToolCallContentChunk:

@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 
 	"github.com/goacp/acp/acpv1"
+	"github.com/goacp/acp/acpv2"
 	"github.com/goacp/acp/internal/process"
 	"github.com/goacp/acp/jsonrpc"
 )
@@ -325,12 +326,29 @@ func (c *ClientConn) lane(method string, params any) string {
 	lane := laneOf(method, params)
 	switch method {
 	case methodSessionUpdate:
-		c.arrived(SessionID(lane), 1).see(params)
-		c.announce(SessionID(lane), params)
+		calls := c.arrived(SessionID(lane), 1)
+		if !clientIsText(params) {
+			calls.see(params)
+			c.announce(SessionID(lane), params)
+		}
 	case methodPermission:
 		c.arrived(SessionID(lane), 0).see(params)
 	}
 	return lane
+}
+
+// clientIsText reports whether a message is a piece of the agent's answer, as
+// nearly all are.
+func clientIsText(params any) bool {
+	switch n := params.(type) {
+	case *acpv1.SessionNotification:
+		_, ok := n.Update.(*acpv1.AgentMessageChunk)
+		return ok
+	case *acpv2.UpdateSessionNotification:
+		_, ok := n.Update.(*acpv2.AgentMessageChunk)
+		return ok
+	}
+	return false
 }
 
 const (

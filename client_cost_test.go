@@ -58,7 +58,7 @@ func clientChunk(tb testing.TB, version int) (deliver func(), end func()) {
 // TestClientChunkAllocations holds what a piece of text may cost on top of the
 // engine.
 func TestClientChunkAllocations(t *testing.T) {
-	for version, bound := range map[int]float64{1: 3, 2: 1} {
+	for version, bound := range map[int]float64{1: 1, 2: 1} {
 		deliver, end := clientChunk(t, version)
 		if got := testing.AllocsPerRun(1000, deliver); got > bound {
 			t.Errorf("version %d: %v allocations, more than %v", version, got, bound)

@@ -50,9 +50,8 @@ type ClientSession struct {
 	conn   *ClientConn
 	id     SessionID
 	parent *ClientSession // of a subagent's session; set before it is known to anybody
+	calls  *clientCalls   // likewise
 	line   clientLine
-	// calls is set before the session is known to anybody.
-	calls *clientCalls
 
 	waiting atomic.Int32 // calls about the session
 	opening int          // resumes and loads under way, of the connection's mu
@@ -60,7 +59,7 @@ type ClientSession struct {
 	// Of whoever delivers.
 	v1      translate.FromV1
 	scratch []acpv2.SessionUpdate
-	text    *clientText // the next one
+	texts   []clientText // the next ones
 	turns   clientTurns
 
 	mu        sync.Mutex
@@ -116,13 +115,14 @@ func (s *ClientSession) Meta() json.RawMessage {
 func (s *ClientSession) deliver(ctx context.Context, it clientItem) {
 	switch {
 	case it.v1 != nil:
-		if s.text == nil {
-			s.text = new(clientText)
+		if len(s.texts) == 0 {
+			s.texts = new([clientTexts]clientText)[:]
 		}
-		if text := s.text; s.v1.Text(&text.chunk, it.v1.Update) {
-			s.text = nil
-			text.update = Update{Session: s, Update: &text.chunk.AgentMessageChunk, V1: it.v1}
-			s.emit(ctx, &text.update)
+		if text := &s.texts[0]; s.v1.Text(&text.chunk, it.v1.Update) {
+			s.texts = s.texts[1:]
+			u := &text.update
+			u.Session, u.Update, u.V1 = s, &text.chunk.AgentMessageChunk, it.v1
+			s.emit(ctx, u)
 			return
 		}
 		s.scratch = s.v1.Append(s.scratch[:0], it.v1.Update)
@@ -141,7 +141,11 @@ func (s *ClientSession) deliver(ctx context.Context, it clientItem) {
 	}
 }
 
-// clientText is an update that is text of the agent's, in one allocation.
+// clientTexts are allocated at once, which is cheaper. Who keeps one keeps all
+// of them, so they are few.
+const clientTexts = 9
+
+// clientText is an update that is text of the agent's.
 type clientText struct {
 	update Update
 	chunk  translate.TextChunk
@@ -154,19 +158,21 @@ func (s *ClientSession) emit(ctx context.Context, u *Update) {
 		s.mu.Unlock()
 		return
 	}
-	if _, ok := u.Update.(StateUpdate); ok && s.replay == clientReplayUntilState {
-		s.replay = clientLive
+	text, isText := u.Update.(*AgentMessageChunk) // by far the most
+	if !isText {
+		if _, ok := u.Update.(StateUpdate); ok && s.replay == clientReplayUntilState {
+			s.replay = clientLive
+		}
+		s.state.apply(u.Update)
 	}
 	u.Replayed = s.replay != clientLive && !u.Synthetic
 	if u.V2 != nil {
-		switch m := u.Update.(type) {
-		case *AgentMessageChunk:
-			s.said.chunk(m)
-		case *AgentMessage:
+		if isText {
+			s.said.chunk(text)
+		} else if m, ok := u.Update.(*AgentMessage); ok {
 			u.added = s.said.whole(m)
 		}
 	}
-	s.state.apply(u.Update)
 	replies := s.replies
 	s.mu.Unlock()
 	if h := s.conn.client.Update; h != nil {

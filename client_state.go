@@ -21,7 +21,6 @@ type clientState struct {
 // apply takes an update in. Nothing an update holds is changed.
 func (s *clientState) apply(u SessionUpdate) {
 	switch u := u.(type) {
-	case *AgentMessageChunk: // by far the most
 	case *ConfigOptionUpdate:
 		s.options = u.ConfigOptions
 	case *AvailableCommandsUpdate:

@@ -55,6 +55,7 @@ type Reply struct {
 	sent       atomic.Bool // the request is on its way
 	told       atomic.Bool // session/cancel was sent because ctx is done
 	cancelling atomic.Bool // the session was cancelled after the prompt was sent
+	unread     atomic.Bool // reading is clientDiscards, and stays so
 	cancelCall context.CancelCauseFunc
 	mark       *clientMark // of the answer, once it has a place
 
@@ -460,6 +461,9 @@ func (r *Reply) next() (u *Update, err error, ok bool) {
 // push gives a reply an update of its session, waiting for room if it is its
 // turn to wait.
 func (r *Reply) push(ctx context.Context, u *Update, seq uint64) {
+	if r.unread.Load() {
+		return
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	size := 0
@@ -538,6 +542,7 @@ func (r *Reply) pop() *Update {
 
 func (r *Reply) discard() {
 	r.reading = clientDiscards
+	r.unread.Store(true)
 	r.held, r.head, r.bytes, r.lost = nil, 0, 0, false
 	r.wakeRoom()
 }
