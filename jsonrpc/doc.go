@@ -85,7 +85,7 @@
 //
 // What was received but not handled is bounded by [Config.MaxQueued], 32 MiB by
 // default. A queued message counts 512 bytes and twice the length of its frame,
-// since decoded values take more room than their text. While more than 1 MiB is
+// since decoded values take more room than their text. While more than 4 MiB is
 // queued, notifications with params of up to 16 kB are kept as text and decoded
 // again when it is their turn, unless there is a Preempt, which may have kept
 // them; these count 160 bytes and the length of their params. Beyond the bound,

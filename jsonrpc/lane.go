@@ -27,7 +27,7 @@ const (
 	chargeYielded = 8 << 10
 	// keepText is the length of the queue, in bytes, beyond which small
 	// notifications are kept as text and decoded again when it is their turn.
-	keepText = 1 << 20
+	keepText = 4 << 20
 
 	keepLanes = 16
 )

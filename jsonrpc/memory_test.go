@@ -116,7 +116,7 @@ func TestPreemptKeeps(t *testing.T) {
 		}})
 		const n = 2000
 		for i := range n {
-			p.write(fmt.Sprintf(`{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","n":%d,"text":%q}}`+"\n", i, strings.Repeat("x", 1000)))
+			p.write(fmt.Sprintf(`{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","n":%d,"text":%q}}`+"\n", i, strings.Repeat("x", 2500)))
 		}
 		synctest.Wait()
 		p.conn.mu.Lock()
