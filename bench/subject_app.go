@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/jsonrpc"
@@ -70,9 +71,14 @@ func (c *appClient) prompt(ctx context.Context, i int, text string) error {
 func (c *appClient) close() { _ = c.conn.Close() }
 
 func serveApp(l link) error {
+	var opened atomic.Int32
 	agent := acp.Agent{
 		MaxVersion: 1,
 		Engine:     jsonrpc.Config{MaxFrame: maxMessage},
+		NewSession: func(_ context.Context, s *acp.AgentSession) error {
+			s.SetID(acp.SessionID(sessionID(int(opened.Add(1)) - 1))) // as long as everybody's
+			return nil
+		},
 		Prompt: func(_ context.Context, t *acp.Turn) (acp.StopReason, error) {
 			if cmd, ok := parseCommand(t.Text()); ok {
 				return acp.StopEndTurn, appCommand(t, cmd)
