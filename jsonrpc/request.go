@@ -87,6 +87,18 @@ func (r *Request) AfterAnswer(f func()) {
 	}
 }
 
+// Answer answers an incoming request whose handler has not returned, for handlers
+// that are given up; any goroutine may call it. For the connection the request is
+// dealt with then: its context is done, the handler counts as returned, nothing
+// waits for it, and what it returns later, middleware included, is dropped.
+// Functions given to AfterAnswer run in the goroutine that calls Answer, so the
+// handler must not give more of them meanwhile. Answer reports whether it
+// answered: a handler that has returned answers itself, and so did an earlier
+// Answer. Notifications and outgoing messages cannot be answered.
+func (r *Request) Answer(result any, err error) bool {
+	return r.in != nil && r.conn.answerEarly(&r.in.entry, result, err)
+}
+
 // A Handler handles a message. The result of a request is a value this package
 // can encode (see [Conn.Call]); that of a notification is ignored.
 type Handler func(ctx context.Context, req *Request) (result any, err error)
@@ -208,6 +220,7 @@ const (
 	requestRunning
 	requestCancelled // answered while it was queued
 	requestDone      // the handler has returned
+	requestGivenUp   // answered while the handler runs
 )
 
 // text returns the params if they were kept as text, and otherwise nil.

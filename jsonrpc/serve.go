@@ -87,7 +87,7 @@ func (c *Conn) startRequest(e *entry) {
 func (c *Conn) serve(e *entry) {
 	returned := false // stays so only if a handler calls runtime.Goexit
 	defer func() {
-		if !returned {
+		if !returned && c.returns(e, requestDone) {
 			c.reply(e, nil, errGoexit)
 			if next := c.nextRequest(); next != nil {
 				go c.worker(job{request: next})
@@ -96,10 +96,50 @@ func (c *Conn) serve(e *entry) {
 	}()
 	for e != nil {
 		res, err := c.handleRequest(e)
+		if !c.returns(e, requestDone) {
+			break
+		}
 		c.reply(e, res, err)
 		e = c.nextRequest()
 	}
 	returned = true
+}
+
+// returns ends a request for everybody but who is going to answer it: its
+// handler has returned, or is given up. Its id is free again before the answer
+// is on its way, since the peer may reuse it as soon as it has that. It reports
+// false when somebody else answers.
+func (c *Conn) returns(e *entry, how requestState) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case e.state == requestRunning:
+		e.state = how
+		c.unregister(e)
+		c.endCalls(e)
+		c.answering++
+		return true
+	case how == requestDone:
+		return e.state == requestDone // its encoder has exited
+	}
+	return false
+}
+
+// answerEarly is [Request.Answer].
+func (c *Conn) answerEarly(e *entry, res any, err error) bool {
+	if !c.returns(e, requestGivenUp) {
+		return false
+	}
+	defer func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.answering--
+		c.running--
+		c.startWaiting()
+		c.checkQuiet()
+	}()
+	c.reply(e, res, err)
+	return true
 }
 
 var errGoexit = errors.New("handler called runtime.Goexit")
@@ -159,17 +199,10 @@ func (c *Conn) handleRequest(e *entry) (res any, err error) {
 	return e.route.call(e, &e.Request)
 }
 
-// reply answers a request. Its id is free again before the answer is on its
-// way, since the peer may reuse it as soon as it has that.
+// reply answers a request.
 func (c *Conn) reply(e *entry, res any, err error) {
 	m := c.outcome(e, res, err)
 	c.mu.Lock()
-	c.unregister(e)
-	c.endCalls(e)
-	if e.state == requestRunning { // not so after an encoder has exited
-		e.state = requestDone
-		c.answering++
-	}
 	u := urgent
 	if c.running > 1 {
 		u = crowded // other answers are likely to follow soon
