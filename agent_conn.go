@@ -115,6 +115,18 @@ func (c *AgentConn) background(f func()) bool {
 	return true
 }
 
+// hold keeps the connection from being over until release is called, once or
+// more. It reports false when it is over.
+func (c *AgentConn) hold() (release func(), ok bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.over {
+		return nil, false
+	}
+	c.idle.Add(1)
+	return sync.OnceFunc(c.idle.Done), true
+}
+
 type agentConnKey struct{}
 
 // AgentConnFrom returns the connection that the context of an agent's hook, or

@@ -5,11 +5,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/goacp/acp/jsonrpc"
@@ -410,4 +412,27 @@ func TestFailureCodes(t *testing.T) {
 	if we == nil || we.Code != failureLast {
 		t.Errorf("sent as %+v", we)
 	}
+}
+
+// TestHookExits: a hook that ends its goroutine ends its turn with an error, and
+// the session goes on.
+func TestHookExits(t *testing.T) {
+	versions(t, func(t *testing.T, v int) {
+		synctest.Test(t, func(t *testing.T) {
+			r := dialVersion(t, &Agent{Prompt: func(_ context.Context, t *Turn) (StopReason, error) {
+				if t.Text() == "exit" {
+					runtime.Goexit()
+				}
+				return StopEndTurn, nil
+			}}, v)
+			s := r.session()
+			stop, err := r.turn(s, "exit")
+			if v == 1 && code(err) != jsonrpc.CodeInternalError || v == 2 && stop != "error -32603" {
+				t.Errorf("turn: %q, %v", stop, err)
+			}
+			if stop, err := r.turn(s, "next"); stop != "end_turn" || err != nil {
+				t.Errorf("next turn: %q, %v", stop, err)
+			}
+		})
+	})
 }

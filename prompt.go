@@ -6,6 +6,7 @@ import (
 	"errors"
 	"slices"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"github.com/goacp/acp/jsonrpc"
@@ -315,49 +316,58 @@ func (c *AgentConn) steer(ctx context.Context, s *AgentSession, p *prompt, block
 
 var errStopError = errors.New("acp: the Prompt hook returned StopError without an error")
 
-// run runs a turn to its end: at the latest when the grace for a cancelled hook
-// is over. The error is what the client is told.
-func (c *AgentConn) run(t *Turn) (StopReason, error) {
+var errHookExited = errors.New("acp: the Prompt hook ended its goroutine")
+
+// run runs a turn to its end and returns what the client is told. A hook that is
+// cancelled and does not return within the grace is given up: the turn is settled
+// without it, gaveUp gets what the client is told, in a goroutine of its own, and
+// what run returns whenever the hook does concerns nobody.
+func (c *AgentConn) run(t *Turn, gaveUp func(stop StopReason, err error)) (stop StopReason, err error) {
 	a := c.agent.Load()
 	t.begin()
-	type outcome struct {
-		stop StopReason
-		err  error
-	}
-	returned := make(chan outcome, 1)
-	go func() {
-		var o outcome
-		o.err = c.guard("Prompt", func() (err error) {
-			o.stop, err = a.Prompt(t.ctx, t)
-			return err
-		})
-		returned <- o
-	}()
-	var o outcome
-	select {
-	case o = <-returned:
-	case <-t.ctx.Done():
+	var over atomic.Bool // somebody settles the turn
+	stopWatching := context.AfterFunc(t.p.ctx, func() {
 		grace := time.NewTimer(a.CancelGrace)
+		defer grace.Stop()
 		select {
-		case o = <-returned:
+		case <-t.settled:
+			return
 		case <-grace.C:
-			t.endSends(ErrTurnEnded) // it may be in the middle of sending
-			o.err = context.Cause(t.ctx)
-			a.Logger.Warn("acp: a cancelled turn did not end in time and was given up", "session", string(t.session.id))
 		}
-		grace.Stop()
-	}
+		if over.CompareAndSwap(false, true) {
+			t.endSends(ErrTurnEnded) // it may be in the middle of sending
+			a.Logger.Warn("acp: a cancelled turn did not end in time and was given up", "session", string(t.session.id))
+			gaveUp(c.settle(t, "", context.Cause(t.ctx)))
+		}
+	})
+	err = errHookExited // stays so only then
+	defer func() {
+		stopWatching()
+		if over.CompareAndSwap(false, true) {
+			stop, err = c.settle(t, stop, err)
+		}
+	}()
+	err = c.guard("Prompt", func() (err error) {
+		stop, err = a.Prompt(t.ctx, t)
+		return err
+	})
+	return stop, err
+}
+
+// settle ends a turn whose hook has returned, or was given up, and returns what
+// the client is told.
+func (c *AgentConn) settle(t *Turn, stop StopReason, err error) (StopReason, error) {
 	if cause := context.Cause(t.ctx); cause != nil {
 		switch {
 		case errors.Is(cause, errCancelled):
-			o = outcome{stop: StopCancelled}
-		case o.err == nil || errors.Is(o.err, t.ctx.Err()):
-			o.err = cause
+			stop, err = StopCancelled, nil
+		case err == nil || errors.Is(err, t.ctx.Err()):
+			err = cause
 		}
 	}
-	if o.stop == StopError && o.err == nil {
-		o.err = errStopError
+	if stop == StopError && err == nil {
+		err = errStopError
 	}
-	t.finish(o.stop, o.err)
-	return o.stop, o.err
+	t.finish(stop, err)
+	return stop, err
 }

@@ -317,7 +317,16 @@ func (p *agentV1) prompt(ctx context.Context, r *acpv1.PromptRequest) (*acpv1.Pr
 	if running != nil {
 		return p.steered(ctx, running)
 	}
-	stop, err := p.c.run(t)
+	req := jsonrpc.RequestFrom(ctx)
+	stop, err := p.c.run(t, func(stop StopReason, err error) {
+		res, err := promptedV1(t, stop, err)
+		req.Answer(res, err)
+	})
+	return promptedV1(t, stop, err)
+}
+
+// promptedV1 makes the answer to a prompt of how its turn has ended.
+func promptedV1(t *Turn, stop StopReason, err error) (*acpv1.PromptResponse, error) {
 	if err != nil {
 		return nil, err
 	}

@@ -234,13 +234,17 @@ func (p *agentV2) prompt(ctx context.Context, r *acpv2.PromptRequest) (*acpv2.Pr
 	t.p.answered = true
 	c.mu.Unlock()
 	started := make(chan struct{})
-	if !c.background(func() {
-		<-started
-		_, _ = c.run(t) // the client has been told
-	}) {
+	release, ok := c.hold()
+	if !ok {
 		t.leave()
 		return nil, jsonrpc.ErrClosed
 	}
+	go func() {
+		defer release()
+		<-started
+		// The client is told by updates.
+		_, _ = c.run(t, func(StopReason, error) { release() })
+	}()
 	jsonrpc.RequestFrom(ctx).AfterAnswer(func() { close(started) })
 	return &acpv2.PromptResponse{MessageID: t.message}, nil
 }
