@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"iter"
 	"slices"
 	"strconv"
 	"sync"
@@ -79,7 +78,9 @@ type Reply struct {
 	result   *Result
 	err      error
 	id       MessageID
-	own      *Update // the made-up message of the user, in version 1
+	own      *Update      // the made-up message of the user, in version 1
+	answer   clientAnswer // until somebody waits for it
+	hurried  bool         // somebody has to
 	stopCtx  func() bool
 	giveUp   *time.Timer
 	accepted bool          // version 2: the prompt was inserted
@@ -163,18 +164,56 @@ func (r *Reply) send(req *acpv2.PromptRequest) {
 		r.cancelCall(nil)
 		return
 	}
-	answer, err := s.conn.proto().prompt(ctx, &p, jsonrpc.OnReply(r.placed))
+	answer, err := s.conn.proto().prompt(ctx, &p, jsonrpc.OnReply(func(any, error) {
+		r.placed()
+		r.hurry()
+	}))
 	if err != nil {
 		answer = func() (*clientPrompted, error) { return nil, err }
 	} else {
 		r.sent.Store(true)
 	}
-	if s.conn.Version() == 1 {
-		s.kick() // what begin has posted
+	r.mu.Lock()
+	r.answer = answer
+	hurried := r.hurried
+	r.mu.Unlock()
+	if hurried || s.conn.inHook(r.ctx) {
+		r.hurry()
 	}
-	if !s.conn.spawn(func() { r.run(answer) }) {
+	// In version 1 there is something to deliver, which begin has posted. Who
+	// does that usually is done in time to wait for the answer, too.
+	if !s.conn.spawn(func() {
+		if s.conn.Version() == 1 {
+			s.settle()
+		}
+		if answer := r.claim(); answer != nil {
+			r.run(answer)
+		}
+	}) && r.claim() != nil {
 		_, _ = answer() // fails, since the connection has ended
 		r.abandon(s.conn.explain(s.conn.conn.Err()))
+	}
+}
+
+// claim returns what waits for the answer, once, and else nil.
+func (r *Reply) claim() clientAnswer {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	answer := r.answer
+	r.answer = nil
+	return answer
+}
+
+// hurry has the answer waited for now: it is there, or nobody wants to wait for it
+// any more, and who would do it may be held up by a hook.
+func (r *Reply) hurry() {
+	r.mu.Lock()
+	r.hurried = true
+	r.mu.Unlock()
+	if answer := r.claim(); answer != nil && !r.s.conn.spawn(func() { r.run(answer) }) {
+		r.mu.Lock()
+		r.answer = answer
+		r.mu.Unlock()
 	}
 }
 
@@ -222,7 +261,7 @@ func (r *Reply) begin(p *acpv2.PromptRequest) error {
 }
 
 // placed gives the answer its place in the session's timeline.
-func (r *Reply) placed(any, error) {
+func (r *Reply) placed() {
 	if r.mark == nil { // middleware may ask again
 		r.mark = new(clientMark)
 		r.s.place(r.mark)
@@ -234,7 +273,7 @@ func (r *Reply) run(answer clientAnswer) {
 	s := r.s
 	res, err := answer()
 	r.cancelCall(nil)
-	r.placed(nil, nil) // if nothing was answered, or by middleware
+	r.placed() // if nothing was answered, or by middleware
 	err = s.conn.explain(err)
 	if v1 := s.conn.Version() == 1; v1 && s.conn.inHook(r.ctx) || err != nil && r.ctx.Err() != nil {
 		// Whoever waits for the result may be what keeps the timeline, or has
@@ -277,6 +316,7 @@ func (r *Reply) interrupt() {
 	} else {
 		r.cancelCall(r.ctxErr())
 	}
+	r.hurry()
 }
 
 // cancelSession sends session/cancel for a prompt whose ctx is done.
@@ -400,185 +440,4 @@ func (r *Reply) Wait() (*Result, error) {
 	r.mu.Unlock()
 	<-r.done
 	return r.result, r.err
-}
-
-// Updates yields the updates of the turn as they arrive, and ends with it. If
-// the turn failed, the last pair is its error: that of [Reply.Wait], which is
-// also where the result is. Leaving the loop early discards what follows; the
-// turn goes on. The next loop goes on where the last one ended.
-func (r *Reply) Updates() iter.Seq2[*Update, error] {
-	return func(yield func(*Update, error) bool) {
-		r.mu.Lock()
-		if r.reading == clientHolds {
-			r.reading = clientReads
-		}
-		r.mu.Unlock()
-		for {
-			u, err, ok := r.next()
-			if !ok {
-				if r.err != nil {
-					yield(nil, r.err)
-				}
-				return
-			}
-			if !yield(u, err) {
-				r.mu.Lock()
-				r.discard()
-				r.mu.Unlock()
-				return
-			}
-		}
-	}
-}
-
-// next waits for the next update. ok is false at the end.
-func (r *Reply) next() (u *Update, err error, ok bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for {
-		if r.started || r.ended {
-			switch {
-			case r.lost:
-				r.lost = false
-				return nil, ErrUpdatesLost, true
-			case r.head < len(r.held):
-				return r.pop(), nil, true
-			case r.ended:
-				return nil, nil, false
-			}
-		}
-		r.waiting = true
-		if r.wake == nil {
-			r.wake = make(chan struct{}, 1)
-		}
-		wake := r.wake
-		r.mu.Unlock()
-		<-wake
-		r.mu.Lock()
-	}
-}
-
-// push gives a reply an update of its session, waiting for room if it is its
-// turn to wait.
-func (r *Reply) push(ctx context.Context, u *Update, seq uint64) {
-	if r.unread.Load() {
-		return
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	size := 0
-	for !r.ended && r.reading != clientDiscards {
-		switch {
-		case r.fits(&size, u):
-			if len(r.held) == cap(r.held) && r.head > 0 {
-				n := copy(r.held, r.held[r.head:])
-				clear(r.held[n:])
-				r.held, r.head = r.held[:n], 0
-			}
-			r.held = append(r.held, clientHeld{u, seq, size})
-			r.bytes += size
-			r.wakeReader()
-			return
-		case !r.started || r.reading == clientHolds && !r.alone() || r.s.waiting.Load() > 0:
-			r.pop()
-			r.lost = true
-		case r.ctx.Err() != nil || ctx.Err() != nil || r.s.conn.ctx.Err() != nil:
-			r.lost = true
-			return
-		default:
-			if r.room == nil {
-				r.room = make(chan struct{})
-			}
-			room := r.room
-			r.mu.Unlock()
-			select {
-			case <-room:
-			case <-r.ctx.Done():
-			case <-ctx.Done():
-			case <-r.s.conn.ctx.Done():
-			}
-			r.mu.Lock()
-		}
-	}
-}
-
-// alone reports whether no other prompt of the session is in flight.
-func (r *Reply) alone() bool {
-	r.s.mu.Lock()
-	defer r.s.mu.Unlock()
-	return len(r.s.replies) <= 1
-}
-
-// poke has push look again.
-func (r *Reply) poke() {
-	r.mu.Lock()
-	r.wakeRoom()
-	r.mu.Unlock()
-}
-
-// The following are called with mu held.
-
-// fits reports whether there is room for an update. Its size is found out when
-// it is needed.
-func (r *Reply) fits(size *int, u *Update) bool {
-	if *size == 0 {
-		*size = clientHeldSize(u)
-	}
-	n := len(r.held) - r.head
-	return n == 0 || n < maxHeld && r.bytes+*size <= maxHeldBytes
-}
-
-func (r *Reply) pop() *Update {
-	h := &r.held[r.head]
-	u := h.u
-	r.bytes -= h.size
-	*h = clientHeld{}
-	if r.head++; r.head == len(r.held) {
-		r.held, r.head = r.held[:0], 0
-	}
-	r.wakeRoom()
-	return u
-}
-
-func (r *Reply) discard() {
-	r.reading = clientDiscards
-	r.unread.Store(true)
-	r.held, r.head, r.bytes, r.lost = nil, 0, 0, false
-	r.wakeRoom()
-}
-
-func (r *Reply) wakeRoom() {
-	if r.room != nil {
-		close(r.room)
-		r.room = nil
-	}
-}
-
-func (r *Reply) wakeReader() {
-	if r.waiting && (r.started || r.ended) {
-		r.waiting = false
-		r.wake <- struct{}{} // empty, since the reader waits
-	}
-}
-
-// keep drops the held updates for which f is false.
-func (r *Reply) keep(f func(h clientHeld) bool) {
-	kept := slices.DeleteFunc(slices.Clone(r.held[r.head:]), func(h clientHeld) bool { return !f(h) })
-	r.held, r.head, r.bytes = kept, 0, 0
-	for _, h := range kept {
-		r.bytes += h.size
-	}
-	r.wakeRoom()
-}
-
-// clientHeldSize returns about how many bytes an update takes.
-func clientHeldSize(u *Update) int {
-	const item = 256
-	if c, ok := u.Update.(*AgentMessageChunk); ok { // by far the most
-		if t, ok := c.Content.(*TextContent); ok && t.Annotations == nil {
-			return item + len(t.Text) + len(t.Meta) + len(t.Unknown) + len(c.Meta) + len(c.Unknown)
-		}
-	}
-	text, _ := u.Update.AppendJSON(nil)
-	return item + len(text)
 }
