@@ -2,11 +2,13 @@ package jsonrpc
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -124,4 +126,93 @@ func TestAnswerRace(t *testing.T) {
 	agent.mu.Unlock()
 	closeBoth(agent, client)
 	noLeaks(t)
+}
+
+// TestOnDone: what Preempt registers runs once, with the cause of the request's
+// context, in every ending, unless it is forgotten.
+func TestOnDone(t *testing.T) {
+	req := `{"jsonrpc":"2.0","id":1,"method":"session/prompt","params":{"sessionId":"s"}}` + "\n"
+	stopped := errors.New("stopped")
+	for name, tt := range map[string]struct {
+		end  func(p *rawPeer, r *Request, release chan struct{})
+		want error // nil: what was registered is forgotten
+	}{
+		"answered":       {func(_ *rawPeer, _ *Request, release chan struct{}) { close(release) }, context.Canceled},
+		"cancelled":      {func(p *rawPeer, _ *Request, _ chan struct{}) { p.write(cancelReq(`,"params":{"requestId":1}`)) }, ErrRequestCancelled},
+		"cancelled here": {func(_ *rawPeer, r *Request, _ chan struct{}) { r.Cancel(stopped); r.Cancel(nil) }, stopped},
+		"answered for":   {func(_ *rawPeer, r *Request, _ chan struct{}) { r.Answer(&reply{}, nil) }, context.Canceled},
+		"closed": {func(p *rawPeer, _ *Request, _ chan struct{}) {
+			go func() { _ = p.conn.Close() }()
+			time.Sleep(2 * DefaultGrace) // virtual
+		}, ErrClosed},
+		"forgotten":       {func(_ *rawPeer, r *Request, release chan struct{}) { close(release) }, nil},
+		"refused":         {func(*rawPeer, *Request, chan struct{}) {}, context.Canceled},
+		"ended before it": {func(*rawPeer, *Request, chan struct{}) {}, stopped},
+	} {
+		for _, looked := range []bool{false, true} {
+			t.Run(fmt.Sprint(name, " ", looked), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					release := make(chan struct{})
+					var mux Mux
+					prompt.Handle(&mux, func(ctx context.Context, _ *note) (*reply, error) {
+						if looked {
+							<-ctx.Done()
+						} else {
+							<-release
+						}
+						return &reply{}, nil
+					})
+					var mu sync.Mutex
+					var got []error
+					var req1 *Request
+					p := newRawPeer(Config{Mux: &mux, Preempt: func(r *Request) error {
+						req1 = r
+						if name == "ended before it" {
+							r.Cancel(stopped)
+						}
+						forget := r.OnDone(func(cause error) {
+							mu.Lock()
+							got = append(got, cause)
+							mu.Unlock()
+							if name != "refused" && context.Cause(r.Context()) != cause && !looked {
+								t.Errorf("the cause of the context is %v, not %v", context.Cause(r.Context()), cause)
+							}
+						})
+						if name == "forgotten" && (!forget() || forget()) {
+							t.Error("it can be forgotten once")
+						}
+						if name == "refused" {
+							return ErrAuthRequired
+						}
+						return nil
+					}})
+					p.write(req)
+					synctest.Wait()
+					tt.end(p, req1, release)
+					synctest.Wait()
+					mu.Lock()
+					switch {
+					case tt.want == nil && len(got) != 0:
+						t.Error("it was not forgotten:", got)
+					case tt.want == nil:
+					case looked && (name == "answered" || name == "forgotten"): // the handler waits for its context
+					case len(got) != 1 || !errors.Is(got[0], tt.want):
+						t.Errorf("%v, want %v", got, tt.want)
+					}
+					mu.Unlock()
+					req1.Cancel(nil)
+					select {
+					case <-release:
+					default:
+						close(release)
+					}
+					p.close()
+					if n := len(got); n > 1 {
+						t.Errorf("called %d times", n)
+					}
+				})
+				noLeaks(t)
+			})
+		}
+	}
 }

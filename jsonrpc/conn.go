@@ -96,6 +96,7 @@ func NewConn(stream Stream, cfg Config) *Conn {
 		c.log = slog.New(safeHandler{cfg.Logger.Handler()})
 	}
 	c.requestCtx, c.cancelRequests = context.WithCancelCause(cfg.BaseContext)
+	context.AfterFunc(c.requestCtx, c.endRequests)
 	c.noteCtx, c.cancelNotes = context.WithCancelCause(cfg.BaseContext)
 	c.mux.Store(cfg.Mux)
 	c.strict.Store(cfg.StrictIDs)

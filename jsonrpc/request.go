@@ -1,7 +1,10 @@
 package jsonrpc
 
 import (
+	"cmp"
 	"context"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 )
@@ -68,6 +71,33 @@ func (r *Request) Context() context.Context {
 		return r.conn.noteCtx
 	}
 	return context.Background()
+}
+
+// OnDone has f called when the context of an incoming request is done, with the
+// cause, as [context.AfterFunc] on [Request.Context] would, but for less: f runs in
+// the goroutine that ends the request, often the reader, and must be quick. forget
+// keeps f from being called, and reports whether it was in time. A request has one
+// such function; it is for what Preempt registers. For other messages it does
+// nothing.
+func (r *Request) OnDone(f func(cause error)) (forget func() bool) {
+	in := r.in
+	if in == nil {
+		return func() bool { return false }
+	}
+	in.mu.Lock()
+	in.onDone = f
+	over := in.over != nil || in.conn.requestCtx.Err() != nil
+	in.mu.Unlock()
+	if over { // who ended it has perhaps not seen f
+		go in.done()
+	}
+	return func() bool {
+		in.mu.Lock()
+		defer in.mu.Unlock()
+		inTime := in.onDone != nil
+		in.onDone = nil
+		return inTime
+	}
 }
 
 // AfterAnswer has f run when the handler of an incoming request has returned and
@@ -146,10 +176,12 @@ type inbound struct {
 	entry
 	after func() // to run when it has been answered, or nil; the handler's
 
-	mu    sync.Mutex
-	ctx   context.Context // nil until somebody needs one
-	stop  context.CancelCauseFunc
-	ended bool // before there was one
+	mu     sync.Mutex
+	onDone func(cause error) // see Request.OnDone; nil once it was taken
+	over   error             // why it has ended, once it was cancelled or dealt with
+	ctx    context.Context   // nil until somebody needs one
+	stop   context.CancelCauseFunc
+	ended  bool // before there was one
 }
 
 // context returns what the request's context is made of. Most handlers answer
@@ -180,17 +212,44 @@ func (in *inbound) make() context.Context {
 // cancel ends the context; the first cause counts.
 func (in *inbound) cancel(cause error) {
 	in.mu.Lock()
-	if in.ctx == nil {
-		if cause == nil && in.conn.requestCtx.Err() == nil {
-			in.ended = true
-			in.mu.Unlock()
-			return
+	if in.over == nil {
+		in.over = cause
+		if cause == nil {
+			in.over = cmp.Or(context.Cause(in.conn.requestCtx), context.Canceled)
 		}
+	}
+	if in.ctx == nil && cause == nil && in.conn.requestCtx.Err() == nil {
+		in.ended = true
+	} else {
 		in.make()
 	}
 	stop := in.stop
 	in.mu.Unlock()
-	stop(cause) // runs what others have registered
+	if stop != nil {
+		stop(cause) // runs what others have registered
+	}
+	in.done()
+}
+
+// done calls what OnDone was given, once.
+func (in *inbound) done() {
+	in.mu.Lock()
+	f, cause := in.onDone, in.over
+	in.onDone = nil
+	in.mu.Unlock()
+	if f != nil {
+		f(cmp.Or(cause, context.Cause(in.conn.requestCtx)))
+	}
+}
+
+// endRequests tells of all requests that they are done, when their contexts are.
+func (c *Conn) endRequests() {
+	c.mu.Lock()
+	all := slices.Collect(maps.Values(c.inbound))
+	c.mu.Unlock()
+	for _, e := range all {
+		e.in.done()
+	}
 }
 
 func (in *inbound) err() error {
