@@ -21,10 +21,11 @@ import (
 // called from any goroutine. What is known of the client is known from the
 // Initialize hook on.
 type AgentConn struct {
-	conn *jsonrpc.Conn
-	base context.Context // of turns and sessions; done when the connection has ended
-	stop context.CancelCauseFunc
-	idle sync.WaitGroup // goroutines of turns
+	conn   *jsonrpc.Conn
+	base   context.Context // of sessions; done when the connection has ended
+	values context.Context // of turns: the same, but they are ended one by one
+	stop   context.CancelCauseFunc
+	idle   sync.WaitGroup // goroutines of turns
 
 	agent atomic.Pointer[Agent]     // replaced by prepare, before the client is answered
 	peer  atomic.Pointer[agentPeer] // what initialize told; nil before
@@ -63,6 +64,7 @@ func newAgentConn(ctx context.Context, cfg *Agent, stream jsonrpc.Stream) *Agent
 	}
 	c.agent.Store(cfg)
 	c.base, c.stop = context.WithCancelCause(context.WithValue(context.WithoutCancel(ctx), agentConnKey{}, c))
+	c.values = context.WithoutCancel(c.base)
 	engine := cfg.Engine
 	engine.BaseContext = context.WithValue(context.WithoutCancel(ctx), agentConnKey{}, c)
 	if cfg.Engine.BaseContext != nil {
@@ -98,6 +100,11 @@ func (c *AgentConn) end() {
 	defer c.mu.Unlock()
 	for _, s := range c.sessions {
 		s.stop(cause)
+	}
+	for _, list := range c.prompts {
+		for _, p := range list {
+			p.cancel(cause)
+		}
 	}
 	clear(c.sessions)
 	c.over = true

@@ -20,11 +20,12 @@ type prompt struct {
 	// ctx is the turn's. It ends with the request's as long as the request is
 	// open, which in version 2 it is until the turn begins.
 	ctx      context.Context
-	cancel   context.CancelCauseFunc
-	place    int           // 0 when unknown, 1 for the first of the queue, 2 for the next
-	first    chan struct{} // closed when there is none before it
-	second   chan struct{} // closed when there is at most one before it
-	accepted bool          // by the Accept hook; of the prompt's handler
+	end      context.CancelCauseFunc
+	watch    atomic.Pointer[func()] // to run in a goroutine when ctx is done, or nil
+	place    int                    // 0 when unknown, 1 for the first of the queue, 2 for the next
+	first    chan struct{}          // closed when there is none before it
+	second   chan struct{}          // closed when there is at most one before it
+	accepted bool                   // by the Accept hook; of the prompt's handler
 	// forget keeps closed from being called when the request's context ends. It
 	// reports whether it was in time.
 	forget func() bool
@@ -41,23 +42,47 @@ type prompt struct {
 // anything that came later is looked at, so that a cancel always finds the
 // prompts it is for and no others (S40, S42).
 func (c *AgentConn) arrived(id SessionID, req *jsonrpc.Request) {
-	p := &prompt{req: req, first: make(chan struct{}), second: make(chan struct{})}
-	p.ctx, p.cancel = context.WithCancelCause(c.base)
+	p := &prompt{req: req}
+	p.ctx, p.end = context.WithCancelCause(c.values)
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if len(c.prompts[id]) == 0 { // as nearly always
+		p.place, p.first, p.second = 1, passed, passed
+	} else {
+		p.first, p.second = make(chan struct{}), make(chan struct{})
+	}
 	c.prompts[id] = append(c.prompts[id], p)
 	c.waiting++
 	c.advance(id)
-	p.forget = context.AfterFunc(req.Context(), func() { c.closed(id, p) })
+	if c.over {
+		p.cancel(jsonrpc.ErrClosed)
+	}
+	p.forget = req.OnDone(func(cause error) { c.closed(id, p, cause) })
 }
 
+// cancel ends the prompt's context; the first cause counts. Who runs its turn has
+// a watch on that.
+func (p *prompt) cancel(cause error) {
+	p.end(cause)
+	if watch := p.watch.Swap(nil); watch != nil {
+		go (*watch)()
+	}
+}
+
+// passed is closed, for prompts that wait for nobody.
+var passed = func() chan struct{} {
+	c := make(chan struct{})
+	close(c)
+	return c
+}()
+
 // closed notes that the request of a prompt has ended, or was cancelled.
-func (c *AgentConn) closed(id SessionID, p *prompt) {
+func (c *AgentConn) closed(id SessionID, p *prompt, cause error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	p.closed = true
 	if !p.answered {
-		p.cancel(context.Cause(p.req.Context()))
+		p.cancel(cause)
 	}
 	if !p.admitted && (!p.running || p.over) {
 		c.leave(id, p)
@@ -236,7 +261,7 @@ func (c *AgentConn) admit(ctx context.Context, id SessionID, blocks []ContentBlo
 	}
 	p.req.AfterAnswer(func() {
 		if p.forget() {
-			c.closed(id, p) // here, rather than in a goroutine of its own
+			c.closed(id, p, context.Canceled)
 		}
 	})
 	if before > 0 {
@@ -326,7 +351,7 @@ func (c *AgentConn) run(t *Turn, gaveUp func(stop StopReason, err error)) (stop 
 	a := c.agent.Load()
 	t.begin()
 	var over atomic.Bool // somebody settles the turn
-	stopWatching := context.AfterFunc(t.p.ctx, func() {
+	watch := func() {
 		grace := time.NewTimer(a.CancelGrace)
 		defer grace.Stop()
 		select {
@@ -339,10 +364,14 @@ func (c *AgentConn) run(t *Turn, gaveUp func(stop StopReason, err error)) (stop 
 			a.Logger.Warn("acp: a cancelled turn did not end in time and was given up", "session", string(t.session.id))
 			gaveUp(c.settle(t, "", context.Cause(t.ctx)))
 		}
-	})
+	}
+	t.p.watch.Store(&watch)
+	if t.ctx.Err() != nil {
+		t.p.cancel(nil) // it was cancelled before there was a watch
+	}
 	err = errHookExited // stays so only then
 	defer func() {
-		stopWatching()
+		t.p.watch.Store(nil)
 		if over.CompareAndSwap(false, true) {
 			stop, err = c.settle(t, stop, err)
 		}

@@ -30,7 +30,7 @@ type Turn struct {
 	meta    json.RawMessage
 	message MessageID
 
-	steering chan []ContentBlock
+	steering chan []ContentBlock     // nil if nobody steers
 	endSends context.CancelCauseFunc // nothing can be sent any more
 	settled  chan struct{}           // closed when the turn has ended
 	stop     StopReason              // why, once settled is closed
@@ -58,8 +58,10 @@ func (c turnContext) Value(key any) any {
 func newTurn(ctx context.Context, s *AgentSession, p *prompt, blocks []ContentBlock, meta json.RawMessage) *Turn {
 	t := &Turn{
 		session: s, p: p, ctx: turnContext{p.ctx, ctx}, blocks: blocks, meta: meta,
-		message:  s.nextMessage(),
-		steering: make(chan []ContentBlock), settled: make(chan struct{}),
+		message: s.nextMessage(), settled: make(chan struct{}),
+	}
+	if s.c.agent.Load().Busy == BusySteer {
+		t.steering = make(chan []ContentBlock)
 	}
 	sends, end := context.WithCancelCause(s.ctx)
 	t.endSends = end
