@@ -414,6 +414,77 @@ func TestFailureCodes(t *testing.T) {
 	}
 }
 
+// TestStubbornHook: a hook that ignores its context is settled after the grace
+// and can send nothing more. Middleware sees its turn end then, too.
+func TestStubbornHook(t *testing.T) {
+	t.Run("plain", func(t *testing.T) { testStubbornHook(t, nil) })
+	t.Run("middleware", func(t *testing.T) {
+		testStubbornHook(t, []jsonrpc.Middleware{func(next jsonrpc.Handler) jsonrpc.Handler {
+			return func(ctx context.Context, req *jsonrpc.Request) (any, error) {
+				begin := time.Now()
+				res, err := next(ctx, req)
+				if time.Since(begin) > 4*time.Second {
+					t.Errorf("%s took %v", req.Method, time.Since(begin))
+				}
+				return res, err
+			}
+		}})
+	})
+}
+
+func testStubbornHook(t *testing.T, mw []jsonrpc.Middleware) {
+	versions(t, func(t *testing.T, v int) {
+		synctest.Test(t, func(t *testing.T) {
+			release := make(chan struct{})
+			late := make(chan error, 2)
+			r := dialVersion(t, &Agent{CancelGrace: 3 * time.Second, Engine: jsonrpc.Config{Incoming: mw}, Prompt: func(_ context.Context, t *Turn) (StopReason, error) {
+				if t.Text() == "next" {
+					return StopEndTurn, nil
+				}
+				call := t.ToolCall(ToolCall{Title: "Tool"})
+				<-release
+				late <- t.Say("late")
+				late <- call.Complete()
+				return StopEndTurn, nil
+			}}, v)
+			s := r.session()
+			begin := time.Now()
+			go func() {
+				synctest.Wait()
+				r.notify("session/cancel", `{"sessionId":"`+s+`"}`)
+			}()
+			var stop string
+			var err error
+			if v == 1 {
+				stop, err = r.turn(s, "go")
+			} else {
+				r.must("session/prompt", promptParams(s, "go"))
+				time.Sleep(4 * time.Second) // virtual
+				synctest.Wait()
+				stop = r.awaitIdle(0)
+			}
+			if stop != "cancelled" || err != nil || time.Since(begin) < 3*time.Second {
+				t.Errorf("turn: %q, %v after %v", stop, err, time.Since(begin))
+			}
+			if stop, err := r.turn(s, "next"); v == 1 && (stop != "end_turn" || err != nil) {
+				t.Errorf("next turn: %q, %v", stop, err)
+			}
+			before := len(r.updates())
+			time.Sleep(time.Minute) // virtual
+			close(release)
+			for range 2 {
+				if err := <-late; !errors.Is(err, ErrTurnEnded) {
+					t.Errorf("late send: %v", err)
+				}
+			}
+			synctest.Wait()
+			if got := r.updates(); len(got) != before {
+				t.Errorf("sent late: %q", got[before:])
+			}
+		})
+	})
+}
+
 // TestHookExits: a hook that ends its goroutine ends its turn with an error, and
 // the session goes on.
 func TestHookExits(t *testing.T) {

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/goacp/acp/jsonrpc"
@@ -206,60 +205,6 @@ func TestPromptAndCancelInOneWrite(t *testing.T) {
 				t.Fatalf("error %v", e.err)
 			}
 		}
-	})
-}
-
-// TestStubbornHook: a hook that ignores its context is settled after the grace
-// and can send nothing more.
-func TestStubbornHook(t *testing.T) {
-	versions(t, func(t *testing.T, v int) {
-		synctest.Test(t, func(t *testing.T) {
-			release := make(chan struct{})
-			late := make(chan error, 2)
-			r := dialVersion(t, &Agent{CancelGrace: 3 * time.Second, Prompt: func(_ context.Context, t *Turn) (StopReason, error) {
-				if t.Text() == "next" {
-					return StopEndTurn, nil
-				}
-				call := t.ToolCall(ToolCall{Title: "Tool"})
-				<-release
-				late <- t.Say("late")
-				late <- call.Complete()
-				return StopEndTurn, nil
-			}}, v)
-			s := r.session()
-			begin := time.Now()
-			go func() {
-				synctest.Wait()
-				r.notify("session/cancel", `{"sessionId":"`+s+`"}`)
-			}()
-			var stop string
-			var err error
-			if v == 1 {
-				stop, err = r.turn(s, "go")
-			} else {
-				r.must("session/prompt", promptParams(s, "go"))
-				time.Sleep(4 * time.Second) // virtual
-				synctest.Wait()
-				stop = r.awaitIdle(0)
-			}
-			if stop != "cancelled" || err != nil || time.Since(begin) < 3*time.Second {
-				t.Errorf("turn: %q, %v after %v", stop, err, time.Since(begin))
-			}
-			if stop, err := r.turn(s, "next"); v == 1 && (stop != "end_turn" || err != nil) {
-				t.Errorf("next turn: %q, %v", stop, err)
-			}
-			before := len(r.updates())
-			close(release)
-			for range 2 {
-				if err := <-late; !errors.Is(err, ErrTurnEnded) {
-					t.Errorf("late send: %v", err)
-				}
-			}
-			synctest.Wait()
-			if got := r.updates(); len(got) != before {
-				t.Errorf("sent late: %q", got[before:])
-			}
-		})
 	})
 }
 

@@ -343,11 +343,17 @@ var errStopError = errors.New("acp: the Prompt hook returned StopError without a
 
 var errHookExited = errors.New("acp: the Prompt hook ended its goroutine")
 
-// run runs a turn to its end and returns what the client is told. A hook that is
-// cancelled and does not return within the grace is given up: the turn is settled
-// without it, gaveUp gets what the client is told, in a goroutine of its own, and
-// what run returns whenever the hook does concerns nobody.
-func (c *AgentConn) run(t *Turn, gaveUp func(stop StopReason, err error)) (stop StopReason, err error) {
+// outcome is how a turn ended, as the client is told.
+type outcome struct {
+	stop StopReason
+	err  error
+}
+
+// run runs a turn to its end. A hook that is cancelled and does not return within
+// the grace is given up: the turn is settled without it, gaveUp gets the outcome,
+// in a goroutine of its own, and what run returns whenever the hook does concerns
+// nobody.
+func (c *AgentConn) run(t *Turn, gaveUp func(outcome)) (o outcome) {
 	a := c.agent.Load()
 	t.begin()
 	var over atomic.Bool // somebody settles the turn
@@ -362,41 +368,52 @@ func (c *AgentConn) run(t *Turn, gaveUp func(stop StopReason, err error)) (stop 
 		if over.CompareAndSwap(false, true) {
 			t.endSends(ErrTurnEnded) // it may be in the middle of sending
 			a.Logger.Warn("acp: a cancelled turn did not end in time and was given up", "session", string(t.session.id))
-			gaveUp(c.settle(t, "", context.Cause(t.ctx)))
+			gaveUp(c.settle(t, outcome{err: context.Cause(t.ctx)}))
 		}
 	}
 	t.p.watch.Store(&watch)
 	if t.ctx.Err() != nil {
 		t.p.cancel(nil) // it was cancelled before there was a watch
 	}
-	err = errHookExited // stays so only then
+	o.err = errHookExited // stays so only then
 	defer func() {
 		t.p.watch.Store(nil)
 		if over.CompareAndSwap(false, true) {
-			stop, err = c.settle(t, stop, err)
+			o = c.settle(t, o)
 		}
 	}()
-	err = c.guard("Prompt", func() (err error) {
-		stop, err = a.Prompt(t.ctx, t)
+	o.err = c.guard("Prompt", func() (err error) {
+		o.stop, err = a.Prompt(t.ctx, t)
 		return err
 	})
-	return stop, err
+	return o
 }
 
-// settle ends a turn whose hook has returned, or was given up, and returns what
-// the client is told.
-func (c *AgentConn) settle(t *Turn, stop StopReason, err error) (StopReason, error) {
+// runApart is run in another goroutine, which is left behind with a hook that is
+// given up: the application's middleware sees the outcome as that of the handler.
+func (c *AgentConn) runApart(t *Turn) outcome {
+	ended := make(chan outcome, 2)
+	go func() {
+		o := outcome{err: errHookExited}
+		defer func() { ended <- o }()
+		o = c.run(t, func(o outcome) { ended <- o })
+	}()
+	return <-ended
+}
+
+// settle ends a turn whose hook has returned, or was given up.
+func (c *AgentConn) settle(t *Turn, o outcome) outcome {
 	if cause := context.Cause(t.ctx); cause != nil {
 		switch {
 		case errors.Is(cause, errCancelled):
-			stop, err = StopCancelled, nil
-		case err == nil || errors.Is(err, t.ctx.Err()):
-			err = cause
+			o = outcome{stop: StopCancelled}
+		case o.err == nil || errors.Is(o.err, t.ctx.Err()):
+			o.err = cause
 		}
 	}
-	if stop == StopError && err == nil {
-		err = errStopError
+	if o.stop == StopError && o.err == nil {
+		o.err = errStopError
 	}
-	t.finish(stop, err)
-	return stop, err
+	t.finish(o.stop, o.err)
+	return o
 }

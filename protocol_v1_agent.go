@@ -317,22 +317,20 @@ func (p *agentV1) prompt(ctx context.Context, r *acpv1.PromptRequest) (*acpv1.Pr
 	if running != nil {
 		return p.steered(ctx, running)
 	}
-	req := jsonrpc.RequestFrom(ctx)
-	stop, err := p.c.run(t, func(stop StopReason, err error) {
-		res, err := promptedV1(t, stop, err)
-		req.Answer(res, err)
-	})
-	return promptedV1(t, stop, err)
+	if len(p.c.agent.Load().Engine.Incoming) > 0 {
+		return promptedV1(t, p.c.runApart(t))
+	}
+	return promptedV1(t, p.c.run(t, func(o outcome) { jsonrpc.RequestFrom(ctx).Answer(promptedV1(t, o)) }))
 }
 
 // promptedV1 makes the answer to a prompt of how its turn has ended.
-func promptedV1(t *Turn, stop StopReason, err error) (*acpv1.PromptResponse, error) {
-	if err != nil {
-		return nil, err
+func promptedV1(t *Turn, o outcome) (*acpv1.PromptResponse, error) {
+	if o.err != nil {
+		return nil, o.err
 	}
 	t.session.mu.Lock()
 	defer t.session.mu.Unlock()
-	return &acpv1.PromptResponse{StopReason: stopV1(stop), Usage: translate.UsageToV1(t.usage)}, nil
+	return &acpv1.PromptResponse{StopReason: stopV1(o.stop), Usage: translate.UsageToV1(t.usage)}, nil
 }
 
 // steered answers a prompt that became part of a running turn, with its end.

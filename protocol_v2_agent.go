@@ -243,7 +243,7 @@ func (p *agentV2) prompt(ctx context.Context, r *acpv2.PromptRequest) (*acpv2.Pr
 		defer release()
 		<-started
 		// The client is told by updates.
-		_, _ = c.run(t, func(StopReason, error) { release() })
+		_ = c.run(t, func(outcome) { release() })
 	}()
 	jsonrpc.RequestFrom(ctx).AfterAnswer(func() { close(started) })
 	return &acpv2.PromptResponse{MessageID: t.message}, nil
