@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -215,4 +217,90 @@ func TestOnDone(t *testing.T) {
 			})
 		}
 	}
+}
+
+// TestAnswerAccounting: whatever handlers do that are answered at any time, they
+// leave nothing behind.
+func TestAnswerAccounting(t *testing.T) {
+	var agentMux, clientMux Mux
+	var giving sync.WaitGroup
+	prompt.Handle(&agentMux, func(ctx context.Context, n *note) (*reply, error) {
+		r := RequestFrom(ctx)
+		mode := rand.IntN(6)
+		early := rand.IntN(3)
+		answered := make(chan struct{})
+		giving.Go(func() {
+			defer close(answered)
+			for range early * 200 {
+				runtime.Gosched()
+			}
+			r.Answer(&reply{"for it"}, nil)
+		})
+		switch mode {
+		case 0, 1, 2:
+			if mode == 0 {
+				ctx = context.WithoutCancel(ctx)
+			}
+			for range 3 {
+				_, _ = prompt.Call(ctx, r.Conn(), n)
+			}
+		case 3:
+			<-answered
+		case 4:
+			exit()
+		case 5:
+			panic("boom")
+		}
+		return &reply{"by itself"}, nil
+	})
+	prompt.Handle(&clientMux, func(context.Context, *note) (*reply, error) { return &reply{}, nil })
+	agent, client := pair(Config{Mux: &agentMux, Lane: laneOf, MaxRequests: 2}, Config{Mux: &clientMux, Lane: laneOf})
+	var wg sync.WaitGroup
+	for i := range 8 {
+		wg.Go(func() {
+			for range 300 {
+				_, _ = prompt.Call(bg, client, &note{Session: fmt.Sprint(i)})
+			}
+		})
+	}
+	wg.Wait()
+	giving.Wait()
+	closeBoth(agent, client)
+	agent.mu.Lock()
+	left := []int{agent.running, agent.answering, len(agent.inbound), agent.yielded, agent.inHandler, agent.queued, agent.outWaits, len(agent.pending)}
+	agent.mu.Unlock()
+	if diff := cmp.Diff(make([]int, len(left)), left); diff != "" {
+		t.Error(diff)
+	}
+	noLeaks(t)
+}
+
+// TestAnswerLater: an answer that cannot be encoded is an error, and what is left
+// to be done behind an answer that was given is done at once.
+func TestAnswerLater(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var mux Mux
+		var requests []*Request
+		release := make(chan struct{})
+		mux.Fallback(func(_ context.Context, r *Request) (any, error) {
+			requests = append(requests, r)
+			<-release
+			return nil, nil
+		})
+		p := newRawPeer(Config{Mux: &mux})
+		p.write(`{"jsonrpc":"2.0","id":1,"method":"x","params":{}}` + "\n")
+		p.take()
+		go requests[0].Answer(exitJSON{}, nil)
+		if got := p.take(); len(got) != 1 || !strings.Contains(got[0], "-32603") || requests[0].Context().Err() == nil {
+			t.Errorf("%q, %v", got, requests[0].Context().Err())
+		}
+		did := false
+		requests[0].AfterAnswer(func() { did = true })
+		if !did {
+			t.Error("what is left to be done was not done")
+		}
+		close(release)
+		p.close()
+	})
+	noLeaks(t)
 }

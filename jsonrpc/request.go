@@ -107,13 +107,21 @@ func (r *Request) OnDone(f func(cause error)) (forget func() bool) {
 // quick. What has to be done however a request ends, even if its handler never
 // starts, needs [Request.Context].
 func (r *Request) AfterAnswer(f func()) {
-	if r.in == nil {
+	in := r.in
+	if in == nil {
 		return
 	}
-	if first := r.in.after; first != nil {
-		r.in.after = func() { first(); f() }
+	in.mu.Lock()
+	if in.answered {
+		in.mu.Unlock()
+		f()
+		return
+	}
+	defer in.mu.Unlock()
+	if first := in.after; first != nil {
+		in.after = func() { first(); f() }
 	} else {
-		r.in.after = f
+		in.after = f
 	}
 }
 
@@ -121,9 +129,8 @@ func (r *Request) AfterAnswer(f func()) {
 // that are given up; any goroutine may call it. For the connection the request is
 // dealt with then: its context is done, the handler counts as returned, nothing
 // waits for it, and what it returns later, middleware included, is dropped.
-// Functions given to AfterAnswer run in the goroutine that calls Answer, so the
-// handler must not give more of them meanwhile. Answer reports whether it
-// answered: a handler that has returned answers itself, and so did an earlier
+// Functions given to AfterAnswer run in the goroutine that calls Answer. Answer
+// reports whether it answered: a handler that has returned answers itself, and so did an earlier
 // Answer. Notifications and outgoing messages cannot be answered.
 func (r *Request) Answer(result any, err error) bool {
 	return r.in != nil && r.conn.answerEarly(&r.in.entry, result, err)
@@ -174,14 +181,15 @@ type keptText []byte
 // which may run for long, keep nothing but themselves alive.
 type inbound struct {
 	entry
-	after func() // to run when it has been answered, or nil; the handler's
 
-	mu     sync.Mutex
-	onDone func(cause error) // see Request.OnDone; nil once it was taken
-	over   error             // why it has ended, once it was cancelled or dealt with
-	ctx    context.Context   // nil until somebody needs one
-	stop   context.CancelCauseFunc
-	ended  bool // before there was one
+	mu       sync.Mutex
+	after    func()            // to run when it has been answered, or nil
+	answered bool              // it has been
+	onDone   func(cause error) // see Request.OnDone; nil once it was taken
+	over     error             // why it has ended, once it was cancelled or dealt with
+	ctx      context.Context   // nil until somebody needs one
+	stop     context.CancelCauseFunc
+	ended    bool // before there was one
 }
 
 // context returns what the request's context is made of. Most handlers answer

@@ -130,7 +130,11 @@ func (c *Conn) answerEarly(e *entry, res any, err error) bool {
 	if !c.returns(e, requestGivenUp) {
 		return false
 	}
+	replied := false // stays so only if an encoder calls runtime.Goexit
 	defer func() {
+		if !replied {
+			c.reply(e, nil, errGoexit)
+		}
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		c.answering--
@@ -139,6 +143,7 @@ func (c *Conn) answerEarly(e *entry, res any, err error) bool {
 		c.checkQuiet()
 	}()
 	c.reply(e, res, err)
+	replied = true
 	return true
 }
 
@@ -217,22 +222,28 @@ func (c *Conn) reply(e *entry, res any, err error) {
 	if err != nil {
 		c.log.Debug("answer not sent", "method", e.Method, "error", err)
 	}
-	if e.in.after != nil {
-		c.runAfter(e)
-	}
+	c.runAfter(e)
 	e.in.cancel(nil)
 }
 
 // runAfter runs what a handler has left to be done. A panic there ends the
 // connection as little as one in the handler.
 func (c *Conn) runAfter(e *entry) {
+	in := e.in
+	in.mu.Lock()
+	after := in.after
+	in.after, in.answered = nil, true
+	in.mu.Unlock()
+	if after == nil {
+		return
+	}
 	defer func() {
 		if p := recover(); p != nil {
 			c.log.Error("AfterAnswer panicked", "method", e.Method, "panic", p, "stack", string(debug.Stack()))
 			c.diagnose(Event{Kind: EventHandlerError, Method: e.Method, Err: fmt.Errorf("panic: %v", p)})
 		}
 	}()
-	e.in.after()
+	after()
 }
 
 // outcome makes the answer of what a handler returned. Results and errors have
