@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"runtime"
 	"slices"
 	"strings"
@@ -485,25 +486,82 @@ func testStubbornHook(t *testing.T, mw []jsonrpc.Middleware) {
 	})
 }
 
-// TestHookExits: a hook that ends its goroutine ends its turn with an error, and
-// the session goes on.
-func TestHookExits(t *testing.T) {
+// TestGivenUpWhileItReturns: a hook that returns just after it was given up, as
+// one does that was in the middle of sending, changes nothing about the end of
+// its turn.
+func TestGivenUpWhileItReturns(t *testing.T) {
 	versions(t, func(t *testing.T, v int) {
 		synctest.Test(t, func(t *testing.T) {
-			r := dialVersion(t, &Agent{Prompt: func(_ context.Context, t *Turn) (StopReason, error) {
-				if t.Text() == "exit" {
-					runtime.Goexit()
-				}
-				return StopEndTurn, nil
+			const grace = 3 * time.Second
+			r := dialVersion(t, &Agent{CancelGrace: grace, Logger: slog.New(slowLog{slog.DiscardHandler}), Prompt: func(ctx context.Context, t *Turn) (StopReason, error) {
+				call := t.ToolCall(ToolCall{Title: "Tool"})
+				<-ctx.Done()
+				time.Sleep(grace + slowLog{}.takes()/2) // virtual: after it was given up, before that is told
+				return StopEndTurn, call.Complete()
 			}}, v)
 			s := r.session()
-			stop, err := r.turn(s, "exit")
-			if v == 1 && code(err) != jsonrpc.CodeInternalError || v == 2 && stop != "error -32603" {
-				t.Errorf("turn: %q, %v", stop, err)
+			go func() {
+				synctest.Wait()
+				r.notify("session/cancel", `{"sessionId":"`+s+`"}`)
+			}()
+			var stop string
+			var err error
+			if v == 1 {
+				stop, err = r.turn(s, "go")
+			} else {
+				r.must("session/prompt", promptParams(s, "go"))
+				time.Sleep(2 * grace) // virtual
+				synctest.Wait()
+				stop = r.awaitIdle(0)
 			}
-			if stop, err := r.turn(s, "next"); stop != "end_turn" || err != nil {
-				t.Errorf("next turn: %q, %v", stop, err)
+			if stop != "cancelled" || err != nil {
+				t.Errorf("turn: %q, %v", stop, err)
 			}
 		})
 	})
+}
+
+// slowLog is a log that takes its time.
+type slowLog struct{ slog.Handler }
+
+func (slowLog) takes() time.Duration                        { return 100 * time.Millisecond }
+func (slowLog) Enabled(context.Context, slog.Level) bool    { return true }
+func (l slowLog) Handle(context.Context, slog.Record) error { time.Sleep(l.takes()); return nil }
+
+// TestHookExits: a hook that ends its goroutine ends its turn with an error, or as
+// cancelled if it was, and the session goes on.
+func TestHookExits(t *testing.T) {
+	for _, mw := range [][]jsonrpc.Middleware{nil, {func(next jsonrpc.Handler) jsonrpc.Handler { return next }}} {
+		versions(t, func(t *testing.T, v int) {
+			synctest.Test(t, func(t *testing.T) {
+				r := dialVersion(t, &Agent{Engine: jsonrpc.Config{Incoming: mw}, Prompt: func(ctx context.Context, t *Turn) (StopReason, error) {
+					switch t.Text() {
+					case "exit":
+						runtime.Goexit()
+					case "exit when cancelled":
+						<-ctx.Done()
+						runtime.Goexit()
+					}
+					return StopEndTurn, nil
+				}}, v)
+				s := r.session()
+				stop, err := r.turn(s, "exit")
+				if v == 1 && code(err) != jsonrpc.CodeInternalError || v == 2 && stop != "error -32603" {
+					t.Errorf("turn: %q, %v", stop, err)
+				}
+				if v == 1 {
+					go func() {
+						synctest.Wait()
+						r.notify("session/cancel", `{"sessionId":"`+s+`"}`)
+					}()
+					if stop, err := r.turn(s, "exit when cancelled"); stop != "cancelled" || err != nil {
+						t.Errorf("cancelled turn: %q, %v", stop, err)
+					}
+				}
+				if stop, err := r.turn(s, "next"); stop != "end_turn" || err != nil {
+					t.Errorf("next turn: %q, %v", stop, err)
+				}
+			})
+		})
+	}
 }

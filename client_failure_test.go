@@ -1,8 +1,11 @@
 package acp
 
 import (
+	"context"
 	"errors"
+	"runtime"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/goacp/acp/jsonrpc"
@@ -55,4 +58,81 @@ func TestReplyFailed(t *testing.T) {
 			})
 		})
 	}
+}
+
+// clientFirst returns a client whose hook does something when it is told of the
+// user's message, which version 1 does not tell.
+func clientFirst(do func()) Client {
+	return Client{MaxVersion: 1, Update: func(_ context.Context, _ *ClientSession, u *Update) {
+		if _, ok := u.Update.(*UserMessage); ok {
+			do()
+		}
+	}}
+}
+
+// TestClientHookExits: a hook that ends its goroutine holds up neither the
+// timeline nor the end of a prompt.
+func TestClientHookExits(t *testing.T) {
+	t.Run("answered", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			conn, a := clientLink(t, clientFirst(runtime.Goexit), 1, clientAll(1))
+			s := a.session(conn)
+			r := s.Prompt(t.Context(), Text("hi"))
+			a.answer(a.next("session/prompt"), `{"stopReason":"end_turn"}`)
+			if res, err := r.Wait(); err != nil || res.StopReason != StopEndTurn {
+				t.Error(res, err)
+			}
+		})
+	})
+	t.Run("the agent dies", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			conn, a := clientLink(t, clientFirst(runtime.Goexit), 1, clientAll(1))
+			s := a.session(conn)
+			r := s.Prompt(t.Context(), Text("hi"))
+			a.next("session/prompt")
+			begin := time.Now()
+			_ = a.stream.Close()
+			if _, err := r.Wait(); !errors.Is(err, jsonrpc.ErrClosed) || time.Since(begin) > 0 {
+				t.Errorf("%v after %v", err, time.Since(begin))
+			}
+		})
+	})
+	t.Run("middleware answers", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			c := clientFirst(runtime.Goexit)
+			c.Engine.Outgoing = []jsonrpc.Middleware{func(next jsonrpc.Handler) jsonrpc.Handler {
+				return func(ctx context.Context, req *jsonrpc.Request) (any, error) {
+					if req.Method == "session/prompt" {
+						return nil, jsonrpc.ErrAuthRequired
+					}
+					return next(ctx, req)
+				}
+			}}
+			conn, a := clientLink(t, c, 1, clientAll(1))
+			if _, err := a.session(conn).Prompt(t.Context(), Text("hi")).Wait(); !errors.Is(err, jsonrpc.ErrAuthRequired) {
+				t.Error(err)
+			}
+		})
+	})
+}
+
+// TestClientAbandonsWhileHeldUp: the request of a prompt whose session is closed is
+// withdrawn although a hook holds up who waits for its answer.
+func TestClientAbandonsWhileHeldUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		conn, a := clientLink(t, clientFirst(func() { <-release }), 1, `{}`)
+		s := a.session(conn)
+		r := s.Prompt(t.Context(), Text("hi"))
+		a.next("session/prompt")
+		if err := s.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if _, err := r.Wait(); !errors.Is(err, ErrSessionClosed) {
+			t.Error(err)
+		}
+		a.next("session/cancel")
+		a.next("$/cancel_request")
+		close(release)
+	})
 }

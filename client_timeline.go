@@ -257,8 +257,8 @@ func (s *ClientSession) kick() {
 func (s *ClientSession) settle() {
 	l := &s.line
 	l.mu.Lock()
+	defer l.mu.Unlock() // also if a hook ends its goroutine
 	s.drain(s.conn.ctx, false)
-	l.mu.Unlock()
 }
 
 // post does something in its turn: behind what was posted and handed over, and
@@ -572,12 +572,12 @@ func (c *ClientConn) countUpdates(next jsonrpc.Handler) jsonrpc.Handler {
 		l.mu.Unlock()
 		defer func() {
 			l.mu.Lock()
+			defer l.mu.Unlock()
 			if l.entered == before {
 				l.entered++
 				l.queue = append(l.queue, clientItem{skip: 1})
 				s.drain(ctx, true)
 			}
-			l.mu.Unlock()
 		}()
 		return next(ctx, req)
 	}

@@ -350,13 +350,15 @@ type outcome struct {
 }
 
 // run runs a turn to its end. A hook that is cancelled and does not return within
-// the grace is given up: the turn is settled without it, gaveUp gets the outcome,
-// in a goroutine of its own, and what run returns whenever the hook does concerns
-// nobody.
+// the grace is given up: the turn is settled without it and gaveUp gets the
+// outcome, in a goroutine of its own. What run returns behind that concerns
+// nobody. gaveUp also gets the outcome when the hook ends its goroutine, since run
+// does not return then.
 func (c *AgentConn) run(t *Turn, gaveUp func(outcome)) (o outcome) {
 	a := c.agent.Load()
 	t.begin()
-	var over atomic.Bool // somebody settles the turn
+	var over atomic.Bool           // somebody settles the turn
+	settled := make(chan struct{}) // closed when gaveUp has the outcome
 	watch := func() {
 		grace := time.NewTimer(a.CancelGrace)
 		defer grace.Stop()
@@ -366,6 +368,7 @@ func (c *AgentConn) run(t *Turn, gaveUp func(outcome)) (o outcome) {
 		case <-grace.C:
 		}
 		if over.CompareAndSwap(false, true) {
+			defer close(settled)
 			t.endSends(ErrTurnEnded) // it may be in the middle of sending
 			a.Logger.Warn("acp: a cancelled turn did not end in time and was given up", "session", string(t.session.id))
 			gaveUp(c.settle(t, outcome{err: context.Cause(t.ctx)}))
@@ -375,10 +378,16 @@ func (c *AgentConn) run(t *Turn, gaveUp func(outcome)) (o outcome) {
 	if t.ctx.Err() != nil {
 		t.p.cancel(nil) // it was cancelled before there was a watch
 	}
-	o.err = errHookExited // stays so only then
+	exited := true
+	o.err = errHookExited
 	defer func() {
 		t.p.watch.Store(nil)
-		if over.CompareAndSwap(false, true) {
+		switch {
+		case !over.CompareAndSwap(false, true):
+			<-settled // the outcome is that, and not what the hook made of its end
+		case exited:
+			gaveUp(c.settle(t, o))
+		default:
 			o = c.settle(t, o)
 		}
 	}()
@@ -386,18 +395,15 @@ func (c *AgentConn) run(t *Turn, gaveUp func(outcome)) (o outcome) {
 		o.stop, err = a.Prompt(t.ctx, t)
 		return err
 	})
+	exited = false
 	return o
 }
 
 // runApart is run in another goroutine, which is left behind with a hook that is
 // given up: the application's middleware sees the outcome as that of the handler.
 func (c *AgentConn) runApart(t *Turn) outcome {
-	ended := make(chan outcome, 2)
-	go func() {
-		o := outcome{err: errHookExited}
-		defer func() { ended <- o }()
-		o = c.run(t, func(o outcome) { ended <- o })
-	}()
+	ended := make(chan outcome, 2) // the first one counts
+	go func() { ended <- c.run(t, func(o outcome) { ended <- o }) }()
 	return <-ended
 }
 

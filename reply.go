@@ -183,11 +183,13 @@ func (r *Reply) send(req *acpv2.PromptRequest) {
 	// In version 1 there is something to deliver, which begin has posted. Who
 	// does that usually is done in time to wait for the answer, too.
 	if !s.conn.spawn(func() {
+		defer func() { // also if a hook ends its goroutine
+			if answer := r.claim(); answer != nil {
+				r.run(answer)
+			}
+		}()
 		if s.conn.Version() == 1 {
 			s.settle()
-		}
-		if answer := r.claim(); answer != nil {
-			r.run(answer)
 		}
 	}) && r.claim() != nil {
 		_, _ = answer() // fails, since the connection has ended
@@ -211,9 +213,8 @@ func (r *Reply) hurry() {
 	r.hurried = true
 	r.mu.Unlock()
 	if answer := r.claim(); answer != nil && !r.s.conn.spawn(func() { r.run(answer) }) {
-		r.mu.Lock()
-		r.answer = answer
-		r.mu.Unlock()
+		// Nobody has to wait for what has failed with the connection.
+		r.abandon(r.s.conn.explain(r.s.conn.conn.Err()))
 	}
 }
 
@@ -286,10 +287,12 @@ func (r *Reply) run(answer clientAnswer) {
 	l := &s.line
 	l.ready(r.mark, func(ctx context.Context) { s.answered(ctx, r, res, err) })
 	l.mu.Lock()
+	defer func() { // also if a hook ends its goroutine
+		r.settled = true
+		l.notify()
+		l.mu.Unlock()
+	}()
 	s.drain(s.conn.ctx, false)
-	r.settled = true
-	l.notify()
-	l.mu.Unlock()
 }
 
 // first reports whether no older prompt of the session is in flight.
@@ -364,6 +367,7 @@ func (r *Reply) abandon(err error) {
 	r.s.leave(r)
 	r.finish(nil, err)
 	r.cancelCall(err)
+	r.hurry() // the request is withdrawn by who waits for its answer
 }
 
 // leave removes a prompt from those in flight. It returns those that were sent
