@@ -450,8 +450,12 @@ func beUser() {
 
 // TestKilled: what was shown is in the store after kill -9, and nothing runs any more.
 func TestKilled(t *testing.T) {
+	times := 5
+	if testing.Short() {
+		times = 1
+	}
 	versions(t, func(t *testing.T, version int) {
-		for i := range 5 {
+		for i := range times {
 			dir := t.TempDir()
 			cmd := exec.Command(os.Args[0])
 			cmd.Env = append(os.Environ(), role+"=user", place+"="+dir, "ACP_HOST_TEST_VERSION="+strconv.Itoa(version))

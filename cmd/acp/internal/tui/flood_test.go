@@ -79,6 +79,9 @@ func TestFlood(t *testing.T) {
 	}
 	for name, update := range kinds {
 		t.Run(name, func(t *testing.T) {
+			if testing.Short() && name != "one message" && name != "terminal" {
+				t.Skip("short")
+			}
 			r := newRig(t, 100, 40, nil).start()
 			const all = 50_000
 			batch := 250
