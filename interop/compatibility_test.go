@@ -110,11 +110,11 @@ is marked *sometimes*.
 		}
 	}
 	b.WriteString(`
-**Raw transcripts.** What others fail of level must or should is shown by a conversation that
-acp check has no part in:
+**Raw transcripts.** What others fail, a thing aside that happens only at times, is shown by a
+conversation that acp check has no part in:
 ` + "`TestRaw` in `interop`" + ` speaks it line by line with the peer and compares what comes. → goes to
 the agent, ← to the client; lines that follow each other are one write; … is left out,
-$names are what came before. CI runs these conversations and the checks, and fails when
+$names are what came before, $mark is a byte order mark. CI runs these conversations and the checks, and fails when
 something else is found, or something no more. The sources of this page are in
 [interop/compatibility](../interop/compatibility).
 `)
