@@ -2,4 +2,7 @@
 
 package conformance
 
-const sampled = 1000
+const (
+	sampled = 1000
+	tried   = 6
+)
