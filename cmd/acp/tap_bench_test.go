@@ -86,7 +86,8 @@ func (w *wire) prompt(b *testing.B, text string) time.Duration {
 
 // BenchmarkTap measures what a turn takes with and without acp tap in between, in turns, and what is
 // added: with an agent in Go, which repeats the prompt in one update, and, if there is Node, one on
-// the official SDK, which does so word by word.
+// the official SDK, which does so word by word. What two more processes cost by themselves, which
+// read and write and do nothing else, is measured beside it: that is cat on either side.
 func BenchmarkTap(b *testing.B) {
 	exe := program(b)
 	echo := filepath.Join(b.TempDir(), "echo")
@@ -116,34 +117,35 @@ func BenchmarkTap(b *testing.B) {
 				b.Run(fmt.Sprintf("%s/%d-words/%s", name, words, kind), func(b *testing.B) {
 					home := b.TempDir()
 					tapped := slices.Concat([]string{exe}, flags, []string{"-o", filepath.Join(home, "t.acptrace"), "--"}, agent)
-					benchTap(b, words, dial(b, home, agent...), dial(b, home, tapped...))
+					relayed := slices.Concat([]string{"sh", "-c", `cat | "$@" | cat`, "sh"}, agent)
+					benchTap(b, words, dial(b, home, agent...), dial(b, home, tapped...), dial(b, home, relayed...))
 				})
 			}
 		}
 	}
 }
 
-func benchTap(b *testing.B, words int, direct, tapped *wire) {
+func benchTap(b *testing.B, words int, direct, tapped, relayed *wire) {
 	text := string(bytes.TrimSpace(bytes.Repeat([]byte("word "), words)))
-	for range 50 { // until both have warmed up
-		direct.prompt(b, text)
-		tapped.prompt(b, text)
-	}
-	var without, with []time.Duration
-	for i := 0; b.Loop(); i++ {
-		if i%2 == 0 {
-			without = append(without, direct.prompt(b, text))
-			with = append(with, tapped.prompt(b, text))
-		} else {
-			with = append(with, tapped.prompt(b, text))
-			without = append(without, direct.prompt(b, text))
+	ways := []*wire{direct, tapped, relayed}
+	took := make([][]time.Duration, len(ways))
+	for range 50 { // until all have warmed up
+		for _, w := range ways {
+			w.prompt(b, text)
 		}
 	}
-	d, t := median(without), median(with)
+	for i := 0; b.Loop(); i++ {
+		for k := range ways {
+			k = (k + i) % len(ways)
+			took[k] = append(took[k], ways[k].prompt(b, text))
+		}
+	}
+	d, t, r := median(took[0]), median(took[1]), median(took[2])
 	b.ReportMetric(float64(d.Microseconds()), "direct-µs")
 	b.ReportMetric(float64(t.Microseconds()), "tap-µs")
 	b.ReportMetric(float64((t - d).Microseconds()), "added-µs")
 	b.ReportMetric(100*float64(t-d)/float64(d), "added-%")
+	b.ReportMetric(float64((r - d).Microseconds()), "added-by-cat-µs")
 	b.ReportMetric(0, "ns/op")
 }
 
