@@ -204,9 +204,6 @@ func TestBroken(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			// On a machine that is busy the log may not have been taken in when the store was
-			// closed. It is now, and the file is then not as it was.
-			logged, _ := os.ReadFile(path + "-wal")
 			s, damage, err := Open(t.Context(), Options{Path: path})
 			if err != nil {
 				t.Fatal(err)
@@ -220,7 +217,7 @@ func TestBroken(t *testing.T) {
 				t.Errorf("%d sessions, %d events were saved, want %d and %d at least", damage.Sessions, damage.Events, tt.minSessions, tt.minEvents)
 			}
 			aside, err := os.ReadFile(damage.Aside)
-			if err != nil || len(logged) == 0 && !bytes.Equal(aside, broken) {
+			if err != nil || !bytes.Equal(aside, broken) {
 				t.Errorf("what was set aside is not the broken file (%v)", err)
 			}
 			found, err := s.List(t.Context(), Query{})
