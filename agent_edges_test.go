@@ -450,20 +450,7 @@ func testStubbornHook(t *testing.T, mw []jsonrpc.Middleware) {
 			}}, v)
 			s := r.session()
 			begin := time.Now()
-			go func() {
-				synctest.Wait()
-				r.notify("session/cancel", `{"sessionId":"`+s+`"}`)
-			}()
-			var stop string
-			var err error
-			if v == 1 {
-				stop, err = r.turn(s, "go")
-			} else {
-				r.must("session/prompt", promptParams(s, "go"))
-				time.Sleep(4 * time.Second) // virtual
-				synctest.Wait()
-				stop = r.awaitIdle(0)
-			}
+			stop, err := r.cancelledTurn(v, s, 4*time.Second)
 			if stop != "cancelled" || err != nil || time.Since(begin) < 3*time.Second {
 				t.Errorf("turn: %q, %v after %v", stop, err, time.Since(begin))
 			}
@@ -500,25 +487,28 @@ func TestGivenUpWhileItReturns(t *testing.T) {
 				return StopEndTurn, call.Complete()
 			}}, v)
 			s := r.session()
-			go func() {
-				synctest.Wait()
-				r.notify("session/cancel", `{"sessionId":"`+s+`"}`)
-			}()
-			var stop string
-			var err error
-			if v == 1 {
-				stop, err = r.turn(s, "go")
-			} else {
-				r.must("session/prompt", promptParams(s, "go"))
-				time.Sleep(2 * grace) // virtual
-				synctest.Wait()
-				stop = r.awaitIdle(0)
-			}
+			stop, err := r.cancelledTurn(v, s, 2*grace)
 			if stop != "cancelled" || err != nil {
 				t.Errorf("turn: %q, %v", stop, err)
 			}
 		})
 	})
+}
+
+// cancelledTurn prompts, cancels what goes on when nothing moves, and returns how
+// the turn has ended, which it does within some time.
+func (r *rawClient) cancelledTurn(v int, session string, within time.Duration) (string, error) {
+	go func() {
+		synctest.Wait()
+		r.notify("session/cancel", `{"sessionId":"`+session+`"}`)
+	}()
+	if v == 1 {
+		return r.turn(session, "go")
+	}
+	r.must("session/prompt", promptParams(session, "go"))
+	time.Sleep(within) // virtual
+	synctest.Wait()
+	return r.awaitIdle(0), nil
 }
 
 // slowLog is a log that takes its time.

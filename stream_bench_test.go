@@ -89,15 +89,7 @@ func BenchmarkReceive(b *testing.B) {
 			}
 			return nil
 		})
-		c := jsonrpc.NewConn(jsonrpc.NewLineStream(l, l), jsonrpc.Config{Mux: mux, Lane: func(_ string, params any) string {
-			switch p := params.(type) {
-			case *acpv1.SessionNotification:
-				return string(p.SessionID)
-			case *acpv1.PromptRequest:
-				return string(p.SessionID)
-			}
-			return ""
-		}})
+		c := jsonrpc.NewConn(jsonrpc.NewLineStream(l, l), jsonrpc.Config{Mux: mux, Lane: laneOf})
 		run(b, l, done)
 		b.StopTimer()
 		_ = c.Close()
