@@ -113,13 +113,14 @@ func (c *AgentConn) end() {
 // background runs f in a goroutine that the connection waits for when it ends.
 // It reports false, without running f, when the connection has ended.
 func (c *AgentConn) background(f func()) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.over {
-		return false
+	release, ok := c.hold()
+	if ok {
+		go func() {
+			defer release()
+			f()
+		}()
 	}
-	c.idle.Go(f)
-	return true
+	return ok
 }
 
 // hold keeps the connection from being over until release is called, once or
