@@ -214,6 +214,9 @@ func (c *AgentConn) gate(next jsonrpc.Handler) jsonrpc.Handler {
 		c.mu.Unlock()
 		// Handled first, then answered.
 		for _, done := range [...]<-chan struct{}{hello.done, hello.req.Context().Done()} {
+			if isClosed(done) {
+				continue
+			}
 			select {
 			case <-done:
 			case <-ctx.Done():

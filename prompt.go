@@ -19,13 +19,12 @@ type prompt struct {
 	req *jsonrpc.Request
 	// ctx is the turn's. It ends with the request's as long as the request is
 	// open, which in version 2 it is until the turn begins.
-	ctx      context.Context
-	end      context.CancelCauseFunc
-	watch    atomic.Pointer[func()] // to run in a goroutine when ctx is done, or nil
-	place    int                    // 0 when unknown, 1 for the first of the queue, 2 for the next
-	first    chan struct{}          // closed when there is none before it
-	second   chan struct{}          // closed when there is at most one before it
-	accepted bool                   // by the Accept hook; of the prompt's handler
+	ctx      lazyContext
+	watch    atomic.Pointer[Turn] // whose hook is given up when ctx is done, or nil
+	place    int                  // 0 when unknown, 1 for the first of the queue, 2 for the next
+	first    chan struct{}        // closed when there is none before it
+	second   chan struct{}        // closed when there is at most one before it
+	accepted bool                 // by the Accept hook; of the prompt's handler
 	// forget keeps closed from being called when the request's context ends. It
 	// reports whether it was in time.
 	forget func() bool
@@ -43,7 +42,7 @@ type prompt struct {
 // prompts it is for and no others (S40, S42).
 func (c *AgentConn) arrived(id SessionID, req *jsonrpc.Request) {
 	p := &prompt{req: req}
-	p.ctx, p.end = context.WithCancelCause(c.values)
+	p.ctx.parent = c.values
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(c.prompts[id]) == 0 { // as nearly always
@@ -63,9 +62,9 @@ func (c *AgentConn) arrived(id SessionID, req *jsonrpc.Request) {
 // cancel ends the prompt's context; the first cause counts. Who runs its turn has
 // a watch on that.
 func (p *prompt) cancel(cause error) {
-	p.end(cause)
-	if watch := p.watch.Swap(nil); watch != nil {
-		go (*watch)()
+	p.ctx.cancel(cause)
+	if t := p.watch.Swap(nil); t != nil {
+		go t.giveUp()
 	}
 }
 
@@ -244,9 +243,7 @@ func (c *AgentConn) admit(ctx context.Context, id SessionID, blocks []ContentBlo
 	if err := checkContent(blocks, a.Content); err != nil {
 		return nil, nil, err
 	}
-	select {
-	case <-s.ready:
-	default:
+	if !isClosed(s.ready) {
 		select {
 		case <-s.ready: // its history is being told
 		case <-s.ctx.Done():
@@ -276,10 +273,12 @@ func (c *AgentConn) admit(ctx context.Context, id SessionID, blocks []ContentBlo
 			}
 		}
 	}
-	select {
-	case <-p.first:
-	case <-p.ctx.Done():
-		return nil, nil, context.Cause(p.ctx)
+	if !isClosed(p.first) {
+		select {
+		case <-p.first:
+		case <-p.ctx.Done():
+			return nil, nil, p.ctx.cause()
+		}
 	}
 	c.mu.Lock()
 	p.running = !p.left
@@ -287,12 +286,12 @@ func (c *AgentConn) admit(ctx context.Context, id SessionID, blocks []ContentBlo
 	c.mu.Unlock()
 	t = newTurn(ctx, s, p, blocks, meta)
 	if a.Accept != nil && !p.accepted && t.ctx.Err() == nil {
-		err = c.guard("Accept", func() error { return a.Accept(t.ctx, t) })
+		err = c.guard("Accept", func() error { return a.Accept(&t.ctx, t) })
 	}
 	if t.ctx.Err() != nil {
 		// Cancelled while it was held: it never became part of the
 		// conversation, whatever Accept makes of that.
-		err = context.Cause(t.ctx)
+		err = p.ctx.cause()
 	}
 	if err != nil {
 		t.leave()
@@ -321,8 +320,8 @@ func (c *AgentConn) steer(ctx context.Context, s *AgentSession, p *prompt, block
 	}
 	if accept := c.agent.Load().Accept; accept != nil && !p.accepted {
 		own := newTurn(ctx, s, p, blocks, meta)
-		defer own.endSends(errNotBegun)
-		if err := c.guard("Accept", func() error { return accept(own.ctx, own) }); err != nil {
+		defer own.sending.cancel(errNotBegun)
+		if err := c.guard("Accept", func() error { return accept(&own.ctx, own) }); err != nil {
 			return nil, err
 		}
 		p.accepted = true
@@ -357,24 +356,8 @@ type outcome struct {
 func (c *AgentConn) run(t *Turn, gaveUp func(outcome)) (o outcome) {
 	a := c.agent.Load()
 	t.begin()
-	var over atomic.Bool           // somebody settles the turn
-	settled := make(chan struct{}) // closed when gaveUp has the outcome
-	watch := func() {
-		grace := time.NewTimer(a.CancelGrace)
-		defer grace.Stop()
-		select {
-		case <-t.settled:
-			return
-		case <-grace.C:
-		}
-		if over.CompareAndSwap(false, true) {
-			defer close(settled)
-			t.endSends(ErrTurnEnded) // it may be in the middle of sending
-			a.Logger.Warn("acp: a cancelled turn did not end in time and was given up", "session", string(t.session.id))
-			gaveUp(c.settle(t, outcome{err: context.Cause(t.ctx)}))
-		}
-	}
-	t.p.watch.Store(&watch)
+	t.gaveUp = gaveUp
+	t.p.watch.Store(t)
 	if t.ctx.Err() != nil {
 		t.p.cancel(nil) // it was cancelled before there was a watch
 	}
@@ -383,8 +366,8 @@ func (c *AgentConn) run(t *Turn, gaveUp func(outcome)) (o outcome) {
 	defer func() {
 		t.p.watch.Store(nil)
 		switch {
-		case !over.CompareAndSwap(false, true):
-			<-settled // the outcome is that, and not what the hook made of its end
+		case !t.over():
+			// It was given up, and the outcome is that.
 		case exited:
 			gaveUp(c.settle(t, o))
 		default:
@@ -392,11 +375,51 @@ func (c *AgentConn) run(t *Turn, gaveUp func(outcome)) (o outcome) {
 		}
 	}()
 	o.err = c.guard("Prompt", func() (err error) {
-		o.stop, err = a.Prompt(t.ctx, t)
+		o.stop, err = a.Prompt(&t.ctx, t)
 		return err
 	})
 	exited = false
 	return o
+}
+
+// over reports that it is for its hook, which has returned, to settle the turn. If
+// the turn is being given up it waits until the outcome has been told.
+func (t *Turn) over() bool {
+	t.ending.Lock()
+	givenUp := t.givenUp
+	t.returned = true
+	t.ending.Unlock()
+	if givenUp != nil {
+		<-givenUp
+		return false
+	}
+	return true
+}
+
+// giveUp settles a turn that was cancelled, unless its hook returns within the
+// grace.
+func (t *Turn) giveUp() {
+	c := t.session.c
+	a := c.agent.Load()
+	grace := time.NewTimer(a.CancelGrace)
+	defer grace.Stop()
+	select {
+	case <-t.settled:
+		return
+	case <-grace.C:
+	}
+	t.ending.Lock()
+	late := !t.returned
+	if late {
+		t.givenUp = make(chan struct{})
+		defer close(t.givenUp)
+	}
+	t.ending.Unlock()
+	if late {
+		t.sending.cancel(ErrTurnEnded) // it may be in the middle of sending
+		a.Logger.Warn("acp: a cancelled turn did not end in time and was given up", "session", string(t.session.id))
+		t.gaveUp(c.settle(t, outcome{err: t.p.ctx.cause()}))
+	}
 }
 
 // runApart is run in another goroutine, which is left behind with a hook that is
@@ -409,7 +432,7 @@ func (c *AgentConn) runApart(t *Turn) outcome {
 
 // settle ends a turn whose hook has returned, or was given up.
 func (c *AgentConn) settle(t *Turn, o outcome) outcome {
-	if cause := context.Cause(t.ctx); cause != nil {
+	if cause := t.p.ctx.cause(); cause != nil {
 		switch {
 		case errors.Is(cause, errCancelled):
 			o = outcome{stop: StopCancelled}

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"strings"
+	"sync"
 
 	"github.com/goacp/acp/acpv2"
 	"github.com/goacp/acp/jsonrpc"
@@ -25,16 +26,21 @@ type Turn struct {
 
 	session *AgentSession
 	p       *prompt
-	ctx     context.Context
+	ctx     turnContext
 	blocks  []ContentBlock
 	meta    json.RawMessage
 	message MessageID
 
-	steering chan []ContentBlock     // nil if nobody steers
-	endSends context.CancelCauseFunc // nothing can be sent any more
-	settled  chan struct{}           // closed when the turn has ended
-	stop     StopReason              // why, once settled is closed
-	stopErr  error                   // what failed
+	steering chan []ContentBlock // nil if nobody steers
+	sending  lazyContext         // once it is cancelled nothing can be sent any more
+	settled  chan struct{}       // closed when the turn has ended
+	stop     StopReason          // why, once settled is closed
+	stopErr  error               // what failed
+
+	gaveUp   func(outcome) // gets the outcome of a turn that is given up
+	ending   sync.Mutex    // guards the following
+	returned bool          // the hook has, and settles the turn
+	givenUp  chan struct{} // closed when gaveUp has the outcome; nil unless it gets one
 
 	usage   *Usage            // guarded by session.mu
 	cancels []string          // of what the turn has begun; guarded by session.mu
@@ -48,7 +54,7 @@ type turnContext struct {
 }
 
 // Value asks the prompt first: package context looks for parents in there.
-func (c turnContext) Value(key any) any {
+func (c *turnContext) Value(key any) any {
 	if v := c.Context.Value(key); v != nil {
 		return v
 	}
@@ -56,16 +62,26 @@ func (c turnContext) Value(key any) any {
 }
 
 func newTurn(ctx context.Context, s *AgentSession, p *prompt, blocks []ContentBlock, meta json.RawMessage) *Turn {
-	t := &Turn{
-		session: s, p: p, ctx: turnContext{p.ctx, ctx}, blocks: blocks, meta: meta,
-		message: s.nextMessage(), settled: make(chan struct{}),
+	type parts struct { // allocated at once
+		Turn
+		Output
+		output
 	}
+	all := &parts{
+		Turn: Turn{
+			session: s, p: p, ctx: turnContext{&p.ctx, ctx}, blocks: blocks, meta: meta,
+			message: s.nextMessage(), settled: make(chan struct{}),
+		},
+		output: output{s: s, shut: errNotBegun},
+	}
+	t := &all.Turn
 	if s.c.agent.Load().Busy == BusySteer {
 		t.steering = make(chan []ContentBlock)
 	}
-	sends, end := context.WithCancelCause(s.ctx)
-	t.endSends = end
-	t.Output = &Output{ctx: t.ctx, output: &output{s: s, sends: turnContext{sends, ctx}, t: t, shut: errNotBegun}}
+	t.sending.parent, t.sending.values = s.ctx, ctx
+	all.output.sends, all.output.t = &t.sending, t
+	all.Output = Output{ctx: &t.ctx, output: &all.output}
+	t.Output = &all.Output
 	return t
 }
 
@@ -73,7 +89,7 @@ func newTurn(ctx context.Context, s *AgentSession, p *prompt, blocks []ContentBl
 func (t *Turn) Session() *AgentSession { return t.session }
 
 // Context returns the context the hook was given.
-func (t *Turn) Context() context.Context { return t.ctx }
+func (t *Turn) Context() context.Context { return &t.ctx }
 
 // Blocks returns the prompt's content. It must not be changed.
 func (t *Turn) Blocks() []ContentBlock { return t.blocks }
@@ -175,7 +191,7 @@ func (t *Turn) finish(stop StopReason, err error) {
 // where the end of a turn is an answer, that is when it has been sent.
 func (t *Turn) leave() {
 	close(t.settled)
-	t.endSends(ErrTurnEnded)
+	t.sending.cancel(ErrTurnEnded)
 	c := t.session.c
 	c.mu.Lock()
 	defer c.mu.Unlock()

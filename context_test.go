@@ -1,0 +1,99 @@
+package acp
+
+import (
+	"context"
+	"errors"
+	"testing"
+)
+
+// TestLazyContext holds a lazyContext to what a context of package context tells
+// after the same steps, whenever it is made.
+func TestLazyContext(t *testing.T) {
+	errOwn, errOther, errParent := errors.New("own"), errors.New("other"), errors.New("parent's")
+	type step func(cancel context.CancelCauseFunc, endParent context.CancelCauseFunc)
+	own := func(cancel, _ context.CancelCauseFunc) { cancel(errOwn) }
+	other := func(cancel, _ context.CancelCauseFunc) { cancel(errOther) }
+	plain := func(cancel, _ context.CancelCauseFunc) { cancel(nil) }
+	parent := func(_, end context.CancelCauseFunc) { end(errParent) }
+	type key struct{}
+	for _, tt := range []struct {
+		name  string
+		steps []step
+	}{
+		{"nothing", nil},
+		{"cancelled", []step{own}},
+		{"cancelled without a cause", []step{plain}},
+		{"cancelled twice", []step{own, other}},
+		{"without a cause and then with one", []step{plain, other}},
+		{"parent", []step{parent}},
+		{"parent first", []step{parent, own}},
+		{"parent last", []step{own, parent}},
+		{"parent between", []step{plain, parent, own}},
+	} {
+		for made := 0; made <= len(tt.steps)+1; made++ {
+			base := context.WithValue(context.Background(), key{}, "v")
+			wantParent, endWantParent := context.WithCancelCause(base)
+			gotParent, endGotParent := context.WithCancelCause(base)
+			want, cancelWant := context.WithCancelCause(wantParent)
+			got := &lazyContext{parent: gotParent}
+			var child context.Context // of the context, from when it is made
+			ask := func() {
+				if child == nil {
+					var forget context.CancelFunc
+					child, forget = context.WithCancel(got)
+					t.Cleanup(forget)
+				}
+			}
+			for i, step := range tt.steps {
+				if i == made {
+					ask()
+				}
+				step(cancelWant, endWantParent)
+				step(got.cancel, endGotParent)
+			}
+			if got.Err() != want.Err() || got.cause() != context.Cause(want) {
+				t.Errorf("%s: after %d steps: %v, %v; want %v, %v", tt.name, made, got.Err(), got.cause(), want.Err(), context.Cause(want))
+			}
+			if made > len(tt.steps) && want.Err() == nil && got.made != nil {
+				t.Errorf("%s: made without being asked for", tt.name)
+			}
+			ask()
+			if got.Err() != want.Err() || context.Cause(got) != context.Cause(want) || child.Err() != want.Err() || context.Cause(child) != context.Cause(want) {
+				t.Errorf("%s: made after %d steps: %v, %v, its child %v, %v; want %v, %v", tt.name, made,
+					got.Err(), context.Cause(got), child.Err(), context.Cause(child), want.Err(), context.Cause(want))
+			}
+			if isClosed(got.Done()) != (want.Err() != nil) {
+				t.Errorf("%s: made after %d steps: Done is closed: %v", tt.name, made, isClosed(got.Done()))
+			}
+			if got.Value(key{}) != "v" {
+				t.Errorf("%s: made after %d steps: no value", tt.name, made)
+			}
+			cancelWant(nil)
+			got.cancel(nil)
+			endWantParent(nil)
+			endGotParent(nil)
+		}
+	}
+}
+
+// TestLazyContextValues looks for values where the parent has none, too, and does
+// not take the end of that context for its own.
+func TestLazyContextValues(t *testing.T) {
+	type a struct{}
+	type b struct{}
+	parent := context.WithValue(context.Background(), a{}, "parent's")
+	values, end := context.WithCancelCause(context.WithValue(context.WithValue(context.Background(), a{}, "other"), b{}, "value"))
+	end(errors.New("of the other"))
+	l := &lazyContext{parent: parent, values: values}
+	if l.Value(a{}) != "parent's" || l.Value(b{}) != "value" || l.Value("none") != nil {
+		t.Errorf("values %v, %v, %v", l.Value(a{}), l.Value(b{}), l.Value("none"))
+	}
+	if l.Err() != nil || context.Cause(l) != nil {
+		t.Errorf("it has ended: %v, %v", l.Err(), context.Cause(l))
+	}
+	errOwn := errors.New("own")
+	l.cancel(errOwn)
+	if context.Cause(l) != errOwn {
+		t.Errorf("cause %v", context.Cause(l))
+	}
+}
