@@ -49,8 +49,11 @@ type ClientConn struct {
 	noise  atomic.Pointer[string] // the beginning of the first line that was no message
 	echoed atomic.Bool            // it sent the request initialize, which only clients do
 
+	jobs chan func() // for deliverers that are parked
+
 	mu       sync.Mutex
 	ended    bool
+	parked   int // deliverers without a job
 	sessions map[SessionID]*ClientSession
 	opening  int                        // requests under way whose answer is a new session
 	early    map[SessionID]*clientEarly // updates of sessions that may become known by these
@@ -85,6 +88,7 @@ func newClientConn(ctx context.Context, client *Client, stream jsonrpc.Stream, p
 		client:   client,
 		stream:   stream,
 		proc:     proc,
+		jobs:     make(chan func(), keepDeliverers),
 		sessions: map[SessionID]*ClientSession{},
 	}
 	base := context.WithoutCancel(ctx)
@@ -138,6 +142,9 @@ func (c *ClientConn) end() {
 	c.stop(jsonrpc.ErrClosed)
 	c.mu.Lock()
 	c.ended = true
+	for ; c.parked > 0; c.parked-- {
+		c.jobs <- nil
+	}
 	open := slices.Collect(maps.Values(c.sessions))
 	clear(c.sessions)
 	c.recent.Store(nil)
@@ -293,11 +300,34 @@ func (c *ClientConn) spawn(f func()) bool {
 	if c.ended {
 		return false
 	}
-	c.idle.Go(func() {
-		growStack(0)
-		f()
-	})
+	if c.parked > 0 {
+		c.parked--
+		c.jobs <- f // has room for every parked deliverer
+	} else {
+		c.idle.Go(func() { c.deliverer(f) })
+	}
 	return true
+}
+
+// keepDeliverers is how many deliverers stay when there is nothing to do: a fresh
+// goroutine costs more than what most of them are for.
+const keepDeliverers = 2
+
+// deliverer is a goroutine of the connection that does f, and what is to be done
+// afterwards.
+func (c *ClientConn) deliverer(f func()) {
+	growStack(0)
+	for f != nil {
+		f() // may end the goroutine
+		c.mu.Lock()
+		if c.ended || c.parked >= keepDeliverers {
+			c.mu.Unlock()
+			return
+		}
+		c.parked++
+		c.mu.Unlock()
+		f = <-c.jobs
+	}
 }
 
 // growStack makes a fresh goroutine's stack as large as an update and its hook

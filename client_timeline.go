@@ -4,22 +4,15 @@ import (
 	"context"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/goacp/acp/acpv1"
 	"github.com/goacp/acp/acpv2"
 	"github.com/goacp/acp/jsonrpc"
 )
 
-const (
-	// clientHandover bounds the updates of a session that are handed over to
-	// whoever delivers; beyond it their handler waits.
-	clientHandover = 4096
-	// What is kept for sessions that are not known yet.
-	clientEarlySessions = 64
-	clientEarlyUpdates  = 4096
-	clientEarlyBytes    = 1 << 20
-)
+// clientHandover bounds the updates of a session that are handed over to whoever
+// delivers; beyond it their handler waits.
+const clientHandover = 4096
 
 // clientLine is the timeline of a session: its updates, in the order in which
 // they arrived, and between them the places of responses.
@@ -63,7 +56,31 @@ type clientMark struct {
 	posts uint64 // things to do that were posted before it
 	ready bool   // then may run
 	then  func(ctx context.Context)
+	reply *Reply        // is told, too; may be nil
 	done  chan struct{} // closed when then has run; may be nil
+}
+
+// reached does what is to be done where the response stands.
+func (m *clientMark) reached(ctx context.Context) {
+	if m.done != nil {
+		defer close(m.done)
+	}
+	if m.then != nil {
+		m.then(ctx)
+	}
+	if r := m.reply; r != nil {
+		r.s.answered(ctx, r)
+	}
+}
+
+// dropFirst removes the first element of a queue. One that is empty keeps its
+// room.
+func dropFirst[T any](queue []T) []T {
+	clear(queue[:1])
+	if len(queue) == 1 {
+		return queue[:0]
+	}
+	return queue[1:]
 }
 
 // clientItem is something to deliver: an update as it was received, or
@@ -161,56 +178,60 @@ func (l *clientLine) due() bool {
 func (s *ClientSession) drain(ctx context.Context, handler bool) {
 	l := &s.line
 	for !l.busy {
-		var next func(ctx context.Context)
+		var m *clientMark
+		var it clientItem
 		switch {
 		case l.due():
-			m := l.marks[0]
-			if !m.ready {
+			if m = l.marks[0]; !m.ready {
 				return
 			}
-			l.marks[0] = nil
-			l.marks = l.marks[1:]
-			next = func(ctx context.Context) {
-				if m.done != nil {
-					defer close(m.done)
-				}
-				if m.then != nil {
-					m.then(ctx)
-				}
-			}
+			l.marks = dropFirst(l.marks)
 		case len(l.queue) > 0:
-			it := l.queue[0]
-			l.queue[0] = clientItem{}
-			l.queue = l.queue[1:]
+			it = l.queue[0]
+			l.queue = dropFirst(l.queue)
 			l.delivered += it.count()
 			if it.do != nil {
 				l.did++
 			}
-			next = func(ctx context.Context) { s.deliver(ctx, it) }
 		default:
 			return
+		}
+		next := func(ctx context.Context) {
+			if m != nil {
+				m.reached(ctx)
+			} else {
+				s.deliver(ctx, it)
+			}
 		}
 		if handler {
 			s.run(func() { next(ctx) })
 			continue
 		}
-		h := &clientHook{s: s}
+		h := &clientHook{Context: ctx, s: s}
 		s.run(func() {
 			defer h.end()
-			next(context.WithValue(ctx, clientHookKey{}, h))
+			next(h)
 		})
 	}
 }
 
-// clientHook stands for what is delivered outside of a handler. It counts the
-// calls that are made inside and wait.
+// clientHook stands for what is delivered outside of a handler, and is the context
+// of that. It counts the calls that are made inside and wait.
 type clientHook struct {
+	context.Context
 	s     *ClientSession
 	calls int
 	ended bool
 }
 
 type clientHookKey struct{}
+
+func (h *clientHook) Value(key any) any {
+	if _, ok := key.(clientHookKey); ok {
+		return h
+	}
+	return h.Context.Value(key)
+}
 
 func clientHookFrom(ctx context.Context) *clientHook {
 	h, _ := ctx.Value(clientHookKey{}).(*clientHook)
@@ -326,232 +347,6 @@ func (c *ClientConn) await(ctx context.Context, m *clientMark) {
 	case <-m.done:
 	case <-ctx.Done():
 	case <-c.ctx.Done():
-	}
-}
-
-// clientEarly holds updates of a session that is not known yet.
-type clientEarly struct {
-	arrivals uint64
-	bytes    int
-	updates  []clientItem
-	lost     uint64
-	calls    *clientCalls
-}
-
-// arrived counts the updates of a session, on the reader. It returns where what
-// they say of tool calls goes.
-func (c *ClientConn) arrived(id SessionID, updates uint64) *clientCalls {
-	if s := c.recent.Load(); s != nil && s.id == id {
-		s.line.arrivals.Add(updates)
-		return s.calls
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if s := c.sessions[id]; s != nil {
-		c.recent.Store(s)
-		s.line.arrivals.Add(updates)
-		return s.calls
-	}
-	if e := c.earlyOf(id); e != nil {
-		e.arrivals += updates
-		return e.calls
-	}
-	return new(clientCalls) // nobody's
-}
-
-// earlyOf returns where updates of an unknown session are kept, or nil. It is
-// called with mu held.
-func (c *ClientConn) earlyOf(id SessionID) *clientEarly {
-	if c.opening == 0 {
-		return nil
-	}
-	e := c.early[id]
-	if e == nil && len(c.early) < clientEarlySessions {
-		if c.early == nil {
-			c.early = map[SessionID]*clientEarly{}
-		}
-		e = &clientEarly{calls: new(clientCalls)}
-		c.early[id] = e
-	}
-	return e
-}
-
-// handleUpdate is the handler of session/update. An update of a session whose
-// session/new is not answered yet is kept; one of any other unknown session
-// concerns nobody.
-func (c *ClientConn) handleUpdate(ctx context.Context, id SessionID, it clientItem) {
-	if s := c.recent.Load(); s != nil && s.id == id {
-		s.update(ctx, it)
-		return
-	}
-	c.mu.Lock()
-	s := c.sessions[id]
-	lost := false
-	if s == nil {
-		lost = !c.hold(id, it)
-	}
-	c.mu.Unlock()
-	if s != nil {
-		s.update(ctx, it)
-	} else if lost {
-		c.client.Logger.Debug("acp: update of an unknown session dropped")
-	}
-}
-
-// hold keeps an update of an unknown session, or reports that it does not. It
-// is called with mu held.
-func (c *ClientConn) hold(id SessionID, it clientItem) bool {
-	e := c.earlyOf(id)
-	if e == nil {
-		return false
-	}
-	var u interface {
-		AppendJSON(dst []byte) ([]byte, error)
-	} = it.v2
-	if it.v1 != nil {
-		u = it.v1
-	}
-	text, _ := u.AppendJSON(nil)
-	if e.lost > 0 || len(e.updates) >= clientEarlyUpdates || e.bytes+len(text) > clientEarlyBytes {
-		e.lost++
-		return false
-	}
-	e.bytes += len(text)
-	e.updates = append(e.updates, it)
-	return true
-}
-
-// beginOpening says that the answer to a request is going to be a new session.
-func (c *ClientConn) beginOpening() {
-	c.mu.Lock()
-	c.opening++
-	c.mu.Unlock()
-}
-
-func (c *ClientConn) endOpening() {
-	c.mu.Lock()
-	c.opening--
-	if c.opening == 0 {
-		c.early = nil
-	}
-	c.notify()
-	c.mu.Unlock()
-}
-
-// notify wakes those who wait for a session. It is called with mu held.
-func (c *ClientConn) notify() {
-	if c.changed != nil {
-		close(c.changed)
-		c.changed = nil
-	}
-}
-
-// add makes a session known, on the reader if it is new to the agent. What has
-// arrived for it becomes the beginning of its timeline, behind the mark m. A
-// session of the same id, which the agent has forgotten, is returned.
-func (c *ClientConn) add(s *ClientSession, m *clientMark) (old *ClientSession) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if m != nil {
-		s.line.marks = append(s.line.marks, m)
-	}
-	if e := c.early[s.id]; e != nil {
-		delete(c.early, s.id)
-		s.line.arrivals.Store(e.arrivals)
-		s.calls = e.calls
-		s.line.entered = uint64(len(e.updates)) + e.lost
-		s.line.queue = e.updates
-		if e.lost > 0 {
-			s.line.queue = append(s.line.queue, clientItem{skip: e.lost})
-		}
-	}
-	old = c.sessions[s.id]
-	c.sessions[s.id] = s
-	c.recent.Store(nil)
-	c.notify()
-	return old
-}
-
-// known returns the session with the given id, to be opened again, which is
-// added if it is not there. endOpeningAgain says that this is over.
-func (c *ClientConn) known(id SessionID, cwd string) *ClientSession {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	s := c.sessions[id]
-	if s == nil {
-		s = c.newSession(id, cwd)
-		c.sessions[id] = s
-		c.notify()
-	}
-	s.opening++
-	return s
-}
-
-// endOpeningAgain reports whether nobody else is opening the session. If so, and
-// it never was open, nobody gets it any more.
-func (c *ClientConn) endOpeningAgain(s *ClientSession) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	s.opening--
-	if s.opening > 0 {
-		return false
-	}
-	s.mu.Lock()
-	opened := s.opened
-	s.mu.Unlock()
-	if !opened && c.sessions[s.id] == s {
-		delete(c.sessions, s.id)
-		c.recent.Store(nil)
-	}
-	return true
-}
-
-// drop forgets a session that was closed or could not be opened.
-func (c *ClientConn) drop(s *ClientSession) {
-	c.mu.Lock()
-	if c.sessions[s.id] == s {
-		delete(c.sessions, s.id)
-		c.recent.Store(nil)
-	}
-	c.mu.Unlock()
-}
-
-// clientUnknownWait is how long a request about a session that is not known
-// waits while some session/new is not answered.
-const clientUnknownWait = 2 * time.Second
-
-// requestSession returns the session a request of the agent is about. While a
-// session is being opened it may become known; but the agent may not answer
-// before it has what it asks for.
-func (c *ClientConn) requestSession(ctx context.Context, id SessionID) (*ClientSession, error) {
-	var enough <-chan time.Time
-	for {
-		c.mu.Lock()
-		s := c.sessions[id]
-		if s != nil || c.opening == 0 || c.ended {
-			c.mu.Unlock()
-			if s == nil {
-				return nil, SessionNotFound(id)
-			}
-			return s, nil
-		}
-		if c.changed == nil {
-			c.changed = make(chan struct{})
-		}
-		changed := c.changed
-		c.mu.Unlock()
-		if enough == nil {
-			timer := time.NewTimer(clientUnknownWait)
-			defer timer.Stop()
-			enough = timer.C
-		}
-		select {
-		case <-changed:
-		case <-enough:
-			return nil, SessionNotFound(id)
-		case <-ctx.Done():
-			return nil, context.Cause(ctx)
-		}
 	}
 }
 

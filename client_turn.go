@@ -88,14 +88,15 @@ func (t *clientTurns) begins(id MessageID) (MessageID, uint64) {
 }
 
 // answered takes the answer to a prompt in, where it stands among the updates.
-func (s *ClientSession) answered(ctx context.Context, r *Reply, answer *clientPrompted, err error) {
+func (s *ClientSession) answered(ctx context.Context, r *Reply) {
 	if s.conn.Version() == 1 {
-		s.promptAnswered(ctx, r, answer, err)
+		s.promptAnswered(ctx, r)
 		return
 	}
+	answer, err := &r.answered, r.failed
 	if err != nil {
 		s.leave(r)
-		r.finish(r.outcome(nil, err))
+		r.finish(r.outcome())
 		return
 	}
 	id, from := s.turns.begins(answer.messageID)
@@ -164,33 +165,44 @@ func failureOf(idle *IdleStateUpdate) error {
 // comes before everything the agent tells about it.
 func (s *ClientSession) promptSent(ctx context.Context, r *Reply, p *acpv2.PromptRequest) {
 	s.v1.Boundary()
-	u := s.synthetic(&UserMessage{MessageID: r.MessageID(), Content: Set(p.Prompt)})
+	told := new(struct { // allocated at once
+		first, second Update
+		message       UserMessage
+		running       RunningStateUpdate
+	})
+	told.first = Update{Session: s, Update: &told.message, Synthetic: true}
+	told.second = Update{Session: s, Update: &told.running, Synthetic: true}
+	told.message.MessageID, told.message.Content = r.MessageID(), Set(p.Prompt)
 	r.mu.Lock()
-	r.own = u
+	r.own = &told.first
 	r.mu.Unlock()
-	s.emit(ctx, u)
-	s.emit(ctx, s.synthetic(&RunningStateUpdate{}))
+	s.emit(ctx, &told.first)
+	s.emit(ctx, &told.second)
 }
 
 // promptAnswered tells what an agent of version 2 would when a turn ends. It
 // comes after everything that arrived before the answer.
-func (s *ClientSession) promptAnswered(ctx context.Context, r *Reply, answer *clientPrompted, err error) {
-	idle := new(IdleStateUpdate)
-	res, failed := r.outcome(answer, err)
-	var said *jsonrpc.Error
+func (s *ClientSession) promptAnswered(ctx context.Context, r *Reply) {
+	told := new(struct { // allocated at once
+		update Update
+		idle   IdleStateUpdate
+	})
+	told.update = Update{Session: s, Update: &told.idle, Synthetic: true}
+	idle := &told.idle
+	res, failed := r.outcome()
 	switch {
 	case res != nil:
 		idle.StopReason, idle.Usage, idle.Meta = res.StopReason, res.Usage, res.Meta
 	case r.ctx.Err() != nil:
 		idle.StopReason = StopCancelled
-	case errors.As(err, &said):
-		idle.StopReason = StopError
-		idle.Error = &acpv2.Error{Code: acpv2.ErrorCode(said.Code), Message: said.Message, Data: said.Data}
 	default:
 		idle.StopReason = StopError
+		if said, ok := errors.AsType[*jsonrpc.Error](r.failed); ok {
+			idle.Error = &acpv2.Error{Code: acpv2.ErrorCode(said.Code), Message: said.Message, Data: said.Data}
+		}
 	}
 	s.v1.Boundary()
-	s.emit(ctx, s.synthetic(idle))
+	s.emit(ctx, &told.update)
 	younger, busy := s.leave(r)
 	r.finish(res, failed)
 	for _, o := range younger {

@@ -94,7 +94,7 @@ type clientPrompted struct {
 }
 
 // clientAnswer waits for the answer to a prompt. It has to be called, once.
-type clientAnswer func() (*clientPrompted, error)
+type clientAnswer func() (clientPrompted, error)
 
 // clientSessionOf returns the id of the new session a response is about.
 func clientSessionOf(result any) (SessionID, bool) {

@@ -238,12 +238,12 @@ func (p *clientV1) prompt(ctx context.Context, r *acpv2.PromptRequest, opt jsonr
 	pending, err := start(ctx, acpv1.MethodSessionPrompt, p.c.conn, &acpv1.PromptRequest{
 		SessionID: acpv1.SessionID(r.SessionID), Prompt: translate.BlocksToV1(r.Prompt), Meta: r.Meta, Unknown: r.Unknown,
 	}, opt)
-	return func() (*clientPrompted, error) {
+	return func() (clientPrompted, error) {
 		res, err := pending.Wait()
 		if err != nil {
-			return nil, err
+			return clientPrompted{}, err
 		}
-		return &clientPrompted{stopReason: translate.StopReasonFromV1(res.StopReason), usage: translate.UsageFromV1(res.Usage), meta: res.Meta}, nil
+		return clientPrompted{stopReason: translate.StopReasonFromV1(res.StopReason), usage: translate.UsageFromV1(res.Usage), meta: res.Meta}, nil
 	}, err
 }
 

@@ -184,15 +184,15 @@ func (p *clientV2) setTitle(ctx context.Context, id SessionID, title string, opt
 // when half of the time is over; a later answer is only there to be cancelled.
 func (p *clientV2) prompt(ctx context.Context, r *acpv2.PromptRequest, opt jsonrpc.CallOption) (clientAnswer, error) {
 	pending, err := start(ctx, acpv2.MethodSessionPrompt, p.c.conn, r, opt, jsonrpc.AwaitAnswerFor(2*p.c.client.CancelGrace))
-	return func() (*clientPrompted, error) {
+	return func() (clientPrompted, error) {
 		res, err := pending.Wait()
 		if clientOldReceipt(err) {
-			return &clientPrompted{}, nil
+			return clientPrompted{}, nil
 		}
 		if err != nil {
-			return nil, err
+			return clientPrompted{}, err
 		}
-		return &clientPrompted{messageID: res.MessageID, meta: res.Meta}, nil
+		return clientPrompted{messageID: res.MessageID, meta: res.Meta}, nil
 	}, err
 }
 

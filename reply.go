@@ -56,7 +56,11 @@ type Reply struct {
 	cancelling atomic.Bool // the session was cancelled after the prompt was sent
 	unread     atomic.Bool // reading is clientDiscards, and stays so
 	cancelCall context.CancelCauseFunc
-	mark       *clientMark // of the answer, once it has a place
+
+	mark     clientMark     // of the answer
+	placed   bool           // it has a place; of whoever gives it one
+	answered clientPrompted // once it is there: see run
+	failed   error          // in place of it
 
 	settled bool // nothing of the prompt is still to be delivered by run; of the timeline's mu
 
@@ -164,12 +168,9 @@ func (r *Reply) send(req *acpv2.PromptRequest) {
 		r.cancelCall(nil)
 		return
 	}
-	answer, err := s.conn.proto().prompt(ctx, &p, jsonrpc.OnReply(func(any, error) {
-		r.placed()
-		r.hurry()
-	}))
+	answer, err := s.conn.proto().prompt(ctx, &p, jsonrpc.OnReply(r.replied))
 	if err != nil {
-		answer = func() (*clientPrompted, error) { return nil, err }
+		answer = func() (clientPrompted, error) { return clientPrompted{}, err }
 	} else {
 		r.sent.Store(true)
 	}
@@ -261,11 +262,18 @@ func (r *Reply) begin(p *acpv2.PromptRequest) error {
 	return nil
 }
 
-// placed gives the answer its place in the session's timeline.
-func (r *Reply) placed() {
-	if r.mark == nil { // middleware may ask again
-		r.mark = new(clientMark)
-		r.s.place(r.mark)
+// replied is told of the answer by the reader.
+func (r *Reply) replied(any, error) {
+	r.place()
+	r.hurry()
+}
+
+// place gives the answer its place in the session's timeline.
+func (r *Reply) place() {
+	if !r.placed { // middleware may ask again
+		r.placed = true
+		r.mark.reply = r
+		r.s.place(&r.mark)
 	}
 }
 
@@ -274,19 +282,20 @@ func (r *Reply) run(answer clientAnswer) {
 	s := r.s
 	res, err := answer()
 	r.cancelCall(nil)
-	r.placed() // if nothing was answered, or by middleware
+	r.place() // if nothing was answered, or by middleware
 	err = s.conn.explain(err)
+	r.answered, r.failed = res, err
 	if v1 := s.conn.Version() == 1; v1 && s.conn.inHook(r.ctx) || err != nil && r.ctx.Err() != nil {
 		// Whoever waits for the result may be what keeps the timeline, or has
 		// waited long enough for it.
 		if v1 && r.sent.Load() && !r.told.Load() && r.ctx.Err() != nil && r.first() {
 			r.cancelSession()
 		}
-		r.finish(r.outcome(res, err))
+		r.finish(r.outcome())
 	}
 	l := &s.line
-	l.ready(r.mark, func(ctx context.Context) { s.answered(ctx, r, res, err) })
 	l.mu.Lock()
+	r.mark.ready = true
 	defer func() { // also if a hook ends its goroutine
 		r.settled = true
 		l.notify()
@@ -348,8 +357,8 @@ func (r *Reply) ctxErr() error {
 }
 
 // outcome makes what Wait returns of an answer that ends the turn.
-func (r *Reply) outcome(answer *clientPrompted, err error) (*Result, error) {
-	var res *Result
+func (r *Reply) outcome() (res *Result, err error) {
+	answer, err := &r.answered, r.failed
 	switch {
 	case err == nil:
 		res = &Result{StopReason: answer.stopReason, Usage: answer.usage, Meta: answer.meta}

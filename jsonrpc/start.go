@@ -23,7 +23,10 @@ type Pending[R any] struct {
 // nothing was sent, and there is nothing to wait for. Outgoing middleware, if
 // there is any, runs in a goroutine of its own; then every error is Wait's.
 func (m Method[P, R]) Start(ctx context.Context, c *Conn, params *P, opts ...CallOption) (*Pending[R], error) {
-	p := &Pending[R]{conn: c, ctx: ctx, opt: optionsOf(opts), result: new(R)}
+	p := &Pending[R]{conn: c, ctx: ctx, result: new(R)}
+	for _, opt := range opts {
+		opt(&p.opt)
+	}
 	if c.outgoing == nil {
 		var err error
 		p.call, err = c.begin(ctx, m.Name, paramsOf(params), p.result, p.opt)
