@@ -4,7 +4,7 @@
 // that ratios hold on a noisy machine where absolute numbers do not.
 //
 //	npm ci          # once, for the TypeScript SDK
-//	go run .        # everything, about five minutes
+//	go run .        # everything, about six minutes
 //	go run . -quick # about one minute
 //	go run . -check # exit status 1 when a target is missed
 //	go run . -write # also writes RESULTS.md

@@ -126,7 +126,7 @@ func (r *runner) measure(ctx context.Context, procs map[string]*process, name st
 	p := procs[name]
 	if p == nil {
 		var err error
-		if p, err = r.start(ctx, name, w.mode); err != nil {
+		if p, err = r.start(ctx, name, w); err != nil {
 			return nil, err
 		}
 		procs[name] = p
@@ -167,18 +167,19 @@ type process struct {
 	ended  bool
 }
 
-func (r *runner) start(ctx context.Context, name, mode string) (*process, error) {
+func (r *runner) start(ctx context.Context, name string, w *workload) (*process, error) {
 	exe, err := os.Executable()
 	if err != nil {
 		return nil, err
 	}
-	args := []string{exe, "client", name, mode}
+	args := []string{exe, "client", name, w.mode}
 	if name == tsName {
 		args = []string{r.node, "--expose-gc", filepath.Join("ts", "client.mjs")}
 	}
 	p := &process{stderr: &tail{}}
 	p.cmd = exec.CommandContext(ctx, args[0], args[1:]...)
 	p.cmd.Stderr = p.stderr
+	p.cmd.Env = append(os.Environ(), w.env...)
 	p.cmd.WaitDelay = time.Second
 	ownGroup(p.cmd)
 	if p.in, err = p.cmd.StdinPipe(); err != nil {

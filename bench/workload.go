@@ -1,6 +1,9 @@
 package main
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // A metric is one number of a measurement.
 type metric struct {
@@ -12,7 +15,8 @@ type metric struct {
 // A workload is one measurement that all subjects make.
 type workload struct {
 	name, title string
-	mode        string // two: the agent is a process of its own; one: both in one process
+	mode        string   // two: the agent is a process of its own; one: both in one process
+	env         []string // of both processes, beside that of this one
 	op          op
 	quick       int            // Millis with -quick
 	windows     map[string]int // of subjects that need another than op.Window
@@ -84,6 +88,7 @@ func workloads() []*workload {
 	for _, mode := range []string{"two", "one"} {
 		out = append(out, modeWorkloads(mode)...)
 	}
+	out = append(out, alone(out, "trips/two/1"), alone(out, "chunks/two/24"), alone(out, "flood/two/24"))
 	for _, n := range []int{1, 100, 1000} {
 		out = append(out, &workload{
 			name:     fmt.Sprintf("idle/%d", n),
@@ -97,6 +102,19 @@ func workloads() []*workload {
 		})
 	}
 	return out
+}
+
+// alone is a workload whose processes run on one processor each. It shows what
+// is left when no goroutine is woken on another one: with two processors that
+// both processes share, this is a large part of a round trip.
+func alone(all []*workload, name string) *workload {
+	i := slices.IndexFunc(all, func(w *workload) bool { return w.name == name })
+	w := *all[i]
+	w.name += "/alone"
+	w.title += ", each with GOMAXPROCS=1"
+	w.env = []string{"GOMAXPROCS=1"}
+	w.subjects = slices.DeleteFunc(slices.Clone(w.subjects), func(s string) bool { return s == tsName })
+	return &w
 }
 
 func modeWorkloads(mode string) []*workload {
