@@ -26,7 +26,7 @@ const (
 	checkTimeout = "5s"  // for each step, while all peers are checked at once
 	longTimeout  = "20s" // when one that was not as expected is checked again, alone
 	checkLimit   = 10 * time.Minute
-	peersAtOnce  = 4 // they wait for most of the time
+	peersAtOnce  = 10 // they wait for most of the time
 )
 
 // A checked peer is what acp check is run on.
