@@ -165,6 +165,9 @@ func TestCopy(t *testing.T) {
 }
 
 func TestLinesAreBounded(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it is long under the race detector, and has one goroutine")
+	}
 	c := transcript.New(transcript.Config{EntryBytes: 32 << 20, TotalBytes: 256 << 20})
 	for range 200 {
 		c.Apply(chunk("m", answer(64<<10)))
@@ -247,6 +250,9 @@ func TestHostileCode(t *testing.T) {
 
 // What is not looked at is measured, not drawn, and turns out to be as high when it is.
 func TestMeasured(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it is long under the race detector, and has one goroutine")
+	}
 	var b strings.Builder
 	for i, lang := range []string{"go", "python", "bash", "yaml", "html", "json", "diff", "no-such-language", ""} {
 		b.WriteString("Text before.\n\n```" + lang + "\n")
@@ -324,6 +330,9 @@ func TestLayoutInSteps(t *testing.T) {
 
 // What is shown of a text in part looks as in the whole, and there is as much of it.
 func TestSomeLines(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it is long under the race detector, and has one goroutine")
+	}
 	th := fullTheme()
 	code := strings.Repeat("func f() { return \"x\" } // y\n\n", 400)
 	for _, src := range []string{
