@@ -88,6 +88,7 @@ type dialect struct {
 	refused string // why initialize was refused, or ""
 	skip    string // why nothing is checked, or ""
 	broken  string // why nothing can be checked, or ""
+	cause   Cause  // of broken
 
 	silent int    // trials in a row in which nothing was answered
 	mute   string // why nothing is tried any more, as the peer answers nothing, or ""
@@ -134,7 +135,7 @@ func (c *checker) probe(version int) *dialect {
 	}
 	l, err := c.connect()
 	if err != nil {
-		d.broken = "the agent could not be started: " + clip(err.Error(), 300)
+		d.broken, d.cause = "the agent could not be started: "+clip(err.Error(), 300), causeOf(err)
 		return d
 	}
 	h := newHost(version, c.opt.cwd())
@@ -143,13 +144,13 @@ func (c *checker) probe(version int) *dialect {
 	result, refused, err := p.greet(h)
 	switch {
 	case err != nil:
-		d.broken = p.noPeer(err)
+		d.broken, d.cause = p.noPeer(err)
 	case refused != nil && len(p.inbox) > 0 && p.inbox[0].method == "initialize":
-		d.broken = p.noPeer(nil)
+		d.broken, d.cause = p.noPeer(nil)
 	case refused != nil:
 		d.refused = "the agent refused initialize with " + describeError(refused)
 	case isMCP(result):
-		d.broken = "this is no agent of the protocol: it is an MCP server"
+		d.broken, d.cause = "this is no agent of the protocol: it is an MCP server", CauseNoPeer
 	case !h.spoken(result):
 		d.skip = fmt.Sprintf("the agent does not speak version %d", version)
 		if v := result.Get("protocolVersion"); v != nil {
@@ -215,20 +216,23 @@ func (h *host) login(p *player) error {
 
 // noPeer says in a line what is wrong with a peer that did not answer
 // initialize.
-func (p *player) noPeer(err error) string {
+func (p *player) noPeer(err error) (why string, cause Cause) {
+	no := func(format string, args ...any) (string, Cause) {
+		return fmt.Sprintf("this is no %s of the protocol: ", p.side) + fmt.Sprintf(format, args...), CauseNoPeer
+	}
 	for _, m := range p.inbox {
 		switch {
 		case m.val == nil && strings.HasPrefix(m.raw, "HTTP/"):
-			return fmt.Sprintf("this is no %s of the protocol: it speaks HTTP", p.side)
+			return no("it speaks HTTP")
 		case m.val == nil && strings.HasPrefix(m.raw, "Content-Length:"):
-			return fmt.Sprintf("this is no %s of the protocol: it speaks in frames with headers, as language servers do", p.side)
+			return no("it speaks in frames with headers, as language servers do")
 		case m.val == nil:
-			return fmt.Sprintf("this is no %s of the protocol: it sent %s%s", p.side, m, p.link.ended())
+			return no("it sent %s%s", m, p.link.ended())
 		case p.side == Agent && m.method == "initialize":
-			return "this is no agent of the protocol: it sends back what it is sent"
+			return no("it sends back what it is sent")
 		}
 	}
-	return err.Error()
+	return err.Error(), causeOf(err)
 }
 
 // judge decides what a version is that initialize was refused in: one that the
@@ -247,7 +251,7 @@ func (c *checker) judge(all []*dialect) {
 	}
 	if !speaks {
 		for _, d := range all {
-			c.report.Broken = d.broken + d.refused + d.skip
+			c.report.Broken, c.report.Cause = d.broken+d.refused+d.skip, d.cause
 			break
 		}
 	}
@@ -413,7 +417,7 @@ func (c *checker) initialized(d *dialect) (*link, *host, error) {
 	}
 	if err != nil {
 		l.close()
-		return nil, nil, broken("%s", err)
+		return nil, nil, &verdict{status: Broken, why: err.Error(), late: causeOf(err) == CauseLate}
 	}
 	return l, h, nil
 }
@@ -423,13 +427,13 @@ func (c *checker) initialized(d *dialect) (*link, *host, error) {
 func (c *checker) playOn(l *link, ours role, d *dialect, sc *scenario) (now *link, clean bool, err error) {
 	switch {
 	case sc.raw && l.peer.Raw == nil:
-		return l, true, &verdict{Skip, "bytes cannot be written past this connection"}
+		return l, true, &verdict{status: Skip, why: "bytes cannot be written past this connection"}
 	case sc.ends && l.peer.CloseWrite == nil:
-		return l, true, &verdict{Skip, "this connection cannot be closed in one direction"}
+		return l, true, &verdict{status: Skip, why: "this connection cannot be closed in one direction"}
 	case sc.waits && l.peer.Wait == nil:
-		return l, true, &verdict{Skip, "the end of the peer's process cannot be seen on this connection"}
+		return l, true, &verdict{status: Skip, why: "the end of the peer's process cannot be seen on this connection"}
 	case sc.stderr && l.peer.Stderr == nil:
-		return l, true, &verdict{Skip, "nothing can be written to the agent's standard error here"}
+		return l, true, &verdict{status: Skip, why: "nothing can be written to the agent's standard error here"}
 	}
 	p := newPlayer(c.ctx, c.side, d.version, l, &c.opt, sc, ours)
 	if c.side == Client {
@@ -528,8 +532,8 @@ func (c *checker) finish(all []*dialect) (*Report, error) {
 			}
 		}
 	}
-	if c.report.Interrupted {
-		c.report.Broken = "" // nobody knows
+	if c.report.Interrupted && c.report.Broken != "" {
+		c.report.Broken, c.report.Cause = "", CauseOther // nobody knows
 	}
 	c.report.sort()
 	c.report.Took = time.Since(c.start)

@@ -65,7 +65,7 @@ func (c *checker) meet(version int) *dialect {
 	}
 	l, err := c.connect()
 	if err != nil {
-		d.absent, d.broken = true, "the client did not connect: "+clip(err.Error(), 300)
+		d.absent, d.broken, d.cause = true, "the client did not connect: "+clip(err.Error(), 300), causeOf(err)
 		return d
 	}
 	g := &guest{version: version}
@@ -73,7 +73,7 @@ func (c *checker) meet(version int) *dialect {
 	p.reconnect = c.connect
 	err = p.until(p.patience(), func() bool { return g.init != nil })
 	if err != nil {
-		d.broken = p.noPeer(p.missing(err, "initialize"))
+		d.broken, d.cause = p.noPeer(p.missing(err, "initialize"))
 		l.close()
 		return d
 	}

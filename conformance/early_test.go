@@ -85,6 +85,9 @@ func TestMute(t *testing.T) {
 			if took := time.Since(start); test.mute != "" && took > 9*DefaultTimeout {
 				t.Errorf("%s: it took %v", name, took)
 			}
+			if late := strings.Contains(test.mute, "within"); (report.Cause == CauseLate) != late {
+				t.Errorf("%s: cause %q", name, report.Cause)
+			}
 			if report.Mute != test.mute || (left > 50) != (test.mute != "") || report.Broken != "" {
 				t.Errorf("%s: %d rules were not tried: %q %q", name, left, report.Mute, report.Broken)
 			}

@@ -35,7 +35,7 @@ func (c *checker) ask(d *dialect) {
 	why := "the " + string(c.side) + " answers nothing any more: " + clip(err.Error(), 300)
 	d.mute = "not tried: " + why
 	if c.report.Mute == "" {
-		c.report.Mute = why
+		c.report.Mute, c.report.Cause = why, causeOf(err)
 	}
 }
 

@@ -16,13 +16,18 @@ import (
 type verdict struct {
 	status Status
 	why    string
+	late   bool // something did not come in time
 }
 
 func (v *verdict) Error() string { return v.why }
 
-func failed(format string, args ...any) error { return &verdict{Fail, fmt.Sprintf(format, args...)} }
-func unseen(format string, args ...any) error { return &verdict{Unseen, fmt.Sprintf(format, args...)} }
-func broken(format string, args ...any) error { return &verdict{Broken, fmt.Sprintf(format, args...)} }
+func failed(format string, args ...any) error { return newVerdict(Fail, format, args) }
+func unseen(format string, args ...any) error { return newVerdict(Unseen, format, args) }
+func broken(format string, args ...any) error { return newVerdict(Broken, format, args) }
+
+func newVerdict(s Status, format string, args []any) *verdict {
+	return &verdict{status: s, why: fmt.Sprintf(format, args...)}
+}
 
 var errTimeout = errors.New("timeout")
 
@@ -303,7 +308,7 @@ func (p *player) missing(err error, format string, args ...any) error {
 	what := fmt.Sprintf(format, args...)
 	switch {
 	case errors.Is(err, errTimeout):
-		return failed("%s did not come within %v", what, p.limit)
+		return &verdict{status: Fail, why: fmt.Sprintf("%s did not come within %v", what, p.limit), late: true}
 	case errors.Is(err, errClosed):
 		return failed("the peer closed the connection where %s was due%s", what, p.link.ended())
 	case p.ctx.Err() != nil, isVerdict(err):

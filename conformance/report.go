@@ -2,7 +2,9 @@ package conformance
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
+	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -20,6 +22,8 @@ type Report struct {
 	// Mute says in a line why rules were not tried, if the peer was given up since it
 	// answered nothing behind initialize, or is "". They are [Broken] for that reason.
 	Mute string
+	// Cause is what Broken or Mute is about.
+	Cause Cause
 	// Interrupted says that the check was ended before all was tried, and Left how
 	// many results are missing for that.
 	Interrupted bool
@@ -28,6 +32,25 @@ type Report struct {
 	// not chosen have none.
 	Results []*Result
 	Took    time.Duration
+}
+
+// A Cause is what kept a peer from being checked, for programs; [Report.Broken] and
+// [Report.Mute] say it for people.
+type Cause string
+
+// Causes that a [Report] tells apart.
+const (
+	CauseOther  Cause = ""        // another, or nothing did
+	CauseLate   Cause = "late"    // what was due did not come within [Options.Timeout], or the peer did not
+	CauseNoPeer Cause = "no-peer" // what answers does not speak the protocol
+)
+
+// causeOf returns the cause that an error tells of.
+func causeOf(err error) Cause {
+	if v, ok := errors.AsType[*verdict](err); ok && v.late || errors.Is(err, context.DeadlineExceeded) {
+		return CauseLate
+	}
+	return CauseOther
 }
 
 // Failed reports whether the peer is wrong: a rule of level must failed, nothing

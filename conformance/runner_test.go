@@ -232,6 +232,16 @@ func TestNoPeer(t *testing.T) {
 				if !strings.HasPrefix(report.Broken, tc.want) || strings.ContainsAny(report.Broken, "\n\x1b") || len(report.Broken) > 700 {
 					t.Errorf("broken: %q, want %q", report.Broken, tc.want)
 				}
+				want := CauseOther
+				switch {
+				case strings.Contains(tc.want, "of the protocol"):
+					want = CauseNoPeer
+				case strings.Contains(tc.want, "within"):
+					want = CauseLate
+				}
+				if report.Cause != want {
+					t.Errorf("cause %q, want %q", report.Cause, want)
+				}
 				if !report.Failed() || len(report.Versions) > 0 {
 					t.Errorf("failed: %t, versions %v", report.Failed(), report.Versions)
 				}

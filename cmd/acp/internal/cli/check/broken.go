@@ -2,11 +2,12 @@ package check
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
-	"strings"
 	"sync"
+	"time"
 
 	"github.com/goacp/acp/cmd/acp/internal/exitcode"
 	"github.com/goacp/acp/cmd/acp/internal/safetext"
@@ -18,11 +19,11 @@ import (
 func brokenCode(report *conformance.Report, reached error) exitcode.Code {
 	var missing *unreached
 	switch {
-	case strings.Contains(report.Broken, "of the protocol:"):
+	case report.Cause == conformance.CauseNoPeer:
 		return exitcode.Protocol // whatever became of it then
 	case errors.As(reached, &missing):
 		return exitcode.Agent
-	case strings.Contains(report.Broken, "did not come within"), strings.Contains(report.Broken, "has started no agent in"):
+	case report.Cause == conformance.CauseLate:
 		return exitcode.Timeout
 	}
 	return exitcode.Protocol
@@ -87,25 +88,32 @@ func size(n int64) string {
 	return fmt.Sprintf("%d MB", n>>20)
 }
 
+// notReached says that a client has not come in time.
+type notReached struct{ within time.Duration }
+
+func (e *notReached) Error() string {
+	return fmt.Sprintf("the client has started no agent in %v", e.within)
+}
+func (e *notReached) Unwrap() error { return context.DeadlineExceeded }
+
 // explain adds to why nothing could be checked what is known besides, and what to do.
-func (s *starter) explain(side conformance.Side, why string) string {
+func (s *starter) explain(r *conformance.Report) {
 	s.mu.Lock()
 	last, g := s.last, s.gauge
 	s.mu.Unlock()
-	if strings.Contains(why, "did not come within") {
+	if r.Broken != "" && r.Cause == conformance.CauseLate {
 		if line := g.unfinished(); line != "" {
-			why = fmt.Sprintf("this is no %s of the protocol: %s", side, line)
+			r.Broken, r.Cause = fmt.Sprintf("this is no %s of the protocol: %s", r.Side, line), conformance.CauseNoPeer
 		} else {
 			if last != nil {
 				if said := lastLine(last.StderrTail()); said != "" {
-					why += fmt.Sprintf("; the last on its standard error is %q", safetext.Line(said, 200))
+					r.Broken += fmt.Sprintf("; the last on its standard error is %q", safetext.Line(said, 200))
 				}
 			}
-			return why + "; --timeout gives it longer"
+			r.Broken += "; --timeout gives it longer"
 		}
 	}
-	if side == conformance.Agent && strings.HasPrefix(why, "this is no agent") {
-		why += "; many agents need a flag to speak it, such as --acp"
+	if r.Side == conformance.Agent && r.Cause == conformance.CauseNoPeer {
+		r.Broken += "; many agents need a flag to speak it, such as --acp"
 	}
-	return why
 }

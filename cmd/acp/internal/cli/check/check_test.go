@@ -332,17 +332,18 @@ func TestExpectErrors(t *testing.T) {
 func TestBroken(t *testing.T) {
 	gone := &unreached{errors.New("exit status 1")}
 	for text, test := range map[string]struct {
+		cause   conformance.Cause
 		reached error
 		want    exitcode.Code
 	}{
-		"the agent could not be started: x":                        {gone, exitcode.Agent},
-		"this is no agent of the protocol: it sent the line \"y\"": {gone, exitcode.Protocol},
-		"the answer to initialize did not come within 1s":          {nil, exitcode.Timeout},
-		"the agent speaks no version that is checked":              {nil, exitcode.Protocol},
+		"the agent could not be started: x":                        {conformance.CauseOther, gone, exitcode.Agent},
+		"this is no agent of the protocol: it sent the line \"y\"": {conformance.CauseNoPeer, gone, exitcode.Protocol},
+		"the answer to initialize did not come within 1s":          {conformance.CauseLate, nil, exitcode.Timeout},
+		"the agent speaks no version that is checked":              {conformance.CauseOther, nil, exitcode.Protocol},
 	} {
 		var out, log bytes.Buffer
 		o := &Options{App: &app.App{Out: &out, Err: &log}, Side: conformance.Agent}
-		err := o.tell(&conformance.Report{Side: conformance.Agent, Broken: text}, nil, test.reached)
+		err := o.tell(&conformance.Report{Side: conformance.Agent, Broken: text, Cause: test.cause}, nil, test.reached)
 		if exitcode.Of(err) != test.want || err.Error() != text || out.Len() > 0 {
 			t.Errorf("%v: status %d, want %d; printed %q", err, exitcode.Of(err), test.want, out.String())
 		}

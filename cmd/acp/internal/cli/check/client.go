@@ -54,7 +54,7 @@ func (o *Options) checkClient(ctx context.Context, opt conformance.Options, rec 
 		if !strings.Contains(strings.Join(o.Argv, " "), placeholder) {
 			r, err = conformance.CheckClient(ctx, func(context.Context) (*conformance.Peer, error) { return s.peer() }, opt)
 			s.wait()
-			r.Broken = s.explain(o.Side, r.Broken)
+			s.explain(r)
 			return r, s.fault(), err
 		}
 	}
@@ -96,7 +96,7 @@ func (o *Options) checkClient(ctx context.Context, opt conformance.Options, rec 
 		s.leaveAlone(proc)
 		v := &visitor{proc: proc, door: door, open: 1, end: func() { door.close(); s.end(proc) }}
 		within := max(reachWithin, opt.Timeout)
-		ctx, cancel := context.WithTimeoutCause(ctx, within, fmt.Errorf("the client has started no agent in %v", within))
+		ctx, cancel := context.WithTimeoutCause(ctx, within, &notReached{within})
 		defer cancel()
 		c, err := door.accept(ctx, proc.Done())
 		if err != nil {
@@ -111,7 +111,7 @@ func (o *Options) checkClient(ctx context.Context, opt conformance.Options, rec 
 		return v.peer(c, s), nil
 	}, opt)
 	s.wait()
-	r.Broken = s.explain(o.Side, r.Broken)
+	s.explain(r)
 	return r, s.fault(), err
 }
 

@@ -167,7 +167,7 @@ func (j *judgement) summary() string {
 	}
 	if j.Mute != "" {
 		parts = append(parts, line(j.Mute))
-		if strings.Contains(j.Mute, "did not come within") {
+		if j.Cause == conformance.CauseLate {
 			parts = append(parts, "--timeout gives it longer")
 		}
 	}

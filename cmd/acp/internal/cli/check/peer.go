@@ -208,7 +208,7 @@ func (o *Options) checkAgent(ctx context.Context, opt conformance.Options, rec *
 	s := &starter{ctx: ctx, cfg: cfg, rec: rec}
 	r, err = conformance.CheckAgent(ctx, func(context.Context) (*conformance.Peer, error) { return s.peer() }, opt)
 	s.wait()
-	r.Broken = s.explain(o.Side, r.Broken)
+	s.explain(r)
 	return r, s.fault(), err
 }
 
