@@ -555,3 +555,29 @@ func TestHookExits(t *testing.T) {
 		})
 	}
 }
+
+// TestAcceptExits: an Accept hook that ends its goroutine ends its prompt, and the
+// session goes on.
+func TestAcceptExits(t *testing.T) {
+	versions(t, func(t *testing.T, v int) {
+		synctest.Test(t, func(t *testing.T) {
+			r := dialVersion(t, &Agent{
+				Accept: func(_ context.Context, t *Turn) error {
+					if t.Text() == "exit" {
+						runtime.Goexit()
+					}
+					return nil
+				},
+				Prompt: func(context.Context, *Turn) (StopReason, error) { return StopEndTurn, nil },
+			}, v)
+			s := r.session()
+			params := `{"sessionId":"` + s + `","prompt":[{"type":"text","text":"exit"}]}`
+			if _, err := r.call("session/prompt", params); code(err) != jsonrpc.CodeInternalError {
+				t.Errorf("prompt: %v", err)
+			}
+			if stop, err := r.turn(s, "next"); stop != "end_turn" || err != nil {
+				t.Errorf("next turn: %q, %v", stop, err)
+			}
+		})
+	})
+}

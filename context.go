@@ -8,9 +8,9 @@ import (
 )
 
 // A lazyContext is a context that can be cancelled, as [context.WithCancelCause]
-// makes them, but one that is made when somebody asks for it: most turns end
-// without that. parent, and values if it is not nil, are set before it is used; it
-// must not be copied then.
+// makes them, but one that is made when somebody asks for it, by Done or Value: most
+// turns end without that. parent, and values if it is not nil, are set before it is
+// used; it must not be copied then.
 type lazyContext struct {
 	parent context.Context
 	values context.Context // asked for what parent has not

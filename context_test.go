@@ -3,6 +3,8 @@ package acp
 import (
 	"context"
 	"errors"
+	"runtime"
+	"sync"
 	"testing"
 )
 
@@ -95,5 +97,43 @@ func TestLazyContextValues(t *testing.T) {
 	l.cancel(errOwn)
 	if context.Cause(l) != errOwn {
 		t.Errorf("cause %v", context.Cause(l))
+	}
+}
+
+// TestLazyContextRace: whoever looks while a context is cancelled, and its parent
+// ends, sees one end with one cause.
+func TestLazyContextRace(t *testing.T) {
+	errOwn, errParent := errors.New("own"), errors.New("parent's")
+	for range 500 {
+		parent, end := context.WithCancelCause(context.Background())
+		l := &lazyContext{parent: parent}
+		causes := make(chan error, 3)
+		var all sync.WaitGroup
+		for _, do := range []func(){
+			func() { l.cancel(errOwn) },
+			func() { end(errParent) },
+			func() { <-l.Done(); causes <- context.Cause(l) },
+			func() {
+				child, forget := context.WithCancel(l)
+				defer forget()
+				<-child.Done()
+				causes <- context.Cause(child)
+			},
+			func() {
+				for l.Err() == nil {
+					runtime.Gosched()
+				}
+				causes <- l.cause()
+			},
+		} {
+			all.Go(do)
+		}
+		all.Wait()
+		want := context.Cause(l)
+		for range 3 {
+			if got := <-causes; got != want || got != errOwn && got != errParent {
+				t.Fatalf("cause %v, and %v in the end", got, want)
+			}
+		}
 	}
 }

@@ -285,9 +285,16 @@ func (c *AgentConn) admit(ctx context.Context, id SessionID, blocks []ContentBlo
 	p.admitted = p.running && c.peer.Load().proto.states()
 	c.mu.Unlock()
 	t = newTurn(ctx, s, p, blocks, meta)
+	asked := false // stays so only if Accept ends its goroutine
+	defer func() {
+		if !asked {
+			t.leave()
+		}
+	}()
 	if a.Accept != nil && !p.accepted && t.ctx.Err() == nil {
 		err = c.guard("Accept", func() error { return a.Accept(&t.ctx, t) })
 	}
+	asked = true
 	if t.ctx.Err() != nil {
 		// Cancelled while it was held: it never became part of the
 		// conversation, whatever Accept makes of that.
@@ -366,7 +373,7 @@ func (c *AgentConn) run(t *Turn, gaveUp func(outcome)) (o outcome) {
 	defer func() {
 		t.p.watch.Store(nil)
 		switch {
-		case !t.over():
+		case !t.hookReturned():
 			// It was given up, and the outcome is that.
 		case exited:
 			gaveUp(c.settle(t, o))
@@ -382,9 +389,9 @@ func (c *AgentConn) run(t *Turn, gaveUp func(outcome)) (o outcome) {
 	return o
 }
 
-// over reports that it is for its hook, which has returned, to settle the turn. If
-// the turn is being given up it waits until the outcome has been told.
-func (t *Turn) over() bool {
+// hookReturned reports whether the turn still has to be settled, now that its hook
+// has returned. If the turn is being given up it waits until the outcome is told.
+func (t *Turn) hookReturned() bool {
 	t.ending.Lock()
 	givenUp := t.givenUp
 	t.returned = true

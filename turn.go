@@ -37,10 +37,10 @@ type Turn struct {
 	stop     StopReason          // why, once settled is closed
 	stopErr  error               // what failed
 
-	gaveUp   func(outcome) // gets the outcome of a turn that is given up
+	gaveUp   func(outcome) // gets the outcome where the hook does not return: see run
 	ending   sync.Mutex    // guards the following
-	returned bool          // the hook has, and settles the turn
-	givenUp  chan struct{} // closed when gaveUp has the outcome; nil unless it gets one
+	returned bool          // the hook has, or has ended its goroutine, before it was given up
+	givenUp  chan struct{} // closed when gaveUp has the outcome; nil unless the turn is given up
 
 	usage   *Usage            // guarded by session.mu
 	cancels []string          // of what the turn has begun; guarded by session.mu

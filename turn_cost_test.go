@@ -137,3 +137,21 @@ func TestTurnAllocations(t *testing.T) {
 		})
 	}
 }
+
+// TestTurnMakesNoContext: what a turn usually does asks for none of its contexts.
+func TestTurnMakesNoContext(t *testing.T) {
+	versions(t, func(t *testing.T, v int) {
+		r := dialVersion(t, &Agent{Prompt: func(_ context.Context, turn *Turn) (StopReason, error) {
+			_ = turn.Say("hello")
+			_ = turn.Think("hm")
+			_ = turn.Plan(PlanEntry{Content: "a", Priority: PlanEntryPriorityHigh, Status: PlanEntryStatusPending})
+			if turn.Err() != nil || turn.p.ctx.made != nil || turn.sending.made != nil {
+				t.Errorf("error %v, contexts %v, %v", turn.Err(), turn.p.ctx.made, turn.sending.made)
+			}
+			return StopEndTurn, nil
+		}}, v)
+		if stop, err := r.turn(r.session(), "go"); stop != "end_turn" || err != nil {
+			t.Errorf("turn: %q, %v", stop, err)
+		}
+	})
+}
