@@ -45,6 +45,8 @@ type ClientConn struct {
 	closed     atomic.Bool // Close was called
 	middleware bool        // calls pass through the application's middleware
 
+	hooksApart atomic.Int32 // Update hooks that run outside of handlers
+
 	asking atomic.Int32           // hooks that ask the user and run
 	noise  atomic.Pointer[string] // the beginning of the first line that was no message
 	echoed atomic.Bool            // it sent the request initialize, which only clients do
@@ -142,9 +144,7 @@ func (c *ClientConn) end() {
 	c.stop(jsonrpc.ErrClosed)
 	c.mu.Lock()
 	c.ended = true
-	for ; c.parked > 0; c.parked-- {
-		c.jobs <- nil
-	}
+	close(c.jobs) // ends the deliverers
 	open := slices.Collect(maps.Values(c.sessions))
 	clear(c.sessions)
 	c.recent.Store(nil)
@@ -253,7 +253,9 @@ func (c *ClientConn) Close() error {
 	err := c.conn.Close()
 	select {
 	case <-c.conn.Done():
-		c.idle.Wait()
+		if c.hooksApart.Load() == 0 {
+			c.idle.Wait()
+		}
 	default: // a hook still runs; it may be our caller
 	}
 	return err
@@ -300,9 +302,9 @@ func (c *ClientConn) spawn(f func()) bool {
 	if c.ended {
 		return false
 	}
-	if c.parked > 0 {
+	if c.parked > 0 && len(c.jobs) < cap(c.jobs) {
 		c.parked--
-		c.jobs <- f // has room for every parked deliverer
+		c.jobs <- f
 	} else {
 		c.idle.Go(func() { c.deliverer(f) })
 	}
@@ -326,7 +328,7 @@ func (c *ClientConn) deliverer(f func()) {
 		}
 		c.parked++
 		c.mu.Unlock()
-		f = <-c.jobs
+		f = <-c.jobs // nil when the connection has ended
 	}
 }
 

@@ -3,7 +3,10 @@ package acp
 import (
 	"context"
 	"errors"
+	"fmt"
+	"reflect"
 	"runtime"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -135,4 +138,87 @@ func TestClientAbandonsWhileHeldUp(t *testing.T) {
 		a.next("$/cancel_request")
 		close(release)
 	})
+}
+
+// TestClientCloseInDeliverer: Close returns inside a hook that runs outside of a
+// handler, too.
+func TestClientCloseInDeliverer(t *testing.T) {
+	for _, state := range []SessionUpdate{new(RunningStateUpdate), new(IdleStateUpdate)} {
+		t.Run(fmt.Sprintf("%T", state), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				closed := make(chan struct{})
+				conn, a := clientLink(t, Client{MaxVersion: 1, Update: func(_ context.Context, s *ClientSession, u *Update) {
+					if reflect.TypeOf(u.Update) == reflect.TypeOf(state) {
+						_ = s.Conn().Close()
+						if !isClosed(closed) {
+							close(closed)
+						}
+					}
+				}}, 1, clientAll(1))
+				r := a.session(conn).Prompt(t.Context(), Text("hi"))
+				if _, ok := state.(*IdleStateUpdate); ok {
+					a.answer(a.next("session/prompt"), `{"stopReason":"end_turn"}`)
+				}
+				begin := time.Now()
+				<-closed
+				_, _ = r.Wait()
+				_ = conn.Close() // waits for all
+				if d := time.Since(begin); d > jsonrpc.DefaultGrace {
+					t.Errorf("it took %v", d)
+				}
+			})
+			clientNoLeaks(t)
+		})
+	}
+}
+
+// TestClientDeliverers: the goroutines that deliver are used again, a hook that ends
+// one takes nothing with it, few stay, and none beyond the connection's end.
+func TestClientDeliverers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		exit := false
+		conn, a := clientLink(t, clientFirst(func() {
+			if exit {
+				runtime.Goexit()
+			}
+		}), 1, clientAll(1))
+		parked := func() int {
+			synctest.Wait()
+			conn.mu.Lock()
+			defer conn.mu.Unlock()
+			return conn.parked
+		}
+		s := a.session(conn)
+		for range 5 {
+			for _, exit = range []bool{false, true} {
+				r := s.Prompt(t.Context(), Text("hi"))
+				a.answer(a.next("session/prompt"), `{"stopReason":"end_turn"}`)
+				if res, err := r.Wait(); err != nil || res.StopReason != StopEndTurn {
+					t.Fatal(res, err)
+				}
+			}
+		}
+		var busy, began sync.WaitGroup
+		release := make(chan struct{})
+		for range 4 * keepDeliverers {
+			busy.Add(1)
+			began.Add(1)
+			if !conn.spawn(func() { began.Done(); <-release; busy.Done() }) {
+				t.Fatal("the connection has ended")
+			}
+		}
+		began.Wait() // none waits for another
+		close(release)
+		busy.Wait()
+		if n := parked(); n != keepDeliverers {
+			t.Errorf("%d goroutines are kept", n)
+		}
+		if err := conn.Close(); err != nil {
+			t.Error(err)
+		}
+		if conn.spawn(func() { t.Error("it runs") }) {
+			t.Error("something is done when the connection has ended")
+		}
+	})
+	clientNoLeaks(t)
 }

@@ -61,6 +61,7 @@ type ClientSession struct {
 	scratch []acpv2.SessionUpdate
 	texts   []clientText // the next ones
 	turns   clientTurns
+	apart   bool // it does that outside of a handler
 
 	mu        sync.Mutex
 	cwd       string
@@ -176,7 +177,7 @@ func (s *ClientSession) emit(ctx context.Context, u *Update) {
 	replies := s.replies
 	s.mu.Unlock()
 	if h := s.conn.client.Update; h != nil {
-		s.conn.hook("Update", func() { h(ctx, s, u) })
+		s.tell(func() { h(ctx, s, u) })
 	}
 	s.turns.seq++
 	for _, r := range replies {
@@ -185,6 +186,15 @@ func (s *ClientSession) emit(ctx context.Context, u *Update) {
 	if u.V2 != nil {
 		s.turns.see(s, u, replies)
 	}
+}
+
+// tell calls the Update hook. The engine knows of those that run in handlers.
+func (s *ClientSession) tell(call func()) {
+	if c := s.conn; s.apart {
+		c.hooksApart.Add(1)
+		defer c.hooksApart.Add(-1)
+	}
+	s.conn.hook("Update", call)
 }
 
 // usable returns why the session cannot be used, or nil.

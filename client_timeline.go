@@ -54,10 +54,10 @@ const cacheLine = 128
 type clientMark struct {
 	at    uint64 // updates that arrived before it
 	posts uint64 // things to do that were posted before it
-	ready bool   // then may run
+	ready bool   // the following may be done
 	then  func(ctx context.Context)
-	reply *Reply        // is told, too; may be nil
-	done  chan struct{} // closed when then has run; may be nil
+	reply *Reply        // is told that its answer is there; may be nil
+	done  chan struct{} // closed when that was done; may be nil
 }
 
 // reached does what is to be done where the response stands.
@@ -73,13 +73,12 @@ func (m *clientMark) reached(ctx context.Context) {
 	}
 }
 
-// dropFirst removes the first element of a queue. One that is empty keeps its
-// room.
+// dropFirst removes the first element of a queue. One that is empty holds nothing.
 func dropFirst[T any](queue []T) []T {
-	clear(queue[:1])
 	if len(queue) == 1 {
-		return queue[:0]
+		return nil
 	}
+	clear(queue[:1])
 	return queue[1:]
 }
 
@@ -208,6 +207,7 @@ func (s *ClientSession) drain(ctx context.Context, handler bool) {
 			continue
 		}
 		h := &clientHook{Context: ctx, s: s}
+		s.apart = true
 		s.run(func() {
 			defer h.end()
 			next(h)
@@ -263,6 +263,7 @@ func (h *clientHook) end() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	h.ended = true
+	h.s.apart = false
 	l.calls -= h.calls
 }
 
@@ -303,15 +304,11 @@ func (s *ClientSession) place(m *clientMark) {
 
 // resolve says what to do where the response stands.
 func (s *ClientSession) resolve(m *clientMark, then func(ctx context.Context)) {
-	s.line.ready(m, then)
-	s.kick()
-}
-
-// ready is resolve for those who see to it that it is done.
-func (l *clientLine) ready(m *clientMark, then func(ctx context.Context)) {
+	l := &s.line
 	l.mu.Lock()
 	m.ready, m.then = true, then
 	l.mu.Unlock()
+	s.kick()
 }
 
 // ordered makes a call that concerns the session, and does something where its

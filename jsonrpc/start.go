@@ -24,7 +24,7 @@ type Pending[R any] struct {
 // there is any, runs in a goroutine of its own; then every error is Wait's.
 func (m Method[P, R]) Start(ctx context.Context, c *Conn, params *P, opts ...CallOption) (*Pending[R], error) {
 	p := &Pending[R]{conn: c, ctx: ctx, result: new(R)}
-	for _, opt := range opts {
+	for _, opt := range opts { // as optionsOf, which would allocate them once more
 		opt(&p.opt)
 	}
 	if c.outgoing == nil {
