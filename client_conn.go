@@ -11,6 +11,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/goacp/acp/acpv1"
 	"github.com/goacp/acp/acpv2"
@@ -245,20 +246,43 @@ func (c *ClientConn) OpenSessions() []*ClientSession {
 // Close ends the connection and the agent's process, if there is one. Calls and
 // prompts that wait fail. It returns when all is over, for a process as
 // [CommandTransport] says, unless it is called inside a hook: then it returns
-// when what was sent has been written. It may be called repeatedly and returns
-// nil. [ClientConn.Kill] is for those who will not wait.
+// when what was sent has been written, or after the grace of the connection. It may
+// be called repeatedly and returns nil. [ClientConn.Kill] is for those who will not
+// wait.
 func (c *ClientConn) Close() error {
 	c.closed.Store(true)
 	c.stop(jsonrpc.ErrClosed)
 	err := c.conn.Close()
 	select {
 	case <-c.conn.Done():
-		if c.hooksApart.Load() == 0 {
-			c.idle.Wait()
-		}
+		c.awaitIdle()
 	default: // a hook still runs; it may be our caller
 	}
 	return err
+}
+
+// awaitIdle waits until nothing of the connection runs. An Update hook outside of
+// a handler may be our caller, or another one that is about to return, which is far
+// more likely: one that does not return within the grace is not waited for.
+func (c *ClientConn) awaitIdle() {
+	if c.hooksApart.Load() == 0 {
+		c.idle.Wait()
+		return
+	}
+	idle := make(chan struct{})
+	go func() {
+		c.idle.Wait()
+		close(idle)
+	}()
+	limit := time.NewTimer(cmp.Or(c.client.Engine.Grace, jsonrpc.DefaultGrace))
+	defer limit.Stop()
+	select {
+	case <-idle:
+	case <-limit.C:
+		if c.hooksApart.Load() == 0 {
+			<-idle
+		}
+	}
 }
 
 // Done returns a channel that is closed when the connection has ended.

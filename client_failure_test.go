@@ -222,3 +222,29 @@ func TestClientDeliverers(t *testing.T) {
 	})
 	clientNoLeaks(t)
 }
+
+// TestClientCloseBesideDeliverer: Close waits for a hook that runs outside of a
+// handler, unless it takes too long, and then for the process.
+func TestClientCloseBesideDeliverer(t *testing.T) {
+	for _, takes := range []time.Duration{jsonrpc.DefaultGrace / 2, 2 * jsonrpc.DefaultGrace} {
+		t.Run(takes.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				conn, a := clientLink(t, clientFirst(func() { time.Sleep(takes) }), 1, clientAll(1))
+				s := a.session(conn)
+				begin := time.Now()
+				r := s.Prompt(t.Context(), Text("hi"))
+				synctest.Wait() // the hook runs
+				_ = conn.Close()
+				if d := time.Since(begin); d != min(takes, jsonrpc.DefaultGrace) {
+					t.Errorf("Close returned after %v", d)
+				}
+				_, _ = r.Wait()
+				_ = conn.Wait() // for the hook, too
+				if d := time.Since(begin); d < takes {
+					t.Errorf("Wait returned after %v", d)
+				}
+			})
+			clientNoLeaks(t)
+		})
+	}
+}

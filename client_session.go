@@ -190,11 +190,12 @@ func (s *ClientSession) emit(ctx context.Context, u *Update) {
 
 // tell calls the Update hook. The engine knows of those that run in handlers.
 func (s *ClientSession) tell(call func()) {
-	if c := s.conn; s.apart {
+	c := s.conn
+	if s.apart {
 		c.hooksApart.Add(1)
 		defer c.hooksApart.Add(-1)
 	}
-	s.conn.hook("Update", call)
+	c.hook("Update", call)
 }
 
 // usable returns why the session cannot be used, or nil.
