@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/goacp/acp/internal/ondemand"
 	"github.com/goacp/acp/jsonrpc"
 )
 
@@ -19,7 +20,7 @@ type prompt struct {
 	req *jsonrpc.Request
 	// ctx is the turn's. It ends with the request's as long as the request is
 	// open, which in version 2 it is until the turn begins.
-	ctx      lazyContext
+	ctx      ondemand.Context
 	watch    atomic.Pointer[Turn] // whose hook is given up when ctx is done, or nil
 	place    int                  // 0 when unknown, 1 for the first of the queue, 2 for the next
 	first    chan struct{}        // closed when there is none before it
@@ -42,7 +43,7 @@ type prompt struct {
 // prompts it is for and no others (S40, S42).
 func (c *AgentConn) arrived(id SessionID, req *jsonrpc.Request) {
 	p := &prompt{req: req}
-	p.ctx.parent = c.values
+	p.ctx.Parent = c.values
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(c.prompts[id]) == 0 { // as nearly always
@@ -62,7 +63,7 @@ func (c *AgentConn) arrived(id SessionID, req *jsonrpc.Request) {
 // cancel ends the prompt's context; the first cause counts. Who runs its turn has
 // a watch on that.
 func (p *prompt) cancel(cause error) {
-	p.ctx.cancel(cause)
+	p.ctx.Cancel(cause)
 	if t := p.watch.Swap(nil); t != nil {
 		go t.giveUp()
 	}
@@ -277,7 +278,7 @@ func (c *AgentConn) admit(ctx context.Context, id SessionID, blocks []ContentBlo
 		select {
 		case <-p.first:
 		case <-p.ctx.Done():
-			return nil, nil, p.ctx.cause()
+			return nil, nil, p.ctx.Cause()
 		}
 	}
 	c.mu.Lock()
@@ -298,7 +299,7 @@ func (c *AgentConn) admit(ctx context.Context, id SessionID, blocks []ContentBlo
 	if t.ctx.Err() != nil {
 		// Cancelled while it was held: it never became part of the
 		// conversation, whatever Accept makes of that.
-		err = p.ctx.cause()
+		err = p.ctx.Cause()
 	}
 	if err != nil {
 		t.leave()
@@ -327,7 +328,7 @@ func (c *AgentConn) steer(ctx context.Context, s *AgentSession, p *prompt, block
 	}
 	if accept := c.agent.Load().Accept; accept != nil && !p.accepted {
 		own := newTurn(ctx, s, p, blocks, meta)
-		defer own.sending.cancel(errNotBegun)
+		defer own.sending.Cancel(errNotBegun)
 		if err := c.guard("Accept", func() error { return accept(&own.ctx, own) }); err != nil {
 			return nil, err
 		}
@@ -423,9 +424,9 @@ func (t *Turn) giveUp() {
 	}
 	t.ending.Unlock()
 	if late {
-		t.sending.cancel(ErrTurnEnded) // it may be in the middle of sending
+		t.sending.Cancel(ErrTurnEnded) // it may be in the middle of sending
 		a.Logger.Warn("acp: a cancelled turn did not end in time and was given up", "session", string(t.session.id))
-		t.gaveUp(c.settle(t, outcome{err: t.p.ctx.cause()}))
+		t.gaveUp(c.settle(t, outcome{err: t.p.ctx.Cause()}))
 	}
 }
 
@@ -439,7 +440,7 @@ func (c *AgentConn) runApart(t *Turn) outcome {
 
 // settle ends a turn whose hook has returned, or was given up.
 func (c *AgentConn) settle(t *Turn, o outcome) outcome {
-	if cause := t.p.ctx.cause(); cause != nil {
+	if cause := t.p.ctx.Cause(); cause != nil {
 		switch {
 		case errors.Is(cause, errCancelled):
 			o = outcome{stop: StopCancelled}

@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/goacp/acp/acpv2"
+	"github.com/goacp/acp/internal/ondemand"
 	"github.com/goacp/acp/jsonrpc"
 )
 
@@ -32,7 +33,8 @@ type Turn struct {
 	message MessageID
 
 	steering chan []ContentBlock // nil if nobody steers
-	sending  lazyContext         // once it is cancelled nothing can be sent any more
+	sending  ondemand.Context    // once it is cancelled nothing can be sent any more
+	sendCtx  turnContext         // of sending and of the prompt's values
 	settled  chan struct{}       // closed when the turn has ended
 	stop     StopReason          // why, once settled is closed
 	stopErr  error               // what failed
@@ -47,13 +49,14 @@ type Turn struct {
 	open    []*ToolCallHandle // calls that have not ended; guarded by session.mu
 }
 
-// turnContext is done with the prompt and has the values of its request.
+// turnContext is done with one context and also has the values of another one, the
+// request's.
 type turnContext struct {
 	context.Context
 	values context.Context
 }
 
-// Value asks the prompt first: package context looks for parents in there.
+// Value asks the first one first: package context looks for parents in there.
 func (c *turnContext) Value(key any) any {
 	if v := c.Context.Value(key); v != nil {
 		return v
@@ -78,8 +81,9 @@ func newTurn(ctx context.Context, s *AgentSession, p *prompt, blocks []ContentBl
 	if s.c.agent.Load().Busy == BusySteer {
 		t.steering = make(chan []ContentBlock)
 	}
-	t.sending.parent, t.sending.values = s.ctx, ctx
-	all.output.sends, all.output.t = &t.sending, t
+	t.sending.Parent = s.ctx
+	t.sendCtx = turnContext{&t.sending, ctx}
+	all.output.sends, all.output.t = &t.sendCtx, t
 	all.Output = Output{ctx: &t.ctx, output: &all.output}
 	t.Output = &all.Output
 	return t
@@ -191,7 +195,7 @@ func (t *Turn) finish(stop StopReason, err error) {
 // where the end of a turn is an answer, that is when it has been sent.
 func (t *Turn) leave() {
 	close(t.settled)
-	t.sending.cancel(ErrTurnEnded)
+	t.sending.Cancel(ErrTurnEnded)
 	c := t.session.c
 	c.mu.Lock()
 	defer c.mu.Unlock()

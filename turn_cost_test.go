@@ -145,8 +145,8 @@ func TestTurnMakesNoContext(t *testing.T) {
 			_ = turn.Say("hello")
 			_ = turn.Think("hm")
 			_ = turn.Plan(PlanEntry{Content: "a", Priority: PlanEntryPriorityHigh, Status: PlanEntryStatusPending})
-			if turn.Err() != nil || turn.p.ctx.made != nil || turn.sending.made != nil {
-				t.Errorf("error %v, contexts %v, %v", turn.Err(), turn.p.ctx.made, turn.sending.made)
+			if turn.Err() != nil || turn.p.ctx.Made() || turn.sending.Made() {
+				t.Errorf("error %v, contexts %v, %v", turn.Err(), turn.p.ctx.Made(), turn.sending.Made())
 			}
 			return StopEndTurn, nil
 		}}, v)

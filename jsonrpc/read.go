@@ -263,6 +263,7 @@ func (r *reader) panicked(e *envelope, p any) {
 func (r *reader) request(f Frame, id ID, rt *route, env *envelope) {
 	c := r.c
 	in := new(inbound)
+	in.ctx.Parent = c.requestCtx
 	e := &in.entry
 	env.entry = e
 	e.charge = chargeDecoded + 2*len(f.Data)

@@ -1,12 +1,13 @@
 package jsonrpc
 
 import (
-	"cmp"
 	"context"
 	"maps"
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/goacp/acp/internal/ondemand"
 )
 
 // A Request is a message on its way to a handler, or, in outgoing middleware,
@@ -86,9 +87,8 @@ func (r *Request) OnDone(f func(cause error)) (forget func() bool) {
 	}
 	in.mu.Lock()
 	in.onDone = f
-	over := in.over != nil || in.conn.requestCtx.Err() != nil
 	in.mu.Unlock()
-	if over { // who ended it has perhaps not seen f
+	if in.ctx.Err() != nil { // who ended it has perhaps not seen f
 		go in.done()
 	}
 	return func() bool {
@@ -186,67 +186,23 @@ type inbound struct {
 	after    func()            // to run when it has been answered, or nil
 	answered bool              // it has been
 	onDone   func(cause error) // see Request.OnDone; nil once it was taken
-	over     error             // why it has ended, once it was cancelled or dealt with
-	ctx      context.Context   // nil until somebody needs one
-	stop     context.CancelCauseFunc
-	ended    bool // before there was one
+	ctx      ondemand.Context  // most handlers answer without asking for it
 }
 
-// context returns what the request's context is made of. Most handlers answer
-// without asking for it.
-func (in *inbound) context() context.Context {
-	in.mu.Lock()
-	defer in.mu.Unlock()
-	return in.make()
-}
-
-// make is context with mu held. Nothing that is called here runs foreign code:
-// the parents are contexts of package context.
-func (in *inbound) make() context.Context {
-	if in.ctx == nil {
-		parent := in.conn.requestCtx
-		if in.ended {
-			// What ended all requests came later and is not the cause.
-			parent = context.WithoutCancel(parent)
-		}
-		in.ctx, in.stop = context.WithCancelCause(parent)
-		if in.ended {
-			in.stop(nil)
-		}
-	}
-	return in.ctx
-}
-
-// cancel ends the context; the first cause counts.
+// cancel ends the request's context; the first cause counts.
 func (in *inbound) cancel(cause error) {
-	in.mu.Lock()
-	if in.over == nil {
-		in.over = cause
-		if cause == nil {
-			in.over = cmp.Or(context.Cause(in.conn.requestCtx), context.Canceled)
-		}
-	}
-	if in.ctx == nil && cause == nil && in.conn.requestCtx.Err() == nil {
-		in.ended = true
-	} else {
-		in.make()
-	}
-	stop := in.stop
-	in.mu.Unlock()
-	if stop != nil {
-		stop(cause) // runs what others have registered
-	}
+	in.ctx.Cancel(cause)
 	in.done()
 }
 
 // done calls what OnDone was given, once.
 func (in *inbound) done() {
 	in.mu.Lock()
-	f, cause := in.onDone, in.over
+	f := in.onDone
 	in.onDone = nil
 	in.mu.Unlock()
 	if f != nil {
-		f(cmp.Or(cause, context.Cause(in.conn.requestCtx)))
+		f(in.ctx.Cause())
 	}
 }
 
@@ -258,18 +214,6 @@ func (c *Conn) endRequests() {
 	for _, e := range all {
 		e.in.done()
 	}
-}
-
-func (in *inbound) err() error {
-	in.mu.Lock()
-	defer in.mu.Unlock()
-	switch {
-	case in.ctx != nil:
-		return in.ctx.Err()
-	case in.ended:
-		return context.Canceled
-	}
-	return in.conn.requestCtx.Err()
 }
 
 type entryKind uint8
@@ -318,14 +262,14 @@ func (e *entry) Deadline() (time.Time, bool) { return e.conn.cfg.BaseContext.Dea
 
 func (e *entry) Done() <-chan struct{} {
 	if e.in != nil {
-		return e.in.context().Done()
+		return e.in.ctx.Done()
 	}
 	return e.conn.noteCtx.Done()
 }
 
 func (e *entry) Err() error {
 	if e.in != nil {
-		return e.in.err()
+		return e.in.ctx.Err()
 	}
 	return e.conn.noteCtx.Err()
 }
@@ -336,7 +280,7 @@ func (e *entry) Value(key any) any {
 		return e
 	}
 	if e.in != nil {
-		return e.in.context().Value(key) // what package context asks for, above all
+		return e.in.ctx.Value(key) // what package context asks for, above all
 	}
 	return e.conn.noteCtx.Value(key)
 }

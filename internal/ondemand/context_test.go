@@ -1,4 +1,4 @@
-package acp
+package ondemand
 
 import (
 	"context"
@@ -8,9 +8,9 @@ import (
 	"testing"
 )
 
-// TestLazyContext holds a lazyContext to what a context of package context tells
+// TestContext holds a Context to what a context of package context tells
 // after the same steps, whenever it is made.
-func TestLazyContext(t *testing.T) {
+func TestContext(t *testing.T) {
 	errOwn, errOther, errParent := errors.New("own"), errors.New("other"), errors.New("parent's")
 	type step func(cancel context.CancelCauseFunc, endParent context.CancelCauseFunc)
 	own := func(cancel, _ context.CancelCauseFunc) { cancel(errOwn) }
@@ -37,7 +37,7 @@ func TestLazyContext(t *testing.T) {
 			wantParent, endWantParent := context.WithCancelCause(base)
 			gotParent, endGotParent := context.WithCancelCause(base)
 			want, cancelWant := context.WithCancelCause(wantParent)
-			got := &lazyContext{parent: gotParent}
+			got := &Context{Parent: gotParent}
 			var child context.Context // of the context, from when it is made
 			ask := func() {
 				if child == nil {
@@ -51,12 +51,12 @@ func TestLazyContext(t *testing.T) {
 					ask()
 				}
 				step(cancelWant, endWantParent)
-				step(got.cancel, endGotParent)
+				step(got.Cancel, endGotParent)
 			}
-			if got.Err() != want.Err() || got.cause() != context.Cause(want) {
-				t.Errorf("%s: after %d steps: %v, %v; want %v, %v", tt.name, made, got.Err(), got.cause(), want.Err(), context.Cause(want))
+			if got.Err() != want.Err() || got.Cause() != context.Cause(want) {
+				t.Errorf("%s: after %d steps: %v, %v; want %v, %v", tt.name, made, got.Err(), got.Cause(), want.Err(), context.Cause(want))
 			}
-			if made > len(tt.steps) && want.Err() == nil && got.made != nil {
+			if made > len(tt.steps) && want.Err() == nil && got.Made() {
 				t.Errorf("%s: made without being asked for", tt.name)
 			}
 			ask()
@@ -64,53 +64,31 @@ func TestLazyContext(t *testing.T) {
 				t.Errorf("%s: made after %d steps: %v, %v, its child %v, %v; want %v, %v", tt.name, made,
 					got.Err(), context.Cause(got), child.Err(), context.Cause(child), want.Err(), context.Cause(want))
 			}
-			if isClosed(got.Done()) != (want.Err() != nil) {
-				t.Errorf("%s: made after %d steps: Done is closed: %v", tt.name, made, isClosed(got.Done()))
+			if closed(got) != (want.Err() != nil) {
+				t.Errorf("%s: made after %d steps: Done is closed: %v", tt.name, made, closed(got))
 			}
 			if got.Value(key{}) != "v" {
 				t.Errorf("%s: made after %d steps: no value", tt.name, made)
 			}
 			cancelWant(nil)
-			got.cancel(nil)
+			got.Cancel(nil)
 			endWantParent(nil)
 			endGotParent(nil)
 		}
 	}
 }
 
-// TestLazyContextValues looks for values where the parent has none, too, and does
-// not take the end of that context for its own.
-func TestLazyContextValues(t *testing.T) {
-	type a struct{}
-	type b struct{}
-	parent := context.WithValue(context.Background(), a{}, "parent's")
-	values, end := context.WithCancelCause(context.WithValue(context.WithValue(context.Background(), a{}, "other"), b{}, "value"))
-	end(errors.New("of the other"))
-	l := &lazyContext{parent: parent, values: values}
-	if l.Value(a{}) != "parent's" || l.Value(b{}) != "value" || l.Value("none") != nil {
-		t.Errorf("values %v, %v, %v", l.Value(a{}), l.Value(b{}), l.Value("none"))
-	}
-	if l.Err() != nil || context.Cause(l) != nil {
-		t.Errorf("it has ended: %v, %v", l.Err(), context.Cause(l))
-	}
-	errOwn := errors.New("own")
-	l.cancel(errOwn)
-	if context.Cause(l) != errOwn {
-		t.Errorf("cause %v", context.Cause(l))
-	}
-}
-
-// TestLazyContextRace: whoever looks while a context is cancelled, and its parent
+// TestContextRace: whoever looks while a context is cancelled, and its parent
 // ends, sees one end with one cause.
-func TestLazyContextRace(t *testing.T) {
+func TestContextRace(t *testing.T) {
 	errOwn, errParent := errors.New("own"), errors.New("parent's")
 	for range 500 {
 		parent, end := context.WithCancelCause(context.Background())
-		l := &lazyContext{parent: parent}
+		l := &Context{Parent: parent}
 		causes := make(chan error, 3)
 		var all sync.WaitGroup
 		for _, do := range []func(){
-			func() { l.cancel(errOwn) },
+			func() { l.Cancel(errOwn) },
 			func() { end(errParent) },
 			func() { <-l.Done(); causes <- context.Cause(l) },
 			func() {
@@ -123,7 +101,7 @@ func TestLazyContextRace(t *testing.T) {
 				for l.Err() == nil {
 					runtime.Gosched()
 				}
-				causes <- l.cause()
+				causes <- l.Cause()
 			},
 		} {
 			all.Go(do)
@@ -135,5 +113,14 @@ func TestLazyContextRace(t *testing.T) {
 				t.Fatalf("cause %v, and %v in the end", got, want)
 			}
 		}
+	}
+}
+
+func closed(c context.Context) bool {
+	select {
+	case <-c.Done():
+		return true
+	default:
+		return false
 	}
 }
