@@ -119,7 +119,10 @@ func TestWhy(t *testing.T) {
 			Fail, `the peer closed the connection where the answer to _x was due`},
 		{"never", "", `notify _x` + "\n" + `never frame {"method": "_y", ...}`, func(*flying) []string { return []string{`{"jsonrpc":"2.0","method":"_y"}`} },
 			Fail, `the notification _y came where it must not: never frame {"method": "_y", ...}`},
-		{"quiet", "", "notify _x\nquiet 1s", func(*flying) []string { return []string{`noise`} },
+		{"quiet", "", "notify _x\nquiet 1s", func(*flying) []string {
+			time.Sleep(100 * time.Millisecond) // virtual: not while the notification is being sent
+			return []string{`noise`}
+		},
 			Fail, `the line "noise", which is not JSON came where nothing was to come for 1s`},
 		{"await", "", "notify _x\nawait fs/read_text_file $q", func(*flying) []string { return nil },
 			Unseen, `the peer never sent fs/read_text_file`},
