@@ -25,9 +25,10 @@ const keepWorkers = 2
 // work hands a job to a worker that waits, or to a new one. It is called with
 // mu held.
 func (c *Conn) work(j job) {
-	if c.parked > 0 {
+	// Jobs that were not taken yet may fill the channel: that is not waited for.
+	if c.parked > 0 && len(c.jobs) < cap(c.jobs) {
 		c.parked--
-		c.jobs <- j // has room for every parked worker
+		c.jobs <- j
 		return
 	}
 	go c.worker(j)
@@ -65,9 +66,8 @@ func growStack(i int) byte {
 
 // dismiss ends the workers that wait. It is called with mu held, once.
 func (c *Conn) dismiss() {
-	for ; c.parked > 0; c.parked-- {
-		c.jobs <- job{}
-	}
+	c.parked = 0 // none parks any more
+	close(c.jobs)
 }
 
 // startRequest runs a request's handler, or lets it wait for its turn. It is
