@@ -170,8 +170,7 @@ func (s *ClientSession) promptSent(ctx context.Context, r *Reply, p *acpv2.Promp
 		message       UserMessage
 		running       RunningStateUpdate
 	})
-	told.first = Update{Session: s, Update: &told.message, Synthetic: true}
-	told.second = Update{Session: s, Update: &told.running, Synthetic: true}
+	told.first, told.second = s.synthetic(&told.message), s.synthetic(&told.running)
 	told.message.MessageID, told.message.Content = r.MessageID(), Set(p.Prompt)
 	r.mu.Lock()
 	r.own = &told.first
@@ -187,7 +186,7 @@ func (s *ClientSession) promptAnswered(ctx context.Context, r *Reply) {
 		update Update
 		idle   IdleStateUpdate
 	})
-	told.update = Update{Session: s, Update: &told.idle, Synthetic: true}
+	told.update = s.synthetic(&told.idle)
 	idle := &told.idle
 	res, failed := r.outcome()
 	switch {
@@ -209,7 +208,8 @@ func (s *ClientSession) promptAnswered(ctx context.Context, r *Reply) {
 		o.restart()
 	}
 	if busy {
-		s.emit(ctx, s.synthetic(&RunningStateUpdate{}))
+		running := s.synthetic(&RunningStateUpdate{})
+		s.emit(ctx, &running)
 	}
 }
 
@@ -225,6 +225,6 @@ func (r *Reply) restart() {
 	}
 }
 
-func (s *ClientSession) synthetic(u SessionUpdate) *Update {
-	return &Update{Session: s, Update: u, Synthetic: true}
+func (s *ClientSession) synthetic(u SessionUpdate) Update {
+	return Update{Session: s, Update: u, Synthetic: true}
 }
