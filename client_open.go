@@ -276,8 +276,8 @@ func (r Restored) String() string {
 // Restore opens an earlier session in the best way the agent offers, and says
 // which it was: with its history if [SessionConfig.Replay] is set and else
 // without, or in the other way if the agent offers only that. If the agent
-// offers neither or does not have the session, or id is empty, it opens a new
-// one, whose id is another.
+// offers neither or does not have the session (see [IsSessionNotFound]), or id is
+// empty, it opens a new one, whose id is another.
 func (c *ClientConn) Restore(ctx context.Context, id SessionID, cfg SessionConfig) (*ClientSession, Restored, error) {
 	ways := []clientOpening{clientOpenResume, clientOpenLoad}
 	if cfg.Replay {
@@ -293,7 +293,7 @@ func (c *ClientConn) Restore(ctx context.Context, id SessionID, cfg SessionConfi
 			return s, RestoredLoaded, nil
 		case err == nil:
 			return s, RestoredResumed, nil
-		case !errors.Is(err, jsonrpc.ErrResourceNotFound):
+		case !IsSessionNotFound(err):
 			return nil, 0, err
 		}
 		break // it does not have it in the other way either

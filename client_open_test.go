@@ -196,6 +196,7 @@ func TestClientLoad(t *testing.T) {
 // TestClientRestore holds which way Restore takes, and that it says so.
 func TestClientRestore(t *testing.T) {
 	const ok, missing, broken = `"result":{"sessionId":"n"}`, `"error":{"code":-32002,"message":"no"}`, `"error":{"code":-32603,"message":"no"}`
+	const unknown = `"error":{"code":-32602,"message":"Invalid params: Unknown sessionId: s"}`
 	const load, resume = `{"loadSession":true}`, `{"sessionCapabilities":{"resume":{}}}`
 	const loadAndResume = `{"loadSession":true,"sessionCapabilities":{"resume":{}}}`
 	tests := []struct {
@@ -215,6 +216,8 @@ func TestClientRestore(t *testing.T) {
 		{1, loadAndResume, "", true, []string{ok}, "session/new", RestoredNew},
 		{1, loadAndResume, "s", true, []string{missing, ok}, "session/load session/new", RestoredNew},
 		{1, load, "s", true, []string{missing, ok}, "session/load session/new", RestoredNew},
+		{1, load, "s", true, []string{unknown, ok}, "session/load session/new", RestoredNew},
+		{2, `{"session":{}}`, "s", false, []string{unknown, ok}, "session/resume session/new", RestoredNew},
 		{1, load, "s", true, []string{broken}, "session/load", 0},
 		{1, "{}", "s", true, []string{broken}, "session/new", 0},
 		{2, `{"session":{}}`, "s", false, []string{ok}, "session/resume", RestoredResumed},
