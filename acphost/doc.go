@@ -11,9 +11,10 @@
 // which can open files and run commands by itself. A [Policy] decides only what
 // the agent asks about, by what the agent says about it, and nothing holds the
 // agent to what it has said. Neither are files and terminals tied to what was
-// permitted: an agent may write any file that [Dir] lends, and run anything in a
-// terminal, without a request for permission. [Files.PermitWrite] and
-// [Terminals.Permit] are called before that happens and can ask.
+// permitted: an agent may read and write any file that [Dir] lends, and run
+// anything in a terminal, without a request for permission. [Files.PermitRead],
+// [Files.PermitWrite] and [Terminals.Permit] are called before that happens and
+// can ask.
 //
 // Errors that are the agent's doing are [*jsonrpc.Error] values, made to be the
 // answer. All others are failures on this side.

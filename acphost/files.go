@@ -43,6 +43,11 @@ type Files struct {
 	// links. A hook that opens files should mind that links may have been
 	// made since; os.Root does.
 	Overlay func(path string) (text string, ok bool)
+	// PermitRead, if set, is called before a file is opened or Overlay is
+	// called, also for files that do not exist, and may ask the user. If it
+	// returns an error, that is the agent's answer, and nothing is read;
+	// [fs.ErrPermission] tells it so.
+	PermitRead func(ctx context.Context, path string) error
 	// PermitWrite, if set, is called before anything is written or Saved is
 	// called, and may ask the user. If it returns an error, that is the
 	// agent's answer, and nothing is written; [fs.ErrPermission] tells it so.
@@ -81,6 +86,9 @@ func (f *Files) ReadTextFile(ctx context.Context, req *acpv1.ReadTextFileRequest
 		return nil, fileError(req.Path, err)
 	}
 	defer func() { _ = root.Close() }()
+	if err := f.permitted(ctx, f.PermitRead, at, root, name); err != nil {
+		return nil, fileError(req.Path, err)
+	}
 	if f.Overlay != nil {
 		if text, ok := f.Overlay(filepath.Join(at.root, name)); ok {
 			return f.cut(ctx, strings.NewReader(text), req)
@@ -180,20 +188,8 @@ func (f *Files) write(ctx context.Context, at place, text string) error {
 	}
 	defer func() { _ = root.Close() }()
 	path := filepath.Join(at.root, name)
-	if f.PermitWrite != nil {
-		if err := f.PermitWrite(ctx, path); err != nil {
-			return err
-		}
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
-		// It may have taken its time, and is for this file only.
-		switch now, err := at.follow(root); {
-		case err != nil:
-			return err
-		case now != name:
-			return invalid("path", "has come to lead somewhere else")
-		}
+	if err := f.permitted(ctx, f.PermitWrite, at, root, name); err != nil {
+		return err
 	}
 	if f.Saved != nil {
 		if handled, err := f.Saved(path, text); handled || err != nil {
@@ -201,6 +197,28 @@ func (f *Files) write(ctx context.Context, at place, text string) error {
 		}
 	}
 	return replace(root, name, text, f.Sync)
+}
+
+// permitted calls a hook that permits what is about to be done with a file; nil
+// permits everything.
+func (f *Files) permitted(ctx context.Context, permit func(context.Context, string) error, at place, root *os.Root, name string) error {
+	if permit == nil {
+		return nil
+	}
+	if err := permit(ctx, filepath.Join(at.root, name)); err != nil {
+		return err
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	// It may have taken its time, and is for this file only.
+	switch now, err := at.follow(root); {
+	case err != nil:
+		return err
+	case now != name:
+		return invalid("path", "has come to lead somewhere else")
+	}
+	return nil
 }
 
 func (f *Files) place(ctx context.Context, path string) (place, error) {

@@ -530,3 +530,46 @@ func tree(t testing.TB, dir, except string) []string {
 	slices.Sort(all)
 	return all
 }
+
+// TestPermitRead: reading is permitted before anything is looked at, for the file that the path
+// leads to, and for no other.
+func TestPermitRead(t *testing.T) {
+	dir := realDir(t)
+	put(t, filepath.Join(dir, "a", "f"), "secret")
+	put(t, filepath.Join(dir, "b", "f"), "other")
+	ctx, cancel := context.WithCancel(t.Context())
+	for _, tt := range []struct {
+		name, path string
+		permit     func() error
+		is         func(error) bool
+	}{
+		{"refused", "now/f", func() error { return fs.ErrPermission }, func(err error) bool { return errors.Is(err, jsonrpc.ErrInternal) }},
+		{"refused, missing", "now/g", func() error { return fs.ErrPermission }, func(err error) bool { return errors.Is(err, jsonrpc.ErrInternal) }},
+		{"refused by an answer", "now/f", func() error { return invalid("path", "no") }, func(err error) bool { return errors.Is(err, jsonrpc.ErrInvalidParams) }},
+		{"broken", "now/f", func() error { return io.ErrUnexpectedEOF }, func(err error) bool { return errors.Is(err, io.ErrUnexpectedEOF) }},
+		{"permitted", "now/f", func() error { return nil }, func(err error) bool { return err == nil }},
+		{"moved meanwhile", "now/f", func() error {
+			return errors.Join(os.Remove(filepath.Join(dir, "now")), os.Symlink("b", filepath.Join(dir, "now")))
+		}, func(err error) bool { return errors.Is(err, jsonrpc.ErrInvalidParams) }},
+		{"cancelled meanwhile", "now/f", func() error { cancel(); return nil }, func(err error) bool { return errors.Is(err, context.Canceled) }},
+	} {
+		_ = os.Remove(filepath.Join(dir, "now"))
+		link(t, "a", filepath.Join(dir, "now"))
+		f := Dir(dir)
+		var asked []string
+		overlaid := false
+		f.PermitRead = func(_ context.Context, path string) error { asked = append(asked, path); return tt.permit() }
+		f.Overlay = func(string) (string, bool) { overlaid = true; return "", false }
+		resp, err := f.ReadTextFile(ctx, &acpv1.ReadTextFileRequest{Path: filepath.Join(dir, tt.path)})
+		if !tt.is(err) {
+			t.Errorf("%s: %v", tt.name, err)
+		}
+		if want := []string{filepath.Join(dir, "a", filepath.Base(tt.path))}; !slices.Equal(asked, want) {
+			t.Errorf("%s: asked about %q, want %q", tt.name, asked, want)
+		}
+		if (err == nil) != overlaid || err == nil && resp.Content != "secret" {
+			t.Errorf("%s: the overlay was asked: %t; response %+v", tt.name, overlaid, resp)
+		}
+	}
+	cancel()
+}
