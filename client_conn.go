@@ -49,7 +49,7 @@ type ClientConn struct {
 	hooksApart atomic.Int32 // Update hooks that run outside of handlers
 
 	asking atomic.Int32           // hooks that ask the user and run
-	noise  atomic.Pointer[string] // the beginning of the first line that was no message
+	noise  atomic.Pointer[string] // the beginning of the first frame that was not a message
 	echoed atomic.Bool            // it sent the request initialize, which only clients do
 
 	jobs chan func() // for deliverers that are parked

@@ -1,7 +1,6 @@
 package acp
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -9,6 +8,8 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
+	"unicode"
 
 	"github.com/goacp/acp/acpv1"
 	"github.com/goacp/acp/acpv2"
@@ -187,25 +188,58 @@ func (c *ClientConn) silence(err error) error {
 	} else {
 		err = c.explain(err)
 	}
-	if line := c.noise.Load(); line != nil {
-		err = fmt.Errorf("%w; it wrote what is no message: %q", err, *line)
+	if _, line := c.Noise(); line != "" {
+		err = fmt.Errorf("%w; it wrote what is no message: %q", err, line)
 	}
 	return err
 }
 
 const maxNoise = 200
 
-// diagnose is told what the connection noticed.
+// Noise returns how many frames from the agent were not messages so far, and the
+// beginning of the first one that was a line of text: at most 200 bytes, without
+// characters that do not print. Such frames are ignored: an agent that logs to
+// its standard output is the usual cause. Every one of them is reported to
+// Diagnose of [Client.Engine] as it arrives.
+func (c *ClientConn) Noise() (frames uint64, first string) {
+	st := c.conn.Stats()
+	if line := c.noise.Load(); line != nil {
+		first = *line
+	}
+	return st.Noise + st.Invalid, first
+}
+
+// diagnose reports what the connection noticed.
 func (c *ClientConn) diagnose(e jsonrpc.Event) {
-	if e.Kind == jsonrpc.EventNoise {
-		if c.noise.Load() == nil {
-			line := string(bytes.TrimSpace(e.Data[:min(len(e.Data), maxNoise)]))
-			c.noise.CompareAndSwap(nil, &line)
-		}
+	switch e.Kind {
+	case jsonrpc.EventNoise:
+		c.heard(e.Data)
 		c.client.Logger.Warn("acp: the agent wrote a line that is no message", "bytes", e.Size)
+	case jsonrpc.EventInvalidFrame:
+		c.heard(e.Data)
 	}
 	if f := c.client.Engine.Diagnose; f != nil {
 		f(e)
+	}
+}
+
+// heard keeps the beginning of the first frame that was not a message.
+func (c *ClientConn) heard(data []byte) {
+	if c.noise.Load() != nil {
+		return
+	}
+	line := strings.ToValidUTF8(string(data[:min(len(data), maxNoise)]), "")
+	line = strings.TrimSpace(strings.Map(func(r rune) rune {
+		switch {
+		case unicode.IsSpace(r):
+			return ' '
+		case unicode.IsPrint(r):
+			return r
+		}
+		return -1
+	}, line))
+	if line != "" {
+		c.noise.CompareAndSwap(nil, &line)
 	}
 }
 

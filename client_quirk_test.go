@@ -366,3 +366,24 @@ func TestClientRequestOrder(t *testing.T) {
 		}
 	})
 }
+
+// TestClientNoiseIsCounted holds that what an agent writes besides messages is counted,
+// and that the first of it is kept in a form that can be shown.
+func TestClientNoiseIsCounted(t *testing.T) {
+	both(t, Client{}, func(t *testing.T, s *ClientSession, a *clientScript) {
+		c := s.Conn()
+		if n, first := c.Noise(); n != 0 || first != "" {
+			t.Errorf("before: %d, %q", n, first)
+		}
+		a.send(`{"level":"info","text":"%s"}`, strings.Repeat("\u202ex\u001b", 100))
+		a.next("") // the error it is answered with
+		a.send("[INFO] listening")
+		a.next("")
+		a.say("alive")
+		n, first := c.Noise()
+		want := `{"level":"info","text":"x`
+		if n != 2 || !strings.HasPrefix(first, want) || len(first) > maxNoise || strings.ContainsAny(first, "\u202e\u001b") {
+			t.Errorf("got %d, %q; want 2, %s…", n, first, want)
+		}
+	})
+}

@@ -3,6 +3,7 @@ package acp
 import (
 	"context"
 	"crypto/rand"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"strings"
@@ -225,8 +226,10 @@ func (c *AgentConn) turnError(err error) *acpv2.Error {
 		return &acpv2.Error{Code: acpv2.ErrorCode(we.Code), Message: we.Message, Data: we.Data}
 	}
 	a := c.agent.Load()
-	id := rand.Text()[:16]
-	a.Logger.Error("acp: turn failed", "error", err, "correlation", id)
+	var b [8]byte
+	_, _ = rand.Read(b[:]) // never fails
+	id := hex.EncodeToString(b[:])
+	a.Logger.Error("acp: turn failed", "error", err, "correlationId", id)
 	data := map[string]string{"correlationId": id}
 	if a.Engine.ExposeErrors {
 		data["details"] = err.Error()

@@ -125,7 +125,7 @@ type EventKind uint8
 // Kinds of events.
 const (
 	EventNoise                 EventKind = iota + 1 // a line that is not JSON at all; Data holds its beginning
-	EventInvalidFrame                               // a frame that is not a message, answered with Code
+	EventInvalidFrame                               // a frame that is not a message, answered with Code; Data holds its beginning
 	EventFrameTooLarge                              // a frame beyond the limit was skipped; Size is its length
 	EventUnknownNotification                        // a notification nobody handles
 	EventMalformedNotification                      // a notification with wrong params; Path and Reason say why
@@ -150,7 +150,7 @@ type Event struct {
 	Size   int64
 	Count  int
 	Err    error
-	Data   []byte // of noise: its first bytes, at most 1 kB, valid during the call
+	Data   []byte // of noise and invalid frames: the first bytes, at most 1 kB, valid during the call
 }
 
 // Stats counts what a connection has seen since it was made.

@@ -55,7 +55,7 @@ func (r *reader) parse(f Frame, e *envelope) {
 			_ = d.Finish()
 		}
 		if d.SyntaxErr() != nil {
-			r.syntaxError(e)
+			r.syntaxError(f, e)
 			return
 		}
 		r.object(f, e)
@@ -63,10 +63,10 @@ func (r *reader) parse(f Frame, e *envelope) {
 	case '[':
 		d.Skip()
 		if _ = d.Finish(); d.SyntaxErr() != nil {
-			r.refuse(ErrParse)
+			r.refuse(f, ErrParse)
 			return
 		}
-		r.refuse(&Error{Code: CodeInvalidRequest, Message: "Invalid request: JSON-RPC batches are not supported"})
+		r.refuse(f, &Error{Code: CodeInvalidRequest, Message: "Invalid request: JSON-RPC batches are not supported"})
 		return
 	}
 	// A value of another kind is answered if it is one (S7). Text that is no
@@ -78,29 +78,32 @@ func (r *reader) parse(f Frame, e *envelope) {
 		if len(v) <= 256 {
 			e.Data = append(e.Data, v...)
 		}
-		r.refuse(&e)
+		r.refuse(f, &e)
 		return
 	}
 	if !f.Line {
-		r.refuse(ErrParse)
+		r.refuse(f, ErrParse)
 		return
 	}
 	r.c.noise.Add(1)
-	r.c.diagnose(Event{Kind: EventNoise, Size: int64(len(f.Data)), Data: f.Data[:min(len(f.Data), 1<<10)]})
+	r.c.diagnose(Event{Kind: EventNoise, Size: int64(len(f.Data)), Data: beginning(f)})
 }
+
+// beginning returns what an event holds of a frame that is not a message.
+func beginning(f Frame) []byte { return f.Data[:min(len(f.Data), 1<<10)] }
 
 // refuse answers a frame that is not a message. Such answers carry no id, not
 // even one that could be read (S8).
-func (r *reader) refuse(e *Error) {
+func (r *reader) refuse(f Frame, e *Error) {
 	r.c.invalid.Add(1)
-	r.c.event("invalid frame", Event{Kind: EventInvalidFrame, Code: e.Code})
+	r.c.event("invalid frame", Event{Kind: EventInvalidFrame, Code: e.Code, Size: int64(len(f.Data)), Data: beginning(f)})
 	r.c.answer(NullID(), e)
 }
 
 // syntaxError gives up a frame that turned out not to be JSON.
-func (r *reader) syntaxError(e *envelope) {
+func (r *reader) syntaxError(f Frame, e *envelope) {
 	e.call = nil
-	r.refuse(ErrParse)
+	r.refuse(f, ErrParse)
 }
 
 // members scans the object.
@@ -317,11 +320,11 @@ func (r *reader) object(f Frame, e *envelope) {
 			r.response(f, e)
 			return
 		}
-		r.refuse(ErrInvalidRequest)
+		r.refuse(f, ErrInvalidRequest)
 		return
 	}
 	if e.twice || e.has&memberVersion == 0 || e.bad != 0 {
-		r.refuse(ErrInvalidRequest)
+		r.refuse(f, ErrInvalidRequest)
 		return
 	}
 	mux := c.mux.Load()
@@ -346,7 +349,7 @@ func (r *reader) object(f Frame, e *envelope) {
 	}
 	id := r.idOf(e.id)
 	if c.strict.Load() && !id.IsString() && !id.IsInteger() {
-		r.refuse(&Error{Code: CodeInvalidRequest, Message: "Invalid request: ids must be strings or integers"})
+		r.refuse(f, &Error{Code: CodeInvalidRequest, Message: "Invalid request: ids must be strings or integers"})
 		return
 	}
 	rt := e.routes.route(mux, false)

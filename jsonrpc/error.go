@@ -62,30 +62,27 @@ func (e *Error) WithData(v any) *Error {
 	return &c
 }
 
-// Error returns the message, the path and the reason in the data, if they are
-// there, and the code.
+// Error returns the message, the reason in the data if there is one (see
+// [Error.Detail]), the code, and the id under which the peer has logged the
+// error if the data holds it as correlationId.
 func (e *Error) Error() string {
+	code := strconv.Itoa(e.Code)
 	if e.Message == "" {
-		return "error " + strconv.Itoa(e.Code)
+		code = "error " + code
 	}
-	return e.Message + e.why() + " (" + strconv.Itoa(e.Code) + ")"
-}
-
-// why returns what the data says about the reason, as this package's own
-// answers do: which member is wrong, and why.
-func (e *Error) why() string {
-	const longest = 512 // of data that is worth looking at
-	if len(e.Data) == 0 || len(e.Data) > longest || e.Data[0] != '{' {
-		return ""
+	if id := e.correlationID(); id != "" {
+		code += ", correlationId " + id
 	}
-	var data struct{ Path, Reason string }
-	if json.Unmarshal(e.Data, &data) != nil || data.Reason == "" {
-		return ""
+	detail := e.Detail()
+	switch {
+	case e.Message != "" && detail != "":
+		return e.Message + ": " + detail + " (" + code + ")"
+	case e.Message != "":
+		return e.Message + " (" + code + ")"
+	case detail != "":
+		return detail + " (" + code + ")"
 	}
-	if data.Path != "" {
-		return ": " + data.Path + ": " + data.Reason
-	}
-	return ": " + data.Reason
+	return code
 }
 
 // Is reports whether target is an *Error with the same code.
@@ -108,6 +105,23 @@ func (e *Error) AppendJSON(dst []byte) ([]byte, error) {
 		}
 	}
 	return append(dst, '}'), nil
+}
+
+// MarshalJSON returns the error object as it is sent: code, message and, if there
+// is any, data.
+func (e Error) MarshalJSON() ([]byte, error) { return e.AppendJSON(nil) }
+
+// UnmarshalJSON reads an error object: see [Error.DecodeJSON].
+func (e *Error) UnmarshalJSON(data []byte) error {
+	var d wire.Decoder
+	d.Reset(data, false)
+	var v Error
+	v.DecodeJSON(&d)
+	if err := d.Finish(); err != nil {
+		return errors.New("jsonrpc: error object: " + err.Error())
+	}
+	*e = v
+	return nil
 }
 
 // DecodeJSON reads an error object: an integer code and a string message are
