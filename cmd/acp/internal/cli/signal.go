@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/goacp/acp/cmd/acp/internal/exitcode"
+	"github.com/goacp/acp/cmd/acp/internal/interrupt"
 )
 
 // errPipe is the cause of what ends since nobody reads the output any more.
@@ -31,8 +32,9 @@ func (e *interruption) Is(target error) bool { return target == context.Canceled
 const slowAfter = time.Second
 
 // watchSignals returns a context that SIGINT, SIGTERM and SIGHUP cancel. The second SIGINT or
-// SIGTERM ends the process by exit: agents and what they have started end with it. Until stop is
-// called SIGPIPE is an error of the write instead of the end.
+// SIGTERM ends the process by exit: agents and what they have started end with it. A signal that
+// follows one of its kind within [interrupt.Window] is ignored. Until stop is called SIGPIPE is an
+// error of the write instead of the end.
 //
 // handle has interrupts call a function instead, however many there are. slow is called once, when
 // what runs has not ended slowAfter the first SIGINT.
@@ -51,6 +53,7 @@ func watchSignals(ctx context.Context, exit func(int), slow func()) (_ context.C
 	var watching sync.WaitGroup
 	watching.Go(func() {
 		var late <-chan time.Time
+		var once interrupt.Filter
 		for told := 0; ; {
 			select {
 			case <-done:
@@ -58,6 +61,9 @@ func watchSignals(ctx context.Context, exit func(int), slow func()) (_ context.C
 			case <-late:
 				slow()
 			case s := <-signals:
+				if !once.Counts(s, time.Now()) {
+					continue
+				}
 				if f := handler.Load(); f != nil && s == os.Interrupt {
 					(*f)()
 					continue

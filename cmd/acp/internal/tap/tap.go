@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/goacp/acp/cmd/acp/internal/interrupt"
 	"github.com/goacp/acp/internal/process"
 	"github.com/goacp/acp/trace"
 )
@@ -39,7 +40,8 @@ type Config struct {
 	Sink  Sink   // nil records nothing
 	Guard *Guard // nil lets everything through untouched
 
-	// Signals are passed on to the agent. It has Grace to end after the first of them.
+	// Signals are passed on to the agent. It has Grace to end after the first of them. A signal that
+	// follows one of its kind within [interrupt.Window] is ignored.
 	Signals <-chan os.Signal
 	Grace   time.Duration // 0 means DefaultGrace
 }
@@ -144,6 +146,7 @@ func (t *tap) closed(err error, ended, broken string) {
 func (t *tap) await() {
 	done, through := t.agent.Done(), (<-chan struct{})(nil)
 	var over <-chan time.Time
+	var once interrupt.Filter
 	for left := 0; ; {
 		select {
 		case <-done:
@@ -158,6 +161,9 @@ func (t *tap) await() {
 				go t.end()
 			}
 		case sig := <-t.cfg.Signals:
+			if !once.Counts(sig, time.Now()) {
+				continue
+			}
 			t.cfg.Sink.Event("signal", trace.Detail{Text: nameOf(sig)})
 			switch {
 			case done == nil:
