@@ -124,6 +124,12 @@ func behave(agent *acp.Agent, mode, arg string) int {
 			os.Exit(42)
 			return "", nil
 		}
+	case "crash-silent": // before it has said anything
+		agent.Prompt = func(context.Context, *acp.Turn) (acp.StopReason, error) {
+			fmt.Fprintln(os.Stderr, "ValueError: boom")
+			os.Exit(3)
+			return "", nil
+		}
 	case "auth":
 		agent.AuthMethods = []acp.AuthMethod{&acpv2.UnknownAuthMethod{Type: "env_var", Raw: []byte(`{"type":"env_var","methodId":"key","name":"API key","vars":[{"name":"FAKE_API_KEY"}]}`)}}
 		agent.Login = func(context.Context, *acp.AgentConn, acp.AuthMethodID) error { return nil }

@@ -30,7 +30,8 @@ type link struct {
 	served    error         // what it has returned, then
 	once      sync.Once
 	closed    error
-	replaced  bool // another one takes its place; of the host's mu
+	replaced  bool          // another one takes its place; of the host's mu
+	settled   chan struct{} // closed once it has ended and the host knows what that means for it
 	loops     mcp.Loops
 
 	mu      sync.Mutex
@@ -40,7 +41,7 @@ type link struct {
 
 // connect starts the agent. env is added to its environment.
 func (h *Host) connect(ctx context.Context, env map[string]string) (*link, error) {
-	l := &link{host: h, stderr: &stderrLines{note: h.note}}
+	l := &link{host: h, settled: make(chan struct{}), stderr: &stderrLines{note: h.note}}
 	l.loops.Failed = func(err error) {
 		h.note(Note{Kind: NoteBridged, Text: safetext.Line(err.Error(), maxNote), Err: err})
 	}

@@ -104,6 +104,7 @@ func (h *Host) note(n Note) {
 // watch waits for the end of a connection.
 func (h *Host) watch(l *link) {
 	h.watchers.Go(func() {
+		defer close(l.settled)
 		<-l.conn.Done()
 		err := l.conn.Wait()
 		l.release()

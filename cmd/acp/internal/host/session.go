@@ -511,6 +511,8 @@ func (s *Session) SetTitle(ctx context.Context, title string) error {
 // says what becomes of the later ones.
 // When ctx is done the turn is cancelled, and waited for no longer than the client's grace.
 // An agent that wants a login gets the prompt once more after that.
+//
+// If the agent has ended, [Host.Done] is closed before Prompt returns, unless the agent was started anew.
 func (s *Session) Prompt(ctx context.Context, content ...acp.ContentBlock) (*acp.Result, error) {
 	s.mu.Lock()
 	s.turns++
@@ -519,6 +521,7 @@ func (s *Session) Prompt(ctx context.Context, content ...acp.ContentBlock) (*acp
 	}
 	s.mu.Unlock()
 	var res *acp.Result
+	var on *link
 	tried := false
 	err := s.host.authenticated(ctx, func() (err error) {
 		s.mu.Lock()
@@ -526,6 +529,9 @@ func (s *Session) Prompt(ctx context.Context, content ...acp.ContentBlock) (*acp
 		s.mu.Unlock()
 		s.host.opening.RLock()
 		client := s.Client()
+		if on = s.host.current(); on.conn != client.Conn() {
+			on = nil
+		}
 		s.host.opening.RUnlock()
 		res, err = client.Prompt(ctx, content...).Wait()
 		return err
@@ -538,6 +544,9 @@ func (s *Session) Prompt(ctx context.Context, content ...acp.ContentBlock) (*acp
 	s.catchUp()
 	end := turnEnd(res, err)
 	s.journal.await(item{turn: end, event: turnEvent(end)})
+	if on != nil && errors.Is(err, jsonrpc.ErrClosed) {
+		<-on.settled
+	}
 	s.host.cfg.Logger.Info("turn", "id", s.ID(), "stopReason", end.StopReason, "error", end.Error)
 	if err != nil && res != nil && res.StopReason == acp.StopError {
 		return res, s.host.coded("the turn failed", err)

@@ -408,12 +408,17 @@ func (c *conversation) hold(ctx context.Context, first string, interrupts <-chan
 			if running {
 				<-c.ends
 			}
-			if err := c.host.Err(); err != nil {
-				return err
-			}
-			return exitcode.Errorf(exitcode.Agent, "the agent has ended")
+			return c.gone()
 		}
 	}
+}
+
+// gone is the error of a conversation whose agent has ended.
+func (c *conversation) gone() error {
+	if err := c.host.Err(); err != nil {
+		return err
+	}
+	return exitcode.Errorf(exitcode.Agent, "the agent has ended")
 }
 
 func (c *conversation) idlePrompt() {
@@ -437,7 +442,7 @@ func (c *conversation) ended(end ending) error {
 	if end.err != nil {
 		select {
 		case <-c.host.Done():
-			return end.err
+			return c.gone()
 		default:
 		}
 		c.show.line("Error: " + safetext.Line(end.err.Error(), 1000))
