@@ -1,13 +1,10 @@
 package acphost
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"path/filepath"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acpv2"
@@ -23,12 +20,9 @@ func (p *Policy) RequestPermission(ctx context.Context, req *acp.PermissionReque
 	return acp.Select(d.Option.OptionID), nil
 }
 
-// RequestOf puts a client's permission request into the words rules are made
-// of. A command is only taken where it is certain: from a request that is about
-// a command, or from the input of a tool that executes, has no kind or is of the
-// kind other, if that input is an object with the member command and no others
-// than cwd, description and timeout, each once and spelled like that. Where the
-// input has a command but also something else, what would be run is not known.
+// RequestOf puts a client's permission request into the words rules are made of.
+// How it finds what would be run, and what of that is certain, is said at
+// [Request.Shows].
 func RequestOf(req *acp.PermissionRequest) Request {
 	if s := req.Session; s != nil {
 		return RequestIn(string(s.ID()), s.Cwd(), req)
@@ -76,80 +70,8 @@ func (r *Request) toolCall(call *acp.ToolCallUpdate) {
 	}
 	switch acp.ToolKind(r.Kind) {
 	case acp.ToolKindExecute, acp.ToolKindOther, "":
-		r.commandInput()
+		r.findCommand(call)
 	}
-}
-
-// commandInput takes what the input says would be run. Another reader of the
-// input must come to the same: encoding/json would take "Command" for "command",
-// and of two members the last.
-func (r *Request) commandInput() {
-	members, certain := inputMembers(r.RawInput)
-	runs := r.Kind == string(acp.ToolKindExecute)
-	for name := range members {
-		runs = runs || strings.EqualFold(name, "command") || strings.EqualFold(name, "cmd")
-		switch name {
-		case "command", "cwd", "description", "timeout":
-		default:
-			certain = false
-		}
-	}
-	if !runs {
-		return
-	}
-	command, ok1 := inputText(members["command"])
-	cwd, ok2 := inputText(members["cwd"])
-	if !certain || !ok1 || !ok2 || strings.TrimSpace(command) == "" {
-		r.CommandUnknown = true
-		return
-	}
-	r.Command = command
-	switch {
-	case cwd == "":
-	case filepath.IsAbs(cwd):
-		r.Cwd = cwd
-	case r.Cwd != "":
-		r.Cwd = filepath.Join(r.Cwd, cwd)
-	}
-}
-
-// inputMembers returns the members of an object. They are not certain if the
-// input is something else or has one of them twice.
-func inputMembers(input json.RawMessage) (members map[string]json.RawMessage, certain bool) {
-	dec := json.NewDecoder(bytes.NewReader(input))
-	if t, err := dec.Token(); err != nil || t != json.Delim('{') {
-		return nil, false
-	}
-	members, certain = map[string]json.RawMessage{}, json.Valid(input)
-	for dec.More() {
-		t, err := dec.Token()
-		name, ok := t.(string)
-		var value json.RawMessage
-		if err != nil || !ok || dec.Decode(&value) != nil {
-			return members, false
-		}
-		if _, twice := members[name]; twice {
-			certain = false
-		}
-		members[name] = value
-	}
-	return members, certain
-}
-
-// inputText returns a text, "" for none. It is not ok if it is something else,
-// or has characters that may have been others.
-func inputText(value json.RawMessage) (text string, ok bool) {
-	if value == nil {
-		return "", true
-	}
-	var s *string
-	if json.Unmarshal(value, &s) != nil {
-		return "", false
-	}
-	if s == nil {
-		return "", true
-	}
-	return *s, !strings.ContainsRune(*s, utf8.RuneError)
 }
 
 // runs reports whether something would be run.

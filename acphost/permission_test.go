@@ -28,7 +28,7 @@ func TestRequestOf(t *testing.T) {
 			Request{ToolCallID: "c", ToolName: "mcp__git__log", Kind: "execute", Command: "git log", Cwd: "/w",
 				RawInput: json.RawMessage(`{"command":"git log","cwd":"/w"}`)}},
 		{"list", call(func(u *acp.ToolCallUpdate) { u.RawInput = json.RawMessage(`{"command":["git","log"]}`) }),
-			Request{ToolCallID: "c", ToolName: "mcp__git__log", Kind: "execute", CommandUnknown: true, RawInput: json.RawMessage(`{"command":["git","log"]}`)}},
+			Request{ToolCallID: "c", ToolName: "mcp__git__log", Kind: "execute", Command: "git log", RawInput: json.RawMessage(`{"command":["git","log"]}`)}},
 		{"not executed", call(func(u *acp.ToolCallUpdate) {
 			u.Kind = acp.Set(acp.ToolKindEdit)
 			u.RawInput = json.RawMessage(`{"command":"rm"}`)

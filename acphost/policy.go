@@ -52,14 +52,23 @@ type Request struct {
 	Session            string
 	Title, Description string
 	ToolCallID         string
-	ToolName           string          // such as "mcp__server__tool"
-	Kind               string          // of the tool, as on the wire; "" counts as "other", and "execute" without a Command as CommandUnknown
-	Command            string          // what would be run, if that is certain
-	CommandUnknown     bool            // something would be run, but Command does not say what
-	Cwd                string          // where; absolute
-	Paths              []string        // what would be touched: locations and diffs, each once
-	RawInput           json.RawMessage // of the tool
-	Options            []acpv2.PermissionOption
+	ToolName           string // such as "mcp__server__tool"
+	Kind               string // of the tool, as on the wire; "" counts as "other", and "execute" without a Command as CommandUnknown
+
+	// Command is what would be run, if that is certain.
+	Command string
+	// CommandUnknown says that something would be run, but Command does not say
+	// what.
+	CommandUnknown bool
+	// Shown is the command that the request shows while CommandUnknown is set,
+	// to the letter, or "" if it shows none. Rules that deny or ask are about
+	// it, too; a rule that allows commands is not. See [Request.Shows].
+	Shown string
+
+	Cwd      string          // where; absolute
+	Paths    []string        // what would be touched: locations and diffs, each once
+	RawInput json.RawMessage // of the tool
+	Options  []acpv2.PermissionOption
 }
 
 // A Decision is the answer to a request.
@@ -72,6 +81,13 @@ type Decision struct {
 	Effect Effect
 	By     Source
 	Rule   string // the name of the rule that matched, "" if none did
+
+	// Reason says in a few words why the rules did not allow the request, for
+	// messages to people; "" if they did.
+	Reason string
+	// Part is the part of the command line that Reason is about, "" if that is
+	// the whole or nothing is run.
+	Part string
 }
 
 // A Policy answers permission requests: by rules, by what the user has answered
@@ -108,6 +124,16 @@ type Policy struct {
 	// 0 means DefaultMaxRemembered.
 	MaxRemembered int
 
+	// Commands takes command lines apart for the rules. Without it a rule that
+	// allows commands by a pattern matches only lines in which a shell would see
+	// nothing but words: see [Rule].
+	Commands CommandParser
+	// Resolve follows the links in an absolute path, for rules about paths; nil
+	// means ResolvePath. The policy of a client whose files are on another
+	// machine sets it to a function that looks there, or to one that returns
+	// the path as it is, so that only spellings are compared.
+	Resolve func(path string) (string, error)
+
 	// Audit, if not nil, receives a record of each decision before it is
 	// returned. It should not block: the agent waits.
 	Audit func(Record)
@@ -141,63 +167,38 @@ func (p *Policy) Decide(ctx context.Context, req Request) Decision {
 	begin := time.Now()
 	d := p.decide(ctx, req)
 	if p.Audit != nil {
-		p.audit(newRecord(begin, req, d))
+		p.audit(NewRecord(begin, req, d))
 	}
 	return d
 }
 
 func (p *Policy) decide(ctx context.Context, req Request) Decision {
 	if ctx.Err() != nil {
-		return Decision{Effect: EffectDeny, By: ByCancelling}
+		return Decision{Effect: EffectDeny, By: ByCancelling, Reason: "the request was cancelled"}
 	}
-	d := Decision{Effect: p.Default, By: ByDefault}
-	always := false
-	r, doubt := p.match(&req)
-	if r != nil {
-		d = Decision{Effect: r.Effect, By: ByRule, Rule: r.Name}
-		always = r.AllowAlways
-	} else if d.Effect == EffectAllow && !knownKind(req.Kind) {
-		d.Effect = EffectAsk
-	}
-	if doubt != nil && d.Effect != EffectDeny {
-		d = Decision{Effect: EffectAsk, By: ByRule, Rule: doubt.Name}
-	}
+	v := p.judge(&req)
+	d := Decision{Effect: v.effect, By: v.by, Rule: v.rule, Reason: v.reason, Part: v.part}
 	switch d.Effect {
 	case EffectDeny:
 		d.Option = rejection(req.Options)
 		return d
 	case EffectAllow:
-		if d.Option = approval(req.Options, always); d.Option != nil {
+		if d.Option = approval(req.Options, v.always); d.Option != nil {
 			return d
 		}
+		d.Reason = "the agent offers no answer that allows it once"
 	}
 	switch p.recall(&req) {
 	case EffectDeny:
-		return Decision{rejection(req.Options), EffectDeny, ByMemory, d.Rule}
+		d.Option, d.Effect, d.By, d.Reason = rejection(req.Options), EffectDeny, ByMemory, "the user has denied it for good"
+		return d
 	case EffectAllow:
 		// “Allow always” is what the user chose, for the same request.
 		if o := approval(req.Options, true); o != nil {
-			return Decision{o, EffectAllow, ByMemory, d.Rule}
+			return Decision{Option: o, Effect: EffectAllow, By: ByMemory, Rule: d.Rule}
 		}
 	}
-	return p.ask(ctx, req, d.Rule)
-}
-
-// match returns the first rule that matches, or nil, and the first before it of
-// which that cannot be told.
-func (p *Policy) match(req *Request) (found, doubt *rule) {
-	for i := range p.rules {
-		r := &p.rules[i]
-		switch r.matches(req) {
-		case matchYes:
-			return r, doubt
-		case matchMaybe:
-			if doubt == nil {
-				doubt = r
-			}
-		}
-	}
-	return nil, doubt
+	return p.ask(ctx, req, d)
 }
 
 type reply struct {
@@ -205,9 +206,12 @@ type reply struct {
 	err error
 }
 
-// ask asks the user.
-func (p *Policy) ask(ctx context.Context, req Request, rule string) Decision {
-	no := func(by Source) Decision { return Decision{rejection(req.Options), EffectDeny, by, rule} }
+// ask asks the user about what the rules have not decided: d is what they say.
+func (p *Policy) ask(ctx context.Context, req Request, d Decision) Decision {
+	no := func(by Source) Decision {
+		d.Option, d.Effect, d.By = rejection(req.Options), EffectDeny, by
+		return d
+	}
 	if p.Ask == nil {
 		return no(ByNobody)
 	}
@@ -234,13 +238,14 @@ func (p *Policy) ask(ctx context.Context, req Request, rule string) Decision {
 	}
 	switch {
 	case ctx.Err() != nil:
-		return Decision{nil, EffectDeny, ByCancelling, rule}
+		d.Option, d.Effect, d.By = nil, EffectDeny, ByCancelling
+		return d
 	case a.err != nil && asked.Err() != nil:
 		return no(ByTimeout)
 	case a.err != nil:
 		return no(ByFailure)
 	}
-	d := Decision{chosen(req.Options, a.id), EffectDeny, ByUser, rule}
+	d.Option, d.Effect, d.By = chosen(req.Options, a.id), EffectDeny, ByUser
 	if d.Option == nil {
 		return d
 	}
@@ -323,55 +328,4 @@ func chosen(options []acpv2.PermissionOption, id acpv2.PermissionOptionID) *acpv
 		found = new(o)
 	}
 	return found
-}
-
-// maxRecordText bounds each text in a record, in bytes, and maxRecordPaths the
-// paths.
-const (
-	maxRecordText  = 4 << 10
-	maxRecordPaths = 64
-)
-
-// A Record says what was decided, in a form made for a log. Each text in it is
-// cut after 4 kB, and the paths after 64.
-type Record struct {
-	Time       time.Time `json:"time"` // of the request
-	Session    string    `json:"session,omitempty"`
-	ToolCallID string    `json:"toolCallId,omitempty"`
-	ToolName   string    `json:"toolName,omitempty"`
-	Title      string    `json:"title,omitempty"`
-	Kind       string    `json:"kind,omitempty"`
-	Command    string    `json:"command,omitempty"`
-	Cwd        string    `json:"cwd,omitempty"`
-	Paths      []string  `json:"paths,omitempty"`
-	MorePaths  int       `json:"morePaths,omitempty"` // that were cut
-
-	Effect     Effect `json:"effect"`
-	By         Source `json:"by"`
-	Rule       string `json:"rule,omitempty"`
-	OptionID   string `json:"optionId,omitempty"` // "" if the outcome was “cancelled”
-	OptionKind string `json:"optionKind,omitempty"`
-	TookMillis int64  `json:"tookMillis"`
-}
-
-func newRecord(begin time.Time, req Request, d Decision) Record {
-	r := Record{
-		Time: begin, Session: short(req.Session), ToolCallID: short(req.ToolCallID), ToolName: short(req.ToolName),
-		Title: short(req.Title), Kind: short(req.Kind), Command: short(req.Command), Cwd: short(req.Cwd),
-		Effect: d.Effect, By: d.By, Rule: d.Rule, TookMillis: time.Since(begin).Milliseconds(),
-	}
-	for _, path := range req.Paths[:min(len(req.Paths), maxRecordPaths)] {
-		r.Paths = append(r.Paths, short(path))
-	}
-	r.MorePaths = len(req.Paths) - len(r.Paths)
-	if d.Option != nil {
-		r.OptionID, r.OptionKind = short(string(d.Option.OptionID)), short(string(d.Option.Kind))
-	}
-	return r
-}
-
-// audit calls the hook, which must not take the decision with it.
-func (p *Policy) audit(r Record) {
-	defer func() { _ = recover() }()
-	p.Audit(r)
 }

@@ -358,19 +358,19 @@ func TestDecisionSources(t *testing.T) {
 			want Decision
 			took time.Duration
 		}{
-			{"once", func(context.Context, Request) (acpv2.PermissionOptionID, error) { return "1", nil }, Decision{new(usual[0]), EffectAllow, ByUser, ""}, 0},
-			{"no", func(context.Context, Request) (acpv2.PermissionOptionID, error) { return "3", nil }, Decision{new(usual[2]), EffectDeny, ByUser, ""}, 0},
-			{"dismissed", func(context.Context, Request) (acpv2.PermissionOptionID, error) { return "", nil }, Decision{nil, EffectDeny, ByUser, ""}, 0},
-			{"not offered", func(context.Context, Request) (acpv2.PermissionOptionID, error) { return "9", nil }, Decision{nil, EffectDeny, ByUser, ""}, 0},
-			{"fails", func(context.Context, Request) (acpv2.PermissionOptionID, error) { return "1", errors.New("x") }, Decision{new(usual[2]), EffectDeny, ByFailure, ""}, 0},
+			{"once", func(context.Context, Request) (acpv2.PermissionOptionID, error) { return "1", nil }, Decision{Option: new(usual[0]), Effect: EffectAllow, By: ByUser}, 0},
+			{"no", func(context.Context, Request) (acpv2.PermissionOptionID, error) { return "3", nil }, Decision{Option: new(usual[2]), Effect: EffectDeny, By: ByUser}, 0},
+			{"dismissed", func(context.Context, Request) (acpv2.PermissionOptionID, error) { return "", nil }, Decision{Option: nil, Effect: EffectDeny, By: ByUser}, 0},
+			{"not offered", func(context.Context, Request) (acpv2.PermissionOptionID, error) { return "9", nil }, Decision{Option: nil, Effect: EffectDeny, By: ByUser}, 0},
+			{"fails", func(context.Context, Request) (acpv2.PermissionOptionID, error) { return "1", errors.New("x") }, Decision{Option: new(usual[2]), Effect: EffectDeny, By: ByFailure}, 0},
 			{"late", func(context.Context, Request) (acpv2.PermissionOptionID, error) {
 				time.Sleep(time.Hour)
 				return "1", nil
-			}, Decision{new(usual[2]), EffectDeny, ByTimeout, ""}, 5 * time.Second},
+			}, Decision{Option: new(usual[2]), Effect: EffectDeny, By: ByTimeout}, 5 * time.Second},
 			{"gives up", func(ctx context.Context, _ Request) (acpv2.PermissionOptionID, error) {
 				<-ctx.Done()
 				return "", ctx.Err()
-			}, Decision{new(usual[2]), EffectDeny, ByTimeout, ""}, 5 * time.Second},
+			}, Decision{Option: new(usual[2]), Effect: EffectDeny, By: ByTimeout}, 5 * time.Second},
 		} {
 			var records []Record
 			p := &Policy{Ask: tt.ask, AskTimeout: 5 * time.Second, Audit: func(r Record) { records = append(records, r) }}

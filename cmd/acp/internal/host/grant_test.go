@@ -7,13 +7,11 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acphost"
-	"github.com/goacp/acp/acpv1"
 )
 
 // TestGranted: what was allowed is what is done without a question, once, and nothing else is.
@@ -147,35 +145,9 @@ func TestGrantedAlways(t *testing.T) {
 	}
 }
 
-func TestCommandOf(t *testing.T) {
-	tests := []struct{ input, want string }{
-		{`{"command":"ls -l"}`, "ls -l"},
-		{`{"command":"ls","args":["-l","a b"]}`, "ls -l 'a b'"},
-		{`{"command":["sh","-c","ls | wc"]}`, "ls | wc"},
-		{`{"command":["/tmp/sh","-c","ls"]}`, "/tmp/sh -c ls"},
-		{`{"command":["ls","-l"]}`, "ls -l"},
-		{`{"command":["A=b","x"]}`, "'A=b' x"},
-		{`{"command":["ls"],"args":["x"]}`, ""},
-		{`{"Command":"ls"}`, ""},
-		{`{"command":"a","command":"b"}`, ""},
-		{`{"command":7}`, ""},
-		{`["ls"]`, ""},
-		{``, ""},
-	}
-	for _, tt := range tests {
-		if got := commandOf(acphost.Request{RawInput: json.RawMessage(tt.input)}); got != tt.want {
-			t.Errorf("%s: %q, want %q", tt.input, got, tt.want)
-		}
-	}
-}
-
-func TestSettings(t *testing.T) {
-	t.Setenv("H3_SAME", "v")
-	got := settings([]acpv1.EnvVariable{{Name: "H3_SAME", Value: "v"}, {Name: "LC_ALL", Value: "C"}, {Name: "A", Value: ""}, {Name: "B", Value: "it's"}, {Name: "PAGER", Value: "less"}})
-	if want := `export A=''; export B='it'\''s'; export PAGER=less; `; got != want {
-		t.Errorf("%q, want %q", got, want)
-	}
-	if !slices.Equal(grants(acphost.Request{Kind: "read", RawInput: json.RawMessage(`{"command":"x"}`)}), nil) {
-		t.Error("a reader is granted a command")
+// TestGrantsOfReader: what a reader says it would run is not what was allowed.
+func TestGrantsOfReader(t *testing.T) {
+	if got := grants(acphost.Request{Kind: "read", RawInput: json.RawMessage(`{"command":"x"}`)}); got != nil {
+		t.Errorf("a reader is granted %q", got)
 	}
 }

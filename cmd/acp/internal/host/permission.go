@@ -8,7 +8,6 @@ import (
 	"errors"
 	"io/fs"
 	"os"
-	"strings"
 	"time"
 
 	"github.com/goacp/acp"
@@ -69,27 +68,9 @@ func (s *Session) decide(ctx context.Context, req *acp.PermissionRequest, r acph
 	}
 	s.journal.put(item{answer: q, event: answerEvent(q)})
 	if f := h.cfg.Front.Decided; f != nil {
-		f(s, record(began, r, d), r)
+		f(s, acphost.NewRecord(began, r, d), r)
 	}
 	return d
-}
-
-// record says what was decided, cut as [acphost.Record] is.
-func record(began time.Time, r acphost.Request, d acphost.Decision) acphost.Record {
-	const text, paths = 4 << 10, 64
-	cut := func(s string) string { return strings.ToValidUTF8(s[:min(len(s), text)], "\uFFFD") }
-	rec := acphost.Record{
-		Time: began, Session: r.Session, ToolCallID: cut(r.ToolCallID), ToolName: cut(r.ToolName), Title: cut(r.Title),
-		Kind: cut(r.Kind), Command: cut(r.Command), Cwd: cut(r.Cwd), MorePaths: max(len(r.Paths)-paths, 0),
-		Effect: d.Effect, By: d.By, Rule: cut(d.Rule), TookMillis: time.Since(began).Milliseconds(),
-	}
-	for _, p := range r.Paths[:min(len(r.Paths), paths)] {
-		rec.Paths = append(rec.Paths, cut(p))
-	}
-	if d.Option != nil {
-		rec.OptionID, rec.OptionKind = cut(string(d.Option.OptionID)), cut(string(d.Option.Kind))
-	}
-	return rec
 }
 
 // wireRequest is a request as it is written down: in the words of version 2, with what it said
@@ -206,11 +187,10 @@ func (h *Host) permitCommand(ctx context.Context, req *acpv1.CreateTerminalReque
 	if !ok {
 		return fs.ErrPermission
 	}
-	set, cwd := settings(req.Env), cmp.Or(req.Cwd, h.cfg.Cwd)
-	line := TerminalCommand(req)
-	script, isScript := shellScript(req.Command, req.Args)
+	cwd := cmp.Or(req.Cwd, h.cfg.Cwd)
+	line := acphost.TerminalCommand(req)
 	s.mu.Lock()
-	had := s.take(running(line, cwd)) || isScript && s.take(running(set+script, cwd))
+	had := s.take(running(line, cwd))
 	s.mu.Unlock()
 	if had {
 		return nil

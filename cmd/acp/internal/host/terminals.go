@@ -87,7 +87,7 @@ func (h *Host) watchTerminal(tag string, e acphost.TerminalEvent) {
 	switch {
 	case e.Started != nil:
 		u := &acp.TerminalUpdate{
-			TerminalID: id, Command: acp.Set(commandLine(e.Started.Command, e.Started.Args)), Cwd: acp.Set(e.Started.Cwd),
+			TerminalID: id, Command: acp.Set(acphost.TerminalCommand(&acpv1.CreateTerminalRequest{Command: e.Started.Command, Args: e.Started.Args})), Cwd: acp.Set(e.Started.Cwd),
 		}
 		if pty.Available {
 			u.Size = acp.Set(acp.TerminalSize{Cols: uint16(pty.DefaultSize.Cols), Rows: uint16(pty.DefaultSize.Rows)})

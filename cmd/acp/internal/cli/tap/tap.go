@@ -14,10 +14,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/goacp/acp/acphost"
 	"github.com/goacp/acp/cmd/acp/internal/app"
 	"github.com/goacp/acp/cmd/acp/internal/config"
 	"github.com/goacp/acp/cmd/acp/internal/exitcode"
-	"github.com/goacp/acp/cmd/acp/internal/host"
 	"github.com/goacp/acp/cmd/acp/internal/roster"
 	"github.com/goacp/acp/cmd/acp/internal/safetext"
 	"github.com/goacp/acp/cmd/acp/internal/tap"
@@ -227,5 +227,5 @@ func (o *Options) guard(log *audit) (*tap.Guard, error) {
 			return nil, exitcode.Errorf(exitcode.Usage, "--audit: %w", err)
 		}
 	}
-	return tap.NewGuard(policy, host.TerminalCommand, log.write), nil
+	return tap.NewGuard(policy, acphost.TerminalCommand, log.write), nil
 }

@@ -1,0 +1,70 @@
+package acphost
+
+// A CommandParser takes command lines apart, as a shell does. Its method is
+// called from several goroutines. It has to return for every text, in bounded
+// time and memory.
+type CommandParser interface {
+	ParseCommand(line string) CommandLine
+}
+
+// A CommandLine is what a shell would make of a text.
+type CommandLine struct {
+	// Parts are the simple commands in the line, wherever they stand. A command
+	// that another one runs, as sudo or xargs do, follows it.
+	Parts []CommandPart
+	// Unsure says why the line may run more than its parts, in a few words, such
+	// as "python -c runs text"; "" means that it does not.
+	Unsure string
+	// Normal is the line in a form that lines have in common which differ in
+	// nothing that matters, such as white space; "" means that there is none.
+	Normal string
+}
+
+// A CommandPart is one simple command of a line.
+type CommandPart struct {
+	// Source is the text of the command, without redirections.
+	Source string
+	// Sets are the variables that are set for the command, as NAME=value.
+	Sets []string
+	// Words are the name of the program and its arguments.
+	Words []CommandWord
+	// Options are the words that make the program run something, or write to a
+	// file. A wildcard does not cover them.
+	Options []CommandOption
+
+	// Wrapper says that the program does nothing but run another one, which is
+	// a part of its own, as nohup and timeout do.
+	Wrapper bool
+	// Opaque says that it is not known whether the program runs what its words
+	// say.
+	Opaque bool
+	// By is the number of the part that runs this one, counted from 1, or 0.
+	By int
+	// At is which word of that part is the program of this one, or 0 if none is.
+	At int
+
+	// Writes and Reads are the files that redirections name.
+	Writes, Reads []CommandWord
+	// Dir is the directory in which the line has changed to before, relative
+	// or absolute; "" means that it has not.
+	Dir CommandWord
+}
+
+// A CommandWord is a word of a command.
+type CommandWord struct {
+	// Text is the word after quotes and escapes are resolved or, of an open
+	// word, what it begins with.
+	Text string
+	// Open says that something follows that only the shell knows: the value of
+	// a variable, the names of files.
+	Open bool
+	// Source is the word as it is written.
+	Source string
+}
+
+// A CommandOption is an option that runs something, or writes to a file.
+type CommandOption struct {
+	Word int    // which of the words has it
+	Name string // as it is written, such as "-exec", "--outp" or "-o"
+	Does string // what it does, such as "runs a program"
+}
