@@ -2,7 +2,6 @@ package acp
 
 import (
 	"context"
-	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"path/filepath"
@@ -131,6 +130,9 @@ func (c *AgentConn) open(ctx context.Context, o *sessionRequest, from SessionID)
 		return nil, err
 	}
 	s := c.newSession(randomSessionID(), o)
+	if from != "" {
+		s.keepApart()
+	}
 	s.hold()
 	err := c.guard("NewSession", func() error {
 		switch {
@@ -189,7 +191,7 @@ func (c *AgentConn) resume(ctx context.Context, id SessionID, o *sessionRequest,
 	}
 	if !open {
 		s = c.newSession(id, o)
-		s.infix = strings.ToLower(rand.Text()[:6]) + "_"
+		s.keepApart()
 		// Registered now, since what the hook sends may be answered.
 		if err := c.add(s); err != nil {
 			s.stop(ErrSessionClosed)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 
 	"github.com/goacp/acp/internal/translate"
@@ -54,7 +55,7 @@ type AgentSession struct {
 	cancels    map[string]func() // of tool calls and terminals that can be cancelled, by kind and id
 	messages   int
 	calls      int
-	infix      string // keeps new ids of a resumed session apart from its old ones
+	infix      string // keeps new ids apart from those of the session's history
 }
 
 // MaxSessions is how many sessions one connection may have open. A client that
@@ -82,8 +83,23 @@ func (c *AgentConn) newSessionIn(ctx context.Context, id SessionID, o *sessionRe
 func (s *AgentSession) ID() SessionID { return s.id }
 
 // SetID gives the session another id than the random one it has. Only the
-// NewSession and ForkSession hooks may call it.
-func (s *AgentSession) SetID(id SessionID) { s.id = id }
+// NewSession and ForkSession hooks may call it. The session may have been there
+// before: ids of messages, tool calls and terminals are kept apart from those
+// that a session of that id had.
+func (s *AgentSession) SetID(id SessionID) {
+	s.id = id
+	s.keepApart()
+}
+
+// keepApart makes the session's new ids others than those of its history, which
+// another AgentSession has made.
+func (s *AgentSession) keepApart() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.infix == "" {
+		s.infix = strings.ToLower(rand.Text()[:6]) + "_"
+	}
+}
 
 // Child returns the session of a subagent, to tell what happens in it: what it
 // says, its tool calls, its questions. The session that it works for tells of it

@@ -2,12 +2,10 @@ package acp
 
 import (
 	"context"
-	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
-	"strings"
 	"sync"
 	"time"
 
@@ -363,10 +361,8 @@ func (l *bridgeLink) opened(s *AgentSession, d *ClientSession, err error) error 
 	s.replaceOptions(d.Options())
 	s.mu.Lock()
 	s.commands = d.Commands()
-	if s.infix == "" { // our ids stand beside the agent's, which may be of the same make
-		s.infix = strings.ToLower(rand.Text()[:6]) + "_"
-	}
 	s.mu.Unlock()
+	s.keepApart() // our ids stand beside the agent's, which may be of the same make
 	b := l.session(d.ID())
 	l.mu.Lock()
 	defer l.mu.Unlock()
