@@ -277,8 +277,10 @@ func versionRange(lo, hi int) (int, int, error) {
 	return lo, hi, nil
 }
 
-// Serve serves one client until it leaves, which is no error, or ctx is done.
-// Then turns are cancelled and get the engine's grace to end.
+// Serve serves one client until it leaves, which is not an error, or ctx is done.
+// Then it closes the connection, as [AgentConn.Close] says, and returns the error
+// of ctx. A program that wants to let turns end uses [Agent.Connect] and
+// [AgentConn.Shutdown].
 func (a *Agent) Serve(ctx context.Context, t Transport) error {
 	c, err := a.Connect(ctx, t)
 	if err != nil {

@@ -4,13 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"io"
 	"maps"
 	"runtime/debug"
 	"slices"
 	"sync"
 	"sync/atomic"
-	"syscall"
 
 	"github.com/goacp/acp/acpv1"
 	"github.com/goacp/acp/acpv2"
@@ -41,8 +39,10 @@ type AgentConn struct {
 	resumes  map[SessionID]chan struct{}
 	drains   map[SessionID]map[int]func() // called when a prompt leaves
 	leaves   int
-	over     bool // the connection has ended
-	waiting  int  // prompts in all queues
+	over     bool          // the connection has ended
+	refusing bool          // prompts are refused: it is being closed or shut down
+	waiting  int           // prompts in all queues
+	empty    chan struct{} // closed when refusing and waiting is 0; nil unless somebody waits for that
 	calls    mcpCalls
 }
 
@@ -87,27 +87,6 @@ func newAgentConn(ctx context.Context, cfg *Agent, stream jsonrpc.Stream) *Agent
 		c.end()
 	})
 	return c
-}
-
-// end releases what belongs to the connection.
-func (c *AgentConn) end() {
-	cause := c.conn.Err()
-	if cause == nil {
-		cause = jsonrpc.ErrClosed
-	}
-	c.stop(cause)
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, s := range c.sessions {
-		s.stop(cause)
-	}
-	for _, list := range c.prompts {
-		for _, p := range list {
-			p.cancel(cause)
-		}
-	}
-	clear(c.sessions)
-	c.over = true
 }
 
 // background runs f in a goroutine that the connection waits for when it ends.
@@ -216,28 +195,6 @@ func (c *AgentConn) AuthStatusChanged(ctx context.Context, status *AuthStatus) e
 	return p.proto.authStatusUpdate(ctx, &acpv2.AuthStatusUpdateNotification{
 		State: status.State, Accounts: status.Accounts, Meta: status.Meta,
 	})
-}
-
-// Close ends the connection: see [jsonrpc.Conn.Close]. It also waits for the
-// hooks of turns, for as long as the engine's grace and CancelGrace allow.
-func (c *AgentConn) Close() error {
-	err := c.conn.Close()
-	c.idle.Wait()
-	return err
-}
-
-// Done returns a channel that is closed when the connection has ended.
-func (c *AgentConn) Done() <-chan struct{} { return c.conn.Done() }
-
-// Wait waits until the connection has ended and its turns are settled. That the
-// client left is no error.
-func (c *AgentConn) Wait() error {
-	err := c.conn.Wait()
-	c.idle.Wait()
-	if errors.Is(err, io.ErrClosedPipe) || errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.ECONNRESET) {
-		return nil // it left without waiting for what we were about to say
-	}
-	return err
 }
 
 // guard runs a hook and turns its panic into an error.

@@ -40,12 +40,15 @@ type prompt struct {
 
 // arrived puts a prompt into its session's queue. It runs on the reader, before
 // anything that came later is looked at, so that a cancel always finds the
-// prompts it is for and no others (S40, S42).
-func (c *AgentConn) arrived(id SessionID, req *jsonrpc.Request) {
+// prompts it is for and no others (S40, S42). Its error refuses the prompt.
+func (c *AgentConn) arrived(id SessionID, req *jsonrpc.Request) error {
 	p := &prompt{req: req}
 	p.ctx.Parent = c.values
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.refusing {
+		return errShutdown
+	}
 	if len(c.prompts[id]) == 0 { // as nearly always
 		p.place, p.first, p.second = 1, passed, passed
 	} else {
@@ -58,6 +61,7 @@ func (c *AgentConn) arrived(id SessionID, req *jsonrpc.Request) {
 		p.cancel(jsonrpc.ErrClosed)
 	}
 	p.forget = req.OnDone(func(cause error) { c.closed(id, p, cause) })
+	return nil
 }
 
 // cancel ends the prompt's context; the first cause counts. Who runs its turn has
@@ -67,6 +71,15 @@ func (p *prompt) cancel(cause error) {
 	if t := p.watch.Swap(nil); t != nil {
 		go t.giveUp()
 	}
+}
+
+// refusal is the answer to a prompt whose context ended before it had a turn.
+func (p *prompt) refusal() error {
+	cause := p.ctx.Cause()
+	if errors.Is(cause, jsonrpc.ErrClosed) {
+		return errShutdown
+	}
+	return cause
 }
 
 // passed is closed, for prompts that wait for nobody.
@@ -125,6 +138,9 @@ func (c *AgentConn) leave(id SessionID, p *prompt) {
 	}
 	for _, w := range c.drains[id] {
 		w()
+	}
+	if c.waiting == 0 && c.empty != nil {
+		close(c.empty) // and it stays so
 	}
 }
 
@@ -278,7 +294,7 @@ func (c *AgentConn) admit(ctx context.Context, id SessionID, blocks []ContentBlo
 		select {
 		case <-p.first:
 		case <-p.ctx.Done():
-			return nil, nil, p.ctx.Cause()
+			return nil, nil, p.refusal()
 		}
 	}
 	c.mu.Lock()
@@ -299,7 +315,7 @@ func (c *AgentConn) admit(ctx context.Context, id SessionID, blocks []ContentBlo
 	if t.ctx.Err() != nil {
 		// Cancelled while it was held: it never became part of the
 		// conversation, whatever Accept makes of that.
-		err = p.ctx.Cause()
+		err = p.refusal()
 	}
 	if err != nil {
 		t.leave()
@@ -444,6 +460,12 @@ func (c *AgentConn) settle(t *Turn, o outcome) outcome {
 		switch {
 		case errors.Is(cause, errCancelled):
 			o = outcome{stop: StopCancelled}
+		case errors.Is(cause, jsonrpc.ErrClosed):
+			// We close the connection, or the client has left: the hook says how
+			// the turn has ended unless it just gave up.
+			if o.err != nil && (errors.Is(o.err, t.ctx.Err()) || errors.Is(o.err, jsonrpc.ErrClosed)) {
+				o = outcome{stop: StopCancelled}
+			}
 		case o.err == nil || errors.Is(o.err, t.ctx.Err()):
 			o.err = cause
 		}

@@ -24,7 +24,7 @@ func (p *agentV1) states() bool { return false }
 func (p *agentV1) preempt(c *AgentConn, req *jsonrpc.Request) error {
 	switch r := req.Params.(type) {
 	case *acpv1.PromptRequest:
-		c.arrived(SessionID(r.SessionID), req)
+		return c.arrived(SessionID(r.SessionID), req)
 	case *acpv1.CancelNotification:
 		c.cancel(SessionID(r.SessionID))
 	}

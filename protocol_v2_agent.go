@@ -18,7 +18,7 @@ func (p *agentV2) states() bool { return true }
 func (p *agentV2) preempt(c *AgentConn, req *jsonrpc.Request) error {
 	switch r := req.Params.(type) {
 	case *acpv2.PromptRequest:
-		c.arrived(r.SessionID, req)
+		return c.arrived(r.SessionID, req)
 	case *acpv2.CancelSessionNotification:
 		c.cancel(r.SessionID)
 	}
