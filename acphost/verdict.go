@@ -1,5 +1,11 @@
 package acphost
 
+import (
+	"slices"
+
+	"github.com/goacp/acp/acpv2"
+)
+
 // A Verdict is what the rules of a [Policy] alone say about a request. The zero
 // Verdict means that no rule matches.
 type Verdict struct {
@@ -47,6 +53,33 @@ func (p *Policy) settled(req *Request, found *rule) bool {
 func (p *Policy) Restricts() bool {
 	for i := range p.rules {
 		if p.rules[i].Effect != EffectAllow {
+			return true
+		}
+	}
+	return false
+}
+
+// RestrictsKind reports whether any rule that denies or asks can be about a tool
+// of a kind: rules about commands are about the kind execute, and rules about
+// paths about the kinds that touch files, unless they name others.
+func (p *Policy) RestrictsKind(kind acpv2.ToolKind) bool {
+	for i := range p.rules {
+		r := &p.rules[i]
+		if r.Effect == EffectAllow || len(r.Kinds) > 0 && !slices.Contains(r.Kinds, string(kind)) {
+			continue
+		}
+		about := true
+		switch {
+		case len(r.Commands)+len(r.CommandRegexps) > 0:
+			about = kind == acpv2.ToolKindExecute
+		case len(r.Paths) > 0:
+			switch kind {
+			case acpv2.ToolKindRead, acpv2.ToolKindEdit, acpv2.ToolKindDelete, acpv2.ToolKindMove, acpv2.ToolKindSearch:
+			default:
+				about = len(r.Kinds) > 0
+			}
+		}
+		if about {
 			return true
 		}
 	}

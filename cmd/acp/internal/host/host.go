@@ -32,6 +32,9 @@ type Config struct {
 	// Policy answers permission requests; its Ask and Audit are set by the Host. Nil asks about
 	// everything.
 	Policy *acphost.Policy
+	// Obeys says that the agent holds itself to the Policy, as the built-in one does: what it tells of
+	// its tool calls is not held against it.
+	Obeys bool
 	// Store keeps the conversations; nil keeps nothing.
 	Store *store.Store
 	Front Frontend
@@ -56,6 +59,12 @@ type Frontend struct {
 	Ask func(ctx context.Context, s *Session, req acphost.Request, wire *acp.PermissionRequest) (acp.PermissionOptionID, error)
 	// Decided tells how a permission request was answered.
 	Decided func(s *Session, rec acphost.Record, req acphost.Request)
+	// Unheld tells, once in a session, that rules which deny or ask cannot hold the agent, and why: in
+	// a line for people, which is in the conversation as well. Of agents that speak version 2 it is
+	// told with the first prompt: see [Host.Unheld].
+	Unheld func(s *Session, why string)
+	// Broken tells that the agent did something that a rule denies. It is in the conversation as well.
+	Broken func(s *Session, b Breach)
 	// Elicit asks the user for input. s is nil if it belongs to no session. Nil offers no
 	// elicitation.
 	Elicit func(ctx context.Context, s *Session, req *acp.ElicitationRequest) (*acp.ElicitationResponse, error)

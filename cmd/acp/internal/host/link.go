@@ -120,7 +120,7 @@ func (h *Host) client(l *link) *acp.Client {
 	front := h.cfg.Front
 	roots := append([]string{h.cfg.Cwd}, h.cfg.Roots...)
 	files := acphost.Dir(roots...)
-	files.PermitWrite = h.permitWrite
+	files.PermitRead, files.PermitWrite = h.permitRead, h.permitWrite
 	c := &acp.Client{
 		Info:              h.cfg.Info,
 		Update:            h.update,

@@ -1,10 +1,8 @@
 package host
 
 import (
-	"cmp"
 	"context"
 	"crypto/rand"
-	"encoding/json"
 	"errors"
 	"io/fs"
 	"os"
@@ -12,7 +10,6 @@ import (
 
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acphost"
-	"github.com/goacp/acp/acpv1"
 	"github.com/goacp/acp/acpv2"
 	"github.com/goacp/acp/cmd/acp/internal/store"
 	"github.com/goacp/acp/internal/patch"
@@ -36,21 +33,41 @@ func (h *Host) ask(ctx context.Context, req acphost.Request) (acp.PermissionOpti
 func (h *Host) requestPermission(ctx context.Context, req *acp.PermissionRequest) (acp.PermissionDecision, error) {
 	s := h.session(req.Session)
 	r := acphost.RequestOf(req)
+	s.isAsked(acp.ToolCallID(r.ToolCallID), false)
 	d := s.decide(ctx, req, r)
-	if d.Effect == acphost.EffectAllow && d.Option != nil {
-		always := d.Option.Kind == acp.PermissionOptionKindAllowAlways
-		s.mu.Lock()
-		if s.turns > 0 {
-			for _, what := range grants(r) {
-				s.grant(what, always)
+	allowed := d.Effect == acphost.EffectAllow && d.Option != nil
+	s.isAsked(acp.ToolCallID(r.ToolCallID), allowed)
+	always := allowed && d.Option.Kind == acp.PermissionOptionKindAllowAlways
+	s.mu.Lock()
+	if s.turns > 0 {
+		for _, what := range grants(r) {
+			switch {
+			case allowed:
+				s.grant(what, always || isReading(what))
+			case d.Effect == acphost.EffectDeny && d.By != acphost.ByCancelling:
+				s.deny(what, isReading(what))
+			}
+			if always && d.By == acphost.ByUser && h.policy.Remember != acphost.RememberNever {
+				s.keep(what)
 			}
 		}
-		s.mu.Unlock()
 	}
+	s.mu.Unlock()
 	if d.Option == nil {
 		return acp.CancelPermission(), nil
 	}
 	return acp.Select(d.Option.OptionID), nil
+}
+
+// isAsked notes that permission for a tool call is, or was, asked for through this program.
+func (s *Session) isAsked(id acp.ToolCallID, allowed bool) {
+	if id == "" {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	x := s.acts.of(id)
+	x.asked, x.allowed = true, allowed
 }
 
 // decide writes the question down, has it decided, and writes the answer down.
@@ -118,97 +135,6 @@ func ownOptions() []acp.PermissionOption {
 		{OptionID: "reject", Name: "Reject", Kind: acp.PermissionOptionKindRejectOnce},
 		{OptionID: "reject-always", Name: "Reject always", Kind: acp.PermissionOptionKindRejectAlways},
 	}
-}
-
-// permit asks about something that the agent wants done by us.
-func (s *Session) permit(ctx context.Context, call acp.ToolCallUpdate, r acphost.Request) error {
-	req := &acp.PermissionRequest{
-		Session: s.Client(), Title: r.Title, Description: r.Description, Options: ownOptions(),
-		Subject: &acp.ToolCallPermissionSubject{ToolCall: call}, ToolCall: &call,
-	}
-	r.Session, r.Options = string(s.ID()), req.Options
-	if d := s.decide(ctx, req, r); d.Effect != acphost.EffectAllow || d.Option == nil {
-		return fs.ErrPermission
-	}
-	return nil
-}
-
-type sessionKey struct{}
-
-// lentFiles are files; what is to be written is asked about by the session.
-type lentFiles struct{ *acphost.Files }
-
-// WriteTextFile implements [acp.FileSystem].
-func (f lentFiles) WriteTextFile(ctx context.Context, req *acpv1.WriteTextFileRequest) (*acpv1.WriteTextFileResponse, error) {
-	return f.Files.WriteTextFile(context.WithValue(ctx, sessionKey{}, req), req)
-}
-
-// permitWrite is the hook of the files.
-func (h *Host) permitWrite(ctx context.Context, path string) error {
-	req, _ := ctx.Value(sessionKey{}).(*acpv1.WriteTextFileRequest)
-	if req == nil {
-		return fs.ErrPermission
-	}
-	s, ok := h.Session(acp.SessionID(req.SessionID))
-	if !ok {
-		return fs.ErrPermission
-	}
-	s.mu.Lock()
-	had := s.take(writing(path)) // not of a link that leads there: rules may be about either
-	s.mu.Unlock()
-	if had {
-		return nil
-	}
-	id := h.callID("write")
-	call := acp.ToolCallUpdate{
-		ToolCallID: id, Title: acp.Set("Write " + path), Kind: acp.Set(acp.ToolKindEdit),
-		Locations: acp.Set([]acp.ToolCallLocation{{Path: path}}),
-		Content:   acp.Set([]acp.ToolCallContent{writeDiff(path, req.Content)}),
-	}
-	err := s.permit(ctx, call, acphost.Request{
-		Title: "Write " + path, ToolCallID: string(id), Kind: string(acp.ToolKindEdit), Paths: []string{path}, Cwd: s.Cwd(),
-	})
-	s.settled(id, err)
-	return err
-}
-
-// settled ends a tool call that stands for something done by us.
-func (s *Session) settled(id acp.ToolCallID, err error) {
-	status := acp.ToolCallStatusCompleted
-	if err != nil {
-		status = acp.ToolCallStatusFailed
-	}
-	s.put(&acp.ToolCallUpdate{ToolCallID: id, Status: acp.Set(status)})
-}
-
-// permitCommand asks about a command of the agent's.
-func (h *Host) permitCommand(ctx context.Context, req *acpv1.CreateTerminalRequest) error {
-	s, ok := h.Session(acp.SessionID(req.SessionID))
-	if !ok {
-		return fs.ErrPermission
-	}
-	cwd := cmp.Or(req.Cwd, h.cfg.Cwd)
-	line := acphost.TerminalCommand(req)
-	s.mu.Lock()
-	had := s.take(running(line, cwd))
-	s.mu.Unlock()
-	if had {
-		return nil
-	}
-	id := h.callID("run")
-	input, err := json.Marshal(struct {
-		Command string `json:"command"`
-		Cwd     string `json:"cwd,omitempty"`
-	}{line, cwd})
-	if err != nil {
-		return err
-	}
-	call := acp.ToolCallUpdate{ToolCallID: id, Title: acp.Set(line), Kind: acp.Set(acp.ToolKindExecute), RawInput: input}
-	err = s.permit(ctx, call, acphost.Request{
-		Title: line, ToolCallID: string(id), Kind: string(acp.ToolKindExecute), Command: line, Cwd: cwd, RawInput: input,
-	})
-	s.settled(id, err)
-	return err
 }
 
 // callID makes up the id of a tool call that stands for something done by us.

@@ -39,7 +39,7 @@ type Session struct {
 	title  string
 	asked  string // what was asked first, which stands in for a title
 	turns  int    // that run
-	granted
+	watched
 }
 
 // NewSession opens a session. If the agent wants a login that is made and the session is
@@ -349,6 +349,7 @@ func (h *Host) update(_ context.Context, cs *acp.ClientSession, u *acp.Update) {
 	s.mu.Unlock()
 	s.showReplay()
 	s.put(retag(u, tag))
+	s.observe(u.Update)
 }
 
 // put records an update.
@@ -520,6 +521,7 @@ func (s *Session) Prompt(ctx context.Context, content ...acp.ContentBlock) (*acp
 		s.asked = titleOf(content)
 	}
 	s.mu.Unlock()
+	s.tellUnheld(s.host.Unheld())
 	var res *acp.Result
 	var on *link
 	tried := false
