@@ -232,16 +232,6 @@ func (s *ClientSession) leaveAsk(ask *clientAsk) {
 	s.mu.Unlock()
 }
 
-// withdraw answers all questions that wait as cancelled.
-func (s *ClientSession) withdraw() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.withdrawn = time.Now()
-	for ask := range s.asked {
-		ask.cancel()
-	}
-}
-
 // An ElicitationRequest asks the user for input.
 type ElicitationRequest struct {
 	Session    *ClientSession // nil if it belongs to none

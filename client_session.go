@@ -76,6 +76,7 @@ type ClientSession struct {
 	asked     map[*clientAsk]struct{}
 	withdrawn time.Time // when all that were asked were last
 	prompted  uint64    // makes up ids of the user's messages
+	sent      uint64    // prompts that went out
 	modesV1   clientModesV1
 }
 
@@ -250,44 +251,6 @@ func (s *ClientSession) calling() (over func()) {
 	return func() { s.waiting.Add(-1) }
 }
 
-// Cancel asks the agent to stop what it is doing in the session. It returns
-// when that is sent; prompts in flight end as the agent ends them. In version 1
-// every permission and elicitation of the session that is waiting is answered
-// as cancelled, and so are later ones until these prompts are answered (S40), or
-// another one is sent, but not beyond [Client.CancelGrace].
-// There is no limit to how long the agent may take: a program whose user
-// insists, say with a second Ctrl-C, ends the ctx of the prompt, which does not
-// wait beyond [Client.CancelGrace].
-// In version 2 the agent withdraws its own requests (S42).
-func (s *ClientSession) Cancel(ctx context.Context) error {
-	if err := s.usable(); err != nil {
-		return err
-	}
-	return s.cancel(ctx)
-}
-
-func (s *ClientSession) cancel(ctx context.Context) error {
-	s.mu.Lock()
-	replies := s.replies
-	s.mu.Unlock()
-	var marked []*Reply
-	for _, r := range replies { // before the agent can answer
-		if !r.cancelling.Swap(true) {
-			marked = append(marked, r)
-		}
-	}
-	proto := s.conn.proto()
-	err := proto.cancelSession(ctx, s.id)
-	if err != nil {
-		for _, r := range marked {
-			r.cancelling.Store(false)
-		}
-	} else if proto.version() == 1 {
-		s.withdraw()
-	}
-	return s.conn.explain(err)
-}
-
 // Close asks the agent to stop everything in the session and free it. What it
 // still tells is handled first; then prompts in flight fail with
 // [ErrSessionClosed]. A session the agent does not know any more counts as
@@ -304,7 +267,7 @@ func (s *ClientSession) abandon(ctx context.Context) error {
 	s.mu.Unlock()
 	var err error
 	if busy {
-		err = s.cancel(ctx)
+		err = s.cancelAll(ctx)
 	}
 	s.forget()
 	return err

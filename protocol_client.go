@@ -40,8 +40,10 @@ type clientProtocol interface {
 
 	// prompt sends a prompt and returns what waits for the answer; an error
 	// means that it was not sent.
-	prompt(ctx context.Context, p *acpv2.PromptRequest, opt jsonrpc.CallOption) (answer clientAnswer, err error)
-	cancelSession(ctx context.Context, id SessionID) error
+	prompt(ctx context.Context, p *acpv2.PromptRequest, opts ...jsonrpc.CallOption) (answer clientAnswer, err error)
+	// cancelSession sends session/cancel if still, called when it is next to go
+	// out, is true; else it fails with jsonrpc.ErrNotSent.
+	cancelSession(ctx context.Context, id SessionID, still func() bool) error
 	setOption(ctx context.Context, s *ClientSession, id SessionConfigID, v SessionConfigOptionValue, opt jsonrpc.CallOption) (clientOptions, error)
 	cancelToolCall(ctx context.Context, id SessionID, tool ToolCallID) error
 	cancelTerminal(ctx context.Context, id SessionID, terminal TerminalID) error

@@ -234,10 +234,10 @@ func (p *clientV1) setTitle(ctx context.Context, id SessionID, title string, opt
 	return r.Title, nil
 }
 
-func (p *clientV1) prompt(ctx context.Context, r *acpv2.PromptRequest, opt jsonrpc.CallOption) (clientAnswer, error) {
+func (p *clientV1) prompt(ctx context.Context, r *acpv2.PromptRequest, opts ...jsonrpc.CallOption) (clientAnswer, error) {
 	pending, err := start(ctx, acpv1.MethodSessionPrompt, p.c.conn, &acpv1.PromptRequest{
 		SessionID: acpv1.SessionID(r.SessionID), Prompt: translate.BlocksToV1(r.Prompt), Meta: r.Meta, Unknown: r.Unknown,
-	}, opt)
+	}, opts...)
 	return func() (clientPrompted, error) {
 		res, err := pending.Wait()
 		if err != nil {
@@ -247,8 +247,8 @@ func (p *clientV1) prompt(ctx context.Context, r *acpv2.PromptRequest, opt jsonr
 	}, err
 }
 
-func (p *clientV1) cancelSession(ctx context.Context, id SessionID) error {
-	return acpv1.NotificationSessionCancel.Notify(ctx, p.c.conn, &acpv1.CancelNotification{SessionID: acpv1.SessionID(id)})
+func (p *clientV1) cancelSession(ctx context.Context, id SessionID, still func() bool) error {
+	return acpv1.NotificationSessionCancel.NotifyIf(ctx, p.c.conn, &acpv1.CancelNotification{SessionID: acpv1.SessionID(id)}, still)
 }
 
 func (p *clientV1) setOption(ctx context.Context, s *ClientSession, id SessionConfigID, v SessionConfigOptionValue, opt jsonrpc.CallOption) (clientOptions, error) {

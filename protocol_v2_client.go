@@ -182,8 +182,9 @@ func (p *clientV2) setTitle(ctx context.Context, id SessionID, title string, opt
 // prompt waits for the agent's answer even when ctx is done: it may have taken
 // the prompt up before it was asked to withdraw it (S42). The reply has ended
 // when half of the time is over; a later answer is only there to be cancelled.
-func (p *clientV2) prompt(ctx context.Context, r *acpv2.PromptRequest, opt jsonrpc.CallOption) (clientAnswer, error) {
-	pending, err := start(ctx, acpv2.MethodSessionPrompt, p.c.conn, r, opt, jsonrpc.AwaitAnswerFor(2*p.c.client.CancelGrace))
+func (p *clientV2) prompt(ctx context.Context, r *acpv2.PromptRequest, opts ...jsonrpc.CallOption) (clientAnswer, error) {
+	opts = append(opts, jsonrpc.AwaitAnswerFor(2*p.c.client.CancelGrace))
+	pending, err := start(ctx, acpv2.MethodSessionPrompt, p.c.conn, r, opts...)
 	return func() (clientPrompted, error) {
 		res, err := pending.Wait()
 		if clientOldReceipt(err) {
@@ -196,8 +197,8 @@ func (p *clientV2) prompt(ctx context.Context, r *acpv2.PromptRequest, opt jsonr
 	}, err
 }
 
-func (p *clientV2) cancelSession(ctx context.Context, id SessionID) error {
-	return acpv2.NotificationSessionCancel.Notify(ctx, p.c.conn, &acpv2.CancelSessionNotification{SessionID: id})
+func (p *clientV2) cancelSession(ctx context.Context, id SessionID, still func() bool) error {
+	return acpv2.NotificationSessionCancel.NotifyIf(ctx, p.c.conn, &acpv2.CancelSessionNotification{SessionID: id}, still)
 }
 
 func (p *clientV2) setOption(ctx context.Context, s *ClientSession, id SessionConfigID, v SessionConfigOptionValue, opt jsonrpc.CallOption) (clientOptions, error) {

@@ -52,7 +52,8 @@ type Reply struct {
 	shared bool // other prompts were in flight when this one was sent
 
 	sent       atomic.Bool // the request is on its way
-	told       atomic.Bool // session/cancel was sent because ctx is done
+	returned   atomic.Bool // version 1: the answer, which ends the turn, is here
+	over       atomic.Bool // ended, for who does not hold mu
 	cancelling atomic.Bool // the session was cancelled after the prompt was sent
 	unread     atomic.Bool // reading is clientDiscards, and stays so
 	cancelCall context.CancelCauseFunc
@@ -61,6 +62,10 @@ type Reply struct {
 	placed   bool           // it has a place; of whoever gives it one
 	answered clientPrompted // once it is there: see run
 	failed   error          // in place of it
+
+	number    uint64 // among the prompts of the session that went out; of its mu
+	told      bool   // session/cancel was sent because ctx is done; of the session's mu
+	abandoned bool   // it was given up, and the agent perhaps works on it; of the session's mu
 
 	settled bool // nothing of the prompt is still to be delivered by run; of the timeline's mu
 
@@ -168,11 +173,9 @@ func (r *Reply) send(req *acpv2.PromptRequest) {
 		r.cancelCall(nil)
 		return
 	}
-	answer, err := s.conn.proto().prompt(ctx, &p, jsonrpc.OnReply(r.replied))
+	answer, err := s.conn.proto().prompt(ctx, &p, jsonrpc.SendIf(r.sending), jsonrpc.OnReply(r.replied))
 	if err != nil {
 		answer = func() (clientPrompted, error) { return clientPrompted{}, err }
-	} else {
-		r.sent.Store(true)
 	}
 	r.mu.Lock()
 	r.answer = answer
@@ -264,6 +267,7 @@ func (r *Reply) begin(p *acpv2.PromptRequest) error {
 
 // replied is told of the answer by the reader.
 func (r *Reply) replied(any, error) {
+	r.returned.Store(r.s.conn.Version() == 1)
 	r.place()
 	r.hurry()
 }
@@ -288,7 +292,7 @@ func (r *Reply) run(answer clientAnswer) {
 	if v1 := s.conn.Version() == 1; v1 && s.conn.inHook(r.ctx) || err != nil && r.ctx.Err() != nil {
 		// Whoever waits for the result may be what keeps the timeline, or has
 		// waited long enough for it.
-		if v1 && r.sent.Load() && !r.told.Load() && r.ctx.Err() != nil && r.first() {
+		if v1 && r.sent.Load() && r.ctx.Err() != nil && r.first() {
 			r.cancelSession()
 		}
 		r.finish(r.outcome())
@@ -302,49 +306,6 @@ func (r *Reply) run(answer clientAnswer) {
 		l.mu.Unlock()
 	}()
 	s.drain(s.conn.ctx, false)
-}
-
-// first reports whether no older prompt of the session is in flight.
-func (r *Reply) first() bool {
-	r.s.mu.Lock()
-	defer r.s.mu.Unlock()
-	return len(r.s.replies) == 0 || r.s.replies[0] == r
-}
-
-// interrupt asks the agent to stop, because the prompt's ctx is done.
-func (r *Reply) interrupt() {
-	s := r.s
-	r.mu.Lock()
-	if r.ended {
-		r.mu.Unlock()
-		return
-	}
-	r.giveUp = time.AfterFunc(s.conn.client.CancelGrace, r.gaveUp)
-	r.wakeRoom()
-	accepted := r.accepted
-	r.mu.Unlock()
-	if s.conn.Version() == 1 && r.sent.Load() && r.first() || accepted {
-		r.cancelSession()
-	} else {
-		r.cancelCall(r.ctxErr())
-	}
-	r.hurry()
-}
-
-// cancelSession sends session/cancel for a prompt whose ctx is done.
-func (r *Reply) cancelSession() {
-	ctx, cancel := context.WithTimeout(r.s.conn.ctx, r.s.conn.client.CancelGrace)
-	defer cancel()
-	r.told.Store(true)
-	_ = r.s.cancel(ctx) // that the agent cannot be told is told by the prompt itself
-}
-
-// gaveUp ends a prompt whose agent does not, in spite of having been asked.
-func (r *Reply) gaveUp() {
-	r.cancelCall(r.ctxErr())
-	if r.s.conn.Version() != 1 {
-		r.abandon(r.ctxErr())
-	}
 }
 
 // ctxErr is the error of a prompt whose ctx is done.
@@ -373,6 +334,9 @@ func (r *Reply) outcome() (res *Result, err error) {
 
 // abandon ends a reply without its turn having ended.
 func (r *Reply) abandon(err error) {
+	r.s.mu.Lock()
+	r.abandoned = true
+	r.s.mu.Unlock()
 	r.s.leave(r)
 	r.finish(nil, err)
 	r.cancelCall(err)
@@ -399,6 +363,7 @@ func (r *Reply) finish(res *Result, err error) {
 		return
 	}
 	r.ended, r.result, r.err = true, res, err
+	r.over.Store(true)
 	if r.stopCtx != nil {
 		r.stopCtx()
 	}

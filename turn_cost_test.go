@@ -32,9 +32,9 @@ var turnTrips = []struct {
 	most   float64 // allocations of a turn, of both sides together
 }{
 	{"engine", engineTrip, engineTripAgent, 12},
-	{"client", acpTrip, engineTripAgent, 36},
+	{"client", acpTrip, engineTripAgent, 38},
 	{"agent", engineTrip, acpTripAgent, 26},
-	{"both", acpTrip, acpTripAgent, 50},
+	{"both", acpTrip, acpTripAgent, 52},
 }
 
 const tripSession = "sess_ABCDEFGHIJKLMNOPQRSTUVWXYZ"

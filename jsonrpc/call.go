@@ -44,6 +44,7 @@ type callOptions struct {
 	await   bool
 	atMost  time.Duration // to await; 0 is for ever
 	onReply func(result any, err error)
+	sendIf  func() bool
 	onSent  func() // the request is in the output buffer
 }
 
@@ -87,6 +88,17 @@ func AwaitAnswerFor(d time.Duration) CallOption {
 // when there is no response or the call has returned.
 func OnReply(f func(result any, err error)) CallOption {
 	return func(o *callOptions) { o.onReply = f }
+}
+
+// SendIf asks f whether the message is still to be sent, at the moment when it is
+// next: if f returns true, the message goes out ahead of everything that is sent
+// after f was called, and if f returns false, the call fails with [ErrNotSent].
+// So what f decides and the place of the message among those that are sent are
+// one step. f is called under the lock of the output: it must be quick and must
+// not use the connection. It is called once at most, or once for each time that
+// middleware sends the message, and not at all for a message that cannot be sent.
+func SendIf(f func() bool) CallOption {
+	return func(o *callOptions) { o.sendIf = f }
 }
 
 // Call sends a request and waits for its response. Params and the result, a
@@ -135,25 +147,29 @@ func (c *Conn) Call(ctx context.Context, method string, params, result any, opts
 // a handler it fails with ErrQueueFull when there is no room and too much is
 // queued to read on until there is some.
 func (c *Conn) Notify(ctx context.Context, method string, params any) error {
-	return c.notify(ctx, method, params)
+	return c.notify(ctx, method, params, nil)
 }
 
-func (c *Conn) notify(ctx context.Context, method string, params any) error {
+func (c *Conn) notify(ctx context.Context, method string, params any, sendIf func() bool) error {
 	if c.outgoing != nil {
-		_, err := c.outgoing(ctx, &Request{Method: method, Params: params, conn: c, flags: flagNotification})
+		r := &Request{Method: method, Params: params, conn: c, flags: flagNotification}
+		if sendIf != nil {
+			r.out = &outgoing{callOptions: callOptions{sendIf: sendIf}}
+		}
+		_, err := c.outgoing(ctx, r)
 		return err
 	}
-	return c.sendNote(ctx, method, params)
+	return c.sendNote(ctx, method, params, sendIf)
 }
 
-func (c *Conn) sendNote(ctx context.Context, method string, params any) error {
+func (c *Conn) sendNote(ctx context.Context, method string, params any, sendIf func() bool) error {
 	c.waits(ctx, true)
 	defer c.waits(ctx, false)
 	v, err := flatten(params)
 	if err != nil {
 		return fmt.Errorf("jsonrpc: %s: %w", method, err)
 	}
-	m := message{kind: messageNotify, method: method, value: v}
+	m := message{kind: messageNotify, method: method, value: v, sendIf: sendIf}
 	return c.out.send(ctx, &m, lazy)
 }
 
@@ -168,8 +184,11 @@ func (c *Conn) do(ctx context.Context, method string, params, result any, o call
 
 // send is the innermost outgoing handler.
 func (c *Conn) send(ctx context.Context, r *Request) (any, error) {
-	if r.out == nil {
-		return nil, c.sendNote(ctx, r.Method, r.Params)
+	switch {
+	case r.out == nil:
+		return nil, c.sendNote(ctx, r.Method, r.Params, nil)
+	case r.IsNotification():
+		return nil, c.sendNote(ctx, r.Method, r.Params, r.out.sendIf)
 	}
 	if err := c.roundTrip(ctx, r.Method, r.Params, r.out.result, r.out.callOptions); err != nil {
 		return nil, err
@@ -207,7 +226,7 @@ func (c *Conn) begin(ctx context.Context, method string, params, result any, o c
 	if cl, err = c.newCall(ctx, method, lane, result, o); err != nil {
 		return nil, err
 	}
-	m := message{kind: messageCall, method: method, call: cl.id, value: v}
+	m := message{kind: messageCall, method: method, call: cl.id, value: v, sendIf: o.sendIf}
 	u := urgent
 	if cl.crowded {
 		u = crowded

@@ -160,6 +160,9 @@ var (
 	// ErrInvalidResponse says that the answer to a call was not a valid
 	// response (S32), or that its result could not be decoded.
 	ErrInvalidResponse = errors.New("jsonrpc: invalid response")
+	// ErrNotSent is the error of a call or notification whose [SendIf] function
+	// decided against sending it.
+	ErrNotSent = errors.New("jsonrpc: not sent")
 	// ErrQueueFull says that a call made inside a handler, or sending
 	// something there, was given up because more frames arrived while it
 	// waited than may be kept; see [Config.MaxQueued].

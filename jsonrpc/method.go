@@ -68,7 +68,14 @@ type Notification[P any] struct {
 
 // Notify sends the notification: see [Conn.Notify].
 func (n Notification[P]) Notify(ctx context.Context, c *Conn, params *P) error {
-	return c.notify(ctx, n.Name, paramsOf(params))
+	return c.notify(ctx, n.Name, paramsOf(params), nil)
+}
+
+// NotifyIf is Notify with [SendIf]: it asks f, at the moment when the
+// notification is next to go out, whether it is still to be sent, and fails with
+// [ErrNotSent] if it is not.
+func (n Notification[P]) NotifyIf(ctx context.Context, c *Conn, params *P, f func() bool) error {
+	return c.notify(ctx, n.Name, paramsOf(params), f)
 }
 
 // Handle registers the handler of the notification in mux. Notifications of a

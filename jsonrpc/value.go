@@ -97,6 +97,7 @@ type message struct {
 	value  any   // params or result, flattened
 	err    *Error
 	reply  bool // a handler's answer
+	sendIf func() bool
 }
 
 type messageKind uint8

@@ -203,8 +203,12 @@ func (o *outbox) encode(m *message) (err error) {
 	}
 	body := len(b)
 	b, err = m.append(b)
-	if err == nil && bytes.IndexByte(b[body:], '\n') >= 0 {
+	switch {
+	case err != nil:
+	case bytes.IndexByte(b[body:], '\n') >= 0:
 		err = errLineBreak
+	case m.sendIf != nil && !m.sendIf():
+		err = ErrNotSent
 	}
 	if err == nil {
 		if o.batch != nil {

@@ -1,0 +1,174 @@
+package acp
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/goacp/acp/jsonrpc"
+)
+
+// session/cancel names a session, not a prompt: it stops whatever the agent works
+// on when it arrives. One that is meant for a prompt that has just ended would
+// stop the next one. So whether a cancellation still has something to stop is
+// decided in the step in which it goes out (jsonrpc.SendIf): a prompt that is
+// sent once the reply before it has ended is then always behind it.
+
+// Cancel asks the agent to stop what it is doing in the session. It returns
+// when that is sent; prompts in flight end as the agent ends them. It reaches the
+// prompts that were sent before it: nothing is sent if those that were in flight
+// have ended when it would go out, or if there were none and one is sent first.
+//
+// In version 1 every permission and elicitation of the session that is waiting is
+// answered as cancelled, and so are later ones until these prompts are answered
+// (S40), or another one is sent, but not beyond [Client.CancelGrace].
+// There is no limit to how long the agent may take: a program whose user
+// insists, say with a second Ctrl-C, ends the ctx of the prompt, which does not
+// wait beyond [Client.CancelGrace].
+// In version 2 the agent withdraws its own requests (S42).
+func (s *ClientSession) Cancel(ctx context.Context) error {
+	if err := s.usable(); err != nil {
+		return err
+	}
+	return s.cancelAll(ctx)
+}
+
+// cancelAll cancels the prompts in flight. If there are none, there may be
+// something else to cancel.
+func (s *ClientSession) cancelAll(ctx context.Context) error {
+	s.mu.Lock()
+	sent := s.sent
+	targets := slices.DeleteFunc(slices.Clone(s.replies), func(r *Reply) bool { return !r.inFlight() })
+	s.mu.Unlock()
+	return s.cancel(ctx, func() bool {
+		if len(targets) == 0 {
+			return s.sent == sent
+		}
+		return slices.ContainsFunc(targets, (*Reply).inFlight)
+	})
+}
+
+// cancel sends session/cancel, unless aim says that there is nothing to stop any
+// more. aim is called with mu held, when no prompt can come between what it finds
+// and the message.
+func (s *ClientSession) cancel(ctx context.Context, aim func() bool) error {
+	proto := s.conn.proto()
+	var asks []*clientAsk // of mu, since middleware may send from elsewhere
+	err := proto.cancelSession(ctx, s.id, func() bool {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if !aim() {
+			return false
+		}
+		for _, r := range s.replies { // before the agent can answer
+			if r.sent.Load() {
+				r.cancelling.Store(true)
+			}
+		}
+		if proto.version() == 1 {
+			s.withdrawn = time.Now()
+			asks = slices.AppendSeq(asks, maps.Keys(s.asked))
+		}
+		return true
+	})
+	s.mu.Lock()
+	withdraw := asks
+	s.mu.Unlock()
+	for _, ask := range withdraw {
+		ask.cancel()
+	}
+	if errors.Is(err, jsonrpc.ErrNotSent) {
+		return nil
+	}
+	return s.conn.explain(err)
+}
+
+// withdraw answers all questions that wait as cancelled.
+func (s *ClientSession) withdraw() {
+	s.mu.Lock()
+	asks := slices.Collect(maps.Keys(s.asked))
+	s.mu.Unlock()
+	for _, ask := range asks {
+		ask.cancel()
+	}
+}
+
+// sending notes that the prompt goes out now.
+func (r *Reply) sending() bool {
+	s := r.s
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.sent++
+	r.number = s.sent
+	r.returned.Store(false) // middleware may send it again
+	r.sent.Store(true)
+	return true
+}
+
+// inFlight reports whether the agent may still work on the prompt as far as can
+// be told, or is about to get it.
+func (r *Reply) inFlight() bool { return !r.over.Load() && !r.returned.Load() }
+
+// first reports whether no older prompt of the session is in flight.
+func (r *Reply) first() bool {
+	r.s.mu.Lock()
+	defer r.s.mu.Unlock()
+	for _, o := range r.s.replies {
+		if o == r {
+			break
+		}
+		if o.inFlight() {
+			return false
+		}
+	}
+	return true
+}
+
+// interrupt asks the agent to stop, because the prompt's ctx is done.
+func (r *Reply) interrupt() {
+	s := r.s
+	r.mu.Lock()
+	if r.ended {
+		r.mu.Unlock()
+		return
+	}
+	r.giveUp = time.AfterFunc(s.conn.client.CancelGrace, r.gaveUp)
+	r.wakeRoom()
+	accepted := r.accepted
+	r.mu.Unlock()
+	if s.conn.Version() == 1 && r.sent.Load() && r.first() || accepted {
+		r.cancelSession()
+	} else {
+		r.cancelCall(r.ctxErr())
+	}
+	r.hurry()
+}
+
+// cancelSession sends session/cancel for a prompt whose ctx is done.
+func (r *Reply) cancelSession() {
+	ctx, cancel := context.WithTimeout(r.s.conn.ctx, r.s.conn.client.CancelGrace)
+	defer cancel()
+	_ = r.s.cancel(ctx, r.aim) // that the agent cannot be told is told by the prompt itself
+}
+
+// aim reports, once, whether there is something to cancel for the prompt: it is
+// in flight, or was given up here and is the latest. It is called with the
+// session's mu held.
+func (r *Reply) aim() bool {
+	s := r.s
+	if s.closed != nil || r.told {
+		return false
+	}
+	r.told = r.inFlight() || r.abandoned && r.number == s.sent
+	return r.told
+}
+
+// gaveUp ends a prompt whose agent does not, in spite of having been asked.
+func (r *Reply) gaveUp() {
+	r.cancelCall(r.ctxErr())
+	if r.s.conn.Version() != 1 {
+		r.abandon(r.ctxErr())
+	}
+}
