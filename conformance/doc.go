@@ -147,8 +147,10 @@
 // Requests of the peer that no step of the scenario is about are answered in the
 // background, as a peer does that is in order: permission is given once, files
 // are those of the scenario, terminals say hello, forms are declined, and unknown
-// methods are refused. Requests that a step may be about wait for that step and
-// are answered so at the end of the scenario if they were not by then.
+// methods are refused. After a step of the scenario has answered a question for
+// permission, further questions are answered the same way; in a cancelled turn they are
+// answered as cancelled. A request that a step to come may be about waits for
+// that step, and is answered at the end of the scenario at the latest.
 //
 // Patterns are JSON in which ... stands for anything, for whatever other members
 // an object has and, once or at both ends, for any elements of an array; $name for

@@ -357,6 +357,7 @@ func (g *guest) either(p *player, s *step) error {
 		if s.what.name != "" {
 			p.asked[s.what.name], p.known[s.what.name] = found, found.id
 		}
+		p.spend(s.what)
 		return nil
 	case errors.Is(err, errClosed) && near == nil:
 		return nil

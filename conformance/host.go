@@ -23,7 +23,10 @@ type host struct {
 	file      string // the last one of the scenario
 	terminals int
 	turns     []*promptTurn
-	server    *MCPProbe // that the scenario has started, or nil
+	asked     bool            // a step was about a question for permission
+	granted   bool            // and gave it
+	stopped   map[string]bool // texts of the ids of sessions whose last turn was cancelled
+	server    *MCPProbe       // that the scenario has started, or nil
 }
 
 // A promptTurn is a prompt of the scenario.
@@ -43,6 +46,7 @@ func newHost(version int, cwd string) *host {
 // begin makes the host ready for a scenario.
 func (h *host) begin(p *player) {
 	h.turns, h.file = nil, ""
+	h.asked, h.granted, h.stopped = false, false, map[string]bool{}
 	clear(h.files)
 	p.known["cwd"] = pattern.Text(h.cwd)
 	v, err := pattern.Parse(h.hello(nil, nil))
@@ -195,6 +199,13 @@ func (h *host) prompt(p *player, s *step) error {
 		`{"sessionId":`+session.Text+`,"prompt":[{"type":"text","text":`+pattern.Quote(text)+`}]}`)
 	h.track(p, c)
 	return err
+}
+
+// stops notes that the client cancels what a session does.
+func (h *host) stops(p *player, s *step) {
+	if v, err := pattern.Parse(p.fill(s.val)); err == nil && v.Get("sessionId") != nil {
+		h.stopped[v.Get("sessionId").Text] = true
+	}
 }
 
 // track follows the turn of a prompt.
@@ -393,7 +404,14 @@ func (h *host) auto(p *player, m *letter) string {
 	file := params.StringAt("path")
 	switch m.method {
 	case "session/request_permission":
-		return `"result":{"outcome":` + permit(params) + `}`
+		if id := params.Get("sessionId"); id != nil && h.stopped[id.Text] { // S40
+			return `"result":{"outcome":{"outcome":"cancelled"}}`
+		}
+		kind := "allow"
+		if h.asked && !h.granted {
+			kind = "reject"
+		}
+		return `"result":{"outcome":` + choose(params, kind) + `}`
 	case "fs/read_text_file":
 		text, ok := h.files[file]
 		if !ok {
@@ -422,14 +440,14 @@ func refusal(code int, message string) string {
 	return `"error":{"code":` + strconv.Itoa(code) + `,"message":` + pattern.Quote(message) + `}`
 }
 
-// permit chooses among the options of a permission request: once, if that is
-// offered.
-func permit(params *pattern.Value) string {
+// choose selects an option of a permission request whose kind is allow or reject:
+// once, if that is offered.
+func choose(params *pattern.Value, kind string) string {
 	var options []*pattern.Value
 	if list := params.Get("options"); list != nil {
 		options = list.Elems
 	}
-	for _, kind := range []string{"allow_once", "allow_always"} {
+	for _, kind := range []string{kind + "_once", kind + "_always"} {
 		for _, o := range options {
 			if id := o.Get("optionId"); id != nil && o.StringAt("kind") == kind {
 				return `{"outcome":"selected","optionId":` + id.Text + `}`
@@ -437,6 +455,21 @@ func permit(params *pattern.Value) string {
 		}
 	}
 	return `{"outcome":"cancelled"}`
+}
+
+// answers notes what a step answers to a question for permission. What else the agent
+// asks for is then answered likewise.
+func (h *host) answers(m *letter, outcome *pattern.Value) {
+	h.granted = false
+	id, options := outcome.Get("optionId"), m.params().Get("options")
+	if outcome.StringAt("outcome") != "selected" || id == nil || options == nil {
+		return
+	}
+	for _, o := range options.Elems {
+		if have := o.Get("optionId"); have != nil && have.Text == id.Text {
+			h.granted = h.granted || strings.HasPrefix(o.StringAt("kind"), "allow")
+		}
+	}
 }
 
 // lines returns the part of a text that params ask for.

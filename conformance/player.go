@@ -49,6 +49,8 @@ type player struct {
 	byID  map[string]*pending
 	open  int                // calls that were not answered
 	asked map[string]*letter // requests of the peer, by name
+	spent map[*what]bool     // what steps that are not played again were about
+	loops int                // how many blocks are being played that may be played again
 
 	inbox  []*letter
 	bytes  int
@@ -103,7 +105,7 @@ func newPlayer(ctx context.Context, side Side, version int, l *link, opt *Option
 		ctx: ctx, side: side, version: version, link: l, opt: opt, sc: sc, role: r,
 		known: pattern.Captures{"version": number(version)},
 		calls: map[string]*pending{}, byID: map[string]*pending{}, asked: map[string]*letter{},
-		passed: map[string]int{}, limit: opt.timeout(),
+		passed: map[string]int{}, spent: map[*what]bool{}, limit: opt.timeout(),
 	}
 }
 
@@ -205,9 +207,44 @@ func (p *player) forbids(w *what, m *letter) bool {
 	return !(w.method == "" && m.due) && p.fits(w, m) == nil
 }
 
-// wanted reports whether a step of the scenario may be about a request.
+// wanted reports whether a step of the scenario that is still to come may be about
+// a request.
 func (p *player) wanted(m *letter) bool {
-	return p.sc.uses[m.method] && slices.ContainsFunc(p.sc.whats[m.method], func(w *what) bool { return p.fits(w, m) == nil })
+	return p.sc.uses[m.method] && slices.ContainsFunc(p.sc.whats[m.method], func(w *what) bool { return !p.spent[w] && p.fits(w, m) == nil })
+}
+
+// spend notes that a step was played that waited for w. Requests that only this
+// step could have been about are answered: whoever asks is owed an answer.
+func (p *player) spend(w *what) {
+	if p.loops > 0 || p.side == Client {
+		return // the step may be played again; what a client asks for again is the scenario's to answer
+	}
+	p.spent[w] = true
+	if !p.sc.uses[w.method] {
+		return
+	}
+	for _, m := range p.inbox {
+		if m.request() && !m.used && !m.done && m.method == w.method && !p.wanted(m) {
+			p.reply(m)
+		}
+	}
+}
+
+// spendAll notes that steps will not be played again.
+func (p *player) spendAll(steps []*step) {
+	for _, s := range steps {
+		if s.what != nil {
+			p.spend(s.what)
+		}
+		p.spendAll(s.body)
+	}
+}
+
+// loop plays the steps of a block that may be played again.
+func (p *player) loop(body []*step) error {
+	p.loops++
+	defer func() { p.loops-- }()
+	return p.play(body)
 }
 
 // reply lets our side answer a request by itself.
@@ -393,6 +430,9 @@ func (p *player) enter(c *pending) {
 		p.open++
 	}
 	p.byID[c.id] = c
+	if h, ok := p.role.(*host); ok && c.method == "session/prompt" {
+		delete(h.stopped, c.session)
+	}
 }
 
 // answered waits for the answer to a call.
@@ -475,7 +515,11 @@ func (p *player) awaitWhat(s *step) (*letter, error) {
 		if s.what.name != "" {
 			p.asked[s.what.name] = found
 			p.known[s.what.name] = found.id
+			if h, ok := p.role.(*host); ok && found.method == "session/request_permission" {
+				h.asked = true
+			}
 		}
+		p.spend(s.what)
 		return found, nil
 	}
 	if s.verb == "await" && (errors.Is(err, errTimeout) || p.side == Client && errors.Is(err, errClosed)) {

@@ -18,6 +18,9 @@ func (p *player) step(s *step) error {
 		_, err := p.call(s.name, s.method, p.fill(s.val))
 		return err
 	case "notify":
+		if h, ok := p.role.(*host); ok && s.method == "session/cancel" {
+			h.stops(p, s)
+		}
 		return p.write(`{"jsonrpc":"2.0","method":` + pattern.Quote(s.method) + `,"params":` + p.fill(s.val) + `}`)
 	case "send":
 		frame := s.val.Fill(p.known)
@@ -111,10 +114,11 @@ func (p *player) control(s *step) error {
 		for i := range s.n {
 			again()
 			p.known["n"] = number(i)
-			if err := p.play(s.body); err != nil {
+			if err := p.loop(s.body); err != nil {
 				return err
 			}
 		}
+		p.spendAll(s.body)
 	case "each":
 		list := p.known[s.other]
 		if list == nil || list.Kind != pattern.Array {
@@ -124,10 +128,11 @@ func (p *player) control(s *step) error {
 		for i, v := range list.Elems {
 			again()
 			p.known["n"], p.known[s.name] = number(i), v
-			if err := p.play(s.body); err != nil {
+			if err := p.loop(s.body); err != nil {
 				return err
 			}
 		}
+		p.spendAll(s.body)
 	default:
 		return p.role.step(p, s)
 	}
@@ -363,6 +368,11 @@ func (p *player) answer(s *step) error {
 	}
 	m.done = true
 	what := `"result":` + p.fill(s.val)
+	if h, ok := p.role.(*host); ok && s.verb == "answer" && m.method == "session/request_permission" {
+		if v, err := pattern.Parse(p.fill(s.val)); err == nil {
+			h.answers(m, v.Get("outcome"))
+		}
+	}
 	if s.verb == "refuse" {
 		message := "refused"
 		if s.val != nil {
