@@ -115,8 +115,8 @@ func (m *Monitor) chunk(s *session, id string, kind byte, chunk bool) {
 	}
 	key := messageKey(m.version, id, kind)
 	old, ok := s.messages.get(key)
-	if m.breaks(ckMsgKind, ok && old != kind) {
-		m.add(ckMsgKind, "params.update.messageId", "used the id %s for messages of different kinds", quote(id))
+	if m.breaks(ckMsgKind, ok && old != kind && (old == userMessage || kind == userMessage)) {
+		m.add(ckMsgKind, "params.update.messageId", "used the id %s for a message of the user and for one of its own", quote(id))
 	}
 	if m.breaks(ckMsgMixed, chunk && ok && s.message != id && s.opening == 0) {
 		m.add(ckMsgMixed, "params.update.messageId", "went on with the message %s after it had begun another", quote(id))

@@ -34,6 +34,7 @@ var (
 type tool struct {
 	status string
 	turn   int
+	shown  bool // by an update, and not only by a question about it
 	cancel bool // it can be cancelled (v2)
 }
 
@@ -64,7 +65,7 @@ func (m *Monitor) toolCall(s *session, u toolSeen) *tool {
 	m.toolWords(&u)
 	t, ok := s.tools.get(u.id)
 	if u.creates {
-		if m.breaks(ckToolOnce, ok) {
+		if m.breaks(ckToolOnce, ok && t.shown) {
 			m.add(ckToolOnce, u.path, "announced the tool call %s again", quote(u.id))
 		}
 	} else if m.version == 1 && !u.asked {
@@ -82,8 +83,10 @@ func (m *Monitor) toolCall(s *session, u toolSeen) *tool {
 		}
 		s.tools.put(u.id, t)
 	}
+	t.shown = t.shown || !u.asked
 	if u.status != "" {
-		if m.breaks(ckToolBack, ok && rank(u.status) < rank(t.status)) {
+		// One that runs may be pending again: it awaits approval, or its turn.
+		if m.breaks(ckToolBack, ok && rank(t.status) == 2 && rank(u.status) < 2) {
 			m.add(ckToolBack, u.path+".status", "put the tool call %s from %s back to %s", quote(u.id), quote(t.status), quote(u.status))
 		}
 		t.status = u.status
