@@ -310,6 +310,7 @@ func (a *baseAgent) prompt(ctx context.Context, t *acp.Turn) (acp.StopReason, er
 		_ = t.Notice(acp.NoticeSeverityWarning, "Heads up", "detail")
 	case "!usage":
 		t.SetUsage(acp.Usage{TotalTokens: 30, InputTokens: 10, OutputTokens: 20})
+		_ = t.Say("30 tokens")
 	case "!stop":
 		return acp.StopReason(rest), nil
 	case "!tool":

@@ -65,6 +65,7 @@ type Monitor struct {
 
 	version int  // agreed, 0 before
 	offered int  // by the client, while initialize is in flight
+	later   bool // the initialize at hand asks for a version that nobody knows
 	gap     bool // frames are missing from before
 	ended   bool
 	ready   bool // initialize was answered with success
@@ -76,12 +77,14 @@ type Monitor struct {
 	lastAt [2]time.Duration // when a side sent something, by side
 	lastNo [2]int64         // the number of that frame
 
-	open     [2]table[*request] // in flight, by the side that asked
-	answered [2]table[int64]    // ids that were answered, by the side that asked
-	sessions table[*session]
-	gone     table[string] // sessions that ended, with the method that ended them
-	lost     bool          // the request at hand is about a session that does not exist
-	opening  int           // requests in flight that may open a session of a new id
+	open      [2]table[*request] // in flight, by the side that asked
+	answered  [2]table[int64]    // ids that were answered, by the side that asked
+	sessions  table[*session]
+	gone      table[string] // sessions that ended, with the method that ended them
+	lost      bool          // the request at hand is about a session that does not exist
+	relative  bool          // the request at hand opens a session in a directory that is not absolute
+	malformed bool          // what was decoded last is not as the schema has it
+	opening   int           // requests in flight that may open a session of a new id
 
 	agent  agentCaps
 	client clientCaps

@@ -6,6 +6,7 @@ import (
 	"io"
 	"math"
 	"strconv"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/goacp/acp/internal/wire"
@@ -35,6 +36,8 @@ var (
 	ckErrorCode    = decides("both/envelope/error-code")
 	ckErrorText    = decides("both/error/message")
 	ckErrorLeak    = decides("both/error/stack-trace")
+	ckErrorRange   = decides("both/error/range")
+	ckErrorLine    = decides("both/error/one-line")
 	ckNull         = decides("both/envelope/null-result")
 )
 
@@ -48,6 +51,8 @@ type request struct {
 	at        int64    // nanoseconds
 	s         *session // the session it is about, if it is known
 	lost      bool     // it is about one that does not exist
+	relative  bool     // it opens one in a directory that is not absolute
+	malformed bool     // its params are not as the schema has them
 	again     int      // requests with the same id that were not answered when it was made
 	doubtful  bool     // what is wrong with it may keep it from being answered
 	withdrawn bool     // $/cancel_request was sent for it
@@ -447,6 +452,7 @@ func (m *Monitor) response(e *envelope) {
 	}
 	switch {
 	case both:
+		m.bothWays(e, r)
 	case e.has&hasResult != 0:
 		m.resultOf(e, r)
 	case e.has&hasError != 0:
@@ -479,7 +485,13 @@ func (m *Monitor) errorOf(e *envelope, r *request) *jsonrpc.Error {
 	if m.breaks(ckErrorText, we.Message == "") {
 		m.add(ckErrorText, "error.message", "sent an error with code %d that says nothing", we.Code)
 	}
+	if m.breaks(ckErrorLine, strings.ContainsAny(we.Message, "\n\r")) {
+		m.add(ckErrorLine, "error.message", "sent an error with code %d whose message has several lines", we.Code)
+	}
 	c := we.Code
+	if m.breaks(ckErrorRange, !reserved(c) && (c < -33002 || c > -33000 && c < -32768 || c > -32000)) {
+		m.add(ckErrorRange, "error.code", "sent the code %d, which is outside of the ranges of JSON-RPC and the protocol", c)
+	}
 	if m.breaks(ckErrorCode, c >= -32768 && c < -32099 && !reserved(c)) {
 		m.add(ckErrorCode, "error.code", "sent the code %d, which is reserved and means nothing", c)
 	}

@@ -19,6 +19,7 @@ var (
 	ckAgentInfo     = decides("agent/handshake/info")
 	ckClientInfo    = decides("client/handshake/info")
 	ckAuthUnique    = decides("agent/auth/unique-ids")
+	ckAuthEnv       = decides("agent/auth/unique-env")
 	ckAuthTerminal  = decides("agent/capability/auth-terminal")
 	ckAuthKnown     = decides("client/auth/known")
 	ckAuthOffered   = decides("agent/auth/offered")
@@ -109,9 +110,29 @@ func (m *Monitor) peekVersion(pos int) (v int) {
 
 // offer is called before initialize is decoded.
 func (m *Monitor) offer(e *envelope) {
-	if e.has&hasParams != 0 && m.version == 0 {
-		m.offered = min(m.peekVersion(e.params), 2)
+	m.later = false
+	if e.has&hasParams != 0 {
+		v := m.peekVersion(e.params)
+		m.later = v > 2
+		if m.version == 0 {
+			m.offered = min(v, 2)
+		}
 	}
+}
+
+// greeted looks at an initialize that asks for a later version: nobody knows what
+// its params are like (S57).
+func (m *Monitor) greeted(r *request, e *envelope, c *codec) {
+	d := &m.d
+	requested := m.peekVersion(e.params)
+	d.Seek(e.params)
+	v := c.params(d)
+	m.watch.Notes = m.watch.Notes[:0]
+	if d.FieldErr() == nil {
+		m.asked(r, v)
+		return
+	}
+	r.facts = &initFacts{requested: requested, client: clientCaps{unknown: true}}
 }
 
 // agree is called before what answers initialize is decoded.
@@ -204,6 +225,7 @@ func (m *Monitor) initializedV2(r *request, p *acpv2.InitializeResponse) {
 			m.authMethod(string(a.MethodID), false)
 		case *acpv2.AuthMethodTerminal:
 			m.authMethod(string(a.MethodID), true)
+			m.authEnv(a)
 		case *acpv2.UnknownAuthMethod:
 			m.authMethod(string(a.MethodID), false)
 		}
@@ -233,6 +255,17 @@ func (m *Monitor) authMethod(id string, terminal bool) {
 	}
 	if len(m.agent.auth) < maxEntries {
 		m.agent.auth[brief(id)] = true
+	}
+}
+
+// authEnv looks at the variables of a way to sign in in a terminal (v2).
+func (m *Monitor) authEnv(a *acpv2.AuthMethodTerminal) {
+	seen := make(map[string]bool, len(a.Env))
+	for _, v := range a.Env {
+		if m.breaks(ckAuthEnv, seen[v.Name]) {
+			m.add(ckAuthEnv, "result.authMethods", "sets the variable %s twice for the way to sign in %s", quote(v.Name), quote(string(a.MethodID)))
+		}
+		seen[v.Name] = true
 	}
 }
 

@@ -107,8 +107,14 @@ func (m *Monitor) request(e *envelope) {
 	r.m = mt
 	m.early(r.name, true)
 	if c != nil {
-		if p := m.paramsOf(e, c); p != nil {
+		m.malformed = false
+		if opens && m.later {
+			m.greeted(r, e, c)
+		} else if p := m.paramsOf(e, c); p != nil {
 			m.asked(r, p)
+		} else if c.params != nil {
+			r.malformed = m.malformed && !opens
+			m.misasked(e, r)
 		}
 	} else if mt == nil {
 		m.sessionOf(e, r)
@@ -187,6 +193,7 @@ func (m *Monitor) decode(c check, read func(*wire.Decoder) any, there bool, pos 
 		}
 		return nil
 	}
+	m.malformed = fe != nil
 	if m.breaks(c, fe != nil) {
 		m.add(c, m.path(fe.Path), "%s: %s", m.path(fe.Path), fe.Reason)
 	}

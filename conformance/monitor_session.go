@@ -43,10 +43,14 @@ const grace = time.Second
 // A session is what is known of a session that is open, or being opened.
 type session struct {
 	id        string
-	opening   int  // requests in flight that open it
-	guessed   bool // the agent named it before any request did
-	child     bool // a subagent's
-	mayCancel bool // the child may be cancelled
+	opening   int    // requests in flight that open it
+	openedBy  string // the method of the last one that was answered
+	guessed   bool   // the agent named it before any request did
+	child     bool   // a subagent's
+	mayCancel bool   // the child may be cancelled
+
+	prompted bool // since it was opened
+	said     bool // something was, or was asked for, in this turn
 
 	turns     int // prompts in flight (v1), or work in the foreground (v2)
 	turn      int // the number of the last one
@@ -82,6 +86,7 @@ func (s *session) forget() {
 	s.hasModes, s.hasOpts, s.modes, s.options = false, false, nil, nil
 	s.guessed, s.reported, s.work = true, false, true
 	s.turns, s.stopped, s.currency = 0, false, ""
+	s.prompted, s.said = true, true
 }
 
 func newSession(id string) *session {
@@ -119,6 +124,7 @@ func (m *Monitor) openSession(r *request, sid string) {
 	s.tools = table[*tool]{max: maxEntries, forgot: true}
 	s.messages = table[byte]{max: maxEntries, forgot: true}
 	s.message, s.currency = "", ""
+	s.prompted = false
 }
 
 // opened looks at the answer to such a request, and returns the session.
@@ -131,7 +137,7 @@ func (m *Monitor) opened(r *request, sid string) *session {
 		if r.s == nil {
 			return newSession(f.sid)
 		}
-		r.s.guessed = false
+		r.s.guessed, r.s.openedBy = false, r.name
 		return r.s
 	}
 	s, ok := m.sessions.get(sid)
@@ -144,7 +150,7 @@ func (m *Monitor) opened(r *request, sid string) *session {
 	}
 	m.gone.drop(sid)
 	m.stats.Sessions++
-	s.guessed, s.turns = false, 0
+	s.guessed, s.turns, s.openedBy = false, 0, r.name
 	return s
 }
 
@@ -245,17 +251,18 @@ func (m *Monitor) prompt(r *request, sid string, blocks int) {
 	if m.breaks(ckEmptyPrompt, blocks == 0) {
 		m.add(ckEmptyPrompt, "params.prompt", "sent a prompt with nothing in it")
 	}
-	if s == nil || m.version == 2 {
+	if s == nil {
+		return
+	}
+	s.prompted = true
+	if m.version == 2 {
 		return
 	}
 	if m.breaks(ckBusy, s.turns > 0) {
 		m.add(ckBusy, "", "sent a prompt while another is not answered yet")
 	}
-	s.turns++
-	if s.turns == 1 {
-		s.turn++
-		s.stopped, s.dismissed = false, false
-	}
+	m.begins(s)
+	s.said = blocks == 0 // there is nothing to say to it
 }
 
 // cancelSession looks at session/cancel, and at what stops a session besides.
@@ -302,6 +309,7 @@ func (m *Monitor) turned(r *request, reason string, known bool) {
 	}
 	if reason == "end_turn" {
 		m.unfinished(s)
+		m.expect(ckEmptyTurn, s.said || r.stopped || s.turns > 0, "result.stopReason", "ended a turn normally in which it said and did nothing")
 	}
 	m.abandoned(r, s)
 }
@@ -319,6 +327,13 @@ func (m *Monitor) unfinished(s *session) {
 // failed looks at an error that answers a request, whatever its kind.
 func (m *Monitor) failed(r *request, we *jsonrpc.Error) {
 	m.authErrors(r, we)
+	if r.malformed {
+		m.breaks(ckMisasked, false)
+		m.expect(ckMisaskedCode, we.Code != jsonrpc.CodeInternalError, "error.code", "answered %s with malformed params as an error of its own, with -32603 and not with -32602", r.name)
+	}
+	if r.relative {
+		m.breaks(ckRelative, false)
+	}
 	switch r.name {
 	case "initialize":
 		m.initializeFailed(we)
@@ -389,6 +404,7 @@ func absolute(p string) bool {
 }
 
 func (m *Monitor) directories(cwd string, more []string) {
+	m.relative = !absolute(cwd) || slices.ContainsFunc(more, func(p string) bool { return !absolute(p) })
 	if m.breaks(ckCwd, !absolute(cwd)) {
 		m.add(ckCwd, "params.cwd", "opened a session in %s, which is not absolute", quote(cwd))
 	}
@@ -478,11 +494,14 @@ func (m *Monitor) asked(r *request, p any) {
 	if r.from == theClient {
 		m.gate(r.name)
 	}
-	m.lost = false
+	m.lost, m.relative = false, false
 	if !m.askedV1(r, p) {
 		m.askedV2(r, p)
 	}
-	r.lost = m.lost
+	r.lost, r.relative = m.lost, m.relative
+	if r.from == theAgent && r.s != nil {
+		r.s.said = true
+	}
 }
 
 // told looks at the params of a notification.
@@ -494,6 +513,7 @@ func (m *Monitor) told(p any) {
 
 // succeeded looks at a result, which is nil if nothing is known of it.
 func (m *Monitor) succeeded(r *request, p any) {
+	m.carriedOut(r)
 	if p == nil {
 		m.mcpOver(r)
 	} else if !m.answeredV1(r, p) {

@@ -1,5 +1,11 @@
 package conformance
 
+var (
+	ckEmptyTurn = decides("agent/turn/empty")
+	ckRunning   = decides("agent/turn/running")
+	ckReplayed  = decides("agent/session/replayed")
+)
+
 // What only version 2 has: the foreground of a session has a state, and a
 // prompt is answered with a receipt.
 
@@ -11,7 +17,10 @@ func (m *Monitor) stateOf(s *session, state, reason string, hasError, reported, 
 	if state != "idle" {
 		if was == "" || was == "idle" {
 			s.turn++
-			s.stopped = false
+			s.stopped, s.said = false, false
+		}
+		if was == "requires_action" && state == "running" {
+			m.breaks(ckRunning, false)
 		}
 		return
 	}
@@ -34,6 +43,9 @@ func (m *Monitor) stateOf(s *session, state, reason string, hasError, reported, 
 	}
 	if reason == "end_turn" && reported && !work {
 		m.unfinished(s)
+	}
+	if reason == "end_turn" {
+		m.expect(ckEmptyTurn, s.said, "params.update.stopReason", "ended work normally in which it said and did nothing")
 	}
 	m.unshown(s)
 	switch { // prompts may be sent and cancelled faster than work ends
@@ -75,6 +87,7 @@ func (m *Monitor) works(s *session, what string) {
 		return
 	}
 	if m.version == 2 {
+		m.resumes(s, what)
 		idle := s.state == "idle" && s.reported && !s.work
 		if m.breaks(ckIdleWork, idle) {
 			m.add(ckIdleWork, "params.update", "sent %s while the session is idle", what)
@@ -82,6 +95,37 @@ func (m *Monitor) works(s *session, what string) {
 		return
 	}
 	if m.breaks(ckLate, s.turns == 0) {
-		m.add(ckLate, "params.update", "sent %s after the prompt was answered", what)
+		switch {
+		case s.turn > 0 || s.openedBy == "":
+			m.add(ckLate, "params.update", "sent %s after the prompt was answered", what)
+		default:
+			m.add(ckLate, "params.update", "sent %s before any prompt, after it had answered %s", what, s.openedBy)
+		}
+	}
+}
+
+// resumes looks at what only comes when nobody has to act any more.
+func (m *Monitor) resumes(s *session, what string) {
+	if s.state != "requires_action" || s.work || what == "a tool call" {
+		return
+	}
+	for _, e := range m.open[theAgent].m {
+		if e.v.s == s && (e.v.name == "session/request_permission" || e.v.name == "elicitation/create") {
+			return
+		}
+	}
+	if m.breaks(ckRunning, true) {
+		m.add(ckRunning, "params.update", "sent %s while the session waits for its user, and has not told that it runs again", what)
+	}
+}
+
+// replayed looks at a message of the user. Before the first prompt only a replay has one.
+func (m *Monitor) replayed(s *session) {
+	again := s.openedBy == "session/load" || s.openedBy == "session/resume"
+	switch {
+	case s.opening > 0:
+		m.breaks(ckReplayed, false)
+	case again && !s.prompted && !s.guessed && !s.child && m.breaks(ckReplayed, true):
+		m.add(ckReplayed, "params.update", "sent a message of the user after it had answered %s", s.openedBy)
 	}
 }

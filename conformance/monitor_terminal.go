@@ -6,6 +6,7 @@ var (
 	ckTermKnown    = decides("agent/terminal/known")
 	ckTermReleased = decides("agent/terminal/released")
 	ckTermCwd      = decides("agent/terminal/cwd")
+	ckTermMoved    = decides("agent/terminal/moved")
 	ckTermUnique   = decides("client/terminal/unique-ids")
 	ckTermLimit    = decides("client/terminal/limit")
 	ckTermExit     = decides("client/terminal/exit")
@@ -22,9 +23,10 @@ type terminal struct {
 	limit   uint64 // bytes of its output, if limited
 	limited bool
 	exited  bool
-	exitNo  int64 // the number of the frame that said so (v1)
-	cancel  bool  // it can be cancelled (v2)
-	gone    bool  // it was released (v1): tool calls may go on to show it
+	exitNo  int64  // the number of the frame that said so (v1)
+	cwd     string // where its command runs, "" if that is not known (v2)
+	cancel  bool   // it can be cancelled (v2)
+	gone    bool   // it was released (v1): tool calls may go on to show it
 	turn    int
 }
 
@@ -134,6 +136,17 @@ func (m *Monitor) terminalUpdate(s *session, id string, chunk, exits, runs bool)
 	}
 	t.exited = (t.exited || exits) && !runs
 	return t
+}
+
+// runsIn looks at the directory of a command (v2).
+func (m *Monitor) runsIn(s *session, t *terminal, id, cwd string) {
+	if m.breaks(ckTermCwd, !absolute(cwd)) {
+		m.add(ckTermCwd, "params.update.cwd", "showed a command in %s, which is not absolute", quote(cwd))
+	}
+	if m.breaks(ckTermMoved, t.cwd != "" && t.cwd != brief(cwd) && s.opening == 0) {
+		m.add(ckTermMoved, "params.update.cwd", "moved the terminal %s from %s to %s", quote(id), quote(t.cwd), quote(cwd))
+	}
+	t.cwd = brief(cwd)
 }
 
 func (m *Monitor) file(path string, line *uint32) {

@@ -74,13 +74,17 @@ var preludes = map[string][]string{
 		`> 1 session/new {"cwd":"/w"}`,
 		`< 1 = {"sessionId":"s1","configOptions":[{"configId":"model","name":"Model","type":"select","currentValue":"a","options":[{"value":"a","name":"A"},{"value":"b","name":"B"}]}],"availableCommands":[{"type":"command","name":"web","description":"d"}]}`,
 	},
-	"turn v1": {`> 10 session/prompt {"sessionId":"s1","prompt":[{"type":"text","text":"hi"}]}`},
+	"turn v1": {
+		`> 10 session/prompt {"sessionId":"s1","prompt":[{"type":"text","text":"hi"}]}`,
+		`< update {"sessionUpdate":"agent_thought_chunk","content":{"type":"text","text":"h"}}`,
+	},
 	"done v1": {`< 10 = {"stopReason":"end_turn"}`},
 	"turn v2": {
 		`> 10 session/prompt {"sessionId":"s1","prompt":[{"type":"text","text":"hi"}]}`,
 		`< 10 = {"messageId":"m1"}`,
 		`< update {"sessionUpdate":"state_update","state":"running","background":[]}`,
 		`< update {"sessionUpdate":"user_message","messageId":"m1","content":[{"type":"text","text":"hi"}]}`,
+		`< update {"sessionUpdate":"agent_thought","messageId":"t1","content":[{"type":"text","text":"h"}]}`,
 	},
 	"done v2": {`< update {"sessionUpdate":"state_update","state":"idle","stopReason":"end_turn","background":[]}`},
 }

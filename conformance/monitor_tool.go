@@ -17,6 +17,7 @@ var (
 	ckToolLine      = decides("agent/tool/lines")
 	ckDiffPath      = decides("agent/tool/diff-paths")
 	ckToolTerminal  = decides("agent/tool/terminals")
+	ckToolName      = decides("agent/tool/name")
 	ckToolChunk     = decides("agent/tool/chunks")
 	ckToolCancel    = decides("client/tool/cancel")
 
@@ -33,6 +34,7 @@ var (
 // A tool is what is known of a tool call.
 type tool struct {
 	status string
+	name   string // of the tool, "" if it is not known
 	turn   int
 	shown  bool // by an update, and not only by a question about it
 	cancel bool // it can be cancelled (v2)
@@ -52,8 +54,9 @@ func rank(status string) int {
 // toolSeen is what a message says of a tool call, in both versions.
 type toolSeen struct {
 	id, kind, status string
-	creates          bool // by its kind it announces the call (v1)
-	asked            bool // it is part of a permission request
+	name             string // of the tool
+	creates          bool   // by its kind it announces the call (v1)
+	asked            bool   // it is part of a permission request
 	title            bool
 	statusKnown      bool
 	kindKnown        bool
@@ -84,6 +87,12 @@ func (m *Monitor) toolCall(s *session, u toolSeen) *tool {
 		s.tools.put(u.id, t)
 	}
 	t.shown = t.shown || !u.asked
+	if u.name != "" {
+		if m.breaks(ckToolName, t.name != "" && t.name != brief(u.name)) {
+			m.add(ckToolName, u.path+".name", "changed the tool of the call %s from %s to %s", quote(u.id), quote(t.name), quote(u.name))
+		}
+		t.name = brief(u.name)
+	}
 	if u.status != "" {
 		// One that runs may be pending again: it awaits approval, or its turn.
 		if m.breaks(ckToolBack, ok && rank(t.status) == 2 && rank(u.status) < 2) {

@@ -31,8 +31,18 @@ func (m *Monitor) toldV1(p any) bool {
 	return true
 }
 
+// saysV1 reports whether an update tells what comes of a turn.
+func saysV1(u acpv1.SessionUpdate) bool {
+	switch u.(type) {
+	case *acpv1.UserMessageChunk, *acpv1.UsageUpdate, *acpv1.SessionInfoUpdate, *acpv1.AvailableCommandsUpdate:
+		return false
+	}
+	return true
+}
+
 // updateV1 follows an update of a session.
 func (m *Monitor) updateV1(s *session, u acpv1.SessionUpdate) {
+	s.said = s.said || saysV1(u)
 	switch u := u.(type) {
 	case *acpv1.AgentMessageChunk:
 		m.works(s, "a message")
@@ -43,12 +53,13 @@ func (m *Monitor) updateV1(s *session, u acpv1.SessionUpdate) {
 		m.chunk(s, string(u.MessageID), thought, true)
 		m.blockV1("params.update.content", u.Content)
 	case *acpv1.UserMessageChunk:
+		m.replayed(s)
 		m.chunk(s, string(u.MessageID), userMessage, true)
 		m.blockV1("params.update.content", u.Content)
 	case *acpv1.ToolCall:
 		m.works(s, "a tool call")
 		m.toolCall(s, toolSeen{
-			id: string(u.ToolCallID), creates: true, title: true, path: "params.update",
+			id: string(u.ToolCallID), name: u.Name, creates: true, title: true, path: "params.update",
 			status: string(u.Status), statusKnown: u.Status.Known(), kind: string(u.Kind), kindKnown: u.Kind.Known(),
 		})
 		m.toolPartsV1(s, "params.update", u.Content, u.Locations)
@@ -131,7 +142,7 @@ func (m *Monitor) toolV1(s *session, u *acpv1.ToolCallUpdate, asked bool) {
 	}
 	status, kind := u.Status.Or(""), u.Kind.Or("")
 	m.toolCall(s, toolSeen{
-		id: string(u.ToolCallID), asked: asked, path: path,
+		id: string(u.ToolCallID), name: u.Name, asked: asked, path: path,
 		status: string(status), statusKnown: status.Known(), kind: string(kind), kindKnown: kind.Known(),
 	})
 	m.toolPartsV1(s, path, u.Content.Or(nil), u.Locations.Or(nil))

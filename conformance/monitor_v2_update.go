@@ -31,8 +31,20 @@ func (m *Monitor) toldV2(p any) bool {
 	return true
 }
 
+// saysV2 reports whether an update tells what comes of a turn.
+func saysV2(u acpv2.SessionUpdate) bool {
+	switch u.(type) {
+	case *acpv2.UserMessageChunk, *acpv2.UserMessage, *acpv2.UsageUpdate, *acpv2.SessionInfoUpdate,
+		*acpv2.AvailableCommandsUpdate, *acpv2.RunningStateUpdate, *acpv2.RequiresActionStateUpdate,
+		*acpv2.StateUnknownUpdate, *acpv2.UnknownStateUpdate, *acpv2.IdleStateUpdate:
+		return false
+	}
+	return true
+}
+
 // updateV2 follows an update of a session.
 func (m *Monitor) updateV2(s *session, u acpv2.SessionUpdate) {
+	s.said = s.said || saysV2(u)
 	switch u := u.(type) {
 	case *acpv2.AgentMessageChunk:
 		m.works(s, "a message")
@@ -43,9 +55,11 @@ func (m *Monitor) updateV2(s *session, u acpv2.SessionUpdate) {
 		m.chunk(s, string(u.MessageID), thought, true)
 		m.blockV2("params.update.content", u.Content)
 	case *acpv2.UserMessageChunk:
+		m.replayed(s)
 		m.chunk(s, string(u.MessageID), userMessage, true)
 		m.blockV2("params.update.content", u.Content)
 	case *acpv2.UserMessage:
+		m.replayed(s)
 		m.chunk(s, string(u.MessageID), userMessage, false)
 		m.blocksV2("params.update.content", u.Content.Or(nil))
 	case *acpv2.AgentMessage:
@@ -93,8 +107,8 @@ func (m *Monitor) updateV2(s *session, u acpv2.SessionUpdate) {
 		if o, ok := u.Output.Get(); ok {
 			m.base64("params.update.output.data", o.Data)
 		}
-		if c := u.Cwd.Or(""); c != "" && m.breaks(ckTermCwd, !absolute(c)) {
-			m.add(ckTermCwd, "params.update.cwd", "showed a command in %s, which is not absolute", quote(c))
+		if c := u.Cwd.Or(""); c != "" {
+			m.runsIn(s, t, string(u.TerminalID), c)
 		}
 	case *acpv2.TerminalOutputChunk:
 		m.terminalUpdate(s, string(u.TerminalID), true, false, false)
@@ -155,7 +169,7 @@ func (m *Monitor) toolV2(s *session, u *acpv2.ToolCallUpdate, asked bool) {
 	}
 	status, kind := u.Status.Or(""), u.Kind.Or("")
 	t := m.toolCall(s, toolSeen{
-		id: string(u.ToolCallID), asked: asked, path: path, title: u.Title.Or("") != "",
+		id: string(u.ToolCallID), name: u.Name.Or(""), asked: asked, path: path, title: u.Title.Or("") != "",
 		status: string(status), statusKnown: status.Known(), kind: string(kind), kindKnown: kind.Known(),
 	})
 	if c, ok := u.Capabilities.Get(); ok {
