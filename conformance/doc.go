@@ -102,6 +102,7 @@
 //	initialize $r [MEMBERS]     only sends the request, whose answer is judged
 //	list $all [MEMBERS]         $all is all sessions, of all pages of session/list
 //	restart                     ends the agent and starts it again
+//	login $r, logout $r         signs in or out, as far as the options allow
 //	probe $m stdio | http       starts an MCP server; $m is its entry in mcpServers
 //	connected                   the agent has to connect to it
 //	file $f "TEXT"              makes a file that the client has; $f is its path

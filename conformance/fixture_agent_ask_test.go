@@ -45,6 +45,7 @@ var _ = defects(Agent, map[string]defect{
 		w.pass(f)
 	},
 	"permission/withdrawn": answered(permitting, "-32800", hangUp),
+	"permission/waits":     update("state_update", when(func(f *flying) bool { return f.str("params.update.state") == "requires_action" }, drop)),
 
 	"file/read":              answered("fs/read_text_file", "4711", set("result.content", `"something else"`)),
 	"file/read-failed":       answered("fs/read_text_file", "the disk is gone", drop),
@@ -72,10 +73,33 @@ var _ = defects(Agent, map[string]defect{
 	"option/switch":        onRequest("session/set_config_option", about(`"boolean"`, refuse("-32602"))),
 	"option/unknown":       onRequest("session/set_config_option", about("check-no-such-option", result(`{"configOptions":[]}`))),
 	"option/unknown-value": onRequest("session/set_config_option", about("check-no-such-value", result(`{"configOptions":[]}`))),
-	"option/unknown-kind":  onRequest("session/set_config_option", about("_check_kind", result(`{"configOptions":[]}`))),
-	"mode/set":             onRequest("session/set_mode", refuse("-32601")),
-	"mode/unknown":         onRequest("session/set_mode", about("check-no-such-mode", result(`{}`))),
+	"option/complete": onReply("session/set_config_option", func(w *between, f *flying) { // only the first one
+		if list, _ := f.get("result.configOptions").([]any); len(list) > 1 {
+			f.msg = put(f.msg, []string{"result", "configOptions"}, list[:1]).(map[string]any)
+		}
+		w.passMsg(f)
+	}),
+	"option/unknown-kind": onRequest("session/set_config_option", about("_check_kind", result(`{"configOptions":[]}`))),
+	"mode/set":            onRequest("session/set_mode", refuse("-32601")),
+	"mode/unknown":        onRequest("session/set_mode", about("check-no-such-mode", result(`{}`))),
 
+	"auth/login": func(w *between, f *flying) { // it forgets at once
+		if f.request() && (f.method == "authenticate" || f.method == "auth/login") {
+			w.state["in"] = true
+		}
+		if w.state["in"] == true && f.request() && f.method == "session/new" {
+			refuse("-32000")(w, f)
+			return
+		}
+		w.pass(f)
+	},
+	"auth/logout": func(w *between, f *flying) {
+		if f.request() && (f.method == "logout" || f.method == "auth/logout") {
+			refuse("-32603")(w, f)
+			return
+		}
+		w.pass(f)
+	},
 	"auth/unknown-method": func(w *between, f *flying) {
 		if f.request() && strings.Contains(f.line, "check-no-such-method") {
 			result(`{}`)(w, f)

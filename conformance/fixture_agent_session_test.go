@@ -75,6 +75,7 @@ var noSession = "no-such-session"
 var _ = defects(Agent, map[string]defect{
 	"session/new":                    onReply("session/new", set("result.sessionId", `""`)),
 	"session/relative-cwd":           onRequest("session/new", when(func(f *flying) bool { return f.str("params.cwd") == "some/where" }, result(`{"sessionId":"x"}`))),
+	"session/without-servers":        onRequest("session/new", when(func(f *flying) bool { return f.get("params.mcpServers") == nil }, refuse("-32602"))),
 	"session/additional-directories": onRequest("session/new", about(`"additionalDirectories"`, refuse("-32602"))),
 	"session/relative-directory":     onRequest("session/new", about(`some/where`, result(`{"sessionId":"x"}`))),
 	"session/at-once": func(w *between, f *flying) { // takes one request at a time
@@ -137,7 +138,21 @@ var _ = defects(Agent, map[string]defect{
 	"session/delete-not-offered": lacking("session.delete", onRequest("session/delete", result(`{}`))),
 	"session/fork-not-offered":   lacking("session.fork", onRequest("session/fork", result(`{"sessionId":"x"}`))),
 
-	"history/load":           retold("session/load"),
+	"history/load":             retold("session/load"),
+	"history/load-after-close": after("session/close", onRequest("session/load", refuse("-32002"))),
+	"history/load-restarted":   lacking("session.close", retold("session/load")),
+	"history/behind": func(w *between, f *flying) { // it says it once more
+		if f.request() && (f.method == "session/load" || f.method == "session/resume") {
+			w.state["again"] = encode(f.get("params.sessionId"))
+		}
+		w.pass(f)
+		if f.reply && (f.method == "session/load" || f.method == "session/resume") {
+			w.on(f, `{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":`+w.state["again"].(string)+
+				`,"update":{"sessionUpdate":"user_message_chunk","messageId":"old","content":{"type":"text","text":"again"}}}}`)
+		}
+	},
+	"history/replay-ids":     after("session/resume", update("user_message", set("params.update.messageId", `"another"`))),
+	"history/directories":    onRequest("session/resume", about(`"additionalDirectories"`, refuse("-32602"))),
 	"history/load-unknown":   onRequest("session/load", about(noSession, result(`{}`))),
 	"history/replay":         retold("session/resume"),
 	"history/replay-unknown": onRequest("session/resume", when(func(f *flying) bool { return f.get("params.replayFrom") != nil }, set("params.replayFrom", `{"type":"start"}`))),

@@ -97,6 +97,8 @@ func (h *host) step(p *player, s *step) error {
 		return h.list(p, s)
 	case "restart":
 		return h.restart(p, s)
+	case "login", "logout":
+		return h.sign(p, s)
 	case "probe":
 		return h.probe(p, s)
 	case "connected":

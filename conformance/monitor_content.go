@@ -13,6 +13,7 @@ var (
 	ckPriority    = decides("both/content/priority")
 	ckRole        = decides("both/content/audience")
 	ckMsgKind     = decides("agent/message/kinds")
+	ckMsgReplay   = decides("agent/message/replayed")
 	ckMsgMixed    = decides("agent/message/interleaved")
 	ckPlanEntry   = decides("agent/plan/content")
 	ckPlanWords   = decides("agent/plan/words")
@@ -106,6 +107,7 @@ const (
 	agentMessage
 	thought
 	sessionMessage
+	inPieces byte = 0x80 // is added if a piece of the message came
 )
 
 // chunk follows a piece of a message.
@@ -115,13 +117,23 @@ func (m *Monitor) chunk(s *session, id string, kind byte, chunk bool) {
 	}
 	key := messageKey(m.version, id, kind)
 	old, ok := s.messages.get(key)
+	pieces := old & inPieces
+	old &^= inPieces
+	if m.version == 2 && s.opening > 0 && ok {
+		if m.breaks(ckMsgReplay, !chunk && pieces != 0) {
+			m.add(ckMsgReplay, "params.update.messageId", "replayed the message %s in pieces, and then as a whole", quote(id))
+		}
+	}
 	if m.breaks(ckMsgKind, ok && old != kind && (old == userMessage || kind == userMessage)) {
 		m.add(ckMsgKind, "params.update.messageId", "used the id %s for a message of the user and for one of its own", quote(id))
 	}
 	if m.breaks(ckMsgMixed, chunk && ok && s.message != id && s.opening == 0) {
 		m.add(ckMsgMixed, "params.update.messageId", "went on with the message %s after it had begun another", quote(id))
 	}
-	if !ok {
+	switch {
+	case chunk && pieces == 0:
+		s.messages.put(key, kind|inPieces)
+	case !ok:
 		s.messages.put(key, kind)
 	}
 	if s.message != id {

@@ -13,6 +13,7 @@ var (
 	ckOptCategory = decides("agent/option/category")
 	ckOptOffered  = decides("client/option/offered")
 	ckOptValue    = decides("client/option/value")
+	ckOptAll      = decides("agent/option/all")
 	ckOptApplied  = decides("agent/option/applied")
 )
 
@@ -57,6 +58,7 @@ type settingSeen struct {
 
 // settings looks at the settings of a session, which replace those before.
 func (m *Monitor) settings(s *session, path string, list []settingSeen) {
+	m.allSettings(s, path, list)
 	s.options, s.hasOpts = make(map[string]*option, len(list)), true
 	for i := range list {
 		o := &list[i]
@@ -86,6 +88,19 @@ func (m *Monitor) settings(s *session, path string, list []settingSeen) {
 			o.current = brief(o.current)
 			s.options[brief(o.id)] = &o.option
 		}
+	}
+}
+
+// allSettings looks for a list that has nothing but the setting that has changed. Others
+// may go with it, but hardly all of them.
+func (m *Monitor) allSettings(s *session, path string, list []settingSeen) {
+	if !s.hasOpts || len(s.options) < 2 || len(list) == 0 || s.opening > 0 {
+		return
+	}
+	was := s.options[brief(list[0].id)]
+	alone := len(list) == 1 && was != nil && was.current != brief(list[0].current)
+	if m.breaks(ckOptAll, alone) {
+		m.add(ckOptAll, path, "told the setting %s, which has changed, and left out %d others", quote(list[0].id), len(s.options)-1)
 	}
 }
 

@@ -124,7 +124,7 @@ func (m *Monitor) openSession(r *request, sid string) {
 	s.tools = table[*tool]{max: maxEntries, forgot: true}
 	s.messages = table[byte]{max: maxEntries, forgot: true}
 	s.message, s.currency = "", ""
-	s.prompted = false
+	s.prompted, s.hasOpts = false, false
 }
 
 // opened looks at the answer to such a request, and returns the session.

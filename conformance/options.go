@@ -38,6 +38,8 @@ type Options struct {
 	Cwd string
 	// Login is the id of the method to log in with, for agents that want that.
 	Login string
+	// Logout says that signing out is tried, too. What one has signed in with may be lost.
+	Logout bool
 	// Patience is how long a client may take to initialize or to send a prompt,
 	// for clients whose user is a person. If it is 0 that is Timeout, and a
 	// client that has had its turn is started again rather than waited for.

@@ -101,6 +101,8 @@ var verbs = map[string]verb{
 	"file":       {"$x", Agent},
 	"list":       {"$t?", Agent},
 	"restart":    {"", Agent},
+	"login":      {"$", Agent},
+	"logout":     {"$", Agent},
 	"measure":    {"$", ""},
 	"spare":      {"i", ""},
 	"probe":      {"$w", Agent},
