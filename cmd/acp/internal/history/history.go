@@ -1,0 +1,554 @@
+// Package history compares the history that an agent tells when a session is continued with what
+// was kept of the conversation, and finds what is new in it.
+//
+// Nothing that was kept is ever replaced by what the agent tells: agents leave out answers that
+// were interrupted, permission questions and changes to files, they rewrite what the user said,
+// and they give other ids. [News] returns what the kept conversation does not have, for the caller
+// to add at its end.
+package history
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"slices"
+	"strings"
+	"unicode"
+
+	"github.com/goacp/acp/acpv2"
+	"github.com/goacp/acp/transcript"
+)
+
+const (
+	// maxNear bounds the entries that are compared with a message without an equal, between its
+	// neighbours; maxFar bounds the messages that are compared with it elsewhere.
+	maxNear = 256
+	maxFar  = 256
+	// minFar is how many characters besides white space a message must share with one that is
+	// elsewhere in the conversation to be taken for its beginning.
+	minFar = 16
+	// longID is the length from which an id is taken to be unique, rather than a number that an
+	// agent counts anew each time it starts.
+	longID = 16
+)
+
+// A Piece is something that the kept conversation does not have.
+type Piece struct {
+	Entry transcript.Entry // of the told conversation
+	// Rest is the part of a message that is new, if the kept conversation has its beginning; ""
+	// if all of the entry is new.
+	Rest string
+}
+
+// A Comparison is the result of [News].
+type Comparison struct {
+	News []Piece // in the order in which the agent told them
+	// Complete reports whether the agent has told the end of the kept conversation, so that what
+	// it says next is not a part of that.
+	Complete bool
+}
+
+// News compares what an agent tells of a conversation with what was kept of it. Either may be
+// empty. It is a pure function; what it returns shares memory with told.
+//
+// Entries match when they say the same, however often: an entry that was told twice and kept once
+// is news once. A message also matches one that is its beginning or that it begins, as an
+// interrupted answer does, and several that make it up when put together. Tool calls match by what
+// they do, else by their ids. White space does not count, nor do elements such as
+// <system-reminder> that agents put around the words of the user.
+//
+// Adding the news to the kept conversation, as [Piece.Update] returns it, and comparing again
+// finds no news. The time is proportional to the size of both conversations, plus at most 512
+// comparisons for each message that has no equal.
+func News(kept, told *transcript.Snapshot) Comparison {
+	c := comparison{told: slices.Collect(told.Entries()), marks: map[string]int{}}
+	for e := range kept.Entries() {
+		// What was told before is subtracted in the end, so that it cannot change what else matches.
+		if m := mark(e); m != "" {
+			c.marks[m]++
+			continue
+		}
+		c.kept = append(c.kept, e)
+	}
+	c.used = make([]bool, len(c.kept))
+	c.of = make([]int, len(c.told))
+	c.rest = make([]string, len(c.told))
+	for i := range c.of {
+		c.of[i] = unmatched
+	}
+	inMatched := c.blank()
+	for _, key := range []func(transcript.Entry) string{whole, does, input, title, touches} {
+		c.pass(key)
+	}
+	c.ids()
+	c.near()
+	c.far()
+	for i, e := range c.told {
+		if t, ok := e.(*transcript.Terminal); ok && c.of[i] == unmatched && c.inCall(inMatched[t.ID]) {
+			c.of[i] = nothing
+		}
+	}
+	return c.result()
+}
+
+const (
+	unmatched = -1 - iota
+	nothing   // it says nothing, or belongs to something that matches
+)
+
+// A comparison is one in progress.
+type comparison struct {
+	kept, told []transcript.Entry
+	used       []bool         // of kept: something matches it
+	marks      map[string]int // fingerprints of what was added before because the agent told it
+	open       []remainder    // of messages that were told in part
+	of         []int          // of told: what of kept it matches
+	rest       []string       // of told: what goes beyond that
+}
+
+// blank takes out what says nothing, and returns the tool calls that show terminals.
+func (c *comparison) blank() map[acpv2.TerminalID][]int {
+	in := map[acpv2.TerminalID][]int{}
+	for i, e := range c.told {
+		switch e := e.(type) {
+		case *transcript.Message:
+			if isBlank(e.Content()) {
+				c.of[i] = nothing
+			}
+		case *transcript.ToolCall:
+			for _, x := range e.Content {
+				if t, ok := x.(*acpv2.Terminal); ok {
+					in[t.TerminalID] = append(in[t.TerminalID], i)
+				}
+			}
+		case *transcript.Plan:
+			if e.Removed {
+				c.of[i] = nothing
+			}
+		}
+	}
+	return in
+}
+
+func isBlank(blocks []acpv2.ContentBlock) bool {
+	for _, b := range blocks {
+		if t, ok := b.(*acpv2.TextContent); !ok || strings.TrimSpace(t.Text) != "" {
+			return false
+		}
+	}
+	return true
+}
+
+// inCall reports whether one of those tool calls was kept.
+func (c *comparison) inCall(calls []int) bool {
+	return slices.ContainsFunc(calls, func(i int) bool { return c.of[i] >= 0 })
+}
+
+// pass matches what has equal keys, in order; "" matches nothing.
+func (c *comparison) pass(key func(transcript.Entry) string) {
+	var queue map[string][]int
+	for i, e := range c.told {
+		if c.of[i] != unmatched {
+			continue
+		}
+		k := key(e)
+		if k == "" {
+			continue
+		}
+		if queue == nil {
+			queue = map[string][]int{}
+			for j, e := range c.kept {
+				if c.used[j] {
+					continue
+				}
+				if k := key(e); k != "" {
+					queue[k] = append(queue[k], j)
+				}
+			}
+		}
+		if q := queue[k]; len(q) > 0 {
+			c.match(i, q[0])
+			queue[k] = q[1:]
+		}
+	}
+}
+
+func (c *comparison) match(i, j int) { c.of[i], c.used[j] = j, true }
+
+// ids matches by the ids of the agent what says something similar, or whose ids are long.
+func (c *comparison) ids() {
+	type id struct {
+		kind transcript.EntryKind
+		role transcript.Role
+		id   string
+	}
+	of := func(e transcript.Entry) (k id) {
+		k = id{kind: e.EntryKind(), id: e.EntryID()}
+		if m, ok := e.(*transcript.Message); ok {
+			k.role = m.Role
+			if strings.HasPrefix(k.id, "v1-") { // made up by the library
+				k.id = ""
+			}
+		}
+		return k
+	}
+	kept := map[id]int{}
+	for j, e := range c.kept {
+		if k := of(e); k.id != "" && !c.used[j] {
+			kept[k] = j
+		}
+	}
+	for i, e := range c.told {
+		k := of(e)
+		if k.id == "" || c.of[i] != unmatched {
+			continue
+		}
+		j, ok := kept[k]
+		if !ok || c.used[j] {
+			continue
+		}
+		switch e := e.(type) {
+		case *transcript.Message:
+			if c.extends(i, j) {
+				continue
+			}
+			if len(k.id) >= longID {
+				c.match(i, j)
+			}
+		case *transcript.ToolCall:
+			if similar(c.kept[j].(*transcript.ToolCall), e) || len(k.id) >= longID {
+				c.match(i, j)
+			}
+		case *transcript.Subagent, *transcript.Terminal, *transcript.Compaction, *transcript.SessionMessage:
+			if k.kind == transcript.KindSubagent || len(k.id) >= longID {
+				c.match(i, j)
+			}
+		}
+	}
+}
+
+// similar compares tool calls of the same id.
+func similar(a, b *transcript.ToolCall) bool {
+	x, y := squeeze(a.Title), squeeze(b.Title)
+	switch {
+	case x == y, x == "" || y == "":
+		return true
+	case strings.Contains(x, y) || strings.Contains(y, x):
+		return true
+	case a.Kind != b.Kind:
+		return false
+	}
+	return slices.ContainsFunc(a.Locations, func(l acpv2.ToolCallLocation) bool {
+		return slices.ContainsFunc(b.Locations, func(m acpv2.ToolCallLocation) bool { return l.Path == m.Path })
+	})
+}
+
+// near compares messages without an equal with those between the equals of their neighbours. The
+// agent's may be anywhere in the turn: agents tell its messages and calls in another order.
+func (c *comparison) near() {
+	bound := make([]int, len(c.told)+1) // the first equal of what follows
+	bound[len(c.told)] = len(c.kept)
+	for i := len(c.told) - 1; i >= 0; i-- {
+		bound[i] = bound[i+1]
+		if c.isPlace(i) {
+			bound[i] = min(bound[i], c.of[i])
+		}
+	}
+	after, turn := -1, -1
+	for i := range c.told {
+		m, ok := c.told[i].(*transcript.Message)
+		isUser := ok && m.Role == transcript.RoleUser
+		if ok && c.of[i] == unmatched && !c.continues(i, m) {
+			from, limit := after, bound[i+1]
+			if !isUser {
+				from = turn
+			}
+			if limit <= after {
+				limit = len(c.kept)
+			}
+			for k := from + 1; k < min(limit, from+1+maxNear); k++ {
+				if c.isFree(k, m.Role) && (c.extends(i, k) || c.contains(i, k)) {
+					break
+				}
+			}
+		}
+		if c.isPlace(i) {
+			if after = max(after, c.of[i]); isUser {
+				turn = after
+			}
+		}
+	}
+}
+
+// isPlace reports whether an entry says by its equal where in the conversation its neighbours are.
+func (c *comparison) isPlace(i int) bool {
+	if c.of[i] < 0 {
+		return false
+	}
+	switch c.told[i].(type) {
+	case *transcript.Message, *transcript.ToolCall:
+		return true
+	}
+	return false
+}
+
+// far does so with messages anywhere, if they share enough.
+func (c *comparison) far() {
+	free := map[transcript.Role][]int{}
+	for k, e := range c.kept {
+		if m, ok := e.(*transcript.Message); ok && c.isFree(k, m.Role) && letters(m.Text(), minFar) == minFar {
+			free[m.Role] = append(free[m.Role], k)
+		}
+	}
+	for i, e := range c.told {
+		m, ok := e.(*transcript.Message)
+		if !ok || c.of[i] != unmatched || letters(m.Text(), minFar) < minFar {
+			continue
+		}
+		list := free[m.Role]
+		at := slices.IndexFunc(list[:min(len(list), maxFar)], func(k int) bool { return !c.used[k] && c.extends(i, k) })
+		if at >= 0 {
+			free[m.Role] = slices.Delete(list, at, at+1)
+		}
+	}
+}
+
+// isFree reports whether an entry is a message of that role that nothing matches.
+func (c *comparison) isFree(k int, role transcript.Role) bool {
+	m, ok := c.kept[k].(*transcript.Message)
+	return ok && m.Role == role && !c.used[k] && letters(m.Text(), 1) > 0
+}
+
+// continues matches a message with the rest of one that was told in several.
+func (c *comparison) continues(i int, m *transcript.Message) bool {
+	for _, r := range c.open {
+		if c.kept[r.of].(*transcript.Message).Role != m.Role {
+			continue
+		}
+		if left, ok := after(r.text, m.Text()); ok {
+			c.of[i] = r.of
+			c.leave(r.of, left)
+			return true
+		}
+	}
+	return false
+}
+
+// A remainder is text of a kept message that nothing told has matched yet.
+type remainder struct {
+	of   int // kept
+	text string
+}
+
+// maxOpen bounds the messages that wait for their rest.
+const maxOpen = 8
+
+func (c *comparison) leave(k int, rest string) {
+	c.open = slices.DeleteFunc(c.open, func(r remainder) bool { return r.of == k })
+	if letters(rest, 1) > 0 && len(c.open) < maxOpen {
+		c.open = append(c.open, remainder{k, rest})
+	}
+}
+
+// extends matches a message of which one begins the other, and those that go on with it.
+func (c *comparison) extends(i, k int) bool {
+	m, was := c.told[i].(*transcript.Message), c.kept[k].(*transcript.Message)
+	told, kept := m.Text(), was.Text()
+	if m.Role == transcript.RoleUser {
+		told = unwrap(told)
+		if x := unwrap(kept); letters(x, 1) > 0 {
+			kept = x
+		}
+	}
+	if letters(told, 1) == 0 || letters(kept, 1) == 0 {
+		return false
+	}
+	if rest, ok := after(kept, told); ok { // it was told in part
+		c.match(i, k)
+		c.leave(k, rest)
+		return true
+	}
+	rest, ok := after(told, kept)
+	if !ok {
+		return false
+	}
+	c.match(i, k)
+	// The rest may have been kept as messages of their own.
+	for j := k + 1; j < min(len(c.kept), k+1+maxNear) && letters(rest, 1) > 0; j++ {
+		if !c.isFree(j, m.Role) {
+			continue
+		}
+		if left, ok := after(rest, c.kept[j].(*transcript.Message).Text()); ok {
+			c.used[j] = true
+			rest = left
+		}
+	}
+	if letters(rest, 1) > 0 && m.Role != transcript.RoleUser {
+		c.rest[i] = rest
+	}
+	return true
+}
+
+// contains matches words of the user that the agent has put something around.
+func (c *comparison) contains(i, k int) bool {
+	m, was := c.told[i].(*transcript.Message), c.kept[k].(*transcript.Message)
+	if m.Role != transcript.RoleUser {
+		return false
+	}
+	told, kept := squeeze(m.Text()), squeeze(was.Text())
+	if letters(kept, minFar) < minFar || !strings.Contains(told, kept) {
+		return false
+	}
+	c.match(i, k)
+	return true
+}
+
+func (c *comparison) result() (r Comparison) {
+	add := func(p Piece) {
+		if f := Fingerprint(p.Entry); c.marks[f] > 0 {
+			c.marks[f]--
+			return
+		}
+		r.News = append(r.News, p)
+	}
+	for i, e := range c.told {
+		switch {
+		case c.of[i] == unmatched:
+			add(Piece{Entry: e})
+		case c.of[i] >= 0:
+			if c.rest[i] != "" {
+				add(Piece{Entry: e, Rest: c.rest[i]})
+			} else if was, ok := c.kept[c.of[i]].(*transcript.ToolCall); ok && e.(*transcript.ToolCall).Ended() && !was.Ended() {
+				add(Piece{Entry: e}) // how it ended
+			}
+		}
+	}
+	r.Complete = true
+	for j, e := range slices.Backward(c.kept) {
+		if c.used[j] {
+			break
+		}
+		if m, ok := e.(*transcript.Message); ok && m.Role != transcript.RoleThought && !isBlank(m.Content()) {
+			r.Complete = false
+		}
+	}
+	return r
+}
+
+// metaKey is the key of the program in metadata.
+const metaKey = "github.com/goacp/acp"
+
+type ownMeta struct {
+	// History says that the entry was told by the agent as history; it is a fingerprint of what
+	// was told.
+	History string `json:"history,omitempty"`
+}
+
+// IsNews reports whether an entry was added because the agent told it as history: see
+// [Piece.Update]. Plans and updates of unknown kinds have no metadata, and are never known as such.
+func IsNews(e transcript.Entry) bool { return mark(e) != "" }
+
+// mark returns the fingerprint of what an entry was told as, or "".
+func mark(e transcript.Entry) string {
+	raw := meta(e)
+	if len(raw) == 0 || !strings.Contains(string(raw), metaKey) {
+		return ""
+	}
+	var m map[string]json.RawMessage
+	var own ownMeta
+	if json.Unmarshal(raw, &m) != nil || json.Unmarshal(m[metaKey], &own) != nil {
+		return ""
+	}
+	return own.History
+}
+
+func meta(e transcript.Entry) json.RawMessage {
+	switch e := e.(type) {
+	case *transcript.Message:
+		return e.Meta
+	case *transcript.ToolCall:
+		return e.Meta
+	case *transcript.Terminal:
+		return e.Meta
+	case *transcript.Notice:
+		return e.Meta
+	case *transcript.Compaction:
+		return e.Meta
+	case *transcript.Subagent:
+		return e.Meta
+	case *transcript.SessionMessage:
+		return e.Meta
+	}
+	return nil
+}
+
+// Fingerprint returns a text that entries have in common that say the same.
+func Fingerprint(e transcript.Entry) string {
+	text := whole(e)
+	if text == "" {
+		return ""
+	}
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:8])
+}
+
+// Update returns the update that adds the news to the kept conversation, or nil if there is none. If
+// asHistory is set it is marked as told by the agent: see [IsNews].
+func (p Piece) Update(asHistory bool) acpv2.SessionUpdate {
+	var add json.RawMessage
+	if asHistory {
+		add, _ = json.Marshal(map[string]ownMeta{metaKey: {Fingerprint(p.Entry)}})
+	}
+	u := p.Entry.Update()
+	if m, ok := p.Entry.(*transcript.Message); ok && p.Rest != "" {
+		content := acpv2.Set([]acpv2.ContentBlock{&acpv2.TextContent{Text: strings.TrimLeftFunc(p.Rest, unicode.IsSpace)}})
+		switch m.Role {
+		case transcript.RoleThought:
+			u = &acpv2.AgentThought{MessageID: m.ID, Content: content, Meta: m.Meta}
+		case transcript.RoleAgent:
+			u = &acpv2.AgentMessage{MessageID: m.ID, Content: content, Meta: m.Meta}
+		}
+	}
+	if add == nil {
+		return u
+	}
+	switch u := u.(type) {
+	case *acpv2.UserMessage:
+		u.Meta = with(u.Meta, add)
+	case *acpv2.AgentMessage:
+		u.Meta = with(u.Meta, add)
+	case *acpv2.AgentThought:
+		u.Meta = with(u.Meta, add)
+	case *acpv2.ToolCallUpdate:
+		u.Meta = with(u.Meta, add)
+	case *acpv2.TerminalUpdate:
+		u.Meta = with(u.Meta, add)
+	case *acpv2.Notice:
+		u.Meta = with(u.Meta, add)
+	case *acpv2.CompactionUpdate:
+		u.Meta = with(u.Meta, add)
+	case *acpv2.SubagentUpdate:
+		u.Meta = with(u.Meta, add)
+	case *acpv2.SessionMessage:
+		u.Meta = with(u.Meta, add)
+	}
+	return u
+}
+
+// with adds a member to metadata.
+func with(meta, add json.RawMessage) json.RawMessage {
+	if len(meta) == 0 {
+		return add
+	}
+	var all map[string]json.RawMessage
+	var own map[string]json.RawMessage
+	if json.Unmarshal(meta, &all) != nil || all == nil || json.Unmarshal(add, &own) != nil {
+		return add
+	}
+	all[metaKey] = own[metaKey]
+	b, err := json.Marshal(all)
+	if err != nil {
+		return add
+	}
+	return b
+}
