@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/goacp/acp/acpv2"
+	"github.com/goacp/acp/cmd/acp/internal/history"
 	"github.com/goacp/acp/cmd/acp/internal/safetext"
 	"github.com/goacp/acp/cmd/acp/internal/store"
 	"github.com/goacp/acp/transcript"
@@ -138,6 +139,9 @@ func items(t *transcript.Snapshot) []item {
 		}
 		it := itemOf(t, e)
 		it.Loss = e.Dropped()
+		if history.IsNews(e) {
+			it.Title += ", from the agent's history"
+		}
 		all = append(all, it)
 	}
 	return all
@@ -161,6 +165,9 @@ func itemOf(t *transcript.Snapshot, e transcript.Entry) item {
 	case *transcript.Terminal:
 		return item{Kind: itemTool, Title: "Terminal", Blocks: []block{terminalBlock(e)}, Notes: terminalNotes(e)}
 	case *transcript.Notice:
+		if history.IsHeading(e) {
+			return item{Kind: itemAside, Title: line(e.Title), Notes: notes(e.Description)}
+		}
 		return item{Kind: itemAside, Title: line("Notice (" + string(e.Severity) + "): " + e.Title), Notes: notes(e.Description)}
 	case *transcript.Compaction:
 		return item{Kind: itemAside, Title: "Context condensed", Mark: mark(string(e.Status)), Status: line(string(e.Status)), Notes: notes(e.Error), Blocks: contents(e.Summary())}

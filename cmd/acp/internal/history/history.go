@@ -8,6 +8,7 @@
 package history
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -442,6 +443,7 @@ type ownMeta struct {
 	// History says that the entry was told by the agent as history; it is a fingerprint of what
 	// was told.
 	History string `json:"history,omitempty"`
+	Heading bool   `json:"heading,omitempty"`
 }
 
 // IsNews reports whether an entry was added because the agent told it as history: see
@@ -449,17 +451,18 @@ type ownMeta struct {
 func IsNews(e transcript.Entry) bool { return mark(e) != "" }
 
 // mark returns the fingerprint of what an entry was told as, or "".
-func mark(e transcript.Entry) string {
+func mark(e transcript.Entry) string { return ownOf(e).History }
+
+func ownOf(e transcript.Entry) (own ownMeta) {
 	raw := meta(e)
-	if len(raw) == 0 || !strings.Contains(string(raw), metaKey) {
-		return ""
+	if len(raw) == 0 || !bytes.Contains(raw, []byte(metaKey)) {
+		return own
 	}
 	var m map[string]json.RawMessage
-	var own ownMeta
 	if json.Unmarshal(raw, &m) != nil || json.Unmarshal(m[metaKey], &own) != nil {
-		return ""
+		return ownMeta{}
 	}
-	return own.History
+	return own
 }
 
 func meta(e transcript.Entry) json.RawMessage {
@@ -497,7 +500,7 @@ func Fingerprint(e transcript.Entry) string {
 func (p Piece) Update(asHistory bool) acpv2.SessionUpdate {
 	var add json.RawMessage
 	if asHistory {
-		add, _ = json.Marshal(map[string]ownMeta{metaKey: {Fingerprint(p.Entry)}})
+		add, _ = json.Marshal(map[string]ownMeta{metaKey: {History: Fingerprint(p.Entry)}})
 	}
 	u := p.Entry.Update()
 	if m, ok := p.Entry.(*transcript.Message); ok && p.Rest != "" {
@@ -551,4 +554,54 @@ func with(meta, add json.RawMessage) json.RawMessage {
 		return add
 	}
 	return b
+}
+
+// Heading returns the notice that is put above the news.
+func Heading() *acpv2.Notice {
+	meta, _ := json.Marshal(map[string]ownMeta{metaKey: {Heading: true}})
+	return &acpv2.Notice{
+		Severity:    acpv2.NoticeSeverityInfo,
+		Title:       "From the agent's history",
+		Description: "The agent has told the following when the session was continued. It was not kept before.",
+		Meta:        meta,
+	}
+}
+
+// IsHeading reports whether an entry is a notice of [Heading].
+func IsHeading(e transcript.Entry) bool { return ownOf(e).Heading }
+
+// Repeats reports whether words of the user are the same as, or the beginning of, something that the
+// user has said in the conversation.
+func Repeats(kept *transcript.Snapshot, blocks []acpv2.ContentBlock) bool {
+	for e := range kept.Entries() {
+		if m, ok := e.(*transcript.Message); ok && m.Role == transcript.RoleUser && begins(blocks, m.Text()) {
+			return true
+		}
+	}
+	return false
+}
+
+// Same reports whether words are the same as, or the beginning of, those of a prompt.
+func Same(prompt, blocks []acpv2.ContentBlock) bool { return begins(blocks, text(prompt)) }
+
+func begins(blocks []acpv2.ContentBlock, said string) bool {
+	told := unwrap(text(blocks))
+	if letters(told, 1) == 0 || letters(said, 1) == 0 {
+		return false
+	}
+	if x := unwrap(said); letters(x, 1) > 0 {
+		said = x
+	}
+	_, ok := after(said, told)
+	return ok
+}
+
+func text(blocks []acpv2.ContentBlock) string {
+	var b strings.Builder
+	for _, x := range blocks {
+		if t, ok := x.(*acpv2.TextContent); ok {
+			b.WriteString(t.Text)
+		}
+	}
+	return b.String()
 }

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/goacp/acp"
-	"github.com/goacp/acp/acpv2"
 	"github.com/goacp/acp/cmd/acp/internal/store"
 	"github.com/goacp/acp/transcript"
 )
@@ -31,23 +30,6 @@ func continued(was, now *transcript.Snapshot) *transcript.Conversation {
 	return c
 }
 
-// setApart keeps what was said in a session that the agent has forgotten apart from what is said in
-// the new one of the same id, though both stay one conversation for the user.
-func (s *Session) setApart() {
-	s.order.Lock()
-	defer s.order.Unlock()
-	s.journal.sync()
-	was := s.Snapshot()
-	if was.Len() == 0 {
-		return
-	}
-	c := continued(was, new(transcript.Snapshot))
-	if commands := was.Session().Commands; commands != nil {
-		c.Apply(&acp.AvailableCommandsUpdate{AvailableCommands: commands})
-	}
-	s.journal.put(item{fresh: c, event: store.Event{Time: time.Now()}})
-}
-
 // adopt takes over the conversation of a session that the agent does not have any more.
 func (s *Session) adopt(old *Session) {
 	s.journal.sync()
@@ -65,64 +47,5 @@ func (s *Session) adopt(old *Session) {
 
 // apart changes the ids in an update that makes a whole entry.
 func apart(u acp.SessionUpdate, tag string) acp.SessionUpdate {
-	switch v := u.(type) {
-	case *acp.UserMessage:
-		c := *v
-		c.MessageID = acp.MessageID(tag) + c.MessageID
-		return &c
-	case *acp.AgentMessage:
-		c := *v
-		c.MessageID = acp.MessageID(tag) + c.MessageID
-		return &c
-	case *acpv2.AgentThought:
-		c := *v
-		c.MessageID = acp.MessageID(tag) + c.MessageID
-		return &c
-	case *acpv2.SessionMessage:
-		c := *v
-		c.MessageID = acp.MessageID(tag) + c.MessageID
-		return &c
-	case *acpv2.CompactionUpdate:
-		c := *v
-		c.CompactionID = acpv2.CompactionID(tag) + c.CompactionID
-		return &c
-	case *acp.TerminalUpdate:
-		c := *v
-		c.TerminalID = acp.TerminalID(tag) + c.TerminalID
-		return &c
-	case *acp.ToolCallUpdate:
-		c := *v
-		c.ToolCallID = acp.ToolCallID(tag) + c.ToolCallID
-		if list, ok := c.Content.Get(); ok {
-			content := make([]acp.ToolCallContent, len(list))
-			for i, x := range list {
-				if t, ok := x.(*acp.TerminalContent); ok {
-					t := *t
-					t.TerminalID = acp.TerminalID(tag) + t.TerminalID
-					x = &t
-				}
-				content[i] = x
-			}
-			c.Content = acp.Set(content)
-		}
-		return &c
-	case *acpv2.PlanUpdate:
-		c := *v
-		switch p := c.Plan.(type) {
-		case *acpv2.PlanItems:
-			p2 := *p
-			p2.PlanID = acpv2.PlanID(tag) + p2.PlanID
-			c.Plan = &p2
-		case *acpv2.PlanMarkdown:
-			p2 := *p
-			p2.PlanID = acpv2.PlanID(tag) + p2.PlanID
-			c.Plan = &p2
-		case *acpv2.PlanFile:
-			p2 := *p
-			p2.PlanID = acpv2.PlanID(tag) + p2.PlanID
-			c.Plan = &p2
-		}
-		return &c
-	}
-	return u
+	return withIDs(u, func(_ space, id string) string { return tag + id })
 }

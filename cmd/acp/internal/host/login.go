@@ -351,7 +351,7 @@ func (h *Host) reopen(ctx context.Context, l *link, s *Session) error {
 	if how == acp.RestoredNew {
 		s.replace(cs)
 	}
-	s.endReplay()
+	s.settle()
 	s.opened(cs, cfg.Cwd)
 	s.journal.sync()
 	return nil

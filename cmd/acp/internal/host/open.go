@@ -187,6 +187,7 @@ func (h *Host) Close() error {
 	h.sessions = map[acp.SessionID]*Session{}
 	h.mu.Unlock()
 	for _, s := range sessions {
+		s.endPast()
 		s.journal.close()
 	}
 	h.mu.Lock()

@@ -74,6 +74,7 @@ func (s *Session) isAsked(id acp.ToolCallID, allowed bool) {
 func (s *Session) decide(ctx context.Context, req *acp.PermissionRequest, r acphost.Request) acphost.Decision {
 	h := s.host
 	began := time.Now()
+	req, r = s.ownRequest(req, r)
 	q := &question{req: wireRequest(s.ID(), req)}
 	if data, err := q.req.AppendJSON(nil); err == nil {
 		s.journal.await(item{asked: q, event: store.Event{Time: began, Kind: store.EventAsked, Data: data}})

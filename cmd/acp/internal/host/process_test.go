@@ -23,6 +23,7 @@ import (
 
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/cmd/acp/internal/exitcode"
+	"github.com/goacp/acp/cmd/acp/internal/replaytest"
 	"github.com/goacp/acp/cmd/acp/internal/roster"
 	"github.com/goacp/acp/cmd/acp/internal/store"
 	"github.com/goacp/acp/transcript"
@@ -62,6 +63,12 @@ func beAgent(words string) {
 	is := func(w string) bool { return slices.Contains(does, w) }
 	dir := os.Getenv(place)
 	switch {
+	case is("replays"):
+		if err := replaytest.Serve(does[1], dir, os.Stdin, os.Stdout); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
 	case is("exits"):
 		fmt.Fprintln(os.Stderr, "no model \x1b[31mconfigured")
 		os.Exit(3)

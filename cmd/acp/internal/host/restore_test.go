@@ -31,9 +31,10 @@ func TestRestore(t *testing.T) {
 		want   string
 		v2     string // if it is another
 	}{
+		// What is kept need not be told: the agent is not asked for it, and what it tells is added.
 		{"told", func(_ context.Context, s *acp.AgentSession, replay bool) error {
-			if !replay {
-				return errors.New("no replay was asked for")
+			if replay {
+				return errors.New("a replay was asked for")
 			}
 			for _, u := range []acp.SessionUpdate{
 				&acp.UserMessageChunk{MessageID: "h1", Content: acp.Text("as the agent")},
@@ -44,8 +45,14 @@ func TestRestore(t *testing.T) {
 				}
 			}
 			return nil
-		}, acp.RestoredLoaded, "user: as the agent|agent: remembers it", ""},
-		{"told nothing", func(context.Context, *acp.AgentSession, bool) error { return nil }, acp.RestoredLoaded, "user: one|agent: re: one", ""},
+		}, acp.RestoredResumed, "user: one|agent: re: one|user: as the agent|agent: remembers it", ""},
+		{"told nothing", func(context.Context, *acp.AgentSession, bool) error { return nil }, acp.RestoredResumed, "user: one|agent: re: one", ""},
+		{"told what is known", func(_ context.Context, s *acp.AgentSession, _ bool) error {
+			if err := s.Send(&acp.UserMessageChunk{MessageID: "h1", Content: acp.Text("one")}); err != nil {
+				return err
+			}
+			return s.Send(&acp.AgentMessageChunk{MessageID: "h2", Content: acp.Text("re: one")})
+		}, acp.RestoredResumed, "user: one|agent: re: one", ""},
 		{"unknown", func(_ context.Context, s *acp.AgentSession, _ bool) error { return acp.SessionNotFound(s.ID()) }, acp.RestoredNew, "user: one|agent: re: one", ""},
 		{"cannot", nil, acp.RestoredNew, "user: one|agent: re: one", ""},
 	}
@@ -79,6 +86,8 @@ func TestRestore(t *testing.T) {
 						t.Errorf("%s: %s, want %s", what, got, want)
 					}
 				}
+				again.settle()
+				again.journal.sync()
 				check("shown", tt.want, again.Snapshot())
 				if _, err := again.Prompt(t.Context(), acp.Text("two")); err != nil {
 					t.Fatal(err)

@@ -5,12 +5,10 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"strconv"
 	"sync"
 	"time"
 
 	"github.com/goacp/acp"
-	"github.com/goacp/acp/acpv1"
 	"github.com/goacp/acp/cmd/acp/internal/store"
 	"github.com/goacp/acp/jsonrpc"
 	"github.com/goacp/acp/transcript"
@@ -24,16 +22,15 @@ type Session struct {
 	// order is held while something is put into the journal that was looked at before, so that it
 	// keeps its place. The writer must not need it.
 	order sync.Mutex
+	past  *past       // what the agent tells of the history; nil once that is over
+	ids   *identities // nil if nothing was kept before the agent was started
 
 	mu     sync.Mutex
 	id     acp.SessionID
 	client *acp.ClientSession
 	cwd    string
-	user   bool                     // it was opened for the user; others are of subagents
-	again  bool                     // a prompt is sent again, and was shown before
-	lives  int                      // how often the agent was started anew
-	replay *transcript.Conversation // history that is being told; nil while none is
-	tag    string                   // for message ids that were made up: see retag
+	user   bool // it was opened for the user; others are of subagents
+	again  bool // a prompt is sent again, and was shown before
 	told   []acp.SessionConfigOption
 	kept   store.Session // as it is in the store
 	title  string
@@ -49,10 +46,11 @@ func (h *Host) NewSession(ctx context.Context) (*Session, error) {
 	return s, err
 }
 
-// Restore brings a session back: with the history from the agent if it tells it, else from the
-// store. It says how the agent came by it; [acp.RestoredNew] is a new session, and the history
-// from the store, if there is any, is then shown but not known to the agent. An agent that tells
-// nothing at all does not take away what is in the store.
+// Restore brings a session back, with the history from the store. If there is none, the agent is
+// asked to tell it; otherwise only if it cannot resume a session without telling it. What
+// an agent tells is compared with what is in the store, and only what is new is added, marked as
+// told by the agent: see package history. Restore reports how the agent came by the session;
+// [acp.RestoredNew] is a new session, and the history is then shown but not known to the agent.
 func (h *Host) Restore(ctx context.Context, id acp.SessionID) (*Session, acp.Restored, error) {
 	return h.open(ctx, id)
 }
@@ -102,7 +100,7 @@ func (h *Host) openOn(ctx context.Context, l *link, id acp.SessionID) (*Session,
 		cfg.Cwd = cmp.Or(old.kept.Cwd, cfg.Cwd)
 		old.mu.Unlock()
 	}
-	cfg.Replay = isNew // what is open already was told already
+	cfg.Replay = isNew && old.Snapshot().Len() == 0 // otherwise it is known
 	cs, how, err := l.conn.Restore(ctx, id, cfg)
 	if err != nil {
 		if isNew {
@@ -117,14 +115,14 @@ func (h *Host) openOn(ctx context.Context, l *link, id acp.SessionID) (*Session,
 		case s != old:
 			s.journal.markNew()
 		case isNew:
-			s.setApart() // the agent has given the id anew
+			s.forgetPast() // the agent has given the id anew
 		}
 		if isNew && s != old {
 			h.forget(old)
 			s.adopt(old)
 		}
 	}
-	s.endReplay()
+	s.settle()
 	s.opened(cs, cfg.Cwd)
 	s.journal.sync()
 	h.family(ctx, s)
@@ -179,6 +177,7 @@ func (h *Host) expect(id acp.SessionID) (s *Session, isNew bool) {
 
 // forget drops a session.
 func (h *Host) forget(s *Session) {
+	s.forgetPast()
 	s.journal.close()
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -212,12 +211,16 @@ func (s *Session) recall(ctx context.Context) error {
 	s.journal.conv = snap.Continue(store.Bounds())
 	s.journal.begun = true
 	s.journal.mu.Unlock()
+	s.order.Lock()
+	defer s.order.Unlock()
+	s.ids = newIdentities(snap)
+	if s.past == nil {
+		s.past = newPast(snap)
+	}
+	s.past.kept = snap
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.kept, s.title = kept, kept.Title
-	if snap.Len() > 0 {
-		s.tag = "r" + strconv.FormatInt(kept.Events, 10) + "-"
-	}
 	return nil
 }
 
@@ -230,12 +233,17 @@ func (h *Host) family(ctx context.Context, parent *Session) {
 			continue
 		}
 		child, isNew := h.expect(sub.ID)
-		if isNew {
-			if err := child.recall(ctx); err != nil || child.Snapshot().Len() == 0 {
-				h.forget(child) // nothing is known of it
-			}
-		} else if child != parent {
-			child.endReplay()
+		if child == parent {
+			continue
+		}
+		var err error
+		if isNew || child.wasTold() {
+			err = child.recall(ctx)
+		}
+		child.settle()
+		child.journal.sync()
+		if isNew && (err != nil || child.Snapshot().Len() == 0) {
+			h.forget(child) // nothing is known of it
 		}
 	}
 }
@@ -257,14 +265,17 @@ func (s *Session) isOpened() bool {
 
 // anew prepares for another connection, on which ids that are made up begin again.
 func (s *Session) anew() {
-	some := s.Snapshot().Len() > 0
+	s.journal.sync()
+	now := s.Snapshot()
+	s.order.Lock()
+	defer s.order.Unlock()
+	s.dropPast()
+	if s.ids = newIdentities(now); s.ids != nil {
+		s.past = newPast(now)
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.told = nil
-	if some {
-		s.lives++
-		s.tag += "l" + strconv.Itoa(s.lives) + "-"
-	}
 }
 
 // replace puts a new session of the agent's in the place of the one it has forgotten.
@@ -281,6 +292,7 @@ func (s *Session) replace(cs *acp.ClientSession) {
 		now = other.Snapshot()
 	}
 	both := continued(s.Snapshot(), now)
+	s.forgetPast()
 	s.mu.Lock()
 	s.id, s.client = cs.ID(), cs
 	s.mu.Unlock()
@@ -325,30 +337,27 @@ func (h *Host) update(_ context.Context, cs *acp.ClientSession, u *acp.Update) {
 	s := h.session(cs)
 	s.order.Lock()
 	defer s.order.Unlock()
-	s.mu.Lock()
-	if u.Replayed {
-		if s.replay == nil {
-			s.replay = transcript.New(store.Bounds())
-		}
-		s.replay.Apply(u.Update)
-		s.mu.Unlock()
+	if s.tells(u) {
 		return
 	}
+	s.mu.Lock()
 	switch v := u.Update.(type) {
 	case *acp.ConfigOptionUpdate:
 		s.told = v.ConfigOptions
 	case *acp.SessionInfoUpdate:
 		v.Title.Apply(&s.title)
 	}
-	tag := s.tag
 	if _, ok := u.Update.(*acp.UserMessage); ok && u.Synthetic && s.again {
 		s.again = false
 		s.mu.Unlock()
 		return
 	}
 	s.mu.Unlock()
-	s.showReplay()
-	s.put(retag(u, tag))
+	before, own := s.own(u.Update)
+	if before != nil {
+		s.put(before)
+	}
+	s.put(own)
 	s.observe(u.Update)
 }
 
@@ -359,72 +368,6 @@ func (s *Session) put(u acp.SessionUpdate) {
 		it.event = updateEvent(u)
 	}
 	s.journal.put(it)
-}
-
-// endReplay says that all history was told.
-func (s *Session) endReplay() {
-	s.order.Lock()
-	defer s.order.Unlock()
-	s.showReplay()
-}
-
-// showReplay puts the history that was told, if there is any, in place of what there is. It is
-// called with order held.
-func (s *Session) showReplay() {
-	s.mu.Lock()
-	replay := s.replay
-	s.replay = nil
-	if replay != nil {
-		if title := replay.Snapshot().Session().Title; title != "" {
-			s.title = title
-		}
-	}
-	s.mu.Unlock()
-	if replay != nil && replay.Snapshot().Len() > 0 {
-		s.journal.put(item{fresh: replay, event: store.Event{Time: time.Now()}})
-	}
-}
-
-// retag changes ids of messages that were made up for an agent that gives none: after the program
-// was started anew they begin again from 1, and would continue messages of before.
-func retag(u *acp.Update, tag string) acp.SessionUpdate {
-	if tag == "" {
-		return u.Update
-	}
-	made := func(c acpv1.ContentChunk) bool { return c.MessageID == "" }
-	switch v := u.Update.(type) {
-	case *acp.UserMessage:
-		if u.Synthetic {
-			c := *v
-			c.MessageID = acp.MessageID(tag) + c.MessageID
-			return &c
-		}
-	case *acp.UserMessageChunk:
-		if u.V1 != nil {
-			if o, ok := u.V1.Update.(*acpv1.UserMessageChunk); ok && made(acpv1.ContentChunk(*o)) {
-				c := *v
-				c.MessageID = acp.MessageID(tag) + c.MessageID
-				return &c
-			}
-		}
-	case *acp.AgentMessageChunk:
-		if u.V1 != nil {
-			if o, ok := u.V1.Update.(*acpv1.AgentMessageChunk); ok && made(acpv1.ContentChunk(*o)) {
-				c := *v
-				c.MessageID = acp.MessageID(tag) + c.MessageID
-				return &c
-			}
-		}
-	case *acp.AgentThoughtChunk:
-		if u.V1 != nil {
-			if o, ok := u.V1.Update.(*acpv1.AgentThoughtChunk); ok && made(acpv1.ContentChunk(*o)) {
-				c := *v
-				c.MessageID = acp.MessageID(tag) + c.MessageID
-				return &c
-			}
-		}
-	}
-	return u.Update
 }
 
 // wrote keeps what is known of the session besides its events. The writer calls it.
@@ -515,12 +458,7 @@ func (s *Session) SetTitle(ctx context.Context, title string) error {
 //
 // If the agent has ended, [Host.Done] is closed before Prompt returns, unless the agent was started anew.
 func (s *Session) Prompt(ctx context.Context, content ...acp.ContentBlock) (*acp.Result, error) {
-	s.mu.Lock()
-	s.turns++
-	if s.asked == "" {
-		s.asked = titleOf(content)
-	}
-	s.mu.Unlock()
+	s.beginTurn(content)
 	s.tellUnheld(s.host.Unheld())
 	var res *acp.Result
 	var on *link
@@ -539,10 +477,15 @@ func (s *Session) Prompt(ctx context.Context, content ...acp.ContentBlock) (*acp
 		return err
 	})
 	s.mu.Lock()
-	if s.turns--; s.turns == 0 {
+	s.turns--
+	idle := s.turns == 0
+	if idle {
 		s.granted.clear()
 	}
 	s.mu.Unlock()
+	if idle {
+		s.endPast()
+	}
 	s.catchUp()
 	end := turnEnd(res, err)
 	s.journal.await(item{turn: end, event: turnEvent(end)})
@@ -590,6 +533,7 @@ func (s *Session) Cancel(ctx context.Context) error {
 func (s *Session) Close(ctx context.Context) error {
 	err := s.Client().Close(ctx)
 	s.host.policy.Forget(string(s.ID()))
+	s.endPast()
 	s.host.forget(s)
 	if errors.Is(err, jsonrpc.ErrClosed) || errors.Is(err, acp.ErrSessionClosed) {
 		return nil
