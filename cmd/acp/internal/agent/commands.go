@@ -65,9 +65,10 @@ func (m *misuse) Error() string { return m.why }
 func misusef(format string, args ...any) error { return &misuse{fmt.Sprintf(format, args...)} }
 
 // answer carries out a prompt.
-func (b *builtin) answer(ctx context.Context, t *acp.Turn, w *scribe) (acp.StopReason, error) {
-	name, rest, ok := splitCommand(firstText(t.Blocks()))
-	if !ok {
+func (b *builtin) answer(ctx context.Context, t *acp.Turn, w *scribe, ask wish) (acp.StopReason, error) {
+	w.say(ask.leftOut())
+	name, rest := ask.name, ask.rest
+	if !ask.ok {
 		w.say(plainAnswer(t.Blocks()))
 		return acp.StopEndTurn, nil
 	}
@@ -96,16 +97,6 @@ func (b *builtin) answer(ctx context.Context, t *acp.Turn, w *scribe) (acp.StopR
 		}
 	}
 	return acp.StopEndTurn, nil
-}
-
-// firstText is the first text of a prompt that says something.
-func firstText(blocks []acp.ContentBlock) string {
-	for _, b := range blocks {
-		if t, ok := b.(*acp.TextContent); ok && strings.TrimSpace(t.Text) != "" {
-			return t.Text
-		}
-	}
-	return ""
 }
 
 // suggestion names the command that was meant, perhaps.

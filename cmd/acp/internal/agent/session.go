@@ -49,6 +49,8 @@ type session struct {
 	answers map[string]bool // that were to hold for the rest of the session, by what was asked
 	plan    []acp.PlanEntry
 	turns   int
+
+	cancelled cancelled // the prompt before, if its turn was cancelled
 }
 
 func newSession(b *builtin, s *acp.AgentSession) *session {
@@ -357,19 +359,27 @@ func (b *builtin) prompt(ctx context.Context, t *acp.Turn) (acp.StopReason, erro
 	first := s.turns == 0 && s.title == ""
 	s.turns++
 	begun := s.j != nil
+	again := s.cancelled.again(t.Blocks())
 	s.mu.Unlock()
 	if !begun {
 		s.keep(&acp.ConfigOptionUpdate{ConfigOptions: s.options()})
 	}
 	s.keep(&acp.UserMessage{MessageID: t.PromptID(), Content: acp.Set(t.Blocks())})
+	ask := wishOf(t.Blocks(), again)
 	if first {
-		if title := titleOf(t.Blocks()); title != "" {
+		if title := titleOf(ask); title != "" {
 			_ = s.setTitle(title) // told as not kept at the end
 			_ = t.SetTitle(title)
 		}
 	}
-	stop, err := b.answer(ctx, t, w)
+	stop, err := b.answer(ctx, t, w, ask)
 	w.finish(ctx.Err() != nil)
+	s.mu.Lock()
+	s.cancelled = nil
+	if ctx.Err() != nil {
+		s.cancelled = cancelledPrompt(t.Blocks())
+	}
+	s.mu.Unlock()
 	if kept := s.sync(); kept != nil && ctx.Err() == nil {
 		s.tellLost(t, kept)
 	}
@@ -389,10 +399,4 @@ func (s *session) tellLost(t *acp.Turn, err error) {
 		t.EndMessage()
 		_ = t.Say("This session cannot be saved: " + oneLine(err.Error(), 300) + ". What is said from here on is lost when it is closed.")
 	}
-}
-
-// titleOf makes a title of a prompt.
-func titleOf(blocks []acp.ContentBlock) string {
-	line, _, _ := strings.Cut(strings.TrimSpace(firstText(blocks)), "\n")
-	return oneLine(line, maxTitle)
 }
