@@ -308,6 +308,11 @@ func explain(err error) string {
 	}
 	if f, ok := acp.AsFailure(err); ok {
 		s := f.Message
+		if said, ok := errors.AsType[*jsonrpc.Error](err); ok {
+			if why := said.Detail(); why != "" {
+				s += ": " + why
+			}
+		}
 		if f.RetryAfter > 0 {
 			s += fmt.Sprintf("; try again in %v", f.RetryAfter.Round(time.Second))
 		}

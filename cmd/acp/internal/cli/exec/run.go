@@ -13,6 +13,7 @@ import (
 	"github.com/goacp/acp/cmd/acp/internal/roster"
 	"github.com/goacp/acp/cmd/acp/internal/safetext"
 	"github.com/goacp/acp/cmd/acp/internal/store"
+	"github.com/goacp/acp/jsonrpc"
 )
 
 // Run holds the turn. Its error has the exit status.
@@ -113,13 +114,10 @@ func (t *turn) run(ctx context.Context) (*acp.Result, error) {
 	if id == "" {
 		t.session, err = t.host.NewSession(ctx)
 	} else {
-		t.session, how, err = t.host.Restore(ctx, id)
+		t.session, how, err = t.restore(ctx, agent, id)
 	}
 	if err != nil {
 		return nil, err
-	}
-	if id != "" && how == acp.RestoredNew && !o.OrNew {
-		return nil, exitcode.Errorf(exitcode.Failed, "%s cannot go on with session %s; with --or-new a new one is begun", agent.Name, id)
 	}
 	if err := o.setOptions(ctx, t.session.Client()); err != nil {
 		return nil, err
@@ -140,6 +138,23 @@ func (t *turn) run(ctx context.Context) (*acp.Result, error) {
 	}
 	defer limit(ctx, t.host)()
 	return t.session.Prompt(ctx, blocks...)
+}
+
+// restore goes on with a session. With --or-new any answer but that a login is needed leads to a new one:
+// agents have many ways to say that they do not have a session.
+func (t *turn) restore(ctx context.Context, agent roster.Agent, id acp.SessionID) (*host.Session, acp.Restored, error) {
+	s, how, err := t.host.Restore(ctx, id)
+	switch _, answered := errors.AsType[*jsonrpc.Error](err); {
+	case err == nil && how == acp.RestoredNew && !t.o.OrNew:
+		return nil, 0, exitcode.Errorf(exitcode.Failed, "%s cannot go on with session %s; with --or-new a new one is begun", agent.Name, id)
+	case !answered || exitcode.Of(err) == exitcode.Auth:
+		return s, how, err
+	case !t.o.OrNew:
+		return nil, 0, exitcode.With(exitcode.Of(err), fmt.Errorf("%w; with --or-new a new session is begun", err))
+	}
+	t.report.note(host.Note{Kind: host.NoteStore, Text: err.Error() + "; a new session is begun"})
+	s, err = t.host.NewSession(ctx)
+	return s, acp.RestoredNew, err
 }
 
 // earlier finds the session to go on with; "" is a new one.
