@@ -77,6 +77,9 @@ func behave(agent *acp.Agent, mode, arg string) int {
 	}
 	switch mode {
 	case "ok":
+	case "raw":
+		rawAgentMain(arg)
+		return 0
 	case "exit-at-once":
 		fmt.Fprintln(os.Stderr, "fatal: no license found")
 		return 3

@@ -12,7 +12,8 @@ import (
 // An accent is what gives away a program that is no agent, so that nobody waits for the answer it
 // will never give. Its methods may be called from any goroutine.
 type accent struct {
-	stop func() // called once it is found out
+	stop    func()       // called once it is found out
+	ignored func(string) // called with each line; or nil
 
 	mu    sync.Mutex
 	heard bool // the first line that is no message was seen
@@ -37,6 +38,9 @@ func (a *accent) take(e jsonrpc.Event) {
 		return
 	}
 	text := strings.TrimSpace(string(e.Data))
+	if a.ignored != nil {
+		a.ignored(text)
+	}
 	a.mu.Lock()
 	first := !a.heard && text != ""
 	a.heard = a.heard || first

@@ -92,6 +92,8 @@ const (
 	NoteBridged  NoteKind = "bridged"  // an MCP server is reached in a roundabout way, or fails there: Err
 	NoteStderr   NoteKind = "stderr"   // a line the agent, or an MCP server bridged for it, wrote there
 	NoteStore    NoteKind = "store"    // conversations cannot be kept any longer
+	NoteSilent   NoteKind = "silent"   // a turn has ended in which the agent said and did nothing; the conversation has a notice of it
+	NoteNoise    NoteKind = "noise"    // the agent wrote lines that are no messages, which were ignored
 	NoteEnded    NoteKind = "ended"    // the agent has ended
 )
 

@@ -37,6 +37,7 @@ type link struct {
 	mu      sync.Mutex
 	mcp     []acp.MCPServer // once planned
 	planned bool
+	noise   uint64 // frames that were no messages, as far as that was told
 }
 
 // connect starts the agent. env is added to its environment.
@@ -52,7 +53,9 @@ func (h *Host) connect(ctx context.Context, env map[string]string) (*link, error
 		}}
 	}
 	l.terminals = newTerminals(l, rand.Text()[:6], h.cfg.Cwd, h.cfg.Roots)
-	start := &Start{Agent: h.name(), Limit: h.cfg.Connect, Stderr: l.stderr.last}
+	start := &Start{Agent: h.name(), Limit: h.cfg.Connect, Stderr: l.stderr.last, Ignored: func(line string) {
+		h.cfg.Logger.Debug("the agent wrote a line that is no message", "agent", h.name(), "line", safetext.Line(line, maxNote))
+	}}
 	client := h.client(l)
 	slow := time.AfterFunc(h.cfg.Slow, func() {
 		h.note(Note{Kind: NoteSlow, Text: fmt.Sprintf("%s has been starting for %v and has not answered yet", h.name(), h.cfg.Slow)})

@@ -181,8 +181,9 @@ func (s *Session) mergeSession(now *transcript.Session) {
 	}
 }
 
-// beginTurn is called before a prompt. History that is still being told goes on in the first turn.
-func (s *Session) beginTurn(content []acp.ContentBlock) {
+// beginTurn is called before a prompt. History that is still being told goes on in the first turn. It returns
+// how many turns run, this one included.
+func (s *Session) beginTurn(content []acp.ContentBlock) (running int) {
 	s.order.Lock()
 	defer s.order.Unlock()
 	if p := s.past; p != nil {
@@ -196,6 +197,7 @@ func (s *Session) beginTurn(content []acp.ContentBlock) {
 	if s.asked == "" {
 		s.asked = titleOf(content)
 	}
+	return s.turns
 }
 
 // endPast adds what is new, and takes what follows for no history. It is called at the end

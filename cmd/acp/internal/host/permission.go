@@ -76,6 +76,10 @@ func (s *Session) decide(ctx context.Context, req *acp.PermissionRequest, r acph
 	began := time.Now()
 	req, r = s.ownRequest(req, r)
 	q := &question{req: wireRequest(s.ID(), req)}
+	s.heard.Store(true)
+	s.mu.Lock()
+	s.pieces.ends()
+	s.mu.Unlock()
 	if data, err := q.req.AppendJSON(nil); err == nil {
 		s.journal.await(item{asked: q, event: store.Event{Time: began, Kind: store.EventAsked, Data: data}})
 	}

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/goacp/acp"
@@ -22,6 +23,7 @@ type Session struct {
 	// order is held while something is put into the journal that was looked at before, so that it
 	// keeps its place. The writer must not need it.
 	order sync.Mutex
+	heard atomic.Bool // the agent has said or done something in the turns that run
 	past  *past       // what the agent tells of the history; nil once that is over
 	ids   *identities // nil if nothing was kept before the agent was started
 
@@ -36,6 +38,7 @@ type Session struct {
 	title  string
 	asked  string // what was asked first, which stands in for a title
 	turns  int    // that run
+	pieces pieces
 	watched
 }
 
@@ -335,6 +338,12 @@ func (h *Host) update(_ context.Context, cs *acp.ClientSession, u *acp.Update) {
 		}
 	}
 	s := h.session(cs)
+	if isEmpty(u.Update) {
+		return // it is not the last that was said
+	}
+	if !u.Replayed && !s.heard.Load() && says(u.Update) {
+		s.heard.Store(true)
+	}
 	s.order.Lock()
 	defer s.order.Unlock()
 	if s.tells(u) {
@@ -347,13 +356,18 @@ func (h *Host) update(_ context.Context, cs *acp.ClientSession, u *acp.Update) {
 	case *acp.SessionInfoUpdate:
 		v.Title.Apply(&s.title)
 	}
+	prefix := s.pieces.take(u)
 	if _, ok := u.Update.(*acp.UserMessage); ok && u.Synthetic && s.again {
 		s.again = false
 		s.mu.Unlock()
 		return
 	}
 	s.mu.Unlock()
-	before, own := s.own(u.Update)
+	said := u.Update
+	if prefix != "" {
+		said = withIDs(said, func(_ space, id string) string { return prefix + id })
+	}
+	before, own := s.own(said)
 	if before != nil {
 		s.put(before)
 	}
@@ -429,27 +443,6 @@ func (s *Session) Host() *Host { return s.host }
 // Snapshot returns the conversation as it is in the store and can be shown.
 func (s *Session) Snapshot() *transcript.Snapshot { return s.journal.conversation().Snapshot() }
 
-// SetOption changes an option of the session. When it returns the conversation has the option as
-// it is then.
-func (s *Session) SetOption(ctx context.Context, id acp.SessionConfigID, v acp.SessionConfigOptionValue) error {
-	if err := s.Client().SetOption(ctx, id, v); err != nil {
-		return s.host.coded("option "+string(id), err)
-	}
-	s.catchUp()
-	s.journal.sync()
-	return nil
-}
-
-// SetTitle renames the session.
-func (s *Session) SetTitle(ctx context.Context, title string) error {
-	if _, err := s.Client().SetTitle(ctx, title); err != nil {
-		return s.host.coded("title", err)
-	}
-	s.catchUp()
-	s.journal.sync()
-	return nil
-}
-
 // Prompt sends a prompt and waits for the end of its turn. When it returns, everything of the
 // turn is in the store and was told to [Frontend.Changed]. Several may be in flight: the agent
 // says what becomes of the later ones.
@@ -458,10 +451,13 @@ func (s *Session) SetTitle(ctx context.Context, title string) error {
 //
 // If the agent has ended, [Host.Done] is closed before Prompt returns, unless the agent was started anew.
 func (s *Session) Prompt(ctx context.Context, content ...acp.ContentBlock) (*acp.Result, error) {
-	s.beginTurn(content)
+	if s.beginTurn(content) == 1 {
+		s.heard.Store(false)
+	}
 	s.tellUnheld(s.host.Unheld())
 	var res *acp.Result
 	var on *link
+	var mark turnMark
 	tried := false
 	err := s.host.authenticated(ctx, func() (err error) {
 		s.mu.Lock()
@@ -471,6 +467,8 @@ func (s *Session) Prompt(ctx context.Context, content ...acp.ContentBlock) (*acp
 		client := s.Client()
 		if on = s.host.current(); on.conn != client.Conn() {
 			on = nil
+		} else {
+			mark = on.mark()
 		}
 		s.host.opening.RUnlock()
 		res, err = client.Prompt(ctx, content...).Wait()
@@ -487,6 +485,9 @@ func (s *Session) Prompt(ctx context.Context, content ...acp.ContentBlock) (*acp
 		s.endPast()
 	}
 	s.catchUp()
+	if on != nil && err == nil {
+		s.quiet(on, mark, idle && !s.heard.Load() && res.StopReason == acp.StopEndTurn)
+	}
 	end := turnEnd(res, err)
 	s.journal.await(item{turn: end, event: turnEvent(end)})
 	if on != nil && errors.Is(err, jsonrpc.ErrClosed) {

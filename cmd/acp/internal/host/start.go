@@ -21,6 +21,9 @@ type Start struct {
 	// Stderr returns the line of standard error that is told if the agent does not answer; nil tells
 	// none.
 	Stderr func() string
+	// Ignored, if not nil, is called with each line that is no message, or its beginning, as the agent
+	// wrote it, also later than Connect. It must not block.
+	Ignored func(line string)
 
 	accent accent
 }
@@ -30,7 +33,7 @@ type Start struct {
 func (s *Start) Connect(ctx context.Context, client *acp.Client, t acp.Transport) (*acp.ClientConn, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.Limit)
 	defer cancel()
-	s.accent.stop = cancel
+	s.accent.stop, s.accent.ignored = cancel, s.Ignored
 	client.Engine.Diagnose = s.accent.take
 	return client.Connect(ctx, t)
 }

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/goacp/acp/cmd/acp/internal/safetext"
 	"github.com/goacp/acp/internal/process"
@@ -20,6 +21,8 @@ type stderrLines struct {
 
 	mu      sync.Mutex
 	pending []byte
+	count   int           // of the lines that were told
+	more    chan struct{} // closed with the next one; nil unless somebody waits
 	latest  string
 	telling string // the latest line that looks like what has failed
 }
@@ -55,6 +58,11 @@ func (w *stderrLines) tell() {
 		return
 	}
 	w.latest = line
+	w.count++
+	if w.more != nil {
+		close(w.more)
+		w.more = nil
+	}
 	if process.IsReason(line) {
 		w.telling = line
 	}
@@ -74,6 +82,38 @@ func (w *stderrLines) flush() {
 func (w *stderrLines) Close() error {
 	w.flush()
 	return nil
+}
+
+// mark returns how many lines there were so far, for since.
+func (w *stderrLines) mark() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.count
+}
+
+// since returns the last line if there were more than mark, else it waits for one as long as wait. It
+// returns "" if there is none.
+func (w *stderrLines) since(mark int, wait time.Duration) string {
+	w.mu.Lock()
+	if w.count <= mark {
+		if w.more == nil {
+			w.more = make(chan struct{})
+		}
+		more := w.more
+		w.mu.Unlock()
+		timer := time.NewTimer(wait)
+		defer timer.Stop()
+		select {
+		case <-more:
+		case <-timer.C:
+		}
+		w.mu.Lock()
+	}
+	defer w.mu.Unlock()
+	if w.count <= mark {
+		return ""
+	}
+	return w.latest
 }
 
 // last returns the last line that says what has failed, else the last line, or "".

@@ -547,7 +547,7 @@ func (c *conversation) runInTerminal(ctx context.Context, cmd *exec.Cmd) error {
 // note is the hook of that name.
 func (c *conversation) note(n host.Note) {
 	switch n.Kind {
-	case host.NoteSlow, host.NoteLogin, host.NoteBridged, host.NoteStore:
+	case host.NoteSlow, host.NoteLogin, host.NoteBridged, host.NoteStore, host.NoteNoise:
 		c.show.line("Notice: " + safetext.Line(n.Text, 500))
 	case host.NoteStarting:
 		if c.app.InTerminal {

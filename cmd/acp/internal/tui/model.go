@@ -348,8 +348,8 @@ func (m *model) noted(n host.Note) tea.Cmd {
 	case host.NoteStarting, host.NoteReady:
 	case host.NoteSlow, host.NoteLogin:
 		m.slow = one(n.Text)
-	case host.NoteEnded:
-		// The link tells with the reason.
+	case host.NoteEnded, host.NoteSilent:
+		// The link tells with the reason; the conversation has a notice.
 	case host.NoteStderr:
 		if m.phase == starting {
 			m.slow = "it says: " + one(n.Text)

@@ -277,13 +277,25 @@ func (r *report) note(n host.Note) {
 		return
 	}
 	switch n.Kind {
-	case host.NoteLogin, host.NoteBridged, host.NoteStore:
-		fmt.Fprintln(r.app.Err, "acp: "+safetext.Line(n.Text, 500))
+	case host.NoteLogin, host.NoteBridged, host.NoteStore, host.NoteNoise:
+		r.remark(n.Text)
+	case host.NoteSilent:
+		if !r.progress { // which has the notice
+			r.remark(n.Text)
+		}
 	case host.NoteSlow:
 		if r.progress {
 			r.progressLine(n.Text)
 		}
 	}
+}
+
+// remark writes a line to standard error.
+func (r *report) remark(text string) {
+	if r.app.OutTerminal && !r.quiet {
+		r.fail(r.out.EndLine())
+	}
+	fmt.Fprintln(r.app.Err, "acp: "+safetext.Line(text, 500))
 }
 
 // line writes a line of JSON.
