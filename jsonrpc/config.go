@@ -136,6 +136,7 @@ const (
 	EventHandlerError                               // a notification handler failed with Err, or a request handler with an error the peer does not see
 	EventDiscarded                                  // Count messages were dropped because the connection was closed on this side
 	EventAbandoned                                  // Count handlers ignored their cancelled context and were left behind
+	EventTooDeep                                    // a message nested beyond the limit was dropped; Size is its length
 )
 
 // An Event is something a connection noticed and survived. Which fields are
@@ -159,6 +160,7 @@ type Stats struct {
 	Noise               uint64 // lines that were not JSON
 	Invalid             uint64 // frames answered with an error because they were no message
 	Oversize            uint64 // frames skipped for their size
+	TooDeep             uint64 // messages dropped for their nesting
 	Replaced            uint64 // invalid UTF-8 sequences and lone surrogates replaced by U+FFFD
 	Writes              uint64 // writes to the stream
 }

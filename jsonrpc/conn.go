@@ -29,7 +29,7 @@ type Conn struct {
 	requestCtx, noteCtx         context.Context
 	cancelRequests, cancelNotes context.CancelCauseFunc
 
-	framesIn, noise, invalid, oversize, replaced atomic.Uint64
+	framesIn, noise, invalid, oversize, deep, replaced atomic.Uint64
 
 	mu        sync.Mutex
 	nextID    int64
@@ -151,6 +151,7 @@ func (c *Conn) Stats() Stats {
 		Noise:     c.noise.Load(),
 		Invalid:   c.invalid.Load(),
 		Oversize:  c.oversize.Load(),
+		TooDeep:   c.deep.Load(),
 		Replaced:  c.replaced.Load(),
 		Writes:    c.out.writes.Load(),
 	}

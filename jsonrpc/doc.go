@@ -81,7 +81,9 @@
 // Incoming frames are bounded by [Config.MaxFrame], 64 MiB by default, on any
 // stream. A larger frame is skipped without being kept and reported; the
 // request or call it belongs to fails if an id can be read from its first
-// 64 kB.
+// 64 kB. Messages that are nested deeper than 512 objects and arrays are not
+// decoded: a request is refused under its own id, a call fails with [ErrTooDeep],
+// and each is reported as [EventTooDeep].
 //
 // What was received but not handled is bounded by [Config.MaxQueued], 32 MiB by
 // default. A queued message counts 512 bytes and twice the length of its frame,

@@ -62,7 +62,7 @@ func (r *reader) parse(f Frame, e *envelope) {
 		return
 	case '[':
 		d.Skip()
-		if _ = d.Finish(); d.SyntaxErr() != nil {
+		if _ = d.Finish(); d.SyntaxErr() != nil && !(d.TooDeep() && d.Outline(nil)) {
 			r.refuse(f, ErrParse)
 			return
 		}
@@ -100,9 +100,13 @@ func (r *reader) refuse(f Frame, e *Error) {
 	r.c.answer(NullID(), e)
 }
 
-// syntaxError gives up a frame that turned out not to be JSON.
+// syntaxError gives up a frame that turned out not to be JSON, or not to be JSON
+// that can be decoded.
 func (r *reader) syntaxError(f Frame, e *envelope) {
 	e.call = nil
+	if r.d.TooDeep() && r.tooDeep(f) {
+		return
+	}
 	r.refuse(f, ErrParse)
 }
 

@@ -157,6 +157,9 @@ var (
 	ErrClosed = errors.New("jsonrpc: connection closed")
 	// ErrFrameTooLarge says that a frame exceeded the limit.
 	ErrFrameTooLarge = errors.New("jsonrpc: frame too large")
+	// ErrTooDeep says that a message is nested deeper than 512 objects and
+	// arrays.
+	ErrTooDeep = errors.New("jsonrpc: message nested too deeply")
 	// ErrInvalidResponse says that the answer to a call was not a valid
 	// response (S32), or that its result could not be decoded.
 	ErrInvalidResponse = errors.New("jsonrpc: invalid response")

@@ -227,7 +227,7 @@ func FuzzEngine(f *testing.F) {
 			p.close()
 			for _, done := range calls {
 				if err := <-done; err != nil && !errors.Is(err, ErrClosed) && !errors.Is(err, context.DeadlineExceeded) &&
-					!errors.Is(err, ErrInvalidResponse) && !errors.Is(err, ErrFrameTooLarge) {
+					!errors.Is(err, ErrInvalidResponse) && !errors.Is(err, ErrFrameTooLarge) && !errors.Is(err, ErrTooDeep) {
 					var we *Error
 					if !errors.As(err, &we) {
 						t.Error(err)

@@ -1,7 +1,6 @@
 package jsonrpc
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -393,50 +392,4 @@ func (r *reader) lookup(id []byte) (cl *call, result any, unknown bool) {
 		return cl, cl.result, false
 	}
 	return nil, nil, n < c.cfg.FirstID || n >= c.nextID
-}
-
-// tooLarge deals with a frame that was skipped: the beginning that was kept
-// may say whom to tell.
-func (r *reader) tooLarge(big *FrameTooLargeError) {
-	c, d := r.c, &r.d
-	c.oversize.Add(1)
-	var method, hasMethod = "", false
-	var id []byte
-	response := false
-	d.Reset(big.Prefix, false)
-	if d.Peek() == '{' {
-		for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
-			switch string(k) {
-			case "method":
-				method = d.Str()
-				hasMethod = d.SyntaxErr() == nil
-			case "id":
-				if raw := d.Raw(); d.SyntaxErr() == nil {
-					id = raw
-				}
-			case "result", "error":
-				response = true
-				d.Skip()
-			default:
-				d.Skip()
-			}
-		}
-	}
-	c.event("frame too large", Event{Kind: EventFrameTooLarge, Method: method, Code: CodeInvalidRequest, Size: big.Size})
-	switch {
-	case id == nil:
-	case hasMethod:
-		data := wire.AppendInt([]byte(`{"limit":`), int64(big.Limit))
-		c.answer(r.idOf(id), &Error{
-			Code:    CodeInvalidRequest,
-			Message: "Invalid request: message too large",
-			Data:    json.RawMessage(append(data, '}')),
-		})
-	case response:
-		if cl, _, _ := r.lookup(id); cl != nil {
-			// The beginning of the frame is the reader's.
-			cl.reply = fmt.Errorf("jsonrpc: response to %s: %w", cl.method, &FrameTooLargeError{Limit: big.Limit, Size: big.Size})
-			r.stageCall(cl, 0)
-		}
-	}
 }

@@ -262,7 +262,7 @@ func (d *Decoder) FirstKey() ([]byte, bool) {
 	}
 	d.pos++
 	if d.depth++; d.depth > MaxDepth {
-		d.fail("nested too deeply")
+		d.fail(tooDeep)
 		return nil, false
 	}
 	if d.Peek() == '}' {
@@ -341,7 +341,7 @@ func (d *Decoder) FirstElem() bool {
 	}
 	d.pos++
 	if d.depth++; d.depth > MaxDepth {
-		d.fail("nested too deeply")
+		d.fail(tooDeep)
 		return false
 	}
 	if d.Peek() == ']' {
