@@ -85,6 +85,7 @@ type dialect struct {
 	used    bool   // a scenario was played on link
 	init    *pattern.Value
 	speaks  bool   // the peer speaks it
+	ignores string // that the client does not answer requests it does not know, or ""
 	refused string // why initialize was refused, or ""
 	skip    string // why nothing is checked, or ""
 	broken  string // why nothing can be checked, or ""
@@ -272,6 +273,9 @@ func (c *checker) run(d *dialect) {
 	if c.report.Mute != "" && d.speaks {
 		c.ask(d) // what is so in one version is likely so in the other one
 	}
+	if c.side == Client && d.speaks {
+		c.acquaint(d)
+	}
 	for _, r := range c.rules {
 		t := c.all.tests[r]
 		if c.ctx.Err() != nil {
@@ -322,6 +326,10 @@ func (c *checker) try(d *dialect, r *Rule, t *test) *Result {
 	}
 	if d.mute != "" || d.noPrompt != "" && t.place != onBare {
 		res.Status, res.Why = Broken, cmp.Or(d.mute, d.noPrompt)
+		return res
+	}
+	if d.ignores != "" && sc.unknown && r.ID != unknownPlayed {
+		res.Status, res.Why = Unseen, d.ignores
 		return res
 	}
 	before, trials := c.answered, 1
@@ -443,6 +451,9 @@ func (c *checker) playOn(l *link, ours role, d *dialect, sc *scenario) (now *lin
 			l, _, err := c.initialized(d)
 			return l, err
 		}
+	}
+	if g, ok := ours.(*guest); ok {
+		g.ignores = d.ignores != ""
 	}
 	ours.begin(p)
 	if h, ok := ours.(*host); ok {

@@ -57,7 +57,7 @@ var _ = defects(Client, map[string]defect{
 	"fs/other-session":     onRequest("fs/read_text_file", when(equal("params.sessionId", "_check_other"), result(`{"content":"one\n"}`))),
 	"fs/bad-params":        reading(not(isString("params.path")), result(`{"content":""}`)),
 	"fs/written":           content(func(s string) string { return strings.TrimSuffix(s, "\n") }),
-	"fs/replaced":          onRequest("fs/write_text_file", when(equal("params.content", "short"), set("params.content", `"shortng text\nwith two lines\n"`))),
+	"fs/replaced":          onRequest("fs/write_text_file", when(equal("params.content", "short\n"), set("params.content", `"short\ng text\nwith two lines\n"`))),
 	"fs/exact":             content(func(s string) string { return strings.ReplaceAll(s, "\r\n", "\n") }),
 	"fs/empty":             onRequest("fs/write_text_file", when(equal("params.content", ""), refuse("-32602"))),
 	"fs/line":              reading(isNumber("params.line"), more("params.line", 1)),

@@ -29,6 +29,7 @@ type guest struct {
 	messages int
 	saved    string // id of a session that is listed, or ""
 	reopened bool   // the client has opened a session that it did not make
+	ignores  bool   // the client does not answer requests that it does not know
 }
 
 // asked returns the version the client asked for, 0 if it is none.
@@ -290,19 +291,24 @@ func (g *guest) say(p *player, text string) error {
 
 // allow asks for permission.
 func (g *guest) allow(p *player, s *step) error {
+	_, err := g.question(p, s.name, s.val)
+	return err
+}
+
+// question asks for permission, with members of the params.
+func (g *guest) question(p *player, name string, members *pattern.Value) (*pending, error) {
 	id := "null"
 	if v := p.known["session"]; v != nil {
 		id = v.Text
 	}
 	options := `[{"optionId":"yes","name":"Allow","kind":"allow_once"},{"optionId":"no","name":"Reject","kind":"reject_once"}]`
-	params := s.val.With(p.known, "sessionId", id, "title", `"May this be done?"`, "options", options)
+	params := members.With(p.known, "sessionId", id, "title", `"May this be done?"`, "options", options)
 	if g.version == 1 {
 		g.messages++
-		params = s.val.With(p.known, "sessionId", id, "options", options,
+		params = members.With(p.known, "sessionId", id, "options", options,
 			"toolCall", fmt.Sprintf(`{"toolCallId":"call-%d","title":"May this be done?"}`, g.messages))
 	}
-	_, err := p.call(s.name, "session/request_permission", params)
-	return err
+	return p.call(name, "session/request_permission", params)
 }
 
 // greet answers initialize. A client that was offered an earlier version than it
@@ -326,7 +332,10 @@ func (g *guest) greet(p *player, s *step) error {
 
 // over waits until the client goes on after a turn.
 func (g *guest) over(p *player) error {
-	c, err := p.call("", "_check/alive", "{}")
+	c, err := p.ping()
+	if err == nil && c == nil { // it has nothing to answer
+		return g.idles(p)
+	}
 	if err == nil {
 		err = p.until(p.limit, func() bool { return c.reply != nil || len(g.prompts) > 0 })
 	}

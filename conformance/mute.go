@@ -54,7 +54,7 @@ func (c *checker) askAgent(d *dialect) error {
 	return err
 }
 
-// askClient asks in a turn for what nobody knows. Of one that begins no turn others tell.
+// askClient asks in a turn for what all answer. Of one that begins no turn others tell.
 func (c *checker) askClient(d *dialect) error {
 	if c.turnFor(d, false) != nil {
 		return nil
@@ -62,7 +62,8 @@ func (c *checker) askClient(d *dialect) error {
 	defer d.drop()
 	p := newPlayer(c.ctx, c.side, d.version, d.link, &c.opt, &scenario{}, d.guest)
 	d.guest.begin(p)
-	call, err := p.call("", "_check/alive", "{}")
+	d.guest.ignores = d.ignores != ""
+	call, err := p.ping()
 	if err == nil {
 		_, _, err = p.outcome(call)
 	}

@@ -135,8 +135,8 @@ func (p *player) last() error {
 	if len(p.bans) == 0 || p.gone != nil || p.mute {
 		return p.banned
 	}
-	c, err := p.call("", "_check/alive", "{}")
-	if err == nil {
+	c, err := p.ping()
+	if err == nil && c != nil {
 		err = p.until(min(p.limit, settleTime), func() bool { return c.reply != nil })
 	}
 	if err == nil {

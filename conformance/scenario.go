@@ -141,6 +141,8 @@ type scenario struct {
 	steps []*step
 	// what it uses that not every peer can do
 	raw, ends, waits, stderr bool
+	// unknown says that it makes a request that nobody knows.
+	unknown bool
 	// uses are the methods it waits for by itself.
 	uses map[string]bool
 	// whats are what it waits for, by method.
@@ -476,6 +478,10 @@ func (r *scenarioReader) awaited() (*what, error) {
 func (r *scenarioReader) note(s *step) {
 	o := r.out
 	o.verbs[s.verb] = true
+	switch s.verb {
+	case "call", "send", "line", "raw":
+		o.unknown = o.unknown || strings.Contains(s.text, "_check/")
+	}
 	switch s.verb {
 	case "raw":
 		o.raw = true

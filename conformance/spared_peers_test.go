@@ -151,3 +151,47 @@ func (o *oddity) judge(t *testing.T, report *Report) {
 		}
 	}
 }
+
+var oddClients = map[string]oddity{
+	// What is left out takes long, and asks for what nobody knows all the time.
+	"does not answer unknown requests": {
+		odd:   of(Agent, onRequest("", when(func(f *flying) bool { return strings.HasPrefix(f.method, "_") }, drop))),
+		rules: []string{"client/answer", "client/dispatch/unknown-request", "client/dispatch/string-id", "client/permission", "client/initialize", "client/command", "client/turn", "client/update", "client/fs"},
+		seen:  []string{"client/command/emptied", "client/command/input", "client/initialize/least", "client/initialize/null-members", "client/fs/no-way", "client/permission/answered"},
+		but:   []string{"client/answer/unknown-method", "client/dispatch/unknown-request"},
+		unset: []string{"client/dispatch/string-id"},
+	},
+	"answers a write with null": {
+		odd:   onReply("fs/write_text_file", when(func(f *flying) bool { return f.get("result") != nil }, set("result", `null`))),
+		rules: []string{"client/fs", "client/envelope"},
+		seen:  []string{"client/fs/written", "client/fs/replaced"},
+	},
+	"ends each file with a line feed": {
+		odd:   onRequest("fs/write_text_file", lineEnd),
+		rules: []string{"client/fs"},
+		seen:  []string{"client/fs/written", "client/fs/replaced", "client/fs/bad-write", "client/fs/line"},
+		but:   []string{"client/fs/exact", "client/fs/empty"},
+	},
+	"takes a missing file for an empty one": {
+		odd:   onReply("fs/read_text_file", when(func(f *flying) bool { return f.get("error.code") != nil && encode(f.get("error.code")) == "-32002" }, instead(`{"jsonrpc":"2.0","id":$id,"result":{"content":""}}`))),
+		rules: []string{"client/fs"},
+		but:   []string{"client/fs/missing", "client/fs/directory", "client/fs/endless-link", "client/fs/named-pipe", "client/fs/other-session"},
+		unset: []string{"client/fs/upwards", "client/fs/no-path"},
+	},
+}
+
+// lineEnd adds what editors do to a text that is written.
+func lineEnd(w *between, f *flying) {
+	if text, ok := f.get("params.content").(string); ok && !strings.HasSuffix(text, "\n") {
+		set("params.content", encode(text+"\n"))(w, f)
+		return
+	}
+	w.pass(f)
+}
+
+// TestOddClients is the same for clients.
+func TestOddClients(t *testing.T) {
+	oddities(t, oddClients, func(ctx context.Context, o oddity) (*Report, error) {
+		return CheckClient(ctx, acceptClient(o.odd), Options{Experimental: true, Only: o.rules})
+	})
+}

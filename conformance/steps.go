@@ -54,11 +54,7 @@ func (p *player) step(s *step) error {
 	case "answer", "refuse":
 		return p.answer(s)
 	case "alive":
-		c, err := p.call("", "_check/alive", "{}")
-		if err == nil {
-			err = p.answered(c)
-		}
-		return err
+		return p.alive()
 	case "closed":
 		return p.closed()
 	case "hangup":

@@ -90,6 +90,15 @@ func (w *watch) note(m *Monitor, found []Finding, out bool, data []byte) {
 	}
 }
 
+// fail notes that a rule was broken in a way that only who has asked can see.
+func (w *watch) fail(id string, version int, why string, saw ...Seen) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if key := (brokenRule{id, version}); w.broken[key] == nil && builtin().byID[id] != nil {
+		w.broken[key] = &Result{Rule: builtin().byID[id], Version: version, Status: Fail, Why: why, Saw: saw}
+	}
+}
+
 // interrupted says that connections have ended before their time: what is missing at their
 // ends is not missing because of the peer.
 func (w *watch) interrupted() {
