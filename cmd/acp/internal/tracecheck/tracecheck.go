@@ -15,12 +15,16 @@ type Checker struct {
 	monitor *conformance.Monitor // of the connection at hand, or of the one that ended last
 	ended   bool
 	frames  int64
+	before  int64 // frames of the connections before the one at hand
 	cuts    int64
 }
 
 // begin makes sure that there is a connection that has not ended.
 func (c *Checker) begin() {
 	if c.monitor == nil || c.ended {
+		if c.monitor != nil {
+			c.before += c.monitor.Stats().Frames
+		}
 		c.monitor, c.ended, c.frames = conformance.NewMonitor(conformance.MonitorConfig{}), false, 0
 	}
 }
@@ -88,6 +92,20 @@ func (c *Checker) Frames() int64 {
 		return 0
 	}
 	return c.frames
+}
+
+// Number returns the number of the frame that broke a rule, among those of all connections, from 1.
+// It holds until the next connection begins.
+func (c *Checker) Number(f conformance.Finding) int64 {
+	if c == nil {
+		return 0
+	}
+	return c.before + f.Frame
+}
+
+// Counts reports whether a record is a frame that has a number.
+func Counts(rec *trace.Record) bool {
+	return rec.Kind == trace.Frame || rec.Kind == trace.Text && rec.Size <= int64(len(rec.Data))
 }
 
 // Seen reports whether what the rule is about occurred on the connection at hand, or on the one that

@@ -34,6 +34,7 @@ type linter struct {
 type violations struct {
 	n     int64
 	first conformance.Finding
+	no    int64 // of the first frame, in its file
 	file  string
 	saw   []conformance.Seen
 }
@@ -71,7 +72,7 @@ func (o *Options) lint(ctx context.Context) (*conformance.Report, error) {
 		res := &conformance.Result{Rule: r, Version: l.version, Status: conformance.Unseen, Why: "it did not happen"}
 		if v := l.found[r]; v != nil {
 			res.Status, res.Saw = conformance.Fail, v.saw
-			res.Why = fmt.Sprintf("frame %d: %s", v.first.Frame, v.first.Why)
+			res.Why = fmt.Sprintf("frame %d: %s", v.no, v.first.Why)
 			if v.first.Path != "" {
 				res.Why += ", at " + v.first.Path
 			}
@@ -138,7 +139,7 @@ func (l *linter) add(name string, findings []conformance.Finding, rec *trace.Rec
 	for _, f := range findings {
 		v := l.found[f.Rule]
 		if v == nil {
-			v = &violations{first: f, file: name}
+			v = &violations{first: f, no: l.check.Number(f), file: name}
 			l.found[f.Rule] = v
 		}
 		v.n++

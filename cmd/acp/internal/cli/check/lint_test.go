@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"io"
+	"strings"
 	"testing"
 
 	"github.com/goacp/acp/cmd/acp/internal/app"
@@ -82,6 +83,35 @@ func TestLintMissing(t *testing.T) {
 		for _, r := range report.Results {
 			if r.Rule.ID == "agent/envelope/response-known" && len(r.Saw) != c.want {
 				t.Errorf("%s: %v, %d examples, want %d", c.name, r.Status, len(r.Saw), c.want)
+			}
+		}
+	}
+}
+
+// TestLintNumbers: frames are numbered through all connections of a recording, as
+// acp trace show does.
+func TestLintNumbers(t *testing.T) {
+	const (
+		head   = `{"acpTrace":1,"started":"2026-01-01T00:00:00Z"}` + "\n"
+		asked  = `{"t":0,"d":">","f":{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1}}}` + "\n"
+		opened = `{"t":1,"d":"<","f":{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":1,"agentCapabilities":{}}}}` + "\n"
+		list   = `{"t":2,"d":">","f":{"jsonrpc":"2.0","id":2,"method":"session/list","params":{}}}` + "\n"
+		start  = `{"t":0,"e":"start"}` + "\n"
+	)
+	for _, c := range []struct{ name, text, want string }{
+		{"the only connection", head + list, "frame 1: "},
+		{"another part", head + asked + opened + head + list, "frame 3: "},
+		{"started again", head + start + asked + opened + start + list, "frame 3: "},
+		{"the third", head + asked + opened + start + asked + opened + head + asked + list, "frame 6: "},
+	} {
+		o := &Options{App: &app.App{In: bytes.NewReader([]byte(c.text)), Err: new(bytes.Buffer), Cwd: t.TempDir()}, Files: []string{"-"}}
+		report, err := o.lint(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range report.Results {
+			if r.Rule.ID == "client/handshake/first" && !strings.HasPrefix(r.Why, c.want) {
+				t.Errorf("%s: %q, want %q", c.name, r.Why, c.want)
 			}
 		}
 	}

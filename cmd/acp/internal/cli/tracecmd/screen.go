@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strconv"
 	"strings"
 
 	"github.com/charmbracelet/x/ansi"
@@ -26,6 +27,7 @@ func (o *Options) columns() int {
 // rows are the columns of acp trace show, in cells.
 type rows struct {
 	width               int // of the terminal, 0 for as much as there is
+	number              int // of a frame
 	time, what, session int // session is 0 where there is no room for it
 }
 
@@ -34,19 +36,23 @@ const roomy = 110
 
 func rowsFor(width int) rows {
 	if width == 0 || width >= roomy {
-		return rows{width, 10, 34, 8}
+		return rows{width, 5, 10, 34, 8}
 	}
-	return rows{width, 8, 26, 0}
+	return rows{width, 4, 8, 26, 0}
 }
 
-// write writes a row, in one line of the terminal.
-func (r rows) write(w io.Writer, at float64, arrow, what, session, volume, latency, summary string) error {
+// write writes a row, in one line of the terminal. no is the number of a frame, 0 for what is none.
+func (r rows) write(w io.Writer, no int64, at float64, arrow, what, session, volume, latency, summary string) error {
 	if r.session > 0 {
 		session = " " + pad(safetext.Line(tail(session, r.session), r.session), r.session)
 	} else {
 		session = ""
 	}
-	line := fmt.Sprintf("%*.3f %s %s%s %6s %7s  %s", r.time, at, arrow, pad(safetext.Line(what, r.what), r.what), session,
+	number := ""
+	if no > 0 {
+		number = strconv.FormatInt(no, 10)
+	}
+	line := fmt.Sprintf("%*s %*.3f %s %s%s %6s %7s  %s", r.number, number, r.time, at, arrow, pad(safetext.Line(what, r.what), r.what), session,
 		volume, latency, safetext.Line(summary, 160))
 	_, err := fmt.Fprintln(w, fit(line, r.width))
 	return err
@@ -54,7 +60,7 @@ func (r rows) write(w io.Writer, at float64, arrow, what, session, volume, laten
 
 // under writes what belongs to a row, in as many lines as it takes.
 func (r rows) under(w io.Writer, text string) error {
-	_, err := fmt.Fprint(w, hang(text, r.time+1, r.width))
+	_, err := fmt.Fprint(w, hang(text, r.number+r.time+2, r.width))
 	return err
 }
 

@@ -28,7 +28,7 @@ func TestRowsFit(t *testing.T) {
 	for _, width := range []int{0, 20, 80, 109, 110, 200} {
 		var b bytes.Buffer
 		r := rowsFor(width)
-		if err := r.write(&b, 12.3456, "→", long, "sess-世界-0123456789", "999 kB", "99.9 s", long); err != nil {
+		if err := r.write(&b, 123456, 12.3456, "→", long, "sess-世界-0123456789", "999 kB", "99.9 s", long); err != nil {
 			t.Fatal(err)
 		}
 		if n := strings.Count(b.String(), "\n"); n != 1 || ansi.StringWidth(b.String()) < width-2 {

@@ -16,6 +16,7 @@ import (
 	"github.com/goacp/acp/cmd/acp/internal/export"
 	"github.com/goacp/acp/cmd/acp/internal/safetext"
 	"github.com/goacp/acp/cmd/acp/internal/store"
+	"github.com/goacp/acp/cmd/acp/internal/tracecheck"
 	"github.com/goacp/acp/cmd/acp/internal/tracefile"
 	"github.com/goacp/acp/conformance"
 	"github.com/goacp/acp/trace"
@@ -23,10 +24,11 @@ import (
 
 // A shown is a record in the form of --json.
 type shown struct {
-	Line    int64           `json:"line"`           // of the file
-	Part    int             `json:"part"`           // of the file, from 1
-	Time    string          `json:"time,omitempty"` // RFC 3339
-	At      seconds         `json:"at"`             // since the part began
+	Line    int64           `json:"line"`             // of the file
+	Number  int64           `json:"number,omitempty"` // of the frame, as acp check trace tells it
+	Part    int             `json:"part"`             // of the file, from 1
+	Time    string          `json:"time,omitempty"`   // RFC 3339
+	At      seconds         `json:"at"`               // since the part began
 	Type    digest.Type     `json:"type"`
 	From    string          `json:"from,omitempty"` // client or agent
 	Method  string          `json:"method,omitempty"`
@@ -112,6 +114,7 @@ func (o *Options) show(ctx context.Context) error {
 	part, follower, shown := 0, new(digest.Follower), false
 	check := o.checker()
 	headed := false // the part has its line
+	frames := int64(0)
 	head := func() {
 		if !headed && !o.JSON {
 			headed = true
@@ -147,15 +150,20 @@ func (o *Options) show(ctx context.Context) error {
 		}
 		item := follower.Next(rec)
 		findings := check.Add(rec)
+		number := int64(0)
+		if tracecheck.Counts(rec) {
+			frames++
+			number = frames
+		}
 		if !f.shows(rec, &item, s.Header()) {
 			continue
 		}
 		head()
 		shown = true
 		if o.JSON {
-			err = o.printShown(out, s, rec, &item, findings)
+			err = o.printShown(out, s, number, rec, &item, findings)
 		} else {
-			err = o.printRow(out, r, rec, &item, findings)
+			err = o.printRow(out, r, number, rec, &item, findings)
 		}
 		if err == nil && o.Files[0] == "-" {
 			err = out.Flush() // somebody may be watching what still grows
@@ -235,7 +243,7 @@ func what(item *digest.Item) string {
 	return string(item.Type)
 }
 
-func (o *Options) printRow(w *bufio.Writer, r rows, rec *trace.Record, item *digest.Item, findings []conformance.Finding) error {
+func (o *Options) printRow(w *bufio.Writer, r rows, number int64, rec *trace.Record, item *digest.Item, findings []conformance.Finding) error {
 	latency := ""
 	if item.Asked > 0 {
 		latency = span(item.Took)
@@ -244,7 +252,7 @@ func (o *Options) printRow(w *bufio.Writer, r rows, rec *trace.Record, item *dig
 	if rec.Kind != trace.Event {
 		volume = size(length(rec))
 	}
-	err := r.write(w, rec.At.Seconds(), arrow(rec), what(item), item.Session, volume, latency, item.Summary)
+	err := r.write(w, number, rec.At.Seconds(), arrow(rec), what(item), item.Session, volume, latency, item.Summary)
 	if err == nil && o.Full && rec.Kind != trace.Event {
 		whole := safetext.Line(string(rec.Data), len(rec.Data)+1)
 		if rec.Kind == trace.Frame {
@@ -295,9 +303,9 @@ func brokens(findings []conformance.Finding) (list []broken) {
 // length is the size of what passed.
 func length(rec *trace.Record) int64 { return max(rec.Size, int64(len(rec.Data))) }
 
-func (o *Options) printShown(w io.Writer, s *tracefile.File, rec *trace.Record, item *digest.Item, findings []conformance.Finding) error {
+func (o *Options) printShown(w io.Writer, s *tracefile.File, number int64, rec *trace.Record, item *digest.Item, findings []conformance.Finding) error {
 	row := &shown{
-		Line: s.Line(), Part: s.Part(), At: seconds(rec.At), Type: item.Type, From: from(rec), Method: item.Method,
+		Line: s.Line(), Number: number, Part: s.Part(), At: seconds(rec.At), Type: item.Type, From: from(rec), Method: item.Method,
 		Update: item.Update, Session: item.Session, Code: item.Code, Summary: item.Summary, Broken: brokens(findings),
 	}
 	if started := s.Header().Started; !started.IsZero() {

@@ -89,10 +89,10 @@ standard input, or for the second one of redact standard output.`,
 	}
 	show := &cobra.Command{
 		Use: "show FILE", Short: "Show what passed, a line for each frame",
-		Long: `Show what passed, a line for each frame: the time since recording began, who sent
-it (→ is to the agent, ← to the client), the method and the id, the session by the end
-of its id, the size, how long the answer took, and what it says. A narrow terminal has
-no room for the session.`,
+		Long: `Show what passed, a line for each frame: its number, by which acp check trace names
+it, the time since recording began, who sent it (→ is to the agent, ← to the client),
+the method and the id, the session by the end of its id, the size, how long the answer
+took, and what it says. A narrow terminal has no room for the session.`,
 		Example: `  acp trace show agent.acptrace --method 'session/*' --check
   acp trace show agent.acptrace --transcript
   acp trace show agent.acptrace --json | jq 'select(.latency > 1)'`,
