@@ -93,6 +93,10 @@ func (m *matcher) value(path string, want, v *Value) *Mismatch {
 	default:
 		ok = v.Kind == Scalar && sameScalar(want.Text, v.Text)
 	}
+	if !ok && want.Kind == String && v.Kind == String {
+		w, got := apart(want.Str, v.Str)
+		return &Mismatch{path, w, got}
+	}
 	if !ok {
 		return &Mismatch{path, Short(want.Text), Short(v.Text)}
 	}
@@ -109,6 +113,10 @@ func (m *matcher) name(path string, want, v *Value) *Mismatch {
 		return nil
 	}
 	if m.value(path, have, v) != nil {
+		if have.Kind == String && v.Kind == String {
+			w, got := apart(have.Str, v.Str)
+			return &Mismatch{path, fmt.Sprintf("%s (%s)", want.Text, w), got}
+		}
 		return &Mismatch{path, fmt.Sprintf("%s (%s)", want.Text, Short(have.Text)), Short(v.Text)}
 	}
 	return nil
