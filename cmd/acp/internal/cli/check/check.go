@@ -36,6 +36,7 @@ type Options struct {
 	Experimental bool
 	Apart        bool
 	Login        string
+	Logout       bool
 	Expect       string // file with what is known to fail
 
 	All                    bool // tell what is in order, too
@@ -90,7 +91,8 @@ func newAgent(a *app.App, runF func(context.Context, *Options) error) *cobra.Com
 	cmd := &cobra.Command{
 		Use:   "agent [AGENT] [-- COMMAND ARGS…]",
 		Short: "Check an agent",
-		Long: `Start an agent, as often as is needed, and check the rules for agents.
+		Long: `Start an agent, as often as is needed, and check the rules for agents. Without a name
+and a command that is the agent that acp uses by default.
 
 What an agent does in a turn depends on what it is told. Prompts are given by purpose,
 with --prompt PURPOSE=TEXT, where {file} stands for a file that the client has; rules
@@ -111,9 +113,6 @@ The purposes of prompts:
 			if err := o.command(cmd, args); err != nil {
 				return err
 			}
-			if o.Agent == "" && len(o.Argv) == 0 {
-				return exitcode.Errorf(exitcode.Usage, "no agent: acp check agent -- COMMAND, or the name of one")
-			}
 			return run(cmd, o, runF)
 		},
 	}
@@ -121,6 +120,7 @@ The purposes of prompts:
 	f := cmd.Flags()
 	f.StringArray("prompt", nil, "what makes the agent do something: `PURPOSE=TEXT` (repeatable)")
 	f.StringVar(&o.Login, "login", "", "log in by the method `ID` where the agent wants that")
+	f.BoolVar(&o.Logout, "logout", false, "log out and in again, too: what one has logged in with may be lost")
 	return cmd
 }
 
@@ -297,7 +297,7 @@ func Run(ctx context.Context, o *Options) error {
 	defer context.AfterFunc(ctx, p.interrupted)()
 	opt := conformance.Options{
 		Versions: o.Versions, Only: o.Only, Skip: o.Skip, Timeout: o.Timeout, Prompts: o.Prompts, Experimental: o.Experimental,
-		Apart: o.Apart, Login: o.Login, Cwd: dir, MCPProbe: o.openProbe, OnResult: p.result, Record: rec.frame,
+		Apart: o.Apart, Login: o.Login, Logout: o.Logout, Cwd: dir, MCPProbe: o.openProbe, OnResult: p.result, Record: rec.frame,
 	}
 	var report *conformance.Report
 	var reached error

@@ -259,6 +259,33 @@ func TestBothVersions(t *testing.T) {
 	}
 }
 
+// TestArrows: → is to the agent, whoever was checked, and whether the rule is also one for recordings.
+func TestArrows(t *testing.T) {
+	saw := []conformance.Seen{{Out: true, Data: "ours"}, {Data: "theirs"}}
+	for side, want := range map[conformance.Side][]string{
+		conformance.Agent:  {"→ ours", "← theirs"},
+		conformance.Client: {"← ours", "→ theirs"},
+		"":                 {"→ ours", "← theirs"}, // a recording: out is to the agent
+	} {
+		for _, observed := range []bool{true, false} {
+			rule := &conformance.Rule{ID: "client/x/y", Side: conformance.Client, Level: conformance.Must, Observed: observed}
+			if side == conformance.Agent {
+				rule.Side = side
+			}
+			r := &conformance.Report{Side: side, Results: []*conformance.Result{{Rule: rule, Version: 1, Status: conformance.Fail, Saw: saw}}}
+			var out bytes.Buffer
+			if err := (&Options{App: &app.App{Out: &out}, Side: side}).print((*expected)(nil).judge(r)); err != nil {
+				t.Fatal(err)
+			}
+			for _, arrow := range want {
+				if !strings.Contains(out.String(), arrow) {
+					t.Errorf("%q, observed %v: without %q\n%s", side, observed, arrow, &out)
+				}
+			}
+		}
+	}
+}
+
 // TestEnd: the end of a report says what failed, and what would show more.
 func TestEnd(t *testing.T) {
 	r := report(t)

@@ -47,6 +47,7 @@ type page struct {
 	w      strings.Builder
 	width  int
 	colour bool
+	client bool // it is about a client that was checked, to which we were the agent
 }
 
 func (p *page) style(code, s string) string {
@@ -69,7 +70,7 @@ func columns(w io.Writer, other int) int {
 }
 
 func (o *Options) page() *page {
-	p := &page{width: widthDefault}
+	p := &page{width: widthDefault, client: o.Side == conformance.Client}
 	if o.App.OutTerminal {
 		p.width = min(columns(o.App.Out, widthDefault), widthMost)
 		p.colour = os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
@@ -261,9 +262,10 @@ func (p *page) frames(r *conformance.Result) {
 		p.line("    %s", p.style("2", "… "+count(n, "frame")+" before"))
 		saw = saw[n:]
 	}
-	// To the agent points right, to the client left.
+	// To the agent points right, to the client left; what is out was sent by us, or in a
+	// recording to the agent.
 	ours, theirs := "→", "←"
-	if r.Rule.Side == conformance.Client && !r.Rule.Observed {
+	if p.client {
 		ours, theirs = theirs, ours
 	}
 	for _, s := range saw {
