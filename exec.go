@@ -60,12 +60,30 @@ type child struct {
 
 // Run runs a command in a terminal that the call shows.
 func (h *ToolCallHandle) Run(e Exec) (*Terminal, error) {
+	return started(h.run(e))
+}
+
+// run is Run but for a command that was started and is given up at once: its
+// terminal is returned beside the error, and has to be released.
+func (h *ToolCallHandle) run(e Exec) (*Terminal, error) {
 	return h.o.run(e, func(id TerminalID) error { return h.Append(&TerminalContent{TerminalID: id}) })
 }
 
+// started releases the terminal of a command that is given up at once.
+func started(t *Terminal, err error) (*Terminal, error) {
+	if err != nil && t != nil {
+		_ = t.Release()
+		t = nil
+	}
+	return t, err
+}
+
 // Run runs a command in a terminal of its own. It ends with the turn, or with the
-// session if the output is the session's. Version 2 clients can cancel it.
-func (o *Output) Run(e Exec) (*Terminal, error) { return o.run(e, nil) }
+// session if the output is the session's. Version 2 clients can cancel it. A
+// command that runs here and is ended by any of these gets SIGTERM, and SIGKILL
+// after 2 s, together with everything it has started; where there is no SIGTERM
+// it is killed at once.
+func (o *Output) Run(e Exec) (*Terminal, error) { return started(o.run(e, nil)) }
 
 func (o *Output) run(e Exec, show func(TerminalID) error) (*Terminal, error) {
 	if e.Dir == "" {
@@ -80,6 +98,9 @@ func (o *Output) run(e Exec, show func(TerminalID) error) (*Terminal, error) {
 	if lent := o.s.c.peer.Load().proto.clientTerminals(); lent != nil {
 		id, err := lent.start(o.ctx, o.s, &e)
 		if err != nil {
+			if cause := context.Cause(o.ctx); cause != nil {
+				err = cause // what the client answers to that says nothing
+			}
 			return nil, err
 		}
 		t := &Terminal{o: o, id: id, lent: lent}
@@ -89,11 +110,7 @@ func (o *Output) run(e Exec, show func(TerminalID) error) (*Terminal, error) {
 		if err == nil {
 			err = context.Cause(o.ctx) // it was given up while the client made it
 		}
-		if err != nil {
-			_ = t.Release()
-			return nil, err
-		}
-		return t, nil
+		return t, err
 	}
 	return o.runHere(e, show)
 }
@@ -114,7 +131,7 @@ func (o *Output) runHere(e Exec, show func(TerminalID) error) (*Terminal, error)
 		e.ID = TerminalID(o.s.nextCall())
 	}
 	t := &Terminal{o: o, id: e.ID, child: c}
-	o.s.setCancel(terminalCancelKey(t.id), p.Kill)
+	o.s.setCancel(terminalCancelKey(t.id), func() { _ = p.End(context.Background()) })
 	command := e.Command
 	for _, a := range e.Args {
 		command += " " + a
@@ -142,7 +159,7 @@ func (o *Output) runHere(e Exec, show func(TerminalID) error) (*Terminal, error)
 func (t *Terminal) report() {
 	c := t.child
 	defer close(c.done)
-	stop := context.AfterFunc(t.o.ctx, c.p.Kill)
+	stop := context.AfterFunc(t.o.ctx, func() { _ = c.p.End(context.Background()) })
 	defer stop()
 	// What left the tree of processes may hold its output open.
 	read := make(chan struct{})
@@ -190,16 +207,25 @@ func (c *child) exit() *TerminalExitStatus {
 }
 
 // Exec runs a command to its end in a terminal that the call shows, and returns
-// what it printed and how it ended. A command that fails is no error.
+// what it printed and how it ended. A command that fails is not an error.
+//
+// When its context is done first, because the turn was cancelled for example,
+// Exec ends the command as [Output.Run] says, or has the client kill it, which
+// gets 4 s for that, and returns the cause of the context beside what the command
+// has printed until its end. The state is nil beside an error if the command was
+// not started, and if a client that runs it does not say what it has printed.
 func (h *ToolCallHandle) Exec(e Exec) (*TerminalState, error) {
-	t, err := h.Run(e)
-	if err != nil {
+	t, err := h.run(e)
+	if t == nil {
 		return nil, err
 	}
 	defer func() { _ = t.Release() }()
-	exit, err := t.Wait()
+	var exit *TerminalExitStatus
+	if err == nil {
+		exit, err = t.Wait()
+	}
 	if err != nil {
-		return nil, err
+		return t.abandon(), err
 	}
 	state, err := t.State()
 	if err != nil {
@@ -207,6 +233,34 @@ func (h *ToolCallHandle) Exec(e Exec) (*TerminalState, error) {
 	}
 	state.Exit = exit
 	return state, nil
+}
+
+// abandonWait bounds how long a client may take to kill a command that was given
+// up. It is less than the default of CancelGrace.
+const abandonWait = 4 * time.Second
+
+// abandon ends a command that nobody waits for any more and returns its state
+// then, or nil if the client does not tell.
+func (t *Terminal) abandon() *TerminalState {
+	if t.lent == nil {
+		_ = t.child.p.End(context.Background()) // if it fails there is output all the same
+		<-t.child.done
+		state, _ := t.State() // never fails here
+		return state
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.o.ctx), abandonWait)
+	defer cancel()
+	// Each answer is worth having without the others.
+	_ = t.lent.kill(ctx, t.o.s, t.id)
+	exit, _ := t.lent.wait(ctx, t.o.s, t.id)
+	state, err := t.lent.output(ctx, t.o.s, t.id)
+	if err != nil {
+		return nil
+	}
+	if state.Exit == nil {
+		state.Exit = exit
+	}
+	return state
 }
 
 // WriteFile writes a file like [Output.WriteFile] and shows the change.

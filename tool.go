@@ -1,9 +1,12 @@
 package acp
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/goacp/acp/acpv2"
 	"github.com/goacp/acp/internal/patch"
@@ -40,6 +43,8 @@ type ToolCallHandle struct {
 	where   []ToolCallLocation
 	content []ToolCallContent
 	input   json.RawMessage
+
+	cancelled atomic.Bool // by the client, alone
 }
 
 func toolCancelKey(id ToolCallID) string     { return "tool_call:" + string(id) }
@@ -76,7 +81,10 @@ func (o *Output) ToolCall(t ToolCall) *ToolCallHandle {
 	}
 	if t.Cancel != nil {
 		u.Capabilities = acpv2.Set(ToolCallCapabilities{Cancel: new(acpv2.ToolCallCancelCapabilities)})
-		o.setCancel(toolCancelKey(t.ID), t.Cancel)
+		o.setCancel(toolCancelKey(t.ID), func() {
+			h.cancelled.Store(true)
+			t.Cancel()
+		})
 	}
 	if o.t != nil {
 		o.s.mu.Lock()
@@ -271,9 +279,18 @@ func (h *ToolCallHandle) Complete() error {
 	return h.o.Err()
 }
 
-// Fail ends the call as failed and shows the text of err, if there is one. It
-// returns a failure to send, not err.
+// Fail ends the call as failed and shows the text of err, if there is one. If err
+// is or wraps the error or the cause of the turn's context, which was cancelled,
+// the call ends as cancelled instead, and no text is shown; so it does after the
+// client has cancelled the call alone. Version 1 clients have no such status and
+// see a call that failed. Fail returns a failure to send, not err.
 func (h *ToolCallHandle) Fail(err error) error {
+	if h.wasCancelled(err) {
+		if err := h.SetStatus(ToolCallStatusCancelled); err != nil {
+			return err
+		}
+		return h.o.Err()
+	}
 	if err != nil {
 		if err := h.Text(err.Error()); err != nil {
 			return err
@@ -283,6 +300,23 @@ func (h *ToolCallHandle) Fail(err error) error {
 		return err
 	}
 	return h.o.Err()
+}
+
+// wasCancelled reports whether err is why the call has ended early, and that is
+// nothing but a cancel.
+func (h *ToolCallHandle) wasCancelled(err error) bool {
+	if err == nil {
+		return false
+	}
+	if h.cancelled.Load() && (errors.Is(err, context.Canceled) || errors.Is(err, context.Cause(h.o.ctx))) {
+		return true
+	}
+	t := h.o.t
+	if t == nil {
+		return false
+	}
+	cause := t.p.ctx.Cause()
+	return cause != nil && (errors.Is(err, cause) || errors.Is(err, context.Canceled))
 }
 
 // update returns the whole call as it is known.
