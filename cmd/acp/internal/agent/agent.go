@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 
 	"github.com/goacp/acp"
+	"github.com/goacp/acp/acphost"
 	"github.com/goacp/acp/cmd/acp/internal/config"
 	"github.com/goacp/acp/cmd/acp/internal/model"
 )
@@ -31,6 +32,13 @@ type Options struct {
 	Version string
 	// Logger gets what fails where nobody can be told. Nil discards.
 	Logger *slog.Logger
+	// Policy holds the agent: what its rules deny is not done, and what they want asked is asked,
+	// whatever the mode of a session says. Nil is no rules. Of the Policy only [acphost.Policy.Judge]
+	// and the like are used.
+	Policy *acphost.Policy
+	// Told says that the client decides by the same Policy, and tells the user. What a rule denies is
+	// put to it as well then; without, it is refused at once.
+	Told bool
 	// Model is the language model; nil is none. None can be used yet.
 	Model model.Model
 }
@@ -65,7 +73,7 @@ func New(o Options) (*acp.Agent, error) {
 		}
 		o.Dir = dir
 	}
-	b := &builtin{store: newStore(o.Dir), log: o.Logger}
+	b := &builtin{store: newStore(o.Dir), log: o.Logger, policy: o.Policy, told: o.Told}
 	return &acp.Agent{
 		Info:                  acp.Implementation{Name: Name, Title: "Built-in agent", Version: o.Version},
 		Prompt:                b.prompt,
@@ -87,8 +95,10 @@ func New(o Options) (*acp.Agent, error) {
 
 // builtin is what the hooks share.
 type builtin struct {
-	store *store
-	log   *slog.Logger
+	store  *store
+	log    *slog.Logger
+	policy *acphost.Policy
+	told   bool // the client has the same policy
 }
 
 func sessionOf(s *acp.AgentSession) *session { return s.Value.(*session) }

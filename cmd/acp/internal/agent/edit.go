@@ -10,6 +10,7 @@ import (
 	"unicode"
 
 	"github.com/goacp/acp"
+	"github.com/goacp/acp/acphost"
 )
 
 func runEdit(k *task) error {
@@ -98,6 +99,10 @@ func (k *task) change(tool, title string, p place, make func(before string, crea
 }
 
 func (k *task) changeIn(c *call, p place, make func(string, bool) (string, []uint32, error)) (string, error) {
+	req := using(acp.ToolKindEdit, p)
+	if v := k.s.judge(req); v.Effect == acphost.EffectDeny {
+		return "", c.permit(askEdit, "", acp.Permission{Title: "Change " + p.shown + "?"}, req)
+	}
 	if err := c.permitPlace(p); err != nil {
 		return "", err
 	}
@@ -126,7 +131,7 @@ func (k *task) changeIn(c *call, p place, make func(string, bool) (string, []uin
 	if created {
 		verb = "Create "
 	}
-	if err := c.permit(asked, rest, acp.Permission{Title: verb + p.shown + "?", Description: about}); err != nil {
+	if err := c.permit(asked, rest, acp.Permission{Title: verb + p.shown + "?", Description: about}, req); err != nil {
 		return "", err
 	}
 	c.status(acp.ToolCallStatusInProgress)
@@ -137,7 +142,7 @@ func (k *task) changeIn(c *call, p place, make func(string, bool) (string, []uin
 	if now != before || created != stillCreated {
 		return "", fmt.Errorf("%s was changed by somebody else meanwhile; nothing was written", p.shown)
 	}
-	if again, err := k.s.locate(p.path); err != nil || again.inside != p.inside {
+	if again, err := k.s.locate(p.path); err != nil || again.inside != p.inside || again.real != p.real {
 		return "", fmt.Errorf("%s leads somewhere else than before; nothing was written", p.shown)
 	}
 	if created {

@@ -16,6 +16,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/goacp/acp"
+	"github.com/goacp/acp/acphost"
 	"github.com/goacp/acp/internal/process"
 )
 
@@ -129,7 +130,8 @@ func (k *task) callTool(s acp.MCPServer, tool string, input json.RawMessage) err
 	c := k.callIn(k.out.WithContext(ctx), acp.ToolCall{
 		Name: "mcp", Title: title, Kind: acp.ToolKindOther, Status: acp.ToolCallStatusPending, Input: input, Cancel: cancel,
 	})
-	err := c.permit(askMCP, "tools of MCP servers", acp.Permission{Title: "Use the tool " + title + "?"})
+	err := c.permit(askMCP, "tools of MCP servers", acp.Permission{Title: "Use the tool " + title + "?"},
+		acphost.Request{Title: title, Kind: string(acp.ToolKindOther), ToolName: "mcp__" + serverName(s) + "__" + tool, RawInput: input})
 	if err == nil {
 		c.status(acp.ToolCallStatusInProgress)
 		err = k.withServer(ctx, s, func(session *mcp.ClientSession) error {

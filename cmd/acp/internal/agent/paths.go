@@ -15,6 +15,7 @@ import (
 // A place is a file or directory that a command names.
 type place struct {
 	path   string // absolute
+	real   string // where that leads
 	shown  string // for people: relative to the session's directory if it is in there
 	inside bool   // it is in a directory of the session, whatever links say
 }
@@ -40,6 +41,7 @@ func (s *session) locate(name string) (place, error) {
 	if err != nil {
 		return place{}, err
 	}
+	p.real = real
 	for _, root := range s.roots() {
 		root, err := filepath.EvalSymlinks(root)
 		if err != nil {
@@ -110,14 +112,4 @@ func linked(blocks []acp.ContentBlock) []string {
 		}
 	}
 	return paths
-}
-
-// permitPlace asks for leave to use a place outside the session's directories.
-func (c *call) permitPlace(p place) error {
-	if p.inside {
-		return nil
-	}
-	return c.permit(askRead, "reading outside the session's directories", acp.Permission{
-		Title: "Read " + p.path + "?", Description: "It is outside the directories of this session.",
-	})
 }

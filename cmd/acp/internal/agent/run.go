@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/goacp/acp"
+	"github.com/goacp/acp/acphost"
 	"github.com/goacp/acp/internal/process"
 )
 
@@ -45,7 +46,8 @@ func runRun(k *task) error {
 		Name: "run", Title: oneLine(line, 200), Kind: acp.ToolKindExecute, Status: acp.ToolCallStatusPending,
 		Input: map[string]string{"command": line, "cwd": dir}, Cancel: cancel,
 	})
-	err := c.permit(askRun, "commands", acp.Permission{Title: "Run this command?", Command: line, Cwd: dir})
+	err := c.permit(askRun, "commands", acp.Permission{Title: "Run this command?", Command: line, Cwd: dir},
+		acphost.Request{Title: line, Kind: string(acp.ToolKindExecute), Command: line})
 	if err != nil {
 		return k.failed(c, err)
 	}

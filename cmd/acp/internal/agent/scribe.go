@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/goacp/acp"
+	"github.com/goacp/acp/acphost"
 	"github.com/goacp/acp/acpv2"
 	"github.com/goacp/acp/internal/patch"
 )
@@ -187,11 +188,12 @@ func (c *call) change(f acp.FileChange) {
 
 // What was asked, for answers that are to hold for the rest of the session.
 const (
-	askRead  = "read outside"
-	askEdit  = "edit"
-	askWrite = "edit outside"
-	askRun   = "run"
-	askMCP   = "mcp"
+	askRead   = "read outside"
+	askSearch = "search"
+	askEdit   = "edit"
+	askWrite  = "edit outside"
+	askRun    = "run"
+	askMCP    = "mcp"
 )
 
 // A refusal says why a tool was not used.
@@ -202,17 +204,22 @@ func (r *refusal) Error() string { return r.why }
 var errCancelled = errors.New("cancelled")
 
 // permit asks whether the call may be made, unless the mode or an earlier answer
-// says so. It returns nil or why not. p says what is asked; rest says what "always"
-// is about.
-func (c *call) permit(asked, rest string, p acp.Permission) error {
+// says so and no rule wants it asked. It returns nil or why not. p says what is
+// asked; rest says what "always" is about; req is the call in the words of rules.
+func (c *call) permit(asked, rest string, p acp.Permission, req acphost.Request) error {
 	s := c.w.s
+	v := s.judge(req)
+	if v.Effect == acphost.EffectDeny && !s.agent.told {
+		return forbidden(v)
+	}
 	s.mu.Lock()
 	mode := s.mode
 	answer, known := s.answers[asked]
 	s.mu.Unlock()
 	switch {
-	case mode == modeReadOnly && asked != askRead:
+	case mode == modeReadOnly && asked != askRead && asked != askSearch:
 		return &refusal{"Not done: the session is in read-only mode. Change that with /mode ask."}
+	case says(v):
 	case mode == modeAutoEdit && asked == askEdit:
 		return nil
 	case known && answer:
@@ -226,8 +233,13 @@ func (c *call) permit(asked, rest string, p acp.Permission) error {
 		{OptionID: "reject_once", Name: "Reject", Kind: acp.PermissionOptionKindRejectOnce},
 		{OptionID: "reject_always", Name: "Always reject " + rest + " in this session", Kind: acp.PermissionOptionKindRejectAlways},
 	}
+	if says(v) { // the next time it has to be asked again
+		p.Options = []acp.PermissionOption{p.Options[0], p.Options[2]}
+	}
 	d, err := c.h.Ask(p)
 	switch {
+	case v.Effect == acphost.EffectDeny && c.w.ctx.Err() == nil:
+		return forbidden(v)
 	case c.w.ctx.Err() != nil:
 		return errCancelled
 	case err != nil:

@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/goacp/acp"
+	"github.com/goacp/acp/acphost"
 )
 
 // Bounds of a search. At each of them it says so.
@@ -48,6 +49,12 @@ func runSearch(k *task) error {
 	defer cancel()
 	s.ctx = ctx
 	c := k.call(acp.ToolCall{Name: "search", Title: oneLine(title, 200), Kind: acp.ToolKindSearch, Cancel: cancel})
+	if err := c.permitSearch(); err != nil {
+		return k.failed(c, err)
+	}
+	if k.s.restricted() {
+		s.judge = k.s.judge
+	}
 	for _, root := range k.s.roots() {
 		s.walk(root, "", nil, 0)
 	}
@@ -77,11 +84,13 @@ type search struct {
 	globPath bool           // it is about paths
 	ignore   bool
 	cwd      string
+	judge    func(acphost.Request) acphost.Verdict // nil without rules
 
 	files     int // looked at
 	hits      int // files with matches
 	matches   int
 	large     int // files left out
+	left      left
 	deep      bool
 	out       strings.Builder
 	locations []acp.ToolCallLocation
@@ -146,6 +155,9 @@ func (s *search) file(root, rel string) {
 	path := filepath.Join(root, filepath.FromSlash(rel))
 	info, err := os.Lstat(path)
 	if err != nil || !info.Mode().IsRegular() {
+		return
+	}
+	if s.leavesOut(path) {
 		return
 	}
 	s.files++
@@ -214,6 +226,7 @@ func (s *search) summary() string {
 	if s.large > 0 {
 		fmt.Fprintf(&b, " %s larger than %s left out.", count(s.large, "file"), size(maxSearchFile))
 	}
+	b.WriteString(s.left.String())
 	if s.deep {
 		fmt.Fprintf(&b, " Directories more than %d deep were left out.", maxDepth)
 	}

@@ -53,6 +53,7 @@ type App struct {
 	policy   once[*acphost.Policy]
 	servers  once[[]mcp.Server]
 	builtin  once[*acp.Agent]
+	other    bool // builtin is another agent
 }
 
 // A once is a value that is made when it is asked for the first time, and the error of that.
@@ -112,6 +113,7 @@ func (a *App) Open(ctx context.Context, agent roster.Agent, front host.Frontend)
 		Logger: a.logger(),
 	}
 	if agent.Builtin {
+		hc.Obeys = !a.other
 		if hc.BuiltIn, err = a.BuiltIn(ctx); err != nil {
 			return nil, err
 		}

@@ -294,7 +294,12 @@ func (a *App) BuiltIn(ctx context.Context) (*acp.Agent, error) {
 		if err != nil {
 			return nil, err
 		}
-		o := builtin.Options{Version: a.Version, Logger: a.Logger}
+		policy, err := a.Policy()
+		if err != nil {
+			return nil, err
+		}
+		// Its client is this program, which decides by the same policy and tells the user.
+		o := builtin.Options{Version: a.Version, Logger: a.Logger, Policy: policy, Told: true}
 		if !cfg.Store.Off {
 			o.Dir = builtin.DefaultDir()
 		}
@@ -302,7 +307,9 @@ func (a *App) BuiltIn(ctx context.Context) (*acp.Agent, error) {
 	})
 }
 
-// UseBuiltIn puts another agent in place of the built-in one, for tests.
+// UseBuiltIn puts another agent in place of the built-in one, for tests. It is not taken for one that
+// obeys rules.
 func (a *App) UseBuiltIn(agent *acp.Agent) {
+	a.other = true
 	_, _ = a.builtin.get(context.Background(), func() (*acp.Agent, error) { return agent, nil })
 }

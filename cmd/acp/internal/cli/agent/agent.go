@@ -37,7 +37,12 @@ client of the Agent Client Protocol to start. To talk to it here, type acp.
 
 The agent has no language model: it works by slash commands, which /help lists. It
 keeps its sessions, so that they can be listed and taken up again. It ends when
-its input does.`,
+its input does.
+
+What the rules of your settings, --policy and --deny deny, the agent does not do:
+reading, listing, searching, changing files, running commands and using tools of
+MCP servers. What they want asked it asks its client, whatever the mode of the
+session is. What they allow is still the client's to decide.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			switch protocol {
@@ -76,7 +81,11 @@ func run(ctx context.Context, o *Options, t acp.Transport) error {
 	case dir == "":
 		dir = builtin.DefaultDir()
 	}
-	agent, err := builtin.New(builtin.Options{Dir: dir, Version: o.App.Version, Logger: o.App.Logger})
+	policy, err := o.App.Policy()
+	if err != nil {
+		return err
+	}
+	agent, err := builtin.New(builtin.Options{Dir: dir, Version: o.App.Version, Logger: o.App.Logger, Policy: policy})
 	if err != nil {
 		return err
 	}
