@@ -285,8 +285,10 @@ func behave(agent *acp.Agent, mode, arg string) int {
 			return acp.StopEndTurn, nil
 		}
 	default:
-		fmt.Fprintln(os.Stderr, "fake-agent: unknown mode", mode)
-		return 99
+		if !guardMode(agent, mode) {
+			fmt.Fprintln(os.Stderr, "fake-agent: unknown mode", mode)
+			return 99
+		}
 	}
 	if err := agent.Serve(context.Background(), acp.Stdio()); err != nil {
 		if errors.Is(err, syscall.EPIPE) {

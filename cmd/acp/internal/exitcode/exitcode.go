@@ -24,6 +24,7 @@ const (
 	Cost       Code = 9  // a limit of cost was reached
 	Auth       Code = 10 // the agent wants a login first
 	Incomplete Code = 11 // the agent stopped at a limit of its own: tokens or requests
+	Broken     Code = 12 // the agent did something that a rule denies, without asking
 )
 
 // An Error is an error that says with what status the program ends.

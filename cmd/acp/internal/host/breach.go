@@ -19,7 +19,7 @@ type Breach struct {
 }
 
 // Text says in a line what was done against which rule.
-func (b Breach) Text(agent string) string {
+func (b Breach) Text() string {
 	what := b.Request.Command
 	if what == "" && len(b.Request.Paths) > 0 {
 		what = b.Request.Kind + " " + b.Request.Paths[0]
@@ -27,7 +27,7 @@ func (b Breach) Text(agent string) string {
 	if what == "" {
 		what = b.Request.Title
 	}
-	return safetext.Line(fmt.Sprintf("%s broke a rule: %s; %s", agent, what, b.Rule), maxNote)
+	return safetext.Line(what, maxNote/2) + ", forbidden by " + safetext.Line(b.Rule, maxNote/2)
 }
 
 // Unheld says why rules cannot hold the agent, in a line for people; "" if no rule denies or asks
@@ -176,7 +176,7 @@ func (s *Session) tellBreach(b Breach) {
 	for _, p := range b.Request.Paths[:min(len(b.Request.Paths), 8)] {
 		about = append(about, "file: "+filepath.Clean(p))
 	}
-	s.put(&acp.Notice{Severity: acpv2.NoticeSeverityError, Title: b.Text(h.name()), Description: safetext.Text(strings.Join(about, "\n"))})
+	s.put(&acp.Notice{Severity: acpv2.NoticeSeverityError, Title: "A rule was broken: " + b.Text(), Description: safetext.Text(strings.Join(about, "\n"))})
 	h.cfg.Logger.Warn("a rule was broken", "rule", b.Rule, "kind", b.Request.Kind)
 	if f := h.cfg.Front.Broken; f != nil {
 		f(s, b)

@@ -56,7 +56,7 @@ func guard(t *testing.T, version int, rules []acphost.Rule, prompt func(*acp.Tur
 			}
 		},
 		Unheld: func(_ *Session, why string) { note(&g.told, why) },
-		Broken: func(_ *Session, b Breach) { note(&g.told, b.Text("it")) },
+		Broken: func(_ *Session, b Breach) { note(&g.told, "A rule was broken: "+b.Text()) },
 	}
 	if answer != nil {
 		cfg.Front.Ask = func(_ context.Context, _ *Session, req acphost.Request, _ *acp.PermissionRequest) (acp.PermissionOptionID, error) {
@@ -296,14 +296,14 @@ func TestBroken(t *testing.T) {
 		v1, v2 string // what is told; v2 besides that it cannot be held
 	}{
 		{"a file", func(g *guarded, turn *acp.Turn) { complete(turn, edit(g, "n3.txt")) }, nil,
-			"it broke a rule: edit DIR/n3.txt; deny files", "it broke a rule: edit DIR/n3.txt; deny files"},
+			"A rule was broken: edit DIR/n3.txt, forbidden by deny files", "A rule was broken: edit DIR/n3.txt, forbidden by deny files"},
 		{"a command", func(_ *guarded, turn *acp.Turn) { complete(turn, command("rm -rf x")) }, nil,
-			"it broke a rule: rm -rf x; deny rm", "it broke a rule: rm -rf x; deny rm"},
+			"A rule was broken: rm -rf x, forbidden by deny rm", "A rule was broken: rm -rf x, forbidden by deny rm"},
 		{"told once", func(g *guarded, turn *acp.Turn) {
 			h := turn.ToolCall(edit(g, "n3.txt"))
 			_ = h.Complete()
 			_ = h.Complete()
-		}, nil, "it broke a rule: edit DIR/n3.txt; deny files", "it broke a rule: edit DIR/n3.txt; deny files"},
+		}, nil, "A rule was broken: edit DIR/n3.txt, forbidden by deny files", "A rule was broken: edit DIR/n3.txt, forbidden by deny files"},
 		{"another file", func(g *guarded, turn *acp.Turn) { complete(turn, edit(g, "n4.txt")) }, nil, unheld + "edits n4.txt", ""},
 		{"another command", func(_ *guarded, turn *acp.Turn) { complete(turn, command("ls")) }, nil, unheld + "runs", ""},
 		{"not known which", func(_ *guarded, turn *acp.Turn) { complete(turn, run(nil)) }, nil, unheld + "runs", ""},
@@ -311,7 +311,7 @@ func TestBroken(t *testing.T) {
 		{"announced only", func(g *guarded, turn *acp.Turn) { turn.ToolCall(edit(g, "n3.txt")) }, nil, "", ""},
 		{"with output", func(_ *guarded, turn *acp.Turn) {
 			_ = turn.ToolCall(command("rm x")).Update(acp.ToolCallUpdate{RawOutput: json.RawMessage(`"removed x"`)})
-		}, nil, "it broke a rule: rm x; deny rm", "it broke a rule: rm x; deny rm"},
+		}, nil, "A rule was broken: rm x, forbidden by deny rm", "A rule was broken: rm x, forbidden by deny rm"},
 		{"allowed by the user", func(g *guarded, turn *acp.Turn) {
 			// What was asked about was not known to be denied.
 			h := turn.ToolCall(acp.ToolCall{Title: "edits", Kind: acp.ToolKindEdit})
@@ -349,7 +349,7 @@ func TestBroken(t *testing.T) {
 				}
 				// It is in the conversation, too.
 				for _, text := range g.told {
-					if text = "notice: " + strings.Replace(text, "it broke", "fake broke", 1); !strings.Contains(text, "denied: ") && !slices.Contains(g.entries(), text) {
+					if text = "notice: " + text; !strings.Contains(text, "denied: ") && !slices.Contains(g.entries(), text) {
 						t.Errorf("%q is not in %q", text, g.entries())
 					}
 				}
@@ -385,7 +385,7 @@ func TestBrokenInTerminal(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g := guard(t, 2, deny, prompt, nil)
 			g.prompt(t)
-			if len(g.told) != 2 || g.told[1] != "it broke a rule: rm -rf x; deny rm" {
+			if len(g.told) != 2 || g.told[1] != "A rule was broken: rm -rf x, forbidden by deny rm" {
 				t.Errorf("told %q", g.told)
 			}
 		})

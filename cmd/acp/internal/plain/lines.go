@@ -72,11 +72,14 @@ func Question(req acphost.Request) []string {
 			lines = append(lines, "  "+line)
 		}
 	}
-	if req.Command != "" {
-		// In full, whatever its length: what is not seen is not agreed to.
-		lines = append(lines, "  Command: "+strings.ReplaceAll(safetext.Text(req.Command), "\n", "\n           "))
-	} else if req.CommandUnknown {
-		lines = append(lines, "  A command would be run; which one is not certain.")
+	// A command is shown in full, whatever its length: what is not seen is not agreed to.
+	switch command, certain := req.Shows(); {
+	case command != "" && certain:
+		lines = append(lines, "  Command: "+strings.ReplaceAll(safetext.Text(command), "\n", "\n           "))
+	case command != "":
+		lines = append(lines, "  Command, as the agent shows it: "+strings.ReplaceAll(safetext.Text(command), "\n", "\n    "))
+	case !certain:
+		lines = append(lines, "  What would be run is not known.")
 	}
 	for i, p := range req.Paths {
 		if i == 20 {

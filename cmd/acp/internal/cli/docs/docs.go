@@ -70,10 +70,11 @@ const statuses = `## Exit statuses
 | 9 | a limit of cost was reached |
 | 10 | the agent wants a login first |
 | 11 | the agent stopped at a limit of its own: tokens or requests |
+| 12 | a rule was broken: the agent did something that a rule denies, without asking |
 
 They never change their meaning. Of several, that which ended the turn counts
 first: a limit or an interrupt (8, 9, 4), then a failure (6, 7, 10, 1), then a
-refusal or a limit of the agent (3, 11), then a denial (5).
+broken rule (12), then a refusal or a limit of the agent (3, 11), then a denial (5).
 
 Errors are one line on standard error, beginning with ` + "`acp: `" + `. Standard
 output has only what was asked for. When nobody reads standard output any more
@@ -112,7 +113,7 @@ func Markdown(root *cobra.Command) []byte {
 	var b bytes.Buffer
 	b.WriteString("# The command acp\n\nWritten by `acp docs markdown`; do not change it by hand.\n\n")
 	list(&b, root)
-	b.WriteString("\n" + statuses + "\n" + rules)
+	b.WriteString("\n" + statuses + "\n" + rules + "\n" + hold)
 	command(&b, root)
 	return b.Bytes()
 }

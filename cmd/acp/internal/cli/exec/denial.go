@@ -35,6 +35,8 @@ func suggester(p config.Permissions, base string) func(acphost.Request) string {
 func denial(rec acphost.Record, rule string) string {
 	line := "denied: " + what(rec)
 	switch {
+	case rule != "" && certainty(rec) != "" && certainty(rec) != "certain":
+		return line + "; no rule about a command permits what is not certain: allow it with --allow " + quote(safetext.Line(rule, 4000))
 	case rule != "":
 		return line + "; allow it with --allow " + quote(safetext.Line(rule, 4000))
 	case rec.By == acphost.ByUser:
@@ -42,14 +44,36 @@ func denial(rec acphost.Record, rule string) string {
 	case rec.By == acphost.ByTimeout:
 		return line + "; there was no answer in time"
 	case rec.By == acphost.ByRule && rec.Rule != "":
-		return line + " by " + safetext.Line(rec.Rule, 100)
+		return line + " by " + safetext.Line(rec.Rule, 100) + why(rec)
 	case rec.Rule != "":
-		return line + "; no --allow permits it: see " + safetext.Line(rec.Rule, 100)
+		return line + "; no --allow permits it: see " + safetext.Line(rec.Rule, 100) + why(rec)
 	}
 	return line + "; no --allow permits it"
 }
 
-// what names a request in some words.
+// why is the reason of a decision, "" if the rule says it all.
+func why(rec acphost.Record) string {
+	if rec.Reason == "" {
+		return ""
+	}
+	return ": " + safetext.Line(rec.Reason, 200)
+}
+
+// certainty says how sure it is what would be run; "" if nothing would be.
+func certainty(rec acphost.Record) string {
+	command, certain := rec.Shows()
+	switch {
+	case certain && command == "":
+		return ""
+	case certain:
+		return "certain"
+	case command != "":
+		return "shown"
+	}
+	return "unknown"
+}
+
+// what names a request in some words, and what would be run.
 func what(rec acphost.Record) string {
 	parts := []string{}
 	add := func(s string, most int) {
@@ -58,8 +82,9 @@ func what(rec acphost.Record) string {
 		}
 	}
 	add(rec.Title, 120)
-	add(rec.Command, 200)
-	if len(rec.Paths) > 0 && rec.Command == "" {
+	command, certain := rec.Shows()
+	add(command, 500)
+	if len(rec.Paths) > 0 && command == "" {
 		add(rec.Paths[0], 200)
 	}
 	if len(parts) == 0 {
@@ -68,7 +93,11 @@ func what(rec acphost.Record) string {
 	if len(parts) == 0 {
 		return "something the agent did not name"
 	}
-	return strings.ReplaceAll(strings.Join(parts, ": "), "?: ", "? ")
+	text := strings.ReplaceAll(strings.Join(parts, ": "), "?: ", "? ")
+	if !certain && command == "" {
+		text += " (what would be run is not known)"
+	}
+	return text
 }
 
 // quote writes a word for a shell, always in quotes: rules have signs in them.

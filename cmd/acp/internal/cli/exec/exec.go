@@ -105,7 +105,8 @@ Exit statuses:
    2  wrong flags or settings       8  a time limit was reached
    3  the agent refused             9  a limit of cost was reached
    4  cancelled                    10  a login is needed: acp auth login
-   5  a permission was denied      11  the agent stopped at a limit of its own`
+   5  a permission was denied      11  the agent stopped at a limit of its own
+                                   12  the agent broke a rule that denies`
 
 // NewCommand returns the command; runF, if not nil, runs in place of it.
 func NewCommand(a *app.App, runF func(context.Context, *Options) error) *cobra.Command {

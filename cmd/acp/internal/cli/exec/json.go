@@ -25,6 +25,7 @@ type (
 		Cwd       string    `json:"cwd"`
 		Restored  string    `json:"restored"`
 		Untrusted []string  `json:"untrusted,omitempty"`
+		Unheld    string    `json:"unheld,omitempty"`
 	}
 	agentInfo struct {
 		Name    string `json:"name"`    // as the user has named it
@@ -52,13 +53,26 @@ type (
 		Title      string   `json:"title,omitempty"`
 		Kind       string   `json:"kind,omitempty"`
 		Command    string   `json:"command,omitempty"`
+		Certainty  string   `json:"commandCertainty,omitempty"`
 		Paths      []string `json:"paths,omitempty"`
 		Effect     string   `json:"effect"`
 		By         string   `json:"by"`
 		Rule       string   `json:"rule,omitempty"`
+		Reason     string   `json:"reason,omitempty"`
+		Part       string   `json:"part,omitempty"`
 		OptionID   string   `json:"optionId,omitempty"`
 		OptionKind string   `json:"optionKind,omitempty"`
 		AllowWith  string   `json:"allowWith,omitempty"`
+	}
+	brokenLine struct {
+		Type       string   `json:"type"` // broken
+		Session    string   `json:"session"`
+		ToolCallID string   `json:"toolCallId,omitempty"`
+		Title      string   `json:"title,omitempty"`
+		Kind       string   `json:"kind,omitempty"`
+		Command    string   `json:"command,omitempty"`
+		Paths      []string `json:"paths,omitempty"`
+		Rule       string   `json:"rule"`
 	}
 	noteLine struct {
 		Type string `json:"type"` // note
@@ -74,6 +88,7 @@ type (
 		Context    *contextInfo    `json:"context,omitempty"`
 		Cost       json.RawMessage `json:"cost,omitempty"`
 		Denied     int             `json:"denied"`
+		Broken     int             `json:"broken,omitempty"`
 		ExitCode   int             `json:"exitCode"`
 		SessionID  string          `json:"sessionId,omitempty"`
 		Error      *errorInfo      `json:"error,omitempty"`

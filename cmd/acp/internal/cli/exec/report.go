@@ -59,6 +59,8 @@ type report struct {
 	tools    map[string]acp.ToolCallStatus
 	costs    bool
 	denied   int
+	broken   int    // rules
+	unheld   string // why rules cannot hold the agent, as it was told
 	early    []noteLine
 }
 
@@ -80,7 +82,10 @@ func newReport(o *Options) *report {
 func (r *report) begin(id acp.SessionID, line sessionLine) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.main = id
+	r.main, r.unheld = id, line.Unheld
+	if line.Unheld != "" && !r.json {
+		fmt.Fprintln(r.app.Err, "acp: "+line.Unheld)
+	}
 	if r.json {
 		r.line(line)
 		r.notes()
@@ -240,9 +245,11 @@ func (r *report) decided(s *host.Session, rec acphost.Record, req acphost.Reques
 		r.denied++
 	}
 	if r.json {
+		command, _ := rec.Shows()
 		r.line(permissionLine{
 			Type: "permission", Session: rec.Session, ToolCallID: rec.ToolCallID, Title: rec.Title, Kind: rec.Kind,
-			Command: rec.Command, Paths: rec.Paths, Effect: string(rec.Effect), By: string(rec.By), Rule: rec.Rule,
+			Command: command, Certainty: certainty(rec), Paths: rec.Paths, Effect: string(rec.Effect), By: string(rec.By), Rule: rec.Rule,
+			Reason: rec.Reason, Part: rec.Part,
 			OptionID: rec.OptionID, OptionKind: rec.OptionKind, AllowWith: hint,
 		})
 	}
@@ -256,6 +263,44 @@ func (r *report) decided(s *host.Session, rec acphost.Record, req acphost.Reques
 		fmt.Fprintln(r.app.Err, "denied: more, which are not listed")
 	case !denied && r.progress && rec.Effect == acphost.EffectAllow:
 		r.progressLine("allowed: " + what(rec))
+	}
+}
+
+// isUnheld is the hook Unheld of a frontend.
+func (r *report) isUnheld(_ *host.Session, why string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.unheld != "" { // of the agent, or for another session
+		return
+	}
+	r.unheld = why
+	if r.json {
+		r.line(noteLine{Type: "note", Kind: "unheld", Text: why})
+		return
+	}
+	fmt.Fprintln(r.app.Err, "acp: "+why)
+}
+
+// isBroken is the hook Broken of a frontend.
+func (r *report) isBroken(s *host.Session, b host.Breach) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.broken++
+	if r.json {
+		q := b.Request
+		r.line(brokenLine{
+			Type: "broken", Session: string(s.ID()), ToolCallID: q.ToolCallID, Title: q.Title, Kind: q.Kind,
+			Command: q.Command, Paths: q.Paths, Rule: b.Rule,
+		})
+	}
+	switch {
+	case r.broken <= maxDenials:
+		if r.app.OutTerminal && !r.json && !r.quiet {
+			r.fail(r.out.EndLine())
+		}
+		fmt.Fprintln(r.app.Err, "broken: "+b.Text())
+	case r.broken == maxDenials+1:
+		fmt.Fprintln(r.app.Err, "broken: more, which are not listed")
 	}
 }
 
@@ -352,7 +397,7 @@ func (r *report) finish(s *host.Session, res *acp.Result, err error) error {
 }
 
 func (r *report) resultLine(s *host.Session, res *acp.Result, err error) resultLine {
-	line := resultLine{Type: "result", Text: r.answer.String(), Truncated: r.cut, Denied: r.denied, ExitCode: int(exitcode.Of(err))}
+	line := resultLine{Type: "result", Text: r.answer.String(), Truncated: r.cut, Denied: r.denied, Broken: r.broken, ExitCode: int(exitcode.Of(err))}
 	if res != nil {
 		line.StopReason = string(res.StopReason)
 		if res.Usage != nil {
@@ -389,7 +434,7 @@ func errorOf(err error) *errorInfo {
 // ends says with what status a turn ends.
 func (r *report) ends(ctx context.Context, res *acp.Result, err error, denyOK bool) error {
 	r.mu.Lock()
-	denied := r.denied
+	denied, broken := r.denied, r.broken
 	r.mu.Unlock()
 	if cause := context.Cause(ctx); cause != nil {
 		if _, ok := errors.AsType[*exitcode.Error](cause); ok {
@@ -402,6 +447,9 @@ func (r *report) ends(ctx context.Context, res *acp.Result, err error, denyOK bo
 	}
 	if err != nil {
 		return err
+	}
+	if broken > 0 {
+		return exitcode.With(exitcode.Broken, breaches(broken))
 	}
 	denials := exitcode.With(exitcode.Denied, denials(denied))
 	switch res.StopReason {
@@ -433,6 +481,17 @@ func (n denials) Error() string {
 
 // Silent reports whether every one of them was told.
 func (n denials) Silent() bool { return n <= maxDenials }
+
+// breaches is the error of a turn in which the agent has broken so many rules.
+type breaches int
+
+// Error says how many there were.
+func (n breaches) Error() string {
+	return fmt.Sprintf("%d %s broken", n, plural(int(n), "rule was", "rules were"))
+}
+
+// Silent reports whether every one of them was told.
+func (n breaches) Silent() bool { return n <= maxDenials }
 
 func plural(n int, one, more string) string {
 	if n == 1 {

@@ -94,7 +94,8 @@ func (t *turn) run(ctx context.Context) (*acp.Result, error) {
 	for _, left := range a.Untrusted() {
 		fmt.Fprintln(a.Err, "acp: "+safetext.Line(left, 500))
 	}
-	front := host.Frontend{Changed: t.report.changed, Decided: t.report.decided, Note: t.report.note}
+	front := host.Frontend{Changed: t.report.changed, Decided: t.report.decided, Note: t.report.note,
+		Unheld: t.report.isUnheld, Broken: t.report.isBroken}
 	if o.Ask {
 		tty, err := openTerminal()
 		if err != nil {
@@ -123,10 +124,11 @@ func (t *turn) run(ctx context.Context) (*acp.Result, error) {
 		return nil, err
 	}
 	conn := t.host.Conn()
+	unheld := t.host.Unheld()
 	t.report.begin(t.session.ID(), sessionLine{
 		Type: "session", Version: formVersion, Session: string(t.session.ID()),
 		Agent:    agentInfo{Name: agent.Name, Program: conn.Agent().Name, Version: conn.Agent().Version},
-		Protocol: conn.Version(), Cwd: a.Cwd, Restored: how.String(), Untrusted: a.Untrusted(),
+		Protocol: conn.Version(), Cwd: a.Cwd, Restored: how.String(), Untrusted: a.Untrusted(), Unheld: unheld,
 	})
 	var can *acpv2.PromptCapabilities
 	if s := conn.Capabilities().Session; s != nil {
