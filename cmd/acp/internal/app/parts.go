@@ -19,7 +19,8 @@ import (
 	"github.com/goacp/acp/cmd/acp/internal/store"
 )
 
-// storeFile is the name of the store in the data directory.
+// storeFile is the name of the store of earlier versions in the data directory: see
+// [store.Directory].
 const storeFile = "conversations.db"
 
 // maxMCPFile bounds a .mcp.json, in bytes.
@@ -96,23 +97,23 @@ func (a *App) CommandAgent(argv []string) (roster.Agent, error) {
 	return agent, usage(err)
 }
 
-// StorePath returns the file of the store; "" if neither the settings nor a home directory say
-// where it is.
-func (a *App) StorePath() (string, error) {
+// StorePath returns the directory of the store, and the database of an earlier version that is taken
+// over; both are "" if neither the settings nor a home directory say where they are.
+func (a *App) StorePath() (dir, old string, err error) {
 	cfg, err := a.Config()
 	switch {
 	case err != nil:
-		return "", err
+		return "", "", err
 	case cfg.Store.Path != "":
-		return cfg.Store.Path, nil
-	case cfg.Dirs.Data == "":
-		return "", nil
+		dir, old = store.Directory(cfg.Store.Path)
+	case cfg.Dirs.Data != "":
+		dir, old = store.Directory(filepath.Join(cfg.Dirs.Data, storeFile))
 	}
-	return filepath.Join(cfg.Dirs.Data, storeFile), nil
+	return dir, old, nil
 }
 
-// Store opens the store, once; nil if the settings turn it off. A broken store is reported on Err.
-// One that cannot be opened is reported there, too, and is as if it were turned off: a conversation
+// Store opens the store, once; nil if the settings turn it off. That conversations of an earlier version
+// were taken over is reported on Err. A store that cannot be opened is reported there, too, and is as if it were turned off: a conversation
 // is worth more than its record.
 func (a *App) Store(ctx context.Context) (*store.Store, error) {
 	return a.stored.get(ctx, func() (*store.Store, error) {
@@ -120,15 +121,15 @@ func (a *App) Store(ctx context.Context) (*store.Store, error) {
 		if err != nil || cfg.Store.Off {
 			return nil, err
 		}
-		path, err := a.StorePath()
+		dir, old, err := a.StorePath()
 		if err != nil {
 			return nil, err
 		}
-		if path == "" {
+		if dir == "" {
 			a.warn("conversations are not kept: there is no home directory; --no-store or the setting store.path end this message")
 			return nil, nil
 		}
-		s, damage, err := store.Open(ctx, store.Options{Path: path, Normal: cfg.Store.Sync == "normal"})
+		s, taken, err := store.Open(ctx, store.Options{Path: dir, Old: old, Normal: cfg.Store.Sync == "normal", Logger: a.logger()})
 		if err != nil {
 			if ctx.Err() != nil {
 				return nil, err
@@ -136,9 +137,8 @@ func (a *App) Store(ctx context.Context) (*store.Store, error) {
 			a.warn("conversations are not kept: " + err.Error())
 			return nil, nil
 		}
-		if damage != nil {
-			a.warn(fmt.Sprintf("the store of conversations was broken: %s; it is now %s, and %d sessions were read from it",
-				damage.Reason, damage.Aside, damage.Sessions))
+		if taken != nil {
+			a.warn(taken.String())
 		}
 		return s, nil
 	})

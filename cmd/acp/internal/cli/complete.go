@@ -44,9 +44,14 @@ func addCompletions(root *cobra.Command, a *app.App, g *globals) {
 		if err != nil {
 			return nil, none
 		}
+		names, err := kept.Names(ctx)
+		if err != nil {
+			return nil, none
+		}
 		for _, s := range matches {
-			id := safetext.Line(s.ID, 100)
-			if id == s.ID && !strings.ContainsAny(id, " \t") && strings.HasPrefix(id, prefix) {
+			name := names.Of(s.Session)
+			id := safetext.Line(name, 100)
+			if id == name && !strings.ContainsAny(id, " \t") && strings.HasPrefix(id, prefix) {
 				found = append(found, cobra.CompletionWithDesc(id, safetext.Line(s.Title, 60)))
 			}
 		}

@@ -49,7 +49,7 @@ func resume(ctx context.Context, a *app.App, s store.Session) error {
 		return fmt.Errorf("%w; acp sessions export keeps what was said", err)
 	}
 	a.Cwd = dir
-	o := &chatcmd.Options{App: a, Agent: s.Agent, Session: s.ID}
+	o := &chatcmd.Options{App: a, Agent: s.Agent, Session: s.Conversation}
 	if _, known, err := a.KnownAgent(s.Agent); err != nil {
 		return err
 	} else if !known && len(s.Command) > 0 {

@@ -74,8 +74,8 @@ type UI struct {
 // Store says where conversations are kept.
 type Store struct {
 	Off bool `koanf:"off" flag:"no-store" help:"keep no conversations"`
-	// Path is the file; "" is one in the XDG data directory.
-	Path string `koanf:"path" path:"file" help:"file with the conversations"`
+	// Path is the directory, or the file of an earlier version; "" is one in the XDG data directory.
+	Path string `koanf:"path" path:"file" help:"directory with the conversations; where an earlier version had a file FILE.db it is FILE"`
 	// Sync is full, which survives loss of power, or normal, which survives crashes.
 	Sync string `koanf:"sync" default:"full" enum:"full,normal" help:"what kept updates survive: loss of power, or crashes"`
 }

@@ -95,15 +95,17 @@ type Document struct {
 
 // A Session is the JSON form of what is known of a session besides what was said. Times are of RFC 3339.
 type Session struct {
-	Agent    string   `json:"agent"`
-	ID       string   `json:"id"`
-	Title    string   `json:"title,omitempty"`
-	Command  []string `json:"command,omitempty"` // how the agent was started
-	Cwd      string   `json:"cwd,omitempty"`
-	Protocol int      `json:"protocol,omitempty"`
-	Created  string   `json:"created,omitempty"`
-	Updated  string   `json:"updated,omitempty"`
-	Turns    int      `json:"turns"`
+	Agent string `json:"agent"`
+	ID    string `json:"id"` // the agent's
+	// Conversation is the id that the store gave the session: agents give some of theirs again.
+	Conversation string   `json:"conversation,omitempty"`
+	Title        string   `json:"title,omitempty"`
+	Command      []string `json:"command,omitempty"` // how the agent was started
+	Cwd          string   `json:"cwd,omitempty"`
+	Protocol     int      `json:"protocol,omitempty"`
+	Created      string   `json:"created,omitempty"`
+	Updated      string   `json:"updated,omitempty"`
+	Turns        int      `json:"turns"`
 }
 
 // SessionOf returns the JSON form of a session.
@@ -115,7 +117,7 @@ func SessionOf(s store.Session) Session {
 		return t.UTC().Format(time.RFC3339)
 	}
 	return Session{
-		Agent: s.Agent, ID: s.ID, Title: s.Title, Command: s.Command, Cwd: s.Cwd, Protocol: s.Protocol,
+		Agent: s.Agent, ID: s.ID, Conversation: s.Conversation, Title: s.Title, Command: s.Command, Cwd: s.Cwd, Protocol: s.Protocol,
 		Created: at(s.Created), Updated: at(s.Updated), Turns: s.Turns,
 	}
 }

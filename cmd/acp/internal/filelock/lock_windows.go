@@ -13,13 +13,15 @@ import (
 // gives it back.
 func TryLock(f *os.File, alone bool) (bool, error) {
 	h := windows.Handle(f.Fd())
+	// Others could not even read what is locked here, so that is a byte far behind the end.
+	where := func() *windows.Overlapped { return &windows.Overlapped{OffsetHigh: 1 << 30} }
 	// A lock cannot be changed here, only given back and taken again.
-	_ = windows.UnlockFileEx(h, 0, 1, 0, new(windows.Overlapped))
+	_ = windows.UnlockFileEx(h, 0, 1, 0, where())
 	flags := uint32(windows.LOCKFILE_FAIL_IMMEDIATELY)
 	if alone {
 		flags |= windows.LOCKFILE_EXCLUSIVE_LOCK
 	}
-	err := windows.LockFileEx(h, flags, 0, 1, 0, new(windows.Overlapped))
+	err := windows.LockFileEx(h, flags, 0, 1, 0, where())
 	switch {
 	case err == nil:
 		return true, nil

@@ -16,7 +16,7 @@ import (
 // same id: conversations of different days must not become one.
 func TestIDsUsedAgain(t *testing.T) {
 	versions(t, func(t *testing.T, version int) {
-		kept := openStore(t, filepath.Join(t.TempDir(), "s.db"))
+		kept := openStore(t, filepath.Join(t.TempDir(), "kept"))
 		begin := func() Config {
 			cfg := config(t, version, &acp.Agent{
 				NewSession: func(_ context.Context, s *acp.AgentSession) error { s.SetID("s1"); return nil },
@@ -70,15 +70,18 @@ func TestIDsUsedAgain(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, m := range list {
-			snap, err := kept.Snapshot(t.Context(), m.Key, store.Bounds())
+			snap, _, err := kept.Snapshot(t.Context(), m.Conversation, store.Bounds())
 			if err != nil {
 				t.Fatal(err)
 			}
-			got[m.ID+" "+m.Title] = strings.Join(messages(snap), "|")
+			if m.ID != "s1" {
+				t.Errorf("the agent's id is %q", m.ID)
+			}
+			got[m.Title] = strings.Join(messages(snap), "|")
 		}
 		want := map[string]string{
-			"s1~1 one": "user: one|agent: re: one|user: and one|agent: re: and one",
-			"s1 two":   "user: two|agent: re: two|user: and two|agent: re: and two|user: three|agent: re: three",
+			"one": "user: one|agent: re: one|user: and one|agent: re: and one",
+			"two": "user: two|agent: re: two|user: and two|agent: re: and two|user: three|agent: re: three",
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("stored (-want +got):\n%s", diff)

@@ -122,10 +122,12 @@ func TestEndWhileStarting(t *testing.T) {
 // writer does not outlive close.
 func TestJournalCloses(t *testing.T) {
 	for range 5 {
-		s := openStore(t, "")
+		s := openStore(t, t.TempDir())
+		k := &keeper{store: s, note: func(n Note) { t.Errorf("note: %+v", n) }}
 		j := &journal{
-			keeper: &keeper{store: s, lost: func(err error) { t.Errorf("lost: %v", err) }},
-			key:    store.Key{Agent: "a", ID: "s"}, killed: make(chan struct{}), conv: transcript.New(transcript.Config{}),
+			keeper: k, rec: k.record(store.Session{}),
+			about:  func() store.Session { return store.Session{Key: store.Key{Agent: "a", ID: "s"}} },
+			killed: make(chan struct{}), conv: transcript.New(transcript.Config{}),
 		}
 		ended := make(chan struct{})
 		go func() {

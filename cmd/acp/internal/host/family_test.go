@@ -29,7 +29,7 @@ func TestFamily(t *testing.T) {
 	}
 	versions(t, func(t *testing.T, version int) {
 		cfg := config(t, version, agent())
-		cfg.Store = openStore(t, filepath.Join(t.TempDir(), "s.db"))
+		cfg.Store = openStore(t, filepath.Join(t.TempDir(), "kept"))
 		check := func(h *Host) {
 			t.Helper()
 			child, ok := h.Session("child")
@@ -41,8 +41,9 @@ func TestFamily(t *testing.T) {
 			}
 		}
 		// What is in the store under the same id is none of it.
-		other := store.Key{Agent: cfg.Agent.Name, ID: "child"}
-		if err := cfg.Store.Put(t.Context(), store.Session{Key: other, Title: "another"}); err != nil {
+		other := cfg.Store.Record(store.Session{Key: store.Key{Agent: cfg.Agent.Name, ID: "child"}, Title: "another"}, store.RecordOptions{})
+		other.Append(store.Event{Kind: store.EventTurn})
+		if err := other.Close(); err != nil {
 			t.Fatal(err)
 		}
 		h := open(t, cfg)
@@ -61,7 +62,7 @@ func TestFamily(t *testing.T) {
 			ids = append(ids, l.ID)
 		}
 		slices.Sort(ids)
-		want := []string{"child~1", string(s.ID())}
+		want := []string{"child", string(s.ID())}
 		slices.Sort(want)
 		if err != nil || !slices.Equal(ids, want) {
 			t.Errorf("listed %q, %v, want %q", ids, err, want)

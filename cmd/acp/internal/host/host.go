@@ -49,7 +49,8 @@ type Config struct {
 // A Frontend is how the user sees an agent. All members may be nil. They may be
 // called from several goroutines.
 type Frontend struct {
-	// Changed tells what is new in a session, after it is in the store: see
+	// Changed tells what is new in a session, after it was written to the store, if that took no longer
+	// than a tenth of a second: see
 	// [Session.Snapshot]. What happens in quick succession comes in one call. Calls for a
 	// session come one at a time, and hold up what follows; it must not wait for the end of a turn.
 	// Nil changes say that everything may be different, as when the agent has told the history anew.
@@ -91,10 +92,12 @@ const (
 	NoteLogin    NoteKind = "login"    // a login is being made
 	NoteBridged  NoteKind = "bridged"  // an MCP server is reached in a roundabout way, or fails there: Err
 	NoteStderr   NoteKind = "stderr"   // a line the agent, or an MCP server bridged for it, wrote there
-	NoteStore    NoteKind = "store"    // conversations cannot be kept any longer
-	NoteSilent   NoteKind = "silent"   // a turn has ended in which the agent said and did nothing; the conversation has a notice of it
-	NoteNoise    NoteKind = "noise"    // the agent wrote lines that are no messages, which were ignored
-	NoteEnded    NoteKind = "ended"    // the agent has ended
+	// NoteStore, with Err, says that a conversation cannot be written at the moment, or that something
+	// of one is lost; without, that everything is written again.
+	NoteStore  NoteKind = "store"
+	NoteSilent NoteKind = "silent" // a turn has ended in which the agent said and did nothing; the conversation has a notice of it
+	NoteNoise  NoteKind = "noise"  // the agent wrote lines that are no messages, which were ignored
+	NoteEnded  NoteKind = "ended"  // the agent has ended
 )
 
 // A Note is something that goes on with the agent.

@@ -36,7 +36,7 @@ func TestTurn(t *testing.T) {
 			},
 		}
 		cfg := config(t, version, agent)
-		cfg.Store = openStore(t, filepath.Join(t.TempDir(), "s.db"))
+		cfg.Store = openStore(t, filepath.Join(t.TempDir(), "kept"))
 		var mu sync.Mutex
 		var told strings.Builder
 		cfg.Front.Changed = func(s *Session, changes []transcript.Change) {
@@ -68,7 +68,7 @@ func TestTurn(t *testing.T) {
 			t.Errorf("told %q", told.String())
 		}
 		mu.Unlock()
-		snap, err := cfg.Store.Snapshot(t.Context(), store.Key{Agent: "fake", ID: string(s.ID())}, transcript.Config{})
+		snap, _, err := cfg.Store.Snapshot(t.Context(), s.journal.conversationID(), transcript.Config{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -77,7 +77,7 @@ func TestTurn(t *testing.T) {
 				t.Errorf("%s: %s", name, got)
 			}
 		}
-		kept, err := cfg.Store.Session(t.Context(), store.Key{Agent: "fake", ID: string(s.ID())})
+		kept, err := cfg.Store.Session(t.Context(), s.journal.conversationID())
 		if err != nil || kept.Turns != 1 || kept.Cwd != cfg.Cwd || kept.Protocol != version {
 			t.Errorf("kept %+v, %v", kept, err)
 		}
@@ -107,10 +107,10 @@ func TestPermission(t *testing.T) {
 			},
 		}
 		cfg := config(t, version, agent)
-		cfg.Store = openStore(t, filepath.Join(t.TempDir(), "s.db"))
+		cfg.Store = openStore(t, filepath.Join(t.TempDir(), "kept"))
 		var recs []acphost.Record
 		cfg.Front.Ask = func(ctx context.Context, s *Session, req acphost.Request, wire *acp.PermissionRequest) (acp.PermissionOptionID, error) {
-			snap, err := cfg.Store.Snapshot(ctx, s.journal.key, transcript.Config{})
+			snap, _, err := cfg.Store.Snapshot(ctx, s.journal.conversationID(), transcript.Config{})
 			if err != nil {
 				return "", err
 			}
@@ -136,7 +136,7 @@ func TestPermission(t *testing.T) {
 		if len(recs) != 1 || recs[0].Effect != acphost.EffectAllow || recs[0].OptionID != "y" {
 			t.Errorf("records %+v", recs)
 		}
-		stored, err := cfg.Store.Snapshot(t.Context(), s.journal.key, transcript.Config{})
+		stored, _, err := cfg.Store.Snapshot(t.Context(), s.journal.conversationID(), transcript.Config{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -169,7 +169,7 @@ func TestBig(t *testing.T) {
 				return acp.StopEndTurn, turn.Say("the end")
 			}}
 			cfg := config(t, 0, agent)
-			cfg.Store = openStore(t, filepath.Join(t.TempDir(), "s.db"))
+			cfg.Store = openStore(t, filepath.Join(t.TempDir(), "kept"))
 			h := open(t, cfg)
 			s, err := h.NewSession(t.Context())
 			if err != nil {
@@ -178,7 +178,7 @@ func TestBig(t *testing.T) {
 			if _, err := s.Prompt(t.Context(), acp.Text("go")); err != nil {
 				t.Fatal(err)
 			}
-			stored, err := cfg.Store.Snapshot(t.Context(), s.journal.key, store.Bounds())
+			stored, _, err := cfg.Store.Snapshot(t.Context(), s.journal.conversationID(), store.Bounds())
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -1,7 +1,6 @@
 package host
 
 import (
-	"context"
 	"encoding/json"
 	"sync"
 	"time"
@@ -12,7 +11,7 @@ import (
 )
 
 const (
-	// maxQueued bounds what waits to be written, in bytes as in the store. At the bound the agent
+	// maxQueued bounds what waits to be shown, in bytes as in the store. At the bound the agent
 	// has to wait. A single update may be larger.
 	maxQueued = 8 << 20
 	// maxBatch and maxBatchBytes bound what is written, and told, in one go.
@@ -24,38 +23,6 @@ const (
 	entryBytes = 128
 )
 
-// A keeper is the way to the store of all sessions of a host.
-type keeper struct {
-	store *store.Store
-	lost  func(error) // told once, when the store fails
-	once  sync.Once
-	mu    sync.Mutex
-	dead  bool
-}
-
-// keeps reports whether anything is written.
-func (k *keeper) keeps() bool {
-	if k.store == nil {
-		return false
-	}
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return !k.dead
-}
-
-// do writes something, unless writing has failed before.
-func (k *keeper) do(write func(context.Context, *store.Store) error) {
-	if !k.keeps() {
-		return
-	}
-	if err := write(context.Background(), k.store); err != nil {
-		k.mu.Lock()
-		k.dead = true
-		k.mu.Unlock()
-		k.once.Do(func() { k.lost(err) })
-	}
-}
-
 // An item is something to be written and then shown.
 type item struct {
 	event store.Event // of no kind if there is nothing to write
@@ -64,7 +31,6 @@ type item struct {
 	asked  *question
 	answer *question
 	fresh  *transcript.Conversation // in place of the one there is
-	key    store.Key                // with fresh: of the session from now on; zero is no other
 	turn   *store.TurnEnd           // the end of a turn
 	done   chan struct{}            // closed when all this was done; nil if nobody waits
 }
@@ -73,8 +39,8 @@ type item struct {
 type question struct {
 	req     *acpv2.RequestPermissionRequest
 	outcome acpv2.RequestPermissionOutcome
-	stored  int64  // its number in the store
-	entry   uint64 // and in conv
+	ref     string // its name in the store
+	entry   uint64 // its number in conv
 	conv    *transcript.Conversation
 }
 
@@ -104,28 +70,28 @@ func textSize(u acpv2.SessionUpdate) int {
 	return -1
 }
 
-// A journal writes what happens in one session to the store and then shows it: what was shown is
-// in the store. What arrives while something is written is written together next time.
+// A journal writes what happens in one session to the store and then shows it: what was shown
+// survives the end of the program. A disk that fails or does not answer holds that up for a tenth of a
+// second only: then it is shown, and written later. What arrives while something is written is
+// written together next time.
 type journal struct {
 	keeper  *keeper
-	key     store.Key
+	about   func() store.Session // what is known of the session besides its events
 	changed func([]transcript.Change)
-	wrote   func() // told after a batch was written, before it is shown; may be nil
 	killed  <-chan struct{}
 
 	mu     sync.Mutex
+	rec    *store.Recorder // nil if nothing is kept
 	conv   *transcript.Conversation
 	queue  []item
 	bytes  int
 	writer chan struct{} // closed when the writer has ended; nil if none runs
 	closed bool          // nothing more is taken
 	room   chan struct{} // closed when there is room again; nil if nobody waits
-	isNew  bool          // the agent has just made the session
 
 	// Of the writer.
-	begun  bool          // something was said
-	held   []store.Event // of before, not written
-	making sync.Once     // room, before the first is written here or by a subagent's session
+	begun bool          // something was said
+	held  []store.Event // of before, not written
 }
 
 // put queues an item. It blocks while too much waits, and drops the item when the journal is
@@ -197,8 +163,8 @@ func (j *journal) wait(done <-chan struct{}) {
 // killGrace is how long a host that was killed waits for its frontend.
 const killGrace = 2 * time.Second
 
-// close takes nothing more, and waits until everything that was put is written and shown, and the
-// writer has ended.
+// close takes nothing more, and waits until everything that was put is shown, and written if that can
+// be, and the writer has ended.
 func (j *journal) close() {
 	j.sync() // those that wait for room are let in
 	j.mu.Lock()
@@ -212,6 +178,33 @@ func (j *journal) close() {
 	if writer != nil {
 		j.wait(writer)
 	}
+	if rec := j.recorder(); rec != nil {
+		j.keeper.closed(rec)
+	}
+}
+
+// recorder returns what writes the session; nil if nothing is kept.
+func (j *journal) recorder() *store.Recorder {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.rec
+}
+
+// conversationID is the id of the session in the store; "" if nothing is kept.
+func (j *journal) conversationID() string {
+	if rec := j.recorder(); rec != nil {
+		return rec.Conversation()
+	}
+	return ""
+}
+
+// resume goes on with a conversation that the store has, before anything was put.
+func (j *journal) resume(kept store.Session, snap *transcript.Snapshot) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.rec = j.keeper.record(kept)
+	j.conv = snap.Continue(store.Bounds())
+	j.begun = true
 }
 
 // work writes and shows until there is nothing left.
@@ -265,18 +258,17 @@ func (j *journal) take() (batch []item, bytes int) {
 	return batch, bytes
 }
 
-// write puts a batch into the store, in one transaction.
+// write has a batch written.
 func (j *journal) write(batch []item) {
+	rec := j.recorder()
+	if rec == nil {
+		return
+	}
 	var events []store.Event
 	for i := range batch {
 		it := &batch[i]
 		switch {
 		case it.fresh != nil:
-			if it.key != (store.Key{}) {
-				j.mu.Lock()
-				j.key = it.key
-				j.mu.Unlock()
-			}
 			if it.fresh.Snapshot().Len() == 0 && !j.begun {
 				break
 			}
@@ -287,65 +279,18 @@ func (j *journal) write(batch []item) {
 			j.begun = j.begun || said(it)
 		}
 	}
-	if len(events) > 0 {
-		j.append(events)
-	}
-	// The last events of questions have their numbers now.
-	n := len(events)
-	for i := len(batch) - 1; i >= 0; i-- {
-		switch it := &batch[i]; {
-		case it.fresh != nil:
-			n = 0 // what was before it was no question of now
-		case it.event.Kind != "":
-			n--
-			if it.asked != nil && n >= 0 {
-				it.asked.stored = events[n].Seq
-			}
-		}
-	}
-	if j.wrote != nil {
-		j.wrote()
-	}
-}
-
-// append writes events, or holds them back while nothing was said: a session that was only
-// looked at leaves nothing behind.
-func (j *journal) append(events []store.Event) {
 	if !j.begun && len(j.held)+len(events) <= maxHeldBack {
+		// A session that was only looked at leaves nothing behind.
 		j.held = append(j.held, events...)
 		return
 	}
 	j.begun = true
-	j.makeRoom()
+	rec.Put(j.about())
 	if len(j.held) > 0 {
-		held := j.held
+		events = append(j.held, events...)
 		j.held = nil
-		j.keeper.do(func(ctx context.Context, s *store.Store) error { return s.Append(ctx, j.key, held) })
 	}
-	j.keeper.do(func(ctx context.Context, s *store.Store) error { return s.Append(ctx, j.key, events) })
-}
-
-// makeRoom sets aside what the store has under the id of a session that the agent has just made:
-// another one, of an agent that has begun to count anew.
-func (j *journal) makeRoom() {
-	j.making.Do(func() {
-		j.mu.Lock()
-		isNew, key := j.isNew, j.key
-		j.mu.Unlock()
-		if isNew {
-			j.keeper.do(func(ctx context.Context, s *store.Store) error {
-				_, err := s.SetAside(ctx, key)
-				return err
-			})
-		}
-	})
-}
-
-// markNew says that the agent has just made the session.
-func (j *journal) markNew() {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	j.isNew = true
+	rec.Append(events...)
 }
 
 // said reports whether an item is part of what is said in a session.
@@ -512,7 +457,7 @@ func answerEvent(q *question) store.Event {
 	if err != nil {
 		return store.Event{}
 	}
-	data, err := json.Marshal(store.Answered{Asked: q.stored, Outcome: outcome})
+	data, err := json.Marshal(store.Answered{Asked: q.ref, Outcome: outcome})
 	if err != nil {
 		return store.Event{}
 	}

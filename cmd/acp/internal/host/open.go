@@ -74,9 +74,7 @@ func Open(ctx context.Context, cfg Config) (*Host, error) {
 	if cfg.Front.Ask != nil {
 		h.policy.Ask = h.ask
 	}
-	h.keeper = &keeper{store: cfg.Store, lost: func(err error) {
-		h.note(Note{Kind: NoteStore, Text: safetext.Line("conversations cannot be kept any longer: "+err.Error(), maxNote), Err: err})
-	}}
+	h.keeper = &keeper{store: cfg.Store, note: h.note, killed: h.killed}
 	h.note(Note{Kind: NoteStarting, Text: "starting " + h.name()})
 	l, err := h.connect(ctx, nil)
 	if err != nil {

@@ -24,11 +24,11 @@ import (
 )
 
 // shown is what sessions show prints of a conversation, without what is above it.
-func shown(t *testing.T, kept *store.Store, key store.Key) string {
+func shown(t *testing.T, kept *store.Store, conversation string) string {
 	t.Helper()
-	snap, err := kept.Snapshot(t.Context(), key, store.Bounds())
-	if err != nil {
-		t.Fatal(err)
+	snap, damage, err := kept.Snapshot(t.Context(), conversation, store.Bounds())
+	if err != nil || damage != nil {
+		t.Fatal(damage, err)
 	}
 	var b bytes.Buffer
 	if err := export.Write(&b, export.Text, store.Session{}, snap); err != nil {
@@ -65,9 +65,8 @@ func TestReplays(t *testing.T) {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
 			cfg := child(t, 1, "replays "+kind)
-			cfg.Store = openStore(t, filepath.Join(t.TempDir(), "s.db"))
+			cfg.Store = openStore(t, filepath.Join(t.TempDir(), "kept"))
 			cfg.Front.Ask = allow
-			key := store.Key{Agent: "child", ID: "s-1"}
 			h := open(t, cfg)
 			s, err := h.NewSession(t.Context())
 			if err != nil {
@@ -82,6 +81,7 @@ func TestReplays(t *testing.T) {
 			if err := h.Close(); err != nil {
 				t.Fatal(err)
 			}
+			key := s.journal.conversationID()
 			before := shown(t, cfg.Store, key)
 			for _, want := range []string{"Permission: Write ask two (answered: Yes)", "+ask two", "slow 1 slow 2", "Thinking of one.", "What is in one"} {
 				if !strings.Contains(before, want) {
@@ -118,7 +118,7 @@ func TestReplays(t *testing.T) {
 					t.Fatalf("time %d: told again (-before +after):\n%s", n, cmp.Diff(before, after))
 				}
 				if n%2 == 1 { // late ones come when they like
-					snap, err := cfg.Store.Snapshot(t.Context(), key, store.Bounds())
+					snap, _, err := cfg.Store.Snapshot(t.Context(), key, store.Bounds())
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -163,7 +163,7 @@ func slow(t *testing.T, s *Session) {
 // TestTellsElsewhere: what was said in another program is added at the end, in its order, and marked.
 func TestTellsElsewhere(t *testing.T) {
 	cfg := child(t, 1, "replays everything")
-	cfg.Store = openStore(t, filepath.Join(t.TempDir(), "s.db"))
+	cfg.Store = openStore(t, filepath.Join(t.TempDir(), "kept"))
 	h := open(t, cfg)
 	s, err := h.NewSession(t.Context())
 	if err != nil {
@@ -207,7 +207,7 @@ func TestTellsElsewhere(t *testing.T) {
 // and reaches an entry that has a name.
 func TestUpdatesAfterLoad(t *testing.T) {
 	versions(t, func(t *testing.T, version int) {
-		kept := openStore(t, filepath.Join(t.TempDir(), "s.db"))
+		kept := openStore(t, filepath.Join(t.TempDir(), "kept"))
 		begin := func(update ...acp.SessionUpdate) Config {
 			cfg := config(t, version, &acp.Agent{
 				Prompt: func(_ context.Context, turn *acp.Turn) (acp.StopReason, error) {
@@ -236,7 +236,7 @@ func TestUpdatesAfterLoad(t *testing.T) {
 			t.Fatal(err)
 		}
 		_ = h.Close()
-		key := s.journal.key
+		key := s.journal.conversationID()
 		before := shown(t, kept, key)
 		h = open(t, begin(
 			&acp.AgentMessageChunk{MessageID: "m1", Content: acp.Text("said ")},

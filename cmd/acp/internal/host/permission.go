@@ -75,13 +75,13 @@ func (s *Session) decide(ctx context.Context, req *acp.PermissionRequest, r acph
 	h := s.host
 	began := time.Now()
 	req, r = s.ownRequest(req, r)
-	q := &question{req: wireRequest(s.ID(), req)}
+	q := &question{req: wireRequest(s.ID(), req), ref: rand.Text()[:12]}
 	s.heard.Store(true)
 	s.mu.Lock()
 	s.pieces.ends()
 	s.mu.Unlock()
 	if data, err := q.req.AppendJSON(nil); err == nil {
-		s.journal.await(item{asked: q, event: store.Event{Time: began, Kind: store.EventAsked, Data: data}})
+		s.journal.await(item{asked: q, event: store.Event{Time: began, Kind: store.EventAsked, Ref: q.ref, Data: data}})
 	}
 	d := h.policy.Decide(context.WithValue(ctx, askingKey{}, asking{s, req}), r)
 	q.outcome = &acpv2.CancelledPermissionOutcome{}

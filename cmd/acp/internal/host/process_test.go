@@ -304,7 +304,7 @@ func TestOpenFails(t *testing.T) {
 func TestDies(t *testing.T) {
 	versions(t, func(t *testing.T, version int) {
 		cfg := child(t, version, "v")
-		cfg.Store = openStore(t, filepath.Join(t.TempDir(), "s.db"))
+		cfg.Store = openStore(t, filepath.Join(t.TempDir(), "kept"))
 		var n notes
 		cfg.Front.Note = n.add
 		h := open(t, cfg)
@@ -320,7 +320,7 @@ func TestDies(t *testing.T) {
 		if err := h.Err(); err == nil || !strings.Contains(err.Error(), "exit status 7") {
 			t.Errorf("Err: %v", err)
 		}
-		stored, err := cfg.Store.Snapshot(t.Context(), s.journal.key, transcript.Config{})
+		stored, _, err := cfg.Store.Snapshot(t.Context(), s.journal.conversationID(), transcript.Config{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -426,7 +426,7 @@ func TestEndings(t *testing.T) {
 func beUser() {
 	ctx := context.Background()
 	dir := os.Getenv(place)
-	st, _, err := store.Open(ctx, store.Options{Path: filepath.Join(dir, "s.db"), Normal: true})
+	st, _, err := store.Open(ctx, store.Options{Path: filepath.Join(dir, "kept"), Normal: true})
 	if err != nil {
 		panic(err)
 	}
@@ -493,8 +493,12 @@ func TestKilled(t *testing.T) {
 			_, rest, _ := strings.Cut(shown.String(), "pid")
 			pid, _, _ := strings.Cut(rest, " ")
 			gone(t, pid)
-			st := openStore(t, filepath.Join(dir, "s.db"))
-			snap, err := st.Snapshot(t.Context(), store.Key{Agent: "child", ID: id}, transcript.Config{})
+			st := openStore(t, filepath.Join(dir, "kept"))
+			kept, err := st.Latest(t.Context(), store.Key{Agent: "child", ID: id})
+			if err != nil {
+				t.Fatal(err)
+			}
+			snap, _, err := st.Snapshot(t.Context(), kept.Conversation, transcript.Config{})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -6,9 +6,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
+	"syscall"
 	"testing"
 
 	"github.com/goacp/acp"
@@ -60,7 +63,7 @@ func TestRestore(t *testing.T) {
 		for _, tt := range tests {
 			t.Run(tt.name, func(t *testing.T) {
 				cfg := config(t, version, &acp.Agent{Prompt: say})
-				cfg.Store = openStore(t, filepath.Join(t.TempDir(), "s.db"))
+				cfg.Store = openStore(t, filepath.Join(t.TempDir(), "kept"))
 				h := open(t, cfg)
 				s, err := h.NewSession(t.Context())
 				if err != nil {
@@ -94,7 +97,7 @@ func TestRestore(t *testing.T) {
 				}
 				want := tt.want + "|user: two|agent: re: two"
 				check("shown then", want, again.Snapshot())
-				stored, err := cfg.Store.Snapshot(t.Context(), store.Key{Agent: "fake", ID: string(again.ID())}, transcript.Config{})
+				stored, _, err := cfg.Store.Snapshot(t.Context(), again.journal.conversationID(), transcript.Config{})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -113,7 +116,7 @@ func TestRestoreFails(t *testing.T) {
 		cfg := config(t, version, &acp.Agent{Prompt: func(_ context.Context, turn *acp.Turn) (acp.StopReason, error) {
 			return acp.StopEndTurn, turn.Say("kept")
 		}})
-		cfg.Store = openStore(t, filepath.Join(t.TempDir(), "s.db"))
+		cfg.Store = openStore(t, filepath.Join(t.TempDir(), "kept"))
 		h := open(t, cfg)
 		s, err := h.NewSession(t.Context())
 		if err != nil {
@@ -134,7 +137,7 @@ func TestRestoreFails(t *testing.T) {
 			t.Fatal("it was restored")
 		}
 		_ = h.Close()
-		stored, err := cfg.Store.Snapshot(t.Context(), s.journal.key, transcript.Config{})
+		stored, _, err := cfg.Store.Snapshot(t.Context(), s.journal.conversationID(), transcript.Config{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -144,15 +147,45 @@ func TestRestoreFails(t *testing.T) {
 	})
 }
 
-// TestStoreFails: a store that fails is told of once, and the conversation goes on without.
+// failing is a file system in which nothing can be written while it fails.
+type failing struct {
+	store.System
+	fails atomic.Bool
+}
+
+func (f *failing) OpenFile(name string, flag int, perm fs.FileMode) (store.File, error) {
+	if f.fails.Load() {
+		return nil, syscall.ENOSPC
+	}
+	file, err := f.System.OpenFile(name, flag, perm)
+	return failingFile{file, f}, err
+}
+
+type failingFile struct {
+	store.File
+	f *failing
+}
+
+func (f failingFile) Write(b []byte) (int, error) {
+	if f.f.fails.Load() {
+		n, _ := f.File.Write(b[:len(b)/2])
+		return n, syscall.ENOSPC
+	}
+	return f.File.Write(b)
+}
+
+// TestStoreFails: a disk that is full is told of once, the conversation goes on, and all of it is
+// written when there is room again, which is told, too.
 func TestStoreFails(t *testing.T) {
 	cfg := config(t, 2, &acp.Agent{Prompt: func(_ context.Context, turn *acp.Turn) (acp.StopReason, error) {
-		return acp.StopEndTurn, turn.Say("hello")
+		return acp.StopEndTurn, turn.Say("re " + turn.Text())
 	}})
-	st, _, err := store.Open(t.Context(), store.Options{})
+	disk := new(failing)
+	st, _, err := store.Open(t.Context(), store.Options{Path: t.TempDir(), Files: disk})
 	if err != nil {
 		t.Fatal(err)
 	}
+	defer st.Close()
 	cfg.Store = st
 	var n notes
 	cfg.Front.Note = n.add
@@ -161,19 +194,33 @@ func TestStoreFails(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := st.Close(); err != nil {
-		t.Fatal(err)
-	}
-	for range 2 {
-		if _, err := s.Prompt(t.Context(), acp.Text("hi")); err != nil {
+	want := ""
+	for i, text := range []string{"one", "two", "three"} {
+		disk.fails.Store(i > 0)
+		if _, err := s.Prompt(t.Context(), acp.Text(text)); err != nil {
 			t.Fatal(err)
 		}
+		want += "|user: " + text + "|agent: re " + text
 	}
-	if got := strings.Join(messages(s.Snapshot()), "|"); got != "user: hi|agent: hello|user: hi|agent: hello" {
+	if got := "|" + strings.Join(messages(s.Snapshot()), "|"); got != want {
 		t.Errorf("shown %s", got)
 	}
-	if len(n.text(NoteStore)) != 1 {
-		t.Errorf("notes %+v", n.list)
+	if got := n.text(NoteStore); len(got) != 1 || !strings.Contains(got[0], "no space") {
+		t.Errorf("notes %q", got)
+	}
+	disk.fails.Store(false)
+	if err := h.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if got := n.text(NoteStore); len(got) != 2 || !strings.Contains(got[1], "nothing of it is missing") {
+		t.Errorf("notes %q", got)
+	}
+	stored, damage, err := st.Snapshot(t.Context(), s.journal.conversationID(), transcript.Config{})
+	if err != nil || damage != nil {
+		t.Fatal(damage, err)
+	}
+	if got := "|" + strings.Join(messages(stored), "|"); got != want {
+		t.Errorf("stored %s", got)
 	}
 }
 
@@ -192,7 +239,7 @@ func TestBurst(t *testing.T) {
 			}
 			return acp.StopEndTurn, nil
 		}})
-		cfg.Store = openStore(t, filepath.Join(t.TempDir(), "s.db"))
+		cfg.Store = openStore(t, filepath.Join(t.TempDir(), "kept"))
 		var mu sync.Mutex
 		var calls int
 		var told strings.Builder

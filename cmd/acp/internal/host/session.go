@@ -49,8 +49,9 @@ func (h *Host) NewSession(ctx context.Context) (*Session, error) {
 	return s, err
 }
 
-// Restore brings a session back, with the history from the store. If there is none, the agent is
-// asked to tell it; otherwise only if it cannot resume a session without telling it. What
+// Restore brings a session back, by the agent's id of it or by that of the conversation in the store,
+// with the history from the store. If there is none, the agent is asked to tell it; otherwise only if
+// it cannot resume a session without telling it. What
 // an agent tells is compared with what is in the store, and only what is new is added, marked as
 // told by the agent: see package history. Restore reports how the agent came by the session;
 // [acp.RestoredNew] is a new session, and the history is then shown but not known to the agent.
@@ -59,10 +60,19 @@ func (h *Host) Restore(ctx context.Context, id acp.SessionID) (*Session, acp.Res
 }
 
 func (h *Host) open(ctx context.Context, id acp.SessionID) (s *Session, how acp.Restored, err error) {
+	var kept store.Session
+	if id != "" {
+		if kept, err = h.kept(ctx, id); err != nil {
+			return nil, 0, h.coded("restoring session "+string(id), err)
+		}
+		if kept.ID != "" {
+			id = acp.SessionID(kept.ID)
+		}
+	}
 	err = h.authenticated(ctx, func() error {
 		h.opening.RLock()
 		defer h.opening.RUnlock()
-		s, how, err = h.openOn(ctx, h.current(), id)
+		s, how, err = h.openOn(ctx, h.current(), id, kept)
 		return err
 	})
 	if err != nil {
@@ -76,8 +86,9 @@ func (h *Host) open(ctx context.Context, id acp.SessionID) (s *Session, how acp.
 	return s, how, nil
 }
 
-// openOn opens a session on a connection.
-func (h *Host) openOn(ctx context.Context, l *link, id acp.SessionID) (*Session, acp.Restored, error) {
+// openOn opens a session on a connection: a new one, or the one of that id, of which kept is in the
+// store.
+func (h *Host) openOn(ctx context.Context, l *link, id acp.SessionID, kept store.Session) (*Session, acp.Restored, error) {
 	cfg, err := h.sessionConfig(l)
 	if err != nil {
 		return nil, 0, err
@@ -88,14 +99,13 @@ func (h *Host) openOn(ctx context.Context, l *link, id acp.SessionID) (*Session,
 			return nil, 0, err
 		}
 		s := h.session(cs)
-		s.journal.markNew()
 		s.opened(cs, cfg.Cwd)
 		s.journal.sync()
 		return s, acp.RestoredNew, nil
 	}
 	old, isNew := h.expect(id)
 	if isNew {
-		if err := old.recall(ctx); err != nil {
+		if err := old.recall(ctx, kept); err != nil {
 			h.forget(old)
 			return nil, 0, err
 		}
@@ -114,10 +124,7 @@ func (h *Host) openOn(ctx context.Context, l *link, id acp.SessionID) (*Session,
 	s := old
 	if how == acp.RestoredNew {
 		s = h.session(cs)
-		switch {
-		case s != old:
-			s.journal.markNew()
-		case isNew:
+		if s == old && isNew {
 			s.forgetPast() // the agent has given the id anew
 		}
 		if isNew && s != old {
@@ -166,10 +173,10 @@ func (h *Host) expect(id acp.SessionID) (s *Session, isNew bool) {
 	s = &Session{host: h, id: id, cwd: h.cfg.Cwd}
 	s.journal = &journal{
 		keeper: h.keeper,
-		key:    store.Key{Agent: h.cfg.Agent.Name, ID: string(id)},
+		rec:    h.keeper.record(store.Session{}),
 		killed: h.killed,
 		conv:   transcript.New(store.Bounds()),
-		wrote:  s.wrote,
+		about:  s.about,
 	}
 	if f := h.cfg.Front.Changed; f != nil {
 		s.journal.changed = func(changes []transcript.Change) { f(s, changes) }
@@ -189,31 +196,45 @@ func (h *Host) forget(s *Session) {
 	}
 }
 
+// kept returns the session that is in the store under an id, which is the agent's or, so that each can be
+// named, that of the conversation; the zero value if there is none.
+func (h *Host) kept(ctx context.Context, id acp.SessionID) (store.Session, error) {
+	st := h.cfg.Store
+	if st == nil {
+		return store.Session{}, nil
+	}
+	v, err := st.Session(ctx, string(id))
+	if err != nil || v.Agent != h.cfg.Agent.Name || v.ID == "" {
+		v, err = st.Latest(ctx, store.Key{Agent: h.cfg.Agent.Name, ID: string(id)})
+	}
+	switch {
+	case err == nil:
+		return v, nil
+	case ctx.Err() != nil:
+		return store.Session{}, err
+	case !errors.Is(err, store.ErrNotFound):
+		h.keeper.unread(store.Session{Key: store.Key{ID: string(id)}}, err)
+	}
+	return store.Session{}, nil
+}
+
 // recall takes what the store has of the session.
-func (s *Session) recall(ctx context.Context) error {
+func (s *Session) recall(ctx context.Context, kept store.Session) error {
 	h := s.host
-	if !h.keeper.keeps() {
+	if kept.Conversation == "" {
 		return nil
 	}
-	kept, err := h.cfg.Store.Session(ctx, s.journal.key)
-	if errors.Is(err, store.ErrNotFound) {
-		return nil
-	}
-	var snap *transcript.Snapshot
-	if err == nil {
-		snap, err = h.cfg.Store.Snapshot(ctx, s.journal.key, store.Bounds())
-	}
+	snap, damage, err := h.cfg.Store.Snapshot(ctx, kept.Conversation, store.Bounds())
 	if err != nil {
 		if ctx.Err() != nil {
 			return err
 		}
-		h.keeper.do(func(context.Context, *store.Store) error { return err })
+		// What is written from now on is another conversation.
+		h.keeper.unread(kept, err)
 		return nil
 	}
-	s.journal.mu.Lock()
-	s.journal.conv = snap.Continue(store.Bounds())
-	s.journal.begun = true
-	s.journal.mu.Unlock()
+	h.keeper.damaged(kept, damage)
+	s.journal.resume(kept, snap)
 	s.order.Lock()
 	defer s.order.Unlock()
 	s.ids = newIdentities(snap)
@@ -241,7 +262,7 @@ func (h *Host) family(ctx context.Context, parent *Session) {
 		}
 		var err error
 		if isNew || child.wasTold() {
-			err = child.recall(ctx)
+			err = child.recall(ctx, h.keptChild(ctx, parent, sub.ID))
 		}
 		child.settle()
 		child.journal.sync()
@@ -249,6 +270,18 @@ func (h *Host) family(ctx context.Context, parent *Session) {
 			h.forget(child) // nothing is known of it
 		}
 	}
+}
+
+// keptChild returns what is in the store of a subagent's session; the zero value if there is nothing.
+func (h *Host) keptChild(ctx context.Context, parent *Session, id acp.SessionID) store.Session {
+	if h.cfg.Store == nil {
+		return store.Session{}
+	}
+	v, err := h.cfg.Store.Child(ctx, parent.journal.conversationID(), string(id))
+	if err != nil {
+		return store.Session{} // there is none, or what reads it next says why not
+	}
+	return v
 }
 
 // opened notes what the answer that opened the session has told, which is no update.
@@ -299,7 +332,7 @@ func (s *Session) replace(cs *acp.ClientSession) {
 	s.mu.Lock()
 	s.id, s.client = cs.ID(), cs
 	s.mu.Unlock()
-	s.journal.await(item{fresh: both, key: store.Key{Agent: h.cfg.Agent.Name, ID: string(cs.ID())}, event: store.Event{Time: time.Now()}})
+	s.journal.await(item{fresh: both, event: store.Event{Time: time.Now()}})
 }
 
 // catchUp puts options that were told in answers into the conversation.
@@ -330,13 +363,6 @@ func sameList[T any](a, b []T) bool {
 
 // update is the hook that is told what happens.
 func (h *Host) update(_ context.Context, cs *acp.ClientSession, u *acp.Update) {
-	if cs.Parent() != nil && !u.Replayed {
-		// What the store has under the id of a subagent that begins now is another's, whose agent
-		// counts anew or lies.
-		if s, isNew := h.expect(cs.ID()); isNew {
-			s.journal.markNew()
-		}
-	}
 	s := h.session(cs)
 	if isEmpty(u.Update) {
 		return // it is not the last that was said
@@ -378,40 +404,36 @@ func (h *Host) update(_ context.Context, cs *acp.ClientSession, u *acp.Update) {
 // put records an update.
 func (s *Session) put(u acp.SessionUpdate) {
 	it := item{update: u}
-	if s.host.keeper.keeps() || textSize(u) < 0 {
+	if s.host.keeper.store != nil || textSize(u) < 0 {
 		it.event = updateEvent(u)
 	}
 	s.journal.put(it)
 }
 
-// wrote keeps what is known of the session besides its events. The writer calls it.
-func (s *Session) wrote() {
-	if !s.journal.begun || !s.host.keeper.keeps() {
-		return
-	}
+// about says what is known of the session besides its events. The writer calls it.
+func (s *Session) about() store.Session {
 	s.mu.Lock()
-	was := s.kept
-	next := store.Session{Key: s.journal.key, Cwd: s.cwd, Title: cmp.Or(s.title, was.Title, s.asked), Command: was.Command, Protocol: was.Protocol}
-	if a := s.host.cfg.Agent; !a.Builtin {
+	was, client, user := s.kept, s.client, s.user
+	next := store.Session{
+		Key: store.Key{Agent: s.host.cfg.Agent.Name, ID: string(s.id)}, Cwd: s.cwd, Title: cmp.Or(s.title, was.Title, s.asked),
+		Command: was.Command, Protocol: was.Protocol, Parent: was.Parent,
+	}
+	s.mu.Unlock()
+	if a := s.host.cfg.Agent; !a.Builtin && next.Command == nil {
 		next.Command = append([]string{a.Command}, a.Args...)
 	}
-	if s.client != nil {
-		next.Protocol = s.client.Conn().Version()
-		if p := s.client.Parent(); p != nil && !s.user {
-			next.Parent = string(p.ID())
+	if client != nil {
+		next.Protocol = client.Conn().Version()
+		if p := client.Parent(); p != nil && !user && next.Parent == "" {
+			if parent, ok := s.host.Session(p.ID()); ok && parent != s {
+				next.Parent = parent.journal.conversationID()
+			}
 		}
 	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.kept = next
-	s.mu.Unlock()
-	if next.Parent != "" && next.Parent != was.Parent {
-		// The store notes it with what it has under the parent's id, which must be the parent.
-		if p, ok := s.host.Session(acp.SessionID(next.Parent)); ok {
-			p.journal.makeRoom()
-		}
-	}
-	if was.Key != next.Key || was.Cwd != next.Cwd || was.Title != next.Title || was.Protocol != next.Protocol || was.Parent != next.Parent {
-		s.host.keeper.do(func(ctx context.Context, st *store.Store) error { return st.Put(ctx, next) })
-	}
+	return next
 }
 
 // ID returns the agent's id of the session. It is another one after a login that started the agent

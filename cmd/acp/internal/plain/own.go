@@ -155,6 +155,10 @@ func (c *conversation) sessions(ctx context.Context) {
 		c.show.line("Listing failed: " + safetext.Line(err.Error(), 500))
 		return
 	}
+	names, err := kept.Names(ctx)
+	if err != nil {
+		names = new(store.Names)
+	}
 	if len(list) == 0 {
 		c.show.line("There are no earlier sessions in this directory.")
 	}
@@ -163,6 +167,6 @@ func (c *conversation) sessions(ctx context.Context) {
 		if title == "" {
 			title = "no title"
 		}
-		c.show.line(fmt.Sprintf("  %s, %s, %s: %s", safetext.Line(s.ID, 60), safetext.Line(s.Agent, 60), s.Updated.Local().Format(time.DateTime), title))
+		c.show.line(fmt.Sprintf("  %s, %s, %s: %s", safetext.Line(names.Of(s.Session), 60), safetext.Line(s.Agent, 60), s.Updated.Local().Format(time.DateTime), title))
 	}
 }

@@ -3,157 +3,52 @@ package store
 import (
 	"bytes"
 	"context"
-	"database/sql"
 	"errors"
+	"fmt"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"modernc.org/sqlite"
+	sqlite3 "modernc.org/sqlite/lib"
 
 	"github.com/goacp/acp/acpv2"
 )
 
 const (
-	// maxText bounds what of one message can be found, in bytes.
-	maxText = 1 << 20
 	// maxWords and maxWord bound what is searched for.
 	maxWords = 16
 	maxWord  = 100
-	// Indexing goes in steps, between which others can write.
-	stepEvents = 4096
-	stepBytes  = 8 << 20
+	// maxSnippetChunks bounds what is read to find a snippet, in pieces of text.
+	maxSnippetChunks = 16
+	// defaultLimit is how many sessions a query returns that does not say.
+	defaultLimit = 100
 )
-
-// runIndexer indexes what is new when a turn has ended, so that a search has little left to do. It
-// ends with ctx.
-func (s *Store) runIndexer(ctx context.Context) {
-	defer close(s.done)
-	for {
-		select {
-		case <-s.wake:
-			// What fails here fails again in the search, which tells.
-			_ = s.indexAll(ctx)
-		case <-ctx.Done():
-			return
-		}
-	}
-}
-
-// indexAll brings the index up to date.
-func (s *Store) indexAll(ctx context.Context) error {
-	for {
-		var id int64
-		err := s.read.QueryRowContext(ctx, `SELECT id FROM session WHERE indexed < seq LIMIT 1`).Scan(&id)
-		if errors.Is(err, sql.ErrNoRows) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		if err := s.tx(ctx, func(tx *sql.Tx) error { return indexStep(ctx, tx, id) }); err != nil {
-			return err
-		}
-	}
-}
-
-// messageKey names a message within its session.
-type messageKey struct{ role, id string }
-
-// A messageText is what a step of indexing has found of a message.
-type messageText struct {
-	text  strings.Builder
-	whole bool // it replaces what is there
-}
-
-// indexStep looks at the next events of a session. Text that comes in many pieces is put together, so
-// words that were cut between them are found.
-func indexStep(ctx context.Context, tx *sql.Tx, id int64) error {
-	var indexed, last, reset int64
-	err := tx.QueryRowContext(ctx, `SELECT indexed, seq, reset FROM session WHERE id = ?`, id).Scan(&indexed, &last, &reset)
-	if errors.Is(err, sql.ErrNoRows) {
-		return nil // deleted meanwhile
-	}
-	if err != nil {
-		return err
-	}
-	rows, err := tx.QueryContext(ctx, `SELECT seq, time, kind, data FROM event WHERE session = ? AND seq > ? ORDER BY seq LIMIT ?`, id, indexed, stepEvents)
-	if err != nil {
-		return err
-	}
-	texts := map[messageKey]*messageText{}
-	var order []messageKey
-	n, size := 0, 0
-	for size < stepBytes && rows.Next() {
-		e, err := scanEvent(rows)
-		if err != nil {
-			rows.Close()
-			return err
-		}
-		n++
-		size += len(e.Data)
-		indexed = e.Seq
-		if e.Kind != EventUpdate && (e.Kind != EventReplayed || e.Seq > reset) {
-			continue
-		}
-		key, text, whole, ok := messageOf(e.Data)
-		if !ok {
-			continue
-		}
-		t := texts[key]
-		if t == nil {
-			t = new(messageText)
-			texts[key] = t
-			order = append(order, key)
-		}
-		if whole {
-			t.text.Reset()
-			t.whole = true
-		}
-		t.text.WriteString(cut(text, max(maxText-t.text.Len(), 0)))
-	}
-	full := size >= stepBytes || n == stepEvents
-	if err := errors.Join(rows.Err(), rows.Close()); err != nil {
-		return err
-	}
-	if !full {
-		indexed = last
-	}
-	for _, key := range order {
-		t := texts[key]
-		if _, err := tx.ExecContext(ctx, `
-INSERT INTO message (session, role, mid, text) VALUES (?1, ?2, ?3, ?4)
-ON CONFLICT (session, role, mid) DO UPDATE SET text = CASE WHEN ?5 THEN ?4 ELSE text || ?4 END
-WHERE ?5 OR length(text) < ?6`,
-			id, key.role, key.id, t.text.String(), t.whole, maxText); err != nil {
-			return err
-		}
-	}
-	_, err = tx.ExecContext(ctx, `UPDATE session SET indexed = ? WHERE id = ?`, indexed, id)
-	return err
-}
 
 // messageOf returns the text that an update adds to a message of the user's or the agent's, or puts in
 // its place.
-func messageOf(data []byte) (key messageKey, text string, whole, ok bool) {
+func messageOf(data []byte) (key string, text string, whole, ok bool) {
 	if !bytes.Contains(data, []byte(`_message`)) {
-		return key, "", false, false
+		return "", "", false, false
 	}
 	u, err := acpv2.UnmarshalSessionUpdate(data)
 	if err != nil {
-		return key, "", false, false
+		return "", "", false, false
 	}
 	switch u := u.(type) {
 	case *acpv2.AgentMessageChunk:
-		return messageKey{"agent", string(u.MessageID)}, blockText(u.Content), false, true
+		return "agent " + string(u.MessageID), blockText(u.Content), false, true
 	case *acpv2.UserMessageChunk:
-		return messageKey{"user", string(u.MessageID)}, blockText(u.Content), false, true
+		return "user " + string(u.MessageID), blockText(u.Content), false, true
 	case *acpv2.AgentMessage:
 		text, whole = patchText(u.Content)
-		return messageKey{"agent", string(u.MessageID)}, text, whole, whole
+		return "agent " + string(u.MessageID), text, whole, whole
 	case *acpv2.UserMessage:
 		text, whole = patchText(u.Content)
-		return messageKey{"user", string(u.MessageID)}, text, whole, whole
+		return "user " + string(u.MessageID), text, whole, whole
 	}
-	return key, "", false, false
+	return "", "", false, false
 }
 
 func patchText(p acpv2.Patch[[]acpv2.ContentBlock]) (text string, whole bool) {
@@ -191,43 +86,185 @@ func separates(r rune) bool {
 
 func blank(s string) bool { return strings.TrimSpace(s) == "" }
 
-// wordCondition returns the condition for messages with a word, and its argument. Words are found by
+// wordCondition returns the condition for ids of sessions with a word, and its argument. Words are found by
 // their beginning. In scripts that put no spaces between words the index has but long runs of them,
 // so all texts are looked at.
 func wordCondition(word string) (cond, arg string) {
 	if strings.ContainsFunc(word, unspaced) {
-		return `instr(text, ?) > 0`, word
+		return `session.id IN (SELECT id >> 24 FROM chunk WHERE instr(text, ?) > 0)`, word
 	}
-	return `id IN (SELECT rowid FROM message_text WHERE message_text MATCH ?)`, `"` + word + `"*`
+	return `session.id IN (SELECT rowid >> 24 FROM chunk_text WHERE chunk_text MATCH ?)`, `"` + word + `"*`
 }
 
 func unspaced(r rune) bool {
 	return unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Thai, unicode.Lao, unicode.Khmer, unicode.Myanmar)
 }
 
-// snippet returns a piece of the session's text around the words.
-func (s *Store) snippet(ctx context.Context, id int64, words []string) (string, error) {
-	var spaced []string
+// List returns sessions, the latest first. If the index cannot be used they are found by reading the
+// logs, which takes longer.
+func (s *Store) List(ctx context.Context, q Query) ([]Match, error) {
+	switch {
+	case q.Limit == 0:
+		q.Limit = defaultLimit
+	case q.Limit < 0:
+		q.Limit = -1
+	}
+	words := searchWords(q.Text)
+	if len(words) == 0 && q.Text != "" && !blank(q.Text) {
+		return nil, nil // nothing that could be found
+	}
+	var found []Match
+	err := s.index.use(ctx, indexWait, func(ctx context.Context, x *index) (err error) {
+		if err = s.refresh(ctx, x); err == nil {
+			found, err = x.list(ctx, q, words)
+		}
+		return err
+	})
+	if err != nil && ctx.Err() == nil {
+		s.log.Info("sessions are listed without the index", "error", err)
+		found, err = s.listLogs(ctx, q, words)
+	}
+	return found, wrap("list sessions", err)
+}
+
+func (x *index) list(ctx context.Context, q Query, words []string) ([]Match, error) {
+	query := `SELECT ` + columns + ` FROM session WHERE parent = '' AND sid <> ''`
+	var args []any
+	if q.Agent != "" {
+		query += ` AND agent = ?`
+		args = append(args, q.Agent)
+	}
+	if q.Cwd != "" {
+		query += ` AND cwd = ?`
+		args = append(args, q.Cwd)
+	}
 	for _, w := range words {
-		if !strings.ContainsFunc(w, unspaced) {
-			spaced = append(spaced, `"`+w+`"*`)
+		cond, arg := wordCondition(w)
+		query += ` AND ` + cond
+		args = append(args, arg)
+	}
+	all, ids, err := x.sessions(ctx, query+` ORDER BY updated DESC, id DESC LIMIT ?`, append(args, q.Limit)...)
+	if e, ok := errors.AsType[*sqlite.Error](err); ok && e.Code() == sqlite3.SQLITE_ERROR && len(words) > 0 {
+		// To the index a word may be two, of letters that are younger than it. Nothing is broken then.
+		return nil, fmt.Errorf("search: %s", e.Error())
+	}
+	if err != nil {
+		return nil, err
+	}
+	found := make([]Match, 0, len(all))
+	for i, v := range all {
+		m := Match{Session: v}
+		if len(words) > 0 {
+			if m.Snippet, err = x.snippet(ctx, ids[i], words); err != nil {
+				return nil, err
+			}
+		}
+		found = append(found, m)
+	}
+	return found, nil
+}
+
+// snippet returns a piece of the session's text around one of the words. It looks at the first pieces
+// of text only, so that it takes no longer in a long session.
+func (x *index) snippet(ctx context.Context, id int64, words []string) (string, error) {
+	rows, err := x.db.QueryContext(ctx, `SELECT text FROM chunk WHERE id >= ?1 << 24 AND id < (?1 + 1) << 24 ORDER BY id LIMIT ?2`, id, maxSnippetChunks)
+	if err != nil {
+		return "", err
+	}
+	defer rows.Close()
+	title, first := "", ""
+	for n := 0; rows.Next(); n++ {
+		var text string
+		if err := rows.Scan(&text); err != nil {
+			return "", err
+		}
+		if at, ok := locate(text, words); ok {
+			if n > 0 {
+				return around(text, at), nil
+			}
+			title = around(text, at)
+		}
+		if first == "" {
+			first = text
 		}
 	}
-	var text string
-	var err error
-	if len(spaced) > 0 {
-		// The index has functions that mark words, which take time by the square of how often they are there.
-		err = s.read.QueryRowContext(ctx, `
-SELECT text FROM message_text WHERE message_text MATCH ?1 AND rowid IN (SELECT id FROM message WHERE session = ?2) ORDER BY rank LIMIT 1`,
-			strings.Join(spaced, " OR "), id).Scan(&text)
-		text = around(text, words)
-	} else {
-		err = s.read.QueryRowContext(ctx, `
-SELECT substr(text, max(1, instr(text, ?1) - 20), 80) FROM message WHERE session = ?2 AND instr(text, ?1) > 0 ORDER BY id LIMIT 1`,
-			words[0], id).Scan(&text)
+	if title == "" {
+		title = around(first, 0)
 	}
-	if errors.Is(err, sql.ErrNoRows) {
-		return "", nil
+	return title, rows.Err()
+}
+
+// listLogs is List without the index.
+func (s *Store) listLogs(ctx context.Context, q Query, words []string) ([]Match, error) {
+	var found []Match
+	err := s.each(ctx, func(v Session) error {
+		if v.Parent != "" || v.ID == "" || q.Agent != "" && v.Agent != q.Agent || q.Cwd != "" && v.Cwd != q.Cwd {
+			return nil
+		}
+		m := Match{Session: v}
+		if len(words) > 0 {
+			var ok bool
+			var err error
+			if m.Snippet, ok, err = s.searchLog(ctx, v, words); err != nil || !ok {
+				return err
+			}
+		}
+		found = append(found, m)
+		return nil
+	})
+	slices.SortFunc(found, func(a, b Match) int { return b.Updated.Compare(a.Updated) })
+	if q.Limit >= 0 && len(found) > q.Limit {
+		found = found[:q.Limit]
 	}
-	return strings.Join(strings.Fields(text), " "), err
+	return found, err
+}
+
+// each calls f for what is known of each conversation, without the index. One that cannot be read is
+// passed over.
+func (s *Store) each(ctx context.Context, f func(Session) error) error {
+	logs, err := s.conversations()
+	if err != nil {
+		return err
+	}
+	for id := range logs {
+		v, err := s.state(ctx, id)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if err != nil {
+			s.log.Warn("a conversation cannot be read", "conversation", id, "error", err)
+			continue
+		}
+		if err := f(v); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// searchLog looks for words in a log.
+func (s *Store) searchLog(ctx context.Context, v Session, words []string) (snippet string, ok bool, err error) {
+	t := newTexts()
+	if _, err := s.read(ctx, v.Conversation, func(e *Event) bool { t.apply(e); return true }); err != nil {
+		return "", false, err
+	}
+	missing := slices.Clone(words)
+	look := func(text string) {
+		missing = slices.DeleteFunc(missing, func(w string) bool {
+			at, ok := locate(text, []string{w})
+			if !ok && strings.ContainsFunc(w, unspaced) {
+				at = strings.Index(text, w)
+				ok = at >= 0
+			}
+			if ok && snippet == "" {
+				snippet = around(text, at)
+			}
+			return ok
+		})
+	}
+	for _, m := range t.list {
+		look(m.text.String())
+	}
+	look(v.Title)
+	return snippet, len(missing) == 0, nil
 }

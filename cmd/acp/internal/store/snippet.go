@@ -13,9 +13,8 @@ const (
 	snippetBytes  = 400
 )
 
-// around returns what is around the first of the words in a text, or its beginning if none is found.
-func around(text string, words []string) string {
-	at := locate(text, words)
+// around returns what is around a place in a text, in one line.
+func around(text string, at int) string {
 	before, after := text[:at], text[at:]
 	left, right := before, cut(after, snippetBytes)
 	if n := len(left) - snippetBytes; n > 0 {
@@ -41,10 +40,10 @@ func around(text string, words []string) string {
 	return b.String()
 }
 
-// locate returns where the first word of a text is that begins like one of words, or 0. It takes time
-// in proportion to the length of the text.
-func locate(text string, words []string) int {
-	for at := 0; at < len(text); {
+// locate returns where the first word of a text is that begins like one of words, or that has one of them
+// in a script without spaces. It takes time in proportion to the length of the text.
+func locate(text string, words []string) (at int, ok bool) {
+	for at < len(text) {
 		r, n := utf8.DecodeRuneInString(text[at:])
 		if separates(r) {
 			at += n
@@ -52,7 +51,7 @@ func locate(text string, words []string) int {
 		}
 		for _, w := range words {
 			if begins(text[at:], w) {
-				return at
+				return at, true
 			}
 		}
 		end := strings.IndexFunc(text[at:], separates)
@@ -61,7 +60,14 @@ func locate(text string, words []string) int {
 		}
 		at += end
 	}
-	return 0
+	for _, w := range words {
+		if strings.ContainsFunc(w, unspaced) {
+			if i := strings.Index(text, w); i >= 0 {
+				return i, true
+			}
+		}
+	}
+	return 0, false
 }
 
 // begins reports whether a text begins with a word, but for letter case and accents. Any Latin letter

@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -27,7 +26,8 @@ func TestAround(t *testing.T) {
 		{strings.Repeat("ж", 1000) + "-one " + strings.Repeat("ж", 1000), "one", "…" + strings.Repeat("ж", 199) + "-one " + strings.Repeat("ж", 198) + "…"},
 	}
 	for _, tt := range tests {
-		if got := around(tt.text, searchWords(tt.words)); got != tt.want {
+		at, _ := locate(tt.text, searchWords(tt.words))
+		if got := around(tt.text, at); got != tt.want {
 			t.Errorf("%.30q: %q, want %q", tt.text, got, tt.want)
 		}
 	}
@@ -37,7 +37,8 @@ func FuzzAround(f *testing.F) {
 	f.Add("say one and two", "one")
 	f.Add("\xff\u0301", "\u0301")
 	f.Fuzz(func(t *testing.T, text, query string) {
-		if got := around(text, searchWords(query)); len(got) > 2*snippetBytes+20 {
+		at, _ := locate(text, searchWords(query))
+		if got := around(text, at); len(got) > 2*snippetBytes+20 {
 			t.Errorf("%d bytes", len(got))
 		}
 	})
@@ -45,12 +46,9 @@ func FuzzAround(f *testing.F) {
 
 // TestSearchOften: a word that is there again and again is found as soon as any other.
 func TestSearchOften(t *testing.T) {
-	s := openTest(t, filepath.Join(t.TempDir(), "s.db"))
-	k := Key{"a", "s1"}
+	s := openTest(t, t.TempDir())
 	data := []byte(`{"sessionUpdate":"agent_message_chunk","messageId":"m","content":{"type":"text","text":"` + strings.Repeat("again ", maxText/6) + `"}}`)
-	if err := s.Append(t.Context(), k, []Event{{Kind: EventUpdate, Data: data}}); err != nil {
-		t.Fatal(err)
-	}
+	write(t, s, Session{Key: key}, Event{Kind: EventUpdate, Data: data})
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // it took hours
 	defer cancel()
 	found, err := s.List(ctx, Query{Text: "again"})

@@ -1,19 +1,21 @@
-// Package store keeps conversations on disk, in SQLite: every update before it
-// is shown, so that what was shown is there after a crash.
+// Package store keeps conversations on disk: each in a log of its own, that is only ever added to
+// and that one process writes. [Store.Record] begins one or goes on with one, [Store.Snapshot]
+// folds what was written into the conversation it makes.
 //
-// A session is a row and its events are rows in their order. [Store.Snapshot]
-// folds the events into the conversation they make. Several processes may have
-// the same file open; beside it lie the files of SQLite (-wal, -shm) and one for
-// locks (.lock).
+// Beside the logs lies an index, by which [Store.List] lists and searches. It is made of the logs and
+// can be deleted at any time; whatever is wrong with it, the logs are read in its place.
+//
+// A log is a line of JSON for each record: see docs/records.md. A record that is damaged costs itself
+// only, and is noticed: each has a hash over itself and the hash of the one before.
 package store
 
 import (
 	"context"
-	"database/sql"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
+	"log/slog"
+	"path/filepath"
 	"strings"
 	"sync"
 	"time"
@@ -25,81 +27,75 @@ var (
 	// ErrAmbiguous says that an abbreviated id stands for several sessions: see
 	// [AmbiguousError].
 	ErrAmbiguous = errors.New("several sessions begin like that")
-	// ErrNewer says that the file was made by a later version of the program. It is
-	// left as it is.
-	ErrNewer = errors.New("made by a later version of acp")
-	// ErrForeign says that the file is a database of some other program. It is left as
-	// it is.
-	ErrForeign = errors.New("the database of another program")
-	// ErrBroken says that the file, or a part of it, cannot be read.
-	ErrBroken = errors.New("the store is broken")
-	// ErrTooLarge says that an event or an id is over the bound.
-	ErrTooLarge = errors.New("too large to be kept")
+	// ErrUnsaved says that a part of a conversation could not be written: see [Recorder.Close].
+	ErrUnsaved = errors.New("not everything was written")
+	// ErrStalled says that the disk has not answered for a while.
+	ErrStalled = errors.New("the disk does not answer")
 )
 
-// Bounds of what is kept. A title is cut at its bound; the others are errors.
+// Bounds of what is kept. A title and names are cut at their bounds; in the place of an event over
+// its bound a record says that there was one.
 const (
 	MaxEvent = 256 << 20 // bytes of the data of an event
 	MaxID    = 4 << 10   // bytes of an agent's name or a session's id
 	MaxTitle = 4 << 10   // bytes of a title
 )
 
-// A Key names a session: agents give ids that are unique among their own.
+// A Key is how an agent names a session. It does not identify a conversation: agents that count their
+// sessions give the same ids again.
 type Key struct {
 	Agent string // name in the roster, or a command line
 	ID    string // the agent's id of the session
 }
 
-// A Session is what is known of a session besides its events.
+// A Session is what is known of a conversation besides its events.
 type Session struct {
 	Key
-	Command  []string // how the agent was started; nil for the built-in one
-	Cwd      string   // absolute
-	Title    string   // the agent's words: not safe for a terminal
-	Protocol int      // version last spoken
-	Created  time.Time
-	Updated  time.Time // of the last event that was not a replayed one, or what Put said
-	Turns    int       // that have ended: Append counts [EventTurn]
-	Events   int64     // that are kept
-	// Parent is the id of the session, of the same agent, that this one is a subagent's of. Put takes
-	// it and nothing returns it: such a session is deleted with its parent and no List has it, but
-	// it can be found by its id.
+	// Conversation is the id that the store gave it: 16 letters and digits.
+	Conversation string
+	Command      []string // how the agent was started; nil for the built-in one
+	Cwd          string   // absolute
+	Title        string   // the agent's words: not safe for a terminal
+	Protocol     int      // version last spoken
+	Created      time.Time
+	Updated      time.Time // of the last event
+	Turns        int       // that have ended: [EventTurn]
+	Events       int64     // that are kept
+	// Parent is the conversation that this one, of a subagent, is a part of. It is deleted
+	// with its parent and no List has it, but it can be found by its id.
 	Parent string
 }
 
 // An EventKind says what an Event is.
 type EventKind string
 
-// The kinds of events.
+// The kinds of events. Readers ignore those they do not know.
 const (
 	EventUpdate   EventKind = "update"   // a session update in the words of version 2
-	EventAsked    EventKind = "asked"    // a session/request_permission of version 2
+	EventAsked    EventKind = "asked"    // a session/request_permission of version 2, with a Ref
 	EventAnswered EventKind = "answered" // its outcome: an [Answered]
 	EventTurn     EventKind = "turn"     // a turn has ended: a [TurnEnd]
-
-	// EventReplayed is an update of a history that the agent tells again. It has no
-	// force, and is not shown, until an EventReset says that the history is complete; so a
-	// history that breaks off leaves the old one in place.
-	EventReplayed EventKind = "replayed"
-
-	// EventReset, with a [Reset] that says where the replayed updates begin, puts them in the
-	// place of everything before them; what came in between them counts too. If there are
-	// none, it changes nothing. Without data it drops everything before itself. What is
-	// replaced is deleted, so a history that is told at each start is kept once.
+	// EventReset begins the conversation anew: what was before it stays in the log but is not
+	// a part of the conversation any more.
 	EventReset EventKind = "reset"
+	// EventLost stands for something that could not be kept: a [Lost].
+	EventLost EventKind = "lost"
 )
 
 // An Event is one thing that happened in a session.
 type Event struct {
-	Seq  int64     // in its session, from 1, always growing; set by the store
+	Part int       // file of the conversation that it is in, from 1; set by the store
+	Seq  int64     // in its part, from 1, always growing; set by the store
 	Time time.Time // zero is the time of Append
 	Kind EventKind
+	// Ref names the event for others that refer to it, uniquely in the conversation; "" if none do.
+	Ref  string
 	Data json.RawMessage // nil is null
 }
 
 // Answered is the data of an [EventAnswered].
 type Answered struct {
-	Asked   int64           `json:"asked"`   // number of the event that asked
+	Asked   string          `json:"asked"`   // Ref of the event that asked
 	Outcome json.RawMessage `json:"outcome"` // an outcome of version 2
 }
 
@@ -109,9 +105,10 @@ type TurnEnd struct {
 	Error      string `json:"error,omitempty"` // why the turn failed
 }
 
-// Reset is the data of an [EventReset].
-type Reset struct {
-	From int64 `json:"from"` // number of the first event of the history
+// Lost is the data of an [EventLost].
+type Lost struct {
+	Kind  EventKind `json:"kind"`  // of the event
+	Bytes int       `json:"bytes"` // of its data
 }
 
 // A Query selects sessions.
@@ -171,68 +168,80 @@ func (e *AmbiguousError) Is(target error) bool { return target == ErrAmbiguous }
 
 // Options say how a store is opened.
 type Options struct {
-	Path string // of the file; "" is in memory
-	// Normal gives up that a transaction survives loss of power; it still
-	// survives the end of the process.
+	// Path is the directory of the logs. See [Directory] for the paths of earlier versions.
+	Path string
+	// Old is the file of an earlier version, whose conversations are taken over; "" is none.
+	Old string
+	// Normal leaves it to the system when what was written reaches the disk, until a conversation is
+	// closed. Otherwise that begins at most 100 ms after it was written. What was written
+	// survives the end of the process either way.
 	Normal bool
+	// Files is where the logs are; nil is the file system of the machine.
+	Files FileSystem
+	// Logger is told what goes on besides; nil is nobody.
+	Logger *slog.Logger
 }
 
-// A Damage says that a store was broken: what was set aside, and what could be
-// read from it.
-type Damage struct {
-	Reason          string
-	Aside           string // where the broken file is now
-	Sessions        int    // that were read from it
-	Events          int64
-	LostSessions    int // that are known to be missing
-	SessionsPartial int // that were read, but not all of their events
-}
-
-// String says it in one line.
-func (d *Damage) String() string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "the store was broken (%s); it is now %s, and %d sessions with %d events were saved from it", d.Reason, d.Aside, d.Sessions, d.Events)
-	if d.SessionsPartial > 0 {
-		fmt.Fprintf(&b, ", %d of them in part", d.SessionsPartial)
-	}
-	if d.LostSessions > 0 {
-		fmt.Fprintf(&b, "; %d are lost", d.LostSessions)
-	}
-	return b.String()
-}
-
-// A Store keeps conversations. Its methods may be called from any goroutine, and
-// several processes may have the same store open. Close it when done with it. Calls wait up
-// to ten seconds for other writers.
+// A Store keeps conversations. Its methods may be called from any goroutine, and several processes
+// may have the same store open. Close it when done with it.
 type Store struct {
-	path    string // "" is in memory
-	write   *sql.DB
-	read    *sql.DB // the same as write in memory
-	lock    *os.File
-	suspect sync.Once
+	dir    string
+	normal bool
+	files  FileSystem
+	log    *slog.Logger
 
-	wake   chan struct{} // to index what is new
-	cancel context.CancelFunc
-	done   chan struct{} // the indexer has ended
-	once   sync.Once
-	err    error // of closing
+	index   indexer
+	wake    chan struct{} // to index what is new
+	cancel  context.CancelFunc
+	done    chan struct{} // closed when the indexer has ended
+	closing sync.Once
 }
 
-// Close closes the store. Calls that are running fail. Later calls of Close do nothing.
+// Open opens a store, and makes its directory if there is none; both can be read by their owner only.
+// Conversations of an earlier version are taken over: then taken says what became of them, or why
+// that could not be done.
+func Open(ctx context.Context, o Options) (s *Store, taken *Taken, err error) {
+	if o.Path == "" {
+		return nil, nil, errors.New("open store: no directory is named")
+	}
+	if o.Files == nil {
+		o.Files = System{}
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	dir, err := filepath.Abs(o.Path)
+	if err == nil {
+		err = makeDir(dir)
+	}
+	if err == nil {
+		_, err = o.Files.ReadDir(dir)
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("open store %s: %w", o.Path, err)
+	}
+	s = &Store{dir: dir, normal: o.Normal, files: o.Files, log: o.Logger, wake: make(chan struct{}, 1), done: make(chan struct{})}
+	s.index.init(dir)
+	if o.Old != "" {
+		if taken, err = takeOver(ctx, s, o.Old); err != nil {
+			return nil, nil, fmt.Errorf("open store %s: %w", o.Path, err)
+		}
+	}
+	background, cancel := context.WithCancel(context.Background())
+	s.cancel = cancel
+	go s.runIndexer(background)
+	return s, taken, nil
+}
+
+// Dir returns the directory of the logs.
+func (s *Store) Dir() string { return s.dir }
+
+// Close ends what the store does in the background. Recorders are closed by those who
+// began them. Later calls of Close do nothing.
 func (s *Store) Close() error {
-	s.once.Do(func() {
+	s.closing.Do(func() {
 		s.cancel()
 		<-s.done
-		if s.read != s.write {
-			s.err = s.read.Close()
-		}
-		s.err = errors.Join(s.err, s.write.Close())
-		if s.lock != nil {
-			s.err = errors.Join(s.err, s.lock.Close())
-		}
-		if s.err != nil {
-			s.err = fmt.Errorf("close store: %w", s.err)
-		}
 	})
-	return s.err
+	return nil
 }

@@ -4,37 +4,35 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/goacp/acp/transcript"
 )
 
-// openTest opens a store in a file that is closed with the test.
-func openTest(t *testing.T, path string) *Store {
+// openTest opens a store that is closed with the test.
+func openTest(t testing.TB, dir string) *Store {
 	t.Helper()
-	s, damage, err := Open(t.Context(), Options{Path: path, Normal: true})
+	return openWith(t, Options{Path: dir, Normal: true})
+}
+
+func openWith(t testing.TB, o Options) *Store {
+	t.Helper()
+	s, taken, err := Open(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	if damage != nil {
-		t.Fatalf("damage: %v", damage)
+	t.Cleanup(func() { _ = s.Close() })
+	if taken != nil {
+		t.Fatalf("taken over: %v", taken)
 	}
 	return s
-}
-
-// stores runs f with a store in a file and one in memory.
-func stores(t *testing.T, f func(t *testing.T, s *Store)) {
-	t.Run("file", func(t *testing.T) { f(t, openTest(t, filepath.Join(t.TempDir(), "d", "st?re #1%20.db"))) })
-	t.Run("memory", func(t *testing.T) { f(t, openTest(t, "")) })
 }
 
 func chunk(role, id, text string) Event {
@@ -43,23 +41,21 @@ func chunk(role, id, text string) Event {
 		`{"sessionUpdate":"%s_message_chunk","messageId":%q,"content":{"type":"text","text":%s}}`, role, id, t))}
 }
 
-func replayed(e Event) Event {
-	e.Kind = EventReplayed
-	return e
-}
-
-func appendTo(t *testing.T, s *Store, k Key, events ...Event) []Event {
+// write adds events to a conversation and returns its id.
+func write(t testing.TB, s *Store, session Session, events ...Event) string {
 	t.Helper()
-	if err := s.Append(t.Context(), k, events); err != nil {
+	rec := s.Record(session, RecordOptions{Trouble: func(err error) { t.Errorf("trouble: %v", err) }})
+	rec.Append(events...)
+	if err := rec.Close(); err != nil {
 		t.Fatal(err)
 	}
-	return events
+	return rec.Conversation()
 }
 
-func all(t *testing.T, s *Store, k Key, after int64) []Event {
+func all(t testing.TB, s *Store, id string) []Event {
 	t.Helper()
 	var got []Event
-	for e, err := range s.Events(t.Context(), k, after) {
+	for e, err := range s.Events(t.Context(), id) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -68,181 +64,217 @@ func all(t *testing.T, s *Store, k Key, after int64) []Event {
 	return got
 }
 
-// texts returns the messages of the conversation in the store.
-func texts(t *testing.T, s *Store, k Key) []string {
+// messages returns the messages of the conversation in the store.
+func messages(t testing.TB, s *Store, id string) (got []string, damage *Damage) {
 	t.Helper()
-	snapshot, err := s.Snapshot(t.Context(), k, transcript.Config{})
+	snapshot, damage, err := s.Snapshot(t.Context(), id, transcript.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	var got []string
 	for e := range snapshot.Entries() {
 		if m, ok := e.(*transcript.Message); ok {
 			got = append(got, string(m.Role)+": "+m.Text())
 		}
 	}
-	return got
+	return got, damage
 }
+
+var key = Key{"gemini", "s1"}
 
 func TestAppendAndRead(t *testing.T) {
-	stores(t, func(t *testing.T, s *Store) {
-		k := Key{"gemini", "s1"}
-		at := time.Date(2026, 11, 21, 10, 0, 0, 123456789, time.UTC)
-		first := appendTo(t, s, k, Event{Kind: EventUpdate, Data: json.RawMessage(`{"a":1}`), Time: at}, Event{Kind: EventTurn, Time: at.Add(time.Second)})
-		if first[0].Seq != 1 || first[1].Seq != 2 {
-			t.Fatalf("numbers %d, %d, want 1, 2", first[0].Seq, first[1].Seq)
-		}
-		second := appendTo(t, s, k, Event{Kind: EventUpdate, Data: json.RawMessage(`{"b":2}`), Time: at})
-		appendTo(t, s, Key{"other", "s1"}, Event{Kind: EventUpdate, Data: json.RawMessage(`{}`)})
-		want := append(first, second...)
-		want[1].Data = json.RawMessage("null")
-		if diff := cmp.Diff(want, all(t, s, k, 0)); diff != "" {
-			t.Error(diff)
-		}
-		if diff := cmp.Diff(want[2:], all(t, s, k, 2)); diff != "" {
-			t.Error(diff)
-		}
-		if got := all(t, s, Key{"gemini", "none"}, 0); got != nil {
-			t.Errorf("events of no session: %v", got)
-		}
-		got, err := s.Find(t.Context(), "gemini", "s1")
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got.Turns != 1 || got.Events != 3 || !got.Updated.After(at) {
-			t.Errorf("session %+v, want 1 turn and 3 events", got)
-		}
-	})
+	s := openTest(t, filepath.Join(t.TempDir(), "d", "st?re #1%20"))
+	at := time.Date(2026, 11, 21, 10, 0, 0, 123456789, time.UTC)
+	id := write(t, s, Session{Key: key, Created: at, Cwd: "/p", Command: []string{"a", "--acp"}, Title: "One", Protocol: 2},
+		Event{Kind: EventUpdate, Data: json.RawMessage(`{"a":1}`), Time: at},
+		Event{Kind: EventAsked, Ref: `q "1"`, Data: json.RawMessage("{\n\"b\": 2}"), Time: at.Add(time.Second)})
+	if got := write(t, s, Session{Conversation: id, Key: key, Title: "Two"}, Event{Kind: EventTurn, Time: at.Add(2 * time.Second)}); got != id {
+		t.Fatalf("conversation %s, want %s", got, id)
+	}
+	other := write(t, s, Session{Key: Key{"other", "s1"}}, chunk("user", "1", "q"))
+	want := []Event{
+		{Part: 1, Seq: 2, Time: at, Kind: EventUpdate, Data: json.RawMessage(`{"a":1}`)},
+		{Part: 1, Seq: 3, Time: at.Add(time.Second), Kind: EventAsked, Ref: `q "1"`, Data: json.RawMessage(`{"b":2}`)},
+		{Part: 1, Seq: 5, Time: at.Add(2 * time.Second), Kind: EventTurn, Data: json.RawMessage("null")},
+	}
+	if diff := cmp.Diff(want, all(t, s, id)); diff != "" {
+		t.Error(diff)
+	}
+	if got := all(t, s, newID()); got != nil {
+		t.Errorf("events of no conversation: %v", got)
+	}
+	got, err := s.Find(t.Context(), "gemini", "s1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	session := Session{Key: key, Conversation: id, Title: "Two", Created: at, Turns: 1, Events: 3}
+	if diff := cmp.Diff(session, got, cmpopts.IgnoreFields(Session{}, "Updated")); diff != "" {
+		t.Error(diff)
+	}
+	if fresh, err := s.Session(t.Context(), id); err != nil || !cmp.Equal(fresh, got) {
+		t.Errorf("the log says %+v, %v", fresh, err)
+	}
+	if _, err := s.Session(t.Context(), newID()); !errors.Is(err, ErrNotFound) {
+		t.Errorf("no conversation: %v", err)
+	}
+	if _, err := s.Session(t.Context(), "../"+other); !errors.Is(err, ErrNotFound) {
+		t.Errorf("no id: %v", err)
+	}
 }
 
-func TestPut(t *testing.T) {
-	stores(t, func(t *testing.T, s *Store) {
-		at := time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC)
-		v := Session{Key: Key{"a", "x"}, Command: []string{"a", "--acp"}, Cwd: "/p", Title: "One", Protocol: 2, Created: at, Updated: at.Add(time.Hour), Turns: 3}
-		if err := s.Put(t.Context(), v); err != nil {
-			t.Fatal(err)
-		}
-		if err := s.Put(t.Context(), Session{Key: v.Key, Title: "Two"}); err != nil {
-			t.Fatal(err)
-		}
-		v.Title = "Two"
-		got, err := s.Session(t.Context(), v.Key)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(v, got); diff != "" {
-			t.Error(diff)
-		}
-		if _, err := s.Session(t.Context(), Key{"b", "x"}); !errors.Is(err, ErrNotFound) {
-			t.Errorf("error %v, want ErrNotFound", err)
-		}
-	})
+// TestFormat holds what is in the file: docs/records.md.
+func TestFormat(t *testing.T) {
+	b, sum := appendLine(nil, &Event{Kind: EventTurn, Time: time.Unix(0, 0), Data: json.RawMessage(`{"stopReason":"end_turn"}`)}, 2, 1, hash{1})
+	want := `{"seq":2,"epoch":1,"prev":"01000000000000000000000000000000","hash":"45ea01c1aeb7b9aefdc344fb0d224327","record":{"at":"1970-01-01T00:00:00Z","kind":"turn","data":{"stopReason":"end_turn"}}}` + "\n"
+	if string(b) != want {
+		t.Errorf("%s, want %s", b, want)
+	}
+	r, err := parseLine(b[:len(b)-1])
+	if err != nil || r.Hash != sum || !json.Valid(b) {
+		t.Errorf("%+v, %v", r, err)
+	}
+	// A later version may have more members.
+	e, err := parseBody([]byte(`{"at":"1970-01-01T00:00:00Z","actor":"x","kind":"turn","data":{"a":1},"dir":"in"}`))
+	if err != nil || e.Kind != EventTurn || string(e.Data) != `{"a":1}` {
+		t.Errorf("%+v, %v", e, err)
+	}
 }
 
 func TestReset(t *testing.T) {
-	k := Key{"a", "x"}
-	reset := func(from int64) Event {
-		data, _ := json.Marshal(Reset{From: from})
-		return Event{Kind: EventReset, Data: data}
+	s := openTest(t, t.TempDir())
+	id := write(t, s, Session{Key: key}, chunk("user", "1", "old"), Event{Kind: EventTurn}, Event{Kind: EventReset}, chunk("user", "1", "new"))
+	if got, _ := messages(t, s, id); !cmp.Equal(got, []string{"user: new"}) {
+		t.Errorf("%q", got)
 	}
-	tests := []struct {
-		name   string
-		events []Event
-		want   []string
-		kept   int
-	}{
-		{"none", []Event{chunk("user", "1", "q"), chunk("agent", "2", "a"), chunk("agent", "2", "b")}, []string{"user: q", "agent: ab"}, 3},
-		{"broken off", []Event{chunk("user", "1", "q"), replayed(chunk("user", "1", "q")), chunk("agent", "2", "a")}, []string{"user: q", "agent: a"}, 3},
-		{"complete", []Event{chunk("user", "1", "old"), replayed(chunk("user", "1", "new")), reset(2), chunk("agent", "2", "a")}, []string{"user: new", "agent: a"}, 3},
-		{"live in between", []Event{chunk("user", "1", "old"), replayed(chunk("user", "1", "n")), chunk("agent", "9", "l"), replayed(chunk("user", "1", "ew")), reset(2)}, []string{"user: new", "agent: l"}, 4},
-		{"broken off after complete", []Event{replayed(chunk("user", "1", "new")), reset(1), replayed(chunk("user", "1", "x"))}, []string{"user: new"}, 3},
-		{"broken off, then complete", []Event{replayed(chunk("user", "1", "x")), chunk("user", "1", "y"), replayed(chunk("user", "1", "new")), reset(3)}, []string{"user: new"}, 2},
-		{"empty history", []Event{chunk("user", "1", "old"), reset(2)}, []string{"user: old"}, 2},
-		{"all anew", []Event{chunk("user", "1", "old"), {Kind: EventReset}, chunk("user", "1", "new")}, []string{"user: new"}, 2},
+	for text, want := range map[string]int{"old": 0, "new": 1} {
+		if found, err := s.List(t.Context(), Query{Text: text}); err != nil || len(found) != want {
+			t.Errorf("%s: %+v, %v", text, found, err)
+		}
 	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			for _, together := range []bool{true, false} {
-				s := openTest(t, filepath.Join(t.TempDir(), "s.db"))
-				if together {
-					appendTo(t, s, k, tt.events...)
-				} else {
-					for _, e := range tt.events {
-						appendTo(t, s, k, e)
-					}
-				}
-				if diff := cmp.Diff(tt.want, texts(t, s, k)); diff != "" {
-					t.Errorf("together %v: %s", together, diff)
-				}
-				got, err := s.Session(t.Context(), k)
-				if err != nil {
-					t.Fatal(err)
-				}
-				if n := len(all(t, s, k, 0)); n != tt.kept || got.Events != int64(n) {
-					t.Errorf("together %v: %d events are kept, the session says %d, want %d", together, n, got.Events, tt.kept)
-				}
-			}
-		})
+	if v, err := s.Session(t.Context(), id); err != nil || v.Turns != 1 || v.Events != 2 {
+		t.Errorf("%+v, %v", v, err)
+	}
+}
+
+func TestPermission(t *testing.T) {
+	s := openTest(t, t.TempDir())
+	id := write(t, s, Session{Key: key},
+		Event{Kind: EventAsked, Ref: "a", Data: json.RawMessage(`{"sessionId":"s1","title":"first","subject":{"type":"tool_call","toolCall":{"toolCallId":"c"}},"options":[{"optionId":"y","name":"Y","kind":"allow_once"}]}`)},
+		Event{Kind: EventAsked, Ref: "b", Data: json.RawMessage(`{"sessionId":"s1","title":"second","subject":{"type":"tool_call","toolCall":{"toolCallId":"d"}},"options":[{"optionId":"y","name":"Y","kind":"allow_once"}]}`)},
+		Event{Kind: EventAnswered, Data: json.RawMessage(`{"asked":"b","outcome":{"outcome":"selected","optionId":"y"}}`)})
+	snapshot, _, err := s.Snapshot(t.Context(), id, transcript.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []bool
+	for e := range snapshot.Entries() {
+		if p, ok := e.(*transcript.Permission); ok {
+			got = append(got, p.Outcome != nil)
+		}
+	}
+	if !cmp.Equal(got, []bool{false, true}) {
+		t.Errorf("answered %v", got)
 	}
 }
 
 func TestSearch(t *testing.T) {
-	stores(t, func(t *testing.T, s *Store) {
-		k := Key{"a", "x"}
-		appendTo(t, s, k, chunk("user", "1", "Please fix the flaky tes"), chunk("user", "1", "ts in café mod"), Event{Kind: EventTurn})
-		appendTo(t, s, Key{"a", "y"}, chunk("agent", "1", "something else 東京都の天気"))
-		if err := s.Put(t.Context(), Session{Key: Key{"a", "y"}, Title: "Weather report"}); err != nil {
+	dir := t.TempDir()
+	s := openTest(t, dir)
+	x := write(t, s, Session{Key: Key{"a", "x"}}, chunk("user", "1", "Please fix the flaky tes"), chunk("user", "1", "ts in café mod"), Event{Kind: EventTurn})
+	y := write(t, s, Session{Key: Key{"a", "y"}, Title: "Weather report"}, chunk("agent", "1", "something else 東京都の天気"))
+	find := func(words string) string {
+		t.Helper()
+		found, err := s.List(t.Context(), Query{Text: words})
+		if err != nil {
 			t.Fatal(err)
 		}
-		find := func(words string) string {
-			t.Helper()
-			found, err := s.List(t.Context(), Query{Text: words})
-			if err != nil {
-				t.Fatal(err)
-			}
-			ids := ""
-			for _, m := range found {
-				if m.Snippet == "" {
-					t.Errorf("%q: no snippet", words)
-				}
-				ids += m.ID
-			}
-			return ids
+		without, err := s.listLogs(t.Context(), Query{Limit: -1}, searchWords(words))
+		if err != nil || len(searchWords(words)) > 0 && len(without) != len(found) {
+			t.Errorf("%q: without the index %d, with it %d, %v", words, len(without), len(found), err)
 		}
-		for words, want := range map[string]string{
-			"tests": "x", "FLAKY cafe": "x", "flaky nothing": "", "weath": "y", "天気": "y", "else weather": "y", `"`: "", "no*": "",
-			"OR": "", "fix AND": "", "module": "",
-		} {
-			if got := find(words); got != want {
-				t.Errorf("%q finds %q, want %q", words, got, want)
+		ids := ""
+		for _, m := range found {
+			if m.Snippet == "" {
+				t.Errorf("%q: no snippet", words)
 			}
+			ids += m.ID
 		}
-		appendTo(t, s, k, chunk("user", "1", "ule"))
-		if got := find("module"); got != "x" {
-			t.Errorf("a word cut between two turns finds %q", got)
+		return ids
+	}
+	for words, want := range map[string]string{
+		"tests": "x", "FLAKY cafe": "x", "flaky nothing": "", "weath": "y", "天気": "y", "else weather": "y", `"`: "", "no*": "",
+		"OR": "", "fix AND": "", "module": "",
+	} {
+		if got := find(words); got != want {
+			t.Errorf("%q finds %q, want %q", words, got, want)
 		}
-		if err := s.Delete(t.Context(), k); err != nil {
+	}
+	write(t, s, Session{Key: Key{"a", "x"}, Conversation: x}, chunk("user", "1", "ule"))
+	if got := find("module"); got != "x" {
+		t.Errorf("a word cut between two turns finds %q", got)
+	}
+	if err := s.Delete(t.Context(), x); err != nil {
+		t.Fatal(err)
+	}
+	if got := find("flaky"); got != "" {
+		t.Errorf("a deleted session is found: %q", got)
+	}
+	if err := s.Delete(t.Context(), x); !errors.Is(err, ErrNotFound) {
+		t.Errorf("error %v, want ErrNotFound", err)
+	}
+	write(t, s, Session{Key: Key{"a", "y"}, Conversation: y, Title: "Climate"}, Event{Kind: EventTurn})
+	if got := find("weather"); got != "" {
+		t.Errorf("an old title finds %q", got)
+	}
+	if got := find("climate"); got != "y" {
+		t.Errorf("the new title finds %q", got)
+	}
+	left, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range left {
+		data, err := os.ReadFile(filepath.Join(dir, e.Name()))
+		if err != nil {
 			t.Fatal(err)
 		}
-		if got := find("flaky"); got != "" {
-			t.Errorf("a deleted session is found: %q", got)
+		if strings.Contains(strings.ToLower(string(data)), "flaky") {
+			t.Errorf("%s has what was deleted", e.Name())
 		}
-		if err := s.Delete(t.Context(), k); !errors.Is(err, ErrNotFound) {
-			t.Errorf("error %v, want ErrNotFound", err)
+	}
+}
+
+// TestSearchLong: text that fills many pieces is found wherever it is, whole or at the cuts.
+func TestSearchLong(t *testing.T) {
+	s := openTest(t, t.TempDir())
+	var text strings.Builder
+	for i := range 30_000 {
+		fmt.Fprintf(&text, "word%05d ", i)
+	}
+	id := write(t, s, Session{Key: key}, chunk("agent", "m", text.String()))
+	for step := range 3 {
+		for _, word := range []string{"word00000", "word29999", "word06553", "word06554", "word06555", "word13107", "word19660"} {
+			if found, err := s.List(t.Context(), Query{Text: word}); err != nil || len(found) != 1 || !strings.Contains(found[0].Snippet, word) {
+				t.Errorf("step %d: %s: %+v, %v", step, word, found, err)
+			}
 		}
-		if err := s.Put(t.Context(), Session{Key: Key{"a", "y"}, Title: "Climate"}); err != nil {
-			t.Fatal(err)
-		}
-		if got := find("weather"); got != "" {
-			t.Errorf("an old title finds %q", got)
-		}
-	})
+		write(t, s, Session{Key: key, Conversation: id}, chunk("agent", "m", text.String()))
+	}
+	write(t, s, Session{Key: key, Conversation: id}, chunk("agent", "m2", strings.Repeat("x", 3*maxChunk)))
+	if _, err := s.List(t.Context(), Query{Text: "xx"}); err != nil {
+		t.Error(err)
+	}
 }
 
 func TestFind(t *testing.T) {
-	s := openTest(t, "")
-	for _, k := range []Key{{"a", "abc"}, {"a", "abd"}, {"b", "abc"}, {"a", "ab"}, {"a", "%_x"}} {
-		appendTo(t, s, k, Event{Kind: EventTurn})
+	s := openTest(t, t.TempDir())
+	ids := map[Key]string{}
+	for _, k := range []Key{{"a", "abc"}, {"a", "abd"}, {"b", "abc"}, {"a", "ab"}, {"a", "%_x"}, {"a", "%_x"}} {
+		ids[k] = write(t, s, Session{Key: k}, Event{Kind: EventTurn})
+	}
+	twice := Key{"a", "%_x"}
+	older, err := s.listLogs(t.Context(), Query{Limit: -1}, nil)
+	if err != nil {
+		t.Fatal(err)
 	}
 	tests := []struct {
 		agent, id string
@@ -255,10 +287,13 @@ func TestFind(t *testing.T) {
 		{"", "abc", Key{}, 2},
 		{"", "a", Key{}, 4},
 		{"a", "a", Key{}, 3},
-		{"", "%", Key{"a", "%_x"}, 0},
-		{"", "z", Key{}, -1},
+		{"", "%", twice, 0},
+		{"", "0", Key{}, -1},
 		{"", "", Key{}, -1},
 		{"c", "abc", Key{}, -1},
+		{"", ids[Key{"a", "abd"}], Key{"a", "abd"}, 0},
+		{"b", ids[Key{"a", "abd"}], Key{}, -1},
+		{"", ids[Key{"a", "abd"}][:12], Key{"a", "abd"}, 0},
 	}
 	for _, tt := range tests {
 		got, err := s.Find(t.Context(), tt.agent, tt.id)
@@ -267,66 +302,46 @@ func TestFind(t *testing.T) {
 		}
 		var many *AmbiguousError
 		switch {
-		case tt.n == 0 && err == nil:
+		case tt.n == 0 && err == nil && got.Conversation == ids[tt.want]:
 		case tt.n < 0 && errors.Is(err, ErrNotFound):
-		case tt.n > 0 && errors.Is(err, ErrAmbiguous) && errors.As(err, &many) && len(many.Candidates) == tt.n:
+		case tt.n > 0 && errors.Is(err, ErrAmbiguous) && errors.As(err, &many) && len(many.Candidates) >= tt.n:
 		default:
-			t.Errorf("%q %q: error %v", tt.agent, tt.id, err)
+			t.Errorf("%q %q: %+v, error %v", tt.agent, tt.id, got, err)
+		}
+	}
+	names, err := s.Names(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range older {
+		name := names.Of(m.Session)
+		if got, err := s.Find(t.Context(), m.Agent, name); err != nil || got.Conversation != m.Conversation {
+			t.Errorf("%q finds %+v, %v, want %s", name, got, err, m.Conversation)
 		}
 	}
 }
 
-func TestSetAside(t *testing.T) {
-	stores(t, func(t *testing.T, s *Store) {
-		k := Key{"a", "s1"}
-		if free, err := s.SetAside(t.Context(), k); free != "" || err != nil {
-			t.Errorf("nothing there: %q, %v", free, err)
-		}
-		appendTo(t, s, Key{"b", "s1"}, chunk("user", "m", "of another"))
-		for i, want := range []string{"s1~1", "s1~2"} {
-			text := fmt.Sprint("text", i)
-			appendTo(t, s, k, chunk("user", "m", text))
-			if free, err := s.SetAside(t.Context(), k); free != want || err != nil {
-				t.Errorf("set aside: %q, %v, want %q", free, err, want)
-			}
-			if got := texts(t, s, Key{"a", want}); len(got) != 1 || got[0] != "user: "+text {
-				t.Errorf("%s has %q, want %q", want, got, text)
-			}
-			if _, err := s.Session(t.Context(), k); !errors.Is(err, ErrNotFound) {
-				t.Errorf("the id is not free: %v", err)
-			}
-		}
-		if got := texts(t, s, Key{"b", "s1"}); len(got) != 1 {
-			t.Errorf("the session of another agent: %q", got)
-		}
-	})
-}
-
 // TestChild keeps the sessions of subagents with the session they belong to.
 func TestChild(t *testing.T) {
-	stores(t, func(t *testing.T, s *Store) {
-		child, parent := Key{"a", "child"}, Key{"a", "parent"}
-		appendTo(t, s, child, chunk("agent", "m", "from below"))
-		for range 2 {
-			if err := s.Put(t.Context(), Session{Key: child, Parent: parent.ID}); err != nil {
-				t.Fatal(err)
-			}
+	s := openTest(t, t.TempDir())
+	parent := write(t, s, Session{Key: Key{"a", "parent"}}, chunk("agent", "m", "from above"))
+	child := write(t, s, Session{Key: Key{"a", "child"}, Parent: parent}, chunk("agent", "m", "from below"))
+	for _, text := range []string{"", "from"} {
+		found, err := s.List(t.Context(), Query{Text: text})
+		if err != nil || len(found) != 1 || found[0].Conversation != parent {
+			t.Errorf("%q: listed %v, %v", text, found, err)
 		}
-		appendTo(t, s, parent, chunk("agent", "m", "from above"))
-		for _, text := range []string{"", "from"} {
-			found, err := s.List(t.Context(), Query{Text: text})
-			if err != nil || len(found) != 1 || found[0].Key != parent {
-				t.Errorf("%q: listed %v, %v", text, found, err)
-			}
-		}
-		if _, err := s.Find(t.Context(), "", "chi"); err != nil {
-			t.Errorf("it is not found by its id: %v", err)
-		}
-		if err := s.Delete(t.Context(), parent); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := s.Session(t.Context(), child); !errors.Is(err, ErrNotFound) {
-			t.Errorf("it is not deleted with its parent: %v", err)
-		}
-	})
+	}
+	if _, err := s.Find(t.Context(), "", "chi"); err != nil {
+		t.Errorf("it is not found by its id: %v", err)
+	}
+	if v, err := s.Child(t.Context(), parent, "child"); err != nil || v.Conversation != child {
+		t.Errorf("it is not found by its parent: %+v, %v", v, err)
+	}
+	if err := s.Delete(t.Context(), parent); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Session(t.Context(), child); !errors.Is(err, ErrNotFound) {
+		t.Errorf("it is not deleted with its parent: %v", err)
+	}
 }

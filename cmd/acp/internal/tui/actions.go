@@ -167,7 +167,12 @@ func (m *model) listSessions() tea.Cmd {
 				}
 				for _, f := range found {
 					id := acp.SessionID(f.ID)
-					at[id] = len(items)
+					value := id
+					if _, again := at[id]; again {
+						value = acp.SessionID(f.Conversation) // the agent gave the id again
+					} else {
+						at[id] = len(items)
+					}
 					note := ago(now, f.Updated)
 					switch f.Turns {
 					case 0:
@@ -176,7 +181,7 @@ func (m *model) listSessions() tea.Cmd {
 					default:
 						note += fmt.Sprintf(" · %d turns", f.Turns)
 					}
-					items = append(items, item{title: sessionTitle(f.Title, f.ID), note: note, current: id == current, value: id})
+					items = append(items, item{title: sessionTitle(f.Title, f.ID), note: note, current: value == current, value: value})
 				}
 			} else if err != nil {
 				failed = err

@@ -149,12 +149,12 @@ func (o *Options) session(ctx context.Context, agent roster.Agent) (acp.SessionI
 		if len(found) == 0 {
 			return "", fmt.Errorf("there is no session with %s in %s to go on with", agent.Name, o.App.Cwd)
 		}
-		return acp.SessionID(found[0].ID), nil
+		return acp.SessionID(found[0].Conversation), nil
 	}
 	found, err := s.Find(ctx, agent.Name, o.Session)
 	switch {
 	case err == nil:
-		return acp.SessionID(found.ID), nil
+		return acp.SessionID(found.Conversation), nil
 	case errors.Is(err, store.ErrNotFound):
 		// The agent may know it all the same.
 		return acp.SessionID(o.Session), nil

@@ -1,6 +1,7 @@
 package exec
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -148,7 +149,7 @@ func (t *turn) restore(ctx context.Context, agent roster.Agent, id acp.SessionID
 	s, how, err := t.host.Restore(ctx, id)
 	switch _, answered := errors.AsType[*jsonrpc.Error](err); {
 	case err == nil && how == acp.RestoredNew && !t.o.OrNew:
-		return nil, 0, exitcode.Errorf(exitcode.Failed, "%s cannot go on with session %s; with --or-new a new one is begun", agent.Name, id)
+		return nil, 0, exitcode.Errorf(exitcode.Failed, "%s cannot go on with session %s; with --or-new a new one is begun", agent.Name, cmp.Or(t.o.Session, string(id)))
 	case !answered || exitcode.Of(err) == exitcode.Auth:
 		return s, how, err
 	case !t.o.OrNew:
@@ -175,7 +176,7 @@ func (o *Options) earlier(ctx context.Context, agent roster.Agent) (acp.SessionI
 		found, err := kept.Find(ctx, agent.Name, o.Session)
 		switch {
 		case err == nil:
-			return acp.SessionID(found.ID), nil
+			return acp.SessionID(found.Conversation), nil
 		case errors.Is(err, store.ErrNotFound):
 			return acp.SessionID(o.Session), nil // the agent may know it all the same
 		}
@@ -194,5 +195,5 @@ func (o *Options) earlier(ctx context.Context, agent roster.Agent) (acp.SessionI
 		}
 		return "", fmt.Errorf("there is no session with %s in %s to go on with; --or-new begins one", agent.Name, o.App.Cwd)
 	}
-	return acp.SessionID(list[0].ID), nil
+	return acp.SessionID(list[0].Conversation), nil
 }

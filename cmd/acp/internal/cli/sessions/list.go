@@ -140,8 +140,8 @@ func (o *Options) ask(ctx context.Context, rows []row) ([]row, error) {
 		infos, e := r.Sessions(ctx)
 		if err = e; err == nil {
 			known := map[store.Key]int{}
-			for i, v := range rows {
-				known[v.Key] = i
+			for i, v := range slices.Backward(rows) {
+				known[v.Key] = i // the latest, if the agent gave an id again
 			}
 			for _, info := range infos {
 				k := store.Key{Agent: name, ID: string(info.SessionID)}
@@ -224,20 +224,18 @@ func (o *Options) print(ctx context.Context, st *store.Store, rows []row, asked 
 		return err
 	}
 	width := o.width()
+	names := new(store.Names)
+	if st != nil {
+		var err error
+		if names, err = st.Names(ctx); err != nil {
+			return err
+		}
+	}
 	short := func(id string) string { return id }
 	if width > 0 {
-		var all []string
+		all := slices.Clone(names.All())
 		for _, v := range rows {
 			all = append(all, v.ID)
-		}
-		if st != nil {
-			found, err := st.List(ctx, store.Query{Limit: -1})
-			if err != nil {
-				return err
-			}
-			for _, m := range found {
-				all = append(all, m.ID)
-			}
 		}
 		short = shortener(all)
 	}
@@ -256,7 +254,7 @@ func (o *Options) print(ctx context.Context, st *store.Store, rows []row, asked 
 		if v.from != fromAgent {
 			turns = fmt.Sprint(v.Turns)
 		}
-		cells := []string{safetext.Line(short(v.ID), 200), safetext.Line(v.Agent, 60), ago(now, v.Updated), turns, safetext.Line(tilde(v.Cwd, home), 300), safetext.Line(v.Title, 300)}
+		cells := []string{safetext.Line(short(names.Of(v.Session)), 200), safetext.Line(v.Agent, 60), ago(now, v.Updated), turns, safetext.Line(tilde(v.Cwd, home), 300), safetext.Line(v.Title, 300)}
 		if asked {
 			cells = slices.Insert(cells, 4, v.from)
 		}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -90,8 +91,11 @@ func NewCommandResume(a *app.App, resume func(context.Context, store.Session) er
 		Long: `Conversations are kept on this machine as they happen, and agents may know of
 further ones.
 
-An ID may be cut short as long as it says which session is meant; --agent helps
-where two agents use the same ids.`,
+An ID is the one the agent gave the session, or that of the conversation, which no
+other has: acp sessions list --json prints both. It may be cut short as long as it
+says which session is meant; --agent helps where two agents use the same ids. Of
+sessions to which one agent gave the same id the latest is meant, and the list names
+the others by their conversations.`,
 		Aliases: []string{"session"},
 	}
 	add := func(verb Verb, use, short string, args cobra.PositionalArgs, set func(*Options, *cobra.Command), take func(*Options, []string)) {
@@ -287,10 +291,14 @@ func (o *Options) complete(cmd *cobra.Command, args []string, begin string) ([]s
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
+	names, err := st.Names(cmd.Context())
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
 	var all []string
 	for _, m := range found {
-		if len(m.ID) >= len(begin) && m.ID[:len(begin)] == begin && safetext.Line(m.ID, 1000) == m.ID {
-			all = append(all, m.ID+"\t"+safetext.Line(m.Agent+": "+m.Title, 60))
+		if id := names.Of(m.Session); strings.HasPrefix(id, begin) && safetext.Line(id, 1000) == id {
+			all = append(all, id+"\t"+safetext.Line(m.Agent+": "+m.Title, 60))
 		}
 	}
 	return all, cobra.ShellCompDirectiveNoFileComp

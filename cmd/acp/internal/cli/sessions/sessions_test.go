@@ -102,10 +102,9 @@ func (b *bench) put(agent, id, title string, age time.Duration, more ...string) 
 		{Kind: store.EventUpdate, Time: at, Data: json.RawMessage(`{"sessionUpdate":"agent_message_chunk","messageId":"2","content":{"type":"text","text":"the \u001b[31manswer` + strings.Join(more, " ") + `"}}`)},
 		{Kind: store.EventTurn, Time: at},
 	}
-	if err := b.store().Put(b.t.Context(), store.Session{Key: k, Title: title, Cwd: b.app.Cwd, Created: at, Updated: at}); err != nil {
-		b.t.Fatal(err)
-	}
-	if err := b.store().Append(b.t.Context(), k, events); err != nil {
+	rec := b.store().Record(store.Session{Key: k, Title: title, Cwd: b.app.Cwd, Created: at}, store.RecordOptions{})
+	rec.Append(events...)
+	if err := rec.Close(); err != nil {
 		b.t.Fatal(err)
 	}
 }
@@ -449,7 +448,7 @@ func TestSearch(t *testing.T) {
 
 func TestBrokenStore(t *testing.T) {
 	b := newBench(t)
-	path, err := b.app.StorePath()
+	_, path, err := b.app.StorePath()
 	if err != nil {
 		t.Fatal(err)
 	}

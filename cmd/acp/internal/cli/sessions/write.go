@@ -17,10 +17,20 @@ import (
 	"github.com/goacp/acp/cmd/acp/internal/export"
 	"github.com/goacp/acp/cmd/acp/internal/safetext"
 	"github.com/goacp/acp/cmd/acp/internal/store"
+	"github.com/goacp/acp/transcript"
 )
 
+// snapshot reads a conversation, and says what of it is damaged.
+func (o *Options) snapshot(ctx context.Context, st *store.Store, s store.Session) (*transcript.Snapshot, error) {
+	t, damage, err := st.Snapshot(ctx, s.Conversation, store.Bounds())
+	if err == nil && damage != nil {
+		fmt.Fprintf(o.App.Err, "acp: conversation %s: %s\n", s.Conversation, damage)
+	}
+	return t, err
+}
+
 func (o *Options) show(ctx context.Context, st *store.Store, s store.Session) error {
-	t, err := st.Snapshot(ctx, s.Key, store.Bounds())
+	t, err := o.snapshot(ctx, st, s)
 	if err != nil {
 		return err
 	}
@@ -35,7 +45,7 @@ func (o *Options) show(ctx context.Context, st *store.Store, s store.Session) er
 }
 
 func (o *Options) export(ctx context.Context, st *store.Store, s store.Session) error {
-	t, err := st.Snapshot(ctx, s.Key, store.Bounds())
+	t, err := o.snapshot(ctx, st, s)
 	if err != nil {
 		return err
 	}
@@ -118,7 +128,7 @@ func (o *Options) delete(ctx context.Context) error {
 				return fmt.Errorf("%s was not deleted: %w; --local deletes what was kept here", name(s), err)
 			}
 		}
-		if err := st.Delete(ctx, s.Key); err != nil && !errors.Is(err, store.ErrNotFound) {
+		if err := st.Delete(ctx, s.Conversation); err != nil && !errors.Is(err, store.ErrNotFound) {
 			return err
 		}
 		fmt.Fprintf(o.App.Err, "deleted %s\n", name(s))

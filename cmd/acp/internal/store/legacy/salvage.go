@@ -1,4 +1,4 @@
-package store
+package legacy
 
 import (
 	"context"
@@ -50,16 +50,25 @@ func rebuild(ctx context.Context, path string, reason error) (_ *Damage, err err
 	return damage, err
 }
 
-// replace sets a broken file aside and puts the rebuilt one in its place.
-func replace(path string) (aside string, err error) {
-	aside, err = freeName(path+".broken-"+time.Now().UTC().Format("20060102T150405Z"), "", "-wal", "-shm")
+// setAside gives a file another name, with what SQLite keeps beside it.
+func setAside(path, as string) (aside string, err error) {
+	aside, err = freeName(path+as, "", "-wal", "-shm")
 	if err != nil {
 		return "", err
 	}
-	for _, tail := range []string{"", "-wal", "-shm"} {
+	for _, tail := range []string{"-wal", "-shm", ""} {
 		if err := os.Rename(path+tail, aside+tail); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return "", err
 		}
+	}
+	syncDir(path)
+	return aside, nil
+}
+
+// replace sets a broken file aside and puts the rebuilt one in its place.
+func replace(path string) (aside string, err error) {
+	if aside, err = setAside(path, ".broken-"+time.Now().UTC().Format("20060102T150405Z")); err != nil {
+		return "", err
 	}
 	if err := os.Rename(rebuiltPath(path), path); err != nil {
 		return "", err
@@ -82,8 +91,8 @@ func resume(path string) (damage *Damage, err error) {
 }
 
 // count tells how much is in a store that was put in place by resume.
-func (s *Store) count(ctx context.Context, damage *Damage) error {
-	return s.read.QueryRowContext(ctx, `SELECT (SELECT count(*) FROM session WHERE agent <> 'unknown'), (SELECT count(*) FROM event), (SELECT count(*) FROM session WHERE agent = 'unknown')`).
+func (d *DB) count(ctx context.Context, damage *Damage) error {
+	return d.db.QueryRowContext(ctx, `SELECT (SELECT count(*) FROM session WHERE agent <> 'unknown'), (SELECT count(*) FROM event), (SELECT count(*) FROM session WHERE agent = 'unknown')`).
 		Scan(&damage.Sessions, &damage.Events, &damage.LostSessions)
 }
 
@@ -316,7 +325,7 @@ func (c *copier) session(ctx context.Context, rows *sql.Rows) (int64, error) {
 	var command string
 	var created, updated int64
 	err := rows.Scan(&id, &v.Agent, &v.ID, &command, &v.Cwd, &v.Title, &v.Protocol, &created, &updated, &v.Turns, &v.Events, &first, &reset)
-	if err != nil || checkKey(v.Key) != nil || id <= 0 {
+	if err != nil || v.ID == "" || id <= 0 {
 		return id, nil
 	}
 	return id, c.insert(ctx, func(tx *sql.Tx) error {
@@ -345,7 +354,7 @@ func (c *copier) event(ctx context.Context, rows *sql.Rows) (int64, error) {
 		return id, nil
 	}
 	switch e.Kind {
-	case EventUpdate, EventAsked, EventAnswered, EventTurn, EventReplayed, EventReset:
+	case Update, Asked, Answered, Turn, Replayed, Reset:
 	default:
 		return id, nil
 	}

@@ -1,0 +1,92 @@
+package store
+
+import (
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/goacp/acp/cmd/acp/internal/filelock"
+)
+
+// A File is an open log.
+type File interface {
+	io.Reader
+	io.ReaderAt
+	io.Writer
+	io.Closer
+	Stat() (fs.FileInfo, error)
+	Truncate(size int64) error
+	Sync() error
+}
+
+// A FileSystem is where logs are kept. Its methods may be called from any goroutine, and any of them
+// may fail or block: that is what it is an interface for. [System] is the real one.
+type FileSystem interface {
+	// OpenFile is like [os.OpenFile].
+	OpenFile(name string, flag int, perm fs.FileMode) (File, error)
+	// ReadDir is like [os.ReadDir].
+	ReadDir(name string) ([]fs.DirEntry, error)
+	// Remove is like [os.Remove].
+	Remove(name string) error
+	// TryLock takes the lock of a file for its owner alone. It reports false if another
+	// open file of the same name has it, and an error where files cannot be locked. Closing the file
+	// gives the lock back.
+	TryLock(f File) (bool, error)
+	// SyncDir makes the names in a directory survive loss of power, where that is possible.
+	SyncDir(name string) error
+}
+
+// System is the file system of the machine. The zero value is ready to use.
+type System struct{}
+
+// OpenFile implements [FileSystem].
+func (System) OpenFile(name string, flag int, perm fs.FileMode) (File, error) {
+	f, err := os.OpenFile(name, flag, perm)
+	if err != nil {
+		return nil, err // not a nil *os.File in a File
+	}
+	return f, nil
+}
+
+// ReadDir implements [FileSystem].
+func (System) ReadDir(name string) ([]fs.DirEntry, error) { return os.ReadDir(name) }
+
+// Remove implements [FileSystem].
+func (System) Remove(name string) error { return os.Remove(name) }
+
+// TryLock implements [FileSystem].
+func (System) TryLock(f File) (bool, error) {
+	o, ok := f.(*os.File)
+	if !ok {
+		return false, errors.ErrUnsupported
+	}
+	return filelock.TryLock(o, true)
+}
+
+// SyncDir implements [FileSystem].
+func (System) SyncDir(name string) error {
+	d, err := os.Open(name)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	return d.Sync()
+}
+
+// makeDir makes a directory that only its owner can look into, with those above it. A link that
+// leads nowhere is followed: the directory it names is made.
+func makeDir(name string) error {
+	for range 40 { // as many as systems follow
+		target, err := os.Readlink(name)
+		if err != nil {
+			break
+		}
+		if !filepath.IsAbs(target) {
+			target = filepath.Join(filepath.Dir(name), target)
+		}
+		name = target
+	}
+	return os.MkdirAll(name, 0o700)
+}

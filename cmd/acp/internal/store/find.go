@@ -1,0 +1,232 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+)
+
+// maxCandidates bounds those that an AmbiguousError names.
+const maxCandidates = 20
+
+// Find returns the session that id means: the agent's id of it or the beginning of that, or the id of
+// the conversation or its beginning. An agent that gave one id several times means the latest. Agent
+// is the name of the agent, or "" for any. That there is none is [ErrNotFound]; several are an
+// [*AmbiguousError].
+func (s *Store) Find(ctx context.Context, agent, id string) (Session, error) {
+	if id == "" {
+		return Session{}, ErrNotFound
+	}
+	for _, where := range []struct {
+		cond string
+		is   func(Session) bool
+	}{
+		{`sid = ?2`, func(v Session) bool { return v.ID == id }},
+		{`conv = ?2`, func(v Session) bool { return v.Conversation == id }},
+		{`sid <> '' AND (substr(sid, 1, length(?2)) = ?2 OR substr(conv, 1, length(?2)) = ?2)`,
+			func(v Session) bool {
+				return v.ID != "" && (strings.HasPrefix(v.ID, id) || strings.HasPrefix(v.Conversation, id))
+			}},
+	} {
+		found, err := s.sessions(ctx, `(?1 = '' OR agent = ?1) AND `+where.cond, []any{agent, id}, func(v Session) bool {
+			return (agent == "" || v.Agent == agent) && where.is(v)
+		})
+		if err != nil {
+			return Session{}, wrap("find session", err)
+		}
+		// Of those of one key the latest, which come first, counts, unless they are meant by their own ids.
+		latest := slices.Clone(found)
+		seen := map[Key]bool{}
+		latest = slices.DeleteFunc(latest, func(v Session) bool {
+			again := seen[v.Key] && !strings.HasPrefix(v.Conversation, id)
+			seen[v.Key] = true
+			return again
+		})
+		switch {
+		case len(latest) == 0:
+		case len(latest) == 1:
+			return latest[0], nil
+		default:
+			return Session{}, &AmbiguousError{ID: id, Candidates: latest[:min(len(latest), maxCandidates)], More: len(latest) > maxCandidates}
+		}
+	}
+	return Session{}, ErrNotFound
+}
+
+// sessions returns the sessions for which a condition holds, the latest first.
+func (s *Store) sessions(ctx context.Context, cond string, args []any, holds func(Session) bool) (found []Session, err error) {
+	err = s.index.use(ctx, indexWait, func(ctx context.Context, x *index) error {
+		err := s.refresh(ctx, x)
+		if err == nil {
+			found, _, err = x.sessions(ctx, `SELECT `+columns+` FROM session WHERE `+cond+` ORDER BY updated DESC, id DESC`, args...)
+		}
+		return err
+	})
+	if err == nil || ctx.Err() != nil {
+		return found, err
+	}
+	s.log.Info("a session is looked for without the index", "error", err)
+	found = nil
+	err = s.each(ctx, func(v Session) error {
+		if holds(v) {
+			found = append(found, v)
+		}
+		return nil
+	})
+	slices.SortFunc(found, func(a, b Session) int { return b.Updated.Compare(a.Updated) })
+	return found, err
+}
+
+// Latest returns the session with exactly that key that something happened in last, or [ErrNotFound].
+func (s *Store) Latest(ctx context.Context, k Key) (Session, error) {
+	found, err := s.sessions(ctx, `agent = ? AND sid = ?`, []any{k.Agent, k.ID}, func(v Session) bool { return v.Key == k })
+	if err != nil {
+		return Session{}, wrap("find session", err)
+	}
+	// One of its own comes before one that is a part of another.
+	for _, v := range found {
+		if v.Parent == "" {
+			return v, nil
+		}
+	}
+	if len(found) == 0 {
+		return Session{}, ErrNotFound
+	}
+	return found[0], nil
+}
+
+// Child returns the session of a subagent, by the agent's id of it, in a conversation; or
+// [ErrNotFound].
+func (s *Store) Child(ctx context.Context, parent, id string) (Session, error) {
+	found, err := s.children(ctx, parent)
+	if err != nil {
+		return Session{}, wrap("find session", err)
+	}
+	for _, v := range found {
+		if v.ID == id {
+			return v, nil
+		}
+	}
+	return Session{}, ErrNotFound
+}
+
+func (s *Store) children(ctx context.Context, parent string) ([]Session, error) {
+	if parent == "" {
+		return nil, nil
+	}
+	return s.sessions(ctx, `parent = ? AND parent <> ''`, []any{parent}, func(v Session) bool { return v.Parent == parent })
+}
+
+// Session returns what is known of a conversation, from its log, or [ErrNotFound].
+func (s *Store) Session(ctx context.Context, conversation string) (Session, error) {
+	v, err := s.state(ctx, conversation)
+	return v, wrap("read session", err)
+}
+
+// Delete removes a conversation, with those of its subagents, from the disk and from the index. That
+// there is none is [ErrNotFound]. What a recorder still writes to it is lost with it.
+func (s *Store) Delete(ctx context.Context, conversation string) error {
+	doomed := []string{conversation}
+	for i := 0; i < len(doomed); i++ {
+		below, err := s.children(ctx, doomed[i])
+		if err != nil {
+			return wrap("delete session", err)
+		}
+		for _, v := range below {
+			if !slices.Contains(doomed, v.Conversation) {
+				doomed = append(doomed, v.Conversation)
+			}
+		}
+	}
+	// The parent last: what is cut off before that can be found and deleted again.
+	for _, id := range slices.Backward(doomed) {
+		err := s.removeLogs(id)
+		if id != conversation && errors.Is(err, ErrNotFound) {
+			continue
+		}
+		if err != nil {
+			return wrap("delete session", err)
+		}
+	}
+	err := s.index.use(ctx, indexWait, func(ctx context.Context, x *index) error {
+		if err := s.refresh(ctx, x); err != nil {
+			return err
+		}
+		// Gives the room back to the disk, and has the log of the index forget what was said.
+		_, err := x.db.ExecContext(ctx, `PRAGMA wal_checkpoint(TRUNCATE)`)
+		return err
+	})
+	if err != nil && ctx.Err() == nil {
+		s.log.Warn("what the index has of a deleted conversation is removed with its next use", "error", err)
+	}
+	return nil
+}
+
+// Names are what users call sessions by.
+type Names struct {
+	latest map[Key]string
+	all    []string
+}
+
+// Of returns the name of a session: the agent's id, unless the agent gave it again since; then it is
+// the id of the conversation. [Store.Find] finds the session by it.
+func (n *Names) Of(v Session) string {
+	if c, ok := n.latest[v.Key]; ok && c != v.Conversation && v.Conversation != "" {
+		return v.Conversation
+	}
+	return v.ID
+}
+
+// All returns all ids by which sessions can be found, in no order, which the caller must not
+// change.
+func (n *Names) All() []string { return n.all }
+
+// Names returns the names of all sessions.
+func (s *Store) Names(ctx context.Context) (*Names, error) {
+	found, err := s.named(ctx)
+	if err != nil {
+		return nil, wrap("list sessions", err)
+	}
+	n := &Names{latest: make(map[Key]string, len(found)), all: make([]string, 0, 2*len(found))}
+	for _, v := range found { // the latest first
+		if _, ok := n.latest[v.Key]; !ok {
+			n.latest[v.Key] = v.Conversation
+			n.all = append(n.all, v.ID)
+		}
+		n.all = append(n.all, v.Conversation)
+	}
+	return n, nil
+}
+
+// named returns all sessions of their own with their keys and conversations only, the latest first.
+func (s *Store) named(ctx context.Context) (found []Session, err error) {
+	err = s.index.use(ctx, indexWait, func(ctx context.Context, x *index) error {
+		found = nil
+		if err := s.refresh(ctx, x); err != nil {
+			return err
+		}
+		rows, err := x.db.QueryContext(ctx, `SELECT agent, sid, conv FROM session WHERE parent = '' AND sid <> '' ORDER BY updated DESC, id DESC`)
+		if err != nil {
+			return err
+		}
+		defer rows.Close()
+		for rows.Next() {
+			var v Session
+			if err := rows.Scan(&v.Agent, &v.ID, &v.Conversation); err != nil {
+				return errors.Join(errIndexBroken, err)
+			}
+			found = append(found, v)
+		}
+		return rows.Err()
+	})
+	if err == nil || ctx.Err() != nil {
+		return found, err
+	}
+	all, err := s.listLogs(ctx, Query{Limit: -1}, nil)
+	found = nil
+	for _, m := range all {
+		found = append(found, m.Session)
+	}
+	return found, err
+}

@@ -1,0 +1,481 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+const (
+	// maxText bounds what of one message can be found, in bytes.
+	maxText = 1 << 20
+	// maxChunk is up to which size a piece of text is added to, in bytes.
+	maxChunk = 64 << 10
+	// chunkBits are those of the number of a piece in its id.
+	chunkBits = 24
+	// Indexing goes in steps, between which others can write: by conversations, and by bytes of logs.
+	stepConversations = 500
+	stepBytes         = 8 << 20
+	// maxIndexed bounds what an event may have to be looked at, in bytes.
+	maxIndexed = 64 << 20
+)
+
+// wakeIndexer has the index brought up to date in the background.
+func (s *Store) wakeIndexer() {
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+}
+
+// runIndexer indexes what is new when a turn has ended, so that a search has little left to do. It
+// ends with ctx.
+func (s *Store) runIndexer(ctx context.Context) {
+	defer close(s.done)
+	for {
+		select {
+		case <-s.wake:
+			// What fails here fails again in the search, which does without.
+			if err := s.index.use(ctx, 0, s.refresh); err != nil && ctx.Err() == nil {
+				s.log.Debug("the index of conversations was not brought up to date", "error", err)
+			}
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// An entry is what the index knows of a conversation.
+type entry struct {
+	id    int64
+	parts map[int]partEntry
+}
+
+type partEntry struct {
+	size int64
+	at   place
+}
+
+// refresh brings the index up to date with the logs.
+func (s *Store) refresh(ctx context.Context, x *index) error {
+	logs, err := s.conversations()
+	if err != nil {
+		return err
+	}
+	known, err := x.entries(ctx)
+	if err != nil {
+		return err
+	}
+	var work []string
+	for id, parts := range logs {
+		if e, ok := known[id]; !ok || e.stale(parts) {
+			work = append(work, id)
+		}
+	}
+	var gone []string
+	for id := range known {
+		if _, ok := logs[id]; !ok {
+			gone = append(gone, id)
+		}
+	}
+	if len(gone) > 0 {
+		if err := x.tx(ctx, func(tx *sql.Tx) error {
+			for _, id := range gone {
+				if err := forget(ctx, tx, id); err != nil {
+					return err
+				}
+			}
+			return nil
+		}); err != nil {
+			return err
+		}
+	}
+	for len(work) > 0 {
+		done := 0
+		err := x.tx(ctx, func(tx *sql.Tx) error {
+			left := int64(stepBytes)
+			done = 0
+			for _, id := range work[:min(len(work), stepConversations)] {
+				whole, err := s.indexOne(ctx, tx, id, logs[id], &left)
+				if err != nil {
+					return err
+				}
+				if whole {
+					done++
+				}
+				if left <= 0 {
+					break
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		work = work[done:]
+	}
+	return nil
+}
+
+// stale reports whether the logs have changed.
+func (e entry) stale(parts []part) bool {
+	if len(e.parts) != len(parts) {
+		return true
+	}
+	for _, p := range parts {
+		if known, ok := e.parts[p.n]; !ok || known.size != p.size {
+			return true
+		}
+	}
+	return false
+}
+
+// entries returns what the index knows.
+func (x *index) entries(ctx context.Context) (map[string]entry, error) {
+	rows, err := x.db.QueryContext(ctx, `SELECT session.id, conv, part.n, part.size FROM session LEFT JOIN part ON part.session = session.id`)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	all := map[string]entry{}
+	for rows.Next() {
+		var id int64
+		var conv string
+		var n, size sql.NullInt64
+		if err := rows.Scan(&id, &conv, &n, &size); err != nil {
+			return nil, errors.Join(errIndexBroken, err)
+		}
+		e := all[conv]
+		if e.parts == nil {
+			e = entry{id, map[int]partEntry{}}
+		}
+		if n.Valid {
+			e.parts[int(n.Int64)] = partEntry{size: size.Int64}
+		}
+		all[conv] = e
+	}
+	return all, rows.Err()
+}
+
+// tx runs f in a transaction that has the write lock from its beginning.
+func (x *index) tx(ctx context.Context, f func(*sql.Tx) error) error {
+	tx, err := x.db.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	defer tx.Rollback()
+	if err := f(tx); err != nil {
+		return err
+	}
+	return tx.Commit()
+}
+
+// forget takes a conversation out of the index.
+func forget(ctx context.Context, tx *sql.Tx, conv string) error {
+	var id int64
+	err := tx.QueryRowContext(ctx, `SELECT id FROM session WHERE conv = ?`, conv).Scan(&id)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil
+	}
+	for _, q := range []string{
+		`DELETE FROM chunk WHERE id >= ?1 << 24 AND id < (?1 + 1) << 24`,
+		`DELETE FROM part WHERE session = ?1`, `DELETE FROM session WHERE id = ?1`,
+	} {
+		if err == nil {
+			_, err = tx.ExecContext(ctx, q, id)
+		}
+	}
+	return err
+}
+
+// indexOne reads what is new of a conversation, up to what is left of a step; whole is false if there
+// is more.
+func (s *Store) indexOne(ctx context.Context, tx *sql.Tx, conv string, parts []part, left *int64) (whole bool, err error) {
+	st := state{Session: Session{Conversation: conv}}
+	id, chunks, known, err := loadEntry(ctx, tx, &st)
+	if err != nil {
+		return false, err
+	}
+	for _, p := range parts {
+		if e, ok := known[p.n]; ok && e.at.Offset > p.size {
+			// It is another file, or has lost its end: from the beginning.
+			if err := forget(ctx, tx, conv); err != nil {
+				return false, err
+			}
+			return s.indexOne(ctx, tx, conv, parts, left)
+		}
+	}
+	texts := newTexts()
+	title := st.Title
+	whole = true
+	for _, p := range parts {
+		e, ok := known[p.n]
+		if !ok {
+			e.at = place{Hash: root(conv, p.n)}
+		}
+		if ok && e.size == p.size || *left <= 0 {
+			whole = whole && ok && e.size == p.size
+			continue
+		}
+		more, err := s.indexPart(conv, p, &e, &st, texts, left)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // deleted meanwhile
+		}
+		if err != nil {
+			return false, err
+		}
+		whole = whole && !more
+		known[p.n] = e
+	}
+	if texts.reset {
+		if _, err := tx.ExecContext(ctx, `DELETE FROM chunk WHERE id > ?1 << 24 AND id < (?1 + 1) << 24`, id); err != nil {
+			return false, err
+		}
+		chunks = 0
+	}
+	if id, err = saveEntry(ctx, tx, id, chunks, &st, known); err != nil {
+		return false, err
+	}
+	if chunks, err = texts.save(ctx, tx, id, chunks); err != nil {
+		return false, err
+	}
+	if st.Title != title {
+		if _, err := tx.ExecContext(ctx, `DELETE FROM chunk WHERE id = ?1 << 24`, id); err != nil {
+			return false, err
+		}
+		if _, err := tx.ExecContext(ctx, `INSERT INTO chunk (id, last, text) VALUES (?1 << 24, '', ?2)`, id, st.Title); err != nil {
+			return false, err
+		}
+	}
+	_, err = tx.ExecContext(ctx, `UPDATE session SET chunks = ? WHERE id = ?`, chunks, id)
+	return whole, err
+}
+
+// indexPart reads what is new of one log; more is true if it did not come to the end.
+func (s *Store) indexPart(conv string, p part, e *partEntry, st *state, texts *texts, left *int64) (more bool, err error) {
+	f, err := s.files.OpenFile(filepath.Join(s.dir, logName(conv, p.n)), os.O_RDONLY, 0)
+	if err != nil {
+		return false, err
+	}
+	defer f.Close()
+	begin := e.at.Offset
+	from := io.NewSectionReader(f, begin, max(p.size-begin, 0))
+	scan := newScanner(from, p.n, e.at, new(Damage))
+	for {
+		rec, ok := scan.next()
+		if !ok {
+			if err := scan.failed(); err != nil {
+				s.log.Debug("a log was not read to its end", "conversation", conv, "error", err)
+			}
+			break
+		}
+		st.apply(&rec.Event)
+		texts.apply(&rec.Event)
+		if scan.at.Offset-begin > *left || texts.size > stepBytes {
+			more = scan.at.Offset < p.size
+			break
+		}
+	}
+	*left -= scan.at.Offset - begin
+	e.at = scan.at
+	e.size = p.size
+	if more {
+		e.size = -1
+	}
+	return more, nil
+}
+
+// loadEntry returns what the index has of a conversation.
+func loadEntry(ctx context.Context, tx *sql.Tx, st *state) (id int64, chunks int, parts map[int]partEntry, err error) {
+	parts = map[int]partEntry{}
+	row := tx.QueryRowContext(ctx, `SELECT `+columns+`, chunks FROM session WHERE conv = ?`, st.Conversation)
+	found, v, err := scanSession(row.Scan, &chunks)
+	if errors.Is(err, sql.ErrNoRows) {
+		return 0, 0, parts, nil
+	}
+	if err != nil {
+		return 0, 0, nil, err
+	}
+	st.Session, st.known = v, v.ID != "" && v.ID != v.Conversation
+	rows, err := tx.QueryContext(ctx, `SELECT n, size, offset, seq, hash FROM part WHERE session = ?`, found)
+	if err != nil {
+		return 0, 0, nil, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var n int
+		var e partEntry
+		var sum []byte
+		if err := rows.Scan(&n, &e.size, &e.at.Offset, &e.at.Seq, &sum); err != nil || len(sum) != len(hash{}) || e.at.Offset < 0 {
+			return 0, 0, nil, errors.Join(errIndexBroken, err)
+		}
+		e.at.Hash = hash(sum)
+		parts[n] = e
+	}
+	return found, chunks, parts, rows.Err()
+}
+
+func saveEntry(ctx context.Context, tx *sql.Tx, id int64, chunks int, st *state, parts map[int]partEntry) (int64, error) {
+	command := ""
+	if st.Command != nil {
+		data, err := json.Marshal(st.Command)
+		if err != nil {
+			return 0, err
+		}
+		command = string(data)
+	}
+	var row any
+	if id != 0 {
+		row = id
+	}
+	_, err := tx.ExecContext(ctx, `INSERT OR REPLACE INTO session (id, conv, agent, sid, command, cwd, title, protocol, created, updated, turns, events, parent, chunks)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`, row, st.Conversation, st.Agent, st.ID, command, st.Cwd, st.Title, st.Protocol,
+		nanos(st.Created), nanos(st.Updated), st.Turns, st.Events, st.Parent, chunks)
+	if err == nil && id == 0 {
+		err = tx.QueryRowContext(ctx, `SELECT last_insert_rowid()`).Scan(&id)
+	}
+	for n, e := range parts {
+		if err == nil {
+			_, err = tx.ExecContext(ctx, `INSERT OR REPLACE INTO part (session, n, size, offset, seq, hash) VALUES (?, ?, ?, ?, ?, ?)`, id, n, e.size, e.at.Offset, e.at.Seq, e.at.Hash[:])
+		}
+	}
+	return id, err
+}
+
+// texts are those of messages that were found in one step.
+type texts struct {
+	list  []*messageText
+	by    map[string]*messageText
+	size  int
+	reset bool // what is in the index is not of the conversation any more
+}
+
+// A messageText is what a step has found of a message.
+type messageText struct {
+	key  string
+	text strings.Builder
+}
+
+func newTexts() *texts { return &texts{by: map[string]*messageText{}} }
+
+// apply takes what an event adds to a message or puts in its place. Text that comes in many pieces is
+// put together, so words that were cut between them are found.
+func (t *texts) apply(e *Event) {
+	if e.Kind == EventReset {
+		*t = *newTexts()
+		t.reset = true
+		return
+	}
+	if e.Kind != EventUpdate || len(e.Data) > maxIndexed {
+		return
+	}
+	key, text, whole, ok := messageOf(e.Data)
+	if !ok {
+		return
+	}
+	m := t.by[key]
+	if m == nil {
+		m = &messageText{key: key}
+		t.by[key] = m
+		t.list = append(t.list, m)
+	}
+	if whole {
+		t.size -= m.text.Len()
+		m.text.Reset()
+	}
+	text = cut(text, max(maxText-m.text.Len(), 0))
+	m.text.WriteString(text)
+	t.size += len(text)
+}
+
+// save adds the texts to the pieces there are, and returns the number of the last one.
+func (t *texts) save(ctx context.Context, tx *sql.Tx, id int64, chunks int) (int, error) {
+	var text []byte
+	last := ""
+	if chunks > 0 {
+		err := tx.QueryRowContext(ctx, `SELECT last, text FROM chunk WHERE id = ? << 24 | ?`, id, chunks).Scan(&last, &text)
+		if err != nil {
+			return 0, errors.Join(errIndexBroken, err)
+		}
+	}
+	changed := false
+	put := func() error {
+		if !changed {
+			return nil
+		}
+		changed = false
+		_, err := tx.ExecContext(ctx, `INSERT INTO chunk (id, last, text) VALUES (?1 << 24 | ?2, ?3, ?4) ON CONFLICT (id) DO UPDATE SET last = ?3, text = ?4`, id, chunks, last, string(text))
+		return err
+	}
+	for _, m := range t.list {
+		rest := strings.ToValidUTF8(m.text.String(), "\uFFFD")
+		if rest == "" {
+			continue
+		}
+		if chunks == 0 {
+			chunks = 1
+		}
+		if m.key != last && len(text) > 0 {
+			text = append(text, '\n')
+		}
+		last = m.key
+		for rest != "" {
+			n := piece(rest, maxChunk-len(text))
+			text = append(text, rest[:n]...)
+			rest = rest[n:]
+			changed = true
+			if rest == "" && len(text) < maxChunk {
+				break
+			}
+			if err := put(); err != nil {
+				return 0, err
+			}
+			if chunks++; chunks >= 1<<chunkBits-1 {
+				return chunks - 1, nil // a terabyte of text
+			}
+			// The next piece begins with the word this one ends with, which may go on.
+			text = append([]byte(nil), text[endWord(text):]...)
+			changed = len(text) > 0
+		}
+	}
+	if !changed && len(text) == 0 && chunks > 0 && len(t.list) > 0 {
+		changed = true // so that the last piece is there
+	}
+	return chunks, put()
+}
+
+// piece returns how much of a text is put into a piece that has room for so much: up to the end of a
+// word, if there is one.
+func piece(text string, room int) int {
+	if len(text) <= room {
+		return len(text)
+	}
+	room = max(room, 1<<10)
+	head := cut(text, room)
+	if i := strings.LastIndexFunc(head, unicode.IsSpace); i > 0 {
+		_, n := utf8.DecodeRuneInString(head[i:])
+		return i + n
+	}
+	return max(len(head), 1)
+}
+
+// endWord returns where the word begins that a text ends with, if it is not a long one.
+func endWord(text []byte) int {
+	i := len(text)
+	for i > 0 && len(text)-i < maxWord {
+		r, n := utf8.DecodeLastRune(text[:i])
+		if separates(r) {
+			return i
+		}
+		i -= n
+	}
+	return len(text)
+}

@@ -1,0 +1,112 @@
+package store
+
+import (
+	"crypto/rand"
+	"encoding/json"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// format is the version of the records: docs/records.md.
+const format = 1
+
+// eventSession is the kind of the records that say what a conversation is. Callers see them as a
+// [Session].
+const eventSession EventKind = "session"
+
+// attributes are the data of an eventSession. Each has all that is known; the last one counts.
+type attributes struct {
+	Format       int       `json:"format,omitempty"`       // in the first record of a part
+	Conversation string    `json:"conversation,omitempty"` // likewise
+	Agent        string    `json:"agent,omitempty"`
+	Session      string    `json:"session,omitempty"` // the agent's id
+	Command      []string  `json:"command,omitempty"`
+	Cwd          string    `json:"cwd,omitempty"`
+	Title        string    `json:"title,omitempty"`
+	Protocol     int       `json:"protocol,omitempty"`
+	Parent       string    `json:"parent,omitempty"` // a conversation
+	Created      time.Time `json:"created,omitzero"` // if that is not when this was written
+	Updated      time.Time `json:"updated,omitzero"` // before the first event that is kept
+	Turns        int       `json:"turns,omitempty"`  // that ended before the first event that is kept
+}
+
+// attributesOf returns what is kept of a session, within bounds.
+func attributesOf(v Session) attributes {
+	return attributes{
+		Agent: cut(v.Agent, MaxID), Session: cut(v.ID, MaxID), Command: v.Command, Cwd: v.Cwd,
+		Title: cut(strings.ToValidUTF8(v.Title, "\uFFFD"), MaxTitle), Protocol: v.Protocol, Parent: v.Parent, Created: v.Created,
+	}
+}
+
+// cut returns the beginning of s, of max bytes at most, without half a character.
+func cut(s string, max int) string {
+	if len(s) <= max {
+		return s
+	}
+	for max > 0 && !utf8.RuneStart(s[max]) {
+		max--
+	}
+	return s[:max]
+}
+
+// idLetters are what ids of conversations are made of.
+const idLetters = "abcdefghijklmnopqrstuvwxyz234567"
+
+// idLength is how long they are: 80 random bits.
+const idLength = 16
+
+// newID returns an id for a conversation.
+func newID() string { return strings.ToLower(rand.Text()[:idLength]) }
+
+func validID(id string) bool {
+	return len(id) == idLength && strings.Trim(id, idLetters) == ""
+}
+
+// unknownAgent is the agent of conversations of which nothing says whose they are.
+const unknownAgent = "unknown"
+
+// A state is what the records of a conversation make of its Session.
+type state struct {
+	Session
+	known bool // a record said what it is
+}
+
+// apply takes a record.
+func (s *state) apply(e *Event) {
+	switch e.Kind {
+	case eventSession:
+		var a attributes
+		if json.Unmarshal(e.Data, &a) != nil {
+			return
+		}
+		s.Agent, s.ID, s.Command, s.Cwd, s.Title = a.Agent, a.Session, a.Command, a.Cwd, a.Title
+		s.Protocol, s.Parent = a.Protocol, a.Parent
+		if a.Created.IsZero() {
+			a.Created = e.Time
+		}
+		if !s.known || a.Created.Before(s.Created) {
+			s.Created = a.Created
+		}
+		s.known = true
+		s.Turns += a.Turns
+		if a.Updated.IsZero() {
+			a.Updated = a.Created
+		}
+		if a.Updated.After(s.Updated) {
+			s.Updated = a.Updated
+		}
+		return
+	case EventReset:
+		s.Events = 0
+	case EventTurn:
+		s.Turns++
+	}
+	if s.Events++; !s.known {
+		// The record that said whose it is is damaged. What was said can be read all the same.
+		s.Agent, s.ID = unknownAgent, s.Conversation
+	}
+	if e.Time.After(s.Updated) {
+		s.Updated = e.Time
+	}
+}
