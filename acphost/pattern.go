@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"runtime"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -163,23 +164,58 @@ func classExpr(s string) (string, int, error) {
 type commandPattern struct {
 	re      *regexp.Regexp
 	literal string // what a pattern without wildcards stands for
+	prefix  int    // how many bytes of the text are literal at its begin
+	whole   bool   // all of them are
+
+	glob  []rune // of a wide one: its text in lower case, -1 for *, -2 for ?
+	tail  bool   // it ends with a space and *, which may be missing
+	begin string // of an expression: what everything that matches begins with
 }
 
+// newCommandGlob compiles a pattern. A space and * at its end may be missing in the
+// text: "go test *" is also about "go test".
 func newCommandGlob(s string, wide bool) (p commandPattern, err error) {
 	if strings.HasSuffix(strings.ReplaceAll(s, `\\`, ""), `\`) {
 		return p, errors.New(`\ at the end`)
 	}
+	s = strings.TrimSpace(s)
 	if !strings.ContainsAny(s, `*?\`) {
-		p.literal = strings.TrimSpace(s)
+		p.literal = s
 	}
-	p.re, err = regexp.Compile(fold(wide) + "^" + textGlob(strings.TrimSpace(s)) + "$")
+	p.whole = true
+	for i := 0; i < len(s); i++ {
+		switch c := s[i]; {
+		case c == '*' || c == '?':
+			p.whole = false
+			p.glob = append(p.glob, map[byte]rune{'*': -1, '?': -2}[c])
+		default:
+			if c == '\\' && i+1 < len(s) {
+				i++
+			}
+			r, size := utf8.DecodeRuneInString(s[i:])
+			if p.whole {
+				p.prefix += size
+			}
+			p.glob = append(p.glob, unicode.ToLower(r))
+			i += size - 1
+		}
+	}
+	expr := textGlob(s)
+	if n := len(p.glob); n > 2 && p.glob[n-1] == -1 && p.glob[n-2] == ' ' && !strings.HasSuffix(s, `\ *`) {
+		p.tail = true
+		expr = strings.TrimSuffix(expr, " .*") + "(?: .*)?"
+	}
+	p.re, err = regexp.Compile(fold(wide) + "^" + expr + "$")
 	return p, err
 }
 
 func newCommandRegexp(s string, wide bool) (p commandPattern, err error) {
-	if _, err := regexp.Compile(s); err != nil {
-		return p, err // before the parentheses hide something
+	re, err := regexp.Compile(s) // before the parentheses hide something
+	if err != nil {
+		return p, err
 	}
+	p.begin, p.whole = re.LiteralPrefix()
+	p.prefix = len(p.begin)
 	p.re, err = regexp.Compile(fold(wide) + "^(?:" + s + ")$")
 	return p, err
 }

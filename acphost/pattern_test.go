@@ -86,7 +86,7 @@ func TestCommandGlob(t *testing.T) {
 		yes, no []string
 	}{
 		{"ls", []string{"ls"}, []string{"ls -l", "LS", "als"}},
-		{"go test *", []string{"go test ./...", "go test "}, []string{"go test", "go tests"}},
+		{"go test *", []string{"go test ./...", "go test ", "go test"}, []string{"go tests", "go"}},
 		{"a?c", []string{"abc", "aäc"}, []string{"ac", "abbc"}},
 		{`a\*b\?`, []string{"a*b?"}, []string{"axb?", "a*bx"}},
 		{"a.b", []string{"a.b"}, []string{"axb"}},

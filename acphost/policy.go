@@ -176,14 +176,17 @@ func (p *Policy) decide(ctx context.Context, req Request) Decision {
 	if ctx.Err() != nil {
 		return Decision{Effect: EffectDeny, By: ByCancelling, Reason: "the request was cancelled"}
 	}
-	v := p.judge(&req)
-	d := Decision{Effect: v.effect, By: v.by, Rule: v.rule, Reason: v.reason, Part: v.part}
+	w, by := p.judge(&req)
+	d := Decision{Effect: w.effect, By: by, Reason: w.reason, Part: w.part}
+	if w.rule != nil {
+		d.Rule = w.rule.Name
+	}
 	switch d.Effect {
 	case EffectDeny:
 		d.Option = rejection(req.Options)
 		return d
 	case EffectAllow:
-		if d.Option = approval(req.Options, v.always); d.Option != nil {
+		if d.Option = approval(req.Options, w.always); d.Option != nil {
 			return d
 		}
 		d.Reason = "the agent offers no answer that allows it once"

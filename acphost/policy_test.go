@@ -358,19 +358,19 @@ func TestDecisionSources(t *testing.T) {
 			want Decision
 			took time.Duration
 		}{
-			{"once", func(context.Context, Request) (acpv2.PermissionOptionID, error) { return "1", nil }, Decision{Option: new(usual[0]), Effect: EffectAllow, By: ByUser}, 0},
-			{"no", func(context.Context, Request) (acpv2.PermissionOptionID, error) { return "3", nil }, Decision{Option: new(usual[2]), Effect: EffectDeny, By: ByUser}, 0},
-			{"dismissed", func(context.Context, Request) (acpv2.PermissionOptionID, error) { return "", nil }, Decision{Option: nil, Effect: EffectDeny, By: ByUser}, 0},
-			{"not offered", func(context.Context, Request) (acpv2.PermissionOptionID, error) { return "9", nil }, Decision{Option: nil, Effect: EffectDeny, By: ByUser}, 0},
-			{"fails", func(context.Context, Request) (acpv2.PermissionOptionID, error) { return "1", errors.New("x") }, Decision{Option: new(usual[2]), Effect: EffectDeny, By: ByFailure}, 0},
+			{"once", func(context.Context, Request) (acpv2.PermissionOptionID, error) { return "1", nil }, Decision{Option: new(usual[0]), Effect: EffectAllow, By: ByUser, Reason: "no rule allows it"}, 0},
+			{"no", func(context.Context, Request) (acpv2.PermissionOptionID, error) { return "3", nil }, Decision{Option: new(usual[2]), Effect: EffectDeny, By: ByUser, Reason: "no rule allows it"}, 0},
+			{"dismissed", func(context.Context, Request) (acpv2.PermissionOptionID, error) { return "", nil }, Decision{Option: nil, Effect: EffectDeny, By: ByUser, Reason: "no rule allows it"}, 0},
+			{"not offered", func(context.Context, Request) (acpv2.PermissionOptionID, error) { return "9", nil }, Decision{Option: nil, Effect: EffectDeny, By: ByUser, Reason: "no rule allows it"}, 0},
+			{"fails", func(context.Context, Request) (acpv2.PermissionOptionID, error) { return "1", errors.New("x") }, Decision{Option: new(usual[2]), Effect: EffectDeny, By: ByFailure, Reason: "no rule allows it"}, 0},
 			{"late", func(context.Context, Request) (acpv2.PermissionOptionID, error) {
 				time.Sleep(time.Hour)
 				return "1", nil
-			}, Decision{Option: new(usual[2]), Effect: EffectDeny, By: ByTimeout}, 5 * time.Second},
+			}, Decision{Option: new(usual[2]), Effect: EffectDeny, By: ByTimeout, Reason: "no rule allows it"}, 5 * time.Second},
 			{"gives up", func(ctx context.Context, _ Request) (acpv2.PermissionOptionID, error) {
 				<-ctx.Done()
 				return "", ctx.Err()
-			}, Decision{Option: new(usual[2]), Effect: EffectDeny, By: ByTimeout}, 5 * time.Second},
+			}, Decision{Option: new(usual[2]), Effect: EffectDeny, By: ByTimeout, Reason: "no rule allows it"}, 5 * time.Second},
 		} {
 			var records []Record
 			p := &Policy{Ask: tt.ask, AskTimeout: 5 * time.Second, Audit: func(r Record) { records = append(records, r) }}
@@ -431,7 +431,7 @@ func TestRecord(t *testing.T) {
 	got.Time, got.Title, got.TookMillis = time.Time{}, "", 7
 	data, err := json.Marshal(got)
 	want := `{"time":"0001-01-01T00:00:00Z","session":"s1","toolCallId":"c1","toolName":"bash","kind":"execute","command":"rm x",` +
-		`"cwd":"/w","paths":["/w/a"],"effect":"deny","by":"rule","rule":"no rm","optionId":"3","optionKind":"reject_once","tookMillis":7}`
+		`"cwd":"/w","paths":["/w/a"],"effect":"deny","by":"rule","rule":"no rm","reason":"the rule no rm denies it","optionId":"3","optionKind":"reject_once","tookMillis":7}`
 	if string(data) != want || err != nil {
 		t.Errorf("%s, %v\nwant %s", data, err, want)
 	}

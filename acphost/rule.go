@@ -3,7 +3,6 @@ package acphost
 import (
 	"errors"
 	"fmt"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -199,7 +198,9 @@ func matchIf(b bool) match {
 	return matchNo
 }
 
-func (r *rule) matches(req *Request) match {
+// matches reports whether the rule matches a deed, which is what a request is
+// about or a part of that.
+func (r *rule) matches(d *deed, req *Request) match {
 	kind := req.Kind
 	if kind == "" {
 		kind = string(acpv2.ToolKindOther)
@@ -211,17 +212,18 @@ func (r *rule) matches(req *Request) match {
 	if r.Effect == EffectAllow && (len(r.Kinds) == 0 && !knownKind(kind) || req.runs() && !r.coversCommands(kind)) {
 		return matchNo
 	}
-	if len(r.paths) > 0 {
-		all = min(all, r.matchPaths(req))
-	}
-	if len(r.cwd) > 0 {
-		all = min(all, r.matchCwd(req.Cwd))
-	}
-	if len(r.commands) > 0 {
-		all = min(all, r.matchCommands(req))
-	}
 	if len(r.servers) > 0 {
 		all = min(all, matchIf(r.matchServer(req.ToolName)))
+	}
+	if len(r.commands) > 0 && all > matchNo {
+		all = min(all, d.command(r, req))
+	}
+	// These look at the disk.
+	if len(r.cwd) > 0 && all > matchNo {
+		all = min(all, r.matchCwd(d, req))
+	}
+	if len(r.paths) > 0 && all > matchNo {
+		all = min(all, r.matchPaths(d, req))
 	}
 	return all
 }
@@ -246,76 +248,6 @@ func (r *rule) coversCommands(kind string) bool {
 		return slices.Contains(r.Kinds, execute)
 	}
 	return len(r.cwd) == 0 && len(r.servers) == 0
-}
-
-func (r *rule) matchCwd(cwd string) match {
-	if cwd == "" || r.Effect == EffectAllow && !filepath.IsAbs(cwd) {
-		return matchNo
-	}
-	return matchIf(matchPath(r.cwd, cleanPath(cwd, ""), ""))
-}
-
-func (r *rule) matchCommands(req *Request) match {
-	switch {
-	case !req.commandUnknown():
-		return matchIf(r.matchCommand(req.Command))
-	case r.Effect == EffectAllow:
-		return matchNo
-	}
-	return matchMaybe
-}
-
-func (r *rule) matchPaths(req *Request) match {
-	cwd := ""
-	if filepath.IsAbs(req.Cwd) {
-		cwd = cleanPath(req.Cwd, "")
-	}
-	matches := func(path string) bool { return path != "" && matchPath(r.paths, cleanPath(path, cwd), cwd) }
-	if r.Effect == EffectAllow {
-		return matchIf(req.pathsKnown() && !slices.ContainsFunc(req.Paths, func(p string) bool { return !matches(p) }))
-	}
-	if slices.ContainsFunc(req.Paths, matches) {
-		return matchYes
-	}
-	switch acpv2.ToolKind(req.Kind) {
-	case acpv2.ToolKindRead, acpv2.ToolKindEdit, acpv2.ToolKindDelete, acpv2.ToolKindMove:
-		if !req.pathsKnown() {
-			return matchMaybe
-		}
-	}
-	return matchNo
-}
-
-// cleanPath returns an absolute path with slashes; one that is relative is in
-// cwd.
-func cleanPath(path, cwd string) string {
-	if !filepath.IsAbs(path) {
-		path = filepath.Join(filepath.FromSlash(cwd), string(filepath.Separator), path)
-	}
-	return filepath.ToSlash(filepath.Clean(path))
-}
-
-func matchPath(globs []pathGlob, path, cwd string) bool {
-	return slices.ContainsFunc(globs, func(g pathGlob) bool { return g.matches(path, cwd) })
-}
-
-func (r *rule) matchCommand(command string) bool {
-	command = strings.TrimSpace(command)
-	if command == "" {
-		return false
-	}
-	if r.Effect == EffectAllow {
-		plain := isPlain(command)
-		return slices.ContainsFunc(r.commands, func(p commandPattern) bool {
-			return p.literal == command || plain && p.re.MatchString(command)
-		})
-	}
-	for part := range parts(command) {
-		if slices.ContainsFunc(r.commands, func(p commandPattern) bool { return p.re.MatchString(part) }) {
-			return true
-		}
-	}
-	return false
 }
 
 // matchServer looks for a server in the name of a tool, which is written in

@@ -22,14 +22,14 @@ type Verdict struct {
 // the user, and nothing is recorded. It is made for acts that nobody has asked
 // about.
 func (p *Policy) Judge(req Request) Verdict {
-	r, doubt := p.match(&req)
+	w := p.weigh(&req)
 	switch {
-	case doubt != nil && (r == nil || r.Effect != EffectDeny):
-		return Verdict{Effect: EffectAsk, Rule: doubt.Name}
-	case r == nil:
+	case w.rule == nil || w.effect == "":
 		return Verdict{}
+	case w.doubt:
+		return Verdict{Effect: EffectAsk, Rule: w.rule.Name}
 	}
-	return Verdict{Effect: r.Effect, Rule: r.Name, Certain: r.Effect != EffectDeny || p.settled(&req, r)}
+	return Verdict{Effect: w.effect, Rule: w.rule.Name, Certain: w.effect != EffectDeny || p.settled(&req, w.rule)}
 }
 
 // settled reports whether a rule that denies a request would also deny it if more
