@@ -14,6 +14,7 @@ import (
 	"github.com/goacp/acp/acphost"
 	"github.com/goacp/acp/acpv2"
 	"github.com/goacp/acp/cmd/acp/internal/exitcode"
+	"github.com/goacp/acp/cmd/acp/internal/shellline"
 )
 
 // maxRule bounds a rule in one line, in bytes.
@@ -280,7 +281,7 @@ func allows(s string, req acphost.Request) bool {
 	if err != nil {
 		return false
 	}
-	policy.Default = acphost.EffectDeny
+	policy.Default, policy.Commands = acphost.EffectDeny, shellline.Parser{}
 	return policy.Decide(context.Background(), req).Effect == acphost.EffectAllow
 }
 
@@ -362,6 +363,7 @@ func NewPolicy(p Permissions, base string) (*acphost.Policy, error) {
 	if err != nil {
 		return nil, exitcode.With(exitcode.Usage, err)
 	}
+	policy.Commands = shellline.Parser{}
 	policy.Default, policy.AskTimeout = file.Default, file.AskTimeout
 	policy.Remember, policy.MaxRemembered = file.Remember, file.MaxRemembered
 	switch e := acphost.Effect(p.Default); e {

@@ -1,0 +1,86 @@
+package shellline_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/goacp/acp/acphost"
+	"github.com/goacp/acp/cmd/acp/internal/shellline"
+)
+
+// FuzzParse: no line is too much, what is said of a line is within the bounds, and a line that is denied
+// stays denied, or is asked about, whatever stands around it.
+func FuzzParse(f *testing.F) {
+	for i, list := range [][]string{passDeny, passAllow, harmless} {
+		for k, line := range list {
+			if (i+k)%4 == 0 {
+				f.Add(line)
+			}
+		}
+	}
+	f.Add(strings.Repeat("$(", 300))
+	f.Add("echo {1..1000000000}{a,b}{c,d}")
+	policy, err := acphost.NewPolicy(acphost.Rule{Effect: acphost.EffectDeny, Commands: []string{"rm *", "git push *"}, CommandRegexps: []string{"curl .*"}}, acphost.Rule{Effect: acphost.EffectAllow})
+	if err != nil {
+		f.Fatal(err)
+	}
+	narrow, err := acphost.NewPolicy(acphost.Rule{Effect: acphost.EffectAllow, Commands: []string{"go *", "ls *", "git *", "find *"}})
+	if err != nil {
+		f.Fatal(err)
+	}
+	policy.Commands, narrow.Commands = shellline.Parser{}, shellline.Parser{}
+	f.Fuzz(func(t *testing.T, line string) {
+		parsed := shellline.Parser{}.ParseCommand(line)
+		words := 0
+		for i, p := range parsed.Parts {
+			if words += len(p.Words); p.By > i || p.By > 0 && p.At >= len(parsed.Parts[p.By-1].Words) {
+				t.Fatalf("part %d of %q is run by word %d of part %d", i+1, line, p.At, p.By)
+			}
+			for _, o := range p.Options {
+				if o.Word <= 0 || o.Word >= len(p.Words) {
+					t.Fatalf("%q has an option in word %d of %d", line, o.Word, len(p.Words))
+				}
+			}
+		}
+		if len(parsed.Parts) > 512 || words > 4096 {
+			t.Fatalf("%d parts with %d words", len(parsed.Parts), words)
+		}
+		if n := parsed.Normal; n != "" {
+			if again := (shellline.Parser{}).ParseCommand(n); again.Unsure != "" || len(again.Parts) == 0 && len(parsed.Parts) > 0 {
+				t.Fatalf("%q has the normal form %q, which is %q", line, n, again.Unsure)
+			}
+		}
+		allowed := func(p *acphost.Policy, line string) bool {
+			return p.Decide(t.Context(), request(line)).Effect == acphost.EffectAllow
+		}
+		if !allowed(policy, line) && strings.TrimSpace(line) != "" {
+			for _, around := range []string{"( %\n)", "{ %\n}", "true && { %\n}", "if true; then %\nfi", "! { %\n}", "while %\ndo :; done", "x=$( %\n)", "f() { %\n}; f"} {
+				if wrapped := strings.ReplaceAll(around, "%", line); allowed(policy, wrapped) {
+					t.Fatalf("%q is not allowed, but %q is", line, wrapped)
+				}
+			}
+		}
+		if allowed(narrow, line) && strings.TrimSpace(line) != "" && allowed(narrow, line+"\nrm x") {
+			t.Fatalf("%q is allowed with another command behind it", line)
+		}
+	})
+}
+
+// FuzzWrapped: a simple command that is denied stays denied behind the programs that run others.
+func FuzzWrapped(f *testing.F) {
+	f.Add("x", "-rf")
+	f.Add("'a b'", "\"$x\"")
+	policy, err := acphost.NewPolicy(acphost.Rule{Effect: acphost.EffectDeny, Commands: []string{"rm *"}}, acphost.Rule{Effect: acphost.EffectAllow})
+	if err != nil {
+		f.Fatal(err)
+	}
+	policy.Commands = shellline.Parser{}
+	f.Fuzz(func(t *testing.T, a, b string) {
+		line := "rm " + a + " " + b
+		for _, before := range []string{"", "sudo ", "env ", "A=1 ", "nohup ", "timeout 5 ", "xargs ", "true && ", "time ", "exec ", "! ", "ls; ", "ls | ", "find . -exec "} {
+			if policy.Decide(t.Context(), request(before+line)).Effect == acphost.EffectAllow {
+				t.Fatalf("%q is allowed", before+line)
+			}
+		}
+	})
+}

@@ -1,0 +1,256 @@
+package shellline
+
+import (
+	"strings"
+
+	"github.com/goacp/acp/acphost"
+)
+
+// programs are looked at one by one.
+var programs map[string]func(s *scan, n int, words []word)
+
+// runners are programs that run others in a way which is not taken apart.
+const runners = `
+	su runuser script scriptreplay screen tmux zellij at batch crontab systemd-run systemd-inhibit hyperfine concurrently
+	entr watchexec nodemon unshare nsenter bwrap firejail proot perf valgrind heaptrack direnv nix nix-shell nix-build
+	vagrant adb wsl cmd taskset chrt xvfb-run dbus-run-session faketime fakeroot setpriv capsh prlimit cgexec numactl
+	rlwrap tsp nq mise asdf rbenv pyenv nodenv dtruss sem pssh mosh ansible salt sg newgrp start-stop-daemon daemonize
+	setarch arch linux32 linux64 torsocks proxychains proxychains4 tsocks sshpass ssh-agent dbus-launch gtimeout-run`
+
+func init() { // they run what looks at them
+	programs = map[string]func(s *scan, n int, words []word){
+		"find": (*scan).find, "gfind": (*scan).find,
+		"fd": (*scan).fd, "fdfind": (*scan).fd,
+		"sed": (*scan).sed, "gsed": (*scan).sed,
+		"awk": (*scan).awk, "gawk": (*scan).awk, "mawk": (*scan).awk, "nawk": (*scan).awk,
+		"ssh": (*scan).ssh,
+		"git": (*scan).git,
+		"psql": func(s *scan, _ int, words []word) {
+			s.says(words, "psql runs what begins with a backslash", func(t string) bool { return strings.Contains(t, `\`) })
+		},
+		"mysql": func(s *scan, _ int, words []word) {
+			s.says(words, "mysql runs text", func(t string) bool { return strings.Contains(t, `\`) || strings.Contains(t, "system") })
+		},
+		"sqlite3": func(s *scan, _ int, words []word) {
+			s.says(words, "sqlite3 runs what begins with a dot", func(t string) bool {
+				return strings.HasPrefix(strings.TrimSpace(t), ".") && !strings.ContainsAny(t, `/\`) || strings.Contains(t, "load_extension") ||
+					strings.Contains(t, "writefile") || strings.Contains(t, "edit(")
+			})
+		},
+	}
+	for _, name := range []string{"parallel"} {
+		programs[name] = func(s *scan, _ int, _ []word) { s.unsure("parallel runs lines that it makes of its words") }
+	}
+	for name := range strings.FieldsSeq(runners) {
+		programs[name] = func(s *scan, n int, words []word) {
+			s.part(n).Opaque = true
+			s.unsure(shown(words[0]) + " runs another program")
+		}
+	}
+}
+
+// says makes a line unsure if a word says something.
+func (s *scan) says(words []word, why string, is func(string) bool) {
+	for _, w := range words[1:] {
+		if is(w.Text) {
+			s.unsure(why)
+		}
+	}
+}
+
+// find looks at the commands that find runs.
+func (s *scan) find(n int, words []word) {
+	for i := 1; i < len(words); i++ {
+		switch words[i].Text {
+		case "-exec", "-execdir", "-ok", "-okdir":
+		default:
+			continue
+		}
+		end := i + 1
+		for end < len(words) && words[end].Text != ";" && (words[end].Text != "+" || words[end-1].Text != "{}") {
+			end++
+		}
+		s.inside(n, i+1, nil, filled(words[i+1:end], "./"))
+		i = end
+	}
+}
+
+// filled returns the words of a command in which {} stands for the name of a file, which begins with a
+// text.
+func filled(words []word, begin string) []word {
+	out := append([]word(nil), words...)
+	for i, w := range out {
+		if before, _, ok := strings.Cut(w.Text, "{}"); ok && !w.Open {
+			if before == "" {
+				before = begin
+			}
+			out[i].Text, out[i].Open = before, true
+		}
+	}
+	return out
+}
+
+// fd looks at the command that fd runs.
+func (s *scan) fd(n int, words []word) {
+	for i := 1; i < len(words); i++ {
+		t := words[i].Text
+		long := len(t) > 3 && strings.HasPrefix("--exec-batch", t)
+		switch {
+		case i+1 < len(words) && (long || t == "-x" || t == "-X"):
+			end := i + 1
+			for end < len(words) && words[end].Text != ";" {
+				end++
+			}
+			inner := filled(words[i+1:end], "")
+			if !strings.Contains(sourceOf(words[i+1:end]), "{") {
+				inner = append(inner, word{acphost.CommandWord{Open: true, Source: "{}"}, true})
+			}
+			s.inside(n, i+1, nil, inner)
+			i = end
+		case strings.HasPrefix(t, "--exec"), len(t) > 1 && t[0] == '-' && t[1] != '-' && strings.ContainsAny(t, "xX"):
+			s.unsure("what " + shown(words[0]) + " runs is not certain")
+		}
+	}
+}
+
+func sourceOf(words []word) string {
+	var list []string
+	for _, w := range words {
+		list = append(list, w.Source)
+	}
+	return strings.Join(list, " ")
+}
+
+// ssh looks for a command for another host.
+func (s *scan) ssh(_ int, words []word) {
+	operands := 0
+	for i := 1; i < len(words); i++ {
+		t := words[i].Text
+		if operands == 0 && len(t) > 1 && t[0] == '-' {
+			if strings.IndexByte("BbcDEeFIiJLlmOopQRSWw", t[len(t)-1]) >= 0 {
+				i++ // its value
+			}
+			continue
+		}
+		operands++
+	}
+	if operands != 1 {
+		s.unsure("ssh runs text on another host")
+	}
+}
+
+// gitShort are the short options of git's commands that run something or write a file.
+var gitShort = map[string]string{ // https://git-scm.com/docs
+	"rebase": "x", "grep": "O", "clone": "cu", "format-patch": "o", "ls-remote": "", "send-pack": "", "am": "", "replay": "",
+}
+
+// git looks at the short options of commands.
+func (s *scan) git(n int, words []word) {
+	command, part := "", s.part(n)
+	for i := 1; i < len(words); i++ {
+		t := words[i].Text
+		switch {
+		case t == "--":
+			return
+		case len(t) > 1 && t[0] == '-' && command == "":
+			if len(t) == 2 && strings.Contains("cC", t[1:]) || t == "--git-dir" || t == "--work-tree" || t == "--namespace" || t == "--config-env" {
+				i++ // its value
+			}
+		case command == "":
+			command = t
+		case len(t) > 1 && t[0] == '-' && t[1] != '-' && gitShort[command] != "" && strings.ContainsAny(t[1:], gitShort[command]):
+			part.Options = append(part.Options, acphost.CommandOption{Word: i, Name: t, Does: doesRun})
+		}
+	}
+}
+
+// awk looks at the text of the program.
+func (s *scan) awk(_ int, words []word) {
+	for i := 1; i < len(words); i++ {
+		w := words[i]
+		t := w.Text
+		switch {
+		case w.Open && (w.mayBeOption() || len(t) == 0 || t[0] != '-'):
+			s.unsure("what " + shown(words[0]) + " runs is not written out")
+			return
+		case t == "-F" || t == "-v":
+			i++
+			continue
+		case strings.HasPrefix(t, "-F"), strings.HasPrefix(t, "-v"), t == "--":
+			continue
+		case len(t) > 1 && t[0] == '-':
+			if strings.ContainsAny(t[:2], "fEile") && t != "--" {
+				if t[1] != '-' && strings.IndexByte("fE", t[1]) >= 0 {
+					return // a file with the program, which is an option
+				}
+				s.unsure(shown(words[0]) + " runs text")
+				return
+			}
+			continue
+		}
+		if !tameAwk(t) {
+			s.unsure(shown(words[0]) + " may run or write what its program says")
+		}
+		return
+	}
+}
+
+// tameAwk reports whether a program of awk neither runs nor writes anything, as far as can be seen
+// without reading its language.
+func tameAwk(program string) bool {
+	for _, bad := range []string{"system", "getline", "close", "@", ">", "printf|", "print|", "fflush", "extension"} {
+		if strings.Contains(program, bad) {
+			return false
+		}
+	}
+	return !strings.Contains(strings.ReplaceAll(program, "||", ""), "|")
+}
+
+// sed looks at the scripts.
+func (s *scan) sed(n int, words []word) {
+	script, only, part := -1, false, s.part(n)
+	check := func(i int, text string, open bool) {
+		if open {
+			s.unsure("what " + shown(words[0]) + " does is not written out")
+		} else if !tameSed(text) {
+			part.Options = append(part.Options, acphost.CommandOption{Word: i, Name: words[i].Source, Does: "may run or write something"})
+		}
+	}
+	for i := 1; i < len(words); i++ {
+		w := words[i]
+		t := w.Text
+		switch {
+		case t == "-e" || t == "--expression":
+			only = true
+			if i++; i < len(words) {
+				check(i, words[i].Text, words[i].Open)
+			}
+		case strings.HasPrefix(t, "--expression="):
+			only = true
+			check(i, strings.TrimPrefix(t, "--expression="), w.Open)
+		case strings.HasPrefix(t, "--"):
+			only = only || strings.HasPrefix(t, "--f") // a file with the script, which is an option
+			if strings.HasPrefix(t, "--e") {
+				check(i, "e", w.Open)
+			}
+		case len(t) > 1 && t[0] == '-':
+			if j := strings.IndexAny(t, "ef"); j > 0 && !strings.ContainsAny(t[:j], "il") {
+				only = true
+				if t[j] == 'e' && j+1 == len(t) {
+					if i++; i < len(words) {
+						check(i, words[i].Text, words[i].Open)
+					}
+				} else if t[j] == 'e' {
+					check(i, t[j+1:], w.Open)
+				} else if j+1 == len(t) {
+					i++
+				}
+			}
+		case script < 0:
+			script = i
+		}
+	}
+	if script > 0 && !only {
+		check(script, words[script].Text, words[script].Open)
+	}
+}

@@ -1,0 +1,244 @@
+package shellline
+
+import (
+	"strings"
+
+	"github.com/goacp/acp/acphost"
+)
+
+// run adds the part for a command, and looks at what it runs itself.
+func (s *scan) run(part acphost.CommandPart, words []word) {
+	for _, w := range words {
+		part.Words = append(part.Words, w.CommandWord)
+	}
+	if len(words) == 0 {
+		if len(part.Sets) > 0 {
+			s.add(part)
+		}
+		return
+	}
+	program := words[0]
+	name := base(program.Text)
+	if program.Open || program.Text == "" || strings.ContainsAny(program.Text[:1], "=-+") {
+		s.unsure("which program " + shown(program) + " is depends on the shell")
+		part.Opaque = true
+		s.add(part)
+		return
+	}
+	t := toolOf[name]
+	if t != nil {
+		part.Options = t.find(words)
+	}
+	w := wrapperOf[name]
+	part.Opaque = t != nil && t.runsSome(part.Options) || t == nil && w == nil && !known[name] && programs[name] == nil
+	n := s.add(part)
+	if n == 0 {
+		return
+	}
+	switch {
+	case shells[name]:
+		s.shell(n, words)
+	case texts[name] != nil:
+		s.interpreter(texts[name], words)
+	case w != nil:
+		s.wrapper(w, n, words)
+	case builtins[name] != nil:
+		builtins[name](s, n, words)
+	case programs[name] != nil:
+		programs[name](s, n, words)
+	}
+}
+
+// part returns a part that was added.
+func (s *scan) part(n int) *acphost.CommandPart { return &s.out.Parts[n-1] }
+
+// shown is a word for messages.
+func shown(w word) string {
+	text := w.Source
+	if text == "" {
+		text = w.Text
+	}
+	if len(text) > 40 {
+		text = strings.ToValidUTF8(text[:40], "") + "…"
+	}
+	return text
+}
+
+// inside looks at a command that part n runs, whose program is word at.
+func (s *scan) inside(n, at int, sets []string, words []word) {
+	if len(words) == 0 {
+		return
+	}
+	var sources []string
+	for _, w := range words {
+		sources = append(sources, w.Source)
+	}
+	dir := s.dir
+	s.run(acphost.CommandPart{Source: strings.Join(sources, " "), Sets: sets, By: n, At: at}, words)
+	s.dir = dir
+}
+
+// line looks at a text that part n runs as a line, which is made of words.
+func (s *scan) line(n int, words []word) {
+	var list []string
+	for _, w := range words {
+		if w.Open {
+			s.unsure(s.part(n).Words[0].Text + " runs text that is not written out")
+			return
+		}
+		list = append(list, w.Text)
+	}
+	s.text(strings.Join(list, " "), by{n, 0})
+}
+
+// wrapper looks at a program that runs another one.
+func (s *scan) wrapper(w *wrapper, n int, words []word) {
+	at, sets, heavy, ok := w.program(words)
+	part := s.part(n)
+	part.Options = append(part.Options, heavy...)
+	switch {
+	case !ok:
+		s.unsure("what " + shown(words[0]) + " runs is not certain")
+		part.Opaque = true
+		return
+	case at < 0:
+		return
+	}
+	part.Wrapper = w.free && isStandard(words[0].Text) && len(heavy) == 0
+	inner := words[at:]
+	if w.appends != "" {
+		inner = append(append([]word(nil), inner...), word{acphost.CommandWord{Open: true, Source: w.appends}, true})
+	}
+	if w.joined {
+		dir := s.dir
+		s.line(n, inner)
+		s.dir = dir
+		return
+	}
+	s.inside(n, at, sets, inner)
+}
+
+// shell looks at a shell.
+func (s *scan) shell(n int, words []word) {
+	name := shown(words[0])
+	text, i := false, 1
+options:
+	for ; i < len(words); i++ {
+		t := words[i].Text
+		switch {
+		case words[i].Open && !words[i].mayBeOption():
+			break options
+		case words[i].Open:
+			s.unsure("what " + name + " runs is not written out")
+			return
+		case t == "--" || t == "-":
+			i++
+			break options
+		case t == "--version" || t == "--help":
+			return
+		case t == "--rcfile" || t == "--init-file":
+			s.part(n).Options = append(s.part(n).Options, acphost.CommandOption{Word: i, Name: t, Does: "runs a file"})
+			i++
+		case strings.HasPrefix(t, "--"):
+		case len(t) > 1 && (t[0] == '-' || t[0] == '+'):
+			text = text || t[0] == '-' && strings.Contains(t, "c")
+			if t[0] == '-' && strings.Contains(t, "s") {
+				s.unsure(name + " reads what it runs")
+			}
+			i += strings.Count(strings.ToLower(t), "o") // names of options follow
+		default:
+			break options
+		}
+	}
+	switch {
+	case i < len(words) && text && !bourne[base(words[0].Text)]:
+		s.unsure(name + " runs text in a language that is not taken apart")
+	case i < len(words) && text:
+		dir := s.dir
+		s.line(n, words[i:i+1])
+		s.dir = dir
+		s.part(n).Wrapper = isStandard(words[0].Text) && len(s.part(n).Options) == 0
+	case i >= len(words):
+		s.unsure(name + " reads what it runs")
+	}
+}
+
+// interpreter looks at a program that runs text which this package does not read.
+func (s *scan) interpreter(t *language, words []word) {
+	name := shown(words[0])
+	for i := 1; i < len(words); i++ {
+		w := words[i]
+		switch {
+		case w.mayBeOption():
+			s.unsure("what " + name + " runs is not written out")
+			return
+		case w.Open:
+			return // the name of a file
+		case w.Text == "-":
+			s.unsure(name + " reads what it runs")
+			return
+		case len(w.Text) < 2 || w.Text[0] != '-':
+			if t.words[w.Text] {
+				s.unsure(name + " " + w.Text + " runs text")
+			}
+			return
+		case w.Text == "--":
+			if i+1 < len(words) {
+				return
+			}
+			continue
+		}
+		spelled, value := splitOption(w.Text)
+		if strings.HasPrefix(w.Text, "--") || t.long[spelled] || t.valued[spelled] || t.ends[spelled] {
+			switch {
+			case t.long[spelled]:
+				s.unsure(name + " " + spelled + " runs text")
+				return
+			case t.ends[spelled]:
+				s.module(words[i:], 2)
+				return
+			case t.valued[spelled] && !value:
+				i++
+			}
+			continue
+		}
+	letters:
+		for j, c := range w.Text[1:] {
+			switch {
+			case strings.ContainsRune(t.text, c):
+				s.unsure(name + " -" + string(c) + " runs text")
+				return
+			case t.ends["-"+string(c)]:
+				s.module(words[i:], j+2)
+				return
+			case t.valued["-"+string(c)]:
+				if j+2 == len(w.Text) {
+					i++
+				}
+				break letters
+			}
+		}
+	}
+	if t.stdin {
+		s.unsure(name + " reads what it runs")
+	}
+}
+
+// splitOption takes the value from --option=value.
+func splitOption(text string) (name string, value bool) {
+	name, _, value = strings.Cut(text, "=")
+	return name, value
+}
+
+// module looks at python -m: some modules run text. The name of the module begins at a letter of the
+// first word, or is the next word.
+func (s *scan) module(words []word, at int) {
+	name := words[0].Text[min(at, len(words[0].Text)):]
+	if name == "" && len(words) > 1 {
+		name = words[1].Text
+	}
+	switch name {
+	case "timeit", "pdb", "code", "trace", "cProfile", "profile", "runpy":
+		s.unsure("the module " + name + " runs text")
+	}
+}

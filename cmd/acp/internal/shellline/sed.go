@@ -1,0 +1,122 @@
+package shellline
+
+import "strings"
+
+// tameSed reports whether a script of sed neither runs nor writes anything. It reads the commands of
+// the language one by one and gives up at anything it does not know.
+func tameSed(script string) bool {
+	r := sedReader{script}
+	for {
+		r.rest = strings.TrimLeft(r.rest, " \t\n;{}")
+		if r.rest == "" {
+			return true
+		}
+		if r.rest[0] == '#' {
+			r.line()
+			continue
+		}
+		if !r.addresses() || !r.command() {
+			return false
+		}
+	}
+}
+
+type sedReader struct{ rest string }
+
+// line skips the rest of the line.
+func (r *sedReader) line() {
+	_, r.rest, _ = strings.Cut(r.rest, "\n")
+}
+
+func (r *sedReader) digits() { r.rest = strings.TrimLeft(r.rest, "0123456789") }
+
+// addresses skips the addresses of a command.
+func (r *sedReader) addresses() bool {
+	for range 2 {
+		if r.rest == "" {
+			return false
+		}
+		switch c := r.rest[0]; {
+		case '0' <= c && c <= '9' || c == '$' || c == '+' || c == '~':
+			r.rest = strings.TrimLeft(r.rest[1:], "0123456789~")
+		case c == '/':
+			if !r.text('/', 1) {
+				return false
+			}
+			r.rest = strings.TrimLeft(r.rest, "IM")
+		case c == '\\' && len(r.rest) > 1:
+			r.rest = r.rest[1:]
+			if !r.text(r.rest[0], 1) {
+				return false
+			}
+			r.rest = strings.TrimLeft(r.rest, "IM")
+		}
+		r.rest = strings.TrimLeft(r.rest, " \t")
+		next, more := strings.CutPrefix(r.rest, ",")
+		if !more {
+			break
+		}
+		r.rest = strings.TrimLeft(next, " \t")
+	}
+	r.rest = strings.TrimLeft(r.rest, "! \t")
+	return true
+}
+
+// text skips a number of texts, which begin with a sign and are each ended by it.
+func (r *sedReader) text(sign byte, n int) bool {
+	if sign == '\\' || sign == '\n' || sign >= 0x80 {
+		return false
+	}
+	i, class := 1, false
+	for ; i < len(r.rest) && n > 0; i++ {
+		switch c := r.rest[i]; {
+		case c == '\\':
+			i++
+		case c == '[' || c == ']':
+			// In a class the sign may not count; programs differ.
+			class = c == '['
+		case c == sign && class:
+			return false
+		case c == sign:
+			n--
+		}
+	}
+	if n > 0 || i > len(r.rest) {
+		return false
+	}
+	r.rest = r.rest[i:]
+	return true
+}
+
+// command skips a command, if it is known to run and write nothing.
+func (r *sedReader) command() bool {
+	if r.rest == "" {
+		return false
+	}
+	c := r.rest[0]
+	switch c {
+	case '{', '}':
+		r.rest = r.rest[1:]
+		return true
+	case '=', 'd', 'D', 'g', 'G', 'h', 'H', 'n', 'N', 'p', 'P', 'x', 'z':
+		r.rest = r.rest[1:]
+	case 'l', 'L', 'q', 'Q':
+		r.rest = strings.TrimLeft(r.rest[1:], " \t")
+		r.digits()
+	case 's':
+		r.rest = r.rest[1:]
+		if r.rest == "" || !r.text(r.rest[0], 2) {
+			return false
+		}
+		r.rest = strings.TrimLeft(r.rest, "gpiIm0123456789")
+	case 'y':
+		r.rest = r.rest[1:]
+		if r.rest == "" || !r.text(r.rest[0], 2) {
+			return false
+		}
+	default: // e, w, W, s///e and what programs have of their own; a, i and c, whose text may go on
+		return false
+	}
+	r.rest = strings.TrimLeft(r.rest, " \t")
+	return r.rest == "" || strings.IndexByte(";\n}#", r.rest[0]) >= 0
+}

@@ -1,0 +1,177 @@
+// Package shellline takes command lines apart, for rules about commands: it says which simple commands
+// a line would run, wherever they stand, and what it cannot say.
+//
+// It is a reader, not a shell: nothing is expanded that only a running shell knows. The language is
+// that of Bash, and what other shells read differently is not taken for certain. What programs do
+// with their words is in tables, each line with its source: which programs run others, which run
+// text, and which options run programs or write files.
+package shellline
+
+import (
+	"path"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"mvdan.cc/sh/v3/syntax"
+
+	"github.com/goacp/acp/acphost"
+)
+
+// Bounds. What is beyond them is not certain.
+const (
+	maxLine  = 64 << 10 // bytes
+	maxParts = 512      // simple commands
+	maxDepth = 8        // of lines within lines, as in sh -c "sh -c '…'"
+	maxWords = 4096     // of all commands together, with those that braces make
+	maxBrace = 64       // words that the braces of one word make
+)
+
+// A Parser takes command lines apart. The zero value is ready for use, by any goroutine.
+type Parser struct{}
+
+var _ acphost.CommandParser = Parser{}
+
+// ParseCommand implements [acphost.CommandParser]. It looks at lines of up to 64 kB, with up to 512
+// simple commands and 8 lines within each other; what is beyond that makes the line unsure. It does
+// not panic: a line on which the parser of the shell's language fails is unsure, too.
+func (Parser) ParseCommand(line string) (out acphost.CommandLine) {
+	s := new(scan)
+	defer func() {
+		if recover() != nil {
+			out = acphost.CommandLine{Unsure: "it cannot be parsed"}
+		}
+	}()
+	file := s.text(line, by{})
+	s.out.Normal = s.normal(file)
+	return s.out
+}
+
+// A by says which part runs a text, and which word of it begins the text.
+type by struct{ part, at int }
+
+// A scan is one line that is looked at, with the lines within it.
+type scan struct {
+	out   acphost.CommandLine
+	depth int
+	words int
+	dir   acphost.CommandWord // where the line has changed to
+	lines []string            // the texts that are looked at now, for the sources of words
+	by    by
+}
+
+// unsure notes why the line may run more than its parts.
+func (s *scan) unsure(why string) {
+	if s.out.Unsure == "" {
+		s.out.Unsure = why
+	}
+}
+
+// text looks at a line, which part b runs.
+func (s *scan) text(line string, b by) *syntax.File {
+	switch {
+	case len(line) > maxLine:
+		s.unsure("it is longer than 64 kB")
+		return nil
+	case s.depth == maxDepth:
+		s.unsure("lines within lines are nested too deeply")
+		return nil
+	case strings.TrimSpace(line) == "":
+		return nil
+	}
+	if !utf8.ValidString(line) || strings.ContainsFunc(line, isOdd) {
+		s.unsure("it has control characters in it")
+	}
+	file, err := syntax.NewParser(syntax.KeepComments(true)).Parse(strings.NewReader(line), "")
+	if err != nil {
+		s.unsure("it cannot be parsed")
+		return nil
+	}
+	was := s.by
+	s.by, s.depth, s.lines = b, s.depth+1, append(s.lines, line)
+	s.comments(file)
+	s.stmts(file.Stmts)
+	s.by, s.depth, s.lines = was, s.depth-1, s.lines[:len(s.lines)-1]
+	return file
+}
+
+// isOdd reports whether shells and people may see something else in a character.
+func isOdd(c rune) bool {
+	return c < ' ' && c != '\t' && c != '\n' || 0x7f <= c && c < 0xa0 || c == 0x2028 || c == 0x2029 ||
+		0x202a <= c && c <= 0x202e || 0x2066 <= c && c <= 0x2069
+}
+
+// comments looks for comments that would do something in a shell that has none.
+func (s *scan) comments(file *syntax.File) {
+	syntax.Walk(file, func(n syntax.Node) bool {
+		c, ok := n.(*syntax.Comment)
+		if !ok {
+			return true
+		}
+		if strings.ContainsAny(c.Text, ";&|`<>") || strings.Contains(c.Text, "$(") {
+			s.unsure("a comment has a command in it")
+		}
+		// The parser takes a''#b for a word and a comment; shells do not.
+		line, at := s.lines[len(s.lines)-1], int(c.Hash.Offset())
+		if at > 0 && (at > len(line) || strings.IndexByte(" \t\n;&|(){}`", line[at-1]) < 0) {
+			s.unsure("a comment begins within a word")
+		}
+		return true
+	})
+}
+
+// source returns the text of a node.
+func (s *scan) source(from, to syntax.Node) string {
+	line := s.lines[len(s.lines)-1]
+	a, b := int(from.Pos().Offset()), int(to.End().Offset())
+	if a < 0 || a > b || b > len(line) {
+		return ""
+	}
+	return line[a:b]
+}
+
+// normal returns the normal form of a line, that of the script of a shell that does nothing else.
+func (s *scan) normal(file *syntax.File) string {
+	if file == nil || s.out.Unsure != "" {
+		return ""
+	}
+	if p := s.out.Parts; len(p) > 1 && p[0].Wrapper && p[1].By == 1 && len(p[0].Words) == 3 && len(p[0].Sets) == 0 && bourne[base(p[0].Words[0].Text)] && !p[0].Words[2].Open {
+		if len(file.Stmts) == 1 && len(file.Stmts[0].Redirs) == 0 && !file.Stmts[0].Negated && !file.Stmts[0].Background {
+			if _, ok := file.Stmts[0].Cmd.(*syntax.CallExpr); ok {
+				return Parser{}.ParseCommand(p[0].Words[2].Text).Normal
+			}
+		}
+	}
+	var b strings.Builder
+	if syntax.NewPrinter(syntax.Minify(true)).Print(&b, file) != nil {
+		return ""
+	}
+	text := strings.TrimSpace(b.String())
+	again := new(scan)
+	if again.text(text, by{}); again.out.Unsure != "" || !slices.EqualFunc(again.out.Parts, s.out.Parts, sameParts) {
+		return "" // the printer has made something else of it
+	}
+	return text
+}
+
+// sameParts reports whether parts are the same but for how they are written.
+func sameParts(a, b acphost.CommandPart) bool {
+	words := func(a, b acphost.CommandWord) bool { return a.Text == b.Text && a.Open == b.Open }
+	return a.By == b.By && a.At == b.At && words(a.Dir, b.Dir) && slices.EqualFunc(a.Words, b.Words, words) &&
+		slices.EqualFunc(a.Writes, b.Writes, words) && slices.EqualFunc(a.Reads, b.Reads, words) && len(a.Sets) == len(b.Sets)
+}
+
+// base returns the name of a program without its directory, as the tables have it.
+func base(program string) string {
+	return strings.TrimSuffix(strings.ToLower(path.Base(program)), ".exe")
+}
+
+// isStandard reports whether a name stands for a program of the system and not for some file.
+func isStandard(program string) bool {
+	dir, name := path.Split(program)
+	switch dir {
+	case "", "/bin/", "/usr/bin/", "/usr/local/bin/", "/opt/homebrew/bin/", "/sbin/", "/usr/sbin/":
+		return name == strings.ToLower(name)
+	}
+	return false
+}

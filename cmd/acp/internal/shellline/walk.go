@@ -1,0 +1,242 @@
+package shellline
+
+import (
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+
+	"github.com/goacp/acp/acphost"
+)
+
+func (s *scan) stmts(list []*syntax.Stmt) {
+	for _, st := range list {
+		s.stmt(st)
+	}
+}
+
+// stmt looks at a statement.
+func (s *scan) stmt(st *syntax.Stmt) {
+	if st == nil {
+		return
+	}
+	if st.Coprocess || st.Disown {
+		s.unsure("it is written for another shell")
+	}
+	first := len(s.out.Parts)
+	s.command(st.Cmd)
+	if len(st.Redirs) == 0 {
+		return
+	}
+	if call, ok := st.Cmd.(*syntax.CallExpr); !ok || call == nil || len(s.out.Parts) == first {
+		s.add(acphost.CommandPart{Source: s.source(st.Redirs[0], st.Redirs[len(st.Redirs)-1])})
+		first = len(s.out.Parts) - 1
+	}
+	for _, r := range st.Redirs {
+		s.redirect(r, first)
+	}
+}
+
+// redirect notes what a redirection reads or writes, as of a part.
+func (s *scan) redirect(r *syntax.Redirect, part int) {
+	for _, w := range []*syntax.Word{r.Hdoc, r.Word} {
+		if w != nil {
+			s.inner(w)
+		}
+	}
+	writes, reads := false, false
+	switch r.Op {
+	case syntax.RdrIn:
+		reads = true
+	case syntax.Hdoc, syntax.DashHdoc, syntax.WordHdoc:
+		return
+	case syntax.DplIn, syntax.DplOut:
+		if isDescriptor(r.Word.Lit()) {
+			return
+		}
+		writes = true
+	case syntax.RdrInOut:
+		writes, reads = true, true
+	default:
+		writes = true
+	}
+	if part >= len(s.out.Parts) {
+		return // beyond the bound
+	}
+	for _, w := range s.expand(r.Word) {
+		switch w.Text {
+		case "/dev/null", "/dev/stdout", "/dev/stderr", "/dev/stdin", "/dev/tty":
+			if !w.Open {
+				continue
+			}
+		}
+		p := &s.out.Parts[part]
+		if writes || strings.HasPrefix(w.Text, "/dev/tcp/") || strings.HasPrefix(w.Text, "/dev/udp/") {
+			p.Writes = append(p.Writes, w.CommandWord)
+		}
+		if reads {
+			p.Reads = append(p.Reads, w.CommandWord)
+		}
+	}
+}
+
+// isDescriptor reports whether >&word duplicates a descriptor.
+func isDescriptor(word string) bool {
+	word = strings.TrimSuffix(word, "-")
+	return strings.Trim(word, "0123456789") == ""
+}
+
+// command looks at a command.
+func (s *scan) command(cmd syntax.Command) {
+	switch c := cmd.(type) {
+	case nil:
+	case *syntax.CallExpr:
+		s.call(c)
+	case *syntax.IfClause:
+		for ; c != nil; c = c.Else {
+			s.stmts(c.Cond)
+			s.stmts(c.Then)
+		}
+	case *syntax.WhileClause:
+		s.stmts(c.Cond)
+		s.stmts(c.Do)
+	case *syntax.ForClause:
+		s.inner(c.Loop)
+		s.stmts(c.Do)
+	case *syntax.CaseClause:
+		s.inner(c.Word)
+		for _, item := range c.Items {
+			for _, p := range item.Patterns {
+				s.inner(p)
+			}
+			s.stmts(item.Stmts)
+		}
+	case *syntax.Block:
+		s.stmts(c.Stmts)
+	case *syntax.Subshell:
+		dir := s.dir
+		s.stmts(c.Stmts)
+		s.dir = dir
+	case *syntax.BinaryCmd:
+		s.stmt(c.X)
+		s.stmt(c.Y)
+	case *syntax.FuncDecl:
+		s.stmt(c.Body)
+	case *syntax.TimeClause:
+		s.stmt(c.Stmt)
+	case *syntax.CoprocClause:
+		s.stmt(c.Stmt)
+	case *syntax.DeclClause:
+		s.declare(c)
+	case *syntax.ArithmCmd, *syntax.TestClause, *syntax.LetClause:
+		s.inner(c)
+		if text := s.source(c, c); strings.Contains(text, "'") && hasSubstitution(text) {
+			s.unsure("it computes with text that has a command in it")
+		}
+	default:
+		s.unsure("it is written for another shell")
+	}
+}
+
+// hasSubstitution reports whether a text would run something if a shell were to compute with it.
+func hasSubstitution(text string) bool {
+	return strings.Contains(text, "$(") || strings.Contains(text, "`")
+}
+
+// inner looks at the commands in the words of a node.
+func (s *scan) inner(n syntax.Node) {
+	if n == nil {
+		return
+	}
+	syntax.Walk(n, func(n syntax.Node) bool {
+		var list []*syntax.Stmt
+		switch n := n.(type) {
+		case *syntax.CmdSubst:
+			if n.ReplyVar {
+				s.unsure("it is written for another shell")
+			}
+			list = n.Stmts
+		case *syntax.ProcSubst:
+			list = n.Stmts
+		case *syntax.ParamExp:
+			if n.Exp != nil && n.Exp.Op == syntax.OtherParamOps || n.Flags != nil {
+				s.unsure("it expands the value of a variable once more")
+			}
+			return true
+		case *syntax.ExtGlob:
+			s.unsure("it has an extended glob in it, which other shells read differently")
+			return true
+		default:
+			return true
+		}
+		dir := s.dir
+		s.stmts(list)
+		s.dir = dir
+		return false
+	})
+}
+
+// declare looks at export and its like.
+func (s *scan) declare(c *syntax.DeclClause) {
+	part := acphost.CommandPart{Source: s.source(c, c), Words: []acphost.CommandWord{{Text: c.Variant.Value, Source: c.Variant.Value}}}
+	for _, a := range c.Args {
+		s.inner(a)
+		text := s.source(a, a)
+		w := acphost.CommandWord{Text: text, Source: text, Open: true}
+		switch {
+		case a.Array != nil || a.Index != nil:
+		case a.Value == nil && a.Name != nil:
+			w.Text, w.Open = a.Name.Value, false
+		case a.Value != nil:
+			if v := s.expand(a.Value); len(v) == 1 {
+				w.Text, w.Open = v[0].Text, v[0].Open
+				if a.Name != nil {
+					w.Text = a.Name.Value + "=" + w.Text
+				}
+			}
+		}
+		if hasSubstitution(w.Text) && !w.Open {
+			s.unsure(c.Variant.Value + " computes with text that has a command in it")
+		}
+		part.Words = append(part.Words, w)
+	}
+	s.add(part)
+}
+
+// call looks at a simple command.
+func (s *scan) call(c *syntax.CallExpr) {
+	var part acphost.CommandPart
+	part.Source = s.source(c, c)
+	for _, a := range c.Assigns {
+		s.inner(a)
+		set := s.source(a, a)
+		if a.Array == nil && a.Index == nil && !a.Append && a.Name != nil {
+			if a.Value == nil {
+				set = a.Name.Value + "="
+			} else if v := s.expand(a.Value); len(v) == 1 && !v[0].Open {
+				set = a.Name.Value + "=" + v[0].Text
+			}
+		}
+		part.Sets = append(part.Sets, set)
+	}
+	var words []word
+	for _, w := range c.Args {
+		s.inner(w)
+		words = append(words, s.expand(w)...)
+	}
+	s.run(part, words)
+}
+
+// add adds a part and returns its number, counted from 1, or 0 beyond the bound.
+func (s *scan) add(p acphost.CommandPart) int {
+	s.words += 1 + len(p.Words)
+	if len(s.out.Parts) >= maxParts || s.words > maxWords {
+		s.unsure("it has too many commands in it")
+		return 0
+	}
+	if p.By == 0 {
+		p.By, p.At = s.by.part, s.by.at
+	}
+	p.Dir = s.dir
+	s.out.Parts = append(s.out.Parts, p)
+	return len(s.out.Parts)
+}
