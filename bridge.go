@@ -20,7 +20,8 @@ import (
 // A bridge is a client towards the agent and an agent towards the client, and
 // passes on verbs, not messages: what one side advertises is advertised to the
 // other as far as both versions have it, every update, question and answer is
-// put into the other version's words. Methods that are not part of the protocol
+// put into the other version's words. An agent that speaks both versions is spoken
+// to in its client's, which keeps the client's files and terminals. Methods that are not part of the protocol
 // pass as they are, in both directions. What cannot be expressed is listed in
 // docs/guide.md.
 type Bridge struct {
@@ -119,6 +120,7 @@ func (l *bridgeLink) connect(ctx context.Context, up *AgentConn) error {
 	client := &Client{
 		Info: up.Client(), Meta: up.InitializeMeta(), Logger: l.b.Logger,
 		MinVersion: l.b.AgentVersions[0], MaxVersion: l.b.AgentVersions[1],
+		FirstVersion:      up.Version(), // nothing gets lost between equal versions
 		Update:            l.update,
 		RequestPermission: l.permission,
 		MCP:               l.mcp,

@@ -72,8 +72,13 @@ type Client struct {
 	Extensions func(mux *jsonrpc.Mux)
 
 	// MinVersion and MaxVersion bound the protocol versions the client speaks;
-	// 0 means 1 and 2. It asks for the highest.
+	// 0 means 1 and 2.
 	MinVersion, MaxVersion int
+	// FirstVersion is the version that the client asks for first; 0, or a
+	// version outside of the bounds, means MaxVersion. It saves an agent that is
+	// known to speak version 1 only from being started twice. An agent that
+	// speaks both versions is spoken to in this one.
+	FirstVersion int
 
 	// CancelGrace is how long a prompt whose ctx is done waits for the agent
 	// to end the turn; 0 means 10 s.
@@ -124,6 +129,9 @@ func (c *Client) ready() (*Client, error) {
 	}
 	var err error
 	r.MinVersion, r.MaxVersion, err = versionRange(r.MinVersion, r.MaxVersion)
+	if r.FirstVersion < r.MinVersion || r.FirstVersion > r.MaxVersion {
+		r.FirstVersion = r.MaxVersion
+	}
 	return &r, err
 }
 

@@ -20,11 +20,11 @@ import (
 // Connect opens the transport, which starts the agent if it is a
 // [CommandTransport], and agrees with the agent on a protocol version.
 //
-// It asks for the highest version. What initialize looks like depends on the
-// version, so when the agent turns out to speak version 1 only, by its answer or
-// by the error it answers with, it is asked again in that version: over the
-// transport opened anew, which for a command is another process, or if that
-// cannot be, over the same connection (S49, S65).
+// It asks for FirstVersion, which is the highest version unless it is set. What
+// initialize looks like depends on the version, so when the agent turns out to
+// speak the other version only, by its answer or by the error it answers with, it
+// is asked again in that version: over the transport opened anew, which for a
+// command is another process, or if that cannot be, over the same connection.
 //
 // The same is done when the agent refuses with a code as HTTP has them, 400 to
 // 499, or leaves without an answer, if the transport may be opened again.
@@ -44,36 +44,37 @@ func (c *Client) Connect(ctx context.Context, t Transport) (*ClientConn, error) 
 	if err != nil {
 		return nil, err
 	}
-	asked := client.MaxVersion
+	asked := client.FirstVersion
 	answered, err := conn.initialize(ctx, asked)
 	if err == nil && answered == asked {
 		return conn, nil
 	}
-	first := err
+	first, other := err, lowestVersion+highestVersion-asked
+	spoken := other >= client.MinVersion && other <= client.MaxVersion
 	switch {
-	case err == nil && answered >= client.MinVersion && answered < asked:
-		client.Logger.Info("acp: the agent speaks an older version; connecting again", "version", answered)
-	case err != nil && asked > 1 && client.MinVersion <= 1 && clientMaySpeakV1(err, clientReopens(t)):
-		client.Logger.Info("acp: the agent refused; connecting again in version 1", "error", err)
+	case err == nil && answered == other && spoken:
+		client.Logger.Info("acp: the agent speaks another version; connecting again", "version", answered)
+	case err != nil && spoken && clientMaySpeak(other, err, clientReopens(t)):
+		client.Logger.Info("acp: the agent refused; connecting again in the other version", "version", other, "error", err)
 	default:
 		if err == nil {
 			err = fmt.Errorf("%w names protocol version %d; this client speaks %d to %d",
-				ErrInitialize, answered, client.MinVersion, asked)
+				ErrInitialize, answered, client.MinVersion, client.MaxVersion)
 		}
 		return nil, conn.fail(err)
 	}
 	conn, err = client.redial(ctx, t, conn)
 	if err == nil {
-		answered, err = conn.initialize(ctx, 1)
-		if err == nil && answered != 1 {
-			err = fmt.Errorf("%w names protocol version %d instead of 1", ErrInitialize, answered)
+		answered, err = conn.initialize(ctx, other)
+		if err == nil && answered != other {
+			err = fmt.Errorf("%w names protocol version %d instead of %d", ErrInitialize, answered, other)
 		}
 	}
 	switch {
 	case err == nil:
 		return conn, nil
 	case first != nil && err.Error() != first.Error():
-		err = fmt.Errorf("%w; in version 1: %w", first, err)
+		err = fmt.Errorf("%w; in version %d: %w", first, other, err)
 	}
 	if conn == nil {
 		return nil, err
@@ -121,12 +122,12 @@ func (c *ClientConn) fail(err error) error {
 	return err
 }
 
-// clientMaySpeakV1 reports whether an agent that answered initialize of version
-// 2 with an error may speak version 1: it names that version, or finds fault
-// with the request, as agents do that look for members of version 1. Some have
+// clientMaySpeak reports whether an agent that answered initialize of one version
+// with an error may speak the other: it names that version, or finds fault
+// with the request, as agents do that look for members of the other. Some have
 // codes of their own for that, or leave: that is worth another try if it can be
 // had over a new stream.
-func clientMaySpeakV1(err error, reopens bool) bool {
+func clientMaySpeak(other int, err error, reopens bool) bool {
 	var said *jsonrpc.Error
 	if !errors.As(err, &said) {
 		return reopens && errors.Is(err, jsonrpc.ErrClosed)
@@ -140,7 +141,7 @@ func clientMaySpeakV1(err error, reopens bool) bool {
 		if len(said.Data) == 0 || json.Unmarshal(said.Data, &data) != nil || data.Supported == nil {
 			return true
 		}
-		return slices.Contains(data.Supported, 1)
+		return slices.Contains(data.Supported, other)
 	case jsonrpc.CodeInvalidParams, jsonrpc.CodeInvalidRequest, jsonrpc.CodeMethodNotFound, jsonrpc.CodeInternalError, jsonrpc.CodeParseError:
 		return true
 	}

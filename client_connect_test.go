@@ -42,6 +42,7 @@ func TestClientNegotiation(t *testing.T) {
 	tests := []struct {
 		name     string
 		min, max int
+		first    int
 		answers  []string
 		asked    string // versions
 		opens    int
@@ -70,6 +71,15 @@ func TestClientNegotiation(t *testing.T) {
 		{name: "no info", answers: []string{`"result":{"protocolVersion":2,"capabilities":{}}`}, asked: "2", opens: 1, err: "info: missing"},
 		{name: "no version", answers: []string{`"result":{}`}, asked: "2", opens: 1, err: "no protocol version"},
 		{name: "odd version", answers: []string{`"result":{"protocolVersion":1.5}`}, asked: "2", opens: 1, err: "no protocol version"},
+		{name: "version 1 first", first: 1, answers: []string{v1}, asked: "1", opens: 1, version: 1},
+		{name: "version 1 first, answers version 2", first: 1, answers: []string{v2, v2}, asked: "1 2", opens: 2, version: 2},
+		{name: "version 1 first, supports 2", first: 1, answers: []string{`"error":{"code":-32022,"message":"x","data":{"requested":1,"supported":[2]}}`, v2}, asked: "1 2", opens: 2, version: 2},
+		{name: "version 1 first, wants members of version 2", first: 1, answers: []string{`"error":{"code":-32602,"message":"x"}`, v2}, asked: "1 2", opens: 2, version: 2},
+		{name: "version 1 first, fails in both", first: 1, answers: []string{`"error":{"code":-32602,"message":"x"}`, `"error":{"code":-32603,"message":"y"}`}, asked: "1 2", opens: 2,
+			err: "initialize: x (-32602); in version 2: acp: initialize: y (-32603)"},
+		{name: "version 1 first, wants a login", first: 1, answers: []string{`"error":{"code":-32000,"message":"x"}`}, asked: "1", opens: 1, err: "initialize: x (-32000)"},
+		{name: "first outside of the bounds", min: 2, first: 1, answers: []string{v2}, asked: "2", opens: 1, version: 2},
+		{name: "first above", max: 1, first: 2, answers: []string{v1}, asked: "1", opens: 1, version: 1},
 		{name: "no object", answers: []string{`"result":[]`}, asked: "2", opens: 1, err: "not an object"},
 	}
 	for _, tt := range tests {
@@ -77,7 +87,7 @@ func TestClientNegotiation(t *testing.T) {
 			t.Run(fmt.Sprintf("%s/reopens=%v", tt.name, reopens), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					d := &clientDialer{t: t, reopens: reopens}
-					c := &Client{MinVersion: tt.min, MaxVersion: tt.max}
+					c := &Client{MinVersion: tt.min, MaxVersion: tt.max, FirstVersion: tt.first}
 					get := later(func() (*ClientConn, error) { return c.Connect(t.Context(), d) })
 					var asked []string
 					for _, answer := range tt.answers {

@@ -27,6 +27,9 @@ type Options struct {
 	Argv  []string // the command of the agent, in place of Agent
 	// ClientProtocol is the only version that is spoken with the client; 0 is either.
 	ClientProtocol int
+	// AgentProtocol is the only version that is spoken with the agent; 0 is what the settings say of
+	// it, or else the client's if the agent speaks that.
+	AgentProtocol int
 	// Client is the way to the client; nil is standard input and output.
 	Client acp.Transport
 }
@@ -34,13 +37,14 @@ type Options struct {
 // NewCommand returns the command; runF, if not nil, runs in place of it.
 func NewCommand(a *app.App, runF func(context.Context, *Options) error) *cobra.Command {
 	o := &Options{App: a}
-	protocol := ""
+	client, agent := "", ""
 	cmd := &cobra.Command{
 		Use:   "bridge [AGENT] [-- COMMAND ARGS…]",
 		Short: "Serve an agent to clients of either protocol version",
 		Long: `Start an agent and serve it on standard input and output, to clients of either
-version of the protocol, whichever the agent speaks. An editor is told to start
-"acp bridge NAME" in place of the agent. What the agent writes to standard error
+version of the protocol, whichever the agent speaks. An agent that speaks both
+versions is spoken to in the client's, unless --agent-protocol says otherwise. An
+editor starts "acp bridge NAME" in place of the agent. What the agent writes to standard error
 appears there.
 
 It ends when the client leaves (status 0) or the agent does (status 6). If the agent
@@ -48,7 +52,7 @@ cannot be used, the client is told why, and the status is 6, 7 or 8.`,
 		Example: `  acp bridge gemini
   acp bridge --protocol 1 -- my-agent --acp`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := o.arguments(cmd, args, protocol); err != nil {
+			if err := o.arguments(cmd, args, client, agent); err != nil {
 				return err
 			}
 			if runF != nil {
@@ -57,24 +61,33 @@ cannot be used, the client is told why, and the status is 6, 7 or 8.`,
 			return Run(cmd.Context(), o)
 		},
 	}
-	cmd.Flags().StringVar(&protocol, "protocol", "auto", "speak only this `VERSION` with the client: 1, 2 or auto")
+	cmd.Flags().StringVar(&client, "protocol", "auto", "speak only this `VERSION` with the client: 1, 2 or auto")
+	cmd.Flags().StringVar(&agent, "agent-protocol", "auto", "speak only this `VERSION` with the agent: 1, 2 or auto")
 	return cmd
 }
 
-func (o *Options) arguments(cmd *cobra.Command, args []string, protocol string) error {
+func (o *Options) arguments(cmd *cobra.Command, args []string, client, agent string) error {
 	var err error
 	if o.Agent, o.Argv, err = app.Named(cmd, args, "agent"); err != nil {
 		return err
 	}
-	o.ClientProtocol = 0
-	if protocol != "auto" {
-		n, err := strconv.Atoi(protocol)
-		if err != nil || n < 1 || n > 2 {
-			return exitcode.Errorf(exitcode.Usage, "--protocol %q: it is 1, 2 or auto", protocol)
-		}
-		o.ClientProtocol = n
+	if o.ClientProtocol, err = version("--protocol", client); err != nil {
+		return err
 	}
-	return nil
+	o.AgentProtocol, err = version("--agent-protocol", agent)
+	return err
+}
+
+// version reads the value of a flag; 0 is either version.
+func version(flag, value string) (int, error) {
+	if value == "auto" {
+		return 0, nil
+	}
+	n, err := strconv.Atoi(value)
+	if err != nil || n < 1 || n > 2 {
+		return 0, exitcode.Errorf(exitcode.Usage, "%s %q: it is 1, 2 or auto", flag, value)
+	}
+	return n, nil
 }
 
 // Run serves one client.
@@ -87,6 +100,9 @@ func Run(ctx context.Context, o *Options) error {
 	agent, err := o.agent()
 	if err != nil {
 		return err
+	}
+	if o.AgentProtocol != 0 {
+		agent.Protocol = o.AgentProtocol
 	}
 	b := &acp.Bridge{Logger: a.Logger, ClientVersions: [2]int{o.ClientProtocol, o.ClientProtocol}, AgentVersions: [2]int{agent.Protocol, agent.Protocol}}
 	if agent.Builtin {
