@@ -7,6 +7,7 @@ import (
 	"github.com/goacp/acp/acpv2"
 	"github.com/goacp/acp/cmd/acp/internal/history"
 	"github.com/goacp/acp/cmd/acp/internal/safetext"
+	"github.com/goacp/acp/cmd/acp/internal/shown"
 	"github.com/goacp/acp/cmd/acp/internal/store"
 	"github.com/goacp/acp/transcript"
 )
@@ -183,9 +184,15 @@ func itemOf(t *transcript.Snapshot, e transcript.Entry) item {
 	return item{Kind: itemAside, Title: line("Entry of an unknown kind: " + string(e.EntryKind()))}
 }
 
+// toolTitle names a tool call.
+func toolTitle(c *transcript.ToolCall) string {
+	command, _ := shown.Command(c)
+	return shown.With(first(c.Title, c.Name, string(c.ID)), command)
+}
+
 func toolItem(t *transcript.Snapshot, c *transcript.ToolCall) item {
 	it := item{
-		Kind: itemTool, Title: line(first(c.Title, c.Name, string(c.ID))),
+		Kind: itemTool, Title: line(toolTitle(c)),
 		Mark: mark(string(c.Status)), Status: line(string(c.Kind) + ", " + strings.ReplaceAll(string(c.Status), "_", " ")),
 	}
 	for _, l := range c.Locations {
@@ -305,9 +312,13 @@ func planItem(p *transcript.Plan) item {
 
 func permissionItem(t *transcript.Snapshot, p *transcript.Permission) item {
 	it := item{Kind: itemAside, Title: line("Permission: " + p.Title), Notes: notes(p.Description)}
+	switch command, certain := shown.Asked(t, p); {
+	case command != "":
+		it.Blocks = []block{{Kind: blockTerminal, Text: "$ " + safetext.Text(command)}}
+	case !certain:
+		it.Notes = append(it.Notes, "what would be run is not known")
+	}
 	switch s := p.Subject.(type) {
-	case *acpv2.CommandPermissionSubject:
-		it.Blocks = []block{{Kind: blockTerminal, Text: "$ " + safetext.Text(s.Command)}}
 	case *acpv2.ToolCallPermissionSubject:
 		if c := t.ToolCall(s.ToolCall.ToolCallID); c != nil && c.Title != p.Title {
 			it.Notes = append(it.Notes, line("for "+c.Title))

@@ -11,6 +11,7 @@ import (
 	"github.com/goacp/acp/acphost"
 	"github.com/goacp/acp/acpv2"
 	"github.com/goacp/acp/cmd/acp/internal/safetext"
+	"github.com/goacp/acp/cmd/acp/internal/shown"
 	"github.com/goacp/acp/transcript"
 )
 
@@ -19,12 +20,9 @@ const maxTitle = 160
 
 // ToolLine says in a line what a tool call is and how it stands.
 func ToolLine(t *transcript.ToolCall) string {
-	title := safetext.Line(t.Title, maxTitle)
-	if title == "" {
-		title = safetext.Line(t.Name, maxTitle)
-	}
-	if title == "" {
-		title = "a " + safetext.Line(string(t.Kind), 20) + " tool"
+	title := safetext.Line(shown.Title(t), maxTitle)
+	if t.Title == "" && title == safetext.Line(string(t.Kind), maxTitle) {
+		title = "a " + title + " tool"
 	}
 	if len(t.Locations) > 0 {
 		if path := safetext.Line(t.Locations[0].Path, maxTitle); path != "" && !strings.Contains(title, path) && !strings.Contains(title, base(path)) {

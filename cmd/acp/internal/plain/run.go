@@ -19,6 +19,7 @@ import (
 	"github.com/goacp/acp/cmd/acp/internal/pty"
 	"github.com/goacp/acp/cmd/acp/internal/roster"
 	"github.com/goacp/acp/cmd/acp/internal/safetext"
+	"github.com/goacp/acp/cmd/acp/internal/shown"
 )
 
 // maxQueued bounds the prompts that wait for the end of a turn.
@@ -489,6 +490,11 @@ func (c *conversation) decided(_ *host.Session, rec acphost.Record, _ acphost.Re
 	title := safetext.Line(rec.Title, maxTitle)
 	if title == "" {
 		title = safetext.Line(rec.Kind, 40)
+	}
+	if command, certain := rec.Shows(); command != "" {
+		title = safetext.Line(shown.With(title, command), 2*maxTitle)
+	} else if !certain {
+		title += " (what would be run is not known)"
 	}
 	verdict := "Denied: "
 	if rec.Effect == acphost.EffectAllow {

@@ -2,6 +2,7 @@ package tui
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -22,7 +23,7 @@ const calm = 400 * time.Millisecond
 type askOverlay struct {
 	ask     *ask
 	choices []choice
-	at      int
+	at      int // of the choices; -1 for none
 	top     int // of the text
 	page    int
 	body    []string
@@ -70,6 +71,9 @@ func newAskOverlay(m *model, a *ask) *askOverlay {
 			o.choices = append(o.choices, choice{name: "Reject, and the like in this session", letter: "N", id: id, always: acphost.EffectDeny})
 		}
 	}
+	// Enter must not grant more than this once.
+	once := a.req.Allow()
+	o.at = slices.IndexFunc(o.choices, func(c choice) bool { return once != "" && c.id == once && c.always == "" })
 	return o
 }
 
@@ -102,7 +106,7 @@ func (o *askOverlay) key(m *model, k tea.KeyPressMsg) tea.Cmd {
 	case "down", "tab":
 		o.at = min(len(o.choices)-1, o.at+1)
 	case "enter":
-		if o.at < len(o.choices) {
+		if o.at >= 0 && o.at < len(o.choices) {
 			return o.done(m, o.choices[o.at])
 		}
 	case "1", "2", "3", "4", "5", "6", "7", "8", "9":
@@ -220,6 +224,9 @@ func (o *askOverlay) draw(m *model, width, height int) ([]string, *tea.Position)
 		lines = append(lines, "")
 	}
 	hint := "Enter chooses · Esc dismisses"
+	if o.at < 0 {
+		hint = "↑ ↓ or a key chooses · Esc dismisses"
+	}
 	if !o.armed(m) {
 		hint = "keys count as answers once you stop typing"
 	}
@@ -265,7 +272,11 @@ func (o *askOverlay) text(m *model, width int) []string {
 	// What this side asks itself, such as a write of a file.
 	r := o.ask.req
 	lines := wrap(r.Title, width)
-	for _, s := range []string{r.Description, r.Command} {
+	command, certain := r.Shows()
+	if command == "" && !certain {
+		command = "What would be run is not known."
+	}
+	for _, s := range []string{r.Description, command} {
 		if s != "" {
 			lines = append(lines, wrap(s, width)...)
 		}

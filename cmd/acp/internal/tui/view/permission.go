@@ -6,6 +6,7 @@ import (
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acpv2"
 	"github.com/goacp/acp/cmd/acp/internal/safetext"
+	"github.com/goacp/acp/cmd/acp/internal/shown"
 	"github.com/goacp/acp/transcript"
 )
 
@@ -17,8 +18,13 @@ func (b *builder) permission(p *transcript.Permission) {
 	if title == "" {
 		title = "a permission"
 	}
-	if s, ok := p.Subject.(*acpv2.CommandPermissionSubject); ok && s.Command != "" {
-		title += " $ " + safetext.Line(s.Command, maxTitle)
+	switch command, certain := shown.Asked(b.t.snap, p); {
+	case command != "":
+		if shown.With(title, command) != title {
+			title += " $ " + safetext.Line(command, maxTitle)
+		}
+	case !certain:
+		title += " (what would be run is not known)"
 	}
 	switch p.Outcome.(type) {
 	case nil:
@@ -89,10 +95,11 @@ func Permission(req *acp.PermissionRequest, snap *transcript.Snapshot, width int
 	if call == nil {
 		return t.allLines(b.parts)
 	}
+	certain := true
 	if asked == "" {
-		asked = inputCommand(call.RawInput)
+		asked, certain = shown.Command(call)
 	}
-	if s := t.toolTitle(call); s != "" && !strings.Contains(title, s) && s != safetext.Line(asked, maxTitle) {
+	if s := t.callTitle(call); s != "" && !strings.Contains(title, s) && s != safetext.Line(asked, maxTitle) {
 		l := line{}
 		if k := kindSigns[call.Kind]; k != "" {
 			l = l.put(k+" ", th.accent)
@@ -102,7 +109,7 @@ func Permission(req *acp.PermissionRequest, snap *transcript.Snapshot, width int
 	if ps := t.locations(call, ""); len(ps) > 0 {
 		b.line(indent(2), line{{strings.Join(ps, "  "), th.dim}})
 	}
-	shown := len(call.Content) > 0
+	content := len(call.Content) > 0
 	for _, c := range call.Content {
 		switch c := c.(type) {
 		case *acpv2.Content:
@@ -122,9 +129,16 @@ func Permission(req *acp.PermissionRequest, snap *transcript.Snapshot, width int
 		}
 	}
 	_, command := req.Subject.(*acpv2.CommandPermissionSubject)
-	if cmd := inputCommand(call.RawInput); cmd != "" && !command {
-		b.command(cmd, "")
-	} else if !shown && !command {
+	switch {
+	case asked != "" && !command:
+		b.command(asked, "")
+		if !certain {
+			b.line(indent(2), line{{"as the agent shows it; what would be run is not certain", th.warn}})
+		}
+	case asked == "" && !certain:
+		b.line(prefix{}, line{{"What would be run is not known.", th.warn}})
+		fallthrough
+	case !content && !command:
 		b.json("input", call.RawInput)
 	}
 	return t.allLines(b.parts)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acpv2"
+	"github.com/goacp/acp/transcript"
 )
 
 // TestPermissionCommandOnce shows a command once, though the tool call that runs it is named by it.
@@ -24,6 +25,43 @@ func TestPermissionCommandOnce(t *testing.T) {
 	got := strings.Join(Permission(&acp.PermissionRequest{Title: "Run it?", ToolCall: call}, nil, 80, plainTheme()), "\n")
 	if !strings.Contains(got, "Test everything") {
 		t.Errorf("what the call is about is not told:\n%s", got)
+	}
+}
+
+// TestPermissionShapes shows what would be run in the shapes in which agents tell it, or that it is not
+// known, in the dialog and in what is kept of the question.
+func TestPermissionShapes(t *testing.T) {
+	text := acpv2.Set([]acpv2.ToolCallContent{&acpv2.Content{Content: acpv2.Text("Requesting approval to Running: touch x")}})
+	for _, tt := range []struct {
+		name  string
+		call  acpv2.ToolCallUpdate
+		want  string // in the dialog
+		line  string // in the conversation
+		title string // of the tool call
+	}{
+		{"P", acpv2.ToolCallUpdate{RawInput: []byte(`{"command":"touch x","commands":["touch x"]}`)}, "$ touch x", "Asks: demo shell $ touch x", "demo shell: touch x"},
+		{"Z", acpv2.ToolCallUpdate{RawInput: []byte(`{"command":["bash","-lc","touch x"],"call_id":"1"}`)}, "$ touch x", "Asks: demo shell $ touch x", "demo shell: touch x"},
+		{"K", acpv2.ToolCallUpdate{Content: text}, "not certain", "Asks: demo shell $ touch x", "demo shell: touch x"},
+		{"nothing", acpv2.ToolCallUpdate{}, "What would be run is not known.", "Asks: demo shell (what would be run is not known)", "demo shell"},
+	} {
+		call := tt.call
+		call.ToolCallID, call.Title, call.Kind = "c", acpv2.Set("demo shell"), acpv2.Set(acpv2.ToolKindExecute)
+		req := &acp.PermissionRequest{Title: "demo shell", ToolCall: &call, Subject: &acpv2.ToolCallPermissionSubject{ToolCall: call}}
+		if got := strings.Join(Permission(req, nil, 80, plainTheme()), "\n"); !strings.Contains(got, tt.want) {
+			t.Errorf("%s: the dialog lacks %q:\n%s", tt.name, tt.want, got)
+		}
+		c := transcript.New(transcript.Config{})
+		c.Apply(&call)
+		c.Asked(&acpv2.RequestPermissionRequest{Title: "demo shell", Subject: req.Subject})
+		tr := New(plainTheme())
+		tr.SetWidth(80)
+		tr.Set(c.Snapshot(), nil)
+		got := strings.Join(tr.Lines(0, 20), "\n")
+		for _, want := range []string{tt.line, tt.title} {
+			if !strings.Contains(got, want) {
+				t.Errorf("%s: the conversation lacks %q:\n%s", tt.name, want, got)
+			}
+		}
 	}
 }
 

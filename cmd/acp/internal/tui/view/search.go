@@ -438,35 +438,3 @@ func (t *Transcript) CodeBlocks(seq uint64) []string {
 	}
 	return out
 }
-
-// inputCommand returns the command in the raw input of a tool call, where tools that run
-// commands tend to have it; "" for none.
-func inputCommand(raw json.RawMessage) string {
-	var v struct {
-		Command any `json:"command"`
-		Cmd     any `json:"cmd"`
-	}
-	if json.Unmarshal(raw, &v) != nil {
-		return ""
-	}
-	for _, c := range []any{v.Command, v.Cmd} {
-		switch c := c.(type) {
-		case string:
-			return c
-		case []any:
-			var words []string
-			for _, w := range c {
-				s, ok := w.(string)
-				if !ok {
-					return ""
-				}
-				if s == "" || strings.ContainsAny(s, " \t\n'\"\\$`&|;<>()*?[]#~!{}") {
-					s = "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
-				}
-				words = append(words, s)
-			}
-			return strings.Join(words, " ")
-		}
-	}
-	return ""
-}

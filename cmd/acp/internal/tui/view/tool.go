@@ -1,11 +1,13 @@
 package view
 
 import (
+	"cmp"
 	"strconv"
 	"strings"
 
 	"github.com/goacp/acp/acpv2"
 	"github.com/goacp/acp/cmd/acp/internal/safetext"
+	"github.com/goacp/acp/cmd/acp/internal/shown"
 	"github.com/goacp/acp/transcript"
 )
 
@@ -56,15 +58,16 @@ func (t *Transcript) status(c *transcript.ToolCall) (sign, word string, k look) 
 	return "◐", safetext.Line(string(c.Status), 30), th.accent
 }
 
-// toolTitle returns what a tool call is about, in one line.
-func (t *Transcript) toolTitle(c *transcript.ToolCall) string {
-	s := safetext.Line(c.Title, maxTitle)
-	if s == "" {
-		s = safetext.Line(c.Name, 200)
-	}
-	if s == "" {
-		s = safetext.Line(string(c.Kind), 40)
-	}
+// toolTitle returns what a tool call is about, in one line: what it runs, too.
+func (t *Transcript) toolTitle(c *transcript.ToolCall) string { return t.titled(shown.Title(c)) }
+
+// callTitle is the title of a tool call alone, in one line.
+func (t *Transcript) callTitle(c *transcript.ToolCall) string {
+	return t.titled(cmp.Or(strings.TrimSpace(c.Title), strings.TrimSpace(c.Name), string(c.Kind)))
+}
+
+func (t *Transcript) titled(title string) string {
+	s := safetext.Line(title, maxTitle)
 	// Titles tend to be Markdown with paths.
 	if len(s) > 1 && s[0] == '`' && strings.Count(s, "`") == 2 && s[len(s)-1] == '`' {
 		s = s[1 : len(s)-1]
