@@ -17,6 +17,7 @@ import (
 // examine looks at what the agent can do and opens a session.
 func (d *doctor) examine(ctx context.Context, conn *acp.ClientConn) {
 	d.capabilities(conn)
+	d.rules(conn)
 	d.session(ctx, conn)
 }
 
