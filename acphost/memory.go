@@ -39,13 +39,16 @@ const (
 // tool, with the same name, command, working directory and paths. The input has
 // to be the same too, or the title if there is no input; these do not count of
 // a tool that executes if the command is certain, and of one that edits if it
-// says which files. Rules that allow or deny come first.
+// says which files. Where it is not certain what would be run, the command that
+// is shown has to be the same; a request that neither shows one nor has an input
+// is not remembered. Rules that allow or deny come first.
 type Memory struct {
 	Session string   `json:"session,omitempty"` // "" for all
 	Effect  Effect   `json:"effect"`            // allow or deny
 	Kind    string   `json:"kind,omitempty"`
 	Tool    string   `json:"tool,omitempty"`
 	Command string   `json:"command,omitempty"`
+	Shown   string   `json:"shown,omitempty"` // the command that is shown, where it is not certain
 	Cwd     string   `json:"cwd,omitempty"`
 	Paths   []string `json:"paths,omitempty"` // in order, each once
 	Input   string   `json:"input,omitempty"` // the SHA-256 sum of the input without white space, in hexadecimal
@@ -79,12 +82,24 @@ func newMemory(req *Request) Memory {
 	} else {
 		m.Title = req.Title
 	}
+	if shown := strings.TrimSpace(req.Shown); req.commandUnknown() && shown != "" {
+		m.Shown = shown
+	}
 	return m
+}
+
+// tells reports whether a memory tells its request from others. The title of a tool that runs
+// something does not: it may be the same for all commands.
+func (m *Memory) tells(req *Request) bool {
+	if req.commandUnknown() {
+		return m.Shown != "" || m.Input != ""
+	}
+	return m.Command != "" || len(m.Paths) > 0 || m.Input != "" || m.Title != ""
 }
 
 // same reports whether two memories are of the same request.
 func (m *Memory) same(o *Memory) bool {
-	return m.Session == o.Session && m.Kind == o.Kind && m.Tool == o.Tool && m.Command == o.Command && m.Cwd == o.Cwd &&
+	return m.Session == o.Session && m.Kind == o.Kind && m.Tool == o.Tool && m.Command == o.Command && m.Shown == o.Shown && m.Cwd == o.Cwd &&
 		m.Input == o.Input && m.Title == o.Title && slices.Equal(m.Paths, o.Paths)
 }
 
@@ -96,6 +111,9 @@ func (p *Policy) recall(req *Request) Effect {
 		return ""
 	}
 	m := newMemory(req)
+	if !m.tells(req) {
+		return ""
+	}
 	for _, o := range slices.Backward(p.memory) { // the latest counts
 		if m.Session = ""; o.Session != "" {
 			m.Session = req.Session
@@ -115,7 +133,7 @@ func (p *Policy) recall(req *Request) Effect {
 func (p *Policy) Always(req Request, effect Effect) {
 	m := newMemory(&req)
 	m.Effect = effect
-	if m.Command == "" && len(m.Paths) == 0 && m.Input == "" && m.Title == "" {
+	if !m.tells(&req) {
 		return // any other would be like it
 	}
 	switch p.Remember {
@@ -140,7 +158,7 @@ func (p *Policy) Recall(memories ...Memory) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, m := range memories {
-		size := len(m.Session) + len(m.Kind) + len(m.Tool) + len(m.Command) + len(m.Cwd) + len(m.Title) + len(strings.Join(m.Paths, ""))
+		size := len(m.Session) + len(m.Kind) + len(m.Tool) + len(m.Command) + len(m.Shown) + len(m.Cwd) + len(m.Title) + len(strings.Join(m.Paths, ""))
 		if m.Effect != EffectAllow && m.Effect != EffectDeny || size > maxMemoryText {
 			continue
 		}
