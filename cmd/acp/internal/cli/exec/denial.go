@@ -35,10 +35,8 @@ func suggester(p config.Permissions, base string) func(acphost.Request) string {
 func denial(rec acphost.Record, rule string) string {
 	line := "denied: " + what(rec)
 	switch {
-	case rule != "" && certainty(rec) != "" && certainty(rec) != "certain":
-		return line + "; no rule about a command permits what is not certain: allow it with --allow " + quote(safetext.Line(rule, 4000))
 	case rule != "":
-		return line + "; allow it with --allow " + quote(safetext.Line(rule, 4000))
+		return line + why(rec) + "; allow it with --allow " + quote(safetext.Line(rule, 4000))
 	case rec.By == acphost.ByUser:
 		return line + ", as you answered"
 	case rec.By == acphost.ByTimeout:
@@ -51,12 +49,27 @@ func denial(rec acphost.Record, rule string) string {
 	return line + "; no --allow permits it"
 }
 
-// why is the reason of a decision, "" if the rule says it all.
+// why says why the rules did not allow something, and which part of a command that is about, as far as
+// the line does not say so already.
 func why(rec acphost.Record) string {
-	if rec.Reason == "" {
+	reason, part := safetext.Line(rec.Reason, 200), safetext.Line(rec.Part, 200)
+	rule := "the rule " + safetext.Line(rec.Rule, 100)
+	switch command, certain := rec.Shows(); {
+	case reason == "no rule allows it":
 		return ""
+	case reason == rule+" denies it", reason == rule+" wants it to be asked", !certain && command == "":
+		reason = ""
 	}
-	return ": " + safetext.Line(rec.Reason, 200)
+	if part == safetext.Line(rec.Command, 200) {
+		part = ""
+	}
+	switch {
+	case reason != "" && part != "":
+		return " (" + part + ": " + reason + ")"
+	case reason+part != "":
+		return " (" + reason + part + ")"
+	}
+	return ""
 }
 
 // certainty says how sure it is what would be run; "" if nothing would be.
