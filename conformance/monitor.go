@@ -71,8 +71,9 @@ type Monitor struct {
 	ready   bool // initialize was answered with success
 	others  bool // requests besides initialize passed
 
-	torn bool         // the frame at hand is no JSON
-	held [2][]Finding // about one that may have been cut off, by side
+	parting []Finding    // about the agent, unless the client has gone away before
+	torn    bool         // the frame at hand is no JSON
+	held    [2][]Finding // about one that may have been cut off, by side
 
 	lastAt [2]time.Duration // when a side sent something, by side
 	lastNo [2]int64         // the number of that frame
@@ -234,6 +235,29 @@ func (m *Monitor) begin(at time.Duration, dir trace.Direction, data []byte) {
 		m.out = append(m.out, f)
 	}
 	m.held[m.from] = nil
+	if m.from == theClient {
+		for _, f := range m.parting {
+			m.stats.Findings[f.Rule]++
+			m.out = append(m.out, f)
+		}
+		m.parting = nil
+	}
+}
+
+// unlessGone adds a finding about the agent when the client sends another frame. If it does
+// not, it may have gone away before, which is a reason to end what goes on.
+func (m *Monitor) unlessGone(c check, path, why string) {
+	n := len(m.out)
+	m.add(c, path, "%s", why)
+	if len(m.out) == n {
+		return
+	}
+	f := m.out[n]
+	m.out = m.out[:n]
+	m.stats.Findings[f.Rule]--
+	if len(m.parting) < maxFindings {
+		m.parting = append(m.parting, f)
+	}
 }
 
 // hold keeps what was found in the frame at hand until its sender sends another

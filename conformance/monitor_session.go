@@ -305,7 +305,7 @@ func (m *Monitor) turned(r *request, reason string, known bool) {
 		}
 	}
 	if cancelled && m.breaks(ckNotCancelled, !r.stopped && !r.withdrawn && !s.dismissed && !m.gap) {
-		m.add(ckNotCancelled, "result.stopReason", "ended a turn as cancelled that nobody cancelled")
+		m.unlessGone(ckNotCancelled, "result.stopReason", "ended a turn as cancelled that nobody cancelled")
 	}
 	if reason == "end_turn" {
 		m.unfinished(s)

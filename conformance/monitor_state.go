@@ -35,7 +35,7 @@ func (m *Monitor) stateOf(s *session, state, reason string, hasError, reported, 
 	}
 	if reason == "cancelled" {
 		if m.breaks(ckNotCancelled, s.calls == 0 && !s.closing && !s.dismissed && !m.gap) {
-			m.add(ckNotCancelled, "params.update.stopReason", "ended work as cancelled that nobody cancelled")
+			m.unlessGone(ckNotCancelled, "params.update.stopReason", "ended work as cancelled that nobody cancelled")
 		}
 	}
 	if reason == "error" && m.breaks(ckErrorTold, !hasError) {
