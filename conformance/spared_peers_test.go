@@ -42,6 +42,28 @@ var oddAgents = map[string]oddity{
 		rules: []string{"agent/file"},
 		seen:  []string{"agent/file/write", "agent/file/write-failed", "agent/file/write-null"},
 	},
+	"does not load a session that is open": {
+		odd:   notOpen,
+		rules: []string{"agent/history"},
+		seen:  []string{"agent/history/load", "agent/history/load-after-close", "agent/history/behind"},
+	},
+	"does not load a session that is open, and closes none": {
+		odd:   lacking("session.close", notOpen),
+		rules: []string{"agent/history"},
+		seen:  []string{"agent/history/load-restarted"},
+	},
+	"forgets sessions that are closed": {
+		odd: after("session/close", func(w *between, f *flying) {
+			if f.request() && (f.method == "session/load" || f.method == "session/resume") {
+				refuse("-32002")(w, f)
+				return
+			}
+			w.pass(f)
+		}),
+		rules: []string{"agent/history/load", "agent/history/load-after-close", "agent/history/behind", "agent/history/after-close"},
+		but:   []string{"agent/history/load-after-close", "agent/history/after-close"},
+		unset: []string{"agent/history/load"},
+	},
 	"starts a second command": {
 		odd:   asksMore("terminal/create", func(map[string]any) {}),
 		rules: []string{"agent/terminal"},
@@ -84,6 +106,20 @@ func asksFirst(method string, change func(params map[string]any)) defect {
 		}
 		w.pass(f)
 	}
+}
+
+// notOpen is an agent that refuses to load a session that is open on the same connection.
+func notOpen(w *between, f *flying) {
+	switch {
+	case f.reply && f.method == "session/new":
+		w.state["open "+f.str("result.sessionId")] = true
+	case f.request() && f.method == "session/close":
+		delete(w.state, "open "+f.str("params.sessionId"))
+	case f.request() && f.method == "session/load" && w.state["open "+f.str("params.sessionId")] != nil:
+		refuse("-32602")(w, f)
+		return
+	}
+	w.pass(f)
 }
 
 // more makes another request like the last one.
