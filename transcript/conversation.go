@@ -27,6 +27,7 @@ type Conversation struct {
 	unknown []uint64 // the unknown entries
 	total   int      // the sizes of everything
 	stripAt uint64   // entries before this one have nothing to give up
+	turns   uint64   // that have ended
 
 	nesting int // how deep updates may be nested
 	scratch []byte
@@ -260,7 +261,7 @@ func (c *Conversation) Snapshot() *Snapshot {
 	defer c.mu.Unlock()
 	s := &Snapshot{
 		list: c.list, sess: c.sess, index: c.index, loss: c.loss,
-		gen: c.gen, last: c.last, removed: c.index.removed,
+		gen: c.gen, last: c.last, removed: c.index.removed, turns: c.turns,
 	}
 	c.gen++
 	return s
@@ -272,6 +273,7 @@ func (c *Conversation) Snapshot() *Snapshot {
 func (s *Snapshot) Continue(cfg Config) *Conversation {
 	c := newConversation(cfg.withDefaults())
 	c.gen, c.list, c.loss, c.last = s.gen+1, s.list, s.loss, s.lastAgent()
+	c.turns = s.turns
 	if s.sess != nil {
 		c.sess = s.sess
 	}

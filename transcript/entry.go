@@ -224,6 +224,7 @@ type ToolCall struct {
 	Capabilities *acpv2.ToolCallCapabilities // replaced as a whole; nil allows nothing (S90)
 	Meta         json.RawMessage
 	run          *contentRun
+	turn         uint64 // in which it was changed last
 }
 
 // Ended reports whether the call is over. A status that this package does not know

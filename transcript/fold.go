@@ -10,7 +10,11 @@ import (
 // This file folds messages and what is built like them.
 
 func (c *Conversation) message(role Role, id acpv2.MessageID) (*Message, Op) {
-	return upsert(c, key{role.space(), string(id)}, func() *Message { return &Message{Role: role, ID: acpv2.MessageID(strings.Clone(string(id)))} })
+	m, op := upsert(c, key{role.space(), string(id)}, func() *Message { return &Message{Role: role, ID: acpv2.MessageID(strings.Clone(string(id)))} })
+	if op == OpCreated && role == RoleUser && c.sess.State.Idle() {
+		c.turns++ // in history nothing else tells where one begins
+	}
+	return m, op
 }
 
 // addText appends text to a content, or what there is room for.

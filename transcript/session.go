@@ -133,6 +133,9 @@ func (c *Conversation) session() *Session {
 func (c *Conversation) applyState(u acpv2.StateUpdate) Change {
 	s := c.session()
 	s.State = c.keepState(&s.core, sessionState, stateOf(u).after(s.State))
+	if _, idle := u.(*acpv2.IdleStateUpdate); idle {
+		c.turns++
+	}
 	return Change{Op: OpSession, Field: FieldState}
 }
 

@@ -20,6 +20,7 @@ type Snapshot struct {
 	gen     uint64
 	last    uint64
 	removed uint64
+	turns   uint64 // that had ended
 }
 
 // Len returns the number of entries.

@@ -11,9 +11,38 @@ import (
 // This file folds tool calls, plans and permissions.
 
 func (c *Conversation) toolCall(id acpv2.ToolCallID) (*ToolCall, Op) {
-	return upsert(c, key{spaceToolCall, string(id)}, func() *ToolCall {
+	t, op := upsert(c, key{spaceToolCall, string(id)}, func() *ToolCall {
 		return &ToolCall{ID: id, Kind: acpv2.ToolKindOther, Status: acpv2.ToolCallStatusPending}
 	})
+	if t != nil {
+		t.turn = c.turns
+	}
+	return t, op
+}
+
+// Abandoned reports whether a tool call of the snapshot will not end any more: it has not, but the turn in
+// which it was told of last has, and it does not go on in the background. Agents that are refused a
+// permission, or are cancelled, often say nothing more of the call. Turns end when the session becomes
+// idle, and when the user says something in a session that is.
+func (s *Snapshot) Abandoned(t *ToolCall) bool {
+	if t.Ended() || t.turn >= s.turns {
+		return false
+	}
+	for _, work := range s.Session().State.Background {
+		switch work := work.(type) {
+		case *acpv2.BackgroundToolCall:
+			if work.ToolCallID == t.ID {
+				return false
+			}
+		case *acpv2.BackgroundTerminal:
+			for _, content := range t.Content {
+				if shown, ok := content.(*acpv2.Terminal); ok && shown.TerminalID == work.TerminalID {
+					return false
+				}
+			}
+		}
+	}
+	return true
 }
 
 func (c *Conversation) applyToolCall(u *acpv2.ToolCallUpdate) Change {
