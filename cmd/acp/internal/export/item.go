@@ -195,6 +195,9 @@ func toolItem(t *transcript.Snapshot, c *transcript.ToolCall) item {
 		Kind: itemTool, Title: line(toolTitle(c)),
 		Mark: mark(string(c.Status)), Status: line(string(c.Kind) + ", " + strings.ReplaceAll(string(c.Status), "_", " ")),
 	}
+	if t.Abandoned(c) {
+		it.Mark, it.Status = mark(string(acpv2.ToolCallStatusCancelled)), line(string(c.Kind)+", not finished")
+	}
 	for _, l := range c.Locations {
 		at := l.Path
 		if l.Line != nil {

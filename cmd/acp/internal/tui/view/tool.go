@@ -38,7 +38,7 @@ var kindSigns = map[acpv2.ToolKind]string{
 // and their colour.
 func (t *Transcript) status(c *transcript.ToolCall) (sign, word string, k look) {
 	th := t.th
-	if t.over && !c.Ended() {
+	if t.over && !c.Ended() || t.snap.Abandoned(c) {
 		return "⊘", "not finished", th.dim
 	}
 	switch c.Status {

@@ -72,7 +72,9 @@ func (t *Transcript) Set(s *transcript.Snapshot, changes []transcript.Change) {
 	}
 	full := changes == nil
 	t.snap = s
+	turned := false // what has not ended may have been left behind: see Abandoned
 	for _, c := range changes {
+		turned = turned || turns(s, c)
 		switch {
 		case full:
 		case c.Trimmed:
@@ -95,6 +97,21 @@ func (t *Transcript) Set(s *transcript.Snapshot, changes []transcript.Change) {
 	if full || s.Len() != len(t.items) {
 		t.compare()
 	}
+	if turned {
+		t.redrawUnfinished()
+	}
+}
+
+// turns reports whether a turn may have begun or ended by a change.
+func turns(s *transcript.Snapshot, c transcript.Change) bool {
+	if c.Op == transcript.OpSession {
+		return c.Field == transcript.FieldState
+	}
+	if c.Op != transcript.OpCreated || c.Kind != transcript.KindMessage {
+		return false
+	}
+	m, ok := s.Entry(c.Seq).(*transcript.Message)
+	return ok && m.Role == transcript.RoleUser
 }
 
 // compare makes the items those of the snapshot.
@@ -250,6 +267,11 @@ func (t *Transcript) SetOver(over bool) (changed bool) {
 		return false
 	}
 	t.over = over
+	return t.redrawUnfinished()
+}
+
+// redrawUnfinished has drawn anew what has not ended. It reports whether there is any.
+func (t *Transcript) redrawUnfinished() (changed bool) {
 	for i, it := range t.items {
 		unfinished := false
 		switch e := t.snap.Entry(it.seq).(type) {
