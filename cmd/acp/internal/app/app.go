@@ -5,6 +5,7 @@ import (
 	"context"
 	"io"
 	"log/slog"
+	"path/filepath"
 	"sync"
 
 	"github.com/goacp/acp"
@@ -13,6 +14,7 @@ import (
 	"github.com/goacp/acp/cmd/acp/internal/exitcode"
 	"github.com/goacp/acp/cmd/acp/internal/host"
 	"github.com/goacp/acp/cmd/acp/internal/mcp"
+	"github.com/goacp/acp/cmd/acp/internal/remembered"
 	"github.com/goacp/acp/cmd/acp/internal/roster"
 	"github.com/goacp/acp/cmd/acp/internal/store"
 )
@@ -85,6 +87,9 @@ func (o *once[T]) drop() (value T, ok bool) {
 	return value, ok
 }
 
+// memoryFile is the name of what is remembered of agents in the state directory.
+const memoryFile = "agents.json"
+
 // Open connects to an agent with everything the settings say.
 func (a *App) Open(ctx context.Context, agent roster.Agent, front host.Frontend) (*host.Host, error) {
 	cfg, err := a.Config()
@@ -111,6 +116,9 @@ func (a *App) Open(ctx context.Context, agent roster.Agent, front host.Frontend)
 		MCP: servers, Policy: policy, Store: kept, Front: logged(front, a.logger(), agent.Name),
 		Connect: cfg.Timeouts.Connect, Slow: cfg.Timeouts.Slow,
 		Logger: a.logger(),
+	}
+	if cfg.Dirs.State != "" {
+		hc.Memory = remembered.New(filepath.Join(cfg.Dirs.State, memoryFile))
 	}
 	if agent.Builtin {
 		hc.Obeys = !a.other

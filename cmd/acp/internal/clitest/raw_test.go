@@ -22,6 +22,11 @@ type rawFrame struct {
 	Params struct {
 		SessionID string `json:"sessionId"`
 		Version   int    `json:"protocolVersion"`
+		Client    struct {
+			FS struct {
+				Write bool `json:"writeTextFile"`
+			} `json:"fs"`
+		} `json:"clientCapabilities"`
 	} `json:"params"`
 }
 
@@ -39,6 +44,16 @@ func rawAgentMain(does string) {
 	}
 }
 
+// note appends to the file of the variable RAW_LOG, if there is one.
+func note(format string, args ...any) {
+	f, err := os.OpenFile(os.Getenv("RAW_LOG"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return
+	}
+	_, _ = fmt.Fprintf(f, format, args...)
+	_ = f.Close()
+}
+
 func (a *rawAgent) read() (f rawFrame, ok bool) {
 	line, err := a.in.ReadBytes('\n')
 	return f, err == nil && json.Unmarshal(line, &f) == nil
@@ -47,6 +62,7 @@ func (a *rawAgent) read() (f rawFrame, ok bool) {
 func (a *rawAgent) request(f rawFrame) {
 	switch f.Method {
 	case "initialize":
+		note("start version %d, files %v\n", f.Params.Version, f.Params.Client.FS.Write)
 		name := "raw"
 		if a.does == "gemini" {
 			name = "gemini-cli"

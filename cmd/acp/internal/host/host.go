@@ -12,6 +12,7 @@ import (
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acphost"
 	"github.com/goacp/acp/cmd/acp/internal/mcp"
+	"github.com/goacp/acp/cmd/acp/internal/remembered"
 	"github.com/goacp/acp/cmd/acp/internal/roster"
 	"github.com/goacp/acp/cmd/acp/internal/store"
 	"github.com/goacp/acp/transcript"
@@ -41,6 +42,8 @@ type Config struct {
 	// Connect bounds starting the agent, 0 is 60 s; after Slow, 0 is 3 s, the
 	// frontend is told that it takes long.
 	Connect, Slow time.Duration
+	// Memory has what was learned about agents; nil learns nothing.
+	Memory *remembered.Memory
 	// AutoLogin lets the Host log in by itself, once, where that needs nobody: see
 	// [Frontend.ChooseLogin].
 	Logger *slog.Logger

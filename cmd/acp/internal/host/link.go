@@ -1,6 +1,7 @@
 package host
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -16,6 +17,7 @@ import (
 	"github.com/goacp/acp/acphost"
 	"github.com/goacp/acp/cmd/acp/internal/exitcode"
 	"github.com/goacp/acp/cmd/acp/internal/mcp"
+	"github.com/goacp/acp/cmd/acp/internal/remembered"
 	"github.com/goacp/acp/cmd/acp/internal/safetext"
 	"github.com/goacp/acp/jsonrpc"
 )
@@ -33,6 +35,7 @@ type link struct {
 	replaced  bool          // another one takes its place; of the host's mu
 	settled   chan struct{} // closed once it has ended and the host knows what that means for it
 	loops     mcp.Loops
+	known     remembered.Agent // it was started as that
 
 	mu      sync.Mutex
 	mcp     []acp.MCPServer // once planned
@@ -40,9 +43,9 @@ type link struct {
 	noise   uint64 // frames that were no messages, as far as that was told
 }
 
-// connect starts the agent. env is added to its environment.
-func (h *Host) connect(ctx context.Context, env map[string]string) (*link, error) {
-	l := &link{host: h, settled: make(chan struct{}), stderr: &stderrLines{note: h.note}}
+// dial starts the agent as it is known. env is added to its environment.
+func (h *Host) dial(ctx context.Context, env map[string]string, known remembered.Agent) (*link, error) {
+	l := &link{host: h, known: known, settled: make(chan struct{}), stderr: &stderrLines{note: h.note}}
 	l.loops.Failed = func(err error) {
 		h.note(Note{Kind: NoteBridged, Text: safetext.Line(err.Error(), maxNote), Err: err})
 	}
@@ -132,12 +135,12 @@ func (h *Host) client(l *link) *acp.Client {
 		TerminalAuth:      front.RunInTerminal != nil && !h.cfg.Agent.Builtin,
 		Logger:            h.cfg.Logger,
 	}
-	if !h.cfg.Agent.NoFiles {
+	if !h.cfg.Agent.NoFiles && !l.known.NoFiles {
 		c.Files = lentFiles{files}
 	}
-	switch h.cfg.Agent.Protocol {
+	switch v := cmp.Or(h.cfg.Agent.Protocol, l.known.Protocol); v {
 	case 1, 2:
-		c.MinVersion, c.MaxVersion = h.cfg.Agent.Protocol, h.cfg.Agent.Protocol
+		c.MinVersion, c.MaxVersion = v, v
 	}
 	if front.Elicit != nil {
 		c.Elicit = func(ctx context.Context, req *acp.ElicitationRequest) (*acp.ElicitationResponse, error) {
