@@ -221,7 +221,16 @@ func cureBySetting(agent roster.Agent, key string, value any) string {
 	case roster.SourceProject:
 		return fmt.Sprintf("write %s = %v under [agents.%s] in the project's %s", key, value, agent.Name, config.ProjectFile)
 	}
-	return fmt.Sprintf("acp config set agents.%s.%s %v (or --fix)", agent.Name, key, value)
+	return setting(agent, key, value) + " (or --fix)"
+}
+
+// setting says how an agent is given a setting, in a few words.
+func setting(agent roster.Agent, key string, value any) string {
+	switch agent.Source {
+	case roster.SourceCommand, roster.SourceProject:
+		return fmt.Sprintf("%s = %v under [agents.NAME]", key, value)
+	}
+	return fmt.Sprintf("acp config set agents.%s.%s %v", agent.Name, key, value)
 }
 
 // round makes times short enough to read.

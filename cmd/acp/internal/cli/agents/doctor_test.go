@@ -67,6 +67,8 @@ func fake(mode string) {
 		agent.Login = func(context.Context, *acp.AgentConn, acp.AuthMethodID) error { return nil }
 	case "broken":
 		agent.NewSession = func(context.Context, *acp.AgentSession) error { return jsonrpc.Errorf(-32050, "no model") }
+	case "v1":
+		agent.MaxVersion = 1
 	case "v1 only":
 		v1Only()
 		return
@@ -175,7 +177,7 @@ func TestDoctor(t *testing.T) {
 		want []string // lines, in order, without what differs each time
 		not  string
 	}{
-		{"fine", true, []string{"fake: ", "  ✓ found         " + os.Args[0], " starts        in ", "  ✓ initialize    fake 1.2, protocol version 2", "  · capabilities  ", "  · mcp           ", "  ✓ session/new   a session was opened", " ends          "}, "✗"},
+		{"fine", true, []string{"fake: ", "  ✓ found         " + os.Args[0], " starts        in ", "  ✓ initialize    fake 1.2, protocol version 2", "  · capabilities  list, resume, close", "  · mcp           ", "  ✓ session/new   a session was opened in ", " ends          "}, "✗"},
 		{"exits", false, []string{"  ✗ runs       it exited with status 3 before it answered", "      | first", "      | no key found", "      → run it by hand to see why: "}, "\x1b"},
 		{"leaves", false, []string{"  ✗ runs       it ended without an answer and without an error"}, ""},
 		{"silent", false, []string{"  ✗ initialize  no answer within 1s, nothing was written", "      → is it started to speak ACP?"}, ""},
@@ -184,6 +186,7 @@ func TestDoctor(t *testing.T) {
 		{"noise", true, []string{"  ✓ initialize    fake 1.2", "  ! output        2 lines on standard output are no messages", "      | Loading model…", "      | done", "  ✓ session/new"}, "\x1b"},
 		{"auth", false, []string{"  · logins        Browser (web)", "  ✗ session/new   it wants a login first", "      → acp auth login fake", " ends"}, ""},
 		{"broken", false, []string{"  ✗ session/new   it answered with the error -32050: no model"}, ""},
+		{"v1", true, []string{"  ✓ initialize    fake 1.2, protocol version 1", "  · protocol      it speaks version 1 only and was started twice", "acp config set agents.fake.protocol 1", "  · capabilities  none"}, "or --fix"},
 		{"v1 only", true, []string{"  ! initialize    works when only version 1 is spoken; otherwise: it answered with the error -31999: what?", "      → acp config set agents.fake.protocol 1 (or --fix)", "  ✓ session/new   "}, ""},
 		{"stays", true, []string{"  ! ends          not within 2s when its input ends; it was terminated"}, ""},
 	} {

@@ -244,7 +244,7 @@ func (d *doctor) started(conn *acp.ClientConn, took time.Duration, again bool) {
 	if !again {
 		c := check{Name: "starts", Status: good, Detail: "in " + round(took).String()}
 		if took >= slowStart {
-			c.Status, c.Cure = odd, "a program that is run by npx or uvx looks for a newer version first; install it instead"
+			c.Status, c.Cure = odd, slowCure(d.agent, conn.Version())
 		}
 		d.report.add(c)
 	}
@@ -261,6 +261,28 @@ func (d *doctor) started(conn *acp.ClientConn, took time.Duration, again bool) {
 	if c := d.report.find("initialize"); c == nil {
 		d.report.add(check{Name: "initialize", Status: good, Detail: fmt.Sprintf("%s, protocol version %d", name, conn.Version())})
 	}
+	if !again && conn.Version() == 1 && d.agent.Protocol == 0 && !d.agent.Builtin {
+		d.report.add(check{
+			Name: "protocol", Status: fact,
+			Detail: "it speaks version 1 only and was started twice to find that out; acp remembers that for 30 days; to spare it: " + setting(d.agent, "protocol", 1),
+		})
+	}
+}
+
+// runners are programs that look for a newer version of a program before they run it.
+var runners = []string{"npx", "uvx", "bunx", "pnpx", "pipx"}
+
+// slowCure says what can be done about a slow start.
+func slowCure(agent roster.Agent, version int) string {
+	name := strings.ToLower(filepath.Base(agent.Command))
+	name = strings.TrimSuffix(strings.TrimSuffix(name, ".exe"), ".cmd")
+	switch {
+	case slices.Contains(runners, name):
+		return name + " looks for a newer version first; install the program instead"
+	case version == 1 && agent.Protocol == 0:
+		return "it was started twice, since it speaks version 1 only: " + setting(agent, "protocol", 1)
+	}
+	return "the program itself takes this long; timeouts.slow says after what time that is told"
 }
 
 // failed tells why the agent could not be connected to, and whether it was started

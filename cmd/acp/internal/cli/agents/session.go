@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acpv2"
@@ -31,7 +32,13 @@ func (d *doctor) capabilities(conn *acp.ClientConn) {
 		}
 	}
 	if v1 := conn.CapabilitiesV1(); v1 != nil {
+		s := v1.SessionCapabilities
+		add(&can, "list", s.List != nil)
 		add(&can, "load", v1.LoadSession)
+		add(&can, "resume", s.Resume != nil)
+		add(&can, "close", s.Close != nil)
+	} else if caps.Session != nil { // which has them all in version 2
+		can = append(can, "list", "resume", "close")
 	}
 	if s := caps.Session; s != nil {
 		if p := s.Prompt; p != nil {
@@ -114,11 +121,17 @@ func (d *doctor) session(ctx context.Context, conn *acp.ClientConn) {
 	}
 	limited, cancel := context.WithTimeout(ctx, min(sessionLimit, d.limit))
 	defer cancel()
+	begin := time.Now()
 	s, err := conn.NewSession(limited, acp.SessionConfig{Cwd: d.o.App.Cwd})
+	took := time.Since(begin)
 	said, _ := errors.AsType[*jsonrpc.Error](err)
 	switch {
 	case err == nil:
-		d.report.add(check{Name: "session/new", Status: good, Detail: sessionDetail(s)})
+		c := check{Name: "session/new", Status: good, Detail: sessionDetail(s, took)}
+		if took >= slowStart {
+			c.Status, c.Cure = odd, "each new session takes this long; the agent may wait for the network or its MCP servers"
+		}
+		d.report.add(c)
 	case errors.Is(err, jsonrpc.ErrAuthRequired):
 		c := check{Name: "session/new", Status: bad, Detail: "it wants a login first", Cure: "acp auth login " + roster.Quote(d.agent.Name)}
 		if len(ways) == 0 {
@@ -149,15 +162,16 @@ func (d *doctor) session(ctx context.Context, conn *acp.ClientConn) {
 }
 
 // sessionDetail names what can be chosen in a session.
-func sessionDetail(s *acp.ClientSession) string {
+func sessionDetail(s *acp.ClientSession, took time.Duration) string {
 	var names []string
 	for _, o := range s.Options() {
 		names = append(names, o.Name)
 	}
+	opened := "a session was opened in " + round(took).String()
 	if len(names) == 0 {
-		return "a session was opened"
+		return opened
 	}
-	return "a session was opened; it has the options " + strings.Join(clipLines(names), ", ")
+	return opened + "; it has the options " + strings.Join(clipLines(names), ", ")
 }
 
 // runBuiltIn examines the built-in agent, over a connection in memory.
