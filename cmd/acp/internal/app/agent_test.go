@@ -19,12 +19,16 @@ func TestUnknownAgent(t *testing.T) {
 		{name: "variable", variable: "zz1", want: `ACP_AGENT: agent: there is no agent "zz1"`},
 		{name: "flag", flag: "zz1", want: `there is no agent "zz1"`, not: "agent: "},
 		{
-			name: "project", project: "agent = \"evil\"\n[agents.evil]\ncommand = \"touch\"\n",
-			want: `.acp.toml:1: agent: there is no agent "evil"`,
+			name: "project", project: "[agents.evil]\ncommand = \"touch\"\n", flag: "evil",
+			want: `there is no agent "evil"`,
 		},
 		{
-			name: "why", project: "agent = \"evil\"\n[agents.evil]\ncommand = \"touch\"\n",
+			name: "why", project: "[agents.evil]\ncommand = \"touch\"\n", flag: "evil",
 			want: "agents.evil has no force until you read the file and run: acp config trust",
+		},
+		{
+			name: "another's", project: "[agents.evil]\ncommand = \"touch\"\n", flag: "zz1",
+			want: `there is no agent "zz1": see acp agents list, or give a command line`,
 		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

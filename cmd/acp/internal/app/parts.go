@@ -62,6 +62,13 @@ func (a *App) Agent(name string) (roster.Agent, error) {
 		}
 	}
 	agent, err := roster.New(cfg).Find(name)
+	if err != nil && from == "" {
+		for _, left := range cfg.Untrusted() {
+			if strings.Contains(left, config.KeyOf("agents", name)) {
+				err = fmt.Errorf("%w; %s", err, left)
+			}
+		}
+	}
 	if err != nil && from != "" {
 		// Nobody has typed this name just now.
 		err = fmt.Errorf("%s%w", from, err)

@@ -281,14 +281,14 @@ func untrustedText(file string, changed bool, keys []string) string {
 		file, was, strings.Join(keys, ", "), have, dir)
 }
 
-// needsTrust reports whether a setting could start programs, loosen permissions or
-// keep conversations elsewhere.
+// needsTrust reports whether a setting could start programs, send what the user types to
+// somebody else, loosen permissions or keep conversations elsewhere.
 func needsTrust(i item) bool {
 	switch i.path[0] {
 	case "agents", "mcp", "store":
 		return true
 	case "agent":
-		return CheckAgentName(i.value.(string)) != nil && i.value != "builtin"
+		return i.value != "builtin" // any other is a program that happens to be installed
 	case "permissions":
 		return !i.path.equal(path{"permissions", "deny"}) && !(i.path.equal(path{"permissions", "default"}) && i.value == "deny")
 	}
