@@ -258,7 +258,7 @@ func notRegular(fi fs.FileInfo) error {
 
 // replace puts a file with the text in place.
 func replace(root *os.Root, name, text string, sync bool) (err error) {
-	var mode fs.FileMode
+	mode, keep := fs.FileMode(0o666), false // what the umask leaves of it
 	switch fi, err := root.Lstat(name); {
 	case errors.Is(err, fs.ErrNotExist):
 		if err := root.MkdirAll(filepath.Dir(name), 0o777); err != nil {
@@ -269,10 +269,11 @@ func replace(root *os.Root, name, text string, sync bool) (err error) {
 	case !fi.Mode().IsRegular():
 		return notRegular(fi)
 	default:
-		mode = fi.Mode().Perm()
+		mode, keep = fi.Mode().Perm(), true
 	}
 	temp := filepath.Join(filepath.Dir(name), ".acp-"+rand.Text()+".tmp")
-	file, err := root.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+	// At no time can anybody read or write it who may not read or write the file.
+	file, err := root.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
 	if err != nil {
 		return err
 	}
@@ -282,7 +283,7 @@ func replace(root *os.Root, name, text string, sync bool) (err error) {
 			_ = root.Remove(temp)
 		}
 	}()
-	if mode != 0 {
+	if keep {
 		if err := file.Chmod(mode); err != nil {
 			return err
 		}

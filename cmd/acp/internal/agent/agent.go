@@ -12,11 +12,13 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"sync"
 
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acphost"
 	"github.com/goacp/acp/cmd/acp/internal/config"
 	"github.com/goacp/acp/cmd/acp/internal/model"
+	"github.com/goacp/acp/jsonrpc"
 )
 
 // Name is the name the agent tells its clients.
@@ -99,6 +101,9 @@ type builtin struct {
 	log    *slog.Logger
 	policy *acphost.Policy
 	told   bool // the client has the same policy
+
+	mu   sync.Mutex
+	open map[*acp.AgentConn]int // sessions
 }
 
 func sessionOf(s *acp.AgentSession) *session { return s.Value.(*session) }
@@ -107,8 +112,36 @@ func (b *builtin) newSession(_ context.Context, s *acp.AgentSession) error {
 	return b.begin(s, newSession(b, s))
 }
 
+// maxOpen bounds the sessions that a connection may have open at a time.
+const maxOpen = 1024
+
+// opens counts a session of a connection, or refuses it. done is called when it is closed.
+func (b *builtin) opens(c *acp.AgentConn) (done func(), err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.open[c] >= maxOpen {
+		return nil, jsonrpc.Errorf(jsonrpc.CodeInvalidRequest, "%d sessions are open on this connection: close one first", maxOpen)
+	}
+	if b.open == nil {
+		b.open = map[*acp.AgentConn]int{}
+	}
+	b.open[c]++
+	return func() {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		if b.open[c]--; b.open[c] == 0 {
+			delete(b.open, c)
+		}
+	}, nil
+}
+
 // begin makes a session ready for prompts: a new one, or one that is back.
 func (b *builtin) begin(s *acp.AgentSession, v *session) error {
+	done, err := b.opens(s.Conn())
+	if err != nil {
+		return err
+	}
+	v.done = sync.OnceFunc(done)
 	s.Value = v
 	context.AfterFunc(s.Context(), func() {
 		if err := v.close(); err != nil {

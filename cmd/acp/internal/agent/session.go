@@ -36,6 +36,7 @@ type session struct {
 	agent *builtin
 	acp   *acp.AgentSession
 	infix string // keeps ids apart from those of earlier openings
+	done  func() // called when it is closed, perhaps again; nil before it is open
 
 	mu      sync.Mutex
 	closed  bool
@@ -196,6 +197,9 @@ func (s *session) setTitle(title string) error {
 }
 
 func (s *session) close() error {
+	if s.done != nil {
+		s.done()
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.closed = true

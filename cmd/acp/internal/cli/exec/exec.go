@@ -95,7 +95,8 @@ Without --ask nobody is asked for permission: what the policy and --allow and
 that would permit it, and the exit status is 5 unless --deny-ok is given.
 
 Control sequences in the agent's text are removed; --json has the text as it
-came. The first interrupt (Ctrl-C) cancels the turn and waits for its end, the
+came. Of a message at most 32 MiB are kept: of a longer one the rest is missing in
+the output, which is told, and the exit status is 1. The first interrupt (Ctrl-C) cancels the turn and waits for its end, the
 second ends everything.
 
 Exit statuses:

@@ -169,10 +169,3 @@ func fold(t *testing.T, entries map[uint64]string, out []byte) {
 		}
 	}
 }
-
-func TestEscapeControls(t *testing.T) {
-	got := string(escapeControls(nil, []byte("{\"a\":\"x\u009b\u007fé\u00a0\"}")))
-	if want := `{"a":"x\u009b\u007fé` + "\u00a0" + `"}`; got != want {
-		t.Errorf("%q, want %q", got, want)
-	}
-}

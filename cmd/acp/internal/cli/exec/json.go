@@ -4,9 +4,9 @@ import (
 	"bytes"
 	"encoding/base64"
 	"encoding/json"
-	"fmt"
 
 	"github.com/goacp/acp/acpv2"
+	"github.com/goacp/acp/cmd/acp/internal/export"
 	"github.com/goacp/acp/transcript"
 )
 
@@ -105,8 +105,8 @@ type (
 	}
 )
 
-// appendLine appends v as a line of JSON. Control characters that JSON allows, but terminals heed,
-// are escaped.
+// appendLine appends v as a line of JSON. Characters that JSON allows, but terminals heed, or that change
+// how what is around them looks, are escaped.
 func appendLine(dst []byte, v any) ([]byte, error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
@@ -114,24 +114,7 @@ func appendLine(dst []byte, v any) ([]byte, error) {
 	if err := enc.Encode(v); err != nil {
 		return dst, err
 	}
-	return escapeControls(dst, b.Bytes()), nil
-}
-
-// escapeControls appends JSON with DEL and the C1 control characters escaped. In JSON they can be
-// within strings only.
-func escapeControls(dst, data []byte) []byte {
-	for i := 0; i < len(data); i++ {
-		switch c := data[i]; {
-		case c == 0x7f:
-			dst = append(dst, `\u007f`...)
-		case c == 0xc2 && i+1 < len(data) && data[i+1] >= 0x80 && data[i+1] < 0xa0:
-			i++
-			dst = fmt.Appendf(dst, `\u%04x`, data[i])
-		default:
-			dst = append(dst, c)
-		}
-	}
-	return dst
+	return append(dst, export.EscapeJSON(b.Bytes())...), nil
 }
 
 // entryForm returns an entry in the JSON form of package transcript.

@@ -371,6 +371,12 @@ func (r *report) fail(err error) {
 func (r *report) finish(s *host.Session, res *acp.Result, err error) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if (r.cut || r.lost) && err == nil {
+		// What is missing here is nowhere else: that must not look like success.
+		err = exitcode.Errorf(exitcode.Failed, "the text is cut: of a message at most %d MiB are kept", store.Bounds().EntryBytes>>20)
+	} else if r.cut || r.lost {
+		fmt.Fprintf(r.app.Err, "acp: the text is cut: of a message at most %d MiB are kept\n", store.Bounds().EntryBytes>>20)
+	}
 	switch {
 	case r.json:
 		r.notes()
@@ -380,9 +386,6 @@ func (r *report) finish(s *host.Session, res *acp.Result, err error) error {
 		fallthrough
 	default:
 		r.fail(r.out.EndLine())
-	}
-	if r.cut || r.lost {
-		fmt.Fprintf(r.app.Err, "acp: the text is cut: of a message at most %d MiB are kept\n", store.Bounds().EntryBytes>>20)
 	}
 	if r.gaps > 0 {
 		fmt.Fprintf(r.app.Err, "acp: %d bytes of the output of commands are left out: they came too fast\n", r.gaps)

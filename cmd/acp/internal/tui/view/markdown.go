@@ -417,7 +417,8 @@ func nodeText(n ast.Node, src []byte) string {
 }
 
 // hyperlink returns the address for a hyperlink of the terminal; "" if it is none that
-// may be opened.
+// may be opened. Files are not: the agent chooses what the link is called, and some
+// terminals run a program that is clicked.
 func hyperlink(dest string) string {
 	u, err := url.Parse(dest)
 	if err != nil || len(dest) > maxURL || u.User != nil {
@@ -425,7 +426,7 @@ func hyperlink(dest string) string {
 	}
 	switch {
 	case (u.Scheme == "http" || u.Scheme == "https") && u.Host != "":
-	case u.Scheme == "file" && (u.Host == "" || u.Host == "localhost") && strings.HasPrefix(u.Path, "/"):
+	case u.Scheme == "mailto" && u.Opaque != "" && u.RawQuery == "" && u.Fragment == "":
 	default:
 		return ""
 	}
