@@ -192,9 +192,9 @@ func openFile(ctx context.Context, path string) (*DB, error) {
 	return &DB{path: path, db: db}, nil
 }
 
-// create makes a new file if there is none. It is made under another name, so that a file under its
+// Create makes a new file if there is none. It is made under another name, so that a file under its
 // own name is never half a store.
-func create(ctx context.Context, path string) (err error) {
+func Create(ctx context.Context, path string) (err error) {
 	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}

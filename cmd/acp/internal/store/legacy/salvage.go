@@ -35,7 +35,7 @@ func rebuild(ctx context.Context, path string, reason error) (_ *Damage, err err
 	}
 	defer os.RemoveAll(dir)
 	fresh := filepath.Join(dir, "store")
-	if err := create(ctx, fresh); err != nil {
+	if err := Create(ctx, fresh); err != nil {
 		return nil, err
 	}
 	damage := &Damage{Reason: reason.Error()}
