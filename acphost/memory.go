@@ -125,6 +125,11 @@ func (p *Policy) recall(req *Request) Effect {
 	return ""
 }
 
+// Recalled returns what the user has answered “always” about requests like this
+// one, EffectAllow or EffectDeny, or "" if nothing is remembered. Rules may still
+// decide otherwise.
+func (p *Policy) Recalled(req Request) Effect { return p.recall(&req) }
+
 // Always remembers that requests like this one are allowed or denied from now
 // on, as if the user had chosen an option that says so: for as long as
 // [Policy.Remember] says, and not at all if it is another effect. It is made for

@@ -256,6 +256,20 @@ func TestOneActOneCall(t *testing.T) {
 // TestKept: what the user allows for the session is not asked again in a later turn, whether the agent
 // asks or not.
 func TestKept(t *testing.T) {
+	// The agent offers it, or the user has this program remember it.
+	t.Run("by the agent", func(t *testing.T) {
+		kept(t, nil, func(r acphost.Request) acp.PermissionOptionID { return r.AllowAlways() })
+	})
+	t.Run("by us", func(t *testing.T) {
+		var g *guarded
+		kept(t, &g, func(r acphost.Request) acp.PermissionOptionID {
+			g.s.host.policy.Always(r, acphost.EffectAllow)
+			return r.Allow()
+		})
+	})
+}
+
+func kept(t *testing.T, at **guarded, answer func(acphost.Request) acp.PermissionOptionID) {
 	turns := 0
 	g := guard(t, 1, nil, func(turn *acp.Turn) {
 		h := turn.ToolCall(acp.ToolCall{Title: "Bash", Kind: acp.ToolKindExecute, Input: map[string]string{"command": "touch x"}})
@@ -264,7 +278,10 @@ func TestKept(t *testing.T) {
 		}
 		_, _ = h.Exec(acp.Exec{Command: "/bin/sh", Args: []string{"-c", "touch x"}})
 		_ = h.Complete()
-	}, func(r acphost.Request) acp.PermissionOptionID { return r.AllowAlways() })
+	}, answer)
+	if at != nil {
+		*at = g
+	}
 	for range 3 {
 		g.prompt(t)
 	}

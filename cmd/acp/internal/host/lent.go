@@ -96,10 +96,11 @@ func (s *Session) question(ctx context.Context, e errand) error {
 	if !own {
 		s.isAsked(call.ToolCallID, allowed)
 	}
+	keeps := allowed && s.host.keeps(r, d)
 	s.mu.Lock()
 	if allowed {
 		note(&s.through, e.what)
-		if d.Option.Kind == acp.PermissionOptionKindAllowAlways && d.By == acphost.ByUser && s.host.policy.Remember != acphost.RememberNever {
+		if keeps {
 			s.keep(e.what)
 		}
 	} else {

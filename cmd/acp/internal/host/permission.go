@@ -38,6 +38,7 @@ func (h *Host) requestPermission(ctx context.Context, req *acp.PermissionRequest
 	allowed := d.Effect == acphost.EffectAllow && d.Option != nil
 	s.isAsked(acp.ToolCallID(r.ToolCallID), allowed)
 	always := allowed && d.Option.Kind == acp.PermissionOptionKindAllowAlways
+	keeps := allowed && s.host.keeps(r, d)
 	s.mu.Lock()
 	if s.turns > 0 {
 		for _, what := range grants(r) {
@@ -47,7 +48,7 @@ func (h *Host) requestPermission(ctx context.Context, req *acp.PermissionRequest
 			case d.Effect == acphost.EffectDeny && d.By != acphost.ByCancelling:
 				s.deny(what, isReading(what))
 			}
-			if always && d.By == acphost.ByUser && h.policy.Remember != acphost.RememberNever {
+			if keeps {
 				s.keep(what)
 			}
 		}
@@ -57,6 +58,13 @@ func (h *Host) requestPermission(ctx context.Context, req *acp.PermissionRequest
 		return acp.CancelPermission(), nil
 	}
 	return acp.Select(d.Option.OptionID), nil
+}
+
+// keeps reports whether the user has allowed something for the session: by an answer of the agent's,
+// or by one of ours, which the policy remembers.
+func (h *Host) keeps(r acphost.Request, d acphost.Decision) bool {
+	return d.By == acphost.ByUser && h.policy.Remember != acphost.RememberNever &&
+		(d.Option.Kind == acp.PermissionOptionKindAllowAlways || h.policy.Recalled(r) == acphost.EffectAllow)
 }
 
 // isAsked notes that permission for a tool call is, or was, asked for through this program.

@@ -119,7 +119,15 @@ func reread(members map[string]json.RawMessage, v json.Unmarshaler) error {
 
 func (x *Entry) describe(r acphost.Request) {
 	x.Session, x.ToolCallID, x.ToolName, x.Title = cut(r.Session), cut(r.ToolCallID), cut(r.ToolName), cut(r.Title)
-	x.Kind, x.Command, x.Cwd = cut(r.Kind), cut(r.Command), cut(r.Cwd)
+	x.Kind, x.Cwd = cut(r.Kind), cut(r.Cwd)
+	switch command, certain := r.Shows(); {
+	case certain:
+		x.Command = cut(command)
+	case command != "":
+		x.Shown = cut(command)
+	default:
+		x.CommandUnknown = true
+	}
 	for _, p := range r.Paths[:min(len(r.Paths), maxEntryPaths)] {
 		x.Paths = append(x.Paths, cut(p))
 	}

@@ -319,16 +319,20 @@ type Entry struct {
 	Rule   string `json:"rule,omitempty"`   // its name
 	Reason string `json:"reason,omitempty"` // why it was refused
 
-	Session    string   `json:"session,omitempty"`
-	ToolCallID string   `json:"toolCallId,omitempty"`
-	ToolName   string   `json:"toolName,omitempty"`
-	Title      string   `json:"title,omitempty"`
-	Kind       string   `json:"kind,omitempty"`
-	Command    string   `json:"command,omitempty"`
-	Cwd        string   `json:"cwd,omitempty"`
-	Paths      []string `json:"paths,omitempty"` // 64 of them at most
-	OptionID   string   `json:"optionId,omitempty"`
-	OptionKind string   `json:"optionKind,omitempty"`
+	Session    string `json:"session,omitempty"`
+	ToolCallID string `json:"toolCallId,omitempty"`
+	ToolName   string `json:"toolName,omitempty"`
+	Title      string `json:"title,omitempty"`
+	Kind       string `json:"kind,omitempty"`
+	Command    string `json:"command,omitempty"` // what would be run
+	// Shown is the command that the agent shows where it is not certain what would be run, and
+	// CommandUnknown says that it shows none.
+	Shown          string   `json:"shown,omitempty"`
+	CommandUnknown bool     `json:"commandUnknown,omitempty"`
+	Cwd            string   `json:"cwd,omitempty"`
+	Paths          []string `json:"paths,omitempty"` // 64 of them at most
+	OptionID       string   `json:"optionId,omitempty"`
+	OptionKind     string   `json:"optionKind,omitempty"`
 }
 
 // The decisions, and what else than the policy makes them.
