@@ -82,7 +82,7 @@ func (c piped) End(ctx context.Context) error { return c.p.End(ctx) }
 
 func (c piped) Close() error { return c.p.Stop(context.Background()) }
 
-// shell runs lines that are no programs.
+// shell runs lines.
 const shell = "/bin/sh"
 
 // command checks a request.
@@ -114,21 +114,29 @@ func (h *Terminals) command(req *acpv1.CreateTerminalRequest) (PTYCommand, error
 	if c.Dir, err = h.dir(req.Cwd); err != nil {
 		return c, err
 	}
-	if len(c.Args) == 0 && strings.ContainsAny(c.Path, " \t\n;&|<>()$`\"'") && !isProgram(c) {
-		if _, err := os.Stat(shell); err == nil {
-			c.Path, c.Args = shell, []string{"-c", req.Command}
+	if isLine(c.Path, c.Args) {
+		if _, err := os.Stat(shell); err != nil {
+			return c, invalid("command", "is a line, and there is no shell to run it")
 		}
+		c.Path, c.Args = shell, []string{"-c", req.Command}
 	}
 	return c, nil
 }
 
-func isProgram(c PTYCommand) bool {
-	path := c.Path
-	if strings.ContainsRune(path, filepath.Separator) && !filepath.IsAbs(path) {
-		path = filepath.Join(c.Dir, path)
+// isLine reports whether a command is a line for a shell: it has no arguments and
+// something in it that means something to a shell, and is not the absolute path of
+// a file. A relative name is never looked for: people and rules have read a line,
+// and a directory named "cat src" must not make "cat src/main.go" a program.
+func isLine(command string, args []string) bool {
+	if len(args) > 0 || !mustQuote(command) && !strings.Contains(command, "=") {
+		return false
 	}
-	_, err := process.LookPath(path, c.Env)
-	return err == nil
+	if filepath.IsAbs(command) {
+		if _, err := os.Stat(command); err == nil {
+			return false
+		}
+	}
+	return true
 }
 
 // dir returns the directory to run in.

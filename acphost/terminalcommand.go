@@ -10,11 +10,15 @@ import (
 )
 
 // TerminalCommand returns what a request for a terminal would run as a line for
-// rules and people: with the arguments quoted where a shell would take them
-// apart, and after the variables it sets, where they can change what the command
-// does.
+// rules and people. Words that a shell would take apart are quoted, and variables
+// that the request sets come first, where they can change what the command does.
+// A command without arguments that [Terminals] would give to a shell is returned as
+// it is.
 func TerminalCommand(req *acpv1.CreateTerminalRequest) string {
 	command := commandLine(req.Command, req.Args)
+	if len(req.Args) == 0 && mustQuote(command) && !isLine(command, nil) {
+		command = quoted(command)
+	}
 	if script, ok := shellScript(req.Command, req.Args); ok {
 		command = script
 	}

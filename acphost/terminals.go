@@ -103,12 +103,13 @@ func Local(roots ...string) *Terminals {
 	return h
 }
 
-// CreateTerminal starts a command. A command without arguments that is not the
-// name of a program but has white space or signs of a shell in it is taken for a
-// line and given to /bin/sh, where there is one: some agents send such lines. A
-// program that cannot be found, or a working directory that is not absolute,
-// does not exist or is outside of the roots, is answered with -32602. Once the
-// context is done, nothing is left running.
+// CreateTerminal starts a command. A command without arguments that has white
+// space or signs of a shell in it is a line and given to /bin/sh, unless it is the
+// absolute path of a file: some agents send such lines. A line is never looked for
+// as a file in the working directory. A program that cannot be found, a line where
+// there is no /bin/sh, or a working directory that is not absolute, does not exist
+// or is outside of the roots, is answered with -32602. Once the context is done,
+// nothing is left running.
 func (h *Terminals) CreateTerminal(ctx context.Context, req *acpv1.CreateTerminalRequest) (*acpv1.CreateTerminalResponse, error) {
 	cmd, err := h.command(req)
 	if err != nil {

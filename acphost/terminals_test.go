@@ -138,7 +138,7 @@ func TestTerminalRuns(t *testing.T) {
 			acpv1.TerminalOutputResponse{Output: "from here, b=c, " + dir + "\n", ExitStatus: &acpv1.TerminalExitStatus{ExitCode: code(0)}}},
 		{"line", acpv1.CreateTerminalRequest{Command: "echo one; echo two | tr a-z A-Z"},
 			acpv1.TerminalOutputResponse{Output: "one\nTWO\n", ExitStatus: &acpv1.TerminalExitStatus{ExitCode: code(0)}}},
-		{"a program, no line", acpv1.CreateTerminalRequest{Command: "./two words", Cwd: dir},
+		{"a program, no line", acpv1.CreateTerminalRequest{Command: filepath.Join(dir, "two words")},
 			acpv1.TerminalOutputResponse{Output: "a program\n", ExitStatus: &acpv1.TerminalExitStatus{ExitCode: code(0)}}},
 		{"limit", acpv1.CreateTerminalRequest{Command: "/bin/sh", Args: []string{"-c", "printf 'äöü'"}, OutputByteLimit: new(uint64(5))},
 			acpv1.TerminalOutputResponse{Output: "öü", Truncated: true, ExitStatus: &acpv1.TerminalExitStatus{ExitCode: code(0)}}},
@@ -161,6 +161,35 @@ func TestTerminalRuns(t *testing.T) {
 				t.Error(diff)
 			}
 		})
+	}
+}
+
+// TestLineRunsAsRead: a directory whose name begins like a command does not make a line the name of a
+// program.
+func TestLineRunsAsRead(t *testing.T) {
+	dir := realDir(t)
+	for name, text := range map[string]string{"src/main.go": "package main\n", "cat src/main.go": "#!/bin/sh\necho evil\n", "ls .": "#!/bin/sh\necho evil\n"} {
+		put(t, filepath.Join(dir, name), text)
+		if err := os.Chmod(filepath.Join(dir, name), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	h := local(t)
+	for line, want := range map[string]string{"cat src/main.go": "package main\n", "./ls .": "", "A=1 cat src/main.go": "package main\n"} {
+		var shown string
+		h.Permit = func(_ context.Context, req *acpv1.CreateTerminalRequest) error {
+			shown = TerminalCommand(req)
+			return nil
+		}
+		id := create(t, h, acpv1.CreateTerminalRequest{Command: line, Cwd: dir})
+		wait(t, h, id)
+		if got := output(t, h, id).Output; shown != line || strings.Contains(got, "evil") || want != "" && got != want {
+			t.Errorf("%q is shown as %q and prints %q", line, shown, got)
+		}
+	}
+	program := filepath.Join(dir, "cat src", "main.go")
+	if got, want := TerminalCommand(&acpv1.CreateTerminalRequest{Command: program}), "'"+program+"'"; got != want {
+		t.Errorf("a program is shown as %q, want %q", got, want)
 	}
 }
 
