@@ -42,34 +42,67 @@ const (
 // says which files. Where it is not certain what would be run, the command that
 // is shown has to be the same; a request that neither shows one nor has an input
 // is not remembered. Rules that allow or deny come first.
+//
+// Commands are the same if they differ in white space only, or in a shell that
+// does nothing but run them, and paths if they lead to the same file now: see
+// [Policy.NormalCommand] and [Policy.Resolve].
 type Memory struct {
 	Session string   `json:"session,omitempty"` // "" for all
 	Effect  Effect   `json:"effect"`            // allow or deny
 	Kind    string   `json:"kind,omitempty"`
 	Tool    string   `json:"tool,omitempty"`
-	Command string   `json:"command,omitempty"`
-	Shown   string   `json:"shown,omitempty"` // the command that is shown, where it is not certain
+	Command string   `json:"command,omitempty"` // in its normal form
+	Shown   string   `json:"shown,omitempty"`   // of a command that is not certain, likewise
 	Cwd     string   `json:"cwd,omitempty"`
-	Paths   []string `json:"paths,omitempty"` // in order, each once
+	Paths   []string `json:"paths,omitempty"` // in order, each once, with links followed
 	Input   string   `json:"input,omitempty"` // the SHA-256 sum of the input without white space, in hexadecimal
 	Title   string   `json:"title,omitempty"`
 }
 
-func newMemory(req *Request) Memory {
-	m := Memory{Kind: req.Kind, Tool: req.ToolName, Command: req.Command, Cwd: req.Cwd}
-	for _, p := range req.Paths {
-		m.Paths = append(m.Paths, filepath.Clean(p))
+// NormalCommand returns a command in the form in which answers that are
+// remembered are compared: without white space that means nothing, and without a
+// shell around it that does nothing but run it. Commands with the same normal form
+// run the same. Without [Policy.Commands], or if the line is not taken apart in
+// full, it is the text without white space around it.
+func (p *Policy) NormalCommand(command string) string {
+	command = strings.TrimSpace(command)
+	if p.Commands != nil && command != "" {
+		if normal := p.Commands.ParseCommand(command).Normal; normal != "" {
+			return normal
+		}
+	}
+	return command
+}
+
+// newMemory returns what would be remembered of a request. It is not ok if the
+// request says too little to be told from others.
+func (p *Policy) newMemory(req *Request) (m Memory, ok bool) {
+	m = Memory{Kind: req.Kind, Tool: req.ToolName, Command: p.NormalCommand(req.Command), Cwd: req.Cwd}
+	if req.commandUnknown() {
+		m.Shown = p.NormalCommand(req.Shown)
+	}
+	at := &places{policy: p}
+	for _, path := range req.Paths {
+		if path == "" || !filepath.IsAbs(path) && !filepath.IsAbs(req.Cwd) {
+			m.Paths = append(m.Paths, path)
+			continue
+		}
+		real := at.place(path, req.Cwd).real
+		if real == "" {
+			return m, false
+		}
+		m.Paths = append(m.Paths, filepath.FromSlash(real))
 	}
 	slices.Sort(m.Paths)
 	m.Paths = slices.Compact(m.Paths)
 	switch acpv2.ToolKind(m.Kind) {
 	case acpv2.ToolKindExecute:
 		if !req.commandUnknown() {
-			return m
+			return m, true
 		}
 	case acpv2.ToolKindEdit:
 		if req.pathsKnown() && !req.runs() {
-			return m
+			return m, true
 		}
 	}
 	if input := bytes.TrimSpace(req.RawInput); len(input) > 0 && string(input) != "null" {
@@ -82,19 +115,10 @@ func newMemory(req *Request) Memory {
 	} else {
 		m.Title = req.Title
 	}
-	if shown := strings.TrimSpace(req.Shown); req.commandUnknown() && shown != "" {
-		m.Shown = shown
-	}
-	return m
-}
-
-// tells reports whether a memory tells its request from others. The title of a tool that runs
-// something does not: it may be the same for all commands.
-func (m *Memory) tells(req *Request) bool {
 	if req.commandUnknown() {
-		return m.Shown != "" || m.Input != ""
+		return m, m.Shown != "" || m.Input != "" // a title such as "Bash" stands for every command
 	}
-	return m.Command != "" || len(m.Paths) > 0 || m.Input != "" || m.Title != ""
+	return m, m.Command != "" || len(m.Paths) > 0 || m.Input != "" || m.Title != ""
 }
 
 // same reports whether two memories are of the same request.
@@ -106,14 +130,17 @@ func (m *Memory) same(o *Memory) bool {
 // recall returns what is remembered about a request, or "".
 func (p *Policy) recall(req *Request) Effect {
 	p.mu.Lock()
+	some := p.Remember != RememberNever && len(p.memory) > 0
+	p.mu.Unlock()
+	if !some {
+		return ""
+	}
+	m, ok := p.newMemory(req) // which looks at the disk
+	if !ok {
+		return ""
+	}
+	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.Remember == RememberNever || len(p.memory) == 0 {
-		return ""
-	}
-	m := newMemory(req)
-	if !m.tells(req) {
-		return ""
-	}
 	for _, o := range slices.Backward(p.memory) { // the latest counts
 		if m.Session = ""; o.Session != "" {
 			m.Session = req.Session
@@ -134,13 +161,13 @@ func (p *Policy) Recalled(req Request) Effect { return p.recall(&req) }
 // on, as if the user had chosen an option that says so: for as long as
 // [Policy.Remember] says, and not at all if it is another effect. It is made for
 // [Policy.Ask] where the agent offers no such option. A request that says
-// nothing about itself is not remembered.
+// nothing about itself, or does not say what would be run, is not remembered.
 func (p *Policy) Always(req Request, effect Effect) {
-	m := newMemory(&req)
-	m.Effect = effect
-	if !m.tells(&req) {
-		return // any other would be like it
+	m, ok := p.newMemory(&req)
+	if !ok {
+		return // another would be like it
 	}
+	m.Effect = effect
 	switch p.Remember {
 	case RememberForever:
 	case "", RememberSession:

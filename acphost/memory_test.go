@@ -139,3 +139,47 @@ func TestMemoryBound(t *testing.T) {
 		t.Error(diff)
 	}
 }
+
+// TestAlwaysOfLink: an answer is about the file that a path leads to at that time.
+func TestAlwaysOfLink(t *testing.T) {
+	to := map[string]string{}
+	p := &Policy{Resolve: func(path string) (string, error) {
+		if real, ok := to[path]; ok {
+			return real, nil
+		}
+		return path, nil
+	}}
+	req := Request{Session: "s", Kind: "edit", Cwd: "/w", Paths: []string{"a"}, Options: usual}
+	p.Always(req, EffectAllow)
+	if d := p.Decide(t.Context(), req); d.By != ByMemory {
+		t.Errorf("%+v", d)
+	}
+	req.Paths = []string{"/w/x/../a"}
+	if d := p.Decide(t.Context(), req); d.By != ByMemory {
+		t.Errorf("spelled in another way: %+v", d)
+	}
+	to["/w/a"] = "/etc/passwd"
+	if d := p.Decide(t.Context(), req); d.By == ByMemory {
+		t.Errorf("it has become a link: %+v", d)
+	}
+}
+
+// TestAlwaysOfShown: an answer about a command that is only shown is for that one, and one about a command
+// that is not known is not remembered.
+func TestAlwaysOfShown(t *testing.T) {
+	p := new(Policy)
+	req := Request{Session: "s", Kind: "execute", Title: "Bash", CommandUnknown: true, Shown: "touch a", Options: usual}
+	p.Always(req, EffectAllow)
+	if d := p.Decide(t.Context(), req); d.By != ByMemory {
+		t.Errorf("%+v", d)
+	}
+	req.Shown = "rm -rf /"
+	if d := p.Decide(t.Context(), req); d.By == ByMemory {
+		t.Errorf("another command: %+v", d)
+	}
+	req.Shown = ""
+	p.Always(req, EffectAllow)
+	if d := p.Decide(t.Context(), req); d.By == ByMemory {
+		t.Errorf("a command that is not known: %+v", d)
+	}
+}
