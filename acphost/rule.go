@@ -15,34 +15,65 @@ import (
 // its conditions, and of a condition that is a list one entry; a rule without
 // conditions matches every request.
 //
-// A rule that allows is read narrowly and the others widely, so that what a rule
-// does not foresee is asked:
+// A rule that allows is read narrowly, and a rule that denies or asks is read
+// widely:
 //
-//   - A rule that allows needs every path of a request to match, the others one.
-//     The others do not regard case.
-//   - A rule that allows matches a command as a whole, and a command in which
-//     a shell would see anything but words only if an entry has the same text
-//     to the letter. The others also match each part of a command, and look
-//     through quotes and through the directory of a program. They are a net
-//     all the same: there is always another way to say it.
-//   - A rule that allows and has other conditions matches no command unless it
-//     names commands or, without paths, the kind execute. A command of a tool
-//     that is not of the kind execute it matches only if it names the kind of
-//     that tool too; to the others such a tool is also of the kind execute.
-//   - Where something would be run and it is not certain what, a rule that
-//     allows and names commands does not match. Of one that denies or asks and
-//     names commands it cannot be told.
-//   - Where a tool of the kind read, edit, delete or move does not say which
-//     files it is about, it cannot be told of a rule that denies or asks and
-//     names paths.
-//   - If it cannot be told of a rule and its other conditions are met, the rules
-//     after it, and [Policy.Default], do not allow: the user is asked, unless
-//     they deny.
-//   - A rule that allows matches no kind that this package does not know unless
-//     it names it.
+//	                           allow                      deny, ask
+//	case of letters            counts                     does not count
+//	several paths              all must match             one is enough
+//	links in a path            both names must match      one is enough
+//	a kind of its own, not     only if Kinds names it     always
+//	of the protocol
+//	something is run           Commands must match or,    always; the tool is of the
+//	                           without any, Kinds names   kind execute, too
+//	                           execute, or there are no
+//	                           conditions
 //
-// Paths are compared as they are spelled, after “.” and “..” are resolved:
-// links are not followed.
+// A path has two names: the one that is spelled and the one that it leads to when
+// links are followed. See [Policy.Resolve].
+//
+// A rule with Commands or CommandRegexps looks at each command of a line. With
+// [Policy.Commands] these are:
+//
+//	part of the line            a rule that allows             a rule that denies or asks
+//	each simple command         every one must be allowed,     one is enough
+//	                            by this rule or another
+//	what sudo, xargs … run      must be allowed as well        is looked at as well
+//	arguments                   * covers them, but no option   are compared without quotes,
+//	                            that runs a program or         and the program without
+//	                            writes a file: a pattern       its directory
+//	                            names these before its first *
+//	variables before it         are part of the text           are left out
+//	a file that > writes to     is an edit: a rule about       is an edit, too
+//	                            paths must allow it
+//	words that only the shell   * covers them, unless they     may match: the user is asked
+//	knows, such as $x           may be an option
+//	a file among the arguments  is not looked at               may match a rule about paths:
+//	                                                           the user is asked
+//	a line that cannot be       only an entry with the same    may match: the user is asked
+//	taken apart in full         text to the letter
+//
+// Commands such as cd into a directory below, echo, test and true need no rule
+// beside others that are allowed. Without Policy.Commands, a rule that allows
+// matches only lines in which a shell would see nothing but words, or an entry with
+// the same text, and * covers all options; a rule that denies or asks matches each
+// piece between the signs of a shell.
+//
+// A request may not say enough:
+//
+//	what is not known           a rule that allows    a rule that denies or asks
+//	what would be run           Commands: no match    Commands: the user is asked
+//	what would be run, but      Commands: no match    Commands: what is shown is
+//	the request shows it                              compared
+//	which files a tool reads,   Paths: no match       Paths: the user is asked
+//	edits, deletes or moves
+//	where a path leads          Paths, Cwd: no match  Paths, Cwd: the user is asked
+//
+// Asked means: no rule after it, and not [Policy.Default], allows the request, but
+// a rule after it, or Policy.Default, may deny it.
+//
+// Rules about commands are a net and not a sandbox. A program that is allowed may
+// do anything, such as run a script that was written before.
 type Rule struct {
 	// Name is what decisions and records call the rule; "" means its number,
 	// as in "rule 3".
@@ -63,7 +94,7 @@ type Rule struct {
 	// Cwd are patterns for the working directory of the request, absolute ones.
 	Cwd []string `json:"cwd,omitempty"`
 	// Commands are patterns in which * stands for any text and ? for any
-	// character.
+	// character. A space and * at the end may be missing in the command.
 	Commands []string `json:"commands,omitempty"`
 	// CommandRegexps are regular expressions, in the syntax of package regexp,
 	// that match the whole command.

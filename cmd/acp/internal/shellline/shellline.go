@@ -9,6 +9,7 @@ package shellline
 
 import (
 	"path"
+	"runtime"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -42,6 +43,9 @@ func (Parser) ParseCommand(line string) (out acphost.CommandLine) {
 			out = acphost.CommandLine{Unsure: "it cannot be parsed"}
 		}
 	}()
+	if runtime.GOOS == "windows" && strings.ContainsAny(line, ";&|<>()`$%^'") {
+		s.unsure("it may be for another shell") // in cmd.exe, '…' is no quote
+	}
 	file := s.text(line, by{})
 	s.out.Normal = s.normal(file)
 	return s.out

@@ -41,7 +41,7 @@ var tools = []tool{
 		writes: "-o -c -coverprofile -cpuprofile -memprofile -blockprofile -mutexprofile -trace -outputdir -test.coverprofile -test.cpuprofile -test.memprofile -test.blockprofile -test.mutexprofile -test.trace -test.outputdir -test.testlogfile -test.gocoverdir",
 		words:  "run generate tool", opaque: true},
 	{names: "git", source: "https://git-scm.com/docs/git, and the pages of its commands", global: true,
-		runs: "-c --config-env --exec-path -p", moves: "-C --git-dir --work-tree --namespace --super-prefix",
+		runs: "-c --config-env --exec-path", moves: "-C --git-dir --work-tree --namespace --super-prefix",
 		later: "--upload-pack --receive-pack --exec --ext-diff --textconv --extcmd --open-files-in-pager --output --config --template --output-directory --smtp-server --sendmail-cmd --to-cmd --cc-cmd --separate-git-dir --index-output --git-dir --work-tree",
 		words: "config filter-branch difftool mergetool bisect+run bundle+create submodule+foreach hook+run credential send-email daemon instaweb web--browse shell archive upload-pack receive-pack"},
 	{names: "find gfind", source: "https://www.gnu.org/software/findutils/manual/html_mono/find.html", style: single, runs: "-delete", writes: "-fprint -fprint0 -fprintf -fls"},
@@ -146,6 +146,9 @@ func (t *tool) find(words []word) (found []acphost.CommandOption) {
 		if len(w.Text) > 1 && w.Text[0] == '-' || strings.HasPrefix(w.Text, "+") && has(t.runs, "+") {
 			if name, does := t.option(w.Text, len(operands) > 0); does != "" {
 				found = append(found, acphost.CommandOption{Word: i, Name: name, Does: does})
+				if t.global && len(operands) == 0 && name == w.Text {
+					i++ // its value is no operand
+				}
 			}
 			continue
 		}

@@ -106,6 +106,32 @@ conditions with the same name one.
 A value in double quotes may have anything in it. Rules that deny come first,
 then those of the policy file, then those that allow, then the setting
 ` + "`permissions.default`" + `.
+
+### Commands
+
+A line is taken apart as Bash would. A rule that denies needs to match one of its
+commands, rules that allow have to match all of them.
+
+| in the line | a rule that allows | a rule that denies |
+|---|---|---|
+| ` + "`a; b && c \\| d`" + `, loops, conditions, ` + "`$(…)`" + ` | every command needs a rule | one command is enough |
+| ` + "`timeout 5 a`" + `, ` + "`nohup a`" + `, ` + "`xargs a`" + `, ` + "`bash -c 'a'`" + ` | ` + "`a`" + ` needs a rule | sees ` + "`a`" + ` |
+| ` + "`sudo a`" + `, ` + "`find . -exec a`" + ` | both need a rule | sees both |
+| ` + "`X=1 a`" + ` | the pattern has to begin with ` + "`X=1`" + ` | sees ` + "`a`" + ` |
+| ` + "`a --option`" + ` | ` + "`a *`" + ` covers it, unless the option runs a program or writes a file: ` + "`go test -exec`" + `, ` + "`git -c`" + `, ` + "`sort -o`" + `, ` + "`tar --to-command`" + `. A pattern that names it before its first ` + "`*`" + ` covers it | sees it |
+| ` + "`a > file`" + ` | ` + "`file`" + ` needs a rule that allows to edit it | a rule about paths sees it |
+| ` + "`a file`" + ` | ` + "`a *`" + ` covers it | a rule about paths asks |
+| ` + "`$a`" + `, ` + "`python -c '…'`" + `, ` + "`a \\| sh`" + `, ` + "`ssh host a`" + `, what cannot be parsed | only a rule with the same text allows it | asks |
+
+` + "`cd`" + ` into a directory below the working directory, ` + "`echo`" + `, ` + "`test`" + `, ` + "`true`" + ` and the like
+need no rule beside commands that are allowed. ` + "`go test *`" + ` is also about ` + "`go test`" + `.
+
+What an agent shows of a command but does not say for certain, such as a text, is
+compared with rules that deny, and not allowed by a rule about commands. If
+it does not say what it would run, you are asked.
+
+These rules are a net against mistakes, not a sandbox: a command that is allowed
+can run anything by other means, such as a script.
 `
 
 // Markdown returns the documentation of all commands.
