@@ -7,16 +7,27 @@ import (
 )
 
 // ping asks the peer something that all answer: what nobody knows, which has to be
-// refused. A client that does not answer that is asked for permission, and outside of
-// a turn nothing: then there is no call.
+// refused. A client that does not answer that is asked for what it does know, and
+// outside of a turn nothing: then there is no call.
 func (p *player) ping() (*pending, error) {
 	if g, ok := p.role.(*guest); ok && g.ignores {
 		if g.turn == nil {
 			return nil, nil
 		}
-		return g.question(p, "", nil)
+		return g.ping(p)
 	}
 	return p.call("", "_check/alive", "{}")
+}
+
+// ping asks for a file, if the client offers to read them, which needs nobody's
+// attention, and otherwise for permission.
+func (g *guest) ping(p *player) (*pending, error) {
+	fs := g.init.Get("clientCapabilities").Get("fs").Get("readTextFile")
+	id, file := p.known["session"], p.known["file"]
+	if g.version == 1 && fs != nil && fs.Text == "true" && id != nil && file != nil {
+		return p.call("", "fs/read_text_file", `{"sessionId":`+id.Text+`,"path":`+file.Text+`}`)
+	}
+	return g.question(p, "", nil)
 }
 
 // alive holds that the peer answers, or at least stays.
@@ -67,7 +78,7 @@ func (c *checker) acquaint(d *dialect) {
 		return
 	}
 	asked := Seen{Out: true, Data: fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"method":"_check/alive","params":{}}`, call.id)}
-	call, err = d.guest.question(p, "", nil)
+	call, err = d.guest.ping(p)
 	if answered(max(p.limit, p.opt.Patience), call, err) != nil {
 		return // it answers nothing at all
 	}
