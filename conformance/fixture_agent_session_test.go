@@ -47,6 +47,20 @@ func after(method string, d defect) defect {
 	}
 }
 
+// during limits a defect to what the agent sends before it answers a request.
+func during(method string, d defect) defect {
+	return func(w *between, f *flying) {
+		if f.method == method {
+			w.state["during "+method] = f.request()
+		}
+		if w.state["during "+method] == true && f.from == Agent {
+			d(w, f)
+			return
+		}
+		w.pass(f)
+	}
+}
+
 // retold is a defect by which an answer comes before the updates that belong
 // ahead of it: updates between the request and the answer wait.
 func retold(method string) defect {
@@ -151,7 +165,7 @@ var _ = defects(Agent, map[string]defect{
 				`,"update":{"sessionUpdate":"user_message_chunk","messageId":"old","content":{"type":"text","text":"again"}}}}`)
 		}
 	},
-	"history/replay-ids":     after("session/resume", update("user_message", set("params.update.messageId", `"another"`))),
+	"history/replay-ids":     during("session/resume", update("user_message", set("params.update.messageId", `"another"`))),
 	"history/directories":    onRequest("session/resume", about(`"additionalDirectories"`, refuse("-32602"))),
 	"history/load-unknown":   onRequest("session/load", about(noSession, result(`{}`))),
 	"history/replay":         retold("session/resume"),
