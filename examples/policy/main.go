@@ -87,6 +87,15 @@ func run(ctx context.Context, rules, prompt string, agent acp.Transport, out, au
 		return permit(ctx, policy, r)
 	}
 	files := acphost.Dir(cwd)
+	files.PermitRead = func(ctx context.Context, path string) error {
+		r := acphost.Request{Kind: string(acp.ToolKindRead), Cwd: cwd, Paths: []string{path}}
+		// What no rule is about may be read.
+		switch policy.Judge(r).Effect {
+		case acphost.EffectDeny, acphost.EffectAsk:
+			return permit(ctx, policy, r)
+		}
+		return nil
+	}
 	files.PermitWrite = func(ctx context.Context, path string) error {
 		return permit(ctx, policy, acphost.Request{Kind: string(acp.ToolKindEdit), Cwd: cwd, Paths: []string{path}})
 	}

@@ -65,15 +65,23 @@ func TestPolicy(t *testing.T) {
 func TestUnasked(t *testing.T) {
 	rules := filepath.Join(t.TempDir(), "rules.json")
 	if err := os.WriteFile(rules, []byte(`{"version":1,"default":"deny","rules":[
+		{"effect":"deny","kinds":["read"],"paths":["**/.env"]},
 		{"effect":"allow","kinds":["edit"],"paths":["./allowed.txt"]},
 		{"effect":"allow","kinds":["execute"],"commands":["go version", "go env *"]}]}`), 0o666); err != nil {
 		t.Fatal(err)
 	}
 	here := t.TempDir()
 	t.Chdir(here)
+	if err := os.WriteFile(".env", []byte("SECRET"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	agent := acp.Agent{MaxVersion: 1, Prompt: func(_ context.Context, t *acp.Turn) (acp.StopReason, error) {
 		for _, name := range []string{"allowed.txt", "denied.txt"} {
 			t.Say(fmt.Sprintf("%s %v\n", name, t.WriteFile(filepath.Join(here, name), "x") == nil))
+		}
+		for _, name := range []string{"allowed.txt", ".env"} {
+			_, err := t.ReadFile(filepath.Join(here, name))
+			t.Say(fmt.Sprintf("read %s %v\n", name, err == nil))
 		}
 		for _, e := range []acp.Exec{
 			{Command: "go version"},
@@ -99,6 +107,8 @@ func TestUnasked(t *testing.T) {
 	_ = conn.Wait()
 	want := `allowed.txt true
 denied.txt false
+read allowed.txt true
+read .env false
 go version [] true
 go ["version"] true
 go ["env" "a; b"] false
