@@ -83,6 +83,14 @@ func (c *AgentConn) refusePrompts() {
 	}
 }
 
+// isClosing reports whether the connection is being closed or shut down by the
+// application, and not by the client, who cancels nothing by leaving.
+func (c *AgentConn) isClosing() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.refusing
+}
+
 // turnsOver waits, once prompts are refused, until all turns have ended and have
 // reported it. It returns nil, too, when the connection has ended.
 func (c *AgentConn) turnsOver(ctx context.Context) error {

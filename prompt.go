@@ -460,10 +460,11 @@ func (c *AgentConn) settle(t *Turn, o outcome) outcome {
 		switch {
 		case errors.Is(cause, errCancelled):
 			o = outcome{stop: StopCancelled}
-		case errors.Is(cause, jsonrpc.ErrClosed):
-			// We close the connection, or the client has left: the hook says how
-			// the turn has ended unless it just gave up.
-			if o.err != nil && (errors.Is(o.err, t.ctx.Err()) || errors.Is(o.err, jsonrpc.ErrClosed)) {
+		case errors.Is(cause, jsonrpc.ErrClosed) && o.err == nil:
+			// The hook says how the turn has ended.
+		case errors.Is(cause, jsonrpc.ErrClosed) && c.isClosing():
+			// It has given up since we close the connection.
+			if errors.Is(o.err, t.ctx.Err()) || errors.Is(o.err, jsonrpc.ErrClosed) {
 				o = outcome{stop: StopCancelled}
 			}
 		case o.err == nil || errors.Is(o.err, t.ctx.Err()):
