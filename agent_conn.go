@@ -190,7 +190,7 @@ func (c *AgentConn) Sessions() []*AgentSession {
 func (c *AgentConn) AuthStatusChanged(ctx context.Context, status *AuthStatus) error {
 	p := c.peer.Load()
 	if p == nil || c.agent.Load().AuthStatus == nil {
-		return unsupported("auth/status_update")
+		return clientLacks("auth/status_update")
 	}
 	return p.proto.authStatusUpdate(ctx, &acpv2.AuthStatusUpdateNotification{
 		State: status.State, Accounts: status.Accounts, Meta: status.Meta,

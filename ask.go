@@ -197,7 +197,7 @@ type Elicited struct {
 // [errors.ErrUnsupported] if the client has no forms.
 func (o *Output) Elicit(f Form) (*Elicited, error) {
 	if c := o.s.c.Capabilities().Elicitation; c == nil || c.Form == nil {
-		return nil, unsupported("elicitation forms")
+		return nil, clientLacks("elicitation forms")
 	}
 	return o.elicit(&acpv2.CreateElicitationRequest{Message: f.Message, Meta: f.Meta, Mode: &acpv2.ElicitationFormMode{
 		RequestedSchema: f.Schema,
@@ -220,7 +220,7 @@ type Link struct {
 // open addresses.
 func (o *Output) ElicitURL(l Link) (answer *Elicited, done func() error, err error) {
 	if c := o.s.c.Capabilities().Elicitation; c == nil || c.URL == nil {
-		return nil, nil, unsupported("elicitation of addresses")
+		return nil, nil, clientLacks("elicitation of addresses")
 	}
 	if l.ID == "" {
 		l.ID = ElicitationID(o.s.nextMessage())
@@ -262,7 +262,7 @@ func elicited(res *acpv2.CreateElicitationResponse, err error) (*Elicited, error
 // that ctx belongs to, a login for example.
 func (c *AgentConn) Elicit(ctx context.Context, f Form) (*Elicited, error) {
 	if e := c.Capabilities().Elicitation; e == nil || e.Form == nil {
-		return nil, unsupported("elicitation forms")
+		return nil, clientLacks("elicitation forms")
 	}
 	req := jsonrpc.RequestFrom(ctx)
 	if req == nil || req.IsNotification() {

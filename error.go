@@ -3,7 +3,6 @@ package acp
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/goacp/acp/acpv2"
@@ -36,9 +35,43 @@ var (
 // turn or closed its session: see [context.Cause].
 var ErrCancelled = errors.New("acp: cancelled by the client")
 
-// unsupported names what the peer did not advertise.
-func unsupported(what string) error {
-	return fmt.Errorf("acp: %s: not advertised by the peer: %w", what, errors.ErrUnsupported)
+// unsupportedError names what the peer did not advertise.
+type unsupportedError struct {
+	peer string // client or agent
+	what string
+}
+
+func (e *unsupportedError) Error() string {
+	return "acp: " + e.what + ": not advertised by the peer: " + errors.ErrUnsupported.Error()
+}
+
+func (e *unsupportedError) Unwrap() error { return errors.ErrUnsupported }
+
+// unsupported is for what the agent did not advertise, clientLacks for what the
+// client did not.
+func unsupported(what string) error { return &unsupportedError{"agent", what} }
+func clientLacks(what string) error { return &unsupportedError{"client", what} }
+
+// shownError is an error of this package that a peer may be told, and what it is
+// told.
+type shownError struct {
+	error
+	told *jsonrpc.Error
+}
+
+func (e *shownError) Unwrap() []error { return []error{e.error, e.told} }
+
+// shown makes the peer see errors that say nothing about the application: that
+// a peer lacks something is no secret, and the user can do something about it.
+func shown(err error) error {
+	lack, ok := errors.AsType[*unsupportedError](err)
+	if !ok {
+		return err
+	}
+	if _, ok := errors.AsType[*jsonrpc.Error](err); ok {
+		return err
+	}
+	return &shownError{err, jsonrpc.Errorf(jsonrpc.CodeInternalError, "the %s does not support %s", lack.peer, lack.what)}
 }
 
 // invalidParams is the answer to a request with a field we cannot take. It has

@@ -66,7 +66,7 @@ func (m *mcpCalls) notify(n *acpv2.MessageMCPNotification) {
 // Experimental.
 func (s *AgentSession) CallMCP(ctx context.Context, server MCPServerACPID, method string, params any, note func(method string, params json.RawMessage)) (json.RawMessage, error) {
 	if !s.c.agent.Load().MCP.ACP {
-		return nil, unsupported("mcp/message")
+		return nil, clientLacks("mcp/message")
 	}
 	raw, err := s.mcpParams(params)
 	if err != nil {

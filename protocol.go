@@ -90,12 +90,12 @@ func (e *clientError) Error() string { return e.err.Error() }
 func (e *clientError) Unwrap() error { return e.err }
 
 // ownError is what a hook's error means to whoever asked: what the client said
-// itself is nothing the agent says.
+// itself is nothing the agent says, and what a peer lacks may be told.
 func ownError(err error) error {
 	if _, ok := errors.AsType[*clientError](err); ok {
 		return errors.New(err.Error())
 	}
-	return err
+	return shown(err)
 }
 
 func newAgentProtocol(version int, c *AgentConn) agentProtocol {
