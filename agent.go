@@ -66,13 +66,19 @@ type Agent struct {
 	// the session is held back until then. Nil accepts every session.
 	NewSession func(ctx context.Context, s *AgentSession) error
 	// ResumeSession brings a session back that the agent has saved. s has the
-	// id and what the client asked for. When replay is set, the hook has to
-	// send the session's history through s before it returns; what it sends
-	// goes out at once. A session that is not open has to be given its options,
-	// commands and title again, as in NewSession; for one that is still open s
-	// is the session as it is. An unknown id is [SessionNotFound]; the id is
+	// id and what the client asked for, and has to be given its options,
+	// commands and title again, as in NewSession. When replay is set, the hook
+	// has to send the session's history through s before it returns; what it
+	// sends goes out at once. An unknown id is [SessionNotFound]; the id is
 	// what the client sent and no file name, before that was checked.
-	// It advertises loading and resuming in version 1. Nil makes a session
+	//
+	// A session that is open on this connection is resumed without the hook,
+	// unless its history is to be replayed. Then s is another end of the
+	// session, for the history alone: it ends when the hook returns, and what is
+	// set in it, such as Value and options, is ignored. [SessionNotFound] means
+	// there that nothing has been saved yet.
+	//
+	// The hook advertises loading and resuming in version 1. Nil makes a session
 	// that is open on this connection resumable in version 2, whose replay
 	// then is the latest 1 MiB of what the session has kept in memory.
 	ResumeSession func(ctx context.Context, s *AgentSession, replay bool) error
@@ -163,6 +169,9 @@ type Agent struct {
 	// prepare may change the configuration of a connection when the client is
 	// known, before it is answered.
 	prepare func(ctx context.Context, c *AgentConn) error
+	// resumesOpen has ResumeSession called with sessions that are open, as they
+	// are.
+	resumesOpen bool
 }
 
 // A SessionQuery asks for the sessions an agent knows.

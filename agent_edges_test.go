@@ -358,7 +358,7 @@ func TestResumeAgain(t *testing.T) {
 	var wg sync.WaitGroup
 	for _, dir := range []string{"/a", "/b"} {
 		wg.Go(func() {
-			if _, err := r.call("session/resume", `{"sessionId":"x","cwd":"`+dir+`"}`); err != nil {
+			if _, err := r.call("session/resume", `{"sessionId":"x","cwd":"`+dir+`","replayFrom":{"type":"start"}}`); err != nil {
 				t.Error(err)
 			}
 		})

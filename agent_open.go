@@ -183,11 +183,22 @@ func (c *AgentConn) resume(ctx context.Context, id SessionID, o *sessionRequest,
 		s.asked = *o
 		s.mu.Unlock()
 	}
-	if a.ResumeSession == nil {
-		if !open {
-			return nil, SessionNotFound(id)
-		}
+	switch {
+	case a.ResumeSession == nil && !open:
+		return nil, SessionNotFound(id)
+	case a.ResumeSession == nil:
 		return s, s.replayKept(ctx, replay)
+	case open && !a.resumesOpen:
+		if replay {
+			err = s.replayAsked(ctx, o)
+		}
+		if err == nil {
+			err = s.snapshot(ctx)
+		}
+		if err != nil {
+			return nil, err
+		}
+		return s, nil
 	}
 	if !open {
 		s = c.newSession(id, o)
@@ -210,6 +221,26 @@ func (c *AgentConn) resume(ctx context.Context, id SessionID, o *sessionRequest,
 		return nil, err
 	}
 	return s, nil
+}
+
+// replayAsked has the history of a session that is open told by the hook, which
+// gets an end of its own: what it sets there must not replace what the open
+// session has.
+func (s *AgentSession) replayAsked(ctx context.Context, o *sessionRequest) error {
+	end := s.c.newSessionIn(s.ctx, s.id, o)
+	end.keepApart()
+	defer end.stop(ErrSessionClosed)
+	err := s.c.guard("ResumeSession", func() error { return s.c.agent.Load().ResumeSession(ctx, end, true) })
+	if errors.Is(err, jsonrpc.ErrResourceNotFound) {
+		return nil // nothing of it has been saved yet
+	}
+	end.mu.Lock()
+	meta := end.meta
+	end.mu.Unlock()
+	if err == nil && meta != nil {
+		s.SetMeta(meta)
+	}
+	return err
 }
 
 // resuming waits until nobody else brings a session back.

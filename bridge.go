@@ -102,6 +102,7 @@ type bridgedSession struct {
 	up    *AgentSession
 	down  *ClientSession
 	turn  *bridgedTurn // the prompt that is held or runs, nil when there is none
+	quiet bool         // the client does not want the history that is being told
 }
 
 // know lets those go on who wait for the two ends. It is called with the link's
@@ -288,7 +289,7 @@ func (l *bridgeLink) agentSessions(a *Agent, down *ClientConn) {
 	}
 	v1 := down.CapabilitiesV1()
 	if v1 == nil || v1.LoadSession || v1.SessionCapabilities.Resume != nil {
-		a.ResumeSession = l.resume
+		a.ResumeSession, a.resumesOpen = l.resume, true
 	}
 	if v1 == nil || v1.SessionCapabilities.List != nil {
 		a.ListSessions = l.list
@@ -399,18 +400,28 @@ func (l *bridgeLink) forget(id SessionID) {
 	}
 }
 
+// resume opens an earlier session. An agent that can only load is made to, and
+// the history it tells then is kept from the client, which has not asked for it.
 func (l *bridgeLink) resume(ctx context.Context, s *AgentSession, replay bool) error {
 	// What is replayed arrives before the answer does.
 	b := l.session(s.ID())
-	l.mu.Lock()
-	b.up = s
-	b.know()
-	l.mu.Unlock()
 	open := l.down.Resume
-	if replay {
+	quiet := !replay && l.down.proto().canOpen(clientOpenResume) != nil
+	if replay || quiet && l.down.proto().canOpen(clientOpenLoad) == nil {
 		open = l.down.Load
 	}
+	l.mu.Lock()
+	if quiet && b.up != nil && b.down != nil {
+		l.mu.Unlock()
+		return nil // it is open, and some agents refuse to load it again
+	}
+	b.up, b.quiet = s, quiet
+	b.know()
+	l.mu.Unlock()
 	d, err := open(ctx, s.ID(), configOf(s))
+	l.mu.Lock()
+	b.quiet = false
+	l.mu.Unlock()
 	if err != nil {
 		l.forget(s.ID())
 	}
@@ -480,7 +491,11 @@ func (l *bridgeLink) accept(ctx context.Context, t *Turn) error {
 	if d == nil {
 		return SessionNotFound(t.session.ID())
 	}
-	p.reply.send(&acpv2.PromptRequest{Prompt: t.Blocks(), Meta: t.Meta()})
+	blocks := t.Blocks()
+	if len(blocks) == 0 { // which version 1 allows (S74)
+		blocks = []ContentBlock{Text("")}
+	}
+	p.reply.send(&acpv2.PromptRequest{Prompt: blocks, Meta: t.Meta()})
 	var late <-chan time.Time
 	if d.conn.Version() == 1 {
 		timer := time.NewTimer(bridgeRefusal)

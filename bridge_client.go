@@ -59,8 +59,11 @@ func (l *bridgeLink) update(ctx context.Context, ds *ClientSession, u *Update) {
 		return
 	}
 	l.mu.Lock()
-	s, p := b.up, b.turn
+	s, p, quiet := b.up, b.turn, b.quiet
 	l.mu.Unlock()
+	if quiet && u.Replayed && !ofSession(u.Update) {
+		return
+	}
 	if p != nil && !u.Replayed {
 		l.await(ctx, p, u.Update)
 	} else {
@@ -104,6 +107,16 @@ func (l *bridgeLink) update(ctx context.Context, ds *ClientSession, u *Update) {
 	if v, ok := u.Update.(*SubagentUpdate); ok {
 		l.introduced(s, ds, v.SessionID)
 	}
+}
+
+// ofSession reports whether an update says what a session is like, not what was
+// said in it.
+func ofSession(u SessionUpdate) bool {
+	switch u.(type) {
+	case *SessionInfoUpdate, *ConfigOptionUpdate, *AvailableCommandsUpdate, *UsageUpdate:
+		return true
+	}
+	return false
 }
 
 // await holds what belongs to a turn back until the client has been told of the

@@ -229,3 +229,28 @@ func TestPages(t *testing.T) {
 		}
 	}
 }
+
+// TestOpenSession: a session that is open can be resumed and loaded though
+// nothing has been said in it, and so nothing was saved.
+func TestOpenSession(t *testing.T) {
+	for v := 1; v <= 2; v++ {
+		conn := start(t, acp.Client{MaxVersion: v}, t.TempDir())
+		s, err := conn.NewSession(t.Context(), acp.SessionConfig{Cwd: t.TempDir()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		cfg := acp.SessionConfig{Cwd: t.TempDir()}
+		if _, err := conn.Resume(t.Context(), s.ID(), cfg); err != nil {
+			t.Errorf("version %d: resume: %v", v, err)
+		}
+		if _, err := conn.Load(t.Context(), s.ID(), cfg); err != nil {
+			t.Errorf("version %d: load: %v", v, err)
+		}
+		if said := tell(t, s, "first"); !strings.Contains(said, "1 things") {
+			t.Errorf("version %d: it said %q", v, said)
+		}
+		if _, err := conn.Resume(t.Context(), "other", cfg); !errors.Is(err, jsonrpc.ErrResourceNotFound) {
+			t.Errorf("version %d: unknown session: %v", v, err)
+		}
+	}
+}

@@ -1,0 +1,142 @@
+package acp
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// TestResumeOpen: a session that is open is resumed without the hook where no
+// history is asked for, and what the hook sets when it is replays nothing but
+// history: the live session keeps its Value, its options and its turn.
+func TestResumeOpen(t *testing.T) {
+	type state struct{ name string }
+	versions(t, func(t *testing.T, v int) {
+		var asked []bool // replay or not
+		saved := true
+		hold, held := make(chan struct{}), make(chan struct{})
+		a := &Agent{
+			NewSession: func(_ context.Context, s *AgentSession) error {
+				s.Value = &state{"live"}
+				_ = s.SetCommands(SlashCommand{Name: "c", Description: "d"})
+				return s.SetOptions(Choice("mode", "Mode", SessionConfigOptionCategoryMode, "ask", "ask", "code"))
+			},
+			ResumeSession: func(_ context.Context, s *AgentSession, replay bool) error {
+				asked = append(asked, replay)
+				if !saved {
+					return SessionNotFound(s.ID())
+				}
+				s.Value = &state{"loaded"}
+				_ = s.SetTitle("saved title")
+				_ = s.SetOptions(Choice("mode", "Mode", SessionConfigOptionCategoryMode, "code", "ask", "code"))
+				return s.Say("history")
+			},
+			Prompt: func(_ context.Context, t *Turn) (StopReason, error) {
+				if t.Text() == "hold" {
+					close(held)
+					<-hold
+				}
+				return StopEndTurn, t.Say(t.Session().Value.(*state).name)
+			},
+		}
+		r := dialVersion(t, a, v)
+		id := r.session()
+		params := `{"sessionId":"` + id + `","cwd":"/tmp","mcpServers":[]}`
+		load := func() string {
+			if v == 1 {
+				return string(r.must("session/load", params))
+			}
+			return string(r.must("session/resume", strings.TrimSuffix(params, "}")+`,"replayFrom":{"type":"start"}}`))
+		}
+		// Before anything was said or saved, and while a turn runs.
+		saved = false
+		if res := string(r.must("session/resume", params)); !strings.Contains(res, `"configOptions":[{`) {
+			t.Errorf("resumed: %s", res)
+		}
+		if len(asked) != 0 {
+			t.Errorf("the hook was asked %v", asked)
+		}
+		load()
+		saved = true
+		ended := make(chan string, 1)
+		go func() {
+			stop, _ := r.turn(id, "hold")
+			ended <- stop
+		}()
+		<-held
+		before := len(r.updates())
+		res := load()
+		if !slices.ContainsFunc(r.updates()[before:], func(u string) bool { return u == "agent_message_chunk history" }) {
+			t.Errorf("replayed %q", r.updates()[before:])
+		}
+		if !strings.Contains(res, `"currentValue":"ask"`) {
+			t.Errorf("options of the live session were replaced: %s", res)
+		}
+		if v == 2 && !slices.Contains(r.updates()[before:], "running") {
+			t.Errorf("the state was not told: %q", r.updates()[before:])
+		}
+		close(hold)
+		if stop := <-ended; stop != "end_turn" || !slices.Contains(r.updates(), "agent_message_chunk live") {
+			t.Errorf("%q, %q", stop, r.updates())
+		}
+		s, _ := r.agent.Session(SessionID(id))
+		if s.Value.(*state).name != "live" || s.Option("mode") != "ask" || s.Title() != "" {
+			t.Errorf("the session has become %v %q %q", s.Value, s.Option("mode"), s.Title())
+		}
+		if diff := cmp.Diff([]bool{true, true}, asked); diff != "" {
+			t.Errorf("the hook (-want +got):\n%s", diff)
+		}
+	})
+}
+
+// TestModeToldAfterOption: a version 1 client that changes the mode as an option
+// is told of the mode, once, and not when another option changes.
+func TestModeToldAfterOption(t *testing.T) {
+	r := dialVersion(t, optionAgent(), 1)
+	id := r.session()
+	count := func() (n int) {
+		for _, u := range r.updates() {
+			if strings.HasPrefix(u, "current_mode_update") {
+				n++
+			}
+		}
+		return n
+	}
+	for i, step := range []struct {
+		option, value string
+		told          int
+	}{{"model", "smart", 0}, {"mode", "code", 1}, {"mode", "code", 1}, {"model", "fast", 1}, {"mode", "ask", 2}} {
+		r.must("session/set_config_option", `{"sessionId":"`+id+`","configId":"`+step.option+`","value":"`+step.value+`"}`)
+		if got := count(); got != step.told {
+			t.Errorf("step %d: told %d times, want %d: %q", i, got, step.told, r.updates())
+		}
+	}
+}
+
+// TestLackShown: what the client does not offer is said in so many words where a
+// hook returns it; an error of the application is not.
+func TestLackShown(t *testing.T) {
+	versions(t, func(t *testing.T, v int) {
+		for _, tt := range []struct {
+			name string
+			hook func(t *Turn) error
+			want string
+		}{
+			{"form", func(t *Turn) error { _, err := t.Elicit(Form{Message: "Who?"}); return err }, "the client does not support elicitation forms"},
+			{"link", func(t *Turn) error {
+				_, _, err := t.ElicitURL(Link{Message: "Go", URL: "https://example.com"})
+				return err
+			}, "the client does not support elicitation of addresses"},
+			{"own", func(*Turn) error { return errGaveUp }, "Internal error"},
+		} {
+			s, _ := linked(t, &Agent{Prompt: func(_ context.Context, t *Turn) (StopReason, error) { return "", tt.hook(t) }}, v)
+			_, err := s.Prompt(t.Context(), Text("go")).Wait()
+			if err == nil || code(err) != -32603 || !strings.Contains(err.Error(), tt.want) || strings.Contains(err.Error(), errGaveUp.Error()) {
+				t.Errorf("%s: %v, want %q", tt.name, err, tt.want)
+			}
+		}
+	})
+}
