@@ -349,13 +349,15 @@ func (t *Terminal) Release() error {
 func (o *Output) ReadFile(path string) (string, error) { return o.ReadLines(path, 0, 0) }
 
 // ReadLines is ReadFile for limit lines from the given one on, which is counted
-// from 1; 0 stands for the first line, and for all lines.
+// from 1; 0 stands for the first line, and for all lines. What a client tells beyond
+// limit is left out.
 func (o *Output) ReadLines(path string, line, limit uint32) (string, error) {
 	if !filepath.IsAbs(path) {
 		return "", fmt.Errorf("acp: read %s: the path is not absolute", path)
 	}
 	if read := o.s.c.peer.Load().proto.clientFiles().read; read != nil {
-		return read(o.ctx, o.s, path, line, limit)
+		text, err := read(o.ctx, o.s, path, line, limit)
+		return lines(text, 1, limit), err
 	}
 	if err := context.Cause(o.ctx); err != nil {
 		return "", err
