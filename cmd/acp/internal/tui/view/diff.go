@@ -110,20 +110,17 @@ func (b *builder) diff(d *acpv2.Diff, open bool) {
 		f := &files[i]
 		if !open {
 			b.add(indent(4), func(width int) []line {
-				rows := 0
-				show := *f
-				hidden := 0
+				rows, hidden := 0, 0
+				out := th.fileHead(f, cwd, width) // of the whole file, whatever is drawn of it
 				for j, h := range f.hunks {
 					if rows > foldedDiff {
-						show.hunks = f.hunks[:j]
-						for _, h := range f.hunks[j:] {
-							hidden += len(h.lines)
-						}
-						break
+						hidden += len(h.lines)
+						continue
 					}
 					rows += len(h.lines)
+					out = append(out, th.hunkLines(f, j, width, mode)...)
 				}
-				return folded(th, th.fileLines(&show, cwd, width, mode), foldedDiff, hidden, false)
+				return folded(th, out, foldedDiff, hidden, false)
 			})
 			continue
 		}
