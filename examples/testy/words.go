@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -206,18 +207,27 @@ func (s *script) read(context.Context) error {
 	return s.say("read:" + text)
 }
 
+// path returns a path that may be relative to the session's directory.
+func (s *script) path(name string) string {
+	if filepath.IsAbs(name) {
+		return name
+	}
+	return filepath.Join(s.Session().Cwd(), name)
+}
+
+// readAll and write say what has failed: the file is not there, for example.
 func (s *script) readAll(context.Context) error {
-	text, err := s.ReadFile(s.rest)
+	text, err := s.ReadFile(s.path(s.rest))
 	if err != nil {
-		return err
+		return s.say("read failed: " + err.Error())
 	}
 	return s.say(text)
 }
 
 func (s *script) write(context.Context) error {
 	file, text, _ := strings.Cut(s.rest, " ")
-	if err := s.WriteFile(file, text); err != nil {
-		return err
+	if err := s.WriteFile(s.path(file), text); err != nil {
+		return s.say("write failed: " + err.Error())
 	}
 	return s.say("written")
 }
