@@ -37,8 +37,10 @@ const outputGrace = 200 * time.Millisecond
 // A command runs with no input. What it writes to standard output and standard
 // error is one text, in order, of which the end is kept. When the command ends,
 // processes it has started in the background go on until the terminal is killed
-// or released; then everything it started ends with it, as it does when this
-// process dies.
+// or released; then what it started ends with it, as it does when this process
+// dies, except for processes that cannot be found any more: those that have left
+// the group or session of the command and whose parents have ended, such as
+// daemons.
 //
 // A terminal that another session made is as unknown as one that was released:
 // both are answered with -32002.

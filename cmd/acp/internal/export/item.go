@@ -225,10 +225,15 @@ func toolItem(t *transcript.Snapshot, c *transcript.ToolCall) item {
 	}
 	// What the tool was told and told is of interest where it showed nothing.
 	if len(it.Blocks) == 0 && len(it.Notes) == 0 {
-		for _, raw := range [][]byte{c.RawInput, c.RawOutput} {
-			if len(raw) > 0 && string(raw) != "null" {
-				it.Blocks = append(it.Blocks, block{Kind: blockCode, Lang: "json", Text: safetext.Text(string(raw))})
+		if raw := string(c.RawInput); raw != "" && raw != "null" {
+			it.Blocks = append(it.Blocks, block{Kind: blockCode, Lang: "json", Text: safetext.Text(raw)})
+		}
+		if raw := string(c.RawOutput); raw != "" && raw != "null" {
+			b := block{Kind: blockCode, Lang: "json", Text: safetext.Text(OutputText(c.RawOutput))}
+			if b.Text != safetext.Text(raw) {
+				b.Lang = ""
 			}
+			it.Blocks = append(it.Blocks, b)
 		}
 	}
 	return it

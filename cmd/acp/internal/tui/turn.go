@@ -204,6 +204,11 @@ func (m *model) submit(text string) tea.Cmd {
 		m.queue = append(m.queue, text)
 		return nil
 	}
+	if len(m.queue) > 0 { // held since a turn was cancelled: what was queued first goes first
+		m.queue = append(m.queue, text)
+		m.held = false
+		return m.sendNext()
+	}
 	return m.prompt(text)
 }
 

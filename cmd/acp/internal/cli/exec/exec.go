@@ -141,7 +141,7 @@ func NewCommand(a *app.App, runF func(context.Context, *Options) error) *cobra.C
 	f.StringArrayVarP(&o.Options, "option", "o", nil, "set an option of the session first: `ID=VALUE` (repeatable)")
 	f.BoolVar(&o.JSON, "json", false, "print one JSON object a line: docs/exec-json.md")
 	f.BoolVarP(&o.Quiet, "quiet", "q", false, "print only the final text of the agent, and errors")
-	f.Var(&o.Show, "show", "print the `WHAT` of the turn: text, which the agent says; tools, which is what its tool calls show, such as the content of files, changes and the output of commands; or all (default text)")
+	f.Var(&o.Show, "show", "print the `WHAT` of the turn: text, which the agent says; tools, which is what its tool calls show, such as the content of files, changes and the output of commands; or all, with what the agent thinks (default text)")
 	f.DurationVar(&o.Timeout, "timeout", 0, "give up after this time, such as 5m, with exit status 8")
 	f.Var(costFlag{&o.MaxCost}, "max-cost", "cancel the turn when the session has cost `COST`, such as 0.50 or 0.50USD, with exit status 9")
 	f.BoolVar(&o.Ask, "ask", false, "ask for permission on the terminal, which needs one")

@@ -162,7 +162,7 @@ func TestShow(t *testing.T) {
 		{"", "I <b>will</b> & read.\n"},
 		{ShowText, "I <b>will</b> & read.\n"},
 		{ShowTools, "--- a/main.go\n+++ b/main.go\n@@ -1 +1 @@\n-a\n+b\nok\nred\n"},
-		{ShowAll, "I <b>will</b> & read.\n--- a/main.go\n+++ b/main.go\n@@ -1 +1 @@\n-a\n+b\nok\nred\n"},
+		{ShowAll, "Thought: Hm, well.\nI <b>will</b> & read.\n--- a/main.go\n+++ b/main.go\n@@ -1 +1 @@\n-a\n+b\nok\nred\n"},
 	} {
 		t.Run(string(tt.show), func(t *testing.T) {
 			var out, errs bytes.Buffer

@@ -144,6 +144,8 @@ func (r *report) follow(id acp.SessionID, snap *transcript.Snapshot, changes []t
 			}
 			if m, ok := e.(*transcript.Message); ok && m.Role == transcript.RoleAgent && !whole[ch.Seq] {
 				whole[ch.Seq] = r.text(m, ch)
+			} else if ok && m.Role == transcript.RoleThought && r.show == ShowAll {
+				r.thought(m)
 			}
 		}
 		if r.progress {
@@ -176,6 +178,21 @@ func (r *report) text(m *transcript.Message, ch transcript.Change) (whole bool) 
 		r.answer.WriteString(text)
 	}
 	return true
+}
+
+// thought writes what is new of what the agent thinks.
+func (r *report) thought(m *transcript.Message) {
+	text, n := m.Text(), r.read[m.Seq()]
+	if r.json || r.quiet || n >= len(text) {
+		return
+	}
+	r.read[m.Seq()] = len(text)
+	if n == 0 {
+		text = "Thought: " + text
+	} else {
+		text = text[n:]
+	}
+	r.piece(m.Seq(), text)
 }
 
 func (r *report) say(seq uint64, text string) {

@@ -1,13 +1,13 @@
 package exec
 
 import (
-	"encoding/json"
 	"fmt"
 	"strings"
 
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acpv2"
 	"github.com/goacp/acp/cmd/acp/internal/exitcode"
+	"github.com/goacp/acp/cmd/acp/internal/export"
 	"github.com/goacp/acp/transcript"
 )
 
@@ -18,7 +18,7 @@ type Show string
 const (
 	ShowText  Show = "text"  // what the agent says
 	ShowTools Show = "tools" // what its tool calls show: text, changes, the output of commands
-	ShowAll   Show = "all"   // both, in their order
+	ShowAll   Show = "all"   // both, and what it thinks, in their order
 )
 
 // shows lists the values of --show.
@@ -85,12 +85,7 @@ func (r *report) result(e *transcript.ToolCall) {
 		}
 	}
 	if len(e.Content) == 0 && len(e.RawOutput) > 0 {
-		text := string(e.RawOutput)
-		var plain string
-		if json.Unmarshal(e.RawOutput, &plain) == nil {
-			text = plain
-		}
-		r.item(e.Seq(), text)
+		r.item(e.Seq(), export.OutputText(e.RawOutput))
 	}
 	if e.Dropped() > 0 {
 		r.lost = true
