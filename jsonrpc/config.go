@@ -94,9 +94,10 @@ type Config struct {
 	Grace, FlushTimeout time.Duration
 
 	// Linger, when set, is called when the peer sends no more, and Grace begins
-	// when it returns. It has to return when ctx is done, which is when no
-	// handler runs any more or the connection is closed, and should have a
-	// bound of its own. It is for what takes long to begin with, such as
+	// when it returns. It must return when ctx is done, which is when no
+	// handler runs any more or the connection is closed; after another Grace
+	// it is reported as abandoned and left behind. It should have a bound of
+	// its own, and may call Close. It is for what takes long to begin with, such as
 	// starting a program that handlers wait for.
 	Linger func(ctx context.Context)
 

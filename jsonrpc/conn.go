@@ -43,6 +43,7 @@ type Conn struct {
 	parked    int           // workers that wait for jobs
 	answering int           // request handlers that have returned
 	noting    int           // notification handlers
+	lingers   bool          // Config.Linger runs
 	queued    int           // bytes in lanes and in waiting
 	yielded   int           // request handlers that wait in calls
 	inHandler int           // calls made inside handlers

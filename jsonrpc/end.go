@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"sync"
 	"time"
 )
 
@@ -13,8 +14,8 @@ import (
 // for as long and then dropped, answers and everything else that was sent is
 // written for at most [Config.FlushTimeout], and the stream is closed.
 //
-// Close returns when all of that is over; while handlers still run, however,
-// it returns as soon as what has been sent so far is written, so that it may
+// Close returns when all of that is over; while handlers or Config.Linger still
+// run, however, it returns as soon as what has been sent so far is written, so that it may
 // be called inside a handler. It may be called repeatedly and always returns
 // nil; [Conn.Wait] waits for the end and tells its outcome.
 func (c *Conn) Close() error {
@@ -26,7 +27,7 @@ func (c *Conn) Close() error {
 		c.wakeReader()
 		c.startEnd(nil)
 	}
-	busy := c.running+c.noting > 0
+	busy := c.running+c.noting > 0 || c.lingers
 	c.mu.Unlock()
 	if !busy {
 		<-c.done
@@ -111,7 +112,8 @@ func (c *Conn) checkQuiet() {
 func (c *Conn) isQuiet() bool { return c.running == 0 && len(c.lanes) == 0 }
 
 // linger runs Config.Linger if the peer sends no more. over is closed when it has
-// returned, and nil if it does not run; end ends it, and has to be called.
+// returned, and nil if it does not run; end ends it, as far as it heeds its ctx, and
+// has to be called.
 func (c *Conn) linger() (over <-chan struct{}, end func()) {
 	if c.cfg.Linger == nil {
 		return nil, func() {}
@@ -123,14 +125,29 @@ func (c *Conn) linger() (over <-chan struct{}, end func()) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
+	c.setLingers(true)
 	go func() {
 		defer close(done)
+		defer c.setLingers(false)
 		c.guardLinger(ctx)
 	}()
-	return done, func() {
+	return done, sync.OnceFunc(func() {
 		cancel()
-		<-done
-	}
+		timer := time.NewTimer(c.cfg.Grace)
+		defer timer.Stop()
+		select {
+		case <-done:
+		case <-timer.C:
+			c.event("Linger ignored its cancelled context", Event{Kind: EventAbandoned, Count: 1})
+		}
+	})
+}
+
+// setLingers notes whether Config.Linger runs, which may call Close.
+func (c *Conn) setLingers(runs bool) {
+	c.mu.Lock()
+	c.lingers = runs
+	c.mu.Unlock()
 }
 
 // guardLinger survives panics.
@@ -229,7 +246,7 @@ func (c *Conn) awaitHandlers(timer *time.Timer, lingering <-chan struct{}, stop 
 		case <-quiet:
 			return
 		case <-asked:
-			asked = nil
+			asked, lingering = nil, nil
 			stop()
 			continue
 		case <-lingering:

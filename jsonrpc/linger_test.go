@@ -63,3 +63,48 @@ func TestLinger(t *testing.T) {
 		})
 	}
 }
+
+// TestLingerCloses holds that a Linger that calls Close, or ignores its ctx, ends
+// no connection later than after the bounds.
+func TestLingerCloses(t *testing.T) {
+	for name, linger := range map[string]func(ctx context.Context, c *Conn){
+		"closes":            func(_ context.Context, c *Conn) { _ = c.Close() },
+		"closes and waits":  func(ctx context.Context, c *Conn) { _ = c.Close(); <-ctx.Done() },
+		"ignores its ctx":   func(context.Context, *Conn) { time.Sleep(time.Hour) },
+		"waits for the end": func(_ context.Context, c *Conn) { _ = c.Close(); _ = c.Wait() },
+	} {
+		for _, busy := range []bool{false, true} {
+			if busy && name == "ignores its ctx" {
+				continue // then it is what keeps the handlers
+			}
+			t.Run(name, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					var mux Mux
+					prompt.Handle(&mux, func(ctx context.Context, n *note) (*reply, error) {
+						<-ctx.Done()
+						return nil, ctx.Err()
+					})
+					ready := make(chan *Conn, 1)
+					p := newRawPeer(Config{Mux: &mux, Linger: func(ctx context.Context) { linger(ctx, <-ready) }})
+					ready <- p.conn
+					if busy {
+						p.write(`{"jsonrpc":"2.0","id":1,"method":"session/prompt","params":{"sessionId":"s","text":""}}` + "\n")
+					}
+					synctest.Wait()
+					start := time.Now()
+					_ = p.in.Close()
+					select {
+					case <-p.conn.Done():
+					case <-time.After(time.Minute):
+						t.Fatal("the connection does not end")
+					}
+					if d := time.Since(start); d > 5*DefaultGrace {
+						t.Errorf("ended after %v", d)
+					}
+					p.close()
+					time.Sleep(time.Hour) // let the one that is left behind end
+				})
+			})
+		}
+	}
+}
