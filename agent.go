@@ -303,14 +303,17 @@ func (a *Agent) Serve(ctx context.Context, t Transport) error {
 	return ctx.Err()
 }
 
-// Connect starts to serve a client and returns at once. Values of ctx are
-// visible in the hooks; that it is done ends nothing but the opening of t.
+// Connect starts to serve a client and returns at once. Hooks see the values of
+// ctx; cancelling it aborts only the opening of t. When the configuration is wrong,
+// t is opened and closed, so that a peer that waits there finds its end, unless it
+// is [Stdio].
 func (a *Agent) Connect(ctx context.Context, t Transport) (*AgentConn, error) {
 	cfg, err := a.ready()
 	if err != nil {
+		endTransport(ctx, t)
 		return nil, err
 	}
-	stream, _, err := openTransport(ctx, t)
+	stream, err := openTransport(ctx, t)
 	if err != nil {
 		return nil, err
 	}

@@ -31,13 +31,14 @@ import (
 //
 // ctx bounds the whole; its values are visible in hooks. It may end after Connect
 // has returned: the connection goes on. When Connect fails nothing is left
-// running; for a command, ending the process adds up to
+// running, and t has been opened and closed, unless it is [Stdio] or a command; for a command, ending the process adds up to
 // [CommandTransport.CloseGrace] and TermGrace to what ctx allows. The error tells
 // how the process ended, if it did, and up to 200 bytes of the first line it
 // wrote that is no message: perhaps it was not meant to be started like this.
 func (c *Client) Connect(ctx context.Context, t Transport) (*ClientConn, error) {
 	client, err := c.ready()
 	if err != nil {
+		endTransport(ctx, t)
 		return nil, err
 	}
 	conn, err := client.dial(ctx, t)
@@ -83,17 +84,17 @@ func (c *Client) Connect(ctx context.Context, t Transport) (*ClientConn, error) 
 }
 
 func (c *Client) dial(ctx context.Context, t Transport) (*ClientConn, error) {
-	stream, proc, err := openTransport(ctx, t)
+	stream, err := openTransport(ctx, t)
 	if err != nil {
 		return nil, err
 	}
-	return newClientConn(ctx, c, stream, proc), nil
+	return newClientConn(ctx, c, stream, processOf(stream)), nil
 }
 
 // redial opens the transport anew. If that cannot be, it returns the old
 // connection.
 func (c *Client) redial(ctx context.Context, t Transport, old *ClientConn) (*ClientConn, error) {
-	switch t.(type) {
+	switch innermost(t).(type) {
 	case *once:
 		return old, nil
 	case *CommandTransport:
@@ -110,7 +111,7 @@ func (c *Client) redial(ctx context.Context, t Transport, old *ClientConn) (*Cli
 
 // clientReopens reports whether it is worth trying to open a transport again.
 func clientReopens(t Transport) bool {
-	_, ok := t.(*once)
+	_, ok := innermost(t).(*once)
 	return !ok
 }
 

@@ -43,8 +43,10 @@ func (c *ClientConn) exitErr() error {
 		_, err := c.exited()
 		return err
 	}
-	if x, ok := c.stream.(interface{ ExitErr() error }); ok {
-		return x.ExitErr()
+	for s := range layers(c.stream) {
+		if x, ok := s.(interface{ ExitErr() error }); ok {
+			return x.ExitErr()
+		}
 	}
 	return nil
 }

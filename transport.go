@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"os"
+	"reflect"
 	"sync"
 	"time"
 
@@ -17,13 +19,21 @@ import (
 // opened it closes the stream. A client may open its transport again, when an
 // agent that answered in another version has to be asked anew; a transport that
 // cannot be opened twice returns [ErrReopen].
+//
+// A transport around another should have the method Unwrap() Transport, and a
+// stream around another the method Unwrap() jsonrpc.Stream. A client looks
+// through them for the process of a [CommandTransport]: only then does
+// [ClientConn.Kill] kill it, and do errors say how it ended. A stream that is not
+// a process's, but knows how its peer ended, may have the method ExitErr() error,
+// which returns nil if the peer ended well or has not ended; what it returns
+// becomes part of the errors of the connection.
 type Transport interface {
 	Open(ctx context.Context) (jsonrpc.Stream, error)
 }
 
 // Stdio is the transport of an agent that was started by its client: standard
 // input and output. It takes them over; log to standard error.
-func Stdio() Transport { return &once{open: jsonrpc.Stdio} }
+func Stdio() Transport { return &once{open: jsonrpc.Stdio, stdio: true} }
 
 // Over is the transport that consists of a stream that is open already.
 func Over(stream jsonrpc.Stream) Transport {
@@ -39,8 +49,9 @@ func Pipe() (agent, client Transport) {
 
 // once can be opened once.
 type once struct {
-	mu   sync.Mutex
-	open func() jsonrpc.Stream
+	mu    sync.Mutex
+	open  func() jsonrpc.Stream
+	stdio bool // of this process, whose end closes it
 }
 
 func (t *once) Open(context.Context) (jsonrpc.Stream, error) {
@@ -88,16 +99,11 @@ func Command(name string, args ...string) *CommandTransport {
 
 // Open starts the program.
 func (t *CommandTransport) Open(ctx context.Context) (jsonrpc.Stream, error) {
-	stream, _, err := t.start(ctx)
-	return stream, err
-}
-
-func (t *CommandTransport) start(ctx context.Context) (jsonrpc.Stream, *process.Process, error) {
 	env := t.Env
 	if t.LoginEnv {
 		login, err := process.LoginEnv(ctx)
 		if err != nil && ctx.Err() != nil {
-			return nil, nil, err
+			return nil, err
 		}
 		env = append(login, t.Env...) // LoginEnv falls back to ours
 	}
@@ -106,12 +112,19 @@ func (t *CommandTransport) start(ctx context.Context) (jsonrpc.Stream, *process.
 		CloseGrace: t.CloseGrace, TermGrace: t.TermGrace,
 	})
 	if err != nil {
-		return nil, nil, fmt.Errorf("acp: start agent: %w", err)
+		return nil, fmt.Errorf("acp: start agent: %w", err)
 	}
-	closed := make(chan struct{})
-	go closeAfter(p, closed)
-	return jsonrpc.NewLineStream(&childOutput{ReadCloser: p.Stdout(), p: p, closed: closed}, p.Stdin()), p, nil
+	out := &childOutput{ReadCloser: p.Stdout(), p: p, closed: make(chan struct{})}
+	go closeAfter(p, out.closed)
+	out.stream = jsonrpc.NewLineStream(out, p.Stdin())
+	processes.Store(out.stream, p)
+	return out.stream, nil
 }
+
+// processes has the processes behind streams that are open. A stream cannot tell
+// by itself: one of a type of our own would lose what makes those of package
+// jsonrpc fast.
+var processes sync.Map // jsonrpc.Stream to *process.Process
 
 // outputWait is how long the output of a process that has ended is still read.
 const outputWait = 10 * time.Second
@@ -139,12 +152,16 @@ func closeAfter(p *process.Process, done <-chan struct{}) {
 type childOutput struct {
 	io.ReadCloser
 	p      *process.Process
+	stream jsonrpc.Stream
 	once   sync.Once
 	closed chan struct{}
 }
 
 func (o *childOutput) Close() error {
-	o.once.Do(func() { close(o.closed) })
+	o.once.Do(func() {
+		close(o.closed)
+		processes.Delete(o.stream)
+	})
 	stopped := o.p.Stop(context.Background()) // bounded by its stages
 	err := o.ReadCloser.Close()
 	if errors.Is(err, os.ErrClosed) {
@@ -153,15 +170,79 @@ func (o *childOutput) Close() error {
 	return errors.Join(stopped, err)
 }
 
-// openTransport opens a transport. proc is the process behind the stream; nil if
-// there is none.
-func openTransport(ctx context.Context, t Transport) (stream jsonrpc.Stream, proc *process.Process, err error) {
+// openTransport opens a transport.
+func openTransport(ctx context.Context, t Transport) (jsonrpc.Stream, error) {
 	if t == nil {
-		return nil, nil, errors.New("acp: no transport")
+		return nil, errors.New("acp: no transport")
 	}
-	if c, ok := t.(*CommandTransport); ok {
-		return c.start(ctx)
+	return t.Open(ctx)
+}
+
+// endTransport has a peer that waits at a transport that is not going to be used
+// find its end. A program is not started for that, and standard output is left to
+// the application, which is about to say what is wrong.
+func endTransport(ctx context.Context, t Transport) {
+	if t == nil {
+		return
 	}
-	stream, err = t.Open(ctx)
-	return stream, nil, err
+	switch t := innermost(t).(type) {
+	case *CommandTransport:
+		return
+	case *once:
+		if t.stdio {
+			return
+		}
+	}
+	if stream, err := t.Open(ctx); err == nil {
+		_ = stream.Close()
+	}
+}
+
+// maxWrapped bounds how many transports or streams around each other are looked
+// through.
+const maxWrapped = 100
+
+// innermost returns the transport that those around it open.
+func innermost(t Transport) Transport {
+	for range maxWrapped {
+		u, ok := t.(interface{ Unwrap() Transport })
+		if !ok {
+			break
+		}
+		inner := u.Unwrap()
+		if inner == nil {
+			break
+		}
+		t = inner
+	}
+	return t
+}
+
+// layers yields a stream, the one it is around, and so on.
+func layers(s jsonrpc.Stream) iter.Seq[jsonrpc.Stream] {
+	return func(yield func(jsonrpc.Stream) bool) {
+		for range maxWrapped {
+			if s == nil || !yield(s) {
+				return
+			}
+			u, ok := s.(interface{ Unwrap() jsonrpc.Stream })
+			if !ok {
+				return
+			}
+			s = u.Unwrap()
+		}
+	}
+}
+
+// processOf returns the process behind a stream, or nil.
+func processOf(s jsonrpc.Stream) *process.Process {
+	for s := range layers(s) {
+		if reflect.TypeOf(s).Kind() != reflect.Pointer { // ours are, and can be compared
+			continue
+		}
+		if p, ok := processes.Load(s); ok {
+			return p.(*process.Process)
+		}
+	}
+	return nil
 }

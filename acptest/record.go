@@ -24,6 +24,9 @@ type recorded struct {
 	r *Recording
 }
 
+// Unwrap returns the stream that is recorded.
+func (s *recorded) Unwrap() jsonrpc.Stream { return s.Stream }
+
 func (s *recorded) ReadFrame() (jsonrpc.Frame, error) {
 	f, err := s.Stream.ReadFrame()
 	if err == nil {
