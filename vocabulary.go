@@ -191,8 +191,8 @@ type (
 	UnknownStateUpdate = acpv2.UnknownStateUpdate
 )
 
-// The parts of updates.
 type (
+	// StopReason says why a turn ended. See [acpv2.StopReason].
 	StopReason = acpv2.StopReason
 	// Usage counts the tokens of the work that has just ended, not those of the
 	// session. See [acpv2.Usage].
@@ -253,12 +253,12 @@ type (
 	// TerminalExitStatus says how a command ended. See
 	// [acpv2.TerminalExitStatus].
 	TerminalExitStatus = acpv2.TerminalExitStatus
-	// TerminalSize is the size of a terminal in characters. See
-	// [acpv2.TerminalSize].
 	// TerminalOutput is all the output of a terminal up to now. See
 	// [acpv2.TerminalOutput].
 	TerminalOutput = acpv2.TerminalOutput
-	TerminalSize   = acpv2.TerminalSize
+	// TerminalSize is the size of a terminal in characters. See
+	// [acpv2.TerminalSize].
+	TerminalSize = acpv2.TerminalSize
 	// PlanUpdateContent is a plan in one of several forms. See
 	// [acpv2.PlanUpdateContent].
 	PlanUpdateContent = acpv2.PlanUpdateContent
