@@ -410,12 +410,19 @@ func (r *Reply) MessageID() MessageID {
 // prompt's ctx, [ErrSessionClosed], one that wraps [errors.ErrUnsupported] when
 // the prompt holds what the agent does not take, or one that wraps
 // [jsonrpc.ErrClosed] when the agent is gone. There may be a result beside it.
+//
+// In [Client.Update] the end of a turn of the same session cannot be waited for,
+// since it is told behind the update at hand. In version 2 Wait and Updates fail
+// there as soon as that is noticed, if the prompt was sent with the hook's ctx.
 func (r *Reply) Wait() (*Result, error) {
 	r.mu.Lock()
 	if r.reading == clientHolds {
 		r.discard()
 	}
 	r.mu.Unlock()
+	if r.awaitsItself() {
+		return nil, errAwaitsItself
+	}
 	<-r.done
 	return r.result, r.err
 }

@@ -17,6 +17,10 @@ func (r *Reply) Updates() iter.Seq2[*Update, error] {
 			r.reading = clientReads
 		}
 		r.mu.Unlock()
+		if r.awaitsItself() {
+			yield(nil, errAwaitsItself)
+			return
+		}
 		for {
 			u, err, ok := r.next()
 			if !ok {

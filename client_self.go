@@ -1,0 +1,58 @@
+package acp
+
+import (
+	"errors"
+	"time"
+
+	"github.com/goacp/acp/jsonrpc"
+)
+
+// errAwaitsItself is the error of waiting, in an Update hook, for the end of a turn
+// that is told behind that hook.
+var errAwaitsItself = errors.New("acp: an Update hook would wait for itself: the turn of a prompt of its own session ends behind it; wait in another goroutine")
+
+// selfWait is how long an Update hook may still run when somebody waits for a prompt
+// that was sent with its ctx. A goroutine that the hook has started may wait: the
+// hook returns soon, then.
+const selfWait = 100 * time.Millisecond
+
+// awaitsItself reports whether the reply's turn cannot end while its caller waits
+// for that: it was sent in a hook of its session that does not return. In version 1
+// such a reply ends with its answer, before that is told.
+func (r *Reply) awaitsItself() bool {
+	s := r.s
+	if s.conn.Version() == 1 || !s.toldIn(r) {
+		return false
+	}
+	at, busy := s.line.position()
+	if !busy {
+		return false
+	}
+	timer := time.NewTimer(selfWait)
+	defer timer.Stop()
+	select {
+	case <-r.done:
+		return false
+	case <-timer.C:
+	}
+	now, busy := s.line.position()
+	return busy && now == at
+}
+
+// toldIn reports whether the ctx of a prompt is that of an Update hook of the
+// session.
+func (s *ClientSession) toldIn(r *Reply) bool {
+	if h := clientHookFrom(r.ctx); h != nil {
+		return h.s == s
+	}
+	in := jsonrpc.RequestFrom(r.ctx)
+	return in != nil && in.IsNotification() && in.Conn() == s.conn.conn && in.Method == methodSessionUpdate && SessionID(in.Lane) == s.id
+}
+
+// position returns how far the timeline has been delivered, and whether somebody
+// is at it.
+func (l *clientLine) position() (at uint64, busy bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.delivered, l.busy
+}
