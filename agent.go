@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/goacp/acp/acpv2"
+	"github.com/goacp/acp/internal/faultlog"
 	"github.com/goacp/acp/jsonrpc"
 )
 
@@ -159,8 +160,9 @@ type Agent struct {
 	// session/set_model.
 	NoLegacy bool
 
-	// Logger gets errors of hooks and what is noticed on the wire, never
-	// payload. Nil discards.
+	// Logger gets errors and panics of hooks and what is noticed on the wire,
+	// never payload. If it is nil, errors and panics go to [slog.Default], and the
+	// rest is discarded.
 	Logger *slog.Logger
 	// Engine is the configuration of the connection below: limits, middleware,
 	// diagnosis. Its Mux, Lane, Preempt, StrictIDs and Logger are ignored.
@@ -242,7 +244,7 @@ func (a *Agent) ready() (*Agent, error) {
 		c.CancelGrace = defaultCancelGrace
 	}
 	if c.Logger == nil {
-		c.Logger = slog.New(slog.DiscardHandler)
+		c.Logger = faultlog.New()
 	}
 	var err error
 	if c.MinVersion, c.MaxVersion, err = versionRange(c.MinVersion, c.MaxVersion); err != nil {

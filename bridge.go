@@ -39,7 +39,8 @@ type Bridge struct {
 	// the answer to the client's initialize; of any other error the client is not
 	// told what it says. It is called again when a client asks again.
 	Reach func(ctx context.Context, client *Client) (*ClientConn, error)
-	// Logger gets what is noticed on the wire, never payload. Nil discards.
+	// Logger gets what is noticed on the wire and what goes wrong in the bridge,
+	// never payload. If it is nil, the latter goes to [slog.Default].
 	Logger *slog.Logger
 }
 

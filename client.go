@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/goacp/acp/internal/faultlog"
 	"github.com/goacp/acp/jsonrpc"
 )
 
@@ -84,8 +85,9 @@ type Client struct {
 	// to end the turn; 0 means 10 s.
 	CancelGrace time.Duration
 
-	// Logger gets errors of hooks and what is noticed on the wire, never
-	// payload. Nil discards.
+	// Logger gets errors and panics of hooks and what is noticed on the wire,
+	// never payload. If it is nil, errors and panics go to [slog.Default], and the
+	// rest is discarded.
 	Logger *slog.Logger
 	// Engine is the configuration of the connection below: limits, middleware,
 	// diagnosis. Its Mux, Lane, Waiting, Preempt, StrictIDs and Logger are
@@ -116,7 +118,7 @@ func (c *Client) ready() (*Client, error) {
 		r.CancelGrace = defaultClientCancelGrace
 	}
 	if r.Logger == nil {
-		r.Logger = slog.New(slog.DiscardHandler)
+		r.Logger = faultlog.New()
 	}
 	if r.Elicits == (ElicitationKinds{}) {
 		r.Elicits = ElicitationKinds{Form: true, URL: true}

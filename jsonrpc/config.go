@@ -112,7 +112,8 @@ type Config struct {
 
 	// Logger gets what goes wrong: handler errors and panics, and malformed
 	// messages by method, code and path. It never gets params, results or
-	// other payload. Nil discards.
+	// other payload. If it is nil, errors and panics of handlers go to
+	// [slog.Default], and what is noticed on the wire is discarded.
 	Logger *slog.Logger
 
 	// Diagnose, when set, is told what the connection noticed and survived.

@@ -7,6 +7,8 @@ import (
 	"runtime/debug"
 	"sync"
 	"sync/atomic"
+
+	"github.com/goacp/acp/internal/faultlog"
 )
 
 // A Conn is one end of a JSON-RPC connection. It is made by [NewConn], and safe
@@ -92,10 +94,11 @@ func NewConn(stream Stream, cfg Config) *Conn {
 		closeAsked: make(chan struct{}),
 		done:       make(chan struct{}),
 	}
-	c.log = slog.New(slog.DiscardHandler)
-	if cfg.Logger != nil {
-		c.log = slog.New(safeHandler{cfg.Logger.Handler()})
+	logger := cfg.Logger
+	if logger == nil {
+		logger = faultlog.New()
 	}
+	c.log = slog.New(safeHandler{logger.Handler()})
 	c.requestCtx, c.cancelRequests = context.WithCancelCause(cfg.BaseContext)
 	context.AfterFunc(c.requestCtx, c.endRequests)
 	c.noteCtx, c.cancelNotes = context.WithCancelCause(cfg.BaseContext)
