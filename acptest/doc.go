@@ -63,5 +63,8 @@
 // # Bubbles
 //
 // Everything here works in testing/synctest bubbles: it waits in channels and
-// timers only. In a bubble order is repeatable and waiting takes no time.
+// timers only. In a bubble waiting takes no time, and the order in which one side
+// sends is repeatable. Frames of the two sides that cross each other are not: call
+// synctest.Wait between two steps of a test whose order matters. [Golden] does not
+// need that.
 package acptest

@@ -1,6 +1,7 @@
 package acptest
 
 import (
+	"context"
 	"flag"
 	"fmt"
 	"os"
@@ -9,6 +10,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/goacp/acp"
 	"github.com/goacp/acp/internal/pattern"
 	"github.com/goacp/acp/jsonrpc"
 	"github.com/google/go-cmp/cmp"
@@ -34,6 +36,78 @@ func TestGoldenConversation(t *testing.T) {
 					t.Error(cmp.Diff(first, got))
 				}
 			})
+		}
+	}
+}
+
+// TestGoldenCrossing: an agent that says something unasked when a session opens
+// has one golden file, however that crosses what the client sends next.
+func TestGoldenCrossing(t *testing.T) {
+	agent := &acp.Agent{
+		NewSession: func(_ context.Context, s *acp.AgentSession) error {
+			return s.SetCommands(acp.SlashCommand{Name: "plan", Description: "make a plan"})
+		},
+		Prompt: func(_ context.Context, t *acp.Turn) (acp.StopReason, error) { return acp.StopEndTurn, t.Say("yes") },
+	}
+	orders := map[string]int{}
+	for range 200 {
+		synctest.Test(t, func(t *testing.T) {
+			var rec *Recording
+			conn, _ := Pair(t, agent, &acp.Client{MaxVersion: 1}, func(s jsonrpc.Stream) jsonrpc.Stream {
+				s, rec = Record(s)
+				return s
+			})
+			s, err := conn.NewSession(t.Context(), acp.SessionConfig{Cwd: "/tmp"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := s.Prompt(t.Context(), acp.Text("well?")).Wait(); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+			Golden(t, "crossing", rec)
+			orders[rec.String()]++
+		})
+	}
+	t.Logf("%d orders", len(orders))
+}
+
+// TestGoldenOrder: frames that crossed are the same conversation; those of one
+// side in another order, one more, one less or another one are not.
+func TestGoldenOrder(t *testing.T) {
+	const (
+		hello  = `> {"id":1,"method":"initialize"}`
+		prompt = `> {"id":2,"method":"session/prompt","params":{"sessionId":"s"}}`
+		one    = `< {"method":"session/update","params":{"sessionId":"s","update":{"messageId":"a"}}}`
+		two    = `< {"method":"session/update","params":{"sessionId":"s","update":{"messageId":"b"}}}`
+		asks   = `< {"id":1,"method":"session/request_permission","params":{}}`
+		yes    = `> {"id":1,"result":{}}`
+	)
+	record := func(frames ...string) *Recording {
+		rec := &Recording{}
+		for _, f := range frames {
+			rec.add(Recorded{Out: f[0] == '>', Data: f[2:]})
+		}
+		return rec
+	}
+	want := record(hello, one, prompt, asks, two, yes).String()
+	for _, tt := range []struct {
+		name string
+		rec  *Recording
+		same bool
+	}{
+		{"equal", record(hello, one, prompt, asks, two, yes), true},
+		{"crossed", record(hello, prompt, one, asks, two, yes), true},
+		{"requests crossed", record(hello, one, asks, prompt, two, yes), true},
+		{"the answer later", record(hello, one, prompt, asks, yes, two), true},
+		{"one side in another order", record(hello, one, prompt, two, asks, yes), false},
+		{"one less", record(hello, one, prompt, asks, yes), false},
+		{"one more", record(hello, one, prompt, asks, two, yes, yes), false},
+		{"another", record(hello, one, prompt, asks, one, yes), false},
+		{"none", record(), false},
+	} {
+		if got := sameButCrossed(tt.rec, want); got != tt.same {
+			t.Errorf("%s: %v:\n%s", tt.name, got, tt.rec)
 		}
 	}
 }

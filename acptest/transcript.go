@@ -65,23 +65,31 @@ func newNormalizer() *normalizer {
 
 // transcript returns the text of a recording.
 func transcript(frames []Recorded) string {
-	outIsClient := true
-	for _, f := range frames {
-		if v, err := pattern.Parse(f.Data); err == nil && v.StringAt("method") == "initialize" {
-			outIsClient = f.Out
-			break
-		}
-	}
+	outIsClient := clientIsOut(frames)
 	n := newNormalizer()
 	var b strings.Builder
 	for _, f := range frames {
-		arrow := "<- "
+		arrow := agentArrow
 		if f.Out == outIsClient {
-			arrow = "-> "
+			arrow = clientArrow
 		}
 		b.WriteString(arrow + n.line(f.Out, f.Data) + "\n")
 	}
 	return b.String()
+}
+
+// What the lines of the two sides begin with.
+const clientArrow, agentArrow = "-> ", "<- "
+
+// clientIsOut reports whether the side that was recorded is the client: it sent
+// initialize, or nobody did.
+func clientIsOut(frames []Recorded) bool {
+	for _, f := range frames {
+		if v, err := pattern.Parse(f.Data); err == nil && v.StringAt("method") == "initialize" {
+			return f.Out
+		}
+	}
+	return true
 }
 
 // line returns a frame as a line without its arrow.
