@@ -30,7 +30,8 @@ type Config struct {
 
 	// TerminalBytes bounds the output kept of one terminal, of which it is the end:
 	// 256 kB by default, a sixteenth of TotalBytes at most. The text without control
-	// sequences has the same bound again.
+	// sequences has the same bound again. Of longer output a quarter as much is kept of
+	// the beginning.
 	TerminalBytes int
 
 	// Entries bounds the number of entries: 65536 by default. At the bound the oldest

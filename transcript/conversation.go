@@ -23,6 +23,7 @@ type Conversation struct {
 	loss  Loss
 
 	first   uint64   // no entry has a lower number
+	over    uint64   // the turns of entries before this one are over
 	last    uint64   // the last message of the agent
 	unknown []uint64 // the unknown entries
 	total   int      // the sizes of everything
@@ -261,7 +262,7 @@ func (c *Conversation) Snapshot() *Snapshot {
 	defer c.mu.Unlock()
 	s := &Snapshot{
 		list: c.list, sess: c.sess, index: c.index, loss: c.loss,
-		gen: c.gen, last: c.last, removed: c.index.removed, turns: c.turns,
+		gen: c.gen, last: c.last, over: c.over, removed: c.index.removed, turns: c.turns,
 	}
 	c.gen++
 	return s
@@ -273,7 +274,7 @@ func (c *Conversation) Snapshot() *Snapshot {
 func (s *Snapshot) Continue(cfg Config) *Conversation {
 	c := newConversation(cfg.withDefaults())
 	c.gen, c.list, c.loss, c.last = s.gen+1, s.list, s.loss, s.lastAgent()
-	c.turns = s.turns
+	c.turns, c.over = s.turns, s.over
 	if s.sess != nil {
 		c.sess = s.sess
 	}

@@ -29,8 +29,8 @@
 // within the bounds of a [Config]: at a bound the oldest content goes first, and
 // every loss is counted, in the entry and in [Snapshot.Loss].
 //
-// Permission requests are not updates. [Conversation.Asked] and
-// [Conversation.Answered] note them among the entries.
+// Permission requests and the ends of turns are not updates. [Conversation.Asked],
+// [Conversation.Answered] and [Conversation.TurnEnded] note them among the entries.
 //
 // # The JSON form
 //
@@ -58,10 +58,13 @@
 //   - dropped: how many bytes the bounds have taken from it;
 //   - removed: true for a plan that the agent has taken away;
 //   - text: the output of a terminal without control sequences, which the update has
-//     in base64; skipped: how many bytes of output came before;
+//     in base64; skipped: how many bytes of output came before; head: the first of
+//     those, in base64, if they are kept;
 //   - title, description, subject, options, _meta, outcome: of a permission, in place
 //     of an update. They are those of the protocol's session/request_permission; of
-//     a tool call the subject has only the id. Without outcome there is no answer.
+//     a tool call the subject has only the id. Without outcome there is no answer;
+//   - stopReason, by, said, error, others: of the end of a turn, in place of an
+//     update. They are the fields of [TurnEnd].
 //
 // The session has the updates that make its fields, as far as they are known: state,
 // usage, configOptions, commands and info; and dropped. The last member, dropped,

@@ -21,12 +21,13 @@ const (
 	KindSubagent       EntryKind = "subagent"        // *[Subagent]
 	KindSessionMessage EntryKind = "session_message" // *[SessionMessage]
 	KindPermission     EntryKind = "permission"      // *[Permission]
+	KindTurnEnd        EntryKind = "turn_end"        // *[TurnEnd]
 	KindUnknown        EntryKind = "unknown"         // *[Unknown]
 )
 
 // An Entry is one thing in a conversation. It is one of *[Message], *[ToolCall],
 // *[Plan], *[Terminal], *[Notice], *[Compaction], *[Subagent], *[SessionMessage],
-// *[Permission] and *[Unknown], to be told apart with a type switch.
+// *[Permission], *[TurnEnd] and *[Unknown], to be told apart with a type switch.
 //
 // An entry that a [Snapshot] gives out never changes. It may be read by any
 // goroutine, and must be changed by none, its slices included.
@@ -46,7 +47,8 @@ type Entry interface {
 	Dropped() int64
 
 	// Update returns the update that makes this entry out of nothing, such as a
-	// replay needs. It is nil for a *[Permission], which no update makes.
+	// replay needs. It is nil for a *[Permission] and a *[TurnEnd], which no update
+	// makes.
 	Update() acpv2.SessionUpdate
 
 	base() *core

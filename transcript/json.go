@@ -1,6 +1,7 @@
 package transcript
 
 import (
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"math"
@@ -80,10 +81,15 @@ func appendEntry(dst []byte, e Entry) (_ []byte, err error) {
 	case *Terminal:
 		dst = appendString(dst, "text", e.Plain())
 		dst = appendCount(dst, "skipped", e.Skipped)
+		if e.head != "" {
+			dst = append(base64.StdEncoding.AppendEncode(append(dst, `"head":"`...), []byte(e.head)), `",`...)
+		}
 	case *Permission:
 		if dst, err = appendPermission(dst, e); err != nil {
 			return dst, err
 		}
+	case *TurnEnd:
+		dst = appendTurnEnd(dst, e)
 	}
 	dst = appendCount(dst, "dropped", uint64(e.Dropped()))
 	return wire.CloseObject(dst), nil
@@ -232,19 +238,21 @@ func readInto(data []byte, read func(*wire.Decoder)) error {
 
 // restore adds a saved entry; known is false if its kind is not.
 func (c *Conversation) restore(data []byte) (known bool, err error) {
-	var kind, update, removed, text, skipped, dropped []byte
+	var kind, update, removed, text, skipped, head, dropped []byte
 	err = members(data, map[string]*[]byte{
-		"kind": &kind, "update": &update, "removed": &removed, "text": &text, "skipped": &skipped, "dropped": &dropped,
+		"kind": &kind, "update": &update, "removed": &removed, "text": &text, "skipped": &skipped, "head": &head,
+		"dropped": &dropped,
 	})
 	if err != nil {
 		return false, err
 	}
-	var name, plain string
+	var name, plain, begin string
 	var gone bool
 	var lost, before uint64
 	err = errors.Join(
 		readInto(kind, func(d *wire.Decoder) { name = d.Str() }),
 		readInto(text, func(d *wire.Decoder) { plain = d.Str() }),
+		readInto(head, func(d *wire.Decoder) { begin = d.Str() }),
 		readInto(removed, func(d *wire.Decoder) { gone = d.Bool() }),
 		readCount(skipped, &before), readCount(dropped, &lost))
 	if err != nil {
@@ -254,6 +262,10 @@ func (c *Conversation) restore(data []byte) (known bool, err error) {
 	switch EntryKind(name) {
 	case KindPermission:
 		if ch, err = c.restorePermission(data); err != nil {
+			return false, err
+		}
+	case KindTurnEnd:
+		if ch, err = c.restoreTurnEnd(data); err != nil {
 			return false, err
 		}
 	case KindMessage, KindToolCall, KindPlan, KindTerminal, KindNotice, KindCompaction, KindSubagent, KindSessionMessage, KindUnknown:
@@ -273,6 +285,9 @@ func (c *Conversation) restore(data []byte) (known bool, err error) {
 		e.Removed = gone
 	case *Terminal:
 		e.Skipped = before
+		if b, err := base64.StdEncoding.DecodeString(begin); err == nil && uint64(len(b)) <= before {
+			e.head = string(b)
+		}
 		e.restoreText(plain)
 		e.charge(c)
 	}

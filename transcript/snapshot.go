@@ -19,6 +19,7 @@ type Snapshot struct {
 	loss    Loss
 	gen     uint64
 	last    uint64
+	over    uint64
 	removed uint64
 	turns   uint64 // that had ended
 }

@@ -221,6 +221,10 @@ func TestGolden(t *testing.T) {
 		Options: []acpv2.PermissionOption{{OptionID: "yes", Name: "Yes", Kind: acpv2.PermissionOptionKindAllowOnce}},
 	})
 	c.Answered(seq, &acpv2.SelectedPermissionOutcome{OptionID: "yes"})
+	c.TurnEnded(&TurnEnd{StopReason: acpv2.StopReasonEndTurn, By: EndedByAgent, Others: 1})
+	c.TurnEnded(&TurnEnd{StopReason: "error", By: EndedByCrash, Said: "no more", Error: "it has ended"})
+	c.OutputAt("x2", 0, []byte("one\n"))
+	c.OutputAt("x2", 9, []byte("two\n"))
 	s := c.Snapshot()
 	compare(t, "everything.json", s)
 
@@ -231,7 +235,7 @@ func TestGolden(t *testing.T) {
 		}
 	}
 	for e := range s.Entries() {
-		if e.Update() != nil && e.EntryKind() != KindPermission && updateOf(t, e) != updateOf(t, replay.Snapshot().Entry(e.Seq())) {
+		if e.Update() != nil && e.EntryKind() != KindTerminal && updateOf(t, e) != updateOf(t, replay.Snapshot().Entry(e.Seq())) {
 			t.Errorf("replayed %s", updateOf(t, e))
 		}
 	}

@@ -19,9 +19,11 @@ type Terminal struct {
 	Capabilities *acpv2.TerminalCapabilities // replaced as a whole; nil allows nothing (S90)
 	Meta         json.RawMessage
 
-	// Skipped is how many bytes of output came before what Raw returns.
+	// Skipped is how many bytes of output came before what Raw returns. Of those Head has
+	// the first.
 	Skipped uint64
 
+	head string // the beginning of the output, if raw does not have it
 	raw  string // the end of the output
 	done string // finished lines of its text
 	line string // the line being written
@@ -32,6 +34,22 @@ type Terminal struct {
 
 // Raw returns the bytes of the output, or the end of them: see [Config].
 func (t *Terminal) Raw() string { return t.raw }
+
+// Head returns the bytes that the output began with, if Raw does not have them all: see [Config].
+func (t *Terminal) Head() string { return t.head }
+
+// PlainHead returns the text of Head, as [Terminal.Plain] does of Raw.
+func (t *Terminal) PlainHead() string {
+	if t.head == "" {
+		return ""
+	}
+	s := new(screen)
+	s.feed([]byte(t.head), len(t.head))
+	return s.done.view() + string(s.line)
+}
+
+// Gap returns how many bytes of output are neither in Head nor in Raw, but between the two.
+func (t *Terminal) Gap() uint64 { return t.Skipped - min(t.Skipped, uint64(len(t.head))) }
 
 // Plain returns the text of the output without control sequences, or the end of it:
 // see [Config]. A carriage return goes back to the start of the line, backspaces and
@@ -78,7 +96,7 @@ func (t *Terminal) key() key                     { return key{spaceTerminal, str
 func (t *Terminal) edited(c *Conversation) Entry { return edit(c, t) }
 func (t *Terminal) strip() {
 	t.Skipped += uint64(len(t.raw))
-	t.raw, t.done, t.line, t.out = "", "", "", tail{}
+	t.head, t.raw, t.done, t.line, t.out = "", "", "", "", tail{}
 	if t.scr != nil { // what follows is read as if nothing was lost
 		t.scr.done, t.scr.line, t.scr.col = tail{}, t.scr.line[:0], 0
 	}
@@ -106,7 +124,7 @@ func (c *Conversation) applyTerminal(u *acpv2.TerminalUpdate) Change {
 		return acpv2.TerminalSize{Cols: x.Cols, Rows: x.Rows}
 	})
 	if !u.Output.IsZero() {
-		t.Skipped, t.raw, t.done, t.line = 0, "", "", ""
+		t.Skipped, t.head, t.raw, t.done, t.line = 0, "", "", "", ""
 		t.out, t.scr = tail{}, &screen{owner: c}
 		c.output(t, u.Output.Or(acpv2.TerminalOutput{}).Data)
 	}
@@ -146,6 +164,49 @@ func (c *Conversation) applyOutput(u *acpv2.TerminalOutputChunk) Change {
 	return appended(t, op)
 }
 
+// OutputAt notes output of a terminal that begins at a place of the whole output, in bytes. If that
+// is where the output known so far ends it is added to it, as that of an
+// [acpv2.TerminalOutputChunk]. Otherwise of what is known only the beginning stays, and Raw is
+// what begins at that place.
+func (c *Conversation) OutputAt(id acpv2.TerminalID, at uint64, output []byte) Change {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	loss := c.loss.Bytes
+	t, op := c.terminal(id)
+	if t == nil {
+		return Change{}
+	}
+	ch := appended(t, op)
+	if at != t.Skipped+uint64(len(t.raw)) {
+		t.keepHead(c, nil)
+		t.head = cut(t.head, int(min(at, uint64(len(t.head)))))
+		t.Skipped, t.raw, t.done, t.line = at, "", "", ""
+		t.out, t.scr = tail{}, &screen{owner: c}
+		ch = changed(t, op)
+	}
+	c.write(t, output)
+	if c.enforce() || c.loss.Bytes != loss {
+		ch.Trimmed = true
+	}
+	return ch
+}
+
+// keepHead keeps the beginning of what is known and of more, before something of that is left out.
+func (t *Terminal) keepHead(c *Conversation, more []byte) {
+	if t.head != "" || t.Skipped > 0 {
+		return
+	}
+	limit := c.cfg.TerminalBytes / headPart
+	t.head = strings.Clone(t.raw[:min(len(t.raw), limit)])
+	if n := min(limit-len(t.head), len(more)); n > 0 {
+		t.head += string(more[:n])
+	}
+	t.head = cut(t.head, limit)
+}
+
+// headPart is how much less of the beginning of an output is kept than of its end.
+const headPart = 4
+
 // output appends what is in base64. Of malformed data it takes what comes before the
 // fault.
 func (c *Conversation) output(t *Terminal, data string) {
@@ -159,7 +220,14 @@ func (c *Conversation) output(t *Terminal, data string) {
 	if cap(buf) <= scratchKeep {
 		c.scratch = buf[:0]
 	}
+	c.write(t, buf)
+}
+
+func (c *Conversation) write(t *Terminal, buf []byte) {
 	limit := c.cfg.TerminalBytes
+	if len(t.raw)+len(buf) > limit {
+		t.keepHead(c, buf)
+	}
 	if t.scr == nil || t.scr.owner != c {
 		t.scr = t.rebuild(c)
 		t.out = tail{}
@@ -172,7 +240,7 @@ func (c *Conversation) output(t *Terminal, data string) {
 }
 
 func (t *Terminal) charge(c *Conversation) {
-	c.charge(&t.core, partTerminal, len(t.raw)+len(t.done)+4*len(t.line)+itemCost)
+	c.charge(&t.core, partTerminal, len(t.head)+len(t.raw)+len(t.done)+4*len(t.line)+itemCost)
 }
 
 // rebuild makes a screen for output that came to another conversation. The end of

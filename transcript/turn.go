@@ -1,0 +1,111 @@
+package transcript
+
+import (
+	"errors"
+	"strings"
+
+	"github.com/goacp/acp/acpv2"
+	"github.com/goacp/acp/internal/wire"
+)
+
+// An EndedBy says who ended a turn.
+type EndedBy string
+
+// Who ends turns.
+const (
+	EndedByAgent   EndedBy = "agent"   // it has said why
+	EndedByUser    EndedBy = "user"    // who cancelled it
+	EndedByTimeout EndedBy = "timeout" // a limit of the client's was reached
+	EndedByCrash   EndedBy = "crash"   // the agent, or the connection to it, ended in the turn
+	EndedByClient  EndedBy = "client"  // the client ended in the turn, or could not go on with it
+)
+
+// A TurnEnd is the end of a turn, as the client knows it. No update makes it.
+type TurnEnd struct {
+	core
+	StopReason acpv2.StopReason // as the agent has told it; empty if it has not
+	By         EndedBy          // empty if not known
+	Said       string           // why the turn failed, in the words of the agent
+	Error      string           // the same in the words of the client
+
+	// Others is how many turns of the session went on. When there are none, what has
+	// not ended before this entry does not go on: see [Snapshot.TurnOver].
+	Others int
+}
+
+// IsClean reports whether the agent has ended the turn because it was done.
+func (t *TurnEnd) IsClean() bool {
+	return (t.By == EndedByAgent || t.By == "") && t.Said == "" && t.Error == "" &&
+		(t.StopReason == acpv2.StopReasonEndTurn || t.StopReason == "")
+}
+
+// EntryKind implements [Entry].
+func (*TurnEnd) EntryKind() EntryKind { return KindTurnEnd }
+
+// EntryID implements [Entry].
+func (*TurnEnd) EntryID() string { return "" }
+
+// Update implements [Entry].
+func (*TurnEnd) Update() acpv2.SessionUpdate { return nil }
+
+func (*TurnEnd) key() key                       { return key{} }
+func (t *TurnEnd) edited(c *Conversation) Entry { return edit(c, t) }
+func (t *TurnEnd) strip()                       { t.Said, t.Error = "", "" }
+
+// TurnEnded notes the end of a turn, as an entry; of end the fields are copied, the entry is
+// another one.
+func (c *Conversation) TurnEnded(end *TurnEnd) Change {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.turnEnded(end)
+}
+
+func (c *Conversation) turnEnded(end *TurnEnd) Change {
+	loss := c.loss.Bytes
+	t := &TurnEnd{Others: max(end.Others, 0)}
+	c.add(t, 0)
+	t.StopReason = acpv2.StopReason(strings.Clone(cut(string(end.StopReason), idBytes)))
+	t.By = EndedBy(strings.Clone(cut(string(end.By), idBytes)))
+	t.Said = strings.Clone(short(c, &t.core, end.Said))
+	t.Error = strings.Clone(short(c, &t.core, end.Error))
+	c.charge(&t.core, partFixed, entryCost+len(t.StopReason)+len(t.By))
+	c.charge(&t.core, partContent, len(t.Said)+len(t.Error))
+	if t.Others == 0 {
+		c.over = t.seq
+	}
+	ch := changed(t, OpCreated)
+	ch.Trimmed = c.enforce() || c.loss.Bytes != loss
+	return ch
+}
+
+// TurnOver reports whether the turn of an entry is known to be over, by a [TurnEnd] after it. What
+// has not ended then will not go on, unless the agent works in the background.
+func (s *Snapshot) TurnOver(seq uint64) bool { return seq < s.over }
+
+func appendTurnEnd(dst []byte, t *TurnEnd) []byte {
+	dst = appendString(dst, "stopReason", string(t.StopReason))
+	dst = appendString(dst, "by", string(t.By))
+	dst = appendString(dst, "said", t.Said)
+	dst = appendString(dst, "error", t.Error)
+	return appendCount(dst, "others", uint64(t.Others))
+}
+
+func (c *Conversation) restoreTurnEnd(data []byte) (Change, error) {
+	var reason, by, said, failed, others []byte
+	err := members(data, map[string]*[]byte{"stopReason": &reason, "by": &by, "said": &said, "error": &failed, "others": &others})
+	if err != nil {
+		return Change{}, err
+	}
+	var t TurnEnd
+	var n uint64
+	text := func(data []byte, v *string) error {
+		return readInto(data, func(d *wire.Decoder) { *v = d.Str() })
+	}
+	var r, b string
+	err = errors.Join(text(reason, &r), text(by, &b), text(said, &t.Said), text(failed, &t.Error), readCount(others, &n))
+	if err != nil {
+		return Change{}, err
+	}
+	t.StopReason, t.By, t.Others = acpv2.StopReason(r), EndedBy(b), int(min(n, 1<<30))
+	return c.turnEnded(&t), nil
+}
