@@ -81,7 +81,7 @@ func appendEntry(dst []byte, e Entry) (_ []byte, err error) {
 	case *Terminal:
 		dst = appendString(dst, "text", e.Plain())
 		dst = appendCount(dst, "skipped", e.Skipped)
-		if e.head != "" {
+		if e.head != "" { // all of it: Head shows more as Raw has less
 			dst = append(base64.StdEncoding.AppendEncode(append(dst, `"head":"`...), []byte(e.head)), `",`...)
 		}
 	case *Permission:
@@ -285,7 +285,7 @@ func (c *Conversation) restore(data []byte) (known bool, err error) {
 		e.Removed = gone
 	case *Terminal:
 		e.Skipped = before
-		if b, err := base64.StdEncoding.DecodeString(begin); err == nil && uint64(len(b)) <= before {
+		if b, err := base64.StdEncoding.DecodeString(begin); err == nil {
 			e.head = string(b)
 		}
 		e.restoreText(plain)

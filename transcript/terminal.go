@@ -36,20 +36,21 @@ type Terminal struct {
 func (t *Terminal) Raw() string { return t.raw }
 
 // Head returns the bytes that the output began with, if Raw does not have them all: see [Config].
-func (t *Terminal) Head() string { return t.head }
+func (t *Terminal) Head() string { return t.head[:min(uint64(len(t.head)), t.Skipped)] }
 
 // PlainHead returns the text of Head, as [Terminal.Plain] does of Raw.
 func (t *Terminal) PlainHead() string {
-	if t.head == "" {
+	head := t.Head()
+	if head == "" {
 		return ""
 	}
 	s := new(screen)
-	s.feed([]byte(t.head), len(t.head))
+	s.feed([]byte(head), len(head))
 	return s.done.view() + string(s.line)
 }
 
 // Gap returns how many bytes of output are neither in Head nor in Raw, but between the two.
-func (t *Terminal) Gap() uint64 { return t.Skipped - min(t.Skipped, uint64(len(t.head))) }
+func (t *Terminal) Gap() uint64 { return t.Skipped - uint64(len(t.Head())) }
 
 // Plain returns the text of the output without control sequences, or the end of it:
 // see [Config]. A carriage return goes back to the start of the line, backspaces and
