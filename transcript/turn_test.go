@@ -66,7 +66,7 @@ func TestTurnEnded(t *testing.T) {
 // TestHead: of long output the beginning and the end are kept, and how much is between them.
 func TestHead(t *testing.T) {
 	const limit = 4 << 10
-	cfg := Config{TotalBytes: 16 * limit, TerminalBytes: limit}
+	cfg := Config{TotalBytes: 1 << 20, TerminalBytes: limit}
 	var all strings.Builder
 	c := New(cfg)
 	for i := 0; all.Len() < 10*limit; i++ {
