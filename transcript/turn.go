@@ -72,6 +72,7 @@ func (c *Conversation) turnEnded(end *TurnEnd) Change {
 	c.charge(&t.core, partContent, len(t.Said)+len(t.Error))
 	if t.Others == 0 {
 		c.over = t.seq
+		c.turns++
 	}
 	ch := changed(t, OpCreated)
 	ch.Trimmed = c.enforce() || c.loss.Bytes != loss

@@ -69,6 +69,20 @@ func sample(t *testing.T) *transcript.Snapshot {
 	seq, _ := c.Asked(&req)
 	c.Answered(seq, &acpv2.SelectedPermissionOutcome{OptionID: "y"})
 	c.Asked(&req)
+	c.OutputAt("gap", 0, []byte("begin\n"))
+	c.OutputAt("gap", 1000, []byte("end\n"))
+	for _, end := range []transcript.TurnEnd{
+		{StopReason: acpv2.StopReasonEndTurn, By: transcript.EndedByAgent, Others: 1},
+		{StopReason: acpv2.StopReasonCancelled, By: transcript.EndedByUser, Others: 1},
+		{StopReason: acpv2.StopReasonCancelled, By: transcript.EndedByTimeout, Error: "the time limit of 2s was reached", Others: 1},
+		{StopReason: acpv2.StopReasonMaxTokens, By: transcript.EndedByAgent, Others: 1},
+		{StopReason: acpv2.StopReasonRefusal, By: transcript.EndedByAgent, Others: 1},
+		{By: transcript.EndedByAgent, Said: "no \x1b[31mquota <left>", Others: 1},
+		{By: transcript.EndedByCrash, Error: "gemini exited with status 3", Others: 1},
+		{By: transcript.EndedByClient},
+	} {
+		c.TurnEnded(&end)
+	}
 	return c.Snapshot()
 }
 

@@ -138,6 +138,9 @@ func items(t *transcript.Snapshot) []item {
 		if term, ok := e.(*transcript.Terminal); ok && shown[term.ID] {
 			continue
 		}
+		if end, ok := e.(*transcript.TurnEnd); ok && end.IsClean() {
+			continue
+		}
 		it := itemOf(t, e)
 		it.Loss = e.Dropped()
 		if history.IsNews(e) {
@@ -145,7 +148,24 @@ func items(t *transcript.Snapshot) []item {
 		}
 		all = append(all, it)
 	}
+	if history.InTurn(t) {
+		all = append(all, item{Kind: itemAside, Mark: mark("cancelled"), Title: history.NotEnded})
+	}
 	return all
+}
+
+// endItem says how a turn ended that did not end as it should.
+func endItem(t *transcript.TurnEnd) item {
+	title, reason, said := history.Ending(t)
+	it := item{Kind: itemAside, Mark: mark("cancelled"), Title: title}
+	if title == history.Failed || t.By == transcript.EndedByCrash {
+		it.Mark = mark("failed")
+	}
+	if said {
+		reason = "the agent said: " + reason
+	}
+	it.Notes = notes(reason)
+	return it
 }
 
 func itemOf(t *transcript.Snapshot, e transcript.Entry) item {
@@ -178,6 +198,8 @@ func itemOf(t *transcript.Snapshot, e transcript.Entry) item {
 		return item{Kind: itemAside, Title: line(fmt.Sprintf("Message from %s to %s", first(string(e.Sender), "this session"), first(string(e.Recipient), "this session"))), Blocks: contents(e.Content())}
 	case *transcript.Permission:
 		return permissionItem(t, e)
+	case *transcript.TurnEnd:
+		return endItem(e)
 	case *transcript.Unknown:
 		return item{Kind: itemAside, Title: line("Update of an unknown kind: " + e.Type), Blocks: []block{{Kind: blockCode, Lang: "json", Text: safetext.Text(string(e.Raw))}}}
 	}
@@ -195,8 +217,8 @@ func toolItem(t *transcript.Snapshot, c *transcript.ToolCall) item {
 		Kind: itemTool, Title: line(toolTitle(c)),
 		Mark: mark(string(c.Status)), Status: line(string(c.Kind) + ", " + strings.ReplaceAll(string(c.Status), "_", " ")),
 	}
-	if t.Abandoned(c) {
-		it.Mark, it.Status = mark(string(acpv2.ToolCallStatusCancelled)), line(string(c.Kind)+", not finished")
+	if !c.Ended() { // it may have been waiting or running: that is over, or nobody knows
+		it.Mark, it.Status = mark("cancelled"), line(string(c.Kind)+", not finished")
 	}
 	for _, l := range c.Locations {
 		at := l.Path
@@ -274,6 +296,13 @@ func changes(d *acpv2.Diff) []string {
 
 func terminalBlock(t *transcript.Terminal) block {
 	text := safetext.Text(t.Plain())
+	if t.Skipped > 0 {
+		head := safetext.Text(t.PlainHead())
+		if head != "" && !strings.HasSuffix(head, "\n") {
+			head += "\n"
+		}
+		text = head + fmt.Sprintf("[… %d bytes of the output were not kept …]\n", t.Gap()) + text
+	}
 	if t.Command != "" {
 		text = "$ " + line(t.Command) + "\n" + text
 	}
@@ -282,8 +311,8 @@ func terminalBlock(t *transcript.Terminal) block {
 
 func terminalNotes(t *transcript.Terminal) []string {
 	var all []string
-	if t.Skipped > 0 {
-		all = append(all, fmt.Sprintf("the first %d bytes of the output were not kept", t.Skipped))
+	if t.Gap() > 0 {
+		all = append(all, fmt.Sprintf("%d bytes of the output were not kept", t.Gap()))
 	}
 	if x := t.ExitStatus; x != nil {
 		switch {

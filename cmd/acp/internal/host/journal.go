@@ -326,9 +326,8 @@ func (j *journal) apply(batch []item) [][]transcript.Change {
 				m.add(conv.Answered(it.answer.entry, it.answer.outcome))
 			}
 		case it.turn != nil:
-			// An agent that is gone cannot say that it does nothing any more.
-			if state := conv.Snapshot().Session().State; !state.Idle() {
-				m.add(conv.Apply(&acpv2.IdleStateUpdate{StopReason: acpv2.StopReason(it.turn.StopReason), Background: state.Background}))
+			for _, ch := range it.turn.Apply(conv) {
+				m.add(ch)
 			}
 		case it.update != nil:
 			m.add(conv.Apply(it.update))

@@ -3,7 +3,6 @@ package host
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"sync"
 	"sync/atomic"
@@ -27,18 +26,19 @@ type Session struct {
 	past  *past       // what the agent tells of the history; nil once that is over
 	ids   *identities // nil if nothing was kept before the agent was started
 
-	mu     sync.Mutex
-	id     acp.SessionID
-	client *acp.ClientSession
-	cwd    string
-	user   bool // it was opened for the user; others are of subagents
-	again  bool // a prompt is sent again, and was shown before
-	told   []acp.SessionConfigOption
-	kept   store.Session // as it is in the store
-	title  string
-	asked  string // what was asked first, which stands in for a title
-	turns  int    // that run
-	pieces pieces
+	mu        sync.Mutex
+	id        acp.SessionID
+	client    *acp.ClientSession
+	cwd       string
+	user      bool // it was opened for the user; others are of subagents
+	again     bool // a prompt is sent again, and was shown before
+	told      []acp.SessionConfigOption
+	kept      store.Session // as it is in the store
+	title     string
+	asked     string // what was asked first, which stands in for a title
+	turns     int    // that run
+	pieces    pieces
+	cancelled int // how many of them the user has cancelled
 	watched
 }
 
@@ -242,6 +242,7 @@ func (s *Session) recall(ctx context.Context, kept store.Session) error {
 		s.past = newPast(snap)
 	}
 	s.past.kept = snap
+	s.endInterrupted(snap)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.kept, s.title = kept, kept.Title
@@ -510,40 +511,23 @@ func (s *Session) Prompt(ctx context.Context, content ...acp.ContentBlock) (*acp
 	if on != nil && err == nil {
 		s.quiet(on, mark, idle && !s.heard.Load() && res.StopReason == acp.StopEndTurn)
 	}
-	end := turnEnd(res, err)
+	end := s.turnEnd(ctx, res, err)
 	s.journal.await(item{turn: end, event: turnEvent(end)})
 	if on != nil && errors.Is(err, jsonrpc.ErrClosed) {
 		<-on.settled
 	}
-	s.host.cfg.Logger.Info("turn", "id", s.ID(), "stopReason", end.StopReason, "error", end.Error)
+	s.host.cfg.Logger.Info("turn", "id", s.ID(), "stopReason", end.StopReason, "by", end.By, "said", end.Said, "error", end.Error)
 	if err != nil && res != nil && res.StopReason == acp.StopError {
 		return res, s.host.coded("the turn failed", err)
 	}
 	return res, s.host.coded("prompt", err)
 }
 
-// turnEnd says how a turn has ended.
-func turnEnd(res *acp.Result, err error) *store.TurnEnd {
-	end := new(store.TurnEnd)
-	if res != nil {
-		end.StopReason = string(res.StopReason)
-	}
-	if err != nil {
-		end.Error = err.Error()
-	}
-	return end
-}
-
-func turnEvent(end *store.TurnEnd) store.Event {
-	data, err := json.Marshal(end)
-	if err != nil {
-		return store.Event{}
-	}
-	return store.Event{Time: time.Now(), Kind: store.EventTurn, Data: data}
-}
-
 // Cancel asks the agent to end the turns that are running.
 func (s *Session) Cancel(ctx context.Context) error {
+	s.mu.Lock()
+	s.cancelled = s.turns
+	s.mu.Unlock()
 	err := s.Client().Cancel(ctx)
 	if errors.Is(err, jsonrpc.ErrClosed) || errors.Is(err, acp.ErrSessionClosed) {
 		return nil // nothing runs any more

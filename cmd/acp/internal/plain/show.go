@@ -9,6 +9,7 @@ import (
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acpv2"
 	"github.com/goacp/acp/cmd/acp/internal/app"
+	"github.com/goacp/acp/cmd/acp/internal/history"
 	"github.com/goacp/acp/cmd/acp/internal/host"
 	"github.com/goacp/acp/cmd/acp/internal/safetext"
 	"github.com/goacp/acp/transcript"
@@ -112,6 +113,12 @@ func (s *show) begin(session *host.Session, how acp.Restored) {
 				s.put("Agent: " + safetext.Text(m.Text()))
 			}
 			s.read[key] = len(m.Text())
+			continue
+		}
+		if end, ok := e.(*transcript.TurnEnd); ok {
+			if text := history.EndingLine(end); text != "" {
+				s.put(text + ".")
+			}
 			continue
 		}
 		s.entry(session, snap, e)

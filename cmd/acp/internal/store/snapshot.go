@@ -57,13 +57,7 @@ func (f *folder) apply(e *Event) {
 			delete(f.asked, a.Asked)
 		}
 	case EventTurn:
-		var t TurnEnd
-		if json.Unmarshal(e.Data, &t) != nil {
-			return
-		}
-		if state := f.conversation.Snapshot().Session().State; !state.Idle() {
-			f.conversation.Apply(&acpv2.IdleStateUpdate{StopReason: acpv2.StopReason(t.StopReason), Background: state.Background})
-		}
+		f.turnEnded(e.Data)
 	case EventReset:
 		f.conversation, f.asked = transcript.New(f.cfg), map[string]uint64{}
 	}

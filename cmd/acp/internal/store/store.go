@@ -99,12 +99,6 @@ type Answered struct {
 	Outcome json.RawMessage `json:"outcome"` // an outcome of version 2
 }
 
-// TurnEnd is the data of an [EventTurn].
-type TurnEnd struct {
-	StopReason string `json:"stopReason,omitempty"`
-	Error      string `json:"error,omitempty"` // why the turn failed
-}
-
 // Lost is the data of an [EventLost].
 type Lost struct {
 	Kind  EventKind `json:"kind"`  // of the event

@@ -131,6 +131,11 @@ func entryForm(e transcript.Entry) (json.RawMessage, error) {
 		Options     []acpv2.PermissionOption       `json:"options,omitempty"`
 		Meta        json.RawMessage                `json:"_meta,omitempty"`
 		Outcome     acpv2.RequestPermissionOutcome `json:"outcome,omitempty"`
+		StopReason  string                         `json:"stopReason,omitempty"`
+		By          string                         `json:"by,omitempty"`
+		Said        string                         `json:"said,omitempty"`
+		Error       string                         `json:"error,omitempty"`
+		Others      int                            `json:"others,omitempty"`
 		Dropped     int64                          `json:"dropped,omitempty"`
 	}{Kind: string(e.EntryKind()), Dropped: e.Dropped()}
 	var err error
@@ -147,6 +152,8 @@ func entryForm(e transcript.Entry) (json.RawMessage, error) {
 	case *transcript.Permission:
 		form.Title, form.Description, form.Subject = e.Title, e.Description, e.Subject
 		form.Options, form.Meta, form.Outcome = e.Options, e.Meta, e.Outcome
+	case *transcript.TurnEnd:
+		form.StopReason, form.By, form.Said, form.Error, form.Others = string(e.StopReason), string(e.By), e.Said, e.Error, e.Others
 	}
 	return marshal(form)
 }

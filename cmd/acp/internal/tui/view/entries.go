@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/goacp/acp/acpv2"
+	"github.com/goacp/acp/cmd/acp/internal/history"
 	"github.com/goacp/acp/cmd/acp/internal/safetext"
 	"github.com/goacp/acp/transcript"
 )
@@ -73,6 +74,8 @@ func (t *Transcript) build(it *item, e transcript.Entry) {
 		b.sessionMessage(e)
 	case *transcript.Permission:
 		b.permission(e)
+	case *transcript.TurnEnd:
+		b.turnEnd(e)
 	case *transcript.Unknown:
 		b.line(mark("?", t.th.dim), line{}.put("unknown update: ", t.th.dim).put(safetext.Line(e.Type, 200), look{}))
 		if t.expanded(it) {
@@ -364,6 +367,31 @@ func (b *builder) notice(n *transcript.Notice) {
 	}
 }
 
+// turnEnd adds how a turn ended, unless the agent was done.
+func (b *builder) turnEnd(end *transcript.TurnEnd) {
+	title, reason, said := history.Ending(end)
+	if title == "" {
+		return
+	}
+	th := b.t.th
+	sign, k := "⊘", th.dim
+	switch end.By {
+	case transcript.EndedByAgent, transcript.EndedByCrash, "":
+		if sign, k = "!", th.warn; title == history.Failed || end.By == transcript.EndedByCrash {
+			sign, k = "✗", th.bad
+		}
+	}
+	l := line{}.put(title, k)
+	if said {
+		l = l.put("; the agent said", k)
+	}
+	if reason != "" {
+		l = l.put(": "+reason, look{})
+	}
+	b.line(mark(sign, k), l)
+	b.it.compact = true
+}
+
 // compaction adds a place where the context was condensed.
 func (b *builder) compaction(c *transcript.Compaction) {
 	th := b.t.th
@@ -404,7 +432,7 @@ func (b *builder) subagent(s *transcript.Subagent) {
 	sign, word, k := "◌", "", th.dim
 	if s.State != nil {
 		switch {
-		case !s.State.Idle() && b.t.over:
+		case !s.State.Idle() && b.t.isOver(s):
 			sign, word = "⊘", "not finished"
 		case !s.State.Idle():
 			sign, word, k = "◐", "running", th.accent

@@ -7,6 +7,7 @@ import (
 	"unicode"
 
 	"github.com/goacp/acp/acpv2"
+	"github.com/goacp/acp/cmd/acp/internal/history"
 	"github.com/goacp/acp/cmd/acp/internal/safetext"
 	"github.com/goacp/acp/transcript"
 )
@@ -376,7 +377,7 @@ func (t *Transcript) plainEntry(e transcript.Entry, all bool) string {
 			put(c.URI)
 		}
 	case *transcript.Terminal:
-		put(e.Command, e.Plain())
+		put(e.Command, e.PlainHead(), e.Plain())
 	case *transcript.Notice:
 		put(e.Title, e.Description)
 	case *transcript.Compaction:
@@ -394,6 +395,8 @@ func (t *Transcript) plainEntry(e transcript.Entry, all bool) string {
 		if o, ok := e.Selected(); ok {
 			put(o.Name)
 		}
+	case *transcript.TurnEnd:
+		put(history.EndingLine(e))
 	case *transcript.Unknown:
 		put(e.Type)
 		raw(e.Raw)

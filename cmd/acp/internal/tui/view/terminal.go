@@ -76,7 +76,7 @@ func (b *builder) terminal(term *transcript.Terminal, p prefix, open bool) {
 	}
 	switch {
 	case term.Exited():
-	case b.t.over:
+	case b.t.isOver(term):
 		l = l.put(" · not finished", b.t.th.dim)
 	default:
 		l = l.put(" · running", b.t.th.accent)
@@ -131,15 +131,15 @@ func (th *Theme) outputLines(term *transcript.Terminal, width int, open bool) []
 		hidden = strings.Count(raw, "\n") - strings.Count(rest, "\n")
 		raw = rest
 	}
-	s := strings.Trim(safetext.SGR(raw), "\n")
-	var ls []line
-	if s != "" {
-		for l := range strings.SplitSeq(s, "\n") {
-			ls = append(ls, chop(th.styled(l), width)...)
-		}
-	}
+	ls := th.rawLines(raw, width)
 	if term.Skipped > 0 && (open || hidden == 0 && len(ls) <= foldedOutput+1) {
-		ls = append([]line{{{"… " + size(term.Skipped) + " before are not kept", th.dim}}}, ls...)
+		what := " before are not kept"
+		var head []line
+		if open && hidden == 0 && term.Head() != "" {
+			what = " are not kept"
+			head = th.rawLines(term.Head(), width)
+		}
+		ls = append(append(head, line{{"… " + size(term.Gap()) + what, th.dim}}), ls...)
 	}
 	if open {
 		if hidden > 0 {
@@ -148,6 +148,18 @@ func (th *Theme) outputLines(term *transcript.Terminal, width int, open bool) []
 		return ls
 	}
 	return folded(th, ls, foldedOutput, hidden, true)
+}
+
+// rawLines draws a piece of the output of a command.
+func (th *Theme) rawLines(raw string, width int) (ls []line) {
+	s := strings.Trim(safetext.SGR(raw), "\n")
+	if s == "" {
+		return nil
+	}
+	for l := range strings.SplitSeq(s, "\n") {
+		ls = append(ls, chop(th.styled(l), width)...)
+	}
+	return ls
 }
 
 // styled takes apart a line that safetext.SGR made.

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/goacp/acp/acpv2"
+	"github.com/goacp/acp/cmd/acp/internal/history"
 	"github.com/goacp/acp/cmd/acp/internal/safetext"
 	"github.com/goacp/acp/cmd/acp/internal/shown"
 	"github.com/goacp/acp/transcript"
@@ -38,7 +39,7 @@ var kindSigns = map[acpv2.ToolKind]string{
 // and their colour.
 func (t *Transcript) status(c *transcript.ToolCall) (sign, word string, k look) {
 	th := t.th
-	if t.over && !c.Ended() || t.snap.Abandoned(c) {
+	if !c.Ended() && t.isOver(c) {
 		return "⊘", "not finished", th.dim
 	}
 	switch c.Status {
@@ -57,6 +58,9 @@ func (t *Transcript) status(c *transcript.ToolCall) (sign, word string, k look) 
 	}
 	return "◐", safetext.Line(string(c.Status), 30), th.accent
 }
+
+// isOver reports whether what has not ended will not go on.
+func (t *Transcript) isOver(e transcript.Entry) bool { return t.over || history.Unfinished(t.snap, e) }
 
 // toolTitle returns what a tool call is about, in one line: what it runs, too.
 func (t *Transcript) toolTitle(c *transcript.ToolCall) string { return t.titled(shown.Title(c)) }

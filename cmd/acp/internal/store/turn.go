@@ -1,0 +1,37 @@
+package store
+
+import (
+	"encoding/json"
+
+	"github.com/goacp/acp/acpv2"
+	"github.com/goacp/acp/transcript"
+)
+
+// TurnEnd is the data of an [EventTurn].
+type TurnEnd struct {
+	StopReason string `json:"stopReason,omitempty"` // as the agent has told it
+	By         string `json:"by,omitempty"`         // who ended it: a [transcript.EndedBy]
+	Said       string `json:"said,omitempty"`       // why the turn failed, in the words of the agent
+	Error      string `json:"error,omitempty"`      // the same in the words of the program
+	Others     int    `json:"others,omitempty"`     // turns of the session that went on
+}
+
+// Apply notes the end of the turn in a conversation, which is idle then unless other turns go on. It
+// returns what changed.
+func (t *TurnEnd) Apply(c *transcript.Conversation) (changes []transcript.Change) {
+	// An agent that is gone cannot say that it does nothing any more.
+	if state := c.Snapshot().Session().State; t.Others == 0 && !state.Idle() {
+		changes = append(changes, c.Apply(&acpv2.IdleStateUpdate{StopReason: acpv2.StopReason(t.StopReason), Background: state.Background}))
+	}
+	return append(changes, c.TurnEnded(&transcript.TurnEnd{
+		StopReason: acpv2.StopReason(t.StopReason), By: transcript.EndedBy(t.By), Said: t.Said, Error: t.Error, Others: t.Others,
+	}))
+}
+
+// turnEnded notes the data of an [EventTurn].
+func (f *folder) turnEnded(data json.RawMessage) {
+	var t TurnEnd
+	if json.Unmarshal(data, &t) == nil {
+		t.Apply(f.conversation)
+	}
+}
