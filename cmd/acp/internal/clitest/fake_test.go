@@ -13,6 +13,7 @@ import (
 
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acpv2"
+	"github.com/goacp/acp/cmd/acp/internal/replaytest"
 	"github.com/goacp/acp/jsonrpc"
 )
 
@@ -76,6 +77,12 @@ func behave(agent *acp.Agent, mode, arg string) int {
 		}
 	}
 	switch mode {
+	case "replays":
+		if err := replaytest.Serve(arg, os.Getenv("HOME"), os.Stdin, os.Stdout); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		return 0
 	case "ok":
 	case "raw":
 		rawAgentMain(arg)

@@ -296,7 +296,9 @@ func changes(d *acpv2.Diff) []string {
 
 func terminalBlock(t *transcript.Terminal) block {
 	text := safetext.Text(t.Plain())
-	if t.Skipped > 0 {
+	if t.Skipped > 0 && t.Gap() == 0 {
+		text = safetext.Text(t.PlainHead()) + text
+	} else if t.Skipped > 0 {
 		head := safetext.Text(t.PlainHead())
 		if head != "" && !strings.HasSuffix(head, "\n") {
 			head += "\n"

@@ -32,6 +32,7 @@ type item struct {
 	answer *question
 	fresh  *transcript.Conversation // in place of the one there is
 	turn   *store.TurnEnd           // the end of a turn
+	last   bool                     // nothing follows for now
 	done   chan struct{}            // closed when all this was done; nil if nobody waits
 }
 
@@ -90,8 +91,9 @@ type journal struct {
 	room   chan struct{} // closed when there is room again; nil if nobody waits
 
 	// Of the writer.
-	begun bool          // something was said
-	held  []store.Event // of before, not written
+	begun   bool          // something was said
+	held    []store.Event // of before, not written
+	outputs outputs
 }
 
 // put queues an item. It blocks while too much waits, and drops the item when the journal is
@@ -166,7 +168,7 @@ const killGrace = 2 * time.Second
 // close takes nothing more, and waits until everything that was put is shown, and written if that can
 // be, and the writer has ended.
 func (j *journal) close() {
-	j.sync() // those that wait for room are let in
+	j.await(item{last: true}) // those that wait for room are let in
 	j.mu.Lock()
 	j.closed = true
 	if j.room != nil {
@@ -275,8 +277,10 @@ func (j *journal) write(batch []item) {
 			j.begun = true
 			events = append(events, resetEvents(it.fresh.Snapshot(), it.event.Time)...)
 		case it.event.Kind != "":
-			events = append(events, it.event)
+			events = j.outputs.events(events, it)
 			j.begun = j.begun || said(it)
+		case it.last:
+			events = j.outputs.flush(events)
 		}
 	}
 	if !j.begun && len(j.held)+len(events) <= maxHeldBack {

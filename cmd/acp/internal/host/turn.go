@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"strings"
 	"time"
 
 	"github.com/goacp/acp"
@@ -48,7 +49,8 @@ func (s *Session) turnEnd(ctx context.Context, res *acp.Result, err error) *stor
 		end.By = string(transcript.EndedByClient)
 	case errors.Is(err, jsonrpc.ErrClosed):
 		end.By, end.Said = string(transcript.EndedByCrash), ""
-		end.Error = safetext.Line(s.host.coded("prompt", err).Error(), maxReason)
+		why := strings.TrimPrefix(s.host.coded("prompt", err).Error(), "prompt: ")
+		end.Error = safetext.Line(why, maxReason)
 	case err != nil && end.Said == "":
 		end.Error = safetext.Line(err.Error(), maxReason)
 	}

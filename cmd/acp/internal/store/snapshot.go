@@ -58,6 +58,8 @@ func (f *folder) apply(e *Event) {
 		}
 	case EventTurn:
 		f.turnEnded(e.Data)
+	case EventOutput:
+		f.output(e.Data)
 	case EventReset:
 		f.conversation, f.asked = transcript.New(f.cfg), map[string]uint64{}
 	}

@@ -75,6 +75,9 @@ const (
 	EventAsked    EventKind = "asked"    // a session/request_permission of version 2, with a Ref
 	EventAnswered EventKind = "answered" // its outcome: an [Answered]
 	EventTurn     EventKind = "turn"     // a turn has ended: a [TurnEnd]
+	// EventOutput is output of a command with its place in the whole of it: an [Output]. What is
+	// between it and the output before was not kept.
+	EventOutput EventKind = "output"
 	// EventReset begins the conversation anew: what was before it stays in the log but is not
 	// a part of the conversation any more.
 	EventReset EventKind = "reset"

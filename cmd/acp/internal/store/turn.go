@@ -35,3 +35,18 @@ func (f *folder) turnEnded(data json.RawMessage) {
 		t.Apply(f.conversation)
 	}
 }
+
+// Output is the data of an [EventOutput].
+type Output struct {
+	TerminalID string `json:"terminalId"`
+	At         uint64 `json:"at"`   // place of the first byte in the whole output
+	Data       []byte `json:"data"` // in base64
+}
+
+// output notes the data of an [EventOutput].
+func (f *folder) output(data json.RawMessage) {
+	var o Output
+	if json.Unmarshal(data, &o) == nil && o.TerminalID != "" {
+		f.conversation.OutputAt(acpv2.TerminalID(o.TerminalID), o.At, o.Data)
+	}
+}

@@ -134,6 +134,11 @@ in time, what was kept here is listed all the same, and the exit status tells.`
 		c.Flags().BoolVar(&o.JSON, "json", false, "print the JSON form of acp sessions export")
 		c.Flags().BoolVar(&o.Markdown, "markdown", false, "print it as Markdown")
 		c.MarkFlagsMutuallyExclusive("json", "markdown")
+		c.Long = `Print a conversation as it was kept on this machine. What an agent told of its
+history when the session was continued, and was not kept before, stands at its end and
+is marked. A turn that did not end as it should is followed by how it ended: cancelled,
+failed and why, or not at all. Of the output of a command the first and the last MiB are
+kept, and how much was between them.`
 	}, ids)
 	add(Resume, "resume ID", "Take a conversation up again", cobra.ExactArgs(1), nil, ids)
 	add(Export, "export ID", "Write a conversation to a file or to standard output", cobra.ExactArgs(1), func(o *Options, c *cobra.Command) {

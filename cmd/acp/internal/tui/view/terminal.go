@@ -139,7 +139,10 @@ func (th *Theme) outputLines(term *transcript.Terminal, width int, open bool) []
 			what = " are not kept"
 			head = th.rawLines(term.Head(), width)
 		}
-		ls = append(append(head, line{{"… " + size(term.Gap()) + what, th.dim}}), ls...)
+		if term.Gap() > 0 {
+			head = append(head, line{{"… " + size(term.Gap()) + what, th.dim}})
+		}
+		ls = append(head, ls...)
 	}
 	if open {
 		if hidden > 0 {

@@ -1,0 +1,185 @@
+package history
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"strings"
+	"unicode"
+
+	"github.com/goacp/acp/acpv2"
+	"github.com/goacp/acp/transcript"
+)
+
+// This file marks what an agent has told.
+
+// metaKey is the key of the program in metadata.
+const metaKey = "github.com/goacp/acp"
+
+type ownMeta struct {
+	// History says that the entry was told by the agent as history; it is a fingerprint of what
+	// was told.
+	History string `json:"history,omitempty"`
+	Heading bool   `json:"heading,omitempty"`
+}
+
+// IsNews reports whether an entry was added because the agent told it as history: see
+// [Piece.Update]. Plans and updates of unknown kinds have no metadata, and are never known as such.
+func IsNews(e transcript.Entry) bool { return mark(e) != "" }
+
+// mark returns the fingerprint of what an entry was told as, or "".
+func mark(e transcript.Entry) string { return ownOf(e).History }
+
+func ownOf(e transcript.Entry) (own ownMeta) {
+	raw := meta(e)
+	if len(raw) == 0 || !bytes.Contains(raw, []byte(metaKey)) {
+		return own
+	}
+	var m map[string]json.RawMessage
+	if json.Unmarshal(raw, &m) != nil || json.Unmarshal(m[metaKey], &own) != nil {
+		return ownMeta{}
+	}
+	return own
+}
+
+func meta(e transcript.Entry) json.RawMessage {
+	switch e := e.(type) {
+	case *transcript.Message:
+		return e.Meta
+	case *transcript.ToolCall:
+		return e.Meta
+	case *transcript.Terminal:
+		return e.Meta
+	case *transcript.Notice:
+		return e.Meta
+	case *transcript.Compaction:
+		return e.Meta
+	case *transcript.Subagent:
+		return e.Meta
+	case *transcript.SessionMessage:
+		return e.Meta
+	}
+	return nil
+}
+
+// Fingerprint returns a text that entries have in common that say the same.
+func Fingerprint(e transcript.Entry) string {
+	text := whole(e)
+	if text == "" {
+		return ""
+	}
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:8])
+}
+
+// Update returns the update that adds the news to the kept conversation, or nil if there is none. If
+// asHistory is set it is marked as told by the agent: see [IsNews].
+func (p Piece) Update(asHistory bool) acpv2.SessionUpdate {
+	var add json.RawMessage
+	if asHistory {
+		add, _ = json.Marshal(map[string]ownMeta{metaKey: {History: Fingerprint(p.Entry)}})
+	}
+	u := p.Entry.Update()
+	if m, ok := p.Entry.(*transcript.Message); ok && p.Rest != "" {
+		content := acpv2.Set([]acpv2.ContentBlock{&acpv2.TextContent{Text: strings.TrimLeftFunc(p.Rest, unicode.IsSpace)}})
+		switch m.Role {
+		case transcript.RoleThought:
+			u = &acpv2.AgentThought{MessageID: m.ID, Content: content, Meta: m.Meta}
+		case transcript.RoleAgent:
+			u = &acpv2.AgentMessage{MessageID: m.ID, Content: content, Meta: m.Meta}
+		}
+	}
+	if add == nil {
+		return u
+	}
+	switch u := u.(type) {
+	case *acpv2.UserMessage:
+		u.Meta = with(u.Meta, add)
+	case *acpv2.AgentMessage:
+		u.Meta = with(u.Meta, add)
+	case *acpv2.AgentThought:
+		u.Meta = with(u.Meta, add)
+	case *acpv2.ToolCallUpdate:
+		u.Meta = with(u.Meta, add)
+	case *acpv2.TerminalUpdate:
+		u.Meta = with(u.Meta, add)
+	case *acpv2.Notice:
+		u.Meta = with(u.Meta, add)
+	case *acpv2.CompactionUpdate:
+		u.Meta = with(u.Meta, add)
+	case *acpv2.SubagentUpdate:
+		u.Meta = with(u.Meta, add)
+	case *acpv2.SessionMessage:
+		u.Meta = with(u.Meta, add)
+	}
+	return u
+}
+
+// with adds a member to metadata.
+func with(meta, add json.RawMessage) json.RawMessage {
+	if len(meta) == 0 {
+		return add
+	}
+	var all map[string]json.RawMessage
+	var own map[string]json.RawMessage
+	if json.Unmarshal(meta, &all) != nil || all == nil || json.Unmarshal(add, &own) != nil {
+		return add
+	}
+	all[metaKey] = own[metaKey]
+	b, err := json.Marshal(all)
+	if err != nil {
+		return add
+	}
+	return b
+}
+
+// Heading returns the notice that is put above the news.
+func Heading() *acpv2.Notice {
+	meta, _ := json.Marshal(map[string]ownMeta{metaKey: {Heading: true}})
+	return &acpv2.Notice{
+		Severity:    acpv2.NoticeSeverityInfo,
+		Title:       "From the agent's history",
+		Description: "The agent has told the following when the session was continued. It was not kept before.",
+		Meta:        meta,
+	}
+}
+
+// IsHeading reports whether an entry is a notice of [Heading].
+func IsHeading(e transcript.Entry) bool { return ownOf(e).Heading }
+
+// Repeats reports whether words of the user are the same as, or the beginning of, something that the
+// user has said in the conversation.
+func Repeats(kept *transcript.Snapshot, blocks []acpv2.ContentBlock) bool {
+	for e := range kept.Entries() {
+		if m, ok := e.(*transcript.Message); ok && m.Role == transcript.RoleUser && begins(blocks, m.Text()) {
+			return true
+		}
+	}
+	return false
+}
+
+// Same reports whether words are the same as, or the beginning of, those of a prompt.
+func Same(prompt, blocks []acpv2.ContentBlock) bool { return begins(blocks, text(prompt)) }
+
+func begins(blocks []acpv2.ContentBlock, said string) bool {
+	told := unwrap(text(blocks))
+	if letters(told, 1) == 0 || letters(said, 1) == 0 {
+		return false
+	}
+	if x := unwrap(said); letters(x, 1) > 0 {
+		said = x
+	}
+	_, ok := after(said, told)
+	return ok
+}
+
+func text(blocks []acpv2.ContentBlock) string {
+	var b strings.Builder
+	for _, x := range blocks {
+		if t, ok := x.(*acpv2.TextContent); ok {
+			b.WriteString(t.Text)
+		}
+	}
+	return b.String()
+}
