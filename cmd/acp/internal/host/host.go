@@ -95,8 +95,8 @@ const (
 	NoteLogin    NoteKind = "login"    // a login is being made
 	NoteBridged  NoteKind = "bridged"  // an MCP server is reached in a roundabout way, or fails there: Err
 	NoteStderr   NoteKind = "stderr"   // a line the agent, or an MCP server bridged for it, wrote there
-	// NoteStore, with Err, says that a conversation cannot be written at the moment, or that something
-	// of one is lost; without, that everything is written again.
+	// NoteStore, with an Err that is ErrUnwritten, says that a conversation cannot be written at the
+	// moment, and without Err that everything is written again. With another Err something is lost.
 	NoteStore  NoteKind = "store"
 	NoteSilent NoteKind = "silent" // a turn has ended in which the agent said and did nothing; the conversation has a notice of it
 	NoteNoise  NoteKind = "noise"  // the agent wrote lines that are no messages, which were ignored

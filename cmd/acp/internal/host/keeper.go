@@ -9,6 +9,10 @@ import (
 	"github.com/goacp/acp/cmd/acp/internal/store"
 )
 
+// ErrUnwritten is what the Err of a [NoteStore] is while something of a conversation waits in
+// memory to be written.
+var ErrUnwritten = errors.New("not written at the moment")
+
 // A keeper is the way to the store of all sessions of a host. It tells the frontend while something
 // of any of them is not written.
 type keeper struct {
@@ -62,7 +66,7 @@ func (k *keeper) tell() {
 	k.mu.Unlock()
 	switch {
 	case why != nil && !k.told:
-		k.note(Note{Kind: NoteStore, Err: why, Text: safetext.Line("the conversation is not written at the moment, and kept in memory until it can be: "+why.Error(), maxNote)})
+		k.note(Note{Kind: NoteStore, Err: fmt.Errorf("%w: %w", ErrUnwritten, why), Text: safetext.Line("the conversation is not written at the moment, and kept in memory until it can be: "+why.Error(), maxNote)})
 	case why == nil && k.told:
 		k.note(Note{Kind: NoteStore, Text: "the conversation is written again, and nothing of it is missing"})
 	}

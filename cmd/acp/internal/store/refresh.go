@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -53,11 +54,8 @@ func (s *Store) runIndexer(ctx context.Context) {
 	}
 }
 
-// An entry is what the index knows of a conversation.
-type entry struct {
-	id    int64
-	parts map[int]partEntry
-}
+// An entry is the logs that the index knows of a conversation.
+type entry []part
 
 type partEntry struct {
 	size int64
@@ -127,40 +125,24 @@ func (s *Store) refresh(ctx context.Context, x *index) error {
 
 // stale reports whether the logs have changed.
 func (e entry) stale(parts []part) bool {
-	if len(e.parts) != len(parts) {
-		return true
-	}
-	for _, p := range parts {
-		if known, ok := e.parts[p.n]; !ok || known.size != p.size {
-			return true
-		}
-	}
-	return false
+	return !slices.Equal(e, parts)
 }
 
-// entries returns what the index knows.
+// entries returns what the index knows, with parts in their order.
 func (x *index) entries(ctx context.Context) (map[string]entry, error) {
-	rows, err := x.db.QueryContext(ctx, `SELECT session.id, conv, part.n, part.size FROM session LEFT JOIN part ON part.session = session.id`)
+	rows, err := x.db.QueryContext(ctx, `SELECT conv, part.n, part.size FROM part JOIN session ON session.id = part.session ORDER BY part.session, part.n`)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
 	all := map[string]entry{}
 	for rows.Next() {
-		var id int64
 		var conv string
-		var n, size sql.NullInt64
-		if err := rows.Scan(&id, &conv, &n, &size); err != nil {
+		var p part
+		if err := rows.Scan(&conv, &p.n, &p.size); err != nil {
 			return nil, errors.Join(errIndexBroken, err)
 		}
-		e := all[conv]
-		if e.parts == nil {
-			e = entry{id, map[int]partEntry{}}
-		}
-		if n.Valid {
-			e.parts[int(n.Int64)] = partEntry{size: size.Int64}
-		}
-		all[conv] = e
+		all[conv] = append(all[conv], p)
 	}
 	return all, rows.Err()
 }

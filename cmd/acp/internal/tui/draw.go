@@ -151,6 +151,9 @@ func (m *model) status() []string {
 		lines = append(lines, view.Plan(t.Snapshot(), m.w, m.theme)...)
 	}
 	notes := m.notes
+	if m.unsaved != "" { // stays until it is not so any more
+		notes = append(notes[:len(notes):len(notes)], note{m.unsaved, true})
+	}
 	if m.h < rowsForNotes && len(notes) > 1 {
 		notes = notes[len(notes)-1:]
 	}

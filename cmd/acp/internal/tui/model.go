@@ -2,6 +2,7 @@ package tui
 
 import (
 	"context"
+	"errors"
 	"os"
 	"strconv"
 	"strings"
@@ -75,6 +76,7 @@ type model struct {
 	browsing bool
 	focus    uint64 // the entry that is chosen while browsing
 	notes    []note
+	unsaved  string // what is not written at the moment; "" is nothing
 	flash    string // a remark that goes away
 	flashID  int
 
@@ -355,7 +357,15 @@ func (m *model) noted(n host.Note) tea.Cmd {
 			m.slow = "it says: " + one(n.Text)
 		}
 	case host.NoteStore:
-		m.say(n.Text, true)
+		switch {
+		case n.Err == nil:
+			m.unsaved = ""
+			m.say(n.Text, false)
+		case errors.Is(n.Err, host.ErrUnwritten):
+			m.unsaved = one(n.Text)
+		default:
+			m.say(n.Text, true)
+		}
 	default:
 		m.say(n.Text, n.Err != nil)
 	}

@@ -256,6 +256,9 @@ func (m *model) farewell() {
 	if m.talk == nil || m.sent == 0 {
 		return
 	}
+	if m.unsaved != "" {
+		fmt.Fprintf(m.opt.Out, "When the screen was closed not all was written: %s\n", m.unsaved)
+	}
 	fmt.Fprintf(m.opt.Out, "To go on with this conversation: acp chat %s --session %s\n",
 		one(shellWord(m.opt.Agent.Name)), one(shellWord(string(m.talk.ID()))))
 }
