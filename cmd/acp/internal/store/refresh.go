@@ -64,12 +64,17 @@ type partEntry struct {
 
 // refresh brings the index up to date with the logs.
 func (s *Store) refresh(ctx context.Context, x *index) error {
-	logs, err := s.conversations()
-	if err != nil {
-		return err
-	}
+	// Both take a while where there are many conversations.
+	var logs map[string][]part
+	var failed error
+	listed := make(chan struct{})
+	go func() {
+		defer close(listed)
+		logs, failed = s.conversations()
+	}()
 	known, err := x.entries(ctx)
-	if err != nil {
+	<-listed
+	if err = errors.Join(err, failed); err != nil {
 		return err
 	}
 	var work []string
