@@ -134,9 +134,10 @@ in time, what was kept here is listed all the same, and the exit status tells.`
 		c.Flags().BoolVar(&o.JSON, "json", false, "print the JSON form of acp sessions export")
 		c.Flags().BoolVar(&o.Markdown, "markdown", false, "print it as Markdown")
 		c.MarkFlagsMutuallyExclusive("json", "markdown")
-		c.Long = `Print a conversation as it was kept on this machine. What an agent told of its
-history when the session was continued, and was not kept before, stands at its end and
-is marked. A turn that did not end as it should is followed by how it ended: cancelled,
+		c.Long = `Print a conversation
+
+It is shown as it was kept on this machine. What an agent told of its history when the
+session was continued, and was not kept before, stands at its end and is marked. A turn that did not end as it should is followed by how it ended: cancelled,
 failed and why, or not at all. Of the output of a command the first and the last MiB are
 kept, and how much was between them.`
 	}, ids)
