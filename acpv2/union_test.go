@@ -107,3 +107,22 @@ func TestThreeStates(t *testing.T) {
 		t.Errorf("%s, %v; want %s", out, err, want)
 	}
 }
+
+// TestRepeatedTag: a discriminator that comes twice is an error, whether the
+// variant below it is known or not (S80).
+func TestRepeatedTag(t *testing.T) {
+	for _, state := range []string{"running", "_paused"} {
+		for _, text := range []string{
+			`{"sessionUpdate":"state_update","state":"` + state + `","sessionUpdate":"state_update"}`,
+			`{"state":"` + state + `","sessionUpdate":"state_update","sessionUpdate":"state_update"}`,
+			`{"sessionUpdate":"state_update","state":"` + state + `","sessionUpdate":"plan_update"}`,
+		} {
+			if u, err := acpv2.UnmarshalSessionUpdate([]byte(text)); err == nil {
+				t.Errorf("%s: %#v", text, u)
+			}
+		}
+		if _, err := acpv2.UnmarshalSessionUpdate([]byte(`{"sessionUpdate":"state_update","state":"` + state + `"}`)); err != nil {
+			t.Error(err)
+		}
+	}
+}

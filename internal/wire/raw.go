@@ -82,16 +82,21 @@ func (d *Decoder) MetaPatch() json.RawMessage {
 	return nil
 }
 
-// Rest reads an object and returns it without the members in except: what a
-// variant that the schema does not know adds to a known object. Its
-// discriminator tag is one of the members and must not come twice.
+// Rest reads an object and returns it without the members in except, of which
+// there are 63 at most: what a variant that the schema does not know adds to a
+// known object. None of these, and the discriminator tag of the variant, may come
+// twice.
 func (d *Decoder) Rest(tag string, except ...string) json.RawMessage {
 	var rest json.RawMessage
 	seen := uint64(0)
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
+		if i := slices.Index(except, string(k)); i >= 0 {
+			if d.Once(&seen, 2<<i) {
+				d.Skip()
+			}
+			continue
+		}
 		switch {
-		case slices.Contains(except, string(k)):
-			d.Skip()
 		case string(k) == tag && !d.Once(&seen, 1):
 		default:
 			if d.Watch != nil && string(k) == tag {
