@@ -134,10 +134,9 @@ func TestKill(t *testing.T) {
 // faults is a file system that fails or blocks on demand.
 type faults struct {
 	System
-	mu     sync.Mutex
-	err    error         // of writes, after half of what is to be written
-	stall  chan struct{} // writes block while it is open
-	opened int
+	mu    sync.Mutex
+	err   error         // of writes, after half of what is to be written
+	stall chan struct{} // writes block while it is open
 }
 
 func (f *faults) set(err error, stall chan struct{}) {
@@ -146,14 +145,14 @@ func (f *faults) set(err error, stall chan struct{}) {
 	f.err, f.stall = err, stall
 }
 
-func (f *faults) now() (error, chan struct{}) {
+func (f *faults) now() (stall chan struct{}, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.err, f.stall
+	return f.stall, f.err
 }
 
 func (f *faults) OpenFile(name string, flag int, perm fs.FileMode) (File, error) {
-	if err, _ := f.now(); err != nil && flag&os.O_CREATE != 0 {
+	if _, err := f.now(); err != nil && flag&os.O_CREATE != 0 {
 		return nil, err
 	}
 	file, err := f.System.OpenFile(name, flag, perm)
@@ -172,7 +171,7 @@ type faultyFile struct {
 }
 
 func (f *faultyFile) Write(b []byte) (int, error) {
-	err, stall := f.f.now()
+	stall, err := f.f.now()
 	if stall != nil {
 		<-stall
 		return f.File.Write(b)
@@ -185,7 +184,7 @@ func (f *faultyFile) Write(b []byte) (int, error) {
 }
 
 func (f *faultyFile) Truncate(size int64) error {
-	if err, _ := f.f.now(); errors.Is(err, syscall.EIO) {
+	if _, err := f.f.now(); errors.Is(err, syscall.EIO) {
 		return err // not even that
 	}
 	return f.File.Truncate(size)
