@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -148,5 +149,27 @@ func TestJournalCloses(t *testing.T) {
 			t.Error(err)
 		}
 		<-ended
+	}
+}
+
+// TestTroubleEnds: what a conversation lost when it was closed is told once, and does not keep what
+// happens to others from being told.
+func TestTroubleEnds(t *testing.T) {
+	var notes []string
+	s, _, err := store.Open(t.Context(), store.Options{Path: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	k := &keeper{store: s, note: func(n Note) { notes = append(notes, n.Text) }}
+	rec := k.record(store.Session{})
+	k.trouble(rec.Conversation(), errors.New("disk full"))
+	k.closed(rec)
+	k.trouble("other", errors.New("disk full"))
+	k.trouble("other", nil)
+	again := "the conversation is written again, and nothing of it is missing"
+	waits := "the conversation is not written at the moment, and kept in memory until it can be: disk full"
+	if want := []string{waits, again, waits, again}; !slices.Equal(notes, want) {
+		t.Errorf("%q, want %q", notes, want)
 	}
 }

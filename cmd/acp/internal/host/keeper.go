@@ -73,11 +73,22 @@ func (k *keeper) tell() {
 	k.told = why != nil
 }
 
-// closed ends what writes a conversation. What could not be written is told.
+// closed ends what writes a conversation. What could not be written is told, once and for all: it is
+// no trouble of the conversations that are still written.
 func (k *keeper) closed(rec *store.Recorder) {
-	if err := rec.Close(); err != nil {
-		k.note(Note{Kind: NoteStore, Err: err, Text: safetext.Line("a part of the conversation is lost: "+err.Error(), maxNote)})
+	err := rec.Close()
+	k.mu.Lock()
+	delete(k.troubled, rec.Conversation())
+	others := len(k.troubled) > 0
+	k.mu.Unlock()
+	if err == nil {
+		k.tell()
+		return
 	}
+	k.telling.Lock()
+	defer k.telling.Unlock()
+	k.note(Note{Kind: NoteStore, Err: err, Text: safetext.Line("a part of the conversation is lost: "+err.Error(), maxNote)})
+	k.told = k.told && others
 }
 
 // unread tells that something that was kept cannot be read.

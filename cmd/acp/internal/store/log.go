@@ -71,22 +71,28 @@ type logFile struct {
 	Repaired int64
 }
 
-// openLog opens a conversation for writing: its last part, or a new one if another writer has that.
+// openLog opens a conversation for writing: its last part, or a new one if another writer has that or
+// it cannot be gone on with, as where its end cannot be read.
 func openLog(files FileSystem, dir, id string) (*logFile, error) {
 	part, err := lastPart(files, dir, id)
 	if err != nil {
 		return nil, err
 	}
+	var last error // why the last part was not taken
 	if part > 0 {
 		l, err := openPart(files, dir, id, part, os.O_RDWR|os.O_APPEND)
-		if err == nil || !errors.Is(err, errLocked) && !errors.Is(err, errors.ErrUnsupported) {
-			return l, err
+		if err == nil {
+			return l, nil
 		}
+		last = err
 	}
 	for part++; part <= maxParts; part++ {
 		l, err := openPart(files, dir, id, part, os.O_RDWR|os.O_APPEND|os.O_CREATE|os.O_EXCL)
-		if err == nil || !errors.Is(err, os.ErrExist) && !errors.Is(err, errLocked) {
-			return l, err
+		switch {
+		case err == nil:
+			return l, nil
+		case !errors.Is(err, os.ErrExist) && !errors.Is(err, errLocked):
+			return nil, errors.Join(err, last)
 		}
 	}
 	return nil, fmt.Errorf("conversation %s has %d parts", id, maxParts)

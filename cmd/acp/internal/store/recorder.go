@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 )
@@ -253,7 +254,8 @@ func (r *Recorder) take() (batch []Event, size int) {
 			size += len(r.queue[n].Data) + eventBytes
 			n++
 		}
-		batch = r.queue[:n:n]
+		// The writer fills in numbers and the header, while Append may be moving the queue.
+		batch = slices.Clone(r.queue[:n])
 		r.mu.Unlock()
 		return batch, size
 	}
@@ -357,21 +359,21 @@ func (r *Recorder) write(batch []Event) error {
 		if l.Repaired > 0 {
 			s.log.Warn("a record that was cut off was taken away", "conversation", r.id, "part", l.part, "bytes", l.Repaired)
 		}
-		if l.head {
-			r.mu.Lock()
-			about := r.session
-			r.mu.Unlock()
-			head := l.header(about)
-			if batch[0].Kind == eventSession {
-				head.Time = batch[0].Time
-				batch[0] = head
-			} else if err := l.append([]Event{head}); err != nil {
-				return errors.Join(err, l.close())
-			}
-		}
 		r.mu.Lock()
 		r.log = l
 		r.mu.Unlock()
+	}
+	if r.log.head {
+		r.mu.Lock()
+		about := r.session
+		r.mu.Unlock()
+		head := r.log.header(about)
+		if batch[0].Kind == eventSession {
+			head.Time = batch[0].Time
+			batch[0] = head
+		} else if err := r.log.append([]Event{head}); err != nil {
+			return err
+		}
 	}
 	return r.log.append(batch)
 }

@@ -233,12 +233,19 @@ func Open(ctx context.Context, o Options) (s *Store, taken *Taken, err error) {
 // Dir returns the directory of the logs.
 func (s *Store) Dir() string { return s.dir }
 
-// Close ends what the store does in the background. Recorders are closed by those who
-// began them. Later calls of Close do nothing.
+// Close ends what the store does in the background. It waits five seconds for that at most: a file
+// system that does not answer cannot be interrupted, and what hangs in it is left behind. Recorders
+// are closed by those who began them. Later calls of Close do nothing.
 func (s *Store) Close() error {
 	s.closing.Do(func() {
 		s.cancel()
-		<-s.done
+		late := time.NewTimer(closeAfter)
+		defer late.Stop()
+		select {
+		case <-s.done:
+		case <-late.C:
+			s.log.Warn("the store was closed while its files did not answer", "directory", s.dir)
+		}
 	})
 	return nil
 }
