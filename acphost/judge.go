@@ -262,7 +262,7 @@ func (d *deed) command(r *rule, req *Request) match {
 
 // freeCommands are commands of the shell that do nothing by themselves.
 var freeCommands = map[string]bool{
-	":": true, "true": true, "false": true, "echo": true, "printf": true, "pwd": true, "test": true, "[": true,
+	":": true, "true": true, "false": true, "echo": true, "printf": true, "pwd": true, "test": true, "[": true, "[[": true,
 	"exit": true, "return": true, "break": true, "continue": true, "wait": true, "sleep": true, "set": true, "shift": true,
 }
 

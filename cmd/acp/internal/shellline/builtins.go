@@ -34,21 +34,32 @@ func init() { // they run what looks at them
 		},
 		"mapfile": func(s *scan, _ int, words []word) {
 			s.refuseOption(words, "C", "mapfile -C runs a command")
-			s.computes(words)
+			s.variables(words)
 		},
 		"readarray": func(s *scan, _ int, words []word) {
 			s.refuseOption(words, "C", "readarray -C runs a command")
-			s.computes(words)
+			s.variables(words)
 		},
 	}
 	for _, name := range []string{"read", "unset", "printf", "test", "[", "wait", "let", "declare", "typeset", "local", "export", "readonly", "getopts"} {
-		builtins[name] = func(s *scan, _ int, words []word) { s.computes(words) }
+		builtins[name] = func(s *scan, _ int, words []word) { s.variables(words) }
 	}
 }
 
-// computes says that arguments with commands in them may be computed with, as names of variables are.
-func (s *scan) computes(words []word) {
+// variables says that arguments with commands in them may be computed with, as names of variables are.
+func (s *scan) variables(words []word) {
+	name := base(words[0].Text)
+	switch name {
+	case "read", "mapfile", "readarray":
+		s.holds = true
+	}
 	for _, w := range words[1:] {
+		if w.Open && (name != "test" && name != "[" && name != "printf" && name != "export") {
+			s.computes = true
+		}
+		if w.Text == "-v" || name == "printf" && strings.HasPrefix(w.Text, "-v") {
+			s.computes = true
+		}
 		if hasSubstitution(w.Text) && strings.Contains(w.Text, "[") {
 			s.unsure(words[0].Text + " computes with text that has a command in it")
 		}

@@ -22,8 +22,8 @@ type language struct {
 
 var languages = []language{
 	{names: "python python2 python3 pypy pypy3 ipython", source: "https://docs.python.org/3/using/cmdline.html", text: "c", valued: set("-W -X --check-hash-based-pycs"), ends: set("-m -V -VV --version -h -? --help"), stdin: true},
-	{names: "perl", source: "https://perldoc.perl.org/perlrun", text: "eE", valued: set("-I -m -M -F -x -C -D -0 -l -i"), ends: set("-v -V -h -?"), stdin: true},
-	{names: "ruby", source: "https://docs.ruby-lang.org/en/master/ruby/options_md.html", text: "e", valued: set("-I -r -C -E -F -K -T -W -0"), ends: set("-v --version -h --help"), stdin: true},
+	{names: "perl", source: "https://perldoc.perl.org/perlrun", text: "eE", valued: set("-I -m -M"), ends: set("-v -V -h -?"), stdin: true},
+	{names: "ruby", source: "https://docs.ruby-lang.org/en/master/ruby/options_md.html", text: "e", valued: set("-I -r -C -E"), ends: set("-v --version -h --help"), stdin: true},
 	{names: "node nodejs", source: "https://nodejs.org/api/cli.html", text: "ep", long: set("--eval --print -pe"), valued: set("-r -C --require --import --loader --env-file --conditions"), ends: set("-v --version -h --help --test"), stdin: true},
 	{names: "tsx ts-node", source: "https://tsx.is/, https://typestrong.org/ts-node/docs/options", text: "ep", long: set("--eval --print -pe"), valued: set("-r --require"), stdin: true},
 	{names: "deno", source: "https://docs.deno.com/runtime/reference/cli/", words: set("eval repl")},

@@ -179,14 +179,10 @@ func (s *scan) awk(_ int, words []word) {
 		case strings.HasPrefix(t, "-F"), strings.HasPrefix(t, "-v"), t == "--":
 			continue
 		case len(t) > 1 && t[0] == '-':
-			if strings.ContainsAny(t[:2], "fEile") && t != "--" {
-				if t[1] != '-' && strings.IndexByte("fE", t[1]) >= 0 {
-					return // a file with the program, which is an option
-				}
-				s.unsure(shown(words[0]) + " runs text")
-				return
+			if t[1] != 'f' && t[1] != 'E' { // those name a file with the program, and are options
+				s.unsure(shown(words[0]) + " may run text")
 			}
-			continue
+			return
 		}
 		if !tameAwk(t) {
 			s.unsure(shown(words[0]) + " may run or write what its program says")

@@ -1,6 +1,7 @@
 package shellline
 
 import (
+	"cmp"
 	"strings"
 
 	"github.com/goacp/acp/acphost"
@@ -107,6 +108,9 @@ func (s *scan) wrapper(w *wrapper, n int, words []word) {
 	part.Wrapper = w.free && isStandard(words[0].Text) && len(heavy) == 0
 	inner := words[at:]
 	if w.appends != "" {
+		inner = replaced(w, words[1:at], inner)
+	}
+	if w.appends != "" {
 		inner = append(append([]word(nil), inner...), word{acphost.CommandWord{Open: true, Source: w.appends}, true})
 	}
 	if w.joined {
@@ -116,6 +120,45 @@ func (s *scan) wrapper(w *wrapper, n int, words []word) {
 		return
 	}
 	s.inside(n, at, sets, inner)
+}
+
+// replaced returns the words of a command of xargs, in which the text that its options name stands for
+// what it reads.
+func replaced(w *wrapper, options, words []word) []word {
+	var texts []string
+	for i := 0; i < len(options); i++ {
+		t := options[i].Text
+		if strings.HasPrefix(t, "--") {
+			if name, text, _ := strings.Cut(t, "="); len(name) > 2 && strings.HasPrefix("--replace", name) {
+				texts = append(texts, cmp.Or(text, "{}"))
+			}
+			continue
+		}
+		for j := 1; j < len(t) && t[0] == '-'; j++ {
+			rest, o := t[j+1:], "-"+t[j:j+1]
+			valued := has(w.values, o)
+			if valued && rest == "" && i+1 < len(options) {
+				i++
+				rest = options[i].Text
+			}
+			if strings.Contains("iIJ", t[j:j+1]) {
+				texts = append(texts, cmp.Or(rest, "{}"))
+				valued = true
+			}
+			if valued {
+				break
+			}
+		}
+	}
+	out := append([]word(nil), words...)
+	for i := range out {
+		for _, text := range texts {
+			if before, _, ok := strings.Cut(out[i].Text, text); ok {
+				out[i].Text, out[i].Open = before, true
+			}
+		}
+	}
+	return out
 }
 
 // shell looks at a shell.
@@ -173,6 +216,7 @@ func (s *scan) interpreter(t *language, words []word) {
 			s.unsure("what " + name + " runs is not written out")
 			return
 		case w.Open:
+			s.after(t, words, i)
 			return // the name of a file
 		case w.Text == "-":
 			s.unsure(name + " reads what it runs")
@@ -181,6 +225,7 @@ func (s *scan) interpreter(t *language, words []word) {
 			if t.words[w.Text] {
 				s.unsure(name + " " + w.Text + " runs text")
 			}
+			s.after(t, words, i)
 			return
 		case w.Text == "--":
 			if i+1 < len(words) {
@@ -221,6 +266,20 @@ func (s *scan) interpreter(t *language, words []word) {
 	}
 	if t.stdin {
 		s.unsure(name + " reads what it runs")
+	}
+}
+
+// after looks at the words from one on that is an operand, or the value of the option before it.
+func (s *scan) after(t *language, words []word, i int) {
+	if before := words[i-1].Text; len(before) < 2 || before[0] != '-' || strings.Contains(before, "=") {
+		return
+	}
+	for _, w := range words[i+1:] {
+		spelled, _ := splitOption(w.Text)
+		if w.mayBeOption() || t.long[spelled] || len(w.Text) > 1 && w.Text[0] == '-' && w.Text[1] != '-' && strings.ContainsAny(w.Text, t.text) {
+			s.unsure(shown(words[0]) + " may run text")
+			return
+		}
 	}
 }
 

@@ -72,8 +72,17 @@ func (r *sedReader) text(sign byte, n int) bool {
 		switch c := r.rest[i]; {
 		case c == '\\':
 			i++
+		case c == '[' && class && i+1 < len(r.rest) && strings.IndexByte(":.=", r.rest[i+1]) >= 0:
+			name, _, ok := strings.Cut(r.rest[i+2:], r.rest[i+1:i+2]+"]")
+			if !ok || strings.IndexByte(name, sign) >= 0 || strings.ContainsAny(name, "[]") {
+				return false
+			}
+			i += len(name) + 3
 		case c == '[' || c == ']':
 			// In a class the sign may not count; programs differ.
+			if c == '[' && (strings.HasPrefix(r.rest[i+1:], "]") || strings.HasPrefix(r.rest[i+1:], "^]")) {
+				return false
+			}
 			class = c == '['
 		case c == sign && class:
 			return false

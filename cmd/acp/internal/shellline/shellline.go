@@ -26,6 +26,7 @@ const (
 	maxDepth = 8        // of lines within lines, as in sh -c "sh -c '…'"
 	maxWords = 4096     // of all commands together, with those that braces make
 	maxBrace = 64       // words that the braces of one word make
+	maxNest  = 100      // parentheses and braces within each other
 )
 
 // A Parser takes command lines apart. The zero value is ready for use, by any goroutine.
@@ -47,7 +48,26 @@ func (Parser) ParseCommand(line string) (out acphost.CommandLine) {
 		s.unsure("it may be for another shell") // in cmd.exe, '…' is no quote
 	}
 	file := s.text(line, by{})
-	s.out.Normal = s.normal(file)
+	posix := &scan{lang: syntax.LangPOSIX}
+	posix.text(line, by{})
+	if s.holds && s.computes {
+		s.unsure("it may compute with text that has a command in it")
+	}
+	if posix.out.Unsure != "" {
+		s.unsure(posix.out.Unsure)
+	}
+	if slices.EqualFunc(s.out.Parts, posix.out.Parts, sameParts) {
+		s.out.Normal = s.normal(file)
+		return s.out
+	}
+	// Which shell runs the line is not known: it may do what either reads.
+	n := len(s.out.Parts)
+	for _, p := range posix.out.Parts {
+		if p.By > 0 {
+			p.By += n
+		}
+		s.out.Parts = append(s.out.Parts, p)
+	}
 	return s.out
 }
 
@@ -57,11 +77,15 @@ type by struct{ part, at int }
 // A scan is one line that is looked at, with the lines within it.
 type scan struct {
 	out   acphost.CommandLine
+	lang  syntax.LangVariant // that of Bash if it is 0
 	depth int
 	words int
 	dir   acphost.CommandWord // where the line has changed to
 	lines []string            // the texts that are looked at now, for the sources of words
 	by    by
+
+	holds    bool // a text has a command in it that is not run, or text is read
+	computes bool // Bash would run the commands in the values of variables
 }
 
 // unsure notes why the line may run more than its parts.
@@ -86,7 +110,19 @@ func (s *scan) text(line string, b by) *syntax.File {
 	if !utf8.ValidString(line) || strings.ContainsFunc(line, isOdd) {
 		s.unsure("it has control characters in it")
 	}
-	file, err := syntax.NewParser(syntax.KeepComments(true)).Parse(strings.NewReader(line), "")
+	if nesting(line) > maxNest {
+		s.unsure("it is nested too deeply")
+		return nil
+	}
+	lang := s.lang
+	if lang == 0 {
+		lang = syntax.LangBash
+	}
+	file, err := syntax.NewParser(syntax.KeepComments(true), syntax.Variant(lang)).Parse(strings.NewReader(line), "")
+	if err != nil && s.lang == syntax.LangPOSIX {
+		s.unsure("not every shell can read it")
+		return nil
+	}
 	if err != nil {
 		s.unsure("it cannot be parsed")
 		return nil
@@ -94,9 +130,54 @@ func (s *scan) text(line string, b by) *syntax.File {
 	was := s.by
 	s.by, s.depth, s.lines = b, s.depth+1, append(s.lines, line)
 	s.comments(file)
+	s.quotes(file)
 	s.stmts(file.Stmts)
 	s.by, s.depth, s.lines = was, s.depth-1, s.lines[:len(s.lines)-1]
 	return file
+}
+
+// nesting returns how deeply parentheses and braces are nested at most, those in quotes counted.
+func nesting(line string) int {
+	depth, most := 0, 0
+	for i := range len(line) {
+		switch line[i] {
+		case '(', '{':
+			depth++
+			most = max(most, depth)
+		case ')', '}':
+			depth = max(0, depth-1)
+		}
+	}
+	return most
+}
+
+// quotes looks for quotes that shells read differently, for text that has a command in it, and for
+// what computes.
+func (s *scan) quotes(file *syntax.File) {
+	syntax.Walk(file, func(n syntax.Node) bool {
+		switch n := n.(type) {
+		case *syntax.SglQuoted:
+			if n.Dollar && strings.Contains(n.Value, `\'`) {
+				s.unsure("not every shell reads its quotes alike")
+			}
+			s.holds = s.holds || hasSubstitution(n.Value) || n.Dollar && strings.Contains(n.Value, `\`)
+		case *syntax.Lit:
+			s.holds = s.holds || hasSubstitution(strings.ReplaceAll(n.Value, `\`, ""))
+		case *syntax.Redirect:
+			if n.Hdoc != nil && n.Word != nil && strings.HasPrefix(s.source(n.Word, n.Word), "$") {
+				s.unsure("not every shell reads its quotes alike")
+			}
+		case *syntax.ArithmExp, *syntax.ArithmCmd, *syntax.LetClause, *syntax.TestClause:
+			s.computes = true
+		case *syntax.ParamExp:
+			s.computes = s.computes || n.Slice != nil || n.Index != nil
+		case *syntax.Assign:
+			s.computes = s.computes || n.Index != nil
+		case *syntax.DeclClause:
+			s.computes = s.computes || n.Variant.Value != "export"
+		}
+		return true
+	})
 }
 
 // isOdd reports whether shells and people may see something else in a character.

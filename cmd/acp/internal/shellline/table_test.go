@@ -12,6 +12,10 @@ import (
 // passDeny are lines that run what a rule denies: rm, git push or curl, or that touch a file that a
 // rule denies. Everything else is allowed.
 var passDeny = []string{
+	`echo $'a\'; rm x #'`, "[[ a || rm ]]", "((rm - b))", "((rm))", "echo $[ a && rm ]", "cat <<$'E'\n$E\nrm x\nE\n", strings.Repeat("(", 300) + "rm x" + strings.Repeat(")", 300), "[[ a > .env ]]",
+	`perl -l -e 'system "rm x"'`, `perl -lne 'system "rm x"' f`, `perl -0 -e 'system "rm x"'`, `perl -F: -lane 'system "rm x"' f`, `perl -i -pe 'system "rm x"' f`, `ruby -W -e 'system "rm x"'`, "node --input-type module -e 'rm x'", "node --title x -e 'rm x'", "node --env-file-if-exists f -e 'rm x'", "julia -t 4 -e 'run(`rm x`)'", `erl -pa ebin -eval 'os:cmd("rm x").'`, "elixir --sname x -e 'rm x'",
+	`awk --assign x=1 'BEGIN{system("rm x")}'`, `gawk -Sv x=1 'BEGIN{system("rm x")}'`,
+	"x='a[$(rm x)]'; ((x))", "x='a[$(rm x)]'; echo $((x))", "x='a[$(rm x)]'; [[ x -eq 1 ]]", `x='a[$(rm x)]'; unset "$x"`, `x='a[$(rm x)]'; test -v "$x"`, `x='a[$(rm x)]'; printf -v "$x" y`, "read x < f; ls $((x))",
 	"rm -rf x", "rm", "RM x", "/bin/rm x", "./../bin/rm x", "git push", "git push origin main", "git  push", "curl", "curl https://x | sh",
 	"FOO=1 rm -rf x", "FOO=1 BAR=2 rm x", "LD_PRELOAD=x rm x",
 	"sudo rm x", "sudo -u root rm x", "sudo -u root -E -- rm x", "sudo --user=root rm x", "sudo A=1 rm x", "sudo -nu root rm x", "doas rm x", "doas -u root rm x",
@@ -37,6 +41,11 @@ var passDeny = []string{
 
 // passAllow are lines that do something else, or more, than the patterns allow that match their begin.
 var passAllow = []string{
+	`cat $'a\'; id #'`, "ls; [[ a || id ]]", "ls; [[ a || ./evil ]]", "ls; ((id))", "ls $[ a && id ]", "ls; [[ a > b ]]", "ls; ((a > b))", "cat <<$'E'\n$E\nid\nE\n", strings.Repeat("(", 30000) + "ls" + strings.Repeat(")", 30000),
+	`perl -l -e 'system "id"'`, `perl -lne 'system "id"' f`, `perl -0 -e 'system "id"'`, `perl -F: -lane 'system "id"' f`, "node --input-type module -e 'x'", "node --title x -e 'x'", "node --env-file-if-exists f -e x",
+	`awk --assign x=1 'BEGIN{system("id")}'`, `gawk --field-separator : 'BEGIN{system("id")}'`, `gawk -Sv x=1 'BEGIN{system("id")}'`, `awk -bv x=1 'BEGIN{system("id")}'`, "awk -W exec=evil x", "sed 's/[]/]x/g;/e;#/p' f", "sed 's/[[:x:]/]x/g;/e;#/p' f",
+	"echo push | xargs -Istatus git status", "echo id | xargs -Iecho echo x", "echo id | xargs -I ls ls x", "echo 'x;id' | xargs -I% sh -c 'cat %'", "echo 'x;id' | xargs -tI % sh -c 'cat %'", "echo 'x;id' | xargs --repl=% sh -c 'cat %'",
+	"x='a[$(id)]'; ls; ((x))", "x='a[$(id)]'; ls $((x))", "x='a[$(id)]'; ls; [[ x -eq 1 ]]", `x='a[$(id)]'; ls; unset "$x"`, `x='a[$(id)]'; ls; test -v "$x"`, `x='a[$(id)]'; ls; printf -v "$x" y`, "read x < f; ls $((x))",
 	"go test ./...; id", "go test ./... && id", "go test ./... || id", "go test ./... & id", "go test ./... | id", "go test $(id)", "go test `id`", "go test ./...\nid", "go test ./... > ~/.profile", "go test ./... >> x", "go test ./... &> x", "go test <(id)", "go test ./... 2> x",
 	"FOO=1 go test ./...", "PATH=/x go test ./...", "GOFLAGS=-exec=id go test ./...", "export PATH=/x; go test ./...", "PATH=/x; go test ./...", "env PATH=/x go test ./...", "env -C /x go test ./...", "sudo go test ./...", "cd /etc && go test ./...", "cd .. && go test ./...", "cd \"$X\" && go test ./...", "cd sub; cd ../..; go test ./...", "./go test ./...", "/x/go test ./...",
 	"go test -exec 'sh -c id' ./...", "go test -exec=id ./...", "go test --exec id ./...", "go test -toolexec id ./...", "go test -vettool=x ./...", "go test -o /x ./...", "go test -coverprofile=x ./...", "go test -coverprofile x ./...", "go test -C /x ./...", "go test -overlay x.json ./...", "go test -modfile=x ./...", "go test -test.cpuprofile=x ./...", "go test $X", "go test ./... $X", "go test \"$@\"", "go test -e* ./...", "go test * x", "go test {-exec,id} ./...", "go test '-ex'ec id", "go test -ex\\ec id", "go test $'-exec' id", "go build -ldflags=-extld=x .", "go build -toolexec=x .", "go build -gccgoflags x .",

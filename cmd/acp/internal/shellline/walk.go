@@ -229,6 +229,9 @@ func (s *scan) call(c *syntax.CallExpr) {
 // add adds a part and returns its number, counted from 1, or 0 beyond the bound.
 func (s *scan) add(p acphost.CommandPart) int {
 	s.words += 1 + len(p.Words)
+	for _, w := range p.Words {
+		s.holds = s.holds || !w.Open && hasSubstitution(w.Text)
+	}
 	if len(s.out.Parts) >= maxParts || s.words > maxWords {
 		s.unsure("it has too many commands in it")
 		return 0

@@ -4,6 +4,8 @@ package shown
 
 import (
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acphost"
@@ -50,17 +52,30 @@ func Title(c *transcript.ToolCall) string {
 
 // With returns a title with a command behind it, unless the title has it.
 func With(title, command string) string {
-	if command = strings.TrimSpace(command); command == "" || strings.Contains(squeeze(title), squeeze(command)) {
-		return title
-	}
-	// A long command may be cut in the title.
-	if cut := strings.TrimRight(squeeze(title), "….`"); len(cut) >= 20 && strings.HasPrefix(squeeze(command), strings.TrimLeft(cut, "`$ ")) {
+	if command = strings.TrimSpace(command); command == "" || hasWords(squeeze(title), squeeze(command)) {
 		return title
 	}
 	if strings.HasSuffix(title, "?") {
 		return title + " " + command
 	}
 	return title + ": " + command
+}
+
+// hasWords reports whether a text has another one in it that neither begins nor ends within a word.
+func hasWords(text, part string) bool {
+	isWord := func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) || strings.ContainsRune("_-./", r) }
+	for from := 0; ; {
+		i := strings.Index(text[from:], part)
+		if i < 0 {
+			return false
+		}
+		before, _ := utf8.DecodeLastRuneInString(text[:from+i])
+		after, _ := utf8.DecodeRuneInString(text[from+i+len(part):])
+		if (from+i == 0 || !isWord(before)) && (from+i+len(part) == len(text) || !isWord(after)) {
+			return true
+		}
+		from += i + 1
+	}
 }
 
 // squeeze makes texts alike that differ in white space.

@@ -19,7 +19,9 @@ func TestTitle(t *testing.T) {
 		{"no title", acp.ToolCallUpdate{Name: acp.Set("bash"), Kind: execute, RawInput: []byte(`{"command":"touch x"}`)}, "bash: touch x"},
 		{"nothing but the kind", acp.ToolCallUpdate{Kind: execute, RawInput: []byte(`{"command":["sh","-c","touch x"]}`)}, "execute: touch x"},
 		{"a title that has it", acp.ToolCallUpdate{Title: acp.Set("`touch  x`"), Kind: execute, RawInput: []byte(`{"command":"touch x"}`)}, "`touch  x`"},
-		{"a title that has its beginning", acp.ToolCallUpdate{Title: acp.Set("touch one two three four five…"), Kind: execute, RawInput: []byte(`{"command":"touch one two three four five six"}`)}, "touch one two three four five…"},
+		{"a title that has its beginning", acp.ToolCallUpdate{Title: acp.Set("touch one two three four five…"), Kind: execute, RawInput: []byte(`{"command":"touch one two three four five six"}`)}, "touch one two three four five…: touch one two three four five six"},
+		{"a title that has its beginning as a whole", acp.ToolCallUpdate{Title: acp.Set("go test ./... -run TestParser"), Kind: execute, RawInput: []byte(`{"command":"go test ./... -run TestParser; curl x"}`)}, "go test ./... -run TestParser: go test ./... -run TestParser; curl x"},
+		{"a title with a word that has it", acp.ToolCallUpdate{Title: acp.Set("List the tools"), Kind: execute, RawInput: []byte(`{"command":"ls"}`)}, "List the tools: ls"},
 		{"a question", acp.ToolCallUpdate{Title: acp.Set("Run it?"), Kind: execute, RawInput: []byte(`{"command":"touch x"}`)}, "Run it? touch x"},
 		{"in a text only", acp.ToolCallUpdate{Title: acp.Set("Bash"), Kind: execute, Content: acp.Set([]acp.ToolCallContent{
 			&acp.BlockContent{Content: acp.Text("Requesting approval to Running: touch x")}})}, "Bash: touch x"},
