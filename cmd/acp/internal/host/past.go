@@ -1,6 +1,8 @@
 package host
 
 import (
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/goacp/acp"
@@ -33,7 +35,6 @@ type past struct {
 	session  *transcript.Session     // of told, as it was taken over
 	sent     map[uint64]string       // what was added of the entries of told
 	headed   bool                    // a notice was put above them
-	late     bool                    // something was told after the answer
 	inTurn   bool                    // the agent goes on with that in the first turn
 	complete bool                    // the agent has told the end of what was kept
 	pending  bool                    // something was not compared yet
@@ -69,7 +70,6 @@ func (s *Session) tells(u *acp.Update) bool {
 		}
 		p.inTurn = true
 	}
-	p.late = true
 	p.told.Apply(u.Update)
 	if !p.pending {
 		p.pending = true
@@ -181,15 +181,15 @@ func (s *Session) mergeSession(now *transcript.Session) {
 	}
 }
 
-// beginTurn is called before a prompt. History that is still being told goes on in the first turn. It returns
-// how many turns run, this one included.
+// beginTurn is called before a prompt. From then on only words of an earlier prompt begin history: taking
+// history for an answer shows it twice, taking an answer for history loses it. It returns how many turns
+// run, this one included.
 func (s *Session) beginTurn(content []acp.ContentBlock) (running int) {
 	s.order.Lock()
 	defer s.order.Unlock()
 	if p := s.past; p != nil {
 		s.merge()
 		p.asked = append(p.asked, content...)
-		p.inTurn = p.late && !p.complete
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -198,6 +198,19 @@ func (s *Session) beginTurn(content []acp.ContentBlock) (running int) {
 		s.asked = titleOf(content)
 	}
 	return s.turns
+}
+
+// endChildren ends the history of the sessions of subagents: once the user has sent a prompt, what they
+// say is live.
+func (h *Host) endChildren() {
+	h.mu.Lock()
+	sessions := slices.Collect(maps.Values(h.sessions))
+	h.mu.Unlock()
+	for _, s := range sessions {
+		if !s.isOpened() {
+			s.endPast()
+		}
+	}
 }
 
 // endPast adds what is new, and takes what follows for no history. It is called at the end

@@ -474,6 +474,7 @@ func (s *Session) Snapshot() *transcript.Snapshot { return s.journal.conversatio
 //
 // If the agent has ended, [Host.Done] is closed before Prompt returns, unless the agent was started anew.
 func (s *Session) Prompt(ctx context.Context, content ...acp.ContentBlock) (*acp.Result, error) {
+	s.host.endChildren()
 	if s.beginTurn(content) == 1 {
 		s.heard.Store(false)
 	}
