@@ -79,8 +79,8 @@ func (p *Policy) weigh(req *Request) weighing {
 // rank orders effects by how much they say against a request.
 func rank(e Effect) int { return slices.Index([]Effect{EffectAllow, "", EffectAsk, EffectDeny}, e) }
 
-// first returns what the first rule that matches says about a deed, unless it
-// cannot be told of one before it.
+// first returns what the first rule that matches says about a deed, unless a
+// rule before it may match.
 func (p *Policy) first(d *deed) weighing {
 	var found, doubt *rule
 	for i := range p.rules {
