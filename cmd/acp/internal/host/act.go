@@ -9,12 +9,15 @@ import (
 	"github.com/goacp/acp/acpv2"
 )
 
-// Bounds of what is remembered of the tool calls of a session.
+// Bounds of what is remembered of the tool calls of a session. What is longer than its bound is not
+// remembered at all: a part of it would be something else.
 const (
 	maxActs      = 256         // the latest ones
-	maxActInput  = 64 << 10    // bytes of what a tool was given
+	maxActInput  = 64 << 10    // bytes of what a tool was given, and of a command
+	maxActText   = 4 << 10     // bytes of any other text: an id, a title, a path
 	maxActParts  = 256         // locations, changes and terminals of one
 	maxTerminals = 4 * maxActs // that the agent has told of
+	maxActsBytes = 4 << 20     // of all calls together, and of all terminals: the latest stay
 )
 
 // An act is a tool call of the agent as rules see it.
@@ -24,6 +27,11 @@ type act struct {
 	asked     bool // permission was asked for through this program
 	allowed   bool // and given
 	over      bool // it is not looked at any more
+	refused   bool // it was taken for something that this program has refused to do
+	size      int  // about how many bytes it takes
+
+	ran  [2]string // the command and the directory of which runs are the grants
+	runs []string
 }
 
 // acts are the tool calls of a session, the latest of them, and the terminals in which the agent says
@@ -31,9 +39,11 @@ type act struct {
 type acts struct {
 	byID  map[acp.ToolCallID]*act
 	order []acp.ToolCallID // oldest first
+	size  int              // of all of them
 
-	terminals map[acp.TerminalID]*agentTerminal
-	opened    []acp.TerminalID // oldest first
+	terminals    map[acp.TerminalID]*agentTerminal
+	opened       []acp.TerminalID // oldest first
+	terminalSize int              // of all of them
 }
 
 // An agentTerminal is a terminal of the agent's own.
@@ -41,37 +51,78 @@ type agentTerminal struct {
 	command, cwd string
 	ran          bool // it has printed something or ended
 	act          acp.ToolCallID
+	size         int // about how many bytes it takes
 }
 
-// of returns the act of a tool call, which it makes if there is none.
+// of returns the act of a tool call, which it makes if there is none; nil if the id is too long.
 func (a *acts) of(id acp.ToolCallID) *act {
 	if x := a.byID[id]; x != nil {
 		return x
+	}
+	if len(id) > maxActText {
+		return nil
 	}
 	if a.byID == nil {
 		a.byID = map[acp.ToolCallID]*act{}
 	}
 	if len(a.order) >= maxActs {
-		delete(a.byID, a.order[0])
-		a.order = a.order[1:]
+		a.dropCall()
 	}
+	id = acp.ToolCallID(strings.Clone(string(id)))
 	x := &act{call: acp.ToolCallUpdate{ToolCallID: id}}
 	a.byID[id], a.order = x, append(a.order, id)
 	return x
 }
 
-// terminal returns a terminal of the agent's, which it makes if there is none.
+// dropCall forgets the oldest act.
+func (a *acts) dropCall() {
+	id := a.order[0]
+	a.size -= a.byID[id].size
+	delete(a.byID, id)
+	a.order = a.order[1:]
+}
+
+// dropTerminal forgets the oldest terminal.
+func (a *acts) dropTerminal() {
+	id := a.opened[0]
+	a.terminalSize -= a.terminals[id].size
+	delete(a.terminals, id)
+	a.opened = a.opened[1:]
+}
+
+// weigh takes into account what an act takes now, and forgets the oldest ones if it is too much.
+func (a *acts) weigh(x *act) {
+	a.size -= x.size
+	x.size = x.bytes()
+	for a.size += x.size; a.size > maxActsBytes && len(a.order) > 1; {
+		a.dropCall()
+	}
+}
+
+// weighTerminal does the same with a terminal.
+func (a *acts) weighTerminal(id acp.TerminalID, t *agentTerminal) {
+	a.terminalSize -= t.size
+	t.size = len(id) + len(t.command) + len(t.cwd) + len(t.act)
+	for a.terminalSize += t.size; a.terminalSize > maxActsBytes && len(a.opened) > 1; {
+		a.dropTerminal()
+	}
+}
+
+// terminal returns a terminal of the agent's, which it makes if there is none; nil if the id is too long.
 func (a *acts) terminal(id acp.TerminalID) *agentTerminal {
 	if t := a.terminals[id]; t != nil {
 		return t
+	}
+	if len(id) > maxActText {
+		return nil
 	}
 	if a.terminals == nil {
 		a.terminals = map[acp.TerminalID]*agentTerminal{}
 	}
 	if len(a.opened) >= maxTerminals {
-		delete(a.terminals, a.opened[0])
-		a.opened = a.opened[1:]
+		a.dropTerminal()
 	}
+	id = acp.TerminalID(strings.Clone(string(id)))
 	t := new(agentTerminal)
 	a.terminals[id], a.opened = t, append(a.opened, id)
 	return t
@@ -82,20 +133,31 @@ func (a *acts) terminal(id acp.TerminalID) *agentTerminal {
 func (a *acts) see(u acp.SessionUpdate) (x *act, done bool) {
 	switch u := u.(type) {
 	case *acp.ToolCallUpdate:
-		x = a.of(u.ToolCallID)
+		if x = a.of(u.ToolCallID); x == nil {
+			return nil, false
+		}
 		x.take(u)
+		a.weigh(x)
 		a.link(x)
 		status, _ := u.Status.Get()
 		done = status == acp.ToolCallStatusCompleted ||
 			!x.asked && x.call.Status.Or("") == acp.ToolCallStatusInProgress && len(u.RawOutput) > 0 && string(u.RawOutput) != "null"
 	case *acp.ToolCallContentChunk:
-		x = a.of(u.ToolCallID)
+		if x = a.of(u.ToolCallID); x == nil {
+			return nil, false
+		}
 		x.content([]acp.ToolCallContent{u.Content})
+		a.weigh(x)
 		a.link(x)
 	case *acp.TerminalUpdate:
 		t := a.terminal(u.TerminalID)
+		if t == nil {
+			return nil, false
+		}
 		u.Command.Apply(&t.command)
 		u.Cwd.Apply(&t.cwd)
+		t.command, t.cwd = within(t.command, maxActInput), within(t.cwd, maxActText)
+		a.weighTerminal(u.TerminalID, t)
 		_, ended := u.ExitStatus.Get()
 		output, _ := u.Output.Get()
 		return a.ran(u.TerminalID, t, ended || output.Data != "")
@@ -122,13 +184,24 @@ func (a *acts) ran(id acp.TerminalID, t *agentTerminal, ran bool) (*act, bool) {
 // link notes which terminals belong to an act.
 func (a *acts) link(x *act) {
 	for _, id := range x.terminals {
-		a.terminal(id).act = x.call.ToolCallID
+		t := a.terminal(id)
+		t.act = x.call.ToolCallID
+		a.weighTerminal(id, t)
 	}
 }
 
 // hasRun reports whether a command runs, or has run, in a terminal of an act.
 func (a *acts) hasRun(x *act) bool {
 	return slices.ContainsFunc(x.terminals, func(id acp.TerminalID) bool { t := a.terminals[id]; return t != nil && t.ran })
+}
+
+// within returns a text, or "" if it is longer than n bytes. What is kept does not keep the message alive
+// that it came with.
+func within(text string, n int) string {
+	if len(text) > n {
+		return ""
+	}
+	return strings.Clone(text)
 }
 
 // take takes what an update says of a tool call.
@@ -138,8 +211,13 @@ func (x *act) take(u *acp.ToolCallUpdate) {
 	set(&x.call.Kind, u.Kind)
 	set(&x.call.Status, u.Status)
 	if !u.Locations.IsZero() {
-		list := u.Locations.Or(nil)
-		x.call.Locations = acp.Set(slices.Clone(list[:min(len(list), maxActParts)]))
+		var list []acp.ToolCallLocation
+		for _, l := range u.Locations.Or(nil) {
+			if p := within(l.Path, maxActText); p != "" && len(list) < maxActParts {
+				list = append(list, acp.ToolCallLocation{Path: p})
+			}
+		}
+		x.call.Locations = acp.Set(list)
 	}
 	switch n := len(u.RawInput); {
 	case n > maxActInput:
@@ -153,7 +231,10 @@ func (x *act) take(u *acp.ToolCallUpdate) {
 	}
 }
 
-func set[T any](to *acpv2.Patch[T], from acpv2.Patch[T]) {
+func set[T ~string](to *acpv2.Patch[T], from acpv2.Patch[T]) {
+	if v, ok := from.Get(); ok {
+		from = acp.Set(T(within(string(v), maxActText)))
+	}
 	if !from.IsZero() {
 		*to = from
 	}
@@ -165,16 +246,51 @@ func (x *act) content(list []acp.ToolCallContent) {
 	for _, c := range list {
 		switch c := c.(type) {
 		case *acp.Diff:
-			if len(has) < maxActParts && len(c.Changes) <= maxActParts {
-				has = append(has, &acp.Diff{Changes: c.Changes})
+			d := new(acp.Diff)
+			for _, p := range changed(c) {
+				if p = within(p, maxActText); p != "" && len(d.Changes) < maxActParts {
+					d.Changes = append(d.Changes, acp.DiffChange{Operation: &acpv2.DiffModify{Path: p}})
+				}
+			}
+			if len(has) < maxActParts {
+				has = append(has, d)
 			}
 		case *acp.TerminalContent:
-			if len(x.terminals) < maxActParts {
-				x.terminals = append(x.terminals, c.TerminalID)
+			if id := within(string(c.TerminalID), maxActText); id != "" && len(x.terminals) < maxActParts {
+				x.terminals = append(x.terminals, acp.TerminalID(id))
 			}
 		}
 	}
 	x.call.Content = acp.Set(has)
+}
+
+// changed returns the files that a change is about.
+func changed(d *acp.Diff) []string {
+	call := acp.ToolCallUpdate{Kind: acp.Set(acp.ToolKindEdit), Content: acp.Set([]acp.ToolCallContent{d})}
+	return acphost.RequestOf(&acp.PermissionRequest{Subject: &acp.ToolCallPermissionSubject{ToolCall: call}}).Paths
+}
+
+// bytes returns about how many bytes an act takes.
+func (x *act) bytes() int {
+	const each = 64 // of what a path or a terminal is held in
+	n := 2*len(x.call.ToolCallID) + len(x.call.Name.Or("")) + len(x.call.Kind.Or("")) + len(x.call.Status.Or(""))
+	n += 2 * (len(x.call.Title.Or("")) + len(x.call.RawInput)) // with the command that is found in them
+	for _, l := range x.call.Locations.Or(nil) {
+		n += each + len(l.Path)
+	}
+	for _, c := range x.call.Content.Or(nil) {
+		if d, ok := c.(*acp.Diff); ok {
+			n += each
+			for _, c := range d.Changes {
+				m, _ := c.Operation.(*acpv2.DiffModify)
+				n += each + len(m.Path)
+			}
+		}
+	}
+	for _, id := range x.terminals {
+		n += each + len(id)
+	}
+	return n
 }
 
 func (x *act) ended() bool {
@@ -220,9 +336,21 @@ func (s *Session) callFor(e errand) (id acp.ToolCallID, shows bool) {
 			continue
 		}
 		r := s.acts.requests(s, x)[0]
-		if slices.Contains(grants(r), e.what) {
+		if slices.Contains(x.grants(s.host.policy, r), e.what) {
 			return id, len(x.call.Content.Or(nil)) > 0
 		}
 	}
 	return "", false
+}
+
+// grants is [grants] of an act. A command is parsed once.
+func (x *act) grants(p *acphost.Policy, r acphost.Request) []string {
+	command, _ := r.Shows()
+	if command == "" {
+		return grants(p, r)
+	}
+	if ran := [2]string{command, r.Cwd}; x.ran != ran {
+		x.ran, x.runs = ran, grants(p, r)
+	}
+	return x.runs
 }

@@ -91,8 +91,11 @@ func (s *Session) observe(u acp.SessionUpdate) {
 	if late || asked && (allowed || !ran) {
 		return // agents also tell of calls as completed that were rejected
 	}
+	refused := false
 	for _, r := range requests {
-		if b := s.broken(r); b != nil {
+		b, was := s.broken(r, x)
+		refused = refused || was
+		if b != nil {
 			s.mu.Lock()
 			x.over = true
 			s.mu.Unlock()
@@ -100,7 +103,7 @@ func (s *Session) observe(u acp.SessionUpdate) {
 			return
 		}
 	}
-	if ended && !asked && slices.ContainsFunc(requests, s.byItself) {
+	if ended && !asked && !refused && slices.ContainsFunc(requests, s.byItself) {
 		s.tellUnheld(safetext.Line(fmt.Sprintf("rules cannot hold %s: it does things without asking, first %s", h.name(), described(requests[0])), maxNote))
 	}
 }
@@ -115,22 +118,74 @@ func described(r acphost.Request) string {
 
 // broken returns the breach that something is which was done, or nil. A rule that may match does not
 // count, and neither does what this program has refused to do: then it was not done.
-func (s *Session) broken(r acphost.Request) *Breach {
+func (s *Session) broken(r acphost.Request, x *act) (b *Breach, refused bool) {
 	if !touches(r) {
-		return nil
+		return nil, false
 	}
+	acts := s.host.carried(r)
 	r.Shown = "" // what a text for people says is not certain
 	v := s.host.policy.Judge(r)
 	if v.Effect != acphost.EffectDeny || !v.Certain {
-		return nil
+		return nil, false
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	acts := grants(r)
-	if len(acts) == 0 && len(s.barred) > 0 || slices.ContainsFunc(acts, func(what string) bool { return s.barred[what] }) {
-		return nil
+	if len(acts) == 0 && x.refused || s.refused(acp.ToolKind(r.Kind), acts) {
+		x.refused = true
+		return nil, true
 	}
-	return &Breach{Request: r, Rule: v.Rule}
+	return &Breach{Request: r, Rule: v.Rule}, false
+}
+
+// refused reports whether this program has refused what a tool call is about. A call that does not say
+// what it is about is taken for one that was refused of its sort, each for one such call.
+func (g *granted) refused(kind acp.ToolKind, acts []string) bool {
+	was := false
+	for _, what := range acts {
+		if g.barred[what] {
+			note(&g.matched, what)
+			was = true
+		}
+	}
+	sort := ""
+	switch kind {
+	case acp.ToolKindRead, acp.ToolKindSearch:
+		sort = sortRead
+	case acp.ToolKindEdit, acp.ToolKindDelete, acp.ToolKindMove:
+		sort = sortWrite
+	case acp.ToolKindExecute:
+		sort = sortRun
+	}
+	if was || len(acts) > 0 || sort == "" {
+		return was
+	}
+	for what := range g.barred {
+		if isOf(sort, what) && !g.matched[what] {
+			note(&g.matched, what)
+			return true
+		}
+	}
+	return false
+}
+
+// carried returns what this program would have been asked to do if it were what has carried out a tool
+// call. Unlike with what is allowed, agents may be vague.
+func (h *Host) carried(r acphost.Request) []string {
+	r.Paths = slices.Clone(r.Paths)
+	for i, p := range r.Paths {
+		if !filepath.IsAbs(p) && filepath.IsAbs(r.Cwd) {
+			r.Paths[i] = filepath.Join(r.Cwd, p)
+		}
+	}
+	acts := grants(h.policy, r)
+	if k := acp.ToolKind(r.Kind); k == acp.ToolKindOther || k == "" {
+		for _, p := range r.Paths {
+			if filepath.IsAbs(p) {
+				acts = append(acts, reading(p), writing(p))
+			}
+		}
+	}
+	return acts
 }
 
 // touches reports whether a tool call touches anything outside of the agent.
@@ -147,7 +202,7 @@ func (s *Session) byItself(r acphost.Request) bool {
 	if !touches(r) || !s.host.policy.RestrictsKind(acp.ToolKind(r.Kind)) {
 		return false
 	}
-	acts := grants(r)
+	acts := s.host.carried(r)
 	s.mu.Lock()
 	ours := slices.ContainsFunc(acts, func(what string) bool { return s.through[what] || s.barred[what] })
 	var terminals []acp.TerminalID

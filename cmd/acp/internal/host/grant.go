@@ -1,17 +1,22 @@
 package host
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"path/filepath"
 	"strings"
 
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acphost"
-	"github.com/goacp/acp/acpv1"
 )
 
-// maxGranted bounds what is remembered of what was allowed in a turn; beyond it the user is asked
-// again.
-const maxGranted = 1024
+// Bounds of what is remembered of what was allowed, rejected and done in a turn. Beyond maxGranted acts
+// of a sort the user is asked again. An act that takes more than maxKey bytes is remembered by its
+// SHA-256 sum, so that a session remembers about 3 MiB at most.
+const (
+	maxGranted = 1024
+	maxKey     = 512
+)
 
 // granted is what was decided about acts that this program carries out for the agent: agents ask and
 // then have it done by us, and neither allowing nor rejecting it is asked for twice. “Once” is for one
@@ -24,10 +29,11 @@ type granted struct {
 
 	through map[string]bool // what was done by us
 	barred  map[string]bool // what we refused to do
+	matched map[string]bool // what of that a tool call was told of
 }
 
 // clear forgets what was for the turns that run.
-func (g *granted) clear() { g.left, g.denied, g.through, g.barred = nil, nil, nil, nil }
+func (g *granted) clear() { g.left, g.denied, g.through, g.barred, g.matched = nil, nil, nil, nil, nil }
 
 // grant notes that something may be done, once or always.
 func (g *granted) grant(what string, always bool) {
@@ -88,13 +94,31 @@ func uncount(counts map[string]int, what string) bool {
 	return n != 0
 }
 
-func writing(path string) string { return "write\x00" + fileOf(path) }
+// The sorts of acts.
+const (
+	sortRead  = "read"
+	sortWrite = "write"
+	sortRun   = "run"
+)
 
-func reading(path string) string { return "read\x00" + fileOf(path) }
+// keyOf names an act for the comparison with others.
+func keyOf(sort, what string) string {
+	if len(what) > maxKey {
+		sum := sha256.Sum256([]byte(what))
+		what = "\x00" + hex.EncodeToString(sum[:]) // which no path and no directory begins with
+	}
+	return sort + "\x00" + what
+}
+
+func writing(path string) string { return keyOf(sortWrite, fileOf(path)) }
+
+func reading(path string) string { return keyOf(sortRead, fileOf(path)) }
+
+func isOf(sort, what string) bool { return strings.HasPrefix(what, sort+"\x00") }
+
+func isReading(what string) bool { return isOf(sortRead, what) }
 
 // fileOf is the file that a path leads to. What a link leads to may change: then it is another one.
-func isReading(what string) bool { return strings.HasPrefix(what, "read\x00") }
-
 func fileOf(path string) string {
 	if real, err := filepath.EvalSymlinks(path); err == nil {
 		return real
@@ -108,114 +132,74 @@ func fileOf(path string) string {
 
 // running is a command in a directory. The same script is the same act with and without a shell
 // around it, and where it changes into the directory itself.
-func running(command, cwd string) string {
+func running(p *acphost.Policy, command, cwd string) string {
 	cwd = filepath.Clean(cwd)
-	for range 4 {
-		command = strings.TrimSpace(command)
-		if script, ok := unwrapped(command); ok {
-			command = script
-		} else if dir, rest, ok := changesTo(command); ok {
-			if !filepath.IsAbs(dir) {
-				dir = filepath.Join(cwd, dir)
-			}
-			if dir = filepath.Clean(dir); dir != cwd && !joined(rest) {
-				break // part of it would run elsewhere if the directory were not there
-			}
-			command, cwd = rest, dir
-		} else {
+	command = p.NormalCommand(command)
+	for range maxChanges {
+		dir, rest, ok := changesTo(p, command)
+		if !ok {
 			break
 		}
-	}
-	return "run\x00" + cwd + "\x00" + command
-}
-
-// unwrapped returns the script of a line such as "sh -c 'script'".
-func unwrapped(line string) (script string, ok bool) {
-	var words []string
-	for rest := line; rest != ""; {
-		word, after, ok := plainWord(rest)
-		if !ok || len(words) == 3 {
-			return "", false
+		if !filepath.IsAbs(dir) {
+			dir = filepath.Join(cwd, dir)
 		}
-		words, rest = append(words, word), after
+		if dir = filepath.Clean(dir); dir != cwd && !joined(rest) {
+			break // part of it would run elsewhere if the directory were not there
+		}
+		command, cwd = p.NormalCommand(rest), dir
 	}
-	if len(words) != 3 {
-		return "", false
-	}
-	script = acphost.TerminalCommand(&acpv1.CreateTerminalRequest{Command: words[0], Args: words[1:]})
-	return script, script == words[2] // otherwise it is the line again
+	return keyOf(sortRun, cwd+"\x00"+command)
 }
 
-// changesTo returns the directory that a line such as "cd dir && rest" changes to first, and the rest.
-func changesTo(line string) (dir, rest string, ok bool) {
-	after, isCd := strings.CutPrefix(line, "cd ")
-	if !isCd {
+// maxChanges bounds the changes of the directory at the beginning of a line that are followed.
+const maxChanges = 4
+
+// changesTo returns the directory that a line in its normal form, such as "cd dir&&rest", changes to
+// first, and the rest.
+func changesTo(p *acphost.Policy, line string) (dir, rest string, ok bool) {
+	if p.Commands == nil || !strings.HasPrefix(line, "cd ") {
 		return "", "", false
 	}
-	dir, after, ok = plainWord(strings.TrimLeft(after, " \t"))
-	if !ok || dir == "" || dir[0] == '-' || dir[0] == '~' {
+	parsed := p.Commands.ParseCommand(line)
+	if len(parsed.Parts) < 2 || parsed.Normal != line {
 		return "", "", false
 	}
-	rest, ok = strings.CutPrefix(after, "&&")
-	return dir, strings.TrimSpace(rest), ok && strings.TrimSpace(rest) != ""
+	cd := parsed.Parts[0]
+	if len(cd.Words) != 2 || cd.Words[0].Text != "cd" || cd.Words[1].Open || len(cd.Sets) > 0 {
+		return "", "", false
+	}
+	if dir = cd.Words[1].Text; dir == "" || dir[0] == '-' || dir[0] == '~' {
+		return "", "", false
+	}
+	rest, ok = strings.CutPrefix(line, cd.Source+"&&")
+	return dir, rest, ok
 }
 
-// joined reports whether a line is nothing but commands of which each needs the one before.
+// joined reports whether a line is nothing but commands of which each needs the one before. It may not
+// see that it is, as where a word has a semicolon in it.
 func joined(line string) bool {
 	return !strings.Contains(line, "||") && !strings.ContainsAny(strings.ReplaceAll(line, "&&", ""), ";&\n\r")
 }
 
-// plainWord returns the first word of a line, without its quotes, and what follows the white space
-// behind it. It is not ok if a shell would replace anything in it.
-func plainWord(line string) (word, rest string, ok bool) {
-	var b strings.Builder
-	for i := 0; i < len(line); {
-		switch c := line[i]; c {
-		case ' ', '\t':
-			return b.String(), strings.TrimLeft(line[i:], " \t"), true
-		case '\'', '"':
-			n := strings.IndexByte(line[i+1:], c)
-			if n < 0 || c == '"' && strings.ContainsAny(line[i+1:i+1+n], "$`\\!") {
-				return "", "", false
-			}
-			b.WriteString(line[i+1 : i+1+n])
-			i += n + 2
-		case '\\':
-			if i+1 >= len(line) || line[i+1] == '\n' {
-				return "", "", false
-			}
-			b.WriteByte(line[i+1])
-			i += 2
-		default:
-			if strings.IndexByte("\n\r$`&|;<>()*?[]{}#!", c) >= 0 {
-				return "", "", false
-			}
-			b.WriteByte(c)
-			i++
-		}
-	}
-	return b.String(), "", true
-}
-
 // grants returns what a request that was decided is about, of what the agent can have done by us. What
 // a tool of another kind says it would run was not what was decided.
-func grants(r acphost.Request) (list []string) {
+func grants(p *acphost.Policy, r acphost.Request) (list []string) {
 	switch acp.ToolKind(r.Kind) {
 	case acp.ToolKindRead, acp.ToolKindSearch:
-		for _, p := range r.Paths {
-			if filepath.IsAbs(p) {
-				list = append(list, reading(p))
+		for _, path := range r.Paths {
+			if filepath.IsAbs(path) {
+				list = append(list, reading(path))
 			}
 		}
 	case acp.ToolKindEdit, acp.ToolKindDelete, acp.ToolKindMove:
-		for _, p := range r.Paths {
-			if filepath.IsAbs(p) {
-				list = append(list, writing(p))
+		for _, path := range r.Paths {
+			if filepath.IsAbs(path) {
+				list = append(list, writing(path))
 			}
 		}
 	case acp.ToolKindExecute, acp.ToolKindOther, "":
 		if command, _ := r.Shows(); command != "" {
-			list = append(list, running(command, r.Cwd))
+			list = append(list, running(p, command, r.Cwd))
 		}
 	}
 	return list

@@ -15,6 +15,7 @@ import (
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acphost"
 	"github.com/goacp/acp/acpv2"
+	"github.com/goacp/acp/cmd/acp/internal/shellline"
 	"github.com/goacp/acp/transcript"
 )
 
@@ -44,6 +45,7 @@ func guard(t *testing.T, version int, rules []acphost.Rule, prompt func(*acp.Tur
 	if cfg.Policy, err = acphost.NewPolicy(rules...); err != nil {
 		t.Fatal(err)
 	}
+	cfg.Policy.Commands = shellline.Parser{}
 	note := func(list *[]string, text string) {
 		g.mu.Lock()
 		defer g.mu.Unlock()
@@ -428,63 +430,5 @@ func TestRefusedIsNotBroken(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{"tool: reads completed", "permission: Read DIR/.env reject_once"}, g.entries()); diff != "" {
 		t.Error(diff)
-	}
-}
-
-// TestActsAreBounded: of the tool calls and terminals of a session only the latest are remembered.
-func TestActsAreBounded(t *testing.T) {
-	var a acts
-	many := make([]acp.ToolCallLocation, 3*maxActParts)
-	for i := range 3 * maxTerminals {
-		id := acp.ToolCallID(strings.Repeat("x", i%5000) + "y")
-		x, _ := a.see(&acp.ToolCallUpdate{ToolCallID: id, Locations: acp.Set(many), RawInput: json.RawMessage(`"` + strings.Repeat("z", maxActInput) + `"`)})
-		if n := len(x.call.Locations.Or(nil)); n != maxActParts || x.call.RawInput != nil {
-			t.Fatalf("%d locations, %d bytes of input", n, len(x.call.RawInput))
-		}
-		a.see(&acp.TerminalUpdate{TerminalID: acp.TerminalID(id), Command: acp.Set("x")})
-	}
-	if len(a.byID) != maxActs || len(a.order) != maxActs || len(a.terminals) != maxTerminals || len(a.opened) != maxTerminals {
-		t.Errorf("%d calls, %d terminals", len(a.byID), len(a.terminals))
-	}
-	var g granted
-	for i := range 2 * maxGranted {
-		what := strings.Repeat("y", i)
-		g.deny(what, false)
-		g.keep(what)
-		note(&g.through, what)
-	}
-	if len(g.denied) > maxGranted || len(g.kept) > maxGranted || len(g.through) > maxGranted {
-		t.Errorf("%d, %d, %d are remembered", len(g.denied), len(g.kept), len(g.through))
-	}
-}
-
-// TestRunning: two spellings of an act are one, and two acts are two.
-func TestRunning(t *testing.T) {
-	type cmd struct{ line, cwd string }
-	for _, tt := range []struct {
-		a, b cmd
-		same bool
-	}{
-		{cmd{"touch x", "/p"}, cmd{"/bin/bash -c 'touch x'", "/p"}, true},
-		{cmd{"touch x", "/p"}, cmd{`bash -lc "touch x"`, "/p/."}, true},
-		{cmd{"touch x", "/p"}, cmd{`/bin/bash -c 'cd '\''/p'\'' && touch x'`, "/p"}, true},
-		{cmd{"touch x", "/p/q"}, cmd{"cd q && touch x", "/p"}, true},
-		{cmd{"cd q && touch x", "/p"}, cmd{"cd 'q' && touch x", "/p"}, true},
-		{cmd{"touch x", "/p"}, cmd{"cd q && touch x", "/p"}, false},
-		{cmd{"touch x; rm y", "/p/q"}, cmd{"cd q && touch x; rm y", "/p"}, false},
-		{cmd{"touch x; rm y", "/p"}, cmd{"cd /p && touch x; rm y", "/p"}, true},
-		{cmd{"touch x", "/p"}, cmd{"touch  x", "/p"}, false},
-		{cmd{"touch x", "/p"}, cmd{"./bash -c 'touch x'", "/p"}, false},
-		{cmd{"touch x", "/p"}, cmd{"bash -c 'touch x' y", "/p"}, false},
-		{cmd{"touch x", "/p"}, cmd{`bash -c "touch $x"`, "/p"}, false},
-		{cmd{"touch $x", "/p"}, cmd{`bash -c "touch $x"`, "/p"}, false},
-		{cmd{"touch x", "/p"}, cmd{"cd ~ && touch x", "/p"}, false},
-		{cmd{"touch x", "/p"}, cmd{"cd - && touch x", "/p"}, false},
-		{cmd{"touch x", "/p"}, cmd{"cd && touch x", "/p"}, false},
-		{cmd{"touch x", "/p"}, cmd{"X=1 touch x", "/p"}, false},
-	} {
-		if got := running(tt.a.line, tt.a.cwd) == running(tt.b.line, tt.b.cwd); got != tt.same {
-			t.Errorf("%q and %q: %t", tt.a, tt.b, got)
-		}
 	}
 }

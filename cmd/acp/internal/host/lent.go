@@ -207,7 +207,7 @@ func (h *Host) permitCommand(ctx context.Context, req *acpv1.CreateTerminalReque
 		return err
 	}
 	r := acphost.Request{Title: line, Kind: string(acp.ToolKindExecute), Command: line, Cwd: cwd, RawInput: input}
-	return s.permit(ctx, errand{what: running(line, cwd), req: r, call: func() acp.ToolCallUpdate {
+	return s.permit(ctx, errand{what: running(h.policy, line, cwd), req: r, call: func() acp.ToolCallUpdate {
 		return acp.ToolCallUpdate{ToolCallID: h.callID("run"), Title: acp.Set(line), Kind: acp.Set(acp.ToolKindExecute), RawInput: input}
 	}})
 }

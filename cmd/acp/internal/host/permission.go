@@ -39,9 +39,10 @@ func (h *Host) requestPermission(ctx context.Context, req *acp.PermissionRequest
 	s.isAsked(acp.ToolCallID(r.ToolCallID), allowed)
 	always := allowed && d.Option.Kind == acp.PermissionOptionKindAllowAlways
 	keeps := allowed && s.host.keeps(r, d)
+	about := grants(h.policy, r)
 	s.mu.Lock()
 	if s.turns > 0 {
-		for _, what := range grants(r) {
+		for _, what := range about {
 			switch {
 			case allowed:
 				s.grant(what, always || isReading(what))
@@ -74,8 +75,9 @@ func (s *Session) isAsked(id acp.ToolCallID, allowed bool) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	x := s.acts.of(id)
-	x.asked, x.allowed = true, allowed
+	if x := s.acts.of(id); x != nil {
+		x.asked, x.allowed = true, allowed
+	}
 }
 
 // decide writes the question down, has it decided, and writes the answer down.
