@@ -38,9 +38,9 @@ const outputGrace = 200 * time.Millisecond
 // error is one text, in order, of which the end is kept. When the command ends,
 // processes it has started in the background go on until the terminal is killed
 // or released; then what it started ends with it, as it does when this process
-// dies, except for processes that cannot be found any more: those that have left
-// the group or session of the command and whose parents have ended, such as
-// daemons.
+// dies. On Linux that includes daemons, which are found by a mark in their
+// environment, ACP_TREE, unless they have removed it or do not let it be read.
+// Elsewhere what has left the group of the command is not found.
 //
 // A terminal that another session made is as unknown as one that was released:
 // both are answered with -32002.

@@ -124,7 +124,7 @@ func parseEnv(text []byte) ([]string, error) {
 }
 
 // ofShell are variables that describe the shell that was asked.
-var ofShell = map[string]bool{"_": true, "SHLVL": true, "PWD": true, "OLDPWD": true}
+var ofShell = map[string]bool{"_": true, "SHLVL": true, "PWD": true, "OLDPWD": true, MarkVar: true}
 
 func dropShell(env []string) []string {
 	out := env[:0]

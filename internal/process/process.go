@@ -13,12 +13,13 @@
 //
 // On Linux the child is also killed by the kernel when its parent dies. The
 // kernel means the thread that started it, so that thread is kept until the
-// child has ended: it is the one that waits for it. When a tree is stopped,
-// processes that left the group, by setsid for example, are found as descendants
-// of the child in /proc. What was cut loose from the tree as well, as daemons
-// are, is nobody's child any more and is left alone; so is what left the group,
-// when this process is killed or the child ends before anything could be
-// looked up.
+// child has ended: it is the one that waits for it. Processes that left the
+// group, by setsid for example, are found as descendants of the child in /proc,
+// and those that were cut loose from the tree as well, as daemons are, by a mark
+// in their environment: see [MarkVar]. The watchdog looks for these, too, if
+// there is a grep. What has neither the group nor the parents nor the mark is
+// not found, and neither is what runs as another user or does not let its
+// environment be read, as ssh-agent does not.
 //
 // On Windows the tree is a job that ends when its last handle is closed, which
 // the system does for a process that dies. There is no polite signal.
@@ -92,6 +93,7 @@ type Config struct {
 	// NoWatchdog does without the watchdog. The child then leads the group.
 	NoWatchdog bool
 
+	mark    Mark // of the tree
 	session bool // a session, and so no controlling terminal, of its own; no watchdog
 }
 
@@ -165,6 +167,7 @@ func command(cfg *Config) (*exec.Cmd, error) {
 		}
 	}
 	cmd := &exec.Cmd{Path: path, Args: append([]string{cfg.Path}, cfg.Args...), Dir: cfg.Dir, Env: cfg.Env}
+	cmd.Env, cfg.mark = Marked(cmd.Environ())
 	return cmd, prepare(cmd)
 }
 

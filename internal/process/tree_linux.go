@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"sync"
 	"syscall"
 )
 
@@ -16,13 +17,26 @@ func dieWithParent(attr *syscall.SysProcAttr) { attr.Pdeathsig = syscall.SIGKILL
 type strays map[int]string
 
 // find adds the descendants of the child, of what is in its group and of the
-// strays that are known, and reports whether there was a new one.
-func (s *strays) find(child, group int) bool {
-	if group == 0 && len(*s) == 0 {
+// strays that are known, and what has the mark of the tree. It reports whether
+// there was a new one.
+func (s *strays) find(child, group int, mark Mark) bool {
+	if group == 0 && len(*s) == 0 && mark == "" {
 		return false
 	}
 	procs := snapshot()
 	found := false
+	add := func(pid int) {
+		if *s == nil {
+			*s = strays{}
+		}
+		(*s)[pid] = procs[pid].start
+		found = true
+	}
+	for pid, p := range procs {
+		if p.group != group && pid != child && (*s)[pid] != p.start && mark.on(pid, p) {
+			add(pid)
+		}
+	}
 	for pid, p := range procs {
 		if p.group == group || pid == child || (*s)[pid] == p.start {
 			continue
@@ -33,17 +47,51 @@ func (s *strays) find(child, group int) bool {
 				break
 			}
 			if up == child || q.group == group || (*s)[up] == q.start {
-				if *s == nil {
-					*s = strays{}
-				}
-				(*s)[pid] = p.start
-				found = true
+				add(pid)
 				break
 			}
 			up = q.parent
 		}
 	}
 	return found
+}
+
+// on reports whether a process has a mark. The environment of a process of
+// somebody else, or of one that has made itself unreadable, cannot be looked at.
+func (m Mark) on(pid int, p proc) bool {
+	if m == "" || pid == os.Getpid() || olderThanThis(p) {
+		return false
+	}
+	environ, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/environ")
+	return err == nil && m.isIn(string(environ))
+}
+
+// olderThanThis reports whether a process was started before this one, which then
+// has not started it.
+func olderThanThis(p proc) bool {
+	this := thisStart()
+	return len(p.start) < len(this) || len(p.start) == len(this) && p.start < this
+}
+
+var thisStart = sync.OnceValue(func() string {
+	p, _ := stat(os.Getpid())
+	return p.start
+})
+
+// Find returns the processes that have a mark, each with the time at which it was
+// started, in clock ticks since the machine was: that tells it from another that
+// was given its number later.
+func (m Mark) Find() map[int]string {
+	if m == "" {
+		return nil
+	}
+	out := map[int]string{}
+	for pid, p := range snapshot() {
+		if m.on(pid, p) {
+			out[pid] = p.start
+		}
+	}
+	return out
 }
 
 func (s *strays) any() bool { return len(*s) > 0 }

@@ -25,6 +25,9 @@ func init() { play = client }
 
 // client is a program that is killed, or panics, while a family runs.
 func client(role string) {
+	if role == "daemon" {
+		beDaemonic()
+	}
 	p, err := Start(context.Background(), Config{Path: "/bin/sh", Args: []string{"-c", family}})
 	if err != nil {
 		fmt.Println(err)

@@ -16,9 +16,13 @@ const separators = "/"
 var shell = "/bin/sh"
 
 // watch waits for the end of its standard input and then kills the group it
-// leads. It ignores what others may send to the group, and says when it is so
-// far.
-const watch = `trap '' HUP INT QUIT TERM PIPE ALRM USR1 USR2 TSTP TTIN TTOU; echo; exec >&-; read -r x; kill -KILL 0`
+// leads, and before it what has the mark of the tree. It ignores what others may
+// send to the group, and says when it is so far.
+const watch = `trap '' HUP INT QUIT TERM PIPE ALRM USR1 USR2 TSTP TTIN TTOU; echo; exec >&-; read -r x
+if [ -n "$1" ] && [ -d /proc/self ]; then
+	for f in $(grep -ls "$1" /proc/[0-9]*/environ 2>/dev/null); do p=${f#/proc/}; kill -KILL "${p%/environ}" 2>/dev/null; done
+fi
+kill -KILL 0`
 
 func prepare(*exec.Cmd) error { return nil }
 
@@ -32,10 +36,11 @@ type tree struct {
 	child  int         // 0 when the child is not there
 	group  int         // 0 before there is one and once its number may be another's
 	strays strays
+	mark   Mark
 }
 
 func newTree(cfg *Config) *tree {
-	t := &tree{session: cfg.session}
+	t := &tree{session: cfg.session, mark: cfg.mark}
 	if !cfg.NoWatchdog && !cfg.session {
 		// Without a shell there is no watchdog: what else ends the tree
 		// has to do.
@@ -55,7 +60,7 @@ func (t *tree) startWatchdog() error {
 		return err
 	}
 	stdin, hold, said, stdout := files[0], files[1], files[2], files[3]
-	p, err := os.StartProcess(shell, []string{shell, "-c", watch, "acp-watchdog"}, &os.ProcAttr{
+	p, err := os.StartProcess(shell, []string{shell, "-c", watch, "acp-watchdog", string(t.mark)}, &os.ProcAttr{
 		Dir:   "/", // not in the way of anything
 		Env:   []string{"PATH=/usr/bin:/bin"},
 		Files: []*os.File{stdin, stdout, nil},
@@ -122,7 +127,7 @@ func (t *tree) signal(sig syscall.Signal) {
 func (t *tree) survey() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.strays.find(t.child, t.group)
+	t.strays.find(t.child, t.group, t.mark)
 }
 
 // terminate asks the tree to end, and reports whether that is possible.
@@ -139,10 +144,10 @@ func (t *tree) terminate() bool {
 func (t *tree) kill() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.strays.find(t.child, t.group) || t.strays.any() {
+	if t.strays.find(t.child, t.group, t.mark) || t.strays.any() {
 		for range 8 {
 			t.signal(syscall.SIGSTOP)
-			if !t.strays.find(t.child, t.group) {
+			if !t.strays.find(t.child, t.group, t.mark) {
 				break
 			}
 		}
@@ -154,8 +159,14 @@ func (t *tree) kill() {
 func (t *tree) end() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.strays.find(t.child, t.group)
+	t.strays.find(t.child, t.group, t.mark)
 	t.signal(syscall.SIGKILL)
+	for range 8 { // what strays have started meanwhile
+		if !t.strays.any() || !t.strays.find(t.child, t.group, t.mark) {
+			break
+		}
+		t.signal(syscall.SIGKILL)
+	}
 	t.strays.forget()
 	if t.leader != nil {
 		_ = t.hold.Close()

@@ -31,7 +31,7 @@ const Available = true
 // A command gets the terminal as its standard output, standard error and controlling terminal, and
 // nothing to read: its standard input is the null device. It leads a session of its own. When this
 // process dies, however that happens, everything in the session is killed, and on Linux what has
-// left the session as well as long as the command itself runs.
+// left the session as well if its environment has the mark of the command: see [process.MarkVar].
 type Terminals struct {
 	Size Size // zero is DefaultSize
 }
@@ -66,6 +66,7 @@ type command struct {
 	cmd    *exec.Cmd
 	master *os.File
 	dog    *watchdog
+	mark   process.Mark
 	done   chan struct{} // closed when the command itself has ended
 
 	once   sync.Once
@@ -93,7 +94,8 @@ func start(cmd *exec.Cmd, size Size) (*command, error) {
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = null, tty, tty
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true, Ctty: 1}
 	dieWithParent(cmd.SysProcAttr)
-	c := &command{cmd: cmd, master: master, done: make(chan struct{}), ended: make(chan struct{}), forced: make(chan struct{})}
+	c := &command{master: master, cmd: cmd, done: make(chan struct{}), ended: make(chan struct{}), forced: make(chan struct{})}
+	cmd.Env, c.mark = process.Marked(cmd.Environ())
 	started := make(chan error, 1)
 	go c.run(started)
 	if err := <-started; err != nil {
@@ -111,7 +113,7 @@ func (c *command) run(started chan<- error) {
 	err := c.cmd.Start()
 	if err == nil {
 		// Without a shell there is no watchdog; closing the terminal has to do.
-		c.dog, _ = watch(c.cmd.Process.Pid)
+		c.dog, _ = watch(c.cmd.Process.Pid, c.mark)
 	}
 	started <- err
 	if err != nil {
@@ -184,10 +186,17 @@ func (c *command) End(ctx context.Context) error {
 	}
 }
 
+// tree returns the processes of the command.
+func (c *command) tree() tree {
+	t := findTree(c.cmd.Process.Pid)
+	t.add(marked(c.mark))
+	return t
+}
+
 func (c *command) end() {
 	defer close(c.ended)
 	pid := c.cmd.Process.Pid
-	tree := findTree(pid)
+	tree := c.tree()
 	t := time.NewTimer(grace)
 	defer t.Stop()
 	select {
@@ -203,7 +212,7 @@ func (c *command) end() {
 		}
 	}
 	for range 8 { // what is started meanwhile is found in the next round
-		tree.add(findTree(pid))
+		tree.add(c.tree())
 		if tree.signal(pid, syscall.SIGKILL) == 0 {
 			break
 		}
@@ -225,7 +234,7 @@ func (c *command) Close() error {
 
 // shell runs the watchdog, which waits for the end of a pipe that only this process holds open, and
 // then kills the session. Where there is /proc it looks for all processes of the session; a shell
-// with job control has them in groups of their own.
+// with job control has them in groups of their own. Then it kills what has the mark of the command.
 const (
 	shell  = "/bin/sh"
 	script = `trap '' HUP INT QUIT TERM PIPE ALRM USR1 USR2 TSTP TTIN TTOU
@@ -236,10 +245,12 @@ for round in 1 2 3; do
 	for f in /proc/[0-9]*/stat; do
 		line=
 		{ read -r line <"$f"; } 2>/dev/null || continue
-		set -- "$1" ${line##*) }
-		if [ "$5" = "$1" ]; then p=${f#/proc/}; kill -KILL "${p%/stat}" 2>/dev/null; fi
+		set -- "$1" "$2" ${line##*) }
+		if [ "$6" = "$1" ]; then p=${f#/proc/}; kill -KILL "${p%/stat}" 2>/dev/null; fi
 	done
-done`
+done
+[ -n "$2" ] || exit
+for f in $(grep -ls "$2" /proc/[0-9]*/environ 2>/dev/null); do p=${f#/proc/}; kill -KILL "${p%/environ}" 2>/dev/null; done`
 )
 
 type watchdog struct {
@@ -247,13 +258,13 @@ type watchdog struct {
 	hold    *os.File
 }
 
-func watch(session int) (*watchdog, error) {
+func watch(session int, mark process.Mark) (*watchdog, error) {
 	r, w, err := os.Pipe()
 	if err != nil {
 		return nil, err
 	}
 	defer r.Close()
-	p, err := os.StartProcess(shell, []string{shell, "-c", script, "acp-watchdog", fmt.Sprint(session)}, &os.ProcAttr{
+	p, err := os.StartProcess(shell, []string{shell, "-c", script, "acp-watchdog", fmt.Sprint(session), string(mark)}, &os.ProcAttr{
 		Dir:   "/",
 		Env:   []string{"PATH=/usr/bin:/bin"},
 		Files: []*os.File{r, nil, nil},

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"syscall"
+
+	"github.com/goacp/acp/internal/process"
 )
 
 func dieWithParent(attr *syscall.SysProcAttr) { attr.Pdeathsig = syscall.SIGKILL }
@@ -69,6 +71,9 @@ func killTree(leader, group int) {
 
 // maxRounds bounds the search for processes that are started meanwhile.
 const maxRounds = 16
+
+// marked returns the processes that have a mark.
+func marked(m process.Mark) tree { return m.Find() }
 
 func (t tree) add(more tree) {
 	for pid, start := range more {

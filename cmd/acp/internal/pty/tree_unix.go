@@ -2,7 +2,11 @@
 
 package pty
 
-import "syscall"
+import (
+	"syscall"
+
+	"github.com/goacp/acp/internal/process"
+)
 
 func dieWithParent(*syscall.SysProcAttr) {}
 
@@ -12,6 +16,8 @@ type tree struct{}
 func findTree(int) tree { return tree{} }
 
 func (tree) add(tree) {}
+
+func marked(process.Mark) tree { return tree{} }
 
 // signal sends a signal to the group.
 func (tree) signal(group int, sig syscall.Signal) int {

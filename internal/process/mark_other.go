@@ -1,0 +1,6 @@
+//go:build !linux
+
+package process
+
+// Find finds nothing here: nothing is marked.
+func (m Mark) Find() map[int]string { return nil }
