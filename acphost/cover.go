@@ -206,6 +206,15 @@ func (l *line) deniedBy(r *rule, i int) match {
 			best = max(best, m)
 		}
 	}
+	for _, w := range part.Runs {
+		words := []CommandWord{{Open: true}}
+		for i, text := range strings.Fields(w.Text) {
+			words = slices.Insert(words, i, CommandWord{Text: text})
+		}
+		for _, text := range tailTexts(words) {
+			best = max(best, r.mayName(text, w.Open))
+		}
+	}
 	if part.Opaque && len(part.Words) > maxTails {
 		best = max(best, matchMaybe)
 	}

@@ -43,6 +43,11 @@ type CommandPart struct {
 	// At is which word of that part is the program of this one, or 0 if none is.
 	At int
 
+	// Runs are commands that the program may run although they are not among its
+	// words: the values of variables, such as PAGER, and what a script says. They
+	// are compared with rules that deny or ask. A rule that allows the part names
+	// the variable or the option.
+	Runs []CommandWord
 	// Writes and Reads are the files that redirections name.
 	Writes, Reads []CommandWord
 	// Dir is the directory in which the line has changed to before, relative

@@ -89,13 +89,44 @@ func harmlessVariable(name, value string) bool {
 	if now, ok := os.LookupEnv(name); ok && now == value {
 		return true
 	}
-	switch name {
-	case "TERM", "COLORTERM", "COLUMNS", "LINES", "LANG", "LANGUAGE", "TZ", "NO_COLOR", "FORCE_COLOR", "CLICOLOR", "CLICOLOR_FORCE",
-		"CI", "DEBIAN_FRONTEND", "PYTHONUNBUFFERED", "GIT_TERMINAL_PROMPT", "GIT_OPTIONAL_LOCKS",
-		"CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT", "GEMINI_CLI", "QWEN_CODE":
-		return true
-	case "PAGER", "GIT_PAGER", "MANPAGER", "GH_PAGER":
-		return value == "" || value == "cat"
+	if strings.ContainsFunc(value, func(c rune) bool { return c >= 0x80 || !strings.ContainsRune(plainValue, c) }) {
+		return false // make and scripts may expand it
 	}
-	return strings.HasPrefix(name, "LC_")
+	switch name {
+	case "PAGER", "GIT_PAGER", "MANPAGER", "GH_PAGER", "AWS_PAGER", "SYSTEMD_PAGER":
+		return value == "" || value == "cat"
+	case "EDITOR", "VISUAL", "GIT_EDITOR", "GIT_SEQUENCE_EDITOR":
+		return value == "true" || value == ":" || value == "false"
+	case "GOTOOLCHAIN":
+		return value == "local"
+	case "GOWORK":
+		return value == "off"
+	case "GODEBUG":
+		return !strings.Contains(value, "execerrdot")
+	case "LESS":
+		return strings.Trim(value, "-FRXSKiIJNM") == ""
+	}
+	return harmlessVariables[name] || strings.HasPrefix(name, "LC_")
 }
+
+// plainValue are the characters of values that nothing expands.
+const plainValue = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.,:/=+@%* "
+
+// harmlessVariables are variables that say how much a program says, in which
+// language and colors, and for which platform and environment it works. They name
+// no file, no program and no options.
+var harmlessVariables = func() map[string]bool {
+	m := map[string]bool{}
+	for name := range strings.FieldsSeq(`
+		TERM COLORTERM COLUMNS LINES LANG LANGUAGE TZ NO_COLOR FORCE_COLOR CLICOLOR CLICOLOR_FORCE CI DEBIAN_FRONTEND GIT_TERMINAL_PROMPT GIT_OPTIONAL_LOCKS
+		GIT_AUTHOR_NAME GIT_AUTHOR_EMAIL GIT_AUTHOR_DATE GIT_COMMITTER_NAME GIT_COMMITTER_EMAIL GIT_COMMITTER_DATE
+		CLAUDECODE CLAUDE_CODE_ENTRYPOINT GEMINI_CLI QWEN_CODE
+		CGO_ENABLED GOOS GOARCH GOARM GOARM64 GOAMD64 GO386 GOMIPS GOPPC64 GORISCV64 GOWASM GO111MODULE GOMAXPROCS GOGC GOMEMLIMIT GOTRACEBACK
+		NODE_ENV NODE_NO_WARNINGS NODE_DISABLE_COLORS RUST_BACKTRACE RUST_LIB_BACKTRACE RUST_LOG RUST_TEST_THREADS CARGO_TERM_COLOR CARGO_TERM_PROGRESS_WHEN CARGO_TERM_QUIET CARGO_TERM_VERBOSE CARGO_INCREMENTAL CARGO_NET_OFFLINE CARGO_BUILD_JOBS
+		PYTHONUNBUFFERED PYTHONDONTWRITEBYTECODE PYTHONHASHSEED PYTHONIOENCODING PYTHONUTF8 PYTHONFAULTHANDLER
+		PIP_DISABLE_PIP_VERSION_CHECK PIP_NO_INPUT PIP_QUIET PIP_PROGRESS_BAR npm_config_loglevel npm_config_fund npm_config_audit npm_config_color npm_config_progress npm_config_update_notifier
+		MIX_ENV RAILS_ENV RACK_ENV APP_ENV DEBUG VERBOSE HOMEBREW_NO_AUTO_UPDATE DOTNET_CLI_TELEMETRY_OPTOUT NEXT_TELEMETRY_DISABLED TF_IN_AUTOMATION`) {
+		m[name] = true
+	}
+	return m
+}()

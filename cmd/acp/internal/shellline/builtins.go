@@ -20,6 +20,16 @@ func init() { // they run what looks at them
 		"popd":   (*scan).change,
 		"alias":  (*scan).alias,
 		"source": (*scan).sourced, ".": (*scan).sourced,
+		"set": func(s *scan, _ int, words []word) {
+			for i, w := range words[1:] {
+				if w.mayBeOption() || len(w.Text) > 1 && w.Text[0] == '-' && w.Text[1] != '-' && strings.Contains(w.Text, "k") || w.Text == "keyword" && words[i].Text == "-o" {
+					s.unsure("set -k makes variables of words")
+				}
+				if w.Text == "--" || w.Text == "" || w.Text[0] != '-' && w.Text[0] != '+' && !strings.HasSuffix(words[i].Text, "o") {
+					return
+				}
+			}
+		},
 		"hash": func(s *scan, _ int, words []word) {
 			s.refuseOption(words, "p", "hash -p gives a name to another program")
 		},
@@ -32,28 +42,47 @@ func init() { // they run what looks at them
 		"compgen": func(s *scan, _ int, words []word) {
 			s.refuseOption(words, "CFW", "compgen runs a command")
 		},
-		"mapfile": func(s *scan, _ int, words []word) {
+		"mapfile": func(s *scan, n int, words []word) {
 			s.refuseOption(words, "C", "mapfile -C runs a command")
-			s.variables(words)
+			s.variables(n, words)
 		},
-		"readarray": func(s *scan, _ int, words []word) {
+		"readarray": func(s *scan, n int, words []word) {
 			s.refuseOption(words, "C", "readarray -C runs a command")
-			s.variables(words)
+			s.variables(n, words)
 		},
 	}
 	for _, name := range []string{"read", "unset", "printf", "test", "[", "wait", "let", "declare", "typeset", "local", "export", "readonly", "getopts"} {
-		builtins[name] = func(s *scan, _ int, words []word) { s.variables(words) }
+		builtins[name] = (*scan).variables
 	}
 }
 
 // variables says that arguments with commands in them may be computed with, as names of variables are.
-func (s *scan) variables(words []word) {
+func (s *scan) variables(n int, words []word) {
 	name := base(words[0].Text)
+	sets := name != "test" && name != "[" && name != "unset" && name != "let" && name != "printf"
 	switch name {
 	case "read", "mapfile", "readarray":
 		s.holds = true
 	}
-	for _, w := range words[1:] {
+	for i, w := range words[1:] {
+		if name == "printf" || name == "wait" { // printf -v NAME, wait -p NAME
+			sets = i > 0 && (words[i].Text == "-v" || words[i].Text == "-p") || strings.HasPrefix(w.Text, "-v") || strings.HasPrefix(w.Text, "-p")
+		}
+		part := s.part(n)
+		switch variable, _, _ := strings.Cut(w.Text, "="); {
+		case !sets:
+		case w.Open && (variable == w.Text || !isName(variable)):
+			part.Runs = append(part.Runs, acphost.CommandWord{Open: true, Source: w.Source})
+			part.Options = append(part.Options, acphost.CommandOption{Word: i + 1, Name: w.Source, Does: doesSet})
+		case name == "export" && variable == w.Text:
+		default:
+			for _, v := range []string{variable, strings.TrimPrefix(strings.TrimPrefix(variable, "-v"), "-p")} {
+				if v = variableName(v); isRunVariable(v) {
+					part.Runs = append(part.Runs, s.sets(v+strings.TrimPrefix(w.Text, variable))...)
+					part.Options = append(part.Options, acphost.CommandOption{Word: i + 1, Name: w.Source, Does: doesSet})
+				}
+			}
+		}
 		if w.Open && (name != "test" && name != "[" && name != "printf" && name != "export") {
 			s.computes = true
 		}
@@ -74,6 +103,9 @@ func (s *scan) refuseOption(words []word, letters, why string) {
 		}
 	}
 }
+
+// isName reports whether a text is the name of a variable.
+func isName(t string) bool { return isAssignment(t + "=") }
 
 func (s *scan) eval(n int, words []word) {
 	words = words[1:]

@@ -37,8 +37,20 @@ var languages = []language{
 	{names: "osascript", source: "osascript(1)", text: "e", valued: set("-l -s"), stdin: true},
 	{names: "groovy scala", source: "https://groovy-lang.org/groovysh.html", text: "e", stdin: true},
 	{names: "tclsh wish expect", source: "expect(1)", text: "c", stdin: true},
-	{names: "jshell ghci swift guile racket sbcl clisp gforth bc", source: "their manuals: expressions on the line or from standard input", text: "e", long: set("--eval --load"), ends: set("--version --help"), stdin: true},
-	{names: "ed ex red", source: "ed(1), ex(1)", text: "c", stdin: true},
+	{names: "jshell ghci swift racket sbcl clisp gforth ocaml utop kotlin scheme mit-scheme chicken csi janet fennel swipl irb pry coffee lsc livescript raku perl6 rakudo octave maxima", source: "their manuals: expressions on the line or from standard input", text: "eEgpP", long: set("--eval --load --execute"), ends: set("--version --help"), stdin: true},
+	{names: "guile gjs sage qjs quickjs jsc d8 js", source: "guile(1), gjs(1), sage(1)", text: "ce", long: set("--command --eval"), ends: set("--version --help"), stdin: true},
+	{names: "clojure clj bb", source: "https://clojure.org/reference/clojure_cli, https://book.babashka.org/", text: "eMXTP", long: set("--eval --main --exec"), stdin: true},
+	{names: "ghc runghc runhaskell", source: "https://downloads.haskell.org/ghc/latest/docs/users_guide/flags.html", text: "eF", long: set("-pgmF -pgmP -pgmc -pgml -fplugin -plugin-package")},
+	{names: "dc", source: "dc(1)", text: "e", long: set("--expression"), valued: set("-f"), ends: set("-V -h -f --version --help"), stdin: true},
+	{names: "m4 gm4", source: "https://www.gnu.org/software/m4/manual/m4.html#Invoking-m4", text: "Di", long: set("--define --interactive"), valued: set("-I -U -B -H -L -N -S -T -d -l -o -t"), ends: set("--version --help"), stdin: true},
+	{names: "gnuplot", source: "gnuplot(1)", text: "e", ends: set("--version -V --help -h"), stdin: true},
+	{names: "crystal", source: "https://crystal-lang.org/reference/man/crystal/", words: set("eval i play")},
+	{names: "rake", source: "https://ruby.github.io/rake/doc/command_line_usage_rdoc.html", text: "eEp", long: set("--execute --execute-print --execute-continue"), valued: set("-f -I -r -R -j")},
+	{names: "mongosh mongo", source: "https://www.mongodb.com/docs/mongodb-shell/reference/options/", long: set("--eval --shell"), ends: set("--version --help"), stdin: true},
+	{names: "latexmk", source: "latexmk(1)", text: "e", long: set("-latex -pdflatex -lualatex -xelatex -dvipdf -usepretex -pretex")},
+	{names: "gs", source: "https://ghostscript.readthedocs.io/en/latest/Use.html", text: "c", stdin: true},
+	{names: "ftp sftp lftp", source: "ftp(1), sftp(1), lftp(1): ! runs a command", text: "ecbf", stdin: true},
+	{names: "sqlplus", source: "https://docs.oracle.com/en/database/oracle/oracle-database/23/sqpug/", ends: set("-V -H"), stdin: true},
 }
 
 var texts = func() map[string]*language {
@@ -48,7 +60,6 @@ var texts = func() map[string]*language {
 			m[name] = &languages[i]
 		}
 	}
-	delete(m, "bc") // runs nothing
 	return m
 }()
 
@@ -82,7 +93,7 @@ var known = union(set(`
 
 	file tree locate diff diff3 cmp patch strings hexdump xxd column rev jq yq xmllint iconv dos2unix unix2dos
 	gzip gunzip zcat bzip2 bunzip2 bzcat xz unxz xzcat zstd unzstd zip unzip 7z cpio ar grep egrep fgrep zgrep ag ack
-	ps top htop pgrep pkill killall lsof free vmstat iostat ss netstat ip ifconfig ping dig nslookup host whois
+	bc ps top htop pgrep pkill killall lsof free vmstat iostat ss netstat ip ifconfig ping dig nslookup host whois
 	traceroute nc telnet wget curl gh glab hub mount umount lsblk blkid uuidgen openssl gpg ssh-keygen md5 mdls sw_vers
 	gofmt goimports golangci-lint staticcheck govulncheck gopls gotestsum dlv benchstat protoc buf
 	eslint prettier tsc tsx vite vitest jest mocha webpack rollup esbuild biome oxlint turbo next

@@ -15,28 +15,34 @@ const runners = `
 	entr watchexec nodemon unshare nsenter bwrap firejail proot perf valgrind heaptrack direnv nix nix-shell nix-build
 	vagrant adb wsl cmd taskset chrt xvfb-run dbus-run-session faketime fakeroot setpriv capsh prlimit cgexec numactl
 	rlwrap tsp nq mise asdf rbenv pyenv nodenv dtruss sem pssh mosh ansible salt sg newgrp start-stop-daemon daemonize
-	setarch arch linux32 linux64 torsocks proxychains proxychains4 tsocks sshpass ssh-agent dbus-launch gtimeout-run`
+	setarch arch linux32 linux64 torsocks proxychains proxychains4 tsocks sshpass ssh-agent dbus-launch
+	pm2 foreman dotenv cross-env cross-env-shell op aws-vault doppler run-parts with-contenv volta fnm nvm proto devbox devenv
+	qemu-x86_64 qemu-aarch64 wine gtk-launch start-stop-daemon runcon sg envdir setlock softlimit chpst
+	execlineb s6-setuidgid fdmove anacron tcpserver
+	retry on_ac_power choom coresched pipexec chezmoi vipe ifne pee
+	parallel-ssh pdsh clush dsh mprocs overmind honcho hivemind sops infisical chamber`
 
 func init() { // they run what looks at them
 	programs = map[string]func(s *scan, n int, words []word){
 		"find": (*scan).find, "gfind": (*scan).find,
 		"fd": (*scan).fd, "fdfind": (*scan).fd,
-		"sed": (*scan).sed, "gsed": (*scan).sed,
+		"sed": (*scan).sed, "gsed": (*scan).sed, "ssed": (*scan).sed,
 		"awk": (*scan).awk, "gawk": (*scan).awk, "mawk": (*scan).awk, "nawk": (*scan).awk,
-		"ssh": (*scan).ssh,
-		"git": (*scan).git,
-		"psql": func(s *scan, _ int, words []word) {
-			s.says(words, "psql runs what begins with a backslash", func(t string) bool { return strings.Contains(t, `\`) })
-		},
-		"mysql": func(s *scan, _ int, words []word) {
-			s.says(words, "mysql runs text", func(t string) bool { return strings.Contains(t, `\`) || strings.Contains(t, "system") })
-		},
-		"sqlite3": func(s *scan, _ int, words []word) {
-			s.says(words, "sqlite3 runs what begins with a dot", func(t string) bool {
-				return strings.HasPrefix(strings.TrimSpace(t), ".") && !strings.ContainsAny(t, `/\`) || strings.Contains(t, "load_extension") ||
-					strings.Contains(t, "writefile") || strings.Contains(t, "edit(")
+		"goawk": (*scan).awk, "original-awk": (*scan).awk, "bwk": (*scan).awk,
+		"ssh":  (*scan).ssh,
+		"git":  (*scan).git,
+		"make": (*scan).make, "gmake": (*scan).make,
+		"socat": func(s *scan, _ int, words []word) {
+			s.says(words, "socat runs what an address names", func(t string) bool {
+				t = strings.ToLower(t)
+				return strings.Contains(t, "exec") || strings.Contains(t, "system") || strings.Contains(t, "shell")
 			})
 		},
+	}
+	for i := range clients {
+		for name := range strings.FieldsSeq(clients[i].names) {
+			programs[name] = func(s *scan, _ int, words []word) { s.client(&clients[i], words) }
+		}
 	}
 	for _, name := range []string{"parallel"} {
 		programs[name] = func(s *scan, _ int, _ []word) { s.unsure("parallel runs lines that it makes of its words") }
@@ -72,6 +78,30 @@ func (s *scan) find(n int, words []word) {
 		}
 		s.inside(n, i+1, nil, filled(words[i+1:end], "./"))
 		i = end
+	}
+}
+
+// make looks at variables and at the file that says what make runs. Make expands the values of variables,
+// those of the environment included, and runs what is in them.
+func (s *scan) make(n int, words []word) {
+	s.computes = true
+	for i, w := range words[1:] {
+		name, value, sets := strings.Cut(w.Text, "=")
+		file := value
+		if !sets {
+			file = w.Text
+		}
+		switch {
+		case sets && (strings.HasSuffix(name, "!") || strings.ContainsAny(value, "$`")),
+			sets && strings.TrimRight(name, ":?+") == "SHELL", sets && strings.TrimRight(name, ":?+") == ".SHELLFLAGS":
+			s.unsure("make runs what " + strings.TrimRight(name, ":?+!") + " says")
+		case isInput(strings.TrimPrefix(file, "-f")), w.Text == "-" && strings.HasPrefix(words[i].Text, "-"), w.Text == "-f-", strings.HasPrefix(w.Text, "-") && value == "-":
+			s.unsure("make reads what it runs")
+		case sets && w.Text[0] != '-':
+			if p := s.part(n); isRunVariable(strings.TrimRight(name, ":?+")) {
+				p.Runs = append(p.Runs, s.sets(strings.TrimRight(name, ":?+")+"="+value)...)
+			}
+		}
 	}
 }
 
@@ -209,6 +239,8 @@ func (s *scan) sed(n int, words []word) {
 		if open {
 			s.unsure("what " + shown(words[0]) + " does is not written out")
 		} else if !tameSed(text) {
+			part.Opaque = true
+			part.Runs = append(part.Runs, acphost.CommandWord{Open: true, Source: words[i].Source})
 			part.Options = append(part.Options, acphost.CommandOption{Word: i, Name: words[i].Source, Does: "may run or write something"})
 		}
 	}

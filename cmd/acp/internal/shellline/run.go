@@ -2,6 +2,7 @@ package shellline
 
 import (
 	"cmp"
+	"path"
 	"strings"
 
 	"github.com/goacp/acp/acphost"
@@ -19,7 +20,7 @@ func (s *scan) run(part acphost.CommandPart, words []word) {
 		return
 	}
 	program := words[0]
-	name := base(program.Text)
+	name := tableName(base(program.Text))
 	if program.Open || program.Text == "" || strings.ContainsAny(program.Text[:1], "=-+") {
 		s.unsure("which program " + shown(program) + " is depends on the shell")
 		part.Opaque = true
@@ -29,6 +30,11 @@ func (s *scan) run(part acphost.CommandPart, words []word) {
 	t := toolOf[name]
 	if t != nil {
 		part.Options = t.find(words)
+	}
+	for _, o := range part.Options {
+		if o.Does == doesText {
+			s.unsure(name + " " + o.Name + " runs text")
+		}
 	}
 	w := wrapperOf[name]
 	part.Opaque = t != nil && t.runsSome(part.Options) || t == nil && w == nil && !known[name] && programs[name] == nil
@@ -40,7 +46,7 @@ func (s *scan) run(part acphost.CommandPart, words []word) {
 	case shells[name]:
 		s.shell(n, words)
 	case texts[name] != nil:
-		s.interpreter(texts[name], words)
+		s.interpreter(texts[name], n, words)
 	case w != nil:
 		s.wrapper(w, n, words)
 	case builtins[name] != nil:
@@ -196,6 +202,8 @@ options:
 	switch {
 	case i < len(words) && text && !bourne[base(words[0].Text)]:
 		s.unsure(name + " runs text in a language that is not taken apart")
+	case i < len(words) && !text && isInput(words[i].Text):
+		s.unsure(name + " reads what it runs")
 	case i < len(words) && text:
 		dir := s.dir
 		s.line(n, words[i:i+1])
@@ -207,7 +215,7 @@ options:
 }
 
 // interpreter looks at a program that runs text which this package does not read.
-func (s *scan) interpreter(t *language, words []word) {
+func (s *scan) interpreter(t *language, n int, words []word) {
 	name := shown(words[0])
 	for i := 1; i < len(words); i++ {
 		w := words[i]
@@ -225,6 +233,9 @@ func (s *scan) interpreter(t *language, words []word) {
 			if t.words[w.Text] {
 				s.unsure(name + " " + w.Text + " runs text")
 			}
+			if isInput(w.Text) {
+				s.unsure(name + " reads what it runs")
+			}
 			s.after(t, words, i)
 			return
 		case w.Text == "--":
@@ -240,7 +251,7 @@ func (s *scan) interpreter(t *language, words []word) {
 				s.unsure(name + " " + spelled + " runs text")
 				return
 			case t.ends[spelled]:
-				s.module(words[i:], 2)
+				s.module(n, words, i, 2)
 				return
 			case t.valued[spelled] && !value:
 				i++
@@ -254,7 +265,7 @@ func (s *scan) interpreter(t *language, words []word) {
 				s.unsure(name + " -" + string(c) + " runs text")
 				return
 			case t.ends["-"+string(c)]:
-				s.module(words[i:], j+2)
+				s.module(n, words, i, j+2)
 				return
 			case t.valued["-"+string(c)]:
 				if j+2 == len(w.Text) {
@@ -289,15 +300,28 @@ func splitOption(text string) (name string, value bool) {
 	return name, value
 }
 
-// module looks at python -m: some modules run text. The name of the module begins at a letter of the
-// first word, or is the next word.
-func (s *scan) module(words []word, at int) {
-	name := words[0].Text[min(at, len(words[0].Text)):]
-	if name == "" && len(words) > 1 {
-		name = words[1].Text
+// isInput reports whether a file is what a program is given to read, or one that is passed to it.
+func isInput(file string) bool {
+	file = path.Clean(file)
+	return file == "/dev/stdin" || file == "/dev/tty" || strings.HasPrefix(file, "/dev/fd/") || strings.HasPrefix(file, "/proc/")
+}
+
+// module looks at python -m: some modules run text, others are programs. The name of the module begins
+// at a letter of a word, or is the next word.
+func (s *scan) module(n int, words []word, i, at int) {
+	name := words[i].Text[min(at, len(words[i].Text)):]
+	if name == "" && i+1 < len(words) {
+		i++
+		name = words[i].Text
 	}
 	switch name {
-	case "timeit", "pdb", "code", "trace", "cProfile", "profile", "runpy":
+	case "timeit", "pdb", "code", "trace", "cProfile", "profile", "runpy", "asyncio", "sqlite3", "IPython":
 		s.unsure("the module " + name + " runs text")
+	}
+	if t := toolOf[name]; t != nil {
+		for _, o := range t.find(words[i:]) {
+			o.Word += i
+			s.part(n).Options = append(s.part(n).Options, o)
+		}
 	}
 }

@@ -97,6 +97,24 @@ func (r *sedReader) text(sign byte, n int) bool {
 	return true
 }
 
+// inserted skips the text of a, i and c, the lines of which end with backslashes but for the last.
+func (r *sedReader) inserted() bool {
+	r.rest = strings.TrimLeft(r.rest, " \t")
+	if first, ok := strings.CutPrefix(r.rest, "\\\n"); ok {
+		r.rest = first
+	}
+	for {
+		line, rest, more := strings.Cut(r.rest, "\n")
+		r.rest = rest
+		if (len(line)-len(strings.TrimRight(line, `\`)))%2 == 0 {
+			return true
+		}
+		if !more { // it goes on in the next script of the line
+			return false
+		}
+	}
+}
+
 // command skips a command, if it is known to run and write nothing.
 func (r *sedReader) command() bool {
 	if r.rest == "" {
@@ -107,7 +125,20 @@ func (r *sedReader) command() bool {
 	case '{', '}':
 		r.rest = r.rest[1:]
 		return true
-	case '=', 'd', 'D', 'g', 'G', 'h', 'H', 'n', 'N', 'p', 'P', 'x', 'z':
+	case ':', 'b', 't', 'T': // a label goes up to a sign here, and further in some programs
+		if i := strings.IndexAny(r.rest, ";}\n"); i >= 0 && r.rest[i] != '\n' {
+			if strings.ContainsAny(r.rest[:i], " \t") && c == ':' {
+				return false
+			}
+			r.rest = r.rest[i:]
+			return c != ':' || r.rest[0] == ';' && !strings.ContainsAny(r.rest, "ewWrR")
+		}
+		r.line()
+		return true
+	case 'a', 'i', 'c':
+		r.rest = r.rest[1:]
+		return r.inserted()
+	case '=', 'd', 'D', 'g', 'G', 'h', 'H', 'n', 'N', 'p', 'P', 'x', 'z', 'F':
 		r.rest = r.rest[1:]
 	case 'l', 'L', 'q', 'Q':
 		r.rest = strings.TrimLeft(r.rest[1:], " \t")
@@ -123,7 +154,7 @@ func (r *sedReader) command() bool {
 		if r.rest == "" || !r.text(r.rest[0], 2) {
 			return false
 		}
-	default: // e, w, W, s///e and what programs have of their own; a, i and c, whose text may go on
+	default: // e, w, W, r, R and what programs have of their own
 		return false
 	}
 	r.rest = strings.TrimLeft(r.rest, " \t")

@@ -243,12 +243,27 @@ func (s *scan) normal(file *syntax.File) string {
 func sameParts(a, b acphost.CommandPart) bool {
 	words := func(a, b acphost.CommandWord) bool { return a.Text == b.Text && a.Open == b.Open }
 	return a.By == b.By && a.At == b.At && words(a.Dir, b.Dir) && slices.EqualFunc(a.Words, b.Words, words) &&
-		slices.EqualFunc(a.Writes, b.Writes, words) && slices.EqualFunc(a.Reads, b.Reads, words) && len(a.Sets) == len(b.Sets)
+		slices.EqualFunc(a.Writes, b.Writes, words) && slices.EqualFunc(a.Reads, b.Reads, words) && len(a.Runs) == len(b.Runs) && len(a.Sets) == len(b.Sets)
 }
 
 // base returns the name of a program without its directory, as the tables have it.
 func base(program string) string {
 	return strings.TrimSuffix(strings.ToLower(path.Base(program)), ".exe")
+}
+
+// tableName returns the name of a program under which the tables have it: without a version.
+func tableName(name string) string {
+	if inTables(name) {
+		return name
+	}
+	if short := strings.TrimRight(strings.TrimRight(name, "0123456789."), "-"); short != "" && inTables(short) {
+		return short
+	}
+	return name
+}
+
+func inTables(name string) bool {
+	return toolOf[name] != nil || wrapperOf[name] != nil || known[name] || programs[name] != nil || builtins[name] != nil
 }
 
 // isStandard reports whether a name stands for a program of the system and not for some file.

@@ -74,14 +74,17 @@ var harmless = []string{
 	"git config --get user.name", "git -C sub status", "make -C sub", "go test -coverprofile=c.out ./...", "awk '$3 > 100' f", "go test \"$pkg\"", "sed 's/[^/]*$//' f", // these are asked
 }
 
+// usualCommands are what somebody allows who works with an agent every day.
+var usualCommands = strings.Split("go test *,go build *,go vet *,git *,ls *,cat *,head *,tail *,wc *,grep *,rg *,find *,fd *,sed *,awk *,sort *,uniq *,"+
+	"tar *,make *,npm run *,npm test,xargs *,env *,timeout *,python *,python3 *,node *,perl *,bash *,ssh *,docker *,less *,man *,rsync *,cargo *,gawk *,nice *,nohup *,read *,tee /dev/null", ",")
+
 // TestRuleTable: 300 lines and more. None passes a rule that denies what it would do, or a rule that
 // allows something else, and nearly all that the rules mean are decided without a question.
 func TestRuleTable(t *testing.T) {
 	deny := acphost.Rule{Effect: acphost.EffectDeny, Commands: []string{"rm *", "git push *", "curl *"}}
 	secret := acphost.Rule{Effect: acphost.EffectDeny, Paths: []string{"**/.env"}}
 	everything := acphost.Rule{Effect: acphost.EffectAllow}
-	usual := acphost.Rule{Effect: acphost.EffectAllow, Commands: strings.Split("go test *,go build *,go vet *,git *,ls *,cat *,head *,tail *,wc *,grep *,rg *,find *,fd *,sed *,awk *,sort *,uniq *,"+
-		"tar *,make *,npm run *,npm test,xargs *,env *,timeout *,python *,python3 *,node *,perl *,bash *,ssh *,docker *,less *,man *,rsync *,cargo *,gawk *,nice *,nohup *,read *,tee /dev/null", ",")}
+	usual := acphost.Rule{Effect: acphost.EffectAllow, Commands: usualCommands}
 	allowed := func(line string, rules ...acphost.Rule) bool {
 		t.Helper()
 		p, err := acphost.NewPolicy(rules...)
@@ -108,6 +111,23 @@ func TestRuleTable(t *testing.T) {
 			passed++
 		}
 	}
+	tricky := len(passDeny) + len(passAllow)
+	for _, topic := range topics {
+		tricky += len(topic.deny) + len(topic.allow)
+		for _, line := range topic.deny {
+			if allowed(line, deny, secret, everything) {
+				t.Errorf("%s: passes what is denied: %q", topic.name, line)
+				passed++
+			}
+		}
+		for _, line := range topic.allow {
+			wide := acphost.Rule{Effect: acphost.EffectAllow, Commands: []string{programOf(line) + " *"}}
+			if allowed(line, usual, wide) {
+				t.Errorf("%s: passes what is allowed: %q", topic.name, line)
+				passed++
+			}
+		}
+	}
 	decided := 0
 	for _, line := range harmless {
 		if allowed(line, deny, secret, usual) {
@@ -116,13 +136,22 @@ func TestRuleTable(t *testing.T) {
 			t.Logf("asks: %q", line)
 		}
 	}
-	if n := len(passDeny) + len(passAllow); passed > 0 || n < 150 {
-		t.Errorf("%d of %d lines pass", passed, n)
+	if passed > 0 || tricky < 650 {
+		t.Errorf("%d of %d lines pass", passed, tricky)
 	}
 	if n := len(harmless); n < 150 || decided*100 < n*95 {
 		t.Errorf("%d of %d harmless lines are decided without a question", decided, n)
 	}
-	t.Logf("%d lines try to pass a rule that denies, %d one that allows: %d do; %d of %d harmless ones are decided", len(passDeny), len(passAllow), passed, decided, len(harmless))
+	t.Logf("%d lines try to pass a rule: %d do; %d of %d harmless ones are decided", tricky, passed, decided, len(harmless))
+}
+
+// programOf returns the first word of a line that is not a variable.
+func programOf(line string) string {
+	words := strings.Fields(line)
+	for len(words) > 1 && strings.Contains(words[0], "=") {
+		words = words[1:]
+	}
+	return words[0]
 }
 
 func request(line string) acphost.Request {

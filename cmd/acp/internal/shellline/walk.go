@@ -101,6 +101,9 @@ func (s *scan) command(cmd syntax.Command) {
 		s.stmts(c.Do)
 	case *syntax.ForClause:
 		s.inner(c.Loop)
+		if loop, ok := c.Loop.(*syntax.WordIter); ok {
+			s.assigned(loop.Name.Value, s.source(loop, loop))
+		}
 		s.stmts(c.Do)
 	case *syntax.CaseClause:
 		s.inner(c.Word)
@@ -139,7 +142,7 @@ func (s *scan) command(cmd syntax.Command) {
 
 // hasSubstitution reports whether a text would run something if a shell were to compute with it.
 func hasSubstitution(text string) bool {
-	return strings.Contains(text, "$(") || strings.Contains(text, "`")
+	return strings.Contains(text, "$(") || strings.Contains(text, "`") || strings.Contains(text, "${")
 }
 
 // inner looks at the commands in the words of a node.
@@ -160,6 +163,12 @@ func (s *scan) inner(n syntax.Node) {
 		case *syntax.ParamExp:
 			if n.Exp != nil && n.Exp.Op == syntax.OtherParamOps || n.Flags != nil {
 				s.unsure("it expands the value of a variable once more")
+			}
+			if n.Exp != nil && (n.Exp.Op == syntax.AssignUnset || n.Exp.Op == syntax.AssignUnsetOrNull) && n.Param != nil {
+				if n.Excl {
+					s.unsure("which variable it sets is not written out")
+				}
+				s.assigned(n.Param.Value, s.source(n, n))
 			}
 			return true
 		case *syntax.ExtGlob:
@@ -196,6 +205,15 @@ func (s *scan) declare(c *syntax.DeclClause) {
 		}
 		if hasSubstitution(w.Text) && !w.Open {
 			s.unsure(c.Variant.Value + " computes with text that has a command in it")
+		}
+		if _, _, sets := strings.Cut(w.Text, "="); sets {
+			if runs := s.sets(w.Text); len(runs) > 0 {
+				part.Runs = append(part.Runs, runs...)
+				part.Options = append(part.Options, acphost.CommandOption{Word: len(part.Words), Name: text, Does: doesSet})
+			}
+		} else if w.Open || c.Variant.Value != "export" && strings.HasPrefix(w.Text, "-") && strings.Contains(w.Text, "n") {
+			part.Runs = append(part.Runs, acphost.CommandWord{Open: true, Source: text}) // another name for a variable
+			part.Options = append(part.Options, acphost.CommandOption{Word: len(part.Words), Name: text, Does: doesSet})
 		}
 		part.Words = append(part.Words, w)
 	}
@@ -238,6 +256,9 @@ func (s *scan) add(p acphost.CommandPart) int {
 	}
 	if p.By == 0 {
 		p.By, p.At = s.by.part, s.by.at
+	}
+	for _, set := range p.Sets {
+		p.Runs = append(p.Runs, s.sets(set)...)
 	}
 	p.Dir = s.dir
 	s.out.Parts = append(s.out.Parts, p)
