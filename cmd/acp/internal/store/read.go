@@ -2,6 +2,7 @@ package store
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"io/fs"
@@ -9,6 +10,8 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
+	"sync"
 	"time"
 
 	"github.com/goacp/acp/transcript"
@@ -17,34 +20,67 @@ import (
 // readStep is after how many records it is looked whether reading is to end.
 const readStep = 1024
 
+const (
+	// statters is how many goroutines ask for the sizes of logs, each for so many at least.
+	statters   = 4
+	statAtOnce = 256
+)
+
 // A part is a file of a conversation.
 type part struct {
 	n    int
 	size int64
 }
 
-// conversations returns the parts of all conversations, in their order.
+// conversations returns the parts of all conversations, in their order. The system is asked for the sizes
+// of several at once: where there are many files, that is most of what a list takes.
 func (s *Store) conversations() (map[string][]part, error) {
 	list, err := s.files.ReadDir(s.dir)
 	if err != nil {
 		return nil, err
 	}
-	all := make(map[string][]part, len(list))
+	names := make([]namedPart, 0, len(list))
 	for _, e := range list {
-		id, n, ok := parseName(e.Name())
-		if !ok {
-			continue
+		if id, n, ok := parseName(e.Name()); ok {
+			names = append(names, namedPart{id, part{n: n}, e})
 		}
-		info, err := e.Info()
-		if err != nil || !info.Mode().IsRegular() {
-			continue // deleted meanwhile, or none of ours
-		}
-		all[id] = append(all[id], part{n, info.Size()})
 	}
-	for _, parts := range all {
-		slices.SortFunc(parts, func(a, b part) int { return a.n - b.n })
+	var group sync.WaitGroup
+	for some := range slices.Chunk(names, max(len(names)/statters+1, statAtOnce)) {
+		group.Go(func() {
+			for i := range some {
+				info, err := some[i].entry.Info()
+				if err != nil || !info.Mode().IsRegular() {
+					some[i].part.n = 0 // deleted meanwhile, or none of ours
+					continue
+				}
+				some[i].part.size = info.Size()
+			}
+		})
+	}
+	group.Wait()
+	names = slices.DeleteFunc(names, func(p namedPart) bool { return p.part.n == 0 })
+	slices.SortFunc(names, func(a, b namedPart) int {
+		return cmp.Or(strings.Compare(a.id, b.id), cmp.Compare(a.part.n, b.part.n))
+	})
+	all := make(map[string][]part, len(names))
+	parts := make([]part, len(names))
+	for begin := 0; begin < len(names); {
+		end := begin
+		for ; end < len(names) && names[end].id == names[begin].id; end++ {
+			parts[end] = names[end].part
+		}
+		all[names[begin].id] = parts[begin:end:end]
+		begin = end
 	}
 	return all, nil
+}
+
+// A namedPart is a file in the directory of the logs.
+type namedPart struct {
+	id    string
+	part  part
+	entry fs.DirEntry
 }
 
 // parts returns those of one conversation.

@@ -3,6 +3,7 @@ package store
 import (
 	"bytes"
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"slices"
@@ -151,23 +152,30 @@ func (x *index) list(ctx context.Context, q Query, words []string) ([]Match, err
 	if err != nil {
 		return nil, err
 	}
-	found := make([]Match, 0, len(all))
+	found := make([]Match, len(all))
 	for i, v := range all {
-		m := Match{Session: v}
-		if len(words) > 0 {
-			if m.Snippet, err = x.snippet(ctx, ids[i], words); err != nil {
-				return nil, err
-			}
+		found[i].Session = v
+	}
+	if len(words) == 0 {
+		return found, nil
+	}
+	texts, err := x.db.PrepareContext(ctx, `SELECT text FROM chunk WHERE id >= ?1 << 24 AND id < (?1 + 1) << 24 ORDER BY id LIMIT ?2`)
+	if err != nil {
+		return nil, err
+	}
+	defer texts.Close()
+	for i := range found {
+		if found[i].Snippet, err = snippet(ctx, texts, ids[i], words); err != nil {
+			return nil, err
 		}
-		found = append(found, m)
 	}
 	return found, nil
 }
 
-// snippet returns a piece of the session's text around one of the words. It looks at the first pieces
-// of text only, so that it takes no longer in a long session.
-func (x *index) snippet(ctx context.Context, id int64, words []string) (string, error) {
-	rows, err := x.db.QueryContext(ctx, `SELECT text FROM chunk WHERE id >= ?1 << 24 AND id < (?1 + 1) << 24 ORDER BY id LIMIT ?2`, id, maxSnippetChunks)
+// snippet returns a piece of the session's text, which a statement selects, around one of the words. It
+// looks at the first pieces of text only, so that it takes no longer in a long session.
+func snippet(ctx context.Context, texts *sql.Stmt, id int64, words []string) (string, error) {
+	rows, err := texts.QueryContext(ctx, id, maxSnippetChunks)
 	if err != nil {
 		return "", err
 	}
