@@ -96,8 +96,11 @@ type journal struct {
 	outputs outputs
 }
 
-// put queues an item. It blocks while too much waits, and drops the item when the journal is
-// closed or nobody waits for anything any more.
+// put queues an item. It blocks while too much waits to be shown: then the frontend takes long, or the disk
+// has not answered for so long that what is to be written is at its bound, [store.MaxBacklog]. Callers
+// hold the session's order meanwhile, so at that bound all of the session waits, and so does its agent. A
+// cancel goes through, other sessions' journals do not wait, and closing the host ends it: see finish. It
+// drops the item when the journal is closed or nobody waits for anything any more.
 func (j *journal) put(it item) {
 	size := it.size()
 	j.mu.Lock()
@@ -165,9 +168,17 @@ func (j *journal) wait(done <-chan struct{}) {
 // killGrace is how long a host that was killed waits for its frontend.
 const killGrace = 2 * time.Second
 
+// finish has nothing of the journal wait for a disk that does not answer, since it will be closed.
+func (j *journal) finish() {
+	if rec := j.recorder(); rec != nil {
+		rec.Finish()
+	}
+}
+
 // close takes nothing more, and waits until everything that was put is shown, and written if that can
 // be, and the writer has ended.
 func (j *journal) close() {
+	j.finish()
 	j.await(item{last: true}) // those that wait for room are let in
 	j.mu.Lock()
 	j.closed = true

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -172,6 +174,7 @@ func (h *Host) Close() error {
 		<-h.done
 		return nil
 	}
+	h.finishJournals()
 	err := h.current().close() // what is being opened fails
 	h.opening.Lock()           // and nothing is any more
 	l := h.current()
@@ -193,6 +196,16 @@ func (h *Host) Close() error {
 	h.mu.Unlock()
 	h.watchers.Wait()
 	return err
+}
+
+// finishJournals has no hook wait for a disk that does not answer: closing the connection waits for hooks.
+func (h *Host) finishJournals() {
+	h.mu.Lock()
+	sessions := slices.Collect(maps.Values(h.sessions))
+	h.mu.Unlock()
+	for _, s := range sessions {
+		s.journal.finish()
+	}
 }
 
 // Kill ends the agent at once, without waiting for its turn or for its process to leave, also where

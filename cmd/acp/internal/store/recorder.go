@@ -28,7 +28,7 @@ const (
 )
 
 // MaxBacklog bounds what a [Recorder] keeps in memory while it cannot be written, in bytes. A single
-// call of Append may go beyond it.
+// call of Append may go beyond it, and after [Recorder.Finish] it is twice as much.
 const MaxBacklog = 64 << 20
 
 // RecordOptions say how a conversation is recorded.
@@ -61,9 +61,10 @@ type Recorder struct {
 	room    chan struct{} // closed when something is written; nil if nobody waits
 	behind  bool          // what is queued is not waited for
 	told    bool          // Trouble was told, and is not over
+	ending  bool          // Append waits for room no longer
 	closed  bool
 	hurry   chan struct{} // closed with closed: no retry waits any more
-	lost    int           // events that were given up when it was closed
+	lost    int           // events that were given up since it was to be closed
 	syncing bool          // the syncer runs
 	dirty   bool          // something was written since the last sync began
 
@@ -117,8 +118,8 @@ func same(a, b Session) bool {
 
 // Append adds events, which the caller does not touch any more. It returns when they are written,
 // or after 100 ms if that takes longer; while earlier ones wait to be written it returns at once. At
-// the bound of what is kept in memory it blocks until there is room. What is appended after Close is
-// dropped.
+// the bound of what is kept in memory it blocks until there is room, or until Finish is called. What is
+// appended after Close is dropped.
 func (r *Recorder) Append(events ...Event) {
 	if len(events) == 0 {
 		return
@@ -137,7 +138,7 @@ func (r *Recorder) Append(events ...Event) {
 		turn = turn || e.Kind == EventTurn
 	}
 	r.mu.Lock()
-	for r.bytes >= MaxBacklog && !r.closed {
+	for r.bytes >= MaxBacklog && !r.ending && !r.closed {
 		if r.room == nil {
 			r.room = make(chan struct{})
 		}
@@ -151,6 +152,11 @@ func (r *Recorder) Append(events ...Event) {
 		}
 		r.mu.Lock()
 		break
+	}
+	if r.ending && r.bytes >= 2*MaxBacklog && !r.closed {
+		r.lost += len(events)
+		r.mu.Unlock()
+		return
 	}
 	if r.fresh && !r.closed {
 		r.fresh = false
@@ -432,6 +438,19 @@ func (r *Recorder) endLog() {
 			r.store.log.Warn("a conversation may not survive loss of power", "conversation", r.id, "error", err)
 		}
 	}()
+}
+
+// Finish announces that Close follows: Append does not wait for room any more, so that the caller
+// can come to its end while the disk does not answer. It keeps up to twice [MaxBacklog] in memory then.
+// What is beyond that is given up, and counts in the error of Close.
+func (r *Recorder) Finish() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.ending = true
+	if r.room != nil {
+		close(r.room)
+		r.room = nil
+	}
 }
 
 // Close writes what is left, makes it safe from loss of power, and gives the conversation to other
