@@ -12,12 +12,18 @@ type line struct {
 	parsed *CommandLine // nil if there is no parser
 	forms  [][2]form    // of the parts, made when they are needed
 	tails  [][]tail     // of the parts, likewise
+
+	parser     CommandParser
+	inners     []innerLines // of the parts, likewise
+	innerCount int
+	innerBytes int
 }
 
-// A tail is what a part is from one of its words on.
+// A tail is what a part is from one of its words on, or in another form.
 type tail struct {
 	texts []string // without quotes; a zero byte stands for what is not known
 	open  bool
+	doubt bool // the part may mean something else
 }
 
 // A form is the text of a part, and where its words are in it.
@@ -29,15 +35,21 @@ type form struct {
 // read returns the command line of a request, nil if it is not known. Of a
 // command that is only shown, it is that.
 func (p *Policy) read(req *Request) *line {
-	l := &line{text: strings.TrimSpace(req.Command)}
+	text := req.Command
 	if req.commandUnknown() {
-		l.text = strings.TrimSpace(req.Shown)
+		text = req.Shown
 	}
-	if l.text == "" {
+	if strings.TrimSpace(text) == "" {
 		return nil
 	}
-	if p.Commands != nil {
-		parsed := p.Commands.ParseCommand(l.text)
+	return newLine(p.Commands, text)
+}
+
+// newLine returns a line, which is taken apart if there is a parser.
+func newLine(parser CommandParser, text string) *line {
+	l := &line{text: strings.TrimSpace(text), parser: parser}
+	if parser != nil {
+		parsed := parser.ParseCommand(l.text)
 		l.parsed, l.forms = &parsed, make([][2]form, len(parsed.Parts))
 		l.tails = make([][]tail, len(parsed.Parts))
 	}
@@ -188,23 +200,36 @@ func (l *line) deniedBy(r *rule, i int) match {
 			return matchYes
 		}
 		return matchMaybe
-	case i == 0 && r.names(l.text):
-		return matchYes
 	}
+	best := l.named(r, i)
+	if best > matchNo {
+		return best
+	}
+	list, more := l.innerOf(i)
+	if more || slices.ContainsFunc(list, func(in inner) bool { return in.mayName(r) }) {
+		return matchMaybe
+	}
+	return matchNo
+}
+
+// named reports whether a rule that denies or asks names a part of the line, in
+// any of its forms, or what the part may run as words of its own.
+func (l *line) named(r *rule, i int) match {
 	part := &l.parsed.Parts[i]
 	f := l.formsOf(i)
-	if r.names(f[0].text) || r.names(f[1].text) || r.names(strings.TrimSpace(part.Source)) {
+	if i == 0 && r.names(l.text) || r.names(f[0].text) || r.names(f[1].text) || r.names(strings.TrimSpace(part.Source)) {
 		return matchYes
 	}
 	best := matchNo
-	for k, t := range l.tailsOf(i) {
+	for _, t := range l.tailsOf(i) {
+		m := matchNo
 		for _, text := range t.texts {
-			m := r.mayName(text, t.open)
-			if k > 0 { // the program may not run it
-				m = min(m, matchMaybe)
-			}
-			best = max(best, m)
+			m = max(m, r.mayName(text, t.open))
 		}
+		if t.doubt { // the program may not run it
+			m = min(m, matchMaybe)
+		}
+		best = max(best, m)
 	}
 	for _, w := range part.Runs {
 		words := []CommandWord{{Open: true}}
@@ -221,8 +246,8 @@ func (l *line) deniedBy(r *rule, i int) match {
 	return best
 }
 
-// tailsOf returns the words of a part without their quotes and, of a program that
-// may run what its words say, what begins with each of them.
+// tailsOf returns the words of a part without their quotes, its other forms and, of
+// a program that may run what its words say, what begins with each of them.
 func (l *line) tailsOf(i int) []tail {
 	words := l.parsed.Parts[i].Words
 	if l.tails[i] == nil && len(words) > 0 {
@@ -232,10 +257,19 @@ func (l *line) tailsOf(i int) []tail {
 		}
 		for k := range n {
 			rest := words[k:]
-			l.tails[i] = append(l.tails[i], tail{tailTexts(rest), slices.ContainsFunc(rest, func(w CommandWord) bool { return w.Open })})
+			l.tails[i] = append(l.tails[i], tail{tailTexts(rest), anyOpen(rest), k > 0})
+		}
+		for _, f := range l.parsed.Parts[i].Forms {
+			if len(f.Words) > 0 {
+				l.tails[i] = append(l.tails[i], tail{tailTexts(f.Words), anyOpen(f.Words), f.Unsure})
+			}
 		}
 	}
 	return l.tails[i]
+}
+
+func anyOpen(words []CommandWord) bool {
+	return slices.ContainsFunc(words, func(w CommandWord) bool { return w.Open })
 }
 
 // tailTexts returns the text of a command that begins with a word, with and

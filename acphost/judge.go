@@ -123,6 +123,10 @@ type deed struct {
 	writes bool   // it writes to a file
 	also   *Request
 
+	file *CommandWord // that a redirection names
+	of   *CommandPart // whose redirection it is
+	all  *line        // that has it
+
 	line *line // nil if nothing is run, or it is not known what
 	part int   // which part of the line; below 0 what the parts do not show
 
@@ -153,12 +157,14 @@ func (p *Policy) deeds(req *Request) []deed {
 			to := fileOf(req, part, w, acpv2.ToolKindEdit)
 			d := d
 			d.req, d.also, d.writes, d.free = to, req, true, false
+			d.file, d.of, d.all = &w, part, whole.line
 			list = append(list, d)
 		}
 		for _, w := range part.Reads {
 			from := fileOf(req, part, w, acpv2.ToolKindRead)
 			d := whole
 			d.source, d.req, d.reads, d.line = part.Source, from, true, nil
+			d.file, d.of, d.all = &w, part, whole.line
 			list = append(list, d)
 		}
 	}

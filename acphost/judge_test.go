@@ -88,7 +88,8 @@ func TestParsedLines(t *testing.T) {
 		{"run rm x", EffectAsk, "may be about it"},
 		{"run ls x", EffectAllow, ""},
 		{"$p x", EffectAsk, "may be about it"},
-		{"ls $x", EffectAllow, ""},
+		{"ls $x", EffectAsk, "may be about it"}, // it may be .env
+		{"ls a$x", EffectAsk, "may be about it"},
 		{"ls a?", EffectAsk, "question mark"},
 		// What is free needs something that is allowed beside it.
 		{"echo a; ls", EffectAllow, ""},

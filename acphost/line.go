@@ -18,6 +18,12 @@ type CommandLine struct {
 	// Normal is the line in a form that lines have in common which differ in
 	// nothing that matters, such as white space; "" means that there is none.
 	Normal string
+	// Moves are the directories that the line changes to, in their order. One that
+	// is open without pieces stands for any.
+	Moves []CommandWord
+	// Values are what the line sets variables to, by their names. A variable that
+	// is not in it may have any value.
+	Values map[string][]CommandWord
 }
 
 // A CommandPart is one simple command of a line.
@@ -36,8 +42,12 @@ type CommandPart struct {
 	// a part of its own, as nohup and timeout do.
 	Wrapper bool
 	// Opaque says that it is not known whether the program runs what its words
-	// say.
+	// say. Rules that deny or ask read each of them as a command line, too.
 	Opaque bool
+	// Forms are what the command is without the options between its program and
+	// its subcommand, such as git push for git -C dir push. Only rules that deny
+	// or ask are compared with them.
+	Forms []CommandForm
 	// By is the number of the part that runs this one, counted from 1, or 0.
 	By int
 	// At is which word of that part is the program of this one, or 0 if none is.
@@ -53,6 +63,17 @@ type CommandPart struct {
 	// Dir is the directory in which the line has changed to before, relative
 	// or absolute; "" means that it has not.
 	Dir CommandWord
+	// In are the directories in which options have the program work, as in
+	// git -C dir. A relative one is in the directory of the command.
+	In []CommandWord
+}
+
+// A CommandForm is another way to write a command.
+type CommandForm struct {
+	Words []CommandWord
+	// Unsure says that the command may mean something else, since one of its
+	// options is not known.
+	Unsure bool
 }
 
 // A CommandWord is a word of a command.
@@ -65,6 +86,20 @@ type CommandWord struct {
 	Open bool
 	// Source is the word as it is written.
 	Source string
+	// Pieces are what is known of an open word, in order; nil means that it is no
+	// more than Text.
+	Pieces []CommandPiece
+}
+
+// A CommandPiece is a piece of an open word: text or, if Open is set, something
+// that only the shell knows.
+type CommandPiece struct {
+	Text string
+	Open bool
+	// Name says what an open piece is: the name of a variable, "*" or "?" for what
+	// these stand for in the names of files, "#" for text without a slash or a dot,
+	// such as a number, "{}" for what xargs or find put in; "" is anything.
+	Name string
 }
 
 // A CommandOption is an option that runs something, or writes to a file.

@@ -7,6 +7,7 @@ import (
 	"path"
 	"path/filepath"
 	"regexp"
+	"regexp/syntax"
 	"runtime"
 	"strings"
 	"unicode"
@@ -18,6 +19,7 @@ type pathGlob struct {
 	re       *regexp.Regexp
 	relative bool
 	anywhere *regexp.Regexp // of a wide relative one: for paths in an unknown directory
+	prog     *syntax.Prog   // of a wide one: for paths that are not known in full
 }
 
 // newPathGlob compiles a pattern; a wide one does not regard case.
@@ -37,7 +39,14 @@ func newPathGlob(s string, wide bool) (g pathGlob, err error) {
 	if err != nil {
 		return g, err
 	}
-	if g.re, err = regexp.Compile(fold(wide) + "^" + expr + "$"); err == nil && g.relative && wide {
+	if g.re, err = regexp.Compile(fold(wide) + "^" + expr + "$"); err != nil || !wide {
+		return g, err
+	}
+	parsed, err := syntax.Parse(fold(wide)+expr, syntax.Perl)
+	if err == nil {
+		g.prog, err = syntax.Compile(parsed.Simplify())
+	}
+	if err == nil && g.relative {
 		g.anywhere, err = regexp.Compile(fold(wide) + "^(?:.*/)?" + expr + "$")
 	}
 	return g, err

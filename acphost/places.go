@@ -17,6 +17,7 @@ const maxPlaces = 1024
 type places struct {
 	policy *Policy
 	real   map[string]string // "" if it is not known
+	dirs   map[*CommandPart][]pathShape
 }
 
 // A followed is a path as rules look at it, absolute and with slashes.
@@ -169,41 +170,12 @@ func (r *rule) matchPaths(d *deed, req *Request) match {
 	}
 	switch acpv2.ToolKind(req.Kind) {
 	case acpv2.ToolKindRead, acpv2.ToolKindEdit, acpv2.ToolKindDelete, acpv2.ToolKindMove:
-		if !req.pathsKnown() {
+		if !req.pathsKnown() && d.file == nil {
 			best = max(best, matchMaybe)
 		}
 	}
-	if part := d.partOf(); part != nil && best == matchNo && req.runs() {
-		return r.matchArguments(d, part, req)
-	}
-	return best
-}
-
-// maxArguments bounds the words of a command that may be paths.
-const maxArguments = 256
-
-// matchArguments reports whether a word of a command may be a file that a rule is
-// about. What the command does with it is not known.
-func (r *rule) matchArguments(d *deed, part *CommandPart, req *Request) match {
-	if len(part.Words) > maxArguments {
+	if best == matchNo && d.mayOpen(r, req) {
 		return matchMaybe
 	}
-	for _, w := range part.Words[min(1, len(part.Words)):] {
-		text := w.Text
-		if _, value, ok := strings.Cut(text, "="); ok && value != "" {
-			text = value
-		} else if strings.HasPrefix(text, "-") {
-			continue
-		}
-		if text == "" || w.Open || len(text) > 4096 || strings.ContainsAny(text, "\n\x00") {
-			continue
-		}
-		file := fileOf(req, part, CommandWord{Text: text}, "")
-		for _, path := range file.Paths {
-			if path != "" && matchPlace(r.paths, d.places.place(path, req.Cwd), true) > matchNo {
-				return matchMaybe
-			}
-		}
-	}
-	return matchNo
+	return best
 }

@@ -63,6 +63,13 @@ func (s *scan) variables(n int, words []word) {
 	switch name {
 	case "read", "mapfile", "readarray":
 		s.holds = true
+		s.lose(words)
+	case "getopts", "let":
+		s.lose(words)
+	case "printf":
+		if len(words) > 1 && (words[1].mayBeOption() || strings.HasPrefix(words[1].Text, "-")) {
+			s.lose(words)
+		}
 	}
 	for i, w := range words[1:] {
 		if name == "printf" || name == "wait" { // printf -v NAME, wait -p NAME
@@ -147,14 +154,32 @@ func (s *scan) change(_ int, words []word) {
 	if i < len(words) {
 		to = words[i].CommandWord
 	}
+	if name := base(words[0].Text); to.Text != "-" && name != "popd" && (name != "pushd" || i < len(words)) {
+		s.move(to)
+	} else if len(s.moves) == 0 {
+		s.move(anywhere)
+	}
 	if to.Open || to.Text == "-" || base(words[0].Text) == "popd" || was.Open || was.Text != "" {
 		to = acphost.CommandWord{Open: true}
 	}
 	s.dir = to
 }
 
+// lose notes that variables get values which are not known.
+func (s *scan) lose(words []word) {
+	for _, w := range words[1:] {
+		if s.set(w.Text, anywhere); w.Open {
+			s.lost = true
+		}
+		if len(w.Text) > 2 && w.Text[0] == '-' { // printf -vNAME
+			s.set(w.Text[2:], anywhere)
+		}
+	}
+}
+
 // sourced looks at the command that runs a file as a part of the line.
 func (s *scan) sourced(_ int, words []word) {
+	s.lost = true
 	if len(words) > 1 && (words[1].Open || strings.HasPrefix(words[1].Text, "/dev/") || strings.HasPrefix(words[1].Text, "/proc/")) {
 		s.unsure("what " + words[0].Text + " runs is not written out")
 	}

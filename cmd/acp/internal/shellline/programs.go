@@ -76,7 +76,12 @@ func (s *scan) find(n int, words []word) {
 		for end < len(words) && words[end].Text != ";" && (words[end].Text != "+" || words[end-1].Text != "{}") {
 			end++
 		}
+		in := s.in
+		if strings.HasSuffix(words[i].Text, "dir") {
+			s.enter(starts(words))
+		}
 		s.inside(n, i+1, nil, filled(words[i+1:end], "./"))
+		s.in = in
 		i = end
 	}
 }
@@ -110,11 +115,11 @@ func (s *scan) make(n int, words []word) {
 func filled(words []word, begin string) []word {
 	out := append([]word(nil), words...)
 	for i, w := range out {
-		if before, _, ok := strings.Cut(w.Text, "{}"); ok && !w.Open {
+		if before, after, ok := strings.Cut(w.Text, "{}"); ok && !w.Open {
 			if before == "" {
 				before = begin
 			}
-			out[i].Text, out[i].Open = before, true
+			out[i].CommandWord = found(before, after, w.Source)
 		}
 	}
 	return out
@@ -133,7 +138,7 @@ func (s *scan) fd(n int, words []word) {
 			}
 			inner := filled(words[i+1:end], "")
 			if !strings.Contains(sourceOf(words[i+1:end]), "{") {
-				inner = append(inner, word{acphost.CommandWord{Open: true, Source: "{}"}, true})
+				inner = append(inner, word{found("", "", "{}"), true})
 			}
 			s.inside(n, i+1, nil, inner)
 			i = end

@@ -3,6 +3,7 @@ package shellline
 import (
 	"cmp"
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/goacp/acp/acphost"
@@ -30,6 +31,10 @@ func (s *scan) run(part acphost.CommandPart, words []word) {
 	t := toolOf[name]
 	if t != nil {
 		part.Options = t.find(words)
+		part.In = elsewhere(part.Options, words)
+	}
+	if c := commanderOf[name]; c != nil {
+		part.Forms = c.forms(words)
 	}
 	for _, o := range part.Options {
 		if o.Does == doesText {
@@ -54,6 +59,10 @@ func (s *scan) run(part acphost.CommandPart, words []word) {
 	case programs[name] != nil:
 		programs[name](s, n, words)
 	}
+	p := s.part(n)
+	p.Opaque = p.Opaque || slices.ContainsFunc(p.Options, func(o acphost.CommandOption) bool {
+		return o.Does != doesWrite && o.Does != doesHide && (o.Does != doesMove || strings.HasSuffix(o.Name, "="))
+	})
 }
 
 // part returns a part that was added.
@@ -82,7 +91,11 @@ func (s *scan) inside(n, at int, sets []string, words []word) {
 	}
 	dir := s.dir
 	s.run(acphost.CommandPart{Source: strings.Join(sources, " "), Sets: sets, By: n, At: at}, words)
-	s.dir = dir
+	switch base(s.part(n).Words[0].Text) {
+	case "command", "builtin", "noglob", "nocorrect", "and", "or", "not": // the same shell runs it
+	default:
+		s.dir = dir
+	}
 }
 
 // line looks at a text that part n runs as a line, which is made of words.
@@ -117,8 +130,11 @@ func (s *scan) wrapper(w *wrapper, n int, words []word) {
 		inner = replaced(w, words[1:at], inner)
 	}
 	if w.appends != "" {
-		inner = append(append([]word(nil), inner...), word{acphost.CommandWord{Open: true, Source: w.appends}, true})
+		inner = append(append([]word(nil), inner...), word{found("", "", w.appends), true})
 	}
+	in := s.in
+	s.enter(w.at(words, at))
+	defer func() { s.in = in }()
 	if w.joined {
 		dir := s.dir
 		s.line(n, inner)
@@ -159,8 +175,11 @@ func replaced(w *wrapper, options, words []word) []word {
 	out := append([]word(nil), words...)
 	for i := range out {
 		for _, text := range texts {
-			if before, _, ok := strings.Cut(out[i].Text, text); ok {
-				out[i].Text, out[i].Open = before, true
+			if before, after, ok := strings.Cut(out[i].Text, text); ok {
+				if out[i].Open {
+					after = "" // as anything else
+				}
+				out[i].CommandWord = found(before, after, out[i].Source)
 			}
 		}
 	}

@@ -56,12 +56,14 @@ func (Parser) ParseCommand(line string) (out acphost.CommandLine) {
 	if posix.out.Unsure != "" {
 		s.unsure(posix.out.Unsure)
 	}
+	s.close(&s.out)
 	if slices.EqualFunc(s.out.Parts, posix.out.Parts, sameParts) {
 		s.out.Normal = s.normal(file)
 		return s.out
 	}
 	// Which shell runs the line is not known: it may do what either reads.
 	n := len(s.out.Parts)
+	s.out.Moves, s.out.Values = append(s.out.Moves, posix.moves...), nil
 	for _, p := range posix.out.Parts {
 		if p.By > 0 {
 			p.By += n
@@ -83,6 +85,7 @@ type scan struct {
 	dir   acphost.CommandWord // where the line has changed to
 	lines []string            // the texts that are looked at now, for the sources of words
 	by    by
+	place
 
 	holds    bool // a text has a command in it that is not run, or text is read
 	computes bool // Bash would run the commands in the values of variables

@@ -97,14 +97,17 @@ func (s *scan) command(cmd syntax.Command) {
 			s.stmts(c.Then)
 		}
 	case *syntax.WhileClause:
-		s.stmts(c.Cond)
-		s.stmts(c.Do)
+		s.repeated(func() {
+			s.stmts(c.Cond)
+			s.stmts(c.Do)
+		})
 	case *syntax.ForClause:
 		s.inner(c.Loop)
 		if loop, ok := c.Loop.(*syntax.WordIter); ok {
 			s.assigned(loop.Name.Value, s.source(loop, loop))
 		}
-		s.stmts(c.Do)
+		s.iterated(c.Loop)
+		s.repeated(func() { s.stmts(c.Do) })
 	case *syntax.CaseClause:
 		s.inner(c.Word)
 		for _, item := range c.Items {
@@ -116,14 +119,12 @@ func (s *scan) command(cmd syntax.Command) {
 	case *syntax.Block:
 		s.stmts(c.Stmts)
 	case *syntax.Subshell:
-		dir := s.dir
-		s.stmts(c.Stmts)
-		s.dir = dir
+		s.apart(func() { s.stmts(c.Stmts) })
 	case *syntax.BinaryCmd:
 		s.stmt(c.X)
 		s.stmt(c.Y)
 	case *syntax.FuncDecl:
-		s.stmt(c.Body)
+		s.repeated(func() { s.stmt(c.Body) })
 	case *syntax.TimeClause:
 		s.stmt(c.Stmt)
 	case *syntax.CoprocClause:
@@ -161,6 +162,9 @@ func (s *scan) inner(n syntax.Node) {
 		case *syntax.ProcSubst:
 			list = n.Stmts
 		case *syntax.ParamExp:
+			if n.Exp != nil && n.Param != nil && (n.Exp.Op == syntax.AssignUnset || n.Exp.Op == syntax.AssignUnsetOrNull) {
+				s.set(n.Param.Value, anywhere)
+			}
 			if n.Exp != nil && n.Exp.Op == syntax.OtherParamOps || n.Flags != nil {
 				s.unsure("it expands the value of a variable once more")
 			}
@@ -177,9 +181,7 @@ func (s *scan) inner(n syntax.Node) {
 		default:
 			return true
 		}
-		dir := s.dir
-		s.stmts(list)
-		s.dir = dir
+		s.apart(func() { s.stmts(list) })
 		return false
 	})
 }
@@ -189,6 +191,8 @@ func (s *scan) declare(c *syntax.DeclClause) {
 	part := acphost.CommandPart{Source: s.source(c, c), Words: []acphost.CommandWord{{Text: c.Variant.Value, Source: c.Variant.Value}}}
 	for _, a := range c.Args {
 		s.inner(a)
+		s.holdsValue(a, true)
+		s.lost = s.lost || c.Variant.Value == "nameref" || a.Name == nil && c.Variant.Value != "export"
 		text := s.source(a, a)
 		w := acphost.CommandWord{Text: text, Source: text, Open: true}
 		switch {
@@ -226,6 +230,7 @@ func (s *scan) call(c *syntax.CallExpr) {
 	part.Source = s.source(c, c)
 	for _, a := range c.Assigns {
 		s.inner(a)
+		s.holdsValue(a, len(c.Args) == 0)
 		set := s.source(a, a)
 		if a.Array == nil && a.Index == nil && !a.Append && a.Name != nil {
 			if a.Value == nil {
@@ -260,7 +265,7 @@ func (s *scan) add(p acphost.CommandPart) int {
 	for _, set := range p.Sets {
 		p.Runs = append(p.Runs, s.sets(set)...)
 	}
-	p.Dir = s.dir
+	p.Dir, p.In = s.dir, append(append([]acphost.CommandWord(nil), s.in...), p.In...)
 	s.out.Parts = append(s.out.Parts, p)
 	return len(s.out.Parts)
 }

@@ -64,25 +64,48 @@ type builder struct {
 	open bool // the rest is not known
 	more bool // it may be several words
 	done []word
+
+	pieces []acphost.CommandPiece
 }
 
 func (b *builder) flush() {
 	if b.some || b.open {
-		b.done = append(b.done, word{acphost.CommandWord{Text: b.text.String(), Open: b.open}, b.more})
+		w := word{acphost.CommandWord{Text: b.text.String(), Open: b.open}, b.more}
+		if b.open {
+			w.Pieces = b.pieces
+		}
+		b.done = append(b.done, w)
 	}
 	b.text.Reset()
-	b.some, b.open, b.more = false, false, false
+	b.some, b.open, b.more, b.pieces = false, false, false, nil
+}
+
+// piece notes a piece of the word, of which there are at most maxPieces: then nothing is known of
+// the rest.
+func (b *builder) piece(p acphost.CommandPiece) {
+	n := len(b.pieces)
+	switch {
+	case n > 0 && !p.Open && !b.pieces[n-1].Open:
+		b.pieces[n-1].Text += p.Text
+	case n < maxPieces:
+		b.pieces = append(b.pieces, p)
+	case n == maxPieces:
+		b.pieces[n-1] = acphost.CommandPiece{Open: true}
+	}
 }
 
 func (b *builder) write(text string) {
 	b.some = true
+	b.piece(acphost.CommandPiece{Text: text})
 	if !b.open {
 		b.text.WriteString(text)
 	}
 }
 
-func (b *builder) unknown(quoted bool) {
+// unknown notes what only the shell knows; name is what it is, as in [acphost.CommandPiece].
+func (b *builder) unknown(quoted bool, name string) {
 	b.open, b.more = true, b.more || !quoted
+	b.piece(acphost.CommandPiece{Open: true, Name: name})
 }
 
 func (b *builder) parts(parts []syntax.WordPart, quoted bool) {
@@ -97,7 +120,7 @@ func (b *builder) parts(parts []syntax.WordPart, quoted bool) {
 			}
 			text, ok := unescape(p.Value)
 			if b.write(text); !ok {
-				b.unknown(true)
+				b.unknown(true, "")
 			}
 		case *syntax.DblQuoted:
 			b.some = true
@@ -110,12 +133,16 @@ func (b *builder) parts(parts []syntax.WordPart, quoted bool) {
 			}
 			// "$@" can be several words.
 			many := p.Param != nil && p.Param.Value == "@" || p.Names != 0 || p.Index != nil
-			b.unknown(quoted && !many)
+			b.unknown(quoted && !many, nameOf(p))
 		case *syntax.ProcSubst:
 			b.write("/dev/fd/")
-			b.unknown(true)
-		default: // substitutions, arithmetic, extended globs
-			b.unknown(quoted)
+			b.unknown(true, "#")
+		case *syntax.ArithmExp:
+			b.unknown(quoted, "#")
+		case *syntax.CmdSubst:
+			b.unknown(quoted, resultOf(p))
+		default: // extended globs
+			b.unknown(quoted, "")
 		}
 	}
 }
@@ -137,6 +164,12 @@ func (b *builder) literal(text string, quoted bool) {
 		case !quoted && (c == '*' || c == '?' || c == '[' && strings.Contains(text[i:], "]")):
 			// Names of files: each begins with the text before.
 			b.open = true
+			name := string(c)
+			if c == '[' {
+				name = "?"
+				i += strings.IndexByte(text[i:], ']')
+			}
+			b.piece(acphost.CommandPiece{Open: true, Name: name})
 		default:
 			b.write(text[i : i+1])
 		}

@@ -1,0 +1,170 @@
+package shellline
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/goacp/acp/acphost"
+)
+
+// A commander is a program whose first operand is a subcommand. Rules that deny or ask are also
+// compared with the command without the options that stand before it.
+type commander struct {
+	names  string
+	source string // where the options before the subcommand are documented
+	values string // those with a value, in the next word or joined
+	flags  string // those without one
+	plus   bool   // +NAME may stand before the subcommand, too
+}
+
+// Options that are in no list are read both ways: with a value, and without.
+var commanders = []commander{
+	{names: "git", source: "https://git-scm.com/docs/git", values: "-c -C --git-dir --work-tree --namespace --super-prefix --config-env --attr-source",
+		flags: "-p -P -v -h --paginate --no-pager --no-replace-objects --bare --literal-pathspecs --glob-pathspecs --noglob-pathspecs --icase-pathspecs --no-optional-locks --no-advice --no-lazy-fetch --exec-path --version --help"},
+	{names: "docker podman nerdctl", source: "https://docs.docker.com/reference/cli/docker/, https://docs.podman.io/en/latest/markdown/podman.1.html",
+		values: "-c -H -l -n -a --config --context --host --log-level --tlscacert --tlscert --tlskey --connection --identity --root --runroot --url --storage-driver --namespace --address", flags: "-D -r --debug --tls --tlsverify --remote"},
+	{names: "docker-compose podman-compose", source: "https://docs.docker.com/reference/cli/docker/compose/", values: "-f -p -H --file --project-name --profile --env-file --project-directory --ansi --parallel --progress --host", flags: "--verbose --dry-run --compatibility"},
+	{names: "kubectl oc", source: "https://kubernetes.io/docs/reference/kubectl/kubectl/", flags: "--insecure-skip-tls-verify --match-server-version --warnings-as-errors --disable-compression",
+		values: "-n -s -v --namespace --context --cluster --user --kubeconfig --server --token --as --as-group --as-uid --cache-dir --certificate-authority --client-certificate --client-key --request-timeout --tls-server-name --v --vmodule --profile --profile-output --username --password"},
+	{names: "npm pnpm yarn bun", source: "https://docs.npmjs.com/cli/using-npm/config, https://pnpm.io/pnpm-cli, https://yarnpkg.com/cli", flags: "-g -s -q -d -dd -ddd -y -r --global --silent --quiet --verbose --json --yes --offline --workspaces --if-present --no-color --recursive",
+		values: "-C --prefix --dir --cwd --userconfig --globalconfig --location --registry --cache --loglevel --workspace --filter --otp --tag --reporter"},
+	{names: "cargo rustup", source: "https://doc.rust-lang.org/cargo/commands/cargo.html", values: "-Z -C --config --color", flags: "-v -vv -q --verbose --quiet --locked --offline --frozen", plus: true},
+	{names: "go", source: "https://pkg.go.dev/cmd/go", values: "-C"},
+	{names: "gh glab", source: "https://cli.github.com/manual/gh", values: "-R --repo --hostname"},
+	{names: "helm", source: "https://helm.sh/docs/helm/helm/", flags: "--debug --kube-insecure-skip-tls-verify",
+		values: "-n --namespace --kube-context --kubeconfig --kube-apiserver --kube-as-user --kube-as-group --kube-ca-file --kube-tls-server-name --kube-token --registry-config --repository-cache --repository-config --burst-limit --qps"},
+	{names: "terraform tofu", source: "https://developer.hashicorp.com/terraform/cli/commands"},
+	{names: "systemctl", source: "systemctl(1)", values: "-H -M -t -p -P -n -o -s --host --machine --type --property --value --lines --output --signal --state --job-mode --root --kill-whom",
+		flags: "-q -f -a -l -r --user --system --global --no-pager --no-block --quiet --force --now --all --full --no-ask-password --runtime --wait --no-reload --no-legend"},
+	{names: "apt apt-get", source: "apt-get(8)", values: "-o -c -t -a --option --config-file --target-release --host-architecture", flags: "-y -q -qq -d -s -f -m -b -u -V --yes --assume-yes --quiet --no-install-recommends --download-only --simulate"},
+	{names: "dnf yum", source: "dnf(8)", values: "-c -d -e -x -R --config --installroot --enablerepo --disablerepo --releasever --exclude", flags: "-y -q -v -C -b -4 -6 --assumeyes --quiet --verbose"},
+	{names: "pip pip3 uv", source: "https://pip.pypa.io/en/stable/cli/pip/, https://docs.astral.sh/uv/reference/cli/", values: "--python --log --proxy --retries --timeout --cache-dir --directory --project --config-file --color", flags: "-q -v -qq -vv -n --quiet --verbose --isolated --offline --no-cache"},
+	{names: "poetry pdm", source: "https://python-poetry.org/docs/cli/", values: "-C -P -p --directory --project", flags: "-q -v -vv -vvv -n --quiet --verbose --no-interaction --no-ansi --no-plugins"},
+	{names: "aws", source: "https://docs.aws.amazon.com/cli/latest/userguide/cli-configure-options.html", flags: "--debug --no-verify-ssl --no-paginate --no-sign-request --no-cli-pager",
+		values: "--profile --region --output --endpoint-url --query --color --ca-bundle --cli-read-timeout --cli-connect-timeout --cli-binary-format"},
+	{names: "gcloud az", source: "https://cloud.google.com/sdk/gcloud/reference, https://learn.microsoft.com/cli/azure/", values: "--project --account --configuration --format --verbosity --impersonate-service-account --billing-project --subscription --output --query", flags: "-q --quiet --debug --verbose"},
+	{names: "make gmake", source: "https://www.gnu.org/software/make/manual/html_node/Options-Summary.html", values: "-C -f -I -o -W --directory --file --makefile --include-dir --old-file --what-if --eval", flags: "-s -k -n -B -i -w -r -R --silent --keep-going --dry-run --always-make"},
+	{names: "hg jj svn", source: "hg(1), https://jj-vcs.github.io/jj/latest/cli-reference/", values: "-R --repository --cwd --config --encoding --username --password", flags: "-q -v -y --quiet --verbose --noninteractive --no-pager"},
+	{names: "pulumi fly flyctl vercel netlify firebase minikube composer adb tmux brew dotnet conda mamba redis-cli ip nix snap flatpak rclone restic borg kind k3d skaffold argocd vault consul nomad packer serverless wrangler supabase railway heroku doctl hcloud",
+		source: "none: their options are read both ways"},
+}
+
+var commanderOf = func() map[string]*commander {
+	m := map[string]*commander{}
+	for i := range commanders {
+		for name := range strings.FieldsSeq(commanders[i].names) {
+			m[name] = &commanders[i]
+		}
+	}
+	return m
+}()
+
+// maxForms bounds the readings of a command.
+const maxForms = 8
+
+// A start is where an operand may begin, and whether that depends on an option that is not known.
+type start struct {
+	at     int
+	unsure bool
+}
+
+// operands returns the words which may be the next operand, from a word on.
+func (c *commander) operands(words []word, from int) (found []start) {
+	queue := []start{{from, false}}
+	for n := 0; n < len(queue) && n < 4*maxForms; n++ {
+		p := queue[n]
+		if p.at >= len(words) {
+			continue
+		}
+		w, t := words[p.at], words[p.at].Text
+		add := func(by int, unsure bool) {
+			next := start{p.at + by, p.unsure || unsure}
+			if !slices.Contains(queue, next) {
+				queue = append(queue, next)
+			}
+		}
+		switch {
+		case c.plus && strings.HasPrefix(t, "+"):
+			add(1, false)
+		case len(t) < 2 || t[0] != '-' || w.Open && w.split:
+			found = append(found, p)
+		case t == "--":
+			found = append(found, start{p.at + 1, p.unsure})
+		default:
+			name, joined := splitOption(t)
+			switch {
+			case joined || inList(c.flags, name):
+				add(1, false)
+			case inList(c.values, name):
+				add(2, false)
+			case t[1] != '-' && inList(c.values, t[:2]):
+				add(1, false)
+			default:
+				add(1, true)
+				add(2, true)
+			}
+		}
+	}
+	return found
+}
+
+// inList reports whether a list of words has one.
+func inList(list, word string) bool {
+	for s := range strings.FieldsSeq(list) {
+		if s == word {
+			return true
+		}
+	}
+	return false
+}
+
+// forms returns what a command is without the options before its subcommand, and without those
+// between the subcommand and the next operand.
+func (c *commander) forms(words []word) (out []acphost.CommandForm) {
+	add := func(unsure bool, lists ...[]word) {
+		f := acphost.CommandForm{Words: []acphost.CommandWord{words[0].CommandWord}, Unsure: unsure}
+		for _, list := range lists {
+			for _, w := range list {
+				f.Words = append(f.Words, w.CommandWord)
+			}
+		}
+		if len(out) < maxForms {
+			out = append(out, f)
+		}
+	}
+	first := c.operands(words, 1)
+	for _, a := range first {
+		if a.at >= len(words) {
+			continue
+		}
+		if a.at > 1 {
+			add(a.unsure, words[a.at:])
+		}
+		for _, b := range c.operands(words, a.at+1) {
+			if b.at > a.at+1 && b.at < len(words) {
+				add(a.unsure || b.unsure, words[a.at:a.at+1], words[b.at:])
+			}
+		}
+		if name, text := c.alias(words[:a.at], words[a.at].Text); name != "" {
+			var list []word
+			for s := range strings.FieldsSeq(text) {
+				list = append(list, word{CommandWord: acphost.CommandWord{Text: s, Source: s}})
+			}
+			add(false, list, words[a.at+1:])
+		}
+	}
+	return out
+}
+
+// alias returns what options before a subcommand have git understand by its name.
+func (c *commander) alias(options []word, subcommand string) (name, text string) {
+	for _, o := range options {
+		_, set, ok := strings.Cut(o.Text, "alias.")
+		name, text, is := strings.Cut(set, "=")
+		if ok && is && c.names == "git" && strings.EqualFold(name, subcommand) && !strings.HasPrefix(text, "!") {
+			return name, cmp.Or(text, subcommand)
+		}
+	}
+	return "", ""
+}

@@ -1,0 +1,252 @@
+package shellline
+
+import (
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+
+	"github.com/goacp/acp/acphost"
+)
+
+// maxPieces bounds what is noted of an open word.
+const maxPieces = 32
+
+// maxIn bounds the directories in which options have a command work.
+const maxIn = 16
+
+// maxValues bounds the values of a variable, and the directories that a line changes to.
+const maxValues = 32
+
+// A place is where the commands of a line work, and what its variables are, for rules that deny or
+// ask: these look at all that may be.
+type place struct {
+	in     []acphost.CommandWord // directories that options of the programs around have changed to
+	again  int                   // loops and functions around, which may run more than once
+	values map[string][]acphost.CommandWord
+	moves  []acphost.CommandWord
+	lost   bool // variables may have other values
+}
+
+var anywhere = acphost.CommandWord{Open: true}
+
+// move notes that the line changes to a directory.
+func (p *place) move(to acphost.CommandWord) {
+	if len(p.moves) == maxValues {
+		p.moves[0] = anywhere
+		return
+	}
+	p.moves = append(p.moves, to)
+	if p.again > 0 && !strings.HasPrefix(to.Text, "/") && !strings.HasPrefix(to.Text, "~") && len(p.moves) < maxValues {
+		p.moves = append(p.moves, anywhere) // and from there once more
+	}
+}
+
+// enter notes that options have what follows work in directories.
+func (p *place) enter(in []acphost.CommandWord) {
+	if p.in = append(append([]acphost.CommandWord(nil), p.in...), in...); len(p.in) > maxIn {
+		p.in = []acphost.CommandWord{anywhere}
+	}
+}
+
+// set notes a value of a variable.
+func (p *place) set(name string, values ...acphost.CommandWord) {
+	if p.values == nil {
+		p.values = map[string][]acphost.CommandWord{}
+	}
+	if len(p.values[name])+len(values) > maxValues {
+		values = []acphost.CommandWord{anywhere}
+		p.values[name] = nil
+	}
+	p.values[name] = append(p.values[name], values...)
+}
+
+// close moves what was found to the line.
+func (p *place) close(out *acphost.CommandLine) {
+	out.Moves = p.moves
+	if !p.lost {
+		out.Values = p.values
+	}
+}
+
+// repeated looks at what may run more than once.
+func (s *scan) repeated(look func()) {
+	s.again++
+	look()
+	s.again--
+}
+
+// apart looks at what a shell of its own runs, which changes neither the directory nor loops.
+func (s *scan) apart(look func()) {
+	dir, again := s.dir, s.again
+	s.again = 0
+	look()
+	s.dir, s.again = dir, again
+}
+
+// holdsValue notes an assignment; one that is only for a command leaves the value for its own words.
+func (s *scan) holdsValue(a *syntax.Assign, alone bool) {
+	switch {
+	case a.Name == nil:
+	case !alone || a.Array != nil || a.Index != nil || a.Append:
+		s.set(a.Name.Value, anywhere)
+	case a.Value == nil:
+		s.set(a.Name.Value, acphost.CommandWord{})
+	default:
+		s.set(a.Name.Value, plain(s.expand(a.Value))...)
+	}
+}
+
+// iterated notes the values of the variable of a loop.
+func (s *scan) iterated(loop syntax.Loop) {
+	w, ok := loop.(*syntax.WordIter)
+	switch {
+	case !ok || w.Name == nil:
+	case !w.InPos.IsValid():
+		s.set(w.Name.Value, anywhere)
+	default:
+		for _, item := range w.Items {
+			s.set(w.Name.Value, plain(s.expand(item))...)
+		}
+	}
+}
+
+func plain(words []word) (out []acphost.CommandWord) {
+	for _, w := range words {
+		out = append(out, w.CommandWord)
+	}
+	return out
+}
+
+// nameOf returns what a parameter stands for, as in [acphost.CommandPiece].
+func nameOf(p *syntax.ParamExp) string {
+	switch {
+	case p.Length:
+		return "#"
+	case p.Param == nil || p.Exp != nil || p.Slice != nil || p.Repl != nil || p.Excl || p.Width || p.Index != nil || p.Names != 0 || p.Flags != nil:
+		return ""
+	case p.Param.Value == "#" || p.Param.Value == "?" || p.Param.Value == "$" || p.Param.Value == "!":
+		return "#"
+	case !isAssignment(p.Param.Value + "="):
+		return ""
+	}
+	return p.Param.Value
+}
+
+// resultOf returns what a substitution stands for, likewise.
+func resultOf(c *syntax.CmdSubst) string {
+	if len(c.Stmts) != 1 || len(c.Stmts[0].Redirs) > 0 {
+		return ""
+	}
+	call, ok := c.Stmts[0].Cmd.(*syntax.CallExpr)
+	if !ok || len(call.Args) == 0 || len(call.Assigns) > 0 {
+		return ""
+	}
+	switch call.Args[0].Lit() {
+	case "pwd":
+		return "PWD"
+	case "nproc", "id", "whoami", "uname":
+		return "#"
+	}
+	return ""
+}
+
+// found returns a word in which something stands for what another program has found.
+func found(before, after, source string) acphost.CommandWord {
+	w := acphost.CommandWord{Text: before, Open: true, Source: source}
+	if before != "" {
+		w.Pieces = append(w.Pieces, acphost.CommandPiece{Text: before})
+	}
+	w.Pieces = append(w.Pieces, acphost.CommandPiece{Open: true, Name: "{}"})
+	if after != "" {
+		w.Pieces = append(w.Pieces, acphost.CommandPiece{Text: after})
+	}
+	return w
+}
+
+// elsewhere returns the directories in which options have a program work.
+func elsewhere(options []acphost.CommandOption, words []word) (in []acphost.CommandWord) {
+	for _, o := range options {
+		if o.Does == doesMove && !strings.HasSuffix(o.Name, "=") {
+			in = append(in, valueOf(words, o.Word, o.Name))
+		}
+	}
+	return in
+}
+
+// valueOf returns the value of an option, which is joined or the next word.
+func valueOf(words []word, i int, name string) acphost.CommandWord {
+	w := words[i].CommandWord
+	rest, ok := strings.CutPrefix(w.Text, name)
+	rest = strings.TrimPrefix(rest, "=")
+	switch {
+	case w.Open && ok && len(w.Pieces) > 0 && w.Pieces[0].Text == w.Text:
+		w.Pieces = append([]acphost.CommandPiece{{Text: rest}}, w.Pieces[1:]...)
+		w.Text = rest
+		return w
+	case w.Open || !ok:
+		return anywhere
+	case rest != "":
+		return acphost.CommandWord{Text: rest, Source: rest}
+	case i+1 < len(words):
+		return words[i+1].CommandWord
+	}
+	return acphost.CommandWord{}
+}
+
+// directories are the options of wrappers with which a program works elsewhere.
+var directories = map[string]string{ // see the table of wrappers
+	"env": "-C --chdir", "genv": "-C --chdir", "sudo": "-D --chdir -R --chroot", "chroot": "",
+}
+
+// at returns the directories in which a wrapper runs a program, which is word at.
+func (w *wrapper) at(words []word, at int) (in []acphost.CommandWord) {
+	name := base(words[0].Text)
+	options, ok := directories[name]
+	if !ok {
+		return nil
+	}
+	if name == "chroot" {
+		return []acphost.CommandWord{words[at-1].CommandWord}
+	}
+	for i := 1; i < at; i++ {
+		t := words[i].Text
+		long, _ := splitOption(t)
+		switch {
+		case len(t) < 2 || t[0] != '-':
+		case t[1] == '-' && has(options, long):
+			in = append(in, valueOf(words, i, long))
+		case t[1] != '-':
+			for j := 1; j < len(t); j++ {
+				if has(options, "-"+t[j:j+1]) {
+					in = append(in, valueOf(words, i, t[:j+1]))
+				}
+				if has(w.values, "-"+t[j:j+1]) {
+					break
+				}
+			}
+		}
+	}
+	return in
+}
+
+// starts returns the directories in which find -execdir runs programs.
+func starts(words []word) (in []acphost.CommandWord) {
+	for _, w := range words[1:] {
+		if w.Text != "" && strings.Contains("-(!", w.Text[:1]) {
+			break
+		}
+		in = append(in, below(w.CommandWord))
+	}
+	if in == nil {
+		in = append(in, below(acphost.CommandWord{Text: "."}))
+	}
+	return in
+}
+
+// below returns any directory below one.
+func below(dir acphost.CommandWord) acphost.CommandWord {
+	if dir.Open {
+		return anywhere
+	}
+	return acphost.CommandWord{Text: dir.Text + "/", Open: true}
+}
