@@ -57,7 +57,7 @@ func DefaultDir() string {
 
 // New returns the agent. It may serve any number of connections, at once as well;
 // nothing of it has to be closed: journals are closed with their sessions. It
-// starts nothing and touches no file before the first prompt.
+// starts nothing before the first prompt, and touches no file before the first session.
 func New(o Options) (*acp.Agent, error) {
 	if o.Model != nil {
 		return nil, errors.New("agent: a language model cannot be used yet")
@@ -109,7 +109,12 @@ type builtin struct {
 func sessionOf(s *acp.AgentSession) *session { return s.Value.(*session) }
 
 func (b *builtin) newSession(_ context.Context, s *acp.AgentSession) error {
-	return b.begin(s, newSession(b, s))
+	v := newSession(b, s)
+	if err := b.begin(s, v); err != nil {
+		return err
+	}
+	v.setBlank()
+	return nil
 }
 
 // maxOpen bounds the sessions that a connection may have open at a time.
@@ -201,7 +206,7 @@ func (b *builtin) deleteSession(_ context.Context, _ *acp.AgentConn, id acp.Sess
 }
 
 func (b *builtin) sessionStatus(_ context.Context, _ *acp.AgentConn, id acp.SessionID) (acp.SessionStatus, error) {
-	if !b.store.exists(id) {
+	if !b.store.exists(id) && !b.store.readBlank(id, nil) {
 		return "", acp.SessionNotFound(id)
 	}
 	return acp.SessionStatusSaved, nil

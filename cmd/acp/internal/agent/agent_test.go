@@ -487,14 +487,19 @@ func TestHostileIDs(t *testing.T) {
 	})
 }
 
-// TestUnused leaves no file of a session in which nothing was said.
+// TestUnused makes no journal of a session in which nothing was said.
 func TestUnused(t *testing.T) {
 	k := start(t, 2)
 	if err := k.session.SetMode(t.Context(), modeReadOnly); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := os.Stat(k.dir); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("the directory is there: %v", err)
+	if left, err := os.ReadDir(k.dir); err != nil || len(left) != 1 || left[0].Name() != blankDir {
+		t.Errorf("there is %v, %v", left, err)
+	}
+	for name, want := range map[string]fs.FileMode{filepath.Join(k.dir, blankDir): 0o700, newStore(k.dir).blankPath(k.session.ID()): 0o600} {
+		if info, err := os.Stat(name); err != nil || runtime.GOOS != "windows" && info.Mode().Perm() != want {
+			t.Errorf("%s: %v, %v", name, info, err)
+		}
 	}
 	k.tell("hello")
 	for name, want := range map[string]fs.FileMode{k.dir: 0o700, filepath.Join(k.dir, string(k.session.ID())+suffix): 0o600} {

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"time"
 	"unicode"
 
 	"github.com/goacp/acp"
@@ -103,9 +102,11 @@ func (s *session) optionChanged(id acp.SessionConfigID, v acp.SessionConfigOptio
 	}
 	kept := s.j != nil
 	s.mu.Unlock()
-	if kept { // otherwise it is when the session begins
-		s.keep(&acp.ConfigOptionUpdate{ConfigOptions: s.options()})
+	if !kept { // it is when the session begins
+		s.setBlank()
+		return
 	}
+	s.keep(&acp.ConfigOptionUpdate{ConfigOptions: s.options()})
 }
 
 // currentMode returns the mode and whether .gitignore counts.
@@ -142,14 +143,13 @@ func (s *session) ensure() error {
 	if s.closed {
 		return acp.ErrSessionClosed
 	}
-	j, err := s.agent.store.create(&header{
-		Version: journalVersion, ID: s.acp.ID(), Cwd: s.acp.Cwd(), Roots: s.acp.AdditionalDirectories(), Created: time.Now().UTC(),
-	})
+	j, err := s.agent.store.create(s.header())
 	if err != nil {
 		s.lost = err
 		return err
 	}
 	s.j = j
+	s.agent.store.removeBlank(s.acp.ID())
 	return nil
 }
 
@@ -214,6 +214,9 @@ func (s *session) close() error {
 // load brings a session back that was saved.
 func (s *session) load() error {
 	st := newState(s)
+	if !s.agent.store.exists(s.acp.ID()) && s.agent.store.readBlank(s.acp.ID(), st.see) {
+		return nil // the journal is made when there is something to keep
+	}
 	j, c, err := s.agent.store.open(s.acp.ID(), st.see)
 	if err != nil {
 		return err
@@ -234,9 +237,11 @@ func (s *session) load() error {
 // fork makes the session one that begins with what was said in another.
 func (s *session) fork(from acp.SessionID) error {
 	st := newState(s)
-	j, err := s.agent.store.copyOf(from, &header{
-		Version: journalVersion, ID: s.acp.ID(), Cwd: s.acp.Cwd(), Roots: s.acp.AdditionalDirectories(), Created: time.Now().UTC(),
-	}, st.see)
+	if !s.agent.store.exists(from) && s.agent.store.readBlank(from, st.see) {
+		s.setBlank()
+		return nil
+	}
+	j, err := s.agent.store.copyOf(from, s.header(), st.see)
 	if err != nil {
 		return err
 	}

@@ -38,6 +38,8 @@ type store struct {
 
 	mu  sync.Mutex
 	mem map[acp.SessionID]*memory
+
+	blanks []blank // in memory, the latest last
 }
 
 // memory is the journal of a session that is kept in memory; guarded by store.mu.
@@ -373,6 +375,9 @@ func (j *journal) setTitle(title string) error {
 func (s *store) remove(id acp.SessionID) error {
 	if !validID(id) {
 		return acp.SessionNotFound(id)
+	}
+	if !s.exists(id) && s.removeBlank(id) {
+		return nil
 	}
 	j, err := s.lock(id)
 	if err != nil {

@@ -1,0 +1,122 @@
+package agent
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/goacp/acp"
+)
+
+func modeOf(s *acp.ClientSession) string {
+	for _, o := range s.Options() {
+		if k, ok := o.Kind.(*acp.SessionConfigSelect); ok && o.ConfigID == optionMode {
+			return string(k.CurrentValue)
+		}
+	}
+	return ""
+}
+
+// TestNeverPrompted: a session in which nothing was said comes back in another process, with the mode
+// that was set, is not listed, and becomes one that is with the first prompt.
+func TestNeverPrompted(t *testing.T) {
+	for _, dir := range []bool{true, false} {
+		t.Run(fmt.Sprintf("directory %t", dir), func(t *testing.T) {
+			for _, version := range []int{1, 2} {
+				t.Run(fmt.Sprintf("v%d", version), func(t *testing.T) {
+					var change []func(*talk)
+					if !dir {
+						change = append(change, inMemory)
+					}
+					k := start(t, version, change...)
+					id := k.session.ID()
+					if err := k.session.SetMode(t.Context(), modeReadOnly); err != nil {
+						t.Fatal(err)
+					}
+					again := func() *acp.ClientSession {
+						t.Helper()
+						if dir {
+							k.connect() // another agent, as in another process
+						} else if err := k.session.Close(t.Context()); err != nil {
+							t.Fatal(err)
+						}
+						s, err := k.conn.Load(t.Context(), id, acp.SessionConfig{Cwd: k.cwd})
+						if err != nil {
+							t.Fatal(err)
+						}
+						return s
+					}
+					k.session = again()
+					if got := modeOf(k.session); got != modeReadOnly {
+						t.Errorf("the mode is %q", got)
+					}
+					list := func() (ids []acp.SessionID) {
+						for s, err := range k.conn.Sessions(t.Context(), acp.ListOptions{}) {
+							if err != nil {
+								t.Fatal(err)
+							}
+							ids = append(ids, s.SessionID)
+						}
+						return ids
+					}
+					if slices.Contains(list(), id) {
+						t.Error("it is listed")
+					}
+					k.tell("/mode")
+					if !slices.Contains(list(), id) {
+						t.Error("it is not listed after a prompt")
+					}
+					if dir {
+						if left, _ := os.ReadDir(filepath.Join(k.dir, blankDir)); len(left) != 0 {
+							t.Errorf("%v is left", left)
+						}
+					}
+					if dir {
+						if err := k.session.Close(t.Context()); err != nil {
+							t.Fatal(err)
+						}
+					}
+					k.session = again()
+					if got := modeOf(k.session); got != modeReadOnly {
+						t.Errorf("after a prompt the mode is %q", got)
+					}
+				})
+			}
+		})
+	}
+}
+
+// TestBlanksAreBounded: only the latest sessions in which nothing was said are kept, one that is deleted
+// is gone, and one that is no session is not read.
+func TestBlanksAreBounded(t *testing.T) {
+	for _, dir := range []string{filepath.Join(t.TempDir(), "sessions"), ""} {
+		s := newStore(dir)
+		id := func(i int) acp.SessionID { return acp.SessionID(fmt.Sprintf("s%06d", i)) }
+		for i := range maxBlanks + 10 {
+			if err := s.setBlank(&header{Version: journalVersion, ID: id(i), Cwd: "/"}, new(acp.ConfigOptionUpdate)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		n := 0
+		for i := range maxBlanks + 10 {
+			if s.readBlank(id(i), nil) {
+				n++
+			}
+		}
+		last := id(maxBlanks + 9)
+		if n != maxBlanks || !s.readBlank(last, nil) {
+			t.Errorf("%d blanks are kept", n)
+		}
+		if err := s.remove(last); err != nil || s.readBlank(last, nil) {
+			t.Errorf("not removed: %v", err)
+		}
+		if s.readBlank("../s000001", nil) || s.removeBlank("../s000001") {
+			t.Error("a path is taken for an id")
+		}
+		if err := s.setBlank(&header{Version: journalVersion, ID: "s", Cwd: string(make([]byte, maxBlankSize))}, new(acp.ConfigOptionUpdate)); err == nil {
+			t.Error("a blank of any size is kept")
+		}
+	}
+}
