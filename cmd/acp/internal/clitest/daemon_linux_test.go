@@ -33,8 +33,8 @@ func TestDaemonsEnd(t *testing.T) {
 	if _, err := exec.LookPath("setsid"); err != nil {
 		t.Skip(err)
 	}
+	const wait = `while [ ! -e daemon ]; do sleep 0.01; done; `
 	agent := func(mode, script string) []string {
-		wait := `while [ ! -e daemon ]; do sleep 0.01; done; `
 		return []string{"--", "sh", "-c", script + wait + `CLITEST_RUN=fake-agent exec "$0" "$1"`, os.Args[0], mode}
 	}
 	builtin := func(line string) []string { return []string{"--allow", "*", "/run " + line} }
@@ -49,7 +49,7 @@ func TestDaemonsEnd(t *testing.T) {
 		{"terminated", append([]string{"exec", "go"}, agent("slow-turn", daemon)...), syscall.SIGTERM, exitcode.Cancelled, false},
 		{"killed", append([]string{"exec", "go"}, agent("slow-turn", daemon)...), syscall.SIGKILL, -1, false},
 		{"out of time", append([]string{"exec", "--timeout", "1s", "go"}, agent("slow-turn", daemon)...), 0, exitcode.Timeout, false},
-		{"of a command", append([]string{"exec", "--no-stdin"}, builtin(daemon+"echo done")...), 0, 0, false},
+		{"of a command", append([]string{"exec", "--no-stdin"}, builtin(daemon+wait+"echo done")...), 0, 0, false},
 		{"of a command that runs", append([]string{"exec", "--no-stdin"}, builtin(daemon+"sleep 100000")...), syscall.SIGTERM, exitcode.Cancelled, false},
 		{"without the mark", append([]string{"exec", "go"}, agent("ok", strings.Replace(daemon, "setsid", "env -u ACP_TREE setsid", 1))...), 0, 0, true},
 	} {
