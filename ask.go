@@ -18,6 +18,10 @@ type Permission struct {
 	// Description says more.
 	Description string
 	// Command and Cwd, when set, say that the question is about a command.
+	// Version 1 has no place for them: a tool call without an input gets them as
+	// its input, as members of the same names, and to any other they are added as
+	// text. Rules of a client can only allow what is in the input, so a tool call
+	// with an input of its own should have a member "command" in it.
 	Command, Cwd string
 	// Options are the answers to choose from. The default is to allow or to
 	// reject, once or, but not for Permit, always.

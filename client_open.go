@@ -22,6 +22,9 @@ type SessionConfig struct {
 	AdditionalDirectories []string // further roots, absolute
 	// MCPServers are servers the agent is to connect to. One that the agent
 	// reaches over this connection ([MCPServerACP]) is served by [Client.MCP].
+	// A server of a transport that the agent has not advertised is an error; in
+	// version 2 that includes servers on standard streams, which every agent of
+	// version 1 can use. See [ClientConn.SupportsMCP].
 	MCPServers []MCPServer
 	// SystemPrompt changes the agent's instructions. Experimental.
 	SystemPrompt *SystemPrompt
@@ -71,6 +74,18 @@ func (c *ClientConn) check(cfg *SessionConfig) error {
 		names[name] = true
 	}
 	return clientCheckSystemPrompt(caps.SystemPrompt, cfg.SystemPrompt)
+}
+
+// SupportsMCP reports whether the agent can use an MCP server: whether it has
+// advertised the server's transport. Callers that want to leave out the other
+// servers rather than fail can use it with [slices.DeleteFunc]. It may be called
+// from any goroutine.
+func (c *ClientConn) SupportsMCP(server MCPServer) bool {
+	if c.Capabilities().Session == nil {
+		return false
+	}
+	_, transport, ok := serverTransport(server, c.proto().servers())
+	return ok && (transport != "acp" || c.client.MCP != nil)
 }
 
 // clientCheckSystemPrompt refuses what the agent would have to refuse (S85).
