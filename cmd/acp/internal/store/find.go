@@ -15,6 +15,10 @@ const maxCandidates = 20
 // is the name of the agent, or "" for any. That there is none is [ErrNotFound]; several are an
 // [*AmbiguousError].
 func (s *Store) Find(ctx context.Context, agent, id string) (Session, error) {
+	return abandon(ctx, s, func() (Session, error) { return s.find(ctx, agent, id) })
+}
+
+func (s *Store) find(ctx context.Context, agent, id string) (Session, error) {
 	if id == "" {
 		return Session{}, ErrNotFound
 	}
@@ -80,7 +84,9 @@ func (s *Store) sessions(ctx context.Context, cond string, args []any, holds fun
 
 // Latest returns the session with exactly that key that something happened in last, or [ErrNotFound].
 func (s *Store) Latest(ctx context.Context, k Key) (Session, error) {
-	found, err := s.sessions(ctx, `agent = ? AND sid = ?`, []any{k.Agent, k.ID}, func(v Session) bool { return v.Key == k })
+	found, err := abandon(ctx, s, func() ([]Session, error) {
+		return s.sessions(ctx, `agent = ? AND sid = ?`, []any{k.Agent, k.ID}, func(v Session) bool { return v.Key == k })
+	})
 	if err != nil {
 		return Session{}, wrap("find session", err)
 	}
@@ -99,7 +105,7 @@ func (s *Store) Latest(ctx context.Context, k Key) (Session, error) {
 // Child returns the session of a subagent, by the agent's id of it, in a conversation; or
 // [ErrNotFound].
 func (s *Store) Child(ctx context.Context, parent, id string) (Session, error) {
-	found, err := s.children(ctx, parent)
+	found, err := abandon(ctx, s, func() ([]Session, error) { return s.children(ctx, parent) })
 	if err != nil {
 		return Session{}, wrap("find session", err)
 	}
@@ -120,7 +126,7 @@ func (s *Store) children(ctx context.Context, parent string) ([]Session, error) 
 
 // Session returns what is known of a conversation, from its log, or [ErrNotFound].
 func (s *Store) Session(ctx context.Context, conversation string) (Session, error) {
-	v, err := s.state(ctx, conversation)
+	v, err := abandon(ctx, s, func() (Session, error) { return s.state(ctx, conversation) })
 	return v, wrap("read session", err)
 }
 
@@ -184,7 +190,7 @@ func (n *Names) All() []string { return n.all }
 
 // Names returns the names of all sessions.
 func (s *Store) Names(ctx context.Context) (*Names, error) {
-	found, err := s.named(ctx)
+	found, err := abandon(ctx, s, func() ([]Session, error) { return s.named(ctx) })
 	if err != nil {
 		return nil, wrap("list sessions", err)
 	}

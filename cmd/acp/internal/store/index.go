@@ -88,6 +88,8 @@ var (
 	errIndexForeign = errors.New("the index is of another program, or of a later version")
 	// errIndexBroken says that something in the index is not what it should be.
 	errIndexBroken = errors.New("the index is broken")
+	// errSchema says that it has not the tables that it should have.
+	errSchema = errors.New("the tables of the index are not as they should be")
 )
 
 // An indexer is the way to the index of a store. The index is opened for each use, so that nothing
@@ -164,7 +166,7 @@ func (x *indexer) with(ctx context.Context, wait time.Duration, f func(context.C
 	if err := prepare(ctx, db); err != nil {
 		return err
 	}
-	return f(ctx, &index{db: db})
+	return checkSchema(ctx, db, f(ctx, &index{db: db}))
 }
 
 // prepare makes the tables of a new index.
@@ -214,16 +216,51 @@ func (x *indexer) remove() error {
 	return nil
 }
 
-// isBroken reports whether an error says that the index is damaged.
+// isBroken reports whether an error says that the index is damaged, and is to be made anew. That it is
+// in use, that the disk is full or that it cannot be written is no damage.
 func isBroken(err error) bool {
+	if errors.Is(err, errSchema) {
+		return true
+	}
 	if e, ok := errors.AsType[*sqlite.Error](err); ok {
 		switch e.Code() & 0xff {
-		case sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_FORMAT, sqlite3.SQLITE_SCHEMA, sqlite3.SQLITE_CONSTRAINT, sqlite3.SQLITE_ERROR:
-			return true // also what a damaged schema leads to, such as a missing table
+		case sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB:
+			return true
+		case sqlite3.SQLITE_CONSTRAINT:
+			return true // what it has contradicts itself: only this program writes to it
 		}
-		return e.Code() == sqlite3.SQLITE_IOERR_SHORT_READ || e.Code() == sqlite3.SQLITE_READONLY_DBMOVED
+		return e.Code() == sqlite3.SQLITE_IOERR_SHORT_READ
 	}
 	return errors.Is(err, errIndexBroken)
+}
+
+// checkSchema returns an error that is errSchema if an error may come of tables that are not those of an
+// index, and they are not.
+func checkSchema(ctx context.Context, db *sql.DB, err error) error {
+	if e, ok := errors.AsType[*sqlite.Error](err); !ok || e.Code()&0xff != sqlite3.SQLITE_ERROR {
+		return err
+	}
+	model, e := sql.Open("sqlite", ":memory:")
+	if e != nil {
+		return err
+	}
+	defer model.Close()
+	model.SetMaxOpenConns(1)
+	if _, e := model.ExecContext(ctx, indexSchema); e != nil {
+		return err
+	}
+	want, e1 := schemaOf(ctx, model)
+	got, e2 := schemaOf(ctx, db)
+	if e1 == nil && (e2 == nil && want != got || isBroken(e2)) {
+		return errors.Join(errSchema, err)
+	}
+	return err
+}
+
+// schemaOf returns what says what the tables of a database are.
+func schemaOf(ctx context.Context, db *sql.DB) (schema string, err error) {
+	err = db.QueryRowContext(ctx, `SELECT coalesce(group_concat(sql, ';'), '') FROM (SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY type, name)`).Scan(&schema)
+	return schema, err
 }
 
 // An index is an open index.

@@ -212,18 +212,25 @@ func (s *Store) Events(ctx context.Context, id string) iter.Seq2[Event, error] {
 // Permissions that were never answered are without an outcome. A turn that was cut off leaves the
 // session as busy as it was then.
 func (s *Store) Snapshot(ctx context.Context, id string, cfg transcript.Config) (*transcript.Snapshot, *Damage, error) {
-	f := newFolder(cfg)
-	damage, err := s.read(ctx, id, func(e *Event) bool {
-		f.apply(e)
-		return true
+	type result struct {
+		snapshot *transcript.Snapshot
+		damage   *Damage
+	}
+	r, err := abandon(ctx, s, func() (result, error) {
+		f := newFolder(cfg)
+		damage, err := s.read(ctx, id, func(e *Event) bool {
+			f.apply(e)
+			return true
+		})
+		if err != nil {
+			return result{}, err
+		}
+		if len(damage.Lost) == 0 && !damage.CutOff && !damage.Altered {
+			damage = nil
+		}
+		return result{f.conversation.Snapshot(), damage}, nil
 	})
-	if err != nil {
-		return nil, nil, wrap("read session", err)
-	}
-	if len(damage.Lost) == 0 && !damage.CutOff && !damage.Altered {
-		damage = nil
-	}
-	return f.conversation.Snapshot(), damage, nil
+	return r.snapshot, r.damage, wrap("read session", err)
 }
 
 // state reads what is known of a conversation from its log.

@@ -4,15 +4,10 @@ import (
 	"bytes"
 	"context"
 	"database/sql"
-	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
-
-	"modernc.org/sqlite"
-	sqlite3 "modernc.org/sqlite/lib"
 
 	"github.com/goacp/acp/acpv2"
 )
@@ -104,6 +99,10 @@ func unspaced(r rune) bool {
 // List returns sessions, the latest first. If the index cannot be used they are found by reading the
 // logs, which takes longer.
 func (s *Store) List(ctx context.Context, q Query) ([]Match, error) {
+	return abandon(ctx, s, func() ([]Match, error) { return s.list(ctx, q) })
+}
+
+func (s *Store) list(ctx context.Context, q Query) ([]Match, error) {
 	switch {
 	case q.Limit == 0:
 		q.Limit = defaultLimit
@@ -145,11 +144,7 @@ func (x *index) list(ctx context.Context, q Query, words []string) ([]Match, err
 		args = append(args, arg)
 	}
 	all, ids, err := x.sessions(ctx, query+` ORDER BY updated DESC, id DESC LIMIT ?`, append(args, q.Limit)...)
-	if e, ok := errors.AsType[*sqlite.Error](err); ok && e.Code() == sqlite3.SQLITE_ERROR && len(words) > 0 {
-		// To the index a word may be two, of letters that are younger than it. Nothing is broken then.
-		return nil, fmt.Errorf("search: %s", e.Error())
-	}
-	if err != nil {
+	if err != nil { // also where a word is two to the index, of letters that are younger than it
 		return nil, err
 	}
 	found := make([]Match, len(all))

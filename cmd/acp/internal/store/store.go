@@ -180,13 +180,16 @@ type Options struct {
 }
 
 // A Store keeps conversations. Its methods may be called from any goroutine, and several processes
-// may have the same store open. Close it when done with it.
+// may have the same store open. Methods that read and have a context return when it is done, also
+// while the disk does not answer; those that go over events, or delete, wait for the disk. Close it when
+// done with it.
 type Store struct {
 	dir    string
 	normal bool
 	files  FileSystem
 	log    *slog.Logger
 
+	reading chan struct{} // has one for each call that waits for files: see abandon
 	index   indexer
 	wake    chan struct{} // to index what is new
 	cancel  context.CancelFunc
@@ -217,7 +220,8 @@ func Open(ctx context.Context, o Options) (s *Store, taken *Taken, err error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("open store %s: %w", o.Path, err)
 	}
-	s = &Store{dir: dir, normal: o.Normal, files: o.Files, log: o.Logger, wake: make(chan struct{}, 1), done: make(chan struct{})}
+	s = &Store{dir: dir, normal: o.Normal, files: o.Files, log: o.Logger, wake: make(chan struct{}, 1), done: make(chan struct{}),
+		reading: make(chan struct{}, maxAbandoned)}
 	s.index.init(dir)
 	if o.Old != "" {
 		if taken, err = takeOver(ctx, s, o.Old); err != nil {

@@ -1,0 +1,170 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"io/fs"
+	"path/filepath"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/goacp/acp/transcript"
+)
+
+// A stalledReads is a file system that does not answer readers while stall is not nil.
+type stalledReads struct {
+	System
+	mu    sync.Mutex
+	stall chan struct{}
+}
+
+func (f *stalledReads) wait() {
+	f.mu.Lock()
+	stall := f.stall
+	f.mu.Unlock()
+	if stall != nil {
+		<-stall
+	}
+}
+
+func (f *stalledReads) ReadDir(name string) ([]fs.DirEntry, error) {
+	f.wait()
+	return f.System.ReadDir(name)
+}
+
+func (f *stalledReads) OpenFile(name string, flag int, perm fs.FileMode) (File, error) {
+	f.wait()
+	return f.System.OpenFile(name, flag, perm)
+}
+
+// TestAbandon: on a disk that does not answer every method that reads returns when its context is done,
+// however many calls there are, and none of what it leaves behind stays when the disk answers again.
+func TestAbandon(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "kept")
+	synctest.Test(t, func(t *testing.T) {
+		disk := new(stalledReads)
+		s := openWith(t, Options{Path: dir, Normal: true, Files: disk})
+		defer s.Close()
+		id := write(t, s, Session{Key: Key{"a", "s"}}, chunk("agent", "m", "word"))
+		calls := map[string]func(context.Context) error{
+			"List":     func(ctx context.Context) error { _, err := s.List(ctx, Query{}); return err },
+			"search":   func(ctx context.Context) error { _, err := s.List(ctx, Query{Text: "word"}); return err },
+			"Find":     func(ctx context.Context) error { _, err := s.Find(ctx, "", "s"); return err },
+			"Latest":   func(ctx context.Context) error { _, err := s.Latest(ctx, Key{"a", "s"}); return err },
+			"Session":  func(ctx context.Context) error { _, err := s.Session(ctx, id); return err },
+			"Names":    func(ctx context.Context) error { _, err := s.Names(ctx); return err },
+			"Snapshot": func(ctx context.Context) error { _, _, err := s.Snapshot(ctx, id, transcript.Config{}); return err },
+		}
+		for name, call := range calls {
+			if err := call(t.Context()); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+		stall := make(chan struct{})
+		disk.mu.Lock()
+		disk.stall = stall
+		disk.mu.Unlock()
+		for name, call := range calls {
+			for range maxAbandoned/2 + 1 { // together more than may be left behind
+				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+				begin := time.Now()
+				if err := call(ctx); !errors.Is(err, context.DeadlineExceeded) {
+					t.Errorf("%s: %v", name, err)
+				}
+				if took := time.Since(begin); took != time.Second { // of the bubble's clock
+					t.Errorf("%s returned after %v", name, took)
+				}
+				cancel()
+			}
+		}
+		if n := len(s.reading); n != maxAbandoned {
+			t.Errorf("%d calls are left behind", n)
+		}
+		disk.mu.Lock()
+		disk.stall = nil
+		disk.mu.Unlock()
+		close(stall)
+		synctest.Wait()
+		if n := len(s.reading); n != 0 {
+			t.Errorf("%d calls are left behind in the end", n)
+		}
+		for name, call := range calls {
+			if err := call(t.Context()); err != nil {
+				t.Errorf("%s again: %v", name, err)
+			}
+		}
+	})
+}
+
+// TestIndexMadeAnew: an index that is damaged is made anew; one that is in use, or full, or that cannot be
+// written, and one of which something is asked that does not exist, is not.
+func TestIndexMadeAnew(t *testing.T) {
+	run := func(lines ...string) func(context.Context, *sql.DB) error {
+		return func(ctx context.Context, db *sql.DB) (err error) {
+			for _, line := range lines {
+				if _, err = db.ExecContext(ctx, line); err != nil {
+					break
+				}
+			}
+			return err
+		}
+	}
+	insert := `INSERT INTO chunk (id, last, text) VALUES (77 << 24, '', hex(randomblob(1000000)))`
+	for name, tt := range map[string]struct {
+		f    func(context.Context, *sql.DB) error
+		anew bool
+	}{
+		"error":      {run(`SELECT * FROM nothing`), false},
+		"bad search": {run(`SELECT * FROM chunk_text WHERE chunk_text MATCH '"'`), false},
+		"full":       {run(`PRAGMA max_page_count = 1`, insert), false},
+		"readonly":   {run(`PRAGMA query_only = 1`, insert), false},
+		"busy": {func(ctx context.Context, db *sql.DB) error {
+			var path string
+			if err := db.QueryRowContext(ctx, `SELECT file FROM pragma_database_list`).Scan(&path); err != nil {
+				return err
+			}
+			other, err := sql.Open("sqlite", "file:"+path+"?_txlock=immediate")
+			if err != nil {
+				return err
+			}
+			defer other.Close()
+			tx, err := other.BeginTx(ctx, nil)
+			if err != nil {
+				return err
+			}
+			defer tx.Rollback()
+			return run(`PRAGMA busy_timeout = 0`, insert)(ctx, db)
+		}, false},
+		"table gone":       {run(`DROP TABLE part`, `SELECT * FROM part`), true},
+		"column gone":      {run(`ALTER TABLE session RENAME COLUMN turns TO x`, `SELECT turns FROM session`), true},
+		"contradicts":      {run(`INSERT INTO session SELECT * FROM session`), true},
+		"value of no type": {func(context.Context, *sql.DB) error { return errIndexBroken }, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := openTest(t, filepath.Join(t.TempDir(), "kept"))
+			write(t, s, Session{Key: Key{"a", "s"}}, chunk("agent", "m", "word"))
+			if _, err := s.List(t.Context(), Query{}); err != nil {
+				t.Fatal(err)
+			}
+			calls := 0
+			err := s.index.use(t.Context(), time.Minute, func(ctx context.Context, x *index) error {
+				if calls++; calls > 1 {
+					return nil
+				}
+				return tt.f(ctx, x.db)
+			})
+			if (err == nil) != tt.anew {
+				t.Errorf("%v", err)
+			}
+			if anew := calls > 1; anew != tt.anew {
+				t.Errorf("made anew: %v", anew)
+			}
+			if found, err := s.List(t.Context(), Query{}); err != nil || len(found) != 1 {
+				t.Errorf("%d sessions, %v", len(found), err)
+			}
+		})
+	}
+}
