@@ -29,7 +29,7 @@ var layers = map[string][]string{
 	"cli/completion": {"app"},
 	"cli/configcmd":  {"app", "config", "exitcode", "export", "mcp", "roster", "safetext"},
 	"cli/docs":       {"app"},
-	"cli/exec":       {"app", "config", "exitcode", "export", "host", "plain", "roster", "safetext", "store"},
+	"cli/exec":       {"app", "config", "exitcode", "export", "host", "plain", "roster", "safetext", "shown", "store"},
 	"cli/mcpconnect": {"app", "mcp"},
 	"cli/sessions":   {"app", "exitcode", "export", "host", "safetext", "store"},
 	"cli/tap":        {"app", "config", "exitcode", "filelock", "host", "roster", "safetext", "tap", "web"},

@@ -64,14 +64,22 @@ func NoticeLine(n *transcript.Notice) string {
 // Question returns the lines that put a permission request to the user, with its choices numbered
 // from 1.
 func Question(req acphost.Request) []string {
-	lines := []string{"Permission: " + safetext.Line(req.Title, 500)}
-	for line := range strings.SplitSeq(strings.TrimSpace(safetext.Text(req.Description)), "\n") {
+	command, certain := req.Shows()
+	title, description := req.Title, req.Description
+	if shown.Same(title, command, req.Cwd) {
+		title = "Run this command?"
+	}
+	if shown.Same(description, command, req.Cwd) || shown.Same(description, title, req.Cwd) {
+		description = ""
+	}
+	lines := []string{"Permission: " + safetext.Line(title, 500)}
+	for line := range strings.SplitSeq(strings.TrimSpace(safetext.Text(description)), "\n") {
 		if line != "" {
 			lines = append(lines, "  "+line)
 		}
 	}
 	// A command is shown in full, whatever its length: what is not seen is not agreed to.
-	switch command, certain := req.Shows(); {
+	switch {
 	case command != "" && certain:
 		lines = append(lines, "  Command: "+strings.ReplaceAll(safetext.Text(command), "\n", "\n           "))
 	case command != "":

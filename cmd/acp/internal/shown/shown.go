@@ -36,6 +36,34 @@ func Asked(t *transcript.Snapshot, p *transcript.Permission) (command string, ce
 	return "", true
 }
 
+// AskedCall returns the id of the tool call that a question is about; "" if it is about none.
+func AskedCall(p *transcript.Permission) acp.ToolCallID {
+	switch s := p.Subject.(type) {
+	case *acpv2.CommandPermissionSubject:
+		return s.ToolCallID
+	case *acpv2.ToolCallPermissionSubject:
+		return s.ToolCall.ToolCallID
+	}
+	return ""
+}
+
+// maxAfter bounds the entries behind a tool call among which a question about it is looked for.
+const maxAfter = 1024
+
+// Awaits reports whether a question about a tool call has no answer yet.
+func Awaits(t *transcript.Snapshot, c *transcript.ToolCall) bool {
+	n := 0
+	for e := range t.Backward() {
+		if n++; e.Seq() <= c.Seq() || n > maxAfter {
+			return false
+		}
+		if p, ok := e.(*transcript.Permission); ok && p.Outcome == nil && AskedCall(p) == c.ID {
+			return true
+		}
+	}
+	return false
+}
+
 // Title returns the title of a tool call, or its name or kind, with the command that it shows if the
 // title does not have that. It may be of several lines.
 func Title(c *transcript.ToolCall) string {
@@ -59,6 +87,34 @@ func With(title, command string) string {
 		return title + " " + command
 	}
 	return title + ": " + command
+}
+
+// Same reports whether two texts say the same: agents tell a command as the title, in a block of code and
+// behind a prompt, and leave out the working directory.
+func Same(a, b, cwd string) bool {
+	a, b = bare(a, cwd), bare(b, cwd)
+	return a != "" && a == b
+}
+
+// bare returns a text without what it is wrapped in.
+func bare(s, cwd string) string {
+	s = strings.TrimSpace(s)
+	if fence := s[:len(s)-len(strings.TrimLeft(s, "`"))]; fence != "" && len(s) > 2*len(fence) && strings.HasSuffix(s, fence) {
+		inside := s[len(fence) : len(s)-len(fence)]
+		info, code, block := strings.Cut(inside, "\n")
+		switch {
+		case strings.Contains(inside, fence):
+		case len(fence) >= 3 && block && !strings.ContainsAny(strings.TrimSpace(info), " \t"):
+			s = code
+		case len(fence) < 3 && !block:
+			s = inside
+		}
+	}
+	s = strings.TrimPrefix(strings.TrimSpace(s), "$ ")
+	if cwd != "" && cwd != "/" {
+		s = strings.ReplaceAll(s, strings.TrimSuffix(cwd, "/")+"/", "")
+	}
+	return squeeze(s)
 }
 
 // hasWords reports whether a text has another one in it that neither begins nor ends within a word.

@@ -8,6 +8,7 @@ import (
 	"github.com/goacp/acp/cmd/acp/internal/config"
 	"github.com/goacp/acp/cmd/acp/internal/roster"
 	"github.com/goacp/acp/cmd/acp/internal/safetext"
+	"github.com/goacp/acp/cmd/acp/internal/shown"
 )
 
 // suggester returns a function that finds the rule which, given with --allow, would permit a request
@@ -94,8 +95,10 @@ func what(rec acphost.Record) string {
 			parts = append(parts, s)
 		}
 	}
-	add(rec.Title, 120)
 	command, certain := rec.Shows()
+	if !shown.Same(rec.Title, command, rec.Cwd) {
+		add(rec.Title, 120)
+	}
 	add(command, 500)
 	if len(rec.Paths) > 0 && command == "" {
 		add(rec.Paths[0], 200)

@@ -70,36 +70,51 @@ func Permission(req *acp.PermissionRequest, snap *transcript.Snapshot, width int
 		t.snap = snap
 	}
 	b := builder{t: t, it: &item{open: opened}}
-	title := safetext.Line(req.Title, maxTitle)
-	if title != "" {
-		b.line(prefix{}, line{}.put(title, look{attr: bold}))
-	} else {
-		b.line(prefix{}, line{{"The agent asks for permission", look{attr: bold}}})
-	}
-	if strings.TrimSpace(req.Description) != "" && safetext.Line(req.Description, maxTitle) != title {
-		b.pieces(prefix{}, req.Description, splitMarkdown(req.Description, nil), true)
-	}
 	var callID acpv2.ToolCallID
 	var asked string // the command that is shown already, or will be
 	switch s := req.Subject.(type) {
 	case *acpv2.CommandPermissionSubject:
-		b.command(s.Command, s.Cwd)
 		callID, asked = s.ToolCallID, s.Command
 	case *acpv2.ToolCallPermissionSubject:
 		callID = s.ToolCall.ToolCallID
+	}
+	call := knownCall(req, t.snap, callID)
+	certain := true
+	if asked == "" && call != nil {
+		asked, certain = shown.Command(call)
+	}
+	said := []string{asked} // what is shown is not shown again
+	again := func(text string) bool {
+		for _, s := range said {
+			if shown.Same(text, s, t.opts.Cwd) {
+				return true
+			}
+		}
+		said = append(said, text)
+		return false
+	}
+	title := safetext.Line(req.Title, maxTitle)
+	switch {
+	case title == "":
+		title = "The agent asks for permission"
+	case again(req.Title):
+		title = "Run this command?"
+	}
+	b.line(prefix{}, line{}.put(title, look{attr: bold}))
+	if strings.TrimSpace(req.Description) != "" && !again(req.Description) {
+		b.pieces(prefix{}, req.Description, splitMarkdown(req.Description, nil), true)
+	}
+	switch s := req.Subject.(type) {
+	case *acpv2.CommandPermissionSubject:
+		b.command(s.Command, s.Cwd)
 	case *acpv2.UnknownRequestPermissionSubject:
 		b.line(prefix{}, line{{"This is about something of an unknown kind: " + safetext.Line(s.Type, 80), th.warn}})
 		b.json("", s.Raw)
 	}
-	call := knownCall(req, t.snap, callID)
 	if call == nil {
 		return t.allLines(b.parts)
 	}
-	certain := true
-	if asked == "" {
-		asked, certain = shown.Command(call)
-	}
-	if s := t.callTitle(call); s != "" && !strings.Contains(title, s) && s != safetext.Line(asked, maxTitle) {
+	if s := t.callTitle(call); s != "" && !strings.Contains(title, s) && !again(s) {
 		l := line{}
 		if k := kindSigns[call.Kind]; k != "" {
 			l = l.put(k+" ", th.accent)
@@ -113,7 +128,9 @@ func Permission(req *acp.PermissionRequest, snap *transcript.Snapshot, width int
 	for _, c := range call.Content {
 		switch c := c.(type) {
 		case *acpv2.Content:
-			b.block(prefix{}, c.Content, true)
+			if text, ok := c.Content.(*acpv2.TextContent); !ok || !again(text.Text) {
+				b.block(prefix{}, c.Content, true)
+			}
 		case *acpv2.Diff:
 			for _, f := range diffFiles(c) {
 				b.add(prefix{}, func(width int) []line {
@@ -121,7 +138,7 @@ func Permission(req *acp.PermissionRequest, snap *transcript.Snapshot, width int
 				})
 			}
 		case *acpv2.Terminal:
-			if term := t.snap.Terminal(c.TerminalID); term != nil && term.Command != "" {
+			if term := t.snap.Terminal(c.TerminalID); term != nil && term.Command != "" && !again(term.Command) {
 				b.command(term.Command, term.Cwd)
 			}
 		case *acpv2.UnknownToolCallContent:

@@ -65,6 +65,66 @@ func TestPermissionShapes(t *testing.T) {
 	}
 }
 
+// TestPermissionSaidOnce: whatever an agent repeats of a command, the dialog shows it once.
+func TestPermissionSaidOnce(t *testing.T) {
+	long := "cd work && touch one two three four five six"
+	content := func(s string) acpv2.ToolCallContent { return &acpv2.Content{Content: acpv2.Text(s)} }
+	for _, tt := range []struct {
+		name, title, description, callTitle string
+		content                             []acpv2.ToolCallContent
+		input                               string
+		heading                             string
+	}{
+		{"title and call", long, "", long, nil, `{"command":"` + long + `"}`, "Run this command?"},
+		{"quoted", "`" + long + "`", "", "`" + long + "`", nil, `{"command":"` + long + `"}`, "Run this command?"},
+		{"content", "Bash", "", "Bash", []acpv2.ToolCallContent{content("```sh\n" + long + "\n```"), content("$ " + long)}, `{"command":"` + long + `"}`, "Bash"},
+		{"four times", long, long, "`" + long + "`", []acpv2.ToolCallContent{content("```\n" + long + "\n```")}, `{"command":"` + long + `"}`, "Run this command?"},
+		{"no command", "Change x?", "Change  x?", "Change x?", []acpv2.ToolCallContent{content("Change x?")}, "", "Change x?"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			call := &acpv2.ToolCallUpdate{ToolCallID: "c", Title: acpv2.Set(tt.callTitle), Content: acpv2.Set(tt.content)}
+			if tt.input != "" {
+				call.RawInput, call.Kind = []byte(tt.input), acpv2.Set(acpv2.ToolKindExecute)
+			}
+			req := &acp.PermissionRequest{Title: tt.title, Description: tt.description, ToolCall: call, Subject: &acpv2.ToolCallPermissionSubject{ToolCall: *call}}
+			lines := Permission(req, nil, 80, plainTheme())
+			got := strings.Join(lines, "\n")
+			want := long
+			if tt.input == "" {
+				want = tt.title
+			}
+			if strings.Count(strings.Join(strings.Fields(got), " "), want) != 1 || !strings.Contains(lines[0], tt.heading) {
+				t.Errorf("\n%s", got)
+			}
+		})
+	}
+}
+
+// TestAwaits: a tool call says that it waits for an answer for as long as it does, whatever the agent
+// says of its status.
+func TestAwaits(t *testing.T) {
+	c := transcript.New(transcript.Config{})
+	tr := New(plainTheme())
+	tr.SetWidth(80)
+	sees := func(changes []transcript.Change, want string) {
+		t.Helper()
+		for _, full := range []bool{false, true} {
+			if full {
+				changes = nil
+			}
+			tr.Set(c.Snapshot(), changes)
+			if got := strings.Join(tr.Lines(0, 20), "\n"); !strings.Contains(got, "$ touch x · "+want) {
+				t.Errorf("lacks %q (%t):\n%s", want, full, got)
+			}
+		}
+	}
+	call := &acpv2.ToolCallUpdate{ToolCallID: "c", Title: acpv2.Set("touch x"), Kind: acpv2.Set(acpv2.ToolKindExecute), Status: acpv2.Set(acpv2.ToolCallStatusInProgress)}
+	sees([]transcript.Change{c.Apply(call)}, "running")
+	seq, changes := c.Asked(&acpv2.RequestPermissionRequest{Title: "touch x?", Subject: &acpv2.ToolCallPermissionSubject{ToolCall: acpv2.ToolCallUpdate{ToolCallID: "c"}}})
+	sees(changes, "waiting for an answer")
+	sees([]transcript.Change{c.Answered(seq, &acpv2.CancelledPermissionOutcome{})}, "running")
+}
+
 func TestLineCount(t *testing.T) {
 	for in, want := range map[string]int{
 		"": 0, "\n\n": 0, "a": 1, "a\nb\n": 2, "```go\na\nb\n```": 2, "````\n```\na\n````\n": 2, "```\n```": 0,

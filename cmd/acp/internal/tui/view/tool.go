@@ -42,6 +42,9 @@ func (t *Transcript) status(c *transcript.ToolCall) (sign, word string, k look) 
 	if !c.Ended() && t.isOver(c) {
 		return "⊘", "not finished", th.dim
 	}
+	if !c.Ended() && shown.Awaits(t.snap, c) {
+		return "○", "waiting for an answer", th.warn
+	}
 	switch c.Status {
 	case acpv2.ToolCallStatusPending:
 		return "○", "waiting", th.dim

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/goacp/acp/acpv2"
+	"github.com/goacp/acp/cmd/acp/internal/shown"
 	"github.com/goacp/acp/transcript"
 )
 
@@ -93,6 +94,9 @@ func (t *Transcript) Set(s *transcript.Snapshot, changes []transcript.Change) {
 				}
 			}
 		}
+		if c.Kind == transcript.KindPermission && !full {
+			t.staleAsked(s.Entry(c.Seq))
+		}
 	}
 	if full || s.Len() != len(t.items) {
 		t.compare()
@@ -150,6 +154,7 @@ func (t *Transcript) compare() {
 		if e.EntryKind() == transcript.KindTerminal {
 			t.staleShowing(e.EntryID())
 		}
+		t.staleAsked(e)
 	}
 	if moved {
 		t.heights.reset(len(t.items))
@@ -196,6 +201,18 @@ func (t *Transcript) staleShowing(id string) {
 			t.stale(i)
 			t.items[i].entry = nil
 		}
+	}
+}
+
+// staleAsked has the tool call drawn anew that an entry is a question about: how it stands depends on
+// whether there is an answer.
+func (t *Transcript) staleAsked(e transcript.Entry) {
+	p, ok := e.(*transcript.Permission)
+	if !ok {
+		return
+	}
+	if c := t.snap.ToolCall(shown.AskedCall(p)); c != nil {
+		t.Invalidate(c.Seq())
 	}
 }
 
