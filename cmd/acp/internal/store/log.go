@@ -20,12 +20,20 @@ const (
 	maxParts = 10_000
 	// tailWindow is what is read at first of the end of a log to go on with it.
 	tailWindow = 64 << 10
+	// maxTail bounds it. A log without a whole record in that is not gone on with.
+	maxTail = 16 << 20
+	// maxRewrite bounds what is written once more after a sync that failed: the last of it.
+	maxRewrite = 64 << 20
 	// keepBuffer is how large the buffer of a log may stay between writes.
 	keepBuffer = 1 << 20
 )
 
-// errLocked says that another writer has the log.
-var errLocked = errors.New("another writer has it")
+var (
+	// errLocked says that another writer has the log.
+	errLocked = errors.New("another writer has it")
+	// errNoEnd says that the end of a log has no record to go on behind.
+	errNoEnd = errors.New("its end has no whole record")
+)
 
 // logName names a part of a conversation.
 func logName(id string, part int) string {
@@ -72,7 +80,7 @@ type logFile struct {
 }
 
 // openLog opens a conversation for writing: its last part, or a new one if another writer has that or
-// it cannot be gone on with, as where its end cannot be read.
+// it cannot be gone on with, as where its end cannot be read or is damaged for more than 16 MiB.
 func openLog(files FileSystem, dir, id string) (*logFile, error) {
 	part, err := lastPart(files, dir, id)
 	if err != nil {
@@ -153,6 +161,9 @@ func (l *logFile) findEnd(size int64) error {
 		return nil
 	}
 	for window := int64(tailWindow); ; window *= 2 {
+		if window > maxTail {
+			return fmt.Errorf("%s: %w", filepath.Base(l.name), errNoEnd)
+		}
 		begin := max(size-window, 0)
 		data := make([]byte, size-begin)
 		if _, err := l.f.ReadAt(data, begin); err != nil && err != io.EOF {
@@ -282,6 +293,39 @@ func (l *logFile) header(v Session) Event {
 func sessionEvent(a attributes) Event {
 	data, _ := json.Marshal(a) // of strings and numbers, which does not fail
 	return Event{Time: time.Now(), Kind: eventSession, Data: data}
+}
+
+// sync has the log survive loss of power. Again says that the last attempt failed, and what is between
+// two places may be missing on the disk.
+func (l *logFile) sync(from, to int64, again bool) error {
+	if again {
+		if err := l.rewrite(max(from, to-maxRewrite), to); err != nil {
+			return err
+		}
+	}
+	return l.f.Sync()
+}
+
+// rewrite writes the bytes between two places of the log once more, as they are read back. After a sync
+// that failed the system may take pages for written that are not, and would not try again.
+func (l *logFile) rewrite(from, to int64) (err error) {
+	f, err := l.fs.OpenFile(l.name, os.O_RDWR, 0o600) // what is appended to cannot be written in between
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	buf := make([]byte, min(to-from, 1<<20))
+	for from < to {
+		n := min(to-from, int64(len(buf)))
+		if _, err := f.ReadAt(buf[:n], from); err != nil {
+			return err
+		}
+		if _, err := f.WriteAt(buf[:n], from); err != nil {
+			return err
+		}
+		from += n
+	}
+	return nil
 }
 
 // close gives the log back.

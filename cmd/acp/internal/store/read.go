@@ -7,12 +7,9 @@ import (
 	"errors"
 	"io/fs"
 	"iter"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/goacp/acp/transcript"
 )
@@ -101,27 +98,6 @@ func (s *Store) parts(id string) (parts []part, err error) {
 	return parts, nil
 }
 
-// A source is a log that is read, with its next record.
-type source struct {
-	f    File
-	scan *scanner
-	rec  record
-	at   time.Time // of rec, and never before the ones that came before
-}
-
-// advance reads the next record; false is the end.
-func (s *source) advance() bool {
-	rec, ok := s.scan.next()
-	if !ok {
-		return false
-	}
-	s.rec = rec
-	if rec.Time.After(s.at) {
-		s.at = rec.Time
-	}
-	return true
-}
-
 // read calls f for all records of a conversation: those of each part in their order, and parts that
 // were written at the same time by the times of their records. Data is valid during the call only.
 // f ends it by returning false.
@@ -130,60 +106,40 @@ func (s *Store) read(ctx context.Context, id string, f func(*Event) bool) (damag
 	if err != nil {
 		return nil, err
 	}
-	damage = new(Damage)
-	var sources []*source
-	defer func() {
-		for _, src := range sources {
-			src.f.Close()
-		}
-	}()
-	open := 0
+	m := merge{store: s, id: id, damage: new(Damage), step: scanBuffer}
+	if len(parts) > maxOpenParts {
+		m.step = scanStep
+	}
+	defer m.close()
+	there := 0
 	for _, p := range parts {
-		file, err := s.files.OpenFile(filepath.Join(s.dir, logName(id, p.n)), os.O_RDONLY, 0)
-		if errors.Is(err, fs.ErrNotExist) {
-			continue // a part that was taken away
-		}
-		if err != nil {
+		switch err := m.add(p.n); {
+		case errors.Is(err, fs.ErrNotExist): // a part that was taken away
+		case err != nil:
 			return nil, err
+		default:
+			there++
 		}
-		open++
-		src := &source{f: file, scan: newScanner(file, p.n, place{Hash: root(id, p.n)}, damage)}
-		sources = append(sources, src)
-		if !src.advance() {
-			if err := src.scan.failed(); err != nil {
-				return nil, err
-			}
-			sources = sources[:len(sources)-1]
-			file.Close()
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
 		}
 	}
-	if open == 0 {
+	if there == 0 {
 		return nil, ErrNotFound
 	}
-	for n := 1; len(sources) > 0; n++ {
+	for n := 1; len(m.sources) > 0; n++ {
 		if n%readStep == 0 && ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
-		next := 0
-		for i, src := range sources {
-			if src.at.Before(sources[next].at) {
-				next = i
-			}
+		next := m.next()
+		if !f(&next.rec.Event) {
+			return m.damage, nil
 		}
-		src := sources[next]
-		src.rec.Part = src.scan.part
-		if !f(&src.rec.Event) {
-			return damage, nil
-		}
-		if !src.advance() {
-			if err := src.scan.failed(); err != nil {
-				return nil, err
-			}
-			src.f.Close()
-			sources = slices.Delete(sources, next, next+1)
+		if err := m.advance(next); err != nil {
+			return nil, err
 		}
 	}
-	return damage, ctx.Err()
+	return m.damage, ctx.Err()
 }
 
 // Events goes over the events of a conversation in their order. A conversation that is not there has

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"syscall"
 	"time"
 )
 
@@ -16,6 +17,8 @@ const (
 	stallAfter = 2 * time.Second
 	// syncAfter is how long after a write it begins to be made safe from loss of power.
 	syncAfter = 100 * time.Millisecond
+	// maxSyncs bounds how often that is tried while it fails, until something else is written.
+	maxSyncs = 20
 	// Between attempts to write.
 	firstRetry = 100 * time.Millisecond
 	lastRetry  = 5 * time.Second
@@ -67,6 +70,8 @@ type Recorder struct {
 	lost    int           // events that were given up since it was to be closed
 	syncing bool          // the syncer runs
 	dirty   bool          // something was written since the last sync began
+	safe    int64         // up to where the log survives loss of power
+	size    int64         // of what is written of the log
 
 	telling sync.Mutex    // held while Trouble is called
 	log     *logFile      // of the writer
@@ -297,10 +302,10 @@ func (r *Recorder) wrote(batch []Event, size int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.drop(batch, size)
-	r.dirty = true
+	r.dirty, r.size = true, r.log.at.Offset
 	if !r.syncing && !r.closed && !r.store.normal {
 		r.syncing = true
-		go r.sync(r.log.f)
+		go r.sync(r.log)
 	}
 }
 
@@ -366,7 +371,7 @@ func (r *Recorder) write(batch []Event) error {
 			s.log.Warn("a record that was cut off was taken away", "conversation", r.id, "part", l.part, "bytes", l.Repaired)
 		}
 		r.mu.Lock()
-		r.log = l
+		r.log, r.safe = l, l.at.Offset
 		r.mu.Unlock()
 	}
 	if r.log.head {
@@ -384,11 +389,12 @@ func (r *Recorder) write(batch []Event) error {
 	return r.log.append(batch)
 }
 
-// sync has what was written survive loss of power, until nothing was written any more.
-func (r *Recorder) sync(f File) {
-	named := false
+// sync has what was written survive loss of power, until nothing was written any more. When that fails,
+// what is not safe is written once more and tried again, later each time, and up to maxSyncs times.
+func (r *Recorder) sync(l *logFile) {
+	named, failures, pause := false, 0, syncAfter
 	for {
-		wait := time.NewTimer(syncAfter)
+		wait := time.NewTimer(pause)
 		select {
 		case <-wait.C:
 		case <-r.hurry: // Close does the rest
@@ -404,8 +410,16 @@ func (r *Recorder) sync(f File) {
 			return
 		}
 		r.dirty = false
+		from, to := r.safe, r.size
 		r.mu.Unlock()
-		err := f.Sync()
+		err := l.sync(from, to, failures > 0)
+		r.mu.Lock()
+		if err == nil {
+			r.safe, failures, pause = to, 0, syncAfter
+		} else if failures++; failures < maxSyncs && !errors.Is(err, errors.ErrUnsupported) && !errors.Is(err, syscall.EINVAL) {
+			r.dirty, pause = true, min(2*pause, lastRetry)
+		}
+		r.mu.Unlock()
 		if !named {
 			named = true
 			err = errors.Join(err, r.store.files.SyncDir(r.store.dir))
@@ -422,7 +436,7 @@ func (r *Recorder) endLog() {
 	if r.syncing || r.ready == nil {
 		return
 	}
-	l, ready, dirty := r.log, r.ready, r.dirty
+	l, ready, dirty, from, to := r.log, r.ready, r.dirty, r.safe, r.size
 	r.log, r.ready = nil, nil
 	if l == nil {
 		close(ready)
@@ -432,7 +446,10 @@ func (r *Recorder) endLog() {
 		defer close(ready)
 		var err error
 		if dirty {
-			err = errors.Join(l.f.Sync(), r.store.files.SyncDir(r.store.dir))
+			if err = l.sync(from, to, false); err != nil {
+				err = l.sync(from, to, true)
+			}
+			err = errors.Join(err, r.store.files.SyncDir(r.store.dir))
 		}
 		if err = errors.Join(err, l.close()); err != nil {
 			r.store.log.Warn("a conversation may not survive loss of power", "conversation", r.id, "error", err)

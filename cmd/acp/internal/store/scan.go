@@ -10,6 +10,8 @@ import (
 const (
 	// scanBuffer is what is read at once.
 	scanBuffer = 256 << 10
+	// scanStep is the same of one of many logs that are read together.
+	scanStep = 16 << 10
 	// maxLine bounds a line. One that is longer cannot be a record.
 	maxLine = MaxEvent + 64<<10
 )
@@ -98,6 +100,7 @@ type scanner struct {
 	part   int
 	at     place
 	damage *Damage
+	step   int // what is read at once
 
 	buf        []byte
 	begin, end int // of what was read and not used
@@ -109,7 +112,7 @@ type scanner struct {
 
 // newScanner reads what r has, which begins at a place.
 func newScanner(r io.Reader, part int, at place, damage *Damage) *scanner {
-	return &scanner{r: r, part: part, at: at, damage: damage}
+	return &scanner{r: r, part: part, at: at, damage: damage, step: scanBuffer}
 }
 
 // next returns the next record, or false at the end. Its data is valid until the next call.
@@ -237,7 +240,7 @@ func (s *scanner) fill() {
 		s.begin = 0
 	}
 	if s.end == len(s.buf) {
-		s.buf = append(s.buf, make([]byte, max(scanBuffer, len(s.buf)))...)
+		s.buf = append(s.buf, make([]byte, max(s.step, len(s.buf)))...)
 	}
 	n, err := s.r.Read(s.buf[s.end:])
 	s.end += n
