@@ -9,8 +9,9 @@ import (
 // Bounds of what is looked at for rules about paths. What is beyond them may be what
 // a rule is about.
 const (
-	maxArguments = 256 // words of a command
-	maxPaths     = 64  // readings of a word
+	maxArguments = 256     // words of a command
+	maxPaths     = 64      // readings of a word
+	maxWork      = 1 << 16 // comparisons for a request
 )
 
 // noFiles are programs that open none of the files that their words name.
@@ -141,11 +142,16 @@ func (at *places) mayBe(r *rule, l *line, part *CommandPart, w CommandWord, dirs
 	if len(w.Text) > maxShape || !w.Open && strings.ContainsAny(w.Text, "\n\x00") || isFilled(w) {
 		return false
 	}
-	if part != nil && !w.Open && strings.ContainsAny(w.Text, "*?") && part.finds(w) {
-		dirs = part.searched(dirs)
-		return slices.ContainsFunc(globShapes(w.Text), func(s pathShape) bool { return at.meetIn(r, s, dirs, req) })
+	if part != nil && !w.Open && strings.ContainsAny(w.Text, "*?[") {
+		if option := part.finds(w); option != "" {
+			dirs := part.searched(dirs)
+			if slices.ContainsFunc(globShapes(w.Text, option), func(s pathShape) bool { return at.meetIn(r, s, dirs, req) }) {
+				return true
+			}
+		}
 	}
 	for _, s := range shapesOf(w, values, 0) {
+		at.work += len(s) / 64
 		list := s.paths()
 		if len(list) > maxPaths || slices.ContainsFunc(list, func(s pathShape) bool { return at.meetIn(r, s, dirs, req) }) {
 			return true
@@ -170,18 +176,24 @@ func isFilled(w CommandWord) bool {
 	return w.Open && len(w.Pieces) > 0
 }
 
-// finds reports whether a word is the pattern by which a part looks for files.
-func (part *CommandPart) finds(w CommandWord) bool {
+// finds returns the option that makes a word the pattern by which a part looks for
+// files, "" if none does.
+func (part *CommandPart) finds(w CommandWord) string {
 	for i := 1; i < len(part.Words); i++ {
 		if part.Words[i].Source != w.Source || part.Words[i].Text != w.Text || strings.HasPrefix(w.Text, "!") {
 			continue
 		}
-		switch part.Words[i-1].Text {
-		case "-name", "-iname", "-path", "-ipath", "-wholename", "-iwholename", "-g", "--glob", "--iglob", "--include":
-			return i < 2 || part.Words[i-2].Text != "!" && part.Words[i-2].Text != "-not"
+		switch option := part.Words[i-1].Text; option {
+		case "-name", "-iname", "-path", "-ipath", "-wholename", "-iwholename", "-regex", "-iregex", "-g", "--glob", "--iglob", "--include":
+			if i < 2 || part.Words[i-2].Text != "!" && part.Words[i-2].Text != "-not" {
+				return option
+			}
+		}
+		if part.Words[0].Text == "git" && slices.ContainsFunc(part.Words[:i], func(w CommandWord) bool { return w.Text == "--" }) {
+			return "--"
 		}
 	}
-	return false
+	return ""
 }
 
 // searched returns the directories in which a part may look for files.
@@ -202,7 +214,13 @@ func (part *CommandPart) searched(dirs []pathShape) []pathShape {
 
 // globShapes returns the shapes of a pattern by which files are looked for, in which *
 // stands for a dot, too: in a directory, and below it.
-func globShapes(pattern string) []pathShape {
+func globShapes(pattern, option string) []pathShape {
+	if strings.HasSuffix(option, "regex") || strings.Contains(pattern, "[") {
+		return []pathShape{unknown}
+	}
+	if strings.HasPrefix(pattern, ":") { // what git makes of it
+		pattern = pattern[strings.LastIndexAny(pattern, ":)^!/")+1:]
+	}
 	s, star := shapeOf(pattern), anyName
 	if slices.Contains(s, '/') {
 		star = anyText
@@ -251,6 +269,9 @@ func (s pathShape) paths() []pathShape {
 
 // meet reports whether a rule that denies or asks is about a path.
 func (at *places) meet(r *rule, s pathShape, req *Request) bool {
+	if at.work++; at.work > maxWork {
+		return true
+	}
 	if text, ok := s.text(); ok {
 		return matchPlace(r.paths, at.place(filepath.FromSlash(text), req.Cwd), true) > matchNo
 	}

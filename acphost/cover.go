@@ -182,7 +182,7 @@ func (p *commandPattern) names(f *form, word int, begin string) bool {
 
 // Bounds of what rules that deny or ask look at.
 const (
-	maxTails    = 32      // words of a part that may begin another command
+	maxTails    = 64      // words of a part that may begin another command
 	maxNetTails = 4 << 10 // bytes of a line of which all words may
 	maxGlobWork = 1 << 20 // pattern times text, in bytes
 )

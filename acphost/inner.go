@@ -10,7 +10,7 @@ import (
 // Bounds of the lines that are looked for in the words of a command line. What is
 // beyond them may be what a rule is about.
 const (
-	maxInner      = 128       // lines
+	maxInner      = 256       // lines
 	maxInnerText  = 128 << 10 // bytes of all of them
 	maxInnerDepth = 4         // within each other
 	maxVariants   = 8         // of a word
@@ -210,9 +210,14 @@ func variants(w CommandWord) (list []string) {
 		}
 	}
 	if w.Text != "" && w.Text[0] != '-' {
-		add(w.Text)
+		if mustQuote(w.Text) || strings.ContainsAny(w.Text[:1], "+:@") { // others are tails
+			add(w.Text)
+		}
 	} else if len(w.Text) > 2 && w.Text[1] != '-' {
 		add(w.Text[2:])
+	}
+	if _, text, ok := strings.Cut(w.Text, "::"); ok {
+		add(text)
 	}
 	rest, ok := w.Text, true
 	for range 3 {
@@ -228,6 +233,9 @@ func variants(w CommandWord) (list []string) {
 func (in inner) mayName(r *rule) bool {
 	if in.doubt || in.parsed.Unsure != "" && in.netted(r, true) {
 		return true
+	}
+	if strings.ContainsAny(in.text, `"'`) && strings.ContainsAny(in.text, "[({") && in.netted(r, false) {
+		return true // it may be of another language, such as a list of lines
 	}
 	for i := range in.parsed.Parts {
 		if in.named(r, i) > matchNo {

@@ -18,6 +18,7 @@ type places struct {
 	policy *Policy
 	real   map[string]string // "" if it is not known
 	dirs   map[*CommandPart][]pathShape
+	work   int // comparisons of what may be a path
 }
 
 // A followed is a path as rules look at it, absolute and with slashes.

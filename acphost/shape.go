@@ -70,7 +70,9 @@ func shapesOf(w CommandWord, values map[string][]CommandWord, depth int) []pathS
 		case values[p.Name] != nil && depth < 3:
 			list = nil
 			for _, v := range values[p.Name] {
-				list = append(list, shapesOf(v, values, depth+1)...)
+				if list = append(list, shapesOf(v, values, depth+1)...); len(list) > maxShapes {
+					return []pathShape{unknown}
+				}
 			}
 		case p.Name == "HOME":
 			if home := filepath.ToSlash(homePath("~")); home != "~" {
@@ -79,17 +81,25 @@ func shapesOf(w CommandWord, values map[string][]CommandWord, depth int) []pathS
 		case p.Name == "PWD":
 			list[0] = shapeOf(".") // where it begins a path
 		}
+		if len(out)*len(list) > maxShapes {
+			return []pathShape{unknown}
+		}
 		var next []pathShape
 		for _, s := range out {
 			for _, t := range list {
 				next = append(next, slices.Concat(s, t))
 			}
 		}
-		if out = next; len(out) > maxShapes {
+		if out = next; len(out[0]) > maxShape {
 			return []pathShape{unknown}
 		}
 	}
 	for i, s := range out {
+		for k := 1; k < len(s); k++ {
+			if s[k] == anyName && s[k-1] == anyName { // of ** some shells make more
+				s[k-1], s[k] = anyHidden, anyText
+			}
+		}
 		if out[i] = s.hide(); len(s) > maxShape {
 			out[i] = unknown
 		}

@@ -19,6 +19,8 @@ func init() { // they run what looks at them
 		"pushd":  (*scan).change,
 		"popd":   (*scan).change,
 		"alias":  (*scan).alias,
+		"shopt":  func(s *scan, _ int, _ []word) { s.globs = true },
+		"setopt": func(s *scan, _ int, _ []word) { s.globs = true },
 		"source": (*scan).sourced, ".": (*scan).sourced,
 		"set": func(s *scan, _ int, words []word) {
 			for i, w := range words[1:] {

@@ -1,7 +1,6 @@
 package shellline
 
 import (
-	"cmp"
 	"slices"
 	"strings"
 
@@ -60,8 +59,11 @@ var commanderOf = func() map[string]*commander {
 	return m
 }()
 
-// maxForms bounds the readings of a command.
-const maxForms = 8
+// Bounds of the readings of a command. Beyond them it may be any of the program's.
+const (
+	maxForms  = 8
+	maxStarts = 32
+)
 
 // A start is where an operand may begin, and whether that depends on an option that is not known.
 type start struct {
@@ -69,10 +71,13 @@ type start struct {
 	unsure bool
 }
 
-// operands returns the words which may be the next operand, from a word on.
-func (c *commander) operands(words []word, from int) (found []start) {
+// operands returns the words which may be the next operand, from a word on, and whether that is all.
+func (c *commander) operands(words []word, from int) (found []start, all bool) {
 	queue := []start{{from, false}}
-	for n := 0; n < len(queue) && n < 4*maxForms; n++ {
+	for n := 0; n < len(queue); n++ {
+		if n == maxStarts {
+			return found, false
+		}
 		p := queue[n]
 		if p.at >= len(words) {
 			continue
@@ -106,7 +111,7 @@ func (c *commander) operands(words []word, from int) (found []start) {
 			}
 		}
 	}
-	return found
+	return found, true
 }
 
 // inList reports whether a list of words has one.
@@ -129,11 +134,9 @@ func (c *commander) forms(words []word) (out []acphost.CommandForm) {
 				f.Words = append(f.Words, w.CommandWord)
 			}
 		}
-		if len(out) < maxForms {
-			out = append(out, f)
-		}
+		out = append(out, f)
 	}
-	first := c.operands(words, 1)
+	first, all := c.operands(words, 1)
 	for _, a := range first {
 		if a.at >= len(words) {
 			continue
@@ -141,30 +144,68 @@ func (c *commander) forms(words []word) (out []acphost.CommandForm) {
 		if a.at > 1 {
 			add(a.unsure, words[a.at:])
 		}
-		for _, b := range c.operands(words, a.at+1) {
+		next, sure := c.operands(words, a.at+1)
+		for _, b := range next {
+			if sure = sure && len(out) < maxForms; !sure {
+				break
+			}
 			if b.at > a.at+1 && b.at < len(words) {
 				add(a.unsure || b.unsure, words[a.at:a.at+1], words[b.at:])
 			}
 		}
-		if name, text := c.alias(words[:a.at], words[a.at].Text); name != "" {
-			var list []word
-			for s := range strings.FieldsSeq(text) {
-				list = append(list, word{CommandWord: acphost.CommandWord{Text: s, Source: s}})
-			}
-			add(false, list, words[a.at+1:])
+		if !sure {
+			add(true, words[a.at:a.at+1], []word{{anywhere, true}})
+		}
+		if c.names == "git" {
+			out = append(out, aliased(words, a.at)...)
+		}
+		if len(out) > 2*maxForms {
+			all = false
+			break
+		}
+	}
+	if !all {
+		out = append(out, acphost.CommandForm{Words: []acphost.CommandWord{words[0].CommandWord, anywhere}, Unsure: true})
+	}
+	return out
+}
+
+// aliased returns what git makes of a subcommand, which is word at, because of the options before it,
+// and what it would make of one that the command defines.
+func aliased(words []word, at int) (out []acphost.CommandForm) {
+	subcommand := words[at].Text
+	for i, o := range words[1:at] {
+		if len(out) == maxForms {
+			return out
+		}
+		_, set, ok := strings.Cut(o.Text, "alias.")
+		name, text, _ := strings.Cut(set, "=")
+		switch {
+		case !ok || !strings.EqualFold(name, subcommand):
+		case strings.HasPrefix(o.Text, "--config-env") || words[i].Text == "--config-env" || o.Open:
+			out = append(out, acphost.CommandForm{Words: []acphost.CommandWord{anywhere}, Unsure: true})
+		case !strings.HasPrefix(text, "!"):
+			out = append(out, acphost.CommandForm{Words: append(inGit(words[0], text), plain(words[at+1:])...)})
+		}
+	}
+	if subcommand != "config" {
+		return out
+	}
+	for i := at + 1; i+1 < len(words) && len(out) < maxForms; i++ {
+		if strings.HasPrefix(words[i].Text, "alias.") {
+			f := acphost.CommandForm{Words: inGit(words[0], words[i+1].Text), Unsure: true}
+			f.Words[len(f.Words)-1].Open = words[i+1].Open
+			out = append(out, f)
 		}
 	}
 	return out
 }
 
-// alias returns what options before a subcommand have git understand by its name.
-func (c *commander) alias(options []word, subcommand string) (name, text string) {
-	for _, o := range options {
-		_, set, ok := strings.Cut(o.Text, "alias.")
-		name, text, is := strings.Cut(set, "=")
-		if ok && is && c.names == "git" && strings.EqualFold(name, subcommand) && !strings.HasPrefix(text, "!") {
-			return name, cmp.Or(text, subcommand)
-		}
+// inGit returns the words of a command of git.
+func inGit(program word, text string) []acphost.CommandWord {
+	out := []acphost.CommandWord{program.CommandWord}
+	for s := range strings.FieldsSeq(text) {
+		out = append(out, acphost.CommandWord{Text: s, Source: s})
 	}
-	return "", ""
+	return out
 }

@@ -42,6 +42,19 @@ func FuzzParse(f *testing.F) {
 				}
 			}
 		}
+		for _, p := range parsed.Parts {
+			if len(p.Forms) > 32 || len(p.In) > 32 {
+				t.Fatalf("%q has %d forms in %d directories", line, len(p.Forms), len(p.In))
+			}
+			for _, w := range p.Words {
+				if len(w.Pieces) > 32 {
+					t.Fatalf("%q has a word with %d pieces", line, len(w.Pieces))
+				}
+			}
+		}
+		if len(parsed.Moves) > 64 {
+			t.Fatalf("%q changes to %d directories", line, len(parsed.Moves))
+		}
 		if len(parsed.Parts) > 512 || words > 4096 {
 			t.Fatalf("%d parts with %d words", len(parsed.Parts), words)
 		}
@@ -77,9 +90,15 @@ func FuzzWrapped(f *testing.F) {
 	policy.Commands = shellline.Parser{}
 	f.Fuzz(func(t *testing.T, a, b string) {
 		line := "rm " + a + " " + b
-		for _, before := range []string{"", "sudo ", "env ", "A=1 ", "nohup ", "timeout 5 ", "xargs ", "true && ", "time ", "exec ", "! ", "ls; ", "ls | ", "find . -exec "} {
+		for _, before := range []string{"", "sudo ", "env ", "A=1 ", "nohup ", "timeout 5 ", "xargs ", "true && ", "time ", "exec ", "! ", "ls; ", "ls | ", "find . -exec ", "mywrapper ", "docker exec c ", "uv run "} {
 			if policy.Decide(t.Context(), request(before+line)).Effect == acphost.EffectAllow {
 				t.Fatalf("%q is allowed", before+line)
+			}
+		}
+		quoted := "'" + strings.ReplaceAll("ls; "+line, "'", `'\''`) + "'"
+		for _, before := range []string{"mywrapper ", "docker exec c sh -c ", "tar xf x --to-command=", "GIT_PAGER="} {
+			if policy.Decide(t.Context(), request(before+quoted+" git log")).Effect == acphost.EffectAllow {
+				t.Fatalf("%q is allowed", before+quoted)
 			}
 		}
 	})

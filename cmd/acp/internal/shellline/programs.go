@@ -184,6 +184,9 @@ func (s *scan) git(n int, words []word) {
 	command, part := "", s.part(n)
 	for i := 1; i < len(words); i++ {
 		t := words[i].Text
+		if strings.HasPrefix(t, "ext::") { // https://git-scm.com/docs/git-remote-ext
+			part.Options = append(part.Options, acphost.CommandOption{Word: i, Name: "ext::", Does: doesRun})
+		}
 		switch {
 		case t == "--":
 			return

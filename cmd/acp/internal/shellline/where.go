@@ -1,6 +1,7 @@
 package shellline
 
 import (
+	"slices"
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
@@ -25,6 +26,7 @@ type place struct {
 	values map[string][]acphost.CommandWord
 	moves  []acphost.CommandWord
 	lost   bool // variables may have other values
+	globs  bool // the line says what * stands for
 }
 
 var anywhere = acphost.CommandWord{Open: true}
@@ -53,11 +55,18 @@ func (p *place) set(name string, values ...acphost.CommandWord) {
 	if p.values == nil {
 		p.values = map[string][]acphost.CommandWord{}
 	}
-	if len(p.values[name])+len(values) > maxValues {
-		values = []acphost.CommandWord{anywhere}
-		p.values[name] = nil
+	for _, v := range values {
+		list := p.values[name]
+		switch {
+		case slices.ContainsFunc(list, func(w acphost.CommandWord) bool {
+			return w.Text == v.Text && w.Open == v.Open && slices.Equal(w.Pieces, v.Pieces)
+		}):
+		case len(list) < maxValues:
+			p.values[name] = append(list, v)
+		default:
+			p.values[name] = []acphost.CommandWord{anywhere}
+		}
 	}
-	p.values[name] = append(p.values[name], values...)
 }
 
 // close moves what was found to the line.
@@ -87,6 +96,8 @@ func (s *scan) apart(look func()) {
 func (s *scan) holdsValue(a *syntax.Assign, alone bool) {
 	switch {
 	case a.Name == nil:
+	case a.Name.Value == "GLOBIGNORE":
+		s.globs = true
 	case !alone || a.Array != nil || a.Index != nil || a.Append:
 		s.set(a.Name.Value, anywhere)
 	case a.Value == nil:

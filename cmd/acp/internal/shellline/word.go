@@ -166,8 +166,11 @@ func (b *builder) literal(text string, quoted bool) {
 			b.open = true
 			name := string(c)
 			if c == '[' {
-				name = "?"
-				i += strings.IndexByte(text[i:], ']')
+				name = "*"
+				i = strings.LastIndexByte(text, ']')
+			}
+			if b.scan.globs {
+				name = ""
 			}
 			b.piece(acphost.CommandPiece{Open: true, Name: name})
 		default:
