@@ -36,15 +36,8 @@ type Piece struct {
 	Rest string
 }
 
-// A Comparison is the result of [News].
-type Comparison struct {
-	News []Piece // in the order in which the agent told them
-	// Complete reports whether the agent has told the end of the kept conversation, so that what
-	// it says next is not a part of that.
-	Complete bool
-}
-
-// News compares what an agent tells of a conversation with what was kept of it. Either may be
+// News compares what an agent tells of a conversation with what was kept of it, and returns what is new
+// in the order in which the agent told it. Either may be
 // empty. It is a pure function; what it returns shares memory with told.
 //
 // Entries match when they say the same, however often: an entry that was told twice and kept once
@@ -56,7 +49,7 @@ type Comparison struct {
 // Adding the news to the kept conversation, as [Piece.Update] returns it, and comparing again
 // finds no news. The time is proportional to the size of both conversations, plus at most 512
 // comparisons for each message that has no equal.
-func News(kept, told *transcript.Snapshot) Comparison {
+func News(kept, told *transcript.Snapshot) []Piece {
 	c := comparison{told: slices.Collect(told.Entries()), marks: map[string]int{}}
 	for e := range kept.Entries() {
 		// What was told before is subtracted in the end, so that it cannot change what else matches.
@@ -399,13 +392,13 @@ func (c *comparison) contains(i, k int) bool {
 	return true
 }
 
-func (c *comparison) result() (r Comparison) {
+func (c *comparison) result() (news []Piece) {
 	add := func(p Piece) {
 		if f := Fingerprint(p.Entry); c.marks[f] > 0 {
 			c.marks[f]--
 			return
 		}
-		r.News = append(r.News, p)
+		news = append(news, p)
 	}
 	for i, e := range c.told {
 		switch {
@@ -419,14 +412,5 @@ func (c *comparison) result() (r Comparison) {
 			}
 		}
 	}
-	r.Complete = true
-	for j, e := range slices.Backward(c.kept) {
-		if c.used[j] {
-			break
-		}
-		if m, ok := e.(*transcript.Message); ok && m.Role != transcript.RoleThought && !isBlank(m.Content()) {
-			r.Complete = false
-		}
-	}
-	return r
+	return news
 }

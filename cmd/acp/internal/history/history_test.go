@@ -44,8 +44,8 @@ func conversation(prefix string, lines ...string) *transcript.Conversation {
 }
 
 // said is the other way.
-func said(c Comparison) (lines []string) {
-	for _, p := range c.News {
+func said(news []Piece) (lines []string) {
+	for _, p := range news {
 		one := transcript.New(transcript.Config{})
 		one.Apply(p.Update(true))
 		for e := range one.Snapshot().Entries() {
@@ -70,33 +70,32 @@ func TestNews(t *testing.T) {
 		name       string
 		kept, told string // lines, separated by |
 		want       string
-		incomplete bool
 	}{
-		{"equal", "u one|a re: one|c read|a done", "u one|a re: one|c read|a done", "", false},
-		{"nothing", "u one|a re: one", "", "", true},
-		{"empty", "", "u one|a re: one", "u one|a re: one", false},
-		{"white space", "u one  two|a re:\n one", "u one two|a re: one\n", "", false},
-		{"part", "u one|a re: one|u two|a re: two", "u two|a re: two", "", false},
-		{"the beginning", "u one|a re: one|u two|a re: two", "u one|a re: one", "", true},
-		{"elsewhere", "u one|a re: one", "u one|a re: one|u two|a re: two", "u two|a re: two", false},
-		{"said again", "u yes|a ok", "u yes|a ok|u yes|a ok", "u yes|a ok", false},
-		{"interrupted", "u go|a slow 1 slow 2|u next|a ok", "u go|u next|a ok", "", false},
-		{"not interrupted", "u go|a slow 1 slow 2|u next|a ok", "u go|a slow 1 slow 2 slow 3|u next|a ok", "a slow 3", false},
-		{"told in part", "u go|a slow 1 slow 2|u next|a ok", "u go|a slow 1|u next|a ok", "", false},
-		{"told in parts", "u go|a one two three", "u go|a one|t hm|a two|a three", "t hm", false},
-		{"put together", "u go|a one|c read|a two", "u go|c read|a one two", "", false},
-		{"wrapped", "u remember: my word", "u remember: my word<system-reminder> Today's date is 1. </system-reminder>", "", false},
-		{"wrapped in two", "u my word", "u <user_query>my word</user_query>\n<env-info a=\"b\">x</env-info>", "", false},
-		{"all wrapped", "u my word", "u <user_query>my word</user_query>", "", false},
-		{"with context", "u " + long, "u Here is a file.\n" + long + "\nThat is all.", "", false},
-		{"too short for that", "u hi", "u something with hi in it", "u something with hi in it", true},
-		{"other words", "u one|a re: one", "u You said one.|a I said it.", "u You said one.|a I said it.", true},
-		{"no thoughts", "u one|t hm|a re: one", "u one|a re: one", "", false},
-		{"a call that went on", "u one|o read", "u one|c read", "c read", false},
-		{"a call that was not told to end", "u one|c read", "u one|o read", "", false},
-		{"a plan", "u one|p step", "u one|p step|p other", "p other", false},
-		{"a command", "u one|w ls", "u one|w ls|w cat", "w cat", false},
-		{"blank", "u one", "u one|a  |t ", "", false},
+		{"equal", "u one|a re: one|c read|a done", "u one|a re: one|c read|a done", ""},
+		{"nothing", "u one|a re: one", "", ""},
+		{"empty", "", "u one|a re: one", "u one|a re: one"},
+		{"white space", "u one  two|a re:\n one", "u one two|a re: one\n", ""},
+		{"part", "u one|a re: one|u two|a re: two", "u two|a re: two", ""},
+		{"the beginning", "u one|a re: one|u two|a re: two", "u one|a re: one", ""},
+		{"elsewhere", "u one|a re: one", "u one|a re: one|u two|a re: two", "u two|a re: two"},
+		{"said again", "u yes|a ok", "u yes|a ok|u yes|a ok", "u yes|a ok"},
+		{"interrupted", "u go|a slow 1 slow 2|u next|a ok", "u go|u next|a ok", ""},
+		{"not interrupted", "u go|a slow 1 slow 2|u next|a ok", "u go|a slow 1 slow 2 slow 3|u next|a ok", "a slow 3"},
+		{"told in part", "u go|a slow 1 slow 2|u next|a ok", "u go|a slow 1|u next|a ok", ""},
+		{"told in parts", "u go|a one two three", "u go|a one|t hm|a two|a three", "t hm"},
+		{"put together", "u go|a one|c read|a two", "u go|c read|a one two", ""},
+		{"wrapped", "u remember: my word", "u remember: my word<system-reminder> Today's date is 1. </system-reminder>", ""},
+		{"wrapped in two", "u my word", "u <user_query>my word</user_query>\n<env-info a=\"b\">x</env-info>", ""},
+		{"all wrapped", "u my word", "u <user_query>my word</user_query>", ""},
+		{"with context", "u " + long, "u Here is a file.\n" + long + "\nThat is all.", ""},
+		{"too short for that", "u hi", "u something with hi in it", "u something with hi in it"},
+		{"other words", "u one|a re: one", "u You said one.|a I said it.", "u You said one.|a I said it."},
+		{"no thoughts", "u one|t hm|a re: one", "u one|a re: one", ""},
+		{"a call that went on", "u one|o read", "u one|c read", "c read"},
+		{"a call that was not told to end", "u one|c read", "u one|o read", ""},
+		{"a plan", "u one|p step", "u one|p step|p other", "p other"},
+		{"a command", "u one|w ls", "u one|w ls|w cat", "w cat"},
+		{"blank", "u one", "u one|a  |t ", ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			lines := func(s string) []string { return strings.FieldsFunc(s, func(r rune) bool { return r == '|' }) }
@@ -104,9 +103,6 @@ func TestNews(t *testing.T) {
 			got := News(kept.Snapshot(), told.Snapshot())
 			if diff := cmp.Diff(lines(tt.want), said(got), cmp.Transformer("join", func(l []string) string { return strings.Join(l, "|") })); diff != "" {
 				t.Errorf("news (-want +got):\n%s", diff)
-			}
-			if got.Complete == tt.incomplete {
-				t.Errorf("complete: %v", got.Complete)
 			}
 			addAll(kept, got)
 			if again := said(News(kept.Snapshot(), told.Snapshot())); len(again) > 0 {
@@ -117,8 +113,8 @@ func TestNews(t *testing.T) {
 }
 
 // addAll adds news as the host does: under ids of their own.
-func addAll(c *transcript.Conversation, found Comparison) {
-	for _, p := range found.News {
+func addAll(c *transcript.Conversation, news []Piece) {
+	for _, p := range news {
 		u := p.Update(true)
 		id := fmt.Sprintf("new%d", c.Snapshot().Len())
 		switch u := u.(type) {
@@ -162,8 +158,8 @@ func TestIDs(t *testing.T) {
 		kept, told := transcript.New(transcript.Config{}), transcript.New(transcript.Config{})
 		kept.Apply(tt.kept)
 		told.Apply(tt.told)
-		if got := News(kept.Snapshot(), told.Snapshot()); len(got.News) != tt.news {
-			t.Errorf("%s: %d news, want %d", name, len(got.News), tt.news)
+		if got := News(kept.Snapshot(), told.Snapshot()); len(got) != tt.news {
+			t.Errorf("%s: %d news, want %d", name, len(got), tt.news)
 		}
 	}
 }

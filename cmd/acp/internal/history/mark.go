@@ -148,22 +148,10 @@ func Heading() *acpv2.Notice {
 // IsHeading reports whether an entry is a notice of [Heading].
 func IsHeading(e transcript.Entry) bool { return ownOf(e).Heading }
 
-// Repeats reports whether words of the user are the same as, or the beginning of, something that the
-// user has said in the conversation.
-func Repeats(kept *transcript.Snapshot, blocks []acpv2.ContentBlock) bool {
-	for e := range kept.Entries() {
-		if m, ok := e.(*transcript.Message); ok && m.Role == transcript.RoleUser && begins(blocks, m.Text()) {
-			return true
-		}
-	}
-	return false
-}
-
-// Same reports whether words are the same as, or the beginning of, those of a prompt.
-func Same(prompt, blocks []acpv2.ContentBlock) bool { return begins(blocks, text(prompt)) }
-
-func begins(blocks []acpv2.ContentBlock, said string) bool {
-	told := unwrap(text(blocks))
+// Begins reports whether words of the user are the same as what was said, or the beginning of it. Neither
+// white space nor what agents add to the user's words counts.
+func Begins(words, said string) bool {
+	told := unwrap(words)
 	if letters(told, 1) == 0 || letters(said, 1) == 0 {
 		return false
 	}
@@ -174,7 +162,8 @@ func begins(blocks []acpv2.ContentBlock, said string) bool {
 	return ok
 }
 
-func text(blocks []acpv2.ContentBlock) string {
+// Text returns the text in a message.
+func Text(blocks []acpv2.ContentBlock) string {
 	var b strings.Builder
 	for _, x := range blocks {
 		if t, ok := x.(*acpv2.TextContent); ok {

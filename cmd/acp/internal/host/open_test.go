@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -57,6 +58,67 @@ func versions(t *testing.T, f func(t *testing.T, version int)) {
 	for _, v := range []int{1, 2} {
 		t.Run(map[int]string{1: "v1", 2: "v2"}[v], func(t *testing.T) { f(t, v) })
 	}
+}
+
+// configKept is config with a store.
+func configKept(t *testing.T, version int, agent *acp.Agent) Config {
+	t.Helper()
+	cfg := config(t, version, agent)
+	cfg.Store = openStore(t, filepath.Join(t.TempDir(), "kept"))
+	return cfg
+}
+
+// talk opens a session and sends prompts, one after the other.
+func talk(t *testing.T, h *Host, prompts ...string) *Session {
+	t.Helper()
+	s, err := h.NewSession(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	prompt(t, s, prompts...)
+	return s
+}
+
+func prompt(t *testing.T, s *Session, prompts ...string) {
+	t.Helper()
+	for _, text := range prompts {
+		if _, err := s.Prompt(t.Context(), acp.Text(text)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// talkOnce is talk with a host that has been closed since, and returns the agent's id of the session
+// and that of the conversation.
+func talkOnce(t *testing.T, cfg Config, prompts ...string) (acp.SessionID, string) {
+	t.Helper()
+	h := open(t, cfg)
+	s := talk(t, h, prompts...)
+	if err := h.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return s.ID(), s.journal.conversationID()
+}
+
+// restored opens another host and restores a session in it.
+func restored(t *testing.T, cfg Config, id acp.SessionID) (*Host, *Session, acp.Restored) {
+	t.Helper()
+	h := open(t, cfg)
+	s, how, err := h.Restore(t.Context(), id)
+	if err != nil {
+		t.Fatalf("Restore: %v", err)
+	}
+	return h, s, how
+}
+
+// stored is a conversation as the store has it.
+func stored(t *testing.T, st *store.Store, conversation string) *transcript.Snapshot {
+	t.Helper()
+	snap, damage, err := st.Snapshot(t.Context(), conversation, store.Bounds())
+	if err != nil || damage != nil {
+		t.Fatal(damage, err)
+	}
+	return snap
 }
 
 // messages are the texts of a conversation, each with its role.

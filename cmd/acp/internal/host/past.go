@@ -1,6 +1,7 @@
 package host
 
 import (
+	"crypto/sha256"
 	"maps"
 	"slices"
 	"time"
@@ -25,27 +26,25 @@ const (
 
 // A past is what an agent tells of a session's history while that is continued. It is compared with
 // what was kept, and only what is new is added: see package history. Agents tell it before they answer
-// the request, after that, or even when the next prompt was sent; so what comes until the end of the
-// first turn may be history.
+// the request, after that, or even when the next prompt was sent; the last is for late to tell from
+// what is live.
 //
 // It is used with the session's order held.
 type past struct {
-	kept     *transcript.Snapshot
-	told     *transcript.Conversation
-	session  *transcript.Session     // of told, as it was taken over
-	sent     map[uint64]string       // what was added of the entries of told
-	headed   bool                    // a notice was put above them
-	inTurn   bool                    // the agent goes on with that in the first turn
-	complete bool                    // the agent has told the end of what was kept
-	pending  bool                    // something was not compared yet
-	asked    []acp.ContentBlock      // the prompts of the first turn
-	called   map[acp.ToolCallID]bool // tool calls that something was said of since
-	merges   int
-	timer    *time.Timer
+	kept    *transcript.Snapshot
+	told    *transcript.Conversation
+	session *transcript.Session          // of told, as it was taken over
+	sent    map[uint64][sha256.Size]byte // sums of what was added of the entries of told
+	headed  bool                         // a notice was put above them
+	pending bool                         // something was not compared yet
+	called  map[acp.ToolCallID]bool      // tool calls that something was said of since
+	merges  int
+	timer   *time.Timer
+	late    late
 }
 
 func newPast(kept *transcript.Snapshot) *past {
-	return &past{kept: kept, told: transcript.New(store.Bounds()), session: new(transcript.Session), sent: map[uint64]string{}, called: map[acp.ToolCallID]bool{}}
+	return &past{kept: kept, told: transcript.New(store.Bounds()), session: new(transcript.Session), sent: map[uint64][sha256.Size]byte{}, called: map[acp.ToolCallID]bool{}}
 }
 
 // tells takes an update of the agent's if it is history, and reports whether it was. It is called with
@@ -61,14 +60,15 @@ func (s *Session) tells(u *acp.Update) bool {
 		p.pending = true
 		return true
 	}
-	if p == nil || p.kept.Len() == 0 || u.Synthetic || !isSaid(u.Update) {
+	if p == nil || p.kept.Len() == 0 || !isSaid(u.Update) {
 		return false
 	}
-	if s.prompts() > 0 && !p.inTurn {
-		if !p.repeats(u.Update) {
-			return false
-		}
-		p.inTurn = true
+	if u.Synthetic {
+		s.release() // another prompt
+		return false
+	}
+	if s.prompts() > 0 {
+		return s.follows(u)
 	}
 	p.told.Apply(u.Update)
 	if !p.pending {
@@ -83,21 +83,6 @@ func (s *Session) tells(u *acp.Update) bool {
 		})
 	}
 	return true
-}
-
-// repeats reports whether an update in the first turn is words that the user has said before, and not
-// the prompt: no agent tells that but as history.
-func (p *past) repeats(u acp.SessionUpdate) bool {
-	var blocks []acp.ContentBlock
-	switch u := u.(type) {
-	case *acp.UserMessageChunk:
-		blocks = []acp.ContentBlock{u.Content}
-	case *acp.UserMessage:
-		blocks, _ = u.Content.Get()
-	default:
-		return false
-	}
-	return history.Repeats(p.kept, blocks) && !history.Same(p.asked, blocks)
 }
 
 // prompts returns how many turns run.
@@ -116,11 +101,9 @@ func (s *Session) merge() {
 	p.pending = false
 	p.merges++
 	told := p.told.Snapshot()
-	found := history.News(p.kept, told)
-	p.complete = found.Complete
 	// What was kept is shown above; what has nothing above it needs no explanation.
-	asHistory := p.kept.Len() > 0 && !p.inTurn
-	for _, piece := range found.News {
+	asHistory := p.kept.Len() > 0
+	for _, piece := range history.News(p.kept, told) {
 		u := piece.Update(asHistory)
 		if u == nil {
 			continue
@@ -128,10 +111,11 @@ func (s *Session) merge() {
 		u = s.ids.update(u)
 		data, err := u.AppendJSON(nil)
 		seq := piece.Entry.Seq()
-		if err != nil || p.sent[seq] == string(data) {
+		sum := sha256.Sum256(data)
+		if err != nil || p.sent[seq] == sum {
 			continue
 		}
-		p.sent[seq] = string(data)
+		p.sent[seq] = sum
 		if c, ok := u.(*acp.ToolCallUpdate); ok {
 			p.called[c.ToolCallID] = true
 		}
@@ -181,36 +165,43 @@ func (s *Session) mergeSession(now *transcript.Session) {
 	}
 }
 
-// beginTurn is called before a prompt. From then on only words of an earlier prompt begin history: taking
-// history for an answer shows it twice, taking an answer for history loses it. It returns how many turns
-// run, this one included.
-func (s *Session) beginTurn(content []acp.ContentBlock) (running int) {
-	s.order.Lock()
-	defer s.order.Unlock()
-	if p := s.past; p != nil {
-		s.merge()
-		p.asked = append(p.asked, content...)
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.turns++
-	if s.asked == "" {
-		s.asked = titleOf(content)
-	}
-	return s.turns
-}
-
-// endChildren ends the history of the sessions of subagents: once the user has sent a prompt, what they
-// say is live.
-func (h *Host) endChildren() {
-	h.mu.Lock()
-	sessions := slices.Collect(maps.Values(h.sessions))
-	h.mu.Unlock()
-	for _, s := range sessions {
-		if !s.isOpened() {
-			s.endPast()
+// endChildren ends the history of the sessions of subagents that work for a session: once the user has
+// sent a prompt there, what they say is live.
+func (s *Session) endChildren() {
+	s.host.mu.Lock()
+	sessions := slices.Collect(maps.Values(s.host.sessions))
+	s.host.mu.Unlock()
+	for _, other := range sessions {
+		if other != s && other.worksFor(s) {
+			other.endPast()
 		}
 	}
+}
+
+// maxDepth bounds how deep sessions of subagents are looked for.
+const maxDepth = 64
+
+// worksFor reports whether the session is one of a subagent of top, or of a subagent of those.
+func (s *Session) worksFor(top *Session) bool {
+	for range maxDepth {
+		if s.isOpened() {
+			return false
+		}
+		s.mu.Lock()
+		parent := s.parent
+		s.mu.Unlock()
+		if s = parent; s == nil || s == top {
+			return s != nil
+		}
+	}
+	return false
+}
+
+// wasPrompted reports whether the user has sent a prompt since the agent was started.
+func (s *Session) wasPrompted() bool {
+	s.order.Lock()
+	defer s.order.Unlock()
+	return s.prompted
 }
 
 // endPast adds what is new, and takes what follows for no history. It is called at the end
@@ -218,25 +209,32 @@ func (h *Host) endChildren() {
 func (s *Session) endPast() {
 	s.order.Lock()
 	defer s.order.Unlock()
-	if p := s.past; p != nil {
-		s.merge()
-		s.dropPast()
-	}
+	s.merge()
+	s.dropPast()
 }
 
-// dropPast forgets what was told. It is called with order held.
+// dropPast forgets what was told, but for what is held back, which is shown. It is called with order
+// held.
 func (s *Session) dropPast() {
-	if p := s.past; p != nil && p.timer != nil {
+	p := s.past
+	if p == nil {
+		return
+	}
+	if p.timer != nil {
 		p.timer.Stop()
 	}
+	s.showHeld()
 	s.past = nil
 }
 
-// settle adds what is new of what was told so far.
+// settle adds what is new of what was told so far, and shows what is held back.
 func (s *Session) settle() {
 	s.order.Lock()
 	defer s.order.Unlock()
-	s.merge()
+	if s.past != nil {
+		s.merge()
+		s.release()
+	}
 }
 
 // isSaid reports whether an update is part of what is said in a session, not of what is known of it
@@ -317,11 +315,14 @@ func (s *Session) wasTold() bool {
 }
 
 // ownRequest returns a request for permission with the ids that stand for those in it. What
-// the agent has told late comes before the request.
+// the agent has told late comes before the request; what follows it is live.
 func (s *Session) ownRequest(req *acp.PermissionRequest, r acphost.Request) (*acp.PermissionRequest, acphost.Request) {
 	s.order.Lock()
 	defer s.order.Unlock()
-	s.merge()
+	if s.past != nil {
+		s.merge()
+		s.endLate()
+	}
 	x := s.ids
 	if x == nil {
 		return req, r

@@ -26,10 +26,7 @@ import (
 // shown is what sessions show prints of a conversation, without what is above it.
 func shown(t *testing.T, kept *store.Store, conversation string) string {
 	t.Helper()
-	snap, damage, err := kept.Snapshot(t.Context(), conversation, store.Bounds())
-	if err != nil || damage != nil {
-		t.Fatal(damage, err)
-	}
+	snap := stored(t, kept, conversation)
 	var b bytes.Buffer
 	if err := export.Write(&b, export.Text, store.Session{}, snap); err != nil {
 		t.Fatal(err)
@@ -68,15 +65,7 @@ func TestReplays(t *testing.T) {
 			cfg.Store = openStore(t, filepath.Join(t.TempDir(), "kept"))
 			cfg.Front.Ask = allow
 			h := open(t, cfg)
-			s, err := h.NewSession(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
-			for _, text := range []string{"one", "ask two", "one"} {
-				if _, err := s.Prompt(t.Context(), acp.Text(text)); err != nil {
-					t.Fatal(err)
-				}
-			}
+			s := talk(t, h, "one", "ask two", "one")
 			slow(t, s)
 			if err := h.Close(); err != nil {
 				t.Fatal(err)
@@ -89,19 +78,16 @@ func TestReplays(t *testing.T) {
 				}
 			}
 			for n := range times {
-				h := open(t, cfg)
-				s, how, err := h.Restore(t.Context(), "s-1")
-				if err != nil || how != acp.RestoredLoaded {
-					t.Fatalf("Restore: %v, %v", how, err)
+				h, s, how := restored(t, cfg, "s-1")
+				if how != acp.RestoredLoaded {
+					t.Fatalf("Restore: %v", how)
 				}
 				if n%2 == 1 {
 					text := fmt.Sprintf("prompt %d", n)
 					if n%4 == 1 {
 						text = "one" // what was said before is said again
 					}
-					if _, err := s.Prompt(t.Context(), acp.Text(text)); err != nil {
-						t.Fatal(err)
-					}
+					prompt(t, s, text)
 					if got, want := s.Snapshot().Text(), "Answer to "+text+".\nThat is all."; got != want {
 						t.Errorf("time %d: the answer is %q, want %q", n, got, want)
 					}
@@ -118,11 +104,7 @@ func TestReplays(t *testing.T) {
 					t.Fatalf("time %d: told again (-before +after):\n%s", n, cmp.Diff(before, after))
 				}
 				if n%2 == 1 { // late ones come when they like
-					snap, _, err := cfg.Store.Snapshot(t.Context(), key, store.Bounds())
-					if err != nil {
-						t.Fatal(err)
-					}
-					if diff := cmp.Diff(live, messages(snap)); diff != "" {
+					if diff := cmp.Diff(live, messages(stored(t, cfg.Store, key))); diff != "" {
 						t.Errorf("time %d (-shown +kept):\n%s", n, diff)
 					}
 				}
@@ -164,24 +146,13 @@ func slow(t *testing.T, s *Session) {
 func TestTellsElsewhere(t *testing.T) {
 	cfg := child(t, 1, "replays everything")
 	cfg.Store = openStore(t, filepath.Join(t.TempDir(), "kept"))
-	h := open(t, cfg)
-	s, err := h.NewSession(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := s.Prompt(t.Context(), acp.Text("one")); err != nil {
-		t.Fatal(err)
-	}
-	_ = h.Close()
+	talkOnce(t, cfg, "one")
 	file := filepath.Join(cfg.Agent.Env[place], "history.json")
 	if err := os.WriteFile(file, []byte(`["zero","one","elsewhere"]`), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	for range 2 {
-		h = open(t, cfg)
-		if s, _, err = h.Restore(t.Context(), "s-1"); err != nil {
-			t.Fatal(err)
-		}
+		h, s, _ := restored(t, cfg, "s-1")
 		var got []string
 		for e := range s.Snapshot().Entries() {
 			if m, ok := e.(*transcript.Message); ok && m.Role != transcript.RoleThought {
@@ -224,31 +195,17 @@ func TestUpdatesAfterLoad(t *testing.T) {
 			return cfg
 		}
 		content := acp.Set([]acp.ToolCallContent{&acpv2.Content{Content: acp.Text("first")}})
-		h := open(t, begin(
+		id, key := talkOnce(t, begin(
 			&acp.ToolCallUpdate{ToolCallID: "1", Title: acp.Set("Read it"), Status: acp.Set(acp.ToolCallStatusInProgress), Content: content},
 			&acp.AgentMessageChunk{MessageID: "m1", Content: acp.Text("said first")},
-		))
-		s, err := h.NewSession(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := s.Prompt(t.Context(), acp.Text("go")); err != nil {
-			t.Fatal(err)
-		}
-		_ = h.Close()
-		key := s.journal.conversationID()
+		), "go")
 		before := shown(t, kept, key)
-		h = open(t, begin(
+		_, s, _ := restored(t, begin(
 			&acp.AgentMessageChunk{MessageID: "m1", Content: acp.Text("said ")},
 			&acp.AgentMessageChunk{MessageID: "m1", Content: acp.Text("then")},
 			&acp.ToolCallUpdate{ToolCallID: "1", Status: acp.Set(acp.ToolCallStatusCompleted)},
-		))
-		if s, _, err = h.Restore(t.Context(), s.ID()); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := s.Prompt(t.Context(), acp.Text("more")); err != nil {
-			t.Fatal(err)
-		}
+		), id)
+		prompt(t, s, "more")
 		after := shown(t, kept, key)
 		if lost := missing(before, after); len(lost) > 0 {
 			t.Errorf("%q is gone from\n%s", lost, after)

@@ -62,26 +62,16 @@ func TestRestore(t *testing.T) {
 	versions(t, func(t *testing.T, version int) {
 		for _, tt := range tests {
 			t.Run(tt.name, func(t *testing.T) {
-				cfg := config(t, version, &acp.Agent{Prompt: say})
-				cfg.Store = openStore(t, filepath.Join(t.TempDir(), "kept"))
-				h := open(t, cfg)
-				s, err := h.NewSession(t.Context())
-				if err != nil {
-					t.Fatal(err)
-				}
-				if _, err := s.Prompt(t.Context(), acp.Text("one")); err != nil {
-					t.Fatal(err)
-				}
-				_ = h.Close()
+				cfg := configKept(t, version, &acp.Agent{Prompt: say})
+				id, _ := talkOnce(t, cfg, "one")
 
 				cfg.BuiltIn = &acp.Agent{Prompt: say, ResumeSession: tt.resume}
-				h = open(t, cfg)
-				again, how, err := h.Restore(t.Context(), s.ID())
-				if err != nil || how != tt.how {
-					t.Fatalf("Restore: %v, %v", how, err)
+				h, again, how := restored(t, cfg, id)
+				if how != tt.how {
+					t.Fatalf("Restore: %v", how)
 				}
-				if (again.ID() == s.ID()) != (how != acp.RestoredNew) {
-					t.Errorf("id %s, was %s", again.ID(), s.ID())
+				if (again.ID() == id) != (how != acp.RestoredNew) {
+					t.Errorf("id %s, was %s", again.ID(), id)
 				}
 				check := func(what, want string, snap *transcript.Snapshot) {
 					t.Helper()
@@ -92,16 +82,10 @@ func TestRestore(t *testing.T) {
 				again.settle()
 				again.journal.sync()
 				check("shown", tt.want, again.Snapshot())
-				if _, err := again.Prompt(t.Context(), acp.Text("two")); err != nil {
-					t.Fatal(err)
-				}
+				prompt(t, again, "two")
 				want := tt.want + "|user: two|agent: re: two"
 				check("shown then", want, again.Snapshot())
-				stored, _, err := cfg.Store.Snapshot(t.Context(), again.journal.conversationID(), transcript.Config{})
-				if err != nil {
-					t.Fatal(err)
-				}
-				check("stored then", want, stored)
+				check("stored then", want, stored(t, cfg.Store, again.journal.conversationID()))
 				if _, ok := h.Session(again.ID()); !ok {
 					t.Error("it is not found by its id")
 				}
@@ -113,35 +97,22 @@ func TestRestore(t *testing.T) {
 // TestRestoreFails: nothing is taken away when the agent fails while it tells the history.
 func TestRestoreFails(t *testing.T) {
 	versions(t, func(t *testing.T, version int) {
-		cfg := config(t, version, &acp.Agent{Prompt: func(_ context.Context, turn *acp.Turn) (acp.StopReason, error) {
+		cfg := configKept(t, version, &acp.Agent{Prompt: func(_ context.Context, turn *acp.Turn) (acp.StopReason, error) {
 			return acp.StopEndTurn, turn.Say("kept")
 		}})
-		cfg.Store = openStore(t, filepath.Join(t.TempDir(), "kept"))
-		h := open(t, cfg)
-		s, err := h.NewSession(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := s.Prompt(t.Context(), acp.Text("one")); err != nil {
-			t.Fatal(err)
-		}
-		_ = h.Close()
+		id, conversation := talkOnce(t, cfg, "one")
 		cfg.BuiltIn = &acp.Agent{Prompt: cfg.BuiltIn.Prompt, ResumeSession: func(_ context.Context, s *acp.AgentSession, _ bool) error {
 			if err := s.Send(&acp.AgentMessageChunk{MessageID: "x", Content: acp.Text("half")}); err != nil {
 				return err
 			}
 			return errors.New("the rest is gone")
 		}}
-		h = open(t, cfg)
-		if _, _, err := h.Restore(t.Context(), s.ID()); err == nil {
+		h := open(t, cfg)
+		if _, _, err := h.Restore(t.Context(), id); err == nil {
 			t.Fatal("it was restored")
 		}
 		_ = h.Close()
-		stored, _, err := cfg.Store.Snapshot(t.Context(), s.journal.conversationID(), transcript.Config{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := strings.Join(messages(stored), "|"); got != "user: one|agent: kept" {
+		if got := strings.Join(messages(stored(t, cfg.Store, conversation)), "|"); got != "user: one|agent: kept" {
 			t.Errorf("stored %s", got)
 		}
 	})

@@ -21,14 +21,18 @@ type Session struct {
 
 	// order is held while something is put into the journal that was looked at before, so that it
 	// keeps its place. The writer must not need it.
-	order sync.Mutex
-	heard atomic.Bool // the agent has said or done something in the turns that run
-	past  *past       // what the agent tells of the history; nil once that is over
-	ids   *identities // nil if nothing was kept before the agent was started
+	order    sync.Mutex
+	heard    atomic.Bool     // the agent has said or done something in the turns that run
+	past     *past           // what the agent tells of the history; nil once that is over
+	ids      *identities     // nil if nothing was kept before the agent was started
+	sent     []string        // the texts of the prompts of the turns that run
+	echoes   []acp.MessageID // of the messages by which an agent of version 2 has confirmed them, or ""
+	prompted bool            // the user has sent a prompt since the agent was started
 
 	mu        sync.Mutex
 	id        acp.SessionID
 	client    *acp.ClientSession
+	parent    *Session // whose subagent it belongs to, or nil
 	cwd       string
 	user      bool // it was opened for the user; others are of subagents
 	again     bool // a prompt is sent again, and was shown before
@@ -159,7 +163,15 @@ func (h *Host) session(cs *acp.ClientSession) *Session {
 	s, _ := h.expect(cs.ID())
 	s.mu.Lock()
 	s.client = cs
+	orphan := s.parent == nil && cs.Parent() != nil
 	s.mu.Unlock()
+	if orphan {
+		if parent, ok := h.Session(cs.Parent().ID()); ok && parent != s {
+			s.mu.Lock()
+			s.parent = parent
+			s.mu.Unlock()
+		}
+	}
 	return s
 }
 
@@ -261,11 +273,18 @@ func (h *Host) family(ctx context.Context, parent *Session) {
 		if child == parent {
 			continue
 		}
+		child.mu.Lock()
+		child.parent = parent
+		child.mu.Unlock()
 		var err error
 		if isNew || child.wasTold() {
 			err = child.recall(ctx, h.keptChild(ctx, parent, sub.ID))
 		}
-		child.settle()
+		if parent.wasPrompted() {
+			child.endPast() // a prompt that comes later does so itself
+		} else {
+			child.settle()
+		}
 		child.journal.sync()
 		if isNew && (err != nil || child.Snapshot().Len() == 0) {
 			h.forget(child) // nothing is known of it
@@ -368,38 +387,11 @@ func (h *Host) update(_ context.Context, cs *acp.ClientSession, u *acp.Update) {
 	if isEmpty(u.Update) {
 		return // it is not the last that was said
 	}
-	if !u.Replayed && !s.heard.Load() && says(u.Update) {
-		s.heard.Store(true)
-	}
 	s.order.Lock()
 	defer s.order.Unlock()
-	if s.tells(u) {
-		return
+	if !s.tells(u) {
+		s.live(u)
 	}
-	s.mu.Lock()
-	switch v := u.Update.(type) {
-	case *acp.ConfigOptionUpdate:
-		s.told = v.ConfigOptions
-	case *acp.SessionInfoUpdate:
-		v.Title.Apply(&s.title)
-	}
-	prefix := s.pieces.take(u)
-	if _, ok := u.Update.(*acp.UserMessage); ok && u.Synthetic && s.again {
-		s.again = false
-		s.mu.Unlock()
-		return
-	}
-	s.mu.Unlock()
-	said := u.Update
-	if prefix != "" {
-		said = withIDs(said, func(_ space, id string) string { return prefix + id })
-	}
-	before, own := s.own(said)
-	if before != nil {
-		s.put(before)
-	}
-	s.put(own)
-	s.observe(u.Update)
 }
 
 // put records an update.
@@ -414,7 +406,7 @@ func (s *Session) put(u acp.SessionUpdate) {
 // about says what is known of the session besides its events. The writer calls it.
 func (s *Session) about() store.Session {
 	s.mu.Lock()
-	was, client, user := s.kept, s.client, s.user
+	was, client, user, parent := s.kept, s.client, s.user, s.parent
 	next := store.Session{
 		Key: store.Key{Agent: s.host.cfg.Agent.Name, ID: string(s.id)}, Cwd: s.cwd, Title: cmp.Or(s.title, was.Title, s.asked),
 		Command: was.Command, Protocol: was.Protocol, Parent: was.Parent,
@@ -425,11 +417,9 @@ func (s *Session) about() store.Session {
 	}
 	if client != nil {
 		next.Protocol = client.Conn().Version()
-		if p := client.Parent(); p != nil && !user && next.Parent == "" {
-			if parent, ok := s.host.Session(p.ID()); ok && parent != s {
-				next.Parent = parent.journal.conversationID()
-			}
-		}
+	}
+	if parent != nil && !user && next.Parent == "" {
+		next.Parent = parent.journal.conversationID()
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -474,10 +464,10 @@ func (s *Session) Snapshot() *transcript.Snapshot { return s.journal.conversatio
 //
 // If the agent has ended, [Host.Done] is closed before Prompt returns, unless the agent was started anew.
 func (s *Session) Prompt(ctx context.Context, content ...acp.ContentBlock) (*acp.Result, error) {
-	s.host.endChildren()
 	if s.beginTurn(content) == 1 {
 		s.heard.Store(false)
 	}
+	s.endChildren()
 	s.tellUnheld(s.host.Unheld())
 	var res *acp.Result
 	var on *link
@@ -507,6 +497,8 @@ func (s *Session) Prompt(ctx context.Context, content ...acp.ContentBlock) (*acp
 	s.mu.Unlock()
 	if idle {
 		s.endPast()
+	} else {
+		s.settle()
 	}
 	s.catchUp()
 	if on != nil && err == nil {
