@@ -239,13 +239,18 @@ func (p *agentV2) prompt(ctx context.Context, r *acpv2.PromptRequest) (*acpv2.Pr
 		t.leave()
 		return nil, jsonrpc.ErrClosed
 	}
+	req := jsonrpc.RequestFrom(ctx)
+	// A client that closes its end still reads: the turn has the grace of version 1,
+	// where it is a request.
+	over := req.Continue(t.p.cancel)
 	go func() {
 		defer release()
+		defer over()
 		<-started
 		// The client is told by updates.
-		_ = c.run(t, func(outcome) { release() })
+		_ = c.run(t, func(outcome) { over(); release() })
 	}()
-	jsonrpc.RequestFrom(ctx).AfterAnswer(func() { close(started) })
+	req.AfterAnswer(func() { close(started) })
 	return &acpv2.PromptResponse{MessageID: t.message}, nil
 }
 

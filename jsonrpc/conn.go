@@ -45,6 +45,7 @@ type Conn struct {
 	parked    int           // workers that wait for jobs
 	answering int           // request handlers that have returned
 	noting    int           // notification handlers
+	continued int           // work that goes on after the answer: see Request.Continue
 	lingers   bool          // Config.Linger runs
 	queued    int           // bytes in lanes and in waiting
 	yielded   int           // request handlers that wait in calls
@@ -52,7 +53,7 @@ type Conn struct {
 	outWaits  int           // sends inside handlers that wait for room
 	handled   uint64        // entries that lanes are done with
 	room      chan struct{} // closed when the reader may go on; nil when it does not wait
-	quiet     chan struct{} // closed when no handler runs and nothing is queued
+	quiet     chan struct{} // closed when no handler runs, nothing continues and nothing is queued
 	ending    error         // why new calls fail; nil while the connection is open
 	closing   bool          // Close was called
 	deaf      bool          // what arrives is ignored

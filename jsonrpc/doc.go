@@ -130,11 +130,11 @@
 // At EOF, calls whose response has arrived complete in order, and calls without
 // one fail, each after the notifications that arrived in its lane, with an error
 // that wraps [ErrClosed] and io.EOF. Queued notifications are handled to the
-// end as long as they make progress. Request handlers get [Config.Grace] to
-// finish before their contexts are cancelled. Answers are still written: the
-// peer may have closed one direction only. After a write error the same
-// happens, but reading goes on for up to the grace, since the peer may have
-// answered before it went away.
+// end as long as they make progress. Request handlers, and what they continue
+// after their answer ([Request.Continue]), get [Config.Grace] to finish before
+// they are cancelled. Answers are still written: the peer may have closed one
+// direction only. After a write error the same happens, but reading goes on for
+// up to the grace, since the peer may have answered before it went away.
 //
 // [Conn.Close] does the same from this side, except that calls fail at once,
 // what arrives is ignored, and what is still queued after the grace is dropped

@@ -27,7 +27,7 @@ func (c *Conn) Close() error {
 		c.wakeReader()
 		c.startEnd(nil)
 	}
-	busy := c.running+c.noting > 0 || c.lingers
+	busy := c.running+c.noting+c.continued > 0 || c.lingers
 	c.mu.Unlock()
 	if !busy {
 		<-c.done
@@ -109,7 +109,7 @@ func (c *Conn) checkQuiet() {
 	}
 }
 
-func (c *Conn) isQuiet() bool { return c.running == 0 && len(c.lanes) == 0 }
+func (c *Conn) isQuiet() bool { return c.running+c.continued == 0 && len(c.lanes) == 0 }
 
 // linger runs Config.Linger if the peer sends no more. over is closed when it has
 // returned, and nil if it does not run; end ends it, as far as it heeds its ctx, and
@@ -271,7 +271,7 @@ func (c *Conn) awaitHandlers(timer *time.Timer, lingering <-chan struct{}, stop 
 		default:
 			c.drop()
 			c.mu.Lock()
-			n := c.running - c.answering + c.noting
+			n := c.running - c.answering + c.continued + c.noting
 			c.mu.Unlock()
 			if n > 0 { // others have returned; their answers wait for room
 				c.event("handlers ignored their cancelled contexts", Event{Kind: EventAbandoned, Count: n})

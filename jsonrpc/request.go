@@ -136,6 +136,31 @@ func (r *Request) Answer(result any, err error) bool {
 	return r.in != nil && r.conn.answerEarly(&r.in.entry, result, err)
 }
 
+// Continue declares work of an incoming request that goes on after its answer, for
+// methods whose answer only says that something has begun. When the connection
+// ends, it waits for that work as for a handler: once [Config.Grace] has passed,
+// cancel is called, in a goroutine of its own, with the cause. done must be called
+// when the work is over; it may be called repeatedly and from any goroutine.
+// Such work does not count for [Config.MaxRequests]: callers bound it. The handler
+// calls Continue before it returns. For other messages it does nothing.
+func (r *Request) Continue(cancel func(cause error)) (done func()) {
+	c := r.conn
+	if r.in == nil {
+		return func() {}
+	}
+	c.mu.Lock()
+	c.continued++
+	c.mu.Unlock()
+	stop := context.AfterFunc(c.requestCtx, func() { cancel(context.Cause(c.requestCtx)) })
+	return sync.OnceFunc(func() {
+		stop()
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.continued--
+		c.checkQuiet()
+	})
+}
+
 // A Handler handles a message. The result of a request is a value this package
 // can encode (see [Conn.Call]); that of a notification is ignored.
 type Handler func(ctx context.Context, req *Request) (result any, err error)
