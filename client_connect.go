@@ -219,9 +219,31 @@ func (c *ClientConn) diagnose(e jsonrpc.Event) {
 		c.client.Logger.Warn("acp: the agent wrote a line that is no message", "bytes", e.Size)
 	case jsonrpc.EventInvalidFrame:
 		c.heard(e.Data)
+	case jsonrpc.EventTooDeep:
+		c.missed(e.Method, "one was nested too deeply")
+	case jsonrpc.EventFrameTooLarge:
+		c.missed(e.Method, "one was too large")
 	}
 	if f := c.client.Engine.Diagnose; f != nil {
 		f(e)
+	}
+}
+
+// missed has the replies in flight report an update that was not read. Which session
+// it was for is not known. Malformed updates are not reported in this way: loops that
+// end at the first error would end at what no reader needs.
+func (c *ClientConn) missed(method, why string) {
+	if method != "session/update" {
+		return
+	}
+	err := fmt.Errorf("%w: %s", ErrUpdatesLost, why)
+	for _, s := range c.OpenSessions() {
+		s.mu.Lock()
+		replies := s.replies
+		s.mu.Unlock()
+		for _, r := range replies {
+			r.misses(err)
+		}
 	}
 }
 

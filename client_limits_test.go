@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -283,4 +285,69 @@ func TestHooksThatIgnoreCtx(t *testing.T) {
 			t.Errorf("%d hooks are counted", n)
 		}
 	})
+}
+
+// TestReplyUnreadable: updates beyond the limits of the engine are missing in every
+// reply in flight, which says so once for all that were missing by then.
+func TestReplyUnreadable(t *testing.T) {
+	deep := strings.Repeat("[", 1000) + strings.Repeat("]", 1000)
+	for _, tt := range []struct{ name, meta, want string }{
+		{"too deep", deep, "acp: updates were lost: one was nested too deeply"},
+		{"too large", strconv.Quote(strings.Repeat("x", 10<<10)), "acp: updates were lost: one was too large"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			both(t, Client{Engine: jsonrpc.Config{MaxFrame: 8 << 10}}, func(t *testing.T, s *ClientSession, a *clientScript) {
+				v := s.Conn().Version()
+				r := s.Prompt(t.Context(), Text("go"))
+				f := a.next("session/prompt")
+				if v == 2 {
+					a.answer(f, `{"messageId":"p"}`)
+					a.update("user_message", `"messageId":"p","content":[]`)
+					a.state("running", "")
+				}
+				for range 3 {
+					a.update("agent_message_chunk", `"messageId":"m","content":{"type":"text","text":"lost"},"_meta":{"x":`+tt.meta+`}`)
+				}
+				a.notify("_other", `{"x":`+tt.meta+`}`)
+				synctest.Wait()
+				a.say("kept")
+				if v == 2 {
+					a.state("idle", `"stopReason":"end_turn"`)
+				} else {
+					a.answer(f, `{"stopReason":"end_turn"}`)
+				}
+				var errs []string
+				text := ""
+				for u, err := range r.Updates() {
+					switch {
+					case err == nil:
+						text += u.Text()
+					case !errors.Is(err, ErrUpdatesLost):
+						t.Error(err)
+					default:
+						errs = append(errs, err.Error())
+					}
+				}
+				if text != "kept" || len(errs) != 1 || errs[0] != tt.want {
+					t.Errorf("%q, %q", text, errs)
+				}
+				if _, err := r.Wait(); err != nil {
+					t.Error(err)
+				}
+				// Replies that begin later miss nothing.
+				r = s.Prompt(t.Context(), Text("again"))
+				f = a.next("session/prompt")
+				if v == 2 {
+					a.answer(f, `{"messageId":"q"}`)
+					a.update("user_message", `"messageId":"q","content":[]`)
+					a.state("idle", `"stopReason":"end_turn"`)
+				} else {
+					a.answer(f, `{"stopReason":"end_turn"}`)
+				}
+				if got, err := r.collect(); err != nil || slices.Contains(got, "lost") {
+					t.Error(got, err)
+				}
+			})
+		})
+	}
 }

@@ -21,10 +21,14 @@ const (
 	maxHeldBytes = 16 << 20
 )
 
-// ErrUpdatesLost is what [Reply.Updates] yields, once, in place of updates that
-// nobody read while other prompts of the session were in flight, or calls about
-// it were made.
-var ErrUpdatesLost = errors.New("acp: updates were lost because nobody read them")
+// ErrUpdatesLost is wrapped by what [Reply.Updates] yields, once, where updates are
+// missing. Either nobody read them while other prompts of the session were in
+// flight, or calls about it were made. Or the agent sent one that was
+// nested too deeply or too large. Whose update that was is not known, so every reply
+// in flight yields the error, and it may come before updates that arrived earlier.
+var ErrUpdatesLost = errors.New("acp: updates were lost")
+
+var errNobodyRead = fmt.Errorf("%w because nobody read them", ErrUpdatesLost)
 
 // A Reply is the agent's reply to one prompt, while it is being written and
 // after. It is made by [ClientSession.Prompt] and safe for concurrent use, but
@@ -73,27 +77,28 @@ type Reply struct {
 	inserted bool
 	idles    []clientIdle // ends of turns, while it is not known where this one begins
 
-	mu       sync.Mutex
-	held     []clientHeld
-	head     int // of held
-	bytes    int // of held
-	reading  clientReading
-	started  bool // updates may be read: they are this prompt's
-	lost     bool
-	waiting  bool          // the reader waits for wake
-	wake     chan struct{} // holds one; nil until somebody has waited
-	room     chan struct{} // closed when there may be room; nil when nobody waits
-	ended    bool
-	result   *Result
-	err      error
-	id       MessageID
-	own      *Update      // the made-up message of the user, in version 1
-	answer   clientAnswer // until somebody waits for it
-	hurried  bool         // somebody has to
-	stopCtx  func() bool
-	giveUp   *time.Timer
-	accepted bool          // version 2: the prompt was inserted
-	taken    chan struct{} // closed then; nil when nobody waits
+	mu         sync.Mutex
+	held       []clientHeld
+	head       int // of held
+	bytes      int // of held
+	reading    clientReading
+	started    bool          // updates may be read: they are this prompt's
+	lost       bool          // updates nobody read
+	unreadable error         // what the agent sent beyond a limit, or nil
+	waiting    bool          // the reader waits for wake
+	wake       chan struct{} // holds one; nil until somebody has waited
+	room       chan struct{} // closed when there may be room; nil when nobody waits
+	ended      bool
+	result     *Result
+	err        error
+	id         MessageID
+	own        *Update      // the made-up message of the user, in version 1
+	answer     clientAnswer // until somebody waits for it
+	hurried    bool         // somebody has to
+	stopCtx    func() bool
+	giveUp     *time.Timer
+	accepted   bool          // version 2: the prompt was inserted
+	taken      chan struct{} // closed then; nil when nobody waits
 }
 
 type clientReading uint8

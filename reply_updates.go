@@ -48,7 +48,11 @@ func (r *Reply) next() (u *Update, err error, ok bool) {
 			switch {
 			case r.lost:
 				r.lost = false
-				return nil, ErrUpdatesLost, true
+				return nil, errNobodyRead, true
+			case r.unreadable != nil:
+				err := r.unreadable
+				r.unreadable = nil
+				return nil, err, true
 			case r.head < len(r.held):
 				return r.pop(), nil, true
 			case r.ended:
@@ -117,6 +121,16 @@ func (r *Reply) alone() bool {
 	return len(r.s.replies) <= 1
 }
 
+// misses has the reader learn of an update that could not be read.
+func (r *Reply) misses(err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.ended && r.reading != clientDiscards {
+		r.unreadable = err
+		r.wakeReader()
+	}
+}
+
 // poke has push look again.
 func (r *Reply) poke() {
 	r.mu.Lock()
@@ -151,7 +165,7 @@ func (r *Reply) pop() *Update {
 func (r *Reply) discard() {
 	r.reading = clientDiscards
 	r.unread.Store(true)
-	r.held, r.head, r.bytes, r.lost = nil, 0, 0, false
+	r.held, r.head, r.bytes, r.lost, r.unreadable = nil, 0, 0, false, nil
 	r.wakeRoom()
 }
 

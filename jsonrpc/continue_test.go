@@ -87,6 +87,8 @@ func TestContinue(t *testing.T) {
 				}
 				_ = c.Close()
 				time.Sleep(time.Hour) // what was abandoned ends
+				served.mu.Lock()
+				defer served.mu.Unlock()
 				if served.continued != 0 {
 					t.Errorf("%d continue", served.continued)
 				}

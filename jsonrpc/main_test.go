@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"regexp"
 	"runtime"
@@ -23,6 +24,7 @@ func TestMain(m *testing.M) {
 		benchRole(role)
 		return
 	}
+	slog.SetDefault(slog.New(slog.DiscardHandler)) // errors of handlers, which tests provoke
 	code := m.Run()
 	if left := leaked(); left != "" && code == 0 {
 		fmt.Fprintln(os.Stderr, "goroutines left behind:\n"+left)
