@@ -259,6 +259,10 @@ func (s *Faulty) readError(err error) error {
 	return io.EOF
 }
 
+// Unwrap returns the stream that [Faults.Wrap] was given, so that a client finds the
+// process behind it: see [acp.Transport].
+func (s *Faulty) Unwrap() jsonrpc.Stream { return s.stream }
+
 // ReadFrame implements [jsonrpc.Stream].
 func (s *Faulty) ReadFrame() (jsonrpc.Frame, error) {
 	for {

@@ -52,6 +52,9 @@ type greased struct {
 	ready bool                 // initialize was answered
 }
 
+// Unwrap lets a client find the process behind the stream.
+func (g *greased) Unwrap() jsonrpc.Stream { return g.Stream }
+
 func (g *greased) ReadFrame() (jsonrpc.Frame, error) {
 	if f := g.next; f != nil {
 		g.next = nil
