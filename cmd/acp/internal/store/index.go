@@ -27,7 +27,7 @@ const (
 	// indexID marks the file as an index: "acpI"; indexVersion says of which version. An index of an
 	// earlier version is made anew.
 	indexID      = 0x61637049
-	indexVersion = 1
+	indexVersion = 2
 )
 
 const indexSchema = `
@@ -57,6 +57,8 @@ CREATE TABLE part ( -- how far a log was read
 	offset  INTEGER NOT NULL, -- of the next record
 	seq     INTEGER NOT NULL,
 	hash    BLOB    NOT NULL,
+	last    INTEGER NOT NULL, -- seq of the last record that was ever read
+	witness BLOB    NOT NULL, -- and its hash
 	PRIMARY KEY (session, n)
 ) WITHOUT ROWID;
 CREATE TABLE chunk ( -- a piece of the text of a session: id is its number << 24 and the piece's, of which 0 is the title

@@ -17,9 +17,10 @@ type merge struct {
 	store   *Store
 	id      string
 	damage  *Damage
-	step    int       // what is read of a part at once
-	sources []*source // those that have a record, in the order of their parts
-	open    []*source // those whose file is open, the one that was opened longest ago first
+	known   map[int]witness // by the part
+	step    int             // what is read of a part at once
+	sources []*source       // those that have a record, in the order of their parts
+	open    []*source       // those whose file is open, the one that was opened longest ago first
 }
 
 // A source is a part that is read, with its next record.
@@ -61,7 +62,11 @@ func (m *merge) advance(src *source) error {
 		}
 	}
 	rec, ok := src.scan.next()
+	w, known := m.known[src.part]
 	if ok {
+		if known {
+			w.seen(&rec, m.damage)
+		}
 		src.rec = rec
 		if rec.Time.After(src.at) {
 			src.at = rec.Time
@@ -69,6 +74,9 @@ func (m *merge) advance(src *source) error {
 		return nil
 	}
 	err := src.scan.failed()
+	if known && err == nil {
+		w.ended(src.scan.last, m.damage)
+	}
 	m.shut(src)
 	m.sources = slices.DeleteFunc(m.sources, func(other *source) bool { return other == src })
 	return err

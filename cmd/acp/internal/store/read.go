@@ -102,11 +102,16 @@ func (s *Store) parts(id string) (parts []part, err error) {
 // were written at the same time by the times of their records. Data is valid during the call only.
 // f ends it by returning false.
 func (s *Store) read(ctx context.Context, id string, f func(*Event) bool) (damage *Damage, err error) {
+	return s.readKnown(ctx, id, nil, f)
+}
+
+// readKnown is read for a conversation of which something is known.
+func (s *Store) readKnown(ctx context.Context, id string, known map[int]witness, f func(*Event) bool) (damage *Damage, err error) {
 	parts, err := s.parts(id)
 	if err != nil {
 		return nil, err
 	}
-	m := merge{store: s, id: id, damage: new(Damage), step: scanBuffer}
+	m := merge{store: s, id: id, damage: new(Damage), known: known, step: scanBuffer}
 	if len(parts) > maxOpenParts {
 		m.step = scanStep
 	}
@@ -174,14 +179,16 @@ func (s *Store) Snapshot(ctx context.Context, id string, cfg transcript.Config) 
 	}
 	r, err := abandon(ctx, s, func() (result, error) {
 		f := newFolder(cfg)
-		damage, err := s.read(ctx, id, func(e *Event) bool {
+		// Asked first, since the log may become longer meanwhile.
+		known := s.witnesses(ctx, id)
+		damage, err := s.readKnown(ctx, id, known, func(e *Event) bool {
 			f.apply(e)
 			return true
 		})
 		if err != nil {
 			return result{}, err
 		}
-		if len(damage.Lost) == 0 && !damage.CutOff && !damage.Altered {
+		if len(damage.Lost) == 0 && damage.Missing == 0 && !damage.CutOff && !damage.Altered {
 			damage = nil
 		}
 		return result{f.conversation.Snapshot(), damage}, nil

@@ -57,9 +57,11 @@ func (s *Store) runIndexer(ctx context.Context) {
 // An entry is the logs that the index knows of a conversation.
 type entry []part
 
+// A partEntry is what the index has of a log.
 type partEntry struct {
-	size int64
-	at   place
+	size    int64
+	at      place
+	witness witness
 }
 
 // refresh brings the index up to date with the logs.
@@ -193,11 +195,8 @@ func (s *Store) indexOne(ctx context.Context, tx *sql.Tx, conv string, parts []p
 	}
 	for _, p := range parts {
 		if e, ok := known[p.n]; ok && e.at.Offset > p.size {
-			// It is another file, or has lost its end: from the beginning.
-			if err := forget(ctx, tx, conv); err != nil {
-				return false, err
-			}
-			return s.indexOne(ctx, tx, conv, parts, left)
+			// It is another file, or has lost its end.
+			return s.indexAnew(ctx, tx, conv, known, parts, left)
 		}
 	}
 	texts := newTexts()
@@ -207,6 +206,7 @@ func (s *Store) indexOne(ctx context.Context, tx *sql.Tx, conv string, parts []p
 		e, ok := known[p.n]
 		if !ok {
 			e.at = place{Hash: root(conv, p.n)}
+			e.witness = witness{0, e.at.Hash}
 		}
 		if ok && e.size == p.size || *left <= 0 {
 			whole = whole && ok && e.size == p.size
@@ -215,6 +215,9 @@ func (s *Store) indexOne(ctx context.Context, tx *sql.Tx, conv string, parts []p
 		more, err := s.indexPart(conv, p, &e, &st, texts, left)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue // deleted meanwhile
+		}
+		if errors.Is(err, errJunction) {
+			return s.indexAnew(ctx, tx, conv, known, parts, left)
 		}
 		if err != nil {
 			return false, err
@@ -246,6 +249,28 @@ func (s *Store) indexOne(ctx context.Context, tx *sql.Tx, conv string, parts []p
 	return whole, err
 }
 
+// indexAnew reads a conversation from its beginning. What the index knows of the last records is kept.
+func (s *Store) indexAnew(ctx context.Context, tx *sql.Tx, conv string, known map[int]partEntry, parts []part, left *int64) (whole bool, err error) {
+	if err := forget(ctx, tx, conv); err != nil {
+		return false, err
+	}
+	begin := map[int]partEntry{}
+	for _, p := range parts {
+		if e, ok := known[p.n]; ok {
+			begin[p.n] = partEntry{size: -1, at: place{Hash: root(conv, p.n)}, witness: e.witness}
+		}
+	}
+	st := state{Session: Session{Conversation: conv}}
+	if _, err := saveEntry(ctx, tx, 0, 0, &st, begin); err != nil {
+		return false, err
+	}
+	return s.indexOne(ctx, tx, conv, parts, left)
+}
+
+// errJunction says that a log does not go on with what the index has of it: it was cut off, and
+// written to after that.
+var errJunction = errors.New("a log is not the one that was read")
+
 // indexPart reads what is new of one log; more is true if it did not come to the end.
 func (s *Store) indexPart(conv string, p part, e *partEntry, st *state, texts *texts, left *int64) (more bool, err error) {
 	f, err := s.files.OpenFile(filepath.Join(s.dir, logName(conv, p.n)), os.O_RDONLY, 0)
@@ -255,9 +280,16 @@ func (s *Store) indexPart(conv string, p part, e *partEntry, st *state, texts *t
 	defer f.Close()
 	begin := e.at.Offset
 	from := io.NewSectionReader(f, begin, max(p.size-begin, 0))
-	scan := newScanner(from, p.n, e.at, new(Damage))
-	for {
+	damage := new(Damage)
+	scan := newScanner(from, p.n, e.at, damage)
+	// Whether the log has the record that was its last one, or another one in its place.
+	passed := e.witness == witness{e.at.Seq, e.at.Hash}
+	other := !passed && e.at.Seq >= e.witness.Seq
+	for first := true; ; first = false {
 		rec, ok := scan.next()
+		if first && begin > 0 && (damage.Altered || len(damage.Lost) > 0) {
+			return false, errJunction
+		}
 		if !ok {
 			if err := scan.failed(); err != nil {
 				s.log.Debug("a log was not read to its end", "conversation", conv, "error", err)
@@ -266,6 +298,10 @@ func (s *Store) indexPart(conv string, p part, e *partEntry, st *state, texts *t
 		}
 		st.apply(&rec.Event)
 		texts.apply(&rec.Event)
+		if !passed && !other && rec.Seq >= e.witness.Seq {
+			passed = rec.Seq > e.witness.Seq || rec.Hash == e.witness.Hash // it may be damaged
+			other = !passed
+		}
 		if scan.at.Offset-begin > *left || texts.size > stepBytes {
 			more = scan.at.Offset < p.size
 			break
@@ -273,6 +309,9 @@ func (s *Store) indexPart(conv string, p part, e *partEntry, st *state, texts *t
 	}
 	*left -= scan.at.Offset - begin
 	e.at = scan.at
+	if passed {
+		e.witness = witness{e.at.Seq, e.at.Hash}
+	}
 	e.size = p.size
 	if more {
 		e.size = -1
@@ -292,7 +331,7 @@ func loadEntry(ctx context.Context, tx *sql.Tx, st *state) (id int64, chunks int
 		return 0, 0, nil, err
 	}
 	st.Session, st.known = v, v.ID != "" && v.ID != v.Conversation
-	rows, err := tx.QueryContext(ctx, `SELECT n, size, offset, seq, hash FROM part WHERE session = ?`, found)
+	rows, err := tx.QueryContext(ctx, `SELECT n, size, offset, seq, hash, last, witness FROM part WHERE session = ?`, found)
 	if err != nil {
 		return 0, 0, nil, err
 	}
@@ -300,11 +339,11 @@ func loadEntry(ctx context.Context, tx *sql.Tx, st *state) (id int64, chunks int
 	for rows.Next() {
 		var n int
 		var e partEntry
-		var sum []byte
-		if err := rows.Scan(&n, &e.size, &e.at.Offset, &e.at.Seq, &sum); err != nil || len(sum) != len(hash{}) || e.at.Offset < 0 {
+		var sum, last []byte
+		if err := rows.Scan(&n, &e.size, &e.at.Offset, &e.at.Seq, &sum, &e.witness.Seq, &last); err != nil || len(sum) != len(hash{}) || len(last) != len(hash{}) || e.at.Offset < 0 {
 			return 0, 0, nil, errors.Join(errIndexBroken, err)
 		}
-		e.at.Hash = hash(sum)
+		e.at.Hash, e.witness.Hash = hash(sum), hash(last)
 		parts[n] = e
 	}
 	return found, chunks, parts, rows.Err()
@@ -331,7 +370,8 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`, row, st.Conversation, st.Age
 	}
 	for n, e := range parts {
 		if err == nil {
-			_, err = tx.ExecContext(ctx, `INSERT OR REPLACE INTO part (session, n, size, offset, seq, hash) VALUES (?, ?, ?, ?, ?, ?)`, id, n, e.size, e.at.Offset, e.at.Seq, e.at.Hash[:])
+			_, err = tx.ExecContext(ctx, `INSERT OR REPLACE INTO part (session, n, size, offset, seq, hash, last, witness) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
+				id, n, e.size, e.at.Offset, e.at.Seq, e.at.Hash[:], e.witness.Seq, e.witness.Hash[:])
 		}
 	}
 	return id, err

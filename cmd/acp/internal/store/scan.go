@@ -35,6 +35,9 @@ type Damage struct {
 	// CutOff reports that the last record was cut off, as by the end of the process in the middle of
 	// a write.
 	CutOff bool
+	// Missing counts records at the end of a file that were there when the index was made of it, and are
+	// not any more.
+	Missing int64
 	// Altered reports that records follow one another which did not when they were written.
 	Altered bool
 }
@@ -75,6 +78,12 @@ func (d *Damage) String() string {
 		}
 		says = append(says, fmt.Sprintf("%d %s damaged and left out (%s)", n, what, strings.Join(which, ", ")))
 	}
+	switch {
+	case d.Missing == 1:
+		says = append(says, "the last record is missing")
+	case d.Missing > 1:
+		says = append(says, fmt.Sprintf("the last %d records are missing", d.Missing))
+	}
 	if d.CutOff {
 		says = append(says, "the last record was cut off")
 	}
@@ -106,6 +115,7 @@ type scanner struct {
 	begin, end int // of what was read and not used
 	err        error
 	bad        int64    // lines that are no records since the last record
+	last       int64    // number of the last record, damaged ones included; set at the end
 	cut        bool     // the last line had no end, and was no record
 	found      []record // in a line that is damaged
 }
@@ -168,6 +178,7 @@ func (s *scanner) take(r *record) bool {
 
 // finish notes what is behind the last record.
 func (s *scanner) finish() {
+	s.last = s.at.Seq + s.bad
 	if s.bad > 0 {
 		s.damage.lost(s.part, s.at.Seq+1, s.at.Seq+s.bad)
 		s.bad = 0
