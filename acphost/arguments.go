@@ -139,7 +139,7 @@ func (at *places) mayBe(r *rule, l *line, part *CommandPart, w CommandWord, dirs
 	if l != nil {
 		values = l.parsed.Values
 	}
-	if len(w.Text) > maxShape || !w.Open && strings.ContainsAny(w.Text, "\n\x00") || isFilled(w) {
+	if len(w.Text) > maxShape || !w.Open && strings.ContainsAny(w.Text, "\n\x00") {
 		return false
 	}
 	if part != nil && !w.Open && strings.ContainsAny(w.Text, "*?[") {
@@ -152,6 +152,9 @@ func (at *places) mayBe(r *rule, l *line, part *CommandPart, w CommandWord, dirs
 	}
 	for _, s := range shapesOf(w, values, 0) {
 		at.work += len(s) / 64
+		if s.isFound() {
+			continue
+		}
 		list := s.paths()
 		if len(list) > maxPaths || slices.ContainsFunc(list, func(s pathShape) bool { return at.meetIn(r, s, dirs, req) }) {
 			return true
@@ -163,17 +166,6 @@ func (at *places) mayBe(r *rule, l *line, part *CommandPart, w CommandWord, dirs
 // meetIn reports whether a rule is about a path in one of some directories.
 func (at *places) meetIn(r *rule, s pathShape, dirs []pathShape, req *Request) bool {
 	return slices.ContainsFunc(dirs, func(dir pathShape) bool { return at.meet(r, s.join(dir), req) })
-}
-
-// isFilled reports whether a word is nothing but what xargs or find put in: the
-// names come from elsewhere.
-func isFilled(w CommandWord) bool {
-	for _, p := range w.Pieces {
-		if p.Open && p.Name != "{}" && p.Name != filledName || !p.Open && p.Text != "./" {
-			return false
-		}
-	}
-	return w.Open && len(w.Pieces) > 0
 }
 
 // finds returns the option that makes a word the pattern by which a part looks for
@@ -324,6 +316,9 @@ func extend(dirs []pathShape, moves []CommandWord, values map[string][]CommandWo
 	}
 	for _, w := range moves {
 		for _, to := range shapesOf(w, values, 0) {
+			if to.isFound() {
+				to = unknown
+			}
 			for _, dir := range dirs {
 				d := to.join(dir)
 				if key := shapeKey(d); !has[key] {

@@ -276,17 +276,44 @@ func anyOpen(words []CommandWord) bool {
 // without the directory of the program. What is not known is a zero byte.
 func tailTexts(words []CommandWord) []string {
 	var b strings.Builder
+	first := 0
 	for i, w := range words {
 		if i > 0 {
 			b.WriteByte(' ')
 		}
-		b.WriteString(strings.ReplaceAll(w.Text, "\x00", ""))
-		if w.Open {
-			b.WriteByte(0)
+		w.write(&b)
+		if i == 0 {
+			first = b.Len()
 		}
 	}
 	text := b.String()
-	first := words[0].Text
+	return withoutDir(text, text[:first])
+}
+
+// write writes what is known of a word; a zero byte stands for what is not.
+func (w *CommandWord) write(b *strings.Builder) {
+	known := func(text string) { b.WriteString(strings.ReplaceAll(text, "\x00", "")) }
+	if !w.Open || w.Pieces == nil {
+		if known(w.Text); w.Open {
+			b.WriteByte(0)
+		}
+		return
+	}
+	for _, p := range w.Pieces {
+		switch {
+		case !p.Open:
+			known(p.Text)
+		case p.Name == "HOME" || p.Name == "PWD":
+			b.WriteString("/\x00") // an absolute path
+		default:
+			b.WriteByte(0)
+		}
+	}
+}
+
+// withoutDir returns a text, which begins with a program, also without the directory
+// of that.
+func withoutDir(text, first string) []string {
 	name := path.Base(strings.ReplaceAll(first, `\`, "/"))
 	out := []string{text}
 	for _, n := range []string{name, strings.TrimSuffix(strings.ToLower(name), ".exe")} {

@@ -58,6 +58,9 @@ func (l *line) innerOf(i int) (list []inner, more bool) {
 			break
 		}
 		text := newLine(l.parser, c.text)
+		if !slices.ContainsFunc(text.parsed.Parts, func(p CommandPart) bool { return len(p.Words)+len(p.Writes)+len(p.Reads) > 0 }) && text.parsed.Unsure == "" {
+			continue // it sets variables, for nothing
+		}
 		text.inherit(l)
 		in.list = append(in.list, inner{text, c.doubts(text.parsed)})
 		for k := range text.parsed.Parts {
@@ -112,7 +115,7 @@ func candidates(part *CommandPart, depth int) (list []candidate) {
 		}
 	}
 	for _, set := range part.Sets {
-		if name, value, _ := strings.Cut(set, "="); !isLocal(name) && !harmlessVariable(name, value) {
+		if name, value, _ := strings.Cut(set, "="); !isLocal(name) && !harmlessVariable(name, value) && !isVariable(value) {
 			add(strings.TrimLeft(value, "|! "), false)
 		}
 	}
@@ -125,7 +128,7 @@ func candidates(part *CommandPart, depth int) (list []candidate) {
 	switch part.Words[0].Text {
 	case "export", "declare", "typeset", "readonly", "local":
 		for _, w := range part.Words[1:] {
-			if name, value, _ := strings.Cut(w.Text, "="); !isLocal(name) && !harmlessVariable(name, value) {
+			if name, value, _ := strings.Cut(w.Text, "="); !isLocal(name) && !harmlessVariable(name, value) && !isVariable(value) {
 				add(strings.TrimLeft(value, "|! "), false)
 			}
 		}
@@ -145,6 +148,11 @@ func candidates(part *CommandPart, depth int) (list []candidate) {
 		}
 	}
 	return list
+}
+
+// isVariable reports whether a text is the value of a variable and nothing else.
+func isVariable(text string) bool {
+	return strings.HasPrefix(text, "$") && !strings.ContainsAny(text, " \t\n;&|(`")
 }
 
 // lineOf returns a line of which the words are some words.
@@ -175,9 +183,9 @@ func lineOf(words []CommandWord) string {
 	return b.String()
 }
 
-// filledName is the variable that stands for what xargs or find put in, in lines
-// that are made of words.
-const filledName = "_acp_filled"
+// foundName is the variable that stands for what another program finds, in lines that
+// are made of words.
+const foundName = "_acp_found"
 
 // source returns an open piece as a shell would read it.
 func (p CommandPiece) source() string {
@@ -187,7 +195,9 @@ func (p CommandPiece) source() string {
 	case "#":
 		return "$#"
 	case "{}":
-		return "${" + filledName + "}"
+		return "${" + foundName + "}"
+	case "..":
+		return "$(git rev-parse --show-toplevel)"
 	case "":
 		return "$_"
 	}

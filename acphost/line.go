@@ -98,7 +98,8 @@ type CommandPiece struct {
 	Open bool
 	// Name says what an open piece is: the name of a variable, "*" or "?" for what
 	// these stand for in the names of files, "#" for text without a slash or a dot,
-	// such as a number, "{}" for what xargs or find put in; "" is anything.
+	// such as a number, "{}" for names that another program finds, as for xargs,
+	// ".." for the working directory or one above it; "" is anything.
 	Name string
 }
 

@@ -20,6 +20,7 @@ const (
 	anyHidden                  // as anyName, but it does not begin with a dot
 	oneHidden                  // as oneOfName, but no dot
 	anyWord                    // any text without a slash or a dot, such as a number
+	anyFound                   // what another program finds: see isFound
 )
 
 // Bounds of what a word may stand for.
@@ -67,6 +68,10 @@ func shapesOf(w CommandWord, values map[string][]CommandWord, depth int) []pathS
 			list[0] = pathShape{oneOfName}
 		case p.Name == "#":
 			list[0] = pathShape{anyWord}
+		case p.Name == "{}" || p.Name == foundName:
+			list[0] = pathShape{anyFound}
+		case p.Name == "..":
+			list = []pathShape{shapeOf("."), shapeOf(".."), shapeOf("../.."), shapeOf("../../.."), shapeOf("../../../..")}
 		case values[p.Name] != nil && depth < 3:
 			list = nil
 			for _, v := range values[p.Name] {
@@ -102,9 +107,21 @@ func shapesOf(w CommandWord, values map[string][]CommandWord, depth int) []pathS
 		}
 		if out[i] = s.hide(); len(s) > maxShape {
 			out[i] = unknown
+		} else if !s.isFound() {
+			for k := range s {
+				if s[k] == anyFound {
+					s[k] = anyText
+				}
+			}
 		}
 	}
 	return out
+}
+
+// isFound reports whether a word is nothing but names that another program finds.
+// They are not compared: that program has been, with its words.
+func (s pathShape) isFound() bool {
+	return len(s) == 1 && s[0] == anyFound || len(s) == 3 && s[0] == '.' && s[1] == '/' && s[2] == anyFound
 }
 
 // hide has * and ? at the beginning of a name not stand for a dot.

@@ -143,22 +143,52 @@ func nameOf(p *syntax.ParamExp) string {
 	return p.Param.Value
 }
 
+// finders are programs that print names of files, and of other things, which are not in their words.
+var finders = set("find fd ls git-ls-files git-merge-base git-rev-parse git-describe git-rev-list git-branch git-tag git-status go-list go-env docker-ps docker-images pgrep lsof which uname")
+
+// filters are programs that print some of what they read.
+var filters = set("grep head tail sort uniq wc")
+
 // resultOf returns what a substitution stands for, likewise.
 func resultOf(c *syntax.CmdSubst) string {
 	if len(c.Stmts) != 1 || len(c.Stmts[0].Redirs) > 0 {
 		return ""
 	}
-	call, ok := c.Stmts[0].Cmd.(*syntax.CallExpr)
-	if !ok || len(call.Args) == 0 || len(call.Assigns) > 0 {
+	if pipe, ok := c.Stmts[0].Cmd.(*syntax.BinaryCmd); ok && pipe.Op == syntax.Pipe {
+		filter := literals(pipe.Y)
+		if len(filter) > 0 && filters[filter[0]] && resultOf(&syntax.CmdSubst{Stmts: []*syntax.Stmt{pipe.X}}) != "" {
+			return "{}"
+		}
 		return ""
 	}
-	switch call.Args[0].Lit() {
-	case "pwd":
+	words := literals(c.Stmts[0])
+	switch text := strings.Join(words, " "); {
+	case len(words) == 0:
+		return ""
+	case text == "pwd" || text == "pwd -P" || text == "pwd -L":
 		return "PWD"
-	case "nproc", "id", "whoami", "uname":
+	case text == "git rev-parse --show-toplevel":
+		return ".."
+	case words[0] == "nproc" || words[0] == "id" || words[0] == "whoami":
 		return "#"
+	case (words[0] == "grep" || words[0] == "rg") && slices.Contains(words, "-l"), words[0] == "rg" && slices.Contains(words, "--files"), strings.HasPrefix(text, "git diff --name-only"):
+		return "{}"
+	case finders[words[0]] || len(words) > 1 && finders[words[0]+"-"+words[1]]:
+		return "{}"
 	}
 	return ""
+}
+
+// literals returns the words of a simple command as far as they are written out; others are empty.
+func literals(st *syntax.Stmt) (out []string) {
+	call, ok := st.Cmd.(*syntax.CallExpr)
+	if !ok || len(call.Assigns) > 0 || len(st.Redirs) > 0 {
+		return nil
+	}
+	for _, w := range call.Args {
+		out = append(out, w.Lit())
+	}
+	return out
 }
 
 // found returns a word in which something stands for what another program has found.
