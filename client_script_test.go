@@ -266,7 +266,7 @@ func single(t *testing.T, c Client, version int, f func(t *testing.T, s *ClientS
 func clientNoLeaks(t *testing.T) {
 	t.Helper()
 	var left string
-	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); runtime.Gosched() {
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); runtime.Gosched() {
 		buf := make([]byte, 1<<20)
 		left = ""
 		for _, g := range strings.Split(string(buf[:runtime.Stack(buf, true)]), "\n\n") {

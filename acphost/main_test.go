@@ -26,7 +26,7 @@ func TestMain(m *testing.M) {
 // after having had every chance to end.
 func leaked() string {
 	var left string
-	for end := time.Now().Add(10 * time.Second); ; runtime.Gosched() {
+	for end := time.Now().Add(time.Minute); ; runtime.Gosched() {
 		buf := make([]byte, 4<<20)
 		left = ""
 		for _, g := range strings.Split(string(buf[:runtime.Stack(buf, true)]), "\n\n") {

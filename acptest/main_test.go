@@ -25,7 +25,7 @@ func TestMain(m *testing.M) {
 // leaked returns the stacks of goroutines of this module that are still there
 // after having had every chance to end.
 func leaked() string {
-	for end := time.Now().Add(10 * time.Second); ; runtime.Gosched() {
+	for end := time.Now().Add(time.Minute); ; runtime.Gosched() {
 		buf := make([]byte, 4<<20)
 		left := ""
 		for _, g := range strings.Split(string(buf[:runtime.Stack(buf, true)]), "\n\n") {

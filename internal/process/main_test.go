@@ -40,7 +40,7 @@ func TestMain(m *testing.M) {
 // after having had every chance to end.
 func leaked() string {
 	var left string
-	for end := time.Now().Add(10 * time.Second); ; runtime.Gosched() {
+	for end := time.Now().Add(time.Minute); ; runtime.Gosched() {
 		buf := make([]byte, 4<<20)
 		left = ""
 		for _, g := range strings.Split(string(buf[:runtime.Stack(buf, true)]), "\n\n") {
@@ -126,7 +126,7 @@ func ends(t *testing.T, what string, cond func() bool) {
 	t.Helper()
 	tick := time.NewTicker(2 * time.Millisecond)
 	defer tick.Stop()
-	for end := time.Now().Add(5 * time.Second); !cond(); <-tick.C {
+	for end := time.Now().Add(time.Minute); !cond(); <-tick.C {
 		if time.Now().After(end) {
 			t.Fatalf("%s after 5 s", what)
 		}

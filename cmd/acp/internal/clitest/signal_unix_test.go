@@ -93,7 +93,7 @@ func TestEnds(t *testing.T) {
 			if n := strings.Count(errs.String(), "\n"); n > 1 {
 				t.Errorf("more than a line on standard error: %s", &errs)
 			}
-			for end := time.Now().Add(10 * time.Second); syscall.Kill(agent, 0) == nil; time.Sleep(10 * time.Millisecond) {
+			for end := time.Now().Add(time.Minute); syscall.Kill(agent, 0) == nil; time.Sleep(10 * time.Millisecond) {
 				if time.Now().After(end) {
 					t.Fatalf("the agent, process %d, has survived", agent)
 				}

@@ -112,7 +112,7 @@ func TestTapKilled(t *testing.T) {
 			want = append(want, fmt.Sprint(">", i), "<"+line)
 		}
 		// The trace follows closely; there is nothing else that says how far it is.
-		for end := time.Now().Add(10 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+		for end := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
 			if got := p.records(t); len(got) == len(want) {
 				break
 			} else if time.Now().After(end) {
@@ -141,7 +141,7 @@ func TestTapKilled(t *testing.T) {
 // awaitGone waits until a process has ended.
 func awaitGone(t *testing.T, pid int) {
 	t.Helper()
-	for end := time.Now().Add(10 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
 		if ended(pid) {
 			return
 		}

@@ -46,7 +46,7 @@ func TestMain(m *testing.M) {
 	}
 	before := runtime.NumGoroutine()
 	code := m.Run()
-	for deadline := time.Now().Add(10 * time.Second); runtime.NumGoroutine() > before && code == 0; time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); runtime.NumGoroutine() > before && code == 0; time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			buf := make([]byte, 1<<20)
 			_, _ = os.Stderr.Write(buf[:runtime.Stack(buf, true)])
@@ -350,7 +350,7 @@ func gone(t *testing.T, pids ...string) {
 			t.Errorf("%q is no process", p)
 			continue
 		}
-		for deadline := time.Now().Add(15 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
 			b, err := os.ReadFile("/proc/" + p + "/stat")
 			_, rest, _ := strings.Cut(string(b), ") ")
 			if syscall.Kill(pid, 0) != nil || err == nil && strings.HasPrefix(rest, "Z") {
@@ -372,7 +372,7 @@ func begin(t *testing.T, s *Session, ctx context.Context, prompt string, n int) 
 		_, err := s.Prompt(ctx, acp.Text(prompt))
 		errs <- err
 	}()
-	for deadline := time.Now().Add(15 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
 		if words = strings.Fields(s.Snapshot().Text()); len(words) >= n {
 			return words, errs
 		}
@@ -409,7 +409,7 @@ func TestEndings(t *testing.T) {
 					end(h, s, cancel)
 					select {
 					case <-result:
-					case <-time.After(20 * time.Second):
+					case <-time.After(time.Minute):
 						t.Fatal("the prompt does not return")
 					}
 					if err := h.Close(); err != nil {

@@ -37,7 +37,7 @@ func TestMain(m *testing.M) {
 // every chance to end.
 func leaked() string {
 	var left string
-	for end := time.Now().Add(10 * time.Second); ; runtime.Gosched() {
+	for end := time.Now().Add(time.Minute); ; runtime.Gosched() {
 		buf := make([]byte, 4<<20)
 		left = ""
 		for _, g := range strings.Split(string(buf[:runtime.Stack(buf, true)]), "\n\n") {
@@ -123,7 +123,7 @@ func (e *editor) ends(status int) {
 // ended waits until the agent is gone.
 func (e *editor) ended() {
 	e.t.Helper()
-	for end := time.Now().Add(10 * time.Second); ; runtime.Gosched() {
+	for end := time.Now().Add(time.Minute); ; runtime.Gosched() {
 		if _, err := os.Stat(filepath.Join(e.dir, "ended")); err == nil {
 			return
 		}

@@ -553,7 +553,7 @@ func TestClose(t *testing.T) {
 		t.Error("serves after Close")
 	}
 	c.CloseIdleConnections()
-	for end := time.Now().Add(10 * time.Second); runtime.NumGoroutine() > before; runtime.Gosched() {
+	for end := time.Now().Add(time.Minute); runtime.NumGoroutine() > before; runtime.Gosched() {
 		if time.Now().After(end) {
 			buf := make([]byte, 1<<16)
 			t.Fatalf("goroutines are left:\n%s", buf[:runtime.Stack(buf, true)])
