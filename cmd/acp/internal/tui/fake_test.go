@@ -3,6 +3,7 @@ package tui
 import (
 	"context"
 	"errors"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -196,25 +197,63 @@ func (r *rig) run(cmd tea.Cmd) {
 		return
 	}
 	out := make(chan tea.Msg, 1)
-	go func() { out <- cmd() }()
+	id := make(chan string, 1)
+	go func() {
+		id <- goroutine()
+		out <- cmd()
+	}()
+	var msg tea.Msg
 	select {
-	case msg := <-out:
-		switch msg := msg.(type) {
-		case nil:
-		case tea.BatchMsg:
-			for _, c := range msg {
-				r.run(c)
-			}
-		case tickMsg, flashGoneMsg:
-		case tea.QuitMsg:
-			r.quit = true
+	case msg = <-out:
+	case <-waits(<-id):
+		select {
+		case msg = <-out:
 		default:
-			r.run(r.send(msg))
+			// A timer, or something that waits for the test: its message comes
+			// later, by hand.
+			return
 		}
-	case <-time.After(50 * time.Millisecond):
-		// A timer, or something that waits for the test: its message comes
-		// later, by hand.
 	}
+	switch msg := msg.(type) {
+	case nil:
+	case tea.BatchMsg:
+		for _, c := range msg {
+			r.run(c)
+		}
+	case tickMsg, flashGoneMsg:
+	case tea.QuitMsg:
+		r.quit = true
+	default:
+		r.run(r.send(msg))
+	}
+}
+
+// goroutine returns the number of the goroutine that calls it, as stacks have it.
+func goroutine() string {
+	buf := make([]byte, 64)
+	name, _, _ := strings.Cut(string(buf[:runtime.Stack(buf, false)]), " [")
+	return name
+}
+
+// waits returns a channel that is closed once a goroutine waits for something, and
+// has had a while for what others do meanwhile. One that works, or has no processor,
+// is given its time.
+func waits(goroutine string) <-chan struct{} {
+	waits := make(chan struct{})
+	go func() {
+		defer close(waits)
+		for buf := make([]byte, 1<<20); ; {
+			time.Sleep(50 * time.Millisecond)
+			_, rest, there := strings.Cut(string(buf[:runtime.Stack(buf, true)]), goroutine+" [")
+			state, _, _ := strings.Cut(rest, "]")
+			state, _, _ = strings.Cut(state, ",")
+			switch {
+			case !there, state == "select", state == "sleep", strings.HasPrefix(state, "chan "), strings.HasPrefix(state, "sync."):
+				return
+			}
+		}
+	}()
+	return waits
 }
 
 // said has the agent say something.
