@@ -56,7 +56,6 @@ type Frontend struct {
 	// than a tenth of a second: see
 	// [Session.Snapshot]. What happens in quick succession comes in one call. Calls for a
 	// session come one at a time, and hold up what follows; it must not wait for the end of a turn.
-	// Nil changes say that everything may be different, as when the agent has told the history anew.
 	Changed func(s *Session, changes []transcript.Change)
 	// Ask asks the user for permission; it returns the id of an option, or "". Nil
 	// denies whatever the policy does not decide, and tells Denied.

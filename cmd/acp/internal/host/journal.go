@@ -30,10 +30,9 @@ type item struct {
 	update acpv2.SessionUpdate
 	asked  *question
 	answer *question
-	fresh  *transcript.Conversation // in place of the one there is
-	turn   *store.TurnEnd           // the end of a turn
-	last   bool                     // nothing follows for now
-	done   chan struct{}            // closed when all this was done; nil if nobody waits
+	turn   *store.TurnEnd // the end of a turn
+	last   bool           // nothing follows for now
+	done   chan struct{}  // closed when all this was done; nil if nobody waits
 }
 
 // A question is a request for permission, from when it was written.
@@ -42,7 +41,6 @@ type question struct {
 	outcome acpv2.RequestPermissionOutcome
 	ref     string // its name in the store
 	entry   uint64 // its number in conv
-	conv    *transcript.Conversation
 }
 
 func (it *item) size() int {
@@ -228,10 +226,8 @@ func (j *journal) work() {
 			return
 		}
 		j.write(batch)
-		for _, changes := range j.apply(batch) {
-			if j.changed != nil {
-				j.changed(changes)
-			}
+		if changes := j.apply(batch); changes != nil && j.changed != nil {
+			j.changed(changes)
 		}
 		for i := range batch {
 			if done := batch[i].done; done != nil {
@@ -281,12 +277,6 @@ func (j *journal) write(batch []item) {
 	for i := range batch {
 		it := &batch[i]
 		switch {
-		case it.fresh != nil:
-			if it.fresh.Snapshot().Len() == 0 && !j.begun {
-				break
-			}
-			j.begun = true
-			events = append(events, resetEvents(it.fresh.Snapshot(), it.event.Time)...)
 		case it.event.Kind != "":
 			events = j.outputs.events(events, it)
 			j.begun = j.begun || said(it)
@@ -317,29 +307,21 @@ func said(it *item) bool {
 	return true
 }
 
-// apply folds a batch into the conversation and returns what changed, to be told one after the
-// other; nil is everything.
-func (j *journal) apply(batch []item) [][]transcript.Change {
+// apply folds a batch into the conversation and returns what changed.
+func (j *journal) apply(batch []item) []transcript.Change {
 	var m merger
+	conv := j.conversation()
 	for i := range batch {
 		it := &batch[i]
-		conv := j.conversation()
 		switch {
-		case it.fresh != nil:
-			j.mu.Lock()
-			j.conv = it.fresh
-			j.mu.Unlock()
-			m.all()
 		case it.asked != nil:
 			entry, changes := conv.Asked(it.asked.req)
-			it.asked.entry, it.asked.conv = entry, conv
+			it.asked.entry = entry
 			for _, ch := range changes {
 				m.add(ch)
 			}
 		case it.answer != nil:
-			if it.answer.conv == conv {
-				m.add(conv.Answered(it.answer.entry, it.answer.outcome))
-			}
+			m.add(conv.Answered(it.answer.entry, it.answer.outcome))
 		case it.turn != nil:
 			for _, ch := range it.turn.Apply(conv) {
 				m.add(ch)
@@ -348,8 +330,8 @@ func (j *journal) apply(batch []item) [][]transcript.Change {
 			m.add(conv.Apply(it.update))
 		}
 	}
-	m.cut()
-	return m.done
+	m.finish()
+	return m.list
 }
 
 func (j *journal) conversation() *transcript.Conversation {
@@ -360,7 +342,6 @@ func (j *journal) conversation() *transcript.Conversation {
 
 // A merger makes one change of consecutive pieces of one entry.
 type merger struct {
-	done [][]transcript.Change
 	list []transcript.Change
 	text []byte // of the last change, if pieces were added to it
 }
@@ -393,20 +374,6 @@ func (m *merger) finish() {
 	}
 }
 
-// cut ends a list of changes.
-func (m *merger) cut() {
-	m.finish()
-	if m.list != nil {
-		m.done, m.list = append(m.done, m.list), nil
-	}
-}
-
-// all says that everything may be different.
-func (m *merger) all() {
-	m.cut()
-	m.done = append(m.done, nil)
-}
-
 // updateEvent is the event of an update. What cannot be encoded could not be sent either.
 func updateEvent(u acpv2.SessionUpdate) store.Event {
 	data, err := u.AppendJSON(nil)
@@ -414,55 +381,6 @@ func updateEvent(u acpv2.SessionUpdate) store.Event {
 		return store.Event{}
 	}
 	return store.Event{Time: time.Now(), Kind: store.EventUpdate, Data: data}
-}
-
-// resetEvents are a whole conversation, in one transaction: a crash leaves the old or the new one.
-func resetEvents(s *transcript.Snapshot, now time.Time) []store.Event {
-	events := []store.Event{{Time: now, Kind: store.EventReset}}
-	for _, u := range updatesOf(s) {
-		if e := updateEvent(u); e.Kind != "" {
-			e.Time = now
-			events = append(events, e)
-		}
-	}
-	return events
-}
-
-// updatesOf returns updates that make the conversation out of nothing. Requests for permission,
-// which are no updates, are left out.
-func updatesOf(s *transcript.Snapshot) []acpv2.SessionUpdate {
-	var list []acpv2.SessionUpdate
-	for e := range s.Entries() {
-		if u := e.Update(); u != nil {
-			list = append(list, u)
-		}
-	}
-	sess := s.Session()
-	if u := sess.State.Update(); u != nil {
-		list = append(list, u)
-	}
-	if sess.ConfigOptions != nil {
-		list = append(list, &acpv2.ConfigOptionUpdate{ConfigOptions: sess.ConfigOptions})
-	}
-	if sess.Commands != nil {
-		list = append(list, &acpv2.AvailableCommandsUpdate{AvailableCommands: sess.Commands})
-	}
-	info := &acpv2.SessionInfoUpdate{Meta: sess.Meta}
-	if sess.Title != "" {
-		info.Title = acpv2.Set(sess.Title)
-	}
-	if sess.UpdatedAt != "" {
-		info.UpdatedAt = acpv2.Set(sess.UpdatedAt)
-	}
-	list = append(list, info)
-	if u := sess.Usage; u != nil {
-		usage := &acpv2.UsageUpdate{Used: u.Used, Size: u.Size, Meta: u.Meta}
-		if u.Cost != nil {
-			usage.Cost = acpv2.Set(*u.Cost)
-		}
-		list = append(list, usage)
-	}
-	return list
 }
 
 // answerEvent is the event of an answer.

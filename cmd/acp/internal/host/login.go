@@ -349,7 +349,7 @@ func (h *Host) reopen(ctx context.Context, l *link, s *Session) error {
 		return err
 	}
 	if how == acp.RestoredNew {
-		s.replace(cs)
+		s.replace(ctx, cs)
 	}
 	s.settle()
 	s.opened(cs, cfg.Cwd)

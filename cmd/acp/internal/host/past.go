@@ -157,12 +157,16 @@ func (s *Session) mergeSession(now *transcript.Session) {
 		s.put(info)
 	}
 	if u := now.Usage; u != nil && u != was.Usage {
-		usage := &acpv2.UsageUpdate{Used: u.Used, Size: u.Size, Meta: u.Meta}
-		if u.Cost != nil {
-			usage.Cost = acpv2.Set(*u.Cost)
-		}
-		s.put(usage)
+		s.put(usageUpdate(u))
 	}
+}
+
+func usageUpdate(u *transcript.Usage) acp.SessionUpdate {
+	usage := &acpv2.UsageUpdate{Used: u.Used, Size: u.Size, Meta: u.Meta}
+	if u.Cost != nil {
+		usage.Cost = acpv2.Set(*u.Cost)
+	}
+	return usage
 }
 
 // endChildren ends the history of the sessions of subagents that work for a session: once the user has

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/cmd/acp/internal/store"
@@ -21,13 +20,14 @@ type Session struct {
 
 	// order is held while something is put into the journal that was looked at before, so that it
 	// keeps its place. The writer must not need it.
-	order    sync.Mutex
-	heard    atomic.Bool     // the agent has said or done something in the turns that run
-	past     *past           // what the agent tells of the history; nil once that is over
-	ids      *identities     // nil if nothing was kept before the agent was started
-	sent     []string        // the texts of the prompts of the turns that run
-	echoes   []acp.MessageID // of the messages by which an agent of version 2 has confirmed them, or ""
-	prompted bool            // the user has sent a prompt since the agent was started
+	order     sync.Mutex
+	successor *Session        // has taken the place of this one
+	heard     atomic.Bool     // the agent has said or done something in the turns that run
+	past      *past           // what the agent tells of the history; nil once that is over
+	ids       *identities     // nil if nothing was kept before the agent was started
+	sent      []string        // the texts of the prompts of the turns that run
+	echoes    []acp.MessageID // of the messages by which an agent of version 2 has confirmed them, or ""
+	prompted  bool            // the user has sent a prompt since the agent was started
 
 	mu        sync.Mutex
 	id        acp.SessionID
@@ -126,14 +126,13 @@ func (h *Host) openOn(ctx context.Context, l *link, id acp.SessionID, kept store
 		return nil, 0, err
 	}
 	s := old
-	if how == acp.RestoredNew {
-		s = h.session(cs)
-		if s == old && isNew {
+	switch {
+	case how != acp.RestoredNew:
+	case cs.ID() != id && isNew:
+		s.replace(ctx, cs)
+	default:
+		if s = h.session(cs); s == old && isNew {
 			s.forgetPast() // the agent has given the id anew
-		}
-		if isNew && s != old {
-			h.forget(old)
-			s.adopt(old)
 		}
 	}
 	s.settle()
@@ -334,27 +333,6 @@ func (s *Session) anew() {
 	s.told = nil
 }
 
-// replace puts a new session of the agent's in the place of the one it has forgotten.
-func (s *Session) replace(cs *acp.ClientSession) {
-	h := s.host
-	h.mu.Lock()
-	other := h.sessions[cs.ID()]
-	delete(h.sessions, s.ID())
-	h.sessions[cs.ID()] = s
-	h.mu.Unlock()
-	now := new(transcript.Snapshot)
-	if other != nil && other != s {
-		other.journal.close()
-		now = other.Snapshot()
-	}
-	both := continued(s.Snapshot(), now)
-	s.forgetPast()
-	s.mu.Lock()
-	s.id, s.client = cs.ID(), cs
-	s.mu.Unlock()
-	s.journal.await(item{fresh: both, event: store.Event{Time: time.Now()}})
-}
-
 // catchUp puts options that were told in answers into the conversation.
 func (s *Session) catchUp() {
 	s.order.Lock()
@@ -387,7 +365,7 @@ func (h *Host) update(_ context.Context, cs *acp.ClientSession, u *acp.Update) {
 	if isEmpty(u.Update) {
 		return // it is not the last that was said
 	}
-	s.order.Lock()
+	s = s.actual()
 	defer s.order.Unlock()
 	if !s.tells(u) {
 		s.live(u)

@@ -10,10 +10,13 @@ import (
 // maxCandidates bounds those that an AmbiguousError names.
 const maxCandidates = 20
 
-// Find returns the session that id means: the agent's id of it or the beginning of that, or the id of
-// the conversation or its beginning. An agent that gave one id several times means the latest. Agent
-// is the name of the agent, or "" for any. That there is none is [ErrNotFound]; several are an
-// [*AmbiguousError].
+// hadID is the condition that the agent's id of a session was ?2 before it was another.
+const hadID = `earlier <> '' AND EXISTS (SELECT 1 FROM json_each(earlier) WHERE value = ?2)`
+
+// Find returns the session that id means: the agent's id of it or the beginning of that, the id of
+// the conversation or its beginning, or an id that the agent gave it before. An agent that gave one id
+// several times means the latest. Agent is the name of the agent, or "" for any. That there is none is
+// [ErrNotFound]; several are an [*AmbiguousError].
 func (s *Store) Find(ctx context.Context, agent, id string) (Session, error) {
 	return abandon(ctx, s, func() (Session, error) { return s.find(ctx, agent, id) })
 }
@@ -28,6 +31,7 @@ func (s *Store) find(ctx context.Context, agent, id string) (Session, error) {
 	}{
 		{`sid = ?2`, func(v Session) bool { return v.ID == id }},
 		{`conv = ?2`, func(v Session) bool { return v.Conversation == id }},
+		{hadID, func(v Session) bool { return slices.Contains(v.Earlier, id) }},
 		{`sid <> '' AND (substr(sid, 1, length(?2)) = ?2 OR substr(conv, 1, length(?2)) = ?2)`,
 			func(v Session) bool {
 				return v.ID != "" && (strings.HasPrefix(v.ID, id) || strings.HasPrefix(v.Conversation, id))
@@ -82,24 +86,33 @@ func (s *Store) sessions(ctx context.Context, cond string, args []any, holds fun
 	return found, err
 }
 
-// Latest returns the session with exactly that key that something happened in last, or [ErrNotFound].
+// Latest returns the session with exactly that key that something happened in last, or else the one that
+// had the key before the agent gave it another id; or [ErrNotFound].
 func (s *Store) Latest(ctx context.Context, k Key) (Session, error) {
-	found, err := abandon(ctx, s, func() ([]Session, error) {
-		return s.sessions(ctx, `agent = ? AND sid = ?`, []any{k.Agent, k.ID}, func(v Session) bool { return v.Key == k })
-	})
-	if err != nil {
-		return Session{}, wrap("find session", err)
-	}
-	// One of its own comes before one that is a part of another.
-	for _, v := range found {
-		if v.Parent == "" {
-			return v, nil
+	for _, where := range []struct {
+		cond string
+		is   func(Session) bool
+	}{
+		{`agent = ?1 AND sid = ?2`, func(v Session) bool { return v.Key == k }},
+		{`agent = ?1 AND ` + hadID, func(v Session) bool { return v.Agent == k.Agent && slices.Contains(v.Earlier, k.ID) }},
+	} {
+		found, err := abandon(ctx, s, func() ([]Session, error) {
+			return s.sessions(ctx, where.cond, []any{k.Agent, k.ID}, where.is)
+		})
+		if err != nil {
+			return Session{}, wrap("find session", err)
+		}
+		// One of its own comes before one that is a part of another.
+		for _, v := range found {
+			if v.Parent == "" {
+				return v, nil
+			}
+		}
+		if len(found) > 0 {
+			return found[0], nil
 		}
 	}
-	if len(found) == 0 {
-		return Session{}, ErrNotFound
-	}
-	return found[0], nil
+	return Session{}, ErrNotFound
 }
 
 // Child returns the session of a subagent, by the agent's id of it, in a conversation; or

@@ -36,6 +36,7 @@ CREATE TABLE session (
 	conv     TEXT    NOT NULL UNIQUE,
 	agent    TEXT    NOT NULL,
 	sid      TEXT    NOT NULL,
+	earlier  TEXT    NOT NULL, -- the ids before that, a JSON list, or nothing
 	command  TEXT    NOT NULL, -- a JSON list, or nothing
 	cwd      TEXT    NOT NULL,
 	title    TEXT    NOT NULL,
@@ -49,6 +50,7 @@ CREATE TABLE session (
 );
 CREATE INDEX session_updated ON session (updated);
 CREATE INDEX session_sid ON session (sid);
+CREATE INDEX session_earlier ON session (agent) WHERE earlier <> '';
 CREATE INDEX session_parent ON session (parent) WHERE parent <> '';
 CREATE TABLE part ( -- how far a log was read
 	session INTEGER NOT NULL,
@@ -269,18 +271,24 @@ func schemaOf(ctx context.Context, db *sql.DB) (schema string, err error) {
 type index struct{ db *sql.DB }
 
 // columns are what scanSession reads.
-const columns = `session.id, conv, agent, sid, command, cwd, title, protocol, created, updated, turns, events, parent`
+const columns = `session.id, conv, agent, sid, earlier, command, cwd, title, protocol, created, updated, turns, events, parent`
 
 func scanSession(scan func(...any) error, more ...any) (id int64, v Session, err error) {
-	var command string
+	var command, earlier string
 	var created, updated int64
-	err = scan(append([]any{&id, &v.Conversation, &v.Agent, &v.ID, &command, &v.Cwd, &v.Title, &v.Protocol, &created, &updated, &v.Turns, &v.Events, &v.Parent}, more...)...)
+	err = scan(append([]any{&id, &v.Conversation, &v.Agent, &v.ID, &earlier, &command, &v.Cwd, &v.Title, &v.Protocol, &created, &updated, &v.Turns, &v.Events, &v.Parent}, more...)...)
 	if err != nil {
 		return 0, Session{}, fmt.Errorf("%w: %w", errIndexBroken, err)
 	}
 	v.Created, v.Updated = instant(created), instant(updated)
-	if command != "" {
-		if err := json.Unmarshal([]byte(command), &v.Command); err != nil {
+	for _, list := range []struct {
+		text string
+		into *[]string
+	}{{command, &v.Command}, {earlier, &v.Earlier}} {
+		if list.text == "" {
+			continue
+		}
+		if err := json.Unmarshal([]byte(list.text), list.into); err != nil {
 			return 0, Session{}, fmt.Errorf("%w: %w", errIndexBroken, err)
 		}
 	}

@@ -350,20 +350,19 @@ func loadEntry(ctx context.Context, tx *sql.Tx, st *state) (id int64, chunks int
 }
 
 func saveEntry(ctx context.Context, tx *sql.Tx, id int64, chunks int, st *state, parts map[int]partEntry) (int64, error) {
-	command := ""
-	if st.Command != nil {
-		data, err := json.Marshal(st.Command)
-		if err != nil {
-			return 0, err
+	list := func(l []string) string {
+		if l == nil {
+			return ""
 		}
-		command = string(data)
+		data, _ := json.Marshal(l) // of strings, which does not fail
+		return string(data)
 	}
 	var row any
 	if id != 0 {
 		row = id
 	}
-	_, err := tx.ExecContext(ctx, `INSERT OR REPLACE INTO session (id, conv, agent, sid, command, cwd, title, protocol, created, updated, turns, events, parent, chunks)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`, row, st.Conversation, st.Agent, st.ID, command, st.Cwd, st.Title, st.Protocol,
+	_, err := tx.ExecContext(ctx, `INSERT OR REPLACE INTO session (id, conv, agent, sid, earlier, command, cwd, title, protocol, created, updated, turns, events, parent, chunks)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`, row, st.Conversation, st.Agent, st.ID, list(st.Earlier), list(st.Command), st.Cwd, st.Title, st.Protocol,
 		nanos(st.Created), nanos(st.Updated), st.Turns, st.Events, st.Parent, chunks)
 	if err == nil && id == 0 {
 		err = tx.QueryRowContext(ctx, `SELECT last_insert_rowid()`).Scan(&id)

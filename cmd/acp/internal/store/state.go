@@ -3,6 +3,7 @@ package store
 import (
 	"crypto/rand"
 	"encoding/json"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -72,6 +73,18 @@ type state struct {
 	known bool // a record said what it is
 }
 
+// maxEarlier bounds the ids that a conversation had before.
+const maxEarlier = 16
+
+// renamed notes that the agent has given another id.
+func (s *state) renamed(now string) {
+	list := slices.DeleteFunc(slices.Clone(s.Earlier), func(id string) bool { return id == now || id == s.ID })
+	if s.ID != "" {
+		list = append(list, s.ID)
+	}
+	s.Earlier = list[max(0, len(list)-maxEarlier):]
+}
+
 // apply takes a record.
 func (s *state) apply(e *Event) {
 	switch e.Kind {
@@ -79,6 +92,9 @@ func (s *state) apply(e *Event) {
 		var a attributes
 		if json.Unmarshal(e.Data, &a) != nil {
 			return
+		}
+		if s.known && s.ID != a.Session {
+			s.renamed(a.Session)
 		}
 		s.Agent, s.ID, s.Command, s.Cwd, s.Title = a.Agent, a.Session, a.Command, a.Cwd, a.Title
 		s.Protocol, s.Parent = a.Protocol, a.Parent

@@ -61,6 +61,9 @@ type Session struct {
 	Updated      time.Time // of the last event
 	Turns        int       // that have ended: [EventTurn]
 	Events       int64     // that are kept
+	// Earlier are other ids that the agent gave it, the latest last and 16 at most: an agent that has
+	// forgotten a session goes on in a new one.
+	Earlier []string
 	// Parent is the conversation that this one, of a subagent, is a part of. It is deleted
 	// with its parent and no List has it, but it can be found by its id.
 	Parent string
