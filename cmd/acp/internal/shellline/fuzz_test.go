@@ -33,7 +33,7 @@ func FuzzParse(f *testing.F) {
 		parsed := shellline.Parser{}.ParseCommand(line)
 		words := 0
 		for i, p := range parsed.Parts {
-			if words += len(p.Words); p.By > i || p.By > 0 && p.At >= len(parsed.Parts[p.By-1].Words) {
+			if words += len(p.Words) + len(p.Writes) + len(p.Reads); p.By > i || p.By > 0 && p.At >= len(parsed.Parts[p.By-1].Words) {
 				t.Fatalf("part %d of %q is run by word %d of part %d", i+1, line, p.At, p.By)
 			}
 			for _, o := range p.Options {

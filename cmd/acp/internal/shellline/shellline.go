@@ -1,8 +1,9 @@
 // Package shellline takes command lines apart, for rules about commands: it says which simple commands
 // a line would run, wherever they stand, and what it cannot say.
 //
-// It is a reader, not a shell: nothing is expanded that only a running shell knows. The language is
-// that of Bash, and what other shells read differently is not taken for certain. What programs do
+// It is a reader, not a shell: nothing is expanded that only a running shell knows. Which shell runs a
+// line is not known. So it is read as Bash and as a POSIX shell would: its parts are those of both, and
+// what only one of them can read is not taken for certain. What programs do
 // with their words is in tables, each line with its source: which programs run others, which run
 // text, and which options run programs or write files.
 package shellline
@@ -21,12 +22,13 @@ import (
 
 // Bounds. What is beyond them is not certain.
 const (
-	maxLine  = 64 << 10 // bytes
-	maxParts = 512      // simple commands
-	maxDepth = 8        // of lines within lines, as in sh -c "sh -c '…'"
-	maxWords = 4096     // of all commands together, with those that braces make
-	maxBrace = 64       // words that the braces of one word make
-	maxNest  = 100      // parentheses and braces within each other
+	maxLine  = 64 << 10  // bytes
+	maxParts = 512       // simple commands
+	maxDepth = 8         // of lines within lines, as in sh -c "sh -c '…'"
+	maxWords = 4096      // of all commands and redirections together, with those that braces make
+	maxText  = 256 << 10 // bytes of these words
+	maxBrace = 64        // words that the braces of one word make
+	maxNest  = 100       // parentheses and braces within each other
 )
 
 // A Parser takes command lines apart. The zero value is ready for use, by any goroutine.
@@ -34,9 +36,17 @@ type Parser struct{}
 
 var _ acphost.CommandParser = Parser{}
 
-// ParseCommand implements [acphost.CommandParser]. It looks at lines of up to 64 kB, with up to 512
-// simple commands and 8 lines within each other; what is beyond that makes the line unsure. It does
-// not panic: a line on which the parser of the shell's language fails is unsure, too.
+// ParseCommand implements [acphost.CommandParser]. It looks at lines of up to
+//
+//	64 kB
+//	512 simple commands, each of which has files that it reads or writes
+//	4,096 words and files, together of 256 kB, after braces are expanded
+//	8 lines within each other, as in sh -c "sh -c '…'"
+//	100 parentheses and braces within each other
+//
+// and returns what it has seen within them; what is beyond makes the line unsure. A word whose braces
+// make more than 64 is not known. It does not panic: a line on which the parser of the shell's language
+// fails is unsure, too.
 func (Parser) ParseCommand(line string) (out acphost.CommandLine) {
 	s := new(scan)
 	defer func() {
@@ -64,7 +74,14 @@ func (Parser) ParseCommand(line string) (out acphost.CommandLine) {
 	// Which shell runs the line is not known: it may do what either reads.
 	n := len(s.out.Parts)
 	s.out.Moves, s.out.Values = append(s.out.Moves, posix.moves...), nil
+	if s.words += posix.words; s.words > maxWords || s.bytes+posix.bytes > maxText || n+len(posix.out.Parts) > maxParts {
+		s.unsure(tooMuch)
+	}
+	words := size(s.out.Parts)
 	for _, p := range posix.out.Parts {
+		if words += size([]acphost.CommandPart{p}); len(s.out.Parts) >= maxParts || words > maxWords {
+			break
+		}
 		if p.By > 0 {
 			p.By += n
 		}
@@ -82,6 +99,10 @@ type scan struct {
 	lang  syntax.LangVariant // that of Bash if it is 0
 	depth int
 	words int
+	bytes int // of the words
+
+	made, madeBytes int // what words were expanded to, whatever it is used for
+
 	dir   acphost.CommandWord // where the line has changed to
 	lines []string            // the texts that are looked at now, for the sources of words
 	by    by
@@ -89,6 +110,25 @@ type scan struct {
 
 	holds    bool // a text has a command in it that is not run, or text is read
 	computes bool // Bash would run the commands in the values of variables
+}
+
+const tooMuch = "it has too many commands or words in it"
+
+// size returns how many words and files parts have.
+func size(parts []acphost.CommandPart) (n int) {
+	for _, p := range parts {
+		n += len(p.Words) + len(p.Writes) + len(p.Reads)
+	}
+	return n
+}
+
+// count counts words against the bound for all of a line, and reports whether it holds.
+func (s *scan) count(words, bytes int) bool {
+	if s.words, s.bytes = s.words+words, s.bytes+bytes; s.words > maxWords || s.bytes > maxText {
+		s.unsure(tooMuch)
+		return false
+	}
+	return true
 }
 
 // unsure notes why the line may run more than its parts.

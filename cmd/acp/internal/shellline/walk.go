@@ -69,6 +69,9 @@ func (s *scan) redirect(r *syntax.Redirect, part int) {
 				continue
 			}
 		}
+		if !s.count(1, len(w.Text)) {
+			return
+		}
 		p := &s.out.Parts[part]
 		if writes || strings.HasPrefix(w.Text, "/dev/tcp/") || strings.HasPrefix(w.Text, "/dev/udp/") {
 			p.Writes = append(p.Writes, w.CommandWord)
@@ -251,12 +254,16 @@ func (s *scan) call(c *syntax.CallExpr) {
 
 // add adds a part and returns its number, counted from 1, or 0 beyond the bound.
 func (s *scan) add(p acphost.CommandPart) int {
-	s.words += 1 + len(p.Words)
+	bytes := 0
 	for _, w := range p.Words {
+		bytes += len(w.Text)
 		s.holds = s.holds || !w.Open && hasSubstitution(w.Text)
 	}
-	if len(s.out.Parts) >= maxParts || s.words > maxWords {
-		s.unsure("it has too many commands in it")
+	if len(s.out.Parts) >= maxParts {
+		s.unsure(tooMuch)
+		return 0
+	}
+	if !s.count(1+len(p.Words), bytes) {
 		return 0
 	}
 	if p.By == 0 {

@@ -29,18 +29,27 @@ func (s *scan) expand(w *syntax.Word) []word {
 	}
 	source := s.source(w, w)
 	var out []word
+	bytes := 0
 	copied := *w
 	copied.Parts = append([]syntax.WordPart(nil), w.Parts...)
 	syntax.SplitBraces(&copied)
 	for one, err := range expand.BracesSeq(nil, &copied) {
-		if err != nil || len(out) >= maxBrace {
+		over := s.made+len(out) >= maxWords || s.madeBytes+bytes > maxText
+		if over {
+			s.unsure(tooMuch)
+		}
+		if err != nil || over || len(out) >= maxBrace {
 			return []word{{acphost.CommandWord{Open: true, Source: source}, true}}
 		}
 		b := builder{scan: s}
 		b.parts(one.Parts, false)
 		b.flush()
+		for _, w := range b.done {
+			bytes += len(w.Text)
+		}
 		out = append(out, b.done...)
 	}
+	s.made, s.madeBytes = s.made+len(out), s.madeBytes+bytes
 	for i := range out {
 		if out[i].Source = source; len(out) > 1 && !out[i].Open {
 			out[i].Source = quoteWord(out[i].Text)
