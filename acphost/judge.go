@@ -39,7 +39,7 @@ func (p *Policy) judge(req *Request) (w weighing, by Source) {
 // do has to be allowed; what denies one thing denies the line.
 func (p *Policy) weigh(req *Request) weighing {
 	list := p.deeds(req)
-	if len(list) == 1 {
+	if len(list) == 1 && !list[0].free {
 		return p.first(&list[0])
 	}
 	var out weighing
@@ -65,6 +65,9 @@ func (p *Policy) weigh(req *Request) weighing {
 			take(d, w)
 		}
 	}
+	if r := p.trusts(req); !decided && len(free) > 0 && r != nil {
+		return weighing{effect: EffectAllow, rule: r, always: r.AllowAlways}
+	}
 	if !allowed { // then nothing is free
 		for _, d := range free {
 			take(d, p.first(d))
@@ -74,6 +77,20 @@ func (p *Policy) weigh(req *Request) weighing {
 		out.part = ""
 	}
 	return out
+}
+
+// trusts returns a rule that allows some commands where a request is made, or nil:
+// then commands that do nothing need no rule of their own.
+func (p *Policy) trusts(req *Request) *rule {
+	d := &deed{req: req, part: -1, places: &places{policy: p}}
+	for i := range p.rules {
+		r := &p.rules[i]
+		if r.Effect == EffectAllow && len(r.commands) > 0 && len(r.paths)+len(r.servers) == 0 && r.coversCommands(req.Kind) &&
+			(len(r.Kinds) == 0 || r.matchKind(req.Kind, true) == matchYes) && (len(r.cwd) == 0 || r.matchCwd(d, req) == matchYes) {
+			return r
+		}
+	}
+	return nil
 }
 
 // rank orders effects by how much they say against a request.
@@ -269,15 +286,17 @@ func (d *deed) command(r *rule, req *Request) match {
 // freeCommands are commands of the shell that do nothing by themselves.
 var freeCommands = map[string]bool{
 	":": true, "true": true, "false": true, "echo": true, "printf": true, "pwd": true, "test": true, "[": true, "[[": true,
-	"exit": true, "return": true, "break": true, "continue": true, "wait": true, "sleep": true, "set": true, "shift": true,
+	"exit": true, "return": true, "break": true, "continue": true, "wait": true, "sleep": true, "set": true, "shift": true, "read": true,
+	"type": true, "which": true, "basename": true, "dirname": true, "nproc": true, "uname": true, "whoami": true, "seq": true, "tr": true, "cat": true, "date": true,
 }
 
-// isFree reports whether a part needs no rule beside others that are allowed: it
+// isFree reports whether a part needs no rule where some commands are allowed: it
 // runs nothing, only the next part, or changes to a directory below the one of the
 // request.
 func (l *line) isFree(part *CommandPart, req *Request, at *places) bool {
 	for _, set := range part.Sets {
-		if name, value, _ := strings.Cut(set, "="); !harmlessVariable(name, value) && (len(part.Words) > 0 || !isLocal(name)) {
+		if name, value, _ := strings.Cut(set, "="); !harmlessVariable(name, value) && (len(part.Words) > 0 || !isLocal(name)) &&
+			(name != "IFS" || len(part.Words) > 0 && part.Words[0].Text != "read") { // which only splits words
 			return false
 		}
 	}
@@ -291,7 +310,14 @@ func (l *line) isFree(part *CommandPart, req *Request, at *places) bool {
 	args := part.Words[1:]
 	switch program {
 	case "cd":
-		return len(args) == 1 && !args[0].Open && at.below(req, homePath(args[0].Text)) && !part.Dir.Open && part.Dir.Text == ""
+		if len(args) != 1 || args[0].Open || part.Dir.Open {
+			return false
+		}
+		to := homePath(args[0].Text)
+		if !filepath.IsAbs(to) && part.Dir.Text != "" {
+			to = filepath.Join(homePath(part.Dir.Text), to)
+		}
+		return at.below(req, to)
 	case "export":
 		return !slices.ContainsFunc(args, func(w CommandWord) bool {
 			name, value, _ := strings.Cut(w.Text, "=")
@@ -301,8 +327,19 @@ func (l *line) isFree(part *CommandPart, req *Request, at *places) bool {
 		return len(args) == 2 && (args[0].Text == "-v" || args[0].Text == "-V") && !args[0].Open
 	case "printf":
 		return len(args) > 0 && !args[0].Open && !strings.HasPrefix(args[0].Text, "-")
+	case "cat": // of what it is given
+		return len(args) == 0 && len(part.Reads) == 0
+	case "date":
+		return len(args) == 0 || len(args) == 1 && !args[0].Open && (strings.HasPrefix(args[0].Text, "+") || args[0].Text == "-u")
+	case "read":
+		return !slices.ContainsFunc(args, func(w CommandWord) bool {
+			return w.Open || w.Text != "" && w.Text[0] != '-' && !isLocal(w.Text)
+		})
 	case "set":
 		return !slices.ContainsFunc(args, func(w CommandWord) bool { return w.Open })
+	}
+	if len(args) > 0 && args[len(args)-1].Text == "]]" && len(program) == 2 && program[0] == '-' {
+		return true // no program: it follows && within [[, in a shell that does not know that
 	}
 	return freeCommands[program]
 }
@@ -310,5 +347,5 @@ func (l *line) isFree(part *CommandPart, req *Request, at *places) bool {
 // isLocal reports whether a variable is by its name one of the line itself, not
 // one that programs read.
 func isLocal(name string) bool {
-	return name != "" && name == strings.ToLower(name) && !strings.HasSuffix(name, "_proxy") && !strings.HasPrefix(name, "npm_")
+	return name != "" && name != "path" && name != "fpath" && name == strings.ToLower(name) && !strings.HasSuffix(name, "_proxy") && !strings.HasPrefix(name, "npm_")
 }

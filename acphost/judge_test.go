@@ -91,9 +91,10 @@ func TestParsedLines(t *testing.T) {
 		{"ls $x", EffectAsk, "may be about it"}, // it may be .env
 		{"ls a$x", EffectAsk, "may be about it"},
 		{"ls a?", EffectAsk, "question mark"},
-		// What is free needs something that is allowed beside it.
+		// What is free needs no rule where some commands are allowed.
 		{"echo a; ls", EffectAllow, ""},
-		{"echo a", EffectAsk, ""},
+		{"echo a", EffectAllow, ""},
+		{"echo a >list", EffectAsk, "writes to a file"},
 		{"cd sub; ls", EffectAllow, ""},
 		{"cd ..; ls", EffectAsk, ""},
 		{"cd $d; ls", EffectAsk, ""},
@@ -154,5 +155,38 @@ func TestParsedLines(t *testing.T) {
 	}
 	if !policy.RestrictsKind("execute") {
 		t.Error("the rules say nothing of commands")
+	}
+}
+
+// TestTrusts: a command that does nothing needs a rule that allows some commands where it is run.
+func TestTrusts(t *testing.T) {
+	ls := Rule{Effect: EffectAllow, Commands: []string{"ls *"}}
+	here, fetch, both := ls, ls, ls
+	here.Cwd, fetch.Kinds, both.Kinds = []string{"/elsewhere/**"}, []string{"fetch"}, []string{"execute", "fetch"}
+	for name, tt := range map[string]struct {
+		rules []Rule
+		want  bool
+	}{
+		"no rule":              {nil, false},
+		"a rule":               {[]Rule{ls}, true},
+		"about paths":          {[]Rule{{Effect: EffectAllow, Paths: []string{"src/**"}}}, false},
+		"about servers":        {[]Rule{{Effect: EffectAllow, Servers: []string{"x/*"}}}, false},
+		"that denies":          {[]Rule{{Effect: EffectDeny, Commands: []string{"ls *"}}}, false},
+		"elsewhere":            {[]Rule{here}, false},
+		"of another kind":      {[]Rule{fetch}, false},
+		"of its kind":          {[]Rule{both}, true},
+		"beside one that asks": {[]Rule{{Effect: EffectAsk, Commands: []string{"echo *"}}, ls}, false},
+	} {
+		p, err := NewPolicy(tt.rules...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.Commands, p.Default = plainParser{}, EffectAsk
+		d := p.Decide(t.Context(), Request{Session: "s", Kind: "execute", Command: "echo a", Cwd: t.TempDir(), Options: []acpv2.PermissionOption{
+			{OptionID: "y", Kind: acpv2.PermissionOptionKindAllowOnce}, {OptionID: "n", Kind: acpv2.PermissionOptionKindRejectOnce},
+		}})
+		if got := d.Effect == EffectAllow && d.By == ByRule; got != tt.want {
+			t.Errorf("%s: %+v", name, d)
+		}
 	}
 }

@@ -1,6 +1,7 @@
 package shellline
 
 import (
+	"path"
 	"strings"
 
 	"github.com/goacp/acp/acphost"
@@ -146,7 +147,7 @@ func (s *scan) alias(_ int, words []word) {
 
 // change looks at cd and its like. A second one, and what is not written out, makes the directory
 // unknown.
-func (s *scan) change(_ int, words []word) {
+func (s *scan) change(n int, words []word) {
 	was := s.dir
 	to := acphost.CommandWord{Text: "~"}
 	i := 1
@@ -161,9 +162,17 @@ func (s *scan) change(_ int, words []word) {
 	} else if len(s.moves) == 0 {
 		s.move(anywhere)
 	}
-	if to.Open || to.Text == "-" || base(words[0].Text) == "popd" || was.Open || was.Text != "" {
+	moved := was.Text != ""
+	switch {
+	case to.Open || to.Text == "-" || base(words[0].Text) == "popd" || was.Open || moved && (!s.inDir || base(words[0].Text) == "pushd" || i > 1):
+		if moved && n > 0 {
+			s.part(n).Dir = acphost.CommandWord{Open: true}
+		}
 		to = acphost.CommandWord{Open: true}
+	case moved && !strings.HasPrefix(to.Text, "/") && !strings.HasPrefix(to.Text, "~"):
+		to = acphost.CommandWord{Text: path.Join(was.Text, to.Text)}
 	}
+	s.inDir = true
 	s.dir = to
 }
 

@@ -81,7 +81,7 @@ func union(a, b map[string]bool) map[string]bool {
 // known are programs that run nothing of what their words say, or that are looked at elsewhere; the
 // words of others may be commands.
 var known = union(set(`
-	. : [ alias bg break cd chdir continue dirs disown echo enable exit export false fg getopts hash help history
+	. : [ [[ alias bg break cd chdir continue dirs disown echo enable exit export false fg getopts hash help history
 	jobs kill let local logout mapfile popd printf pushd pwd read readarray readonly return set shift shopt source
 	suspend test times trap true type typeset declare ulimit umask unalias unset wait eval fc bind complete compgen
 

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"mvdan.cc/sh/v3/syntax"
+
 	"github.com/goacp/acp/acphost"
 )
 
@@ -22,6 +24,10 @@ func (s *scan) run(part acphost.CommandPart, words []word) {
 	}
 	program := words[0]
 	name := tableName(base(program.Text))
+	if s.lang == syntax.LangPOSIX && isTest(words) {
+		s.add(part)
+		return
+	}
 	if program.Open || program.Text == "" || strings.ContainsAny(program.Text[:1], "=-+") {
 		s.unsure("which program " + shown(program) + " is depends on the shell")
 		part.Opaque = true
@@ -63,6 +69,13 @@ func (s *scan) run(part acphost.CommandPart, words []word) {
 	p.Opaque = p.Opaque || slices.ContainsFunc(p.Options, func(o acphost.CommandOption) bool {
 		return o.Does != doesWrite && o.Does != doesHide && (o.Does != doesMove || strings.HasSuffix(o.Name, "="))
 	})
+}
+
+// isTest reports whether a shell that does not know [[ would look for programs that do not exist: what
+// follows && or || within the brackets, such as -f. Nothing else ends with ]].
+func isTest(words []word) bool {
+	first, last := words[0], words[len(words)-1]
+	return len(words) > 1 && !first.Open && len(first.Text) == 2 && first.Text[0] == '-' && isWord(first.Text[1]) && !last.Open && last.Text == "]]"
 }
 
 // part returns a part that was added.
@@ -130,7 +143,7 @@ func (s *scan) wrapper(w *wrapper, n int, words []word) {
 		inner = replaced(w, words[1:at], inner)
 	}
 	if w.appends != "" {
-		inner = append(append([]word(nil), inner...), word{found("", "", w.appends), true})
+		inner = append(append([]word(nil), inner...), word{found("", "", w.appends), true, false})
 	}
 	in := s.in
 	s.enter(w.at(words, at))

@@ -5,7 +5,11 @@ import "strings"
 // tameSed reports whether a script of sed neither runs nor writes anything. It reads the commands of
 // the language one by one and gives up at anything it does not know.
 func tameSed(script string) bool {
-	r := sedReader{script}
+	return (&sedReader{rest: script}).tame() && (&sedReader{rest: script, classes: true}).tame()
+}
+
+// tame reports whether the rest of a script neither runs nor writes anything.
+func (r *sedReader) tame() bool {
 	for {
 		r.rest = strings.TrimLeft(r.rest, " \t\n;{}")
 		if r.rest == "" {
@@ -16,12 +20,16 @@ func tameSed(script string) bool {
 			continue
 		}
 		if !r.addresses() || !r.command() {
-			return false
+			return r.broken
 		}
 	}
 }
 
-type sedReader struct{ rest string }
+type sedReader struct {
+	rest    string
+	classes bool // the sign that ends a text does not count between brackets; programs differ
+	broken  bool // no program reads it so
+}
 
 // line skips the rest of the line.
 func (r *sedReader) line() {
@@ -70,6 +78,8 @@ func (r *sedReader) text(sign byte, n int) bool {
 	i, class := 1, false
 	for ; i < len(r.rest) && n > 0; i++ {
 		switch c := r.rest[i]; {
+		case c == '\\' && class && r.classes:
+			return false // which may end there
 		case c == '\\':
 			i++
 		case c == '[' && class && i+1 < len(r.rest) && strings.IndexByte(":.=", r.rest[i+1]) >= 0:
@@ -84,8 +94,7 @@ func (r *sedReader) text(sign byte, n int) bool {
 				return false
 			}
 			class = c == '['
-		case c == sign && class:
-			return false
+		case c == sign && class && r.classes:
 		case c == sign:
 			n--
 		}
@@ -149,6 +158,10 @@ func (r *sedReader) command() bool {
 			return false
 		}
 		r.rest = strings.TrimLeft(r.rest, "gpiIm0123456789")
+		if r.rest != "" && !r.classes && r.rest[0] > ' ' && r.rest[0] < 0x7f && strings.IndexByte("weMW;}#", r.rest[0]) < 0 {
+			r.broken = true // no such flag
+			return false
+		}
 	case 'y':
 		r.rest = r.rest[1:]
 		if r.rest == "" || !r.text(r.rest[0], 2) {

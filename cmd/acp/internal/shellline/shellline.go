@@ -73,6 +73,11 @@ func (Parser) ParseCommand(line string) (out acphost.CommandLine) {
 	}
 	// Which shell runs the line is not known: it may do what either reads.
 	n := len(s.out.Parts)
+	for i := range posix.out.Parts {
+		if isNumeric(&posix.out.Parts[i]) {
+			posix.out.Parts[i] = acphost.CommandPart{}
+		}
+	}
 	s.out.Moves, s.out.Values = append(s.out.Moves, posix.moves...), nil
 	if s.words += posix.words; s.words > maxWords || s.bytes+posix.bytes > maxText || n+len(posix.out.Parts) > maxParts {
 		s.unsure(tooMuch)
@@ -107,6 +112,8 @@ type scan struct {
 	lines []string            // the texts that are looked at now, for the sources of words
 	by    by
 	place
+	consts map[string]constant // of the line itself
+	inDir  bool                // the last change of the directory has succeeded, or nothing runs
 
 	holds    bool // a text has a command in it that is not run, or text is read
 	computes bool // Bash would run the commands in the values of variables
@@ -163,20 +170,67 @@ func (s *scan) text(line string, b by) *syntax.File {
 	}
 	file, err := syntax.NewParser(syntax.KeepComments(true), syntax.Variant(lang)).Parse(strings.NewReader(line), "")
 	if err != nil && s.lang == syntax.LangPOSIX {
-		s.unsure("not every shell can read it")
-		return nil
-	}
-	if err != nil {
+		// A shell that cannot read it runs what stands before.
+		if file = beginOf(line); file == nil {
+			s.unsure("not every shell can read it")
+			return nil
+		}
+	} else if err != nil {
 		s.unsure("it cannot be parsed")
 		return nil
 	}
 	was := s.by
 	s.by, s.depth, s.lines = b, s.depth+1, append(s.lines, line)
-	s.comments(file)
+	first, remarks := len(s.out.Parts), s.comments(file)
 	s.quotes(file)
+	if len(s.lines) == 1 {
+		s.constants(line, file)
+	}
 	s.stmts(file.Stmts)
+	if len(remarks) > 0 && len(s.out.Parts) == first {
+		s.unsure("a comment has a command in it")
+	} else if len(remarks) > 0 {
+		p := &s.out.Parts[first]
+		p.Runs = append(p.Runs, remarks...)
+	}
 	s.by, s.depth, s.lines = was, s.depth-1, s.lines[:len(s.lines)-1]
 	return file
+}
+
+// beginOf returns the statements of a line that a POSIX shell can read, up to one that is an error for
+// it: processes as files, loops of C, lists, and what it takes for words. It returns nil if a line is
+// an error for other reasons.
+func beginOf(line string) *syntax.File {
+	file, err := syntax.NewParser(syntax.KeepComments(true), syntax.Variant(syntax.LangBash)).Parse(strings.NewReader(line), "")
+	if err != nil {
+		return nil
+	}
+	known := false
+	syntax.Walk(file, func(n syntax.Node) bool {
+		switch n := n.(type) {
+		case *syntax.ProcSubst, *syntax.CStyleLoop, *syntax.ArrayExpr:
+			known = true
+		case *syntax.TimeClause:
+			if n.Stmt != nil {
+				_, call := n.Stmt.Cmd.(*syntax.CallExpr)
+				known = known || !call
+			}
+		case *syntax.BinaryTest:
+			known = known || n.Op == syntax.TsReMatch
+		}
+		return true
+	})
+	if !known {
+		return nil
+	}
+	begin := new(syntax.File)
+	for st, err := range syntax.NewParser(syntax.KeepComments(true), syntax.Variant(syntax.LangPOSIX)).StmtsSeq(strings.NewReader(line)) {
+		if err != nil {
+			break
+		}
+		begin.Stmts = append(begin.Stmts, st)
+	}
+	return begin
 }
 
 // nesting returns how deeply parentheses and braces are nested at most, those in quotes counted.
@@ -229,15 +283,26 @@ func isOdd(c rune) bool {
 		0x202a <= c && c <= 0x202e || 0x2066 <= c && c <= 0x2069
 }
 
-// comments looks for comments that would do something in a shell that has none.
-func (s *scan) comments(file *syntax.File) {
+// comments looks for comments that would do something in a shell that has none, as zsh where people
+// type. Prose does not, unless rules deny what it says: it returns that.
+func (s *scan) comments(file *syntax.File) (remarks []acphost.CommandWord) {
 	syntax.Walk(file, func(n syntax.Node) bool {
 		c, ok := n.(*syntax.Comment)
 		if !ok {
 			return true
 		}
-		if strings.ContainsAny(c.Text, ";&|`<>") || strings.Contains(c.Text, "$(") {
+		if strings.ContainsAny(c.Text, "`<>") || strings.Contains(c.Text, "$(") {
 			s.unsure("a comment has a command in it")
+		}
+		for i, said := range strings.FieldsFunc("x"+c.Text, func(c rune) bool { return strings.ContainsRune(";&|", c) }) {
+			if i == 0 || strings.TrimSpace(said) == "" {
+				continue
+			}
+			if len(remarks) == maxRemarks || !isProse(said) {
+				s.unsure("a comment has a command in it")
+				break
+			}
+			remarks = append(remarks, acphost.CommandWord{Text: said, Open: true, Source: said})
 		}
 		// The parser takes a''#b for a word and a comment; shells do not.
 		line, at := s.lines[len(s.lines)-1], int(c.Hash.Offset())
@@ -246,6 +311,18 @@ func (s *scan) comments(file *syntax.File) {
 		}
 		return true
 	})
+	return remarks
+}
+
+// maxRemarks bounds what is compared with rules of the comments of a text.
+const maxRemarks = 32
+
+// isProse reports whether a shell would take a text for the name of a program that is not known, with
+// letters only, and words.
+func isProse(said string) bool {
+	first := strings.Fields(said)[0]
+	first = strings.TrimRight(first, ".,:!?)")
+	return first != "" && strings.Trim(strings.ToLower(first), "abcdefghijklmnopqrstuvwxyz") == "" && !inTables(tableName(base(first))) && !shells[base(first)]
 }
 
 // source returns the text of a node.
@@ -287,6 +364,26 @@ func sameParts(a, b acphost.CommandPart) bool {
 	words := func(a, b acphost.CommandWord) bool { return a.Text == b.Text && a.Open == b.Open }
 	return a.By == b.By && a.At == b.At && words(a.Dir, b.Dir) && slices.EqualFunc(a.Words, b.Words, words) &&
 		slices.EqualFunc(a.Writes, b.Writes, words) && slices.EqualFunc(a.Reads, b.Reads, words) && len(a.Runs) == len(b.Runs) && len(a.Sets) == len(b.Sets)
+}
+
+// isNumeric reports whether a part is what shells that do not compute make of ((1 > 0)): the program and
+// the files are numbers.
+func isNumeric(p *acphost.CommandPart) bool {
+	if len(p.Words) == 0 || len(p.Sets) > 0 || len(p.Runs) > 0 {
+		return false
+	}
+	for _, list := range [][]acphost.CommandWord{p.Words[:1], p.Writes, p.Reads} {
+		for _, w := range list {
+			name, counts := strings.CutSuffix(w.Text, "++")
+			if !counts {
+				name, counts = strings.CutSuffix(w.Text, "--")
+			}
+			if w.Open || w.Text == "" || strings.Trim(w.Text, "0123456789") != "" && (!counts || !isName(name)) {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // base returns the name of a program without its directory, as the tables have it.

@@ -41,6 +41,8 @@ var passDeny = []string{
 
 // passAllow are lines that do something else, or more, than the patterns allow that match their begin.
 var passAllow = []string{
+	"cd ..", "cd /", "cd sub && cd ../..", "cd sub; cd .. && id", "cd a && ls; cd .. && id", "cd a || cd ..", "cd sub | cd ..", "! cd sub && cd ..",
+	"cd sub & cd ..", "cd -P sub && cd ..", "cd sub && ls && cd .. && cd ..", "cd sub && cd .. && rm x", "f() { cd ..; }; cd a && f && go test",
 	`cat $'a\'; id #'`, "ls; [[ a || id ]]", "ls; [[ a || ./evil ]]", "ls; ((id))", "ls $[ a && id ]", "ls; [[ a > b ]]", "ls; ((a > b))", "cat <<$'E'\n$E\nid\nE\n", strings.Repeat("(", 30000) + "ls" + strings.Repeat(")", 30000),
 	`perl -l -e 'system "id"'`, `perl -lne 'system "id"' f`, `perl -0 -e 'system "id"'`, `perl -F: -lane 'system "id"' f`, "node --input-type module -e 'x'", "node --title x -e 'x'", "node --env-file-if-exists f -e x",
 	`awk --assign x=1 'BEGIN{system("id")}'`, `gawk --field-separator : 'BEGIN{system("id")}'`, `gawk -Sv x=1 'BEGIN{system("id")}'`, `awk -bv x=1 'BEGIN{system("id")}'`, "awk -W exec=evil x", "sed 's/[]/]x/g;/e;#/p' f", "sed 's/[[:x:]/]x/g;/e;#/p' f",

@@ -206,16 +206,19 @@ func (t *tool) find(words []word) (found []acphost.CommandOption) {
 		dashed := !r.ended && (len(w.Text) > 1 && w.Text[0] == '-' || strings.HasPrefix(w.Text, "+") && (has(t.runs, "+") || has(t.text, "+")))
 		name, does, next := "", "", i
 		switch {
-		case !r.ended && (w.mayBeOption() || w.Open && len(r.operands) == 0 && t.words != ""):
+		case !r.ended && (w.mayBeOption() && !t.isValue(w) || w.Open && len(r.operands) == 0 && t.words != ""):
 			if name, does = w.Source, doesHide; t.open {
 				does = ""
 			}
-		case t.sets && w.Open:
+		case t.sets && w.Open && !dashed:
 			name, does = w.Source, doesHide
 		case !w.Open && w.Text == "--" && t.style != single:
 			r.ended = true
 		case dashed:
 			name, does = t.option(w.Text, len(r.operands) > 0)
+			if does == doesWrite && isNull(words, i) {
+				does = ""
+			}
 			if does != "" && t.global && len(r.operands) == 0 && name == w.Text {
 				next = i + 1 // its value is no operand
 			} else if does == "" && !strings.Contains(w.Text, "=") && !has(t.flags, w.Text) {
@@ -230,6 +233,23 @@ func (t *tool) find(words []word) (found []acphost.CommandOption) {
 		i = next
 	}
 	return found
+}
+
+// isValue reports whether what is open in a word is the value of an option, as in -j$(nproc).
+func (t *tool) isValue(w word) bool {
+	return t.style == gnu && !w.split && len(w.Text) == 2 && w.Text[0] == '-' && strings.IndexByte(t.values, w.Text[1]) >= 0
+}
+
+// nulls are options with a file to write, which may be none.
+var nulls = set("-o --output --output-document -coverprofile -cpuprofile -memprofile -blockprofile -mutexprofile -trace")
+
+// isNull reports whether what word i says to write is thrown away.
+func isNull(words []word, i int) bool {
+	name, value, joined := strings.Cut(words[i].Text, "=")
+	if !joined && i+1 < len(words) && !words[i+1].Open {
+		value = words[i+1].Text
+	}
+	return nulls[name] && value == "/dev/null" && !words[i].Open
 }
 
 // A toolReader reads the words of a tool.

@@ -11,6 +11,7 @@ import (
 func (s *scan) stmts(list []*syntax.Stmt) {
 	for _, st := range list {
 		s.stmt(st)
+		s.inDir = false // it may have failed
 	}
 }
 
@@ -24,6 +25,7 @@ func (s *scan) stmt(st *syntax.Stmt) {
 	}
 	first := len(s.out.Parts)
 	s.command(st.Cmd)
+	s.inDir = s.inDir && !st.Negated && !st.Background
 	if len(st.Redirs) == 0 {
 		return
 	}
@@ -125,7 +127,9 @@ func (s *scan) command(cmd syntax.Command) {
 		s.apart(func() { s.stmts(c.Stmts) })
 	case *syntax.BinaryCmd:
 		s.stmt(c.X)
+		s.inDir = s.inDir && c.Op == syntax.AndStmt
 		s.stmt(c.Y)
+		s.inDir = s.inDir && c.Op == syntax.AndStmt
 	case *syntax.FuncDecl:
 		s.repeated(func() { s.stmt(c.Body) })
 	case *syntax.TimeClause:

@@ -191,6 +191,15 @@ func literals(st *syntax.Stmt) (out []string) {
 	return out
 }
 
+// isNproc reports whether a substitution is $(nproc), which is a number.
+func isNproc(c *syntax.CmdSubst) bool {
+	if resultOf(c) != "#" {
+		return false
+	}
+	words := literals(c.Stmts[0])
+	return len(words) == 1 && words[0] == "nproc"
+}
+
 // found returns a word in which something stands for what another program has found.
 func found(before, after, source string) acphost.CommandWord {
 	w := acphost.CommandWord{Text: before, Open: true, Source: source}

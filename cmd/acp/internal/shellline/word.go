@@ -15,11 +15,12 @@ import (
 type word struct {
 	acphost.CommandWord
 	split bool // it may become several words, the first of which begins with its text
+	tame  bool // it is none of the options, though it is open from its begin
 }
 
 // mayBeOption reports whether a shell may make an option of what is open in a word.
 func (w word) mayBeOption() bool {
-	return w.Open && (w.split || w.Text == "" || w.Text[0] == '-')
+	return w.Open && !w.tame && (w.split || w.Text == "" || w.Text[0] == '-')
 }
 
 // expand returns the words that a word stands for, as far as that is known without running anything.
@@ -39,7 +40,7 @@ func (s *scan) expand(w *syntax.Word) []word {
 			s.unsure(tooMuch)
 		}
 		if err != nil || over || len(out) >= maxBrace {
-			return []word{{acphost.CommandWord{Open: true, Source: source}, true}}
+			return []word{{acphost.CommandWord{Open: true, Source: source}, true, false}}
 		}
 		b := builder{scan: s}
 		b.parts(one.Parts, false)
@@ -72,30 +73,34 @@ type builder struct {
 	some bool // there is a word, perhaps an empty one
 	open bool // the rest is not known
 	more bool // it may be several words
+	tame bool // it does not begin with a dash
 	done []word
 
 	pieces []acphost.CommandPiece
+	known  strings.Builder // the text of the last piece
 }
 
 func (b *builder) flush() {
+	b.flushText()
 	if b.some || b.open {
-		w := word{acphost.CommandWord{Text: b.text.String(), Open: b.open}, b.more}
+		w := word{acphost.CommandWord{Text: b.text.String(), Open: b.open}, b.more, b.tame && !b.more}
 		if b.open {
 			w.Pieces = b.pieces
 		}
 		b.done = append(b.done, w)
 	}
 	b.text.Reset()
-	b.some, b.open, b.more, b.pieces = false, false, false, nil
+	b.some, b.open, b.more, b.tame, b.pieces = false, false, false, false, nil
 }
 
 // piece notes a piece of the word, of which there are at most maxPieces: then nothing is known of
 // the rest.
 func (b *builder) piece(p acphost.CommandPiece) {
+	if p.Open {
+		b.flushText()
+	}
 	n := len(b.pieces)
 	switch {
-	case n > 0 && !p.Open && !b.pieces[n-1].Open:
-		b.pieces[n-1].Text += p.Text
 	case n < maxPieces:
 		b.pieces = append(b.pieces, p)
 	case n == maxPieces:
@@ -103,9 +108,17 @@ func (b *builder) piece(p acphost.CommandPiece) {
 	}
 }
 
+// flushText notes the text since the last open piece.
+func (b *builder) flushText() {
+	if b.known.Len() > 0 {
+		b.piece(acphost.CommandPiece{Text: b.known.String()})
+		b.known.Reset()
+	}
+}
+
 func (b *builder) write(text string) {
 	b.some = true
-	b.piece(acphost.CommandPiece{Text: text})
+	b.known.WriteString(text)
 	if !b.open {
 		b.text.WriteString(text)
 	}
@@ -135,6 +148,15 @@ func (b *builder) parts(parts []syntax.WordPart, quoted bool) {
 			b.some = true
 			b.parts(p.Parts, true)
 		case *syntax.ParamExp:
+			if c, ok := b.scan.constant(p); ok && (quoted || c.plain) {
+				if c.value != "" {
+					b.write(c.value)
+					break
+				}
+				b.tame = b.tame || !b.open && b.text.Len() == 0
+				b.unknown(true, nameOf(p))
+				break
+			}
 			if !quoted && p.Param != nil && p.Param.Value == "IFS" && p.Exp == nil && p.Slice == nil && p.Repl == nil && !p.Length {
 				b.flush() // white space, unless it was changed
 				b.scan.unsure("it splits words at $IFS")
@@ -142,14 +164,18 @@ func (b *builder) parts(parts []syntax.WordPart, quoted bool) {
 			}
 			// "$@" can be several words.
 			many := p.Param != nil && p.Param.Value == "@" || p.Names != 0 || p.Index != nil
-			b.unknown(quoted && !many, nameOf(p))
+			b.unknown(quoted && !many || nameOf(p) == "#", nameOf(p))
 		case *syntax.ProcSubst:
 			b.write("/dev/fd/")
 			b.unknown(true, "#")
 		case *syntax.ArithmExp:
-			b.unknown(quoted, "#")
+			b.unknown(true, "#")
 		case *syntax.CmdSubst:
-			b.unknown(quoted, resultOf(p))
+			if text, ok := b.scan.copied(p); ok && quoted {
+				b.write(text)
+				break
+			}
+			b.unknown(quoted || isNproc(p), resultOf(p))
 		default: // extended globs
 			b.unknown(quoted, "")
 		}
