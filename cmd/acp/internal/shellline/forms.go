@@ -154,7 +154,7 @@ func (c *commander) forms(words []word) (out []acphost.CommandForm) {
 			}
 		}
 		if !sure {
-			add(true, words[a.at:a.at+1], []word{{anywhere, true}})
+			add(true, words[a.at:a.at+1], []word{{anywhere, true, false}})
 		}
 		if c.names == "git" {
 			out = append(out, aliased(words, a.at)...)
