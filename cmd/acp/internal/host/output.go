@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"time"
+	"unicode/utf8"
 
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acpv2"
@@ -23,26 +24,36 @@ const (
 	// was not: that is what kill -9 can cost.
 	pieceBytes = 64 << 10
 	pieceShare = 4
-	// moreBytes bounds everything that is written after the beginning.
+	// moreBytes bounds everything that is written after the beginning. Beyond it only the last lastBytes
+	// are written when the command or a turn has ended, and up to maxLast times when the end has to leave
+	// memory before.
 	moreBytes = 8 << 20
+	lastBytes = 4 << 10
+	maxLast   = 16
 	// contentBytes is how much of the content of a tool call is written as it comes: each time that an
 	// agent replaces it, it is written as a whole.
 	contentBytes = 4 << 20
 	// maxFlushes bounds how often the content of a tool call is written after that.
 	maxFlushes = 4
-	// maxTails bounds the commands, and the tool calls, of which the end is in memory.
-	maxTails = 16
-	// maxCounted bounds those of which it is known how much was written.
+	// maxTails bounds the commands of which the end is in memory: 32 MiB together. maxHeldContent bounds the
+	// content of all tool calls that is.
+	maxTails       = 16
+	maxHeldContent = 32 << 20
+	// maxCounted bounds those of which it is known how much was written. More are begun anew, the ones that
+	// have ended first: the log has room for as much of them once more.
 	maxCounted = 65536
 )
 
 // An outputs bounds what is written of the output of commands and of the content of tool calls: of each
-// the first and the last part, however much there is. The writer of a journal has one. What is shown is not
-// changed by it.
+// the first and the last part, however much there is. What was left out is told, at the latest when the turn or
+// the session ends. The writer of a journal has one. What is shown is not changed by it.
 type outputs struct {
 	terminals map[acp.TerminalID]*output
 	calls     map[acp.ToolCallID]*content
-	tails     []acp.TerminalID // that are in memory, the one that was longest silent first
+	tails     []acp.TerminalID            // that are in memory, the one that was longest silent first
+	untold    map[acp.TerminalID]struct{} // of which output is missing at the end, and none is in memory
+	holding   []acp.ToolCallID            // with content in memory, the one that was longest silent first
+	held      int                         // bytes of that
 }
 
 // An output is what was written of the output of a command.
@@ -51,11 +62,14 @@ type output struct {
 	written int // the place up to which they were written
 	run     int // the place from which they were written without a gap
 	more    int // bytes that were written after the beginning
+	last    int // how often a part of the end was written beyond the bound to make room
+	ended   bool
 	tail    []byte
 }
 
 // events returns what is to be written for an item in the place of its event.
 func (o *outputs) events(events []store.Event, it *item) []store.Event {
+	events = o.room(events)
 	switch u := it.update.(type) {
 	case *acp.TerminalOutputChunk:
 		return o.chunk(events, u, it.event)
@@ -75,13 +89,30 @@ func (o *outputs) events(events []store.Event, it *item) []store.Event {
 func (o *outputs) output(id acp.TerminalID) *output {
 	x := o.terminals[id]
 	if x == nil {
-		if o.terminals == nil || len(o.terminals) >= maxCounted {
-			o.terminals, o.tails = map[acp.TerminalID]*output{}, nil
+		if o.terminals == nil {
+			o.terminals = map[acp.TerminalID]*output{}
 		}
 		x = new(output)
 		o.terminals[id] = x
 	}
 	return x
+}
+
+// room forgets what was written of commands and calls that have ended, or of all, when they are too many.
+func (o *outputs) room(events []store.Event) []store.Event {
+	if len(o.terminals) < maxCounted && len(o.calls) < maxCounted {
+		return events
+	}
+	events = o.flush(events)
+	maps.DeleteFunc(o.terminals, func(_ acp.TerminalID, x *output) bool { return x.ended })
+	maps.DeleteFunc(o.calls, func(_ acp.ToolCallID, x *content) bool { return x.ended })
+	if len(o.terminals) >= maxCounted {
+		clear(o.terminals)
+	}
+	if len(o.calls) >= maxCounted {
+		clear(o.calls)
+	}
+	return events
 }
 
 func (o *outputs) chunk(events []store.Event, u *acp.TerminalOutputChunk, e store.Event) []store.Event {
@@ -111,8 +142,7 @@ func (o *outputs) keep(events []store.Event, id acp.TerminalID, x *output, data 
 	if x.tail == nil || o.tails[len(o.tails)-1] != id {
 		o.tails = slices.DeleteFunc(o.tails, func(t acp.TerminalID) bool { return t == id })
 		if len(o.tails) == maxTails {
-			first := o.tails[0]
-			events = o.end(events, first)
+			events = o.end(events, o.tails[0], false)
 		}
 		o.tails = append(o.tails, id)
 	}
@@ -142,22 +172,39 @@ func (x *output) write(events []store.Event, id acp.TerminalID, at int) []store.
 	return append(events, store.Event{Time: time.Now(), Kind: store.EventOutput, Data: raw})
 }
 
-// end writes the end of an output, and lets it go.
-func (o *outputs) end(events []store.Event, id acp.TerminalID) []store.Event {
+// end writes the end of an output, and lets it go: as much as the bound allows, and a little in any
+// case if it is the end of the command or the turn.
+func (o *outputs) end(events []store.Event, id acp.TerminalID, over bool) []store.Event {
 	x := o.terminals[id]
-	if x == nil || x.tail == nil {
+	if x == nil {
 		return events
 	}
-	o.tails = slices.DeleteFunc(o.tails, func(t acp.TerminalID) bool { return t == id })
-	from := x.total - min(len(x.tail), tailBytes)
+	n := min(len(x.tail), tailBytes, max(moreBytes-x.more, 0))
+	if n < lastBytes && (over || x.last < maxLast) {
+		n = min(len(x.tail), lastBytes)
+		if !over {
+			x.last++
+		}
+	}
+	from := x.total - n
 	at := from
 	if x.run <= from || x.run == 0 { // what was written last is a part of the end
 		at = max(from, x.written)
 	}
-	if x.written < x.total && x.more+x.total-at <= moreBytes {
+	if x.written < x.total && (n > 0 || over) {
 		events = x.write(events, id, at)
 	}
-	x.tail = nil
+	if x.tail != nil {
+		o.tails = slices.DeleteFunc(o.tails, func(t acp.TerminalID) bool { return t == id })
+		x.tail = nil
+	}
+	delete(o.untold, id)
+	if x.written < x.total {
+		if o.untold == nil {
+			o.untold = map[acp.TerminalID]struct{}{}
+		}
+		o.untold[id] = struct{}{}
+	}
 	return events
 }
 
@@ -182,7 +229,10 @@ func (o *outputs) terminal(events []store.Event, u *acp.TerminalUpdate, e store.
 	}
 	events = append(events, e)
 	if _, ended := u.ExitStatus.Get(); ended {
-		events = o.end(events, u.TerminalID)
+		events = o.end(events, u.TerminalID, true)
+		if x := o.terminals[u.TerminalID]; x != nil {
+			x.ended = true
+		}
 	}
 	return events
 }
@@ -190,10 +240,13 @@ func (o *outputs) terminal(events []store.Event, u *acp.TerminalUpdate, e store.
 // flush writes the ends of everything, since it may be the last moment.
 func (o *outputs) flush(events []store.Event) []store.Event {
 	for len(o.tails) > 0 {
-		events = o.end(events, o.tails[0])
+		events = o.end(events, o.tails[0], true)
+	}
+	for _, id := range slices.Sorted(maps.Keys(o.untold)) {
+		events = o.end(events, id, true)
 	}
 	for _, id := range slices.Sorted(maps.Keys(o.calls)) {
-		events = o.endCall(events, id)
+		events = o.endCall(events, id, true)
 	}
 	return events
 }
@@ -202,16 +255,19 @@ func (o *outputs) flush(events []store.Event) []store.Event {
 type content struct {
 	written int // bytes
 	flushes int
+	ended   bool
 	held    *acp.ToolCallUpdate   // content that was not written, in place of what was
+	heldLen int                   // bytes of it
 	chunks  []acp.ToolCallContent // the last of those that were not written
-	size    int                   // of them
+	size    int                   // bytes of them
 	lost    int                   // bytes of those before
+	raw     int                   // bytes of the raw output that is too long to be held
 }
 
 func (o *outputs) content(id acp.ToolCallID) *content {
 	x := o.calls[id]
 	if x == nil {
-		if o.calls == nil || len(o.calls) >= maxCounted {
+		if o.calls == nil {
 			o.calls = map[acp.ToolCallID]*content{}
 		}
 		x = new(content)
@@ -220,26 +276,65 @@ func (o *outputs) content(id acp.ToolCallID) *content {
 	return x
 }
 
+// inMemory is how many bytes of the content are.
+func (x *content) inMemory() int { return x.heldLen + x.size }
+
+// hold counts what is in memory of a call after it has changed, and writes that of others if it is too
+// much together.
+func (o *outputs) hold(events []store.Event, id acp.ToolCallID, x *content, before int) []store.Event {
+	o.held += x.inMemory() - before
+	if n := len(o.holding) - 1; n < 0 || o.holding[n] != id {
+		o.holding = append(slices.DeleteFunc(o.holding, func(c acp.ToolCallID) bool { return c == id }), id)
+	}
+	for o.held > maxHeldContent && len(o.holding) > 1 {
+		events = o.endCall(events, o.holding[0], false)
+	}
+	return events
+}
+
 // call bounds how often the content of a tool call is written as a whole.
 func (o *outputs) call(events []store.Event, u *acp.ToolCallUpdate, e store.Event) []store.Event {
 	if !u.Content.IsZero() || len(u.RawOutput) > 0 {
 		x := o.content(u.ToolCallID)
+		before := x.inMemory()
 		x.chunks, x.size, x.lost = nil, 0, 0
+		x.held, x.heldLen, x.raw = nil, 0, 0
 		if x.written += len(e.Data); x.written > contentBytes {
 			short := *u
 			short.Content, short.RawOutput = acp.Patch[[]acp.ToolCallContent]{}, nil
+			x.replace(u)
 			e = updateEvent(&short)
-			x.held = &acp.ToolCallUpdate{ToolCallID: u.ToolCallID, Content: u.Content, RawOutput: u.RawOutput}
+			events = o.hold(events, u.ToolCallID, x, before)
 		} else {
-			x.held = nil
+			o.held -= before
+			o.letGo(u.ToolCallID)
 		}
 	}
 	events = append(events, e)
 	switch status, _ := u.Status.Get(); status {
 	case acp.ToolCallStatusCompleted, acp.ToolCallStatusFailed, acpv2.ToolCallStatusCancelled:
-		events = o.endCall(events, u.ToolCallID)
+		events = o.endCall(events, u.ToolCallID, true)
+		if x := o.calls[u.ToolCallID]; x != nil {
+			x.ended = true
+		}
 	}
 	return events
+}
+
+// replace holds the first and the last part of content that replaces all before.
+func (x *content) replace(u *acp.ToolCallUpdate) {
+	x.held = &acp.ToolCallUpdate{ToolCallID: u.ToolCallID, Content: u.Content, RawOutput: u.RawOutput}
+	if len(u.RawOutput) > headBytes {
+		x.held.RawOutput, x.raw = nil, len(u.RawOutput)
+	}
+	if list, ok := u.Content.Get(); ok {
+		list = firstAndLast(list)
+		x.held.Content = acp.Set(list)
+		for _, c := range list {
+			x.heldLen += contentSize(c)
+		}
+	}
+	x.heldLen += len(x.held.RawOutput)
 }
 
 func (o *outputs) callChunk(events []store.Event, u *acpv2.ToolCallContentChunk, e store.Event) []store.Event {
@@ -247,12 +342,13 @@ func (o *outputs) callChunk(events []store.Event, u *acpv2.ToolCallContentChunk,
 	if x.written += len(e.Data); x.written <= contentBytes {
 		return append(events, e)
 	}
+	before := x.inMemory()
 	x.chunks, x.size = append(x.chunks, u.Content), x.size+len(e.Data)
 	for x.size > tailBytes && len(x.chunks) > 0 {
 		n := contentSize(x.chunks[0])
 		x.chunks, x.size, x.lost = x.chunks[1:], x.size-n-(len(e.Data)-contentSize(u.Content)), x.lost+n
 	}
-	return events
+	return o.hold(events, u.ToolCallID, x, before)
 }
 
 func contentSize(c acp.ToolCallContent) int {
@@ -260,30 +356,44 @@ func contentSize(c acp.ToolCallContent) int {
 	return len(b)
 }
 
-// endCall writes the content of a tool call that was not written.
-func (o *outputs) endCall(events []store.Event, id acp.ToolCallID) []store.Event {
+// letGo takes a call out of those with content in memory.
+func (o *outputs) letGo(id acp.ToolCallID) {
+	o.holding = slices.DeleteFunc(o.holding, func(c acp.ToolCallID) bool { return c == id })
+}
+
+// endCall writes the content of a tool call that was not written, and lets it go. If it was written often
+// enough, it counts as lost: that is told when the call or the turn is over.
+func (o *outputs) endCall(events []store.Event, id acp.ToolCallID, over bool) []store.Event {
 	x := o.calls[id]
-	if x == nil || x.held == nil && len(x.chunks) == 0 && x.lost == 0 {
+	if x == nil || x.held == nil && len(x.chunks) == 0 && x.lost == 0 && x.raw == 0 {
 		return events
 	}
-	if x.flushes++; x.flushes <= maxFlushes {
-		if x.held != nil {
-			if list, ok := x.held.Content.Get(); ok {
-				x.held.Content = acp.Set(firstAndLast(list))
-			}
-			if len(x.held.RawOutput) > headBytes {
-				x.held.RawOutput = nil
-			}
-			events = append(events, updateEvent(x.held))
+	chunk := func(c acp.ToolCallContent) {
+		events = append(events, updateEvent(&acpv2.ToolCallContentChunk{ToolCallID: id, Content: c}))
+	}
+	write := x.inMemory() > 0 && x.flushes < maxFlushes
+	if write {
+		x.flushes++
+	} else {
+		x.lost += x.inMemory()
+	}
+	if write && x.held != nil {
+		events = append(events, updateEvent(x.held))
+	}
+	if write || over {
+		if lost := x.lost + x.raw; lost > 0 {
+			chunk(gap(lost))
 		}
-		if x.lost > 0 {
-			events = append(events, updateEvent(&acpv2.ToolCallContentChunk{ToolCallID: id, Content: gap(x.lost)}))
-		}
+		x.lost, x.raw = 0, 0
+	}
+	if write {
 		for _, c := range x.chunks {
-			events = append(events, updateEvent(&acpv2.ToolCallContentChunk{ToolCallID: id, Content: c}))
+			chunk(c)
 		}
 	}
-	x.held, x.chunks, x.size, x.lost = nil, nil, 0, 0
+	o.held -= x.inMemory()
+	o.letGo(id)
+	x.held, x.heldLen, x.chunks, x.size = nil, 0, nil, 0
 	return events
 }
 
@@ -339,7 +449,13 @@ func firstAndLast(list []acp.ToolCallContent) []acp.ToolCallContent {
 func cutText(s string, n int, last bool) string {
 	n = max(min(n, len(s)), 0)
 	if last {
-		return string([]rune(s[len(s)-n:])[min(1, n):]) // a character may have been cut
+		s = s[len(s)-n:]
+		for i := range min(utf8.UTFMax, len(s)) {
+			if utf8.RuneStart(s[i]) {
+				return s[i:]
+			}
+		}
+		return s
 	}
 	for n > 0 && n < len(s) && s[n]&0xc0 == 0x80 {
 		n--

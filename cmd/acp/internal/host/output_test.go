@@ -41,7 +41,7 @@ func (r *recorded) memory() (n int) {
 		n += cap(x.tail)
 	}
 	for _, x := range r.o.calls {
-		n += x.size
+		n += x.inMemory()
 	}
 	return n
 }
@@ -253,7 +253,7 @@ func TestContentBound(t *testing.T) {
 			var r recorded
 			for n := range times {
 				tell(&r, n)
-				if m := r.memory(); m > 2*tailBytes {
+				if m := r.memory(); m > headBytes+2*tailBytes {
 					t.Fatalf("%d bytes are in memory", m)
 				}
 			}
