@@ -17,6 +17,7 @@ type envelope struct {
 	params []byte
 	result []byte
 	failed bool // it has an error
+	frame  []byte
 
 	// fault says why a frame is not to be let through: it could be read in two ways, or not at all.
 	fault string
@@ -58,7 +59,7 @@ func parse(frame []byte) (e envelope) {
 			d.Skip()
 		}
 	})
-	e.fault = fault
+	e.fault, e.frame = fault, frame
 	return e
 }
 

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/goacp/acp/acphost"
@@ -33,6 +34,8 @@ const (
 //   - Reading and writing files and starting commands it refuses where the path or the directory leads
 //     out of the directories of the session, symbolic links included, or where the session is not
 //     known, or where a rule denies it. Everything else goes to the client, which decides as ever.
+//   - What a rule wants asked of these it asks the client, by a permission request in the agent's name,
+//     and lets through once that is allowed. In version 1 only: in version 2 there are no such calls.
 //   - What could be read in two ways it refuses, and what it does not know of these methods.
 //
 // The client learns nothing of what was refused. Between the look at a path and the client's use of it
@@ -50,6 +53,9 @@ type Guard struct {
 	cancelled bounded[struct{}] // sessions whose turn the client has cancelled
 	version   string            // that was agreed on, "" before
 	calls     bounded[toolCall] // what was told of tool calls, by session and id
+	held      map[string]*held  // requests that wait for the answer to a question, by the id of that
+	reads     bounded[bool]     // what the user has decided about reading in the turns that run
+	asks      atomic.Int64      // how many are held
 }
 
 // A toolCall is what was told of one, by member.
@@ -72,6 +78,7 @@ func NewGuard(policy *acphost.Policy, command func(*acpv1.CreateTerminalRequest)
 		policy: policy, audit: audit, command: command,
 		rooms: bounded[*room]{most: maxSessions}, pending: bounded[opening]{most: maxPending},
 		cancelled: bounded[struct{}]{most: maxSessions}, calls: bounded[toolCall]{most: maxCalls},
+		reads: bounded[bool]{most: maxAnswered},
 	}
 }
 
@@ -86,6 +93,7 @@ func (g *Guard) decide(r acphost.Request) (d acphost.Decision, asked bool) {
 // A Verdict says what becomes of a frame of the agent.
 type Verdict struct {
 	Pass   bool   // it goes to the client, as it is
+	Ask    []byte // what the client is asked before it is decided, without a line end; nil if nothing
 	Answer []byte // what the agent is answered, without a line end; nil if nothing
 	Note   string // what was done in the client's place, in a few words, "" if nothing
 }
@@ -258,7 +266,7 @@ func inMember(name string, err error) error {
 	return jsonrpc.ErrInvalidParams.WithData(map[string]string{"path": "params." + name, "reason": data.Reason})
 }
 
-// byRule is the verdict on what is within the directories: rules can still deny it.
+// byRule is the verdict on what is within the directories: rules can still deny it, or have it asked.
 func (g *Guard) byRule(e *envelope, x *Entry, r acphost.Request) Verdict {
 	r.Options = []acpv2.PermissionOption{
 		{OptionID: "allow", Kind: acpv2.PermissionOptionKindAllowOnce}, {OptionID: "reject", Kind: acpv2.PermissionOptionKindRejectOnce},
@@ -267,6 +275,9 @@ func (g *Guard) byRule(e *envelope, x *Entry, r acphost.Request) Verdict {
 		x.By, x.Rule, x.Reason = string(d.By), cut(d.Rule), "denied by "+cut(d.Rule)
 		data := map[string]string{"reason": "denied by a rule"}
 		return g.refuse(e, x, jsonrpc.Errorf(jsonrpc.CodeInternalError, "Permission denied").WithData(data))
+	}
+	if v := g.policy.Judge(r); v.Effect == acphost.EffectAsk {
+		return g.question(e, x, r, v.Rule)
 	}
 	g.audit(x)
 	return pass
@@ -314,7 +325,7 @@ type Entry struct {
 	// Decision is "allow" or "deny" of a permission request that was answered, "ask" of one that went to
 	// the client, "pass" of a call that went there, and "refuse" of what did not.
 	Decision string `json:"decision"`
-	// By is what decided: "rule", "default", "roots", "cancelled", or "frame" if it could not be read.
+	// By is what decided: "rule", "default", "roots", "user", "cancelled", or "frame" if it could not be read.
 	By     string `json:"by"`
 	Rule   string `json:"rule,omitempty"`   // its name
 	Reason string `json:"reason,omitempty"` // why it was refused
@@ -346,6 +357,7 @@ const (
 	ByRoots     = "roots"
 	ByFrame     = "frame"
 	ByCancelled = "cancelled"
+	ByUser      = "user" // of a question that the guard has asked
 )
 
 // Bounds of an entry.

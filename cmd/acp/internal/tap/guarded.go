@@ -18,7 +18,7 @@ const (
 func guarded(g *Guard, agent, client io.WriteCloser, sink Sink) (toAgent, toClient route) {
 	in := &inlet{
 		w: agent, record: recordTo(sink, trace.ToAgent), turn: make(chan struct{}, 1),
-		room: make(chan struct{}, maxAnswers), wake: make(chan struct{}, 1), closed: make(chan struct{}),
+		guard: g, room: make(chan struct{}, maxAnswers), wake: make(chan struct{}, 1), closed: make(chan struct{}),
 	}
 	in.cut.emit = func(line []byte, size int64) {
 		if size == int64(len(line)) {
@@ -27,7 +27,8 @@ func guarded(g *Guard, agent, client io.WriteCloser, sink Sink) (toAgent, toClie
 		in.record(line, size)
 	}
 	go in.answer()
-	return in, &outlet{w: client, guard: g, in: in, sink: sink, record: recordTo(sink, trace.ToClient), most: maxGuarded}
+	in.out = &outlet{w: client, guard: g, in: in, sink: sink, record: recordTo(sink, trace.ToClient), most: maxGuarded}
+	return in, in.out
 }
 
 // An inlet is the way to the agent: what the client writes, as it comes, and between its lines the
@@ -36,6 +37,9 @@ type inlet struct {
 	w      io.WriteCloser
 	record func([]byte, int64)
 	cut    cutter
+	guard  *Guard
+	out    *outlet
+	held   []byte // the beginning of a line that may be the answer to a question of the guard's
 
 	turn chan struct{} // has an element while somebody writes a line
 	mine bool          // the client has the turn, in the middle of a line
@@ -51,6 +55,53 @@ type inlet struct {
 // counts for everything the agent does about it.
 func (in *inlet) forward(b []byte) error {
 	in.cut.write(b)
+	for len(b) > 0 {
+		n := len(b)
+		if asking := in.guard.asking(); !in.mine && (asking || len(in.held) > 0) {
+			var err error
+			if b, err = in.hold(b); err != nil {
+				return err
+			}
+			continue
+		} else if i := bytes.IndexByte(b, '\n'); asking && i >= 0 {
+			n = i + 1
+		}
+		if err := in.send(b[:n]); err != nil {
+			return err
+		}
+		b = b[n:]
+	}
+	return nil
+}
+
+// hold takes a line, or the beginning of one, and returns the rest. A line that answers a question of the
+// guard's goes no further; an answer is not long.
+func (in *inlet) hold(b []byte) (rest []byte, err error) {
+	i := bytes.IndexByte(b, '\n')
+	if i < 0 {
+		in.held = append(in.held, b...)
+		if len(in.held) > maxAnswer {
+			err, in.held = in.send(in.held), nil
+		}
+		return nil, err
+	}
+	line := append(in.held, b[:i+1]...)
+	in.held = nil
+	is, release, reply := in.guard.settle(line[:len(line)-1])
+	if !is {
+		return b[i+1:], in.send(line)
+	}
+	if release != nil {
+		in.out.late(release)
+	}
+	if reply != nil {
+		in.reply(reply)
+	}
+	return b[i+1:], nil
+}
+
+// send writes a piece of what the client writes.
+func (in *inlet) send(b []byte) error {
 	if !in.mine {
 		in.turn <- struct{}{}
 	}
@@ -65,6 +116,9 @@ func (in *inlet) forward(b []byte) error {
 // has stopped in the middle of a line.
 func (in *inlet) close() {
 	in.cut.end()
+	if len(in.held) > 0 {
+		_ = in.send(in.held)
+	}
 	if !in.mine {
 		in.turn <- struct{}{} // for good
 		in.flush()
@@ -137,6 +191,9 @@ type outlet struct {
 
 	buf     []byte // the beginning of a line
 	skipped int64  // of a line that is too long, 0 if there is none
+	asked   []byte // a question that is to be written, a line
+
+	mu sync.Mutex // while lines are written
 }
 
 // forward implements route. Lines that come together are written together.
@@ -154,6 +211,9 @@ func (o *outlet) forward(b []byte) error {
 		end := at + i + 1
 		if !o.look(b[at:end]) {
 			if err := o.write(b[pass:at]); err != nil {
+				return err
+			}
+			if err := o.ask(); err != nil {
 				return err
 			}
 			pass = end
@@ -186,7 +246,7 @@ func (o *outlet) first(b []byte) ([]byte, error) {
 		o.buf = nil
 	}
 	if !o.look(line) {
-		return b[i+1:], nil
+		return b[i+1:], o.ask()
 	}
 	return b[i+1:], o.write(line)
 }
@@ -208,8 +268,23 @@ func (o *outlet) write(b []byte) error {
 	if len(b) == 0 {
 		return nil
 	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
 	_, err := o.w.Write(b)
 	return err
+}
+
+// ask writes the question that the line asks which was looked at last.
+func (o *outlet) ask() error {
+	q := o.asked
+	o.asked = nil
+	return o.write(q)
+}
+
+// late writes a line that had to wait. It does not hold up the caller, since a client may read only when
+// it has written.
+func (o *outlet) late(line []byte) {
+	go func() { _ = o.write(append(line, '\n')) }() // it ends with the client's end, at the latest
 }
 
 // look records a line and reports whether it is let through.
@@ -225,6 +300,10 @@ func (o *outlet) look(line []byte) bool {
 	if v.Answer != nil {
 		o.in.reply(v.Answer)
 	}
+	if v.Ask != nil {
+		o.record(v.Ask, int64(len(v.Ask)))
+		o.asked = append(v.Ask, '\n')
+	}
 	return v.Pass
 }
 
@@ -239,6 +318,7 @@ func (o *outlet) close() {
 		if o.look(o.buf) {
 			_ = o.write(o.buf)
 		}
+		_ = o.ask()
 	}
 	if o.skipped > 0 {
 		o.tooLong(o.skipped)

@@ -103,6 +103,7 @@ func (g *Guard) FromClient(frame []byte) {
 		return
 	case "session/prompt":
 		g.cancelled.drop(p.SessionID)
+		g.reads = bounded[bool]{most: maxAnswered}
 		return
 	case "session/new", "session/fork":
 		open.session, open.room = "", roomOf(p.Cwd, p.AdditionalDirectories)

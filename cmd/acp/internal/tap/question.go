@@ -1,0 +1,156 @@
+package tap
+
+import (
+	"crypto/rand"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/goacp/acp/acphost"
+	"github.com/goacp/acp/acpv1"
+	"github.com/goacp/acp/jsonrpc"
+)
+
+// Bounds of the questions that a guard asks the client.
+const (
+	maxAsked    = 64        // that have no answer yet
+	maxAnswered = 1024      // answers about reading that count for the rest of the turn
+	maxAnswer   = 64 << 10  // bytes of an answer: what is longer is none
+	maxShown    = 256 << 10 // bytes of a file to be written, beyond which the question does not show it
+)
+
+// A held is a request of the agent that waits for the answer to a question.
+type held struct {
+	line  []byte // as the agent wrote it, without its end
+	id    []byte
+	entry Entry
+	reads string // the file that it wants to read, and its session
+}
+
+// errAsked says that a rule wants the user to be asked.
+func errAsked(why string) error {
+	return jsonrpc.Errorf(jsonrpc.CodeInternalError, "Permission denied").WithData(map[string]string{"reason": why})
+}
+
+// question is the verdict on what a rule wants the user to be asked about: the client is asked for
+// permission in the agent's name, and the request waits for the answer. What is decided about reading a
+// file counts for the rest of the turn, since files are read in pieces.
+func (g *Guard) question(e *envelope, x *Entry, r acphost.Request, rule string) Verdict {
+	x.Decision, x.By, x.Rule = DecisionAsk, string(acphost.ByRule), cut(rule)
+	h := &held{line: slices.Clone(e.frame), id: slices.Clone(e.id)}
+	if x.Kind == "read" {
+		h.reads = r.Session + "\x00" + r.Paths[len(r.Paths)-1]
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	allowed, known := g.reads.get(h.reads)
+	switch {
+	case known && h.reads != "" && allowed:
+		x.Decision, x.By = DecisionPass, ByUser
+		g.audit(x)
+		return pass
+	case known && h.reads != "":
+		x.By, x.Reason = ByUser, "rejected by the user"
+		return g.refuse(e, x, errAsked(x.Reason))
+	case e.id == nil || g.version != "1":
+		x.Reason = "a rule wants it to be asked, which the tap cannot do here"
+		return g.refuse(e, x, errAsked(x.Reason))
+	case len(g.held) >= maxAsked:
+		x.Reason = fmt.Sprintf("%d questions wait for an answer", maxAsked)
+		return g.refuse(e, x, errAsked(x.Reason))
+	}
+	id := "acp-tap-" + rand.Text()
+	frame, err := questionFrame(id, e, r)
+	if err != nil {
+		return g.refuse(e, x, err)
+	}
+	g.audit(x)
+	h.entry = *x
+	if g.held == nil {
+		g.held = map[string]*held{}
+	}
+	g.held[id] = h
+	g.asks.Store(int64(len(g.held)))
+	return Verdict{Ask: frame, Note: e.method + " asked about: " + x.Rule}
+}
+
+// questionFrame is the question.
+func questionFrame(id string, e *envelope, r acphost.Request) ([]byte, error) {
+	title := r.Command
+	if len(r.Paths) > 0 {
+		title = strings.ToUpper(r.Kind[:1]) + r.Kind[1:] + " " + r.Paths[len(r.Paths)-1]
+	}
+	call := map[string]any{"toolCallId": id, "title": title, "kind": r.Kind, "status": "pending"}
+	if len(r.Paths) > 0 {
+		var locations []map[string]string
+		for _, p := range r.Paths {
+			locations = append(locations, map[string]string{"path": p})
+		}
+		call["locations"] = locations
+	}
+	if r.Command != "" {
+		call["rawInput"] = map[string]string{"command": r.Command, "cwd": r.Cwd}
+	}
+	if r.Kind == "edit" {
+		var w acpv1.WriteTextFileRequest
+		if w.UnmarshalJSON(e.params) == nil && len(w.Content) <= maxShown {
+			call["content"] = []map[string]any{{"type": "diff", "path": r.Paths[0], "newText": w.Content}}
+		}
+	}
+	return json.Marshal(map[string]any{
+		"jsonrpc": "2.0", "id": id, "method": methodPermission,
+		"params": map[string]any{
+			"sessionId": r.Session, "toolCall": call,
+			"options": []map[string]string{
+				{"optionId": "allow", "name": "Allow", "kind": "allow_once"}, {"optionId": "reject", "name": "Reject", "kind": "reject_once"},
+			},
+		},
+	})
+}
+
+// asking reports whether a question has no answer yet.
+func (g *Guard) asking() bool { return g.asks.Load() > 0 }
+
+// settle looks at a line of the client. It reports whether that is the answer to a question of the
+// guard's, which does not concern the agent: then release goes to the client, or reply to the agent.
+func (g *Guard) settle(line []byte) (is bool, release, reply []byte) {
+	if isText(line) || !g.asking() {
+		return false, nil, nil
+	}
+	e := parse(line)
+	var id string
+	if e.fault != "" || e.method != "" || json.Unmarshal(e.id, &id) != nil {
+		return false, nil, nil
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	h := g.held[id]
+	if h == nil {
+		return false, nil, nil
+	}
+	delete(g.held, id)
+	g.asks.Store(int64(len(g.held)))
+	var result struct {
+		Outcome struct {
+			Outcome, OptionID string
+		}
+	}
+	allowed := !e.failed && json.Unmarshal(e.result, &result) == nil && result.Outcome.Outcome == "selected" && result.Outcome.OptionID == "allow"
+	x := h.entry
+	x.Time, x.By, x.Reason = time.Now(), ByUser, "rejected by the user"
+	if _, cancelled := g.cancelled.get(h.entry.Session); allowed && cancelled {
+		allowed, x.By, x.Reason = false, ByCancelled, "the turn was cancelled"
+	}
+	if h.reads != "" && result.Outcome.Outcome == "selected" {
+		g.reads.put(h.reads, allowed)
+	}
+	if allowed {
+		x.Decision, x.Reason = DecisionPass, ""
+		g.audit(&x)
+		return true, h.line, nil
+	}
+	v := g.refuse(&envelope{id: h.id, method: h.entry.Method}, &x, errAsked(x.Reason))
+	return true, nil, v.Answer
+}

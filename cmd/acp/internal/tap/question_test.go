@@ -1,0 +1,213 @@
+package tap
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/goacp/acp/acphost"
+	"github.com/goacp/acp/trace"
+)
+
+// askRules want files named .env, and rm, to be asked about.
+func askRules() []acphost.Rule {
+	return []acphost.Rule{
+		{Name: "secrets", Effect: acphost.EffectAsk, Paths: []string{"**/.env"}},
+		{Name: "removing", Effect: acphost.EffectAsk, Commands: []string{"rm *"}},
+		{Name: "all", Effect: acphost.EffectAllow},
+	}
+}
+
+// TestAskedOfClient: what a rule wants asked of files and terminals is asked of the client by a permission
+// request, and what it answers decides: the request goes on as it was written, or the agent gets an
+// error. The answer does not reach the agent, whatever pieces it comes in.
+func TestAskedOfClient(t *testing.T) {
+	read := `{"jsonrpc":"2.0","id":7,"method":"fs/read_text_file","params":{"sessionId":"s","path":"ROOT/.env"}}`
+	write := `{"jsonrpc":"2.0","id":"w","method":"fs/write_text_file","params":{"sessionId":"s","path":"ROOT/.env","content":"A=1"}}`
+	run := `{"jsonrpc":"2.0","id":8,"method":"terminal/create","params":{"sessionId":"s","command":"rm x"}}`
+	plain := `{"jsonrpc":"2.0","id":9,"method":"fs/read_text_file","params":{"sessionId":"s","path":"ROOT/a"}}`
+	for _, tt := range []struct {
+		name    string
+		says    []string // of the agent
+		outcome string   // of each question
+		client  []string // what it gets, of questions the title
+		agent   []string // what that gets, id and error
+	}{
+		{"allowed", []string{write}, "allow", []string{"? Edit ROOT/.env", write}, nil},
+		{"rejected", []string{write}, "reject", []string{"? Edit ROOT/.env"}, []string{`"w" Permission denied`}},
+		{"dismissed", []string{run}, "", []string{"? rm x"}, []string{`8 Permission denied`}},
+		{"a command", []string{run}, "allow", []string{"? rm x", run}, nil},
+		{"read twice", []string{read, read}, "allow", []string{"? Read ROOT/.env", read, read}, nil},
+		{"read twice, rejected", []string{read, read}, "reject", []string{"? Read ROOT/.env"}, []string{"7 Permission denied", "7 Permission denied"}},
+		{"not asked about", []string{plain}, "reject", []string{plain}, nil},
+	} {
+		for _, piece := range []int{1, 1 << 20} {
+			t.Run(fmt.Sprint(tt.name, " in pieces of ", piece), func(t *testing.T) {
+				p := newPlace(t, 1, askRules()...)
+				rooted := func(s string) string { return strings.ReplaceAll(s, "ROOT", filepath.ToSlash(p.root)) }
+				fromClient, toTap := io.Pipe()
+				toAgent, agentIn := pipeOut()
+				toClient, clientIn := pipeOut()
+				agentOut, fromAgent := pipeOut()
+				sink := newTaken()
+				in, out := guarded(p.Guard, toAgent, toClient, sink)
+				var all sync.WaitGroup
+				all.Go(func() { _ = pump(in, fromClient) })
+				all.Go(func() { _ = pump(out, fromAgent) })
+				var client, agent []string
+				send := func(line string) {
+					for b := []byte(line + "\n"); len(b) > 0; b = b[min(piece, len(b)):] {
+						_, _ = toTap.Write(b[:min(piece, len(b))])
+					}
+				}
+				lines := bufio.NewReader(clientIn)
+				next := func() string {
+					line, err := lines.ReadString('\n')
+					if err != nil {
+						t.Fatal(err)
+					}
+					return strings.TrimSuffix(line, "\n")
+				}
+				heard := make(chan string, 64)
+				all.Go(func() {
+					defer close(heard)
+					for s := bufio.NewScanner(agentIn); s.Scan(); {
+						heard <- s.Text()
+					}
+				})
+				hears := func() string { // what the agent is told next
+					line := <-heard
+					var a struct {
+						ID     json.RawMessage
+						Method string
+						Error  struct{ Message string }
+					}
+					if err := json.Unmarshal([]byte(line), &a); err != nil {
+						t.Fatalf("%s: %v", line, err)
+					}
+					return strings.TrimSpace(string(a.ID) + a.Method + " " + a.Error.Message)
+				}
+				for _, line := range tt.says {
+					_, _ = fmt.Fprintln(agentOut, rooted(line))
+					if len(client) == len(tt.client) { // it is answered in the client's place
+						agent = append(agent, hears())
+						continue
+					}
+					got := next()
+					var q struct {
+						ID     json.RawMessage
+						Method string
+						Params struct{ ToolCall struct{ Title string } }
+					}
+					if err := json.Unmarshal([]byte(got), &q); err != nil {
+						t.Fatal(err)
+					}
+					if q.Method != methodPermission {
+						client = append(client, got)
+						continue
+					}
+					client = append(client, "? "+q.Params.ToolCall.Title)
+					outcome := `{"outcome":"cancelled"}`
+					if tt.outcome != "" {
+						outcome = fmt.Sprintf(`{"outcome":"selected","optionId":%q}`, tt.outcome)
+					}
+					send(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{"outcome":%s}}`, q.ID, outcome))
+					if tt.outcome == "allow" {
+						client = append(client, next())
+					} else {
+						agent = append(agent, hears())
+					}
+				}
+				send(`{"jsonrpc":"2.0","method":"client/last"}`)
+				if got := hears(); got != "client/last" {
+					t.Errorf("the agent gets %q", got)
+				}
+				_, _ = agentOut.Close(), toTap.Close()
+				_, _ = io.Copy(io.Discard, clientIn)
+				all.Wait()
+				if diff := cmp.Diff(rooted(strings.Join(tt.client, "\n")), strings.Join(client, "\n")); diff != "" {
+					t.Error("the client:", diff)
+				}
+				if diff := cmp.Diff(strings.Join(tt.agent, "\n"), strings.Join(agent, "\n")); diff != "" {
+					t.Error("the agent:", diff)
+				}
+				if p.asking() {
+					t.Error("a question is open")
+				}
+				for _, f := range sink.frames[trace.ToAgent] {
+					if strings.Contains(string(f), "acp-tap-") {
+						return
+					}
+				}
+				if strings.HasPrefix(tt.client[0], "?") {
+					t.Error("the answer is not in the recording")
+				}
+			})
+		}
+	}
+}
+
+// TestAskedBounded: so many questions may be open, an answer about reading counts for a turn only, nothing
+// is allowed in a turn that was cancelled, and where the client cannot be asked it is refused.
+func TestAskedBounded(t *testing.T) {
+	frame := func(p *place, id int, name string) string {
+		return fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"fs/read_text_file","params":{"sessionId":"s","path":"%s/%s/.env"}}`, id, filepath.ToSlash(p.root), name)
+	}
+	id := func(v Verdict) string {
+		var q struct{ ID string }
+		_ = json.Unmarshal(v.Ask, &q)
+		return q.ID
+	}
+	answer := func(id string) []byte {
+		return fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%q,"result":{"outcome":{"outcome":"selected","optionId":"allow"}}}`, id)
+	}
+	p := newPlace(t, 1, askRules()...)
+	if err := os.Mkdir(filepath.Join(p.root, "a"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	v := p.agent("%s", frame(p, 1, "a"))
+	if v.Pass || v.Ask == nil || p.last() != "ask rule secrets" {
+		t.Fatalf("%+v, %s", v, p.last())
+	}
+	if is, release, _ := p.settle(answer(id(v))); !is || string(release) != frame(p, 1, "a") || p.last() != "pass user secrets" {
+		t.Errorf("%t, %s, %s", is, release, p.last())
+	}
+	if is, _, _ := p.settle(answer(id(v))); is {
+		t.Error("a question is answered twice")
+	}
+	if v := p.agent("%s", frame(p, 2, "a")); !v.Pass || p.last() != "pass user secrets" {
+		t.Errorf("again: %+v, %s", v, p.last())
+	}
+	p.FromClient([]byte(`{"jsonrpc":"2.0","id":3,"method":"session/prompt","params":{"sessionId":"s","prompt":[]}}`))
+	v = p.agent("%s", frame(p, 4, "a"))
+	if v.Ask == nil {
+		t.Errorf("in the next turn: %+v", v)
+	}
+	p.FromClient([]byte(`{"jsonrpc":"2.0","method":"session/cancel","params":{"sessionId":"s"}}`))
+	if is, release, reply := p.settle(answer(id(v))); !is || release != nil || reply == nil || p.last() != "refuse cancelled secrets the turn was cancelled" {
+		t.Errorf("in a turn that was cancelled: %t, %s, %s, %s", is, release, reply, p.last())
+	}
+	p.FromClient([]byte(`{"jsonrpc":"2.0","id":5,"method":"session/prompt","params":{"sessionId":"s","prompt":[]}}`))
+	for i := range maxAsked + 1 {
+		name := fmt.Sprint("d", i)
+		if err := os.Mkdir(filepath.Join(p.root, name), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		v := p.agent("%s", frame(p, 100+i, name))
+		if asked := v.Ask != nil; asked != (i < maxAsked) || asked == (v.Answer != nil) {
+			t.Fatalf("question %d: %+v", i, v)
+		}
+	}
+	p = newPlace(t, 2, askRules()...)
+	if v := p.agent("%s", frame(p, 1, ".")); v.Pass || v.Ask != nil || v.Answer == nil || !strings.Contains(p.last(), "which the tap cannot do here") {
+		t.Errorf("version 2: %+v, %s", v, p.last())
+	}
+}
