@@ -3,6 +3,8 @@ package host
 import (
 	"errors"
 	"fmt"
+	"path/filepath"
+	"strings"
 	"sync"
 
 	"github.com/goacp/acp/cmd/acp/internal/safetext"
@@ -66,11 +68,19 @@ func (k *keeper) tell() {
 	k.mu.Unlock()
 	switch {
 	case why != nil && !k.told:
-		k.note(Note{Kind: NoteStore, Err: fmt.Errorf("%w: %w", ErrUnwritten, why), Text: safetext.Line("the conversation is not written at the moment, and kept in memory until it can be: "+why.Error(), maxNote)})
+		k.note(Note{Kind: NoteStore, Err: fmt.Errorf("%w: %w", ErrUnwritten, why), Text: safetext.Line("the conversation is not written at the moment, and kept in memory until it can be: "+k.reason(why), maxNote)})
 	case why == nil && k.told:
 		k.note(Note{Kind: NoteStore, Text: "the conversation is written again, and nothing of it is missing"})
 	}
 	k.told = why != nil
+}
+
+// reason returns what an error says, without the directory of the store before each name.
+func (k *keeper) reason(err error) string {
+	if k.store == nil {
+		return err.Error()
+	}
+	return strings.ReplaceAll(err.Error(), k.store.Dir()+string(filepath.Separator), "")
 }
 
 // closed ends what writes a conversation. What could not be written is told, once and for all: it is
@@ -87,7 +97,7 @@ func (k *keeper) closed(rec *store.Recorder) {
 	}
 	k.telling.Lock()
 	defer k.telling.Unlock()
-	k.note(Note{Kind: NoteStore, Err: err, Text: safetext.Line("a part of the conversation is lost: "+err.Error(), maxNote)})
+	k.note(Note{Kind: NoteStore, Err: err, Text: safetext.Line("a part of the conversation is lost: "+k.reason(err), maxNote)})
 	k.told = k.told && others
 }
 

@@ -84,3 +84,31 @@ func TestTyped(t *testing.T) {
 	s.Type("/plan typed early\r")
 	s.Wait("0 of 1 steps", "typed early", "say what to do")
 }
+
+// TestUnsaved says, for as long as that holds, that the conversation cannot be written, and goes on with it.
+// When it can be written again, nothing is missing.
+func TestUnsaved(t *testing.T) {
+	d := newDesk(t)
+	s := d.start(80, 24)
+	s.Wait("say what to do")
+	kept := filepath.Join(d.home, ".data", "acp", "conversations")
+	if err := os.Rename(kept, kept+".away"); err != nil {
+		t.Fatal(err)
+	}
+	s.Type("/plan one; two")
+	s.Wait("› /plan one; two")
+	s.Press("enter")
+	s.Wait("0 of 2 steps", "say what to do", "is not written at the moment")
+	looks(t, s, "unsaved")
+	if err := os.Rename(kept+".away", kept); err != nil {
+		t.Fatal(err)
+	}
+	s.Wait("written again")
+	s.Press("ctrl+d")
+	s.Exit()
+	id := s.Find(`--session (\S+)`)
+	out, err := d.command("sessions", "export", id, "--format", "text").Output()
+	if err != nil || !strings.Contains(string(out), "/plan one; two") || !strings.Contains(string(out), "two") {
+		t.Errorf("%v: %s", err, out)
+	}
+}
