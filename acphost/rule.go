@@ -39,6 +39,11 @@ import (
 //	each simple command         every one must be allowed,     one is enough
 //	                            by this rule or another
 //	what sudo, xargs … run      must be allowed as well        is looked at as well
+//	words of a program that     * covers them, but no option   may match, also as lines of
+//	may run them, values of     that runs a program            their own: the user is asked
+//	variables such as PAGER
+//	options before a            are part of the text           are compared, and left out
+//	subcommand: git -C x push
 //	arguments                   * covers them, but no option   are compared without quotes,
 //	                            that runs a program or         and the program without
 //	                            writes a file: a pattern       its directory
@@ -48,10 +53,22 @@ import (
 //	                            paths must allow it
 //	words that only the shell   * covers them, unless they     may match: the user is asked
 //	knows, such as $x           may be an option
-//	a file among the arguments  is not looked at               may match a rule about paths:
-//	                                                           the user is asked
+//	a file among the arguments  is not looked at               may match a rule about paths,
+//	                                                           in each directory that the
+//	                                                           line may be in: the user is
+//	                                                           asked
 //	a line that cannot be       only an entry with the same    may match: the user is asked
 //	taken apart in full         text to the letter
+//
+// A word of which the shell knows more than the line says may be any file that it can
+// become: $HOME/.env and .e* may be .env, *.go may not, and $x may be all. So may any
+// line that cannot be taken apart in full, and any relative name in a directory that
+// is not known. Not compared are names that another program finds, as in xargs cat or
+// cat $(git ls-files), since that program has been, and words such as $x of commands
+// that open no file of that name: echo, test, export, git commit -m. A directory that
+// is read as a whole is compared by its own name only: grep -r x . may read .env.
+// A line that exceeds the bounds of this is asked about: 64 words of a program that
+// may run them, 256 lines in them, 256 arguments, 65,536 comparisons.
 //
 // Commands such as cd into a directory below, echo, test and true need no rule
 // beside others that are allowed. Without Policy.Commands, a rule that allows

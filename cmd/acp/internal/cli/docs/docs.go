@@ -118,9 +118,12 @@ commands, rules that allow have to match all of them.
 | ` + "`timeout 5 a`" + `, ` + "`nohup a`" + `, ` + "`xargs a`" + `, ` + "`bash -c 'a'`" + ` | ` + "`a`" + ` needs a rule | sees ` + "`a`" + ` |
 | ` + "`sudo a`" + `, ` + "`find . -exec a`" + ` | both need a rule | sees both |
 | ` + "`X=1 a`" + ` | the pattern has to begin with ` + "`X=1`" + ` | sees ` + "`a`" + ` |
+| ` + "`git -C x push`" + ` | the pattern has to name ` + "`-C`" + ` | sees ` + "`git push`" + `, too |
+| ` + "`GIT_PAGER=a git log`" + `, ` + "`tar --to-command=a`" + `, ` + "`docker exec c sh -c 'a'`" + `, ` + "`other-program 'a'`" + ` | as for ` + "`X=1`" + ` and options; ` + "`other-program *`" + ` covers it | asks if ` + "`a`" + ` may be run |
 | ` + "`a --option`" + ` | ` + "`a *`" + ` covers it, unless the option runs a program or writes a file: ` + "`go test -exec`" + `, ` + "`git -c`" + `, ` + "`sort -o`" + `, ` + "`tar --to-command`" + `. A pattern that names it before its first ` + "`*`" + ` covers it | sees it |
 | ` + "`a > file`" + ` | ` + "`file`" + ` needs a rule that allows to edit it | a rule about paths sees it |
-| ` + "`a file`" + ` | ` + "`a *`" + ` covers it | a rule about paths asks |
+| ` + "`a file`" + `, ` + "`a --from=file`" + `, ` + "`git show HEAD:file`" + `, ` + "`cd dir && a file`" + ` | ` + "`a *`" + ` covers it | a rule about paths asks |
+| ` + "`a $HOME/file`" + `, ` + "`a fi*`" + `, ` + "`a $x`" + ` | ` + "`a *`" + ` covers it, unless it may be an option | a rule about paths asks if it may be the file |
 | ` + "`$a`" + `, ` + "`python -c '…'`" + `, ` + "`a \\| sh`" + `, ` + "`ssh host a`" + `, what cannot be parsed | only a rule with the same text allows it | asks |
 
 ` + "`cd`" + ` into a directory below the working directory, ` + "`echo`" + `, ` + "`test`" + `, ` + "`true`" + ` and the like
@@ -129,6 +132,10 @@ need no rule beside commands that are allowed. ` + "`go test *`" + ` is also abo
 What an agent shows of a command but does not say for certain, such as a text, is
 compared with rules that deny, and not allowed by a rule about commands. If
 it does not say what it would run, you are asked.
+
+A rule about paths that denies does not look into directories that are read as a whole
+(` + "`grep -r x .`" + `, ` + "`cp -r . y`" + `), nor at names that another program finds (` + "`ls | xargs cat`" + `,
+` + "`cat $(git ls-files)`" + `), but at the words of that program.
 
 These rules are a net against mistakes, not a sandbox: a command that is allowed
 can run anything by other means, such as a script.
