@@ -117,9 +117,7 @@ func (a *App) Open(ctx context.Context, agent roster.Agent, front host.Frontend)
 		Connect: cfg.Timeouts.Connect, Slow: cfg.Timeouts.Slow,
 		Logger: a.logger(),
 	}
-	if cfg.Dirs.State != "" {
-		hc.Memory = remembered.New(filepath.Join(cfg.Dirs.State, memoryFile))
-	}
+	hc.Memory = Memory(cfg)
 	if agent.Builtin {
 		hc.Obeys = !a.other
 		if hc.BuiltIn, err = a.BuiltIn(ctx); err != nil {
@@ -127,6 +125,14 @@ func (a *App) Open(ctx context.Context, agent roster.Agent, front host.Frontend)
 		}
 	}
 	return host.Open(ctx, hc)
+}
+
+// Memory returns what was learned about agents; nil if there is no place for it.
+func Memory(cfg *config.Config) *remembered.Memory {
+	if cfg.Dirs.State == "" {
+		return nil
+	}
+	return remembered.New(filepath.Join(cfg.Dirs.State, memoryFile))
 }
 
 // HandleInterrupt has interrupts of the process call f, which must not block, until restore is

@@ -2,7 +2,6 @@ package host
 
 import (
 	"context"
-	"strings"
 
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/cmd/acp/internal/exitcode"
@@ -62,22 +61,11 @@ func (h *Host) learn(key string, known remembered.Agent, l *link) {
 		return
 	}
 	info := roster.Introduced(l.conn.Agent())
-	now := remembered.Agent{NoFiles: harmedByFiles(info), Name: cut(info.Name), Version: cut(info.Version)}
+	now := remembered.Agent{NoFiles: harmedByFiles(info), Name: info.Name, Version: info.Version}
 	if l.conn.Version() == 1 {
 		now.Protocol = 1
 	}
-	was := known
-	now.Learned = was.Learned
-	switch {
-	case was == now:
-		return
-	case was.Protocol != 0 && (was.Name != now.Name || was.Version != now.Version), now.Protocol == 0 && !now.NoFiles:
-		now = remembered.Agent{}
-	}
-	if err := h.cfg.Memory.Put(key, now); err != nil {
+	if err := h.cfg.Memory.Learn(key, known, now); err != nil {
 		h.cfg.Logger.Warn("what the agent speaks cannot be remembered", "error", err)
 	}
 }
-
-// cut bounds what an agent says of itself.
-func cut(text string) string { return strings.ToValidUTF8(text[:min(len(text), 100)], "") }

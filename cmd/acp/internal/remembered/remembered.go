@@ -12,6 +12,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 )
 
@@ -87,6 +88,23 @@ func (m *Memory) Put(key string, a Agent) error {
 	}
 	return nil
 }
+
+// Learn remembers what an agent turned out to be, if that is not what it was known as. One of version 1 that
+// was updated is forgotten, so that it is asked anew the next time; so is one of which nothing is worth
+// remembering.
+func (m *Memory) Learn(key string, was, now Agent) error {
+	now.Name, now.Version, now.Learned = cut(now.Name), cut(now.Version), was.Learned
+	switch {
+	case was == now:
+		return nil
+	case was.Protocol != 0 && (was.Name != now.Name || was.Version != now.Version), now.Protocol == 0 && !now.NoFiles:
+		now = Agent{}
+	}
+	return m.Put(key, now)
+}
+
+// cut bounds what an agent says of itself.
+func cut(text string) string { return strings.ToValidUTF8(text[:min(len(text), 100)], "") }
 
 func (m *Memory) read() map[string]Agent {
 	all := map[string]Agent{}

@@ -17,8 +17,10 @@ import (
 	"time"
 
 	"github.com/goacp/acp"
+	"github.com/goacp/acp/cmd/acp/internal/app"
 	"github.com/goacp/acp/cmd/acp/internal/config"
 	"github.com/goacp/acp/cmd/acp/internal/foreign"
+	"github.com/goacp/acp/cmd/acp/internal/remembered"
 	"github.com/goacp/acp/cmd/acp/internal/roster"
 	"github.com/goacp/acp/internal/process"
 	"github.com/goacp/acp/jsonrpc"
@@ -205,14 +207,32 @@ func (d *doctor) connect(ctx context.Context, run string, highest int) (conn *ac
 	if highest > 0 {
 		client.MinVersion, client.MaxVersion = highest, highest
 	}
+	memory, key := app.Memory(d.cfg), remembered.Key(d.agent.Command, d.agent.Args)
+	var known remembered.Agent
+	if highest == 0 && d.agent.Protocol == 0 {
+		if known = memory.Get(key); known.Protocol == 1 {
+			client.FirstVersion = 1
+		}
+	}
 	limited, cancel := context.WithTimeout(ctx, d.limit)
 	defer cancel()
 	d.noise.watch(cancel)
 	begin := time.Now()
 	conn, err := client.Connect(limited, t)
 	took := time.Since(begin)
+	if err != nil && known.Protocol == 1 && limited.Err() == nil { // it is not what it was
+		known, client.FirstVersion = remembered.Agent{}, 0
+		begin = time.Now()
+		conn, err = client.Connect(limited, t)
+		took = time.Since(begin)
+	}
 	if err == nil {
-		d.started(conn, took, highest > 0)
+		d.started(conn, took, highest > 0, known)
+		if highest == 0 && d.agent.Protocol == 0 && conn.Version() == 1 {
+			info := roster.Introduced(conn.Agent())
+			// A report is worth as much without it.
+			_ = memory.Learn(key, known, remembered.Agent{Protocol: 1, NoFiles: known.NoFiles, Name: info.Name, Version: info.Version})
+		}
 		return conn, true
 	}
 	if ctx.Err() != nil {
@@ -240,7 +260,7 @@ func (d *doctor) again(ctx context.Context, run string) *acp.ClientConn {
 	return conn
 }
 
-func (d *doctor) started(conn *acp.ClientConn, took time.Duration, again bool) {
+func (d *doctor) started(conn *acp.ClientConn, took time.Duration, again bool, known remembered.Agent) {
 	if !again {
 		c := check{Name: "starts", Status: good, Detail: "in " + round(took).String()}
 		if took >= slowStart {
@@ -262,10 +282,11 @@ func (d *doctor) started(conn *acp.ClientConn, took time.Duration, again bool) {
 		d.report.add(check{Name: "initialize", Status: good, Detail: fmt.Sprintf("%s, protocol version %d", name, conn.Version())})
 	}
 	if !again && conn.Version() == 1 && d.agent.Protocol == 0 && !d.agent.Builtin {
-		d.report.add(check{
-			Name: "protocol", Status: fact,
-			Detail: "it speaks version 1 only and was started twice to find that out; acp remembers that for 30 days; to spare it: " + setting(d.agent, "protocol", 1),
-		})
+		detail := "it speaks version 1 only and was started twice to find that out; acp remembers that for 30 days; to spare it: "
+		if known.Protocol == 1 {
+			detail = "it speaks version 1 only, as acp remembers since " + known.Learned.Local().Format(time.DateOnly) + "; to settle that: "
+		}
+		d.report.add(check{Name: "protocol", Status: fact, Detail: detail + setting(d.agent, "protocol", 1)})
 	}
 }
 

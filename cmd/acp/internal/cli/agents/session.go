@@ -11,6 +11,7 @@ import (
 	"github.com/goacp/acp/acpv2"
 	"github.com/goacp/acp/cmd/acp/internal/config"
 	"github.com/goacp/acp/cmd/acp/internal/mcp"
+	"github.com/goacp/acp/cmd/acp/internal/remembered"
 	"github.com/goacp/acp/cmd/acp/internal/roster"
 	"github.com/goacp/acp/jsonrpc"
 )
@@ -198,7 +199,7 @@ func (d *doctor) runBuiltIn(ctx context.Context) {
 		d.report.add(check{Name: "initialize", Status: bad, Detail: oneLine(err)})
 		return
 	}
-	d.started(conn, 0, true)
+	d.started(conn, 0, true, remembered.Agent{})
 	d.examine(ctx, conn)
 	_ = conn.Close() // it never fails
 }

@@ -14,8 +14,10 @@ import (
 	"github.com/goacp/acp/jsonrpc"
 
 	"github.com/goacp/acp/cmd/acp/internal/app"
+	"github.com/goacp/acp/cmd/acp/internal/config"
 	"github.com/goacp/acp/cmd/acp/internal/exitcode"
 	"github.com/goacp/acp/cmd/acp/internal/host"
+	"github.com/goacp/acp/cmd/acp/internal/remembered"
 	"github.com/goacp/acp/cmd/acp/internal/roster"
 	"github.com/goacp/acp/cmd/acp/internal/safetext"
 )
@@ -123,7 +125,7 @@ func Run(ctx context.Context, o *Options) error {
 	name := safetext.Line(agent.Name, 200)
 	b.Reach = func(ctx context.Context, client *acp.Client) (*acp.ClientConn, error) {
 		start := &host.Start{Agent: name, Limit: cfg.Timeouts.Connect}
-		conn, err := start.Connect(ctx, client, b.Agent)
+		conn, err := o.connect(ctx, cfg, agent, client, func() (*acp.ClientConn, error) { return start.Connect(ctx, client, b.Agent) })
 		if err == nil || ctx.Err() != nil {
 			return conn, err
 		}
@@ -149,6 +151,39 @@ func Run(ctx context.Context, o *Options) error {
 		return exitcode.With(exitcode.Protocol, err)
 	}
 	return exitcode.Errorf(exitcode.Agent, "bridge to %s: %w", name, err)
+}
+
+// connect reaches the agent by dial. One that is known to speak version 1 only is asked for that first,
+// and so started once; what it turns out to speak is remembered.
+func (o *Options) connect(ctx context.Context, cfg *config.Config, agent roster.Agent, client *acp.Client, dial func() (*acp.ClientConn, error)) (*acp.ClientConn, error) {
+	if agent.Builtin || agent.Protocol != 0 {
+		return dial()
+	}
+	memory, key := app.Memory(cfg), remembered.Key(agent.Command, agent.Args)
+	known, first := memory.Get(key), client.FirstVersion
+	if known.Protocol == 1 {
+		client.FirstVersion = 1
+	}
+	conn, err := dial()
+	if err != nil && known.Protocol == 1 && first != 1 && ctx.Err() == nil {
+		known, client.FirstVersion = remembered.Agent{}, first
+		conn, err = dial()
+	}
+	if err != nil {
+		return nil, err
+	}
+	info := roster.Introduced(conn.Agent())
+	now := remembered.Agent{NoFiles: known.NoFiles, Name: info.Name, Version: info.Version}
+	// That an agent which was asked for version 1 answers with it says nothing new.
+	if conn.Version() == 1 && (client.FirstVersion != 1 || known.Protocol == 1) {
+		now.Protocol = 1
+	}
+	if now.Protocol == 1 || known.Protocol == 1 {
+		if err := memory.Learn(key, known, now); err != nil {
+			o.App.Logger.Warn("what the agent speaks cannot be remembered", "error", err)
+		}
+	}
+	return conn, nil
 }
 
 // unusable is why the agent cannot be used, which the client is told too: as the agent has put it, if
