@@ -51,7 +51,8 @@ type agentTerminal struct {
 	command, cwd string
 	ran          bool // it has printed something or ended
 	act          acp.ToolCallID
-	size         int // about how many bytes it takes
+	over         bool // it is not looked at any more
+	size         int  // about how many bytes it takes
 }
 
 // of returns the act of a tool call, which it makes if there is none; nil if the id is too long.
@@ -306,7 +307,7 @@ func (a *acts) requests(s *Session, x *act) []acphost.Request {
 	subject := &acp.ToolCallPermissionSubject{ToolCall: x.call}
 	list := []acphost.Request{acphost.RequestIn(string(s.id), s.cwd, &acp.PermissionRequest{Title: x.title(), Subject: subject})}
 	for _, id := range x.terminals {
-		if t := a.terminals[id]; t != nil && strings.TrimSpace(t.command) != "" {
+		if t := a.terminals[id]; t != nil && !t.over && strings.TrimSpace(t.command) != "" {
 			r := list[0]
 			r.Kind, r.Command, r.CommandUnknown = string(acp.ToolKindExecute), t.command, false
 			if t.cwd != "" {
@@ -323,6 +324,26 @@ func (x *act) title() string {
 		return t
 	}
 	return x.call.Name.Or("")
+}
+
+// alone returns what has run in a terminal that belongs to no tool call, once the command has ended: until
+// then it may still be told whose it is.
+func (a *acts) alone(s *Session, u acp.SessionUpdate) (r acphost.Request, ok bool) {
+	update, _ := u.(*acp.TerminalUpdate)
+	if update == nil {
+		return r, false
+	}
+	_, ended := update.ExitStatus.Get()
+	t := a.terminals[update.TerminalID]
+	if !ended || t == nil || t.over || t.act != "" || strings.TrimSpace(t.command) == "" {
+		return r, false
+	}
+	t.over = true
+	r = acphost.Request{Session: string(s.id), Title: t.command, Kind: string(acp.ToolKindExecute), Command: t.command, Cwd: s.cwd}
+	if t.cwd != "" {
+		r.Cwd = t.cwd
+	}
+	return r, true
 }
 
 // callFor returns the tool call of the agent's that an errand belongs to, and whether it shows what the

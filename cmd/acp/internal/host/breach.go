@@ -76,6 +76,15 @@ func (s *Session) observe(u acp.SessionUpdate) {
 	rules := !h.cfg.Obeys && h.policy.Restricts()
 	s.mu.Lock()
 	x, done := s.acts.see(u)
+	if r, ok := s.acts.alone(s, u); ok && rules {
+		s.mu.Unlock()
+		if id := u.(*acp.TerminalUpdate).TerminalID; !h.lends(id) {
+			if b, _ := s.broken(r, new(act)); b != nil {
+				s.tellBreach(*b)
+			}
+		}
+		return
+	}
 	if x == nil || !done || x.over || !rules {
 		s.mu.Unlock()
 		return

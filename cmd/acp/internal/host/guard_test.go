@@ -400,6 +400,15 @@ func TestBrokenInTerminal(t *testing.T) {
 			_ = turn.Send(&acp.TerminalUpdate{TerminalID: "t", Command: acp.Set("rm -rf x"), ExitStatus: acp.Set(acp.TerminalExitStatus{ExitCode: new(int64(0))})})
 			_ = h.Complete()
 		},
+		"of no tool call": func(turn *acp.Turn) {
+			_ = turn.Send(&acp.TerminalUpdate{TerminalID: "t", Command: acp.Set("rm -rf x")})
+			_ = turn.Send(&acpv2.TerminalOutputChunk{TerminalID: "t", Data: "eA=="})
+			_ = turn.Send(&acp.TerminalUpdate{TerminalID: "t", ExitStatus: acp.Set(acp.TerminalExitStatus{ExitCode: new(int64(0))})})
+			// That is told late; it is told of once.
+			h := turn.ToolCall(acp.ToolCall{Title: "demo", Kind: acp.ToolKindExecute})
+			_ = h.Append(&acp.TerminalContent{TerminalID: "t"})
+			_ = h.Complete()
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := guard(t, 2, deny, prompt, nil)
