@@ -25,7 +25,7 @@ import (
 //	  beside command: args, a list of texts            certain: the arguments, if command is one word
 //	  beside command: argv, commands and other texts   certain if they say what command says, or a part of it
 //	  beside command: a directory, a description,
-//	    a time, a number, true or false                certain
+//	    a time, a number, true or false, parsed_cmd    certain
 //	  beside command: anything else                    shown only
 //	the input: commands alone, a list of texts         shown only
 //	the content: "Running: …", "$ …"                   shown only
@@ -132,12 +132,25 @@ func readInput(raw json.RawMessage) (in input) {
 			if dir != "" {
 				in.cwd = dir
 			}
-		case slices.Contains(inputNews, name), isScalar(value):
+		case slices.Contains(inputNews, name), isScalar(value), name == "parsed_cmd" && isParsed(value):
 		default:
 			in.takeOther(value)
 		}
 	}
 	return in
+}
+
+// isParsed reports whether a value is what Codex says that its command does: a
+// list of objects, each with a type. It runs the command all the same.
+func isParsed(value json.RawMessage) bool {
+	var list []map[string]json.RawMessage
+	if json.Unmarshal(value, &list) != nil {
+		return false
+	}
+	return !slices.ContainsFunc(list, func(m map[string]json.RawMessage) bool {
+		text, ok := inputText(m["type"])
+		return !ok || text == ""
+	})
 }
 
 // takeCommand takes the member for the command, or beside it a list of its words.

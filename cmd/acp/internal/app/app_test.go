@@ -179,6 +179,20 @@ func TestBrokenSettings(t *testing.T) {
 	}
 }
 
+// TestPolicyWarns: patterns that can never match are told once.
+func TestPolicyWarns(t *testing.T) {
+	a, errs := testApp(t)
+	a.Flags = map[string]any{"permissions.allow": []string{"command:python -c *", "command:ls *"}, "permissions.deny": []string{"path:/etc/"}}
+	for range 2 {
+		if _, err := a.Policy(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := errs.String(); strings.Count(got, "\n") != 2 || strings.Count(got, "never matches") != 2 {
+		t.Errorf("%q", got)
+	}
+}
+
 // TestStoreGone: conversations go on without a store that cannot be opened, and that is told.
 func TestStoreGone(t *testing.T) {
 	a, errs := testApp(t)

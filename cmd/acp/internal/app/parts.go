@@ -165,6 +165,9 @@ func (a *App) Policy() (*acphost.Policy, error) {
 		if err != nil {
 			return nil, usage(err)
 		}
+		for _, w := range config.Warnings(cfg.Permissions, a.Cwd) {
+			a.warn(w)
+		}
 		if cfg.Timeouts.Ask > 0 {
 			p.AskTimeout = cfg.Timeouts.Ask
 		}

@@ -202,7 +202,15 @@ func (o *Options) list() error {
 	for _, text := range o.App.Untrusted() {
 		fmt.Fprintf(o.App.Err, "acp: %s\n", line(text))
 	}
+	o.warn(c)
 	return nil
+}
+
+// warn tells of patterns in rules that can never match.
+func (o *Options) warn(c *config.Config) {
+	for _, w := range config.Warnings(c.Permissions, o.App.Cwd) {
+		fmt.Fprintf(o.App.Err, "acp: %s\n", line(w))
+	}
 }
 
 // table prints settings in columns. A long value does not widen the column.
@@ -288,6 +296,9 @@ func (o *Options) after() error {
 	}
 	if o.Verb != verbSet {
 		return nil
+	}
+	if strings.HasPrefix(o.Key, "permissions.") {
+		o.warn(c)
 	}
 	values, err := c.Get(o.Key)
 	if err != nil {

@@ -142,6 +142,11 @@ func TestGetAndSet(t *testing.T) {
 			t.Errorf("%s: %q, want %q", tc.args, got, tc.want)
 		}
 	}
+	for _, args := range [][]string{{"set", "permissions.allow", "command:python -c *"}, nil} {
+		if p.must(args...); !strings.Contains(p.err.String(), `permissions.allow: "python -c *" never matches: python -c runs text`) {
+			t.Errorf("%q said: %s", args, p.err.String())
+		}
+	}
 	p.must("unset", "permissions")
 	if got := p.read(p.user); got != "agent = \"gemini\"\n\n" {
 		t.Errorf("after unset: %q", got)
