@@ -31,7 +31,7 @@ var layers = map[string][]string{
 	"cli/docs":       {"app"},
 	"cli/exec":       {"app", "config", "exitcode", "export", "host", "plain", "roster", "safetext", "shown", "store"},
 	"cli/mcpconnect": {"app", "mcp"},
-	"cli/sessions":   {"app", "exitcode", "export", "host", "safetext", "store"},
+	"cli/sessions":   {"app", "exitcode", "export", "history", "host", "safetext", "store"},
 	"cli/tap":        {"app", "config", "exitcode", "filelock", "host", "roster", "safetext", "tap", "web"},
 	"cli/tracecmd":   {"app", "digest", "envelope", "exitcode", "export", "roster", "safetext", "store", "tracecheck", "tracefile", "web"},
 	"cli/version":    {"app"},

@@ -23,6 +23,7 @@ import (
 
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/cmd/acp/internal/exitcode"
+	"github.com/goacp/acp/cmd/acp/internal/history"
 	"github.com/goacp/acp/cmd/acp/internal/replaytest"
 	"github.com/goacp/acp/cmd/acp/internal/roster"
 	"github.com/goacp/acp/cmd/acp/internal/store"
@@ -501,6 +502,9 @@ func TestKilled(t *testing.T) {
 			snap, _, err := st.Snapshot(t.Context(), kept.Conversation, transcript.Config{})
 			if err != nil {
 				t.Fatal(err)
+			}
+			if busy, err := st.Writing(t.Context(), kept.Conversation); busy || err != nil || !kept.Open || !history.InTurn(snap) {
+				t.Errorf("written: %v, %v; open: %v; in a turn: %v", busy, err, kept.Open, history.InTurn(snap))
 			}
 			if !strings.HasPrefix(snap.Text(), shown.String()) {
 				t.Errorf("shown %d bytes, of which the store has other %d", shown.Len(), len(snap.Text()))

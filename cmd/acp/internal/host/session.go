@@ -235,6 +235,7 @@ func (s *Session) recall(ctx context.Context, kept store.Session) error {
 	if kept.Conversation == "" {
 		return nil
 	}
+	busy, unknown := h.cfg.Store.Writing(ctx, kept.Conversation)
 	snap, damage, err := h.cfg.Store.Snapshot(ctx, kept.Conversation, store.Bounds())
 	if err != nil {
 		if ctx.Err() != nil {
@@ -253,7 +254,9 @@ func (s *Session) recall(ctx context.Context, kept store.Session) error {
 		s.past = newPast(snap)
 	}
 	s.past.kept = snap
-	s.endInterrupted(snap)
+	if !busy && unknown == nil { // otherwise another program's turn may run
+		s.endInterrupted(snap)
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.kept, s.title = kept, kept.Title

@@ -27,7 +27,7 @@ const (
 	// indexID marks the file as an index: "acpI"; indexVersion says of which version. An index of an
 	// earlier version is made anew.
 	indexID      = 0x61637049
-	indexVersion = 2
+	indexVersion = 3
 )
 
 const indexSchema = `
@@ -45,6 +45,7 @@ CREATE TABLE session (
 	updated  INTEGER NOT NULL,
 	turns    INTEGER NOT NULL,
 	events   INTEGER NOT NULL,
+	open     INTEGER NOT NULL, -- whether the last turn has no end
 	parent   TEXT    NOT NULL, -- a conversation, or nothing
 	chunks   INTEGER NOT NULL  -- of text: the last one's number
 );
@@ -271,12 +272,12 @@ func schemaOf(ctx context.Context, db *sql.DB) (schema string, err error) {
 type index struct{ db *sql.DB }
 
 // columns are what scanSession reads.
-const columns = `session.id, conv, agent, sid, earlier, command, cwd, title, protocol, created, updated, turns, events, parent`
+const columns = `session.id, conv, agent, sid, earlier, command, cwd, title, protocol, created, updated, turns, events, open, parent`
 
 func scanSession(scan func(...any) error, more ...any) (id int64, v Session, err error) {
 	var command, earlier string
 	var created, updated int64
-	err = scan(append([]any{&id, &v.Conversation, &v.Agent, &v.ID, &earlier, &command, &v.Cwd, &v.Title, &v.Protocol, &created, &updated, &v.Turns, &v.Events, &v.Parent}, more...)...)
+	err = scan(append([]any{&id, &v.Conversation, &v.Agent, &v.ID, &earlier, &command, &v.Cwd, &v.Title, &v.Protocol, &created, &updated, &v.Turns, &v.Events, &v.Open, &v.Parent}, more...)...)
 	if err != nil {
 		return 0, Session{}, fmt.Errorf("%w: %w", errIndexBroken, err)
 	}

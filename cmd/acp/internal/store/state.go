@@ -1,6 +1,7 @@
 package store
 
 import (
+	"bytes"
 	"crypto/rand"
 	"encoding/json"
 	"slices"
@@ -85,6 +86,18 @@ func (s *state) renamed(now string) {
 	s.Earlier = list[max(0, len(list)-maxEarlier):]
 }
 
+// How updates begin that say whether a turn runs.
+const (
+	userUpdate = `{"sessionUpdate":"user_message`
+	idleUpdate = `{"sessionUpdate":"state_update","state":"idle"`
+)
+
+// isPrompt reports whether an update is what the user said, and not what the agent has told as history,
+// which has a mark.
+func isPrompt(data []byte) bool {
+	return bytes.HasPrefix(data, []byte(userUpdate)) && !bytes.Contains(data, []byte(`"github.com/goacp/acp"`))
+}
+
 // apply takes a record.
 func (s *state) apply(e *Event) {
 	switch e.Kind {
@@ -114,9 +127,18 @@ func (s *state) apply(e *Event) {
 		}
 		return
 	case EventReset:
-		s.Events = 0
+		s.Events, s.Open = 0, false
 	case EventTurn:
 		s.Turns++
+		var t TurnEnd
+		s.Open = json.Unmarshal(e.Data, &t) == nil && t.Others > 0
+	case EventUpdate:
+		switch {
+		case isPrompt(e.Data):
+			s.Open = true
+		case bytes.HasPrefix(e.Data, []byte(idleUpdate)):
+			s.Open = false
+		}
 	}
 	if s.Events++; !s.known {
 		// The record that said whose it is is damaged. What was said can be read all the same.

@@ -61,6 +61,9 @@ type Session struct {
 	Updated      time.Time // of the last event
 	Turns        int       // that have ended: [EventTurn]
 	Events       int64     // that are kept
+	// Open says that the last turn has no end: it runs, or its program has ended in the middle of it. See
+	// [Store.Writing].
+	Open bool
 	// Earlier are other ids that the agent gave it, the latest last and 16 at most: an agent that has
 	// forgotten a session goes on in a new one.
 	Earlier []string

@@ -40,7 +40,8 @@ const (
 // A row is a session in a list.
 type row struct {
 	store.Match
-	from string
+	from        string
+	interrupted bool // the program has ended in the middle of the last turn
 }
 
 // errUntold is that of an agent that cannot list its sessions.
@@ -82,7 +83,7 @@ func (o *Options) list(ctx context.Context) error {
 			return err
 		}
 		for _, m := range found {
-			rows = append(rows, row{m, fromStored})
+			rows = append(rows, row{Match: m, from: fromStored})
 		}
 	}
 	asked := false
@@ -152,7 +153,7 @@ func (o *Options) ask(ctx context.Context, rows []row) ([]row, error) {
 						continue
 					}
 					known[k] = len(rows)
-					rows = append(rows, row{store.Match{Session: store.Session{Key: k, Cwd: info.Cwd, Title: info.Title, Updated: updated}}, fromAgent})
+					rows = append(rows, row{Match: store.Match{Session: store.Session{Key: k, Cwd: info.Cwd, Title: info.Title, Updated: updated}}, from: fromAgent})
 					continue
 				}
 				if rows[i].from == fromStored {
@@ -189,7 +190,7 @@ func (o *Options) search(ctx context.Context) error {
 	}
 	var rows []row
 	for _, m := range found {
-		rows = append(rows, row{m, fromStored})
+		rows = append(rows, row{Match: m, from: fromStored})
 	}
 	return o.print(ctx, st, rows, false)
 }
@@ -200,12 +201,20 @@ type Item struct {
 	From    string `json:"from"` // stored, agent or both
 	Events  int64  `json:"events,omitempty"`
 	Snippet string `json:"snippet,omitempty"` // where a search has found something
+	// Interrupted says that the program has ended in the middle of the last turn.
+	Interrupted bool `json:"interrupted,omitempty"`
 }
 
 func (o *Options) print(ctx context.Context, st *store.Store, rows []row, asked bool) error {
+	for i := range rows {
+		if v := &rows[i]; v.Open && st != nil {
+			busy, err := st.Writing(ctx, v.Conversation)
+			v.interrupted = !busy && err == nil
+		}
+	}
 	if o.JSON {
 		for _, v := range rows {
-			data, err := json.Marshal(Item{export.SessionOf(v.Session), v.from, v.Events, v.Snippet})
+			data, err := json.Marshal(Item{export.SessionOf(v.Session), v.from, v.Events, v.Snippet, v.interrupted})
 			if err != nil {
 				return err
 			}
@@ -250,11 +259,15 @@ func (o *Options) print(ctx context.Context, st *store.Store, rows []row, asked 
 	table := [][]string{header}
 	home, _ := os.UserHomeDir()
 	for _, v := range rows {
+		title := safetext.Line(v.Title, 300)
+		if v.interrupted {
+			title = "(interrupted) " + title
+		}
 		turns := ""
 		if v.from != fromAgent {
 			turns = fmt.Sprint(v.Turns)
 		}
-		cells := []string{safetext.Line(short(names.Of(v.Session)), 200), safetext.Line(v.Agent, 60), ago(now, v.Updated), turns, safetext.Line(tilde(v.Cwd, home), 300), safetext.Line(v.Title, 300)}
+		cells := []string{safetext.Line(short(names.Of(v.Session)), 200), safetext.Line(v.Agent, 60), ago(now, v.Updated), turns, safetext.Line(tilde(v.Cwd, home), 300), title}
 		if asked {
 			cells = slices.Insert(cells, 4, v.from)
 		}

@@ -367,6 +367,57 @@ func TestShowAndExport(t *testing.T) {
 	}
 }
 
+// TestInterrupted: of a program that was killed in the middle of a turn, list and show say so; of one that
+// lives they do not.
+func TestInterrupted(t *testing.T) {
+	b := newBench(t)
+	b.put("alpha", "done", "Done", time.Hour)
+	rec := b.store().Record(store.Session{Key: store.Key{Agent: "alpha", ID: "s1"}, Title: "Cut off"}, store.RecordOptions{})
+	for _, u := range []string{
+		`{"sessionUpdate":"user_message","messageId":"1","content":[{"type":"text","text":"go"}]}`,
+		`{"sessionUpdate":"state_update","state":"running"}`,
+		`{"sessionUpdate":"tool_call_update","toolCallId":"c","title":"Build","status":"in_progress"}`,
+	} {
+		rec.Append(store.Event{Kind: store.EventUpdate, Data: json.RawMessage(u)})
+	}
+	for _, interrupted := range []bool{false, true} {
+		if interrupted { // the system takes the lock from a process that is killed
+			if err := rec.Close(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, index := range []bool{true, false} {
+			if !index { // a directory in its place
+				for _, tail := range []string{"", "-wal", "-shm"} {
+					_ = os.RemoveAll(filepath.Join(b.store().Dir(), "index.db"+tail))
+				}
+				if err := os.Mkdir(filepath.Join(b.store().Dir(), "index.db"), 0o700); err != nil {
+					t.Fatal(err)
+				}
+			}
+			out, _, err := b.run("list")
+			if err != nil || strings.Contains(out, "(interrupted) Cut off") != interrupted || strings.Count(out, "interrupted") > 1 {
+				t.Errorf("interrupted %v, index %v: %v\n%s", interrupted, index, err, out)
+			}
+			if !index {
+				if err := os.Remove(filepath.Join(b.store().Dir(), "index.db")); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		out, _, err := b.run("list", "--json")
+		for _, item := range itemsOf(t, out) {
+			if want := interrupted && item.ID == "s1"; err != nil || item.Interrupted != want {
+				t.Errorf("%s is interrupted: %v, want %v; %v", item.ID, item.Interrupted, want, err)
+			}
+		}
+		out, _, err = b.run("show", "s1")
+		if err != nil || strings.Contains(out, "the program ended in the middle") != interrupted {
+			t.Errorf("interrupted %v: %v\n%s", interrupted, err, out)
+		}
+	}
+}
+
 func TestResume(t *testing.T) {
 	b := newBench(t)
 	b.put("gemini", "abcdef", "A title", time.Hour)

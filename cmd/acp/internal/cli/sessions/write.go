@@ -15,18 +15,30 @@ import (
 	"github.com/goacp/acp/cmd/acp/internal/app"
 	"github.com/goacp/acp/cmd/acp/internal/exitcode"
 	"github.com/goacp/acp/cmd/acp/internal/export"
+	"github.com/goacp/acp/cmd/acp/internal/history"
 	"github.com/goacp/acp/cmd/acp/internal/safetext"
 	"github.com/goacp/acp/cmd/acp/internal/store"
 	"github.com/goacp/acp/transcript"
 )
 
-// snapshot reads a conversation, and says what of it is damaged.
+// snapshot reads a conversation, and says what of it is damaged. A turn that has no end is interrupted if
+// no program writes the conversation any more.
 func (o *Options) snapshot(ctx context.Context, st *store.Store, s store.Session) (*transcript.Snapshot, error) {
+	// One that is being written when it is read may have ended its turn since.
+	busy, unknown := st.Writing(ctx, s.Conversation)
 	t, damage, err := st.Snapshot(ctx, s.Conversation, store.Bounds())
-	if err == nil && damage != nil {
+	if err != nil {
+		return nil, err
+	}
+	if damage != nil {
 		fmt.Fprintf(o.App.Err, "acp: conversation %s: %s\n", s.Conversation, damage)
 	}
-	return t, err
+	if !busy && unknown == nil && history.InTurn(t) {
+		if busy, unknown = st.Writing(ctx, s.Conversation); !busy && unknown == nil {
+			t = store.Interrupted(t)
+		}
+	}
+	return t, nil
 }
 
 func (o *Options) show(ctx context.Context, st *store.Store, s store.Session) error {

@@ -1,0 +1,51 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/goacp/acp/transcript"
+)
+
+// Writing reports whether a process that lives, which may be this one, has written to a conversation and
+// not closed its [Recorder]. It tries the lock of each log. An error says that nobody can tell, as where
+// files cannot be locked.
+func (s *Store) Writing(ctx context.Context, conversation string) (bool, error) {
+	is, err := abandon(ctx, s, func() (bool, error) { return s.isLocked(conversation) })
+	if errors.Is(err, ErrNotFound) {
+		return false, nil
+	}
+	return is, wrap("read session", err)
+}
+
+func (s *Store) isLocked(conversation string) (bool, error) {
+	parts, err := s.parts(conversation)
+	if err != nil {
+		return false, err
+	}
+	for _, p := range parts {
+		f, err := s.files.OpenFile(filepath.Join(s.dir, logName(conversation, p.n)), os.O_RDONLY, 0)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return false, err
+		}
+		free, err := s.files.TryLock(f)
+		f.Close()
+		if err != nil || !free {
+			return err == nil, err
+		}
+	}
+	return false, nil
+}
+
+// Interrupted returns a conversation as it is when the program has ended in the middle of its turn.
+func Interrupted(t *transcript.Snapshot) *transcript.Snapshot {
+	c := t.Continue(Bounds())
+	(&TurnEnd{By: string(transcript.EndedByClient)}).Apply(c)
+	return c.Snapshot()
+}
