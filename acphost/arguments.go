@@ -106,7 +106,7 @@ func (at *places) wordsOpen(r *rule, l *line, part *CommandPart, dirs []pathShap
 		return true
 	}
 	for i := range part.Words {
-		if i > 0 && at.mayBe(r, l, part, part.Words[i], dirs, req) && !part.isText(i) {
+		if (i > 0 || strings.Contains(part.Words[0].Text, "/")) && at.mayBe(r, l, part, part.Words[i], dirs, req) && !part.isText(i) {
 			return true
 		}
 	}
@@ -122,7 +122,7 @@ func (at *places) wordsOpen(r *rule, l *line, part *CommandPart, dirs []pathShap
 func (part *CommandPart) isText(i int) bool {
 	w := part.Words[i]
 	switch program := part.Words[0].Text; {
-	case !w.Open:
+	case !w.Open || i == 0:
 		return false
 	case noFiles[program]:
 		return true
@@ -239,6 +239,9 @@ func (s pathShape) paths() []pathShape {
 	}
 	from := func(i int) {
 		add(s[i:])
+		if i < len(s) && s[i] == '"' { // as curl has it
+			add(slices.DeleteFunc(slices.Clone(s[i:]), func(c rune) bool { return c == '"' }))
+		}
 		if n := slices.IndexFunc(s[i:], func(c rune) bool { return c == ':' || c == ',' }); n >= 0 {
 			add(s[i : i+n])
 		}

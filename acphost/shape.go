@@ -175,6 +175,14 @@ func (s pathShape) join(dir pathShape) pathShape {
 			names = append(names, name)
 		}
 	}
+	if len(names) > 2 && string(names[0]) == "proc" { // other ways to name a directory
+		switch string(names[2]) {
+		case "cwd":
+			names = append([]pathShape{unknown}, names[3:]...)
+		case "root":
+			names = names[3:]
+		}
+	}
 	var out pathShape
 	for i, name := range names {
 		if i > 0 || name[0] != anyText && !(len(name) > 1 && name[1] == ':') {

@@ -67,7 +67,7 @@ func (s *scan) variables(n int, words []word) {
 	case "read", "mapfile", "readarray":
 		s.holds = true
 		s.lose(words)
-	case "getopts", "let":
+	case "getopts", "let", "wait":
 		s.lose(words)
 	case "printf":
 		if len(words) > 1 && (words[1].mayBeOption() || strings.HasPrefix(words[1].Text, "-")) {

@@ -78,6 +78,9 @@ type builder struct {
 
 	pieces []acphost.CommandPiece
 	known  strings.Builder // the text of the last piece
+
+	further bool // the word has more than the literal that is looked at
+	lost    bool // it is in a bracket that is closed in another one
 }
 
 func (b *builder) flush() {
@@ -90,7 +93,7 @@ func (b *builder) flush() {
 		b.done = append(b.done, w)
 	}
 	b.text.Reset()
-	b.some, b.open, b.more, b.tame, b.pieces = false, false, false, false, nil
+	b.some, b.open, b.more, b.tame, b.pieces, b.lost = false, false, false, false, nil, false
 }
 
 // piece notes a piece of the word, of which there are at most maxPieces: then nothing is known of
@@ -101,6 +104,7 @@ func (b *builder) piece(p acphost.CommandPiece) {
 	}
 	n := len(b.pieces)
 	switch {
+	case b.lost:
 	case n < maxPieces:
 		b.pieces = append(b.pieces, p)
 	case n == maxPieces:
@@ -131,9 +135,10 @@ func (b *builder) unknown(quoted bool, name string) {
 }
 
 func (b *builder) parts(parts []syntax.WordPart, quoted bool) {
-	for _, p := range parts {
+	for i, p := range parts {
 		switch p := p.(type) {
 		case *syntax.Lit:
+			b.further = i+1 < len(parts)
 			b.literal(p.Value, quoted)
 		case *syntax.SglQuoted:
 			if !p.Dollar {
@@ -196,18 +201,23 @@ func (b *builder) literal(text string, quoted bool) {
 			if i++; next != '\n' {
 				b.write(text[i : i+1])
 			}
-		case !quoted && (c == '*' || c == '?' || c == '[' && strings.Contains(text[i:], "]")):
+		case !quoted && (c == '*' || c == '?' || c == '[' && (b.further || strings.Contains(text[i:], "]"))):
 			// Names of files: each begins with the text before.
 			b.open = true
 			name := string(c)
 			if c == '[' {
 				name = "*"
-				i = strings.LastIndexByte(text, ']')
+				i = max(i, strings.LastIndexByte(text, ']'))
 			}
 			if b.scan.globs {
 				name = ""
 			}
+			closed := c != '[' || text[i] == ']'
+			if !closed {
+				name = ""
+			}
 			b.piece(acphost.CommandPiece{Open: true, Name: name})
+			b.lost = b.lost || !closed
 		default:
 			b.write(text[i : i+1])
 		}
