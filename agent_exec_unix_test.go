@@ -14,6 +14,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acphost"
@@ -42,7 +43,7 @@ func TestExecCancelled(t *testing.T) {
 					tool  acp.ToolCallStatus
 				}
 				done := make(chan result, 1)
-				agent := &acp.Agent{Prompt: func(_ context.Context, turn *acp.Turn) (acp.StopReason, error) {
+				agent := &acp.Agent{CancelGrace: time.Hour, Prompt: func(_ context.Context, turn *acp.Turn) (acp.StopReason, error) {
 					call := turn.ToolCall(acp.ToolCall{Title: "Run it"})
 					state, err := call.Exec(acp.Exec{
 						Command: "sh", Args: []string{"-c", script}, Env: []acp.EnvVariable{{Name: "MARK", Value: mark}},
@@ -59,6 +60,9 @@ func TestExecCancelled(t *testing.T) {
 				client.Update = told.update
 				if where.lent {
 					host := acphost.Local(filepath.Dir(mark))
+					if name == "polite" {
+						host.Grace = time.Hour // however slow the machine is
+					}
 					defer host.Close()
 					client.Terminals = host
 				}

@@ -252,7 +252,7 @@ func TestTerminalKill(t *testing.T) {
 		ctx   func() context.Context
 		want  acpv1.WaitForTerminalExitResponse
 	}{
-		"polite":    {"trap 'echo bye; exit 7' TERM; echo ready; while :; do sleep 1000 & wait; done", 0, t.Context, acpv1.WaitForTerminalExitResponse{ExitCode: new(uint32(7))}},
+		"polite":    {"trap 'echo bye; exit 7' TERM; echo ready; while :; do sleep 1000 & wait; done", time.Hour, t.Context, acpv1.WaitForTerminalExitResponse{ExitCode: new(uint32(7))}},
 		"deaf":      {"trap '' TERM; echo ready; while :; do sleep 1000; done", -1, t.Context, acpv1.WaitForTerminalExitResponse{Signal: "SIGKILL"}},
 		"impatient": {"trap '' TERM; echo ready; while :; do sleep 1000; done", time.Hour, canceled, acpv1.WaitForTerminalExitResponse{Signal: "SIGKILL"}},
 	} {

@@ -14,6 +14,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -145,11 +146,11 @@ func TestStop(t *testing.T) {
 		ctx          context.Context
 		want         error
 	}{
-		{"EOF", "echo ready; cat >/dev/null; exit 5", nil, t.Context(), &ExitError{Code: 5}},
+		{"EOF", "echo ready; cat >/dev/null; exit 5", func(c *Config) { c.CloseGrace = time.Hour }, t.Context(), &ExitError{Code: 5}},
 		{"TERM", "trap 'exit 6' TERM; echo ready; while :; do sleep 1000 & wait; done",
-			func(c *Config) { c.CloseGrace = -1 }, t.Context(), &ExitError{Code: 6}},
+			func(c *Config) { c.CloseGrace, c.TermGrace = -1, time.Hour }, t.Context(), &ExitError{Code: 6}},
 		{"TERM while stopped", "trap 'exit 6' TERM; echo ready; kill -STOP $$; while :; do sleep 1000 & wait; done",
-			func(c *Config) { c.CloseGrace = -1 }, t.Context(), &ExitError{Code: 6}},
+			func(c *Config) { c.CloseGrace, c.TermGrace = -1, time.Hour }, t.Context(), &ExitError{Code: 6}},
 		{"KILL", stubborn, func(c *Config) { c.CloseGrace, c.TermGrace = -1, -1 }, t.Context(),
 			&ExitError{Code: -1, Signal: "SIGKILL"}},
 		{"impatient", stubborn, nil, canceled(), &ExitError{Code: -1, Signal: "SIGKILL"}},

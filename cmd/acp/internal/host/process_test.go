@@ -114,7 +114,7 @@ func beAgent(words string) {
 			case "die":
 				_ = t.Say("last words")
 				_ = t.Plan(acp.PlanEntry{Content: "p", Status: acp.PlanEntryStatusPending, Priority: acp.PlanEntryPriorityLow})
-				time.Sleep(100 * time.Millisecond) // it is read
+				_ = acp.AgentConnFrom(ctx).Conn().Call(ctx, "_child/read", nil, nil) // refused when all of that was read
 				fmt.Fprintln(os.Stderr, "out of luck")
 				os.Exit(7)
 			case "children":

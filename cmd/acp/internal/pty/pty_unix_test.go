@@ -106,9 +106,7 @@ sleep 1000 & echo $!
 set -m
 sleep 1000 & echo $!
 set +m
-sh -c 'trap "" TERM HUP; echo $$; while :; do sleep 1000; done' &
-sleep 0.2
-echo ready
+sh -c 'trap "" TERM HUP; echo $$; echo ready; while :; do sleep 1000; done' &
 while :; do sleep 1000; done
 `
 
