@@ -167,7 +167,7 @@ func (p *Policy) deeds(req *Request) []deed {
 		part := &parsed.Parts[i]
 		d := whole
 		d.part, d.source, d.free = i, whole.line.sourceOf(part), whole.line.isFree(part, req, at)
-		if len(part.Words)+len(part.Sets) > 0 {
+		if len(part.Words)+len(part.Sets)+len(part.Runs) > 0 {
 			list = append(list, d)
 		}
 		for _, w := range part.Writes {

@@ -31,6 +31,7 @@ func init() { // they run what looks at them
 		"goawk": (*scan).awk, "original-awk": (*scan).awk, "bwk": (*scan).awk,
 		"ssh":  (*scan).ssh,
 		"git":  (*scan).git,
+		"curl": (*scan).curl,
 		"make": (*scan).make, "gmake": (*scan).make,
 		"socat": func(s *scan, _ int, words []word) {
 			s.says(words, "socat runs what an address names", func(t string) bool {
@@ -83,6 +84,23 @@ func (s *scan) find(n int, words []word) {
 		s.inside(n, i+1, nil, filled(words[i+1:end], "./"))
 		s.in = in
 		i = end
+	}
+}
+
+// curl looks at values that name a file to write, or to send.
+func (s *scan) curl(n int, words []word) {
+	for i, w := range words[1:] {
+		does := ""
+		switch before := words[i].Text; {
+		case strings.Contains(w.Text, "%output{"):
+			does = doesWrite
+		case strings.HasPrefix(w.Text, "@") && len(before) > 1 && before[0] == '-', strings.Contains(w.Text, "=@"), strings.HasPrefix(w.Text, "-d@"):
+			does = doesMove
+		}
+		if does != "" {
+			p := s.part(n)
+			p.Options = append(p.Options, acphost.CommandOption{Word: i + 1, Name: w.Source, Does: does})
+		}
 	}
 }
 
@@ -158,10 +176,11 @@ func sourceOf(words []word) string {
 
 // ssh looks for a command for another host.
 func (s *scan) ssh(_ int, words []word) {
-	operands := 0
+	operands, none := 0, false
 	for i := 1; i < len(words); i++ {
 		t := words[i].Text
 		if operands == 0 && len(t) > 1 && t[0] == '-' {
+			none = none || strings.ContainsRune("NGVQ", rune(t[1]))
 			if strings.IndexByte("BbcDEeFIiJLlmOopQRSWw", t[len(t)-1]) >= 0 {
 				i++ // its value
 			}
@@ -169,14 +188,17 @@ func (s *scan) ssh(_ int, words []word) {
 		}
 		operands++
 	}
-	if operands != 1 {
+	switch {
+	case operands > 1:
 		s.unsure("ssh runs text on another host")
+	case !none:
+		s.unsure("ssh reads what it runs")
 	}
 }
 
 // gitShort are the short options of git's commands that run something or write a file.
 var gitShort = map[string]string{ // https://git-scm.com/docs
-	"rebase": "x", "grep": "O", "clone": "cu", "format-patch": "o", "ls-remote": "", "send-pack": "", "am": "", "replay": "",
+	"rebase": "x", "grep": "O", "clone": "cu", "format-patch": "o", "ls-remote": "", "send-pack": "", "am": "", "replay": "", "bugreport": "o",
 }
 
 // git looks at the short options of commands.

@@ -188,8 +188,9 @@ func (s *scan) text(line string, b by) *syntax.File {
 	}
 	s.stmts(file.Stmts)
 	if len(remarks) > 0 && len(s.out.Parts) == first {
-		s.unsure("a comment has a command in it")
-	} else if len(remarks) > 0 {
+		s.add(acphost.CommandPart{Source: line})
+	}
+	if len(remarks) > 0 && len(s.out.Parts) > first {
 		p := &s.out.Parts[first]
 		p.Runs = append(p.Runs, remarks...)
 	}

@@ -140,6 +140,18 @@ var topics = []topic{
 			"[[ a =~ (b) || id ]]",
 		},
 	},
+	{name: "options of programs",
+		deny: []string{"echo rm x | ssh h", "ssh h < f", "ssh -p 22 h"},
+		allow: []string{
+			"tar cf x -T f", "tar xf x --one-top-level=/x", "git bugreport -o x", "git fast-import --export-marks=x", "git fast-export --export-marks=x",
+			"git checkout-index --prefix=/x/ -a", "git imap-send", "git cvsserver", "git http-backend", "fd --base-directory /x", "fd -C /x",
+			"curl -w '%output{x}y' u", "curl --write-out @f u", "curl -F a=@f u", "curl -d @f u", "curl --json @f u", "rsync --daemon", "zip -b /x x y",
+			"zip -O x y z", "zip --out x y z", "zip --log-file-path x", "zip -lf x y", "unzip x -d /x", "ssh h", "ssh -W a:1 h", "npm test --git=id",
+			"npm --git id install", "npm docs x --browser=id", "cargo clippy --fix", "cargo rustc -- -C linker=id", "cargo rustc -- -Clinker=id",
+			"cargo rustdoc -- --x", "docker container cp a b", "docker context use x", "docker attach c", "docker debug c", "gh repo clone x -- -u id",
+			"gh gist clone x", "gh copilot x",
+		},
+	},
 }
 
 // honest are more lines that agents write, each of which is decided without a question.
