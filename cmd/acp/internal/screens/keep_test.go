@@ -91,6 +91,16 @@ func TestUnsaved(t *testing.T) {
 	d := newDesk(t)
 	s := d.start(80, 24)
 	s.Wait("say what to do")
+	s.Type("/plan zero")
+	s.Wait("› /plan zero")
+	s.Press("enter")
+	s.Wait("0 of 1 steps", "say what to do") // the store is open then
+	s.Type("/new")
+	s.Wait("› /new")
+	s.Press("enter")
+	s.Until("a new session", func(text string) bool {
+		return !strings.Contains(text, "0 of 1 steps") && strings.Contains(text, "say what to do")
+	})
 	kept := filepath.Join(d.home, ".data", "acp", "conversations")
 	if err := os.Rename(kept, kept+".away"); err != nil {
 		t.Fatal(err)

@@ -115,16 +115,20 @@ func (x *indexer) path() string { return filepath.Join(x.dir, indexName) }
 // use calls f with the index, and makes one if there is none. It waits for others no longer than
 // wait. An index that is broken is made anew, once.
 func (x *indexer) use(ctx context.Context, wait time.Duration, f func(context.Context, *index) error) error {
-	late := time.NewTimer(wait)
-	defer late.Stop()
 	select {
-	case <-x.turn:
-		defer func() { x.turn <- struct{}{} }()
-	case <-late.C:
-		return errIndexBusy
-	case <-ctx.Done():
-		return ctx.Err()
+	case <-x.turn: // also if this goroutine was held up for longer than it waits
+	default:
+		late := time.NewTimer(wait)
+		defer late.Stop()
+		select {
+		case <-x.turn:
+		case <-late.C:
+			return errIndexBusy
+		case <-ctx.Done():
+			return ctx.Err()
+		}
 	}
+	defer func() { x.turn <- struct{}{} }()
 	err := x.with(ctx, wait, f)
 	if isBroken(err) && ctx.Err() == nil {
 		if e := x.remove(); e != nil {
