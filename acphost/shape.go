@@ -43,9 +43,6 @@ func (s pathShape) text() (string, bool) {
 	return string(s), true
 }
 
-// isUnknown reports whether a shape may be any path.
-func (s pathShape) isUnknown() bool { return len(s) == 1 && s[0] == anyText }
-
 // shapesOf returns what a word may stand for. Variables have the values that the
 // line sets them to.
 func shapesOf(w CommandWord, values map[string][]CommandWord, depth int) []pathShape {

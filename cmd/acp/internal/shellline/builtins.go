@@ -64,7 +64,10 @@ func (s *scan) variables(n int, words []word) {
 	name := base(words[0].Text)
 	sets := name != "test" && name != "[" && name != "unset" && name != "let" && name != "printf"
 	switch name {
-	case "read", "mapfile", "readarray":
+	case "read":
+		s.holds = true
+		s.reads(words)
+	case "mapfile", "readarray":
 		s.holds = true
 		s.lose(words)
 	case "getopts", "let", "wait":
@@ -184,6 +187,25 @@ func (s *scan) lose(words []word) {
 		}
 		if len(w.Text) > 2 && w.Text[0] == '-' { // printf -vNAME
 			s.set(w.Text[2:], anywhere)
+		}
+	}
+}
+
+// reads notes the variables that read sets. What a program prints into it is found, as for xargs: that
+// program is compared. What the line itself hands over need not be.
+func (s *scan) reads(words []word) {
+	s.lose(words)
+	if strings.ContainsAny(s.lines[len(s.lines)-1], `<\`) {
+		return
+	}
+	for _, w := range words[1:] {
+		if strings.HasPrefix(w.Text, "-") && w.Text != "-r" {
+			return // an option with a value, perhaps
+		}
+	}
+	for _, w := range words[1:] {
+		if list := s.values[w.Text]; len(list) == 1 && list[0].Open && list[0].Pieces == nil {
+			s.values[w.Text] = []acphost.CommandWord{found("", "", "")}
 		}
 	}
 }

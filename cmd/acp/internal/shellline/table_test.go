@@ -1,8 +1,11 @@
 package shellline_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/goacp/acp/acphost"
 	"github.com/goacp/acp/acpv2"
@@ -131,20 +134,32 @@ func TestRuleTable(t *testing.T) {
 		}
 	}
 	decided := 0
-	for _, line := range harmless {
+	all := slices.Concat(harmless, honest)
+	var asks []string
+	for _, line := range all {
 		if allowed(line, deny, secret, usual) {
 			decided++
 		} else {
-			t.Logf("asks: %q", line)
+			asks = append(asks, line)
 		}
 	}
-	if passed > 0 || tricky < 650 {
+	// Each of these is either what somebody should see, or cannot be told from that: what a
+	// variable holds may be the path that a rule denies.
+	want := []string{
+		"git config --get user.name", "git -C sub status", "make -C sub", "go test -coverprofile=c.out ./...", `go test "$pkg"`,
+		`grep "$x" f`, `ls "$dir"`, `cat "$f"`, `head -n "$n" f`, `git show HEAD:"$f"`, `git log -- "$f"`, `git checkout -- "$f"`,
+		`ls "${x:-.}"`, "ls $x", "cat $f", `find . -name '*.go' -exec sh -c 'wc -l "$1"' _ {} \;`,
+	}
+	if diff := cmp.Diff(want, asks); diff != "" {
+		t.Errorf("lines that are asked about (-want +got):\n%s", diff)
+	}
+	if passed > 0 || tricky < 1154 {
 		t.Errorf("%d of %d lines pass", passed, tricky)
 	}
-	if n := len(harmless); n < 150 || decided*100 < n*95 {
-		t.Errorf("%d of %d harmless lines are decided without a question", decided, n)
+	if decided*100 < len(all)*95 {
+		t.Errorf("%d of %d harmless lines are decided without a question", decided, len(all))
 	}
-	t.Logf("%d lines try to pass a rule: %d do; %d of %d harmless ones are decided", tricky, passed, decided, len(harmless))
+	t.Logf("%d lines try to pass a rule: %d do; %d of %d harmless ones are decided", tricky, passed, decided, len(all))
 }
 
 // programOf returns the first word of a line that is not a variable.

@@ -154,7 +154,7 @@ var topics = []topic{
 	},
 }
 
-// honest are more lines that agents write, each of which is decided without a question.
+// honest are more lines that agents write.
 var honest = []string{
 	"echo hello", "echo hello > /dev/null", "pwd", "true", "CGO_ENABLED=0 go build", "CGO_ENABLED=0 go build -o /dev/null ./...",
 	"GOOS=linux go build ./...", "GOOS=windows GOARCH=amd64 go vet ./...", "NODE_ENV=test npm test",
