@@ -199,14 +199,14 @@ func (s *scan) text(line string, b by) *syntax.File {
 }
 
 // beginOf returns the statements of a line that a POSIX shell can read, up to one that is an error for
-// it: processes as files, loops of C, lists, and what it takes for words. It returns nil if a line is
-// an error for other reasons.
+// it: processes as files, loops of C, lists, their items, texts as input, both outputs at once, and what
+// it takes for words. It returns nil if a line is an error for other reasons.
 func beginOf(line string) *syntax.File {
 	file, err := syntax.NewParser(syntax.KeepComments(true), syntax.Variant(syntax.LangBash)).Parse(strings.NewReader(line), "")
 	if err != nil {
 		return nil
 	}
-	known := false
+	known, split := false, false
 	syntax.Walk(file, func(n syntax.Node) bool {
 		switch n := n.(type) {
 		case *syntax.ProcSubst, *syntax.CStyleLoop, *syntax.ArrayExpr:
@@ -218,10 +218,24 @@ func beginOf(line string) *syntax.File {
 			}
 		case *syntax.BinaryTest:
 			known = known || n.Op == syntax.TsReMatch
+		case *syntax.BinaryCmd:
+			known = known || n.Op == syntax.PipeAll
+		case *syntax.Redirect:
+			known = known || n.Op == syntax.WordHdoc
+		case *syntax.Stmt:
+			// To others ls &>f is ls &, and then >f, with what follows as a command.
+			for _, r := range n.Redirs {
+				if r.Op == syntax.RdrAll || r.Op == syntax.AppAll {
+					known = true
+					split = split || n.Cmd == nil || n.Cmd.End().After(r.Pos())
+				}
+			}
+		case *syntax.ParamExp:
+			known = known || n.Index != nil
 		}
 		return true
 	})
-	if !known {
+	if !known || split {
 		return nil
 	}
 	begin := new(syntax.File)

@@ -62,6 +62,7 @@ var passAllow = []string{
 	"make SHELL=/x", "make CC=id", "make -f x", "make --eval=x", "make -C /x", "make -Cx", "npm run x --prefix /x", "npm --prefix /x run x", "npm run x --script-shell=id", "npm run x && id",
 	"ls | xargs id", "ls | xargs -n1 id", "xargs -a f id", "ls | xargs sh -c id", "env id", "env A=1 id", "timeout 5 id", "nice id", "nohup id", "time id", "bash -c id", "sh -c 'ls; id'", "eval id", "command id", "exec id", "! id", "ls | xargs -I{} {}", "awk 'BEGIN{system(\"id\")}'", "awk '{print > \"x\"}' f", "awk '{print | \"id\"}' f", "awk '\"id\" | getline' f", "awk -f x f", "awk \"$x\" f", "gawk -i inplace x f",
 	"python -c id", "python - < x", "python", "python -m timeit x", "node -e x", "node -r ./x y.js", "node --require=./x y.js", "node --import ./x y.js", "bash", "bash -s", "bash --rcfile x -c ls", "cat x | bash", "perl -e x", "ssh host id", "ssh -o ProxyCommand=id host", "docker run -v /:/h x", "docker exec c id", "less +!id x", "less -o x y", "man -P id x", "man --pager=id x", "man -Hid x", "rsync -e id a b", "rsync --rsh=id a b", "rsync -avze id a b", "cargo --config x build", "cargo run", "cargo build --config 'build.rustc-wrapper=\"id\"'",
+	"ls &>/dev/null id", "ls &>>/dev/null id", "ls &>/dev/null -l id; ls", "if ls; then ls &>/dev/null id; fi", "ls |& id", "cat <<< $(id)", "ls; cat f |& tee g",
 	"cat f > g", "cat f >| g", "ls <> g", "cat f >&g", "cat f 2>g 1>&2", "{ cat f; } > g", "(cat f) > g", "cat f | tee g", "cat < f > g", "exec 3> g; cat f >&3", "cat f > /dev/tcp/h/1", "cat < /dev/tcp/h/1", "cat f > \"$x\"", "cat f > {a,b}",
 	"ls\\;id", "ls $(cat <<E\n`id`\nE\n)", "if id; then ls; fi", "while ls; do id; done", "for f in x; do id; done", "case x in x) id;; esac", "f() { id; }; ls", "ls() { id; }; ls", "ls & id", "coproc id", "[[ -f x ]] && id", "((1)) || id", "time ls; id", "trap id EXIT; ls", "alias ls=id; ls", "ls 'x", "ls\x00", "ls\u2028id", "ls\x7f", "cat\u00a0f", "\u0441at f", "ls # $(id)", "go test a''#b -exec id", "go test a\"\"#b -exec id", "cat a''# > x", "ls $(id)", "ls \"$(id)\"", "echo $(id)", "echo ${x:=`id`} && ls", "ls ${x@P}", "x=$(id); ls", "cat <<E\n$(id)\nE\n",
 }
@@ -153,7 +154,7 @@ func TestRuleTable(t *testing.T) {
 	if diff := cmp.Diff(want, asks); diff != "" {
 		t.Errorf("lines that are asked about (-want +got):\n%s", diff)
 	}
-	if passed > 0 || tricky < 1154 {
+	if passed > 0 || tricky < 1161 {
 		t.Errorf("%d of %d lines pass", passed, tricky)
 	}
 	if decided*100 < len(all)*95 {

@@ -156,6 +156,8 @@ var topics = []topic{
 
 // honest are more lines that agents write.
 var honest = []string{
+	`go test ./... | tail -20; echo "${PIPESTATUS[0]}"`, "go test ./... &> /dev/null && echo pass", "set -o pipefail; go test ./... |& tail -20", `cat <<< "x" | wc -l`,
+	"go vet ./... &>/dev/null", "{ ls; cat a; } &> /dev/null; ls",
 	"echo hello", "echo hello > /dev/null", "pwd", "true", "CGO_ENABLED=0 go build", "CGO_ENABLED=0 go build -o /dev/null ./...",
 	"GOOS=linux go build ./...", "GOOS=windows GOARCH=amd64 go vet ./...", "NODE_ENV=test npm test",
 	"git commit -m \"$(cat <<'X'\nfix: a (b)\n\nbody; with $x and `y`\nX\n)\"", "git commit -m \"$(cat <<X\nfix: a\nX\n)\"",
