@@ -14,7 +14,6 @@ import (
 	"testing"
 
 	"github.com/goacp/acp"
-	"github.com/goacp/acp/acphost"
 	"github.com/goacp/acp/acpv2"
 	"github.com/goacp/acp/cmd/acp/internal/exitcode"
 	"github.com/goacp/acp/cmd/acp/internal/roster"
@@ -26,10 +25,6 @@ var errAuth = jsonrpc.ErrAuthRequired
 func envMethod() acp.AuthMethod {
 	return &acpv2.UnknownAuthMethod{Type: "env_var", MethodID: "key", Name: "Key",
 		Raw: json.RawMessage(`{"type":"env_var","methodId":"key","name":"Key","vars":[{"name":"FAKE_KEY"}],"link":"https://e.org/keys"}`)}
-}
-
-func allow(_ context.Context, _ *Session, req acphost.Request, _ *acp.PermissionRequest) (acp.PermissionOptionID, error) {
-	return req.Allow(), nil
 }
 
 func runHere(_ context.Context, cmd *exec.Cmd) error { return cmd.Run() }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/goacp/acp"
+	"github.com/goacp/acp/acphost"
 	"github.com/goacp/acp/cmd/acp/internal/exitcode"
 	"github.com/goacp/acp/cmd/acp/internal/roster"
 	"github.com/goacp/acp/cmd/acp/internal/store"
@@ -154,4 +155,8 @@ func TestCoded(t *testing.T) {
 			t.Errorf("%v: status %d, %v, want %d, %s", tt.err, exitcode.Of(err), err, tt.code, tt.want)
 		}
 	}
+}
+
+func allow(_ context.Context, _ *Session, req acphost.Request, _ *acp.PermissionRequest) (acp.PermissionOptionID, error) {
+	return req.Allow(), nil
 }
