@@ -142,10 +142,10 @@ func (at *places) mayBe(r *rule, l *line, part *CommandPart, w CommandWord, dirs
 	if len(w.Text) > maxShape || !w.Open && strings.ContainsAny(w.Text, "\n\x00") {
 		return false
 	}
-	if part != nil && !w.Open && strings.ContainsAny(w.Text, "*?[") {
-		if option := part.finds(w); option != "" {
+	if part != nil && !w.Open && strings.ContainsAny(w.Text, "*?[{") {
+		if option, pattern := part.finds(w); option != "" {
 			dirs := part.searched(dirs)
-			if slices.ContainsFunc(globShapes(w.Text, option), func(s pathShape) bool { return at.meetIn(r, s, dirs, req) }) {
+			if slices.ContainsFunc(globShapes(pattern, option), func(s pathShape) bool { return at.meetIn(r, s, dirs, req) }) {
 				return true
 			}
 		}
@@ -169,8 +169,11 @@ func (at *places) meetIn(r *rule, s pathShape, dirs []pathShape, req *Request) b
 }
 
 // finds returns the option that makes a word the pattern by which a part looks for
-// files, "" if none does.
-func (part *CommandPart) finds(w CommandWord) string {
+// files, and the pattern; the option is "" if none does.
+func (part *CommandPart) finds(w CommandWord) (option, pattern string) {
+	if name, value, joined := strings.Cut(w.Text, "="); joined && (name == "--glob" || name == "--iglob" || name == "--include") && !strings.HasPrefix(value, "!") {
+		return name, value
+	}
 	for i := 1; i < len(part.Words); i++ {
 		if part.Words[i].Source != w.Source || part.Words[i].Text != w.Text || strings.HasPrefix(w.Text, "!") {
 			continue
@@ -178,14 +181,14 @@ func (part *CommandPart) finds(w CommandWord) string {
 		switch option := part.Words[i-1].Text; option {
 		case "-name", "-iname", "-path", "-ipath", "-wholename", "-iwholename", "-regex", "-iregex", "-g", "--glob", "--iglob", "--include":
 			if i < 2 || part.Words[i-2].Text != "!" && part.Words[i-2].Text != "-not" {
-				return option
+				return option, w.Text
 			}
 		}
 		if part.Words[0].Text == "git" && slices.ContainsFunc(part.Words[:i], func(w CommandWord) bool { return w.Text == "--" }) {
-			return "--"
+			return "--", w.Text
 		}
 	}
-	return ""
+	return "", ""
 }
 
 // searched returns the directories in which a part may look for files.
@@ -209,6 +212,19 @@ func (part *CommandPart) searched(dirs []pathShape) []pathShape {
 func globShapes(pattern, option string) []pathShape {
 	if strings.HasSuffix(option, "regex") || strings.Contains(pattern, "[") {
 		return []pathShape{unknown}
+	}
+	if before, rest, ok := strings.Cut(pattern, "{"); ok && option != "--" {
+		inside, after, _ := strings.Cut(rest, "}")
+		if strings.ContainsAny(inside+after, "{}") {
+			return []pathShape{unknown}
+		}
+		var all []pathShape
+		for one := range strings.SplitSeq(inside, ",") {
+			if all = append(all, globShapes(before+one+after, option)...); len(all) > maxShapes {
+				return []pathShape{unknown}
+			}
+		}
+		return all
 	}
 	if strings.HasPrefix(pattern, ":") { // what git makes of it
 		pattern = pattern[strings.LastIndexAny(pattern, ":)^!/")+1:]
@@ -254,8 +270,9 @@ func (s pathShape) paths() []pathShape {
 			from(i)
 		}
 	}
+	magic := len(s) > 1 && s[0] == ':' && s[1] == '(' // of git's pathspecs
 	for i, c := range s {
-		if c == '=' || c == ':' || c == '@' || c == ',' {
+		if c == '=' || c == ':' || c == '@' || c == ',' || c == ')' && magic {
 			from(i + 1)
 		}
 	}

@@ -94,7 +94,8 @@ func (s *scan) curl(n int, words []word) {
 		switch before := words[i].Text; {
 		case strings.Contains(w.Text, "%output{"):
 			does = doesWrite
-		case strings.HasPrefix(w.Text, "@") && len(before) > 1 && before[0] == '-', strings.Contains(w.Text, "=@"), strings.HasPrefix(w.Text, "-d@"):
+		case strings.HasPrefix(w.Text, "@") && len(before) > 1 && before[0] == '-', strings.Contains(w.Text, "=@"), strings.Contains(w.Text, "=<"), strings.HasPrefix(w.Text, "-d@"),
+			has("--data-urlencode --variable --expand-data-urlencode --url-query", before) && strings.Contains(w.Text, "@"):
 			does = doesMove
 		}
 		if does != "" {
@@ -198,7 +199,7 @@ func (s *scan) ssh(_ int, words []word) {
 
 // gitShort are the short options of git's commands that run something or write a file.
 var gitShort = map[string]string{ // https://git-scm.com/docs
-	"rebase": "x", "grep": "O", "clone": "cu", "format-patch": "o", "ls-remote": "", "send-pack": "", "am": "", "replay": "", "bugreport": "o",
+	"rebase": "x", "grep": "O", "diagnose": "o", "clone": "cu", "format-patch": "o", "ls-remote": "", "send-pack": "", "am": "", "replay": "", "bugreport": "o",
 }
 
 // git looks at the short options of commands.
@@ -210,7 +211,7 @@ func (s *scan) git(n int, words []word) {
 			part.Options = append(part.Options, acphost.CommandOption{Word: i, Name: "ext::", Does: doesRun})
 		}
 		switch {
-		case t == "--":
+		case t == "--" && !mayTakeNext(words[i-1]):
 			return
 		case len(t) > 1 && t[0] == '-' && command == "":
 			if len(t) == 2 && strings.Contains("cC", t[1:]) || t == "--git-dir" || t == "--work-tree" || t == "--namespace" || t == "--config-env" {
@@ -251,9 +252,11 @@ func (s *scan) awk(_ int, words []word) {
 	}
 }
 
-// sed looks at the scripts.
+// sed reads the scripts of sed. A script is the value of -e, or the first word that is no option; since
+// programs differ in what ends the options and in which of them have values, each word that one of them
+// may take for the script counts.
 func (s *scan) sed(n int, words []word) {
-	script, only, part := -1, false, s.part(n)
+	part := s.part(n)
 	check := func(i int, text string, open bool) {
 		if open {
 			s.unsure("what " + shown(words[0]) + " does is not written out")
@@ -263,41 +266,64 @@ func (s *scan) sed(n int, words []word) {
 			part.Options = append(part.Options, acphost.CommandOption{Word: i, Name: words[i].Source, Does: "may run or write something"})
 		}
 	}
+	// scripts is how many more operands may be the script.
+	scripts, ended := 1, false
 	for i := 1; i < len(words); i++ {
 		w := words[i]
 		t := w.Text
-		switch {
-		case t == "-e" || t == "--expression":
-			only = true
+		value := func() {
 			if i++; i < len(words) {
 				check(i, words[i].Text, words[i].Open)
 			}
-		case strings.HasPrefix(t, "--expression="):
-			only = true
-			check(i, strings.TrimPrefix(t, "--expression="), w.Open)
-		case strings.HasPrefix(t, "--"):
-			only = only || strings.HasPrefix(t, "--f") // a file with the script, which is an option
-			if strings.HasPrefix(t, "--e") {
-				check(i, "e", w.Open)
-			}
-		case len(t) > 1 && t[0] == '-':
-			if j := strings.IndexAny(t, "ef"); j > 0 && !strings.ContainsAny(t[:j], "il") {
-				only = true
-				if t[j] == 'e' && j+1 == len(t) {
-					if i++; i < len(words) {
-						check(i, words[i].Text, words[i].Open)
-					}
-				} else if t[j] == 'e' {
-					check(i, t[j+1:], w.Open)
-				} else if j+1 == len(t) {
-					i++
-				}
-			}
-		case script < 0:
-			script = i
 		}
-	}
-	if script > 0 && !only {
-		check(script, words[script].Text, words[script].Open)
+		switch {
+		case ended || len(t) < 2 || t[0] != '-':
+			if scripts > 0 {
+				scripts--
+				check(i, t, w.Open)
+			}
+		case t == "--":
+			ended = true
+		case t == "-e" || t == "--expression":
+			scripts = 0
+			value()
+		case strings.HasPrefix(t, "--expression="):
+			scripts = 0
+			check(i, strings.TrimPrefix(t, "--expression="), w.Open)
+		case strings.HasPrefix(t, "--e"):
+			check(i, "e", w.Open)
+		case strings.HasPrefix(t, "--fi"): // a file with the script, which is an option
+			scripts = 0
+			if !strings.Contains(t, "=") {
+				i++
+			}
+		case t == "-i" && i+1 < len(words) && words[i+1].Text == "" && !words[i+1].Open:
+			scripts++ // on BSD that is the suffix
+		case strings.HasPrefix(t, "--l") && !strings.Contains(t, "="), t == "-l":
+			if i+1 < len(words) && !words[i+1].Open && strings.Trim(words[i+1].Text, "0123456789") == "" {
+				i++
+			} else {
+				scripts++ // with GNU the first one is a number, whatever it says
+			}
+		case strings.HasPrefix(t, "--"):
+		default:
+			j := strings.IndexAny(t, "ef")
+			switch before := t[:max(j, 0)]; {
+			case j < 0 || strings.Contains(before, "i"):
+			case strings.Contains(before, "l"):
+				check(i, "e", w.Open)
+			case t[j] == 'e' && j+1 == len(t):
+				scripts = 0
+				value()
+			case t[j] == 'e':
+				scripts = 0
+				check(i, t[j+1:], w.Open)
+			case j+1 == len(t):
+				scripts = 0
+				i++
+			default:
+				scripts = 0
+			}
+		}
 	}
 }

@@ -41,6 +41,14 @@ func (s *scan) run(part acphost.CommandPart, words []word) {
 	}
 	if c := commanderOf[name]; c != nil {
 		part.Forms = c.forms(words)
+	} else if command, ok := strings.CutPrefix(name, "git-"); ok && command != "" { // git push is git-push
+		git, verb := acphost.CommandWord{Text: "git", Source: "git"}, words[0].CommandWord
+		verb.Text = command
+		f := acphost.CommandForm{Words: []acphost.CommandWord{git, verb}}
+		for _, w := range words[1:] {
+			f.Words = append(f.Words, w.CommandWord)
+		}
+		part.Forms = append(part.Forms, f)
 	}
 	for _, o := range part.Options {
 		if o.Does == doesText {
@@ -202,6 +210,15 @@ func replaced(w *wrapper, options, words []word) []word {
 // shell looks at a shell.
 func (s *scan) shell(n int, words []word) {
 	name := shown(words[0])
+	if !bourne[base(words[0].Text)] && !(len(words) == 2 && has("--version --help", words[1].Text)) {
+		for _, w := range words[1:] {
+			if w.Open || strings.HasPrefix(w.Text, "-") || strings.HasPrefix(w.Text, "/") && strings.HasPrefix(name, "p") {
+				s.part(n).Opaque = true
+				s.unsure(name + " runs text in a language that is not taken apart")
+				return
+			}
+		}
+	}
 	text, i := false, 1
 options:
 	for ; i < len(words); i++ {
@@ -232,8 +249,6 @@ options:
 		}
 	}
 	switch {
-	case i < len(words) && text && !bourne[base(words[0].Text)]:
-		s.unsure(name + " runs text in a language that is not taken apart")
 	case i < len(words) && !text && isInput(words[i].Text):
 		s.unsure(name + " reads what it runs")
 	case i < len(words) && text:
@@ -347,7 +362,7 @@ func (s *scan) module(n int, words []word, i, at int) {
 		name = words[i].Text
 	}
 	switch name {
-	case "timeit", "pdb", "code", "trace", "cProfile", "profile", "runpy", "asyncio", "sqlite3", "IPython":
+	case "timeit", "pdb", "code", "trace", "cProfile", "profile", "runpy", "asyncio", "sqlite3", "IPython", "tarfile", "zipfile", "shutil":
 		s.unsure("the module " + name + " runs text")
 	}
 	if t := toolOf[name]; t != nil {

@@ -135,7 +135,15 @@ func (r *sedReader) command() bool {
 		r.rest = r.rest[1:]
 		return true
 	case ':', 'b', 't', 'T': // a label goes up to a sign here, and further in some programs
-		if i := strings.IndexAny(r.rest, ";}\n"); i >= 0 && r.rest[i] != '\n' {
+		i := strings.IndexAny(r.rest, ";}\n")
+		label := r.rest[1:]
+		if i >= 0 {
+			label = r.rest[1:i]
+		}
+		if len(strings.Fields(label)) > 1 {
+			return false // in some programs a command follows the label
+		}
+		if i >= 0 && r.rest[i] != '\n' {
 			if strings.ContainsAny(r.rest[:i], " \t") && c == ':' {
 				return false
 			}

@@ -36,18 +36,19 @@ type tool struct {
 	opaque bool   // what follows may be a command
 	most   int    // operands after these are files that are written, if it is not 0
 	open   bool   // a word that is not written out is none of its options
+	whole  bool   // options are written out, not abbreviated
 }
 
 var tools = []tool{
 	{names: "go", source: "https://pkg.go.dev/cmd/go, https://pkg.go.dev/cmd/go#hdr-Testing_flags", style: single,
-		runs: "-exec -toolexec -vettool -compiler -ldflags -gccgoflags -fixtool", moves: "-C -overlay -modfile -pkgdir -w",
-		writes: "-o -c -coverprofile -cpuprofile -memprofile -blockprofile -mutexprofile -trace -outputdir -test.coverprofile -test.cpuprofile -test.memprofile -test.blockprofile -test.mutexprofile -test.trace -test.outputdir -test.testlogfile -test.gocoverdir",
-		words:  "run generate tool", opaque: true},
+		runs: "-gcflags -asmflags -exec -toolexec -vettool -compiler -ldflags -gccgoflags -fixtool", moves: "-C -overlay -modfile -pkgdir -w -u",
+		writes: "-debug-actiongraph -debug-trace -debug-runtime-trace -o -c -coverprofile -cpuprofile -memprofile -blockprofile -mutexprofile -trace -outputdir -test.coverprofile -test.cpuprofile -test.memprofile -test.blockprofile -test.mutexprofile -test.trace -test.outputdir -test.testlogfile -test.gocoverdir",
+		words:  "telemetry run generate tool", opaque: true},
 	{names: "git", source: "https://git-scm.com/docs/git, and the pages of its commands", global: true,
 		flags: "-p --paginate -P --no-pager --bare --no-replace-objects --no-lazy-fetch --no-optional-locks --no-advice --literal-pathspecs --glob-pathspecs --noglob-pathspecs --icase-pathspecs --html-path --man-path --info-path -v --version -h --help",
 		runs:  "-c --config-env --exec-path", moves: "-C --git-dir --work-tree --namespace --super-prefix --attr-source",
 		later: "--upload-pack --receive-pack --exec --ext-diff --textconv --extcmd --open-files-in-pager --output --config --template --output-directory --smtp-server --sendmail-cmd --to-cmd --cc-cmd --separate-git-dir --index-output --git-dir --work-tree --export-marks --prefix",
-		words: "config filter-branch difftool mergetool bisect+run bundle+create submodule+foreach hook+run credential send-email daemon instaweb web--browse shell archive upload-pack receive-pack imap-send http-backend cvsserver fast-import remote-ext"},
+		words: "merge-index submodule--helper bisect+visualize bisect+view diagnose worktree+add difftool--helper mergetool--lib config filter-branch difftool mergetool bisect+run bundle+create submodule+foreach hook+run credential send-email daemon instaweb web--browse shell archive upload-pack receive-pack imap-send http-backend cvsserver fast-import remote-ext"},
 	{names: "find gfind", source: "https://www.gnu.org/software/findutils/manual/html_mono/find.html", style: single, runs: "-delete", writes: "-fprint -fprint0 -fprintf -fls"},
 	{names: "fd fdfind", source: "https://github.com/sharkdp/fd#command-line-options", moves: "-C --base-directory", values: "degEtSoMjc"},
 	{names: "rg", source: "https://github.com/BurntSushi/ripgrep/blob/master/GUIDE.md, rg(1)", runs: "--pre --hostname-bin", values: "ABCEefgjMmrTtd"},
@@ -75,7 +76,7 @@ var tools = []tool{
 	{names: "npx bunx pnpx uvx pipx", source: "https://docs.npmjs.com/cli/commands/npx", runs: "-c --call --script-shell --node-options --package -p --from --with", opaque: true},
 	{names: "bun", source: "https://bun.com/docs/runtime", runs: "-r --preload --require --import -e --eval -p --print", moves: "--cwd --config -c", words: "x exec create run", opaque: true},
 	{names: "deno", source: "https://docs.deno.com/runtime/reference/cli/", moves: "--config --import-map -c", runs: "--preload --import", words: "eval run repl task x jupyter install", opaque: true},
-	{names: "node nodejs", source: "https://nodejs.org/api/cli.html", runs: "-r --require --import --loader --experimental-loader --env-file --inspect --inspect-brk", writes: "--cpu-prof-dir --heap-prof-dir --diagnostic-dir --report-directory --trace-event-file-pattern --redirect-warnings"},
+	{names: "node nodejs", whole: true, source: "https://nodejs.org/api/cli.html", runs: "--test-reporter --test-global-setup --experimental-config-file --experimental-default-config-file --snapshot-blob --openssl-config --experimental-sea-config --build-snapshot-config -r --require --import --loader --experimental-loader --env-file --inspect --inspect-brk", writes: "--cpu-prof-dir --heap-prof-dir --diagnostic-dir --report-directory --trace-event-file-pattern --redirect-warnings"},
 	{names: "python python2 python3 pypy pypy3", source: "https://docs.python.org/3/using/cmdline.html", runs: "-c", global: true, values: "WXm"},
 	{names: "pytest", source: "https://docs.pytest.org/en/stable/reference/reference.html#command-line-flags", runs: "-p -c --config-file --pdbcls -o --override-ini", moves: "--rootdir --confcutdir", writes: "--basetemp --junitxml --junit-xml --log-file --report-log --resultlog --pastebin", values: "kmnrW"},
 	{names: "uv poetry pipenv hatch pdm rye conda mamba micromamba", source: "https://docs.astral.sh/uv/reference/cli/", moves: "--directory --project -C", words: "run x exec tool shell", opaque: true},
@@ -91,7 +92,7 @@ var tools = []tool{
 	{names: "bat batcat", source: "https://github.com/sharkdp/bat", runs: "--pager --diff", moves: "--config-file"},
 	{names: "fzf", source: "https://github.com/junegunn/fzf", runs: "--preview --bind --become"},
 	{names: "ssh scp sftp", source: "https://man.openbsd.org/ssh", runs: "-o -F -J -S -w -L -R -D -I -P", writes: "-E", opaque: true},
-	{names: "rsync", source: "https://download.samba.org/pub/rsync/rsync.1", runs: "-e --rsh --rsync-path --daemon --config", writes: "--log-file --write-batch --only-write-batch --backup-dir --temp-dir -T --partial-dir", values: "BfM@"},
+	{names: "rsync", source: "https://download.samba.org/pub/rsync/rsync.1", runs: "-M --remote-option -e --rsh --rsync-path --daemon --config", writes: "--log-file --write-batch --only-write-batch --backup-dir --temp-dir -T --partial-dir", values: "BfM@"},
 	{names: "curl", source: "https://curl.se/docs/manpage.html", runs: "-K --config --engine", writes: "-o -O -D -c -J --output --output-dir --remote-name --remote-name-all --remote-header-name --dump-header --cookie-jar --trace --trace-ascii --stderr --hsts --alt-svc --etag-save --libcurl --create-dirs",
 		moves: "-T --upload-file --form --data-binary --unix-socket --proxy -x --netrc-file", values: "AbCeFHmPrtuUXwYyzdE"},
 	{names: "wget", source: "https://www.gnu.org/software/wget/manual/wget.html", runs: "-e --execute --use-askpass --config", writes: "-O -o -a -P --output-document --output-file --append-output --directory-prefix --save-cookies --warc-file --hsts-file --rejected-log --save-headers", moves: "--post-file --body-file -i --input-file", values: "tTQUwBDAR"},
@@ -214,7 +215,7 @@ func (t *tool) find(words []word) (found []acphost.CommandOption) {
 		case t.sets && w.Open && !dashed:
 			name, does = w.Source, doesHide
 		case !w.Open && w.Text == "--" && t.style != single:
-			r.ended = true
+			r.ended = !mayTakeNext(words[i-1])
 		case dashed:
 			name, does = t.option(w.Text, len(r.operands) > 0)
 			if does == doesWrite && isNull(words, i) {
@@ -222,7 +223,7 @@ func (t *tool) find(words []word) (found []acphost.CommandOption) {
 			}
 			if does != "" && t.global && len(r.operands) == 0 && name == w.Text {
 				next = i + 1 // its value is no operand
-			} else if does == "" && !strings.Contains(w.Text, "=") && !has(t.flags, w.Text) {
+			} else if does == "" && !strings.Contains(w.Text, "=") && !hasWhole(t.flags, w.Text) {
 				r.slack++
 			}
 		default:
@@ -234,6 +235,12 @@ func (t *tool) find(words []word) (found []acphost.CommandOption) {
 		i = next
 	}
 	return found
+}
+
+// mayTakeNext reports whether a word may be an option whose value is the next word: -- does not end the
+// options there.
+func mayTakeNext(w word) bool {
+	return w.mayBeOption() || len(w.Text) > 1 && w.Text[0] == '-' && !strings.Contains(w.Text, "=")
 }
 
 // isValue reports whether what is open in a word is the value of an option, as in -j$(nproc).
@@ -304,6 +311,10 @@ func (t *tool) option(text string, later bool) (name, does string) {
 	runs, writes, moves := t.runs, t.writes, t.moves
 	if t.global && later {
 		runs, writes, moves = t.later, "", ""
+	}
+	has := has
+	if t.whole {
+		has = hasWhole
 	}
 	is := func(o string) string {
 		switch {

@@ -79,6 +79,16 @@ func has(list, option string) bool {
 	return false
 }
 
+// hasWhole reports whether a list has an option, as it is written.
+func hasWhole(list, option string) bool {
+	for o := range strings.FieldsSeq(list) {
+		if o == option {
+			return true
+		}
+	}
+	return false
+}
+
 // program returns which of the words is the program that is run, below 0 if none is, the variables
 // that are set for it, and the options that do more. It is not ok if that is not certain.
 func (w *wrapper) program(words []word) (at int, sets []string, heavy []acphost.CommandOption, ok bool) {
