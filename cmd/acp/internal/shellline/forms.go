@@ -174,6 +174,9 @@ func (c *commander) forms(words []word) (out []acphost.CommandForm) {
 // and what it would make of one that the command defines.
 func aliased(words []word, at int) (out []acphost.CommandForm) {
 	subcommand := words[at].Text
+	if subcommand == "bisect" && len(words) > at+2 && (words[at+1].Text == "view" || words[at+1].Text == "visualize") {
+		out = append(out, acphost.CommandForm{Words: append([]acphost.CommandWord{words[0].CommandWord}, plain(words[at+2:])...)})
+	}
 	for i, o := range words[1:at] {
 		if len(out) == maxForms {
 			return out

@@ -212,7 +212,7 @@ func (s *scan) shell(n int, words []word) {
 	name := shown(words[0])
 	if !bourne[base(words[0].Text)] && !(len(words) == 2 && has("--version --help", words[1].Text)) {
 		for _, w := range words[1:] {
-			if w.Open || strings.HasPrefix(w.Text, "-") || strings.HasPrefix(w.Text, "/") && strings.HasPrefix(name, "p") {
+			if w.Open || name == "powershell" || strings.HasPrefix(w.Text, "-") || strings.HasPrefix(w.Text, "/") && strings.HasPrefix(name, "p") {
 				s.part(n).Opaque = true
 				s.unsure(name + " runs text in a language that is not taken apart")
 				return
@@ -286,7 +286,7 @@ func (s *scan) interpreter(t *language, n int, words []word) {
 			s.after(t, words, i)
 			return
 		case w.Text == "--":
-			if i+1 < len(words) {
+			if s.after(t, words, i); i+1 < len(words) {
 				return
 			}
 			continue

@@ -9,6 +9,33 @@ type topic struct {
 }
 
 var topics = []topic{
+	{name: "values that look like the end of options, scripts that look like values",
+		deny: []string{
+			"sed --follow-symlinks '1e rm x' f", "sed --fol 'w x' f", "sed -l p '1e rm x' f", "sed --line-length p '1e rm x' f", "sed --l p '1e rm x' f",
+			"sed -n -- '1e rm x' -e p", "sed '1e rm x' -e p f", "sed ':a e rm x' f", "sed 'ba e rm x' f", "sed -i '' '1e rm x' f", "sed -lf p f",
+			"git grep -e -- -O'rm x'", "git grep -e a -e -- -O'rm x'",
+			"curl -H -- -o x URL",
+			"node --title -- -e x",
+			"git merge-index rm -a", "git submodule--helper foreach 'rm x'", "git bisect visualize 'rm x'",
+			"git bisect view push origin", "git bisect visualize push", "git-push origin", "/usr/lib/git-core/git-push", "git-push",
+			"fish -C 'rm x' f", "fish --init-command='rm x' f", "fish --command 'rm x'", "nu -e 'rm x'", "nu --commands='id' f",
+			"nu --execute=id f", "pwsh -NoProfile -Command rm x", "powershell -NoProfile -Command rm x", "powershell rm x",
+		},
+		allow: []string{
+			"sed --follow-symlinks '1e rm x' f", "sed --fol 'w x' f", "sed -l p '1e rm x' f", "sed --line-length p '1e rm x' f", "sed --l p '1e rm x' f",
+			"sed -n -- '1e rm x' -e p", "sed '1e rm x' -e p f", "sed ':a e rm x' f", "sed 'ba e rm x' f", "sed -i '' '1e rm x' f", "sed -lf p f",
+			"git grep -e -- -O'rm x'", "git grep -e a -e -- -O'rm x'", "git fetch -o -- --upload-pack=id .", "tar -xf -- --to-command=id",
+			"make -o -- -f x", "curl -H -- -o x URL", "rg -e -- --pre=id x", "rg -g -- --pre id x", "rsync --exclude -- -e id a b",
+			"pytest -k -- -p x", "less -p -- +!id f", "man -L -- -P id x", "cargo build -p -- --config x", "zip -x -- -TT id",
+			"git clone -b -- -c core.fsmonitor=id x", "git rebase -X -- -x id x", "node --title -- -e x",
+			"git merge-index rm -a", "git merge-index /bin/id -a", "git submodule--helper foreach 'rm x'", "git bisect visualize 'rm x'",
+			"git bisect view push origin", "git send-pack origin HEAD", "git subtree push origin x",
+			"fish -C 'rm x' f", "fish --init-command='rm x' f", "fish --command 'rm x'", "nu -e 'rm x'", "nu --commands='id' f",
+			"nu --execute=id f", "pwsh -NoProfile -Command rm x", "powershell -NoProfile -Command rm x", "powershell rm x",
+			"npm --workspace a exec id", "npm --workspace a x id",
+			"node -C -- -r ./x y", "wget -U -- -O x",
+		},
+	},
 	{name: "programs that run others",
 		deny: []string{
 			"rustup run x rm y", "ip netns exec n rm x", "ip vrf exec n rm x", "ip netns e n rm x", "tox exec -- rm x", "nc -e /bin/rm h 1", "nc -c 'rm x' h 1",
@@ -220,4 +247,5 @@ var honest = []string{
 	"env NODE_ENV=test npm test", "nohup npm run dev > /dev/null 2>&1 &", "git for-each-ref --format='%(refname)'", "git log --oneline | wc -l",
 	"git status && git diff && git log -1", "git branch --show-current", "git remote -v", "git rev-list --count HEAD", "git shortlog -sn",
 	"git blame f | head", "git add . && git commit -m 'a' -m 'b'", `git commit -m "it's"`, "git worktree list",
+	"sed -l 5 -n l f", "sed -e p -- f", "sed -n -- p f", "sed -n '/x/b end;p;:end' f", "cargo test --release -- --nocapture", "git grep -n -e x -- src",
 }
