@@ -240,8 +240,11 @@ func (t *tool) find(words []word) (found []acphost.CommandOption) {
 // mayTakeNext reports whether a word may be an option whose value is the next word: -- does not end the
 // options there.
 func mayTakeNext(w word) bool {
-	return w.mayBeOption() || len(w.Text) > 1 && w.Text[0] == '-' && !strings.Contains(w.Text, "=")
+	return w.mayBeOption() || len(w.Text) > 1 && w.Text[0] == '-' && !strings.Contains(w.Text, "=") && !alone[w.Text]
 }
+
+// alone are options that have no value in any program that has them.
+var alone = set("--oneline --stat --numstat --shortstat --name-only --name-status --cached --staged --quiet --verbose --short --porcelain --all --force --hard --soft --ours --theirs --follow --no-color --dry-run --patch")
 
 // isValue reports whether what is open in a word is the value of an option, as in -j$(nproc).
 func (t *tool) isValue(w word) bool {

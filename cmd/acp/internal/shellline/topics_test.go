@@ -1,5 +1,12 @@
 package shellline_test
 
+import (
+	"testing"
+
+	"github.com/goacp/acp/acphost"
+	"github.com/goacp/acp/cmd/acp/internal/shellline"
+)
+
 // A topic is a list of lines that try to pass rules in one way. Those in deny run what is denied beside a
 // rule that allows everything; those in allow do something else, or more, than a pattern allows that is the
 // name of their program and a wildcard.
@@ -248,4 +255,27 @@ var honest = []string{
 	"git status && git diff && git log -1", "git branch --show-current", "git remote -v", "git rev-list --count HEAD", "git shortlog -sn",
 	"git blame f | head", "git add . && git commit -m 'a' -m 'b'", `git commit -m "it's"`, "git worktree list",
 	"sed -l 5 -n l f", "sed -e p -- f", "sed -n -- p f", "sed -n '/x/b end;p;:end' f", "cargo test --release -- --nocapture", "git grep -n -e x -- src",
+}
+
+// TestEndOfOptions: what follows -- is no option, unless -- may be the value of one.
+func TestEndOfOptions(t *testing.T) {
+	for line, want := range map[string]acphost.Effect{
+		`git log --oneline -- "$f"`:      acphost.EffectAllow,
+		`git diff --stat HEAD -- "$f"`:   acphost.EffectAllow,
+		`git diff --cached -- $f`:        acphost.EffectAllow,
+		`git checkout HEAD -- "$f"`:      acphost.EffectAllow,
+		`git diff -- --output=x`:         acphost.EffectAllow,
+		`git grep -e -- "$f"`:            acphost.EffectDeny,
+		`git grep -e -- --output=x`:      acphost.EffectDeny,
+		`git log --author -- --textconv`: acphost.EffectDeny,
+	} {
+		p, err := acphost.NewPolicy(acphost.Rule{Effect: acphost.EffectAllow, Commands: []string{"git *"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.Commands = shellline.Parser{}
+		if d := p.Decide(t.Context(), request(line)); d.Effect != want {
+			t.Errorf("%s: %v, %s", line, d.Effect, d.Reason)
+		}
+	}
 }
