@@ -139,6 +139,9 @@ func (o *outputs) chunk(events []store.Event, u *acp.TerminalOutputChunk, e stor
 
 // keep adds output to the end that is in memory.
 func (o *outputs) keep(events []store.Event, id acp.TerminalID, x *output, data []byte) []store.Event {
+	if len(data) == 0 {
+		return events
+	}
 	if x.tail == nil || o.tails[len(o.tails)-1] != id {
 		o.tails = slices.DeleteFunc(o.tails, func(t acp.TerminalID) bool { return t == id })
 		if len(o.tails) == maxTails {
@@ -175,6 +178,7 @@ func (x *output) write(events []store.Event, id acp.TerminalID, at int) []store.
 // end writes the end of an output, and lets it go: as much as the bound allows, and a little in any
 // case if it is the end of the command or the turn.
 func (o *outputs) end(events []store.Event, id acp.TerminalID, over bool) []store.Event {
+	o.tails = slices.DeleteFunc(o.tails, func(t acp.TerminalID) bool { return t == id })
 	x := o.terminals[id]
 	if x == nil {
 		return events
@@ -194,10 +198,7 @@ func (o *outputs) end(events []store.Event, id acp.TerminalID, over bool) []stor
 	if x.written < x.total && (n > 0 || over) {
 		events = x.write(events, id, at)
 	}
-	if x.tail != nil {
-		o.tails = slices.DeleteFunc(o.tails, func(t acp.TerminalID) bool { return t == id })
-		x.tail = nil
-	}
+	x.tail = nil
 	delete(o.untold, id)
 	if x.written < x.total {
 		if o.untold == nil {

@@ -276,3 +276,19 @@ func TestContentBound(t *testing.T) {
 		})
 	}
 }
+
+// TestEmptyOutput: output without a byte in it, behind a turn that has ended, holds nothing up.
+func TestEmptyOutput(t *testing.T) {
+	for _, data := range []string{"", "!!!!"} {
+		var r recorded
+		for i := range 80 {
+			r.tell(outputChunk("x", numbered(i<<10, 1<<10)))
+		}
+		r.endTurn()
+		r.tell(&acp.TerminalOutputChunk{TerminalID: "x", Data: data})
+		if n := len(r.o.tails); n != 0 {
+			t.Errorf("%q: %d outputs are held", data, n)
+		}
+		r.endTurn() // which would go on for ever
+	}
+}
