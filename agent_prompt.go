@@ -165,7 +165,7 @@ func (c *AgentConn) cancel(id SessionID) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, p := range c.prompts[id] {
-		p.cancel(errCancelled)
+		p.cancel(ErrCancelled)
 	}
 }
 
@@ -458,7 +458,7 @@ func (c *AgentConn) runApart(t *Turn) outcome {
 func (c *AgentConn) settle(t *Turn, o outcome) outcome {
 	if cause := t.p.ctx.Cause(); cause != nil {
 		switch {
-		case errors.Is(cause, errCancelled):
+		case errors.Is(cause, ErrCancelled):
 			o = outcome{stop: StopCancelled}
 		case errors.Is(cause, jsonrpc.ErrClosed) && o.err == nil:
 			// The hook says how the turn has ended.

@@ -26,9 +26,6 @@ var (
 
 	// errNotBegun is why an Accept hook cannot send.
 	errNotBegun = errors.New("acp: the turn has not begun")
-	// errCancelled is the cause a turn's context ends with when the client
-	// sent session/cancel (S40, S42). context.Cause finds it as ErrCancelled.
-	errCancelled = ErrCancelled
 )
 
 // ErrCancelled is the cause of a turn's context when the client cancelled the

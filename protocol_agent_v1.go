@@ -312,7 +312,7 @@ func (p *agentV1) tellMode(ctx context.Context, s *AgentSession) error {
 
 func (p *agentV1) prompt(ctx context.Context, r *acpv1.PromptRequest) (*acpv1.PromptResponse, error) {
 	t, running, err := p.c.admit(ctx, SessionID(r.SessionID), translate.BlocksFromV1(r.Prompt), r.Meta)
-	if errors.Is(err, errCancelled) {
+	if errors.Is(err, ErrCancelled) {
 		return &acpv1.PromptResponse{StopReason: acpv1.StopReasonCancelled}, nil // S40
 	}
 	if err != nil {

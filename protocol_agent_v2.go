@@ -215,7 +215,7 @@ func (p *agentV2) cancelEntity(id SessionID, field, value, key string) error {
 // begins behind the answer (S87).
 func (p *agentV2) prompt(ctx context.Context, r *acpv2.PromptRequest) (*acpv2.PromptResponse, error) {
 	t, running, err := p.c.admit(ctx, r.SessionID, r.Prompt, r.Meta)
-	if errors.Is(err, errCancelled) {
+	if errors.Is(err, ErrCancelled) {
 		return nil, jsonrpc.ErrRequestCancelled // S42
 	}
 	if err != nil {
