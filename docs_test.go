@@ -23,6 +23,22 @@ import (
 // documents are the texts whose Go blocks have to compile.
 var documents = []string{"README.md", "docs/guide.md"}
 
+// texts returns all documents in Markdown.
+func texts(t *testing.T) []string {
+	t.Helper()
+	var out []string
+	for _, pattern := range []string{"*.md", "docs/*.md", "docs/*/*.md"} {
+		files, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range files {
+			out = append(out, filepath.ToSlash(f))
+		}
+	}
+	return out
+}
+
 // docImports are the packages blocks may use without importing them.
 var docImports = []string{
 	"context", "encoding/json", "errors", "fmt", "io", "log", "log/slog", "os", "path/filepath", "strings",
@@ -246,7 +262,7 @@ var (
 
 // TestDocumentLinks checks links to files of this module and to headings.
 func TestDocumentLinks(t *testing.T) {
-	for _, file := range documents {
+	for _, file := range texts(t) {
 		text, err := os.ReadFile(filepath.FromSlash(file))
 		if err != nil {
 			t.Fatal(err)

@@ -1,0 +1,168 @@
+package acp_test
+
+import (
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// dialect are the forms that CONTRIBUTING's table of English replaces.
+var dialect = regexp.MustCompile(`(?i)` + strings.Join([]string{
+	`\b(?:is|are|was|were|be|been|being) told\b`,
+	`\b(?:tells?|told) (?:of|that)\b`,
+	`\b(?:that|what|which) (?:is|are) no [^l]`, // not: no longer
+	`\band else nil\b`,
+	`\bwho (?:wants?|wishes|has|have) to\b`,
+	`\bconcerns? nobody\b`,
+	`\bgo(?:es|ing)? on\b`,
+	`\bmade[- ]up\b`,
+	`\bput (?:away|aside)\b`,
+	`\b(?:when|what|that) (?:all )?is over\b`,
+	`\bbesides\b`,
+	`"" is (?:none|not)\b`,
+}, "|"))
+
+// inDialect are the directories, of comments, and the documents that are still to be
+// rewritten. A place without a finding must leave the list.
+var inDialect = map[string]bool{
+	".":                                          true,
+	"CHANGELOG.md":                               true,
+	"README.md":                                  true,
+	"acphost":                                    true,
+	"acptest":                                    true,
+	"acpv1":                                      true,
+	"acpv2":                                      true,
+	"bench":                                      true,
+	"cmd/acp/internal/agent":                     true,
+	"cmd/acp/internal/app":                       true,
+	"cmd/acp/internal/cli":                       true,
+	"cmd/acp/internal/cli/agent":                 true,
+	"cmd/acp/internal/cli/agents":                true,
+	"cmd/acp/internal/cli/auth":                  true,
+	"cmd/acp/internal/cli/bridge":                true,
+	"cmd/acp/internal/cli/chat":                  true,
+	"cmd/acp/internal/cli/check":                 true,
+	"cmd/acp/internal/cli/completion":            true,
+	"cmd/acp/internal/cli/configcmd":             true,
+	"cmd/acp/internal/cli/exec":                  true,
+	"cmd/acp/internal/cli/sessions":              true,
+	"cmd/acp/internal/cli/tap":                   true,
+	"cmd/acp/internal/cli/tracecmd":              true,
+	"cmd/acp/internal/cli/version":               true,
+	"cmd/acp/internal/config":                    true,
+	"cmd/acp/internal/digest":                    true,
+	"cmd/acp/internal/envelope":                  true,
+	"cmd/acp/internal/export":                    true,
+	"cmd/acp/internal/foreign":                   true,
+	"cmd/acp/internal/history":                   true,
+	"cmd/acp/internal/host":                      true,
+	"cmd/acp/internal/mcp":                       true,
+	"cmd/acp/internal/model":                     true,
+	"cmd/acp/internal/plain":                     true,
+	"cmd/acp/internal/pty":                       true,
+	"cmd/acp/internal/replaytest":                true,
+	"cmd/acp/internal/roster":                    true,
+	"cmd/acp/internal/screentest":                true,
+	"cmd/acp/internal/shellline":                 true,
+	"cmd/acp/internal/store":                     true,
+	"cmd/acp/internal/store/legacy":              true,
+	"cmd/acp/internal/tap":                       true,
+	"cmd/acp/internal/tracecheck":                true,
+	"cmd/acp/internal/tracefile":                 true,
+	"cmd/acp/internal/tui":                       true,
+	"cmd/acp/internal/tui/view":                  true,
+	"cmd/acp/internal/web":                       true,
+	"conformance":                                true,
+	"docs/adr/0003-v2-vocabulary.md":             true,
+	"docs/adr/0004-order-contract.md":            true,
+	"docs/adr/0007-remembered-forms.md":          true,
+	"docs/adr/0008-libraries-of-the-program.md":  true,
+	"docs/adr/0009-kept-before-shown.md":         true,
+	"docs/adr/0011-turns-in-their-handlers.md":   true,
+	"docs/adr/0012-rules-on-parsed-commands.md":  true,
+	"docs/adr/0013-a-log-per-conversation.md":    true,
+	"docs/adr/0015-endings-of-the-agent-side.md": true,
+	"docs/agents-tried.md":                       true,
+	"docs/behaviour.md":                          true,
+	"docs/check.md":                              true,
+	"docs/cli.md":                                true,
+	"docs/compatibility.md":                      true,
+	"docs/exec-json.md":                          true,
+	"docs/guide.md":                              true,
+	"docs/records.md":                            true,
+	"docs/rough-edges.md":                        true,
+	"docs/tap.md":                                true,
+	"docs/trace.md":                              true,
+	"docs/web.md":                                true,
+	"examples/echo":                              true,
+	"examples/policy":                            true,
+	"examples/rawagent":                          true,
+	"examples/resume":                            true,
+	"internal/gen":                               true,
+	"internal/patch":                             true,
+	"internal/sample":                            true,
+	"internal/translate":                         true,
+	"internal/wire":                              true,
+	"interop/real/standin":                       true,
+	"jsonrpc":                                    true,
+	"trace":                                      true,
+	"transcript":                                 true,
+}
+
+// TestEnglish holds documents and comments to CONTRIBUTING's table of English.
+func TestEnglish(t *testing.T) {
+	found := map[string]int{}
+	look := func(where, at, text string) {
+		for _, m := range dialect.FindAllString(text, -1) {
+			found[where]++
+			if !inDialect[where] {
+				t.Errorf("%s: %q: see the table in CONTRIBUTING.md", at, m)
+			}
+		}
+	}
+	for _, file := range texts(t) {
+		data, err := os.ReadFile(filepath.FromSlash(file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := string(data)
+		if file == "CONTRIBUTING.md" {
+			text, _, _ = strings.Cut(text, "| not | but |")
+		}
+		look(file, file, text)
+	}
+	err := filepath.WalkDir(".", func(p string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if name := d.Name(); d.IsDir() && p != "." && (strings.HasPrefix(name, ".") || name == "testdata" || name == "node_modules") {
+			return fs.SkipDir
+		}
+		if !strings.HasSuffix(p, ".go") || strings.HasSuffix(p, "_test.go") {
+			return nil
+		}
+		fset := token.NewFileSet()
+		f, err := parser.ParseFile(fset, p, nil, parser.ParseComments|parser.SkipObjectResolution)
+		if err != nil {
+			return err
+		}
+		for _, c := range f.Comments {
+			look(path.Dir(filepath.ToSlash(p)), fset.Position(c.Pos()).String(), strings.Join(strings.Fields(c.Text()), " "))
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for where := range inDialect {
+		if found[where] == 0 {
+			t.Errorf("%s is rewritten: take it off the list", where)
+		}
+	}
+}
