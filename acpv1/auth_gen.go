@@ -9,7 +9,7 @@ import (
 )
 
 // AuthMethod is a way for the user to sign in. One without a type is carried
-// out by the agent (S80).
+// out by the agent.
 //
 // It is one of *[AuthMethodTerminal], *[AuthMethodAgent] and
 // *[UnknownAuthMethod].
@@ -99,7 +99,7 @@ type AuthStatusResponse struct {
 }
 
 // AuthState says whether the agent can open sessions as things stand. Treat a
-// value that is not listed here as unknown (S85).
+// value that is not listed here as unknown.
 //
 // Experimental: only in the unstable schema; it may change or go away.
 //

@@ -50,10 +50,10 @@ type CompactionUpdate struct {
 	Status CompactionStatus
 
 	// What to show in place of the condensed messages. Unset leaves it as it is,
-	// null or an empty list clears it, a list replaces all of it (S78).
+	// null or an empty list clears it, a list replaces all of it.
 	Summary Patch[[]ContentBlock]
 
-	// What went wrong, for people. Unset leaves it as it is, null clears it (S78).
+	// What went wrong, for people. Unset leaves it as it is, null clears it.
 	Error Patch[string]
 
 	Meta    json.RawMessage // _meta: an object that replaces what is stored, or null, which removes it

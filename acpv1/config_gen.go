@@ -13,7 +13,7 @@ type SessionModeState struct {
 	// The mode in force.
 	CurrentModeID SessionModeID
 
-	// The modes to choose from. Entries that cannot be decoded are left out (S68).
+	// The modes to choose from. Entries that cannot be decoded are left out .
 	AvailableModes []SessionMode
 
 	Meta    json.RawMessage // _meta: an object, or nil
@@ -133,7 +133,7 @@ type SessionConfigSelectGroup struct {
 	// The heading.
 	Name string
 
-	// The values in the group. Entries that cannot be decoded are left out (S68).
+	// The values in the group. Entries that cannot be decoded are left out .
 	Options []SessionConfigSelectOption
 
 	Meta    json.RawMessage // _meta: an object, or nil
@@ -236,7 +236,7 @@ type SessionConfigOptionValueBoolean struct {
 
 // SessionConfigOptionValueID sets a setting to one of its values. It is the
 // form without a type; a type that is not known is read as this form if the
-// value is a string (S80).
+// value is a string.
 type SessionConfigOptionValueID struct {
 	Value SessionConfigValueID
 }

@@ -10,7 +10,7 @@ import (
 
 // CreateElicitationRequest asks the user for input, by a form or by a page to
 // visit. It belongs to a session or to a request; if it names both, the session
-// counts (S77).
+// counts.
 type CreateElicitationRequest struct {
 	// What the user is being asked for.
 	Message string

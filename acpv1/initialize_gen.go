@@ -11,11 +11,10 @@ import (
 // InitializeResponse settles the version and gives the agent's capabilities.
 type InitializeResponse struct {
 	// The version to use: the one requested if the agent speaks it, else the
-	// agent's latest (S51). A client that does not speak that disconnects.
+	// agent's latest. A client that does not speak that disconnects.
 	ProtocolVersion uint16
 
-	// What the agent can do. Capabilities that cannot be decoded count as absent
-	// (S67).
+	// What the agent can do. Capabilities that cannot be decoded count as absent.
 	AgentCapabilities AgentCapabilities
 
 	// The ways to sign in; empty if the agent offers none.
@@ -54,8 +53,7 @@ type InitializeRequest struct {
 	// The latest version the client speaks.
 	ProtocolVersion uint16
 
-	// What the client can do. Capabilities that cannot be decoded count as absent
-	// (S52).
+	// What the client can do. Capabilities that cannot be decoded count as absent.
 	ClientCapabilities ClientCapabilities
 
 	// The client's name and version; nil if it does not tell.

@@ -9,8 +9,7 @@ import (
 // The methods of the protocol, each a value to call it with or to handle it.
 var (
 	// NotificationCancelRequest withdraws a request that is still unanswered.
-	// Either side may send it, and it is only advice: the answer still comes (S36,
-	// S37).
+	// Either side may send it, and it is only advice: the answer still comes.
 	NotificationCancelRequest = jsonrpc.Notification[CancelRequestNotification]{Name: "$/cancel_request"}
 
 	// MethodAuthStatus asks the agent whether the user is signed in.
@@ -99,7 +98,7 @@ var (
 	MethodSessionArchive = jsonrpc.Method[ArchiveSessionRequest, ArchiveSessionResponse]{Name: "session/archive"}
 
 	// NotificationSessionCancel tells the agent to stop the turn in progress in a
-	// session (S40).
+	// session.
 	NotificationSessionCancel = jsonrpc.Notification[CancelNotification]{Name: "session/cancel"}
 
 	// MethodSessionClose asks the agent to cancel what a session does and free
@@ -126,7 +125,7 @@ var (
 	MethodSessionNew = jsonrpc.Method[NewSessionRequest, NewSessionResponse]{Name: "session/new"}
 
 	// MethodSessionPrompt asks the agent to take a turn: it works on the user's
-	// message, and answers when it is done (S40).
+	// message, and answers when it is done.
 	MethodSessionPrompt = jsonrpc.Method[PromptRequest, PromptResponse]{Name: "session/prompt"}
 
 	// MethodSessionRequestPermission asks the user, through the client, whether an
@@ -160,7 +159,7 @@ var (
 	MethodSessionUnarchive = jsonrpc.Method[UnarchiveSessionRequest, UnarchiveSessionResponse]{Name: "session/unarchive"}
 
 	// NotificationSessionUpdate reports what happens in a session. Updates of one
-	// session are to be handled in the order they arrive (S17, S18).
+	// session are to be handled in the order they arrive.
 	NotificationSessionUpdate = jsonrpc.Notification[SessionNotification]{Name: "session/update"}
 
 	// MethodTerminalCreate asks the client to start a command in a new terminal.

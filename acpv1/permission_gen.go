@@ -105,7 +105,7 @@ type SelectedPermissionOutcome struct {
 
 // CancelledPermissionOutcome says that the turn was cancelled before anyone
 // decided. A client that sends session/cancel answers all open permission
-// requests of the session this way (S40).
+// requests of the session this way.
 type CancelledPermissionOutcome struct {
 	Unknown json.RawMessage // members the schema does not know, as an object; sent again after the others
 }

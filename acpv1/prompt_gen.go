@@ -10,7 +10,7 @@ import (
 )
 
 // RequestID is the id of a JSON-RPC request: a string, a number or null. It is
-// echoed as it came, and 1 and "1" are different ids (S10).
+// echoed as it came, and 1 and "1" are different ids.
 type RequestID = jsonrpc.ID
 
 // PromptResponse ends a turn.
@@ -27,7 +27,7 @@ type PromptResponse struct {
 	Unknown json.RawMessage // members the schema does not know, as an object; sent again after the others
 }
 
-// StopReason says why a turn ended. The set is closed in version 1 (S79).
+// StopReason says why a turn ended. The set is closed in version 1.
 //
 // Values that this package does not know are kept as they are; Known tells them apart.
 type StopReason string
@@ -44,7 +44,7 @@ const (
 	// of later prompts, which a client should make visible.
 	StopReasonRefusal StopReason = "refusal"
 	// The client sent session/cancel. The agent reports this even if stopping made
-	// something fail (S40).
+	// something fail.
 	StopReasonCancelled StopReason = "cancelled"
 )
 
@@ -99,7 +99,7 @@ type PromptRequest struct {
 
 // CancelNotification stops the turn in progress. The agent may still send
 // updates, then answers the prompt with the stop reason cancelled; the client
-// answers the session's open permission requests as cancelled (S40).
+// answers the session's open permission requests as cancelled .
 type CancelNotification struct {
 	// The session whose turn is to stop.
 	SessionID SessionID
@@ -110,7 +110,7 @@ type CancelNotification struct {
 
 // CancelRequestNotification withdraws a request that its sender made on the
 // same connection. The request is still answered exactly once: with -32800, or
-// with a result if that was already on its way (S36, S37).
+// with a result if that was already on its way.
 type CancelRequestNotification struct {
 	// The id of a request of this sender that is still unanswered; any other id is
 	// ignored.

@@ -10,8 +10,7 @@ import (
 
 // ListSessionsResponse is one page of sessions.
 type ListSessionsResponse struct {
-	// The sessions of this page. Entries that cannot be decoded are left out
-	// (S68).
+	// The sessions of this page. Entries that cannot be decoded are left out .
 	Sessions []SessionInfo
 
 	// Where the next page begins; empty if this is the last one.
@@ -83,7 +82,7 @@ type SessionStatusResponse struct {
 }
 
 // SessionStatus says whether the agent has a session in memory. Treat a value
-// that is not listed here as saved (S85).
+// that is not listed here as saved.
 //
 // Experimental: only in the unstable schema; it may change or go away.
 //
@@ -144,7 +143,7 @@ type ListSessionsRequest struct {
 }
 
 // SessionArchiveFilter selects sessions by archive state. An agent answers a
-// value it does not support with -32602 (S85).
+// value it does not support with -32602.
 //
 // Experimental: only in the unstable schema; it may change or go away.
 //
@@ -173,7 +172,7 @@ func (v SessionArchiveFilter) Known() bool {
 // DeleteSessionRequest names a session that session/list should no longer
 // return.
 type DeleteSessionRequest struct {
-	// The session to delete. A caller counts the error -32002 as success (S31).
+	// The session to delete. A caller counts the error -32002 as success.
 	SessionID SessionID
 
 	Meta    json.RawMessage // _meta: an object, or nil
@@ -238,7 +237,7 @@ type SetSessionTitleRequest struct {
 // CloseSessionRequest ends a session on this connection. What it is doing is
 // cancelled as by session/cancel, and what it holds is freed.
 type CloseSessionRequest struct {
-	// The session to close. A caller counts the error -32002 as success (S31).
+	// The session to close. A caller counts the error -32002 as success.
 	SessionID SessionID
 
 	Meta    json.RawMessage // _meta: an object, or nil

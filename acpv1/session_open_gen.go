@@ -110,7 +110,7 @@ type SystemPrompt struct {
 }
 
 // SystemPromptMode says how a client's instructions relate to the agent's own.
-// An agent fails a request with a mode it does not support (S85).
+// An agent fails a request with a mode it does not support.
 //
 // Experimental: only in the unstable schema; it may change or go away.
 //
@@ -138,7 +138,7 @@ func (v SystemPromptMode) Known() bool {
 }
 
 // LoadSessionRequest opens an earlier session and has its history sent again,
-// as updates before the response (S91).
+// as updates before the response.
 type LoadSessionRequest struct {
 	// The MCP servers to connect to from now on.
 	MCPServers []MCPServer

@@ -22,7 +22,7 @@ type SessionNotification struct {
 
 // SessionUpdate is something that happened in a session: a piece of a message,
 // a tool call, a plan, a change of settings and so on. The set is closed in
-// version 1, but updates of other kinds are kept undecoded (S79).
+// version 1, but updates of other kinds are kept undecoded.
 //
 // It is one of *[UserMessageChunk], *[AgentMessageChunk], *[AgentThoughtChunk],
 // *[ToolCall], *[ToolCallUpdate], *[Plan], *[PlanUpdate], *[PlanRemoved],
@@ -81,11 +81,11 @@ type ConfigOptionUpdate struct {
 // SessionInfoUpdate changes what the client knows about the session; what it
 // does not set stays.
 type SessionInfoUpdate struct {
-	// The new title. Unset leaves it as it is, null removes it (S78).
+	// The new title. Unset leaves it as it is, null removes it.
 	Title Patch[string]
 
 	// When the session was last active, as an ISO 8601 timestamp. Unset leaves it
-	// as it is, null removes it (S78).
+	// as it is, null removes it.
 	UpdatedAt Patch[string]
 
 	Meta    json.RawMessage // _meta: an object, or nil
@@ -152,7 +152,7 @@ type Notice struct {
 	// How prominently to show the notice.
 	Severity NoticeSeverity
 
-	// Plain text that can be understood alone; never empty (S74).
+	// Plain text that can be understood alone; never empty.
 	Title string
 
 	// More plain text; may be empty.

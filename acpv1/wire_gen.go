@@ -9,7 +9,7 @@ import (
 // A Patch is a field of an update with three states: unchanged (the zero value),
 // cleared, and set to a value. Read it with its methods Get, Or, Apply, IsZero and
 // IsClear; make one with [Set] and [Clear]. It appears exactly where the schema
-// tells absent and null apart (S78).
+// tells absent and null apart.
 type Patch[T any] = wire.Patch[T]
 
 // Set returns a patch that replaces the field by v.

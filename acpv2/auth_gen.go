@@ -9,7 +9,7 @@ import (
 )
 
 // AuthMethod is a way for the user to sign in. One of an unknown kind can at
-// most be shown by its name (S83).
+// most be shown by its name .
 //
 // It is one of *[AuthMethodTerminal], *[AuthMethodAgent] and
 // *[UnknownAuthMethod].
@@ -101,7 +101,7 @@ type AuthStatusResponse struct {
 }
 
 // AuthState says whether the agent can open sessions as things stand. Treat a
-// value that is not listed here as unknown (S85).
+// value that is not listed here as unknown.
 //
 // Experimental: only in the unstable schema; it may change or go away.
 //

@@ -9,7 +9,7 @@ import (
 )
 
 // AvailableCommand is something the user can invoke by name. One of an unknown
-// kind still has a name and a description to show (S83).
+// kind still has a name and a description to show.
 //
 // It is one of *[Command] and *[UnknownAvailableCommand].
 type AvailableCommand interface {

@@ -40,7 +40,7 @@ func (v CompactionStatus) Known() bool {
 
 // CompactionUpdate reports a compaction of the context at this point of the
 // session, or changes the one with the same id. Metadata is merged by its
-// top-level keys (S78).
+// top-level keys.
 type CompactionUpdate struct {
 	// The compaction; an id not seen before begins one.
 	CompactionID CompactionID
@@ -49,13 +49,13 @@ type CompactionUpdate struct {
 	Status CompactionStatus
 
 	// What to show in place of the condensed messages. Unset leaves it as it is,
-	// null or an empty list clears it, a list replaces all of it (S78).
+	// null or an empty list clears it, a list replaces all of it.
 	Summary Patch[[]ContentBlock]
 
-	// What went wrong, for people. Unset leaves it as it is, null clears it (S78).
+	// What went wrong, for people. Unset leaves it as it is, null clears it.
 	Error Patch[string]
 
-	Meta    json.RawMessage // _meta: an object that patches what is stored key by key, or null, which clears it (S78)
+	Meta    json.RawMessage // _meta: an object that patches what is stored key by key, or null, which clears it
 	Unknown json.RawMessage // members the schema does not know, as an object; sent again after the others
 }
 

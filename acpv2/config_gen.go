@@ -102,7 +102,7 @@ type SessionConfigSelectGroup struct {
 	// The heading.
 	Name string
 
-	// The values in the group. Entries that cannot be decoded are left out (S68).
+	// The values in the group. Entries that cannot be decoded are left out .
 	Options []SessionConfigSelectOption
 
 	Meta    json.RawMessage // _meta: an object, or nil
@@ -138,8 +138,7 @@ type SetSessionConfigOptionResponse struct {
 }
 
 // SetSessionConfigOptionRequest changes a setting of the session. An unknown
-// setting, value or kind of value is answered with -32602, and nothing changes
-// (S85).
+// setting, value or kind of value is answered with -32602, and nothing changes.
 type SetSessionConfigOptionRequest struct {
 	SessionID SessionID
 

@@ -51,7 +51,7 @@ func (v DiffFileType) Known() bool {
 }
 
 // AbsolutePath is a path from the root, as the agent's machine writes it; never
-// a URI. Decoding takes any string (S76).
+// a URI. Decoding takes any string.
 type AbsolutePath = string
 
 // DiffPathChange is a change that concerns one path.
@@ -107,7 +107,7 @@ func (v DiffPatchFormat) Known() bool {
 // patch text has to agree with it.
 type Diff struct {
 	// Every file that changed, and how. Entries that cannot be decoded are left
-	// out (S69).
+	// out.
 	Changes []DiffChange
 
 	// The changes, or some of them, as text to show; nil for none.

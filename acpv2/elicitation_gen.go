@@ -9,7 +9,7 @@ import (
 )
 
 // CreateElicitationRequest asks the user for input, by a form or by a page to
-// visit. It belongs either to a session or to a request, never both (S77).
+// visit. It belongs either to a session or to a request, never both.
 type CreateElicitationRequest struct {
 	// What the user is being asked for.
 	Message string

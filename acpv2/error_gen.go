@@ -24,30 +24,29 @@ type Error struct {
 }
 
 // ErrorCode is the code of a JSON-RPC error. Any 32-bit integer may occur; the
-// constants are the ones with an agreed meaning (S29).
+// constants are the ones with an agreed meaning.
 type ErrorCode int32
 
 // The values of ErrorCode that the schema knows.
 const (
-	// The bytes received are not JSON (S5).
+	// The bytes received are not JSON.
 	ErrorCodeParseError ErrorCode = -32700
-	// The JSON is not a request, or is one that is not allowed at this point (S8).
+	// The JSON is not a request, or is one that is not allowed at this point.
 	ErrorCodeInvalidRequest ErrorCode = -32600
-	// No handler exists for the method (S20).
+	// No handler exists for the method.
 	ErrorCodeMethodNotFound ErrorCode = -32601
 	// The parameters are malformed, or were understood and refused.
 	ErrorCodeInvalidParams ErrorCode = -32602
-	// The receiver failed for a reason of its own (S27).
+	// The receiver failed for a reason of its own.
 	ErrorCodeInternalError ErrorCode = -32603
 	// The request was abandoned, because its sender withdrew it or the receiver is
-	// stopping (S28).
+	// stopping .
 	ErrorCodeRequestCancelled ErrorCode = -32800
 	// The user has to sign in before this can work.
 	ErrorCodeAuthRequired ErrorCode = -32000
-	// What the request names, usually a session, is not known to the receiver
-	// (S30).
+	// What the request names, usually a session, is not known to the receiver.
 	ErrorCodeResourceNotFound ErrorCode = -32002
-	// The agent speaks no version as low as the one requested (S56).
+	// The agent speaks no version as low as the one requested.
 	// [UnsupportedProtocolVersionErrorData] goes with it.
 	ErrorCodeUnsupportedProtocolVersion ErrorCode = -32022
 )
@@ -66,7 +65,7 @@ func (v ErrorCode) Known() bool {
 type ErrorData = json.RawMessage
 
 // UnsupportedProtocolVersionErrorData goes with -32022 when versions do not
-// match (S56).
+// match.
 type UnsupportedProtocolVersionErrorData struct {
 	// What the client asked for.
 	Requested uint16
@@ -79,7 +78,7 @@ type UnsupportedProtocolVersionErrorData struct {
 }
 
 // SessionNotFoundErrorData goes with -32002 when a request names a session that
-// does not exist or is not open (S30).
+// does not exist or is not open.
 type SessionNotFoundErrorData struct {
 	// The id as the request had it.
 	SessionID SessionID

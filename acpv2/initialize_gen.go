@@ -12,14 +12,13 @@ import (
 // capabilities.
 type InitializeResponse struct {
 	// The latest version the agent speaks that is not above the one requested. If
-	// there is none the request fails with -32022 (S56).
+	// there is none the request fails with -32022.
 	ProtocolVersion uint16
 
-	// The agent's name and version; required (S59).
+	// The agent's name and version; required.
 	Info Implementation
 
-	// What the agent can do. Capabilities that cannot be decoded count as absent
-	// (S67).
+	// What the agent can do. Capabilities that cannot be decoded count as absent.
 	Capabilities AgentCapabilities
 
 	// The ways to sign in. An agent that lists any answers auth/login and
@@ -56,11 +55,10 @@ type InitializeRequest struct {
 	// The latest version the client speaks.
 	ProtocolVersion uint16
 
-	// The client's name and version; required (S57).
+	// The client's name and version; required.
 	Info Implementation
 
-	// What the client can do. Capabilities that cannot be decoded count as absent
-	// (S67).
+	// What the client can do. Capabilities that cannot be decoded count as absent.
 	Capabilities ClientCapabilities
 
 	Meta    json.RawMessage // _meta: an object, or nil

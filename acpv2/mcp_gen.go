@@ -9,7 +9,7 @@ import (
 )
 
 // MessageMCPRequest carries a request to an MCP server from the agent to
-// whoever provides the server (S104).
+// whoever provides the server .
 //
 // Experimental: only in the unstable schema; it may change or go away.
 type MessageMCPRequest struct {
@@ -37,7 +37,7 @@ type MCPServerACPID string
 
 // MCPRequestID identifies an MCP request while it is running. The caller
 // assigns it and it passes proxies unchanged; the id of the ACP request around
-// it is another matter (S104).
+// it is another matter.
 //
 // Experimental: only in the unstable schema; it may change or go away.
 type MCPRequestID string
@@ -52,7 +52,7 @@ type EnvVariable struct {
 }
 
 // MCPServer says how to reach an MCP server. A kind the agent does not know or
-// advertise is answered with -32602 (S86).
+// advertise is answered with -32602.
 //
 // It is one of *[MCPServerHTTP], *[MCPServerACP], *[MCPServerStdio] and
 // *[UnknownMCPServer].
@@ -102,7 +102,7 @@ type MCPServerACP struct {
 	Name string
 
 	// What mcp/message calls the server. It is never given to another server on
-	// the same connection (S104).
+	// the same connection.
 	ServerID MCPServerACPID
 
 	Meta    json.RawMessage // _meta: an object, or nil
@@ -131,7 +131,7 @@ type MCPServerStdio struct {
 
 // MessageMCPResponse carries the answer of an MCP server: a result, which may
 // be null, or an error. If both are there the result counts; an error of the
-// outer response means that the server was not reached (S105, S106).
+// outer response means that the server was not reached .
 //
 // Experimental: only in the unstable schema; it may change or go away.
 type MessageMCPResponse struct {
@@ -143,7 +143,7 @@ type MessageMCPResponse struct {
 }
 
 // MCPError is an error that an MCP server answered with. It travels inside a
-// successful response and is not one of ACP's own (S105).
+// successful response and is not one of ACP's own.
 //
 // Experimental: only in the unstable schema; it may change or go away.
 type MCPError struct {
@@ -160,7 +160,7 @@ type MCPError struct {
 }
 
 // MessageMCPNotification carries a notification of an MCP server that belongs
-// to a request still running (S104).
+// to a request still running .
 //
 // Experimental: only in the unstable schema; it may change or go away.
 type MessageMCPNotification struct {

@@ -25,44 +25,44 @@ type ContentChunk struct {
 }
 
 // UserMessage puts a message of the user's into the conversation, or changes
-// the one with the same id. Metadata is merged by its top-level keys (S78).
+// the one with the same id. Metadata is merged by its top-level keys.
 type UserMessage struct {
 	// The id of the message, the same as in the receipt for a prompt.
 	MessageID MessageID
 
 	// The whole message so far. Unset leaves it as it is, null or an empty list
-	// clears it, a list replaces all of it, pieces included (S78).
+	// clears it, a list replaces all of it, pieces included.
 	Content Patch[[]ContentBlock]
 
-	Meta    json.RawMessage // _meta: an object that patches what is stored key by key, or null, which clears it (S78)
+	Meta    json.RawMessage // _meta: an object that patches what is stored key by key, or null, which clears it
 	Unknown json.RawMessage // members the schema does not know, as an object; sent again after the others
 }
 
 // AgentMessage puts a message of the agent's into the conversation, or changes
-// the one with the same id. Metadata is merged by its top-level keys (S78).
+// the one with the same id. Metadata is merged by its top-level keys.
 type AgentMessage struct {
 	// The id of the message; pieces with the same id are appended to it.
 	MessageID MessageID
 
 	// The whole message so far. Unset leaves it as it is, null or an empty list
-	// clears it, a list replaces all of it, pieces included (S78).
+	// clears it, a list replaces all of it, pieces included.
 	Content Patch[[]ContentBlock]
 
-	Meta    json.RawMessage // _meta: an object that patches what is stored key by key, or null, which clears it (S78)
+	Meta    json.RawMessage // _meta: an object that patches what is stored key by key, or null, which clears it
 	Unknown json.RawMessage // members the schema does not know, as an object; sent again after the others
 }
 
 // AgentThought puts a piece of reasoning into the conversation, or changes the
-// one with the same id. Metadata is merged by its top-level keys (S78).
+// one with the same id. Metadata is merged by its top-level keys.
 type AgentThought struct {
 	// The id of the thought; pieces with the same id are appended to it.
 	MessageID MessageID
 
 	// The whole thought so far. Unset leaves it as it is, null or an empty list
-	// clears it, a list replaces all of it, pieces included (S78).
+	// clears it, a list replaces all of it, pieces included.
 	Content Patch[[]ContentBlock]
 
-	Meta    json.RawMessage // _meta: an object that patches what is stored key by key, or null, which clears it (S78)
+	Meta    json.RawMessage // _meta: an object that patches what is stored key by key, or null, which clears it
 	Unknown json.RawMessage // members the schema does not know, as an object; sent again after the others
 }
 

@@ -9,8 +9,7 @@ import (
 // The methods of the protocol, each a value to call it with or to handle it.
 var (
 	// NotificationCancelRequest withdraws a request that is still unanswered.
-	// Either side may send it, and it is only advice: the answer still comes (S36,
-	// S37).
+	// Either side may send it, and it is only advice: the answer still comes.
 	NotificationCancelRequest = jsonrpc.Notification[CancelRequestNotification]{Name: "$/cancel_request"}
 
 	// MethodAuthLogin asks the agent to sign the user in.
@@ -93,11 +92,11 @@ var (
 	MethodSessionArchive = jsonrpc.Method[ArchiveSessionRequest, ArchiveSessionResponse]{Name: "session/archive"}
 
 	// NotificationSessionCancel tells the agent to stop the foreground work of a
-	// session (S42).
+	// session.
 	NotificationSessionCancel = jsonrpc.Notification[CancelSessionNotification]{Name: "session/cancel"}
 
 	// MethodSessionClose asks the agent to stop all a session does and free what
-	// it holds (S43).
+	// it holds.
 	MethodSessionClose = jsonrpc.Method[CloseSessionRequest, CloseSessionResponse]{Name: "session/close"}
 
 	// MethodSessionDelete asks the agent to remove a session from its list.
@@ -117,7 +116,7 @@ var (
 
 	// MethodSessionPrompt asks the agent to take up a message of the user's. The
 	// answer means that the message is part of the conversation, not that the work
-	// is done (S87).
+	// is done.
 	MethodSessionPrompt = jsonrpc.Method[PromptRequest, PromptResponse]{Name: "session/prompt"}
 
 	// MethodSessionRequestPermission asks the user, through the client, whether an
@@ -125,7 +124,7 @@ var (
 	MethodSessionRequestPermission = jsonrpc.Method[RequestPermissionRequest, RequestPermissionResponse]{Name: "session/request_permission"}
 
 	// MethodSessionResume asks the agent to open an earlier session, with or
-	// without its history (S89).
+	// without its history.
 	MethodSessionResume = jsonrpc.Method[ResumeSessionRequest, ResumeSessionResponse]{Name: "session/resume"}
 
 	// MethodSessionSetConfigOption asks the agent to change one of a session's
@@ -148,14 +147,13 @@ var (
 	MethodSessionUnarchive = jsonrpc.Method[UnarchiveSessionRequest, UnarchiveSessionResponse]{Name: "session/unarchive"}
 
 	// NotificationSessionUpdate reports what happens in a session. Updates of one
-	// session are to be handled in the order they arrive (S17, S18).
+	// session are to be handled in the order they arrive.
 	NotificationSessionUpdate = jsonrpc.Notification[UpdateSessionNotification]{Name: "session/update"}
 
-	// MethodTerminalCancel asks the agent to stop the command in one terminal
-	// (S22).
+	// MethodTerminalCancel asks the agent to stop the command in one terminal.
 	MethodTerminalCancel = jsonrpc.Method[CancelTerminalRequest, CancelTerminalResponse]{Name: "terminal/cancel"}
 
-	// MethodToolCallCancel asks the agent to stop one tool call (S22).
+	// MethodToolCallCancel asks the agent to stop one tool call.
 	MethodToolCallCancel = jsonrpc.Method[CancelToolCallRequest, CancelToolCallResponse]{Name: "tool_call/cancel"}
 )
 

@@ -22,7 +22,7 @@ type RequestPermissionRequest struct {
 	// The operation in question; nil if there are only words for it.
 	Subject RequestPermissionSubject
 
-	// What the user can answer; at least one (S74).
+	// What the user can answer; at least one.
 	Options []PermissionOption
 
 	Meta    json.RawMessage // _meta: an object, or nil
@@ -133,7 +133,7 @@ type RequestPermissionResponse struct {
 }
 
 // RequestPermissionOutcome is the decision on a permission request. An unknown
-// outcome is not an approval (S85).
+// outcome is not an approval .
 //
 // It is one of *[CancelledPermissionOutcome], *[SelectedPermissionOutcome] and
 // *[UnknownRequestPermissionOutcome].
@@ -151,7 +151,7 @@ type UnknownRequestPermissionOutcome struct {
 
 // CancelledPermissionOutcome says that no option was chosen, so the operation
 // must not go ahead: the work was cancelled, the agent withdrew the question,
-// the user dismissed it, or a policy refused (S41, S42).
+// the user dismissed it, or a policy refused.
 type CancelledPermissionOutcome struct {
 	Meta    json.RawMessage // _meta: an object, or nil
 	Unknown json.RawMessage // members the schema does not know, as an object; sent again after the others
@@ -159,7 +159,7 @@ type CancelledPermissionOutcome struct {
 
 // SelectedPermissionOutcome says which option was chosen.
 type SelectedPermissionOutcome struct {
-	// One of the options of the request. Any other id is not an approval (S85).
+	// One of the options of the request. Any other id is not an approval .
 	OptionID PermissionOptionID
 
 	Meta    json.RawMessage // _meta: an object, or nil

@@ -10,8 +10,8 @@ import (
 )
 
 // RequestID is the id of a JSON-RPC request: a string or a whole number, never
-// null (S11). Each side numbers its own requests, so an id can be in use in
-// both directions.
+// null. Each side numbers its own requests, so an id can be in use in both
+// directions.
 type RequestID = jsonrpc.ID
 
 // Usage counts the tokens of the work that has just ended, not those of the
@@ -42,8 +42,7 @@ type Usage struct {
 }
 
 // PromptResponse is a receipt: the message has its place in the conversation.
-// What the agent does with it, and when it is done, is reported in updates
-// (S87).
+// What the agent does with it, and when it is done, is reported in updates.
 type PromptResponse struct {
 	// The id of the message. The update that echoes the message has the same id,
 	// and may come first.
@@ -54,12 +53,12 @@ type PromptResponse struct {
 }
 
 // PromptRequest gives the agent a message to work on. It may be sent while the
-// session is busy, and is then held until its turn (S87).
+// session is busy, and is then held until its turn.
 type PromptRequest struct {
 	SessionID SessionID
 
-	// The message, at least one block (S74). Text and resource links are always
-	// allowed, other blocks if the agent advertises them.
+	// The message, at least one block. Text and resource links are always allowed,
+	// other blocks if the agent advertises them.
 	Prompt []ContentBlock
 
 	Meta    json.RawMessage // _meta: an object, or nil
@@ -69,7 +68,7 @@ type PromptRequest struct {
 // CancelSessionNotification stops what a session is doing in the foreground,
 // and prompts not yet inserted, which are answered with -32800. Background work
 // and later prompts are not affected; an idle state with the reason cancelled
-// confirms it (S42).
+// confirms it.
 type CancelSessionNotification struct {
 	// The session whose foreground work is to stop.
 	SessionID SessionID
@@ -80,7 +79,7 @@ type CancelSessionNotification struct {
 
 // CancelRequestNotification withdraws a request that its sender made on the
 // same connection. The request is still answered exactly once: with -32800, or
-// with a result if that was already on its way (S36, S37).
+// with a result if that was already on its way.
 type CancelRequestNotification struct {
 	// The id of a request of this sender that is still unanswered; any other id is
 	// ignored.

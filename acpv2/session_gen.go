@@ -10,8 +10,7 @@ import (
 
 // ListSessionsResponse is one page of sessions.
 type ListSessionsResponse struct {
-	// The sessions of this page. Entries that cannot be decoded are left out
-	// (S68).
+	// The sessions of this page. Entries that cannot be decoded are left out .
 	Sessions []SessionInfo
 
 	// Where the next page begins; nil if this is the last one. An empty cursor
@@ -92,7 +91,7 @@ type SessionStatusResponse struct {
 }
 
 // SessionStatus says whether the agent has a session in memory. Treat a value
-// that is not listed here as saved (S85).
+// that is not listed here as saved.
 //
 // Experimental: only in the unstable schema; it may change or go away.
 //
@@ -129,7 +128,7 @@ type SetSessionTitleResponse struct {
 }
 
 // CloseSessionResponse is the empty answer to session/close. Nothing about the
-// session follows on this connection (S43).
+// session follows on this connection.
 type CloseSessionResponse struct {
 	Meta    json.RawMessage // _meta: an object, or nil
 	Unknown json.RawMessage // members the schema does not know, as an object; sent again after the others
@@ -154,7 +153,7 @@ type ListSessionsRequest struct {
 }
 
 // SessionArchiveFilter selects sessions by archive state. An agent answers a
-// value it does not support with -32602 (S85).
+// value it does not support with -32602.
 //
 // Experimental: only in the unstable schema; it may change or go away.
 //
@@ -183,7 +182,7 @@ func (v SessionArchiveFilter) Known() bool {
 // DeleteSessionRequest names a session that session/list should no longer
 // return.
 type DeleteSessionRequest struct {
-	// The session to delete. A caller counts the error -32002 as success (S31).
+	// The session to delete. A caller counts the error -32002 as success.
 	SessionID SessionID
 
 	Meta    json.RawMessage // _meta: an object, or nil
@@ -247,9 +246,9 @@ type SetSessionTitleRequest struct {
 
 // CloseSessionRequest ends a session on this connection. What it does in the
 // foreground and background is stopped, prompts still held are answered with
-// -32800, and final updates come before the response (S43).
+// -32800, and final updates come before the response .
 type CloseSessionRequest struct {
-	// The session to close. A caller counts the error -32002 as success (S31).
+	// The session to close. A caller counts the error -32002 as success.
 	SessionID SessionID
 
 	Meta    json.RawMessage // _meta: an object, or nil

@@ -48,7 +48,7 @@ type ForkSessionResponse struct {
 }
 
 // ResumeSessionResponse gives the settings of the session, after the history if
-// any and the current state (S89).
+// any and the current state .
 type ResumeSessionResponse struct {
 	// The settings the user can change, with their values; empty if there are
 	// none.
@@ -99,7 +99,7 @@ type SystemPrompt struct {
 }
 
 // SystemPromptMode says how a client's instructions relate to the agent's own.
-// An agent fails a request with a mode it does not support (S85).
+// An agent fails a request with a mode it does not support.
 //
 // Experimental: only in the unstable schema; it may change or go away.
 //
@@ -168,7 +168,7 @@ type ResumeSessionRequest struct {
 	MCPServers []MCPServer
 
 	// Where in the history to begin sending it again, that place included; nil for
-	// not at all. An agent answers a place it does not support with -32602 (S85).
+	// not at all. An agent answers a place it does not support with -32602.
 	ReplayFrom ReplayFrom
 
 	// Instructions for the model, best the same as before; nil lets the agent

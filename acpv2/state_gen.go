@@ -10,7 +10,7 @@ import (
 
 // StateUpdate is a snapshot of what a session is doing in the foreground, that
 // is, on its current task. The agent may begin one by itself; an unknown state
-// means busy, not idle (S85, S88).
+// means busy, not idle.
 //
 // It is one of *[RunningStateUpdate], *[IdleStateUpdate],
 // *[RequiresActionStateUpdate], *[StateUnknownUpdate] and
@@ -30,8 +30,7 @@ type UnknownStateUpdate struct {
 
 // BackgroundWork is something that goes on independently of the foreground: a
 // terminal, a tool call or a child session, which the client has been told
-// about before. An item of an unknown kind still means that something runs
-// (S85).
+// about before. An item of an unknown kind still means that something runs.
 //
 // It is one of *[BackgroundTerminal], *[BackgroundToolCall],
 // *[BackgroundSubagent] and *[UnknownBackgroundWork].
@@ -82,8 +81,7 @@ type BackgroundSubagent struct {
 // RunningStateUpdate reports that work is under way in the foreground.
 type RunningStateUpdate struct {
 	// All that runs in the background. Absent or null means not reported, an empty
-	// list that nothing runs; a list with a malformed item counts as not reported
-	// (S72).
+	// list that nothing runs; a list with a malformed item counts as not reported.
 	Background []BackgroundWork
 
 	Meta    json.RawMessage // _meta: an object, or nil
@@ -99,7 +97,7 @@ type ErrorStopReason struct {
 }
 
 // IdleStateUpdate reports that nothing runs in the foreground. It may come
-// again as a snapshot, which is not another completion (S88).
+// again as a snapshot, which is not another completion.
 type IdleStateUpdate struct {
 	// The tokens spent on the work that has ended; nil if not reported.
 	//
@@ -107,8 +105,7 @@ type IdleStateUpdate struct {
 	Usage *Usage
 
 	// All that runs in the background. Absent or null means not reported, an empty
-	// list that nothing runs; a list with a malformed item counts as not reported
-	// (S72).
+	// list that nothing runs; a list with a malformed item counts as not reported.
 	Background []BackgroundWork
 
 	// Why the work ended; empty if not reported, as it also is when the value
@@ -127,8 +124,7 @@ type IdleStateUpdate struct {
 // mean that.
 type RequiresActionStateUpdate struct {
 	// All that runs in the background. Absent or null means not reported, an empty
-	// list that nothing runs; a list with a malformed item counts as not reported
-	// (S72).
+	// list that nothing runs; a list with a malformed item counts as not reported.
 	Background []BackgroundWork
 
 	Meta    json.RawMessage // _meta: an object, or nil
@@ -142,8 +138,7 @@ type RequiresActionStateUpdate struct {
 // Experimental: only in the unstable schema; it may change or go away.
 type StateUnknownUpdate struct {
 	// All that runs in the background. Absent or null means not reported, an empty
-	// list that nothing runs; a list with a malformed item counts as not reported
-	// (S72).
+	// list that nothing runs; a list with a malformed item counts as not reported.
 	Background []BackgroundWork
 
 	Meta    json.RawMessage // _meta: an object, or nil
@@ -166,7 +161,7 @@ const (
 	// The agent declined to go on.
 	StopReasonRefusal StopReason = "refusal"
 	// The user or the client stopped it. The agent reports this even if stopping
-	// made something fail (S42).
+	// made something fail.
 	StopReasonCancelled StopReason = "cancelled"
 	// Something failed; [ErrorStopReason] tells what.
 	StopReasonError StopReason = "error"

@@ -32,7 +32,7 @@ type SessionCancelCapabilities struct {
 
 // SubagentUpdate reports a child session that this session has created, before
 // anything else about it, or changes what is known of the child. Every client
-// has to understand it. Metadata is merged by its top-level keys (S78).
+// has to understand it. Metadata is merged by its top-level keys.
 //
 // Experimental: only in the unstable schema; it may change or go away.
 type SubagentUpdate struct {
@@ -40,29 +40,29 @@ type SubagentUpdate struct {
 	SessionID SessionID
 
 	// What the parent calls the child, not necessarily uniquely. Unset leaves it
-	// as it is, null removes it (S78).
+	// as it is, null removes it.
 	Title Patch[string]
 
-	// What the child is for. Unset leaves it as it is, null removes it (S78).
+	// What the child is for. Unset leaves it as it is, null removes it.
 	Description Patch[string]
 
 	// What the client may do to the child; nothing until it is set. Unset leaves
-	// it as it is, null withdraws everything, an object replaces all of it (S78).
+	// it as it is, null withdraws everything, an object replaces all of it.
 	Capabilities Patch[SubagentSessionCapabilities]
 
 	// What the child is doing. Unset leaves it as it is; null means that nothing
-	// is known any more, which is not idle; an object replaces all of it (S78).
+	// is known any more, which is not idle; an object replaces all of it.
 	State Patch[StateUpdate]
 
 	// The child's absolute working directory. Unset leaves it as it is, null goes
-	// back to the parent's (S78).
+	// back to the parent's.
 	Cwd Patch[string]
 
 	// The child's further absolute roots. Unset leaves them as they are, null goes
-	// back to the parent's, an empty list means none (S78).
+	// back to the parent's, an empty list means none.
 	AdditionalDirectories Patch[[]string]
 
-	Meta    json.RawMessage // _meta: an object that patches what is stored key by key, or null, which clears it (S78)
+	Meta    json.RawMessage // _meta: an object that patches what is stored key by key, or null, which clears it
 	Unknown json.RawMessage // members the schema does not know, as an object; sent again after the others
 }
 
@@ -76,28 +76,27 @@ type SessionMessage struct {
 	MessageID MessageID
 
 	// The session that wrote the message. Unset leaves it as it is, null removes
-	// it (S78).
+	// it.
 	SenderSessionID Patch[SessionID]
 
-	// The session the message is for. Unset leaves it as it is, null removes it
-	// (S78).
+	// The session the message is for. Unset leaves it as it is, null removes it.
 	RecipientSessionID Patch[SessionID]
 
 	// The id of this message in the sender's transcript, if this is the
 	// recipient's. It may become known late. Unset leaves it as it is, null
-	// removes it (S78).
+	// removes it.
 	SenderMessageID Patch[MessageID]
 
 	// The id of this message in the recipient's transcript, if this is the
 	// sender's. It may become known late. Unset leaves it as it is, null removes
-	// it (S78).
+	// it.
 	RecipientMessageID Patch[MessageID]
 
 	// The whole message so far. Unset leaves it as it is, null or an empty list
-	// clears it, a list replaces all of it (S78).
+	// clears it, a list replaces all of it.
 	Content Patch[[]ContentBlock]
 
-	Meta    json.RawMessage // _meta: an object that patches what is stored key by key, or null, which clears it (S78)
+	Meta    json.RawMessage // _meta: an object that patches what is stored key by key, or null, which clears it
 	Unknown json.RawMessage // members the schema does not know, as an object; sent again after the others
 }
 

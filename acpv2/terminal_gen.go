@@ -41,10 +41,10 @@ type TerminalExitStatus struct {
 
 // TerminalSize is the size of a terminal in characters.
 type TerminalSize struct {
-	// The number of columns, 1 to 65535 (S74).
+	// The number of columns, 1 to 65535.
 	Cols uint16
 
-	// The number of rows, 1 to 65535 (S74).
+	// The number of rows, 1 to 65535.
 	Rows uint16
 
 	Meta    json.RawMessage // _meta: an object, or nil
@@ -52,7 +52,7 @@ type TerminalSize struct {
 }
 
 // TerminalCapabilities lists what the client may do to a terminal at present. A
-// malformed value counts as nothing (S90).
+// malformed value counts as nothing.
 type TerminalCapabilities struct {
 	// Non-nil when the client may stop the command with terminal/cancel.
 	Cancel *TerminalCancelCapabilities
@@ -69,38 +69,36 @@ type TerminalCancelCapabilities struct {
 }
 
 // TerminalUpdate reports a terminal, or changes the one with the same id; an id
-// not seen before creates it (S90). What is unset stays, null makes it unknown
-// again and a value replaces; metadata is merged by its top-level keys (S78).
+// not seen before creates it . What is unset stays, null makes it unknown again
+// and a value replaces; metadata is merged by its top-level keys.
 type TerminalUpdate struct {
 	// The id of the terminal within the session.
 	TerminalID TerminalID
 
-	// What runs in it, for people. Unset leaves it as it is, null removes it
-	// (S78).
+	// What runs in it, for people. Unset leaves it as it is, null removes it.
 	Command Patch[string]
 
 	// The absolute path the command runs in. Unset leaves it as it is, null
-	// removes it (S78).
+	// removes it .
 	Cwd Patch[string]
 
 	// All output so far, in place of what chunks have brought. Unset leaves it as
-	// it is, null clears it (S78).
+	// it is, null clears it.
 	Output Patch[TerminalOutput]
 
 	// How the command ended; once set, it has. Unset leaves it as it is, null
-	// removes it (S78).
+	// removes it.
 	ExitStatus Patch[TerminalExitStatus]
 
 	// The size the command believes it has. Unset leaves it as it is, null removes
-	// it (S78).
+	// it .
 	Size Patch[TerminalSize]
 
 	// What the client may do to the terminal; nothing until it is set. Unset
-	// leaves it as it is, null withdraws everything, an object replaces all of it
-	// (S78, S90).
+	// leaves it as it is, null withdraws everything, an object replaces all of it.
 	Capabilities Patch[TerminalCapabilities]
 
-	Meta    json.RawMessage // _meta: an object that patches what is stored key by key, or null, which clears it (S78)
+	Meta    json.RawMessage // _meta: an object that patches what is stored key by key, or null, which clears it
 	Unknown json.RawMessage // members the schema does not know, as an object; sent again after the others
 }
 
@@ -119,7 +117,7 @@ type TerminalOutputChunk struct {
 
 // CancelTerminalRequest stops the command in one terminal that advertises it.
 // The terminal stays, as do tool calls that show it; a terminal that is
-// unknown, over or not to be stopped gets -32602 (S22).
+// unknown, over or not to be stopped gets -32602.
 type CancelTerminalRequest struct {
 	// The session the terminal belongs to.
 	SessionID SessionID

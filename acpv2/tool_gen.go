@@ -9,50 +9,47 @@ import (
 )
 
 // ToolCallUpdate reports a tool call, or changes the one with the same id; an
-// id not seen before creates it (S90). What is unset stays, null resets and a
-// value replaces; metadata is merged by its top-level keys (S78).
+// id not seen before creates it . What is unset stays, null resets and a value
+// replaces; metadata is merged by its top-level keys .
 type ToolCallUpdate struct {
 	// The id of the tool call within the session.
 	ToolCallID ToolCallID
 
-	// The tool's name, for programs. Unset leaves it as it is, null removes it
-	// (S78).
+	// The tool's name, for programs. Unset leaves it as it is, null removes it.
 	Name Patch[string]
 
-	// What is being done, for people. Unset leaves it as it is, null removes it
-	// (S78).
+	// What is being done, for people. Unset leaves it as it is, null removes it.
 	Title Patch[string]
 
 	// What sort of thing the tool does. Unset leaves it as it is, null goes back
-	// to other, which is also where a new call begins (S78).
+	// to other, which is also where a new call begins.
 	Kind Patch[ToolKind]
 
 	// How far the call has got. Unset leaves it as it is, null goes back to
-	// pending, which is also where a new call begins (S78).
+	// pending, which is also where a new call begins.
 	Status Patch[ToolCallStatus]
 
 	// All there is to show. Unset leaves it as it is, null or an empty list clears
-	// it, a list replaces all of it (S78).
+	// it, a list replaces all of it.
 	Content Patch[[]ToolCallContent]
 
 	// All places in files that the call touches. Unset leaves them as they are,
-	// null or an empty list clears them, a list replaces them (S78).
+	// null or an empty list clears them, a list replaces them.
 	Locations Patch[[]ToolCallLocation]
 
 	// What the tool was given, as raw JSON. Unset leaves it as it is, null removes
-	// it (S78).
+	// it .
 	RawInput json.RawMessage
 
 	// What the tool gave back, as raw JSON. Unset leaves it as it is, null removes
-	// it (S78).
+	// it .
 	RawOutput json.RawMessage
 
 	// What the client may do to the call; nothing until it is set. Unset leaves it
-	// as it is, null withdraws everything, an object replaces all of it (S78,
-	// S90).
+	// as it is, null withdraws everything, an object replaces all of it.
 	Capabilities Patch[ToolCallCapabilities]
 
-	Meta    json.RawMessage // _meta: an object that patches what is stored key by key, or null, which clears it (S78)
+	Meta    json.RawMessage // _meta: an object that patches what is stored key by key, or null, which clears it
 	Unknown json.RawMessage // members the schema does not know, as an object; sent again after the others
 }
 
@@ -99,7 +96,7 @@ func (v ToolKind) Known() bool {
 }
 
 // ToolCallStatus is the state of a tool call. One that is unknown means still
-// in progress (S85).
+// in progress.
 //
 // Values that this package does not know are kept as they are; Known tells them apart.
 type ToolCallStatus string
@@ -183,7 +180,7 @@ type ToolCallLocation struct {
 }
 
 // ToolCallCapabilities lists what the client may do to a tool call at present.
-// A malformed value counts as nothing (S90).
+// A malformed value counts as nothing.
 type ToolCallCapabilities struct {
 	// Non-nil when the client may stop the call with tool_call/cancel.
 	Cancel *ToolCallCancelCapabilities
@@ -221,7 +218,7 @@ type ToolCallContentChunk struct {
 
 // CancelToolCallRequest stops one tool call that advertises it. The foreground
 // as such goes on; a call that is unknown, over or not to be stopped gets
-// -32602 (S22).
+// -32602.
 type CancelToolCallRequest struct {
 	// The session the tool call belongs to.
 	SessionID SessionID

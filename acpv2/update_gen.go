@@ -22,7 +22,7 @@ type UpdateSessionNotification struct {
 
 // SessionUpdate is something that happened in a session: a message or a piece
 // of one, a tool call, a change of state and so on. Updates of unknown kinds
-// are kept undecoded (S81).
+// are kept undecoded.
 //
 // It is one of *[UserMessageChunk], *[UserMessage], *[AgentMessageChunk],
 // *[AgentMessage], *[AgentThoughtChunk], *[AgentThought], [StateUpdate],
@@ -55,16 +55,16 @@ type ConfigOptionUpdate struct {
 }
 
 // SessionInfoUpdate changes what the client knows about the session; what it
-// does not set stays. Metadata is merged by its top-level keys (S78).
+// does not set stays. Metadata is merged by its top-level keys.
 type SessionInfoUpdate struct {
-	// The new title. Unset leaves it as it is, null removes it (S78).
+	// The new title. Unset leaves it as it is, null removes it.
 	Title Patch[string]
 
 	// When the session was last active, as an RFC 3339 timestamp. Unset leaves it
-	// as it is, null removes it (S78).
+	// as it is, null removes it.
 	UpdatedAt Patch[string]
 
-	Meta    json.RawMessage // _meta: an object that patches what is stored key by key, or null, which clears it (S78)
+	Meta    json.RawMessage // _meta: an object that patches what is stored key by key, or null, which clears it
 	Unknown json.RawMessage // members the schema does not know, as an object; sent again after the others
 }
 
@@ -89,7 +89,7 @@ type UsageUpdate struct {
 	// The number of tokens the context can hold.
 	Size uint64
 
-	// What the session has cost. Unset leaves it as it is, null removes it (S78).
+	// What the session has cost. Unset leaves it as it is, null removes it.
 	Cost Patch[Cost]
 
 	Meta    json.RawMessage // _meta: an object, or nil
@@ -127,7 +127,7 @@ type Notice struct {
 	// How prominently to show the notice.
 	Severity NoticeSeverity
 
-	// Plain text that can be understood alone; never empty (S74).
+	// Plain text that can be understood alone; never empty.
 	Title string
 
 	// More plain text; may be empty.

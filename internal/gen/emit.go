@@ -211,7 +211,7 @@ func (m *model) emitSupport(w *writer) {
 	w.p("// A Patch is a field of an update with three states: unchanged (the zero value),")
 	w.p("// cleared, and set to a value. Read it with its methods Get, Or, Apply, IsZero and")
 	w.p("// IsClear; make one with [Set] and [Clear]. It appears exactly where the schema")
-	w.p("// tells absent and null apart (S78).")
+	w.p("// tells absent and null apart.")
 	w.p("type Patch[T any] = wire.Patch[T]\n")
 	w.p("// Set returns a patch that replaces the field by v.")
 	w.p("func Set[T any](v T) Patch[T] { return wire.Set(v) }\n")

@@ -105,7 +105,7 @@ func (m *model) emitStruct(w *writer, t *goType) {
 		case t.patch && m.version == "v1":
 			w.p("\tMeta json.RawMessage // _meta: an object that replaces what is stored, or null, which removes it")
 		case t.patch:
-			w.p("\tMeta json.RawMessage // _meta: an object that patches what is stored key by key, or null, which clears it (S78)")
+			w.p("\tMeta json.RawMessage // _meta: an object that patches what is stored key by key, or null, which clears it")
 		default:
 			w.p("\tMeta json.RawMessage // _meta: an object, or nil")
 		}

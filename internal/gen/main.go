@@ -18,6 +18,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -92,6 +93,9 @@ func generate(schemas string) (map[string][]byte, error) {
 	if u := dd.unused(); len(u) > 0 {
 		return nil, fmt.Errorf("docs.txt entries never used: %s", strings.Join(u, ", "))
 	}
+	if err := models[len(models)-1].emitVocabulary(files); err != nil {
+		return nil, err
+	}
 	return files, emitRegistry(models, files)
 }
 
@@ -104,14 +108,14 @@ func generated(path string) bool {
 // existing lists the generated files below root.
 func existing(root string) ([]string, error) {
 	var out []string
-	for _, dir := range []string{"acpv1", "acpv2", "internal/registry"} {
+	for _, dir := range []string{".", "acpv1", "acpv2", "internal/registry"} {
 		paths, err := filepath.Glob(filepath.Join(root, dir, "*.go"))
 		if err != nil {
 			return nil, err
 		}
 		for _, p := range paths {
 			if generated(p) {
-				out = append(out, dir+"/"+filepath.Base(p))
+				out = append(out, path.Join(dir, filepath.Base(p)))
 			}
 		}
 	}
