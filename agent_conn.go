@@ -77,7 +77,6 @@ func newAgentConn(ctx context.Context, cfg *Agent, stream jsonrpc.Stream) *Agent
 	engine.Mux = uninitializedMux()
 	engine.Lane = laneOf
 	engine.Preempt = c.preempt
-	engine.StrictIDs = false
 	engine.Incoming = append([]jsonrpc.Middleware{traceIncoming, c.gate}, engine.Incoming...)
 	c.mu.Lock() // preempt may need conn before it is known here
 	c.conn = jsonrpc.NewConn(stream, engine)

@@ -87,7 +87,6 @@ func (c *AgentConn) preemptInitialize(req *jsonrpc.Request) error {
 	}
 	if c.hello == nil || c.hello.proto != h.proto {
 		c.conn.SetMux(c.newMux(h.proto))
-		c.conn.SetStrictIDs(h.proto.version() == 2) // S11
 	}
 	c.hello = h
 	return nil
@@ -100,6 +99,7 @@ func (c *AgentConn) newMux(p agentProtocol) *jsonrpc.Mux {
 	if f := c.agent.Load().Extensions; f != nil {
 		f(mux)
 	}
+	mux.StrictIDs = p.version() == 2 // S11
 	return mux
 }
 

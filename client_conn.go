@@ -107,7 +107,6 @@ func newClientConn(ctx context.Context, client *Client, stream jsonrpc.Stream, p
 	engine.Mux = c.clientUninitializedMux()
 	engine.Lane = c.lane
 	engine.Preempt = nil
-	engine.StrictIDs = false
 	engine.Diagnose = c.diagnose
 	incoming := []jsonrpc.Middleware{traceIncoming}
 	if len(engine.Incoming) > 0 {

@@ -292,6 +292,7 @@ func (c *ClientConn) newPeer(version int) *clientPeer {
 	if f := c.client.Extensions; f != nil {
 		f(p.mux)
 	}
+	p.mux.StrictIDs = version == 2 // S11
 	return p
 }
 
@@ -307,7 +308,6 @@ func (c *ClientConn) initialized(p *clientPeer, raw json.RawMessage) (int, error
 	}
 	c.peer.Store(p)
 	c.conn.SetMux(p.mux)
-	c.conn.SetStrictIDs(answered == 2) // S11
 	return answered, nil
 }
 

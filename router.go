@@ -189,7 +189,7 @@ func (rc *routed) choose(req *jsonrpc.Request) error {
 	if version == 2 && !req.ID.IsString() && !req.ID.IsInteger() {
 		return jsonrpc.Errorf(jsonrpc.CodeInvalidRequest, "ACP v2 request IDs must be strings or integers")
 	}
-	mux := new(jsonrpc.Mux)
+	mux := &jsonrpc.Mux{StrictIDs: version == 2}
 	rc.initialize(mux)
 	if version == 1 {
 		rc.r.V1.Handle(mux)
@@ -198,7 +198,6 @@ func (rc *routed) choose(req *jsonrpc.Request) error {
 	}
 	rc.version = version
 	req.Conn().SetMux(mux)
-	req.Conn().SetStrictIDs(version == 2)
 	return nil
 }
 

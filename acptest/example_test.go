@@ -105,7 +105,7 @@ func ExampleRecord() {
 		`)
 	}()
 	stream, recording := acptest.Record(client)
-	conn := jsonrpc.NewConn(stream, jsonrpc.Config{FirstID: 7})
+	conn := jsonrpc.NewConn(stream, jsonrpc.Config{})
 	var session struct{ SessionID string }
 	fmt.Println(conn.Call(ctx, "session/new", json.RawMessage(`{"cwd":"/","mcpServers":[]}`), &session))
 	fmt.Println(conn.Call(ctx, "session/close", map[string]string{"sessionId": session.SessionID}, nil))

@@ -88,7 +88,7 @@ func TestDefect10SetUp(t *testing.T) {
 			if _, err := acpv1.MethodInitialize.Call(t.Context(), client, &acpv1.InitializeRequest{ProtocolVersion: 1}); err != nil {
 				t.Error(err)
 			}
-			client.SetStrictIDs(false)
+			client.SetMux(nil)
 			agent.SetMux(mux)
 			_, _ = client.Stats(), agent.Err()
 		})

@@ -411,7 +411,7 @@ func (c *Conn) sendCancel(id int64) {
 	params = append(params, `{"requestId":`...)
 	params = wire.AppendInt(params, id)
 	params = append(params, '}')
-	m := message{kind: messageNotify, method: CancelMethod, value: json.RawMessage(params)}
+	m := message{kind: messageNotify, method: cancelMethod, value: json.RawMessage(params)}
 	if err := c.out.send(c.cfg.BaseContext, &m, bypass); err != nil {
 		c.log.Debug("cancellation not sent", "error", err)
 	}

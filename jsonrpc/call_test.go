@@ -104,7 +104,7 @@ func TestAwaitAnswer(t *testing.T) {
 		}()
 		p.take()
 		stop()
-		if got := p.take(); len(got) != 1 || !strings.Contains(got[0], CancelMethod) {
+		if got := p.take(); len(got) != 1 || !strings.Contains(got[0], cancelMethod) {
 			t.Error(got)
 		}
 		p.write(`{"jsonrpc":"2.0","id":0,"error":{"code":-32800,"message":"cancelled"}}` + "\n")
@@ -515,7 +515,7 @@ func TestBlockedPeer(t *testing.T) {
 				t.Fatal(err, line)
 			}
 			switch m.Method {
-			case CancelMethod:
+			case cancelMethod:
 				cancelled++
 			case "session/update":
 				if m.Params.N != n {
@@ -557,7 +557,7 @@ func TestBlockedPipe(t *testing.T) {
 		t.Error(err)
 	}
 	d := NewConn(NewLineStream(r2, w1), Config{Diagnose: func(e Event) { t.Error(e) }})
-	if err := c.Notify(bg, CancelMethod, map[string]any{"requestId": "last"}); err != nil {
+	if err := c.Notify(bg, cancelMethod, map[string]any{"requestId": "last"}); err != nil {
 		t.Error(err)
 	}
 	for d.Stats().FramesIn < 3 {

@@ -14,8 +14,8 @@ const (
 	DefaultFlushTimeout = 5 * time.Second
 )
 
-// CancelMethod is the notification that cancels a request (S36).
-const CancelMethod = "$/cancel_request"
+// cancelMethod is the notification that cancels a request (S36).
+const cancelMethod = "$/cancel_request"
 
 // A Config says how a [Conn] behaves. The zero value is useful: it answers
 // every request with "method not found" and can make calls. It is copied by
@@ -57,14 +57,6 @@ type Config struct {
 	// error refuses the message: it is the answer to a request; a notification
 	// is dropped and reported.
 	Preempt func(*Request) error
-
-	// StrictIDs makes request ids other than strings and integers invalid
-	// (S11). [Conn.SetStrictIDs] changes it later.
-	StrictIDs bool
-
-	// FirstID is the id of the first call; later ones count up from it. It must
-	// be between 0 and 1<<52.
-	FirstID int64
 
 	// MaxFrame bounds incoming frames, in bytes; 0 means DefaultMaxFrame. A
 	// larger frame is reported, and answered where an id can be read. The

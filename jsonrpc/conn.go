@@ -24,7 +24,6 @@ type Conn struct {
 	incoming Handler // nil without middleware
 	outgoing Handler // nil without middleware
 	mux      atomic.Pointer[Mux]
-	strict   atomic.Bool
 
 	// Parents of the handlers' contexts. They end separately: requests may be
 	// given up while queued notifications are still handled.
@@ -68,11 +67,8 @@ type Conn struct {
 
 // NewConn starts a connection on the stream, which it takes over: it reads at
 // once and closes the stream when the connection ends. Call [Conn.Close] when
-// done with it. It panics when [Config.FirstID] is out of range.
+// done with it.
 func NewConn(stream Stream, cfg Config) *Conn {
-	if cfg.FirstID < 0 || cfg.FirstID > maxFirstID {
-		panic("jsonrpc: Config.FirstID out of range")
-	}
 	setDefault(&cfg.MaxFrame, DefaultMaxFrame)
 	setDefault(&cfg.MaxQueued, DefaultMaxQueued)
 	setDefault(&cfg.MaxQueuedHard, hardDefault(cfg.MaxQueued, cfg.MaxFrame))
@@ -86,7 +82,6 @@ func NewConn(stream Stream, cfg Config) *Conn {
 	c := &Conn{
 		cfg:        cfg,
 		stream:     stream,
-		nextID:     cfg.FirstID,
 		pending:    make(map[int64]*call),
 		inbound:    make(map[ID]*entry),
 		lanes:      make(map[string]*lane),
@@ -104,7 +99,6 @@ func NewConn(stream Stream, cfg Config) *Conn {
 	context.AfterFunc(c.requestCtx, c.endRequests)
 	c.noteCtx, c.cancelNotes = context.WithCancelCause(cfg.BaseContext)
 	c.mux.Store(cfg.Mux)
-	c.strict.Store(cfg.StrictIDs)
 	if len(cfg.Incoming) > 0 {
 		c.incoming = chain(func(ctx context.Context, r *Request) (any, error) {
 			return r.route.call(ctx, r)
@@ -144,9 +138,6 @@ func hardDefault(queued, frame int) int {
 // message at hand; protocol versions that are negotiated by the first message
 // use it.
 func (c *Conn) SetMux(m *Mux) { c.mux.Store(m) }
-
-// SetStrictIDs changes [Config.StrictIDs] from the next frame on.
-func (c *Conn) SetStrictIDs(strict bool) { c.strict.Store(strict) }
 
 // Stats returns what the connection has seen so far.
 func (c *Conn) Stats() Stats {

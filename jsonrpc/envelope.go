@@ -333,7 +333,7 @@ func (r *reader) object(f Frame, e *envelope) {
 	}
 	mux := c.mux.Load()
 	if e.has&memberID == 0 {
-		if e.method == CancelMethod {
+		if e.method == cancelMethod {
 			r.cancellation(e)
 			return
 		}
@@ -352,12 +352,12 @@ func (r *reader) object(f Frame, e *envelope) {
 		return
 	}
 	id := r.idOf(e.id)
-	if c.strict.Load() && !id.IsString() && !id.IsInteger() {
+	if mux != nil && mux.StrictIDs && !id.IsString() && !id.IsInteger() {
 		r.refuse(f, &Error{Code: CodeInvalidRequest, Message: "Invalid request: ids must be strings or integers"})
 		return
 	}
 	rt := e.routes.route(mux, false)
-	if rt == nil || e.method == CancelMethod {
+	if rt == nil || e.method == cancelMethod {
 		c.answer(id, MethodNotFound(e.method))
 		return
 	}

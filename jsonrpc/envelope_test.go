@@ -181,7 +181,9 @@ func cancelReq(params string) string {
 // TestStrictIDs: S11.
 func TestStrictIDs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := newRawPeer(Config{Mux: echoMux(), StrictIDs: true})
+		mux := echoMux()
+		mux.StrictIDs = true
+		p := newRawPeer(Config{Mux: mux})
 		defer p.close()
 		for _, id := range []string{"null", "1.5", "1e-3"} {
 			p.write(`{"jsonrpc":"2.0","id":` + id + `,"method":"session/bogus"}` + "\n")
@@ -195,7 +197,7 @@ func TestStrictIDs(t *testing.T) {
 				t.Error(id, diff)
 			}
 		}
-		p.conn.SetStrictIDs(false)
+		p.conn.SetMux(echoMux())
 		p.write(notFoundReq("null") + "\n")
 		if diff := cmp.Diff([]string{notFound("null", "session/bogus")}, p.take()); diff != "" {
 			t.Error(diff)
@@ -304,7 +306,7 @@ func TestResponses(t *testing.T) {
 // and not the value.
 func TestResultPath(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := newRawPeer(Config{FirstID: 1})
+		p := newRawPeer(Config{})
 		defer p.close()
 		errs := make(chan error)
 		go func() {
@@ -312,7 +314,7 @@ func TestResultPath(t *testing.T) {
 			errs <- err
 		}()
 		p.take()
-		p.write(`{"jsonrpc":"2.0","id":1,"result":{"text":{"secret":1}}}` + "\n")
+		p.write(`{"jsonrpc":"2.0","id":0,"result":{"text":{"secret":1}}}` + "\n")
 		err := <-errs
 		if err == nil || !strings.HasSuffix(err.Error(), "result.text: expected a string") {
 			t.Error(err)

@@ -134,10 +134,6 @@ func (id *ID) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// maxFirstID leaves room for calls below the ids that ownID reads, and below
-// what JavaScript peers can count exactly.
-const maxFirstID = 1 << 52
-
 // ownID reads the id of a response to one of our own calls, which are plain
 // integers. Anything else, "0" and 0.0 included, is not ours (S33).
 func ownID(raw []byte) (int64, bool) {

@@ -102,14 +102,11 @@ func TestError(t *testing.T) {
 
 func TestMux(t *testing.T) {
 	mux := echoMux()
-	if r, n := mux.Methods("session/prompt"); !r || n {
-		t.Error(r, n)
-	}
-	if r, n := mux.Methods("session/update"); r || !n {
-		t.Error(r, n)
-	}
-	if r, n := mux.Methods("nobody"); r || n {
-		t.Error(r, n)
+	for name, want := range map[string][2]bool{"session/prompt": {true, false}, "session/update": {false, true}, "nobody": {}} {
+		rs := mux.find([]byte(name))
+		if got := [2]bool{rs.route(mux, false) != nil, rs.route(mux, true) != nil}; got != want {
+			t.Error(name, got)
+		}
 	}
 	for _, f := range []func(){
 		func() { prompt.Handle(mux, nil) },

@@ -262,6 +262,13 @@ func raw(s string) *json.RawMessage {
 
 func exit() { runtime.Goexit() }
 
+// countFrom sets the id of the connection's next call.
+func countFrom(c *Conn, id int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.nextID = id
+}
+
 // panics is a type whose decoder does.
 type panics struct{}
 

@@ -14,6 +14,10 @@ import (
 // is ready. A Mux must not be changed once a connection uses it; it may serve
 // any number of connections at once.
 type Mux struct {
+	// StrictIDs refuses requests whose ids are neither strings nor integers, as
+	// version 2 of ACP requires.
+	StrictIDs bool
+
 	routes       map[string]*routes
 	fallback     *route
 	noteFallback *route
@@ -52,15 +56,6 @@ func (m *Mux) FallbackNotification(h Handler) {
 		panic("jsonrpc: a nil or a second fallback for notifications")
 	}
 	m.noteFallback = rawRoute(h)
-}
-
-// Methods reports whether the mux has a request handler and a notification
-// handler for the name, fallbacks aside.
-func (m *Mux) Methods(name string) (request, notification bool) {
-	if r := m.routes[name]; r != nil {
-		return r.request != nil, r.note != nil
-	}
-	return false, false
 }
 
 func rawRoute(h Handler) *route {

@@ -483,7 +483,8 @@ func TestRandomOrder(t *testing.T) {
 		}
 		return nil, nil
 	})
-	a, b := filePair(t, Config{Mux: &mux, Lane: laneOf}, Config{Mux: &mux, Lane: laneOf, FirstID: 1})
+	a, b := filePair(t, Config{Mux: &mux, Lane: laneOf}, Config{Mux: &mux, Lane: laneOf})
+	countFrom(b, 1)
 	var wg sync.WaitGroup
 	for i := range 16 {
 		wg.Go(func() {

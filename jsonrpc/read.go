@@ -391,5 +391,5 @@ func (r *reader) lookup(id []byte) (cl *call, result any, unknown bool) {
 		cl.held = true
 		return cl, cl.result, false
 	}
-	return nil, nil, n < c.cfg.FirstID || n >= c.nextID
+	return nil, nil, n >= c.nextID
 }

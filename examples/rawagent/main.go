@@ -44,7 +44,7 @@ func main() {
 
 // serve runs the agent on a stream.
 func serve(stream jsonrpc.Stream, protocol int, log *slog.Logger) *jsonrpc.Conn {
-	mux := new(jsonrpc.Mux)
+	mux := &jsonrpc.Mux{StrictIDs: protocol == 2}
 	a := &agent{sessions: map[string]bool{}, turns: map[string][]*turn{}}
 	if protocol == 1 {
 		a.handleV1(mux)
@@ -52,12 +52,11 @@ func serve(stream jsonrpc.Stream, protocol int, log *slog.Logger) *jsonrpc.Conn 
 		a.handleV2(mux)
 	}
 	return jsonrpc.NewConn(stream, jsonrpc.Config{
-		Mux:       mux,
-		Lane:      lane,
-		Preempt:   a.preempt,
-		Incoming:  []jsonrpc.Middleware{a.gate},
-		StrictIDs: protocol == 2,
-		Logger:    log,
+		Mux:      mux,
+		Lane:     lane,
+		Preempt:  a.preempt,
+		Incoming: []jsonrpc.Middleware{a.gate},
+		Logger:   log,
 	})
 }
 

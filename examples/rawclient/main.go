@@ -64,13 +64,13 @@ func run(protocol int, prompt string, command []string, out io.Writer) (reason s
 		return "", err
 	}
 	c := &client{out: out, idle: make(chan string, 1)}
-	mux := new(jsonrpc.Mux) // whatever else the agent asks for is answered "method not found"
+	mux := &jsonrpc.Mux{StrictIDs: protocol == 2} // whatever else the agent asks for is answered "method not found"
 	if protocol == 1 {
 		c.handleV1(mux)
 	} else {
 		c.handleV2(mux)
 	}
-	conn := jsonrpc.NewConn(jsonrpc.NewLineStream(stdout, stdin), jsonrpc.Config{Mux: mux, Lane: lane, StrictIDs: protocol == 2})
+	conn := jsonrpc.NewConn(jsonrpc.NewLineStream(stdout, stdin), jsonrpc.Config{Mux: mux, Lane: lane})
 	defer func() {
 		// The agent exits when its input ends; if it does not, it is killed.
 		kill := time.AfterFunc(stopGrace, func() { _ = cmd.Process.Kill() })
