@@ -72,10 +72,10 @@ var vocabularyDocs = map[string]string{
 
 // A noun is a type to be named, in one of the forms in which the generator has them.
 type noun struct {
-	name, acp, doc string
-	typ            *goType // nil for what has no definition of its own
-	fields         []string
-	experimental   bool
+	name, doc    string
+	typ          *goType // nil for what has no definition of its own
+	fields       []string
+	experimental bool
 }
 
 // emitVocabulary writes the names and values that package acp gives the types of
