@@ -14,7 +14,7 @@ import (
 
 // dialect are the forms that CONTRIBUTING's table of English replaces.
 var dialect = regexp.MustCompile(`(?i)` + strings.Join([]string{
-	`\b(?:is|are|was|were|be|been|being) told\b`,
+	`\b(?:is|are|was|were|be|been|being) told(?: [^t\s]| t[^o]|[^ ]|$)`, // not: told to
 	`\b(?:tells?|told) (?:of|that)\b`,
 	`\b(?:that|what|which) (?:is|are) no [^l]`, // not: no longer
 	`\band else nil\b`,
@@ -33,7 +33,6 @@ var dialect = regexp.MustCompile(`(?i)` + strings.Join([]string{
 var inDialect = map[string]bool{
 	".":                                          true,
 	"CHANGELOG.md":                               true,
-	"README.md":                                  true,
 	"acphost":                                    true,
 	"acptest":                                    true,
 	"acpv1":                                      true,
@@ -42,19 +41,15 @@ var inDialect = map[string]bool{
 	"cmd/acp/internal/agent":                     true,
 	"cmd/acp/internal/app":                       true,
 	"cmd/acp/internal/cli":                       true,
-	"cmd/acp/internal/cli/agent":                 true,
 	"cmd/acp/internal/cli/agents":                true,
-	"cmd/acp/internal/cli/auth":                  true,
 	"cmd/acp/internal/cli/bridge":                true,
 	"cmd/acp/internal/cli/chat":                  true,
 	"cmd/acp/internal/cli/check":                 true,
-	"cmd/acp/internal/cli/completion":            true,
 	"cmd/acp/internal/cli/configcmd":             true,
 	"cmd/acp/internal/cli/exec":                  true,
 	"cmd/acp/internal/cli/sessions":              true,
 	"cmd/acp/internal/cli/tap":                   true,
 	"cmd/acp/internal/cli/tracecmd":              true,
-	"cmd/acp/internal/cli/version":               true,
 	"cmd/acp/internal/config":                    true,
 	"cmd/acp/internal/digest":                    true,
 	"cmd/acp/internal/envelope":                  true,
