@@ -97,7 +97,7 @@ func newRoot(a *app.App) (root *cobra.Command, started *bool) {
 }
 
 // prepare makes every command call begin before it runs, and gives a noun without a verb its help
-// and an error for what is no verb.
+// and an error for anything that is not a verb.
 func prepare(cmd *cobra.Command, begin func(*cobra.Command) error) {
 	for _, sub := range cmd.Commands() {
 		prepare(sub, begin)
@@ -152,8 +152,8 @@ func (g *globals) register(root *cobra.Command) {
 	f.DurationVar(&g.connect, "connect-timeout", 0, "give up an agent that has not answered for `TIME` after its start")
 	f.BoolVar(&g.noStore, "no-store", false, "keep nothing of the conversation")
 	f.BoolVar(&g.plain, "plain", false, "lines instead of a screen, for screen readers and simple terminals")
-	f.StringVar(&g.log, "log", "", "write what goes on to `FILE`, without what is said")
-	f.BoolVar(&g.verbose, "verbose", false, "write what goes on to standard error, without what is said")
+	f.StringVar(&g.log, "log", "", "write a log to `FILE` (events only, no message content)")
+	f.BoolVar(&g.verbose, "verbose", false, "write a log to standard error (events only, no message content)")
 	_ = root.MarkPersistentFlagFilename("config", "toml")
 	_ = root.MarkPersistentFlagFilename("policy", "json")
 	_ = root.MarkPersistentFlagDirname("cwd")

@@ -103,21 +103,21 @@ func NewCommand(a *app.App, runF func(context.Context, *Options) error) *cobra.C
 		Args: cobra.MinimumNArgs(1), RunE: run(verbRemove), ValidArgsFunction: completeNames(a),
 	}
 	doctor := &cobra.Command{
-		Use: "doctor [NAME]...", Short: "Start agents and say what does not work, and why",
-		Long: `Start agents, the default one if none is named, look at everything that a
-conversation needs, and say what does not work and what would cure it. A session
-is opened, nothing is prompted, and nothing is left running. Of each MCP server of
-the settings, the project and --mcp it is told whether the agent takes it as it is,
-whether it is bridged, or why it cannot be used; none of them is started.
+		Use: "doctor [NAME]...", Short: "Start agents and diagnose what does not work",
+		Long: `Start agents (the default one if you name none), examine everything that a
+conversation needs, and report what does not work and how to fix it. Doctor opens a
+session, sends no prompt, and leaves nothing running. For each MCP server of the
+settings, the project and --mcp it reports whether the agent supports it directly,
+reaches it through a bridge, or cannot use it; it starts none of them.
 
-The marks are ✓ for what works, ! for what may be in the way, and ✗ for what has to
-be cured. The exit status is 0 if nothing is marked ✗.`,
+The marks are ✓ for what works, ! for what may cause trouble, and ✗ for what must be
+fixed. The exit status is 0 if nothing is marked ✗.`,
 		RunE: run(verbDoctor), ValidArgsFunction: completeNames(a), Args: cobra.ArbitraryArgs,
 	}
 	f = doctor.Flags()
 	f.BoolVar(&o.JSON, "json", false, "print an object for each agent, one in each line")
-	f.BoolVar(&o.Fix, "fix", false, "write what cures it to the user's file, where that is possible")
-	f.BoolVar(&o.All, "all", false, "look at all agents that are installed")
+	f.BoolVar(&o.Fix, "fix", false, "write the fix to the user's file where that is possible")
+	f.BoolVar(&o.All, "all", false, "examine all installed agents")
 	f.DurationVar(&o.Timeout, "timeout", 0, "give an agent this long to start (default: the setting timeouts.connect)")
 	cmd.AddCommand(list, add, remove, doctor)
 	return cmd

@@ -43,14 +43,15 @@ func NewCommand(a *app.App, runF func(context.Context, *Options) error) *cobra.C
 	cmd := &cobra.Command{
 		Use:   "bridge [AGENT] [-- COMMAND ARGS…]",
 		Short: "Serve an agent to clients of either protocol version",
-		Long: `Start an agent and serve it on standard input and output, to clients of either
-version of the protocol, whichever the agent speaks. An agent that speaks both
-versions is spoken to in the client's, unless --agent-protocol says otherwise. An
-editor starts "acp bridge NAME" in place of the agent. What the agent writes to standard error
-appears there.
+		Long: `Start an agent and serve it on standard input and output to clients of either version
+of the protocol, whichever version the agent speaks. With an agent that speaks both,
+the bridge uses the client's version, unless --agent-protocol says otherwise. Have your
+editor start "acp bridge NAME" in place of the agent. The agent's standard error
+appears on that of the bridge.
 
-It ends when the client leaves (status 0) or the agent does (status 6). If the agent
-cannot be used, the client is told why, and the status is 6, 7 or 8.`,
+The bridge ends when the client leaves (status 0) or the agent does (status 6). If the
+agent cannot be used, the client receives an error that says why, and the status is
+6, 7 or 8.`,
 		Example: `  acp bridge gemini
   acp bridge --protocol 1 -- my-agent --acp`,
 		RunE: func(cmd *cobra.Command, args []string) error {

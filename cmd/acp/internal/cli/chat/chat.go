@@ -25,7 +25,7 @@ type Options struct {
 	// given instead of it after "--".
 	Agent   string
 	Command []string
-	// Session is the session to go on with, whole or its beginning; Continue
+	// Session is the session to continue, whole or its beginning; Continue
 	// takes the latest in this directory.
 	Session  string
 	Continue bool
@@ -65,10 +65,10 @@ func NewCommand(a *app.App, runF func(context.Context, *Options) error) *cobra.C
 		},
 	}
 	f := cmd.Flags()
-	f.StringVarP(&o.Session, "session", "s", "", "go on with the session `ID`, or the one that begins so")
-	f.BoolVarP(&o.Continue, "continue", "c", false, "go on with the latest session in this directory")
+	f.StringVarP(&o.Session, "session", "s", "", "continue the session `ID`, which may be abbreviated")
+	f.BoolVarP(&o.Continue, "continue", "c", false, "continue the latest session in this directory")
 	f.StringVarP(&o.Prompt, "prompt", "p", "", "send `TEXT` at once")
-	f.BoolVar(&o.NoBell, "no-bell", false, "do not ring when you are wanted and look elsewhere")
+	f.BoolVar(&o.NoBell, "no-bell", false, "do not ring the bell when the agent needs you and the terminal has lost focus")
 	return cmd
 }
 
@@ -126,7 +126,7 @@ func (o *Options) agent() (roster.Agent, error) {
 	return agent, err
 }
 
-// session finds the session to go on with; "" is a new one.
+// session finds the session to continue; "" means a new one.
 func (o *Options) session(ctx context.Context, agent roster.Agent) (acp.SessionID, error) {
 	if o.Session == "" && !o.Continue {
 		return "", nil
@@ -147,7 +147,7 @@ func (o *Options) session(ctx context.Context, agent roster.Agent) (acp.SessionI
 			return "", fmt.Errorf("look for the latest session: %w", err)
 		}
 		if len(found) == 0 {
-			return "", fmt.Errorf("there is no session with %s in %s to go on with", agent.Name, o.App.Cwd)
+			return "", fmt.Errorf("there is no session with %s in %s to continue", agent.Name, o.App.Cwd)
 		}
 		return acp.SessionID(found[0].Conversation), nil
 	}

@@ -48,20 +48,19 @@ type Options struct {
 const long = `Check whether agents, clients and recorded traffic keep to the Agent Client
 Protocol, rule by rule. acp check rules lists the rules.
 
-A rule that has to be kept is of level must; only failures of these count, and end the
-program with status 1. Rules of level should and may are advice, and quirks are what
-real implementations do and others have to bear.
+Rules have levels. Only failures of rules of level must count, and make the program end
+with status 1. Rules of level should and may are advice. Quirks are what real
+implementations do and others must cope with.
 
-A rule can also be unseen: what it is about did not happen. Agents are only asked to do
-what needs a prompt if --prompt says with which words, as in
+A rule is unseen if the situation it is about did not occur. Agents are asked to do
+what needs a prompt only if --prompt gives the words, as in
 --prompt permission="create a file": see acp check agent --help.
 
-What answers nothing but initialize, in a few connections in a row, is given up: the
-other rules are not tried, and the status is 1.
+If the peer answers nothing but initialize on several connections in a row, the check
+stops and ends with status 1.
 
-The status is 0 if what has to be kept was kept where it was seen, 1 if not, 4 after
-Ctrl-C, and 6, 7 or 8 if what was to be checked could not be started, does not speak the
-protocol, or says nothing.`
+The status is 0 if no rule of level must was broken, 1 if one was, 4 after Ctrl-C, and
+6, 7 or 8 if the peer could not be started, does not speak the protocol, or says nothing.`
 
 // NewCommand returns the command; runF, if not nil, runs in place of its verbs.
 func NewCommand(a *app.App, runF func(context.Context, *Options) error) *cobra.Command {
@@ -91,16 +90,16 @@ func newAgent(a *app.App, runF func(context.Context, *Options) error) *cobra.Com
 	cmd := &cobra.Command{
 		Use:   "agent [AGENT] [-- COMMAND ARGS…]",
 		Short: "Check an agent",
-		Long: `Start an agent, as often as is needed, and check the rules for agents. Without a name
-and a command that is the agent that acp uses by default.
+		Long: `Start an agent, as often as needed, and check the rules for agents. Without a name or a
+command that is the agent that acp uses by default.
 
-What an agent does in a turn depends on what it is told. Prompts are given by purpose,
-with --prompt PURPOSE=TEXT, where {file} stands for a file that the client has; rules
-for whose purpose there is none are unseen.
+What an agent does in a turn depends on the prompt. Give prompts by purpose with
+--prompt PURPOSE=TEXT, where {file} stands for a file that the client has. Rules whose
+purpose has no prompt are unseen.
 
-The agent is started in the current directory. Its sessions are opened in a directory
-made for the check, with a few files, which is removed at the end; with --cwd DIR they
-are in DIR, and the agent is started there. What it asks permission for is allowed.
+The agent starts in the current directory. Its sessions are opened in a directory made
+for the check, with a few files, which is removed at the end; with --cwd DIR the agent
+and its sessions use DIR. Every permission that the agent asks for is granted.
 
 The purposes of prompts:
 
@@ -118,9 +117,9 @@ The purposes of prompts:
 	}
 	o.flags(cmd)
 	f := cmd.Flags()
-	f.StringArray("prompt", nil, "what makes the agent do something: `PURPOSE=TEXT` (repeatable)")
-	f.StringVar(&o.Login, "login", "", "log in by the method `ID` where the agent wants that")
-	f.BoolVar(&o.Logout, "logout", false, "log out and in again, too: what one has logged in with may be lost")
+	f.StringArray("prompt", nil, "prompt the agent with TEXT where a rule needs PURPOSE: `PURPOSE=TEXT` (repeatable)")
+	f.StringVar(&o.Login, "login", "", "log in with the method `ID` if the agent requires a login")
+	f.BoolVar(&o.Logout, "logout", false, "also log out and in again; this may discard stored credentials")
 	return cmd
 }
 
@@ -129,18 +128,17 @@ func newClient(a *app.App, runF func(context.Context, *Options) error) *cobra.Co
 	cmd := &cobra.Command{
 		Use:   "client [-- COMMAND ARGS…]",
 		Short: "Check a client, such as an editor",
-		Long: `Be an agent to a client, and check the rules for clients.
+		Long: `Play an agent to a client and check the rules for clients.
 
 {agent} among the arguments of COMMAND, and the variable ACP_AGENT_COMMAND, stand for
-the command that the client has to start as its agent. Without {agent} COMMAND is
-spoken to at its standard streams. It is started as often as is needed, and each time
-has to initialize, open a session and send a prompt. It is asked to write the file
-acp-check.txt in the directory of its session, which is removed at the end unless it
-was there before.
+the command that the client must start as its agent. Without {agent} the check talks to
+COMMAND on its standard streams. COMMAND is started as often as needed; each time it
+must initialize, open a session and send a prompt. It is asked to write the file
+acp-check.txt in the directory of its session; the check removes the file at the end
+unless it existed before.
 
-Without COMMAND the command for the agent is printed, to be configured in an editor,
-and a person has to start it there and send prompts. What is checked goes on in the
-turns of these.`,
+Without COMMAND the check prints the command of the agent to configure in an editor.
+Start it there and send prompts: the check continues in their turns.`,
 		Example: `  acp check client -- my-client --agent {agent}
   acp check client`,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -194,7 +192,7 @@ func (o *Options) reports(cmd *cobra.Command) {
 	f.StringArrayVar(&o.Only, "only", nil, "check only `RULES`: an id, what it begins with, or a pattern such as 'agent/*/unknown-*' (repeatable)")
 	f.StringArrayVar(&o.Skip, "skip", nil, "leave out `RULES` (repeatable)")
 	f.StringVar(&o.Expect, "expect", "", "`FILE` with what is known to fail: a rule and the reason in a line")
-	f.BoolVar(&o.All, "all", false, "tell what is in order or was not seen, too")
+	f.BoolVar(&o.All, "all", false, "also report rules that passed or were not seen")
 	f.BoolVar(&o.JSON, "json", false, "write the report in JSON")
 	f.StringVar(&o.JUnit, "junit", "", "also write the report in JUnit's XML to `FILE`")
 	f.StringVar(&o.SARIF, "sarif", "", "also write the report in SARIF to `FILE`")

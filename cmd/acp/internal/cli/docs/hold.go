@@ -18,13 +18,13 @@ A file has two names, the one that is used and the one that links lead to. A rul
 denies or asks needs to match one of them, a rule that allows both.
 
 If there are rules that deny or ask and they cannot hold an agent, acp says so once in
-a conversation: at its beginning where the agent speaks version 2 of the protocol, in
-which it uses its own files and commands, and else when it does something without
+a conversation: at the beginning if the agent speaks version 2 of the protocol, in which
+agents use their own files and commands; otherwise when the agent does something without
 asking. ` + "`acp agents doctor`" + ` says it as well.
 
-If an agent tells that it did, or is doing, what a rule denies, that is told at once,
-and kept in the conversation; ` + "`acp exec`" + ` ends with status 12. It only counts
-what is certain: a tool call that is completed or has output, that was not permitted,
-and of which the agent tells enough. That a call was completed which had been denied
-does not count, since agents also tell that of calls they did not make.
+If an agent reports that it did, or is doing, what a rule denies, acp reports it at once
+and keeps it in the conversation; ` + "`acp exec`" + ` ends with status 12. Only what is
+certain counts: a tool call that is completed or has output, that was not permitted,
+and that the agent describes well enough. A denied call that is reported as completed
+does not count, because agents also report that of calls they did not make.
 `

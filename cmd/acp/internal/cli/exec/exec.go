@@ -82,22 +82,21 @@ status that says how the turn went.
 
 The agent is the one of --agent; or the command after --; or the first argument,
 if and only if that is exactly the name of a known agent (acp agents list) and
-neither of the others is given; or else the default agent. A prompt whose first
-word happens to be such a name is put in quotes together with the rest, or the
-agent is named with --agent.
+neither of the others is given; or else the default agent. If
+your prompt starts with an agent's name, quote the whole prompt or pass --agent.
 
 The prompt is the arguments, separated by spaces, then the files of --file, then
 standard input if that is a pipe or a file, each after an empty line. A - in place
 of the prompt is standard input in any case.
 
-Without --ask nobody is asked for permission: what the policy and --allow and
---deny do not decide is denied. That is told on standard error, with the --allow
-that would permit it, and the exit status is 5 unless --deny-ok is given.
+Without --ask nobody is asked for permission: what the policy, --allow and --deny do
+not decide is denied. Standard error then shows the --allow that would permit it, and
+the exit status is 5 unless --deny-ok is given.
 
-Control sequences in the agent's text are removed; --json has the text as it
-came. Of a message at most 32 MiB are kept: of a longer one the rest is missing in
-the output, which is told, and the exit status is 1. The first interrupt (Ctrl-C) cancels the turn and waits for its end, the
-second ends everything.
+Control sequences in the agent's text are removed; --json has the text as it came. The
+output has at most 32 MiB of one message; if more is missing, standard error says so,
+and the exit status is 1. The first interrupt (Ctrl-C) cancels the turn and waits for
+its end; the second ends everything.
 
 Exit statuses:
 
@@ -134,9 +133,9 @@ func NewCommand(a *app.App, runF func(context.Context, *Options) error) *cobra.C
 	f.StringArrayVarP(&o.Files, "file", "f", nil, "add the text of `FILE` to the prompt; - is standard input (repeatable)")
 	f.StringArrayVar(&o.Attach, "attach", nil, "attach `FILE`, in the best form that the agent takes (repeatable)")
 	f.BoolVar(&o.NoStdin, "no-stdin", false, "do not read standard input, though it is a pipe or a file")
-	f.StringVarP(&o.Session, "session", "s", "", "go on with the session `ID`, which may be abbreviated")
-	f.BoolVarP(&o.Continue, "continue", "c", false, "go on with the latest session with this agent in this directory")
-	f.BoolVar(&o.OrNew, "or-new", false, "begin a new session if the other cannot be gone on with")
+	f.StringVarP(&o.Session, "session", "s", "", "continue the session `ID`, which may be abbreviated")
+	f.BoolVarP(&o.Continue, "continue", "c", false, "continue the latest session with this agent in this directory")
+	f.BoolVar(&o.OrNew, "or-new", false, "start a new session if the given one cannot be resumed")
 	f.StringVar(&o.Mode, "mode", "", "set the `MODE` of the session first")
 	f.StringArrayVarP(&o.Options, "option", "o", nil, "set an option of the session first: `ID=VALUE` (repeatable)")
 	f.BoolVar(&o.JSON, "json", false, "print one JSON object a line: docs/exec-json.md")

@@ -143,13 +143,13 @@ func (t *turn) run(ctx context.Context) (*acp.Result, error) {
 	return t.session.Prompt(ctx, blocks...)
 }
 
-// restore goes on with a session. With --or-new any answer but that a login is needed leads to a new one:
+// restore continues a session. With --or-new any answer but that a login is needed leads to a new one:
 // agents have many ways to say that they do not have a session.
 func (t *turn) restore(ctx context.Context, agent roster.Agent, id acp.SessionID) (*host.Session, acp.Restored, error) {
 	s, how, err := t.host.Restore(ctx, id)
 	switch _, answered := errors.AsType[*jsonrpc.Error](err); {
 	case err == nil && how == acp.RestoredNew && !t.o.OrNew:
-		return nil, 0, exitcode.Errorf(exitcode.Failed, "%s cannot go on with session %s; with --or-new a new one is begun", agent.Name, cmp.Or(t.o.Session, string(id)))
+		return nil, 0, exitcode.Errorf(exitcode.Failed, "%s cannot resume session %s; --or-new starts a new one", agent.Name, cmp.Or(t.o.Session, string(id)))
 	case !answered || exitcode.Of(err) == exitcode.Auth:
 		return s, how, err
 	case !t.o.OrNew:
@@ -160,7 +160,7 @@ func (t *turn) restore(ctx context.Context, agent roster.Agent, id acp.SessionID
 	return s, acp.RestoredNew, err
 }
 
-// earlier finds the session to go on with; "" is a new one.
+// earlier finds the session to continue; "" means a new one.
 func (o *Options) earlier(ctx context.Context, agent roster.Agent) (acp.SessionID, error) {
 	if o.Session == "" && !o.Continue {
 		return "", nil
@@ -193,7 +193,7 @@ func (o *Options) earlier(ctx context.Context, agent roster.Agent) (acp.SessionI
 		if o.OrNew {
 			return "", nil
 		}
-		return "", fmt.Errorf("there is no session with %s in %s to go on with; --or-new begins one", agent.Name, o.App.Cwd)
+		return "", fmt.Errorf("there is no session with %s in %s to continue; --or-new starts one", agent.Name, o.App.Cwd)
 	}
 	return acp.SessionID(list[0].Conversation), nil
 }

@@ -87,15 +87,14 @@ func NewCommandResume(a *app.App, resume func(context.Context, store.Session) er
 	}
 	cmd := &cobra.Command{
 		Use:   "sessions",
-		Short: "Look at, take up and delete earlier conversations",
-		Long: `Conversations are kept on this machine as they happen, and agents may know of
-further ones.
+		Short: "List, search, resume and delete earlier conversations",
+		Long: `Conversations are kept on this machine as they happen. Agents may know more of them.
 
-An ID is the one the agent gave the session, or that of the conversation, which no
-other has: acp sessions list --json prints both. It may be cut short as long as it
-says which session is meant; --agent helps where two agents use the same ids. Of
-sessions to which one agent gave the same id the latest is meant, and the list names
-the others by their conversations.`,
+ID is the id that the agent gave the session, or the unique id of the conversation:
+acp sessions list --json prints both. You may abbreviate it as long as it is
+unambiguous; --agent helps if two agents use the same ids. If an agent gave several
+sessions the same id, it means the latest one; the list shows the others by the ids of
+their conversations.`,
 		Aliases: []string{"session"},
 	}
 	add := func(verb Verb, use, short string, args cobra.PositionalArgs, set func(*Options, *cobra.Command), take func(*Options, []string)) {
@@ -128,7 +127,7 @@ the others by their conversations.`,
 		c.Long = `List sessions, the latest first: those that were kept on this machine and, with
 --agent or --remote, those that the agent knows. The column FROM then says who
 knows each: stored, agent or both. If the agent cannot be asked, or does not answer
-in time, what was kept here is listed all the same, and the exit status tells.`
+in time, the list still has what was kept here, and the exit status is not 0.`
 	}, nil)
 	add(Show, "show ID", "Print a conversation", cobra.ExactArgs(1), func(o *Options, c *cobra.Command) {
 		c.Flags().BoolVar(&o.JSON, "json", false, "print the JSON form of acp sessions export")
@@ -136,12 +135,13 @@ in time, what was kept here is listed all the same, and the exit status tells.`
 		c.MarkFlagsMutuallyExclusive("json", "markdown")
 		c.Long = `Print a conversation
 
-It is shown as it was kept on this machine. What an agent told of its history when the
-session was continued, and was not kept before, stands at its end and is marked. A turn that did not end as it should is followed by how it ended: cancelled,
-failed and why, or not at all. Of the output of a command the first and the last MiB are
-kept, and how much was between them.`
+The conversation is printed as it was kept on this machine. History that the agent
+replayed when the session was continued, and that was not kept before, stands at its
+end and is marked. A turn that did not end normally is followed by how it ended:
+cancelled, failed and why, or not at all. Of the output of a command the first and the
+last MiB are kept, with the size of the gap.`
 	}, ids)
-	add(Resume, "resume ID", "Take a conversation up again", cobra.ExactArgs(1), nil, ids)
+	add(Resume, "resume ID", "Resume a conversation", cobra.ExactArgs(1), nil, ids)
 	add(Export, "export ID", "Write a conversation to a file or to standard output", cobra.ExactArgs(1), func(o *Options, c *cobra.Command) {
 		f := c.Flags()
 		f.Var(&formatFlag{&o.Format}, "format", "markdown, html, json or text (default: by the name of the file, else markdown)")

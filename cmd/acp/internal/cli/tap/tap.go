@@ -42,20 +42,20 @@ type Options struct {
 	Out io.WriteCloser
 }
 
-const long = `Start an agent and stand between it and the editor that has started this: what
-either writes goes to the other as it comes, untouched, and is recorded in a file, for
-acp trace to show. An editor is told to start "acp tap -- COMMAND" in place of
-COMMAND, or "acp tap NAME" in place of an agent that has a name here.
+const long = `Start an agent and stand between it and the editor that started this: what either
+writes goes to the other at once and untouched, and is recorded in a file that acp trace
+shows. Have your editor start "acp tap -- COMMAND" in place of COMMAND, or "acp tap
+NAME" in place of an agent that has a name here.
 
-What both sides send, the times, what the agent writes to standard error, and how it
-starts and ends is recorded. Secrets are replaced: the environments and headers of MCP
-servers, and what looks like a token. The file is only for you to read; if it exists
-and is a recording, it goes on. If it cannot be made nothing is started. After that
-the conversation never waits for it: what cannot be recorded, as on a full disk, is
-missing in it, which is told at the end.
+The recording has what both sides send, the times, the agent's standard error, and how
+the agent starts and ends. Secrets are replaced: the environments and headers of MCP
+servers, and what looks like a token. Only you can read the file. If it exists and is a
+recording, the new one is appended. If it cannot be made, nothing is started. After that
+the conversation never waits for the recording: what cannot be written, as on a full
+disk, is missing, and a message at the end says so.
 
-With --web there is also a page that shows what passes while it does. Its address is
-written to standard error, where editors keep it in their log of the agent.
+With --web there is also a page that shows the traffic live. Its address is written to
+standard error, which editors keep in their log of the agent.
 
 With --policy, --allow or --deny, permission requests that the rules decide are
 answered here, and reading, writing and running outside of the directories of the

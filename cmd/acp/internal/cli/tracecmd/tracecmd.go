@@ -28,7 +28,7 @@ type Options struct {
 	Verb  string
 	Files []string // one, or two for diff and redact; "-" is standard input or output
 	JSON  bool
-	Check bool // tell which rules of the protocol are broken
+	Check bool // report which rules of the protocol are broken
 
 	// The rest is for show.
 	Session    string // only what is about this one
@@ -104,7 +104,7 @@ took, and what it says. A narrow terminal has no room for the session.`,
 	f.StringVar(&o.Since, "since", "", "only what passed after `TIME`: 90s from the beginning, or a time as 2026-01-31T10:00:00Z")
 	f.BoolVar(&o.Full, "full", false, "whole frames")
 	f.BoolVar(&o.Transcript, "transcript", false, "the conversation of each session instead of the frames")
-	f.BoolVar(&o.Check, "check", false, "tell which rules of the protocol a frame breaks")
+	f.BoolVar(&o.Check, "check", false, "show which rules of the protocol a frame breaks")
 	f.BoolVar(&o.JSON, "json", false, "print an object for each frame or conversation, one in each line")
 
 	stats := &cobra.Command{
@@ -140,8 +140,8 @@ this as its agent, or the client's to an agent that is started by COMMAND. What 
 other side sends is waited for where the recording has it, and compared by its method;
 ids that it makes are put in place of the recorded ones.
 
-The first time it does something else, that is told and nothing more is played. The
-exit status is then 1, 8 if it did nothing for too long, and 6 if it ended.`,
+The first time it does something else, replay reports that and stops. The exit status is
+then 1; it is 8 if the other side did nothing for too long, and 6 if it ended.`,
 		Example: `  acp trace replay bug.acptrace --as client -- my-agent --acp
   acp exec --agent 'acp trace replay bug.acptrace --as agent' 'hello'`,
 		Args: cobra.ArbitraryArgs, RunE: run(verbReplay),
