@@ -164,9 +164,11 @@ type Agent struct {
 	// never payload. If it is nil, errors and panics go to [slog.Default], and the
 	// rest is discarded.
 	Logger *slog.Logger
-	// Engine is the configuration of the connection below: limits, middleware,
-	// diagnosis. Its Mux, Lane, Preempt, StrictIDs and Logger are ignored.
-	Engine jsonrpc.Config
+	// Engine holds the bounds, the middleware and the diagnosis of connections.
+	// In an agent MaxRequests is 8,192 by default, so that prompts which wait for
+	// their turn leave room for other requests, and BaseContext is the ctx of
+	// Connect or Serve without its cancellation.
+	Engine jsonrpc.Settings
 
 	// prepare may change the configuration of a connection when the client is
 	// known, before it is answered.
@@ -174,6 +176,8 @@ type Agent struct {
 	// resumesOpen has ResumeSession called with sessions that are open, as they
 	// are.
 	resumesOpen bool
+	// linger is [jsonrpc.Config.Linger].
+	linger func(ctx context.Context)
 }
 
 // A SessionQuery asks for the sessions an agent knows.

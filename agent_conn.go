@@ -66,20 +66,23 @@ func newAgentConn(ctx context.Context, cfg *Agent, stream jsonrpc.Stream) *Agent
 	c.base, c.stop = context.WithCancelCause(context.WithValue(context.WithoutCancel(ctx), agentConnKey{}, c))
 	c.values = context.WithoutCancel(c.base)
 	engine := cfg.Engine
-	engine.BaseContext = context.WithValue(context.WithoutCancel(ctx), agentConnKey{}, c)
-	if cfg.Engine.BaseContext != nil {
-		engine.BaseContext = context.WithValue(cfg.Engine.BaseContext, agentConnKey{}, c)
+	if engine.BaseContext == nil {
+		engine.BaseContext = context.WithoutCancel(ctx)
 	}
-	engine.Logger = cfg.Logger
+	engine.BaseContext = context.WithValue(engine.BaseContext, agentConnKey{}, c)
 	if engine.MaxRequests == 0 {
 		engine.MaxRequests = 2 * maxPrompts // prompts must not starve what else is asked
 	}
-	engine.Mux = uninitializedMux()
-	engine.Lane = laneOf
-	engine.Preempt = c.preempt
 	engine.Incoming = append([]jsonrpc.Middleware{traceIncoming, c.gate}, engine.Incoming...)
 	c.mu.Lock() // preempt may need conn before it is known here
-	c.conn = jsonrpc.NewConn(stream, engine)
+	c.conn = jsonrpc.NewConn(stream, jsonrpc.Config{
+		Settings: engine,
+		Mux:      uninitializedMux(),
+		Lane:     laneOf,
+		Preempt:  c.preempt,
+		Linger:   cfg.linger,
+		Logger:   cfg.Logger,
+	})
 	c.mu.Unlock()
 	c.idle.Go(func() {
 		<-c.conn.Done()

@@ -438,7 +438,7 @@ func testStubbornHook(t *testing.T, mw []jsonrpc.Middleware) {
 		synctest.Test(t, func(t *testing.T) {
 			release := make(chan struct{})
 			late := make(chan error, 2)
-			r := dialVersion(t, &Agent{CancelGrace: 3 * time.Second, Engine: jsonrpc.Config{Incoming: mw}, Prompt: func(_ context.Context, t *Turn) (StopReason, error) {
+			r := dialVersion(t, &Agent{CancelGrace: 3 * time.Second, Engine: jsonrpc.Settings{Incoming: mw}, Prompt: func(_ context.Context, t *Turn) (StopReason, error) {
 				if t.Text() == "next" {
 					return StopEndTurn, nil
 				}
@@ -524,7 +524,7 @@ func TestHookExits(t *testing.T) {
 	for _, mw := range [][]jsonrpc.Middleware{nil, {func(next jsonrpc.Handler) jsonrpc.Handler { return next }}} {
 		versions(t, func(t *testing.T, v int) {
 			synctest.Test(t, func(t *testing.T) {
-				r := dialVersion(t, &Agent{Engine: jsonrpc.Config{Incoming: mw}, Prompt: func(ctx context.Context, t *Turn) (StopReason, error) {
+				r := dialVersion(t, &Agent{Engine: jsonrpc.Settings{Incoming: mw}, Prompt: func(ctx context.Context, t *Turn) (StopReason, error) {
 					switch t.Text() {
 					case "exit":
 						runtime.Goexit()

@@ -249,7 +249,7 @@ func TestRouter(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			ours, theirs := jsonrpc.Pipe()
-			conn := testRouter().Connect(theirs)
+			conn := testRouter().Connect(theirs, jsonrpc.Config{})
 			send := func(line string) string {
 				if err := ours.WriteFrame([]byte(line)); err != nil {
 					t.Fatal(err)
@@ -281,4 +281,15 @@ func TestRouter(t *testing.T) {
 			_ = conn.Wait()
 		})
 	}
+}
+
+// TestRouterMux: a router refuses handlers that it would not use.
+func TestRouterMux(t *testing.T) {
+	defer func() {
+		if recover() == nil {
+			t.Error("no panic")
+		}
+	}()
+	_, theirs := jsonrpc.Pipe()
+	testRouter().Connect(theirs, jsonrpc.Config{Mux: new(jsonrpc.Mux)})
 }

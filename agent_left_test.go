@@ -100,7 +100,7 @@ func TestClientClosesItsEnd(t *testing.T) {
 					a := &Agent{
 						CancelGrace: grace / 2,
 						Logger:      slog.New(slog.DiscardHandler),
-						Engine:      jsonrpc.Config{Grace: grace},
+						Engine:      jsonrpc.Settings{Grace: grace},
 						Prompt: func(ctx context.Context, t *Turn) (StopReason, error) {
 							began = time.Now()
 							return tt.hook(ctx, t)

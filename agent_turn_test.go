@@ -513,7 +513,7 @@ func TestPeerLeaves(t *testing.T) {
 	versions(t, func(t *testing.T, v int) {
 		started, cause := make(chan struct{}), make(chan error, 1)
 		r := dialVersion(t, &Agent{
-			Engine: jsonrpc.Config{Grace: time.Millisecond},
+			Engine: jsonrpc.Settings{Grace: time.Millisecond},
 			Prompt: func(ctx context.Context, t *Turn) (StopReason, error) {
 				close(started)
 				<-ctx.Done()

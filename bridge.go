@@ -58,7 +58,7 @@ func (b *Bridge) Serve(ctx context.Context, client Transport) error {
 		Logger:     b.Logger,
 		Extensions: l.clientExtensions,
 		prepare:    l.connect,
-		Engine:     jsonrpc.Config{Linger: l.linger},
+		linger:     l.linger,
 	}
 	c, err := agent.Connect(ctx, client)
 	if err != nil {

@@ -61,7 +61,7 @@ func TestBridgeResumeByLoad(t *testing.T) {
 			return s.SetOptions(Choice("mode", "Mode", SessionConfigOptionCategoryMode, "ask", "ask", "code"))
 		},
 		Prompt: func(_ context.Context, t *Turn) (StopReason, error) { return StopEndTurn, t.Say("live") },
-		Engine: jsonrpc.Config{Incoming: []jsonrpc.Middleware{func(next jsonrpc.Handler) jsonrpc.Handler {
+		Engine: jsonrpc.Settings{Incoming: []jsonrpc.Middleware{func(next jsonrpc.Handler) jsonrpc.Handler {
 			return func(ctx context.Context, req *jsonrpc.Request) (any, error) {
 				if strings.HasPrefix(req.Method, "session/") {
 					mu.Lock()

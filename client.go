@@ -86,14 +86,14 @@ type Client struct {
 	CancelGrace time.Duration
 
 	// Logger gets errors and panics of hooks and what is noticed on the wire,
-	// never payload. If it is nil, errors and panics go to [slog.Default], and the
-	// rest is discarded.
+	// never payload: lines of the agent that are not messages are logged by their
+	// length. If it is nil, errors and panics go to [slog.Default], and the rest is
+	// discarded.
 	Logger *slog.Logger
-	// Engine is the configuration of the connection below: limits, middleware,
-	// diagnosis. Its Mux, Lane, Waiting, Preempt, StrictIDs and Logger are
-	// ignored.
-	// Lines of the agent that are no messages are also logged, by their length.
-	Engine jsonrpc.Config
+	// Engine holds the bounds, the middleware and the diagnosis of connections.
+	// In a client BaseContext is by default the ctx of Connect without its
+	// cancellation.
+	Engine jsonrpc.Settings
 }
 
 // ElicitationKinds says what a client can ask its user for. The zero value

@@ -184,7 +184,7 @@ func TestClientNoise(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ours, theirs := jsonrpc.Pipe()
 		var told []jsonrpc.EventKind
-		c := &Client{Engine: jsonrpc.Config{Diagnose: func(e jsonrpc.Event) { told = append(told, e.Kind) }}}
+		c := &Client{Engine: jsonrpc.Settings{Diagnose: func(e jsonrpc.Event) { told = append(told, e.Kind) }}}
 		get := later(func() (*ClientConn, error) { return c.Connect(t.Context(), Over(clientLines{theirs})) })
 		a := newClientScript(t, ours)
 		a.next("initialize")

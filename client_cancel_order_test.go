@@ -88,7 +88,7 @@ func TestClientCancelOvertaken(t *testing.T) {
 		for version := 1; version <= 2; version++ {
 			t.Run(fmt.Sprintf("%s, v%d", tt.name, version), func(t *testing.T) {
 				gate := &clientGate{method: "session/cancel", nth: 1}
-				c := Client{Engine: jsonrpc.Config{Outgoing: []jsonrpc.Middleware{gate.middleware}}}
+				c := Client{Engine: jsonrpc.Settings{Outgoing: []jsonrpc.Middleware{gate.middleware}}}
 				single(t, c, version, func(t *testing.T, s *ClientSession, a *clientScript) {
 					gate.open = make(chan struct{})
 					ctx, end := context.WithCancel(t.Context())
@@ -124,7 +124,7 @@ func TestClientCancelOvertaken(t *testing.T) {
 // because its receipt came after its ctx was done.
 func TestClientCancelTakenUp(t *testing.T) {
 	gate := &clientGate{method: "session/cancel", nth: 1}
-	c := Client{Engine: jsonrpc.Config{Outgoing: []jsonrpc.Middleware{gate.middleware}}}
+	c := Client{Engine: jsonrpc.Settings{Outgoing: []jsonrpc.Middleware{gate.middleware}}}
 	single(t, c, 2, func(t *testing.T, s *ClientSession, a *clientScript) {
 		gate.open = make(chan struct{})
 		ctx, end := context.WithCancel(t.Context())
@@ -188,7 +188,7 @@ func TestClientCancelQuestions(t *testing.T) {
 		release := make(chan struct{})
 		gate := &clientGate{method: "session/cancel", nth: 1, after: true}
 		c := Client{
-			Engine: jsonrpc.Config{Outgoing: []jsonrpc.Middleware{gate.middleware}},
+			Engine: jsonrpc.Settings{Outgoing: []jsonrpc.Middleware{gate.middleware}},
 			RequestPermission: func(ctx context.Context, req *PermissionRequest) (PermissionDecision, error) {
 				select {
 				case <-release:

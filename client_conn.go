@@ -94,28 +94,26 @@ func newClientConn(ctx context.Context, client *Client, stream jsonrpc.Stream, p
 		jobs:     make(chan func(), keepDeliverers),
 		sessions: map[SessionID]*ClientSession{},
 	}
-	base := context.WithoutCancel(ctx)
-	if client.Engine.BaseContext != nil {
-		base = client.Engine.BaseContext
-	}
-	base = context.WithValue(base, clientConnKey{}, c)
-	c.ctx, c.stop = context.WithCancelCause(base)
-
 	engine := client.Engine
-	engine.BaseContext = base
-	engine.Logger = client.Logger
-	engine.Mux = c.clientUninitializedMux()
-	engine.Lane = c.lane
-	engine.Preempt = nil
+	if engine.BaseContext == nil {
+		engine.BaseContext = context.WithoutCancel(ctx)
+	}
+	engine.BaseContext = context.WithValue(engine.BaseContext, clientConnKey{}, c)
+	c.ctx, c.stop = context.WithCancelCause(engine.BaseContext)
 	engine.Diagnose = c.diagnose
 	incoming := []jsonrpc.Middleware{traceIncoming}
 	if len(engine.Incoming) > 0 {
 		incoming = append(incoming, c.countUpdates)
 	}
 	engine.Incoming = slices.Concat(incoming, engine.Incoming)
-	engine.Waiting = hookWaiting(c)
-	c.middleware = len(client.Engine.Outgoing) > 0
-	c.conn = jsonrpc.NewConn(stream, engine)
+	c.middleware = len(engine.Outgoing) > 0
+	c.conn = jsonrpc.NewConn(stream, jsonrpc.Config{
+		Settings: engine,
+		Mux:      c.clientUninitializedMux(),
+		Lane:     c.lane,
+		Waiting:  hookWaiting(c),
+		Logger:   client.Logger,
+	})
 	c.idle.Go(func() {
 		<-c.conn.Done()
 		c.end()

@@ -296,7 +296,7 @@ func TestReplyUnreadable(t *testing.T) {
 		{"too large", strconv.Quote(strings.Repeat("x", 10<<10)), "acp: updates were lost: one was too large"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			both(t, Client{Engine: jsonrpc.Config{MaxFrame: 8 << 10}}, func(t *testing.T, s *ClientSession, a *clientScript) {
+			both(t, Client{Engine: jsonrpc.Settings{MaxFrame: 8 << 10}}, func(t *testing.T, s *ClientSession, a *clientScript) {
 				v := s.Conn().Version()
 				r := s.Prompt(t.Context(), Text("go"))
 				f := a.next("session/prompt")

@@ -20,7 +20,7 @@ func stubborn(t *testing.T, transport func(*CommandTransport)) *ClientConn {
 		printf '%s\n' '{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":1,"agentCapabilities":{}}}'
 		while :; do sleep 1; done`)
 	transport(command)
-	c := &Client{MaxVersion: 1, Engine: jsonrpc.Config{Grace: 10 * time.Millisecond}}
+	c := &Client{MaxVersion: 1, Engine: jsonrpc.Settings{Grace: 10 * time.Millisecond}}
 	conn, err := c.Connect(t.Context(), command)
 	if err != nil {
 		t.Fatal(err)

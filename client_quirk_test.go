@@ -125,7 +125,7 @@ func TestClientMiddleware(t *testing.T) {
 	var mu sync.Mutex
 	var sent []string
 	var told clientTold
-	c := Client{Update: told.hook, Engine: jsonrpc.Config{
+	c := Client{Update: told.hook, Engine: jsonrpc.Settings{
 		Incoming: []jsonrpc.Middleware{func(next jsonrpc.Handler) jsonrpc.Handler {
 			return func(ctx context.Context, req *jsonrpc.Request) (any, error) {
 				if n, ok := req.Params.(*acpv2.UpdateSessionNotification); ok {

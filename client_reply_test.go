@@ -273,7 +273,7 @@ func TestReplyHolds(t *testing.T) {
 		}
 		return func() { <-done }
 	}
-	c := Client{Engine: jsonrpc.Config{MaxQueued: 1 << 20}}
+	c := Client{Engine: jsonrpc.Settings{MaxQueued: 1 << 20}}
 	for _, end := range []string{"read", "wait", "break", "cancel", "close"} {
 		t.Run(end, func(t *testing.T) {
 			both(t, c, func(t *testing.T, s *ClientSession, a *clientScript) {

@@ -358,7 +358,7 @@ func ExampleRouter() {
 	}
 	for version := 1; version <= 2; version++ {
 		agentSide, clientSide := jsonrpc.Pipe() // in place of jsonrpc.Stdio()
-		router.Connect(agentSide)
+		router.Connect(agentSide, jsonrpc.Config{})
 
 		client := acp.Client{MaxVersion: version}
 		conn, err := client.Connect(context.Background(), acp.Over(clientSide))

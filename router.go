@@ -18,9 +18,6 @@ type Router struct {
 	// V1 and V2 are the two agents; either may be nil.
 	V1 *RouterV1
 	V2 *RouterV2
-	// Engine is the configuration of the connection. Mux and StrictIDs are the
-	// router's; a Lane that is nil is the session a message belongs to.
-	Engine jsonrpc.Config
 }
 
 // RouterV1 is an agent of version 1: how it initializes, and its other handlers.
@@ -35,12 +32,18 @@ type RouterV2 struct {
 	Handle     func(mux *jsonrpc.Mux)
 }
 
-// Connect starts to serve a stream. Requests that arrive before one initialize
-// request was accepted are refused, notifications are dropped (S60); what
-// arrives behind it is handled after it, and by the handlers of its version.
-func (r *Router) Connect(stream jsonrpc.Stream) *jsonrpc.Conn {
+// Connect serves a stream. Requests that arrive before an initialize request was
+// accepted are refused, and notifications are dropped. What arrives after it is
+// handled after it, by the handlers of its version.
+//
+// cfg configures the connection, as for [jsonrpc.NewConn]. Its Mux must be nil,
+// or Connect panics: the handlers are those of V1 and V2. If its Lane is nil, a
+// message's lane is its session.
+func (r *Router) Connect(stream jsonrpc.Stream, cfg jsonrpc.Config) *jsonrpc.Conn {
+	if cfg.Mux != nil {
+		panic("acp: a Router has its own handlers, but the Config has a Mux")
+	}
 	rc := &routed{r: *r}
-	cfg := r.Engine
 	cfg.Mux = new(jsonrpc.Mux)
 	rc.initialize(cfg.Mux)
 	cfg.Mux.Fallback(func(context.Context, *jsonrpc.Request) (any, error) { return nil, errNotRouted() })

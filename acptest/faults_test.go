@@ -32,7 +32,7 @@ func faulty(t *testing.T, faults Faults, f func(t *testing.T, a *jsonrpc.Conn, s
 		count.Handle(mux, func(_ context.Context, n *int) error { got = append(got, *n); return nil })
 		echo.Handle(mux, func(_ context.Context, n *int) (*int, error) { return n, nil })
 		b := jsonrpc.NewConn(sb, jsonrpc.Config{Mux: mux})
-		a := jsonrpc.NewConn(s, jsonrpc.Config{Mux: mux, Diagnose: func(e jsonrpc.Event) { events = append(events, e.Kind) }})
+		a := jsonrpc.NewConn(s, jsonrpc.Config{Mux: mux, Settings: jsonrpc.Settings{Diagnose: func(e jsonrpc.Event) { events = append(events, e.Kind) }}})
 		f(t, a, s, func() []int {
 			synctest.Wait()
 			return slices.Clone(got)

@@ -30,7 +30,7 @@ func dialApp(l link, rec *recorder) client {
 				rec.text(text)
 			}
 		},
-		Engine: jsonrpc.Config{MaxFrame: maxMessage},
+		Engine: jsonrpc.Settings{MaxFrame: maxMessage},
 	}
 	conn, err := config.Connect(context.Background(), acp.Over(jsonrpc.NewLineStream(l.r, l.w)))
 	if err != nil {
@@ -74,7 +74,7 @@ func serveApp(l link) error {
 	var opened atomic.Int32
 	agent := acp.Agent{
 		MaxVersion: 1,
-		Engine:     jsonrpc.Config{MaxFrame: maxMessage},
+		Engine:     jsonrpc.Settings{MaxFrame: maxMessage},
 		NewSession: func(_ context.Context, s *acp.AgentSession) error {
 			s.SetID(acp.SessionID(sessionID(int(opened.Add(1)) - 1))) // as long as everybody's
 			return nil

@@ -59,7 +59,7 @@ func (c oursClient) close() { _ = c.conn.Close() }
 func oursConfig(mux *jsonrpc.Mux) jsonrpc.Config {
 	return jsonrpc.Config{
 		Mux:      mux,
-		MaxFrame: maxMessage,
+		Settings: jsonrpc.Settings{MaxFrame: maxMessage},
 		Lane: func(_ string, params any) string {
 			switch p := params.(type) {
 			case *acpv1.SessionNotification:

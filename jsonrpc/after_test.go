@@ -42,7 +42,7 @@ func TestAfterAnswer(t *testing.T) {
 			RequestFrom(ctx).AfterAnswer(func() { t.Error("a notification has no answer") })
 			return nil
 		})
-		p := newRawPeer(Config{Mux: &mux, Diagnose: ev.add})
+		p := newRawPeer(Config{Mux: &mux, Settings: Settings{Diagnose: ev.add}})
 		defer p.close()
 		p.write(`{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s"}}` + "\n")
 		p.take()

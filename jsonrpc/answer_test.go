@@ -47,7 +47,7 @@ func TestAnswer(t *testing.T) {
 						}
 						return nil
 					})
-					p := newRawPeer(Config{Mux: &mux, MaxRequests: 1})
+					p := newRawPeer(Config{Mux: &mux, Settings: Settings{MaxRequests: 1}})
 					p.write(`{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s"}}` + "\n")
 					p.write(`{"jsonrpc":"2.0","id":1,"method":"session/prompt","params":{"sessionId":"s","text":"stuck"}}` + "\n")
 					p.write(`{"jsonrpc":"2.0","id":2,"method":"session/prompt","params":{"sessionId":"s","text":"next"}}` + "\n")
@@ -107,7 +107,7 @@ func TestAnswerRace(t *testing.T) {
 		giving.Go(func() { r.Answer(&reply{"for it"}, nil) })
 		return &reply{"by itself"}, nil
 	})
-	agent, client := pair(Config{Mux: &mux, Lane: laneOf, MaxRequests: 2}, Config{Lane: laneOf})
+	agent, client := pair(Config{Mux: &mux, Lane: laneOf, Settings: Settings{MaxRequests: 2}}, Config{Lane: laneOf})
 	var wg sync.WaitGroup
 	for i := range 4 {
 		wg.Go(func() {
@@ -254,7 +254,7 @@ func TestAnswerAccounting(t *testing.T) {
 		return &reply{"by itself"}, nil
 	})
 	prompt.Handle(&clientMux, func(context.Context, *note) (*reply, error) { return &reply{}, nil })
-	agent, client := pair(Config{Mux: &agentMux, Lane: laneOf, MaxRequests: 2}, Config{Mux: &clientMux, Lane: laneOf})
+	agent, client := pair(Config{Mux: &agentMux, Lane: laneOf, Settings: Settings{MaxRequests: 2}}, Config{Mux: &clientMux, Lane: laneOf})
 	var wg sync.WaitGroup
 	for i := range 8 {
 		wg.Go(func() {

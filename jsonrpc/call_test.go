@@ -40,7 +40,7 @@ func TestCallCancelled(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var ev events
-				p := newRawPeer(Config{Diagnose: ev.add})
+				p := newRawPeer(Config{Settings: Settings{Diagnose: ev.add}})
 				defer p.close()
 				start := time.Now()
 				_, err := prompt.Call(tt.ctx(), p.conn, &note{Session: "s"})
@@ -171,7 +171,7 @@ func TestHandlerErrors(t *testing.T) {
 					return nil, tt.err
 				})
 				var log strings.Builder
-				p := newRawPeer(Config{Mux: &mux, ExposeErrors: tt.expose, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+				p := newRawPeer(Config{Mux: &mux, Logger: slog.New(slog.NewTextHandler(&log, nil)), Settings: Settings{ExposeErrors: tt.expose}})
 				defer p.close()
 				p.write(`{"jsonrpc":"2.0","id":1,"method":"session/prompt","params":{"sessionId":"payload"}}` + "\n")
 				got := p.take()
@@ -261,13 +261,13 @@ func TestPreempt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var ev events
 		var saw []string
-		p := newRawPeer(Config{Mux: echoMux(), Lane: laneOf, Diagnose: ev.add, Preempt: func(r *Request) error {
+		p := newRawPeer(Config{Mux: echoMux(), Lane: laneOf, Preempt: func(r *Request) error {
 			saw = append(saw, fmt.Sprintf("%s %s %s %v", r.Method, r.ID, r.Lane, r.IsNotification()))
 			if r.Lane == "no" {
 				return Errorf(-32600, "not %s", r.Lane)
 			}
 			return nil
-		}})
+		}, Settings: Settings{Diagnose: ev.add}})
 		defer p.close()
 		p.write(`{"jsonrpc":"2.0","id":1,"method":"session/prompt","params":{"sessionId":"no"}}` + "\n" +
 			`{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"no"}}` + "\n" +
@@ -338,7 +338,7 @@ func TestMiddleware(t *testing.T) {
 				}
 			}
 		}
-		a, b := pair(Config{Mux: echoMux(), Incoming: []Middleware{trace("in1"), trace("in2")}}, Config{Outgoing: []Middleware{trace("out")}})
+		a, b := pair(Config{Mux: echoMux(), Settings: Settings{Incoming: []Middleware{trace("in1"), trace("in2")}}}, Config{Settings: Settings{Outgoing: []Middleware{trace("out")}}})
 		if r, err := prompt.Call(bg, b, &note{Session: "s", Text: "t"}); err != nil || r.Text != "s:t" {
 			t.Error(r, err)
 		}
@@ -556,7 +556,7 @@ func TestBlockedPipe(t *testing.T) {
 	if err := <-errs; !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
-	d := NewConn(NewLineStream(r2, w1), Config{Diagnose: func(e Event) { t.Error(e) }})
+	d := NewConn(NewLineStream(r2, w1), Config{Settings: Settings{Diagnose: func(e Event) { t.Error(e) }}})
 	if err := c.Notify(bg, cancelMethod, map[string]any{"requestId": "last"}); err != nil {
 		t.Error(err)
 	}

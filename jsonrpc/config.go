@@ -17,100 +17,112 @@ const (
 // cancelMethod is the notification that cancels a request (S36).
 const cancelMethod = "$/cancel_request"
 
-// A Config says how a [Conn] behaves. The zero value is useful: it answers
-// every request with "method not found" and can make calls. It is copied by
-// [NewConn]; the functions in it must be safe for concurrent use unless said
-// otherwise.
+// A Config configures a [Conn]. The zero value is useful: it can make calls and
+// answers every request with "method not found". [NewConn] copies it. Its
+// functions must be safe for concurrent use unless they say otherwise.
 type Config struct {
-	// Mux finds the handlers of incoming requests and notifications. It must
-	// not be changed once in use; nil handles nothing.
+	// Settings are the bounds, the middleware and the diagnosis, which any
+	// protocol leaves to its users.
+	Settings
+
+	// Mux finds the handlers of incoming requests and notifications; nil handles
+	// nothing. It must not be changed once a connection uses it.
 	Mux *Mux
 
-	// Incoming middleware wraps the handling of every request and
-	// notification that has a handler, Outgoing every call and notification
-	// that is sent. The first element is the outermost. In Incoming, Params
-	// is what the handler will get; in Outgoing it is what the caller gave.
-	// There the result of a call is a pointer to what was decoded, a *R for
-	// [Method.Call] and a *json.RawMessage for [Conn.Call], which middleware
-	// may replace by another of the same type, and nil when there is an error.
-	Incoming, Outgoing []Middleware
-
-	// Lane names the timeline a message belongs to: see the package
-	// documentation. For an incoming message params is what the handler will
-	// get, a pointer to the decoded type or a json.RawMessage; for an
-	// outgoing call it is what the caller gave, and the lane is that of the
-	// call's response. It runs on the reader for incoming messages and must
-	// be quick. Nil puts everything into one lane, "".
+	// Lane names the timeline of a message: see the package documentation. For
+	// an incoming message, params is what the handler will get: a pointer to
+	// the decoded type, or a json.RawMessage. For an outgoing call, params is
+	// what the caller gave, and the lane is the one of its response. Lane is
+	// called on the reader for incoming messages and must be quick. If it is
+	// nil, all messages are in one lane, "".
 	Lane func(method string, params any) string
 
-	// Waiting, when set, is told with its ctx that a call or a notification is
-	// about to be sent, before which it may have to wait, and that a call has
-	// its response or a notification is sent: true, then false. It runs where
-	// the call is made, behind all middleware, and must be quick.
-	Waiting func(ctx context.Context, begins bool)
+	// Logger gets what goes wrong: errors and panics of handlers, and malformed
+	// messages by method, code and path. It never gets params, results or other
+	// payload. If it is nil, errors and panics of handlers go to
+	// [slog.Default], and what is noticed on the wire is discarded.
+	Logger *slog.Logger
 
-	// Preempt sees every incoming request and notification that has a handler
-	// and well-formed params, on the reader goroutine, in wire order, before
-	// it is queued. It must not block. The request's context exists: Preempt
-	// may keep the Request to cancel it later, and forget it again when
-	// [Request.Context] is done, which happens in every ending. A non-nil
-	// error refuses the message: it is the answer to a request; a notification
-	// is dropped and reported.
+	// Preempt is for protocol layers. It is called on the reader, in wire order
+	// and before the message is queued, with every incoming request and
+	// notification that has a handler and well-formed params. It must not
+	// block. The request's context exists by then: Preempt may keep the Request
+	// to cancel it later, until [Request.Context] is done, which happens
+	// however the request ends. A non-nil error refuses the message: it is the
+	// answer to a request; a notification is dropped and reported.
 	Preempt func(*Request) error
 
-	// MaxFrame bounds incoming frames, in bytes; 0 means DefaultMaxFrame. A
-	// larger frame is reported, and answered where an id can be read. The
-	// streams of this package skip it to its end without keeping it; on other
-	// streams it is dropped.
+	// Waiting is for protocol layers. It is called with begins == true before a
+	// call or a notification is sent, which may block, and with false once the
+	// call has its response or the notification is in the output buffer. ctx is
+	// the caller's. It is called where the call is made, inside all middleware,
+	// and must be quick.
+	Waiting func(ctx context.Context, begins bool)
+
+	// Linger is for protocol layers. It is called when the peer has closed its
+	// direction, and Grace begins only when it returns, so that handlers can
+	// wait for what takes long to begin, such as starting a program. It must
+	// return when ctx is done, which is when no handler runs any more or the
+	// connection is closed; after another Grace it is reported as abandoned and
+	// left behind. It should have a bound of its own, and may call Close.
+	Linger func(ctx context.Context)
+}
+
+// Settings are the part of a [Config] that does not depend on the protocol: what
+// package acp lets the users of an agent or a client choose, too. The zero value
+// means the defaults. See the package documentation for how the bounds work
+// together.
+type Settings struct {
+	// MaxFrame bounds incoming frames, in bytes; 0 means [DefaultMaxFrame]. A
+	// larger frame is reported, and answered if its id can be read. The streams
+	// of this package skip it without keeping it; on other streams it is
+	// dropped.
 	MaxFrame int
 
-	// MaxQueued bounds what was received but not yet handled, in bytes as
-	// counted by the connection (see the package documentation); 0 means
-	// DefaultMaxQueued. At the bound the connection stops reading. While a
-	// handler waits for the response to a call of its own, or for room to
-	// send, it reads on up to MaxQueuedHard, where such calls and sends fail
-	// with ErrQueueFull. MaxQueuedHard is at least MaxQueued; 0 means twice
-	// MaxQueued, or MaxQueued and twice MaxFrame if that is more, so that a
-	// response of any size can be read.
+	// MaxQueued bounds what was received and not yet handled, in bytes as the
+	// connection counts them; 0 means [DefaultMaxQueued]. At the bound the
+	// connection stops reading.
+	//
+	// While a handler waits for the response to a call of its own, or for room
+	// to send, the connection reads on up to MaxQueuedHard. Beyond that, such
+	// calls and sends fail with [ErrQueueFull]. MaxQueuedHard is at least
+	// MaxQueued; 0 means MaxQueued plus the larger of MaxQueued and twice
+	// MaxFrame, so that a response of any size can be read.
 	MaxQueued, MaxQueuedHard int
 
 	// MaxRequests bounds the request handlers that run at once; 0 means
-	// DefaultMaxRequests. Further requests wait in order. Handlers that wait
-	// in a call made with their ctx are not counted.
+	// [DefaultMaxRequests]. Further requests wait in order. Handlers that wait
+	// in a call made with their ctx do not count.
 	MaxRequests int
 
-	// Grace is how long handlers may go on after the connection has begun to
-	// end before their contexts are cancelled, and again how long they may
-	// take to return after that; 0 means DefaultGrace. FlushTimeout bounds
-	// writing what is left then; 0 means DefaultFlushTimeout.
+	// Grace is how long handlers may continue once the connection has begun to
+	// end, before their contexts are cancelled, and again how long they may
+	// take to return after that; 0 means [DefaultGrace]. FlushTimeout bounds
+	// the writing of what is left then; 0 means [DefaultFlushTimeout].
 	Grace, FlushTimeout time.Duration
 
-	// Linger, when set, is called when the peer sends no more, and Grace begins
-	// when it returns. It must return when ctx is done, which is when no
-	// handler runs any more or the connection is closed; after another Grace
-	// it is reported as abandoned and left behind. It should have a bound of
-	// its own, and may call Close. It is for what takes long to begin with, such as
-	// starting a program that handlers wait for.
-	Linger func(ctx context.Context)
+	// Incoming middleware wraps the handling of every request and notification
+	// that has a handler, Outgoing every call and notification that is sent.
+	// The first element is the outermost. Params is what the handler will get
+	// in Incoming, and what the caller gave in Outgoing. The result of an
+	// outgoing call is a pointer to what was decoded: a *R for [Method.Call]
+	// and a *json.RawMessage for [Conn.Call]. Middleware may replace it by
+	// another of the same type. It is nil if there is an error.
+	Incoming, Outgoing []Middleware
+
+	// Diagnose, if set, is called with what the connection noticed and
+	// survived. It is called on whatever goroutine noticed it and must not
+	// block.
+	Diagnose func(Event)
 
 	// ExposeErrors sends the text of errors that are not an *Error to the
-	// peer, in the details member of the error's data. By default the peer
-	// only gets a correlation id.
+	// peer, in the member details of the error's data. By default the peer gets
+	// a correlation id only.
 	ExposeErrors bool
 
 	// BaseContext is the parent of all handler contexts; nil means
 	// context.Background(). Cancelling it does not close the connection.
 	BaseContext context.Context
-
-	// Logger gets what goes wrong: handler errors and panics, and malformed
-	// messages by method, code and path. It never gets params, results or
-	// other payload. If it is nil, errors and panics of handlers go to
-	// [slog.Default], and what is noticed on the wire is discarded.
-	Logger *slog.Logger
-
-	// Diagnose, when set, is told what the connection noticed and survived.
-	// It runs on whatever goroutine noticed it and must not block.
-	Diagnose func(Event)
 }
 
 // An EventKind says what a connection noticed.

@@ -90,7 +90,7 @@ func TestContextLater(t *testing.T) {
 					})
 					base, cancel := context.WithTimeout(context.WithValue(bg, key{}, "base"), 100*time.Hour)
 					defer cancel()
-					p := newRawPeer(Config{Mux: &mux, BaseContext: base})
+					p := newRawPeer(Config{Mux: &mux, Settings: Settings{BaseContext: base}})
 					p.write(`{"jsonrpc":"2.0","id":1,"method":"session/prompt","params":{"sessionId":"s"}}` + "\n")
 					<-seen
 					synctest.Wait()
@@ -167,7 +167,7 @@ func TestContextUnusedEnd(t *testing.T) {
 					})
 					base, cancel := context.WithTimeout(bg, 100*time.Hour)
 					defer cancel()
-					p := newRawPeer(Config{Mux: &mux, BaseContext: base})
+					p := newRawPeer(Config{Mux: &mux, Settings: Settings{BaseContext: base}})
 					p.write(`{"jsonrpc":"2.0","id":1,"method":"session/prompt","params":{"sessionId":"s"}}` + "\n")
 					<-started
 					if tt.late {
@@ -256,7 +256,7 @@ func TestContextOfLoneBase(t *testing.T) {
 			return &reply{}, nil
 		})
 		update.Handle(&mux, func(ctx context.Context, _ *note) error { handle(ctx); return nil })
-		p := newRawPeer(Config{Mux: &mux, BaseContext: base})
+		p := newRawPeer(Config{Mux: &mux, Settings: Settings{BaseContext: base}})
 		p.write(`{"jsonrpc":"2.0","id":1,"method":"session/prompt","params":{"sessionId":"s","n":1}}` + "\n")
 		if got := p.take(); len(got) != 1 {
 			t.Error(got)
@@ -288,7 +288,7 @@ func TestContextNeverStarted(t *testing.T) {
 			cause: context.Canceled.Error(),
 		},
 		"cancelled while queued": {
-			cfg: Config{MaxRequests: 1},
+			cfg: Config{Settings: Settings{MaxRequests: 1}},
 			write: []string{
 				`{"jsonrpc":"2.0","id":"running","method":"session/prompt","params":{"sessionId":"s"}}`,
 				`{"jsonrpc":"2.0","id":"queued","method":"session/prompt","params":{"sessionId":"s"}}`,
@@ -297,7 +297,7 @@ func TestContextNeverStarted(t *testing.T) {
 			cause: ErrRequestCancelled.Error(),
 		},
 		"dropped": {
-			cfg: Config{MaxRequests: 1},
+			cfg: Config{Settings: Settings{MaxRequests: 1}},
 			write: []string{
 				`{"jsonrpc":"2.0","id":"running","method":"session/prompt","params":{"sessionId":"s"}}`,
 				`{"jsonrpc":"2.0","id":"queued","method":"session/prompt","params":{"sessionId":"s"}}`,

@@ -53,11 +53,11 @@ func TestContinue(t *testing.T) {
 					return nil, nil
 				})
 				ours, theirs := Pipe()
-				served := NewConn(theirs, Config{Mux: mux, Grace: grace, Diagnose: func(e Event) {
+				served := NewConn(theirs, Config{Mux: mux, Settings: Settings{Grace: grace, Diagnose: func(e Event) {
 					if e.Kind == EventAbandoned {
 						abandoned += e.Count
 					}
-				}})
+				}}})
 				c := NewConn(ours, Config{})
 				if err := c.Call(t.Context(), "begin", nil, nil); err != nil {
 					t.Fatal(err)

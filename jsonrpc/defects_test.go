@@ -277,7 +277,7 @@ func TestDefect07Panic(t *testing.T) {
 func TestDefect08LongLines(t *testing.T) {
 	var ev events
 	mux := echoMux()
-	a, b := filePair(t, Config{Mux: mux, MaxFrame: 12 << 20, Diagnose: ev.add}, Config{MaxFrame: 12 << 20})
+	a, b := filePair(t, Config{Mux: mux, Settings: Settings{MaxFrame: 12 << 20, Diagnose: ev.add}}, Config{Settings: Settings{MaxFrame: 12 << 20}})
 	long := strings.Repeat(strings.Repeat("0123456789", 10)+"\n", 110<<10)
 	r, err := prompt.Call(bg, b, &note{Session: "s", Text: long})
 	if err != nil || r.Text != "s:"+long {
@@ -306,7 +306,7 @@ func TestDefect08LongLines(t *testing.T) {
 // A response beyond the limit fails its call and nothing else.
 func TestDefect08LongResponse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := newRawPeer(Config{MaxFrame: 1 << 20})
+		p := newRawPeer(Config{Settings: Settings{MaxFrame: 1 << 20}})
 		defer p.close()
 		for i, in := range []string{
 			`{"jsonrpc":"2.0","id":0,"result":{"text":"%s"}}`,

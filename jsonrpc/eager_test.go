@@ -82,7 +82,7 @@ func TestForeignStream(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := Pipe()
 		var ev events
-		c := NewConn(foreign{a}, Config{Mux: echoMux(), MaxFrame: 1000, Diagnose: ev.add})
+		c := NewConn(foreign{a}, Config{Mux: echoMux(), Settings: Settings{MaxFrame: 1000, Diagnose: ev.add}})
 		for i, tt := range []struct{ text, want string }{
 			{"x", `"result"`},
 			{strings.Repeat("x", 1000), `"data":{"limit":1000}`},

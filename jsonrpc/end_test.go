@@ -126,7 +126,7 @@ func TestStuckHandlers(t *testing.T) {
 				release := make(chan struct{})
 				update.Handle(&mux, func(context.Context, *note) error { <-release; return nil })
 				prompt.Handle(&mux, func(context.Context, *note) (*reply, error) { <-release; return nil, nil })
-				p := newRawPeer(Config{Mux: &mux, Lane: laneOf, Diagnose: ev.add, MaxRequests: 1})
+				p := newRawPeer(Config{Mux: &mux, Lane: laneOf, Settings: Settings{Diagnose: ev.add, MaxRequests: 1}})
 				errs := make(chan error)
 				go func() {
 					_, err := prompt.Call(bg, p.conn, &note{Session: "s"})
@@ -229,7 +229,7 @@ func TestCloseFlushes(t *testing.T) {
 // TestCloseFailsCalls: calls that wait, for a response or for room, return.
 func TestCloseFailsCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := rawPeerStream(Config{FlushTimeout: time.Second}, NewLineStream)
+		p := rawPeerStream(Config{Settings: Settings{FlushTimeout: time.Second}}, NewLineStream)
 		var wg sync.WaitGroup
 		for range 10 {
 			wg.Go(func() {
@@ -347,7 +347,7 @@ func TestEndings(t *testing.T) {
 			}
 			return nil
 		})
-		cfg := Config{Mux: &mux, Lane: laneOf, Grace: time.Millisecond, FlushTimeout: 10 * time.Millisecond}
+		cfg := Config{Mux: &mux, Lane: laneOf, Settings: Settings{Grace: time.Millisecond, FlushTimeout: 10 * time.Millisecond}}
 		r1, w1, err := os.Pipe()
 		if err != nil {
 			t.Fatal(err)
@@ -454,7 +454,7 @@ func TestBlockedReaderEnds(t *testing.T) {
 			<-ctx.Done()
 			return nil
 		})
-		p := newRawPeer(Config{Mux: &mux, MaxQueued: 4 << 10})
+		p := newRawPeer(Config{Mux: &mux, Settings: Settings{MaxQueued: 4 << 10}})
 		go p.write(strings.Repeat(`{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s"}}`+"\n", 1000))
 		synctest.Wait()
 		_ = p.conn.Close()
@@ -553,7 +553,7 @@ func TestAnswersAreNotAbandoned(t *testing.T) {
 		var mux Mux
 		prompt.Handle(&mux, func(context.Context, *note) (*reply, error) { return &reply{strings.Repeat("x", 1<<20)}, nil })
 		var ev events
-		p := rawPeerStream(Config{Mux: &mux, Diagnose: ev.add}, NewLineStream) // nobody reads
+		p := rawPeerStream(Config{Mux: &mux, Settings: Settings{Diagnose: ev.add}}, NewLineStream) // nobody reads
 		for i := range 5 {
 			p.write(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"session/prompt","params":{"sessionId":"s"}}`+"\n", i))
 		}

@@ -144,7 +144,7 @@ func TestFrames(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var ev events
-				p := newRawPeer(Config{Mux: echoMux(), Diagnose: ev.add})
+				p := newRawPeer(Config{Mux: echoMux(), Settings: Settings{Diagnose: ev.add}})
 				p.write(tt.in)
 				got := p.take()
 				if tt.name != "two in one write" {

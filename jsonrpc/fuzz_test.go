@@ -197,7 +197,7 @@ func FuzzEngine(f *testing.F) {
 				}
 				return nil
 			})
-			p := newRawPeer(Config{Mux: mux, Lane: laneOf, MaxQueued: 8 << 10, MaxRequests: 3, MaxFrame: 1 << 12})
+			p := newRawPeer(Config{Mux: mux, Lane: laneOf, Settings: Settings{MaxQueued: 8 << 10, MaxRequests: 3, MaxFrame: 1 << 12}})
 			var calls []chan error
 			for i := range 3 {
 				done := make(chan error, 1)

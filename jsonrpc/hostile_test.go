@@ -65,9 +65,9 @@ func TestHostileAnswers(t *testing.T) {
 							return tt.res, tt.err
 						})
 						cfg := Config{
-							Mux: mux, ExposeErrors: expose,
+							Mux:      mux,
+							Settings: Settings{ExposeErrors: expose, Diagnose: func(Event) { panic("diagnose") }},
 							Logger:   slog.New(panicLog{slog.NewTextHandler(io.Discard, nil)}),
-							Diagnose: func(Event) { panic("diagnose") },
 						}
 						if where == "preempt" {
 							cfg.Preempt = func(r *Request) error {
@@ -172,7 +172,7 @@ func TestHostileReader(t *testing.T) {
 			t.Run(how+"/OnReply", func(t *testing.T) {
 				for _, answer := range []string{`"result":{}`, `"error":{"code":1,"message":""}`, `"result":{"text":5}`, `"result":{"text":"` + strings.Repeat("x", 1000) + `"}`} {
 					synctest.Test(t, func(t *testing.T) {
-						p := newRawPeer(Config{MaxFrame: 500})
+						p := newRawPeer(Config{Settings: Settings{MaxFrame: 500}})
 						defer p.close()
 						returned := false
 						go func() {
@@ -215,7 +215,7 @@ func TestHostileRedecoding(t *testing.T) {
 		handle := func(context.Context, *onceThenPanics) error { seen++; return nil }
 		Notification[onceThenPanics]{"x"}.Handle(&mux, handle)
 		var ev events
-		p := newRawPeer(Config{Mux: &mux, Diagnose: ev.add})
+		p := newRawPeer(Config{Mux: &mux, Settings: Settings{Diagnose: ev.add}})
 		p.conn.mu.Lock()
 		p.conn.queued += keepText // as if there were much
 		p.conn.mu.Unlock()
@@ -258,16 +258,17 @@ func TestKeptTextIsOurs(t *testing.T) {
 			}
 		}
 		var ev events
+		mw := func(next Handler) Handler {
+			return func(ctx context.Context, r *Request) (any, error) {
+				look("middleware", r.Method, r.Params)
+				look("context", r.Method, RequestFrom(ctx).Params)
+				return next(ctx, r)
+			}
+		}
 		p := newRawPeer(Config{
-			Mux: &mux, Diagnose: ev.add,
-			Lane: func(method string, params any) string { look("lane", method, params); return "" },
-			Incoming: []Middleware{func(next Handler) Handler {
-				return func(ctx context.Context, r *Request) (any, error) {
-					look("middleware", r.Method, r.Params)
-					look("context", r.Method, RequestFrom(ctx).Params)
-					return next(ctx, r)
-				}
-			}},
+			Mux:      &mux,
+			Settings: Settings{Diagnose: ev.add, Incoming: []Middleware{mw}},
+			Lane:     func(method string, params any) string { look("lane", method, params); return "" },
 		})
 		p.conn.mu.Lock()
 		p.conn.queued += keepText // as if there were much

@@ -159,7 +159,7 @@ func TestRequestContext(t *testing.T) {
 				prompt.Handle(&mux, func(context.Context, *note) (*reply, error) { <-release; return nil, nil })
 				update.Handle(&mux, func(context.Context, *note) error { <-release; return nil })
 				var ctx, noted context.Context
-				p := newRawPeer(Config{Mux: &mux, Lane: laneOf, MaxRequests: 1, Preempt: func(r *Request) error {
+				p := newRawPeer(Config{Mux: &mux, Lane: laneOf, Preempt: func(r *Request) error {
 					if r.IsNotification() {
 						noted = r.Context()
 						return nil
@@ -171,7 +171,7 @@ func TestRequestContext(t *testing.T) {
 						return errors.New("refused")
 					}
 					return nil
-				}})
+				}, Settings: Settings{MaxRequests: 1}})
 				p.write(tt.in)
 				synctest.Wait()
 				if ctx != nil && ctx.Err() != nil {

@@ -32,7 +32,7 @@ func outcomes(t *testing.T, together bool, frames []string) (all []seen) {
 				mux := new(Mux)
 				update.Handle(mux, func(_ context.Context, n *note) error { notes = append(notes, *n); return nil })
 				prompt.Handle(mux, func(_ context.Context, n *note) (*reply, error) { return &reply{n.Text}, nil })
-				p = newRawPeer(Config{Mux: mux, Diagnose: ev.add})
+				p = newRawPeer(Config{Mux: mux, Settings: Settings{Diagnose: ev.add}})
 			}
 			before, heard := len(ev.kinds()), len(notes)
 			p.write(f + "\n")

@@ -319,7 +319,7 @@ func TestBackPressure(t *testing.T) {
 			seen.Add(1)
 			return nil
 		})
-		p := newRawPeer(Config{Mux: &mux, Lane: laneOf, MaxQueued: bound})
+		p := newRawPeer(Config{Mux: &mux, Lane: laneOf, Settings: Settings{MaxQueued: bound}})
 		defer p.close()
 		line := `{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","text":"` + strings.Repeat("x", 100) + `"}}` + "\n"
 		var written atomic.Int64
@@ -365,7 +365,7 @@ func TestQueueFull(t *testing.T) {
 			}
 			return nil
 		})
-		p := newRawPeer(Config{Mux: &mux, Lane: laneOf, MaxQueued: 16 << 10, MaxQueuedHard: 32 << 10})
+		p := newRawPeer(Config{Mux: &mux, Lane: laneOf, Settings: Settings{MaxQueued: 16 << 10, MaxQueuedHard: 32 << 10}})
 		defer p.close()
 		line := `{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s"}}` + "\n"
 		for range 1000 { // and never an answer
@@ -400,7 +400,7 @@ func TestQueueFullAgain(t *testing.T) {
 			}
 			return nil
 		})
-		agent, client := pair(Config{Mux: &agentMux, Lane: laneOf}, Config{Mux: &clientMux, Lane: laneOf, MaxQueued: 64 << 10, MaxQueuedHard: 128 << 10})
+		agent, client := pair(Config{Mux: &agentMux, Lane: laneOf}, Config{Mux: &clientMux, Lane: laneOf, Settings: Settings{MaxQueued: 64 << 10, MaxQueuedHard: 128 << 10}})
 		for i := range int64(n) {
 			if err := update.Notify(bg, agent, &note{Session: "s", N: i, Text: strings.Repeat("x", 100)}); err != nil {
 				t.Fatal(err)
@@ -431,7 +431,7 @@ func TestMaxRequests(t *testing.T) {
 		})
 		var notes atomic.Int64
 		update.Handle(&mux, func(context.Context, *note) error { notes.Add(1); return nil })
-		p := newRawPeer(Config{Mux: &mux, Lane: laneOf, MaxRequests: 2})
+		p := newRawPeer(Config{Mux: &mux, Lane: laneOf, Settings: Settings{MaxRequests: 2}})
 		defer p.close()
 		for i := range 6 {
 			p.write(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"session/prompt","params":{"sessionId":"s","text":"%d"}}`+"\n", i, i))

@@ -96,7 +96,7 @@ func TestNestedRequests(t *testing.T) {
 			}
 			return prompt.Call(ctx, RequestFrom(ctx).Conn(), &note{Session: n.Session, N: n.N - 1})
 		})
-		cfg := Config{Mux: &mux, MaxRequests: 2}
+		cfg := Config{Mux: &mux, Settings: Settings{MaxRequests: 2}}
 		a, b := pair(cfg, cfg)
 		ctx, stop := context.WithTimeout(bg, time.Hour)
 		defer stop()
@@ -135,7 +135,7 @@ func TestPlacesAreTakenAgain(t *testing.T) {
 		var other Mux
 		release := make(chan struct{})
 		prompt.Handle(&other, func(context.Context, *note) (*reply, error) { <-release; return nil, nil })
-		a, b := pair(Config{Mux: &other}, Config{Mux: &mux, MaxRequests: 2})
+		a, b := pair(Config{Mux: &other}, Config{Mux: &mux, Settings: Settings{MaxRequests: 2}})
 		var wg sync.WaitGroup
 		for _, text := range []string{"ask", "work"} {
 			for range 40 {
@@ -196,7 +196,7 @@ func TestWaitingRequestsFillQueue(t *testing.T) {
 					}
 					return nil, nil
 				})
-				p := newRawPeer(Config{Mux: &mux, MaxRequests: 1, MaxQueued: tt.queued, MaxQueuedHard: tt.hard})
+				p := newRawPeer(Config{Mux: &mux, Settings: Settings{MaxRequests: 1, MaxQueued: tt.queued, MaxQueuedHard: tt.hard}})
 				const n = 40
 				go func() {
 					for i := range n {
@@ -226,7 +226,7 @@ func TestRefusalsDoNotBlock(t *testing.T) {
 	for _, where := range []string{"preempt", "engine"} {
 		t.Run(where, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				cfg := Config{MaxQueued: 4 << 20}
+				cfg := Config{Settings: Settings{MaxQueued: 4 << 20}}
 				method := strings.Repeat("m", 2000)
 				if where == "preempt" {
 					no := (&Error{Code: 7, Message: "no"}).WithData(strings.Repeat("x", 4000))
@@ -262,10 +262,10 @@ func TestMutualCalls(t *testing.T) {
 	mux := new(Mux)
 	prompt.Handle(mux, func(context.Context, *note) (*reply, error) { return nil, nil })
 	t.Run("soft", func(t *testing.T) {
-		mutualFlood(t, Config{Mux: mux, Lane: laneOf, MaxQueued: 64 << 10, MaxRequests: 8}, 300, 10_000)
+		mutualFlood(t, Config{Mux: mux, Lane: laneOf, Settings: Settings{MaxQueued: 64 << 10, MaxRequests: 8}}, 300, 10_000)
 	})
 	t.Run("hard", func(t *testing.T) {
-		mutualFlood(t, Config{Mux: mux, Lane: laneOf, MaxQueued: 64 << 10, MaxQueuedHard: 128 << 10, MaxRequests: 8}, 300, 10_000)
+		mutualFlood(t, Config{Mux: mux, Lane: laneOf, Settings: Settings{MaxQueued: 64 << 10, MaxQueuedHard: 128 << 10, MaxRequests: 8}}, 300, 10_000)
 	})
 }
 
@@ -328,7 +328,7 @@ func TestMutualNotify(t *testing.T) {
 					}
 					return nil
 				})
-				cfg := Config{Mux: &mux, MaxQueued: 256 << 10, MaxQueuedHard: tt.hard}
+				cfg := Config{Mux: &mux, Settings: Settings{MaxQueued: 256 << 10, MaxQueuedHard: tt.hard}}
 				a, b := pair(cfg, cfg)
 				ctx, stop := context.WithTimeout(bg, time.Hour)
 				defer stop()
@@ -369,7 +369,7 @@ func TestStuckPeerHandlers(t *testing.T) {
 			return nil
 		})
 		prompt.Handle(&mux, func(context.Context, *note) (*reply, error) { return &reply{strings.Repeat("y", 100_000)}, nil })
-		p := rawPeerStream(Config{Mux: &mux, Lane: laneOf, MaxQueued: 64 << 10, MaxQueuedHard: 128 << 10}, NewLineStream)
+		p := rawPeerStream(Config{Mux: &mux, Lane: laneOf, Settings: Settings{MaxQueued: 64 << 10, MaxQueuedHard: 128 << 10}}, NewLineStream)
 		const n = 500
 		go func() {
 			for i := range n {

@@ -31,7 +31,7 @@ func TestSecondResponse(t *testing.T) {
 		for _, apart := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s/apart=%v", name, apart), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
-					p := newRawPeer(Config{MaxFrame: 500})
+					p := newRawPeer(Config{Settings: Settings{MaxFrame: 500}})
 					defer p.close()
 					replies := 0
 					var r *reply
@@ -148,7 +148,7 @@ func TestReplyValues(t *testing.T) {
 				return v, err
 			}
 		}
-		p := newRawPeer(Config{Outgoing: []Middleware{mw}})
+		p := newRawPeer(Config{Settings: Settings{Outgoing: []Middleware{mw}}})
 		defer p.close()
 		on := OnReply(func(v any, err error) { note1("reply", v, err) })
 		for i, answer := range []string{`"result":{}`, `"error":{"code":1,"message":"no"}`} {
@@ -189,7 +189,7 @@ func TestTooLargeResponse(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				c, write := how(Config{MaxFrame: 1000, Grace: 1})
+				c, write := how(Config{Settings: Settings{MaxFrame: 1000, Grace: 1}})
 				replied := false
 				done := make(chan error)
 				go func() {

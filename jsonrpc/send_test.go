@@ -17,7 +17,7 @@ func TestSendIf(t *testing.T) {
 	for name, mw := range map[string][]Middleware{"plain": nil, "middleware": {pass}} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				p := newRawPeer(Config{Outgoing: mw})
+				p := newRawPeer(Config{Settings: Settings{Outgoing: mw}})
 				defer p.close()
 				yes, no := func() bool { return true }, func() bool { return false }
 				if _, err := prompt.Call(bg, p.conn, &note{Session: "no"}, SendIf(no)); !errors.Is(err, ErrNotSent) {

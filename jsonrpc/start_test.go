@@ -32,14 +32,14 @@ func TestStart(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var waits, ever atomic.Int64
-				p := newRawPeer(Config{Outgoing: mw, Waiting: func(_ context.Context, begins bool) {
+				p := newRawPeer(Config{Waiting: func(_ context.Context, begins bool) {
 					if begins {
 						waits.Add(1)
 						ever.Add(1)
 					} else {
 						waits.Add(-1)
 					}
-				}})
+				}, Settings: Settings{Outgoing: mw}})
 				defer p.close()
 				replied := 0
 				pending, err := prompt.Start(bg, p.conn, &note{Session: "s"}, OnReply(func(any, error) { replied++ }))
@@ -127,7 +127,7 @@ func TestStartFails(t *testing.T) {
 			},
 			"answers": func(Handler) Handler { return func(context.Context, *Request) (any, error) { return "wrong", nil } },
 		} {
-			p := newRawPeer(Config{Outgoing: []Middleware{mw}})
+			p := newRawPeer(Config{Settings: Settings{Outgoing: []Middleware{mw}}})
 			pending, err := prompt.Start(bg, p.conn, &note{})
 			if err != nil {
 				t.Fatal(name, err)

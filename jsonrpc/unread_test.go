@@ -61,7 +61,7 @@ func TestTooDeep(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var ev events
 				var log strings.Builder
-				p := newRawPeer(Config{Mux: echoMux(), Diagnose: ev.add, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+				p := newRawPeer(Config{Mux: echoMux(), Logger: slog.New(slog.NewTextHandler(&log, nil)), Settings: Settings{Diagnose: ev.add}})
 				p.write(tt.in + "\n")
 				if diff := cmp.Diff(tt.want, p.take()); diff != "" {
 					t.Error(diff)

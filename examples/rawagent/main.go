@@ -55,8 +55,8 @@ func serve(stream jsonrpc.Stream, protocol int, log *slog.Logger) *jsonrpc.Conn 
 		Mux:      mux,
 		Lane:     lane,
 		Preempt:  a.preempt,
-		Incoming: []jsonrpc.Middleware{a.gate},
 		Logger:   log,
+		Settings: jsonrpc.Settings{Incoming: []jsonrpc.Middleware{a.gate}},
 	})
 }
 

@@ -202,7 +202,7 @@ func (d *doctor) connect(ctx context.Context, run string, highest int) (conn *ac
 		// Which ways to log in there are depends on what the client can do.
 		TerminalAuth: true,
 		// Closing waits for the process as long as it takes to end it.
-		Engine: jsonrpc.Config{Diagnose: d.noise.take, Grace: 3 * closeGrace},
+		Engine: jsonrpc.Settings{Diagnose: d.noise.take, Grace: 3 * closeGrace},
 	}
 	if highest > 0 {
 		client.MinVersion, client.MaxVersion = highest, highest
