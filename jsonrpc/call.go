@@ -66,37 +66,42 @@ type outgoing struct {
 	callOptions
 }
 
-// AwaitAnswer makes a call whose ctx is done wait for the peer's final answer
-// after asking it to cancel (S38): the call then returns that answer, be it a
-// result, -32800 or another error.
+// AwaitAnswer makes a call whose ctx is done wait for the peer's answer after it
+// has asked the peer to cancel. The call then returns that answer, be it a result,
+// -32800 or another error.
 func AwaitAnswer() CallOption {
-	return func(o *callOptions) { o.await, o.atMost = true, 0 }
+	return func(o *callOptions) { o.await, o.atMost = true, 0 } // S38
 }
 
-// AwaitAnswerFor is [AwaitAnswer] for at most d after ctx is done, if d is
-// positive. Then the call returns as it does without.
+// AwaitAnswerFor is for protocol layers. It is [AwaitAnswer] for at most d after
+// ctx is done, if d is positive. After that the call returns as it does without
+// the option.
 func AwaitAnswerFor(d time.Duration) CallOption {
 	return func(o *callOptions) { o.await, o.atMost = true, d }
 }
 
-// OnReply runs f when the response arrives, before the call returns and before
-// the next frame is looked at. It runs on the reader and must not block. When
-// err is nil, result is the pointer the response was decoded into: a *R for
-// [Method.Call], a *json.RawMessage for [Conn.Call], before any middleware has
-// seen it; f must not keep it. Otherwise result is nil, and err is what the
-// call returns if it is not interrupted. f runs once at most, and not at all
-// when there is no response or the call has returned.
+// OnReply is for protocol layers. It has f called when the response arrives,
+// before the call returns and before the next frame is looked at. f is called on
+// the reader and must not block. It is called at most once, and not at all if
+// there is no response or the call has returned.
+//
+// If err is nil, result is the pointer the response was decoded into, before any
+// middleware has seen it: a *R for [Method.Call], a *json.RawMessage for
+// [Conn.Call]. f must not keep it. Otherwise result is nil, and err is what the
+// call returns unless it is interrupted.
 func OnReply(f func(result any, err error)) CallOption {
 	return func(o *callOptions) { o.onReply = f }
 }
 
-// SendIf asks f whether the message is still to be sent, at the moment when it is
-// next: if f returns true, the message goes out ahead of everything that is sent
-// after f was called, and if f returns false, the call fails with [ErrNotSent].
-// So what f decides and the place of the message among those that are sent are
-// one step. f is called under the lock of the output: it must be quick and must
-// not use the connection. It is called once at most, or once for each time that
-// middleware sends the message, and not at all for a message that cannot be sent.
+// SendIf is for protocol layers. It calls f when it is the message's turn to be
+// sent. If f returns true, the message is sent ahead of everything that is sent
+// after f was called; if f returns false, the call fails with [ErrNotSent]. So
+// the decision and the place of the message among those that are sent are one
+// step.
+//
+// f is called under the lock of the output: it must be quick and must not use the
+// connection. It is called at most once, or once for each time middleware sends
+// the message, and not at all for a message that cannot be sent.
 func SendIf(f func() bool) CallOption {
 	return func(o *callOptions) { o.sendIf = f }
 }
@@ -106,18 +111,21 @@ func SendIf(f func() bool) CallOption {
 // anything encoding/json takes. Nil params are left out; a nil result is not
 // decoded.
 //
-// It returns an *Error when the peer answered with one. When ctx is done first
-// it returns at once with an error that wraps ctx.Err() and the cause; the peer
-// is asked to cancel in the background and its late answer is dropped. If ctx
-// was done before the request was in the output buffer nothing is sent. A call
-// that gets no response because the connection ends fails with an error that
-// wraps ErrClosed and, after EOF, io.EOF or io.ErrUnexpectedEOF. An answer that
-// is no valid response gives ErrInvalidResponse.
+//	what happens                       the error
+//	the peer answers with an error     an *Error
+//	the answer is not a valid response wraps ErrInvalidResponse
+//	ctx is done                        wraps ctx.Err() and the cause
+//	the connection ends                wraps ErrClosed and, if the peer closed it,
+//	                                   io.EOF or io.ErrUnexpectedEOF
+//	too much arrives first             wraps ErrQueueFull; inside handlers only
 //
-// A call made inside a handler should use the handler's ctx, or one derived from
-// it, and inside a notification handler must: its response is then not held
-// behind that handler. Such a call fails with ErrQueueFull when too much arrives
-// ahead of the response.
+// When ctx is done, Call returns at once: the peer is asked to cancel in the
+// background, and its late answer is dropped. If ctx is done before the request is
+// in the output buffer, nothing is sent.
+//
+// A call made inside a handler should use the handler's ctx or one derived from
+// it, so that its response is not held behind that handler. Inside a
+// notification handler it must.
 func (c *Conn) Call(ctx context.Context, method string, params, result any, opts ...CallOption) error {
 	// The result is decoded here and not on the reader, which might still be
 	// at it when an interrupted call has returned.
@@ -141,10 +149,10 @@ func (c *Conn) Call(ctx context.Context, method string, params, result any, opts
 	return nil
 }
 
-// Notify sends a notification. Params are as for [Conn.Call]. It returns when
-// the notification is in the output buffer, waiting for room there while ctx
-// is not done; notifications and calls of one goroutine go out in order. Inside
-// a handler it fails with ErrQueueFull when there is no room and too much is
+// Notify sends a notification. Params are as for [Conn.Call]. It returns when the
+// notification is in the output buffer, and waits for room there until ctx is
+// done. Notifications and calls of one goroutine are sent in order. Inside a
+// handler Notify fails with [ErrQueueFull] if there is no room and too much is
 // queued to read on until there is some.
 func (c *Conn) Notify(ctx context.Context, method string, params any) error {
 	return c.notify(ctx, method, params, nil)

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Defaults of the bounds in [Config].
+// Defaults of the bounds in [Settings]; see also [DefaultMaxFrame].
 const (
 	DefaultMaxQueued    = 32 << 20
 	DefaultMaxRequests  = 256
@@ -125,29 +125,29 @@ type Settings struct {
 	BaseContext context.Context
 }
 
-// An EventKind says what a connection noticed.
+// An EventKind names what a connection noticed.
 type EventKind uint8
 
 // Kinds of events.
 const (
-	EventNoise                 EventKind = iota + 1 // a line that is not JSON at all; Data holds its beginning
-	EventInvalidFrame                               // a frame that is not a message, answered with Code; Data holds its beginning
+	EventNoise                 EventKind = iota + 1 // a line that is not JSON; Data holds its beginning
+	EventInvalidFrame                               // a frame that is not a message was answered with Code; Data holds its beginning
 	EventFrameTooLarge                              // a frame beyond the limit was skipped; Size is its length
-	EventUnknownNotification                        // a notification nobody handles
-	EventMalformedNotification                      // a notification with wrong params; Path and Reason say why
-	EventRefusedNotification                        // a notification that Preempt refused
-	EventMalformedRequest                           // a request with wrong params; Path and Reason say why
-	EventUnknownResponse                            // a response to nothing we asked
-	EventMalformedResponse                          // a response that failed its call, or would have
-	EventHandlerError                               // a notification handler failed with Err, or a request handler with an error the peer does not see
+	EventUnknownNotification                        // a notification without a handler was ignored
+	EventMalformedNotification                      // a notification with unfit params was ignored; Path and Reason say why
+	EventRefusedNotification                        // Preempt refused a notification
+	EventMalformedRequest                           // a request with unfit params was refused; Path and Reason say why
+	EventUnknownResponse                            // a response to no call was ignored
+	EventMalformedResponse                          // a response was not valid, which fails its call
+	EventHandlerError                               // a handler failed with Err, and the peer does not see that error
 	EventDiscarded                                  // Count messages were dropped because the connection was closed on this side
 	EventAbandoned                                  // Count handlers ignored their cancelled context and were left behind
-	EventTooDeep                                    // a message nested beyond the limit was dropped; Size is its length
+	EventTooDeep                                    // a message nested too deeply was not decoded; Size is its length
 )
 
-// An Event is something a connection noticed and survived. Which fields are
-// set depends on the kind. None but Data ever holds anything the peer sent
-// besides the method and member names.
+// An Event is something a connection noticed and survived. Which fields are set
+// depends on the kind. Apart from Data, they hold nothing the peer sent but names
+// of methods and members.
 type Event struct {
 	Kind   EventKind
 	Method string
@@ -160,13 +160,13 @@ type Event struct {
 	Data   []byte // of noise and invalid frames: the first bytes, at most 1 kB, valid during the call
 }
 
-// Stats counts what a connection has seen since it was made.
+// Stats counts what a connection has read and written since it was made.
 type Stats struct {
 	FramesIn, FramesOut uint64
 	Noise               uint64 // lines that were not JSON
-	Invalid             uint64 // frames answered with an error because they were no message
+	Invalid             uint64 // frames that were not messages, and answered with an error
 	Oversize            uint64 // frames skipped for their size
-	TooDeep             uint64 // messages dropped for their nesting
+	TooDeep             uint64 // messages not decoded for their nesting
 	Replaced            uint64 // invalid UTF-8 sequences and lone surrogates replaced by U+FFFD
 	Writes              uint64 // writes to the stream
 }

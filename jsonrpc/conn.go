@@ -11,9 +11,9 @@ import (
 	"github.com/goacp/acp/internal/faultlog"
 )
 
-// A Conn is one end of a JSON-RPC connection. It is made by [NewConn], and safe
-// for concurrent use. See the package documentation for the order in which
-// messages are handled, for what is bounded, and for how a connection ends.
+// A Conn is one end of a JSON-RPC connection. [NewConn] makes it; it is safe for
+// concurrent use. See the package documentation for the order in which messages
+// are handled, for the bounds, and for how a connection ends.
 type Conn struct {
 	cfg      Config
 	stream   Stream
@@ -65,9 +65,9 @@ type Conn struct {
 	done       chan struct{}
 }
 
-// NewConn starts a connection on the stream, which it takes over: it reads at
-// once and closes the stream when the connection ends. Call [Conn.Close] when
-// done with it.
+// NewConn starts a connection on the stream, which it takes over: it begins to
+// read at once, and closes the stream when the connection ends. Callers must
+// call [Conn.Close] when they are done with it.
 func NewConn(stream Stream, cfg Config) *Conn {
 	setDefault(&cfg.MaxFrame, DefaultMaxFrame)
 	setDefault(&cfg.MaxQueued, DefaultMaxQueued)
@@ -133,13 +133,13 @@ func hardDefault(queued, frame int) int {
 	return int(min(hard, math.MaxInt))
 }
 
-// SetMux changes the handlers from the next frame on. Called from Preempt or
-// [OnReply], which run on the reader, it takes effect exactly behind the
-// message at hand; protocol versions that are negotiated by the first message
-// use it.
+// SetMux is for protocol layers. It replaces the handlers from the next frame on.
+// Called in [Config.Preempt] or [OnReply], which run on the reader, it takes effect
+// exactly after the message at hand, as a protocol needs whose first message
+// negotiates the version.
 func (c *Conn) SetMux(m *Mux) { c.mux.Store(m) }
 
-// Stats returns what the connection has seen so far.
+// Stats returns the connection's counters.
 func (c *Conn) Stats() Stats {
 	return Stats{
 		FramesIn:  c.framesIn.Load(),
@@ -153,15 +153,15 @@ func (c *Conn) Stats() Stats {
 	}
 }
 
-// Done is closed when the connection has ended: nothing is read, written or
-// handled any more. The exception are handlers that ignored their cancelled
-// context for [Config.Grace]; they are reported as EventAbandoned.
+// Done returns a channel that is closed when the connection has ended: nothing is
+// read, written or handled any more, except by handlers that ignored their
+// cancelled context for [Settings.Grace]. These are reported as EventAbandoned.
 func (c *Conn) Done() <-chan struct{} { return c.done }
 
-// Wait waits for Done and returns nil when the connection ended by Close or
-// because the peer closed it between two frames, even if answers could not be
-// written any more after that, and otherwise the error of reading or writing
-// that ended it.
+// Wait waits for [Conn.Done]. It returns nil if Close ended the connection, or if
+// the peer closed it between two frames, even if answers could not be written
+// after that. Otherwise it returns the error of reading or writing that ended the
+// connection.
 func (c *Conn) Wait() error {
 	<-c.done
 	c.mu.Lock()
@@ -169,9 +169,9 @@ func (c *Conn) Wait() error {
 	return c.result
 }
 
-// Err returns nil while the connection is open, and from the moment it begins
-// to end the error that new calls return: errors.Is(err, ErrClosed) holds, and
-// after the peer closed it errors.Is(err, io.EOF) does, too.
+// Err returns nil while the connection is open. From the moment it begins to end,
+// Err returns the error of new calls: errors.Is(err, ErrClosed) holds and, if the
+// peer closed the connection, so does errors.Is(err, io.EOF).
 func (c *Conn) Err() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

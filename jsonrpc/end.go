@@ -8,16 +8,19 @@ import (
 	"time"
 )
 
-// Close ends the connection gracefully: new calls and calls that wait fail with
-// ErrClosed, what arrives is ignored, handlers that run get [Config.Grace] to
-// finish and then have their contexts cancelled, queued messages are handled
-// for as long and then dropped, answers and everything else that was sent is
-// written for at most [Config.FlushTimeout], and the stream is closed.
+// Close ends the connection gracefully:
 //
-// Close returns when all of that is over; while handlers or Config.Linger still
-// run, however, it returns as soon as what has been sent so far is written, so that it may
-// be called inside a handler. It may be called repeatedly and always returns
-// nil; [Conn.Wait] waits for the end and tells its outcome.
+//   - New calls, and calls that wait, fail with [ErrClosed]. What arrives is
+//     ignored.
+//   - Handlers that run have [Settings.Grace] to finish before their contexts are
+//     cancelled. Queued messages are handled for as long, and then dropped.
+//   - What was sent, answers included, is written for at most
+//     [Settings.FlushTimeout]. Then the stream is closed.
+//
+// Close returns when all of that is done. While handlers or [Config.Linger] still
+// run, however, it returns as soon as what was sent so far is written, so that it
+// may be called inside a handler. It may be called repeatedly and always returns
+// nil. [Conn.Wait] waits for the end and returns its cause.
 func (c *Conn) Close() error {
 	c.mu.Lock()
 	if !c.closing {

@@ -10,7 +10,7 @@ import (
 	"github.com/goacp/acp/internal/wire"
 )
 
-// Codes of JSON-RPC 2.0 and of ACP (S29). Any other int32 may be used.
+// Codes of JSON-RPC 2.0 and of ACP. Any other int32 may be used.
 const (
 	CodeParseError         = -32700 // the frame is not JSON
 	CodeInvalidRequest     = -32600 // the frame is JSON but not a message
@@ -23,8 +23,8 @@ const (
 	CodeUnsupportedVersion = -32022 // the protocol version is not supported
 )
 
-// An Error is an error that crossed the wire, or that a handler chose to send.
-// Failures on this side of the connection are never of this type.
+// An Error is an error that the peer sent, or that a handler chose to send. Failures
+// on this side of the connection are never of this type.
 //
 // A handler that returns an error whose chain holds an *Error answers with that
 // code, message and data. errors.Is(err, &Error{Code: CodeAuthRequired}), or
@@ -32,11 +32,11 @@ const (
 type Error struct {
 	Code    int
 	Message string
-	Data    json.RawMessage // nil when there is none
+	Data    json.RawMessage // nil if there is none
 }
 
-// Sentinels for errors.Is, which compares the code only. They may also be
-// returned by handlers as they are.
+// Sentinels for errors.Is, which compares the code only. Handlers may also return
+// them as they are.
 var (
 	ErrParse              = &Error{Code: CodeParseError, Message: "Parse error"}
 	ErrInvalidRequest     = &Error{Code: CodeInvalidRequest, Message: "Invalid request"}
@@ -62,9 +62,9 @@ func (e *Error) WithData(v any) *Error {
 	return &c
 }
 
-// Error returns the message, the reason in the data if there is one (see
-// [Error.Detail]), the code, and the id under which the peer has logged the
-// error if the data holds it as correlationId.
+// Error returns the message, the reason in the data, if any (see [Error.Detail]),
+// the code, and the id under which the peer has logged the error, if the data has a
+// correlationId.
 func (e *Error) Error() string {
 	code := strconv.Itoa(e.Code)
 	if e.Message == "" {
@@ -125,10 +125,10 @@ func (e *Error) UnmarshalJSON(data []byte) error {
 }
 
 // DecodeJSON reads an error object: an integer code and a string message are
-// required (S32).
+// required.
 func (e *Error) DecodeJSON(d *wire.Decoder) {
 	at := d.Pos()
-	var code, message bool
+	var code, message bool // S32
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
 		switch string(k) {
 		case "code":
@@ -151,24 +151,24 @@ func (e *Error) DecodeJSON(d *wire.Decoder) {
 
 // Local failures, all found with errors.Is.
 var (
-	// ErrClosed says that the connection has ended, or is ending, on this
-	// side or the other. When the peer ended it the error also wraps io.EOF,
-	// or whatever reading or writing returned.
+	// ErrClosed means that the connection has ended or is ending, whichever side
+	// ended it. If it was the peer, the error also wraps io.EOF, or what reading
+	// or writing returned.
 	ErrClosed = errors.New("jsonrpc: connection closed")
-	// ErrFrameTooLarge says that a frame exceeded the limit.
+	// ErrFrameTooLarge means that a frame exceeded [Settings.MaxFrame].
 	ErrFrameTooLarge = errors.New("jsonrpc: frame too large")
-	// ErrTooDeep says that a message is nested deeper than 512 objects and
+	// ErrTooDeep means that a message is nested deeper than 512 objects and
 	// arrays.
 	ErrTooDeep = errors.New("jsonrpc: message nested too deeply")
-	// ErrInvalidResponse says that the answer to a call was not a valid
-	// response (S32), or that its result could not be decoded.
+	// ErrInvalidResponse means that the answer to a call was not a valid
+	// response, or that its result could not be decoded.
 	ErrInvalidResponse = errors.New("jsonrpc: invalid response")
-	// ErrNotSent is the error of a call or notification whose [SendIf] function
-	// decided against sending it.
+	// ErrNotSent is for protocol layers. It is the error of a call or
+	// notification whose [SendIf] function decided against sending it.
 	ErrNotSent = errors.New("jsonrpc: not sent")
-	// ErrQueueFull says that a call made inside a handler, or sending
-	// something there, was given up because more frames arrived while it
-	// waited than may be kept; see [Config.MaxQueued].
+	// ErrQueueFull means that a call or a notification inside a handler was given
+	// up because more arrived while it waited than may be kept: see
+	// [Settings.MaxQueued].
 	ErrQueueFull = errors.New("jsonrpc: too much queued while a handler waited")
 )
 
@@ -198,14 +198,14 @@ func ctxError(ctx context.Context, method string) error {
 	return fmt.Errorf("jsonrpc: %s: %w", method, err)
 }
 
-// A FrameTooLargeError is what [Stream.ReadFrame] returns for a frame beyond
-// the limit, after skipping it to its end: the stream can be read on.
+// A FrameTooLargeError is the error of [Stream.ReadFrame] for a frame that exceeds
+// the limit. The frame was skipped, so that the next one can be read.
 // errors.Is(err, ErrFrameTooLarge) holds.
 type FrameTooLargeError struct {
 	Limit int
-	Size  int64 // bytes; for a length prefix the announced size
-	// Prefix is the beginning of the frame, up to 64 kB, valid until the
-	// next ReadFrame. It is nil in the errors that calls return.
+	Size  int64 // in bytes; the announced size if there is a header
+	// Prefix is the beginning of the frame, up to 64 kB. It is valid until the
+	// next ReadFrame, and nil in the errors that calls return.
 	Prefix []byte
 }
 

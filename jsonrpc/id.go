@@ -9,15 +9,14 @@ import (
 	"github.com/goacp/acp/internal/wire"
 )
 
-// An ID is the id of a request: a string, a number or null (S10). It holds the
-// JSON text exactly as it was received, so that it is echoed byte for byte,
-// and it is never interpreted beyond that: 1 and "1" are different ids (S12).
+// An ID is the id of a request: a string, a number or null. It holds the JSON text
+// exactly as it was received, so that it is echoed byte for byte: 1 and "1" are
+// different ids.
 //
-// The zero ID stands for an absent id and is encoded as null. IDs are
-// immutable and may be shared. == compares the spelling; use [ID.Equal] to
-// compare what the ids mean.
+// The zero ID stands for an absent id and is encoded as null. IDs are immutable and
+// may be shared. == compares the spelling; [ID.Equal] compares what ids mean.
 type ID struct {
-	raw string
+	raw string // S10, S12
 }
 
 // IntID returns the id with the given integer value.
@@ -38,8 +37,8 @@ func (id ID) IsNull() bool { return id.raw == "null" }
 // IsString reports whether the id is a string.
 func (id ID) IsString() bool { return id.raw != "" && id.raw[0] == '"' }
 
-// IsInteger reports whether the id is a number without a fractional part;
-// 1.0 and 1e3 are integers. ACP v2 allows only strings and integers (S11).
+// IsInteger reports whether the id is a number without a fractional part: 1.0 and
+// 1e3 are integers. Version 2 of ACP allows only strings and integers.
 func (id ID) IsInteger() bool {
 	if id.raw == "" || id.raw[0] == '"' || id.raw[0] == 'n' {
 		return false
@@ -51,10 +50,10 @@ func (id ID) IsInteger() bool {
 	return err == nil && f == math.Trunc(f)
 }
 
-// String returns the JSON text of the id, or "" when it is absent.
+// String returns the JSON text of the id, or "" if it is absent.
 func (id ID) String() string { return id.raw }
 
-// Text returns the value of a string id, unescaped, and false for any other.
+// Text returns the unescaped value of a string id, and false for any other id.
 func (id ID) Text() (string, bool) {
 	if !id.IsString() {
 		return "", false
@@ -64,8 +63,8 @@ func (id ID) Text() (string, bool) {
 	return d.Str(), true
 }
 
-// Equal reports whether both ids mean the same: strings are compared without
-// regard to how they are escaped, and 1.0 equals 1.
+// Equal reports whether both ids mean the same: it ignores how strings are escaped,
+// and 1.0 equals 1.
 func (id ID) Equal(other ID) bool { return id.raw == other.raw || id.key() == other.key() }
 
 // key returns one spelling for all ids that are Equal.
@@ -97,7 +96,7 @@ func (id ID) isPlain() bool {
 	return true
 }
 
-// AppendJSON appends the JSON text of the id, null when it is absent.
+// AppendJSON appends the JSON text of the id, or null if it is absent.
 func (id ID) AppendJSON(dst []byte) ([]byte, error) {
 	if id.raw == "" {
 		return append(dst, "null"...), nil
@@ -105,8 +104,8 @@ func (id ID) AppendJSON(dst []byte) ([]byte, error) {
 	return append(dst, id.raw...), nil
 }
 
-// DecodeJSON reads an id; any value but a string, a number or null is a
-// mismatch recorded in d.
+// DecodeJSON reads an id. A value other than a string, a number or null is recorded
+// in d as a mismatch.
 func (id *ID) DecodeJSON(d *wire.Decoder) {
 	switch c := d.Peek(); {
 	case c == '"':

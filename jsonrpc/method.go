@@ -17,8 +17,8 @@ type Method[P, R any] struct {
 	Name string
 }
 
-// Call sends the request and waits for its response: see [Conn.Call] for how it
-// ends. A nil params is sent as {}, or left out when P is raw.
+// Call sends the request and waits for its response: see [Conn.Call] for how that
+// ends. Nil params are sent as {}, or left out if P is json.RawMessage.
 func (m Method[P, R]) Call(ctx context.Context, c *Conn, params *P, opts ...CallOption) (*R, error) {
 	res, err := c.do(ctx, m.Name, paramsOf(params), new(R), optionsOf(opts))
 	if err != nil {
@@ -31,13 +31,13 @@ func (m Method[P, R]) Call(ctx context.Context, c *Conn, params *P, opts ...Call
 	return r, nil
 }
 
-// Handle registers the handler of the request in mux. Each request runs in a
+// Handle registers the handler of the request in mux. Each request is handled in a
 // goroutine of its own; see the package documentation for when it starts. The
-// params are never nil: omitted and null ones are decoded as {} (S14), or stay
-// empty when P is raw. They, and whatever they point to, belong to the handler. A nil result is sent as
-// {}, or null when R is raw (S23).
+// params are never nil: omitted and null ones are decoded as {}, or stay empty if
+// P is json.RawMessage. They, and whatever they point to, belong to the handler. A
+// nil result is sent as {}, or as null if R is json.RawMessage.
 func (m Method[P, R]) Handle(mux *Mux, h func(ctx context.Context, params *P) (*R, error)) {
-	empty := nullValue
+	empty := nullValue // S14, S23
 	if isObject[R]() {
 		empty = emptyObject
 	}
@@ -71,16 +71,16 @@ func (n Notification[P]) Notify(ctx context.Context, c *Conn, params *P) error {
 	return c.notify(ctx, n.Name, paramsOf(params), nil)
 }
 
-// NotifyIf is Notify with [SendIf]: it asks f, at the moment when the
-// notification is next to go out, whether it is still to be sent, and fails with
-// [ErrNotSent] if it is not.
+// NotifyIf is for protocol layers. It is Notify with [SendIf]: it calls f when it is
+// the notification's turn to be sent, and fails with [ErrNotSent] if f returns
+// false.
 func (n Notification[P]) NotifyIf(ctx context.Context, c *Conn, params *P, f func() bool) error {
 	return c.notify(ctx, n.Name, paramsOf(params), f)
 }
 
-// Handle registers the handler of the notification in mux. Notifications of a
-// lane are handled one at a time in wire order. An error is logged and goes
-// nowhere else.
+// Handle registers the handler of the notification in mux. Notifications of a lane
+// are handled one at a time, in wire order. An error is logged and reported to
+// [Settings.Diagnose]; the peer does not learn of it.
 func (n Notification[P]) Handle(mux *Mux, h func(ctx context.Context, params *P) error) {
 	mux.register(n.Name, true, &route{
 		decode: decoderOf[P](),

@@ -8,11 +8,11 @@ import (
 	"github.com/goacp/acp/internal/wire"
 )
 
-// A Mux is a table of methods. Handlers are registered with [Method.Handle] and
-// [Notification.Handle], by exact name (S19); a name may have both a request
-// and a notification handler. Registering a name twice panics. The zero value
-// is ready. A Mux must not be changed once a connection uses it; it may serve
-// any number of connections at once.
+// A Mux is a table of methods. [Method.Handle] and [Notification.Handle] register
+// handlers by exact name; a name may have both a request handler and a notification
+// handler. Registering a name twice panics. The zero value is ready to use. A Mux
+// may serve any number of connections at once, and must not be changed once one
+// uses it.
 type Mux struct {
 	// StrictIDs refuses requests whose ids are neither strings nor integers, as
 	// version 2 of ACP requires.
@@ -37,10 +37,11 @@ type route struct {
 	raw    Handler // fallback: takes the whole message
 }
 
-// Fallback registers the handler of requests no other handler takes. Params is
-// a json.RawMessage, nil when there were none. Without a fallback such requests
-// are answered with -32601 (S20), as a fallback can do by returning
-// [MethodNotFound]. A nil handler and a second fallback panic.
+// Fallback registers the handler of requests that no other handler takes. Their
+// Params is a json.RawMessage, nil if there are none. Without a fallback such
+// requests are answered with -32601, as a fallback can do by returning
+// [MethodNotFound]. Fallback panics if h is nil, and if there is a fallback
+// already.
 func (m *Mux) Fallback(h Handler) {
 	if h == nil || m.fallback != nil {
 		panic("jsonrpc: a nil or a second fallback")
@@ -48,9 +49,9 @@ func (m *Mux) Fallback(h Handler) {
 	m.fallback = rawRoute(h)
 }
 
-// FallbackNotification registers the handler of notifications no other handler
-// takes. Without one they are ignored and reported (S21).
-// A nil handler and a second fallback panic.
+// FallbackNotification registers the handler of notifications that no other handler
+// takes. Without one they are ignored and reported. FallbackNotification panics
+// if h is nil, and if there is such a handler already.
 func (m *Mux) FallbackNotification(h Handler) {
 	if h == nil || m.noteFallback != nil {
 		panic("jsonrpc: a nil or a second fallback for notifications")
@@ -66,7 +67,7 @@ func decodeRaw(d *wire.Decoder) any {
 	return d.RawCopy()
 }
 
-// MethodNotFound returns the error that answers a request nobody handles (S20).
+// MethodNotFound returns the error that answers a request without a handler.
 func MethodNotFound(method string) *Error {
 	data, _ := wire.AppendRaw([]byte(`{"method":`), wire.AppendString(nil, method))
 	return &Error{
@@ -133,7 +134,8 @@ func (r *route) call(ctx context.Context, req *Request) (any, error) {
 	return r.handle(ctx, req.Params)
 }
 
-// typeError is what a middleware gets for replacing Params by something else.
+// typeError is the error of middleware that replaced params or a result by a value
+// of another type.
 func typeError[P any](got any) error {
 	return fmt.Errorf("jsonrpc: params are %T instead of %T", got, (*P)(nil))
 }

@@ -10,15 +10,15 @@ import (
 	"github.com/goacp/acp/internal/ondemand"
 )
 
-// A Request is a message on its way to a handler, or, in outgoing middleware,
-// on its way to the peer: a request or a notification. The connection does not
-// reuse it. Middleware may replace Params by a value of the same type and must
-// leave the other fields alone.
+// A Request is a request or a notification on its way to a handler or, in
+// outgoing middleware, to the peer. The connection does not reuse it. Middleware
+// may replace Params by a value of the same type and must not change the other
+// fields.
 type Request struct {
 	// Method is the method's name.
 	Method string
-	// ID is the id of an incoming request; it is absent in notifications and
-	// in outgoing messages.
+	// ID is the id of an incoming request. It is absent in notifications and
+	// outgoing messages.
 	ID ID
 	// Params points to the decoded params, or is a json.RawMessage where the
 	// handler takes raw params.
@@ -47,23 +47,26 @@ func (r *Request) IsNotification() bool { return r.flags&flagNotification != 0 }
 func (r *Request) Conn() *Conn { return r.conn }
 
 // Cancel cancels the context of an incoming request's handler with the given
-// cause, before or while it runs; the handler is called in any case. If the
-// handler then returns an error of the context, the answer is the *Error in
-// cause if there is one and otherwise -32800. Cancel may be called from any
-// goroutine, repeatedly and late. For other messages it does nothing.
+// cause, before or while the handler runs; the handler is called in any case. If it
+// then returns the context's error, the answer is the *Error in cause, or -32800 if
+// there is none. Cancel may be called by any goroutine, repeatedly and late. For
+// other messages it does nothing.
 func (r *Request) Cancel(cause error) {
 	if r.in != nil {
 		r.in.cancel(cause)
 	}
 }
 
-// Context returns the context of an incoming request, which exists before its
-// handler starts and is done, at the latest, when the request was dealt with in
-// any way: answered, refused, cancelled before it started, or dropped because
-// the connection ended. What Preempt registers about a request it may therefore
-// remove with [context.AfterFunc]. For a notification it is the context that
-// all notifications share, which is done when the connection ends; for an
-// outgoing message it is context.Background().
+// Context returns the context of a message:
+//
+//   - For an incoming request it exists before the handler starts. It is done, at
+//     the latest, when the request is finished in any way: answered, refused,
+//     cancelled before it started, or dropped because the connection ended. So
+//     what [Config.Preempt] registers about a request can be removed with
+//     [context.AfterFunc].
+//   - For a notification it is the context that all notifications share, which is
+//     done when the connection ends.
+//   - For an outgoing message it is context.Background().
 func (r *Request) Context() context.Context {
 	switch {
 	case r.in != nil:
@@ -74,12 +77,12 @@ func (r *Request) Context() context.Context {
 	return context.Background()
 }
 
-// OnDone has f called when the context of an incoming request is done, with the
-// cause, as [context.AfterFunc] on [Request.Context] would, but for less: f runs in
-// the goroutine that ends the request, often the reader, and must be quick. forget
-// keeps f from being called, and reports whether it was in time. A request has one
-// such function; it is for what Preempt registers. For other messages it does
-// nothing.
+// OnDone is for protocol layers. It has f called with the cause when the context
+// of an incoming request is done. It is a cheaper [context.AfterFunc] on
+// [Request.Context]: f is called in the goroutine that ends the request, often the
+// reader, and must be quick. A request has one such function, which
+// [Config.Preempt] may register. forget keeps f from being called and reports
+// whether it did so in time. For other messages OnDone does nothing.
 func (r *Request) OnDone(f func(cause error)) (forget func() bool) {
 	in := r.in
 	if in == nil {
@@ -100,12 +103,13 @@ func (r *Request) OnDone(f func(cause error)) (forget func() bool) {
 	}
 }
 
-// AfterAnswer has f run when the handler of an incoming request has returned and
-// its answer is in the output buffer, or could not be sent. It is for the handler
-// itself, and for nothing but requests; functions run in the order in which they
-// were given, in the handler's goroutine, which they must not end, and must be
-// quick. What has to be done however a request ends, even if its handler never
-// starts, needs [Request.Context].
+// AfterAnswer is for protocol layers. The handler of an incoming request calls it
+// to have f called once that handler has returned and its answer is in the output
+// buffer, or could not be sent. Functions are called in the order in which they
+// were given, in the handler's goroutine; they must be quick and must not end that
+// goroutine. Clean-up that must happen however a request ends, even if its handler
+// never starts, needs [Request.Context]. For other messages AfterAnswer does
+// nothing.
 func (r *Request) AfterAnswer(f func()) {
 	in := r.in
 	if in == nil {
@@ -125,24 +129,27 @@ func (r *Request) AfterAnswer(f func()) {
 	}
 }
 
-// Answer answers an incoming request whose handler has not returned, for handlers
-// that are given up; any goroutine may call it. For the connection the request is
-// dealt with then: its context is done, the handler counts as returned, nothing
-// waits for it, and what it returns later, middleware included, is dropped.
-// Functions given to AfterAnswer run in the goroutine that calls Answer. Answer
-// reports whether it answered: a handler that has returned answers itself, and so did an earlier
-// Answer. Notifications and outgoing messages cannot be answered.
+// Answer is for protocol layers. It answers an incoming request in place of its
+// handler, which runs, so that a handler can be given up. Any goroutine may call
+// it. To the connection the request is finished then: its
+// context is done, the handler counts as returned, nothing waits for it, and what
+// it returns later, through middleware or not, is dropped. Functions given to
+// AfterAnswer are called in the goroutine that calls Answer.
+//
+// Answer reports whether it answered. It does not if the handler has not started or
+// has returned, after an earlier Answer, and for other messages.
 func (r *Request) Answer(result any, err error) bool {
 	return r.in != nil && r.conn.answerEarly(&r.in.entry, result, err)
 }
 
-// Continue declares work of an incoming request that goes on after its answer, for
-// methods whose answer only says that something has begun. When the connection
-// ends, it waits for that work as for a handler: once [Config.Grace] has passed,
-// cancel is called, in a goroutine of its own, with the cause. done must be called
-// when the work is over; it may be called repeatedly and from any goroutine.
-// Such work does not count for [Config.MaxRequests]: callers bound it. The handler
-// calls Continue before it returns. For other messages it does nothing.
+// Continue is for protocol layers. The handler of an incoming request calls it,
+// before it returns, to declare work that continues after the answer, for methods
+// whose answer only says that something has begun. A connection that ends waits
+// for such work as for a handler: after [Settings.Grace] it calls cancel with the
+// cause, in a goroutine of its own. done must be called when the work has ended; any
+// goroutine may call it, repeatedly. The work does not count for
+// [Settings.MaxRequests]: callers must bound it. For other messages Continue does
+// nothing.
 func (r *Request) Continue(cancel func(cause error)) (done func()) {
 	c := r.conn
 	if r.in == nil {
@@ -161,8 +168,8 @@ func (r *Request) Continue(cancel func(cause error)) (done func()) {
 	})
 }
 
-// A Handler handles a message. The result of a request is a value this package
-// can encode (see [Conn.Call]); that of a notification is ignored.
+// A Handler handles a message. The result of a request is a value that this
+// package can encode (see [Conn.Call]); the result of a notification is ignored.
 type Handler func(ctx context.Context, req *Request) (result any, err error)
 
 // A Middleware wraps a handler, for incoming or for outgoing messages.
@@ -175,8 +182,8 @@ func chain(h Handler, mw []Middleware) Handler {
 	return h
 }
 
-// RequestFrom returns the incoming message that a handler's ctx, or one derived
-// from it, belongs to, or nil.
+// RequestFrom returns the incoming message to which a handler's ctx, or a context
+// derived from it, belongs, or nil for other contexts.
 func RequestFrom(ctx context.Context) *Request {
 	if e, ok := ctx.Value(entryKey{}).(*entry); ok {
 		return &e.Request

@@ -5,8 +5,7 @@ import (
 	"sync"
 )
 
-// A Pending is a call that has been started and not been waited for: see
-// [Method.Start].
+// Pending is for protocol layers. It is a call that [Method.Start] has sent.
 type Pending[R any] struct {
 	conn   *Conn
 	ctx    context.Context
@@ -17,11 +16,12 @@ type Pending[R any] struct {
 	done   chan struct{} // closed when result and err are there; nil without middleware
 }
 
-// Start is [Method.Call] in two steps. It sends the request and returns when it
-// is in the output buffer, like [Conn.Notify]; [Pending.Wait] waits for the
-// response and has to be called, once, by any goroutine. An error means that
-// nothing was sent, and there is nothing to wait for. Outgoing middleware, if
-// there is any, runs in a goroutine of its own; then every error is Wait's.
+// Start is for protocol layers. It is the first half of [Method.Call]: it sends the
+// request and returns when that is in the output buffer, like [Conn.Notify].
+// [Pending.Wait] waits for the response; any goroutine must call it, once. An error
+// means that nothing was sent, and that there is nothing to wait for. Outgoing
+// middleware, if there is any, runs in a goroutine of its own; then all errors are
+// returned by Wait.
 func (m Method[P, R]) Start(ctx context.Context, c *Conn, params *P, opts ...CallOption) (*Pending[R], error) {
 	p := &Pending[R]{conn: c, ctx: ctx, result: new(R)}
 	for _, opt := range opts { // as optionsOf, which would allocate them once more
@@ -50,8 +50,8 @@ func (m Method[P, R]) Start(ctx context.Context, c *Conn, params *P, opts ...Cal
 	return p, nil
 }
 
-// Wait waits for the response: see [Conn.Call] for how that ends. The ctx is
-// that of Start.
+// Wait is for protocol layers. It waits for the response under the ctx of Start:
+// see [Conn.Call] for how that ends.
 func (p *Pending[R]) Wait() (*R, error) {
 	if p.done != nil {
 		<-p.done

@@ -9,24 +9,24 @@ import (
 // A Frame is the bytes of one JSON text.
 type Frame struct {
 	Data []byte
-	// Owned says that Data belongs to the receiver, which may keep and change
-	// it. Otherwise it is valid until the next ReadFrame and must not be
-	// changed. Streams hand over large frames (64 kB and more) and lend small
-	// ones.
+	// Owned reports that Data belongs to the receiver, which may keep and change
+	// it. Otherwise Data is valid until the next ReadFrame and must not be
+	// changed. The streams of this package hand over large frames (64 kB and
+	// more) and lend small ones.
 	Owned bool
-	// Line says that the end of a line is the frame's only boundary, so that
-	// it may be text which was never meant to be a message.
+	// Line reports that the frame is a line, which may be text that was never
+	// meant to be a message.
 	Line bool
 }
 
-// A Stream carries frames. One goroutine at a time may read and one may write;
-// Close may be called at any time, more than once, and ends a ReadFrame and a
+// A Stream carries frames. One goroutine at a time may read, and one may write.
+// Close may be called at any time and repeatedly; it ends a ReadFrame and a
 // WriteFrame that are under way.
 type Stream interface {
 	// ReadFrame returns the next frame. At the end of the input it returns
-	// io.EOF, or io.ErrUnexpectedEOF when the input ends inside a frame. An
-	// error for which errors.As finds a *FrameTooLargeError concerns that
-	// frame only; any other error is final.
+	// io.EOF, or io.ErrUnexpectedEOF if the input ends inside a frame. After an
+	// error for which errors.As finds a *FrameTooLargeError, the next frame can
+	// be read; any other error is final.
 	ReadFrame() (Frame, error)
 	// WriteFrame writes one frame. It must not keep data. An error is final.
 	WriteFrame(data []byte) error
@@ -34,8 +34,8 @@ type Stream interface {
 }
 
 // DefaultMaxFrame is the limit for incoming frames, in bytes, unless
-// [Config.MaxFrame] says otherwise (S3).
-const DefaultMaxFrame = 64 << 20
+// [Settings.MaxFrame] sets another.
+const DefaultMaxFrame = 64 << 20 // S3
 
 // batchStream is what our own byte streams offer the connection beyond Stream:
 // many frames in one write, attempts that never block, and a look at what is
@@ -64,37 +64,37 @@ type eagerStream interface {
 // limitedStream is a stream whose limit for incoming frames can be set.
 type limitedStream interface{ setMaxFrame(n int) }
 
-// NewLineStream returns a stream of newline-delimited JSON, the stdio framing
-// of ACP (S1–S4): frames end with LF, a CR before it is dropped, blank lines
-// are ignored, a leading byte order mark is dropped, and an unterminated last
-// line is a frame. Closing the stream closes w and r.
+// NewLineStream returns a stream of newline-delimited JSON, the stdio framing of
+// ACP: frames end with LF, a CR before it is dropped, blank lines are ignored, a
+// leading byte order mark is dropped, and an unterminated last line is a frame.
+// Closing the stream closes w and r.
 //
-// When w is an *os.File that supports deadlines, such as a pipe made by
-// os/exec, small writes are made at once without ever blocking the caller.
+// If w is an *os.File that supports deadlines, such as a pipe made by os/exec,
+// small writes are made at once and never block the caller.
 func NewLineStream(r io.ReadCloser, w io.WriteCloser) Stream {
-	return newByteStream(r, w, framingLines)
+	return newByteStream(r, w, framingLines) // S1–S4
 }
 
-// NewHeaderStream returns a stream of frames with Content-Length headers, as in
-// the Language Server Protocol. Lines outside a frame that are not headers are
-// returned as line frames. Closing the stream closes w and r.
+// NewHeaderStream returns a stream of frames with Content-Length headers, as in the
+// Language Server Protocol. Lines between frames that are not headers are returned
+// as frames with Line set. Closing the stream closes w and r.
 func NewHeaderStream(r io.ReadCloser, w io.WriteCloser) Stream {
 	return newByteStream(r, w, framingHeaders)
 }
 
-// NewDetectStream returns a stream that finds out which of the two framings the
-// peer uses from the first byte that is not white space: C or c means headers,
-// anything else lines. Both directions then use it. What is written before
-// anything was read goes out as lines.
+// NewDetectStream returns a stream that detects which of the two framings the peer
+// uses by the first byte that is not white space: C or c means headers, anything
+// else lines. Both directions then use that framing. What is written before
+// anything is read is written as lines.
 func NewDetectStream(r io.ReadCloser, w io.WriteCloser) Stream {
 	return newByteStream(r, w, framingUnknown)
 }
 
 // Stdio returns a stream on the standard input and output of the process that
-// detects the framing its peer uses. It takes both over: closing it closes
-// them, and nothing else should use them. Where they are pipes or sockets they
-// are made non-blocking, so that Close ends a read that is under way; the
-// standard error keeps its mode.
+// detects the framing its peer uses, as [NewDetectStream] does. It takes both over:
+// closing it closes them, and nothing else should use them. Pipes and sockets are
+// made non-blocking, so that Close ends a read that is under way; the standard
+// error keeps its mode.
 func Stdio() Stream {
 	return NewDetectStream(pollable(os.Stdin), pollable(os.Stdout))
 }
@@ -102,11 +102,11 @@ func Stdio() Stream {
 // pipeFrames bounds the frames in flight in each direction of a Pipe.
 const pipeFrames = 64
 
-// Pipe returns the two ends of an in-memory connection. A frame written on one
-// end is read on the other; up to 64 are in flight in each direction before
-// WriteFrame waits. Closing either end ends both: the other end still reads
-// what was written before, then io.EOF. It uses channels only, so it works
-// inside testing/synctest bubbles.
+// Pipe returns the two ends of an in-memory connection. A frame written to one end
+// is read from the other; up to 64 are in flight in each direction before
+// WriteFrame waits. Closing either end ends both: the other end still reads what
+// was written before, and then io.EOF. It uses channels only, so it works inside
+// testing/synctest bubbles.
 func Pipe() (Stream, Stream) {
 	ab, ba := make(chan []byte, pipeFrames), make(chan []byte, pipeFrames)
 	a := &pipeEnd{in: ba, out: ab, closed: make(chan struct{})}
