@@ -16,6 +16,7 @@ import (
 	"github.com/goacp/acp/acpv1"
 	"github.com/goacp/acp/acpv2"
 	"github.com/goacp/acp/internal/process"
+	"github.com/goacp/acp/internal/timeline"
 	"github.com/goacp/acp/jsonrpc"
 )
 
@@ -182,18 +183,12 @@ func (c *ClientConn) quiesce() {
 // in flight, whose calls have ended, take their outcome.
 func (s *ClientSession) quiesce(ctx context.Context) {
 	s.mu.Lock()
-	replies := s.replies
-	s.mu.Unlock()
-	l := &s.line
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for ctx.Err() == nil {
-		s.drain(s.conn.ctx, false)
-		if !l.busy && !slices.ContainsFunc(replies, func(r *Reply) bool { return !r.settled }) {
-			return
-		}
-		l.wait(ctx, nil)
+	marks := make([]*timeline.Mark[clientItem], len(s.replies))
+	for i, r := range s.replies {
+		marks[i] = &r.mark
 	}
+	s.mu.Unlock()
+	s.line.Flush(ctx, marks...)
 }
 
 // proto returns the protocol of an initialized connection, which all are that
@@ -408,13 +403,3 @@ const (
 	methodSessionUpdate = "session/update"
 	methodPermission    = "session/request_permission"
 )
-
-// inHook reports whether ctx belongs to a hook or handler of this connection,
-// which may be what its session's timeline waits for.
-func (c *ClientConn) inHook(ctx context.Context) bool {
-	if r := jsonrpc.RequestFrom(ctx); r != nil && r.Conn() == c.conn {
-		return true
-	}
-	h := clientHookFrom(ctx)
-	return h != nil && h.s.conn == c && h.runs()
-}

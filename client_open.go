@@ -12,6 +12,7 @@ import (
 	"sync"
 
 	"github.com/goacp/acp/acpv2"
+	"github.com/goacp/acp/internal/timeline"
 	"github.com/goacp/acp/jsonrpc"
 )
 
@@ -170,7 +171,7 @@ func (c *ClientConn) openNew(ctx context.Context, how clientOpening, source Sess
 	// The session is made where its answer arrives, so that nothing behind it
 	// is missed; what is told of it waits until the answer was looked at.
 	var s, old *ClientSession
-	m := &clientMark{done: make(chan struct{})}
+	m := &timeline.Mark[clientItem]{Done: make(chan struct{})}
 	known := func(id SessionID) {
 		s = c.newSession(id, cfg.Cwd)
 		old = c.add(s, m)
@@ -183,7 +184,7 @@ func (c *ClientConn) openNew(ctx context.Context, how clientOpening, source Sess
 	if err != nil {
 		if s != nil {
 			s.forget()
-			s.resolve(m, nil)
+			s.discard(m)
 		}
 		return nil, c.explain(err)
 	}
@@ -197,8 +198,7 @@ func (c *ClientConn) openNew(ctx context.Context, how clientOpening, source Sess
 	if old != nil {
 		old.shut(ErrSessionClosed)
 	}
-	s.resolve(m, func(context.Context) { s.apply(cfg, res) })
-	c.await(ctx, m)
+	s.resolve(ctx, m, func(context.Context) { s.apply(cfg, res) })
 	return s, nil
 }
 

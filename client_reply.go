@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/goacp/acp/acpv2"
+	"github.com/goacp/acp/internal/timeline"
 	"github.com/goacp/acp/jsonrpc"
 )
 
@@ -62,16 +63,14 @@ type Reply struct {
 	unread     atomic.Bool // reading is clientDiscards, and stays so
 	cancelCall context.CancelCauseFunc
 
-	mark     clientMark     // of the answer
-	placed   bool           // it has a place; of whoever gives it one
-	answered clientPrompted // once it is there: see run
-	failed   error          // in place of it
+	mark     timeline.Mark[clientItem] // of the answer
+	placed   bool                      // it has a place; of whoever gives it one
+	answered clientPrompted            // once it is there: see run
+	failed   error                     // in place of it
 
 	number    uint64 // among the prompts of the session that went out; of its mu
 	told      bool   // session/cancel was sent because ctx is done; of the session's mu
 	abandoned bool   // it was given up, and the agent perhaps works on it; of the session's mu
-
-	settled bool // nothing of the prompt is still to be delivered by run; of the timeline's mu
 
 	// Of whoever delivers the session's updates, in version 2.
 	inserted bool
@@ -198,7 +197,7 @@ func (r *Reply) send(req *acpv2.PromptRequest) {
 			}
 		}()
 		if s.conn.Version() == 1 {
-			s.settle()
+			s.line.Settle()
 		}
 	}) && r.claim() != nil {
 		_, _ = answer() // fails, since the connection has ended
@@ -265,7 +264,7 @@ func (r *Reply) begin(p *acpv2.PromptRequest) error {
 		r.mu.Unlock()
 	}
 	if v1 {
-		s.line.post(func(ctx context.Context) { s.promptSent(ctx, r, p) })
+		s.line.Post(clientItem{do: func(ctx context.Context) { s.promptSent(ctx, r, p) }})
 	}
 	return nil
 }
@@ -281,8 +280,7 @@ func (r *Reply) replied(any, error) {
 func (r *Reply) place() {
 	if !r.placed { // middleware may ask again
 		r.placed = true
-		r.mark.reply = r
-		r.s.place(&r.mark)
+		r.s.line.Place(&r.mark)
 	}
 }
 
@@ -302,15 +300,8 @@ func (r *Reply) run(answer clientAnswer) {
 		}
 		r.finish(r.outcome())
 	}
-	l := &s.line
-	l.mu.Lock()
-	r.mark.ready = true
-	defer func() { // also if a hook ends its goroutine
-		r.settled = true
-		l.notify()
-		l.mu.Unlock()
-	}()
-	s.drain(s.conn.ctx, false)
+	s.line.Resolve(&r.mark, clientItem{answer: r})
+	s.line.Settle()
 }
 
 // ctxErr is the error of a prompt whose ctx is done.

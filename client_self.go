@@ -24,7 +24,7 @@ func (r *Reply) awaitsItself() bool {
 	if s.conn.Version() == 1 || !s.toldIn(r) {
 		return false
 	}
-	at, busy := s.line.position()
+	at, busy := s.line.Position()
 	if !busy {
 		return false
 	}
@@ -35,24 +35,16 @@ func (r *Reply) awaitsItself() bool {
 		return false
 	case <-timer.C:
 	}
-	now, busy := s.line.position()
+	now, busy := s.line.Position()
 	return busy && now == at
 }
 
 // toldIn reports whether the ctx of a prompt is that of an Update hook of the
 // session.
 func (s *ClientSession) toldIn(r *Reply) bool {
-	if h := clientHookFrom(r.ctx); h != nil {
-		return h.s == s
+	if h, of := hookFrom(r.ctx); h != nil {
+		return of == s
 	}
 	in := jsonrpc.RequestFrom(r.ctx)
 	return in != nil && in.IsNotification() && in.Conn() == s.conn.conn && in.Method == methodSessionUpdate && SessionID(in.Lane) == s.id
-}
-
-// position returns how far the timeline has been delivered, and whether somebody
-// is at it.
-func (l *clientLine) position() (at uint64, busy bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.delivered, l.busy
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/goacp/acp/acpv1"
 	"github.com/goacp/acp/acpv2"
+	"github.com/goacp/acp/internal/timeline"
 	"github.com/goacp/acp/internal/translate"
 	"github.com/goacp/acp/jsonrpc"
 )
@@ -51,17 +52,16 @@ type ClientSession struct {
 	id     SessionID
 	parent *ClientSession // of a subagent's session; set before it is known to anybody
 	calls  *clientCalls   // likewise
-	line   clientLine
+	line   timeline.Line[clientItem]
 
 	waiting atomic.Int32 // calls about the session
 	opening int          // resumes and loads under way, of the connection's mu
 
-	// Of whoever delivers.
+	// Of whoever delivers:
 	v1      translate.FromV1
 	scratch []acpv2.SessionUpdate
 	texts   []clientText // the next ones
 	turns   clientTurns
-	apart   bool // it does that outside of a handler
 
 	mu        sync.Mutex
 	cwd       string
@@ -90,7 +90,11 @@ const (
 )
 
 func (c *ClientConn) newSession(id SessionID, cwd string) *ClientSession {
-	return &ClientSession{conn: c, id: id, cwd: cwd, calls: new(clientCalls)}
+	s := &ClientSession{conn: c, id: id, cwd: cwd, calls: new(clientCalls)}
+	s.line.Init(timeline.Config[clientItem]{
+		Deliver: s.deliver, Context: c.ctx, Spawn: c.spawn, Detours: c.middleware, Owner: s,
+	})
+	return s
 }
 
 // ID returns the session's id.
@@ -113,34 +117,32 @@ func (s *ClientSession) Meta() json.RawMessage {
 	return s.meta
 }
 
-// deliver handles one item of the timeline. One goroutine at a time calls it.
-func (s *ClientSession) deliver(ctx context.Context, it clientItem) {
-	switch {
-	case it.v1 != nil:
-		if len(s.texts) == 0 {
-			s.texts = new([clientTexts]clientText)[:]
-		}
-		if text := &s.texts[0]; s.v1.Text(&text.chunk, it.v1.Update) {
-			s.texts = s.texts[1:]
-			u := &text.update
-			u.Session, u.Update, u.V1 = s, &text.chunk.AgentMessageChunk, it.v1
-			s.emit(ctx, u)
-			return
-		}
-		s.scratch = s.v1.Append(s.scratch[:0], it.v1.Update)
-		for i, u := range s.scratch {
-			s.scratch[i] = nil
-			s.emit(ctx, &Update{Session: s, Update: u, V1: it.v1})
-		}
-	case it.v2 != nil:
-		u := it.v2.Update
-		if old, ok := u.(*acpv2.UnknownSessionUpdate); ok && old.Type == "state_change" {
-			u = clientStateChange(old)
-		}
-		s.emit(ctx, &Update{Session: s, Update: u, V2: it.v2})
-	case it.do != nil:
-		it.do(ctx)
+// deliverV1 delivers an update of version 1, as one or more of version 2.
+func (s *ClientSession) deliverV1(ctx context.Context, n *acpv1.SessionNotification) {
+	if len(s.texts) == 0 {
+		s.texts = new([clientTexts]clientText)[:]
 	}
+	if text := &s.texts[0]; s.v1.Text(&text.chunk, n.Update) {
+		s.texts = s.texts[1:]
+		u := &text.update
+		u.Session, u.Update, u.V1 = s, &text.chunk.AgentMessageChunk, n
+		s.emit(ctx, u)
+		return
+	}
+	s.scratch = s.v1.Append(s.scratch[:0], n.Update)
+	for i, u := range s.scratch {
+		s.scratch[i] = nil
+		s.emit(ctx, &Update{Session: s, Update: u, V1: n})
+	}
+}
+
+// deliverV2 delivers an update of version 2.
+func (s *ClientSession) deliverV2(ctx context.Context, n *acpv2.UpdateSessionNotification) {
+	u := n.Update
+	if old, ok := u.(*acpv2.UnknownSessionUpdate); ok && old.Type == "state_change" {
+		u = clientStateChange(old)
+	}
+	s.emit(ctx, &Update{Session: s, Update: u, V2: n})
 }
 
 // clientTexts are allocated at once, which is cheaper. Who keeps one keeps all
@@ -192,7 +194,7 @@ func (s *ClientSession) emit(ctx context.Context, u *Update) {
 // tell calls the Update hook. The engine knows of those that run in handlers.
 func (s *ClientSession) tell(call func()) {
 	c := s.conn
-	if s.apart {
+	if s.line.Apart() {
 		c.hooksApart.Add(1)
 		defer c.hooksApart.Add(-1)
 	}
@@ -235,20 +237,6 @@ func (s *ClientSession) forget() {
 	s.forgotten = true
 	s.mu.Unlock()
 	s.shut(ErrSessionClosed)
-}
-
-// calling says that a call is made whose response keeps its place among the
-// session's updates: until the function it returns is called, replies that are
-// full hold nobody up, since what frees them may come after the call.
-func (s *ClientSession) calling() (over func()) {
-	s.waiting.Add(1)
-	s.mu.Lock()
-	replies := s.replies
-	s.mu.Unlock()
-	for _, r := range replies {
-		r.poke()
-	}
-	return func() { s.waiting.Add(-1) }
 }
 
 // Close asks the agent to stop everything in the session and free it. What it

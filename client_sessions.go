@@ -3,6 +3,8 @@ package acp
 import (
 	"context"
 	"time"
+
+	"github.com/goacp/acp/internal/timeline"
 )
 
 // What is kept for sessions that are not known yet.
@@ -14,29 +16,29 @@ const (
 
 // clientEarly holds updates of a session that is not known yet.
 type clientEarly struct {
-	arrivals uint64
-	bytes    int
-	updates  []clientItem
-	lost     uint64
-	calls    *clientCalls
+	arrived uint64
+	bytes   int
+	updates []clientItem
+	lost    uint64
+	calls   *clientCalls
 }
 
 // arrived counts the updates of a session, on the reader. It returns where what
 // they say of tool calls goes.
 func (c *ClientConn) arrived(id SessionID, updates uint64) *clientCalls {
 	if s := c.recent.Load(); s != nil && s.id == id {
-		s.line.arrivals.Add(updates)
+		s.line.Arrived(updates)
 		return s.calls
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if s := c.sessions[id]; s != nil {
 		c.recent.Store(s)
-		s.line.arrivals.Add(updates)
+		s.line.Arrived(updates)
 		return s.calls
 	}
 	if e := c.earlyOf(id); e != nil {
-		e.arrivals += updates
+		e.arrived += updates
 		return e.calls
 	}
 	return new(clientCalls) // nobody's
@@ -64,7 +66,7 @@ func (c *ClientConn) earlyOf(id SessionID) *clientEarly {
 // concerns nobody.
 func (c *ClientConn) handleUpdate(ctx context.Context, id SessionID, it clientItem) {
 	if s := c.recent.Load(); s != nil && s.id == id {
-		s.update(ctx, it)
+		s.line.Handle(ctx, it)
 		return
 	}
 	c.mu.Lock()
@@ -75,7 +77,7 @@ func (c *ClientConn) handleUpdate(ctx context.Context, id SessionID, it clientIt
 	}
 	c.mu.Unlock()
 	if s != nil {
-		s.update(ctx, it)
+		s.line.Handle(ctx, it)
 	} else if lost {
 		c.client.Logger.Debug("acp: update of an unknown session dropped")
 	}
@@ -132,21 +134,15 @@ func (c *ClientConn) notify() {
 // add makes a session known, on the reader if it is new to the agent. What has
 // arrived for it becomes the beginning of its timeline, behind the mark m. A
 // session of the same id, which the agent has forgotten, is returned.
-func (c *ClientConn) add(s *ClientSession, m *clientMark) (old *ClientSession) {
+func (c *ClientConn) add(s *ClientSession, m *timeline.Mark[clientItem]) (old *ClientSession) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if m != nil {
-		s.line.marks = append(s.line.marks, m)
-	}
 	if e := c.early[s.id]; e != nil {
 		delete(c.early, s.id)
-		s.line.arrivals.Store(e.arrivals)
 		s.calls = e.calls
-		s.line.entered = uint64(len(e.updates)) + e.lost
-		s.line.queue = e.updates
-		if e.lost > 0 {
-			s.line.queue = append(s.line.queue, clientItem{skip: e.lost})
-		}
+		s.line.Start(m, e.arrived, e.updates, e.lost)
+	} else {
+		s.line.Start(m, 0, nil, 0)
 	}
 	old = c.sessions[s.id]
 	c.sessions[s.id] = s

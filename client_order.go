@@ -1,0 +1,138 @@
+package acp
+
+import (
+	"context"
+
+	"github.com/goacp/acp/acpv1"
+	"github.com/goacp/acp/acpv2"
+	"github.com/goacp/acp/internal/timeline"
+	"github.com/goacp/acp/jsonrpc"
+)
+
+// clientItem is something a session's timeline delivers: an update as it was
+// received, something to do, or the answer to a prompt. The zero value is nothing.
+type clientItem struct {
+	v1     *acpv1.SessionNotification
+	v2     *acpv2.UpdateSessionNotification
+	do     func(ctx context.Context)
+	answer *Reply
+}
+
+// deliver handles an item of the session's timeline.
+func (s *ClientSession) deliver(ctx context.Context, it clientItem) {
+	switch {
+	case it.v1 != nil:
+		s.deliverV1(ctx, it.v1)
+	case it.v2 != nil:
+		s.deliverV2(ctx, it.v2)
+	case it.do != nil:
+		it.do(ctx)
+	case it.answer != nil:
+		s.answered(ctx, it.answer)
+	}
+}
+
+// ordered makes a call about the session and calls then, which may be nil, where
+// the response stands among the session's updates, unless the call fails. It
+// returns when then has returned; inside a hook, which may hold up the timeline,
+// it returns at once.
+func (s *ClientSession) ordered(ctx context.Context, call func(opt jsonrpc.CallOption) error, then func(ctx context.Context)) error {
+	defer s.calling()()
+	m := &timeline.Mark[clientItem]{Done: make(chan struct{})}
+	placed := false
+	err := call(jsonrpc.OnReply(func(any, error) {
+		s.line.Place(m)
+		placed = true
+	}))
+	switch {
+	case err == nil:
+		if !placed { // answered by middleware
+			s.line.Place(m)
+		}
+		s.resolve(ctx, m, then)
+	case placed:
+		s.discard(m)
+	}
+	return s.conn.explain(err)
+}
+
+// resolve has then called where a response stands, and waits for that outside of
+// hooks.
+func (s *ClientSession) resolve(ctx context.Context, m *timeline.Mark[clientItem], then func(ctx context.Context)) {
+	s.line.Resolve(m, clientItem{do: then})
+	s.line.Kick()
+	if s.conn.inHook(ctx) {
+		return
+	}
+	select {
+	case <-m.Done:
+	case <-ctx.Done():
+	case <-s.conn.ctx.Done():
+	}
+}
+
+// discard has nothing done where a response stands.
+func (s *ClientSession) discard(m *timeline.Mark[clientItem]) {
+	s.line.Discard(m)
+	s.line.Kick()
+}
+
+// calling notes that a call is made whose response keeps its place among the
+// session's updates. Until the function it returns is called, replies that are
+// full hold nobody up, since what would empty them may come after the call.
+func (s *ClientSession) calling() (over func()) {
+	s.waiting.Add(1)
+	s.mu.Lock()
+	replies := s.replies
+	s.mu.Unlock()
+	for _, r := range replies {
+		r.poke()
+	}
+	return func() { s.waiting.Add(-1) }
+}
+
+// countUpdates is the outermost middleware where there is other middleware,
+// which may swallow an update: its place must not stay open.
+func (c *ClientConn) countUpdates(next jsonrpc.Handler) jsonrpc.Handler {
+	return func(ctx context.Context, req *jsonrpc.Request) (result any, err error) {
+		if req.Method != methodSessionUpdate || !req.IsNotification() {
+			return next(ctx, req)
+		}
+		s, ok := c.Session(SessionID(req.Lane))
+		if !ok {
+			return next(ctx, req)
+		}
+		s.line.Account(ctx, func() { result, err = next(ctx, req) })
+		return result, err
+	}
+}
+
+// hookFrom returns the delivery outside of a handler that ctx belongs to, and its
+// session, or nil.
+func hookFrom(ctx context.Context) (*timeline.Hook, *ClientSession) {
+	h := timeline.HookFrom(ctx)
+	if h == nil {
+		return nil, nil
+	}
+	return h, h.Owner().(*ClientSession)
+}
+
+// inHook reports whether ctx belongs to a hook or handler of this connection,
+// which may be what its session's timeline waits for.
+func (c *ClientConn) inHook(ctx context.Context) bool {
+	if r := jsonrpc.RequestFrom(ctx); r != nil && r.Conn() == c.conn {
+		return true
+	}
+	h, s := hookFrom(ctx)
+	return h != nil && s.conn == c && h.Running()
+}
+
+// hookWaiting returns what notes that a call made in a hook outside of a handler
+// waits: see [jsonrpc.Config].
+func hookWaiting(c *ClientConn) func(ctx context.Context, begins bool) {
+	return func(ctx context.Context, begins bool) {
+		if h, s := hookFrom(ctx); h != nil && s.conn == c {
+			h.Waiting(begins)
+		}
+	}
+}
