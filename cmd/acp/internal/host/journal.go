@@ -1,6 +1,7 @@
 package host
 
 import (
+	"context"
 	"encoding/json"
 	"sync"
 	"time"
@@ -140,6 +141,18 @@ func (j *journal) add(it item, size int) {
 
 // sync waits until everything that was put is written and shown.
 func (j *journal) sync() { j.await(item{}) }
+
+// safe waits until everything that was put is safe on the disk, for as long as limit.
+func (j *journal) safe(ctx context.Context, limit time.Duration) error {
+	j.sync()
+	rec := j.recorder()
+	if rec == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	return rec.Sync(ctx)
+}
 
 // await puts an item and waits until it is written and shown, or nobody waits any more.
 func (j *journal) await(it item) {

@@ -90,19 +90,33 @@ func (s *Session) decide(ctx context.Context, req *acp.PermissionRequest, r acph
 	s.mu.Lock()
 	s.pieces.ends()
 	s.mu.Unlock()
-	if data, err := q.req.AppendJSON(nil); err == nil {
-		s.journal.await(item{asked: q, event: store.Event{Time: began, Kind: store.EventAsked, Ref: q.ref, Data: data}})
-	}
+	asked := askedItem(q, began)
+	s.journal.await(asked)
 	d := h.policy.Decide(context.WithValue(ctx, askingKey{}, asking{s, req}), r)
 	q.outcome = &acpv2.CancelledPermissionOutcome{}
 	if d.Option != nil {
 		q.outcome = &acpv2.SelectedPermissionOutcome{OptionID: d.Option.OptionID}
 	}
-	s.journal.put(item{answer: q, event: answerEvent(q)})
+	// Another session may have taken the place of this one meanwhile, without the question.
+	now := s.actual()
+	if now != s {
+		now.journal.put(asked)
+	}
+	now.journal.put(item{answer: q, event: answerEvent(q)})
+	now.order.Unlock()
 	if f := h.cfg.Front.Decided; f != nil {
 		f(s, acphost.NewRecord(began, r, d), r)
 	}
 	return d
+}
+
+// askedItem is a question for a journal.
+func askedItem(q *question, at time.Time) item {
+	it := item{asked: q}
+	if data, err := q.req.AppendJSON(nil); err == nil {
+		it.event = store.Event{Time: at, Kind: store.EventAsked, Ref: q.ref, Data: data}
+	}
+	return it
 }
 
 // wireRequest is a request as it is written down: in the words of version 2, with what it said

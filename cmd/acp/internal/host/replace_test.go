@@ -4,14 +4,18 @@ package host
 
 import (
 	"context"
+	"io/fs"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
+	"syscall"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/goacp/acp"
+	"github.com/goacp/acp/acphost"
 	"github.com/goacp/acp/cmd/acp/internal/store"
 	"github.com/goacp/acp/transcript"
 )
@@ -114,6 +118,123 @@ func TestForgotten(t *testing.T) {
 					t.Errorf("resumed (-before +after):\n%s", diff)
 				}
 			})
+		}
+	})
+}
+
+// A full is a disk on which the log of one conversation cannot grow any more.
+type full struct {
+	store.System
+	log     atomic.Pointer[string] // nil while there is room
+	removed atomic.Int32           // files
+}
+
+// Remove implements store.FileSystem.
+func (d *full) Remove(name string) error {
+	d.removed.Add(1)
+	return d.System.Remove(name)
+}
+
+// OpenFile implements store.FileSystem.
+func (d *full) OpenFile(name string, flag int, perm fs.FileMode) (store.File, error) {
+	f, err := d.System.OpenFile(name, flag, perm)
+	if err != nil {
+		return nil, err
+	}
+	return &fullFile{f, d, filepath.Base(name)}, nil
+}
+
+// TryLock implements store.FileSystem.
+func (d *full) TryLock(f store.File) (bool, error) { return d.System.TryLock(f.(*fullFile).File) }
+
+type fullFile struct {
+	store.File
+	d    *full
+	name string
+}
+
+func (f *fullFile) Write(b []byte) (int, error) {
+	if log := f.d.log.Load(); log != nil && strings.HasPrefix(f.name, *log) {
+		return 0, syscall.ENOSPC
+	}
+	return f.File.Write(b)
+}
+
+// TestForgottenOnFullDisk: what the agent has said in the session that takes the place of a forgotten one
+// stays in its log as long as it cannot be written to the other.
+func TestForgottenOnFullDisk(t *testing.T) {
+	versions(t, func(t *testing.T, version int) {
+		dir := filepath.Join(t.TempDir(), "kept")
+		disk := new(full)
+		st, _, err := store.Open(t.Context(), store.Options{Path: dir, Files: disk})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = st.Close() })
+		nothing := func(acp.SessionID) bool { return false }
+		cfg := config(t, version, asks(nothing, false))
+		cfg.Store = st
+		cfg.Front.Ask = allow
+		was, key := talkOnce(t, cfg, "one")
+		disk.log.Store(&key)
+		cfg.BuiltIn = asks(nothing, true)
+		_, s, how := restored(t, cfg, was)
+		if how != acp.RestoredNew || s.journal.conversationID() != key {
+			t.Fatalf("%v, conversation %s", how, s.journal.conversationID())
+		}
+
+		// What is on the disk now is what is left when the program is killed.
+		left := openStore(t, dir)
+		greetings := 0
+		for _, m := range sessionsOf(t, left) {
+			greetings += strings.Count(shown(t, left, m.Conversation), "Hello.")
+		}
+		// If the agent was slow, the greeting came when the session had taken the other's place, and waits
+		// in memory for room on the disk.
+		if removed := disk.removed.Load(); greetings > 1 || greetings == 0 && removed > 0 {
+			t.Errorf("the greeting is on the disk %d times, and %d files were removed", greetings, removed)
+		}
+		disk.log.Store(nil)
+	})
+}
+
+// TestForgottenQuestion: a question that is asked in the session that takes the place of a forgotten one,
+// and the answer that comes after that, are in the conversation that stays.
+func TestForgottenQuestion(t *testing.T) {
+	versions(t, func(t *testing.T, version int) {
+		nothing := func(acp.SessionID) bool { return false }
+		cfg := configKept(t, version, asks(nothing, false))
+		cfg.Front.Ask = allow
+		was, key := talkOnce(t, cfg, "one")
+
+		asked, answer := make(chan struct{}), make(chan struct{})
+		cfg.Front.Ask = func(ctx context.Context, s *Session, req acphost.Request, wire *acp.PermissionRequest) (acp.PermissionOptionID, error) {
+			if strings.Contains(req.Title, "early") {
+				close(asked)
+				<-answer
+			}
+			return allow(ctx, s, req, wire)
+		}
+		agent := asks(nothing, false)
+		agent.NewSession = func(_ context.Context, s *acp.AgentSession) error {
+			go func() {
+				s.ToolCall(acp.ToolCall{Title: "Edit early", Kind: acp.ToolKindEdit}).Permit(acp.Permission{Title: "Edit early"})
+				_ = s.Say("Thanks.")
+			}()
+			return nil
+		}
+		cfg.BuiltIn = agent
+		h, s, how := restored(t, cfg, was)
+		if how != acp.RestoredNew {
+			t.Fatal(how)
+		}
+		<-asked
+		close(answer)
+		prompt(t, s, "two")
+		_ = h.Close()
+		after := shown(t, cfg.Store, key)
+		if got := strings.Count(after, "answered:"); got != 3 {
+			t.Errorf("%d answered questions in\n%s", got, after)
 		}
 	})
 }

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -62,6 +63,7 @@ type Recorder struct {
 	working bool          // the writer runs
 	idle    chan struct{} // closed when everything is written; nil if nobody waits
 	room    chan struct{} // closed when something is written; nil if nobody waits
+	settled chan struct{} // closed when the writer or the syncer rests; nil if nobody waits
 	behind  bool          // what is queued is not waited for
 	told    bool          // Trouble was told, and is not over
 	ending  bool          // Append waits for room no longer
@@ -294,7 +296,16 @@ func (r *Recorder) rest() {
 		close(r.idle)
 		r.idle = nil
 	}
+	r.settle()
 	r.endLog()
+}
+
+// settle wakes those who wait in Sync, with mu held.
+func (r *Recorder) settle() {
+	if r.settled != nil {
+		close(r.settled)
+		r.settled = nil
+	}
 }
 
 // wrote takes what was written out of the queue.
@@ -352,6 +363,7 @@ func (r *Recorder) trouble(err error) {
 	tell := !r.told && r.working && len(r.queue) > 0
 	if tell {
 		r.told, r.behind = true, true
+		r.settle()
 	}
 	r.mu.Unlock()
 	if tell && r.o.Trouble != nil {
@@ -403,6 +415,7 @@ func (r *Recorder) sync(l *logFile) {
 		r.mu.Lock()
 		if r.closed || !r.dirty {
 			r.syncing = false
+			r.settle()
 			if !r.working {
 				r.endLog()
 			}
@@ -455,6 +468,33 @@ func (r *Recorder) endLog() {
 			r.store.log.Warn("a conversation may not survive loss of power", "conversation", r.id, "error", err)
 		}
 	}()
+}
+
+// Sync waits until everything that was appended is written and, unless the store was opened to do
+// without, survives loss of power. It returns an error as soon as something cannot be written, or not in
+// time, as Trouble does; when ctx is done; and after Close if something was given up.
+func (r *Recorder) Sync(ctx context.Context) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for !r.told && (r.working || r.syncing) {
+		if r.settled == nil {
+			r.settled = make(chan struct{})
+		}
+		settled := r.settled
+		r.mu.Unlock()
+		select {
+		case <-settled:
+		case <-ctx.Done():
+		}
+		r.mu.Lock()
+		if err := ctx.Err(); err != nil {
+			return wrap("write session", err)
+		}
+	}
+	if r.told || r.lost > 0 || len(r.queue) > 0 {
+		return wrap("write session", ErrUnsaved)
+	}
+	return nil
 }
 
 // Finish announces that Close follows: Append does not wait for room any more, so that the caller
