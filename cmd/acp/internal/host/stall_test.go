@@ -57,8 +57,8 @@ func (d *stalling) OpenFile(name string, flag int, perm fs.FileMode) (store.File
 }
 
 // TryLock implements store.FileSystem.
-func (d *stalling) TryLock(f store.File) (bool, error) {
-	return d.System.TryLock(f.(*stallingFile).File)
+func (d *stalling) TryLock(f store.File, exclusive bool) (bool, error) {
+	return d.System.TryLock(f.(*stallingFile).File, exclusive)
 }
 
 type stallingFile struct {

@@ -31,10 +31,10 @@ type FileSystem interface {
 	ReadDir(name string) ([]fs.DirEntry, error)
 	// Remove is like [os.Remove].
 	Remove(name string) error
-	// TryLock takes the lock of a file for its owner alone. It reports false if another
-	// open file of the same name has it, and an error where files cannot be locked. Closing the file
-	// gives the lock back.
-	TryLock(f File) (bool, error)
+	// TryLock takes the lock of a file: exclusively, or shared with others that do not take it
+	// exclusively. It reports false if another open file of the same name has a lock that conflicts, and
+	// an error where files cannot be locked. Closing the file releases the lock.
+	TryLock(f File, exclusive bool) (bool, error)
 	// SyncDir makes the names in a directory survive loss of power, where that is possible.
 	SyncDir(name string) error
 }
@@ -58,12 +58,12 @@ func (System) ReadDir(name string) ([]fs.DirEntry, error) { return os.ReadDir(na
 func (System) Remove(name string) error { return os.Remove(name) }
 
 // TryLock implements [FileSystem].
-func (System) TryLock(f File) (bool, error) {
+func (System) TryLock(f File, exclusive bool) (bool, error) {
 	o, ok := f.(*os.File)
 	if !ok {
 		return false, errors.ErrUnsupported
 	}
-	return filelock.TryLock(o, true)
+	return filelock.TryLock(o, exclusive)
 }
 
 // SyncDir implements [FileSystem].

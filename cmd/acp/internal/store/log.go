@@ -24,6 +24,11 @@ const (
 	maxTail = 16 << 20
 	// maxRewrite bounds what is written once more after a sync that failed: the last of it.
 	maxRewrite = 64 << 20
+	// lockTries bounds the attempts to lock a log that another process has locked, and lockPause is the time
+	// between them. [Store.Writing] locks a log for a moment, and a process that closes one while it starts a
+	// command has it a moment longer.
+	lockTries = 50
+	lockPause = time.Millisecond
 	// keepBuffer is how large the buffer of a log may stay between writes.
 	keepBuffer = 1 << 20
 )
@@ -133,7 +138,7 @@ func openPart(files FileSystem, dir, id string, part, flag int) (_ *logFile, err
 		}
 	}()
 	l.f = f
-	ok, err := files.TryLock(f)
+	ok, err := lockLog(files, f)
 	switch {
 	case err != nil && flag&os.O_EXCL == 0:
 		// Nobody can tell whether somebody writes it. A part of one's own is written by oneself.
@@ -149,6 +154,19 @@ func openPart(files FileSystem, dir, id string, part, flag int) (_ *logFile, err
 		return nil, err
 	}
 	return l, nil
+}
+
+// lockLog takes the lock of a log for writing. It reports false if others have the lock at each attempt.
+func lockLog(files FileSystem, f File) (ok bool, err error) {
+	for n := range lockTries {
+		if n > 0 {
+			time.Sleep(lockPause)
+		}
+		if ok, err = files.TryLock(f, true); ok || err != nil {
+			break
+		}
+	}
+	return ok, err
 }
 
 // findEnd finds the last whole record, and takes away what is behind it if that is the beginning of

@@ -44,7 +44,9 @@ func (c *counting) OpenFile(name string, flag int, perm fs.FileMode) (File, erro
 	return &countedFile{f, c}, nil
 }
 
-func (c *counting) TryLock(f File) (bool, error) { return c.System.TryLock(f.(*countedFile).File) }
+func (c *counting) TryLock(f File, exclusive bool) (bool, error) {
+	return c.System.TryLock(f.(*countedFile).File, exclusive)
+}
 
 func (f *countedFile) Close() error {
 	f.c.mu.Lock()

@@ -163,7 +163,9 @@ func (f *faults) OpenFile(name string, flag int, perm fs.FileMode) (File, error)
 }
 
 // TryLock implements FileSystem.
-func (f *faults) TryLock(file File) (bool, error) { return f.System.TryLock(file.(*faultyFile).File) }
+func (f *faults) TryLock(file File, exclusive bool) (bool, error) {
+	return f.System.TryLock(file.(*faultyFile).File, exclusive)
+}
 
 type faultyFile struct {
 	File
@@ -402,7 +404,9 @@ func (s *syncs) OpenFile(name string, flag int, perm fs.FileMode) (File, error) 
 	return &syncFile{f, s}, err
 }
 
-func (s *syncs) TryLock(f File) (bool, error) { return s.System.TryLock(f.(*syncFile).File) }
+func (s *syncs) TryLock(f File, exclusive bool) (bool, error) {
+	return s.System.TryLock(f.(*syncFile).File, exclusive)
+}
 
 type syncFile struct {
 	File

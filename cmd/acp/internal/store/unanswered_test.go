@@ -28,7 +28,9 @@ func (u *unread) OpenFile(name string, flag int, perm fs.FileMode) (File, error)
 	return unreadFile{f}, nil
 }
 
-func (u *unread) TryLock(f File) (bool, error) { return u.System.TryLock(f.(unreadFile).File) }
+func (u *unread) TryLock(f File, exclusive bool) (bool, error) {
+	return u.System.TryLock(f.(unreadFile).File, exclusive)
+}
 
 func (u *unread) ReadDir(name string) ([]fs.DirEntry, error) {
 	u.mu.Lock()

@@ -10,9 +10,10 @@ import (
 	"github.com/goacp/acp/transcript"
 )
 
-// Writing reports whether a process that lives, which may be this one, has written to a conversation and
-// not closed its [Recorder]. It tries the lock of each log. An error says that nobody can tell, as where
-// files cannot be locked.
+// Writing reports whether a running process, which may be this one, is writing a conversation: it has
+// appended to it and has not closed its [Recorder]. Writing tries the lock of each log and leaves writers
+// undisturbed. A conversation that does not exist is not being written. An error means that it is not known,
+// as where files cannot be locked.
 func (s *Store) Writing(ctx context.Context, conversation string) (bool, error) {
 	is, err := abandon(ctx, s, func() (bool, error) { return s.isLocked(conversation) })
 	if errors.Is(err, ErrNotFound) {
@@ -34,7 +35,8 @@ func (s *Store) isLocked(conversation string) (bool, error) {
 		if err != nil {
 			return false, err
 		}
-		free, err := s.files.TryLock(f)
+		// Shared, so that callers do not take each other for a writer.
+		free, err := s.files.TryLock(f, false)
 		f.Close()
 		if err != nil || !free {
 			return err == nil, err
