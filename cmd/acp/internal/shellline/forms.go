@@ -99,11 +99,11 @@ func (c *commander) operands(words []word, from int) (found []start, all bool) {
 		default:
 			name, joined := splitOption(t)
 			switch {
-			case joined || inList(c.flags, name):
+			case joined || hasWhole(c.flags, name):
 				add(1, false)
-			case inList(c.values, name):
+			case hasWhole(c.values, name):
 				add(2, false)
-			case t[1] != '-' && inList(c.values, t[:2]):
+			case t[1] != '-' && hasWhole(c.values, t[:2]):
 				add(1, false)
 			default:
 				add(1, true)
@@ -114,25 +114,13 @@ func (c *commander) operands(words []word, from int) (found []start, all bool) {
 	return found, true
 }
 
-// inList reports whether a list of words has one.
-func inList(list, word string) bool {
-	for s := range strings.FieldsSeq(list) {
-		if s == word {
-			return true
-		}
-	}
-	return false
-}
-
 // forms returns what a command is without the options before its subcommand, and without those
 // between the subcommand and the next operand.
 func (c *commander) forms(words []word) (out []acphost.CommandForm) {
 	add := func(unsure bool, lists ...[]word) {
 		f := acphost.CommandForm{Words: []acphost.CommandWord{words[0].CommandWord}, Unsure: unsure}
 		for _, list := range lists {
-			for _, w := range list {
-				f.Words = append(f.Words, w.CommandWord)
-			}
+			f.Words = append(f.Words, plain(list)...)
 		}
 		out = append(out, f)
 	}
@@ -211,4 +199,12 @@ func inGit(program word, text string) []acphost.CommandWord {
 		out = append(out, acphost.CommandWord{Text: s, Source: s})
 	}
 	return out
+}
+
+// undashed returns git push for git-push: a command of git that is called by the name of its program.
+func undashed(command string, words []word) acphost.CommandForm {
+	verb := words[0].CommandWord
+	verb.Text = command
+	list := []acphost.CommandWord{{Text: "git", Source: "git"}, verb}
+	return acphost.CommandForm{Words: append(list, plain(words[1:])...)}
 }

@@ -39,14 +39,12 @@ func init() { // they run what looks at them
 				return strings.Contains(t, "exec") || strings.Contains(t, "system") || strings.Contains(t, "shell")
 			})
 		},
+		"parallel": func(s *scan, _ int, _ []word) { s.unsure("parallel runs lines that it makes of its words") },
 	}
 	for i := range clients {
 		for name := range strings.FieldsSeq(clients[i].names) {
 			programs[name] = func(s *scan, _ int, words []word) { s.client(&clients[i], words) }
 		}
-	}
-	for _, name := range []string{"parallel"} {
-		programs[name] = func(s *scan, _ int, _ []word) { s.unsure("parallel runs lines that it makes of its words") }
 	}
 	for name := range strings.FieldsSeq(runners) {
 		programs[name] = func(s *scan, n int, words []word) {
@@ -167,6 +165,7 @@ func (s *scan) fd(n int, words []word) {
 	}
 }
 
+// sourceOf returns words as they are written in the line.
 func sourceOf(words []word) string {
 	var list []string
 	for _, w := range words {

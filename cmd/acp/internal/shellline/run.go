@@ -13,9 +13,7 @@ import (
 
 // run adds the part for a command, and looks at what it runs itself.
 func (s *scan) run(part acphost.CommandPart, words []word) {
-	for _, w := range words {
-		part.Words = append(part.Words, w.CommandWord)
-	}
+	part.Words = append(part.Words, plain(words)...)
 	if len(words) == 0 {
 		if len(part.Sets) > 0 {
 			s.add(part)
@@ -41,14 +39,8 @@ func (s *scan) run(part acphost.CommandPart, words []word) {
 	}
 	if c := commanderOf[name]; c != nil {
 		part.Forms = c.forms(words)
-	} else if command, ok := strings.CutPrefix(name, "git-"); ok && command != "" { // git push is git-push
-		git, verb := acphost.CommandWord{Text: "git", Source: "git"}, words[0].CommandWord
-		verb.Text = command
-		f := acphost.CommandForm{Words: []acphost.CommandWord{git, verb}}
-		for _, w := range words[1:] {
-			f.Words = append(f.Words, w.CommandWord)
-		}
-		part.Forms = append(part.Forms, f)
+	} else if command, ok := strings.CutPrefix(name, "git-"); ok && command != "" {
+		part.Forms = append(part.Forms, undashed(command, words))
 	}
 	for _, o := range part.Options {
 		if o.Does == doesText {
@@ -106,12 +98,8 @@ func (s *scan) inside(n, at int, sets []string, words []word) {
 	if len(words) == 0 {
 		return
 	}
-	var sources []string
-	for _, w := range words {
-		sources = append(sources, w.Source)
-	}
 	dir := s.dir
-	s.run(acphost.CommandPart{Source: strings.Join(sources, " "), Sets: sets, By: n, At: at}, words)
+	s.run(acphost.CommandPart{Source: sourceOf(words), Sets: sets, By: n, At: at}, words)
 	switch base(s.part(n).Words[0].Text) {
 	case "command", "builtin", "noglob", "nocorrect", "and", "or", "not": // the same shell runs it
 	default:
@@ -148,10 +136,7 @@ func (s *scan) wrapper(w *wrapper, n int, words []word) {
 	part.Wrapper = w.free && isStandard(words[0].Text) && len(heavy) == 0
 	inner := words[at:]
 	if w.appends != "" {
-		inner = replaced(w, words[1:at], inner)
-	}
-	if w.appends != "" {
-		inner = append(append([]word(nil), inner...), word{found("", "", w.appends), true, false})
+		inner = append(replaced(w, words[1:at], inner), word{found("", "", w.appends), true, false})
 	}
 	in := s.in
 	s.enter(w.at(words, at))

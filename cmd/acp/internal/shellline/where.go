@@ -121,6 +121,7 @@ func (s *scan) iterated(loop syntax.Loop) {
 	}
 }
 
+// plain returns words as rules see them.
 func plain(words []word) (out []acphost.CommandWord) {
 	for _, w := range words {
 		out = append(out, w.CommandWord)
@@ -137,7 +138,7 @@ func nameOf(p *syntax.ParamExp) string {
 		return ""
 	case p.Param.Value == "#" || p.Param.Value == "?" || p.Param.Value == "$" || p.Param.Value == "!":
 		return "#"
-	case !isAssignment(p.Param.Value + "="):
+	case !isName(p.Param.Value):
 		return ""
 	}
 	return p.Param.Value
@@ -193,11 +194,7 @@ func literals(st *syntax.Stmt) (out []string) {
 
 // isNproc reports whether a substitution is $(nproc), which is a number.
 func isNproc(c *syntax.CmdSubst) bool {
-	if resultOf(c) != "#" {
-		return false
-	}
-	words := literals(c.Stmts[0])
-	return len(words) == 1 && words[0] == "nproc"
+	return len(c.Stmts) == 1 && slices.Equal(literals(c.Stmts[0]), []string{"nproc"})
 }
 
 // found returns a word in which something stands for what another program has found.
