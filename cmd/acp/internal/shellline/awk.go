@@ -2,6 +2,33 @@ package shellline
 
 import "strings"
 
+// awk looks at the text of the program.
+func (s *scan) awk(_ int, words []word) {
+	for i := 1; i < len(words); i++ {
+		w := words[i]
+		t := w.Text
+		switch {
+		case w.Open && (w.mayBeOption() || len(t) == 0 || t[0] != '-'):
+			s.unsure("what " + shown(words[0]) + " runs is not written out")
+			return
+		case t == "-F" || t == "-v":
+			i++
+			continue
+		case strings.HasPrefix(t, "-F"), strings.HasPrefix(t, "-v"), t == "--":
+			continue
+		case len(t) > 1 && t[0] == '-':
+			if t[1] != 'f' && t[1] != 'E' { // those name a file with the program, and are options
+				s.unsure(shown(words[0]) + " may run text")
+			}
+			return
+		}
+		if !tameAwk(t) {
+			s.unsure(shown(words[0]) + " may run or write what its program says")
+		}
+		return
+	}
+}
+
 // tameAwk reports whether a program of awk neither runs nor writes anything. It reads the tokens of the
 // language and gives up at anything that may be read in two ways.
 func tameAwk(program string) bool {

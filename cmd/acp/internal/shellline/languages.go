@@ -1,11 +1,8 @@
 package shellline
 
-import "strings"
-
-// Shells. Those that are not Bourne shells have a language of their own.
-var (
-	bourne = set("sh bash dash ash zsh ksh ksh93 mksh rbash rzsh posh yash")
-	shells = union(bourne, set("fish csh tcsh elvish nu xonsh pwsh powershell rc es"))
+import (
+	"path"
+	"strings"
 )
 
 // A language is a program that runs text which this package does not read.
@@ -63,55 +60,108 @@ var texts = func() map[string]*language {
 	return m
 }()
 
-func set(list string) map[string]bool {
-	m := map[string]bool{}
-	for s := range strings.FieldsSeq(list) {
-		m[s] = true
-	}
-	return m
-}
-
-func union(a, b map[string]bool) map[string]bool {
-	for s := range a {
-		b[s] = true
-	}
-	return b
-}
-
-// known are programs that run nothing of what their words say, or that are looked at elsewhere; the
-// words of others may be commands.
-var known = union(set(`
-	. : [ [[ alias bg break cd chdir continue dirs disown echo enable exit export false fg getopts hash help history
-	jobs kill let local logout mapfile popd printf pushd pwd read readarray readonly return set shift shopt source
-	suspend test times trap true type typeset declare ulimit umask unalias unset wait eval fc bind complete compgen
-
-	b2sum base32 base64 basename basenc cat chcon chgrp chmod chown cksum comm cp csplit cut date dd df dir dircolors
-	dirname du expand expr factor fmt fold groups head hostid hostname id install join link ln logname ls md5sum mkdir
-	mkfifo mknod mktemp mv nl nproc numfmt od paste pathchk pinky pr printenv ptx readlink realpath rm rmdir seq sha1sum
-	sha224sum sha256sum sha384sum sha512sum shasum shred shuf sleep split stat stty sum sync tac tail tee touch tr
-	truncate tsort tty uname unexpand uniq unlink uptime users vdir wc whereis which who whoami yes
-
-	file tree locate diff diff3 cmp patch strings hexdump xxd column rev jq yq xmllint iconv dos2unix unix2dos
-	gzip gunzip zcat bzip2 bunzip2 bzcat xz unxz xzcat zstd unzstd zip unzip 7z cpio ar grep egrep fgrep zgrep ag ack
-	bc ps top htop pgrep pkill killall lsof free vmstat iostat ss netstat ip ifconfig ping dig nslookup host whois
-	traceroute nc telnet wget curl gh glab hub mount umount lsblk blkid uuidgen openssl gpg ssh-keygen md5 mdls sw_vers
-	gofmt goimports golangci-lint staticcheck govulncheck gopls gotestsum dlv benchstat protoc buf
-	eslint prettier tsc tsx vite vitest jest mocha webpack rollup esbuild biome oxlint turbo next
-	pytest ruff black isort mypy pylint flake8 pyright pip pip3 pipx tox nox coverage
-	rustc rustfmt clippy-driver rustup gcc g++ cc c++ clang clang++ clang-format clang-tidy ld nm objdump readelf
-	cmake ctest meson ninja bazel mvn gradle gradlew javac java kotlinc dotnet composer phpunit rspec rubocop bundle gem
-	terraform helm ansible-playbook aws gcloud az heroku systemctl journalctl service brew apt apt-get apt-cache dpkg
-	dnf yum rpm pacman apk snap sqlite3 psql mysql redis-cli mongosh shellcheck shfmt hadolint markdownlint cloc tokei
-	pandoc convert ffmpeg open xdg-open pbcopy pbpaste tput clear reset nano mysqldump pg_dump acp
-`), func() map[string]bool {
-	m := map[string]bool{}
-	for name := range shells {
-		m[name] = true
-	}
-	for i := range languages {
-		for name := range strings.FieldsSeq(languages[i].names) {
-			m[name] = true
+// interpreter looks at a program that runs text which this package does not read.
+func (s *scan) interpreter(t *language, n int, words []word) {
+	name := shown(words[0])
+	for i := 1; i < len(words); i++ {
+		w := words[i]
+		switch {
+		case w.mayBeOption():
+			s.unsure("what " + name + " runs is not written out")
+			return
+		case w.Open:
+			s.after(t, words, i)
+			return // the name of a file
+		case w.Text == "-":
+			s.unsure(name + " reads what it runs")
+			return
+		case len(w.Text) < 2 || w.Text[0] != '-':
+			if t.words[w.Text] {
+				s.unsure(name + " " + w.Text + " runs text")
+			}
+			if isInput(w.Text) {
+				s.unsure(name + " reads what it runs")
+			}
+			s.after(t, words, i)
+			return
+		case w.Text == "--":
+			if s.after(t, words, i); i+1 < len(words) {
+				return
+			}
+			continue
+		}
+		spelled, value := splitOption(w.Text)
+		if strings.HasPrefix(w.Text, "--") || t.long[spelled] || t.valued[spelled] || t.ends[spelled] {
+			switch {
+			case t.long[spelled]:
+				s.unsure(name + " " + spelled + " runs text")
+				return
+			case t.ends[spelled]:
+				s.module(n, words, i, 2)
+				return
+			case t.valued[spelled] && !value:
+				i++
+			}
+			continue
+		}
+	letters:
+		for j, c := range w.Text[1:] {
+			switch {
+			case strings.ContainsRune(t.text, c):
+				s.unsure(name + " -" + string(c) + " runs text")
+				return
+			case t.ends["-"+string(c)]:
+				s.module(n, words, i, j+2)
+				return
+			case t.valued["-"+string(c)]:
+				if j+2 == len(w.Text) {
+					i++
+				}
+				break letters
+			}
 		}
 	}
-	return m
-}())
+	if t.stdin {
+		s.unsure(name + " reads what it runs")
+	}
+}
+
+// after looks at the words from one on that is an operand, or the value of the option before it.
+func (s *scan) after(t *language, words []word, i int) {
+	if before := words[i-1].Text; len(before) < 2 || before[0] != '-' || strings.Contains(before, "=") {
+		return
+	}
+	for _, w := range words[i+1:] {
+		spelled, _ := splitOption(w.Text)
+		if w.mayBeOption() || t.long[spelled] || len(w.Text) > 1 && w.Text[0] == '-' && w.Text[1] != '-' && strings.ContainsAny(w.Text, t.text) {
+			s.unsure(shown(words[0]) + " may run text")
+			return
+		}
+	}
+}
+
+// module looks at python -m: some modules run text, others are programs. The name of the module begins
+// at a letter of a word, or is the next word.
+func (s *scan) module(n int, words []word, i, at int) {
+	name := words[i].Text[min(at, len(words[i].Text)):]
+	if name == "" && i+1 < len(words) {
+		i++
+		name = words[i].Text
+	}
+	switch name {
+	case "timeit", "pdb", "code", "trace", "cProfile", "profile", "runpy", "asyncio", "sqlite3", "IPython", "tarfile", "zipfile", "shutil":
+		s.unsure("the module " + name + " runs text")
+	}
+	if t := toolOf[name]; t != nil {
+		for _, o := range t.find(words[i:]) {
+			o.Word += i
+			s.part(n).Options = append(s.part(n).Options, o)
+		}
+	}
+}
+
+// isInput reports whether a file is what a program is given to read, or one that is passed to it.
+func isInput(file string) bool {
+	file = path.Clean(file)
+	return file == "/dev/stdin" || file == "/dev/tty" || strings.HasPrefix(file, "/dev/fd/") || strings.HasPrefix(file, "/proc/")
+}

@@ -1,6 +1,86 @@
 package shellline
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/goacp/acp/acphost"
+)
+
+// sed reads the scripts of sed. A script is the value of -e, or the first word that is no option; since
+// programs differ in what ends the options and in which of them have values, each word that one of them
+// may take for the script counts.
+func (s *scan) sed(n int, words []word) {
+	part := s.part(n)
+	check := func(i int, text string, open bool) {
+		if open {
+			s.unsure("what " + shown(words[0]) + " does is not written out")
+		} else if !tameSed(text) {
+			part.Opaque = true
+			part.Runs = append(part.Runs, acphost.CommandWord{Open: true, Source: words[i].Source})
+			part.Options = append(part.Options, acphost.CommandOption{Word: i, Name: words[i].Source, Does: "may run or write something"})
+		}
+	}
+	// scripts is how many more operands may be the script.
+	scripts, ended := 1, false
+	for i := 1; i < len(words); i++ {
+		w := words[i]
+		t := w.Text
+		value := func() {
+			if i++; i < len(words) {
+				check(i, words[i].Text, words[i].Open)
+			}
+		}
+		switch {
+		case ended || len(t) < 2 || t[0] != '-':
+			if scripts > 0 {
+				scripts--
+				check(i, t, w.Open)
+			}
+		case t == "--":
+			ended = true
+		case t == "-e" || t == "--expression":
+			scripts = 0
+			value()
+		case strings.HasPrefix(t, "--expression="):
+			scripts = 0
+			check(i, strings.TrimPrefix(t, "--expression="), w.Open)
+		case strings.HasPrefix(t, "--e"):
+			check(i, "e", w.Open)
+		case strings.HasPrefix(t, "--fi"): // a file with the script, which is an option
+			scripts = 0
+			if !strings.Contains(t, "=") {
+				i++
+			}
+		case t == "-i" && i+1 < len(words) && words[i+1].Text == "" && !words[i+1].Open:
+			scripts++ // on BSD that is the suffix
+		case strings.HasPrefix(t, "--l") && !strings.Contains(t, "="), t == "-l":
+			if i+1 < len(words) && !words[i+1].Open && strings.Trim(words[i+1].Text, "0123456789") == "" {
+				i++
+			} else {
+				scripts++ // with GNU the first one is a number, whatever it says
+			}
+		case strings.HasPrefix(t, "--"):
+		default:
+			j := strings.IndexAny(t, "ef")
+			switch before := t[:max(j, 0)]; {
+			case j < 0 || strings.Contains(before, "i"):
+			case strings.Contains(before, "l"):
+				check(i, "e", w.Open)
+			case t[j] == 'e' && j+1 == len(t):
+				scripts = 0
+				value()
+			case t[j] == 'e':
+				scripts = 0
+				check(i, t[j+1:], w.Open)
+			case j+1 == len(t):
+				scripts = 0
+				i++
+			default:
+				scripts = 0
+			}
+		}
+	}
+}
 
 // tameSed reports whether a script of sed neither runs nor writes anything. It reads the commands of
 // the language one by one and gives up at anything it does not know.

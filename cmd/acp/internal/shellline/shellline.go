@@ -9,7 +9,6 @@
 package shellline
 
 import (
-	"path"
 	"runtime"
 	"slices"
 	"strings"
@@ -399,34 +398,4 @@ func isNumeric(p *acphost.CommandPart) bool {
 		}
 	}
 	return true
-}
-
-// base returns the name of a program without its directory, as the tables have it.
-func base(program string) string {
-	return strings.TrimSuffix(strings.ToLower(path.Base(program)), ".exe")
-}
-
-// tableName returns the name of a program under which the tables have it: without a version.
-func tableName(name string) string {
-	if inTables(name) {
-		return name
-	}
-	if short := strings.TrimRight(strings.TrimRight(name, "0123456789."), "-"); short != "" && inTables(short) {
-		return short
-	}
-	return name
-}
-
-func inTables(name string) bool {
-	return toolOf[name] != nil || wrapperOf[name] != nil || known[name] || programs[name] != nil || builtins[name] != nil
-}
-
-// isStandard reports whether a name stands for a program of the system and not for some file.
-func isStandard(program string) bool {
-	dir, name := path.Split(program)
-	switch dir {
-	case "", "/bin/", "/usr/bin/", "/usr/local/bin/", "/opt/homebrew/bin/", "/sbin/", "/usr/sbin/":
-		return name == strings.ToLower(name)
-	}
-	return false
 }

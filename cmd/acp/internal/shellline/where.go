@@ -240,42 +240,6 @@ func valueOf(words []word, i int, name string) acphost.CommandWord {
 	return acphost.CommandWord{}
 }
 
-// directories are the options of wrappers with which a program works elsewhere.
-var directories = map[string]string{ // see the table of wrappers
-	"env": "-C --chdir", "genv": "-C --chdir", "sudo": "-D --chdir -R --chroot", "chroot": "",
-}
-
-// at returns the directories in which a wrapper runs a program, which is word at.
-func (w *wrapper) at(words []word, at int) (in []acphost.CommandWord) {
-	name := base(words[0].Text)
-	options, ok := directories[name]
-	if !ok {
-		return nil
-	}
-	if name == "chroot" {
-		return []acphost.CommandWord{words[at-1].CommandWord}
-	}
-	for i := 1; i < at; i++ {
-		t := words[i].Text
-		long, _ := splitOption(t)
-		switch {
-		case len(t) < 2 || t[0] != '-':
-		case t[1] == '-' && has(options, long):
-			in = append(in, valueOf(words, i, long))
-		case t[1] != '-':
-			for j := 1; j < len(t); j++ {
-				if has(options, "-"+t[j:j+1]) {
-					in = append(in, valueOf(words, i, t[:j+1]))
-				}
-				if has(w.values, "-"+t[j:j+1]) {
-					break
-				}
-			}
-		}
-	}
-	return in
-}
-
 // starts returns the directories in which find -execdir runs programs.
 func starts(words []word) (in []acphost.CommandWord) {
 	for _, w := range words[1:] {

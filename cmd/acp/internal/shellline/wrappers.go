@@ -1,6 +1,7 @@
 package shellline
 
 import (
+	"cmp"
 	"strings"
 
 	"github.com/goacp/acp/acphost"
@@ -69,24 +70,34 @@ var wrapperOf = func() map[string]*wrapper {
 	return m
 }()
 
-// has reports whether a list of options has one; long ones may be abbreviated.
-func has(list, option string) bool {
-	for o := range strings.FieldsSeq(list) {
-		if o == option || len(option) > 2 && strings.HasPrefix(option, "--") && strings.HasPrefix(o, option) {
-			return true
-		}
+// wrapper looks at a program that runs another one.
+func (s *scan) wrapper(w *wrapper, n int, words []word) {
+	at, sets, heavy, ok := w.program(words)
+	part := s.part(n)
+	part.Options = append(part.Options, heavy...)
+	switch {
+	case !ok:
+		s.unsure("what " + shown(words[0]) + " runs is not certain")
+		part.Opaque = true
+		return
+	case at < 0:
+		return
 	}
-	return false
-}
-
-// hasWhole reports whether a list has an option, as it is written.
-func hasWhole(list, option string) bool {
-	for o := range strings.FieldsSeq(list) {
-		if o == option {
-			return true
-		}
+	part.Wrapper = w.free && isStandard(words[0].Text) && len(heavy) == 0
+	inner := words[at:]
+	if w.appends != "" {
+		inner = append(replaced(w, words[1:at], inner), word{found("", "", w.appends), true, false})
 	}
-	return false
+	in := s.in
+	s.enter(w.at(words, at))
+	defer func() { s.in = in }()
+	if w.joined {
+		dir := s.dir
+		s.line(n, inner)
+		s.dir = dir
+		return
+	}
+	s.inside(n, at, sets, inner)
 }
 
 // program returns which of the words is the program that is run, below 0 if none is, the variables
@@ -183,4 +194,82 @@ func isAssignment(t string) bool {
 		return false
 	}
 	return strings.Trim(strings.ToLower(name), "abcdefghijklmnopqrstuvwxyz0123456789_") == ""
+}
+
+// directories are the options of wrappers with which a program works elsewhere.
+var directories = map[string]string{ // see the table of wrappers
+	"env": "-C --chdir", "genv": "-C --chdir", "sudo": "-D --chdir -R --chroot", "chroot": "",
+}
+
+// at returns the directories in which a wrapper runs a program, which is word at.
+func (w *wrapper) at(words []word, at int) (in []acphost.CommandWord) {
+	name := base(words[0].Text)
+	options, ok := directories[name]
+	if !ok {
+		return nil
+	}
+	if name == "chroot" {
+		return []acphost.CommandWord{words[at-1].CommandWord}
+	}
+	for i := 1; i < at; i++ {
+		t := words[i].Text
+		long, _ := splitOption(t)
+		switch {
+		case len(t) < 2 || t[0] != '-':
+		case t[1] == '-' && has(options, long):
+			in = append(in, valueOf(words, i, long))
+		case t[1] != '-':
+			for j := 1; j < len(t); j++ {
+				if has(options, "-"+t[j:j+1]) {
+					in = append(in, valueOf(words, i, t[:j+1]))
+				}
+				if has(w.values, "-"+t[j:j+1]) {
+					break
+				}
+			}
+		}
+	}
+	return in
+}
+
+// replaced returns the words of a command of xargs, in which the text that its options name stands for
+// what it reads.
+func replaced(w *wrapper, options, words []word) []word {
+	var texts []string
+	for i := 0; i < len(options); i++ {
+		t := options[i].Text
+		if strings.HasPrefix(t, "--") {
+			if name, text, _ := strings.Cut(t, "="); len(name) > 2 && strings.HasPrefix("--replace", name) {
+				texts = append(texts, cmp.Or(text, "{}"))
+			}
+			continue
+		}
+		for j := 1; j < len(t) && t[0] == '-'; j++ {
+			rest, o := t[j+1:], "-"+t[j:j+1]
+			valued := has(w.values, o)
+			if valued && rest == "" && i+1 < len(options) {
+				i++
+				rest = options[i].Text
+			}
+			if strings.Contains("iIJ", t[j:j+1]) {
+				texts = append(texts, cmp.Or(rest, "{}"))
+				valued = true
+			}
+			if valued {
+				break
+			}
+		}
+	}
+	out := append([]word(nil), words...)
+	for i := range out {
+		for _, text := range texts {
+			if before, after, ok := strings.Cut(out[i].Text, text); ok {
+				if out[i].Open {
+					after = "" // as anything else
+				}
+				out[i].CommandWord = found(before, after, out[i].Source)
+			}
+		}
+	}
+	return out
 }
