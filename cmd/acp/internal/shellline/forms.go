@@ -49,15 +49,7 @@ var commanders = []commander{
 		source: "none: their options are read both ways"},
 }
 
-var commanderOf = func() map[string]*commander {
-	m := map[string]*commander{}
-	for i := range commanders {
-		for name := range strings.FieldsSeq(commanders[i].names) {
-			m[name] = &commanders[i]
-		}
-	}
-	return m
-}()
+var commanderOf = byName(commanders, func(c *commander) string { return c.names })
 
 // Bounds of the readings of a command. Beyond them it may be any of the program's.
 const (

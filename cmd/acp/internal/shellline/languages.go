@@ -50,15 +50,7 @@ var languages = []language{
 	{names: "sqlplus", source: "https://docs.oracle.com/en/database/oracle/oracle-database/23/sqpug/", ends: set("-V -H"), stdin: true},
 }
 
-var texts = func() map[string]*language {
-	m := map[string]*language{}
-	for i := range languages {
-		for name := range strings.FieldsSeq(languages[i].names) {
-			m[name] = &languages[i]
-		}
-	}
-	return m
-}()
+var texts = byName(languages, func(l *language) string { return l.names })
 
 // interpreter looks at a program that runs text which this package does not read.
 func (s *scan) interpreter(t *language, n int, words []word) {

@@ -336,7 +336,7 @@ const maxRemarks = 32
 func isProse(said string) bool {
 	first := strings.Fields(said)[0]
 	first = strings.TrimRight(first, ".,:!?)")
-	return first != "" && strings.Trim(strings.ToLower(first), "abcdefghijklmnopqrstuvwxyz") == "" && !inTables(tableName(base(first))) && !shells[base(first)]
+	return first != "" && strings.Trim(strings.ToLower(first), "abcdefghijklmnopqrstuvwxyz") == "" && !inTables(tableName(base(first)))
 }
 
 // source returns the text of a node.

@@ -1,6 +1,7 @@
 package shellline
 
 import (
+	"maps"
 	"path"
 	"strings"
 )
@@ -30,18 +31,7 @@ var known = union(set(`
 	terraform helm ansible-playbook aws gcloud az heroku systemctl journalctl service brew apt apt-get apt-cache dpkg
 	dnf yum rpm pacman apk snap sqlite3 psql mysql redis-cli mongosh shellcheck shfmt hadolint markdownlint cloc tokei
 	pandoc convert ffmpeg open xdg-open pbcopy pbpaste tput clear reset nano mysqldump pg_dump acp
-`), func() map[string]bool {
-	m := map[string]bool{}
-	for name := range shells {
-		m[name] = true
-	}
-	for i := range languages {
-		for name := range strings.FieldsSeq(languages[i].names) {
-			m[name] = true
-		}
-	}
-	return m
-}())
+`), shells, keys(texts))
 
 // base returns the name of a program without its directory, as the tables have it.
 func base(program string) string {
@@ -59,6 +49,7 @@ func tableName(name string) string {
 	return name
 }
 
+// inTables reports whether a table has a program.
 func inTables(name string) bool {
 	return toolOf[name] != nil || wrapperOf[name] != nil || known[name] || programs[name] != nil || builtins[name] != nil
 }
@@ -73,6 +64,7 @@ func isStandard(program string) bool {
 	return false
 }
 
+// set returns the words of a list.
 func set(list string) map[string]bool {
 	m := map[string]bool{}
 	for s := range strings.FieldsSeq(list) {
@@ -81,11 +73,33 @@ func set(list string) map[string]bool {
 	return m
 }
 
-func union(a, b map[string]bool) map[string]bool {
-	for s := range a {
-		b[s] = true
+// union returns what is in any of some sets.
+func union(sets ...map[string]bool) map[string]bool {
+	all := map[string]bool{}
+	for _, s := range sets {
+		maps.Copy(all, s)
 	}
-	return b
+	return all
+}
+
+// keys returns the names in a table.
+func keys[T any](table map[string]T) map[string]bool {
+	all := map[string]bool{}
+	for name := range table {
+		all[name] = true
+	}
+	return all
+}
+
+// byName returns the rows of a table by each of the names that are listed in them.
+func byName[T any](table []T, names func(*T) string) map[string]*T {
+	m := map[string]*T{}
+	for i := range table {
+		for name := range strings.FieldsSeq(names(&table[i])) {
+			m[name] = &table[i]
+		}
+	}
+	return m
 }
 
 // has reports whether a list of options has one; long ones may be abbreviated.
@@ -108,7 +122,7 @@ func hasWhole(list, option string) bool {
 	return false
 }
 
-// splitOption takes the value from --option=value.
+// splitOption returns the name in --option=value, and whether there is a value.
 func splitOption(text string) (name string, value bool) {
 	name, _, value = strings.Cut(text, "=")
 	return name, value

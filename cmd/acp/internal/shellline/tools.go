@@ -180,15 +180,7 @@ func pairs(a, b string) string {
 	return strings.Join(list, " ")
 }
 
-var toolOf = func() map[string]*tool {
-	m := map[string]*tool{}
-	for i := range tools {
-		for name := range strings.FieldsSeq(tools[i].names) {
-			m[name] = &tools[i]
-		}
-	}
-	return m
-}()
+var toolOf = byName(tools, func(t *tool) string { return t.names })
 
 // What options do, for messages.
 const (

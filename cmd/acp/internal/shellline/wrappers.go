@@ -60,15 +60,7 @@ var wrappers = []wrapper{
 	{names: "chronic", source: "chronic(1), moreutils", flags: "-v -e", free: true},
 }
 
-var wrapperOf = func() map[string]*wrapper {
-	m := map[string]*wrapper{}
-	for i := range wrappers {
-		for name := range strings.FieldsSeq(wrappers[i].names) {
-			m[name] = &wrappers[i]
-		}
-	}
-	return m
-}()
+var wrapperOf = byName(wrappers, func(w *wrapper) string { return w.names })
 
 // wrapper looks at a program that runs another one.
 func (s *scan) wrapper(w *wrapper, n int, words []word) {
