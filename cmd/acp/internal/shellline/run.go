@@ -52,7 +52,7 @@ func (s *scan) run(part acphost.CommandPart, words []word) {
 		return
 	}
 	switch {
-	case shells[name]:
+	case bourne[name] || foreignOf[name] != nil:
 		s.shell(n, words)
 	case texts[name] != nil:
 		s.interpreter(texts[name], n, words)

@@ -1,27 +1,50 @@
 package shellline
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/goacp/acp/acphost"
 )
 
-// Shells. Those that are not Bourne shells have a language of their own.
-var (
-	bourne = set("sh bash dash ash zsh ksh ksh93 mksh rbash rzsh posh yash")
-	shells = union(bourne, set("fish csh tcsh elvish nu xonsh pwsh powershell rc es"))
-)
+// bourne are the shells whose language this package reads.
+var bourne = set("sh bash dash ash zsh ksh ksh93 mksh rbash rzsh posh yash")
+
+// A foreign shell has a language of its own, which is not taken apart.
+type foreign struct {
+	names    string
+	source   string // where its options are documented
+	slashes  bool   // options may begin with a slash
+	commands bool   // operands are a command, not a file
+}
+
+var foreigns = []foreign{
+	{names: "fish", source: "https://fishshell.com/docs/current/cmds/fish.html"},
+	{names: "csh tcsh", source: "csh(1), tcsh(1)"},
+	{names: "elvish", source: "https://elv.sh/ref/command.html"},
+	{names: "nu", source: "https://www.nushell.sh/book/"},
+	{names: "xonsh", source: "https://xon.sh/launch.html"},
+	{names: "rc es", source: "rc(1), es(1)"},
+	{names: "pwsh", source: "https://learn.microsoft.com/powershell/module/microsoft.powershell.core/about/about_pwsh", slashes: true},
+	{names: "powershell", source: "https://learn.microsoft.com/powershell/module/microsoft.powershell.core/about/about_powershell_exe", slashes: true, commands: true},
+}
+
+var foreignOf = byName(foreigns, func(f *foreign) string { return f.names })
+
+// takes reports whether a word may give a shell text to run. A shell that is not in the table takes it
+// from options only.
+func (f *foreign) takes(w word) bool {
+	return w.Open || strings.HasPrefix(w.Text, "-") || f != nil && (f.commands || f.slashes && strings.HasPrefix(w.Text, "/"))
+}
 
 // shell looks at a shell.
 func (s *scan) shell(n int, words []word) {
 	name := shown(words[0])
 	if !bourne[base(words[0].Text)] && !(len(words) == 2 && has("--version --help", words[1].Text)) {
-		for _, w := range words[1:] {
-			if w.Open || name == "powershell" || strings.HasPrefix(w.Text, "-") || strings.HasPrefix(w.Text, "/") && strings.HasPrefix(name, "p") {
-				s.part(n).Opaque = true
-				s.unsure(name + " runs text in a language that is not taken apart")
-				return
-			}
+		if slices.ContainsFunc(words[1:], foreignOf[tableName(base(words[0].Text))].takes) {
+			s.part(n).Opaque = true
+			s.unsure(name + " runs text in a language that is not taken apart")
+			return
 		}
 	}
 	text, i := false, 1

@@ -31,7 +31,7 @@ var known = union(set(`
 	terraform helm ansible-playbook aws gcloud az heroku systemctl journalctl service brew apt apt-get apt-cache dpkg
 	dnf yum rpm pacman apk snap sqlite3 psql mysql redis-cli mongosh shellcheck shfmt hadolint markdownlint cloc tokei
 	pandoc convert ffmpeg open xdg-open pbcopy pbpaste tput clear reset nano mysqldump pg_dump acp
-`), shells, keys(texts))
+`), bourne, keys(foreignOf), keys(texts))
 
 // base returns the name of a program without its directory, as the tables have it.
 func base(program string) string {

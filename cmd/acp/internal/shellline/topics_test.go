@@ -27,6 +27,7 @@ var topics = []topic{
 			"git bisect view push origin", "git bisect visualize push", "git-push origin", "/usr/lib/git-core/git-push", "git-push",
 			"fish -C 'rm x' f", "fish --init-command='rm x' f", "fish --command 'rm x'", "nu -e 'rm x'", "nu --commands='id' f",
 			"nu --execute=id f", "pwsh -NoProfile -Command rm x", "powershell -NoProfile -Command rm x", "powershell rm x",
+			"'powershell' rm x", "powershell.exe rm x", "/usr/bin/powershell rm x", "POWERSHELL rm x", "'pwsh' /c 'rm x'", "/usr/bin/pwsh /Command 'rm x'",
 		},
 		allow: []string{
 			"sed --follow-symlinks '1e rm x' f", "sed --fol 'w x' f", "sed -l p '1e rm x' f", "sed --line-length p '1e rm x' f", "sed --l p '1e rm x' f",
