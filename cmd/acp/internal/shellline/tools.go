@@ -37,6 +37,8 @@ type tool struct {
 	most   int    // operands after these are files that are written, if it is not 0
 	open   bool   // a word that is not written out is none of its options
 	whole  bool   // options are written out, not abbreviated
+	joins  string // short options in single style whose values may be joined to them
+	bundle string // letters that run something, or work elsewhere, in a first word that is made of options without a dash
 }
 
 var tools = []tool{
@@ -57,10 +59,10 @@ var tools = []tool{
 	{names: "split gsplit", source: "https://www.gnu.org/software/coreutils/manual/html_node/split-invocation.html", runs: "--filter", values: "abClnt"},
 	{names: "tar gtar bsdtar", source: "https://www.gnu.org/software/tar/manual/html_section/Option-Summary.html",
 		runs:  "-I -F --use-compress-program --to-command --checkpoint-action --info-script --new-volume-script --rsh-command --rmt-command --program -T --files-from",
-		moves: "-C --directory -P --absolute-names", writes: "--index-file --volno-file -g --listed-incremental --one-top-level", values: "bfHKLNTVX"},
+		moves: "-C --directory -P --absolute-names", writes: "--index-file --volno-file -g --listed-incremental --one-top-level", values: "bfHKLNTVX", bundle: "IFCPgT"},
 	{names: "zip", source: "zip(1)", runs: "-TT --unzip-command -T", writes: "-O -b -l --out --output-file --logfile-path --log-file-path --temp-path"},
 	{names: "unzip", source: "unzip(1)", moves: "-d"},
-	{names: "7z 7za", source: "https://7-zip.opensource.jp/chm/cmdline/switches/", style: single, writes: "-o"},
+	{names: "7z 7za", source: "https://7-zip.opensource.jp/chm/cmdline/switches/", style: single, writes: "-o", joins: "-o"},
 	{names: "sed gsed ssed", source: "https://www.gnu.org/software/sed/manual/sed.html#Command_002dLine-Options", runs: "-f --file", writes: "-i -I --in-place", values: "el"},
 	{names: "awk gawk mawk nawk goawk original-awk bwk", source: "https://www.gnu.org/software/gawk/manual/html_node/Options.html", runs: "-f -E -i -l --file --exec --include --load -e --source", writes: "-o -d -p --pretty-print --dump-variables --profile", values: "Fv"},
 	{names: "jq", source: "https://jqlang.org/manual/", moves: "-L --library-path -f --from-file", open: true},
@@ -83,7 +85,7 @@ var tools = []tool{
 	{names: "bundle", source: "https://bundler.io/man/bundle-exec.1.html", words: "exec config", opaque: true},
 	{names: "cargo", source: "https://doc.rust-lang.org/cargo/commands/cargo.html", flags: "-v -vv -q --verbose --quiet --offline --locked --frozen", runs: "--config -Z", moves: "-C --manifest-path --target-dir --out-dir --artifact-dir", writes: "--fix", words: "run r install watch make script xtask rustc rustdoc", values: "jpF", opaque: true},
 	{names: "rustc", source: "https://doc.rust-lang.org/rustc/command-line-arguments.html", runs: "-C --codegen -Z", writes: "-o --out-dir --emit"},
-	{names: "gcc g++ cc c++ clang clang++", source: "https://gcc.gnu.org/onlinedocs/gcc/Option-Summary.html", runs: "-wrapper -B -fplugin -specs", writes: "-o -MF -save-temps -dumpdir", style: single},
+	{names: "gcc g++ cc c++ clang clang++", source: "https://gcc.gnu.org/onlinedocs/gcc/Option-Summary.html", runs: "-wrapper -B -fplugin -specs", writes: "-o -MF -save-temps -dumpdir", style: single, joins: "-o -B"},
 	{names: "mvn gradle gradlew", source: "https://maven.apache.org/ref/current/maven-embedder/cli.html", runs: "-D -I --init-script -s --settings -t", moves: "-f --file -p --project-dir -b --build-file -g -u"},
 	{names: "dotnet", source: "https://learn.microsoft.com/dotnet/core/tools/", runs: "-p -p:CustomBeforeMicrosoftCommonTargets --property --additional-deps --additionalprobingpath --fx-version --startup-hook -e --environment -s --settings", words: "exec run tool msbuild script watch fsi", values: "vcfornl", opaque: true},
 	{names: "java", source: "https://docs.oracle.com/en/java/javase/21/docs/specs/man/java.html", style: single, runs: "-javaagent -agentpath -agentlib -XX:OnError -XX:OnOutOfMemoryError"},
@@ -272,8 +274,8 @@ func (r *toolReader) operand(text string, i int) (name, does string) {
 		}
 		return text[:j+1], doesMove
 	}
-	if i == 1 && bundles(r.tool) {
-		if j := strings.IndexAny(text, bundled); j >= 0 {
+	if i == 1 && r.bundle != "" {
+		if j := strings.IndexAny(text, r.bundle); j >= 0 {
 			return text[:j+1], doesRun
 		}
 		return "", ""
@@ -327,10 +329,8 @@ func (t *tool) option(text string, later bool) (name, does string) {
 	if t.style == single {
 		name, _ = splitOption(text)
 		o := "-" + strings.TrimLeft(name, "-")
-		if does = is(o); does == "" && len(o) > 2 {
-			if d := is(o[:2]); d != "" && (o[:2] == "-o" || o[:2] == "-B") && t.joins() {
-				return name[:2], d
-			}
+		if does = is(o); does == "" && len(o) > 2 && hasWhole(t.joins, o[:2]) {
+			return name[:2], is(o[:2])
 		}
 		return name, does
 	}
@@ -356,17 +356,6 @@ func (t *tool) option(text string, later bool) (name, does string) {
 	}
 	return text, ""
 }
-
-// joins reports whether a program with long options of one dash takes values that are joined to short ones.
-func (t *tool) joins() bool {
-	return strings.HasPrefix(t.names, "gcc") || strings.HasPrefix(t.names, "7z")
-}
-
-// bundles reports whether a first word is made of options without a dash, as that of tar may be.
-func bundles(t *tool) bool { return strings.HasPrefix(t.names, "tar") }
-
-// bundled are the letters of tar that run something, or work elsewhere.
-const bundled = "IFCPgT"
 
 // runsSome reports whether a tool runs what its words say.
 func (t *tool) runsSome(found []acphost.CommandOption) bool {

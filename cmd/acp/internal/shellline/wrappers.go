@@ -15,8 +15,10 @@ type wrapper struct {
 	values string // options with a value, in the next word if it is not joined
 	heavy  string // those of them that do more than the command it runs
 	query  string // options with which it runs nothing
+	moves  string // options that have the program work elsewhere
 
 	skip    int    // words before the program
+	root    bool   // the last of them is the directory in which it works
 	assigns bool   // NAME=value may come before the program
 	number  bool   // -10 is an option
 	appends string // what stands for the words it adds
@@ -41,7 +43,7 @@ var wrappers = []wrapper{
 	{names: "unbuffer", source: "unbuffer(1)", flags: "-p", free: true},
 	{names: "caffeinate", source: "caffeinate(8)", flags: "-d -i -m -s -u", values: "-t -w", free: true},
 	{names: "env genv", source: "https://www.gnu.org/software/coreutils/manual/html_node/env-invocation.html",
-		flags: "-i -0 -v - --ignore-environment --null --debug", values: "-u -C --unset --chdir", heavy: "-C --chdir", assigns: true, free: true},
+		flags: "-i -0 -v - --ignore-environment --null --debug", values: "-u -C --unset --chdir", heavy: "-C --chdir", moves: "-C --chdir", assigns: true, free: true},
 	{names: "busybox toybox", source: "https://busybox.net/downloads/BusyBox.html", free: true},
 	{names: "watch", source: "watch(1)", flags: "-b -c -C -d -e -g -p -r -t -w --beep --color --no-color --differences --errexit --chgexit --precise --no-rerun --no-title --no-wrap",
 		values: "-n -q -s --interval --equexit --shotsdir", heavy: "-s --shotsdir", joined: true, free: true},
@@ -49,11 +51,11 @@ var wrappers = []wrapper{
 		flags:  "-0 -p -r -t -x -o -e -i -l --null --interactive --no-run-if-empty --verbose --exit --open-tty --eof --replace --max-lines",
 		values: "-a -d -E -I -J -L -n -P -R -s --arg-file --delimiter --max-args --max-procs --max-chars --process-slot-var", appends: "{}", free: true},
 	{names: "sudo", source: "https://www.sudo.ws/docs/man/sudo.man/", query: "-l -ll -V -v --list --validate", flags: "-A -b -B -E -H -i -K -k -N -n -P -S -s --askpass --background --bell --preserve-env --set-home --login --non-interactive --preserve-groups --stdin --shell --reset-timestamp",
-		values: "-C -D -g -h -p -R -r -T -t -U -u --close-from --chdir --group --host --prompt --chroot --role --command-timeout --type --other-user --user", assigns: true},
+		values: "-C -D -g -h -p -R -r -T -t -U -u --close-from --chdir --group --host --prompt --chroot --role --command-timeout --type --other-user --user", moves: "-D --chdir -R --chroot", assigns: true},
 	{names: "doas", source: "https://man.openbsd.org/doas", flags: "-n -s -L", values: "-C -u -a"},
 	{names: "pkexec", source: "pkexec(1)", flags: "--disable-internal-agent --keep-cwd", values: "--user"},
 	{names: "gosu su-exec", source: "https://github.com/tianon/gosu", skip: 1},
-	{names: "chroot", source: "https://www.gnu.org/software/coreutils/manual/html_node/chroot-invocation.html", flags: "--skip-chdir", values: "--groups --userspec", skip: 1},
+	{names: "chroot", source: "https://www.gnu.org/software/coreutils/manual/html_node/chroot-invocation.html", flags: "--skip-chdir", values: "--groups --userspec", skip: 1, root: true},
 	{names: "flock", source: "flock(1)", flags: "-s -x -n -u -o -F --shared --exclusive --nonblock --close --no-fork --verbose", values: "-w -E --timeout --conflict-exit-code", skip: 1},
 	{names: "strace ltrace", source: "strace(1)", flags: "-f -ff -c -C -i -k -q -r -t -T -v -x -y", values: "-e -o -p -s -u -E -P", heavy: "-o -p -u"},
 	{names: "tini dumb-init catatonit", source: "https://github.com/krallin/tini", flags: "-s -g -v", values: "-p -e"},
@@ -188,19 +190,9 @@ func isAssignment(t string) bool {
 	return strings.Trim(strings.ToLower(name), "abcdefghijklmnopqrstuvwxyz0123456789_") == ""
 }
 
-// directories are the options of wrappers with which a program works elsewhere.
-var directories = map[string]string{ // see the table of wrappers
-	"env": "-C --chdir", "genv": "-C --chdir", "sudo": "-D --chdir -R --chroot", "chroot": "",
-}
-
 // at returns the directories in which a wrapper runs a program, which is word at.
 func (w *wrapper) at(words []word, at int) (in []acphost.CommandWord) {
-	name := base(words[0].Text)
-	options, ok := directories[name]
-	if !ok {
-		return nil
-	}
-	if name == "chroot" {
+	if w.root {
 		return []acphost.CommandWord{words[at-1].CommandWord}
 	}
 	for i := 1; i < at; i++ {
@@ -208,11 +200,11 @@ func (w *wrapper) at(words []word, at int) (in []acphost.CommandWord) {
 		long, _ := splitOption(t)
 		switch {
 		case len(t) < 2 || t[0] != '-':
-		case t[1] == '-' && has(options, long):
+		case t[1] == '-' && has(w.moves, long):
 			in = append(in, valueOf(words, i, long))
 		case t[1] != '-':
 			for j := 1; j < len(t); j++ {
-				if has(options, "-"+t[j:j+1]) {
+				if has(w.moves, "-"+t[j:j+1]) {
 					in = append(in, valueOf(words, i, t[:j+1]))
 				}
 				if has(w.values, "-"+t[j:j+1]) {
