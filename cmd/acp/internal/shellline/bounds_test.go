@@ -18,11 +18,7 @@ func TestBounds(t *testing.T) {
 	for i := range 50 {
 		deny.Commands = append(deny.Commands, fmt.Sprintf("forbidden%d *", i))
 	}
-	p, err := acphost.NewPolicy(append([]acphost.Rule{deny}, rules...)...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	p.Commands = shellline.Parser{}
+	p := newPolicy(t, append([]acphost.Rule{deny}, rules...)...)
 	nested := "ls"
 	for range 12 {
 		nested = "bash -c " + "'" + strings.ReplaceAll(nested, "'", `'\''`) + "'"

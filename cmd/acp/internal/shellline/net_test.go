@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"github.com/goacp/acp/acphost"
-	"github.com/goacp/acp/cmd/acp/internal/shellline"
 )
 
 // passNet are lines that run what a rule denies through an option, a word that is a line, a global
@@ -117,24 +116,6 @@ func TestCertain(t *testing.T) {
 			t.Errorf("%q: %s", line, got)
 		}
 	}
-}
-
-// answer returns what rules say of a line; without a rule that decides, they ask.
-func answer(t *testing.T, line string, rules ...acphost.Rule) acphost.Effect {
-	t.Helper()
-	p, err := acphost.NewPolicy(rules...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	p.Commands = shellline.Parser{}
-	d := p.Decide(t.Context(), request(line))
-	switch {
-	case d.By == acphost.ByNobody:
-		return acphost.EffectAsk
-	case d.Effect != acphost.EffectAllow && d.Reason == "":
-		t.Errorf("%q is refused without a reason: %+v", line, d)
-	}
-	return d.Effect
 }
 
 // carriers are ways to run a command: X stands for it, and Q for it in quotes.

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/goacp/acp/acphost"
+	"github.com/goacp/acp/acpv2"
 	"github.com/goacp/acp/cmd/acp/internal/shellline"
 )
 
@@ -62,12 +63,7 @@ func TestNamedOptions(t *testing.T) {
 		{"make *", "FOO=1 make x", false},
 		{"git commit -m \"fix *", "git commit -m \"fix (a)\"", true},
 	} {
-		p, err := acphost.NewPolicy(acphost.Rule{Effect: acphost.EffectAllow, Commands: []string{tt.pattern}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		p.Commands = shellline.Parser{}
-		if d := p.Decide(t.Context(), request(tt.line)); d.Effect == acphost.EffectAllow != tt.want {
+		if d := decide(t, tt.line, acphost.Rule{Effect: acphost.EffectAllow, Commands: []string{tt.pattern}}); d.Effect == acphost.EffectAllow != tt.want {
 			t.Errorf("%q, %q: %+v", tt.pattern, tt.line, d)
 		}
 	}
@@ -83,17 +79,8 @@ func TestRedirections(t *testing.T) {
 		"ls > out/.env": acphost.EffectDeny, "ls < .env": acphost.EffectDeny, "ls < a": acphost.EffectAllow, "ls > $x": acphost.EffectAsk,
 		"cd sub && ls > out/a": acphost.EffectAsk, "echo x > out/a": acphost.EffectAllow, "{ ls; } > a": acphost.EffectAsk,
 	} {
-		p, err := acphost.NewPolicy(secret, edit, list)
-		if err != nil {
-			t.Fatal(err)
-		}
-		p.Commands = shellline.Parser{}
-		d := p.Decide(t.Context(), request(line))
-		if d.By == acphost.ByNobody {
-			d.Effect = acphost.EffectAsk
-		}
-		if d.Effect != want {
-			t.Errorf("%q: %+v, want %s", line, d, want)
+		if got := answer(t, line, secret, edit, list); got != want {
+			t.Errorf("%q: %s, want %s", line, got, want)
 		}
 	}
 }
@@ -111,13 +98,45 @@ func TestReasons(t *testing.T) {
 		{"go test ./... | sh", "", "sh reads what it runs, and the rule no rm may be about that"},
 		{"python -c x", "", "python -c runs text, and the rule no rm may be about that"},
 	} {
-		p, err := acphost.NewPolicy(deny, allow)
-		if err != nil {
-			t.Fatal(err)
-		}
-		p.Commands = shellline.Parser{}
-		if d := p.Decide(t.Context(), request(tt.line)); d.Effect == acphost.EffectAllow || d.Part != tt.part || d.Reason != tt.reason {
+		if d := decide(t, tt.line, deny, allow); d.Effect == acphost.EffectAllow || d.Part != tt.part || d.Reason != tt.reason {
 			t.Errorf("%q: part %q, reason %q, want %q, %q", tt.line, d.Part, d.Reason, tt.part, tt.reason)
 		}
 	}
+}
+
+// newPolicy returns a policy that reads command lines with the package's parser.
+func newPolicy(tb testing.TB, rules ...acphost.Rule) *acphost.Policy {
+	tb.Helper()
+	p, err := acphost.NewPolicy(rules...)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	p.Commands = shellline.Parser{}
+	return p
+}
+
+// decide returns what rules decide about a line. A refusal must have a reason.
+func decide(t *testing.T, line string, rules ...acphost.Rule) acphost.Decision {
+	t.Helper()
+	d := newPolicy(t, rules...).Decide(t.Context(), request(line))
+	if d.Effect != acphost.EffectAllow && (d.Reason == "" || d.By == acphost.ByRule && d.Rule == "") {
+		t.Errorf("%q is refused without a reason: %+v", line, d)
+	}
+	return d
+}
+
+// answer returns what rules say about a line. If none of them decides, they ask.
+func answer(t *testing.T, line string, rules ...acphost.Rule) acphost.Effect {
+	t.Helper()
+	if d := decide(t, line, rules...); d.By != acphost.ByNobody {
+		return d.Effect
+	}
+	return acphost.EffectAsk
+}
+
+// request returns a request to run a line.
+func request(line string) acphost.Request {
+	return acphost.Request{Kind: "execute", Cwd: "/w", Command: line, Options: []acpv2.PermissionOption{
+		{OptionID: "yes", Kind: acpv2.PermissionOptionKindAllowOnce}, {OptionID: "no", Kind: acpv2.PermissionOptionKindRejectOnce},
+	}}
 }

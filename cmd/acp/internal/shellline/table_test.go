@@ -8,8 +8,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/goacp/acp/acphost"
-	"github.com/goacp/acp/acpv2"
-	"github.com/goacp/acp/cmd/acp/internal/shellline"
 )
 
 // passDeny are lines that run what a rule denies: rm, git push or curl, or that touch a file that a
@@ -93,16 +91,7 @@ func TestRuleTable(t *testing.T) {
 	usual := acphost.Rule{Effect: acphost.EffectAllow, Commands: usualCommands}
 	allowed := func(line string, rules ...acphost.Rule) bool {
 		t.Helper()
-		p, err := acphost.NewPolicy(rules...)
-		if err != nil {
-			t.Fatal(err)
-		}
-		p.Commands = shellline.Parser{}
-		d := p.Decide(t.Context(), request(line))
-		if d.Effect != acphost.EffectAllow && (d.Reason == "" || d.By == acphost.ByRule && d.Rule == "") {
-			t.Errorf("%q is refused without a reason: %+v", line, d)
-		}
-		return d.Effect == acphost.EffectAllow
+		return decide(t, line, rules...).Effect == acphost.EffectAllow
 	}
 	passed := 0
 	for _, line := range passDeny {
@@ -170,10 +159,4 @@ func programOf(line string) string {
 		words = words[1:]
 	}
 	return words[0]
-}
-
-func request(line string) acphost.Request {
-	return acphost.Request{Kind: "execute", Cwd: "/w", Command: line, Options: []acpv2.PermissionOption{
-		{OptionID: "yes", Kind: acpv2.PermissionOptionKindAllowOnce}, {OptionID: "no", Kind: acpv2.PermissionOptionKindRejectOnce},
-	}}
 }

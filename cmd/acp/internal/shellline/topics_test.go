@@ -4,7 +4,6 @@ import (
 	"testing"
 
 	"github.com/goacp/acp/acphost"
-	"github.com/goacp/acp/cmd/acp/internal/shellline"
 )
 
 // A topic is a list of lines that try to pass rules in one way. Those in deny run what is denied beside a
@@ -270,12 +269,7 @@ func TestEndOfOptions(t *testing.T) {
 		`git grep -e -- --output=x`:      acphost.EffectDeny,
 		`git log --author -- --textconv`: acphost.EffectDeny,
 	} {
-		p, err := acphost.NewPolicy(acphost.Rule{Effect: acphost.EffectAllow, Commands: []string{"git *"}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		p.Commands = shellline.Parser{}
-		if d := p.Decide(t.Context(), request(line)); d.Effect != want {
+		if d := decide(t, line, acphost.Rule{Effect: acphost.EffectAllow, Commands: []string{"git *"}}); d.Effect != want {
 			t.Errorf("%s: %v, %s", line, d.Effect, d.Reason)
 		}
 	}
