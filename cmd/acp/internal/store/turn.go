@@ -17,8 +17,12 @@ type TurnEnd struct {
 }
 
 // Apply notes the end of the turn in a conversation, which is idle then unless other turns go on. It
-// returns what changed.
+// returns what changed. Of several processes that find the same turn interrupted each may have written
+// so: the first one counts.
 func (t *TurnEnd) Apply(c *transcript.Conversation) (changes []transcript.Change) {
+	if t.interrupted() && endsInterrupted(c.Snapshot()) {
+		return nil
+	}
 	// An agent that is gone cannot say that it does nothing any more.
 	if state := c.Snapshot().Session().State; t.Others == 0 && !state.Idle() {
 		changes = append(changes, c.Apply(&acpv2.IdleStateUpdate{StopReason: acpv2.StopReason(t.StopReason), Background: state.Background}))
@@ -26,6 +30,18 @@ func (t *TurnEnd) Apply(c *transcript.Conversation) (changes []transcript.Change
 	return append(changes, c.TurnEnded(&transcript.TurnEnd{
 		StopReason: acpv2.StopReason(t.StopReason), By: transcript.EndedBy(t.By), Said: t.Said, Error: t.Error, Others: t.Others,
 	}))
+}
+
+// interrupted reports whether nothing is known of the end but that the program was gone.
+func (t *TurnEnd) interrupted() bool { return *t == TurnEnd{By: string(transcript.EndedByClient)} }
+
+// endsInterrupted reports whether a conversation ends with an interrupted turn.
+func endsInterrupted(s *transcript.Snapshot) bool {
+	for e := range s.Backward() {
+		end, ok := e.(*transcript.TurnEnd)
+		return ok && end.By == transcript.EndedByClient && end.StopReason == "" && end.Said == "" && end.Error == "" && end.Others == 0
+	}
+	return false
 }
 
 // turnEnded notes the data of an [EventTurn].
