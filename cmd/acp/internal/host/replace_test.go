@@ -145,7 +145,9 @@ func (d *full) OpenFile(name string, flag int, perm fs.FileMode) (store.File, er
 }
 
 // TryLock implements store.FileSystem.
-func (d *full) TryLock(f store.File) (bool, error) { return d.System.TryLock(f.(*fullFile).File) }
+func (d *full) TryLock(f store.File, shared bool) (bool, error) {
+	return d.System.TryLock(f.(*fullFile).File, shared)
+}
 
 type fullFile struct {
 	store.File
