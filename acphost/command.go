@@ -30,6 +30,21 @@ type PTYCommand struct {
 	Env  []string // the whole environment; of several values the last one counts
 }
 
+// leads returns where the links in the directory and in the program's path lead, ""
+// where that is not known. A program that has only a name is looked up later.
+func (c *PTYCommand) leads() (dir, program string) {
+	dir, _ = ResolvePath(c.Dir)
+	if filepath.Base(c.Path) == c.Path {
+		return dir, ""
+	}
+	program = c.Path
+	if !filepath.IsAbs(program) {
+		program = filepath.Join(c.Dir, program)
+	}
+	program, _ = ResolvePath(program)
+	return dir, program
+}
+
 // A PTYProcess is a command that was started. Its methods are called from
 // several goroutines, Read and Wait by one each.
 type PTYProcess interface {

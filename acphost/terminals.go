@@ -65,6 +65,8 @@ type Terminals struct {
 	// Permit, if set, is called before a command is started, with the request
 	// as it came, and may ask the user. If it returns an error, that is the
 	// agent's answer, and nothing is started; [fs.ErrPermission] tells it so.
+	// Nothing is started either if the working directory, or the file that the
+	// command names, leads somewhere else when Permit returns than before.
 	Permit func(ctx context.Context, req *acpv1.CreateTerminalRequest) error
 	// Watch, if set, is told what terminals do, for those who show them. The
 	// events of a terminal come in order and one at a time, from a goroutine
@@ -118,7 +120,7 @@ func (h *Terminals) CreateTerminal(ctx context.Context, req *acpv1.CreateTermina
 		return nil, err
 	}
 	if h.Permit != nil {
-		if err := h.permit(ctx, req); err != nil {
+		if err := h.permit(ctx, req, cmd); err != nil {
 			return nil, err
 		}
 	}
@@ -155,18 +157,29 @@ func (h *Terminals) CreateTerminal(ctx context.Context, req *acpv1.CreateTermina
 }
 
 // permit asks the hook. What it is shown is what is run: it gets a request of
-// its own.
-func (h *Terminals) permit(ctx context.Context, req *acpv1.CreateTerminalRequest) error {
+// its own, and must lead where it did before when the hook returns.
+func (h *Terminals) permit(ctx context.Context, req *acpv1.CreateTerminalRequest, cmd PTYCommand) error {
 	shown := *req
 	shown.Args, shown.Env = slices.Clone(req.Args), slices.Clone(req.Env)
+	dir, program := cmd.leads()
 	switch err := h.Permit(ctx, &shown); {
-	case err == nil && ctx.Err() != nil:
-		return context.Cause(ctx)
 	case errors.Is(err, fs.ErrPermission):
 		return jsonrpc.Errorf(jsonrpc.CodeInternalError, "Permission denied")
-	default:
+	case err != nil:
+		return err
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	}
+	if _, err := h.dir(req.Cwd); err != nil {
 		return err
 	}
+	switch nowDir, nowProgram := cmd.leads(); {
+	case nowDir != dir:
+		return invalid("cwd", "has come to lead somewhere else")
+	case nowProgram != program:
+		return invalid("command", "has come to lead somewhere else")
+	}
+	return nil
 }
 
 func (t *terminal) start(ctx context.Context, pty PTY, c PTYCommand) error {

@@ -245,6 +245,57 @@ func TestTerminalRefused(t *testing.T) {
 	}
 }
 
+// TestTerminalMoved: what the hook has permitted is not started somewhere else, should a link have been
+// changed while the hook was asking.
+func TestTerminalMoved(t *testing.T) {
+	for _, tt := range []struct {
+		name, link, to string
+		req            acpv1.CreateTerminalRequest
+		reason         string // "" if it is started
+	}{
+		{"nothing", "unused", "b", acpv1.CreateTerminalRequest{Command: "pwd", Cwd: "now"}, ""},
+		{"the directory", "now", "b", acpv1.CreateTerminalRequest{Command: "pwd", Cwd: "now"}, "somewhere else"},
+		{"the directory, to the outside", "now", "../other", acpv1.CreateTerminalRequest{Command: "pwd", Cwd: "now"}, "outside"},
+		{"the program", "now", "b", acpv1.CreateTerminalRequest{Command: "now/tool"}, "somewhere else"},
+		{"the program, from another directory", "now", "b", acpv1.CreateTerminalRequest{Command: "../now/tool", Cwd: "a"}, "somewhere else"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			dir := realDir(t)
+			root := filepath.Join(dir, "root")
+			for _, d := range []string{"root/a", "root/b", "other"} {
+				put(t, filepath.Join(dir, d, "tool"), "#!/bin/sh\n")
+				if err := os.Chmod(filepath.Join(dir, d, "tool"), 0o700); err != nil {
+					t.Fatal(err)
+				}
+			}
+			link(t, "a", filepath.Join(root, "now"))
+			link(t, "a", filepath.Join(root, "unused"))
+			if tt.req.Cwd != "" {
+				tt.req.Cwd = filepath.Join(root, tt.req.Cwd)
+			}
+			h := local(t, root)
+			h.Permit = func(context.Context, *acpv1.CreateTerminalRequest) error {
+				path := filepath.Join(root, tt.link)
+				return errors.Join(os.Remove(path), os.Symlink(tt.to, path))
+			}
+			_, err := h.CreateTerminal(t.Context(), &tt.req)
+			if tt.reason == "" {
+				if err != nil {
+					t.Error(err)
+				}
+				return
+			}
+			code, data := answer(t, err)
+			if reason, _ := data["reason"].(string); code != jsonrpc.CodeInvalidParams || !strings.Contains(reason, tt.reason) {
+				t.Errorf("%d %v, want %q", code, data, tt.reason)
+			}
+			if n := h.len(); n != 0 {
+				t.Errorf("%d terminals were made", n)
+			}
+		})
+	}
+}
+
 func TestTerminalKill(t *testing.T) {
 	for name, tt := range map[string]struct {
 		lines string

@@ -148,7 +148,7 @@ func running(p *acphost.Policy, command, cwd string) string {
 		}
 		command, cwd = p.NormalCommand(rest), dir
 	}
-	return keyOf(sortRun, cwd+"\x00"+command)
+	return keyOf(sortRun, fileOf(cwd)+"\x00"+command)
 }
 
 // maxChanges bounds the changes of the directory at the beginning of a line that are followed.

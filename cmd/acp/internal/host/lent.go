@@ -9,6 +9,7 @@ import (
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acphost"
 	"github.com/goacp/acp/acpv1"
+	"github.com/goacp/acp/cmd/acp/internal/grant"
 )
 
 type sessionKey struct{}
@@ -65,6 +66,13 @@ func (s *Session) permit(ctx context.Context, e errand) error {
 	return s.question(ctx, e)
 }
 
+// stands reports whether an errand that the user has allowed leads where it did when they were asked,
+// and no rule denies it by now.
+func (s *Session) stands(e errand, was grant.Target) bool {
+	p := s.host.policy
+	return grant.TargetOf(p, e.req) == was && p.Judge(e.req).Effect != acphost.EffectDeny
+}
+
 // question asks about an errand: about the tool call of the agent's that it belongs to if there is one,
 // so that one act is one call in the conversation, and else about one that stands for it.
 func (s *Session) question(ctx context.Context, e errand) error {
@@ -91,8 +99,9 @@ func (s *Session) question(ctx context.Context, e errand) error {
 	if !own {
 		s.isAsked(call.ToolCallID, false)
 	}
+	was := grant.TargetOf(s.host.policy, e.req)
 	d := s.decide(ctx, req, r)
-	allowed := d.Effect == acphost.EffectAllow && d.Option != nil
+	allowed := d.Effect == acphost.EffectAllow && d.Option != nil && s.stands(e, was)
 	if !own {
 		s.isAsked(call.ToolCallID, allowed)
 	}
@@ -110,7 +119,7 @@ func (s *Session) question(ctx context.Context, e errand) error {
 		// It may be read in many pieces.
 		if allowed {
 			s.grant(e.what, true)
-		} else {
+		} else if d.Effect == acphost.EffectDeny {
 			s.deny(e.what, true)
 		}
 	}

@@ -34,12 +34,12 @@ func (h *Host) requestPermission(ctx context.Context, req *acp.PermissionRequest
 	s := h.session(req.Session)
 	r := acphost.RequestOf(req)
 	s.isAsked(acp.ToolCallID(r.ToolCallID), false)
+	about := grants(h.policy, r) // before the decision: a link that is changed meanwhile leads to another act
 	d := s.decide(ctx, req, r)
 	allowed := d.Effect == acphost.EffectAllow && d.Option != nil
 	s.isAsked(acp.ToolCallID(r.ToolCallID), allowed)
 	always := allowed && d.Option.Kind == acp.PermissionOptionKindAllowAlways
 	keeps := allowed && s.host.keeps(r, d)
-	about := grants(h.policy, r)
 	s.mu.Lock()
 	if s.turns > 0 {
 		for _, what := range about {

@@ -35,11 +35,12 @@ const (
 //     out of the directories of the session, symbolic links included, or where the session is not
 //     known, or where a rule denies it. Everything else goes to the client, which decides as ever.
 //   - What a rule wants asked of these it asks the client, by a permission request in the agent's name,
-//     and lets through once that is allowed. In version 1 only: in version 2 there are no such calls.
+//     and lets through once that is allowed, if it then still leads where it did. In version 1 only: in
+//     version 2 there are no such calls.
 //   - What could be read in two ways it refuses, and what it does not know of these methods.
 //
-// The client learns nothing of what was refused. Between the look at a path and the client's use of it
-// links can be changed: a client that is to be safe from that must look itself.
+// The client learns nothing of what was refused. Between the last look at a path and the client's use of
+// it links can be changed: a client that is to be safe from that must look itself.
 //
 // Its methods may be called at once for either direction.
 type Guard struct {
@@ -54,6 +55,7 @@ type Guard struct {
 	version   string            // that was agreed on, "" before
 	calls     bounded[toolCall] // what was told of tool calls, by session and id
 	held      map[string]*held  // requests that wait for the answer to a question, by the id of that
+	heldBytes int               // that these take
 	reads     bounded[bool]     // what the user has decided about reading in the turns that run
 	asks      atomic.Int64      // how many are held
 }
@@ -119,10 +121,8 @@ func (g *Guard) FromAgent(line []byte) Verdict {
 		return g.permission(&e)
 	case e.method == methodUpdate:
 		g.update(&e)
-	case strings.HasPrefix(e.method, prefixFiles):
-		return g.file(&e)
-	case strings.HasPrefix(e.method, prefixTerminals):
-		return g.terminal(&e)
+	case strings.HasPrefix(e.method, prefixFiles), strings.HasPrefix(e.method, prefixTerminals):
+		return g.call(&e)
 	}
 	return pass
 }
@@ -178,18 +178,37 @@ func (g *Guard) roomIn(session string) *room {
 	return r
 }
 
-// file is the verdict on a file method.
-func (g *Guard) file(e *envelope) Verdict {
+// call is the verdict on a call that has the client do something with a file or run a command.
+func (g *Guard) call(e *envelope) Verdict {
+	switch e.method {
+	case acpv1.MethodTerminalOutput.Name, acpv1.MethodTerminalKill.Name, acpv1.MethodTerminalRelease.Name, acpv1.MethodTerminalWaitForExit.Name:
+		return pass // of a terminal that was let through
+	}
 	x := entry(e, DecisionPass, ByRoots)
-	kind := ""
+	r, err := g.act(e, x)
+	if err != nil {
+		return g.refuse(e, x, err)
+	}
+	return g.byRule(e, x, r)
+}
+
+// act returns what a call would do, in the words of rules and with its paths as they lead now. An
+// error is the agent's answer.
+func (g *Guard) act(e *envelope, x *Entry) (acphost.Request, error) {
 	switch e.method {
 	case acpv1.MethodFSReadTextFile.Name:
-		kind = "read"
+		return g.file(e, x, "read")
 	case acpv1.MethodFSWriteTextFile.Name:
-		kind = "edit"
-	default:
-		return g.unknown(e, x)
+		return g.file(e, x, "edit")
+	case acpv1.MethodTerminalCreate.Name:
+		return g.terminal(e, x)
 	}
+	x.Reason = "the policy does not know this method"
+	return acphost.Request{}, jsonrpc.MethodNotFound(e.method)
+}
+
+// file is [Guard.act] of a file method.
+func (g *Guard) file(e *envelope, x *Entry, kind string) (r acphost.Request, err error) {
 	session, path := "", ""
 	if fault := members(e.params, fileNames, func(name string, d *wire.Decoder) {
 		switch name {
@@ -201,56 +220,47 @@ func (g *Guard) file(e *envelope) Verdict {
 			d.Skip()
 		}
 	}); fault != "" {
-		return g.badParams(e, x, fault)
+		return r, badParams(x, fault)
 	}
 	x.Session, x.Kind, x.Paths = cut(session), kind, []string{cut(path)}
-	r := g.roomIn(session)
-	if r == nil {
-		return g.noSession(e, x, session)
+	in := g.roomIn(session)
+	if in == nil {
+		return r, noSession(x, session)
 	}
-	real, err := r.files.Resolve(context.Background(), path)
+	real, err := in.files.Resolve(context.Background(), path)
 	if err != nil {
-		return g.refuse(e, x, err)
+		return r, err
 	}
 	paths := []string{path}
 	if real != path {
 		paths = append(paths, real)
 	}
-	return g.byRule(e, x, acphost.Request{Session: session, Title: e.method, Kind: kind, Paths: paths, Cwd: r.cwd})
+	return acphost.Request{Session: session, Title: e.method, Kind: kind, Paths: paths, Cwd: in.cwd}, nil
 }
 
-// terminal is the verdict on a terminal method.
-func (g *Guard) terminal(e *envelope) Verdict {
-	x := entry(e, DecisionPass, ByRoots)
-	switch e.method {
-	case acpv1.MethodTerminalCreate.Name:
-	case acpv1.MethodTerminalOutput.Name, acpv1.MethodTerminalKill.Name, acpv1.MethodTerminalRelease.Name, acpv1.MethodTerminalWaitForExit.Name:
-		return pass // of one that was let through
-	default:
-		return g.unknown(e, x)
-	}
+// terminal is [Guard.act] of a request for a terminal.
+func (g *Guard) terminal(e *envelope, x *Entry) (r acphost.Request, err error) {
 	if fault := members(e.params, terminalNames, func(_ string, d *wire.Decoder) { d.Skip() }); fault != "" {
-		return g.badParams(e, x, fault)
+		return r, badParams(x, fault)
 	}
 	var req acpv1.CreateTerminalRequest
 	if err := req.UnmarshalJSON(e.params); err != nil {
-		return g.badParams(e, x, err.Error())
+		return r, badParams(x, err.Error())
 	}
 	session, command := string(req.SessionID), g.command(&req)
 	x.Session, x.Kind, x.Command, x.Cwd = cut(session), "execute", cut(command), cut(req.Cwd)
-	r := g.roomIn(session)
-	if r == nil {
-		return g.noSession(e, x, session)
+	in := g.roomIn(session)
+	if in == nil {
+		return r, noSession(x, session)
 	}
-	cwd := r.cwd
+	cwd := in.cwd
 	if req.Cwd != "" {
-		real, err := r.files.Resolve(context.Background(), req.Cwd)
-		if err != nil {
-			return g.refuse(e, x, inMember("cwd", err))
+		if cwd, err = in.files.Resolve(context.Background(), req.Cwd); err != nil {
+			return r, inMember("cwd", err)
 		}
-		cwd = real
 	}
-	return g.byRule(e, x, acphost.Request{Session: session, Title: command, Kind: "execute", Command: command, Cwd: cwd})
+	r = acphost.Request{Session: session, Title: command, Kind: "execute", Command: command, Cwd: cwd}
+	return r, nil
 }
 
 // inMember says that an error about a path is about another member.
@@ -268,13 +278,8 @@ func inMember(name string, err error) error {
 
 // byRule is the verdict on what is within the directories: rules can still deny it, or have it asked.
 func (g *Guard) byRule(e *envelope, x *Entry, r acphost.Request) Verdict {
-	r.Options = []acpv2.PermissionOption{
-		{OptionID: "allow", Kind: acpv2.PermissionOptionKindAllowOnce}, {OptionID: "reject", Kind: acpv2.PermissionOptionKindRejectOnce},
-	}
-	if d, asked := g.decide(r); !asked && d.Effect == acphost.EffectDeny && d.By == acphost.ByRule {
-		x.By, x.Rule, x.Reason = string(d.By), cut(d.Rule), "denied by "+cut(d.Rule)
-		data := map[string]string{"reason": "denied by a rule"}
-		return g.refuse(e, x, jsonrpc.Errorf(jsonrpc.CodeInternalError, "Permission denied").WithData(data))
+	if err := g.denied(x, r); err != nil {
+		return g.refuse(e, x, err)
 	}
 	if v := g.policy.Judge(r); v.Effect == acphost.EffectAsk {
 		return g.question(e, x, r, v.Rule)
@@ -283,19 +288,28 @@ func (g *Guard) byRule(e *envelope, x *Entry, r acphost.Request) Verdict {
 	return pass
 }
 
-func (g *Guard) unknown(e *envelope, x *Entry) Verdict {
-	x.Reason = "the policy does not know this method"
-	return g.refuse(e, x, jsonrpc.MethodNotFound(e.method))
+// denied returns an error for the agent if a rule denies a call.
+func (g *Guard) denied(x *Entry, r acphost.Request) error {
+	r.Options = []acpv2.PermissionOption{
+		{OptionID: "allow", Kind: acpv2.PermissionOptionKindAllowOnce}, {OptionID: "reject", Kind: acpv2.PermissionOptionKindRejectOnce},
+	}
+	d, asked := g.decide(r)
+	if asked || d.Effect != acphost.EffectDeny || d.By != acphost.ByRule {
+		return nil
+	}
+	x.By, x.Rule, x.Reason = string(d.By), cut(d.Rule), "denied by "+cut(d.Rule)
+	data := map[string]string{"reason": "denied by a rule"}
+	return jsonrpc.Errorf(jsonrpc.CodeInternalError, "Permission denied").WithData(data)
 }
 
-func (g *Guard) badParams(e *envelope, x *Entry, why string) Verdict {
+func badParams(x *Entry, why string) error {
 	x.Reason = cut("params: " + why)
-	return g.refuse(e, x, jsonrpc.ErrInvalidParams.WithData(map[string]string{"path": "params", "reason": why}))
+	return jsonrpc.ErrInvalidParams.WithData(map[string]string{"path": "params", "reason": why})
 }
 
-func (g *Guard) noSession(e *envelope, x *Entry, session string) Verdict {
+func noSession(x *Entry, session string) error {
 	x.Reason = "there is no such session"
-	return g.refuse(e, x, jsonrpc.ErrResourceNotFound.WithData(map[string]string{"sessionId": session}))
+	return jsonrpc.ErrResourceNotFound.WithData(map[string]string{"sessionId": session})
 }
 
 // failure is an answer that says no.

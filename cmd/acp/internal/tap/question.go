@@ -10,12 +10,14 @@ import (
 
 	"github.com/goacp/acp/acphost"
 	"github.com/goacp/acp/acpv1"
+	"github.com/goacp/acp/cmd/acp/internal/grant"
 	"github.com/goacp/acp/jsonrpc"
 )
 
 // Bounds of the questions that a guard asks the client.
 const (
 	maxAsked    = 64        // that have no answer yet
+	maxHeld     = 64 << 20  // bytes of the calls that wait for these answers, together
 	maxAnswered = 1024      // answers about reading that count for the rest of the turn
 	maxAnswer   = 64 << 10  // bytes of an answer: what is longer is none
 	maxShown    = 256 << 10 // bytes of a file to be written, beyond which the question does not show it
@@ -23,11 +25,17 @@ const (
 
 // A held is a request of the agent that waits for the answer to a question.
 type held struct {
-	line  []byte // as the agent wrote it, without its end
-	id    []byte
-	entry Entry
-	reads string // the file that it wants to read, and its session
+	line    []byte // as the agent wrote it, without its end
+	id      []byte
+	entry   Entry
+	session string
+	reads   string       // the file that it wants to read, and its session
+	rule    string       // that wants it to be asked about
+	leads   grant.Target // when it was asked about
 }
+
+// size is how many bytes it holds, nearly.
+func (h *held) size() int { return len(h.line) + len(h.id) + len(h.session) + len(h.reads) }
 
 // errAsked says that a rule wants the user to be asked.
 func errAsked(why string) error {
@@ -39,9 +47,9 @@ func errAsked(why string) error {
 // file counts for the rest of the turn, since files are read in pieces.
 func (g *Guard) question(e *envelope, x *Entry, r acphost.Request, rule string) Verdict {
 	x.Decision, x.By, x.Rule = DecisionAsk, string(acphost.ByRule), cut(rule)
-	h := &held{line: slices.Clone(e.frame), id: slices.Clone(e.id)}
+	h := &held{line: e.frame, id: e.id, session: r.Session, rule: rule, leads: grant.TargetOf(g.policy, r)}
 	if x.Kind == "read" {
-		h.reads = r.Session + "\x00" + r.Paths[len(r.Paths)-1]
+		h.reads = readKey(r.Session, r.Paths[len(r.Paths)-1])
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -60,6 +68,9 @@ func (g *Guard) question(e *envelope, x *Entry, r acphost.Request, rule string) 
 	case len(g.held) >= maxAsked:
 		x.Reason = fmt.Sprintf("%d questions wait for an answer", maxAsked)
 		return g.refuse(e, x, errAsked(x.Reason))
+	case g.heldBytes+h.size() > maxHeld:
+		x.Reason = fmt.Sprintf("the calls that wait for an answer would take more than %d bytes together", maxHeld)
+		return g.refuse(e, x, errAsked(x.Reason))
 	}
 	id := "acp-tap-" + rand.Text()
 	frame, err := questionFrame(id, e, r)
@@ -67,11 +78,12 @@ func (g *Guard) question(e *envelope, x *Entry, r acphost.Request, rule string) 
 		return g.refuse(e, x, err)
 	}
 	g.audit(x)
-	h.entry = *x
+	h.line, h.id, h.entry = slices.Clone(h.line), slices.Clone(h.id), *x
 	if g.held == nil {
 		g.held = map[string]*held{}
 	}
 	g.held[id] = h
+	g.heldBytes += h.size()
 	g.asks.Store(int64(len(g.held)))
 	return Verdict{Ask: frame, Note: e.method + " asked about: " + x.Rule}
 }
@@ -124,33 +136,77 @@ func (g *Guard) settle(line []byte) (is bool, release, reply []byte) {
 	if e.fault != "" || e.method != "" || json.Unmarshal(e.id, &id) != nil {
 		return false, nil, nil
 	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	h := g.held[id]
+	h := g.takeHeld(id)
 	if h == nil {
 		return false, nil, nil
 	}
-	delete(g.held, id)
-	g.asks.Store(int64(len(g.held)))
 	var result struct {
 		Outcome struct {
 			Outcome, OptionID string
 		}
 	}
-	allowed := !e.failed && json.Unmarshal(e.result, &result) == nil && result.Outcome.Outcome == "selected" && result.Outcome.OptionID == "allow"
+	selected := !e.failed && json.Unmarshal(e.result, &result) == nil && result.Outcome.Outcome == "selected"
 	x := h.entry
-	x.Time, x.By, x.Reason = time.Now(), ByUser, "rejected by the user"
-	if _, cancelled := g.cancelled.get(h.entry.Session); allowed && cancelled {
-		allowed, x.By, x.Reason = false, ByCancelled, "the turn was cancelled"
+	x.Time, x.By = time.Now(), ByUser
+	err := errAsked("rejected by the user")
+	if allowed := selected && result.Outcome.OptionID == "allow"; allowed {
+		err = g.releasable(h, &x)
+	} else {
+		x.Reason = "rejected by the user"
 	}
-	if h.reads != "" && result.Outcome.Outcome == "selected" {
-		g.reads.put(h.reads, allowed)
+	if h.reads != "" && selected && x.By == ByUser {
+		g.mu.Lock()
+		g.reads.put(h.reads, err == nil)
+		g.mu.Unlock()
 	}
-	if allowed {
+	if err == nil {
 		x.Decision, x.Reason = DecisionPass, ""
 		g.audit(&x)
 		return true, h.line, nil
 	}
-	v := g.refuse(&envelope{id: h.id, method: h.entry.Method}, &x, errAsked(x.Reason))
+	v := g.refuse(&envelope{id: h.id, method: h.entry.Method}, &x, err)
 	return true, nil, v.Answer
 }
+
+// takeHeld returns the call that waits for the answer to a question, which is not held any more, or nil.
+func (g *Guard) takeHeld(id string) *held {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	h := g.held[id]
+	if h == nil {
+		return nil
+	}
+	delete(g.held, id)
+	g.heldBytes -= h.size()
+	g.asks.Store(int64(len(g.held)))
+	return h
+}
+
+// releasable decides again about a call that the user has allowed: while the user was thinking the turn
+// may have been cancelled, and what the call is about may lead somewhere else by now. The error is the
+// agent's answer.
+func (g *Guard) releasable(h *held, x *Entry) error {
+	if g.isCancelled(h.session) {
+		x.By, x.Reason = ByCancelled, "the turn was cancelled"
+		return errAsked(x.Reason)
+	}
+	e := parse(h.line)
+	now := entry(&e, DecisionPass, ByRoots)
+	r, err := g.act(&e, now)
+	if err == nil {
+		err = g.denied(now, r)
+	}
+	if err != nil {
+		x.By, x.Rule, x.Reason = now.By, now.Rule, now.Reason
+		return err
+	}
+	v := g.policy.Judge(r)
+	if grant.TargetOf(g.policy, r) != h.leads || v.Effect == acphost.EffectAsk && v.Rule != h.rule {
+		x.By, x.Reason = ByRoots, "it has come to lead somewhere else since the user was asked"
+		return errAsked(x.Reason)
+	}
+	return nil
+}
+
+// readKey names the reading of a file in a session.
+func readKey(session, path string) string { return session + "\x00" + path }

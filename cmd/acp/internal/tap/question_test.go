@@ -155,19 +155,26 @@ func TestAskedOfClient(t *testing.T) {
 	}
 }
 
+// idOf is the id of the question that a verdict asks.
+func idOf(t *testing.T, v Verdict) string {
+	t.Helper()
+	var q struct{ ID string }
+	if err := json.Unmarshal(v.Ask, &q); err != nil {
+		t.Fatalf("%+v: %v", v, err)
+	}
+	return q.ID
+}
+
+// allowing is the client's answer to a question.
+func allowing(id string) []byte {
+	return fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%q,"result":{"outcome":{"outcome":"selected","optionId":"allow"}}}`, id)
+}
+
 // TestAskedBounded: so many questions may be open, an answer about reading counts for a turn only, nothing
 // is allowed in a turn that was cancelled, and where the client cannot be asked it is refused.
 func TestAskedBounded(t *testing.T) {
 	frame := func(p *place, id int, name string) string {
 		return fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"fs/read_text_file","params":{"sessionId":"s","path":"%s/%s/.env"}}`, id, filepath.ToSlash(p.root), name)
-	}
-	id := func(v Verdict) string {
-		var q struct{ ID string }
-		_ = json.Unmarshal(v.Ask, &q)
-		return q.ID
-	}
-	answer := func(id string) []byte {
-		return fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%q,"result":{"outcome":{"outcome":"selected","optionId":"allow"}}}`, id)
 	}
 	p := newPlace(t, 1, askRules()...)
 	if err := os.Mkdir(filepath.Join(p.root, "a"), 0o700); err != nil {
@@ -177,10 +184,10 @@ func TestAskedBounded(t *testing.T) {
 	if v.Pass || v.Ask == nil || p.last() != "ask rule secrets" {
 		t.Fatalf("%+v, %s", v, p.last())
 	}
-	if is, release, _ := p.settle(answer(id(v))); !is || string(release) != frame(p, 1, "a") || p.last() != "pass user secrets" {
+	if is, release, _ := p.settle(allowing(idOf(t, v))); !is || string(release) != frame(p, 1, "a") || p.last() != "pass user secrets" {
 		t.Errorf("%t, %s, %s", is, release, p.last())
 	}
-	if is, _, _ := p.settle(answer(id(v))); is {
+	if is, _, _ := p.settle(allowing(idOf(t, v))); is {
 		t.Error("a question is answered twice")
 	}
 	if v := p.agent("%s", frame(p, 2, "a")); !v.Pass || p.last() != "pass user secrets" {
@@ -192,7 +199,7 @@ func TestAskedBounded(t *testing.T) {
 		t.Errorf("in the next turn: %+v", v)
 	}
 	p.FromClient([]byte(`{"jsonrpc":"2.0","method":"session/cancel","params":{"sessionId":"s"}}`))
-	if is, release, reply := p.settle(answer(id(v))); !is || release != nil || reply == nil || p.last() != "refuse cancelled secrets the turn was cancelled" {
+	if is, release, reply := p.settle(allowing(idOf(t, v))); !is || release != nil || reply == nil || p.last() != "refuse cancelled secrets the turn was cancelled" {
 		t.Errorf("in a turn that was cancelled: %t, %s, %s, %s", is, release, reply, p.last())
 	}
 	p.FromClient([]byte(`{"jsonrpc":"2.0","id":5,"method":"session/prompt","params":{"sessionId":"s","prompt":[]}}`))
@@ -209,5 +216,64 @@ func TestAskedBounded(t *testing.T) {
 	p = newPlace(t, 2, askRules()...)
 	if v := p.agent("%s", frame(p, 1, ".")); v.Pass || v.Ask != nil || v.Answer == nil || !strings.Contains(p.last(), "which the tap cannot do here") {
 		t.Errorf("version 2: %+v, %s", v, p.last())
+	}
+}
+
+// TestHeldBytes: the calls that wait for an answer take 64 MiB at most. One that would take them beyond
+// that is answered with an error, and there is room again once the user has answered.
+func TestHeldBytes(t *testing.T) {
+	p := newPlace(t, 1, askRules()...)
+	write := func(id, size int) Verdict {
+		text := strings.Repeat("x", size)
+		return p.agent(`{"jsonrpc":"2.0","id":%d,"method":"fs/write_text_file","params":{"sessionId":"s","path":"%s/.env","content":"%s"}}`, id, filepath.ToSlash(p.root), text)
+	}
+	const each = 30 << 20
+	first, second := write(1, each), write(2, each)
+	if first.Ask == nil || second.Ask == nil {
+		t.Fatal("what there is room for is not asked about")
+	}
+	v := write(3, each)
+	if c, id := code(t, v); v.Ask != nil || c != -32603 || id != "3" || !strings.Contains(string(v.Answer), "more than 67108864 bytes together") {
+		t.Errorf("beyond the bound: %s", v.Answer)
+	}
+	if p.last() != "refuse rule secrets the calls that wait for an answer would take more than 67108864 bytes together" {
+		t.Error(p.last())
+	}
+	if v := write(4, 100); v.Ask == nil {
+		t.Errorf("a small one: %s", v.Answer)
+	}
+	_, _, reply := p.settle(fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%q,"result":{"outcome":{"outcome":"cancelled"}}}`, idOf(t, first)))
+	if reply == nil {
+		t.Error("the agent is not answered")
+	}
+	if v := write(5, each); v.Ask == nil {
+		t.Errorf("once there is room: %s", v.Answer)
+	}
+}
+
+// TestReadsOfASession: a prompt in one session forgets what was decided about reading in that one only.
+func TestReadsOfASession(t *testing.T) {
+	p := newPlace(t, 1, askRules()...)
+	p.FromClient(fmt.Appendf(nil, `{"jsonrpc":"2.0","id":"o","method":"session/new","params":{"cwd":%q,"mcpServers":[]}}`, p.root))
+	p.agent(`{"jsonrpc":"2.0","id":"o","result":{"sessionId":"other"}}`)
+	asks := func(session string) bool {
+		v := p.agent(`{"jsonrpc":"2.0","id":1,"method":"fs/read_text_file","params":{"sessionId":%q,"path":"%s/.env"}}`, session, filepath.ToSlash(p.root))
+		if v.Ask == nil {
+			return false
+		}
+		p.settle(allowing(idOf(t, v)))
+		return true
+	}
+	for _, session := range []string{"s", "other"} {
+		if !asks(session) || asks(session) {
+			t.Errorf("%s: not asked about once", session)
+		}
+	}
+	p.FromClient([]byte(`{"jsonrpc":"2.0","id":2,"method":"session/prompt","params":{"sessionId":"s","prompt":[]}}`))
+	if asks("other") {
+		t.Error("a prompt elsewhere has forgotten what was decided")
+	}
+	if !asks("s") {
+		t.Error("the next turn of the session does not ask")
 	}
 }

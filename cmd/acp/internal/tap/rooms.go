@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/goacp/acp/acphost"
 )
@@ -44,11 +45,20 @@ func (b *bounded[T]) put(name string, v T) {
 }
 
 func (b *bounded[T]) drop(name string) {
-	if _, has := b.values[name]; !has {
-		return
+	if _, has := b.values[name]; has {
+		b.dropAll(func(n string) bool { return n == name })
 	}
-	delete(b.values, name)
-	b.names = slices.DeleteFunc(b.names, func(n string) bool { return n == name })
+}
+
+// dropAll forgets the values whose names are in a set.
+func (b *bounded[T]) dropAll(in func(name string) bool) {
+	b.names = slices.DeleteFunc(b.names, func(name string) bool {
+		if !in(name) {
+			return false
+		}
+		delete(b.values, name)
+		return true
+	})
 }
 
 // A room is where a session works.
@@ -103,7 +113,7 @@ func (g *Guard) FromClient(frame []byte) {
 		return
 	case "session/prompt":
 		g.cancelled.drop(p.SessionID)
-		g.reads = bounded[bool]{most: maxAnswered}
+		g.reads.dropAll(func(name string) bool { return strings.HasPrefix(name, readKey(p.SessionID, "")) })
 		return
 	case "session/new", "session/fork":
 		open.session, open.room = "", roomOf(p.Cwd, p.AdditionalDirectories)
