@@ -121,12 +121,12 @@ func TestAnswerRace(t *testing.T) {
 	}
 	wg.Wait()
 	giving.Wait()
+	closeBoth(agent, client) // a handler ends its turn behind its answer
 	agent.mu.Lock()
-	if agent.running != 0 || agent.answering != 0 || len(agent.inbound) != 0 {
-		t.Error("left:", agent.running, agent.answering, agent.inbound)
+	if agent.work.running != 0 || agent.work.answering != 0 || len(agent.work.inbound) != 0 {
+		t.Error("left:", agent.work.running, agent.work.answering, agent.work.inbound)
 	}
 	agent.mu.Unlock()
-	closeBoth(agent, client)
 	noLeaks(t)
 }
 
@@ -267,7 +267,7 @@ func TestAnswerAccounting(t *testing.T) {
 	giving.Wait()
 	closeBoth(agent, client)
 	agent.mu.Lock()
-	left := []int{agent.running, agent.answering, len(agent.inbound), agent.yielded, agent.inHandler, agent.queued, agent.outWaits, len(agent.pending)}
+	left := []int{agent.work.running, agent.work.answering, len(agent.work.inbound), agent.work.yielded, agent.room.inHandler, agent.room.queued, agent.room.outWaits, len(agent.calls.pending)}
 	agent.mu.Unlock()
 	if diff := cmp.Diff(make([]int, len(left)), left); diff != "" {
 		t.Error(diff)

@@ -264,8 +264,8 @@ func (c *Conn) await(ctx context.Context, cl *call, o callOptions) error {
 	return c.interrupt(ctx, cl, o)
 }
 
-// waits tells who wants to know that a call or notification begins to wait,
-// or ceases.
+// waits calls Config.Waiting when a call or a notification begins to wait, and when
+// it no longer does.
 func (c *Conn) waits(ctx context.Context, begins bool) {
 	if c.cfg.Waiting != nil {
 		c.cfg.Waiting(ctx, begins)
@@ -277,46 +277,46 @@ func (c *Conn) newCall(ctx context.Context, method, lane string, result any, o c
 	token, _ := ctx.Value(entryKey{}).(*entry)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.ending != nil {
-		return nil, c.ending
+	if c.ending.err != nil {
+		return nil, c.ending.err
 	}
 	var cl *call
-	if n := len(c.freeCalls); n > 0 {
-		cl = c.freeCalls[n-1]
-		c.freeCalls = c.freeCalls[:n-1]
+	if n := len(c.calls.free); n > 0 {
+		cl = c.calls.free[n-1]
+		c.calls.free = c.calls.free[:n-1]
 	} else {
 		cl = &call{done: make(chan struct{}, 1)}
 		cl.entry.kind = kindResponse
 		cl.entry.Params = cl
 	}
-	cl.id = c.nextID
-	c.nextID++
+	cl.id = c.calls.next
+	c.calls.next++
 	cl.method, cl.lane, cl.result, cl.onReply = method, lane, result, o.onReply
-	cl.crowded = len(c.pending) > 0
-	c.pending[cl.id] = cl
+	cl.crowded = len(c.calls.pending) > 0
+	c.calls.pending[cl.id] = cl
 	if !c.enterCall(cl, token) {
-		delete(c.pending, cl.id)
-		c.freeCalls = append(c.freeCalls, cl)
+		delete(c.calls.pending, cl.id)
+		c.calls.free = append(c.calls.free, cl)
 		return nil, queueFull(method)
 	}
 	return cl, nil
 }
 
-// remove takes a call out of the table. It is called with mu held and reports
-// whether the call was there: whoever removes a call completes it.
+// remove takes a call out of the table and reports whether it was there: whoever
+// removes a call completes it. The caller holds c.mu.
 func (c *Conn) remove(cl *call) bool {
-	if c.pending[cl.id] != cl {
+	if c.calls.pending[cl.id] != cl {
 		return false
 	}
-	delete(c.pending, cl.id)
+	delete(c.calls.pending, cl.id)
 	if cl.token != nil {
 		c.leaveCall(cl)
 	}
 	return true
 }
 
-// complete lets the caller go on. It is called with mu held, by whoever removed
-// the call.
+// complete lets the caller of Call continue. It is for whoever removed the call. The
+// caller holds the connection's mu.
 func (cl *call) complete(err error) {
 	if !cl.gone {
 		cl.err = err
@@ -329,10 +329,10 @@ func (c *Conn) finish(cl *call) error {
 	c.awaitOnReply(cl)
 	err := cl.err
 	c.mu.Lock()
-	if len(c.freeCalls) < keepCalls && !cl.held {
+	if len(c.calls.free) < keepCalls && !cl.held {
 		cl.reply, cl.replySize, cl.staged = nil, 0, false
 		cl.method, cl.lane, cl.result, cl.token, cl.onReply, cl.err = "", "", nil, nil, nil, nil
-		c.freeCalls = append(c.freeCalls, cl)
+		c.calls.free = append(c.calls.free, cl)
 	}
 	c.mu.Unlock()
 	return err
@@ -365,12 +365,11 @@ func (c *Conn) forget(cl *call) {
 	}
 }
 
-// interrupt ends the wait of a call whose ctx is done. Its id is remembered
-// only in that it is below nextID: a late response is recognised by that and
-// dropped, however many there are.
+// interrupt ends the wait of a call whose ctx is done. Nothing of the call is kept:
+// a late response is recognized by its id, which is below that of the next call.
 func (c *Conn) interrupt(ctx context.Context, cl *call, o callOptions) error {
 	c.mu.Lock()
-	waiting := c.pending[cl.id] == cl
+	waiting := c.calls.pending[cl.id] == cl
 	if waiting && !o.await {
 		c.remove(cl)
 	}

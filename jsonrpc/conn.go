@@ -24,45 +24,71 @@ type Conn struct {
 	incoming Handler // nil without middleware
 	outgoing Handler // nil without middleware
 	mux      atomic.Pointer[Mux]
+	seen     counters
 
 	// Parents of the handlers' contexts. They end separately: requests may be
 	// given up while queued notifications are still handled.
 	requestCtx, noteCtx         context.Context
 	cancelRequests, cancelNotes context.CancelCauseFunc
 
-	framesIn, noise, invalid, oversize, deep, replaced atomic.Uint64
+	mu     sync.Mutex // guards what follows
+	calls  callTable
+	work   workload
+	room   account
+	ending ending
 
-	mu        sync.Mutex
-	nextID    int64
-	pending   map[int64]*call
-	freeCalls []*call
-	inbound   map[ID]*entry // unanswered requests, by key
-	lanes     map[string]*lane
-	freeLanes []*lane
-	waiting   fifo          // requests that wait for MaxRequests
-	running   int           // request handlers
-	parked    int           // workers that wait for jobs
-	answering int           // request handlers that have returned
-	noting    int           // notification handlers
-	continued int           // work that goes on after the answer: see Request.Continue
-	lingers   bool          // Config.Linger runs
-	queued    int           // bytes in lanes and in waiting
-	yielded   int           // request handlers that wait in calls
+	jobs       chan job      // for workers that wait; filled with mu held
+	readDone   chan struct{} // closed when the reader has stopped
+	closeAsked chan struct{} // closed when Close was called
+	done       chan struct{} // see Done
+}
+
+// callTable is the calls of this side that wait for their responses.
+type callTable struct {
+	next    int64           // the id of the next call
+	pending map[int64]*call // by id: whoever removes a call completes it
+	free    []*call         // to be used again
+}
+
+// workload is what was received and is not finished, and who works on it.
+type workload struct {
+	inbound   map[ID]*entry    // unanswered requests, by key
+	lanes     map[string]*lane // those with something queued or handled
+	freeLanes []*lane          // to be used again
+	waiting   fifo             // requests that wait for MaxRequests
+	handled   uint64           // entries that lanes are done with
+
+	// Handlers and what is like them.
+	running   int  // request handlers
+	yielded   int  // of these, those that wait in calls
+	answering int  // of these, those that have returned
+	noting    int  // notification handlers
+	continued int  // work that continues after the answer: see Request.Continue
+	lingers   bool // Config.Linger runs
+	parked    int  // workers that wait for jobs
+}
+
+// account is what keeps the reader from reading on: see mayRead.
+type account struct {
+	queued    int           // what is in lanes and waits, as counted by charge.go
 	inHandler int           // calls made inside handlers
 	outWaits  int           // sends inside handlers that wait for room
-	handled   uint64        // entries that lanes are done with
-	room      chan struct{} // closed when the reader may go on; nil when it does not wait
-	quiet     chan struct{} // closed when no handler runs, nothing continues and nothing is queued
-	ending    error         // why new calls fail; nil while the connection is open
-	closing   bool          // Close was called
-	deaf      bool          // what arrives is ignored
-	ender     bool          // the goroutine that ends the connection was started
-	result    error         // what Wait returns
+	wake      chan struct{} // closed when the reader may read on; nil unless it waits
+}
 
-	jobs       chan job
-	readDone   chan struct{} // the reader has stopped
-	closeAsked chan struct{} // Close was called
-	done       chan struct{}
+// ending is how the connection ends.
+type ending struct {
+	err     error         // why new calls fail; nil while the connection is open
+	closing bool          // Close was called
+	deaf    bool          // what arrives is ignored
+	started bool          // the goroutine that ends the connection was started
+	quiet   chan struct{} // closed when isQuiet; nil unless somebody waits
+	result  error         // what Wait returns
+}
+
+// counters is what Stats returns, apart from what the outbox counts.
+type counters struct {
+	framesIn, noise, invalid, oversize, deep, replaced atomic.Uint64
 }
 
 // NewConn starts a connection on the stream, which it takes over: it begins to
@@ -82,9 +108,8 @@ func NewConn(stream Stream, cfg Config) *Conn {
 	c := &Conn{
 		cfg:        cfg,
 		stream:     stream,
-		pending:    make(map[int64]*call),
-		inbound:    make(map[ID]*entry),
-		lanes:      make(map[string]*lane),
+		calls:      callTable{pending: make(map[int64]*call)},
+		work:       workload{inbound: make(map[ID]*entry), lanes: make(map[string]*lane)},
 		jobs:       make(chan job, keepWorkers),
 		readDone:   make(chan struct{}),
 		closeAsked: make(chan struct{}),
@@ -142,13 +167,13 @@ func (c *Conn) SetMux(m *Mux) { c.mux.Store(m) }
 // Stats returns the connection's counters.
 func (c *Conn) Stats() Stats {
 	return Stats{
-		FramesIn:  c.framesIn.Load(),
+		FramesIn:  c.seen.framesIn.Load(),
 		FramesOut: c.out.frames.Load(),
-		Noise:     c.noise.Load(),
-		Invalid:   c.invalid.Load(),
-		Oversize:  c.oversize.Load(),
-		TooDeep:   c.deep.Load(),
-		Replaced:  c.replaced.Load(),
+		Noise:     c.seen.noise.Load(),
+		Invalid:   c.seen.invalid.Load(),
+		Oversize:  c.seen.oversize.Load(),
+		TooDeep:   c.seen.deep.Load(),
+		Replaced:  c.seen.replaced.Load(),
 		Writes:    c.out.writes.Load(),
 	}
 }
@@ -166,7 +191,7 @@ func (c *Conn) Wait() error {
 	<-c.done
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.result
+	return c.ending.result
 }
 
 // Err returns nil while the connection is open. From the moment it begins to end,
@@ -175,7 +200,7 @@ func (c *Conn) Wait() error {
 func (c *Conn) Err() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.ending
+	return c.ending.err
 }
 
 // diagnose reports an event. What watches a connection must not be able to

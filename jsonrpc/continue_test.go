@@ -89,8 +89,8 @@ func TestContinue(t *testing.T) {
 				time.Sleep(time.Hour) // what was abandoned ends
 				served.mu.Lock()
 				defer served.mu.Unlock()
-				if served.continued != 0 {
-					t.Errorf("%d continue", served.continued)
+				if served.work.continued != 0 {
+					t.Errorf("%d continue", served.work.continued)
 				}
 			})
 		})

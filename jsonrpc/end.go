@@ -23,14 +23,14 @@ import (
 // nil. [Conn.Wait] waits for the end and returns its cause.
 func (c *Conn) Close() error {
 	c.mu.Lock()
-	if !c.closing {
-		c.closing, c.deaf = true, true
+	if !c.ending.closing {
+		c.ending.closing, c.ending.deaf = true, true
 		close(c.closeAsked)
 		c.failPending(ErrClosed, false)
 		c.wakeReader()
 		c.startEnd(nil)
 	}
-	busy := c.running+c.noting+c.continued > 0 || c.lingers
+	busy := c.work.running+c.work.noting+c.work.continued > 0 || c.work.lingers
 	c.mu.Unlock()
 	if !busy {
 		<-c.done
@@ -51,7 +51,7 @@ func (c *Conn) readEnded(err error) {
 		err = fmt.Errorf("jsonrpc: reading: %w", err)
 	}
 	c.mu.Lock()
-	if c.closing {
+	if c.ending.closing {
 		err = nil
 	}
 	c.failPending(closedBy(cause), true)
@@ -65,23 +65,22 @@ func (c *Conn) readEnded(err error) {
 func (c *Conn) writeFailed(err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.ending == nil {
+	if c.ending.err == nil {
 		// Otherwise the outcome is known: an answer that comes too late for
 		// a peer that has left is no failure of the connection.
-		c.ending = closedBy(err)
-		c.result = fmt.Errorf("jsonrpc: writing: %w", err)
+		c.ending.err = closedBy(err)
+		c.ending.result = fmt.Errorf("jsonrpc: writing: %w", err)
 	}
 	c.startEnd(nil)
 }
 
-// failPending fails all calls: in order, each at the end of its lane, so that
-// what was received before is handled first, or at once. It is called with mu
-// held.
+// failPending fails all calls: in order, each at the end of its lane, so that what
+// was received before is handled first, or at once. The caller holds c.mu.
 func (c *Conn) failPending(err error, inOrder bool) {
-	if c.ending == nil {
-		c.ending = err
+	if c.ending.err == nil {
+		c.ending.err = err
 	}
-	for _, cl := range c.pending {
+	for _, cl := range c.calls.pending {
 		if inOrder {
 			c.placeResponse(cl, err, 0)
 		} else if c.remove(cl) {
@@ -90,33 +89,34 @@ func (c *Conn) failPending(err error, inOrder bool) {
 	}
 }
 
-// startEnd starts the goroutine that ends the connection. It is called with mu
-// held.
+// startEnd starts the goroutine that ends the connection. The caller holds c.mu.
 func (c *Conn) startEnd(err error) {
-	if c.result == nil {
-		c.result = err
+	if c.ending.result == nil {
+		c.ending.result = err
 	}
-	if !c.ender {
-		c.ender = true
+	if !c.ending.started {
+		c.ending.started = true
 		c.dismiss()
 		go c.end()
 	}
 }
 
-// checkQuiet tells end when no handler runs and nothing is queued. It is called
-// with mu held.
+// checkQuiet wakes end if no handler runs and nothing is queued. The caller holds
+// c.mu.
 func (c *Conn) checkQuiet() {
-	if c.quiet != nil && c.isQuiet() {
-		close(c.quiet)
-		c.quiet = nil
+	if c.ending.quiet != nil && c.isQuiet() {
+		close(c.ending.quiet)
+		c.ending.quiet = nil
 	}
 }
 
-func (c *Conn) isQuiet() bool { return c.running+c.continued == 0 && len(c.lanes) == 0 }
+// isQuiet reports whether no handler runs, nothing continues after its answer, and
+// nothing is queued. The caller holds c.mu.
+func (c *Conn) isQuiet() bool { return c.work.running+c.work.continued == 0 && len(c.work.lanes) == 0 }
 
-// linger runs Config.Linger if the peer sends no more. over is closed when it has
-// returned, and nil if it does not run; end ends it, as far as it heeds its ctx, and
-// has to be called.
+// linger runs Config.Linger if the peer has closed its direction. over is closed when
+// it has returned, and nil if it does not run. end ends it, as far as it heeds its
+// ctx, and must be called.
 func (c *Conn) linger() (over <-chan struct{}, end func()) {
 	if c.cfg.Linger == nil {
 		return nil, func() {}
@@ -146,14 +146,14 @@ func (c *Conn) linger() (over <-chan struct{}, end func()) {
 	})
 }
 
-// setLingers notes whether Config.Linger runs, which may call Close.
+// setLingers records whether Config.Linger runs, which may call Close.
 func (c *Conn) setLingers(runs bool) {
 	c.mu.Lock()
-	c.lingers = runs
+	c.work.lingers = runs
 	c.mu.Unlock()
 }
 
-// guardLinger survives panics.
+// guardLinger calls Config.Linger and survives its panics.
 func (c *Conn) guardLinger(ctx context.Context) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -200,24 +200,24 @@ func (c *Conn) end() {
 	close(c.done)
 }
 
-// awaitReader lets the reader go on for a while after a failed write.
+// awaitReader lets the reader continue for a while after a failed write.
 func (c *Conn) awaitReader(timer *time.Timer) {
 	select {
 	case <-c.readDone:
 	case <-c.closeAsked:
 	case <-timer.C:
 		c.mu.Lock()
-		c.deaf = true
+		c.ending.deaf = true
 		c.wakeReader()
-		c.failPending(closedBy(c.result), true)
+		c.failPending(closedBy(c.ending.result), true)
 		c.mu.Unlock()
 	}
 }
 
-// awaitHandlers waits for handlers and queues, without a limit until lingering is
-// closed, which stop brings about. Then requests get one grace before
-// their contexts are cancelled. Queued notifications are handled to the end as
-// long as they move, unless Close was called.
+// awaitHandlers waits for handlers and queues. There is no limit until lingering is
+// closed, which stop brings about. Then requests have one grace before their
+// contexts are cancelled. Queued notifications are handled to the end as long as
+// they make progress, unless Close was called.
 func (c *Conn) awaitHandlers(timer *time.Timer, lingering <-chan struct{}, stop func()) {
 	const (
 		running = iota
@@ -233,16 +233,16 @@ func (c *Conn) awaitHandlers(timer *time.Timer, lingering <-chan struct{}, stop 
 			timer.Stop()
 		}
 		c.mu.Lock()
-		moved := c.handled != handled
-		handled = c.handled
+		moved := c.work.handled != handled
+		handled = c.work.handled
 		if c.isQuiet() {
 			c.mu.Unlock()
 			return
 		}
-		if c.quiet == nil {
-			c.quiet = make(chan struct{})
+		if c.ending.quiet == nil {
+			c.ending.quiet = make(chan struct{})
 		}
-		quiet, lanes := c.quiet, len(c.lanes)
+		quiet, lanes := c.ending.quiet, len(c.work.lanes)
 		c.mu.Unlock()
 
 		select {
@@ -267,14 +267,14 @@ func (c *Conn) awaitHandlers(timer *time.Timer, lingering <-chan struct{}, stop 
 			c.cancelRequests(ErrClosed)
 			stage = requestsCancelled
 		case stage == requestsCancelled && asked != nil && lanes > 0 && (moved || c.moved(handled)):
-			// still at it
+			// still making progress
 		case stage == requestsCancelled:
 			c.cancelNotes(ErrClosed)
 			stage = allCancelled
 		default:
 			c.drop()
 			c.mu.Lock()
-			n := c.running - c.answering + c.continued + c.noting
+			n := c.work.running - c.work.answering + c.work.continued + c.work.noting
 			c.mu.Unlock()
 			if n > 0 { // others have returned; their answers wait for room
 				c.event("handlers ignored their cancelled contexts", Event{Kind: EventAbandoned, Count: n})
@@ -284,10 +284,11 @@ func (c *Conn) awaitHandlers(timer *time.Timer, lingering <-chan struct{}, stop 
 	}
 }
 
+// moved reports whether lanes are done with more entries than since.
 func (c *Conn) moved(since uint64) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.handled != since
+	return c.work.handled != since
 }
 
 // drop empties the queues. Responses that were received still reach their
@@ -295,12 +296,12 @@ func (c *Conn) moved(since uint64) bool {
 func (c *Conn) drop() {
 	c.mu.Lock()
 	n := 0
-	c.deaf = true
-	for e := c.waiting.pop(); e != nil; e = c.waiting.pop() {
+	c.ending.deaf = true
+	for e := c.work.waiting.pop(); e != nil; e = c.work.waiting.pop() {
 		c.release(e)
 		n++
 	}
-	for _, l := range c.lanes {
+	for _, l := range c.work.lanes {
 		for e := l.queue.pop(); e != nil; e = l.queue.pop() {
 			c.release(e)
 			if e.kind == kindResponse {

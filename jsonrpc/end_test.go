@@ -389,8 +389,8 @@ func TestEndings(t *testing.T) {
 				t.Error(err)
 			}
 			c.mu.Lock()
-			if len(c.pending) != 0 {
-				t.Errorf("%d calls are left", len(c.pending))
+			if len(c.calls.pending) != 0 {
+				t.Errorf("%d calls are left", len(c.calls.pending))
 			}
 			c.mu.Unlock()
 		}
@@ -559,7 +559,7 @@ func TestAnswersAreNotAbandoned(t *testing.T) {
 		}
 		synctest.Wait()
 		p.conn.mu.Lock()
-		if p.conn.answering == 0 {
+		if p.conn.work.answering == 0 {
 			t.Error("no answer waits")
 		}
 		p.conn.mu.Unlock()

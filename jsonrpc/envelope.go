@@ -85,7 +85,7 @@ func (r *reader) parse(f Frame, e *envelope) {
 		r.refuse(f, ErrParse)
 		return
 	}
-	r.c.noise.Add(1)
+	r.c.seen.noise.Add(1)
 	r.c.diagnose(Event{Kind: EventNoise, Size: int64(len(f.Data)), Data: beginning(f)})
 }
 
@@ -95,7 +95,7 @@ func beginning(f Frame) []byte { return f.Data[:min(len(f.Data), 1<<10)] }
 // refuse answers a frame that is not a message. Such answers carry no id, not
 // even one that could be read (S8).
 func (r *reader) refuse(f Frame, e *Error) {
-	r.c.invalid.Add(1)
+	r.c.seen.invalid.Add(1)
 	r.c.event("invalid frame", Event{Kind: EventInvalidFrame, Code: e.Code, Size: int64(len(f.Data)), Data: beginning(f)})
 	r.c.answer(NullID(), e)
 }

@@ -89,8 +89,8 @@ func TestHostileAnswers(t *testing.T) {
 							t.Error(diff)
 						}
 						p.conn.mu.Lock()
-						if p.conn.running != 0 || p.conn.answering != 0 || len(p.conn.inbound) != 0 {
-							t.Error("left:", p.conn.running, p.conn.answering, p.conn.inbound)
+						if p.conn.work.running != 0 || p.conn.work.answering != 0 || len(p.conn.work.inbound) != 0 {
+							t.Error("left:", p.conn.work.running, p.conn.work.answering, p.conn.work.inbound)
 						}
 						p.conn.mu.Unlock()
 					})
@@ -217,7 +217,7 @@ func TestHostileRedecoding(t *testing.T) {
 		var ev events
 		p := newRawPeer(Config{Mux: &mux, Settings: Settings{Diagnose: ev.add}})
 		p.conn.mu.Lock()
-		p.conn.queued += keepText // as if there were much
+		p.conn.room.queued += keepText // as if there were much
 		p.conn.mu.Unlock()
 		p.write("[]\n") // lets the reader see it
 		p.take()
@@ -271,7 +271,7 @@ func TestKeptTextIsOurs(t *testing.T) {
 			Lane:     func(method string, params any) string { look("lane", method, params); return "" },
 		})
 		p.conn.mu.Lock()
-		p.conn.queued += keepText // as if there were much
+		p.conn.room.queued += keepText // as if there were much
 		p.conn.mu.Unlock()
 		p.write("[]\n") // lets the reader see it
 		p.take()

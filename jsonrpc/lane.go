@@ -38,24 +38,24 @@ type notes struct {
 	charge      int // of all of them
 }
 
-// placeNotes is place for notifications.
+// placeNotes is place for notifications. The caller holds c.mu.
 func (c *Conn) placeNotes(s notes) {
-	if c.deaf {
+	if c.ending.deaf {
 		for e := s.first; e != nil; {
 			e, e.next = e.next, nil
 		}
 		return
 	}
-	l := c.lanes[s.first.Lane]
+	l := c.work.lanes[s.first.Lane]
 	if l == nil {
 		l = c.newLane(s.first.Lane)
 	}
 	l.queue.pushAll(s.first, s.last)
-	c.queued += s.charge
+	c.room.queued += s.charge
 }
 
-// place puts a request or a response where it belongs. It is called with mu
-// held, by the reader, in wire order.
+// place puts a request or a response where it belongs. The reader calls it in wire
+// order. The caller holds c.mu.
 func (c *Conn) place(e *entry) {
 	if e.kind == kindResponse {
 		cl := e.call()
@@ -63,10 +63,10 @@ func (c *Conn) place(e *entry) {
 		c.placeResponse(cl, cl.reply, chargeDecoded+2*cl.replySize)
 		return
 	}
-	if c.deaf || e.state != requestQueued {
+	if c.ending.deaf || e.state != requestQueued {
 		return
 	}
-	l := c.lanes[e.Lane]
+	l := c.work.lanes[e.Lane]
 	if l == nil || l.current != nil && l.current.calls > 0 {
 		c.startRequest(e)
 		return
@@ -74,20 +74,22 @@ func (c *Conn) place(e *entry) {
 	c.enqueue(l, e)
 }
 
+// enqueue adds an entry to a lane. The caller holds c.mu.
 func (c *Conn) enqueue(l *lane, e *entry) {
 	l.queue.push(e)
-	c.queued += e.charge
+	c.room.queued += e.charge
 	if e.early() {
 		l.early++
 	}
 }
 
-// placeResponse completes a call, now or behind what is queued in its lane.
+// placeResponse completes a call, now or after what is queued in its lane. The
+// caller holds c.mu.
 func (c *Conn) placeResponse(cl *call, err error, charge int) {
 	if !c.remove(cl) {
 		return // interrupted meanwhile
 	}
-	l := c.lanes[cl.lane]
+	l := c.work.lanes[cl.lane]
 	if l == nil || l.current != nil && c.live(cl.token) && (l.current == cl.token || l.current.calls > 0) {
 		cl.complete(err)
 		return
@@ -97,18 +99,18 @@ func (c *Conn) placeResponse(cl *call, err error, charge int) {
 	c.enqueue(l, &cl.entry)
 }
 
-// newLane makes a lane and starts its worker.
+// newLane makes a lane and starts its worker. The caller holds c.mu.
 func (c *Conn) newLane(name string) *lane {
 	var l *lane
-	if n := len(c.freeLanes); n > 0 {
-		l = c.freeLanes[n-1]
-		c.freeLanes = c.freeLanes[:n-1]
+	if n := len(c.work.freeLanes); n > 0 {
+		l = c.work.freeLanes[n-1]
+		c.work.freeLanes = c.work.freeLanes[:n-1]
 	} else {
 		l = new(lane)
 	}
 	l.name = name
-	c.lanes[name] = l
-	c.work(job{lane: l})
+	c.work.lanes[name] = l
+	c.assign(job{lane: l})
 	return l
 }
 
@@ -144,7 +146,7 @@ func (c *Conn) runLane(l *lane) {
 			continue
 		case kindNotification:
 			l.current = e
-			c.noting++
+			c.work.noting++
 			c.mu.Unlock()
 			if e.text() != nil && again == nil {
 				again = new(redecoder)
@@ -154,49 +156,50 @@ func (c *Conn) runLane(l *lane) {
 			c.leaveNote(l)
 			continue
 		}
-		c.handled++
+		c.work.handled++
 		c.release(e)
 	}
-	delete(c.lanes, l.name)
-	if len(c.freeLanes) < keepLanes {
+	delete(c.work.lanes, l.name)
+	if len(c.work.freeLanes) < keepLanes {
 		*l = lane{}
-		c.freeLanes = append(c.freeLanes, l)
+		c.work.freeLanes = append(c.work.freeLanes, l)
 	}
 	c.checkQuiet()
 	c.mu.Unlock()
 	exited = false
 }
 
-// leaveNote ends a notification's turn.
+// leaveNote ends a notification's turn. The caller holds c.mu.
 func (c *Conn) leaveNote(l *lane) {
 	c.endCalls(l.current)
-	c.noting--
-	c.handled++
+	c.work.noting--
+	c.work.handled++
 	c.release(l.current)
 	l.current = nil
 }
 
-// release takes an entry off the account and lets the reader go on if it waits
-// for that.
+// release takes an entry off the account and wakes the reader if it waits for that.
+// The caller holds c.mu.
 func (c *Conn) release(e *entry) {
-	c.queued -= e.charge
+	c.room.queued -= e.charge
 	c.wakeReader()
 }
 
-// mayRead reports whether the reader may go on. While a handler waits for
-// something that depends on the peer, the peer may depend on us.
+// mayRead reports whether the reader may read on. While a handler waits for
+// something that depends on the peer, the peer may depend on us. The caller holds
+// c.mu.
 func (c *Conn) mayRead() bool {
-	return c.queued <= c.cfg.MaxQueued || c.deaf ||
-		c.inHandler+c.outWaits > 0 && c.queued <= c.cfg.MaxQueuedHard
+	return c.room.queued <= c.cfg.MaxQueued || c.ending.deaf ||
+		c.room.inHandler+c.room.outWaits > 0 && c.room.queued <= c.cfg.MaxQueuedHard
 }
 
-// waitForRoom keeps the reader from reading while too much is queued. It is
-// called with mu held.
+// waitForRoom keeps the reader from reading while too much is queued. The caller
+// holds c.mu, which waitForRoom releases while it waits.
 func (c *Conn) waitForRoom() {
 	for !c.mayRead() {
 		room := make(chan struct{})
-		c.room = room
-		full := c.queued > c.cfg.MaxQueuedHard
+		c.room.wake = room
+		full := c.room.queued > c.cfg.MaxQueuedHard
 		if full {
 			c.failInHandler()
 		}
@@ -209,24 +212,27 @@ func (c *Conn) waitForRoom() {
 	}
 }
 
-// wakeReader lets the reader go on if it waits for room and there is some.
+// wakeReader lets the reader read on if it waits for room and there is some. The
+// caller holds c.mu.
 func (c *Conn) wakeReader() {
-	if c.room != nil && c.mayRead() {
-		close(c.room)
-		c.room = nil
+	if c.room.wake != nil && c.mayRead() {
+		close(c.room.wake)
+		c.room.wake = nil
 	}
 }
 
-// failInHandler gives up the calls that keep the reader reading.
+// failInHandler gives up the calls that keep the reader reading. The caller holds
+// c.mu.
 func (c *Conn) failInHandler() {
-	for _, cl := range c.pending {
+	for _, cl := range c.calls.pending {
 		if c.live(cl.token) && c.remove(cl) {
 			cl.complete(queueFull(cl.method))
 		}
 	}
 }
 
-// live reports whether the handler of an incoming message still runs.
+// live reports whether the handler of an incoming message still runs. The caller
+// holds c.mu.
 func (c *Conn) live(token *entry) bool {
 	switch {
 	case token == nil || token.conn != c:
@@ -234,71 +240,74 @@ func (c *Conn) live(token *entry) bool {
 	case token.kind == kindRequest:
 		return token.state == requestRunning
 	}
-	l := c.lanes[token.Lane]
+	l := c.work.lanes[token.Lane]
 	return l != nil && l.current == token
 }
 
-// enterCall notes that a call is made inside a handler, if that still runs.
-// While it waits for the response, which may depend on them, requests do not
+// enterCall records that a call is made inside a handler, if that still runs. While
+// the handler waits for the response, which may depend on them, requests do not
 // wait for a notification handler of their lane, nor for the place of a request
-// handler; and responses to such calls do not wait for each other's handlers.
-// It returns false when so much is queued that the response could not be read.
+// handler, and responses to such calls do not wait for each other's handlers.
+// enterCall returns false if so much is queued that the response could not be
+// read. The caller holds c.mu.
 func (c *Conn) enterCall(cl *call, token *entry) bool {
 	if !c.live(token) {
 		return true
 	}
-	if c.queued > c.cfg.MaxQueuedHard {
+	if c.room.queued > c.cfg.MaxQueuedHard {
 		return false
 	}
 	cl.token = token
-	c.inHandler++
+	c.room.inHandler++
 	token.calls++
 	switch {
 	case token.calls > 1:
 	case token.kind == kindRequest:
-		c.yielded++
-		c.queued += chargeYielded
+		c.work.yielded++
+		c.room.queued += chargeYielded
 		c.startWaiting()
 	default:
-		c.overtake(c.lanes[token.Lane])
+		c.overtake(c.work.lanes[token.Lane])
 	}
 	c.wakeReader()
 	return true
 }
 
-// leaveCall undoes enterCall when the call is removed.
+// leaveCall undoes enterCall when the call is removed. The caller holds c.mu.
 func (c *Conn) leaveCall(cl *call) {
 	token := cl.token
 	if !c.live(token) {
 		return // endCalls was here
 	}
-	c.inHandler--
+	c.room.inHandler--
 	token.calls--
 	if token.calls == 0 && token.kind == kindRequest {
 		c.unyield()
 	}
 }
 
-// endCalls makes the calls that were made inside a handler and still wait
-// ordinary ones, since the handler ends.
+// endCalls turns the calls that were made inside a handler and still wait into
+// ordinary ones, since the handler ends. The caller holds c.mu.
 func (c *Conn) endCalls(token *entry) {
 	if token.calls == 0 {
 		return
 	}
-	c.inHandler -= int(token.calls)
+	c.room.inHandler -= int(token.calls)
 	token.calls = 0
 	if token.kind == kindRequest {
 		c.unyield()
 	}
 }
 
+// unyield ends the wait of a request handler in calls. The caller holds c.mu.
 func (c *Conn) unyield() {
-	c.yielded--
-	c.queued -= chargeYielded
+	c.work.yielded--
+	c.room.queued -= chargeYielded
 	c.wakeReader()
 }
 
-// overtake deals with what need not wait for a handler that waits.
+// overtake starts and completes what need not wait for a handler that waits. The
+// caller holds c.mu.
 func (c *Conn) overtake(l *lane) {
 	if l.early == 0 {
 		return
@@ -315,7 +324,7 @@ func (c *Conn) overtake(l *lane) {
 				c.startRequest(e)
 			}
 		case c.live(e.call().token):
-			c.handled++
+			c.work.handled++
 			c.release(e)
 			e.complete()
 		default:
@@ -326,24 +335,24 @@ func (c *Conn) overtake(l *lane) {
 	l.queue, l.early = rest, left
 }
 
-// enterSend notes that a send inside a handler waits for room in the output
-// buffer, which may depend on the peer being read. It reports whether so much
-// is queued that this cannot be.
+// enterSend records that a send inside a handler waits for room in the output
+// buffer, which may depend on the peer being read. full reports that so much is
+// queued that the peer is not read.
 func (c *Conn) enterSend(token *entry, reply bool) (entered, full bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !reply && !c.live(token) {
 		return false, false
 	}
-	c.outWaits++
+	c.room.outWaits++
 	c.wakeReader()
-	return true, c.queued > c.cfg.MaxQueuedHard
+	return true, c.room.queued > c.cfg.MaxQueuedHard
 }
 
 // leaveSend undoes enterSend.
 func (c *Conn) leaveSend() {
 	c.mu.Lock()
-	c.outWaits--
+	c.room.outWaits--
 	c.mu.Unlock()
 }
 

@@ -266,7 +266,7 @@ func exit() { runtime.Goexit() }
 func countFrom(c *Conn, id int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.nextID = id
+	c.calls.next = id
 }
 
 // panics is a type whose decoder does.

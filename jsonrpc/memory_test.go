@@ -120,8 +120,8 @@ func TestPreemptKeeps(t *testing.T) {
 		}
 		synctest.Wait()
 		p.conn.mu.Lock()
-		if p.conn.queued < 2*keepText {
-			t.Errorf("only %d bytes are queued", p.conn.queued)
+		if p.conn.room.queued < 2*keepText {
+			t.Errorf("only %d bytes are queued", p.conn.room.queued)
 		}
 		p.conn.mu.Unlock()
 		close(release)

@@ -193,8 +193,8 @@ func TestLanesAreIndependent(t *testing.T) {
 		if !strings.HasPrefix(got, "b update,b prompt,ablock,a next,") || !strings.Contains(got, "a response") || !strings.Contains(got, "a prompt") {
 			t.Error(got)
 		}
-		if p.conn.Err() != nil || len(p.conn.lanes) != 0 {
-			t.Error("lanes are left", p.conn.Err(), p.conn.lanes)
+		if p.conn.Err() != nil || len(p.conn.work.lanes) != 0 {
+			t.Error("lanes are left", p.conn.Err(), p.conn.work.lanes)
 		}
 	})
 }
@@ -335,7 +335,7 @@ func TestBackPressure(t *testing.T) {
 			t.Errorf("%d of %d were read while nothing was handled", w, n)
 		}
 		p.conn.mu.Lock()
-		if q := p.conn.queued; q > bound+stageMaxBytes {
+		if q := p.conn.room.queued; q > bound+stageMaxBytes {
 			t.Errorf("%d bytes are queued", q)
 		}
 		p.conn.mu.Unlock()
@@ -344,8 +344,8 @@ func TestBackPressure(t *testing.T) {
 		if written.Load() != n || seen.Load() != n {
 			t.Error(written.Load(), seen.Load())
 		}
-		if p.conn.queued != 0 {
-			t.Errorf("%d bytes are still counted", p.conn.queued)
+		if p.conn.room.queued != 0 {
+			t.Errorf("%d bytes are still counted", p.conn.room.queued)
 		}
 	})
 }
@@ -533,7 +533,7 @@ func TestQueueKeepsText(t *testing.T) {
 		}
 		synctest.Wait()
 		p.conn.mu.Lock()
-		if q := p.conn.queued; q > keepText+n*(chargeEntry+60) {
+		if q := p.conn.room.queued; q > keepText+n*(chargeEntry+60) {
 			t.Errorf("%d bytes are counted for %d updates", q, n)
 		}
 		p.conn.mu.Unlock()

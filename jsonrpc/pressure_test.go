@@ -105,8 +105,8 @@ func TestNestedRequests(t *testing.T) {
 		}
 		for _, c := range []*Conn{a, b} {
 			c.mu.Lock()
-			if c.yielded != 0 || c.inHandler != 0 || c.queued != 0 {
-				t.Error("not all is given back:", c.yielded, c.inHandler, c.queued)
+			if c.work.yielded != 0 || c.room.inHandler != 0 || c.room.queued != 0 {
+				t.Error("not all is given back:", c.work.yielded, c.room.inHandler, c.room.queued)
 			}
 			c.mu.Unlock()
 		}
@@ -148,8 +148,8 @@ func TestPlacesAreTakenAgain(t *testing.T) {
 			synctest.Wait()
 			if text == "ask" {
 				b.mu.Lock()
-				if b.yielded != 40 {
-					t.Error("waiting handlers hold places", b.yielded)
+				if b.work.yielded != 40 {
+					t.Error("waiting handlers hold places", b.work.yielded)
 				}
 				b.mu.Unlock()
 				close(release)
@@ -161,8 +161,8 @@ func TestPlacesAreTakenAgain(t *testing.T) {
 			t.Errorf("%d at once", most.Load())
 		}
 		b.mu.Lock()
-		if b.running != 0 || b.yielded != 0 || b.queued != 0 {
-			t.Error("not all is given back:", b.running, b.yielded, b.queued)
+		if b.work.running != 0 || b.work.yielded != 0 || b.room.queued != 0 {
+			t.Error("not all is given back:", b.work.running, b.work.yielded, b.room.queued)
 		}
 		b.mu.Unlock()
 		closeBoth(a, b)
@@ -382,7 +382,7 @@ func TestStuckPeerHandlers(t *testing.T) {
 			t.Error("no send was refused", seen.Load())
 		}
 		p.conn.mu.Lock()
-		queued := p.conn.queued
+		queued := p.conn.room.queued
 		p.conn.mu.Unlock()
 		p.conn.out.mu.Lock()
 		unsent := len(p.conn.out.buf) + p.conn.out.unsent

@@ -101,7 +101,7 @@ func (r *reader) readAll() {
 				return
 			}
 		}
-		c.framesIn.Add(1)
+		c.seen.framesIn.Add(1)
 		r.handling = true
 		r.handle(f, big)
 		r.handling = false
@@ -141,8 +141,8 @@ func (r *reader) admit() bool {
 		r.gathered[i] = notes{}
 	}
 	c.waitForRoom()
-	r.backlog = c.queued
-	ok := !c.deaf
+	r.backlog = c.room.queued
+	ok := !c.ending.deaf
 	c.mu.Unlock()
 	switch {
 	case n == 0:
@@ -226,7 +226,7 @@ func (r *reader) handle(f Frame, big *FrameTooLargeError) {
 		r.d.Reset(f.Data, f.Owned)
 		r.parse(f, &env)
 		if n := r.d.Replaced(); n > 0 {
-			r.c.replaced.Add(uint64(n))
+			r.c.seen.replaced.Add(uint64(n))
 		}
 	}
 	if len(f.Data) >= inputMax || big != nil {
@@ -269,9 +269,9 @@ func (r *reader) request(f Frame, id ID, rt *route, env *envelope) {
 	e.Request = Request{Method: env.method, ID: id, Params: env.paramsVal, conn: c, kind: kindRequest, route: rt, in: in}
 	key := id.key()
 	c.mu.Lock()
-	duplicate := c.inbound[key] != nil
+	duplicate := c.work.inbound[key] != nil
 	if !duplicate {
-		c.inbound[key] = e
+		c.work.inbound[key] = e
 	}
 	c.mu.Unlock()
 	if duplicate {
@@ -348,7 +348,7 @@ func (r *reader) stageCall(cl *call, size int) {
 func (r *reader) onReply(cl *call) {
 	c := r.c
 	c.mu.Lock()
-	if c.pending[cl.id] != cl {
+	if c.calls.pending[cl.id] != cl {
 		c.mu.Unlock()
 		return
 	}
@@ -384,12 +384,12 @@ func (r *reader) lookup(id []byte) (cl *call, result any, unknown bool) {
 	c := r.c
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if cl = c.pending[n]; cl != nil {
+	if cl = c.calls.pending[n]; cl != nil {
 		if cl.staged {
 			return nil, nil, false // a second response
 		}
 		cl.held = true
 		return cl, cl.result, false
 	}
-	return nil, nil, n >= c.nextID
+	return nil, nil, n >= c.calls.next
 }

@@ -31,7 +31,7 @@ type Request struct {
 	kind  entryKind    // of the entry around it
 	state requestState // guarded by Conn.mu
 	calls int32        // made inside the handler, and waiting; guarded by Conn.mu
-	in    *inbound     // nil but in incoming requests
+	in    *inbound     // of incoming requests; nil otherwise
 	route *route
 	out   *outgoing
 }
@@ -156,14 +156,14 @@ func (r *Request) Continue(cancel func(cause error)) (done func()) {
 		return func() {}
 	}
 	c.mu.Lock()
-	c.continued++
+	c.work.continued++
 	c.mu.Unlock()
 	stop := context.AfterFunc(c.requestCtx, func() { cancel(context.Cause(c.requestCtx)) })
 	return sync.OnceFunc(func() {
 		stop()
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		c.continued--
+		c.work.continued--
 		c.checkQuiet()
 	})
 }
@@ -238,10 +238,11 @@ func (in *inbound) done() {
 	}
 }
 
-// endRequests tells of all requests that they are done, when their contexts are.
+// endRequests calls what OnDone was given for all requests, when their contexts are
+// done.
 func (c *Conn) endRequests() {
 	c.mu.Lock()
-	all := slices.Collect(maps.Values(c.inbound))
+	all := slices.Collect(maps.Values(c.work.inbound))
 	c.mu.Unlock()
 	for _, e := range all {
 		e.in.done()
@@ -275,8 +276,8 @@ func (e *entry) text() keptText {
 // call returns the call of a response.
 func (e *entry) call() *call { return e.Params.(*call) }
 
-// complete lets the caller go on with a response that was queued. It is called
-// with the connection's mu held.
+// complete lets the caller of Call continue with a response that was queued. The
+// caller holds the connection's mu.
 func (e *entry) complete() {
 	cl := e.call()
 	cl.complete(cl.err)

@@ -47,7 +47,7 @@ func TestSendIf(t *testing.T) {
 				}
 				p.conn.mu.Lock()
 				defer p.conn.mu.Unlock()
-				if len(p.conn.pending) > 0 {
+				if len(p.conn.calls.pending) > 0 {
 					t.Error("a call is left")
 				}
 			})

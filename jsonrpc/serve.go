@@ -22,12 +22,11 @@ type job struct {
 // before its answer is written.
 const keepWorkers = 2
 
-// work hands a job to a worker that waits, or to a new one. It is called with
-// mu held.
-func (c *Conn) work(j job) {
+// assign hands a job to a worker that waits, or to a new one. The caller holds c.mu.
+func (c *Conn) assign(j job) {
 	// Jobs that were not taken yet may fill the channel: that is not waited for.
-	if c.parked > 0 && len(c.jobs) < cap(c.jobs) {
-		c.parked--
+	if c.work.parked > 0 && len(c.jobs) < cap(c.jobs) {
+		c.work.parked--
 		c.jobs <- j
 		return
 	}
@@ -43,11 +42,11 @@ func (c *Conn) worker(j job) {
 			c.serve(j.request)
 		}
 		c.mu.Lock()
-		if c.parked >= keepWorkers || c.ender {
+		if c.work.parked >= keepWorkers || c.ending.started {
 			c.mu.Unlock()
 			return
 		}
-		c.parked++
+		c.work.parked++
 		c.mu.Unlock()
 		if j = <-c.jobs; j == (job{}) {
 			return
@@ -64,23 +63,23 @@ func growStack(i int) byte {
 	return b[i]
 }
 
-// dismiss ends the workers that wait. It is called with mu held, once.
+// dismiss ends the workers that wait. It is called once. The caller holds c.mu.
 func (c *Conn) dismiss() {
-	c.parked = 0 // none parks any more
+	c.work.parked = 0 // none parks any more
 	close(c.jobs)
 }
 
-// startRequest runs a request's handler, or lets it wait for its turn. It is
-// called with mu held.
+// startRequest starts a request's handler, or has the request wait for its turn. The
+// caller holds c.mu.
 func (c *Conn) startRequest(e *entry) {
-	if c.running-c.yielded >= c.cfg.MaxRequests {
-		c.waiting.push(e)
-		c.queued += e.charge
+	if c.work.running-c.work.yielded >= c.cfg.MaxRequests {
+		c.work.waiting.push(e)
+		c.room.queued += e.charge
 		return
 	}
 	e.state = requestRunning
-	c.running++
-	c.work(job{request: e})
+	c.work.running++
+	c.assign(job{request: e})
 }
 
 // serve runs the handlers of a request and of those that waited for it to end.
@@ -105,10 +104,10 @@ func (c *Conn) serve(e *entry) {
 	returned = true
 }
 
-// returns ends a request for everybody but who is going to answer it: its
-// handler has returned, or is given up. Its id is free again before the answer
-// is on its way, since the peer may reuse it as soon as it has that. It reports
-// false when somebody else answers.
+// returns ends a request for everybody but the one who answers it: its handler has
+// returned, or is given up. Its id is free before the answer is on its way, since
+// the peer may reuse it as soon as it has that. returns reports false if somebody
+// else answers.
 func (c *Conn) returns(e *entry, how requestState) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -117,7 +116,7 @@ func (c *Conn) returns(e *entry, how requestState) bool {
 		e.state = how
 		c.unregister(e)
 		c.endCalls(e)
-		c.answering++
+		c.work.answering++
 		return true
 	case how == requestDone:
 		return e.state == requestDone // its encoder has exited
@@ -137,8 +136,8 @@ func (c *Conn) answerEarly(e *entry, res any, err error) bool {
 		}
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		c.answering--
-		c.running--
+		c.work.answering--
+		c.work.running--
 		c.startWaiting()
 		c.checkQuiet()
 	}()
@@ -153,9 +152,9 @@ var errGoexit = errors.New("handler called runtime.Goexit")
 func (c *Conn) nextRequest() *entry {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.answering--
-	for c.running-c.yielded <= c.cfg.MaxRequests {
-		e := c.waiting.pop()
+	c.work.answering--
+	for c.work.running-c.work.yielded <= c.cfg.MaxRequests {
+		e := c.work.waiting.pop()
 		if e == nil {
 			break
 		}
@@ -165,16 +164,16 @@ func (c *Conn) nextRequest() *entry {
 			return e
 		}
 	}
-	c.running--
+	c.work.running--
 	c.checkQuiet()
 	return nil
 }
 
-// startWaiting starts requests that wait for their turn after another has given
-// up its place.
+// startWaiting starts requests that wait for their turn after another has given up
+// its place. The caller holds c.mu.
 func (c *Conn) startWaiting() {
-	for c.running-c.yielded < c.cfg.MaxRequests {
-		e := c.waiting.pop()
+	for c.work.running-c.work.yielded < c.cfg.MaxRequests {
+		e := c.work.waiting.pop()
 		if e == nil {
 			return
 		}
@@ -209,7 +208,7 @@ func (c *Conn) reply(e *entry, res any, err error) {
 	m := c.outcome(e, res, err)
 	c.mu.Lock()
 	u := urgent
-	if c.running > 1 {
+	if c.work.running > 1 {
 		u = crowded // other answers are likely to follow soon
 	}
 	c.mu.Unlock()
@@ -226,8 +225,8 @@ func (c *Conn) reply(e *entry, res any, err error) {
 	e.in.cancel(nil)
 }
 
-// runAfter runs what a handler has left to be done. A panic there ends the
-// connection as little as one in the handler.
+// runAfter calls what AfterAnswer was given. A panic there, like one in the handler,
+// does not end the connection.
 func (c *Conn) runAfter(e *entry) {
 	in := e.in
 	in.mu.Lock()
@@ -276,14 +275,14 @@ func (c *Conn) refuseRequest(e *entry, err error) {
 	c.answer(m.id, m.err)
 }
 
-// unregister makes a request's id free for reuse. It is called with mu held.
+// unregister frees a request's id for reuse. The caller holds c.mu.
 func (c *Conn) unregister(e *entry) {
-	if key := e.ID.key(); c.inbound[key] == e {
-		delete(c.inbound, key)
+	if key := e.ID.key(); c.work.inbound[key] == e {
+		delete(c.work.inbound, key)
 	}
 }
 
-// wireError turns a handler's error into what the peer is told (S26–S28).
+// wireError turns a handler's error into the one that is sent (S26–S28).
 func (c *Conn) wireError(e *entry, err error) *Error {
 	var we *Error
 	if errors.As(err, &we) && we != nil {
@@ -337,7 +336,7 @@ func errorText(err error) (text string) {
 // One that has not started is answered here and never will.
 func (c *Conn) cancelRequest(id ID) {
 	c.mu.Lock()
-	e := c.inbound[id.key()]
+	e := c.work.inbound[id.key()]
 	if e == nil {
 		c.mu.Unlock()
 		return
@@ -345,7 +344,7 @@ func (c *Conn) cancelRequest(id ID) {
 	early := e.state == requestQueued
 	if early {
 		e.state = requestCancelled
-		delete(c.inbound, id.key())
+		delete(c.work.inbound, id.key())
 	}
 	c.mu.Unlock()
 	cause := *ErrRequestCancelled

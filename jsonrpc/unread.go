@@ -20,7 +20,7 @@ type unread struct {
 // may say whom to tell.
 func (r *reader) tooLarge(big *FrameTooLargeError) {
 	c, d := r.c, &r.d
-	c.oversize.Add(1)
+	c.seen.oversize.Add(1)
 	var u unread
 	d.Reset(big.Prefix, false)
 	if d.Peek() == '{' {
@@ -77,7 +77,7 @@ func (r *reader) tooDeep(f Frame) bool {
 	}
 	u.response = !u.hasMethod // also one that has neither result nor error
 	c := r.c
-	c.deep.Add(1)
+	c.seen.deep.Add(1)
 	c.event("message nested too deeply", Event{Kind: EventTooDeep, Method: u.method, Code: CodeInvalidRequest, Size: int64(len(f.Data))})
 	r.settleUnread(&u, "message nested too deeply", wire.MaxDepth, ErrTooDeep)
 	return true

@@ -117,7 +117,7 @@ func TestTooDeepResponse(t *testing.T) {
 					default:
 						t.Error("the call hangs")
 					}
-					if n := len(p.conn.pending); n > 0 {
+					if n := len(p.conn.calls.pending); n > 0 {
 						t.Errorf("%d calls are left", n)
 					}
 				})

@@ -42,7 +42,7 @@ type outbox struct {
 	stream Stream
 	batch  batchStream // the stream, if it takes many frames at once
 	try    bool        // batch has attempts that do not block
-	conn   *Conn       // not with mu held
+	conn   *Conn       // not to be used with mu held
 
 	mu      sync.Mutex
 	buf     []byte // frames nobody has begun to write
@@ -77,7 +77,7 @@ const (
 	bypass                 // as urgent, and does not wait for room
 )
 
-// limit is how many unsent bytes keep m from being sent.
+// limit returns how many unsent bytes keep m from being sent.
 func (o *outbox) limit(m *message, u urgency, pressed bool) int {
 	switch {
 	case pressed, u == bypass && m.kind == messageError:
@@ -173,8 +173,8 @@ var errPressed = errors.New("jsonrpc: nobody reads")
 
 var errNoRoom = errors.New("jsonrpc: output buffer full")
 
-// encode appends the frame. Generated codecs do not panic, but hand-written
-// ones might, and must not take the connection with them.
+// encode appends the frame. Generated codecs do not panic, but hand-written ones
+// might, and must not take the connection with them. The caller holds o.mu.
 func (o *outbox) encode(m *message) (err error) {
 	start := len(o.buf)
 	done := false
@@ -225,7 +225,8 @@ func (o *outbox) encode(m *message) (err error) {
 	return err
 }
 
-// kick is called with mu held, and releases it.
+// kick sees to it that what is in the buffer is written. The caller holds o.mu, which
+// kick releases.
 func (o *outbox) kick(u urgency) {
 	if o.writing {
 		o.mu.Unlock() // whoever writes takes this frame along
@@ -257,8 +258,8 @@ func (o *outbox) kick(u urgency) {
 	o.mu.Unlock()
 }
 
-// attempt writes what the stream takes without blocking and leaves the rest to
-// the flusher. It is called with mu held, and releases it.
+// attempt writes what the stream takes without blocking and leaves the rest to the
+// flusher. The caller holds o.mu, which attempt releases.
 func (o *outbox) attempt() {
 	for range 2 {
 		b := o.take()
@@ -286,7 +287,7 @@ func (o *outbox) attempt() {
 	o.mu.Unlock()
 }
 
-// take hands the buffered frames to the writing goroutine.
+// take hands the buffered frames to the writing goroutine. The caller holds o.mu.
 func (o *outbox) take() []byte {
 	b := o.buf
 	o.buf, o.spare = o.spare[:0], nil
@@ -299,7 +300,8 @@ func (o *outbox) take() []byte {
 	return b
 }
 
-// recycle keeps the buffer of what was written, and lets senders go on.
+// recycle keeps the buffer of what was written, and lets senders continue. The caller
+// holds o.mu.
 func (o *outbox) recycle(b []byte) {
 	if cap(b) <= keepBuffer {
 		o.spare = b[:0]
@@ -313,7 +315,7 @@ func (o *outbox) recycle(b []byte) {
 	}
 }
 
-// rest ends the writing goroutine's turn.
+// rest ends the writing goroutine's turn. The caller holds o.mu.
 func (o *outbox) rest() {
 	o.writing = false
 	if o.idle != nil {
@@ -322,8 +324,8 @@ func (o *outbox) rest() {
 	}
 }
 
-// stop records a write error and lets everybody go. It is called with mu held
-// by the writing goroutine, and releases it.
+// stop records a write error and lets everybody who waits continue. The writing
+// goroutine calls it. The caller holds o.mu, which stop releases.
 func (o *outbox) stop(err error) {
 	first := o.fail(closedBy(err))
 	o.rest()
@@ -333,7 +335,7 @@ func (o *outbox) stop(err error) {
 	}
 }
 
-// fail makes all later sends fail. It is called with mu held.
+// fail makes all later sends fail. The caller holds o.mu.
 func (o *outbox) fail(err error) (first bool) {
 	if o.err != nil {
 		return false
