@@ -1,38 +1,75 @@
 package store
 
-import "context"
+import (
+	"context"
+	"fmt"
+	"time"
+)
 
-// maxAbandoned bounds the calls of a store that wait for files, those that were given up included.
-const maxAbandoned = 16
+const (
+	// maxAbandoned bounds the calls of a store that wait for files, including those that nobody waits for any
+	// more.
+	maxAbandoned = 16
+	// abandonWait bounds how long a further call waits until one of them ends.
+	abandonWait = 5 * time.Second
+)
+
+// A result is what a call returns.
+type result[T any] struct {
+	v   T
+	err error
+}
 
 // abandon calls f on a goroutine of its own and returns what it returns, or the error of ctx when that is
 // done before. A file system that does not answer cannot be interrupted: f, which gets the same ctx,
-// is left behind then, and ends when the file system answers. While so many as maxAbandoned are at it,
-// further calls wait for one of them to end.
+// is left behind then, and ends when the file system answers. While maxAbandoned calls are under way, a
+// further one waits until one of them ends; after abandonWait it fails with [ErrStalled].
 func abandon[T any](ctx context.Context, s *Store, f func() (T, error)) (T, error) {
-	type result struct {
-		v   T
-		err error
-	}
 	var none T
-	if ctx.Err() != nil {
-		return none, ctx.Err()
+	done, err := begin(ctx, s, f)
+	if err != nil {
+		return none, err
 	}
-	select {
-	case s.reading <- struct{}{}:
-	case <-ctx.Done():
-		return none, ctx.Err()
-	}
-	done := make(chan result, 1)
-	go func() {
-		defer func() { <-s.reading }()
-		v, err := f()
-		done <- result{v, err}
-	}()
 	select {
 	case r := <-done:
 		return r.v, r.err
 	case <-ctx.Done():
 		return none, ctx.Err()
+	}
+}
+
+// begin is the first half of abandon: it returns as soon as f is called, and done yields what f returns.
+func begin[T any](ctx context.Context, s *Store, f func() (T, error)) (done <-chan result[T], err error) {
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	if err := s.takeTurn(ctx); err != nil {
+		return nil, err
+	}
+	d := make(chan result[T], 1)
+	go func() {
+		defer func() { <-s.reading }()
+		v, err := f()
+		d <- result[T]{v, err}
+	}()
+	return d, nil
+}
+
+// takeTurn waits until fewer than maxAbandoned calls are under way.
+func (s *Store) takeTurn(ctx context.Context) error {
+	select {
+	case s.reading <- struct{}{}:
+		return nil
+	default:
+	}
+	late := time.NewTimer(abandonWait)
+	defer late.Stop()
+	select {
+	case s.reading <- struct{}{}:
+		return nil
+	case <-late.C:
+		return fmt.Errorf("%w: %d calls wait for it", ErrStalled, maxAbandoned)
+	case <-ctx.Done():
+		return ctx.Err()
 	}
 }

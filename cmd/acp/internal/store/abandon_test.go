@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io/fs"
 	"path/filepath"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -19,6 +20,12 @@ type stalledReads struct {
 	System
 	mu    sync.Mutex
 	stall chan struct{}
+}
+
+func (f *stalledReads) set(stall chan struct{}) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.stall = stall
 }
 
 func (f *stalledReads) wait() {
@@ -40,7 +47,15 @@ func (f *stalledReads) OpenFile(name string, flag int, perm fs.FileMode) (File, 
 	return f.System.OpenFile(name, flag, perm)
 }
 
-// TestAbandon: on a disk that does not answer every method that reads returns when its context is done,
+// found returns an error that is not ErrNotFound.
+func found(err error) error {
+	if errors.Is(err, ErrNotFound) {
+		return nil
+	}
+	return err
+}
+
+// TestAbandon: on a disk that does not answer every method that has a context returns when that is done,
 // however many calls there are, and none of what it leaves behind stays when the disk answers again.
 func TestAbandon(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "kept")
@@ -49,6 +64,7 @@ func TestAbandon(t *testing.T) {
 		s := openWith(t, Options{Path: dir, Normal: true, Files: disk})
 		defer s.Close()
 		id := write(t, s, Session{Key: Key{"a", "s"}}, chunk("agent", "m", "word"))
+		doomed := write(t, s, Session{Key: Key{"a", "doomed"}}, chunk("agent", "m", "word"))
 		calls := map[string]func(context.Context) error{
 			"List":     func(ctx context.Context) error { _, err := s.List(ctx, Query{}); return err },
 			"search":   func(ctx context.Context) error { _, err := s.List(ctx, Query{Text: "word"}); return err },
@@ -57,6 +73,24 @@ func TestAbandon(t *testing.T) {
 			"Session":  func(ctx context.Context) error { _, err := s.Session(ctx, id); return err },
 			"Names":    func(ctx context.Context) error { _, err := s.Names(ctx); return err },
 			"Snapshot": func(ctx context.Context) error { _, _, err := s.Snapshot(ctx, id, transcript.Config{}); return err },
+			"Writing":  func(ctx context.Context) error { _, err := s.Writing(ctx, id); return err },
+			"Child":    func(ctx context.Context) error { _, err := s.Child(ctx, id, "s"); return found(err) },
+			"Delete":   func(ctx context.Context) error { return found(s.Delete(ctx, doomed)) },
+			"Events": func(ctx context.Context) error {
+				for _, err := range s.Events(ctx, id) {
+					if err != nil {
+						return err
+					}
+				}
+				return nil
+			},
+			"Open": func(ctx context.Context) error {
+				s, _, err := Open(ctx, Options{Path: dir, Normal: true, Files: disk})
+				if err == nil {
+					err = s.Close()
+				}
+				return err
+			},
 		}
 		for name, call := range calls {
 			if err := call(t.Context()); err != nil {
@@ -64,9 +98,7 @@ func TestAbandon(t *testing.T) {
 			}
 		}
 		stall := make(chan struct{})
-		disk.mu.Lock()
-		disk.stall = stall
-		disk.mu.Unlock()
+		disk.set(stall)
 		for name, call := range calls {
 			for range maxAbandoned/2 + 1 { // together more than may be left behind
 				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
@@ -83,9 +115,7 @@ func TestAbandon(t *testing.T) {
 		if n := len(s.reading); n != maxAbandoned {
 			t.Errorf("%d calls are left behind", n)
 		}
-		disk.mu.Lock()
-		disk.stall = nil
-		disk.mu.Unlock()
+		disk.set(nil)
 		close(stall)
 		synctest.Wait()
 		if n := len(s.reading); n != 0 {
@@ -97,6 +127,92 @@ func TestAbandon(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestNoTurnLeft: when as many calls as may be left behind wait for a disk that does not answer, a further one
+// fails with ErrStalled, whatever its context, and works when the disk answers again.
+func TestNoTurnLeft(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "kept")
+	synctest.Test(t, func(t *testing.T) {
+		disk := new(stalledReads)
+		s := openWith(t, Options{Path: dir, Normal: true, Files: disk})
+		defer s.Close()
+		id := write(t, s, Session{Key: key}, chunk("agent", "m", "word"))
+		stall := make(chan struct{})
+		disk.set(stall)
+		var waiting sync.WaitGroup
+		for range maxAbandoned {
+			waiting.Go(func() {
+				if _, err := s.Session(t.Context(), id); err != nil {
+					t.Errorf("a call that the disk answered late: %v", err)
+				}
+			})
+		}
+		synctest.Wait()
+		events := func(ctx context.Context) (err error) {
+			for _, err = range s.Events(ctx, id) {
+			}
+			return err
+		}
+		for name, call := range map[string]func(context.Context) error{
+			"Session": func(ctx context.Context) error { _, err := s.Session(ctx, id); return err },
+			"Delete":  func(ctx context.Context) error { return s.Delete(ctx, id) },
+			"Events":  events,
+		} {
+			begin := time.Now()
+			if err := call(context.Background()); !errors.Is(err, ErrStalled) {
+				t.Errorf("%s: %v", name, err)
+			}
+			if took := time.Since(begin); took != abandonWait { // of the bubble's clock
+				t.Errorf("%s failed after %v", name, took)
+			}
+		}
+		disk.set(nil)
+		close(stall)
+		waiting.Wait()
+		if err := events(context.Background()); err != nil {
+			t.Errorf("Events again: %v", err)
+		}
+	})
+}
+
+// TestEventsEndEarly: a loop over events that ends early, or whose context is done in the middle of it,
+// leaves no file open and no goroutine behind.
+func TestEventsEndEarly(t *testing.T) {
+	files := new(counting)
+	s := openWith(t, Options{Path: t.TempDir(), Normal: true, Files: files})
+	id := write(t, s, Session{Key: key}, slices.Repeat([]Event{chunk("agent", "m", "word")}, 3*readStep)...)
+	for name, stop := range map[string]func(context.CancelFunc) (more bool){
+		"break":   func(context.CancelFunc) bool { return false },
+		"context": func(cancel context.CancelFunc) bool { cancel(); return true },
+	} {
+		ctx, cancel := context.WithCancel(t.Context())
+		n := 0
+		var last error
+		for _, err := range s.Events(ctx, id) {
+			n++
+			if last = err; err == nil && !stop(cancel) {
+				break
+			}
+		}
+		if want := name == "context"; errors.Is(last, context.Canceled) != want || n > readStep {
+			t.Errorf("%s: %d events, %v", name, n, last)
+		}
+		if name == "context" { // else they are closed when the loop ends
+			for range maxAbandoned { // as many as can be under way: then those that were have ended
+				s.reading <- struct{}{}
+			}
+			for range maxAbandoned {
+				<-s.reading
+			}
+		}
+		files.mu.Lock()
+		if files.open != 0 {
+			t.Errorf("%s: %d files are open", name, files.open)
+		}
+		files.mu.Unlock()
+		cancel()
+	}
 }
 
 // TestIndexMadeAnew: an index that is damaged is made anew; one that is in use, or full, or that cannot be

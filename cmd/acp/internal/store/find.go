@@ -143,14 +143,21 @@ func (s *Store) Session(ctx context.Context, conversation string) (Session, erro
 	return v, wrap("read session", err)
 }
 
-// Delete removes a conversation, with those of its subagents, from the disk and from the index. That
-// there is none is [ErrNotFound]. What a recorder still writes to it is lost with it.
+// Delete removes a conversation, with those of its subagents, from the disk and from the index. If there
+// is none the error is [ErrNotFound]. What a recorder still writes to it is lost with it. When ctx is done,
+// Delete returns its error, even while the disk does not answer; the conversation, or some of its subagents,
+// may have been deleted then, or be deleted when the disk answers. A further call deletes what is left.
 func (s *Store) Delete(ctx context.Context, conversation string) error {
+	_, err := abandon(ctx, s, func() (struct{}, error) { return struct{}{}, s.delete(ctx, conversation) })
+	return wrap("delete session", err)
+}
+
+func (s *Store) delete(ctx context.Context, conversation string) error {
 	doomed := []string{conversation}
 	for i := 0; i < len(doomed); i++ {
 		below, err := s.children(ctx, doomed[i])
 		if err != nil {
-			return wrap("delete session", err)
+			return err
 		}
 		for _, v := range below {
 			if !slices.Contains(doomed, v.Conversation) {
@@ -160,12 +167,15 @@ func (s *Store) Delete(ctx context.Context, conversation string) error {
 	}
 	// The parent last: what is cut off before that can be found and deleted again.
 	for _, id := range slices.Backward(doomed) {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
 		err := s.removeLogs(id)
 		if id != conversation && errors.Is(err, ErrNotFound) {
 			continue
 		}
 		if err != nil {
-			return wrap("delete session", err)
+			return err
 		}
 	}
 	err := s.index.use(ctx, indexWait, func(ctx context.Context, x *index) error {

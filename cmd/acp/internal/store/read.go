@@ -147,23 +147,73 @@ func (s *Store) readKnown(ctx context.Context, id string, known map[int]witness,
 	return m.damage, ctx.Err()
 }
 
-// Events goes over the events of a conversation in their order. A conversation that is not there has
-// none, and records that are damaged are passed over: [Store.Snapshot] tells of them. An error is the
-// last thing it yields.
+// Events goes over the events of a conversation in their order. A conversation that does not exist has
+// none, and damaged records are left out: [Store.Snapshot] reports them. When ctx is done the iteration
+// ends with its error, even while the disk does not answer. An error is the last thing it yields.
 func (s *Store) Events(ctx context.Context, id string) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
-		_, err := s.read(ctx, id, func(e *Event) bool {
-			if e.Kind == eventSession {
-				return true
-			}
-			own := *e
-			own.Data = bytes.Clone(e.Data)
-			return yield(own, nil)
+		reading, cancel := context.WithCancel(ctx)
+		events := make(chan Event) // closed when the reader has ended
+		done, err := begin(reading, s, func() (struct{}, error) {
+			defer close(events)
+			return struct{}{}, s.sendEvents(reading, id, events)
 		})
-		if err != nil && !errors.Is(err, ErrNotFound) {
+		if err != nil {
+			cancel()
 			yield(Event{}, wrap("read session", err))
+			return
+		}
+		// The reader has closed its files when the iteration ends, unless the disk does not answer.
+		defer func() {
+			cancel()
+			for ended := false; !ended; {
+				select {
+				case _, more := <-events:
+					ended = !more
+				case <-ctx.Done():
+					ended = true
+				}
+			}
+		}()
+		for {
+			select {
+			case e, more := <-events:
+				if more {
+					if !yield(e, nil) {
+						return
+					}
+					continue
+				}
+				if r := <-done; r.err != nil && !errors.Is(r.err, ErrNotFound) {
+					yield(Event{}, wrap("read session", r.err))
+				}
+			case <-ctx.Done():
+				yield(Event{}, wrap("read session", ctx.Err()))
+			}
+			return
 		}
 	}
+}
+
+// sendEvents reads a conversation for Events.
+func (s *Store) sendEvents(ctx context.Context, id string, events chan<- Event) error {
+	_, err := s.read(ctx, id, func(e *Event) bool {
+		if e.Kind == eventSession {
+			return true
+		}
+		own := *e
+		own.Data = bytes.Clone(e.Data)
+		select {
+		case events <- own:
+			return true
+		case <-ctx.Done():
+			return false
+		}
+	})
+	if err == nil {
+		err = ctx.Err()
+	}
+	return err
 }
 
 // Snapshot returns the conversation that the events of a log make, within the bounds of cfg, and
@@ -173,11 +223,11 @@ func (s *Store) Events(ctx context.Context, id string) iter.Seq2[Event, error] {
 // Permissions that were never answered are without an outcome. A turn that was cut off leaves the
 // session as busy as it was then.
 func (s *Store) Snapshot(ctx context.Context, id string, cfg transcript.Config) (*transcript.Snapshot, *Damage, error) {
-	type result struct {
+	type folded struct {
 		snapshot *transcript.Snapshot
 		damage   *Damage
 	}
-	r, err := abandon(ctx, s, func() (result, error) {
+	r, err := abandon(ctx, s, func() (folded, error) {
 		f := newFolder(cfg)
 		// Asked first, since the log may become longer meanwhile.
 		known := s.witnesses(ctx, id)
@@ -186,12 +236,12 @@ func (s *Store) Snapshot(ctx context.Context, id string, cfg transcript.Config) 
 			return true
 		})
 		if err != nil {
-			return result{}, err
+			return folded{}, err
 		}
 		if len(damage.Lost) == 0 && damage.Missing == 0 && !damage.CutOff && !damage.Altered {
 			damage = nil
 		}
-		return result{f.conversation.Snapshot(), damage}, nil
+		return folded{f.conversation.Snapshot(), damage}, nil
 	})
 	return r.snapshot, r.damage, wrap("read session", err)
 }

@@ -123,10 +123,10 @@ func same(a, b Session) bool {
 	return true
 }
 
-// Append adds events, which the caller does not touch any more. It returns when they are written,
-// or after 100 ms if that takes longer; while earlier ones wait to be written it returns at once. At
-// the bound of what is kept in memory it blocks until there is room, or until Finish is called. What is
-// appended after Close is dropped.
+// Append adds events, which the caller must not change any more. It returns when they are written, or after
+// 100 ms if that takes longer; while earlier ones wait to be written it returns at once. When [MaxBacklog]
+// is reached it blocks until there is room, until Finish is called, or until Killed is closed. Events that are
+// appended after Close are dropped.
 func (r *Recorder) Append(events ...Event) {
 	if len(events) == 0 {
 		return
@@ -497,9 +497,9 @@ func (r *Recorder) Sync(ctx context.Context) error {
 	return nil
 }
 
-// Finish announces that Close follows: Append does not wait for room any more, so that the caller
-// can come to its end while the disk does not answer. It keeps up to twice [MaxBacklog] in memory then.
-// What is beyond that is given up, and counts in the error of Close.
+// Finish announces that Close follows. Append no longer waits for room, so that the caller can end while the
+// disk does not answer: up to twice [MaxBacklog] is kept in memory instead. Events beyond that are dropped,
+// and the error of Close counts them. Later calls do nothing.
 func (r *Recorder) Finish() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -510,9 +510,9 @@ func (r *Recorder) Finish() {
 	}
 }
 
-// Close writes what is left, makes it safe from loss of power, and gives the conversation to other
-// writers. What cannot be written is tried once more; then, or after five seconds, it is given up, and
-// the error is an [ErrUnsaved]. Later calls do nothing.
+// Close writes what is left, makes it safe from loss of power, and releases the conversation to other
+// writers. It waits five seconds at most. What cannot be written is tried once more; what is lost, or is not
+// yet written after that time, is reported by an error that is [ErrUnsaved]. Later calls do nothing.
 func (r *Recorder) Close() error {
 	r.mu.Lock()
 	if r.closed {

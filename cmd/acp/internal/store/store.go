@@ -186,9 +186,9 @@ type Options struct {
 }
 
 // A Store keeps conversations. Its methods may be called from any goroutine, and several processes
-// may have the same store open. Methods that read and have a context return when it is done, also
-// while the disk does not answer; those that go over events, or delete, wait for the disk. Close it when
-// done with it.
+// may have the same store open. Methods that have a context return when it is done, even while the disk does
+// not answer. While 16 calls wait for the disk, a further one fails with [ErrStalled] after five seconds.
+// Close it when done with it.
 type Store struct {
 	dir    string
 	normal bool
@@ -205,8 +205,8 @@ type Store struct {
 
 // Open opens a store, and makes its directory if there is none; both can be read by their owner only.
 // Conversations of an earlier version are taken over: then taken says what became of them, or why
-// that could not be done.
-func Open(ctx context.Context, o Options) (s *Store, taken *Taken, err error) {
+// that could not be done. When ctx is done Open returns its error, even while the disk does not answer.
+func Open(ctx context.Context, o Options) (opened *Store, taken *Taken, err error) {
 	if o.Path == "" {
 		return nil, nil, errors.New("open store: no directory is named")
 	}
@@ -217,22 +217,15 @@ func Open(ctx context.Context, o Options) (s *Store, taken *Taken, err error) {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	dir, err := filepath.Abs(o.Path)
-	if err == nil {
-		err = makeDir(dir)
-	}
-	if err == nil {
-		_, err = o.Files.ReadDir(dir)
-	}
 	if err != nil {
 		return nil, nil, fmt.Errorf("open store %s: %w", o.Path, err)
 	}
-	s = &Store{dir: dir, normal: o.Normal, files: o.Files, log: o.Logger, wake: make(chan struct{}, 1), done: make(chan struct{}),
+	s := &Store{dir: dir, normal: o.Normal, files: o.Files, log: o.Logger, wake: make(chan struct{}, 1), done: make(chan struct{}),
 		reading: make(chan struct{}, maxAbandoned)}
 	s.index.init(dir)
-	if o.Old != "" {
-		if taken, err = takeOver(ctx, s, o.Old); err != nil {
-			return nil, nil, fmt.Errorf("open store %s: %w", o.Path, err)
-		}
+	taken, err = abandon(ctx, s, func() (*Taken, error) { return s.open(ctx, o.Old) })
+	if err != nil {
+		return nil, nil, fmt.Errorf("open store %s: %w", o.Path, err)
 	}
 	background, cancel := context.WithCancel(context.Background())
 	s.cancel = cancel
@@ -240,12 +233,24 @@ func Open(ctx context.Context, o Options) (s *Store, taken *Taken, err error) {
 	return s, taken, nil
 }
 
+// open makes the directory, and takes over the conversations of an earlier version; old is "" if there are
+// none.
+func (s *Store) open(ctx context.Context, old string) (*Taken, error) {
+	if err := makeDir(s.dir); err != nil {
+		return nil, err
+	}
+	if _, err := s.files.ReadDir(s.dir); err != nil || old == "" {
+		return nil, err
+	}
+	return takeOver(ctx, s, old)
+}
+
 // Dir returns the directory of the logs.
 func (s *Store) Dir() string { return s.dir }
 
-// Close ends what the store does in the background. It waits five seconds for that at most: a file
-// system that does not answer cannot be interrupted, and what hangs in it is left behind. Recorders
-// are closed by those who began them. Later calls of Close do nothing.
+// Close ends what the store does in the background. It waits five seconds for that at most: a file system
+// that does not answer cannot be interrupted, and a call that hangs in it is left behind. Callers must close
+// their recorders themselves. Later calls do nothing. The error is always nil.
 func (s *Store) Close() error {
 	s.closing.Do(func() {
 		s.cancel()
