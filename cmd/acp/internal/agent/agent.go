@@ -3,7 +3,7 @@
 //
 // It is written on package acp and serves both versions of the protocol. What
 // happens in a session is written to a journal before it is sent, so that what a
-// client has shown can be told again, whatever happens to this program.
+// client has shown can be sent again, whatever happens to this program.
 package agent
 
 import (
@@ -32,14 +32,13 @@ type Options struct {
 	Dir string
 	// Version is the version of the program.
 	Version string
-	// Logger gets what fails where nobody can be told. Nil discards.
+	// Logger receives failures that cannot be reported to a client. Nil discards them.
 	Logger *slog.Logger
-	// Policy holds the agent: what its rules deny is not done, and what they want asked is asked,
-	// whatever the mode of a session says. Nil is no rules. Of the Policy only [acphost.Policy.Judge]
-	// and the like are used.
+	// Policy binds the agent: it does not do what the rules deny, and asks where they say so, whatever the
+	// mode of a session. Nil is no rules. Only methods such as [acphost.Policy.Judge] are called.
 	Policy *acphost.Policy
-	// Told says that the client decides by the same Policy, and tells the user. What a rule denies is
-	// put to it as well then; without, it is refused at once.
+	// Told says that the client decides by the same Policy and informs the user. The agent then asks the
+	// client for what a rule denies as well; otherwise it refuses that at once.
 	Told bool
 	// Model is the language model; nil is none. None can be used yet.
 	Model model.Model

@@ -15,9 +15,9 @@ import (
 	"github.com/goacp/acp"
 )
 
-// A blank is a session in which nothing has been said: its options, in the format of a journal. Blanks
-// are in a directory of their own, since they are not listed, and only the latest are kept. Nobody locks
-// them. A blank becomes a journal with the first thing that is said.
+// A blank is a session in which nothing has been said: its options, in the format of a journal. Blanks have
+// a directory of their own, since they are not listed, and only the latest are kept. They are not locked. The
+// first prompt replaces a blank with a journal.
 
 // Bounds of blanks.
 const (
@@ -145,10 +145,21 @@ func (s *store) removeBlank(id acp.SessionID) bool {
 	return len(s.blanks) < n
 }
 
-// setBlank keeps the session though nothing has been said in it. That it cannot be kept is told when
-// something is.
+// setBlank keeps the session though nothing has been said in it. A failure is logged: the user is told with
+// the first prompt, if that cannot be kept either.
 func (s *session) setBlank() {
-	if err := s.agent.store.setBlank(s.header(), &acp.ConfigOptionUpdate{ConfigOptions: s.options()}); err != nil {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.writeBlank()
+}
+
+// writeBlank is setBlank for callers that hold mu. It does nothing once the session is closed, since it may
+// have been deleted then, or when it has a journal.
+func (s *session) writeBlank() {
+	if s.closed || s.j != nil {
+		return
+	}
+	if err := s.agent.store.setBlank(s.header(), &acp.ConfigOptionUpdate{ConfigOptions: s.values()}); err != nil {
 		s.agent.log.Warn("agent: a session without a prompt is not kept", "error", err)
 	}
 }

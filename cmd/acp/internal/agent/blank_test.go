@@ -1,13 +1,17 @@
 package agent
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
+	"sync"
 	"testing"
 
 	"github.com/goacp/acp"
+	"github.com/goacp/acp/acptest"
 )
 
 func modeOf(s *acp.ClientSession) string {
@@ -118,5 +122,119 @@ func TestBlanksAreBounded(t *testing.T) {
 		if err := s.setBlank(&header{Version: journalVersion, ID: "s", Cwd: string(make([]byte, maxBlankSize))}, new(acp.ConfigOptionUpdate)); err == nil {
 			t.Error("a blank of any size is kept")
 		}
+	}
+}
+
+// grab returns the agent's session behind that of the client, of a directory.
+func grab(t *testing.T) (*talk, *session) {
+	t.Helper()
+	k := start(t, 2)
+	a, err := New(Options{Dir: k.dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var v *session
+	begin := a.NewSession
+	a.NewSession = func(ctx context.Context, s *acp.AgentSession) error {
+		err := begin(ctx, s)
+		v = sessionOf(s)
+		return err
+	}
+	k.conn, _ = acptest.Pair(t, a, &k.client)
+	k.open()
+	return k, v
+}
+
+var readOnly = &acp.SessionConfigOptionValueID{Value: modeReadOnly}
+
+// TestDeletedStaysDeleted: an option that is set while its session is deleted does not bring the session
+// back.
+func TestDeletedStaysDeleted(t *testing.T) {
+	for _, prompted := range []bool{false, true} {
+		k, v := grab(t)
+		if prompted {
+			k.tell("/mode")
+		}
+		if err := k.session.Delete(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		v.optionChanged(optionMode, readOnly)
+		if _, err := k.conn.Load(t.Context(), k.session.ID(), acp.SessionConfig{Cwd: k.cwd}); err == nil {
+			t.Errorf("prompted %v: the session is back", prompted)
+		}
+	}
+}
+
+// TestBlankBesideJournal: deleting a session removes its journal and a blank that was left beside it.
+func TestBlankBesideJournal(t *testing.T) {
+	for _, dir := range []string{filepath.Join(t.TempDir(), "sessions"), ""} {
+		s := newStore(dir)
+		h := &header{Version: journalVersion, ID: "s1", Cwd: "/"}
+		j, err := s.create(h)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(j.close(), s.setBlank(h, new(acp.ConfigOptionUpdate))); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.remove(h.ID); err != nil {
+			t.Fatal(err)
+		}
+		if s.exists(h.ID) || s.readBlank(h.ID, nil) {
+			t.Errorf("in %q: journal %v, blank %v", dir, s.exists(h.ID), s.readBlank(h.ID, nil))
+		}
+	}
+}
+
+// TestOptionBesidePrompt: of an option that is set beside the first entry of the journal no blank is left,
+// and the journal has the option.
+func TestOptionBesidePrompt(t *testing.T) {
+	k, first := grab(t)
+	for range 100 {
+		v := newSession(first.agent, first.acp)
+		var both sync.WaitGroup
+		both.Go(func() { v.optionChanged(optionMode, readOnly) })
+		both.Go(func() { v.keep(&acp.UserMessage{MessageID: "m"}) })
+		both.Wait()
+		if err := v.close(); err != nil {
+			t.Fatal(err)
+		}
+		back := newSession(first.agent, first.acp)
+		if err := back.load(); err != nil {
+			t.Fatal(err)
+		}
+		if mode, _ := back.currentMode(); mode != modeReadOnly {
+			t.Fatalf("the mode is %q", mode)
+		}
+		if err := back.close(); err != nil {
+			t.Fatal(err)
+		}
+		if first.agent.store.readBlank(k.session.ID(), nil) {
+			t.Fatal("a blank is left beside the journal")
+		}
+		if err := first.agent.store.remove(k.session.ID()); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestTitleBeforePrompt: a session that is named before its first prompt keeps the mode that was set.
+func TestTitleBeforePrompt(t *testing.T) {
+	k := start(t, 2)
+	if err := k.session.SetMode(t.Context(), modeReadOnly); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := k.conn.SetTitle(t.Context(), k.session.ID(), "named"); err != nil {
+		t.Fatal(err)
+	}
+	if err := k.session.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	s, err := k.conn.Load(t.Context(), k.session.ID(), acp.SessionConfig{Cwd: k.cwd})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := modeOf(s); got != modeReadOnly {
+		t.Errorf("the mode is %q", got)
 	}
 }

@@ -35,7 +35,7 @@ func commands() []command {
 	}
 }
 
-// announced are the commands as clients are told.
+// announced returns the commands as clients see them.
 func announced() []acp.SlashCommand {
 	var all []acp.SlashCommand
 	for _, c := range commands() {

@@ -26,7 +26,7 @@ import (
 const journalVersion = 1
 
 // Bounds of a journal. Lines that are longer are skipped when it is read. What
-// does not fit into it is not kept, which the user is told.
+// does not fit into it is not kept, and the user is informed.
 const (
 	maxLine    = 64 << 20
 	maxJournal = 256 << 20

@@ -24,7 +24,7 @@ func (l listed) cursor() string {
 }
 
 // isCursor reports whether a cursor looks like one that was given. The session it
-// names may be gone meanwhile: what comes behind it is still told.
+// names may have been deleted meanwhile: the list continues behind it.
 func isCursor(c string) bool {
 	at, id, ok := strings.Cut(c, " ")
 	_, err := strconv.ParseInt(at, 10, 64)

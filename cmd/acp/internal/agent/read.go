@@ -42,7 +42,7 @@ func runRead(k *task) error {
 	return nil
 }
 
-// read shows one file. What goes wrong with it is told; the error is about arg.
+// read shows one file, or says why it cannot. The error is about arg.
 func (k *task) read(arg string) error {
 	arg, from, to, err := lineRange(arg)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/goacp/acp"
 )
 
-// A mode says what the agent may do without being told again.
+// A mode says what the agent may do without asking again.
 const (
 	modeAsk      = "ask"
 	modeAutoEdit = "auto-edit"
@@ -64,6 +64,11 @@ func newSession(b *builtin, s *acp.AgentSession) *session {
 func (s *session) options() []acp.SessionConfigOption {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	return s.values()
+}
+
+// values is options for callers that hold mu.
+func (s *session) values() []acp.SessionConfigOption {
 	return []acp.SessionConfigOption{
 		{
 			ConfigID: optionMode, Name: "Mode", Category: acp.SessionConfigOptionCategoryMode,
@@ -89,6 +94,7 @@ func (s *session) options() []acp.SessionConfigOption {
 // rejected for the rest of the session.
 func (s *session) optionChanged(id acp.SessionConfigID, v acp.SessionConfigOptionValue) {
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	switch v := v.(type) {
 	case *acp.SessionConfigOptionValueID:
 		if id == optionMode && s.mode != string(v.Value) {
@@ -100,13 +106,11 @@ func (s *session) optionChanged(id acp.SessionConfigID, v acp.SessionConfigOptio
 			s.ignore = v.Value
 		}
 	}
-	kept := s.j != nil
-	s.mu.Unlock()
-	if !kept { // it is when the session begins
-		s.setBlank()
+	if s.j == nil {
+		s.writeBlank() // the journal begins with the options
 		return
 	}
-	s.keep(&acp.ConfigOptionUpdate{ConfigOptions: s.options()})
+	s.add(&acp.ConfigOptionUpdate{ConfigOptions: s.values()})
 }
 
 // currentMode returns the mode and whether .gitignore counts.
@@ -135,7 +139,8 @@ func (s *session) nextID(kind string) string {
 	return fmt.Sprintf("%s_%s%d", kind, s.infix, s.ids)
 }
 
-// ensure makes the journal when there is something to keep. The caller holds mu.
+// ensure makes the journal when there is something to keep, and begins it with the options. The caller
+// holds mu.
 func (s *session) ensure() error {
 	if s.j != nil || s.lost != nil {
 		return s.lost
@@ -149,15 +154,20 @@ func (s *session) ensure() error {
 		return err
 	}
 	s.j = j
+	s.lost = j.add(&acp.ConfigOptionUpdate{ConfigOptions: s.values()})
 	s.agent.store.removeBlank(s.acp.ID())
-	return nil
+	return s.lost
 }
 
-// keep adds an update to the journal. A failure is kept in lost: the turn tells it,
-// once, and goes on.
+// keep adds an update to the journal. A failure is kept in lost: the turn reports it once and continues.
 func (s *session) keep(u acp.SessionUpdate) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.add(u)
+}
+
+// add is keep for callers that hold mu.
+func (s *session) add(u acp.SessionUpdate) {
 	if s.ensure() != nil {
 		return
 	}
@@ -256,8 +266,8 @@ func (s *session) fork(from acp.SessionID) error {
 	return s.setTitle(title)
 }
 
-// replay sends what was kept of the session. What only concerned the moment was
-// not kept, or is told anew.
+// replay sends what was kept of the session. What concerned only the moment was not kept, or is sent
+// again by others.
 func (s *session) replay() error {
 	s.mu.Lock()
 	j := s.j
@@ -367,17 +377,13 @@ func (b *builtin) prompt(ctx context.Context, t *acp.Turn) (acp.StopReason, erro
 	s.mu.Lock()
 	first := s.turns == 0 && s.title == ""
 	s.turns++
-	begun := s.j != nil
 	again := s.cancelled.again(t.Blocks())
 	s.mu.Unlock()
-	if !begun {
-		s.keep(&acp.ConfigOptionUpdate{ConfigOptions: s.options()})
-	}
 	s.keep(&acp.UserMessage{MessageID: t.PromptID(), Content: acp.Set(t.Blocks())})
 	ask := wishOf(t.Blocks(), again)
 	if first {
 		if title := titleOf(ask); title != "" {
-			_ = s.setTitle(title) // told as not kept at the end
+			_ = s.setTitle(title) // a failure is reported at the end of the turn
 			_ = t.SetTitle(title)
 		}
 	}

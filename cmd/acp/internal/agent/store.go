@@ -376,7 +376,8 @@ func (s *store) remove(id acp.SessionID) error {
 	if !validID(id) {
 		return acp.SessionNotFound(id)
 	}
-	if !s.exists(id) && s.removeBlank(id) {
+	// First, so that a blank that an interrupted process left beside the journal does not bring it back.
+	if s.removeBlank(id) && !s.exists(id) {
 		return nil
 	}
 	j, err := s.lock(id)
