@@ -161,11 +161,12 @@ func (a *App) Policy() (*acphost.Policy, error) {
 		if err != nil {
 			return nil, err
 		}
-		p, err := config.NewPolicy(cfg.Permissions, a.Cwd)
+		rules := config.ReadRules(cfg.Permissions, a.Cwd)
+		p, err := rules.Policy()
 		if err != nil {
 			return nil, usage(err)
 		}
-		for _, w := range config.Warnings(cfg.Permissions, a.Cwd) {
+		for _, w := range rules.Warnings() {
 			a.warn(w)
 		}
 		if cfg.Timeouts.Ask > 0 {

@@ -61,7 +61,7 @@ func TestPolicyPipe(t *testing.T) {
 	if err := syscall.Mkfifo(name, 0o600); err != nil {
 		t.Skip(err)
 	}
-	_, err := NewPolicy(Permissions{Policy: name}, "")
+	_, err := ReadRules(Permissions{Policy: name}, "").Policy()
 	if err == nil || !strings.Contains(err.Error(), "policy "+name+": is not a regular file") {
 		t.Error(err)
 	}

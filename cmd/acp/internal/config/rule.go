@@ -2,7 +2,6 @@ package config
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -13,7 +12,6 @@ import (
 
 	"github.com/goacp/acp/acphost"
 	"github.com/goacp/acp/acpv2"
-	"github.com/goacp/acp/cmd/acp/internal/exitcode"
 	"github.com/goacp/acp/cmd/acp/internal/shellline"
 )
 
@@ -317,92 +315,4 @@ func serverPattern(tool string) string {
 		return ""
 	}
 	return server + "/" + name
-}
-
-// NewPolicy returns the policy that settings describe. Rules that deny come first,
-// then those of the policy file in its own order, then those that allow; what none
-// of them decides is decided by Default, and if there is none, by what the file
-// says. So nothing that is allowed here takes anything from what is denied, and
-// the file is never loosened. base is the directory of a policy file that is named
-// without one. Errors have the exit status of wrong usage.
-func NewPolicy(p Permissions, base string) (*acphost.Policy, error) {
-	file := &acphost.Policy{}
-	var rules, ofFile []acphost.Rule
-	if p.Policy != "" {
-		name := p.Policy
-		if !filepath.IsAbs(name) {
-			name = filepath.Join(base, name)
-		}
-		var err error
-		if file, ofFile, err = readPolicy(name); err != nil {
-			return nil, exitcode.With(exitcode.Usage, err)
-		}
-	}
-	add := func(list []string, effect acphost.Effect) error {
-		for _, s := range list {
-			r, err := ParseRule(s)
-			if err != nil {
-				return exitcode.Errorf(exitcode.Usage, "permissions.%s: %w", effect, err)
-			}
-			r.Effect, r.Name = effect, string(effect)+" "+clip(s)
-			if effect != acphost.EffectAllow {
-				r.AllowAlways = false
-			}
-			rules = append(rules, r)
-		}
-		return nil
-	}
-	if err := add(p.Deny, acphost.EffectDeny); err != nil {
-		return nil, err
-	}
-	rules = append(rules, ofFile...)
-	if err := add(p.Allow, acphost.EffectAllow); err != nil {
-		return nil, err
-	}
-	policy, err := acphost.NewPolicy(rules...)
-	if err != nil {
-		return nil, exitcode.With(exitcode.Usage, err)
-	}
-	policy.Commands = shellline.Parser{}
-	policy.Default, policy.AskTimeout = file.Default, file.AskTimeout
-	policy.Remember, policy.MaxRemembered = file.Remember, file.MaxRemembered
-	switch e := acphost.Effect(p.Default); e {
-	case "":
-	case acphost.EffectAllow, acphost.EffectAsk, acphost.EffectDeny:
-		policy.Default = e
-	default:
-		return nil, exitcode.Errorf(exitcode.Usage, "permissions.default: %q is none of ask, allow, deny", p.Default)
-	}
-	return policy, nil
-}
-
-// readPolicy reads a policy file and its rules.
-func readPolicy(name string) (*acphost.Policy, []acphost.Rule, error) {
-	data, err := readFile(name)
-	if _, ok := errors.AsType[*Error](err); ok {
-		return nil, nil, fmt.Errorf("policy %w", err)
-	}
-	if err != nil {
-		return nil, nil, fmt.Errorf("policy %s: %w", name, bare(err))
-	}
-	policy, err := acphost.ParsePolicy(data)
-	if pe, ok := errors.AsType[*acphost.ParseError](err); ok {
-		return nil, nil, fmt.Errorf("policy %s:%d:%d: %w", name, pe.Line, pe.Column, pe.Err)
-	}
-	if err != nil {
-		return nil, nil, fmt.Errorf("policy %s: %w", name, err)
-	}
-	// The policy was checked: its rules are the members of this.
-	var v struct {
-		Rules []acphost.Rule `json:"rules"`
-	}
-	if err := json.Unmarshal(data, &v); err != nil {
-		return nil, nil, fmt.Errorf("policy %s: %w", name, err)
-	}
-	for i := range v.Rules {
-		if v.Rules[i].Name == "" {
-			v.Rules[i].Name = fmt.Sprintf("%s rule %d", filepath.Base(name), i+1)
-		}
-	}
-	return policy, v.Rules, nil
 }

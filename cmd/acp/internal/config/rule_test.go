@@ -152,7 +152,7 @@ func TestSuggestRule(t *testing.T) {
 	}
 }
 
-func TestNewPolicy(t *testing.T) {
+func TestRulesPolicy(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "p.json")
 	text := `{"version": 1, "default": "allow", "rules": [{"effect": "ask", "kinds": ["fetch"]}, {"name": "tests", "effect": "allow", "commands": ["go *"]}]}`
@@ -160,7 +160,7 @@ func TestNewPolicy(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := Permissions{Policy: "p.json", Deny: []string{"command:go run *"}, Allow: []string{"fetch", "command:go run *"}, Default: "deny"}
-	policy, err := NewPolicy(p, dir)
+	policy, err := ReadRules(p, dir).Policy()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -181,10 +181,10 @@ func TestNewPolicy(t *testing.T) {
 		}
 	}
 	p.Default = ""
-	if policy, err = NewPolicy(p, dir); err != nil || policy.Default != acphost.EffectAllow {
+	if policy, err = ReadRules(p, dir).Policy(); err != nil || policy.Default != acphost.EffectAllow {
 		t.Errorf("the file's default: %v, %v", policy, err)
 	}
-	if policy, err = NewPolicy(Permissions{}, dir); err != nil || policy.Default != "" {
+	if policy, err = ReadRules(Permissions{}, dir).Policy(); err != nil || policy.Default != "" {
 		t.Errorf("no settings: %v, %v", policy, err)
 	}
 	for _, tc := range []struct {
@@ -199,7 +199,7 @@ func TestNewPolicy(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(dir, "bad.json"), []byte(`{"version": 2}`), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := NewPolicy(tc.p, dir); err == nil || !strings.Contains(err.Error(), tc.want) || exitcode.Of(err) != exitcode.Usage {
+		if _, err := ReadRules(tc.p, dir).Policy(); err == nil || !strings.Contains(err.Error(), tc.want) || exitcode.Of(err) != exitcode.Usage {
 			t.Errorf("%+v: %v (status %d)", tc.p, err, exitcode.Of(err))
 		}
 	}

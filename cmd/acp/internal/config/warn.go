@@ -3,7 +3,7 @@ package config
 import (
 	"context"
 	"fmt"
-	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/goacp/acp/acphost"
@@ -11,49 +11,30 @@ import (
 	"github.com/goacp/acp/cmd/acp/internal/shellline"
 )
 
-// maxWarnings bounds what [Warnings] returns.
+// maxWarnings bounds what [Rules.Warnings] returns.
 const maxWarnings = 20
 
-// Warnings returns a line for each pattern in the rules of settings that can never match, with the
-// reason: a rule that allows a command with a wildcard which is always asked about, or has several
-// commands in it, and a path that no file has. There are at most 20. Rules that cannot be read have
-// none: [NewPolicy] says what is wrong with them.
-func Warnings(p Permissions, base string) (out []string) {
-	check := func(r acphost.Rule, where string) {
-		for _, pattern := range r.Commands {
-			if why := commandNever(pattern); r.Effect == acphost.EffectAllow && why != "" {
-				out = append(out, fmt.Sprintf("%s: %q never matches: %s", where, clip(pattern), why))
-			}
-		}
-		for _, pattern := range append(append([]string(nil), r.Paths...), r.Cwd...) {
-			if why := pathNever(pattern); why != "" {
-				out = append(out, fmt.Sprintf("%s: %q never matches: %s", where, clip(pattern), why))
-			}
+// Warnings returns a line for each pattern that can never match, with the reason: a rule that allows a
+// command with a wildcard which is always asked about, or has several commands in it, and a path that
+// no file has. There are at most 20.
+func (r *Rules) Warnings() (out []string) {
+	warn := func(where, pattern, why string) {
+		if why != "" && len(out) < maxWarnings {
+			out = append(out, fmt.Sprintf("%s: %q never matches: %s", where, clip(pattern), why))
 		}
 	}
-	add := func(list []string, effect acphost.Effect) {
-		for _, s := range list {
-			if r, err := ParseRule(s); err == nil {
-				r.Effect = effect
-				check(r, "permissions."+string(effect))
+	for _, rule := range r.rules {
+		if len(out) == maxWarnings {
+			break
+		}
+		if rule.Effect == acphost.EffectAllow {
+			for _, pattern := range rule.Commands {
+				warn(rule.where, pattern, commandNever(pattern))
 			}
 		}
-	}
-	add(p.Deny, acphost.EffectDeny)
-	if p.Policy != "" {
-		name := p.Policy
-		if !filepath.IsAbs(name) {
-			name = filepath.Join(base, name)
+		for _, pattern := range slices.Concat(rule.Paths, rule.Cwd) {
+			warn(rule.where, pattern, pathNever(pattern))
 		}
-		if _, rules, err := readPolicy(name); err == nil {
-			for _, r := range rules {
-				check(r, r.Name)
-			}
-		}
-	}
-	add(p.Allow, acphost.EffectAllow)
-	if len(out) > maxWarnings {
-		out = out[:maxWarnings]
 	}
 	return out
 }

@@ -48,28 +48,36 @@ func TestWarnings(t *testing.T) {
 		"path:..x":                        "",
 		"*":                               "",
 	} {
-		got := config.Warnings(config.Permissions{Allow: []string{rule}}, "")
+		got := config.ReadRules(config.Permissions{Allow: []string{rule}}, "").Warnings()
 		if (len(got) > 0) != (want != "") || want != "" && (!strings.Contains(got[0], want) || !strings.HasPrefix(got[0], "permissions.allow: ")) {
 			t.Errorf("%s: %q, want %q", rule, got, want)
 		}
 	}
 	// A rule that denies is also compared with the text of the whole line.
-	if got := config.Warnings(config.Permissions{Deny: []string{"command:python -c *", "command:a && b *", "path:/etc/"}}, ""); len(got) != 1 || !strings.HasPrefix(got[0], "permissions.deny: ") {
+	if got := config.ReadRules(config.Permissions{Deny: []string{"command:python -c *", "command:a && b *", "path:/etc/"}}, "").Warnings(); len(got) != 1 || !strings.HasPrefix(got[0], "permissions.deny: ") {
 		t.Errorf("%q", got)
 	}
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "p.json"), []byte(`{"version":1,"rules":[{"effect":"allow","commands":["python -c *"]},{"name":"etc","effect":"deny","paths":["/etc/"]}]}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	got := config.Warnings(config.Permissions{Policy: "p.json"}, dir)
+	got := config.ReadRules(config.Permissions{Policy: "p.json"}, dir).Warnings()
 	if len(got) != 2 || !strings.HasPrefix(got[0], "p.json rule 1: ") || !strings.HasPrefix(got[1], "etc: ") {
 		t.Errorf("%q", got)
+	}
+	// A rule that cannot be read does not hide the warnings about others.
+	rules := config.ReadRules(config.Permissions{Policy: "none.json", Allow: []string{"nonsense:x", "path:/etc/"}}, dir)
+	if got := rules.Warnings(); len(got) != 1 {
+		t.Errorf("%q", got)
+	}
+	if _, err := rules.Policy(); err == nil || !strings.Contains(err.Error(), "none.json") {
+		t.Errorf("a policy of rules that cannot be read: %v", err)
 	}
 	many := make([]string, 50)
 	for i := range many {
 		many[i] = "path:a/"
 	}
-	if got := config.Warnings(config.Permissions{Deny: many}, ""); len(got) != 20 {
+	if got := config.ReadRules(config.Permissions{Deny: many}, "").Warnings(); len(got) != 20 {
 		t.Errorf("%d warnings", len(got))
 	}
 }

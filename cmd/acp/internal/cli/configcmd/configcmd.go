@@ -206,9 +206,9 @@ func (o *Options) list() error {
 	return nil
 }
 
-// warn tells of patterns in rules that can never match.
+// warn prints which patterns in rules can never match.
 func (o *Options) warn(c *config.Config) {
-	for _, w := range config.Warnings(c.Permissions, o.App.Cwd) {
+	for _, w := range config.ReadRules(c.Permissions, o.App.Cwd).Warnings() {
 		fmt.Fprintf(o.App.Err, "acp: %s\n", line(w))
 	}
 }

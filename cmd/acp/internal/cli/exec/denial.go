@@ -21,7 +21,7 @@ func suggester(p config.Permissions, base string) func(acphost.Request) string {
 		}
 		with := p
 		with.Allow = append(append([]string(nil), p.Allow...), rule)
-		policy, err := config.NewPolicy(with, base)
+		policy, err := config.ReadRules(with, base).Policy()
 		if err != nil {
 			return ""
 		}

@@ -208,12 +208,12 @@ func (o *Options) guard(log *audit) (*tap.Guard, error) {
 	flags := o.App.Flags
 	text := func(key string) string { s, _ := flags[key].(string); return s }
 	list := func(key string) []string { l, _ := flags[key].([]string); return l }
-	rules := config.Permissions{Policy: text("permissions.policy"), Allow: list("permissions.allow"), Deny: list("permissions.deny")}
-	policy, err := config.NewPolicy(rules, o.App.Cwd)
+	rules := config.ReadRules(config.Permissions{Policy: text("permissions.policy"), Allow: list("permissions.allow"), Deny: list("permissions.deny")}, o.App.Cwd)
+	policy, err := rules.Policy()
 	if err != nil {
 		return nil, exitcode.With(exitcode.Usage, err)
 	}
-	for _, w := range config.Warnings(rules, o.App.Cwd) {
+	for _, w := range rules.Warnings() {
 		fmt.Fprintf(o.App.Err, "acp tap: %s\n", safetext.Line(w, 1000))
 	}
 	if o.Audit != "" {
