@@ -32,9 +32,7 @@ func TestBig(t *testing.T) {
 	s.Wait("the first line")
 	s.Press("end")
 	s.Wait("the last line")
-	s.Type("/export talk.md")
-	s.Wait("› /export talk.md")
-	s.Press("enter")
+	send(s, "/export talk.md")
 	s.Wait("written to")
 	s.Press("ctrl+d")
 	if code := s.Exit(); code != 0 {
@@ -72,9 +70,7 @@ func TestFlood(t *testing.T) {
 	s.Wait("the flood is over", "word49999")
 	s.Press("ctrl+u")
 	s.Wait("say what to do")
-	s.Type("/export talk.md")
-	s.Wait("› /export talk.md")
-	s.Press("enter")
+	send(s, "/export talk.md")
 	s.Wait("written to")
 	words := regexp.MustCompile(`\bword[0-9]+\b`).FindAllString(d.read("greet/talk.md"), -1)
 	if len(words) != 50_000 {
@@ -126,9 +122,7 @@ func TestKill(t *testing.T) {
 			}
 			s = d.chat(agent, "--continue")
 			s.Wait("goes on as a new one", "shell "+strconv.Itoa(shell))
-			s.Type("/export talk.md")
-			s.Wait("› /export talk.md")
-			s.Press("enter")
+			send(s, "/export talk.md")
 			s.Wait("written to")
 			text := d.read("greet/talk.md")
 			for i := range last + 1 {

@@ -15,9 +15,7 @@ func TestSessions(t *testing.T) {
 	d := newDesk(t)
 	s := d.start(80, 24)
 	s.Wait("say what to do")
-	s.Type("/demo")
-	s.Wait("› /demo")
-	s.Press("enter")
+	send(s, "/demo")
 	s.Wait("Change greet.go?", "Enter chooses")
 	s.Type("n")
 	s.Wait("Run this command?", "Enter chooses")
@@ -91,13 +89,9 @@ func TestUnsaved(t *testing.T) {
 	d := newDesk(t)
 	s := d.start(80, 24)
 	s.Wait("say what to do")
-	s.Type("/plan zero")
-	s.Wait("› /plan zero")
-	s.Press("enter")
+	send(s, "/plan zero")
 	s.Wait("0 of 1 steps", "say what to do") // the store is open then
-	s.Type("/new")
-	s.Wait("› /new")
-	s.Press("enter")
+	send(s, "/new")
 	s.Until("a new session", func(text string) bool {
 		return !strings.Contains(text, "0 of 1 steps") && strings.Contains(text, "say what to do")
 	})
@@ -105,9 +99,7 @@ func TestUnsaved(t *testing.T) {
 	if err := os.Rename(kept, kept+".away"); err != nil {
 		t.Fatal(err)
 	}
-	s.Type("/plan one; two")
-	s.Wait("› /plan one; two")
-	s.Press("enter")
+	send(s, "/plan one; two")
 	s.Wait("0 of 2 steps", "say what to do", "is not written at the moment")
 	looks(t, s, "unsaved")
 	if err := os.Rename(kept+".away", kept); err != nil {

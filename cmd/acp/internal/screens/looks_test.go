@@ -34,9 +34,7 @@ func TestStart(t *testing.T) {
 func TestTurn(t *testing.T) {
 	s := newDesk(t).start(100, 36)
 	s.Wait("say what to do")
-	s.Type("/demo")
-	s.Wait("› /demo")
-	s.Press("enter")
+	send(s, "/demo")
 	s.Wait("Change greet.go?", "Enter chooses")
 	looks(t, s, "turn-permission")
 	s.Type("y")
@@ -87,9 +85,7 @@ func TestWork(t *testing.T) {
 		s.Wait("Run this command?", "Enter chooses")
 		s.Type("y")
 		s.Wait("ok test 3", "type to queue")
-		s.Type("/plan done 2")
-		s.Wait("› /plan done 2")
-		s.Press("enter")
+		send(s, "/plan done 2")
 		s.Wait("queued")
 		// Both look the same: colours only add to what is there.
 		looks(t, s, "plan-terminal-queue")

@@ -133,6 +133,13 @@ func settled(text string) string {
 	return strings.Join(lines, "\n")
 }
 
+// send types a prompt, waits until it is drawn, and sends it.
+func send(s *screentest.Screen, prompt string) {
+	s.Type(prompt)
+	s.Wait("› " + prompt)
+	s.Press("enter")
+}
+
 // looks waits until the screen is as it is kept under a name.
 func looks(t *testing.T, s *screentest.Screen, name string) {
 	t.Helper()
