@@ -114,6 +114,27 @@ func Permission(req *acp.PermissionRequest, snap *transcript.Snapshot, width int
 	if call == nil {
 		return t.allLines(b.parts)
 	}
+	b.askedCall(call, title, again)
+	_, command := req.Subject.(*acpv2.CommandPermissionSubject)
+	switch {
+	case asked != "" && !command:
+		b.command(asked, "")
+		if !certain {
+			b.line(indent(2), line{{"as the agent shows it; what would be run is not certain", th.warn}})
+		}
+	case asked == "" && !certain:
+		b.line(prefix{}, line{{"What would be run is not known.", th.warn}})
+		fallthrough
+	case len(call.Content) == 0 && !command:
+		b.json("input", call.RawInput)
+	}
+	return t.allLines(b.parts)
+}
+
+// askedCall draws what is known of the tool call that a permission is asked for, under a title. Texts
+// that again reports as shown are left out.
+func (b *builder) askedCall(call *transcript.ToolCall, title string, again func(text string) bool) {
+	t, th := b.t, b.t.th
 	if s := t.callTitle(call); s != "" && !strings.Contains(title, s) && !again(s) {
 		l := line{}
 		if k := kindSigns[call.Kind]; k != "" {
@@ -124,7 +145,6 @@ func Permission(req *acp.PermissionRequest, snap *transcript.Snapshot, width int
 	if ps := t.locations(call, ""); len(ps) > 0 {
 		b.line(indent(2), line{{strings.Join(ps, "  "), th.dim}})
 	}
-	content := len(call.Content) > 0
 	for _, c := range call.Content {
 		switch c := c.(type) {
 		case *acpv2.Content:
@@ -145,20 +165,6 @@ func Permission(req *acp.PermissionRequest, snap *transcript.Snapshot, width int
 			b.line(prefix{}, line{{"[unknown content] " + safetext.Line(c.Type, 80), th.dim}})
 		}
 	}
-	_, command := req.Subject.(*acpv2.CommandPermissionSubject)
-	switch {
-	case asked != "" && !command:
-		b.command(asked, "")
-		if !certain {
-			b.line(indent(2), line{{"as the agent shows it; what would be run is not certain", th.warn}})
-		}
-	case asked == "" && !certain:
-		b.line(prefix{}, line{{"What would be run is not known.", th.warn}})
-		fallthrough
-	case !content && !command:
-		b.json("input", call.RawInput)
-	}
-	return t.allLines(b.parts)
 }
 
 // command adds a command in full.
