@@ -118,29 +118,8 @@ their conversations.`,
 		cmd.AddCommand(sub)
 	}
 	ids := func(o *Options, args []string) { o.IDs = args }
-	add(List, "list", "List sessions, the latest first", cobra.NoArgs, func(o *Options, c *cobra.Command) {
-		o.listFlags(c)
-		f := c.Flags()
-		f.BoolVar(&o.Remote, "remote", false, "ask the agent for the sessions it knows, too; --agent alone does as well")
-		f.BoolVar(&o.Local, "local", false, "ask no agent")
-		f.DurationVar(&o.Wait, "wait", 15*time.Second, "how long to wait for the agent")
-		c.Long = `List sessions, the latest first: those that were kept on this machine and, with
---agent or --remote, those that the agent knows. The column FROM then says who
-knows each: stored, agent or both. If the agent cannot be asked, or does not answer
-in time, the list still has what was kept here, and the exit status is not 0.`
-	}, nil)
-	add(Show, "show ID", "Print a conversation", cobra.ExactArgs(1), func(o *Options, c *cobra.Command) {
-		c.Flags().BoolVar(&o.JSON, "json", false, "print the JSON form of acp sessions export")
-		c.Flags().BoolVar(&o.Markdown, "markdown", false, "print it as Markdown")
-		c.MarkFlagsMutuallyExclusive("json", "markdown")
-		c.Long = `Print a conversation
-
-The conversation is printed as it was kept on this machine. History that the agent
-replayed when the session was continued, and that was not kept before, stands at its
-end and is marked. A turn that did not end normally is followed by how it ended:
-cancelled, failed and why, or not at all. Of the output of a command the first and the
-last MiB are kept, with the size of the gap.`
-	}, ids)
+	add(List, "list", "List sessions, the latest first", cobra.NoArgs, (*Options).listCommand, nil)
+	add(Show, "show ID", "Print a conversation", cobra.ExactArgs(1), (*Options).showCommand, ids)
 	add(Resume, "resume ID", "Resume a conversation", cobra.ExactArgs(1), nil, ids)
 	add(Export, "export ID", "Write a conversation to a file or to standard output", cobra.ExactArgs(1), func(o *Options, c *cobra.Command) {
 		f := c.Flags()
@@ -163,17 +142,38 @@ last MiB are kept, with the size of the gap.`
 title or in what was said, as the beginning of a word; letter case and accents
 do not matter.`
 		c.ValidArgsFunction = nil
-	}, func(o *Options, args []string) {
-		for i, a := range args {
-			if i > 0 {
-				o.Words += " "
-			}
-			o.Words += a
-		}
-	})
+	}, func(o *Options, args []string) { o.Words = strings.Join(args, " ") })
 	return cmd
 }
 
+// listCommand sets what acp sessions list has of its own.
+func (o *Options) listCommand(c *cobra.Command) {
+	o.listFlags(c)
+	f := c.Flags()
+	f.BoolVar(&o.Remote, "remote", false, "ask the agent for the sessions it knows, too; --agent alone does as well")
+	f.BoolVar(&o.Local, "local", false, "ask no agent")
+	f.DurationVar(&o.Wait, "wait", 15*time.Second, "how long to wait for the agent")
+	c.Long = `List sessions, the latest first: those that were kept on this machine and, with
+--agent or --remote, those that the agent knows. The column FROM then says who
+knows each: stored, agent or both. If the agent cannot be asked, or does not answer
+in time, the list still has what was kept here, and the exit status is not 0.`
+}
+
+// showCommand sets what acp sessions show has of its own.
+func (o *Options) showCommand(c *cobra.Command) {
+	c.Flags().BoolVar(&o.JSON, "json", false, "print the JSON form of acp sessions export")
+	c.Flags().BoolVar(&o.Markdown, "markdown", false, "print it as Markdown")
+	c.MarkFlagsMutuallyExclusive("json", "markdown")
+	c.Long = `Print a conversation
+
+The conversation is printed as it was kept on this machine. History that the agent
+replayed when the session was continued, and that was not kept before, stands at its
+end and is marked. A turn that did not end normally is followed by how it ended:
+cancelled, failed and why, or not at all. Of the output of a command the first and the
+last MiB are kept, with the size of the gap.`
+}
+
+// listFlags adds the flags that list and search share.
 func (o *Options) listFlags(c *cobra.Command) {
 	f := c.Flags()
 	f.BoolVar(&o.Here, "here", false, "only those of the current directory (or that of --cwd)")
