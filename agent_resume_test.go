@@ -93,7 +93,7 @@ func TestResumeOpen(t *testing.T) {
 }
 
 // TestModeToldAfterOption: a version 1 client that changes the mode as an option
-// is told of the mode, once, and not when another option changes.
+// receives one update of the mode, and none when another option changes.
 func TestModeToldAfterOption(t *testing.T) {
 	r := dialVersion(t, optionAgent(), 1)
 	id := r.session()

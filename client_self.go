@@ -8,7 +8,7 @@ import (
 )
 
 // errAwaitsItself is the error of waiting, in an Update hook, for the end of a turn
-// that is told behind that hook.
+// that is reported only after that hook has returned.
 var errAwaitsItself = errors.New("acp: an Update hook would wait for itself: the turn of a prompt of its own session ends behind it; wait in another goroutine")
 
 // selfWait is how long an Update hook may still run when somebody waits for a prompt
@@ -18,7 +18,7 @@ const selfWait = 100 * time.Millisecond
 
 // awaitsItself reports whether the reply's turn cannot end while its caller waits
 // for that: it was sent in a hook of its session that does not return. In version 1
-// such a reply ends with its answer, before that is told.
+// the answer ends the reply, and waits for no hook.
 func (r *Reply) awaitsItself() bool {
 	s := r.s
 	if s.conn.Version() == 1 || !s.toldIn(r) {
