@@ -7,6 +7,7 @@ import (
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acphost"
 	"github.com/goacp/acp/acpv2"
+	"github.com/goacp/acp/cmd/acp/internal/grant"
 )
 
 // Bounds of what is remembered of the tool calls of a session. What is longer than its bound is not
@@ -364,14 +365,14 @@ func (s *Session) callFor(e errand) (id acp.ToolCallID, shows bool) {
 	return "", false
 }
 
-// grants is [grants] of an act. A command is parsed once.
+// grants is [grant.ActsOf] of an act. A command is parsed once.
 func (x *act) grants(p *acphost.Policy, r acphost.Request) []string {
 	command, _ := r.Shows()
 	if command == "" {
-		return grants(p, r)
+		return grant.ActsOf(p, r)
 	}
 	if ran := [2]string{command, r.Cwd}; x.ran != ran {
-		x.ran, x.runs = ran, grants(p, r)
+		x.ran, x.runs = ran, grant.ActsOf(p, r)
 	}
 	return x.runs
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acphost"
 	"github.com/goacp/acp/acpv2"
+	"github.com/goacp/acp/cmd/acp/internal/grant"
 	"github.com/goacp/acp/cmd/acp/internal/safetext"
 )
 
@@ -42,10 +43,23 @@ func (h *Host) Unheld() string {
 // watched is what is known of what the agent does in a session, for the rules. It is guarded by the
 // mutex of the session.
 type watched struct {
-	granted
+	granted grant.Set // what was decided
+	done
 	acts   acts
 	unheld bool // that rules cannot hold the agent was told
 }
+
+// done is what this program has done and refused to do in the turns that run. The zero value has nothing.
+type done struct {
+	through map[string]bool // what was done by us
+	barred  map[string]bool // what we refused to do
+	matched map[string]bool // what of that a tool call was told of
+}
+
+// clear forgets everything.
+func (g *done) clear() { *g = done{} }
+
+func isReading(what string) bool { return grant.Is(grant.SortRead, what) }
 
 // tellUnheld tells, once, why rules cannot hold the agent; "" tells nothing.
 func (s *Session) tellUnheld(why string) {
@@ -148,29 +162,29 @@ func (s *Session) broken(r acphost.Request, x *act) (b *Breach, refused bool) {
 
 // refused reports whether this program has refused what a tool call is about. A call that does not say
 // what it is about is taken for one that was refused of its sort, each for one such call.
-func (g *granted) refused(kind acp.ToolKind, acts []string) bool {
+func (g *done) refused(kind acp.ToolKind, acts []string) bool {
 	was := false
 	for _, what := range acts {
 		if g.barred[what] {
-			note(&g.matched, what)
+			grant.Note(&g.matched, what)
 			was = true
 		}
 	}
 	sort := ""
 	switch kind {
 	case acp.ToolKindRead, acp.ToolKindSearch:
-		sort = sortRead
+		sort = grant.SortRead
 	case acp.ToolKindEdit, acp.ToolKindDelete, acp.ToolKindMove:
-		sort = sortWrite
+		sort = grant.SortWrite
 	case acp.ToolKindExecute:
-		sort = sortRun
+		sort = grant.SortRun
 	}
 	if was || len(acts) > 0 || sort == "" {
 		return was
 	}
 	for what := range g.barred {
-		if isOf(sort, what) && !g.matched[what] {
-			note(&g.matched, what)
+		if grant.Is(sort, what) && !g.matched[what] {
+			grant.Note(&g.matched, what)
 			return true
 		}
 	}
@@ -186,11 +200,11 @@ func (h *Host) carried(r acphost.Request) []string {
 			r.Paths[i] = filepath.Join(r.Cwd, p)
 		}
 	}
-	acts := grants(h.policy, r)
+	acts := grant.ActsOf(h.policy, r)
 	if k := acp.ToolKind(r.Kind); k == acp.ToolKindOther || k == "" {
 		for _, p := range r.Paths {
 			if filepath.IsAbs(p) {
-				acts = append(acts, reading(p), writing(p))
+				acts = append(acts, grant.Read(p), grant.Write(p))
 			}
 		}
 	}

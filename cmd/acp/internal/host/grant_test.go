@@ -124,32 +124,3 @@ func TestGranted(t *testing.T) {
 		})
 	}
 }
-
-// TestGrantedAlways: “always” is for as long as the turns run, and there is a bound.
-func TestGrantedAlways(t *testing.T) {
-	var g granted
-	g.grant("x", true)
-	g.grant("x", false)
-	for i := range 3 {
-		if !g.take("x") {
-			t.Errorf("always is for %d times", i)
-		}
-	}
-	g.clear()
-	for i := range 2 * maxGranted {
-		g.grant(strings.Repeat("y", i), false)
-	}
-	if len(g.left) != maxGranted {
-		t.Errorf("%d are remembered", len(g.left))
-	}
-	if g.take("x") {
-		t.Error("clear has left something")
-	}
-}
-
-// TestGrantsOfReader: what a reader says it would run is not what was allowed.
-func TestGrantsOfReader(t *testing.T) {
-	if got := grants(new(acphost.Policy), acphost.Request{Kind: "read", RawInput: json.RawMessage(`{"command":"x"}`)}); got != nil {
-		t.Errorf("a reader is granted %q", got)
-	}
-}

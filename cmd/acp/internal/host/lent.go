@@ -29,7 +29,7 @@ func (f lentFiles) WriteTextFile(ctx context.Context, req *acpv1.WriteTextFileRe
 
 // An errand is something that the agent wants done by us.
 type errand struct {
-	what string // as in granted
+	what string // as in grant.Set
 	req  acphost.Request
 	free bool // it needs no leave unless a rule says otherwise
 	// call shows it, for the question about it.
@@ -43,18 +43,18 @@ func (s *Session) permit(ctx context.Context, e errand) error {
 	v := s.host.policy.Judge(e.req)
 	if e.free && (v.Effect == "" || v.Effect == acphost.EffectAllow) {
 		s.mu.Lock()
-		note(&s.through, e.what)
+		grant.Note(&s.through, e.what)
 		s.mu.Unlock()
 		return nil
 	}
 	s.mu.Lock()
-	had := v.Effect != acphost.EffectDeny && s.take(e.what)
-	rejected := !had && s.takeDenied(e.what)
+	had := v.Effect != acphost.EffectDeny && s.granted.Take(e.what)
+	rejected := !had && s.granted.TakeDenied(e.what)
 	switch {
 	case had:
-		note(&s.through, e.what)
+		grant.Note(&s.through, e.what)
 	case rejected:
-		note(&s.barred, e.what)
+		grant.Note(&s.barred, e.what)
 	}
 	s.mu.Unlock()
 	switch {
@@ -108,19 +108,19 @@ func (s *Session) question(ctx context.Context, e errand) error {
 	keeps := allowed && s.host.keeps(r, d)
 	s.mu.Lock()
 	if allowed {
-		note(&s.through, e.what)
+		grant.Note(&s.through, e.what)
 		if keeps {
-			s.keep(e.what)
+			s.granted.Keep(e.what)
 		}
 	} else {
-		note(&s.barred, e.what)
+		grant.Note(&s.barred, e.what)
 	}
 	if isReading(e.what) && s.turns > 0 && d.By != acphost.ByCancelling {
 		// It may be read in many pieces.
 		if allowed {
-			s.grant(e.what, true)
+			s.granted.Allow(e.what, true)
 		} else if d.Effect == acphost.EffectDeny {
-			s.deny(e.what, true)
+			s.granted.Deny(e.what, true)
 		}
 	}
 	s.mu.Unlock()
@@ -172,7 +172,7 @@ func (h *Host) permitRead(ctx context.Context, path string) error {
 		return nil
 	}
 	r.Cwd = s.Cwd()
-	return s.permit(ctx, errand{what: reading(path), req: r, free: true, call: func() acp.ToolCallUpdate {
+	return s.permit(ctx, errand{what: grant.Read(path), req: r, free: true, call: func() acp.ToolCallUpdate {
 		return acp.ToolCallUpdate{
 			ToolCallID: h.callID("read"), Title: acp.Set(r.Title), Kind: acp.Set(acp.ToolKindRead),
 			Locations: acp.Set([]acp.ToolCallLocation{{Path: path}}),
@@ -191,7 +191,7 @@ func (h *Host) permitWrite(ctx context.Context, path string) error {
 		return fs.ErrPermission
 	}
 	r := acphost.Request{Title: "Write " + path, Kind: string(acp.ToolKindEdit), Paths: bothNames(req.Path, path), Cwd: s.Cwd()}
-	return s.permit(ctx, errand{what: writing(path), req: r, call: func() acp.ToolCallUpdate {
+	return s.permit(ctx, errand{what: grant.Write(path), req: r, call: func() acp.ToolCallUpdate {
 		return acp.ToolCallUpdate{
 			ToolCallID: h.callID("write"), Title: acp.Set(r.Title), Kind: acp.Set(acp.ToolKindEdit),
 			Locations: acp.Set([]acp.ToolCallLocation{{Path: path}}),
@@ -216,7 +216,7 @@ func (h *Host) permitCommand(ctx context.Context, req *acpv1.CreateTerminalReque
 		return err
 	}
 	r := acphost.Request{Title: line, Kind: string(acp.ToolKindExecute), Command: line, Cwd: cwd, RawInput: input}
-	return s.permit(ctx, errand{what: running(h.policy, line, cwd), req: r, call: func() acp.ToolCallUpdate {
+	return s.permit(ctx, errand{what: grant.Run(h.policy, line, cwd), req: r, call: func() acp.ToolCallUpdate {
 		return acp.ToolCallUpdate{ToolCallID: h.callID("run"), Title: acp.Set(line), Kind: acp.Set(acp.ToolKindExecute), RawInput: input}
 	}})
 }

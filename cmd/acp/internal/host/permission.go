@@ -11,6 +11,7 @@ import (
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acphost"
 	"github.com/goacp/acp/acpv2"
+	"github.com/goacp/acp/cmd/acp/internal/grant"
 	"github.com/goacp/acp/cmd/acp/internal/store"
 	"github.com/goacp/acp/internal/patch"
 )
@@ -34,7 +35,7 @@ func (h *Host) requestPermission(ctx context.Context, req *acp.PermissionRequest
 	s := h.session(req.Session)
 	r := acphost.RequestOf(req)
 	s.isAsked(acp.ToolCallID(r.ToolCallID), false)
-	about := grants(h.policy, r) // before the decision: a link that is changed meanwhile leads to another act
+	about := grant.ActsOf(h.policy, r) // before the decision: a link that is changed meanwhile leads to another act
 	d := s.decide(ctx, req, r)
 	allowed := d.Effect == acphost.EffectAllow && d.Option != nil
 	s.isAsked(acp.ToolCallID(r.ToolCallID), allowed)
@@ -45,12 +46,12 @@ func (h *Host) requestPermission(ctx context.Context, req *acp.PermissionRequest
 		for _, what := range about {
 			switch {
 			case allowed:
-				s.grant(what, always || isReading(what))
+				s.granted.Allow(what, always || isReading(what))
 			case d.Effect == acphost.EffectDeny && d.By != acphost.ByCancelling:
-				s.deny(what, isReading(what))
+				s.granted.Deny(what, isReading(what))
 			}
 			if keeps {
-				s.keep(what)
+				s.granted.Keep(what)
 			}
 		}
 	}

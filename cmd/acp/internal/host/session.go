@@ -473,7 +473,8 @@ func (s *Session) Prompt(ctx context.Context, content ...acp.ContentBlock) (*acp
 	s.turns--
 	idle := s.turns == 0
 	if idle {
-		s.granted.clear()
+		s.granted.Clear()
+		s.done.clear()
 	}
 	s.mu.Unlock()
 	if idle {

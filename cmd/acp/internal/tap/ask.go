@@ -12,12 +12,12 @@ import (
 	"github.com/goacp/acp/internal/translate"
 )
 
-// permission is the verdict on a permission request. One that cannot be read goes to the client, which
+// permission is the verdict on a permission request, and what the client's answer will decide. One that cannot be read goes to the client, which
 // will refuse it.
-func (g *Guard) permission(e *envelope) Verdict {
+func (g *Guard) permission(e *envelope) (Verdict, *inquiry) {
 	r, v1, ok := g.request(e)
 	if !ok {
-		return pass
+		return pass, nil
 	}
 	d, asked := g.decide(r)
 	x := entry(e, string(d.Effect), string(d.By))
@@ -29,7 +29,7 @@ func (g *Guard) permission(e *envelope) Verdict {
 			x.By = string(acphost.ByRule)
 		}
 		g.audit(x)
-		return pass
+		return pass, g.inquiryOf(r)
 	}
 	if d.Effect == acphost.EffectAllow && g.isCancelled(r.Session) {
 		// The user does not want what is going on any more (S40, S42).
@@ -47,7 +47,7 @@ func (g *Guard) permission(e *envelope) Verdict {
 	if e.id != nil {
 		v.Answer = answer(e.id, d.Option, v1)
 	}
-	return v
+	return v, nil
 }
 
 // answer is the answer to a permission request; nil stands for “cancelled”.

@@ -17,6 +17,7 @@ type envelope struct {
 	params []byte
 	result []byte
 	failed bool // it has an error
+	longID bool // it has an id that is too long to be echoed
 	frame  []byte
 
 	// fault says why a frame is not to be let through: it could be read in two ways, or not at all.
@@ -41,7 +42,7 @@ func parse(frame []byte) (e envelope) {
 			}
 			e.id = d.Raw()
 			if len(e.id) > maxID {
-				e.id = nil
+				e.id, e.longID = nil, true
 			}
 		case "method":
 			e.method = d.Str()

@@ -15,6 +15,7 @@ import (
 	"github.com/goacp/acp/acphost"
 	"github.com/goacp/acp/acpv1"
 	"github.com/goacp/acp/acpv2"
+	"github.com/goacp/acp/cmd/acp/internal/grant"
 	"github.com/goacp/acp/internal/wire"
 	"github.com/goacp/acp/jsonrpc"
 )
@@ -56,8 +57,11 @@ type Guard struct {
 	calls     bounded[toolCall] // what was told of tool calls, by session and id
 	held      map[string]*held  // requests that wait for the answer to a question, by the id of that
 	heldBytes int               // that these take
-	reads     bounded[bool]     // what the user has decided about reading in the turns that run
 	asks      atomic.Int64      // how many are held
+
+	flying   map[string]*inquiry // requests of the agent that the client has not answered, by the key of their ids
+	confused bool                // it cannot be told what the client's answers are to
+	granted  bounded[*grant.Set] // what the user has decided, by session
 }
 
 // A toolCall is what was told of one, by member.
@@ -80,7 +84,7 @@ func NewGuard(policy *acphost.Policy, command func(*acpv1.CreateTerminalRequest)
 		policy: policy, audit: audit, command: command,
 		rooms: bounded[*room]{most: maxSessions}, pending: bounded[opening]{most: maxPending},
 		cancelled: bounded[struct{}]{most: maxSessions}, calls: bounded[toolCall]{most: maxCalls},
-		reads: bounded[bool]{most: maxAnswered},
+		granted: bounded[*grant.Set]{most: maxDeciding},
 	}
 }
 
@@ -117,14 +121,20 @@ func (g *Guard) FromAgent(line []byte) Verdict {
 		return g.misread(&e, e.fault)
 	case e.method == "":
 		g.answered(&e)
-	case e.method == methodPermission:
-		return g.permission(&e)
+		return pass
 	case e.method == methodUpdate:
 		g.update(&e)
-	case strings.HasPrefix(e.method, prefixFiles), strings.HasPrefix(e.method, prefixTerminals):
-		return g.call(&e)
+		return pass
 	}
-	return pass
+	v, q := pass, (*inquiry)(nil)
+	switch {
+	case e.method == methodPermission:
+		v, q = g.permission(&e)
+	case strings.HasPrefix(e.method, prefixFiles), strings.HasPrefix(e.method, prefixTerminals):
+		v = g.call(&e)
+	}
+	g.flies(&e, &v, q)
+	return v
 }
 
 // misread is the verdict on what could be read in two ways.

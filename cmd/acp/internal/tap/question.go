@@ -16,11 +16,10 @@ import (
 
 // Bounds of the questions that a guard asks the client.
 const (
-	maxAsked    = 64        // that have no answer yet
-	maxHeld     = 64 << 20  // bytes of the calls that wait for these answers, together
-	maxAnswered = 1024      // answers about reading that count for the rest of the turn
-	maxAnswer   = 64 << 10  // bytes of an answer: what is longer is none
-	maxShown    = 256 << 10 // bytes of a file to be written, beyond which the question does not show it
+	maxAsked  = 64        // that have no answer yet
+	maxHeld   = 64 << 20  // bytes of the calls that wait for these answers, together
+	maxAnswer = 64 << 10  // bytes of an answer: what is longer is none
+	maxShown  = 256 << 10 // bytes of a file to be written, beyond which the question does not show it
 )
 
 // A held is a request of the agent that waits for the answer to a question.
@@ -29,13 +28,13 @@ type held struct {
 	id      []byte
 	entry   Entry
 	session string
-	reads   string       // the file that it wants to read, and its session
+	act     string       // what it does, as in grant.Set
 	rule    string       // that wants it to be asked about
 	leads   grant.Target // when it was asked about
 }
 
 // size is how many bytes it holds, nearly.
-func (h *held) size() int { return len(h.line) + len(h.id) + len(h.session) + len(h.reads) }
+func (h *held) size() int { return len(h.line) + len(h.id) + len(h.session) + len(h.act) }
 
 // errAsked says that a rule wants the user to be asked.
 func errAsked(why string) error {
@@ -44,22 +43,24 @@ func errAsked(why string) error {
 
 // question is the verdict on what a rule wants the user to be asked about: the client is asked for
 // permission in the agent's name, and the request waits for the answer. What is decided about reading a
-// file counts for the rest of the turn, since files are read in pieces.
+// file counts for the rest of the turn, since files are read in pieces. What the user has decided about
+// the same act when the agent asked is not asked again.
 func (g *Guard) question(e *envelope, x *Entry, r acphost.Request, rule string) Verdict {
 	x.Decision, x.By, x.Rule = DecisionAsk, string(acphost.ByRule), cut(rule)
-	h := &held{line: e.frame, id: e.id, session: r.Session, rule: rule, leads: grant.TargetOf(g.policy, r)}
-	if x.Kind == "read" {
-		h.reads = readKey(r.Session, r.Paths[len(r.Paths)-1])
-	}
+	h := &held{line: e.frame, id: e.id, session: r.Session, rule: rule, act: g.actOf(r), leads: grant.TargetOf(g.policy, r)}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	allowed, known := g.reads.get(h.reads)
+	var nothing grant.Set
+	set, ok := g.granted.get(h.session)
+	if _, cancelled := g.cancelled.get(h.session); !ok || cancelled {
+		set = &nothing
+	}
 	switch {
-	case known && h.reads != "" && allowed:
+	case set.Take(h.act):
 		x.Decision, x.By = DecisionPass, ByUser
 		g.audit(x)
 		return pass
-	case known && h.reads != "":
+	case set.TakeDenied(h.act):
 		x.By, x.Reason = ByUser, "rejected by the user"
 		return g.refuse(e, x, errAsked(x.Reason))
 	case e.id == nil || g.version != "1":
@@ -154,9 +155,13 @@ func (g *Guard) settle(line []byte) (is bool, release, reply []byte) {
 	} else {
 		x.Reason = "rejected by the user"
 	}
-	if h.reads != "" && selected && x.By == ByUser {
+	if selected && x.By == ByUser && grant.Is(grant.SortRead, h.act) {
 		g.mu.Lock()
-		g.reads.put(h.reads, err == nil)
+		if set := g.decided(h.session); err == nil {
+			set.Allow(h.act, true)
+		} else {
+			set.Deny(h.act, true)
+		}
 		g.mu.Unlock()
 	}
 	if err == nil {
@@ -164,6 +169,7 @@ func (g *Guard) settle(line []byte) (is bool, release, reply []byte) {
 		g.audit(&x)
 		return true, h.line, nil
 	}
+	g.lands(h.id)
 	v := g.refuse(&envelope{id: h.id, method: h.entry.Method}, &x, err)
 	return true, nil, v.Answer
 }
@@ -207,6 +213,3 @@ func (g *Guard) releasable(h *held, x *Entry) error {
 	}
 	return nil
 }
-
-// readKey names the reading of a file in a session.
-func readKey(session, path string) string { return session + "\x00" + path }

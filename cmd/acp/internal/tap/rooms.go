@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/goacp/acp/acphost"
 )
@@ -45,20 +44,11 @@ func (b *bounded[T]) put(name string, v T) {
 }
 
 func (b *bounded[T]) drop(name string) {
-	if _, has := b.values[name]; has {
-		b.dropAll(func(n string) bool { return n == name })
+	if _, has := b.values[name]; !has {
+		return
 	}
-}
-
-// dropAll forgets the values whose names are in a set.
-func (b *bounded[T]) dropAll(in func(name string) bool) {
-	b.names = slices.DeleteFunc(b.names, func(name string) bool {
-		if !in(name) {
-			return false
-		}
-		delete(b.values, name)
-		return true
-	})
+	delete(b.values, name)
+	b.names = slices.DeleteFunc(b.names, func(n string) bool { return n == name })
 }
 
 // A room is where a session works.
@@ -94,7 +84,11 @@ func (g *Guard) FromClient(frame []byte) {
 		return
 	}
 	e := parse(frame)
-	if e.method == "" || e.fault != "" {
+	if e.fault != "" {
+		return
+	}
+	if e.method == "" {
+		g.hears(&e)
 		return
 	}
 	var p clientParams
@@ -110,11 +104,11 @@ func (g *Guard) FromClient(frame []byte) {
 	switch e.method {
 	case "session/cancel":
 		g.cancelled.put(p.SessionID, struct{}{})
+		g.turnOver(p.SessionID)
 		return
 	case "session/prompt":
 		g.cancelled.drop(p.SessionID)
-		g.reads.dropAll(func(name string) bool { return strings.HasPrefix(name, readKey(p.SessionID, "")) })
-		return
+		g.turnOver(p.SessionID)
 	case "session/new", "session/fork":
 		open.session, open.room = "", roomOf(p.Cwd, p.AdditionalDirectories)
 	case "session/load", "session/resume":
@@ -144,6 +138,8 @@ func (g *Guard) answered(e *envelope) {
 	_ = json.Unmarshal(e.result, &result)
 	failed := e.failed || e.result == nil
 	switch open.method {
+	case "session/prompt":
+		g.turnOver(open.session)
 	case "initialize":
 		if !failed {
 			g.version = result.ProtocolVersion.String()
@@ -164,6 +160,7 @@ func (g *Guard) answered(e *envelope) {
 		if !failed {
 			g.rooms.drop(open.session)
 			g.cancelled.drop(open.session)
+			g.granted.drop(open.session)
 		}
 	}
 }

@@ -1,4 +1,4 @@
-package host
+package grant
 
 import (
 	"crypto/sha256"
@@ -10,39 +10,37 @@ import (
 	"github.com/goacp/acp/acphost"
 )
 
-// Bounds of what is remembered of what was allowed, rejected and done in a turn. Beyond maxGranted acts
-// of a sort the user is asked again. An act that takes more than maxKey bytes is remembered by its
-// SHA-256 sum, so that a session remembers about 3 MiB at most.
+// Bounds of a [Set]. Beyond maxGranted acts of a sort the user is asked again. An act that takes more
+// than maxKey bytes is remembered by its SHA-256 sum, so that a set takes about 2 MiB at most.
 const (
 	maxGranted = 1024
 	maxKey     = 512
 )
 
-// granted is what was decided about acts that this program carries out for the agent: agents ask and
-// then have it done by us, and neither allowing nor rejecting it is asked for twice. “Once” is for one
-// time, and for what was asked about to the letter: for anything else it is as if nothing had been
-// asked. Everything but what is kept is for the turns that run. The zero value has nothing.
-type granted struct {
+// A Set is what was decided about acts that are carried out for the agent in a session: agents ask and
+// then have it done, and neither allowing nor rejecting it is asked for twice. “Once” is for one time, and
+// for what was asked about to the letter: for anything else it is as if nothing had been asked. Acts are
+// named by [Write], [Read] and [Run]. The zero value has nothing. It is not safe for concurrent use.
+type Set struct {
 	left   map[string]int  // how often it may be done, below 0 for as long as the turns run
 	denied map[string]int  // how often it is refused without a question, likewise
 	kept   map[string]bool // what may be done for as long as the session is open
-
-	through map[string]bool // what was done by us
-	barred  map[string]bool // what we refused to do
-	matched map[string]bool // what of that a tool call was told of
 }
 
-// clear forgets what was for the turns that run.
-func (g *granted) clear() { g.left, g.denied, g.through, g.barred, g.matched = nil, nil, nil, nil, nil }
+// Clear forgets what was for the turns that run.
+func (g *Set) Clear() { g.left, g.denied = nil, nil }
 
-// grant notes that something may be done, once or always.
-func (g *granted) grant(what string, always bool) {
+// Empty reports whether nothing was decided.
+func (g *Set) Empty() bool { return len(g.left) == 0 && len(g.denied) == 0 && len(g.kept) == 0 }
+
+// Allow notes that something may be done, once or for as long as the turns run.
+func (g *Set) Allow(what string, always bool) {
 	delete(g.denied, what)
 	count(&g.left, what, always)
 }
 
-// deny notes that something must not be done, the next time or always.
-func (g *granted) deny(what string, always bool) {
+// Deny notes that something must not be done, the next time or for as long as the turns run.
+func (g *Set) Deny(what string, always bool) {
 	delete(g.left, what)
 	delete(g.kept, what)
 	count(&g.denied, what, always)
@@ -64,10 +62,11 @@ func count(counts *map[string]int, what string, always bool) {
 	(*counts)[what] = n
 }
 
-// keep notes that something may be done for as long as the session is open.
-func (g *granted) keep(what string) { note(&g.kept, what) }
+// Keep notes that something may be done for as long as the session is open.
+func (g *Set) Keep(what string) { Note(&g.kept, what) }
 
-func note(set *map[string]bool, what string) {
+// Note puts an act into a set of up to 1,024 acts.
+func Note(set *map[string]bool, what string) {
 	if len(*set) >= maxGranted {
 		return
 	}
@@ -77,11 +76,11 @@ func note(set *map[string]bool, what string) {
 	(*set)[what] = true
 }
 
-// take reports whether something may be done, and takes one time away.
-func (g *granted) take(what string) bool { return g.kept[what] || uncount(g.left, what) }
+// Take reports whether something may be done, and takes one time away.
+func (g *Set) Take(what string) bool { return g.kept[what] || uncount(g.left, what) }
 
-// takeDenied reports whether something was rejected, and takes one time away.
-func (g *granted) takeDenied(what string) bool { return uncount(g.denied, what) }
+// TakeDenied reports whether something was rejected, and takes one time away.
+func (g *Set) TakeDenied(what string) bool { return uncount(g.denied, what) }
 
 func uncount(counts map[string]int, what string) bool {
 	n := counts[what]
@@ -96,9 +95,9 @@ func uncount(counts map[string]int, what string) bool {
 
 // The sorts of acts.
 const (
-	sortRead  = "read"
-	sortWrite = "write"
-	sortRun   = "run"
+	SortRead  = "read"
+	SortWrite = "write"
+	SortRun   = "run"
 )
 
 // keyOf names an act for the comparison with others.
@@ -110,13 +109,14 @@ func keyOf(sort, what string) string {
 	return sort + "\x00" + what
 }
 
-func writing(path string) string { return keyOf(sortWrite, fileOf(path)) }
+// Write names the act of writing the file that a path leads to.
+func Write(path string) string { return keyOf(SortWrite, fileOf(path)) }
 
-func reading(path string) string { return keyOf(sortRead, fileOf(path)) }
+// Read names the act of reading the file that a path leads to.
+func Read(path string) string { return keyOf(SortRead, fileOf(path)) }
 
-func isOf(sort, what string) bool { return strings.HasPrefix(what, sort+"\x00") }
-
-func isReading(what string) bool { return isOf(sortRead, what) }
+// Is reports whether an act is of a sort.
+func Is(sort, what string) bool { return strings.HasPrefix(what, sort+"\x00") }
 
 // fileOf is the file that a path leads to. What a link leads to may change: then it is another one.
 func fileOf(path string) string {
@@ -130,9 +130,9 @@ func fileOf(path string) string {
 	return filepath.Clean(path)
 }
 
-// running is a command in a directory. The same script is the same act with and without a shell
+// Run names the act of running a command in a directory. The same script is the same act with and without a shell
 // around it, and where it changes into the directory itself.
-func running(p *acphost.Policy, command, cwd string) string {
+func Run(p *acphost.Policy, command, cwd string) string {
 	cwd = filepath.Clean(cwd)
 	command = p.NormalCommand(command)
 	for range maxChanges {
@@ -148,7 +148,7 @@ func running(p *acphost.Policy, command, cwd string) string {
 		}
 		command, cwd = p.NormalCommand(rest), dir
 	}
-	return keyOf(sortRun, fileOf(cwd)+"\x00"+command)
+	return keyOf(SortRun, fileOf(cwd)+"\x00"+command)
 }
 
 // maxChanges bounds the changes of the directory at the beginning of a line that are followed.
@@ -181,25 +181,25 @@ func joined(line string) bool {
 	return !strings.Contains(line, "||") && !strings.ContainsAny(strings.ReplaceAll(line, "&&", ""), ";&\n\r")
 }
 
-// grants returns what a request that was decided is about, of what the agent can have done by us. What
+// ActsOf returns what a request that was decided is about, of what the agent can have carried out. What
 // a tool of another kind says it would run was not what was decided.
-func grants(p *acphost.Policy, r acphost.Request) (list []string) {
+func ActsOf(p *acphost.Policy, r acphost.Request) (list []string) {
 	switch acp.ToolKind(r.Kind) {
 	case acp.ToolKindRead, acp.ToolKindSearch:
 		for _, path := range r.Paths {
 			if filepath.IsAbs(path) {
-				list = append(list, reading(path))
+				list = append(list, Read(path))
 			}
 		}
 	case acp.ToolKindEdit, acp.ToolKindDelete, acp.ToolKindMove:
 		for _, path := range r.Paths {
 			if filepath.IsAbs(path) {
-				list = append(list, writing(path))
+				list = append(list, Write(path))
 			}
 		}
 	case acp.ToolKindExecute, acp.ToolKindOther, "":
 		if command, _ := r.Shows(); command != "" {
-			list = append(list, running(p, command, r.Cwd))
+			list = append(list, Run(p, command, r.Cwd))
 		}
 	}
 	return list
