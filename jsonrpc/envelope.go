@@ -235,7 +235,7 @@ func (r *reader) paramsMember(f Frame, e *envelope) {
 		d.Skip()
 	}
 	e.paramsEnd = d.Pos()
-	if !f.Owned && e.paramsEnd-e.params <= rawMax && d.SyntaxErr() == nil {
+	if !f.Owned && e.paramsEnd-e.params <= keepTextMax && d.SyntaxErr() == nil {
 		e.text = f.Data[e.params:e.paramsEnd]
 	}
 }

@@ -12,7 +12,6 @@ const (
 	inputMax = 64 << 10  // also the size from which frames are handed over
 	segment  = 256 << 10 // large frames are collected in pieces of this size
 	shrinkAt = 64        // small reads in a row after which the buffer is given back
-	keptHead = 64 << 10  // of an oversize frame
 )
 
 // segments never travel between goroutines with channels in them, so one pool

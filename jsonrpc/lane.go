@@ -17,20 +17,8 @@ type lane struct {
 	early   int    // entries in the queue that may overtake
 }
 
-const (
-	// What an entry counts towards MaxQueued: decoded values take more room
-	// than their text, and every entry has a cost of its own.
-	chargeEntry   = 160
-	chargeDecoded = 512
-	// What a request counts while its handler waits in a call: about what its
-	// goroutine takes.
-	chargeYielded = 8 << 10
-	// keepText is the length of the queue, in bytes, beyond which small
-	// notifications are kept as text and decoded again when it is their turn.
-	keepText = 4 << 20
-
-	keepLanes = 16
-)
+// keepLanes is how many lanes are kept to be used again.
+const keepLanes = 16
 
 // notes are notifications in a row of one lane, linked to each other.
 type notes struct {
@@ -60,7 +48,7 @@ func (c *Conn) place(e *entry) {
 	if e.kind == kindResponse {
 		cl := e.call()
 		cl.held = false
-		c.placeResponse(cl, cl.reply, chargeDecoded+2*cl.replySize)
+		c.placeResponse(cl, cl.reply, chargeOf(cl.replySize))
 		return
 	}
 	if c.ending.deaf || e.state != requestQueued {
@@ -114,17 +102,18 @@ func (c *Conn) newLane(name string) *lane {
 	return l
 }
 
-// runLane is a lane's worker.
+// runLane is a lane's worker. If a handler exits, another worker takes over.
 func (c *Conn) runLane(l *lane) {
-	exited := true // stays so only if a handler calls runtime.Goexit
-	defer func() {
-		if exited {
-			c.mu.Lock()
-			c.leaveNote(l)
-			c.mu.Unlock()
-			go c.worker(job{lane: l})
-		}
-	}()
+	survive(func() { c.handleLane(l) }, func() {
+		c.mu.Lock()
+		c.leaveNote(l)
+		c.mu.Unlock()
+		go c.worker(job{lane: l})
+	})
+}
+
+// handleLane handles what is queued in a lane, and ends the lane.
+func (c *Conn) handleLane(l *lane) {
 	var again *redecoder
 	c.mu.Lock()
 	for {
@@ -166,7 +155,6 @@ func (c *Conn) runLane(l *lane) {
 	}
 	c.checkQuiet()
 	c.mu.Unlock()
-	exited = false
 }
 
 // leaveNote ends a notification's turn. The caller holds c.mu.

@@ -533,7 +533,7 @@ func TestQueueKeepsText(t *testing.T) {
 		}
 		synctest.Wait()
 		p.conn.mu.Lock()
-		if q := p.conn.room.queued; q > keepText+n*(chargeEntry+60) {
+		if q := p.conn.room.queued; q > keepText+n*(chargeText+60) {
 			t.Errorf("%d bytes are counted for %d updates", q, n)
 		}
 		p.conn.mu.Unlock()

@@ -4,21 +4,15 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"runtime"
 	"runtime/debug"
 
 	"github.com/goacp/acp/internal/wire"
 )
 
 const (
-	stageMax      = 256      // frames decoded before the lanes hear of them
-	stageMaxBytes = 64 << 10 // and their bytes
-	busyBytes     = 64 << 10 // queued bytes from which the lanes go first
-	rawMax        = 16 << 10 // larger notifications are never kept as text
-	arenaSize     = 16 << 10
-	fewEntries    = 4
-	slabMax       = 51  // entries: a slab just fits a size class of the allocator
-	slabFrame     = 512 // bytes: the frames whose entries are in slabs
+	arenaSize = 16 << 10
+	slabMax   = 51  // entries: a slab just fits a size class of the allocator
+	slabFrame = 512 // bytes: the frames whose entries are in slabs
 )
 
 // reader is the goroutine that reads. It decodes each frame in one pass, lets
@@ -62,19 +56,16 @@ func newReader(c *Conn) *reader {
 	return r
 }
 
+// run reads to the end. If foreign code exits on the way, another goroutine reads on,
+// unless it was the stream.
 func (r *reader) run() {
-	ended := false // stays so only if foreign code calls runtime.Goexit
-	defer func() {
-		switch {
-		case ended:
-		case r.handling:
+	survive(r.readAll, func() {
+		if r.handling {
 			go r.run()
-		default:
+		} else {
 			r.c.readEnded(errGoexit)
 		}
-	}()
-	r.readAll()
-	ended = true
+	})
 }
 
 func (r *reader) readAll() {
@@ -147,14 +138,9 @@ func (r *reader) admit() bool {
 	switch {
 	case n == 0:
 	case r.backlog > busyBytes:
-		// What is read faster than it is handled only has to be kept, and
-		// perhaps decoded again.
-		runtime.Gosched()
+		yieldToLanes()
 	case awaited && n <= fewEntries && !c.buffered():
-		// Who was just made ready to answer, or has an answer now, goes first:
-		// the attempt to read, which will most likely find nothing yet, is not
-		// what anybody waits for. Streams of notifications only lose by it.
-		runtime.Gosched()
+		yieldToAnswers()
 	}
 	return ok
 }
@@ -201,38 +187,29 @@ func (r *reader) newEntry(size int) *entry {
 	return e
 }
 
-// handle deals with one frame, or with one that was skipped. Foreign code that
-// runs here (codecs of users, Lane, Preempt) must take neither the process nor
-// the reader with it when it panics or exits.
+// handle takes one frame, or one that was skipped. Foreign code that is called here
+// (codecs of users, Lane, Preempt) must take neither the process nor the reader
+// with it if it panics or exits.
 func (r *reader) handle(f Frame, big *FrameTooLargeError) {
 	// On the stack, where filling it in costs no write barriers.
 	var env envelope
-	done := false
-	defer func() {
-		if !done {
-			p := recover()
-			if p == nil {
-				p = errGoexit
+	protect(func() {
+		if big != nil {
+			r.tooLarge(big)
+		} else {
+			// Handing over is for large frames. The text of small ones may be
+			// needed again, and aliasing would save little.
+			f.Owned = f.Owned && len(f.Data) >= inputMax
+			r.d.Reset(f.Data, f.Owned)
+			r.parse(f, &env)
+			if n := r.d.Replaced(); n > 0 {
+				r.c.seen.replaced.Add(uint64(n))
 			}
-			r.panicked(&env, p)
 		}
-	}()
-	if big != nil {
-		r.tooLarge(big)
-	} else {
-		// Handing over is for large frames. Of small ones the text may be
-		// needed again, and aliasing would save little.
-		f.Owned = f.Owned && len(f.Data) >= inputMax
-		r.d.Reset(f.Data, f.Owned)
-		r.parse(f, &env)
-		if n := r.d.Replaced(); n > 0 {
-			r.c.seen.replaced.Add(uint64(n))
+		if len(f.Data) >= inputMax || big != nil {
+			r.d.Reset(nil, false) // does not keep the frame
 		}
-	}
-	if len(f.Data) >= inputMax || big != nil {
-		r.d.Reset(nil, false) // does not keep the frame
-	}
-	done = true
+	}, func(p any) { r.panicked(&env, p) })
 }
 
 // panicked answers the request that was being decoded, or fails the call.
@@ -265,7 +242,7 @@ func (r *reader) request(f Frame, id ID, rt *route, env *envelope) {
 	in.ctx.Parent = c.requestCtx
 	e := &in.entry
 	env.entry = e
-	e.charge = chargeDecoded + 2*len(f.Data)
+	e.charge = chargeOf(len(f.Data))
 	e.Request = Request{Method: env.method, ID: id, Params: env.paramsVal, conn: c, kind: kindRequest, route: rt, in: in}
 	key := id.key()
 	c.mu.Lock()
@@ -297,7 +274,7 @@ func (r *reader) notification(f Frame, rt *route, env *envelope) {
 	c := r.c
 	e := r.newEntry(len(f.Data))
 	e.kind = kindNotification
-	e.charge = chargeDecoded + 2*len(f.Data)
+	e.charge = chargeOf(len(f.Data))
 	// One by one: a whole Request would be copied with bulk write barriers.
 	e.Method, e.Params = env.method, env.paramsVal
 	e.conn, e.route, e.flags = c, rt, flagNotification
@@ -313,7 +290,7 @@ func (r *reader) notification(f Frame, rt *route, env *envelope) {
 		// much is queued the text is what is kept. Not of what Preempt saw:
 		// it may have changed or kept that.
 		e.Params = keptText(r.keep(text))
-		e.charge = len(text) + chargeEntry
+		e.charge = chargeText + len(text)
 	}
 	r.stage = append(r.stage, e)
 }

@@ -84,24 +84,24 @@ func (c *Conn) startRequest(e *entry) {
 
 // serve runs the handlers of a request and of those that waited for it to end.
 func (c *Conn) serve(e *entry) {
-	returned := false // stays so only if a handler calls runtime.Goexit
-	defer func() {
-		if !returned && c.returns(e, requestDone) {
-			c.reply(e, nil, errGoexit)
-			if next := c.nextRequest(); next != nil {
-				go c.worker(job{request: next})
+	survive(func() {
+		for e != nil {
+			res, err := c.handleRequest(e)
+			if !c.returns(e, requestDone) {
+				break
 			}
+			c.reply(e, res, err)
+			e = c.nextRequest()
 		}
-	}()
-	for e != nil {
-		res, err := c.handleRequest(e)
+	}, func() {
 		if !c.returns(e, requestDone) {
-			break
+			return
 		}
-		c.reply(e, res, err)
-		e = c.nextRequest()
-	}
-	returned = true
+		c.reply(e, nil, errGoexit)
+		if next := c.nextRequest(); next != nil {
+			go c.worker(job{request: next})
+		}
+	})
 }
 
 // returns ends a request for everybody but the one who answers it: its handler has
@@ -129,11 +129,7 @@ func (c *Conn) answerEarly(e *entry, res any, err error) bool {
 	if !c.returns(e, requestGivenUp) {
 		return false
 	}
-	replied := false // stays so only if an encoder calls runtime.Goexit
 	defer func() {
-		if !replied {
-			c.reply(e, nil, errGoexit)
-		}
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		c.work.answering--
@@ -141,12 +137,9 @@ func (c *Conn) answerEarly(e *entry, res any, err error) bool {
 		c.startWaiting()
 		c.checkQuiet()
 	}()
-	c.reply(e, res, err)
-	replied = true
+	survive(func() { c.reply(e, res, err) }, func() { c.reply(e, nil, errGoexit) })
 	return true
 }
-
-var errGoexit = errors.New("handler called runtime.Goexit")
 
 // nextRequest ends a request's turn and begins that of the next one.
 func (c *Conn) nextRequest() *entry {

@@ -40,8 +40,9 @@ func (m Method[P, R]) Start(ctx context.Context, c *Conn, params *P, opts ...Cal
 	p.opt.onSent = sync.OnceFunc(func() { close(sent) }) // middleware may send again
 	go func() {
 		defer close(p.done)
-		p.err = errGoexit // stays so only if middleware exits
-		p.result, p.err = c.do(ctx, m.Name, paramsOf(params), p.result, p.opt)
+		survive(func() {
+			p.result, p.err = c.do(ctx, m.Name, paramsOf(params), p.result, p.opt)
+		}, func() { p.err = errGoexit })
 	}()
 	select {
 	case <-sent:

@@ -5,20 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
 )
 
 const (
-	// highWater bounds unsent bytes, the frame that crosses it aside; beyond
-	// it senders wait. One pipe-full: more only evicts the CPU's cache.
-	highWater = 64 << 10
-	// bypassWater bounds what cancellations and answers may add to that, so
-	// that answers go before new calls. The answers the reader gives itself,
-	// and all while both sides have stopped reading, may add MaxQueued more.
-	bypassWater = 1 << 20
 	// keepBuffer bounds the two write buffers a connection keeps; larger ones
 	// go back to a pool.
 	keepBuffer = 128 << 10
@@ -177,18 +169,20 @@ var errNoRoom = errors.New("jsonrpc: output buffer full")
 // might, and must not take the connection with them. The caller holds o.mu.
 func (o *outbox) encode(m *message) (err error) {
 	start := len(o.buf)
-	done := false
-	defer func() {
-		if done {
+	protect(func() { err = o.add(m) }, func(p any) {
+		o.buf = o.buf[:start]
+		if p == errGoexit {
+			o.mu.Unlock()
 			return
 		}
-		o.buf = o.buf[:start]
-		if p := recover(); p != nil {
-			err = fmt.Errorf("jsonrpc: encoding %s panicked: %v", m.method, p)
-		} else {
-			o.mu.Unlock() // runtime.Goexit
-		}
-	}()
+		err = fmt.Errorf("jsonrpc: encoding %s panicked: %v", m.method, p)
+	})
+	return err
+}
+
+// add is encode without protection. The caller holds o.mu.
+func (o *outbox) add(m *message) (err error) {
+	start := len(o.buf)
 	if cap(o.buf) < o.big && start == 0 {
 		if b, _ := bigBuffers.Get().(*[]byte); b != nil {
 			if o.spare == nil {
@@ -221,7 +215,6 @@ func (o *outbox) encode(m *message) (err error) {
 	} else {
 		o.buf = b[:start]
 	}
-	done = true
 	return err
 }
 
@@ -234,10 +227,8 @@ func (o *outbox) kick(u urgency) {
 	}
 	o.writing = true
 	if u == crowded {
-		// Other callers or handlers are likely to be about to send: let them
-		// run first, and make one write of it all.
 		o.mu.Unlock()
-		runtime.Gosched()
+		yieldToSenders()
 		o.mu.Lock()
 		if o.err != nil {
 			o.rest()
