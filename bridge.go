@@ -485,7 +485,7 @@ func (l *bridgeLink) accept(ctx context.Context, t *Turn) error {
 	d := b.down
 	if d != nil {
 		p.reply = d.newReply(ctx)
-		p.reply.reading = clientDiscards // update gets them
+		p.reply.buffer.leave(false) // update gets them
 		b.turn = p
 	}
 	l.mu.Unlock()

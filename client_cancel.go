@@ -63,8 +63,8 @@ func (s *ClientSession) cancel(ctx context.Context, aim func() bool) error {
 			return false
 		}
 		for _, r := range s.replies { // before the agent can answer
-			if r.sent.Load() {
-				r.cancelling.Store(true)
+			if r.call.sent() {
+				r.stop.cancelling.Store(true)
 			}
 		}
 		if proto.version() == 1 {
@@ -101,15 +101,17 @@ func (r *Reply) sending() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.sent++
-	r.number = s.sent
-	r.returned.Store(false) // middleware may send it again
-	r.sent.Store(true)
+	r.stop.number = s.sent
+	r.call.state.Store(callSent)
 	return true
 }
 
+// sent reports whether the request is on its way, or was.
+func (c *replyCall) sent() bool { return c.state.Load() != callUnsent }
+
 // inFlight reports whether the agent may still work on the prompt as far as can
 // be told, or is about to get it.
-func (r *Reply) inFlight() bool { return !r.over.Load() && !r.returned.Load() }
+func (r *Reply) inFlight() bool { return !r.over.Load() && r.call.state.Load() != callAnswered }
 
 // first reports whether no older prompt of the session is in flight.
 func (r *Reply) first() bool {
@@ -130,18 +132,18 @@ func (r *Reply) first() bool {
 func (r *Reply) interrupt() {
 	s := r.s
 	r.mu.Lock()
-	if r.ended {
+	if r.over.Load() {
 		r.mu.Unlock()
 		return
 	}
-	r.giveUp = time.AfterFunc(s.conn.client.CancelGrace, r.gaveUp)
-	r.wakeRoom()
-	accepted := r.accepted
+	r.stop.giveUp = time.AfterFunc(s.conn.client.CancelGrace, r.gaveUp)
+	accepted := r.turn.accepted.Load()
 	r.mu.Unlock()
-	if s.conn.Version() == 1 && r.sent.Load() && r.first() || accepted {
+	r.buffer.poke()
+	if s.conn.Version() == 1 && r.call.sent() && r.first() || accepted {
 		r.cancelSession()
 	} else {
-		r.cancelCall(r.ctxErr())
+		r.call.cancel(r.ctxErr())
 	}
 	r.hurry()
 }
@@ -158,16 +160,16 @@ func (r *Reply) cancelSession() {
 // session's mu held.
 func (r *Reply) aim() bool {
 	s := r.s
-	if s.closed != nil || r.told {
+	if s.closed != nil || r.stop.told {
 		return false
 	}
-	r.told = r.inFlight() || r.abandoned && r.number == s.sent
-	return r.told
+	r.stop.told = r.inFlight() || r.stop.abandoned && r.stop.number == s.sent
+	return r.stop.told
 }
 
 // gaveUp ends a prompt whose agent does not, in spite of having been asked.
 func (r *Reply) gaveUp() {
-	r.cancelCall(r.ctxErr())
+	r.call.cancel(r.ctxErr())
 	if r.s.conn.Version() != 1 {
 		r.abandon(r.ctxErr())
 	}

@@ -312,7 +312,7 @@ func TestClientCancelUnsent(t *testing.T) {
 			}
 			cancel()
 			r := <-ready
-			if _, err := r.Wait(); !errors.Is(err, context.Canceled) || r.sent.Load() {
+			if _, err := r.Wait(); !errors.Is(err, context.Canceled) || r.call.sent() {
 				t.Error(err)
 			}
 			break

@@ -185,7 +185,7 @@ func (s *ClientSession) quiesce(ctx context.Context) {
 	s.mu.Lock()
 	marks := make([]*timeline.Mark[clientItem], len(s.replies))
 	for i, r := range s.replies {
-		marks[i] = &r.mark
+		marks[i] = &r.call.mark
 	}
 	s.mu.Unlock()
 	s.line.Flush(ctx, marks...)

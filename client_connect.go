@@ -242,7 +242,7 @@ func (c *ClientConn) missed(method, why string) {
 		replies := s.replies
 		s.mu.Unlock()
 		for _, r := range replies {
-			r.misses(err)
+			r.buffer.misses(err)
 		}
 	}
 }

@@ -27,7 +27,9 @@ func clientChunk(tb testing.TB, version int) (deliver func(), end func()) {
 	p := c.newPeer(version)
 	c.peer.Store(p)
 	s := c.known("s", clientRoot)
-	r := &Reply{s: s, ctx: tb.Context(), done: make(chan struct{}), wake: make(chan struct{}, 1), started: true, cancelCall: func(error) {}}
+	r := s.newReply(tb.Context())
+	r.buffer.begun, r.call.cancel = true, func(error) {}
+	s.line.Discard(&r.call.mark) // nobody waits for its answer
 	s.replies = []*Reply{r}
 	var params any
 	var it clientItem
@@ -42,7 +44,7 @@ func clientChunk(tb testing.TB, version int) (deliver func(), end func()) {
 	deliver = func() {
 		c.lane(methodSessionUpdate, params)
 		c.handleUpdate(ctx, "s", it)
-		if _, _, ok := r.next(); !ok {
+		if _, _, ok := r.buffer.next(); !ok {
 			tb.Fatal("nothing was delivered")
 		}
 	}

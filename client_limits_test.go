@@ -159,9 +159,10 @@ func TestReplyHoldsBytes(t *testing.T) {
 				a.update(kind, fields)
 			}
 			synctest.Wait()
-			r.mu.Lock()
-			n, bytes := len(r.held)-r.head, r.bytes
-			r.mu.Unlock()
+			b := &r.buffer
+			b.mu.Lock()
+			n, bytes := len(b.held)-b.head, b.bytes
+			b.mu.Unlock()
 			if n != 15 || bytes < 15*mib || bytes > maxHeldBytes {
 				t.Errorf("%s: holds %d updates of %d bytes", kind, n, bytes)
 			}
@@ -170,8 +171,8 @@ func TestReplyHoldsBytes(t *testing.T) {
 			if list, err := got(); err != nil || len(list) != 21 {
 				t.Errorf("%s: %d updates, %v", kind, len(list), err)
 			}
-			if r.bytes != 0 {
-				t.Errorf("%d bytes counted", r.bytes)
+			if b.bytes != 0 {
+				t.Errorf("%d bytes counted", b.bytes)
 			}
 			// One that is larger than all there is room for is held all the same.
 			r = s.Prompt(ctx, Text("hi"))

@@ -86,7 +86,7 @@ func (s *ClientSession) calling() (over func()) {
 	replies := s.replies
 	s.mu.Unlock()
 	for _, r := range replies {
-		r.poke()
+		r.buffer.poke()
 	}
 	return func() { s.waiting.Add(-1) }
 }

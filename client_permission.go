@@ -215,7 +215,7 @@ func (s *ClientSession) enterAsk(ask *clientAsk) bool {
 	}
 	// Whoever prompts again wants to be asked again; and a prompt that is never
 	// answered must not refuse for ever.
-	if n := len(s.replies); s.conn.Version() == 1 && n > 0 && s.replies[n-1].cancelling.Load() &&
+	if n := len(s.replies); s.conn.Version() == 1 && n > 0 && s.replies[n-1].stop.cancelling.Load() &&
 		time.Since(s.withdrawn) < s.conn.client.CancelGrace {
 		return false
 	}

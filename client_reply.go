@@ -16,12 +16,6 @@ import (
 	"github.com/goacp/acp/jsonrpc"
 )
 
-// maxHeld and maxHeldBytes bound the updates a Reply holds for whoever reads it.
-const (
-	maxHeld      = 1024
-	maxHeldBytes = 16 << 20
-)
-
 // ErrUpdatesLost is wrapped by what [Reply.Updates] yields, once, where updates are
 // missing. Either nobody read them while other prompts of the session were in
 // flight, or calls about it were made. Or the agent sent one that was
@@ -51,69 +45,71 @@ var errNobodyRead = fmt.Errorf("%w because nobody read them", ErrUpdatesLost)
 // before it have ended. While there are others a reply that nobody reads holds
 // nobody up but loses its oldest updates: see [ErrUpdatesLost].
 type Reply struct {
-	s      *ClientSession
-	ctx    context.Context
-	done   chan struct{}
-	shared bool // other prompts were in flight when this one was sent
+	s    *ClientSession
+	ctx  context.Context
+	done chan struct{}
+	over atomic.Bool // done is closed; set with mu held
 
-	sent       atomic.Bool // the request is on its way
-	returned   atomic.Bool // version 1: the answer, which ends the turn, is here
-	over       atomic.Bool // ended, for who does not hold mu
-	cancelling atomic.Bool // the session was cancelled after the prompt was sent
-	unread     atomic.Bool // reading is clientDiscards, and stays so
-	cancelCall context.CancelCauseFunc
+	buffer replyBuffer // of whoever reads
+	call   replyCall   // of whoever waits for the answer
+	turn   replyTurn   // of whoever delivers the session's updates
+	stop   replyStop   // of whoever cancels
 
-	mark     timeline.Mark[clientItem] // of the answer
-	placed   bool                      // it has a place; of whoever gives it one
-	answered clientPrompted            // once it is there: see run
-	failed   error                     // in place of it
-
-	number    uint64 // among the prompts of the session that went out; of its mu
-	told      bool   // session/cancel was sent because ctx is done; of the session's mu
-	abandoned bool   // it was given up, and the agent perhaps works on it; of the session's mu
-
-	// Of whoever delivers the session's updates, in version 2.
-	inserted bool
-	idles    []clientIdle // ends of turns, while it is not known where this one begins
-
-	mu         sync.Mutex
-	held       []clientHeld
-	head       int // of held
-	bytes      int // of held
-	reading    clientReading
-	started    bool          // updates may be read: they are this prompt's
-	lost       bool          // updates nobody read
-	unreadable error         // what the agent sent beyond a limit, or nil
-	waiting    bool          // the reader waits for wake
-	wake       chan struct{} // holds one; nil until somebody has waited
-	room       chan struct{} // closed when there may be room; nil when nobody waits
-	ended      bool
-	result     *Result
-	err        error
-	id         MessageID
-	own        *Update      // the made-up message of the user, in version 1
-	answer     clientAnswer // until somebody waits for it
-	hurried    bool         // somebody has to
-	stopCtx    func() bool
-	giveUp     *time.Timer
-	accepted   bool          // version 2: the prompt was inserted
-	taken      chan struct{} // closed then; nil when nobody waits
+	mu     sync.Mutex // guards the following, and what says so in the parts
+	id     MessageID
+	result *Result // once over is set
+	err    error
 }
 
-type clientReading uint8
+// replyCall is the request of a prompt and its answer.
+type replyCall struct {
+	state  atomic.Uint32           // a callState
+	cancel context.CancelCauseFunc // withdraws the request
+
+	mark   timeline.Mark[clientItem] // where the answer stands among the updates
+	placed bool                      // the mark has its place; of whoever gives it one
+	result clientPrompted            // set before the mark is resolved
+	err    error                     // in place of it
+
+	// Guarded by the reply's mu:
+	answer  clientAnswer // waits for the answer; nil before and once somebody does
+	hurried bool         // somebody has to, as soon as there is one
+}
+
+// callState says where a prompt's request is. Middleware may send it again.
+//
+//	callUnsent ──▶ callSent ──▶ callAnswered
+//	                  ▲──────────────┘
+type callState = uint32
 
 const (
-	clientHolds    clientReading = iota // nobody has asked for the updates yet
-	clientReads                         // somebody reads
-	clientDiscards                      // nobody is going to
+	callUnsent   callState = iota
+	callSent               // the agent may be working on it
+	callAnswered           // with what ends the turn, which only version 1 does
 )
 
-type clientHeld struct {
-	u    *Update
-	seq  uint64
-	size int
+// replyTurn is what an agent of version 2 has said of the prompt's turn.
+type replyTurn struct {
+	accepted atomic.Bool   // it took the prompt up; set by whoever delivers, with the reply's mu held
+	taken    chan struct{} // closed then; nil when nobody waits; guarded by the reply's mu
+	idles    []clientIdle  // ends of turns, until it is known where this one begins; of whoever delivers
 }
 
+// replyStop is what is done to end a prompt ahead of its time.
+type replyStop struct {
+	cancelling atomic.Bool // the session was cancelled after the prompt was sent
+
+	// Guarded by the reply's mu:
+	forget func() bool // keeps the end of the prompt's ctx from being noticed
+	giveUp *time.Timer
+
+	// Guarded by the session's mu:
+	number    uint64 // among the prompts of the session that went out
+	told      bool   // session/cancel was sent because ctx is done
+	abandoned bool   // the reply has ended, and the agent perhaps works on the prompt
+}
+
+// clientIdle is the end of some turn.
 type clientIdle struct {
 	state *IdleStateUpdate
 	seq   uint64
@@ -171,10 +167,10 @@ func (r *Reply) send(req *acpv2.PromptRequest) {
 	if ctx.Done() != nil {
 		ctx = context.WithoutCancel(ctx)
 	}
-	ctx, r.cancelCall = context.WithCancelCause(ctx)
+	ctx, r.call.cancel = context.WithCancelCause(ctx)
 	if err := r.begin(&p); err != nil {
 		r.finish(nil, err)
-		r.cancelCall(nil)
+		r.call.cancel(nil)
 		return
 	}
 	answer, err := s.conn.proto().prompt(ctx, &p, jsonrpc.SendIf(r.sending), jsonrpc.OnReply(r.replied))
@@ -182,8 +178,8 @@ func (r *Reply) send(req *acpv2.PromptRequest) {
 		answer = func() (clientPrompted, error) { return clientPrompted{}, err }
 	}
 	r.mu.Lock()
-	r.answer = answer
-	hurried := r.hurried
+	r.call.answer = answer
+	hurried := r.call.hurried
 	r.mu.Unlock()
 	if hurried || s.conn.inHook(r.ctx) {
 		r.hurry()
@@ -209,8 +205,8 @@ func (r *Reply) send(req *acpv2.PromptRequest) {
 func (r *Reply) claim() clientAnswer {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	answer := r.answer
-	r.answer = nil
+	answer := r.call.answer
+	r.call.answer = nil
 	return answer
 }
 
@@ -218,7 +214,7 @@ func (r *Reply) claim() clientAnswer {
 // any more, and who would do it may be held up by a hook.
 func (r *Reply) hurry() {
 	r.mu.Lock()
-	r.hurried = true
+	r.call.hurried = true
 	r.mu.Unlock()
 	if answer := r.claim(); answer != nil && !r.s.conn.spawn(func() { r.run(answer) }) {
 		// Nobody has to wait for what has failed with the connection.
@@ -246,8 +242,7 @@ func (r *Reply) begin(p *acpv2.PromptRequest) error {
 		return s.closed
 	}
 	others := s.replies
-	r.shared = len(others) > 0
-	r.started = v1 || !r.shared
+	r.buffer.begun = v1 || len(others) == 0 // nobody else has the reply yet
 	s.replies = append(slices.Clip(others), r)
 	if v1 {
 		s.prompted++
@@ -255,12 +250,12 @@ func (r *Reply) begin(p *acpv2.PromptRequest) error {
 	}
 	s.mu.Unlock()
 	for _, o := range others {
-		o.poke()
+		o.buffer.poke()
 	}
 	if r.ctx.Done() != nil {
 		stop := context.AfterFunc(r.ctx, r.interrupt)
 		r.mu.Lock()
-		r.stopCtx = stop
+		r.stop.forget = stop
 		r.mu.Unlock()
 	}
 	if v1 {
@@ -271,16 +266,18 @@ func (r *Reply) begin(p *acpv2.PromptRequest) error {
 
 // replied is told of the answer by the reader.
 func (r *Reply) replied(any, error) {
-	r.returned.Store(r.s.conn.Version() == 1)
+	if r.s.conn.Version() == 1 {
+		r.call.state.Store(callAnswered)
+	}
 	r.place()
 	r.hurry()
 }
 
 // place gives the answer its place in the session's timeline.
 func (r *Reply) place() {
-	if !r.placed { // middleware may ask again
-		r.placed = true
-		r.s.line.Place(&r.mark)
+	if !r.call.placed { // middleware may ask again
+		r.call.placed = true
+		r.s.line.Place(&r.call.mark)
 	}
 }
 
@@ -288,19 +285,19 @@ func (r *Reply) place() {
 func (r *Reply) run(answer clientAnswer) {
 	s := r.s
 	res, err := answer()
-	r.cancelCall(nil)
+	r.call.cancel(nil)
 	r.place() // if nothing was answered, or by middleware
 	err = s.conn.explain(err)
-	r.answered, r.failed = res, err
+	r.call.result, r.call.err = res, err
 	if v1 := s.conn.Version() == 1; v1 && s.conn.inHook(r.ctx) || err != nil && r.ctx.Err() != nil {
 		// Whoever waits for the result may be what keeps the timeline, or has
 		// waited long enough for it.
-		if v1 && r.sent.Load() && r.ctx.Err() != nil && r.first() {
+		if v1 && r.call.sent() && r.ctx.Err() != nil && r.first() {
 			r.cancelSession()
 		}
 		r.finish(r.outcome())
 	}
-	s.line.Resolve(&r.mark, clientItem{answer: r})
+	s.line.Resolve(&r.call.mark, clientItem{answer: r})
 	s.line.Settle()
 }
 
@@ -315,11 +312,11 @@ func (r *Reply) ctxErr() error {
 
 // outcome makes what Wait returns of an answer that ends the turn.
 func (r *Reply) outcome() (res *Result, err error) {
-	answer, err := &r.answered, r.failed
+	answer, err := &r.call.result, r.call.err
 	switch {
 	case err == nil:
 		res = &Result{StopReason: answer.stopReason, Usage: answer.usage, Meta: answer.meta}
-	case r.cancelling.Load() && errors.Is(err, jsonrpc.ErrRequestCancelled):
+	case r.stop.cancelling.Load() && errors.Is(err, jsonrpc.ErrRequestCancelled):
 		res, err = &Result{StopReason: StopCancelled}, nil // withdrawn before it began
 	}
 	if r.ctx.Err() != nil {
@@ -331,11 +328,11 @@ func (r *Reply) outcome() (res *Result, err error) {
 // abandon ends a reply without its turn having ended.
 func (r *Reply) abandon(err error) {
 	r.s.mu.Lock()
-	r.abandoned = true
+	r.stop.abandoned = true
 	r.s.mu.Unlock()
 	r.s.leave(r)
 	r.finish(nil, err)
-	r.cancelCall(err)
+	r.call.cancel(err)
 	r.hurry() // the request is withdrawn by who waits for its answer
 }
 
@@ -355,20 +352,19 @@ func (s *ClientSession) leave(r *Reply) (younger []*Reply, busy bool) {
 func (r *Reply) finish(res *Result, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.ended {
+	if r.over.Load() {
 		return
 	}
-	r.ended, r.result, r.err = true, res, err
+	r.result, r.err = res, err
 	r.over.Store(true)
-	if r.stopCtx != nil {
-		r.stopCtx()
+	if r.stop.forget != nil {
+		r.stop.forget()
 	}
-	if r.giveUp != nil {
-		r.giveUp.Stop()
+	if r.stop.giveUp != nil {
+		r.stop.giveUp.Stop()
 	}
 	close(r.done)
-	r.wakeRoom()
-	r.wakeReader()
+	r.buffer.end()
 }
 
 // takenUp returns a channel that is closed when an agent of version 2 has said
@@ -376,13 +372,13 @@ func (r *Reply) finish(res *Result, err error) {
 func (r *Reply) takenUp() <-chan struct{} {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.taken == nil {
-		r.taken = make(chan struct{})
-		if r.accepted {
-			close(r.taken)
+	if r.turn.taken == nil {
+		r.turn.taken = make(chan struct{})
+		if r.turn.accepted.Load() {
+			close(r.turn.taken)
 		}
 	}
-	return r.taken
+	return r.turn.taken
 }
 
 // Done returns a channel that is closed when the turn has ended, or will not end
@@ -411,11 +407,7 @@ func (r *Reply) MessageID() MessageID {
 // since it is told behind the update at hand. In version 2 Wait and Updates fail
 // there as soon as that is noticed, if the prompt was sent with the hook's ctx.
 func (r *Reply) Wait() (*Result, error) {
-	r.mu.Lock()
-	if r.reading == clientHolds {
-		r.discard()
-	}
-	r.mu.Unlock()
+	r.buffer.leave(true)
 	if r.awaitsItself() {
 		return nil, errAwaitsItself
 	}

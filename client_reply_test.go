@@ -260,9 +260,9 @@ func TestReplyHolds(t *testing.T) {
 			}
 		}()
 		synctest.Wait()
-		r.mu.Lock()
-		held := len(r.held)
-		r.mu.Unlock()
+		r.buffer.mu.Lock()
+		held := len(r.buffer.held)
+		r.buffer.mu.Unlock()
 		if held != maxHeld {
 			t.Errorf("%d updates are held", held)
 		}

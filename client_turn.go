@@ -44,14 +44,14 @@ func (t *clientTurns) see(s *ClientSession, u *Update, replies []*Reply) {
 		}
 		t.working = false
 		for _, r := range replies {
-			if r.inserted {
+			if r.turn.accepted.Load() {
 				s.complete(r, v)
 				continue
 			}
-			if len(r.idles) >= maxSeenIdles {
-				r.idles = slices.Delete(r.idles, 0, 1)
+			if len(r.turn.idles) >= maxSeenIdles {
+				r.turn.idles = slices.Delete(r.turn.idles, 0, 1)
 			}
-			r.idles = append(r.idles, clientIdle{v, t.seq})
+			r.turn.idles = append(r.turn.idles, clientIdle{v, t.seq})
 		}
 	case StateUpdate:
 		t.working = true // also if it is not known: never idle (S85)
@@ -61,7 +61,7 @@ func (t *clientTurns) see(s *ClientSession, u *Update, replies []*Reply) {
 // saw remembers where a message of the user's began, while some prompt does not
 // know its message yet.
 func (t *clientTurns) saw(id MessageID, replies []*Reply) {
-	if !slices.ContainsFunc(replies, func(r *Reply) bool { return !r.inserted }) {
+	if !slices.ContainsFunc(replies, func(r *Reply) bool { return !r.turn.accepted.Load() }) {
 		t.seen = nil
 		return
 	}
@@ -93,49 +93,38 @@ func (s *ClientSession) answered(ctx context.Context, r *Reply) {
 		s.promptAnswered(ctx, r)
 		return
 	}
-	answer, err := &r.answered, r.failed
+	answer, err := &r.call.result, r.call.err
 	if err != nil {
 		s.leave(r)
 		r.finish(r.outcome())
 		return
 	}
 	id, from := s.turns.begins(answer.messageID)
-	r.inserted = true
-	r.insert(id, from)
-	for _, idle := range r.idles {
+	r.accept(id, from)
+	for _, idle := range r.turn.idles {
 		if idle.seq >= from {
-			r.mu.Lock()
-			r.keep(func(h clientHeld) bool { return h.seq <= idle.seq })
-			r.mu.Unlock()
+			r.buffer.cut(idle.seq)
 			s.complete(r, idle.state)
 			return
 		}
 	}
-	r.idles = nil
+	r.turn.idles = nil
 	if r.ctx.Err() != nil { // it came too late to be withdrawn
 		_ = s.conn.spawn(r.cancelSession)
 	}
 }
 
-// insert says where a reply begins.
-func (r *Reply) insert(id MessageID, from uint64) {
+// accept notes that an agent of version 2 took the prompt up, and where its turn
+// begins.
+func (r *Reply) accept(id MessageID, from uint64) {
 	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.id, r.accepted = id, true
-	if r.taken != nil {
-		close(r.taken)
+	r.id = id
+	r.turn.accepted.Store(true)
+	if r.turn.taken != nil {
+		close(r.turn.taken)
 	}
-	if !r.started {
-		r.started = true
-		if r.lost {
-			// What was lost may all have been of other turns.
-			r.lost = r.head < len(r.held) && r.held[r.head].seq > from
-		}
-		r.keep(func(h clientHeld) bool { return h.seq >= from })
-		if r.waiting && r.head < len(r.held) {
-			r.wakeReader()
-		}
-	}
+	r.mu.Unlock()
+	r.buffer.begin(from)
 }
 
 // complete ends a turn of version 2.
@@ -172,9 +161,7 @@ func (s *ClientSession) promptSent(ctx context.Context, r *Reply, p *acpv2.Promp
 	})
 	told.first, told.second = s.synthetic(&told.message), s.synthetic(&told.running)
 	told.message.MessageID, told.message.Content = r.MessageID(), Set(p.Prompt)
-	r.mu.Lock()
-	r.own = &told.first
-	r.mu.Unlock()
+	r.buffer.setOwn(&told.first)
 	s.emit(ctx, &told.first)
 	s.emit(ctx, &told.second)
 }
@@ -196,7 +183,7 @@ func (s *ClientSession) promptAnswered(ctx context.Context, r *Reply) {
 		idle.StopReason = StopCancelled
 	default:
 		idle.StopReason = StopError
-		if said, ok := errors.AsType[*jsonrpc.Error](r.failed); ok {
+		if said, ok := errors.AsType[*jsonrpc.Error](r.call.err); ok {
 			idle.Error = &acpv2.Error{Code: acpv2.ErrorCode(said.Code), Message: said.Message, Data: said.Data}
 		}
 	}
@@ -205,23 +192,11 @@ func (s *ClientSession) promptAnswered(ctx context.Context, r *Reply) {
 	younger, busy := s.leave(r)
 	r.finish(res, failed)
 	for _, o := range younger {
-		o.restart()
+		o.buffer.restart()
 	}
 	if busy {
 		running := s.synthetic(&RunningStateUpdate{})
 		s.emit(ctx, &running)
-	}
-}
-
-// restart begins a reply of version 1 that nobody has read yet anew, since a
-// prompt before it has ended.
-func (r *Reply) restart() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.own != nil && r.reading == clientHolds {
-		r.bytes = clientHeldSize(r.own)
-		r.held, r.head, r.lost = []clientHeld{{u: r.own, size: r.bytes}}, 0, false
-		r.wakeRoom()
 	}
 }
 

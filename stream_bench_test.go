@@ -112,8 +112,9 @@ func BenchmarkReceive(b *testing.B) {
 		c.peer.Store(p)
 		c.conn.SetMux(p.mux)
 		s := c.known("sess_ABCDEFGHIJKLMNOPQRSTUVWXYZ", clientRoot)
-		r := &Reply{s: s, ctx: b.Context(), done: make(chan struct{}), wake: make(chan struct{}, 1), started: true, cancelCall: func(error) {}, reading: clientDiscards}
-		s.line.Discard(&r.mark) // nobody waits for its answer
+		r := s.newReply(b.Context())
+		r.buffer.begun, r.buffer.reader, r.call.cancel = true, readerGone, func(error) {}
+		s.line.Discard(&r.call.mark) // nobody waits for its answer
 		s.replies = []*Reply{r}
 		run(b, l, done)
 		b.StopTimer()
