@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -182,4 +183,42 @@ func TestMarked(t *testing.T) {
 	if env, m := Marked([]string{MarkVar + "=-"}); m != "" || !slices.Equal(env, []string{MarkVar + "=-"}) {
 		t.Errorf("%q, %q", env, m)
 	}
+}
+
+// TestLooksAreBounded: a process whose environment cannot be read at the moment holds a look up for a
+// bounded time, and so many looks only; what was found before it counts.
+func TestLooksAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const stuck, fine = 1 << 30, 1<<30 + 1
+		free := make(chan struct{})
+		was := environ
+		environ = func(pid int) ([]byte, error) {
+			if pid == stuck {
+				<-free
+			}
+			return []byte(MarkVar + "=m\x00"), nil
+		}
+		defer func() { environ = was }()
+		now := proc{start: "9" + thisStart()} // younger than this process
+		procs := map[int]proc{stuck: now, fine: now}
+		all := func(int, proc) bool { return true }
+		for i := range maxLooks + 2 {
+			began := time.Now()
+			if found := Mark("m").among(procs, all); slices.Contains(found, stuck) {
+				t.Errorf("found %v", found)
+			}
+			want := lookFor
+			if i >= maxLooks {
+				want = 0
+			}
+			if took := time.Since(began); took != want {
+				t.Errorf("look %d took %v, want %v", i, took, want)
+			}
+		}
+		close(free)
+		synctest.Wait()
+		if found := Mark("m").among(procs, all); len(found) != 2 {
+			t.Errorf("found %v after that", found)
+		}
+	})
 }

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"sync"
 	"syscall"
+	"time"
 )
 
 func dieWithParent(attr *syscall.SysProcAttr) { attr.Pdeathsig = syscall.SIGKILL }
@@ -32,10 +33,9 @@ func (s *strays) find(child, group int, mark Mark) bool {
 		(*s)[pid] = procs[pid].start
 		found = true
 	}
-	for pid, p := range procs {
-		if p.group != group && pid != child && (*s)[pid] != p.start && mark.on(pid, p) {
-			add(pid)
-		}
+	others := func(pid int, p proc) bool { return p.group != group && pid != child && (*s)[pid] != p.start }
+	for _, pid := range mark.among(procs, others) {
+		add(pid)
 	}
 	for pid, p := range procs {
 		if p.group == group || pid == child || (*s)[pid] == p.start {
@@ -56,14 +56,69 @@ func (s *strays) find(child, group int, mark Mark) bool {
 	return found
 }
 
-// on reports whether a process has a mark. The environment of a process of
-// somebody else, or of one that has made itself unreadable, cannot be looked at.
-func (m Mark) on(pid int, p proc) bool {
-	if m == "" || pid == os.Getpid() || olderThanThis(p) {
-		return false
+const (
+	// lookFor bounds a look at the environments of processes. One whose memory is
+	// locked, as in the middle of reading from a disk that does not answer, blocks
+	// whoever reads its environment.
+	lookFor = 250 * time.Millisecond
+	// maxLooks bounds the looks that are blocked so.
+	maxLooks = 4
+)
+
+// looks holds one for each look that goes on.
+var looks = make(chan struct{}, maxLooks)
+
+// environ reads the environment of a process; tests replace it.
+var environ = func(pid int) ([]byte, error) {
+	return os.ReadFile("/proc/" + strconv.Itoa(pid) + "/environ")
+}
+
+// among returns the processes that have a mark, of those for which f reports true. It
+// returns after lookFor with what it has found by then, and finds nothing while
+// maxLooks others are blocked. The environment of somebody else's process, or of one
+// that has made itself unreadable, cannot be read.
+func (m Mark) among(procs map[int]proc, f func(pid int, p proc) bool) (found []int) {
+	if m == "" {
+		return nil
 	}
-	environ, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/environ")
-	return err == nil && m.isIn(string(environ))
+	var pids []int
+	for pid, p := range procs {
+		if pid != os.Getpid() && !olderThanThis(p) && f(pid, p) {
+			pids = append(pids, pid)
+		}
+	}
+	if len(pids) == 0 {
+		return nil
+	}
+	select {
+	case looks <- struct{}{}:
+	default:
+		return nil
+	}
+	has := make(chan int, len(pids)) // never blocks
+	read := environ
+	go func() {
+		defer func() { <-looks }()
+		defer close(has)
+		for _, pid := range pids {
+			if env, err := read(pid); err == nil && m.isIn(string(env)) {
+				has <- pid
+			}
+		}
+	}()
+	late := time.NewTimer(lookFor)
+	defer late.Stop()
+	for {
+		select {
+		case pid, more := <-has:
+			if !more {
+				return found
+			}
+			found = append(found, pid)
+		case <-late.C:
+			return found
+		}
+	}
 }
 
 // olderThanThis reports whether a process was started before this one, which then
@@ -86,10 +141,9 @@ func (m Mark) Find() map[int]string {
 		return nil
 	}
 	out := map[int]string{}
-	for pid, p := range snapshot() {
-		if m.on(pid, p) {
-			out[pid] = p.start
-		}
+	procs := snapshot()
+	for _, pid := range m.among(procs, func(int, proc) bool { return true }) {
+		out[pid] = procs[pid].start
 	}
 	return out
 }

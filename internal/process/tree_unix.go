@@ -15,12 +15,18 @@ const separators = "/"
 // shell runs the watchdog.
 var shell = "/bin/sh"
 
-// watch waits for the end of its standard input and then kills the group it
-// leads, and before it what has the mark of the tree. It ignores what others may
-// send to the group, and says when it is so far.
+// watch waits for the end of its standard input and then kills what has the mark of
+// the tree and the group that it leads, itself included. It ignores what others may
+// send to the group, and writes a line when it has begun to. The group does not wait
+// for the search, which blocks where the memory of a process is locked; and what the
+// search has found is looked at again right before it is killed, since its number may
+// be another's by then.
 const watch = `trap '' HUP INT QUIT TERM PIPE ALRM USR1 USR2 TSTP TTIN TTOU; echo; exec >&-; read -r x
 if [ -n "$1" ] && [ -d /proc/self ]; then
-	for f in $(grep -ls "$1" /proc/[0-9]*/environ 2>/dev/null); do p=${f#/proc/}; kill -KILL "${p%/environ}" 2>/dev/null; done
+	(sleep 1; kill -KILL 0) &
+	for f in $(grep -ls "$1" /proc/[0-9]*/environ 2>/dev/null); do
+		p=${f#/proc/}; grep -qs "$1" "$f" 2>/dev/null && kill -KILL "${p%/environ}" 2>/dev/null
+	done
 fi
 kill -KILL 0`
 

@@ -67,7 +67,8 @@ type command struct {
 	master *os.File
 	dog    *watchdog
 	mark   process.Mark
-	done   chan struct{} // closed when the command itself has ended
+	held   holders       // of the number of the command; written before done is closed
+	done   chan struct{} // closed when the command itself has ended, and was reaped
 
 	once   sync.Once
 	ended  chan struct{} // closed when everything has ended
@@ -120,6 +121,9 @@ func (c *command) run(started chan<- error) {
 		return
 	}
 	_ = c.cmd.Wait()
+	if c.held = holdersOf(c.cmd.Process.Pid); !c.held.any() && c.dog != nil {
+		c.dog.forgetSession()
+	}
 	close(c.done)
 }
 
@@ -186,22 +190,39 @@ func (c *command) End(ctx context.Context) error {
 	}
 }
 
+// session is the number of the command, which is that of its session and group, or 0 when it may be
+// another's by now: the system gives a number anew once the command was reaped and nothing is left of its
+// session and group.
+func (c *command) session() int {
+	select {
+	case <-c.done:
+		if !c.held.any() {
+			return 0
+		}
+	default:
+	}
+	return c.cmd.Process.Pid
+}
+
 // tree returns the processes of the command.
 func (c *command) tree() tree {
-	t := findTree(c.cmd.Process.Pid)
+	t := tree{}
+	if session := c.session(); session > 0 {
+		t = findTree(session)
+	}
 	t.add(marked(c.mark))
 	return t
 }
 
 func (c *command) end() {
 	defer close(c.ended)
-	pid := c.cmd.Process.Pid
 	tree := c.tree()
 	t := time.NewTimer(grace)
 	defer t.Stop()
 	select {
 	case <-c.done:
 	default:
+		pid := c.session()
 		tree.signal(pid, syscall.SIGHUP)
 		tree.signal(pid, syscall.SIGTERM)
 		tree.signal(pid, syscall.SIGCONT)
@@ -213,7 +234,7 @@ func (c *command) end() {
 	}
 	for range 8 { // what is started meanwhile is found in the next round
 		tree.add(c.tree())
-		if tree.signal(pid, syscall.SIGKILL) == 0 {
+		if tree.signal(c.session(), syscall.SIGKILL) == 0 {
 			break
 		}
 	}
@@ -233,15 +254,20 @@ func (c *command) Close() error {
 }
 
 // shell runs the watchdog, which waits for the end of a pipe that only this process holds open, and
-// then kills the session. Where there is /proc it looks for all processes of the session; a shell
-// with job control has them in groups of their own. Then it kills what has the mark of the command.
+// then kills the session, unless a line said that its number may be another's. Where there is /proc it
+// looks for all processes of the session; a shell with job control has them in groups of their own. Then
+// it kills what has the mark of the command, looking again right before, since numbers change hands.
 const (
 	shell  = "/bin/sh"
 	script = `trap '' HUP INT QUIT TERM PIPE ALRM USR1 USR2 TSTP TTIN TTOU
-read -r x && exit
-kill -KILL -"$1" 2>/dev/null
+session=$1
+while read -r x; do
+	[ "$x" = forget ] || exit
+	session=
+done
+[ -z "$session" ] || kill -KILL -"$session" 2>/dev/null
 [ -d /proc/self ] || exit
-for round in 1 2 3; do
+[ -z "$session" ] || for round in 1 2 3; do
 	for f in /proc/[0-9]*/stat; do
 		line=
 		{ read -r line <"$f"; } 2>/dev/null || continue
@@ -250,7 +276,9 @@ for round in 1 2 3; do
 	done
 done
 [ -n "$2" ] || exit
-for f in $(grep -ls "$2" /proc/[0-9]*/environ 2>/dev/null); do p=${f#/proc/}; kill -KILL "${p%/environ}" 2>/dev/null; done`
+for f in $(grep -ls "$2" /proc/[0-9]*/environ 2>/dev/null); do
+	p=${f#/proc/}; grep -qs "$2" "$f" 2>/dev/null && kill -KILL "${p%/environ}" 2>/dev/null
+done`
 )
 
 type watchdog struct {
@@ -276,6 +304,9 @@ func watch(session int, mark process.Mark) (*watchdog, error) {
 	}
 	return &watchdog{p, w}, nil
 }
+
+// forgetSession has the watchdog go by the mark alone.
+func (d *watchdog) forgetSession() { _, _ = d.hold.WriteString("forget\n") }
 
 // release ends the watchdog, which has nothing to do any more.
 func (d *watchdog) release() {

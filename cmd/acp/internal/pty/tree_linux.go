@@ -17,13 +17,13 @@ func dieWithParent(attr *syscall.SysProcAttr) { attr.Pdeathsig = syscall.SIGKILL
 type tree map[int]string
 
 type proc struct {
-	parent, session int
-	zombie          bool
-	start           string
+	parent, group, session int
+	zombie                 bool
+	start                  string
 }
 
-// findTree looks for the processes of a session.
-func findTree(session int) tree {
+// snapshot returns all processes.
+func snapshot() map[int]proc {
 	dirs, _ := filepath.Glob("/proc/[0-9]*")
 	procs := make(map[int]proc, len(dirs))
 	for _, d := range dirs {
@@ -33,6 +33,12 @@ func findTree(session int) tree {
 			}
 		}
 	}
+	return procs
+}
+
+// findTree looks for the processes of a session.
+func findTree(session int) tree {
+	procs := snapshot()
 	t := tree{}
 	for pid, p := range procs {
 		in := pid == session || p.session == session
@@ -49,6 +55,34 @@ func findTree(session int) tree {
 		}
 	}
 	return t
+}
+
+// holders are processes that keep the number of an ended command from being given to another: those that
+// were in its session or its group when it was reaped.
+type holders struct {
+	session int
+	by      tree
+}
+
+func holdersOf(session int) holders {
+	h := holders{session, tree{}}
+	for pid, p := range snapshot() {
+		if p.session == session || p.group == session {
+			h.by[pid] = p.start
+		}
+	}
+	return h
+}
+
+// any reports whether one of them is still there. What they have started since may hold the number as
+// well, but nothing tells that from processes of somebody who was given it.
+func (h holders) any() bool {
+	for pid, start := range h.by {
+		if p, ok := stat(pid); ok && p.start == start && (p.session == h.session || p.group == h.session) {
+			return true
+		}
+	}
+	return false
 }
 
 // killTree kills the processes of a session and the descendants of its leader. They are stopped
@@ -114,6 +148,7 @@ func stat(pid int) (proc, bool) {
 		return proc{}, false
 	}
 	parent, err1 := strconv.Atoi(string(f[1]))
-	session, err2 := strconv.Atoi(string(f[3]))
-	return proc{parent, session, f[0][0] == 'Z' || f[0][0] == 'X', string(f[19])}, err1 == nil && err2 == nil
+	group, err2 := strconv.Atoi(string(f[2]))
+	session, err3 := strconv.Atoi(string(f[3]))
+	return proc{parent, group, session, f[0][0] == 'Z' || f[0][0] == 'X', string(f[19])}, err1 == nil && err2 == nil && err3 == nil
 }
