@@ -95,11 +95,13 @@ type journal struct {
 	outputs outputs
 }
 
-// put queues an item. It blocks while too much waits to be shown: then the frontend takes long, or the disk
-// has not answered for so long that what is to be written is at its bound, [store.MaxBacklog]. Callers
-// hold the session's order meanwhile, so at that bound all of the session waits, and so does its agent. A
-// cancel goes through, other sessions' journals do not wait, and closing the host ends it: see finish. It
-// drops the item when the journal is closed or nobody waits for anything any more.
+// put queues an item. It blocks while too much waits to be shown: either the frontend is slow, or the disk
+// has not answered for so long that the log is at its bound, [store.MaxBacklog]. Callers hold the session's
+// order meanwhile, so at that bound the whole session waits, and so does its agent. A cancel goes through, and
+// closing the host ends the wait: see finish. Journals of other sessions do not wait. The other sessions of
+// the connection go on until [jsonrpc.Settings.MaxQueued] of messages wait for this session; then the
+// connection is not read, since one stream carries them all. put drops the item when the journal is closed or
+// nobody waits for anything any more.
 func (j *journal) put(it item) {
 	size := it.size()
 	j.mu.Lock()

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 
 	"github.com/goacp/acp"
+	"github.com/goacp/acp/cmd/acp/internal/history"
 	"github.com/goacp/acp/cmd/acp/internal/store"
 	"github.com/goacp/acp/jsonrpc"
 	"github.com/goacp/acp/transcript"
@@ -235,8 +236,7 @@ func (s *Session) recall(ctx context.Context, kept store.Session) error {
 	if kept.Conversation == "" {
 		return nil
 	}
-	busy, unknown := h.cfg.Store.Writing(ctx, kept.Conversation)
-	snap, damage, err := h.cfg.Store.Snapshot(ctx, kept.Conversation, store.Bounds())
+	was, err := h.cfg.Store.Resume(ctx, kept.Conversation, history.InTurn)
 	if err != nil {
 		if ctx.Err() != nil {
 			return err
@@ -245,7 +245,8 @@ func (s *Session) recall(ctx context.Context, kept store.Session) error {
 		h.keeper.unread(kept, err)
 		return nil
 	}
-	h.keeper.damaged(kept, damage)
+	snap := was.Snapshot
+	h.keeper.damaged(kept, was.Damage)
 	s.journal.resume(kept, snap)
 	s.order.Lock()
 	defer s.order.Unlock()
@@ -254,8 +255,8 @@ func (s *Session) recall(ctx context.Context, kept store.Session) error {
 		s.past = newPast(snap)
 	}
 	s.past.kept = snap
-	if !busy && unknown == nil { // otherwise another program's turn may run
-		s.endInterrupted(snap)
+	if was.Interrupted {
+		s.endInterrupted()
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

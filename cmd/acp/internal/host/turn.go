@@ -9,7 +9,6 @@ import (
 
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/cmd/acp/internal/exitcode"
-	"github.com/goacp/acp/cmd/acp/internal/history"
 	"github.com/goacp/acp/cmd/acp/internal/safetext"
 	"github.com/goacp/acp/cmd/acp/internal/store"
 	"github.com/goacp/acp/jsonrpc"
@@ -81,12 +80,9 @@ func turnEvent(end *store.TurnEnd) store.Event {
 	return store.Event{Time: time.Now(), Kind: store.EventTurn, Data: data}
 }
 
-// endInterrupted notes that the last turn of a conversation from the store did not end: the program has
-// ended in the middle.
-func (s *Session) endInterrupted(was *transcript.Snapshot) {
-	if !history.InTurn(was) {
-		return
-	}
+// endInterrupted notes that the program has ended in the middle of the last turn of a conversation from the
+// store.
+func (s *Session) endInterrupted() {
 	end := &store.TurnEnd{By: string(transcript.EndedByClient)}
 	s.journal.put(item{turn: end, event: turnEvent(end)})
 }

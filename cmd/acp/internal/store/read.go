@@ -228,22 +228,28 @@ func (s *Store) Snapshot(ctx context.Context, id string, cfg transcript.Config) 
 		damage   *Damage
 	}
 	r, err := abandon(ctx, s, func() (folded, error) {
-		f := newFolder(cfg)
-		// Asked first, since the log may become longer meanwhile.
-		known := s.witnesses(ctx, id)
-		damage, err := s.readKnown(ctx, id, known, func(e *Event) bool {
-			f.apply(e)
-			return true
-		})
-		if err != nil {
-			return folded{}, err
-		}
-		if len(damage.Lost) == 0 && damage.Missing == 0 && !damage.CutOff && !damage.Altered {
-			damage = nil
-		}
-		return folded{f.conversation.Snapshot(), damage}, nil
+		t, damage, err := s.snapshot(ctx, id, cfg)
+		return folded{t, damage}, err
 	})
 	return r.snapshot, r.damage, wrap("read session", err)
+}
+
+// snapshot is Snapshot for callers that wait for the files.
+func (s *Store) snapshot(ctx context.Context, id string, cfg transcript.Config) (*transcript.Snapshot, *Damage, error) {
+	f := newFolder(cfg)
+	// Asked first, since the log may become longer meanwhile.
+	known := s.witnesses(ctx, id)
+	damage, err := s.readKnown(ctx, id, known, func(e *Event) bool {
+		f.apply(e)
+		return true
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	if len(damage.Lost) == 0 && damage.Missing == 0 && !damage.CutOff && !damage.Altered {
+		damage = nil
+	}
+	return f.conversation.Snapshot(), damage, nil
 }
 
 // state reads what is known of a conversation from its log.

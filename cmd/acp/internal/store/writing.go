@@ -15,19 +15,20 @@ import (
 // undisturbed. A conversation that does not exist is not being written. An error means that it is not known,
 // as where files cannot be locked.
 func (s *Store) Writing(ctx context.Context, conversation string) (bool, error) {
-	is, err := abandon(ctx, s, func() (bool, error) { return s.isLocked(conversation) })
+	is, err := abandon(ctx, s, func() (bool, error) { return s.isLocked(conversation, maxParts) })
 	if errors.Is(err, ErrNotFound) {
 		return false, nil
 	}
 	return is, wrap("read session", err)
 }
 
-func (s *Store) isLocked(conversation string) (bool, error) {
+// isLocked reports whether one of the parts up to last is locked for writing.
+func (s *Store) isLocked(conversation string, last int) (bool, error) {
 	parts, err := s.parts(conversation)
 	if err != nil {
 		return false, err
 	}
-	for _, p := range parts {
+	for _, p := range parts[:min(len(parts), last)] {
 		f, err := s.files.OpenFile(filepath.Join(s.dir, logName(conversation, p.n)), os.O_RDONLY, 0)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
