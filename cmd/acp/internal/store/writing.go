@@ -22,6 +22,16 @@ func (s *Store) Writing(ctx context.Context, conversation string) (bool, error) 
 	return is, wrap("read session", err)
 }
 
+// IsInterrupted reports whether the program of a conversation has ended in the middle of its last turn: the
+// turn is open, and no running process writes the conversation. It returns false if that is not known.
+func (s *Store) IsInterrupted(ctx context.Context, v Session) bool {
+	if !v.Open {
+		return false
+	}
+	busy, err := s.Writing(ctx, v.Conversation)
+	return !busy && err == nil
+}
+
 // isLocked reports whether one of the parts up to last is locked for writing.
 func (s *Store) isLocked(conversation string, last int) (bool, error) {
 	parts, err := s.parts(conversation)

@@ -181,7 +181,11 @@ func (m *model) listSessions() tea.Cmd {
 					default:
 						note += fmt.Sprintf(" · %d turns", f.Turns)
 					}
-					items = append(items, item{title: sessionTitle(f.Title, f.ID), note: note, current: value == current, value: value})
+					title := sessionTitle(f.Title, f.ID)
+					if s.IsInterrupted(ctx, f.Session) {
+						title = "(interrupted) " + title
+					}
+					items = append(items, item{title: title, note: note, current: value == current, value: value})
 				}
 			} else if err != nil {
 				failed = err

@@ -15,6 +15,7 @@ import (
 
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acpv2"
+	"github.com/goacp/acp/cmd/acp/internal/store"
 	"github.com/goacp/acp/transcript"
 )
 
@@ -265,6 +266,31 @@ func TestSessions(t *testing.T) {
 	if !slices.Equal(r.link.restored, []acp.SessionID{"s-old"}) {
 		t.Errorf("restored %q", r.link.restored)
 	}
+}
+
+// TestInterruptedSessions: the list of sessions shows which of them have a last turn that was interrupted.
+func TestInterruptedSessions(t *testing.T) {
+	st, _, err := store.Open(t.Context(), store.Options{Path: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = st.Close() })
+	r := newRig(t, 80, 24, func(o *Options) {
+		o.store = func(context.Context) (*store.Store, error) { return st, nil }
+		for title, last := range map[string]store.Event{
+			"killed": {Kind: store.EventUpdate, Data: []byte(`{"sessionUpdate":"state_update","state":"running"}`)},
+			"ended":  {Kind: store.EventTurn, Data: []byte(`{"stopReason":"end_turn"}`)},
+		} {
+			rec := st.Record(store.Session{Key: store.Key{Agent: o.Agent.Name, ID: title}, Cwd: o.cwd, Title: title}, store.RecordOptions{})
+			rec.Append(store.Event{Kind: store.EventUpdate, Data: []byte(`{"sessionUpdate":"user_message","messageId":"1"}`)}, last)
+			if err := rec.Close(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}).start()
+	r.run(r.keys("ctrl+r"))
+	r.wants("(interrupted) killed", "ended")
+	r.lacks("(interrupted) ended")
 }
 
 func TestSubagent(t *testing.T) {

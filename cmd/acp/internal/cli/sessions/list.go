@@ -207,9 +207,8 @@ type Item struct {
 
 func (o *Options) print(ctx context.Context, st *store.Store, rows []row, asked bool) error {
 	for i := range rows {
-		if v := &rows[i]; v.Open && st != nil {
-			busy, err := st.Writing(ctx, v.Conversation)
-			v.interrupted = !busy && err == nil
+		if v := &rows[i]; st != nil {
+			v.interrupted = st.IsInterrupted(ctx, v.Session)
 		}
 	}
 	if o.JSON {
