@@ -11,9 +11,10 @@ import (
 // A rawAgent writes its frames itself, of version 1, as agents do that are not made with this module. Its
 // name says what it does.
 type rawAgent struct {
-	does string
-	in   *bufio.Reader
-	next int // id of its next request
+	does  string
+	in    *bufio.Reader
+	next  int // id of its next request
+	turns int
 }
 
 type rawFrame struct {
@@ -135,6 +136,13 @@ func (a *rawAgent) turn() string {
 		fmt.Println(strings.Repeat("x", 3000))
 	case "noisy":
 		fmt.Println("Update available")
+		a.say("Said.")
+	case "deep": // twice in a turn, then once in each
+		fmt.Println("Update available")
+		for range max(1, 2-a.turns) {
+			a.update(`{"sessionUpdate":"agent_message_chunk","content":` + strings.Repeat("[", 600) + strings.Repeat("]", 600) + `}`)
+		}
+		a.turns++
 		a.say("Said.")
 	case "silent":
 		fmt.Fprintln(os.Stderr, "model: HTTP 400 \x1b[31mbad key")

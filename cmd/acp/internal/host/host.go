@@ -98,7 +98,7 @@ const (
 	// moment, and without Err that everything is written again. With another Err something is lost.
 	NoteStore  NoteKind = "store"
 	NoteSilent NoteKind = "silent" // a turn has ended in which the agent said and did nothing; the conversation has a notice of it
-	NoteNoise  NoteKind = "noise"  // the agent wrote lines that are no messages, which were ignored
+	NoteNoise  NoteKind = "noise"  // something that the agent wrote was ignored: lines that are no messages, told once for each start of the agent, or messages that cannot be read
 	NoteEnded  NoteKind = "ended"  // the agent has ended
 )
 

@@ -40,7 +40,7 @@ type link struct {
 	mu      sync.Mutex
 	mcp     []acp.MCPServer // once planned
 	planned bool
-	noise   uint64 // frames that were no messages, as far as that was told
+	told    ignored // as far as that was told
 }
 
 // dial starts the agent as it is known. env is added to its environment.

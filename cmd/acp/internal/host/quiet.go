@@ -14,30 +14,44 @@ const stderrWait = 100 * time.Millisecond
 
 // A turnMark is what a link had written besides messages when a turn began.
 type turnMark struct {
-	stderr int    // lines
+	stderr int // lines
+	ignored
+}
+
+// ignored is what was ignored of what an agent wrote.
+type ignored struct {
 	noise  uint64 // frames that are no messages
+	unread uint64 // messages that were too large or nested too deeply
 }
 
-func (l *link) mark() turnMark {
-	frames, _ := l.conn.Noise()
-	return turnMark{l.stderr.mark(), frames}
+func (l *link) mark() turnMark { return turnMark{l.stderr.mark(), l.ignored()} }
+
+func (l *link) ignored() ignored {
+	st := l.conn.Conn().Stats()
+	return ignored{st.Noise + st.Invalid, st.Oversize + st.TooDeep}
 }
 
-// quiet says that a turn has ended in which nothing was said, which looks like success, and that lines
-// were ignored. What an agent that answers has written before its turns, such as a banner, does no harm.
+// quiet says that a turn has ended in which nothing was said, which looks like success, and that something
+// was ignored. Lines that are no messages are told once for as long as the agent runs, since some agents
+// log to their standard output all the time. What one that answers has written before its turns, such as
+// a banner, does no harm.
 func (s *Session) quiet(on *link, mark turnMark, silent bool) {
 	h := s.host
-	frames, _ := on.conn.Noise()
+	now := on.ignored()
+	before := on.tell(now, mark.noise, silent)
 	if !silent {
-		mark.noise = max(mark.noise, on.told(frames))
-		ignored := ignoredLines(frames - mark.noise)
-		if ignored != "" {
-			h.note(Note{Kind: NoteNoise, Text: ignored})
+		told := now
+		told.noise -= max(mark.noise, before.noise)
+		told.unread -= max(mark.unread, before.unread)
+		if before.noise > 0 {
+			told.noise = 0
+		}
+		if text := told.String(); text != "" {
+			h.note(Note{Kind: NoteNoise, Text: text})
 		}
 		return
 	}
-	on.told(frames)
-	ignored, why := ignoredLines(frames), ""
+	ignored, why := now.String(), ""
 	if line := on.stderr.since(mark.stderr, stderrWait); line != "" {
 		why = "the last it wrote to standard error: " + line
 	}
@@ -56,22 +70,37 @@ func (s *Session) quiet(on *link, mark turnMark, silent bool) {
 	h.note(Note{Kind: NoteSilent, Text: text})
 }
 
-// told notes that so many frames were told, and returns how many were before.
-func (l *link) told(frames uint64) (before uint64) {
+// tell notes that what was ignored so far is told, lines that are no messages only if some of them came
+// after mark or all are told. It returns what was told before.
+func (l *link) tell(now ignored, mark uint64, all bool) (before ignored) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	before, l.noise = l.noise, max(l.noise, frames)
-	return min(before, frames)
+	before = ignored{min(l.told.noise, now.noise), min(l.told.unread, now.unread)}
+	if all || now.noise > mark {
+		l.told.noise = max(l.told.noise, now.noise)
+	}
+	l.told.unread = max(l.told.unread, now.unread)
+	return before
 }
 
-func ignoredLines(n uint64) string {
-	switch n {
+// String says it in a line, "" for nothing.
+func (i ignored) String() string {
+	var list []string
+	switch i.noise {
 	case 0:
-		return ""
 	case 1:
-		return "a line that is not ACP was ignored: --verbose shows it"
+		list = append(list, "a line that is not ACP was ignored: --verbose shows it")
+	default:
+		list = append(list, fmt.Sprintf("%d lines that are not ACP were ignored: --verbose shows them", i.noise))
 	}
-	return fmt.Sprintf("%d lines that are not ACP were ignored: --verbose shows them", n)
+	switch i.unread {
+	case 0:
+	case 1:
+		list = append(list, "a message was too large or nested too deeply, and was ignored")
+	default:
+		list = append(list, fmt.Sprintf("%d messages were too large or nested too deeply, and were ignored", i.unread))
+	}
+	return strings.Join(list, "; ")
 }
 
 // sentence makes the first letter a capital.

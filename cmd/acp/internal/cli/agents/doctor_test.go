@@ -61,6 +61,8 @@ func fake(mode string) {
 	case "noise":
 		fmt.Println("Loading \x1b]0;evil\x07model…")
 		fmt.Println("done")
+	case "deep":
+		fmt.Printf(`{"jsonrpc":"2.0","method":"_x","params":%s%s}`+"\n", strings.Repeat("[", 600), strings.Repeat("]", 600))
 	case "auth":
 		agent.NewSession = func(context.Context, *acp.AgentSession) error { return jsonrpc.ErrAuthRequired }
 		agent.AuthMethods = []acp.AuthMethod{&acpv2.AuthMethodAgent{MethodID: "web", Name: "Browser"}}
@@ -184,6 +186,7 @@ func TestDoctor(t *testing.T) {
 		{"http", false, []string{"  ✗ initialize  it speaks HTTP", "  ! output      a line on standard output is no message", "      | HTTP/1.1 400 Bad Request"}, ""},
 		{"lsp", false, []string{"  ✗ initialize  it frames messages like a language server"}, ""},
 		{"noise", true, []string{"  ✓ initialize    fake 1.2", "  ! output        2 lines on standard output are no messages", "      | Loading model…", "      | done", "  ✓ session/new"}, "\x1b"},
+		{"deep", true, []string{"  ✓ initialize    fake 1.2", "  ! output        a message was too large or nested too deeply to be read", "      → they are skipped", "  ✓ session/new"}, ""},
 		{"auth", false, []string{"  · logins        Browser (web)", "  ✗ session/new   it wants a login first", "      → acp auth login fake", " ends"}, ""},
 		{"broken", false, []string{"  ✗ session/new   it answered with the error -32050: no model"}, ""},
 		{"v1", true, []string{"  ✓ initialize    fake 1.2, protocol version 1", "  · protocol      it speaks version 1 only and was started twice", "acp config set agents.fake.protocol 1", "  · capabilities  none"}, "or --fix"},

@@ -372,7 +372,14 @@ func (d *doctor) end(conn *acp.ClientConn) {
 
 // tellNoise tells what was written to standard output that is no message.
 func (d *doctor) tellNoise() {
-	lines, n := d.noise.lines()
+	lines, n, unread := d.noise.lines()
+	if unread > 0 {
+		detail := "a message was too large or nested too deeply to be read"
+		if unread > 1 {
+			detail = fmt.Sprintf("%d messages were too large or nested too deeply to be read", unread)
+		}
+		d.report.add(check{Name: "output", Status: odd, Detail: detail, Cure: "they are skipped; tell the agent's authors"})
+	}
 	if n == 0 {
 		return
 	}
@@ -479,12 +486,13 @@ func (t *tail) text() string {
 	return string(t.data)
 }
 
-// noise keeps the first lines that are no messages. Its methods may be called from
+// noise keeps the first lines that are no messages, and counts what could not be read. Its methods may be called from
 // any goroutine.
 type noise struct {
 	mu      sync.Mutex
 	kept    []string
 	n       int
+	unread  int
 	foreign func() // called when the first line is of another protocol, so that nobody waits for more
 }
 
@@ -495,11 +503,16 @@ func (n *noise) watch(foreign func()) {
 }
 
 func (n *noise) take(e jsonrpc.Event) {
-	if e.Kind != jsonrpc.EventNoise {
-		return
-	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	switch e.Kind {
+	case jsonrpc.EventTooDeep, jsonrpc.EventFrameTooLarge:
+		n.unread++
+		return
+	case jsonrpc.EventNoise:
+	default:
+		return
+	}
 	if text := strings.TrimSpace(string(e.Data)); text != "" {
 		if n.n++; len(n.kept) < maxMore {
 			n.kept = append(n.kept, text)
@@ -519,9 +532,9 @@ func (n *noise) first() string {
 	return n.kept[0]
 }
 
-// lines returns a copy of the lines, and how many there were.
-func (n *noise) lines() ([]string, int) {
+// lines returns a copy of the lines, how many there were, and how many messages could not be read.
+func (n *noise) lines() (lines []string, all, unread int) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return append([]string(nil), n.kept...), n.n
+	return append([]string(nil), n.kept...), n.n, n.unread
 }
