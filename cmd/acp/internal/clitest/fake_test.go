@@ -266,11 +266,23 @@ func behave(agent *acp.Agent, mode, arg string) int {
 		}
 	case "form":
 		agent.Prompt = func(_ context.Context, t *acp.Turn) (acp.StopReason, error) {
-			_, err := t.Elicit(acp.Form{Message: "Which colour?"})
-			if err == nil {
-				return acp.StopEndTurn, t.Say("asked")
+			low := int64(1)
+			answer, err := t.Elicit(acp.Form{Message: "Which colour?", Schema: acp.ElicitationSchema{
+				Properties: []acp.ElicitationProperty{
+					{Name: "colour", Schema: &acpv2.StringPropertySchema{Title: "Colour", Enum: []string{"red", "green"}}},
+					{Name: "count", Schema: &acpv2.IntegerPropertySchema{Title: "Count", Minimum: &low}},
+				},
+				Required: []string{"colour"},
+			}})
+			switch {
+			case err != nil:
+				return acp.StopEndTurn, t.Say("no forms here")
+			case answer.Declined:
+				return acp.StopEndTurn, t.Say("You declined.")
+			case !answer.Accepted:
+				return acp.StopEndTurn, t.Say("You dismissed it.")
 			}
-			return acp.StopEndTurn, t.Say("no forms here")
+			return acp.StopEndTurn, t.Say(fmt.Sprintf("You want %s of %s.", answer.Content["count"], answer.Content["colour"]))
 		}
 	case "cost":
 		amount, _ := strconv.ParseFloat(arg, 64)
