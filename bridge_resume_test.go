@@ -20,26 +20,6 @@ func (s loadOnly) WriteFrame(data []byte) error {
 	return s.Stream.WriteFrame(bytes.Replace(data, []byte(`"resume":{}`), []byte(`"_resume":{}`), 1))
 }
 
-// behindBridge connects a client of version 2 with a version 1 agent.
-func behindBridge(t *testing.T, a *Agent, c *Client, wrap func(jsonrpc.Stream) jsonrpc.Stream) *ClientConn {
-	t.Helper()
-	a.MaxVersion = 1
-	agentEnd, bridgeDown := jsonrpc.Pipe()
-	bridgeUp, clientEnd := Pipe()
-	var wg sync.WaitGroup
-	wg.Go(func() { _ = a.Serve(t.Context(), Over(wrap(agentEnd))) })
-	wg.Go(func() { _ = (&Bridge{Agent: Over(bridgeDown)}).Serve(t.Context(), bridgeUp) })
-	conn, err := c.Connect(t.Context(), clientEnd)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = conn.Close()
-		wg.Wait()
-	})
-	return conn
-}
-
 // TestBridgeResumeByLoad: a version 2 client resumes sessions of an agent that
 // can only load them. What the agent replays then is kept from the client, the
 // session's settings are not, and a session that is open is not loaded again.
@@ -82,7 +62,7 @@ func TestBridgeResumeByLoad(t *testing.T) {
 			seen = append(seen, "tool")
 		}
 	}}
-	conn := behindBridge(t, agent, client, func(s jsonrpc.Stream) jsonrpc.Stream { return loadOnly{s} })
+	conn := bridgedOver(t, agent, 1, client, 2, func(s jsonrpc.Stream) jsonrpc.Stream { return loadOnly{s} })
 	for range 2 { // the second one finds it open
 		s, err := conn.Resume(t.Context(), "saved", SessionConfig{Cwd: "/"})
 		if err != nil {
@@ -125,7 +105,7 @@ func TestBridgeLacks(t *testing.T) {
 		ResumeSession: func(context.Context, *AgentSession, bool) error { return nil },
 		Prompt:        func(context.Context, *Turn) (StopReason, error) { return StopEndTurn, nil },
 	}
-	conn := behindBridge(t, agent, &Client{}, func(s jsonrpc.Stream) jsonrpc.Stream { return resumeOnly{s} })
+	conn := bridgedOver(t, agent, 1, &Client{}, 2, func(s jsonrpc.Stream) jsonrpc.Stream { return resumeOnly{s} })
 	_, err := conn.Load(t.Context(), "s", SessionConfig{Cwd: "/"})
 	if code(err) != jsonrpc.CodeInternalError || !strings.Contains(err.Error(), "the agent does not support session/load") {
 		t.Errorf("load: %v", err)

@@ -18,18 +18,24 @@ import (
 // version.
 func bridged(t *testing.T, a *Agent, agentVersion int, c *Client, clientVersion int) *ClientConn {
 	t.Helper()
+	return bridgedOver(t, a, agentVersion, c, clientVersion, func(s jsonrpc.Stream) jsonrpc.Stream { return s })
+}
+
+// bridgedOver is bridged with an agent whose stream is wrapped.
+func bridgedOver(t *testing.T, a *Agent, agentVersion int, c *Client, clientVersion int, wrap func(jsonrpc.Stream) jsonrpc.Stream) *ClientConn {
+	t.Helper()
 	a.MinVersion, a.MaxVersion = agentVersion, agentVersion
 	c.MinVersion, c.MaxVersion = clientVersion, clientVersion
-	agentEnd, bridgeDown := Pipe()
+	agentEnd, bridgeDown := jsonrpc.Pipe()
 	bridgeUp, clientEnd := Pipe()
 	var wg sync.WaitGroup
 	wg.Go(func() {
-		if err := a.Serve(t.Context(), agentEnd); err != nil && t.Context().Err() == nil {
+		if err := a.Serve(t.Context(), Over(wrap(agentEnd))); err != nil && t.Context().Err() == nil {
 			t.Errorf("agent: %v", err)
 		}
 	})
 	wg.Go(func() {
-		if err := (&Bridge{Agent: bridgeDown}).Serve(t.Context(), bridgeUp); err != nil && t.Context().Err() == nil {
+		if err := (&Bridge{Agent: Over(bridgeDown)}).Serve(t.Context(), bridgeUp); err != nil && t.Context().Err() == nil {
 			t.Errorf("bridge: %v", err)
 		}
 	})

@@ -30,6 +30,21 @@ func fake(mode string) []string {
 	return []string{"--", "env", "CLITEST_RUN=fake-agent", os.Args[0], mode}
 }
 
+// begin starts the program. What it writes to standard error is complete once it was waited for.
+func begin(t *testing.T, cmd *exec.Cmd) (out *bufio.Reader, errs *bytes.Buffer) {
+	t.Helper()
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	errs = new(bytes.Buffer)
+	cmd.Stderr = errs
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	return bufio.NewReader(stdout), errs
+}
+
 // TestEnds ends the program during a turn in every way: the status tells, what was shown is kept, and
 // the agent is gone.
 func TestEnds(t *testing.T) {
@@ -48,20 +63,12 @@ func TestEnds(t *testing.T) {
 			t.Parallel()
 			home := t.TempDir()
 			cmd := acpCommand(t, home, append([]string{"exec", "go"}, fake(tt.mode)...)...)
-			out, err := cmd.StdoutPipe()
-			if err != nil {
-				t.Fatal(err)
-			}
-			var errs bytes.Buffer
-			cmd.Stderr = &errs
-			if err := cmd.Start(); err != nil {
-				t.Fatal(err)
-			}
-			line, err := bufio.NewReader(out).ReadString('\n')
+			out, errs := begin(t, cmd)
+			line, err := out.ReadString('\n')
 			if err != nil {
 				_ = cmd.Process.Kill()
 				_ = cmd.Wait()
-				t.Fatalf("%v; stderr: %s", err, &errs)
+				t.Fatalf("%v; stderr: %s", err, errs)
 			}
 			agent, err := strconv.Atoi(strings.TrimPrefix(strings.TrimSpace(line), "working "))
 			if err != nil {
@@ -88,10 +95,10 @@ func TestEnds(t *testing.T) {
 				}
 			}
 			if got := exitcode.Code(cmd.ProcessState.ExitCode()); got != tt.code {
-				t.Errorf("status %d, want %d; stderr: %s", got, tt.code, &errs)
+				t.Errorf("status %d, want %d; stderr: %s", got, tt.code, errs)
 			}
 			if n := strings.Count(errs.String(), "\n"); n > 1 {
-				t.Errorf("more than a line on standard error: %s", &errs)
+				t.Errorf("more than a line on standard error: %s", errs)
 			}
 			for end := time.Now().Add(time.Minute); syscall.Kill(agent, 0) == nil; time.Sleep(10 * time.Millisecond) {
 				if time.Now().After(end) {

@@ -3,7 +3,6 @@
 package clitest
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/json"
 	"os"
@@ -79,17 +78,8 @@ func TestTimeoutProgram(t *testing.T) {
 func TestAgentKilled(t *testing.T) {
 	home := t.TempDir()
 	cmd := acpCommand(t, home, append([]string{"exec", "--json", "go"}, fake("slow-turn")...)...)
-	stdout, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	var errs bytes.Buffer
-	cmd.Stderr = &errs
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	lines, errs := begin(t, cmd)
 	var out bytes.Buffer
-	lines := bufio.NewReader(stdout)
 	for {
 		line, err := lines.ReadBytes('\n')
 		out.Write(line)
@@ -113,7 +103,7 @@ func TestAgentKilled(t *testing.T) {
 		t.Errorf("status %d, %+v", got, l)
 	}
 	if !strings.Contains(l.Error.Message, "was ended by SIGKILL") || !strings.Contains(l.Text, "working") || !strings.Contains(errs.String(), "was ended by SIGKILL") {
-		t.Errorf("%+v\n%s", l, &errs)
+		t.Errorf("%+v\n%s", l, errs)
 	}
 	if kept, err := acpCommand(t, home, "sessions", "search", "working").CombinedOutput(); err != nil || !bytes.Contains(kept, []byte("working")) {
 		t.Errorf("what was said is not kept: %v: %s", err, kept)

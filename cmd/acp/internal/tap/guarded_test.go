@@ -22,38 +22,30 @@ func TestAnswersAmongAnswers(t *testing.T) {
 	for _, version := range []int{1, 2} {
 		const n = 2000
 		p := newPlace(t, version, acphost.Rule{Effect: acphost.EffectAllow, Kinds: []string{"edit"}})
-		fromClient, toTap := io.Pipe()
-		toAgent, agentIn := pipeOut()
-		toClient, clientIn := pipeOut()
-		agentOut, fromAgent := pipeOut()
-		sink := newTaken()
-		in, out := guarded(p.Guard, toAgent, toClient, sink)
-		var all sync.WaitGroup
-		all.Go(func() { _ = pump(in, fromClient) })
-		all.Go(func() { _ = pump(out, fromAgent) })
-		all.Go(func() { // the agent asks
+		e := p.between()
+		e.Go(func() { // the agent asks
 			kinds := []string{"edit", "read"}
 			for i := range n {
-				_, _ = fmt.Fprintln(agentOut, ask(version, fmt.Sprint(i), fmt.Sprintf(`{"toolCallId":"c","kind":%q}`, kinds[i%2])))
+				_, _ = fmt.Fprintln(e.agentOut, ask(version, fmt.Sprint(i), fmt.Sprintf(`{"toolCallId":"c","kind":%q}`, kinds[i%2])))
 			}
-			_ = agentOut.Close()
+			_ = e.agentOut.Close()
 		})
-		all.Go(func() { // the client answers what it sees
+		e.Go(func() { // the client answers what it sees
 			r := rand.New(rand.NewPCG(1, 2))
-			lines := bufio.NewScanner(clientIn)
+			lines := bufio.NewScanner(e.clientIn)
 			for lines.Scan() {
 				var q struct{ ID int }
 				_ = json.Unmarshal(lines.Bytes(), &q)
 				answer := fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%d,"result":{"by":"client"}}`+"\n", q.ID)
 				for len(answer) > 0 {
 					k := 1 + r.IntN(len(answer))
-					_, _ = toTap.Write(answer[:k])
+					_, _ = e.toTap.Write(answer[:k])
 					answer = answer[k:]
 				}
 			}
 		})
 		answered, last := map[int]string{}, -1
-		lines := bufio.NewScanner(agentIn)
+		lines := bufio.NewScanner(e.agentIn)
 		for len(answered) < n && lines.Scan() {
 			var a struct {
 				ID     *int
@@ -76,21 +68,44 @@ func TestAnswersAmongAnswers(t *testing.T) {
 				last = *a.ID
 			}
 		}
-		_ = toTap.Close()
-		all.Wait()
+		_ = e.toTap.Close()
+		e.Wait()
 		for i := range n {
 			if want := []string{"yes", "client"}[i%2]; answered[i] != want {
 				t.Fatalf("version %d: %d was answered by %q, want %q", version, i, answered[i], want)
 			}
 		}
-		if got := len(sink.frames[trace.ToClient]); got != n {
+		if got := len(e.sink.frames[trace.ToClient]); got != n {
 			t.Errorf("%d frames of the agent were recorded", got)
 		}
-		if got := len(sink.frames[trace.ToAgent]); got != n {
+		if got := len(e.sink.frames[trace.ToAgent]); got != n {
 			t.Errorf("%d answers were recorded", got)
 		}
-		_ = agentIn.Close()
+		_ = e.agentIn.Close()
 	}
+}
+
+// The ends of a conversation that a guard stands in the middle of. Its counter has the goroutines that
+// forward.
+type ends struct {
+	toTap, agentOut   *io.PipeWriter // what the client and the agent write to
+	agentIn, clientIn *io.PipeReader // what they read from
+	sink              *taken
+	sync.WaitGroup
+}
+
+// between puts the guard between a client and an agent.
+func (p *place) between() *ends {
+	e := &ends{sink: newTaken()}
+	fromClient, toTap := io.Pipe()
+	toAgent, agentIn := pipeOut()
+	toClient, clientIn := pipeOut()
+	agentOut, fromAgent := pipeOut()
+	e.toTap, e.agentOut, e.agentIn, e.clientIn = toTap, agentOut, agentIn, clientIn
+	in, out := guarded(p.Guard, toAgent, toClient, e.sink)
+	e.Go(func() { _ = pump(in, fromClient) })
+	e.Go(func() { _ = pump(out, fromAgent) })
+	return e
 }
 
 func pipeOut() (*io.PipeWriter, *io.PipeReader) {

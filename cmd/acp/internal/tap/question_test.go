@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -53,22 +52,14 @@ func TestAskedOfClient(t *testing.T) {
 			t.Run(fmt.Sprint(tt.name, " in pieces of ", piece), func(t *testing.T) {
 				p := newPlace(t, 1, askRules()...)
 				rooted := func(s string) string { return strings.ReplaceAll(s, "ROOT", filepath.ToSlash(p.root)) }
-				fromClient, toTap := io.Pipe()
-				toAgent, agentIn := pipeOut()
-				toClient, clientIn := pipeOut()
-				agentOut, fromAgent := pipeOut()
-				sink := newTaken()
-				in, out := guarded(p.Guard, toAgent, toClient, sink)
-				var all sync.WaitGroup
-				all.Go(func() { _ = pump(in, fromClient) })
-				all.Go(func() { _ = pump(out, fromAgent) })
+				e := p.between()
 				var client, agent []string
 				send := func(line string) {
 					for b := []byte(line + "\n"); len(b) > 0; b = b[min(piece, len(b)):] {
-						_, _ = toTap.Write(b[:min(piece, len(b))])
+						_, _ = e.toTap.Write(b[:min(piece, len(b))])
 					}
 				}
-				lines := bufio.NewReader(clientIn)
+				lines := bufio.NewReader(e.clientIn)
 				next := func() string {
 					line, err := lines.ReadString('\n')
 					if err != nil {
@@ -77,9 +68,9 @@ func TestAskedOfClient(t *testing.T) {
 					return strings.TrimSuffix(line, "\n")
 				}
 				heard := make(chan string, 64)
-				all.Go(func() {
+				e.Go(func() {
 					defer close(heard)
-					for s := bufio.NewScanner(agentIn); s.Scan(); {
+					for s := bufio.NewScanner(e.agentIn); s.Scan(); {
 						heard <- s.Text()
 					}
 				})
@@ -96,7 +87,7 @@ func TestAskedOfClient(t *testing.T) {
 					return strings.TrimSpace(string(a.ID) + a.Method + " " + a.Error.Message)
 				}
 				for _, line := range tt.says {
-					_, _ = fmt.Fprintln(agentOut, rooted(line))
+					_, _ = fmt.Fprintln(e.agentOut, rooted(line))
 					if len(client) == len(tt.client) { // it is answered in the client's place
 						agent = append(agent, hears())
 						continue
@@ -130,9 +121,9 @@ func TestAskedOfClient(t *testing.T) {
 				if got := hears(); got != "client/last" {
 					t.Errorf("the agent gets %q", got)
 				}
-				_, _ = agentOut.Close(), toTap.Close()
-				_, _ = io.Copy(io.Discard, clientIn)
-				all.Wait()
+				_, _ = e.agentOut.Close(), e.toTap.Close()
+				_, _ = io.Copy(io.Discard, e.clientIn)
+				e.Wait()
 				if diff := cmp.Diff(rooted(strings.Join(tt.client, "\n")), strings.Join(client, "\n")); diff != "" {
 					t.Error("the client:", diff)
 				}
@@ -142,7 +133,7 @@ func TestAskedOfClient(t *testing.T) {
 				if p.asking() {
 					t.Error("a question is open")
 				}
-				for _, f := range sink.frames[trace.ToAgent] {
+				for _, f := range e.sink.frames[trace.ToAgent] {
 					if strings.Contains(string(f), "acp-tap-") {
 						return
 					}
