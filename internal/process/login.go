@@ -23,7 +23,8 @@ const (
 // LoginEnv returns the environment that the user's login shell sets up, which a
 // program that was not started from a terminal lacks: PATH above all. It runs
 // $SHELL as an interactive login shell, without a terminal, for at most 10 s,
-// and ignores what start-up files print. On Windows, and when that does not
+// and ignores what start-up files print. Daemons that start-up files start live on: they
+// are the user's. On Windows, and when that does not
 // work, it returns the environment of this process; in the latter case with an
 // error that says why.
 func LoginEnv(ctx context.Context) ([]string, error) {

@@ -7,26 +7,31 @@ import (
 	"strings"
 )
 
-// MarkVar is the environment variable that marks the processes of a tree. What a
-// process starts inherits it, also if it leaves the group and its parents: so it
-// is found where the system lets one look at the environment of processes, which
-// is on Linux. Its value is the marks of all trees that a process is in, the
-// outermost first, with colons between.
+// MarkVar is the environment variable that marks the processes of a tree. Whatever a
+// process starts inherits the variable, so on Linux, where environments can be read,
+// a process is found even if it has left the group and its parents have ended. The
+// value lists the marks of all trees that the process is in, the outermost first,
+// separated by colons.
 //
-// If it is "-" in the environment of a child, the tree has no mark: what cuts
-// itself loose from it then lives on. A process that removes the variable from its
-// environment has the same effect for what it starts.
+// The tree of a child whose environment sets the variable to [NoMark] has no mark:
+// processes of the tree that move to a session of their own, as daemons and browsers
+// do, outlive it. The same holds for a process that removes the variable from its
+// environment, once its parents have ended.
 const MarkVar = "ACP_TREE"
 
-// maxMarks bounds the marks in the environment of a process: trees within trees.
+// NoMark is the value of [MarkVar] for trees without a mark.
+const NoMark = "-"
+
+// maxMarks bounds how many marks a process has, one for each tree that it is in. The
+// innermost marks are kept.
 const maxMarks = 16
 
-// A Mark marks the processes of a tree. "" marks none.
+// A Mark identifies the processes of a tree. The zero value is the mark of no process.
 type Mark string
 
-// Marked returns an environment, in which nil is that of this process, with a new
-// mark in it, and the mark. On systems where marks cannot be found there is none,
-// and the environment is returned as it is.
+// Marked adds a new mark to an environment and returns both. A nil environment is that
+// of this process. If the environment asks for no mark, see [NoMark], or the system
+// offers no way to find marks, the mark is "".
 func Marked(env []string) ([]string, Mark) {
 	if runtime.GOOS != "linux" {
 		return env, ""
@@ -34,23 +39,34 @@ func Marked(env []string) ([]string, Mark) {
 	if env == nil {
 		env = os.Environ()
 	}
-	was, out := "", make([]string, 0, len(env)+1)
+	was, out := "", Unmarked(env)
 	for _, v := range env {
 		if value, ok := strings.CutPrefix(v, MarkVar+"="); ok {
 			was = value
-			continue
 		}
-		out = append(out, v)
 	}
-	if was == "-" {
-		return append(out, MarkVar+"=-"), ""
+	if was == NoMark {
+		return append(out, MarkVar+"="+NoMark), ""
 	}
 	m := Mark(rand.Text())
 	marks := append(strings.FieldsFunc(was, func(c rune) bool { return c == ':' }), string(m))
 	return append(out, MarkVar+"="+strings.Join(marks[max(0, len(marks)-maxMarks):], ":")), m
 }
 
-// isIn reports whether an environment, as /proc has it, has a mark.
+// Unmarked returns an environment without [MarkVar]: for what belongs to the user, such
+// as what a login starts.
+func Unmarked(env []string) []string {
+	out := make([]string, 0, len(env)+1)
+	for _, v := range env {
+		if !strings.HasPrefix(v, MarkVar+"=") {
+			out = append(out, v)
+		}
+	}
+	return out
+}
+
+// isIn reports whether an environment, in the format of /proc/PID/environ, contains
+// the mark.
 func (m Mark) isIn(environ string) bool {
 	for v := range strings.SplitSeq(environ, "\x00") {
 		if value, ok := strings.CutPrefix(v, MarkVar+"="); ok {

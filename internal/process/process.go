@@ -94,7 +94,7 @@ type Config struct {
 	NoWatchdog bool
 
 	mark    Mark // of the tree
-	session bool // a session, and so no controlling terminal, of its own; no watchdog
+	session bool // a session, and so no controlling terminal, of its own; no watchdog and no mark
 }
 
 // A Process is a started child. Its methods may be called from any goroutine.
@@ -167,7 +167,11 @@ func command(cfg *Config) (*exec.Cmd, error) {
 		}
 	}
 	cmd := &exec.Cmd{Path: path, Args: append([]string{cfg.Path}, cfg.Args...), Dir: cfg.Dir, Env: cfg.Env}
-	cmd.Env, cfg.mark = Marked(cmd.Environ())
+	if cfg.session {
+		cmd.Env = Unmarked(cmd.Environ())
+	} else {
+		cmd.Env, cfg.mark = Marked(cmd.Environ())
+	}
 	return cmd, prepare(cmd)
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"sync"
 	"syscall"
@@ -37,9 +38,16 @@ func (s *strays) find(child, group int, mark Mark) bool {
 	for _, pid := range mark.among(procs, others) {
 		add(pid)
 	}
+	sessions := []int{procs[os.Getpid()].session, group}
+	if child != 0 {
+		sessions = append(sessions, procs[child].session)
+	}
 	for pid, p := range procs {
 		if p.group == group || pid == child || (*s)[pid] == p.start {
 			continue
+		}
+		if mark == "" && !slices.Contains(sessions, p.session) {
+			continue // see NoMark
 		}
 		for up, hops := p.parent, 0; up > 1 && hops < len(procs); hops++ {
 			q, ok := procs[up]
@@ -168,8 +176,8 @@ func (s *strays) signal(sig syscall.Signal) {
 }
 
 type proc struct {
-	parent, group int
-	start         string // in clock ticks since the machine started
+	parent, group, session int
+	start                  string // in clock ticks since the machine started
 }
 
 func snapshot() map[int]proc {
@@ -195,7 +203,7 @@ func stat(pid int) (proc, bool) {
 	return parseStat(data)
 }
 
-// parseStat reads "pid (name) state parent group … start …". The name may
+// parseStat reads "pid (name) state parent group session … start …". The name may
 // contain anything.
 func parseStat(data []byte) (proc, bool) {
 	_, rest, ok := bytes.Cut(data[bytes.LastIndexByte(data, ')')+1:], []byte(" "))
@@ -205,5 +213,6 @@ func parseStat(data []byte) (proc, bool) {
 	}
 	parent, err1 := strconv.Atoi(string(f[1]))
 	group, err2 := strconv.Atoi(string(f[2]))
-	return proc{parent, group, string(f[19])}, err1 == nil && err2 == nil
+	session, err3 := strconv.Atoi(string(f[3]))
+	return proc{parent, group, session, string(f[19])}, err1 == nil && err2 == nil && err3 == nil
 }

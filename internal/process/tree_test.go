@@ -200,6 +200,31 @@ func TestStrays(t *testing.T) {
 	}
 }
 
+// TestChildLeavesGroup ends a child that has moved to a session of its own, with and without a mark.
+func TestChildLeavesGroup(t *testing.T) {
+	needSetsid(t)
+	for name, end := range map[string]func(p *Process) error{
+		"stop": func(p *Process) error { return p.Stop(context.Background()) },
+		"kill": func(p *Process) error { p.Kill(); return nil },
+	} {
+		for _, value := range []string{"", NoMark} {
+			t.Run(name+" "+value, func(t *testing.T) {
+				cfg, mark := sh(t, `trap "" TERM HUP; sleep 1000 & echo; wait; sleep 1000`)
+				cfg.Path, cfg.Args = "setsid", append([]string{cfg.Path}, cfg.Args...)
+				cfg.Env = append(cfg.Env, MarkVar+"="+value)
+				cfg.CloseGrace, cfg.TermGrace = -1, -1
+				p := start(t, cfg)
+				lines(t, bufio.NewReader(p.Stdout()), 1)
+				if err := end(p); err != nil {
+					t.Fatal(err)
+				}
+				<-p.Done()
+				goneSoon(t, mark, 0)
+			})
+		}
+	}
+}
+
 // TestKeepGroup leaves alone what a child started until it is told otherwise.
 func TestKeepGroup(t *testing.T) {
 	needProc(t)

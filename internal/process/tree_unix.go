@@ -40,6 +40,7 @@ type tree struct {
 	leader *os.Process // the watchdog, nil without
 	hold   *os.File    // ends the watchdog when it is closed
 	child  int         // 0 when the child is not there
+	handle *os.Process // of the child, nil when that is not there
 	group  int         // 0 before there is one and once its number may be another's
 	strays strays
 	mark   Mark
@@ -106,7 +107,7 @@ func (t *tree) attributes(attr *syscall.SysProcAttr) *syscall.SysProcAttr {
 func (t *tree) adopt(p *os.Process) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.child = p.Pid
+	t.child, t.handle = p.Pid, p
 	if t.leader == nil {
 		t.group = p.Pid
 	}
@@ -118,13 +119,20 @@ func (t *tree) adopt(p *os.Process) error {
 func (t *tree) exited() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.child = 0
+	t.child, t.handle = 0, nil
 	return t.leader != nil
 }
 
 func (t *tree) signal(sig syscall.Signal) {
 	if t.group > 1 {
 		_ = syscall.Kill(-t.group, sig)
+	}
+	if t.handle != nil {
+		// A child may have left the group by itself. What is still in it gets each
+		// signal once: some programs count.
+		if group, err := syscall.Getpgid(t.child); err == nil && group != t.group {
+			_ = t.handle.Signal(sig)
+		}
 	}
 	t.strays.signal(sig)
 }

@@ -247,6 +247,7 @@ func (h *Host) terminalLogin(ctx context.Context, m *acp.AuthMethodTerminal) err
 	for _, v := range m.Env {
 		env = append(env, v.Name+"="+v.Value)
 	}
+	env = process.Unmarked(env) // a browser that a login opens is the user's, also in a tree of somebody else
 	path := t.Path
 	if strings.ContainsAny(path, "/"+string(filepath.Separator)) && !filepath.IsAbs(path) {
 		path = filepath.Join(t.Dir, path)

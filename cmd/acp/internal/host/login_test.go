@@ -115,6 +115,7 @@ func TestTerminalLoginEnvironment(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Setenv("SHELL", shell)
+	t.Setenv("ACP_TREE", "outer")
 	for _, login := range []bool{true, false} {
 		command := "only-there"
 		if !login {
@@ -140,6 +141,9 @@ func TestTerminalLoginEnvironment(t *testing.T) {
 			if !slices.Contains(got.Env, want) {
 				t.Errorf("login environment %v: %s is missing", login, want)
 			}
+		}
+		if slices.ContainsFunc(got.Env, func(v string) bool { return strings.HasPrefix(v, "ACP_TREE=") }) {
+			t.Errorf("login environment %v: what the login starts has the mark of a tree", login)
 		}
 		if has := slices.Contains(got.Env, "OF_LOGIN=yes"); has != login {
 			t.Errorf("login environment %v: that of the login shell is there: %v", login, has)

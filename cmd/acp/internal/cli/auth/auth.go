@@ -21,6 +21,7 @@ import (
 	"github.com/goacp/acp/cmd/acp/internal/host"
 	"github.com/goacp/acp/cmd/acp/internal/pty"
 	"github.com/goacp/acp/cmd/acp/internal/safetext"
+	"github.com/goacp/acp/internal/process"
 	"github.com/goacp/acp/jsonrpc"
 )
 
@@ -101,6 +102,9 @@ func (o *Options) run(ctx context.Context) (err error) {
 		// Agents tell such ways only to those who say they have a terminal; none is run here.
 		front.RunInTerminal = func(context.Context, *exec.Cmd) error { return errors.ErrUnsupported }
 	}
+	if o.Verb == verbLogin {
+		agent.Env = leaveBrowsers(agent.Env)
+	}
 	h, err := a.Open(ctx, agent, front)
 	if err != nil {
 		return err
@@ -120,6 +124,18 @@ func (o *Options) run(ctx context.Context) (err error) {
 		return nil
 	}
 	return o.status(ctx, h, agent.Name)
+}
+
+// leaveBrowsers returns the additions to the environment of an agent that is started for a login only:
+// a browser that the agent opens, or a key agent that it starts, belongs to the user and outlives it.
+func leaveBrowsers(env map[string]string) map[string]string {
+	out := map[string]string{process.MarkVar: process.NoMark}
+	for k, v := range env {
+		if k != process.MarkVar {
+			out[k] = v
+		}
+	}
+	return out
 }
 
 func (o *Options) login(ctx context.Context, h *host.Host) error {

@@ -20,6 +20,9 @@ import (
 // role makes the test binary an agent that wants a login.
 const role = "ACP_AUTH_TEST_ROLE"
 
+// openBrowser is how the agent logs in with a browser, where that is tested.
+var openBrowser func(context.Context, *acp.AgentConn, acp.AuthMethodID) error
+
 func TestMain(m *testing.M) {
 	words := os.Getenv(role)
 	if words == "" {
@@ -42,6 +45,9 @@ func TestMain(m *testing.M) {
 			a.AuthMethods = append(a.AuthMethods, &acp.AuthMethodAgent{MethodID: "other", Name: "Other"})
 		}
 		a.Login = func(context.Context, *acp.AgentConn, acp.AuthMethodID) error { loggedIn = true; return nil }
+		if strings.Contains(words, "browser") {
+			a.Login = openBrowser
+		}
 		if strings.Contains(words, "logout") {
 			a.Logout = func(context.Context, *acp.AgentConn) error { return nil }
 		}
