@@ -73,7 +73,7 @@ const (
 	maxLooks = 4
 )
 
-// looks holds one for each look that goes on.
+// looks holds one entry for each look that is under way.
 var looks = make(chan struct{}, maxLooks)
 
 // environ reads the environment of a process; tests replace it.
