@@ -55,7 +55,7 @@ var inDialect = map[string]bool{
 	"cmd/acp/internal/export":                    true,
 	"cmd/acp/internal/foreign":                   true,
 	"cmd/acp/internal/history":                   true,
-	"cmd/acp/internal/host":                      true,
+	"cmd/acp/internal/backend":                   true,
 	"cmd/acp/internal/mcp":                       true,
 	"cmd/acp/internal/model":                     true,
 	"cmd/acp/internal/plain":                     true,

@@ -10,9 +10,9 @@ import (
 
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acphost"
+	"github.com/goacp/acp/cmd/acp/internal/backend"
 	"github.com/goacp/acp/cmd/acp/internal/config"
 	"github.com/goacp/acp/cmd/acp/internal/exitcode"
-	"github.com/goacp/acp/cmd/acp/internal/host"
 	"github.com/goacp/acp/cmd/acp/internal/mcp"
 	"github.com/goacp/acp/cmd/acp/internal/remembered"
 	"github.com/goacp/acp/cmd/acp/internal/roster"
@@ -91,7 +91,7 @@ func (o *once[T]) drop() (value T, ok bool) {
 const memoryFile = "agents.json"
 
 // Open connects to an agent with everything the settings say.
-func (a *App) Open(ctx context.Context, agent roster.Agent, front host.Frontend) (*host.Host, error) {
+func (a *App) Open(ctx context.Context, agent roster.Agent, front backend.Frontend) (*backend.Host, error) {
 	cfg, err := a.Config()
 	if err != nil {
 		return nil, err
@@ -109,7 +109,7 @@ func (a *App) Open(ctx context.Context, agent roster.Agent, front host.Frontend)
 	if err != nil {
 		return nil, err
 	}
-	hc := host.Config{
+	hc := backend.Config{
 		Agent: agent,
 		Info:  acp.Implementation{Name: "acp", Title: "acp", Version: a.Version},
 		Cwd:   a.Cwd, Roots: a.Roots,
@@ -124,7 +124,7 @@ func (a *App) Open(ctx context.Context, agent roster.Agent, front host.Frontend)
 			return nil, err
 		}
 	}
-	return host.Open(ctx, hc)
+	return backend.Open(ctx, hc)
 }
 
 // Memory returns what was learned about agents; nil if there is no place for it.

@@ -12,8 +12,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/goacp/acp"
+	"github.com/goacp/acp/cmd/acp/internal/backend"
 	"github.com/goacp/acp/cmd/acp/internal/exitcode"
-	"github.com/goacp/acp/cmd/acp/internal/host"
 )
 
 // testApp is an App whose home and project are empty directories. What it writes to standard error
@@ -237,8 +237,8 @@ func TestOpen(t *testing.T) {
 		a.UseBuiltIn(agent)
 		found, err := a.Agent("builtin")
 		if err == nil {
-			var h *host.Host
-			if h, err = a.Open(t.Context(), found, host.Frontend{}); h != nil {
+			var h *backend.Host
+			if h, err = a.Open(t.Context(), found, backend.Frontend{}); h != nil {
 				_ = h.Close()
 			}
 		}
@@ -253,7 +253,7 @@ func TestOpen(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h, err := a.Open(t.Context(), found, host.Frontend{})
+	h, err := a.Open(t.Context(), found, backend.Frontend{})
 	if err != nil {
 		t.Fatal(err)
 	}

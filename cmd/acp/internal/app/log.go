@@ -4,19 +4,19 @@ import (
 	"context"
 	"log/slog"
 
-	"github.com/goacp/acp/cmd/acp/internal/host"
+	"github.com/goacp/acp/cmd/acp/internal/backend"
 )
 
 // logged returns front with what it is told about the agent written to a log, too. What the agent
 // writes to standard error is for --verbose.
-func logged(front host.Frontend, log *slog.Logger, agent string) host.Frontend {
+func logged(front backend.Frontend, log *slog.Logger, agent string) backend.Frontend {
 	note := front.Note
-	front.Note = func(n host.Note) {
+	front.Note = func(n backend.Note) {
 		level := slog.LevelInfo
 		switch n.Kind {
-		case host.NoteStderr:
+		case backend.NoteStderr:
 			level = slog.LevelDebug
-		case host.NoteSlow, host.NoteStore, host.NoteEnded:
+		case backend.NoteSlow, backend.NoteStore, backend.NoteEnded:
 			level = slog.LevelWarn
 		}
 		log.Log(context.Background(), level, n.Text, "agent", agent, "about", string(n.Kind))

@@ -7,7 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/goacp/acp/cmd/acp/internal/host"
+	"github.com/goacp/acp/cmd/acp/internal/backend"
 )
 
 func TestLogged(t *testing.T) {
@@ -19,19 +19,19 @@ func TestLogged(t *testing.T) {
 		return a
 	}
 	logger := slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{ReplaceAttr: plain}))
-	var told []host.NoteKind
-	front := logged(host.Frontend{Note: func(n host.Note) { told = append(told, n.Kind) }}, logger, "fake")
-	for _, n := range []host.Note{
-		{Kind: host.NoteStarting, Text: "starting fake"}, {Kind: host.NoteStderr, Text: "chatter"}, {Kind: host.NoteEnded, Text: "fake has ended"},
+	var told []backend.NoteKind
+	front := logged(backend.Frontend{Note: func(n backend.Note) { told = append(told, n.Kind) }}, logger, "fake")
+	for _, n := range []backend.Note{
+		{Kind: backend.NoteStarting, Text: "starting fake"}, {Kind: backend.NoteStderr, Text: "chatter"}, {Kind: backend.NoteEnded, Text: "fake has ended"},
 	} {
 		front.Note(n)
-		logged(host.Frontend{}, slog.New(slog.DiscardHandler), "").Note(n) // nobody listens
+		logged(backend.Frontend{}, slog.New(slog.DiscardHandler), "").Note(n) // nobody listens
 	}
 	want := "level=INFO msg=\"starting fake\" agent=fake about=starting\nlevel=WARN msg=\"fake has ended\" agent=fake about=ended\n"
 	if diff := cmp.Diff(want, log.String()); diff != "" {
 		t.Errorf("logged (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff([]host.NoteKind{host.NoteStarting, host.NoteStderr, host.NoteEnded}, told); diff != "" {
+	if diff := cmp.Diff([]backend.NoteKind{backend.NoteStarting, backend.NoteStderr, backend.NoteEnded}, told); diff != "" {
 		t.Errorf("told (-want +got):\n%s", diff)
 	}
 }

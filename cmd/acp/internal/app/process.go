@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/goacp/acp/cmd/acp/internal/host"
+	"github.com/goacp/acp/cmd/acp/internal/backend"
 	"github.com/goacp/acp/cmd/acp/internal/roster"
 	"github.com/goacp/acp/internal/process"
 )
@@ -31,7 +31,7 @@ func (a *App) Process(ctx context.Context, agent roster.Agent) (c process.Config
 		c.Env = append(env, t.Env...) // without a login shell env is that of this process
 	}
 	if _, err := roster.LookPath(c.Path, c.Dir, c.Env); err != nil {
-		return c, host.NoProgram(agent.Name, c.Path, err)
+		return c, backend.NoProgram(agent.Name, c.Path, err)
 	}
 	return c, nil
 }

@@ -13,12 +13,12 @@ import (
 
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acpv2"
-	"github.com/goacp/acp/cmd/acp/internal/host"
+	"github.com/goacp/acp/cmd/acp/internal/backend"
 	"github.com/goacp/acp/cmd/acp/internal/safetext"
 )
 
 // elicit is the hook of that name of the frontend: a form is filled in field by field.
-func (c *conversation) elicit(ctx context.Context, _ *host.Session, req *acp.ElicitationRequest) (*acp.ElicitationResponse, error) {
+func (c *conversation) elicit(ctx context.Context, _ *backend.Session, req *acp.ElicitationRequest) (*acp.ElicitationResponse, error) {
 	lines := []string{"The agent asks: " + safetext.Text(req.Message)}
 	if req.Form == nil {
 		lines = append(lines, "  It wants you to visit: "+safetext.Line(req.URL, 4000), "  Type y if you do, n to decline, or press Enter to dismiss.")

@@ -14,8 +14,8 @@ import (
 	"github.com/goacp/acp/acphost"
 	"github.com/goacp/acp/acpv2"
 	"github.com/goacp/acp/cmd/acp/internal/app"
+	"github.com/goacp/acp/cmd/acp/internal/backend"
 	"github.com/goacp/acp/cmd/acp/internal/exitcode"
-	"github.com/goacp/acp/cmd/acp/internal/host"
 	"github.com/goacp/acp/cmd/acp/internal/pty"
 	"github.com/goacp/acp/cmd/acp/internal/roster"
 	"github.com/goacp/acp/cmd/acp/internal/safetext"
@@ -92,8 +92,8 @@ type conversation struct {
 	ends      chan ending
 	left      chan struct{} // closed when nobody answers any more
 
-	host    *host.Host
-	session *host.Session
+	host    *backend.Host
+	session *backend.Session
 	queue   []string
 	sent    int // prompts
 
@@ -145,7 +145,7 @@ func (c *conversation) open(ctx context.Context, id acp.SessionID, interrupts <-
 	for _, left := range c.app.Untrusted() {
 		c.show.line("Notice: " + safetext.Line(left, 500))
 	}
-	front := host.Frontend{
+	front := backend.Frontend{
 		Changed: c.show.changed, Ask: c.permission, Elicit: c.elicit, Note: c.note,
 		Decided:    c.decided,
 		ElicitDone: func(acp.ElicitationID) { c.show.line("What you were sent to elsewhere is done.") },
@@ -463,7 +463,7 @@ func (c *conversation) ended(end ending) error {
 }
 
 // permission is the hook Ask of the frontend.
-func (c *conversation) permission(ctx context.Context, _ *host.Session, req acphost.Request, wire *acp.PermissionRequest) (acp.PermissionOptionID, error) {
+func (c *conversation) permission(ctx context.Context, _ *backend.Session, req acphost.Request, wire *acp.PermissionRequest) (acp.PermissionOptionID, error) {
 	lines := Question(req)
 	if wire != nil && wire.ToolCall != nil {
 		if content, ok := wire.ToolCall.Content.Get(); ok {
@@ -483,7 +483,7 @@ func (c *conversation) permission(ctx context.Context, _ *host.Session, req acph
 }
 
 // decided is the hook of that name: what was decided without the user is told.
-func (c *conversation) decided(_ *host.Session, rec acphost.Record, _ acphost.Request) {
+func (c *conversation) decided(_ *backend.Session, rec acphost.Record, _ acphost.Request) {
 	if rec.By == acphost.ByUser || rec.By == acphost.ByCancelling {
 		return
 	}
@@ -512,7 +512,7 @@ func (c *conversation) chooseLogin(ctx context.Context, agent acp.Implementation
 	lines := []string{safetext.Line(agent.Name, 60) + " wants a login:"}
 	ids := []acp.AuthMethodID{}
 	for _, m := range methods {
-		d := host.Describe(m)
+		d := backend.Describe(m)
 		line := fmt.Sprintf("  %d. %s", len(ids)+1, safetext.Line(d.Name, maxTitle))
 		if what := safetext.Line(d.Description, 300); what != "" {
 			line += ": " + what
@@ -551,11 +551,11 @@ func (c *conversation) runInTerminal(ctx context.Context, cmd *exec.Cmd) error {
 }
 
 // note is the hook of that name.
-func (c *conversation) note(n host.Note) {
+func (c *conversation) note(n backend.Note) {
 	switch n.Kind {
-	case host.NoteSlow, host.NoteLogin, host.NoteBridged, host.NoteStore, host.NoteNoise:
+	case backend.NoteSlow, backend.NoteLogin, backend.NoteBridged, backend.NoteStore, backend.NoteNoise:
 		c.show.line("Notice: " + safetext.Line(n.Text, 500))
-	case host.NoteStarting:
+	case backend.NoteStarting:
 		if c.app.InTerminal {
 			c.show.line("Starting " + safetext.Line(c.agent.Name, 100) + ".")
 		}

@@ -9,8 +9,8 @@ import (
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acpv2"
 	"github.com/goacp/acp/cmd/acp/internal/app"
+	"github.com/goacp/acp/cmd/acp/internal/backend"
 	"github.com/goacp/acp/cmd/acp/internal/history"
-	"github.com/goacp/acp/cmd/acp/internal/host"
 	"github.com/goacp/acp/cmd/acp/internal/safetext"
 	"github.com/goacp/acp/transcript"
 )
@@ -92,7 +92,7 @@ func (s *show) answered() {
 func (s *show) endLine() { s.line("") }
 
 // begin says the history of a session that goes on.
-func (s *show) begin(session *host.Session, how acp.Restored) {
+func (s *show) begin(session *backend.Session, how acp.Restored) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.main = session.ID()
@@ -129,7 +129,7 @@ func (s *show) begin(session *host.Session, how acp.Restored) {
 }
 
 // changed is the hook of that name of a frontend.
-func (s *show) changed(session *host.Session, changes []transcript.Change) {
+func (s *show) changed(session *backend.Session, changes []transcript.Change) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.main == "" {
@@ -165,7 +165,7 @@ func (s *show) changed(session *host.Session, changes []transcript.Change) {
 }
 
 // message says more of a message.
-func (s *show) message(session *host.Session, key entryKey, m *transcript.Message, text string) {
+func (s *show) message(session *backend.Session, key entryKey, m *transcript.Message, text string) {
 	first := s.read[key] == 0
 	s.read[key] += len(text)
 	switch {
@@ -190,7 +190,7 @@ func (s *show) message(session *host.Session, key entryKey, m *transcript.Messag
 }
 
 // entry says an entry that is no message, if there is something new to say.
-func (s *show) entry(session *host.Session, snap *transcript.Snapshot, e transcript.Entry) {
+func (s *show) entry(session *backend.Session, snap *transcript.Snapshot, e transcript.Entry) {
 	line := ""
 	switch e := e.(type) {
 	case *transcript.ToolCall:

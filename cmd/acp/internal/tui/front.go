@@ -10,7 +10,7 @@ import (
 
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acphost"
-	"github.com/goacp/acp/cmd/acp/internal/host"
+	"github.com/goacp/acp/cmd/acp/internal/backend"
 	"github.com/goacp/acp/transcript"
 )
 
@@ -35,7 +35,7 @@ type front struct {
 // The messages of a front to the model.
 type (
 	changedMsg struct{}
-	noteMsg    struct{ note host.Note }
+	noteMsg    struct{ note backend.Note }
 	askMsg     struct{ ask *ask }
 	askGoneMsg struct{ ask *ask } // nobody waits for an answer any longer
 	formMsg    struct{ form *form }
@@ -88,8 +88,8 @@ func (f *front) take() map[acp.SessionID][]transcript.Change {
 // dropped, since doctor and the log have them.
 const maxNotes = 64
 
-func (f *front) note(n host.Note) {
-	if n.Kind == host.NoteStderr {
+func (f *front) note(n backend.Note) {
+	if n.Kind == backend.NoteStderr {
 		f.mu.Lock()
 		full := f.notes >= maxNotes
 		if !full {

@@ -8,7 +8,7 @@ import (
 
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acphost"
-	"github.com/goacp/acp/cmd/acp/internal/host"
+	"github.com/goacp/acp/cmd/acp/internal/backend"
 	"github.com/goacp/acp/cmd/acp/internal/roster"
 	"github.com/goacp/acp/transcript"
 )
@@ -42,7 +42,7 @@ type talk interface {
 }
 
 // hostLink makes a link of a host.
-type hostLink struct{ *host.Host }
+type hostLink struct{ *backend.Host }
 
 func (l hostLink) Agent() acp.Implementation {
 	if c := l.Conn(); c != nil {
@@ -116,7 +116,7 @@ func (l hostLink) Session(id acp.SessionID) (talk, bool) {
 }
 
 // hostTalk makes a talk of a session.
-type hostTalk struct{ *host.Session }
+type hostTalk struct{ *backend.Session }
 
 func (t hostTalk) Options() []acp.SessionConfigOption {
 	if o := t.Snapshot().Session().ConfigOptions; o != nil {
@@ -153,17 +153,17 @@ func (t hostTalk) SetTitle(ctx context.Context, title string) error {
 }
 
 // frontend is f as the host wants it.
-func (f *front) frontend() host.Frontend {
-	return host.Frontend{
-		Changed: func(s *host.Session, changes []transcript.Change) { f.changed(s.ID(), changes) },
-		Ask: func(ctx context.Context, s *host.Session, req acphost.Request, wire *acp.PermissionRequest) (acp.PermissionOptionID, error) {
+func (f *front) frontend() backend.Frontend {
+	return backend.Frontend{
+		Changed: func(s *backend.Session, changes []transcript.Change) { f.changed(s.ID(), changes) },
+		Ask: func(ctx context.Context, s *backend.Session, req acphost.Request, wire *acp.PermissionRequest) (acp.PermissionOptionID, error) {
 			var shown *transcript.Snapshot
 			if s != nil {
 				shown = s.Snapshot()
 			}
 			return f.ask(ctx, shown, req, wire)
 		},
-		Elicit: func(ctx context.Context, _ *host.Session, req *acp.ElicitationRequest) (*acp.ElicitationResponse, error) {
+		Elicit: func(ctx context.Context, _ *backend.Session, req *acp.ElicitationRequest) (*acp.ElicitationResponse, error) {
 			return f.elicit(ctx, req)
 		},
 		ElicitDone:    f.elicitDone,

@@ -13,8 +13,8 @@ import (
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acphost"
 	"github.com/goacp/acp/acpv2"
+	"github.com/goacp/acp/cmd/acp/internal/backend"
 	"github.com/goacp/acp/cmd/acp/internal/config"
-	"github.com/goacp/acp/cmd/acp/internal/host"
 	"github.com/goacp/acp/cmd/acp/internal/roster"
 	"github.com/goacp/acp/jsonrpc"
 )
@@ -48,7 +48,7 @@ func TestMain(m *testing.M) {
 		ui:       &config.UI{Mouse: true},
 		policy:   func() (*acphost.Policy, error) { return policy, nil },
 		open: func(ctx context.Context, f *front) (link, error) {
-			cfg := host.Config{
+			cfg := backend.Config{
 				Agent: roster.Agent{Name: "scripted", Builtin: true}, BuiltIn: scripted(),
 				Cwd: cwd, Policy: policy, Front: f.frontend(),
 			}
@@ -59,7 +59,7 @@ func TestMain(m *testing.M) {
 				}
 				cfg.Agent = roster.Agent{Name: "scripted", Command: exe, Env: map[string]string{asAgent: filepath.Join(cwd, "login")}}
 			}
-			h, err := host.Open(ctx, cfg)
+			h, err := backend.Open(ctx, cfg)
 			if err != nil {
 				return nil, err
 			}

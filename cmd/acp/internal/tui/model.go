@@ -12,7 +12,7 @@ import (
 	"github.com/charmbracelet/colorprofile"
 
 	"github.com/goacp/acp"
-	"github.com/goacp/acp/cmd/acp/internal/host"
+	"github.com/goacp/acp/cmd/acp/internal/backend"
 	"github.com/goacp/acp/cmd/acp/internal/tui/view"
 )
 
@@ -345,23 +345,23 @@ func (m *model) dismissAll() {
 }
 
 // noted handles what the host tells.
-func (m *model) noted(n host.Note) tea.Cmd {
+func (m *model) noted(n backend.Note) tea.Cmd {
 	switch n.Kind {
-	case host.NoteStarting, host.NoteReady:
-	case host.NoteSlow, host.NoteLogin:
+	case backend.NoteStarting, backend.NoteReady:
+	case backend.NoteSlow, backend.NoteLogin:
 		m.slow = one(n.Text)
-	case host.NoteEnded, host.NoteSilent:
+	case backend.NoteEnded, backend.NoteSilent:
 		// The link tells with the reason; the conversation has a notice.
-	case host.NoteStderr:
+	case backend.NoteStderr:
 		if m.phase == starting {
 			m.slow = "it says: " + one(n.Text)
 		}
-	case host.NoteStore:
+	case backend.NoteStore:
 		switch {
 		case n.Err == nil:
 			m.unsaved = ""
 			m.say(n.Text, false)
-		case errors.Is(n.Err, host.ErrUnwritten):
+		case errors.Is(n.Err, backend.ErrUnwritten):
 			m.unsaved = one(n.Text)
 		default:
 			m.say(n.Text, true)

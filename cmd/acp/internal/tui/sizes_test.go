@@ -13,8 +13,8 @@ import (
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acphost"
 	"github.com/goacp/acp/acpv2"
+	"github.com/goacp/acp/cmd/acp/internal/backend"
 	"github.com/goacp/acp/cmd/acp/internal/exitcode"
-	"github.com/goacp/acp/cmd/acp/internal/host"
 	"github.com/goacp/acp/cmd/acp/internal/roster"
 	"github.com/goacp/acp/transcript"
 )
@@ -46,7 +46,7 @@ var states = map[string]func(r *rig){
 		r.send(formMsg{newForm(&acp.ElicitationRequest{Message: "go there", URL: "https://user@xn--e1awd7f.example/" + strings.Repeat("long/", 80)})})
 	},
 	"noted": func(r *rig) {
-		r.send(noteMsg{host.Note{Kind: host.NoteStore, Text: "cannot be kept", Err: errors.New("x")}})
+		r.send(noteMsg{backend.Note{Kind: backend.NoteStore, Text: "cannot be kept", Err: errors.New("x")}})
 	},
 }
 

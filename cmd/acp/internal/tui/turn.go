@@ -11,7 +11,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/goacp/acp"
-	"github.com/goacp/acp/cmd/acp/internal/host"
+	"github.com/goacp/acp/cmd/acp/internal/backend"
 	"github.com/goacp/acp/jsonrpc"
 	"github.com/goacp/acp/transcript"
 )
@@ -308,7 +308,7 @@ const longTurn = 15 * time.Second
 
 // explain says in one line what an error means to the user.
 func explain(err error) string {
-	if login, ok := errors.AsType[*host.AuthError](err); ok {
+	if login, ok := errors.AsType[*backend.AuthError](err); ok {
 		return login.Error()
 	}
 	if f, ok := acp.AsFailure(err); ok {

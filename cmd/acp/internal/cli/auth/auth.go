@@ -17,8 +17,8 @@ import (
 
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/cmd/acp/internal/app"
+	"github.com/goacp/acp/cmd/acp/internal/backend"
 	"github.com/goacp/acp/cmd/acp/internal/exitcode"
-	"github.com/goacp/acp/cmd/acp/internal/host"
 	"github.com/goacp/acp/cmd/acp/internal/pty"
 	"github.com/goacp/acp/cmd/acp/internal/safetext"
 	"github.com/goacp/acp/internal/process"
@@ -88,9 +88,9 @@ func (o *Options) run(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	front := host.Frontend{Note: func(n host.Note) {
+	front := backend.Frontend{Note: func(n backend.Note) {
 		switch n.Kind {
-		case host.NoteSlow, host.NoteLogin:
+		case backend.NoteSlow, backend.NoteLogin:
 			fmt.Fprintln(a.Err, n.Text)
 		}
 	}}
@@ -138,7 +138,7 @@ func leaveBrowsers(env map[string]string) map[string]string {
 	return out
 }
 
-func (o *Options) login(ctx context.Context, h *host.Host) error {
+func (o *Options) login(ctx context.Context, h *backend.Host) error {
 	methods := h.Conn().AuthMethods()
 	name := safetext.Line(h.Agent().Name, 100)
 	id := acp.AuthMethodID(o.Method)
@@ -148,19 +148,19 @@ func (o *Options) login(ctx context.Context, h *host.Host) error {
 	case id == "" && h.Agent().Auth != "":
 		id = acp.AuthMethodID(h.Agent().Auth)
 	case id == "" && len(methods) == 1:
-		id = host.Describe(methods[0]).ID
+		id = backend.Describe(methods[0]).ID
 	case id == "":
 		var err error
 		if id, err = o.choose(methods); err != nil {
 			return err
 		}
 	}
-	known := slices.ContainsFunc(methods, func(m acp.AuthMethod) bool { return host.Describe(m).ID == id })
+	known := slices.ContainsFunc(methods, func(m acp.AuthMethod) bool { return backend.Describe(m).ID == id })
 	if !known {
 		return exitcode.Errorf(exitcode.Usage, "%s has no way to log in that is called %q: see acp auth status %s", name, id, name)
 	}
 	if err := h.Login(ctx, id); err != nil {
-		if wants, ok := errors.AsType[*host.AuthError](err); ok && wants.Reason != "" {
+		if wants, ok := errors.AsType[*backend.AuthError](err); ok && wants.Reason != "" {
 			return exitcode.Errorf(exitcode.Auth, "%s cannot be logged in to by %s: %s", name, safetext.Line(string(id), 100), wants.Reason)
 		}
 		return err
@@ -174,23 +174,23 @@ func (o *Options) choose(methods []acp.AuthMethod) (acp.AuthMethodID, error) {
 	a := o.App
 	var ids []string
 	for _, m := range methods {
-		ids = append(ids, safetext.Line(string(host.Describe(m).ID), 60))
+		ids = append(ids, safetext.Line(string(backend.Describe(m).ID), 60))
 	}
 	if !a.InTerminal || !a.ErrTerminal {
 		return "", exitcode.Errorf(exitcode.Usage, "there are several ways to log in; choose with --method: %s", strings.Join(ids, ", "))
 	}
 	for i, m := range methods {
-		d := host.Describe(m)
+		d := backend.Describe(m)
 		fmt.Fprintf(a.Err, "%d. %s  %s\n", i+1, ids[i], safetext.Line(d.Name+"  "+d.Description, 120))
 	}
 	fmt.Fprint(a.Err, "Which one? ")
 	line, err := bufio.NewReader(a.In).ReadString('\n')
 	line = strings.TrimSpace(line)
 	if n, bad := strconv.Atoi(line); bad == nil && n >= 1 && n <= len(methods) {
-		return host.Describe(methods[n-1]).ID, nil
+		return backend.Describe(methods[n-1]).ID, nil
 	}
 	if i := slices.Index(ids, line); i >= 0 {
-		return host.Describe(methods[i]).ID, nil
+		return backend.Describe(methods[i]).ID, nil
 	}
 	if err != nil || line == "" {
 		return "", exitcode.Errorf(exitcode.Cancelled, "no way to log in was chosen")
@@ -233,7 +233,7 @@ type Method struct {
 	Link        string   `json:"link,omitempty"`
 }
 
-func (o *Options) status(ctx context.Context, h *host.Host, agent string) error {
+func (o *Options) status(ctx context.Context, h *backend.Host, agent string) error {
 	conn := h.Conn()
 	info := conn.Agent()
 	st := Status{
@@ -241,7 +241,7 @@ func (o *Options) status(ctx context.Context, h *host.Host, agent string) error 
 		Accounts: []Account{}, Methods: []Method{},
 	}
 	for _, m := range conn.AuthMethods() {
-		d := host.Describe(m)
+		d := backend.Describe(m)
 		out := Method{ID: string(d.ID), Kind: string(d.Kind), Name: d.Name, Description: d.Description, Link: d.Link, Missing: h.MissingVars(d)}
 		for _, v := range d.Vars {
 			out.Variables = append(out.Variables, v.Name)
@@ -281,7 +281,7 @@ func (o *Options) status(ctx context.Context, h *host.Host, agent string) error 
 
 // state finds out whether somebody is logged in. An agent that does not tell is asked for a
 // session, which is closed again.
-func (o *Options) state(ctx context.Context, h *host.Host, st *Status) {
+func (o *Options) state(ctx context.Context, h *backend.Host, st *Status) {
 	conn := h.Conn()
 	st.State = string(acp.AuthStateUnknown)
 	auth, err := conn.AuthStatus(ctx)

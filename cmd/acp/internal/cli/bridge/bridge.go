@@ -14,9 +14,9 @@ import (
 	"github.com/goacp/acp/jsonrpc"
 
 	"github.com/goacp/acp/cmd/acp/internal/app"
+	"github.com/goacp/acp/cmd/acp/internal/backend"
 	"github.com/goacp/acp/cmd/acp/internal/config"
 	"github.com/goacp/acp/cmd/acp/internal/exitcode"
-	"github.com/goacp/acp/cmd/acp/internal/host"
 	"github.com/goacp/acp/cmd/acp/internal/remembered"
 	"github.com/goacp/acp/cmd/acp/internal/roster"
 	"github.com/goacp/acp/cmd/acp/internal/safetext"
@@ -117,7 +117,7 @@ func Run(ctx context.Context, o *Options) error {
 	} else {
 		// That is found before a client waits for it.
 		if _, err := roster.LookPath(agent.Command, a.Cwd, agent.Environ()); err != nil && !agent.LoginEnv {
-			return host.NoProgram(agent.Name, agent.Command, err)
+			return backend.NoProgram(agent.Name, agent.Command, err)
 		}
 		t := agent.Transport(a.Cwd)
 		t.Stderr = a.Err
@@ -125,7 +125,7 @@ func Run(ctx context.Context, o *Options) error {
 	}
 	name := safetext.Line(agent.Name, 200)
 	b.Reach = func(ctx context.Context, client *acp.Client) (*acp.ClientConn, error) {
-		start := &host.Start{Agent: name, Limit: cfg.Timeouts.Connect}
+		start := &backend.Start{Agent: name, Limit: cfg.Timeouts.Connect}
 		conn, err := o.connect(ctx, cfg, agent, client, func() (*acp.ClientConn, error) { return start.Connect(ctx, client, b.Agent) })
 		if err == nil || ctx.Err() != nil {
 			return conn, err

@@ -18,8 +18,8 @@ import (
 	"github.com/goacp/acp/acphost"
 	"github.com/goacp/acp/acpv2"
 	"github.com/goacp/acp/cmd/acp/internal/app"
+	"github.com/goacp/acp/cmd/acp/internal/backend"
 	"github.com/goacp/acp/cmd/acp/internal/exitcode"
-	"github.com/goacp/acp/cmd/acp/internal/host"
 	"github.com/goacp/acp/jsonrpc"
 	"github.com/goacp/acp/transcript"
 )
@@ -84,7 +84,7 @@ const updates = `
 func TestJSONGolden(t *testing.T) {
 	var out bytes.Buffer
 	r := newReport(&Options{App: &app.App{Out: &out, Err: new(bytes.Buffer)}, JSON: true})
-	r.note(host.Note{Kind: host.NoteSlow, Text: "it takes long"})
+	r.note(backend.Note{Kind: backend.NoteSlow, Text: "it takes long"})
 	r.begin("s1", sessionLine{
 		Type: "session", Version: formVersion, Session: "s1", Agent: agentInfo{Name: "claude", Program: "claude-agent-acp", Version: "0.9.1"},
 		Protocol: 2, Cwd: "/p", Restored: acp.RestoredNew.String(), Untrusted: []string{"/p/.mcp.json is not trusted"},
@@ -123,7 +123,7 @@ func TestJSONGolden(t *testing.T) {
 	}, acphost.Request{})
 	r.decided(nil, acphost.Record{Session: "s1", Effect: acphost.EffectAllow, By: acphost.ByUser}, acphost.Request{})
 	tell([]transcript.Change{conv.Answered(seq, &acpv2.SelectedPermissionOutcome{OptionID: "n"})})
-	r.note(host.Note{Kind: host.NoteStderr, Text: "a warning"})
+	r.note(backend.Note{Kind: backend.NoteStderr, Text: "a warning"})
 	tell(nil) // told anew
 	r.line(r.resultLine(nil, &acp.Result{StopReason: acp.StopEndTurn, Usage: &acp.Usage{TotalTokens: 3, InputTokens: 2, OutputTokens: 1}}, nil))
 	r.line(r.resultLine(nil, &acp.Result{StopReason: acp.StopRefusal}, exitcode.Errorf(exitcode.Refused, "the agent refused the prompt")))

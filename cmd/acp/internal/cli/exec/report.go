@@ -12,8 +12,8 @@ import (
 	"github.com/goacp/acp/acphost"
 	"github.com/goacp/acp/acpv2"
 	"github.com/goacp/acp/cmd/acp/internal/app"
+	"github.com/goacp/acp/cmd/acp/internal/backend"
 	"github.com/goacp/acp/cmd/acp/internal/exitcode"
-	"github.com/goacp/acp/cmd/acp/internal/host"
 	"github.com/goacp/acp/cmd/acp/internal/plain"
 	"github.com/goacp/acp/cmd/acp/internal/safetext"
 	"github.com/goacp/acp/cmd/acp/internal/store"
@@ -101,7 +101,7 @@ func (r *report) notes() {
 }
 
 // changed is the hook of that name of a frontend.
-func (r *report) changed(s *host.Session, changes []transcript.Change) {
+func (r *report) changed(s *backend.Session, changes []transcript.Change) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.main == "" {
@@ -250,7 +250,7 @@ func (r *report) progressLine(text string) {
 }
 
 // decided is the hook of that name of a frontend.
-func (r *report) decided(s *host.Session, rec acphost.Record, req acphost.Request) {
+func (r *report) decided(s *backend.Session, rec acphost.Record, req acphost.Request) {
 	hint := ""
 	denied := rec.Effect != acphost.EffectAllow && rec.By != acphost.ByCancelling
 	if denied && rec.By != acphost.ByUser && r.suggest != nil {
@@ -284,7 +284,7 @@ func (r *report) decided(s *host.Session, rec acphost.Record, req acphost.Reques
 }
 
 // isUnheld is the hook Unheld of a frontend.
-func (r *report) isUnheld(_ *host.Session, why string) {
+func (r *report) isUnheld(_ *backend.Session, why string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.unheld != "" { // of the agent, or for another session
@@ -299,7 +299,7 @@ func (r *report) isUnheld(_ *host.Session, why string) {
 }
 
 // isBroken is the hook Broken of a frontend.
-func (r *report) isBroken(s *host.Session, b host.Breach) {
+func (r *report) isBroken(s *backend.Session, b backend.Breach) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.broken++
@@ -322,11 +322,11 @@ func (r *report) isBroken(s *host.Session, b host.Breach) {
 }
 
 // note is the hook of that name of a frontend.
-func (r *report) note(n host.Note) {
+func (r *report) note(n backend.Note) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.json {
-		if n.Kind == host.NoteStarting || n.Kind == host.NoteReady {
+		if n.Kind == backend.NoteStarting || n.Kind == backend.NoteReady {
 			return // the line of the session says as much
 		}
 		line := noteLine{Type: "note", Kind: string(n.Kind), Text: n.Text}
@@ -339,13 +339,13 @@ func (r *report) note(n host.Note) {
 		return
 	}
 	switch n.Kind {
-	case host.NoteLogin, host.NoteBridged, host.NoteStore, host.NoteNoise:
+	case backend.NoteLogin, backend.NoteBridged, backend.NoteStore, backend.NoteNoise:
 		r.remark(n.Text)
-	case host.NoteSilent:
+	case backend.NoteSilent:
 		if !r.progress { // which has the notice
 			r.remark(n.Text)
 		}
-	case host.NoteSlow:
+	case backend.NoteSlow:
 		if r.progress {
 			r.progressLine(n.Text)
 		}
@@ -385,7 +385,7 @@ func (r *report) fail(err error) {
 }
 
 // finish writes the end: the result.
-func (r *report) finish(s *host.Session, res *acp.Result, err error) error {
+func (r *report) finish(s *backend.Session, res *acp.Result, err error) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if (r.cut || r.lost) && err == nil {
@@ -416,7 +416,7 @@ func (r *report) finish(s *host.Session, res *acp.Result, err error) error {
 	return err
 }
 
-func (r *report) resultLine(s *host.Session, res *acp.Result, err error) resultLine {
+func (r *report) resultLine(s *backend.Session, res *acp.Result, err error) resultLine {
 	line := resultLine{Type: "result", Text: r.answer.String(), Truncated: r.cut, Denied: r.denied, Broken: r.broken, ExitCode: int(exitcode.Of(err))}
 	if res != nil {
 		line.StopReason = string(res.StopReason)

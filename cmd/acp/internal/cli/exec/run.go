@@ -9,8 +9,8 @@ import (
 
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acpv2"
+	"github.com/goacp/acp/cmd/acp/internal/backend"
 	"github.com/goacp/acp/cmd/acp/internal/exitcode"
-	"github.com/goacp/acp/cmd/acp/internal/host"
 	"github.com/goacp/acp/cmd/acp/internal/roster"
 	"github.com/goacp/acp/cmd/acp/internal/safetext"
 	"github.com/goacp/acp/cmd/acp/internal/store"
@@ -47,8 +47,8 @@ func Run(ctx context.Context, o *Options) error {
 type turn struct {
 	o       *Options
 	report  *report
-	host    *host.Host
-	session *host.Session
+	host    *backend.Host
+	session *backend.Session
 }
 
 // limitGrace is how long an agent may take to end its turn when a limit is reached or nobody reads the
@@ -56,7 +56,7 @@ type turn struct {
 const limitGrace = 3 * time.Second
 
 // limit ends an agent that does not end its turn in time, until stop is called.
-func limit(ctx context.Context, h *host.Host) (stop func()) {
+func limit(ctx context.Context, h *backend.Host) (stop func()) {
 	over := make(chan struct{})
 	forget := context.AfterFunc(ctx, func() {
 		if errors.Is(context.Cause(ctx), context.Canceled) {
@@ -95,7 +95,7 @@ func (t *turn) run(ctx context.Context) (*acp.Result, error) {
 	for _, left := range a.Untrusted() {
 		fmt.Fprintln(a.Err, "acp: "+safetext.Line(left, 500))
 	}
-	front := host.Frontend{Changed: t.report.changed, Decided: t.report.decided, Note: t.report.note,
+	front := backend.Frontend{Changed: t.report.changed, Decided: t.report.decided, Note: t.report.note,
 		Unheld: t.report.isUnheld, Broken: t.report.isBroken}
 	if o.Ask {
 		tty, err := openTerminal()
@@ -145,7 +145,7 @@ func (t *turn) run(ctx context.Context) (*acp.Result, error) {
 
 // restore continues a session. With --or-new any answer but that a login is needed leads to a new one:
 // agents have many ways to say that they do not have a session.
-func (t *turn) restore(ctx context.Context, agent roster.Agent, id acp.SessionID) (*host.Session, acp.Restored, error) {
+func (t *turn) restore(ctx context.Context, agent roster.Agent, id acp.SessionID) (*backend.Session, acp.Restored, error) {
 	s, how, err := t.host.Restore(ctx, id)
 	switch _, answered := errors.AsType[*jsonrpc.Error](err); {
 	case err == nil && how == acp.RestoredNew && !t.o.OrNew:
@@ -155,7 +155,7 @@ func (t *turn) restore(ctx context.Context, agent roster.Agent, id acp.SessionID
 	case !t.o.OrNew:
 		return nil, 0, exitcode.With(exitcode.Of(err), fmt.Errorf("%w; with --or-new a new session is begun", err))
 	}
-	t.report.note(host.Note{Kind: host.NoteStore, Text: err.Error() + "; a new session is begun"})
+	t.report.note(backend.Note{Kind: backend.NoteStore, Text: err.Error() + "; a new session is begun"})
 	s, err = t.host.NewSession(ctx)
 	return s, acp.RestoredNew, err
 }

@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"github.com/goacp/acp"
-	"github.com/goacp/acp/cmd/acp/internal/host"
+	"github.com/goacp/acp/cmd/acp/internal/backend"
 )
 
 // connect connects to the agent of that name; "" is the default one.
@@ -16,7 +16,7 @@ func (o *Options) connect(ctx context.Context, name string) (Remote, error) {
 	if err != nil {
 		return nil, err
 	}
-	h, err := o.App.Open(ctx, agent, host.Frontend{})
+	h, err := o.App.Open(ctx, agent, backend.Frontend{})
 	if err != nil {
 		return nil, err
 	}
@@ -24,7 +24,7 @@ func (o *Options) connect(ctx context.Context, name string) (Remote, error) {
 }
 
 // A remote is an agent that was started to be asked.
-type remote struct{ h *host.Host }
+type remote struct{ h *backend.Host }
 
 // Sessions returns the sessions the agent knows.
 func (r *remote) Sessions(ctx context.Context) ([]acp.SessionInfo, error) {

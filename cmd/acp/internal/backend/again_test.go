@@ -1,0 +1,107 @@
+package backend
+
+import (
+	"context"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/goacp/acp"
+	"github.com/goacp/acp/cmd/acp/internal/store"
+)
+
+// TestIDsUsedAgain talks to an agent that remembers nothing, and so gives every first session the
+// same id: conversations of different days must not become one.
+func TestIDsUsedAgain(t *testing.T) {
+	versions(t, func(t *testing.T, version int) {
+		kept := openStore(t, filepath.Join(t.TempDir(), "kept"))
+		begin := func() Config {
+			cfg := config(t, version, &acp.Agent{
+				NewSession: func(_ context.Context, s *acp.AgentSession) error { s.SetID("s1"); return nil },
+				Prompt: func(_ context.Context, turn *acp.Turn) (acp.StopReason, error) {
+					return acp.StopEndTurn, turn.Say("re: " + turn.Text())
+				},
+			})
+			cfg.Store = kept
+			return cfg
+		}
+		say := func(s *Session, text string) {
+			t.Helper()
+			if _, err := s.Prompt(t.Context(), acp.Text(text)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, text := range []string{"one", "two"} {
+			h := open(t, begin())
+			s, err := h.NewSession(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			say(s, text)
+			say(s, "and "+text)
+			if err := h.Close(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		// One that is only looked at moves nothing.
+		h := open(t, begin())
+		if _, err := h.NewSession(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if err := h.Close(); err != nil {
+			t.Fatal(err)
+		}
+		// One that the agent has forgotten goes on under the same id.
+		h = open(t, begin())
+		s, how, err := h.Restore(t.Context(), "s1")
+		if err != nil || how != acp.RestoredNew {
+			t.Fatalf("Restore: %v, %v", how, err)
+		}
+		say(s, "three")
+		if err := h.Close(); err != nil {
+			t.Fatal(err)
+		}
+
+		got := map[string]string{}
+		list, err := kept.List(t.Context(), store.Query{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range list {
+			snap, _, err := kept.Snapshot(t.Context(), m.Conversation, store.Bounds())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if m.ID != "s1" {
+				t.Errorf("the agent's id is %q", m.ID)
+			}
+			got[m.Title] = strings.Join(messages(snap), "|")
+		}
+		want := map[string]string{
+			"one": "user: one|agent: re: one|user: and one|agent: re: and one",
+			"two": "user: two|agent: re: two|user: and two|agent: re: and two|user: three|agent: re: three",
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("stored (-want +got):\n%s", diff)
+		}
+	})
+}
+
+func TestTitleOf(t *testing.T) {
+	for _, tt := range []struct {
+		want    string
+		content []acp.ContentBlock
+	}{
+		{"", nil},
+		{"", []acp.ContentBlock{acp.Text(" \n ")}},
+		{"fix it", []acp.ContentBlock{acp.Text("\n  fix it\nplease"), acp.Text("more")}},
+		{"red", []acp.ContentBlock{&acp.ResourceLink{Name: "x", URI: "file:///x"}, acp.Text("\x1b[31mred\x1b[0m")}},
+		{strings.Repeat("x", maxOwnTitle-1) + "…", []acp.ContentBlock{acp.Text(strings.Repeat("x", 500))}},
+	} {
+		if got := titleOf(tt.content); got != tt.want {
+			t.Errorf("%q, want %q", got, tt.want)
+		}
+	}
+}

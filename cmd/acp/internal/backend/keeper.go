@@ -1,0 +1,115 @@
+package backend
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"github.com/goacp/acp/cmd/acp/internal/safetext"
+	"github.com/goacp/acp/cmd/acp/internal/store"
+)
+
+// ErrUnwritten is what the Err of a [NoteStore] is while something of a conversation waits in
+// memory to be written.
+var ErrUnwritten = errors.New("not written at the moment")
+
+// A keeper is the way to the store of all sessions of a host. It tells the frontend while something
+// of any of them is not written.
+type keeper struct {
+	store  *store.Store // nil keeps nothing
+	note   func(Note)
+	killed <-chan struct{}
+
+	mu       sync.Mutex
+	troubled map[string]error // by the conversation
+
+	telling sync.Mutex // held while note is called
+	told    bool       // that there is trouble
+}
+
+// record returns what writes a conversation, a new one unless session names one; nil if nothing is
+// kept.
+func (k *keeper) record(session store.Session) *store.Recorder {
+	if k.store == nil {
+		return nil
+	}
+	var id string
+	rec := k.store.Record(session, store.RecordOptions{Killed: k.killed, Trouble: func(err error) { k.trouble(id, err) }})
+	id = rec.Conversation()
+	return rec
+}
+
+// trouble notes that a conversation cannot be written, or that all of it is.
+func (k *keeper) trouble(id string, err error) {
+	k.mu.Lock()
+	if err != nil {
+		if k.troubled == nil {
+			k.troubled = map[string]error{}
+		}
+		k.troubled[id] = err
+	} else {
+		delete(k.troubled, id)
+	}
+	k.mu.Unlock()
+	k.tell()
+}
+
+// tell has the frontend know whether there is trouble.
+func (k *keeper) tell() {
+	k.telling.Lock()
+	defer k.telling.Unlock()
+	k.mu.Lock()
+	var why error
+	for _, err := range k.troubled {
+		why = err
+	}
+	k.mu.Unlock()
+	switch {
+	case why != nil && !k.told:
+		k.note(Note{Kind: NoteStore, Err: fmt.Errorf("%w: %w", ErrUnwritten, why), Text: safetext.Line("the conversation is not written at the moment, and kept in memory until it can be: "+k.reason(why), maxNote)})
+	case why == nil && k.told:
+		k.note(Note{Kind: NoteStore, Text: "the conversation is written again, and nothing of it is missing"})
+	}
+	k.told = why != nil
+}
+
+// reason returns what an error says, without the directory of the store before each name.
+func (k *keeper) reason(err error) string {
+	if k.store == nil {
+		return err.Error()
+	}
+	return strings.ReplaceAll(err.Error(), k.store.Dir()+string(filepath.Separator), "")
+}
+
+// closed ends what writes a conversation. What could not be written is told, once and for all: it is
+// no trouble of the conversations that are still written.
+func (k *keeper) closed(rec *store.Recorder) {
+	err := rec.Close()
+	k.mu.Lock()
+	delete(k.troubled, rec.Conversation())
+	others := len(k.troubled) > 0
+	k.mu.Unlock()
+	if err == nil {
+		k.tell()
+		return
+	}
+	k.telling.Lock()
+	defer k.telling.Unlock()
+	k.note(Note{Kind: NoteStore, Err: err, Text: safetext.Line("a part of the conversation is lost: "+k.reason(err), maxNote)})
+	k.told = k.told && others
+}
+
+// unread tells that something that was kept cannot be read.
+func (k *keeper) unread(session store.Session, err error) {
+	k.note(Note{Kind: NoteStore, Err: err, Text: safetext.Line(fmt.Sprintf("what was kept of session %s cannot be read: %v", session.ID, err), maxNote)})
+}
+
+// damaged tells what of a conversation is damaged; nil is nothing.
+func (k *keeper) damaged(session store.Session, damage *store.Damage) {
+	if damage != nil {
+		text := fmt.Sprintf("of what was kept of session %s %s", session.ID, damage)
+		k.note(Note{Kind: NoteStore, Err: errors.New(text), Text: safetext.Line(text, maxNote)})
+	}
+}

@@ -1,0 +1,192 @@
+package backend
+
+import (
+	"slices"
+	"time"
+
+	"github.com/goacp/acp"
+	"github.com/goacp/acp/cmd/acp/internal/history"
+)
+
+const (
+	// holdFor is how long an update in the first turn may be held back until it is clear whether it is
+	// history. It is too short to be noticed.
+	holdFor = 50 * time.Millisecond
+	// maxHeld and maxHeldBytes bound what is held back.
+	maxHeld      = 4096
+	maxHeldBytes = 4 << 20
+)
+
+// A late is the history that an agent may tell in the first turn after a load: see [history.Run]. It is
+// used with the session's order held.
+type late struct {
+	run   *history.Run // nil before the first update of the turn
+	held  []*acp.Update
+	bytes int
+	timer *time.Timer // shows what is held; nil if nothing is
+}
+
+// follows takes an update in the first turn if it is history, or holds it back while it may be. It
+// reports whether it did either; otherwise the update is live.
+func (s *Session) follows(u *acp.Update) bool {
+	l := &s.past.late
+	if l.run == nil {
+		l.run = history.NewRun(s.past.kept, s.past.told.Snapshot())
+	}
+	if s.isEcho(u) {
+		s.release()
+		return false
+	}
+	switch l.run.Take(u.Update, s.sent) {
+	case history.Told:
+		l.drop()
+		return true
+	case history.Live:
+		s.showHeld()
+		return false
+	}
+	l.held = append(l.held, u)
+	l.bytes += sizeOf(u.Update)
+	if len(l.held) >= maxHeld || l.bytes >= maxHeldBytes {
+		s.release()
+		return true
+	}
+	if l.timer == nil {
+		var t *time.Timer
+		t = time.AfterFunc(holdFor, func() {
+			s.order.Lock()
+			defer s.order.Unlock()
+			if p := s.past; p != nil && p.late.timer == t {
+				s.release()
+			}
+		})
+		l.timer = t
+	}
+	return true
+}
+
+// isEcho reports whether an update is the message of a prompt, which an agent of version 2 sends for each.
+func (s *Session) isEcho(u *acp.Update) bool {
+	if u.V2 == nil {
+		return false
+	}
+	var id acp.MessageID
+	var content []acp.ContentBlock
+	switch u := u.Update.(type) {
+	case *acp.UserMessage:
+		id = u.MessageID
+		content, _ = u.Content.Get()
+	case *acp.UserMessageChunk:
+		id, content = u.MessageID, []acp.ContentBlock{u.Content}
+	default:
+		return false
+	}
+	if id == "" {
+		return false
+	}
+	if slices.Contains(s.echoes, id) {
+		return true
+	}
+	for i, prompt := range s.sent {
+		if s.echoes[i] == "" && history.Begins(history.Text(content), prompt) {
+			s.echoes[i] = id
+			return true
+		}
+	}
+	return false
+}
+
+func sizeOf(u acp.SessionUpdate) int {
+	size := textSize(u)
+	if size < 0 {
+		data, err := u.AppendJSON(nil)
+		if err != nil {
+			return entryBytes
+		}
+		size = len(data)
+	}
+	return size + entryBytes
+}
+
+// endLate makes what is held back, and all that follows, live.
+func (s *Session) endLate() {
+	s.showHeld()
+	s.past.late.run = new(history.Run)
+}
+
+// release shows what is held back: it waits no longer. The history may go on.
+func (s *Session) release() {
+	if l := &s.past.late; len(l.held) > 0 {
+		l.run.Release()
+		s.showHeld()
+	}
+}
+
+// showHeld shows what is held back, in its order.
+func (s *Session) showHeld() {
+	held := s.past.late.drop()
+	for _, u := range held {
+		s.live(u)
+	}
+}
+
+// drop returns what was held back, and forgets it.
+func (l *late) drop() (held []*acp.Update) {
+	if l.timer != nil {
+		l.timer.Stop()
+	}
+	held = l.held
+	l.held, l.bytes, l.timer = nil, 0, nil
+	return held
+}
+
+// live records an update that is no history.
+func (s *Session) live(u *acp.Update) {
+	if !s.heard.Load() && says(u.Update) {
+		s.heard.Store(true)
+	}
+	s.mu.Lock()
+	switch v := u.Update.(type) {
+	case *acp.ConfigOptionUpdate:
+		s.told = v.ConfigOptions
+	case *acp.SessionInfoUpdate:
+		v.Title.Apply(&s.title)
+	}
+	prefix := s.pieces.take(u)
+	if _, ok := u.Update.(*acp.UserMessage); ok && u.Synthetic && s.again {
+		s.again = false
+		s.mu.Unlock()
+		return
+	}
+	s.mu.Unlock()
+	said := u.Update
+	if prefix != "" {
+		said = withIDs(said, func(_ space, id string) string { return prefix + id })
+	}
+	before, own := s.own(said)
+	if before != nil {
+		s.put(before)
+	}
+	s.put(own)
+	s.observe(u.Update)
+}
+
+// beginTurn is called before a prompt. What was told until then is history, what is told from now on is
+// so only if it continues that: see [history.Run]. It returns how many turns run, this one included.
+func (s *Session) beginTurn(content []acp.ContentBlock) (running int) {
+	s.order.Lock()
+	defer s.order.Unlock()
+	s.merge()
+	s.prompted = true
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.turns++
+	if s.turns == 1 {
+		s.sent, s.echoes = nil, nil
+	}
+	s.sent, s.echoes = append(s.sent, history.Text(content)), append(s.echoes, "")
+	if s.asked == "" {
+		s.asked = titleOf(content)
+	}
+	return s.turns
+}

@@ -1,0 +1,208 @@
+package backend
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/goacp/acp"
+	"github.com/goacp/acp/acphost"
+	"github.com/goacp/acp/cmd/acp/internal/exitcode"
+	"github.com/goacp/acp/cmd/acp/internal/mcp"
+	"github.com/goacp/acp/cmd/acp/internal/remembered"
+	"github.com/goacp/acp/cmd/acp/internal/safetext"
+	"github.com/goacp/acp/jsonrpc"
+)
+
+// A link is one connection: what is lent to an agent belongs to that connection alone.
+type link struct {
+	host      *Host
+	conn      *acp.ClientConn
+	terminals *terminals
+	stderr    *stderrLines
+	serve     chan struct{} // closed when the built-in agent has returned; nil without
+	served    error         // what it has returned, then
+	once      sync.Once
+	closed    error
+	replaced  bool          // another one takes its place; of the host's mu
+	settled   chan struct{} // closed once it has ended and the host knows what that means for it
+	loops     mcp.Loops
+	known     remembered.Agent // it was started as that
+
+	mu      sync.Mutex
+	mcp     []acp.MCPServer // once planned
+	planned bool
+	told    ignored // as far as that was told
+}
+
+// dial starts the agent as it is known. env is added to its environment.
+func (h *Host) dial(ctx context.Context, env map[string]string, known remembered.Agent) (*link, error) {
+	l := &link{host: h, known: known, settled: make(chan struct{}), stderr: &stderrLines{note: h.note}}
+	l.loops.Failed = func(err error) {
+		h.note(Note{Kind: NoteBridged, Text: safetext.Line(err.Error(), maxNote), Err: err})
+	}
+	l.loops.Stderr = func(s mcp.Server) io.WriteCloser {
+		return &stderrLines{note: func(n Note) {
+			n.Text = safetext.Line("MCP server "+s.Name+": "+s.Hide(n.Text), maxNote)
+			h.note(n)
+		}}
+	}
+	l.terminals = newTerminals(l, rand.Text()[:6], h.cfg.Cwd, h.cfg.Roots)
+	start := &Start{Agent: h.name(), Limit: h.cfg.Connect, Stderr: l.stderr.last, Ignored: func(line string) {
+		h.cfg.Logger.Debug("the agent wrote a line that is no message", "agent", h.name(), "line", safetext.Line(line, maxNote))
+	}}
+	client := h.client(l)
+	slow := time.AfterFunc(h.cfg.Slow, func() {
+		h.note(Note{Kind: NoteSlow, Text: fmt.Sprintf("%s has been starting for %v and has not answered yet", h.name(), h.cfg.Slow)})
+	})
+	defer slow.Stop()
+	transport, err := l.transport(env)
+	if err == nil {
+		l.conn, err = start.Connect(ctx, client, transport)
+	}
+	if err == nil {
+		return l, nil
+	}
+	l.stderr.flush()
+	l.release()
+	if l.serve != nil {
+		if <-l.serve; l.served != nil && errors.Is(err, jsonrpc.ErrClosed) {
+			err = l.served
+		}
+	}
+	if ctx.Err() != nil {
+		return nil, exitcode.With(exitcode.Cancelled, fmt.Errorf("starting %s: %w", h.name(), context.Cause(ctx)))
+	}
+	return nil, start.Failed(err)
+}
+
+// transport is the way to the agent.
+func (l *link) transport(env map[string]string) (acp.Transport, error) {
+	h := l.host
+	if !h.cfg.Agent.Builtin {
+		t := h.cfg.Agent.Transport(h.cfg.Cwd)
+		if len(env) > 0 {
+			if t.Env == nil && !t.LoginEnv {
+				t.Env = os.Environ()
+			}
+			t.Env = slices.Clone(t.Env)
+			for _, k := range slices.Sorted(maps.Keys(env)) {
+				t.Env = append(t.Env, k+"="+env[k])
+			}
+		}
+		t.Stderr = l.stderr
+		return t, nil
+	}
+	if h.cfg.BuiltIn == nil {
+		return nil, errors.New("there is no built-in agent in this program")
+	}
+	agent, client := acp.Pipe()
+	l.serve = make(chan struct{})
+	go func() {
+		defer close(l.serve)
+		// It ends with the connection; what failed is seen there.
+		if l.served = h.cfg.BuiltIn.Serve(context.Background(), agent); l.served == nil {
+			return
+		}
+		h.cfg.Logger.Info("the built-in agent has ended", "error", l.served)
+		// If it has not even begun, nobody else hangs up.
+		if stream, err := agent.Open(context.Background()); err == nil {
+			_ = stream.Close()
+		}
+	}()
+	return client, nil
+}
+
+// client is what agents are offered.
+func (h *Host) client(l *link) *acp.Client {
+	front := h.cfg.Front
+	roots := append([]string{h.cfg.Cwd}, h.cfg.Roots...)
+	files := acphost.Dir(roots...)
+	files.PermitRead, files.PermitWrite = h.permitRead, h.permitWrite
+	c := &acp.Client{
+		Info:              h.cfg.Info,
+		Update:            h.update,
+		RequestPermission: h.requestPermission,
+		Terminals:         l.terminals,
+		TerminalAuth:      front.RunInTerminal != nil && !h.cfg.Agent.Builtin,
+		Logger:            h.cfg.Logger,
+	}
+	if !h.cfg.Agent.NoFiles && !l.known.NoFiles {
+		c.Files = lentFiles{files}
+	}
+	switch v := cmp.Or(h.cfg.Agent.Protocol, l.known.Protocol); v {
+	case 1, 2:
+		c.MinVersion, c.MaxVersion = v, v
+	}
+	if front.Elicit != nil {
+		c.Elicit = func(ctx context.Context, req *acp.ElicitationRequest) (*acp.ElicitationResponse, error) {
+			var s *Session
+			if req.Session != nil {
+				s = h.session(req.Session)
+			}
+			return front.Elicit(ctx, s, req)
+		}
+		c.ElicitationComplete = func(_ context.Context, id acp.ElicitationID) {
+			if front.ElicitDone != nil {
+				front.ElicitDone(id)
+			}
+		}
+	}
+	return c
+}
+
+// kill is close without waiting for the agent's process to leave by itself.
+func (l *link) kill() error {
+	_ = l.conn.Kill() // always nil
+	return l.close()
+}
+
+// close ends the connection and what belongs to it.
+func (l *link) close() error {
+	l.once.Do(func() {
+		l.closed = l.conn.Close()
+		<-l.conn.Done()
+		l.release()
+		if l.serve != nil {
+			<-l.serve
+		}
+	})
+	return l.closed
+}
+
+// release ends what was lent.
+func (l *link) release() {
+	if err := errors.Join(l.terminals.Close(), l.loops.Close()); err != nil {
+		l.host.cfg.Logger.Error("closing what was lent to an agent", "error", err)
+	}
+	l.stderr.flush()
+}
+
+// servers are the MCP servers of sessions, as the agent of this connection is told of them.
+func (l *link) servers() ([]acp.MCPServer, error) {
+	h := l.host
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.planned {
+		return l.mcp, nil
+	}
+	list, bridged, err := mcp.Plan(h.cfg.MCP, mcp.OffersOf(l.conn), mcp.Options{
+		Agent: h.name(), Dir: h.cfg.Cwd, Connect: h.cfg.MCPConnect, Loops: &l.loops,
+	})
+	if err != nil {
+		return nil, exitcode.With(exitcode.Usage, err)
+	}
+	for _, b := range bridged {
+		h.note(Note{Kind: NoteBridged, Text: safetext.Line(b.String(), maxNote)})
+	}
+	l.mcp, l.planned = list, true
+	return list, nil
+}

@@ -1,0 +1,274 @@
+package backend
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/goacp/acp"
+	"github.com/goacp/acp/acphost"
+	"github.com/goacp/acp/cmd/acp/internal/exitcode"
+	"github.com/goacp/acp/cmd/acp/internal/safetext"
+	"github.com/goacp/acp/internal/process"
+	"github.com/goacp/acp/jsonrpc"
+)
+
+const (
+	defaultConnect = 60 * time.Second
+	defaultSlow    = 3 * time.Second
+)
+
+// A Host is a connection to an agent with everything the user has set up. Its methods may
+// be called from any goroutine. Close ends the agent.
+type Host struct {
+	cfg    Config
+	policy *acphost.Policy
+	keeper *keeper
+
+	// life ends with Close and Kill, and with it what is being started.
+	life context.Context
+	stop context.CancelFunc
+
+	// opening is held while sessions are opened and while the agent is started anew, so that the
+	// one does not happen in the middle of the other.
+	opening sync.RWMutex
+	// loggingIn is held while a login is made.
+	loggingIn sync.Mutex
+
+	mu       sync.Mutex
+	link     *link
+	sessions map[acp.SessionID]*Session
+	closed   bool
+	err      error
+	done     chan struct{}     // closed when the agent has ended for good
+	killed   chan struct{}     // closed when nobody waits for anything any more
+	over     bool              // Close waits for the watchers, and there are no more
+	logins   int               // that were made
+	env      map[string]string // that the agent was started with besides
+	watchers sync.WaitGroup
+}
+
+// Open starts the agent and agrees on a version. When it fails nothing is left running.
+func Open(ctx context.Context, cfg Config) (*Host, error) {
+	cfg.Connect = cmp.Or(cfg.Connect, defaultConnect)
+	cfg.Slow = cmp.Or(cfg.Slow, defaultSlow)
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	h := &Host{
+		cfg:      cfg,
+		policy:   cfg.Policy,
+		sessions: map[acp.SessionID]*Session{},
+		done:     make(chan struct{}),
+		killed:   make(chan struct{}),
+	}
+	h.life, h.stop = context.WithCancel(context.Background())
+	if h.policy == nil {
+		h.policy = new(acphost.Policy)
+	}
+	if cfg.Front.Ask != nil {
+		h.policy.Ask = h.ask
+	}
+	h.keeper = &keeper{store: cfg.Store, note: h.note, killed: h.killed}
+	h.note(Note{Kind: NoteStarting, Text: "starting " + h.name()})
+	l, err := h.connect(ctx, nil)
+	if err != nil {
+		h.stop()
+		return nil, err
+	}
+	h.link = l
+	h.watch(l)
+	h.note(Note{Kind: NoteReady, Text: h.name() + " is ready"})
+	return h, nil
+}
+
+// name is the agent as users know it.
+func (h *Host) name() string { return h.cfg.Agent.Name }
+
+// maxNote bounds the text of a note, in cells.
+const maxNote = 500
+
+func (h *Host) note(n Note) {
+	if f := h.cfg.Front.Note; f != nil {
+		f(n)
+	}
+}
+
+// watch waits for the end of a connection.
+func (h *Host) watch(l *link) {
+	h.watchers.Go(func() {
+		defer close(l.settled)
+		<-l.conn.Done()
+		err := l.conn.Wait()
+		l.release()
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		if l.replaced {
+			return
+		}
+		if h.closed {
+			h.end(ErrClosed)
+			return
+		}
+		if err == nil {
+			err = jsonrpc.ErrClosed
+		}
+		h.end(exitcode.With(exitcode.Agent, fmt.Errorf("%s has ended: %w", h.name(), err)))
+	})
+}
+
+// end says that it is over. It is called with mu held.
+func (h *Host) end(err error) {
+	select {
+	case <-h.done:
+		return
+	default:
+	}
+	h.err = err
+	close(h.done)
+	if !h.closed {
+		h.watchers.Go(func() {
+			h.note(Note{Kind: NoteEnded, Text: safetext.Line(err.Error(), maxNote), Err: err})
+		})
+	}
+}
+
+// Conn returns the present connection, which a login may replace.
+func (h *Host) Conn() *acp.ClientConn { return h.current().conn }
+
+func (h *Host) current() *link {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.link
+}
+
+// Done is closed when the agent has ended, or Close was called.
+func (h *Host) Done() <-chan struct{} { return h.done }
+
+// Err says why the agent has ended; nil before.
+func (h *Host) Err() error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.err
+}
+
+// ErrClosed is what [Host.Err] returns when the Host was closed.
+var ErrClosed = errors.New("closed")
+
+// Close ends the agent, after everything it has told is in the store. It may be called more
+// than once.
+func (h *Host) Close() error {
+	h.mu.Lock()
+	first := !h.closed
+	h.closed = true
+	h.stop()
+	h.mu.Unlock()
+	if !first {
+		<-h.done
+		return nil
+	}
+	h.finishJournals()
+	err := h.current().close() // what is being opened fails
+	h.opening.Lock()           // and nothing is any more
+	l := h.current()
+	h.opening.Unlock()
+	if later := l.close(); err == nil { // a login may have started another one
+		err = later
+	}
+	h.mu.Lock()
+	h.end(ErrClosed)
+	sessions := h.sessions
+	h.sessions = map[acp.SessionID]*Session{}
+	h.mu.Unlock()
+	for _, s := range sessions {
+		s.endPast()
+		s.journal.close()
+	}
+	h.mu.Lock()
+	h.over = true
+	h.mu.Unlock()
+	h.watchers.Wait()
+	return err
+}
+
+// finishJournals has no hook wait for a disk that does not answer: closing the connection waits for hooks.
+func (h *Host) finishJournals() {
+	h.mu.Lock()
+	sessions := slices.Collect(maps.Values(h.sessions))
+	h.mu.Unlock()
+	for _, s := range sessions {
+		s.journal.finish()
+	}
+}
+
+// Kill ends the agent at once, without waiting for its turn or for its process to leave, also where
+// Close waits for that. It returns at once; [Host.Done] says when that is done, and Close is still to
+// be called.
+func (h *Host) Kill() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	select {
+	case <-h.killed:
+		return
+	default:
+		close(h.killed)
+	}
+	h.stop()
+	if l := h.link; !h.over {
+		h.watchers.Go(func() { _ = l.kill() })
+	}
+}
+
+// coded gives errors of calls the status the program ends with.
+func (h *Host) coded(what string, err error) error {
+	if err == nil {
+		return nil
+	}
+	code := exitcode.Failed
+	var said *jsonrpc.Error
+	var auth *AuthError
+	var has *exitcode.Error
+	switch {
+	case errors.As(err, &has):
+		return err
+	case errors.As(err, &auth):
+		return exitcode.With(exitcode.Auth, err)
+	case errors.As(err, &said):
+		code = exitcode.Protocol
+		return exitcode.Errorf(code, "%s: %s answered: %w", what, h.name(), err)
+	case errors.Is(err, jsonrpc.ErrInvalidResponse):
+		code = exitcode.Protocol
+	case errors.Is(err, jsonrpc.ErrClosed):
+		return exitcode.With(exitcode.Agent, h.left(what, err))
+	case errors.Is(err, context.DeadlineExceeded):
+		code = exitcode.Timeout
+	case errors.Is(err, context.Canceled):
+		code = exitcode.Cancelled
+	}
+	return exitcode.Errorf(code, "%s: %w", what, err)
+}
+
+// left says how the agent has left in the middle of something, if it has: a connection can also end
+// for other reasons, which speak for themselves.
+func (h *Host) left(what string, err error) error {
+	how := ""
+	if exit, ok := errors.AsType[*process.ExitError](err); ok {
+		how = howEnded(exit)
+		if why := process.Reason(exit.Stderr); why != "" {
+			how += ": " + safetext.Line(why, maxNote)
+		}
+	} else if errors.Is(err, io.EOF) {
+		how = "ended, without an error"
+	}
+	if how == "" {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	return &plainError{fmt.Sprintf("%s: %s %s", what, h.name(), how), err}
+}

@@ -1,0 +1,348 @@
+package backend
+
+import (
+	"crypto/sha256"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/goacp/acp"
+	"github.com/goacp/acp/acphost"
+	"github.com/goacp/acp/acpv2"
+	"github.com/goacp/acp/cmd/acp/internal/history"
+	"github.com/goacp/acp/cmd/acp/internal/store"
+	"github.com/goacp/acp/transcript"
+)
+
+const (
+	// settleAfter is how long what an agent tells late is gathered before it is compared; it is
+	// doubled when that happens often.
+	settleAfter = 50 * time.Millisecond
+	// oftenMerged is how often that is.
+	oftenMerged = 16
+	// maxSettle bounds it.
+	maxSettle = 3 * time.Second
+)
+
+// A past is what an agent tells of a session's history while that is continued. It is compared with
+// what was kept, and only what is new is added: see package history. Agents tell it before they answer
+// the request, after that, or even when the next prompt was sent; the last is for late to tell from
+// what is live.
+//
+// It is used with the session's order held.
+type past struct {
+	kept    *transcript.Snapshot
+	told    *transcript.Conversation
+	session *transcript.Session          // of told, as it was taken over
+	sent    map[uint64][sha256.Size]byte // sums of what was added of the entries of told
+	headed  bool                         // a notice was put above them
+	pending bool                         // something was not compared yet
+	called  map[acp.ToolCallID]bool      // tool calls that something was said of since
+	merges  int
+	timer   *time.Timer
+	late    late
+}
+
+func newPast(kept *transcript.Snapshot) *past {
+	return &past{kept: kept, told: transcript.New(store.Bounds()), session: new(transcript.Session), sent: map[uint64][sha256.Size]byte{}, called: map[acp.ToolCallID]bool{}}
+}
+
+// tells takes an update of the agent's if it is history, and reports whether it was. It is called with
+// order held.
+func (s *Session) tells(u *acp.Update) bool {
+	p := s.past
+	if u.Replayed {
+		if p == nil {
+			p = newPast(new(transcript.Snapshot))
+			s.past = p
+		}
+		p.told.Apply(u.Update)
+		p.pending = true
+		return true
+	}
+	if p == nil || p.kept.Len() == 0 || !isSaid(u.Update) {
+		return false
+	}
+	if u.Synthetic {
+		s.release() // another prompt
+		return false
+	}
+	if s.prompts() > 0 {
+		return s.follows(u)
+	}
+	p.told.Apply(u.Update)
+	if !p.pending {
+		p.pending = true
+		wait := settleAfter << min(p.merges/oftenMerged, 8)
+		p.timer = time.AfterFunc(min(wait, maxSettle), func() {
+			s.order.Lock()
+			defer s.order.Unlock()
+			if s.past == p {
+				s.merge()
+			}
+		})
+	}
+	return true
+}
+
+// prompts returns how many turns run.
+func (s *Session) prompts() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.turns
+}
+
+// merge adds what is new of what the agent has told. It is called with order held.
+func (s *Session) merge() {
+	p := s.past
+	if p == nil || !p.pending {
+		return
+	}
+	p.pending = false
+	p.merges++
+	told := p.told.Snapshot()
+	// What was kept is shown above; what has nothing above it needs no explanation.
+	asHistory := p.kept.Len() > 0
+	for _, piece := range history.News(p.kept, told) {
+		u := piece.Update(asHistory)
+		if u == nil {
+			continue
+		}
+		u = s.ids.update(u)
+		data, err := u.AppendJSON(nil)
+		seq := piece.Entry.Seq()
+		sum := sha256.Sum256(data)
+		if err != nil || p.sent[seq] == sum {
+			continue
+		}
+		p.sent[seq] = sum
+		if c, ok := u.(*acp.ToolCallUpdate); ok {
+			p.called[c.ToolCallID] = true
+		}
+		if asHistory && !p.headed {
+			p.headed = true
+			s.put(history.Heading())
+		}
+		s.put(u)
+	}
+	s.mergeSession(told.Session())
+}
+
+// mergeSession takes over what is known of the session as a whole, but for the title that it has.
+func (s *Session) mergeSession(now *transcript.Session) {
+	p := s.past
+	if now == p.session {
+		return
+	}
+	was := p.session
+	p.session = now
+	if now.ConfigOptions != nil && !sameList(now.ConfigOptions, was.ConfigOptions) {
+		s.put(&acp.ConfigOptionUpdate{ConfigOptions: now.ConfigOptions})
+	}
+	if now.Commands != nil && !sameList(now.Commands, was.Commands) {
+		s.put(&acp.AvailableCommandsUpdate{AvailableCommands: now.Commands})
+	}
+	s.mu.Lock()
+	title := ""
+	if s.title == "" && now.Title != "" {
+		s.title = now.Title
+		title = now.Title
+	}
+	s.mu.Unlock()
+	if title != "" || now.Meta != nil {
+		info := &acp.SessionInfoUpdate{Meta: now.Meta}
+		if title != "" {
+			info.Title = acp.Set(title)
+		}
+		s.put(info)
+	}
+	if u := now.Usage; u != nil && u != was.Usage {
+		s.put(usageUpdate(u))
+	}
+}
+
+func usageUpdate(u *transcript.Usage) acp.SessionUpdate {
+	usage := &acpv2.UsageUpdate{Used: u.Used, Size: u.Size, Meta: u.Meta}
+	if u.Cost != nil {
+		usage.Cost = acpv2.Set(*u.Cost)
+	}
+	return usage
+}
+
+// endChildren ends the history of the sessions of subagents that work for a session: once the user has
+// sent a prompt there, what they say is live.
+func (s *Session) endChildren() {
+	s.host.mu.Lock()
+	sessions := slices.Collect(maps.Values(s.host.sessions))
+	s.host.mu.Unlock()
+	for _, other := range sessions {
+		if other != s && other.worksFor(s) {
+			other.endPast()
+		}
+	}
+}
+
+// maxDepth bounds how deep sessions of subagents are looked for.
+const maxDepth = 64
+
+// worksFor reports whether the session is one of a subagent of top, or of a subagent of those.
+func (s *Session) worksFor(top *Session) bool {
+	for range maxDepth {
+		if s.isOpened() {
+			return false
+		}
+		s.mu.Lock()
+		parent := s.parent
+		s.mu.Unlock()
+		if s = parent; s == nil || s == top {
+			return s != nil
+		}
+	}
+	return false
+}
+
+// wasPrompted reports whether the user has sent a prompt since the agent was started.
+func (s *Session) wasPrompted() bool {
+	s.order.Lock()
+	defer s.order.Unlock()
+	return s.prompted
+}
+
+// endPast adds what is new, and takes what follows for no history. It is called at the end
+// of the first turn, and of the session.
+func (s *Session) endPast() {
+	s.order.Lock()
+	defer s.order.Unlock()
+	s.merge()
+	s.dropPast()
+}
+
+// dropPast forgets what was told, but for what is held back, which is shown. It is called with order
+// held.
+func (s *Session) dropPast() {
+	p := s.past
+	if p == nil {
+		return
+	}
+	if p.timer != nil {
+		p.timer.Stop()
+	}
+	s.showHeld()
+	s.past = nil
+}
+
+// settle adds what is new of what was told so far, and shows what is held back.
+func (s *Session) settle() {
+	s.order.Lock()
+	defer s.order.Unlock()
+	if s.past != nil {
+		s.merge()
+		s.release()
+	}
+}
+
+// isSaid reports whether an update is part of what is said in a session, not of what is known of it
+// as a whole.
+func isSaid(u acp.SessionUpdate) bool { return said(&item{update: u}) }
+
+// own returns an update under the ids that stand for those in it. Where it goes on with an entry of
+// before, that stays as it is and what is known of it goes before the update: the entry that it makes
+// would be without a name.
+func (s *Session) own(u acp.SessionUpdate) (before, own acp.SessionUpdate) {
+	x := s.ids
+	if x == nil {
+		return nil, u
+	}
+	switch v := u.(type) {
+	case *acp.AgentMessageChunk: // by far the most
+	case *acp.ToolCallUpdate:
+		if _, named := v.Title.Get(); !named {
+			before = s.earlierCall(v.ToolCallID)
+		}
+	case *acpv2.ToolCallContentChunk:
+		before = s.earlierCall(v.ToolCallID)
+	case *acp.TerminalUpdate:
+		if _, named := v.Command.Get(); !named {
+			before = s.earlierTerminal(v.TerminalID)
+		}
+	case *acp.TerminalOutputChunk:
+		before = s.earlierTerminal(v.TerminalID)
+	}
+	if before != nil {
+		before = x.update(before)
+	}
+	own = x.update(u)
+	if c, ok := own.(*acp.ToolCallUpdate); ok && s.past != nil {
+		s.past.called[c.ToolCallID] = true
+	}
+	return before, own
+}
+
+// earlierCall returns what is known of a tool call that was kept or that the agent has told of, if
+// nothing was said of it since.
+func (s *Session) earlierCall(id acp.ToolCallID) acp.SessionUpdate {
+	own := acp.ToolCallID(s.ids.peek(callIDs, string(id)))
+	if p := s.past; p != nil && !p.called[own] {
+		if c := p.told.Snapshot().ToolCall(id); c != nil {
+			return c.Update()
+		}
+	}
+	if s.ids.isNew(callIDs, string(id)) {
+		if c := s.Snapshot().ToolCall(id); c != nil {
+			return c.Update()
+		}
+	}
+	return nil
+}
+
+func (s *Session) earlierTerminal(id acp.TerminalID) acp.SessionUpdate {
+	if s.ids.isNew(terminalIDs, string(id)) {
+		if t := s.Snapshot().Terminal(id); t != nil && t.Command != "" {
+			return &acp.TerminalUpdate{TerminalID: id, Command: acp.Set(t.Command), Cwd: acp.Set(t.Cwd)}
+		}
+	}
+	return nil
+}
+
+// forgetPast is called for a session of which the agent knows nothing: it has no history to tell.
+func (s *Session) forgetPast() {
+	s.order.Lock()
+	defer s.order.Unlock()
+	s.dropPast()
+}
+
+// wasTold reports whether the agent has told history of a session that was not taken from the store.
+func (s *Session) wasTold() bool {
+	s.order.Lock()
+	defer s.order.Unlock()
+	return s.past != nil && s.past.kept.Len() == 0 && s.past.merges == 0 && s.Snapshot().Len() == 0
+}
+
+// ownRequest returns a request for permission with the ids that stand for those in it. What
+// the agent has told late comes before the request; what follows it is live.
+func (s *Session) ownRequest(req *acp.PermissionRequest, r acphost.Request) (*acp.PermissionRequest, acphost.Request) {
+	s.order.Lock()
+	defer s.order.Unlock()
+	if s.past != nil {
+		s.merge()
+		s.endLate()
+	}
+	x := s.ids
+	if x == nil {
+		return req, r
+	}
+	own := *req
+	own.Subject = x.subject(req.Subject)
+	if req.ToolCall != nil {
+		own.ToolCall = new(withCallIDs(*req.ToolCall, x.of))
+	}
+	if req.V2 != nil {
+		v2 := *req.V2
+		v2.Subject = own.Subject
+		own.V2 = &v2
+	}
+	if r.ToolCallID != "" {
+		r.ToolCallID = x.id(callIDs, r.ToolCallID)
+	}
+	return &own, r
+}

@@ -1,0 +1,208 @@
+package backend
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"io/fs"
+	"os"
+	"time"
+
+	"github.com/goacp/acp"
+	"github.com/goacp/acp/acphost"
+	"github.com/goacp/acp/acpv2"
+	"github.com/goacp/acp/cmd/acp/internal/grant"
+	"github.com/goacp/acp/cmd/acp/internal/store"
+	"github.com/goacp/acp/internal/patch"
+)
+
+// asking travels to the hook of the policy.
+type asking struct {
+	session *Session
+	wire    *acp.PermissionRequest
+}
+
+type askingKey struct{}
+
+// ask is the hook of the policy.
+func (h *Host) ask(ctx context.Context, req acphost.Request) (acp.PermissionOptionID, error) {
+	a, _ := ctx.Value(askingKey{}).(asking)
+	return h.cfg.Front.Ask(ctx, a.session, req, a.wire)
+}
+
+// requestPermission is the hook of the client.
+func (h *Host) requestPermission(ctx context.Context, req *acp.PermissionRequest) (acp.PermissionDecision, error) {
+	s := h.session(req.Session)
+	r := acphost.RequestOf(req)
+	s.isAsked(acp.ToolCallID(r.ToolCallID), false)
+	about := grant.ActsOf(h.policy, r) // before the decision: a link that is changed meanwhile leads to another act
+	d := s.decide(ctx, req, r)
+	allowed := d.Effect == acphost.EffectAllow && d.Option != nil
+	s.isAsked(acp.ToolCallID(r.ToolCallID), allowed)
+	always := allowed && d.Option.Kind == acp.PermissionOptionKindAllowAlways
+	keeps := allowed && s.host.keeps(r, d)
+	s.mu.Lock()
+	if s.turns > 0 {
+		for _, what := range about {
+			switch {
+			case allowed:
+				s.granted.Allow(what, always || isReading(what))
+			case d.Effect == acphost.EffectDeny && d.By != acphost.ByCancelling:
+				s.granted.Deny(what, isReading(what))
+			}
+			if keeps {
+				s.granted.Keep(what)
+			}
+		}
+	}
+	s.mu.Unlock()
+	if d.Option == nil {
+		return acp.CancelPermission(), nil
+	}
+	return acp.Select(d.Option.OptionID), nil
+}
+
+// keeps reports whether the user has allowed something for the session: by an answer of the agent's,
+// or by one of ours, which the policy remembers.
+func (h *Host) keeps(r acphost.Request, d acphost.Decision) bool {
+	return d.By == acphost.ByUser && h.policy.Remember != acphost.RememberNever &&
+		(d.Option.Kind == acp.PermissionOptionKindAllowAlways || h.policy.Recalled(r) == acphost.EffectAllow)
+}
+
+// isAsked notes that permission for a tool call is, or was, asked for through this program.
+func (s *Session) isAsked(id acp.ToolCallID, allowed bool) {
+	if id == "" {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if x := s.acts.of(id); x != nil {
+		x.asked, x.allowed = true, allowed
+	}
+}
+
+// decide writes the question down, has it decided, and writes the answer down.
+func (s *Session) decide(ctx context.Context, req *acp.PermissionRequest, r acphost.Request) acphost.Decision {
+	h := s.host
+	began := time.Now()
+	req, r = s.ownRequest(req, r)
+	q := &question{req: wireRequest(s.ID(), req), ref: rand.Text()[:12]}
+	s.heard.Store(true)
+	s.mu.Lock()
+	s.pieces.ends()
+	s.mu.Unlock()
+	asked := askedItem(q, began)
+	s.journal.await(asked)
+	d := h.policy.Decide(context.WithValue(ctx, askingKey{}, asking{s, req}), r)
+	q.outcome = &acpv2.CancelledPermissionOutcome{}
+	if d.Option != nil {
+		q.outcome = &acpv2.SelectedPermissionOutcome{OptionID: d.Option.OptionID}
+	}
+	// Another session may have taken the place of this one meanwhile, without the question.
+	now := s.actual()
+	if now != s {
+		now.journal.put(asked)
+	}
+	now.journal.put(item{answer: q, event: answerEvent(q)})
+	now.order.Unlock()
+	if f := h.cfg.Front.Decided; f != nil {
+		f(s, acphost.NewRecord(began, r, d), r)
+	}
+	return d
+}
+
+// askedItem is a question for a journal.
+func askedItem(q *question, at time.Time) item {
+	it := item{asked: q}
+	if data, err := q.req.AppendJSON(nil); err == nil {
+		it.event = store.Event{Time: at, Kind: store.EventAsked, Ref: q.ref, Data: data}
+	}
+	return it
+}
+
+// wireRequest is a request as it is written down: in the words of version 2, with what it said
+// itself. What was told of the tool call before is in the conversation already, and the client
+// remembers only a part of it.
+func wireRequest(id acp.SessionID, req *acp.PermissionRequest) *acpv2.RequestPermissionRequest {
+	if req.V2 != nil {
+		return req.V2
+	}
+	w := &acpv2.RequestPermissionRequest{
+		SessionID: id, Title: req.Title, Description: req.Description, Subject: req.Subject, Options: req.Options, Meta: req.Meta,
+	}
+	subject, ok := req.Subject.(*acp.ToolCallPermissionSubject)
+	if ok && req.V1 != nil {
+		said, all := &req.V1.ToolCall, subject.ToolCall
+		call := acp.ToolCallUpdate{ToolCallID: all.ToolCallID, Meta: all.Meta, Unknown: all.Unknown, RawInput: said.RawInput, RawOutput: said.RawOutput}
+		if said.Name != "" {
+			call.Name = all.Name
+		}
+		if _, set := said.Title.Get(); set {
+			call.Title = all.Title
+		}
+		if _, set := said.Kind.Get(); set {
+			call.Kind = all.Kind
+		}
+		if _, set := said.Status.Get(); set {
+			call.Status = all.Status
+		}
+		if _, set := said.Content.Get(); set {
+			call.Content = all.Content
+		}
+		if _, set := said.Locations.Get(); set {
+			call.Locations = all.Locations
+		}
+		w.Subject = &acp.ToolCallPermissionSubject{ToolCall: call, Meta: subject.Meta, Unknown: subject.Unknown}
+	}
+	return w
+}
+
+// ownOptions are the answers to questions that this program asks for an agent that did not.
+func ownOptions() []acp.PermissionOption {
+	return []acp.PermissionOption{
+		{OptionID: "allow", Name: "Allow once", Kind: acp.PermissionOptionKindAllowOnce},
+		{OptionID: "allow-always", Name: "Allow always", Kind: acp.PermissionOptionKindAllowAlways},
+		{OptionID: "reject", Name: "Reject", Kind: acp.PermissionOptionKindRejectOnce},
+		{OptionID: "reject-always", Name: "Reject always", Kind: acp.PermissionOptionKindRejectAlways},
+	}
+}
+
+// callID makes up the id of a tool call that stands for something done by us.
+func (h *Host) callID(what string) acp.ToolCallID {
+	return acp.ToolCallID("acp-" + what + "-" + rand.Text()[:8])
+}
+
+// maxDiffed bounds the files of which a change is shown as a patch, in bytes.
+const maxDiffed = 4 << 20
+
+// writeDiff shows what is to be written.
+func writeDiff(path, text string) acp.ToolCallContent {
+	f := patch.File{OldPath: path, NewPath: path, New: text}
+	d := &acp.Diff{Changes: []acp.DiffChange{{Operation: &acpv2.DiffModify{Path: path}}}}
+	old, err := readSmall(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		d.Changes[0].Operation = &acpv2.DiffAdd{Path: path}
+		f.OldPath = ""
+	case err != nil:
+		return d
+	}
+	if len(text) <= maxDiffed {
+		f.Old = old
+		d.Patch = &acpv2.DiffPatch{Format: acpv2.DiffPatchFormatGitPatch, Text: patch.Git(f)}
+	}
+	return d
+}
+
+// readSmall reads a file that is small enough to be shown.
+func readSmall(path string) (string, error) {
+	fi, err := os.Stat(path)
+	if err != nil {
+		return "", err
+	}
+	if !fi.Mode().IsRegular() || fi.Size() > maxDiffed {
+		return "", errors.New("too large to be shown")
+	}
+	b, err := os.ReadFile(path)
+	return string(b), err
+}

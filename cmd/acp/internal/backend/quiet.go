@@ -1,0 +1,112 @@
+package backend
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/goacp/acp"
+)
+
+// stderrWait is how long the reason of a turn in which nothing was said is waited for: it comes another
+// way than the answer.
+const stderrWait = 100 * time.Millisecond
+
+// A turnMark is what a link had written besides messages when a turn began.
+type turnMark struct {
+	stderr int // lines
+	ignored
+}
+
+// ignored is what was ignored of what an agent wrote.
+type ignored struct {
+	noise  uint64 // frames that are no messages
+	unread uint64 // messages that were too large or nested too deeply
+}
+
+func (l *link) mark() turnMark { return turnMark{l.stderr.mark(), l.ignored()} }
+
+func (l *link) ignored() ignored {
+	st := l.conn.Conn().Stats()
+	return ignored{st.Noise + st.Invalid, st.Oversize + st.TooDeep}
+}
+
+// quiet says that a turn has ended in which nothing was said, which looks like success, and that something
+// was ignored. Lines that are no messages are told once for as long as the agent runs, since some agents
+// log to their standard output all the time. What one that answers has written before its turns, such as
+// a banner, does no harm.
+func (s *Session) quiet(on *link, mark turnMark, silent bool) {
+	h := s.host
+	now := on.ignored()
+	before := on.tell(now, mark.noise, silent)
+	if !silent {
+		told := now
+		told.noise -= max(mark.noise, before.noise)
+		told.unread -= max(mark.unread, before.unread)
+		if before.noise > 0 {
+			told.noise = 0
+		}
+		if text := told.String(); text != "" {
+			h.note(Note{Kind: NoteNoise, Text: text})
+		}
+		return
+	}
+	ignored, why := now.String(), ""
+	if line := on.stderr.since(mark.stderr, stderrWait); line != "" {
+		why = "the last it wrote to standard error: " + line
+	}
+	if ignored != "" {
+		if why != "" {
+			why = "; " + why
+		}
+		why = ignored + why
+	}
+	notice := &acp.Notice{Severity: acp.NoticeSeverityWarning, Title: "The agent said nothing", Description: sentence(why)}
+	text := "the agent said nothing"
+	if why != "" {
+		text += "; " + why
+	}
+	s.put(notice)
+	h.note(Note{Kind: NoteSilent, Text: text})
+}
+
+// tell notes that what was ignored so far is told, lines that are no messages only if some of them came
+// after mark or all are told. It returns what was told before.
+func (l *link) tell(now ignored, mark uint64, all bool) (before ignored) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	before = ignored{min(l.told.noise, now.noise), min(l.told.unread, now.unread)}
+	if all || now.noise > mark {
+		l.told.noise = max(l.told.noise, now.noise)
+	}
+	l.told.unread = max(l.told.unread, now.unread)
+	return before
+}
+
+// String says it in a line, "" for nothing.
+func (i ignored) String() string {
+	var list []string
+	switch i.noise {
+	case 0:
+	case 1:
+		list = append(list, "a line that is not ACP was ignored: --verbose shows it")
+	default:
+		list = append(list, fmt.Sprintf("%d lines that are not ACP were ignored: --verbose shows them", i.noise))
+	}
+	switch i.unread {
+	case 0:
+	case 1:
+		list = append(list, "a message was too large or nested too deeply, and was ignored")
+	default:
+		list = append(list, fmt.Sprintf("%d messages were too large or nested too deeply, and were ignored", i.unread))
+	}
+	return strings.Join(list, "; ")
+}
+
+// sentence makes the first letter a capital.
+func sentence(text string) string {
+	if text == "" {
+		return ""
+	}
+	return strings.ToUpper(text[:1]) + text[1:]
+}

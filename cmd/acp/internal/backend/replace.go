@@ -1,0 +1,142 @@
+package backend
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/goacp/acp"
+	"github.com/goacp/acp/acpv2"
+	"github.com/goacp/acp/transcript"
+)
+
+// replaceWait bounds the wait for the words of a replaced session to be safe in the log of the other.
+const replaceWait = 2 * time.Second
+
+// replace continues with a session of the agent's in the place of the one that the agent has forgotten.
+// The conversation stays in its log, which gets the new id. What the agent has said in the new session so
+// far follows what was said before.
+func (s *Session) replace(ctx context.Context, cs *acp.ClientSession) {
+	other := s.succeed(cs)
+	if other == nil {
+		return
+	}
+	id := other.journal.conversationID()
+	if id == "" || other.Snapshot().Len() == 0 {
+		return
+	}
+	// The log of the new session is removed only when nothing can be lost by that: its words must be safe
+	// in the other log, and a subagent's conversation must keep its parent. To have them twice is better.
+	err := errHasChildren
+	if !s.host.hasChildren(other) {
+		err = s.journal.safe(ctx, replaceWait)
+	}
+	if err == nil {
+		err = s.host.cfg.Store.Delete(ctx, id)
+	}
+	if err != nil {
+		s.host.cfg.Logger.Warn("the beginning of a session stays in the store as a session of its own", "conversation", id, "error", err)
+	}
+}
+
+var errHasChildren = errors.New("it has subagents")
+
+// hasChildren reports whether a session has subagents.
+func (h *Host) hasChildren(s *Session) bool {
+	h.mu.Lock()
+	all := slices.Collect(maps.Values(h.sessions))
+	h.mu.Unlock()
+	return slices.ContainsFunc(all, func(x *Session) bool {
+		x.mu.Lock()
+		defer x.mu.Unlock()
+		return x.parent == s
+	})
+}
+
+// succeed puts the session in the place of the one that the host has for a session of the agent's, takes
+// over what was said there, and returns that, or nil if there is none.
+func (s *Session) succeed(cs *acp.ClientSession) (other *Session) {
+	h := s.host
+	s.order.Lock()
+	defer s.order.Unlock()
+	s.dropPast() // the agent has none to tell
+	h.mu.Lock()
+	other = h.sessions[cs.ID()]
+	if h.sessions[s.ID()] == s {
+		delete(h.sessions, s.ID())
+	}
+	h.sessions[cs.ID()] = s
+	h.mu.Unlock()
+	s.mu.Lock()
+	s.id, s.client = cs.ID(), cs
+	s.mu.Unlock()
+	if other == nil || other == s {
+		return nil
+	}
+	other.order.Lock()
+	other.dropPast()
+	other.successor = s
+	other.order.Unlock()
+	other.journal.close()
+	s.takeOver(other.Snapshot())
+	return other
+}
+
+// takeOver adds what was said in another session, and what is known of it besides its options, which
+// catchUp adds, and a title, if there is one already. It is called with order held.
+func (s *Session) takeOver(now *transcript.Snapshot) {
+	put := func(u acp.SessionUpdate) { s.put(s.ids.update(u)) }
+	for e := range now.Entries() {
+		if p, ok := e.(*transcript.Permission); ok && p.Outcome != nil {
+			s.putAnswered(p)
+		} else if u := e.Update(); u != nil {
+			put(u)
+		}
+	}
+	is := now.Session()
+	if is.Commands != nil {
+		put(&acp.AvailableCommandsUpdate{AvailableCommands: is.Commands})
+	}
+	s.mu.Lock()
+	isNew := s.title == "" && is.Title != ""
+	if isNew {
+		s.title = is.Title
+	}
+	s.mu.Unlock()
+	info := &acp.SessionInfoUpdate{Meta: is.Meta}
+	if isNew {
+		info.Title = acp.Set(is.Title)
+	}
+	if isNew || is.Meta != nil {
+		put(info)
+	}
+	if is.Usage != nil {
+		put(usageUpdate(is.Usage))
+	}
+}
+
+// putAnswered adds a question with its answer. One that is open follows with its answer: see decide.
+func (s *Session) putAnswered(p *transcript.Permission) {
+	q := &question{
+		req:     &acpv2.RequestPermissionRequest{Title: p.Title, Description: p.Description, Subject: p.Subject, Options: p.Options, Meta: p.Meta},
+		outcome: p.Outcome,
+		ref:     rand.Text()[:12],
+	}
+	s.journal.put(askedItem(q, time.Now()))
+	s.journal.put(item{answer: q, event: answerEvent(q)})
+}
+
+// actual locks the order of the session, or of the one that has taken its place, and returns that.
+func (s *Session) actual() *Session {
+	s.order.Lock()
+	for s.successor != nil {
+		next := s.successor
+		s.order.Unlock()
+		s = next
+		s.order.Lock()
+	}
+	return s
+}

@@ -1,0 +1,525 @@
+package backend
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+
+	"github.com/goacp/acp"
+	"github.com/goacp/acp/cmd/acp/internal/history"
+	"github.com/goacp/acp/cmd/acp/internal/store"
+	"github.com/goacp/acp/jsonrpc"
+	"github.com/goacp/acp/transcript"
+)
+
+// A Session is a conversation with the agent. Its methods may be called from any goroutine.
+type Session struct {
+	host    *Host
+	journal *journal
+
+	// order is held while something is put into the journal that was looked at before, so that it
+	// keeps its place. The writer must not need it.
+	order     sync.Mutex
+	successor *Session        // has taken the place of this one
+	heard     atomic.Bool     // the agent has said or done something in the turns that run
+	past      *past           // what the agent tells of the history; nil once that is over
+	ids       *identities     // nil if nothing was kept before the agent was started
+	sent      []string        // the texts of the prompts of the turns that run
+	echoes    []acp.MessageID // of the messages by which an agent of version 2 has confirmed them, or ""
+	prompted  bool            // the user has sent a prompt since the agent was started
+
+	mu        sync.Mutex
+	id        acp.SessionID
+	client    *acp.ClientSession
+	parent    *Session // whose subagent it belongs to, or nil
+	cwd       string
+	user      bool // it was opened for the user; others are of subagents
+	again     bool // a prompt is sent again, and was shown before
+	told      []acp.SessionConfigOption
+	kept      store.Session // as it is in the store
+	title     string
+	asked     string // what was asked first, which stands in for a title
+	turns     int    // that run
+	pieces    pieces
+	cancelled int // how many of them the user has cancelled
+	watched
+}
+
+// NewSession opens a session. If the agent wants a login that is made and the session is
+// asked for once more.
+func (h *Host) NewSession(ctx context.Context) (*Session, error) {
+	s, _, err := h.open(ctx, "")
+	return s, err
+}
+
+// Restore brings a session back, by the agent's id of it or by that of the conversation in the store,
+// with the history from the store. If there is none, the agent is asked to tell it; otherwise only if
+// it cannot resume a session without telling it. What
+// an agent tells is compared with what is in the store, and only what is new is added, marked as
+// told by the agent: see package history. Restore reports how the agent came by the session;
+// [acp.RestoredNew] is a new session, and the history is then shown but not known to the agent.
+func (h *Host) Restore(ctx context.Context, id acp.SessionID) (*Session, acp.Restored, error) {
+	return h.open(ctx, id)
+}
+
+func (h *Host) open(ctx context.Context, id acp.SessionID) (s *Session, how acp.Restored, err error) {
+	var kept store.Session
+	if id != "" {
+		if kept, err = h.kept(ctx, id); err != nil {
+			return nil, 0, h.coded("restoring session "+string(id), err)
+		}
+		if kept.ID != "" {
+			id = acp.SessionID(kept.ID)
+		}
+	}
+	err = h.authenticated(ctx, func() error {
+		h.opening.RLock()
+		defer h.opening.RUnlock()
+		s, how, err = h.openOn(ctx, h.current(), id, kept)
+		return err
+	})
+	if err != nil {
+		what := "opening a session"
+		if id != "" {
+			what = "restoring session " + string(id)
+		}
+		return nil, 0, h.coded(what, err)
+	}
+	h.cfg.Logger.Info("session", "agent", h.name(), "id", s.ID(), "restored", how)
+	return s, how, nil
+}
+
+// openOn opens a session on a connection: a new one, or the one of that id, of which kept is in the
+// store.
+func (h *Host) openOn(ctx context.Context, l *link, id acp.SessionID, kept store.Session) (*Session, acp.Restored, error) {
+	cfg, err := h.sessionConfig(l)
+	if err != nil {
+		return nil, 0, err
+	}
+	if id == "" {
+		cs, err := l.conn.NewSession(ctx, cfg)
+		if err != nil {
+			return nil, 0, err
+		}
+		s := h.session(cs)
+		s.opened(cs, cfg.Cwd)
+		s.journal.sync()
+		return s, acp.RestoredNew, nil
+	}
+	old, isNew := h.expect(id)
+	if isNew {
+		if err := old.recall(ctx, kept); err != nil {
+			h.forget(old)
+			return nil, 0, err
+		}
+		old.mu.Lock()
+		cfg.Cwd = cmp.Or(old.kept.Cwd, cfg.Cwd)
+		old.mu.Unlock()
+	}
+	cfg.Replay = isNew && old.Snapshot().Len() == 0 // otherwise it is known
+	cs, how, err := l.conn.Restore(ctx, id, cfg)
+	if err != nil {
+		if isNew {
+			h.forget(old)
+		}
+		return nil, 0, err
+	}
+	s := old
+	switch {
+	case how != acp.RestoredNew:
+	case cs.ID() != id && isNew:
+		s.replace(ctx, cs)
+	default:
+		if s = h.session(cs); s == old && isNew {
+			s.forgetPast() // the agent has given the id anew
+		}
+	}
+	s.settle()
+	s.opened(cs, cfg.Cwd)
+	s.journal.sync()
+	h.family(ctx, s)
+	return s, how, nil
+}
+
+// sessionConfig is what sessions are opened with.
+func (h *Host) sessionConfig(l *link) (acp.SessionConfig, error) {
+	servers, err := l.servers()
+	return acp.SessionConfig{Cwd: h.cfg.Cwd, AdditionalDirectories: h.cfg.Roots, MCPServers: servers}, err
+}
+
+// Session returns an open session by its id; also those of subagents, once something
+// happened in them.
+func (h *Host) Session(id acp.SessionID) (*Session, bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	s, ok := h.sessions[id]
+	return s, ok
+}
+
+// session returns what belongs to a client's session.
+func (h *Host) session(cs *acp.ClientSession) *Session {
+	s, _ := h.expect(cs.ID())
+	s.mu.Lock()
+	s.client = cs
+	orphan := s.parent == nil && cs.Parent() != nil
+	s.mu.Unlock()
+	if orphan {
+		if parent, ok := h.Session(cs.Parent().ID()); ok && parent != s {
+			s.mu.Lock()
+			s.parent = parent
+			s.mu.Unlock()
+		}
+	}
+	return s
+}
+
+// expect returns a session by its id, and makes it if there is none.
+func (h *Host) expect(id acp.SessionID) (s *Session, isNew bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if s := h.sessions[id]; s != nil {
+		return s, false
+	}
+	s = &Session{host: h, id: id, cwd: h.cfg.Cwd}
+	s.journal = &journal{
+		keeper: h.keeper,
+		rec:    h.keeper.record(store.Session{}),
+		killed: h.killed,
+		conv:   transcript.New(store.Bounds()),
+		about:  s.about,
+	}
+	if f := h.cfg.Front.Changed; f != nil {
+		s.journal.changed = func(changes []transcript.Change) { f(s, changes) }
+	}
+	h.sessions[id] = s
+	return s, true
+}
+
+// forget drops a session.
+func (h *Host) forget(s *Session) {
+	s.forgetPast()
+	s.journal.close()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.sessions[s.ID()] == s {
+		delete(h.sessions, s.ID())
+	}
+}
+
+// kept returns the session that is in the store under an id, which is the agent's or, so that each can be
+// named, that of the conversation; the zero value if there is none.
+func (h *Host) kept(ctx context.Context, id acp.SessionID) (store.Session, error) {
+	st := h.cfg.Store
+	if st == nil {
+		return store.Session{}, nil
+	}
+	v, err := st.Session(ctx, string(id))
+	if err != nil || v.Agent != h.cfg.Agent.Name || v.ID == "" {
+		v, err = st.Latest(ctx, store.Key{Agent: h.cfg.Agent.Name, ID: string(id)})
+	}
+	switch {
+	case err == nil:
+		return v, nil
+	case ctx.Err() != nil:
+		return store.Session{}, err
+	case !errors.Is(err, store.ErrNotFound):
+		h.keeper.unread(store.Session{Key: store.Key{ID: string(id)}}, err)
+	}
+	return store.Session{}, nil
+}
+
+// recall takes what the store has of the session.
+func (s *Session) recall(ctx context.Context, kept store.Session) error {
+	h := s.host
+	if kept.Conversation == "" {
+		return nil
+	}
+	was, err := h.cfg.Store.Resume(ctx, kept.Conversation, history.InTurn)
+	if err != nil {
+		if ctx.Err() != nil {
+			return err
+		}
+		// What is written from now on is another conversation.
+		h.keeper.unread(kept, err)
+		return nil
+	}
+	snap := was.Snapshot
+	h.keeper.damaged(kept, was.Damage)
+	s.journal.resume(kept, snap)
+	s.order.Lock()
+	defer s.order.Unlock()
+	s.ids = newIdentities(snap)
+	if s.past == nil {
+		s.past = newPast(snap)
+	}
+	s.past.kept = snap
+	if was.Interrupted {
+		s.endInterrupted()
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.kept, s.title = kept, kept.Title
+	return nil
+}
+
+// family brings the sessions of subagents back that a restored conversation tells of: what the
+// agent has told anew of them, else what the store has.
+func (h *Host) family(ctx context.Context, parent *Session) {
+	for e := range parent.Snapshot().Entries() {
+		sub, ok := e.(*transcript.Subagent)
+		if !ok {
+			continue
+		}
+		child, isNew := h.expect(sub.ID)
+		if child == parent {
+			continue
+		}
+		child.mu.Lock()
+		child.parent = parent
+		child.mu.Unlock()
+		var err error
+		if isNew || child.wasTold() {
+			err = child.recall(ctx, h.keptChild(ctx, parent, sub.ID))
+		}
+		if parent.wasPrompted() {
+			child.endPast() // a prompt that comes later does so itself
+		} else {
+			child.settle()
+		}
+		child.journal.sync()
+		if isNew && (err != nil || child.Snapshot().Len() == 0) {
+			h.forget(child) // nothing is known of it
+		}
+	}
+}
+
+// keptChild returns what is in the store of a subagent's session; the zero value if there is nothing.
+func (h *Host) keptChild(ctx context.Context, parent *Session, id acp.SessionID) store.Session {
+	if h.cfg.Store == nil {
+		return store.Session{}
+	}
+	v, err := h.cfg.Store.Child(ctx, parent.journal.conversationID(), string(id))
+	if err != nil {
+		return store.Session{} // there is none, or what reads it next says why not
+	}
+	return v
+}
+
+// opened notes what the answer that opened the session has told, which is no update.
+func (s *Session) opened(cs *acp.ClientSession, cwd string) {
+	s.mu.Lock()
+	s.client, s.cwd, s.user = cs, cwd, true
+	s.mu.Unlock()
+	s.catchUp()
+}
+
+// isOpened reports whether the user has opened the session.
+func (s *Session) isOpened() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.user
+}
+
+// anew prepares for another connection, on which ids that are made up begin again.
+func (s *Session) anew() {
+	s.journal.sync()
+	now := s.Snapshot()
+	s.order.Lock()
+	defer s.order.Unlock()
+	s.dropPast()
+	if s.ids = newIdentities(now); s.ids != nil {
+		s.past = newPast(now)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.told = nil
+}
+
+// catchUp puts options that were told in answers into the conversation.
+func (s *Session) catchUp() {
+	s.order.Lock()
+	defer s.order.Unlock()
+	s.mu.Lock()
+	var news []acp.SessionUpdate
+	if c := s.client; c != nil {
+		if options := c.Options(); options != nil && !sameList(options, s.told) {
+			s.told = options
+			news = append(news, &acp.ConfigOptionUpdate{ConfigOptions: options})
+		}
+		if title := c.Title(); title != "" && title != s.title {
+			s.title = title
+			news = append(news, &acp.SessionInfoUpdate{Title: acp.Set(title)})
+		}
+	}
+	s.mu.Unlock()
+	for _, u := range news {
+		s.put(u)
+	}
+}
+
+func sameList[T any](a, b []T) bool {
+	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
+}
+
+// update is the hook that is told what happens.
+func (h *Host) update(_ context.Context, cs *acp.ClientSession, u *acp.Update) {
+	s := h.session(cs)
+	if isEmpty(u.Update) {
+		return // it is not the last that was said
+	}
+	s = s.actual()
+	defer s.order.Unlock()
+	if !s.tells(u) {
+		s.live(u)
+	}
+}
+
+// put records an update.
+func (s *Session) put(u acp.SessionUpdate) {
+	it := item{update: u}
+	if s.host.keeper.store != nil || textSize(u) < 0 {
+		it.event = updateEvent(u)
+	}
+	s.journal.put(it)
+}
+
+// about says what is known of the session besides its events. The writer calls it.
+func (s *Session) about() store.Session {
+	s.mu.Lock()
+	was, client, user, parent := s.kept, s.client, s.user, s.parent
+	next := store.Session{
+		Key: store.Key{Agent: s.host.cfg.Agent.Name, ID: string(s.id)}, Cwd: s.cwd, Title: cmp.Or(s.title, was.Title, s.asked),
+		Command: was.Command, Protocol: was.Protocol, Parent: was.Parent,
+	}
+	s.mu.Unlock()
+	if a := s.host.cfg.Agent; !a.Builtin && next.Command == nil {
+		next.Command = append([]string{a.Command}, a.Args...)
+	}
+	if client != nil {
+		next.Protocol = client.Conn().Version()
+	}
+	if parent != nil && !user && next.Parent == "" {
+		next.Parent = parent.journal.conversationID()
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.kept = next
+	return next
+}
+
+// ID returns the agent's id of the session. It is another one after a login that started the agent
+// anew, if the agent has forgotten the session.
+func (s *Session) ID() acp.SessionID {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.id
+}
+
+// Cwd returns the working directory of the session.
+func (s *Session) Cwd() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.cwd
+}
+
+// Client returns the session for everything that has no method here: options, title, cancel of
+// tool calls. After a login that started the agent anew it is another one.
+func (s *Session) Client() *acp.ClientSession {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.client
+}
+
+// Host returns the host it belongs to.
+func (s *Session) Host() *Host { return s.host }
+
+// Snapshot returns the conversation as it is in the store and can be shown.
+func (s *Session) Snapshot() *transcript.Snapshot { return s.journal.conversation().Snapshot() }
+
+// Prompt sends a prompt and waits for the end of its turn. When it returns, everything of the
+// turn is in the store and was told to [Frontend.Changed]. Several may be in flight: the agent
+// says what becomes of the later ones.
+// When ctx is done the turn is cancelled, and waited for no longer than the client's grace.
+// An agent that wants a login gets the prompt once more after that.
+//
+// If the agent has ended, [Host.Done] is closed before Prompt returns, unless the agent was started anew.
+func (s *Session) Prompt(ctx context.Context, content ...acp.ContentBlock) (*acp.Result, error) {
+	if s.beginTurn(content) == 1 {
+		s.heard.Store(false)
+	}
+	s.endChildren()
+	s.tellUnheld(s.host.Unheld())
+	var res *acp.Result
+	var on *link
+	var mark turnMark
+	tried := false
+	err := s.host.authenticated(ctx, func() (err error) {
+		s.mu.Lock()
+		s.again, tried = tried && s.client.Conn().Version() == 1, true
+		s.mu.Unlock()
+		s.host.opening.RLock()
+		client := s.Client()
+		if on = s.host.current(); on.conn != client.Conn() {
+			on = nil
+		} else {
+			mark = on.mark()
+		}
+		s.host.opening.RUnlock()
+		res, err = client.Prompt(ctx, content...).Wait()
+		return err
+	})
+	s.mu.Lock()
+	s.turns--
+	idle := s.turns == 0
+	if idle {
+		s.granted.Clear()
+		s.done.clear()
+	}
+	s.mu.Unlock()
+	if idle {
+		s.endPast()
+	} else {
+		s.settle()
+	}
+	s.catchUp()
+	if on != nil && err == nil {
+		s.quiet(on, mark, idle && !s.heard.Load() && res.StopReason == acp.StopEndTurn)
+	}
+	end := s.turnEnd(ctx, res, err)
+	s.journal.await(item{turn: end, event: turnEvent(end)})
+	if on != nil && errors.Is(err, jsonrpc.ErrClosed) {
+		<-on.settled
+	}
+	s.host.cfg.Logger.Info("turn", "id", s.ID(), "stopReason", end.StopReason, "by", end.By, "said", end.Said, "error", end.Error)
+	if err != nil && res != nil && res.StopReason == acp.StopError {
+		return res, s.host.coded("the turn failed", err)
+	}
+	return res, s.host.coded("prompt", err)
+}
+
+// Cancel asks the agent to end the turns that are running.
+func (s *Session) Cancel(ctx context.Context) error {
+	s.mu.Lock()
+	s.cancelled = s.turns
+	s.mu.Unlock()
+	err := s.Client().Cancel(ctx)
+	if errors.Is(err, jsonrpc.ErrClosed) || errors.Is(err, acp.ErrSessionClosed) {
+		return nil // nothing runs any more
+	}
+	return s.host.coded("cancel", err)
+}
+
+// Close closes the session at the agent, if that can be, and forgets it here. It stays in the
+// store.
+func (s *Session) Close(ctx context.Context) error {
+	err := s.Client().Close(ctx)
+	s.host.policy.Forget(string(s.ID()))
+	s.endPast()
+	s.host.forget(s)
+	if errors.Is(err, jsonrpc.ErrClosed) || errors.Is(err, acp.ErrSessionClosed) {
+		return nil
+	}
+	return s.host.coded("closing session "+string(s.ID()), err)
+}

@@ -1,0 +1,126 @@
+package backend
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/goacp/acp"
+	"github.com/goacp/acp/cmd/acp/internal/exitcode"
+	"github.com/goacp/acp/cmd/acp/internal/roster"
+	"github.com/goacp/acp/cmd/acp/internal/safetext"
+	"github.com/goacp/acp/internal/process"
+	"github.com/goacp/acp/jsonrpc"
+)
+
+// A Start reaches an agent and says what is wrong with it if that fails. It is for one attempt.
+type Start struct {
+	Agent string        // as the user knows it
+	Limit time.Duration // of the whole
+	// Stderr returns the line of standard error that is told if the agent does not answer; nil tells
+	// none.
+	Stderr func() string
+	// Ignored, if not nil, is called with each line that is no message, or its beginning, as the agent
+	// wrote it, also later than Connect. It must not block.
+	Ignored func(line string)
+
+	accent accent
+}
+
+// Connect starts the agent and agrees on a version. A program that turns out to speak another protocol
+// is not waited for. The error is for [Start.Failed].
+func (s *Start) Connect(ctx context.Context, client *acp.Client, t acp.Transport) (*acp.ClientConn, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.Limit)
+	defer cancel()
+	s.accent.stop, s.accent.ignored = cancel, s.Ignored
+	client.Engine.Diagnose = s.accent.take
+	return client.Connect(ctx, t)
+}
+
+// lookFor is the advice for programs that are no agents the way they were started.
+const lookFor = "is it started as an agent? look for a flag such as --acp in its help"
+
+// Failed gives the error of a connection that could not be made the status the program ends with:
+// exitcode.Protocol if the program has answered with an error or talks otherwise than agents do,
+// exitcode.Timeout if it has said nothing, and else exitcode.Agent.
+func (s *Start) Failed(err error) error {
+	unusable := func(code exitcode.Code) error {
+		return exitcode.With(code, fmt.Errorf("%s cannot be used: %w", s.Agent, err))
+	}
+	speaks, line := s.accent.speaks()
+	exit, _ := errors.AsType[*process.ExitError](err)
+	missing, _ := errors.AsType[*process.LookPathError](err)
+	switch {
+	case missing != nil:
+		return exitcode.With(exitcode.Agent, &plainError{fmt.Sprintf("%s cannot be used: %s; %s", s.Agent, safetext.Line(missing.Error(), maxNote), lookAt(s.Agent)), err})
+	case speaks != "":
+		return exitcode.Errorf(exitcode.Protocol, "%s cannot be used: it %s and wrote %q; %s", s.Agent, speaks, line, lookFor)
+	case isAnswer(err):
+		return unusable(exitcode.Protocol)
+	case errors.Is(err, context.DeadlineExceeded) && line != "":
+		return exitcode.Errorf(exitcode.Protocol, "%s cannot be used: in %v it wrote nothing but what is no message, first %q; %s", s.Agent, s.Limit, line, lookFor)
+	case errors.Is(err, context.DeadlineExceeded):
+		text := fmt.Sprintf("%s has not answered in %v", s.Agent, s.Limit)
+		if s.Stderr != nil {
+			if said := s.Stderr(); said != "" {
+				text += "; the last it wrote to standard error: " + said
+			}
+		}
+		text += "; --connect-timeout gives it longer; " + lookFor
+		return exitcode.With(exitcode.Timeout, &plainError{text, err})
+	case errors.Is(err, jsonrpc.ErrClosed) && exit == nil && line != "":
+		// It does not think that anything has failed.
+		return exitcode.Errorf(exitcode.Protocol, "%s cannot be used: it wrote %q, which is no message, and ended; %s", s.Agent, line, lookFor)
+	case exit != nil:
+		text := fmt.Sprintf("%s cannot be used: it %s before it answered", s.Agent, howEnded(exit))
+		if why := process.Reason(exit.Stderr); why != "" {
+			text += ": " + safetext.Line(why, maxNote)
+		}
+		if line != "" {
+			text += fmt.Sprintf("; it wrote what is no message: %q", line)
+		}
+		return exitcode.With(exitcode.Agent, &plainError{text, err})
+	case errors.Is(err, jsonrpc.ErrClosed):
+		return exitcode.With(exitcode.Agent, &plainError{fmt.Sprintf("%s cannot be used: it ended without an answer and without an error; %s", s.Agent, lookFor), err})
+	}
+	return unusable(exitcode.Agent)
+}
+
+// NoProgram says that the program of an agent is not there, or cannot be run, and what to do.
+func NoProgram(agent, program string, err error) error {
+	agent = safetext.Line(agent, 200)
+	return exitcode.Errorf(exitcode.Agent, "%s cannot be used: program %s: %w; %s", agent, roster.Quote(program), err, lookAt(agent))
+}
+
+// lookAt is the advice where the program of an agent is not there: to ask for what cures that.
+func lookAt(agent string) string {
+	return "for what to do see acp agents doctor " + roster.Quote(agent)
+}
+
+// howEnded says how a process came to its end.
+func howEnded(exit *process.ExitError) string {
+	if exit.Signal != "" {
+		return "was ended by " + exit.Signal
+	}
+	return fmt.Sprintf("exited with status %d", exit.Code)
+}
+
+// A plainError says in the words of the user what err says in those of the layers below.
+type plainError struct {
+	text string
+	err  error
+}
+
+func (e *plainError) Error() string { return e.text }
+
+func (e *plainError) Unwrap() error { return e.err }
+
+// isAnswer reports whether an error of connecting comes from what the agent has said, not from
+// that it could not be started or has ended.
+func isAnswer(err error) bool {
+	if _, ok := errors.AsType[*jsonrpc.Error](err); ok {
+		return true
+	}
+	return errors.Is(err, acp.ErrInitialize)
+}

@@ -1,0 +1,124 @@
+package backend
+
+import (
+	"bytes"
+	"cmp"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/goacp/acp/cmd/acp/internal/safetext"
+	"github.com/goacp/acp/internal/process"
+)
+
+// maxStderrLine bounds a line of standard error, in bytes; what is longer is told in pieces.
+const maxStderrLine = 4 << 10
+
+// stderrLines tells what the agent, or an MCP server that is bridged for it, writes to standard error, line
+// by line. Neither waits for it: whoever writes drops what is too much.
+type stderrLines struct {
+	note func(Note)
+
+	mu      sync.Mutex
+	pending []byte
+	count   int           // of the lines that were told
+	more    chan struct{} // closed with the next one; nil unless somebody waits
+	latest  string
+	telling string // the latest line that looks like what has failed
+}
+
+// Write takes the next bytes. It never fails.
+func (w *stderrLines) Write(b []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	n := len(b)
+	for len(b) > 0 {
+		i := bytes.IndexByte(b, '\n')
+		piece := b[:min(len(b), maxStderrLine-len(w.pending))]
+		if i >= 0 && i < len(piece) {
+			w.pending = append(w.pending, b[:i]...)
+			b = b[i+1:]
+			w.tell()
+			continue
+		}
+		w.pending = append(w.pending, piece...)
+		b = b[len(piece):]
+		if len(w.pending) == maxStderrLine {
+			w.tell()
+		}
+	}
+	return n, nil
+}
+
+// tell tells the line there is. It is called with mu held, which keeps the lines in order.
+func (w *stderrLines) tell() {
+	line := safetext.Line(strings.ToValidUTF8(string(w.pending), "\uFFFD"), maxNote)
+	w.pending = w.pending[:0]
+	if strings.TrimSpace(line) == "" {
+		return
+	}
+	w.latest = line
+	w.count++
+	if w.more != nil {
+		close(w.more)
+		w.more = nil
+	}
+	if process.IsReason(line) {
+		w.telling = line
+	}
+	w.note(Note{Kind: NoteStderr, Text: line})
+}
+
+// flush tells the rest, after the last write.
+func (w *stderrLines) flush() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.pending) > 0 {
+		w.tell()
+	}
+}
+
+// Close is flush. It never fails.
+func (w *stderrLines) Close() error {
+	w.flush()
+	return nil
+}
+
+// mark returns how many lines there were so far, for since.
+func (w *stderrLines) mark() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.count
+}
+
+// since returns the last line if there were more than mark, else it waits for one as long as wait. It
+// returns "" if there is none.
+func (w *stderrLines) since(mark int, wait time.Duration) string {
+	w.mu.Lock()
+	if w.count <= mark {
+		if w.more == nil {
+			w.more = make(chan struct{})
+		}
+		more := w.more
+		w.mu.Unlock()
+		timer := time.NewTimer(wait)
+		defer timer.Stop()
+		select {
+		case <-more:
+		case <-timer.C:
+		}
+		w.mu.Lock()
+	}
+	defer w.mu.Unlock()
+	if w.count <= mark {
+		return ""
+	}
+	return w.latest
+}
+
+// last returns the last line that says what has failed, else the last line, or "".
+func (w *stderrLines) last() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return cmp.Or(w.telling, w.latest)
+}

@@ -1,0 +1,105 @@
+package backend
+
+import (
+	"context"
+	"encoding/base64"
+	"strings"
+
+	"github.com/goacp/acp"
+	"github.com/goacp/acp/acphost"
+	"github.com/goacp/acp/acpv1"
+	"github.com/goacp/acp/acpv2"
+	"github.com/goacp/acp/cmd/acp/internal/pty"
+)
+
+// terminals are lent to agents of version 1. Their ids are unique among those of other connections,
+// whose terminals a conversation may have too.
+type terminals struct {
+	*acphost.Terminals
+	tag string
+}
+
+func newTerminals(l *link, tag, cwd string, roots []string) *terminals {
+	t := &terminals{acphost.Local(append([]string{cwd}, roots...)...), strings.ToLower(tag) + "-"}
+	if pty.Available {
+		t.PTY = pty.Terminals{}
+	}
+	t.Permit = l.host.permitCommand
+	t.Watch = func(e acphost.TerminalEvent) { l.host.watchTerminal(t.tag, e) }
+	return t
+}
+
+func (t *terminals) outer(id acpv1.TerminalID) acpv1.TerminalID { return acpv1.TerminalID(t.tag) + id }
+
+func (t *terminals) inner(id acpv1.TerminalID) acpv1.TerminalID {
+	inner, ok := strings.CutPrefix(string(id), t.tag)
+	if !ok {
+		return ""
+	}
+	return acpv1.TerminalID(inner)
+}
+
+// CreateTerminal implements [acp.TerminalHost].
+func (t *terminals) CreateTerminal(ctx context.Context, req *acpv1.CreateTerminalRequest) (*acpv1.CreateTerminalResponse, error) {
+	res, err := t.Terminals.CreateTerminal(ctx, req)
+	if err != nil {
+		return nil, err
+	}
+	res.TerminalID = t.outer(res.TerminalID)
+	return res, nil
+}
+
+// TerminalOutput implements [acp.TerminalHost].
+func (t *terminals) TerminalOutput(ctx context.Context, req *acpv1.TerminalOutputRequest) (*acpv1.TerminalOutputResponse, error) {
+	r := *req
+	r.TerminalID = t.inner(r.TerminalID)
+	return t.Terminals.TerminalOutput(ctx, &r)
+}
+
+// WaitForTerminalExit implements [acp.TerminalHost].
+func (t *terminals) WaitForTerminalExit(ctx context.Context, req *acpv1.WaitForTerminalExitRequest) (*acpv1.WaitForTerminalExitResponse, error) {
+	r := *req
+	r.TerminalID = t.inner(r.TerminalID)
+	return t.Terminals.WaitForTerminalExit(ctx, &r)
+}
+
+// KillTerminal implements [acp.TerminalHost].
+func (t *terminals) KillTerminal(ctx context.Context, req *acpv1.KillTerminalRequest) (*acpv1.KillTerminalResponse, error) {
+	r := *req
+	r.TerminalID = t.inner(r.TerminalID)
+	return t.Terminals.KillTerminal(ctx, &r)
+}
+
+// ReleaseTerminal implements [acp.TerminalHost].
+func (t *terminals) ReleaseTerminal(ctx context.Context, req *acpv1.ReleaseTerminalRequest) (*acpv1.ReleaseTerminalResponse, error) {
+	r := *req
+	r.TerminalID = t.inner(r.TerminalID)
+	return t.Terminals.ReleaseTerminal(ctx, &r)
+}
+
+// watchTerminal shows what a terminal does as an agent of version 2 would tell it.
+func (h *Host) watchTerminal(tag string, e acphost.TerminalEvent) {
+	s, ok := h.Session(acp.SessionID(e.SessionID))
+	if !ok {
+		return
+	}
+	id := acp.TerminalID(tag + string(e.TerminalID))
+	switch {
+	case e.Started != nil:
+		u := &acp.TerminalUpdate{
+			TerminalID: id, Command: acp.Set(acphost.TerminalCommand(&acpv1.CreateTerminalRequest{Command: e.Started.Command, Args: e.Started.Args})), Cwd: acp.Set(e.Started.Cwd),
+		}
+		if pty.Available {
+			u.Size = acp.Set(acp.TerminalSize{Cols: uint16(pty.DefaultSize.Cols), Rows: uint16(pty.DefaultSize.Rows)})
+		}
+		s.put(u)
+	case e.Exited != nil:
+		status := acp.TerminalExitStatus{Signal: e.Exited.Signal}
+		if code := e.Exited.ExitCode; code != nil {
+			status.ExitCode = new(int64(*code))
+		}
+		s.put(&acp.TerminalUpdate{TerminalID: id, ExitStatus: acp.Set(status)})
+	case len(e.Output) > 0:
+		s.put(&acpv2.TerminalOutputChunk{TerminalID: id, Data: base64.StdEncoding.EncodeToString(e.Output)})
+	}
+}

@@ -1,0 +1,27 @@
+package backend
+
+import (
+	"strings"
+
+	"github.com/goacp/acp"
+	"github.com/goacp/acp/cmd/acp/internal/safetext"
+)
+
+// maxOwnTitle bounds a title made here, in cells.
+const maxOwnTitle = 80
+
+// titleOf makes a title of a prompt, for sessions that their agents do not name: its first line.
+func titleOf(content []acp.ContentBlock) string {
+	for _, block := range content {
+		text, ok := block.(*acp.TextContent)
+		if !ok {
+			continue
+		}
+		for line := range strings.Lines(text.Text) {
+			if line = strings.TrimSpace(safetext.Line(line, maxOwnTitle)); line != "" {
+				return line
+			}
+		}
+	}
+	return ""
+}

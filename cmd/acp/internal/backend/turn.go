@@ -1,0 +1,88 @@
+package backend
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/goacp/acp"
+	"github.com/goacp/acp/cmd/acp/internal/exitcode"
+	"github.com/goacp/acp/cmd/acp/internal/safetext"
+	"github.com/goacp/acp/cmd/acp/internal/store"
+	"github.com/goacp/acp/jsonrpc"
+	"github.com/goacp/acp/transcript"
+)
+
+// maxReason bounds why a turn ended, in cells.
+const maxReason = 1000
+
+// turnEnd says how a turn has ended, and by whom. What the agent has said is kept apart from what is
+// said of it here.
+func (s *Session) turnEnd(ctx context.Context, res *acp.Result, err error) *store.TurnEnd {
+	s.mu.Lock()
+	others := s.turns
+	user := s.cancelled > 0
+	if user {
+		s.cancelled--
+	}
+	s.mu.Unlock()
+	end := &store.TurnEnd{By: string(transcript.EndedByAgent), Others: others}
+	if res != nil {
+		end.StopReason = string(res.StopReason)
+	}
+	if said, ok := errors.AsType[*jsonrpc.Error](err); ok {
+		end.Said = said.Error()
+	} else if failure, ok := acp.AsFailure(err); ok {
+		end.Said = failure.Message
+	}
+	cause := context.Cause(ctx)
+	cancelled := end.StopReason == string(acp.StopCancelled) || end.StopReason == "" && end.Said == ""
+	switch {
+	case cause != nil && cancelled:
+		s.endedHere(end, cause)
+	case user && cancelled:
+		end.By = string(transcript.EndedByUser)
+	case errors.Is(err, jsonrpc.ErrClosed) && s.host.life.Err() != nil:
+		end.By = string(transcript.EndedByClient)
+	case errors.Is(err, jsonrpc.ErrClosed):
+		end.By, end.Said = string(transcript.EndedByCrash), ""
+		why := strings.TrimPrefix(s.host.coded("prompt", err).Error(), "prompt: ")
+		end.Error = safetext.Line(why, maxReason)
+	case err != nil && end.Said == "":
+		end.Error = safetext.Line(err.Error(), maxReason)
+	}
+	return end
+}
+
+// endedHere says who has ended a turn by ending its context.
+func (s *Session) endedHere(end *store.TurnEnd, cause error) {
+	switch code := exitcode.Of(cause); {
+	case code == exitcode.Timeout || errors.Is(cause, context.DeadlineExceeded):
+		end.By = string(transcript.EndedByTimeout)
+	case code == exitcode.Cancelled || errors.Is(cause, context.Canceled):
+		end.By = string(transcript.EndedByUser)
+		return
+	default: // a limit of cost, say
+		end.By = string(transcript.EndedByClient)
+	}
+	if !errors.Is(cause, context.DeadlineExceeded) {
+		end.Error = safetext.Line(cause.Error(), maxReason)
+	}
+}
+
+func turnEvent(end *store.TurnEnd) store.Event {
+	data, err := json.Marshal(end)
+	if err != nil {
+		return store.Event{}
+	}
+	return store.Event{Time: time.Now(), Kind: store.EventTurn, Data: data}
+}
+
+// endInterrupted notes that the program has ended in the middle of the last turn of a conversation from the
+// store.
+func (s *Session) endInterrupted() {
+	end := &store.TurnEnd{By: string(transcript.EndedByClient)}
+	s.journal.put(item{turn: end, event: turnEvent(end)})
+}
