@@ -16,10 +16,10 @@ import (
 
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acpv2"
-	"github.com/goacp/acp/cmd/acp/internal/export"
 	"github.com/goacp/acp/cmd/acp/internal/history"
 	"github.com/goacp/acp/cmd/acp/internal/replaytest"
 	"github.com/goacp/acp/cmd/acp/internal/store"
+	"github.com/goacp/acp/cmd/acp/internal/ui/export"
 	"github.com/goacp/acp/transcript"
 )
 

@@ -12,10 +12,10 @@ import (
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/cmd/acp/internal/app"
 	"github.com/goacp/acp/cmd/acp/internal/exitcode"
-	"github.com/goacp/acp/cmd/acp/internal/plain"
 	"github.com/goacp/acp/cmd/acp/internal/roster"
 	"github.com/goacp/acp/cmd/acp/internal/store"
-	"github.com/goacp/acp/cmd/acp/internal/tui"
+	"github.com/goacp/acp/cmd/acp/internal/ui/plain"
+	"github.com/goacp/acp/cmd/acp/internal/ui/tui"
 )
 
 // Options are what the command is told to do.

@@ -11,7 +11,7 @@ import (
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acphost"
 	"github.com/goacp/acp/cmd/acp/internal/backend"
-	"github.com/goacp/acp/cmd/acp/internal/plain"
+	"github.com/goacp/acp/cmd/acp/internal/ui/plain"
 )
 
 // A terminal asks the user on the terminal the process belongs to, whatever its standard streams

@@ -6,7 +6,7 @@ import (
 	"encoding/json"
 
 	"github.com/goacp/acp/acpv2"
-	"github.com/goacp/acp/cmd/acp/internal/export"
+	"github.com/goacp/acp/cmd/acp/internal/ui/export"
 	"github.com/goacp/acp/transcript"
 )
 

@@ -13,11 +13,11 @@ import (
 
 	"github.com/goacp/acp/cmd/acp/internal/digest"
 	"github.com/goacp/acp/cmd/acp/internal/exitcode"
-	"github.com/goacp/acp/cmd/acp/internal/export"
 	"github.com/goacp/acp/cmd/acp/internal/safetext"
 	"github.com/goacp/acp/cmd/acp/internal/store"
 	"github.com/goacp/acp/cmd/acp/internal/tracecheck"
 	"github.com/goacp/acp/cmd/acp/internal/tracefile"
+	"github.com/goacp/acp/cmd/acp/internal/ui/export"
 	"github.com/goacp/acp/conformance"
 	"github.com/goacp/acp/trace"
 )

@@ -7,8 +7,8 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/goacp/acp/cmd/acp/internal/export"
 	"github.com/goacp/acp/cmd/acp/internal/safetext"
+	"github.com/goacp/acp/cmd/acp/internal/ui/export"
 )
 
 // line makes text safe to print on one line.

@@ -13,7 +13,7 @@ import (
 
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/cmd/acp/internal/backend"
-	"github.com/goacp/acp/cmd/acp/internal/tui/view"
+	"github.com/goacp/acp/cmd/acp/internal/ui/tui/view"
 )
 
 // A phase is how far the connection to the agent has come.

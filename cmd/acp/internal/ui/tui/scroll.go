@@ -7,7 +7,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/goacp/acp"
-	"github.com/goacp/acp/cmd/acp/internal/tui/view"
+	"github.com/goacp/acp/cmd/acp/internal/ui/tui/view"
 	"github.com/goacp/acp/transcript"
 )
 

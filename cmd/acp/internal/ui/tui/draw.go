@@ -12,7 +12,7 @@ import (
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acpv2"
 	"github.com/goacp/acp/cmd/acp/internal/exitcode"
-	"github.com/goacp/acp/cmd/acp/internal/tui/view"
+	"github.com/goacp/acp/cmd/acp/internal/ui/tui/view"
 )
 
 // Where there is little room, things fall away in this order: the rules around

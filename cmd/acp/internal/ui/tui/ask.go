@@ -11,7 +11,7 @@ import (
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acphost"
 	"github.com/goacp/acp/acpv2"
-	"github.com/goacp/acp/cmd/acp/internal/tui/view"
+	"github.com/goacp/acp/cmd/acp/internal/ui/tui/view"
 )
 
 // calm is how long no key may have been pressed before a permission overlay

@@ -6,7 +6,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 	"github.com/charmbracelet/x/ansi"
 
-	"github.com/goacp/acp/cmd/acp/internal/tui/view"
+	"github.com/goacp/acp/cmd/acp/internal/ui/tui/view"
 )
 
 // A search looks for text in the conversation.
