@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/goacp/acp/cmd/acp/internal/exitcode"
+	"github.com/goacp/acp/cmd/acp/internal/record/file"
 	"github.com/goacp/acp/cmd/acp/internal/tracecheck"
-	"github.com/goacp/acp/cmd/acp/internal/tracefile"
 	"github.com/goacp/acp/conformance"
 	"github.com/goacp/acp/trace"
 )
@@ -54,7 +54,7 @@ func (o *Options) lint(ctx context.Context) (*conformance.Report, error) {
 	start := time.Now()
 	report := &conformance.Report{Name: strings.Join(o.Files, ", ")}
 	for _, name := range o.Files {
-		err := l.file(ctx, name)
+		err := l.checkFile(ctx, name)
 		if ctx.Err() != nil && l.check != nil {
 			l.collect() // what is missing at the end may only be missing here
 			report.Interrupted = true
@@ -90,9 +90,9 @@ func (o *Options) lint(ctx context.Context) (*conformance.Report, error) {
 	return report, nil
 }
 
-// file checks a recording.
-func (l *linter) file(ctx context.Context, name string) error {
-	f, err := tracefile.Open(ctx, l.o.App, name)
+// checkFile checks a recording.
+func (l *linter) checkFile(ctx context.Context, name string) error {
+	f, err := file.Open(ctx, l.o.App, name)
 	if err != nil {
 		return err
 	}

@@ -6,7 +6,7 @@ import (
 	"os"
 	"sync"
 
-	"github.com/goacp/acp/cmd/acp/internal/tap"
+	"github.com/goacp/acp/cmd/acp/internal/record/tap"
 	"github.com/goacp/acp/trace"
 )
 

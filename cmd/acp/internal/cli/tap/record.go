@@ -13,7 +13,7 @@ import (
 
 	"github.com/goacp/acp/cmd/acp/internal/exitcode"
 	"github.com/goacp/acp/cmd/acp/internal/filelock"
-	"github.com/goacp/acp/cmd/acp/internal/web"
+	"github.com/goacp/acp/cmd/acp/internal/record/page"
 	"github.com/goacp/acp/internal/process"
 	"github.com/goacp/acp/trace"
 )
@@ -78,14 +78,14 @@ func (o *Options) page(rec *recording, agent string, opts *trace.RecorderOptions
 	if addr == anyAddr {
 		addr = ""
 	}
-	page, err := web.New(web.Options{Title: plainName(agent), Header: opts.Header, File: rec.name, Addr: addr})
+	server, err := page.New(page.Options{Title: plainName(agent), Header: opts.Header, File: rec.name, Addr: addr})
 	if err != nil {
 		fmt.Fprintf(o.App.Err, "acp tap: there is no page: %v\n", err)
 		return
 	}
-	opts.Tee = page.Record
-	rec.quit = func() { _ = page.Close() }
-	fmt.Fprintf(o.App.Err, "acp tap: what passes is shown at %s\n", page.URL())
+	opts.Tee = server.Record
+	rec.quit = func() { _ = server.Close() }
+	fmt.Fprintf(o.App.Err, "acp tap: what passes is shown at %s\n", server.URL())
 }
 
 // open opens the file to record to, which is only for the user to read. One that another tap records

@@ -12,7 +12,7 @@ import (
 
 	"github.com/goacp/acp/cmd/acp/internal/app"
 	"github.com/goacp/acp/cmd/acp/internal/exitcode"
-	engine "github.com/goacp/acp/cmd/acp/internal/tap"
+	engine "github.com/goacp/acp/cmd/acp/internal/record/tap"
 	"github.com/goacp/acp/trace"
 )
 

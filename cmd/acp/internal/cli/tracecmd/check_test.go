@@ -32,7 +32,7 @@ func TestMissing(t *testing.T) {
 	} {
 		for _, o := range []*Options{{Verb: verbShow}, {Verb: verbShow, JSON: true}, {Verb: verbStats}, {Verb: verbStats, JSON: true}} {
 			var out, errs bytes.Buffer
-			o.App, o.Files, o.Check = &app.App{Out: &out, Err: &errs}, []string{file(t, c.lines...)}, true
+			o.App, o.Files, o.Check = &app.App{Out: &out, Err: &errs}, []string{recording(t, c.lines...)}, true
 			if err := o.run(t.Context()); err != nil {
 				t.Fatal(err)
 			}

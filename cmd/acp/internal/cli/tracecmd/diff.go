@@ -13,10 +13,10 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/goacp/acp/cmd/acp/internal/envelope"
 	"github.com/goacp/acp/cmd/acp/internal/exitcode"
+	"github.com/goacp/acp/cmd/acp/internal/record/file"
+	"github.com/goacp/acp/cmd/acp/internal/record/frame"
 	"github.com/goacp/acp/cmd/acp/internal/safetext"
-	"github.com/goacp/acp/cmd/acp/internal/tracefile"
 	"github.com/goacp/acp/trace"
 )
 
@@ -97,7 +97,7 @@ func (o *Options) diff(ctx context.Context) error {
 
 // diffSide compares what was sent to one side, and counts it.
 func (o *Options) diffSide(ctx context.Context, dir trace.Direction, counts map[counted][2]int64) (*difference, error) {
-	var in [2]*tracefile.File
+	var in [2]*file.File
 	var plain [2]normaliser
 	for i, name := range o.Files {
 		s, err := o.open(ctx, name)
@@ -163,7 +163,7 @@ func (f *plainFrame) side() *side {
 // A normaliser takes out of the frames of one side what differs from run to run: ids are numbered in
 // the order of first sight, and times are all one.
 type normaliser struct {
-	read envelope.Reader
+	read frame.Reader
 	ids  map[string]string
 	asks map[string]string // methods of requests of the other side, to name answers by
 }
@@ -173,7 +173,7 @@ const maxIDs = 100_000
 
 // next returns the next frame that was sent to dir, nil at the end, and tells count what it is. Of one
 // that is only counted there is no more than that.
-func (n *normaliser) next(s *tracefile.File, dir trace.Direction, compare bool, count func(what string)) (*plainFrame, error) {
+func (n *normaliser) next(s *file.File, dir trace.Direction, compare bool, count func(what string)) (*plainFrame, error) {
 	for {
 		rec, err := s.Record()
 		if err != nil {

@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/goacp/acp/cmd/acp/internal/envelope"
+	"github.com/goacp/acp/cmd/acp/internal/record/frame"
 	"github.com/goacp/acp/trace"
 )
 
@@ -21,7 +21,7 @@ const (
 
 // A meter sums up what passes. The zero value is ready.
 type meter struct {
-	read     envelope.Reader
+	read     frame.Reader
 	methods  map[callKey]*calls
 	sessions map[string]*sessionSum
 	order    []*sessionSum
@@ -236,7 +236,7 @@ func (m *meter) open(id string) *sessionSum {
 }
 
 // session notes what a call says of its session.
-func (m *meter) session(f *envelope.Envelope, rec *trace.Record) {
+func (m *meter) session(f *frame.Envelope, rec *trace.Record) {
 	s := m.open(f.Session)
 	if s == nil {
 		return
@@ -252,7 +252,7 @@ func (m *meter) session(f *envelope.Envelope, rec *trace.Record) {
 	}
 }
 
-func (s *sessionSum) update(f *envelope.Envelope, at time.Duration) {
+func (s *sessionSum) update(f *frame.Envelope, at time.Duration) {
 	s.updates++
 	switch f.Kind {
 	case "agent_message_chunk", "agent_thought_chunk", "agent_message", "agent_thought", "tool_call", "tool_call_update":
@@ -261,15 +261,15 @@ func (s *sessionSum) update(f *envelope.Envelope, at time.Duration) {
 			s.silent = false
 		}
 	case "state_update":
-		if envelope.Member(f.Update, "state") == "idle" && s.running {
+		if frame.Member(f.Update, "state") == "idle" && s.running {
 			s.end(at)
-			s.spend(envelope.Find(f.Update, "usage"))
+			s.spend(frame.Find(f.Update, "usage"))
 		}
 	case "usage_update":
-		s.used, s.window = number(envelope.Find(f.Update, "used")), number(envelope.Find(f.Update, "size"))
-		if amount := envelope.Find(f.Update, "cost", "amount"); amount != nil {
+		s.used, s.window = number(frame.Find(f.Update, "used")), number(frame.Find(f.Update, "size"))
+		if amount := frame.Find(f.Update, "cost", "amount"); amount != nil {
 			if cost, err := strconv.ParseFloat(string(amount), 64); err == nil {
-				s.cost, s.currency = cost, envelope.Member(f.Update, "cost", "currency")
+				s.cost, s.currency = cost, frame.Member(f.Update, "cost", "currency")
 			}
 		}
 	}
@@ -285,7 +285,7 @@ var tokenSorts = []string{"totalTokens", "inputTokens", "outputTokens", "thought
 
 func (s *sessionSum) spend(usage []byte) {
 	for _, sort := range tokenSorts {
-		if n := number(envelope.Find(usage, sort)); n > 0 {
+		if n := number(frame.Find(usage, sort)); n > 0 {
 			if s.tokens == nil {
 				s.tokens = map[string]int64{}
 			}
@@ -303,10 +303,10 @@ func number(data []byte) int64 {
 }
 
 // answered notes what an answer says of sessions: turns that end, sessions that open.
-func (m *meter) answered(q *pending, f *envelope.Envelope, at time.Duration) {
+func (m *meter) answered(q *pending, f *frame.Envelope, at time.Duration) {
 	switch q.method {
 	case "session/new", "session/fork":
-		if id := envelope.Member(f.Result, "sessionId"); id != "" {
+		if id := frame.Member(f.Result, "sessionId"); id != "" {
 			m.open(id)
 		}
 	case "session/prompt":
@@ -315,9 +315,9 @@ func (m *meter) answered(q *pending, f *envelope.Envelope, at time.Duration) {
 			return
 		}
 		// In version 2 the answer is a receipt.
-		if s.running && (f.Error != nil || envelope.Find(f.Result, "stopReason") != nil) {
+		if s.running && (f.Error != nil || frame.Find(f.Result, "stopReason") != nil) {
 			s.end(at)
 		}
-		s.spend(envelope.Find(f.Result, "usage"))
+		s.spend(frame.Find(f.Result, "usage"))
 	}
 }

@@ -6,7 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/goacp/acp/cmd/acp/internal/digest"
+	"github.com/goacp/acp/cmd/acp/internal/record/summary"
 	"github.com/goacp/acp/trace"
 )
 
@@ -81,14 +81,14 @@ func TestOddFrames(t *testing.T) {
 		{"huge", `{"id":1,"params":{"x":"` + strings.Repeat(`\n é`, 4<<20) + `","sessionId":"s"},"method":"m"}`, seen{"request", "m", "1", "s", ""}},
 	} {
 		rec := &trace.Record{Dir: trace.ToClient, Data: []byte(c.frame)}
-		item := new(digest.Follower).Next(rec)
+		item := new(summary.Follower).Next(rec)
 		got := seen{string(item.Type), item.Method, item.ID, item.Session, item.Update}
 		if diff := cmp.Diff(c.want, got); diff != "" {
 			t.Errorf("%s: shown (-want +got):\n%s", c.name, diff)
 		}
 		var m meter
 		m.add(rec, 1)
-		sum := m.summary()
+		sum := m.report()
 		kind := strings.Replace(c.want.Type, "error", "answer", 1)
 		if b := sum.Biggest[0]; b.Type != kind || b.Method != c.want.Method {
 			t.Errorf("%s: counted as %s %q", c.name, b.Type, b.Method)

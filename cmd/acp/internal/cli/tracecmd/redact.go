@@ -10,7 +10,7 @@ import (
 
 	"github.com/goacp/acp/cmd/acp/internal/app"
 	"github.com/goacp/acp/cmd/acp/internal/exitcode"
-	"github.com/goacp/acp/cmd/acp/internal/tracefile"
+	"github.com/goacp/acp/cmd/acp/internal/record/file"
 	"github.com/goacp/acp/trace"
 )
 
@@ -58,7 +58,7 @@ func (o *Options) redact(ctx context.Context) error {
 }
 
 // redactTo writes to what is there.
-func (o *Options) redactTo(s *tracefile.File, name string) error {
+func (o *Options) redactTo(s *file.File, name string) error {
 	f, err := os.OpenFile(name, os.O_WRONLY, 0)
 	if err != nil {
 		return exitcode.With(exitcode.Usage, err)
@@ -66,7 +66,7 @@ func (o *Options) redactTo(s *tracefile.File, name string) error {
 	return errors.Join(o.copyRedacted(s, f), f.Close())
 }
 
-func (o *Options) copyRedacted(s *tracefile.File, out io.Writer) error {
+func (o *Options) copyRedacted(s *file.File, out io.Writer) error {
 	var r trace.Redactor
 	part := 0
 	var w *trace.Writer

@@ -9,8 +9,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/goacp/acp/cmd/acp/internal/envelope"
 	"github.com/goacp/acp/cmd/acp/internal/exitcode"
+	"github.com/goacp/acp/cmd/acp/internal/record/frame"
 	"github.com/goacp/acp/cmd/acp/internal/roster"
 	"github.com/goacp/acp/cmd/acp/internal/safetext"
 	"github.com/goacp/acp/internal/process"
@@ -25,9 +25,9 @@ type player struct {
 	o       *Options
 	script  *script
 	stream  jsonrpc.Stream
-	asks    map[string]int          // requests of the other side that are still to come, by method
-	came    chan *envelope.Envelope // closed when no more comes
-	held    []*envelope.Envelope    // came, and was not expected yet
+	asks    map[string]int       // requests of the other side that are still to come, by method
+	came    chan *frame.Envelope // closed when no more comes
+	held    []*frame.Envelope    // came, and was not expected yet
 	ids     translator
 	methods map[string]string // of our requests, by their ids
 	sent    int
@@ -60,7 +60,7 @@ func (o *Options) replay(ctx context.Context) error {
 	defer s.Close()
 	p := &player{
 		o: o, script: &script{s: s, part: plan.part, ours: o.sends()}, asks: plan.asks, methods: map[string]string{},
-		came: make(chan *envelope.Envelope, 256),
+		came: make(chan *frame.Envelope, 256),
 	}
 	if o.As == asAgent {
 		in, out := o.In, o.Out
@@ -126,7 +126,7 @@ var errEnded = errors.New("the other side ended")
 // receive reads what the other side sends.
 func (p *player) receive(quit <-chan struct{}) {
 	defer close(p.came)
-	var read envelope.Reader
+	var read frame.Reader
 	for {
 		raw, err := p.stream.ReadFrame()
 		if large := (*jsonrpc.FrameTooLargeError)(nil); errors.As(err, &large) {
@@ -234,12 +234,12 @@ func (p *player) expect(ctx context.Context, want *step) error {
 }
 
 // name says what a frame of the other side is.
-func (p *player) name(f *envelope.Envelope) string {
+func (p *player) name(f *frame.Envelope) string {
 	return safetext.Line(describe(f, p.methods[string(f.ID)]), 200)
 }
 
 // fits reports whether f is what is waited for.
-func (p *player) fits(want *step, f *envelope.Envelope) bool {
+func (p *player) fits(want *step, f *frame.Envelope) bool {
 	switch {
 	case want.Request():
 		return f.Request() && f.Method == want.Method
@@ -250,16 +250,16 @@ func (p *player) fits(want *step, f *envelope.Envelope) bool {
 }
 
 // match notes what came in the place of a step.
-func (p *player) match(want *step, f *envelope.Envelope) error {
+func (p *player) match(want *step, f *frame.Envelope) error {
 	if want.Answer() && (want.Error == nil) != (f.Error == nil) {
 		if f.Error == nil {
 			return p.diverge(want, f, "")
 		}
-		code := number(envelope.Find(f.Error, "code"))
+		code := number(frame.Find(f.Error, "code"))
 		if code == 0 {
-			return p.diverge(want, f, ": "+safetext.Line(envelope.Member(f.Error, "message"), 200))
+			return p.diverge(want, f, ": "+safetext.Line(frame.Member(f.Error, "message"), 200))
 		}
-		return p.diverge(want, f, fmt.Sprintf(": %d %s", code, safetext.Line(envelope.Member(f.Error, "message"), 200)))
+		return p.diverge(want, f, fmt.Sprintf(": %d %s", code, safetext.Line(frame.Member(f.Error, "message"), 200)))
 	}
 	if want.Request() {
 		p.asks[want.Method]--
@@ -268,12 +268,12 @@ func (p *player) match(want *step, f *envelope.Envelope) error {
 	return nil
 }
 
-func (p *player) diverge(want *step, f *envelope.Envelope, more string) error {
+func (p *player) diverge(want *step, f *frame.Envelope, more string) error {
 	return exitcode.Errorf(exitcode.Failed, "line %d: expected %s, got %s%s", want.line, p.name(&want.Envelope), p.name(f), more)
 }
 
 // hold keeps a frame that may be expected later, or says that it never is.
-func (p *player) hold(want *step, f *envelope.Envelope) error {
+func (p *player) hold(want *step, f *frame.Envelope) error {
 	held := 0
 	for _, h := range p.held {
 		if h.Request() && h.Method == f.Method {

@@ -50,7 +50,7 @@ func TestRowsFit(t *testing.T) {
 
 // TestStatsFit holds that sums fit into terminals.
 func TestStatsFit(t *testing.T) {
-	s := &summary{Command: []string{"agent"}, Broken: []rule{{Rule: "agent/x/y", Level: conformance.Should, Count: 12345, Line: 999999, Why: strings.Repeat("why ", 40)}}}
+	s := &report{Command: []string{"agent"}, Broken: []rule{{Rule: "agent/x/y", Level: conformance.Should, Count: 12345, Line: 999999, Why: strings.Repeat("why ", 40)}}}
 	m := &methodSum{Method: strings.Repeat("世", 40), From: asClient, Count: 999999, Errors: 9999, Unanswered: 999, Latency: &times{1e11, 1e11, 1e11}, Size: sizes{P50: 9e8, Max: 9e8}}
 	s.Methods = []methodSum{*m}
 	s.Sessions = []session{{ID: strings.Repeat("x", 40), Turns: 999999, Updates: 99999999, FirstChunk: m.Latency, Turn: m.Latency, Tokens: map[string]int64{"totalTokens": 1 << 40}, Cost: &cost{1, "USD"}}, {ID: "y"}}
@@ -74,7 +74,7 @@ func TestStatsFit(t *testing.T) {
 
 // TestCut cuts a recording at each byte: every command reads it up to there, or says that it is none.
 func TestCut(t *testing.T) {
-	name := file(t,
+	name := recording(t,
 		`{"t":0,"e":"start","pid":7}`,
 		`{"t":1,"d":">","f":{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1}}}`,
 		`{"t":2,"d":"<","f":{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":1}}}`,
@@ -150,7 +150,7 @@ func TestJSONDocumented(t *testing.T) {
 			}
 		}
 	}
-	for _, v := range []any{shown{}, summary{}, comparison{}} {
+	for _, v := range []any{shown{}, report{}, comparison{}} {
 		walk(reflect.TypeOf(v))
 	}
 	if len(seen) < 10 {

@@ -8,9 +8,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/goacp/acp/cmd/acp/internal/envelope"
 	"github.com/goacp/acp/cmd/acp/internal/exitcode"
-	"github.com/goacp/acp/cmd/acp/internal/tracefile"
+	"github.com/goacp/acp/cmd/acp/internal/record/file"
+	"github.com/goacp/acp/cmd/acp/internal/record/frame"
 	"github.com/goacp/acp/trace"
 )
 
@@ -21,15 +21,15 @@ type step struct {
 	ours bool
 	data []byte
 	text bool // it is no JSON
-	envelope.Envelope
+	frame.Envelope
 }
 
 // A script gives the steps one after another.
 type script struct {
-	s    *tracefile.File
+	s    *file.File
 	part int
 	ours trace.Direction // to whom we send
-	read envelope.Reader
+	read frame.Reader
 }
 
 // A plan is which part of a recording is played, and what is known of it before.
@@ -51,7 +51,7 @@ func (o *Options) plan(ctx context.Context) (*plan, error) {
 	defer s.Close()
 	ours := o.sends()
 	var first, p *plan
-	var read envelope.Reader
+	var read frame.Reader
 	for {
 		rec, err := s.Record()
 		if err == io.EOF {
@@ -139,13 +139,13 @@ func (s *step) needed(strict bool) bool {
 	case strict:
 		return s.Notification()
 	case s.Kind == "state_update":
-		return envelope.Member(s.Update, "state") == "idle"
+		return frame.Member(s.Update, "state") == "idle"
 	}
 	return false
 }
 
 // describe says what a frame is, to compare and to tell.
-func describe(f *envelope.Envelope, asked string) string {
+func describe(f *frame.Envelope, asked string) string {
 	switch {
 	case f.Answer() && f.Error != nil:
 		return "an error as the answer to " + asked
@@ -154,7 +154,7 @@ func describe(f *envelope.Envelope, asked string) string {
 	case f.Request():
 		return "the request " + f.Method
 	case f.Kind == "state_update":
-		return "a state_update to " + envelope.Member(f.Update, "state")
+		return "a state_update to " + frame.Member(f.Update, "state")
 	case f.Kind != "":
 		return "the update " + f.Kind
 	case f.Method != "":
@@ -170,7 +170,7 @@ type translator struct {
 }
 
 // learn notes the ids in which what was recorded and what came differ.
-func (t *translator) learn(recorded, came *envelope.Envelope) {
+func (t *translator) learn(recorded, came *frame.Envelope) {
 	if recorded.Request() && came.Request() {
 		if t.requests == nil {
 			t.requests = map[string]string{}
@@ -242,7 +242,7 @@ func (t *translator) apply(s *step) []byte {
 			str := in[i:end]
 			rest := bytes.TrimLeft(in[end:], " \t\r\n")
 			if len(rest) > 0 && rest[0] == ':' {
-				key = envelope.Text(str)
+				key = frame.Text(str)
 				// The id of an answer is that of the request, whatever it is.
 				if depth == 1 && key == "id" && s.Answer() {
 					at := len(in) - len(rest) + 1
@@ -255,7 +255,7 @@ func (t *translator) apply(s *step) []byte {
 					}
 				}
 			} else if isID(key) {
-				if id, ok := t.ids[envelope.Text(str)]; ok {
+				if id, ok := t.ids[frame.Text(str)]; ok {
 					quoted, err := json.Marshal(id)
 					if err == nil {
 						out = append(append(out, in[done:i]...), quoted...)

@@ -11,12 +11,12 @@ import (
 	"strings"
 	"time"
 
-	"github.com/goacp/acp/cmd/acp/internal/digest"
 	"github.com/goacp/acp/cmd/acp/internal/exitcode"
+	"github.com/goacp/acp/cmd/acp/internal/record/file"
+	"github.com/goacp/acp/cmd/acp/internal/record/summary"
 	"github.com/goacp/acp/cmd/acp/internal/safetext"
 	"github.com/goacp/acp/cmd/acp/internal/store"
 	"github.com/goacp/acp/cmd/acp/internal/tracecheck"
-	"github.com/goacp/acp/cmd/acp/internal/tracefile"
 	"github.com/goacp/acp/cmd/acp/internal/ui/export"
 	"github.com/goacp/acp/conformance"
 	"github.com/goacp/acp/trace"
@@ -29,7 +29,7 @@ type shown struct {
 	Part    int             `json:"part"`             // of the file, from 1
 	Time    string          `json:"time,omitempty"`   // RFC 3339
 	At      seconds         `json:"at"`               // since the part began
-	Type    digest.Type     `json:"type"`
+	Type    summary.Type    `json:"type"`
 	From    string          `json:"from,omitempty"` // client or agent
 	Method  string          `json:"method,omitempty"`
 	Update  string          `json:"update,omitempty"`
@@ -82,14 +82,14 @@ func (f *filter) some() bool {
 	return f.session != "" || f.method != "" || f.after != 0 || !f.from.IsZero()
 }
 
-func (f *filter) shows(rec *trace.Record, item *digest.Item, h trace.Header) bool {
+func (f *filter) shows(rec *trace.Record, item *summary.Item, h trace.Header) bool {
 	if rec.At < f.after || !f.from.IsZero() && h.Started.Add(rec.At).Before(f.from) {
 		return false
 	}
 	if f.session != "" && !strings.HasSuffix(item.Session, f.session) {
 		return false
 	}
-	return f.method == "" || matches(f.method, item.Method) && item.Type != digest.Event
+	return f.method == "" || matches(f.method, item.Method) && item.Type != summary.Event
 }
 
 // matches is path.Match where * stands for slashes, too.
@@ -111,7 +111,7 @@ func (o *Options) show(ctx context.Context) error {
 	defer s.Close()
 	out := bufio.NewWriter(o.App.Out)
 	r := rowsFor(o.columns())
-	part, follower, shown := 0, new(digest.Follower), false
+	part, follower, shown := 0, new(summary.Follower), false
 	check := o.checker()
 	headed := false // the part has its line
 	frames := int64(0)
@@ -136,7 +136,7 @@ func (o *Options) show(ctx context.Context) error {
 				}
 			}
 			if part != s.Part() {
-				part, headed, follower = s.Part(), false, new(digest.Follower)
+				part, headed, follower = s.Part(), false, new(summary.Follower)
 			}
 			if !f.some() {
 				head()
@@ -174,7 +174,7 @@ func (o *Options) show(ctx context.Context) error {
 	}
 }
 
-func (o *Options) printPart(w io.Writer, s *tracefile.File) {
+func (o *Options) printPart(w io.Writer, s *file.File) {
 	h := s.Header()
 	var words []string
 	if s.Part() > 1 {
@@ -220,30 +220,30 @@ func from(rec *trace.Record) string {
 }
 
 // what says what a record is.
-func what(item *digest.Item) string {
+func what(item *summary.Item) string {
 	method := item.Method
 	if item.Update != "" {
 		return "update " + item.Update
 	}
 	switch item.Type {
-	case digest.Request:
+	case summary.Request:
 		return method + " #" + item.ID
-	case digest.Answer, digest.Failure:
+	case summary.Answer, summary.Failure:
 		if method == "" {
 			method = "?"
 		}
 		mark := "="
-		if item.Type == digest.Failure {
+		if item.Type == summary.Failure {
 			mark = "!"
 		}
 		return mark + " " + method + " #" + item.ID
-	case digest.Notification, digest.Event:
+	case summary.Notification, summary.Event:
 		return method
 	}
 	return string(item.Type)
 }
 
-func (o *Options) printRow(w *bufio.Writer, r rows, number int64, rec *trace.Record, item *digest.Item, findings []conformance.Finding) error {
+func (o *Options) printRow(w *bufio.Writer, r rows, number int64, rec *trace.Record, item *summary.Item, findings []conformance.Finding) error {
 	latency := ""
 	if item.Asked > 0 {
 		latency = span(item.Took)
@@ -303,7 +303,7 @@ func brokens(findings []conformance.Finding) (list []broken) {
 // length is the size of what passed.
 func length(rec *trace.Record) int64 { return max(rec.Size, int64(len(rec.Data))) }
 
-func (o *Options) printShown(w io.Writer, s *tracefile.File, number int64, rec *trace.Record, item *digest.Item, findings []conformance.Finding) error {
+func (o *Options) printShown(w io.Writer, s *file.File, number int64, rec *trace.Record, item *summary.Item, findings []conformance.Finding) error {
 	row := &shown{
 		Line: s.Line(), Number: number, Part: s.Part(), At: seconds(rec.At), Type: item.Type, From: from(rec), Method: item.Method,
 		Update: item.Update, Session: item.Session, Code: item.Code, Summary: item.Summary, Broken: brokens(findings),
@@ -343,7 +343,7 @@ func (o *Options) transcripts(ctx context.Context) error {
 		return err
 	}
 	defer s.Close()
-	part, follower := 0, new(digest.Follower)
+	part, follower := 0, new(summary.Follower)
 	header := s.Header()
 	any := false
 	for {
@@ -361,7 +361,7 @@ func (o *Options) transcripts(ctx context.Context) error {
 					return err
 				}
 			}
-			part, follower, header = s.Part(), new(digest.Follower), s.Header()
+			part, follower, header = s.Part(), new(summary.Follower), s.Header()
 		}
 		if err == io.EOF {
 			break
@@ -374,7 +374,7 @@ func (o *Options) transcripts(ctx context.Context) error {
 	return nil
 }
 
-func (o *Options) printTranscript(h trace.Header, follower *digest.Follower, session digest.Session) error {
+func (o *Options) printTranscript(h trace.Header, follower *summary.Follower, session summary.Session) error {
 	snapshot, _ := follower.Transcript(session.ID)
 	if snapshot == nil {
 		return nil

@@ -3,13 +3,13 @@ package tracecmd
 import (
 	"context"
 
+	"github.com/goacp/acp/cmd/acp/internal/record/file"
 	"github.com/goacp/acp/cmd/acp/internal/tracecheck"
-	"github.com/goacp/acp/cmd/acp/internal/tracefile"
 )
 
 // open opens a recording. It has to be closed.
-func (o *Options) open(ctx context.Context, name string) (*tracefile.File, error) {
-	f, err := tracefile.Open(ctx, o.App, name)
+func (o *Options) open(ctx context.Context, name string) (*file.File, error) {
+	f, err := file.Open(ctx, o.App, name)
 	if err != nil {
 		return nil, err
 	}

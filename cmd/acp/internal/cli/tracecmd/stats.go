@@ -15,8 +15,8 @@ import (
 	"github.com/goacp/acp/trace"
 )
 
-// A summary is the form of --json. Times are in seconds, sizes in bytes.
-type summary struct {
+// A report is the form of --json. Times are in seconds, sizes in bytes.
+type report struct {
 	Started  string           `json:"started,omitempty"` // of the first part, RFC 3339
 	Command  []string         `json:"command,omitempty"`
 	Parts    int              `json:"parts"`
@@ -143,7 +143,7 @@ func (o *Options) stats(ctx context.Context) error {
 		m.add(rec, s.Line())
 		count(check.Add(rec), s.Line())
 	}
-	sum := m.summary()
+	sum := m.report()
 	sum.Parts, sum.Bytes, sum.Damaged, sum.Command = s.Part(), s.Offset(), s.Cuts, first.Command
 	if !first.Started.IsZero() {
 		sum.Started = first.Started.Format(time.RFC3339Nano)
@@ -165,8 +165,8 @@ func rank(l conformance.Level) int {
 	return slices.Index([]conformance.Level{conformance.Must, conformance.Should, conformance.May, conformance.Quirk}, l)
 }
 
-func (m *meter) summary() *summary {
-	sum := &summary{
+func (m *meter) report() *report {
+	sum := &report{
 		Duration: seconds(m.span), Stderr: m.stderr, Lost: m.lost, Events: m.events, Exit: m.exit, More: m.more,
 		ToAgent:  traffic{m.to[0].Count, m.to[0].Bytes, m.texts[0]},
 		ToClient: traffic{m.to[1].Count, m.to[1].Bytes, m.texts[1]},
@@ -207,7 +207,7 @@ func (m *meter) summary() *summary {
 	return sum
 }
 
-func (s *summary) print(w io.Writer, width int, checked bool) error {
+func (s *report) print(w io.Writer, width int, checked bool) error {
 	p := &printer{w: w, width: width}
 	p.f("%s", safetext.Line(strings.Join(s.Command, " "), 200))
 	p.f("%s recorded in %d %s, %s", span(time.Duration(s.Duration)), s.Parts, plural(s.Parts, "part", "parts"), size(s.Bytes))
@@ -241,7 +241,7 @@ func (s *summary) print(w io.Writer, width int, checked bool) error {
 	return p.err
 }
 
-func (s *summary) printMethods(p *printer) {
+func (s *report) printMethods(p *printer) {
 	if len(s.Methods) == 0 {
 		return
 	}
@@ -269,7 +269,7 @@ func (s *summary) printMethods(p *printer) {
 	}
 }
 
-func (s *summary) printSessions(p *printer) {
+func (s *report) printSessions(p *printer) {
 	if len(s.Sessions) == 0 {
 		return
 	}
@@ -323,7 +323,7 @@ func (s *session) spent() string {
 	return strings.Join(words, ", ")
 }
 
-func (s *summary) printBroken(p *printer) {
+func (s *report) printBroken(p *printer) {
 	if len(s.Broken) == 0 {
 		p.f("\nNo rule of the protocol is broken.")
 		return

@@ -20,8 +20,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/goacp/acp/cmd/acp/internal/app"
-	"github.com/goacp/acp/cmd/acp/internal/envelope"
 	"github.com/goacp/acp/cmd/acp/internal/exitcode"
+	"github.com/goacp/acp/cmd/acp/internal/record/frame"
 	"github.com/goacp/acp/jsonrpc"
 	"github.com/goacp/acp/trace"
 )
@@ -171,8 +171,8 @@ func TestTurns(t *testing.T) {
 	}
 }
 
-// file writes a trace of lines and returns its name.
-func file(t *testing.T, lines ...string) string {
+// recording writes a trace of lines and returns its name.
+func recording(t *testing.T, lines ...string) string {
 	t.Helper()
 	name := filepath.Join(t.TempDir(), "x.acptrace")
 	data := `{"acpTrace":1,"started":"2026-11-21T14:00:00Z"}` + "\n" + strings.Join(lines, "\n") + "\n"
@@ -185,7 +185,7 @@ func file(t *testing.T, lines ...string) string {
 // TestHostile prints what could harm a terminal in every place there is.
 func TestHostile(t *testing.T) {
 	bad := `\u001b]0;x\u0007\u009b31m\u202e\r\n`
-	name := file(t,
+	name := recording(t,
 		`{"acpTrace":1,"started":"`+bad+`","tool":"`+bad+`","command":["`+bad+`"]}`,
 		`{"t":1,"e":"`+bad+`","text":"`+bad+`"}`,
 		`{"t":1,"d":">","f":{"jsonrpc":"2.0","id":"`+bad+`","method":"`+bad+`","params":{"sessionId":"`+bad+`","`+bad+`":1}}}`,
@@ -193,7 +193,7 @@ func TestHostile(t *testing.T) {
 		`{"t":1,"d":"<","f":{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"`+bad+`","update":{"sessionUpdate":"`+bad+`","x":"`+"\u009b\u202e"+`"}}}}`,
 		`{"t":1,"d":"<","f":{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"`+bad+`","update":{"sessionUpdate":"usage_update","used":1,"size":2,"cost":{"amount":1,"currency":"`+bad+`"}}}}}`,
 		`{"t":1,"d":"<","text":"`+bad+`"}`, `{"t":1,"e":"stderr","text":"`+bad+`"}`)
-	other := file(t, `{"t":1,"d":"<","f":{"`+bad+`":"`+bad+`"}}`, `{"t":1,"d":">","text":"`+bad+`"}`)
+	other := recording(t, `{"t":1,"d":"<","f":{"`+bad+`":"`+bad+`"}}`, `{"t":1,"d":">","text":"`+bad+`"}`)
 	for _, o := range []*Options{
 		{Verb: verbShow, Check: true}, {Verb: verbShow, Full: true}, {Verb: verbShow, JSON: true, Full: true, Check: true},
 		{Verb: verbShow, Transcript: true}, {Verb: verbShow, Transcript: true, JSON: true},
@@ -241,8 +241,8 @@ func TestNormaliser(t *testing.T) {
 
 // TestTranslator puts other ids in the place of recorded ones, and nothing else.
 func TestTranslator(t *testing.T) {
-	var read envelope.Reader
-	frame := func(s string) *envelope.Envelope { f := read.Read([]byte(s)); return &f }
+	var read frame.Reader
+	frame := func(s string) *frame.Envelope { f := read.Read([]byte(s)); return &f }
 	var tr translator
 	tr.learn(frame(`{"id":7,"method":"x","params":{"sessionId":"old","optionId":"same","n":{"toolCallId":"t\"1"},"list":[{"a":1}],"text":"a"}}`),
 		frame(`{"id":"new","method":"x","params":{"sessionId":"young","optionId":"same","n":{"toolCallId":"t\n2"},"text":"b"}}`))
@@ -269,7 +269,7 @@ func TestTranslator(t *testing.T) {
 func FuzzTranslator(f *testing.F) {
 	f.Add(`{"id":1,"result":{"sessionId":"a","x":"\\"}}`, "a", "b\"\\")
 	f.Fuzz(func(t *testing.T, in, id, other string) {
-		var read envelope.Reader
+		var read frame.Reader
 		st := &step{data: []byte(in)}
 		st.Envelope = read.Read(st.data)
 		st.text = !json.Valid(st.data)
@@ -284,7 +284,7 @@ func FuzzTranslator(f *testing.F) {
 // played plays recorded lines as the agent, and lets client do its part.
 func played(t *testing.T, o *Options, lines []string, client func(c jsonrpc.Stream)) error {
 	t.Helper()
-	o.Verb, o.As, o.Files = verbReplay, asAgent, []string{file(t, lines...)}
+	o.Verb, o.As, o.Files = verbReplay, asAgent, []string{recording(t, lines...)}
 	o.App = &app.App{Out: io.Discard, Err: io.Discard}
 	inR, inW := io.Pipe()
 	outR, outW := io.Pipe()

@@ -12,8 +12,8 @@ import (
 
 	"github.com/goacp/acp/cmd/acp/internal/app"
 	"github.com/goacp/acp/cmd/acp/internal/exitcode"
-	"github.com/goacp/acp/cmd/acp/internal/tracefile"
-	"github.com/goacp/acp/cmd/acp/internal/web"
+	"github.com/goacp/acp/cmd/acp/internal/record/file"
+	"github.com/goacp/acp/cmd/acp/internal/record/page"
 	"github.com/goacp/acp/trace"
 )
 
@@ -54,25 +54,25 @@ func (o *WebOptions) run(ctx context.Context) error {
 	}
 	defer src.Close()
 	h := src.Header()
-	page, err := web.New(web.Options{Title: src.Name, Header: h, File: src.Name, Recorded: true, Addr: o.Addr})
+	server, err := page.New(page.Options{Title: src.Name, Header: h, File: src.Name, Recorded: true, Addr: o.Addr})
 	if err != nil {
 		return exitcode.With(exitcode.Usage, err)
 	}
-	defer page.Close()
-	fmt.Fprintln(o.App.Out, page.URL())
+	defer server.Close()
+	fmt.Fprintln(o.App.Out, server.URL())
 	fmt.Fprintf(o.App.Err, "acp: %s is shown there until this is interrupted\n", line(src.Name))
 	// A reader that waits, for standard input say, does not keep the page.
 	fed := make(chan error, 1)
-	go func() { fed <- feed(page, src, h.Started) }()
+	go func() { fed <- feed(server, src, h.Started) }()
 	select {
 	case err := <-fed:
-		page.End()
+		server.End()
 		if err != nil && !errors.Is(err, context.Canceled) {
 			return err
 		}
 		<-ctx.Done()
 	case <-ctx.Done():
-		_ = page.Close()
+		_ = server.Close()
 		if o.File != "-" {
 			<-fed
 		}
@@ -81,7 +81,7 @@ func (o *WebOptions) run(ctx context.Context) error {
 }
 
 // feed shows all records. Times count from the start of the first part.
-func feed(page *web.Server, src *tracefile.File, started time.Time) error {
+func feed(server *page.Server, src *file.File, started time.Time) error {
 	part, cuts := src.Part(), src.Cuts
 	for {
 		rec, err := src.Record()
@@ -95,14 +95,14 @@ func feed(page *web.Server, src *tracefile.File, started time.Time) error {
 		if n := src.Part(); n != part {
 			part = n
 			words := append([]string{src.Header().Started.Format(time.RFC3339)}, src.Header().Command...)
-			page.Feed(&trace.Record{At: since, Kind: trace.Event, Name: web.NewPart, Detail: trace.Detail{Text: strings.Join(words, " ")}})
+			server.Feed(&trace.Record{At: since, Kind: trace.Event, Name: page.NewPart, Detail: trace.Detail{Text: strings.Join(words, " ")}})
 		}
 		rec.At += since
 		if n := src.Cuts - cuts; n > 0 {
 			cuts = src.Cuts
-			page.Feed(&trace.Record{At: rec.At, Kind: trace.Event, Name: "lost", Detail: trace.Detail{Count: n, Text: "lines that could not be read"}})
+			server.Feed(&trace.Record{At: rec.At, Kind: trace.Event, Name: "lost", Detail: trace.Detail{Count: n, Text: "lines that could not be read"}})
 		}
-		if !page.Feed(rec) {
+		if !server.Feed(rec) {
 			return nil
 		}
 	}

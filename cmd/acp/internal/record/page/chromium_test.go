@@ -1,6 +1,6 @@
 //go:build unix
 
-package web
+package page
 
 import (
 	"bufio"
@@ -380,5 +380,5 @@ func (tb *tab) shot() []byte {
 
 // screens is where the pictures of the documentation are.
 func screens(name string) string {
-	return filepath.Join("..", "..", "..", "..", "docs", "screens", name)
+	return filepath.Join("..", "..", "..", "..", "..", "docs", "screens", name)
 }

@@ -1,4 +1,4 @@
-package digest
+package summary
 
 import (
 	"container/list"
@@ -6,7 +6,7 @@ import (
 
 	"github.com/goacp/acp/acpv1"
 	"github.com/goacp/acp/acpv2"
-	"github.com/goacp/acp/cmd/acp/internal/envelope"
+	"github.com/goacp/acp/cmd/acp/internal/record/frame"
 	"github.com/goacp/acp/internal/translate"
 	"github.com/goacp/acp/trace"
 	"github.com/goacp/acp/transcript"
@@ -99,7 +99,7 @@ func newConversation() *transcript.Conversation {
 
 // fold takes a request or notification into the conversation of its session. It
 // returns the entry of a question, and none if it is not one.
-func (f *Follower) fold(dir trace.Direction, e *envelope.Envelope, id string) (entry uint64) {
+func (f *Follower) fold(dir trace.Direction, e *frame.Envelope, id string) (entry uint64) {
 	if len(id) > maxName {
 		return none
 	}
@@ -168,7 +168,7 @@ func (f *Follower) answered(req *request, result []byte, it *Item) {
 		f.version = version(result)
 		return
 	case "session/new", "session/fork":
-		if id := envelope.Member(result, "sessionId"); id != "" && len(id) <= maxName {
+		if id := frame.Member(result, "sessionId"); id != "" && len(id) <= maxName {
 			it.Session = id
 		}
 	}

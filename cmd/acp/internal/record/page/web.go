@@ -1,4 +1,4 @@
-// Package web is a page, for a browser on this machine, that shows what an agent
+// Package page is a page, for a browser on this machine, that shows what an agent
 // and a client say to each other while they do, or a recording of it.
 //
 // The page is served on a loopback address and needs nothing from elsewhere. Who
@@ -13,7 +13,7 @@
 // another site, and must have a cookie that only the address with the token
 // gives. The page runs under a policy that lets it run no script, load no
 // style and reach no address but its own, and it sets texts only, never markup.
-package web
+package page
 
 import (
 	"crypto/rand"

@@ -1,7 +1,7 @@
-// Package envelope reads frames of JSON-RPC as far as all who tell of them look into them: what they
+// Package frame reads frames of JSON-RPC as far as all who tell of them look into them: what they
 // call or answer, and the session they are about. It is as lenient as people are: members of the right
 // kind in the right place do. Who decides what may pass has to be stricter.
-package envelope
+package frame
 
 import "github.com/goacp/acp/internal/wire"
 

@@ -1,17 +1,17 @@
-// Package digest reads what passes between a client and an agent as people would:
+// Package summary reads what passes between a client and an agent as people would:
 // which answer belongs to which request and how long it took, which session a
 // frame is about, what it says in a line, and the conversation that the updates
 // of each session make.
 //
 // Nothing that passes is an error: what is no JSON-RPC is told as such. Everything
 // is kept within bounds, which the constants and types say.
-package digest
+package summary
 
 import (
 	"strconv"
 	"time"
 
-	"github.com/goacp/acp/cmd/acp/internal/envelope"
+	"github.com/goacp/acp/cmd/acp/internal/record/frame"
 	"github.com/goacp/acp/cmd/acp/internal/safetext"
 	"github.com/goacp/acp/trace"
 )
@@ -69,7 +69,7 @@ const (
 // A Follower digests the records of one connection, in their order. It is used by
 // one goroutine at a time. The zero value is ready for use and needs no closing.
 type Follower struct {
-	read     envelope.Reader
+	read     frame.Reader
 	count    int64
 	version  int // of the protocol, 0 while not agreed
 	requests [2]pending
@@ -109,7 +109,7 @@ func (f *Follower) Restart() {
 // Version returns the version of the protocol that was agreed on last, or 0.
 func (f *Follower) Version() int { return f.version }
 
-func (f *Follower) request(rec *trace.Record, e *envelope.Envelope) Item {
+func (f *Follower) request(rec *trace.Record, e *frame.Envelope) Item {
 	it := Item{
 		Type: Notification, Method: short(e.Method), ID: short(string(e.ID)),
 		Session: e.Session, Update: short(e.Kind), Summary: summarise(e),
@@ -129,7 +129,7 @@ func (f *Follower) request(rec *trace.Record, e *envelope.Envelope) Item {
 	return it
 }
 
-func (f *Follower) answer(rec *trace.Record, e *envelope.Envelope) Item {
+func (f *Follower) answer(rec *trace.Record, e *frame.Envelope) Item {
 	it := Item{Type: Answer, ID: short(string(e.ID)), Summary: ""}
 	if e.Error != nil {
 		it.Type = Failure

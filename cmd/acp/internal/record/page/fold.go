@@ -1,11 +1,11 @@
-package web
+package page
 
 import (
 	"bytes"
 	"strings"
 	"sync"
 
-	"github.com/goacp/acp/cmd/acp/internal/digest"
+	"github.com/goacp/acp/cmd/acp/internal/record/summary"
 	"github.com/goacp/acp/cmd/acp/internal/tracecheck"
 	"github.com/goacp/acp/conformance"
 	"github.com/goacp/acp/internal/wire"
@@ -32,7 +32,7 @@ type folder struct {
 	scratch []byte
 
 	mu       sync.Mutex
-	follower digest.Follower
+	follower summary.Follower
 }
 
 // checker is what folders need of a [tracecheck.Checker].
@@ -55,7 +55,7 @@ func (f *folder) transcript(id string) (*transcript.Snapshot, int64) {
 }
 
 // sessions returns the sessions whose conversations are kept.
-func (f *folder) sessions() []digest.Session {
+func (f *folder) sessions() []summary.Session {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.follower.Sessions()
@@ -104,20 +104,20 @@ func (f *folder) end() {
 			rec.At = last.at
 		}
 		r := &row{frame: f.frames, at: rec.At}
-		r.json = f.row(&rec, &digest.Item{Type: digest.Event, Method: rec.Name, Summary: "what was left open"}, findings[:n])
+		r.json = f.row(&rec, &summary.Item{Type: summary.Event, Method: rec.Name, Summary: "what was left open"}, findings[:n])
 		f.log.add(r)
 		findings = findings[n:]
 	}
 }
 
 // row returns the form of a row that pages read, with no room to spare: there are many of them.
-func (f *folder) row(rec *trace.Record, it *digest.Item, findings []conformance.Finding) []byte {
+func (f *folder) row(rec *trace.Record, it *summary.Item, findings []conformance.Finding) []byte {
 	f.scratch = f.appendRow(f.scratch[:0], rec, it, findings)
 	return bytes.Clone(f.scratch)
 }
 
 // appendRow appends the form of a row that pages read: see assets/store.js.
-func (f *folder) appendRow(dst []byte, rec *trace.Record, it *digest.Item, findings []conformance.Finding) []byte {
+func (f *folder) appendRow(dst []byte, rec *trace.Record, it *summary.Item, findings []conformance.Finding) []byte {
 	num := func(name string, n int64) {
 		if n != 0 {
 			dst = append(wire.AppendInt(append(append(append(dst, '"'), name...), `":`...), n), ',')

@@ -1,16 +1,16 @@
-package digest
+package summary
 
 import (
 	"strconv"
 	"strings"
 
-	"github.com/goacp/acp/cmd/acp/internal/envelope"
+	"github.com/goacp/acp/cmd/acp/internal/record/frame"
 	"github.com/goacp/acp/cmd/acp/internal/safetext"
 	"github.com/goacp/acp/internal/wire"
 )
 
 // summarise says what a request or notification is about.
-func summarise(e *envelope.Envelope) string {
+func summarise(e *frame.Envelope) string {
 	if e.Method == "session/update" {
 		return update(e.Kind, e.Update)
 	}
@@ -22,29 +22,29 @@ func about(method string, params []byte) string {
 	case "initialize":
 		return join("version "+raw(params, "protocolVersion"), peer(params, "clientInfo", "info"))
 	case "session/new", "session/load", "session/resume", "session/fork":
-		return cut(envelope.Member(params, "cwd"))
+		return cut(frame.Member(params, "cwd"))
 	case "session/prompt":
-		return cut(blocks(envelope.Find(params, "prompt")))
+		return cut(blocks(frame.Find(params, "prompt")))
 	case "session/request_permission":
-		return cut(first(envelope.Member(params, "title"), envelope.Member(params, "toolCall", "title"), envelope.Member(params, "toolCall", "toolCallId")))
+		return cut(first(frame.Member(params, "title"), frame.Member(params, "toolCall", "title"), frame.Member(params, "toolCall", "toolCallId")))
 	case "session/set_mode":
-		return cut(envelope.Member(params, "modeId"))
+		return cut(frame.Member(params, "modeId"))
 	case "session/set_config_option":
-		return join(envelope.Member(params, "configId"), raw(params, "value"))
+		return join(frame.Member(params, "configId"), raw(params, "value"))
 	case "fs/read_text_file", "fs/write_text_file":
-		return cut(envelope.Member(params, "path"))
+		return cut(frame.Member(params, "path"))
 	case "terminal/create":
-		words := []string{envelope.Member(params, "command")}
-		elements(envelope.Find(params, "args"), func(v []byte) bool {
-			words = append(words, envelope.Text(v))
+		words := []string{frame.Member(params, "command")}
+		elements(frame.Find(params, "args"), func(v []byte) bool {
+			words = append(words, frame.Text(v))
 			return len(words) < 32
 		})
 		return cut(strings.Join(words, " "))
 	case "$/cancel_request":
 		return join("request", raw(params, "requestId"))
 	}
-	return cut(first(envelope.Member(params, "terminalId"), envelope.Member(params, "message"), envelope.Member(params, "title"),
-		envelope.Member(params, "methodId"), envelope.Member(params, "path"), envelope.Member(params, "name")))
+	return cut(first(frame.Member(params, "terminalId"), frame.Member(params, "message"), frame.Member(params, "title"),
+		frame.Member(params, "methodId"), frame.Member(params, "path"), frame.Member(params, "name")))
 }
 
 // result says what an answer tells.
@@ -53,23 +53,23 @@ func result(method string, v []byte) string {
 	case "initialize":
 		return join("version "+raw(v, "protocolVersion"), peer(v, "agentInfo", "info"))
 	case "session/new", "session/fork":
-		return cut(envelope.Member(v, "sessionId"))
+		return cut(frame.Member(v, "sessionId"))
 	case "session/prompt":
-		return cut(envelope.Member(v, "stopReason"))
+		return cut(frame.Member(v, "stopReason"))
 	case "session/request_permission":
-		return join(envelope.Member(v, "outcome", "outcome"), envelope.Member(v, "outcome", "optionId"))
+		return join(frame.Member(v, "outcome", "outcome"), frame.Member(v, "outcome", "optionId"))
 	case "session/list":
 		n := 0
-		elements(envelope.Find(v, "sessions"), func([]byte) bool { n++; return true })
+		elements(frame.Find(v, "sessions"), func([]byte) bool { n++; return true })
 		return strconv.Itoa(n) + " sessions"
 	case "fs/read_text_file":
-		return cut(envelope.Member(v, "content"))
+		return cut(frame.Member(v, "content"))
 	case "terminal/create":
-		return cut(envelope.Member(v, "terminalId"))
+		return cut(frame.Member(v, "terminalId"))
 	case "terminal/output":
-		return cut(envelope.Member(v, "output"))
+		return cut(frame.Member(v, "output"))
 	case "terminal/wait_for_exit":
-		return join("status "+raw(v, "exitCode"), envelope.Member(v, "signal"))
+		return join("status "+raw(v, "exitCode"), frame.Member(v, "signal"))
 	}
 	if len(v) <= len("{}") {
 		return ""
@@ -82,39 +82,39 @@ func update(kind string, u []byte) string {
 	var s string
 	switch kind {
 	case "user_message", "agent_message", "agent_thought":
-		s = blocks(envelope.Find(u, "content"))
+		s = blocks(frame.Find(u, "content"))
 	case "tool_call", "tool_call_update":
-		s = join(envelope.Member(u, "status"), first(envelope.Member(u, "title"), envelope.Member(u, "toolCallId")))
+		s = join(frame.Member(u, "status"), first(frame.Member(u, "title"), frame.Member(u, "toolCallId")))
 	case "plan", "plan_update":
 		done, all := 0, 0
-		entries := envelope.Find(u, "entries")
+		entries := frame.Find(u, "entries")
 		if entries == nil {
-			entries = envelope.Find(u, "plan", "entries")
+			entries = frame.Find(u, "plan", "entries")
 		}
 		elements(entries, func(v []byte) bool {
 			all++
-			if envelope.Member(v, "status") == "completed" {
+			if frame.Member(v, "status") == "completed" {
 				done++
 			}
 			return true
 		})
 		s = strconv.Itoa(done) + " of " + strconv.Itoa(all) + " done"
 	case "state_update":
-		s = join(envelope.Member(u, "state"), envelope.Member(u, "stopReason"))
+		s = join(frame.Member(u, "state"), frame.Member(u, "stopReason"))
 	case "current_mode_update":
-		s = envelope.Member(u, "currentModeId")
+		s = frame.Member(u, "currentModeId")
 	case "session_info_update", "notice":
-		s = envelope.Member(u, "title")
+		s = frame.Member(u, "title")
 	case "usage_update":
 		s = raw(u, "used") + " of " + raw(u, "size")
 	case "terminal_update", "terminal_output_chunk":
-		s = first(envelope.Member(u, "command"), envelope.Member(u, "terminalId"))
+		s = first(frame.Member(u, "command"), frame.Member(u, "terminalId"))
 	case "available_commands_update":
 		n := 0
-		elements(envelope.Find(u, "availableCommands"), func([]byte) bool { n++; return true })
+		elements(frame.Find(u, "availableCommands"), func([]byte) bool { n++; return true })
 		s = strconv.Itoa(n) + " commands"
 	default:
-		s = block(envelope.Find(u, "content"))
+		s = block(frame.Find(u, "content"))
 	}
 	return cut(s)
 }
@@ -134,13 +134,13 @@ func blocks(list []byte) string {
 
 // block returns the text of a block, or what it is.
 func block(v []byte) string {
-	switch kind := envelope.Member(v, "type"); kind {
+	switch kind := frame.Member(v, "type"); kind {
 	case "text":
-		return envelope.Member(v, "text")
+		return frame.Member(v, "text")
 	case "":
 		return ""
 	case "resource_link":
-		return "[" + first(envelope.Member(v, "name"), envelope.Member(v, "uri")) + "]"
+		return "[" + first(frame.Member(v, "name"), frame.Member(v, "uri")) + "]"
 	default:
 		return "[" + kind + "]"
 	}
@@ -150,14 +150,14 @@ func block(v []byte) string {
 func failure(v []byte) (int, string) {
 	code := raw(v, "code")
 	n, _ := strconv.Atoi(code)
-	return n, join(code, envelope.Member(v, "message"))
+	return n, join(code, frame.Member(v, "message"))
 }
 
 // peer names an implementation.
 func peer(v []byte, names ...string) string {
 	for _, name := range names {
-		if info := envelope.Find(v, name); info != nil {
-			return strings.TrimSpace(envelope.Member(info, "name") + " " + envelope.Member(info, "version"))
+		if info := frame.Find(v, name); info != nil {
+			return strings.TrimSpace(frame.Member(info, "name") + " " + frame.Member(info, "version"))
 		}
 	}
 	return ""
@@ -165,9 +165,9 @@ func peer(v []byte, names ...string) string {
 
 // raw returns what a member is in a line: of a string its text, else the JSON.
 func raw(v []byte, name string) string {
-	m := envelope.Find(v, name)
+	m := frame.Find(v, name)
 	if len(m) > 0 && m[0] == '"' {
-		return cut(envelope.Text(m))
+		return cut(frame.Text(m))
 	}
 	return line(m)
 }

@@ -1,6 +1,6 @@
-// Package tracefile opens recordings for commands, and tells people how far reading them is and what
+// Package file opens recordings for commands, and tells people how far reading them is and what
 // could not be read.
-package tracefile
+package file
 
 import (
 	"context"
