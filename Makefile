@@ -64,7 +64,7 @@ bench-tap: ## measure what acp tap adds to a turn (Linux; with Node if it is the
 	cd cmd/acp && go test -run '^$$' -bench Tap -benchtime 3s .
 
 docs: ## write docs/cli.md and the pictures of the terminal in docs/screens/ anew
-	cd cmd/acp && go test ./internal/cli -run TestDocs -update && go test ./internal/screens -update
+	cd cmd/acp && go test ./internal/cli -run TestDocs -update && go test ./internal/test/screens -update
 
 ci: ## what CI runs
 	.ci/run

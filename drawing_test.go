@@ -30,7 +30,7 @@ func TestDrawings(t *testing.T) {
 			return strings.HasPrefix(pkg, "examples/") || slices.Contains([]string{"internal/gen", "internal/sample", "internal/registry"}, pkg)
 		}},
 		{"docs/packages-program.svg", "cmd/acp/internal", program, func(pkg string) bool {
-			return slices.Contains([]string{"clitest", "replaytest", "screens", "screentest"}, pkg)
+			return strings.HasPrefix(pkg, "test/")
 		}},
 	} {
 		imports, err := importsBelow(d.dir, d.prefix)

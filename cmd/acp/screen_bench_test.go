@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/goacp/acp/cmd/acp/internal/screentest"
+	"github.com/goacp/acp/cmd/acp/internal/test/terminal"
 )
 
 // program builds the program as users have it.
@@ -27,12 +27,12 @@ func program(b *testing.B) string {
 }
 
 // open starts the program on a terminal, in a home of its own.
-func open(b *testing.B, exe, home string) (*screentest.Screen, *exec.Cmd) {
+func open(b *testing.B, exe, home string) (*terminal.Screen, *exec.Cmd) {
 	b.Helper()
 	cmd := exec.Command(exe)
 	cmd.Dir = home
 	cmd.Env = []string{"HOME=" + home, "TERM=xterm-256color", "PATH=" + os.Getenv("PATH")}
-	return screentest.Start(b, cmd, 100, 30), cmd
+	return terminal.Start(b, cmd, 100, 30), cmd
 }
 
 const prompt = "say what to do"

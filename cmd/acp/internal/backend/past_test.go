@@ -17,8 +17,8 @@ import (
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acpv2"
 	"github.com/goacp/acp/cmd/acp/internal/history"
-	"github.com/goacp/acp/cmd/acp/internal/replaytest"
 	"github.com/goacp/acp/cmd/acp/internal/store"
+	"github.com/goacp/acp/cmd/acp/internal/test/replay"
 	"github.com/goacp/acp/cmd/acp/internal/ui/export"
 	"github.com/goacp/acp/transcript"
 )
@@ -58,7 +58,7 @@ func TestReplays(t *testing.T) {
 	if testing.Short() || raceEnabled {
 		times = 4
 	}
-	for _, kind := range replaytest.Kinds {
+	for _, kind := range replay.Kinds {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
 			cfg := child(t, 1, "replays "+kind)

@@ -24,9 +24,9 @@ import (
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/cmd/acp/internal/exitcode"
 	"github.com/goacp/acp/cmd/acp/internal/history"
-	"github.com/goacp/acp/cmd/acp/internal/replaytest"
 	"github.com/goacp/acp/cmd/acp/internal/roster"
 	"github.com/goacp/acp/cmd/acp/internal/store"
+	"github.com/goacp/acp/cmd/acp/internal/test/replay"
 	"github.com/goacp/acp/transcript"
 )
 
@@ -65,7 +65,7 @@ func beAgent(words string) {
 	dir := os.Getenv(place)
 	switch {
 	case is("replays"):
-		if err := replaytest.Serve(does[1], dir, os.Stdin, os.Stdout); err != nil {
+		if err := replay.Serve(does[1], dir, os.Stdin, os.Stdout); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}

@@ -10,11 +10,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/goacp/acp/cmd/acp/internal/screentest"
+	"github.com/goacp/acp/cmd/acp/internal/test/terminal"
 )
 
 // chat starts a conversation with the scripted agent on a terminal.
-func chat(t *testing.T, cols, rows int, env ...string) *screentest.Screen {
+func chat(t *testing.T, cols, rows int, env ...string) *terminal.Screen {
 	t.Helper()
 	exe, err := os.Executable()
 	if err != nil {
@@ -27,7 +27,7 @@ func chat(t *testing.T, cols, rows int, env ...string) *screentest.Screen {
 		asChat + "=1", "TERM=xterm-256color", "HOME=" + home, "PATH=" + os.Getenv("PATH"),
 		"XDG_STATE_HOME=" + home, "XDG_CONFIG_HOME=" + home, "XDG_DATA_HOME=" + home,
 	}, env...)
-	s := screentest.Start(t, cmd, cols, rows)
+	s := terminal.Start(t, cmd, cols, rows)
 	s.Wait("Scripted 0.1", "say what to do")
 	return s
 }

@@ -1,8 +1,8 @@
 //go:build !windows
 
-// Package screentest drives a program on a pseudo-terminal, as a person would,
+// Package terminal drives a program on a pseudo-terminal, as a person would,
 // and reads its screen as text. It is for tests only.
-package screentest
+package terminal
 
 import (
 	"bytes"

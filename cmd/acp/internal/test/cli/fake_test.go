@@ -1,4 +1,4 @@
-package clitest
+package cli
 
 import (
 	"bufio"
@@ -13,7 +13,7 @@ import (
 
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acpv2"
-	"github.com/goacp/acp/cmd/acp/internal/replaytest"
+	"github.com/goacp/acp/cmd/acp/internal/test/replay"
 	"github.com/goacp/acp/jsonrpc"
 )
 
@@ -78,7 +78,7 @@ func behave(agent *acp.Agent, mode, arg string) int {
 	}
 	switch mode {
 	case "replays":
-		if err := replaytest.Serve(arg, os.Getenv("HOME"), os.Stdin, os.Stdout); err != nil {
+		if err := replay.Serve(arg, os.Getenv("HOME"), os.Stdin, os.Stdout); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			return 1
 		}

@@ -1,6 +1,6 @@
 //go:build !windows
 
-package clitest
+package cli
 
 import (
 	"bytes"

@@ -5,7 +5,7 @@ package screens
 import (
 	"testing"
 
-	"github.com/goacp/acp/cmd/acp/internal/screentest"
+	"github.com/goacp/acp/cmd/acp/internal/test/terminal"
 )
 
 // TestStart looks at the program as it is found when it was started without
@@ -123,7 +123,7 @@ func TestPicture(t *testing.T) {
 }
 
 // pictured brings the program to where it is drawn.
-func pictured(t *testing.T, d *desk) *screentest.Screen {
+func pictured(t *testing.T, d *desk) *terminal.Screen {
 	t.Helper()
 	s := d.start(96, 44)
 	s.Wait("say what to do")

@@ -1,6 +1,6 @@
-// Package replaytest is an agent for tests whose sessions can only be loaded, and that tells their
+// Package replay is an agent for tests whose sessions can only be loaded, and that tells their
 // history in the ways in which agents do.
-package replaytest
+package replay
 
 import (
 	"bufio"

@@ -1,6 +1,6 @@
 //go:build !windows
 
-package screentest
+package terminal
 
 import (
 	"fmt"

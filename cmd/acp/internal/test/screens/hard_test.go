@@ -11,11 +11,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/goacp/acp/cmd/acp/internal/screentest"
+	"github.com/goacp/acp/cmd/acp/internal/test/terminal"
 )
 
 // chat talks to the agent of this package.
-func (d *desk) chat(args ...string) *screentest.Screen {
+func (d *desk) chat(args ...string) *terminal.Screen {
 	d.t.Helper()
 	s := d.start(80, 40, append([]string{"chat"}, args...)...)
 	s.Wait("say what to do")

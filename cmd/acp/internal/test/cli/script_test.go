@@ -1,4 +1,4 @@
-package clitest
+package cli
 
 import (
 	"encoding/base64"
@@ -47,7 +47,7 @@ const pixel = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QD
 // TestEveryStatus: each exit status there is, and no other, is one that a script wants. Above 125 they
 // are those of shells for signals, which acp tap passes on.
 func TestEveryStatus(t *testing.T) {
-	source, err := os.ReadFile("../exitcode/exitcode.go")
+	source, err := os.ReadFile("../../exitcode/exitcode.go")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,13 +17,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/goacp/acp/cmd/acp/internal/cli"
-	"github.com/goacp/acp/cmd/acp/internal/screentest"
+	"github.com/goacp/acp/cmd/acp/internal/test/terminal"
 )
 
 var update = flag.Bool("update", false, "write docs/screens anew")
 
 // dir is where the screens are kept.
-const dir = "../../../../docs/screens"
+const dir = "../../../../../docs/screens"
 
 // runAs makes the test binary another program.
 const runAs = "SCREENS_RUN"
@@ -86,9 +86,9 @@ func (d *desk) command(args ...string) *exec.Cmd {
 }
 
 // start runs the program on a terminal.
-func (d *desk) start(cols, rows int, args ...string) *screentest.Screen {
+func (d *desk) start(cols, rows int, args ...string) *terminal.Screen {
 	d.t.Helper()
-	return screentest.Start(d.t, d.command(args...), cols, rows)
+	return terminal.Start(d.t, d.command(args...), cols, rows)
 }
 
 // read returns a file below the home.
@@ -134,14 +134,14 @@ func settled(text string) string {
 }
 
 // send types a prompt, waits until it is drawn, and sends it.
-func send(s *screentest.Screen, prompt string) {
+func send(s *terminal.Screen, prompt string) {
 	s.Type(prompt)
 	s.Wait("› " + prompt)
 	s.Press("enter")
 }
 
 // looks waits until the screen is as it is kept under a name.
-func looks(t *testing.T, s *screentest.Screen, name string) {
+func looks(t *testing.T, s *terminal.Screen, name string) {
 	t.Helper()
 	file := filepath.Join(dir, name+".txt")
 	if *update {
@@ -159,7 +159,7 @@ func looks(t *testing.T, s *screentest.Screen, name string) {
 }
 
 // still waits until nothing changes on the screen but the time.
-func still(s *screentest.Screen) string {
+func still(s *terminal.Screen) string {
 	last := s.Text()
 	for s.Eventually(500*time.Millisecond, func(text string) bool { return settled(text) != settled(last) }) {
 		last = s.Text()
@@ -178,7 +178,7 @@ func save(t *testing.T, file, text string) {
 }
 
 // picture compares the screen, as draw draws it, with the picture of that name.
-func picture(t *testing.T, s *screentest.Screen, name string, draw func() string) {
+func picture(t *testing.T, s *terminal.Screen, name string, draw func() string) {
 	t.Helper()
 	file := filepath.Join(dir, name)
 	if *update {

@@ -1,3 +1,0 @@
-// Package clitest tests the program as users and scripts meet it: the real command line as a
-// process, against agents that behave in every way there is.
-package clitest

@@ -1,3 +1,0 @@
-// Package screentest drives a program on a pseudo-terminal. There is none for
-// it on this system.
-package screentest
