@@ -76,7 +76,7 @@ func (c *AgentConn) refusePrompts() {
 	c.refusing = true
 	for _, list := range c.prompts {
 		for _, p := range list {
-			if !p.running {
+			if p.place < promptRunning {
 				p.cancel(errShutdown)
 			}
 		}

@@ -15,27 +15,111 @@ import (
 
 // A prompt is a request for a turn, from its arrival on the reader to the end of
 // the turn. The prompts of a session form a queue in order of arrival; the first
-// one may run.
+// one may run. Two things have states, the prompt's place and its request:
+//
+//	            advance         advance         begin           settle
+//	promptQueued ──▶ promptSecond ──▶ promptFirst ──▶ promptRunning ──▶ promptSettled
+//	     └───────────────┴────────────────┴─────── leave ──────────────────┘
+//	                                        ▼
+//	                                   promptLeft
+//
+//	          answer                end
+//	requestOpen ──▶ requestAnswered ──▶ requestEnded
+//	     └────────────── end ────────────▲
+//
+// A prompt leaves the queue when neither its turn runs nor its request is open, or
+// when the turn before it takes it over. In version 1 the response to the request
+// ends the turn, so the next prompt runs once that has been sent. In version 2 the
+// request is answered when the turn begins, so the next one runs once the turn is
+// settled.
 type prompt struct {
 	req *jsonrpc.Request
 	// ctx is the turn's. It ends with the request's as long as the request is
 	// open, which in version 2 it is until the turn begins.
-	ctx      ondemand.Context
-	watch    atomic.Pointer[Turn] // whose hook is given up when ctx is done, or nil
-	place    int                  // 0 when unknown, 1 for the first of the queue, 2 for the next
-	first    chan struct{}        // closed when there is none before it
-	second   chan struct{}        // closed when there is at most one before it
-	accepted bool                 // by the Accept hook; of the prompt's handler
-	// forget keeps closed from being called when the request's context ends. It
-	// reports whether it was in time.
+	ctx    ondemand.Context
+	watch  atomic.Pointer[Turn] // whose hook is given up when ctx is done, or nil
+	first  chan struct{}        // closed when there is none before it
+	second chan struct{}        // closed when there is at most one before it
+	// forget keeps AgentConn.closed from being called when the request's context
+	// ends. It reports whether it was in time.
 	forget func() bool
+
 	// Guarded by the connection's mu:
-	admitted bool // it leaves the queue when its turn ends, not with its request
-	answered bool // its request has been answered while its turn goes on
-	running  bool // it has a turn
-	over     bool // which has ended
-	closed   bool // its request has ended, or was cancelled
-	left     bool // it is not in the queue any more
+	place   promptPlace
+	request promptRequest
+}
+
+// promptPlace says where a prompt is on its way through the queue.
+type promptPlace uint8
+
+const (
+	promptQueued  promptPlace = iota // at least two are before it
+	promptSecond                     // one is
+	promptFirst                      // none is: it may become a turn
+	promptRunning                    // it has a turn
+	promptSettled                    // which has ended
+	promptLeft                       // it is not in the queue any more
+)
+
+// promptRequest says whether a prompt's request still ends its context.
+type promptRequest uint8
+
+const (
+	requestOpen     promptRequest = iota
+	requestAnswered               // the answer is decided while the turn goes its own way: version 2
+	requestEnded                  // it has been answered, or was cancelled
+)
+
+// The transitions of a prompt are called with the connection's mu held. Those that
+// return done report that the prompt has to leave the queue.
+
+// advance moves a prompt that waits to the i-th place of the queue.
+func (p *prompt) advance(i int) {
+	if p.place == promptQueued {
+		p.place = promptSecond
+		close(p.second)
+	}
+	if i == 0 && p.place == promptSecond {
+		p.place = promptFirst
+		close(p.first)
+	}
+}
+
+// begin gives a prompt a turn, unless it has left.
+func (p *prompt) begin() {
+	if p.place != promptLeft {
+		p.place = promptRunning
+	}
+}
+
+// settle notes that a prompt's turn has ended.
+func (p *prompt) settle() (done bool) {
+	if p.place == promptRunning {
+		p.place = promptSettled
+	}
+	return p.done()
+}
+
+// answer notes that the request does not stand for the turn any more.
+func (p *prompt) answer() {
+	if p.request == requestOpen {
+		p.request = requestAnswered
+	}
+}
+
+// end notes that the request has ended, and why. The context ends with one that is
+// open.
+func (p *prompt) end(cause error) (done bool) {
+	if p.request == requestOpen {
+		p.cancel(cause)
+	}
+	p.request = requestEnded
+	return p.done()
+}
+
+// done reports whether nothing holds the prompt in the queue.
+func (p *prompt) done() bool {
+	return p.place != promptRunning && p.request != requestOpen
 }
 
 // arrived puts a prompt into its session's queue. It runs on the reader, before
@@ -50,7 +134,7 @@ func (c *AgentConn) arrived(id SessionID, req *jsonrpc.Request) error {
 		return errShutdown
 	}
 	if len(c.prompts[id]) == 0 { // as nearly always
-		p.place, p.first, p.second = 1, passed, passed
+		p.place, p.first, p.second = promptFirst, passed, passed
 	} else {
 		p.first, p.second = make(chan struct{}), make(chan struct{})
 	}
@@ -93,11 +177,7 @@ var passed = func() chan struct{} {
 func (c *AgentConn) closed(id SessionID, p *prompt, cause error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	p.closed = true
-	if !p.answered {
-		p.cancel(cause)
-	}
-	if !p.admitted && (!p.running || p.over) {
+	if p.end(cause) {
 		c.leave(id, p)
 	}
 }
@@ -107,23 +187,16 @@ func (c *AgentConn) closed(id SessionID, p *prompt, cause error) {
 func (c *AgentConn) advance(id SessionID) {
 	list := c.prompts[id]
 	for i, p := range list[:min(2, len(list))] {
-		if p.place == 0 {
-			p.place = 2
-			close(p.second)
-		}
-		if i == 0 && p.place == 2 {
-			p.place = 1
-			close(p.first)
-		}
+		p.advance(i)
 	}
 }
 
 // leave takes a prompt out of the queue. It is called with mu held.
 func (c *AgentConn) leave(id SessionID, p *prompt) {
-	if p.left {
+	if p.place == promptLeft {
 		return
 	}
-	p.left = true
+	p.place = promptLeft
 	c.waiting--
 	p.cancel(nil)
 	list := c.prompts[id]
@@ -153,7 +226,7 @@ func (c *AgentConn) find(id SessionID, req *jsonrpc.Request) (p *prompt, before 
 		if p.req == req {
 			return p, before
 		}
-		if !p.over {
+		if p.place != promptSettled {
 			before++
 		}
 	}
@@ -184,7 +257,7 @@ func (c *AgentConn) drained(ctx context.Context, id SessionID) error {
 	defer remove()
 	for {
 		c.mu.Lock()
-		waiting = slices.DeleteFunc(waiting, func(p *prompt) bool { return p.left })
+		waiting = slices.DeleteFunc(waiting, func(p *prompt) bool { return p.place == promptLeft })
 		c.mu.Unlock()
 		if len(waiting) == 0 {
 			return nil
@@ -278,6 +351,7 @@ func (c *AgentConn) admit(ctx context.Context, id SessionID, blocks []ContentBlo
 			c.closed(id, p, context.Canceled)
 		}
 	})
+	accepted := false // by the Accept hook
 	if before > 0 {
 		switch {
 		case a.Busy == BusyReject:
@@ -285,8 +359,8 @@ func (c *AgentConn) admit(ctx context.Context, id SessionID, blocks []ContentBlo
 		case before > a.MaxHeld || c.crowded():
 			return nil, nil, busy("too many prompts are waiting")
 		case a.Busy == BusySteer:
-			if t, err := c.steer(ctx, s, p, blocks, meta); t != nil || err != nil {
-				return nil, t, err
+			if running, accepted, err = c.steer(ctx, s, p, blocks, meta); running != nil || err != nil {
+				return nil, running, err
 			}
 		}
 	}
@@ -298,8 +372,7 @@ func (c *AgentConn) admit(ctx context.Context, id SessionID, blocks []ContentBlo
 		}
 	}
 	c.mu.Lock()
-	p.running = !p.left
-	p.admitted = p.running && c.peer.Load().proto.states()
+	p.begin()
 	c.mu.Unlock()
 	t = newTurn(ctx, s, p, blocks, meta)
 	asked := false // stays so only if Accept ends its goroutine
@@ -308,7 +381,7 @@ func (c *AgentConn) admit(ctx context.Context, id SessionID, blocks []ContentBlo
 			t.leave()
 		}
 	}()
-	if a.Accept != nil && !p.accepted && t.ctx.Err() == nil {
+	if a.Accept != nil && !accepted && t.ctx.Err() == nil {
 		err = c.guard("Accept", func() error { return a.Accept(&t.ctx, t) })
 	}
 	asked = true
@@ -330,36 +403,35 @@ func (c *AgentConn) crowded() bool {
 	return c.waiting > maxPrompts
 }
 
-// steer hands a prompt to the turn that runs. It returns nil when that turn
-// ended without taking it.
-func (c *AgentConn) steer(ctx context.Context, s *AgentSession, p *prompt, blocks []ContentBlock, meta json.RawMessage) (*Turn, error) {
+// steer hands a prompt to the turn that runs. It returns a nil turn when that ended
+// without taking it; accepted then says whether the Accept hook has accepted it.
+func (c *AgentConn) steer(ctx context.Context, s *AgentSession, p *prompt, blocks []ContentBlock, meta json.RawMessage) (t *Turn, accepted bool, err error) {
 	select {
 	case <-p.second: // what came before has been handed over
 	case <-p.ctx.Done():
-		return nil, nil
+		return nil, false, nil
 	}
-	t := s.Turn()
-	if t == nil {
-		return nil, nil
+	if t = s.Turn(); t == nil {
+		return nil, false, nil
 	}
-	if accept := c.agent.Load().Accept; accept != nil && !p.accepted {
+	if accept := c.agent.Load().Accept; accept != nil {
 		own := newTurn(ctx, s, p, blocks, meta)
 		defer own.sending.Cancel(errNotBegun)
 		if err := c.guard("Accept", func() error { return accept(&own.ctx, own) }); err != nil {
-			return nil, err
+			return nil, false, err
 		}
-		p.accepted = true
+		accepted = true
 	}
 	select {
 	case t.steering <- blocks:
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		c.leave(s.id, p)
-		return t, nil
+		return t, accepted, nil
 	case <-t.settled:
 	case <-p.ctx.Done():
 	}
-	return nil, nil
+	return nil, accepted, nil
 }
 
 var errStopError = errors.New("acp: the Prompt hook returned StopError without an error")

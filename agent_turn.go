@@ -200,7 +200,7 @@ func (t *Turn) leave() {
 	c := t.session.c
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if t.p.over = true; t.p.admitted || t.p.closed {
+	if t.p.settle() {
 		c.leave(t.session.id, t.p)
 	}
 }

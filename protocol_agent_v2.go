@@ -231,7 +231,7 @@ func (p *agentV2) prompt(ctx context.Context, r *acpv2.PromptRequest) (*acpv2.Pr
 	}
 	c := p.c
 	c.mu.Lock()
-	t.p.answered = true
+	t.p.answer()
 	c.mu.Unlock()
 	started := make(chan struct{})
 	release, ok := c.hold()
