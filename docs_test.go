@@ -44,7 +44,7 @@ var docImports = []string{
 	"context", "encoding/json", "errors", "fmt", "io", "log", "log/slog", "os", "path/filepath", "strings",
 	"testing", "testing/synctest", "time",
 	module, module + "/acphost", module + "/acptest", module + "/acpv1", module + "/acpv2",
-	module + "/jsonrpc", module + "/transcript",
+	module + "/jsonrpc", module + "/trace", module + "/transcript",
 }
 
 // docFixtures are the variables blocks may use without declaring them.

@@ -5,9 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"iter"
 	"os"
-	"reflect"
 	"sync"
 	"time"
 
@@ -20,13 +18,10 @@ import (
 // agent that answered in another version has to be asked anew; a transport that
 // cannot be opened twice returns [ErrReopen].
 //
-// A transport around another should have the method Unwrap() Transport, and a
-// stream around another the method Unwrap() jsonrpc.Stream. A client looks
-// through them for the process of a [CommandTransport]: only then does
-// [ClientConn.Kill] kill it, and do errors say how it ended. A stream that is not
-// a process's, but knows how its peer ended, may have the method ExitErr() error,
-// which returns nil if the peer ended well or has not ended; what it returns
-// becomes part of the errors of the connection.
+// [WrapTransport] wraps one transport in another. A stream of a transport of your
+// own that knows how its peer ended may have the method ExitErr() error, which
+// returns nil if the peer ended well or has not ended; what it returns becomes part
+// of the errors of the connection.
 type Transport interface {
 	Open(ctx context.Context) (jsonrpc.Stream, error)
 }
@@ -196,53 +191,4 @@ func endTransport(ctx context.Context, t Transport) {
 	if stream, err := t.Open(ctx); err == nil {
 		_ = stream.Close()
 	}
-}
-
-// maxWrapped bounds how many transports or streams around each other are looked
-// through.
-const maxWrapped = 100
-
-// innermost returns the transport that those around it open.
-func innermost(t Transport) Transport {
-	for range maxWrapped {
-		u, ok := t.(interface{ Unwrap() Transport })
-		if !ok {
-			break
-		}
-		inner := u.Unwrap()
-		if inner == nil {
-			break
-		}
-		t = inner
-	}
-	return t
-}
-
-// layers yields a stream, the one it is around, and so on.
-func layers(s jsonrpc.Stream) iter.Seq[jsonrpc.Stream] {
-	return func(yield func(jsonrpc.Stream) bool) {
-		for range maxWrapped {
-			if s == nil || !yield(s) {
-				return
-			}
-			u, ok := s.(interface{ Unwrap() jsonrpc.Stream })
-			if !ok {
-				return
-			}
-			s = u.Unwrap()
-		}
-	}
-}
-
-// processOf returns the process behind a stream, or nil.
-func processOf(s jsonrpc.Stream) *process.Process {
-	for s := range layers(s) {
-		if reflect.TypeOf(s).Kind() != reflect.Pointer { // ours are, and can be compared
-			continue
-		}
-		if p, ok := processes.Load(s); ok {
-			return p.(*process.Process)
-		}
-	}
-	return nil
 }

@@ -3,6 +3,7 @@ package acp
 import (
 	"context"
 	"errors"
+	"io"
 	"os/exec"
 	"strings"
 	"testing"
@@ -12,19 +13,18 @@ import (
 	"github.com/goacp/acp/jsonrpc"
 )
 
-// wrappedTransport wraps what another transport opens.
-type wrappedTransport struct{ inner Transport }
+// unwrapping is a stream around another that says so.
+type unwrapping struct{ jsonrpc.Stream }
 
-func (w wrappedTransport) Unwrap() Transport { return w.inner }
+func (u unwrapping) Unwrap() jsonrpc.Stream { return u.Stream }
 
-func (w wrappedTransport) Open(ctx context.Context) (jsonrpc.Stream, error) {
-	s, err := w.inner.Open(ctx)
-	return wrappedStream{s}, err
+// naive is a stream around another that does not say so, and cannot be compared.
+type naive struct {
+	jsonrpc.Stream
+	_ []int
 }
 
-type wrappedStream struct{ jsonrpc.Stream }
-
-func (w wrappedStream) Unwrap() jsonrpc.Stream { return w.Stream }
+func wrapNaive(s jsonrpc.Stream) jsonrpc.Stream { return naive{Stream: s} }
 
 // TestWrappedCommand holds that a program is supervised through a transport and
 // a stream around it: errors have its exit status and last words, and Kill kills.
@@ -34,13 +34,17 @@ func TestWrappedCommand(t *testing.T) {
 		t.Skip("no sh on this machine")
 	}
 	for name, wrap := range map[string]func(*CommandTransport) Transport{
-		"transport": func(c *CommandTransport) Transport { return wrappedTransport{wrappedTransport{c}} },
+		"transport": func(c *CommandTransport) Transport { return WrapTransport(WrapTransport(c, wrapNaive), wrapNaive) },
+		"log":       func(c *CommandTransport) Transport { return LogTransport(LogTransport(c, io.Discard), io.Discard) },
+		"other": func(c *CommandTransport) Transport {
+			return WrapTransport(c, func(s jsonrpc.Stream) jsonrpc.Stream { return unwrapping{s} })
+		},
 		"stream": func(c *CommandTransport) Transport {
 			s, err := c.Open(context.Background())
 			if err != nil {
 				t.Fatal(err)
 			}
-			return Over(wrappedStream{s})
+			return Over(unwrapping{s})
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -81,12 +85,20 @@ func (exitStream) ExitErr() error { return errExit }
 func TestWrappedExitErr(t *testing.T) {
 	ours, theirs := jsonrpc.Pipe()
 	_ = ours.Close()
-	_, err := (&Client{MaxVersion: 1}).Connect(t.Context(), Over(wrappedStream{exitStream{theirs}}))
+	_, err := (&Client{MaxVersion: 1}).Connect(t.Context(), Over(unwrapping{exitStream{theirs}}))
 	if !errors.Is(err, errExit) {
+		t.Error(err)
+	}
+	inside := WrapTransport(Over(theirs), func(s jsonrpc.Stream) jsonrpc.Stream { return exitStream{s} })
+	if _, err := (&Client{MaxVersion: 1}).Connect(t.Context(), WrapTransport(inside, wrapNaive)); !errors.Is(err, errExit) {
 		t.Error(err)
 	}
 	if p := processOf(circle{}); p != nil {
 		t.Error(p)
+	}
+	around := WrapTransport(Over(circle{}), wrapNaive)
+	if s, err := around.Open(t.Context()); err != nil || processOf(s) != nil {
+		t.Error(s, err)
 	}
 }
 
@@ -105,7 +117,9 @@ func TestMisconfiguredPeer(t *testing.T) {
 			_, err := (&Client{MinVersion: 3}).Connect(ctx, tr)
 			return err
 		},
-		"wrapped": func(ctx context.Context, tr Transport) error { return new(Agent).Serve(ctx, wrappedTransport{tr}) },
+		"wrapped": func(ctx context.Context, tr Transport) error {
+			return new(Agent).Serve(ctx, LogTransport(tr, io.Discard))
+		},
 		"Bridge.Serve": func(ctx context.Context, tr Transport) error {
 			return (&Bridge{ClientVersions: [2]int{3, 4}}).Serve(ctx, tr)
 		},

@@ -16,28 +16,7 @@ const (
 // directions. A frame is recorded before it is written and after it was read.
 func Record(stream jsonrpc.Stream) (jsonrpc.Stream, *Recording) {
 	r := &Recording{}
-	return &recorded{stream, r}, r
-}
-
-type recorded struct {
-	jsonrpc.Stream
-	r *Recording
-}
-
-// Unwrap returns the stream that is recorded.
-func (s *recorded) Unwrap() jsonrpc.Stream { return s.Stream }
-
-func (s *recorded) ReadFrame() (jsonrpc.Frame, error) {
-	f, err := s.Stream.ReadFrame()
-	if err == nil {
-		s.r.add(Recorded{Data: string(f.Data)})
-	}
-	return f, err
-}
-
-func (s *recorded) WriteFrame(data []byte) error {
-	s.r.add(Recorded{Out: true, Data: string(data)})
-	return s.Stream.WriteFrame(data)
+	return jsonrpc.Tap(stream, func(sent bool, frame []byte) { r.add(Recorded{Out: sent, Data: string(frame)}) }), r
 }
 
 // A Recording holds the frames that passed a stream, in order: at most 100,000

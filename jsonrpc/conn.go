@@ -16,7 +16,8 @@ import (
 // are handled, for the bounds, and for how a connection ends.
 type Conn struct {
 	cfg      Config
-	stream   Stream
+	stream   Stream                        // without its taps
+	tap      func(sent bool, frame []byte) // nil without taps
 	reader   *reader
 	buffered func() bool // whether ReadFrame might return without reading
 	log      *slog.Logger
@@ -107,7 +108,6 @@ func NewConn(stream Stream, cfg Config) *Conn {
 	}
 	c := &Conn{
 		cfg:        cfg,
-		stream:     stream,
 		calls:      callTable{pending: make(map[int64]*call)},
 		work:       workload{inbound: make(map[ID]*entry), lanes: make(map[string]*lane)},
 		jobs:       make(chan job, keepWorkers),
@@ -132,16 +132,15 @@ func NewConn(stream Stream, cfg Config) *Conn {
 	if len(cfg.Outgoing) > 0 {
 		c.outgoing = chain(c.send, cfg.Outgoing)
 	}
-	if s, ok := stream.(limitedStream); ok {
-		s.setMaxFrame(cfg.MaxFrame)
-	}
+	limitFrames(stream, cfg.MaxFrame)
+	c.stream, c.tap = c.untap(stream)
 	c.buffered = func() bool { return false }
 	c.reader = newReader(c)
-	if s, ok := stream.(eagerStream); ok {
+	if s, ok := c.stream.(eagerStream); ok {
 		c.buffered = s.buffered
 		s.beforeRead(c.reader.beforeRead)
 	}
-	c.out.init(stream, c)
+	c.out.init(c.stream, c.tap, c)
 	go c.reader.run()
 	return c
 }

@@ -82,6 +82,9 @@ func (r *reader) readAll() {
 		var big *FrameTooLargeError
 		switch {
 		case err == nil:
+			if c.tap != nil {
+				c.tap(false, f.Data)
+			}
 			if len(f.Data) > c.cfg.MaxFrame { // the stream has no limit, or another
 				big = &FrameTooLargeError{Limit: c.cfg.MaxFrame, Size: int64(len(f.Data)), Prefix: f.Data[:min(len(f.Data), keptHead)]}
 			}

@@ -22,6 +22,10 @@ type Frame struct {
 // A Stream carries frames. One goroutine at a time may read, and one may write.
 // Close may be called at any time and repeatedly; it ends a ReadFrame and a
 // WriteFrame that are under way.
+//
+// A stream around another should have the method Unwrap() Stream, which returns
+// the other one: a connection looks through it for the stream that
+// [Settings.MaxFrame] limits. To see what passes there is [Tap].
 type Stream interface {
 	// ReadFrame returns the next frame. At the end of the input it returns
 	// io.EOF, or io.ErrUnexpectedEOF if the input ends inside a frame. After an

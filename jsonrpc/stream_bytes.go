@@ -20,7 +20,7 @@ const (
 // byteStream frames a pair of byte streams, by lines or by headers.
 type byteStream struct {
 	framing atomic.Int32 // set by the reader, read by writers
-	limit   int
+	limit   atomic.Int64 // a stream around this one may be reading when it is set
 	in      input
 	started bool // the leading byte order mark has been looked for
 	length  int  // header mode: the Content-Length read so far, or -1
@@ -36,7 +36,8 @@ type byteStream struct {
 }
 
 func newByteStream(r io.ReadCloser, w io.WriteCloser, framing int32) *byteStream {
-	s := &byteStream{limit: DefaultMaxFrame, length: -1, w: w, rc: r, wc: w}
+	s := &byteStream{length: -1, w: w, rc: r, wc: w}
+	s.limit.Store(DefaultMaxFrame)
 	s.framing.Store(framing)
 	s.same = reflect.ValueOf(r).Comparable() && io.Closer(r) == io.Closer(w)
 	s.in.r = r
@@ -44,7 +45,7 @@ func newByteStream(r io.ReadCloser, w io.WriteCloser, framing int32) *byteStream
 	return s
 }
 
-func (s *byteStream) setMaxFrame(n int) { s.limit = n }
+func (s *byteStream) setMaxFrame(n int) { s.limit.Store(int64(n)) }
 
 // Close closes the writer first, so that the peer sees our end before we stop
 // listening to it.
@@ -114,7 +115,7 @@ func (s *byteStream) start() error {
 
 func (s *byteStream) readLineFrame() (Frame, error) {
 	for {
-		line, owned, err := s.in.line(s.limit)
+		line, owned, err := s.in.line(int(s.limit.Load()))
 		if err != nil {
 			return Frame{}, err
 		}
@@ -139,7 +140,7 @@ func trimLine(line []byte) []byte {
 
 func (s *byteStream) readHeaderFrame() (Frame, error) {
 	for {
-		line, owned, err := s.in.line(s.limit)
+		line, owned, err := s.in.line(int(s.limit.Load()))
 		if err != nil {
 			if err == io.EOF && s.length >= 0 {
 				err = io.ErrUnexpectedEOF
@@ -153,7 +154,7 @@ func (s *byteStream) readHeaderFrame() (Frame, error) {
 			}
 			n := s.length
 			s.length = -1
-			body, owned, err := s.in.body(n, s.limit)
+			body, owned, err := s.in.body(n, int(s.limit.Load()))
 			return Frame{Data: body, Owned: owned}, err
 		}
 		name, value, ok := bytes.Cut(line, []byte(":"))

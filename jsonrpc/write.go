@@ -34,11 +34,12 @@ type outbox struct {
 	stream Stream
 	batch  batchStream // the stream, if it takes many frames at once
 	try    bool        // batch has attempts that do not block
-	conn   *Conn       // not to be used with mu held
+	tap    func(sent bool, frame []byte)
+	conn   *Conn // not to be used with mu held
 
 	mu      sync.Mutex
 	buf     []byte // frames nobody has begun to write
-	ends    []int  // where they end, for streams that take them one by one
+	spans   []span // where they are, for streams that take them one by one, and for taps
 	spare   []byte
 	carry   []byte // the rest of a batch that an attempt wrote in part
 	unsent  int    // bytes in the hands of the writing goroutine
@@ -53,10 +54,15 @@ type outbox struct {
 	frames, writes atomic.Uint64
 }
 
-func (o *outbox) init(s Stream, c *Conn) {
-	o.stream, o.conn = s, c
+// span is where a frame is in a buffer, without what its framing adds.
+type span struct{ from, to int }
+
+// init sets the outbox up. tap may be nil. With one all is left to the flusher, so that no
+// sender waits for it.
+func (o *outbox) init(s Stream, tap func(sent bool, frame []byte), c *Conn) {
+	o.stream, o.tap, o.conn = s, tap, c
 	if b, ok := s.(batchStream); ok {
-		o.batch, o.try = b, b.canTry()
+		o.batch, o.try = b, b.canTry() && tap == nil
 	}
 }
 
@@ -205,10 +211,16 @@ func (o *outbox) add(m *message) (err error) {
 		err = ErrNotSent
 	}
 	if err == nil {
+		size := len(b) - body
 		if o.batch != nil {
 			b = o.batch.endFrame(b, start)
-		} else {
-			o.ends = append(o.ends, len(b))
+		}
+		if o.batch == nil || o.tap != nil {
+			to := len(b)
+			if b[to-1] == '\n' { // of the framing: the frame has none
+				to--
+			}
+			o.spans = append(o.spans, span{to - size, to})
 		}
 		o.frames.Add(1)
 		o.buf = b
@@ -332,7 +344,7 @@ func (o *outbox) fail(err error) (first bool) {
 		return false
 	}
 	o.err = err
-	o.buf, o.ends, o.spare = nil, nil, nil
+	o.buf, o.spans, o.spare = nil, nil, nil
 	if o.room != nil {
 		close(o.room)
 		o.room = nil
@@ -346,16 +358,16 @@ func (o *outbox) flush() {
 	for o.err == nil {
 		b := o.carry
 		o.carry = nil
-		var ends []int
+		var spans []span
 		if len(b) == 0 {
 			if len(o.buf) == 0 {
 				break
 			}
 			b = o.take()
-			ends, o.ends = o.ends, nil
+			spans, o.spans = o.spans, nil
 		}
 		o.mu.Unlock()
-		err := o.write(b, ends)
+		err := o.write(b, spans)
 		o.mu.Lock()
 		o.last = time.Since(epoch)
 		o.unsent = 0
@@ -363,8 +375,8 @@ func (o *outbox) flush() {
 			o.stop(err)
 			return
 		}
-		if o.ends == nil {
-			o.ends = ends[:0]
+		if o.spans == nil {
+			o.spans = spans[:0]
 		}
 		o.recycle(b)
 	}
@@ -372,20 +384,24 @@ func (o *outbox) flush() {
 	o.mu.Unlock()
 }
 
-func (o *outbox) write(b []byte, ends []int) error {
-	if o.batch != nil {
+func (o *outbox) write(b []byte, spans []span) error {
+	for _, s := range spans {
+		if o.tap != nil {
+			o.tap(true, b[s.from:s.to])
+		}
+		if o.batch != nil {
+			continue
+		}
 		o.writes.Add(1)
-		return o.batch.writeAll(b)
-	}
-	start := 0
-	for _, end := range ends {
-		o.writes.Add(1)
-		if err := o.stream.WriteFrame(b[start:end]); err != nil {
+		if err := o.stream.WriteFrame(b[s.from:s.to]); err != nil {
 			return err
 		}
-		start = end
 	}
-	return nil
+	if o.batch == nil {
+		return nil
+	}
+	o.writes.Add(1)
+	return o.batch.writeAll(b)
 }
 
 // drain waits until everything is written, or, with failed set, until nobody

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/goacp/acp/internal/wire"
+	"github.com/goacp/acp/jsonrpc"
 )
 
 // DefaultMaxQueued is how many bytes a [Recorder] holds back for a slow writer,
@@ -137,6 +138,20 @@ func (r *Recorder) Started() time.Time { return r.started }
 // one: what is not JSON becomes text. data may be changed afterwards.
 func (r *Recorder) Frame(dir Direction, data []byte) {
 	r.add(Record{Kind: Frame, Dir: dir, Size: int64(len(data))}, data)
+}
+
+// Tap returns a stream around s that records the frames that pass it, and is
+// otherwise s: see [jsonrpc.Tap]. What is sent goes to the peer of this side, so
+// sent is ToAgent in a client and ToClient in an agent.
+func (r *Recorder) Tap(s jsonrpc.Stream, sent Direction) jsonrpc.Stream {
+	received := ToAgent + ToClient - sent
+	return jsonrpc.Tap(s, func(out bool, frame []byte) {
+		if out {
+			r.Frame(sent, frame)
+		} else {
+			r.Frame(received, frame)
+		}
+	})
 }
 
 // Stderr records a line of the agent's standard error.
