@@ -60,7 +60,7 @@ type ClientSession struct {
 	// Of whoever delivers:
 	v1      translate.FromV1
 	scratch []acpv2.SessionUpdate
-	texts   []clientText // the next ones
+	text    *clientText // the next one, or nil
 	turns   clientTurns
 
 	mu        sync.Mutex
@@ -119,11 +119,11 @@ func (s *ClientSession) Meta() json.RawMessage {
 
 // deliverV1 delivers an update of version 1, as one or more of version 2.
 func (s *ClientSession) deliverV1(ctx context.Context, n *acpv1.SessionNotification) {
-	if len(s.texts) == 0 {
-		s.texts = new([clientTexts]clientText)[:]
+	if s.text == nil {
+		s.text = new(clientText)
 	}
-	if text := &s.texts[0]; s.v1.Text(&text.chunk, n.Update) {
-		s.texts = s.texts[1:]
+	if text := s.text; s.v1.Text(&text.chunk, n.Update) {
+		s.text = nil
 		u := &text.update
 		u.Session, u.Update, u.V1 = s, &text.chunk.AgentMessageChunk, n
 		s.emit(ctx, u)
@@ -145,11 +145,9 @@ func (s *ClientSession) deliverV2(ctx context.Context, n *acpv2.UpdateSessionNot
 	s.emit(ctx, &Update{Session: s, Update: u, V2: n})
 }
 
-// clientTexts are allocated at once, which is cheaper. Who keeps one keeps all
-// of them, so they are few.
-const clientTexts = 9
-
-// clientText is an update that is text of the agent's.
+// clientText is an update that is text of the agent's, allocated at once. Several of
+// them at once would be cheaper still, but who keeps one update must not keep others
+// alive (ADR 0016).
 type clientText struct {
 	update Update
 	chunk  translate.TextChunk
