@@ -10,12 +10,12 @@ import (
 	"github.com/goacp/acp/jsonrpc"
 )
 
-// A Permission is a question whether something may be done.
+// A Permission asks whether something may be done.
 type Permission struct {
-	// Title is the question. Under a tool call, its title is the default;
-	// version 1 clients are shown any other as a part of the call's content.
+	// Title is the question. Under a tool call the default is the call's title;
+	// version 1 clients get any other title as part of the call's content.
 	Title string
-	// Description says more.
+	// Description gives details.
 	Description string
 	// Command and Cwd, when set, say that the question is about a command.
 	// Version 1 has no place for them: a tool call without an input gets them as
@@ -23,8 +23,8 @@ type Permission struct {
 	// text. Rules of a client can only allow what is in the input, so a tool call
 	// with an input of its own should have a member "command" in it.
 	Command, Cwd string
-	// Options are the answers to choose from. The default is to allow or to
-	// reject, once or, but not for Permit, always.
+	// Options are the answers to choose from. By default they are allow and
+	// reject, once each and, except for Permit, always.
 	Options []PermissionOption
 	// Subject replaces what the question is about otherwise: the tool call,
 	// or the command.
@@ -63,8 +63,8 @@ type permissionRequest struct {
 }
 
 // Permit asks and reports whether it was allowed. Anything that is not a clear
-// yes is a no. Without options of its own it offers to allow or to reject once:
-// who wants to remember an answer has to see it, see [Output.Ask].
+// yes is a no. If p has no Options, Permit offers "allow once" and "reject once".
+// To offer "always" and learn which was chosen, use [Output.Ask].
 func (o *Output) Permit(p Permission) bool { return o.permit(p, nil) }
 
 func (o *Output) permit(p Permission, h *ToolCallHandle) bool {
@@ -78,9 +78,9 @@ func (o *Output) permit(p Permission, h *ToolCallHandle) bool {
 	return err == nil && d.Allowed
 }
 
-// Ask asks the user for a permission. The state of the session says meanwhile
-// that something is required of the user. When the turn is cancelled the
-// question is withdrawn, and the decision is that it was cancelled.
+// Ask asks the user for a permission. While it waits, the state of the session
+// says that the user has to act. When the turn is cancelled, the question is
+// withdrawn and the decision is Cancelled.
 func (o *Output) Ask(p Permission) (Decision, error) { return o.ask(p, nil) }
 
 // Permit asks whether the call may be made: see [Output.Permit].
@@ -152,7 +152,7 @@ func decide(res *acpv2.RequestPermissionResponse, options []PermissionOption) De
 	return d
 }
 
-// asking notes that the session waits for the user, until done is called.
+// asking records that the session waits for the user, until done is called.
 func (o *Output) asking() (done func(), err error) {
 	if err := o.acquire(); err != nil {
 		return nil, err
@@ -167,7 +167,7 @@ func (o *Output) asking() (done func(), err error) {
 	}, nil
 }
 
-// ask counts the questions of the turn that runs and tells when the state
+// ask counts the questions of the turn that runs and reports the state when it
 // changes. The caller has the right to send.
 func (s *AgentSession) ask(o *Output, n int) {
 	s.mu.Lock()
@@ -209,7 +209,7 @@ func (o *Output) Elicit(f Form) (*Elicited, error) {
 	}})
 }
 
-// A Link asks the user to visit an address, to authorize something for example.
+// A Link asks the user to visit a URL, to authorize something for example.
 type Link struct {
 	Message    string
 	URL        string
@@ -218,10 +218,9 @@ type Link struct {
 	Meta       json.RawMessage
 }
 
-// ElicitURL asks the user to visit an address. That it was accepted does not
-// mean that the user is done there: call done when the agent knows that. It
-// fails with an error that wraps [errors.ErrUnsupported] if the client does not
-// open addresses.
+// ElicitURL asks the user to visit a URL. Acceptance does not mean that the user
+// has finished there: call done when the agent knows that. ElicitURL fails with
+// an error that wraps [errors.ErrUnsupported] if the client does not open URLs.
 func (o *Output) ElicitURL(l Link) (answer *Elicited, done func() error, err error) {
 	if c := o.s.c.Capabilities().Elicitation; c == nil || c.URL == nil {
 		return nil, nil, clientLacks("elicitation of addresses")
@@ -263,7 +262,7 @@ func elicited(res *acpv2.CreateElicitationResponse, err error) (*Elicited, error
 }
 
 // Elicit asks the user for data outside of any session, on behalf of the request
-// that ctx belongs to, a login for example.
+// that ctx belongs to, for example a login.
 func (c *AgentConn) Elicit(ctx context.Context, f Form) (*Elicited, error) {
 	if e := c.Capabilities().Elicitation; e == nil || e.Form == nil {
 		return nil, clientLacks("elicitation forms")

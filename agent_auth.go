@@ -6,8 +6,8 @@ import (
 	"github.com/goacp/acp/acpv2"
 )
 
-// authMethods are the methods to announce: those that run in a terminal only to
-// a client that has one for that.
+// authMethods are the methods to advertise. Those that run in a terminal are only
+// advertised to clients that support them.
 func (c *AgentConn) authMethods() []AuthMethod {
 	caps := c.Capabilities()
 	terminal := caps.Auth != nil && caps.Auth.Terminal != nil

@@ -9,22 +9,24 @@ import (
 	"github.com/goacp/acp/jsonrpc"
 )
 
-// errShutdown is the answer to a prompt that cannot become a turn any more.
+// errShutdown answers a prompt that can no longer become a turn.
 var errShutdown error = &Failure{Message: "the agent is ending the connection", Reason: "shutdown", Scope: "connection"}
 
-// Close ends the connection. New prompts, and those that wait for a turn, are
-// refused with a [Failure] whose Reason is "shutdown". Turns that run are
-// cancelled: the cause of their contexts is [jsonrpc.ErrClosed]. What a turn
-// still sends reaches the client, and so does the stop reason its hook returns;
-// a hook that returns the error of its context, or does not return within
-// CancelGrace, ends its turn as cancelled. Then the connection is closed, as
-// [jsonrpc.Conn.Close] says.
+// Close ends the connection:
 //
-// Close returns when all of that is over. Turns get CancelGrace and the
-// engine's grace for it together, what else runs gets what the engine allows. A
-// hook must not call Close: Close would wait for it, up to those bounds. Close
-// may be called from several goroutines and repeatedly; every call waits and
-// returns nil.
+//	prompts that arrive or wait for a turn    refused with a Failure whose Reason is "shutdown"
+//	turns that run                            cancelled; the cause is jsonrpc.ErrClosed
+//	what such a turn still sends              reaches the client, and so does its stop reason
+//	a hook that returns its context's error   its turn ends as cancelled
+//	a hook that outlasts CancelGrace          its turn ends as cancelled
+//
+// Then the connection is closed as [jsonrpc.Conn.Close] describes. Close returns
+// when all of that has been done. Turns get CancelGrace plus the engine's grace;
+// everything else gets what the engine allows.
+//
+// A hook must not call Close, because Close would wait for that hook, up to those
+// bounds. Close may be called from several goroutines and repeatedly; every call
+// waits and returns nil.
 func (c *AgentConn) Close() error {
 	c.refusePrompts()
 	c.mu.Lock()
@@ -47,21 +49,21 @@ func (c *AgentConn) Close() error {
 	return err
 }
 
-// Shutdown ends the connection without cancelling what runs, as
-// [net/http.Server.Shutdown] does: new prompts, and those that wait for a turn,
-// are refused with a [Failure] whose Reason is "shutdown"; Shutdown waits until
-// the turns that run have ended, and calls [AgentConn.Close]. If ctx is done
-// first, the turns are cancelled by that Close.
+// Shutdown ends the connection without cancelling what runs, like
+// [net/http.Server.Shutdown]. New prompts, and those that wait for a turn, are
+// refused with a [Failure] whose Reason is "shutdown". Shutdown waits until the
+// turns that run have ended and then calls [AgentConn.Close]. If ctx is done
+// first, that Close cancels the turns. Other requests are answered in the
+// meantime. Background work is not waited for: it ends with
+// [AgentSession.Context].
 //
-// It returns nil if all turns had ended, or the connection, and otherwise the
-// cause of ctx. In both cases the connection has ended when it returns, which
-// after the end of ctx is within the bounds of Close. Requests other than prompts
-// are answered meanwhile. Work in the background is not waited for: it sees the
-// end of [AgentSession.Context].
+// Shutdown returns nil if all turns, or the connection, had ended, and the cause
+// of ctx otherwise. Either way the connection has ended when it returns; once ctx
+// is done, that takes no longer than Close.
 //
-// Shutdown may be called from several goroutines and repeatedly: every call waits,
-// and the turns are cancelled when the first ctx is done, or when Close is
-// called. A hook must not call it.
+// Shutdown may be called from several goroutines and repeatedly. Every call
+// waits; the turns are cancelled when the first ctx is done or Close is called. A
+// hook must not call it.
 func (c *AgentConn) Shutdown(ctx context.Context) error {
 	c.refusePrompts()
 	err := c.turnsOver(ctx)
@@ -83,16 +85,16 @@ func (c *AgentConn) refusePrompts() {
 	}
 }
 
-// isClosing reports whether the connection is being closed or shut down by the
-// application, and not by the client, who cancels nothing by leaving.
+// isClosing reports whether the application is closing the connection or shutting
+// it down. A client that leaves does not cancel anything.
 func (c *AgentConn) isClosing() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.refusing
 }
 
-// turnsOver waits, once prompts are refused, until all turns have ended and have
-// reported it. It returns nil, too, when the connection has ended.
+// turnsOver waits, once prompts are refused, until all turns have ended and
+// reported their end. It also returns nil when the connection has ended.
 func (c *AgentConn) turnsOver(ctx context.Context) error {
 	c.mu.Lock()
 	if c.empty == nil {
@@ -143,8 +145,8 @@ func (c *AgentConn) end() {
 // Done returns a channel that is closed when the connection has ended.
 func (c *AgentConn) Done() <-chan struct{} { return c.conn.Done() }
 
-// Wait waits until the connection has ended and its turns are settled. That the
-// client left is no error.
+// Wait waits until the connection has ended and its turns are settled. It is not
+// an error if the client left.
 func (c *AgentConn) Wait() error {
 	err := c.conn.Wait()
 	c.idle.Wait()

@@ -15,8 +15,8 @@ import (
 	"github.com/goacp/acp/jsonrpc"
 )
 
-// An AgentConn is an agent's connection to one client. All methods may be
-// called from any goroutine. What is known of the client is known from the
+// An AgentConn is an agent's connection to one client. All methods may be called
+// from any goroutine. Those that describe the client return something from the
 // Initialize hook on.
 type AgentConn struct {
 	conn   *jsonrpc.Conn
@@ -104,8 +104,8 @@ func (c *AgentConn) background(f func()) bool {
 	return ok
 }
 
-// hold keeps the connection from being over until release is called, once or
-// more. It reports false when it is over.
+// hold keeps the connection from having ended until release is called, once or
+// more often. It reports false if it has ended.
 func (c *AgentConn) hold() (release func(), ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -118,15 +118,15 @@ func (c *AgentConn) hold() (release func(), ok bool) {
 
 type agentConnKey struct{}
 
-// AgentConnFrom returns the connection that the context of an agent's hook, or
-// of a handler of an extension method, belongs to, or nil.
+// AgentConnFrom returns the connection that ctx belongs to, if ctx was given to
+// an agent's hook or to a handler of an extension method, or nil otherwise.
 func AgentConnFrom(ctx context.Context) *AgentConn {
 	c, _ := ctx.Value(agentConnKey{}).(*AgentConn)
 	return c
 }
 
-// Conn returns the connection below, for methods that are not part of the
-// protocol and for exact control: what is sent there is sent as it is.
+// Conn returns the underlying connection, for methods that are not part of the
+// protocol and for exact control: everything sent there is sent unchanged.
 func (c *AgentConn) Conn() *jsonrpc.Conn { return c.conn }
 
 // Version returns the protocol version, or 0 before the client initialized.
@@ -137,7 +137,7 @@ func (c *AgentConn) Version() int {
 	return 0
 }
 
-// Client returns the client's name and version, if it told.
+// Client returns the client's name and version, if it gave them.
 func (c *AgentConn) Client() Implementation {
 	if p := c.peer.Load(); p != nil {
 		return p.info
@@ -153,8 +153,8 @@ func (c *AgentConn) Capabilities() ClientCapabilities {
 	return ClientCapabilities{}
 }
 
-// CapabilitiesV1 returns the capabilities of a version 1 client as it told
-// them, and false for any other client.
+// CapabilitiesV1 returns the capabilities of a version 1 client as it sent them,
+// and false for any other client.
 func (c *AgentConn) CapabilitiesV1() (acpv1.ClientCapabilities, bool) {
 	if p := c.peer.Load(); p != nil && p.proto.version() == 1 {
 		return p.capsV1, true
@@ -187,8 +187,8 @@ func (c *AgentConn) Sessions() []*AgentSession {
 	return list
 }
 
-// AuthStatusChanged tells the client who is logged in now. Clients that do not
-// know the notification ignore it. Experimental.
+// AuthStatusChanged notifies the client of who is logged in now. Clients that do
+// not know the notification ignore it. Experimental.
 func (c *AgentConn) AuthStatusChanged(ctx context.Context, status *AuthStatus) error {
 	p := c.peer.Load()
 	if p == nil || c.agent.Load().AuthStatus == nil {

@@ -24,8 +24,8 @@ type Exec struct {
 	Args    []string
 	Dir     string        // absolute; "" is the session's working directory
 	Env     []EnvVariable // in addition to the environment there is
-	// OutputLimit bounds the output that is kept, in bytes: the latest is. 0
-	// means 1 MiB.
+	// OutputLimit is the number of bytes of output kept; older output is dropped.
+	// 0 means 1 MiB.
 	OutputLimit int
 }
 
@@ -38,9 +38,9 @@ type TerminalState struct {
 	Exit      *TerminalExitStatus // nil while it runs
 }
 
-// A Terminal is a command that runs: in the client's terminal, if it is a
-// version 1 client that lends one, otherwise here. Its methods may be called
-// from any goroutine. It has to be released.
+// A Terminal is a running command. It runs in the client's terminal if the client
+// speaks version 1 and lends one, and here otherwise. Its methods may be called
+// from any goroutine. It must be released.
 type Terminal struct {
 	o  *Output
 	id TerminalID
@@ -63,8 +63,8 @@ func (h *ToolCallHandle) Run(e Exec) (*Terminal, error) {
 	return started(h.run(e))
 }
 
-// run is Run but for a command that was started and is given up at once: its
-// terminal is returned beside the error, and has to be released.
+// run is Run, except that a command that was started and then given up at once is
+// returned with the error, and must be released.
 func (h *ToolCallHandle) run(e Exec) (*Terminal, error) {
 	return h.o.run(e, func(id TerminalID) error { return h.Append(&TerminalContent{TerminalID: id}) })
 }
@@ -78,11 +78,11 @@ func started(t *Terminal, err error) (*Terminal, error) {
 	return t, err
 }
 
-// Run runs a command in a terminal of its own. It ends with the turn, or with the
-// session if the output is the session's. Version 2 clients can cancel it. A
-// command that runs here and is ended by any of these gets SIGTERM, and SIGKILL
-// after 2 s, together with everything it has started; where there is no SIGTERM
-// it is killed at once.
+// Run runs a command in a terminal of its own. The command ends with the turn, or
+// with the session if the output is the session's. Version 2 clients can cancel
+// it. A command that runs here and is ended by any of these gets SIGTERM, and
+// SIGKILL after 2 s, together with everything it has started. Where there is no
+// SIGTERM it is killed at once.
 func (o *Output) Run(e Exec) (*Terminal, error) { return started(o.run(e, nil)) }
 
 func (o *Output) run(e Exec, show func(TerminalID) error) (*Terminal, error) {
@@ -207,13 +207,13 @@ func (c *child) exit() *TerminalExitStatus {
 }
 
 // Exec runs a command to its end in a terminal that the call shows, and returns
-// what it printed and how it ended. A command that fails is not an error.
+// its output and how it ended. A command that fails is not an error.
 //
-// When its context is done first, because the turn was cancelled for example,
-// Exec ends the command as [Output.Run] says, or has the client kill it, which
-// gets 4 s for that, and returns the cause of the context beside what the command
-// has printed until its end. The state is nil beside an error if the command was
-// not started, and if a client that runs it does not say what it has printed.
+// If its context is done first, for example because the turn was cancelled, Exec
+// ends the command as [Output.Run] describes, or has the client kill it within 4
+// s. It then returns the cause of the context along with the output up to the
+// command's end. When it returns an error, the state is nil if the command was
+// not started, or if a client that runs it does not report its output.
 func (h *ToolCallHandle) Exec(e Exec) (*TerminalState, error) {
 	t, err := h.run(e)
 	if t == nil {
@@ -239,8 +239,8 @@ func (h *ToolCallHandle) Exec(e Exec) (*TerminalState, error) {
 // up. It is less than the default of CancelGrace.
 const abandonWait = 4 * time.Second
 
-// abandon ends a command that nobody waits for any more and returns its state
-// then, or nil if the client does not tell.
+// abandon ends a command that is no longer waited for. It returns the command's
+// final state, or nil if the client does not report it.
 func (t *Terminal) abandon() *TerminalState {
 	if t.lent == nil {
 		_ = t.child.p.End(context.Background()) // if it fails there is output all the same
@@ -316,7 +316,7 @@ func (t *Terminal) State() (*TerminalState, error) {
 	return s, nil
 }
 
-// Kill ends the command and everything it has started. Its output stays.
+// Kill ends the command and everything it has started. Its output is kept.
 func (t *Terminal) Kill() error {
 	if t.lent != nil {
 		return t.lent.kill(t.o.ctx, t.o.s, t.id)
@@ -328,8 +328,8 @@ func (t *Terminal) Kill() error {
 // releaseWait bounds how long a client may take to release a terminal.
 const releaseWait = 10 * time.Second
 
-// Release ends the command, if it still runs, and forgets the terminal, also
-// after the turn was cancelled.
+// Release ends the command, if it still runs, and forgets the terminal. It also
+// works after the turn was cancelled.
 func (t *Terminal) Release() error {
 	if t.lent != nil {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.o.ctx), releaseWait)
@@ -341,16 +341,15 @@ func (t *Terminal) Release() error {
 	return nil
 }
 
-// ReadFile returns the text of a file as the client has it, with changes that
-// are not saved yet, if it is a version 1 client that lends its files; otherwise
-// of the file on disk, which must be a regular one of up to 64 MiB. The path is
-// absolute. Of a file that does not exist the
-// error wraps [fs.ErrNotExist] in both cases.
+// ReadFile returns the text of a file. A version 1 client that lends its files is
+// asked, and returns unsaved changes too. Otherwise the file is read from disk;
+// it must be a regular file of up to 64 MiB. The path is absolute. If the file
+// does not exist, the error wraps [fs.ErrNotExist] in both cases.
 func (o *Output) ReadFile(path string) (string, error) { return o.ReadLines(path, 0, 0) }
 
-// ReadLines is ReadFile for limit lines from the given one on, which is counted
-// from 1; 0 stands for the first line, and for all lines. What a client tells beyond
-// limit is left out.
+// ReadLines is ReadFile for limit lines, beginning with the given line. Lines are
+// counted from 1. A line of 0 means the first line, and a limit of 0 means all
+// lines. Lines beyond limit are dropped if the client sends more.
 func (o *Output) ReadLines(path string, line, limit uint32) (string, error) {
 	if !filepath.IsAbs(path) {
 		return "", fmt.Errorf("acp: read %s: the path is not absolute", path)
@@ -369,11 +368,11 @@ func (o *Output) ReadLines(path string, line, limit uint32) (string, error) {
 	return lines(string(data), line, limit), nil
 }
 
-// maxReadFile bounds the files that are read here, in bytes: what a message could
-// hold.
+// maxReadFile bounds the files that are read here, in bytes, to what fits into a
+// message.
 const maxReadFile = jsonrpc.DefaultMaxFrame
 
-// readRegular reads a file that is one: others may never end.
+// readRegular reads a regular file. Reading anything else might never end.
 func readRegular(path string) ([]byte, error) {
 	info, err := os.Stat(path)
 	if err != nil {

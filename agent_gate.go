@@ -6,16 +6,16 @@ import (
 	"sync"
 )
 
-// A gate lets one goroutine in at a time, those that wait in the order in which
-// they came. It is a mutex whose waiting can be given up.
+// A gate lets one goroutine in at a time, in the order in which they came. It is
+// a mutex whose callers can stop waiting.
 type gate struct {
 	mu      sync.Mutex // held for a moment only
 	inside  bool
 	waiting []chan struct{} // closed when it is somebody's turn
 }
 
-// enter waits until it is the caller's turn, or ctx is done; then it returns the
-// cause. A gate that is free lets everybody in.
+// enter waits for the caller's turn. If ctx is done first, it returns the cause.
+// A gate that is free lets the caller in even then.
 func (g *gate) enter(ctx context.Context) error {
 	g.mu.Lock()
 	if !g.inside {
@@ -42,7 +42,7 @@ func (g *gate) enter(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// leave lets the next one in.
+// leave lets the next goroutine in.
 func (g *gate) leave() {
 	g.mu.Lock()
 	if len(g.waiting) > 0 {

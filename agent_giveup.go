@@ -36,7 +36,7 @@ func (c *AgentConn) run(t *Turn, gaveUp func(outcome)) (o outcome) {
 		t.p.watch.Store(nil)
 		switch {
 		case !t.hookReturned():
-			// It was given up, and the outcome is that.
+			// It was given up, and the outcome has been reported.
 		case exited:
 			gaveUp(c.settle(t, o))
 		default:
@@ -109,7 +109,7 @@ func (c *AgentConn) settle(t *Turn, o outcome) outcome {
 		case errors.Is(cause, jsonrpc.ErrClosed) && o.err == nil:
 			// The hook says how the turn has ended.
 		case errors.Is(cause, jsonrpc.ErrClosed) && c.isClosing():
-			// It has given up since we close the connection.
+			// It has given up because the connection is being closed here.
 			if errors.Is(o.err, t.ctx.Err()) || errors.Is(o.err, jsonrpc.ErrClosed) {
 				o = outcome{stop: StopCancelled}
 			}

@@ -24,11 +24,11 @@ type handshake struct {
 
 const methodInitialize = "initialize"
 
-// rawInitialize is initialize before it is known which version its params are of.
+// rawInitialize is initialize before the version of its params is known.
 var rawInitialize = jsonrpc.Method[json.RawMessage, json.RawMessage]{Name: methodInitialize}
 
-// uninitializedMux handles what may arrive first. Everything else has a handler
-// only so that preempt sees it.
+// uninitializedMux handles what may arrive first. Every other method has a
+// handler only so that preempt sees it.
 func uninitializedMux() *jsonrpc.Mux {
 	mux := new(jsonrpc.Mux)
 	handleInitialize(mux)
@@ -48,8 +48,8 @@ func notInitialized(method string) error {
 	return jsonrpc.Errorf(jsonrpc.CodeInvalidRequest, "ACP connection must be initialized before %q", method)
 }
 
-// notFound answers a request that would need a hook that is not set, like one
-// nobody handles (S20).
+// notFound answers a request whose hook is not set, in the way an unknown method
+// is answered (S20).
 func notFound(ctx context.Context) error {
 	return jsonrpc.MethodNotFound(jsonrpc.RequestFrom(ctx).Method)
 }
@@ -69,8 +69,8 @@ func (c *AgentConn) preempt(req *jsonrpc.Request) error {
 	return hello.proto.preempt(c, req)
 }
 
-// preemptInitialize selects the version, so that whatever is behind this
-// request, even in the same write, is read as that version has it.
+// preemptInitialize selects the version. Everything that follows this request,
+// even in the same write, is decoded in that version.
 func (c *AgentConn) preemptInitialize(req *jsonrpc.Request) error {
 	raw, _ := req.Params.(json.RawMessage)
 	if p, ok := req.Params.(*json.RawMessage); ok {
@@ -150,8 +150,8 @@ func (c *AgentConn) negotiate(req *jsonrpc.Request, raw json.RawMessage) (*hands
 	return h, nil
 }
 
-// fromNewerClient reads what a client of a later version told in its own words
-// (S64).
+// fromNewerClient reads what a client of a later version sent in the fields of
+// that version (S64).
 func fromNewerClient(v1 *acpv1.InitializeRequest, raw json.RawMessage) {
 	var v2 acpv2.InitializeRequest
 	if v1.ClientInfo != nil || v2.UnmarshalJSON(raw) != nil {
@@ -161,7 +161,7 @@ func fromNewerClient(v1 *acpv1.InitializeRequest, raw json.RawMessage) {
 	v1.ClientCapabilities = translate.ClientCapabilitiesToV1(v2.Capabilities)
 }
 
-// isClosed reports whether a channel that is only ever closed has been.
+// isClosed reports whether a channel that is never sent to has been closed.
 func isClosed(c <-chan struct{}) bool {
 	select {
 	case <-c:
@@ -171,9 +171,9 @@ func isClosed(c <-chan struct{}) bool {
 	}
 }
 
-// selectVersion returns the version to speak with a peer that asked for one, or
-// 0 when there is none. A peer that knows later versions than we do gets our
-// latest; version 1 agents answer theirs to anybody (S51, S61).
+// selectVersion returns the version to speak with a peer that asked for one, or 0
+// if there is none. A peer that knows later versions gets our latest. Version 1
+// agents answer every client with their own version (S51, S61).
 func selectVersion(asked, lo, hi int) int {
 	switch {
 	case hi == 1:
@@ -202,8 +202,8 @@ func decodeError(err error) error {
 	return jsonrpc.ErrInvalidParams
 }
 
-// gate holds requests back until the initialize before them was answered
-// (S48): in this package they are then handled, never raced.
+// gate holds requests back until the initialize request before them has been
+// answered (S48), so that they do not race with it.
 func (c *AgentConn) gate(next jsonrpc.Handler) jsonrpc.Handler {
 	return func(ctx context.Context, req *jsonrpc.Request) (any, error) {
 		if req.Method == methodInitialize || req.IsNotification() {

@@ -11,9 +11,9 @@ const (
 	historyUpdates = 4096
 )
 
-// A history is what a session without a ResumeSession hook remembers of itself,
-// so that it can be replayed as long as it is open. Beyond 1 MiB or 4,096
-// updates the oldest are forgotten.
+// A history is what a session without a ResumeSession hook remembers, so that it
+// can be replayed while it is open. Beyond 1 MiB or 4,096 updates the oldest are
+// dropped.
 type history struct {
 	items []historyItem
 	bytes int
@@ -30,7 +30,7 @@ type historyItem struct {
 
 const historyItemBytes = 256
 
-// add remembers an update, unless it only concerns the moment.
+// add remembers an update, unless it is momentary.
 func (h *history) add(u SessionUpdate) {
 	switch u.(type) {
 	case StateUpdate, *Notice, *UsageUpdate, *AvailableCommandsUpdate, *ConfigOptionUpdate:
@@ -49,7 +49,7 @@ func (h *history) push(i historyItem) {
 	h.trim()
 }
 
-// trim forgets the oldest, but never the latest.
+// trim drops the oldest updates, but never the latest.
 func (h *history) trim() {
 	drop := 0
 	for len(h.items)-drop > 1 && (h.bytes > historyBytes || len(h.items)-drop > historyUpdates) {
@@ -76,9 +76,9 @@ func (h *history) addText(kind messageKind, id MessageID, text string) {
 	h.push(historyItem{kind: kind, id: id, text: b, bytes: historyItemBytes + len(text)})
 }
 
-// all returns what is remembered, oldest first. A message that was written in one
-// go is whole; one with other updates between its pieces stays in pieces, since a
-// whole message would replace those before it.
+// all returns the updates, oldest first. A message that was written without
+// interruption is whole. A message with other updates between its pieces stays in
+// pieces, because a whole message would replace those before it.
 func (h *history) all() []SessionUpdate {
 	pieces := map[MessageID]int{}
 	for _, i := range h.items {

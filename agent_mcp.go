@@ -11,12 +11,12 @@ import (
 	"github.com/goacp/acp/acpv2"
 )
 
-// mcpVersion is the version of the Model Context Protocol that messages over
-// this connection have (S107).
+// mcpVersion is the version of the Model Context Protocol that this connection
+// carries (S107).
 const mcpVersion = "2026-07-28"
 
-// An MCPFailure is the error an MCP server answered with. It is not an error of
-// this protocol (S105).
+// An MCPFailure is the error of an MCP server. It is not an error of the Agent
+// Client Protocol.
 type MCPFailure struct {
 	Code    int
 	Message string
@@ -26,7 +26,7 @@ type MCPFailure struct {
 // Error returns the message and the code.
 func (e *MCPFailure) Error() string { return fmt.Sprintf("mcp: %s (code %d)", e.Message, e.Code) }
 
-// mcpCalls are the calls to MCP servers of the client that wait for an answer.
+// mcpCalls are the calls to the client's MCP servers that wait for an answer.
 type mcpCalls struct {
 	mu   sync.Mutex
 	note map[MCPRequestID]func(method string, params json.RawMessage)
@@ -47,8 +47,8 @@ func (m *mcpCalls) remove(id MCPRequestID) {
 	delete(m.note, id)
 }
 
-// notify passes a notification of a server on to the call it belongs to. What
-// belongs to none is late, and ignored (S104).
+// notify passes a server's notification on to the call it belongs to. A late one,
+// which belongs to none, is ignored (S104).
 func (m *mcpCalls) notify(n *acpv2.MessageMCPNotification) {
 	m.mu.Lock()
 	note := m.note[n.RequestID]
@@ -58,11 +58,11 @@ func (m *mcpCalls) notify(n *acpv2.MessageMCPNotification) {
 	}
 }
 
-// CallMCP calls an MCP server that the client offered over this connection, as
-// an [*MCPServerACP] among the session's servers. params is encoded by
-// encoding/json and has to be an object, or nil; what every MCP request must say
-// in its _meta is added. Until the answer note, which may be nil, gets the
-// server's notifications in order. A server's error is an [*MCPFailure].
+// CallMCP calls an MCP server that the client offered over this connection, as an
+// [*MCPServerACP] among the session's servers. params is encoded by encoding/json
+// and must be an object or nil; the _meta that every MCP request must have is
+// added. Until the answer arrives, note, which may be nil, is called with the
+// server's notifications, in order. A server's error is an [*MCPFailure].
 // Experimental.
 func (s *AgentSession) CallMCP(ctx context.Context, server MCPServerACPID, method string, params any, note func(method string, params json.RawMessage)) (json.RawMessage, error) {
 	if !s.c.agent.Load().MCP.ACP {

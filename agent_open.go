@@ -61,7 +61,8 @@ func (o *sessionRequest) check(a *Agent, version int) error {
 	return o.checkSystemPrompt(a)
 }
 
-// checkSystemPrompt refuses rather than ignores (S85).
+// checkSystemPrompt refuses what the agent did not advertise instead of ignoring
+// it (S85).
 func (o *sessionRequest) checkSystemPrompt(a *Agent) error {
 	if o.prompt == nil {
 		return nil
@@ -85,8 +86,8 @@ func (o *sessionRequest) checkSystemPrompt(a *Agent) error {
 	return nil
 }
 
-// serverTransport returns a server's name and transport, and whether it is
-// among those that can be used.
+// serverTransport returns a server's name and transport, and whether the agent
+// can use it.
 func serverTransport(m MCPServer, can MCPTransports) (name, transport string, ok bool) {
 	switch m := m.(type) {
 	case *MCPServerStdio:
@@ -119,8 +120,8 @@ func (c *AgentConn) add(s *AgentSession) error {
 	return nil
 }
 
-// open opens a new session, from nothing or from another one. The updates the
-// hook sends go out behind the answer.
+// open opens a new session, from nothing or from another one. The updates that
+// the hook sends are sent after the answer.
 func (c *AgentConn) open(ctx context.Context, o *sessionRequest, from SessionID) (*AgentSession, error) {
 	a := c.agent.Load()
 	if from != "" && a.ForkSession == nil {
@@ -155,8 +156,8 @@ func (c *AgentConn) open(ctx context.Context, o *sessionRequest, from SessionID)
 	return s, nil
 }
 
-// announce notes that options and commands are in the answer; changes from now
-// on have to be sent.
+// announce records that options and commands are part of the answer. Later
+// changes must be sent.
 func (s *AgentSession) announce() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -223,9 +224,9 @@ func (c *AgentConn) resume(ctx context.Context, id SessionID, o *sessionRequest,
 	return s, nil
 }
 
-// replayAsked has the history of a session that is open told by the hook, which
-// gets an end of its own: what it sets there must not replace what the open
-// session has.
+// replayAsked has the hook replay the history of a session that is open. The hook
+// gets an AgentSession of its own, so that what it sets there does not replace
+// what the open session has.
 func (s *AgentSession) replayAsked(ctx context.Context, o *sessionRequest) error {
 	end := s.c.newSessionIn(s.ctx, s.id, o)
 	end.keepApart()
@@ -243,7 +244,7 @@ func (s *AgentSession) replayAsked(ctx context.Context, o *sessionRequest) error
 	return err
 }
 
-// resuming waits until nobody else brings a session back.
+// resuming waits until no other request is resuming the session.
 func (c *AgentConn) resuming(ctx context.Context, id SessionID) (done func(), err error) {
 	for {
 		c.mu.Lock()
@@ -268,7 +269,7 @@ func (c *AgentConn) resuming(ctx context.Context, id SessionID) (done func(), er
 	}
 }
 
-// snapshot tells the session's state (S89).
+// snapshot reports the session's state (S89).
 func (s *AgentSession) snapshot(ctx context.Context) error {
 	if !s.c.peer.Load().proto.states() {
 		return nil
@@ -276,7 +277,7 @@ func (s *AgentSession) snapshot(ctx context.Context) error {
 	return s.sendNow(ctx, func() SessionUpdate { return s.state() })
 }
 
-// sendNow sends what make returns when it is its turn.
+// sendNow sends what make returns once the caller has the right to send.
 func (s *AgentSession) sendNow(ctx context.Context, update func() SessionUpdate) error {
 	if err := s.acquire(ctx); err != nil {
 		return err
@@ -288,7 +289,7 @@ func (s *AgentSession) sendNow(ctx context.Context, update func() SessionUpdate)
 	return s.c.peer.Load().proto.update(ctx, s, update())
 }
 
-// replayKept sends what the session has kept of its own history.
+// replayKept sends what the session remembers of its own history.
 func (s *AgentSession) replayKept(ctx context.Context, replay bool) error {
 	if err := s.acquire(ctx); err != nil {
 		return err
@@ -305,7 +306,7 @@ func (s *AgentSession) replayKept(ctx context.Context, replay bool) error {
 	return proto.update(ctx, s, s.state())
 }
 
-// forget takes a session out of the connection.
+// forget removes a session from the connection.
 func (c *AgentConn) forget(s *AgentSession) {
 	s.stop(ErrSessionClosed)
 	c.mu.Lock()
@@ -318,8 +319,7 @@ func (c *AgentConn) forget(s *AgentSession) {
 // closeSession cancels what runs in a session, waits until it has ended and
 // forgets the session (S43).
 func (c *AgentConn) closeSession(ctx context.Context, s *AgentSession) error {
-	// From here on there is no such session for anybody who asks, so that no
-	// prompt can slip in.
+	// From here on the session cannot be found, so that no prompt can slip in.
 	c.mu.Lock()
 	open := c.sessions[s.id] == s
 	if open {
@@ -334,12 +334,12 @@ func (c *AgentConn) closeSession(ctx context.Context, s *AgentSession) error {
 	if err := c.drained(ctx, s.id); err != nil {
 		return err
 	}
-	// The last turn may just be telling its end, which comes before the answer.
+	// The last turn may still be reporting its end, which comes before the answer.
 	if err := s.acquire(ctx); err != nil {
 		return err
 	}
 	s.releaseSending()
-	// What it did in the background ends with the session's context.
+	// Its background work ends with the session's context.
 	var err error
 	if a := c.agent.Load(); a.CloseSession != nil {
 		err = c.guard("CloseSession", func() error { return a.CloseSession(ctx, s) })
@@ -379,7 +379,8 @@ func (c *AgentConn) archiveSession(ctx context.Context, id SessionID, archived b
 	return c.guard("ArchiveSession", func() error { return a.ArchiveSession(ctx, c, id, archived) })
 }
 
-// list answers session/list, by default with what is open here.
+// list answers session/list. Without a hook it lists the sessions that are open
+// here.
 func (c *AgentConn) list(ctx context.Context, q *SessionQuery) (page *SessionPage, err error) {
 	switch q.Archived {
 	case "", SessionArchiveFilterExclude, SessionArchiveFilterInclude, SessionArchiveFilterOnly:
@@ -473,7 +474,8 @@ func (c *AgentConn) setOption(ctx context.Context, id SessionID, option SessionC
 	return s, nil
 }
 
-// checkOption refuses an option that does not exist, and a value it cannot have.
+// checkOption refuses an option that does not exist, and a value that it cannot
+// have.
 func checkOption(options []SessionConfigOption, id SessionConfigID, v SessionConfigOptionValue) error {
 	o := findOption(options, id)
 	if o == nil {

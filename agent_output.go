@@ -8,17 +8,18 @@ import (
 	"github.com/goacp/acp/acpv2"
 )
 
-// An Output sends updates of a session. A [Turn] has one that ends with the
-// turn, an [AgentSession] one that lasts as long as the session. All methods may
-// be called from any goroutine; what one goroutine sends arrives in that order.
+// An Output sends updates of a session. A [Turn] has one that ends with the turn;
+// an [AgentSession] has one that lasts as long as the session. All methods may be
+// called from any goroutine. What one goroutine sends arrives in that order.
 //
-// Sending waits while the client does not read, until the turn or the session
-// has ended; a turn that was cancelled can still send what is left to say.
-// Errors may be checked now or once at the end: see [Output.Err].
+// Sending blocks while the client does not read, until the turn or the session
+// has ended. A turn that was cancelled can still send. Errors may be checked at
+// every call or once at the end: see [Output.Err].
 //
-// Updates are in the vocabulary of version 2. For a version 1 client they are
-// put into its words; what it has no word for, such as a state, is not sent, and
-// what it has not said it understands (notices, compactions, subagents) neither.
+// Updates are in the vocabulary of version 2 and are translated for version 1
+// clients. An update that version 1 has no form for, such as a state, is not
+// sent; neither is one that the client has not said it understands (notices,
+// compactions, subagents).
 type Output struct {
 	*output
 	ctx context.Context // of questions, commands and files
@@ -41,9 +42,9 @@ type output struct {
 }
 
 // WithContext returns an Output for the same turn or session whose questions,
-// commands and files use another context, so that one of them can be given up
-// alone. ctx should derive from the one the hook was given; in any case what
-// waits is given up when the turn or the session is over.
+// commands and files use ctx, so that they can be cancelled on their own. ctx
+// should derive from the context the hook was given. In any case they are
+// cancelled when the turn or the session ends.
 func (o *Output) WithContext(ctx context.Context) *Output {
 	both, cancel := context.WithCancelCause(ctx)
 	forget := context.AfterFunc(o.ctx, func() { cancel(context.Cause(o.ctx)) })
@@ -51,16 +52,17 @@ func (o *Output) WithContext(ctx context.Context) *Output {
 	return &Output{output: o.output, ctx: both}
 }
 
-// Err returns the first failure of a turn to send, or nil. A session's own output
-// keeps none.
+// Err returns the first error that occurred when the turn sent something, or nil.
+// It is always nil for a session's own output.
 func (o *Output) Err() error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.err
 }
 
-// fail keeps the first failure of a turn, which is over by that. A session's own
-// output goes on: what cannot be sent is one thing, and its end shows by itself.
+// fail keeps the first failure of a turn and ends its context. A session's own
+// output continues: the failure concerns one update, and the end of the session
+// is noticed anyway.
 func (o *Output) fail(err error) error {
 	if o.t == nil {
 		return err
@@ -75,7 +77,7 @@ func (o *Output) fail(err error) error {
 	return o.err
 }
 
-// acquire waits for the right to send and checks that there still is one.
+// acquire waits for the right to send and checks that the output may still send.
 func (o *Output) acquire() error {
 	if err := o.s.acquire(o.sends); err != nil {
 		if o.t != nil && isClosed(o.t.settled) {
@@ -94,9 +96,9 @@ func (o *Output) acquire() error {
 	return nil
 }
 
-// Send sends an update as it is. It must not be changed afterwards. Messages,
-// thoughts, tool calls and the like have methods of their own, which also keep
-// track of ids.
+// Send sends an update unchanged. The update must not be modified afterwards.
+// Messages, thoughts, tool calls and the like have methods of their own, which
+// also generate ids.
 func (o *Output) Send(u SessionUpdate) error {
 	if err := o.acquire(); err != nil {
 		return err
@@ -116,7 +118,7 @@ func (o *Output) sendLocked(u SessionUpdate) error {
 	return nil
 }
 
-// sendState sends the state the session is in when it is sent.
+// sendState sends the state that the session is in at that moment.
 func (o *Output) sendState() error {
 	if err := o.acquire(); err != nil {
 		return err
@@ -125,15 +127,15 @@ func (o *Output) sendState() error {
 	return o.sendLocked(o.s.state())
 }
 
-// Say sends text of the agent's answer. Text that follows text is one message,
-// until a tool call, a thought or [Output.EndMessage] comes between.
+// Say sends text of the agent's answer. Consecutive texts form one message, until
+// a tool call, a thought or [Output.EndMessage] comes between them.
 func (o *Output) Say(text string) error { return o.write(agentMessage, text) }
 
 // Think sends text of the agent's thoughts, in the same way.
 func (o *Output) Think(text string) error { return o.write(agentThought, text) }
 
 // MessageID returns the id of the message that [Output.Say] or [Output.Think]
-// has written to last, or "" if the next text begins one.
+// last wrote to, or "" if the next text begins a new one.
 func (o *Output) MessageID() MessageID {
 	if o.s.acquire(o.sends) != nil {
 		return ""
@@ -145,7 +147,7 @@ func (o *Output) MessageID() MessageID {
 	return o.message
 }
 
-// EndMessage makes the next text begin a message of its own.
+// EndMessage makes the next text begin a new message.
 func (o *Output) EndMessage() {
 	if o.acquire() == nil {
 		o.kind = noMessage
@@ -153,7 +155,7 @@ func (o *Output) EndMessage() {
 	}
 }
 
-// write is Send for text, the commonest update by far.
+// write is Send for text, by far the commonest update.
 func (o *Output) write(kind messageKind, text string) error {
 	if text == "" {
 		return nil
@@ -201,7 +203,7 @@ func (o *Output) sendContent(kind messageKind, b ContentBlock) error {
 	return nil
 }
 
-// Show sends content other than text as a part of the agent's answer.
+// Show sends content other than text as part of the agent's answer.
 func (o *Output) Show(blocks ...ContentBlock) error {
 	if err := o.acquire(); err != nil {
 		return err
@@ -215,9 +217,9 @@ func (o *Output) Show(blocks ...ContentBlock) error {
 	return nil
 }
 
-// User sends a message of the user. Agents replay history with it; those that
+// User sends a message of the user. Agents use it to replay history; agents that
 // have kept the message's id send a [UserMessage] instead. The prompt of a turn
-// is sent by itself.
+// is sent automatically.
 func (o *Output) User(blocks ...ContentBlock) error {
 	return o.Send(&UserMessage{MessageID: o.s.nextMessage(), Content: acpv2.Set(blocks)})
 }
@@ -233,8 +235,8 @@ func (o *Output) Plan(entries ...PlanEntry) error {
 	return o.UpdatePlan(&PlanItems{PlanID: defaultPlan, Entries: entries})
 }
 
-// UpdatePlan sends a plan with an id of its own, or of another form than a list.
-// Version 1 clients know one plan only, unless they say more.
+// UpdatePlan sends a plan that has its own id, or that is not a list. Version 1
+// clients know one plan only, unless they say otherwise.
 func (o *Output) UpdatePlan(plan PlanUpdateContent) error {
 	return o.Send(&PlanUpdate{Plan: plan})
 }
@@ -242,8 +244,8 @@ func (o *Output) UpdatePlan(plan PlanUpdateContent) error {
 // RemovePlan removes a plan. Experimental.
 func (o *Output) RemovePlan(id PlanID) error { return o.Send(&PlanRemoved{PlanID: id}) }
 
-// Notice tells the user something that is not part of the conversation. It is
-// shown now and never replayed.
+// Notice shows the user something that is not part of the conversation. It is
+// shown when it arrives and never replayed.
 func (o *Output) Notice(severity NoticeSeverity, title, description string) error {
 	return o.Send(&Notice{Severity: severity, Title: title, Description: description})
 }
@@ -256,7 +258,7 @@ func (o *Output) SetTitle(title string) error {
 	return o.Send(&SessionInfoUpdate{Title: acpv2.Set(title)})
 }
 
-// Usage tells how much of the context window is used, in tokens, and what the
+// Usage reports how many tokens of the context window are used, and what the
 // session has cost so far; cost may be nil.
 func (o *Output) Usage(used, size uint64, cost *Cost) error {
 	u := &UsageUpdate{Used: used, Size: size}
@@ -266,17 +268,17 @@ func (o *Output) Usage(used, size uint64, cost *Cost) error {
 	return o.Send(u)
 }
 
-// Subagent tells about a session that works for this one. Experimental.
+// Subagent reports on a session that works for this one. Experimental.
 func (o *Output) Subagent(u *SubagentUpdate) error { return o.Send(u) }
 
-// A Compaction is a summary that takes the place of a part of the conversation.
+// A Compaction is a summary that replaces part of the conversation.
 type Compaction struct {
 	o  *Output
 	id CompactionID
 }
 
-// Compact tells that the conversation is being summarized. One of the methods
-// Complete, Fail or Cancel has to follow.
+// Compact reports that the conversation is being summarized. Call Complete, Fail
+// or Cancel when that ends.
 func (o *Output) Compact() *Compaction {
 	c := &Compaction{o: o, id: CompactionID(o.s.nextMessage())}
 	_ = o.Send(&CompactionUpdate{CompactionID: c.id, Status: CompactionStatusInProgress})
@@ -291,8 +293,8 @@ func (c *Compaction) Say(text string) error {
 	return c.o.Send(&CompactionSummaryChunk{CompactionID: c.id, Content: acpv2.Text(text)})
 }
 
-// Complete ends the compaction. A summary replaces what Say has sent; none
-// leaves it.
+// Complete ends the compaction. A summary replaces what Say has sent; without
+// one, that remains.
 func (c *Compaction) Complete(summary ...ContentBlock) error {
 	u := &CompactionUpdate{CompactionID: c.id, Status: CompactionStatusCompleted}
 	if len(summary) > 0 {

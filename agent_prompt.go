@@ -147,8 +147,8 @@ func (c *AgentConn) arrived(id SessionID, req *jsonrpc.Request) error {
 	return nil
 }
 
-// cancel ends the prompt's context; the first cause counts. Who runs its turn has
-// a watch on that.
+// cancel ends the prompt's context; the first cause counts. If its turn runs, the watch
+// on that begins to count the grace.
 func (p *prompt) cancel(cause error) {
 	p.ctx.Cancel(cause)
 	if t := p.watch.Swap(nil); t != nil {
@@ -165,7 +165,7 @@ func (p *prompt) refusal() error {
 	return cause
 }
 
-// passed is closed, for prompts that wait for nobody.
+// passed is closed, for prompts that do not wait.
 var passed = func() chan struct{} {
 	c := make(chan struct{})
 	close(c)
@@ -181,8 +181,8 @@ func (c *AgentConn) closed(id SessionID, p *prompt, cause error) {
 	}
 }
 
-// advance lets the first prompts of a session know where they are. It is called
-// with mu held.
+// advance notifies the first prompts of a session of their places. It is called with
+// mu held.
 func (c *AgentConn) advance(id SessionID) {
 	list := c.prompts[id]
 	for i, p := range list[:min(2, len(list))] {
@@ -190,7 +190,7 @@ func (c *AgentConn) advance(id SessionID) {
 	}
 }
 
-// leave takes a prompt out of the queue. It is called with mu held.
+// leave removes a prompt from the queue. It is called with mu held.
 func (c *AgentConn) leave(id SessionID, p *prompt) {
 	if p.place == promptLeft {
 		return
@@ -216,8 +216,8 @@ func (c *AgentConn) leave(id SessionID, p *prompt) {
 	}
 }
 
-// find returns what arrived has put into the queue for a request, and how many
-// prompts are before it.
+// find returns the prompt that arrived has put into the queue for a request, and how
+// many prompts are ahead of it.
 func (c *AgentConn) find(id SessionID, req *jsonrpc.Request) (p *prompt, before int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -271,8 +271,8 @@ func (c *AgentConn) drained(ctx context.Context, id SessionID) error {
 	}
 }
 
-// onLeave has f called, with mu held, whenever a prompt of a session leaves. It
-// is called with mu held itself.
+// onLeave has f called, with mu held, whenever a prompt of a session leaves. onLeave
+// itself is called with mu held, too.
 func (c *AgentConn) onLeave(id SessionID, f func()) (remove func()) {
 	c.leaves++
 	key := c.leaves
@@ -289,7 +289,7 @@ func (c *AgentConn) onLeave(id SessionID, f func()) (remove func()) {
 	}
 }
 
-// maxPrompts bounds the prompts of a connection, those that run included.
+// maxPrompts bounds the prompts of a connection, including those that run.
 const maxPrompts = 4096
 
 // busy is the answer to a prompt that cannot wait.
@@ -297,8 +297,8 @@ func busy(what string) error {
 	return &Failure{Message: what, Reason: "busy", Scope: "session"}
 }
 
-// checkContent refuses content the agent did not advertise. Blocks of unknown
-// types that are vendors' own are passed on (S84).
+// checkContent refuses content the agent did not advertise. Blocks of unknown types
+// are passed on if they are a vendor's own (S84).
 func checkContent(blocks []ContentBlock, can PromptContent) error {
 	for i, b := range blocks {
 		ok := true
@@ -319,22 +319,22 @@ func checkContent(blocks []ContentBlock, can PromptContent) error {
 	return nil
 }
 
-// admit waits until a prompt may become part of the conversation, and returns
-// its turn. A prompt that has been handed to the turn that runs has none of its
-// own: then that turn is returned as running.
+// admit waits until a prompt may become part of the conversation, and returns its
+// turn. If the prompt has been handed to the turn that runs, admit returns that one as
+// running instead.
 func (c *AgentConn) admit(ctx context.Context, id SessionID, blocks []ContentBlock, meta json.RawMessage) (t, running *Turn, err error) {
 	a := c.agent.Load()
 	s, ok := c.Session(id)
 	if !ok {
 		return nil, nil, SessionNotFound(id)
 	}
-	s.flush() // who prompts it knows it
+	s.flush() // a client that prompts it knows its id
 	if err := checkContent(blocks, a.Content); err != nil {
 		return nil, nil, err
 	}
 	if !isClosed(s.ready) {
 		select {
-		case <-s.ready: // its history is being told
+		case <-s.ready: // its history is being replayed
 		case <-s.ctx.Done():
 			return nil, nil, SessionNotFound(id)
 		case <-ctx.Done():

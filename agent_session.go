@@ -17,13 +17,14 @@ import (
 // working directory, options and history. All methods may be called from any
 // goroutine, except those that say otherwise.
 //
-// What it sends through its embedded [Output] (Say, ToolCall, Notice, SetTitle
-// and more) may be sent at any time, also between turns: progress of work in the background, messages nobody asked for,
-// notices, the title. What belongs to a turn is better sent through the [Turn].
+// Its embedded [Output] (Say, ToolCall, Notice, SetTitle and more) may send at
+// any time, also between turns: progress of background work, unsolicited
+// messages, notices, the title. Updates that belong to a turn are better sent
+// through the [Turn].
 type AgentSession struct {
 	*Output
-	// Value is the agent's own. It is set by the hook that opens the session and
-	// only read afterwards, or guarded by itself.
+	// Value is for the agent's own use. The hook that opens the session sets it.
+	// After that it must only be read, or do its own locking.
 	Value any
 
 	c      *AgentConn
@@ -82,17 +83,17 @@ func (c *AgentConn) newSessionIn(ctx context.Context, id SessionID, o *sessionRe
 // ID returns the session's id.
 func (s *AgentSession) ID() SessionID { return s.id }
 
-// SetID gives the session another id than the random one it has. Only the
-// NewSession and ForkSession hooks may call it. The session may have been there
-// before: ids of messages, tool calls and terminals are kept apart from those
-// that a session of that id had.
+// SetID replaces the session's random id. Only the NewSession and ForkSession
+// hooks may call it. The session may have existed before: new ids of messages,
+// tool calls and terminals differ from those that an earlier session of that id
+// used.
 func (s *AgentSession) SetID(id SessionID) {
 	s.id = id
 	s.keepApart()
 }
 
-// keepApart makes the session's new ids others than those of its history, which
-// another AgentSession has made.
+// keepApart makes the session's new ids differ from those in its history, which
+// another AgentSession has generated.
 func (s *AgentSession) keepApart() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -101,14 +102,15 @@ func (s *AgentSession) keepApart() {
 	}
 }
 
-// Child returns the session of a subagent, to tell what happens in it: what it
-// says, its tool calls, its questions. The session that it works for tells of it
-// first, by [Output.Subagent]. The client does not open a child and cannot call
-// it; it is no open session of the connection, ends with its parent and sends
-// nothing afterwards. Each call returns another end of the same session: keep
-// it. Clients of version 1 that have not said they understand subagents are told
-// nothing, and asked nothing: that fails with [errors.ErrUnsupported].
-// Experimental.
+// Child returns the session of a subagent, to report what happens in it: what it
+// says, its tool calls, its questions. Call [Output.Subagent] on the parent
+// first, so that the client learns of it. The client does not open a child and
+// cannot call it. A child is not an open session of the connection; it ends with
+// its parent and sends nothing afterwards. Each call returns another AgentSession
+// for the same session: keep it.
+//
+// A version 1 client that has not said it understands subagents is sent nothing.
+// Asking it something fails with [errors.ErrUnsupported]. Experimental.
 func (s *AgentSession) Child(id SessionID) *AgentSession {
 	s.mu.Lock()
 	asked := s.asked
@@ -123,7 +125,7 @@ func (s *AgentSession) Child(id SessionID) *AgentSession {
 func (s *AgentSession) Conn() *AgentConn { return s.c }
 
 // Context returns a context that is done when the session is closed or its
-// connection has ended. Work in the background uses it.
+// connection has ended. Background work should use it.
 func (s *AgentSession) Context() context.Context { return s.ctx }
 
 // Cwd returns the working directory, an absolute path.
@@ -135,8 +137,8 @@ func (s *AgentSession) AdditionalDirectories() []string { return s.request().dir
 // MCPServers returns the MCP servers the client wants the session to have.
 func (s *AgentSession) MCPServers() []MCPServer { return s.request().servers }
 
-// SystemPrompt returns what the client wants of the system prompt, or nil.
-// Experimental.
+// SystemPrompt returns the change to the system prompt that the client asks for,
+// or nil. Experimental.
 func (s *AgentSession) SystemPrompt() *SystemPrompt { return s.request().prompt }
 
 // RequestMeta returns _meta of the request that opened the session.
@@ -148,8 +150,8 @@ func (s *AgentSession) request() sessionRequest {
 	return s.asked
 }
 
-// SetMeta sets _meta of the answer to the request that opens the session. Hooks
-// that open sessions call it.
+// SetMeta sets _meta of the answer to the request that opens the session. Only
+// hooks that open sessions may call it.
 func (s *AgentSession) SetMeta(meta json.RawMessage) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -194,10 +196,10 @@ func (s *AgentSession) OptionOn(id SessionConfigID) bool {
 	return false
 }
 
-// SetOptions sets the session's options, in the order in which they are to be
-// shown. The option of category [SessionConfigOptionCategoryMode] also is what
-// version 1 calls the modes. The client is told, once the session is open. It
-// is an error if the current value of an option is not among its values.
+// SetOptions sets the session's options in the order in which they are to be
+// shown. The option of category [SessionConfigOptionCategoryMode] is what version
+// 1 calls the modes. The client is notified once the session is open. It is an
+// error if the current value of an option is not among its values.
 func (s *AgentSession) SetOptions(options ...SessionConfigOption) error {
 	for _, o := range options {
 		if sel, ok := o.Kind.(*SessionConfigSelect); ok && !hasChoice(sel.Options, sel.CurrentValue) {
@@ -207,8 +209,8 @@ func (s *AgentSession) SetOptions(options ...SessionConfigOption) error {
 	return s.changeOptions(func([]SessionConfigOption) ([]SessionConfigOption, error) { return slices.Clone(options), nil })
 }
 
-// changeOptions stores options and tells them, in one step, so that the client
-// ends up with what is stored.
+// changeOptions stores and sends options in one step, so that the client ends up
+// with what is stored.
 func (s *AgentSession) changeOptions(change func([]SessionConfigOption) ([]SessionConfigOption, error)) error {
 	if err := s.acquire(s.ctx); err != nil {
 		return err
@@ -227,8 +229,8 @@ func (s *AgentSession) changeOptions(change func([]SessionConfigOption) ([]Sessi
 	return s.sendLocked(&ConfigOptionUpdate{ConfigOptions: options})
 }
 
-// ChangeOption changes the value of one option. The client is told, once the
-// session is open. The SetOption hook is not asked.
+// ChangeOption changes the value of one option. The client is notified once the
+// session is open. The SetOption hook is not called.
 func (s *AgentSession) ChangeOption(id SessionConfigID, v SessionConfigOptionValue) error {
 	return s.changeOptions(func(options []SessionConfigOption) ([]SessionConfigOption, error) {
 		if checkOption(options, id, v) != nil {
@@ -238,9 +240,9 @@ func (s *AgentSession) ChangeOption(id SessionConfigID, v SessionConfigOptionVal
 	})
 }
 
-// SetCommands sets the commands the user can type; what is typed arrives as the
-// text of a prompt, see [Turn.Command]. The client is told, once the session is
-// open.
+// SetCommands sets the slash commands that the user can type. They arrive as the
+// text of a prompt: see [Turn.Command]. The client is notified once the session
+// is open.
 func (s *AgentSession) SetCommands(commands ...SlashCommand) error {
 	list := make([]AvailableCommand, len(commands))
 	for i := range commands {
@@ -256,9 +258,9 @@ func (s *AgentSession) SetCommands(commands ...SlashCommand) error {
 	return s.Send(&AvailableCommandsUpdate{AvailableCommands: list})
 }
 
-// SetBackground tells what the session does in the background: all of it, each
-// time it changes, after the entities themselves were announced. Version 1 has
-// no word for it.
+// SetBackground reports everything that the session does in the background. Call
+// it each time that changes, after the entities themselves were announced.
+// Version 1 clients are not notified.
 func (s *AgentSession) SetBackground(work ...BackgroundWork) error {
 	if work == nil {
 		work = []BackgroundWork{}
@@ -297,13 +299,13 @@ func (s *AgentSession) releaseSending() { s.sending.leave() }
 // maxHeldUpdates bounds what a hook that opens a session may send to it.
 const maxHeldUpdates = 1024
 
-// hold keeps back what is sent until the client knows the session's id.
+// hold holds back what is sent until the client knows the session's id.
 func (s *AgentSession) hold() {
 	s.held = new([]SessionUpdate)
 }
 
-// flush sends what was held. It runs when the answer that opens the session has
-// been written.
+// flush sends what was held. It is called when the answer that opens the session
+// has been written.
 func (s *AgentSession) flush() {
 	if s.acquire(s.ctx) != nil {
 		return
@@ -354,7 +356,7 @@ func (s *AgentSession) nextCall() ToolCallID {
 	return ToolCallID("call_" + s.infix + strconv.Itoa(s.calls))
 }
 
-// setCancel registers how a tool call or terminal is cancelled; nil forgets it.
+// setCancel registers how a tool call or terminal is cancelled; nil removes that.
 // It reports whether there was one.
 func (s *AgentSession) setCancel(key string, cancel func()) bool {
 	s.mu.Lock()

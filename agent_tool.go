@@ -23,14 +23,15 @@ type ToolCall struct {
 	Content   []ToolCallContent
 	Input     any // what the tool is given: encoded by encoding/json, or a json.RawMessage as it is
 	Meta      json.RawMessage
-	// Cancel, when set, lets the client cancel this call alone. It runs once at
-	// most, in a goroutine of its own, and should make the call end. Version 2.
+	// Cancel, if set, lets the client cancel this call alone. It is called at
+	// most once, in a goroutine of its own, and should make the call end. Version
+	// 2 only.
 	Cancel func()
 }
 
-// A ToolCallHandle reports the progress of a tool call. Its methods may be
-// called from any goroutine, also after the call has ended: clients show what is
-// added then. Their errors are those of [Output.Send] and kept in the same way.
+// A ToolCallHandle reports the progress of a tool call. Its methods may be called
+// from any goroutine, even after the call has ended: clients show what is added
+// then. Their errors are those of [Output.Send], and are kept in the same way.
 type ToolCallHandle struct {
 	o  *Output
 	id ToolCallID
@@ -50,8 +51,9 @@ type ToolCallHandle struct {
 func toolCancelKey(id ToolCallID) string     { return "tool_call:" + string(id) }
 func terminalCancelKey(id TerminalID) string { return "terminal:" + string(id) }
 
-// ToolCall announces a tool call, or takes up one that is known by its id.
-// Calls that have not ended when their turn is cancelled end as cancelled.
+// ToolCall announces a tool call. If t has the ID of a call that is known,
+// ToolCall continues that one. Calls that have not ended when their turn is
+// cancelled end as cancelled.
 func (o *Output) ToolCall(t ToolCall) *ToolCallHandle {
 	if t.ID == "" {
 		t.ID = o.s.nextCall()
@@ -95,8 +97,8 @@ func (o *Output) ToolCall(t ToolCall) *ToolCallHandle {
 	return h
 }
 
-// setCancel registers how something is cancelled by its client. What belongs to
-// a turn cannot be cancelled alone any more when that has ended.
+// setCancel registers how the client can cancel something. What belongs to a turn
+// can no longer be cancelled on its own once the turn has ended.
 func (o *Output) setCancel(key string, cancel func()) {
 	o.s.setCancel(key, cancel)
 	if o.t != nil {
@@ -132,7 +134,7 @@ func (h *ToolCallHandle) Status() ToolCallStatus {
 	return h.status
 }
 
-// Update sends any change; its ToolCallID is set.
+// Update sends any change; Update sets its ToolCallID.
 func (h *ToolCallHandle) Update(u ToolCallUpdate) error {
 	u.ToolCallID = h.id
 	h.mu.Lock()
@@ -160,7 +162,7 @@ func finalStatus(s ToolCallStatus) bool {
 	return s == ToolCallStatusCompleted || s == ToolCallStatusFailed || s == ToolCallStatusCancelled
 }
 
-// close takes the call from those that its turn would have to cancel.
+// close removes the call from those that its turn would have to cancel.
 func (h *ToolCallHandle) close() {
 	s, t := h.o.s, h.o.t
 	if t == nil {
@@ -191,12 +193,12 @@ func (h *ToolCallHandle) SetLocations(where ...ToolCallLocation) error {
 	return h.Update(ToolCallUpdate{Locations: acpv2.Set(where)})
 }
 
-// SetInput reports what the tool is given, as [ToolCall.Input].
+// SetInput reports the tool's input: see [ToolCall.Input].
 func (h *ToolCallHandle) SetInput(v any) error {
 	return h.Update(ToolCallUpdate{RawInput: rawJSON(h.o, v)})
 }
 
-// SetOutput reports what the tool has returned, for programs; it is encoded like
+// SetOutput reports the tool's output for programs. It is encoded like
 // [ToolCall.Input].
 func (h *ToolCallHandle) SetOutput(v any) error {
 	return h.Update(ToolCallUpdate{RawOutput: rawJSON(h.o, v)})
@@ -270,8 +272,8 @@ func diffOf(changes []FileChange) (*Diff, []patch.File) {
 	return d, files
 }
 
-// Complete ends the call as done. It returns the first failure to send of the
-// whole turn.
+// Complete ends the call as completed. It returns the first error that occurred
+// when the turn sent something.
 func (h *ToolCallHandle) Complete() error {
 	if err := h.SetStatus(ToolCallStatusCompleted); err != nil {
 		return err
@@ -279,11 +281,11 @@ func (h *ToolCallHandle) Complete() error {
 	return h.o.Err()
 }
 
-// Fail ends the call as failed and shows the text of err, if there is one. If err
-// is or wraps the error or the cause of the turn's context, which was cancelled,
-// the call ends as cancelled instead, and no text is shown; so it does after the
-// client has cancelled the call alone. Version 1 clients have no such status and
-// see a call that failed. Fail returns a failure to send, not err.
+// Fail ends the call as failed and shows the text of err, unless err is nil. If
+// err is or wraps the error or the cause of the turn's cancelled context, the
+// call ends as cancelled instead and no text is shown; so it does after the
+// client has cancelled this call alone. Version 1 clients have no such status and
+// see a failed call. Fail returns an error of sending, not err.
 func (h *ToolCallHandle) Fail(err error) error {
 	if h.wasCancelled(err) {
 		if err := h.SetStatus(ToolCallStatusCancelled); err != nil {
@@ -302,8 +304,8 @@ func (h *ToolCallHandle) Fail(err error) error {
 	return h.o.Err()
 }
 
-// wasCancelled reports whether err is why the call has ended early, and that is
-// nothing but a cancel.
+// wasCancelled reports whether err, which ended the call early, is nothing but a
+// cancellation.
 func (h *ToolCallHandle) wasCancelled(err error) bool {
 	if err == nil {
 		return false

@@ -14,15 +14,14 @@ import (
 	"github.com/goacp/acp/jsonrpc"
 )
 
-// A Turn is the work on one prompt, from the prompt to the stop reason. What the
-// agent has to say goes through the [Output] it embeds: Say, Think, ToolCall,
-// Plan, Permit, Elicit, Run, ReadFile, WriteFile and more. All of it may be
-// called from any goroutine as long as the turn lasts; after it has ended
-// sending fails with [ErrTurnEnded].
+// A Turn is the work on one prompt, up to the stop reason. The agent answers
+// through the [Output] it embeds: Say, Think, ToolCall, Plan, Permit, Elicit,
+// Run, ReadFile, WriteFile and more. All of them may be called from any goroutine
+// while the turn runs. After it has ended, sending fails with [ErrTurnEnded].
 //
-// The first failure to send is kept, as in [bufio.Writer]: it cancels the turn's
+// The first error of sending is kept, as in [bufio.Writer]: it cancels the turn's
 // context, later sends fail with it, and [Output.Err] returns it. So an agent
-// may leave the errors of single sends unchecked.
+// need not check the errors of single sends.
 type Turn struct {
 	*Output
 
@@ -50,14 +49,14 @@ type Turn struct {
 	open    []*ToolCallHandle // calls that have not ended; guarded by session.mu
 }
 
-// turnContext is done with one context and also has the values of another one, the
-// request's.
+// turnContext is done when one context is, and also has the values of another
+// one, the request's.
 type turnContext struct {
 	context.Context
 	values context.Context
 }
 
-// Value asks the first one first: package context looks for parents in there.
+// Value asks the first context first: package context looks for parents there.
 func (c *turnContext) Value(key any) any {
 	if v := c.Context.Value(key); v != nil {
 		return v
@@ -96,11 +95,11 @@ func (t *Turn) Session() *AgentSession { return t.session }
 // Context returns the context the hook was given.
 func (t *Turn) Context() context.Context { return &t.ctx }
 
-// Blocks returns the prompt's content. It must not be changed.
+// Blocks returns the prompt's content, which must not be modified.
 func (t *Turn) Blocks() []ContentBlock { return t.blocks }
 
-// Text returns the text of the prompt: its text blocks one after another, with a
-// line break between them, and the addresses of links.
+// Text returns the text of the prompt: its text blocks and the URIs of its links,
+// joined by line breaks.
 func (t *Turn) Text() string { return blocksText(t.blocks) }
 
 func blocksText(blocks []ContentBlock) string {
@@ -127,22 +126,22 @@ func (t *Turn) Meta() json.RawMessage { return t.meta }
 // PromptID returns the id of the prompt as a message of the conversation.
 func (t *Turn) PromptID() MessageID { return t.message }
 
-// Steering gives what the client says while the turn runs, under [BusySteer].
-// What is received has been taken: it has become part of the conversation and
-// needs no turn of its own. The channel is never closed; [Turn.Context] ends
-// waiting for it.
+// Steering returns a channel of the prompts that the client sends while the turn
+// runs, under [BusySteer]. A prompt that is received becomes part of the
+// conversation and does not get a turn of its own. The channel is never closed: a
+// receiver must also wait for [Turn.Context]. Without BusySteer it is nil.
 func (t *Turn) Steering() <-chan []ContentBlock { return t.steering }
 
-// SetUsage reports the tokens the turn has used so far; the last report counts.
-// Clients see it when the turn ends. Experimental.
+// SetUsage reports the tokens that the turn has used so far; the last report
+// counts. It is sent to the client when the turn ends. Experimental.
 func (t *Turn) SetUsage(u Usage) {
 	t.session.mu.Lock()
 	defer t.session.mu.Unlock()
 	t.usage = &u
 }
 
-// begin makes the turn its session's. The client learns of it where it is not
-// the client that waits for the turn.
+// begin makes the turn its session's. A client that did not start the turn learns
+// of it from the updates.
 func (t *Turn) begin() {
 	s := t.session
 	if s.acquire(t.sends) != nil {
@@ -160,8 +159,8 @@ func (t *Turn) begin() {
 	_ = t.sendState()
 }
 
-// finish ends the turn: nothing can be sent through it any more, and what it
-// left unfinished is told to have been cancelled.
+// finish ends the turn. Nothing can be sent through it any more, and tool calls
+// that it left open are reported as cancelled.
 func (t *Turn) finish(stop StopReason, err error) {
 	s := t.session
 	t.stop, t.stopErr = stop, err
@@ -181,19 +180,20 @@ func (t *Turn) finish(stop StopReason, err error) {
 	s.turn, s.asking = nil, 0
 	idle := &IdleStateUpdate{StopReason: stop, Usage: t.usage, Background: s.background}
 	s.mu.Unlock()
-	// The next prompt may come as soon as the client sees the end. The next turn
-	// has to wait for the right to send, so it begins behind it.
+	// The next prompt may arrive as soon as the client sees the end. The next turn
+	// waits for the right to send, so it begins after the end was sent.
 	t.leave()
 	if proto := s.c.peer.Load().proto; proto.states() {
 		if err != nil {
 			idle.StopReason, idle.Error = StopError, s.c.turnError(err)
 		}
-		_ = proto.update(s.ctx, s, idle) // the connection has failed; it tells by itself
+		_ = proto.update(s.ctx, s, idle) // a connection that has failed reports that itself
 	}
 }
 
-// leave takes the turn's prompt out of the queue, which lets the next one begin;
-// where the end of a turn is an answer, that is when it has been sent.
+// leave marks the prompt's turn as settled, which lets the next one begin. If the
+// end of the turn is an answer, the prompt leaves the queue when that has been
+// sent.
 func (t *Turn) leave() {
 	close(t.settled)
 	t.sending.Cancel(ErrTurnEnded)
@@ -205,8 +205,8 @@ func (t *Turn) leave() {
 	}
 }
 
-// cancelOpen marks the tool calls of a cancelled turn. The caller has the right
-// to send.
+// cancelOpen marks the tool calls of a cancelled turn as cancelled. The caller
+// has the right to send.
 func (t *Turn) cancelOpen() {
 	s := t.session
 	s.mu.Lock()
@@ -219,8 +219,8 @@ func (t *Turn) cancelOpen() {
 	}
 }
 
-// turnError is what a client is told about a turn that failed, where there is
-// no answer to put the error in.
+// turnError is what is sent to a client about a turn that failed, if there is no
+// answer that could carry the error.
 func (c *AgentConn) turnError(err error) *acpv2.Error {
 	if we, ok := errors.AsType[*jsonrpc.Error](err); ok {
 		return &acpv2.Error{Code: acpv2.ErrorCode(we.Code), Message: we.Message, Data: we.Data}
@@ -238,9 +238,9 @@ func (c *AgentConn) turnError(err error) *acpv2.Error {
 	return &acpv2.Error{Code: acpv2.ErrorCode(e.Code), Message: e.Message, Data: e.Data}
 }
 
-// Command returns the name and the rest of a prompt that begins with a slash, as
-// commands that were announced by [AgentSession.SetCommands] do; ok is false for
-// any other prompt. Whether there is such a command is for the agent to say.
+// Command splits a slash command into its name and the rest of the prompt; ok is
+// false for any other prompt. It does not check that [AgentSession.SetCommands]
+// has announced such a command.
 func (t *Turn) Command() (name, rest string, ok bool) {
 	if len(t.blocks) == 0 {
 		return "", "", false
