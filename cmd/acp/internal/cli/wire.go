@@ -14,13 +14,13 @@ import (
 	chatcmd "github.com/goacp/acp/cmd/acp/internal/cli/chat"
 	"github.com/goacp/acp/cmd/acp/internal/cli/check"
 	"github.com/goacp/acp/cmd/acp/internal/cli/completion"
-	"github.com/goacp/acp/cmd/acp/internal/cli/configcmd"
+	"github.com/goacp/acp/cmd/acp/internal/cli/config"
 	"github.com/goacp/acp/cmd/acp/internal/cli/docs"
 	"github.com/goacp/acp/cmd/acp/internal/cli/exec"
 	"github.com/goacp/acp/cmd/acp/internal/cli/mcpconnect"
 	"github.com/goacp/acp/cmd/acp/internal/cli/sessions"
 	"github.com/goacp/acp/cmd/acp/internal/cli/tap"
-	"github.com/goacp/acp/cmd/acp/internal/cli/tracecmd"
+	"github.com/goacp/acp/cmd/acp/internal/cli/trace"
 	"github.com/goacp/acp/cmd/acp/internal/cli/version"
 	"github.com/goacp/acp/cmd/acp/internal/store"
 )
@@ -36,9 +36,9 @@ func addCommands(root *cobra.Command, a *app.App) (chat *cobra.Command) {
 	chat = chatcmd.NewCommand(a, nil)
 	resume := func(ctx context.Context, s store.Session) error { return resume(ctx, a, s) }
 	add(groupTalk, chat, exec.NewCommand(a, nil), sessions.NewCommandResume(a, resume, nil))
-	add(groupSet, agents.NewCommand(a, nil), auth.NewCommand(a, nil), configcmd.NewCommand(a, nil),
+	add(groupSet, agents.NewCommand(a, nil), auth.NewCommand(a, nil), config.NewCommand(a, nil),
 		completion.NewCommand(a, nil), version.NewCommand(a, nil))
-	add(groupWire, agentcmd.NewCommand(a, nil), bridge.NewCommand(a, nil), tap.NewCommand(a, nil), tracecmd.NewCommand(a, nil), check.NewCommand(a, nil), check.NewConnect(a), mcpconnect.NewCommand(a, nil), docs.NewCommand(a))
+	add(groupWire, agentcmd.NewCommand(a, nil), bridge.NewCommand(a, nil), tap.NewCommand(a, nil), trace.NewCommand(a, nil), check.NewCommand(a, nil), check.NewConnect(a), mcpconnect.NewCommand(a, nil), docs.NewCommand(a))
 	return chat
 }
 

@@ -1,6 +1,6 @@
-// Package tracecmd is the command acp trace: it shows, measures, compares and plays what acp tap has
+// Package trace is the command acp trace: it shows, measures, compares and plays what acp tap has
 // recorded.
-package tracecmd
+package trace
 
 import (
 	"context"

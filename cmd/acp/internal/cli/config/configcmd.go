@@ -1,5 +1,5 @@
-// Package configcmd is the command acp config.
-package configcmd
+// Package config is the command acp config.
+package config
 
 import (
 	"context"

@@ -1,4 +1,4 @@
-package tracecmd
+package trace
 
 // A pending is a request that was not answered yet.
 type pending struct {
