@@ -53,7 +53,7 @@ var inDialect = map[string]bool{
 	"cmd/acp/internal/record/summary":            true,
 	"cmd/acp/internal/record/frame":              true,
 	"cmd/acp/internal/ui/export":                 true,
-	"cmd/acp/internal/foreign":                   true,
+	"cmd/acp/internal/launch":                    true,
 	"cmd/acp/internal/history":                   true,
 	"cmd/acp/internal/backend":                   true,
 	"cmd/acp/internal/mcp":                       true,

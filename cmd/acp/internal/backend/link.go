@@ -16,6 +16,7 @@ import (
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acphost"
 	"github.com/goacp/acp/cmd/acp/internal/exitcode"
+	"github.com/goacp/acp/cmd/acp/internal/launch"
 	"github.com/goacp/acp/cmd/acp/internal/mcp"
 	"github.com/goacp/acp/cmd/acp/internal/remembered"
 	"github.com/goacp/acp/cmd/acp/internal/safetext"
@@ -56,7 +57,7 @@ func (h *Host) dial(ctx context.Context, env map[string]string, known remembered
 		}}
 	}
 	l.terminals = newTerminals(l, rand.Text()[:6], h.cfg.Cwd, h.cfg.Roots)
-	start := &Start{Agent: h.name(), Limit: h.cfg.Connect, Stderr: l.stderr.last, Ignored: func(line string) {
+	start := &launch.Start{Agent: h.name(), Limit: h.cfg.Connect, Stderr: l.stderr.last, Ignored: func(line string) {
 		h.cfg.Logger.Debug("the agent wrote a line that is no message", "agent", h.name(), "line", safetext.Line(line, maxNote))
 	}}
 	client := h.client(l)

@@ -15,6 +15,7 @@ import (
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acphost"
 	"github.com/goacp/acp/cmd/acp/internal/exitcode"
+	"github.com/goacp/acp/cmd/acp/internal/launch"
 	"github.com/goacp/acp/cmd/acp/internal/safetext"
 	"github.com/goacp/acp/internal/process"
 	"github.com/goacp/acp/jsonrpc"
@@ -260,7 +261,7 @@ func (h *Host) coded(what string, err error) error {
 func (h *Host) left(what string, err error) error {
 	how := ""
 	if exit, ok := errors.AsType[*process.ExitError](err); ok {
-		how = howEnded(exit)
+		how = launch.HowEnded(exit)
 		if why := process.Reason(exit.Stderr); why != "" {
 			how += ": " + safetext.Line(why, maxNote)
 		}
@@ -270,5 +271,5 @@ func (h *Host) left(what string, err error) error {
 	if how == "" {
 		return fmt.Errorf("%s: %w", what, err)
 	}
-	return &plainError{fmt.Sprintf("%s: %s %s", what, h.name(), how), err}
+	return &launch.PlainError{Text: fmt.Sprintf("%s: %s %s", what, h.name(), how), Err: err}
 }

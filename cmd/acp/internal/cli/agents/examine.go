@@ -19,7 +19,7 @@ import (
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/cmd/acp/internal/app"
 	"github.com/goacp/acp/cmd/acp/internal/config"
-	"github.com/goacp/acp/cmd/acp/internal/foreign"
+	"github.com/goacp/acp/cmd/acp/internal/launch"
 	"github.com/goacp/acp/cmd/acp/internal/remembered"
 	"github.com/goacp/acp/cmd/acp/internal/roster"
 	"github.com/goacp/acp/internal/process"
@@ -322,8 +322,8 @@ func (d *doctor) failed(ctx context.Context, err error) (started bool) {
 		}
 		d.report.add(c)
 		return false
-	case foreign.Of(first) != "":
-		c.Detail, c.Cure = "it "+foreign.Of(first), "start it as an agent: look for a flag such as --acp or --stdio in its help"
+	case launch.Speaks(first) != "":
+		c.Detail, c.Cure = "it "+launch.Speaks(first), "start it as an agent: look for a flag such as --acp or --stdio in its help"
 	case timeout && first == "":
 		c.Detail = fmt.Sprintf("no answer within %s, nothing was written", d.limit)
 		c.Cure = "is it started to speak ACP? look for a flag such as --acp in its help, or give it more time: --timeout"
@@ -517,7 +517,7 @@ func (n *noise) take(e jsonrpc.Event) {
 		if n.n++; len(n.kept) < maxMore {
 			n.kept = append(n.kept, text)
 		}
-		if n.n == 1 && n.foreign != nil && foreign.Of(text) != "" {
+		if n.n == 1 && n.foreign != nil && launch.Speaks(text) != "" {
 			n.foreign()
 		}
 	}

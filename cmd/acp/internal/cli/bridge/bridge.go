@@ -11,10 +11,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/goacp/acp"
+	"github.com/goacp/acp/cmd/acp/internal/launch"
 	"github.com/goacp/acp/jsonrpc"
 
 	"github.com/goacp/acp/cmd/acp/internal/app"
-	"github.com/goacp/acp/cmd/acp/internal/backend"
 	"github.com/goacp/acp/cmd/acp/internal/config"
 	"github.com/goacp/acp/cmd/acp/internal/exitcode"
 	"github.com/goacp/acp/cmd/acp/internal/remembered"
@@ -117,7 +117,7 @@ func Run(ctx context.Context, o *Options) error {
 	} else {
 		// That is found before a client waits for it.
 		if _, err := roster.LookPath(agent.Command, a.Cwd, agent.Environ()); err != nil && !agent.LoginEnv {
-			return backend.NoProgram(agent.Name, agent.Command, err)
+			return launch.NoProgram(agent.Name, agent.Command, err)
 		}
 		t := agent.Transport(a.Cwd)
 		t.Stderr = a.Err
@@ -125,7 +125,7 @@ func Run(ctx context.Context, o *Options) error {
 	}
 	name := safetext.Line(agent.Name, 200)
 	b.Reach = func(ctx context.Context, client *acp.Client) (*acp.ClientConn, error) {
-		start := &backend.Start{Agent: name, Limit: cfg.Timeouts.Connect}
+		start := &launch.Start{Agent: name, Limit: cfg.Timeouts.Connect}
 		conn, err := o.connect(ctx, cfg, agent, client, func() (*acp.ClientConn, error) { return start.Connect(ctx, client, b.Agent) })
 		if err == nil || ctx.Err() != nil {
 			return conn, err

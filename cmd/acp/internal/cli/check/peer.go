@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/goacp/acp/cmd/acp/internal/launch"
 	"github.com/goacp/acp/conformance"
 	"github.com/goacp/acp/internal/process"
 	"github.com/goacp/acp/jsonrpc"
@@ -200,7 +201,7 @@ func (o *Options) checkAgent(ctx context.Context, opt conformance.Options, rec *
 	if err != nil {
 		return nil, nil, err
 	}
-	cfg, err := o.App.Process(ctx, agent)
+	cfg, err := launch.Process(ctx, agent, o.App.Cwd)
 	if err != nil {
 		return nil, nil, err
 	}

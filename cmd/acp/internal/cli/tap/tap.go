@@ -18,6 +18,7 @@ import (
 	"github.com/goacp/acp/cmd/acp/internal/app"
 	"github.com/goacp/acp/cmd/acp/internal/config"
 	"github.com/goacp/acp/cmd/acp/internal/exitcode"
+	"github.com/goacp/acp/cmd/acp/internal/launch"
 	"github.com/goacp/acp/cmd/acp/internal/record/tap"
 	"github.com/goacp/acp/cmd/acp/internal/roster"
 	"github.com/goacp/acp/cmd/acp/internal/safetext"
@@ -198,7 +199,7 @@ func (o *Options) command(ctx context.Context) (name string, c process.Config, e
 		return "", c, err
 	}
 	// A program that is not there is found before anything is recorded.
-	c, err = a.Process(ctx, agent)
+	c, err = launch.Process(ctx, agent, a.Cwd)
 	return safetext.Line(agent.Name, 200), c, err
 }
 

@@ -1,4 +1,4 @@
-package app
+package launch
 
 import (
 	"os"
@@ -12,20 +12,20 @@ import (
 )
 
 func TestProcess(t *testing.T) {
-	a := &App{Cwd: t.TempDir()}
+	dir := t.TempDir()
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := a.Process(t.Context(), roster.Agent{Name: "own", Builtin: true})
-	if err != nil || c.Path != self || c.Dir != a.Cwd || !cmp.Equal(c.Args, []string{"agent"}) {
+	c, err := Process(t.Context(), roster.Agent{Name: "own", Builtin: true}, dir)
+	if err != nil || c.Path != self || c.Dir != dir || !cmp.Equal(c.Args, []string{"agent"}) {
 		t.Errorf("the built-in agent: %+v, %v", c, err)
 	}
-	c, err = a.Process(t.Context(), roster.Agent{Name: "x", Command: self, Args: []string{"--acp"}})
+	c, err = Process(t.Context(), roster.Agent{Name: "x", Command: self, Args: []string{"--acp"}}, dir)
 	if err != nil || c.Path != self || !cmp.Equal(c.Args, []string{"--acp"}) {
 		t.Errorf("a program: %+v, %v", c, err)
 	}
-	_, err = a.Process(t.Context(), roster.Agent{Name: "no\x1b[31m", Command: "there-is-no-such-program"})
+	_, err = Process(t.Context(), roster.Agent{Name: "no\x1b[31m", Command: "there-is-no-such-program"}, dir)
 	if exitcode.Of(err) != exitcode.Agent || strings.ContainsAny(err.Error(), "\x1b\n") {
 		t.Errorf("a program that is not there: %q", err)
 	}

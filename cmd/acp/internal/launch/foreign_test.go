@@ -1,8 +1,8 @@
-package foreign
+package launch
 
 import "testing"
 
-func TestOf(t *testing.T) {
+func TestSpeaks(t *testing.T) {
 	for _, tt := range []struct{ line, want string }{
 		{"HTTP/1.1 400 Bad Request\r", "speaks HTTP"},
 		{"Content-Length: 12\r\n", "frames messages like a language server"},
@@ -12,7 +12,7 @@ func TestOf(t *testing.T) {
 		{"Welcome", ""},
 		{"", ""},
 	} {
-		if got := Of(tt.line); got != tt.want {
+		if got := Speaks(tt.line); got != tt.want {
 			t.Errorf("%q: %q, want %q", tt.line, got, tt.want)
 		}
 	}

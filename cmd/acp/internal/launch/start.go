@@ -1,4 +1,4 @@
-package backend
+package launch
 
 import (
 	"context"
@@ -38,6 +38,9 @@ func (s *Start) Connect(ctx context.Context, client *acp.Client, t acp.Transport
 	return client.Connect(ctx, t)
 }
 
+// maxNote bounds a line of an agent that is part of an error, in cells.
+const maxNote = 500
+
 // lookFor is the advice for programs that are no agents the way they were started.
 const lookFor = "is it started as an agent? look for a flag such as --acp in its help"
 
@@ -53,7 +56,7 @@ func (s *Start) Failed(err error) error {
 	missing, _ := errors.AsType[*process.LookPathError](err)
 	switch {
 	case missing != nil:
-		return exitcode.With(exitcode.Agent, &plainError{fmt.Sprintf("%s cannot be used: %s; %s", s.Agent, safetext.Line(missing.Error(), maxNote), lookAt(s.Agent)), err})
+		return exitcode.With(exitcode.Agent, &PlainError{Text: fmt.Sprintf("%s cannot be used: %s; %s", s.Agent, safetext.Line(missing.Error(), maxNote), lookAt(s.Agent)), Err: err})
 	case speaks != "":
 		return exitcode.Errorf(exitcode.Protocol, "%s cannot be used: it %s and wrote %q; %s", s.Agent, speaks, line, lookFor)
 	case isAnswer(err):
@@ -68,21 +71,21 @@ func (s *Start) Failed(err error) error {
 			}
 		}
 		text += "; --connect-timeout gives it longer; " + lookFor
-		return exitcode.With(exitcode.Timeout, &plainError{text, err})
+		return exitcode.With(exitcode.Timeout, &PlainError{Text: text, Err: err})
 	case errors.Is(err, jsonrpc.ErrClosed) && exit == nil && line != "":
 		// It does not think that anything has failed.
 		return exitcode.Errorf(exitcode.Protocol, "%s cannot be used: it wrote %q, which is no message, and ended; %s", s.Agent, line, lookFor)
 	case exit != nil:
-		text := fmt.Sprintf("%s cannot be used: it %s before it answered", s.Agent, howEnded(exit))
+		text := fmt.Sprintf("%s cannot be used: it %s before it answered", s.Agent, HowEnded(exit))
 		if why := process.Reason(exit.Stderr); why != "" {
 			text += ": " + safetext.Line(why, maxNote)
 		}
 		if line != "" {
 			text += fmt.Sprintf("; it wrote what is no message: %q", line)
 		}
-		return exitcode.With(exitcode.Agent, &plainError{text, err})
+		return exitcode.With(exitcode.Agent, &PlainError{Text: text, Err: err})
 	case errors.Is(err, jsonrpc.ErrClosed):
-		return exitcode.With(exitcode.Agent, &plainError{fmt.Sprintf("%s cannot be used: it ended without an answer and without an error; %s", s.Agent, lookFor), err})
+		return exitcode.With(exitcode.Agent, &PlainError{Text: fmt.Sprintf("%s cannot be used: it ended without an answer and without an error; %s", s.Agent, lookFor), Err: err})
 	}
 	return unusable(exitcode.Agent)
 }
@@ -98,23 +101,25 @@ func lookAt(agent string) string {
 	return "for what to do see acp agents doctor " + roster.Quote(agent)
 }
 
-// howEnded says how a process came to its end.
-func howEnded(exit *process.ExitError) string {
+// HowEnded says how a process came to its end, in words that follow "it".
+func HowEnded(exit *process.ExitError) string {
 	if exit.Signal != "" {
 		return "was ended by " + exit.Signal
 	}
 	return fmt.Sprintf("exited with status %d", exit.Code)
 }
 
-// A plainError says in the words of the user what err says in those of the layers below.
-type plainError struct {
-	text string
-	err  error
+// A PlainError says in the words of the user what Err says in those of the layers below.
+type PlainError struct {
+	Text string
+	Err  error
 }
 
-func (e *plainError) Error() string { return e.text }
+// Error implements the error interface.
+func (e *PlainError) Error() string { return e.Text }
 
-func (e *plainError) Unwrap() error { return e.err }
+// Unwrap returns what failed.
+func (e *PlainError) Unwrap() error { return e.Err }
 
 // isAnswer reports whether an error of connecting comes from what the agent has said, not from
 // that it could not be started or has ended.

@@ -1,27 +1,27 @@
-package app
+package launch
 
 import (
 	"context"
 	"fmt"
 	"os"
 
-	"github.com/goacp/acp/cmd/acp/internal/backend"
 	"github.com/goacp/acp/cmd/acp/internal/roster"
 	"github.com/goacp/acp/internal/process"
 )
 
-// Process returns how an agent is started by those who speak to it frame by frame. That there is no
-// such program is an error with the exit status of an agent that cannot be used; so nothing has begun
-// yet when that is told.
-func (a *App) Process(ctx context.Context, agent roster.Agent) (c process.Config, err error) {
+// Process returns the process of an agent, for callers that speak to it frame by frame; dir is the
+// working directory of the session. The built-in agent becomes a process of this program. A program
+// that is not there is an error with the exit status of an agent that cannot be used, before anything
+// has been started.
+func Process(ctx context.Context, agent roster.Agent, dir string) (c process.Config, err error) {
 	if agent.Builtin {
 		self, err := os.Executable()
 		if err != nil {
 			return c, fmt.Errorf("the built-in agent: %w", err)
 		}
-		return process.Config{Path: self, Args: []string{"agent"}, Dir: a.Cwd}, nil
+		return process.Config{Path: self, Args: []string{"agent"}, Dir: dir}, nil
 	}
-	t := agent.Transport(a.Cwd)
+	t := agent.Transport(dir)
 	c = process.Config{Path: t.Path, Args: t.Args, Dir: t.Dir, Env: t.Env}
 	if agent.LoginEnv {
 		env, err := process.LoginEnv(ctx)
@@ -31,7 +31,7 @@ func (a *App) Process(ctx context.Context, agent roster.Agent) (c process.Config
 		c.Env = append(env, t.Env...) // without a login shell env is that of this process
 	}
 	if _, err := roster.LookPath(c.Path, c.Dir, c.Env); err != nil {
-		return c, backend.NoProgram(agent.Name, c.Path, err)
+		return c, NoProgram(agent.Name, c.Path, err)
 	}
 	return c, nil
 }

@@ -1,10 +1,9 @@
-package backend
+package launch
 
 import (
 	"strings"
 	"sync"
 
-	"github.com/goacp/acp/cmd/acp/internal/foreign"
 	"github.com/goacp/acp/cmd/acp/internal/safetext"
 	"github.com/goacp/acp/jsonrpc"
 )
@@ -46,7 +45,7 @@ func (a *accent) take(e jsonrpc.Event) {
 	a.heard = a.heard || first
 	found := ""
 	if first {
-		found = foreign.Of(text)
+		found = Speaks(text)
 	}
 	if first {
 		a.found, a.line = found, safetext.Line(text, maxAccent)
