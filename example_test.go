@@ -376,3 +376,29 @@ func ExampleRouter() {
 	// version 1 session one
 	// version 2 session two
 }
+
+func ExampleInProcess() {
+	agent := &acp.Agent{Prompt: func(_ context.Context, t *acp.Turn) (acp.StopReason, error) {
+		return "", t.Say("Hello, " + t.Text())
+	}}
+	ctx := context.Background()
+	conn, err := new(acp.Client).Connect(ctx, acp.InProcess(agent))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer conn.Close()
+	session, err := conn.NewSession(ctx, acp.SessionConfig{Cwd: "/"})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for u, err := range session.Prompt(ctx, acp.Text("world")).Updates() {
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		fmt.Print(u.Text())
+	}
+	// Output: Hello, world
+}

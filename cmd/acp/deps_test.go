@@ -31,7 +31,7 @@ var layers = map[string][]string{
 	"cli/docs":       {"app"},
 	"cli/exec":       {"app", "config", "exitcode", "ui/export", "backend", "ui/plain", "roster", "safetext", "shown", "store"},
 	"cli/sessions":   {"app", "exitcode", "ui/export", "history", "backend", "safetext", "store"},
-	"cli/tap":        {"app", "backend", "config", "exitcode", "filelock", "launch", "record/page", "record/tap", "roster", "safetext"},
+	"cli/tap":        {"app", "config", "exitcode", "filelock", "launch", "record/page", "record/tap", "safetext"},
 	"cli/trace":      {"app", "record/summary", "record/frame", "exitcode", "ui/export", "roster", "safetext", "store", "tracecheck", "record/file", "record/page"},
 	"cli/version":    {"app"},
 	"test/cli":       {},

@@ -94,6 +94,15 @@ func (a *App) KnownAgent(name string) (agent roster.Agent, ok bool, err error) {
 	return roster.Agent{}, false, nil
 }
 
+// AgentFor returns the agent that is started with argv, or the one that [App.Agent] finds by its name if
+// argv is empty.
+func (a *App) AgentFor(name string, argv []string) (roster.Agent, error) {
+	if len(argv) > 0 {
+		return a.CommandAgent(argv)
+	}
+	return a.Agent(name)
+}
+
 // CommandAgent returns the agent that a command with its arguments is.
 func (a *App) CommandAgent(argv []string) (roster.Agent, error) {
 	all, err := a.Roster()

@@ -15,7 +15,7 @@ import (
 // An agent of version 1 is started twice to find that out, and one that must not be lent files once more.
 // What was found out is remembered for the next time. If that turns out to be wrong it costs one start.
 func (h *Host) connect(ctx context.Context, env map[string]string) (*link, error) {
-	key := remembered.Key(h.cfg.Agent.Command, h.cfg.Agent.Args)
+	key := remembered.Key(h.cfg.Agent.Argv())
 	known := remembered.Agent{}
 	if !h.cfg.Agent.Builtin {
 		known = h.cfg.Memory.Get(key)

@@ -7,9 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
-	"os"
-	"slices"
 	"sync"
 	"time"
 
@@ -29,8 +26,7 @@ type link struct {
 	conn      *acp.ClientConn
 	terminals *terminals
 	stderr    *stderrLines
-	serve     chan struct{} // closed when the built-in agent has returned; nil without
-	served    error         // what it has returned, then
+	local     *acp.InProcessTransport // to the built-in agent, or nil
 	once      sync.Once
 	closed    error
 	replaced  bool          // another one takes its place; of the host's mu
@@ -74,10 +70,8 @@ func (h *Host) dial(ctx context.Context, env map[string]string, known remembered
 	}
 	l.stderr.flush()
 	l.release()
-	if l.serve != nil {
-		if <-l.serve; l.served != nil && errors.Is(err, jsonrpc.ErrClosed) {
-			err = l.served
-		}
+	if served := l.wait(); served != nil && errors.Is(err, jsonrpc.ErrClosed) {
+		err = served
 	}
 	if ctx.Err() != nil {
 		return nil, exitcode.With(exitcode.Cancelled, fmt.Errorf("starting %s: %w", h.name(), context.Cause(ctx)))
@@ -87,39 +81,22 @@ func (h *Host) dial(ctx context.Context, env map[string]string, known remembered
 
 // transport is the way to the agent.
 func (l *link) transport(env map[string]string) (acp.Transport, error) {
-	h := l.host
-	if !h.cfg.Agent.Builtin {
-		t := h.cfg.Agent.Transport(h.cfg.Cwd)
-		if len(env) > 0 {
-			if t.Env == nil && !t.LoginEnv {
-				t.Env = os.Environ()
-			}
-			t.Env = slices.Clone(t.Env)
-			for _, k := range slices.Sorted(maps.Keys(env)) {
-				t.Env = append(t.Env, k+"="+env[k])
-			}
-		}
-		t.Stderr = l.stderr
-		return t, nil
+	c := &l.host.cfg
+	t, err := launch.Transport(c.Agent, launch.Options{Dir: c.Cwd, Env: env, Stderr: l.stderr, BuiltIn: c.BuiltIn})
+	l.local, _ = t.(*acp.InProcessTransport)
+	return t, err
+}
+
+// wait waits for the built-in agent, if it is that, and returns what failed there.
+func (l *link) wait() error {
+	if l.local == nil {
+		return nil
 	}
-	if h.cfg.BuiltIn == nil {
-		return nil, errors.New("there is no built-in agent in this program")
+	err := l.local.Wait()
+	if err != nil {
+		l.host.cfg.Logger.Info("the built-in agent has ended", "error", err)
 	}
-	agent, client := acp.Pipe()
-	l.serve = make(chan struct{})
-	go func() {
-		defer close(l.serve)
-		// It ends with the connection; what failed is seen there.
-		if l.served = h.cfg.BuiltIn.Serve(context.Background(), agent); l.served == nil {
-			return
-		}
-		h.cfg.Logger.Info("the built-in agent has ended", "error", l.served)
-		// If it has not even begun, nobody else hangs up.
-		if stream, err := agent.Open(context.Background()); err == nil {
-			_ = stream.Close()
-		}
-	}()
-	return client, nil
+	return err
 }
 
 // client is what agents are offered.
@@ -133,7 +110,7 @@ func (h *Host) client(l *link) *acp.Client {
 		Update:            h.update,
 		RequestPermission: h.requestPermission,
 		Terminals:         l.terminals,
-		TerminalAuth:      front.RunInTerminal != nil && !h.cfg.Agent.Builtin,
+		TerminalAuth:      front.RunInTerminal != nil && h.cfg.Agent.Command != "",
 		Logger:            h.cfg.Logger,
 	}
 	if !h.cfg.Agent.NoFiles && !l.known.NoFiles {
@@ -172,9 +149,7 @@ func (l *link) close() error {
 		l.closed = l.conn.Close()
 		<-l.conn.Done()
 		l.release()
-		if l.serve != nil {
-			<-l.serve
-		}
+		_ = l.wait() // it is logged
 	})
 	return l.closed
 }

@@ -212,7 +212,7 @@ func (h *Host) unset(d Method) (names []string) {
 // fresh returns the variables of a login that the agent, as it was started, may not have: a login
 // shell does not know what is set here.
 func (h *Host) fresh(d Method) map[string]string {
-	if h.cfg.Agent.Builtin || !h.cfg.Agent.LoginEnv {
+	if !h.cfg.Agent.LoginEnv {
 		return nil
 	}
 	h.mu.Lock()
@@ -236,7 +236,7 @@ func (h *Host) fresh(d Method) map[string]string {
 // terminalLogin runs the agent's program for a login in the user's terminal.
 func (h *Host) terminalLogin(ctx context.Context, m *acp.AuthMethodTerminal) error {
 	run := h.cfg.Front.RunInTerminal
-	if run == nil || h.cfg.Agent.Builtin {
+	if run == nil || h.cfg.Agent.Command == "" {
 		return errors.New("it needs a terminal, and there is none")
 	}
 	t := h.cfg.Agent.Transport(h.cfg.Cwd)

@@ -394,8 +394,8 @@ func (s *Session) about() store.Session {
 		Command: was.Command, Protocol: was.Protocol, Parent: was.Parent,
 	}
 	s.mu.Unlock()
-	if a := s.host.cfg.Agent; !a.Builtin && next.Command == nil {
-		next.Command = append([]string{a.Command}, a.Args...)
+	if next.Command == nil {
+		next.Command = s.host.cfg.Agent.Argv()
 	}
 	if client != nil {
 		next.Protocol = client.Conn().Version()

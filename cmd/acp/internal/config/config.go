@@ -23,10 +23,12 @@ type Settings struct {
 // An Agent is how to start an agent.
 type Agent struct {
 	// Command is the program; "" is that of the preset of the same name.
-	Command string            `koanf:"command" path:"program" help:"program to start"`
-	Args    []string          `koanf:"args" help:"its arguments"`
-	Env     map[string]string `koanf:"env" secret:"true" help:"added to its environment; ${NAME} is replaced"`
-	Dir     string            `koanf:"dir" path:"file" help:"directory to run in; that of the session by default"`
+	Command string   `koanf:"command" path:"program" help:"program to start"`
+	Args    []string `koanf:"args" help:"its arguments"`
+	// URL is where the agent is reached if it is running already; there is no command then.
+	URL string            `koanf:"url" help:"address of an agent that is running already: tcp://HOST:PORT or unix:///FILE"`
+	Env map[string]string `koanf:"env" secret:"true" help:"added to its environment; ${NAME} is replaced"`
+	Dir string            `koanf:"dir" path:"file" help:"directory to run in; that of the session by default"`
 	// Protocol is the only version of the protocol to speak, or 0.
 	Protocol int `koanf:"protocol" enum:"0,1,2" help:"the only protocol version to speak; 0 is any"`
 	// LoginEnv starts it with the environment of a login shell.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 
+	"github.com/goacp/acp/cmd/acp/internal/exitcode"
 	"github.com/goacp/acp/cmd/acp/internal/roster"
 	"github.com/goacp/acp/internal/process"
 )
@@ -20,6 +21,9 @@ func Process(ctx context.Context, agent roster.Agent, dir string) (c process.Con
 			return c, fmt.Errorf("the built-in agent: %w", err)
 		}
 		return process.Config{Path: self, Args: []string{"agent"}, Dir: dir}, nil
+	}
+	if agent.URL != "" {
+		return c, exitcode.Errorf(exitcode.Usage, "%s is reached at %s: this command starts agents itself and needs a command line", agent.Name, agent.URL)
 	}
 	t := agent.Transport(dir)
 	c = process.Config{Path: t.Path, Args: t.Args, Dir: t.Dir, Env: t.Env}

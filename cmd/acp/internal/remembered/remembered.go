@@ -44,9 +44,9 @@ type Memory struct {
 // New returns the memory in a file, which need not exist, nor its directory.
 func New(path string) *Memory { return &Memory{path, time.Now} }
 
-// Key names an agent by the command that starts it.
-func Key(command string, args []string) string {
-	data, _ := json.Marshal(append([]string{command}, args...)) // strings always can
+// Key names an agent by the command that starts it, or its URL.
+func Key(argv []string) string {
+	data, _ := json.Marshal(argv) // strings always can
 	sum := sha256.Sum256(data)
 	return hex.EncodeToString(sum[:16])
 }

@@ -13,8 +13,8 @@ func TestMemory(t *testing.T) {
 	m := New(path)
 	now := time.Now()
 	m.now = func() time.Time { return now }
-	key := Key("agent", []string{"--acp"})
-	if Key("agent --acp", nil) == key || Key("agent", nil) == key {
+	key := Key([]string{"agent", "--acp"})
+	if Key([]string{"agent --acp"}) == key || Key([]string{"agent"}) == key {
 		t.Error("keys of different commands are equal")
 	}
 	if got := m.Get(key); got != (Agent{}) {

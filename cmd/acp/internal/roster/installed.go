@@ -12,12 +12,13 @@ import (
 
 // Installed returns the file that an agent's command is, if it can be run: one with
 // a separator by itself, others in the PATH of the agent's environment. Relative
-// directories of PATH are not looked at. The built-in agent always is installed.
+// directories of PATH are not looked at. The built-in agent and agents that have a URL need
+// no installing.
 func (r *Roster) Installed(a Agent) (path string, ok bool) { return Installed(a) }
 
 // Installed is [Roster.Installed].
 func Installed(a Agent) (path string, ok bool) {
-	if a.Builtin {
+	if a.Builtin || a.URL != "" {
 		return "", true
 	}
 	path, err := LookPath(a.Command, a.Dir, a.Environ())

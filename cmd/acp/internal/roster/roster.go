@@ -36,7 +36,10 @@ type Agent struct {
 	// command line.
 	Source string
 	// Builtin says that it runs inside this program; the rest is then empty.
-	Builtin  bool
+	Builtin bool
+	// URL is where an agent that is running already is reached: see [CheckURL]. What is about starting it
+	// is empty then.
+	URL      string
 	Command  string
 	Args     []string
 	Env      map[string]string // added to the environment; ${NAME} is replaced
@@ -53,8 +56,8 @@ type Agent struct {
 	environ []string
 }
 
-// Transport returns the way to the agent, started in dir unless it says
-// otherwise. It must not be asked of the built-in agent.
+// Transport returns the way to an agent that is a command, started in dir unless
+// it says otherwise.
 func (a Agent) Transport(dir string) *acp.CommandTransport {
 	if a.Dir != "" {
 		dir = a.Dir
@@ -139,10 +142,13 @@ func variable(environ []string, name string) string {
 	return value
 }
 
-// Argv returns the command and its arguments; nil for the built-in agent.
+// Argv returns the command and its arguments, or the URL; nil for the built-in agent.
 func (a Agent) Argv() []string {
-	if a.Builtin {
+	switch {
+	case a.Builtin:
 		return nil
+	case a.URL != "":
+		return []string{a.URL}
 	}
 	return append([]string{a.Command}, a.Args...)
 }
@@ -178,8 +184,8 @@ func New(cfg *config.Config) *Roster {
 	}
 	for name, c := range cfg.Agents {
 		a, known := byName[name]
-		if c.Command != "" || !known {
-			a = Agent{Name: name, Title: name, Command: c.Command, Args: c.Args, environ: cfg.Environ}
+		if c.Command != "" || c.URL != "" || !known {
+			a = Agent{Name: name, Title: name, URL: c.URL, Command: c.Command, Args: c.Args, environ: cfg.Environ}
 			if known {
 				a.Title = byName[name].Title
 			}
@@ -223,8 +229,8 @@ func (r *Roster) Names() []string {
 	return names
 }
 
-// Find returns the agent that a text stands for: a name, or a command line, which
-// has white space or a separator of paths in it; see [Split]. "" is the built-in
+// Find returns the agent that a text stands for: a name; a URL, which has "://" in
+// its first word; or a command line, which has white space or a separator of paths in it, see [Split]. "" is the built-in
 // agent. Errors have the exit status of wrong usage.
 func (r *Roster) Find(name string) (Agent, error) {
 	if name == "" {
@@ -234,10 +240,23 @@ func (r *Roster) Find(name string) (Agent, error) {
 		if a.Name != name {
 			continue
 		}
-		if a.Command == "" && !a.Builtin {
+		switch {
+		case a.URL != "" && a.Command != "":
+			return Agent{}, exitcode.Errorf(exitcode.Usage, "agent %q has a command and a url: it can have one of them", name)
+		case a.URL != "":
+			if err := CheckURL(a.URL); err != nil {
+				return Agent{}, exitcode.Errorf(exitcode.Usage, "agent %q: %w", name, err)
+			}
+		case a.Command == "" && !a.Builtin:
 			return Agent{}, exitcode.Errorf(exitcode.Usage, "agent %q has no command: set agents.%s.command", name, name)
 		}
 		return a, nil
+	}
+	if IsURL(name) {
+		if err := CheckURL(name); err != nil {
+			return Agent{}, exitcode.With(exitcode.Usage, err)
+		}
+		return Agent{Name: name, Title: name, Source: SourceCommand, URL: name, environ: r.environ}, nil
 	}
 	if IsCommandLine(name) {
 		argv, err := Split(name)

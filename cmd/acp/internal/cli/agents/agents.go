@@ -43,6 +43,7 @@ type Options struct {
 	// The rest is for add.
 	Command  []string
 	Env      []string // NAME=VALUE
+	URL      string
 	Dir      string
 	Protocol int
 	LoginEnv bool
@@ -85,13 +86,17 @@ func NewCommand(a *app.App, runF func(context.Context, *Options) error) *cobra.C
 
 	add := &cobra.Command{
 		Use: "add NAME [flags] -- COMMAND [ARG]...", Short: "Give an agent a name",
-		Long: "Give an agent a name: write how it is started to the user's file of settings.",
+		Long: `Give an agent a name: write how it is started, or where it is reached, to the user's
+file of settings. A connection to --url is neither encrypted nor authenticated: whoever
+listens there gets what you say to the agent.`,
 		Example: `  acp agents add mine -- my-agent --acp
-  acp agents add gemini --env GEMINI_API_KEY='${MY_KEY}'   # the preset, with a variable`,
+  acp agents add gemini --env GEMINI_API_KEY='${MY_KEY}'   # the preset, with a variable
+  acp agents add far --url tcp://127.0.0.1:3000            # an agent that is running already`,
 		Args: cobra.MinimumNArgs(1), RunE: run(verbAdd),
 	}
 	f := add.Flags()
 	f.StringArrayVar(&o.Env, "env", nil, "add `NAME=VALUE` to its environment; ${NAME} in the value is replaced when it starts (repeatable)")
+	f.StringVar(&o.URL, "url", "", "connect to an agent that is running already, at tcp://HOST:PORT or unix:///FILE, instead of starting one")
 	f.StringVar(&o.Dir, "dir", "", "run it in `DIR` instead of the directory of the session")
 	f.IntVar(&o.Protocol, "protocol", 0, "speak only protocol version `N`: 1 or 2")
 	f.BoolVar(&o.LoginEnv, "login-env", false, "start it with the environment of a login shell")
@@ -158,6 +163,7 @@ type row struct {
 	Installed bool     `json:"installed"`
 	Path      string   `json:"path,omitempty"` // of the program, if it is installed
 	Command   []string `json:"command,omitempty"`
+	URL       string   `json:"url,omitempty"`
 	Protocol  int      `json:"protocol,omitempty"`
 	Dir       string   `json:"dir,omitempty"`
 	Env       []string `json:"env,omitempty"` // names only
@@ -184,9 +190,13 @@ func (o *Options) list() error {
 		if o.Installed && !ok {
 			continue
 		}
+		command := a.Argv()
+		if a.URL != "" {
+			command = nil
+		}
 		rows = append(rows, row{
 			Name: a.Name, Title: a.Title, Source: a.Source, Default: a.Name == usual, Installed: ok, Path: path,
-			Command: a.Argv(), Protocol: a.Protocol, Dir: a.Dir, Env: slices.Sorted(maps.Keys(a.Env)),
+			Command: command, URL: a.URL, Protocol: a.Protocol, Dir: a.Dir, Env: slices.Sorted(maps.Keys(a.Env)),
 			Homepage: a.Homepage, Install: a.Install,
 		})
 	}
@@ -228,7 +238,10 @@ func printRows(w io.Writer, rows []row) error {
 		if r.Default {
 			name += " *"
 		}
-		if r.Command == nil {
+		switch {
+		case r.URL != "":
+			command = r.URL
+		case r.Command == nil:
 			command = "(this program)"
 		}
 		cells = append(cells, []string{line(name), line(r.Title), r.Source, installed, line(command)})
@@ -281,7 +294,14 @@ func (o *Options) add() error {
 			return exitcode.Errorf(exitcode.Usage, "--dir: %s is not a directory", o.absolute(o.Dir))
 		}
 	}
-	if len(o.Command) == 0 && !roster.IsPreset(name) {
+	switch {
+	case o.URL != "" && len(o.Command) > 0:
+		return exitcode.Errorf(exitcode.Usage, "--url and a command: an agent is either reached or started")
+	case o.URL != "":
+		if err := roster.CheckURL(o.URL); err != nil {
+			return exitcode.Errorf(exitcode.Usage, "--url: %w", err)
+		}
+	case len(o.Command) == 0 && !roster.IsPreset(name):
 		return exitcode.Errorf(exitcode.Usage, "the command is missing: acp agents add %s -- COMMAND [ARG]...", name)
 	}
 	if len(o.Command) == 1 {
@@ -306,6 +326,7 @@ func (o *Options) add() error {
 		{"command", "", len(o.Command) > 0},
 		{"args", []string(nil), len(o.Command) > 1},
 		{"dir", o.Dir, o.Dir != ""},
+		{"url", o.URL, o.URL != ""},
 		{"protocol", o.Protocol, o.Protocol != 0},
 		{"login_env", true, o.LoginEnv},
 		{"auth", o.Auth, o.Auth != ""},

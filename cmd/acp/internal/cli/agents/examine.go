@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -60,7 +61,7 @@ func (d *doctor) run(ctx context.Context) {
 		d.runBuiltIn(ctx)
 		return
 	}
-	if !d.found(ctx) {
+	if d.agent.URL == "" && !d.found(ctx) {
 		return
 	}
 	run := rand.Text()
@@ -190,12 +191,14 @@ func interpreterOf(path string) string {
 // connect starts the agent and agrees on a version, at most the given one; 0 is any.
 // started tells whether there was a process.
 func (d *doctor) connect(ctx context.Context, run string, highest int) (conn *acp.ClientConn, started bool) {
-	t := d.agent.Transport(d.o.App.Cwd)
-	if t.Env == nil && !t.LoginEnv {
-		t.Env = os.Environ()
+	t, err := launch.Transport(d.agent, launch.Options{Dir: d.o.App.Cwd, Env: map[string]string{marker: run}, Stderr: &d.stderr})
+	if err != nil {
+		d.report.add(check{Name: "address", Status: bad, Detail: oneLine(err)})
+		return nil, false
 	}
-	t.Env = append(t.Env, marker+"="+run)
-	t.Stderr, t.CloseGrace = &d.stderr, closeGrace
+	if command, ok := t.(*acp.CommandTransport); ok {
+		command.CloseGrace = closeGrace
+	}
 	client := &acp.Client{
 		Info:       acp.Implementation{Name: "acp", Title: "acp doctor", Version: d.o.App.Version},
 		MinVersion: d.agent.Protocol, MaxVersion: d.agent.Protocol,
@@ -207,7 +210,7 @@ func (d *doctor) connect(ctx context.Context, run string, highest int) (conn *ac
 	if highest > 0 {
 		client.MinVersion, client.MaxVersion = highest, highest
 	}
-	memory, key := app.Memory(d.cfg), remembered.Key(d.agent.Command, d.agent.Args)
+	memory, key := app.Memory(d.cfg), remembered.Key(d.agent.Argv())
 	var known remembered.Agent
 	if highest == 0 && d.agent.Protocol == 0 {
 		if known = memory.Get(key); known.Protocol == 1 {
@@ -218,7 +221,7 @@ func (d *doctor) connect(ctx context.Context, run string, highest int) (conn *ac
 	defer cancel()
 	d.noise.watch(cancel)
 	begin := time.Now()
-	conn, err := client.Connect(limited, t)
+	conn, err = client.Connect(limited, t)
 	took := time.Since(begin)
 	if err != nil && known.Protocol == 1 && limited.Err() == nil { // it is not what it was
 		known, client.FirstVersion = remembered.Agent{}, 0
@@ -315,6 +318,10 @@ func (d *doctor) failed(ctx context.Context, err error) (started bool) {
 	first := d.noise.first()
 	c := check{Name: "initialize", Status: bad, Detail: oneLine(err)}
 	switch {
+	case d.agent.URL != "" && errors.As(err, new(*net.OpError)):
+		c.Name, c.Cure = "reached", "is the agent running, and does it listen at "+line(d.agent.URL)+"?"
+		d.report.add(c)
+		return false
 	case errors.As(err, &pe), errors.Is(err, os.ErrPermission), errors.Is(err, os.ErrNotExist), strings.Contains(err.Error(), "exec format error"):
 		c.Name = "starts"
 		if strings.Contains(err.Error(), "exec format error") {

@@ -182,19 +182,10 @@ func (d *doctor) runBuiltIn(ctx context.Context) {
 		d.report.add(check{Name: "starts", Status: bad, Detail: oneLine(err)})
 		return
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	theirs, ours := acp.Pipe()
-	served := make(chan struct{})
-	go func() {
-		defer close(served)
-		_ = agent.Serve(ctx, theirs) // it ends with the connection
-	}()
-	defer func() {
-		cancel()
-		<-served
-	}()
+	transport := acp.InProcess(agent)
+	defer func() { _ = transport.Wait() }() // what failed is seen at this end
 	client := &acp.Client{Info: acp.Implementation{Name: "acp", Title: "acp doctor", Version: d.o.App.Version}}
-	conn, err := client.Connect(ctx, ours)
+	conn, err := client.Connect(ctx, transport)
 	if err != nil {
 		d.report.add(check{Name: "initialize", Status: bad, Detail: oneLine(err)})
 		return

@@ -100,7 +100,7 @@ func Run(ctx context.Context, o *Options) error {
 	if err != nil {
 		return err
 	}
-	agent, err := o.agent()
+	agent, err := a.AgentFor(o.Agent, o.Argv)
 	if err != nil {
 		return err
 	}
@@ -108,20 +108,18 @@ func Run(ctx context.Context, o *Options) error {
 		agent.Protocol = o.AgentProtocol
 	}
 	b := &acp.Bridge{Logger: a.Logger, ClientVersions: [2]int{o.ClientProtocol, o.ClientProtocol}, AgentVersions: [2]int{agent.Protocol, agent.Protocol}}
+	to := launch.Options{Dir: a.Cwd, Stderr: a.Err}
 	if agent.Builtin {
-		builtin, err := a.BuiltIn(ctx)
-		if err != nil {
+		if to.BuiltIn, err = a.BuiltIn(ctx); err != nil {
 			return err
 		}
-		b.Agent = inMemory{ctx, builtin}
-	} else {
-		// That is found before a client waits for it.
-		if _, err := roster.LookPath(agent.Command, a.Cwd, agent.Environ()); err != nil && !agent.LoginEnv {
-			return launch.NoProgram(agent.Name, agent.Command, err)
-		}
-		t := agent.Transport(a.Cwd)
-		t.Stderr = a.Err
-		b.Agent = t
+	}
+	// That is found before a client waits for it.
+	if _, err := roster.LookPath(agent.Command, a.Cwd, agent.Environ()); err != nil && agent.Command != "" && !agent.LoginEnv {
+		return launch.NoProgram(agent.Name, agent.Command, err)
+	}
+	if b.Agent, err = launch.Transport(agent, to); err != nil {
+		return err
 	}
 	name := safetext.Line(agent.Name, 200)
 	b.Reach = func(ctx context.Context, client *acp.Client) (*acp.ClientConn, error) {
@@ -160,7 +158,7 @@ func (o *Options) connect(ctx context.Context, cfg *config.Config, agent roster.
 	if agent.Builtin || agent.Protocol != 0 {
 		return dial()
 	}
-	memory, key := app.Memory(cfg), remembered.Key(agent.Command, agent.Args)
+	memory, key := app.Memory(cfg), remembered.Key(agent.Argv())
 	known, first := memory.Get(key), client.FirstVersion
 	if known.Protocol == 1 {
 		client.FirstVersion = 1
@@ -209,25 +207,3 @@ func (e *unusable) As(target any) bool {
 
 // maxTold bounds what the client is told, in cells.
 const maxTold = 1000
-
-func (o *Options) agent() (roster.Agent, error) {
-	if len(o.Argv) > 0 {
-		return o.App.CommandAgent(o.Argv)
-	}
-	return o.App.Agent(o.Agent)
-}
-
-// inMemory serves an agent of this process each time it is opened.
-type inMemory struct {
-	ctx   context.Context
-	agent *acp.Agent
-}
-
-func (m inMemory) Open(ctx context.Context) (jsonrpc.Stream, error) {
-	theirs, ours := acp.Pipe()
-	go func() {
-		// How it ended is told by the other end.
-		_ = m.agent.Serve(m.ctx, theirs)
-	}()
-	return ours.Open(ctx)
-}

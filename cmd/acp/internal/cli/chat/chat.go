@@ -118,11 +118,10 @@ func Run(ctx context.Context, o *Options) error {
 }
 
 func (o *Options) agent() (roster.Agent, error) {
-	if o.Command == nil {
-		return o.App.Agent(o.Agent)
+	agent, err := o.App.AgentFor(o.Agent, o.Command)
+	if len(o.Command) > 0 {
+		agent.Title = o.Command[0]
 	}
-	agent, err := o.App.CommandAgent(o.Command)
-	agent.Title = o.Command[0]
 	return agent, err
 }
 

@@ -15,7 +15,6 @@ import (
 
 	"github.com/goacp/acp/cmd/acp/internal/app"
 	"github.com/goacp/acp/cmd/acp/internal/exitcode"
-	"github.com/goacp/acp/cmd/acp/internal/roster"
 	"github.com/goacp/acp/conformance"
 	"github.com/goacp/acp/trace"
 )
@@ -383,11 +382,3 @@ func (e *found) Error() string { return e.text }
 
 // Silent reports whether it was told.
 func (e *found) Silent() bool { return e.told }
-
-// agent returns what is to be started as the agent that is checked.
-func (o *Options) agent() (roster.Agent, error) {
-	if len(o.Argv) > 0 {
-		return o.App.CommandAgent(o.Argv)
-	}
-	return o.App.Agent(o.Agent)
-}

@@ -197,7 +197,7 @@ func (e *ending) Close() error {
 
 // checkAgent checks an agent. reached says why there was none, if there was none.
 func (o *Options) checkAgent(ctx context.Context, opt conformance.Options, rec *recording) (r *conformance.Report, reached, err error) {
-	agent, err := o.agent()
+	agent, err := o.App.AgentFor(o.Agent, o.Argv)
 	if err != nil {
 		return nil, nil, err
 	}

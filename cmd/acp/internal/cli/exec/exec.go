@@ -185,10 +185,7 @@ func (o *Options) arguments(cmd *cobra.Command, args []string) error {
 
 // agent returns the agent, and takes its name from the prompt if it is there.
 func (o *Options) agent() (roster.Agent, error) {
-	if len(o.Argv) > 0 {
-		return o.App.CommandAgent(o.Argv)
-	}
-	if o.Agent == "" && len(o.Prompt) > 0 {
+	if len(o.Argv) == 0 && o.Agent == "" && len(o.Prompt) > 0 {
 		agent, ok, err := o.App.KnownAgent(o.Prompt[0])
 		if err != nil {
 			return roster.Agent{}, err
@@ -198,5 +195,5 @@ func (o *Options) agent() (roster.Agent, error) {
 			return agent, nil
 		}
 	}
-	return o.App.Agent(o.Agent)
+	return o.App.AgentFor(o.Agent, o.Argv)
 }

@@ -20,7 +20,6 @@ import (
 	"github.com/goacp/acp/cmd/acp/internal/exitcode"
 	"github.com/goacp/acp/cmd/acp/internal/launch"
 	"github.com/goacp/acp/cmd/acp/internal/record/tap"
-	"github.com/goacp/acp/cmd/acp/internal/roster"
 	"github.com/goacp/acp/cmd/acp/internal/safetext"
 	"github.com/goacp/acp/internal/process"
 	"github.com/goacp/acp/trace"
@@ -189,12 +188,7 @@ func (*ended) Silent() bool { return true }
 // command returns what is to be started, and what it is called.
 func (o *Options) command(ctx context.Context) (name string, c process.Config, err error) {
 	a := o.App
-	var agent roster.Agent
-	if len(o.Argv) > 0 {
-		agent, err = a.CommandAgent(o.Argv)
-	} else {
-		agent, err = a.Agent(o.Agent)
-	}
+	agent, err := a.AgentFor(o.Agent, o.Argv)
 	if err != nil {
 		return "", c, err
 	}

@@ -1,0 +1,67 @@
+package launch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net"
+	"os"
+	"slices"
+
+	"github.com/goacp/acp"
+	"github.com/goacp/acp/cmd/acp/internal/roster"
+	"github.com/goacp/acp/jsonrpc"
+)
+
+// Options say how an agent is started. All are optional, and those that are about a process are ignored
+// for other agents.
+type Options struct {
+	Dir     string            // the working directory of the session
+	Env     map[string]string // added to the agent's own
+	Stderr  io.Writer         // gets what it writes there
+	BuiltIn *acp.Agent        // what the built-in agent is; required for that one
+}
+
+// Transport returns the way to an agent: an [*acp.CommandTransport], an [*acp.InProcessTransport] for the
+// built-in agent, and a connection over the network for one that has a URL.
+func Transport(agent roster.Agent, o Options) (acp.Transport, error) {
+	switch {
+	case agent.Builtin && o.BuiltIn == nil:
+		return nil, errors.New("there is no built-in agent in this program")
+	case agent.Builtin:
+		return acp.InProcess(o.BuiltIn), nil
+	case agent.URL != "":
+		if err := roster.CheckURL(agent.URL); err != nil {
+			return nil, err
+		}
+		network, address := roster.Dial(agent.URL)
+		return &socket{network, address, agent.URL}, nil
+	}
+	t := agent.Transport(o.Dir)
+	if len(o.Env) > 0 {
+		if t.Env == nil && !t.LoginEnv {
+			t.Env = os.Environ()
+		}
+		t.Env = slices.Clone(t.Env)
+		for _, k := range slices.Sorted(maps.Keys(o.Env)) {
+			t.Env = append(t.Env, k+"="+o.Env[k])
+		}
+	}
+	t.Stderr = o.Stderr
+	return t, nil
+}
+
+// A socket reaches an agent that is running already, which speaks the protocol in lines. It may be opened
+// more than once.
+type socket struct{ network, address, url string }
+
+// Open implements [acp.Transport].
+func (s *socket) Open(ctx context.Context) (jsonrpc.Stream, error) {
+	conn, err := new(net.Dialer).DialContext(ctx, s.network, s.address)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", s.url, err)
+	}
+	return jsonrpc.NewLineStream(conn, conn), nil
+}
