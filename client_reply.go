@@ -29,8 +29,8 @@ var errNobodyRead = fmt.Errorf("%w because nobody read them", ErrUpdatesLost)
 // after. It is made by [ClientSession.Prompt] and safe for concurrent use, but
 // one goroutine at a time reads the updates.
 //
-// Read it with [Reply.Updates] or [Reply.Wait], or with Updates and then Wait
-// for the result. Until one of them is called, and for a reader that is slow,
+// Read it with [Reply.Updates], [Reply.Text] or [Reply.Wait], or with Updates and
+// then Wait for the result. Until one of them is called, and for a reader that is slow,
 // the reply holds up to 1,024 updates or 16 MiB of them, roughly, and one in any
 // case; then the agent has to wait, until somebody reads or the prompt's ctx is
 // done. A program that takes updates from [Client.Update] calls Wait. While a

@@ -2,13 +2,16 @@ package acp
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"iter"
+	"strings"
 )
 
 // Updates yields the updates of the turn as they arrive, and ends with it. If
 // the turn failed, the last pair is its error: that of [Reply.Wait], which is
-// also where the result is. Leaving the loop early discards what follows; the
-// turn goes on. The next loop goes on where the last one ended.
+// also where the result is. Breaking out of the loop discards the rest of the
+// updates; the turn keeps running.
 func (r *Reply) Updates() iter.Seq2[*Update, error] {
 	return func(yield func(*Update, error) bool) {
 		r.buffer.read()
@@ -31,6 +34,57 @@ func (r *Reply) Updates() iter.Seq2[*Update, error] {
 		}
 	}
 }
+
+// maxReplyText bounds what Text returns, in bytes.
+const maxReplyText = 16 << 20
+
+// Text waits until the turn has ended and returns the agent's answer as text, and
+// what [Reply.Wait] returns. It takes the place of Updates and Wait; what was read
+// before is not part of it.
+//
+// The answer is what [Update.Text] returns for each update: the text of the
+// agent's messages, but not its thoughts, tool calls, images and the like. A turn
+// may have several messages, such as one before and one after a tool call; they are
+// separated by a blank line. At most 16 MiB are returned. If there is more, or if
+// updates were lost, and the turn has not failed otherwise, the error wraps
+// [ErrUpdatesLost].
+func (r *Reply) Text() (string, *Result, error) {
+	var text strings.Builder
+	var message string
+	var lost error
+	full := false
+	for u, err := range r.Updates() {
+		if err != nil {
+			if lost == nil && errors.Is(err, ErrUpdatesLost) {
+				lost = err
+			}
+			continue
+		}
+		more := u.Text()
+		if more == "" {
+			continue
+		}
+		_, _, id := describeUpdate(u.Update)
+		if text.Len() > 0 && id != message {
+			more = "\n\n" + more
+		}
+		message = id
+		if full = full || text.Len()+len(more) > maxReplyText; !full {
+			text.WriteString(more)
+		}
+	}
+	res, err := r.Wait()
+	switch {
+	case err != nil:
+	case lost != nil:
+		err = lost
+	case full:
+		err = errLongText
+	}
+	return text.String(), res, err
+}
+
+var errLongText = fmt.Errorf("%w: the answer is too long", ErrUpdatesLost)
 
 // push gives a reply an update of its session, waiting for room if it is its
 // turn to wait.

@@ -15,32 +15,6 @@ import (
 	"github.com/goacp/acp/jsonrpc"
 )
 
-// An Update is something that happened in a session. It may be kept, and must
-// not be changed.
-type Update struct {
-	// Session is the session it happened in.
-	Session *ClientSession
-	// Update is what happened, in the vocabulary of version 2, to be read with
-	// a type switch. Agents of version 1 are translated: messages get ids, the
-	// plan is called "plan", and modes are an option.
-	Update SessionUpdate
-	// Replayed says that this is history, told because the session is being
-	// opened again: everything between the request and its answer in version
-	// 1, and up to the first state in version 2 (S89, S91). What an agent of
-	// version 1 sends just after its answer cannot be told from live updates.
-	Replayed bool
-	// Synthetic says that the agent sent no such update, because version 1 has
-	// none: the user's message and the running state when a prompt is sent, and
-	// the idle state at its end.
-	Synthetic bool
-
-	// V1 or V2 is the message the update came in, or nil.
-	V1 *acpv1.SessionNotification
-	V2 *acpv2.UpdateSessionNotification
-
-	added string // the new text of a whole message
-}
-
 // A ClientSession is a session as its client sees it. It is made by
 // [ClientConn.NewSession] and the like, and safe for concurrent use. What it
 // tells of the session's state is what the updates that were handled so far,
@@ -72,6 +46,7 @@ type ClientSession struct {
 	forgotten bool // nobody is interested in its updates any more
 	state     clientState
 	said      clientSaid
+	mentioned clientMentions
 	replies   []*Reply // prompts in flight, by age; never changed in place
 	asked     map[*clientAsk]struct{}
 	withdrawn time.Time // when all that were asked were last
@@ -161,7 +136,10 @@ func (s *ClientSession) emit(ctx context.Context, u *Update) {
 		return
 	}
 	text, isText := u.Update.(*AgentMessageChunk) // by far the most
-	if !isText {
+	if isText {
+		u.Created = s.mentioned.first(aboutAgentMessage, string(text.MessageID))
+	} else {
+		u.Created = s.mentioned.see(u.Update)
 		if _, ok := u.Update.(StateUpdate); ok && s.replay == clientReplayUntilState {
 			s.replay = clientLive
 		}
