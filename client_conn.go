@@ -334,7 +334,6 @@ const keepDeliverers = 2
 // deliverer is a goroutine of the connection that does f, and what is to be done
 // afterwards.
 func (c *ClientConn) deliverer(f func()) {
-	growStack(0)
 	for f != nil {
 		f() // may end the goroutine
 		c.mu.Lock()
@@ -346,15 +345,6 @@ func (c *ClientConn) deliverer(f func()) {
 		c.mu.Unlock()
 		f = <-c.jobs // nil when the connection has ended
 	}
-}
-
-// growStack makes a fresh goroutine's stack as large as an update and its hook
-// need while there is next to nothing on it to be copied.
-//
-//go:noinline
-func growStack(i int) byte {
-	var b [5 << 10]byte
-	return b[i]
 }
 
 // hook runs a hook; a panic is logged and fails the hook alone.

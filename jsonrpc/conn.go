@@ -53,11 +53,10 @@ type callTable struct {
 
 // workload is what was received and is not finished, and who works on it.
 type workload struct {
-	inbound   map[ID]*entry    // unanswered requests, by key
-	lanes     map[string]*lane // those with something queued or handled
-	freeLanes []*lane          // to be used again
-	waiting   fifo             // requests that wait for MaxRequests
-	handled   uint64           // entries that lanes are done with
+	inbound map[ID]*entry    // unanswered requests, by key
+	lanes   map[string]*lane // those with something queued or handled
+	waiting fifo             // requests that wait for MaxRequests
+	handled uint64           // entries that lanes are done with
 
 	// Handlers and what is like them.
 	running   int  // request handlers

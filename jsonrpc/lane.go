@@ -17,9 +17,6 @@ type lane struct {
 	early   int    // entries in the queue that may overtake
 }
 
-// keepLanes is how many lanes are kept to be used again.
-const keepLanes = 16
-
 // notes are notifications in a row of one lane, linked to each other.
 type notes struct {
 	first, last *entry
@@ -89,14 +86,7 @@ func (c *Conn) placeResponse(cl *call, err error, charge int) {
 
 // newLane makes a lane and starts its worker. The caller holds c.mu.
 func (c *Conn) newLane(name string) *lane {
-	var l *lane
-	if n := len(c.work.freeLanes); n > 0 {
-		l = c.work.freeLanes[n-1]
-		c.work.freeLanes = c.work.freeLanes[:n-1]
-	} else {
-		l = new(lane)
-	}
-	l.name = name
+	l := &lane{name: name}
 	c.work.lanes[name] = l
 	c.assign(job{lane: l})
 	return l
@@ -149,10 +139,6 @@ func (c *Conn) handleLane(l *lane) {
 		c.release(e)
 	}
 	delete(c.work.lanes, l.name)
-	if len(c.work.freeLanes) < keepLanes {
-		*l = lane{}
-		c.work.freeLanes = append(c.work.freeLanes, l)
-	}
 	c.checkQuiet()
 	c.mu.Unlock()
 }

@@ -29,10 +29,6 @@ import (
 // themselves.
 const MaxHandover = 4096
 
-// cacheLine keeps apart what the reader and whoever delivers write all the time:
-// two processors that take memory from each other are slower than one.
-const cacheLine = 128
-
 // Config is what a [Line] works with. It must not be changed once the line is
 // used.
 type Config[T any] struct {
@@ -67,11 +63,8 @@ type Config[T any] struct {
 // A mark notes arrived and posted, and is next when delivered and begun have
 // reached these.
 type Line[T any] struct {
-	_       [cacheLine]byte
 	arrived atomic.Uint64
-	_       [cacheLine]byte
-
-	cfg Config[T]
+	cfg     Config[T]
 	state
 	entered   uint64
 	delivered uint64
