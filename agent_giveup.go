@@ -1,6 +1,7 @@
 package acp
 
 import (
+	"context"
 	"errors"
 	"time"
 
@@ -86,9 +87,9 @@ func (t *Turn) giveUp() {
 	}
 	t.ending.Unlock()
 	if late {
-		t.sending.Cancel(ErrTurnEnded) // it may be in the middle of sending
+		t.stopSending(ErrTurnEnded) // it may be in the middle of sending
 		a.Logger.Warn("acp: a cancelled turn did not end in time and was given up", "session", string(t.session.id))
-		t.gaveUp(c.settle(t, outcome{err: t.p.ctx.Cause()}))
+		t.gaveUp(c.settle(t, outcome{err: context.Cause(t.p.ctx)}))
 	}
 }
 
@@ -102,7 +103,7 @@ func (c *AgentConn) runApart(t *Turn) outcome {
 
 // settle ends a turn whose hook has returned, or was given up.
 func (c *AgentConn) settle(t *Turn, o outcome) outcome {
-	if cause := t.p.ctx.Cause(); cause != nil {
+	if cause := context.Cause(t.p.ctx); cause != nil {
 		switch {
 		case errors.Is(cause, ErrCancelled):
 			o = outcome{stop: StopCancelled}

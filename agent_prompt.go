@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"sync/atomic"
 
-	"github.com/goacp/acp/internal/ondemand"
 	"github.com/goacp/acp/jsonrpc"
 )
 
@@ -35,7 +34,8 @@ type prompt struct {
 	req *jsonrpc.Request
 	// ctx is the turn's. It ends with the request's as long as the request is
 	// open, which in version 2 it is until the turn begins.
-	ctx    ondemand.Context
+	ctx    context.Context
+	stop   context.CancelCauseFunc
 	watch  atomic.Pointer[Turn] // whose hook is given up when ctx is done, or nil
 	first  chan struct{}        // closed when there is none before it
 	second chan struct{}        // closed when there is at most one before it
@@ -126,7 +126,7 @@ func (p *prompt) done() bool {
 // prompts it is for and no others (S40, S42). Its error refuses the prompt.
 func (c *AgentConn) arrived(id SessionID, req *jsonrpc.Request) error {
 	p := &prompt{req: req}
-	p.ctx.Parent = c.values
+	p.ctx, p.stop = context.WithCancelCause(c.values)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.refusing {
@@ -150,7 +150,7 @@ func (c *AgentConn) arrived(id SessionID, req *jsonrpc.Request) error {
 // cancel ends the prompt's context; the first cause counts. If its turn runs, the watch
 // on that begins to count the grace.
 func (p *prompt) cancel(cause error) {
-	p.ctx.Cancel(cause)
+	p.stop(cause)
 	if t := p.watch.Swap(nil); t != nil {
 		go t.giveUp()
 	}
@@ -158,7 +158,7 @@ func (p *prompt) cancel(cause error) {
 
 // refusal is the answer to a prompt whose context ended before it had a turn.
 func (p *prompt) refusal() error {
-	cause := p.ctx.Cause()
+	cause := context.Cause(p.ctx)
 	if errors.Is(cause, jsonrpc.ErrClosed) {
 		return errShutdown
 	}
@@ -415,7 +415,7 @@ func (c *AgentConn) steer(ctx context.Context, s *AgentSession, p *prompt, block
 	}
 	if accept := c.agent.Load().Accept; accept != nil {
 		own := newTurn(ctx, s, p, blocks, meta)
-		defer own.sending.Cancel(errNotBegun)
+		defer own.stopSending(errNotBegun)
 		if err := c.guard("Accept", func() error { return accept(&own.ctx, own) }); err != nil {
 			return nil, false, err
 		}

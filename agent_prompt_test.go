@@ -45,7 +45,7 @@ func TestPromptStates(t *testing.T) {
 	} {
 		t.Run(tt.steps, func(t *testing.T) {
 			p := &prompt{first: make(chan struct{}), second: make(chan struct{})}
-			p.ctx.Parent = context.Background()
+			p.ctx, p.stop = context.WithCancelCause(context.Background())
 			leaves := ""
 			for _, step := range strings.Fields(tt.steps) {
 				done := false
@@ -75,8 +75,8 @@ func TestPromptStates(t *testing.T) {
 			if p.place != promptLeft && (isClosed(p.first) != (p.place >= promptFirst) || isClosed(p.second) != (p.place >= promptSecond)) {
 				t.Errorf("first %v, second %v in place %d", isClosed(p.first), isClosed(p.second), p.place)
 			}
-			if (p.ctx.Cause() != nil) != tt.cancelled {
-				t.Errorf("cause %v", p.ctx.Cause())
+			if (context.Cause(p.ctx) != nil) != tt.cancelled {
+				t.Errorf("cause %v", context.Cause(p.ctx))
 			}
 		})
 	}

@@ -317,7 +317,7 @@ func (h *ToolCallHandle) wasCancelled(err error) bool {
 	if t == nil {
 		return false
 	}
-	cause := t.p.ctx.Cause()
+	cause := context.Cause(t.p.ctx)
 	return cause != nil && (errors.Is(err, cause) || errors.Is(err, context.Canceled))
 }
 

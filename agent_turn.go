@@ -10,7 +10,6 @@ import (
 	"sync"
 
 	"github.com/goacp/acp/acpv2"
-	"github.com/goacp/acp/internal/ondemand"
 	"github.com/goacp/acp/jsonrpc"
 )
 
@@ -32,12 +31,12 @@ type Turn struct {
 	meta    json.RawMessage
 	message MessageID
 
-	steering chan []ContentBlock // nil if nobody steers
-	sending  ondemand.Context    // once it is cancelled nothing can be sent any more
-	sendCtx  turnContext         // of sending and of the prompt's values
-	settled  chan struct{}       // closed when the turn has ended
-	stop     StopReason          // why, once settled is closed
-	stopErr  error               // what failed
+	steering    chan []ContentBlock     // nil if nobody steers
+	sending     turnContext             // once it is done nothing can be sent any more
+	stopSending context.CancelCauseFunc // ends it
+	settled     chan struct{}           // closed when the turn has ended
+	stop        StopReason              // why, once settled is closed
+	stopErr     error                   // what failed
 
 	gaveUp   func(outcome) // gets the outcome where the hook does not return: see run
 	ending   sync.Mutex    // guards the following
@@ -72,7 +71,7 @@ func newTurn(ctx context.Context, s *AgentSession, p *prompt, blocks []ContentBl
 	}
 	all := &parts{
 		Turn: Turn{
-			session: s, p: p, ctx: turnContext{&p.ctx, ctx}, blocks: blocks, meta: meta,
+			session: s, p: p, ctx: turnContext{p.ctx, ctx}, blocks: blocks, meta: meta,
 			message: s.nextMessage(), settled: make(chan struct{}),
 		},
 		output: output{s: s, shut: errNotBegun},
@@ -81,9 +80,9 @@ func newTurn(ctx context.Context, s *AgentSession, p *prompt, blocks []ContentBl
 	if s.c.agent.Load().Busy == BusySteer {
 		t.steering = make(chan []ContentBlock)
 	}
-	t.sending.Parent = s.ctx
-	t.sendCtx = turnContext{&t.sending, ctx}
-	all.output.sends, all.output.t = &t.sendCtx, t
+	t.sending.values = ctx
+	t.sending.Context, t.stopSending = context.WithCancelCause(s.ctx)
+	all.output.sends, all.output.t = &t.sending, t
 	all.Output = Output{ctx: &t.ctx, output: &all.output}
 	t.Output = &all.Output
 	return t
@@ -196,7 +195,7 @@ func (t *Turn) finish(stop StopReason, err error) {
 // sent.
 func (t *Turn) leave() {
 	close(t.settled)
-	t.sending.Cancel(ErrTurnEnded)
+	t.stopSending(ErrTurnEnded)
 	c := t.session.c
 	c.mu.Lock()
 	defer c.mu.Unlock()

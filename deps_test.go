@@ -30,7 +30,7 @@ var layers = map[string][]string{
 	"acpv1":              {"internal/wire", "jsonrpc"},
 	"acpv2":              {"internal/wire", "jsonrpc"},
 	"acphost":            {"", "acpv1", "acpv2", "internal/process", "jsonrpc"},
-	"":                   {"acpv1", "acpv2", "internal/faultlog", "internal/ondemand", "internal/patch", "internal/process", "internal/timeline", "internal/translate", "internal/wire", "jsonrpc"},
+	"":                   {"acpv1", "acpv2", "internal/faultlog", "internal/patch", "internal/process", "internal/timeline", "internal/translate", "internal/wire", "jsonrpc"},
 	"internal/gen":       {},
 	"internal/sample":    {},
 	"internal/registry":  {"acpv1", "acpv2", "internal/wire", "jsonrpc"},

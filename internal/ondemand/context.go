@@ -1,6 +1,6 @@
-// Package ondemand has contexts that are made when somebody asks for them. A request
-// and a turn each have contexts that have to be there in case somebody does, and
-// most are over before that: then they cost nothing but the room for this.
+// Package ondemand has contexts that are made when somebody asks for them. Every
+// request has a context, and most requests end before anybody asks: then it costs
+// nothing but the room for this (ADR 0016).
 package ondemand
 
 import (
