@@ -67,7 +67,6 @@ var inDialect = map[string]bool{
 	"cmd/acp/internal/store":                     true,
 	"cmd/acp/internal/store/legacy":              true,
 	"cmd/acp/internal/record/tap":                true,
-	"cmd/acp/internal/tracecheck":                true,
 	"cmd/acp/internal/record/file":               true,
 	"cmd/acp/internal/ui/tui":                    true,
 	"cmd/acp/internal/ui/tui/view":               true,

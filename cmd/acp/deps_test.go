@@ -15,58 +15,83 @@ const internal = "github.com/goacp/acp/cmd/acp/internal/"
 
 // layers says which packages of the program each of them may import, tests
 // aside. A package that is not listed fails the test: adding one is a decision.
-// Frontends know no stores and no wire; the host knows no frontends.
+// No entry may go against [never].
 var layers = map[string][]string{
 	"agent":          {"config", "model"},
-	"app":            {"agent", "config", "exitcode", "backend", "mcp", "remembered", "roster", "safetext", "store"},
+	"app":            {"agent", "backend", "config", "exitcode", "mcp", "remembered", "roster", "safetext", "store"},
+	"backend":        {"exitcode", "grant", "history", "launch", "mcp", "pty", "remembered", "roster", "safetext", "store"},
 	"cli":            {"app", "cli/agent", "cli/agents", "cli/auth", "cli/bridge", "cli/chat", "cli/check", "cli/completion", "cli/config", "cli/docs", "cli/exec", "cli/sessions", "cli/tap", "cli/trace", "cli/version", "exitcode", "interrupt", "mcp", "roster", "safetext", "store"},
 	"cli/agent":      {"agent", "app", "exitcode"},
-	"cli/agents":     {"app", "config", "exitcode", "ui/export", "launch", "mcp", "remembered", "roster", "safetext"},
-	"cli/auth":       {"app", "exitcode", "backend", "pty", "safetext"},
+	"cli/agents":     {"app", "config", "exitcode", "launch", "mcp", "remembered", "roster", "safetext"},
+	"cli/auth":       {"app", "backend", "exitcode", "pty", "safetext"},
 	"cli/bridge":     {"app", "config", "exitcode", "launch", "remembered", "roster", "safetext"},
-	"cli/chat":       {"app", "exitcode", "ui/plain", "roster", "store", "ui/tui"},
-	"cli/check":      {"app", "exitcode", "launch", "record/file", "roster", "safetext", "tracecheck", "ui/export"},
+	"cli/chat":       {"app", "exitcode", "roster", "store", "ui/plain", "ui/tui"},
+	"cli/check":      {"app", "exitcode", "launch", "record/file", "roster", "safetext"},
 	"cli/completion": {"app"},
-	"cli/config":     {"app", "config", "exitcode", "ui/export", "mcp", "roster", "safetext"},
+	"cli/config":     {"app", "config", "exitcode", "mcp", "roster", "safetext"},
 	"cli/docs":       {"app"},
-	"cli/exec":       {"app", "config", "exitcode", "ui/export", "backend", "ui/plain", "roster", "safetext", "shown", "store"},
-	"cli/sessions":   {"app", "exitcode", "ui/export", "history", "backend", "safetext", "store"},
+	"cli/exec":       {"app", "backend", "config", "exitcode", "roster", "safetext", "shown", "store", "ui/export", "ui/plain"},
+	"cli/sessions":   {"app", "backend", "exitcode", "history", "safetext", "store", "ui/export"},
 	"cli/tap":        {"app", "config", "exitcode", "filelock", "launch", "record/page", "record/tap", "safetext"},
-	"cli/trace":      {"app", "record/summary", "record/frame", "exitcode", "ui/export", "roster", "safetext", "store", "tracecheck", "record/file", "record/page"},
+	"cli/trace":      {"app", "exitcode", "record/file", "record/frame", "record/page", "record/summary", "roster", "safetext", "store", "ui/export"},
 	"cli/version":    {"app"},
-	"test/cli":       {},
 	"config":         {"exitcode", "filelock", "shellline"},
-	"record/summary": {"record/frame", "safetext"},
-	"record/frame":   {},
 	"exitcode":       {},
-	"ui/export":      {"history", "markdown", "safetext", "shown", "store"},
 	"filelock":       {},
-	"launch":         {"exitcode", "roster", "safetext"},
-	"history":        {"safetext"},
 	"grant":          {},
-	"backend":        {"exitcode", "launch", "grant", "history", "mcp", "pty", "remembered", "roster", "safetext", "store"},
+	"history":        {"safetext"},
 	"interrupt":      {},
+	"launch":         {"exitcode", "roster", "safetext"},
 	"markdown":       {},
 	"mcp":            {"config"},
 	"model":          {},
-	"ui/plain":       {"app", "exitcode", "history", "backend", "pty", "roster", "safetext", "shown", "store"},
 	"pty":            {},
+	"record/file":    {"app", "exitcode", "safetext"},
+	"record/frame":   {},
+	"record/page":    {"record/summary"},
+	"record/summary": {"record/frame", "safetext"},
+	"record/tap":     {"grant", "interrupt"},
 	"remembered":     {},
-	"test/replay":    {},
 	"roster":         {"config", "exitcode"},
 	"safetext":       {},
-	"test/screens":   {},
-	"test/terminal":  {},
 	"shellline":      {},
 	"shown":          {},
 	"store":          {"filelock", "store/legacy"},
 	"store/legacy":   {"filelock"},
-	"record/tap":     {"grant", "interrupt"},
-	"tracecheck":     {},
-	"record/file":    {"app", "exitcode", "safetext"},
-	"ui/tui":         {"app", "config", "exitcode", "ui/export", "backend", "pty", "roster", "safetext", "store", "ui/tui/view"},
+	"test/cli":       {},
+	"test/replay":    {},
+	"test/screens":   {},
+	"test/terminal":  {},
+	"ui/export":      {"history", "markdown", "safetext", "shown", "store"},
+	"ui/plain":       {"app", "backend", "exitcode", "history", "pty", "roster", "safetext", "shown", "store"},
+	"ui/tui":         {"app", "backend", "config", "exitcode", "pty", "roster", "safetext", "store", "ui/export", "ui/tui/view"},
 	"ui/tui/view":    {"history", "markdown", "safetext", "shown"},
-	"record/page":    {"record/summary", "tracecheck"},
+}
+
+// never says which families of packages must not know which others, whatever layers
+// allow. Commands are above everything; leaves know nothing of conversations.
+var never = map[string][]string{
+	"agent":   {"app", "backend", "cli", "record", "store", "ui"},
+	"app":     {"cli", "record", "ui"},
+	"backend": {"agent", "app", "cli", "record", "ui"},
+	"launch":  {"agent", "app", "backend", "cli", "record", "store", "ui"},
+	"model":   {"agent", "app", "backend", "cli", "record", "store", "ui"},
+	"record":  {"agent", "backend", "cli", "store", "ui"},
+	"roster":  {"agent", "app", "backend", "cli", "launch", "record", "store", "ui"},
+	"store":   {"agent", "app", "backend", "cli", "launch", "record", "ui"},
+	"ui":      {"agent", "cli", "launch", "record"},
+}
+
+// TestDirection: what layers allow goes down only.
+func TestDirection(t *testing.T) {
+	family := func(pkg string) string { f, _, _ := strings.Cut(pkg, "/"); return f }
+	for pkg, imports := range layers {
+		for _, imp := range imports {
+			if slices.Contains(never[family(pkg)], family(imp)) {
+				t.Errorf("%s may import %s, which is above it", pkg, imp)
+			}
+		}
+	}
 }
 
 // TestImports holds the direction of imports in the program.

@@ -20,7 +20,6 @@ import (
 	"github.com/goacp/acp/cmd/acp/internal/exitcode"
 	"github.com/goacp/acp/cmd/acp/internal/roster"
 	"github.com/goacp/acp/cmd/acp/internal/safetext"
-	"github.com/goacp/acp/cmd/acp/internal/ui/export"
 )
 
 // Verbs of the command.
@@ -202,7 +201,7 @@ func (o *Options) list() error {
 	}
 	if o.JSON {
 		for _, r := range rows {
-			if err := export.PrintJSON(o.App.Out, r); err != nil {
+			if err := safetext.PrintJSON(o.App.Out, r); err != nil {
 				return err
 			}
 		}

@@ -10,7 +10,7 @@ import (
 	"github.com/goacp/acp/cmd/acp/internal/config"
 	"github.com/goacp/acp/cmd/acp/internal/exitcode"
 	"github.com/goacp/acp/cmd/acp/internal/roster"
-	"github.com/goacp/acp/cmd/acp/internal/ui/export"
+	"github.com/goacp/acp/cmd/acp/internal/safetext"
 )
 
 // A status says how a check went.
@@ -110,7 +110,7 @@ func (o *Options) doctor(ctx context.Context) error {
 			ill++
 		}
 		if o.JSON {
-			err = export.PrintJSON(o.App.Out, d.report)
+			err = safetext.PrintJSON(o.App.Out, d.report)
 		} else {
 			err = d.report.print(o.App.Out, i > 0)
 		}

@@ -10,7 +10,6 @@ import (
 
 	"github.com/goacp/acp/cmd/acp/internal/exitcode"
 	"github.com/goacp/acp/cmd/acp/internal/record/file"
-	"github.com/goacp/acp/cmd/acp/internal/tracecheck"
 	"github.com/goacp/acp/conformance"
 	"github.com/goacp/acp/trace"
 )
@@ -23,7 +22,7 @@ const (
 // A linter checks recordings, in bounded memory.
 type linter struct {
 	o       *Options
-	check   *tracecheck.Checker // of the recording at hand, nil before the first one
+	check   *conformance.Recording // of the recording at hand, nil before the first one
 	rules   []*conformance.Rule
 	found   map[*conformance.Rule]*violations
 	seen    map[*conformance.Rule]bool
@@ -98,7 +97,7 @@ func (l *linter) checkFile(ctx context.Context, name string) error {
 	}
 	defer f.Close()
 	f.Progress()
-	l.check = new(tracecheck.Checker)
+	l.check = new(conformance.Recording)
 	for part := f.Part(); ; {
 		rec, err := f.Record()
 		l.check.Cuts(f.Cuts)

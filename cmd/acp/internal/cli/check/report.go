@@ -14,7 +14,6 @@ import (
 	"golang.org/x/term"
 
 	"github.com/goacp/acp/cmd/acp/internal/safetext"
-	"github.com/goacp/acp/cmd/acp/internal/ui/export"
 	"github.com/goacp/acp/conformance"
 )
 
@@ -378,6 +377,6 @@ func writeJSON(w io.Writer, j *judgement) error {
 		return err
 	}
 	data := append(append(report[:len(report)-1], ','), more[1:]...)
-	_, err = w.Write(append(export.EscapeJSON(data), '\n'))
+	_, err = w.Write(append(safetext.JSON(data), '\n'))
 	return err
 }

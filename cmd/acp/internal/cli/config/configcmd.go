@@ -19,7 +19,6 @@ import (
 	"github.com/goacp/acp/cmd/acp/internal/mcp"
 	"github.com/goacp/acp/cmd/acp/internal/roster"
 	"github.com/goacp/acp/cmd/acp/internal/safetext"
-	"github.com/goacp/acp/cmd/acp/internal/ui/export"
 )
 
 // Verbs of the command.
@@ -194,7 +193,7 @@ func (o *Options) list() error {
 	if o.JSON {
 		l := listing{Settings: values, Untrusted: o.App.Untrusted()}
 		l.Files.User, l.Files.Project, l.Files.MCP = c.UserFile, c.ProjectFile, file
-		return export.PrintJSON(o.App.Out, l)
+		return safetext.PrintJSON(o.App.Out, l)
 	}
 	if err := table(o.App.Out, values); err != nil {
 		return err
@@ -245,7 +244,7 @@ func (o *Options) get() error {
 	for _, v := range values {
 		switch text, ok := v.Value.(string); {
 		case o.JSON:
-			err = export.PrintJSON(o.App.Out, v)
+			err = safetext.PrintJSON(o.App.Out, v)
 		case len(values) > 1 || v.Key != o.Key:
 			_, err = fmt.Fprintf(o.App.Out, "%s = %s\n", line(v.Key), v.Text())
 		case ok: // as scripts want it

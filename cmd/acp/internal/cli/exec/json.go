@@ -6,7 +6,7 @@ import (
 	"encoding/json"
 
 	"github.com/goacp/acp/acpv2"
-	"github.com/goacp/acp/cmd/acp/internal/ui/export"
+	"github.com/goacp/acp/cmd/acp/internal/safetext"
 	"github.com/goacp/acp/transcript"
 )
 
@@ -114,7 +114,7 @@ func appendLine(dst []byte, v any) ([]byte, error) {
 	if err := enc.Encode(v); err != nil {
 		return dst, err
 	}
-	return append(dst, export.EscapeJSON(b.Bytes())...), nil
+	return append(dst, safetext.JSON(b.Bytes())...), nil
 }
 
 // entryForm returns an entry in the JSON form of package transcript.

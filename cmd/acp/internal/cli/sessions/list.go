@@ -217,7 +217,7 @@ func (o *Options) print(ctx context.Context, st *store.Store, rows []row, asked 
 			if err != nil {
 				return err
 			}
-			if _, err := fmt.Fprintf(o.App.Out, "%s\n", export.EscapeJSON(data)); err != nil {
+			if _, err := fmt.Fprintf(o.App.Out, "%s\n", safetext.JSON(data)); err != nil {
 				return err
 			}
 		}

@@ -16,7 +16,6 @@ import (
 	"github.com/goacp/acp/cmd/acp/internal/record/summary"
 	"github.com/goacp/acp/cmd/acp/internal/safetext"
 	"github.com/goacp/acp/cmd/acp/internal/store"
-	"github.com/goacp/acp/cmd/acp/internal/tracecheck"
 	"github.com/goacp/acp/cmd/acp/internal/ui/export"
 	"github.com/goacp/acp/conformance"
 	"github.com/goacp/acp/trace"
@@ -151,7 +150,7 @@ func (o *Options) show(ctx context.Context) error {
 		item := follower.Next(rec)
 		findings := check.Add(rec)
 		number := int64(0)
-		if tracecheck.Counts(rec) {
+		if conformance.IsNumbered(rec) {
 			frames++
 			number = frames
 		}
@@ -256,7 +255,7 @@ func (o *Options) printRow(w *bufio.Writer, r rows, number int64, rec *trace.Rec
 	if err == nil && o.Full && rec.Kind != trace.Event {
 		whole := safetext.Line(string(rec.Data), len(rec.Data)+1)
 		if rec.Kind == trace.Frame {
-			whole = string(export.EscapeJSON(bytes.ToValidUTF8(rec.Data, []byte("\ufffd"))))
+			whole = string(safetext.JSON(bytes.ToValidUTF8(rec.Data, []byte("\ufffd"))))
 		}
 		_, err = fmt.Fprintf(w, "%s\n", whole)
 	}

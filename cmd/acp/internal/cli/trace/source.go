@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"github.com/goacp/acp/cmd/acp/internal/record/file"
-	"github.com/goacp/acp/cmd/acp/internal/tracecheck"
+	"github.com/goacp/acp/conformance"
 )
 
 // open opens a recording. It has to be closed.
@@ -21,9 +21,9 @@ func (o *Options) open(ctx context.Context, name string) (*file.File, error) {
 }
 
 // checker returns what checks the rules of the protocol, if that is asked for.
-func (o *Options) checker() *tracecheck.Checker {
+func (o *Options) checker() *conformance.Recording {
 	if !o.Check {
 		return nil
 	}
-	return new(tracecheck.Checker)
+	return new(conformance.Recording)
 }

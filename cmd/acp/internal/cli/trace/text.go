@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/goacp/acp/cmd/acp/internal/safetext"
-	"github.com/goacp/acp/cmd/acp/internal/ui/export"
 )
 
 // line makes text safe to print on one line.
@@ -20,7 +19,7 @@ func printJSON(w io.Writer, v any) error {
 	if err != nil {
 		return err
 	}
-	_, err = w.Write(append(export.EscapeJSON(data), '\n'))
+	_, err = w.Write(append(safetext.JSON(data), '\n'))
 	return err
 }
 

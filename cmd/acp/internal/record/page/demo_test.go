@@ -5,7 +5,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/goacp/acp/cmd/acp/internal/tracecheck"
 	"github.com/goacp/acp/conformance"
 	"github.com/goacp/acp/trace"
 )
@@ -96,10 +95,10 @@ func demo() []*trace.Record {
 }
 
 // broken finds fault with what the demo does wrong.
-type broken struct{ tracecheck.Checker }
+type broken struct{ conformance.Recording }
 
 func (b *broken) Add(rec *trace.Record) []conformance.Finding {
-	b.Checker.Add(rec)
+	b.Recording.Add(rec)
 	rule := func(id string, l conformance.Level, text, why, path string) []conformance.Finding {
 		return []conformance.Finding{{Frame: b.Frames(), Why: why, Path: path, Rule: &conformance.Rule{ID: id, Level: l, Text: text, Cites: []string{"S84"}}}}
 	}
@@ -115,7 +114,7 @@ func (b *broken) Add(rec *trace.Record) []conformance.Finding {
 }
 
 func (b *broken) End() []conformance.Finding {
-	b.Checker.End()
+	b.Recording.End()
 	return nil
 }
 

@@ -6,7 +6,6 @@ import (
 	"sync"
 
 	"github.com/goacp/acp/cmd/acp/internal/record/summary"
-	"github.com/goacp/acp/cmd/acp/internal/tracecheck"
 	"github.com/goacp/acp/conformance"
 	"github.com/goacp/acp/internal/wire"
 	"github.com/goacp/acp/trace"
@@ -35,7 +34,7 @@ type folder struct {
 	follower summary.Follower
 }
 
-// checker is what folders need of a [tracecheck.Checker].
+// checker is what folders need of a [conformance.Recording].
 type checker interface {
 	Begins(rec *trace.Record) bool
 	Add(rec *trace.Record) []conformance.Finding
@@ -44,7 +43,7 @@ type checker interface {
 	Frames() int64
 }
 
-func newFolder(log *history) *folder { return &folder{log: log, check: new(tracecheck.Checker)} }
+func newFolder(log *history) *folder { return &folder{log: log, check: new(conformance.Recording)} }
 
 // transcript returns the conversation of a session and the number of its changes,
 // or nil.

@@ -17,7 +17,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/goacp/acp/cmd/acp/internal/tracecheck"
 	"github.com/goacp/acp/conformance"
 	"github.com/goacp/acp/trace"
 )
@@ -339,7 +338,7 @@ func TestConnections(t *testing.T) {
 
 func TestOddRecords(t *testing.T) {
 	s := newServer(t, Options{})
-	s.fold.check = new(tracecheck.Checker)
+	s.fold.check = new(conformance.Recording)
 	big := `{"method":"x","params":"` + strings.Repeat("é", inlineBytes) + `"}`
 	s.Record(&trace.Record{Kind: trace.Text, Dir: '<', Data: []byte("\xff\xfe\x00\r\n\r\n</script>\u2028")})
 	s.Record(&trace.Record{Kind: trace.Frame, Dir: '>', Data: []byte(big)})

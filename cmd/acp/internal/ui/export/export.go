@@ -7,7 +7,6 @@
 package export
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -15,10 +14,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
-	"unicode"
-	"unicode/utf16"
-	"unicode/utf8"
 
+	"github.com/goacp/acp/cmd/acp/internal/safetext"
 	"github.com/goacp/acp/cmd/acp/internal/store"
 	"github.com/goacp/acp/transcript"
 )
@@ -132,51 +129,10 @@ func writeJSON(w io.Writer, s store.Session, t *transcript.Snapshot) error {
 	if err != nil {
 		return err
 	}
-	for _, part := range [][]byte{[]byte(`{"version":1,"session":`), EscapeJSON(head), []byte(`,"conversation":`), EscapeJSON(conversation), []byte("}\n")} {
+	for _, part := range [][]byte{[]byte(`{"version":1,"session":`), safetext.JSON(head), []byte(`,"conversation":`), safetext.JSON(conversation), []byte("}\n")} {
 		if _, err := w.Write(part); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// PrintJSON writes a value as one line of JSON, which a terminal obeys nothing of. Errors are those of
-// the encoding and of the writer.
-func PrintJSON(w io.Writer, v any) error {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
-		return err
-	}
-	_, err := w.Write(EscapeJSON(b.Bytes()))
-	return err
-}
-
-// EscapeJSON returns a text in JSON in which those characters are escaped that a terminal would obey or
-// that change how what is around them looks.
-func EscapeJSON(data []byte) []byte {
-	var out []byte // nil while there is nothing to escape
-	last := 0
-	for i := 0; i < len(data); {
-		if c := data[i]; c < utf8.RuneSelf && c != 0x7f {
-			i++
-			continue
-		}
-		r, n := utf8.DecodeRune(data[i:])
-		if r == 0x7f || r > 0x7f && (r < 0xa0 || unicode.Is(unicode.Cf, r) || r == 0x2028 || r == 0x2029) {
-			out = append(out, data[last:i]...)
-			if a, b := utf16.EncodeRune(r); a != unicode.ReplacementChar {
-				out = fmt.Appendf(out, `\u%04x\u%04x`, a, b)
-			} else {
-				out = fmt.Appendf(out, `\u%04x`, r)
-			}
-			last = i + n
-		}
-		i += n
-	}
-	if last == 0 {
-		return data
-	}
-	return append(out, data[last:]...)
 }

@@ -1,18 +1,19 @@
-// Package tracecheck checks the records of a trace by the rules of the protocol, whether they come
-// from a file or as frames pass.
-package tracecheck
+package conformance
 
 import (
-	"github.com/goacp/acp/conformance"
 	"github.com/goacp/acp/trace"
 )
 
-// A Checker checks the records of connections, one connection after another, in the bounded memory of
-// a [conformance.Monitor]. What is missing between records is no fault of a peer: see
-// [Checker.Gap]. The zero value is ready for use and needs no closing; a nil one checks nothing.
-// It is used by one goroutine at a time.
-type Checker struct {
-	monitor *conformance.Monitor // of the connection at hand, or of the one that ended last
+// A Recording checks the records of a trace by the observed rules, whether they
+// are read from a file or arrive as frames pass. A trace may hold several
+// connections, one after another; each has a [Monitor] of its own, with that one's
+// bounds. Records that are missing are not a peer's fault: report them with
+// [Recording.Gap] or [Recording.Cuts].
+//
+// The zero Recording is ready for use and needs no closing; a nil one checks
+// nothing. It must not be used by two goroutines at a time.
+type Recording struct {
+	monitor *Monitor // of the connection at hand, or of the one that ended last
 	ended   bool
 	frames  int64
 	before  int64 // frames of the connections before the one at hand
@@ -20,24 +21,24 @@ type Checker struct {
 }
 
 // begin makes sure that there is a connection that has not ended.
-func (c *Checker) begin() {
+func (c *Recording) begin() {
 	if c.monitor == nil || c.ended {
 		if c.monitor != nil {
 			c.before += c.monitor.Stats().Frames
 		}
-		c.monitor, c.ended, c.frames = conformance.NewMonitor(conformance.MonitorConfig{}), false, 0
+		c.monitor, c.ended, c.frames = NewMonitor(MonitorConfig{}), false, 0
 	}
 }
 
 // Begins reports whether a record says that another connection begins while there is one: the agent
-// was started again. Who wants to know what the end of that one shows calls End first.
-func (c *Checker) Begins(rec *trace.Record) bool {
+// was started again. Callers that want what the end of the last one shows call End first.
+func (c *Recording) Begins(rec *trace.Record) bool {
 	return rec.Kind == trace.Event && rec.Name == "start" && c.Frames() > 0
 }
 
 // Add returns what a record breaks, or, if another connection begins with it, what the end of the
 // last one shows. The findings are valid until the next call; nothing of the record is kept.
-func (c *Checker) Add(rec *trace.Record) []conformance.Finding {
+func (c *Recording) Add(rec *trace.Record) []Finding {
 	switch {
 	case c == nil:
 	case rec.Kind == trace.Frame:
@@ -59,7 +60,7 @@ func (c *Checker) Add(rec *trace.Record) []conformance.Finding {
 }
 
 // Gap says that records are missing here.
-func (c *Checker) Gap() {
+func (c *Recording) Gap() {
 	if c != nil {
 		c.begin()
 		c.monitor.Gap()
@@ -68,7 +69,7 @@ func (c *Checker) Gap() {
 
 // Cuts says how many records could not be read so far, in all connections: where there are more than
 // the last time, there is a gap.
-func (c *Checker) Cuts(n int64) {
+func (c *Recording) Cuts(n int64) {
 	if c != nil && n != c.cuts {
 		c.cuts = n
 		c.Gap()
@@ -77,7 +78,7 @@ func (c *Checker) Cuts(n int64) {
 
 // End ends the connection at hand and returns what only that shows. The findings are valid until the
 // next call. What is added next is of another connection. A second call returns nothing.
-func (c *Checker) End() []conformance.Finding {
+func (c *Recording) End() []Finding {
 	if c == nil || c.monitor == nil {
 		return nil
 	}
@@ -87,7 +88,7 @@ func (c *Checker) End() []conformance.Finding {
 
 // Frames returns how many frames were checked on the connection at hand, text included: the number of
 // the last one in findings.
-func (c *Checker) Frames() int64 {
+func (c *Recording) Frames() int64 {
 	if c == nil {
 		return 0
 	}
@@ -96,26 +97,26 @@ func (c *Checker) Frames() int64 {
 
 // Number returns the number of the frame that broke a rule, among those of all connections, from 1.
 // It holds until the next connection begins.
-func (c *Checker) Number(f conformance.Finding) int64 {
+func (c *Recording) Number(f Finding) int64 {
 	if c == nil {
 		return 0
 	}
 	return c.before + f.Frame
 }
 
-// Counts reports whether a record is a frame that has a number.
-func Counts(rec *trace.Record) bool {
+// IsNumbered reports whether a record is a frame, which has a number in findings.
+func IsNumbered(rec *trace.Record) bool {
 	return rec.Kind == trace.Frame || rec.Kind == trace.Text && rec.Size <= int64(len(rec.Data))
 }
 
 // Seen reports whether what the rule is about occurred on the connection at hand, or on the one that
 // ended if none has begun since.
-func (c *Checker) Seen(r *conformance.Rule) bool {
+func (c *Recording) Seen(r *Rule) bool {
 	return c != nil && c.monitor != nil && c.monitor.Seen(r)
 }
 
 // Version returns the version of the protocol that was agreed on there, or 0.
-func (c *Checker) Version() int {
+func (c *Recording) Version() int {
 	if c == nil || c.monitor == nil {
 		return 0
 	}

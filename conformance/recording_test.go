@@ -1,4 +1,4 @@
-package tracecheck
+package conformance_test
 
 import (
 	"fmt"
@@ -28,7 +28,7 @@ const (
 
 // feed adds records, a minute apart. It returns which rules of the levels must and should are broken, with the number
 // of the frame on its connection, and " at" what, if that is something else.
-func feed(c *Checker, text string) (found []string) {
+func feed(c *conformance.Recording, text string) (found []string) {
 	cuts, at := int64(0), time.Duration(0)
 	for l := range strings.Lines(text) {
 		at += time.Minute
@@ -93,7 +93,7 @@ func TestConnections(t *testing.T) {
 		{"what is missing is of the first", asks + says + "#\n.\n" + asks + says + opened, []string{"3 " + noQuestion}, 3},
 		{"what is missing is of the second", asks + says + ".\n#\n" + asks + says + opened, nil, 3},
 	} {
-		var checker Checker
+		var checker conformance.Recording
 		got := feed(&checker, c.text)
 		if diff := cmp.Diff(c.want, got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", c.name, diff)
@@ -106,7 +106,7 @@ func TestConnections(t *testing.T) {
 
 // TestSeen: what occurred is known until something occurs on another connection.
 func TestSeen(t *testing.T) {
-	var c Checker
+	var c conformance.Recording
 	seen := func() (n int) {
 		for _, r := range conformance.Rules() {
 			if c.Seen(r) {
@@ -135,7 +135,7 @@ func TestSeen(t *testing.T) {
 
 // TestNil: who is not asked to check adds records all the same.
 func TestNil(t *testing.T) {
-	var c *Checker
+	var c *conformance.Recording
 	if found := feed(c, open+"#\n*lost\n*start\n.\n"); found != nil || c.Frames() != 0 || c.Version() != 0 || c.Seen(conformance.Rules()[0]) {
 		t.Errorf("found %q, %d frames", found, c.Frames())
 	}
