@@ -3,10 +3,13 @@ package acp
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
+
+	"github.com/goacp/acp/acpv2"
 )
 
 var errTestUnreadable = errors.New("unreadable")
@@ -15,7 +18,8 @@ var errTestUnreadable = errors.New("unreadable")
 type bufferRig struct {
 	*testing.T
 	replyBuffer
-	yield bool // what yields reports
+	yield bool   // what yields reports
+	asked []bool // what yields was asked with
 	seq   uint64
 	log   []string // of the reader; an update is its number
 	full  bool     // the last push found no room
@@ -23,13 +27,20 @@ type bufferRig struct {
 
 func (r *bufferRig) push(u *Update) (room <-chan struct{}) {
 	r.seq++
-	room = r.replyBuffer.push(&heldUpdate{u: u, seq: r.seq}, func(bool) bool { return r.yield })
+	room = r.replyBuffer.push(&heldUpdate{u: u, seq: r.seq}, func(read bool) bool {
+		r.asked = append(r.asked, read)
+		return r.yield
+	})
 	r.full = room != nil
 	return room
 }
 
 func numbered(n uint64) *Update {
 	return &Update{Update: &AgentMessageChunk{MessageID: "m", Content: Text(strconv.FormatUint(n, 10))}}
+}
+
+func sizedUpdate(n int) *Update {
+	return &Update{Update: &AgentMessageChunk{MessageID: "m", Content: Text(strings.Repeat("x", n))}}
 }
 
 // take reads n updates, or as many as there are until the end.
@@ -142,17 +153,14 @@ func TestReplyBuffer(t *testing.T) {
 	}
 }
 
-// TestReplyBufferBytes: besides their number the size of updates is bounded, and
+// TestReplyBufferBytes: the size of updates is bounded as well as their number, and
 // one that is larger than all there is room for is held alone.
 func TestReplyBufferBytes(t *testing.T) {
 	r := &bufferRig{T: t}
 	r.begin(0)
-	sized := func(n int) *Update {
-		return &Update{Update: &AgentMessageChunk{MessageID: "m", Content: Text(strings.Repeat("x", n))}}
-	}
 	pushed := 0
 	for range 100 {
-		if r.push(sized(1<<20)) != nil {
+		if r.push(sizedUpdate(1<<20)) != nil {
 			break
 		}
 		pushed++
@@ -164,10 +172,10 @@ func TestReplyBufferBytes(t *testing.T) {
 	if r.bytes != 0 {
 		t.Errorf("%d bytes of nothing", r.bytes)
 	}
-	if r.push(sized(2*maxHeldBytes)) != nil {
+	if r.push(sizedUpdate(2*maxHeldBytes)) != nil {
 		t.Error("one large update is not held")
 	}
-	if r.push(sized(1)) == nil {
+	if r.push(sizedUpdate(1)) == nil {
 		t.Error("beside a large one there is room")
 	}
 }
@@ -240,5 +248,137 @@ func TestReplyBufferWakes(t *testing.T) {
 	case <-room:
 	default:
 		t.Error("a poke wakes nobody")
+	}
+}
+
+// TestReplyBufferYields: whether a full buffer gives way is asked when it has begun
+// and has no room, and not before; the answer may depend on whether somebody reads.
+func TestReplyBufferYields(t *testing.T) {
+	for _, tt := range []struct {
+		steps string
+		asked []bool // with whether somebody reads
+	}{
+		{"begin; push 1024", nil},
+		{"push 2000", nil}, // it has not begun: the oldest go without a question
+		{"begin; push 1025", []bool{false}},
+		{"begin; read; push 1025", []bool{true}},
+		{"begin; read; push 1025; take 1; push", []bool{true}},
+		{"begin; push 1024; leave; push", nil},
+		{"begin; push 1024; end; push", nil},
+		{"begin; wait; push 2000", nil},
+	} {
+		t.Run(tt.steps, func(t *testing.T) {
+			r := &bufferRig{T: t}
+			for step := range strings.SplitSeq(tt.steps, "; ") {
+				r.do(step)
+			}
+			if !slices.Equal(r.asked, tt.asked) {
+				t.Errorf("asked with %v, not %v", r.asked, tt.asked)
+			}
+			if got := r.unread.Load(); got != (r.reader == readerGone) {
+				t.Errorf("unread is %v with reader %d", got, r.reader)
+			}
+		})
+	}
+}
+
+// TestReplyBufferLargeYields: an update that needs much room takes that of as many of
+// the oldest as it must, of all of them if it is larger than the bound.
+func TestReplyBufferLargeYields(t *testing.T) {
+	for _, tt := range []struct {
+		bytes, left int
+	}{
+		{1, 15}, // fits
+		{1 << 20, 14},
+		{3 << 20, 12},
+		{2 * maxHeldBytes, 0},
+	} {
+		r := &bufferRig{T: t, yield: true}
+		r.begin(0)
+		for range 15 {
+			r.push(sizedUpdate(1 << 20))
+		}
+		if r.push(sizedUpdate(tt.bytes)) != nil {
+			t.Errorf("%d bytes wait", tt.bytes)
+		}
+		if n := len(r.held) - r.head; n != tt.left+1 || r.lost != (tt.left < 15) {
+			t.Errorf("%d bytes: %d held, lost %v; want %d", tt.bytes, n, r.lost, tt.left+1)
+		}
+	}
+}
+
+// TestReplyBufferSize: the size of an update follows its text, in whatever way that is
+// found out.
+func TestReplyBufferSize(t *testing.T) {
+	text := strings.Repeat("x", 1<<16)
+	annotated := &TextContent{Text: text, Annotations: &acpv2.Annotations{}}
+	for name, u := range map[string]SessionUpdate{
+		"text":      &AgentMessageChunk{Content: Text(text)},
+		"annotated": &AgentMessageChunk{Content: annotated},
+		"thought":   &AgentThoughtChunk{Content: Text(text)},
+		"meta":      &AgentMessageChunk{Content: Text(""), Meta: []byte(strconv.Quote(text))},
+		"tool call": &ToolCallUpdate{ToolCallID: "c", Title: acpv2.Set(text)},
+	} {
+		if n := heldSize(&Update{Update: u}); n < 1<<16 || n > 1<<16+1024 {
+			t.Errorf("%s: %d bytes", name, n)
+		}
+	}
+}
+
+// TestReplyBufferReadAgain: once a reader has left, a later one waits for the end and
+// gets nothing but that.
+func TestReplyBufferReadAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := &bufferRig{T: t}
+		for _, step := range []string{"begin", "push 3", "read", "take 1", "leave", "push 2", "read", "restart"} {
+			r.do(step)
+		}
+		go r.take(5)
+		for _, step := range []string{"push 2", "lose", "misses"} {
+			r.do(step)
+		}
+		synctest.Wait()
+		if got := strings.Join(r.log, " "); got != "1" {
+			t.Errorf("read %q before the end", got)
+		}
+		r.do("end")
+		synctest.Wait()
+		if got := strings.Join(r.log, " "); got != "1 end" {
+			t.Errorf("read %q", got)
+		}
+	})
+}
+
+// TestReplyBufferRace: an adder and a reader that work at the same time lose nothing
+// and keep the order, however often they wait for each other.
+func TestReplyBufferRace(t *testing.T) {
+	const updates = 20 * maxHeld
+	r := &bufferRig{T: t}
+	r.begin(0)
+	go func() {
+		defer r.end()
+		for range updates {
+			u := numbered(r.seq + 1)
+			room := r.push(u)
+			for r.seq--; room != nil; r.seq-- {
+				<-room
+				room = r.push(u)
+			}
+			r.seq++
+			r.poke() // somebody else looks for room
+		}
+	}()
+	r.replyBuffer.read()
+	for want := 1; ; want++ {
+		u, err, ok := r.next()
+		if !ok {
+			if want != updates+1 {
+				t.Errorf("%d updates", want-1)
+			}
+			return
+		}
+		if err != nil || u.Text() != strconv.Itoa(want) {
+			t.Fatalf("read %v, %v in place of %d", u, err, want)
+		}
 	}
 }
