@@ -75,6 +75,24 @@ func TestReceiveAllocs(t *testing.T) {
 	<-c.Done()
 }
 
+// BenchmarkNote sends one notification after another, each when the last one was
+// handled: its lane begins and ends with it.
+func BenchmarkNote(b *testing.B) {
+	var mux Mux
+	seen := make(chan struct{}, 1)
+	update.Handle(&mux, func(context.Context, *note) error { seen <- struct{}{}; return nil })
+	agent, client := filePair(b, Config{}, Config{Mux: &mux, Lane: laneOf})
+	n := &note{Session: "session-1", Text: "x"}
+	b.ReportAllocs()
+	for b.Loop() {
+		if err := update.Notify(bg, agent, n); err != nil {
+			b.Fatal(err)
+		}
+		<-seen
+	}
+	closeBoth(agent, client)
+}
+
 func BenchmarkRoundTrip(b *testing.B) {
 	for _, callers := range []int{1, 16, 64, 256} {
 		b.Run(fmt.Sprint(callers), func(b *testing.B) {

@@ -55,7 +55,8 @@ func (c *Conn) worker(j job) {
 }
 
 // growStack makes a fresh goroutine's stack as large as handling and answering
-// needs while there is next to nothing on it to be copied.
+// needs while there is next to nothing on it to be copied. Without it 64 callers cost
+// 47 to 50 % more processor time (ADR 0016).
 //
 //go:noinline
 func growStack(i int) byte {
