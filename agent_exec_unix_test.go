@@ -59,12 +59,13 @@ func TestExecCancelled(t *testing.T) {
 				var told statuses
 				client.Update = told.update
 				if where.lent {
-					host := acphost.Local(filepath.Dir(mark))
-					if name == "polite" {
-						host.Grace = time.Hour // however slow the machine is
+					client.Terminals = func(*acp.ClientConn) acp.TerminalHost {
+						host := acphost.Local(filepath.Dir(mark))
+						if name == "polite" {
+							host.Grace = time.Hour // however slow the machine is
+						}
+						return host
 					}
-					defer host.Close()
-					client.Terminals = host
 				}
 				conn, _ := acptest.Pair(t, agent, client)
 				s, err := conn.NewSession(t.Context(), acp.SessionConfig{Cwd: filepath.Dir(mark)})

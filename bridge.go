@@ -146,7 +146,7 @@ func (l *bridgeLink) connect(ctx context.Context, up *AgentConn) error {
 			}
 		}
 		if v1.Terminal {
-			client.Terminals = bridgedTerminals{up}
+			client.Terminals = func(*ClientConn) TerminalHost { return bridgedTerminals{up} }
 		}
 	}
 	reach := l.b.Reach

@@ -55,8 +55,11 @@ type Client struct {
 
 	// Files lends files to agents of version 1: see [FileSystem] and [ReadOnly].
 	Files FileSystem
-	// Terminals runs commands for agents of version 1.
-	Terminals TerminalHost
+	// Terminals returns what runs commands for the agent of a connection, usually
+	// an acphost.Local. It is called at most once for each connection, when an
+	// agent of version 1 first uses a terminal; the connection closes what it
+	// returns.
+	Terminals func(c *ClientConn) TerminalHost
 	// TerminalAuth says that the user can be shown a terminal to log in.
 	TerminalAuth bool
 

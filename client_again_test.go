@@ -55,8 +55,10 @@ func TestClientTwoLoads(t *testing.T) {
 func TestClientCloseNotOffered(t *testing.T) {
 	terminals := new(clientTerminals1)
 	synctest.Test(t, func(t *testing.T) {
-		conn, a := clientLink(t, Client{Terminals: terminals}, 1, "{}")
+		conn, a := clientLink(t, Client{Terminals: lend(terminals)}, 1, "{}")
 		s := a.session(conn)
+		a.request(1, "terminal/create", `{"sessionId":"s","command":"ls"}`)
+		a.response()
 		if err := s.Close(t.Context()); err != nil {
 			t.Error(err)
 		}

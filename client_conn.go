@@ -54,6 +54,7 @@ type ClientConn struct {
 	echoed atomic.Bool            // it sent the request initialize, which only clients do
 
 	jobs chan func() // for deliverers that are parked
+	lent clientLent
 
 	mu       sync.Mutex
 	ended    bool
@@ -153,6 +154,7 @@ func (c *ClientConn) end() {
 	for _, s := range open {
 		s.shut(err)
 	}
+	c.lent.close(c)
 }
 
 // quiesce has all sessions deliver what they have, as far as hooks and readers

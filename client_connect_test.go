@@ -236,7 +236,7 @@ func TestClientAdvertises(t *testing.T) {
 		Elicit: func(context.Context, *ElicitationRequest) (*ElicitationResponse, error) {
 			return nil, nil
 		},
-		Files: clientFiles1{}, Terminals: new(clientTerminals1), TerminalAuth: true,
+		Files: clientFiles1{}, Terminals: lend(new(clientTerminals1)), TerminalAuth: true,
 	}
 	readOnly, form := all, all
 	readOnly.Files = ReadOnly(clientFiles1{})

@@ -2,7 +2,9 @@ package acp
 
 import (
 	"context"
+	"errors"
 	"path/filepath"
+	"sync"
 
 	"github.com/goacp/acp/acpv1"
 	"github.com/goacp/acp/jsonrpc"
@@ -33,10 +35,10 @@ func (readOnlyFiles) WriteTextFile(context.Context, *acpv1.WriteTextFileRequest)
 	return nil, jsonrpc.MethodNotFound(acpv1.MethodFSWriteTextFile.Name)
 }
 
-// A TerminalHost runs commands for agents of version 1. The session is open
-// and a working directory is absolute when it is called, from several
-// goroutines. A host serves one connection, since the ids of sessions are its
-// agent's.
+// A TerminalHost runs commands for agents of version 1. It belongs to one
+// connection, since the ids of sessions are its agent's: see [Client.Terminals].
+// The session is open and a working directory is absolute when it is called, from
+// several goroutines.
 type TerminalHost interface {
 	CreateTerminal(ctx context.Context, req *acpv1.CreateTerminalRequest) (*acpv1.CreateTerminalResponse, error)
 	TerminalOutput(ctx context.Context, req *acpv1.TerminalOutputRequest) (*acpv1.TerminalOutputResponse, error)
@@ -47,8 +49,9 @@ type TerminalHost interface {
 	// a session is closed and when the connection ends. A terminal that
 	// CreateTerminal gives after that is released by ReleaseTerminal.
 	ReleaseSession(id acpv1.SessionID)
-	// Close ends all terminals. The connection does not call it: who made the
-	// host does.
+	// Close ends all terminals. The connection calls it once, when it has ended;
+	// an error is logged. A terminal that CreateTerminal gives after that is
+	// released by ReleaseTerminal.
 	Close() error
 }
 
@@ -78,12 +81,15 @@ func (p *clientV1) registerHost(mux *jsonrpc.Mux) {
 			return c.client.Files.WriteTextFile(ctx, r)
 		})
 	}
-	t := c.client.Terminals
-	if t == nil {
+	if c.client.Terminals == nil {
 		return
 	}
 	acpv1.MethodTerminalCreate.Handle(mux, func(ctx context.Context, r *acpv1.CreateTerminalRequest) (*acpv1.CreateTerminalResponse, error) {
 		s, err := c.checkHost(ctx, r.SessionID, "cwd", r.Cwd)
+		if err != nil {
+			return nil, err
+		}
+		t, err := c.lent.host(ctx, c)
 		if err != nil {
 			return nil, err
 		}
@@ -98,18 +104,22 @@ func (p *clientV1) registerHost(mux *jsonrpc.Mux) {
 		}
 		return res, err
 	})
-	clientTerminalHandler(c, mux, acpv1.MethodTerminalOutput, t.TerminalOutput, func(r *acpv1.TerminalOutputRequest) acpv1.SessionID { return r.SessionID })
-	clientTerminalHandler(c, mux, acpv1.MethodTerminalWaitForExit, t.WaitForTerminalExit, func(r *acpv1.WaitForTerminalExitRequest) acpv1.SessionID { return r.SessionID })
-	clientTerminalHandler(c, mux, acpv1.MethodTerminalKill, t.KillTerminal, func(r *acpv1.KillTerminalRequest) acpv1.SessionID { return r.SessionID })
-	clientTerminalHandler(c, mux, acpv1.MethodTerminalRelease, t.ReleaseTerminal, func(r *acpv1.ReleaseTerminalRequest) acpv1.SessionID { return r.SessionID })
+	clientTerminalHandler(c, mux, acpv1.MethodTerminalOutput, TerminalHost.TerminalOutput, func(r *acpv1.TerminalOutputRequest) acpv1.SessionID { return r.SessionID })
+	clientTerminalHandler(c, mux, acpv1.MethodTerminalWaitForExit, TerminalHost.WaitForTerminalExit, func(r *acpv1.WaitForTerminalExitRequest) acpv1.SessionID { return r.SessionID })
+	clientTerminalHandler(c, mux, acpv1.MethodTerminalKill, TerminalHost.KillTerminal, func(r *acpv1.KillTerminalRequest) acpv1.SessionID { return r.SessionID })
+	clientTerminalHandler(c, mux, acpv1.MethodTerminalRelease, TerminalHost.ReleaseTerminal, func(r *acpv1.ReleaseTerminalRequest) acpv1.SessionID { return r.SessionID })
 }
 
-func clientTerminalHandler[P, R any](c *ClientConn, mux *jsonrpc.Mux, m jsonrpc.Method[P, R], h func(context.Context, *P) (*R, error), session func(*P) acpv1.SessionID) {
+func clientTerminalHandler[P, R any](c *ClientConn, mux *jsonrpc.Mux, m jsonrpc.Method[P, R], h func(TerminalHost, context.Context, *P) (*R, error), session func(*P) acpv1.SessionID) {
 	m.Handle(mux, func(ctx context.Context, r *P) (*R, error) {
 		if _, err := c.requestSession(ctx, SessionID(session(r))); err != nil {
 			return nil, err
 		}
-		return h(ctx, r)
+		t, err := c.lent.host(ctx, c)
+		if err != nil {
+			return nil, err
+		}
+		return h(t, ctx, r)
 	})
 }
 
@@ -121,4 +131,80 @@ func (c *ClientConn) checkHost(ctx context.Context, id acpv1.SessionID, field, p
 		err = invalidParams(field, "must be absolute")
 	}
 	return s, err
+}
+
+// clientLent is the host of terminals that a connection has had made. The zero value
+// has none.
+type clientLent struct {
+	mu        sync.Mutex
+	terminals TerminalHost  // nil before there is one
+	making    chan struct{} // closed when there is one or will not be; nil unless it is being made
+	closed    bool
+}
+
+// host returns the host of terminals; the first call has it made.
+func (l *clientLent) host(ctx context.Context, c *ClientConn) (TerminalHost, error) {
+	l.mu.Lock()
+	for l.making != nil {
+		making := l.making
+		l.mu.Unlock()
+		select {
+		case <-making:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+		l.mu.Lock()
+	}
+	if l.closed || l.terminals != nil {
+		defer l.mu.Unlock()
+		if l.closed {
+			return nil, jsonrpc.ErrClosed
+		}
+		return l.terminals, nil
+	}
+	making := make(chan struct{})
+	l.making = making
+	l.mu.Unlock()
+	var made TerminalHost
+	defer func() { // also if the hook panics
+		l.mu.Lock()
+		l.making, l.terminals = nil, made
+		late := l.closed
+		l.mu.Unlock()
+		close(making)
+		if late && made != nil {
+			c.closeTerminals(made)
+		}
+	}()
+	made = c.client.Terminals(c)
+	if made == nil {
+		return nil, errors.New("acp: Client.Terminals returned no host")
+	}
+	return made, nil
+}
+
+// made returns the host of terminals, if there is one.
+func (l *clientLent) made() TerminalHost {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.terminals
+}
+
+// close closes the host of terminals, if there is one; none is made after that.
+func (l *clientLent) close(c *ClientConn) {
+	l.mu.Lock()
+	l.closed = true
+	made := l.terminals
+	l.mu.Unlock()
+	if made != nil {
+		c.closeTerminals(made)
+	}
+}
+
+func (c *ClientConn) closeTerminals(t TerminalHost) {
+	c.hook("TerminalHost.Close", func() {
+		if err := t.Close(); err != nil {
+			c.client.Logger.Error("acp: close terminals", "error", err)
+		}
+	})
 }

@@ -25,6 +25,7 @@ func (clientFiles1) WriteTextFile(context.Context, *acpv1.WriteTextFileRequest) 
 type clientTerminals1 struct {
 	mu       sync.Mutex
 	released []acpv1.SessionID
+	closed   int
 }
 
 func (*clientTerminals1) CreateTerminal(context.Context, *acpv1.CreateTerminalRequest) (*acpv1.CreateTerminalResponse, error) {
@@ -54,7 +55,17 @@ func (t *clientTerminals1) ReleaseSession(id acpv1.SessionID) {
 	t.released = append(t.released, id)
 }
 
-func (*clientTerminals1) Close() error { return nil }
+func (t *clientTerminals1) Close() error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.closed++
+	return errors.New("no matter")
+}
+
+// lend returns what lends a host to every connection.
+func lend(t TerminalHost) func(*ClientConn) TerminalHost {
+	return func(*ClientConn) TerminalHost { return t }
+}
 
 // TestClientHost holds what agents of version 1 get when they ask for files and
 // terminals.
@@ -80,7 +91,7 @@ func TestClientHost(t *testing.T) {
 		{"release", "terminal/release", `{"sessionId":"s",` + terminal + `}`, `-32603 {"correlationId"`, "-32601"},
 	}
 	terminals := new(clientTerminals1)
-	single(t, Client{Files: clientFiles1{}, Terminals: terminals}, 1, func(t *testing.T, s *ClientSession, a *clientScript) {
+	single(t, Client{Files: clientFiles1{}, Terminals: lend(terminals)}, 1, func(t *testing.T, s *ClientSession, a *clientScript) {
 		for i, tt := range tests {
 			a.request(i, tt.method, tt.params)
 			if got := a.response(); !strings.HasPrefix(got, tt.want) {
@@ -143,7 +154,7 @@ func (h *slowTerminals) ReleaseTerminal(_ context.Context, r *acpv1.ReleaseTermi
 // is closed does not outlive it.
 func TestClientTerminalTooLate(t *testing.T) {
 	host := new(slowTerminals)
-	single(t, Client{Terminals: host}, 1, func(t *testing.T, s *ClientSession, a *clientScript) {
+	single(t, Client{Terminals: lend(host)}, 1, func(t *testing.T, s *ClientSession, a *clientScript) {
 		host.let = make(chan struct{})
 		a.request(1, "terminal/create", `{"sessionId":"s","command":"sleep"}`)
 		synctest.Wait()
@@ -159,11 +170,69 @@ func TestClientTerminalTooLate(t *testing.T) {
 	})
 }
 
-// TestClientReleasesTerminals holds that terminals do not outlive a connection.
+// TestClientReleasesTerminals holds that terminals do not outlive a connection, and
+// that each connection has a host of its own, made when it is used and closed once.
 func TestClientReleasesTerminals(t *testing.T) {
-	terminals := new(clientTerminals1)
-	single(t, Client{Terminals: terminals}, 1, func(*testing.T, *ClientSession, *clientScript) {})
-	if len(terminals.released) != 1 {
-		t.Errorf("released %v", terminals.released)
+	var hosts []*clientTerminals1
+	client := Client{Terminals: func(c *ClientConn) TerminalHost {
+		if c.Version() != 1 {
+			t.Error("the connection is not initialized")
+		}
+		hosts = append(hosts, new(clientTerminals1))
+		return hosts[len(hosts)-1]
+	}}
+	for range 2 {
+		single(t, client, 1, func(t *testing.T, s *ClientSession, a *clientScript) {
+			for i := range 3 {
+				a.request(i, "terminal/create", `{"sessionId":"s","command":"ls"}`)
+			}
+			for range 3 {
+				if got := a.response(); got != `{"terminalId":"t"}` {
+					t.Error(got)
+				}
+			}
+		})
+	}
+	single(t, client, 1, func(*testing.T, *ClientSession, *clientScript) {}) // uses none
+	if len(hosts) != 2 {
+		t.Fatalf("%d hosts", len(hosts))
+	}
+	for _, h := range hosts {
+		if len(h.released) != 1 || h.closed != 1 {
+			t.Errorf("released %v, closed %d times", h.released, h.closed)
+		}
+	}
+}
+
+// TestClientTerminalsHook holds what becomes of a hook that returns nothing or panics,
+// and of one that returns when the connection has ended.
+func TestClientTerminalsHook(t *testing.T) {
+	create := func(a *clientScript, id int) { a.request(id, "terminal/create", `{"sessionId":"s","command":"ls"}`) }
+	for name, hook := range map[string]func(*ClientConn) TerminalHost{
+		"nil":    func(*ClientConn) TerminalHost { return nil },
+		"panics": func(*ClientConn) TerminalHost { panic("no") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			single(t, Client{Terminals: hook}, 1, func(t *testing.T, s *ClientSession, a *clientScript) {
+				for i := range 2 { // the hook is called again
+					create(a, i)
+					if got := a.response(); !strings.HasPrefix(got, "-32603") {
+						t.Error(got)
+					}
+				}
+			})
+		})
+	}
+	late := new(clientTerminals1)
+	single(t, Client{Terminals: func(c *ClientConn) TerminalHost { _ = c.Close(); return late }}, 1, func(t *testing.T, s *ClientSession, a *clientScript) {
+		create(a, 1)
+		create(a, 2)
+		<-s.Conn().Done()
+		if err := s.Conn().Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	if late.closed != 1 {
+		t.Errorf("closed %d times", late.closed)
 	}
 }

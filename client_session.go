@@ -198,7 +198,7 @@ func (s *ClientSession) shut(err error) {
 	for _, r := range replies {
 		r.abandon(err)
 	}
-	if t := s.conn.client.Terminals; t != nil && s.conn.peer.Load().proto.version() == 1 {
+	if t := s.conn.lent.made(); t != nil {
 		s.conn.hook("ReleaseSession", func() { t.ReleaseSession(acpv1.SessionID(s.id)) })
 	}
 }

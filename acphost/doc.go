@@ -3,7 +3,7 @@
 //
 //	client := &acp.Client{
 //		Files:             acphost.Dir(root),
-//		Terminals:         acphost.Local(),
+//		Terminals:         func(*acp.ClientConn) acp.TerminalHost { return acphost.Local(root) },
 //		RequestPermission: policy.RequestPermission,
 //	}
 //

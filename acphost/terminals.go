@@ -32,7 +32,8 @@ const outputGrace = 200 * time.Millisecond
 
 // Terminals runs commands for an agent: it is an acp.TerminalHost. It is made
 // by [Local]; the fields may be set before it is used for the first time. Its
-// methods may be called from any goroutine. Close ends what still runs.
+// methods may be called from any goroutine. Close ends what still runs; the
+// connection that the terminals were made for calls it.
 //
 // A command runs with no input. What it writes to standard output and standard
 // error is one text, in order, of which the end is kept. When the command ends,

@@ -112,7 +112,7 @@ func (b *baseClient) client() *acp.Client {
 			return acp.AcceptElicitation(map[string]json.RawMessage{}), nil
 		},
 		Files:        b,
-		Terminals:    b,
+		Terminals:    func(*acp.ClientConn) acp.TerminalHost { return b },
 		TerminalAuth: true,
 		AuthStatus:   func(context.Context, *acp.AuthStatus) {},
 	}

@@ -40,7 +40,6 @@ type peer struct {
 func dial(t *testing.T, highest int, args ...string) *peer {
 	t.Helper()
 	p := &peer{dir: t.TempDir(), changed: make(chan struct{})}
-	terminals := acphost.Local()
 	client := &acp.Client{
 		Info:       acp.Implementation{Name: "interop", Version: "1"},
 		MaxVersion: highest,
@@ -72,7 +71,7 @@ func dial(t *testing.T, highest int, args ...string) *peer {
 			p.logins = append(p.logins, s.State)
 		},
 		Files:     acphost.Dir(p.dir),
-		Terminals: terminals,
+		Terminals: func(*acp.ClientConn) acp.TerminalHost { return acphost.Local(p.dir) },
 		MCP:       toyMCP,
 		Extensions: func(mux *jsonrpc.Mux) {
 			jsonrpc.Method[json.RawMessage, map[string]json.RawMessage]{Name: "_tspeer/client_echo"}.Handle(mux,
@@ -97,7 +96,7 @@ func dial(t *testing.T, highest int, args ...string) *peer {
 	}
 	p.conn, p.version = conn, conn.Version()
 	t.Cleanup(func() {
-		if err := errors.Join(conn.Close(), conn.Wait(), terminals.Close()); err != nil {
+		if err := errors.Join(conn.Close(), conn.Wait()); err != nil {
 			t.Errorf("close: %v", err)
 		}
 	})

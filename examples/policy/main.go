@@ -74,9 +74,7 @@ func run(ctx context.Context, rules, prompt string, agent acp.Transport, out, au
 	if err != nil {
 		return err
 	}
-	terminals := acphost.Local(cwd)
-	defer terminals.Close()
-	terminals.Permit = func(ctx context.Context, req *acpv1.CreateTerminalRequest) error {
+	permitCommand := func(ctx context.Context, req *acpv1.CreateTerminalRequest) error {
 		r := acphost.Request{Session: string(req.SessionID), Kind: string(acp.ToolKindExecute), Cwd: cmp.Or(req.Cwd, cwd)}
 		// Rules are about lines. Arguments that are not plain words, and
 		// variables, which can change what a command does, fit in none.
@@ -100,8 +98,12 @@ func run(ctx context.Context, rules, prompt string, agent acp.Transport, out, au
 		return permit(ctx, policy, acphost.Request{Kind: string(acp.ToolKindEdit), Cwd: cwd, Paths: []string{path}})
 	}
 	client := acp.Client{
-		Files:             files,
-		Terminals:         terminals,
+		Files: files,
+		Terminals: func(*acp.ClientConn) acp.TerminalHost {
+			terminals := acphost.Local(cwd)
+			terminals.Permit = permitCommand
+			return terminals
+		},
 		RequestPermission: policy.RequestPermission,
 	}
 	conn, err := client.Connect(ctx, agent)

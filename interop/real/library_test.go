@@ -73,11 +73,9 @@ func dial(t *testing.T, a agent, version int) *peer {
 	t.Cleanup(p.standin.Close)
 	p.env = append(slices.Clone(p.place.env), a.configure(t, p.place, p.standin.URL)...)
 	p.command, p.version = a.command(t)
-	terminals := acphost.Local(p.place.work)
-	t.Cleanup(func() { _ = terminals.Close() })
 	p.client = &acp.Client{
 		Info:       acp.Implementation{Name: "acp-real", Version: "1"},
-		Terminals:  terminals,
+		Terminals:  func(*acp.ClientConn) acp.TerminalHost { return acphost.Local(p.place.work) },
 		MinVersion: version, MaxVersion: version,
 		RequestPermission: func(_ context.Context, r *acp.PermissionRequest) (acp.PermissionDecision, error) {
 			p.mu.Lock()

@@ -80,9 +80,7 @@ func realDir(t *testing.T) string {
 // lent has the client lend its files and terminals.
 func lent(k *talk) {
 	k.client.Files = acphost.Dir(k.cwd)
-	host := acphost.Local(k.cwd)
-	k.t.Cleanup(func() { _ = host.Close() })
-	k.client.Terminals = host
+	k.client.Terminals = func(*acp.ClientConn) acp.TerminalHost { return acphost.Local(k.cwd) }
 }
 
 func inMemory(k *talk) { k.dir = "" }

@@ -241,7 +241,7 @@ func (s *Session) byItself(r acphost.Request) bool {
 func (h *Host) lends(id acp.TerminalID) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.link != nil && h.link.terminals != nil && strings.HasPrefix(string(id), h.link.terminals.tag)
+	return h.link != nil && h.link.tag != "" && strings.HasPrefix(string(id), h.link.tag)
 }
 
 // tellBreach writes a breach into the conversation and tells the frontend.

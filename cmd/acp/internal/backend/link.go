@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"sync"
 	"time"
 
@@ -22,17 +23,17 @@ import (
 
 // A link is one connection: what is lent to an agent belongs to that connection alone.
 type link struct {
-	host      *Host
-	conn      *acp.ClientConn
-	terminals *terminals
-	stderr    *stderrLines
-	local     *acp.InProcessTransport // to the built-in agent, or nil
-	once      sync.Once
-	closed    error
-	replaced  bool          // another one takes its place; of the host's mu
-	settled   chan struct{} // closed once it has ended and the host knows what that means for it
-	loops     mcp.Loops
-	known     remembered.Agent // it was started as that
+	host     *Host
+	tag      string // how the ids of its terminals begin
+	conn     *acp.ClientConn
+	stderr   *stderrLines
+	local    *acp.InProcessTransport // to the built-in agent, or nil
+	once     sync.Once
+	closed   error
+	replaced bool          // another one takes its place; of the host's mu
+	settled  chan struct{} // closed once it has ended and the host knows what that means for it
+	loops    mcp.Loops
+	known    remembered.Agent // it was started as that
 
 	mu      sync.Mutex
 	mcp     []acp.MCPServer // once planned
@@ -42,7 +43,7 @@ type link struct {
 
 // dial starts the agent as it is known. env is added to its environment.
 func (h *Host) dial(ctx context.Context, env map[string]string, known remembered.Agent) (*link, error) {
-	l := &link{host: h, known: known, settled: make(chan struct{}), stderr: &stderrLines{note: h.note}}
+	l := &link{host: h, tag: strings.ToLower(rand.Text()[:6]) + "-", known: known, settled: make(chan struct{}), stderr: &stderrLines{note: h.note}}
 	l.loops.Failed = func(err error) {
 		h.note(Note{Kind: NoteBridged, Text: safetext.Line(err.Error(), maxNote), Err: err})
 	}
@@ -52,7 +53,6 @@ func (h *Host) dial(ctx context.Context, env map[string]string, known remembered
 			h.note(n)
 		}}
 	}
-	l.terminals = newTerminals(l, rand.Text()[:6], h.cfg.Cwd, h.cfg.Roots)
 	start := &launch.Start{Agent: h.name(), Limit: h.cfg.Connect, Stderr: l.stderr.last, Ignored: func(line string) {
 		h.cfg.Logger.Debug("the agent wrote a line that is no message", "agent", h.name(), "line", safetext.Line(line, maxNote))
 	}}
@@ -109,9 +109,11 @@ func (h *Host) client(l *link) *acp.Client {
 		Info:              h.cfg.Info,
 		Update:            h.update,
 		RequestPermission: h.requestPermission,
-		Terminals:         l.terminals,
-		TerminalAuth:      front.RunInTerminal != nil && h.cfg.Agent.Command != "",
-		Logger:            h.cfg.Logger,
+		Terminals: func(*acp.ClientConn) acp.TerminalHost {
+			return newTerminals(l, h.cfg.Cwd, h.cfg.Roots)
+		},
+		TerminalAuth: front.RunInTerminal != nil && h.cfg.Agent.Command != "",
+		Logger:       h.cfg.Logger,
 	}
 	if !h.cfg.Agent.NoFiles && !l.known.NoFiles {
 		c.Files = lentFiles{files}
@@ -154,9 +156,9 @@ func (l *link) close() error {
 	return l.closed
 }
 
-// release ends what was lent.
+// release ends what the connection does not.
 func (l *link) release() {
-	if err := errors.Join(l.terminals.Close(), l.loops.Close()); err != nil {
+	if err := l.loops.Close(); err != nil {
 		l.host.cfg.Logger.Error("closing what was lent to an agent", "error", err)
 	}
 	l.stderr.flush()

@@ -19,8 +19,8 @@ type terminals struct {
 	tag string
 }
 
-func newTerminals(l *link, tag, cwd string, roots []string) *terminals {
-	t := &terminals{acphost.Local(append([]string{cwd}, roots...)...), strings.ToLower(tag) + "-"}
+func newTerminals(l *link, cwd string, roots []string) *terminals {
+	t := &terminals{acphost.Local(append([]string{cwd}, roots...)...), l.tag}
 	if pty.Available {
 		t.PTY = pty.Terminals{}
 	}
