@@ -10,24 +10,26 @@ import (
 	"github.com/goacp/acp/jsonrpc"
 )
 
-// session/cancel names a session, not a prompt: it stops whatever the agent works
-// on when it arrives. One that is meant for a prompt that has just ended would
-// stop the next one. So whether a cancellation still has something to stop is
-// decided in the step in which it goes out (jsonrpc.SendIf): a prompt that is
-// sent once the reply before it has ended is then always behind it.
+// session/cancel names a session, not a prompt: it stops whatever the agent works on
+// when it arrives. A cancellation meant for a prompt that has just ended would stop the
+// next one. So whether there is still something to stop is decided in the step that
+// sends the message (jsonrpc.SendIf): a prompt that is sent once the reply before it has
+// ended always comes after that cancellation.
 
-// Cancel asks the agent to stop what it is doing in the session. It returns
-// when that is sent; prompts in flight end as the agent ends them. It reaches the
-// prompts that were sent before it: nothing is sent if those that were in flight
-// have ended when it would go out, or if there were none and one is sent first.
+// Cancel asks the agent to stop what it is doing in the session. It returns when
+// the request has been sent; prompts in flight end as the agent ends them. Cancel
+// applies to the prompts that were sent before it. Nothing is sent if those that
+// were in flight have ended in the meantime, or if there were none and a prompt
+// is sent first.
 //
-// In version 1 every permission and elicitation of the session that is waiting is
-// answered as cancelled, and so are later ones until these prompts are answered
-// (S40), or another one is sent, but not beyond [Client.CancelGrace].
-// There is no limit to how long the agent may take: a program whose user
-// insists, say with a second Ctrl-C, ends the ctx of the prompt, which does not
-// wait beyond [Client.CancelGrace].
-// In version 2 the agent withdraws its own requests (S42).
+// In version 1 all permission requests and elicitations of the session that are
+// waiting are answered as cancelled. So are later ones, until these prompts are
+// answered or another one is sent, for at most [Client.CancelGrace]. In version 2
+// the agent withdraws its own requests.
+//
+// The agent may take any time to stop. A program whose user insists, for example
+// with a second Ctrl-C, cancels the ctx of the prompt, which waits for at most
+// [Client.CancelGrace].
 func (s *ClientSession) Cancel(ctx context.Context) error {
 	if err := s.usable(); err != nil {
 		return err
@@ -50,8 +52,8 @@ func (s *ClientSession) cancelAll(ctx context.Context) error {
 	})
 }
 
-// cancel sends session/cancel, unless aim says that there is nothing to stop any
-// more. aim is called with mu held, when no prompt can come between what it finds
+// cancel sends session/cancel, unless aim reports that there is nothing left to
+// stop. aim is called with mu held, when no prompt can come between its result
 // and the message.
 func (s *ClientSession) cancel(ctx context.Context, aim func() bool) error {
 	proto := s.conn.proto()
@@ -85,7 +87,7 @@ func (s *ClientSession) cancel(ctx context.Context, aim func() bool) error {
 	return s.conn.explain(err)
 }
 
-// withdraw answers all questions that wait as cancelled.
+// withdraw answers all waiting questions as cancelled.
 func (s *ClientSession) withdraw() {
 	s.mu.Lock()
 	asks := slices.Collect(maps.Keys(s.asked))
@@ -95,7 +97,7 @@ func (s *ClientSession) withdraw() {
 	}
 }
 
-// sending notes that the prompt goes out now.
+// sending records that the prompt is being sent now.
 func (r *Reply) sending() bool {
 	s := r.s
 	s.mu.Lock()
@@ -109,8 +111,8 @@ func (r *Reply) sending() bool {
 // sent reports whether the request is on its way, or was.
 func (c *replyCall) sent() bool { return c.state.Load() != callUnsent }
 
-// inFlight reports whether the agent may still work on the prompt as far as can
-// be told, or is about to get it.
+// inFlight reports whether, as far as is known, the agent may still work on the
+// prompt or is about to receive it.
 func (r *Reply) inFlight() bool { return !r.over.Load() && r.call.state.Load() != callAnswered }
 
 // first reports whether no older prompt of the session is in flight.
@@ -167,7 +169,7 @@ func (r *Reply) aim() bool {
 	return r.stop.told
 }
 
-// gaveUp ends a prompt whose agent does not, in spite of having been asked.
+// gaveUp ends a prompt whose agent does not end it although it was asked to.
 func (r *Reply) gaveUp() {
 	r.call.cancel(r.ctxErr())
 	if r.s.conn.Version() != 1 {

@@ -20,13 +20,14 @@ import (
 	"github.com/goacp/acp/jsonrpc"
 )
 
-// A ClientConn is a client's connection to one agent, made by [Client.Connect].
-// It is safe for concurrent use. Call [ClientConn.Close] when done with it.
+// A ClientConn is a client's connection to one agent. [Client.Connect] makes it;
+// call [ClientConn.Close] when done with it. It is safe for concurrent use.
 //
-// What the agent does not offer fails with an error that wraps
-// [errors.ErrUnsupported] before anything is sent. Errors the agent answered
-// with are [*jsonrpc.Error]; a connection that ended gives [jsonrpc.ErrClosed],
-// together with how the agent's process ended, if there was one.
+//	what failed                       the error
+//	the agent does not offer it       wraps errors.ErrUnsupported; nothing was sent
+//	the agent answered with an error  a *jsonrpc.Error
+//	the connection has ended          wraps jsonrpc.ErrClosed, and says how the agent's
+//	                                  process ended, if there was one
 type ClientConn struct {
 	client *Client
 	conn   *jsonrpc.Conn
@@ -34,14 +35,14 @@ type ClientConn struct {
 	proc   *process.Process           // behind the stream; may be nil
 	peer   atomic.Pointer[clientPeer] // nil until initialize is answered
 
-	// ctx is that of hooks outside of handlers. It is done when the connection
-	// is being closed or has ended.
+	// ctx is the context of hooks outside of handlers. It is done when the
+	// connection is being closed or has ended.
 	ctx  context.Context
 	stop context.CancelCauseFunc
 	idle sync.WaitGroup // goroutines of the connection, those of prompts included
 
-	// recent is the session that was told of last; nil when that is not known,
-	// or it is not open any more. It spares updates mu and the search.
+	// recent is the session that the last update was for, or nil if that is not
+	// known or is no longer open. It spares updates mu and the search.
 	recent atomic.Pointer[ClientSession]
 
 	closed     atomic.Bool // Close was called
@@ -79,15 +80,15 @@ type clientPeer struct {
 
 type clientConnKey struct{}
 
-// ClientConnFrom returns the connection that the context of a client's hook, or
-// of a handler of an extension method, belongs to, or nil.
+// ClientConnFrom returns the connection that ctx belongs to, if ctx was given to
+// a client's hook or to a handler of an extension method, or nil otherwise.
 func ClientConnFrom(ctx context.Context) *ClientConn {
 	c, _ := ctx.Value(clientConnKey{}).(*ClientConn)
 	return c
 }
 
-// newClientConn starts a connection that is not initialized yet. proc, which may
-// be nil, is the process behind the stream.
+// newClientConn starts a connection that is not initialized yet. proc is the
+// process behind the stream, or nil.
 func newClientConn(ctx context.Context, client *Client, stream jsonrpc.Stream, proc *process.Process) *ClientConn {
 	c := &ClientConn{
 		client:   client,
@@ -124,7 +125,7 @@ func newClientConn(ctx context.Context, client *Client, stream jsonrpc.Stream, p
 	return c
 }
 
-// clientUninitializedMux refuses what an agent asks before it was initialized
+// clientUninitializedMux refuses what an agent asks before it is initialized
 // (S55).
 func (c *ClientConn) clientUninitializedMux() *jsonrpc.Mux {
 	mux := new(jsonrpc.Mux)
@@ -137,8 +138,8 @@ func (c *ClientConn) clientUninitializedMux() *jsonrpc.Mux {
 	return mux
 }
 
-// end releases what belongs to the connection, once what was received has
-// reached those it is for.
+// end releases what belongs to the connection, once everything that was received
+// has been delivered.
 func (c *ClientConn) end() {
 	c.quiesce()
 	c.stop(jsonrpc.ErrClosed)
@@ -158,7 +159,7 @@ func (c *ClientConn) end() {
 }
 
 // quiesce has all sessions deliver what they have, as far as hooks and readers
-// let them within the grace of the connection.
+// allow within the grace of the connection.
 func (c *ClientConn) quiesce() {
 	ctx, cancel := context.WithTimeout(context.Background(), cmp.Or(c.client.Engine.Grace, jsonrpc.DefaultGrace))
 	defer cancel()
@@ -181,8 +182,8 @@ func (c *ClientConn) quiesce() {
 	}
 }
 
-// quiesce delivers what can be delivered, and waits while others do and prompts
-// in flight, whose calls have ended, take their outcome.
+// quiesce delivers what can be delivered. It waits while others deliver, and
+// while prompts in flight, whose calls have ended, take their outcome.
 func (s *ClientSession) quiesce(ctx context.Context) {
 	s.mu.Lock()
 	marks := make([]*timeline.Mark[clientItem], len(s.replies))
@@ -193,22 +194,22 @@ func (s *ClientSession) quiesce(ctx context.Context) {
 	s.line.Flush(ctx, marks...)
 }
 
-// proto returns the protocol of an initialized connection, which all are that
-// callers have.
+// proto returns the protocol of an initialized connection, as all connections are
+// that callers have.
 func (c *ClientConn) proto() clientProtocol { return c.peer.Load().proto }
 
 // Version returns the protocol version, 1 or 2.
 func (c *ClientConn) Version() int { return c.proto().version() }
 
-// Agent returns the agent's name and version; both are "unknown" if an agent of
-// version 1 did not tell.
+// Agent returns the agent's name and version. Both are "unknown" if an agent of
+// version 1 did not give them.
 func (c *ClientConn) Agent() Implementation { return c.peer.Load().info }
 
 // Capabilities returns what the agent offers, in the vocabulary of version 2.
 func (c *ClientConn) Capabilities() AgentCapabilities { return c.peer.Load().caps }
 
-// CapabilitiesV1 returns the capabilities of an agent of version 1 as it told
-// them, and nil for any other agent. They must not be changed.
+// CapabilitiesV1 returns the capabilities of an agent of version 1 as it sent
+// them, or nil for any other agent. They must not be modified.
 func (c *ClientConn) CapabilitiesV1() *acpv1.AgentCapabilities { return c.peer.Load().capsV1 }
 
 // AuthMethods returns the ways to log in.
@@ -217,8 +218,8 @@ func (c *ClientConn) AuthMethods() []AuthMethod { return slices.Clone(c.peer.Loa
 // Meta returns _meta of the agent's answer to initialize, or nil.
 func (c *ClientConn) Meta() json.RawMessage { return c.peer.Load().meta }
 
-// Conn returns the connection below, for methods that are not part of the
-// protocol and for exact control: what is sent there is sent as it is.
+// Conn returns the underlying connection, for methods that are not part of the
+// protocol and for exact control: everything sent there is sent unchanged.
 func (c *ClientConn) Conn() *jsonrpc.Conn { return c.conn }
 
 // Session returns a session that is open on this connection.
@@ -229,8 +230,8 @@ func (c *ClientConn) Session(id SessionID) (*ClientSession, bool) {
 	return s, ok
 }
 
-// OpenSessions returns the sessions that are open on this connection, those of
-// subagents included, in no order.
+// OpenSessions returns the sessions that are open on this connection, including
+// those of subagents, in no particular order.
 func (c *ClientConn) OpenSessions() []*ClientSession {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -238,11 +239,11 @@ func (c *ClientConn) OpenSessions() []*ClientSession {
 }
 
 // Close ends the connection and the agent's process, if there is one. Calls and
-// prompts that wait fail. It returns when all is over, for a process as
-// [CommandTransport] says, unless it is called inside a hook: then it returns
-// when what was sent has been written, or after the grace of the connection. It may
-// be called repeatedly and returns nil. [ClientConn.Kill] is for those who will not
-// wait.
+// prompts that wait fail. Close returns once everything has ended; see
+// [CommandTransport] for processes. Called inside a hook, it returns as soon as
+// pending output has been written or the connection's grace has expired. Close
+// may be called repeatedly and returns nil. To end the agent without waiting, use
+// [ClientConn.Kill].
 func (c *ClientConn) Close() error {
 	c.closed.Store(true)
 	c.stop(jsonrpc.ErrClosed)
@@ -256,8 +257,9 @@ func (c *ClientConn) Close() error {
 }
 
 // awaitIdle waits until nothing of the connection runs. An Update hook outside of
-// a handler may be our caller, or another one that is about to return, which is far
-// more likely: one that does not return within the grace is not waited for.
+// a handler may be the caller itself, or, which is far more likely, another one
+// that is about to return. One that does not return within the grace is not
+// waited for.
 func (c *ClientConn) awaitIdle() {
 	if c.hooksApart.Load() == 0 {
 		c.idle.Wait()
@@ -282,9 +284,10 @@ func (c *ClientConn) awaitIdle() {
 // Done returns a channel that is closed when the connection has ended.
 func (c *ClientConn) Done() <-chan struct{} { return c.conn.Done() }
 
-// Wait waits until the connection has ended and everything that belongs to it,
-// hooks that ignore their ctx aside. It returns nil when it was closed, or when
-// the agent closed it and, if it was a process, exited without an error.
+// Wait waits until the connection and everything that belongs to it have ended,
+// except hooks that ignore their ctx. It returns nil if the connection was closed
+// here, or if the agent closed it and, if it was a process, exited without an
+// error.
 func (c *ClientConn) Wait() error {
 	err := c.conn.Wait()
 	c.idle.Wait()
@@ -301,8 +304,8 @@ func (c *ClientConn) Wait() error {
 	return fmt.Errorf("%w: %w", err, exit)
 }
 
-// explain adds how the agent's process ended to the error of a connection that
-// is gone.
+// explain adds to the error of a connection that has ended how the agent's
+// process ended.
 func (c *ClientConn) explain(err error) error {
 	if err == nil || c.closed.Load() || !errors.Is(err, jsonrpc.ErrClosed) {
 		return err
@@ -313,7 +316,7 @@ func (c *ClientConn) explain(err error) error {
 	return err
 }
 
-// spawn runs f in a goroutine of the connection, unless that has ended.
+// spawn runs f in a goroutine of the connection, unless the connection has ended.
 func (c *ClientConn) spawn(f func()) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -330,11 +333,11 @@ func (c *ClientConn) spawn(f func()) bool {
 }
 
 // keepDeliverers is how many deliverers stay when there is nothing to do: a fresh
-// goroutine costs more than what most of them are for.
+// goroutine costs more than most of what they do (ADR 0016).
 const keepDeliverers = 2
 
-// deliverer is a goroutine of the connection that does f, and what is to be done
-// afterwards.
+// deliverer is a goroutine of the connection that does f, and then what spawn
+// hands it.
 func (c *ClientConn) deliverer(f func()) {
 	for f != nil {
 		f() // may end the goroutine
@@ -360,8 +363,8 @@ func (c *ClientConn) hook(name string, f func()) (ok bool) {
 	return true
 }
 
-// lane is laneOf; it also counts the updates of each session as they arrive, and
-// takes in what is said of tool calls. It runs on the reader.
+// lane is laneOf. It also counts the updates of each session as they arrive, and
+// records what they say about tool calls. It runs on the reader.
 func (c *ClientConn) lane(method string, params any) string {
 	lane := laneOf(method, params)
 	switch method {

@@ -20,21 +20,21 @@ import (
 // Connect opens the transport, which starts the agent if it is a
 // [CommandTransport], and agrees with the agent on a protocol version.
 //
-// It asks for FirstVersion, which is the highest version unless it is set. What
-// initialize looks like depends on the version, so when the agent turns out to
-// speak the other version only, by its answer or by the error it answers with, it
-// is asked again in that version: over the transport opened anew, which for a
-// command is another process, or if that cannot be, over the same connection.
+// It asks for FirstVersion, by default the highest version. The initialize
+// requests of the versions differ. So when the agent turns out to speak only the
+// other version, by its answer or its error, it is asked again in that version:
+// over the transport opened anew, which for a command is another process, or over
+// the same connection if the transport cannot be opened again. If the transport
+// can, Connect also tries the other version when the agent refuses with a code in
+// the range of HTTP's, 400 to 499, or leaves without an answer.
 //
-// The same is done when the agent refuses with a code as HTTP has them, 400 to
-// 499, or leaves without an answer, if the transport may be opened again.
-//
-// ctx bounds the whole; its values are visible in hooks. It may end after Connect
-// has returned: the connection goes on. When Connect fails nothing is left
-// running, and t has been opened and closed, unless it is [Stdio] or a command; for a command, ending the process adds up to
-// [CommandTransport.CloseGrace] and TermGrace to what ctx allows. The error tells
-// how the process ended, if it did, and up to 200 bytes of the first line it
-// wrote that is no message: perhaps it was not meant to be started like this.
+// ctx bounds all of Connect, and hooks see its values. It may end after Connect
+// has returned: the connection stays open. When Connect fails, nothing is left
+// running, and t has been opened and closed, unless it is [Stdio] or a command.
+// For a command, ending the process adds up to [CommandTransport.CloseGrace] and
+// TermGrace to what ctx allows. The error then says how the process ended, and
+// quotes up to 200 bytes of the first line it wrote that was not a message:
+// perhaps the program must be started in another way.
 func (c *Client) Connect(ctx context.Context, t Transport) (*ClientConn, error) {
 	client, err := c.ready()
 	if err != nil {
@@ -91,7 +91,7 @@ func (c *Client) dial(ctx context.Context, t Transport) (*ClientConn, error) {
 	return newClientConn(ctx, c, stream, processOf(stream)), nil
 }
 
-// redial opens the transport anew. If that cannot be, it returns the old
+// redial opens the transport again. If that is impossible, it returns the old
 // connection.
 func (c *Client) redial(ctx context.Context, t Transport, old *ClientConn) (*ClientConn, error) {
 	switch innermost(t).(type) {
@@ -124,10 +124,10 @@ func (c *ClientConn) fail(err error) error {
 }
 
 // clientMaySpeak reports whether an agent that answered initialize of one version
-// with an error may speak the other: it names that version, or finds fault
-// with the request, as agents do that look for members of the other. Some have
-// codes of their own for that, or leave: that is worth another try if it can be
-// had over a new stream.
+// with an error may speak the other. It may if the error names that version, or
+// finds fault with the request, as agents do that expect members of the other
+// version. Some agents have error codes of their own for that, or leave; trying
+// again is worth it if a new stream can be had.
 func clientMaySpeak(other int, err error, reopens bool) bool {
 	var said *jsonrpc.Error
 	if !errors.As(err, &said) {
@@ -149,12 +149,12 @@ func clientMaySpeak(other int, err error, reopens bool) bool {
 	return false
 }
 
-// initialize asks the agent in the given version and returns the one it
-// answered in. If it is the same, the connection speaks it from the next message
-// on.
+// initialize asks the agent in the given version and returns the version it
+// answered in. If they are the same, the connection speaks that version from the
+// next message on.
 func (c *ClientConn) initialize(ctx context.Context, version int) (answered int, err error) {
-	// The answer is read where it arrives: what is behind it, perhaps in the
-	// same write, is of the version it names.
+	// The answer is read as it arrives: whatever follows it, perhaps in the same
+	// write, is in the version that it names.
 	var bad error
 	var raw json.RawMessage
 	peer := c.newPeer(version)
@@ -175,7 +175,7 @@ func (c *ClientConn) initialize(ctx context.Context, version int) (answered int,
 	return answered, bad
 }
 
-// silence explains why there is no answer to initialize, unless err is one.
+// silence explains why there is no answer to initialize, unless err is an answer.
 func (c *ClientConn) silence(err error) error {
 	if said := (*jsonrpc.Error)(nil); errors.As(err, &said) {
 		return err
@@ -191,7 +191,7 @@ func (c *ClientConn) silence(err error) error {
 		err = c.explain(err)
 	}
 	if _, line := c.Noise(); line != "" {
-		err = fmt.Errorf("%w; it wrote what is no message: %q", err, line)
+		err = fmt.Errorf("%w; it wrote a line that is not a message: %q", err, line)
 	}
 	return err
 }
@@ -200,9 +200,9 @@ const maxNoise = 200
 
 // Noise returns how many frames from the agent were not messages so far, and the
 // beginning of the first one that was a line of text: at most 200 bytes, without
-// characters that do not print. Such frames are ignored: an agent that logs to
-// its standard output is the usual cause. Every one of them is reported to
-// Diagnose of [Client.Engine] as it arrives.
+// unprintable characters. Such frames are ignored. The usual cause is an agent
+// that logs to its standard output. Each one is reported to Diagnose of
+// [Client.Engine] as it arrives.
 func (c *ClientConn) Noise() (frames uint64, first string) {
 	st := c.conn.Stats()
 	if line := c.noise.Load(); line != nil {
@@ -216,7 +216,7 @@ func (c *ClientConn) diagnose(e jsonrpc.Event) {
 	switch e.Kind {
 	case jsonrpc.EventNoise:
 		c.heard(e.Data)
-		c.client.Logger.Warn("acp: the agent wrote a line that is no message", "bytes", e.Size)
+		c.client.Logger.Warn("acp: the agent wrote a line that is not a message", "bytes", e.Size)
 	case jsonrpc.EventInvalidFrame:
 		c.heard(e.Data)
 	case jsonrpc.EventTooDeep:
@@ -229,9 +229,10 @@ func (c *ClientConn) diagnose(e jsonrpc.Event) {
 	}
 }
 
-// missed has the replies in flight report an update that was not read. Which session
-// it was for is not known. Malformed updates are not reported in this way: loops that
-// end at the first error would end at what no reader needs.
+// missed has the replies in flight report an update that could not be read. Which
+// session it was for is not known. Malformed updates are not reported in this
+// way, because a loop that ends at the first error would then end at an update
+// that no reader needs.
 func (c *ClientConn) missed(method, why string) {
 	if method != "session/update" {
 		return
@@ -311,7 +312,7 @@ func (c *ClientConn) initialized(p *clientPeer, raw json.RawMessage) (int, error
 	return answered, nil
 }
 
-// clientAnsweredVersion reads the version alone (S50).
+// clientAnsweredVersion reads nothing but the version (S50).
 func clientAnsweredVersion(raw json.RawMessage) (int, error) {
 	var members map[string]json.RawMessage
 	if err := json.Unmarshal(raw, &members); err != nil {

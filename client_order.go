@@ -9,8 +9,9 @@ import (
 	"github.com/goacp/acp/jsonrpc"
 )
 
-// clientItem is something a session's timeline delivers: an update as it was
-// received, something to do, or the answer to a prompt. The zero value is nothing.
+// clientItem is something that a session's timeline delivers: an update as it was
+// received, something to do, or the answer to a prompt. The zero value is
+// nothing.
 type clientItem struct {
 	v1     *acpv1.SessionNotification
 	v2     *acpv2.UpdateSessionNotification
@@ -32,10 +33,10 @@ func (s *ClientSession) deliver(ctx context.Context, it clientItem) {
 	}
 }
 
-// ordered makes a call about the session and calls then, which may be nil, where
-// the response stands among the session's updates, unless the call fails. It
-// returns when then has returned; inside a hook, which may hold up the timeline,
-// it returns at once.
+// ordered makes a call about the session. Unless the call fails, then, which may
+// be nil, is called where the response stands among the session's updates.
+// ordered returns when then has returned. Inside a hook, which may hold up the
+// timeline, it returns at once.
 func (s *ClientSession) ordered(ctx context.Context, call func(opt jsonrpc.CallOption) error, then func(ctx context.Context)) error {
 	defer s.calling()()
 	m := &timeline.Mark[clientItem]{Done: make(chan struct{})}
@@ -56,8 +57,8 @@ func (s *ClientSession) ordered(ctx context.Context, call func(opt jsonrpc.CallO
 	return s.conn.explain(err)
 }
 
-// resolve has then called where a response stands, and waits for that outside of
-// hooks.
+// resolve has then called where a response stands. Outside of hooks it waits for
+// that.
 func (s *ClientSession) resolve(ctx context.Context, m *timeline.Mark[clientItem], then func(ctx context.Context)) {
 	s.line.Resolve(m, clientItem{do: then})
 	s.line.Kick()
@@ -71,15 +72,15 @@ func (s *ClientSession) resolve(ctx context.Context, m *timeline.Mark[clientItem
 	}
 }
 
-// discard has nothing done where a response stands.
+// discard frees the place of a response: nothing is done there.
 func (s *ClientSession) discard(m *timeline.Mark[clientItem]) {
 	s.line.Discard(m)
 	s.line.Kick()
 }
 
-// calling notes that a call is made whose response keeps its place among the
-// session's updates. Until the function it returns is called, replies that are
-// full hold nobody up, since what would empty them may come after the call.
+// calling records that a call is being made whose response keeps its place among
+// the session's updates. Until over is called, replies that are full do not hold
+// up the session, because whoever would read them may do so only after the call.
 func (s *ClientSession) calling() (over func()) {
 	s.waiting.Add(1)
 	s.mu.Lock()
@@ -91,8 +92,8 @@ func (s *ClientSession) calling() (over func()) {
 	return func() { s.waiting.Add(-1) }
 }
 
-// countUpdates is the outermost middleware where there is other middleware,
-// which may swallow an update: its place must not stay open.
+// countUpdates is the outermost middleware if there is other middleware, which
+// may drop an update: the update's place must not stay open.
 func (c *ClientConn) countUpdates(next jsonrpc.Handler) jsonrpc.Handler {
 	return func(ctx context.Context, req *jsonrpc.Request) (result any, err error) {
 		if req.Method != methodSessionUpdate || !req.IsNotification() {
@@ -127,8 +128,8 @@ func (c *ClientConn) inHook(ctx context.Context) bool {
 	return h != nil && s.conn == c && h.Running()
 }
 
-// hookWaiting returns what notes that a call made in a hook outside of a handler
-// waits: see [jsonrpc.Config].
+// hookWaiting returns what records that a call made in a hook outside of a
+// handler waits: see [jsonrpc.Config].
 func hookWaiting(c *ClientConn) func(ctx context.Context, begins bool) {
 	return func(ctx context.Context, begins bool) {
 		if h, s := hookFrom(ctx); h != nil && s.conn == c {

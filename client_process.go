@@ -5,14 +5,13 @@ import (
 	"time"
 )
 
-// exitWait bounds how long the exit status of a child is waited for that has
+// exitWait bounds how long the exit status of a process is waited for that has
 // closed its output.
 const exitWait = 500 * time.Millisecond
 
-// Kill ends the agent's process, if there is one, and everything it has started,
-// at once; then it is Close. Without a process it is Close alone. It may be called
-// at any time, also while Close waits for a process that does not want to end:
-// then both return.
+// Kill terminates the agent's process and everything it has started immediately,
+// if there is a process, and then behaves like Close. It may be called at any
+// time, also while Close waits for a process that does not end: then both return.
 func (c *ClientConn) Kill() error {
 	if c.proc != nil {
 		c.closed.Store(true) // that it ends is no failure
@@ -21,8 +20,8 @@ func (c *ClientConn) Kill() error {
 	return c.Close()
 }
 
-// exited tells how the agent's process ended, if it has, or does so soon: the
-// error names its status and the end of standard error.
+// exited returns how the agent's process ended, if it has ended or ends soon. The
+// error has its exit status and the end of its standard error.
 func (c *ClientConn) exited() (ended bool, err error) {
 	if c.proc == nil {
 		return false, nil

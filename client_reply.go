@@ -16,34 +16,43 @@ import (
 	"github.com/goacp/acp/jsonrpc"
 )
 
-// ErrUpdatesLost is wrapped by what [Reply.Updates] yields, once, where updates are
-// missing. Either nobody read them while other prompts of the session were in
-// flight, or calls about it were made. Or the agent sent one that was
-// nested too deeply or too large. Whose update that was is not known, so every reply
-// in flight yields the error, and it may come before updates that arrived earlier.
+// ErrUpdatesLost is wrapped by the error that [Reply.Updates] yields, once, where
+// updates are missing:
+//
+//   - The reply was full, and nobody read it while other prompts of the session were
+//     in flight, or a call about the session was made. The oldest updates are missing.
+//   - The agent sent an update that was nested too deeply or was too large. Which
+//     session it was for is not known, so every reply in flight yields the error. It
+//     may come before updates that arrived earlier.
 var ErrUpdatesLost = errors.New("acp: updates were lost")
 
 var errNobodyRead = fmt.Errorf("%w because nobody read them", ErrUpdatesLost)
 
-// A Reply is the agent's reply to one prompt, while it is being written and
-// after. It is made by [ClientSession.Prompt] and safe for concurrent use, but
-// one goroutine at a time reads the updates.
+// A Reply is the agent's reply to one prompt, while it arrives and afterwards.
+// [ClientSession.Prompt] makes it. It is safe for concurrent use, but only one
+// goroutine at a time may read the updates.
 //
 // Read it with [Reply.Updates], [Reply.Text] or [Reply.Wait], or with Updates and
-// then Wait for the result. Until one of them is called, and for a reader that is slow,
-// the reply holds up to 1,024 updates or 16 MiB of them, roughly, and one in any
-// case; then the agent has to wait, until somebody reads or the prompt's ctx is
-// done. A program that takes updates from [Client.Update] calls Wait. While a
-// call about the session is made, such as [ClientSession.SetMode] or
-// [ClientSession.Close], whose answer may be behind these updates, a reply that
-// is full loses its oldest updates instead: see [ErrUpdatesLost].
+// then Wait for the result. A program that gets its updates from [Client.Update]
+// calls Wait. Until one of them is called, and while the reader is slow, the
+// reply holds updates:
 //
-// All updates of the session count as the reply's from the prompt being sent to
-// the end of its turn. When several prompts of a session are in flight, version
-// 2 tells where each of them begins; version 1 does not, so each reply that is
-// being read yields everything, and one that is not begins when the prompts
-// before it have ended. While there are others a reply that nobody reads holds
-// nobody up but loses its oldest updates: see [ErrUpdatesLost].
+//	1,024 updates, or about 16 MiB of them   the reply is full; one update always fits
+//	a full reply                             the agent waits, until somebody reads or the
+//	                                         prompt's ctx is done
+//	… during a call about the session        loses its oldest updates
+//	… unread, while other prompts of the     loses its oldest updates
+//	  session are in flight
+//
+// A call about the session is one such as [ClientSession.SetMode] or
+// [ClientSession.Close], whose answer may be behind the updates.
+// A reply that has lost updates reports [ErrUpdatesLost].
+//
+// All updates of the session from the sending of the prompt to the end of its
+// turn belong to the reply. When several prompts of a session are in flight,
+// version 2 says where each of them begins. Version 1 does not: each reply that
+// is being read yields everything, and one that is not begins when the prompts
+// before it have ended.
 type Reply struct {
 	s    *ClientSession
 	ctx  context.Context
@@ -88,14 +97,14 @@ const (
 	callAnswered           // with what ends the turn, which only version 1 does
 )
 
-// replyTurn is what an agent of version 2 has said of the prompt's turn.
+// replyTurn is what an agent of version 2 has said about the prompt's turn.
 type replyTurn struct {
 	accepted atomic.Bool   // it took the prompt up; set by whoever delivers, with the reply's mu held
 	taken    chan struct{} // closed then; nil when nobody waits; guarded by the reply's mu
 	idles    []clientIdle  // ends of turns, until it is known where this one begins; of whoever delivers
 }
 
-// replyStop is what is done to end a prompt ahead of its time.
+// replyStop is what is done to end a prompt early.
 type replyStop struct {
 	cancelling atomic.Bool // the session was cancelled after the prompt was sent
 
@@ -117,12 +126,13 @@ type clientIdle struct {
 
 // A Result is how a turn ended.
 type Result struct {
-	// StopReason is why; empty when an agent of version 2 did not tell.
+	// StopReason says why the turn ended; it is empty if an agent of version 2 gave
+	// no reason.
 	StopReason StopReason
-	// Usage counts the tokens of the turn, if the agent does. Experimental.
+	// Usage counts the tokens of the turn, if the agent reports them. Experimental.
 	Usage *Usage
-	// Error is what the agent says went wrong when StopReason is [StopError].
-	// It is also the error of [Reply.Wait], with more to find out about it.
+	// Error is the agent's error if StopReason is [StopError]. [Reply.Wait] returns
+	// it too, as an error.
 	Error *acpv2.Error
 	// Meta is _meta of the message that ended the turn, or nil.
 	Meta json.RawMessage
@@ -134,20 +144,22 @@ func (s *ClientSession) Prompt(ctx context.Context, blocks ...ContentBlock) *Rep
 	return s.PromptRequest(ctx, &acpv2.PromptRequest{Prompt: blocks})
 }
 
-// PromptRequest sends a message of the user to the agent and returns when it is
-// on its way: what is sent afterwards, a cancellation above all, arrives behind
-// it. Failures are told by the reply. The session's id is filled in; the other
-// fields of req, which must not be changed until the reply is done, are sent.
+// PromptRequest sends a message of the user to the agent. It returns when the
+// message is in the output buffer, so everything sent later, above all a
+// cancellation, arrives after it. Failures are reported by the reply.
+// PromptRequest fills in the session's id and sends the other fields of req,
+// which must not be modified until the reply is done.
 //
-// A prompt may be sent while another is in flight. Agents of version 2 take it
-// up in order; of version 1 some do, others refuse it and some never answer.
+// A prompt may be sent while another is in flight. Agents of version 2 handle
+// them in order. Of those of version 1 some do, others refuse it and some never
+// answer.
 //
-// When ctx is done the agent is asked to stop, and the reply ends with the
-// error of ctx when the agent has, or after [Client.CancelGrace]. An answer
-// that came in time is there beside the error. In version 1 only the oldest
-// prompt in flight is stopped with the session, since that is all that
-// session/cancel can mean; a later one is withdrawn by its id, which not all
-// agents know, and its reply ends at once.
+// When ctx is done, the agent is asked to stop. The reply ends with the error of
+// ctx when the agent has stopped, or after [Client.CancelGrace]. If an answer
+// arrived in time, the result is returned along with the error. In version 1,
+// session/cancel stops the whole session, so it is sent only for the oldest
+// prompt in flight. A later one is withdrawn by its request id, which not all
+// agents support, and its reply ends at once.
 func (s *ClientSession) PromptRequest(ctx context.Context, req *acpv2.PromptRequest) *Reply {
 	r := s.newReply(ctx)
 	r.send(req)
@@ -158,7 +170,7 @@ func (s *ClientSession) newReply(ctx context.Context) *Reply {
 	return &Reply{s: s, ctx: ctx, done: make(chan struct{})}
 }
 
-// send sends the prompt and returns when it is on its way.
+// send sends the prompt and returns when it is in the output buffer.
 func (r *Reply) send(req *acpv2.PromptRequest) {
 	s := r.s
 	p := *req
@@ -184,8 +196,8 @@ func (r *Reply) send(req *acpv2.PromptRequest) {
 	if hurried || s.conn.inHook(r.ctx) {
 		r.hurry()
 	}
-	// In version 1 there is something to deliver, which begin has posted. Who
-	// does that usually is done in time to wait for the answer, too.
+	// In version 1 begin has posted something to deliver. The goroutine that does
+	// so is usually done in time to wait for the answer, too.
 	if !s.conn.spawn(func() {
 		defer func() { // also if a hook ends its goroutine
 			if answer := r.claim(); answer != nil {
@@ -201,7 +213,8 @@ func (r *Reply) send(req *acpv2.PromptRequest) {
 	}
 }
 
-// claim returns what waits for the answer, once, and else nil.
+// claim returns the function that waits for the answer, the first time, or nil
+// otherwise.
 func (r *Reply) claim() clientAnswer {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -210,14 +223,15 @@ func (r *Reply) claim() clientAnswer {
 	return answer
 }
 
-// hurry has the answer waited for now: it is there, or nobody wants to wait for it
-// any more, and who would do it may be held up by a hook.
+// hurry makes sure that the answer is waited for now: it has arrived, or nobody
+// wants to wait for it any longer, and the goroutine that would do so may be held
+// up by a hook.
 func (r *Reply) hurry() {
 	r.mu.Lock()
 	r.call.hurried = true
 	r.mu.Unlock()
 	if answer := r.claim(); answer != nil && !r.s.conn.spawn(func() { r.run(answer) }) {
-		// Nobody has to wait for what has failed with the connection.
+		// It has failed with the connection, so there is nothing to wait for.
 		r.abandon(r.s.conn.explain(r.s.conn.conn.Err()))
 	}
 }
@@ -264,7 +278,7 @@ func (r *Reply) begin(p *acpv2.PromptRequest) error {
 	return nil
 }
 
-// replied is told of the answer by the reader.
+// replied is called on the reader when the answer arrives.
 func (r *Reply) replied(any, error) {
 	if r.s.conn.Version() == 1 {
 		r.call.state.Store(callAnswered)
@@ -290,7 +304,7 @@ func (r *Reply) run(answer clientAnswer) {
 	err = s.conn.explain(err)
 	r.call.result, r.call.err = res, err
 	if v1 := s.conn.Version() == 1; v1 && s.conn.inHook(r.ctx) || err != nil && r.ctx.Err() != nil {
-		// Whoever waits for the result may be what keeps the timeline, or has
+		// Whoever waits for the result may be holding up the timeline, or has
 		// waited long enough for it.
 		if v1 && r.call.sent() && r.ctx.Err() != nil && r.first() {
 			r.cancelSession()
@@ -310,7 +324,7 @@ func (r *Reply) ctxErr() error {
 	return fmt.Errorf("acp: prompt: %w: %w", err, cause)
 }
 
-// outcome makes what Wait returns of an answer that ends the turn.
+// outcome makes the result that Wait returns from an answer that ends the turn.
 func (r *Reply) outcome() (res *Result, err error) {
 	answer, err := &r.call.result, r.call.err
 	switch {
@@ -325,7 +339,7 @@ func (r *Reply) outcome() (res *Result, err error) {
 	return res, err
 }
 
-// abandon ends a reply without its turn having ended.
+// abandon ends a reply whose turn has not ended.
 func (r *Reply) abandon(err error) {
 	r.s.mu.Lock()
 	r.stop.abandoned = true
@@ -368,7 +382,7 @@ func (r *Reply) finish(res *Result, err error) {
 }
 
 // takenUp returns a channel that is closed when an agent of version 2 has said
-// that it took the prompt up.
+// that it accepted the prompt.
 func (r *Reply) takenUp() <-chan struct{} {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -381,30 +395,35 @@ func (r *Reply) takenUp() <-chan struct{} {
 	return r.turn.taken
 }
 
-// Done returns a channel that is closed when the turn has ended, or will not end
-// any more. It does not stand for a reader: while nobody reads and the reply is
-// full, the turn does not come to its end.
+// Done returns a channel that is closed when the turn has ended, or will never
+// end. Waiting for it is not reading: if nobody reads and the reply is full, the
+// turn does not end.
 func (r *Reply) Done() <-chan struct{} { return r.done }
 
-// MessageID returns the id of the user's message in the conversation: in
-// version 2 once the agent has taken it up, in version 1 a made-up one.
+// MessageID returns the id of the user's message in the conversation. In version
+// 2 it is known once the agent has accepted the prompt; in version 1 it is
+// generated here.
 func (r *Reply) MessageID() MessageID {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.id
 }
 
-// Wait waits until the turn has ended and returns how. Updates that are held or
-// still to come are discarded unless somebody reads them.
+// Wait waits until the turn has ended and returns its result. Updates that are
+// held or arrive later are discarded unless somebody reads them.
 //
-// The error is what the agent says went wrong ([*jsonrpc.Error]; in version 2
-// -32603 if it does not say), in either version, that of the
-// prompt's ctx, [ErrSessionClosed], one that wraps [errors.ErrUnsupported] when
-// the prompt holds what the agent does not take, or one that wraps
-// [jsonrpc.ErrClosed] when the agent is gone. There may be a result beside it.
+//	why the turn failed                     the error
+//	the agent says so, in either version    a *jsonrpc.Error; in version 2 its code is
+//	                                        -32603 if the agent gives none
+//	the prompt's ctx is done                wraps that of ctx
+//	the session was closed                  wraps ErrSessionClosed
+//	the agent does not take such content    wraps errors.ErrUnsupported
+//	the connection has ended                wraps jsonrpc.ErrClosed
 //
-// In [Client.Update] the end of a turn of the same session cannot be waited for,
-// since it is told behind the update at hand. In version 2 Wait and Updates fail
+// There may be a result along with the error.
+//
+// [Client.Update] cannot wait for the end of a turn of its own session, since
+// that is reported after the update at hand. In version 2 Wait and Updates fail
 // there as soon as that is noticed, if the prompt was sent with the hook's ctx.
 func (r *Reply) Wait() (*Result, error) {
 	r.buffer.leave(true)

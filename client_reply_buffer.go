@@ -6,20 +6,20 @@ import (
 	"sync/atomic"
 )
 
-// maxHeld and maxHeldBytes bound the updates a Reply holds for whoever reads it.
+// maxHeld and maxHeldBytes bound the updates that a Reply holds for its reader.
 const (
 	maxHeld      = 1024
 	maxHeldBytes = 16 << 20
 )
 
 // A replyBuffer holds a reply's updates until they are read. One goroutine adds
-// them, in order, and one at a time reads them; everything else may come from
-// any goroutine.
+// them, in order, and one at a time reads them. All other methods may be called
+// from any goroutine.
 //
-// Updates are kept from the start, but may only be read once they have begun to
+// Updates are kept from the start. They may only be read once they are known to
 // be the reply's own, or when the reply has ended: begun and ended are set
-// independently, since a reply may end without having begun and still learn later
-// where it would have.
+// independently, since a reply may end without having begun and learn later where
+// it would have.
 type replyBuffer struct {
 	unread atomic.Bool // reader is readerGone; spares updates the lock
 
@@ -31,7 +31,7 @@ type replyBuffer struct {
 	head       int           // of held: the first that was not read
 	bytes      int           // of held
 	own        *Update       // what restart begins with; nil in version 2
-	lost       bool          // the reader is to learn that updates are missing,
+	lost       bool          // the reader has yet to learn that updates are missing,
 	unreadable error         // and that one could not be read, or nil
 	waiting    bool          // the reader waits for wake
 	wake       chan struct{} // holds one; nil until somebody has waited
@@ -50,17 +50,17 @@ const (
 	readerGone                    // nobody is going to: they are discarded
 )
 
-// heldUpdate is an update in a buffer. Its size is found out when it is needed.
+// heldUpdate is an update in a buffer. Its size is computed when it is needed.
 type heldUpdate struct {
 	u    *Update
 	seq  uint64 // its number among the session's updates
 	size int
 }
 
-// push adds an update. If there is no room it returns a channel that is closed
-// when there may be: push has to be called again then. When yields reports true the
-// oldest updates are dropped instead, and so they are until begin. yields is called
-// with mu held, and is told whether somebody reads.
+// push adds an update. If there is no room, it returns a channel that is closed
+// when there may be some; push must then be called again. If yields returns true,
+// or the buffer has not begun, the oldest updates are dropped instead. yields is
+// called with mu held, and with whether there is a reader.
 func (b *replyBuffer) push(h *heldUpdate, yields func(read bool) bool) (room <-chan struct{}) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -89,7 +89,7 @@ func (b *replyBuffer) push(h *heldUpdate, yields func(read bool) bool) (room <-c
 	return nil
 }
 
-// lose has the reader learn that an update is missing.
+// lose reports to the reader that an update is missing.
 func (b *replyBuffer) lose() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -98,7 +98,7 @@ func (b *replyBuffer) lose() {
 	}
 }
 
-// misses has the reader learn of an update that could not be read.
+// misses reports to the reader an update that could not be read.
 func (b *replyBuffer) misses(err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -108,7 +108,7 @@ func (b *replyBuffer) misses(err error) {
 	}
 }
 
-// next waits for the next update. ok is false at the end.
+// next waits for the next update. At the end ok is false.
 func (b *replyBuffer) next() (u *Update, err error, ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -139,7 +139,7 @@ func (b *replyBuffer) next() (u *Update, err error, ok bool) {
 	}
 }
 
-// read notes that somebody begins to read.
+// read records that somebody begins to read.
 func (b *replyBuffer) read() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -148,8 +148,8 @@ func (b *replyBuffer) read() {
 	}
 }
 
-// leave notes that nobody reads any more: what is held and what follows is
-// discarded. If unlessRead is set, a reader that is there stays.
+// leave records that nobody reads any more: updates that are held or arrive later
+// are discarded. If unlessRead is set, a reader that is there stays.
 func (b *replyBuffer) leave(unlessRead bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -162,8 +162,8 @@ func (b *replyBuffer) leave(unlessRead bool) {
 	b.wakeRoom()
 }
 
-// begin says that the updates are the reply's own, from the number from on. Older
-// ones are dropped, the first time.
+// begin says that the updates from the number from on are the reply's own. The
+// first time it is called, older ones are dropped.
 func (b *replyBuffer) begin(from uint64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -172,7 +172,7 @@ func (b *replyBuffer) begin(from uint64) {
 	}
 	b.begun = true
 	if b.lost {
-		// What was lost may all have been of other turns.
+		// Everything that was lost may have belonged to other turns.
 		b.lost = b.head < len(b.held) && b.held[b.head].seq > from
 	}
 	b.keep(func(h heldUpdate) bool { return h.seq >= from })
@@ -181,14 +181,14 @@ func (b *replyBuffer) begin(from uint64) {
 	}
 }
 
-// cut drops the updates behind the number last.
+// cut drops the updates after the number last.
 func (b *replyBuffer) cut(last uint64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.keep(func(h heldUpdate) bool { return h.seq <= last })
 }
 
-// restart leaves nothing but the reply's own message, if nobody has read anything.
+// restart keeps nothing but the reply's own message, if nobody has read anything.
 func (b *replyBuffer) restart() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -199,14 +199,14 @@ func (b *replyBuffer) restart() {
 	}
 }
 
-// setOwn sets what restart begins with.
+// setOwn sets what restart keeps.
 func (b *replyBuffer) setOwn(u *Update) {
 	b.mu.Lock()
 	b.own = u
 	b.mu.Unlock()
 }
 
-// end notes that nothing is added any more.
+// end records that nothing will be added any more.
 func (b *replyBuffer) end() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -215,7 +215,7 @@ func (b *replyBuffer) end() {
 	b.wakeReader()
 }
 
-// poke has whoever waits for room look again.
+// poke makes a push that waits for room look again.
 func (b *replyBuffer) poke() {
 	b.mu.Lock()
 	b.wakeRoom()
@@ -227,7 +227,7 @@ func (b *replyBuffer) poke() {
 // open reports whether updates are added.
 func (b *replyBuffer) open() bool { return !b.ended && b.reader != readerGone }
 
-// fits reports whether there is room for an update: always for one.
+// fits reports whether there is room for an update. One update always fits.
 func (b *replyBuffer) fits(h *heldUpdate) bool {
 	if h.size == 0 {
 		h.size = heldSize(h.u)
@@ -273,7 +273,7 @@ func (b *replyBuffer) wakeReader() {
 	}
 }
 
-// heldSize returns about how many bytes an update takes.
+// heldSize returns roughly how many bytes an update takes.
 func heldSize(u *Update) int {
 	const item = 256
 	if c, ok := u.Update.(*AgentMessageChunk); ok { // by far the most

@@ -11,7 +11,8 @@ import (
 // Updates yields the updates of the turn as they arrive, and ends with it. If
 // the turn failed, the last pair is its error: that of [Reply.Wait], which is
 // also where the result is. Breaking out of the loop discards the rest of the
-// updates; the turn keeps running.
+// updates; the turn keeps running. A later loop waits for the end and yields no
+// updates.
 func (r *Reply) Updates() iter.Seq2[*Update, error] {
 	return func(yield func(*Update, error) bool) {
 		r.buffer.read()
@@ -86,8 +87,8 @@ func (r *Reply) Text() (string, *Result, error) {
 
 var errLongText = fmt.Errorf("%w: the answer is too long", ErrUpdatesLost)
 
-// push gives a reply an update of its session, waiting for room if it is its
-// turn to wait.
+// push gives a reply an update of its session. It waits for room if the reply
+// holds up its session.
 func (r *Reply) push(ctx context.Context, u *Update, seq uint64) {
 	if r.buffer.unread.Load() {
 		return
@@ -112,8 +113,8 @@ func (r *Reply) push(ctx context.Context, u *Update, seq uint64) {
 }
 
 // yields reports whether the reply, when it is full, loses updates rather than
-// hold up its session: a call about the session waits for an answer that may be
-// behind them, or nobody reads this reply while there are others.
+// holding up its session: a call about the session waits for an answer that may
+// be behind them, or nobody reads this reply while there are others.
 func (r *Reply) yields(read bool) bool {
 	return !read && !r.alone() || r.s.waiting.Load() > 0
 }
