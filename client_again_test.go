@@ -195,7 +195,7 @@ func TestClientNoise(t *testing.T) {
 		synctest.Wait()
 		_ = ours.Close()
 		_, err := get()
-		const want = `it wrote what is no message: "Welcome! Type help."`
+		const want = `it wrote a line that is not a message: "Welcome! Type help."`
 		if err == nil || !errors.Is(err, jsonrpc.ErrClosed) || strings.Count(err.Error(), want) != 1 {
 			t.Errorf("%v, want %s", err, want)
 		}
