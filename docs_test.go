@@ -43,7 +43,7 @@ func texts(t *testing.T) []string {
 var docImports = []string{
 	"context", "encoding/json", "errors", "fmt", "io", "log", "log/slog", "os", "path/filepath", "strings",
 	"testing", "testing/synctest", "time",
-	module, module + "/acphost", module + "/acptest", module + "/acpv1", module + "/acpv2",
+	module, module + "/acphost", module + "/acptest", module + "/acpv1", module + "/acpv2", module + "/conformance",
 	module + "/jsonrpc", module + "/trace", module + "/transcript",
 }
 
@@ -310,7 +310,7 @@ func checkLink(from, text, link string) error {
 }
 
 // implied are methods whose meaning follows from the interface they are for.
-var implied = []string{"Error", "String", "Unwrap", "MarshalJSON", "UnmarshalJSON", "AppendJSON", "DecodeJSON"}
+var implied = []string{"Error", "String", "Unwrap", "MarshalJSON", "UnmarshalJSON", "AppendJSON"}
 
 // TestDocComments holds the rule that what packages export has a comment; for a
 // constant or a variable that of its group will do. Fields that speak for

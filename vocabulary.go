@@ -7,9 +7,14 @@ import "github.com/goacp/acp/acpv2"
 // acpv2 under names of this package; they are the same types. What is not there is
 // rare: use it as acpv2.Name. internal/gen/vocabulary.go has the list.
 
-// Patch is a field of an update with three states: unchanged, cleared and set.
-// Read it with p.Get() (value, ok), p.Or(fallback), p.Apply(&field), p.IsZero()
-// and p.IsClear(); make one with [Set] and [Clear]. See [acpv2.Patch].
+// Patch is a field of an update with three states: unchanged (its zero value), cleared
+// and set to a value. Make one with [Set] or [Clear]. See [acpv2.Patch].
+//
+//	func (p Patch[T]) Get() (v T, ok bool) // the new value; ok is false if p sets none
+//	func (p Patch[T]) Or(v T) T            // the new value, or v if p sets none
+//	func (p Patch[T]) Apply(v *T)          // changes *v as p says
+//	func (p Patch[T]) IsZero() bool        // p leaves the field unchanged
+//	func (p Patch[T]) IsClear() bool       // p removes the value
 type Patch[T any] = acpv2.Patch[T]
 
 // Set returns a patch that replaces a field by v.

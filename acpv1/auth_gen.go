@@ -212,18 +212,18 @@ func decodeAuthMethod(v *AuthMethod, d *wire.Decoder) {
 	switch string(tag) {
 	case "terminal":
 		x := new(AuthMethodTerminal)
-		x.DecodeJSON(d)
+		x.decodeJSON(d)
 		*v = x
 	case "agent": // what the untagged variant is called elsewhere
 		d.Reopen()
 		x := new(AuthMethodAgent)
-		x.DecodeJSON(d)
+		x.decodeJSON(d)
 		*v = x
 	default:
 		if tag == nil {
 			d.Reopen()
 			x := new(AuthMethodAgent)
-			x.DecodeJSON(d)
+			x.decodeJSON(d)
 			*v = x
 			return
 		}
@@ -258,8 +258,7 @@ func (v *UnknownAuthMethod) UnmarshalJSON(data []byte) error {
 
 func (*UnknownAuthMethod) isAuthMethod() {}
 
-// DecodeJSON reads v for the engine. Its discriminator may be missing.
-func (v *AuthMethodTerminal) DecodeJSON(d *wire.Decoder) {
+func (v *AuthMethodTerminal) decodeJSON(d *wire.Decoder) {
 	start := d.At()
 	seen := d.Opened(1 << 5)
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
@@ -372,11 +371,10 @@ func (v AuthMethodTerminal) MarshalJSON() ([]byte, error) { return v.AppendJSON(
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *AuthMethodTerminal) UnmarshalJSON(data []byte) error {
 	*v = AuthMethodTerminal{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine.
-func (v *AuthMethodAgent) DecodeJSON(d *wire.Decoder) {
+func (v *AuthMethodAgent) decodeJSON(d *wire.Decoder) {
 	start := d.At()
 	var seen uint64
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
@@ -454,11 +452,10 @@ func (v AuthMethodAgent) MarshalJSON() ([]byte, error) { return v.AppendJSON(nil
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *AuthMethodAgent) UnmarshalJSON(data []byte) error {
 	*v = AuthMethodAgent{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine.
-func (v *AuthenticateResponse) DecodeJSON(d *wire.Decoder) { d.Marker(&v.Meta, &v.Unknown) }
+func (v *AuthenticateResponse) decodeJSON(d *wire.Decoder) { d.Marker(&v.Meta, &v.Unknown) }
 
 // AppendJSON appends v to dst.
 func (v *AuthenticateResponse) AppendJSON(dst []byte) ([]byte, error) {
@@ -474,11 +471,10 @@ func (v AuthenticateResponse) MarshalJSON() ([]byte, error) { return v.AppendJSO
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *AuthenticateResponse) UnmarshalJSON(data []byte) error {
 	*v = AuthenticateResponse{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine.
-func (v *LogoutResponse) DecodeJSON(d *wire.Decoder) { d.Marker(&v.Meta, &v.Unknown) }
+func (v *LogoutResponse) decodeJSON(d *wire.Decoder) { d.Marker(&v.Meta, &v.Unknown) }
 
 // AppendJSON appends v to dst.
 func (v *LogoutResponse) AppendJSON(dst []byte) ([]byte, error) {
@@ -494,11 +490,10 @@ func (v LogoutResponse) MarshalJSON() ([]byte, error) { return v.AppendJSON(nil)
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *LogoutResponse) UnmarshalJSON(data []byte) error {
 	*v = LogoutResponse{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine.
-func (v *AuthStatusResponse) DecodeJSON(d *wire.Decoder) {
+func (v *AuthStatusResponse) decodeJSON(d *wire.Decoder) {
 	start := d.At()
 	var seen uint64
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
@@ -513,7 +508,7 @@ func (v *AuthStatusResponse) DecodeJSON(d *wire.Decoder) {
 				continue
 			}
 			was := d.Try()
-			v.Accounts = wire.SliceSkip(d, (*AuthAccount).DecodeJSON)
+			v.Accounts = wire.SliceSkip(d, (*AuthAccount).decodeJSON)
 			if d.Failed(was) {
 				v.Accounts = []AuthAccount{}
 			}
@@ -569,7 +564,7 @@ func (v AuthStatusResponse) MarshalJSON() ([]byte, error) { return v.AppendJSON(
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *AuthStatusResponse) UnmarshalJSON(data []byte) error {
 	*v = AuthStatusResponse{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
 // internAuthState avoids an allocation for the values the schema knows.
@@ -587,8 +582,7 @@ func internAuthState(b []byte) AuthState {
 	return AuthState(b)
 }
 
-// DecodeJSON reads v for the engine.
-func (v *AuthAccount) DecodeJSON(d *wire.Decoder) {
+func (v *AuthAccount) decodeJSON(d *wire.Decoder) {
 	start := d.At()
 	var seen uint64
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
@@ -700,11 +694,10 @@ func (v AuthAccount) MarshalJSON() ([]byte, error) { return v.AppendJSON(nil) }
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *AuthAccount) UnmarshalJSON(data []byte) error {
 	*v = AuthAccount{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine.
-func (v *AuthStatusUpdateNotification) DecodeJSON(d *wire.Decoder) {
+func (v *AuthStatusUpdateNotification) decodeJSON(d *wire.Decoder) {
 	start := d.At()
 	var seen uint64
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
@@ -719,7 +712,7 @@ func (v *AuthStatusUpdateNotification) DecodeJSON(d *wire.Decoder) {
 				continue
 			}
 			was := d.Try()
-			v.Accounts = wire.SliceSkip(d, (*AuthAccount).DecodeJSON)
+			v.Accounts = wire.SliceSkip(d, (*AuthAccount).decodeJSON)
 			if d.Failed(was) {
 				v.Accounts = []AuthAccount{}
 			}
@@ -775,11 +768,10 @@ func (v AuthStatusUpdateNotification) MarshalJSON() ([]byte, error) { return v.A
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *AuthStatusUpdateNotification) UnmarshalJSON(data []byte) error {
 	*v = AuthStatusUpdateNotification{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine.
-func (v *AuthenticateRequest) DecodeJSON(d *wire.Decoder) {
+func (v *AuthenticateRequest) decodeJSON(d *wire.Decoder) {
 	start := d.At()
 	var seen uint64
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
@@ -835,11 +827,10 @@ func (v AuthenticateRequest) MarshalJSON() ([]byte, error) { return v.AppendJSON
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *AuthenticateRequest) UnmarshalJSON(data []byte) error {
 	*v = AuthenticateRequest{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine.
-func (v *LogoutRequest) DecodeJSON(d *wire.Decoder) { d.Marker(&v.Meta, &v.Unknown) }
+func (v *LogoutRequest) decodeJSON(d *wire.Decoder) { d.Marker(&v.Meta, &v.Unknown) }
 
 // AppendJSON appends v to dst.
 func (v *LogoutRequest) AppendJSON(dst []byte) ([]byte, error) {
@@ -855,11 +846,10 @@ func (v LogoutRequest) MarshalJSON() ([]byte, error) { return v.AppendJSON(nil) 
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *LogoutRequest) UnmarshalJSON(data []byte) error {
 	*v = LogoutRequest{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine.
-func (v *AuthStatusRequest) DecodeJSON(d *wire.Decoder) { d.Marker(&v.Meta, &v.Unknown) }
+func (v *AuthStatusRequest) decodeJSON(d *wire.Decoder) { d.Marker(&v.Meta, &v.Unknown) }
 
 // AppendJSON appends v to dst.
 func (v *AuthStatusRequest) AppendJSON(dst []byte) ([]byte, error) {
@@ -875,5 +865,5 @@ func (v AuthStatusRequest) MarshalJSON() ([]byte, error) { return v.AppendJSON(n
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *AuthStatusRequest) UnmarshalJSON(data []byte) error {
 	*v = AuthStatusRequest{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }

@@ -266,8 +266,7 @@ type ProvidersCapabilities struct {
 	Unknown json.RawMessage // members the schema does not know, as an object; sent again after the others
 }
 
-// DecodeJSON reads v for the engine.
-func (v *AgentCapabilities) DecodeJSON(d *wire.Decoder) {
+func (v *AgentCapabilities) decodeJSON(d *wire.Decoder) {
 	var seen uint64
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
 		switch string(k) {
@@ -285,7 +284,7 @@ func (v *AgentCapabilities) DecodeJSON(d *wire.Decoder) {
 				continue
 			}
 			was := d.Try()
-			v.PromptCapabilities.DecodeJSON(d)
+			v.PromptCapabilities.decodeJSON(d)
 			if d.Failed(was) {
 				v.PromptCapabilities = PromptCapabilities{}
 			}
@@ -294,7 +293,7 @@ func (v *AgentCapabilities) DecodeJSON(d *wire.Decoder) {
 				continue
 			}
 			was := d.Try()
-			v.MCPCapabilities.DecodeJSON(d)
+			v.MCPCapabilities.decodeJSON(d)
 			if d.Failed(was) {
 				v.MCPCapabilities = MCPCapabilities{}
 			}
@@ -303,7 +302,7 @@ func (v *AgentCapabilities) DecodeJSON(d *wire.Decoder) {
 				continue
 			}
 			was := d.Try()
-			v.SessionCapabilities.DecodeJSON(d)
+			v.SessionCapabilities.decodeJSON(d)
 			if d.Failed(was) {
 				v.SessionCapabilities = SessionCapabilities{}
 			}
@@ -312,7 +311,7 @@ func (v *AgentCapabilities) DecodeJSON(d *wire.Decoder) {
 				continue
 			}
 			was := d.Try()
-			v.Auth.DecodeJSON(d)
+			v.Auth.decodeJSON(d)
 			if d.Failed(was) {
 				v.Auth = AgentAuthCapabilities{}
 			}
@@ -323,7 +322,7 @@ func (v *AgentCapabilities) DecodeJSON(d *wire.Decoder) {
 			was := d.Try()
 			if !d.Null() {
 				v.Providers = new(ProvidersCapabilities)
-				v.Providers.DecodeJSON(d)
+				v.Providers.decodeJSON(d)
 			}
 			if d.Failed(was) {
 				v.Providers = nil
@@ -395,11 +394,10 @@ func (v AgentCapabilities) MarshalJSON() ([]byte, error) { return v.AppendJSON(n
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *AgentCapabilities) UnmarshalJSON(data []byte) error {
 	*v = AgentCapabilities{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine.
-func (v *PromptCapabilities) DecodeJSON(d *wire.Decoder) {
+func (v *PromptCapabilities) decodeJSON(d *wire.Decoder) {
 	var seen uint64
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
 		switch string(k) {
@@ -481,11 +479,10 @@ func (v PromptCapabilities) MarshalJSON() ([]byte, error) { return v.AppendJSON(
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *PromptCapabilities) UnmarshalJSON(data []byte) error {
 	*v = PromptCapabilities{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine.
-func (v *MCPCapabilities) DecodeJSON(d *wire.Decoder) {
+func (v *MCPCapabilities) decodeJSON(d *wire.Decoder) {
 	var seen uint64
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
 		switch string(k) {
@@ -567,11 +564,10 @@ func (v MCPCapabilities) MarshalJSON() ([]byte, error) { return v.AppendJSON(nil
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *MCPCapabilities) UnmarshalJSON(data []byte) error {
 	*v = MCPCapabilities{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine.
-func (v *SessionCapabilities) DecodeJSON(d *wire.Decoder) {
+func (v *SessionCapabilities) decodeJSON(d *wire.Decoder) {
 	var seen uint64
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
 		switch string(k) {
@@ -582,7 +578,7 @@ func (v *SessionCapabilities) DecodeJSON(d *wire.Decoder) {
 			was := d.Try()
 			if !d.Null() {
 				v.List = new(SessionListCapabilities)
-				v.List.DecodeJSON(d)
+				v.List.decodeJSON(d)
 			}
 			if d.Failed(was) {
 				v.List = nil
@@ -594,7 +590,7 @@ func (v *SessionCapabilities) DecodeJSON(d *wire.Decoder) {
 			was := d.Try()
 			if !d.Null() {
 				v.Delete = new(SessionDeleteCapabilities)
-				v.Delete.DecodeJSON(d)
+				v.Delete.decodeJSON(d)
 			}
 			if d.Failed(was) {
 				v.Delete = nil
@@ -606,7 +602,7 @@ func (v *SessionCapabilities) DecodeJSON(d *wire.Decoder) {
 			was := d.Try()
 			if !d.Null() {
 				v.AdditionalDirectories = new(SessionAdditionalDirectoriesCapabilities)
-				v.AdditionalDirectories.DecodeJSON(d)
+				v.AdditionalDirectories.decodeJSON(d)
 			}
 			if d.Failed(was) {
 				v.AdditionalDirectories = nil
@@ -618,7 +614,7 @@ func (v *SessionCapabilities) DecodeJSON(d *wire.Decoder) {
 			was := d.Try()
 			if !d.Null() {
 				v.SystemPrompt = new(SessionSystemPromptCapabilities)
-				v.SystemPrompt.DecodeJSON(d)
+				v.SystemPrompt.decodeJSON(d)
 			}
 			if d.Failed(was) {
 				v.SystemPrompt = nil
@@ -630,7 +626,7 @@ func (v *SessionCapabilities) DecodeJSON(d *wire.Decoder) {
 			was := d.Try()
 			if !d.Null() {
 				v.Fork = new(SessionForkCapabilities)
-				v.Fork.DecodeJSON(d)
+				v.Fork.decodeJSON(d)
 			}
 			if d.Failed(was) {
 				v.Fork = nil
@@ -642,7 +638,7 @@ func (v *SessionCapabilities) DecodeJSON(d *wire.Decoder) {
 			was := d.Try()
 			if !d.Null() {
 				v.Archive = new(SessionArchiveCapabilities)
-				v.Archive.DecodeJSON(d)
+				v.Archive.decodeJSON(d)
 			}
 			if d.Failed(was) {
 				v.Archive = nil
@@ -654,7 +650,7 @@ func (v *SessionCapabilities) DecodeJSON(d *wire.Decoder) {
 			was := d.Try()
 			if !d.Null() {
 				v.Status = new(SessionStatusCapabilities)
-				v.Status.DecodeJSON(d)
+				v.Status.decodeJSON(d)
 			}
 			if d.Failed(was) {
 				v.Status = nil
@@ -666,7 +662,7 @@ func (v *SessionCapabilities) DecodeJSON(d *wire.Decoder) {
 			was := d.Try()
 			if !d.Null() {
 				v.Title = new(SessionTitleCapabilities)
-				v.Title.DecodeJSON(d)
+				v.Title.decodeJSON(d)
 			}
 			if d.Failed(was) {
 				v.Title = nil
@@ -678,7 +674,7 @@ func (v *SessionCapabilities) DecodeJSON(d *wire.Decoder) {
 			was := d.Try()
 			if !d.Null() {
 				v.Resume = new(SessionResumeCapabilities)
-				v.Resume.DecodeJSON(d)
+				v.Resume.decodeJSON(d)
 			}
 			if d.Failed(was) {
 				v.Resume = nil
@@ -690,7 +686,7 @@ func (v *SessionCapabilities) DecodeJSON(d *wire.Decoder) {
 			was := d.Try()
 			if !d.Null() {
 				v.Close = new(SessionCloseCapabilities)
-				v.Close.DecodeJSON(d)
+				v.Close.decodeJSON(d)
 			}
 			if d.Failed(was) {
 				v.Close = nil
@@ -797,11 +793,10 @@ func (v SessionCapabilities) MarshalJSON() ([]byte, error) { return v.AppendJSON
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *SessionCapabilities) UnmarshalJSON(data []byte) error {
 	*v = SessionCapabilities{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine.
-func (v *SessionListCapabilities) DecodeJSON(d *wire.Decoder) { d.Marker(&v.Meta, &v.Unknown) }
+func (v *SessionListCapabilities) decodeJSON(d *wire.Decoder) { d.Marker(&v.Meta, &v.Unknown) }
 
 // AppendJSON appends v to dst.
 func (v *SessionListCapabilities) AppendJSON(dst []byte) ([]byte, error) {
@@ -817,11 +812,10 @@ func (v SessionListCapabilities) MarshalJSON() ([]byte, error) { return v.Append
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *SessionListCapabilities) UnmarshalJSON(data []byte) error {
 	*v = SessionListCapabilities{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine.
-func (v *SessionDeleteCapabilities) DecodeJSON(d *wire.Decoder) { d.Marker(&v.Meta, &v.Unknown) }
+func (v *SessionDeleteCapabilities) decodeJSON(d *wire.Decoder) { d.Marker(&v.Meta, &v.Unknown) }
 
 // AppendJSON appends v to dst.
 func (v *SessionDeleteCapabilities) AppendJSON(dst []byte) ([]byte, error) {
@@ -837,11 +831,10 @@ func (v SessionDeleteCapabilities) MarshalJSON() ([]byte, error) { return v.Appe
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *SessionDeleteCapabilities) UnmarshalJSON(data []byte) error {
 	*v = SessionDeleteCapabilities{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine.
-func (v *SessionAdditionalDirectoriesCapabilities) DecodeJSON(d *wire.Decoder) {
+func (v *SessionAdditionalDirectoriesCapabilities) decodeJSON(d *wire.Decoder) {
 	d.Marker(&v.Meta, &v.Unknown)
 }
 
@@ -861,11 +854,10 @@ func (v SessionAdditionalDirectoriesCapabilities) MarshalJSON() ([]byte, error) 
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *SessionAdditionalDirectoriesCapabilities) UnmarshalJSON(data []byte) error {
 	*v = SessionAdditionalDirectoriesCapabilities{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine.
-func (v *SessionSystemPromptCapabilities) DecodeJSON(d *wire.Decoder) {
+func (v *SessionSystemPromptCapabilities) decodeJSON(d *wire.Decoder) {
 	var seen uint64
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
 		switch string(k) {
@@ -876,7 +868,7 @@ func (v *SessionSystemPromptCapabilities) DecodeJSON(d *wire.Decoder) {
 			was := d.Try()
 			if !d.Null() {
 				v.Mode = new(SessionSystemPromptModeCapabilities)
-				v.Mode.DecodeJSON(d)
+				v.Mode.decodeJSON(d)
 			}
 			if d.Failed(was) {
 				v.Mode = nil
@@ -929,11 +921,10 @@ func (v SessionSystemPromptCapabilities) MarshalJSON() ([]byte, error) { return 
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *SessionSystemPromptCapabilities) UnmarshalJSON(data []byte) error {
 	*v = SessionSystemPromptCapabilities{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine.
-func (v *SessionSystemPromptModeCapabilities) DecodeJSON(d *wire.Decoder) {
+func (v *SessionSystemPromptModeCapabilities) decodeJSON(d *wire.Decoder) {
 	var seen uint64
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
 		switch string(k) {
@@ -944,7 +935,7 @@ func (v *SessionSystemPromptModeCapabilities) DecodeJSON(d *wire.Decoder) {
 			was := d.Try()
 			if !d.Null() {
 				v.Override = new(SessionSystemPromptOverrideCapabilities)
-				v.Override.DecodeJSON(d)
+				v.Override.decodeJSON(d)
 			}
 			if d.Failed(was) {
 				v.Override = nil
@@ -997,11 +988,10 @@ func (v SessionSystemPromptModeCapabilities) MarshalJSON() ([]byte, error) { ret
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *SessionSystemPromptModeCapabilities) UnmarshalJSON(data []byte) error {
 	*v = SessionSystemPromptModeCapabilities{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine.
-func (v *SessionSystemPromptOverrideCapabilities) DecodeJSON(d *wire.Decoder) {
+func (v *SessionSystemPromptOverrideCapabilities) decodeJSON(d *wire.Decoder) {
 	d.Marker(&v.Meta, &v.Unknown)
 }
 
@@ -1021,11 +1011,10 @@ func (v SessionSystemPromptOverrideCapabilities) MarshalJSON() ([]byte, error) {
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *SessionSystemPromptOverrideCapabilities) UnmarshalJSON(data []byte) error {
 	*v = SessionSystemPromptOverrideCapabilities{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine.
-func (v *SessionForkCapabilities) DecodeJSON(d *wire.Decoder) { d.Marker(&v.Meta, &v.Unknown) }
+func (v *SessionForkCapabilities) decodeJSON(d *wire.Decoder) { d.Marker(&v.Meta, &v.Unknown) }
 
 // AppendJSON appends v to dst.
 func (v *SessionForkCapabilities) AppendJSON(dst []byte) ([]byte, error) {
@@ -1041,11 +1030,10 @@ func (v SessionForkCapabilities) MarshalJSON() ([]byte, error) { return v.Append
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *SessionForkCapabilities) UnmarshalJSON(data []byte) error {
 	*v = SessionForkCapabilities{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine.
-func (v *SessionArchiveCapabilities) DecodeJSON(d *wire.Decoder) { d.Marker(&v.Meta, &v.Unknown) }
+func (v *SessionArchiveCapabilities) decodeJSON(d *wire.Decoder) { d.Marker(&v.Meta, &v.Unknown) }
 
 // AppendJSON appends v to dst.
 func (v *SessionArchiveCapabilities) AppendJSON(dst []byte) ([]byte, error) {
@@ -1061,11 +1049,10 @@ func (v SessionArchiveCapabilities) MarshalJSON() ([]byte, error) { return v.App
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *SessionArchiveCapabilities) UnmarshalJSON(data []byte) error {
 	*v = SessionArchiveCapabilities{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine.
-func (v *SessionStatusCapabilities) DecodeJSON(d *wire.Decoder) { d.Marker(&v.Meta, &v.Unknown) }
+func (v *SessionStatusCapabilities) decodeJSON(d *wire.Decoder) { d.Marker(&v.Meta, &v.Unknown) }
 
 // AppendJSON appends v to dst.
 func (v *SessionStatusCapabilities) AppendJSON(dst []byte) ([]byte, error) {
@@ -1081,11 +1068,10 @@ func (v SessionStatusCapabilities) MarshalJSON() ([]byte, error) { return v.Appe
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *SessionStatusCapabilities) UnmarshalJSON(data []byte) error {
 	*v = SessionStatusCapabilities{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine.
-func (v *SessionTitleCapabilities) DecodeJSON(d *wire.Decoder) { d.Marker(&v.Meta, &v.Unknown) }
+func (v *SessionTitleCapabilities) decodeJSON(d *wire.Decoder) { d.Marker(&v.Meta, &v.Unknown) }
 
 // AppendJSON appends v to dst.
 func (v *SessionTitleCapabilities) AppendJSON(dst []byte) ([]byte, error) {
@@ -1101,11 +1087,10 @@ func (v SessionTitleCapabilities) MarshalJSON() ([]byte, error) { return v.Appen
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *SessionTitleCapabilities) UnmarshalJSON(data []byte) error {
 	*v = SessionTitleCapabilities{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine.
-func (v *SessionResumeCapabilities) DecodeJSON(d *wire.Decoder) { d.Marker(&v.Meta, &v.Unknown) }
+func (v *SessionResumeCapabilities) decodeJSON(d *wire.Decoder) { d.Marker(&v.Meta, &v.Unknown) }
 
 // AppendJSON appends v to dst.
 func (v *SessionResumeCapabilities) AppendJSON(dst []byte) ([]byte, error) {
@@ -1121,11 +1106,10 @@ func (v SessionResumeCapabilities) MarshalJSON() ([]byte, error) { return v.Appe
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *SessionResumeCapabilities) UnmarshalJSON(data []byte) error {
 	*v = SessionResumeCapabilities{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine.
-func (v *SessionCloseCapabilities) DecodeJSON(d *wire.Decoder) { d.Marker(&v.Meta, &v.Unknown) }
+func (v *SessionCloseCapabilities) decodeJSON(d *wire.Decoder) { d.Marker(&v.Meta, &v.Unknown) }
 
 // AppendJSON appends v to dst.
 func (v *SessionCloseCapabilities) AppendJSON(dst []byte) ([]byte, error) {
@@ -1141,11 +1125,10 @@ func (v SessionCloseCapabilities) MarshalJSON() ([]byte, error) { return v.Appen
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *SessionCloseCapabilities) UnmarshalJSON(data []byte) error {
 	*v = SessionCloseCapabilities{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine.
-func (v *AgentAuthCapabilities) DecodeJSON(d *wire.Decoder) {
+func (v *AgentAuthCapabilities) decodeJSON(d *wire.Decoder) {
 	var seen uint64
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
 		switch string(k) {
@@ -1156,7 +1139,7 @@ func (v *AgentAuthCapabilities) DecodeJSON(d *wire.Decoder) {
 			was := d.Try()
 			if !d.Null() {
 				v.Status = new(AuthStatusCapabilities)
-				v.Status.DecodeJSON(d)
+				v.Status.decodeJSON(d)
 			}
 			if d.Failed(was) {
 				v.Status = nil
@@ -1168,7 +1151,7 @@ func (v *AgentAuthCapabilities) DecodeJSON(d *wire.Decoder) {
 			was := d.Try()
 			if !d.Null() {
 				v.Logout = new(LogoutCapabilities)
-				v.Logout.DecodeJSON(d)
+				v.Logout.decodeJSON(d)
 			}
 			if d.Failed(was) {
 				v.Logout = nil
@@ -1227,11 +1210,10 @@ func (v AgentAuthCapabilities) MarshalJSON() ([]byte, error) { return v.AppendJS
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *AgentAuthCapabilities) UnmarshalJSON(data []byte) error {
 	*v = AgentAuthCapabilities{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine.
-func (v *AuthStatusCapabilities) DecodeJSON(d *wire.Decoder) { d.Marker(&v.Meta, &v.Unknown) }
+func (v *AuthStatusCapabilities) decodeJSON(d *wire.Decoder) { d.Marker(&v.Meta, &v.Unknown) }
 
 // AppendJSON appends v to dst.
 func (v *AuthStatusCapabilities) AppendJSON(dst []byte) ([]byte, error) {
@@ -1247,11 +1229,10 @@ func (v AuthStatusCapabilities) MarshalJSON() ([]byte, error) { return v.AppendJ
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *AuthStatusCapabilities) UnmarshalJSON(data []byte) error {
 	*v = AuthStatusCapabilities{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine.
-func (v *LogoutCapabilities) DecodeJSON(d *wire.Decoder) { d.Marker(&v.Meta, &v.Unknown) }
+func (v *LogoutCapabilities) decodeJSON(d *wire.Decoder) { d.Marker(&v.Meta, &v.Unknown) }
 
 // AppendJSON appends v to dst.
 func (v *LogoutCapabilities) AppendJSON(dst []byte) ([]byte, error) {
@@ -1267,11 +1248,10 @@ func (v LogoutCapabilities) MarshalJSON() ([]byte, error) { return v.AppendJSON(
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *LogoutCapabilities) UnmarshalJSON(data []byte) error {
 	*v = LogoutCapabilities{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine.
-func (v *ProvidersCapabilities) DecodeJSON(d *wire.Decoder) { d.Marker(&v.Meta, &v.Unknown) }
+func (v *ProvidersCapabilities) decodeJSON(d *wire.Decoder) { d.Marker(&v.Meta, &v.Unknown) }
 
 // AppendJSON appends v to dst.
 func (v *ProvidersCapabilities) AppendJSON(dst []byte) ([]byte, error) {
@@ -1287,5 +1267,5 @@ func (v ProvidersCapabilities) MarshalJSON() ([]byte, error) { return v.AppendJS
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *ProvidersCapabilities) UnmarshalJSON(data []byte) error {
 	*v = ProvidersCapabilities{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }

@@ -155,8 +155,7 @@ type ElicitationURLCapabilities struct {
 	Unknown json.RawMessage // members the schema does not know, as an object; sent again after the others
 }
 
-// DecodeJSON reads v for the engine.
-func (v *ClientCapabilities) DecodeJSON(d *wire.Decoder) {
+func (v *ClientCapabilities) decodeJSON(d *wire.Decoder) {
 	var seen uint64
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
 		switch string(k) {
@@ -165,7 +164,7 @@ func (v *ClientCapabilities) DecodeJSON(d *wire.Decoder) {
 				continue
 			}
 			was := d.Try()
-			v.FS.DecodeJSON(d)
+			v.FS.decodeJSON(d)
 			if d.Failed(was) {
 				v.FS = FileSystemCapabilities{}
 			}
@@ -185,7 +184,7 @@ func (v *ClientCapabilities) DecodeJSON(d *wire.Decoder) {
 			was := d.Try()
 			if !d.Null() {
 				v.Session = new(ClientSessionCapabilities)
-				v.Session.DecodeJSON(d)
+				v.Session.decodeJSON(d)
 			}
 			if d.Failed(was) {
 				v.Session = nil
@@ -197,7 +196,7 @@ func (v *ClientCapabilities) DecodeJSON(d *wire.Decoder) {
 			was := d.Try()
 			if !d.Null() {
 				v.Subagents = new(SubagentCapabilities)
-				v.Subagents.DecodeJSON(d)
+				v.Subagents.decodeJSON(d)
 			}
 			if d.Failed(was) {
 				v.Subagents = nil
@@ -209,7 +208,7 @@ func (v *ClientCapabilities) DecodeJSON(d *wire.Decoder) {
 			was := d.Try()
 			if !d.Null() {
 				v.Plan = new(PlanCapabilities)
-				v.Plan.DecodeJSON(d)
+				v.Plan.decodeJSON(d)
 			}
 			if d.Failed(was) {
 				v.Plan = nil
@@ -219,7 +218,7 @@ func (v *ClientCapabilities) DecodeJSON(d *wire.Decoder) {
 				continue
 			}
 			was := d.Try()
-			v.Auth.DecodeJSON(d)
+			v.Auth.decodeJSON(d)
 			if d.Failed(was) {
 				v.Auth = AuthCapabilities{}
 			}
@@ -230,7 +229,7 @@ func (v *ClientCapabilities) DecodeJSON(d *wire.Decoder) {
 			was := d.Try()
 			if !d.Null() {
 				v.Elicitation = new(ElicitationCapabilities)
-				v.Elicitation.DecodeJSON(d)
+				v.Elicitation.decodeJSON(d)
 			}
 			if d.Failed(was) {
 				v.Elicitation = nil
@@ -312,11 +311,10 @@ func (v ClientCapabilities) MarshalJSON() ([]byte, error) { return v.AppendJSON(
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *ClientCapabilities) UnmarshalJSON(data []byte) error {
 	*v = ClientCapabilities{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine.
-func (v *FileSystemCapabilities) DecodeJSON(d *wire.Decoder) {
+func (v *FileSystemCapabilities) decodeJSON(d *wire.Decoder) {
 	var seen uint64
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
 		switch string(k) {
@@ -386,11 +384,10 @@ func (v FileSystemCapabilities) MarshalJSON() ([]byte, error) { return v.AppendJ
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *FileSystemCapabilities) UnmarshalJSON(data []byte) error {
 	*v = FileSystemCapabilities{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine.
-func (v *ClientSessionCapabilities) DecodeJSON(d *wire.Decoder) {
+func (v *ClientSessionCapabilities) decodeJSON(d *wire.Decoder) {
 	var seen uint64
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
 		switch string(k) {
@@ -401,7 +398,7 @@ func (v *ClientSessionCapabilities) DecodeJSON(d *wire.Decoder) {
 			was := d.Try()
 			if !d.Null() {
 				v.Compaction = new(CompactionCapabilities)
-				v.Compaction.DecodeJSON(d)
+				v.Compaction.decodeJSON(d)
 			}
 			if d.Failed(was) {
 				v.Compaction = nil
@@ -413,7 +410,7 @@ func (v *ClientSessionCapabilities) DecodeJSON(d *wire.Decoder) {
 			was := d.Try()
 			if !d.Null() {
 				v.ConfigOptions = new(SessionConfigOptionsCapabilities)
-				v.ConfigOptions.DecodeJSON(d)
+				v.ConfigOptions.decodeJSON(d)
 			}
 			if d.Failed(was) {
 				v.ConfigOptions = nil
@@ -425,7 +422,7 @@ func (v *ClientSessionCapabilities) DecodeJSON(d *wire.Decoder) {
 			was := d.Try()
 			if !d.Null() {
 				v.Notices = new(NoticeCapabilities)
-				v.Notices.DecodeJSON(d)
+				v.Notices.decodeJSON(d)
 			}
 			if d.Failed(was) {
 				v.Notices = nil
@@ -490,11 +487,10 @@ func (v ClientSessionCapabilities) MarshalJSON() ([]byte, error) { return v.Appe
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *ClientSessionCapabilities) UnmarshalJSON(data []byte) error {
 	*v = ClientSessionCapabilities{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine.
-func (v *CompactionCapabilities) DecodeJSON(d *wire.Decoder) { d.Marker(nil, &v.Unknown) }
+func (v *CompactionCapabilities) decodeJSON(d *wire.Decoder) { d.Marker(nil, &v.Unknown) }
 
 // AppendJSON appends v to dst.
 func (v *CompactionCapabilities) AppendJSON(dst []byte) ([]byte, error) {
@@ -510,11 +506,10 @@ func (v CompactionCapabilities) MarshalJSON() ([]byte, error) { return v.AppendJ
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *CompactionCapabilities) UnmarshalJSON(data []byte) error {
 	*v = CompactionCapabilities{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine.
-func (v *SessionConfigOptionsCapabilities) DecodeJSON(d *wire.Decoder) {
+func (v *SessionConfigOptionsCapabilities) decodeJSON(d *wire.Decoder) {
 	var seen uint64
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
 		switch string(k) {
@@ -525,7 +520,7 @@ func (v *SessionConfigOptionsCapabilities) DecodeJSON(d *wire.Decoder) {
 			was := d.Try()
 			if !d.Null() {
 				v.Boolean = new(BooleanConfigOptionCapabilities)
-				v.Boolean.DecodeJSON(d)
+				v.Boolean.decodeJSON(d)
 			}
 			if d.Failed(was) {
 				v.Boolean = nil
@@ -578,11 +573,10 @@ func (v SessionConfigOptionsCapabilities) MarshalJSON() ([]byte, error) { return
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *SessionConfigOptionsCapabilities) UnmarshalJSON(data []byte) error {
 	*v = SessionConfigOptionsCapabilities{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine.
-func (v *BooleanConfigOptionCapabilities) DecodeJSON(d *wire.Decoder) { d.Marker(&v.Meta, &v.Unknown) }
+func (v *BooleanConfigOptionCapabilities) decodeJSON(d *wire.Decoder) { d.Marker(&v.Meta, &v.Unknown) }
 
 // AppendJSON appends v to dst.
 func (v *BooleanConfigOptionCapabilities) AppendJSON(dst []byte) ([]byte, error) {
@@ -598,11 +592,10 @@ func (v BooleanConfigOptionCapabilities) MarshalJSON() ([]byte, error) { return 
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *BooleanConfigOptionCapabilities) UnmarshalJSON(data []byte) error {
 	*v = BooleanConfigOptionCapabilities{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine.
-func (v *NoticeCapabilities) DecodeJSON(d *wire.Decoder) { d.Marker(nil, &v.Unknown) }
+func (v *NoticeCapabilities) decodeJSON(d *wire.Decoder) { d.Marker(nil, &v.Unknown) }
 
 // AppendJSON appends v to dst.
 func (v *NoticeCapabilities) AppendJSON(dst []byte) ([]byte, error) {
@@ -618,11 +611,10 @@ func (v NoticeCapabilities) MarshalJSON() ([]byte, error) { return v.AppendJSON(
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *NoticeCapabilities) UnmarshalJSON(data []byte) error {
 	*v = NoticeCapabilities{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine.
-func (v *SubagentCapabilities) DecodeJSON(d *wire.Decoder) { d.Marker(&v.Meta, &v.Unknown) }
+func (v *SubagentCapabilities) decodeJSON(d *wire.Decoder) { d.Marker(&v.Meta, &v.Unknown) }
 
 // AppendJSON appends v to dst.
 func (v *SubagentCapabilities) AppendJSON(dst []byte) ([]byte, error) {
@@ -638,11 +630,10 @@ func (v SubagentCapabilities) MarshalJSON() ([]byte, error) { return v.AppendJSO
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *SubagentCapabilities) UnmarshalJSON(data []byte) error {
 	*v = SubagentCapabilities{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine.
-func (v *PlanCapabilities) DecodeJSON(d *wire.Decoder) { d.Marker(&v.Meta, &v.Unknown) }
+func (v *PlanCapabilities) decodeJSON(d *wire.Decoder) { d.Marker(&v.Meta, &v.Unknown) }
 
 // AppendJSON appends v to dst.
 func (v *PlanCapabilities) AppendJSON(dst []byte) ([]byte, error) {
@@ -658,11 +649,10 @@ func (v PlanCapabilities) MarshalJSON() ([]byte, error) { return v.AppendJSON(ni
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *PlanCapabilities) UnmarshalJSON(data []byte) error {
 	*v = PlanCapabilities{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine.
-func (v *AuthCapabilities) DecodeJSON(d *wire.Decoder) {
+func (v *AuthCapabilities) decodeJSON(d *wire.Decoder) {
 	var seen uint64
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
 		switch string(k) {
@@ -720,11 +710,10 @@ func (v AuthCapabilities) MarshalJSON() ([]byte, error) { return v.AppendJSON(ni
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *AuthCapabilities) UnmarshalJSON(data []byte) error {
 	*v = AuthCapabilities{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine.
-func (v *ElicitationCapabilities) DecodeJSON(d *wire.Decoder) {
+func (v *ElicitationCapabilities) decodeJSON(d *wire.Decoder) {
 	var seen uint64
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
 		switch string(k) {
@@ -735,7 +724,7 @@ func (v *ElicitationCapabilities) DecodeJSON(d *wire.Decoder) {
 			was := d.Try()
 			if !d.Null() {
 				v.Form = new(ElicitationFormCapabilities)
-				v.Form.DecodeJSON(d)
+				v.Form.decodeJSON(d)
 			}
 			if d.Failed(was) {
 				v.Form = nil
@@ -747,7 +736,7 @@ func (v *ElicitationCapabilities) DecodeJSON(d *wire.Decoder) {
 			was := d.Try()
 			if !d.Null() {
 				v.URL = new(ElicitationURLCapabilities)
-				v.URL.DecodeJSON(d)
+				v.URL.decodeJSON(d)
 			}
 			if d.Failed(was) {
 				v.URL = nil
@@ -806,11 +795,10 @@ func (v ElicitationCapabilities) MarshalJSON() ([]byte, error) { return v.Append
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *ElicitationCapabilities) UnmarshalJSON(data []byte) error {
 	*v = ElicitationCapabilities{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine.
-func (v *ElicitationFormCapabilities) DecodeJSON(d *wire.Decoder) { d.Marker(&v.Meta, &v.Unknown) }
+func (v *ElicitationFormCapabilities) decodeJSON(d *wire.Decoder) { d.Marker(&v.Meta, &v.Unknown) }
 
 // AppendJSON appends v to dst.
 func (v *ElicitationFormCapabilities) AppendJSON(dst []byte) ([]byte, error) {
@@ -826,11 +814,10 @@ func (v ElicitationFormCapabilities) MarshalJSON() ([]byte, error) { return v.Ap
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *ElicitationFormCapabilities) UnmarshalJSON(data []byte) error {
 	*v = ElicitationFormCapabilities{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine.
-func (v *ElicitationURLCapabilities) DecodeJSON(d *wire.Decoder) { d.Marker(&v.Meta, &v.Unknown) }
+func (v *ElicitationURLCapabilities) decodeJSON(d *wire.Decoder) { d.Marker(&v.Meta, &v.Unknown) }
 
 // AppendJSON appends v to dst.
 func (v *ElicitationURLCapabilities) AppendJSON(dst []byte) ([]byte, error) {
@@ -846,5 +833,5 @@ func (v ElicitationURLCapabilities) MarshalJSON() ([]byte, error) { return v.App
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *ElicitationURLCapabilities) UnmarshalJSON(data []byte) error {
 	*v = ElicitationURLCapabilities{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }

@@ -46,8 +46,7 @@ type AvailableCommandsUpdate struct {
 	Unknown json.RawMessage // members the schema does not know, as an object; sent again after the others
 }
 
-// DecodeJSON reads v for the engine.
-func (v *AvailableCommand) DecodeJSON(d *wire.Decoder) {
+func (v *AvailableCommand) decodeJSON(d *wire.Decoder) {
 	start := d.At()
 	var seen uint64
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
@@ -69,7 +68,7 @@ func (v *AvailableCommand) DecodeJSON(d *wire.Decoder) {
 			was := d.Try()
 			if !d.Null() {
 				v.Input = new(UnstructuredCommandInput)
-				v.Input.DecodeJSON(d)
+				v.Input.decodeJSON(d)
 			}
 			if d.Failed(was) {
 				v.Input = nil
@@ -127,11 +126,10 @@ func (v AvailableCommand) MarshalJSON() ([]byte, error) { return v.AppendJSON(ni
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *AvailableCommand) UnmarshalJSON(data []byte) error {
 	*v = AvailableCommand{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine.
-func (v *UnstructuredCommandInput) DecodeJSON(d *wire.Decoder) {
+func (v *UnstructuredCommandInput) decodeJSON(d *wire.Decoder) {
 	start := d.At()
 	var seen uint64
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
@@ -187,11 +185,10 @@ func (v UnstructuredCommandInput) MarshalJSON() ([]byte, error) { return v.Appen
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *UnstructuredCommandInput) UnmarshalJSON(data []byte) error {
 	*v = UnstructuredCommandInput{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine. Its discriminator may be missing.
-func (v *AvailableCommandsUpdate) DecodeJSON(d *wire.Decoder) {
+func (v *AvailableCommandsUpdate) decodeJSON(d *wire.Decoder) {
 	start := d.At()
 	seen := d.Opened(1 << 1)
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
@@ -201,7 +198,7 @@ func (v *AvailableCommandsUpdate) DecodeJSON(d *wire.Decoder) {
 				continue
 			}
 			was := d.Try()
-			v.AvailableCommands = wire.SliceSkip(d, (*AvailableCommand).DecodeJSON)
+			v.AvailableCommands = wire.SliceSkip(d, (*AvailableCommand).decodeJSON)
 			if d.Failed(was) {
 				v.AvailableCommands = []AvailableCommand{}
 			}
@@ -261,5 +258,5 @@ func (v AvailableCommandsUpdate) MarshalJSON() ([]byte, error) { return v.Append
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *AvailableCommandsUpdate) UnmarshalJSON(data []byte) error {
 	*v = AvailableCommandsUpdate{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }

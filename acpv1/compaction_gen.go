@@ -89,8 +89,7 @@ func internCompactionStatus(b []byte) CompactionStatus {
 	return CompactionStatus(b)
 }
 
-// DecodeJSON reads v for the engine. Its discriminator may be missing.
-func (v *CompactionUpdate) DecodeJSON(d *wire.Decoder) {
+func (v *CompactionUpdate) decodeJSON(d *wire.Decoder) {
 	start := d.At()
 	seen := d.Opened(1 << 4)
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
@@ -111,9 +110,9 @@ func (v *CompactionUpdate) DecodeJSON(d *wire.Decoder) {
 			}
 			was := d.Try()
 			if d.Null() {
-				v.Summary = wire.Clear[[]ContentBlock]()
+				v.Summary = Clear[[]ContentBlock]()
 			} else {
-				v.Summary = wire.Set(wire.SliceSkip(d, decodeContentBlock))
+				v.Summary = Set(wire.SliceSkip(d, decodeContentBlock))
 			}
 			if d.Failed(was) {
 				v.Summary = Patch[[]ContentBlock]{}
@@ -124,9 +123,9 @@ func (v *CompactionUpdate) DecodeJSON(d *wire.Decoder) {
 			}
 			was := d.Try()
 			if d.Null() {
-				v.Error = wire.Clear[string]()
+				v.Error = Clear[string]()
 			} else {
-				v.Error = wire.Set(d.Str())
+				v.Error = Set(d.Str())
 			}
 			if d.Failed(was) {
 				v.Error = Patch[string]{}
@@ -163,21 +162,21 @@ func (v *CompactionUpdate) AppendJSON(dst []byte) ([]byte, error) {
 func (v *CompactionUpdate) appendFields(dst []byte) (_ []byte, err error) {
 	dst = append(wire.AppendString(append(dst, `"compactionId":`...), string(v.CompactionID)), ',')
 	dst = append(wire.AppendString(append(dst, `"status":`...), string(v.Status)), ',')
-	switch v.Summary.State() {
-	case wire.PatchCleared:
+	switch v.Summary.state {
+	case patchCleared:
 		dst = append(dst, `"summary":null,`...)
-	case wire.PatchSet:
-		x, _ := v.Summary.Get()
+	case patchSet:
+		x := v.Summary.value
 		if dst, err = wire.AppendSlice(append(dst, `"summary":`...), x, appendContentBlock); err != nil {
 			return dst, wire.In("summary", err)
 		}
 		dst = append(dst, ',')
 	}
-	switch v.Error.State() {
-	case wire.PatchCleared:
+	switch v.Error.state {
+	case patchCleared:
 		dst = append(dst, `"error":null,`...)
-	case wire.PatchSet:
-		x, _ := v.Error.Get()
+	case patchSet:
+		x := v.Error.value
 		dst = append(wire.AppendString(append(dst, `"error":`...), x), ',')
 	}
 	if len(v.Meta) > 0 {
@@ -202,11 +201,10 @@ func (v CompactionUpdate) MarshalJSON() ([]byte, error) { return v.AppendJSON(ni
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *CompactionUpdate) UnmarshalJSON(data []byte) error {
 	*v = CompactionUpdate{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine. Its discriminator may be missing.
-func (v *CompactionSummaryChunk) DecodeJSON(d *wire.Decoder) {
+func (v *CompactionSummaryChunk) decodeJSON(d *wire.Decoder) {
 	start := d.At()
 	seen := d.Opened(1 << 2)
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
@@ -281,5 +279,5 @@ func (v CompactionSummaryChunk) MarshalJSON() ([]byte, error) { return v.AppendJ
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *CompactionSummaryChunk) UnmarshalJSON(data []byte) error {
 	*v = CompactionSummaryChunk{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }

@@ -241,8 +241,7 @@ type SessionConfigOptionValueID struct {
 	Value SessionConfigValueID
 }
 
-// DecodeJSON reads v for the engine.
-func (v *SessionModeState) DecodeJSON(d *wire.Decoder) {
+func (v *SessionModeState) decodeJSON(d *wire.Decoder) {
 	start := d.At()
 	var seen uint64
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
@@ -257,7 +256,7 @@ func (v *SessionModeState) DecodeJSON(d *wire.Decoder) {
 				continue
 			}
 			was := d.Try()
-			v.AvailableModes = wire.SliceSkip(d, (*SessionMode).DecodeJSON)
+			v.AvailableModes = wire.SliceSkip(d, (*SessionMode).decodeJSON)
 			if d.Failed(was) {
 				v.AvailableModes = []SessionMode{}
 			}
@@ -311,11 +310,10 @@ func (v SessionModeState) MarshalJSON() ([]byte, error) { return v.AppendJSON(ni
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *SessionModeState) UnmarshalJSON(data []byte) error {
 	*v = SessionModeState{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine.
-func (v *SessionMode) DecodeJSON(d *wire.Decoder) {
+func (v *SessionMode) decodeJSON(d *wire.Decoder) {
 	start := d.At()
 	var seen uint64
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
@@ -391,11 +389,10 @@ func (v SessionMode) MarshalJSON() ([]byte, error) { return v.AppendJSON(nil) }
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *SessionMode) UnmarshalJSON(data []byte) error {
 	*v = SessionMode{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine.
-func (v *SessionConfigOption) DecodeJSON(d *wire.Decoder) {
+func (v *SessionConfigOption) decodeJSON(d *wire.Decoder) {
 	start := d.At()
 	owned := d.NotOwned() // the object is read more than once
 	decodeSessionConfigOptionKind(&v.Kind, d, "id", "name", "description", "category", "_meta")
@@ -499,7 +496,7 @@ func (v SessionConfigOption) MarshalJSON() ([]byte, error) { return v.AppendJSON
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *SessionConfigOption) UnmarshalJSON(data []byte) error {
 	*v = SessionConfigOption{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
 // internSessionConfigOptionCategory avoids an allocation for the values the schema knows.
@@ -524,10 +521,10 @@ func UnmarshalSessionConfigSelectOptions(data []byte) (SessionConfigSelectOption
 
 func decodeSessionConfigSelectOptions(v *SessionConfigSelectOptions, d *wire.Decoder) {
 	if d.ElemKind("value") == '"' || d.ElemKind("group") != '"' {
-		list := wire.Slice(d, (*SessionConfigSelectOption).DecodeJSON)
+		list := wire.Slice(d, (*SessionConfigSelectOption).decodeJSON)
 		*v = SessionConfigSelectOptionList(list)
 	} else {
-		list := wire.Slice(d, (*SessionConfigSelectGroup).DecodeJSON)
+		list := wire.Slice(d, (*SessionConfigSelectGroup).decodeJSON)
 		*v = SessionConfigSelectGroupList(list)
 	}
 }
@@ -552,8 +549,7 @@ func (v SessionConfigSelectGroupList) MarshalJSON() ([]byte, error) { return v.A
 
 func (SessionConfigSelectGroupList) isSessionConfigSelectOptions() {}
 
-// DecodeJSON reads v for the engine.
-func (v *SessionConfigSelectOption) DecodeJSON(d *wire.Decoder) {
+func (v *SessionConfigSelectOption) decodeJSON(d *wire.Decoder) {
 	start := d.At()
 	var seen uint64
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
@@ -629,11 +625,10 @@ func (v SessionConfigSelectOption) MarshalJSON() ([]byte, error) { return v.Appe
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *SessionConfigSelectOption) UnmarshalJSON(data []byte) error {
 	*v = SessionConfigSelectOption{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine.
-func (v *SessionConfigSelectGroup) DecodeJSON(d *wire.Decoder) {
+func (v *SessionConfigSelectGroup) decodeJSON(d *wire.Decoder) {
 	start := d.At()
 	var seen uint64
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
@@ -653,7 +648,7 @@ func (v *SessionConfigSelectGroup) DecodeJSON(d *wire.Decoder) {
 				continue
 			}
 			was := d.Try()
-			v.Options = wire.SliceSkip(d, (*SessionConfigSelectOption).DecodeJSON)
+			v.Options = wire.SliceSkip(d, (*SessionConfigSelectOption).decodeJSON)
 			if d.Failed(was) {
 				v.Options = []SessionConfigSelectOption{}
 			}
@@ -708,11 +703,10 @@ func (v SessionConfigSelectGroup) MarshalJSON() ([]byte, error) { return v.Appen
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *SessionConfigSelectGroup) UnmarshalJSON(data []byte) error {
 	*v = SessionConfigSelectGroup{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine. Its discriminator may be missing.
-func (v *SessionConfigSelect) DecodeJSON(d *wire.Decoder) {
+func (v *SessionConfigSelect) decodeJSON(d *wire.Decoder) {
 	start := d.At()
 	seen := d.Opened(1 << 2)
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
@@ -783,11 +777,10 @@ func (v SessionConfigSelect) MarshalJSON() ([]byte, error) { return v.AppendJSON
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *SessionConfigSelect) UnmarshalJSON(data []byte) error {
 	*v = SessionConfigSelect{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine. Its discriminator may be missing.
-func (v *SessionConfigBoolean) DecodeJSON(d *wire.Decoder) {
+func (v *SessionConfigBoolean) decodeJSON(d *wire.Decoder) {
 	start := d.At()
 	seen := d.Opened(1 << 1)
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
@@ -846,11 +839,10 @@ func (v SessionConfigBoolean) MarshalJSON() ([]byte, error) { return v.AppendJSO
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *SessionConfigBoolean) UnmarshalJSON(data []byte) error {
 	*v = SessionConfigBoolean{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine.
-func (v *SetSessionModeResponse) DecodeJSON(d *wire.Decoder) { d.Marker(&v.Meta, &v.Unknown) }
+func (v *SetSessionModeResponse) decodeJSON(d *wire.Decoder) { d.Marker(&v.Meta, &v.Unknown) }
 
 // AppendJSON appends v to dst.
 func (v *SetSessionModeResponse) AppendJSON(dst []byte) ([]byte, error) {
@@ -866,11 +858,10 @@ func (v SetSessionModeResponse) MarshalJSON() ([]byte, error) { return v.AppendJ
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *SetSessionModeResponse) UnmarshalJSON(data []byte) error {
 	*v = SetSessionModeResponse{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine.
-func (v *SetSessionConfigOptionResponse) DecodeJSON(d *wire.Decoder) {
+func (v *SetSessionConfigOptionResponse) decodeJSON(d *wire.Decoder) {
 	start := d.At()
 	var seen uint64
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
@@ -880,7 +871,7 @@ func (v *SetSessionConfigOptionResponse) DecodeJSON(d *wire.Decoder) {
 				continue
 			}
 			was := d.Try()
-			v.ConfigOptions = wire.SliceSkip(d, (*SessionConfigOption).DecodeJSON)
+			v.ConfigOptions = wire.SliceSkip(d, (*SessionConfigOption).decodeJSON)
 			if d.Failed(was) {
 				v.ConfigOptions = []SessionConfigOption{}
 			}
@@ -933,11 +924,10 @@ func (v SetSessionConfigOptionResponse) MarshalJSON() ([]byte, error) { return v
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *SetSessionConfigOptionResponse) UnmarshalJSON(data []byte) error {
 	*v = SetSessionConfigOptionResponse{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine.
-func (v *SetSessionModeRequest) DecodeJSON(d *wire.Decoder) {
+func (v *SetSessionModeRequest) decodeJSON(d *wire.Decoder) {
 	start := d.At()
 	var seen uint64
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
@@ -999,11 +989,10 @@ func (v SetSessionModeRequest) MarshalJSON() ([]byte, error) { return v.AppendJS
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *SetSessionModeRequest) UnmarshalJSON(data []byte) error {
 	*v = SetSessionModeRequest{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine.
-func (v *SetSessionConfigOptionRequest) DecodeJSON(d *wire.Decoder) {
+func (v *SetSessionConfigOptionRequest) decodeJSON(d *wire.Decoder) {
 	start := d.At()
 	owned := d.NotOwned() // the object is read more than once
 	decodeSessionConfigOptionValue(&v.Value, d)
@@ -1079,7 +1068,7 @@ func (v SetSessionConfigOptionRequest) MarshalJSON() ([]byte, error) { return v.
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *SetSessionConfigOptionRequest) UnmarshalJSON(data []byte) error {
 	*v = SetSessionConfigOptionRequest{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
 func decodeSessionConfigOptionKind(v *SessionConfigOptionKind, d *wire.Decoder, base ...string) {
@@ -1087,11 +1076,11 @@ func decodeSessionConfigOptionKind(v *SessionConfigOptionKind, d *wire.Decoder, 
 	switch string(tag) {
 	case "select":
 		x := new(SessionConfigSelect)
-		x.DecodeJSON(d)
+		x.decodeJSON(d)
 		*v = x
 	case "boolean":
 		x := new(SessionConfigBoolean)
-		x.DecodeJSON(d)
+		x.decodeJSON(d)
 		*v = x
 	default:
 		if tag == nil {
@@ -1144,18 +1133,17 @@ func decodeSessionConfigOptionValue(v *SessionConfigOptionValue, d *wire.Decoder
 	switch string(tag) {
 	case "boolean":
 		x := new(SessionConfigOptionValueBoolean)
-		x.DecodeJSON(d)
+		x.decodeJSON(d)
 		*v = x
 	default:
 		d.Reopen()
 		x := new(SessionConfigOptionValueID)
-		x.DecodeJSON(d)
+		x.decodeJSON(d)
 		*v = x
 	}
 }
 
-// DecodeJSON reads v for the engine. Its discriminator may be missing.
-func (v *SessionConfigOptionValueBoolean) DecodeJSON(d *wire.Decoder) {
+func (v *SessionConfigOptionValueBoolean) decodeJSON(d *wire.Decoder) {
 	start := d.At()
 	seen := d.Opened(1 << 1)
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
@@ -1214,11 +1202,10 @@ func (v SessionConfigOptionValueBoolean) MarshalJSON() ([]byte, error) { return 
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *SessionConfigOptionValueBoolean) UnmarshalJSON(data []byte) error {
 	*v = SessionConfigOptionValueBoolean{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine.
-func (v *SessionConfigOptionValueID) DecodeJSON(d *wire.Decoder) {
+func (v *SessionConfigOptionValueID) decodeJSON(d *wire.Decoder) {
 	start := d.At()
 	var seen uint64
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
@@ -1272,5 +1259,5 @@ func (v SessionConfigOptionValueID) MarshalJSON() ([]byte, error) { return v.App
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *SessionConfigOptionValueID) UnmarshalJSON(data []byte) error {
 	*v = SessionConfigOptionValueID{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }

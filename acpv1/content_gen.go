@@ -218,23 +218,23 @@ func decodeContentBlockSpare(v *ContentBlock, d *wire.Decoder, spare *TextConten
 		if x == nil {
 			x = new(TextContent)
 		}
-		x.DecodeJSON(d)
+		x.decodeJSON(d)
 		*v = x
 	case "image":
 		x := new(ImageContent)
-		x.DecodeJSON(d)
+		x.decodeJSON(d)
 		*v = x
 	case "audio":
 		x := new(AudioContent)
-		x.DecodeJSON(d)
+		x.decodeJSON(d)
 		*v = x
 	case "resource_link":
 		x := new(ResourceLink)
-		x.DecodeJSON(d)
+		x.decodeJSON(d)
 		*v = x
 	case "resource":
 		x := new(EmbeddedResource)
-		x.DecodeJSON(d)
+		x.decodeJSON(d)
 		*v = x
 	default:
 		if tag == nil {
@@ -272,8 +272,7 @@ func (v *UnknownContentBlock) UnmarshalJSON(data []byte) error {
 
 func (*UnknownContentBlock) isContentBlock() {}
 
-// DecodeJSON reads v for the engine.
-func (v *Annotations) DecodeJSON(d *wire.Decoder) {
+func (v *Annotations) decodeJSON(d *wire.Decoder) {
 	var seen uint64
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
 		switch string(k) {
@@ -367,7 +366,7 @@ func (v Annotations) MarshalJSON() ([]byte, error) { return v.AppendJSON(nil) }
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *Annotations) UnmarshalJSON(data []byte) error {
 	*v = Annotations{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
 // internRole avoids an allocation for the values the schema knows.
@@ -383,8 +382,7 @@ func internRole(b []byte) Role {
 
 func decodeRole(v *Role, d *wire.Decoder) { *v = internRole(d.Bytes()) }
 
-// DecodeJSON reads v for the engine. Its discriminator may be missing.
-func (v *TextContent) DecodeJSON(d *wire.Decoder) {
+func (v *TextContent) decodeJSON(d *wire.Decoder) {
 	start := d.At()
 	seen := d.Opened(1 << 2)
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
@@ -396,7 +394,7 @@ func (v *TextContent) DecodeJSON(d *wire.Decoder) {
 			was := d.Try()
 			if !d.Null() {
 				v.Annotations = new(Annotations)
-				v.Annotations.DecodeJSON(d)
+				v.Annotations.decodeJSON(d)
 			}
 			if d.Failed(was) {
 				v.Annotations = nil
@@ -465,11 +463,10 @@ func (v TextContent) MarshalJSON() ([]byte, error) { return v.AppendJSON(nil) }
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *TextContent) UnmarshalJSON(data []byte) error {
 	*v = TextContent{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine. Its discriminator may be missing.
-func (v *ImageContent) DecodeJSON(d *wire.Decoder) {
+func (v *ImageContent) decodeJSON(d *wire.Decoder) {
 	start := d.At()
 	seen := d.Opened(1 << 4)
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
@@ -481,7 +478,7 @@ func (v *ImageContent) DecodeJSON(d *wire.Decoder) {
 			was := d.Try()
 			if !d.Null() {
 				v.Annotations = new(Annotations)
-				v.Annotations.DecodeJSON(d)
+				v.Annotations.decodeJSON(d)
 			}
 			if d.Failed(was) {
 				v.Annotations = nil
@@ -570,11 +567,10 @@ func (v ImageContent) MarshalJSON() ([]byte, error) { return v.AppendJSON(nil) }
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *ImageContent) UnmarshalJSON(data []byte) error {
 	*v = ImageContent{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine. Its discriminator may be missing.
-func (v *AudioContent) DecodeJSON(d *wire.Decoder) {
+func (v *AudioContent) decodeJSON(d *wire.Decoder) {
 	start := d.At()
 	seen := d.Opened(1 << 3)
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
@@ -586,7 +582,7 @@ func (v *AudioContent) DecodeJSON(d *wire.Decoder) {
 			was := d.Try()
 			if !d.Null() {
 				v.Annotations = new(Annotations)
-				v.Annotations.DecodeJSON(d)
+				v.Annotations.decodeJSON(d)
 			}
 			if d.Failed(was) {
 				v.Annotations = nil
@@ -661,11 +657,10 @@ func (v AudioContent) MarshalJSON() ([]byte, error) { return v.AppendJSON(nil) }
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *AudioContent) UnmarshalJSON(data []byte) error {
 	*v = AudioContent{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine. Its discriminator may be missing.
-func (v *ResourceLink) DecodeJSON(d *wire.Decoder) {
+func (v *ResourceLink) decodeJSON(d *wire.Decoder) {
 	start := d.At()
 	seen := d.Opened(1 << 7)
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
@@ -677,7 +672,7 @@ func (v *ResourceLink) DecodeJSON(d *wire.Decoder) {
 			was := d.Try()
 			if !d.Null() {
 				v.Annotations = new(Annotations)
-				v.Annotations.DecodeJSON(d)
+				v.Annotations.decodeJSON(d)
 			}
 			if d.Failed(was) {
 				v.Annotations = nil
@@ -808,7 +803,7 @@ func (v ResourceLink) MarshalJSON() ([]byte, error) { return v.AppendJSON(nil) }
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *ResourceLink) UnmarshalJSON(data []byte) error {
 	*v = ResourceLink{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
 // UnmarshalEmbeddedResourceResource reads one [EmbeddedResourceResource], for callers with JSON of their own.
@@ -819,17 +814,16 @@ func UnmarshalEmbeddedResourceResource(data []byte) (EmbeddedResourceResource, e
 func decodeEmbeddedResourceResource(v *EmbeddedResourceResource, d *wire.Decoder) {
 	if d.Kind("text") == '"' {
 		x := new(TextResourceContents)
-		x.DecodeJSON(d)
+		x.decodeJSON(d)
 		*v = x
 		return
 	}
 	x := new(BlobResourceContents)
-	x.DecodeJSON(d)
+	x.decodeJSON(d)
 	*v = x
 }
 
-// DecodeJSON reads v for the engine.
-func (v *TextResourceContents) DecodeJSON(d *wire.Decoder) {
+func (v *TextResourceContents) decodeJSON(d *wire.Decoder) {
 	start := d.At()
 	var seen uint64
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
@@ -907,11 +901,10 @@ func (v TextResourceContents) MarshalJSON() ([]byte, error) { return v.AppendJSO
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *TextResourceContents) UnmarshalJSON(data []byte) error {
 	*v = TextResourceContents{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine.
-func (v *BlobResourceContents) DecodeJSON(d *wire.Decoder) {
+func (v *BlobResourceContents) decodeJSON(d *wire.Decoder) {
 	start := d.At()
 	var seen uint64
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
@@ -989,11 +982,10 @@ func (v BlobResourceContents) MarshalJSON() ([]byte, error) { return v.AppendJSO
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *BlobResourceContents) UnmarshalJSON(data []byte) error {
 	*v = BlobResourceContents{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine. Its discriminator may be missing.
-func (v *EmbeddedResource) DecodeJSON(d *wire.Decoder) {
+func (v *EmbeddedResource) decodeJSON(d *wire.Decoder) {
 	start := d.At()
 	seen := d.Opened(1 << 2)
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
@@ -1005,7 +997,7 @@ func (v *EmbeddedResource) DecodeJSON(d *wire.Decoder) {
 			was := d.Try()
 			if !d.Null() {
 				v.Annotations = new(Annotations)
-				v.Annotations.DecodeJSON(d)
+				v.Annotations.decodeJSON(d)
 			}
 			if d.Failed(was) {
 				v.Annotations = nil
@@ -1080,5 +1072,5 @@ func (v EmbeddedResource) MarshalJSON() ([]byte, error) { return v.AppendJSON(ni
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *EmbeddedResource) UnmarshalJSON(data []byte) error {
 	*v = EmbeddedResource{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }

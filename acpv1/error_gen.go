@@ -56,8 +56,7 @@ func (v ErrorCode) Known() bool {
 	return false
 }
 
-// DecodeJSON reads v for the engine.
-func (v *Error) DecodeJSON(d *wire.Decoder) {
+func (v *Error) decodeJSON(d *wire.Decoder) {
 	start := d.At()
 	var seen uint64
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
@@ -123,5 +122,5 @@ func (v Error) MarshalJSON() ([]byte, error) { return v.AppendJSON(nil) }
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *Error) UnmarshalJSON(data []byte) error {
 	*v = Error{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }

@@ -55,8 +55,7 @@ type ReadTextFileResponse struct {
 	Unknown json.RawMessage // members the schema does not know, as an object; sent again after the others
 }
 
-// DecodeJSON reads v for the engine.
-func (v *WriteTextFileRequest) DecodeJSON(d *wire.Decoder) {
+func (v *WriteTextFileRequest) decodeJSON(d *wire.Decoder) {
 	start := d.At()
 	var seen uint64
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
@@ -124,11 +123,10 @@ func (v WriteTextFileRequest) MarshalJSON() ([]byte, error) { return v.AppendJSO
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *WriteTextFileRequest) UnmarshalJSON(data []byte) error {
 	*v = WriteTextFileRequest{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine.
-func (v *ReadTextFileRequest) DecodeJSON(d *wire.Decoder) {
+func (v *ReadTextFileRequest) decodeJSON(d *wire.Decoder) {
 	start := d.At()
 	var seen uint64
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
@@ -210,11 +208,10 @@ func (v ReadTextFileRequest) MarshalJSON() ([]byte, error) { return v.AppendJSON
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *ReadTextFileRequest) UnmarshalJSON(data []byte) error {
 	*v = ReadTextFileRequest{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine.
-func (v *WriteTextFileResponse) DecodeJSON(d *wire.Decoder) { d.Marker(&v.Meta, &v.Unknown) }
+func (v *WriteTextFileResponse) decodeJSON(d *wire.Decoder) { d.Marker(&v.Meta, &v.Unknown) }
 
 // AppendJSON appends v to dst.
 func (v *WriteTextFileResponse) AppendJSON(dst []byte) ([]byte, error) {
@@ -230,11 +227,10 @@ func (v WriteTextFileResponse) MarshalJSON() ([]byte, error) { return v.AppendJS
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *WriteTextFileResponse) UnmarshalJSON(data []byte) error {
 	*v = WriteTextFileResponse{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine.
-func (v *ReadTextFileResponse) DecodeJSON(d *wire.Decoder) {
+func (v *ReadTextFileResponse) decodeJSON(d *wire.Decoder) {
 	start := d.At()
 	var seen uint64
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
@@ -290,5 +286,5 @@ func (v ReadTextFileResponse) MarshalJSON() ([]byte, error) { return v.AppendJSO
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *ReadTextFileResponse) UnmarshalJSON(data []byte) error {
 	*v = ReadTextFileResponse{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }

@@ -190,8 +190,7 @@ type BooleanPropertySchema struct {
 	Unknown json.RawMessage // members the schema does not know, as an object; sent again after the others
 }
 
-// DecodeJSON reads v for the engine.
-func (v *ElicitationSchema) DecodeJSON(d *wire.Decoder) {
+func (v *ElicitationSchema) decodeJSON(d *wire.Decoder) {
 	var seen uint64
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
 		switch string(k) {
@@ -327,7 +326,7 @@ func (v ElicitationSchema) MarshalJSON() ([]byte, error) { return v.AppendJSON(n
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *ElicitationSchema) UnmarshalJSON(data []byte) error {
 	*v = ElicitationSchema{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
 // internElicitationSchemaType avoids an allocation for the values the schema knows.
@@ -356,23 +355,23 @@ func decodeElicitationPropertySchema(v *ElicitationPropertySchema, d *wire.Decod
 	switch string(tag) {
 	case "string":
 		x := new(StringPropertySchema)
-		x.DecodeJSON(d)
+		x.decodeJSON(d)
 		*v = x
 	case "number":
 		x := new(NumberPropertySchema)
-		x.DecodeJSON(d)
+		x.decodeJSON(d)
 		*v = x
 	case "integer":
 		x := new(IntegerPropertySchema)
-		x.DecodeJSON(d)
+		x.decodeJSON(d)
 		*v = x
 	case "boolean":
 		x := new(BooleanPropertySchema)
-		x.DecodeJSON(d)
+		x.decodeJSON(d)
 		*v = x
 	case "array":
 		x := new(MultiSelectPropertySchema)
-		x.DecodeJSON(d)
+		x.decodeJSON(d)
 		*v = x
 	default:
 		if tag == nil {
@@ -425,8 +424,7 @@ func internStringFormat(b []byte) StringFormat {
 	return StringFormat(b)
 }
 
-// DecodeJSON reads v for the engine. Its discriminator may be missing.
-func (v *StringPropertySchema) DecodeJSON(d *wire.Decoder) {
+func (v *StringPropertySchema) decodeJSON(d *wire.Decoder) {
 	seen := d.Opened(1 << 9)
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
 		switch string(k) {
@@ -503,7 +501,7 @@ func (v *StringPropertySchema) DecodeJSON(d *wire.Decoder) {
 				continue
 			}
 			if !d.Null() {
-				v.OneOf = wire.Slice(d, (*EnumOption).DecodeJSON)
+				v.OneOf = wire.Slice(d, (*EnumOption).decodeJSON)
 			}
 		case "_meta":
 			if !d.Once(&seen, 1<<11) {
@@ -587,11 +585,10 @@ func (v StringPropertySchema) MarshalJSON() ([]byte, error) { return v.AppendJSO
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *StringPropertySchema) UnmarshalJSON(data []byte) error {
 	*v = StringPropertySchema{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine. Its discriminator may be missing.
-func (v *NumberPropertySchema) DecodeJSON(d *wire.Decoder) {
+func (v *NumberPropertySchema) decodeJSON(d *wire.Decoder) {
 	seen := d.Opened(1 << 5)
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
 		switch string(k) {
@@ -715,11 +712,10 @@ func (v NumberPropertySchema) MarshalJSON() ([]byte, error) { return v.AppendJSO
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *NumberPropertySchema) UnmarshalJSON(data []byte) error {
 	*v = NumberPropertySchema{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine. Its discriminator may be missing.
-func (v *IntegerPropertySchema) DecodeJSON(d *wire.Decoder) {
+func (v *IntegerPropertySchema) decodeJSON(d *wire.Decoder) {
 	seen := d.Opened(1 << 5)
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
 		switch string(k) {
@@ -834,11 +830,10 @@ func (v IntegerPropertySchema) MarshalJSON() ([]byte, error) { return v.AppendJS
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *IntegerPropertySchema) UnmarshalJSON(data []byte) error {
 	*v = IntegerPropertySchema{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine. Its discriminator may be missing.
-func (v *BooleanPropertySchema) DecodeJSON(d *wire.Decoder) {
+func (v *BooleanPropertySchema) decodeJSON(d *wire.Decoder) {
 	seen := d.Opened(1 << 3)
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
 		switch string(k) {
@@ -933,5 +928,5 @@ func (v BooleanPropertySchema) MarshalJSON() ([]byte, error) { return v.AppendJS
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *BooleanPropertySchema) UnmarshalJSON(data []byte) error {
 	*v = BooleanPropertySchema{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }

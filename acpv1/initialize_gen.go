@@ -63,8 +63,7 @@ type InitializeRequest struct {
 	Unknown json.RawMessage // members the schema does not know, as an object; sent again after the others
 }
 
-// DecodeJSON reads v for the engine.
-func (v *InitializeResponse) DecodeJSON(d *wire.Decoder) {
+func (v *InitializeResponse) decodeJSON(d *wire.Decoder) {
 	start := d.At()
 	var seen uint64
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
@@ -79,7 +78,7 @@ func (v *InitializeResponse) DecodeJSON(d *wire.Decoder) {
 				continue
 			}
 			was := d.Try()
-			v.AgentCapabilities.DecodeJSON(d)
+			v.AgentCapabilities.decodeJSON(d)
 			if d.Failed(was) {
 				v.AgentCapabilities = AgentCapabilities{}
 			}
@@ -99,7 +98,7 @@ func (v *InitializeResponse) DecodeJSON(d *wire.Decoder) {
 			was := d.Try()
 			if !d.Null() {
 				v.AgentInfo = new(Implementation)
-				v.AgentInfo.DecodeJSON(d)
+				v.AgentInfo.decodeJSON(d)
 			}
 			if d.Failed(was) {
 				v.AgentInfo = nil
@@ -166,11 +165,10 @@ func (v InitializeResponse) MarshalJSON() ([]byte, error) { return v.AppendJSON(
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *InitializeResponse) UnmarshalJSON(data []byte) error {
 	*v = InitializeResponse{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine.
-func (v *Implementation) DecodeJSON(d *wire.Decoder) {
+func (v *Implementation) decodeJSON(d *wire.Decoder) {
 	start := d.At()
 	var seen uint64
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
@@ -246,11 +244,10 @@ func (v Implementation) MarshalJSON() ([]byte, error) { return v.AppendJSON(nil)
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *Implementation) UnmarshalJSON(data []byte) error {
 	*v = Implementation{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine.
-func (v *InitializeRequest) DecodeJSON(d *wire.Decoder) {
+func (v *InitializeRequest) decodeJSON(d *wire.Decoder) {
 	start := d.At()
 	var seen uint64
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
@@ -265,7 +262,7 @@ func (v *InitializeRequest) DecodeJSON(d *wire.Decoder) {
 				continue
 			}
 			was := d.Try()
-			v.ClientCapabilities.DecodeJSON(d)
+			v.ClientCapabilities.decodeJSON(d)
 			if d.Failed(was) {
 				v.ClientCapabilities = ClientCapabilities{}
 			}
@@ -276,7 +273,7 @@ func (v *InitializeRequest) DecodeJSON(d *wire.Decoder) {
 			was := d.Try()
 			if !d.Null() {
 				v.ClientInfo = new(Implementation)
-				v.ClientInfo.DecodeJSON(d)
+				v.ClientInfo.decodeJSON(d)
 			}
 			if d.Failed(was) {
 				v.ClientInfo = nil
@@ -337,5 +334,5 @@ func (v InitializeRequest) MarshalJSON() ([]byte, error) { return v.AppendJSON(n
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *InitializeRequest) UnmarshalJSON(data []byte) error {
 	*v = InitializeRequest{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }

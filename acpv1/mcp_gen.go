@@ -185,8 +185,7 @@ type MessageMCPNotification struct {
 	Unknown json.RawMessage // members the schema does not know, as an object; sent again after the others
 }
 
-// DecodeJSON reads v for the engine.
-func (v *MessageMCPRequest) DecodeJSON(d *wire.Decoder) {
+func (v *MessageMCPRequest) decodeJSON(d *wire.Decoder) {
 	start := d.At()
 	var seen uint64
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
@@ -265,7 +264,7 @@ func (v MessageMCPRequest) MarshalJSON() ([]byte, error) { return v.AppendJSON(n
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *MessageMCPRequest) UnmarshalJSON(data []byte) error {
 	*v = MessageMCPRequest{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
 // UnmarshalMCPServer reads one [MCPServer], for callers with JSON of their own.
@@ -285,26 +284,26 @@ func decodeMCPServer(v *MCPServer, d *wire.Decoder) {
 	switch string(tag) {
 	case "http":
 		x := new(MCPServerHTTP)
-		x.DecodeJSON(d)
+		x.decodeJSON(d)
 		*v = x
 	case "sse":
 		x := new(MCPServerSSE)
-		x.DecodeJSON(d)
+		x.decodeJSON(d)
 		*v = x
 	case "acp":
 		x := new(MCPServerACP)
-		x.DecodeJSON(d)
+		x.decodeJSON(d)
 		*v = x
 	case "stdio": // what the untagged variant is called elsewhere
 		d.Reopen()
 		x := new(MCPServerStdio)
-		x.DecodeJSON(d)
+		x.decodeJSON(d)
 		*v = x
 	default:
 		if tag == nil {
 			d.Reopen()
 			x := new(MCPServerStdio)
-			x.DecodeJSON(d)
+			x.decodeJSON(d)
 			*v = x
 			return
 		}
@@ -339,8 +338,7 @@ func (v *UnknownMCPServer) UnmarshalJSON(data []byte) error {
 
 func (*UnknownMCPServer) isMCPServer() {}
 
-// DecodeJSON reads v for the engine.
-func (v *HTTPHeader) DecodeJSON(d *wire.Decoder) {
+func (v *HTTPHeader) decodeJSON(d *wire.Decoder) {
 	start := d.At()
 	var seen uint64
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
@@ -402,11 +400,10 @@ func (v HTTPHeader) MarshalJSON() ([]byte, error) { return v.AppendJSON(nil) }
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *HTTPHeader) UnmarshalJSON(data []byte) error {
 	*v = HTTPHeader{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine. Its discriminator may be missing.
-func (v *MCPServerHTTP) DecodeJSON(d *wire.Decoder) {
+func (v *MCPServerHTTP) decodeJSON(d *wire.Decoder) {
 	start := d.At()
 	seen := d.Opened(1 << 3)
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
@@ -428,7 +425,7 @@ func (v *MCPServerHTTP) DecodeJSON(d *wire.Decoder) {
 			if d.Null() {
 				v.Headers = []HTTPHeader{}
 			} else {
-				v.Headers = wire.Slice(d, (*HTTPHeader).DecodeJSON)
+				v.Headers = wire.Slice(d, (*HTTPHeader).decodeJSON)
 			}
 		case "_meta":
 			if !d.Once(&seen, 1<<5) {
@@ -488,11 +485,10 @@ func (v MCPServerHTTP) MarshalJSON() ([]byte, error) { return v.AppendJSON(nil) 
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *MCPServerHTTP) UnmarshalJSON(data []byte) error {
 	*v = MCPServerHTTP{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine. Its discriminator may be missing.
-func (v *MCPServerSSE) DecodeJSON(d *wire.Decoder) {
+func (v *MCPServerSSE) decodeJSON(d *wire.Decoder) {
 	start := d.At()
 	seen := d.Opened(1 << 3)
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
@@ -514,7 +510,7 @@ func (v *MCPServerSSE) DecodeJSON(d *wire.Decoder) {
 			if d.Null() {
 				v.Headers = []HTTPHeader{}
 			} else {
-				v.Headers = wire.Slice(d, (*HTTPHeader).DecodeJSON)
+				v.Headers = wire.Slice(d, (*HTTPHeader).decodeJSON)
 			}
 		case "_meta":
 			if !d.Once(&seen, 1<<5) {
@@ -574,11 +570,10 @@ func (v MCPServerSSE) MarshalJSON() ([]byte, error) { return v.AppendJSON(nil) }
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *MCPServerSSE) UnmarshalJSON(data []byte) error {
 	*v = MCPServerSSE{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine. Its discriminator may be missing.
-func (v *MCPServerACP) DecodeJSON(d *wire.Decoder) {
+func (v *MCPServerACP) decodeJSON(d *wire.Decoder) {
 	start := d.At()
 	seen := d.Opened(1 << 2)
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
@@ -647,11 +642,10 @@ func (v MCPServerACP) MarshalJSON() ([]byte, error) { return v.AppendJSON(nil) }
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *MCPServerACP) UnmarshalJSON(data []byte) error {
 	*v = MCPServerACP{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine.
-func (v *MCPServerStdio) DecodeJSON(d *wire.Decoder) {
+func (v *MCPServerStdio) decodeJSON(d *wire.Decoder) {
 	start := d.At()
 	var seen uint64
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
@@ -682,7 +676,7 @@ func (v *MCPServerStdio) DecodeJSON(d *wire.Decoder) {
 			if d.Null() {
 				v.Env = []EnvVariable{}
 			} else {
-				v.Env = wire.Slice(d, (*EnvVariable).DecodeJSON)
+				v.Env = wire.Slice(d, (*EnvVariable).decodeJSON)
 			}
 		case "_meta":
 			if !d.Once(&seen, 1<<6) {
@@ -741,11 +735,10 @@ func (v MCPServerStdio) MarshalJSON() ([]byte, error) { return v.AppendJSON(nil)
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *MCPServerStdio) UnmarshalJSON(data []byte) error {
 	*v = MCPServerStdio{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine.
-func (v *MessageMCPResponse) DecodeJSON(d *wire.Decoder) {
+func (v *MessageMCPResponse) decodeJSON(d *wire.Decoder) {
 	start := d.At()
 	malformed := -1
 	var seen uint64
@@ -762,7 +755,7 @@ func (v *MessageMCPResponse) DecodeJSON(d *wire.Decoder) {
 			}
 			at, was := d.At(), d.Try()
 			v.Error = new(MCPError)
-			v.Error.DecodeJSON(d)
+			v.Error.decodeJSON(d)
 			if d.Failed(was) {
 				v.Error, malformed = nil, at
 			}
@@ -829,11 +822,10 @@ func (v MessageMCPResponse) MarshalJSON() ([]byte, error) { return v.AppendJSON(
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *MessageMCPResponse) UnmarshalJSON(data []byte) error {
 	*v = MessageMCPResponse{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine.
-func (v *MCPError) DecodeJSON(d *wire.Decoder) {
+func (v *MCPError) decodeJSON(d *wire.Decoder) {
 	start := d.At()
 	var seen uint64
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
@@ -895,11 +887,10 @@ func (v MCPError) MarshalJSON() ([]byte, error) { return v.AppendJSON(nil) }
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *MCPError) UnmarshalJSON(data []byte) error {
 	*v = MCPError{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine.
-func (v *MessageMCPNotification) DecodeJSON(d *wire.Decoder) {
+func (v *MessageMCPNotification) decodeJSON(d *wire.Decoder) {
 	start := d.At()
 	var seen uint64
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
@@ -978,5 +969,5 @@ func (v MessageMCPNotification) MarshalJSON() ([]byte, error) { return v.AppendJ
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *MessageMCPNotification) UnmarshalJSON(data []byte) error {
 	*v = MessageMCPNotification{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }

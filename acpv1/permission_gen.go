@@ -110,8 +110,7 @@ type CancelledPermissionOutcome struct {
 	Unknown json.RawMessage // members the schema does not know, as an object; sent again after the others
 }
 
-// DecodeJSON reads v for the engine.
-func (v *RequestPermissionRequest) DecodeJSON(d *wire.Decoder) {
+func (v *RequestPermissionRequest) decodeJSON(d *wire.Decoder) {
 	start := d.At()
 	var seen uint64
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
@@ -130,7 +129,7 @@ func (v *RequestPermissionRequest) DecodeJSON(d *wire.Decoder) {
 			if !d.Once(&seen, 1<<2) {
 				continue
 			}
-			v.Options = wire.Slice(d, (*PermissionOption).DecodeJSON)
+			v.Options = wire.Slice(d, (*PermissionOption).decodeJSON)
 		case "_meta":
 			if !d.Once(&seen, 1<<5) {
 				continue
@@ -185,11 +184,10 @@ func (v RequestPermissionRequest) MarshalJSON() ([]byte, error) { return v.Appen
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *RequestPermissionRequest) UnmarshalJSON(data []byte) error {
 	*v = RequestPermissionRequest{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine.
-func (v *PermissionOption) DecodeJSON(d *wire.Decoder) {
+func (v *PermissionOption) decodeJSON(d *wire.Decoder) {
 	start := d.At()
 	var seen uint64
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
@@ -257,7 +255,7 @@ func (v PermissionOption) MarshalJSON() ([]byte, error) { return v.AppendJSON(ni
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *PermissionOption) UnmarshalJSON(data []byte) error {
 	*v = PermissionOption{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
 // internPermissionOptionKind avoids an allocation for the values the schema knows.
@@ -275,8 +273,7 @@ func internPermissionOptionKind(b []byte) PermissionOptionKind {
 	return PermissionOptionKind(b)
 }
 
-// DecodeJSON reads v for the engine.
-func (v *RequestPermissionResponse) DecodeJSON(d *wire.Decoder) {
+func (v *RequestPermissionResponse) decodeJSON(d *wire.Decoder) {
 	start := d.At()
 	var seen uint64
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
@@ -338,7 +335,7 @@ func (v RequestPermissionResponse) MarshalJSON() ([]byte, error) { return v.Appe
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *RequestPermissionResponse) UnmarshalJSON(data []byte) error {
 	*v = RequestPermissionResponse{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
 // UnmarshalRequestPermissionOutcome reads one [RequestPermissionOutcome], for callers with JSON of their own.
@@ -351,11 +348,11 @@ func decodeRequestPermissionOutcome(v *RequestPermissionOutcome, d *wire.Decoder
 	switch string(tag) {
 	case "cancelled":
 		x := new(CancelledPermissionOutcome)
-		x.DecodeJSON(d)
+		x.decodeJSON(d)
 		*v = x
 	case "selected":
 		x := new(SelectedPermissionOutcome)
-		x.DecodeJSON(d)
+		x.decodeJSON(d)
 		*v = x
 	default:
 		if tag == nil {
@@ -393,8 +390,7 @@ func (v *UnknownRequestPermissionOutcome) UnmarshalJSON(data []byte) error {
 
 func (*UnknownRequestPermissionOutcome) isRequestPermissionOutcome() {}
 
-// DecodeJSON reads v for the engine. Its discriminator may be missing.
-func (v *SelectedPermissionOutcome) DecodeJSON(d *wire.Decoder) {
+func (v *SelectedPermissionOutcome) decodeJSON(d *wire.Decoder) {
 	start := d.At()
 	seen := d.Opened(1 << 1)
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
@@ -457,11 +453,10 @@ func (v SelectedPermissionOutcome) MarshalJSON() ([]byte, error) { return v.Appe
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *SelectedPermissionOutcome) UnmarshalJSON(data []byte) error {
 	*v = SelectedPermissionOutcome{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine. Its discriminator may be missing.
-func (v *CancelledPermissionOutcome) DecodeJSON(d *wire.Decoder) {
+func (v *CancelledPermissionOutcome) decodeJSON(d *wire.Decoder) {
 	seen := d.Opened(1 << 0)
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
 		switch string(k) {
@@ -503,5 +498,5 @@ func (v CancelledPermissionOutcome) MarshalJSON() ([]byte, error) { return v.App
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *CancelledPermissionOutcome) UnmarshalJSON(data []byte) error {
 	*v = CancelledPermissionOutcome{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }

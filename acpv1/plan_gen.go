@@ -168,8 +168,7 @@ type PlanRemoved struct {
 	Unknown json.RawMessage // members the schema does not know, as an object; sent again after the others
 }
 
-// DecodeJSON reads v for the engine.
-func (v *PlanEntry) DecodeJSON(d *wire.Decoder) {
+func (v *PlanEntry) decodeJSON(d *wire.Decoder) {
 	start := d.At()
 	var seen uint64
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
@@ -237,7 +236,7 @@ func (v PlanEntry) MarshalJSON() ([]byte, error) { return v.AppendJSON(nil) }
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *PlanEntry) UnmarshalJSON(data []byte) error {
 	*v = PlanEntry{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
 // internPlanEntryPriority avoids an allocation for the values the schema knows.
@@ -266,8 +265,7 @@ func internPlanEntryStatus(b []byte) PlanEntryStatus {
 	return PlanEntryStatus(b)
 }
 
-// DecodeJSON reads v for the engine. Its discriminator may be missing.
-func (v *Plan) DecodeJSON(d *wire.Decoder) {
+func (v *Plan) decodeJSON(d *wire.Decoder) {
 	start := d.At()
 	seen := d.Opened(1 << 1)
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
@@ -277,7 +275,7 @@ func (v *Plan) DecodeJSON(d *wire.Decoder) {
 				continue
 			}
 			was := d.Try()
-			v.Entries = wire.SliceSkip(d, (*PlanEntry).DecodeJSON)
+			v.Entries = wire.SliceSkip(d, (*PlanEntry).decodeJSON)
 			if d.Failed(was) {
 				v.Entries = []PlanEntry{}
 			}
@@ -337,7 +335,7 @@ func (v Plan) MarshalJSON() ([]byte, error) { return v.AppendJSON(nil) }
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *Plan) UnmarshalJSON(data []byte) error {
 	*v = Plan{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
 // UnmarshalPlanUpdateContent reads one [PlanUpdateContent], for callers with JSON of their own.
@@ -350,15 +348,15 @@ func decodePlanUpdateContent(v *PlanUpdateContent, d *wire.Decoder) {
 	switch string(tag) {
 	case "items":
 		x := new(PlanItems)
-		x.DecodeJSON(d)
+		x.decodeJSON(d)
 		*v = x
 	case "file":
 		x := new(PlanFile)
-		x.DecodeJSON(d)
+		x.decodeJSON(d)
 		*v = x
 	case "markdown":
 		x := new(PlanMarkdown)
-		x.DecodeJSON(d)
+		x.decodeJSON(d)
 		*v = x
 	default:
 		if tag == nil {
@@ -396,8 +394,7 @@ func (v *UnknownPlanUpdateContent) UnmarshalJSON(data []byte) error {
 
 func (*UnknownPlanUpdateContent) isPlanUpdateContent() {}
 
-// DecodeJSON reads v for the engine. Its discriminator may be missing.
-func (v *PlanItems) DecodeJSON(d *wire.Decoder) {
+func (v *PlanItems) decodeJSON(d *wire.Decoder) {
 	start := d.At()
 	seen := d.Opened(1 << 2)
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
@@ -412,7 +409,7 @@ func (v *PlanItems) DecodeJSON(d *wire.Decoder) {
 				continue
 			}
 			was := d.Try()
-			v.Entries = wire.SliceSkip(d, (*PlanEntry).DecodeJSON)
+			v.Entries = wire.SliceSkip(d, (*PlanEntry).decodeJSON)
 			if d.Failed(was) {
 				v.Entries = []PlanEntry{}
 			}
@@ -473,11 +470,10 @@ func (v PlanItems) MarshalJSON() ([]byte, error) { return v.AppendJSON(nil) }
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *PlanItems) UnmarshalJSON(data []byte) error {
 	*v = PlanItems{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine. Its discriminator may be missing.
-func (v *PlanFile) DecodeJSON(d *wire.Decoder) {
+func (v *PlanFile) decodeJSON(d *wire.Decoder) {
 	start := d.At()
 	seen := d.Opened(1 << 2)
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
@@ -546,11 +542,10 @@ func (v PlanFile) MarshalJSON() ([]byte, error) { return v.AppendJSON(nil) }
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *PlanFile) UnmarshalJSON(data []byte) error {
 	*v = PlanFile{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine. Its discriminator may be missing.
-func (v *PlanMarkdown) DecodeJSON(d *wire.Decoder) {
+func (v *PlanMarkdown) decodeJSON(d *wire.Decoder) {
 	start := d.At()
 	seen := d.Opened(1 << 2)
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
@@ -619,11 +614,10 @@ func (v PlanMarkdown) MarshalJSON() ([]byte, error) { return v.AppendJSON(nil) }
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *PlanMarkdown) UnmarshalJSON(data []byte) error {
 	*v = PlanMarkdown{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine. Its discriminator may be missing.
-func (v *PlanUpdate) DecodeJSON(d *wire.Decoder) {
+func (v *PlanUpdate) decodeJSON(d *wire.Decoder) {
 	start := d.At()
 	seen := d.Opened(1 << 1)
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
@@ -692,11 +686,10 @@ func (v PlanUpdate) MarshalJSON() ([]byte, error) { return v.AppendJSON(nil) }
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *PlanUpdate) UnmarshalJSON(data []byte) error {
 	*v = PlanUpdate{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine. Its discriminator may be missing.
-func (v *PlanRemoved) DecodeJSON(d *wire.Decoder) {
+func (v *PlanRemoved) decodeJSON(d *wire.Decoder) {
 	start := d.At()
 	seen := d.Opened(1 << 1)
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
@@ -759,5 +752,5 @@ func (v PlanRemoved) MarshalJSON() ([]byte, error) { return v.AppendJSON(nil) }
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *PlanRemoved) UnmarshalJSON(data []byte) error {
 	*v = PlanRemoved{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }

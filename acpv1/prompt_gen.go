@@ -120,8 +120,7 @@ type CancelRequestNotification struct {
 	Unknown json.RawMessage // members the schema does not know, as an object; sent again after the others
 }
 
-// DecodeJSON reads v for the engine.
-func (v *PromptResponse) DecodeJSON(d *wire.Decoder) {
+func (v *PromptResponse) decodeJSON(d *wire.Decoder) {
 	start := d.At()
 	var seen uint64
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
@@ -138,7 +137,7 @@ func (v *PromptResponse) DecodeJSON(d *wire.Decoder) {
 			was := d.Try()
 			if !d.Null() {
 				v.Usage = new(Usage)
-				v.Usage.DecodeJSON(d)
+				v.Usage.decodeJSON(d)
 			}
 			if d.Failed(was) {
 				v.Usage = nil
@@ -195,7 +194,7 @@ func (v PromptResponse) MarshalJSON() ([]byte, error) { return v.AppendJSON(nil)
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *PromptResponse) UnmarshalJSON(data []byte) error {
 	*v = PromptResponse{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
 // internStopReason avoids an allocation for the values the schema knows.
@@ -215,8 +214,7 @@ func internStopReason(b []byte) StopReason {
 	return StopReason(b)
 }
 
-// DecodeJSON reads v for the engine.
-func (v *Usage) DecodeJSON(d *wire.Decoder) {
+func (v *Usage) decodeJSON(d *wire.Decoder) {
 	start := d.At()
 	var seen uint64
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
@@ -326,11 +324,10 @@ func (v Usage) MarshalJSON() ([]byte, error) { return v.AppendJSON(nil) }
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *Usage) UnmarshalJSON(data []byte) error {
 	*v = Usage{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine.
-func (v *PromptRequest) DecodeJSON(d *wire.Decoder) {
+func (v *PromptRequest) decodeJSON(d *wire.Decoder) {
 	start := d.At()
 	var seen uint64
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
@@ -395,11 +392,10 @@ func (v PromptRequest) MarshalJSON() ([]byte, error) { return v.AppendJSON(nil) 
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *PromptRequest) UnmarshalJSON(data []byte) error {
 	*v = PromptRequest{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine.
-func (v *CancelNotification) DecodeJSON(d *wire.Decoder) {
+func (v *CancelNotification) decodeJSON(d *wire.Decoder) {
 	start := d.At()
 	var seen uint64
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
@@ -455,11 +451,10 @@ func (v CancelNotification) MarshalJSON() ([]byte, error) { return v.AppendJSON(
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *CancelNotification) UnmarshalJSON(data []byte) error {
 	*v = CancelNotification{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine.
-func (v *CancelRequestNotification) DecodeJSON(d *wire.Decoder) {
+func (v *CancelRequestNotification) decodeJSON(d *wire.Decoder) {
 	start := d.At()
 	var seen uint64
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
@@ -518,5 +513,5 @@ func (v CancelRequestNotification) MarshalJSON() ([]byte, error) { return v.Appe
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *CancelRequestNotification) UnmarshalJSON(data []byte) error {
 	*v = CancelRequestNotification{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }

@@ -146,8 +146,7 @@ type DisableProviderRequest struct {
 	Unknown json.RawMessage // members the schema does not know, as an object; sent again after the others
 }
 
-// DecodeJSON reads v for the engine.
-func (v *ListProvidersResponse) DecodeJSON(d *wire.Decoder) {
+func (v *ListProvidersResponse) decodeJSON(d *wire.Decoder) {
 	start := d.At()
 	var seen uint64
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
@@ -156,7 +155,7 @@ func (v *ListProvidersResponse) DecodeJSON(d *wire.Decoder) {
 			if !d.Once(&seen, 1<<0) {
 				continue
 			}
-			v.Providers = wire.Slice(d, (*ProviderInfo).DecodeJSON)
+			v.Providers = wire.Slice(d, (*ProviderInfo).decodeJSON)
 		case "_meta":
 			if !d.Once(&seen, 1<<3) {
 				continue
@@ -206,11 +205,10 @@ func (v ListProvidersResponse) MarshalJSON() ([]byte, error) { return v.AppendJS
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *ListProvidersResponse) UnmarshalJSON(data []byte) error {
 	*v = ListProvidersResponse{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine.
-func (v *ProviderInfo) DecodeJSON(d *wire.Decoder) {
+func (v *ProviderInfo) decodeJSON(d *wire.Decoder) {
 	start := d.At()
 	var seen uint64
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
@@ -240,7 +238,7 @@ func (v *ProviderInfo) DecodeJSON(d *wire.Decoder) {
 			}
 			if !d.Null() {
 				v.Current = new(ProviderCurrentConfig)
-				v.Current.DecodeJSON(d)
+				v.Current.decodeJSON(d)
 			}
 		case "_meta":
 			if !d.Once(&seen, 1<<6) {
@@ -299,7 +297,7 @@ func (v ProviderInfo) MarshalJSON() ([]byte, error) { return v.AppendJSON(nil) }
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *ProviderInfo) UnmarshalJSON(data []byte) error {
 	*v = ProviderInfo{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
 // internLLMProtocol avoids an allocation for the values the schema knows.
@@ -321,8 +319,7 @@ func internLLMProtocol(b []byte) LLMProtocol {
 
 func decodeLLMProtocol(v *LLMProtocol, d *wire.Decoder) { *v = internLLMProtocol(d.Bytes()) }
 
-// DecodeJSON reads v for the engine.
-func (v *ProviderCurrentConfig) DecodeJSON(d *wire.Decoder) {
+func (v *ProviderCurrentConfig) decodeJSON(d *wire.Decoder) {
 	start := d.At()
 	var seen uint64
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
@@ -384,11 +381,10 @@ func (v ProviderCurrentConfig) MarshalJSON() ([]byte, error) { return v.AppendJS
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *ProviderCurrentConfig) UnmarshalJSON(data []byte) error {
 	*v = ProviderCurrentConfig{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine.
-func (v *SetProviderResponse) DecodeJSON(d *wire.Decoder) { d.Marker(&v.Meta, &v.Unknown) }
+func (v *SetProviderResponse) decodeJSON(d *wire.Decoder) { d.Marker(&v.Meta, &v.Unknown) }
 
 // AppendJSON appends v to dst.
 func (v *SetProviderResponse) AppendJSON(dst []byte) ([]byte, error) {
@@ -404,11 +400,10 @@ func (v SetProviderResponse) MarshalJSON() ([]byte, error) { return v.AppendJSON
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *SetProviderResponse) UnmarshalJSON(data []byte) error {
 	*v = SetProviderResponse{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine.
-func (v *DisableProviderResponse) DecodeJSON(d *wire.Decoder) { d.Marker(&v.Meta, &v.Unknown) }
+func (v *DisableProviderResponse) decodeJSON(d *wire.Decoder) { d.Marker(&v.Meta, &v.Unknown) }
 
 // AppendJSON appends v to dst.
 func (v *DisableProviderResponse) AppendJSON(dst []byte) ([]byte, error) {
@@ -424,11 +419,10 @@ func (v DisableProviderResponse) MarshalJSON() ([]byte, error) { return v.Append
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *DisableProviderResponse) UnmarshalJSON(data []byte) error {
 	*v = DisableProviderResponse{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine.
-func (v *ListProvidersRequest) DecodeJSON(d *wire.Decoder) { d.Marker(&v.Meta, &v.Unknown) }
+func (v *ListProvidersRequest) decodeJSON(d *wire.Decoder) { d.Marker(&v.Meta, &v.Unknown) }
 
 // AppendJSON appends v to dst.
 func (v *ListProvidersRequest) AppendJSON(dst []byte) ([]byte, error) {
@@ -444,11 +438,10 @@ func (v ListProvidersRequest) MarshalJSON() ([]byte, error) { return v.AppendJSO
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *ListProvidersRequest) UnmarshalJSON(data []byte) error {
 	*v = ListProvidersRequest{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine.
-func (v *SetProviderRequest) DecodeJSON(d *wire.Decoder) {
+func (v *SetProviderRequest) decodeJSON(d *wire.Decoder) {
 	start := d.At()
 	var seen uint64
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
@@ -527,11 +520,10 @@ func (v SetProviderRequest) MarshalJSON() ([]byte, error) { return v.AppendJSON(
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *SetProviderRequest) UnmarshalJSON(data []byte) error {
 	*v = SetProviderRequest{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine.
-func (v *DisableProviderRequest) DecodeJSON(d *wire.Decoder) {
+func (v *DisableProviderRequest) decodeJSON(d *wire.Decoder) {
 	start := d.At()
 	var seen uint64
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
@@ -587,5 +579,5 @@ func (v DisableProviderRequest) MarshalJSON() ([]byte, error) { return v.AppendJ
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *DisableProviderRequest) UnmarshalJSON(data []byte) error {
 	*v = DisableProviderRequest{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }

@@ -212,8 +212,7 @@ type ResumeSessionRequest struct {
 	Unknown json.RawMessage // members the schema does not know, as an object; sent again after the others
 }
 
-// DecodeJSON reads v for the engine.
-func (v *NewSessionResponse) DecodeJSON(d *wire.Decoder) {
+func (v *NewSessionResponse) decodeJSON(d *wire.Decoder) {
 	start := d.At()
 	var seen uint64
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
@@ -230,7 +229,7 @@ func (v *NewSessionResponse) DecodeJSON(d *wire.Decoder) {
 			was := d.Try()
 			if !d.Null() {
 				v.Modes = new(SessionModeState)
-				v.Modes.DecodeJSON(d)
+				v.Modes.decodeJSON(d)
 			}
 			if d.Failed(was) {
 				v.Modes = nil
@@ -241,7 +240,7 @@ func (v *NewSessionResponse) DecodeJSON(d *wire.Decoder) {
 			}
 			was := d.Try()
 			if !d.Null() {
-				v.ConfigOptions = wire.SliceSkip(d, (*SessionConfigOption).DecodeJSON)
+				v.ConfigOptions = wire.SliceSkip(d, (*SessionConfigOption).decodeJSON)
 			}
 			if d.Failed(was) {
 				v.ConfigOptions = nil
@@ -304,11 +303,10 @@ func (v NewSessionResponse) MarshalJSON() ([]byte, error) { return v.AppendJSON(
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *NewSessionResponse) UnmarshalJSON(data []byte) error {
 	*v = NewSessionResponse{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine.
-func (v *LoadSessionResponse) DecodeJSON(d *wire.Decoder) {
+func (v *LoadSessionResponse) decodeJSON(d *wire.Decoder) {
 	var seen uint64
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
 		switch string(k) {
@@ -319,7 +317,7 @@ func (v *LoadSessionResponse) DecodeJSON(d *wire.Decoder) {
 			was := d.Try()
 			if !d.Null() {
 				v.Modes = new(SessionModeState)
-				v.Modes.DecodeJSON(d)
+				v.Modes.decodeJSON(d)
 			}
 			if d.Failed(was) {
 				v.Modes = nil
@@ -330,7 +328,7 @@ func (v *LoadSessionResponse) DecodeJSON(d *wire.Decoder) {
 			}
 			was := d.Try()
 			if !d.Null() {
-				v.ConfigOptions = wire.SliceSkip(d, (*SessionConfigOption).DecodeJSON)
+				v.ConfigOptions = wire.SliceSkip(d, (*SessionConfigOption).decodeJSON)
 			}
 			if d.Failed(was) {
 				v.ConfigOptions = nil
@@ -389,11 +387,10 @@ func (v LoadSessionResponse) MarshalJSON() ([]byte, error) { return v.AppendJSON
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *LoadSessionResponse) UnmarshalJSON(data []byte) error {
 	*v = LoadSessionResponse{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine.
-func (v *ForkSessionResponse) DecodeJSON(d *wire.Decoder) {
+func (v *ForkSessionResponse) decodeJSON(d *wire.Decoder) {
 	start := d.At()
 	var seen uint64
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
@@ -410,7 +407,7 @@ func (v *ForkSessionResponse) DecodeJSON(d *wire.Decoder) {
 			was := d.Try()
 			if !d.Null() {
 				v.Modes = new(SessionModeState)
-				v.Modes.DecodeJSON(d)
+				v.Modes.decodeJSON(d)
 			}
 			if d.Failed(was) {
 				v.Modes = nil
@@ -421,7 +418,7 @@ func (v *ForkSessionResponse) DecodeJSON(d *wire.Decoder) {
 			}
 			was := d.Try()
 			if !d.Null() {
-				v.ConfigOptions = wire.SliceSkip(d, (*SessionConfigOption).DecodeJSON)
+				v.ConfigOptions = wire.SliceSkip(d, (*SessionConfigOption).decodeJSON)
 			}
 			if d.Failed(was) {
 				v.ConfigOptions = nil
@@ -484,11 +481,10 @@ func (v ForkSessionResponse) MarshalJSON() ([]byte, error) { return v.AppendJSON
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *ForkSessionResponse) UnmarshalJSON(data []byte) error {
 	*v = ForkSessionResponse{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine.
-func (v *ResumeSessionResponse) DecodeJSON(d *wire.Decoder) {
+func (v *ResumeSessionResponse) decodeJSON(d *wire.Decoder) {
 	var seen uint64
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
 		switch string(k) {
@@ -499,7 +495,7 @@ func (v *ResumeSessionResponse) DecodeJSON(d *wire.Decoder) {
 			was := d.Try()
 			if !d.Null() {
 				v.Modes = new(SessionModeState)
-				v.Modes.DecodeJSON(d)
+				v.Modes.decodeJSON(d)
 			}
 			if d.Failed(was) {
 				v.Modes = nil
@@ -510,7 +506,7 @@ func (v *ResumeSessionResponse) DecodeJSON(d *wire.Decoder) {
 			}
 			was := d.Try()
 			if !d.Null() {
-				v.ConfigOptions = wire.SliceSkip(d, (*SessionConfigOption).DecodeJSON)
+				v.ConfigOptions = wire.SliceSkip(d, (*SessionConfigOption).decodeJSON)
 			}
 			if d.Failed(was) {
 				v.ConfigOptions = nil
@@ -569,11 +565,10 @@ func (v ResumeSessionResponse) MarshalJSON() ([]byte, error) { return v.AppendJS
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *ResumeSessionResponse) UnmarshalJSON(data []byte) error {
 	*v = ResumeSessionResponse{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine.
-func (v *NewSessionRequest) DecodeJSON(d *wire.Decoder) {
+func (v *NewSessionRequest) decodeJSON(d *wire.Decoder) {
 	start := d.At()
 	var seen uint64
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
@@ -607,7 +602,7 @@ func (v *NewSessionRequest) DecodeJSON(d *wire.Decoder) {
 			}
 			if !d.Null() {
 				v.SystemPrompt = new(SystemPrompt)
-				v.SystemPrompt.DecodeJSON(d)
+				v.SystemPrompt.decodeJSON(d)
 			}
 		case "_meta":
 			if !d.Once(&seen, 1<<6) {
@@ -671,11 +666,10 @@ func (v NewSessionRequest) MarshalJSON() ([]byte, error) { return v.AppendJSON(n
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *NewSessionRequest) UnmarshalJSON(data []byte) error {
 	*v = NewSessionRequest{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine.
-func (v *SystemPrompt) DecodeJSON(d *wire.Decoder) {
+func (v *SystemPrompt) decodeJSON(d *wire.Decoder) {
 	start := d.At()
 	var seen uint64
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
@@ -740,7 +734,7 @@ func (v SystemPrompt) MarshalJSON() ([]byte, error) { return v.AppendJSON(nil) }
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *SystemPrompt) UnmarshalJSON(data []byte) error {
 	*v = SystemPrompt{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
 // internSystemPromptMode avoids an allocation for the values the schema knows.
@@ -754,8 +748,7 @@ func internSystemPromptMode(b []byte) SystemPromptMode {
 	return SystemPromptMode(b)
 }
 
-// DecodeJSON reads v for the engine.
-func (v *LoadSessionRequest) DecodeJSON(d *wire.Decoder) {
+func (v *LoadSessionRequest) decodeJSON(d *wire.Decoder) {
 	start := d.At()
 	var seen uint64
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
@@ -794,7 +787,7 @@ func (v *LoadSessionRequest) DecodeJSON(d *wire.Decoder) {
 			}
 			if !d.Null() {
 				v.SystemPrompt = new(SystemPrompt)
-				v.SystemPrompt.DecodeJSON(d)
+				v.SystemPrompt.decodeJSON(d)
 			}
 		case "_meta":
 			if !d.Once(&seen, 1<<7) {
@@ -859,11 +852,10 @@ func (v LoadSessionRequest) MarshalJSON() ([]byte, error) { return v.AppendJSON(
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *LoadSessionRequest) UnmarshalJSON(data []byte) error {
 	*v = LoadSessionRequest{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine.
-func (v *ForkSessionRequest) DecodeJSON(d *wire.Decoder) {
+func (v *ForkSessionRequest) decodeJSON(d *wire.Decoder) {
 	start := d.At()
 	var seen uint64
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
@@ -902,7 +894,7 @@ func (v *ForkSessionRequest) DecodeJSON(d *wire.Decoder) {
 			}
 			if !d.Null() {
 				v.SystemPrompt = new(SystemPrompt)
-				v.SystemPrompt.DecodeJSON(d)
+				v.SystemPrompt.decodeJSON(d)
 			}
 		case "_meta":
 			if !d.Once(&seen, 1<<7) {
@@ -969,11 +961,10 @@ func (v ForkSessionRequest) MarshalJSON() ([]byte, error) { return v.AppendJSON(
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *ForkSessionRequest) UnmarshalJSON(data []byte) error {
 	*v = ForkSessionRequest{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine.
-func (v *ResumeSessionRequest) DecodeJSON(d *wire.Decoder) {
+func (v *ResumeSessionRequest) decodeJSON(d *wire.Decoder) {
 	start := d.At()
 	var seen uint64
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
@@ -1012,7 +1003,7 @@ func (v *ResumeSessionRequest) DecodeJSON(d *wire.Decoder) {
 			}
 			if !d.Null() {
 				v.SystemPrompt = new(SystemPrompt)
-				v.SystemPrompt.DecodeJSON(d)
+				v.SystemPrompt.decodeJSON(d)
 			}
 		case "_meta":
 			if !d.Once(&seen, 1<<7) {
@@ -1079,5 +1070,5 @@ func (v ResumeSessionRequest) MarshalJSON() ([]byte, error) { return v.AppendJSO
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *ResumeSessionRequest) UnmarshalJSON(data []byte) error {
 	*v = ResumeSessionRequest{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }

@@ -223,8 +223,7 @@ func (v IdleStopReason) Known() bool {
 	return false
 }
 
-// DecodeJSON reads v for the engine.
-func (v *SubagentSessionCapabilities) DecodeJSON(d *wire.Decoder) {
+func (v *SubagentSessionCapabilities) decodeJSON(d *wire.Decoder) {
 	var seen uint64
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
 		switch string(k) {
@@ -235,7 +234,7 @@ func (v *SubagentSessionCapabilities) DecodeJSON(d *wire.Decoder) {
 			was := d.Try()
 			if !d.Null() {
 				v.Cancel = new(SessionCancelCapabilities)
-				v.Cancel.DecodeJSON(d)
+				v.Cancel.decodeJSON(d)
 			}
 			if d.Failed(was) {
 				v.Cancel = nil
@@ -288,11 +287,10 @@ func (v SubagentSessionCapabilities) MarshalJSON() ([]byte, error) { return v.Ap
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *SubagentSessionCapabilities) UnmarshalJSON(data []byte) error {
 	*v = SubagentSessionCapabilities{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine.
-func (v *SessionCancelCapabilities) DecodeJSON(d *wire.Decoder) { d.Marker(&v.Meta, &v.Unknown) }
+func (v *SessionCancelCapabilities) decodeJSON(d *wire.Decoder) { d.Marker(&v.Meta, &v.Unknown) }
 
 // AppendJSON appends v to dst.
 func (v *SessionCancelCapabilities) AppendJSON(dst []byte) ([]byte, error) {
@@ -308,7 +306,7 @@ func (v SessionCancelCapabilities) MarshalJSON() ([]byte, error) { return v.Appe
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *SessionCancelCapabilities) UnmarshalJSON(data []byte) error {
 	*v = SessionCancelCapabilities{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
 // UnmarshalStateUpdate reads one [StateUpdate], for callers with JSON of their own.
@@ -321,19 +319,19 @@ func decodeStateUpdate(v *StateUpdate, d *wire.Decoder) {
 	switch string(tag) {
 	case "running":
 		x := new(RunningStateUpdate)
-		x.DecodeJSON(d)
+		x.decodeJSON(d)
 		*v = x
 	case "idle":
 		x := new(IdleStateUpdate)
-		x.DecodeJSON(d)
+		x.decodeJSON(d)
 		*v = x
 	case "requires_action":
 		x := new(RequiresActionStateUpdate)
-		x.DecodeJSON(d)
+		x.decodeJSON(d)
 		*v = x
 	case "unknown":
 		x := new(StateUnknownUpdate)
-		x.DecodeJSON(d)
+		x.decodeJSON(d)
 		*v = x
 	default:
 		if tag == nil {
@@ -371,8 +369,7 @@ func (v *UnknownStateUpdate) UnmarshalJSON(data []byte) error {
 
 func (*UnknownStateUpdate) isStateUpdate() {}
 
-// DecodeJSON reads v for the engine. Its discriminator may be missing.
-func (v *RunningStateUpdate) DecodeJSON(d *wire.Decoder) {
+func (v *RunningStateUpdate) decodeJSON(d *wire.Decoder) {
 	seen := d.Opened(1 << 0)
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
 		switch string(k) {
@@ -425,11 +422,10 @@ func (v RunningStateUpdate) MarshalJSON() ([]byte, error) { return v.AppendJSON(
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *RunningStateUpdate) UnmarshalJSON(data []byte) error {
 	*v = RunningStateUpdate{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine.
-func (v *ErrorStopReason) DecodeJSON(d *wire.Decoder) {
+func (v *ErrorStopReason) decodeJSON(d *wire.Decoder) {
 	var seen uint64
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
 		switch string(k) {
@@ -440,7 +436,7 @@ func (v *ErrorStopReason) DecodeJSON(d *wire.Decoder) {
 			was := d.Try()
 			if !d.Null() {
 				v.Error = new(Error)
-				v.Error.DecodeJSON(d)
+				v.Error.decodeJSON(d)
 			}
 			if d.Failed(was) {
 				v.Error = nil
@@ -482,11 +478,10 @@ func (v ErrorStopReason) MarshalJSON() ([]byte, error) { return v.AppendJSON(nil
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *ErrorStopReason) UnmarshalJSON(data []byte) error {
 	*v = ErrorStopReason{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine. Its discriminator may be missing.
-func (v *IdleStateUpdate) DecodeJSON(d *wire.Decoder) {
+func (v *IdleStateUpdate) decodeJSON(d *wire.Decoder) {
 	member := d.Member("stopReason")
 	seen := d.Opened(1 << 3)
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
@@ -498,7 +493,7 @@ func (v *IdleStateUpdate) DecodeJSON(d *wire.Decoder) {
 			was := d.Try()
 			if !d.Null() {
 				v.Usage = new(Usage)
-				v.Usage.DecodeJSON(d)
+				v.Usage.decodeJSON(d)
 			}
 			if d.Failed(was) {
 				v.Usage = nil
@@ -525,7 +520,7 @@ func (v *IdleStateUpdate) DecodeJSON(d *wire.Decoder) {
 			was := d.Try()
 			if !d.Null() {
 				v.Error = new(Error)
-				v.Error.DecodeJSON(d)
+				v.Error.decodeJSON(d)
 			}
 			if d.Failed(was) {
 				v.Error = nil
@@ -594,11 +589,10 @@ func (v IdleStateUpdate) MarshalJSON() ([]byte, error) { return v.AppendJSON(nil
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *IdleStateUpdate) UnmarshalJSON(data []byte) error {
 	*v = IdleStateUpdate{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine. Its discriminator may be missing.
-func (v *RequiresActionStateUpdate) DecodeJSON(d *wire.Decoder) {
+func (v *RequiresActionStateUpdate) decodeJSON(d *wire.Decoder) {
 	seen := d.Opened(1 << 0)
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
 		switch string(k) {
@@ -651,11 +645,10 @@ func (v RequiresActionStateUpdate) MarshalJSON() ([]byte, error) { return v.Appe
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *RequiresActionStateUpdate) UnmarshalJSON(data []byte) error {
 	*v = RequiresActionStateUpdate{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine. Its discriminator may be missing.
-func (v *StateUnknownUpdate) DecodeJSON(d *wire.Decoder) {
+func (v *StateUnknownUpdate) decodeJSON(d *wire.Decoder) {
 	seen := d.Opened(1 << 0)
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
 		switch string(k) {
@@ -708,11 +701,10 @@ func (v StateUnknownUpdate) MarshalJSON() ([]byte, error) { return v.AppendJSON(
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *StateUnknownUpdate) UnmarshalJSON(data []byte) error {
 	*v = StateUnknownUpdate{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine. Its discriminator may be missing.
-func (v *SubagentUpdate) DecodeJSON(d *wire.Decoder) {
+func (v *SubagentUpdate) decodeJSON(d *wire.Decoder) {
 	start := d.At()
 	seen := d.Opened(1 << 7)
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
@@ -728,9 +720,9 @@ func (v *SubagentUpdate) DecodeJSON(d *wire.Decoder) {
 			}
 			was := d.Try()
 			if d.Null() {
-				v.Title = wire.Clear[string]()
+				v.Title = Clear[string]()
 			} else {
-				v.Title = wire.Set(d.Str())
+				v.Title = Set(d.Str())
 			}
 			if d.Failed(was) {
 				v.Title = Patch[string]{}
@@ -741,9 +733,9 @@ func (v *SubagentUpdate) DecodeJSON(d *wire.Decoder) {
 			}
 			was := d.Try()
 			if d.Null() {
-				v.Description = wire.Clear[string]()
+				v.Description = Clear[string]()
 			} else {
-				v.Description = wire.Set(d.Str())
+				v.Description = Set(d.Str())
 			}
 			if d.Failed(was) {
 				v.Description = Patch[string]{}
@@ -754,11 +746,11 @@ func (v *SubagentUpdate) DecodeJSON(d *wire.Decoder) {
 			}
 			was := d.Try()
 			if d.Null() {
-				v.Capabilities = wire.Clear[SubagentSessionCapabilities]()
+				v.Capabilities = Clear[SubagentSessionCapabilities]()
 			} else {
 				var x SubagentSessionCapabilities
-				x.DecodeJSON(d)
-				v.Capabilities = wire.Set(x)
+				x.decodeJSON(d)
+				v.Capabilities = Set(x)
 			}
 			if d.Failed(was) {
 				v.Capabilities = Patch[SubagentSessionCapabilities]{}
@@ -769,11 +761,11 @@ func (v *SubagentUpdate) DecodeJSON(d *wire.Decoder) {
 			}
 			was := d.Try()
 			if d.Null() {
-				v.State = wire.Clear[StateUpdate]()
+				v.State = Clear[StateUpdate]()
 			} else {
 				var x StateUpdate
 				decodeStateUpdate(&x, d)
-				v.State = wire.Set(x)
+				v.State = Set(x)
 			}
 			if d.Failed(was) {
 				v.State = Patch[StateUpdate]{}
@@ -783,18 +775,18 @@ func (v *SubagentUpdate) DecodeJSON(d *wire.Decoder) {
 				continue
 			}
 			if d.Null() {
-				v.Cwd = wire.Clear[string]()
+				v.Cwd = Clear[string]()
 			} else {
-				v.Cwd = wire.Set(d.Str())
+				v.Cwd = Set(d.Str())
 			}
 		case "additionalDirectories":
 			if !d.Once(&seen, 1<<6) {
 				continue
 			}
 			if d.Null() {
-				v.AdditionalDirectories = wire.Clear[[]string]()
+				v.AdditionalDirectories = Clear[[]string]()
 			} else {
-				v.AdditionalDirectories = wire.Set(wire.Slice(d, wire.String[string]))
+				v.AdditionalDirectories = Set(wire.Slice(d, wire.String[string]))
 			}
 		case "_meta":
 			if !d.Once(&seen, 1<<9) {
@@ -827,35 +819,35 @@ func (v *SubagentUpdate) AppendJSON(dst []byte) ([]byte, error) {
 // appendFields appends the members of v, each followed by a comma.
 func (v *SubagentUpdate) appendFields(dst []byte) (_ []byte, err error) {
 	dst = append(wire.AppendString(append(dst, `"sessionId":`...), string(v.SessionID)), ',')
-	switch v.Title.State() {
-	case wire.PatchCleared:
+	switch v.Title.state {
+	case patchCleared:
 		dst = append(dst, `"title":null,`...)
-	case wire.PatchSet:
-		x, _ := v.Title.Get()
+	case patchSet:
+		x := v.Title.value
 		dst = append(wire.AppendString(append(dst, `"title":`...), x), ',')
 	}
-	switch v.Description.State() {
-	case wire.PatchCleared:
+	switch v.Description.state {
+	case patchCleared:
 		dst = append(dst, `"description":null,`...)
-	case wire.PatchSet:
-		x, _ := v.Description.Get()
+	case patchSet:
+		x := v.Description.value
 		dst = append(wire.AppendString(append(dst, `"description":`...), x), ',')
 	}
-	switch v.Capabilities.State() {
-	case wire.PatchCleared:
+	switch v.Capabilities.state {
+	case patchCleared:
 		dst = append(dst, `"capabilities":null,`...)
-	case wire.PatchSet:
-		x, _ := v.Capabilities.Get()
+	case patchSet:
+		x := v.Capabilities.value
 		if dst, err = x.AppendJSON(append(dst, `"capabilities":`...)); err != nil {
 			return dst, wire.In("capabilities", err)
 		}
 		dst = append(dst, ',')
 	}
-	switch v.State.State() {
-	case wire.PatchCleared:
+	switch v.State.state {
+	case patchCleared:
 		dst = append(dst, `"state":null,`...)
-	case wire.PatchSet:
-		x, _ := v.State.Get()
+	case patchSet:
+		x := v.State.value
 		if x == nil {
 			return dst, wire.In("state", wire.ErrNoValue)
 		}
@@ -864,18 +856,18 @@ func (v *SubagentUpdate) appendFields(dst []byte) (_ []byte, err error) {
 		}
 		dst = append(dst, ',')
 	}
-	switch v.Cwd.State() {
-	case wire.PatchCleared:
+	switch v.Cwd.state {
+	case patchCleared:
 		dst = append(dst, `"cwd":null,`...)
-	case wire.PatchSet:
-		x, _ := v.Cwd.Get()
+	case patchSet:
+		x := v.Cwd.value
 		dst = append(wire.AppendString(append(dst, `"cwd":`...), x), ',')
 	}
-	switch v.AdditionalDirectories.State() {
-	case wire.PatchCleared:
+	switch v.AdditionalDirectories.state {
+	case patchCleared:
 		dst = append(dst, `"additionalDirectories":null,`...)
-	case wire.PatchSet:
-		x, _ := v.AdditionalDirectories.Get()
+	case patchSet:
+		x := v.AdditionalDirectories.value
 		if dst, err = wire.AppendSlice(append(dst, `"additionalDirectories":`...), x, wire.AppendText[string]); err != nil {
 			return dst, wire.In("additionalDirectories", err)
 		}
@@ -903,11 +895,10 @@ func (v SubagentUpdate) MarshalJSON() ([]byte, error) { return v.AppendJSON(nil)
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *SubagentUpdate) UnmarshalJSON(data []byte) error {
 	*v = SubagentUpdate{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine. Its discriminator may be missing.
-func (v *SessionMessage) DecodeJSON(d *wire.Decoder) {
+func (v *SessionMessage) decodeJSON(d *wire.Decoder) {
 	start := d.At()
 	seen := d.Opened(1 << 6)
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
@@ -923,9 +914,9 @@ func (v *SessionMessage) DecodeJSON(d *wire.Decoder) {
 			}
 			was := d.Try()
 			if d.Null() {
-				v.SenderSessionID = wire.Clear[SessionID]()
+				v.SenderSessionID = Clear[SessionID]()
 			} else {
-				v.SenderSessionID = wire.Set(SessionID(d.ID()))
+				v.SenderSessionID = Set(SessionID(d.ID()))
 			}
 			if d.Failed(was) {
 				v.SenderSessionID = Patch[SessionID]{}
@@ -936,9 +927,9 @@ func (v *SessionMessage) DecodeJSON(d *wire.Decoder) {
 			}
 			was := d.Try()
 			if d.Null() {
-				v.RecipientSessionID = wire.Clear[SessionID]()
+				v.RecipientSessionID = Clear[SessionID]()
 			} else {
-				v.RecipientSessionID = wire.Set(SessionID(d.ID()))
+				v.RecipientSessionID = Set(SessionID(d.ID()))
 			}
 			if d.Failed(was) {
 				v.RecipientSessionID = Patch[SessionID]{}
@@ -949,9 +940,9 @@ func (v *SessionMessage) DecodeJSON(d *wire.Decoder) {
 			}
 			was := d.Try()
 			if d.Null() {
-				v.SenderMessageID = wire.Clear[MessageID]()
+				v.SenderMessageID = Clear[MessageID]()
 			} else {
-				v.SenderMessageID = wire.Set(MessageID(d.ID()))
+				v.SenderMessageID = Set(MessageID(d.ID()))
 			}
 			if d.Failed(was) {
 				v.SenderMessageID = Patch[MessageID]{}
@@ -962,9 +953,9 @@ func (v *SessionMessage) DecodeJSON(d *wire.Decoder) {
 			}
 			was := d.Try()
 			if d.Null() {
-				v.RecipientMessageID = wire.Clear[MessageID]()
+				v.RecipientMessageID = Clear[MessageID]()
 			} else {
-				v.RecipientMessageID = wire.Set(MessageID(d.ID()))
+				v.RecipientMessageID = Set(MessageID(d.ID()))
 			}
 			if d.Failed(was) {
 				v.RecipientMessageID = Patch[MessageID]{}
@@ -975,9 +966,9 @@ func (v *SessionMessage) DecodeJSON(d *wire.Decoder) {
 			}
 			was := d.Try()
 			if d.Null() {
-				v.Content = wire.Clear[[]ContentBlock]()
+				v.Content = Clear[[]ContentBlock]()
 			} else {
-				v.Content = wire.Set(wire.SliceSkip(d, decodeContentBlock))
+				v.Content = Set(wire.SliceSkip(d, decodeContentBlock))
 			}
 			if d.Failed(was) {
 				v.Content = Patch[[]ContentBlock]{}
@@ -1013,39 +1004,39 @@ func (v *SessionMessage) AppendJSON(dst []byte) ([]byte, error) {
 // appendFields appends the members of v, each followed by a comma.
 func (v *SessionMessage) appendFields(dst []byte) (_ []byte, err error) {
 	dst = append(wire.AppendString(append(dst, `"messageId":`...), string(v.MessageID)), ',')
-	switch v.SenderSessionID.State() {
-	case wire.PatchCleared:
+	switch v.SenderSessionID.state {
+	case patchCleared:
 		dst = append(dst, `"senderSessionId":null,`...)
-	case wire.PatchSet:
-		x, _ := v.SenderSessionID.Get()
+	case patchSet:
+		x := v.SenderSessionID.value
 		dst = append(wire.AppendString(append(dst, `"senderSessionId":`...), string(x)), ',')
 	}
-	switch v.RecipientSessionID.State() {
-	case wire.PatchCleared:
+	switch v.RecipientSessionID.state {
+	case patchCleared:
 		dst = append(dst, `"recipientSessionId":null,`...)
-	case wire.PatchSet:
-		x, _ := v.RecipientSessionID.Get()
+	case patchSet:
+		x := v.RecipientSessionID.value
 		dst = append(wire.AppendString(append(dst, `"recipientSessionId":`...), string(x)), ',')
 	}
-	switch v.SenderMessageID.State() {
-	case wire.PatchCleared:
+	switch v.SenderMessageID.state {
+	case patchCleared:
 		dst = append(dst, `"senderMessageId":null,`...)
-	case wire.PatchSet:
-		x, _ := v.SenderMessageID.Get()
+	case patchSet:
+		x := v.SenderMessageID.value
 		dst = append(wire.AppendString(append(dst, `"senderMessageId":`...), string(x)), ',')
 	}
-	switch v.RecipientMessageID.State() {
-	case wire.PatchCleared:
+	switch v.RecipientMessageID.state {
+	case patchCleared:
 		dst = append(dst, `"recipientMessageId":null,`...)
-	case wire.PatchSet:
-		x, _ := v.RecipientMessageID.Get()
+	case patchSet:
+		x := v.RecipientMessageID.value
 		dst = append(wire.AppendString(append(dst, `"recipientMessageId":`...), string(x)), ',')
 	}
-	switch v.Content.State() {
-	case wire.PatchCleared:
+	switch v.Content.state {
+	case patchCleared:
 		dst = append(dst, `"content":null,`...)
-	case wire.PatchSet:
-		x, _ := v.Content.Get()
+	case patchSet:
+		x := v.Content.value
 		if dst, err = wire.AppendSlice(append(dst, `"content":`...), x, appendContentBlock); err != nil {
 			return dst, wire.In("content", err)
 		}
@@ -1073,11 +1064,10 @@ func (v SessionMessage) MarshalJSON() ([]byte, error) { return v.AppendJSON(nil)
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *SessionMessage) UnmarshalJSON(data []byte) error {
 	*v = SessionMessage{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine. Its discriminator may be missing.
-func (v *SessionMessageChunk) DecodeJSON(d *wire.Decoder) {
+func (v *SessionMessageChunk) decodeJSON(d *wire.Decoder) {
 	start := d.At()
 	seen := d.Opened(1 << 2)
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
@@ -1152,7 +1142,7 @@ func (v SessionMessageChunk) MarshalJSON() ([]byte, error) { return v.AppendJSON
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *SessionMessageChunk) UnmarshalJSON(data []byte) error {
 	*v = SessionMessageChunk{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
 // internIdleStopReason avoids an allocation for the values the schema knows.

@@ -151,8 +151,7 @@ type KillTerminalResponse struct {
 	Unknown json.RawMessage // members the schema does not know, as an object; sent again after the others
 }
 
-// DecodeJSON reads v for the engine.
-func (v *CreateTerminalRequest) DecodeJSON(d *wire.Decoder) {
+func (v *CreateTerminalRequest) decodeJSON(d *wire.Decoder) {
 	start := d.At()
 	var seen uint64
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
@@ -183,7 +182,7 @@ func (v *CreateTerminalRequest) DecodeJSON(d *wire.Decoder) {
 			if d.Null() {
 				v.Env = []EnvVariable{}
 			} else {
-				v.Env = wire.Slice(d, (*EnvVariable).DecodeJSON)
+				v.Env = wire.Slice(d, (*EnvVariable).decodeJSON)
 			}
 		case "cwd":
 			if !d.Once(&seen, 1<<4) {
@@ -264,11 +263,10 @@ func (v CreateTerminalRequest) MarshalJSON() ([]byte, error) { return v.AppendJS
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *CreateTerminalRequest) UnmarshalJSON(data []byte) error {
 	*v = CreateTerminalRequest{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine.
-func (v *EnvVariable) DecodeJSON(d *wire.Decoder) {
+func (v *EnvVariable) decodeJSON(d *wire.Decoder) {
 	start := d.At()
 	var seen uint64
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
@@ -330,11 +328,10 @@ func (v EnvVariable) MarshalJSON() ([]byte, error) { return v.AppendJSON(nil) }
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *EnvVariable) UnmarshalJSON(data []byte) error {
 	*v = EnvVariable{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine.
-func (v *TerminalOutputRequest) DecodeJSON(d *wire.Decoder) {
+func (v *TerminalOutputRequest) decodeJSON(d *wire.Decoder) {
 	start := d.At()
 	var seen uint64
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
@@ -396,11 +393,10 @@ func (v TerminalOutputRequest) MarshalJSON() ([]byte, error) { return v.AppendJS
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *TerminalOutputRequest) UnmarshalJSON(data []byte) error {
 	*v = TerminalOutputRequest{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine.
-func (v *ReleaseTerminalRequest) DecodeJSON(d *wire.Decoder) {
+func (v *ReleaseTerminalRequest) decodeJSON(d *wire.Decoder) {
 	start := d.At()
 	var seen uint64
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
@@ -462,11 +458,10 @@ func (v ReleaseTerminalRequest) MarshalJSON() ([]byte, error) { return v.AppendJ
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *ReleaseTerminalRequest) UnmarshalJSON(data []byte) error {
 	*v = ReleaseTerminalRequest{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine.
-func (v *WaitForTerminalExitRequest) DecodeJSON(d *wire.Decoder) {
+func (v *WaitForTerminalExitRequest) decodeJSON(d *wire.Decoder) {
 	start := d.At()
 	var seen uint64
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
@@ -528,11 +523,10 @@ func (v WaitForTerminalExitRequest) MarshalJSON() ([]byte, error) { return v.App
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *WaitForTerminalExitRequest) UnmarshalJSON(data []byte) error {
 	*v = WaitForTerminalExitRequest{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine.
-func (v *KillTerminalRequest) DecodeJSON(d *wire.Decoder) {
+func (v *KillTerminalRequest) decodeJSON(d *wire.Decoder) {
 	start := d.At()
 	var seen uint64
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
@@ -594,11 +588,10 @@ func (v KillTerminalRequest) MarshalJSON() ([]byte, error) { return v.AppendJSON
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *KillTerminalRequest) UnmarshalJSON(data []byte) error {
 	*v = KillTerminalRequest{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine.
-func (v *CreateTerminalResponse) DecodeJSON(d *wire.Decoder) {
+func (v *CreateTerminalResponse) decodeJSON(d *wire.Decoder) {
 	start := d.At()
 	var seen uint64
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
@@ -654,11 +647,10 @@ func (v CreateTerminalResponse) MarshalJSON() ([]byte, error) { return v.AppendJ
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *CreateTerminalResponse) UnmarshalJSON(data []byte) error {
 	*v = CreateTerminalResponse{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine.
-func (v *TerminalOutputResponse) DecodeJSON(d *wire.Decoder) {
+func (v *TerminalOutputResponse) decodeJSON(d *wire.Decoder) {
 	start := d.At()
 	var seen uint64
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
@@ -680,7 +672,7 @@ func (v *TerminalOutputResponse) DecodeJSON(d *wire.Decoder) {
 			was := d.Try()
 			if !d.Null() {
 				v.ExitStatus = new(TerminalExitStatus)
-				v.ExitStatus.DecodeJSON(d)
+				v.ExitStatus.decodeJSON(d)
 			}
 			if d.Failed(was) {
 				v.ExitStatus = nil
@@ -738,11 +730,10 @@ func (v TerminalOutputResponse) MarshalJSON() ([]byte, error) { return v.AppendJ
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *TerminalOutputResponse) UnmarshalJSON(data []byte) error {
 	*v = TerminalOutputResponse{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine.
-func (v *TerminalExitStatus) DecodeJSON(d *wire.Decoder) {
+func (v *TerminalExitStatus) decodeJSON(d *wire.Decoder) {
 	var seen uint64
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
 		switch string(k) {
@@ -816,11 +807,10 @@ func (v TerminalExitStatus) MarshalJSON() ([]byte, error) { return v.AppendJSON(
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *TerminalExitStatus) UnmarshalJSON(data []byte) error {
 	*v = TerminalExitStatus{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine.
-func (v *ReleaseTerminalResponse) DecodeJSON(d *wire.Decoder) { d.Marker(&v.Meta, &v.Unknown) }
+func (v *ReleaseTerminalResponse) decodeJSON(d *wire.Decoder) { d.Marker(&v.Meta, &v.Unknown) }
 
 // AppendJSON appends v to dst.
 func (v *ReleaseTerminalResponse) AppendJSON(dst []byte) ([]byte, error) {
@@ -836,11 +826,10 @@ func (v ReleaseTerminalResponse) MarshalJSON() ([]byte, error) { return v.Append
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *ReleaseTerminalResponse) UnmarshalJSON(data []byte) error {
 	*v = ReleaseTerminalResponse{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine.
-func (v *WaitForTerminalExitResponse) DecodeJSON(d *wire.Decoder) {
+func (v *WaitForTerminalExitResponse) decodeJSON(d *wire.Decoder) {
 	var seen uint64
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
 		switch string(k) {
@@ -914,11 +903,10 @@ func (v WaitForTerminalExitResponse) MarshalJSON() ([]byte, error) { return v.Ap
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *WaitForTerminalExitResponse) UnmarshalJSON(data []byte) error {
 	*v = WaitForTerminalExitResponse{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine.
-func (v *KillTerminalResponse) DecodeJSON(d *wire.Decoder) { d.Marker(&v.Meta, &v.Unknown) }
+func (v *KillTerminalResponse) decodeJSON(d *wire.Decoder) { d.Marker(&v.Meta, &v.Unknown) }
 
 // AppendJSON appends v to dst.
 func (v *KillTerminalResponse) AppendJSON(dst []byte) ([]byte, error) {
@@ -934,5 +922,5 @@ func (v KillTerminalResponse) MarshalJSON() ([]byte, error) { return v.AppendJSO
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *KillTerminalResponse) UnmarshalJSON(data []byte) error {
 	*v = KillTerminalResponse{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }

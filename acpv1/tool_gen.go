@@ -211,8 +211,8 @@ type ToolCall struct {
 	Unknown json.RawMessage // members the schema does not know, as an object; sent again after the others
 }
 
-// DecodeJSON reads v for the engine; its discriminator may be missing.
-func (v *ToolCallUpdate) DecodeJSON(d *wire.Decoder) { v.decode(d, true) }
+// decodeJSON reads v; its discriminator may be missing.
+func (v *ToolCallUpdate) decodeJSON(d *wire.Decoder) { v.decode(d, true) }
 
 func (v *ToolCallUpdate) decodePlain(d *wire.Decoder) { v.decode(d, false) }
 
@@ -232,9 +232,9 @@ func (v *ToolCallUpdate) decode(d *wire.Decoder, tagged bool) {
 			}
 			was := d.Try()
 			if d.Null() {
-				v.Kind = wire.Clear[ToolKind]()
+				v.Kind = Clear[ToolKind]()
 			} else {
-				v.Kind = wire.Set(internToolKind(d.Bytes()))
+				v.Kind = Set(internToolKind(d.Bytes()))
 			}
 			if d.Failed(was) {
 				v.Kind = Patch[ToolKind]{}
@@ -245,9 +245,9 @@ func (v *ToolCallUpdate) decode(d *wire.Decoder, tagged bool) {
 			}
 			was := d.Try()
 			if d.Null() {
-				v.Status = wire.Clear[ToolCallStatus]()
+				v.Status = Clear[ToolCallStatus]()
 			} else {
-				v.Status = wire.Set(internToolCallStatus(d.Bytes()))
+				v.Status = Set(internToolCallStatus(d.Bytes()))
 			}
 			if d.Failed(was) {
 				v.Status = Patch[ToolCallStatus]{}
@@ -258,9 +258,9 @@ func (v *ToolCallUpdate) decode(d *wire.Decoder, tagged bool) {
 			}
 			was := d.Try()
 			if d.Null() {
-				v.Title = wire.Clear[string]()
+				v.Title = Clear[string]()
 			} else {
-				v.Title = wire.Set(d.Str())
+				v.Title = Set(d.Str())
 			}
 			if d.Failed(was) {
 				v.Title = Patch[string]{}
@@ -282,9 +282,9 @@ func (v *ToolCallUpdate) decode(d *wire.Decoder, tagged bool) {
 			}
 			was := d.Try()
 			if d.Null() {
-				v.Content = wire.Clear[[]ToolCallContent]()
+				v.Content = Clear[[]ToolCallContent]()
 			} else {
-				v.Content = wire.Set(wire.SliceSkip(d, decodeToolCallContent))
+				v.Content = Set(wire.SliceSkip(d, decodeToolCallContent))
 			}
 			if d.Failed(was) {
 				v.Content = Patch[[]ToolCallContent]{}
@@ -295,9 +295,9 @@ func (v *ToolCallUpdate) decode(d *wire.Decoder, tagged bool) {
 			}
 			was := d.Try()
 			if d.Null() {
-				v.Locations = wire.Clear[[]ToolCallLocation]()
+				v.Locations = Clear[[]ToolCallLocation]()
 			} else {
-				v.Locations = wire.Set(wire.SliceSkip(d, (*ToolCallLocation).DecodeJSON))
+				v.Locations = Set(wire.SliceSkip(d, (*ToolCallLocation).decodeJSON))
 			}
 			if d.Failed(was) {
 				v.Locations = Patch[[]ToolCallLocation]{}
@@ -366,45 +366,45 @@ func (v *ToolCallUpdate) appendPlain(dst []byte) ([]byte, error) {
 // appendFields appends the members of v, each followed by a comma.
 func (v *ToolCallUpdate) appendFields(dst []byte) (_ []byte, err error) {
 	dst = append(wire.AppendString(append(dst, `"toolCallId":`...), string(v.ToolCallID)), ',')
-	switch v.Kind.State() {
-	case wire.PatchCleared:
+	switch v.Kind.state {
+	case patchCleared:
 		dst = append(dst, `"kind":null,`...)
-	case wire.PatchSet:
-		x, _ := v.Kind.Get()
+	case patchSet:
+		x := v.Kind.value
 		dst = append(wire.AppendString(append(dst, `"kind":`...), string(x)), ',')
 	}
-	switch v.Status.State() {
-	case wire.PatchCleared:
+	switch v.Status.state {
+	case patchCleared:
 		dst = append(dst, `"status":null,`...)
-	case wire.PatchSet:
-		x, _ := v.Status.Get()
+	case patchSet:
+		x := v.Status.value
 		dst = append(wire.AppendString(append(dst, `"status":`...), string(x)), ',')
 	}
-	switch v.Title.State() {
-	case wire.PatchCleared:
+	switch v.Title.state {
+	case patchCleared:
 		dst = append(dst, `"title":null,`...)
-	case wire.PatchSet:
-		x, _ := v.Title.Get()
+	case patchSet:
+		x := v.Title.value
 		dst = append(wire.AppendString(append(dst, `"title":`...), x), ',')
 	}
 	if v.Name != "" {
 		dst = append(wire.AppendString(append(dst, `"name":`...), v.Name), ',')
 	}
-	switch v.Content.State() {
-	case wire.PatchCleared:
+	switch v.Content.state {
+	case patchCleared:
 		dst = append(dst, `"content":null,`...)
-	case wire.PatchSet:
-		x, _ := v.Content.Get()
+	case patchSet:
+		x := v.Content.value
 		if dst, err = wire.AppendSlice(append(dst, `"content":`...), x, appendToolCallContent); err != nil {
 			return dst, wire.In("content", err)
 		}
 		dst = append(dst, ',')
 	}
-	switch v.Locations.State() {
-	case wire.PatchCleared:
+	switch v.Locations.state {
+	case patchCleared:
 		dst = append(dst, `"locations":null,`...)
-	case wire.PatchSet:
-		x, _ := v.Locations.Get()
+	case patchSet:
+		x := v.Locations.value
 		if dst, err = wire.AppendSlice(append(dst, `"locations":`...), x, (*ToolCallLocation).AppendJSON); err != nil {
 			return dst, wire.In("locations", err)
 		}
@@ -444,7 +444,7 @@ func (v ToolCallUpdate) MarshalJSON() ([]byte, error) { return v.AppendJSON(nil)
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *ToolCallUpdate) UnmarshalJSON(data []byte) error {
 	*v = ToolCallUpdate{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
 // internToolKind avoids an allocation for the values the schema knows.
@@ -506,15 +506,15 @@ func decodeToolCallContent(v *ToolCallContent, d *wire.Decoder) {
 	switch string(tag) {
 	case "content":
 		x := new(Content)
-		x.DecodeJSON(d)
+		x.decodeJSON(d)
 		*v = x
 	case "diff":
 		x := new(Diff)
-		x.DecodeJSON(d)
+		x.decodeJSON(d)
 		*v = x
 	case "terminal":
 		x := new(Terminal)
-		x.DecodeJSON(d)
+		x.decodeJSON(d)
 		*v = x
 	default:
 		if tag == nil {
@@ -552,8 +552,7 @@ func (v *UnknownToolCallContent) UnmarshalJSON(data []byte) error {
 
 func (*UnknownToolCallContent) isToolCallContent() {}
 
-// DecodeJSON reads v for the engine. Its discriminator may be missing.
-func (v *Content) DecodeJSON(d *wire.Decoder) {
+func (v *Content) decodeJSON(d *wire.Decoder) {
 	start := d.At()
 	seen := d.Opened(1 << 1)
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
@@ -622,11 +621,10 @@ func (v Content) MarshalJSON() ([]byte, error) { return v.AppendJSON(nil) }
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *Content) UnmarshalJSON(data []byte) error {
 	*v = Content{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine. Its discriminator may be missing.
-func (v *Diff) DecodeJSON(d *wire.Decoder) {
+func (v *Diff) decodeJSON(d *wire.Decoder) {
 	start := d.At()
 	seen := d.Opened(1 << 3)
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
@@ -709,11 +707,10 @@ func (v Diff) MarshalJSON() ([]byte, error) { return v.AppendJSON(nil) }
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *Diff) UnmarshalJSON(data []byte) error {
 	*v = Diff{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine. Its discriminator may be missing.
-func (v *Terminal) DecodeJSON(d *wire.Decoder) {
+func (v *Terminal) decodeJSON(d *wire.Decoder) {
 	start := d.At()
 	seen := d.Opened(1 << 1)
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
@@ -776,11 +773,10 @@ func (v Terminal) MarshalJSON() ([]byte, error) { return v.AppendJSON(nil) }
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *Terminal) UnmarshalJSON(data []byte) error {
 	*v = Terminal{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine.
-func (v *ToolCallLocation) DecodeJSON(d *wire.Decoder) {
+func (v *ToolCallLocation) decodeJSON(d *wire.Decoder) {
 	start := d.At()
 	var seen uint64
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
@@ -850,11 +846,10 @@ func (v ToolCallLocation) MarshalJSON() ([]byte, error) { return v.AppendJSON(ni
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *ToolCallLocation) UnmarshalJSON(data []byte) error {
 	*v = ToolCallLocation{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine. Its discriminator may be missing.
-func (v *ToolCall) DecodeJSON(d *wire.Decoder) {
+func (v *ToolCall) decodeJSON(d *wire.Decoder) {
 	start := d.At()
 	seen := d.Opened(1 << 9)
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
@@ -912,7 +907,7 @@ func (v *ToolCall) DecodeJSON(d *wire.Decoder) {
 				continue
 			}
 			was := d.Try()
-			v.Locations = wire.SliceSkip(d, (*ToolCallLocation).DecodeJSON)
+			v.Locations = wire.SliceSkip(d, (*ToolCallLocation).decodeJSON)
 			if d.Failed(was) {
 				v.Locations = []ToolCallLocation{}
 			}
@@ -1021,5 +1016,5 @@ func (v ToolCall) MarshalJSON() ([]byte, error) { return v.AppendJSON(nil) }
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *ToolCall) UnmarshalJSON(data []byte) error {
 	*v = ToolCall{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }

@@ -172,12 +172,11 @@ type AgentMessageChunk ContentChunk
 // AgentThoughtChunk carries a piece of the agent's reasoning.
 type AgentThoughtChunk ContentChunk
 
-// DecodeJSON reads v for the engine.
-func (v *SessionNotification) DecodeJSON(d *wire.Decoder) { v.decode(d, nil, nil) }
+func (v *SessionNotification) decodeJSON(d *wire.Decoder) { v.decode(d, nil, nil) }
 
-// NewJSON reads a value for the engine, which need not have one yet: what nearly
-// every message holds is allocated together with it. The receiver is not used.
-func (*SessionNotification) NewJSON(d *wire.Decoder) *SessionNotification {
+// newJSON makes and reads a value: what nearly every message holds is allocated
+// together with it. The receiver is not used.
+func (*SessionNotification) newJSON(d *wire.Decoder) any {
 	x := new(fusedSessionNotification)
 	if like, text := wire.Recall[fusedSessionNotification](d); like != nil {
 		x.repeat(like, text)
@@ -300,7 +299,7 @@ func (v SessionNotification) MarshalJSON() ([]byte, error) { return v.AppendJSON
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *SessionNotification) UnmarshalJSON(data []byte) error {
 	*v = SessionNotification{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
 // UnmarshalSessionUpdate reads one [SessionUpdate], for callers with JSON of their own.
@@ -347,67 +346,67 @@ func decodeSessionUpdateSpare(v *SessionUpdate, d *wire.Decoder, payload *Conten
 		*v = (*AgentThoughtChunk)(payload)
 	case "tool_call":
 		x := new(ToolCall)
-		x.DecodeJSON(d)
+		x.decodeJSON(d)
 		*v = x
 	case "tool_call_update":
 		x := new(ToolCallUpdate)
-		x.DecodeJSON(d)
+		x.decodeJSON(d)
 		*v = x
 	case "plan":
 		x := new(Plan)
-		x.DecodeJSON(d)
+		x.decodeJSON(d)
 		*v = x
 	case "plan_update":
 		x := new(PlanUpdate)
-		x.DecodeJSON(d)
+		x.decodeJSON(d)
 		*v = x
 	case "plan_removed":
 		x := new(PlanRemoved)
-		x.DecodeJSON(d)
+		x.decodeJSON(d)
 		*v = x
 	case "available_commands_update":
 		x := new(AvailableCommandsUpdate)
-		x.DecodeJSON(d)
+		x.decodeJSON(d)
 		*v = x
 	case "current_mode_update":
 		x := new(CurrentModeUpdate)
-		x.DecodeJSON(d)
+		x.decodeJSON(d)
 		*v = x
 	case "config_option_update":
 		x := new(ConfigOptionUpdate)
-		x.DecodeJSON(d)
+		x.decodeJSON(d)
 		*v = x
 	case "session_info_update":
 		x := new(SessionInfoUpdate)
-		x.DecodeJSON(d)
+		x.decodeJSON(d)
 		*v = x
 	case "usage_update":
 		x := new(UsageUpdate)
-		x.DecodeJSON(d)
+		x.decodeJSON(d)
 		*v = x
 	case "notice":
 		x := new(Notice)
-		x.DecodeJSON(d)
+		x.decodeJSON(d)
 		*v = x
 	case "compaction_update":
 		x := new(CompactionUpdate)
-		x.DecodeJSON(d)
+		x.decodeJSON(d)
 		*v = x
 	case "compaction_summary_chunk":
 		x := new(CompactionSummaryChunk)
-		x.DecodeJSON(d)
+		x.decodeJSON(d)
 		*v = x
 	case "subagent_update":
 		x := new(SubagentUpdate)
-		x.DecodeJSON(d)
+		x.decodeJSON(d)
 		*v = x
 	case "session_message":
 		x := new(SessionMessage)
-		x.DecodeJSON(d)
+		x.decodeJSON(d)
 		*v = x
 	case "session_message_chunk":
 		x := new(SessionMessageChunk)
-		x.DecodeJSON(d)
+		x.decodeJSON(d)
 		*v = x
 	default:
 		if tag == nil {
@@ -445,8 +444,7 @@ func (v *UnknownSessionUpdate) UnmarshalJSON(data []byte) error {
 
 func (*UnknownSessionUpdate) isSessionUpdate() {}
 
-// DecodeJSON reads v for the engine.
-func (v *ContentChunk) DecodeJSON(d *wire.Decoder) { v.decode(d, "", nil) }
+func (v *ContentChunk) decodeJSON(d *wire.Decoder) { v.decode(d, "", nil) }
 
 func (v *ContentChunk) decode(d *wire.Decoder, tag string, spare *TextContent) {
 	start := d.At()
@@ -533,11 +531,10 @@ func (v ContentChunk) MarshalJSON() ([]byte, error) { return v.AppendJSON(nil) }
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *ContentChunk) UnmarshalJSON(data []byte) error {
 	*v = ContentChunk{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine. Its discriminator may be missing.
-func (v *CurrentModeUpdate) DecodeJSON(d *wire.Decoder) {
+func (v *CurrentModeUpdate) decodeJSON(d *wire.Decoder) {
 	start := d.At()
 	seen := d.Opened(1 << 1)
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
@@ -600,11 +597,10 @@ func (v CurrentModeUpdate) MarshalJSON() ([]byte, error) { return v.AppendJSON(n
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *CurrentModeUpdate) UnmarshalJSON(data []byte) error {
 	*v = CurrentModeUpdate{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine. Its discriminator may be missing.
-func (v *ConfigOptionUpdate) DecodeJSON(d *wire.Decoder) {
+func (v *ConfigOptionUpdate) decodeJSON(d *wire.Decoder) {
 	start := d.At()
 	seen := d.Opened(1 << 1)
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
@@ -614,7 +610,7 @@ func (v *ConfigOptionUpdate) DecodeJSON(d *wire.Decoder) {
 				continue
 			}
 			was := d.Try()
-			v.ConfigOptions = wire.SliceSkip(d, (*SessionConfigOption).DecodeJSON)
+			v.ConfigOptions = wire.SliceSkip(d, (*SessionConfigOption).decodeJSON)
 			if d.Failed(was) {
 				v.ConfigOptions = []SessionConfigOption{}
 			}
@@ -674,11 +670,10 @@ func (v ConfigOptionUpdate) MarshalJSON() ([]byte, error) { return v.AppendJSON(
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *ConfigOptionUpdate) UnmarshalJSON(data []byte) error {
 	*v = ConfigOptionUpdate{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine. Its discriminator may be missing.
-func (v *SessionInfoUpdate) DecodeJSON(d *wire.Decoder) {
+func (v *SessionInfoUpdate) decodeJSON(d *wire.Decoder) {
 	seen := d.Opened(1 << 2)
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
 		switch string(k) {
@@ -688,9 +683,9 @@ func (v *SessionInfoUpdate) DecodeJSON(d *wire.Decoder) {
 			}
 			was := d.Try()
 			if d.Null() {
-				v.Title = wire.Clear[string]()
+				v.Title = Clear[string]()
 			} else {
-				v.Title = wire.Set(d.Str())
+				v.Title = Set(d.Str())
 			}
 			if d.Failed(was) {
 				v.Title = Patch[string]{}
@@ -701,9 +696,9 @@ func (v *SessionInfoUpdate) DecodeJSON(d *wire.Decoder) {
 			}
 			was := d.Try()
 			if d.Null() {
-				v.UpdatedAt = wire.Clear[string]()
+				v.UpdatedAt = Clear[string]()
 			} else {
-				v.UpdatedAt = wire.Set(d.Str())
+				v.UpdatedAt = Set(d.Str())
 			}
 			if d.Failed(was) {
 				v.UpdatedAt = Patch[string]{}
@@ -735,18 +730,18 @@ func (v *SessionInfoUpdate) AppendJSON(dst []byte) ([]byte, error) {
 
 // appendFields appends the members of v, each followed by a comma.
 func (v *SessionInfoUpdate) appendFields(dst []byte) (_ []byte, err error) {
-	switch v.Title.State() {
-	case wire.PatchCleared:
+	switch v.Title.state {
+	case patchCleared:
 		dst = append(dst, `"title":null,`...)
-	case wire.PatchSet:
-		x, _ := v.Title.Get()
+	case patchSet:
+		x := v.Title.value
 		dst = append(wire.AppendString(append(dst, `"title":`...), x), ',')
 	}
-	switch v.UpdatedAt.State() {
-	case wire.PatchCleared:
+	switch v.UpdatedAt.state {
+	case patchCleared:
 		dst = append(dst, `"updatedAt":null,`...)
-	case wire.PatchSet:
-		x, _ := v.UpdatedAt.Get()
+	case patchSet:
+		x := v.UpdatedAt.value
 		dst = append(wire.AppendString(append(dst, `"updatedAt":`...), x), ',')
 	}
 	if len(v.Meta) > 0 {
@@ -771,11 +766,10 @@ func (v SessionInfoUpdate) MarshalJSON() ([]byte, error) { return v.AppendJSON(n
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *SessionInfoUpdate) UnmarshalJSON(data []byte) error {
 	*v = SessionInfoUpdate{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine.
-func (v *Cost) DecodeJSON(d *wire.Decoder) {
+func (v *Cost) decodeJSON(d *wire.Decoder) {
 	start := d.At()
 	var seen uint64
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
@@ -840,11 +834,10 @@ func (v Cost) MarshalJSON() ([]byte, error) { return v.AppendJSON(nil) }
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *Cost) UnmarshalJSON(data []byte) error {
 	*v = Cost{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine. Its discriminator may be missing.
-func (v *UsageUpdate) DecodeJSON(d *wire.Decoder) {
+func (v *UsageUpdate) decodeJSON(d *wire.Decoder) {
 	start := d.At()
 	seen := d.Opened(1 << 3)
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
@@ -866,7 +859,7 @@ func (v *UsageUpdate) DecodeJSON(d *wire.Decoder) {
 			was := d.Try()
 			if !d.Null() {
 				v.Cost = new(Cost)
-				v.Cost.DecodeJSON(d)
+				v.Cost.decodeJSON(d)
 			}
 			if d.Failed(was) {
 				v.Cost = nil
@@ -931,7 +924,7 @@ func (v UsageUpdate) MarshalJSON() ([]byte, error) { return v.AppendJSON(nil) }
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *UsageUpdate) UnmarshalJSON(data []byte) error {
 	*v = UsageUpdate{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
 // internNoticeSeverity avoids an allocation for the values the schema knows.
@@ -947,8 +940,7 @@ func internNoticeSeverity(b []byte) NoticeSeverity {
 	return NoticeSeverity(b)
 }
 
-// DecodeJSON reads v for the engine. Its discriminator may be missing.
-func (v *Notice) DecodeJSON(d *wire.Decoder) {
+func (v *Notice) decodeJSON(d *wire.Decoder) {
 	start := d.At()
 	seen := d.Opened(1 << 3)
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
@@ -1038,11 +1030,11 @@ func (v Notice) MarshalJSON() ([]byte, error) { return v.AppendJSON(nil) }
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *Notice) UnmarshalJSON(data []byte) error {
 	*v = Notice{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine; its discriminator may be missing.
-func (v *UserMessageChunk) DecodeJSON(d *wire.Decoder) {
+// decodeJSON reads v; its discriminator may be missing.
+func (v *UserMessageChunk) decodeJSON(d *wire.Decoder) {
 	(*ContentChunk)(v).decode(d, "user_message_chunk", nil)
 }
 
@@ -1064,13 +1056,13 @@ func (v UserMessageChunk) MarshalJSON() ([]byte, error) { return v.AppendJSON(ni
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *UserMessageChunk) UnmarshalJSON(data []byte) error {
 	*v = UserMessageChunk{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
 func (*UserMessageChunk) isSessionUpdate() {}
 
-// DecodeJSON reads v for the engine; its discriminator may be missing.
-func (v *AgentMessageChunk) DecodeJSON(d *wire.Decoder) {
+// decodeJSON reads v; its discriminator may be missing.
+func (v *AgentMessageChunk) decodeJSON(d *wire.Decoder) {
 	(*ContentChunk)(v).decode(d, "agent_message_chunk", nil)
 }
 
@@ -1092,13 +1084,13 @@ func (v AgentMessageChunk) MarshalJSON() ([]byte, error) { return v.AppendJSON(n
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *AgentMessageChunk) UnmarshalJSON(data []byte) error {
 	*v = AgentMessageChunk{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
 func (*AgentMessageChunk) isSessionUpdate() {}
 
-// DecodeJSON reads v for the engine; its discriminator may be missing.
-func (v *AgentThoughtChunk) DecodeJSON(d *wire.Decoder) {
+// decodeJSON reads v; its discriminator may be missing.
+func (v *AgentThoughtChunk) decodeJSON(d *wire.Decoder) {
 	(*ContentChunk)(v).decode(d, "agent_thought_chunk", nil)
 }
 
@@ -1120,7 +1112,7 @@ func (v AgentThoughtChunk) MarshalJSON() ([]byte, error) { return v.AppendJSON(n
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *AgentThoughtChunk) UnmarshalJSON(data []byte) error {
 	*v = AgentThoughtChunk{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
 func (*AgentThoughtChunk) isSessionUpdate() {}

@@ -214,11 +214,11 @@ func decodeAuthMethod(v *AuthMethod, d *wire.Decoder) {
 	switch string(tag) {
 	case "terminal":
 		x := new(AuthMethodTerminal)
-		x.DecodeJSON(d)
+		x.decodeJSON(d)
 		*v = x
 	case "agent":
 		x := new(AuthMethodAgent)
-		x.DecodeJSON(d)
+		x.decodeJSON(d)
 		*v = x
 	default:
 		if tag == nil {
@@ -281,8 +281,7 @@ func (v *UnknownAuthMethod) UnmarshalJSON(data []byte) error {
 
 func (*UnknownAuthMethod) isAuthMethod() {}
 
-// DecodeJSON reads v for the engine. Its discriminator may be missing.
-func (v *AuthMethodTerminal) DecodeJSON(d *wire.Decoder) {
+func (v *AuthMethodTerminal) decodeJSON(d *wire.Decoder) {
 	start := d.At()
 	seen := d.Opened(1 << 5)
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
@@ -324,7 +323,7 @@ func (v *AuthMethodTerminal) DecodeJSON(d *wire.Decoder) {
 			if d.Null() {
 				v.Env = []EnvVariable{}
 			} else {
-				v.Env = wire.Slice(d, (*EnvVariable).DecodeJSON)
+				v.Env = wire.Slice(d, (*EnvVariable).decodeJSON)
 			}
 		case "_meta":
 			if !d.Once(&seen, 1<<7) {
@@ -395,11 +394,10 @@ func (v AuthMethodTerminal) MarshalJSON() ([]byte, error) { return v.AppendJSON(
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *AuthMethodTerminal) UnmarshalJSON(data []byte) error {
 	*v = AuthMethodTerminal{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine. Its discriminator may be missing.
-func (v *AuthMethodAgent) DecodeJSON(d *wire.Decoder) {
+func (v *AuthMethodAgent) decodeJSON(d *wire.Decoder) {
 	start := d.At()
 	seen := d.Opened(1 << 3)
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
@@ -482,11 +480,10 @@ func (v AuthMethodAgent) MarshalJSON() ([]byte, error) { return v.AppendJSON(nil
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *AuthMethodAgent) UnmarshalJSON(data []byte) error {
 	*v = AuthMethodAgent{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine.
-func (v *LoginAuthResponse) DecodeJSON(d *wire.Decoder) { d.Marker(&v.Meta, &v.Unknown) }
+func (v *LoginAuthResponse) decodeJSON(d *wire.Decoder) { d.Marker(&v.Meta, &v.Unknown) }
 
 // AppendJSON appends v to dst.
 func (v *LoginAuthResponse) AppendJSON(dst []byte) ([]byte, error) {
@@ -502,11 +499,10 @@ func (v LoginAuthResponse) MarshalJSON() ([]byte, error) { return v.AppendJSON(n
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *LoginAuthResponse) UnmarshalJSON(data []byte) error {
 	*v = LoginAuthResponse{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine.
-func (v *LogoutAuthResponse) DecodeJSON(d *wire.Decoder) { d.Marker(&v.Meta, &v.Unknown) }
+func (v *LogoutAuthResponse) decodeJSON(d *wire.Decoder) { d.Marker(&v.Meta, &v.Unknown) }
 
 // AppendJSON appends v to dst.
 func (v *LogoutAuthResponse) AppendJSON(dst []byte) ([]byte, error) {
@@ -522,11 +518,10 @@ func (v LogoutAuthResponse) MarshalJSON() ([]byte, error) { return v.AppendJSON(
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *LogoutAuthResponse) UnmarshalJSON(data []byte) error {
 	*v = LogoutAuthResponse{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine.
-func (v *AuthStatusResponse) DecodeJSON(d *wire.Decoder) {
+func (v *AuthStatusResponse) decodeJSON(d *wire.Decoder) {
 	start := d.At()
 	var seen uint64
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
@@ -541,7 +536,7 @@ func (v *AuthStatusResponse) DecodeJSON(d *wire.Decoder) {
 				continue
 			}
 			was := d.Try()
-			v.Accounts = wire.SliceSkip(d, (*AuthAccount).DecodeJSON)
+			v.Accounts = wire.SliceSkip(d, (*AuthAccount).decodeJSON)
 			if d.Failed(was) {
 				v.Accounts = []AuthAccount{}
 			}
@@ -597,7 +592,7 @@ func (v AuthStatusResponse) MarshalJSON() ([]byte, error) { return v.AppendJSON(
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *AuthStatusResponse) UnmarshalJSON(data []byte) error {
 	*v = AuthStatusResponse{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
 // internAuthState avoids an allocation for the values the schema knows.
@@ -615,8 +610,7 @@ func internAuthState(b []byte) AuthState {
 	return AuthState(b)
 }
 
-// DecodeJSON reads v for the engine.
-func (v *AuthAccount) DecodeJSON(d *wire.Decoder) {
+func (v *AuthAccount) decodeJSON(d *wire.Decoder) {
 	start := d.At()
 	var seen uint64
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
@@ -728,11 +722,10 @@ func (v AuthAccount) MarshalJSON() ([]byte, error) { return v.AppendJSON(nil) }
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *AuthAccount) UnmarshalJSON(data []byte) error {
 	*v = AuthAccount{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine.
-func (v *AuthStatusUpdateNotification) DecodeJSON(d *wire.Decoder) {
+func (v *AuthStatusUpdateNotification) decodeJSON(d *wire.Decoder) {
 	start := d.At()
 	var seen uint64
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
@@ -747,7 +740,7 @@ func (v *AuthStatusUpdateNotification) DecodeJSON(d *wire.Decoder) {
 				continue
 			}
 			was := d.Try()
-			v.Accounts = wire.SliceSkip(d, (*AuthAccount).DecodeJSON)
+			v.Accounts = wire.SliceSkip(d, (*AuthAccount).decodeJSON)
 			if d.Failed(was) {
 				v.Accounts = []AuthAccount{}
 			}
@@ -803,11 +796,10 @@ func (v AuthStatusUpdateNotification) MarshalJSON() ([]byte, error) { return v.A
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *AuthStatusUpdateNotification) UnmarshalJSON(data []byte) error {
 	*v = AuthStatusUpdateNotification{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine.
-func (v *LoginAuthRequest) DecodeJSON(d *wire.Decoder) {
+func (v *LoginAuthRequest) decodeJSON(d *wire.Decoder) {
 	start := d.At()
 	var seen uint64
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
@@ -863,11 +855,10 @@ func (v LoginAuthRequest) MarshalJSON() ([]byte, error) { return v.AppendJSON(ni
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *LoginAuthRequest) UnmarshalJSON(data []byte) error {
 	*v = LoginAuthRequest{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine.
-func (v *LogoutAuthRequest) DecodeJSON(d *wire.Decoder) { d.Marker(&v.Meta, &v.Unknown) }
+func (v *LogoutAuthRequest) decodeJSON(d *wire.Decoder) { d.Marker(&v.Meta, &v.Unknown) }
 
 // AppendJSON appends v to dst.
 func (v *LogoutAuthRequest) AppendJSON(dst []byte) ([]byte, error) {
@@ -883,11 +874,10 @@ func (v LogoutAuthRequest) MarshalJSON() ([]byte, error) { return v.AppendJSON(n
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *LogoutAuthRequest) UnmarshalJSON(data []byte) error {
 	*v = LogoutAuthRequest{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine.
-func (v *AuthStatusRequest) DecodeJSON(d *wire.Decoder) { d.Marker(&v.Meta, &v.Unknown) }
+func (v *AuthStatusRequest) decodeJSON(d *wire.Decoder) { d.Marker(&v.Meta, &v.Unknown) }
 
 // AppendJSON appends v to dst.
 func (v *AuthStatusRequest) AppendJSON(dst []byte) ([]byte, error) {
@@ -903,5 +893,5 @@ func (v AuthStatusRequest) MarshalJSON() ([]byte, error) { return v.AppendJSON(n
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *AuthStatusRequest) UnmarshalJSON(data []byte) error {
 	*v = AuthStatusRequest{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }

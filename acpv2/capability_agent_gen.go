@@ -269,8 +269,7 @@ type ProvidersCapabilities struct {
 	Unknown json.RawMessage // members the schema does not know, as an object; sent again after the others
 }
 
-// DecodeJSON reads v for the engine.
-func (v *AgentCapabilities) DecodeJSON(d *wire.Decoder) {
+func (v *AgentCapabilities) decodeJSON(d *wire.Decoder) {
 	var seen uint64
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
 		switch string(k) {
@@ -281,7 +280,7 @@ func (v *AgentCapabilities) DecodeJSON(d *wire.Decoder) {
 			was := d.Try()
 			if !d.Null() {
 				v.Session = new(SessionCapabilities)
-				v.Session.DecodeJSON(d)
+				v.Session.decodeJSON(d)
 			}
 			if d.Failed(was) {
 				v.Session = nil
@@ -293,7 +292,7 @@ func (v *AgentCapabilities) DecodeJSON(d *wire.Decoder) {
 			was := d.Try()
 			if !d.Null() {
 				v.Auth = new(AgentAuthCapabilities)
-				v.Auth.DecodeJSON(d)
+				v.Auth.decodeJSON(d)
 			}
 			if d.Failed(was) {
 				v.Auth = nil
@@ -305,7 +304,7 @@ func (v *AgentCapabilities) DecodeJSON(d *wire.Decoder) {
 			was := d.Try()
 			if !d.Null() {
 				v.Providers = new(ProvidersCapabilities)
-				v.Providers.DecodeJSON(d)
+				v.Providers.decodeJSON(d)
 			}
 			if d.Failed(was) {
 				v.Providers = nil
@@ -370,11 +369,10 @@ func (v AgentCapabilities) MarshalJSON() ([]byte, error) { return v.AppendJSON(n
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *AgentCapabilities) UnmarshalJSON(data []byte) error {
 	*v = AgentCapabilities{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine.
-func (v *SessionCapabilities) DecodeJSON(d *wire.Decoder) {
+func (v *SessionCapabilities) decodeJSON(d *wire.Decoder) {
 	var seen uint64
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
 		switch string(k) {
@@ -385,7 +383,7 @@ func (v *SessionCapabilities) DecodeJSON(d *wire.Decoder) {
 			was := d.Try()
 			if !d.Null() {
 				v.Prompt = new(PromptCapabilities)
-				v.Prompt.DecodeJSON(d)
+				v.Prompt.decodeJSON(d)
 			}
 			if d.Failed(was) {
 				v.Prompt = nil
@@ -397,7 +395,7 @@ func (v *SessionCapabilities) DecodeJSON(d *wire.Decoder) {
 			was := d.Try()
 			if !d.Null() {
 				v.MCP = new(MCPCapabilities)
-				v.MCP.DecodeJSON(d)
+				v.MCP.decodeJSON(d)
 			}
 			if d.Failed(was) {
 				v.MCP = nil
@@ -409,7 +407,7 @@ func (v *SessionCapabilities) DecodeJSON(d *wire.Decoder) {
 			was := d.Try()
 			if !d.Null() {
 				v.Delete = new(SessionDeleteCapabilities)
-				v.Delete.DecodeJSON(d)
+				v.Delete.decodeJSON(d)
 			}
 			if d.Failed(was) {
 				v.Delete = nil
@@ -421,7 +419,7 @@ func (v *SessionCapabilities) DecodeJSON(d *wire.Decoder) {
 			was := d.Try()
 			if !d.Null() {
 				v.AdditionalDirectories = new(SessionAdditionalDirectoriesCapabilities)
-				v.AdditionalDirectories.DecodeJSON(d)
+				v.AdditionalDirectories.decodeJSON(d)
 			}
 			if d.Failed(was) {
 				v.AdditionalDirectories = nil
@@ -433,7 +431,7 @@ func (v *SessionCapabilities) DecodeJSON(d *wire.Decoder) {
 			was := d.Try()
 			if !d.Null() {
 				v.SystemPrompt = new(SessionSystemPromptCapabilities)
-				v.SystemPrompt.DecodeJSON(d)
+				v.SystemPrompt.decodeJSON(d)
 			}
 			if d.Failed(was) {
 				v.SystemPrompt = nil
@@ -445,7 +443,7 @@ func (v *SessionCapabilities) DecodeJSON(d *wire.Decoder) {
 			was := d.Try()
 			if !d.Null() {
 				v.Fork = new(SessionForkCapabilities)
-				v.Fork.DecodeJSON(d)
+				v.Fork.decodeJSON(d)
 			}
 			if d.Failed(was) {
 				v.Fork = nil
@@ -457,7 +455,7 @@ func (v *SessionCapabilities) DecodeJSON(d *wire.Decoder) {
 			was := d.Try()
 			if !d.Null() {
 				v.Archive = new(SessionArchiveCapabilities)
-				v.Archive.DecodeJSON(d)
+				v.Archive.decodeJSON(d)
 			}
 			if d.Failed(was) {
 				v.Archive = nil
@@ -469,7 +467,7 @@ func (v *SessionCapabilities) DecodeJSON(d *wire.Decoder) {
 			was := d.Try()
 			if !d.Null() {
 				v.Status = new(SessionStatusCapabilities)
-				v.Status.DecodeJSON(d)
+				v.Status.decodeJSON(d)
 			}
 			if d.Failed(was) {
 				v.Status = nil
@@ -481,7 +479,7 @@ func (v *SessionCapabilities) DecodeJSON(d *wire.Decoder) {
 			was := d.Try()
 			if !d.Null() {
 				v.Title = new(SessionTitleCapabilities)
-				v.Title.DecodeJSON(d)
+				v.Title.decodeJSON(d)
 			}
 			if d.Failed(was) {
 				v.Title = nil
@@ -582,11 +580,10 @@ func (v SessionCapabilities) MarshalJSON() ([]byte, error) { return v.AppendJSON
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *SessionCapabilities) UnmarshalJSON(data []byte) error {
 	*v = SessionCapabilities{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine.
-func (v *PromptCapabilities) DecodeJSON(d *wire.Decoder) {
+func (v *PromptCapabilities) decodeJSON(d *wire.Decoder) {
 	var seen uint64
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
 		switch string(k) {
@@ -597,7 +594,7 @@ func (v *PromptCapabilities) DecodeJSON(d *wire.Decoder) {
 			was := d.Try()
 			if !d.Null() {
 				v.Image = new(PromptImageCapabilities)
-				v.Image.DecodeJSON(d)
+				v.Image.decodeJSON(d)
 			}
 			if d.Failed(was) {
 				v.Image = nil
@@ -609,7 +606,7 @@ func (v *PromptCapabilities) DecodeJSON(d *wire.Decoder) {
 			was := d.Try()
 			if !d.Null() {
 				v.Audio = new(PromptAudioCapabilities)
-				v.Audio.DecodeJSON(d)
+				v.Audio.decodeJSON(d)
 			}
 			if d.Failed(was) {
 				v.Audio = nil
@@ -621,7 +618,7 @@ func (v *PromptCapabilities) DecodeJSON(d *wire.Decoder) {
 			was := d.Try()
 			if !d.Null() {
 				v.EmbeddedContext = new(PromptEmbeddedContextCapabilities)
-				v.EmbeddedContext.DecodeJSON(d)
+				v.EmbeddedContext.decodeJSON(d)
 			}
 			if d.Failed(was) {
 				v.EmbeddedContext = nil
@@ -686,11 +683,10 @@ func (v PromptCapabilities) MarshalJSON() ([]byte, error) { return v.AppendJSON(
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *PromptCapabilities) UnmarshalJSON(data []byte) error {
 	*v = PromptCapabilities{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine.
-func (v *PromptImageCapabilities) DecodeJSON(d *wire.Decoder) { d.Marker(&v.Meta, &v.Unknown) }
+func (v *PromptImageCapabilities) decodeJSON(d *wire.Decoder) { d.Marker(&v.Meta, &v.Unknown) }
 
 // AppendJSON appends v to dst.
 func (v *PromptImageCapabilities) AppendJSON(dst []byte) ([]byte, error) {
@@ -706,11 +702,10 @@ func (v PromptImageCapabilities) MarshalJSON() ([]byte, error) { return v.Append
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *PromptImageCapabilities) UnmarshalJSON(data []byte) error {
 	*v = PromptImageCapabilities{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine.
-func (v *PromptAudioCapabilities) DecodeJSON(d *wire.Decoder) { d.Marker(&v.Meta, &v.Unknown) }
+func (v *PromptAudioCapabilities) decodeJSON(d *wire.Decoder) { d.Marker(&v.Meta, &v.Unknown) }
 
 // AppendJSON appends v to dst.
 func (v *PromptAudioCapabilities) AppendJSON(dst []byte) ([]byte, error) {
@@ -726,11 +721,10 @@ func (v PromptAudioCapabilities) MarshalJSON() ([]byte, error) { return v.Append
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *PromptAudioCapabilities) UnmarshalJSON(data []byte) error {
 	*v = PromptAudioCapabilities{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine.
-func (v *PromptEmbeddedContextCapabilities) DecodeJSON(d *wire.Decoder) {
+func (v *PromptEmbeddedContextCapabilities) decodeJSON(d *wire.Decoder) {
 	d.Marker(&v.Meta, &v.Unknown)
 }
 
@@ -748,11 +742,10 @@ func (v PromptEmbeddedContextCapabilities) MarshalJSON() ([]byte, error) { retur
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *PromptEmbeddedContextCapabilities) UnmarshalJSON(data []byte) error {
 	*v = PromptEmbeddedContextCapabilities{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine.
-func (v *MCPCapabilities) DecodeJSON(d *wire.Decoder) {
+func (v *MCPCapabilities) decodeJSON(d *wire.Decoder) {
 	var seen uint64
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
 		switch string(k) {
@@ -763,7 +756,7 @@ func (v *MCPCapabilities) DecodeJSON(d *wire.Decoder) {
 			was := d.Try()
 			if !d.Null() {
 				v.Stdio = new(MCPStdioCapabilities)
-				v.Stdio.DecodeJSON(d)
+				v.Stdio.decodeJSON(d)
 			}
 			if d.Failed(was) {
 				v.Stdio = nil
@@ -775,7 +768,7 @@ func (v *MCPCapabilities) DecodeJSON(d *wire.Decoder) {
 			was := d.Try()
 			if !d.Null() {
 				v.HTTP = new(MCPHTTPCapabilities)
-				v.HTTP.DecodeJSON(d)
+				v.HTTP.decodeJSON(d)
 			}
 			if d.Failed(was) {
 				v.HTTP = nil
@@ -787,7 +780,7 @@ func (v *MCPCapabilities) DecodeJSON(d *wire.Decoder) {
 			was := d.Try()
 			if !d.Null() {
 				v.ACP = new(MCPACPCapabilities)
-				v.ACP.DecodeJSON(d)
+				v.ACP.decodeJSON(d)
 			}
 			if d.Failed(was) {
 				v.ACP = nil
@@ -852,11 +845,10 @@ func (v MCPCapabilities) MarshalJSON() ([]byte, error) { return v.AppendJSON(nil
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *MCPCapabilities) UnmarshalJSON(data []byte) error {
 	*v = MCPCapabilities{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine.
-func (v *MCPStdioCapabilities) DecodeJSON(d *wire.Decoder) { d.Marker(&v.Meta, &v.Unknown) }
+func (v *MCPStdioCapabilities) decodeJSON(d *wire.Decoder) { d.Marker(&v.Meta, &v.Unknown) }
 
 // AppendJSON appends v to dst.
 func (v *MCPStdioCapabilities) AppendJSON(dst []byte) ([]byte, error) {
@@ -872,11 +864,10 @@ func (v MCPStdioCapabilities) MarshalJSON() ([]byte, error) { return v.AppendJSO
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *MCPStdioCapabilities) UnmarshalJSON(data []byte) error {
 	*v = MCPStdioCapabilities{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine.
-func (v *MCPHTTPCapabilities) DecodeJSON(d *wire.Decoder) { d.Marker(&v.Meta, &v.Unknown) }
+func (v *MCPHTTPCapabilities) decodeJSON(d *wire.Decoder) { d.Marker(&v.Meta, &v.Unknown) }
 
 // AppendJSON appends v to dst.
 func (v *MCPHTTPCapabilities) AppendJSON(dst []byte) ([]byte, error) {
@@ -892,11 +883,10 @@ func (v MCPHTTPCapabilities) MarshalJSON() ([]byte, error) { return v.AppendJSON
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *MCPHTTPCapabilities) UnmarshalJSON(data []byte) error {
 	*v = MCPHTTPCapabilities{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine.
-func (v *MCPACPCapabilities) DecodeJSON(d *wire.Decoder) { d.Marker(&v.Meta, &v.Unknown) }
+func (v *MCPACPCapabilities) decodeJSON(d *wire.Decoder) { d.Marker(&v.Meta, &v.Unknown) }
 
 // AppendJSON appends v to dst.
 func (v *MCPACPCapabilities) AppendJSON(dst []byte) ([]byte, error) {
@@ -912,11 +902,10 @@ func (v MCPACPCapabilities) MarshalJSON() ([]byte, error) { return v.AppendJSON(
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *MCPACPCapabilities) UnmarshalJSON(data []byte) error {
 	*v = MCPACPCapabilities{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine.
-func (v *SessionDeleteCapabilities) DecodeJSON(d *wire.Decoder) { d.Marker(&v.Meta, &v.Unknown) }
+func (v *SessionDeleteCapabilities) decodeJSON(d *wire.Decoder) { d.Marker(&v.Meta, &v.Unknown) }
 
 // AppendJSON appends v to dst.
 func (v *SessionDeleteCapabilities) AppendJSON(dst []byte) ([]byte, error) {
@@ -932,11 +921,10 @@ func (v SessionDeleteCapabilities) MarshalJSON() ([]byte, error) { return v.Appe
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *SessionDeleteCapabilities) UnmarshalJSON(data []byte) error {
 	*v = SessionDeleteCapabilities{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine.
-func (v *SessionAdditionalDirectoriesCapabilities) DecodeJSON(d *wire.Decoder) {
+func (v *SessionAdditionalDirectoriesCapabilities) decodeJSON(d *wire.Decoder) {
 	d.Marker(&v.Meta, &v.Unknown)
 }
 
@@ -956,11 +944,10 @@ func (v SessionAdditionalDirectoriesCapabilities) MarshalJSON() ([]byte, error) 
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *SessionAdditionalDirectoriesCapabilities) UnmarshalJSON(data []byte) error {
 	*v = SessionAdditionalDirectoriesCapabilities{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine.
-func (v *SessionSystemPromptCapabilities) DecodeJSON(d *wire.Decoder) {
+func (v *SessionSystemPromptCapabilities) decodeJSON(d *wire.Decoder) {
 	var seen uint64
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
 		switch string(k) {
@@ -971,7 +958,7 @@ func (v *SessionSystemPromptCapabilities) DecodeJSON(d *wire.Decoder) {
 			was := d.Try()
 			if !d.Null() {
 				v.Mode = new(SessionSystemPromptModeCapabilities)
-				v.Mode.DecodeJSON(d)
+				v.Mode.decodeJSON(d)
 			}
 			if d.Failed(was) {
 				v.Mode = nil
@@ -1024,11 +1011,10 @@ func (v SessionSystemPromptCapabilities) MarshalJSON() ([]byte, error) { return 
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *SessionSystemPromptCapabilities) UnmarshalJSON(data []byte) error {
 	*v = SessionSystemPromptCapabilities{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine.
-func (v *SessionSystemPromptModeCapabilities) DecodeJSON(d *wire.Decoder) {
+func (v *SessionSystemPromptModeCapabilities) decodeJSON(d *wire.Decoder) {
 	var seen uint64
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
 		switch string(k) {
@@ -1039,7 +1025,7 @@ func (v *SessionSystemPromptModeCapabilities) DecodeJSON(d *wire.Decoder) {
 			was := d.Try()
 			if !d.Null() {
 				v.Override = new(SessionSystemPromptOverrideCapabilities)
-				v.Override.DecodeJSON(d)
+				v.Override.decodeJSON(d)
 			}
 			if d.Failed(was) {
 				v.Override = nil
@@ -1092,11 +1078,10 @@ func (v SessionSystemPromptModeCapabilities) MarshalJSON() ([]byte, error) { ret
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *SessionSystemPromptModeCapabilities) UnmarshalJSON(data []byte) error {
 	*v = SessionSystemPromptModeCapabilities{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine.
-func (v *SessionSystemPromptOverrideCapabilities) DecodeJSON(d *wire.Decoder) {
+func (v *SessionSystemPromptOverrideCapabilities) decodeJSON(d *wire.Decoder) {
 	d.Marker(&v.Meta, &v.Unknown)
 }
 
@@ -1116,11 +1101,10 @@ func (v SessionSystemPromptOverrideCapabilities) MarshalJSON() ([]byte, error) {
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *SessionSystemPromptOverrideCapabilities) UnmarshalJSON(data []byte) error {
 	*v = SessionSystemPromptOverrideCapabilities{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine.
-func (v *SessionForkCapabilities) DecodeJSON(d *wire.Decoder) { d.Marker(&v.Meta, &v.Unknown) }
+func (v *SessionForkCapabilities) decodeJSON(d *wire.Decoder) { d.Marker(&v.Meta, &v.Unknown) }
 
 // AppendJSON appends v to dst.
 func (v *SessionForkCapabilities) AppendJSON(dst []byte) ([]byte, error) {
@@ -1136,11 +1120,10 @@ func (v SessionForkCapabilities) MarshalJSON() ([]byte, error) { return v.Append
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *SessionForkCapabilities) UnmarshalJSON(data []byte) error {
 	*v = SessionForkCapabilities{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine.
-func (v *SessionArchiveCapabilities) DecodeJSON(d *wire.Decoder) { d.Marker(&v.Meta, &v.Unknown) }
+func (v *SessionArchiveCapabilities) decodeJSON(d *wire.Decoder) { d.Marker(&v.Meta, &v.Unknown) }
 
 // AppendJSON appends v to dst.
 func (v *SessionArchiveCapabilities) AppendJSON(dst []byte) ([]byte, error) {
@@ -1156,11 +1139,10 @@ func (v SessionArchiveCapabilities) MarshalJSON() ([]byte, error) { return v.App
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *SessionArchiveCapabilities) UnmarshalJSON(data []byte) error {
 	*v = SessionArchiveCapabilities{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine.
-func (v *SessionStatusCapabilities) DecodeJSON(d *wire.Decoder) { d.Marker(&v.Meta, &v.Unknown) }
+func (v *SessionStatusCapabilities) decodeJSON(d *wire.Decoder) { d.Marker(&v.Meta, &v.Unknown) }
 
 // AppendJSON appends v to dst.
 func (v *SessionStatusCapabilities) AppendJSON(dst []byte) ([]byte, error) {
@@ -1176,11 +1158,10 @@ func (v SessionStatusCapabilities) MarshalJSON() ([]byte, error) { return v.Appe
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *SessionStatusCapabilities) UnmarshalJSON(data []byte) error {
 	*v = SessionStatusCapabilities{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine.
-func (v *SessionTitleCapabilities) DecodeJSON(d *wire.Decoder) { d.Marker(&v.Meta, &v.Unknown) }
+func (v *SessionTitleCapabilities) decodeJSON(d *wire.Decoder) { d.Marker(&v.Meta, &v.Unknown) }
 
 // AppendJSON appends v to dst.
 func (v *SessionTitleCapabilities) AppendJSON(dst []byte) ([]byte, error) {
@@ -1196,11 +1177,10 @@ func (v SessionTitleCapabilities) MarshalJSON() ([]byte, error) { return v.Appen
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *SessionTitleCapabilities) UnmarshalJSON(data []byte) error {
 	*v = SessionTitleCapabilities{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine.
-func (v *AgentAuthCapabilities) DecodeJSON(d *wire.Decoder) {
+func (v *AgentAuthCapabilities) decodeJSON(d *wire.Decoder) {
 	var seen uint64
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
 		switch string(k) {
@@ -1211,7 +1191,7 @@ func (v *AgentAuthCapabilities) DecodeJSON(d *wire.Decoder) {
 			was := d.Try()
 			if !d.Null() {
 				v.Status = new(AuthStatusCapabilities)
-				v.Status.DecodeJSON(d)
+				v.Status.decodeJSON(d)
 			}
 			if d.Failed(was) {
 				v.Status = nil
@@ -1264,11 +1244,10 @@ func (v AgentAuthCapabilities) MarshalJSON() ([]byte, error) { return v.AppendJS
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *AgentAuthCapabilities) UnmarshalJSON(data []byte) error {
 	*v = AgentAuthCapabilities{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine.
-func (v *AuthStatusCapabilities) DecodeJSON(d *wire.Decoder) { d.Marker(&v.Meta, &v.Unknown) }
+func (v *AuthStatusCapabilities) decodeJSON(d *wire.Decoder) { d.Marker(&v.Meta, &v.Unknown) }
 
 // AppendJSON appends v to dst.
 func (v *AuthStatusCapabilities) AppendJSON(dst []byte) ([]byte, error) {
@@ -1284,11 +1263,10 @@ func (v AuthStatusCapabilities) MarshalJSON() ([]byte, error) { return v.AppendJ
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *AuthStatusCapabilities) UnmarshalJSON(data []byte) error {
 	*v = AuthStatusCapabilities{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine.
-func (v *ProvidersCapabilities) DecodeJSON(d *wire.Decoder) { d.Marker(&v.Meta, &v.Unknown) }
+func (v *ProvidersCapabilities) decodeJSON(d *wire.Decoder) { d.Marker(&v.Meta, &v.Unknown) }
 
 // AppendJSON appends v to dst.
 func (v *ProvidersCapabilities) AppendJSON(dst []byte) ([]byte, error) {
@@ -1304,5 +1282,5 @@ func (v ProvidersCapabilities) MarshalJSON() ([]byte, error) { return v.AppendJS
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *ProvidersCapabilities) UnmarshalJSON(data []byte) error {
 	*v = ProvidersCapabilities{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }

@@ -66,8 +66,7 @@ type ElicitationURLCapabilities struct {
 	Unknown json.RawMessage // members the schema does not know, as an object; sent again after the others
 }
 
-// DecodeJSON reads v for the engine.
-func (v *ClientCapabilities) DecodeJSON(d *wire.Decoder) {
+func (v *ClientCapabilities) decodeJSON(d *wire.Decoder) {
 	var seen uint64
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
 		switch string(k) {
@@ -78,7 +77,7 @@ func (v *ClientCapabilities) DecodeJSON(d *wire.Decoder) {
 			was := d.Try()
 			if !d.Null() {
 				v.Auth = new(ClientAuthCapabilities)
-				v.Auth.DecodeJSON(d)
+				v.Auth.decodeJSON(d)
 			}
 			if d.Failed(was) {
 				v.Auth = nil
@@ -90,7 +89,7 @@ func (v *ClientCapabilities) DecodeJSON(d *wire.Decoder) {
 			was := d.Try()
 			if !d.Null() {
 				v.Elicitation = new(ElicitationCapabilities)
-				v.Elicitation.DecodeJSON(d)
+				v.Elicitation.decodeJSON(d)
 			}
 			if d.Failed(was) {
 				v.Elicitation = nil
@@ -149,11 +148,10 @@ func (v ClientCapabilities) MarshalJSON() ([]byte, error) { return v.AppendJSON(
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *ClientCapabilities) UnmarshalJSON(data []byte) error {
 	*v = ClientCapabilities{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine.
-func (v *ClientAuthCapabilities) DecodeJSON(d *wire.Decoder) {
+func (v *ClientAuthCapabilities) decodeJSON(d *wire.Decoder) {
 	var seen uint64
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
 		switch string(k) {
@@ -164,7 +162,7 @@ func (v *ClientAuthCapabilities) DecodeJSON(d *wire.Decoder) {
 			was := d.Try()
 			if !d.Null() {
 				v.Terminal = new(TerminalAuthCapabilities)
-				v.Terminal.DecodeJSON(d)
+				v.Terminal.decodeJSON(d)
 			}
 			if d.Failed(was) {
 				v.Terminal = nil
@@ -217,11 +215,10 @@ func (v ClientAuthCapabilities) MarshalJSON() ([]byte, error) { return v.AppendJ
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *ClientAuthCapabilities) UnmarshalJSON(data []byte) error {
 	*v = ClientAuthCapabilities{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine.
-func (v *TerminalAuthCapabilities) DecodeJSON(d *wire.Decoder) { d.Marker(&v.Meta, &v.Unknown) }
+func (v *TerminalAuthCapabilities) decodeJSON(d *wire.Decoder) { d.Marker(&v.Meta, &v.Unknown) }
 
 // AppendJSON appends v to dst.
 func (v *TerminalAuthCapabilities) AppendJSON(dst []byte) ([]byte, error) {
@@ -237,11 +234,10 @@ func (v TerminalAuthCapabilities) MarshalJSON() ([]byte, error) { return v.Appen
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *TerminalAuthCapabilities) UnmarshalJSON(data []byte) error {
 	*v = TerminalAuthCapabilities{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine.
-func (v *ElicitationCapabilities) DecodeJSON(d *wire.Decoder) {
+func (v *ElicitationCapabilities) decodeJSON(d *wire.Decoder) {
 	var seen uint64
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
 		switch string(k) {
@@ -252,7 +248,7 @@ func (v *ElicitationCapabilities) DecodeJSON(d *wire.Decoder) {
 			was := d.Try()
 			if !d.Null() {
 				v.Form = new(ElicitationFormCapabilities)
-				v.Form.DecodeJSON(d)
+				v.Form.decodeJSON(d)
 			}
 			if d.Failed(was) {
 				v.Form = nil
@@ -264,7 +260,7 @@ func (v *ElicitationCapabilities) DecodeJSON(d *wire.Decoder) {
 			was := d.Try()
 			if !d.Null() {
 				v.URL = new(ElicitationURLCapabilities)
-				v.URL.DecodeJSON(d)
+				v.URL.decodeJSON(d)
 			}
 			if d.Failed(was) {
 				v.URL = nil
@@ -323,11 +319,10 @@ func (v ElicitationCapabilities) MarshalJSON() ([]byte, error) { return v.Append
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *ElicitationCapabilities) UnmarshalJSON(data []byte) error {
 	*v = ElicitationCapabilities{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine.
-func (v *ElicitationFormCapabilities) DecodeJSON(d *wire.Decoder) { d.Marker(&v.Meta, &v.Unknown) }
+func (v *ElicitationFormCapabilities) decodeJSON(d *wire.Decoder) { d.Marker(&v.Meta, &v.Unknown) }
 
 // AppendJSON appends v to dst.
 func (v *ElicitationFormCapabilities) AppendJSON(dst []byte) ([]byte, error) {
@@ -343,11 +338,10 @@ func (v ElicitationFormCapabilities) MarshalJSON() ([]byte, error) { return v.Ap
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *ElicitationFormCapabilities) UnmarshalJSON(data []byte) error {
 	*v = ElicitationFormCapabilities{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine.
-func (v *ElicitationURLCapabilities) DecodeJSON(d *wire.Decoder) { d.Marker(&v.Meta, &v.Unknown) }
+func (v *ElicitationURLCapabilities) decodeJSON(d *wire.Decoder) { d.Marker(&v.Meta, &v.Unknown) }
 
 // AppendJSON appends v to dst.
 func (v *ElicitationURLCapabilities) AppendJSON(dst []byte) ([]byte, error) {
@@ -363,5 +357,5 @@ func (v ElicitationURLCapabilities) MarshalJSON() ([]byte, error) { return v.App
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *ElicitationURLCapabilities) UnmarshalJSON(data []byte) error {
 	*v = ElicitationURLCapabilities{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }

@@ -93,7 +93,7 @@ func decodeAvailableCommand(v *AvailableCommand, d *wire.Decoder) {
 	switch string(tag) {
 	case "command":
 		x := new(Command)
-		x.DecodeJSON(d)
+		x.decodeJSON(d)
 		*v = x
 	default:
 		if tag == nil {
@@ -166,7 +166,7 @@ func decodeAvailableCommandInput(v *AvailableCommandInput, d *wire.Decoder) {
 	switch string(tag) {
 	case "text":
 		x := new(TextCommandInput)
-		x.DecodeJSON(d)
+		x.decodeJSON(d)
 		*v = x
 	default:
 		if tag == nil {
@@ -204,8 +204,7 @@ func (v *UnknownAvailableCommandInput) UnmarshalJSON(data []byte) error {
 
 func (*UnknownAvailableCommandInput) isAvailableCommandInput() {}
 
-// DecodeJSON reads v for the engine. Its discriminator may be missing.
-func (v *TextCommandInput) DecodeJSON(d *wire.Decoder) {
+func (v *TextCommandInput) decodeJSON(d *wire.Decoder) {
 	start := d.At()
 	seen := d.Opened(1 << 1)
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
@@ -268,11 +267,10 @@ func (v TextCommandInput) MarshalJSON() ([]byte, error) { return v.AppendJSON(ni
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *TextCommandInput) UnmarshalJSON(data []byte) error {
 	*v = TextCommandInput{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine. Its discriminator may be missing.
-func (v *Command) DecodeJSON(d *wire.Decoder) {
+func (v *Command) decodeJSON(d *wire.Decoder) {
 	start := d.At()
 	seen := d.Opened(1 << 3)
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
@@ -361,11 +359,10 @@ func (v Command) MarshalJSON() ([]byte, error) { return v.AppendJSON(nil) }
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *Command) UnmarshalJSON(data []byte) error {
 	*v = Command{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine. Its discriminator may be missing.
-func (v *AvailableCommandsUpdate) DecodeJSON(d *wire.Decoder) {
+func (v *AvailableCommandsUpdate) decodeJSON(d *wire.Decoder) {
 	start := d.At()
 	seen := d.Opened(1 << 1)
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
@@ -431,5 +428,5 @@ func (v AvailableCommandsUpdate) MarshalJSON() ([]byte, error) { return v.Append
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *AvailableCommandsUpdate) UnmarshalJSON(data []byte) error {
 	*v = AvailableCommandsUpdate{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }

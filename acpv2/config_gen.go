@@ -201,8 +201,7 @@ type SessionConfigOptionValueBoolean struct {
 	Value bool
 }
 
-// DecodeJSON reads v for the engine.
-func (v *SessionConfigOption) DecodeJSON(d *wire.Decoder) {
+func (v *SessionConfigOption) decodeJSON(d *wire.Decoder) {
 	start := d.At()
 	owned := d.NotOwned() // the object is read more than once
 	decodeSessionConfigOptionKind(&v.Kind, d, "configId", "name", "description", "category", "_meta")
@@ -306,7 +305,7 @@ func (v SessionConfigOption) MarshalJSON() ([]byte, error) { return v.AppendJSON
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *SessionConfigOption) UnmarshalJSON(data []byte) error {
 	*v = SessionConfigOption{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
 // internSessionConfigOptionCategory avoids an allocation for the values the schema knows.
@@ -332,11 +331,11 @@ func UnmarshalSessionConfigSelectOptions(data []byte) (SessionConfigSelectOption
 func decodeSessionConfigSelectOptions(v *SessionConfigSelectOptions, d *wire.Decoder) {
 	at, n := d.At(), 0
 	if d.ElemKind("value") == '"' || d.ElemKind("groupId") != '"' {
-		list := wire.Slice(d, (*SessionConfigSelectOption).DecodeJSON)
+		list := wire.Slice(d, (*SessionConfigSelectOption).decodeJSON)
 		*v = SessionConfigSelectOptionList(list)
 		n = len(list)
 	} else {
-		list := wire.Slice(d, (*SessionConfigSelectGroup).DecodeJSON)
+		list := wire.Slice(d, (*SessionConfigSelectGroup).decodeJSON)
 		*v = SessionConfigSelectGroupList(list)
 		n = len(list)
 	}
@@ -371,8 +370,7 @@ func (v SessionConfigSelectGroupList) MarshalJSON() ([]byte, error) { return v.A
 
 func (SessionConfigSelectGroupList) isSessionConfigSelectOptions() {}
 
-// DecodeJSON reads v for the engine.
-func (v *SessionConfigSelectOption) DecodeJSON(d *wire.Decoder) {
+func (v *SessionConfigSelectOption) decodeJSON(d *wire.Decoder) {
 	start := d.At()
 	var seen uint64
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
@@ -448,11 +446,10 @@ func (v SessionConfigSelectOption) MarshalJSON() ([]byte, error) { return v.Appe
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *SessionConfigSelectOption) UnmarshalJSON(data []byte) error {
 	*v = SessionConfigSelectOption{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine.
-func (v *SessionConfigSelectGroup) DecodeJSON(d *wire.Decoder) {
+func (v *SessionConfigSelectGroup) decodeJSON(d *wire.Decoder) {
 	start := d.At()
 	var seen uint64
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
@@ -473,7 +470,7 @@ func (v *SessionConfigSelectGroup) DecodeJSON(d *wire.Decoder) {
 			}
 			was := d.Try()
 			at := d.At()
-			v.Options = wire.SliceSkip(d, (*SessionConfigSelectOption).DecodeJSON)
+			v.Options = wire.SliceSkip(d, (*SessionConfigSelectOption).decodeJSON)
 			if len(v.Options) < 1 {
 				d.Invalid(at, "must not be empty")
 			}
@@ -531,11 +528,10 @@ func (v SessionConfigSelectGroup) MarshalJSON() ([]byte, error) { return v.Appen
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *SessionConfigSelectGroup) UnmarshalJSON(data []byte) error {
 	*v = SessionConfigSelectGroup{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine. Its discriminator may be missing.
-func (v *SessionConfigSelect) DecodeJSON(d *wire.Decoder) {
+func (v *SessionConfigSelect) decodeJSON(d *wire.Decoder) {
 	start := d.At()
 	seen := d.Opened(1 << 2)
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
@@ -606,11 +602,10 @@ func (v SessionConfigSelect) MarshalJSON() ([]byte, error) { return v.AppendJSON
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *SessionConfigSelect) UnmarshalJSON(data []byte) error {
 	*v = SessionConfigSelect{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine. Its discriminator may be missing.
-func (v *SessionConfigBoolean) DecodeJSON(d *wire.Decoder) {
+func (v *SessionConfigBoolean) decodeJSON(d *wire.Decoder) {
 	start := d.At()
 	seen := d.Opened(1 << 1)
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
@@ -669,11 +664,10 @@ func (v SessionConfigBoolean) MarshalJSON() ([]byte, error) { return v.AppendJSO
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *SessionConfigBoolean) UnmarshalJSON(data []byte) error {
 	*v = SessionConfigBoolean{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine.
-func (v *SetSessionConfigOptionResponse) DecodeJSON(d *wire.Decoder) {
+func (v *SetSessionConfigOptionResponse) decodeJSON(d *wire.Decoder) {
 	start := d.At()
 	var seen uint64
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
@@ -682,7 +676,7 @@ func (v *SetSessionConfigOptionResponse) DecodeJSON(d *wire.Decoder) {
 			if !d.Once(&seen, 1<<0) {
 				continue
 			}
-			v.ConfigOptions = wire.SliceSkip(d, (*SessionConfigOption).DecodeJSON)
+			v.ConfigOptions = wire.SliceSkip(d, (*SessionConfigOption).decodeJSON)
 		case "_meta":
 			if !d.Once(&seen, 1<<3) {
 				continue
@@ -732,11 +726,10 @@ func (v SetSessionConfigOptionResponse) MarshalJSON() ([]byte, error) { return v
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *SetSessionConfigOptionResponse) UnmarshalJSON(data []byte) error {
 	*v = SetSessionConfigOptionResponse{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine.
-func (v *SetSessionConfigOptionRequest) DecodeJSON(d *wire.Decoder) {
+func (v *SetSessionConfigOptionRequest) decodeJSON(d *wire.Decoder) {
 	start := d.At()
 	owned := d.NotOwned() // the object is read more than once
 	decodeSessionConfigOptionValue(&v.Value, d, "sessionId", "configId", "_meta")
@@ -812,7 +805,7 @@ func (v SetSessionConfigOptionRequest) MarshalJSON() ([]byte, error) { return v.
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *SetSessionConfigOptionRequest) UnmarshalJSON(data []byte) error {
 	*v = SetSessionConfigOptionRequest{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
 func decodeSessionConfigOptionKind(v *SessionConfigOptionKind, d *wire.Decoder, base ...string) {
@@ -820,11 +813,11 @@ func decodeSessionConfigOptionKind(v *SessionConfigOptionKind, d *wire.Decoder, 
 	switch string(tag) {
 	case "select":
 		x := new(SessionConfigSelect)
-		x.DecodeJSON(d)
+		x.decodeJSON(d)
 		*v = x
 	case "boolean":
 		x := new(SessionConfigBoolean)
-		x.DecodeJSON(d)
+		x.decodeJSON(d)
 		*v = x
 	default:
 		if tag == nil {
@@ -877,11 +870,11 @@ func decodeSessionConfigOptionValue(v *SessionConfigOptionValue, d *wire.Decoder
 	switch string(tag) {
 	case "id":
 		x := new(SessionConfigOptionValueID)
-		x.DecodeJSON(d)
+		x.decodeJSON(d)
 		*v = x
 	case "boolean":
 		x := new(SessionConfigOptionValueBoolean)
-		x.DecodeJSON(d)
+		x.decodeJSON(d)
 		*v = x
 	default:
 		if tag == nil {
@@ -949,8 +942,7 @@ func (*UnknownSessionConfigOptionValue) knows(string) bool { return true }
 
 func (*UnknownSessionConfigOptionValue) isSessionConfigOptionValue() {}
 
-// DecodeJSON reads v for the engine. Its discriminator may be missing.
-func (v *SessionConfigOptionValueID) DecodeJSON(d *wire.Decoder) {
+func (v *SessionConfigOptionValueID) decodeJSON(d *wire.Decoder) {
 	start := d.At()
 	seen := d.Opened(1 << 1)
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
@@ -1009,11 +1001,10 @@ func (v SessionConfigOptionValueID) MarshalJSON() ([]byte, error) { return v.App
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *SessionConfigOptionValueID) UnmarshalJSON(data []byte) error {
 	*v = SessionConfigOptionValueID{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine. Its discriminator may be missing.
-func (v *SessionConfigOptionValueBoolean) DecodeJSON(d *wire.Decoder) {
+func (v *SessionConfigOptionValueBoolean) decodeJSON(d *wire.Decoder) {
 	start := d.At()
 	seen := d.Opened(1 << 1)
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
@@ -1072,5 +1063,5 @@ func (v SessionConfigOptionValueBoolean) MarshalJSON() ([]byte, error) { return 
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *SessionConfigOptionValueBoolean) UnmarshalJSON(data []byte) error {
 	*v = SessionConfigOptionValueBoolean{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }

@@ -150,8 +150,7 @@ type DiffMove DiffPathPairChange
 // DiffCopy says that a file now exists under another path as well.
 type DiffCopy DiffPathPairChange
 
-// DecodeJSON reads v for the engine.
-func (v *DiffChange) DecodeJSON(d *wire.Decoder) {
+func (v *DiffChange) decodeJSON(d *wire.Decoder) {
 	start := d.At()
 	owned := d.NotOwned() // the object is read more than once
 	decodeDiffOperation(&v.Operation, d, "fileType", "mimeType", "_meta")
@@ -240,7 +239,7 @@ func (v DiffChange) MarshalJSON() ([]byte, error) { return v.AppendJSON(nil) }
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *DiffChange) UnmarshalJSON(data []byte) error {
 	*v = DiffChange{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
 // internDiffFileType avoids an allocation for the values the schema knows.
@@ -258,8 +257,7 @@ func internDiffFileType(b []byte) DiffFileType {
 	return DiffFileType(b)
 }
 
-// DecodeJSON reads v for the engine.
-func (v *DiffPathChange) DecodeJSON(d *wire.Decoder) { v.decode(d, "") }
+func (v *DiffPathChange) decodeJSON(d *wire.Decoder) { v.decode(d, "") }
 
 func (v *DiffPathChange) decode(d *wire.Decoder, tag string) {
 	start := d.At()
@@ -318,11 +316,10 @@ func (v DiffPathChange) MarshalJSON() ([]byte, error) { return v.AppendJSON(nil)
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *DiffPathChange) UnmarshalJSON(data []byte) error {
 	*v = DiffPathChange{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine.
-func (v *DiffPathPairChange) DecodeJSON(d *wire.Decoder) { v.decode(d, "") }
+func (v *DiffPathPairChange) decodeJSON(d *wire.Decoder) { v.decode(d, "") }
 
 func (v *DiffPathPairChange) decode(d *wire.Decoder, tag string) {
 	start := d.At()
@@ -387,11 +384,10 @@ func (v DiffPathPairChange) MarshalJSON() ([]byte, error) { return v.AppendJSON(
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *DiffPathPairChange) UnmarshalJSON(data []byte) error {
 	*v = DiffPathPairChange{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine.
-func (v *DiffPatch) DecodeJSON(d *wire.Decoder) {
+func (v *DiffPatch) decodeJSON(d *wire.Decoder) {
 	start := d.At()
 	var seen uint64
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
@@ -453,7 +449,7 @@ func (v DiffPatch) MarshalJSON() ([]byte, error) { return v.AppendJSON(nil) }
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *DiffPatch) UnmarshalJSON(data []byte) error {
 	*v = DiffPatch{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
 // internDiffPatchFormat avoids an allocation for the values the schema knows.
@@ -465,8 +461,7 @@ func internDiffPatchFormat(b []byte) DiffPatchFormat {
 	return DiffPatchFormat(b)
 }
 
-// DecodeJSON reads v for the engine. Its discriminator may be missing.
-func (v *Diff) DecodeJSON(d *wire.Decoder) {
+func (v *Diff) decodeJSON(d *wire.Decoder) {
 	start := d.At()
 	seen := d.Opened(1 << 2)
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
@@ -475,7 +470,7 @@ func (v *Diff) DecodeJSON(d *wire.Decoder) {
 			if !d.Once(&seen, 1<<0) {
 				continue
 			}
-			v.Changes = wire.SliceSkip(d, (*DiffChange).DecodeJSON)
+			v.Changes = wire.SliceSkip(d, (*DiffChange).decodeJSON)
 		case "patch":
 			if !d.Once(&seen, 1<<1) {
 				continue
@@ -483,7 +478,7 @@ func (v *Diff) DecodeJSON(d *wire.Decoder) {
 			was := d.Try()
 			if !d.Null() {
 				v.Patch = new(DiffPatch)
-				v.Patch.DecodeJSON(d)
+				v.Patch.decodeJSON(d)
 			}
 			if d.Failed(was) {
 				v.Patch = nil
@@ -550,7 +545,7 @@ func (v Diff) MarshalJSON() ([]byte, error) { return v.AppendJSON(nil) }
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *Diff) UnmarshalJSON(data []byte) error {
 	*v = Diff{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
 func decodeDiffOperation(v *DiffOperation, d *wire.Decoder, base ...string) {
@@ -622,8 +617,8 @@ func (*UnknownDiffOperation) knows(string) bool { return true }
 
 func (*UnknownDiffOperation) isDiffOperation() {}
 
-// DecodeJSON reads v for the engine; its discriminator may be missing.
-func (v *DiffAdd) DecodeJSON(d *wire.Decoder) { (*DiffPathChange)(v).decode(d, "add") }
+// decodeJSON reads v; its discriminator may be missing.
+func (v *DiffAdd) decodeJSON(d *wire.Decoder) { (*DiffPathChange)(v).decode(d, "add") }
 
 // AppendJSON appends v with its discriminator to dst.
 func (v *DiffAdd) AppendJSON(dst []byte) ([]byte, error) {
@@ -648,13 +643,13 @@ func (v DiffAdd) MarshalJSON() ([]byte, error) { return v.AppendJSON(nil) }
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *DiffAdd) UnmarshalJSON(data []byte) error {
 	*v = DiffAdd{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
 func (*DiffAdd) isDiffOperation() {}
 
-// DecodeJSON reads v for the engine; its discriminator may be missing.
-func (v *DiffDelete) DecodeJSON(d *wire.Decoder) { (*DiffPathChange)(v).decode(d, "delete") }
+// decodeJSON reads v; its discriminator may be missing.
+func (v *DiffDelete) decodeJSON(d *wire.Decoder) { (*DiffPathChange)(v).decode(d, "delete") }
 
 // AppendJSON appends v with its discriminator to dst.
 func (v *DiffDelete) AppendJSON(dst []byte) ([]byte, error) {
@@ -679,13 +674,13 @@ func (v DiffDelete) MarshalJSON() ([]byte, error) { return v.AppendJSON(nil) }
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *DiffDelete) UnmarshalJSON(data []byte) error {
 	*v = DiffDelete{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
 func (*DiffDelete) isDiffOperation() {}
 
-// DecodeJSON reads v for the engine; its discriminator may be missing.
-func (v *DiffModify) DecodeJSON(d *wire.Decoder) { (*DiffPathChange)(v).decode(d, "modify") }
+// decodeJSON reads v; its discriminator may be missing.
+func (v *DiffModify) decodeJSON(d *wire.Decoder) { (*DiffPathChange)(v).decode(d, "modify") }
 
 // AppendJSON appends v with its discriminator to dst.
 func (v *DiffModify) AppendJSON(dst []byte) ([]byte, error) {
@@ -710,13 +705,13 @@ func (v DiffModify) MarshalJSON() ([]byte, error) { return v.AppendJSON(nil) }
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *DiffModify) UnmarshalJSON(data []byte) error {
 	*v = DiffModify{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
 func (*DiffModify) isDiffOperation() {}
 
-// DecodeJSON reads v for the engine; its discriminator may be missing.
-func (v *DiffMove) DecodeJSON(d *wire.Decoder) { (*DiffPathPairChange)(v).decode(d, "move") }
+// decodeJSON reads v; its discriminator may be missing.
+func (v *DiffMove) decodeJSON(d *wire.Decoder) { (*DiffPathPairChange)(v).decode(d, "move") }
 
 // AppendJSON appends v with its discriminator to dst.
 func (v *DiffMove) AppendJSON(dst []byte) ([]byte, error) {
@@ -741,13 +736,13 @@ func (v DiffMove) MarshalJSON() ([]byte, error) { return v.AppendJSON(nil) }
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *DiffMove) UnmarshalJSON(data []byte) error {
 	*v = DiffMove{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
 func (*DiffMove) isDiffOperation() {}
 
-// DecodeJSON reads v for the engine; its discriminator may be missing.
-func (v *DiffCopy) DecodeJSON(d *wire.Decoder) { (*DiffPathPairChange)(v).decode(d, "copy") }
+// decodeJSON reads v; its discriminator may be missing.
+func (v *DiffCopy) decodeJSON(d *wire.Decoder) { (*DiffPathPairChange)(v).decode(d, "copy") }
 
 // AppendJSON appends v with its discriminator to dst.
 func (v *DiffCopy) AppendJSON(dst []byte) ([]byte, error) {
@@ -772,7 +767,7 @@ func (v DiffCopy) MarshalJSON() ([]byte, error) { return v.AppendJSON(nil) }
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *DiffCopy) UnmarshalJSON(data []byte) error {
 	*v = DiffCopy{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
 func (*DiffCopy) isDiffOperation() {}

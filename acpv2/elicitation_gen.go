@@ -147,8 +147,7 @@ type ElicitationDeclineAction struct {
 type ElicitationCancelAction struct {
 }
 
-// DecodeJSON reads v for the engine.
-func (v *CreateElicitationRequest) DecodeJSON(d *wire.Decoder) {
+func (v *CreateElicitationRequest) decodeJSON(d *wire.Decoder) {
 	start := d.At()
 	owned := d.NotOwned() // the object is read more than once
 	decodeElicitationMode(&v.Mode, d, "message", "_meta")
@@ -218,11 +217,10 @@ func (v CreateElicitationRequest) MarshalJSON() ([]byte, error) { return v.Appen
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *CreateElicitationRequest) UnmarshalJSON(data []byte) error {
 	*v = CreateElicitationRequest{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine.
-func (v *ElicitationSessionScope) DecodeJSON(d *wire.Decoder) {
+func (v *ElicitationSessionScope) decodeJSON(d *wire.Decoder) {
 	start := d.At()
 	var seen uint64
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
@@ -290,11 +288,10 @@ func (v ElicitationSessionScope) MarshalJSON() ([]byte, error) { return v.Append
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *ElicitationSessionScope) UnmarshalJSON(data []byte) error {
 	*v = ElicitationSessionScope{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine.
-func (v *ElicitationRequestScope) DecodeJSON(d *wire.Decoder) {
+func (v *ElicitationRequestScope) decodeJSON(d *wire.Decoder) {
 	start := d.At()
 	var seen uint64
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
@@ -351,11 +348,10 @@ func (v ElicitationRequestScope) MarshalJSON() ([]byte, error) { return v.Append
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *ElicitationRequestScope) UnmarshalJSON(data []byte) error {
 	*v = ElicitationRequestScope{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine. Its discriminator may be missing.
-func (v *ElicitationFormMode) DecodeJSON(d *wire.Decoder) {
+func (v *ElicitationFormMode) decodeJSON(d *wire.Decoder) {
 	start := d.At()
 	owned := d.NotOwned() // the object is read more than once
 	decodeElicitationScope(&v.Scope, d)
@@ -367,7 +363,7 @@ func (v *ElicitationFormMode) DecodeJSON(d *wire.Decoder) {
 			if !d.Once(&seen, 1<<0) {
 				continue
 			}
-			v.RequestedSchema.DecodeJSON(d)
+			v.RequestedSchema.decodeJSON(d)
 		case "mode":
 			if !d.Once(&seen, 1<<1) {
 				continue
@@ -427,11 +423,10 @@ func (v ElicitationFormMode) MarshalJSON() ([]byte, error) { return v.AppendJSON
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *ElicitationFormMode) UnmarshalJSON(data []byte) error {
 	*v = ElicitationFormMode{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine. Its discriminator may be missing.
-func (v *ElicitationURLMode) DecodeJSON(d *wire.Decoder) {
+func (v *ElicitationURLMode) decodeJSON(d *wire.Decoder) {
 	start := d.At()
 	owned := d.NotOwned() // the object is read more than once
 	decodeElicitationScope(&v.Scope, d)
@@ -506,11 +501,10 @@ func (v ElicitationURLMode) MarshalJSON() ([]byte, error) { return v.AppendJSON(
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *ElicitationURLMode) UnmarshalJSON(data []byte) error {
 	*v = ElicitationURLMode{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine.
-func (v *CompleteElicitationNotification) DecodeJSON(d *wire.Decoder) {
+func (v *CompleteElicitationNotification) decodeJSON(d *wire.Decoder) {
 	start := d.At()
 	var seen uint64
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
@@ -566,11 +560,10 @@ func (v CompleteElicitationNotification) MarshalJSON() ([]byte, error) { return 
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *CompleteElicitationNotification) UnmarshalJSON(data []byte) error {
 	*v = CompleteElicitationNotification{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine.
-func (v *CreateElicitationResponse) DecodeJSON(d *wire.Decoder) {
+func (v *CreateElicitationResponse) decodeJSON(d *wire.Decoder) {
 	start := d.At()
 	owned := d.NotOwned() // the object is read more than once
 	decodeElicitationAction(&v.Action, d, "_meta")
@@ -631,11 +624,10 @@ func (v CreateElicitationResponse) MarshalJSON() ([]byte, error) { return v.Appe
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *CreateElicitationResponse) UnmarshalJSON(data []byte) error {
 	*v = CreateElicitationResponse{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine. Its discriminator may be missing.
-func (v *ElicitationAcceptAction) DecodeJSON(d *wire.Decoder) {
+func (v *ElicitationAcceptAction) decodeJSON(d *wire.Decoder) {
 	seen := d.Opened(1 << 1)
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
 		switch string(k) {
@@ -697,7 +689,7 @@ func (v ElicitationAcceptAction) MarshalJSON() ([]byte, error) { return v.Append
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *ElicitationAcceptAction) UnmarshalJSON(data []byte) error {
 	*v = ElicitationAcceptAction{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
 func decodeElicitationMode(v *ElicitationMode, d *wire.Decoder, base ...string) {
@@ -705,11 +697,11 @@ func decodeElicitationMode(v *ElicitationMode, d *wire.Decoder, base ...string) 
 	switch string(tag) {
 	case "form":
 		x := new(ElicitationFormMode)
-		x.DecodeJSON(d)
+		x.decodeJSON(d)
 		*v = x
 	case "url":
 		x := new(ElicitationURLMode)
-		x.DecodeJSON(d)
+		x.decodeJSON(d)
 		*v = x
 	default:
 		if tag == nil {
@@ -770,12 +762,12 @@ func decodeElicitationScope(v *ElicitationScope, d *wire.Decoder) {
 	}
 	if d.Kind("sessionId") != 0 {
 		x := new(ElicitationSessionScope)
-		x.DecodeJSON(d)
+		x.decodeJSON(d)
 		*v = x
 		return
 	}
 	x := new(ElicitationRequestScope)
-	x.DecodeJSON(d)
+	x.decodeJSON(d)
 	*v = x
 }
 
@@ -784,15 +776,15 @@ func decodeElicitationAction(v *ElicitationAction, d *wire.Decoder, base ...stri
 	switch string(tag) {
 	case "accept":
 		x := new(ElicitationAcceptAction)
-		x.DecodeJSON(d)
+		x.decodeJSON(d)
 		*v = x
 	case "decline":
 		x := new(ElicitationDeclineAction)
-		x.DecodeJSON(d)
+		x.decodeJSON(d)
 		*v = x
 	case "cancel":
 		x := new(ElicitationCancelAction)
-		x.DecodeJSON(d)
+		x.decodeJSON(d)
 		*v = x
 	default:
 		if tag == nil {
@@ -840,8 +832,7 @@ func (*UnknownElicitationAction) knows(string) bool { return true }
 
 func (*UnknownElicitationAction) isElicitationAction() {}
 
-// DecodeJSON reads v for the engine. Its discriminator may be missing.
-func (v *ElicitationDeclineAction) DecodeJSON(d *wire.Decoder) {
+func (v *ElicitationDeclineAction) decodeJSON(d *wire.Decoder) {
 	seen := d.Opened(1 << 0)
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
 		switch string(k) {
@@ -890,11 +881,10 @@ func (v ElicitationDeclineAction) MarshalJSON() ([]byte, error) { return v.Appen
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *ElicitationDeclineAction) UnmarshalJSON(data []byte) error {
 	*v = ElicitationDeclineAction{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine. Its discriminator may be missing.
-func (v *ElicitationCancelAction) DecodeJSON(d *wire.Decoder) {
+func (v *ElicitationCancelAction) decodeJSON(d *wire.Decoder) {
 	seen := d.Opened(1 << 0)
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
 		switch string(k) {
@@ -943,5 +933,5 @@ func (v ElicitationCancelAction) MarshalJSON() ([]byte, error) { return v.Append
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *ElicitationCancelAction) UnmarshalJSON(data []byte) error {
 	*v = ElicitationCancelAction{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }

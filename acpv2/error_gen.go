@@ -87,8 +87,7 @@ type SessionNotFoundErrorData struct {
 	Unknown json.RawMessage // members the schema does not know, as an object; sent again after the others
 }
 
-// DecodeJSON reads v for the engine.
-func (v *Error) DecodeJSON(d *wire.Decoder) {
+func (v *Error) decodeJSON(d *wire.Decoder) {
 	start := d.At()
 	var seen uint64
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
@@ -154,11 +153,10 @@ func (v Error) MarshalJSON() ([]byte, error) { return v.AppendJSON(nil) }
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *Error) UnmarshalJSON(data []byte) error {
 	*v = Error{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine.
-func (v *UnsupportedProtocolVersionErrorData) DecodeJSON(d *wire.Decoder) {
+func (v *UnsupportedProtocolVersionErrorData) decodeJSON(d *wire.Decoder) {
 	start := d.At()
 	var seen uint64
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
@@ -223,11 +221,10 @@ func (v UnsupportedProtocolVersionErrorData) MarshalJSON() ([]byte, error) { ret
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *UnsupportedProtocolVersionErrorData) UnmarshalJSON(data []byte) error {
 	*v = UnsupportedProtocolVersionErrorData{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine.
-func (v *SessionNotFoundErrorData) DecodeJSON(d *wire.Decoder) {
+func (v *SessionNotFoundErrorData) decodeJSON(d *wire.Decoder) {
 	start := d.At()
 	var seen uint64
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
@@ -283,5 +280,5 @@ func (v SessionNotFoundErrorData) MarshalJSON() ([]byte, error) { return v.Appen
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *SessionNotFoundErrorData) UnmarshalJSON(data []byte) error {
 	*v = SessionNotFoundErrorData{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }

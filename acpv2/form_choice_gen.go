@@ -83,8 +83,7 @@ type MultiSelectPropertySchema struct {
 	Unknown json.RawMessage // members the schema does not know, as an object; sent again after the others
 }
 
-// DecodeJSON reads v for the engine.
-func (v *EnumOption) DecodeJSON(d *wire.Decoder) {
+func (v *EnumOption) decodeJSON(d *wire.Decoder) {
 	start := d.At()
 	var seen uint64
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
@@ -160,7 +159,7 @@ func (v EnumOption) MarshalJSON() ([]byte, error) { return v.AppendJSON(nil) }
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *EnumOption) UnmarshalJSON(data []byte) error {
 	*v = EnumOption{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
 // UnmarshalMultiSelectItems reads one [MultiSelectItems], for callers with JSON of their own.
@@ -173,13 +172,13 @@ func decodeMultiSelectItems(v *MultiSelectItems, d *wire.Decoder) {
 	switch string(tag) {
 	case "string":
 		x := new(StringMultiSelectItems)
-		x.DecodeJSON(d)
+		x.decodeJSON(d)
 		*v = x
 	default:
 		if tag == nil {
 			d.Reopen()
 			x := new(TitledMultiSelectItems)
-			x.DecodeJSON(d)
+			x.decodeJSON(d)
 			*v = x
 			return
 		}
@@ -214,8 +213,7 @@ func (v *UnknownMultiSelectItems) UnmarshalJSON(data []byte) error {
 
 func (*UnknownMultiSelectItems) isMultiSelectItems() {}
 
-// DecodeJSON reads v for the engine. Its discriminator may be missing.
-func (v *StringMultiSelectItems) DecodeJSON(d *wire.Decoder) {
+func (v *StringMultiSelectItems) decodeJSON(d *wire.Decoder) {
 	start := d.At()
 	seen := d.Opened(1 << 1)
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
@@ -288,11 +286,10 @@ func (v StringMultiSelectItems) MarshalJSON() ([]byte, error) { return v.AppendJ
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *StringMultiSelectItems) UnmarshalJSON(data []byte) error {
 	*v = StringMultiSelectItems{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine.
-func (v *TitledMultiSelectItems) DecodeJSON(d *wire.Decoder) {
+func (v *TitledMultiSelectItems) decodeJSON(d *wire.Decoder) {
 	start := d.At()
 	var seen uint64
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
@@ -302,7 +299,7 @@ func (v *TitledMultiSelectItems) DecodeJSON(d *wire.Decoder) {
 				continue
 			}
 			at := d.At()
-			v.AnyOf = wire.Slice(d, (*EnumOption).DecodeJSON)
+			v.AnyOf = wire.Slice(d, (*EnumOption).decodeJSON)
 			if len(v.AnyOf) < 1 {
 				d.Invalid(at, "must not be empty")
 			}
@@ -360,11 +357,10 @@ func (v TitledMultiSelectItems) MarshalJSON() ([]byte, error) { return v.AppendJ
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *TitledMultiSelectItems) UnmarshalJSON(data []byte) error {
 	*v = TitledMultiSelectItems{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine. Its discriminator may be missing.
-func (v *MultiSelectPropertySchema) DecodeJSON(d *wire.Decoder) {
+func (v *MultiSelectPropertySchema) decodeJSON(d *wire.Decoder) {
 	start := d.At()
 	seen := d.Opened(1 << 6)
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
@@ -498,5 +494,5 @@ func (v MultiSelectPropertySchema) MarshalJSON() ([]byte, error) { return v.Appe
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *MultiSelectPropertySchema) UnmarshalJSON(data []byte) error {
 	*v = MultiSelectPropertySchema{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }

@@ -65,8 +65,7 @@ type InitializeRequest struct {
 	Unknown json.RawMessage // members the schema does not know, as an object; sent again after the others
 }
 
-// DecodeJSON reads v for the engine.
-func (v *InitializeResponse) DecodeJSON(d *wire.Decoder) {
+func (v *InitializeResponse) decodeJSON(d *wire.Decoder) {
 	start := d.At()
 	var seen uint64
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
@@ -80,13 +79,13 @@ func (v *InitializeResponse) DecodeJSON(d *wire.Decoder) {
 			if !d.Once(&seen, 1<<1) {
 				continue
 			}
-			v.Info.DecodeJSON(d)
+			v.Info.decodeJSON(d)
 		case "capabilities":
 			if !d.Once(&seen, 1<<2) {
 				continue
 			}
 			was := d.Try()
-			v.Capabilities.DecodeJSON(d)
+			v.Capabilities.decodeJSON(d)
 			if d.Failed(was) {
 				v.Capabilities = AgentCapabilities{}
 			}
@@ -159,11 +158,10 @@ func (v InitializeResponse) MarshalJSON() ([]byte, error) { return v.AppendJSON(
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *InitializeResponse) UnmarshalJSON(data []byte) error {
 	*v = InitializeResponse{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine.
-func (v *Implementation) DecodeJSON(d *wire.Decoder) {
+func (v *Implementation) decodeJSON(d *wire.Decoder) {
 	start := d.At()
 	var seen uint64
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
@@ -239,11 +237,10 @@ func (v Implementation) MarshalJSON() ([]byte, error) { return v.AppendJSON(nil)
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *Implementation) UnmarshalJSON(data []byte) error {
 	*v = Implementation{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine.
-func (v *InitializeRequest) DecodeJSON(d *wire.Decoder) {
+func (v *InitializeRequest) decodeJSON(d *wire.Decoder) {
 	start := d.At()
 	var seen uint64
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
@@ -257,13 +254,13 @@ func (v *InitializeRequest) DecodeJSON(d *wire.Decoder) {
 			if !d.Once(&seen, 1<<1) {
 				continue
 			}
-			v.Info.DecodeJSON(d)
+			v.Info.decodeJSON(d)
 		case "capabilities":
 			if !d.Once(&seen, 1<<2) {
 				continue
 			}
 			was := d.Try()
-			v.Capabilities.DecodeJSON(d)
+			v.Capabilities.decodeJSON(d)
 			if d.Failed(was) {
 				v.Capabilities = ClientCapabilities{}
 			}
@@ -321,5 +318,5 @@ func (v InitializeRequest) MarshalJSON() ([]byte, error) { return v.AppendJSON(n
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *InitializeRequest) UnmarshalJSON(data []byte) error {
 	*v = InitializeRequest{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }

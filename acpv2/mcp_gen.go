@@ -180,8 +180,7 @@ type MessageMCPNotification struct {
 	Unknown json.RawMessage // members the schema does not know, as an object; sent again after the others
 }
 
-// DecodeJSON reads v for the engine.
-func (v *MessageMCPRequest) DecodeJSON(d *wire.Decoder) {
+func (v *MessageMCPRequest) decodeJSON(d *wire.Decoder) {
 	start := d.At()
 	var seen uint64
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
@@ -260,11 +259,10 @@ func (v MessageMCPRequest) MarshalJSON() ([]byte, error) { return v.AppendJSON(n
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *MessageMCPRequest) UnmarshalJSON(data []byte) error {
 	*v = MessageMCPRequest{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine.
-func (v *EnvVariable) DecodeJSON(d *wire.Decoder) {
+func (v *EnvVariable) decodeJSON(d *wire.Decoder) {
 	start := d.At()
 	var seen uint64
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
@@ -326,7 +324,7 @@ func (v EnvVariable) MarshalJSON() ([]byte, error) { return v.AppendJSON(nil) }
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *EnvVariable) UnmarshalJSON(data []byte) error {
 	*v = EnvVariable{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
 // UnmarshalMCPServer reads one [MCPServer], for callers with JSON of their own.
@@ -346,15 +344,15 @@ func decodeMCPServer(v *MCPServer, d *wire.Decoder) {
 	switch string(tag) {
 	case "http":
 		x := new(MCPServerHTTP)
-		x.DecodeJSON(d)
+		x.decodeJSON(d)
 		*v = x
 	case "acp":
 		x := new(MCPServerACP)
-		x.DecodeJSON(d)
+		x.decodeJSON(d)
 		*v = x
 	case "stdio":
 		x := new(MCPServerStdio)
-		x.DecodeJSON(d)
+		x.decodeJSON(d)
 		*v = x
 	default:
 		if tag == nil {
@@ -392,8 +390,7 @@ func (v *UnknownMCPServer) UnmarshalJSON(data []byte) error {
 
 func (*UnknownMCPServer) isMCPServer() {}
 
-// DecodeJSON reads v for the engine.
-func (v *HTTPHeader) DecodeJSON(d *wire.Decoder) {
+func (v *HTTPHeader) decodeJSON(d *wire.Decoder) {
 	start := d.At()
 	var seen uint64
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
@@ -455,11 +452,10 @@ func (v HTTPHeader) MarshalJSON() ([]byte, error) { return v.AppendJSON(nil) }
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *HTTPHeader) UnmarshalJSON(data []byte) error {
 	*v = HTTPHeader{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine. Its discriminator may be missing.
-func (v *MCPServerHTTP) DecodeJSON(d *wire.Decoder) {
+func (v *MCPServerHTTP) decodeJSON(d *wire.Decoder) {
 	start := d.At()
 	seen := d.Opened(1 << 3)
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
@@ -481,7 +477,7 @@ func (v *MCPServerHTTP) DecodeJSON(d *wire.Decoder) {
 			if d.Null() {
 				v.Headers = []HTTPHeader{}
 			} else {
-				v.Headers = wire.Slice(d, (*HTTPHeader).DecodeJSON)
+				v.Headers = wire.Slice(d, (*HTTPHeader).decodeJSON)
 			}
 		case "_meta":
 			if !d.Once(&seen, 1<<5) {
@@ -543,11 +539,10 @@ func (v MCPServerHTTP) MarshalJSON() ([]byte, error) { return v.AppendJSON(nil) 
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *MCPServerHTTP) UnmarshalJSON(data []byte) error {
 	*v = MCPServerHTTP{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine. Its discriminator may be missing.
-func (v *MCPServerACP) DecodeJSON(d *wire.Decoder) {
+func (v *MCPServerACP) decodeJSON(d *wire.Decoder) {
 	start := d.At()
 	seen := d.Opened(1 << 2)
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
@@ -616,11 +611,10 @@ func (v MCPServerACP) MarshalJSON() ([]byte, error) { return v.AppendJSON(nil) }
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *MCPServerACP) UnmarshalJSON(data []byte) error {
 	*v = MCPServerACP{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine. Its discriminator may be missing.
-func (v *MCPServerStdio) DecodeJSON(d *wire.Decoder) {
+func (v *MCPServerStdio) decodeJSON(d *wire.Decoder) {
 	start := d.At()
 	seen := d.Opened(1 << 4)
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
@@ -651,7 +645,7 @@ func (v *MCPServerStdio) DecodeJSON(d *wire.Decoder) {
 			if d.Null() {
 				v.Env = []EnvVariable{}
 			} else {
-				v.Env = wire.Slice(d, (*EnvVariable).DecodeJSON)
+				v.Env = wire.Slice(d, (*EnvVariable).decodeJSON)
 			}
 		case "_meta":
 			if !d.Once(&seen, 1<<6) {
@@ -719,11 +713,10 @@ func (v MCPServerStdio) MarshalJSON() ([]byte, error) { return v.AppendJSON(nil)
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *MCPServerStdio) UnmarshalJSON(data []byte) error {
 	*v = MCPServerStdio{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine.
-func (v *MessageMCPResponse) DecodeJSON(d *wire.Decoder) {
+func (v *MessageMCPResponse) decodeJSON(d *wire.Decoder) {
 	start := d.At()
 	malformed := -1
 	var seen uint64
@@ -740,7 +733,7 @@ func (v *MessageMCPResponse) DecodeJSON(d *wire.Decoder) {
 			}
 			at, was := d.At(), d.Try()
 			v.Error = new(MCPError)
-			v.Error.DecodeJSON(d)
+			v.Error.decodeJSON(d)
 			if d.Failed(was) {
 				v.Error, malformed = nil, at
 			}
@@ -807,11 +800,10 @@ func (v MessageMCPResponse) MarshalJSON() ([]byte, error) { return v.AppendJSON(
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *MessageMCPResponse) UnmarshalJSON(data []byte) error {
 	*v = MessageMCPResponse{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine.
-func (v *MCPError) DecodeJSON(d *wire.Decoder) {
+func (v *MCPError) decodeJSON(d *wire.Decoder) {
 	start := d.At()
 	var seen uint64
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
@@ -873,11 +865,10 @@ func (v MCPError) MarshalJSON() ([]byte, error) { return v.AppendJSON(nil) }
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *MCPError) UnmarshalJSON(data []byte) error {
 	*v = MCPError{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine.
-func (v *MessageMCPNotification) DecodeJSON(d *wire.Decoder) {
+func (v *MessageMCPNotification) decodeJSON(d *wire.Decoder) {
 	start := d.At()
 	var seen uint64
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
@@ -956,5 +947,5 @@ func (v MessageMCPNotification) MarshalJSON() ([]byte, error) { return v.AppendJ
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *MessageMCPNotification) UnmarshalJSON(data []byte) error {
 	*v = MessageMCPNotification{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }

@@ -66,8 +66,7 @@ type AgentThought struct {
 	Unknown json.RawMessage // members the schema does not know, as an object; sent again after the others
 }
 
-// DecodeJSON reads v for the engine.
-func (v *ContentChunk) DecodeJSON(d *wire.Decoder) { v.decode(d, "", nil) }
+func (v *ContentChunk) decodeJSON(d *wire.Decoder) { v.decode(d, "", nil) }
 
 func (v *ContentChunk) decode(d *wire.Decoder, tag string, spare *TextContent) {
 	start := d.At()
@@ -146,11 +145,10 @@ func (v ContentChunk) MarshalJSON() ([]byte, error) { return v.AppendJSON(nil) }
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *ContentChunk) UnmarshalJSON(data []byte) error {
 	*v = ContentChunk{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine. Its discriminator may be missing.
-func (v *UserMessage) DecodeJSON(d *wire.Decoder) {
+func (v *UserMessage) decodeJSON(d *wire.Decoder) {
 	start := d.At()
 	seen := d.Opened(1 << 2)
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
@@ -166,9 +164,9 @@ func (v *UserMessage) DecodeJSON(d *wire.Decoder) {
 			}
 			was := d.Try()
 			if d.Null() {
-				v.Content = wire.Clear[[]ContentBlock]()
+				v.Content = Clear[[]ContentBlock]()
 			} else {
-				v.Content = wire.Set(wire.SliceSkip(d, decodeContentBlock))
+				v.Content = Set(wire.SliceSkip(d, decodeContentBlock))
 			}
 			if d.Failed(was) {
 				v.Content = Patch[[]ContentBlock]{}
@@ -204,11 +202,11 @@ func (v *UserMessage) AppendJSON(dst []byte) ([]byte, error) {
 // appendFields appends the members of v, each followed by a comma.
 func (v *UserMessage) appendFields(dst []byte) (_ []byte, err error) {
 	dst = append(wire.AppendString(append(dst, `"messageId":`...), string(v.MessageID)), ',')
-	switch v.Content.State() {
-	case wire.PatchCleared:
+	switch v.Content.state {
+	case patchCleared:
 		dst = append(dst, `"content":null,`...)
-	case wire.PatchSet:
-		x, _ := v.Content.Get()
+	case patchSet:
+		x := v.Content.value
 		if dst, err = wire.AppendSlice(append(dst, `"content":`...), x, appendContentBlock); err != nil {
 			return dst, wire.In("content", err)
 		}
@@ -236,11 +234,10 @@ func (v UserMessage) MarshalJSON() ([]byte, error) { return v.AppendJSON(nil) }
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *UserMessage) UnmarshalJSON(data []byte) error {
 	*v = UserMessage{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine. Its discriminator may be missing.
-func (v *AgentMessage) DecodeJSON(d *wire.Decoder) {
+func (v *AgentMessage) decodeJSON(d *wire.Decoder) {
 	start := d.At()
 	seen := d.Opened(1 << 2)
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
@@ -256,9 +253,9 @@ func (v *AgentMessage) DecodeJSON(d *wire.Decoder) {
 			}
 			was := d.Try()
 			if d.Null() {
-				v.Content = wire.Clear[[]ContentBlock]()
+				v.Content = Clear[[]ContentBlock]()
 			} else {
-				v.Content = wire.Set(wire.SliceSkip(d, decodeContentBlock))
+				v.Content = Set(wire.SliceSkip(d, decodeContentBlock))
 			}
 			if d.Failed(was) {
 				v.Content = Patch[[]ContentBlock]{}
@@ -294,11 +291,11 @@ func (v *AgentMessage) AppendJSON(dst []byte) ([]byte, error) {
 // appendFields appends the members of v, each followed by a comma.
 func (v *AgentMessage) appendFields(dst []byte) (_ []byte, err error) {
 	dst = append(wire.AppendString(append(dst, `"messageId":`...), string(v.MessageID)), ',')
-	switch v.Content.State() {
-	case wire.PatchCleared:
+	switch v.Content.state {
+	case patchCleared:
 		dst = append(dst, `"content":null,`...)
-	case wire.PatchSet:
-		x, _ := v.Content.Get()
+	case patchSet:
+		x := v.Content.value
 		if dst, err = wire.AppendSlice(append(dst, `"content":`...), x, appendContentBlock); err != nil {
 			return dst, wire.In("content", err)
 		}
@@ -326,11 +323,10 @@ func (v AgentMessage) MarshalJSON() ([]byte, error) { return v.AppendJSON(nil) }
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *AgentMessage) UnmarshalJSON(data []byte) error {
 	*v = AgentMessage{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine. Its discriminator may be missing.
-func (v *AgentThought) DecodeJSON(d *wire.Decoder) {
+func (v *AgentThought) decodeJSON(d *wire.Decoder) {
 	start := d.At()
 	seen := d.Opened(1 << 2)
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
@@ -346,9 +342,9 @@ func (v *AgentThought) DecodeJSON(d *wire.Decoder) {
 			}
 			was := d.Try()
 			if d.Null() {
-				v.Content = wire.Clear[[]ContentBlock]()
+				v.Content = Clear[[]ContentBlock]()
 			} else {
-				v.Content = wire.Set(wire.SliceSkip(d, decodeContentBlock))
+				v.Content = Set(wire.SliceSkip(d, decodeContentBlock))
 			}
 			if d.Failed(was) {
 				v.Content = Patch[[]ContentBlock]{}
@@ -384,11 +380,11 @@ func (v *AgentThought) AppendJSON(dst []byte) ([]byte, error) {
 // appendFields appends the members of v, each followed by a comma.
 func (v *AgentThought) appendFields(dst []byte) (_ []byte, err error) {
 	dst = append(wire.AppendString(append(dst, `"messageId":`...), string(v.MessageID)), ',')
-	switch v.Content.State() {
-	case wire.PatchCleared:
+	switch v.Content.state {
+	case patchCleared:
 		dst = append(dst, `"content":null,`...)
-	case wire.PatchSet:
-		x, _ := v.Content.Get()
+	case patchSet:
+		x := v.Content.value
 		if dst, err = wire.AppendSlice(append(dst, `"content":`...), x, appendContentBlock); err != nil {
 			return dst, wire.In("content", err)
 		}
@@ -416,5 +412,5 @@ func (v AgentThought) MarshalJSON() ([]byte, error) { return v.AppendJSON(nil) }
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *AgentThought) UnmarshalJSON(data []byte) error {
 	*v = AgentThought{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }

@@ -166,8 +166,7 @@ type SelectedPermissionOutcome struct {
 	Unknown json.RawMessage // members the schema does not know, as an object; sent again after the others
 }
 
-// DecodeJSON reads v for the engine.
-func (v *RequestPermissionRequest) DecodeJSON(d *wire.Decoder) {
+func (v *RequestPermissionRequest) decodeJSON(d *wire.Decoder) {
 	start := d.At()
 	var seen uint64
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
@@ -205,7 +204,7 @@ func (v *RequestPermissionRequest) DecodeJSON(d *wire.Decoder) {
 				continue
 			}
 			at := d.At()
-			v.Options = wire.Slice(d, (*PermissionOption).DecodeJSON)
+			v.Options = wire.Slice(d, (*PermissionOption).decodeJSON)
 			if len(v.Options) < 1 {
 				d.Invalid(at, "must not be empty")
 			}
@@ -275,7 +274,7 @@ func (v RequestPermissionRequest) MarshalJSON() ([]byte, error) { return v.Appen
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *RequestPermissionRequest) UnmarshalJSON(data []byte) error {
 	*v = RequestPermissionRequest{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
 // UnmarshalRequestPermissionSubject reads one [RequestPermissionSubject], for callers with JSON of their own.
@@ -288,11 +287,11 @@ func decodeRequestPermissionSubject(v *RequestPermissionSubject, d *wire.Decoder
 	switch string(tag) {
 	case "tool_call":
 		x := new(ToolCallPermissionSubject)
-		x.DecodeJSON(d)
+		x.decodeJSON(d)
 		*v = x
 	case "command":
 		x := new(CommandPermissionSubject)
-		x.DecodeJSON(d)
+		x.decodeJSON(d)
 		*v = x
 	default:
 		if tag == nil {
@@ -330,8 +329,7 @@ func (v *UnknownRequestPermissionSubject) UnmarshalJSON(data []byte) error {
 
 func (*UnknownRequestPermissionSubject) isRequestPermissionSubject() {}
 
-// DecodeJSON reads v for the engine. Its discriminator may be missing.
-func (v *ToolCallPermissionSubject) DecodeJSON(d *wire.Decoder) {
+func (v *ToolCallPermissionSubject) decodeJSON(d *wire.Decoder) {
 	start := d.At()
 	seen := d.Opened(1 << 1)
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
@@ -397,11 +395,10 @@ func (v ToolCallPermissionSubject) MarshalJSON() ([]byte, error) { return v.Appe
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *ToolCallPermissionSubject) UnmarshalJSON(data []byte) error {
 	*v = ToolCallPermissionSubject{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine. Its discriminator may be missing.
-func (v *CommandPermissionSubject) DecodeJSON(d *wire.Decoder) {
+func (v *CommandPermissionSubject) decodeJSON(d *wire.Decoder) {
 	start := d.At()
 	seen := d.Opened(1 << 4)
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
@@ -498,11 +495,10 @@ func (v CommandPermissionSubject) MarshalJSON() ([]byte, error) { return v.Appen
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *CommandPermissionSubject) UnmarshalJSON(data []byte) error {
 	*v = CommandPermissionSubject{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine.
-func (v *PermissionOption) DecodeJSON(d *wire.Decoder) {
+func (v *PermissionOption) decodeJSON(d *wire.Decoder) {
 	start := d.At()
 	var seen uint64
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
@@ -570,7 +566,7 @@ func (v PermissionOption) MarshalJSON() ([]byte, error) { return v.AppendJSON(ni
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *PermissionOption) UnmarshalJSON(data []byte) error {
 	*v = PermissionOption{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
 // internPermissionOptionKind avoids an allocation for the values the schema knows.
@@ -588,8 +584,7 @@ func internPermissionOptionKind(b []byte) PermissionOptionKind {
 	return PermissionOptionKind(b)
 }
 
-// DecodeJSON reads v for the engine.
-func (v *RequestPermissionResponse) DecodeJSON(d *wire.Decoder) {
+func (v *RequestPermissionResponse) decodeJSON(d *wire.Decoder) {
 	start := d.At()
 	var seen uint64
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
@@ -651,7 +646,7 @@ func (v RequestPermissionResponse) MarshalJSON() ([]byte, error) { return v.Appe
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *RequestPermissionResponse) UnmarshalJSON(data []byte) error {
 	*v = RequestPermissionResponse{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
 // UnmarshalRequestPermissionOutcome reads one [RequestPermissionOutcome], for callers with JSON of their own.
@@ -664,11 +659,11 @@ func decodeRequestPermissionOutcome(v *RequestPermissionOutcome, d *wire.Decoder
 	switch string(tag) {
 	case "cancelled":
 		x := new(CancelledPermissionOutcome)
-		x.DecodeJSON(d)
+		x.decodeJSON(d)
 		*v = x
 	case "selected":
 		x := new(SelectedPermissionOutcome)
-		x.DecodeJSON(d)
+		x.decodeJSON(d)
 		*v = x
 	default:
 		if tag == nil {
@@ -706,8 +701,7 @@ func (v *UnknownRequestPermissionOutcome) UnmarshalJSON(data []byte) error {
 
 func (*UnknownRequestPermissionOutcome) isRequestPermissionOutcome() {}
 
-// DecodeJSON reads v for the engine. Its discriminator may be missing.
-func (v *CancelledPermissionOutcome) DecodeJSON(d *wire.Decoder) {
+func (v *CancelledPermissionOutcome) decodeJSON(d *wire.Decoder) {
 	seen := d.Opened(1 << 0)
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
 		switch string(k) {
@@ -760,11 +754,10 @@ func (v CancelledPermissionOutcome) MarshalJSON() ([]byte, error) { return v.App
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *CancelledPermissionOutcome) UnmarshalJSON(data []byte) error {
 	*v = CancelledPermissionOutcome{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine. Its discriminator may be missing.
-func (v *SelectedPermissionOutcome) DecodeJSON(d *wire.Decoder) {
+func (v *SelectedPermissionOutcome) decodeJSON(d *wire.Decoder) {
 	start := d.At()
 	seen := d.Opened(1 << 1)
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
@@ -827,5 +820,5 @@ func (v SelectedPermissionOutcome) MarshalJSON() ([]byte, error) { return v.Appe
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *SelectedPermissionOutcome) UnmarshalJSON(data []byte) error {
 	*v = SelectedPermissionOutcome{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }

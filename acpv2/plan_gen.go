@@ -163,15 +163,15 @@ func decodePlanUpdateContent(v *PlanUpdateContent, d *wire.Decoder) {
 	switch string(tag) {
 	case "items":
 		x := new(PlanItems)
-		x.DecodeJSON(d)
+		x.decodeJSON(d)
 		*v = x
 	case "file":
 		x := new(PlanFile)
-		x.DecodeJSON(d)
+		x.decodeJSON(d)
 		*v = x
 	case "markdown":
 		x := new(PlanMarkdown)
-		x.DecodeJSON(d)
+		x.decodeJSON(d)
 		*v = x
 	default:
 		if tag == nil {
@@ -229,8 +229,7 @@ func (v *UnknownPlanUpdateContent) UnmarshalJSON(data []byte) error {
 
 func (*UnknownPlanUpdateContent) isPlanUpdateContent() {}
 
-// DecodeJSON reads v for the engine.
-func (v *PlanEntry) DecodeJSON(d *wire.Decoder) {
+func (v *PlanEntry) decodeJSON(d *wire.Decoder) {
 	start := d.At()
 	var seen uint64
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
@@ -298,7 +297,7 @@ func (v PlanEntry) MarshalJSON() ([]byte, error) { return v.AppendJSON(nil) }
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *PlanEntry) UnmarshalJSON(data []byte) error {
 	*v = PlanEntry{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
 // internPlanEntryPriority avoids an allocation for the values the schema knows.
@@ -329,8 +328,7 @@ func internPlanEntryStatus(b []byte) PlanEntryStatus {
 	return PlanEntryStatus(b)
 }
 
-// DecodeJSON reads v for the engine. Its discriminator may be missing.
-func (v *PlanItems) DecodeJSON(d *wire.Decoder) {
+func (v *PlanItems) decodeJSON(d *wire.Decoder) {
 	start := d.At()
 	seen := d.Opened(1 << 2)
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
@@ -344,7 +342,7 @@ func (v *PlanItems) DecodeJSON(d *wire.Decoder) {
 			if !d.Once(&seen, 1<<1) {
 				continue
 			}
-			v.Entries = wire.SliceSkip(d, (*PlanEntry).DecodeJSON)
+			v.Entries = wire.SliceSkip(d, (*PlanEntry).decodeJSON)
 		case "_meta":
 			if !d.Once(&seen, 1<<4) {
 				continue
@@ -402,11 +400,10 @@ func (v PlanItems) MarshalJSON() ([]byte, error) { return v.AppendJSON(nil) }
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *PlanItems) UnmarshalJSON(data []byte) error {
 	*v = PlanItems{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine. Its discriminator may be missing.
-func (v *PlanFile) DecodeJSON(d *wire.Decoder) {
+func (v *PlanFile) decodeJSON(d *wire.Decoder) {
 	start := d.At()
 	seen := d.Opened(1 << 2)
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
@@ -475,11 +472,10 @@ func (v PlanFile) MarshalJSON() ([]byte, error) { return v.AppendJSON(nil) }
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *PlanFile) UnmarshalJSON(data []byte) error {
 	*v = PlanFile{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine. Its discriminator may be missing.
-func (v *PlanMarkdown) DecodeJSON(d *wire.Decoder) {
+func (v *PlanMarkdown) decodeJSON(d *wire.Decoder) {
 	start := d.At()
 	seen := d.Opened(1 << 2)
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
@@ -548,11 +544,10 @@ func (v PlanMarkdown) MarshalJSON() ([]byte, error) { return v.AppendJSON(nil) }
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *PlanMarkdown) UnmarshalJSON(data []byte) error {
 	*v = PlanMarkdown{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine. Its discriminator may be missing.
-func (v *PlanUpdate) DecodeJSON(d *wire.Decoder) {
+func (v *PlanUpdate) decodeJSON(d *wire.Decoder) {
 	start := d.At()
 	seen := d.Opened(1 << 1)
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
@@ -621,11 +616,10 @@ func (v PlanUpdate) MarshalJSON() ([]byte, error) { return v.AppendJSON(nil) }
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *PlanUpdate) UnmarshalJSON(data []byte) error {
 	*v = PlanUpdate{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine. Its discriminator may be missing.
-func (v *PlanRemoved) DecodeJSON(d *wire.Decoder) {
+func (v *PlanRemoved) decodeJSON(d *wire.Decoder) {
 	start := d.At()
 	seen := d.Opened(1 << 1)
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
@@ -688,5 +682,5 @@ func (v PlanRemoved) MarshalJSON() ([]byte, error) { return v.AppendJSON(nil) }
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *PlanRemoved) UnmarshalJSON(data []byte) error {
 	*v = PlanRemoved{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }

@@ -89,8 +89,7 @@ type CancelRequestNotification struct {
 	Unknown json.RawMessage // members the schema does not know, as an object; sent again after the others
 }
 
-// DecodeJSON reads v for the engine.
-func (v *Usage) DecodeJSON(d *wire.Decoder) {
+func (v *Usage) decodeJSON(d *wire.Decoder) {
 	start := d.At()
 	var seen uint64
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
@@ -200,11 +199,10 @@ func (v Usage) MarshalJSON() ([]byte, error) { return v.AppendJSON(nil) }
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *Usage) UnmarshalJSON(data []byte) error {
 	*v = Usage{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine.
-func (v *PromptResponse) DecodeJSON(d *wire.Decoder) {
+func (v *PromptResponse) decodeJSON(d *wire.Decoder) {
 	start := d.At()
 	var seen uint64
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
@@ -260,11 +258,10 @@ func (v PromptResponse) MarshalJSON() ([]byte, error) { return v.AppendJSON(nil)
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *PromptResponse) UnmarshalJSON(data []byte) error {
 	*v = PromptResponse{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine.
-func (v *PromptRequest) DecodeJSON(d *wire.Decoder) {
+func (v *PromptRequest) decodeJSON(d *wire.Decoder) {
 	start := d.At()
 	var seen uint64
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
@@ -336,11 +333,10 @@ func (v PromptRequest) MarshalJSON() ([]byte, error) { return v.AppendJSON(nil) 
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *PromptRequest) UnmarshalJSON(data []byte) error {
 	*v = PromptRequest{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine.
-func (v *CancelSessionNotification) DecodeJSON(d *wire.Decoder) {
+func (v *CancelSessionNotification) decodeJSON(d *wire.Decoder) {
 	start := d.At()
 	var seen uint64
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
@@ -396,11 +392,10 @@ func (v CancelSessionNotification) MarshalJSON() ([]byte, error) { return v.Appe
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *CancelSessionNotification) UnmarshalJSON(data []byte) error {
 	*v = CancelSessionNotification{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine.
-func (v *CancelRequestNotification) DecodeJSON(d *wire.Decoder) {
+func (v *CancelRequestNotification) decodeJSON(d *wire.Decoder) {
 	start := d.At()
 	var seen uint64
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
@@ -459,5 +454,5 @@ func (v CancelRequestNotification) MarshalJSON() ([]byte, error) { return v.Appe
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *CancelRequestNotification) UnmarshalJSON(data []byte) error {
 	*v = CancelRequestNotification{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }

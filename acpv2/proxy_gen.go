@@ -60,8 +60,7 @@ type ProxySuccessorNotification struct {
 	Unknown json.RawMessage // members the schema does not know, as an object; sent again after the others
 }
 
-// DecodeJSON reads v for the engine.
-func (v *ProxySuccessorRequest) DecodeJSON(d *wire.Decoder) {
+func (v *ProxySuccessorRequest) decodeJSON(d *wire.Decoder) {
 	start := d.At()
 	var seen uint64
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
@@ -128,11 +127,10 @@ func (v ProxySuccessorRequest) MarshalJSON() ([]byte, error) { return v.AppendJS
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *ProxySuccessorRequest) UnmarshalJSON(data []byte) error {
 	*v = ProxySuccessorRequest{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine.
-func (v *ProxySuccessorNotification) DecodeJSON(d *wire.Decoder) {
+func (v *ProxySuccessorNotification) decodeJSON(d *wire.Decoder) {
 	start := d.At()
 	var seen uint64
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
@@ -199,5 +197,5 @@ func (v ProxySuccessorNotification) MarshalJSON() ([]byte, error) { return v.App
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *ProxySuccessorNotification) UnmarshalJSON(data []byte) error {
 	*v = ProxySuccessorNotification{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }

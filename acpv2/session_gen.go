@@ -255,8 +255,7 @@ type CloseSessionRequest struct {
 	Unknown json.RawMessage // members the schema does not know, as an object; sent again after the others
 }
 
-// DecodeJSON reads v for the engine.
-func (v *ListSessionsResponse) DecodeJSON(d *wire.Decoder) {
+func (v *ListSessionsResponse) decodeJSON(d *wire.Decoder) {
 	start := d.At()
 	var seen uint64
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
@@ -266,7 +265,7 @@ func (v *ListSessionsResponse) DecodeJSON(d *wire.Decoder) {
 				continue
 			}
 			was := d.Try()
-			v.Sessions = wire.SliceSkip(d, (*SessionInfo).DecodeJSON)
+			v.Sessions = wire.SliceSkip(d, (*SessionInfo).decodeJSON)
 			if d.Failed(was) {
 				v.Sessions = []SessionInfo{}
 			}
@@ -329,11 +328,10 @@ func (v ListSessionsResponse) MarshalJSON() ([]byte, error) { return v.AppendJSO
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *ListSessionsResponse) UnmarshalJSON(data []byte) error {
 	*v = ListSessionsResponse{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine.
-func (v *SessionInfo) DecodeJSON(d *wire.Decoder) {
+func (v *SessionInfo) decodeJSON(d *wire.Decoder) {
 	start := d.At()
 	var seen uint64
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
@@ -452,11 +450,10 @@ func (v SessionInfo) MarshalJSON() ([]byte, error) { return v.AppendJSON(nil) }
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *SessionInfo) UnmarshalJSON(data []byte) error {
 	*v = SessionInfo{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine.
-func (v *DeleteSessionResponse) DecodeJSON(d *wire.Decoder) { d.Marker(&v.Meta, &v.Unknown) }
+func (v *DeleteSessionResponse) decodeJSON(d *wire.Decoder) { d.Marker(&v.Meta, &v.Unknown) }
 
 // AppendJSON appends v to dst.
 func (v *DeleteSessionResponse) AppendJSON(dst []byte) ([]byte, error) {
@@ -472,11 +469,10 @@ func (v DeleteSessionResponse) MarshalJSON() ([]byte, error) { return v.AppendJS
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *DeleteSessionResponse) UnmarshalJSON(data []byte) error {
 	*v = DeleteSessionResponse{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine.
-func (v *ArchiveSessionResponse) DecodeJSON(d *wire.Decoder) { d.Marker(&v.Meta, &v.Unknown) }
+func (v *ArchiveSessionResponse) decodeJSON(d *wire.Decoder) { d.Marker(&v.Meta, &v.Unknown) }
 
 // AppendJSON appends v to dst.
 func (v *ArchiveSessionResponse) AppendJSON(dst []byte) ([]byte, error) {
@@ -492,11 +488,10 @@ func (v ArchiveSessionResponse) MarshalJSON() ([]byte, error) { return v.AppendJ
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *ArchiveSessionResponse) UnmarshalJSON(data []byte) error {
 	*v = ArchiveSessionResponse{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine.
-func (v *UnarchiveSessionResponse) DecodeJSON(d *wire.Decoder) { d.Marker(&v.Meta, &v.Unknown) }
+func (v *UnarchiveSessionResponse) decodeJSON(d *wire.Decoder) { d.Marker(&v.Meta, &v.Unknown) }
 
 // AppendJSON appends v to dst.
 func (v *UnarchiveSessionResponse) AppendJSON(dst []byte) ([]byte, error) {
@@ -512,11 +507,10 @@ func (v UnarchiveSessionResponse) MarshalJSON() ([]byte, error) { return v.Appen
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *UnarchiveSessionResponse) UnmarshalJSON(data []byte) error {
 	*v = UnarchiveSessionResponse{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine.
-func (v *SessionStatusResponse) DecodeJSON(d *wire.Decoder) {
+func (v *SessionStatusResponse) decodeJSON(d *wire.Decoder) {
 	start := d.At()
 	var seen uint64
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
@@ -592,7 +586,7 @@ func (v SessionStatusResponse) MarshalJSON() ([]byte, error) { return v.AppendJS
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *SessionStatusResponse) UnmarshalJSON(data []byte) error {
 	*v = SessionStatusResponse{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
 // internSessionStatus avoids an allocation for the values the schema knows.
@@ -606,8 +600,7 @@ func internSessionStatus(b []byte) SessionStatus {
 	return SessionStatus(b)
 }
 
-// DecodeJSON reads v for the engine.
-func (v *SetSessionTitleResponse) DecodeJSON(d *wire.Decoder) {
+func (v *SetSessionTitleResponse) decodeJSON(d *wire.Decoder) {
 	start := d.At()
 	var seen uint64
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
@@ -663,11 +656,10 @@ func (v SetSessionTitleResponse) MarshalJSON() ([]byte, error) { return v.Append
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *SetSessionTitleResponse) UnmarshalJSON(data []byte) error {
 	*v = SetSessionTitleResponse{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine.
-func (v *CloseSessionResponse) DecodeJSON(d *wire.Decoder) { d.Marker(&v.Meta, &v.Unknown) }
+func (v *CloseSessionResponse) decodeJSON(d *wire.Decoder) { d.Marker(&v.Meta, &v.Unknown) }
 
 // AppendJSON appends v to dst.
 func (v *CloseSessionResponse) AppendJSON(dst []byte) ([]byte, error) {
@@ -683,11 +675,10 @@ func (v CloseSessionResponse) MarshalJSON() ([]byte, error) { return v.AppendJSO
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *CloseSessionResponse) UnmarshalJSON(data []byte) error {
 	*v = CloseSessionResponse{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine.
-func (v *ListSessionsRequest) DecodeJSON(d *wire.Decoder) {
+func (v *ListSessionsRequest) decodeJSON(d *wire.Decoder) {
 	var seen uint64
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
 		switch string(k) {
@@ -763,7 +754,7 @@ func (v ListSessionsRequest) MarshalJSON() ([]byte, error) { return v.AppendJSON
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *ListSessionsRequest) UnmarshalJSON(data []byte) error {
 	*v = ListSessionsRequest{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
 // internSessionArchiveFilter avoids an allocation for the values the schema knows.
@@ -779,8 +770,7 @@ func internSessionArchiveFilter(b []byte) SessionArchiveFilter {
 	return SessionArchiveFilter(b)
 }
 
-// DecodeJSON reads v for the engine.
-func (v *DeleteSessionRequest) DecodeJSON(d *wire.Decoder) {
+func (v *DeleteSessionRequest) decodeJSON(d *wire.Decoder) {
 	start := d.At()
 	var seen uint64
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
@@ -836,11 +826,10 @@ func (v DeleteSessionRequest) MarshalJSON() ([]byte, error) { return v.AppendJSO
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *DeleteSessionRequest) UnmarshalJSON(data []byte) error {
 	*v = DeleteSessionRequest{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine.
-func (v *ArchiveSessionRequest) DecodeJSON(d *wire.Decoder) {
+func (v *ArchiveSessionRequest) decodeJSON(d *wire.Decoder) {
 	start := d.At()
 	var seen uint64
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
@@ -896,11 +885,10 @@ func (v ArchiveSessionRequest) MarshalJSON() ([]byte, error) { return v.AppendJS
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *ArchiveSessionRequest) UnmarshalJSON(data []byte) error {
 	*v = ArchiveSessionRequest{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine.
-func (v *UnarchiveSessionRequest) DecodeJSON(d *wire.Decoder) {
+func (v *UnarchiveSessionRequest) decodeJSON(d *wire.Decoder) {
 	start := d.At()
 	var seen uint64
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
@@ -956,11 +944,10 @@ func (v UnarchiveSessionRequest) MarshalJSON() ([]byte, error) { return v.Append
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *UnarchiveSessionRequest) UnmarshalJSON(data []byte) error {
 	*v = UnarchiveSessionRequest{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine.
-func (v *SessionStatusRequest) DecodeJSON(d *wire.Decoder) {
+func (v *SessionStatusRequest) decodeJSON(d *wire.Decoder) {
 	start := d.At()
 	var seen uint64
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
@@ -1016,11 +1003,10 @@ func (v SessionStatusRequest) MarshalJSON() ([]byte, error) { return v.AppendJSO
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *SessionStatusRequest) UnmarshalJSON(data []byte) error {
 	*v = SessionStatusRequest{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine.
-func (v *SetSessionTitleRequest) DecodeJSON(d *wire.Decoder) {
+func (v *SetSessionTitleRequest) decodeJSON(d *wire.Decoder) {
 	start := d.At()
 	var seen uint64
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
@@ -1082,11 +1068,10 @@ func (v SetSessionTitleRequest) MarshalJSON() ([]byte, error) { return v.AppendJ
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *SetSessionTitleRequest) UnmarshalJSON(data []byte) error {
 	*v = SetSessionTitleRequest{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine.
-func (v *CloseSessionRequest) DecodeJSON(d *wire.Decoder) {
+func (v *CloseSessionRequest) decodeJSON(d *wire.Decoder) {
 	start := d.At()
 	var seen uint64
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
@@ -1142,5 +1127,5 @@ func (v CloseSessionRequest) MarshalJSON() ([]byte, error) { return v.AppendJSON
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *CloseSessionRequest) UnmarshalJSON(data []byte) error {
 	*v = CloseSessionRequest{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }

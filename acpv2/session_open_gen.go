@@ -203,8 +203,7 @@ type ReplayFromStart struct {
 	Unknown json.RawMessage // members the schema does not know, as an object; sent again after the others
 }
 
-// DecodeJSON reads v for the engine.
-func (v *NewSessionResponse) DecodeJSON(d *wire.Decoder) {
+func (v *NewSessionResponse) decodeJSON(d *wire.Decoder) {
 	start := d.At()
 	var seen uint64
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
@@ -219,7 +218,7 @@ func (v *NewSessionResponse) DecodeJSON(d *wire.Decoder) {
 				continue
 			}
 			was := d.Try()
-			v.ConfigOptions = wire.SliceSkip(d, (*SessionConfigOption).DecodeJSON)
+			v.ConfigOptions = wire.SliceSkip(d, (*SessionConfigOption).decodeJSON)
 			if d.Failed(was) {
 				v.ConfigOptions = []SessionConfigOption{}
 			}
@@ -290,11 +289,10 @@ func (v NewSessionResponse) MarshalJSON() ([]byte, error) { return v.AppendJSON(
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *NewSessionResponse) UnmarshalJSON(data []byte) error {
 	*v = NewSessionResponse{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine.
-func (v *ForkSessionResponse) DecodeJSON(d *wire.Decoder) {
+func (v *ForkSessionResponse) decodeJSON(d *wire.Decoder) {
 	start := d.At()
 	var seen uint64
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
@@ -309,7 +307,7 @@ func (v *ForkSessionResponse) DecodeJSON(d *wire.Decoder) {
 				continue
 			}
 			was := d.Try()
-			v.ConfigOptions = wire.SliceSkip(d, (*SessionConfigOption).DecodeJSON)
+			v.ConfigOptions = wire.SliceSkip(d, (*SessionConfigOption).decodeJSON)
 			if d.Failed(was) {
 				v.ConfigOptions = []SessionConfigOption{}
 			}
@@ -380,11 +378,10 @@ func (v ForkSessionResponse) MarshalJSON() ([]byte, error) { return v.AppendJSON
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *ForkSessionResponse) UnmarshalJSON(data []byte) error {
 	*v = ForkSessionResponse{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine.
-func (v *ResumeSessionResponse) DecodeJSON(d *wire.Decoder) {
+func (v *ResumeSessionResponse) decodeJSON(d *wire.Decoder) {
 	var seen uint64
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
 		switch string(k) {
@@ -393,7 +390,7 @@ func (v *ResumeSessionResponse) DecodeJSON(d *wire.Decoder) {
 				continue
 			}
 			was := d.Try()
-			v.ConfigOptions = wire.SliceSkip(d, (*SessionConfigOption).DecodeJSON)
+			v.ConfigOptions = wire.SliceSkip(d, (*SessionConfigOption).decodeJSON)
 			if d.Failed(was) {
 				v.ConfigOptions = []SessionConfigOption{}
 			}
@@ -460,11 +457,10 @@ func (v ResumeSessionResponse) MarshalJSON() ([]byte, error) { return v.AppendJS
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *ResumeSessionResponse) UnmarshalJSON(data []byte) error {
 	*v = ResumeSessionResponse{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine.
-func (v *NewSessionRequest) DecodeJSON(d *wire.Decoder) {
+func (v *NewSessionRequest) decodeJSON(d *wire.Decoder) {
 	start := d.At()
 	var seen uint64
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
@@ -498,7 +494,7 @@ func (v *NewSessionRequest) DecodeJSON(d *wire.Decoder) {
 			}
 			if !d.Null() {
 				v.SystemPrompt = new(SystemPrompt)
-				v.SystemPrompt.DecodeJSON(d)
+				v.SystemPrompt.decodeJSON(d)
 			}
 		case "_meta":
 			if !d.Once(&seen, 1<<6) {
@@ -564,11 +560,10 @@ func (v NewSessionRequest) MarshalJSON() ([]byte, error) { return v.AppendJSON(n
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *NewSessionRequest) UnmarshalJSON(data []byte) error {
 	*v = NewSessionRequest{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine.
-func (v *SystemPrompt) DecodeJSON(d *wire.Decoder) {
+func (v *SystemPrompt) decodeJSON(d *wire.Decoder) {
 	start := d.At()
 	var seen uint64
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
@@ -633,7 +628,7 @@ func (v SystemPrompt) MarshalJSON() ([]byte, error) { return v.AppendJSON(nil) }
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *SystemPrompt) UnmarshalJSON(data []byte) error {
 	*v = SystemPrompt{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
 // internSystemPromptMode avoids an allocation for the values the schema knows.
@@ -647,8 +642,7 @@ func internSystemPromptMode(b []byte) SystemPromptMode {
 	return SystemPromptMode(b)
 }
 
-// DecodeJSON reads v for the engine.
-func (v *ForkSessionRequest) DecodeJSON(d *wire.Decoder) {
+func (v *ForkSessionRequest) decodeJSON(d *wire.Decoder) {
 	start := d.At()
 	var seen uint64
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
@@ -687,7 +681,7 @@ func (v *ForkSessionRequest) DecodeJSON(d *wire.Decoder) {
 			}
 			if !d.Null() {
 				v.SystemPrompt = new(SystemPrompt)
-				v.SystemPrompt.DecodeJSON(d)
+				v.SystemPrompt.decodeJSON(d)
 			}
 		case "_meta":
 			if !d.Once(&seen, 1<<7) {
@@ -754,11 +748,10 @@ func (v ForkSessionRequest) MarshalJSON() ([]byte, error) { return v.AppendJSON(
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *ForkSessionRequest) UnmarshalJSON(data []byte) error {
 	*v = ForkSessionRequest{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine.
-func (v *ResumeSessionRequest) DecodeJSON(d *wire.Decoder) {
+func (v *ResumeSessionRequest) decodeJSON(d *wire.Decoder) {
 	start := d.At()
 	var seen uint64
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
@@ -804,7 +797,7 @@ func (v *ResumeSessionRequest) DecodeJSON(d *wire.Decoder) {
 			}
 			if !d.Null() {
 				v.SystemPrompt = new(SystemPrompt)
-				v.SystemPrompt.DecodeJSON(d)
+				v.SystemPrompt.decodeJSON(d)
 			}
 		case "_meta":
 			if !d.Once(&seen, 1<<8) {
@@ -880,7 +873,7 @@ func (v ResumeSessionRequest) MarshalJSON() ([]byte, error) { return v.AppendJSO
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *ResumeSessionRequest) UnmarshalJSON(data []byte) error {
 	*v = ResumeSessionRequest{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
 // UnmarshalReplayFrom reads one [ReplayFrom], for callers with JSON of their own.
@@ -893,7 +886,7 @@ func decodeReplayFrom(v *ReplayFrom, d *wire.Decoder) {
 	switch string(tag) {
 	case "start":
 		x := new(ReplayFromStart)
-		x.DecodeJSON(d)
+		x.decodeJSON(d)
 		*v = x
 	default:
 		if tag == nil {
@@ -931,8 +924,7 @@ func (v *UnknownReplayFrom) UnmarshalJSON(data []byte) error {
 
 func (*UnknownReplayFrom) isReplayFrom() {}
 
-// DecodeJSON reads v for the engine. Its discriminator may be missing.
-func (v *ReplayFromStart) DecodeJSON(d *wire.Decoder) {
+func (v *ReplayFromStart) decodeJSON(d *wire.Decoder) {
 	seen := d.Opened(1 << 0)
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
 		switch string(k) {
@@ -985,5 +977,5 @@ func (v ReplayFromStart) MarshalJSON() ([]byte, error) { return v.AppendJSON(nil
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *ReplayFromStart) UnmarshalJSON(data []byte) error {
 	*v = ReplayFromStart{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }

@@ -274,15 +274,15 @@ func decodeBackgroundWork(v *BackgroundWork, d *wire.Decoder) {
 	switch string(tag) {
 	case "terminal":
 		x := new(BackgroundTerminal)
-		x.DecodeJSON(d)
+		x.decodeJSON(d)
 		*v = x
 	case "tool_call":
 		x := new(BackgroundToolCall)
-		x.DecodeJSON(d)
+		x.decodeJSON(d)
 		*v = x
 	case "subagent":
 		x := new(BackgroundSubagent)
-		x.DecodeJSON(d)
+		x.decodeJSON(d)
 		*v = x
 	default:
 		if tag == nil {
@@ -320,8 +320,7 @@ func (v *UnknownBackgroundWork) UnmarshalJSON(data []byte) error {
 
 func (*UnknownBackgroundWork) isBackgroundWork() {}
 
-// DecodeJSON reads v for the engine. Its discriminator may be missing.
-func (v *BackgroundTerminal) DecodeJSON(d *wire.Decoder) {
+func (v *BackgroundTerminal) decodeJSON(d *wire.Decoder) {
 	start := d.At()
 	seen := d.Opened(1 << 1)
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
@@ -384,11 +383,10 @@ func (v BackgroundTerminal) MarshalJSON() ([]byte, error) { return v.AppendJSON(
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *BackgroundTerminal) UnmarshalJSON(data []byte) error {
 	*v = BackgroundTerminal{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine. Its discriminator may be missing.
-func (v *BackgroundToolCall) DecodeJSON(d *wire.Decoder) {
+func (v *BackgroundToolCall) decodeJSON(d *wire.Decoder) {
 	start := d.At()
 	seen := d.Opened(1 << 1)
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
@@ -451,11 +449,10 @@ func (v BackgroundToolCall) MarshalJSON() ([]byte, error) { return v.AppendJSON(
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *BackgroundToolCall) UnmarshalJSON(data []byte) error {
 	*v = BackgroundToolCall{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine. Its discriminator may be missing.
-func (v *BackgroundSubagent) DecodeJSON(d *wire.Decoder) {
+func (v *BackgroundSubagent) decodeJSON(d *wire.Decoder) {
 	start := d.At()
 	seen := d.Opened(1 << 1)
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
@@ -518,11 +515,11 @@ func (v BackgroundSubagent) MarshalJSON() ([]byte, error) { return v.AppendJSON(
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *BackgroundSubagent) UnmarshalJSON(data []byte) error {
 	*v = BackgroundSubagent{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine; its discriminators may be missing.
-func (v *RunningStateUpdate) DecodeJSON(d *wire.Decoder) { v.decode(d, true) }
+// decodeJSON reads v; its discriminators may be missing.
+func (v *RunningStateUpdate) decodeJSON(d *wire.Decoder) { v.decode(d, true) }
 
 func (v *RunningStateUpdate) decode(d *wire.Decoder, outer bool) {
 	seen := d.Opened(1 << 1)
@@ -616,11 +613,10 @@ func (v RunningStateUpdate) MarshalJSON() ([]byte, error) { return v.AppendJSON(
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *RunningStateUpdate) UnmarshalJSON(data []byte) error {
 	*v = RunningStateUpdate{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine.
-func (v *ErrorStopReason) DecodeJSON(d *wire.Decoder) {
+func (v *ErrorStopReason) decodeJSON(d *wire.Decoder) {
 	var seen uint64
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
 		switch string(k) {
@@ -631,7 +627,7 @@ func (v *ErrorStopReason) DecodeJSON(d *wire.Decoder) {
 			was := d.Try()
 			if !d.Null() {
 				v.Error = new(Error)
-				v.Error.DecodeJSON(d)
+				v.Error.decodeJSON(d)
 			}
 			if d.Failed(was) {
 				v.Error = nil
@@ -673,11 +669,11 @@ func (v ErrorStopReason) MarshalJSON() ([]byte, error) { return v.AppendJSON(nil
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *ErrorStopReason) UnmarshalJSON(data []byte) error {
 	*v = ErrorStopReason{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine; its discriminators may be missing.
-func (v *IdleStateUpdate) DecodeJSON(d *wire.Decoder) { v.decode(d, true) }
+// decodeJSON reads v; its discriminators may be missing.
+func (v *IdleStateUpdate) decodeJSON(d *wire.Decoder) { v.decode(d, true) }
 
 func (v *IdleStateUpdate) decode(d *wire.Decoder, outer bool) {
 	member := d.Member("stopReason")
@@ -691,7 +687,7 @@ func (v *IdleStateUpdate) decode(d *wire.Decoder, outer bool) {
 			was := d.Try()
 			if !d.Null() {
 				v.Usage = new(Usage)
-				v.Usage.DecodeJSON(d)
+				v.Usage.decodeJSON(d)
 			}
 			if d.Failed(was) {
 				v.Usage = nil
@@ -729,7 +725,7 @@ func (v *IdleStateUpdate) decode(d *wire.Decoder, outer bool) {
 			was := d.Try()
 			if !d.Null() {
 				v.Error = new(Error)
-				v.Error.DecodeJSON(d)
+				v.Error.decodeJSON(d)
 			}
 			if d.Failed(was) {
 				v.Error = nil
@@ -826,11 +822,11 @@ func (v IdleStateUpdate) MarshalJSON() ([]byte, error) { return v.AppendJSON(nil
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *IdleStateUpdate) UnmarshalJSON(data []byte) error {
 	*v = IdleStateUpdate{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine; its discriminators may be missing.
-func (v *RequiresActionStateUpdate) DecodeJSON(d *wire.Decoder) { v.decode(d, true) }
+// decodeJSON reads v; its discriminators may be missing.
+func (v *RequiresActionStateUpdate) decodeJSON(d *wire.Decoder) { v.decode(d, true) }
 
 func (v *RequiresActionStateUpdate) decode(d *wire.Decoder, outer bool) {
 	seen := d.Opened(1 << 1)
@@ -924,11 +920,11 @@ func (v RequiresActionStateUpdate) MarshalJSON() ([]byte, error) { return v.Appe
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *RequiresActionStateUpdate) UnmarshalJSON(data []byte) error {
 	*v = RequiresActionStateUpdate{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine; its discriminators may be missing.
-func (v *StateUnknownUpdate) DecodeJSON(d *wire.Decoder) { v.decode(d, true) }
+// decodeJSON reads v; its discriminators may be missing.
+func (v *StateUnknownUpdate) decodeJSON(d *wire.Decoder) { v.decode(d, true) }
 
 func (v *StateUnknownUpdate) decode(d *wire.Decoder, outer bool) {
 	seen := d.Opened(1 << 1)
@@ -1022,7 +1018,7 @@ func (v StateUnknownUpdate) MarshalJSON() ([]byte, error) { return v.AppendJSON(
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *StateUnknownUpdate) UnmarshalJSON(data []byte) error {
 	*v = StateUnknownUpdate{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
 // internStopReason avoids an allocation for the values the schema knows.

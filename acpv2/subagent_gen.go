@@ -115,8 +115,7 @@ type SessionMessageChunk struct {
 	Unknown json.RawMessage // members the schema does not know, as an object; sent again after the others
 }
 
-// DecodeJSON reads v for the engine.
-func (v *SubagentSessionCapabilities) DecodeJSON(d *wire.Decoder) {
+func (v *SubagentSessionCapabilities) decodeJSON(d *wire.Decoder) {
 	var seen uint64
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
 		switch string(k) {
@@ -127,7 +126,7 @@ func (v *SubagentSessionCapabilities) DecodeJSON(d *wire.Decoder) {
 			was := d.Try()
 			if !d.Null() {
 				v.Cancel = new(SessionCancelCapabilities)
-				v.Cancel.DecodeJSON(d)
+				v.Cancel.decodeJSON(d)
 			}
 			if d.Failed(was) {
 				v.Cancel = nil
@@ -180,11 +179,10 @@ func (v SubagentSessionCapabilities) MarshalJSON() ([]byte, error) { return v.Ap
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *SubagentSessionCapabilities) UnmarshalJSON(data []byte) error {
 	*v = SubagentSessionCapabilities{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine.
-func (v *SessionCancelCapabilities) DecodeJSON(d *wire.Decoder) { d.Marker(&v.Meta, &v.Unknown) }
+func (v *SessionCancelCapabilities) decodeJSON(d *wire.Decoder) { d.Marker(&v.Meta, &v.Unknown) }
 
 // AppendJSON appends v to dst.
 func (v *SessionCancelCapabilities) AppendJSON(dst []byte) ([]byte, error) {
@@ -200,11 +198,10 @@ func (v SessionCancelCapabilities) MarshalJSON() ([]byte, error) { return v.Appe
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *SessionCancelCapabilities) UnmarshalJSON(data []byte) error {
 	*v = SessionCancelCapabilities{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine. Its discriminator may be missing.
-func (v *SubagentUpdate) DecodeJSON(d *wire.Decoder) {
+func (v *SubagentUpdate) decodeJSON(d *wire.Decoder) {
 	start := d.At()
 	seen := d.Opened(1 << 7)
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
@@ -220,9 +217,9 @@ func (v *SubagentUpdate) DecodeJSON(d *wire.Decoder) {
 			}
 			was := d.Try()
 			if d.Null() {
-				v.Title = wire.Clear[string]()
+				v.Title = Clear[string]()
 			} else {
-				v.Title = wire.Set(d.Str())
+				v.Title = Set(d.Str())
 			}
 			if d.Failed(was) {
 				v.Title = Patch[string]{}
@@ -233,9 +230,9 @@ func (v *SubagentUpdate) DecodeJSON(d *wire.Decoder) {
 			}
 			was := d.Try()
 			if d.Null() {
-				v.Description = wire.Clear[string]()
+				v.Description = Clear[string]()
 			} else {
-				v.Description = wire.Set(d.Str())
+				v.Description = Set(d.Str())
 			}
 			if d.Failed(was) {
 				v.Description = Patch[string]{}
@@ -246,11 +243,11 @@ func (v *SubagentUpdate) DecodeJSON(d *wire.Decoder) {
 			}
 			was := d.Try()
 			if d.Null() {
-				v.Capabilities = wire.Clear[SubagentSessionCapabilities]()
+				v.Capabilities = Clear[SubagentSessionCapabilities]()
 			} else {
 				var x SubagentSessionCapabilities
-				x.DecodeJSON(d)
-				v.Capabilities = wire.Set(x)
+				x.decodeJSON(d)
+				v.Capabilities = Set(x)
 			}
 			if d.Failed(was) {
 				v.Capabilities = Patch[SubagentSessionCapabilities]{}
@@ -261,11 +258,11 @@ func (v *SubagentUpdate) DecodeJSON(d *wire.Decoder) {
 			}
 			was := d.Try()
 			if d.Null() {
-				v.State = wire.Clear[StateUpdate]()
+				v.State = Clear[StateUpdate]()
 			} else {
 				var x StateUpdate
 				decodeStateUpdate(&x, d)
-				v.State = wire.Set(x)
+				v.State = Set(x)
 			}
 			if d.Failed(was) {
 				v.State = Patch[StateUpdate]{}
@@ -275,18 +272,18 @@ func (v *SubagentUpdate) DecodeJSON(d *wire.Decoder) {
 				continue
 			}
 			if d.Null() {
-				v.Cwd = wire.Clear[string]()
+				v.Cwd = Clear[string]()
 			} else {
-				v.Cwd = wire.Set(d.Str())
+				v.Cwd = Set(d.Str())
 			}
 		case "additionalDirectories":
 			if !d.Once(&seen, 1<<6) {
 				continue
 			}
 			if d.Null() {
-				v.AdditionalDirectories = wire.Clear[[]string]()
+				v.AdditionalDirectories = Clear[[]string]()
 			} else {
-				v.AdditionalDirectories = wire.Set(wire.Slice(d, wire.String[string]))
+				v.AdditionalDirectories = Set(wire.Slice(d, wire.String[string]))
 			}
 		case "_meta":
 			if !d.Once(&seen, 1<<9) {
@@ -319,35 +316,35 @@ func (v *SubagentUpdate) AppendJSON(dst []byte) ([]byte, error) {
 // appendFields appends the members of v, each followed by a comma.
 func (v *SubagentUpdate) appendFields(dst []byte) (_ []byte, err error) {
 	dst = append(wire.AppendString(append(dst, `"sessionId":`...), string(v.SessionID)), ',')
-	switch v.Title.State() {
-	case wire.PatchCleared:
+	switch v.Title.state {
+	case patchCleared:
 		dst = append(dst, `"title":null,`...)
-	case wire.PatchSet:
-		x, _ := v.Title.Get()
+	case patchSet:
+		x := v.Title.value
 		dst = append(wire.AppendString(append(dst, `"title":`...), x), ',')
 	}
-	switch v.Description.State() {
-	case wire.PatchCleared:
+	switch v.Description.state {
+	case patchCleared:
 		dst = append(dst, `"description":null,`...)
-	case wire.PatchSet:
-		x, _ := v.Description.Get()
+	case patchSet:
+		x := v.Description.value
 		dst = append(wire.AppendString(append(dst, `"description":`...), x), ',')
 	}
-	switch v.Capabilities.State() {
-	case wire.PatchCleared:
+	switch v.Capabilities.state {
+	case patchCleared:
 		dst = append(dst, `"capabilities":null,`...)
-	case wire.PatchSet:
-		x, _ := v.Capabilities.Get()
+	case patchSet:
+		x := v.Capabilities.value
 		if dst, err = x.AppendJSON(append(dst, `"capabilities":`...)); err != nil {
 			return dst, wire.In("capabilities", err)
 		}
 		dst = append(dst, ',')
 	}
-	switch v.State.State() {
-	case wire.PatchCleared:
+	switch v.State.state {
+	case patchCleared:
 		dst = append(dst, `"state":null,`...)
-	case wire.PatchSet:
-		x, _ := v.State.Get()
+	case patchSet:
+		x := v.State.value
 		if x == nil {
 			return dst, wire.In("state", wire.ErrNoValue)
 		}
@@ -356,18 +353,18 @@ func (v *SubagentUpdate) appendFields(dst []byte) (_ []byte, err error) {
 		}
 		dst = append(dst, ',')
 	}
-	switch v.Cwd.State() {
-	case wire.PatchCleared:
+	switch v.Cwd.state {
+	case patchCleared:
 		dst = append(dst, `"cwd":null,`...)
-	case wire.PatchSet:
-		x, _ := v.Cwd.Get()
+	case patchSet:
+		x := v.Cwd.value
 		dst = append(wire.AppendString(append(dst, `"cwd":`...), x), ',')
 	}
-	switch v.AdditionalDirectories.State() {
-	case wire.PatchCleared:
+	switch v.AdditionalDirectories.state {
+	case patchCleared:
 		dst = append(dst, `"additionalDirectories":null,`...)
-	case wire.PatchSet:
-		x, _ := v.AdditionalDirectories.Get()
+	case patchSet:
+		x := v.AdditionalDirectories.value
 		if dst, err = wire.AppendSlice(append(dst, `"additionalDirectories":`...), x, wire.AppendText[string]); err != nil {
 			return dst, wire.In("additionalDirectories", err)
 		}
@@ -395,11 +392,10 @@ func (v SubagentUpdate) MarshalJSON() ([]byte, error) { return v.AppendJSON(nil)
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *SubagentUpdate) UnmarshalJSON(data []byte) error {
 	*v = SubagentUpdate{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine. Its discriminator may be missing.
-func (v *SessionMessage) DecodeJSON(d *wire.Decoder) {
+func (v *SessionMessage) decodeJSON(d *wire.Decoder) {
 	start := d.At()
 	seen := d.Opened(1 << 6)
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
@@ -415,9 +411,9 @@ func (v *SessionMessage) DecodeJSON(d *wire.Decoder) {
 			}
 			was := d.Try()
 			if d.Null() {
-				v.SenderSessionID = wire.Clear[SessionID]()
+				v.SenderSessionID = Clear[SessionID]()
 			} else {
-				v.SenderSessionID = wire.Set(SessionID(d.ID()))
+				v.SenderSessionID = Set(SessionID(d.ID()))
 			}
 			if d.Failed(was) {
 				v.SenderSessionID = Patch[SessionID]{}
@@ -428,9 +424,9 @@ func (v *SessionMessage) DecodeJSON(d *wire.Decoder) {
 			}
 			was := d.Try()
 			if d.Null() {
-				v.RecipientSessionID = wire.Clear[SessionID]()
+				v.RecipientSessionID = Clear[SessionID]()
 			} else {
-				v.RecipientSessionID = wire.Set(SessionID(d.ID()))
+				v.RecipientSessionID = Set(SessionID(d.ID()))
 			}
 			if d.Failed(was) {
 				v.RecipientSessionID = Patch[SessionID]{}
@@ -441,9 +437,9 @@ func (v *SessionMessage) DecodeJSON(d *wire.Decoder) {
 			}
 			was := d.Try()
 			if d.Null() {
-				v.SenderMessageID = wire.Clear[MessageID]()
+				v.SenderMessageID = Clear[MessageID]()
 			} else {
-				v.SenderMessageID = wire.Set(MessageID(d.ID()))
+				v.SenderMessageID = Set(MessageID(d.ID()))
 			}
 			if d.Failed(was) {
 				v.SenderMessageID = Patch[MessageID]{}
@@ -454,9 +450,9 @@ func (v *SessionMessage) DecodeJSON(d *wire.Decoder) {
 			}
 			was := d.Try()
 			if d.Null() {
-				v.RecipientMessageID = wire.Clear[MessageID]()
+				v.RecipientMessageID = Clear[MessageID]()
 			} else {
-				v.RecipientMessageID = wire.Set(MessageID(d.ID()))
+				v.RecipientMessageID = Set(MessageID(d.ID()))
 			}
 			if d.Failed(was) {
 				v.RecipientMessageID = Patch[MessageID]{}
@@ -467,9 +463,9 @@ func (v *SessionMessage) DecodeJSON(d *wire.Decoder) {
 			}
 			was := d.Try()
 			if d.Null() {
-				v.Content = wire.Clear[[]ContentBlock]()
+				v.Content = Clear[[]ContentBlock]()
 			} else {
-				v.Content = wire.Set(wire.SliceSkip(d, decodeContentBlock))
+				v.Content = Set(wire.SliceSkip(d, decodeContentBlock))
 			}
 			if d.Failed(was) {
 				v.Content = Patch[[]ContentBlock]{}
@@ -505,39 +501,39 @@ func (v *SessionMessage) AppendJSON(dst []byte) ([]byte, error) {
 // appendFields appends the members of v, each followed by a comma.
 func (v *SessionMessage) appendFields(dst []byte) (_ []byte, err error) {
 	dst = append(wire.AppendString(append(dst, `"messageId":`...), string(v.MessageID)), ',')
-	switch v.SenderSessionID.State() {
-	case wire.PatchCleared:
+	switch v.SenderSessionID.state {
+	case patchCleared:
 		dst = append(dst, `"senderSessionId":null,`...)
-	case wire.PatchSet:
-		x, _ := v.SenderSessionID.Get()
+	case patchSet:
+		x := v.SenderSessionID.value
 		dst = append(wire.AppendString(append(dst, `"senderSessionId":`...), string(x)), ',')
 	}
-	switch v.RecipientSessionID.State() {
-	case wire.PatchCleared:
+	switch v.RecipientSessionID.state {
+	case patchCleared:
 		dst = append(dst, `"recipientSessionId":null,`...)
-	case wire.PatchSet:
-		x, _ := v.RecipientSessionID.Get()
+	case patchSet:
+		x := v.RecipientSessionID.value
 		dst = append(wire.AppendString(append(dst, `"recipientSessionId":`...), string(x)), ',')
 	}
-	switch v.SenderMessageID.State() {
-	case wire.PatchCleared:
+	switch v.SenderMessageID.state {
+	case patchCleared:
 		dst = append(dst, `"senderMessageId":null,`...)
-	case wire.PatchSet:
-		x, _ := v.SenderMessageID.Get()
+	case patchSet:
+		x := v.SenderMessageID.value
 		dst = append(wire.AppendString(append(dst, `"senderMessageId":`...), string(x)), ',')
 	}
-	switch v.RecipientMessageID.State() {
-	case wire.PatchCleared:
+	switch v.RecipientMessageID.state {
+	case patchCleared:
 		dst = append(dst, `"recipientMessageId":null,`...)
-	case wire.PatchSet:
-		x, _ := v.RecipientMessageID.Get()
+	case patchSet:
+		x := v.RecipientMessageID.value
 		dst = append(wire.AppendString(append(dst, `"recipientMessageId":`...), string(x)), ',')
 	}
-	switch v.Content.State() {
-	case wire.PatchCleared:
+	switch v.Content.state {
+	case patchCleared:
 		dst = append(dst, `"content":null,`...)
-	case wire.PatchSet:
-		x, _ := v.Content.Get()
+	case patchSet:
+		x := v.Content.value
 		if dst, err = wire.AppendSlice(append(dst, `"content":`...), x, appendContentBlock); err != nil {
 			return dst, wire.In("content", err)
 		}
@@ -565,11 +561,10 @@ func (v SessionMessage) MarshalJSON() ([]byte, error) { return v.AppendJSON(nil)
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *SessionMessage) UnmarshalJSON(data []byte) error {
 	*v = SessionMessage{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine. Its discriminator may be missing.
-func (v *SessionMessageChunk) DecodeJSON(d *wire.Decoder) {
+func (v *SessionMessageChunk) decodeJSON(d *wire.Decoder) {
 	start := d.At()
 	seen := d.Opened(1 << 2)
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
@@ -644,5 +639,5 @@ func (v SessionMessageChunk) MarshalJSON() ([]byte, error) { return v.AppendJSON
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *SessionMessageChunk) UnmarshalJSON(data []byte) error {
 	*v = SessionMessageChunk{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }

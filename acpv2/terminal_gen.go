@@ -129,8 +129,7 @@ type CancelTerminalRequest struct {
 	Unknown json.RawMessage // members the schema does not know, as an object; sent again after the others
 }
 
-// DecodeJSON reads v for the engine.
-func (v *CancelTerminalResponse) DecodeJSON(d *wire.Decoder) { d.Marker(&v.Meta, &v.Unknown) }
+func (v *CancelTerminalResponse) decodeJSON(d *wire.Decoder) { d.Marker(&v.Meta, &v.Unknown) }
 
 // AppendJSON appends v to dst.
 func (v *CancelTerminalResponse) AppendJSON(dst []byte) ([]byte, error) {
@@ -146,11 +145,10 @@ func (v CancelTerminalResponse) MarshalJSON() ([]byte, error) { return v.AppendJ
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *CancelTerminalResponse) UnmarshalJSON(data []byte) error {
 	*v = CancelTerminalResponse{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine.
-func (v *TerminalOutput) DecodeJSON(d *wire.Decoder) {
+func (v *TerminalOutput) decodeJSON(d *wire.Decoder) {
 	start := d.At()
 	var seen uint64
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
@@ -206,11 +204,10 @@ func (v TerminalOutput) MarshalJSON() ([]byte, error) { return v.AppendJSON(nil)
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *TerminalOutput) UnmarshalJSON(data []byte) error {
 	*v = TerminalOutput{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine.
-func (v *TerminalExitStatus) DecodeJSON(d *wire.Decoder) {
+func (v *TerminalExitStatus) decodeJSON(d *wire.Decoder) {
 	var seen uint64
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
 		switch string(k) {
@@ -284,11 +281,10 @@ func (v TerminalExitStatus) MarshalJSON() ([]byte, error) { return v.AppendJSON(
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *TerminalExitStatus) UnmarshalJSON(data []byte) error {
 	*v = TerminalExitStatus{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine.
-func (v *TerminalSize) DecodeJSON(d *wire.Decoder) {
+func (v *TerminalSize) decodeJSON(d *wire.Decoder) {
 	start := d.At()
 	var seen uint64
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
@@ -364,11 +360,10 @@ func (v TerminalSize) MarshalJSON() ([]byte, error) { return v.AppendJSON(nil) }
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *TerminalSize) UnmarshalJSON(data []byte) error {
 	*v = TerminalSize{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine.
-func (v *TerminalCapabilities) DecodeJSON(d *wire.Decoder) {
+func (v *TerminalCapabilities) decodeJSON(d *wire.Decoder) {
 	var seen uint64
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
 		switch string(k) {
@@ -379,7 +374,7 @@ func (v *TerminalCapabilities) DecodeJSON(d *wire.Decoder) {
 			was := d.Try()
 			if !d.Null() {
 				v.Cancel = new(TerminalCancelCapabilities)
-				v.Cancel.DecodeJSON(d)
+				v.Cancel.decodeJSON(d)
 			}
 			if d.Failed(was) {
 				v.Cancel = nil
@@ -432,11 +427,10 @@ func (v TerminalCapabilities) MarshalJSON() ([]byte, error) { return v.AppendJSO
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *TerminalCapabilities) UnmarshalJSON(data []byte) error {
 	*v = TerminalCapabilities{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine.
-func (v *TerminalCancelCapabilities) DecodeJSON(d *wire.Decoder) { d.Marker(&v.Meta, &v.Unknown) }
+func (v *TerminalCancelCapabilities) decodeJSON(d *wire.Decoder) { d.Marker(&v.Meta, &v.Unknown) }
 
 // AppendJSON appends v to dst.
 func (v *TerminalCancelCapabilities) AppendJSON(dst []byte) ([]byte, error) {
@@ -452,11 +446,10 @@ func (v TerminalCancelCapabilities) MarshalJSON() ([]byte, error) { return v.App
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *TerminalCancelCapabilities) UnmarshalJSON(data []byte) error {
 	*v = TerminalCancelCapabilities{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine. Its discriminator may be missing.
-func (v *TerminalUpdate) DecodeJSON(d *wire.Decoder) {
+func (v *TerminalUpdate) decodeJSON(d *wire.Decoder) {
 	start := d.At()
 	seen := d.Opened(1 << 7)
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
@@ -472,9 +465,9 @@ func (v *TerminalUpdate) DecodeJSON(d *wire.Decoder) {
 			}
 			was := d.Try()
 			if d.Null() {
-				v.Command = wire.Clear[string]()
+				v.Command = Clear[string]()
 			} else {
-				v.Command = wire.Set(d.Str())
+				v.Command = Set(d.Str())
 			}
 			if d.Failed(was) {
 				v.Command = Patch[string]{}
@@ -485,9 +478,9 @@ func (v *TerminalUpdate) DecodeJSON(d *wire.Decoder) {
 			}
 			was := d.Try()
 			if d.Null() {
-				v.Cwd = wire.Clear[string]()
+				v.Cwd = Clear[string]()
 			} else {
-				v.Cwd = wire.Set(d.Str())
+				v.Cwd = Set(d.Str())
 			}
 			if d.Failed(was) {
 				v.Cwd = Patch[string]{}
@@ -498,11 +491,11 @@ func (v *TerminalUpdate) DecodeJSON(d *wire.Decoder) {
 			}
 			was := d.Try()
 			if d.Null() {
-				v.Output = wire.Clear[TerminalOutput]()
+				v.Output = Clear[TerminalOutput]()
 			} else {
 				var x TerminalOutput
-				x.DecodeJSON(d)
-				v.Output = wire.Set(x)
+				x.decodeJSON(d)
+				v.Output = Set(x)
 			}
 			if d.Failed(was) {
 				v.Output = Patch[TerminalOutput]{}
@@ -513,11 +506,11 @@ func (v *TerminalUpdate) DecodeJSON(d *wire.Decoder) {
 			}
 			was := d.Try()
 			if d.Null() {
-				v.ExitStatus = wire.Clear[TerminalExitStatus]()
+				v.ExitStatus = Clear[TerminalExitStatus]()
 			} else {
 				var x TerminalExitStatus
-				x.DecodeJSON(d)
-				v.ExitStatus = wire.Set(x)
+				x.decodeJSON(d)
+				v.ExitStatus = Set(x)
 			}
 			if d.Failed(was) {
 				v.ExitStatus = Patch[TerminalExitStatus]{}
@@ -528,11 +521,11 @@ func (v *TerminalUpdate) DecodeJSON(d *wire.Decoder) {
 			}
 			was := d.Try()
 			if d.Null() {
-				v.Size = wire.Clear[TerminalSize]()
+				v.Size = Clear[TerminalSize]()
 			} else {
 				var x TerminalSize
-				x.DecodeJSON(d)
-				v.Size = wire.Set(x)
+				x.decodeJSON(d)
+				v.Size = Set(x)
 			}
 			if d.Failed(was) {
 				v.Size = Patch[TerminalSize]{}
@@ -543,11 +536,11 @@ func (v *TerminalUpdate) DecodeJSON(d *wire.Decoder) {
 			}
 			was := d.Try()
 			if d.Null() {
-				v.Capabilities = wire.Clear[TerminalCapabilities]()
+				v.Capabilities = Clear[TerminalCapabilities]()
 			} else {
 				var x TerminalCapabilities
-				x.DecodeJSON(d)
-				v.Capabilities = wire.Set(x)
+				x.decodeJSON(d)
+				v.Capabilities = Set(x)
 			}
 			if d.Failed(was) {
 				v.Capabilities = Patch[TerminalCapabilities]{}
@@ -583,55 +576,55 @@ func (v *TerminalUpdate) AppendJSON(dst []byte) ([]byte, error) {
 // appendFields appends the members of v, each followed by a comma.
 func (v *TerminalUpdate) appendFields(dst []byte) (_ []byte, err error) {
 	dst = append(wire.AppendString(append(dst, `"terminalId":`...), string(v.TerminalID)), ',')
-	switch v.Command.State() {
-	case wire.PatchCleared:
+	switch v.Command.state {
+	case patchCleared:
 		dst = append(dst, `"command":null,`...)
-	case wire.PatchSet:
-		x, _ := v.Command.Get()
+	case patchSet:
+		x := v.Command.value
 		dst = append(wire.AppendString(append(dst, `"command":`...), x), ',')
 	}
-	switch v.Cwd.State() {
-	case wire.PatchCleared:
+	switch v.Cwd.state {
+	case patchCleared:
 		dst = append(dst, `"cwd":null,`...)
-	case wire.PatchSet:
-		x, _ := v.Cwd.Get()
+	case patchSet:
+		x := v.Cwd.value
 		dst = append(wire.AppendString(append(dst, `"cwd":`...), x), ',')
 	}
-	switch v.Output.State() {
-	case wire.PatchCleared:
+	switch v.Output.state {
+	case patchCleared:
 		dst = append(dst, `"output":null,`...)
-	case wire.PatchSet:
-		x, _ := v.Output.Get()
+	case patchSet:
+		x := v.Output.value
 		if dst, err = x.AppendJSON(append(dst, `"output":`...)); err != nil {
 			return dst, wire.In("output", err)
 		}
 		dst = append(dst, ',')
 	}
-	switch v.ExitStatus.State() {
-	case wire.PatchCleared:
+	switch v.ExitStatus.state {
+	case patchCleared:
 		dst = append(dst, `"exitStatus":null,`...)
-	case wire.PatchSet:
-		x, _ := v.ExitStatus.Get()
+	case patchSet:
+		x := v.ExitStatus.value
 		if dst, err = x.AppendJSON(append(dst, `"exitStatus":`...)); err != nil {
 			return dst, wire.In("exitStatus", err)
 		}
 		dst = append(dst, ',')
 	}
-	switch v.Size.State() {
-	case wire.PatchCleared:
+	switch v.Size.state {
+	case patchCleared:
 		dst = append(dst, `"size":null,`...)
-	case wire.PatchSet:
-		x, _ := v.Size.Get()
+	case patchSet:
+		x := v.Size.value
 		if dst, err = x.AppendJSON(append(dst, `"size":`...)); err != nil {
 			return dst, wire.In("size", err)
 		}
 		dst = append(dst, ',')
 	}
-	switch v.Capabilities.State() {
-	case wire.PatchCleared:
+	switch v.Capabilities.state {
+	case patchCleared:
 		dst = append(dst, `"capabilities":null,`...)
-	case wire.PatchSet:
-		x, _ := v.Capabilities.Get()
+	case patchSet:
+		x := v.Capabilities.value
 		if dst, err = x.AppendJSON(append(dst, `"capabilities":`...)); err != nil {
 			return dst, wire.In("capabilities", err)
 		}
@@ -659,11 +652,10 @@ func (v TerminalUpdate) MarshalJSON() ([]byte, error) { return v.AppendJSON(nil)
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *TerminalUpdate) UnmarshalJSON(data []byte) error {
 	*v = TerminalUpdate{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine. Its discriminator may be missing.
-func (v *TerminalOutputChunk) DecodeJSON(d *wire.Decoder) {
+func (v *TerminalOutputChunk) decodeJSON(d *wire.Decoder) {
 	start := d.At()
 	seen := d.Opened(1 << 2)
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
@@ -732,11 +724,10 @@ func (v TerminalOutputChunk) MarshalJSON() ([]byte, error) { return v.AppendJSON
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *TerminalOutputChunk) UnmarshalJSON(data []byte) error {
 	*v = TerminalOutputChunk{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine.
-func (v *CancelTerminalRequest) DecodeJSON(d *wire.Decoder) {
+func (v *CancelTerminalRequest) decodeJSON(d *wire.Decoder) {
 	start := d.At()
 	var seen uint64
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
@@ -798,5 +789,5 @@ func (v CancelTerminalRequest) MarshalJSON() ([]byte, error) { return v.AppendJS
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *CancelTerminalRequest) UnmarshalJSON(data []byte) error {
 	*v = CancelTerminalRequest{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }

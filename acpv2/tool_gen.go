@@ -230,8 +230,8 @@ type CancelToolCallRequest struct {
 	Unknown json.RawMessage // members the schema does not know, as an object; sent again after the others
 }
 
-// DecodeJSON reads v for the engine; its discriminator may be missing.
-func (v *ToolCallUpdate) DecodeJSON(d *wire.Decoder) { v.decode(d, true) }
+// decodeJSON reads v; its discriminator may be missing.
+func (v *ToolCallUpdate) decodeJSON(d *wire.Decoder) { v.decode(d, true) }
 
 func (v *ToolCallUpdate) decodePlain(d *wire.Decoder) { v.decode(d, false) }
 
@@ -251,9 +251,9 @@ func (v *ToolCallUpdate) decode(d *wire.Decoder, tagged bool) {
 			}
 			was := d.Try()
 			if d.Null() {
-				v.Name = wire.Clear[string]()
+				v.Name = Clear[string]()
 			} else {
-				v.Name = wire.Set(d.Str())
+				v.Name = Set(d.Str())
 			}
 			if d.Failed(was) {
 				v.Name = Patch[string]{}
@@ -264,9 +264,9 @@ func (v *ToolCallUpdate) decode(d *wire.Decoder, tagged bool) {
 			}
 			was := d.Try()
 			if d.Null() {
-				v.Title = wire.Clear[string]()
+				v.Title = Clear[string]()
 			} else {
-				v.Title = wire.Set(d.Str())
+				v.Title = Set(d.Str())
 			}
 			if d.Failed(was) {
 				v.Title = Patch[string]{}
@@ -277,9 +277,9 @@ func (v *ToolCallUpdate) decode(d *wire.Decoder, tagged bool) {
 			}
 			was := d.Try()
 			if d.Null() {
-				v.Kind = wire.Clear[ToolKind]()
+				v.Kind = Clear[ToolKind]()
 			} else {
-				v.Kind = wire.Set(internToolKind(d.Bytes()))
+				v.Kind = Set(internToolKind(d.Bytes()))
 			}
 			if d.Failed(was) {
 				v.Kind = Patch[ToolKind]{}
@@ -290,9 +290,9 @@ func (v *ToolCallUpdate) decode(d *wire.Decoder, tagged bool) {
 			}
 			was := d.Try()
 			if d.Null() {
-				v.Status = wire.Clear[ToolCallStatus]()
+				v.Status = Clear[ToolCallStatus]()
 			} else {
-				v.Status = wire.Set(internToolCallStatus(d.Bytes()))
+				v.Status = Set(internToolCallStatus(d.Bytes()))
 			}
 			if d.Failed(was) {
 				v.Status = Patch[ToolCallStatus]{}
@@ -303,9 +303,9 @@ func (v *ToolCallUpdate) decode(d *wire.Decoder, tagged bool) {
 			}
 			was := d.Try()
 			if d.Null() {
-				v.Content = wire.Clear[[]ToolCallContent]()
+				v.Content = Clear[[]ToolCallContent]()
 			} else {
-				v.Content = wire.Set(wire.SliceSkip(d, decodeToolCallContent))
+				v.Content = Set(wire.SliceSkip(d, decodeToolCallContent))
 			}
 			if d.Failed(was) {
 				v.Content = Patch[[]ToolCallContent]{}
@@ -316,9 +316,9 @@ func (v *ToolCallUpdate) decode(d *wire.Decoder, tagged bool) {
 			}
 			was := d.Try()
 			if d.Null() {
-				v.Locations = wire.Clear[[]ToolCallLocation]()
+				v.Locations = Clear[[]ToolCallLocation]()
 			} else {
-				v.Locations = wire.Set(wire.SliceSkip(d, (*ToolCallLocation).DecodeJSON))
+				v.Locations = Set(wire.SliceSkip(d, (*ToolCallLocation).decodeJSON))
 			}
 			if d.Failed(was) {
 				v.Locations = Patch[[]ToolCallLocation]{}
@@ -347,11 +347,11 @@ func (v *ToolCallUpdate) decode(d *wire.Decoder, tagged bool) {
 			}
 			was := d.Try()
 			if d.Null() {
-				v.Capabilities = wire.Clear[ToolCallCapabilities]()
+				v.Capabilities = Clear[ToolCallCapabilities]()
 			} else {
 				var x ToolCallCapabilities
-				x.DecodeJSON(d)
-				v.Capabilities = wire.Set(x)
+				x.decodeJSON(d)
+				v.Capabilities = Set(x)
 			}
 			if d.Failed(was) {
 				v.Capabilities = Patch[ToolCallCapabilities]{}
@@ -402,49 +402,49 @@ func (v *ToolCallUpdate) appendPlain(dst []byte) ([]byte, error) {
 // appendFields appends the members of v, each followed by a comma.
 func (v *ToolCallUpdate) appendFields(dst []byte) (_ []byte, err error) {
 	dst = append(wire.AppendString(append(dst, `"toolCallId":`...), string(v.ToolCallID)), ',')
-	switch v.Name.State() {
-	case wire.PatchCleared:
+	switch v.Name.state {
+	case patchCleared:
 		dst = append(dst, `"name":null,`...)
-	case wire.PatchSet:
-		x, _ := v.Name.Get()
+	case patchSet:
+		x := v.Name.value
 		dst = append(wire.AppendString(append(dst, `"name":`...), x), ',')
 	}
-	switch v.Title.State() {
-	case wire.PatchCleared:
+	switch v.Title.state {
+	case patchCleared:
 		dst = append(dst, `"title":null,`...)
-	case wire.PatchSet:
-		x, _ := v.Title.Get()
+	case patchSet:
+		x := v.Title.value
 		dst = append(wire.AppendString(append(dst, `"title":`...), x), ',')
 	}
-	switch v.Kind.State() {
-	case wire.PatchCleared:
+	switch v.Kind.state {
+	case patchCleared:
 		dst = append(dst, `"kind":null,`...)
-	case wire.PatchSet:
-		x, _ := v.Kind.Get()
+	case patchSet:
+		x := v.Kind.value
 		dst = append(wire.AppendString(append(dst, `"kind":`...), string(x)), ',')
 	}
-	switch v.Status.State() {
-	case wire.PatchCleared:
+	switch v.Status.state {
+	case patchCleared:
 		dst = append(dst, `"status":null,`...)
-	case wire.PatchSet:
-		x, _ := v.Status.Get()
+	case patchSet:
+		x := v.Status.value
 		dst = append(wire.AppendString(append(dst, `"status":`...), string(x)), ',')
 	}
-	switch v.Content.State() {
-	case wire.PatchCleared:
+	switch v.Content.state {
+	case patchCleared:
 		dst = append(dst, `"content":null,`...)
-	case wire.PatchSet:
-		x, _ := v.Content.Get()
+	case patchSet:
+		x := v.Content.value
 		if dst, err = wire.AppendSlice(append(dst, `"content":`...), x, appendToolCallContent); err != nil {
 			return dst, wire.In("content", err)
 		}
 		dst = append(dst, ',')
 	}
-	switch v.Locations.State() {
-	case wire.PatchCleared:
+	switch v.Locations.state {
+	case patchCleared:
 		dst = append(dst, `"locations":null,`...)
-	case wire.PatchSet:
-		x, _ := v.Locations.Get()
+	case patchSet:
+		x := v.Locations.value
 		if dst, err = wire.AppendSlice(append(dst, `"locations":`...), x, (*ToolCallLocation).AppendJSON); err != nil {
 			return dst, wire.In("locations", err)
 		}
@@ -462,11 +462,11 @@ func (v *ToolCallUpdate) appendFields(dst []byte) (_ []byte, err error) {
 		}
 		dst = append(dst, ',')
 	}
-	switch v.Capabilities.State() {
-	case wire.PatchCleared:
+	switch v.Capabilities.state {
+	case patchCleared:
 		dst = append(dst, `"capabilities":null,`...)
-	case wire.PatchSet:
-		x, _ := v.Capabilities.Get()
+	case patchSet:
+		x := v.Capabilities.value
 		if dst, err = x.AppendJSON(append(dst, `"capabilities":`...)); err != nil {
 			return dst, wire.In("capabilities", err)
 		}
@@ -494,7 +494,7 @@ func (v ToolCallUpdate) MarshalJSON() ([]byte, error) { return v.AppendJSON(nil)
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *ToolCallUpdate) UnmarshalJSON(data []byte) error {
 	*v = ToolCallUpdate{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
 // internToolKind avoids an allocation for the values the schema knows.
@@ -560,15 +560,15 @@ func decodeToolCallContent(v *ToolCallContent, d *wire.Decoder) {
 	switch string(tag) {
 	case "content":
 		x := new(Content)
-		x.DecodeJSON(d)
+		x.decodeJSON(d)
 		*v = x
 	case "diff":
 		x := new(Diff)
-		x.DecodeJSON(d)
+		x.decodeJSON(d)
 		*v = x
 	case "terminal":
 		x := new(Terminal)
-		x.DecodeJSON(d)
+		x.decodeJSON(d)
 		*v = x
 	default:
 		if tag == nil {
@@ -606,8 +606,7 @@ func (v *UnknownToolCallContent) UnmarshalJSON(data []byte) error {
 
 func (*UnknownToolCallContent) isToolCallContent() {}
 
-// DecodeJSON reads v for the engine. Its discriminator may be missing.
-func (v *Content) DecodeJSON(d *wire.Decoder) {
+func (v *Content) decodeJSON(d *wire.Decoder) {
 	start := d.At()
 	seen := d.Opened(1 << 1)
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
@@ -676,11 +675,10 @@ func (v Content) MarshalJSON() ([]byte, error) { return v.AppendJSON(nil) }
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *Content) UnmarshalJSON(data []byte) error {
 	*v = Content{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine. Its discriminator may be missing.
-func (v *Terminal) DecodeJSON(d *wire.Decoder) {
+func (v *Terminal) decodeJSON(d *wire.Decoder) {
 	start := d.At()
 	seen := d.Opened(1 << 1)
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
@@ -743,11 +741,10 @@ func (v Terminal) MarshalJSON() ([]byte, error) { return v.AppendJSON(nil) }
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *Terminal) UnmarshalJSON(data []byte) error {
 	*v = Terminal{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine.
-func (v *ToolCallLocation) DecodeJSON(d *wire.Decoder) {
+func (v *ToolCallLocation) decodeJSON(d *wire.Decoder) {
 	start := d.At()
 	var seen uint64
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
@@ -824,11 +821,10 @@ func (v ToolCallLocation) MarshalJSON() ([]byte, error) { return v.AppendJSON(ni
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *ToolCallLocation) UnmarshalJSON(data []byte) error {
 	*v = ToolCallLocation{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine.
-func (v *ToolCallCapabilities) DecodeJSON(d *wire.Decoder) {
+func (v *ToolCallCapabilities) decodeJSON(d *wire.Decoder) {
 	var seen uint64
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
 		switch string(k) {
@@ -839,7 +835,7 @@ func (v *ToolCallCapabilities) DecodeJSON(d *wire.Decoder) {
 			was := d.Try()
 			if !d.Null() {
 				v.Cancel = new(ToolCallCancelCapabilities)
-				v.Cancel.DecodeJSON(d)
+				v.Cancel.decodeJSON(d)
 			}
 			if d.Failed(was) {
 				v.Cancel = nil
@@ -892,11 +888,10 @@ func (v ToolCallCapabilities) MarshalJSON() ([]byte, error) { return v.AppendJSO
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *ToolCallCapabilities) UnmarshalJSON(data []byte) error {
 	*v = ToolCallCapabilities{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine.
-func (v *ToolCallCancelCapabilities) DecodeJSON(d *wire.Decoder) { d.Marker(&v.Meta, &v.Unknown) }
+func (v *ToolCallCancelCapabilities) decodeJSON(d *wire.Decoder) { d.Marker(&v.Meta, &v.Unknown) }
 
 // AppendJSON appends v to dst.
 func (v *ToolCallCancelCapabilities) AppendJSON(dst []byte) ([]byte, error) {
@@ -912,11 +907,10 @@ func (v ToolCallCancelCapabilities) MarshalJSON() ([]byte, error) { return v.App
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *ToolCallCancelCapabilities) UnmarshalJSON(data []byte) error {
 	*v = ToolCallCancelCapabilities{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine.
-func (v *CancelToolCallResponse) DecodeJSON(d *wire.Decoder) { d.Marker(&v.Meta, &v.Unknown) }
+func (v *CancelToolCallResponse) decodeJSON(d *wire.Decoder) { d.Marker(&v.Meta, &v.Unknown) }
 
 // AppendJSON appends v to dst.
 func (v *CancelToolCallResponse) AppendJSON(dst []byte) ([]byte, error) {
@@ -932,11 +926,10 @@ func (v CancelToolCallResponse) MarshalJSON() ([]byte, error) { return v.AppendJ
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *CancelToolCallResponse) UnmarshalJSON(data []byte) error {
 	*v = CancelToolCallResponse{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine. Its discriminator may be missing.
-func (v *ToolCallContentChunk) DecodeJSON(d *wire.Decoder) {
+func (v *ToolCallContentChunk) decodeJSON(d *wire.Decoder) {
 	start := d.At()
 	seen := d.Opened(1 << 2)
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
@@ -1011,11 +1004,10 @@ func (v ToolCallContentChunk) MarshalJSON() ([]byte, error) { return v.AppendJSO
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *ToolCallContentChunk) UnmarshalJSON(data []byte) error {
 	*v = ToolCallContentChunk{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine.
-func (v *CancelToolCallRequest) DecodeJSON(d *wire.Decoder) {
+func (v *CancelToolCallRequest) decodeJSON(d *wire.Decoder) {
 	start := d.At()
 	var seen uint64
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
@@ -1077,5 +1069,5 @@ func (v CancelToolCallRequest) MarshalJSON() ([]byte, error) { return v.AppendJS
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *CancelToolCallRequest) UnmarshalJSON(data []byte) error {
 	*v = CancelToolCallRequest{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }

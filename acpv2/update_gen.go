@@ -147,12 +147,11 @@ type AgentMessageChunk ContentChunk
 // AgentThoughtChunk carries a piece of the agent's reasoning.
 type AgentThoughtChunk ContentChunk
 
-// DecodeJSON reads v for the engine.
-func (v *UpdateSessionNotification) DecodeJSON(d *wire.Decoder) { v.decode(d, nil, nil) }
+func (v *UpdateSessionNotification) decodeJSON(d *wire.Decoder) { v.decode(d, nil, nil) }
 
-// NewJSON reads a value for the engine, which need not have one yet: what nearly
-// every message holds is allocated together with it. The receiver is not used.
-func (*UpdateSessionNotification) NewJSON(d *wire.Decoder) *UpdateSessionNotification {
+// newJSON makes and reads a value: what nearly every message holds is allocated
+// together with it. The receiver is not used.
+func (*UpdateSessionNotification) newJSON(d *wire.Decoder) any {
 	x := new(fusedUpdateSessionNotification)
 	if like, text := wire.Recall[fusedUpdateSessionNotification](d); like != nil {
 		x.repeat(like, text)
@@ -275,7 +274,7 @@ func (v UpdateSessionNotification) MarshalJSON() ([]byte, error) { return v.Appe
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *UpdateSessionNotification) UnmarshalJSON(data []byte) error {
 	*v = UpdateSessionNotification{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
 // UnmarshalSessionUpdate reads one [SessionUpdate], for callers with JSON of their own.
@@ -302,7 +301,7 @@ func decodeSessionUpdateSpare(v *SessionUpdate, d *wire.Decoder, payload *Conten
 		*v = (*UserMessageChunk)(payload)
 	case "user_message":
 		x := new(UserMessage)
-		x.DecodeJSON(d)
+		x.decodeJSON(d)
 		*v = x
 	case "agent_message_chunk":
 		if payload == nil {
@@ -316,7 +315,7 @@ func decodeSessionUpdateSpare(v *SessionUpdate, d *wire.Decoder, payload *Conten
 		*v = (*AgentMessageChunk)(payload)
 	case "agent_message":
 		x := new(AgentMessage)
-		x.DecodeJSON(d)
+		x.decodeJSON(d)
 		*v = x
 	case "agent_thought_chunk":
 		if payload == nil {
@@ -330,7 +329,7 @@ func decodeSessionUpdateSpare(v *SessionUpdate, d *wire.Decoder, payload *Conten
 		*v = (*AgentThoughtChunk)(payload)
 	case "agent_thought":
 		x := new(AgentThought)
-		x.DecodeJSON(d)
+		x.decodeJSON(d)
 		*v = x
 	case "state_update":
 		var x StateUpdate
@@ -340,67 +339,67 @@ func decodeSessionUpdateSpare(v *SessionUpdate, d *wire.Decoder, payload *Conten
 		}
 	case "tool_call_content_chunk":
 		x := new(ToolCallContentChunk)
-		x.DecodeJSON(d)
+		x.decodeJSON(d)
 		*v = x
 	case "tool_call_update":
 		x := new(ToolCallUpdate)
-		x.DecodeJSON(d)
+		x.decodeJSON(d)
 		*v = x
 	case "terminal_update":
 		x := new(TerminalUpdate)
-		x.DecodeJSON(d)
+		x.decodeJSON(d)
 		*v = x
 	case "terminal_output_chunk":
 		x := new(TerminalOutputChunk)
-		x.DecodeJSON(d)
+		x.decodeJSON(d)
 		*v = x
 	case "plan_update":
 		x := new(PlanUpdate)
-		x.DecodeJSON(d)
+		x.decodeJSON(d)
 		*v = x
 	case "plan_removed":
 		x := new(PlanRemoved)
-		x.DecodeJSON(d)
+		x.decodeJSON(d)
 		*v = x
 	case "available_commands_update":
 		x := new(AvailableCommandsUpdate)
-		x.DecodeJSON(d)
+		x.decodeJSON(d)
 		*v = x
 	case "config_option_update":
 		x := new(ConfigOptionUpdate)
-		x.DecodeJSON(d)
+		x.decodeJSON(d)
 		*v = x
 	case "session_info_update":
 		x := new(SessionInfoUpdate)
-		x.DecodeJSON(d)
+		x.decodeJSON(d)
 		*v = x
 	case "usage_update":
 		x := new(UsageUpdate)
-		x.DecodeJSON(d)
+		x.decodeJSON(d)
 		*v = x
 	case "notice":
 		x := new(Notice)
-		x.DecodeJSON(d)
+		x.decodeJSON(d)
 		*v = x
 	case "compaction_update":
 		x := new(CompactionUpdate)
-		x.DecodeJSON(d)
+		x.decodeJSON(d)
 		*v = x
 	case "compaction_summary_chunk":
 		x := new(CompactionSummaryChunk)
-		x.DecodeJSON(d)
+		x.decodeJSON(d)
 		*v = x
 	case "subagent_update":
 		x := new(SubagentUpdate)
-		x.DecodeJSON(d)
+		x.decodeJSON(d)
 		*v = x
 	case "session_message":
 		x := new(SessionMessage)
-		x.DecodeJSON(d)
+		x.decodeJSON(d)
 		*v = x
 	case "session_message_chunk":
 		x := new(SessionMessageChunk)
-		x.DecodeJSON(d)
+		x.decodeJSON(d)
 		*v = x
 	default:
 		if tag == nil {
@@ -438,8 +437,7 @@ func (v *UnknownSessionUpdate) UnmarshalJSON(data []byte) error {
 
 func (*UnknownSessionUpdate) isSessionUpdate() {}
 
-// DecodeJSON reads v for the engine. Its discriminator may be missing.
-func (v *ConfigOptionUpdate) DecodeJSON(d *wire.Decoder) {
+func (v *ConfigOptionUpdate) decodeJSON(d *wire.Decoder) {
 	start := d.At()
 	seen := d.Opened(1 << 1)
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
@@ -448,7 +446,7 @@ func (v *ConfigOptionUpdate) DecodeJSON(d *wire.Decoder) {
 			if !d.Once(&seen, 1<<0) {
 				continue
 			}
-			v.ConfigOptions = wire.SliceSkip(d, (*SessionConfigOption).DecodeJSON)
+			v.ConfigOptions = wire.SliceSkip(d, (*SessionConfigOption).decodeJSON)
 		case "_meta":
 			if !d.Once(&seen, 1<<3) {
 				continue
@@ -505,11 +503,10 @@ func (v ConfigOptionUpdate) MarshalJSON() ([]byte, error) { return v.AppendJSON(
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *ConfigOptionUpdate) UnmarshalJSON(data []byte) error {
 	*v = ConfigOptionUpdate{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine. Its discriminator may be missing.
-func (v *SessionInfoUpdate) DecodeJSON(d *wire.Decoder) {
+func (v *SessionInfoUpdate) decodeJSON(d *wire.Decoder) {
 	seen := d.Opened(1 << 2)
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
 		switch string(k) {
@@ -519,9 +516,9 @@ func (v *SessionInfoUpdate) DecodeJSON(d *wire.Decoder) {
 			}
 			was := d.Try()
 			if d.Null() {
-				v.Title = wire.Clear[string]()
+				v.Title = Clear[string]()
 			} else {
-				v.Title = wire.Set(d.Str())
+				v.Title = Set(d.Str())
 			}
 			if d.Failed(was) {
 				v.Title = Patch[string]{}
@@ -532,9 +529,9 @@ func (v *SessionInfoUpdate) DecodeJSON(d *wire.Decoder) {
 			}
 			was := d.Try()
 			if d.Null() {
-				v.UpdatedAt = wire.Clear[string]()
+				v.UpdatedAt = Clear[string]()
 			} else {
-				v.UpdatedAt = wire.Set(d.Str())
+				v.UpdatedAt = Set(d.Str())
 			}
 			if d.Failed(was) {
 				v.UpdatedAt = Patch[string]{}
@@ -566,18 +563,18 @@ func (v *SessionInfoUpdate) AppendJSON(dst []byte) ([]byte, error) {
 
 // appendFields appends the members of v, each followed by a comma.
 func (v *SessionInfoUpdate) appendFields(dst []byte) (_ []byte, err error) {
-	switch v.Title.State() {
-	case wire.PatchCleared:
+	switch v.Title.state {
+	case patchCleared:
 		dst = append(dst, `"title":null,`...)
-	case wire.PatchSet:
-		x, _ := v.Title.Get()
+	case patchSet:
+		x := v.Title.value
 		dst = append(wire.AppendString(append(dst, `"title":`...), x), ',')
 	}
-	switch v.UpdatedAt.State() {
-	case wire.PatchCleared:
+	switch v.UpdatedAt.state {
+	case patchCleared:
 		dst = append(dst, `"updatedAt":null,`...)
-	case wire.PatchSet:
-		x, _ := v.UpdatedAt.Get()
+	case patchSet:
+		x := v.UpdatedAt.value
 		dst = append(wire.AppendString(append(dst, `"updatedAt":`...), x), ',')
 	}
 	if len(v.Meta) > 0 {
@@ -602,11 +599,10 @@ func (v SessionInfoUpdate) MarshalJSON() ([]byte, error) { return v.AppendJSON(n
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *SessionInfoUpdate) UnmarshalJSON(data []byte) error {
 	*v = SessionInfoUpdate{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine.
-func (v *Cost) DecodeJSON(d *wire.Decoder) {
+func (v *Cost) decodeJSON(d *wire.Decoder) {
 	start := d.At()
 	var seen uint64
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
@@ -671,11 +667,10 @@ func (v Cost) MarshalJSON() ([]byte, error) { return v.AppendJSON(nil) }
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *Cost) UnmarshalJSON(data []byte) error {
 	*v = Cost{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine. Its discriminator may be missing.
-func (v *UsageUpdate) DecodeJSON(d *wire.Decoder) {
+func (v *UsageUpdate) decodeJSON(d *wire.Decoder) {
 	start := d.At()
 	seen := d.Opened(1 << 3)
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
@@ -696,11 +691,11 @@ func (v *UsageUpdate) DecodeJSON(d *wire.Decoder) {
 			}
 			was := d.Try()
 			if d.Null() {
-				v.Cost = wire.Clear[Cost]()
+				v.Cost = Clear[Cost]()
 			} else {
 				var x Cost
-				x.DecodeJSON(d)
-				v.Cost = wire.Set(x)
+				x.decodeJSON(d)
+				v.Cost = Set(x)
 			}
 			if d.Failed(was) {
 				v.Cost = Patch[Cost]{}
@@ -737,11 +732,11 @@ func (v *UsageUpdate) AppendJSON(dst []byte) ([]byte, error) {
 func (v *UsageUpdate) appendFields(dst []byte) (_ []byte, err error) {
 	dst = append(wire.AppendUint(append(dst, `"used":`...), v.Used), ',')
 	dst = append(wire.AppendUint(append(dst, `"size":`...), v.Size), ',')
-	switch v.Cost.State() {
-	case wire.PatchCleared:
+	switch v.Cost.state {
+	case patchCleared:
 		dst = append(dst, `"cost":null,`...)
-	case wire.PatchSet:
-		x, _ := v.Cost.Get()
+	case patchSet:
+		x := v.Cost.value
 		if dst, err = x.AppendJSON(append(dst, `"cost":`...)); err != nil {
 			return dst, wire.In("cost", err)
 		}
@@ -769,7 +764,7 @@ func (v UsageUpdate) MarshalJSON() ([]byte, error) { return v.AppendJSON(nil) }
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *UsageUpdate) UnmarshalJSON(data []byte) error {
 	*v = UsageUpdate{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
 // internNoticeSeverity avoids an allocation for the values the schema knows.
@@ -785,8 +780,7 @@ func internNoticeSeverity(b []byte) NoticeSeverity {
 	return NoticeSeverity(b)
 }
 
-// DecodeJSON reads v for the engine. Its discriminator may be missing.
-func (v *Notice) DecodeJSON(d *wire.Decoder) {
+func (v *Notice) decodeJSON(d *wire.Decoder) {
 	start := d.At()
 	seen := d.Opened(1 << 3)
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
@@ -876,11 +870,11 @@ func (v Notice) MarshalJSON() ([]byte, error) { return v.AppendJSON(nil) }
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *Notice) UnmarshalJSON(data []byte) error {
 	*v = Notice{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
-// DecodeJSON reads v for the engine; its discriminator may be missing.
-func (v *UserMessageChunk) DecodeJSON(d *wire.Decoder) {
+// decodeJSON reads v; its discriminator may be missing.
+func (v *UserMessageChunk) decodeJSON(d *wire.Decoder) {
 	(*ContentChunk)(v).decode(d, "user_message_chunk", nil)
 }
 
@@ -902,13 +896,13 @@ func (v UserMessageChunk) MarshalJSON() ([]byte, error) { return v.AppendJSON(ni
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *UserMessageChunk) UnmarshalJSON(data []byte) error {
 	*v = UserMessageChunk{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
 func (*UserMessageChunk) isSessionUpdate() {}
 
-// DecodeJSON reads v for the engine; its discriminator may be missing.
-func (v *AgentMessageChunk) DecodeJSON(d *wire.Decoder) {
+// decodeJSON reads v; its discriminator may be missing.
+func (v *AgentMessageChunk) decodeJSON(d *wire.Decoder) {
 	(*ContentChunk)(v).decode(d, "agent_message_chunk", nil)
 }
 
@@ -930,13 +924,13 @@ func (v AgentMessageChunk) MarshalJSON() ([]byte, error) { return v.AppendJSON(n
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *AgentMessageChunk) UnmarshalJSON(data []byte) error {
 	*v = AgentMessageChunk{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
 func (*AgentMessageChunk) isSessionUpdate() {}
 
-// DecodeJSON reads v for the engine; its discriminator may be missing.
-func (v *AgentThoughtChunk) DecodeJSON(d *wire.Decoder) {
+// decodeJSON reads v; its discriminator may be missing.
+func (v *AgentThoughtChunk) decodeJSON(d *wire.Decoder) {
 	(*ContentChunk)(v).decode(d, "agent_thought_chunk", nil)
 }
 
@@ -958,7 +952,7 @@ func (v AgentThoughtChunk) MarshalJSON() ([]byte, error) { return v.AppendJSON(n
 // UnmarshalJSON implements [json.Unmarshaler].
 func (v *AgentThoughtChunk) UnmarshalJSON(data []byte) error {
 	*v = AgentThoughtChunk{}
-	return wire.Unmarshal(data, v)
+	return wire.Unmarshal(data, v.decodeJSON)
 }
 
 func (*AgentThoughtChunk) isSessionUpdate() {}

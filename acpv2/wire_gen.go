@@ -6,22 +6,31 @@ import (
 	"github.com/goacp/acp/internal/wire"
 )
 
-// A Patch is a field of an update with three states: unchanged (the zero value),
-// cleared, and set to a value. Read it with its methods Get, Or, Apply, IsZero and
-// IsClear; make one with [Set] and [Clear]. It appears exactly where the schema
-// tells absent and null apart.
-type Patch[T any] = wire.Patch[T]
+// The engine reads values of this package through these two functions: its decoder
+// is nobody else's business, so the methods that take it are not exported.
+func init() {
+	wire.Register(wire.Codec{Decode: decodeValue, Maker: makerOf})
+}
 
-// Set returns a patch that replaces the field by v.
-func Set[T any](v T) Patch[T] { return wire.Set(v) }
+func decodeValue(v any, d *wire.Decoder) bool {
+	x, ok := v.(interface{ decodeJSON(d *wire.Decoder) })
+	if ok {
+		x.decodeJSON(d)
+	}
+	return ok
+}
 
-// Clear returns a patch that removes the field's value.
-func Clear[T any]() Patch[T] { return wire.Clear[T]() }
+func makerOf(v any) func(d *wire.Decoder) any {
+	if x, ok := v.(interface{ newJSON(d *wire.Decoder) any }); ok {
+		return x.newJSON
+	}
+	return nil
+}
 
 // decodeRequestID reads an id as this version of the protocol allows it (S10, S11).
 func decodeRequestID(v *RequestID, d *wire.Decoder) {
 	at := d.At()
-	v.DecodeJSON(d)
+	wire.Decode(v, d)
 	if !v.IsString() && !v.IsInteger() && !d.Bad() {
 		d.Invalid(at, "expected a string or an integer")
 	}

@@ -6,13 +6,11 @@ import (
 
 	acp "github.com/coder/acp-go-sdk"
 	"github.com/goacp/acp/acpv1"
-	"github.com/goacp/acp/internal/wire"
 )
 
 // generated is what the types of acpv1 have.
 type generated interface {
 	AppendJSON([]byte) ([]byte, error)
-	DecodeJSON(*wire.Decoder)
 }
 
 // A message is the params or the result of a frame, and the types that the

@@ -58,7 +58,7 @@ func equal(t *testing.T, who, want string, got []byte) {
 
 func decodeOurs(d *wire.Decoder, text string, v generated) error {
 	d.Reset([]byte(text), false)
-	v.DecodeJSON(d)
+	wire.Decode(v, d)
 	return d.Finish()
 }
 
@@ -72,7 +72,7 @@ func BenchmarkDecode(b *testing.B) {
 			for b.Loop() {
 				v := m.ours()
 				d.Reset(data, false)
-				v.DecodeJSON(&d)
+				wire.Decode(v, &d)
 				if err := d.Finish(); err != nil {
 					b.Fatal(err)
 				}

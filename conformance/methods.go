@@ -1,6 +1,7 @@
 package conformance
 
 import (
+	"encoding/json"
 	"sync"
 
 	"github.com/goacp/acp/acpv1"
@@ -40,21 +41,19 @@ type codec struct {
 	params, result func(*wire.Decoder) any
 }
 
-type decodable interface{ DecodeJSON(d *wire.Decoder) }
-
 // reader returns what reads a T, or nil if that is raw JSON.
 func reader[T any]() func(*wire.Decoder) any {
-	switch v := any(new(T)).(type) {
-	case interface{ NewJSON(d *wire.Decoder) *T }:
-		return func(d *wire.Decoder) any { return v.NewJSON(d) }
-	case decodable:
-		return func(d *wire.Decoder) any {
-			x := new(T)
-			any(x).(decodable).DecodeJSON(d)
-			return x
-		}
+	if _, raw := any(new(T)).(*json.RawMessage); raw {
+		return nil
 	}
-	return nil
+	if f := wire.MakerOf[T](); f != nil {
+		return f
+	}
+	return func(d *wire.Decoder) any {
+		x := new(T)
+		wire.Decode(x, d)
+		return x
+	}
 }
 
 type methods map[string]*method

@@ -470,7 +470,7 @@ func (m *Monitor) errorOf(e *envelope, r *request) *jsonrpc.Error {
 	d := &m.d
 	d.Seek(e.error)
 	we := new(jsonrpc.Error)
-	we.DecodeJSON(d)
+	wire.Decode(we, d)
 	m.member = "error"
 	if fe := d.FieldErr(); fe != nil {
 		if m.breaks(ckErrorShape, true) {

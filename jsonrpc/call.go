@@ -106,10 +106,9 @@ func SendIf(f func() bool) CallOption {
 	return func(o *callOptions) { o.sendIf = f }
 }
 
-// Call sends a request and waits for its response. Params and the result, a
-// pointer, may be values with AppendJSON and DecodeJSON, json.RawMessage, or
-// anything encoding/json takes. Nil params are left out; a nil result is not
-// decoded.
+// Call sends a request and waits for its response. The result is a pointer; see
+// "Values" in the package documentation for what it and params may be. Nil params are
+// left out; a nil result is not decoded.
 //
 //	what happens                       the error
 //	the peer answers with an error     an *Error

@@ -14,6 +14,23 @@
 //	conn := jsonrpc.NewConn(jsonrpc.Stdio(), jsonrpc.Config{Mux: mux})
 //	err := conn.Wait()
 //
+// # Values
+//
+// Params, results and the params of notifications may be of any type that
+// encoding/json takes. Two kinds are faster:
+//
+//	type                              encoded by             decoded by
+//	json.RawMessage                   as it is               as it is
+//	the types of acpv1 and acpv2      AppendJSON             the engine, together with the frame
+//	with AppendJSON                   AppendJSON             encoding/json
+//	any other                         encoding/json          encoding/json
+//
+// AppendJSON is a method AppendJSON(dst []byte) ([]byte, error), of the value or its
+// pointer, that appends one JSON value without line breaks to dst and returns the
+// extended slice. It is called while the value is written into the output buffer, under
+// a lock, so it must be quick and must not use the connection. If it fails, nothing of
+// the message is sent.
+//
 // # Order
 //
 // Incoming messages form one timeline per lane. [Config.Lane] names the lane of

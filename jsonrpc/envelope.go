@@ -298,11 +298,12 @@ func (r *reader) decodeResult(v any, e *envelope) {
 		d.Skip()
 		return
 	}
-	if dec, ok := v.(decoder); ok && d.Peek() == 'n' && d.Null() {
-		r.nil.Reset(emptyText, false)
-		dec.DecodeJSON(&r.nil)
-		e.missing = within("result", r.nil.FieldErr())
-		return
+	if at := d.At(); d.Peek() == 'n' && d.Null() {
+		if r.nil.Reset(emptyText, false); wire.Decode(v, &r.nil) {
+			e.missing = within("result", r.nil.FieldErr())
+			return
+		}
+		d.Seek(at)
 	}
 	decodeValue(d, v)
 }
@@ -312,7 +313,7 @@ func (r *reader) idOf(text []byte) ID {
 	var d wire.Decoder
 	d.Reset(text, false)
 	var id ID
-	id.DecodeJSON(&d)
+	id.decodeJSON(&d)
 	return id
 }
 
@@ -439,7 +440,7 @@ func (r *reader) response(f Frame, e *envelope) {
 	case e.has&memberError != 0:
 		we := new(Error)
 		d.Seek(e.error)
-		we.DecodeJSON(d)
+		we.decodeJSON(d)
 		if fe := d.FieldErr(); fe != nil {
 			reason = fe.Error()
 		} else {
@@ -474,7 +475,7 @@ func (r *reader) cancellation(e *envelope) {
 	var id ID
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
 		if string(k) == "requestId" && id.IsZero() {
-			id.DecodeJSON(d)
+			id.decodeJSON(d)
 		} else {
 			d.Skip()
 		}

@@ -111,12 +111,13 @@ func (e *Error) AppendJSON(dst []byte) ([]byte, error) {
 // is any, data.
 func (e Error) MarshalJSON() ([]byte, error) { return e.AppendJSON(nil) }
 
-// UnmarshalJSON reads an error object: see [Error.DecodeJSON].
+// UnmarshalJSON reads an error object, which must have an integer code and a string
+// message.
 func (e *Error) UnmarshalJSON(data []byte) error {
 	var d wire.Decoder
 	d.Reset(data, false)
 	var v Error
-	v.DecodeJSON(&d)
+	v.decodeJSON(&d)
 	if err := d.Finish(); err != nil {
 		return errors.New("jsonrpc: error object: " + err.Error())
 	}
@@ -124,9 +125,9 @@ func (e *Error) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// DecodeJSON reads an error object: an integer code and a string message are
+// decodeJSON reads an error object: an integer code and a string message are
 // required.
-func (e *Error) DecodeJSON(d *wire.Decoder) {
+func (e *Error) decodeJSON(d *wire.Decoder) {
 	at := d.Pos()
 	var code, message bool // S32
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {

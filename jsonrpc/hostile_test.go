@@ -27,7 +27,7 @@ func (panicJSON) MarshalJSON() ([]byte, error) { panic("MarshalJSON") }
 func (exitJSON) MarshalJSON() ([]byte, error)  { exit(); return nil, nil }
 func (panicAs) As(any) bool                    { panic("As") }
 func (panicText) Error() string                { panic("Error") }
-func (*exits) DecodeJSON(*wire.Decoder)        { exit() }
+func (*exits) decodeJSON(*wire.Decoder)        { exit() }
 
 // panicLog is a log handler that panics.
 type panicLog struct{ slog.Handler }
@@ -198,7 +198,7 @@ type onceThenPanics struct{}
 
 var decodes int
 
-func (o *onceThenPanics) DecodeJSON(d *wire.Decoder) {
+func (o *onceThenPanics) decodeJSON(d *wire.Decoder) {
 	d.Skip()
 	if decodes++; decodes == 2 {
 		panic("second decoding")

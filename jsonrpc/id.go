@@ -104,9 +104,9 @@ func (id ID) AppendJSON(dst []byte) ([]byte, error) {
 	return append(dst, id.raw...), nil
 }
 
-// DecodeJSON reads an id. A value other than a string, a number or null is recorded
+// decodeJSON reads an id. A value other than a string, a number or null is recorded
 // in d as a mismatch.
-func (id *ID) DecodeJSON(d *wire.Decoder) {
+func (id *ID) decodeJSON(d *wire.Decoder) {
 	switch c := d.Peek(); {
 	case c == '"':
 		*id = ID{string(d.RawCopy())}
@@ -125,7 +125,7 @@ func (id *ID) UnmarshalJSON(data []byte) error {
 	var d wire.Decoder
 	d.Reset(data, false)
 	var v ID
-	v.DecodeJSON(&d)
+	v.decodeJSON(&d)
 	if err := d.Finish(); err != nil {
 		return errors.New("jsonrpc: id: " + err.Error())
 	}

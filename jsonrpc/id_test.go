@@ -78,7 +78,7 @@ func TestID(t *testing.T) {
 	var d wire.Decoder
 	d.Reset([]byte("\"\xff\""), false)
 	var id ID
-	if id.DecodeJSON(&d); id != StringID("\ufffd") { // S2: never invalid UTF-8 on the wire
+	if id.decodeJSON(&d); id != StringID("\ufffd") { // S2: never invalid UTF-8 on the wire
 		t.Errorf("%q", id)
 	}
 }

@@ -72,7 +72,7 @@ func (n *note) AppendJSON(dst []byte) ([]byte, error) {
 	return append(dst, '}'), nil
 }
 
-func (n *note) DecodeJSON(d *wire.Decoder) {
+func (n *note) decodeJSON(d *wire.Decoder) {
 	at := d.Pos()
 	session := false
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
@@ -102,7 +102,7 @@ func (r *reply) AppendJSON(dst []byte) ([]byte, error) {
 	return append(wire.AppendString(append(dst, `{"text":`...), r.Text), '}'), nil
 }
 
-func (r *reply) DecodeJSON(d *wire.Decoder) {
+func (r *reply) decodeJSON(d *wire.Decoder) {
 	for k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {
 		if string(k) == "text" {
 			r.Text = d.Str()
@@ -272,4 +272,4 @@ func countFrom(c *Conn, id int64) {
 // panics is a type whose decoder does.
 type panics struct{}
 
-func (*panics) DecodeJSON(*wire.Decoder) { panic("decoder") }
+func (*panics) decodeJSON(*wire.Decoder) { panic("decoder") }

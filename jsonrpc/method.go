@@ -10,9 +10,7 @@ import (
 
 // A Method is a request with params of type P and a result of type R.
 //
-// Values whose pointers have AppendJSON and DecodeJSON methods, as generated
-// types do, are encoded and decoded by these; json.RawMessage passes as it is;
-// anything else goes through encoding/json.
+// Values are encoded and decoded as the package documentation says under "Values".
 type Method[P, R any] struct {
 	Name string
 }
@@ -95,14 +93,9 @@ func (n Notification[P]) Handle(mux *Mux, h func(ctx context.Context, params *P)
 	})
 }
 
-// newDecoder is what a type offers that can allocate more than itself at once.
-type newDecoder[P any] interface {
-	NewJSON(d *wire.Decoder) *P
-}
-
 func decoderOf[P any]() func(d *wire.Decoder) any {
-	if n, ok := any((*P)(nil)).(newDecoder[P]); ok {
-		return func(d *wire.Decoder) any { return n.NewJSON(d) }
+	if f := wire.MakerOf[P](); f != nil {
+		return f
 	}
 	return decodeNew[P]
 }

@@ -62,7 +62,7 @@ type gate struct{}
 
 var gateIn, gateOut chan struct{}
 
-func (*gate) DecodeJSON(d *wire.Decoder) {
+func (*gate) decodeJSON(d *wire.Decoder) {
 	d.Skip()
 	close(gateIn)
 	<-gateOut

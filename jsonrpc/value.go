@@ -8,17 +8,24 @@ import (
 	"github.com/goacp/acp/internal/wire"
 )
 
-// appender and decoder are what generated types implement.
+// init lets the engine, and packages whose types hold ids, read ids and errors.
+func init() {
+	wire.Register(wire.Codec{Decode: func(v any, d *wire.Decoder) bool {
+		x, ok := v.(interface{ decodeJSON(d *wire.Decoder) })
+		if ok {
+			x.decodeJSON(d)
+		}
+		return ok
+	}})
+}
+
+// An appender encodes itself.
 type appender interface {
 	AppendJSON(dst []byte) ([]byte, error)
 }
 
-type decoder interface {
-	DecodeJSON(d *wire.Decoder)
-}
-
-// flatten encodes what has to go through encoding/json, so that no foreign
-// code but generated codecs runs under the write lock.
+// flatten encodes what has to go through encoding/json, so that no foreign code but
+// AppendJSON runs under the write lock.
 func flatten(v any) (any, error) {
 	switch v.(type) {
 	case nil, appender, json.RawMessage, *json.RawMessage:
@@ -61,12 +68,11 @@ func isAbsent(v any) bool {
 
 // decodeValue reads one value into v, a pointer.
 func decodeValue(d *wire.Decoder, v any) {
-	switch v := v.(type) {
-	case decoder:
-		v.DecodeJSON(d)
-	case *json.RawMessage:
-		*v = d.RawCopy()
-	default:
+	if raw, ok := v.(*json.RawMessage); ok {
+		*raw = d.RawCopy()
+		return
+	}
+	if !wire.Decode(v, d) {
 		at := d.Pos()
 		raw := d.Raw()
 		if d.SyntaxErr() != nil {

@@ -309,7 +309,7 @@ func (c *Conversation) restorePermission(data []byte) (Change, error) {
 		readInto(title, func(d *wire.Decoder) { req.Title = d.Str() }),
 		readInto(description, func(d *wire.Decoder) { req.Description = d.Str() }),
 		readInto(meta, func(d *wire.Decoder) { req.Meta = d.RawObject() }),
-		readInto(options, func(d *wire.Decoder) { req.Options = wire.Slice(d, (*acpv2.PermissionOption).DecodeJSON) }))
+		readInto(options, func(d *wire.Decoder) { req.Options = wire.Slice(d, wire.Item[acpv2.PermissionOption]) }))
 	if err == nil && len(subject) > 0 {
 		req.Subject, err = acpv2.UnmarshalRequestPermissionSubject(subject)
 	}

@@ -59,7 +59,7 @@ func (m *model) emit(files map[string][]byte) error {
 			return err
 		}
 	}
-	for name, f := range map[string]func(*writer){"method": m.emitMethods, "experimental": m.emitExperimental, "wire": m.emitSupport} {
+	for name, f := range map[string]func(*writer){"method": m.emitMethods, "experimental": m.emitExperimental, "wire": m.emitSupport, "patch": emitPatch} {
 		w := &writer{}
 		f(w)
 		if err := m.add(files, name, w); err != nil {
@@ -208,15 +208,27 @@ func (m *model) emitExperimental(w *writer) {
 
 // emitSupport writes what every generated file of the package shares.
 func (m *model) emitSupport(w *writer) {
-	w.p("// A Patch is a field of an update with three states: unchanged (the zero value),")
-	w.p("// cleared, and set to a value. Read it with its methods Get, Or, Apply, IsZero and")
-	w.p("// IsClear; make one with [Set] and [Clear]. It appears exactly where the schema")
-	w.p("// tells absent and null apart.")
-	w.p("type Patch[T any] = wire.Patch[T]\n")
-	w.p("// Set returns a patch that replaces the field by v.")
-	w.p("func Set[T any](v T) Patch[T] { return wire.Set(v) }\n")
-	w.p("// Clear returns a patch that removes the field's value.")
-	w.p("func Clear[T any]() Patch[T] { return wire.Clear[T]() }\n")
+	w.p(`// The engine reads values of this package through these two functions: its decoder
+// is nobody else's business, so the methods that take it are not exported.
+func init() {
+	wire.Register(wire.Codec{Decode: decodeValue, Maker: makerOf})
+}
+
+func decodeValue(v any, d *wire.Decoder) bool {
+	x, ok := v.(interface{ decodeJSON(d *wire.Decoder) })
+	if ok {
+		x.decodeJSON(d)
+	}
+	return ok
+}
+
+func makerOf(v any) func(d *wire.Decoder) any {
+	if x, ok := v.(interface{ newJSON(d *wire.Decoder) any }); ok {
+		return x.newJSON
+	}
+	return nil
+}
+`)
 	null := ""
 	reason := "expected a string or an integer"
 	if m.version == "v1" {
@@ -225,7 +237,7 @@ func (m *model) emitSupport(w *writer) {
 	w.p("// decodeRequestID reads an id as this version of the protocol allows it (S10, S11).")
 	w.p("func decodeRequestID(v *RequestID, d *wire.Decoder) {")
 	w.p("\tat := d.At()")
-	w.p("\tv.DecodeJSON(d)")
+	w.p("\twire.Decode(v, d)")
 	w.p("\tif !v.IsString() && !v.IsInteger()%s && !d.Bad() {", null)
 	w.p("\t\td.Invalid(at, %q)", reason)
 	w.p("\t}\n}")

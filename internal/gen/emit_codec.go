@@ -89,8 +89,7 @@ func (m *model) markerCodec(w *writer, t *goType) {
 	if t.meta {
 		meta, call = "&v.Meta", "wire.AppendMarker(dst, v.Meta, v.Unknown)"
 	}
-	w.p("// DecodeJSON reads v for the engine.")
-	w.p("func (v *%s) DecodeJSON(d *wire.Decoder) { d.Marker(%s, &v.Unknown) }\n", t.name, meta)
+	w.p("func (v *%s) decodeJSON(d *wire.Decoder) { d.Marker(%s, &v.Unknown) }\n", t.name, meta)
 	w.p("// AppendJSON appends v to dst.")
 	w.p("func (v *%s) AppendJSON(dst []byte) ([]byte, error) {\n\tif v == nil {\n\t\treturn dst, wire.ErrNoValue\n\t}\n\treturn %s\n}\n", t.name, call)
 	m.marshalers(w, t)
@@ -101,17 +100,17 @@ func (m *model) marshalers(w *writer, t *goType) {
 	w.p("// MarshalJSON implements [json.Marshaler].")
 	w.p("func (v %s) MarshalJSON() ([]byte, error) { return v.AppendJSON(nil) }\n", t.name)
 	w.p("// UnmarshalJSON implements [json.Unmarshaler].")
-	w.p("func (v *%s) UnmarshalJSON(data []byte) error {\n\t*v = %s{}\n\treturn wire.Unmarshal(data, v)\n}\n", t.name, t.name)
+	w.p("func (v *%s) UnmarshalJSON(data []byte) error {\n\t*v = %s{}\n\treturn wire.Unmarshal(data, v.decodeJSON)\n}\n", t.name, t.name)
 }
 
 // perTagCodec is for a type that shares its fields with other tags.
 func (m *model) perTagCodec(w *writer, t *goType) {
 	p, v := t.payload, t.variant
-	w.p("// DecodeJSON reads v for the engine; its discriminator may be missing.")
+	w.p("// decodeJSON reads v; its discriminator may be missing.")
 	if v.union.inline {
-		w.p("func (v *%s) DecodeJSON(d *wire.Decoder) { (*%s)(v).decode(d, %q) }\n", t.name, p.name, v.tag)
+		w.p("func (v *%s) decodeJSON(d *wire.Decoder) { (*%s)(v).decode(d, %q) }\n", t.name, p.name, v.tag)
 	} else {
-		w.p("func (v *%s) DecodeJSON(d *wire.Decoder) { (*%s)(v).decode(d, %q%s) }\n", t.name, p.name, v.tag, nilSpare(p))
+		w.p("func (v *%s) decodeJSON(d *wire.Decoder) { (*%s)(v).decode(d, %q%s) }\n", t.name, p.name, v.tag, nilSpare(p))
 	}
 	w.p("// AppendJSON appends v with its discriminator to dst.")
 	w.p("func (v *%s) AppendJSON(dst []byte) ([]byte, error) {", t.name)
@@ -289,9 +288,9 @@ func (m *model) encodeField(w *writer, t *goType, f *field) {
 	m.checkEncoded(w, f, x)
 	switch {
 	case f.patch:
-		w.p("\tswitch %s.State() {", x)
-		w.p("\tcase wire.PatchCleared:\n\t\tdst = append(dst, %s...)", quote(key+"null,"))
-		w.p("\tcase wire.PatchSet:\n\t\tx, _ := %s.Get()", x)
+		w.p("\tswitch %s.state {", x)
+		w.p("\tcase patchCleared:\n\t\tdst = append(dst, %s...)", quote(key+"null,"))
+		w.p("\tcase patchSet:\n\t\tx := %s.value", x)
 		m.encodeValue(w, f, key, "x", "\t\t")
 		w.p("\t}")
 		return

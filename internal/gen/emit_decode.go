@@ -9,7 +9,7 @@ import (
 // switch over their names, a bit for each that was seen.
 func (m *model) structDecoder(w *writer, t *goType) {
 	s := shapeOf(t)
-	params, name := "", "DecodeJSON"
+	params, name := "", "decodeJSON"
 	switch {
 	case s.tagParam:
 		params, name = ", tag string", "decode"
@@ -26,9 +26,6 @@ func (m *model) structDecoder(w *writer, t *goType) {
 	}
 	inlineVariant := t.variant != nil && t.variant.union.inline || s.tagParam && !t.unknown
 	m.decodeEntries(w, t, s)
-	if name == "DecodeJSON" {
-		w.p("// DecodeJSON reads v for the engine.%s", map[bool]string{true: " Its discriminator may be missing.", false: ""}[s.key != ""])
-	}
 	w.p("func (v *%s) %s(d *wire.Decoder%s) {", t.name, name, params)
 	required := m.requiredMask(t)
 	if required != 0 || t.inline != nil || len(t.either) > 0 {
@@ -138,21 +135,19 @@ func (m *model) structDecoder(w *writer, t *goType) {
 // entered.
 func (m *model) decodeEntries(w *writer, t *goType, s shape) {
 	if f := m.fusedField(t); f != nil {
-		w.p("// DecodeJSON reads v for the engine.")
-		w.p("func (v *%s) DecodeJSON(d *wire.Decoder) { v.decode(d, nil, nil) }\n", t.name)
+		w.p("func (v *%s) decodeJSON(d *wire.Decoder) { v.decode(d, nil, nil) }\n", t.name)
 		m.fused(w, t, f)
 		return
 	}
 	switch {
 	case s.tagParam:
-		w.p("// DecodeJSON reads v for the engine.")
-		w.p("func (v *%s) DecodeJSON(d *wire.Decoder) { v.decode(d, \"\"%s) }\n", t.name, nilSpare(t))
+		w.p("func (v *%s) decodeJSON(d *wire.Decoder) { v.decode(d, \"\"%s) }\n", t.name, nilSpare(t))
 	case s.outerKey != "":
-		w.p("// DecodeJSON reads v for the engine; its discriminators may be missing.")
-		w.p("func (v *%s) DecodeJSON(d *wire.Decoder) { v.decode(d, true) }\n", t.name)
+		w.p("// decodeJSON reads v; its discriminators may be missing.")
+		w.p("func (v *%s) decodeJSON(d *wire.Decoder) { v.decode(d, true) }\n", t.name)
 	case s.plain:
-		w.p("// DecodeJSON reads v for the engine; its discriminator may be missing.")
-		w.p("func (v *%s) DecodeJSON(d *wire.Decoder) { v.decode(d, true) }\n", t.name)
+		w.p("// decodeJSON reads v; its discriminator may be missing.")
+		w.p("func (v *%s) decodeJSON(d *wire.Decoder) { v.decode(d, true) }\n", t.name)
 		w.p("func (v *%s) decodePlain(d *wire.Decoder) { v.decode(d, false) }\n", t.name)
 	}
 }
@@ -224,13 +219,13 @@ func (m *model) decodeField(w *writer, t *goType, f *field) {
 	raw := f.typ.kind == tRaw || f.typ.kind == tRawObject
 	switch {
 	case f.patch:
-		w.p("%sif d.Null() {\n%s\t%s = wire.Clear[%s]()\n%s} else {", ind, ind, x, m.goTypeOf(f.typ), ind)
+		w.p("%sif d.Null() {\n%s\t%s = Clear[%s]()\n%s} else {", ind, ind, x, m.goTypeOf(f.typ), ind)
 		if e := m.decodeExpr(f.typ); e != "" {
-			w.p("%s\t%s = wire.Set(%s)\n%s}", ind, x, e, ind)
+			w.p("%s\t%s = Set(%s)\n%s}", ind, x, e, ind)
 		} else {
 			w.p("%s\tvar x %s", ind, m.goTypeOf(f.typ))
 			m.decodeValue(w, f, "x", ind+"\t")
-			w.p("%s\t%s = wire.Set(x)\n%s}", ind, x, ind)
+			w.p("%s\t%s = Set(x)\n%s}", ind, x, ind)
 		}
 	case f.onNull:
 		w.p("%sif d.Null() {\n%s\t%s = %s{}\n%s} else {", ind, ind, x, m.fieldType(f), ind)

@@ -11,9 +11,9 @@ import (
 func (m *model) fused(w *writer, t *goType, f *field) {
 	p := m.sharedPayload(f.typ.def)
 	x := "fused" + t.name
-	w.p("// NewJSON reads a value for the engine, which need not have one yet: what nearly")
-	w.p("// every message holds is allocated together with it. The receiver is not used.")
-	w.p("func (*%[1]s) NewJSON(d *wire.Decoder) *%[1]s {", t.name)
+	w.p("// newJSON makes and reads a value: what nearly every message holds is allocated")
+	w.p("// together with it. The receiver is not used.")
+	w.p("func (*%s) newJSON(d *wire.Decoder) any {", t.name)
 	w.p("\tx := new(%s)\n\tif like, text := wire.Recall[%s](d); like != nil {", x, x)
 	w.p("\t\tx.repeat(like, text)\n\t\treturn &x.v\n\t}\n\tat := d.At()")
 	w.p("\tx.v.decode(d, &x.payload, &x.spare)\n\tif x.plain() {")

@@ -285,7 +285,7 @@ func decodeMethod(t *goType) string {
 	if t.tagged() {
 		return "decodePlain"
 	}
-	return "DecodeJSON"
+	return "decodeJSON"
 }
 
 // itemEncoder returns a function that appends one item of the type.

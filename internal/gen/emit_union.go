@@ -123,14 +123,14 @@ func (m *model) decodeVariant(w *writer, t *goType, x *variant) {
 	case x.union.outer != nil:
 		w.p("\t\tx := new(%s)\n\t\tx.decode(d, outer)\n\t\t*v = x", n)
 	case c != nil && c.typ == n:
-		w.p("\t\tx := spare\n\t\tif x == nil {\n\t\t\tx = new(%s)\n\t\t}\n\t\tx.DecodeJSON(d)\n\t\t*v = x", n)
+		w.p("\t\tx := spare\n\t\tif x == nil {\n\t\t\tx = new(%s)\n\t\t}\n\t\tx.decodeJSON(d)\n\t\t*v = x", n)
 	default:
-		w.p("\t\tx := new(%s)\n\t\tx.DecodeJSON(d)\n\t\t*v = x", n)
+		w.p("\t\tx := new(%s)\n\t\tx.decodeJSON(d)\n\t\t*v = x", n)
 	}
 }
 
 func (m *model) decodeUntagged(w *writer, u *union) {
-	w.p("\t\td.Reopen()\n\t\tx := new(%s)\n\t\tx.DecodeJSON(d)\n\t\t*v = x", u.untagged.typ.name)
+	w.p("\t\td.Reopen()\n\t\tx := new(%s)\n\t\tx.decodeJSON(d)\n\t\t*v = x", u.untagged.typ.name)
 }
 
 // memberUnionDecoder is for unions without discriminator: the first variant
@@ -146,7 +146,7 @@ func (m *model) memberUnionDecoder(w *writer, t *goType) {
 		w.p("\tif %s {\n\t\td.Mismatch(%q)\n\t\treturn\n\t}", strings.Join(parts, " && "), "expected exactly one of "+strings.Join(u.byMember, " and "))
 	}
 	for i, x := range u.variants {
-		body := fmt.Sprintf("\t\tx := new(%s)\n\t\tx.DecodeJSON(d)\n\t\t*v = x", x.typ.name)
+		body := fmt.Sprintf("\t\tx := new(%s)\n\t\tx.decodeJSON(d)\n\t\t*v = x", x.typ.name)
 		if i < len(u.variants)-1 {
 			cond := fmt.Sprintf("d.Kind(%q) == '\"'", u.byMember[i])
 			if u.exactly {
@@ -260,7 +260,7 @@ func (m *model) listUnionCodec(w *writer, t *goType) {
 		} else {
 			w.p("\t} else {")
 		}
-		w.p("\t\tlist := wire.Slice(d, (*%s).DecodeJSON)\n\t\t*v = %s(list)", x.typ.payload.name, x.typ.name)
+		w.p("\t\tlist := wire.Slice(d, (*%s).decodeJSON)\n\t\t*v = %s(list)", x.typ.payload.name, x.typ.name)
 		if limited {
 			w.p("\t\tn = len(list)")
 		}

@@ -231,7 +231,6 @@ func TestGolden(t *testing.T) {
 
 // jsonrpcStandIn is what the generated code needs of package jsonrpc.
 const jsonrpcStandIn = `package jsonrpc
-import "github.com/goacp/acp/internal/wire"
 type Method[P, R any] struct{ Name string }
 type Notification[P any] struct{ Name string }
 type ID struct{}
@@ -239,7 +238,6 @@ func (ID) IsString() bool { return false }
 func (ID) IsInteger() bool { return false }
 func (ID) IsNull() bool { return false }
 func (ID) IsZero() bool { return false }
-func (*ID) DecodeJSON(*wire.Decoder) {}
 func (ID) AppendJSON(b []byte) ([]byte, error) { return b, nil }
 `
 

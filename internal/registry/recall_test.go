@@ -23,7 +23,7 @@ type reading struct {
 }
 
 // read decodes one message the way package jsonrpc does.
-func read[T any](text []byte, forms *wire.Forms, decode func(*wire.Decoder) *T) reading {
+func read(text []byte, forms *wire.Forms, decode func(*wire.Decoder) any) reading {
 	var d wire.Decoder
 	d.Forms = forms
 	d.Reset(text, false)
@@ -39,7 +39,7 @@ func read[T any](text []byte, forms *wire.Forms, decode func(*wire.Decoder) *T) 
 
 // checkRecall reads messages one after the other with the memory a connection
 // has, and each by itself without: nobody may be able to tell the difference.
-func checkRecall[T any](t *testing.T, decode func(*wire.Decoder) *T, messages ...[]byte) {
+func checkRecall(t *testing.T, decode func(*wire.Decoder) any, messages ...[]byte) {
 	t.Helper()
 	var forms wire.Forms
 	var kept []any
@@ -61,8 +61,8 @@ func checkRecall[T any](t *testing.T, decode func(*wire.Decoder) *T, messages ..
 
 func checkRecallBoth(t *testing.T, messages ...[]byte) {
 	t.Helper()
-	checkRecall(t, (*acpv1.SessionNotification)(nil).NewJSON, messages...)
-	checkRecall(t, (*acpv2.UpdateSessionNotification)(nil).NewJSON, messages...)
+	checkRecall(t, wire.MakerOf[acpv1.SessionNotification](), messages...)
+	checkRecall(t, wire.MakerOf[acpv2.UpdateSessionNotification](), messages...)
 }
 
 var streamed = []string{
@@ -138,7 +138,7 @@ func TestRecallHappens(t *testing.T) {
 		var d wire.Decoder // without an interner, so that only a form shares ids
 		d.Forms = &forms
 		d.Reset([]byte(`{"sessionId":"`+session+`","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"`+text+`"}}}`), false)
-		n := (*acpv1.SessionNotification)(nil).NewJSON(&d)
+		n := wire.MakerOf[acpv1.SessionNotification]()(&d).(*acpv1.SessionNotification)
 		if err := d.Finish(); err != nil {
 			t.Fatal(err)
 		}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"slices"
 
+	"github.com/goacp/acp/acpv1"
 	"github.com/goacp/acp/acpv2"
 	"github.com/goacp/acp/internal/wire"
 )
@@ -44,8 +45,8 @@ func pointed[A, B any](p *A, f func(A) B) *B {
 	return new(f(*p))
 }
 
-// patched converts what p sets.
-func patched[A, B any](p acpv2.Patch[A], f func(A) B) acpv2.Patch[B] {
+// patchFromV1 converts what p sets.
+func patchFromV1[A, B any](p acpv1.Patch[A], f func(A) B) acpv2.Patch[B] {
 	if v, ok := p.Get(); ok {
 		return acpv2.Set(f(v))
 	}
@@ -54,6 +55,20 @@ func patched[A, B any](p acpv2.Patch[A], f func(A) B) acpv2.Patch[B] {
 	}
 	return acpv2.Patch[B]{}
 }
+
+// patchToV1 converts what p sets.
+func patchToV1[A, B any](p acpv2.Patch[A], f func(A) B) acpv1.Patch[B] {
+	if v, ok := p.Get(); ok {
+		return acpv1.Set(f(v))
+	}
+	if p.IsClear() {
+		return acpv1.Clear[B]()
+	}
+	return acpv1.Patch[B]{}
+}
+
+// same is for what the two versions have in common.
+func same[T any](v T) T { return v }
 
 // text converts between the string types of the two versions.
 func text[B, A ~string](s A) B { return B(s) }

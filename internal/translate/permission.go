@@ -102,9 +102,8 @@ func (t *ToV1) Permission(r acpv2.RequestPermissionRequest) (acpv1.RequestPermis
 	switch s := r.Subject.(type) {
 	case *acpv2.ToolCallPermissionSubject:
 		v.ToolCall = t.toolUpdate(&s.ToolCall)
-		if s.ToolCall.Content.State() == setState {
-			content := t.contents(s.ToolCall.Content.Or(nil))
-			v.ToolCall.Content = acpv1.Set(content)
+		if content, ok := s.ToolCall.Content.Get(); ok {
+			v.ToolCall.Content = acpv1.Set(t.contents(content))
 		}
 		if v.ToolCall.Title.IsZero() && t.calls.get(s.ToolCall.ToolCallID) == nil {
 			v.ToolCall.Title = acpv1.Set(r.Title)

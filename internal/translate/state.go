@@ -87,40 +87,40 @@ func StateToV1(s acpv2.StateUpdate) acpv1.StateUpdate {
 // metadata replaces what is stored, in version 2 it is merged by key; it is
 // carried as it is, and so for compactions and session messages.
 func SubagentFromV1(u acpv1.SubagentUpdate) acpv2.SubagentUpdate {
-	return acpv2.SubagentUpdate{SessionID: acpv2.SessionID(u.SessionID), Title: u.Title, Description: u.Description,
-		Capabilities: patched(u.Capabilities, func(c acpv1.SubagentSessionCapabilities) acpv2.SubagentSessionCapabilities {
+	return acpv2.SubagentUpdate{SessionID: acpv2.SessionID(u.SessionID), Title: patchFromV1(u.Title, same[string]), Description: patchFromV1(u.Description, same[string]),
+		Capabilities: patchFromV1(u.Capabilities, func(c acpv1.SubagentSessionCapabilities) acpv2.SubagentSessionCapabilities {
 			return acpv2.SubagentSessionCapabilities{Cancel: (*acpv2.SessionCancelCapabilities)(c.Cancel), Meta: c.Meta, Unknown: c.Unknown}
 		}),
-		State: patched(u.State, StateFromV1), Cwd: u.Cwd, AdditionalDirectories: u.AdditionalDirectories, Meta: u.Meta, Unknown: u.Unknown}
+		State: patchFromV1(u.State, StateFromV1), Cwd: patchFromV1(u.Cwd, same[string]), AdditionalDirectories: patchFromV1(u.AdditionalDirectories, same[[]string]), Meta: u.Meta, Unknown: u.Unknown}
 }
 
 // SubagentToV1 converts an update of a child session; see [StateToV1].
 func SubagentToV1(u acpv2.SubagentUpdate) acpv1.SubagentUpdate {
-	return acpv1.SubagentUpdate{SessionID: acpv1.SessionID(u.SessionID), Title: u.Title, Description: u.Description,
-		Capabilities: patched(u.Capabilities, func(c acpv2.SubagentSessionCapabilities) acpv1.SubagentSessionCapabilities {
+	return acpv1.SubagentUpdate{SessionID: acpv1.SessionID(u.SessionID), Title: patchToV1(u.Title, same[string]), Description: patchToV1(u.Description, same[string]),
+		Capabilities: patchToV1(u.Capabilities, func(c acpv2.SubagentSessionCapabilities) acpv1.SubagentSessionCapabilities {
 			return acpv1.SubagentSessionCapabilities{Cancel: (*acpv1.SessionCancelCapabilities)(c.Cancel), Meta: c.Meta, Unknown: c.Unknown}
 		}),
-		State: patched(u.State, StateToV1), Cwd: u.Cwd, AdditionalDirectories: u.AdditionalDirectories, Meta: u.Meta, Unknown: u.Unknown}
+		State: patchToV1(u.State, StateToV1), Cwd: patchToV1(u.Cwd, same[string]), AdditionalDirectories: patchToV1(u.AdditionalDirectories, same[[]string]), Meta: u.Meta, Unknown: u.Unknown}
 }
 
 // SessionMessageFromV1 converts a message between sessions.
 func SessionMessageFromV1(m acpv1.SessionMessage) acpv2.SessionMessage {
 	return acpv2.SessionMessage{MessageID: acpv2.MessageID(m.MessageID),
-		SenderSessionID:    patched(m.SenderSessionID, text[acpv2.SessionID, acpv1.SessionID]),
-		RecipientSessionID: patched(m.RecipientSessionID, text[acpv2.SessionID, acpv1.SessionID]),
-		SenderMessageID:    patched(m.SenderMessageID, text[acpv2.MessageID, acpv1.MessageID]),
-		RecipientMessageID: patched(m.RecipientMessageID, text[acpv2.MessageID, acpv1.MessageID]),
-		Content:            patched(m.Content, BlocksFromV1), Meta: m.Meta, Unknown: m.Unknown}
+		SenderSessionID:    patchFromV1(m.SenderSessionID, text[acpv2.SessionID, acpv1.SessionID]),
+		RecipientSessionID: patchFromV1(m.RecipientSessionID, text[acpv2.SessionID, acpv1.SessionID]),
+		SenderMessageID:    patchFromV1(m.SenderMessageID, text[acpv2.MessageID, acpv1.MessageID]),
+		RecipientMessageID: patchFromV1(m.RecipientMessageID, text[acpv2.MessageID, acpv1.MessageID]),
+		Content:            patchFromV1(m.Content, BlocksFromV1), Meta: m.Meta, Unknown: m.Unknown}
 }
 
 // SessionMessageToV1 converts a message between sessions.
 func SessionMessageToV1(m acpv2.SessionMessage) acpv1.SessionMessage {
 	return acpv1.SessionMessage{MessageID: acpv1.MessageID(m.MessageID),
-		SenderSessionID:    patched(m.SenderSessionID, text[acpv1.SessionID, acpv2.SessionID]),
-		RecipientSessionID: patched(m.RecipientSessionID, text[acpv1.SessionID, acpv2.SessionID]),
-		SenderMessageID:    patched(m.SenderMessageID, text[acpv1.MessageID, acpv2.MessageID]),
-		RecipientMessageID: patched(m.RecipientMessageID, text[acpv1.MessageID, acpv2.MessageID]),
-		Content:            patched(m.Content, BlocksToV1), Meta: m.Meta, Unknown: m.Unknown}
+		SenderSessionID:    patchToV1(m.SenderSessionID, text[acpv1.SessionID, acpv2.SessionID]),
+		RecipientSessionID: patchToV1(m.RecipientSessionID, text[acpv1.SessionID, acpv2.SessionID]),
+		SenderMessageID:    patchToV1(m.SenderMessageID, text[acpv1.MessageID, acpv2.MessageID]),
+		RecipientMessageID: patchToV1(m.RecipientMessageID, text[acpv1.MessageID, acpv2.MessageID]),
+		Content:            patchToV1(m.Content, BlocksToV1), Meta: m.Meta, Unknown: m.Unknown}
 }
 
 // SessionMessageChunkFromV1 converts a piece of a message between sessions.
@@ -136,13 +136,13 @@ func SessionMessageChunkToV1(c acpv2.SessionMessageChunk) acpv1.SessionMessageCh
 // CompactionFromV1 converts an update of a compaction.
 func CompactionFromV1(u acpv1.CompactionUpdate) acpv2.CompactionUpdate {
 	return acpv2.CompactionUpdate{CompactionID: acpv2.CompactionID(u.CompactionID), Status: acpv2.CompactionStatus(u.Status),
-		Summary: patched(u.Summary, BlocksFromV1), Error: u.Error, Meta: u.Meta, Unknown: u.Unknown}
+		Summary: patchFromV1(u.Summary, BlocksFromV1), Error: patchFromV1(u.Error, same[string]), Meta: u.Meta, Unknown: u.Unknown}
 }
 
 // CompactionToV1 converts an update of a compaction.
 func CompactionToV1(u acpv2.CompactionUpdate) acpv1.CompactionUpdate {
 	return acpv1.CompactionUpdate{CompactionID: acpv1.CompactionID(u.CompactionID), Status: acpv1.CompactionStatus(u.Status),
-		Summary: patched(u.Summary, BlocksToV1), Error: u.Error, Meta: u.Meta, Unknown: u.Unknown}
+		Summary: patchToV1(u.Summary, BlocksToV1), Error: patchToV1(u.Error, same[string]), Meta: u.Meta, Unknown: u.Unknown}
 }
 
 // CompactionChunkFromV1 converts a piece of a summary.
@@ -167,14 +167,15 @@ func NoticeToV1(n acpv2.Notice) acpv1.Notice {
 
 // SessionInfoUpdateFromV1 converts a change of the title or time of a session.
 func SessionInfoUpdateFromV1(u acpv1.SessionInfoUpdate) acpv2.SessionInfoUpdate {
-	return acpv2.SessionInfoUpdate(u)
+	return acpv2.SessionInfoUpdate{Title: patchFromV1(u.Title, same[string]), UpdatedAt: patchFromV1(u.UpdatedAt, same[string]),
+		Meta: u.Meta, Unknown: u.Unknown}
 }
 
 // SessionInfoUpdateToV1 converts a change of the title or time of a session.
 // Version 1 has no way to clear the metadata.
 func SessionInfoUpdateToV1(u acpv2.SessionInfoUpdate) acpv1.SessionInfoUpdate {
-	u.Meta = object(u.Meta)
-	return acpv1.SessionInfoUpdate(u)
+	return acpv1.SessionInfoUpdate{Title: patchToV1(u.Title, same[string]), UpdatedAt: patchToV1(u.UpdatedAt, same[string]),
+		Meta: object(u.Meta), Unknown: u.Unknown}
 }
 
 // UsageUpdateFromV1 converts a report on the context window and the cost. A

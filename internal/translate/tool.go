@@ -4,10 +4,7 @@ import (
 	"github.com/goacp/acp/acpv1"
 	"github.com/goacp/acp/acpv2"
 	"github.com/goacp/acp/internal/patch"
-	"github.com/goacp/acp/internal/wire"
 )
-
-const setState = wire.PatchSet
 
 // ToolCallFromV1 converts the announcement of a tool call: an update that sets
 // all members. Without a kind it is other, without a status pending.
@@ -48,11 +45,11 @@ func ToolCallFromV1(c acpv1.ToolCall) acpv2.ToolCallUpdate {
 func ToolUpdateFromV1(u acpv1.ToolCallUpdate) acpv2.ToolCallUpdate {
 	v := acpv2.ToolCallUpdate{
 		ToolCallID: acpv2.ToolCallID(u.ToolCallID),
-		Title:      u.Title,
-		Kind:       patched(u.Kind, text[acpv2.ToolKind, acpv1.ToolKind]),
-		Status:     patched(u.Status, text[acpv2.ToolCallStatus, acpv1.ToolCallStatus]),
-		Content:    patched(u.Content, ToolContentFromV1),
-		Locations:  patched(u.Locations, LocationsFromV1),
+		Title:      patchFromV1(u.Title, same[string]),
+		Kind:       patchFromV1(u.Kind, text[acpv2.ToolKind, acpv1.ToolKind]),
+		Status:     patchFromV1(u.Status, text[acpv2.ToolCallStatus, acpv1.ToolCallStatus]),
+		Content:    patchFromV1(u.Content, ToolContentFromV1),
+		Locations:  patchFromV1(u.Locations, LocationsFromV1),
 		RawInput:   u.RawInput,
 		RawOutput:  u.RawOutput,
 		Meta:       u.Meta,

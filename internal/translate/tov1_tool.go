@@ -125,11 +125,11 @@ func (t *ToV1) announce(u *acpv2.ToolCallUpdate, content []acpv1.ToolCallContent
 func (t *ToV1) toolUpdate(u *acpv2.ToolCallUpdate) acpv1.ToolCallUpdate {
 	return acpv1.ToolCallUpdate{
 		ToolCallID: acpv1.ToolCallID(u.ToolCallID),
-		Kind:       patched(u.Kind, text[acpv1.ToolKind, acpv2.ToolKind]),
-		Status:     patched(u.Status, ToolStatusToV1),
-		Title:      u.Title,
+		Kind:       patchToV1(u.Kind, text[acpv1.ToolKind, acpv2.ToolKind]),
+		Status:     patchToV1(u.Status, ToolStatusToV1),
+		Title:      patchToV1(u.Title, same[string]),
 		Name:       u.Name.Or(""),
-		Locations:  patched(u.Locations, LocationsToV1),
+		Locations:  patchToV1(u.Locations, LocationsToV1),
 		RawInput:   u.RawInput,
 		RawOutput:  u.RawOutput,
 		Meta:       object(u.Meta),

@@ -328,7 +328,7 @@ func TestUnmarshal(t *testing.T) {
 		{`[]`, message{}, "expected an object"},
 	} {
 		var got message
-		err := Unmarshal([]byte(x.in), &got)
+		err := Unmarshal([]byte(x.in), got.DecodeJSON)
 		if diff := cmp.Diff(x.want, got); diff != "" {
 			t.Errorf("%s: %s", x.in, diff)
 		}

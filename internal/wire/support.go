@@ -7,13 +7,11 @@ import (
 
 // This file holds what generated code calls for more than one type.
 
-type decodable interface{ DecodeJSON(*Decoder) }
-
-// Unmarshal reads one JSON text into v. It copies what it keeps.
-func Unmarshal(data []byte, v decodable) error {
+// Unmarshal reads one JSON text with decode. It copies what it keeps.
+func Unmarshal(data []byte, decode func(*Decoder)) error {
 	var d Decoder
 	d.Reset(data, false)
-	v.DecodeJSON(&d)
+	decode(&d)
 	return d.Finish()
 }
 

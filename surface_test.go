@@ -1,0 +1,118 @@
+package acp_test
+
+import (
+	"go/types"
+	"path"
+	"strings"
+	"testing"
+)
+
+// TestSurface holds the rule that nothing exported is of an internal type: users can
+// neither name such a type nor find its documentation.
+func TestSurface(t *testing.T) {
+	c := newDocChecker(t)
+	for dir, pkg := range packages(t) {
+		if pkg.Name == "main" || strings.Contains("/"+dir+"/", "/internal/") {
+			continue
+		}
+		p, err := c.importer.Import(path.Join(module, dir))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range p.Scope().Names() {
+			if o := p.Scope().Lookup(name); o.Exported() {
+				for _, hidden := range hiddenTypes(o) {
+					t.Errorf("%s.%s", p.Path(), hidden)
+				}
+			}
+		}
+	}
+	p := types.NewPackage(module+"/internal/x", "x")
+	inner := types.NewNamed(types.NewTypeName(0, p, "T", nil), types.NewStruct(nil, nil), nil)
+	f := types.NewFunc(0, p, "F", types.NewSignatureType(nil, nil, nil, types.NewTuple(types.NewParam(0, p, "", types.NewSlice(types.NewPointer(inner)))), nil, false))
+	if len(hiddenTypes(f)) != 1 {
+		t.Error("the test does not find an internal type")
+	}
+}
+
+// hiddenTypes says where the declaration of o, with its exported fields and methods,
+// names an internal type.
+func hiddenTypes(o types.Object) (found []string) {
+	check := func(where string, typ types.Type) {
+		if hidden := internalType(typ, 0); hidden != "" {
+			found = append(found, where+" is of type "+hidden)
+		}
+	}
+	named, ok := types.Unalias(o.Type()).(*types.Named)
+	if _, isType := o.(*types.TypeName); !isType || !ok {
+		check(o.Name(), o.Type())
+		return found
+	}
+	if named.Obj().Pkg() != o.Pkg() {
+		check(o.Name(), named)
+		return found
+	}
+	for m := range named.Methods() {
+		if m.Exported() {
+			check(o.Name()+"."+m.Name(), m.Type())
+		}
+	}
+	switch u := named.Underlying().(type) {
+	case *types.Struct:
+		for f := range u.Fields() {
+			if f.Exported() {
+				check(o.Name()+"."+f.Name(), f.Type())
+			}
+		}
+	case *types.Interface:
+		for m := range u.ExplicitMethods() {
+			if m.Exported() {
+				check(o.Name()+"."+m.Name(), m.Type())
+			}
+		}
+	default:
+		check(o.Name(), u)
+	}
+	return found
+}
+
+// internalType returns an internal type that typ is made of, or "".
+func internalType(typ types.Type, depth int) string {
+	if depth > 10 {
+		return ""
+	}
+	inside := func(list ...types.Type) string {
+		for _, x := range list {
+			if hidden := internalType(x, depth+1); hidden != "" {
+				return hidden
+			}
+		}
+		return ""
+	}
+	switch x := typ.(type) {
+	case *types.Alias:
+		return inside(types.Unalias(x))
+	case *types.Named:
+		if p := x.Obj().Pkg(); p != nil && strings.HasPrefix(p.Path(), module+"/internal/") {
+			return x.String()
+		}
+		for arg := range x.TypeArgs().Types() {
+			if hidden := inside(arg); hidden != "" {
+				return hidden
+			}
+		}
+	case *types.Signature:
+		for _, tuple := range []*types.Tuple{x.Params(), x.Results()} {
+			for v := range tuple.Variables() {
+				if hidden := inside(v.Type()); hidden != "" {
+					return hidden
+				}
+			}
+		}
+	case *types.Map:
+		return inside(x.Key(), x.Elem())
+	case interface{ Elem() types.Type }: // a pointer, slice, array or channel
+		return inside(x.Elem())
+	}
+	return ""
+}
