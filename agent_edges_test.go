@@ -15,6 +15,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/goacp/acp/acpv2"
 	"github.com/goacp/acp/jsonrpc"
 	"github.com/google/go-cmp/cmp"
 )
@@ -149,7 +150,7 @@ func TestBackgroundState(t *testing.T) {
 		var wg sync.WaitGroup
 		wg.Go(func() {
 			for range 5 {
-				_ = session.SetBackground(&BackgroundToolCall{ToolCallID: "x"})
+				_ = session.SetBackground(&acpv2.BackgroundToolCall{ToolCallID: "x"})
 			}
 		})
 		r.must("session/prompt", promptParams(s, "go"))

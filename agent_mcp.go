@@ -29,19 +29,19 @@ func (e *MCPFailure) Error() string { return fmt.Sprintf("mcp: %s (code %d)", e.
 // mcpCalls are the calls to the client's MCP servers that wait for an answer.
 type mcpCalls struct {
 	mu   sync.Mutex
-	note map[MCPRequestID]func(method string, params json.RawMessage)
+	note map[acpv2.MCPRequestID]func(method string, params json.RawMessage)
 }
 
-func (m *mcpCalls) add(id MCPRequestID, note func(string, json.RawMessage)) {
+func (m *mcpCalls) add(id acpv2.MCPRequestID, note func(string, json.RawMessage)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.note == nil {
-		m.note = map[MCPRequestID]func(string, json.RawMessage){}
+		m.note = map[acpv2.MCPRequestID]func(string, json.RawMessage){}
 	}
 	m.note[id] = note
 }
 
-func (m *mcpCalls) remove(id MCPRequestID) {
+func (m *mcpCalls) remove(id acpv2.MCPRequestID) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.note, id)
@@ -72,7 +72,7 @@ func (s *AgentSession) CallMCP(ctx context.Context, server MCPServerACPID, metho
 	if err != nil {
 		return nil, fmt.Errorf("acp: params of mcp method %s: %w", method, err)
 	}
-	id := MCPRequestID(rand.Text())
+	id := acpv2.MCPRequestID(rand.Text())
 	if note == nil {
 		note = func(string, json.RawMessage) {}
 	}

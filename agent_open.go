@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/goacp/acp/acpv2"
 	"github.com/goacp/acp/jsonrpc"
 )
 
@@ -70,8 +71,8 @@ func (o *sessionRequest) checkSystemPrompt(a *Agent) error {
 	switch {
 	case a.SystemPrompt == SystemPromptNone:
 		return invalidParams("systemPrompt", "not advertised")
-	case o.prompt.Mode == SystemPromptModeAppend:
-	case o.prompt.Mode == SystemPromptModeOverride && a.SystemPrompt == SystemPromptOverride:
+	case o.prompt.Mode == acpv2.SystemPromptModeAppend:
+	case o.prompt.Mode == acpv2.SystemPromptModeOverride && a.SystemPrompt == SystemPromptOverride:
 	default:
 		return invalidParams("systemPrompt.mode", "not advertised")
 	}
@@ -502,7 +503,7 @@ func hasChoice(options SessionConfigSelectOptions, v SessionConfigValueID) bool 
 				return true
 			}
 		}
-	case SessionConfigSelectGroupList:
+	case acpv2.SessionConfigSelectGroupList:
 		for _, g := range list {
 			if hasChoice(SessionConfigSelectOptionList(g.Options), v) {
 				return true

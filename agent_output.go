@@ -281,7 +281,7 @@ type Compaction struct {
 // or Cancel when that ends.
 func (o *Output) Compact() *Compaction {
 	c := &Compaction{o: o, id: CompactionID(o.s.nextMessage())}
-	_ = o.Send(&CompactionUpdate{CompactionID: c.id, Status: CompactionStatusInProgress})
+	_ = o.Send(&CompactionUpdate{CompactionID: c.id, Status: acpv2.CompactionStatusInProgress})
 	return c
 }
 
@@ -296,7 +296,7 @@ func (c *Compaction) Say(text string) error {
 // Complete ends the compaction. A summary replaces what Say has sent; without
 // one, that remains.
 func (c *Compaction) Complete(summary ...ContentBlock) error {
-	u := &CompactionUpdate{CompactionID: c.id, Status: CompactionStatusCompleted}
+	u := &CompactionUpdate{CompactionID: c.id, Status: acpv2.CompactionStatusCompleted}
 	if len(summary) > 0 {
 		u.Summary = acpv2.Set(summary)
 	}
@@ -306,11 +306,11 @@ func (c *Compaction) Complete(summary ...ContentBlock) error {
 // Fail ends the compaction with the text of an error.
 func (c *Compaction) Fail(err error) error {
 	return c.o.Send(&CompactionUpdate{
-		CompactionID: c.id, Status: CompactionStatusFailed, Error: acpv2.Set(err.Error()),
+		CompactionID: c.id, Status: acpv2.CompactionStatusFailed, Error: acpv2.Set(err.Error()),
 	})
 }
 
 // Cancel ends the compaction without a result.
 func (c *Compaction) Cancel() error {
-	return c.o.Send(&CompactionUpdate{CompactionID: c.id, Status: CompactionStatusCancelled})
+	return c.o.Send(&CompactionUpdate{CompactionID: c.id, Status: acpv2.CompactionStatusCancelled})
 }

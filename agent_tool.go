@@ -82,7 +82,7 @@ func (o *Output) ToolCall(t ToolCall) *ToolCallHandle {
 		u.Content = acpv2.Set(t.Content)
 	}
 	if t.Cancel != nil {
-		u.Capabilities = acpv2.Set(ToolCallCapabilities{Cancel: new(acpv2.ToolCallCancelCapabilities)})
+		u.Capabilities = acpv2.Set(acpv2.ToolCallCapabilities{Cancel: new(acpv2.ToolCallCancelCapabilities)})
 		o.setCancel(toolCancelKey(t.ID), func() {
 			h.cancelled.Store(true)
 			t.Cancel()
@@ -152,7 +152,7 @@ func (h *ToolCallHandle) Update(u ToolCallUpdate) error {
 	if final {
 		h.close()
 		if u.Capabilities.IsZero() && h.o.s.setCancel(toolCancelKey(h.id), nil) {
-			u.Capabilities = acpv2.Clear[ToolCallCapabilities]()
+			u.Capabilities = acpv2.Clear[acpv2.ToolCallCapabilities]()
 		}
 	}
 	return h.o.Send(&u)

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/goacp/acp/acpv2"
 	"github.com/goacp/acp/jsonrpc"
 	"github.com/google/go-cmp/cmp"
 )
@@ -466,7 +467,7 @@ func TestBetweenTurns(t *testing.T) {
 		for _, err := range []error{
 			session.Say("by myself"), session.SetTitle("New"), session.Usage(1, 2, &Cost{Amount: 1, Currency: "EUR"}),
 			session.ToolCall(ToolCall{ID: "bg", Title: "Background"}).Complete(),
-			session.SetBackground(&BackgroundToolCall{ToolCallID: "bg"}),
+			session.SetBackground(&acpv2.BackgroundToolCall{ToolCallID: "bg"}),
 		} {
 			if err != nil {
 				t.Error(err)

@@ -38,7 +38,7 @@ func clientVerbs() []clientVerb {
 	server := func(m MCPServer) func(*SessionConfig) {
 		return func(cfg *SessionConfig) { cfg.MCPServers = []MCPServer{m} }
 	}
-	system := func(mode SystemPromptMode) func(*SessionConfig) {
+	system := func(mode acpv2.SystemPromptMode) func(*SessionConfig) {
 		return func(cfg *SessionConfig) {
 			cfg.SystemPrompt = &SystemPrompt{Mode: mode, Content: []ContentBlock{Text("be brief")}}
 		}
@@ -114,9 +114,9 @@ func clientVerbs() []clientVerb {
 			`"providers":{}`, `},"providers":{`, "providers/disable", "providers/disable"},
 		{"directories", open(func(cfg *SessionConfig) { cfg.AdditionalDirectories = []string{"/x"} }),
 			`"sessionCapabilities":{"additionalDirectories":{}}`, `"additionalDirectories":{}`, new, new},
-		{"append to the system prompt", open(system(SystemPromptModeAppend)),
+		{"append to the system prompt", open(system(acpv2.SystemPromptModeAppend)),
 			`"sessionCapabilities":{"systemPrompt":{}}`, `"systemPrompt":{}`, new, new},
-		{"override the system prompt", open(system(SystemPromptModeOverride)),
+		{"override the system prompt", open(system(acpv2.SystemPromptModeOverride)),
 			`"sessionCapabilities":{"systemPrompt":{"mode":{"override":{}}}}`, `"systemPrompt":{"mode":{"override":{}}}`, new, new},
 		{"another system prompt", open(system("_x")), never, never, "", ""},
 		{"stdio server", open(server(&MCPServerStdio{Name: "x", Command: "/x"})), always, `"mcp":{"stdio":{}}`, new, new},
@@ -191,8 +191,8 @@ func TestClientRefuses(t *testing.T) {
 			"relative directories": {Cwd: clientRoot, AdditionalDirectories: []string{"x"}},
 			"two servers":          {Cwd: clientRoot, MCPServers: []MCPServer{http, http}},
 			"nil server":           {Cwd: clientRoot, MCPServers: []MCPServer{nil}},
-			"empty system prompt":  {Cwd: clientRoot, SystemPrompt: &SystemPrompt{Mode: SystemPromptModeAppend}},
-			"pictures as a system prompt": {Cwd: clientRoot, SystemPrompt: &SystemPrompt{Mode: SystemPromptModeAppend,
+			"empty system prompt":  {Cwd: clientRoot, SystemPrompt: &SystemPrompt{Mode: acpv2.SystemPromptModeAppend}},
+			"pictures as a system prompt": {Cwd: clientRoot, SystemPrompt: &SystemPrompt{Mode: acpv2.SystemPromptModeAppend,
 				Content: []ContentBlock{&ImageContent{}}}},
 		} {
 			if _, err := s.conn.NewSession(t.Context(), cfg); err == nil {

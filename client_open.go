@@ -98,8 +98,8 @@ func clientCheckSystemPrompt(caps *acpv2.SessionSystemPromptCapabilities, p *Sys
 		return unsupported("a system prompt")
 	}
 	switch {
-	case p.Mode == SystemPromptModeAppend:
-	case p.Mode == SystemPromptModeOverride && caps.Mode != nil && caps.Mode.Override != nil:
+	case p.Mode == acpv2.SystemPromptModeAppend:
+	case p.Mode == acpv2.SystemPromptModeOverride && caps.Mode != nil && caps.Mode.Override != nil:
 	default:
 		return unsupported("system prompt mode " + string(p.Mode))
 	}

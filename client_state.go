@@ -35,7 +35,7 @@ func (s *clientState) apply(u SessionUpdate) {
 		s.usage = &next
 	case *ToolCallUpdate:
 		if !u.Capabilities.IsZero() {
-			caps := u.Capabilities.Or(ToolCallCapabilities{})
+			caps := u.Capabilities.Or(acpv2.ToolCallCapabilities{})
 			s.toolCalls.set(string(u.ToolCallID), caps.Cancel != nil)
 		}
 	case *TerminalUpdate:
@@ -53,7 +53,7 @@ func (s *clientState) apply(u SessionUpdate) {
 			background = u.Background
 		case *RequiresActionStateUpdate:
 			background = u.Background
-		case *StateUnknownUpdate:
+		case *acpv2.StateUnknownUpdate:
 			background = u.Background
 		}
 		if background != nil { // a full snapshot each time it is there

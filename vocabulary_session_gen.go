@@ -50,10 +50,6 @@ type (
 	// [acpv2.SessionConfigValueID].
 	SessionConfigValueID = acpv2.SessionConfigValueID
 
-	// SessionConfigGroupID identifies a group of values within a setting. See
-	// [acpv2.SessionConfigGroupID].
-	SessionConfigGroupID = acpv2.SessionConfigGroupID
-
 	// PermissionOptionID identifies an option within a permission request. See
 	// [acpv2.PermissionOptionID].
 	PermissionOptionID = acpv2.PermissionOptionID
@@ -69,13 +65,6 @@ type (
 	//
 	// Experimental: only in the unstable schema; it may change or go away.
 	MCPServerACPID = acpv2.MCPServerACPID
-
-	// MCPRequestID identifies an MCP request while it is running. The caller
-	// assigns it and it passes proxies unchanged; the id of the ACP request around
-	// it is another matter. See [acpv2.MCPRequestID].
-	//
-	// Experimental: only in the unstable schema; it may change or go away.
-	MCPRequestID = acpv2.MCPRequestID
 )
 
 // What a session is opened and configured with.
@@ -169,21 +158,11 @@ type (
 	// Experimental: only in the unstable schema; it may change or go away.
 	//
 	//	type SystemPrompt struct {
-	//		Mode          SystemPromptMode // How the instructions relate to the agent's own
-	//		Content       []ContentBlock   // The instructions: text blocks only, and at least one
+	//		Mode          acpv2.SystemPromptMode // How the instructions relate to the agent's own
+	//		Content       []ContentBlock         // The instructions: text blocks only, and at least one
 	//		Meta, Unknown json.RawMessage
 	//	}
 	SystemPrompt = acpv2.SystemPrompt
-
-	// SystemPromptMode says how a client's instructions relate to the agent's own.
-	// An agent fails a request with a mode it does not support. See
-	// [acpv2.SystemPromptMode].
-	//
-	// Experimental: only in the unstable schema; it may change or go away.
-	//
-	// Its values are [SystemPromptModeAppend] and [SystemPromptModeOverride];
-	// others are kept as they are.
-	SystemPromptMode = acpv2.SystemPromptMode
 
 	// AvailableCommand is something the user can invoke by name. One of an unknown
 	// kind still has a name and a description to show. See
@@ -197,18 +176,12 @@ type (
 	// they are *SlashCommand. See [acpv2.Command].
 	//
 	//	type SlashCommand struct {
-	//		Name          string                // The name, without the slash and without spaces; no two commands share one
-	//		Description   string                // What the command does
-	//		Input         AvailableCommandInput // What can follow the name; nil for nothing
+	//		Name          string                      // The name, without the slash and without spaces; no two commands share one
+	//		Description   string                      // What the command does
+	//		Input         acpv2.AvailableCommandInput // What can follow the name; nil for nothing
 	//		Meta, Unknown json.RawMessage
 	//	}
 	SlashCommand = acpv2.Command
-
-	// AvailableCommandInput describes what can follow the name of a command. Free
-	// text is the only form there is so far. See [acpv2.AvailableCommandInput].
-	//
-	// It is one of *[TextCommandInput] and *[acpv2.UnknownAvailableCommandInput].
-	AvailableCommandInput = acpv2.AvailableCommandInput
 
 	// TextCommandInput says that any text can follow the name of a command. See
 	// [acpv2.TextCommandInput].
@@ -224,21 +197,14 @@ type (
 	// [acpv2.SessionConfigOption].
 	//
 	//	type SessionConfigOption struct {
-	//		ConfigID      SessionConfigID             // What to pass to session/set_config_option
-	//		Name          string                      // The label of the setting
-	//		Description   string                      // A longer explanation for the user; may be empty
-	//		Category      SessionConfigOptionCategory // What the setting is about, so that a client can place it well; may be empty, and nothing may depend on it
-	//		Kind          SessionConfigOptionKind     // The value and what can be chosen; required
+	//		ConfigID      SessionConfigID               // What to pass to session/set_config_option
+	//		Name          string                        // The label of the setting
+	//		Description   string                        // A longer explanation for the user; may be empty
+	//		Category      SessionConfigOptionCategory   // What the setting is about, so that a client can place it well; may be empty, and nothing may depend on it
+	//		Kind          acpv2.SessionConfigOptionKind // The value and what can be chosen; required
 	//		Meta, Unknown json.RawMessage
 	//	}
 	SessionConfigOption = acpv2.SessionConfigOption
-
-	// SessionConfigOptionKind is the part of a configuration option that depends
-	// on its type. See [acpv2.SessionConfigOptionKind].
-	//
-	// It is one of *[SessionConfigSelect], *[SessionConfigBoolean] and
-	// *[acpv2.UnknownSessionConfigOptionKind].
-	SessionConfigOptionKind = acpv2.SessionConfigOptionKind
 
 	// SessionConfigSelect is a setting with one value out of several. See
 	// [acpv2.SessionConfigSelect].
@@ -262,17 +228,13 @@ type (
 	// [acpv2.SessionConfigSelectOptions].
 	//
 	// It is one of [SessionConfigSelectOptionList] and
-	// [SessionConfigSelectGroupList].
+	// [acpv2.SessionConfigSelectGroupList].
 	SessionConfigSelectOptions = acpv2.SessionConfigSelectOptions
 
 	// SessionConfigSelectOptionList is a [SessionConfigSelectOptions] of
 	// [SessionConfigSelectOption] items. See
 	// [acpv2.SessionConfigSelectOptionList].
 	SessionConfigSelectOptionList = acpv2.SessionConfigSelectOptionList
-
-	// SessionConfigSelectGroupList is a [SessionConfigSelectOptions] of
-	// [SessionConfigSelectGroup] items. See [acpv2.SessionConfigSelectGroupList].
-	SessionConfigSelectGroupList = acpv2.SessionConfigSelectGroupList
 
 	// SessionConfigSelectOption is one value a setting can take. See
 	// [acpv2.SessionConfigSelectOption].
@@ -284,17 +246,6 @@ type (
 	//		Meta, Unknown json.RawMessage
 	//	}
 	SessionConfigSelectOption = acpv2.SessionConfigSelectOption
-
-	// SessionConfigSelectGroup is a run of values under a heading. See
-	// [acpv2.SessionConfigSelectGroup].
-	//
-	//	type SessionConfigSelectGroup struct {
-	//		GroupID       SessionConfigGroupID        // Identifies the group within the setting
-	//		Name          string                      // The heading
-	//		Options       []SessionConfigSelectOption // The values in the group
-	//		Meta, Unknown json.RawMessage
-	//	}
-	SessionConfigSelectGroup = acpv2.SessionConfigSelectGroup
 
 	// SessionConfigOptionCategory says what a setting is about, for placement,
 	// icons and key bindings only. Other values occur and are harmless. See
@@ -563,34 +514,12 @@ type (
 	//
 	//	type ProviderInfo struct {
 	//		ProviderID    ProviderID
-	//		Supported     []LLMProtocol          // The APIs the provider can be set to
-	//		Required      bool                   // Whether the agent cannot do without it, so that providers/disable must not name it
-	//		Current       *ProviderCurrentConfig // Where requests go at present; nil while the provider is disabled
+	//		Supported     []acpv2.LLMProtocol          // The APIs the provider can be set to
+	//		Required      bool                         // Whether the agent cannot do without it, so that providers/disable must not name it
+	//		Current       *acpv2.ProviderCurrentConfig // Where requests go at present; nil while the provider is disabled
 	//		Meta, Unknown json.RawMessage
 	//	}
 	ProviderInfo = acpv2.ProviderInfo
-
-	// ProviderCurrentConfig is the setup of a provider in use, without its
-	// secrets. See [acpv2.ProviderCurrentConfig].
-	//
-	// Experimental: only in the unstable schema; it may change or go away.
-	//
-	//	type ProviderCurrentConfig struct {
-	//		APIType       LLMProtocol // The API spoken
-	//		BaseURL       string      // The URL below which requests are made
-	//		Meta, Unknown json.RawMessage
-	//	}
-	ProviderCurrentConfig = acpv2.ProviderCurrentConfig
-
-	// LLMProtocol names the API that a model provider speaks. Other names occur
-	// and are to be tolerated. See [acpv2.LLMProtocol].
-	//
-	// Experimental: only in the unstable schema; it may change or go away.
-	//
-	// Its values are [LLMProtocolAnthropic], [LLMProtocolOpenAI],
-	// [LLMProtocolAzure], [LLMProtocolVertex] and [LLMProtocolBedrock]; others are
-	// kept as they are.
-	LLMProtocol = acpv2.LLMProtocol
 
 	// StringPropertySchema describes a text field, or a choice of one when enum or
 	// oneOf is set. See [acpv2.StringPropertySchema].

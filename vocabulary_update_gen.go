@@ -21,8 +21,8 @@ type (
 	// prompts. See [acpv2.TextContent].
 	//
 	//	type TextContent struct {
-	//		Text          string       // The text; in a chunk, the next piece of it
-	//		Annotations   *Annotations // Advice on presentation; may be nil
+	//		Text          string             // The text; in a chunk, the next piece of it
+	//		Annotations   *acpv2.Annotations // Advice on presentation; may be nil
 	//		Meta, Unknown json.RawMessage
 	//	}
 	TextContent = acpv2.TextContent
@@ -31,10 +31,10 @@ type (
 	// capability. See [acpv2.ImageContent].
 	//
 	//	type ImageContent struct {
-	//		Data          string       // The file's bytes in base64
-	//		MIMEType      string       // The media type of the bytes, such as image/png
-	//		URI           string       // Where the picture comes from; may be empty
-	//		Annotations   *Annotations // Advice on presentation; may be nil
+	//		Data          string             // The file's bytes in base64
+	//		MIMEType      string             // The media type of the bytes, such as image/png
+	//		URI           string             // Where the picture comes from; may be empty
+	//		Annotations   *acpv2.Annotations // Advice on presentation; may be nil
 	//		Meta, Unknown json.RawMessage
 	//	}
 	ImageContent = acpv2.ImageContent
@@ -43,9 +43,9 @@ type (
 	// capability. See [acpv2.AudioContent].
 	//
 	//	type AudioContent struct {
-	//		Data          string       // The file's bytes in base64
-	//		MIMEType      string       // The media type of the bytes, such as audio/wav
-	//		Annotations   *Annotations // Advice on presentation; may be nil
+	//		Data          string             // The file's bytes in base64
+	//		MIMEType      string             // The media type of the bytes, such as audio/wav
+	//		Annotations   *acpv2.Annotations // Advice on presentation; may be nil
 	//		Meta, Unknown json.RawMessage
 	//	}
 	AudioContent = acpv2.AudioContent
@@ -54,14 +54,14 @@ type (
 	// in prompts. See [acpv2.ResourceLink].
 	//
 	//	type ResourceLink struct {
-	//		Name          string       // A short name of the resource
-	//		URI           string       // Where the resource is
-	//		Title         string       // A title for people; may be empty
-	//		Description   string       // What the resource is; may be empty
-	//		Icons         []Icon       // Pictures that stand for the resource, in several sizes
-	//		MIMEType      string       // The media type of the resource; empty if not known
-	//		Size          *uint64      // The size in bytes; nil if not known
-	//		Annotations   *Annotations // Advice on presentation; may be nil
+	//		Name          string             // A short name of the resource
+	//		URI           string             // Where the resource is
+	//		Title         string             // A title for people; may be empty
+	//		Description   string             // What the resource is; may be empty
+	//		Icons         []acpv2.Icon       // Pictures that stand for the resource, in several sizes
+	//		MIMEType      string             // The media type of the resource; empty if not known
+	//		Size          *uint64            // The size in bytes; nil if not known
+	//		Annotations   *acpv2.Annotations // Advice on presentation; may be nil
 	//		Meta, Unknown json.RawMessage
 	//	}
 	ResourceLink = acpv2.ResourceLink
@@ -71,17 +71,11 @@ type (
 	// needs the embeddedContext capability. See [acpv2.EmbeddedResource].
 	//
 	//	type EmbeddedResource struct {
-	//		Resource      EmbeddedResourceResource // The contents, with the address they came from
-	//		Annotations   *Annotations             // Advice on presentation; may be nil
+	//		Resource      acpv2.EmbeddedResourceResource // The contents, with the address they came from
+	//		Annotations   *acpv2.Annotations             // Advice on presentation; may be nil
 	//		Meta, Unknown json.RawMessage
 	//	}
 	EmbeddedResource = acpv2.EmbeddedResource
-
-	// EmbeddedResourceResource is the contents of a resource: text or bytes,
-	// whichever field is present. See [acpv2.EmbeddedResourceResource].
-	//
-	// It is one of *[TextResourceContents] and *[BlobResourceContents].
-	EmbeddedResourceResource = acpv2.EmbeddedResourceResource
 
 	// TextResourceContents is a resource whose contents are text. See
 	// [acpv2.TextResourceContents].
@@ -113,34 +107,6 @@ type (
 	//		Raw  json.RawMessage // everything, byte for byte
 	//	}
 	UnknownContentBlock = acpv2.UnknownContentBlock
-
-	// Annotations advises the receiver how to route, rank and show a piece of
-	// content. See [acpv2.Annotations].
-	//
-	//	type Annotations struct {
-	//		Audience      []Role   // Whom the content is for; empty means no preference
-	//		LastModified  string   // When the resource behind the content changed last, as an ISO 8601 timestamp; may be empty
-	//		Priority      *float64 // How important the content is, from 0, least, to 1, most; nil if not said
-	//		Meta, Unknown json.RawMessage
-	//	}
-	Annotations = acpv2.Annotations
-
-	// Role is a party to the conversation. See [acpv2.Role].
-	//
-	// Its values are [RoleAssistant] and [RoleUser]; others are kept as they are.
-	Role = acpv2.Role
-
-	// Icon is a picture that stands for something in a user interface. See
-	// [acpv2.Icon].
-	//
-	//	type Icon struct {
-	//		Src           string          // An https or data URI, to be fetched without credentials and without leaving its origin
-	//		MIMEType      string          // The media type, if the source itself does not give a good one; may be empty
-	//		Sizes         []string        // The sizes it is good for, such as 48x48, or any if it scales; empty means any
-	//		Theme         acpv2.IconTheme // The background it is made for; empty means either
-	//		Meta, Unknown json.RawMessage
-	//	}
-	Icon = acpv2.Icon
 )
 
 // Updates of a session. A [SessionUpdate] is read with a type switch.
@@ -237,16 +203,16 @@ type (
 	// [acpv2.ToolCallUpdate].
 	//
 	//	type ToolCallUpdate struct {
-	//		ToolCallID    ToolCallID                  // The id of the tool call within the session
-	//		Name          Patch[string]               // The tool's name, for programs
-	//		Title         Patch[string]               // What is being done, for people
-	//		Kind          Patch[ToolKind]             // What sort of thing the tool does
-	//		Status        Patch[ToolCallStatus]       // How far the call has got
-	//		Content       Patch[[]ToolCallContent]    // All there is to show
-	//		Locations     Patch[[]ToolCallLocation]   // All places in files that the call touches
-	//		RawInput      json.RawMessage             // What the tool was given, as raw JSON
-	//		RawOutput     json.RawMessage             // What the tool gave back, as raw JSON
-	//		Capabilities  Patch[ToolCallCapabilities] // What the client may do to the call; nothing until it is set
+	//		ToolCallID    ToolCallID                        // The id of the tool call within the session
+	//		Name          Patch[string]                     // The tool's name, for programs
+	//		Title         Patch[string]                     // What is being done, for people
+	//		Kind          Patch[ToolKind]                   // What sort of thing the tool does
+	//		Status        Patch[ToolCallStatus]             // How far the call has got
+	//		Content       Patch[[]ToolCallContent]          // All there is to show
+	//		Locations     Patch[[]ToolCallLocation]         // All places in files that the call touches
+	//		RawInput      json.RawMessage                   // What the tool was given, as raw JSON
+	//		RawOutput     json.RawMessage                   // What the tool gave back, as raw JSON
+	//		Capabilities  Patch[acpv2.ToolCallCapabilities] // What the client may do to the call; nothing until it is set
 	//		Meta, Unknown json.RawMessage
 	//	}
 	ToolCallUpdate = acpv2.ToolCallUpdate
@@ -272,7 +238,7 @@ type (
 	//		Cwd           Patch[string]                     // The absolute path the command runs in
 	//		Output        Patch[TerminalOutput]             // All output so far, in place of what chunks have brought
 	//		ExitStatus    Patch[TerminalExitStatus]         // How the command ended; once set, it has
-	//		Size          Patch[TerminalSize]               // The size the command believes it has
+	//		Size          Patch[acpv2.TerminalSize]         // The size the command believes it has
 	//		Capabilities  Patch[acpv2.TerminalCapabilities] // What the client may do to the terminal; nothing until it is set
 	//		Meta, Unknown json.RawMessage
 	//	}
@@ -352,10 +318,10 @@ type (
 	// top-level keys. See [acpv2.CompactionUpdate].
 	//
 	//	type CompactionUpdate struct {
-	//		CompactionID  CompactionID          // The compaction; an id not seen before begins one
-	//		Status        CompactionStatus      // The state of the compaction; sent each time
-	//		Summary       Patch[[]ContentBlock] // What to show in place of the condensed messages
-	//		Error         Patch[string]         // What went wrong, for people
+	//		CompactionID  CompactionID           // The compaction; an id not seen before begins one
+	//		Status        acpv2.CompactionStatus // The state of the compaction; sent each time
+	//		Summary       Patch[[]ContentBlock]  // What to show in place of the condensed messages
+	//		Error         Patch[string]          // What went wrong, for people
 	//		Meta, Unknown json.RawMessage
 	//	}
 	CompactionUpdate = acpv2.CompactionUpdate
@@ -379,13 +345,13 @@ type (
 	// Experimental: only in the unstable schema; it may change or go away.
 	//
 	//	type SubagentUpdate struct {
-	//		SessionID             SessionID                          // The child's session id, which marks everything that is about the child
-	//		Title                 Patch[string]                      // What the parent calls the child, not necessarily uniquely
-	//		Description           Patch[string]                      // What the child is for
-	//		Capabilities          Patch[SubagentSessionCapabilities] // What the client may do to the child; nothing until it is set
-	//		State                 Patch[StateUpdate]                 // What the child is doing
-	//		Cwd                   Patch[string]                      // The child's absolute working directory
-	//		AdditionalDirectories Patch[[]string]                    // The child's further absolute roots
+	//		SessionID             SessionID                                // The child's session id, which marks everything that is about the child
+	//		Title                 Patch[string]                            // What the parent calls the child, not necessarily uniquely
+	//		Description           Patch[string]                            // What the child is for
+	//		Capabilities          Patch[acpv2.SubagentSessionCapabilities] // What the client may do to the child; nothing until it is set
+	//		State                 Patch[StateUpdate]                       // What the child is doing
+	//		Cwd                   Patch[string]                            // The child's absolute working directory
+	//		AdditionalDirectories Patch[[]string]                          // The child's further absolute roots
 	//		Meta, Unknown         json.RawMessage
 	//	}
 	SubagentUpdate = acpv2.SubagentUpdate
@@ -446,8 +412,8 @@ type (
 	// means busy, not idle. See [acpv2.StateUpdate].
 	//
 	// It is one of *[RunningStateUpdate], *[IdleStateUpdate],
-	// *[RequiresActionStateUpdate], *[StateUnknownUpdate] and
-	// *[UnknownStateUpdate].
+	// *[RequiresActionStateUpdate], *[acpv2.StateUnknownUpdate] and
+	// *[acpv2.UnknownStateUpdate].
 	StateUpdate = acpv2.StateUpdate
 
 	// IdleStateUpdate reports that nothing runs in the foreground. It may come
@@ -481,27 +447,6 @@ type (
 	//		Meta, Unknown json.RawMessage
 	//	}
 	RequiresActionStateUpdate = acpv2.RequiresActionStateUpdate
-
-	// StateUnknownUpdate reports that the agent can no longer tell whether work is
-	// under way. Nothing has ended by that; the last state is merely no longer
-	// certain. See [acpv2.StateUnknownUpdate].
-	//
-	// Experimental: only in the unstable schema; it may change or go away.
-	//
-	//	type StateUnknownUpdate struct {
-	//		Background    []BackgroundWork // All that runs in the background
-	//		Meta, Unknown json.RawMessage
-	//	}
-	StateUnknownUpdate = acpv2.StateUnknownUpdate
-
-	// UnknownStateUpdate is a [StateUpdate] of a kind that this package does not
-	// know. See [acpv2.UnknownStateUpdate].
-	//
-	//	type UnknownStateUpdate struct {
-	//		Type string          // the discriminator
-	//		Raw  json.RawMessage // everything, byte for byte
-	//	}
-	UnknownStateUpdate = acpv2.UnknownStateUpdate
 )
 
 // Parts of updates.
@@ -542,39 +487,9 @@ type (
 	// about before. An item of an unknown kind still means that something runs.
 	// See [acpv2.BackgroundWork].
 	//
-	// It is one of *[BackgroundTerminal], *[BackgroundToolCall],
-	// *[BackgroundSubagent] and *[acpv2.UnknownBackgroundWork].
+	// It is one of *[acpv2.BackgroundTerminal], *[acpv2.BackgroundToolCall],
+	// *[acpv2.BackgroundSubagent] and *[acpv2.UnknownBackgroundWork].
 	BackgroundWork = acpv2.BackgroundWork
-
-	// BackgroundTerminal is a command that runs on by itself, until its terminal
-	// has an exit status. See [acpv2.BackgroundTerminal].
-	//
-	//	type BackgroundTerminal struct {
-	//		TerminalID    TerminalID // The terminal the command runs in
-	//		Meta, Unknown json.RawMessage
-	//	}
-	BackgroundTerminal = acpv2.BackgroundTerminal
-
-	// BackgroundToolCall is a tool call that goes on without a process, such as a
-	// timer. What runs in a terminal is listed as the terminal instead. See
-	// [acpv2.BackgroundToolCall].
-	//
-	//	type BackgroundToolCall struct {
-	//		ToolCallID    ToolCallID // The tool call that goes on
-	//		Meta, Unknown json.RawMessage
-	//	}
-	BackgroundToolCall = acpv2.BackgroundToolCall
-
-	// BackgroundSubagent is a child session left to itself in which something
-	// runs, or may run. See [acpv2.BackgroundSubagent].
-	//
-	// Experimental: only in the unstable schema; it may change or go away.
-	//
-	//	type BackgroundSubagent struct {
-	//		SessionID     SessionID // The child session, known from a [SubagentUpdate]
-	//		Meta, Unknown json.RawMessage
-	//	}
-	BackgroundSubagent = acpv2.BackgroundSubagent
 
 	// ToolKind says what sort of thing a tool does, so that a client can pick an
 	// icon. Show an unknown kind as other. See [acpv2.ToolKind].
@@ -637,15 +552,6 @@ type (
 	//	}
 	ToolCallLocation = acpv2.ToolCallLocation
 
-	// ToolCallCapabilities lists what the client may do to a tool call at present.
-	// A malformed value counts as nothing. See [acpv2.ToolCallCapabilities].
-	//
-	//	type ToolCallCapabilities struct {
-	//		Cancel        *acpv2.ToolCallCancelCapabilities // Non-nil when the client may stop the call with tool_call/cancel
-	//		Meta, Unknown json.RawMessage
-	//	}
-	ToolCallCapabilities = acpv2.ToolCallCapabilities
-
 	// Diff reports changes to files. The list of changes is what counts, and any
 	// patch text has to agree with it. See [acpv2.Diff].
 	//
@@ -660,9 +566,9 @@ type (
 	// are. See [acpv2.DiffChange].
 	//
 	//	type DiffChange struct {
-	//		FileType      acpv2.DiffFileType // What the file is; of a deleted file, what it was
-	//		MIMEType      string             // The media type of the file; of a deleted file, what it was
-	//		Operation     DiffOperation      // What happened to the file; required
+	//		FileType      acpv2.DiffFileType  // What the file is; of a deleted file, what it was
+	//		MIMEType      string              // The media type of the file; of a deleted file, what it was
+	//		Operation     acpv2.DiffOperation // What happened to the file; required
 	//		Meta, Unknown json.RawMessage
 	//	}
 	DiffChange = acpv2.DiffChange
@@ -675,51 +581,6 @@ type (
 	//		Meta, Unknown json.RawMessage
 	//	}
 	DiffPatch = acpv2.DiffPatch
-
-	// DiffOperation is what happened to a file. See [acpv2.DiffOperation].
-	//
-	// It is one of *[DiffAdd], *[DiffDelete], *[DiffModify], *[DiffMove],
-	// *[DiffCopy] and *[acpv2.UnknownDiffOperation].
-	DiffOperation = acpv2.DiffOperation
-
-	// DiffAdd says that a file has come into being. See [acpv2.DiffAdd].
-	//
-	//	type DiffAdd struct {
-	//		Path string // The absolute path of the file
-	//	}
-	DiffAdd = acpv2.DiffAdd
-
-	// DiffDelete says that a file is gone. See [acpv2.DiffDelete].
-	//
-	//	type DiffDelete struct {
-	//		Path string // The absolute path of the file
-	//	}
-	DiffDelete = acpv2.DiffDelete
-
-	// DiffModify says that a file has other contents under the same path. See
-	// [acpv2.DiffModify].
-	//
-	//	type DiffModify struct {
-	//		Path string // The absolute path of the file
-	//	}
-	DiffModify = acpv2.DiffModify
-
-	// DiffMove says that a file has another path. See [acpv2.DiffMove].
-	//
-	//	type DiffMove struct {
-	//		OldPath string // The absolute path before
-	//		Path    string // The absolute path after
-	//	}
-	DiffMove = acpv2.DiffMove
-
-	// DiffCopy says that a file now exists under another path as well. See
-	// [acpv2.DiffCopy].
-	//
-	//	type DiffCopy struct {
-	//		OldPath string // The absolute path before
-	//		Path    string // The absolute path after
-	//	}
-	DiffCopy = acpv2.DiffCopy
 
 	// TerminalExitStatus says how a command ended. Even empty, it says that the
 	// command has ended. See [acpv2.TerminalExitStatus].
@@ -739,16 +600,6 @@ type (
 	//		Meta, Unknown json.RawMessage
 	//	}
 	TerminalOutput = acpv2.TerminalOutput
-
-	// TerminalSize is the size of a terminal in characters. See
-	// [acpv2.TerminalSize].
-	//
-	//	type TerminalSize struct {
-	//		Cols          uint16 // The number of columns, 1 to 65535
-	//		Rows          uint16 // The number of rows, 1 to 65535
-	//		Meta, Unknown json.RawMessage
-	//	}
-	TerminalSize = acpv2.TerminalSize
 
 	// PlanUpdateContent is a plan in one of several forms. See
 	// [acpv2.PlanUpdateContent].
@@ -812,29 +663,10 @@ type (
 	// as they are.
 	PlanEntryStatus = acpv2.PlanEntryStatus
 
-	// CompactionStatus is the state of a compaction. See [acpv2.CompactionStatus].
-	//
-	// Its values are [CompactionStatusInProgress], [CompactionStatusCompleted],
-	// [CompactionStatusFailed] and [CompactionStatusCancelled]; others are kept as
-	// they are.
-	CompactionStatus = acpv2.CompactionStatus
-
 	// NoticeSeverity grades a notice. Other values occur; they affect presentation
 	// only. See [acpv2.NoticeSeverity].
 	//
 	// Its values are [NoticeSeverityInfo], [NoticeSeverityWarning] and
 	// [NoticeSeverityError]; others are kept as they are.
 	NoticeSeverity = acpv2.NoticeSeverity
-
-	// SubagentSessionCapabilities lists what the client may do to one child
-	// session. What the agent advertises for ordinary sessions does not count
-	// here. See [acpv2.SubagentSessionCapabilities].
-	//
-	// Experimental: only in the unstable schema; it may change or go away.
-	//
-	//	type SubagentSessionCapabilities struct {
-	//		Cancel        *acpv2.SessionCancelCapabilities // Non-nil when the client may stop what the child is doing with session/cancel
-	//		Meta, Unknown json.RawMessage
-	//	}
-	SubagentSessionCapabilities = acpv2.SubagentSessionCapabilities
 )

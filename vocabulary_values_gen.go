@@ -6,14 +6,6 @@ import (
 	"github.com/goacp/acp/acpv2"
 )
 
-// The values of [Role].
-const (
-	// The model.
-	RoleAssistant = acpv2.RoleAssistant
-	// The person.
-	RoleUser = acpv2.RoleUser
-)
-
 // The values of [StopReason].
 const (
 	// It was finished.
@@ -94,18 +86,6 @@ const (
 	PlanEntryStatusCancelled = acpv2.PlanEntryStatusCancelled
 )
 
-// The values of [CompactionStatus].
-const (
-	// Under way.
-	CompactionStatusInProgress = acpv2.CompactionStatusInProgress
-	// Done.
-	CompactionStatusCompleted = acpv2.CompactionStatusCompleted
-	// Given up after a failure.
-	CompactionStatusFailed = acpv2.CompactionStatusFailed
-	// Stopped on request.
-	CompactionStatusCancelled = acpv2.CompactionStatusCancelled
-)
-
 // The values of [NoticeSeverity].
 const (
 	// Good to know.
@@ -114,17 +94,6 @@ const (
 	NoticeSeverityWarning = acpv2.NoticeSeverityWarning
 	// Something went wrong.
 	NoticeSeverityError = acpv2.NoticeSeverityError
-)
-
-// The values of [SystemPromptMode].
-const (
-	// Added to the agent's own instructions, with the same authority. Every agent
-	// that takes system prompts supports it.
-	SystemPromptModeAppend = acpv2.SystemPromptModeAppend
-	// In place of the agent's built-in instructions, so that guidance and safety
-	// rules in them become the client's business. Tools, permissions and settings
-	// stay. Only for agents that advertise it.
-	SystemPromptModeOverride = acpv2.SystemPromptModeOverride
 )
 
 // The values of [SessionConfigOptionCategory].
@@ -180,18 +149,4 @@ const (
 	AuthStateNotRequired = acpv2.AuthStateNotRequired
 	// The agent cannot tell at present.
 	AuthStateUnknown = acpv2.AuthStateUnknown
-)
-
-// The values of [LLMProtocol].
-const (
-	// The API of Anthropic.
-	LLMProtocolAnthropic = acpv2.LLMProtocolAnthropic
-	// The API of OpenAI.
-	LLMProtocolOpenAI = acpv2.LLMProtocolOpenAI
-	// OpenAI models as hosted on Azure.
-	LLMProtocolAzure = acpv2.LLMProtocolAzure
-	// Vertex AI on Google Cloud.
-	LLMProtocolVertex = acpv2.LLMProtocolVertex
-	// Bedrock on Amazon Web Services.
-	LLMProtocolBedrock = acpv2.LLMProtocolBedrock
 )

@@ -130,7 +130,7 @@ func (a *baseAgent) agent() *acp.Agent {
 			return &acp.AuthStatus{State: acp.AuthStateUnauthenticated}, nil
 		},
 		ListProviders: func(context.Context, *acp.AgentConn) ([]acp.ProviderInfo, error) {
-			return []acp.ProviderInfo{{ProviderID: "main", Supported: []acp.LLMProtocol{acp.LLMProtocolAnthropic}}}, nil
+			return []acp.ProviderInfo{{ProviderID: "main", Supported: []acpv2.LLMProtocol{acpv2.LLMProtocolAnthropic}}}, nil
 		},
 		SetProvider: func(_ context.Context, _ *acp.AgentConn, p *acp.ProviderSetting) error {
 			if p.ProviderID != "main" {

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/goacp/acp"
+	"github.com/goacp/acp/acpv2"
 )
 
 // hung are the updates of a turn that was cancelled while it hung.
@@ -104,7 +105,7 @@ func terminalCancel(t *testing.T, p *peer) {
 	ends(t, say(t, s, "!terminal btA"), acp.StopEndTurn,
 		framed(2, "!terminal btA", "idle end_turn, 1 in the background", "TerminalUpdate"))
 	work := s.Background()
-	if terminal, ok := work[0].(*acp.BackgroundTerminal); len(work) != 1 || !ok || terminal.TerminalID != "btA" {
+	if terminal, ok := work[0].(*acpv2.BackgroundTerminal); len(work) != 1 || !ok || terminal.TerminalID != "btA" {
 		t.Errorf("in the background: %+v", work)
 	}
 	if err := s.CancelTerminal(ctx, "btA"); err != nil {

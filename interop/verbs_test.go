@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/goacp/acp"
+	"github.com/goacp/acp/acpv2"
 	"github.com/goacp/acp/jsonrpc"
 )
 
@@ -105,7 +106,7 @@ func newSession(t *testing.T, p *peer) {
 			&acp.MCPServerHTTP{Name: "h", URL: "https://e/x", Headers: []acp.HTTPHeader{{Name: "A", Value: "B"}}},
 			&acp.MCPServerACP{Name: "a", ServerID: "id-1"},
 		},
-		SystemPrompt: &acp.SystemPrompt{Mode: acp.SystemPromptModeAppend, Content: []acp.ContentBlock{acp.Text("be nice")}},
+		SystemPrompt: &acp.SystemPrompt{Mode: acpv2.SystemPromptModeAppend, Content: []acp.ContentBlock{acp.Text("be nice")}},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -366,7 +367,7 @@ func deleteSession(t *testing.T, p *peer) {
 
 func providers(t *testing.T, p *peer) {
 	ctx := limited(t)
-	current := func() *acp.ProviderCurrentConfig {
+	current := func() *acpv2.ProviderCurrentConfig {
 		t.Helper()
 		list, err := p.conn.Providers(ctx)
 		if err != nil || len(list) != 1 || list[0].ProviderID != "main" {
@@ -374,7 +375,7 @@ func providers(t *testing.T, p *peer) {
 		}
 		return list[0].Current
 	}
-	if err := p.conn.SetProvider(ctx, &acp.ProviderSetting{ProviderID: "main", APIType: acp.LLMProtocolAnthropic, BaseURL: "https://llm"}); err != nil {
+	if err := p.conn.SetProvider(ctx, &acp.ProviderSetting{ProviderID: "main", APIType: acpv2.LLMProtocolAnthropic, BaseURL: "https://llm"}); err != nil {
 		t.Fatal(err)
 	}
 	if c := current(); c == nil || c.BaseURL != "https://llm" {

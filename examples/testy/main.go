@@ -25,6 +25,7 @@ import (
 	"sync"
 
 	"github.com/goacp/acp"
+	"github.com/goacp/acp/acpv2"
 	"github.com/goacp/acp/jsonrpc"
 )
 
@@ -84,7 +85,7 @@ type testy struct {
 	mu       sync.Mutex
 	hello    json.RawMessage // the client's initialize
 	loggedIn bool
-	provider *acp.ProviderCurrentConfig
+	provider *acpv2.ProviderCurrentConfig
 	notes    []json.RawMessage
 	made     int                      // sessions so far
 	saved    map[acp.SessionID]*saved // all that were not deleted
@@ -186,7 +187,7 @@ func (a *testy) listProviders(context.Context, *acp.AgentConn) ([]acp.ProviderIn
 	defer a.mu.Unlock()
 	return []acp.ProviderInfo{{
 		ProviderID: mainProvider,
-		Supported:  []acp.LLMProtocol{acp.LLMProtocolAnthropic, acp.LLMProtocolOpenAI},
+		Supported:  []acpv2.LLMProtocol{acpv2.LLMProtocolAnthropic, acpv2.LLMProtocolOpenAI},
 		Current:    a.provider,
 	}}, nil
 }
@@ -197,7 +198,7 @@ func (a *testy) setProvider(_ context.Context, _ *acp.AgentConn, p *acp.Provider
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.provider = &acp.ProviderCurrentConfig{APIType: p.APIType, BaseURL: p.BaseURL}
+	a.provider = &acpv2.ProviderCurrentConfig{APIType: p.APIType, BaseURL: p.BaseURL}
 	return nil
 }
 

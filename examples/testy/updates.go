@@ -112,7 +112,7 @@ func (s *script) updateSession(terminal acp.TerminalID) {
 	_ = s.Send(&acp.SessionInfoUpdate{Title: acp.Clear[string]()})
 	_ = s.Usage(53000, 200000, &acp.Cost{Amount: 0.045, Currency: "USD"})
 	_ = s.Notice(acp.NoticeSeverityWarning, "Heads up", "detail")
-	_ = session.SetBackground(&acp.BackgroundTerminal{TerminalID: terminal},
+	_ = session.SetBackground(&acpv2.BackgroundTerminal{TerminalID: terminal},
 		&acpv2.UnknownBackgroundWork{Type: "_x", Raw: json.RawMessage(`{"type":"_x","q":1}`)})
 	_ = session.SetBackground()
 }

@@ -342,7 +342,7 @@ func (s *script) terminal(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := session.SetBackground(&acp.BackgroundTerminal{TerminalID: t.ID()}); err != nil {
+	if err := session.SetBackground(&acpv2.BackgroundTerminal{TerminalID: t.ID()}); err != nil {
 		return err
 	}
 	go func() {

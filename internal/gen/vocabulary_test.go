@@ -16,7 +16,7 @@ func TestVocabulary(t *testing.T) {
 	for _, want := range []string{
 		"\t// PlanEntry is one step of a plan.",                              // the sentence of the schema's type
 		"\t//\t\tPriority      PlanEntryPriority // How much the step",       // its fields
-		"\t//\t\tTheme         acpv2.IconTheme",                              // a type that has no name here
+		"\t//\t\tIcons         []acpv2.Icon  ",                               // a type that has no name here
 		"\t// It is one of *[TextContent], *[ImageContent]",                  // the variants of a union
 		"\t// Its values are [StopEndTurn], ",                                // the values of an enum, by their names here
 		"\tSlashCommand = acpv2.Command\n",                                   // another name

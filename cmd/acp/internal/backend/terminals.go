@@ -90,7 +90,7 @@ func (h *Host) watchTerminal(tag string, e acphost.TerminalEvent) {
 			TerminalID: id, Command: acp.Set(acphost.TerminalCommand(&acpv1.CreateTerminalRequest{Command: e.Started.Command, Args: e.Started.Args})), Cwd: acp.Set(e.Started.Cwd),
 		}
 		if pty.Available {
-			u.Size = acp.Set(acp.TerminalSize{Cols: uint16(pty.DefaultSize.Cols), Rows: uint16(pty.DefaultSize.Rows)})
+			u.Size = acp.Set(acpv2.TerminalSize{Cols: uint16(pty.DefaultSize.Cols), Rows: uint16(pty.DefaultSize.Rows)})
 		}
 		s.put(u)
 	case e.Exited != nil:
