@@ -14,31 +14,32 @@ import (
 	"github.com/goacp/acp/cmd/acp/internal/store"
 )
 
-// Bounds of what is kept of the output of one command, and of the content of one tool call, in bytes.
+// An outputBounds bounds what is kept of the output of one command, and of the content of one tool call, in bytes.
+type outputBounds struct {
+	// head is the beginning, which is written as it comes, and tail the end, which is written when the
+	// command or the turn has ended.
+	head, tail int
+	// piece is how much of the end is written meanwhile, each time that a quarter of the output was not:
+	// that is what kill -9 can cost.
+	piece int
+	// more bounds everything that is written after the beginning. Beyond it only the last bytes are written
+	// when the command or a turn has ended, and up to maxLast times when the end has to leave memory before.
+	more, last int
+	// content is how much of the content of a tool call is written as it comes: each time that an agent
+	// replaces it, it is written as a whole. held bounds the content of all tool calls that is in memory.
+	content, held int
+}
+
+// usual are the bounds outside of tests.
+var usual = outputBounds{head: 1 << 20, tail: 1 << 20, piece: 64 << 10, more: 8 << 20, last: 4 << 10, content: 4 << 20, held: 32 << 20}
+
 const (
-	// headBytes is the beginning, which is written as it comes, and tailBytes the end, which is written
-	// when the command or the turn has ended.
-	headBytes = 1 << 20
-	tailBytes = 1 << 20
-	// pieceBytes is how much of the end is written meanwhile, each time that a quarter of the output
-	// was not: that is what kill -9 can cost.
-	pieceBytes = 64 << 10
 	pieceShare = 4
-	// moreBytes bounds everything that is written after the beginning. Beyond it only the last lastBytes
-	// are written when the command or a turn has ended, and up to maxLast times when the end has to leave
-	// memory before.
-	moreBytes = 8 << 20
-	lastBytes = 4 << 10
-	maxLast   = 16
-	// contentBytes is how much of the content of a tool call is written as it comes: each time that an
-	// agent replaces it, it is written as a whole.
-	contentBytes = 4 << 20
-	// maxFlushes bounds how often the content of a tool call is written after that.
+	maxLast    = 16
+	// maxFlushes bounds how often the content of a tool call is written beyond its bound.
 	maxFlushes = 4
-	// maxTails bounds the commands of which the end is in memory: 32 MiB together. maxHeldContent bounds the
-	// content of all tool calls that is.
-	maxTails       = 16
-	maxHeldContent = 32 << 20
+	// maxTails bounds the commands of which the end is in memory: 32 MiB together.
+	maxTails = 16
 	// maxCounted bounds those of which it is known how much was written. More are begun anew, the ones that
 	// have ended first: the log has room for as much of them once more.
 	maxCounted = 65536
@@ -48,6 +49,7 @@ const (
 // the first and the last part, however much there is. What was left out is told, at the latest when the turn or
 // the session ends. The writer of a journal has one. What is shown is not changed by it.
 type outputs struct {
+	bounds    *outputBounds // nil for the usual ones
 	terminals map[acp.TerminalID]*output
 	calls     map[acp.ToolCallID]*content
 	tails     []acp.TerminalID            // that are in memory, the one that was longest silent first
@@ -86,6 +88,13 @@ func (o *outputs) events(events []store.Event, it *item) []store.Event {
 	return append(events, it.event)
 }
 
+func (o *outputs) limits() *outputBounds {
+	if o.bounds != nil {
+		return o.bounds
+	}
+	return &usual
+}
+
 func (o *outputs) output(id acp.TerminalID) *output {
 	x := o.terminals[id]
 	if x == nil {
@@ -116,9 +125,10 @@ func (o *outputs) room(events []store.Event) []store.Event {
 }
 
 func (o *outputs) chunk(events []store.Event, u *acp.TerminalOutputChunk, e store.Event) []store.Event {
+	b := o.limits()
 	x := o.output(u.TerminalID)
 	n := base64.StdEncoding.DecodedLen(len(u.Data))
-	if x.tail == nil && x.written == x.total && x.total+n <= headBytes {
+	if x.tail == nil && x.written == x.total && x.total+n <= b.head {
 		data, _ := base64.StdEncoding.DecodeString(u.Data) // of malformed data what is before the fault
 		x.total += len(data)
 		x.written = x.total
@@ -127,9 +137,9 @@ func (o *outputs) chunk(events []store.Event, u *acp.TerminalOutputChunk, e stor
 	data, _ := base64.StdEncoding.DecodeString(u.Data)
 	events = o.keep(events, u.TerminalID, x, data)
 	x.total += len(data)
-	if missing := x.total - x.written; missing >= max(pieceBytes, x.total/pieceShare) && x.more+pieceBytes <= moreBytes-tailBytes {
-		at := max(x.written, x.total-pieceBytes)
-		if x.more+missing <= 2*tailBytes && missing <= len(x.tail) {
+	if missing := x.total - x.written; missing >= max(b.piece, x.total/pieceShare) && x.more+b.piece <= b.more-b.tail {
+		at := max(x.written, x.total-b.piece)
+		if x.more+missing <= 2*b.tail && missing <= len(x.tail) {
 			at = x.written // without a gap while it is little
 		}
 		events = x.write(events, u.TerminalID, at)
@@ -139,6 +149,7 @@ func (o *outputs) chunk(events []store.Event, u *acp.TerminalOutputChunk, e stor
 
 // keep adds output to the end that is in memory.
 func (o *outputs) keep(events []store.Event, id acp.TerminalID, x *output, data []byte) []store.Event {
+	b := o.limits()
 	if len(data) == 0 {
 		return events
 	}
@@ -149,11 +160,11 @@ func (o *outputs) keep(events []store.Event, id acp.TerminalID, x *output, data 
 		}
 		o.tails = append(o.tails, id)
 	}
-	if over := len(data) - tailBytes; over > 0 {
+	if over := len(data) - b.tail; over > 0 {
 		data = data[over:]
 	}
-	if len(x.tail)+len(data) > 2*tailBytes {
-		keep := tailBytes - len(data)
+	if len(x.tail)+len(data) > 2*b.tail {
+		keep := b.tail - len(data)
 		x.tail = append(x.tail[:0], x.tail[len(x.tail)-keep:]...)
 	}
 	x.tail = append(x.tail, data...)
@@ -178,14 +189,15 @@ func (x *output) write(events []store.Event, id acp.TerminalID, at int) []store.
 // end writes the end of an output, and lets it go: as much as the bound allows, and a little in any
 // case if it is the end of the command or the turn.
 func (o *outputs) end(events []store.Event, id acp.TerminalID, over bool) []store.Event {
+	b := o.limits()
 	o.tails = slices.DeleteFunc(o.tails, func(t acp.TerminalID) bool { return t == id })
 	x := o.terminals[id]
 	if x == nil {
 		return events
 	}
-	n := min(len(x.tail), tailBytes, max(moreBytes-x.more, 0))
-	if n < lastBytes && (over || x.last < maxLast) {
-		n = min(len(x.tail), lastBytes)
+	n := min(len(x.tail), b.tail, max(b.more-x.more, 0))
+	if n < b.last && (over || x.last < maxLast) {
+		n = min(len(x.tail), b.last)
 		if !over {
 			x.last++
 		}
@@ -211,17 +223,18 @@ func (o *outputs) end(events []store.Event, id acp.TerminalID, over bool) []stor
 
 // terminal bounds what an update of a terminal replaces the output with, and ends it with the command.
 func (o *outputs) terminal(events []store.Event, u *acp.TerminalUpdate, e store.Event) []store.Event {
+	b := o.limits()
 	if out, ok := u.Output.Get(); ok {
 		x := o.output(u.TerminalID)
 		data, _ := base64.StdEncoding.DecodeString(out.Data)
 		more := x.more
 		o.tails = slices.DeleteFunc(o.tails, func(t acp.TerminalID) bool { return t == u.TerminalID })
 		*x = output{total: len(data), written: len(data), more: more + len(data)}
-		if len(data) > headBytes+tailBytes || x.more > moreBytes-tailBytes {
+		if len(data) > b.head+b.tail || x.more > b.more-b.tail {
 			short := *u
-			short.Output = acp.Set(acp.TerminalOutput{Data: base64.StdEncoding.EncodeToString(data[:min(len(data), headBytes)])})
-			x.written, x.more = min(len(data), headBytes), more+min(len(data), headBytes)
-			if more > moreBytes-headBytes-2*tailBytes { // the beginning was written often enough
+			short.Output = acp.Set(acp.TerminalOutput{Data: base64.StdEncoding.EncodeToString(data[:min(len(data), b.head)])})
+			x.written, x.more = min(len(data), b.head), more+min(len(data), b.head)
+			if more > b.more-b.head-2*b.tail { // the beginning was written often enough
 				short.Output, x.written, x.more = acp.Patch[acp.TerminalOutput]{}, 0, more
 			}
 			e = updateEvent(&short)
@@ -287,7 +300,7 @@ func (o *outputs) hold(events []store.Event, id acp.ToolCallID, x *content, befo
 	if n := len(o.holding) - 1; n < 0 || o.holding[n] != id {
 		o.holding = append(slices.DeleteFunc(o.holding, func(c acp.ToolCallID) bool { return c == id }), id)
 	}
-	for o.held > maxHeldContent && len(o.holding) > 1 {
+	for o.held > o.limits().held && len(o.holding) > 1 {
 		events = o.endCall(events, o.holding[0], false)
 	}
 	return events
@@ -300,10 +313,10 @@ func (o *outputs) call(events []store.Event, u *acp.ToolCallUpdate, e store.Even
 		before := x.inMemory()
 		x.chunks, x.size, x.lost = nil, 0, 0
 		x.held, x.heldLen, x.raw = nil, 0, 0
-		if x.written += len(e.Data); x.written > contentBytes {
+		if x.written += len(e.Data); x.written > o.limits().content {
 			short := *u
 			short.Content, short.RawOutput = acp.Patch[[]acp.ToolCallContent]{}, nil
-			x.replace(u)
+			x.replace(u, o.limits())
 			e = updateEvent(&short)
 			events = o.hold(events, u.ToolCallID, x, before)
 		} else {
@@ -323,13 +336,13 @@ func (o *outputs) call(events []store.Event, u *acp.ToolCallUpdate, e store.Even
 }
 
 // replace holds the first and the last part of content that replaces all before.
-func (x *content) replace(u *acp.ToolCallUpdate) {
+func (x *content) replace(u *acp.ToolCallUpdate, b *outputBounds) {
 	x.held = &acp.ToolCallUpdate{ToolCallID: u.ToolCallID, Content: u.Content, RawOutput: u.RawOutput}
-	if len(u.RawOutput) > headBytes {
+	if len(u.RawOutput) > b.head {
 		x.held.RawOutput, x.raw = nil, len(u.RawOutput)
 	}
 	if list, ok := u.Content.Get(); ok {
-		list = firstAndLast(list)
+		list = firstAndLast(list, b)
 		x.held.Content = acp.Set(list)
 		for _, c := range list {
 			x.heldLen += contentSize(c)
@@ -339,13 +352,14 @@ func (x *content) replace(u *acp.ToolCallUpdate) {
 }
 
 func (o *outputs) callChunk(events []store.Event, u *acpv2.ToolCallContentChunk, e store.Event) []store.Event {
+	b := o.limits()
 	x := o.content(u.ToolCallID)
-	if x.written += len(e.Data); x.written <= contentBytes {
+	if x.written += len(e.Data); x.written <= b.content {
 		return append(events, e)
 	}
 	before := x.inMemory()
 	x.chunks, x.size = append(x.chunks, u.Content), x.size+len(e.Data)
-	for x.size > tailBytes && len(x.chunks) > 0 {
+	for x.size > b.tail && len(x.chunks) > 0 {
 		n := contentSize(x.chunks[0])
 		x.chunks, x.size, x.lost = x.chunks[1:], x.size-n-(len(e.Data)-contentSize(u.Content)), x.lost+n
 	}
@@ -404,9 +418,9 @@ func gap(n int) acp.ToolCallContent {
 }
 
 // firstAndLast returns the first and the last part of a content, and says how much is between them.
-func firstAndLast(list []acp.ToolCallContent) []acp.ToolCallContent {
+func firstAndLast(list []acp.ToolCallContent, b *outputBounds) []acp.ToolCallContent {
 	var out, end []acp.ToolCallContent
-	head, tail, lost := headBytes, tailBytes, 0
+	head, tail, lost := b.head, b.tail, 0
 	for i, c := range list {
 		text, n := "", contentSize(c)
 		if x, ok := c.(*acpv2.Content); ok {

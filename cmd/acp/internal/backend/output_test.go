@@ -70,6 +70,12 @@ func exited(id string) acp.SessionUpdate {
 	return &acp.TerminalUpdate{TerminalID: acp.TerminalID(id), ExitStatus: acp.Set(acp.TerminalExitStatus{})}
 }
 
+// few are the usual bounds, divided by 16.
+var few = outputBounds{
+	head: usual.head / 16, tail: usual.tail / 16, piece: usual.piece / 16, more: usual.more / 16, last: usual.last / 16,
+	content: usual.content / 16, held: usual.held / 16,
+}
+
 // numbered is output in which each place is known.
 func numbered(from, n int) string {
 	var b strings.Builder
@@ -79,12 +85,12 @@ func numbered(from, n int) string {
 	return b.String()
 }
 
-// TestOutputBound: of a command that prints for long the first and the last MiB are kept and the gap is
+// TestOutputBound: of a command that prints for long the first and the last part are kept and the gap is
 // known, whatever ends it; at each moment a part that is not older than a quarter of the output.
 func TestOutputBound(t *testing.T) {
-	const bound = (headBytes + moreBytes) * 4 / 3 * 11 / 10 // base64, and what is around it
-	const lines = 2 << 10
-	const total = 24 << 20
+	bound := (few.head + few.more) * 4 / 3 * 11 / 10 // base64, and what is around it
+	const lines = 2 << 6
+	const total = 24 << 16
 	for name, end := range map[string]func(r *recorded){
 		"exit": func(r *recorded) { r.tell(exited("x")) },
 		"turn": func(r *recorded) {
@@ -95,12 +101,12 @@ func TestOutputBound(t *testing.T) {
 		"kill":  func(*recorded) {},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var r recorded
+			r := recorded{o: outputs{bounds: &few}}
 			n := 0
 			for n*16 < total {
 				r.tell(outputChunk("x", numbered(n, lines)))
 				n += lines
-				if m := r.memory(); m > 4*tailBytes {
+				if m := r.memory(); m > 4*few.tail {
 					t.Fatalf("%d bytes are in memory", m)
 				}
 			}
@@ -109,7 +115,7 @@ func TestOutputBound(t *testing.T) {
 				t.Errorf("%d bytes are written, more than %d", r.bytes, bound)
 			}
 			term := r.conversation(t).Terminal("x")
-			if !strings.HasPrefix(numbered(0, headBytes/16), term.Head()) || len(term.Head()) < headBytes-lines*16 {
+			if !strings.HasPrefix(numbered(0, total/16), term.Head()) || len(term.Head()) < few.head-lines*16 {
 				t.Errorf("the beginning has %d bytes", len(term.Head()))
 			}
 			all := uint64(len(term.Head())) + term.Gap() + uint64(len(term.Raw()))
@@ -117,7 +123,7 @@ func TestOutputBound(t *testing.T) {
 				if all < uint64(total-total/pieceShare) {
 					t.Errorf("the end is that of %d bytes of %d", all, total)
 				}
-			} else if all != uint64(total) || len(term.Raw()) < tailBytes {
+			} else if all != uint64(total) || len(term.Raw()) < few.tail {
 				t.Errorf("%d bytes of %d are accounted for, %d of the end", all, total, len(term.Raw()))
 			}
 			first := int(all) - len(term.Raw())
@@ -171,7 +177,7 @@ func TestOutputOnDisk(t *testing.T) {
 		size += info.Size()
 		return err
 	})
-	if limit := int64(2 * (headBytes + moreBytes)); err != nil || size > limit {
+	if limit := int64(2 * (usual.head + usual.more)); err != nil || size > limit {
 		t.Errorf("%d bytes are on the disk, more than %d; %v", size, limit, err)
 	}
 }
@@ -187,7 +193,7 @@ func TestShortOutput(t *testing.T) {
 	}
 	// A little more than the bound leaves no gap.
 	var more recorded
-	n := (headBytes + tailBytes/2) / 16
+	n := (usual.head + usual.tail/2) / 16
 	for i := 0; i < n; i += 1 << 10 {
 		more.tell(outputChunk("x", numbered(i, 1<<10)))
 	}
@@ -205,7 +211,7 @@ func TestManyOutputs(t *testing.T) {
 		for range 30 {
 			r.tell(outputChunk(fmt.Sprint(i), piece))
 		}
-		if m := r.memory(); m > maxTails*3*tailBytes {
+		if m := r.memory(); m > maxTails*3*usual.tail {
 			t.Fatalf("%d bytes are in memory", m)
 		}
 	}
@@ -221,25 +227,25 @@ func TestManyOutputs(t *testing.T) {
 
 // TestReplacedOutput: output that an agent tells anew each time, as a whole, is bounded, too.
 func TestReplacedOutput(t *testing.T) {
-	var r recorded
+	r := recorded{o: outputs{bounds: &few}}
 	text := ""
 	for i := range 300 {
-		text += numbered(i*(1<<10), 1<<10)
+		text += numbered(i<<6, 1<<6)
 		r.tell(&acp.TerminalUpdate{TerminalID: "x", Output: acp.Set(acp.TerminalOutput{Data: base64.StdEncoding.EncodeToString([]byte(text))})})
 	}
 	r.tell(exited("x"))
-	if limit := 2 * (headBytes + moreBytes); r.bytes > limit {
+	if limit := 2 * (few.head + few.more); r.bytes > limit {
 		t.Errorf("%d bytes are written, more than %d", r.bytes, limit)
 	}
-	if term := r.conversation(t).Terminal("x"); !strings.HasSuffix(text, term.Raw()) || len(term.Raw()) < tailBytes/2 {
+	if term := r.conversation(t).Terminal("x"); !strings.HasSuffix(text, term.Raw()) || len(term.Raw()) < few.tail/2 {
 		t.Errorf("the end has %d bytes", len(term.Raw()))
 	}
 }
 
 // TestContentBound: the content of a tool call is bounded, whether it grows by pieces or is replaced.
 func TestContentBound(t *testing.T) {
-	text := func(n int) acp.ToolCallContent { return &acpv2.Content{Content: acp.Text(numbered(n<<10, 1<<10))} }
-	whole := func(n int) string { return numbered(0, (n+1)<<10) }
+	text := func(n int) acp.ToolCallContent { return &acpv2.Content{Content: acp.Text(numbered(n<<6, 1<<6))} }
+	whole := func(n int) string { return numbered(0, (n+1)<<6) }
 	const times = 1000
 	for name, tell := range map[string]func(r *recorded, n int){
 		"pieces": func(r *recorded, n int) { r.tell(&acpv2.ToolCallContentChunk{ToolCallID: "c", Content: text(n)}) },
@@ -250,15 +256,15 @@ func TestContentBound(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var r recorded
+			r := recorded{o: outputs{bounds: &few}}
 			for n := range times {
 				tell(&r, n)
-				if m := r.memory(); m > headBytes+2*tailBytes {
+				if m := r.memory(); m > few.head+2*few.tail {
 					t.Fatalf("%d bytes are in memory", m)
 				}
 			}
 			r.tell(&acp.ToolCallUpdate{ToolCallID: "c", Status: acp.Set(acp.ToolCallStatusCompleted)})
-			if limit := contentBytes + 2*headBytes + 2*tailBytes; r.bytes > limit {
+			if limit := few.content + 2*few.head + 2*few.tail; r.bytes > limit {
 				t.Errorf("%d bytes are written, more than %d", r.bytes, limit)
 			}
 			c := r.conversation(t).ToolCall("c")
@@ -267,7 +273,7 @@ func TestContentBound(t *testing.T) {
 				all.WriteString(x.(*acpv2.Content).Content.(*acp.TextContent).Text)
 			}
 			got := all.String()
-			if !strings.HasPrefix(got, numbered(0, 1<<10)) || !strings.HasSuffix(got, numbered(times<<10-100, 100)) || !strings.Contains(got, "bytes were not kept …]") {
+			if !strings.HasPrefix(got, numbered(0, 1<<6)) || !strings.HasSuffix(got, numbered(times<<6-100, 100)) || !strings.Contains(got, "bytes were not kept …]") {
 				t.Errorf("%d bytes, %.40q … %q", len(got), got, got[len(got)-40:])
 			}
 			if !c.Ended() {

@@ -36,13 +36,13 @@ func content1K(n int) acp.ToolCallContent {
 // TestEndsAfterBound: a command that goes on for many turns beyond the bound of its output costs a little more
 // with each turn, and how much was left out is known.
 func TestEndsAfterBound(t *testing.T) {
-	const bound = (headBytes + moreBytes) * 4 / 3 * 11 / 10
+	bound := (few.head + few.more) * 4 / 3 * 11 / 10
 	const turns = 40
-	var r recorded
+	r := recorded{o: outputs{bounds: &few}}
 	total := 0
 	for turn := range turns {
 		for range 3 {
-			piece := numbered(total/16, 32<<10)
+			piece := numbered(total/16, 2<<10)
 			r.tell(outputChunk("x", piece))
 			total += len(piece)
 		}
@@ -58,7 +58,7 @@ func TestEndsAfterBound(t *testing.T) {
 	if got := accounted(t, r.conversation(t), "x"); got != total {
 		t.Errorf("%d bytes of %d are accounted for", got, total)
 	}
-	if limit := bound + turns*lastBytes*2; r.bytes > limit {
+	if limit := bound + turns*few.last*2; r.bytes > limit {
 		t.Errorf("%d bytes are written, more than %d", r.bytes, limit)
 	}
 	if raw := r.conversation(t).Terminal("x").Raw(); !strings.HasSuffix(numbered(0, total/16), raw) || raw == "" {
@@ -70,14 +70,14 @@ func TestEndsAfterBound(t *testing.T) {
 // its bound, and how much was left out is known.
 func TestAlternatingOutputs(t *testing.T) {
 	const commands, rounds = maxTails + 2, 60
-	const bound = (headBytes + moreBytes + 2*maxLast*lastBytes) * 4 / 3 * 11 / 10
-	var r recorded
-	piece := numbered(0, 16<<10)
+	bound := (few.head + few.more + 2*maxLast*few.last) * 4 / 3 * 11 / 10
+	r := recorded{o: outputs{bounds: &few}}
+	piece := numbered(0, 1<<10)
 	for range rounds {
 		for i := range commands {
 			r.tell(outputChunk(fmt.Sprint(i), piece))
 		}
-		if m := r.memory(); m > maxTails*3*tailBytes {
+		if m := r.memory(); m > maxTails*3*few.tail {
 			t.Fatalf("%d bytes are in memory", m)
 		}
 	}
@@ -97,7 +97,8 @@ func TestAlternatingOutputs(t *testing.T) {
 // is lost without a word.
 func TestHeldTogether(t *testing.T) {
 	const calls = 60
-	var r recorded
+	more := 2 * few.tail >> 10
+	r := recorded{o: outputs{bounds: &few}}
 	tell := func(id string, kib, from int) {
 		var text strings.Builder
 		for i := range kib {
@@ -107,16 +108,16 @@ func TestHeldTogether(t *testing.T) {
 	}
 	for i := range calls {
 		id := fmt.Sprint("c", i)
-		tell(id, contentBytes>>10-1, 0)           // is written
-		for from := 0; from < 2<<10; from += 64 { // 2 MiB more
-			tell(id, 64, 1<<20+from)
+		tell(id, few.content>>10*7/8, 0)        // is written
+		for from := 0; from < more; from += 4 { // twice as much as is held
+			tell(id, 4, 1<<20+from)
 		}
-		r.tell(&acp.ToolCallUpdate{ToolCallID: acp.ToolCallID("raw" + id), RawOutput: []byte(`"` + strings.Repeat("x", contentBytes+1) + `"`)})
-		if m := r.memory(); m > maxHeldContent+2*tailBytes {
+		r.tell(&acp.ToolCallUpdate{ToolCallID: acp.ToolCallID("raw" + id), RawOutput: []byte(`"` + strings.Repeat("x", few.content+1) + `"`)})
+		if m := r.memory(); m > few.held+2*few.tail {
 			t.Fatalf("%d bytes are in memory", m)
 		}
 	}
-	if r.o.held > maxHeldContent || r.o.held == 0 {
+	if r.o.held > few.held || r.o.held == 0 {
 		t.Errorf("%d bytes are counted", r.o.held)
 	}
 	r.endTurn()
@@ -134,7 +135,7 @@ func TestHeldTogether(t *testing.T) {
 			if !strings.Contains(got, "bytes were not kept …]") {
 				t.Errorf("%s: nothing says that something was not kept: %d bytes", id, len(got))
 			}
-			if last := numbered((1<<20+2<<10)<<6-100, 100); id[0] == 'c' && !strings.HasSuffix(got, last) {
+			if last := numbered((1<<20+more)<<6-100, 100); id[0] == 'c' && !strings.HasSuffix(got, last) {
 				t.Errorf("%s: %d bytes end with %q", id, len(got), got[max(len(got)-40, 0):])
 			}
 		}
@@ -144,7 +145,7 @@ func TestHeldTogether(t *testing.T) {
 // TestOftenHeld: content of a tool call that had to be written too often is left out, which is told once.
 func TestOftenHeld(t *testing.T) {
 	var r recorded
-	big := &acpv2.Content{Content: acp.Text(numbered(0, contentBytes/16+1))}
+	big := &acpv2.Content{Content: acp.Text(numbered(0, usual.content/16+1))}
 	for n := range 3 * maxFlushes {
 		r.tell(&acp.ToolCallUpdate{ToolCallID: "c", Content: acp.Set([]acp.ToolCallContent{big})})
 		before := len(r.list)
@@ -153,7 +154,7 @@ func TestOftenHeld(t *testing.T) {
 			t.Errorf("turn %d: nothing is written of it", n)
 		}
 	}
-	if limit := maxFlushes*(headBytes+tailBytes) + contentBytes; r.bytes > limit {
+	if limit := maxFlushes*(usual.head+usual.tail) + usual.content; r.bytes > limit {
 		t.Errorf("%d bytes are written, more than %d", r.bytes, limit)
 	}
 }
@@ -166,7 +167,7 @@ func TestManyCounted(t *testing.T) {
 	r.tell(outputChunk("first", piece))
 	r.tell(outputChunk("first", piece))
 	r.tell(&acp.ToolCallUpdate{ToolCallID: "first", Content: acp.Set([]acp.ToolCallContent{
-		&acpv2.Content{Content: acp.Text(numbered(0, contentBytes/16+1))}})})
+		&acpv2.Content{Content: acp.Text(numbered(0, usual.content/16+1))}})})
 	for i := range maxCounted + 10 {
 		id := fmt.Sprint(i)
 		r.list = append(r.list, written(r.o.events(nil, &item{update: outputChunk(id, "x")}))...)
@@ -184,7 +185,7 @@ func TestManyCounted(t *testing.T) {
 	for _, x := range snap.ToolCall("first").Content {
 		text += x.(*acpv2.Content).Content.(*acp.TextContent).Text
 	}
-	if !strings.HasSuffix(text, numbered(contentBytes/16-9, 10)) {
+	if !strings.HasSuffix(text, numbered(usual.content/16-9, 10)) {
 		t.Errorf("the content has %d bytes", len(text))
 	}
 }
