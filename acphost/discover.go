@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"unicode/utf8"
 
 	"github.com/goacp/acp"
@@ -272,9 +273,13 @@ func containsWords(command, text string) bool {
 func isWordByte(c byte) bool { return strings.IndexByte(" \t\r\n;&|()`'\"", c) < 0 }
 
 var (
-	// How agents write in the content or the title what they would run.
-	shownAnywhere = regexp.MustCompile("(?s)^\\s*(?:(?i:requesting approval to )?(?i:run|running|execute|executing)(?i: (?:the )?(?:shell |bash )?command)?(?::\\s*(.+)|\\s+`([^`]+)`)|\\$ (.+))$")
-	shownInTitle  = regexp.MustCompile("^\\s*(?:\\$ (.+)|`([^`]+)`)\\s*$")
+	// How agents write in the content or the title what they would run. They are compiled when they are used.
+	shownAnywhere = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile("(?s)^\\s*(?:(?i:requesting approval to )?(?i:run|running|execute|executing)(?i: (?:the )?(?:shell |bash )?command)?(?::\\s*(.+)|\\s+`([^`]+)`)|\\$ (.+))$")
+	})
+	shownInTitle = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile("^\\s*(?:\\$ (.+)|`([^`]+)`)\\s*$")
+	})
 )
 
 // shownIn returns the command that the content or the title of a tool call shows,
@@ -286,13 +291,13 @@ func shownIn(call *acp.ToolCallUpdate, runs bool) string {
 			continue
 		}
 		if text, ok := block.Content.(*acp.TextContent); ok && len(text.Text) <= maxShown {
-			if command := submatch(shownAnywhere, text.Text); command != "" {
+			if command := submatch(shownAnywhere(), text.Text); command != "" {
 				return command
 			}
 		}
 	}
 	if title := call.Title.Or(""); runs && len(title) <= maxShown {
-		return submatch(shownInTitle, title)
+		return submatch(shownInTitle(), title)
 	}
 	return ""
 }

@@ -3,16 +3,19 @@ package shellline
 import (
 	"path"
 	"strings"
+	"sync"
 
 	"github.com/goacp/acp/acphost"
 )
 
 // builtins are the commands of the shell itself that run text, change what other commands do, or
 // compute with text.
-var builtins map[string]func(s *scan, n int, words []word)
+var builtins func() map[string]func(s *scan, n int, words []word)
 
-func init() { // they run what looks at them
-	builtins = map[string]func(s *scan, n int, words []word){
+func init() { builtins = sync.OnceValue(allBuiltins) } // they run what looks at them
+
+func allBuiltins() map[string]func(s *scan, n int, words []word) {
+	all := map[string]func(s *scan, n int, words []word){
 		"eval":   (*scan).eval,
 		"trap":   (*scan).trap,
 		"cd":     (*scan).change,
@@ -55,8 +58,9 @@ func init() { // they run what looks at them
 		},
 	}
 	for _, name := range []string{"read", "unset", "printf", "test", "[", "wait", "let", "declare", "typeset", "local", "export", "readonly", "getopts"} {
-		builtins[name] = (*scan).variables
+		all[name] = (*scan).variables
 	}
+	return all
 }
 
 // variables says that arguments with commands in them may be computed with, as names of variables are.

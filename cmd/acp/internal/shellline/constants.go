@@ -3,6 +3,7 @@ package shellline
 import (
 	"regexp"
 	"strings"
+	"sync"
 
 	"mvdan.cc/sh/v3/syntax"
 )
@@ -99,12 +100,12 @@ func setsUnseen(c *syntax.CallExpr) bool {
 	return false
 }
 
-var names = regexp.MustCompile(`[A-Za-z_][A-Za-z0-9_]*`)
+var names = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`[A-Za-z_][A-Za-z0-9_]*`) })
 
 // onlySetAt reports whether a line mentions a name nowhere but at its assignment and where it uses the
 // value.
 func onlySetAt(line string, name *syntax.Lit) bool {
-	for _, at := range names.FindAllStringIndex(line, -1) {
+	for _, at := range names().FindAllStringIndex(line, -1) {
 		if line[at[0]:at[1]] != name.Value || at[0] == int(name.Pos().Offset()) {
 			continue
 		}

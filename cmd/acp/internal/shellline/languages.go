@@ -144,7 +144,7 @@ func (s *scan) module(n int, words []word, i, at int) {
 	case "timeit", "pdb", "code", "trace", "cProfile", "profile", "runpy", "asyncio", "sqlite3", "IPython", "tarfile", "zipfile", "shutil":
 		s.unsure("the module " + name + " runs text")
 	}
-	if t := toolOf[name]; t != nil {
+	if t := toolOf()[name]; t != nil {
 		for _, o := range t.find(words[i:]) {
 			o.Word += i
 			s.part(n).Options = append(s.part(n).Options, o)

@@ -2,12 +2,13 @@ package shellline
 
 import (
 	"strings"
+	"sync"
 
 	"github.com/goacp/acp/acphost"
 )
 
 // programs are looked at one by one.
-var programs map[string]func(s *scan, n int, words []word)
+var programs func() map[string]func(s *scan, n int, words []word)
 
 // runners are programs that run others in a way which is not taken apart.
 const runners = `
@@ -22,8 +23,10 @@ const runners = `
 	retry on_ac_power choom coresched pipexec chezmoi vipe ifne pee
 	parallel-ssh pdsh clush dsh mprocs overmind honcho hivemind sops infisical chamber`
 
-func init() { // they run what looks at them
-	programs = map[string]func(s *scan, n int, words []word){
+func init() { programs = sync.OnceValue(allPrograms) } // they run what looks at them
+
+func allPrograms() map[string]func(s *scan, n int, words []word) {
+	all := map[string]func(s *scan, n int, words []word){
 		"find": (*scan).find, "gfind": (*scan).find,
 		"fd": (*scan).fd, "fdfind": (*scan).fd,
 		"sed": (*scan).sed, "gsed": (*scan).sed, "ssed": (*scan).sed,
@@ -43,15 +46,16 @@ func init() { // they run what looks at them
 	}
 	for i := range clients {
 		for name := range strings.FieldsSeq(clients[i].names) {
-			programs[name] = func(s *scan, _ int, words []word) { s.client(&clients[i], words) }
+			all[name] = func(s *scan, _ int, words []word) { s.client(&clients[i], words) }
 		}
 	}
 	for name := range strings.FieldsSeq(runners) {
-		programs[name] = func(s *scan, n int, words []word) {
+		all[name] = func(s *scan, n int, words []word) {
 			s.part(n).Opaque = true
 			s.unsure(shown(words[0]) + " runs another program")
 		}
 	}
+	return all
 }
 
 // says makes a line unsure if a word says something.

@@ -30,12 +30,12 @@ func (s *scan) run(part acphost.CommandPart, words []word) {
 		s.add(part)
 		return
 	}
-	t := toolOf[name]
+	t := toolOf()[name]
 	if t != nil {
 		part.Options = t.find(words)
 		part.In = elsewhere(part.Options, words)
 	}
-	if c := commanderOf[name]; c != nil {
+	if c := commanderOf()[name]; c != nil {
 		part.Forms = c.forms(words)
 	} else if command, ok := strings.CutPrefix(name, "git-"); ok && command != "" {
 		part.Forms = append(part.Forms, undashed(command, words))
@@ -45,23 +45,23 @@ func (s *scan) run(part acphost.CommandPart, words []word) {
 			s.unsure(name + " " + o.Name + " runs text")
 		}
 	}
-	w := wrapperOf[name]
-	part.Opaque = t != nil && t.runsSome(part.Options) || t == nil && w == nil && !known[name] && programs[name] == nil
+	w := wrapperOf()[name]
+	part.Opaque = t != nil && t.runsSome(part.Options) || t == nil && w == nil && !known()[name] && programs()[name] == nil
 	n := s.add(part)
 	if n == 0 {
 		return
 	}
 	switch {
-	case bourne[name] || foreignOf[name] != nil:
+	case bourne[name] || foreignOf()[name] != nil:
 		s.shell(n, words)
-	case texts[name] != nil:
-		s.interpreter(texts[name], n, words)
+	case texts()[name] != nil:
+		s.interpreter(texts()[name], n, words)
 	case w != nil:
 		s.wrapper(w, n, words)
-	case builtins[name] != nil:
-		builtins[name](s, n, words)
-	case programs[name] != nil:
-		programs[name](s, n, words)
+	case builtins()[name] != nil:
+		builtins()[name](s, n, words)
+	case programs()[name] != nil:
+		programs()[name](s, n, words)
 	}
 	p := s.part(n)
 	p.Opaque = p.Opaque || slices.ContainsFunc(p.Options, func(o acphost.CommandOption) bool {

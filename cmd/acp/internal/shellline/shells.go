@@ -41,7 +41,7 @@ func (f *foreign) takes(w word) bool {
 func (s *scan) shell(n int, words []word) {
 	name := shown(words[0])
 	if !bourne[base(words[0].Text)] && !(len(words) == 2 && has("--version --help", words[1].Text)) {
-		if slices.ContainsFunc(words[1:], foreignOf[tableName(base(words[0].Text))].takes) {
+		if slices.ContainsFunc(words[1:], foreignOf()[tableName(base(words[0].Text))].takes) {
 			s.part(n).Opaque = true
 			s.unsure(name + " runs text in a language that is not taken apart")
 			return

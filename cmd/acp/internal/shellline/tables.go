@@ -4,11 +4,14 @@ import (
 	"maps"
 	"path"
 	"strings"
+	"sync"
 )
 
 // known are programs that run nothing of what their words say, or that are looked at elsewhere; the
 // words of others may be commands.
-var known = union(set(`
+var known = sync.OnceValue(func() map[string]bool { return union(set(knownNames), bourne, keys(foreignOf()), keys(texts())) })
+
+const knownNames = `
 	. : [ [[ alias bg break cd chdir continue dirs disown echo enable exit export false fg getopts hash help history
 	jobs kill let local logout mapfile popd printf pushd pwd read readarray readonly return set shift shopt source
 	suspend test times trap true type typeset declare ulimit umask unalias unset wait eval fc bind complete compgen
@@ -31,7 +34,7 @@ var known = union(set(`
 	terraform helm ansible-playbook aws gcloud az heroku systemctl journalctl service brew apt apt-get apt-cache dpkg
 	dnf yum rpm pacman apk snap sqlite3 psql mysql redis-cli mongosh shellcheck shfmt hadolint markdownlint cloc tokei
 	pandoc convert ffmpeg open xdg-open pbcopy pbpaste tput clear reset nano mysqldump pg_dump acp
-`), bourne, keys(foreignOf), keys(texts))
+`
 
 // base returns the name of a program without its directory, as the tables have it.
 func base(program string) string {
@@ -51,7 +54,7 @@ func tableName(name string) string {
 
 // inTables reports whether a table has a program.
 func inTables(name string) bool {
-	return toolOf[name] != nil || wrapperOf[name] != nil || known[name] || programs[name] != nil || builtins[name] != nil
+	return toolOf()[name] != nil || wrapperOf()[name] != nil || known()[name] || programs()[name] != nil || builtins()[name] != nil
 }
 
 // isStandard reports whether a name stands for a program of the system and not for some file.
@@ -91,15 +94,18 @@ func keys[T any](table map[string]T) map[string]bool {
 	return all
 }
 
-// byName returns the rows of a table by each of the names that are listed in them.
-func byName[T any](table []T, names func(*T) string) map[string]*T {
-	m := map[string]*T{}
-	for i := range table {
-		for name := range strings.FieldsSeq(names(&table[i])) {
-			m[name] = &table[i]
+// byName returns a function that returns the rows of a table by each of the names that are listed in them. The
+// map is made with its first call: most runs of the program read no command line.
+func byName[T any](table []T, names func(*T) string) func() map[string]*T {
+	return sync.OnceValue(func() map[string]*T {
+		m := map[string]*T{}
+		for i := range table {
+			for name := range strings.FieldsSeq(names(&table[i])) {
+				m[name] = &table[i]
+			}
 		}
-	}
-	return m
+		return m
+	})
 }
 
 // has reports whether a list of options has one; long ones may be abbreviated.
