@@ -17,10 +17,11 @@ import (
 //   - What was sent, answers included, is written for at most
 //     [Settings.FlushTimeout]. Then the stream is closed.
 //
-// Close returns when all of that is done. While handlers or [Config.Linger] still
-// run, however, it returns as soon as what was sent so far is written, so that it
-// may be called inside a handler. It may be called repeatedly and always returns
-// nil. [Conn.Wait] waits for the end and returns its cause.
+// Close returns when all of that is done. While handlers, work that they continue
+// (see [Request.Continue]) or [Config.Linger] still run, however, it returns as soon
+// as what was sent so far is written, so that it may be called inside a handler. It
+// may be called repeatedly and always returns nil. [Conn.Wait] waits for the end and
+// returns its cause.
 func (c *Conn) Close() error {
 	c.mu.Lock()
 	if !c.ending.closing {

@@ -146,10 +146,11 @@ func (r *Request) Answer(result any, err error) bool {
 // before it returns, to declare work that continues after the answer, for methods
 // whose answer only says that something has begun. A connection that ends waits
 // for such work as for a handler: after [Settings.Grace] it calls cancel with the
-// cause, in a goroutine of its own. done must be called when the work has ended; any
-// goroutine may call it, repeatedly. The work does not count for
-// [Settings.MaxRequests]: callers must bound it. For other messages Continue does
-// nothing.
+// cause, in a goroutine of its own, which may run beside done and return after it.
+// done must be called when the work has ended; any goroutine may call it, repeatedly.
+// If it never is, the end of the connection takes a few times Settings.Grace longer.
+// The work does not count for [Settings.MaxRequests]: callers must bound it. For other
+// messages Continue does nothing.
 func (r *Request) Continue(cancel func(cause error)) (done func()) {
 	c := r.conn
 	if r.in == nil {
