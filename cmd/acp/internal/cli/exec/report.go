@@ -107,7 +107,11 @@ func (r *report) changed(s *backend.Session, changes []transcript.Change) {
 	if r.main == "" {
 		return
 	}
-	snap, id := s.Snapshot(), s.ID()
+	r.changes(s.ID(), s.Snapshot(), changes)
+}
+
+// changes writes what changed in a session, with mu held.
+func (r *report) changes(id acp.SessionID, snap *transcript.Snapshot, changes []transcript.Change) {
 	if r.json {
 		l := r.lines[id]
 		if l == nil {

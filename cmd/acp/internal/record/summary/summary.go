@@ -81,7 +81,7 @@ func result(method string, v []byte) string {
 func update(kind string, u []byte) string {
 	var s string
 	switch kind {
-	case "user_message", "agent_message", "agent_thought":
+	case "user_message", "agent_message", "agent_thought", "session_message":
 		s = blocks(frame.Find(u, "content"))
 	case "tool_call", "tool_call_update":
 		s = join(frame.Member(u, "status"), first(frame.Member(u, "title"), frame.Member(u, "toolCallId")))
@@ -99,6 +99,12 @@ func update(kind string, u []byte) string {
 			return true
 		})
 		s = strconv.Itoa(done) + " of " + strconv.Itoa(all) + " done"
+	case "plan_removed":
+		s = frame.Member(u, "planId")
+	case "subagent_update":
+		s = first(frame.Member(u, "title"), frame.Member(u, "sessionId"))
+	case "compaction_update":
+		s = join(frame.Member(u, "status"), frame.Member(u, "error"))
 	case "state_update":
 		s = join(frame.Member(u, "state"), frame.Member(u, "stopReason"))
 	case "current_mode_update":
@@ -110,13 +116,20 @@ func update(kind string, u []byte) string {
 	case "terminal_update", "terminal_output_chunk":
 		s = first(frame.Member(u, "command"), frame.Member(u, "terminalId"))
 	case "available_commands_update":
-		n := 0
-		elements(frame.Find(u, "availableCommands"), func([]byte) bool { n++; return true })
-		s = strconv.Itoa(n) + " commands"
+		s = count(frame.Find(u, "availableCommands")) + " commands"
+	case "config_option_update":
+		s = count(frame.Find(u, "configOptions")) + " options"
 	default:
 		s = block(frame.Find(u, "content"))
 	}
 	return cut(s)
+}
+
+// count returns how many elements an array has.
+func count(list []byte) string {
+	n := 0
+	elements(list, func([]byte) bool { n++; return true })
+	return strconv.Itoa(n)
 }
 
 // blocks returns the text of blocks of content.

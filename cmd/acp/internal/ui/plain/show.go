@@ -121,7 +121,7 @@ func (s *show) begin(session *backend.Session, how acp.Restored) {
 			}
 			continue
 		}
-		s.entry(session, snap, e)
+		s.entry(s.main, e)
 	}
 	if how == acp.RestoredNew {
 		s.put("This is a new session.")
@@ -135,7 +135,11 @@ func (s *show) changed(session *backend.Session, changes []transcript.Change) {
 	if s.main == "" {
 		return
 	}
-	snap := session.Snapshot()
+	s.changes(session.ID(), session.Snapshot(), changes)
+}
+
+// changes says what changed in a session, with mu held.
+func (s *show) changes(id acp.SessionID, snap *transcript.Snapshot, changes []transcript.Change) {
 	whole := map[uint64]bool{}
 	for _, ch := range changes {
 		if ch.Op == transcript.OpSession || ch.Op == transcript.OpNone || whole[ch.Seq] {
@@ -147,11 +151,11 @@ func (s *show) changed(session *backend.Session, changes []transcript.Change) {
 		}
 		m, ok := e.(*transcript.Message)
 		if !ok {
-			s.entry(session, snap, e)
+			s.entry(id, e)
 			continue
 		}
 		text := ch.Text
-		key := entryKey{session.ID(), ch.Seq}
+		key := entryKey{id, ch.Seq}
 		if text == "" {
 			whole[ch.Seq] = true
 			if all := m.Text(); s.read[key] < len(all) {
@@ -159,13 +163,13 @@ func (s *show) changed(session *backend.Session, changes []transcript.Change) {
 			}
 		}
 		if text != "" {
-			s.message(session, key, m, text)
+			s.message(key, m, text)
 		}
 	}
 }
 
 // message says more of a message.
-func (s *show) message(session *backend.Session, key entryKey, m *transcript.Message, text string) {
+func (s *show) message(key entryKey, m *transcript.Message, text string) {
 	first := s.read[key] == 0
 	s.read[key] += len(text)
 	switch {
@@ -190,7 +194,7 @@ func (s *show) message(session *backend.Session, key entryKey, m *transcript.Mes
 }
 
 // entry says an entry that is no message, if there is something new to say.
-func (s *show) entry(session *backend.Session, snap *transcript.Snapshot, e transcript.Entry) {
+func (s *show) entry(id acp.SessionID, e transcript.Entry) {
 	line := ""
 	switch e := e.(type) {
 	case *transcript.ToolCall:
@@ -199,7 +203,7 @@ func (s *show) entry(session *backend.Session, snap *transcript.Snapshot, e tran
 			return
 		}
 		line = ToolLine(e)
-		key := entryKey{session.ID(), e.Seq()}
+		key := entryKey{id, e.Seq()}
 		if !e.Ended() && s.said[key] != "" {
 			return
 		}
@@ -218,7 +222,7 @@ func (s *show) entry(session *backend.Session, snap *transcript.Snapshot, e tran
 	default:
 		return
 	}
-	key := entryKey{session.ID(), e.Seq()}
+	key := entryKey{id, e.Seq()}
 	if line == "" || s.said[key] == line {
 		return
 	}

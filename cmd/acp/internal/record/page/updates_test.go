@@ -1,0 +1,45 @@
+//go:build unix
+
+package page
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/goacp/acp/acpv2"
+	"github.com/goacp/acp/internal/updatetest"
+	"github.com/goacp/acp/transcript"
+)
+
+// TestUpdates: the page draws every update, or it is listed here.
+func TestUpdates(t *testing.T) {
+	_, tb := serve(t, Options{})
+	tb.until(`document.readyState === 'complete'`)
+	tb.eval(`import('/transcript.js').then((m) => { window.drawTranscript = (t) => {
+		const page = new m.Transcript();
+		page.node = document.createElement('div');
+		page.list = [{id: 's', changes: 1}];
+		page.chosen = 's';
+		page.have.set('s', {changes: 1, transcript: t});
+		page.show();
+		return page.main.innerText + [...page.main.querySelectorAll('details')].map((d) => d.textContent).join(' ');
+	}; })`, nil)
+	ignored := map[string]string{
+		"available_commands_update": "the frames have them",
+		"config_option_update":      "the frames have them",
+		"session_info_update":       "the list of sessions has the title",
+	}
+	updatetest.Check(t, ignored, func(t *testing.T, us []acpv2.SessionUpdate) string {
+		c := transcript.New(transcript.Config{})
+		for _, u := range us {
+			c.Apply(u)
+		}
+		data, err := c.Snapshot().MarshalJSON()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var text string
+		tb.eval(fmt.Sprintf(`window.drawTranscript(%s)`, data), &text)
+		return text
+	})
+}
