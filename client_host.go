@@ -11,47 +11,46 @@ import (
 )
 
 // A FileSystem lends files to agents of version 1, which has methods for that;
-// agents of version 2 use the disk. Paths are absolute when it is called, and
-// the session is open. Its methods are called from several goroutines. What
-// they return as a [*jsonrpc.Error] is the answer; see package acphost for one
-// that keeps to given directories.
+// agents of version 2 use the disk. It is called with absolute paths and for
+// sessions that are open, from several goroutines. A [*jsonrpc.Error] that its
+// methods return is sent as the answer. Package acphost has one that is confined
+// to given directories.
 type FileSystem interface {
 	ReadTextFile(ctx context.Context, req *acpv1.ReadTextFileRequest) (*acpv1.ReadTextFileResponse, error)
 	WriteTextFile(ctx context.Context, req *acpv1.WriteTextFileRequest) (*acpv1.WriteTextFileResponse, error)
 }
 
-// A FileReader is the half of a [FileSystem] that reads.
+// A FileReader is the reading half of a [FileSystem].
 type FileReader interface {
 	ReadTextFile(ctx context.Context, req *acpv1.ReadTextFileRequest) (*acpv1.ReadTextFileResponse, error)
 }
 
-// ReadOnly returns a [FileSystem] that offers reading only: agents are told so.
+// ReadOnly returns a [FileSystem] that only reads, and is advertised as such.
 func ReadOnly(r FileReader) FileSystem { return readOnlyFiles{r} }
 
 type readOnlyFiles struct{ FileReader }
 
-// WriteTextFile refuses; agents are not told of it.
+// WriteTextFile refuses. It is not advertised.
 func (readOnlyFiles) WriteTextFile(context.Context, *acpv1.WriteTextFileRequest) (*acpv1.WriteTextFileResponse, error) {
 	return nil, jsonrpc.MethodNotFound(acpv1.MethodFSWriteTextFile.Name)
 }
 
-// A TerminalHost runs commands for agents of version 1. It belongs to one
-// connection, since the ids of sessions are its agent's: see [Client.Terminals].
-// The session is open and a working directory is absolute when it is called, from
-// several goroutines.
+// A TerminalHost runs commands for agents of version 1. It is called with
+// absolute working directories and for sessions that are open, from several
+// goroutines. A host serves one connection, because session ids belong to the
+// agent.
 type TerminalHost interface {
 	CreateTerminal(ctx context.Context, req *acpv1.CreateTerminalRequest) (*acpv1.CreateTerminalResponse, error)
 	TerminalOutput(ctx context.Context, req *acpv1.TerminalOutputRequest) (*acpv1.TerminalOutputResponse, error)
 	WaitForTerminalExit(ctx context.Context, req *acpv1.WaitForTerminalExitRequest) (*acpv1.WaitForTerminalExitResponse, error)
 	KillTerminal(ctx context.Context, req *acpv1.KillTerminalRequest) (*acpv1.KillTerminalResponse, error)
 	ReleaseTerminal(ctx context.Context, req *acpv1.ReleaseTerminalRequest) (*acpv1.ReleaseTerminalResponse, error)
-	// ReleaseSession kills and forgets what a session left. It is called when
-	// a session is closed and when the connection ends. A terminal that
-	// CreateTerminal gives after that is released by ReleaseTerminal.
+	// ReleaseSession kills and forgets what a session has left behind. It is
+	// called when a session is closed and when the connection ends. A terminal
+	// that CreateTerminal returns after that is released by ReleaseTerminal.
 	ReleaseSession(id acpv1.SessionID)
-	// Close ends all terminals. The connection calls it once, when it has ended;
-	// an error is logged. A terminal that CreateTerminal gives after that is
-	// released by ReleaseTerminal.
+	// Close ends all terminals. The connection does not call it: whoever created
+	// the host must.
 	Close() error
 }
 
@@ -60,8 +59,8 @@ func clientFileCapabilities(f FileSystem) acpv1.FileSystemCapabilities {
 	return acpv1.FileSystemCapabilities{ReadTextFile: f != nil, WriteTextFile: f != nil && !readOnly}
 }
 
-// registerHost adds the handlers of files and terminals. What the client does
-// not have gets no handler, and so the answer that it does not exist.
+// registerHost adds the handlers of files and terminals. What the client does not
+// have gets no handler, and is answered as an unknown method.
 func (p *clientV1) registerHost(mux *jsonrpc.Mux) {
 	c := p.c
 	caps := clientFileCapabilities(c.client.Files)
@@ -95,7 +94,7 @@ func (p *clientV1) registerHost(mux *jsonrpc.Mux) {
 		}
 		res, err := t.CreateTerminal(ctx, r)
 		if err == nil && res != nil && s.usable() != nil {
-			// The session was released before there was this one.
+			// The session was released before this terminal existed.
 			release := &acpv1.ReleaseTerminalRequest{SessionID: r.SessionID, TerminalID: res.TerminalID}
 			if _, err := t.ReleaseTerminal(context.WithoutCancel(ctx), release); err != nil {
 				c.client.Logger.Error("acp: release terminal", "error", err)
@@ -123,8 +122,8 @@ func clientTerminalHandler[P, R any](c *ClientConn, mux *jsonrpc.Mux, m jsonrpc.
 	})
 }
 
-// checkHost refuses requests for sessions that are not open and for relative
-// paths; only a working directory may be left out.
+// checkHost refuses requests for sessions that are not open, and relative paths.
+// Only a working directory may be left out.
 func (c *ClientConn) checkHost(ctx context.Context, id acpv1.SessionID, field, path string) (*ClientSession, error) {
 	s, err := c.requestSession(ctx, SessionID(id))
 	if err == nil && !filepath.IsAbs(path) && (path != "" || field != "cwd") {

@@ -28,11 +28,11 @@ const (
 )
 
 // An MCPCall is a request of the agent to an MCP server that this client
-// provides, one of those sessions were opened with as [MCPServerACP] (S104).
-// What the hook returns is MCP's result; nil is null. An [*MCPFailure] is the
-// server's error, as MCP has them; anything else tells the agent that the server
-// failed. ctx is done when the agent cancels the request. At most 64 requests to
-// a server run at once. Experimental.
+// provides: one of those that sessions were opened with as [MCPServerACP]. The
+// hook's result is MCP's result; nil is sent as null. An [*MCPFailure] is sent as
+// the server's error. Any other error is reported to the agent as a failure of
+// the server, without its text. ctx is done when the agent cancels the request.
+// At most 64 requests to one server run at once. Experimental.
 type MCPCall struct {
 	Server    acpv2.MCPServerACPID
 	RequestID acpv2.MCPRequestID
@@ -47,10 +47,9 @@ type MCPCall struct {
 var errMCPAnswered = errors.New("acp: the mcp request has been answered")
 
 // Notify sends a notification that belongs to the request, such as progress. It
-// fails when the request has been answered (S104). It may be called from any
-// goroutine.
+// fails once the request has been answered. It may be called from any goroutine.
 func (m *MCPCall) Notify(ctx context.Context, method string, params json.RawMessage) error {
-	// Held while sending, so that nothing goes out behind the answer.
+	// Held while sending, so that nothing is sent after the answer.
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.done {
@@ -61,15 +60,15 @@ func (m *MCPCall) Notify(ctx context.Context, method string, params json.RawMess
 	}))
 }
 
-// clientMCP are the MCP servers a connection has offered, with the requests that
-// run.
+// clientMCP are the MCP servers that a connection has offered, with the requests
+// that run.
 type clientMCP struct {
 	mu      sync.Mutex
 	servers map[acpv2.MCPServerACPID]map[acpv2.MCPRequestID]struct{}
 }
 
-// offer notes the servers a session is opened with. An id names the same server
-// for as long as the connection lives.
+// offer records the servers that a session is opened with. An id names the same
+// server for as long as the connection lives.
 func (m *clientMCP) offer(list []MCPServer) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -85,7 +84,7 @@ func (m *clientMCP) offer(list []MCPServer) {
 	}
 }
 
-// begin enters a request, or says why it is refused (S106).
+// begin enters a request, or returns why it is refused (S106).
 func (m *clientMCP) begin(server acpv2.MCPServerACPID, id acpv2.MCPRequestID) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -143,20 +142,20 @@ func (c *ClientConn) callMCP(ctx context.Context, p *acpv2.MessageMCPRequest) (*
 	case ctx.Err() != nil:
 		return nil, jsonrpc.ErrRequestCancelled
 	}
-	// Nothing the hook says is an error of the binding, and none of it is the
-	// agent's business.
+	// An error of the hook is never one of the binding, and its text is withheld
+	// from the agent.
 	c.client.Logger.Error("acp: mcp server failed", "method", p.Method, "error", err)
 	return nil, jsonrpc.Errorf(codeMCPFailed, "MCP server failed")
 }
 
-// mcpBindingError is what a hook returns that has asked somebody else, whose
-// answer was an error of the binding.
+// mcpBindingError is the error of a hook that has passed the request on and was
+// answered with an error of the binding.
 type mcpBindingError struct{ said *jsonrpc.Error }
 
 // Error returns what was said.
 func (e *mcpBindingError) Error() string { return e.said.Error() }
 
-// clientCheckMCP looks for what every MCP request must say in its _meta (S107).
+// clientCheckMCP looks for what every MCP request must have in its _meta (S107).
 func clientCheckMCP(params json.RawMessage) *acpv2.MCPError {
 	var p struct {
 		Meta map[string]json.RawMessage `json:"_meta"`

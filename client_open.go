@@ -16,9 +16,9 @@ import (
 	"github.com/goacp/acp/jsonrpc"
 )
 
-// A SessionConfig is what a session is opened with.
+// A SessionConfig says how a session is opened.
 type SessionConfig struct {
-	// Cwd is the working directory, absolute; "" is that of this process.
+	// Cwd is the absolute working directory; "" means that of this process.
 	Cwd                   string
 	AdditionalDirectories []string // further roots, absolute
 	// MCPServers are servers the agent is to connect to. One that the agent
@@ -31,8 +31,8 @@ type SessionConfig struct {
 	SystemPrompt *SystemPrompt
 	// Meta is _meta of the request: an object, or nil.
 	Meta json.RawMessage
-	// Replay says that [ClientConn.Restore] is to prefer a way that tells the
-	// session's history.
+	// Replay makes [ClientConn.Restore] prefer a way that includes the session's
+	// history.
 	Replay bool
 }
 
@@ -114,7 +114,8 @@ func clientCheckSystemPrompt(caps *acpv2.SessionSystemPromptCapabilities, p *Sys
 	return nil
 }
 
-// clientCheckContent refuses content of prompts the agent did not ask for.
+// clientCheckContent refuses content of prompts that the agent has not
+// advertised.
 func clientCheckContent(caps *acpv2.PromptCapabilities, blocks []ContentBlock) error {
 	if len(blocks) == 0 {
 		return errors.New("acp: a prompt must not be empty")
@@ -135,7 +136,7 @@ func clientCheckContent(caps *acpv2.PromptCapabilities, blocks []ContentBlock) e
 		case *EmbeddedResource:
 			what, ok = "embedded resources", caps.EmbeddedContext != nil
 		case *UnknownContentBlock:
-			// A vendor's block; who sends it knows the agent (S84).
+			// A vendor's block; whoever sends it knows the agent (S84).
 			what, ok = "content of type "+b.Type, len(b.Type) > 0 && b.Type[0] == '_'
 		default:
 			return errors.New("acp: a prompt holds a nil block")
@@ -147,16 +148,17 @@ func clientCheckContent(caps *acpv2.PromptCapabilities, blocks []ContentBlock) e
 	return nil
 }
 
-// NewSession opens a new session. Updates of it that arrive before it is known
-// here are kept, up to 1 MiB and 4,096 updates, and told first. A request of the
-// agent about it waits for up to 2 s for the session to be known; then it is
-// answered with -32002, since the agent may be waiting for it before it answers.
+// NewSession opens a new session. Updates of the session that arrive before its
+// id is known are kept, up to 4,096 of them and 1 MiB, and delivered first. A
+// request of the agent about it waits up to 2 s for the id and is then answered
+// with -32002, since the agent may be waiting for that answer before it sends its
+// own.
 func (c *ClientConn) NewSession(ctx context.Context, cfg SessionConfig) (*ClientSession, error) {
 	return c.openNew(ctx, clientOpenNew, "", &cfg)
 }
 
-// Fork opens a new session that begins with a copy of another one's
-// conversation. Experimental.
+// Fork opens a new session that begins with a copy of another one's conversation.
+// Experimental.
 func (c *ClientConn) Fork(ctx context.Context, source SessionID, cfg SessionConfig) (*ClientSession, error) {
 	return c.openNew(ctx, clientOpenFork, source, &cfg)
 }
@@ -168,8 +170,8 @@ func (c *ClientConn) openNew(ctx context.Context, how clientOpening, source Sess
 	c.mcp.offer(cfg.MCPServers)
 	c.beginOpening()
 	defer c.endOpening()
-	// The session is made where its answer arrives, so that nothing behind it
-	// is missed; what is told of it waits until the answer was looked at.
+	// The session is made as its answer arrives, so that nothing after the answer is
+	// missed; its updates wait until the answer has been examined.
 	var s, old *ClientSession
 	m := &timeline.Mark[clientItem]{Done: make(chan struct{})}
 	known := func(id SessionID) {
@@ -202,13 +204,13 @@ func (c *ClientConn) openNew(ctx context.Context, how clientOpening, source Sess
 	return s, nil
 }
 
-// Resume opens an earlier session without its history. If the session is open
-// on this connection already, that is what is returned.
+// Resume opens an earlier session without its history. If the session is already
+// open on this connection, Resume returns that one.
 func (c *ClientConn) Resume(ctx context.Context, id SessionID, cfg SessionConfig) (*ClientSession, error) {
 	return c.openAgain(ctx, clientOpenResume, id, &cfg)
 }
 
-// Load opens an earlier session and has its history told, as updates that are
+// Load opens an earlier session and has the agent send its history, as updates
 // marked as replayed, before it returns.
 func (c *ClientConn) Load(ctx context.Context, id SessionID, cfg SessionConfig) (*ClientSession, error) {
 	return c.openAgain(ctx, clientOpenLoad, id, &cfg)
@@ -251,7 +253,7 @@ func (c *ClientConn) openAgain(ctx context.Context, how clientOpening, id Sessio
 	return nil, err
 }
 
-// apply takes the answer that opened the session in.
+// apply adopts what the answer that opened the session says.
 func (s *ClientSession) apply(cfg *SessionConfig, res *clientOpened) {
 	s.v1.SetOptions(res.options)
 	s.mu.Lock()
@@ -265,7 +267,7 @@ func (s *ClientSession) apply(cfg *SessionConfig, res *clientOpened) {
 	}
 }
 
-// Restored says how [ClientConn.Restore] came by a session.
+// Restored says how [ClientConn.Restore] opened a session.
 type Restored uint8
 
 // The ways to come by a session.
@@ -275,7 +277,7 @@ const (
 	RestoredLoaded                      // it goes on; its history was told
 )
 
-// String returns new, resumed or loaded.
+// String returns "new", "resumed" or "loaded".
 func (r Restored) String() string {
 	switch r {
 	case RestoredNew:
@@ -288,11 +290,12 @@ func (r Restored) String() string {
 	return "not restored"
 }
 
-// Restore opens an earlier session in the best way the agent offers, and says
-// which it was: with its history if [SessionConfig.Replay] is set and else
-// without, or in the other way if the agent offers only that. If the agent
-// offers neither or does not have the session (see [IsSessionNotFound]), or id is
-// empty, it opens a new one, whose id is another.
+// Restore opens an earlier session in the best way the agent offers, and returns
+// which one that was. If [SessionConfig.Replay] is set it prefers
+// [ClientConn.Load], and otherwise [ClientConn.Resume]; if the agent offers only
+// the other, it uses that. It opens a new session, with another id, if the agent
+// offers neither, if it does not have the session (see [IsSessionNotFound]), or
+// if id is empty.
 func (c *ClientConn) Restore(ctx context.Context, id SessionID, cfg SessionConfig) (*ClientSession, Restored, error) {
 	ways := []clientOpening{clientOpenResume, clientOpenLoad}
 	if cfg.Replay {
@@ -320,22 +323,22 @@ func (c *ClientConn) Restore(ctx context.Context, id SessionID, cfg SessionConfi
 	return s, RestoredNew, nil
 }
 
-// ListOptions narrows a list of sessions down.
+// ListOptions filters a list of sessions.
 type ListOptions struct {
 	Cwd string // only sessions with this working directory, absolute; "" for all
-	// Archived says whether archived sessions are listed; "" for not.
+	// Archived says whether archived sessions are listed; "" excludes them.
 	// Experimental.
 	Archived SessionArchiveFilter
 	// Meta is _meta of the requests: an object, or nil.
 	Meta json.RawMessage
 }
 
-// maxSessionPages bounds how long a list an agent may tell.
+// maxSessionPages bounds the pages of an agent's list.
 const maxSessionPages = 10_000
 
-// Sessions lists the sessions the agent knows, page by page as they are asked
-// for. An error is the last thing it yields; an agent whose list does not end,
-// after 10,000 pages or because it comes back to where it was, is one.
+// Sessions lists the sessions the agent knows. Pages are requested as they are
+// needed. An error is the last thing it yields. An endless list (10,000 pages, or
+// a repeated cursor) is reported as an error.
 func (c *ClientConn) Sessions(ctx context.Context, o ListOptions) iter.Seq2[SessionInfo, error] {
 	return func(yield func(SessionInfo, error) bool) {
 		q := &SessionQuery{Cwd: o.Cwd, Archived: o.Archived, Meta: o.Meta}
@@ -375,7 +378,7 @@ func (c *ClientConn) Sessions(ctx context.Context, o ListOptions) iter.Seq2[Sess
 }
 
 // concern makes a call about a session, in the session's timeline if it is open
-// here. then, which may be nil, runs when the call has succeeded.
+// here. then, which may be nil, is called if the call has succeeded.
 func (c *ClientConn) concern(ctx context.Context, id SessionID, call func(opt jsonrpc.CallOption) error, then func(s *ClientSession)) error {
 	s, ok := c.Session(id)
 	if !ok {
@@ -388,7 +391,7 @@ func (c *ClientConn) concern(ctx context.Context, id SessionID, call func(opt js
 	})
 }
 
-// gone makes the answer that a session does not exist a success (S31).
+// gone turns the answer that a session does not exist into success (S31).
 func gone(err error) error {
 	if errors.Is(err, jsonrpc.ErrResourceNotFound) {
 		return nil
@@ -396,8 +399,8 @@ func gone(err error) error {
 	return err
 }
 
-// Delete removes a session from the agent's list; if it is open here, it is
-// closed. That the agent does not have it is no error (S31).
+// Delete removes a session from the agent's list. If it is open here, it is
+// closed. It is not an error if the agent does not have the session.
 func (c *ClientConn) Delete(ctx context.Context, id SessionID) error {
 	return c.concern(ctx, id, func(opt jsonrpc.CallOption) error {
 		return gone(c.proto().deleteSession(ctx, id, opt))
@@ -414,24 +417,22 @@ func (c *ClientConn) CloseSession(ctx context.Context, id SessionID) error {
 	}, (*ClientSession).forget)
 }
 
-// Archive puts a session aside; if it is open here, it is closed.
-// Experimental.
+// Archive archives a session. If it is open here, it is closed. Experimental.
 func (c *ClientConn) Archive(ctx context.Context, id SessionID) error {
 	return c.concern(ctx, id, func(opt jsonrpc.CallOption) error {
 		return c.proto().archiveSession(ctx, id, true, opt)
 	}, (*ClientSession).forget)
 }
 
-// Unarchive takes a session back from where Archive put it. Experimental.
+// Unarchive takes a session out of the archive. Experimental.
 func (c *ClientConn) Unarchive(ctx context.Context, id SessionID) error {
 	return c.concern(ctx, id, func(opt jsonrpc.CallOption) error {
 		return c.proto().archiveSession(ctx, id, false, opt)
 	}, nil)
 }
 
-// Status tells whether the agent has a session in memory and, in version 2,
-// what it is doing. A status that is not known counts as saved (S85).
-// Experimental.
+// Status reports whether the agent has a session in memory and, in version 2,
+// what it is doing. A status that is not known counts as saved. Experimental.
 func (c *ClientConn) Status(ctx context.Context, id SessionID) (*acpv2.SessionStatusResponse, error) {
 	if s, ok := c.Session(id); ok {
 		defer s.calling()()
@@ -440,7 +441,7 @@ func (c *ClientConn) Status(ctx context.Context, id SessionID) (*acpv2.SessionSt
 	return res, c.explain(err)
 }
 
-// SetTitle gives a session a title and returns it as the agent stored it.
+// SetTitle gives a session a title and returns the title as the agent stored it.
 // Experimental.
 func (c *ClientConn) SetTitle(ctx context.Context, id SessionID, title string) (string, error) {
 	var stored string
@@ -455,8 +456,8 @@ func (c *ClientConn) SetTitle(ctx context.Context, id SessionID, title string) (
 	return stored, err
 }
 
-// Login logs in by one of the agent's [ClientConn.AuthMethods]; those of type
-// terminal are not for this but for the user to run.
+// Login logs in by one of the agent's [ClientConn.AuthMethods]. Those of type
+// terminal cannot be used in this way: the user has to run them.
 func (c *ClientConn) Login(ctx context.Context, id AuthMethodID) error {
 	return c.explain(c.proto().login(ctx, id))
 }
@@ -470,19 +471,19 @@ func (c *ClientConn) AuthStatus(ctx context.Context) (*AuthStatus, error) {
 	return res, c.explain(err)
 }
 
-// Providers lists the providers of language models the agent can be told how to
-// reach. Experimental.
+// Providers lists the providers of language models that the agent can be
+// configured for. Experimental.
 func (c *ClientConn) Providers(ctx context.Context) ([]ProviderInfo, error) {
 	res, err := c.proto().providers(ctx)
 	return res, c.explain(err)
 }
 
-// SetProvider tells the agent how to reach a provider. Experimental.
+// SetProvider configures how the agent reaches a provider. Experimental.
 func (c *ClientConn) SetProvider(ctx context.Context, p *ProviderSetting) error {
 	return c.explain(c.proto().setProvider(ctx, p))
 }
 
-// DisableProvider tells the agent to do without a provider. Experimental.
+// DisableProvider makes the agent stop using a provider. Experimental.
 func (c *ClientConn) DisableProvider(ctx context.Context, id ProviderID) error {
 	return c.explain(c.proto().disableProvider(ctx, id))
 }

@@ -7,18 +7,18 @@ import (
 	"github.com/goacp/acp/jsonrpc"
 )
 
-// errAwaitsItself is the error of waiting, in an Update hook, for the end of a turn
-// that is reported only after that hook has returned.
+// errAwaitsItself is returned by waiting, in an Update hook, for the end of a
+// turn that is reported only after that hook has returned.
 var errAwaitsItself = errors.New("acp: an Update hook would wait for itself: the turn of a prompt of its own session ends behind it; wait in another goroutine")
 
-// selfWait is how long an Update hook may still run when somebody waits for a prompt
-// that was sent with its ctx. A goroutine that the hook has started may wait: the
-// hook returns soon, then.
+// selfWait is how long an Update hook may still run when somebody waits for a
+// prompt that was sent with its ctx. A goroutine that the hook has started may
+// wait: the hook then returns soon.
 const selfWait = 100 * time.Millisecond
 
-// awaitsItself reports whether the reply's turn cannot end while its caller waits
-// for that: it was sent in a hook of its session that does not return. In version 1
-// the answer ends the reply, and waits for no hook.
+// awaitsItself reports whether the reply's turn cannot end while the caller waits
+// for it: the prompt was sent in a hook of its session that does not return. In
+// version 1 the answer ends the reply and waits for no hook.
 func (r *Reply) awaitsItself() bool {
 	s := r.s
 	if s.conn.Version() == 1 || !s.toldIn(r) {
@@ -39,7 +39,7 @@ func (r *Reply) awaitsItself() bool {
 	return busy && now == at
 }
 
-// toldIn reports whether the ctx of a prompt is that of an Update hook of the
+// toldIn reports whether a prompt was sent with the ctx of an Update hook of the
 // session.
 func (s *ClientSession) toldIn(r *Reply) bool {
 	if h, of := hookFrom(r.ctx); h != nil {

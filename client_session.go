@@ -15,12 +15,11 @@ import (
 	"github.com/goacp/acp/jsonrpc"
 )
 
-// A ClientSession is a session as its client sees it. It is made by
-// [ClientConn.NewSession] and the like, and safe for concurrent use. What it
-// tells of the session's state is what the updates that were handled so far,
-// up to the one of a running Update hook, have told. After [ClientSession.Close],
-// and when the connection has ended, its methods fail with [ErrSessionClosed]
-// or with [jsonrpc.ErrClosed].
+// A ClientSession is a client's end of a session. [ClientConn.NewSession] and the
+// like make it. It is safe for concurrent use. Its accessors reflect every update
+// handled so far, including the one a running Update hook is processing. After
+// [ClientSession.Close], and when the connection has ended, its methods fail with
+// [ErrSessionClosed] or [jsonrpc.ErrClosed].
 type ClientSession struct {
 	conn   *ClientConn
 	id     SessionID
@@ -120,15 +119,15 @@ func (s *ClientSession) deliverV2(ctx context.Context, n *acpv2.UpdateSessionNot
 	s.emit(ctx, &Update{Session: s, Update: u, V2: n})
 }
 
-// clientText is an update that is text of the agent's, allocated at once. Several of
-// them at once would be cheaper still, but who keeps one update must not keep others
-// alive (ADR 0016).
+// clientText is a text update of the agent's, allocated at once. Allocating
+// several at a time would be cheaper still, but an update that is kept must not
+// keep others alive (ADR 0016).
 type clientText struct {
 	update Update
 	chunk  translate.TextChunk
 }
 
-// emit tells everybody who wants to know of an update.
+// emit passes an update to the hook and to the replies in flight.
 func (s *ClientSession) emit(ctx context.Context, u *Update) {
 	s.mu.Lock()
 	if s.forgotten {
@@ -167,7 +166,8 @@ func (s *ClientSession) emit(ctx context.Context, u *Update) {
 	}
 }
 
-// tell calls the Update hook. The engine knows of those that run in handlers.
+// tell calls the Update hook. The engine itself knows of hooks that run in
+// handlers.
 func (s *ClientSession) tell(call func()) {
 	c := s.conn
 	if s.line.Apart() {
@@ -184,7 +184,7 @@ func (s *ClientSession) usable() error {
 	return s.closed
 }
 
-// shut ends what goes on in a session that is closed or lost.
+// shut ends everything in a session that is closed or lost.
 func (s *ClientSession) shut(err error) {
 	s.mu.Lock()
 	if s.closed != nil {
@@ -203,7 +203,7 @@ func (s *ClientSession) shut(err error) {
 	}
 }
 
-// forget closes the client's side of a session the agent has closed.
+// forget closes the client's end of a session that the agent has closed.
 func (s *ClientSession) forget() {
 	s.conn.drop(s)
 	for _, child := range s.conn.childrenOf(s) {
@@ -215,16 +215,17 @@ func (s *ClientSession) forget() {
 	s.shut(ErrSessionClosed)
 }
 
-// Close asks the agent to stop everything in the session and free it. What it
-// still tells is handled first; then prompts in flight fail with
-// [ErrSessionClosed]. A session the agent does not know any more counts as
-// closed (S31). An agent of version 1 need not offer it; then prompts in flight
-// are cancelled, which is all it is told, and the session is forgotten here:
-// prompts fail at once, its terminals are released, and what the agent still
-// tells of it concerns nobody.
+// Close asks the agent to stop everything in the session and release it. Updates
+// that still arrive are handled first; then prompts in flight fail with
+// [ErrSessionClosed]. A session that the agent no longer knows counts as closed.
+//
+// An agent of version 1 need not support closing. If it does not, it is asked to
+// cancel the prompts in flight, and the session is closed on this side only: its
+// prompts fail at once, its terminals are released, and later updates for it are
+// ignored.
 func (s *ClientSession) Close(ctx context.Context) error { return s.conn.CloseSession(ctx, s.id) }
 
-// abandon is Close for an agent that cannot be told.
+// abandon is Close for an agent that does not support closing.
 func (s *ClientSession) abandon(ctx context.Context) error {
 	s.mu.Lock()
 	busy := len(s.replies) > 0
@@ -246,15 +247,15 @@ func (s *ClientSession) Fork(ctx context.Context, cfg SessionConfig) (*ClientSes
 	return s.conn.Fork(ctx, s.id, cfg)
 }
 
-// SetTitle gives the session a title and returns it as the agent stored it.
-// Experimental.
+// SetTitle gives the session a title and returns the title as the agent stored
+// it. Experimental.
 func (s *ClientSession) SetTitle(ctx context.Context, title string) (string, error) {
 	return s.conn.SetTitle(ctx, s.id, title)
 }
 
-// SetOption changes one of the session's options, and returns when [Options]
-// tells so. Modes and models of agents of version 1 that are not options there
-// are changed in their own way.
+// SetOption changes one of the session's options. When it returns,
+// [ClientSession.Options] reflects the change. In version 1, modes and models
+// that are not options there are changed by their own methods.
 func (s *ClientSession) SetOption(ctx context.Context, id SessionConfigID, value SessionConfigOptionValue) error {
 	if err := s.usable(); err != nil {
 		return err
@@ -269,7 +270,7 @@ func (s *ClientSession) SetOption(ctx context.Context, id SessionConfigID, value
 	}, func(context.Context) { s.setOptions(after(s.Options())) })
 }
 
-// SetMode changes the option that stands for the mode the agent works in.
+// SetMode changes the option for the mode that the agent works in.
 func (s *ClientSession) SetMode(ctx context.Context, id SessionConfigValueID) error {
 	option, ok := translate.ModeOptionID(s.Options())
 	if !ok {
@@ -278,7 +279,7 @@ func (s *ClientSession) SetMode(ctx context.Context, id SessionConfigValueID) er
 	return s.SetOption(ctx, option, &SessionConfigOptionValueID{Value: id})
 }
 
-// SetModel changes the option that stands for the model the agent uses.
+// SetModel changes the option for the model that the agent uses.
 func (s *ClientSession) SetModel(ctx context.Context, id SessionConfigValueID) error {
 	option, ok := translate.ModelOptionID(s.Options())
 	if !ok {
@@ -295,8 +296,8 @@ func (s *ClientSession) setOptions(options []SessionConfigOption) {
 	s.mu.Unlock()
 }
 
-// CancelToolCall asks the agent to stop a tool call, which has to say that this
-// is possible (S90). The end is told by an update. Version 2 only.
+// CancelToolCall asks the agent to stop a tool call that is marked as
+// cancellable. An update reports its end. Version 2 only.
 func (s *ClientSession) CancelToolCall(ctx context.Context, id ToolCallID) error {
 	if err := s.usable(); err != nil {
 		return err
@@ -311,8 +312,8 @@ func (s *ClientSession) CancelToolCall(ctx context.Context, id ToolCallID) error
 	return s.conn.explain(s.conn.proto().cancelToolCall(ctx, s.id, id))
 }
 
-// CancelTerminal asks the agent to stop the command in a terminal of its own,
-// which has to say that this is possible (S90). Version 2 only.
+// CancelTerminal asks the agent to stop the command in one of its own terminals
+// that is marked as cancellable. Version 2 only.
 func (s *ClientSession) CancelTerminal(ctx context.Context, id TerminalID) error {
 	if err := s.usable(); err != nil {
 		return err
@@ -327,15 +328,15 @@ func (s *ClientSession) CancelTerminal(ctx context.Context, id TerminalID) error
 	return s.conn.explain(s.conn.proto().cancelTerminal(ctx, s.id, id))
 }
 
-// Options returns the session's options with their values. In version 1 modes
-// are among them, and models of older agents.
+// Options returns the session's options with their values. In version 1 they
+// include the modes, and the models of older agents.
 func (s *ClientSession) Options() []SessionConfigOption {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.state.options)
 }
 
-// Commands returns the commands the user can type.
+// Commands returns the slash commands that the user can type.
 func (s *ClientSession) Commands() []AvailableCommand {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -349,8 +350,8 @@ func (s *ClientSession) Title() string {
 	return s.state.title
 }
 
-// State returns the latest state of the foreground; a session is idle until
-// told otherwise (S88). In version 1 it is running while a prompt is.
+// State returns the latest state of the foreground. A session is idle until an
+// update says otherwise. In version 1 it is running while a prompt is in flight.
 func (s *ClientSession) State() StateUpdate {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -360,16 +361,16 @@ func (s *ClientSession) State() StateUpdate {
 	return s.state.state
 }
 
-// Background returns what was last reported to go on besides the foreground;
-// nil means that nothing was ever reported.
+// Background returns the background work that was last reported, or nil if none
+// was ever reported.
 func (s *ClientSession) Background() []BackgroundWork {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.state.background)
 }
 
-// Usage returns how full the context is and what the session has cost, or nil
-// when that is not known.
+// Usage returns how full the context window is and what the session has cost, or
+// nil if that is not known.
 func (s *ClientSession) Usage() *UsageUpdate {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -7,7 +7,7 @@ import (
 	"github.com/goacp/acp/internal/timeline"
 )
 
-// What is kept for sessions that are not known yet.
+// Bounds of what is kept for sessions that are not known yet.
 const (
 	clientEarlySessions = 64
 	clientEarlyUpdates  = 4096
@@ -23,8 +23,8 @@ type clientEarly struct {
 	calls   *clientCalls
 }
 
-// arrived counts the updates of a session, on the reader. It returns where what
-// they say of tool calls goes.
+// arrived counts the updates of a session, on the reader. It returns what records
+// their tool calls.
 func (c *ClientConn) arrived(id SessionID, updates uint64) *clientCalls {
 	if s := c.recent.Load(); s != nil && s.id == id {
 		s.line.Arrived(updates)
@@ -62,8 +62,8 @@ func (c *ClientConn) earlyOf(id SessionID) *clientEarly {
 }
 
 // handleUpdate is the handler of session/update. An update of a session whose
-// session/new is not answered yet is kept; one of any other unknown session
-// concerns nobody.
+// session/new has not been answered yet is kept; one of any other unknown session
+// is ignored.
 func (c *ClientConn) handleUpdate(ctx context.Context, id SessionID, it clientItem) {
 	if s := c.recent.Load(); s != nil && s.id == id {
 		s.line.Handle(ctx, it)
@@ -83,8 +83,8 @@ func (c *ClientConn) handleUpdate(ctx context.Context, id SessionID, it clientIt
 	}
 }
 
-// hold keeps an update of an unknown session, or reports that it does not. It
-// is called with mu held.
+// hold keeps an update of an unknown session, or reports that it did not. It is
+// called with mu held.
 func (c *ClientConn) hold(id SessionID, it clientItem) bool {
 	e := c.earlyOf(id)
 	if e == nil {
@@ -106,7 +106,7 @@ func (c *ClientConn) hold(id SessionID, it clientItem) bool {
 	return true
 }
 
-// beginOpening says that the answer to a request is going to be a new session.
+// beginOpening records that the answer to a request will be a new session.
 func (c *ClientConn) beginOpening() {
 	c.mu.Lock()
 	c.opening++
@@ -123,7 +123,7 @@ func (c *ClientConn) endOpening() {
 	c.mu.Unlock()
 }
 
-// notify wakes those who wait for a session. It is called with mu held.
+// notify wakes the calls that wait for a session. It is called with mu held.
 func (c *ClientConn) notify() {
 	if c.changed != nil {
 		close(c.changed)
@@ -132,8 +132,9 @@ func (c *ClientConn) notify() {
 }
 
 // add makes a session known, on the reader if it is new to the agent. What has
-// arrived for it becomes the beginning of its timeline, behind the mark m. A
-// session of the same id, which the agent has forgotten, is returned.
+// arrived for it becomes the beginning of its timeline, after the mark m. If
+// there is a session of the same id, which the agent has forgotten, add returns
+// that one.
 func (c *ClientConn) add(s *ClientSession, m *timeline.Mark[clientItem]) (old *ClientSession) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -151,8 +152,9 @@ func (c *ClientConn) add(s *ClientSession, m *timeline.Mark[clientItem]) (old *C
 	return old
 }
 
-// known returns the session with the given id, to be opened again, which is
-// added if it is not there. endOpeningAgain says that this is over.
+// known returns the session with the given id, which is about to be opened again,
+// and adds it if it does not exist. endOpeningAgain must be called when it has
+// been opened.
 func (c *ClientConn) known(id SessionID, cwd string) *ClientSession {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -166,8 +168,8 @@ func (c *ClientConn) known(id SessionID, cwd string) *ClientSession {
 	return s
 }
 
-// endOpeningAgain reports whether nobody else is opening the session. If so, and
-// it never was open, nobody gets it any more.
+// endOpeningAgain reports whether no other call is opening the session. If so,
+// and it never was open, nobody will get it any more.
 func (c *ClientConn) endOpeningAgain(s *ClientSession) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -195,13 +197,13 @@ func (c *ClientConn) drop(s *ClientSession) {
 	c.mu.Unlock()
 }
 
-// clientUnknownWait is how long a request about a session that is not known
-// waits while some session/new is not answered.
+// clientUnknownWait is how long a request about an unknown session waits while
+// some session/new has not been answered.
 const clientUnknownWait = 2 * time.Second
 
-// requestSession returns the session a request of the agent is about. While a
-// session is being opened it may become known; but the agent may not answer
-// before it has what it asks for.
+// requestSession returns the session that a request of the agent is about. While
+// a session is being opened it may become known; but the agent may not answer
+// before its request is answered.
 func (c *ClientConn) requestSession(ctx context.Context, id SessionID) (*ClientSession, error) {
 	var enough <-chan time.Time
 	for {

@@ -6,7 +6,7 @@ import (
 	"github.com/goacp/acp/acpv2"
 )
 
-// clientState is what the updates of a session have told about it as a whole.
+// clientState is what updates have said about a session as a whole.
 type clientState struct {
 	options    []SessionConfigOption
 	commands   []AvailableCommand
@@ -18,7 +18,7 @@ type clientState struct {
 	terminals  clientCancellable
 }
 
-// apply takes an update in. Nothing an update holds is changed.
+// apply records an update. Nothing that an update holds is changed.
 func (s *clientState) apply(u SessionUpdate) {
 	switch u := u.(type) {
 	case *ConfigOptionUpdate:
@@ -63,7 +63,7 @@ func (s *clientState) apply(u SessionUpdate) {
 }
 
 // clientCancellable are the ids of what can be cancelled now (S90). Beyond
-// maxCancellable the oldest are forgotten.
+// maxCancellable the oldest are dropped.
 type clientCancellable struct {
 	ids   map[string]bool
 	order []string
@@ -99,8 +99,8 @@ func (c *clientCancellable) set(id string, ok bool) {
 }
 
 // clientStateChange reads the state update of agents that follow a draft of
-// version 2, where it had another name and spelled the stop reason differently.
-// What is not understood stays as it is.
+// version 2, which had another name for it and spelled the stop reason
+// differently. What it does not understand is returned unchanged.
 func clientStateChange(old *acpv2.UnknownSessionUpdate) SessionUpdate {
 	var members map[string]json.RawMessage
 	if json.Unmarshal(old.Raw, &members) != nil {

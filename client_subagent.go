@@ -6,19 +6,18 @@ import (
 )
 
 // clientMaxChildren bounds the sessions of subagents that are known on a
-// connection at a time. What happens in further ones concerns nobody.
+// connection at a time. Further ones are ignored.
 const clientMaxChildren = 1024
 
-// Parent returns the session that told of this one, if this one is a subagent's
-// that was made known by an update, and else nil. It is told of in the hooks like
-// any other session, permission requests included, from the update on that
-// speaks of it; a connection knows up to 1,024 such sessions. It ends with its
-// parent. Whether the agent takes calls about it is the agent's business.
-// Experimental.
+// Parent returns the session that spawned this one, or nil if this is not a
+// subagent's session. Once the parent's [SubagentUpdate] has arrived, hooks
+// receive the subagent's updates and permission requests like any other
+// session's. A connection knows up to 1,024 such sessions; each ends with its
+// parent. The agent decides whether it accepts calls about them. Experimental.
 func (s *ClientSession) Parent() *ClientSession { return s.parent }
 
-// announce makes the sessions known that an update tells of. It runs on the
-// reader, so that nothing that is told of them afterwards is missed.
+// announce makes the sessions known that an update introduces. It runs on the
+// reader, so that none of their updates is missed.
 func (c *ClientConn) announce(parent SessionID, params any) {
 	var child SessionID
 	switch n := params.(type) {

@@ -10,7 +10,7 @@ import (
 	"github.com/goacp/acp/internal/translate"
 )
 
-// What is remembered of the tool calls of a session, for questions about them.
+// Bounds of what is remembered about the tool calls of a session.
 const (
 	maxKnownCalls     = 256     // those told of last
 	maxKnownCallBytes = 1 << 20 // of all of them; beyond it the oldest are forgotten
@@ -18,9 +18,9 @@ const (
 	maxKnownContent   = 4 << 10 // of a part of what a call shows
 )
 
-// clientCalls remembers what was told of tool calls. Agents ask about a call by
-// its id, and whoever decides has to know what it is about: so it is taken in as
-// it arrives, on the reader, and no request can overtake it.
+// clientCalls remembers what updates have said about tool calls. Agents ask about
+// a call by its id, and whoever decides must know what it is about. So updates
+// are recorded as they arrive, on the reader, where no request can overtake them.
 type clientCalls struct {
 	mu    sync.Mutex
 	calls map[ToolCallID]*clientCall
@@ -34,7 +34,7 @@ type clientCall struct {
 	content int            // bytes of the content
 }
 
-// see takes in what a message tells of a tool call.
+// see records what a message says about a tool call.
 func (k *clientCalls) see(params any) {
 	switch p := params.(type) {
 	case *acpv1.SessionNotification:
@@ -113,8 +113,7 @@ func (k *clientCalls) set(id ToolCallID, u *ToolCallUpdate, nulls bool) {
 	k.used(id)
 }
 
-// used makes a call the latest one, and forgets the oldest ones beyond the
-// bounds.
+// used makes a call the latest one, and drops the oldest ones beyond the bounds.
 func (k *clientCalls) used(id ToolCallID) {
 	if i := slices.Index(k.order, id); i >= 0 {
 		k.order = slices.Delete(k.order, i, i+1)
@@ -128,7 +127,7 @@ func (k *clientCalls) used(id ToolCallID) {
 	}
 }
 
-// known returns a copy of what was told of a call, or nil.
+// known returns a copy of what is known about a call, or nil.
 func (k *clientCalls) known(id ToolCallID) *ToolCallUpdate {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -147,7 +146,7 @@ func (k *clientCalls) known(id ToolCallID) *ToolCallUpdate {
 	return &told
 }
 
-// under returns what is known of a call, and on top of it what u says.
+// under returns what is known about a call, overlaid with what u says.
 func (k *clientCalls) under(u *ToolCallUpdate, nulls bool) *ToolCallUpdate {
 	known := k.known(u.ToolCallID)
 	if known == nil {
@@ -160,8 +159,9 @@ func (k *clientCalls) under(u *ToolCallUpdate, nulls bool) *ToolCallUpdate {
 	return &both
 }
 
-// clientOverlay changes what is known of a call as u says. In version 1 many
-// write null for what they do not mention: without nulls it says nothing.
+// clientOverlay changes what is known about a call to what u says. In version 1
+// many agents write null for what they do not mention: unless nulls is set, null
+// says nothing.
 func clientOverlay(call, u *ToolCallUpdate, nulls bool) {
 	clientPatch(&call.Name, u.Name, nulls)
 	clientPatch(&call.Title, u.Title, nulls)
@@ -180,8 +180,8 @@ func clientPatch[T any](old *acpv2.Patch[T], p acpv2.Patch[T], nulls bool) {
 	}
 }
 
-// clientOwn copies what is kept of an update, the content aside: what was
-// received may share the memory of a message of any size.
+// clientOwn copies the parts of an update that are kept, except its content: what
+// was received may share the memory of a message of any size.
 func clientOwn(u *ToolCallUpdate) *ToolCallUpdate {
 	own := &ToolCallUpdate{
 		Name: clientOwnText(u.Name), Title: clientOwnText(u.Title), Kind: clientOwnText(u.Kind), Status: clientOwnText(u.Status),
@@ -204,9 +204,10 @@ func clientOwnText[T ~string](p acpv2.Patch[T]) acpv2.Patch[T] {
 	return p
 }
 
-const clientItemBytes = 64 // what a part of a call counts besides its text
+// clientItemBytes is what a part of a call counts in addition to its text.
+const clientItemBytes = 64
 
-// shorten drops what is too large to be kept, the content aside.
+// shorten drops what is too large to be kept, except the content.
 func (call *clientCall) shorten() {
 	t := &call.told
 	call.head = 2*clientItemBytes + len(t.ToolCallID)
@@ -236,8 +237,8 @@ func (call *clientCall) shorten() {
 	}
 }
 
-// addContent adds what there is room for to a list of the call's own. It adds
-// copies, for the reason clientOwn does.
+// addContent adds as much content as fits to a list of the call's own. It adds
+// copies, for the reason given at clientOwn.
 func (call *clientCall) addContent(list []ToolCallContent, content ...ToolCallContent) {
 	for _, c := range content {
 		if c = clientShortContent(c); c == nil {
@@ -256,8 +257,9 @@ func (call *clientCall) addContent(list []ToolCallContent, content ...ToolCallCo
 	call.told.Content = acpv2.Set(list)
 }
 
-// clientShortContent returns c if it is a short text, a terminal or a diff, of a
-// large one only which files it is about; else nil.
+// clientShortContent returns c if it is a short text, a terminal or a diff; of a
+// large diff it returns only the files it is about. For anything else it returns
+// nil.
 func clientShortContent(c ToolCallContent) ToolCallContent {
 	switch c := c.(type) {
 	case *acpv2.Diff:
@@ -275,8 +277,8 @@ func clientShortContent(c ToolCallContent) ToolCallContent {
 	return nil
 }
 
-// clientContentV1 translates what a call shows. No patches are made of large
-// edits, since those are not kept.
+// clientContentV1 translates what a call shows. Large edits are not made into
+// patches, since those are not kept.
 func clientContentV1(list []acpv1.ToolCallContent) []ToolCallContent {
 	out := make([]ToolCallContent, 0, len(list))
 	for _, c := range list {

@@ -14,23 +14,23 @@ const (
 	maxSeenIdles    = 16  // ends of turns likewise
 )
 
-// clientTurns follows the turns of a session of version 2, where the answer to
-// a prompt is a receipt and the turn ends when the session is idle (S87, S88).
-// Only who delivers the session's updates uses it.
+// clientTurns follows the turns of a session of version 2, where the answer to a
+// prompt is a receipt and the turn ends when the session is idle (S87, S88). Only
+// the goroutine that delivers the session's updates uses it.
 type clientTurns struct {
 	seq     uint64 // updates told so far; the first is 1
 	working bool   // the foreground was not idle
 	seen    []clientSeen
 }
 
-// clientSeen is a message of the user's that was told of.
+// clientSeen is a message of the user's that an update has contained.
 type clientSeen struct {
 	id      MessageID
 	seq     uint64
 	claimed bool // it is some prompt's
 }
 
-// see takes an update of version 2 in, after everybody has been told.
+// see records an update of version 2, after it has been delivered.
 func (t *clientTurns) see(s *ClientSession, u *Update, replies []*Reply) {
 	switch v := u.Update.(type) {
 	case *AgentMessageChunk: // by far the most
@@ -74,9 +74,9 @@ func (t *clientTurns) saw(id MessageID, replies []*Reply) {
 	t.seen = append(t.seen, clientSeen{id: id, seq: t.seq})
 }
 
-// begins returns the first update of the turn of a prompt that was answered
-// just now: that of its message, if it was told of, or else the next one. Drafts
-// of version 2 answer without an id.
+// begins returns the first update of the turn of a prompt that was just answered:
+// that of its message if there was one, or the next one otherwise. Drafts of
+// version 2 answer without an id.
 func (t *clientTurns) begins(id MessageID) (MessageID, uint64) {
 	for i := range t.seen {
 		if m := &t.seen[i]; m.id == id || id == "" && !m.claimed {
@@ -87,7 +87,7 @@ func (t *clientTurns) begins(id MessageID) (MessageID, uint64) {
 	return id, t.seq + 1
 }
 
-// answered takes the answer to a prompt in, where it stands among the updates.
+// answered handles the answer to a prompt, where it stands among the updates.
 func (s *ClientSession) answered(ctx context.Context, r *Reply) {
 	if s.conn.Version() == 1 {
 		s.promptAnswered(ctx, r)
@@ -114,8 +114,8 @@ func (s *ClientSession) answered(ctx context.Context, r *Reply) {
 	}
 }
 
-// accept notes that an agent of version 2 took the prompt up, and where its turn
-// begins.
+// accept records that an agent of version 2 accepted the prompt, and where its
+// turn begins.
 func (r *Reply) accept(id MessageID, from uint64) {
 	r.mu.Lock()
 	r.id = id
@@ -138,7 +138,7 @@ func (s *ClientSession) complete(r *Reply, idle *IdleStateUpdate) {
 }
 
 // failureOf returns the error of a turn that failed, as the answer of an agent of
-// version 1 would give it.
+// version 1 would contain it.
 func failureOf(idle *IdleStateUpdate) error {
 	switch e := idle.Error; {
 	case idle.StopReason != StopError:
@@ -150,8 +150,8 @@ func failureOf(idle *IdleStateUpdate) error {
 	}
 }
 
-// promptSent tells what an agent of version 2 would when a prompt begins. It
-// comes before everything the agent tells about it.
+// promptSent delivers the updates that an agent of version 2 would send when a
+// prompt begins. They come before everything the agent sends about it.
 func (s *ClientSession) promptSent(ctx context.Context, r *Reply, p *acpv2.PromptRequest) {
 	s.v1.Boundary()
 	told := new(struct { // allocated at once
@@ -166,8 +166,8 @@ func (s *ClientSession) promptSent(ctx context.Context, r *Reply, p *acpv2.Promp
 	s.emit(ctx, &told.second)
 }
 
-// promptAnswered tells what an agent of version 2 would when a turn ends. It
-// comes after everything that arrived before the answer.
+// promptAnswered delivers the updates that an agent of version 2 would send when
+// a turn ends. They come after everything that arrived before the answer.
 func (s *ClientSession) promptAnswered(ctx context.Context, r *Reply) {
 	told := new(struct { // allocated at once
 		update Update
