@@ -309,6 +309,44 @@ func checkLink(from, text, link string) error {
 	return fmt.Errorf("%s: there is no such heading", link)
 }
 
+var fileNames = regexp.MustCompile("`([\\w/*{},.-]+\\.go)`")
+
+// TestMapNamesFiles: the files that docs/architecture.md names exist, below the root,
+// the program's packages or the engine.
+func TestMapNamesFiles(t *testing.T) {
+	missing := func(text string) (names []string) {
+		for _, m := range fileNames.FindAllStringSubmatch(text, -1) {
+			all := []string{m[1]}
+			if before, rest, ok := strings.Cut(m[1], "{"); ok {
+				choice, after, _ := strings.Cut(rest, "}")
+				all = nil
+				for c := range strings.SplitSeq(choice, ",") {
+					all = append(all, before+c+after)
+				}
+			}
+			for _, name := range all {
+				if !slices.ContainsFunc([]string{"", "cmd/acp/internal/", "jsonrpc/"}, func(dir string) bool {
+					found, err := filepath.Glob(filepath.FromSlash(dir + name))
+					return err == nil && len(found) > 0
+				}) {
+					names = append(names, name)
+				}
+			}
+		}
+		return names
+	}
+	text, err := os.ReadFile(filepath.FromSlash("docs/architecture.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range missing(string(text)) {
+		t.Errorf("docs/architecture.md: there is no file %s", name)
+	}
+	if got := missing("`agent.go` `no.go` `protocol_agent_v{1,3}.go` `cli/no*.go`"); !slices.Equal(got, []string{"no.go", "protocol_agent_v3.go", "cli/no*.go"}) {
+		t.Errorf("of four files these are missing: %q", got)
+	}
+}
+
 // implied are methods whose meaning follows from the interface they are for.
 var implied = []string{"Error", "String", "Unwrap", "MarshalJSON", "UnmarshalJSON", "AppendJSON"}
 
