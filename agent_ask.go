@@ -191,7 +191,7 @@ type Form struct {
 // An Elicited is the answer to a form or a link.
 type Elicited struct {
 	// Accepted says that the user agreed; then Content has the fields of the
-	// form. Otherwise Declined tells a refusal from a dismissal.
+	// form. Otherwise Declined distinguishes a refusal from a dismissal.
 	Accepted, Declined bool
 	Content            map[string]json.RawMessage
 	Meta               json.RawMessage
@@ -213,7 +213,7 @@ func (o *Output) Elicit(f Form) (*Elicited, error) {
 type Link struct {
 	Message    string
 	URL        string
-	ID         ElicitationID // made up when it is ""
+	ID         ElicitationID // generated when it is ""
 	ToolCallID ToolCallID    // of the call it is for, if there is one
 	Meta       json.RawMessage
 }

@@ -26,7 +26,7 @@ type AgentConn struct {
 	idle   sync.WaitGroup // goroutines of turns
 
 	agent atomic.Pointer[Agent]     // replaced by prepare, before the client is answered
-	peer  atomic.Pointer[agentPeer] // what initialize told; nil before
+	peer  atomic.Pointer[agentPeer] // from initialize; nil before
 
 	used atomic.Bool // a request other than initialize was handled
 

@@ -19,7 +19,7 @@ import (
 
 // An Exec is a command to run. Command is a program, not a line for a shell.
 type Exec struct {
-	ID      TerminalID // of the terminal, unless it is the client's; made up when it is ""
+	ID      TerminalID // of the terminal, unless it is the client's; generated when it is ""
 	Command string
 	Args    []string
 	Dir     string        // absolute; "" is the session's working directory

@@ -28,7 +28,7 @@ type Output struct {
 // output is what an Output shares with those that have another context.
 type output struct {
 	s     *AgentSession
-	sends context.Context // of updates; goes on when the turn was cancelled, until it has ended
+	sends context.Context // of updates; a cancelled turn ends it only when it has ended
 	t     *Turn           // nil for the session's own
 
 	// Guarded by the session's right to send:

@@ -49,7 +49,7 @@ type AgentSession struct {
 	title      string
 	options    []SessionConfigOption
 	commands   []AvailableCommand
-	announced  bool // the client has been told options and commands
+	announced  bool // the client has received options and commands
 	turn       *Turn
 	asking     int // questions the current turn waits for
 	background []BackgroundWork

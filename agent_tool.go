@@ -14,7 +14,7 @@ import (
 
 // A ToolCall describes a tool call as it begins. Only Title is needed.
 type ToolCall struct {
-	ID        ToolCallID     // made up when it is ""
+	ID        ToolCallID     // generated when it is ""
 	Name      string         // of the tool, for programs
 	Title     string         // for people
 	Kind      ToolKind       // ToolKindOther when it is ""

@@ -14,42 +14,42 @@ import (
 )
 
 // A Bridge serves clients of either protocol version with an agent of either
-// version: a version 1 agent is there for version 2 clients, and the other way
-// round. Every client gets an agent of its own.
+// version. Every client gets an agent of its own.
 //
-// A bridge is a client towards the agent and an agent towards the client, and
-// passes on verbs, not messages: what one side advertises is advertised to the
-// other as far as both versions have it, every update, question and answer is
-// put into the other version's words. An agent that speaks both versions is spoken
-// to in its client's, which keeps the client's files and terminals. Methods that are not part of the protocol
-// pass as they are, in both directions. What cannot be expressed is listed in
-// docs/guide.md.
+// A bridge is a client to the agent and an agent to the client. It passes on
+// verbs, not messages: what one side advertises is advertised to the other as far
+// as both versions have it, and every update, question and answer is put into the
+// other version's words. An agent that speaks both versions is spoken to in its
+// client's, so that the client's files and terminals remain available to it.
+// Methods that are not part of the protocol are passed on unchanged, in both
+// directions. docs/guide.md lists what cannot be expressed.
 type Bridge struct {
-	// Agent is the way to the agent; it is opened once for each client, and
-	// again if the agent has to be asked for another version.
+	// Agent is the way to the agent. It is opened once for each client, and again
+	// if the agent has to be asked for another version.
 	Agent Transport
-	// Info names the bridge towards clients; by default it has the agent's name.
+	// Info names the bridge to clients; by default it is the agent's.
 	Info Implementation
 	// ClientVersions and AgentVersions bound the versions spoken with either
 	// side, lowest and highest; 0 means 1 and 2.
 	ClientVersions, AgentVersions [2]int
-	// Reach connects client, which is ready for it, to the agent. It may change what
-	// is left to it, such as client.Engine. Nil is client.Connect(ctx, b.Agent). ctx
-	// is done when the client leaves. If Reach fails with a [*jsonrpc.Error], that is
-	// the answer to the client's initialize; of any other error the client is not
-	// told what it says. It is called again when a client asks again.
+	// Reach, if set, connects client to the agent; by default the bridge calls
+	// client.Connect(ctx, b.Agent). It may change the parts of client that the
+	// bridge does not set, such as Engine. ctx is done when the client leaves. A
+	// [*jsonrpc.Error] from Reach is returned to the client as the answer to
+	// initialize; the text of any other error is withheld. Reach is called again
+	// when the client asks again.
 	Reach func(ctx context.Context, client *Client) (*ClientConn, error)
-	// Logger gets what is noticed on the wire and what goes wrong in the bridge,
-	// never payload. If it is nil, the latter goes to [slog.Default].
+	// Logger gets diagnostics of the wire and failures of the bridge, never
+	// payload. If it is nil, the failures go to [slog.Default].
 	Logger *slog.Logger
 }
 
 // bridgeLinger is how long the agent may take to start for a client that sends
-// nothing more. What it has asked then gets the usual grace.
+// nothing more. The client's requests then get the usual grace.
 const bridgeLinger = 5 * time.Second
 
-// Serve serves one client until it or the agent leaves, or ctx is done. That the
-// client leaves is no error, unless the agent could not be reached before.
+// Serve serves one client until it or the agent leaves, or ctx is done. It is not
+// an error if the client leaves, unless the agent could not be reached before.
 func (b *Bridge) Serve(ctx context.Context, client Transport) error {
 	l := &bridgeLink{b: b, ctx: ctx, sessions: map[SessionID]*bridgedSession{}, reached: make(chan struct{})}
 	agent := &Agent{
@@ -103,11 +103,11 @@ type bridgedSession struct {
 	up    *AgentSession
 	down  *ClientSession
 	turn  *bridgedTurn // the prompt that is held or runs, nil when there is none
-	quiet bool         // the client does not want the history that is being told
+	quiet bool         // the client does not want the history that is being sent
 }
 
-// know lets those go on who wait for the two ends. It is called with the link's
-// mu held, and again when a session is opened again.
+// know wakes the goroutines that wait for the two ends. It is called with the
+// link's mu held, and again when a session is opened again.
 func (b *bridgedSession) know() {
 	select {
 	case <-b.known:
@@ -116,7 +116,7 @@ func (b *bridgedSession) know() {
 	}
 }
 
-// connect reaches the agent when the client has said who it is, and advertises
+// connect reaches the agent once the client has identified itself, and advertises
 // what the agent can do.
 func (l *bridgeLink) connect(ctx context.Context, up *AgentConn) error {
 	client := &Client{
@@ -200,8 +200,8 @@ func (l *bridgeLink) watch(up *AgentConn, down *ClientConn) {
 	if !current {
 		return
 	}
-	// Waiting for the agent's end waits for its last updates, which may need
-	// the client to read, or to be gone.
+	// Waiting for the agent's end includes waiting for its last updates, which may
+	// need the client to read, or to have left.
 	go func() { _ = up.conn.Close() }()
 	if err := down.Wait(); err != nil {
 		l.mu.Lock()
@@ -239,7 +239,7 @@ func (l *bridgeLink) close() error {
 	return failed
 }
 
-// agent is the configuration that advertises what the agent behind can do.
+// agent is the configuration that advertises what the agent can do.
 func (l *bridgeLink) agent(up *AgentConn, down *ClientConn) *Agent {
 	a := *up.agent.Load()
 	caps := down.Capabilities()
@@ -282,7 +282,7 @@ func (l *bridgeLink) agent(up *AgentConn, down *ClientConn) *Agent {
 	return &a
 }
 
-// agentSessions sets the hooks for what the agent behind can do with sessions.
+// agentSessions sets the hooks for what the agent can do with sessions.
 func (l *bridgeLink) agentSessions(a *Agent, down *ClientConn) {
 	session := down.Capabilities().Session
 	if session == nil {
@@ -347,7 +347,7 @@ func (l *bridgeLink) agentSessions(a *Agent, down *ClientConn) {
 	}
 }
 
-// configOf is what the client asked of a session.
+// configOf is what the client asked for when it opened a session.
 func configOf(s *AgentSession) SessionConfig {
 	o := s.request()
 	return SessionConfig{
@@ -401,8 +401,8 @@ func (l *bridgeLink) forget(id SessionID) {
 	}
 }
 
-// resume opens an earlier session. An agent that can only load is made to, and
-// the history it tells then is kept from the client, which has not asked for it.
+// resume opens an earlier session. If the agent can only load sessions, the
+// history it sends is not passed on, because the client has not asked for it.
 func (l *bridgeLink) resume(ctx context.Context, s *AgentSession, replay bool) error {
 	// What is replayed arrives before the answer does.
 	b := l.session(s.ID())
@@ -452,32 +452,32 @@ func (l *bridgeLink) setOption(ctx context.Context, s *AgentSession, id SessionC
 	return nil
 }
 
-// replaceOptions is SetOptions without telling.
+// replaceOptions is SetOptions without notifying the client.
 func (s *AgentSession) replaceOptions(options []SessionConfigOption) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.options = options
 }
 
-// A bridgedTurn is a prompt on its way from the client to the agent, and then
-// its turn.
+// A bridgedTurn is a prompt on its way from the client to the agent, and then its
+// turn.
 type bridgedTurn struct {
 	t     *Turn
 	reply *Reply
-	begun chan struct{} // closed when the client has been told of the turn
+	begun chan struct{} // closed when the client knows of the turn
 
 	once  sync.Once
-	shown chan struct{} // closed when what the agent does shows that it took the prompt up
-	id    MessageID     // of the prompt as the agent told it then; set before
+	shown chan struct{} // closed when the agent has shown that it accepted the prompt
+	id    MessageID     // of the prompt as the agent gave it then; set before
 }
 
-// bridgeRefusal is how long a version 1 agent has to refuse a prompt. It does
-// not say that it has taken one up.
+// bridgeRefusal is how long a version 1 agent has to refuse a prompt. It does not
+// report that it has accepted one.
 const bridgeRefusal = time.Second
 
-// accept passes a prompt on and holds it until the agent has taken it up or has
-// refused it. A version 2 agent says which. A version 1 agent has taken it up
-// when it tells of its work, or has had bridgeRefusal to refuse it.
+// accept passes a prompt on and holds it until the agent has accepted or refused
+// it. A version 2 agent reports which. A version 1 agent has accepted it once it
+// reports some work, or once it has had bridgeRefusal to refuse it.
 func (l *bridgeLink) accept(ctx context.Context, t *Turn) error {
 	b := l.session(t.session.ID())
 	p := &bridgedTurn{t: t, begun: make(chan struct{}), shown: make(chan struct{})}

@@ -10,10 +10,10 @@ import (
 	"github.com/goacp/acp/jsonrpc"
 )
 
-// known returns the two ends of a session, when it has both: the answer that
-// makes it known may just be handled, or the update that does so with a
-// subagent's, which is of another timeline. It is nil when the session or the
-// connection ends before.
+// known returns the two ends of a session, once it has both. The answer that
+// makes it known may still be being handled, or, for a subagent's session, the
+// update that does so, which is in another timeline. known returns nil if the
+// session or the connection ends first.
 func (l *bridgeLink) known(ctx context.Context, ds *ClientSession) *bridgedSession {
 	b := l.session(ds.ID())
 	if ds.Parent() != nil {
@@ -36,7 +36,8 @@ func (l *bridgeLink) known(ctx context.Context, ds *ClientSession) *bridgedSessi
 	return b
 }
 
-// introduced lets a subagent speak, since the client was told of it in a session.
+// introduced lets a subagent send, because an update of a session has introduced
+// it to the client.
 func (l *bridgeLink) introduced(s *AgentSession, ds *ClientSession, id SessionID) {
 	child, ok := ds.conn.Session(id)
 	if !ok || child.Parent() != ds {
@@ -51,8 +52,8 @@ func (l *bridgeLink) introduced(s *AgentSession, ds *ClientSession, id SessionID
 	}
 }
 
-// update passes an update of the agent on. States are told by the turns that
-// make them, and prompts by themselves.
+// update passes an update of the agent on, except states, which turns report, and
+// prompts, which the client sent itself.
 func (l *bridgeLink) update(ctx context.Context, ds *ClientSession, u *Update) {
 	b := l.known(ctx, ds)
 	if b == nil || u.Synthetic {
@@ -103,13 +104,13 @@ func (l *bridgeLink) update(ctx context.Context, ds *ClientSession, u *Update) {
 			s.setCancel(terminalCancelKey(v.TerminalID), nil)
 		}
 	}
-	_ = s.Send(u.Update) // the connection tells by itself that it has failed
+	_ = s.Send(u.Update) // the connection itself reports that it has failed
 	if v, ok := u.Update.(*SubagentUpdate); ok {
 		l.introduced(s, ds, v.SessionID)
 	}
 }
 
-// ofSession reports whether an update says what a session is like, not what was
+// ofSession reports whether an update describes the session rather than what was
 // said in it.
 func ofSession(u SessionUpdate) bool {
 	switch u.(type) {
@@ -119,8 +120,8 @@ func ofSession(u SessionUpdate) bool {
 	return false
 }
 
-// await holds what belongs to a turn back until the client has been told of the
-// turn. u is nil for a question.
+// await holds back what belongs to a turn until the client knows of the turn. u
+// is nil for a question.
 func (l *bridgeLink) await(ctx context.Context, p *bridgedTurn, u SessionUpdate) {
 	if id, ok := takesUp(p.reply.s.conn.Version(), u); ok {
 		p.once.Do(func() {
@@ -143,7 +144,7 @@ func (l *bridgeLink) await(ctx context.Context, p *bridgedTurn, u SessionUpdate)
 }
 
 // takesUp reports whether an update, or a question if it is nil, shows that the
-// agent has taken up the prompt it was sent, and under which id.
+// agent has accepted the prompt it was sent, and under which id.
 func takesUp(version int, u SessionUpdate) (id MessageID, ok bool) {
 	if version == 1 { // its ids are of another kind
 		switch u.(type) {
@@ -163,8 +164,8 @@ func takesUp(version int, u SessionUpdate) (id MessageID, ok bool) {
 	return "", false
 }
 
-// asked returns the client's session for a question of the agent's, when the
-// client knows what it is about.
+// asked returns the client's session for a question of the agent's, once the
+// client knows what the question is about.
 func (l *bridgeLink) asked(ctx context.Context, ds *ClientSession) *AgentSession {
 	b := l.session(ds.ID())
 	if ds.Parent() != nil {
@@ -181,7 +182,7 @@ func (l *bridgeLink) asked(ctx context.Context, ds *ClientSession) *AgentSession
 	return s
 }
 
-// backgroundOf returns the background work a state reports, if it does.
+// backgroundOf returns the background work that a state reports, if it does.
 func backgroundOf(u StateUpdate) ([]BackgroundWork, bool) {
 	var work []BackgroundWork
 	switch u := u.(type) {
@@ -253,7 +254,7 @@ func (l *bridgeLink) mcp(ctx context.Context, m *MCPCall) (json.RawMessage, erro
 	return res.Result, nil
 }
 
-// clientExtensions passes the client's own methods on to the agent.
+// clientExtensions passes the client's extension methods on to the agent.
 func (l *bridgeLink) clientExtensions(mux *jsonrpc.Mux) {
 	forward(mux, func(ctx context.Context) *jsonrpc.Conn {
 		select {
@@ -267,7 +268,7 @@ func (l *bridgeLink) clientExtensions(mux *jsonrpc.Mux) {
 	})
 }
 
-// agentExtensions passes the agent's own methods on to the client.
+// agentExtensions passes the agent's extension methods on to the client.
 func (l *bridgeLink) agentExtensions(mux *jsonrpc.Mux) {
 	forward(mux, func(context.Context) *jsonrpc.Conn {
 		l.mu.Lock()
@@ -279,8 +280,8 @@ func (l *bridgeLink) agentExtensions(mux *jsonrpc.Mux) {
 	})
 }
 
-// forward passes methods that are vendors' own on as they are. Others are the
-// bridge's to know.
+// forward passes vendors' methods on unchanged. The bridge itself handles all
+// others.
 func forward(mux *jsonrpc.Mux, to func(ctx context.Context) *jsonrpc.Conn) {
 	mine := func(req *jsonrpc.Request) bool { return len(req.Method) > 0 && req.Method[0] == '_' }
 	mux.Fallback(func(ctx context.Context, req *jsonrpc.Request) (any, error) {

@@ -154,7 +154,7 @@ func (r *Reply) interrupt() {
 func (r *Reply) cancelSession() {
 	ctx, cancel := context.WithTimeout(r.s.conn.ctx, r.s.conn.client.CancelGrace)
 	defer cancel()
-	_ = r.s.cancel(ctx, r.aim) // that the agent cannot be told is told by the prompt itself
+	_ = r.s.cancel(ctx, r.aim) // a failure is reported by the prompt itself
 }
 
 // aim reports, once, whether there is something to cancel for the prompt: it is

@@ -226,7 +226,7 @@ func (c *ClientConn) openAgain(ctx context.Context, how clientOpening, id Sessio
 	defer last()
 	if how == clientOpenLoad {
 		s.mu.Lock()
-		s.said = nil // it is all told again
+		s.said = nil // all of it is sent again
 		s.replay = clientReplayUntilAnswer
 		if c.Version() == 2 {
 			s.replay = clientReplayUntilState
@@ -273,8 +273,8 @@ type Restored uint8
 // The ways to come by a session.
 const (
 	RestoredNew     Restored = iota + 1 // it is a new one
-	RestoredResumed                     // it goes on; its history was not told
-	RestoredLoaded                      // it goes on; its history was told
+	RestoredResumed                     // it continues; its history was not sent
+	RestoredLoaded                      // it continues; its history was sent
 )
 
 // String returns "new", "resumed" or "loaded".

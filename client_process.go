@@ -54,6 +54,6 @@ func (c *ClientConn) exitErr() error {
 // ended. The engine waits for its grace only. The stages of ending bound this.
 func (c *ClientConn) awaitProcess() {
 	if c.proc != nil {
-		_ = c.proc.Stop(context.Background()) // what failed there was told to who closed the stream
+		_ = c.proc.Stop(context.Background()) // whoever closed the stream got its error
 	}
 }

@@ -12,7 +12,7 @@ import (
 
 // Bounds of what is remembered about the tool calls of a session.
 const (
-	maxKnownCalls     = 256     // those told of last
+	maxKnownCalls     = 256     // the latest
 	maxKnownCallBytes = 1 << 20 // of all of them; beyond it the oldest are forgotten
 	maxKnownCall      = 64 << 10
 	maxKnownContent   = 4 << 10 // of a part of what a call shows
@@ -24,7 +24,7 @@ const (
 type clientCalls struct {
 	mu    sync.Mutex
 	calls map[ToolCallID]*clientCall
-	order []ToolCallID // by when it was told of, the latest last
+	order []ToolCallID // by the latest update, the most recent last
 	bytes int
 }
 

@@ -18,7 +18,7 @@ const (
 // prompt is a receipt and the turn ends when the session is idle (S87, S88). Only
 // the goroutine that delivers the session's updates uses it.
 type clientTurns struct {
-	seq     uint64 // updates told so far; the first is 1
+	seq     uint64 // updates delivered so far; the first is 1
 	working bool   // the foreground was not idle
 	seen    []clientSeen
 }

@@ -10,21 +10,21 @@ import (
 )
 
 var (
-	// ErrTurnEnded says that something was sent through a [Turn], or an
-	// [Output] or a [ToolCallHandle] of one, after that turn had ended. What
-	// goes on afterwards belongs to the session: see [AgentSession].
+	// ErrTurnEnded is returned by sending through a [Turn], or through an [Output]
+	// or a [ToolCallHandle] of one, after that turn has ended. What happens later
+	// must be sent through the session: see [AgentSession].
 	ErrTurnEnded = errors.New("acp: the turn has ended")
-	// ErrSessionClosed says that a session was used after it had been closed.
-	// When its connection has ended the error wraps [jsonrpc.ErrClosed].
+	// ErrSessionClosed is returned when a session is used after it was closed. If
+	// its connection has ended, the error wraps [jsonrpc.ErrClosed] instead.
 	ErrSessionClosed = errors.New("acp: the session is closed")
-	// ErrReopen says that a transport can be opened only once.
+	// ErrReopen is returned by a transport that can be opened only once.
 	ErrReopen = errors.New("acp: the transport cannot be opened again")
-	// ErrInitialize says that an agent has answered initialize, but with what
-	// a client cannot use: without a version, with one it does not speak, or
-	// with capabilities that cannot be read. See [Client.Connect].
+	// ErrInitialize is wrapped by the error of [Client.Connect] when the agent's
+	// initialize response is unusable: it has no version, a version that the client
+	// does not speak, or capabilities that cannot be read.
 	ErrInitialize = errors.New("acp: the agent's answer to initialize")
 
-	// errNotBegun is why an Accept hook cannot send.
+	// errNotBegun is returned by sending in an Accept hook.
 	errNotBegun = errors.New("acp: the turn has not begun")
 )
 
@@ -44,13 +44,13 @@ func (e *unsupportedError) Error() string {
 
 func (e *unsupportedError) Unwrap() error { return errors.ErrUnsupported }
 
-// unsupported is for what the agent did not advertise, clientLacks for what the
-// client did not.
+// unsupported is for what the agent did not advertise; clientLacks is for what
+// the client did not.
 func unsupported(what string) error { return &unsupportedError{"agent", what} }
 func clientLacks(what string) error { return &unsupportedError{"client", what} }
 
-// shownError is an error of this package that a peer may be told, and what it is
-// told.
+// shownError is an error of this package that a peer may see, with the error that
+// is sent to it.
 type shownError struct {
 	error
 	told *jsonrpc.Error
@@ -58,8 +58,8 @@ type shownError struct {
 
 func (e *shownError) Unwrap() []error { return []error{e.error, e.told} }
 
-// shown makes the peer see errors that say nothing about the application: that
-// a peer lacks something is no secret, and the user can do something about it.
+// shown lets the peer see errors that reveal nothing about the application: that
+// the peer lacks something is no secret, and the user can act on it.
 func shown(err error) error {
 	lack, ok := errors.AsType[*unsupportedError](err)
 	if !ok {
@@ -71,22 +71,22 @@ func shown(err error) error {
 	return &shownError{err, jsonrpc.Errorf(jsonrpc.CodeInternalError, "the %s does not support %s", lack.peer, lack.what)}
 }
 
-// invalidParams is the answer to a request with a field we cannot take. It has
-// the form the engine gives to fields that do not decode.
+// invalidParams is the answer to a request with an unacceptable field. It has the
+// form that the engine gives to fields that do not decode.
 func invalidParams(path, reason string) *jsonrpc.Error {
 	return jsonrpc.ErrInvalidParams.WithData(map[string]string{"path": "params." + path, "reason": reason})
 }
 
-// SessionNotFound is the answer to a request about a session the agent does not
-// have (S30). Hooks return it as their error; errors.Is finds
-// [jsonrpc.ErrResourceNotFound] in it.
+// SessionNotFound is the answer to a request about a session that the agent does
+// not have. Hooks return it as their error. It wraps
+// [jsonrpc.ErrResourceNotFound].
 func SessionNotFound(id SessionID) error {
 	return jsonrpc.ErrResourceNotFound.WithData(&acpv2.SessionNotFoundErrorData{SessionID: id})
 }
 
-// A Failure is an error of the application itself, such as a rate limit, in
-// the form clients can act on: a JSON-RPC error with a code from -32099 to
-// -32001 and the fields below in its data. A hook returns it as its error.
+// A Failure is an error of the application itself, such as a rate limit, in a
+// form that clients can act on: a JSON-RPC error whose code is between -32099 and
+// -32001, with the fields below in its data. A hook returns it as its error.
 type Failure struct {
 	Code       int           // -32099 to -32001, those of the protocol aside; any other means -32001
 	Message    string        // for people
@@ -107,8 +107,8 @@ const (
 	failureLast  = -32001
 )
 
-// failureCode reports whether a code is one for applications. Some of the range
-// are the protocol's.
+// failureCode reports whether a code is for applications. The protocol uses some
+// of the range.
 func failureCode(code int) bool {
 	return code >= failureFirst && code <= failureLast &&
 		code != jsonrpc.CodeResourceNotFound && code != jsonrpc.CodeUnsupportedVersion
@@ -117,7 +117,7 @@ func failureCode(code int) bool {
 // Error returns the message.
 func (f *Failure) Error() string { return f.Message }
 
-// Unwrap returns what goes over the wire, a [*jsonrpc.Error].
+// Unwrap returns what is sent to the peer, a [*jsonrpc.Error].
 func (f *Failure) Unwrap() error {
 	code := f.Code
 	if !failureCode(code) {

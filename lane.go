@@ -8,10 +8,10 @@ import (
 // laneMCP begins the lanes of MCP requests, so that none is a session's.
 const laneMCP = "\x00mcp/"
 
-// laneOf names the timeline a message belongs to, in either version and for
-// either side: that of its session, or of the MCP request it is part of, or else
-// the connection's. Whatever carries a session's id keeps its place among the
-// session's updates; calls have the lane of their request.
+// laneOf names the timeline that a message belongs to, in either version and on
+// either side: that of its session, that of the MCP request it is part of, or
+// that of the connection. Everything with a session's id keeps its place among
+// the session's updates. A call has the lane of its request.
 func laneOf(_ string, params any) string {
 	switch p := params.(type) {
 	case *acpv1.SessionNotification:

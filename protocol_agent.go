@@ -10,8 +10,8 @@ import (
 )
 
 // agentProtocol is what a protocol version does for the agent's side of a
-// connection: the verbs of the application become messages of that version, and
-// its requests become calls of the methods of AgentConn.
+// connection: it turns the verbs of the application into messages of that
+// version, and requests into calls of AgentConn's methods.
 type agentProtocol interface {
 	version() int
 
@@ -61,7 +61,7 @@ type clientFiles struct {
 	write func(ctx context.Context, s *AgentSession, path, text string) error
 }
 
-// clientTerminals are a client's terminals as an agent uses them; nil if the
+// clientTerminals are a client's terminals as an agent uses them, or nil if the
 // client has none.
 type clientTerminals interface {
 	start(ctx context.Context, s *AgentSession, e *Exec) (TerminalID, error)
@@ -81,16 +81,17 @@ func callClient[P, R any](ctx context.Context, m jsonrpc.Method[P, R], c *jsonrp
 	return res, err
 }
 
-// clientError is an error the client answered with. Hooks find the
-// [*jsonrpc.Error] in it; returned by a hook it is a failure of the agent and not
-// its answer.
+// clientError is an error that the client answered with. Hooks find the
+// [*jsonrpc.Error] in it. If a hook returns it, it is reported as a failure of
+// the agent, not as the client's words.
 type clientError struct{ err *jsonrpc.Error }
 
 func (e *clientError) Error() string { return e.err.Error() }
 func (e *clientError) Unwrap() error { return e.err }
 
-// ownError is what a hook's error means to whoever asked: what the client said
-// itself is nothing the agent says, and what a peer lacks may be told.
+// ownError is how a hook's error is reported to the peer: an error of the
+// client's is not sent back as the agent's own, and what a peer lacks may be
+// shown.
 func ownError(err error) error {
 	if _, ok := errors.AsType[*clientError](err); ok {
 		return errors.New(err.Error())

@@ -197,7 +197,7 @@ func (p *agentV1) request(cwd string, dirs []string, servers []acpv1.MCPServer, 
 	return &sessionRequest{cwd, dirs, list, translate.SystemPromptFromV1(prompt), meta}, nil
 }
 
-// restore loads or resumes. Both are advertised by one hook.
+// restore loads or resumes. One hook advertises both.
 func (p *agentV1) restore(ctx context.Context, id acpv1.SessionID, replay bool,
 	cwd string, dirs []string, servers []acpv1.MCPServer, prompt *acpv1.SystemPrompt, meta json.RawMessage) (*AgentSession, error) {
 	if p.c.agent.Load().ResumeSession == nil {
@@ -241,7 +241,7 @@ func (p *agentV1) registerInSession(mux *jsonrpc.Mux) {
 		if err != nil {
 			return nil, err
 		}
-		// Before the options of the answer, which would count as having told the mode.
+		// Before the options of the answer, which would count as having sent the mode.
 		if err := p.tellMode(ctx, s); err != nil {
 			return nil, err
 		}
@@ -327,7 +327,7 @@ func (p *agentV1) prompt(ctx context.Context, r *acpv1.PromptRequest) (*acpv1.Pr
 	return promptedV1(t, p.c.run(t, func(o outcome) { jsonrpc.RequestFrom(ctx).Answer(promptedV1(t, o)) }))
 }
 
-// promptedV1 makes the answer to a prompt of how its turn has ended.
+// promptedV1 returns the answer to a prompt whose turn has ended.
 func promptedV1(t *Turn, o outcome) (*acpv1.PromptResponse, error) {
 	if o.err != nil {
 		return nil, o.err
@@ -337,7 +337,8 @@ func promptedV1(t *Turn, o outcome) (*acpv1.PromptResponse, error) {
 	return &acpv1.PromptResponse{StopReason: stopV1(o.stop), Usage: translate.UsageToV1(t.usage)}, nil
 }
 
-// steered answers a prompt that became part of a running turn, with its end.
+// steered answers a prompt that became part of a running turn when that turn
+// ends.
 func (p *agentV1) steered(ctx context.Context, t *Turn) (*acpv1.PromptResponse, error) {
 	select {
 	case <-t.settled:
@@ -350,8 +351,8 @@ func (p *agentV1) steered(ctx context.Context, t *Turn) (*acpv1.PromptResponse, 
 	}
 }
 
-// stopV1 is a stop reason for version 1, where there must be one, and one of
-// those it knows.
+// stopV1 returns a stop reason for version 1, which requires one, and one that it
+// knows.
 func stopV1(r StopReason) acpv1.StopReason {
 	if v1, ok := translate.StopReasonToV1(r); ok {
 		return v1
@@ -359,8 +360,8 @@ func stopV1(r StopReason) acpv1.StopReason {
 	return acpv1.StopReasonEndTurn
 }
 
-// unheard reports whether a session is a subagent's and the client does not know
-// what that is.
+// unheard reports whether a session is a subagent's that the client does not
+// understand.
 func (s *AgentSession) unheard() bool { return s.child && s.toV1.Caps.Subagents == nil }
 
 func (p *agentV1) update(ctx context.Context, s *AgentSession, u SessionUpdate) error {
@@ -377,8 +378,8 @@ func (p *agentV1) update(ctx context.Context, s *AgentSession, u SessionUpdate) 
 	return nil
 }
 
-// v1Text is a text chunk that is used again and again, which it can be because
-// sending encodes at once and the caller has the right to send.
+// v1Text is a text chunk that is used over and over. That is safe because sending
+// encodes at once, and the caller has the right to send.
 type v1Text struct {
 	n     acpv1.SessionNotification
 	agent acpv1.AgentMessageChunk

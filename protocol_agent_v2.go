@@ -247,7 +247,7 @@ func (p *agentV2) prompt(ctx context.Context, r *acpv2.PromptRequest) (*acpv2.Pr
 		defer release()
 		defer over()
 		<-started
-		// The client is told by updates.
+		// Updates report the outcome to the client.
 		_ = c.run(t, func(outcome) { over(); release() })
 	}()
 	req.AfterAnswer(func() { close(started) })

@@ -10,16 +10,16 @@ import (
 )
 
 // clientProtocol is what a protocol version does for the client's side of a
-// connection: verbs become messages of that version. What the agent did not
-// advertise fails with an error that wraps errors.ErrUnsupported before
-// anything is sent; parameters are checked by the callers.
+// connection: it turns verbs into messages of that version. What the agent did
+// not advertise fails with an error that wraps errors.ErrUnsupported before
+// anything is sent. Callers check the parameters.
 type clientProtocol interface {
 	version() int
 
 	// register adds the handlers of every method the client offers.
 	register(mux *jsonrpc.Mux)
 
-	// initialized takes the agent's answer to initialize in.
+	// initialized reads the agent's answer to initialize.
 	initialized(p *clientPeer, raw json.RawMessage) error
 
 	// open opens a session; id is that of the source or of the session itself.
@@ -32,17 +32,17 @@ type clientProtocol interface {
 	listSessions(ctx context.Context, q *SessionQuery) (*SessionPage, error)
 	deleteSession(ctx context.Context, id SessionID, opt jsonrpc.CallOption) error
 	closeSession(ctx context.Context, id SessionID, opt jsonrpc.CallOption) error
-	// canClose reports whether the agent can be told that a session is closed.
+	// canClose reports whether the agent supports closing a session.
 	canClose() bool
 	archiveSession(ctx context.Context, id SessionID, archive bool, opt jsonrpc.CallOption) error
 	sessionStatus(ctx context.Context, id SessionID) (*acpv2.SessionStatusResponse, error)
 	setTitle(ctx context.Context, id SessionID, title string, opt jsonrpc.CallOption) (string, error)
 
-	// prompt sends a prompt and returns what waits for the answer; an error
-	// means that it was not sent.
+	// prompt sends a prompt and returns the function that waits for the answer;
+	// an error means that it was not sent.
 	prompt(ctx context.Context, p *acpv2.PromptRequest, opts ...jsonrpc.CallOption) (answer clientAnswer, err error)
-	// cancelSession sends session/cancel if still, called when it is next to go
-	// out, is true; else it fails with jsonrpc.ErrNotSent.
+	// cancelSession calls still when session/cancel is next to be sent, and sends
+	// it if still returns true. Otherwise it fails with jsonrpc.ErrNotSent.
 	cancelSession(ctx context.Context, id SessionID, still func() bool) error
 	setOption(ctx context.Context, s *ClientSession, id SessionConfigID, v SessionConfigOptionValue, opt jsonrpc.CallOption) (clientOptions, error)
 	cancelToolCall(ctx context.Context, id SessionID, tool ToolCallID) error
@@ -95,7 +95,7 @@ type clientPrompted struct {
 	meta       json.RawMessage
 }
 
-// clientAnswer waits for the answer to a prompt. It has to be called, once.
+// clientAnswer waits for the answer to a prompt. It must be called exactly once.
 type clientAnswer func() (clientPrompted, error)
 
 // clientSessionOf returns the id of the new session a response is about.

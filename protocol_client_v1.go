@@ -12,8 +12,7 @@ import (
 	"github.com/goacp/acp/jsonrpc"
 )
 
-// clientV1 is the client's side of version 1. What the application says and is
-// told is translated.
+// clientV1 is the client's side of version 1. It translates in both directions.
 type clientV1 struct {
 	c    *ClientConn
 	caps acpv1.AgentCapabilities

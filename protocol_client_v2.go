@@ -69,7 +69,8 @@ func (p *clientV2) session() *acpv2.SessionCapabilities {
 	return p.caps.Session
 }
 
-// offered is nil if the agent has something, or else an error that names it.
+// offered returns nil if the agent has something, or an error that names it
+// otherwise.
 func offered(ok bool, what string) error {
 	if ok {
 		return nil
@@ -179,9 +180,10 @@ func (p *clientV2) setTitle(ctx context.Context, id SessionID, title string, opt
 	return r.Title, nil
 }
 
-// prompt waits for the agent's answer even when ctx is done: it may have taken
-// the prompt up before it was asked to withdraw it (S42). The reply has ended
-// when half of the time is over; a later answer is only there to be cancelled.
+// prompt waits for the agent's answer even when ctx is done: the agent may have
+// accepted the prompt before it was asked to withdraw it (S42). The reply ends
+// when half of the time has passed; a later answer only serves to cancel the
+// prompt.
 func (p *clientV2) prompt(ctx context.Context, r *acpv2.PromptRequest, opts ...jsonrpc.CallOption) (clientAnswer, error) {
 	opts = append(opts, jsonrpc.AwaitAnswerFor(2*p.c.client.CancelGrace))
 	pending, err := start(ctx, acpv2.MethodSessionPrompt, p.c.conn, r, opts...)
@@ -267,16 +269,16 @@ func (p *clientV2) mcpNotify(ctx context.Context, n *acpv2.MessageMCPNotificatio
 	return acpv2.NotificationMCPMessage.Notify(ctx, p.c.conn, n)
 }
 
-// clientOldReceipt reports whether an answer to a prompt is only not valid
-// because it has no message id: drafts of version 2 told it in the update only.
+// clientOldReceipt reports whether an answer to a prompt is invalid only because
+// it has no message id: drafts of version 2 had that in the update only.
 func clientOldReceipt(err error) bool {
 	var field *wire.FieldError
 	return errors.Is(err, jsonrpc.ErrInvalidResponse) && errors.As(err, &field) &&
 		strings.HasSuffix(field.Path, "messageId") && field.Reason == "missing"
 }
 
-// clientCheckLogin refuses ways to log in the agent did not list, and those that
-// are for the user.
+// clientCheckLogin refuses ways to log in that the agent did not list, and those
+// that the user has to run.
 func clientCheckLogin(methods []AuthMethod, id AuthMethodID) error {
 	for _, m := range methods {
 		switch m := m.(type) {

@@ -11,9 +11,9 @@ import (
 )
 
 // A Router serves agents that are written by hand for one version each, on one
-// connection: it reads until the client has initialized, gives the connection to
-// the handlers of the version that was selected and stays out of the way from
-// then on. An [Agent] does not need it.
+// connection. It reads until the client has initialized, and then hands the
+// connection to the handlers of the version that was selected. An [Agent] does
+// not need a Router.
 type Router struct {
 	// V1 and V2 are the two agents; either may be nil.
 	V1 *RouterV1
@@ -33,8 +33,8 @@ type RouterV2 struct {
 }
 
 // Connect serves a stream. Requests that arrive before an initialize request was
-// accepted are refused, and notifications are dropped. What arrives after it is
-// handled after it, by the handlers of its version.
+// accepted are refused, and notifications are dropped. Everything that arrives
+// after it is handled after it, by the handlers of its version.
 //
 // cfg configures the connection, as for [jsonrpc.NewConn]. Its Mux must be nil,
 // or Connect panics: the handlers are those of V1 and V2. If its Lane is nil, a
@@ -75,7 +75,7 @@ type routed struct {
 	hello    *routedHello
 }
 
-// routedHello is an initialize request: requests behind it wait for it.
+// routedHello is an initialize request. Later requests wait for it.
 type routedHello struct {
 	done chan struct{}
 	ok   bool // valid once done is closed
@@ -132,8 +132,9 @@ func (rc *routed) dispatch(ctx context.Context, version int, raw json.RawMessage
 	return &out, err
 }
 
-// newerInitialize stands for what a client of a version after 2 sent in a shape
-// we do not know (S57). It is nil if the client is not that new.
+// newerInitialize stands in for the initialize request of a client of a later
+// version, whose form is not known here (S57). It is nil if the client is not
+// that new.
 func newerInitialize(raw json.RawMessage) *acpv2.InitializeRequest {
 	var v1 acpv1.InitializeRequest
 	if v1.UnmarshalJSON(raw) != nil || v1.ProtocolVersion <= 2 {
@@ -144,8 +145,8 @@ func newerInitialize(raw json.RawMessage) *acpv2.InitializeRequest {
 	}
 }
 
-// preempt selects the version when initialize arrives, so that everything
-// behind it is read by the right handlers.
+// preempt selects the version when initialize arrives, so that the right handlers
+// decode everything after it.
 func (rc *routed) preempt(req *jsonrpc.Request) error {
 	rc.mu.Lock()
 	defer rc.mu.Unlock()
@@ -204,7 +205,7 @@ func (rc *routed) choose(req *jsonrpc.Request) error {
 	return nil
 }
 
-// gate holds requests back until the initialize before them was handled.
+// gate holds requests back until the initialize before them has been handled.
 func (rc *routed) gate(next jsonrpc.Handler) jsonrpc.Handler {
 	return func(ctx context.Context, req *jsonrpc.Request) (any, error) {
 		if req.Method == methodInitialize || req.IsNotification() {

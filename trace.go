@@ -9,9 +9,9 @@ import (
 )
 
 // A Trace is a W3C trace context. It travels in _meta of requests, under the
-// names traceparent, tracestate and baggage: that of an incoming request is in
-// the context of its handlers and hooks, and that of a context goes with the
-// requests made with it.
+// names traceparent, tracestate and baggage. The context of a handler or hook
+// carries the trace of its request, and a request carries the trace of the
+// context it is made with. Notifications, and so updates, carry none.
 type Trace struct {
 	Parent  string `json:"traceparent"`
 	State   string `json:"tracestate,omitempty"`
@@ -41,8 +41,8 @@ func metaOf(params any) (v reflect.Value, ok bool) {
 	return f, f.IsValid() && f.Type() == reflect.TypeFor[json.RawMessage]()
 }
 
-// traceIncoming puts the trace of a request into its context. Notifications are
-// left alone: they are many, and cheap.
+// traceIncoming adds the trace of a request to its context. Notifications are
+// left alone: they are many, and must be cheap.
 func traceIncoming(next jsonrpc.Handler) jsonrpc.Handler {
 	return func(ctx context.Context, req *jsonrpc.Request) (any, error) {
 		if !req.IsNotification() {
@@ -73,8 +73,8 @@ func start[P, R any](ctx context.Context, m jsonrpc.Method[P, R], c *jsonrpc.Con
 	return m.Start(ctx, c, params, opts...)
 }
 
-// addTo returns a copy of params with the trace in its _meta, or params itself
-// where there is no place for it, or one is there.
+// addTo returns a copy of params with the trace in its _meta, or params itself if
+// it has no _meta or already has a trace.
 func (t Trace) addTo(params any) any {
 	meta, ok := metaOf(params)
 	if !ok {
