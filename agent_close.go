@@ -113,7 +113,7 @@ func (c *AgentConn) turnsOver(ctx context.Context) error {
 		return context.Cause(ctx)
 	}
 	// A turn leaves the queue before it has sent its last state: see Turn.finish.
-	for _, s := range c.Sessions() {
+	for _, s := range c.OpenSessions() {
 		if s.acquire(ctx) == nil {
 			s.releaseSending()
 		}

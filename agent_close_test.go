@@ -214,7 +214,7 @@ func TestCloseGivesUp(t *testing.T) {
 					}
 				}
 				synctest.Wait()
-				frame := `{"jsonrpc":"2.0","id":9,"method":"session/prompt","params":` + promptParams(string(agent.Sessions()[0].ID()), "go") + `}`
+				frame := `{"jsonrpc":"2.0","id":9,"method":"session/prompt","params":` + promptParams(string(agent.OpenSessions()[0].ID()), "go") + `}`
 				if err := theirs.WriteFrame([]byte(frame)); err != nil {
 					t.Fatal(err)
 				}

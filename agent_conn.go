@@ -153,17 +153,17 @@ func (c *AgentConn) Capabilities() ClientCapabilities {
 	return ClientCapabilities{}
 }
 
-// CapabilitiesV1 returns the capabilities of a version 1 client as it sent them,
-// and false for any other client.
-func (c *AgentConn) CapabilitiesV1() (acpv1.ClientCapabilities, bool) {
+// CapabilitiesV1 returns the capabilities of a version 1 client as it sent them, or
+// nil for any other client. They must not be changed.
+func (c *AgentConn) CapabilitiesV1() *acpv1.ClientCapabilities {
 	if p := c.peer.Load(); p != nil && p.proto.version() == 1 {
-		return p.capsV1, true
+		return &p.capsV1
 	}
-	return acpv1.ClientCapabilities{}, false
+	return nil
 }
 
-// InitializeMeta returns _meta of the client's initialize request.
-func (c *AgentConn) InitializeMeta() json.RawMessage {
+// Meta returns _meta of the client's initialize request, or nil.
+func (c *AgentConn) Meta() json.RawMessage {
 	if p := c.peer.Load(); p != nil {
 		return p.meta
 	}
@@ -179,7 +179,7 @@ func (c *AgentConn) Session(id SessionID) (*AgentSession, bool) {
 }
 
 // Sessions returns the sessions that are open on this connection, by age.
-func (c *AgentConn) Sessions() []*AgentSession {
+func (c *AgentConn) OpenSessions() []*AgentSession {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	list := slices.Collect(maps.Values(c.sessions))

@@ -85,8 +85,8 @@ func TestNewerClient(t *testing.T) {
 	a.MaxVersion = 1
 	r := dial(t, a)
 	r.must("initialize", `{"protocolVersion":2,"info":{"name":"c","version":"3"},"capabilities":{"auth":{"terminal":{}},"elicitation":{"form":{}}}}`)
-	caps, ok := r.agent.CapabilitiesV1()
-	if !ok || !caps.Auth.Terminal || caps.Elicitation == nil || caps.Elicitation.Form == nil || caps.FS.ReadTextFile || caps.Terminal {
+	caps := r.agent.CapabilitiesV1()
+	if caps == nil || !caps.Auth.Terminal || caps.Elicitation == nil || caps.Elicitation.Form == nil || caps.FS.ReadTextFile || caps.Terminal {
 		t.Errorf("capabilities %+v", caps)
 	}
 	if got := r.agent.Client(); got.Name != "c" || got.Version != "3" {

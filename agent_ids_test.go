@@ -33,7 +33,7 @@ func (k *keeper) agent() *acp.Agent {
 	}
 	return &acp.Agent{
 		NewSession: func(_ context.Context, s *acp.AgentSession) error {
-			if meta := string(s.RequestMeta()); meta != "" { // goes on with what is saved
+			if meta := string(s.Meta()); meta != "" { // goes on with what is saved
 				s.SetID("saved")
 			}
 			return nil

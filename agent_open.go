@@ -240,7 +240,7 @@ func (s *AgentSession) replayAsked(ctx context.Context, o *sessionRequest) error
 	meta := end.meta
 	end.mu.Unlock()
 	if err == nil && meta != nil {
-		s.SetMeta(meta)
+		s.SetAnswerMeta(meta)
 	}
 	return err
 }
@@ -402,7 +402,7 @@ func (c *AgentConn) list(ctx context.Context, q *SessionQuery) (page *SessionPag
 	if q.Cursor != nil {
 		return nil, invalidParams("cursor", "unknown cursor")
 	}
-	for _, s := range c.Sessions() {
+	for _, s := range c.OpenSessions() {
 		if q.Cwd == "" || q.Cwd == s.Cwd() {
 			page.Sessions = append(page.Sessions, SessionInfo{
 				SessionID: s.id, Cwd: s.Cwd(), AdditionalDirectories: s.AdditionalDirectories(), Title: s.Title(),

@@ -73,8 +73,8 @@ func (c *AgentConn) newSessionIn(ctx context.Context, id SessionID, o *sessionRe
 		cancels: map[string]func(){},
 	}
 	s.ctx, s.stop = context.WithCancelCause(ctx)
-	if v1, ok := c.CapabilitiesV1(); ok {
-		s.toV1.Caps = v1
+	if v1 := c.CapabilitiesV1(); v1 != nil {
+		s.toV1.Caps = *v1
 	}
 	s.Output = &Output{ctx: s.ctx, output: &output{s: s, sends: s.ctx}}
 	return s
@@ -141,8 +141,8 @@ func (s *AgentSession) MCPServers() []MCPServer { return s.request().servers }
 // or nil. Experimental.
 func (s *AgentSession) SystemPrompt() *SystemPrompt { return s.request().prompt }
 
-// RequestMeta returns _meta of the request that opened the session.
-func (s *AgentSession) RequestMeta() json.RawMessage { return s.request().meta }
+// Meta returns _meta of the request that opened the session, or nil.
+func (s *AgentSession) Meta() json.RawMessage { return s.request().meta }
 
 func (s *AgentSession) request() sessionRequest {
 	s.mu.Lock()
@@ -150,9 +150,9 @@ func (s *AgentSession) request() sessionRequest {
 	return s.asked
 }
 
-// SetMeta sets _meta of the answer to the request that opens the session. Only
+// SetAnswerMeta sets _meta of the answer to the request that opens the session. Only
 // hooks that open sessions may call it.
-func (s *AgentSession) SetMeta(meta json.RawMessage) {
+func (s *AgentSession) SetAnswerMeta(meta json.RawMessage) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.meta = meta
@@ -176,24 +176,14 @@ func (s *AgentSession) Options() []SessionConfigOption {
 func (s *AgentSession) Option(id SessionConfigID) SessionConfigValueID {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if o := findOption(s.options, id); o != nil {
-		if sel, ok := o.Kind.(*SessionConfigSelect); ok {
-			return sel.CurrentValue
-		}
-	}
-	return ""
+	return optionValue(s.options, id)
 }
 
 // OptionOn returns the value of an option that is on or off.
 func (s *AgentSession) OptionOn(id SessionConfigID) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if o := findOption(s.options, id); o != nil {
-		if b, ok := o.Kind.(*SessionConfigBoolean); ok {
-			return b.CurrentValue
-		}
-	}
-	return false
+	return optionOn(s.options, id)
 }
 
 // SetOptions sets the session's options in the order in which they are to be
@@ -395,4 +385,24 @@ func findOption(options []SessionConfigOption, id SessionConfigID) *SessionConfi
 		}
 	}
 	return nil
+}
+
+// optionValue returns the value of an option that is chosen from a list, or "".
+func optionValue(options []SessionConfigOption, id SessionConfigID) SessionConfigValueID {
+	if o := findOption(options, id); o != nil {
+		if sel, ok := o.Kind.(*SessionConfigSelect); ok {
+			return sel.CurrentValue
+		}
+	}
+	return ""
+}
+
+// optionOn returns the value of an option that is on or off.
+func optionOn(options []SessionConfigOption, id SessionConfigID) bool {
+	if o := findOption(options, id); o != nil {
+		if b, ok := o.Kind.(*SessionConfigBoolean); ok {
+			return b.CurrentValue
+		}
+	}
+	return false
 }

@@ -136,7 +136,7 @@ func TestResumeHook(t *testing.T) {
 			_ = s.User(Text("question"))
 			_ = s.Say("answer")
 		}
-		s.SetMeta(json.RawMessage(`{"m":1}`))
+		s.SetAnswerMeta(json.RawMessage(`{"m":1}`))
 		return s.SetCommands(SlashCommand{Name: "c", Description: "d"})
 	}
 	versions(t, func(t *testing.T, v int) {

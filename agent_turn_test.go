@@ -532,7 +532,7 @@ func TestPeerLeaves(t *testing.T) {
 		if err := r.agent.Wait(); err != nil {
 			t.Error(err)
 		}
-		if n := len(r.agent.Sessions()); n != 0 {
+		if n := len(r.agent.OpenSessions()); n != 0 {
 			t.Errorf("%d sessions are left", n)
 		}
 	})

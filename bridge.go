@@ -120,7 +120,7 @@ func (b *bridgedSession) know() {
 // what the agent can do.
 func (l *bridgeLink) connect(ctx context.Context, up *AgentConn) error {
 	client := &Client{
-		Info: up.Client(), Meta: up.InitializeMeta(), Logger: l.b.Logger,
+		Info: up.Client(), Meta: up.Meta(), Logger: l.b.Logger,
 		MinVersion: l.b.AgentVersions[0], MaxVersion: l.b.AgentVersions[1],
 		FirstVersion:      up.Version(), // nothing gets lost between equal versions
 		Update:            l.update,
@@ -138,7 +138,7 @@ func (l *bridgeLink) connect(ctx context.Context, up *AgentConn) error {
 		}
 	}
 	client.TerminalAuth = caps.Auth != nil && caps.Auth.Terminal != nil
-	if v1, ok := up.CapabilitiesV1(); ok {
+	if v1 := up.CapabilitiesV1(); v1 != nil {
 		if v1.FS.ReadTextFile {
 			client.Files = bridgedFiles{up}
 			if !v1.FS.WriteTextFile {
@@ -361,7 +361,7 @@ func (l *bridgeLink) opened(s *AgentSession, d *ClientSession, err error) error 
 		return err
 	}
 	s.SetID(d.ID())
-	s.SetMeta(d.Meta())
+	s.SetAnswerMeta(d.Meta())
 	s.replaceOptions(d.Options())
 	s.mu.Lock()
 	s.commands = d.Commands()
@@ -434,7 +434,7 @@ func (l *bridgeLink) list(ctx context.Context, _ *AgentConn, q *SessionQuery) (*
 		return nil, invalidParams("cursor", "unknown cursor") // there is one page
 	}
 	page := new(SessionPage)
-	for info, err := range l.down.Sessions(ctx, ListOptions{Cwd: q.Cwd, Archived: q.Archived, Meta: q.Meta}) {
+	for info, err := range l.down.ListSessions(ctx, ListOptions{Cwd: q.Cwd, Archived: q.Archived, Meta: q.Meta}) {
 		if err != nil {
 			return nil, err
 		}

@@ -66,13 +66,13 @@ func clientVerbs() []clientVerb {
 			return err
 		}, `"sessionCapabilities":{"fork":{}}`, `"fork":{}`, "session/fork", "session/fork"},
 		{"list", func(ctx context.Context, c *ClientConn, _ *ClientSession) error {
-			for _, err := range c.Sessions(ctx, ListOptions{}) {
+			for _, err := range c.ListSessions(ctx, ListOptions{}) {
 				return err
 			}
 			return nil
 		}, `"sessionCapabilities":{"list":{}}`, always, "session/list", "session/list"},
 		{"list archived", func(ctx context.Context, c *ClientConn, _ *ClientSession) error {
-			for _, err := range c.Sessions(ctx, ListOptions{Archived: SessionArchiveFilterOnly}) {
+			for _, err := range c.ListSessions(ctx, ListOptions{Archived: SessionArchiveFilterOnly}) {
 				return err
 			}
 			return nil
@@ -213,7 +213,7 @@ func TestClientRefuses(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		for _, err := range conn.Sessions(t.Context(), ListOptions{}) {
+		for _, err := range conn.ListSessions(t.Context(), ListOptions{}) {
 			if !errors.Is(err, errors.ErrUnsupported) {
 				t.Error(err)
 			}

@@ -336,10 +336,11 @@ type ListOptions struct {
 // maxSessionPages bounds the pages of an agent's list.
 const maxSessionPages = 10_000
 
-// Sessions lists the sessions the agent knows. Pages are requested as they are
-// needed. An error is the last thing it yields. An endless list (10,000 pages, or
-// a repeated cursor) is reported as an error.
-func (c *ClientConn) Sessions(ctx context.Context, o ListOptions) iter.Seq2[SessionInfo, error] {
+// ListSessions lists the sessions the agent knows. Pages are requested as they are
+// needed. An error is the last thing it yields. An endless list (10,000 pages, or a
+// repeated cursor) is reported as an error. Sessions that are open on this
+// connection are returned by [ClientConn.OpenSessions].
+func (c *ClientConn) ListSessions(ctx context.Context, o ListOptions) iter.Seq2[SessionInfo, error] {
 	return func(yield func(SessionInfo, error) bool) {
 		q := &SessionQuery{Cwd: o.Cwd, Archived: o.Archived, Meta: o.Meta}
 		fail := func(err error) { yield(SessionInfo{}, err) }

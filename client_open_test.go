@@ -278,7 +278,7 @@ func TestClientSessions(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					conn, a := clientLink(t, Client{}, version, clientAll(version))
 					get := later(func() (list []string, err error) {
-						for info, err := range conn.Sessions(t.Context(), ListOptions{Cwd: "/", Archived: SessionArchiveFilterInclude}) {
+						for info, err := range conn.ListSessions(t.Context(), ListOptions{Cwd: "/", Archived: SessionArchiveFilterInclude}) {
 							if err != nil {
 								return list, err
 							}
@@ -322,13 +322,13 @@ func TestClientSessions(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer conn.Close()
-		for _, err := range conn.Sessions(t.Context(), ListOptions{}) {
+		for _, err := range conn.ListSessions(t.Context(), ListOptions{}) {
 			if err == nil || !strings.Contains(err.Error(), "does not end") {
 				t.Error(err)
 			}
 		}
 		for _, o := range []ListOptions{{Cwd: "x"}, {Archived: SessionArchiveFilterOnly}} {
-			for _, err := range conn.Sessions(t.Context(), o) {
+			for _, err := range conn.ListSessions(t.Context(), o) {
 				if err == nil {
 					t.Errorf("%+v was sent", o)
 				}

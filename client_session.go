@@ -336,7 +336,57 @@ func (s *ClientSession) Options() []SessionConfigOption {
 	return slices.Clone(s.state.options)
 }
 
-// Commands returns the slash commands that the user can type.
+// Option returns the value of an option that is chosen from a list, or "".
+func (s *ClientSession) Option(id SessionConfigID) SessionConfigValueID {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return optionValue(s.state.options, id)
+}
+
+// OptionOn returns the value of an option that is on or off.
+func (s *ClientSession) OptionOn(id SessionConfigID) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return optionOn(s.state.options, id)
+}
+
+// Mode returns the mode the agent works in, or "" if it has none: the value that
+// [ClientSession.SetMode] sets.
+func (s *ClientSession) Mode() SessionConfigValueID {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if id, ok := translate.ModeOptionID(s.state.options); ok {
+		return optionValue(s.state.options, id)
+	}
+	return ""
+}
+
+// Model returns the model the agent uses, or "" if it does not say: the value that
+// [ClientSession.SetModel] sets.
+func (s *ClientSession) Model() SessionConfigValueID {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if id, ok := translate.ModelOptionID(s.state.options); ok {
+		return optionValue(s.state.options, id)
+	}
+	return ""
+}
+
+// Command returns the command that the user types as /name. ok is false if there is
+// none.
+func (s *ClientSession) Command(name string) (command *SlashCommand, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, c := range s.state.commands {
+		if c, ok := c.(*SlashCommand); ok && c.Name == name {
+			return c, true
+		}
+	}
+	return nil, false
+}
+
+// Commands returns the commands the user can type: *[SlashCommand] values, and
+// others that this package does not know.
 func (s *ClientSession) Commands() []AvailableCommand {
 	s.mu.Lock()
 	defer s.mu.Unlock()

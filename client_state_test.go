@@ -29,6 +29,12 @@ func TestClientState(t *testing.T) {
 		if len(s.Commands()) != 1 || len(s.Options()) != 1 || s.Title() != "T" || len(s.Background()) != 1 {
 			t.Error(s.Commands(), s.Options(), s.Title(), s.Background())
 		}
+		if c, ok := s.Command("plan"); !ok || c.Description != "d" || !s.OptionOn("web") || s.Option("web") != "" || s.Mode() != "" || s.Model() != "" {
+			t.Error(c, s.OptionOn("web"), s.Option("web"), s.Mode(), s.Model())
+		}
+		if c, ok := s.Command("other"); ok || c != nil || s.OptionOn("other") || s.Option("other") != "" {
+			t.Error(c, s.OptionOn("other"), s.Option("other"))
+		}
 		if u := s.Usage(); u.Used != 3 || u.Cost.Or(Cost{}).Currency != "EUR" {
 			t.Error(u)
 		}
@@ -36,11 +42,17 @@ func TestClientState(t *testing.T) {
 			t.Error(s.State())
 		}
 		a.update("session_info_update", `"title":null`)
+		a.update("config_option_update", `"configOptions":[
+			{"configId":"m","name":"M","category":"mode","type":"select","currentValue":"ask","options":[{"value":"ask","name":"A"},{"value":"do","name":"D"}]},
+			{"configId":"l","name":"L","category":"model","type":"select","currentValue":"big","options":[{"value":"big","name":"B"}]}]`)
 		a.state("requires_action", "")
 		a.state("idle", `"background":[]`)
 		synctest.Wait()
 		if s.Title() != "" || len(s.Background()) != 0 {
 			t.Error(s.Title(), s.Background())
+		}
+		if s.Mode() != "ask" || s.Model() != "big" || s.Option("m") != "ask" || s.OptionOn("m") || s.OptionOn("web") {
+			t.Error(s.Mode(), s.Model(), s.Option("m"))
 		}
 	})
 }

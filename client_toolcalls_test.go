@@ -136,7 +136,7 @@ func TestPermissionOvertakes(t *testing.T) {
 	c, asked := askedCall()
 	c.Update = func(ctx context.Context, s *ClientSession, u *Update) {
 		if u.Text() == "wait" {
-			for _, err := range s.Conn().Sessions(ctx, ListOptions{}) {
+			for _, err := range s.Conn().ListSessions(ctx, ListOptions{}) {
 				t.Error(err)
 			}
 		}

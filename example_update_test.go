@@ -80,3 +80,34 @@ func ExampleUpdate() {
 	// tool_call_update false Run the tests
 	// agent_message_chunk true "They pass."
 }
+
+// What a session offers is read by name.
+func ExampleClientSession_Option() {
+	ctx := context.Background()
+	agent := tester
+	agent.NewSession = func(ctx context.Context, s *acp.AgentSession) error {
+		if err := s.SetCommands(acp.SlashCommand{Name: "plan", Description: "Make a plan first"}); err != nil {
+			return err
+		}
+		return s.SetOptions(
+			acp.Choice("mode", "Mode", acp.SessionConfigOptionCategoryMode, "ask", "ask", "do"),
+			acp.Choice("style", "Style", "", "terse", "terse", "chatty"),
+			acp.Switch("web", "Search the web", true),
+		)
+	}
+	agent.SetOption = func(context.Context, *acp.AgentSession, acp.SessionConfigID, acp.SessionConfigOptionValue) error {
+		return nil
+	}
+	session := open(ctx, acp.Client{}, agent)
+	defer session.Conn().Close()
+	if _, err := session.Prompt(ctx, acp.Text("Hi")).Wait(); err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(session.Mode(), session.Option("style"), session.OptionOn("web"))
+	if command, ok := session.Command("plan"); ok {
+		fmt.Println(command.Description)
+	}
+	// Output:
+	// ask terse true
+	// Make a plan first
+}

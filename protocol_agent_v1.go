@@ -505,7 +505,10 @@ func (p *agentV1) authStatusUpdate(ctx context.Context, n *acpv2.AuthStatusUpdat
 }
 
 func (p *agentV1) clientFiles() (f clientFiles) {
-	caps, _ := p.c.CapabilitiesV1()
+	caps := p.c.CapabilitiesV1()
+	if caps == nil {
+		return f
+	}
 	if caps.FS.ReadTextFile {
 		f.read = func(ctx context.Context, s *AgentSession, path string, line, limit uint32) (string, error) {
 			r := &acpv1.ReadTextFileRequest{SessionID: acpv1.SessionID(s.id), Path: filepath.Clean(path)}
@@ -535,7 +538,7 @@ func (p *agentV1) clientFiles() (f clientFiles) {
 }
 
 func (p *agentV1) clientTerminals() clientTerminals {
-	if caps, _ := p.c.CapabilitiesV1(); caps.Terminal {
+	if caps := p.c.CapabilitiesV1(); caps != nil && caps.Terminal {
 		return terminalsV1{p.c}
 	}
 	return nil

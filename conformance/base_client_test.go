@@ -64,7 +64,7 @@ func (b *baseClient) serve(s jsonrpc.Stream) error {
 // open goes on with the first session that the agent lists, or opens a new one.
 func open(ctx context.Context, conn *acp.ClientConn) (*acp.ClientSession, error) {
 	var old acp.SessionID
-	for info, err := range conn.Sessions(ctx, acp.ListOptions{Cwd: "/check"}) {
+	for info, err := range conn.ListSessions(ctx, acp.ListOptions{Cwd: "/check"}) {
 		if err == nil && old == "" {
 			old = info.SessionID
 		}

@@ -186,7 +186,7 @@ func options(t *testing.T, p *peer) {
 func ids(t *testing.T, p *peer, o acp.ListOptions) []acp.SessionID {
 	t.Helper()
 	var list []acp.SessionID
-	for info, err := range p.conn.Sessions(limited(t), o) {
+	for info, err := range p.conn.ListSessions(limited(t), o) {
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -90,7 +90,7 @@ func joined(blocks ...acp.ContentBlock) (text string) {
 
 func list(t *testing.T, conn *acp.ClientConn) (titles []string) {
 	t.Helper()
-	for s, err := range conn.Sessions(t.Context(), acp.ListOptions{}) {
+	for s, err := range conn.ListSessions(t.Context(), acp.ListOptions{}) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -215,7 +215,7 @@ func TestPages(t *testing.T) {
 	defer conn.Close()
 	for cwd, want := range map[string]int{"": n, "/odd": pageSize, "/even": pageSize + 1} {
 		seen := map[acp.SessionID]bool{}
-		for info, err := range conn.Sessions(t.Context(), acp.ListOptions{Cwd: cwd}) {
+		for info, err := range conn.ListSessions(t.Context(), acp.ListOptions{Cwd: cwd}) {
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -29,7 +29,7 @@ type tspeer[T any] struct {
 
 func (a *testy) newSession(ctx context.Context, s *acp.AgentSession) error {
 	var meta tspeer[struct{ AuthRequired bool }]
-	_ = json.Unmarshal(s.RequestMeta(), &meta) // anything else asks for nothing
+	_ = json.Unmarshal(s.Meta(), &meta) // anything else asks for nothing
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if meta.TSPeer.AuthRequired && !a.loggedIn {
@@ -43,7 +43,7 @@ func (a *testy) newSession(ctx context.Context, s *acp.AgentSession) error {
 		was.MCPServers = s.MCPServers() // in the words of that script
 	}
 	seen, err := json.Marshal(tspeer[asked]{was})
-	s.SetMeta(seen)
+	s.SetAnswerMeta(seen)
 	return err
 }
 

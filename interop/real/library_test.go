@@ -345,7 +345,7 @@ func TestSessions(t *testing.T) {
 		}
 		p.connect(t)
 		var listed []acp.SessionID
-		for i, err := range p.conn.Sessions(limited(t), acp.ListOptions{Cwd: p.place.work}) {
+		for i, err := range p.conn.ListSessions(limited(t), acp.ListOptions{Cwd: p.place.work}) {
 			if err != nil {
 				if !a.noList || !errors.Is(err, errors.ErrUnsupported) {
 					t.Error(err)

@@ -446,7 +446,7 @@ func TestSessions(t *testing.T) {
 
 func (k *talk) listed(cwd string) (all []acp.SessionInfo) {
 	k.t.Helper()
-	for i, err := range k.conn.Sessions(k.t.Context(), acp.ListOptions{Cwd: cwd}) {
+	for i, err := range k.conn.ListSessions(k.t.Context(), acp.ListOptions{Cwd: cwd}) {
 		if err != nil {
 			k.t.Fatal(err)
 		}

@@ -57,7 +57,7 @@ func TestNeverPrompted(t *testing.T) {
 						t.Errorf("the mode is %q", got)
 					}
 					list := func() (ids []acp.SessionID) {
-						for s, err := range k.conn.Sessions(t.Context(), acp.ListOptions{}) {
+						for s, err := range k.conn.ListSessions(t.Context(), acp.ListOptions{}) {
 							if err != nil {
 								t.Fatal(err)
 							}

@@ -89,7 +89,7 @@ func exitText(exit *acp.TerminalExitStatus) (said string, ok bool) {
 // client's, if it lends one, otherwise here.
 func (c *call) exec(ctx context.Context, line, dir string) (*acp.TerminalExitStatus, error) {
 	name, args := shell(line)
-	if caps, ok := c.w.s.acp.Conn().CapabilitiesV1(); ok && caps.Terminal {
+	if caps := c.w.s.acp.Conn().CapabilitiesV1(); caps != nil && caps.Terminal {
 		return c.execLent(name, args, line, dir)
 	}
 	p, err := process.Start(ctx, process.Config{Path: name, Args: args, Dir: dir, NoStdin: true, MergeStderr: true})

@@ -111,7 +111,7 @@ func TestServe(t *testing.T) {
 			})
 			serve(func(conn *acp.ClientConn) {
 				n := 0
-				for _, err := range conn.Sessions(t.Context(), acp.ListOptions{Cwd: cwd}) {
+				for _, err := range conn.ListSessions(t.Context(), acp.ListOptions{Cwd: cwd}) {
 					if err != nil {
 						t.Fatal(err)
 					}

@@ -29,7 +29,7 @@ type remote struct{ h *backend.Host }
 // Sessions returns the sessions the agent knows.
 func (r *remote) Sessions(ctx context.Context) ([]acp.SessionInfo, error) {
 	var all []acp.SessionInfo
-	for s, err := range r.h.Conn().Sessions(ctx, acp.ListOptions{}) {
+	for s, err := range r.h.Conn().ListSessions(ctx, acp.ListOptions{}) {
 		if err != nil {
 			return all, err
 		}

@@ -96,7 +96,7 @@ func (l hostLink) Sessions(ctx context.Context, cwd string) ([]acp.SessionInfo, 
 	if c == nil {
 		return nil, errors.ErrUnsupported
 	}
-	for s, err := range c.Sessions(ctx, acp.ListOptions{Cwd: cwd}) {
+	for s, err := range c.ListSessions(ctx, acp.ListOptions{Cwd: cwd}) {
 		if err != nil {
 			return all, fmt.Errorf("ask the agent for its sessions: %w", err)
 		}
