@@ -73,7 +73,7 @@ func TestReplyV2(t *testing.T) {
 		{"idle is no end", "R idle= user running hello idle=end_turn", "idle,user hi,running,say hello,idle end_turn", StopEndTurn, "u"},
 		{"waits for the user", "R user running requires_action running idle=end_turn", "user hi,running,requires action,running,idle end_turn", StopEndTurn, "u"},
 		{"idle twice", "R user running idle=end_turn idle=end_turn", "user hi,running,idle end_turn", StopEndTurn, "u"},
-		{"unknown state", "R user future idle=", "user hi,acpv2.UnknownStateUpdate,idle", "", "u"},
+		{"unknown state", "R user future idle=", "user hi,UnknownStateUpdate,idle", "", "u"},
 		{"old receipt", "O user running idle=end_turn", "user hi,running,idle end_turn", StopEndTurn, ""},
 		{"old receipt last", "user running idle=end_turn O", "user hi,running,idle end_turn", StopEndTurn, "u"},
 		{"old states", "R user old_running old_idle=max_tokens", "user hi,running,idle max_tokens", StopMaxTokens, "u"},
