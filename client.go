@@ -11,46 +11,45 @@ import (
 	"github.com/goacp/acp/jsonrpc"
 )
 
-// A Client is the configuration of the client's side: what it offers to agents
-// and what it does with what they send. It is copied when it is used, and one
-// Client may be connected to any number of agents.
+// A Client is the configuration of a client: what it offers to agents and what it
+// does with what they send. It is copied when it is used, and one Client may
+// connect to any number of agents.
 //
-// Hooks are functions; nil means that the thing is not offered, which the agent
-// is told. The zero Client works: it refuses every permission and offers
-// nothing. Hooks of different sessions may run at the same time; those of
-// requests run concurrently with everything else. A hook that panics is logged
-// and fails alone. The ctx of every hook belongs to the connection, which
-// [ClientConnFrom] returns; it is done when the request is withdrawn, where
-// there is one, and when the connection ends.
+// A nil hook offers nothing, and so nothing is advertised. The zero Client works:
+// it refuses every permission and offers nothing. Hooks of different sessions may
+// run at the same time, and those of requests run concurrently with everything
+// else. A hook that panics is logged and fails alone. The ctx of every hook
+// belongs to the connection, which [ClientConnFrom] returns. It is done when the
+// request, if there is one, is withdrawn, and when the connection ends.
 type Client struct {
-	// Info is the name and version agents are told; "acp" and "0" by default.
+	// Info is the name and version sent to agents; "acp" and "0" by default.
 	Info Implementation
 	// Meta is _meta of the initialize request: an object, or nil.
 	Meta json.RawMessage
 
-	// Update is told everything that happens in a session, in order and one
-	// thing at a time for each session, whether it is replayed, belongs to a
-	// [Reply] or to nothing. Until it returns nothing more of its session is
-	// handled, and after some time the agent has to wait. It may call the agent,
-	// with ctx, but must not wait for the turn of a prompt of its own session,
-	// since that takes updates to end.
+	// Update is called for every session update: replayed history, updates that
+	// belong to a [Reply], and all others. Calls for one session are sequential
+	// and in order. While Update runs, nothing else of that session is handled,
+	// and eventually the agent blocks. Update may call the agent using ctx, but
+	// must not wait for one of its own session's turns to end, since that takes
+	// further updates.
 	Update func(ctx context.Context, s *ClientSession, u *Update)
 
 	// RequestPermission decides whether the agent may do something. Nil refuses.
-	// ctx is also done when the session is cancelled. The error of a ctx that
-	// is done refuses; any other error is the answer. The agent is answered as
-	// soon as ctx is done, whatever the hook does (S40, S41). At most 256 such
-	// hooks and those of Elicit run at once on a connection, those that have
-	// ignored their ctx included; beyond that the answer is cancelled.
+	// ctx is also done when the session is cancelled. As soon as ctx is done the
+	// agent is answered, whatever the hook does, and the error of that ctx
+	// refuses; any other error is the answer. At most 256 hooks of this kind and
+	// of Elicit run at once on a connection, counting those that have ignored
+	// their ctx; beyond that the answer is that the request was cancelled.
 	RequestPermission func(ctx context.Context, req *PermissionRequest) (PermissionDecision, error)
 
 	// Elicit asks the user for input. Elicits says which kinds of requests it
-	// takes; by default all. It is otherwise like RequestPermission: a ctx that
-	// is done answers that the user cancelled.
+	// takes; by default all. It is otherwise like RequestPermission: if ctx is
+	// done, the answer is that the user cancelled.
 	Elicit  func(ctx context.Context, req *ElicitationRequest) (*ElicitationResponse, error)
 	Elicits ElicitationKinds
-	// ElicitationComplete is told that what an elicitation sent the user to
-	// elsewhere, by its address, is done.
+	// ElicitationComplete is called when the user has finished at the URL an
+	// elicitation sent them to.
 	ElicitationComplete func(ctx context.Context, id ElicitationID)
 
 	// Files lends files to agents of version 1: see [FileSystem] and [ReadOnly].
@@ -63,11 +62,11 @@ type Client struct {
 	// TerminalAuth says that the user can be shown a terminal to log in.
 	TerminalAuth bool
 
-	// MCP answers requests to the MCP servers this client provides itself,
-	// those a [SessionConfig] lists as [MCPServerACP]. See [MCPCall].
+	// MCP answers requests to the MCP servers that this client itself provides:
+	// those that a [SessionConfig] lists as [MCPServerACP]. See [MCPCall].
 	// Experimental.
 	MCP func(ctx context.Context, call *MCPCall) (json.RawMessage, error)
-	// AuthStatus is told when somebody else is logged in. Experimental.
+	// AuthStatus is called when somebody else is logged in. Experimental.
 	AuthStatus func(ctx context.Context, status *AuthStatus)
 
 	// Extensions registers handlers of methods that are not part of the
@@ -78,29 +77,29 @@ type Client struct {
 	// MinVersion and MaxVersion bound the protocol versions the client speaks;
 	// 0 means 1 and 2.
 	MinVersion, MaxVersion int
-	// FirstVersion is the version that the client asks for first; 0, or a
-	// version outside of the bounds, means MaxVersion. It saves an agent that is
-	// known to speak version 1 only from being started twice. An agent that
-	// speaks both versions is spoken to in this one.
+	// FirstVersion is the version that the client asks for first; 0, or a version
+	// out of bounds, means MaxVersion. It avoids starting an agent twice that is
+	// known to speak only version 1. With an agent that speaks both versions,
+	// this one is used.
 	FirstVersion int
 
-	// CancelGrace is how long a prompt whose ctx is done waits for the agent
-	// to end the turn; 0 means 10 s.
+	// CancelGrace is how long a prompt whose ctx is done waits for the agent to
+	// end the turn; 0 means 10 s.
 	CancelGrace time.Duration
 
-	// Logger gets errors and panics of hooks and what is noticed on the wire,
-	// never payload: lines of the agent that are not messages are logged by their
-	// length. If it is nil, errors and panics go to [slog.Default], and the rest is
-	// discarded.
+	// Logger gets errors and panics of hooks and diagnostics of the wire, never
+	// payload: of a line of the agent's that is not a message only the length is
+	// logged. If it is nil, errors and panics go to [slog.Default], and the rest
+	// is discarded.
 	Logger *slog.Logger
-	// Engine holds the bounds, the middleware and the diagnosis of connections.
+	// Engine holds the bounds, the middleware and the diagnostics of connections.
 	// In a client BaseContext is by default the ctx of Connect without its
 	// cancellation.
 	Engine jsonrpc.Settings
 }
 
-// ElicitationKinds says what a client can ask its user for. The zero value
-// stands for everything.
+// ElicitationKinds says what a client can ask its user for. The zero value means
+// everything.
 type ElicitationKinds struct {
 	Form bool // fields to fill in
 	URL  bool // an address to visit
@@ -140,7 +139,7 @@ func (c *Client) ready() (*Client, error) {
 	return &r, err
 }
 
-// capabilities returns what an agent of version 2 is told.
+// capabilities returns what is advertised to an agent of version 2.
 func (c *Client) capabilities() (caps ClientCapabilities) {
 	if c.TerminalAuth {
 		caps.Auth = clientTerminalAuth()

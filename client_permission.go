@@ -16,19 +16,22 @@ import (
 // A PermissionRequest asks whether the agent may do something.
 type PermissionRequest struct {
 	Session     *ClientSession
-	Title       string // of version 1 agents that of the tool call
+	Title       string // in version 1 that of the tool call
 	Description string // more text, or ""
-	// Subject is what the permission is about, to be read with a type switch;
-	// nil if the agent does not say. Of a tool call it says what ToolCall does.
+	// Subject is what the permission is about, to be read with a type switch, or
+	// nil if the agent gave none. For a tool call it carries the same data as
+	// ToolCall.
 	Subject RequestPermissionSubject
-	// ToolCall is the call the permission is about, or the one the command is
-	// part of if that was told of, and else nil. It says what the request says,
-	// and where that says nothing what was told of the call before: its name,
-	// title, kind, status, content, locations and input. That is remembered of
-	// the last 256 tool calls of the session, 1 MiB in all and 64 KiB of each,
-	// where content is the first to be left out: texts and patches up to 4 KiB
-	// are kept, terminals, and which files a diff is about. A call may never
-	// have been told of.
+	// ToolCall is the tool call in question (for a command, the call it belongs
+	// to, if known), or nil. Fields that the request leaves out are filled in
+	// from earlier updates: name, title, kind, status, content, locations and
+	// input. The agent may never have sent any.
+	//
+	//	remembered           bound
+	//	calls of a session   the last 256, 1 MiB in all
+	//	each call            64 KiB; content is dropped first
+	//	content              texts and patches up to 4 KiB, terminals, and the
+	//	                     names of the files that a diff is about
 	ToolCall *ToolCallUpdate
 	// Options are the choices, in the agent's order. Choose by kind.
 	Options []PermissionOption
@@ -45,9 +48,9 @@ type PermissionRequest struct {
 // does not permit anything. See [Select], [CancelPermission] and the methods of
 // PermissionRequest.
 type PermissionDecision struct {
-	// OptionID is the option that was chosen. One that was not offered counts
-	// as none, and so do an empty id and one that two options have, since it
-	// does not say which: the request is answered as cancelled (S85).
+	// OptionID is the option that was chosen. An empty id, an id that was not
+	// offered, and one that two options have, choose nothing: the request is
+	// answered as cancelled.
 	OptionID PermissionOptionID
 	// Cancelled says that none was chosen, whatever OptionID is.
 	Cancelled bool
@@ -58,30 +61,30 @@ type PermissionDecision struct {
 // Select is the decision for one of the options that were offered.
 func Select(id PermissionOptionID) PermissionDecision { return PermissionDecision{OptionID: id} }
 
-// CancelPermission is the decision for none of the options, which does not
-// permit anything.
+// CancelPermission is the decision for none of the options. It does not permit
+// anything.
 func CancelPermission() PermissionDecision { return PermissionDecision{Cancelled: true} }
 
-// Allow permits what is asked for, this once. If the agent does not offer that
-// it cancels, rather than permit more.
+// Allow permits the request, this once. If the agent does not offer that, it
+// cancels rather than permit more.
 func (r *PermissionRequest) Allow() PermissionDecision {
 	return r.choose(PermissionOptionKindAllowOnce)
 }
 
-// AllowAlways permits what is asked for and the like in the future, or this once
-// if that is all the agent offers.
+// AllowAlways permits the request and similar ones in the future, or this one
+// alone if the agent offers only that.
 func (r *PermissionRequest) AllowAlways() PermissionDecision {
 	return r.choose(PermissionOptionKindAllowAlways, PermissionOptionKindAllowOnce)
 }
 
-// Reject refuses what is asked for, this once. If the agent does not offer that
-// it cancels, which refuses as well.
+// Reject refuses the request, this once. If the agent does not offer that, it
+// cancels, which refuses as well.
 func (r *PermissionRequest) Reject() PermissionDecision {
 	return r.choose(PermissionOptionKindRejectOnce)
 }
 
-// RejectAlways refuses what is asked for and the like in the future, or this
-// once if that is all the agent offers, or else cancels.
+// RejectAlways refuses the request and similar ones in the future, or this one
+// alone if the agent offers only that. If it offers neither, it cancels.
 func (r *PermissionRequest) RejectAlways() PermissionDecision {
 	return r.choose(PermissionOptionKindRejectAlways, PermissionOptionKindRejectOnce)
 }
@@ -97,7 +100,7 @@ func (r *PermissionRequest) choose(kinds ...PermissionOptionKind) PermissionDeci
 	return CancelPermission()
 }
 
-// outcome makes the answer of a decision.
+// outcome returns the answer for a decision.
 func (r *PermissionRequest) outcome(d PermissionDecision) acpv2.RequestPermissionOutcome {
 	offered := 0
 	for _, o := range r.Options {
@@ -137,7 +140,7 @@ func (c *ClientConn) requestPermission(ctx context.Context, p *acpv2.RequestPerm
 	return &acpv2.RequestPermissionResponse{Outcome: req.outcome(decision)}, nil
 }
 
-// recall adds what was told before of the tool call the request is about.
+// recall adds what earlier updates said about the tool call the request is about.
 func (r *PermissionRequest) recall() {
 	calls := r.Session.calls
 	switch subject := r.Subject.(type) {
@@ -161,10 +164,11 @@ type clientAsk struct {
 // maxAsking bounds the hooks that ask the user and run at once on a connection.
 const maxAsking = 256
 
-// clientAskHook runs a hook that asks the user. As soon as ctx is done or the
-// session, which may be nil, is cancelled, the answer is cancelled, whether the
-// hook has returned or not; what it returns then is dropped. So that hooks that
-// ignore their ctx do not pile up, it is also the answer while too many run.
+// clientAskHook runs a hook that asks the user. As soon as ctx is done, or the
+// session, which may be nil, is cancelled, the answer is that the request was
+// cancelled, whether the hook has returned or not; what it returns later is
+// dropped. While too many hooks run, that is also the answer, so that hooks that
+// ignore their ctx do not accumulate.
 func clientAskHook[T any](ctx context.Context, s *ClientSession, name string, cancelled T, hook func(ctx context.Context) (T, error)) (T, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -213,7 +217,7 @@ func (s *ClientSession) enterAsk(ask *clientAsk) bool {
 	if s.closed != nil {
 		return false
 	}
-	// Whoever prompts again wants to be asked again; and a prompt that is never
+	// A user who prompts again wants to be asked again; and a prompt that is never
 	// answered must not refuse for ever.
 	if n := len(s.replies); s.conn.Version() == 1 && n > 0 && s.replies[n-1].stop.cancelling.Load() &&
 		time.Since(s.withdrawn) < s.conn.client.CancelGrace {
@@ -236,8 +240,8 @@ func (s *ClientSession) leaveAsk(ask *clientAsk) {
 type ElicitationRequest struct {
 	Session    *ClientSession // nil if it belongs to none
 	ToolCallID ToolCallID     // the tool call it belongs to, or ""
-	// RequestID is the id of our request it belongs to, when it belongs to no
-	// session.
+	// RequestID is the id of the client's request it belongs to, if it belongs to
+	// no session.
 	RequestID jsonrpc.ID
 	Message   string // what the user is asked
 	// Form describes the fields to fill in; nil if the user is to visit URL.
@@ -256,18 +260,18 @@ type ElicitationRequest struct {
 type ElicitationResponse = acpv2.CreateElicitationResponse
 
 // AcceptElicitation is the answer of a user who filled in the form, with the
-// values by field, or agreed to visit the address, without any.
+// values by field, or, without values, agreed to visit the URL.
 func AcceptElicitation(values map[string]json.RawMessage) *ElicitationResponse {
 	return &ElicitationResponse{Action: &ElicitationAcceptAction{Content: values}}
 }
 
-// DeclineElicitation is the answer of a user who does not want to tell.
+// DeclineElicitation is the answer of a user who refuses.
 func DeclineElicitation() *ElicitationResponse {
 	return &ElicitationResponse{Action: &ElicitationDeclineAction{}}
 }
 
-// CancelElicitation is the answer of a user who made no choice. It is also what
-// a hook that returns nil answers.
+// CancelElicitation is the answer of a user who made no choice. It is also the
+// answer if a hook returns nil.
 func CancelElicitation() *ElicitationResponse {
 	return &ElicitationResponse{Action: &ElicitationCancelAction{}}
 }
