@@ -317,7 +317,7 @@ type (
 	//
 	//	type AgentCapabilities struct {
 	//		Session       *acpv2.SessionCapabilities   // What the agent can do with sessions; nil if it has none
-	//		Auth          *acpv2.AgentAuthCapabilities // What the agent can do about signing in besides auth/login and auth/logout; nil for nothing
+	//		Auth          *acpv2.AgentAuthCapabilities // What the agent can do about signing in in addition to auth/login and auth/logout; nil for nothing
 	//		Providers     *acpv2.ProvidersCapabilities // Non-nil when the agent answers the providers/* methods
 	//		Meta, Unknown json.RawMessage
 	//	}

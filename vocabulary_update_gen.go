@@ -356,7 +356,7 @@ type (
 	//	}
 	SubagentUpdate = acpv2.SubagentUpdate
 
-	// Notice is a message to the user about the session that is no part of its
+	// Notice is a message to the user about the session that is not part of its
 	// history, and which may go unseen. It needs no capability. See
 	// [acpv2.Notice].
 	//
@@ -386,7 +386,7 @@ type (
 	SessionMessage = acpv2.SessionMessage
 
 	// SessionMessageChunk appends a block to a message between two sessions.
-	// Sender and recipient are told by a [SessionMessage], before or after. See
+	// Sender and recipient are named by a [SessionMessage], before or after. See
 	// [acpv2.SessionMessageChunk].
 	//
 	// Experimental: only in the unstable schema; it may change or go away.
@@ -438,9 +438,9 @@ type (
 	//	}
 	RunningStateUpdate = acpv2.RunningStateUpdate
 
-	// RequiresActionStateUpdate reports that the foreground work cannot go on at
-	// all until the user does something. An open permission request alone does not
-	// mean that. See [acpv2.RequiresActionStateUpdate].
+	// RequiresActionStateUpdate reports that the foreground work cannot continue
+	// at all until the user does something. An open permission request alone does
+	// not mean that. See [acpv2.RequiresActionStateUpdate].
 	//
 	//	type RequiresActionStateUpdate struct {
 	//		Background    []BackgroundWork // All that runs in the background
@@ -482,10 +482,10 @@ type (
 	//	}
 	Cost = acpv2.Cost
 
-	// BackgroundWork is something that goes on independently of the foreground: a
-	// terminal, a tool call or a child session, which the client has been told
-	// about before. An item of an unknown kind still means that something runs.
-	// See [acpv2.BackgroundWork].
+	// BackgroundWork is something that runs independently of the foreground: a
+	// terminal, a tool call or a child session, which the client already knows of.
+	// An item of an unknown kind still means that something runs. See
+	// [acpv2.BackgroundWork].
 	//
 	// It is one of *[acpv2.BackgroundTerminal], *[acpv2.BackgroundToolCall],
 	// *[acpv2.BackgroundSubagent] and *[acpv2.UnknownBackgroundWork].

@@ -14,7 +14,7 @@ const (
 	StopMaxTokens = acpv2.StopReasonMaxTokens
 	// The limit on requests to the model was reached.
 	StopMaxTurnRequests = acpv2.StopReasonMaxTurnRequests
-	// The agent declined to go on.
+	// The agent declined to continue.
 	StopRefusal = acpv2.StopReasonRefusal
 	// The user or the client stopped it. The agent reports this even if stopping
 	// made something fail.

@@ -14,16 +14,16 @@ type AgentCapabilities struct {
 	// Whether the agent answers session/load.
 	LoadSession bool
 
-	// What prompts may contain besides the minimum.
+	// What prompts may contain beyond the minimum.
 	PromptCapabilities PromptCapabilities
 
-	// Which MCP servers sessions may use besides local programs.
+	// Which MCP servers sessions may use in addition to local programs.
 	MCPCapabilities MCPCapabilities
 
-	// Which session methods the agent answers besides the minimum.
+	// Which session methods the agent answers beyond the minimum.
 	SessionCapabilities SessionCapabilities
 
-	// What the agent can do about signing in besides authenticate.
+	// What the agent can do about signing in in addition to authenticate.
 	Auth AgentAuthCapabilities
 
 	// Non-nil when the agent answers the providers/* methods.
@@ -35,8 +35,8 @@ type AgentCapabilities struct {
 	Unknown json.RawMessage // members the schema does not know, as an object; sent again after the others
 }
 
-// PromptCapabilities lists what prompts may contain besides text and resource
-// links, which every agent takes.
+// PromptCapabilities lists what prompts may contain in addition to text and
+// resource links, which every agent takes.
 type PromptCapabilities struct {
 	// Whether prompts may contain pictures.
 	Image bool
@@ -51,8 +51,8 @@ type PromptCapabilities struct {
 	Unknown json.RawMessage // members the schema does not know, as an object; sent again after the others
 }
 
-// MCPCapabilities lists the kinds of MCP server that sessions may use besides
-// local programs, which every agent can start.
+// MCPCapabilities lists the kinds of MCP server that sessions may use in
+// addition to local programs, which every agent can start.
 type MCPCapabilities struct {
 	// Whether the agent reaches servers by streamable HTTP.
 	HTTP bool
@@ -70,9 +70,9 @@ type MCPCapabilities struct {
 	Unknown json.RawMessage // members the schema does not know, as an object; sent again after the others
 }
 
-// SessionCapabilities lists the session methods that the agent answers besides
-// session/new, session/prompt and session/cancel. That it answers session/load
-// is said in [AgentCapabilities].
+// SessionCapabilities lists the session methods that the agent answers in
+// addition to session/new, session/prompt and session/cancel. That it answers
+// session/load is said in [AgentCapabilities].
 type SessionCapabilities struct {
 	// Non-nil when the agent answers session/list.
 	List *SessionListCapabilities
@@ -80,7 +80,7 @@ type SessionCapabilities struct {
 	// Non-nil when the agent answers session/delete.
 	Delete *SessionDeleteCapabilities
 
-	// Non-nil when sessions may have further roots besides their working
+	// Non-nil when sessions may have further roots in addition to their working
 	// directory.
 	AdditionalDirectories *SessionAdditionalDirectoriesCapabilities
 
@@ -134,8 +134,8 @@ type SessionDeleteCapabilities struct {
 }
 
 // SessionAdditionalDirectoriesCapabilities is a marker: where it is present,
-// requests that open a session may name further roots besides the working
-// directory.
+// requests that open a session may name further roots in addition to the
+// working directory.
 type SessionAdditionalDirectoriesCapabilities struct {
 	Meta    json.RawMessage // _meta: an object, or nil
 	Unknown json.RawMessage // members the schema does not know, as an object; sent again after the others
@@ -146,7 +146,7 @@ type SessionAdditionalDirectoriesCapabilities struct {
 //
 // Experimental: only in the unstable schema; it may change or go away.
 type SessionSystemPromptCapabilities struct {
-	// The modes supported besides append; nil for none.
+	// The modes supported in addition to append; nil for none.
 	Mode *SessionSystemPromptModeCapabilities
 
 	Meta    json.RawMessage // _meta: an object, or nil
@@ -154,7 +154,7 @@ type SessionSystemPromptCapabilities struct {
 }
 
 // SessionSystemPromptModeCapabilities lists the system prompt modes supported
-// besides append.
+// in addition to append.
 //
 // Experimental: only in the unstable schema; it may change or go away.
 type SessionSystemPromptModeCapabilities struct {
@@ -226,8 +226,8 @@ type SessionCloseCapabilities struct {
 	Unknown json.RawMessage // members the schema does not know, as an object; sent again after the others
 }
 
-// AgentAuthCapabilities lists what the agent can do about signing in besides
-// authenticate.
+// AgentAuthCapabilities lists what the agent can do about signing in in
+// addition to authenticate.
 type AgentAuthCapabilities struct {
 	// Non-nil when the agent answers auth/status.
 	//

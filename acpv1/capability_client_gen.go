@@ -58,8 +58,8 @@ type ClientSessionCapabilities struct {
 	// Non-nil when the agent may report compactions.
 	Compaction *CompactionCapabilities
 
-	// Which kinds of settings the client understands besides choices; nil for
-	// none.
+	// Which kinds of settings the client understands in addition to choices; nil
+	// for none.
 	ConfigOptions *SessionConfigOptionsCapabilities
 
 	// Non-nil when the agent may send notices.
@@ -76,7 +76,7 @@ type CompactionCapabilities struct {
 }
 
 // SessionConfigOptionsCapabilities lists the kinds of settings the client
-// understands besides choices.
+// understands in addition to choices.
 type SessionConfigOptionsCapabilities struct {
 	// Non-nil when the client understands settings that are on or off. An agent
 	// sends none to a client that does not.

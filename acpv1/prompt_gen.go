@@ -40,8 +40,8 @@ const (
 	StopReasonMaxTokens StopReason = "max_tokens"
 	// The limit on requests to the model within a turn was reached.
 	StopReasonMaxTurnRequests StopReason = "max_turn_requests"
-	// The agent declined to go on. This message and what came after it are no part
-	// of later prompts, which a client should make visible.
+	// The agent declined to continue. This message and what came after it are not
+	// part of later prompts, which a client should make visible.
 	StopReasonRefusal StopReason = "refusal"
 	// The client sent session/cancel. The agent reports this even if stopping made
 	// something fail.

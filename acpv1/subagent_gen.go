@@ -87,8 +87,8 @@ type IdleStateUpdate struct {
 	Unknown json.RawMessage // members the schema does not know, as an object; sent again after the others
 }
 
-// RequiresActionStateUpdate reports that the work cannot go on until the user
-// does something.
+// RequiresActionStateUpdate reports that the work cannot continue until the
+// user does something.
 //
 // Experimental: only in the unstable schema; it may change or go away.
 type RequiresActionStateUpdate struct {
@@ -177,7 +177,7 @@ type SessionMessage struct {
 }
 
 // SessionMessageChunk appends a block to a message between two sessions. Sender
-// and recipient are told by a [SessionMessage], before or after.
+// and recipient are named by a [SessionMessage], before or after.
 //
 // Experimental: only in the unstable schema; it may change or go away.
 type SessionMessageChunk struct {
@@ -206,7 +206,7 @@ const (
 	IdleStopReasonMaxTokens IdleStopReason = "max_tokens"
 	// The limit on requests to the model was reached.
 	IdleStopReasonMaxTurnRequests IdleStopReason = "max_turn_requests"
-	// The agent declined to go on.
+	// The agent declined to continue.
 	IdleStopReasonRefusal IdleStopReason = "refusal"
 	// It was cancelled.
 	IdleStopReasonCancelled IdleStopReason = "cancelled"

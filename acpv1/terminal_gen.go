@@ -25,8 +25,8 @@ type CreateTerminalRequest struct {
 	// The absolute path to run it in; empty leaves that to the client.
 	Cwd string
 
-	// How many bytes of output to keep; nil for no limit of the agent's. What is
-	// over the limit is cut off at the front, between characters.
+	// How many bytes of output to keep; nil for no limit of the agent's. Output
+	// beyond the limit is cut off at the front, between characters.
 	OutputByteLimit *uint64
 
 	Meta    json.RawMessage // _meta: an object, or nil

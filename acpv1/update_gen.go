@@ -145,7 +145,7 @@ func (v NoticeSeverity) Known() bool {
 	return false
 }
 
-// Notice is a message to the user about the session that is no part of its
+// Notice is a message to the user about the session that is not part of its
 // history, and which may go unseen. It is only for clients that advertise
 // notices.
 type Notice struct {

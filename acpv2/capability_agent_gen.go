@@ -16,8 +16,8 @@ type AgentCapabilities struct {
 	// cancel.
 	Session *SessionCapabilities
 
-	// What the agent can do about signing in besides auth/login and auth/logout;
-	// nil for nothing.
+	// What the agent can do about signing in in addition to auth/login and
+	// auth/logout; nil for nothing.
 	Auth *AgentAuthCapabilities
 
 	// Non-nil when the agent answers the providers/* methods.
@@ -32,7 +32,7 @@ type AgentCapabilities struct {
 // SessionCapabilities lists what the agent can do with sessions. Where it is
 // present, session/new, list, resume, close, prompt and cancel are answered.
 type SessionCapabilities struct {
-	// What prompts may contain besides the minimum; nil for nothing.
+	// What prompts may contain beyond the minimum; nil for nothing.
 	Prompt *PromptCapabilities
 
 	// Which MCP servers sessions may use; nil for none.
@@ -41,7 +41,7 @@ type SessionCapabilities struct {
 	// Non-nil when the agent answers session/delete.
 	Delete *SessionDeleteCapabilities
 
-	// Non-nil when sessions may have further roots besides their working
+	// Non-nil when sessions may have further roots in addition to their working
 	// directory.
 	AdditionalDirectories *SessionAdditionalDirectoriesCapabilities
 
@@ -74,8 +74,8 @@ type SessionCapabilities struct {
 	Unknown json.RawMessage // members the schema does not know, as an object; sent again after the others
 }
 
-// PromptCapabilities lists what prompts may contain besides text and resource
-// links, which every agent takes.
+// PromptCapabilities lists what prompts may contain in addition to text and
+// resource links, which every agent takes.
 type PromptCapabilities struct {
 	// Non-nil when prompts may contain pictures.
 	Image *PromptImageCapabilities
@@ -160,8 +160,8 @@ type SessionDeleteCapabilities struct {
 }
 
 // SessionAdditionalDirectoriesCapabilities is a marker: where it is present,
-// requests that open a session may name further roots besides the working
-// directory.
+// requests that open a session may name further roots in addition to the
+// working directory.
 type SessionAdditionalDirectoriesCapabilities struct {
 	Meta    json.RawMessage // _meta: an object, or nil
 	Unknown json.RawMessage // members the schema does not know, as an object; sent again after the others
@@ -172,7 +172,7 @@ type SessionAdditionalDirectoriesCapabilities struct {
 //
 // Experimental: only in the unstable schema; it may change or go away.
 type SessionSystemPromptCapabilities struct {
-	// The modes supported besides append; nil for none.
+	// The modes supported in addition to append; nil for none.
 	Mode *SessionSystemPromptModeCapabilities
 
 	Meta    json.RawMessage // _meta: an object, or nil
@@ -180,7 +180,7 @@ type SessionSystemPromptCapabilities struct {
 }
 
 // SessionSystemPromptModeCapabilities lists the system prompt modes supported
-// besides append.
+// in addition to append.
 //
 // Experimental: only in the unstable schema; it may change or go away.
 type SessionSystemPromptModeCapabilities struct {
@@ -238,8 +238,8 @@ type SessionTitleCapabilities struct {
 	Unknown json.RawMessage // members the schema does not know, as an object; sent again after the others
 }
 
-// AgentAuthCapabilities lists what the agent can do about signing in besides
-// auth/login and auth/logout, which go with the list of methods in
+// AgentAuthCapabilities lists what the agent can do about signing in in
+// addition to auth/login and auth/logout, which go with the list of methods in
 // [InitializeResponse].
 type AgentAuthCapabilities struct {
 	// Non-nil when the agent answers auth/status.

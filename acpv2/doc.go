@@ -15,7 +15,7 @@
 // All types also implement json.Marshaler and json.Unmarshaler with the same
 // result; for a union there is an Unmarshal function, such as
 // [UnmarshalContentBlock]. encoding/json escapes <, > and & in what it marshals
-// unless told otherwise; and null, which it takes for "leave it", is an error here
+// unless configured otherwise; and null, which it takes for "leave it", is an error here
 // where the protocol does not allow it. Values may be read and encoded by several
 // goroutines at once, and changed by one that has them to itself.
 //
@@ -26,8 +26,7 @@
 // # Unions and enums
 //
 // A union is an interface; its variants are pointers to structs, read with a
-// type switch. The discriminator alone decides; the few unions without one are told
-// apart by the member that only one variant has. What has a discriminator this
+// type switch. The discriminator alone decides; the few unions without one are distinguished by the member that only one variant has. What has a discriminator this
 // package does not know becomes the union's Unknown variant, which keeps it byte
 // for byte; a known discriminator with a malformed payload is an error. Enums
 // are strings with constants (error codes are integers); values that are not among

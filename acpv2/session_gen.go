@@ -189,7 +189,7 @@ type DeleteSessionRequest struct {
 	Unknown json.RawMessage // members the schema does not know, as an object; sent again after the others
 }
 
-// ArchiveSessionRequest names a session to put aside: it keeps its id and
+// ArchiveSessionRequest names a session to archive: it keeps its id and
 // history, but session/list leaves it out unless asked. An open session is
 // closed first.
 //

@@ -28,9 +28,9 @@ type UnknownStateUpdate struct {
 	Raw  json.RawMessage
 }
 
-// BackgroundWork is something that goes on independently of the foreground: a
-// terminal, a tool call or a child session, which the client has been told
-// about before. An item of an unknown kind still means that something runs.
+// BackgroundWork is something that runs independently of the foreground: a
+// terminal, a tool call or a child session, which the client already knows of.
+// An item of an unknown kind still means that something runs.
 //
 // It is one of *[BackgroundTerminal], *[BackgroundToolCall],
 // *[BackgroundSubagent] and *[UnknownBackgroundWork].
@@ -56,10 +56,10 @@ type BackgroundTerminal struct {
 	Unknown json.RawMessage // members the schema does not know, as an object; sent again after the others
 }
 
-// BackgroundToolCall is a tool call that goes on without a process, such as a
+// BackgroundToolCall is a tool call that continues without a process, such as a
 // timer. What runs in a terminal is listed as the terminal instead.
 type BackgroundToolCall struct {
-	// The tool call that goes on.
+	// The tool call that continues.
 	ToolCallID ToolCallID
 
 	Meta    json.RawMessage // _meta: an object, or nil
@@ -119,7 +119,7 @@ type IdleStateUpdate struct {
 	Unknown json.RawMessage // members the schema does not know, as an object; sent again after the others
 }
 
-// RequiresActionStateUpdate reports that the foreground work cannot go on at
+// RequiresActionStateUpdate reports that the foreground work cannot continue at
 // all until the user does something. An open permission request alone does not
 // mean that.
 type RequiresActionStateUpdate struct {
@@ -158,7 +158,7 @@ const (
 	StopReasonMaxTokens StopReason = "max_tokens"
 	// The limit on requests to the model was reached.
 	StopReasonMaxTurnRequests StopReason = "max_turn_requests"
-	// The agent declined to go on.
+	// The agent declined to continue.
 	StopReasonRefusal StopReason = "refusal"
 	// The user or the client stopped it. The agent reports this even if stopping
 	// made something fail.

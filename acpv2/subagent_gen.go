@@ -101,7 +101,7 @@ type SessionMessage struct {
 }
 
 // SessionMessageChunk appends a block to a message between two sessions. Sender
-// and recipient are told by a [SessionMessage], before or after.
+// and recipient are named by a [SessionMessage], before or after.
 //
 // Experimental: only in the unstable schema; it may change or go away.
 type SessionMessageChunk struct {

@@ -217,7 +217,7 @@ type ToolCallContentChunk struct {
 }
 
 // CancelToolCallRequest stops one tool call that advertises it. The foreground
-// as such goes on; a call that is unknown, over or not to be stopped gets
+// as such continues; a call that is unknown, over or not to be stopped gets
 // -32602.
 type CancelToolCallRequest struct {
 	// The session the tool call belongs to.

@@ -121,7 +121,7 @@ func (v NoticeSeverity) Known() bool {
 	return false
 }
 
-// Notice is a message to the user about the session that is no part of its
+// Notice is a message to the user about the session that is not part of its
 // history, and which may go unseen. It needs no capability.
 type Notice struct {
 	// How prominently to show the notice.

@@ -22,7 +22,7 @@ const (
 
 // A goType is one type to generate.
 type goType struct {
-	schema       string // name of the definition, or "Union=tag" for types made up here
+	schema       string // name of the definition, or "Union=tag" for types defined here
 	name         string
 	doc          string
 	kind         kind
@@ -403,7 +403,7 @@ func (m *model) mergeAlternatives(t *goType, n *node) {
 			}
 		}
 		was := e.experimental
-		e.experimental = true // its values are told apart with the type below
+		e.experimental = true // the type below covers its values
 		m.enumValues(e, consts, e.schema, e.name)
 		e.experimental = was
 		m.types = append(m.types, e)
