@@ -44,7 +44,7 @@ func ended(r *Reply) string {
 		}
 	}
 	res, err := r.Wait()
-	switch f, ok := AsFailure(err); {
+	switch f, ok := errors.AsType[*Failure](err); {
 	case ok:
 		return "refused: " + f.Reason
 	case code(err) != 0:

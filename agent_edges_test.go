@@ -406,12 +406,12 @@ func TestTerminalGivenUp(t *testing.T) {
 // TestFailureCodes: only codes for applications are failures.
 func TestFailureCodes(t *testing.T) {
 	for _, err := range []error{SessionNotFound("x"), jsonrpc.ErrUnsupportedVersion, jsonrpc.ErrInternal, errors.New("x")} {
-		if f, ok := AsFailure(err); ok {
+		if f, ok := errors.AsType[*Failure](err); ok {
 			t.Errorf("%v is %+v", err, f)
 		}
 	}
 	we, _ := errors.AsType[*jsonrpc.Error](error(&Failure{Code: 7, Message: "m"}))
-	if we == nil || we.Code != failureLast {
+	if we == nil || we.Code != -32001 {
 		t.Errorf("sent as %+v", we)
 	}
 }

@@ -262,7 +262,7 @@ func TestBusy(t *testing.T) {
 			second := prompt(r, s, "second")
 			third := prompt(r, s, "third")
 			fourth := prompt(r, s, "fourth") // one too many
-			f, ok := AsFailure(<-fourth)
+			f, ok := errors.AsType[*Failure](<-fourth)
 			if !ok || f.Reason != "busy" {
 				t.Errorf("fourth: %+v", f)
 			}
@@ -280,7 +280,7 @@ func TestBusy(t *testing.T) {
 			r, s, running, release := start(t, BusyReject, 0)
 			first := prompt(r, s, "first")
 			<-running
-			if f, ok := AsFailure(<-prompt(r, s, "second")); !ok || f.Reason != "busy" || f.Scope != "session" {
+			if f, ok := errors.AsType[*Failure](<-prompt(r, s, "second")); !ok || f.Reason != "busy" || f.Scope != "session" {
 				t.Errorf("second: %+v", f)
 			}
 			close(release)

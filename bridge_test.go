@@ -170,7 +170,7 @@ func TestBridge(t *testing.T) {
 			}
 			// Errors of the agent are the agent's.
 			res, err = s.Prompt(t.Context(), Text("fail")).Wait()
-			if f, ok := AsFailure(err); !ok || f.Code != -32042 {
+			if f, ok := errors.AsType[*Failure](err); !ok || f.Code != -32042 {
 				t.Errorf("failure %+v, %v", res, err)
 			}
 			// Cancelling.

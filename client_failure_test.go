@@ -50,7 +50,7 @@ func TestReplyFailed(t *testing.T) {
 					t.Errorf("the loop ends with %v, Wait returns %v", last, err)
 				}
 				if f, ok := tt.want.(*Failure); ok {
-					got, _ := AsFailure(err)
+					got, _ := errors.AsType[*Failure](err)
 					want(t, "failure", got, f)
 				} else if !errors.Is(err, tt.want) {
 					t.Errorf("%v, want %v", err, tt.want)

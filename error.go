@@ -1,9 +1,7 @@
 package acp
 
 import (
-	"encoding/json"
 	"errors"
-	"time"
 
 	"github.com/goacp/acp/acpv2"
 	"github.com/goacp/acp/jsonrpc"
@@ -84,64 +82,15 @@ func SessionNotFound(id SessionID) error {
 	return jsonrpc.ErrResourceNotFound.WithData(&acpv2.SessionNotFoundErrorData{SessionID: id})
 }
 
-// A Failure is an error of the application itself, such as a rate limit, in a
-// form that clients can act on: a JSON-RPC error whose code is between -32099 and
-// -32001, with the fields below in its data. A hook returns it as its error.
-type Failure struct {
-	Code       int           // -32099 to -32001, those of the protocol aside; any other means -32001
-	Message    string        // for people
-	Reason     string        // for programs, such as "rate_limit" or "quota"
-	RetryAfter time.Duration // when it may work again; 0 is unknown; sent in seconds
-	Scope      string        // what it applies to, such as "account"
-}
-
-// failureData is a Failure's data on the wire.
-type failureData struct {
-	Reason     string  `json:"reason,omitempty"`
-	RetryAfter float64 `json:"retryAfter,omitempty"`
-	Scope      string  `json:"scope,omitempty"`
-}
-
-const (
-	failureFirst = -32099
-	failureLast  = -32001
-)
-
-// failureCode reports whether a code is for applications. The protocol uses some
-// of the range.
-func failureCode(code int) bool {
-	return code >= failureFirst && code <= failureLast &&
-		code != jsonrpc.CodeResourceNotFound && code != jsonrpc.CodeUnsupportedVersion
-}
-
-// Error returns the message.
-func (f *Failure) Error() string { return f.Message }
-
-// Unwrap returns what is sent to the peer, a [*jsonrpc.Error].
-func (f *Failure) Unwrap() error {
-	code := f.Code
-	if !failureCode(code) {
-		code = failureLast
-	}
-	return jsonrpc.Errorf(code, "%s", f.Message).WithData(
-		failureData{f.Reason, f.RetryAfter.Seconds(), f.Scope})
-}
-
-// AsFailure reads a Failure from an error that a peer answered with.
-func AsFailure(err error) (*Failure, bool) {
-	if f, ok := errors.AsType[*Failure](err); ok {
-		return f, true
-	}
-	we, ok := errors.AsType[*jsonrpc.Error](err)
-	if !ok || !failureCode(we.Code) {
-		return nil, false
-	}
-	f := &Failure{Code: we.Code, Message: we.Message}
-	var data failureData
-	if len(we.Data) > 0 && json.Unmarshal(we.Data, &data) == nil {
-		const longest = 1 << 31 // seconds; more than that is nonsense
-		f.Reason, f.Scope = data.Reason, data.Scope
-		f.RetryAfter = time.Duration(max(0, min(data.RetryAfter, longest)) * float64(time.Second))
-	}
-	return f, true
-}
+// A Failure is an error of the application itself, such as a rate limit, in the form
+// the other side can act on. A hook returns it as its error; errors.As finds it in what
+// a call returns, if that is what the peer answered. See [jsonrpc.Failure].
+//
+//	type Failure struct {
+//		Code       int           // from -32099 to -32001, except for codes of the protocol
+//		Message    string        // for people
+//		Reason     string        // for programs, such as "rate_limit" or "quota"
+//		RetryAfter time.Duration // when it may work again; 0 is unknown
+//		Scope      string        // what it applies to, such as "account"
+//	}
+type Failure = jsonrpc.Failure

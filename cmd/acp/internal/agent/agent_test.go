@@ -517,7 +517,7 @@ func TestTwice(t *testing.T) {
 	first := k.conn
 	k.connect()
 	_, err := k.conn.Resume(t.Context(), k.session.ID(), acp.SessionConfig{Cwd: k.cwd})
-	if f, ok := acp.AsFailure(err); !ok || f.Reason != "session_open" {
+	if f, ok := errors.AsType[*acp.Failure](err); !ok || f.Reason != "session_open" {
 		t.Errorf("resumed: %v", err)
 	}
 	if err := k.conn.Delete(t.Context(), k.session.ID()); err == nil {

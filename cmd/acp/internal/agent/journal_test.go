@@ -366,11 +366,11 @@ func TestUnreadable(t *testing.T) {
 				t.Fatal(err)
 			}
 			_, err := k.conn.Resume(t.Context(), id, acp.SessionConfig{Cwd: k.cwd})
-			if f, ok := acp.AsFailure(err); !ok || f.Reason != "session_unreadable" {
+			if f, ok := errors.AsType[*acp.Failure](err); !ok || f.Reason != "session_unreadable" {
 				t.Errorf("resumed %s: %v", id, err)
 			}
 			_, err = k.conn.Fork(t.Context(), id, acp.SessionConfig{Cwd: k.cwd})
-			if f, ok := acp.AsFailure(err); !ok || f.Reason != "session_unreadable" {
+			if f, ok := errors.AsType[*acp.Failure](err); !ok || f.Reason != "session_unreadable" {
 				t.Errorf("forked %s: %v", id, err)
 			}
 			if got, err := os.ReadFile(name); err != nil || string(got) != text {

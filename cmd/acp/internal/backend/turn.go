@@ -34,7 +34,7 @@ func (s *Session) turnEnd(ctx context.Context, res *acp.Result, err error) *stor
 	}
 	if said, ok := errors.AsType[*jsonrpc.Error](err); ok {
 		end.Said = said.Error()
-	} else if failure, ok := acp.AsFailure(err); ok {
+	} else if failure, ok := errors.AsType[*acp.Failure](err); ok {
 		end.Said = failure.Message
 	}
 	cause := context.Cause(ctx)

@@ -311,7 +311,7 @@ func explain(err error) string {
 	if login, ok := errors.AsType[*backend.AuthError](err); ok {
 		return login.Error()
 	}
-	if f, ok := acp.AsFailure(err); ok {
+	if f, ok := errors.AsType[*acp.Failure](err); ok {
 		s := f.Message
 		if said, ok := errors.AsType[*jsonrpc.Error](err); ok {
 			if why := said.Detail(); why != "" {
