@@ -161,6 +161,14 @@ type Agent struct {
 	// connection. In the handlers, [AgentConnFrom] returns the connection.
 	Extensions func(mux *jsonrpc.Mux)
 
+	// Middleware stands around everything that clients ask of the agent, the first
+	// outermost: every request that has a handler, and every turn. It is written once
+	// for both versions, for logging, metrics or refusing for example. It runs inside
+	// Engine.Incoming, which is for work on the protocol: that sees the messages of
+	// each version, notifications too, and in version 2 the answer to a prompt
+	// instead of the end of its turn.
+	Middleware []Middleware
+
 	// MinVersion and MaxVersion bound the protocol versions the agent speaks;
 	// 0 means 1 and 2.
 	MinVersion, MaxVersion int

@@ -74,6 +74,9 @@ func newAgentConn(ctx context.Context, cfg *Agent, stream jsonrpc.Stream) *Agent
 		engine.MaxRequests = 2 * maxPrompts // prompts must not starve what else is asked
 	}
 	engine.Incoming = append([]jsonrpc.Middleware{traceIncoming, c.gate}, engine.Incoming...)
+	if len(cfg.Middleware) > 0 {
+		engine.Incoming = append(engine.Incoming, c.requestsThrough)
+	}
 	c.mu.Lock() // preempt may need conn before it is known here
 	c.conn = jsonrpc.NewConn(stream, jsonrpc.Config{
 		Settings: engine,

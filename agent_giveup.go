@@ -45,7 +45,11 @@ func (c *AgentConn) run(t *Turn, gaveUp func(outcome)) (o outcome) {
 		}
 	}()
 	o.err = c.guard("Prompt", func() (err error) {
-		o.stop, err = a.Prompt(&t.ctx, t)
+		if len(a.Middleware) > 0 {
+			o.stop, err = c.promptThrough(a, t)
+		} else {
+			o.stop, err = a.Prompt(&t.ctx, t)
+		}
 		return err
 	})
 	exited = false
