@@ -23,9 +23,6 @@ func Set[T any](v T) Patch[T] { return acpv2.Set(v) }
 // Clear returns a patch that removes a field's value.
 func Clear[T any]() Patch[T] { return acpv2.Clear[T]() }
 
-// Text returns a text block.
-func Text(s string) *TextContent { return acpv2.Text(s) }
-
 // Choice returns an option that is chosen from a list of values, which are shown
 // as they are; current is one of them. A category tells clients what the option is: a mode, a model.
 func Choice(id SessionConfigID, name string, category SessionConfigOptionCategory, current SessionConfigValueID, values ...SessionConfigValueID) SessionConfigOption {
