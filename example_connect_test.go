@@ -80,14 +80,14 @@ var saved = acp.Agent{
 }
 
 // The sessions that an agent knows.
-func ExampleClientConn_Sessions() {
+func ExampleClientConn_ListSessions() {
 	ctx := context.Background()
 	conn, err := new(acp.Client).Connect(ctx, acp.InProcess(&saved))
 	if err != nil {
 		log.Fatal(err)
 	}
 	defer conn.Close()
-	for info, err := range conn.Sessions(ctx, acp.ListOptions{Cwd: "/home/me/project"}) {
+	for info, err := range conn.ListSessions(ctx, acp.ListOptions{Cwd: "/home/me/project"}) {
 		if err != nil {
 			log.Fatal(err)
 		}
