@@ -91,6 +91,9 @@ var (
 	// errIndexForeign says that the file is no index of this program or of a later version of it. It is
 	// left alone, and the logs are read.
 	errIndexForeign = errors.New("the index is of another program, or of a later version")
+	// errIndexGone says that the file was deleted while it was in use, so that what it says need not be
+	// so; the logs are read.
+	errIndexGone = errors.New("the index was deleted meanwhile")
 	// errIndexBroken says that something in the index is not what it should be.
 	errIndexBroken = errors.New("the index is broken")
 	// errSchema says that it has not the tables that it should have.
@@ -154,7 +157,8 @@ func (x *indexer) with(ctx context.Context, wait time.Duration, f func(context.C
 	if err != nil {
 		return err
 	}
-	if err := file.Close(); err != nil {
+	is, err := file.Stat()
+	if err := errors.Join(err, file.Close()); err != nil {
 		return err
 	}
 	q := url.Values{"_txlock": {"immediate"}}
@@ -175,7 +179,12 @@ func (x *indexer) with(ctx context.Context, wait time.Duration, f func(context.C
 	if err := prepare(ctx, db); err != nil {
 		return err
 	}
-	return checkSchema(ctx, db, f(ctx, &index{db: db}))
+	err = checkSchema(ctx, db, f(ctx, &index{db: db}))
+	// SQLite keeps using a file that was deleted, or takes the log of one that was for that of another.
+	if now, e := os.Stat(x.path()); e != nil || !os.SameFile(is, now) {
+		return errors.Join(errIndexGone, e)
+	}
+	return err
 }
 
 // prepare makes the tables of a new index.

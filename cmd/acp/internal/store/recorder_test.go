@@ -26,7 +26,13 @@ const childEnv = "STORE_TEST_CHILD"
 
 func TestMain(m *testing.M) {
 	if dir := os.Getenv(childEnv); dir != "" {
-		if err := writeForEver(dir); err != nil {
+		var err error
+		if shared := os.Getenv(sharedEnv); shared != "" {
+			err = writeShared(dir, shared, os.Getenv(nameEnv))
+		} else {
+			err = writeForEver(dir)
+		}
+		if err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
