@@ -61,6 +61,15 @@ func (m *Monitor) askedV1(r *request, p any) bool {
 		case *acpv1.SessionConfigOptionValueBoolean:
 			m.set(r, s, string(p.ConfigID), fmt.Sprint(v.Value), true, false)
 		}
+	default:
+		return m.askedClientV1(r, p)
+	}
+	return true
+}
+
+// askedClientV1 looks at the params of a request of version 1 that agents send.
+func (m *Monitor) askedClientV1(r *request, p any) bool {
+	switch p := p.(type) {
 	case *acpv1.RequestPermissionRequest:
 		s := m.names(string(p.SessionID))
 		options := make([]optionSeen, len(p.Options))

@@ -45,6 +45,11 @@ func saysV2(u acpv2.SessionUpdate) bool {
 // updateV2 follows an update of a session.
 func (m *Monitor) updateV2(s *session, u acpv2.SessionUpdate) {
 	s.said = s.said || saysV2(u)
+	_ = m.messageV2(s, u) || m.stateV2(s, u) || m.workV2(s, u) || m.aboutV2(s, u)
+}
+
+// messageV2 follows an update that is part of a message.
+func (m *Monitor) messageV2(s *session, u acpv2.SessionUpdate) bool {
 	switch u := u.(type) {
 	case *acpv2.AgentMessageChunk:
 		m.works(s, "a message")
@@ -68,6 +73,19 @@ func (m *Monitor) updateV2(s *session, u acpv2.SessionUpdate) {
 	case *acpv2.AgentThought:
 		m.chunk(s, string(u.MessageID), thought, false)
 		m.blocksV2("params.update.content", u.Content.Or(nil))
+	case *acpv2.SessionMessage:
+		m.chunk(s, string(u.MessageID), sessionMessage, false)
+	case *acpv2.SessionMessageChunk:
+		m.chunk(s, string(u.MessageID), sessionMessage, true)
+	default:
+		return false
+	}
+	return true
+}
+
+// stateV2 follows an update of the state.
+func (m *Monitor) stateV2(s *session, u acpv2.SessionUpdate) bool {
+	switch u := u.(type) {
 	case *acpv2.RunningStateUpdate:
 		reported, work := background(u.Background)
 		m.inBackground(s, u.Background)
@@ -86,6 +104,15 @@ func (m *Monitor) updateV2(s *session, u acpv2.SessionUpdate) {
 		r := u.StopReason
 		m.expect(ckStopReason, r == "" || r.Known() || r[0] == '_', "params.update.stopReason", "stopped for the unknown reason %s", quote(string(r)))
 		m.stateOf(s, "idle", string(r), u.Error != nil, reported, work)
+	default:
+		return false
+	}
+	return true
+}
+
+// workV2 follows an update of a tool call, a terminal or a plan.
+func (m *Monitor) workV2(s *session, u acpv2.SessionUpdate) bool {
+	switch u := u.(type) {
 	case *acpv2.ToolCallUpdate:
 		if st := u.Status.Or(""); st == acpv2.ToolCallStatusInProgress || st == acpv2.ToolCallStatusPending {
 			m.works(s, "a tool call")
@@ -128,6 +155,15 @@ func (m *Monitor) updateV2(s *session, u acpv2.SessionUpdate) {
 		}
 	case *acpv2.PlanRemoved:
 		m.planRemoved(s, string(u.PlanID))
+	default:
+		return false
+	}
+	return true
+}
+
+// aboutV2 follows an update that is about the session.
+func (m *Monitor) aboutV2(s *session, u acpv2.SessionUpdate) bool {
+	switch u := u.(type) {
 	case *acpv2.AvailableCommandsUpdate:
 		m.commandsV2("params.update.availableCommands", u.AvailableCommands)
 	case *acpv2.ConfigOptionUpdate:
@@ -148,11 +184,10 @@ func (m *Monitor) updateV2(s *session, u acpv2.SessionUpdate) {
 		c, told := u.Capabilities.Get()
 		m.subagent(s, subagentSeen{id: string(u.SessionID), cwd: u.Cwd.Or(""), directories: u.AdditionalDirectories.Or(nil),
 			told: told || u.Capabilities.IsClear(), cancel: told && c.Cancel != nil})
-	case *acpv2.SessionMessage:
-		m.chunk(s, string(u.MessageID), sessionMessage, false)
-	case *acpv2.SessionMessageChunk:
-		m.chunk(s, string(u.MessageID), sessionMessage, true)
+	default:
+		return false
 	}
+	return true
 }
 
 func (m *Monitor) entriesV2(path string, entries []acpv2.PlanEntry) {

@@ -9,7 +9,37 @@ import (
 // switch over their names, a bit for each that was seen.
 func (m *model) structDecoder(w *writer, t *goType) {
 	s := shapeOf(t)
-	params, name := "", "decodeJSON"
+	required := m.requiredMask(t)
+	m.decodeEntries(w, t, s)
+	params, name := m.decoderParams(t, s)
+	w.p("func (v *%s) %s(d *wire.Decoder%s) {", t.name, name, params)
+	m.decodeBegin(w, t, s, required)
+	w.p("\tfor k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {\n\t\tswitch string(k) {")
+	m.decodeMembers(w, t)
+	m.decodeTags(w, t, s)
+	w.p("\t\tdefault:")
+	switch {
+	case t.inline != nil && t.unknown:
+		w.p("\t\t\tif v.%s != nil && v.%s.knows(string(k)) {\n\t\t\t\td.Skip()\n\t\t\t} else {\n\t\t\t\td.Keep(&v.Unknown)\n\t\t\t}", t.inline.field, t.inline.field)
+	case t.unknown && !inlineVariant(t, s):
+		w.p("\t\t\td.Keep(&v.Unknown)")
+	default:
+		w.p("\t\t\td.Skip()")
+	}
+	w.p("\t\t}\n\t}")
+	m.decodeEnd(w, t, required)
+	w.p("}\n")
+	for _, f := range t.fields {
+		if f.typ != nil && f.typ.kind == tOrdered {
+			m.orderedCodec(w, f)
+		}
+	}
+}
+
+// decoderParams returns the parameters of a struct's decoder behind the first,
+// and its name.
+func (m *model) decoderParams(t *goType, s shape) (params, name string) {
+	params, name = "", "decodeJSON"
 	switch {
 	case s.tagParam:
 		params, name = ", tag string", "decode"
@@ -24,10 +54,17 @@ func (m *model) structDecoder(w *writer, t *goType) {
 	if f := m.fusedField(t); f != nil {
 		params, name = m.spares(f.typ.def), "decode"
 	}
-	inlineVariant := t.variant != nil && t.variant.union.inline || s.tagParam && !t.unknown
-	m.decodeEntries(w, t, s)
-	w.p("func (v *%s) %s(d *wire.Decoder%s) {", t.name, name, params)
-	required := m.requiredMask(t)
+	return params, name
+}
+
+// inlineVariant reports whether the object that a struct is read from holds
+// members of another one as well.
+func inlineVariant(t *goType, s shape) bool {
+	return t.variant != nil && t.variant.union.inline || s.tagParam && !t.unknown
+}
+
+// decodeBegin writes what comes before the loop over the members.
+func (m *model) decodeBegin(w *writer, t *goType, s shape, required int) {
 	if required != 0 || t.inline != nil || len(t.either) > 0 {
 		w.p("\tstart := d.At()")
 	}
@@ -42,13 +79,15 @@ func (m *model) structDecoder(w *writer, t *goType) {
 	if len(t.either) > 0 {
 		w.p("\tmalformed := -1")
 	}
-	bits := len(t.fields)
 	if s.key != "" {
-		w.p("\tseen := d.Opened(1 << %d)", bits)
+		w.p("\tseen := d.Opened(1 << %d)", len(t.fields))
 	} else {
 		w.p("\tvar seen uint64")
 	}
-	w.p("\tfor k, ok := d.FirstKey(); ok; k, ok = d.NextKey() {\n\t\tswitch string(k) {")
+}
+
+// decodeMembers writes the cases of the members that become fields.
+func (m *model) decodeMembers(w *writer, t *goType) {
 	for i, f := range t.fields {
 		w.p("\t\tcase %q:", f.json)
 		if f.onlyFor != "" {
@@ -65,22 +104,27 @@ func (m *model) structDecoder(w *writer, t *goType) {
 	}
 	if t.meta {
 		w.p("\t\tcase \"_meta\":")
-		m.seen(w, bits+2)
+		m.seen(w, len(t.fields)+2)
 		if t.patch {
 			w.p("\t\t\tv.Meta = d.MetaPatch()")
 		} else {
 			w.p("\t\t\tv.Meta = d.Meta()")
 		}
 	}
+}
+
+// decodeTags writes the cases of the discriminators.
+func (m *model) decodeTags(w *writer, t *goType, s shape) {
+	bits := len(t.fields)
 	if s.key != "" {
 		w.p("\t\tcase %q:", s.key)
 		switch {
 		case s.tagParam:
-			m.otherwise(w, t, "tag == \"\"", inlineVariant)
+			m.otherwise(w, t, "tag == \"\"", inlineVariant(t, s))
 			m.seen(w, bits)
 			w.p("\t\t\td.Tag(tag)")
 		case s.plain && s.outerKey == "":
-			m.otherwise(w, t, "!tagged", inlineVariant)
+			m.otherwise(w, t, "!tagged", inlineVariant(t, s))
 			m.seen(w, bits)
 			w.p("\t\t\td.Tag(%q)", s.tag)
 		default:
@@ -90,20 +134,15 @@ func (m *model) structDecoder(w *writer, t *goType) {
 	}
 	if s.outerKey != "" {
 		w.p("\t\tcase %q:", s.outerKey)
-		m.otherwise(w, t, "!outer", inlineVariant)
+		m.otherwise(w, t, "!outer", inlineVariant(t, s))
 		m.seen(w, bits+1)
 		w.p("\t\t\td.Tag(%q)", s.outerTag)
 	}
-	w.p("\t\tdefault:")
-	switch {
-	case t.inline != nil && t.unknown:
-		w.p("\t\t\tif v.%s != nil && v.%s.knows(string(k)) {\n\t\t\t\td.Skip()\n\t\t\t} else {\n\t\t\t\td.Keep(&v.Unknown)\n\t\t\t}", t.inline.field, t.inline.field)
-	case t.unknown && !inlineVariant:
-		w.p("\t\t\td.Keep(&v.Unknown)")
-	default:
-		w.p("\t\t\td.Skip()")
-	}
-	w.p("\t\t}\n\t}")
+}
+
+// decodeEnd writes what comes behind the loop over the members: what must have
+// been there.
+func (m *model) decodeEnd(w *writer, t *goType, required int) {
 	if t.inline != nil {
 		w.p("\td.Owned(owned)")
 	}
@@ -121,12 +160,6 @@ func (m *model) structDecoder(w *writer, t *goType) {
 	for i, f := range t.fields {
 		if f.always && f.typ != nil && f.typ.kind == tOrdered {
 			w.p("\tif seen&(1<<%d) == 0 {\n\t\tv.%s = []%s{}\n\t}", i, f.name, f.typ.ordered)
-		}
-	}
-	w.p("}\n")
-	for _, f := range t.fields {
-		if f.typ != nil && f.typ.kind == tOrdered {
-			m.orderedCodec(w, f)
 		}
 	}
 }

@@ -170,100 +170,129 @@ func (t *withHeaders) CloseIdleConnections() { t.base.CloseIdleConnections() }
 func pipe(ctx context.Context, client, server mcp.Connection, s Server) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	var running sync.WaitGroup
-	var closing sync.Once
-	shut := func() {
-		closing.Do(func() {
-			cancel()
-			_ = client.Close()
-			_ = server.Close()
-		})
-	}
-	stop := context.AfterFunc(ctx, shut)
-	defer stop()
-
 	_, remote := server.(*httpConn)
-	var open calls
-	refuse := func(id jsonrpc.ID, err error) error {
-		return client.Write(ctx, &jsonrpc.Response{ID: id, Error: &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: err.Error()}})
-	}
-	var fault error
-	var told sync.Once
+	p := &passage{ctx: ctx, cancel: cancel, client: client, server: server, about: s, remote: remote, slots: make(chan struct{}, maxCalls)}
+	stop := context.AfterFunc(ctx, p.shut)
+	defer stop()
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		for {
-			msg, err := server.Read(ctx)
-			if r, ok := msg.(*jsonrpc.Response); ok && err == nil {
-				_ = open.take(r.ID, nil)
-			}
-			if err == nil {
-				err = client.Write(ctx, msg)
-			} else if ctx.Err() == nil {
-				told.Do(func() { fault = serverError(s, server, err) })
-				_ = open.each(func(id jsonrpc.ID) error { return refuse(id, serverError(s, server, err)) })
-			}
-			if err != nil {
-				shut()
-				return
-			}
-		}
+		p.answers()
 	}()
-	slots := make(chan struct{}, maxCalls)
-	forward := func(msg jsonrpc.Message) error {
-		req, ok := msg.(*jsonrpc.Request)
-		ok = ok && req.IsCall()
-		if ok {
-			open.add(req.ID)
+	p.requests()
+	p.shut()
+	<-ended
+	p.running.Wait()
+	p.failing.Do(func() {}) // fault is written
+	return p.fault
+}
+
+// A passage is what [pipe] knows of its two ends.
+type passage struct {
+	ctx            context.Context
+	cancel         context.CancelFunc
+	client, server mcp.Connection
+	about          Server
+	remote         bool // calls are requests of their own, which may fail alone
+
+	open    calls
+	slots   chan struct{} // taken by calls on their way to a remote server
+	running sync.WaitGroup
+	closing sync.Once
+	failing sync.Once
+	fault   error // why the server has ended
+}
+
+// shut ends the passage.
+func (p *passage) shut() {
+	p.closing.Do(func() {
+		p.cancel()
+		_ = p.client.Close()
+		_ = p.server.Close()
+	})
+}
+
+// refuse answers a call of the client with an error.
+func (p *passage) refuse(id jsonrpc.ID, err error) error {
+	return p.client.Write(p.ctx, &jsonrpc.Response{ID: id, Error: &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: err.Error()}})
+}
+
+// answers passes what the server sends.
+func (p *passage) answers() {
+	for {
+		msg, err := p.server.Read(p.ctx)
+		if r, ok := msg.(*jsonrpc.Response); ok && err == nil {
+			_ = p.open.take(r.ID, nil)
 		}
-		err := server.Write(ctx, msg)
-		if err == nil || ctx.Err() != nil {
-			return err
+		if err == nil {
+			err = p.client.Write(p.ctx, msg)
+		} else if p.ctx.Err() == nil {
+			p.failing.Do(func() { p.fault = serverError(p.about, p.server, err) })
+			_ = p.open.each(func(id jsonrpc.ID) error { return p.refuse(id, serverError(p.about, p.server, err)) })
 		}
-		err = serverError(s, server, err)
-		if !ok {
-			return err
+		if err != nil {
+			p.shut()
+			return
 		}
-		answer := open.take(req.ID, func(id jsonrpc.ID) error { return refuse(id, err) })
-		if remote { // another call may succeed
-			return answer
-		}
+	}
+}
+
+// forward passes a message of the client. The error ends the passage.
+func (p *passage) forward(msg jsonrpc.Message) error {
+	req, ok := msg.(*jsonrpc.Request)
+	ok = ok && req.IsCall()
+	if ok {
+		p.open.add(req.ID)
+	}
+	err := p.server.Write(p.ctx, msg)
+	if err == nil || p.ctx.Err() != nil {
 		return err
 	}
+	err = serverError(p.about, p.server, err)
+	if !ok {
+		return err
+	}
+	answer := p.open.take(req.ID, func(id jsonrpc.ID) error { return p.refuse(id, err) })
+	if p.remote { // another call may succeed
+		return answer
+	}
+	return err
+}
+
+// requests passes what the client sends.
+func (p *passage) requests() {
 	for {
-		msg, err := client.Read(ctx)
+		msg, err := p.client.Read(p.ctx)
 		if err != nil {
-			break
+			return
 		}
 		req, ok := msg.(*jsonrpc.Request)
-		if ok && req.IsCall() && req.Method == "server/discover" {
-			err = client.Write(ctx, &jsonrpc.Response{ID: req.ID, Error: &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "Method not found"}})
-		} else if ok && remote && req.IsCall() && req.Method != "initialize" {
+		switch {
+		case ok && req.IsCall() && req.Method == "server/discover":
+			err = p.client.Write(p.ctx, &jsonrpc.Response{ID: req.ID, Error: &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "Method not found"}})
+		case ok && p.remote && req.IsCall() && req.Method != "initialize":
 			select {
-			case slots <- struct{}{}:
-			case <-ctx.Done():
+			case p.slots <- struct{}{}:
+			case <-p.ctx.Done():
 			}
-			if ctx.Err() != nil {
-				break
+			if p.ctx.Err() != nil {
+				return
 			}
-			running.Go(func() {
-				defer func() { <-slots }()
-				if forward(msg) != nil {
-					shut()
+			p.running.Go(func() {
+				defer func() { <-p.slots }()
+				if p.forward(msg) != nil {
+					p.shut()
 				}
 			})
-		} else if err = forward(msg); err != nil && ctx.Err() == nil {
-			told.Do(func() { fault = err })
+		default:
+			if err = p.forward(msg); err != nil && p.ctx.Err() == nil {
+				p.failing.Do(func() { p.fault = err })
+			}
 		}
 		if err != nil {
-			break
+			return
 		}
 	}
-	shut()
-	<-ended
-	running.Wait()
-	told.Do(func() {}) // fault is written
-	return fault
 }
 
 // maxOpen bounds the calls of which is known that they have no answer. Those beyond it get none when

@@ -285,6 +285,32 @@ func (o *Options) add() error {
 	if err != nil {
 		return err
 	}
+	if err := o.checkAdded(name); err != nil {
+		return err
+	}
+	if e.Has("agents", name) {
+		if !o.Force {
+			return exitcode.Errorf(exitcode.Usage, "agent %q is in %s already; use --force to replace it", name, c.UserFile)
+		}
+		if _, err := e.Unset("agents", name); err != nil {
+			return err
+		}
+	}
+	if err := o.write(e, name); err != nil {
+		return err
+	}
+	if err := e.Check(); err != nil {
+		return err
+	}
+	if err := e.Save(); err != nil {
+		return err
+	}
+	fmt.Fprintf(o.App.Err, "acp: agent %s is in %s now; %s\n", name, line(c.UserFile), line(o.next(name)))
+	return nil
+}
+
+// checkAdded reports what is wrong with an agent that is to be added.
+func (o *Options) checkAdded(name string) error {
 	if o.Protocol < 0 || o.Protocol > 2 {
 		return exitcode.Errorf(exitcode.Usage, "--protocol %d: there are the versions 1 and 2", o.Protocol)
 	}
@@ -308,14 +334,11 @@ func (o *Options) add() error {
 			return exitcode.Errorf(exitcode.Usage, "there is no program %q; leave out the quotes: acp agents add %s -- %s", o.Command[0], roster.Quote(name), roster.Join(words))
 		}
 	}
-	if e.Has("agents", name) {
-		if !o.Force {
-			return exitcode.Errorf(exitcode.Usage, "agent %q is in %s already; use --force to replace it", name, c.UserFile)
-		}
-		if _, err := e.Unset("agents", name); err != nil {
-			return err
-		}
-	}
+	return nil
+}
+
+// write writes the settings of an agent.
+func (o *Options) write(e *config.Edit, name string) error {
 	type setting struct {
 		key   string
 		value any
@@ -357,13 +380,6 @@ func (o *Options) add() error {
 			return err
 		}
 	}
-	if err := e.Check(); err != nil {
-		return err
-	}
-	if err := e.Save(); err != nil {
-		return err
-	}
-	fmt.Fprintf(o.App.Err, "acp: agent %s is in %s now; %s\n", name, line(c.UserFile), line(o.next(name)))
 	return nil
 }
 

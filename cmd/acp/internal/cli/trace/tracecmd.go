@@ -64,7 +64,7 @@ const (
 // NewCommand returns the command; runF, if not nil, runs in place of it.
 func NewCommand(a *app.App, runF func(context.Context, *Options) error) *cobra.Command {
 	o := &Options{App: a}
-	run := func(verb string) func(*cobra.Command, []string) error {
+	run := func(verb string) runE {
 		return func(cmd *cobra.Command, args []string) error {
 			o.Verb = verb
 			if at := cmd.ArgsLenAtDash(); verb == verbReplay && at >= 0 {
@@ -87,7 +87,16 @@ func NewCommand(a *app.App, runF func(context.Context, *Options) error) *cobra.C
 The form of the files is described in docs/trace.md. A file that is named - is
 standard input, or for the second one of redact standard output.`,
 	}
-	show := &cobra.Command{
+	cmd.AddCommand(newShow(o, run(verbShow)), newStats(o, run(verbStats)), newDiff(o, run(verbDiff)),
+		newRedact(o, run(verbRedact)), newReplay(o, run(verbReplay)), newWeb(a, nil))
+	return cmd
+}
+
+// runE runs a verb.
+type runE = func(*cobra.Command, []string) error
+
+func newShow(o *Options, run runE) *cobra.Command {
+	cmd := &cobra.Command{
 		Use: "show FILE", Short: "Show what passed, a line for each frame",
 		Long: `Show what passed, a line for each frame: its number, by which acp check trace names
 it, the time since recording began, who sent it (→ is to the agent, ← to the client),
@@ -96,9 +105,9 @@ took, and what it says. A narrow terminal has no room for the session.`,
 		Example: `  acp trace show agent.acptrace --method 'session/*' --check
   acp trace show agent.acptrace --transcript
   acp trace show agent.acptrace --json | jq 'select(.latency > 1)'`,
-		Args: cobra.ExactArgs(1), RunE: run(verbShow),
+		Args: cobra.ExactArgs(1), RunE: run,
 	}
-	f := show.Flags()
+	f := cmd.Flags()
 	f.StringVar(&o.Session, "session", "", "only what is about the session with this `ID`, or whose id ends so")
 	f.StringVar(&o.Method, "method", "", "only calls of `METHOD` and their answers; * stands for anything")
 	f.StringVar(&o.Since, "since", "", "only what passed after `TIME`: 90s from the beginning, or a time as 2026-01-31T10:00:00Z")
@@ -106,34 +115,46 @@ took, and what it says. A narrow terminal has no room for the session.`,
 	f.BoolVar(&o.Transcript, "transcript", false, "the conversation of each session instead of the frames")
 	f.BoolVar(&o.Check, "check", false, "show which rules of the protocol a frame breaks")
 	f.BoolVar(&o.JSON, "json", false, "print an object for each frame or conversation, one in each line")
+	return cmd
+}
 
-	stats := &cobra.Command{
+func newStats(o *Options, run runE) *cobra.Command {
+	cmd := &cobra.Command{
 		Use: "stats FILE", Short: "Sum up what passed: methods, times, sizes, sessions, tokens",
-		Args: cobra.ExactArgs(1), RunE: run(verbStats),
+		Args: cobra.ExactArgs(1), RunE: run,
 	}
-	f = stats.Flags()
+	f := cmd.Flags()
 	f.BoolVar(&o.Check, "check", false, "count the rules of the protocol that are broken")
 	f.BoolVar(&o.JSON, "json", false, "print an object")
+	return cmd
+}
 
-	diff := &cobra.Command{
+func newDiff(o *Options, run runE) *cobra.Command {
+	cmd := &cobra.Command{
 		Use: "diff A B", Short: "Say where two recordings first differ, and in what altogether",
 		Long: `Say where two recordings first differ, and in what altogether. Ids and times do
 not count: they differ from one run to the next. The exit status is 1 if the
 recordings differ.`,
-		Args: cobra.ExactArgs(2), RunE: run(verbDiff),
+		Args: cobra.ExactArgs(2), RunE: run,
 	}
-	diff.Flags().BoolVar(&o.JSON, "json", false, "print an object")
+	cmd.Flags().BoolVar(&o.JSON, "json", false, "print an object")
+	return cmd
+}
 
-	redact := &cobra.Command{
+func newRedact(o *Options, run runE) *cobra.Command {
+	cmd := &cobra.Command{
 		Use: "redact IN OUT", Short: "Copy a recording without its secrets",
 		Long: `Copy a recording without its secrets: the environments and headers of MCP servers,
 members whose name says that they are secret, and what looks like a token. What is
 replaced is described in docs/trace.md; what people wrote stays as it is.`,
-		Args: cobra.ExactArgs(2), RunE: run(verbRedact),
+		Args: cobra.ExactArgs(2), RunE: run,
 	}
-	redact.Flags().BoolVar(&o.Force, "force", false, "replace OUT if it exists")
+	cmd.Flags().BoolVar(&o.Force, "force", false, "replace OUT if it exists")
+	return cmd
+}
 
-	replay := &cobra.Command{
+func newReplay(o *Options, run runE) *cobra.Command {
+	cmd := &cobra.Command{
 		Use: "replay FILE --as SIDE [flags] [-- COMMAND [ARG]...]", Short: "Play one side of a recording to the other",
 		Long: `Play one side of a recording to the other: the agent's to a client that has started
 this as its agent, or the client's to an agent that is started by COMMAND. What the
@@ -144,18 +165,17 @@ The first time it does something else, replay reports that and stops. The exit s
 then 1; it is 8 if the other side did nothing for too long, and 6 if it ended.`,
 		Example: `  acp trace replay bug.acptrace --as client -- my-agent --acp
   acp exec --agent 'acp trace replay bug.acptrace --as agent' 'hello'`,
-		Args: cobra.ArbitraryArgs, RunE: run(verbReplay),
+		Args: cobra.ArbitraryArgs, RunE: run,
 	}
-	f = replay.Flags()
+	f := cmd.Flags()
 	f.StringVar(&o.As, "as", "", "play this `SIDE`: agent or client")
 	f.StringVar(&o.Speed, "speed", speedRecorded, "`SPEED` of what is played: recorded, or max to wait for nothing but the other side")
 	f.DurationVar(&o.Timeout, "timeout", 30*time.Second, "give the other side this long for each thing it is expected to do")
 	f.IntVar(&o.Part, "part", 0, "play part `N` of a file that was recorded to several times (default: the first with more than initialize)")
 	f.BoolVar(&o.Strict, "strict", false, "expect the same notifications, too, in the same order")
-	_ = replay.MarkFlagRequired("as")
-	_ = replay.RegisterFlagCompletionFunc("as", cobra.FixedCompletions([]string{asAgent, asClient}, cobra.ShellCompDirectiveNoFileComp))
-	_ = replay.RegisterFlagCompletionFunc("speed", cobra.FixedCompletions([]string{speedRecorded, speedMax}, cobra.ShellCompDirectiveNoFileComp))
-	cmd.AddCommand(show, stats, diff, redact, replay, newWeb(a, nil))
+	_ = cmd.MarkFlagRequired("as")
+	_ = cmd.RegisterFlagCompletionFunc("as", cobra.FixedCompletions([]string{asAgent, asClient}, cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("speed", cobra.FixedCompletions([]string{speedRecorded, speedMax}, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
 

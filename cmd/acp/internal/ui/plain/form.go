@@ -74,147 +74,184 @@ type field struct {
 	lines  []string
 	prompt string
 	// value reads an answer; nil leaves the field empty.
-	value func(line string) (_ json.RawMessage, problem string)
+	value reading
+}
+
+// A reading returns the value that a line stands for, nil to leave the field empty, or what is
+// wrong with the line.
+type reading = func(line string) (_ json.RawMessage, problem string)
+
+// A fieldForm is what the kind of a field makes of it.
+type fieldForm struct {
+	title, what, def string
+	options          []acpv2.EnumOption
+	value            reading
 }
 
 func newField(p acpv2.ElicitationProperty, required bool) (f field) {
-	title, what, def := "", "", ""
-	empty := func() (json.RawMessage, string) {
+	empty := func(string) (json.RawMessage, string) {
 		if required {
 			return nil, "it is needed"
 		}
 		return nil, ""
 	}
-	switch s := p.Schema.(type) {
-	case *acpv2.StringPropertySchema:
-		title, what = s.Title, s.Description
-		options := slices.Clone(s.OneOf)
-		for _, e := range s.Enum {
-			options = append(options, acpv2.EnumOption{Const: e})
-		}
-		if s.Default != nil {
-			def = *s.Default
-		}
-		f.value = func(line string) (json.RawMessage, string) {
-			if line == "" && s.Default != nil {
-				line = *s.Default
-			}
-			if line == "" {
-				return empty()
-			}
-			if len(options) > 0 {
-				i, ok := pick(options, line)
-				if !ok {
-					return nil, "there is no such choice"
-				}
-				return encode(options[i].Const), ""
-			}
-			return encode(line), textProblem(s, line)
-		}
-		defer func() { f.lines = append(f.lines, choices(options)...) }()
-	case *acpv2.NumberPropertySchema:
-		title, what = s.Title, s.Description
-		if s.Default != nil {
-			def = strconv.FormatFloat(*s.Default, 'g', -1, 64)
-		}
-		f.value = func(line string) (json.RawMessage, string) {
-			if line = strings.TrimSpace(line); line == "" {
-				line = def
-			}
-			if line == "" {
-				return empty()
-			}
-			n, err := strconv.ParseFloat(line, 64)
-			switch {
-			case err != nil || math.IsInf(n, 0) || math.IsNaN(n):
-				return nil, "it is not a number"
-			case s.Minimum != nil && n < *s.Minimum:
-				return nil, fmt.Sprintf("it is at least %v", *s.Minimum)
-			case s.Maximum != nil && n > *s.Maximum:
-				return nil, fmt.Sprintf("it is at most %v", *s.Maximum)
-			}
-			return encode(n), ""
-		}
-	case *acpv2.IntegerPropertySchema:
-		title, what = s.Title, s.Description
-		if s.Default != nil {
-			def = strconv.FormatInt(*s.Default, 10)
-		}
-		f.value = func(line string) (json.RawMessage, string) {
-			if line = strings.TrimSpace(line); line == "" {
-				line = def
-			}
-			if line == "" {
-				return empty()
-			}
-			n, err := strconv.ParseInt(line, 10, 64)
-			switch {
-			case err != nil:
-				return nil, "it is not a whole number"
-			case s.Minimum != nil && n < *s.Minimum:
-				return nil, fmt.Sprintf("it is at least %d", *s.Minimum)
-			case s.Maximum != nil && n > *s.Maximum:
-				return nil, fmt.Sprintf("it is at most %d", *s.Maximum)
-			}
-			return encode(n), ""
-		}
-	case *acpv2.BooleanPropertySchema:
-		title, what, def = s.Title, s.Description+" (y or n)", "n"
-		if s.Default != nil && *s.Default {
-			def = "y"
-		}
-		f.value = func(line string) (json.RawMessage, string) {
-			if line = strings.ToLower(strings.TrimSpace(line)); line == "" {
-				line = def
-			}
-			switch line {
-			case "y", "yes", "true":
-				return encode(true), ""
-			case "n", "no", "false":
-				return encode(false), ""
-			}
-			return nil, "it is y or n"
-		}
-	case *acpv2.MultiSelectPropertySchema:
-		title, what, def = s.Title, s.Description+" (several with commas)", strings.Join(s.Default, ", ")
-		var options []acpv2.EnumOption
-		switch items := s.Items.(type) {
-		case *acpv2.StringMultiSelectItems:
-			for _, e := range items.Enum {
-				options = append(options, acpv2.EnumOption{Const: e})
-			}
-		case *acpv2.TitledMultiSelectItems:
-			options = items.AnyOf
-		}
-		f.value = func(line string) (json.RawMessage, string) {
-			return several(s, options, line, empty)
-		}
-		defer func() { f.lines = append(f.lines, choices(options)...) }()
-	default:
-		f.value = func(line string) (json.RawMessage, string) {
-			if line != "" {
-				return nil, "this program does not know this kind of field"
-			}
-			return empty()
-		}
+	form := formOf(p.Schema, empty)
+	if form.title == "" {
+		form.title = p.Name
 	}
-	if title == "" {
-		title = p.Name
-	}
-	if what = safetext.Line(what, 500); what != "" {
+	if what := safetext.Line(form.what, 500); what != "" {
 		f.lines = []string{"  " + what}
 	}
-	f.prompt = safetext.Line(title, maxTitle)
-	if def != "" {
-		f.prompt += " [" + safetext.Line(def, maxTitle) + "]"
+	f.lines = append(f.lines, choices(form.options)...)
+	f.prompt = safetext.Line(form.title, maxTitle)
+	if form.def != "" {
+		f.prompt += " [" + safetext.Line(form.def, maxTitle) + "]"
 	} else if required {
 		f.prompt += " (needed)"
 	}
 	f.prompt += ": "
+	f.value = form.value
 	return f
 }
 
-func several(s *acpv2.MultiSelectPropertySchema, options []acpv2.EnumOption, line string, empty func() (json.RawMessage, string)) (json.RawMessage, string) {
+// formOf returns what a field of some kind is like; empty handles an answer that is not there.
+func formOf(s acpv2.ElicitationPropertySchema, empty reading) fieldForm {
+	switch s := s.(type) {
+	case *acpv2.StringPropertySchema:
+		return textForm(s, empty)
+	case *acpv2.NumberPropertySchema:
+		return numberForm(s, empty)
+	case *acpv2.IntegerPropertySchema:
+		return integerForm(s, empty)
+	case *acpv2.BooleanPropertySchema:
+		return booleanForm(s)
+	case *acpv2.MultiSelectPropertySchema:
+		return severalForm(s, empty)
+	}
+	return fieldForm{value: func(line string) (json.RawMessage, string) {
+		if line != "" {
+			return nil, "this program does not know this kind of field"
+		}
+		return empty(line)
+	}}
+}
+
+func textForm(s *acpv2.StringPropertySchema, empty reading) fieldForm {
+	options := append(slices.Clone(s.OneOf), plainOptions(s.Enum)...)
+	def := ""
+	if s.Default != nil {
+		def = *s.Default
+	}
+	return fieldForm{title: s.Title, what: s.Description, def: def, options: options, value: func(line string) (json.RawMessage, string) {
+		if line == "" {
+			line = def
+		}
+		if line == "" {
+			return empty(line)
+		}
+		if len(options) > 0 {
+			i, ok := pick(options, line)
+			if !ok {
+				return nil, "there is no such choice"
+			}
+			return encode(options[i].Const), ""
+		}
+		return encode(line), textProblem(s, line)
+	}}
+}
+
+func numberForm(s *acpv2.NumberPropertySchema, empty reading) fieldForm {
+	def := ""
+	if s.Default != nil {
+		def = strconv.FormatFloat(*s.Default, 'g', -1, 64)
+	}
+	return fieldForm{title: s.Title, what: s.Description, def: def, value: func(line string) (json.RawMessage, string) {
+		if line = strings.TrimSpace(line); line == "" {
+			line = def
+		}
+		if line == "" {
+			return empty(line)
+		}
+		n, err := strconv.ParseFloat(line, 64)
+		switch {
+		case err != nil || math.IsInf(n, 0) || math.IsNaN(n):
+			return nil, "it is not a number"
+		case s.Minimum != nil && n < *s.Minimum:
+			return nil, fmt.Sprintf("it is at least %v", *s.Minimum)
+		case s.Maximum != nil && n > *s.Maximum:
+			return nil, fmt.Sprintf("it is at most %v", *s.Maximum)
+		}
+		return encode(n), ""
+	}}
+}
+
+func integerForm(s *acpv2.IntegerPropertySchema, empty reading) fieldForm {
+	def := ""
+	if s.Default != nil {
+		def = strconv.FormatInt(*s.Default, 10)
+	}
+	return fieldForm{title: s.Title, what: s.Description, def: def, value: func(line string) (json.RawMessage, string) {
+		if line = strings.TrimSpace(line); line == "" {
+			line = def
+		}
+		if line == "" {
+			return empty(line)
+		}
+		n, err := strconv.ParseInt(line, 10, 64)
+		switch {
+		case err != nil:
+			return nil, "it is not a whole number"
+		case s.Minimum != nil && n < *s.Minimum:
+			return nil, fmt.Sprintf("it is at least %d", *s.Minimum)
+		case s.Maximum != nil && n > *s.Maximum:
+			return nil, fmt.Sprintf("it is at most %d", *s.Maximum)
+		}
+		return encode(n), ""
+	}}
+}
+
+func booleanForm(s *acpv2.BooleanPropertySchema) fieldForm {
+	def := "n"
+	if s.Default != nil && *s.Default {
+		def = "y"
+	}
+	return fieldForm{title: s.Title, what: s.Description + " (y or n)", def: def, value: func(line string) (json.RawMessage, string) {
+		if line = strings.ToLower(strings.TrimSpace(line)); line == "" {
+			line = def
+		}
+		switch line {
+		case "y", "yes", "true":
+			return encode(true), ""
+		case "n", "no", "false":
+			return encode(false), ""
+		}
+		return nil, "it is y or n"
+	}}
+}
+
+func severalForm(s *acpv2.MultiSelectPropertySchema, empty reading) fieldForm {
+	var options []acpv2.EnumOption
+	switch items := s.Items.(type) {
+	case *acpv2.StringMultiSelectItems:
+		options = plainOptions(items.Enum)
+	case *acpv2.TitledMultiSelectItems:
+		options = items.AnyOf
+	}
+	return fieldForm{
+		title: s.Title, what: s.Description + " (several with commas)", def: strings.Join(s.Default, ", "), options: options,
+		value: func(line string) (json.RawMessage, string) { return several(s, options, line, empty) },
+	}
+}
+
+// plainOptions are options without titles.
+func plainOptions(values []string) (options []acpv2.EnumOption) {
+	for _, v := range values {
+		options = append(options, acpv2.EnumOption{Const: v})
+	}
+	return options
+}
+
+func several(s *acpv2.MultiSelectPropertySchema, options []acpv2.EnumOption, line string, empty reading) (json.RawMessage, string) {
 	all := slices.Clone(s.Default)
 	if line = strings.TrimSpace(line); line != "" {
 		all = nil
@@ -231,7 +268,7 @@ func several(s *acpv2.MultiSelectPropertySchema, options []acpv2.EnumOption, lin
 	n := uint64(len(all))
 	switch {
 	case n == 0:
-		return empty()
+		return empty(line)
 	case s.MinItems != nil && n < *s.MinItems:
 		return nil, fmt.Sprintf("there are at least %d", *s.MinItems)
 	case s.MaxItems != nil && n > *s.MaxItems:

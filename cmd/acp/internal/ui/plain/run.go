@@ -22,9 +22,6 @@ import (
 	"github.com/goacp/acp/cmd/acp/internal/shown"
 )
 
-// maxQueued bounds the prompts that wait for the end of a turn.
-const maxQueued = 64
-
 // Options are what a conversation is held with.
 type Options struct {
 	App     *app.App
@@ -64,7 +61,7 @@ func Run(ctx context.Context, o Options) error {
 	if err := c.open(ctx, o.Session, interrupts); err != nil {
 		return err
 	}
-	err := c.hold(ctx, o.Prompt, interrupts)
+	err := (&loop{c: c, ctx: ctx, interrupts: interrupts, stop: func() {}}).run(o.Prompt)
 	c.show.line("")
 	c.farewell()
 	if e := c.host.Close(); err == nil && e != nil && ctx.Err() == nil {
@@ -270,148 +267,6 @@ func (c *conversation) took(l inputLine) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.reading = false
-}
-
-// hold is the conversation.
-func (c *conversation) hold(ctx context.Context, first string, interrupts <-chan struct{}) error {
-	var (
-		current *question
-		running bool
-		cancels int
-		leaving bool
-		begun   []string // lines of a prompt that goes on
-		turn    context.Context
-		stop    context.CancelFunc = func() {}
-	)
-	defer func() { stop() }()
-	start := func(text string) {
-		running, cancels = true, 0
-		turn, stop = context.WithCancel(ctx)
-		c.turn(turn, text)
-	}
-	if first != "" {
-		start(first)
-	} else {
-		c.idlePrompt()
-	}
-	for {
-		if !running && len(c.queue) > 0 {
-			text := c.queue[0]
-			c.queue = c.queue[1:]
-			start(text)
-		}
-		if !running && leaving {
-			return nil
-		}
-		questions := c.questions
-		var lines <-chan inputLine
-		var gone <-chan struct{}
-		if current != nil {
-			questions, gone = nil, current.ctx.Done()
-		}
-		if !leaving && (current != nil || !running || c.app.InTerminal) {
-			lines = c.read()
-		}
-		select {
-		case q := <-questions:
-			if leaving {
-				close(q.answer)
-				continue
-			}
-			current = q
-			c.put(q)
-		case <-gone:
-			c.show.line("The question is withdrawn.")
-			current = nil
-		case l := <-lines:
-			c.took(l)
-			if current != nil {
-				c.answer(current, l)
-				current = nil
-				leaving = leaving || l.end
-				continue
-			}
-			if l.err != nil {
-				return fmt.Errorf("reading the input: %w", l.err)
-			}
-			if l.end {
-				leaving = true
-				if len(begun) > 0 {
-					l.text = ""
-				} else if running && c.app.InTerminal {
-					_ = c.session.Cancel(ctx)
-					c.queue = nil
-					continue
-				} else {
-					continue
-				}
-			}
-			text, more := strings.CutSuffix(l.text, `\`)
-			begun = append(begun, text)
-			if more && !l.end {
-				c.show.prompt("… ")
-				continue
-			}
-			text = strings.Join(begun, "\n")
-			begun = nil
-			switch quit, own := c.own(ctx, text, running); {
-			case quit:
-				return nil
-			case own:
-				if !running {
-					c.idlePrompt()
-				}
-			case strings.TrimSpace(text) == "":
-				if !running && !leaving {
-					c.idlePrompt()
-				}
-			case !running:
-				start(text)
-			case len(c.queue) == maxQueued:
-				c.show.line("Not queued: too many prompts wait already.")
-			default:
-				c.queue = append(c.queue, text)
-				c.show.line(fmt.Sprintf("Queued, number %d.", len(c.queue)))
-			}
-		case end := <-c.ends:
-			stop()
-			running = false
-			if err := c.ended(end); err != nil {
-				return err
-			}
-			if len(c.queue) == 0 && !leaving {
-				c.idlePrompt()
-			}
-		case <-interrupts:
-			cancels++
-			switch {
-			case running && cancels == 1:
-				c.queue = nil
-				c.show.line("Cancelling. Ctrl-C again ends the agent.")
-				if err := c.session.Cancel(ctx); err != nil {
-					c.show.line("Cancelling failed: " + safetext.Line(err.Error(), 500))
-				}
-			case running:
-				c.host.Kill()
-				return exitcode.Errorf(exitcode.Cancelled, "the agent was ended")
-			case cancels > 1:
-				return nil
-			default:
-				c.show.line("Ctrl-C again or Ctrl-D leaves.")
-				c.idlePrompt()
-			}
-		case <-ctx.Done():
-			if running {
-				<-c.ends
-			}
-			return context.Cause(ctx)
-		case <-c.host.Done():
-			if running {
-				<-c.ends
-			}
-			return c.gone()
-		}
-	}
 }
 
 // gone is the error of a conversation whose agent has ended.

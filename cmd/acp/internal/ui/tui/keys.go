@@ -56,6 +56,11 @@ func (m *model) key(k tea.KeyPressMsg) tea.Cmd {
 	if m.browsing {
 		return m.browseKey(k)
 	}
+	return m.inputKey(s, k)
+}
+
+// inputKey handles a key while a prompt is typed.
+func (m *model) inputKey(s string, k tea.KeyPressMsg) tea.Cmd {
 	empty := m.input.value() == ""
 	switch s {
 	case "ctrl+c":

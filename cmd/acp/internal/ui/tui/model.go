@@ -216,7 +216,15 @@ func (m *model) update(msg tea.Msg) tea.Cmd {
 		if msg.id == m.flashID {
 			m.flash = ""
 		}
+	default:
+		return m.reported(msg)
+	}
+	return nil
+}
 
+// reported takes in what the backend, or work of this program, has reported.
+func (m *model) reported(msg tea.Msg) tea.Cmd {
+	switch msg := msg.(type) {
 	case startedMsg:
 		return m.wasStarted(msg)
 	case openedMsg:

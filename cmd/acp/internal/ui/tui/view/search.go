@@ -1,13 +1,10 @@
 package view
 
 import (
-	"encoding/json"
 	"slices"
 	"strings"
 	"unicode"
 
-	"github.com/goacp/acp/acpv2"
-	"github.com/goacp/acp/cmd/acp/internal/history"
 	"github.com/goacp/acp/cmd/acp/internal/safetext"
 	"github.com/goacp/acp/transcript"
 )
@@ -295,125 +292,6 @@ func (t *Transcript) PlainText(seq uint64) string {
 		return ""
 	}
 	return strings.TrimRight(safetext.Text(t.plainEntry(e, false)), "\n")
-}
-
-// plainEntry returns the text of an entry; with all of it also what is only shown unfolded.
-func (t *Transcript) plainEntry(e transcript.Entry, all bool) string {
-	var b strings.Builder
-	put := func(ss ...string) {
-		for _, s := range ss {
-			if s != "" {
-				b.WriteString(s)
-				if !strings.HasSuffix(s, "\n") {
-					b.WriteByte('\n')
-				}
-			}
-		}
-	}
-	blocks := func(cs []acpv2.ContentBlock) {
-		for _, c := range cs {
-			put(plainBlock(t.th, c))
-		}
-	}
-	raw := func(rs ...json.RawMessage) {
-		for _, r := range rs {
-			if all && len(r) > 0 {
-				put(indentJSON(r))
-			}
-		}
-	}
-	switch e := e.(type) {
-	case *transcript.Message:
-		if c := e.Content(); len(c) == 1 {
-			if text, ok := c[0].(*acpv2.TextContent); ok {
-				return text.Text
-			}
-		}
-		blocks(e.Content())
-	case *transcript.ToolCall:
-		put(t.toolTitle(e))
-		if all {
-			put(e.Name)
-			put(t.locations(e, "")...)
-		}
-		for _, c := range e.Content {
-			switch c := c.(type) {
-			case *acpv2.Content:
-				put(plainBlock(t.th, c.Content))
-			case *acpv2.Diff:
-				if c.Patch != nil {
-					put(c.Patch.Text)
-				}
-				if all || c.Patch == nil {
-					for _, f := range diffFiles(&acpv2.Diff{Changes: c.Changes}) {
-						put(f.path, f.what)
-					}
-				}
-			case *acpv2.Terminal:
-				if term := t.snap.Terminal(c.TerminalID); term != nil {
-					put(term.Command, term.Plain())
-				}
-			}
-		}
-		raw(e.RawInput, e.RawOutput)
-	case *transcript.Plan:
-		switch c := e.Content.(type) {
-		case *acpv2.PlanItems:
-			for _, s := range c.Entries {
-				box := "[ ] "
-				switch s.Status {
-				case acpv2.PlanEntryStatusCompleted:
-					box = "[x] "
-				case acpv2.PlanEntryStatusInProgress:
-					box = "[>] "
-				case acpv2.PlanEntryStatusCancelled:
-					box = "[-] "
-				}
-				put(box + s.Content)
-			}
-		case *acpv2.PlanMarkdown:
-			put(c.Content)
-		case *acpv2.PlanFile:
-			put(c.URI)
-		}
-	case *transcript.Terminal:
-		put(e.Command, e.PlainHead(), e.Plain())
-	case *transcript.Notice:
-		put(e.Title, e.Description)
-	case *transcript.Compaction:
-		put("Context condensed", e.Error)
-		blocks(e.Summary())
-	case *transcript.Subagent:
-		put(e.Title, e.Description)
-	case *transcript.SessionMessage:
-		blocks(e.Content())
-	case *transcript.Permission:
-		put(e.Title, e.Description)
-		if s, ok := e.Subject.(*acpv2.CommandPermissionSubject); ok {
-			put(s.Command)
-		}
-		if o, ok := e.Selected(); ok {
-			put(o.Name)
-		}
-	case *transcript.TurnEnd:
-		put(history.EndingLine(e))
-	case *transcript.Unknown:
-		put(e.Type)
-		raw(e.Raw)
-	}
-	return b.String()
-}
-
-func plainBlock(th *Theme, c acpv2.ContentBlock) string {
-	switch c := c.(type) {
-	case *acpv2.TextContent:
-		return c.Text
-	case *acpv2.EmbeddedResource:
-		if r, ok := c.Resource.(*acpv2.TextResourceContents); ok {
-			return blockLabel(th, c).plain() + "\n" + r.Text
-		}
-	}
-	return blockLabel(th, c).plain()
 }
 
 // CodeBlocks returns the fenced code in an entry, for copying: its text, without the fences.

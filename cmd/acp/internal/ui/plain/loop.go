@@ -1,0 +1,216 @@
+package plain
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/goacp/acp/cmd/acp/internal/exitcode"
+	"github.com/goacp/acp/cmd/acp/internal/safetext"
+)
+
+// maxQueued bounds the prompts that wait for the end of a turn.
+const maxQueued = 64
+
+// errLeft ends a loop without an error.
+var errLeft = errors.New("the user has left")
+
+// A loop holds a conversation that was opened. Its methods are called by one goroutine; those
+// that handle an event return an error to end the loop.
+type loop struct {
+	c          *conversation
+	ctx        context.Context
+	interrupts <-chan struct{}
+
+	question *question          // to be answered by the next line, or nil
+	running  bool               // a turn runs
+	stop     context.CancelFunc // of the context of the turn
+	cancels  int                // interrupts since the turn began
+	leaving  bool               // the input has ended
+	begun    []string           // lines of a prompt that continues on the next line
+}
+
+// run sends the first prompt, unless it is "", and then those that are typed.
+func (l *loop) run(first string) error {
+	defer func() { l.stop() }()
+	if first != "" {
+		l.start(first)
+	} else {
+		l.c.idlePrompt()
+	}
+	for {
+		l.startQueued()
+		if !l.running && l.leaving {
+			return nil
+		}
+		switch err := l.next(); {
+		case errors.Is(err, errLeft):
+			return nil
+		case err != nil:
+			return err
+		}
+	}
+}
+
+// start begins a turn.
+func (l *loop) start(text string) {
+	l.running, l.cancels = true, 0
+	var turn context.Context
+	turn, l.stop = context.WithCancel(l.ctx)
+	l.c.turn(turn, text)
+}
+
+// startQueued begins the next turn if a prompt waits for it.
+func (l *loop) startQueued() {
+	if c := l.c; !l.running && len(c.queue) > 0 {
+		text := c.queue[0]
+		c.queue = c.queue[1:]
+		l.start(text)
+	}
+}
+
+// next waits for an event and handles it.
+func (l *loop) next() error {
+	c := l.c
+	questions := c.questions
+	var lines <-chan inputLine
+	var gone <-chan struct{}
+	if l.question != nil {
+		questions, gone = nil, l.question.ctx.Done()
+	}
+	if !l.leaving && (l.question != nil || !l.running || c.app.InTerminal) {
+		lines = c.read()
+	}
+	select {
+	case q := <-questions:
+		l.onQuestion(q)
+	case <-gone:
+		c.show.line("The question is withdrawn.")
+		l.question = nil
+	case line := <-lines:
+		return l.onLine(line)
+	case end := <-c.ends:
+		return l.onEnd(end)
+	case <-l.interrupts:
+		return l.onInterrupt()
+	case <-l.ctx.Done():
+		l.settle()
+		return context.Cause(l.ctx)
+	case <-c.host.Done():
+		l.settle()
+		return c.gone()
+	}
+	return nil
+}
+
+// settle waits for the end of the turn, if one runs.
+func (l *loop) settle() {
+	if l.running {
+		<-l.c.ends
+	}
+}
+
+func (l *loop) onQuestion(q *question) {
+	if l.leaving {
+		close(q.answer)
+		return
+	}
+	l.question = q
+	l.c.put(q)
+}
+
+func (l *loop) onLine(line inputLine) error {
+	c := l.c
+	c.took(line)
+	if l.question != nil {
+		c.answer(l.question, line)
+		l.question = nil
+		l.leaving = l.leaving || line.end
+		return nil
+	}
+	if line.err != nil {
+		return fmt.Errorf("reading the input: %w", line.err)
+	}
+	if line.end {
+		l.leaving = true
+		if len(l.begun) == 0 {
+			if l.running && c.app.InTerminal {
+				_ = c.session.Cancel(l.ctx)
+				c.queue = nil
+			}
+			return nil
+		}
+		line.text = ""
+	}
+	text, more := strings.CutSuffix(line.text, `\`)
+	l.begun = append(l.begun, text)
+	if more && !line.end {
+		c.show.prompt("… ")
+		return nil
+	}
+	text = strings.Join(l.begun, "\n")
+	l.begun = nil
+	return l.onPrompt(text)
+}
+
+// onPrompt handles what was typed: a command of this program, or a prompt.
+func (l *loop) onPrompt(text string) error {
+	c := l.c
+	switch quit, own := c.own(l.ctx, text, l.running); {
+	case quit:
+		return errLeft
+	case own:
+		if !l.running {
+			c.idlePrompt()
+		}
+	case strings.TrimSpace(text) == "":
+		if !l.running && !l.leaving {
+			c.idlePrompt()
+		}
+	case !l.running:
+		l.start(text)
+	case len(c.queue) == maxQueued:
+		c.show.line("Not queued: too many prompts wait already.")
+	default:
+		c.queue = append(c.queue, text)
+		c.show.line(fmt.Sprintf("Queued, number %d.", len(c.queue)))
+	}
+	return nil
+}
+
+// onEnd handles the end of the turn.
+func (l *loop) onEnd(end ending) error {
+	l.stop()
+	l.running = false
+	if err := l.c.ended(end); err != nil {
+		return err
+	}
+	if len(l.c.queue) == 0 && !l.leaving {
+		l.c.idlePrompt()
+	}
+	return nil
+}
+
+// onInterrupt cancels the turn; the second interrupt ends the agent, or leaves.
+func (l *loop) onInterrupt() error {
+	c := l.c
+	l.cancels++
+	switch {
+	case l.running && l.cancels == 1:
+		c.queue = nil
+		c.show.line("Cancelling. Ctrl-C again ends the agent.")
+		if err := c.session.Cancel(l.ctx); err != nil {
+			c.show.line("Cancelling failed: " + safetext.Line(err.Error(), 500))
+		}
+	case l.running:
+		c.host.Kill()
+		return exitcode.Errorf(exitcode.Cancelled, "the agent was ended")
+	case l.cancels > 1:
+		return errLeft
+	default:
+		c.show.line("Ctrl-C again or Ctrl-D leaves.")
+		c.idlePrompt()
+	}
+	return nil
+}
