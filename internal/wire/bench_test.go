@@ -99,8 +99,9 @@ func source(b *testing.B) string {
 func BenchmarkStr(b *testing.B) {
 	for name, body := range map[string]string{
 		"short": "hello, world", "ascii-4k": strings.Repeat("plain text. ", 341), "escaped-4k": strings.Repeat(`line of code;\n\t`, 256),
-		"utf8-4k":  strings.Repeat("déjà vu — ", 300),
-		"code-10k": strings.Trim(string(AppendString(nil, source(b))), `"`),
+		"unicode-4k": strings.Repeat(`\u4e2d\u6587, \ud83d\ude00 `, 140),
+		"utf8-4k":    strings.Repeat("déjà vu — ", 300),
+		"code-10k":   strings.Trim(string(AppendString(nil, source(b))), `"`),
 	} {
 		data := []byte(`"` + body + `"`)
 		b.Run(name, func(b *testing.B) {

@@ -189,31 +189,44 @@ func (d *Decoder) unescape(o []byte, n, i int) (out []byte, m, end int, hi uint6
 		if b[i+1] != 'u' {
 			return o, n, -1, 0
 		}
-		r, ok := hex4(b, i+2)
-		if !ok {
+		r, next := d.codeUnits(i + 2)
+		if next < 0 {
 			return o, n, -1, 0
 		}
-		i += 6
-		if utf16.IsSurrogate(r) {
-			pair := rune(utf8.RuneError)
-			if i+1 < len(b) && b[i] == '\\' && b[i+1] == 'u' {
-				second, ok := hex4(b, i+2)
-				if !ok {
-					return o, n, -1, 0
-				}
-				pair = utf16.DecodeRune(r, second)
-			}
-			if pair == utf8.RuneError {
-				// JavaScript peers that cut streamed text between the two
-				// halves of a surrogate pair send these.
-				d.replaced++
-			} else {
-				i += 6
-			}
-			r = pair
-		}
+		i = next
 		n += utf8.EncodeRune(o[n:], r)
 	}
+}
+
+// codeUnits returns the character whose \u escape has its digits at data[i],
+// which is two escapes for a surrogate pair, and where the text continues: -1
+// for malformed digits.
+func (d *Decoder) codeUnits(i int) (r rune, next int) {
+	b := d.data
+	r, ok := hex4(b, i)
+	if !ok {
+		return 0, -1
+	}
+	i += 4
+	if !utf16.IsSurrogate(r) {
+		return r, i
+	}
+	pair := rune(utf8.RuneError)
+	if i+1 < len(b) && b[i] == '\\' && b[i+1] == 'u' {
+		second, ok := hex4(b, i+2)
+		if !ok {
+			return 0, -1
+		}
+		pair = utf16.DecodeRune(r, second)
+	}
+	if pair == utf8.RuneError {
+		// JavaScript peers that cut streamed text between the two
+		// halves of a surrogate pair send these.
+		d.replaced++
+	} else {
+		i += 6
+	}
+	return pair, i
 }
 
 // unescapeBlocks is unescape for as much of a long string as fills blocks. It
