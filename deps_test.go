@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/goacp/acp/internal/sizetest"
 )
 
 const module = "github.com/goacp/acp"
@@ -34,6 +36,7 @@ var layers = map[string][]string{
 	"internal/gen":        {},
 	"internal/sample":     {},
 	"internal/registry":   {"acpv1", "acpv2", "internal/wire", "jsonrpc"},
+	"internal/sizetest":   {},
 	"internal/updatetest": {"acpv1", "acpv2"},
 	"examples/bridge":     {""},
 	"examples/echo":       {""},
@@ -150,4 +153,11 @@ func TestFolders(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestSizes holds functions and structs to their limits.
+func TestSizes(t *testing.T) {
+	sizetest.Check(t, ".", map[string]string{
+		". Agent": "options: a field for each hook",
+	})
 }

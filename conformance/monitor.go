@@ -53,7 +53,33 @@ type Monitor struct {
 	stats MonitorStats
 	out   []Finding // of the frame at hand
 
-	// The frame at hand.
+	current
+	version int  // agreed, 0 before
+	offered int  // by the client, while initialize is in flight
+	gap     bool // frames are missing from before
+	ended   bool
+	ready   bool // initialize was answered with success
+	others  bool // requests besides initialize passed
+
+	parting []Finding    // about the agent, unless the client has gone away before
+	held    [2][]Finding // about one that may have been cut off, by side
+
+	lastAt [2]time.Duration // when a side sent something, by side
+	lastNo [2]int64         // the number of that frame
+
+	open     [2]table[*request] // in flight, by the side that asked
+	answered [2]table[int64]    // ids that were answered, by the side that asked
+	sessions table[*session]
+	gone     table[string] // sessions that ended, with the method that ended them
+	opening  int           // requests in flight that may open a session of a new id
+
+	agent  agentCaps
+	client clientCaps
+	more   connection
+}
+
+// current is what a monitor knows of the frame at hand.
+type current struct {
 	at     time.Duration
 	from   int // index of the sender's side
 	data   []byte
@@ -63,33 +89,11 @@ type Monitor struct {
 	watch  wire.Watch
 	member string // that is being judged, "params" or "result"
 
-	version int  // agreed, 0 before
-	offered int  // by the client, while initialize is in flight
-	later   bool // the initialize at hand asks for a version that nobody knows
-	gap     bool // frames are missing from before
-	ended   bool
-	ready   bool // initialize was answered with success
-	others  bool // requests besides initialize passed
-
-	parting []Finding    // about the agent, unless the client has gone away before
-	torn    bool         // the frame at hand is no JSON
-	held    [2][]Finding // about one that may have been cut off, by side
-
-	lastAt [2]time.Duration // when a side sent something, by side
-	lastNo [2]int64         // the number of that frame
-
-	open      [2]table[*request] // in flight, by the side that asked
-	answered  [2]table[int64]    // ids that were answered, by the side that asked
-	sessions  table[*session]
-	gone      table[string] // sessions that ended, with the method that ended them
-	lost      bool          // the request at hand is about a session that does not exist
-	relative  bool          // the request at hand opens a session in a directory that is not absolute
-	malformed bool          // what was decoded last is not as the schema has it
-	opening   int           // requests in flight that may open a session of a new id
-
-	agent  agentCaps
-	client clientCaps
-	more   connection
+	torn      bool // it is not JSON
+	malformed bool // what was decoded last does not match the schema
+	later     bool // an initialize that asks for a version that nobody knows
+	lost      bool // a request about a session that does not exist
+	relative  bool // a request that opens a session in a directory that is not absolute
 }
 
 // MonitorStats counts what passed.

@@ -52,14 +52,7 @@ type session struct {
 	prompted bool // since it was opened
 	said     bool // something was, or was asked for, in this turn
 
-	turns     int // prompts in flight (v1), or work in the foreground (v2)
-	turn      int // the number of the last one
-	cancelled time.Duration
-	stopped   bool // session/cancel was sent in this turn
-	calls     int  // how often session/cancel was sent that no end of work has come of yet, v2
-	calledAt  time.Duration
-	dismissed bool // a question of this turn was answered with nothing
-	closing   bool // its client ends it
+	turnState
 
 	state    string     // of the foreground, v2
 	work     bool       // something goes on in the background, or may, v2
@@ -77,6 +70,18 @@ type session struct {
 	hasOpts   bool
 	cost      float64
 	currency  string
+}
+
+// A turnState is what a monitor knows of the turns of a session.
+type turnState struct {
+	turns     int // prompts in flight (v1), or work in the foreground (v2)
+	turn      int // the number of the last one
+	cancelled time.Duration
+	stopped   bool // session/cancel was sent in this turn
+	calls     int  // how often session/cancel was sent that no end of work has come of yet, v2
+	calledAt  time.Duration
+	dismissed bool // a question of this turn was answered with nothing
+	closing   bool // its client ends it
 }
 
 // forget says that something may have passed unseen.

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/goacp/acp/internal/sizetest"
 )
 
 const internal = "github.com/goacp/acp/cmd/acp/internal/"
@@ -146,3 +148,6 @@ func TestImports(t *testing.T) {
 		}
 	}
 }
+
+// TestSizes holds functions and structs to their limits.
+func TestSizes(t *testing.T) { sizetest.Check(t, ".", nil) }

@@ -34,40 +34,9 @@ type model struct {
 	front  *front
 	now    func() time.Time
 
-	// The terminal.
-	st      *styles
-	theme   *view.Theme
-	dark    bool
-	profile colorprofile.Profile
-	w, h    int
-	away    bool // the terminal has lost the focus
-	lastKey time.Time
-	born    time.Time
-	late    bool // keys come from somebody who sees the screen: see early
-
-	// The agent.
-	phase   phase
-	began   time.Time // of the phase
-	attempt int       // counts starts; what belongs to an earlier one is ignored
-	slow    string    // what there is to say about a slow start
-	link    link
-	kept    *keeper
-	talk    talk
-	session acp.SessionID // that is or is to be open; "" for a new one
-	why     error         // of dead
-
-	// Turns.
-	flying    int // prompts without an answer
-	turnBegan time.Time
-	cancelled bool // the user has cancelled what runs
-	killed    bool
-	queue     []string // prompts to send when the turn has ended
-	held      bool     // the queue waits for the user
-	sent      int      // prompts in all
-	quitSoon  time.Time
-	ticking   bool
-	spin      int
-
+	terminalState
+	agentState
+	turnState
 	// What is shown.
 	screen   scroller
 	stale    bool          // there is layout work to do
@@ -86,6 +55,46 @@ type model struct {
 	filesAt time.Time
 	overlay overlay
 	demands []overlay // what the agent wants of the user, in order
+}
+
+// terminalState is what is known of the terminal.
+type terminalState struct {
+	st      *styles
+	theme   *view.Theme
+	dark    bool
+	profile colorprofile.Profile
+	w, h    int
+	away    bool // the terminal has lost the focus
+	lastKey time.Time
+	born    time.Time
+	late    bool // keys come from somebody who sees the screen: see early
+}
+
+// agentState is what is known of the agent and how it is reached.
+type agentState struct {
+	phase   phase
+	began   time.Time // of the phase
+	attempt int       // counts starts; what belongs to an earlier one is ignored
+	slow    string    // what there is to say about a slow start
+	link    link
+	kept    *keeper
+	talk    talk
+	session acp.SessionID // that is or is to be open; "" for a new one
+	why     error         // of dead
+}
+
+// turnState is what is known of turns and the prompts that wait for them.
+type turnState struct {
+	flying    int // prompts without an answer
+	turnBegan time.Time
+	cancelled bool // the user has cancelled what runs
+	killed    bool
+	queue     []string // prompts to send when the turn has ended
+	held      bool     // the queue waits for the user
+	sent      int      // prompts in all
+	quitSoon  time.Time
+	ticking   bool
+	spin      int
 }
 
 // An overlay takes the place of the input, and the keys.
@@ -111,13 +120,13 @@ func newModel(ctx context.Context, o Options) *model {
 	ctx, cancel := context.WithCancel(ctx)
 	m := &model{
 		ctx: ctx, cancel: cancel, opt: o,
-		front:   &front{send: func(tea.Msg) {}},
-		now:     time.Now,
-		dark:    o.ui.Theme != "light" && (o.ui.Theme == "dark" || !lightHint(os.Getenv("COLORFGBG"))),
-		profile: colorprofile.TrueColor,
-		session: o.Session,
-		kept:    new(keeper),
+		front: &front{send: func(tea.Msg) {}},
+		now:   time.Now,
 	}
+	m.dark = o.ui.Theme != "light" && (o.ui.Theme == "dark" || !lightHint(os.Getenv("COLORFGBG")))
+	m.profile = colorprofile.TrueColor
+	m.session = o.Session
+	m.kept = new(keeper)
 	m.screen.follow = true
 	m.input = newInput(o.StateDir, o.cwd)
 	m.restyle()
