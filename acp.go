@@ -14,10 +14,10 @@
 //	}
 //	log.Fatal(agent.Serve(context.Background(), acp.Stdio()))
 //
-// A [Turn] is what it answers through: text and thoughts, tool calls with file
-// changes, terminals and permissions, plans, questions to the user. What happens
-// between turns goes through the [AgentSession]. Everything else an agent can
-// do is a hook or a field of Agent; what is not set is not advertised.
+// It answers through a [Turn]: text and thoughts, tool calls with file changes,
+// terminals and permissions, plans, questions to the user. Between turns it sends
+// through the [AgentSession]. Everything else an agent can do is a hook or a field of
+// Agent; what is not set is not advertised.
 //
 // # A client
 //
@@ -37,20 +37,20 @@
 // # Contracts
 //
 // The updates of a session are handled one at a time and in order, and a
-// [Reply] ends after all of them (S16). Sessions do not wait for each other.
+// [Reply] ends after all of them. Sessions do not wait for each other.
 // Hooks may call the peer, with their context. See package jsonrpc for how order
 // comes about, what is bounded and what happens at the bounds.
 //
-// A cancelled turn ends as cancelled, exactly once, and what is cancelled is
-// what had arrived by then: never the next turn (S40, S42). A hook that ignores
-// its context is given up after a grace and can send nothing more.
+// A cancelled turn ends as cancelled, exactly once. A cancellation applies to the
+// prompts that had arrived by then, never to the next turn. A hook that ignores its
+// context is given up after a grace and can send nothing more.
 //
 // What the peer did not advertise fails with an error that wraps
 // [errors.ErrUnsupported] before anything is sent; what this side did not
 // advertise is refused. Errors that the peer answered with are found with
 // errors.As as [*jsonrpc.Error]; no other error is one.
 //
-// Closing a connection, or its end, ends everything that belongs to it: turns,
+// When a connection is closed or ends, everything that belongs to it ends: turns,
 // commands, the agent's process and what that has started.
 //
 // # Exact control
@@ -61,8 +61,8 @@
 // clients of the other. Methods that are not part of the protocol are registered
 // by the Extensions hooks, in both directions.
 //
-// Numbers such as (S40) refer to the statements in docs/behaviour.md of this
-// module; docs/guide.md is the longer introduction.
+// docs/guide.md in this module is the longer introduction; docs/behaviour.md lists
+// what the wire must do.
 package acp
 
 //go:generate go run ./internal/gen

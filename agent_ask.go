@@ -34,8 +34,8 @@ type Permission struct {
 
 // A Decision is the answer to a Permission.
 type Decision struct {
-	// Allowed reports whether an option that allows was chosen. Anything else,
-	// also what nobody knows, does not allow (S85).
+	// Allowed reports whether an option that allows was chosen. Anything else does
+	// not allow, including kinds of options that are unknown.
 	Allowed bool
 	// Option is what was chosen, zero if nothing was.
 	Option PermissionOption

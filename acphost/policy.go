@@ -108,8 +108,8 @@ type Policy struct {
 	Default Effect
 
 	// Ask asks the user, who chooses an option by its id; "" means that the
-	// question was dismissed. An id that was not offered approves nothing
-	// (S85). [Request.Allow] and its like choose by the kind of the options,
+	// question was dismissed. An id that was not offered approves nothing.
+	// [Request.Allow] and its like choose by the kind of the options,
 	// and [Policy.Always] remembers an answer whatever is offered. Each call
 	// has a goroutine of its own. When the context ends the answer is not
 	// waited for any longer, and what comes later is ignored.

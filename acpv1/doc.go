@@ -15,7 +15,7 @@
 // All types also implement json.Marshaler and json.Unmarshaler with the same
 // result; for a union there is an Unmarshal function, such as
 // [UnmarshalContentBlock]. encoding/json escapes <, > and & in what it marshals
-// unless configured otherwise; and null, which it takes for "leave it", is an error here
+// unless configured otherwise. And null, which it takes for "leave it", is an error here
 // where the protocol does not allow it. Values may be read and encoded by several
 // goroutines at once, and changed by one that has them to itself.
 //
@@ -26,9 +26,10 @@
 // # Unions and enums
 //
 // A union is an interface; its variants are pointers to structs, read with a
-// type switch. The discriminator alone decides; the few unions without one are distinguished by the member that only one variant has. What has a discriminator this
-// package does not know becomes the union's Unknown variant, which keeps it byte
-// for byte; a known discriminator with a malformed payload is an error. Enums
+// type switch. The discriminator alone decides; the few unions without one are
+// distinguished by the member that only one variant has. What has a discriminator
+// this package does not know becomes the union's Unknown variant, which keeps it
+// byte for byte; a known discriminator with a malformed payload is an error. Enums
 // are strings with constants (error codes are integers); values that are not among
 // them are kept.
 //
@@ -58,5 +59,5 @@
 // dropped. An integer may be spelled 1.0 or 1e2 but not 1.5.
 //
 // What only the unstable schema has is marked Experimental; see [Experimental].
-// Numbers such as (S40) refer to the statements in docs/behaviour.md of this module.
+// Numbers such as refer to the statements in docs/behaviour.md of this module.
 package acpv1
