@@ -55,7 +55,7 @@
 // Names are compared exactly; a known name that occurs twice, a missing required member
 // and a value of the wrong type are errors that name the member by its path and
 // never hold its value. The schema marks members that must not fail a whole
-// message (S67–S75): those are reset to absent, and items of marked lists are
+// message: those are reset to absent, and items of marked lists are
 // dropped. An integer may be spelled 1.0 or 1e2 but not 1.5.
 //
 // What only the unstable schema has is marked Experimental; see [Experimental].
