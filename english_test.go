@@ -34,7 +34,6 @@ var dialect = regexp.MustCompile(`(?i)` + strings.Join([]string{
 var inDialect = map[string]bool{
 	"CHANGELOG.md":                               true,
 	"acphost":                                    true,
-	"acptest":                                    true,
 	"bench":                                      true,
 	"cmd/acp/internal/agent":                     true,
 	"cmd/acp/internal/app":                       true,
@@ -81,18 +80,8 @@ var inDialect = map[string]bool{
 	"docs/compatibility.md":                      true,
 	"docs/records.md":                            true,
 	"docs/trace.md":                              true,
-	"examples/echo":                              true,
-	"examples/policy":                            true,
-	"examples/rawagent":                          true,
-	"examples/resume":                            true,
-	"internal/patch":                             true,
-	"internal/sample":                            true,
-	"internal/translate":                         true,
-	"internal/wire":                              true,
 	"interop/real/standin":                       true,
 	"jsonrpc":                                    true,
-	"trace":                                      true,
-	"transcript":                                 true,
 }
 
 // numbered are the packages whose exported documentation still cites statements of

@@ -41,7 +41,7 @@
 //	!stall        The script reads and writes nothing more.
 //	!close        The script closes the stream.
 //	!eof          The peer under test has to close the stream.
-//	!reopen       The transport has to be opened again; the script goes on there.
+//	!reopen       The transport must be opened again; the script continues there.
 //
 // A JSON value may stand on several lines. In what is expected, ... stands for
 // any value, for any other members of an object and, once in an array or at both

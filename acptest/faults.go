@@ -373,7 +373,7 @@ func (s *Faulty) readBelow() (jsonrpc.Frame, error) {
 
 var noises = []string{"npm WARN deprecated", "DEBUG agent: starting up", "\x1b[33mwarning\x1b[0m: slow", "1 passed, 0 failed", "<html>"}
 
-// noise returns a line that is no JSON.
+// noise returns a line that is not JSON.
 func (t *trouble) noise() []byte { return []byte(noises[t.rng.IntN(len(noises))]) }
 
 // WriteFrame implements [jsonrpc.Stream].

@@ -30,7 +30,7 @@ const (
 // Nothing that is there is changed, ids and order included, and nothing is added
 // where members have a meaning whatever their names, as in rawInput, in forms,
 // in error.data and in params of extension methods. Frames are added only after
-// initialize was answered. Frames that are no message, or longer than 1 MiB,
+// initialize was answered. Frames that are not messages, or longer than 1 MiB,
 // pass as they are. What is added follows from seed and the order of the frames
 // of each direction.
 //

@@ -13,7 +13,7 @@ const scripted = `{"name":"scripted","version":"0"}`
 
 // agentInitialize answers initialize with the version of the script. A client
 // that asked for a higher one may do what clients do then: ask again, here or
-// on a new stream, or go on.
+// on a new stream, or continue.
 func (p *player) agentInitialize(ctx context.Context, s *step) error {
 	for {
 		v, err := p.request(ctx, s, "initialize")

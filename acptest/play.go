@@ -301,7 +301,7 @@ func (p *player) eof(ctx context.Context, s *step) error {
 	}
 }
 
-// reopen goes on with the next stream when the peer has left this one.
+// reopen continues with the next stream when the peer has left this one.
 func (p *player) reopen(ctx context.Context, s *step) error {
 	if p.stream != nil && !p.prev.last() {
 		if err := p.eof(ctx, s); err != nil {

@@ -105,7 +105,7 @@ func (t *Reader) Line() int64 { return t.in.line }
 
 // Next returns the next record, which is valid until the next call. Its error is
 // io.EOF at the end, a *[CutError] for a line that cannot be read, after which
-// the next call goes on behind it, one that wraps [ErrVersion] where a part from
+// the next call continues after it, one that wraps [ErrVersion] where a part from
 // the future begins, or that of the underlying reader. The latter are final.
 // Members and kinds of lines that are not known are left out.
 func (t *Reader) Next() (*Record, error) {
@@ -190,7 +190,7 @@ func (t *Reader) readFrame(line []byte) bool {
 }
 
 // readLine reads any line, whatever the order of its members. It reports false
-// for lines that are no records: blank ones, headers and what is not known.
+// for lines that are not records: blank ones, headers and what is not known.
 func (t *Reader) readLine(line []byte) (bool, error) {
 	line = bytes.TrimSpace(line)
 	if len(line) == 0 {

@@ -33,7 +33,7 @@ type RecorderOptions struct {
 	// until Tee returns. While it does not, the queue grows: it must be quick.
 	Tee func(*Record)
 	// MaxQueued bounds what was recorded and not yet written, in bytes, where
-	// each record counts 128 besides its data; 0 means DefaultMaxQueued. What
+	// each record counts 128 in addition to its data; 0 means DefaultMaxQueued. What
 	// does not fit is dropped and counted: an event "lost" tells how many
 	// records and bytes are missing where they are.
 	MaxQueued int
@@ -46,7 +46,7 @@ type RecorderOptions struct {
 // A Recorder writes a trace without ever making its caller wait: what is
 // recorded is copied into a bounded queue and written by a goroutine of the
 // recorder. A failing writer, as on a full disk, is tried again while the queue
-// holds; what fails is told by Err only. A record is written within 20 ms of its
+// holds; what fails is reported by Err only. A record is written within 20 ms of its
 // time, together with those that come meanwhile, if the writer is fast enough.
 //
 // A Recorder has to be made with [NewRecorder] or [NewRecorderTo], its methods may
@@ -90,7 +90,7 @@ const (
 )
 
 // NewRecorder begins to record to w, with a header of its own. It does not wait for
-// w. To go on in a trace there is [NewRecorderTo].
+// w. To continue a trace, use [NewRecorderTo].
 func NewRecorder(w io.Writer, opts RecorderOptions) *Recorder {
 	return newRecorder(&Writer{w: w}, opts, true)
 }

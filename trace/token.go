@@ -80,7 +80,7 @@ var tokensBy = func() (by [256][]token) {
 	return by
 }()
 
-// stops are the bytes at which appendTokens looks closer, besides those that
+// stops are the bytes at which appendTokens looks closer, in addition to those that
 // secrets begin with.
 var stops = func() (s [256]bool) {
 	for c := range tokensBy {

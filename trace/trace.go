@@ -51,7 +51,7 @@ type Record struct {
 	// Data when it was cut because it was too long. 0 stands for len(Data).
 	Size int64
 	// Name says what an event is: "start", "exit", "signal", "close", "lost",
-	// "policy" or another word. What is told besides is in Detail.
+	// "policy" or another word. Everything else is in Detail.
 	Name   string
 	Detail Detail
 }

@@ -51,7 +51,7 @@ func NewWriter(w io.Writer, h Header) (*Writer, error) {
 	return t, t.Flush()
 }
 
-// Append returns a Writer that goes on in the trace f behind what is there: a
+// Append returns a Writer that continues the trace f after what is there: a
 // line that was cut off is ended and h begins another part. f is open for
 // reading and writing and may be empty; a file that holds anything but a trace
 // is an error that wraps [ErrNotTrace] and stays as it is, and so does a trace
@@ -120,7 +120,7 @@ func (t *Writer) limit() int {
 }
 
 // Flush writes what was collected. After an error the rest is kept and the next
-// call goes on where this one stopped.
+// call continues where this one stopped.
 func (t *Writer) Flush() error {
 	if len(t.buf) == 0 {
 		return nil

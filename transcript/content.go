@@ -17,7 +17,7 @@ type content struct {
 }
 
 // A run is the memory behind the latest copy of a content. Another Conversation
-// that goes on from the same snapshot must not write to it.
+// that continues from the same snapshot must not write to it.
 type run struct {
 	owner  *Conversation
 	blocks []acpv2.ContentBlock

@@ -120,7 +120,7 @@ type Change struct {
 	// it added something else.
 	Text string
 
-	// Trimmed tells that the bounds have taken something from this entry or others,
+	// Trimmed reports that the bounds have taken something from this entry or others,
 	// perhaps whole entries: what is on display may have to be read anew.
 	Trimmed bool
 }
@@ -268,7 +268,7 @@ func (c *Conversation) Snapshot() *Snapshot {
 	return s
 }
 
-// Continue returns a conversation that goes on from the snapshot, which stays as it
+// Continue returns a conversation that continues from the snapshot, which stays as it
 // is, under bounds of its own. Entries keep their numbers. Permissions that were not
 // answered stay so. Of protocol version 1, the first chunk without an id begins a new message.
 func (s *Snapshot) Continue(cfg Config) *Conversation {

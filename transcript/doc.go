@@ -53,7 +53,7 @@
 // The kind of an entry is an [EntryKind]. Its update is the update of version 2 of the
 // protocol that makes the entry out of nothing ([Entry], method Update), so programs
 // that know the protocol know the form, and sending the updates in their order
-// replays the conversation. Besides, an entry may have
+// replays the conversation. An entry may also have
 //
 //   - dropped: how many bytes the bounds have taken from it;
 //   - removed: true for a plan that the agent has taken away;

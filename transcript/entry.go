@@ -27,7 +27,7 @@ const (
 
 // An Entry is one thing in a conversation. It is one of *[Message], *[ToolCall],
 // *[Plan], *[Terminal], *[Notice], *[Compaction], *[Subagent], *[SessionMessage],
-// *[Permission], *[TurnEnd] and *[Unknown], to be told apart with a type switch.
+// *[Permission], *[TurnEnd] and *[Unknown], to be distinguished with a type switch.
 //
 // An entry that a [Snapshot] gives out never changes. It may be read by any
 // goroutine, and must be changed by none, its slices included.
@@ -351,7 +351,7 @@ func (x *Compaction) key() key                     { return key{spaceCompaction,
 func (x *Compaction) edited(c *Conversation) Entry { return edit(c, x) }
 func (x *Compaction) strip()                       { x.body, x.Meta = content{}, nil }
 
-// A Subagent is a child session, as its parent tells of it. What happens within the
+// A Subagent is a child session, as its parent reports it. What happens within the
 // child comes as updates of the child's session, which are a conversation of their
 // own; messages between the two are [SessionMessage] entries.
 type Subagent struct {

@@ -20,10 +20,10 @@ func (c *Conversation) toolCall(id acpv2.ToolCallID) (*ToolCall, Op) {
 	return t, op
 }
 
-// Abandoned reports whether a tool call of the snapshot will not end any more: it has not, but the turn in
-// which it was told of last has, and it does not go on in the background. Agents that are refused a
-// permission, or are cancelled, often say nothing more of the call. Turns end when the session becomes
-// idle, and when the user says something in a session that is.
+// Abandoned reports whether a tool call of the snapshot will never end: it is unfinished, the turn of its
+// last update is over, and the agent does not work in the background. Agents that are cancelled, or denied a
+// permission, often send no further update for the call. Turns end when the session becomes idle, and when
+// the user sends a message to an idle session.
 func (s *Snapshot) Abandoned(t *ToolCall) bool {
 	if t.Ended() || t.turn >= s.turns {
 		return false

@@ -17,7 +17,7 @@ const (
 	EndedByUser    EndedBy = "user"    // who cancelled it
 	EndedByTimeout EndedBy = "timeout" // a limit of the client's was reached
 	EndedByCrash   EndedBy = "crash"   // the agent, or the connection to it, ended in the turn
-	EndedByClient  EndedBy = "client"  // the client ended in the turn, or could not go on with it
+	EndedByClient  EndedBy = "client"  // the client ended in the turn, or could not continue it
 )
 
 // A TurnEnd is the end of a turn, as the client knows it. No update makes it.
@@ -29,7 +29,7 @@ type TurnEnd struct {
 	Error      string           // the same in the words of the client
 
 	// Others is how many turns of the session went on. When there are none, what has
-	// not ended before this entry does not go on: see [Snapshot.TurnOver].
+	// not ended before this entry does not continue: see [Snapshot.TurnOver].
 	Others int
 }
 
@@ -80,7 +80,7 @@ func (c *Conversation) turnEnded(end *TurnEnd) Change {
 }
 
 // TurnOver reports whether the turn of an entry is known to be over, by a [TurnEnd] after it. What
-// has not ended then will not go on, unless the agent works in the background.
+// has not ended then will not continue, unless the agent works in the background.
 func (s *Snapshot) TurnOver(seq uint64) bool { return seq < s.over }
 
 func appendTurnEnd(dst []byte, t *TurnEnd) []byte {

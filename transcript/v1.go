@@ -16,11 +16,11 @@ import (
 type v1State struct {
 	updates translate.FromV1
 	prompts int
-	round   int // how often a conversation has gone on from a snapshot, as far as made-up ids tell
+	round   int // how often a conversation was continued from a snapshot, as far as generated ids show
 	buf     []acpv2.SessionUpdate
 }
 
-// made is an id in place of one that was made up in this round: in another it was
+// made is an id in place of one that was generated in this round: in another it was
 // perhaps given to another message.
 func (v *v1State) made(id string) acpv2.MessageID {
 	if v.round == 0 {
@@ -105,7 +105,7 @@ func (c *Conversation) OpenedV1(modes *acpv1.SessionModeState, options []acpv1.S
 }
 
 // PromptedV1 notes that a client of protocol version 1 sent a prompt, which agents do
-// not tell: the user's message gets a made-up id, a message of the agent's that has no
+// not tell: the user's message gets a generated id, a message of the agent's that has no
 // id ends, and the session runs.
 func (c *Conversation) PromptedV1(prompt []acpv1.ContentBlock) []Change {
 	c.mu.Lock()

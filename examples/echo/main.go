@@ -1,4 +1,4 @@
-// Command echo is an agent that repeats what it is told.
+// Command echo is an agent that repeats every prompt.
 package main
 
 import (

@@ -1,7 +1,7 @@
 // Command policy is a client that never asks: a file of rules decides what its
-// agent may do with the client's files and terminals, and what it is told when
-// it asks. Every decision is written down. What the agent does by itself it does
-// not have to ask for.
+// agent may do with the client's files and terminals, and how its questions are
+// answered. Every decision is logged. Whatever the agent does by itself, it need
+// not ask for.
 //
 //	policy -rules FILE PROMPT AGENT [ARG...]
 //

@@ -45,7 +45,7 @@ func (a *agent) handleV2(mux *jsonrpc.Mux) {
 	acpv2.MethodSessionPrompt.Handle(mux, a.promptV2)
 }
 
-// promptV2 answers when the prompt is inserted; the turn goes on behind the
+// promptV2 answers when the prompt is inserted; the turn continues after the
 // answer and ends with an idle state (S87, S88).
 func (a *agent) promptV2(ctx context.Context, req *acpv2.PromptRequest) (*acpv2.PromptResponse, error) {
 	t := a.turn(string(req.SessionID), ctx)

@@ -3,7 +3,7 @@
 //
 //	resume -dir DIRECTORY
 //
-// It counts what it is told, so that one can see what it remembers.
+// It counts the prompts it receives, which shows what it remembers.
 package main
 
 import (

@@ -18,7 +18,7 @@ var (
 	errNameless = errors.New("a file without a path")
 )
 
-// Texts reads a unified diff, git's or any other, and returns what it tells of
+// Texts reads a unified diff, git's or any other, and returns what it says about
 // the texts of each file: all of them for a file that is added or deleted, else
 // the lines that its hunks hold, one after another. A file of which it tells
 // nothing, such as a binary one or one that only moves, has no texts.
@@ -190,7 +190,7 @@ func name(s, prefix string) (string, error) {
 }
 
 // hunk reads the lines of a hunk. The header says how many there are, so lines
-// that look like headers are told from them.
+// that look like headers are distinguished from them.
 func (p *parser) hunk(header string) error {
 	oldLeft, newLeft, ok := lengths(header)
 	if !ok {

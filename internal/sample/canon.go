@@ -42,7 +42,7 @@ func (s *Schema) Canonical(name string, data []byte) ([]byte, error) {
 // Canonical brings a value of the named definition into a normal form: two values mean the
 // same under the schema exactly when their normal forms are equal bytes. Members are
 // sorted; white space, string escapes and number spelling of typed fields are normalised;
-// absent, null, default and empty optional members are told apart only as far as the
+// absent, null, default and empty optional members are distinguished only as far as the
 // options say. The value must be one a lenient reader of any kind could have kept; else the
 // error says where it is not.
 func (o Options) Canonical(s *Schema, name string, data []byte) ([]byte, error) {

@@ -55,7 +55,7 @@ type prop struct {
 	node *node
 }
 
-// tag describes a union whose branches are told apart by a constant string member.
+// tag describes a union whose branches are distinguished by a constant string member.
 type tag struct {
 	key      string
 	known    []string

@@ -94,8 +94,8 @@ func take(raw json.RawMessage, name string) (value, rest json.RawMessage) {
 }
 
 // split returns the last member called one of names and the object without all
-// of them, byte for byte the same if there is none. What is no object is
-// returned whole: encoding refuses it later.
+// of them, byte for byte the same if there is none. Anything that is not an
+// object is returned whole: encoding refuses it later.
 func split(raw json.RawMessage, names []string) (value, rest json.RawMessage) {
 	var d wire.Decoder
 	d.Reset(raw, false)

@@ -103,9 +103,9 @@ func ElicitationResponseFromV1(r acpv1.CreateElicitationResponse) acpv2.CreateEl
 	return v
 }
 
-// ElicitationResponseToV1 converts the answer to a request for input. What is
-// no string, number, boolean or list of strings is left out of a form's
-// content: version 1 has no other values.
+// ElicitationResponseToV1 converts the answer to a request for input.
+// Version 1 has strings, numbers, booleans and lists of strings as the values of
+// a form; all others are left out.
 func ElicitationResponseToV1(r acpv2.CreateElicitationResponse) acpv1.CreateElicitationResponse {
 	v := acpv1.CreateElicitationResponse{Meta: r.Meta, Unknown: r.Unknown}
 	switch a := r.Action.(type) {

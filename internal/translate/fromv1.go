@@ -15,9 +15,9 @@ import (
 // and nothing that grows.
 type FromV1 struct {
 	options []acpv2.SessionConfigOption
-	kind    messageKind // of the message being written, if its id is made up
+	kind    messageKind // of the message being written, if its id is generated
 	id      acpv2.MessageID
-	made    int // message ids made up so far
+	made    int // message ids generated so far
 }
 
 // messageKind tells the three sorts of messages apart; zero is none.
@@ -49,7 +49,7 @@ func (f *FromV1) Update(u acpv1.SessionUpdate) []acpv2.SessionUpdate { return f.
 // Append appends what u means in version 2 to dst; that can be nothing. The
 // results share memory with u, so neither may be changed afterwards.
 //
-// A piece of a message without an id gets a made-up one, "v1-1" and so on,
+// A piece of a message without an id gets a generated one, "v1-1" and so on,
 // which it shares with the pieces of the same kind before it; a piece of
 // another kind, a tool call and [FromV1.Boundary] begin a new message. A change
 // of mode is shown as the settings with another value for the mode. An update

@@ -84,7 +84,7 @@ func PermissionFromV1(r acpv1.RequestPermissionRequest) acpv2.RequestPermissionR
 }
 
 // Permission converts a permission request. What it asks about becomes a tool
-// call, made up for a command that belongs to none, and for anything else; the
+// call, synthesized for a command that belongs to none, and for anything else; the
 // title becomes that of a tool call without one, the description is lost. A
 // request of which no option has a form in version 1 is an error that wraps
 // [errors.ErrUnsupported]. The tool call does not count as announced by this:

@@ -48,7 +48,7 @@ type ToV1 struct {
 
 	plan         acpv2.PlanID // the plan that the client shows
 	mode         string       // the mode that the client knows
-	made         int          // tool call ids made up so far
+	made         int          // tool call ids generated so far
 	allTerminals bool         // treat every terminal as the client's
 }
 

@@ -9,7 +9,7 @@ import (
 	"github.com/goacp/acp/internal/patch"
 )
 
-// A call is what is known of a tool call that the client was told about.
+// A call is what is known of a tool call that the client knows about.
 type call struct {
 	parts []part
 	size  int

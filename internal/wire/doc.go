@@ -6,7 +6,7 @@
 // Text that is not JSON (bad syntax, raw control bytes in strings, nesting
 // beyond [MaxDepth], trailing bytes) is a [SyntaxError] and ends decoding. A
 // value of the wrong shape is a mismatch: the value is skipped, the first
-// mismatch is remembered for [Decoder.Finish], and decoding goes on, so that a
+// mismatch is remembered for [Decoder.Finish], and decoding continues, so that a
 // field which the schema marks lenient can reset itself and carry on. Keys are
 // compared exactly and a repeated known key is a mismatch.
 //

@@ -64,7 +64,7 @@ func (d *Decoder) Meta() json.RawMessage {
 	return nil
 }
 
-// noMeta skips what is no _meta.
+// noMeta skips everything except _meta.
 func (d *Decoder) noMeta() {
 	if d.Watch != nil && d.Peek() != 'n' {
 		d.note(Note{Kind: NoteMeta, at: d.pos})
