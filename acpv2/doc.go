@@ -59,5 +59,4 @@
 // dropped. An integer may be spelled 1.0 or 1e2 but not 1.5.
 //
 // What only the unstable schema has is marked Experimental; see [Experimental].
-// Numbers such as refer to the statements in docs/behaviour.md of this module.
 package acpv2
