@@ -38,12 +38,16 @@ type Agent struct {
 	// whatever Prompt returns. If Prompt has not returned within CancelGrace
 	// after ctx is done, the turn is settled without it, and can send nothing
 	// more.
+	//
+	// Advertised: always; it is required.
 	Prompt func(ctx context.Context, t *Turn) (StopReason, error)
 
 	// Accept decides whether a prompt becomes part of the conversation, also one
 	// that would steer a running turn. The prompt is held while Accept runs, and
 	// refused if it returns an error. Accept cannot send anything. Nil accepts
 	// every prompt.
+	//
+	// Advertised: nothing.
 	Accept func(ctx context.Context, t *Turn) error
 
 	// Busy says what happens to a prompt that arrives while another one of its
@@ -61,11 +65,15 @@ type Agent struct {
 	// Initialize is called before the client's initialize request is answered. c
 	// has the client's name, protocol version and capabilities. What Initialize
 	// returns is sent as _meta of the answer. An error refuses the client.
+	//
+	// Advertised: nothing, except what it returns.
 	Initialize func(ctx context.Context, c *AgentConn) (meta json.RawMessage, err error)
 
 	// NewSession prepares a session before its id is sent to the client, for
 	// example by setting its options, commands and Value. What the hook sends to
 	// the session is held back until then. Nil accepts every session.
+	//
+	// Advertised: always.
 	NewSession func(ctx context.Context, s *AgentSession) error
 	// ResumeSession brings back a session that the agent has saved. s has the id
 	// and what the client asked for. The hook must set its options, commands and
@@ -96,69 +104,98 @@ type Agent struct {
 	// turns have ended. It is not called when the connection ends; for clean-up
 	// that must always happen, use [AgentSession.Context].
 	//
-	// Advertised: in version 1 if set, which a hook that does nothing is enough
-	// for; in version 2 always.
+	// Advertised: in version 1 if set, for which a hook that does nothing will do; in
+	// version 2 always.
 	CloseSession func(ctx context.Context, s *AgentSession) error
 	// DeleteSession removes a saved session. If the session is open on this
 	// connection, it has been closed before. For an unknown id the hook returns
 	// [SessionNotFound]; as to file names, see ResumeSession.
+	//
+	// Advertised: in both versions if set.
 	DeleteSession func(ctx context.Context, c *AgentConn, id SessionID) error
 
 	// ForkSession fills a new session with the conversation of another.
 	// Experimental.
+	//
+	// Advertised: in both versions if set.
 	ForkSession func(ctx context.Context, s *AgentSession, from SessionID) error
 	// ArchiveSession archives a session, or takes it out of the archive if
 	// archived is false. A session that is archived has been closed before.
 	// Experimental.
+	//
+	// Advertised: in both versions if set.
 	ArchiveSession func(ctx context.Context, c *AgentConn, id SessionID, archived bool) error
 	// SessionStatus reports on sessions that are not open on this connection; for
 	// open ones it is not called. Experimental.
+	//
+	// Advertised: in both versions if set.
 	SessionStatus func(ctx context.Context, c *AgentConn, id SessionID) (SessionStatus, error)
 	// SetTitle renames a session and returns the title as it is stored. The title
 	// it is given is never blank. Experimental.
+	//
+	// Advertised: in both versions if set.
 	SetTitle func(ctx context.Context, c *AgentConn, id SessionID, title string) (string, error)
 
 	// SetOption is called before an option of a session changes. The client may
 	// ask for the change as an option, a mode or a model; the option and the
 	// value exist. Once the hook returns nil, the value is in force, so this is
 	// the place to save it. Nil allows every change.
+	//
+	// Advertised: nothing; see [AgentSession.SetOptions].
 	SetOption func(ctx context.Context, s *AgentSession, id SessionConfigID, v SessionConfigOptionValue) error
 
-	// AuthMethods are the ways to log in; Login is required with them. They are
-	// advertised unchanged, except that terminal methods are only advertised to
-	// clients that support them.
+	// AuthMethods are the ways to log in; Login is required with them.
+	//
+	// Advertised: in both versions, terminal methods only to clients that support
+	// them.
 	AuthMethods []AuthMethod
 	// Login authenticates the client by one of AuthMethods.
+	//
+	// Advertised: with AuthMethods.
 	Login func(ctx context.Context, c *AgentConn, id AuthMethodID) error
 	// Logout forgets the login.
 	//
-	// Advertised: in version 1 if set. In version 2 it belongs to AuthMethods;
-	// without the hook it is answered as an unknown method.
+	// Advertised: in version 1 if set; in version 2 with AuthMethods, where a request
+	// without the hook is answered as one for an unknown method.
 	Logout func(ctx context.Context, c *AgentConn) error
 	// AuthStatus reports whether somebody is logged in. Experimental.
+	//
+	// Advertised: in both versions if set.
 	AuthStatus func(ctx context.Context, c *AgentConn) (*AuthStatus, error)
 
 	// ListProviders, SetProvider and DisableProvider manage the providers of
 	// language models. All three are required together. Experimental.
+	//
+	// Advertised: in both versions if set.
 	ListProviders   func(ctx context.Context, c *AgentConn) ([]ProviderInfo, error)
 	SetProvider     func(ctx context.Context, c *AgentConn, p *ProviderSetting) error
 	DisableProvider func(ctx context.Context, c *AgentConn, id ProviderID) error
 
 	// Content says what prompts may contain in addition to text and links. A
 	// prompt with anything else is refused.
+	//
+	// Advertised: in both versions what is set.
 	Content PromptContent
 	// MCP says which MCP servers a session may have. Others are refused, except
 	// that version 1 always accepts servers on standard streams.
+	//
+	// Advertised: in both versions what is set; stdio in version 2 only.
 	MCP MCPTransports
 	// AdditionalDirectories says that sessions may have more than one root.
+	//
+	// Advertised: in both versions if set.
 	AdditionalDirectories bool
 	// SystemPrompt says how a session may change the system prompt. Experimental.
+	//
+	// Advertised: in both versions unless it is [SystemPromptNone].
 	SystemPrompt SystemPromptSupport
 
 	// Extensions registers handlers of methods that are not part of the protocol,
 	// whose names begin with an underscore. It is called when a client
 	// initializes, once for each version that is selected, and must not use the
 	// connection. In the handlers, [AgentConnFrom] returns the connection.
+	//
+	// Advertised: nothing; Initialize can do that.
 	Extensions func(mux *jsonrpc.Mux)
 
 	// Middleware stands around everything that clients ask of the agent, the first
@@ -167,6 +204,8 @@ type Agent struct {
 	// Engine.Incoming, which is for work on the protocol: that sees the messages of
 	// each version, notifications too, and in version 2 the answer to a prompt
 	// instead of the end of its turn.
+	//
+	// Advertised: nothing.
 	Middleware []Middleware
 
 	// MinVersion and MaxVersion bound the protocol versions the agent speaks;

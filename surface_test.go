@@ -1,6 +1,9 @@
 package acp_test
 
 import (
+	"go/ast"
+	"go/parser"
+	"go/token"
 	"go/types"
 	"path"
 	"strings"
@@ -115,4 +118,35 @@ func internalType(typ types.Type, depth int) string {
 		return inside(x.Elem())
 	}
 	return ""
+}
+
+// TestAdvertised: every hook of an Agent says in one form what it advertises.
+func TestAdvertised(t *testing.T) {
+	f, err := parser.ParseFile(token.NewFileSet(), "agent.go", nil, parser.ParseComments)
+	if err != nil {
+		t.Fatal(err)
+	}
+	hooks := 0
+	ast.Inspect(f, func(n ast.Node) bool {
+		spec, ok := n.(*ast.TypeSpec)
+		if !ok || spec.Name.Name != "Agent" {
+			return true
+		}
+		documented := ""
+		for _, field := range spec.Type.(*ast.StructType).Fields.List {
+			if field.Doc != nil {
+				documented = field.Doc.Text()
+			}
+			if _, hook := field.Type.(*ast.FuncType); hook && field.Names[0].IsExported() {
+				hooks++
+				if _, says, ok := strings.Cut(documented, "\n\nAdvertised: "); !ok || !strings.HasSuffix(says, ".\n") || strings.Contains(says, "\n\n") {
+					t.Errorf("Agent.%s does not end with a paragraph “Advertised: …”", field.Names[0])
+				}
+			}
+		}
+		return false
+	})
+	if hooks < 20 {
+		t.Errorf("%d hooks were found", hooks)
+	}
 }
