@@ -95,6 +95,47 @@ type Agent struct {
 	// Advertised: loading and resuming in version 1 if set; resuming in version 2
 	// always.
 	ResumeSession func(ctx context.Context, s *AgentSession, replay bool) error
+	// Record is called with everything that a session sends, in the words of
+	// version 2, in order and before it is sent. An agent that keeps its
+	// conversations writes u down, and sends it again in ResumeSession. If Record
+	// returns an error, u is not sent and the call that sends it fails with that
+	// error. u must not be modified.
+	//
+	//	what              in Record
+	//	prompts           a UserMessage with the id of [Turn.PromptID]; if Record
+	//	                  fails, the turn fails without Prompt being called
+	//	text              AgentMessageChunk and AgentThoughtChunk, as [Output.Say]
+	//	                  and [Output.Think] are called
+	//	ends of turns     an IdleStateUpdate with the stop reason, before the client
+	//	                  learns of it. If Record fails, the turn fails; a turn that
+	//	                  was cancelled stays so, and the error is logged
+	//	calls left open   a ToolCallUpdate each, when their turn is cancelled
+	//	client terminals  a TerminalUpdate when the command starts, and one with
+	//	                  its output and exit status when the terminal is released.
+	//	                  Clients are not sent these
+	//	momentary things  included: see [IsMomentary]
+	//	history           not included: what ResumeSession sends before it returns
+	//	before the id     what NewSession and ForkSession send, once that is sent to
+	//	                  the client
+	//	subagents         included, with the session of [AgentSession.Child] as s
+	//
+	// Questions to the user are not updates; neither are the title and the options
+	// that a client changes, see SetTitle and SetOption. A prompt that is received
+	// from [Turn.Steering] is recorded if the agent sends it, with [Output.Send].
+	// In version 1 updates that the client is not sent, such as states, are
+	// recorded all the same.
+	//
+	// Record is called for one update of a session at a time, and concurrently for
+	// different sessions. Sending waits for it. Record must not send in s or its
+	// turns: that would wait for itself, and fails when the turn is given up or the
+	// session has ended. The accessors of s and other sessions may be used. ctx is
+	// done when nothing can be sent any more: when the turn was given up, or the
+	// session has ended; cancelling a turn does not end it. What is sent after the
+	// connection has ended may be recorded or not. A panic is an error.
+	//
+	// Nil keeps nothing; what a session without ResumeSession keeps in memory does
+	// not depend on Record. Without Record, sending text does not allocate.
+	Record func(ctx context.Context, s *AgentSession, u SessionUpdate) error
 	// ListSessions answers session/list. By default it lists the sessions that
 	// are open on this connection.
 	//

@@ -175,7 +175,7 @@ func (s *AgentSession) ask(o *Output, n int) {
 	s.asking = max(0, s.asking+n)
 	change := s.turn != nil && (before == 0) != (s.asking == 0)
 	s.mu.Unlock()
-	if change && s.held == nil && s.c.peer.Load().proto.states() {
+	if change && s.held == nil && s.recordsStates() {
 		_ = o.sendLocked(s.state())
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"time"
 
@@ -19,11 +20,14 @@ import (
 
 // An Exec is a command to run. Command is a program, not a line for a shell.
 type Exec struct {
-	ID      TerminalID // of the terminal, unless it is the client's; generated when it is ""
+	ID      TerminalID // of the terminal; generated when it is ""
 	Command string
 	Args    []string
 	Dir     string        // absolute; "" is the session's working directory
 	Env     []EnvVariable // in addition to the environment there is
+	// Line is the command as a terminal of the agent's shows it; "" means Command
+	// and Args, joined by spaces.
+	Line string
 	// OutputLimit is the number of bytes of output kept; older output is dropped.
 	// 0 means 1 MiB.
 	OutputLimit int
@@ -45,8 +49,8 @@ type Terminal struct {
 	o  *Output
 	id TerminalID
 
-	lent  clientTerminals // where it runs, or
-	child *child          // what runs here
+	lent  *lentTerminal // where it runs, or
+	child *child        // what runs here
 }
 
 // child is a command that runs here.
@@ -95,22 +99,14 @@ func (o *Output) run(e Exec, show func(TerminalID) error) (*Terminal, error) {
 	if !filepath.IsAbs(e.Dir) {
 		return nil, fmt.Errorf("acp: run %s: the directory is not absolute", e.Command)
 	}
+	if e.ID == "" {
+		e.ID = TerminalID(o.s.nextCall())
+	}
+	if e.Line == "" {
+		e.Line = strings.Join(append([]string{e.Command}, e.Args...), " ")
+	}
 	if lent := o.s.c.peer.Load().proto.clientTerminals(); lent != nil {
-		id, err := lent.start(o.ctx, o.s, &e)
-		if err != nil {
-			if cause := context.Cause(o.ctx); cause != nil {
-				err = cause // what the client answers to that says nothing
-			}
-			return nil, err
-		}
-		t := &Terminal{o: o, id: id, lent: lent}
-		if show != nil {
-			err = show(id)
-		}
-		if err == nil {
-			err = context.Cause(o.ctx) // it was given up while the client made it
-		}
-		return t, err
+		return o.runLent(lent, e, show)
 	}
 	return o.runHere(e, show)
 }
@@ -127,17 +123,10 @@ func (o *Output) runHere(e Exec, show func(TerminalID) error) (*Terminal, error)
 		return nil, fmt.Errorf("acp: run: %w", err)
 	}
 	c := &child{p: p, done: make(chan struct{}), tail: process.NewTail(e.OutputLimit)}
-	if e.ID == "" {
-		e.ID = TerminalID(o.s.nextCall())
-	}
 	t := &Terminal{o: o, id: e.ID, child: c}
 	o.s.setCancel(terminalCancelKey(t.id), func() { _ = p.End(context.Background()) })
-	command := e.Command
-	for _, a := range e.Args {
-		command += " " + a
-	}
 	err = o.Send(&TerminalUpdate{
-		TerminalID: t.id, Command: acpv2.Set(command), Cwd: acpv2.Set(e.Dir),
+		TerminalID: t.id, Command: acpv2.Set(e.Line), Cwd: acpv2.Set(e.Dir),
 		Capabilities: acpv2.Set(acpv2.TerminalCapabilities{Cancel: new(acpv2.TerminalCancelCapabilities)}),
 	})
 	if err == nil && show != nil {
@@ -251,9 +240,9 @@ func (t *Terminal) abandon() *TerminalState {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.o.ctx), abandonWait)
 	defer cancel()
 	// Each answer is worth having without the others.
-	_ = t.lent.kill(ctx, t.o.s, t.id)
-	exit, _ := t.lent.wait(ctx, t.o.s, t.id)
-	state, err := t.lent.output(ctx, t.o.s, t.id)
+	_ = t.lent.kill(ctx, t.o.s)
+	exit, _ := t.lent.wait(ctx, t.o.s)
+	state, err := t.lent.output(ctx, t.o.s)
 	if err != nil {
 		return nil
 	}
@@ -282,13 +271,14 @@ func (h *ToolCallHandle) WriteFile(path, text string) error {
 	return h.Change(FileChange{Path: path, Before: before, After: text, Created: created})
 }
 
-// ID returns the terminal's id.
+// ID returns the terminal's id, as tool calls show it. A client that lends the
+// terminal has an id of its own for it.
 func (t *Terminal) ID() TerminalID { return t.id }
 
 // Wait waits for the command's end.
 func (t *Terminal) Wait() (*TerminalExitStatus, error) {
 	if t.lent != nil {
-		return t.lent.wait(t.o.ctx, t.o.s, t.id)
+		return t.lent.wait(t.o.ctx, t.o.s)
 	}
 	select {
 	case <-t.child.done:
@@ -301,7 +291,7 @@ func (t *Terminal) Wait() (*TerminalExitStatus, error) {
 // State returns the output so far and, after the end, the exit status.
 func (t *Terminal) State() (*TerminalState, error) {
 	if t.lent != nil {
-		return t.lent.output(t.o.ctx, t.o.s, t.id)
+		return t.lent.output(t.o.ctx, t.o.s)
 	}
 	c := t.child
 	c.mu.Lock()
@@ -319,7 +309,7 @@ func (t *Terminal) State() (*TerminalState, error) {
 // Kill ends the command and everything it has started. Its output is kept.
 func (t *Terminal) Kill() error {
 	if t.lent != nil {
-		return t.lent.kill(t.o.ctx, t.o.s, t.id)
+		return t.lent.kill(t.o.ctx, t.o.s)
 	}
 	t.child.p.Kill()
 	return nil

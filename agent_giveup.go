@@ -25,7 +25,7 @@ type outcome struct {
 // then.
 func (c *AgentConn) run(t *Turn, gaveUp func(outcome)) (o outcome) {
 	a := c.agent.Load()
-	t.begin()
+	begun := t.begin()
 	t.gaveUp = gaveUp
 	t.p.watch.Store(t)
 	if t.ctx.Err() != nil {
@@ -44,14 +44,17 @@ func (c *AgentConn) run(t *Turn, gaveUp func(outcome)) (o outcome) {
 			o = c.settle(t, o)
 		}
 	}()
-	o.err = c.guard("Prompt", func() (err error) {
-		if len(a.Middleware) > 0 {
-			o.stop, err = c.promptThrough(a, t)
-		} else {
-			o.stop, err = a.Prompt(&t.ctx, t)
-		}
-		return err
-	})
+	o.err = begun
+	if begun == nil {
+		o.err = c.guard("Prompt", func() (err error) {
+			if len(a.Middleware) > 0 {
+				o.stop, err = c.promptThrough(a, t)
+			} else {
+				o.stop, err = a.Prompt(&t.ctx, t)
+			}
+			return err
+		})
+	}
 	exited = false
 	return o
 }
@@ -125,6 +128,5 @@ func (c *AgentConn) settle(t *Turn, o outcome) outcome {
 	if o.stop == StopError && o.err == nil {
 		o.err = errStopError
 	}
-	t.finish(o.stop, o.err)
-	return o
+	return t.finish(o)
 }

@@ -32,8 +32,7 @@ const historyItemBytes = 256
 
 // add remembers an update, unless it is momentary.
 func (h *history) add(u SessionUpdate) {
-	switch u.(type) {
-	case StateUpdate, *Notice, *UsageUpdate, *AvailableCommandsUpdate, *ConfigOptionUpdate:
+	if IsMomentary(u) {
 		return
 	}
 	text, err := (&acpv2.UpdateSessionNotification{Update: u}).AppendJSON(nil)

@@ -205,6 +205,7 @@ func (c *AgentConn) resume(ctx context.Context, id SessionID, o *sessionRequest,
 	if !open {
 		s = c.newSession(id, o)
 		s.keepApart()
+		s.replaying.Store(true)
 		// Registered now, since what the hook sends may be answered.
 		if err := c.add(s); err != nil {
 			s.stop(ErrSessionClosed)
@@ -213,6 +214,7 @@ func (c *AgentConn) resume(ctx context.Context, id SessionID, o *sessionRequest,
 	}
 	err = c.guard("ResumeSession", func() error { return a.ResumeSession(ctx, s, replay) })
 	if err == nil {
+		s.replaying.Store(false)
 		s.announce()
 		err = s.snapshot(ctx)
 	}
@@ -231,6 +233,7 @@ func (c *AgentConn) resume(ctx context.Context, id SessionID, o *sessionRequest,
 func (s *AgentSession) replayAsked(ctx context.Context, o *sessionRequest) error {
 	end := s.c.newSessionIn(s.ctx, s.id, o)
 	end.keepApart()
+	end.replaying.Store(true)
 	defer end.stop(ErrSessionClosed)
 	err := s.c.guard("ResumeSession", func() error { return s.c.agent.Load().ResumeSession(ctx, end, true) })
 	if errors.Is(err, jsonrpc.ErrResourceNotFound) {
@@ -272,7 +275,7 @@ func (c *AgentConn) resuming(ctx context.Context, id SessionID) (done func(), er
 
 // snapshot reports the session's state (S89).
 func (s *AgentSession) snapshot(ctx context.Context) error {
-	if !s.c.peer.Load().proto.states() {
+	if !s.recordsStates() {
 		return nil
 	}
 	return s.sendNow(ctx, func() SessionUpdate { return s.state() })
@@ -284,10 +287,7 @@ func (s *AgentSession) sendNow(ctx context.Context, update func() SessionUpdate)
 		return err
 	}
 	defer s.releaseSending()
-	if s.held != nil {
-		return s.send(ctx, update())
-	}
-	return s.c.peer.Load().proto.update(ctx, s, update())
+	return s.send(ctx, update())
 }
 
 // replayKept sends what the session remembers of its own history.
@@ -304,7 +304,7 @@ func (s *AgentSession) replayKept(ctx context.Context, replay bool) error {
 			}
 		}
 	}
-	return proto.update(ctx, s, s.state())
+	return s.send(ctx, s.state())
 }
 
 // forget removes a session from the connection.

@@ -169,8 +169,8 @@ func (o *Output) write(kind messageKind, text string) error {
 		return o.sendContent(kind, acpv2.Text(text))
 	}
 	o.begin(kind)
-	if s.keepsHistory() {
-		s.history.addText(kind, o.message, text)
+	if err := s.recordText(o.sends, kind, o.message, text); err != nil {
+		return o.fail(err)
 	}
 	if err := s.c.peer.Load().proto.chunk(o.sends, s, kind, o.message, text); err != nil {
 		return o.fail(err)
@@ -189,15 +189,7 @@ func (o *Output) begin(kind messageKind) {
 // send.
 func (o *Output) sendContent(kind messageKind, b ContentBlock) error {
 	o.begin(kind)
-	chunk := ContentChunk{MessageID: o.message, Content: b}
-	var u SessionUpdate = (*AgentMessageChunk)(&chunk)
-	switch kind {
-	case agentThought:
-		u = (*AgentThoughtChunk)(&chunk)
-	case userMessage:
-		u = (*UserMessageChunk)(&chunk)
-	}
-	if err := o.s.send(o.sends, u); err != nil {
+	if err := o.s.send(o.sends, chunkUpdate(kind, o.message, b)); err != nil {
 		return o.fail(err)
 	}
 	return nil

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/goacp/acp/internal/translate"
 )
@@ -42,6 +43,8 @@ type AgentSession struct {
 	history history          // guarded by sending
 	text    v1Text           // guarded by sending
 	text2   v2Text           // guarded by sending
+
+	replaying atomic.Bool // what is sent is history, which is not recorded again
 
 	mu         sync.Mutex
 	asked      sessionRequest  // what the client asked for, the last time it opened the session
@@ -322,14 +325,10 @@ func (s *AgentSession) send(ctx context.Context, u SessionUpdate) error {
 		*s.held = append(*s.held, u)
 		return nil
 	}
-	if s.keepsHistory() {
-		s.history.add(u)
+	if err := s.record(ctx, u); err != nil {
+		return err
 	}
 	return s.c.peer.Load().proto.update(ctx, s, u)
-}
-
-func (s *AgentSession) keepsHistory() bool {
-	return !s.child && s.c.agent.Load().ResumeSession == nil && s.c.peer.Load().proto.states()
 }
 
 func (s *AgentSession) nextMessage() MessageID {

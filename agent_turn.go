@@ -140,35 +140,59 @@ func (t *Turn) SetUsage(u Usage) {
 }
 
 // begin makes the turn its session's. A client that did not start the turn learns
-// of it from the updates.
-func (t *Turn) begin() {
+// of it from the updates; clients of version 1 are sent none. The error is that of
+// the Record hook, which keeps the turn from being worked on.
+func (t *Turn) begin() error {
 	s := t.session
 	if s.acquire(t.sends) != nil {
-		return // the session has ended
+		return nil // the session has ended
 	}
 	t.shut = nil
 	s.releaseSending()
 	s.mu.Lock()
 	s.turn = t
 	s.mu.Unlock()
-	if !s.c.peer.Load().proto.states() {
-		return
+	if !s.recordsStates() {
+		return nil
 	}
-	_ = t.Send(&UserMessage{MessageID: t.message, Content: acpv2.Set(t.blocks)})
+	if err := t.sendPrompt(); err != nil {
+		return err
+	}
 	_ = t.sendState()
+	return nil
 }
 
-// finish ends the turn. Nothing can be sent through it any more, and tool calls
-// that it left open are reported as cancelled.
-func (t *Turn) finish(stop StopReason, err error) {
+// sendPrompt records the prompt and sends it where there are updates for that. The
+// error is that of the Record hook.
+func (t *Turn) sendPrompt() error {
+	if t.acquire() != nil {
+		return nil
+	}
 	s := t.session
-	t.stop, t.stopErr = stop, err
+	defer s.releaseSending()
+	u := &UserMessage{MessageID: t.message, Content: acpv2.Set(t.blocks)}
+	if err := s.record(t.sends, u); err != nil {
+		return t.fail(err)
+	}
+	if proto := s.c.peer.Load().proto; proto.states() {
+		if err := proto.update(t.sends, s, u); err != nil {
+			_ = t.fail(err) // the hook learns of it
+		}
+	}
+	return nil
+}
+
+// finish ends the turn, and returns how. Nothing can be sent through it any more, and
+// tool calls that it left open are reported as cancelled.
+func (t *Turn) finish(o outcome) outcome {
+	s := t.session
+	t.stop, t.stopErr = o.stop, o.err
 	if s.acquire(s.ctx) != nil {
 		t.leave() // the session has ended before it
-		return
+		return o
 	}
 	defer s.releaseSending()
-	if stop == StopCancelled {
+	if o.stop == StopCancelled {
 		t.cancelOpen()
 	}
 	t.shut = ErrTurnEnded
@@ -177,17 +201,28 @@ func (t *Turn) finish(stop StopReason, err error) {
 		delete(s.cancels, key)
 	}
 	s.turn, s.asking = nil, 0
-	idle := &IdleStateUpdate{StopReason: stop, Usage: t.usage, Background: s.background}
 	s.mu.Unlock()
+	if !s.recordsStates() {
+		t.leave()
+		return o
+	}
+	idle := t.endOf(o.stop, o.err)
+	if err := s.record(s.ctx, idle); err != nil {
+		if o.stop == StopCancelled { // S40: whatever happens, that is the answer
+			s.c.agent.Load().Logger.Error("acp: the end of a turn was not recorded", "error", err)
+		} else if o.err == nil {
+			o = outcome{err: err}
+			t.stop, t.stopErr = "", err
+			idle = t.endOf("", err)
+		}
+	}
 	// The next prompt may arrive as soon as the client sees the end. The next turn
 	// waits for the right to send, so it begins after the end was sent.
 	t.leave()
 	if proto := s.c.peer.Load().proto; proto.states() {
-		if err != nil {
-			idle.StopReason, idle.Error = StopError, s.c.turnError(err)
-		}
 		_ = proto.update(s.ctx, s, idle) // a connection that has failed reports that itself
 	}
+	return o
 }
 
 // leave marks the prompt's turn as settled, which lets the next one begin. If the

@@ -26,7 +26,7 @@ func (t terminalsV1) start(ctx context.Context, s *AgentSession, e *Exec) (Termi
 		return "", err
 	}
 	defer s.releaseSending()
-	s.toV1.ClientTerminal(TerminalID(res.TerminalID))
+	s.toV1.LentTerminal(e.ID, TerminalID(res.TerminalID))
 	return TerminalID(res.TerminalID), nil
 }
 

@@ -204,3 +204,14 @@ func TestClientTerminal(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+// TestLentTerminal: a terminal that the client knows by another id is shown by that.
+func TestLentTerminal(t *testing.T) {
+	var to ToV1
+	to.LentTerminal("mine", "yours")
+	u := v2Update(t, `{"sessionUpdate":"tool_call_update","toolCallId":"c","title":"C","content":[{"type":"terminal","terminalId":"mine"}]}`)
+	want := `{"sessionUpdate":"tool_call","toolCallId":"c","title":"C","content":[{"type":"terminal","terminalId":"yours"}]}`
+	if got := spelled(t, to.Update(u)); got != want {
+		t.Error(got)
+	}
+}

@@ -14,7 +14,8 @@ import (
 // A terminal is what is known of a terminal of the agent's, which version 1
 // cannot show: it becomes text in the tool calls that show it.
 type terminal struct {
-	client  bool // the client's own
+	client  bool             // the client's own
+	lent    acpv2.TerminalID // what the client calls it then
 	command string
 	output  []byte // the end of it, up to twice maxOutput
 	dropped bool   // output is not all
@@ -24,14 +25,20 @@ type terminal struct {
 
 // ClientTerminal says that a terminal was created by the client, which can show
 // it. It must be said before a tool call shows the terminal.
-func (t *ToV1) ClientTerminal(id acpv2.TerminalID) { t.terminal(id).client = true }
+func (t *ToV1) ClientTerminal(id acpv2.TerminalID) { t.LentTerminal(id, id) }
 
-func (t *ToV1) ofClient(id acpv2.TerminalID) bool {
-	if t.allTerminals {
-		return true
+// LentTerminal is ClientTerminal for a terminal that the client knows by another id.
+func (t *ToV1) LentTerminal(id, client acpv2.TerminalID) {
+	v := t.terminal(id)
+	v.client, v.lent = true, client
+}
+
+// ofClient returns what the client calls a terminal, and whether it is the client's.
+func (t *ToV1) ofClient(id acpv2.TerminalID) (acpv2.TerminalID, bool) {
+	if v := t.terminals.get(id); v != nil && v.client {
+		return v.lent, true
 	}
-	v := t.terminals.get(id)
-	return v != nil && v.client
+	return id, t.allTerminals
 }
 
 // terminal returns what is known of a terminal, which may be nothing yet.

@@ -219,8 +219,8 @@ func (t *ToV1) part(c acpv2.ToolCallContent) (p part) {
 	case *acpv2.Diff:
 		p.content = t.diff(c)
 	case *acpv2.Terminal:
-		if t.ofClient(c.TerminalID) {
-			p.content = []acpv1.ToolCallContent{&acpv1.Terminal{TerminalID: acpv1.TerminalID(c.TerminalID), Meta: c.Meta, Unknown: c.Unknown}}
+		if id, ok := t.ofClient(c.TerminalID); ok {
+			p.content = []acpv1.ToolCallContent{&acpv1.Terminal{TerminalID: acpv1.TerminalID(id), Meta: c.Meta, Unknown: c.Unknown}}
 		} else {
 			p.terminal = c.TerminalID
 		}
