@@ -37,7 +37,9 @@ type PermissionRequest struct {
 	Options []PermissionOption
 	Meta    json.RawMessage // _meta of the request, or nil
 
-	// V1 or V2 is the request as it was received.
+	// V2 is the request as it was received. V1 is nil unless the agent speaks
+	// version 1: then it is what was received, and V2 its translation, without
+	// members that are null.
 	V1 *acpv1.RequestPermissionRequest
 	V2 *acpv2.RequestPermissionRequest
 
@@ -121,13 +123,13 @@ func (c *ClientConn) requestPermission(ctx context.Context, p *acpv2.RequestPerm
 		return nil, err
 	}
 	req := &PermissionRequest{
-		Session: s, Title: p.Title, Description: p.Description, Subject: p.Subject, Options: p.Options, Meta: p.Meta, V1: v1,
+		Session: s, Title: p.Title, Description: p.Description, Subject: p.Subject, Options: p.Options, Meta: p.Meta, V1: v1, V2: p,
 		asked: p.Subject,
 	}
-	if v1 == nil {
-		req.V2 = p
-	}
 	req.recall()
+	if v1 != nil {
+		req.V2 = req.receivedV1(p)
+	}
 	decision := CancelPermission()
 	if hook := c.client.RequestPermission; hook != nil {
 		decision, err = clientAskHook(ctx, s, "RequestPermission", CancelPermission(), func(ctx context.Context) (PermissionDecision, error) {
@@ -154,6 +156,22 @@ func (r *PermissionRequest) recall() {
 	case *CommandPermissionSubject:
 		r.ToolCall = calls.known(subject.ToolCallID)
 	}
+}
+
+// receivedV1 returns the translation of a request of version 1. Its title is the tool
+// call's, and what is null in it says nothing.
+func (r *PermissionRequest) receivedV1(p *acpv2.RequestPermissionRequest) *acpv2.RequestPermissionRequest {
+	v2 := *p
+	v2.Title = r.Title
+	if subject, ok := p.Subject.(*ToolCallPermissionSubject); ok {
+		said := *subject
+		call := &said.ToolCall
+		call.Name, call.Title, call.Kind, call.Status = acpv2.Patch[string]{}, acpv2.Patch[string]{}, acpv2.Patch[ToolKind]{}, acpv2.Patch[ToolCallStatus]{}
+		call.Content, call.Locations = acpv2.Patch[[]ToolCallContent]{}, acpv2.Patch[[]ToolCallLocation]{}
+		clientOverlay(call, &subject.ToolCall, false)
+		v2.Subject = &said
+	}
+	return &v2
 }
 
 // clientAsk is a question to the user that waits for its answer.

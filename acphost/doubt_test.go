@@ -73,7 +73,12 @@ func TestCommandOf(t *testing.T) {
 		{"other", `{"path":"/w"}`, "", ""},
 		{"edit", `{"command":"insert","path":"/w"}`, "", ""},
 	} {
-		r := RequestOf(asking(tt.kind, tt.input))
+		of := asking(tt.kind, tt.input)
+		r := RequestOf(of)
+		if r.Of != of {
+			t.Errorf("%s: the request is not kept", tt.input)
+		}
+		r.Of = nil
 		want := Request{Title: "Tool", ToolCallID: "c", Kind: string(tt.kind), RawInput: json.RawMessage(tt.input), Options: usual, Cwd: tt.cwd}
 		if tt.command == unknown {
 			want.CommandUnknown, r.Shown = true, "" // see TestShows

@@ -129,9 +129,10 @@ func (m *Memory) same(o *Memory) bool {
 
 // recall returns what is remembered about a request, or "".
 func (p *Policy) recall(req *Request) Effect {
-	p.mu.Lock()
-	some := p.Remember != RememberNever && len(p.memory) > 0
-	p.mu.Unlock()
+	own := p.own()
+	own.mu.Lock()
+	some := p.Remember != RememberNever && len(own.memory) > 0
+	own.mu.Unlock()
 	if !some {
 		return ""
 	}
@@ -139,9 +140,9 @@ func (p *Policy) recall(req *Request) Effect {
 	if !ok {
 		return ""
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for _, o := range slices.Backward(p.memory) { // the latest counts
+	own.mu.Lock()
+	defer own.mu.Unlock()
+	for _, o := range slices.Backward(own.memory) { // the latest counts
 		if m.Session = ""; o.Session != "" {
 			m.Session = req.Session
 		}
@@ -183,35 +184,38 @@ func (p *Policy) Always(req Request, effect Effect) {
 // Recall adds memories, the latest last, as Remembered has returned them. One
 // that is neither allow nor deny, or takes more than 64 kB, is left out.
 func (p *Policy) Recall(memories ...Memory) {
+	own := p.own()
 	most := p.MaxRemembered
 	if most <= 0 {
 		most = DefaultMaxRemembered
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
+	own.mu.Lock()
+	defer own.mu.Unlock()
 	for _, m := range memories {
 		size := len(m.Session) + len(m.Kind) + len(m.Tool) + len(m.Command) + len(m.Shown) + len(m.Cwd) + len(m.Title) + len(strings.Join(m.Paths, ""))
 		if m.Effect != EffectAllow && m.Effect != EffectDeny || size > maxMemoryText {
 			continue
 		}
-		p.memory = slices.DeleteFunc(p.memory, func(o Memory) bool { return o.same(&m) })
-		p.memory = append(p.memory, m)
+		own.memory = slices.DeleteFunc(own.memory, func(o Memory) bool { return o.same(&m) })
+		own.memory = append(own.memory, m)
 	}
-	p.memory = slices.Delete(p.memory, 0, max(0, len(p.memory)-most))
+	own.memory = slices.Delete(own.memory, 0, max(0, len(own.memory)-most))
 }
 
 // Remembered returns the memories, oldest first.
 func (p *Policy) Remembered() []Memory {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return slices.Clone(p.memory)
+	own := p.own()
+	own.mu.Lock()
+	defer own.mu.Unlock()
+	return slices.Clone(own.memory)
 }
 
 // Forget drops what a session has left.
 func (p *Policy) Forget(session string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.memory = slices.DeleteFunc(p.memory, func(m Memory) bool { return m.Session != "" && m.Session == session })
+	own := p.own()
+	own.mu.Lock()
+	defer own.mu.Unlock()
+	own.memory = slices.DeleteFunc(own.memory, func(m Memory) bool { return m.Session != "" && m.Session == session })
 }
 
 // short cuts a text for a record.

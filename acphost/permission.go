@@ -34,7 +34,7 @@ func RequestOf(req *acp.PermissionRequest) Request {
 // hold, as that of a proxy: session is the session's id and cwd its working
 // directory, absolute, or "" if it is not known.
 func RequestIn(session, cwd string, req *acp.PermissionRequest) Request {
-	r := Request{Session: session, Cwd: cwd, Title: req.Title, Description: req.Description, Options: req.Options}
+	r := Request{Session: session, Cwd: cwd, Title: req.Title, Description: req.Description, Options: req.Options, Of: req}
 	switch subject := req.Subject.(type) {
 	case *acp.CommandPermissionSubject:
 		r.Kind, r.Command = string(acp.ToolKindExecute), subject.Command

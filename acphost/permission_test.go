@@ -43,7 +43,12 @@ func TestRequestOf(t *testing.T) {
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			got := RequestOf(&acp.PermissionRequest{Subject: c.subject})
+			of := &acp.PermissionRequest{Subject: c.subject}
+			got := RequestOf(of)
+			if got.Of != of {
+				t.Error("the request is not kept")
+			}
+			got.Of = nil
 			if diff := cmp.Diff(c.want, got); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/goacp/acp"
 	"github.com/goacp/acp/acpv2"
 )
 
@@ -69,6 +70,11 @@ type Request struct {
 	Paths    []string        // what would be touched: locations and diffs, each once
 	RawInput json.RawMessage // of the tool
 	Options  []acpv2.PermissionOption
+
+	// Of is the request that the other fields were taken from, which must not be
+	// changed; nil if there is none. Rules do not look at it: it is for those who
+	// show the request.
+	Of *acp.PermissionRequest
 }
 
 // A Decision is the answer to a request.
@@ -139,6 +145,7 @@ type Policy struct {
 	Audit func(Record)
 
 	rules  []rule
+	owner  *Policy // whose memory and bounds count: see With; nil if they are this policy's
 	asking atomic.Int64
 
 	mu     sync.Mutex
@@ -158,6 +165,25 @@ func NewPolicy(rules ...Rule) (*Policy, error) {
 		p.rules = append(p.rules, c)
 	}
 	return p, nil
+}
+
+// With returns a policy that asks in another way and is otherwise the same: it has
+// the fields and rules that p has now, and shares what p remembers. It is made for a
+// program in which several connections share one policy, and each has a user
+// interface of its own.
+func (p *Policy) With(ask func(ctx context.Context, req Request) (acpv2.PermissionOptionID, error)) *Policy {
+	return &Policy{
+		Default: p.Default, Ask: ask, AskTimeout: p.AskTimeout, Remember: p.Remember, MaxRemembered: p.MaxRemembered,
+		Commands: p.Commands, Resolve: p.Resolve, Audit: p.Audit, rules: p.rules, owner: p.own(),
+	}
+}
+
+// own returns the policy whose memory and bounds count.
+func (p *Policy) own() *Policy {
+	if p.owner != nil {
+		return p.owner
+	}
+	return p
 }
 
 // Decide answers a request. It returns at the latest when the user had
@@ -218,8 +244,9 @@ func (p *Policy) ask(ctx context.Context, req Request, d Decision) Decision {
 	if p.Ask == nil {
 		return no(ByNobody)
 	}
-	if p.asking.Add(1) > maxAsking {
-		p.asking.Add(-1)
+	own := p.own()
+	if own.asking.Add(1) > maxAsking {
+		own.asking.Add(-1)
 		return no(ByNobody)
 	}
 	limit := p.AskTimeout
@@ -230,7 +257,7 @@ func (p *Policy) ask(ctx context.Context, req Request, d Decision) Decision {
 	defer cancel()
 	answered := make(chan reply, 1)
 	go func() {
-		defer p.asking.Add(-1)
+		defer own.asking.Add(-1)
 		answered <- p.call(asked, req)
 	}()
 	var a reply

@@ -103,7 +103,7 @@ func TestGranted(t *testing.T) {
 			policy.Commands = shellline.Parser{}
 			cfg.Policy = policy
 			var asked []string
-			cfg.Front.Ask = func(_ context.Context, _ *Session, req acphost.Request, _ *acp.PermissionRequest) (acp.PermissionOptionID, error) {
+			cfg.Front.Ask = func(_ context.Context, _ *Session, req acphost.Request) (acp.PermissionOptionID, error) {
 				asked = append(asked, req.Title)
 				return req.Allow(), nil
 			}

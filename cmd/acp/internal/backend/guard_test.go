@@ -61,7 +61,7 @@ func guard(t *testing.T, version int, rules []acphost.Rule, prompt func(*acp.Tur
 		Broken: func(_ *Session, b Breach) { note(&g.told, "A rule was broken: "+b.Text()) },
 	}
 	if answer != nil {
-		cfg.Front.Ask = func(_ context.Context, _ *Session, req acphost.Request, _ *acp.PermissionRequest) (acp.PermissionOptionID, error) {
+		cfg.Front.Ask = func(_ context.Context, _ *Session, req acphost.Request) (acp.PermissionOptionID, error) {
 			note(&g.asked, req.Title)
 			return answer(req), nil
 		}

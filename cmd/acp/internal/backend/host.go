@@ -59,7 +59,7 @@ type Frontend struct {
 	Changed func(s *Session, changes []transcript.Change)
 	// Ask asks the user for permission; it returns the id of an option, or "". Nil
 	// denies whatever the policy does not decide, and tells Denied.
-	Ask func(ctx context.Context, s *Session, req acphost.Request, wire *acp.PermissionRequest) (acp.PermissionOptionID, error)
+	Ask func(ctx context.Context, s *Session, req acphost.Request) (acp.PermissionOptionID, error)
 	// Decided tells how a permission request was answered.
 	Decided func(s *Session, rec acphost.Record, req acphost.Request)
 	// Unheld tells, once in a session, that rules which deny or ask cannot hold the agent, and why: in

@@ -109,7 +109,7 @@ func TestPermission(t *testing.T) {
 		cfg := config(t, version, agent)
 		cfg.Store = openStore(t, filepath.Join(t.TempDir(), "kept"))
 		var recs []acphost.Record
-		cfg.Front.Ask = func(ctx context.Context, s *Session, req acphost.Request, wire *acp.PermissionRequest) (acp.PermissionOptionID, error) {
+		cfg.Front.Ask = func(ctx context.Context, s *Session, req acphost.Request) (acp.PermissionOptionID, error) {
 			snap, _, err := cfg.Store.Snapshot(ctx, s.journal.conversationID(), transcript.Config{})
 			if err != nil {
 				return "", err

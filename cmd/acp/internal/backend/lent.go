@@ -9,6 +9,7 @@ import (
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acphost"
 	"github.com/goacp/acp/acpv1"
+	"github.com/goacp/acp/acpv2"
 	"github.com/goacp/acp/cmd/acp/internal/grant"
 )
 
@@ -96,6 +97,7 @@ func (s *Session) question(ctx context.Context, e errand) error {
 		Session: s.Client(), Title: r.Title, Description: r.Description, Options: r.Options,
 		Subject: &acp.ToolCallPermissionSubject{ToolCall: kept}, ToolCall: &call,
 	}
+	req.V2 = &acpv2.RequestPermissionRequest{SessionID: s.ID(), Title: req.Title, Description: req.Description, Subject: req.Subject, Options: req.Options}
 	if !own {
 		s.isAsked(call.ToolCallID, false)
 	}

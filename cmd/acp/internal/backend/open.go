@@ -74,9 +74,6 @@ func Open(ctx context.Context, cfg Config) (*Host, error) {
 	if h.policy == nil {
 		h.policy = new(acphost.Policy)
 	}
-	if cfg.Front.Ask != nil {
-		h.policy.Ask = h.ask
-	}
 	h.keeper = &keeper{store: cfg.Store, note: h.note, killed: h.killed}
 	h.note(Note{Kind: NoteStarting, Text: "starting " + h.name()})
 	l, err := h.connect(ctx, nil)

@@ -157,6 +157,6 @@ func TestCoded(t *testing.T) {
 	}
 }
 
-func allow(_ context.Context, _ *Session, req acphost.Request, _ *acp.PermissionRequest) (acp.PermissionOptionID, error) {
+func allow(_ context.Context, _ *Session, req acphost.Request) (acp.PermissionOptionID, error) {
 	return req.Allow(), nil
 }

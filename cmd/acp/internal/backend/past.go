@@ -336,11 +336,9 @@ func (s *Session) ownRequest(req *acp.PermissionRequest, r acphost.Request) (*ac
 	if req.ToolCall != nil {
 		own.ToolCall = new(withCallIDs(*req.ToolCall, x.of))
 	}
-	if req.V2 != nil {
-		v2 := *req.V2
-		v2.Subject = own.Subject
-		own.V2 = &v2
-	}
+	v2 := *req.V2
+	v2.Subject = x.subject(v2.Subject)
+	own.V2 = &v2
 	if r.ToolCallID != "" {
 		r.ToolCallID = x.id(callIDs, r.ToolCallID)
 	}

@@ -16,18 +16,15 @@ import (
 	"github.com/goacp/acp/internal/patch"
 )
 
-// asking travels to the hook of the policy.
-type asking struct {
-	session *Session
-	wire    *acp.PermissionRequest
-}
-
-type askingKey struct{}
-
-// ask is the hook of the policy.
-func (h *Host) ask(ctx context.Context, req acphost.Request) (acp.PermissionOptionID, error) {
-	a, _ := ctx.Value(askingKey{}).(asking)
-	return h.cfg.Front.Ask(ctx, a.session, req, a.wire)
+// asks is the policy, which is not ours alone, with questions that go to the frontend.
+func (s *Session) asks() *acphost.Policy {
+	ask := s.host.cfg.Front.Ask
+	if ask == nil {
+		return s.host.policy
+	}
+	return s.host.policy.With(func(ctx context.Context, req acphost.Request) (acp.PermissionOptionID, error) {
+		return ask(ctx, s, req)
+	})
 }
 
 // requestPermission is the hook of the client.
@@ -86,14 +83,15 @@ func (s *Session) decide(ctx context.Context, req *acp.PermissionRequest, r acph
 	h := s.host
 	began := time.Now()
 	req, r = s.ownRequest(req, r)
-	q := &question{req: wireRequest(s.ID(), req), ref: rand.Text()[:12]}
+	r.Of = req
+	q := &question{req: req.V2, ref: rand.Text()[:12]}
 	s.heard.Store(true)
 	s.mu.Lock()
 	s.pieces.ends()
 	s.mu.Unlock()
 	asked := askedItem(q, began)
 	s.journal.await(asked)
-	d := h.policy.Decide(context.WithValue(ctx, askingKey{}, asking{s, req}), r)
+	d := s.asks().Decide(ctx, r)
 	q.outcome = &acpv2.CancelledPermissionOutcome{}
 	if d.Option != nil {
 		q.outcome = &acpv2.SelectedPermissionOutcome{OptionID: d.Option.OptionID}
@@ -118,43 +116,6 @@ func askedItem(q *question, at time.Time) item {
 		it.event = store.Event{Time: at, Kind: store.EventAsked, Ref: q.ref, Data: data}
 	}
 	return it
-}
-
-// wireRequest is a request as it is written down: in the words of version 2, with what it said
-// itself. What was told of the tool call before is in the conversation already, and the client
-// remembers only a part of it.
-func wireRequest(id acp.SessionID, req *acp.PermissionRequest) *acpv2.RequestPermissionRequest {
-	if req.V2 != nil {
-		return req.V2
-	}
-	w := &acpv2.RequestPermissionRequest{
-		SessionID: id, Title: req.Title, Description: req.Description, Subject: req.Subject, Options: req.Options, Meta: req.Meta,
-	}
-	subject, ok := req.Subject.(*acp.ToolCallPermissionSubject)
-	if ok && req.V1 != nil {
-		said, all := &req.V1.ToolCall, subject.ToolCall
-		call := acp.ToolCallUpdate{ToolCallID: all.ToolCallID, Meta: all.Meta, Unknown: all.Unknown, RawInput: said.RawInput, RawOutput: said.RawOutput}
-		if said.Name != "" {
-			call.Name = all.Name
-		}
-		if _, set := said.Title.Get(); set {
-			call.Title = all.Title
-		}
-		if _, set := said.Kind.Get(); set {
-			call.Kind = all.Kind
-		}
-		if _, set := said.Status.Get(); set {
-			call.Status = all.Status
-		}
-		if _, set := said.Content.Get(); set {
-			call.Content = all.Content
-		}
-		if _, set := said.Locations.Get(); set {
-			call.Locations = all.Locations
-		}
-		w.Subject = &acp.ToolCallPermissionSubject{ToolCall: call, Meta: subject.Meta, Unknown: subject.Unknown}
-	}
-	return w
 }
 
 // ownOptions are the answers to questions that this program asks for an agent that did not.

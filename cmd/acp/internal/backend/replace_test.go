@@ -210,12 +210,12 @@ func TestForgottenQuestion(t *testing.T) {
 		was, key := talkOnce(t, cfg, "one")
 
 		asked, answer := make(chan struct{}), make(chan struct{})
-		cfg.Front.Ask = func(ctx context.Context, s *Session, req acphost.Request, wire *acp.PermissionRequest) (acp.PermissionOptionID, error) {
+		cfg.Front.Ask = func(ctx context.Context, s *Session, req acphost.Request) (acp.PermissionOptionID, error) {
 			if strings.Contains(req.Title, "early") {
 				close(asked)
 				<-answer
 			}
-			return allow(ctx, s, req, wire)
+			return allow(ctx, s, req)
 		}
 		agent := asks(nothing, false)
 		agent.NewSession = func(_ context.Context, s *acp.AgentSession) error {

@@ -267,9 +267,9 @@ func TestLent(t *testing.T) {
 	}}
 	cfg := config(t, 1, agent)
 	cfg.Cwd = dir
-	cfg.Front.Ask = func(_ context.Context, _ *Session, req acphost.Request, wire *acp.PermissionRequest) (acp.PermissionOptionID, error) {
+	cfg.Front.Ask = func(_ context.Context, _ *Session, req acphost.Request) (acp.PermissionOptionID, error) {
 		asked = append(asked, req.Title)
-		if wire == nil || len(wire.Options) == 0 {
+		if req.Of == nil || len(req.Of.Options) == 0 {
 			t.Error("there is nothing to show")
 		}
 		if deny {

@@ -55,7 +55,7 @@ func (t *terminal) close() {
 }
 
 // ask is the hook of that name of a frontend.
-func (t *terminal) ask(ctx context.Context, _ *backend.Session, req acphost.Request, _ *acp.PermissionRequest) (acp.PermissionOptionID, error) {
+func (t *terminal) ask(ctx context.Context, _ *backend.Session, req acphost.Request) (acp.PermissionOptionID, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if err := ctx.Err(); err != nil {

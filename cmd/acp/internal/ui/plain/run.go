@@ -318,10 +318,10 @@ func (c *conversation) ended(end ending) error {
 }
 
 // permission is the hook Ask of the frontend.
-func (c *conversation) permission(ctx context.Context, _ *backend.Session, req acphost.Request, wire *acp.PermissionRequest) (acp.PermissionOptionID, error) {
+func (c *conversation) permission(ctx context.Context, _ *backend.Session, req acphost.Request) (acp.PermissionOptionID, error) {
 	lines := Question(req)
-	if wire != nil && wire.ToolCall != nil {
-		if content, ok := wire.ToolCall.Content.Get(); ok {
+	if of := req.Of; of != nil && of.ToolCall != nil {
+		if content, ok := of.ToolCall.Content.Get(); ok {
 			lines = append(lines[:len(lines)-len(req.Options)], append(DiffLines(content), lines[len(lines)-len(req.Options):]...)...)
 		}
 	}

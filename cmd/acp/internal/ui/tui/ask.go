@@ -266,8 +266,8 @@ func (o *askOverlay) foot(st *styles, width, most int) []string {
 
 // text is what the permission is about.
 func (o *askOverlay) text(m *model, width int) []string {
-	if o.ask.wire != nil {
-		return view.Permission(o.ask.wire, o.ask.shown, width, m.theme)
+	if o.ask.req.Of != nil {
+		return view.Permission(o.ask.req.Of, o.ask.shown, width, m.theme)
 	}
 	// What this side asks itself, such as a write of a file.
 	r := o.ask.req

@@ -114,7 +114,6 @@ func (f *front) note(n backend.Note) {
 // An ask is a permission request that waits for the user.
 type ask struct {
 	req    acphost.Request
-	wire   *acp.PermissionRequest
 	shown  *transcript.Snapshot // nil if the session is not known
 	answer chan acp.PermissionOptionID
 }
@@ -127,8 +126,8 @@ func (a *ask) reply(id acp.PermissionOptionID) {
 	}
 }
 
-func (f *front) ask(ctx context.Context, shown *transcript.Snapshot, req acphost.Request, wire *acp.PermissionRequest) (acp.PermissionOptionID, error) {
-	a := &ask{req: req, wire: wire, shown: shown, answer: make(chan acp.PermissionOptionID, 1)}
+func (f *front) ask(ctx context.Context, shown *transcript.Snapshot, req acphost.Request) (acp.PermissionOptionID, error) {
+	a := &ask{req: req, shown: shown, answer: make(chan acp.PermissionOptionID, 1)}
 	f.send(askMsg{a})
 	select {
 	case id := <-a.answer:

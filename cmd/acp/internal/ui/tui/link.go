@@ -156,12 +156,12 @@ func (t hostTalk) SetTitle(ctx context.Context, title string) error {
 func (f *front) frontend() backend.Frontend {
 	return backend.Frontend{
 		Changed: func(s *backend.Session, changes []transcript.Change) { f.changed(s.ID(), changes) },
-		Ask: func(ctx context.Context, s *backend.Session, req acphost.Request, wire *acp.PermissionRequest) (acp.PermissionOptionID, error) {
+		Ask: func(ctx context.Context, s *backend.Session, req acphost.Request) (acp.PermissionOptionID, error) {
 			var shown *transcript.Snapshot
 			if s != nil {
 				shown = s.Snapshot()
 			}
-			return f.ask(ctx, shown, req, wire)
+			return f.ask(ctx, shown, req)
 		},
 		Elicit: func(ctx context.Context, _ *backend.Session, req *acp.ElicitationRequest) (*acp.ElicitationResponse, error) {
 			return f.elicit(ctx, req)
