@@ -15,8 +15,9 @@ import (
 // does with what they send. It is copied when it is used, and one Client may
 // connect to any number of agents.
 //
-// A nil hook offers nothing, and so nothing is advertised. The zero Client works:
-// it refuses every permission and offers nothing. Hooks of different sessions may
+// A nil hook offers nothing, and so nothing is advertised. The line Advertised of a
+// hook says what agents see if it is set. The zero Client works: it refuses every
+// permission and offers nothing. Hooks of different sessions may
 // run at the same time, and those of requests run concurrently with everything
 // else. A hook that panics is logged and fails alone. The ctx of every hook
 // belongs to the connection, which [ClientConnFrom] returns. It is done when the
@@ -33,6 +34,8 @@ type Client struct {
 	// and eventually the agent blocks. Update may call the agent using ctx, but
 	// must not wait for one of its own session's turns to end, since that takes
 	// further updates.
+	//
+	// Advertised: never.
 	Update func(ctx context.Context, s *ClientSession, u *Update)
 
 	// RequestPermission decides whether the agent may do something. Nil refuses.
@@ -41,37 +44,56 @@ type Client struct {
 	// refuses; any other error is the answer. At most 256 hooks of this kind and
 	// of Elicit run at once on a connection, counting those that have ignored
 	// their ctx; beyond that the answer is that the request was cancelled.
+	//
+	// Advertised: never; every client answers such requests.
 	RequestPermission func(ctx context.Context, req *PermissionRequest) (PermissionDecision, error)
 
 	// Elicit asks the user for input. Elicits says which kinds of requests it
 	// takes; by default all. It is otherwise like RequestPermission: if ctx is
 	// done, the answer is that the user cancelled.
+	//
+	// Advertised: in both versions if set, forms and addresses as Elicits says.
 	Elicit  func(ctx context.Context, req *ElicitationRequest) (*ElicitationResponse, error)
 	Elicits ElicitationKinds
 	// ElicitationComplete is called when the user has finished at the URL an
 	// elicitation sent them to.
+	//
+	// Advertised: never; it belongs to Elicit.
 	ElicitationComplete func(ctx context.Context, id ElicitationID)
 
 	// Files lends files to agents of version 1: see [FileSystem] and [ReadOnly].
+	//
+	// Advertised: in version 1 if set, writing unless it is ReadOnly; never in
+	// version 2.
 	Files FileSystem
 	// Terminals returns what runs commands for the agent of a connection, usually
 	// an acphost.Local. It is called at most once for each connection, when an
 	// agent of version 1 first uses a terminal; the connection closes what it
 	// returns.
+	//
+	// Advertised: in version 1 if set; never in version 2.
 	Terminals func(c *ClientConn) TerminalHost
 	// TerminalAuth says that the user can be shown a terminal to log in.
+	//
+	// Advertised: in both versions if set.
 	TerminalAuth bool
 
 	// MCP answers requests to the MCP servers that this client itself provides:
 	// those that a [SessionConfig] lists as [MCPServerACP]. See [MCPCall].
 	// Experimental.
+	//
+	// Advertised: never; sessions list the servers.
 	MCP func(ctx context.Context, call *MCPCall) (json.RawMessage, error)
 	// AuthStatus is called when somebody else is logged in. Experimental.
+	//
+	// Advertised: never.
 	AuthStatus func(ctx context.Context, status *AuthStatus)
 
 	// Extensions registers handlers of methods that are not part of the
 	// protocol, whose names begin with an underscore. It is called once for
 	// each connection and version that is tried.
+	//
+	// Advertised: never, unless Meta says so.
 	Extensions func(mux *jsonrpc.Mux)
 
 	// MinVersion and MaxVersion bound the protocol versions the client speaks;
