@@ -135,6 +135,8 @@ type Agent struct {
 	//
 	// Nil keeps nothing; what a session without ResumeSession keeps in memory does
 	// not depend on Record. Without Record, sending text does not allocate.
+	//
+	// Advertised: nothing.
 	Record func(ctx context.Context, s *AgentSession, u SessionUpdate) error
 	// ListSessions answers session/list. By default it lists the sessions that
 	// are open on this connection.

@@ -44,8 +44,9 @@ func (c *AgentConn) run(t *Turn, gaveUp func(outcome)) (o outcome) {
 			o = c.settle(t, o)
 		}
 	}()
-	o.err = begun
-	if begun == nil {
+	if begun != nil {
+		o.err = begun
+	} else {
 		o.err = c.guard("Prompt", func() (err error) {
 			if len(a.Middleware) > 0 {
 				o.stop, err = c.promptThrough(a, t)

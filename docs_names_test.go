@@ -52,31 +52,3 @@ func TestTypeDocs(t *testing.T) {
 		}
 	}
 }
-
-// TestAdvertised holds that each hook of a Client says what agents see of it.
-func TestAdvertised(t *testing.T) {
-	file, err := parser.ParseFile(token.NewFileSet(), "client.go", nil, parser.ParseComments|parser.SkipObjectResolution)
-	if err != nil {
-		t.Fatal(err)
-	}
-	hooks := 0
-	ast.Inspect(file, func(n ast.Node) bool {
-		spec, ok := n.(*ast.TypeSpec)
-		if !ok || spec.Name.Name != "Client" {
-			return true
-		}
-		for _, f := range spec.Type.(*ast.StructType).Fields.List {
-			if _, ok := f.Type.(*ast.FuncType); !ok {
-				continue
-			}
-			hooks++
-			if text := f.Doc.Text(); !strings.Contains(text, "\n\nAdvertised: ") {
-				t.Errorf("%s does not say what is advertised: %q", f.Names[0].Name, text)
-			}
-		}
-		return false
-	})
-	if hooks < 5 {
-		t.Errorf("%d hooks", hooks)
-	}
-}
