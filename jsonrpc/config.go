@@ -6,12 +6,15 @@ import (
 	"time"
 )
 
-// Defaults of the bounds in [Settings]; see also [DefaultMaxFrame].
+// DefaultGrace is how long handlers may continue when a connection ends, unless
+// [Settings.Grace] sets another time.
+const DefaultGrace = time.Second
+
+// Defaults of the other bounds in [Settings]; see also [DefaultMaxFrame].
 const (
-	DefaultMaxQueued    = 32 << 20
-	DefaultMaxRequests  = 256
-	DefaultGrace        = time.Second
-	DefaultFlushTimeout = 5 * time.Second
+	defaultMaxQueued    = 32 << 20
+	defaultMaxRequests  = 256
+	defaultFlushTimeout = 5 * time.Second
 )
 
 // cancelMethod is the notification that cancels a request (S36).
@@ -66,6 +69,8 @@ type Config struct {
 	// connection is closed; after another Grace it is reported as abandoned and
 	// left behind. It should have a bound of its own, and may call Close.
 	Linger func(ctx context.Context)
+
+	flushTimeout time.Duration // of tests
 }
 
 // Settings are the part of a [Config] that does not depend on the protocol: what
@@ -80,7 +85,7 @@ type Settings struct {
 	MaxFrame int
 
 	// MaxQueued bounds what was received and not yet handled, in bytes as the
-	// connection counts them; 0 means [DefaultMaxQueued]. At the bound the
+	// connection counts them; 0 means 32 MiB. At the bound the
 	// connection stops reading.
 	//
 	// While a handler waits for the response to a call of its own, or for room
@@ -91,15 +96,15 @@ type Settings struct {
 	MaxQueued, MaxQueuedHard int
 
 	// MaxRequests bounds the request handlers that run at once; 0 means
-	// [DefaultMaxRequests]. Further requests wait in order. Handlers that wait
+	// 256. Further requests wait in order. Handlers that wait
 	// in a call made with their ctx do not count.
 	MaxRequests int
 
 	// Grace is how long handlers may continue once the connection has begun to
 	// end, before their contexts are cancelled, and again how long they may
-	// take to return after that; 0 means [DefaultGrace]. FlushTimeout bounds
-	// the writing of what is left then; 0 means [DefaultFlushTimeout].
-	Grace, FlushTimeout time.Duration
+	// take to return after that; 0 means [DefaultGrace]. What is left to write
+	// then may take 5 s.
+	Grace time.Duration
 
 	// Incoming middleware wraps the handling of every request and notification
 	// that has a handler, Outgoing every call and notification that is sent.

@@ -96,12 +96,12 @@ type counters struct {
 // call [Conn.Close] when they are done with it.
 func NewConn(stream Stream, cfg Config) *Conn {
 	setDefault(&cfg.MaxFrame, DefaultMaxFrame)
-	setDefault(&cfg.MaxQueued, DefaultMaxQueued)
+	setDefault(&cfg.MaxQueued, defaultMaxQueued)
 	setDefault(&cfg.MaxQueuedHard, hardDefault(cfg.MaxQueued, cfg.MaxFrame))
 	cfg.MaxQueuedHard = max(cfg.MaxQueuedHard, cfg.MaxQueued)
-	setDefault(&cfg.MaxRequests, DefaultMaxRequests)
+	setDefault(&cfg.MaxRequests, defaultMaxRequests)
 	setDefault(&cfg.Grace, DefaultGrace)
-	setDefault(&cfg.FlushTimeout, DefaultFlushTimeout)
+	setDefault(&cfg.flushTimeout, defaultFlushTimeout)
 	if cfg.BaseContext == nil {
 		cfg.BaseContext = context.Background()
 	}

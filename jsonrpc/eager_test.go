@@ -26,7 +26,7 @@ func TestHandledBeforeReading(t *testing.T) {
 		blank   string
 	}{
 		{"lines", NewLineStream, line, "\n\r\n \t\n"},
-		{"headers", NewHeaderStream, header, "\r\n\n"},
+		{"headers", newHeaderStream, header, "\r\n\n"},
 		{"detected lines", NewDetectStream, line, "\n\r\n \t\n"},
 		{"detected headers", NewDetectStream, header, "\r\n\n"},
 	} {

@@ -14,8 +14,8 @@ import (
 //     ignored.
 //   - Handlers that run have [Settings.Grace] to finish before their contexts are
 //     cancelled. Queued messages are handled for as long, and then dropped.
-//   - What was sent, answers included, is written for at most
-//     [Settings.FlushTimeout]. Then the stream is closed.
+//   - What was sent, answers included, is written for at most 5 s. Then the
+//     stream is closed.
 //
 // Close returns when all of that is done. While handlers, work that they continue
 // (see [Request.Continue]) or [Config.Linger] still run, however, it returns as soon
@@ -37,7 +37,7 @@ func (c *Conn) Close() error {
 		<-c.done
 		return nil
 	}
-	timer := time.NewTimer(c.cfg.FlushTimeout)
+	timer := time.NewTimer(c.cfg.flushTimeout)
 	defer timer.Stop()
 	c.out.drain(timer.C, false)
 	return nil
@@ -173,7 +173,7 @@ func (c *Conn) end() {
 	c.awaitHandlers(timer, lingering, end)
 	end()
 
-	timer.Reset(c.cfg.FlushTimeout)
+	timer.Reset(c.cfg.flushTimeout)
 	c.out.drain(timer.C, false)
 	c.out.shut(ErrClosed)
 

@@ -219,7 +219,7 @@ func TestCloseFlushes(t *testing.T) {
 		}
 		start := time.Now()
 		_ = p.conn.Close()
-		if d := time.Since(start); d != DefaultFlushTimeout {
+		if d := time.Since(start); d != defaultFlushTimeout {
 			t.Error("Close took", d)
 		}
 		p.close()
@@ -229,7 +229,7 @@ func TestCloseFlushes(t *testing.T) {
 // TestCloseFailsCalls: calls that wait, for a response or for room, return.
 func TestCloseFailsCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := rawPeerStream(Config{Settings: Settings{FlushTimeout: time.Second}}, NewLineStream)
+		p := rawPeerStream(Config{flushTimeout: time.Second}, NewLineStream)
 		var wg sync.WaitGroup
 		for range 10 {
 			wg.Go(func() {
@@ -272,7 +272,7 @@ func TestEndErrors(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				stream := NewLineStream
 				if tt.name == "cut frame" {
-					stream = NewHeaderStream
+					stream = newHeaderStream
 				}
 				p := rawPeerStream(Config{}, stream)
 				go p.readLines()
@@ -347,7 +347,7 @@ func TestEndings(t *testing.T) {
 			}
 			return nil
 		})
-		cfg := Config{Mux: &mux, Lane: laneOf, Settings: Settings{Grace: time.Millisecond, FlushTimeout: 10 * time.Millisecond}}
+		cfg := Config{Mux: &mux, Lane: laneOf, Settings: Settings{Grace: time.Millisecond}, flushTimeout: 10 * time.Millisecond}
 		r1, w1, err := os.Pipe()
 		if err != nil {
 			t.Fatal(err)
@@ -534,7 +534,7 @@ func TestStuckStream(t *testing.T) {
 				synctest.Wait() // all are stuck
 				start := time.Now()
 				_ = c.Close()
-				if d := time.Since(start); d > DefaultFlushTimeout+3*DefaultGrace {
+				if d := time.Since(start); d > defaultFlushTimeout+3*DefaultGrace {
 					t.Error("Close took", d)
 				}
 				if err := c.Wait(); err != nil {

@@ -97,7 +97,7 @@ func beginning(f Frame) []byte { return f.Data[:min(len(f.Data), 1<<10)] }
 func (r *reader) refuse(f Frame, e *Error) {
 	r.c.seen.invalid.Add(1)
 	r.c.event("invalid frame", Event{Kind: EventInvalidFrame, Code: e.Code, Size: int64(len(f.Data)), Data: beginning(f)})
-	r.c.answer(NullID(), e)
+	r.c.answer(nullID(), e)
 }
 
 // syntaxError gives up a frame that turned out not to be JSON, or not to be JSON

@@ -69,7 +69,7 @@ func FuzzHeaderReader(f *testing.F) {
 		f.Add([]byte(s), 5)
 	}
 	f.Fuzz(func(t *testing.T, data []byte, cut int) {
-		fuzzRead(t, NewHeaderStream, data, cut)
+		fuzzRead(t, newHeaderStream, data, cut)
 	})
 }
 

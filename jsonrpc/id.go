@@ -25,8 +25,8 @@ func IntID(n int64) ID { return ID{strconv.FormatInt(n, 10)} }
 // StringID returns the id with the given string value.
 func StringID(s string) ID { return ID{string(wire.AppendString(nil, s))} }
 
-// NullID returns the id null, which is not the same as no id.
-func NullID() ID { return ID{"null"} }
+// nullID returns the id null, which is not the same as no id.
+func nullID() ID { return ID{"null"} }
 
 // IsZero reports whether the id is absent.
 func (id ID) IsZero() bool { return id.raw == "" }

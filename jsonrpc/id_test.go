@@ -63,7 +63,7 @@ func TestID(t *testing.T) {
 		}
 	}
 	var zero ID
-	if !zero.IsZero() || zero.IsNull() || zero.IsInteger() || zero.IsString() || zero.Equal(NullID()) || zero.String() != "" {
+	if !zero.IsZero() || zero.IsNull() || zero.IsInteger() || zero.IsString() || zero.Equal(nullID()) || zero.String() != "" {
 		t.Error("zero ID")
 	}
 	if b, _ := zero.AppendJSON(nil); string(b) != "null" {
@@ -72,7 +72,7 @@ func TestID(t *testing.T) {
 	if s, ok := StringID("a\"b").Text(); !ok || s != "a\"b" || StringID("a\"b").String() != `"a\"b"` {
 		t.Error(s, ok)
 	}
-	if _, ok := IntID(5).Text(); ok || IntID(-5).String() != "-5" || !NullID().IsNull() {
+	if _, ok := IntID(5).Text(); ok || IntID(-5).String() != "-5" || !nullID().IsNull() {
 		t.Error("constructors")
 	}
 	var d wire.Decoder

@@ -266,7 +266,7 @@ func TestBurst(t *testing.T) {
 					}
 					time.Sleep(time.Millisecond)
 					if seen%(n/8) == 100 {
-						if h := heap() - base; h > DefaultMaxQueued+8<<20 {
+						if h := heap() - base; h > defaultMaxQueued+8<<20 {
 							t.Errorf("%d MiB in use after %d updates", h>>20, seen)
 						}
 					}

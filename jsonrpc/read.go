@@ -230,7 +230,7 @@ func (r *reader) panicked(e *envelope, p any) {
 		r.stageCall(e.call, 0)
 	case e.has&memberMethod == 0 || e.has&memberID == 0:
 	case e.id == nil:
-		c.answer(NullID(), ErrInvalidRequest)
+		c.answer(nullID(), ErrInvalidRequest)
 	default:
 		c.answer(r.idOf(e.id), ErrInternal)
 	}

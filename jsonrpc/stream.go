@@ -79,17 +79,12 @@ func NewLineStream(r io.ReadCloser, w io.WriteCloser) Stream {
 	return newByteStream(r, w, framingLines) // S1–S4
 }
 
-// NewHeaderStream returns a stream of frames with Content-Length headers, as in the
-// Language Server Protocol. Lines between frames that are not headers are returned
-// as frames with Line set. Closing the stream closes w and r.
-func NewHeaderStream(r io.ReadCloser, w io.WriteCloser) Stream {
-	return newByteStream(r, w, framingHeaders)
-}
-
 // NewDetectStream returns a stream that detects which of the two framings the peer
 // uses by the first byte that is not white space: C or c means headers, anything
 // else lines. Both directions then use that framing. What is written before
-// anything is read is written as lines.
+// anything is read is written as lines. Headers are those of the Language Server
+// Protocol, of which Content-Length counts; lines between frames that are not
+// headers are returned as frames with Line set.
 func NewDetectStream(r io.ReadCloser, w io.WriteCloser) Stream {
 	return newByteStream(r, w, framingUnknown)
 }

@@ -71,14 +71,14 @@ func TestReadFrames(t *testing.T) {
 		{"detect noise", NewDetectStream, "hello\n{1}\n", []string{"hello", "{1}"}, io.EOF},
 		{"detect headers", NewDetectStream, "\r\ncontent-length:3\r\n\r\n{1}Content-Length: 4\r\n\r\n{22}", []string{"{1}", "{22}"}, io.EOF},
 		{"detect nothing", NewDetectStream, " \n ", nil, io.EOF},
-		{"headers", NewHeaderStream, "Content-Type: x\r\nCONTENT-LENGTH :  3 \r\nX: y\r\n\r\n{1}\nContent-Length: 3\n\n{2}", []string{"{1}", "{2}"}, io.EOF},
-		{"empty body", NewHeaderStream, "Content-Length: 0\r\n\r\nContent-Length: 3\r\n\r\n{2}", []string{"", "{2}"}, io.EOF},
-		{"cut body", NewHeaderStream, "Content-Length: 3\r\n\r\n{1", nil, io.ErrUnexpectedEOF},
-		{"cut header", NewHeaderStream, "Content-Length: 3\r\n", nil, io.ErrUnexpectedEOF},
-		{"bad length", NewHeaderStream, "Content-Length: -3\r\n\r\nContent-Length: 3\r\n\r\n{2}", []string{"Content-Length: -3", "{2}"}, io.EOF},
-		{"noise between headers", NewHeaderStream, "hello: world\nContent-Length: 3\r\n\r\n{2}", []string{"hello: world", "{2}"}, io.EOF},
-		{"header limit", NewHeaderStream, "Content-Length: 1001\r\n\r\n" + k + "xContent-Length: 3\r\n\r\n{2}", []string{"!1001 kkkkk", "{2}"}, io.EOF},
-		{"cut oversize body", NewHeaderStream, "Content-Length: 1001\r\n\r\n" + k, nil, io.ErrUnexpectedEOF},
+		{"headers", newHeaderStream, "Content-Type: x\r\nCONTENT-LENGTH :  3 \r\nX: y\r\n\r\n{1}\nContent-Length: 3\n\n{2}", []string{"{1}", "{2}"}, io.EOF},
+		{"empty body", newHeaderStream, "Content-Length: 0\r\n\r\nContent-Length: 3\r\n\r\n{2}", []string{"", "{2}"}, io.EOF},
+		{"cut body", newHeaderStream, "Content-Length: 3\r\n\r\n{1", nil, io.ErrUnexpectedEOF},
+		{"cut header", newHeaderStream, "Content-Length: 3\r\n", nil, io.ErrUnexpectedEOF},
+		{"bad length", newHeaderStream, "Content-Length: -3\r\n\r\nContent-Length: 3\r\n\r\n{2}", []string{"Content-Length: -3", "{2}"}, io.EOF},
+		{"noise between headers", newHeaderStream, "hello: world\nContent-Length: 3\r\n\r\n{2}", []string{"hello: world", "{2}"}, io.EOF},
+		{"header limit", newHeaderStream, "Content-Length: 1001\r\n\r\n" + k + "xContent-Length: 3\r\n\r\n{2}", []string{"!1001 kkkkk", "{2}"}, io.EOF},
+		{"cut oversize body", newHeaderStream, "Content-Length: 1001\r\n\r\n" + k, nil, io.ErrUnexpectedEOF},
 	} {
 		for _, how := range []struct {
 			name string
@@ -131,7 +131,7 @@ func TestReadSizes(t *testing.T) {
 		}
 		framing := NewLineStream
 		if headers {
-			framing = NewHeaderStream
+			framing = newHeaderStream
 		}
 		s := framing(io.NopCloser(&chunks{parts}), nopCloser{io.Discard})
 		for j, w := range want {
@@ -204,7 +204,7 @@ func TestWriteFrames(t *testing.T) {
 		want    string
 	}{
 		{"lines", NewLineStream, "{}\n", "{1}\n{22}\n"},
-		{"headers", NewHeaderStream, "", "Content-Length: 3\r\n\r\n{1}Content-Length: 4\r\n\r\n{22}"},
+		{"headers", newHeaderStream, "", "Content-Length: 3\r\n\r\n{1}Content-Length: 4\r\n\r\n{22}"},
 		{"detected lines", NewDetectStream, "{}\n", "{1}\n{22}\n"},
 		{"detected headers", NewDetectStream, "Content-Length: 2\r\n\r\n{}", "Content-Length: 3\r\n\r\n{1}Content-Length: 4\r\n\r\n{22}"},
 		{"nothing detected", NewDetectStream, "", "{1}\n{22}\n"},
@@ -236,7 +236,7 @@ func TestWriteFrames(t *testing.T) {
 }
 
 func TestStreamClose(t *testing.T) {
-	for _, framing := range []func(io.ReadCloser, io.WriteCloser) Stream{NewLineStream, NewHeaderStream, NewDetectStream} {
+	for _, framing := range []func(io.ReadCloser, io.WriteCloser) Stream{NewLineStream, newHeaderStream, NewDetectStream} {
 		r, pw, err := os.Pipe()
 		if err != nil {
 			t.Fatal(err)
@@ -326,4 +326,10 @@ func TestPipeBounded(t *testing.T) {
 			t.Error("no error")
 		}
 	}
+}
+
+// newHeaderStream returns a stream of frames with Content-Length headers from the
+// start, as NewDetectStream becomes once its peer has sent one.
+func newHeaderStream(r io.ReadCloser, w io.WriteCloser) Stream {
+	return newByteStream(r, w, framingHeaders)
 }

@@ -38,7 +38,7 @@ func TestTap(t *testing.T) {
 	}{
 		{"pipe", nil, nil},
 		{"lines", NewLineStream, nil},
-		{"headers", NewHeaderStream, nil},
+		{"headers", newHeaderStream, nil},
 		{"detected", NewDetectStream, nil},
 		{"foreign", NewLineStream, func(s Stream) Stream { return foreign{s} }},
 		{"tapped", NewLineStream, func(s Stream) Stream { return Tap(s, func(bool, []byte) {}) }},
@@ -52,7 +52,7 @@ func TestTap(t *testing.T) {
 					framing := tt.open
 					if tt.name == "headers" {
 						framing = NewDetectStream // what writes first says which
-						a = NewHeaderStream(ar, aw)
+						a = newHeaderStream(ar, aw)
 					} else {
 						a = framing(ar, aw)
 					}
