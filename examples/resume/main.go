@@ -40,11 +40,14 @@ func serve(ctx context.Context, dir string) error {
 }
 
 // newAgent returns an agent that keeps nothing but what is in the store. A
-// session is saved when the first thing has been said in it.
+// session is created there with its first prompt.
 func newAgent(s *store) *acp.Agent {
 	return &acp.Agent{
 		Info:   acp.Implementation{Name: "resume", Version: "1.0.0"},
 		Prompt: func(_ context.Context, t *acp.Turn) (acp.StopReason, error) { return prompt(s, t) },
+		Record: func(_ context.Context, session *acp.AgentSession, u acp.SessionUpdate) error {
+			return record(s, session, u)
+		},
 		ResumeSession: func(_ context.Context, session *acp.AgentSession, replay bool) error {
 			return resume(s, session, replay)
 		},
@@ -74,32 +77,49 @@ func resume(s *store, session *acp.AgentSession, replay bool) error {
 	return nil
 }
 
-// prompt counts. What the user and the agent say is saved in the form in which
-// it is sent, each as one message with its id.
-func prompt(s *store, t *acp.Turn) (acp.StopReason, error) {
-	session := t.Session()
-	info, history, err := s.load(session.ID())
-	if errors.Is(err, jsonrpc.ErrResourceNotFound) { // it is new
-		info, err = acp.SessionInfo{SessionID: session.ID(), Cwd: session.Cwd(), Title: t.Text()}, t.SetTitle(t.Text())
-		if err == nil {
-			err = s.create(info)
+// record saves what the user and the agent say, as it is sent. Nothing is sent
+// that could not be saved.
+func record(s *store, session *acp.AgentSession, u acp.SessionUpdate) error {
+	if acp.IsMomentary(u) {
+		return nil
+	}
+	if question, ok := u.(*acp.UserMessage); ok {
+		_, _, err := s.load(session.ID())
+		if errors.Is(err, jsonrpc.ErrResourceNotFound) { // it is new
+			err = s.create(acp.SessionInfo{SessionID: session.ID(), Cwd: session.Cwd(), Title: textOf(question)})
+		}
+		if err != nil {
+			return err
 		}
 	}
+	return s.append(session.ID(), u)
+}
+
+func textOf(m *acp.UserMessage) (text string) {
+	for _, b := range m.Content.Or(nil) {
+		if t, ok := b.(*acp.TextContent); ok {
+			text += t.Text
+		}
+	}
+	return text
+}
+
+// prompt counts the prompts that were saved, this one included.
+func prompt(s *store, t *acp.Turn) (acp.StopReason, error) {
+	info, history, err := s.load(t.Session().ID())
 	if err != nil {
 		return "", err
 	}
-	count := 1
+	count := 0
 	for _, u := range history {
 		if _, ok := u.(*acp.UserMessage); ok {
 			count++
 		}
 	}
-	question := &acp.UserMessage{MessageID: t.PromptID(), Content: acp.Set(t.Blocks())}
-	answer := &acp.AgentMessage{MessageID: t.PromptID() + "_answer", Content: acp.Set([]acp.ContentBlock{
-		acp.Text(fmt.Sprintf("You have told me %d things, %q first.", count, info.Title)),
-	})}
-	if err := t.Send(answer); err != nil {
-		return "", err
+	if count == 1 {
+		if err := t.SetTitle(info.Title); err != nil {
+			return "", err
+		}
 	}
-	return acp.StopEndTurn, s.append(session.ID(), question, answer)
+	return acp.StopEndTurn, t.Say(fmt.Sprintf("You have told me %d things, %q first.", count, info.Title))
 }
