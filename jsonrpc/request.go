@@ -234,9 +234,14 @@ func (in *inbound) done() {
 	f := in.onDone
 	in.onDone = nil
 	in.mu.Unlock()
-	if f != nil {
-		f(in.ctx.Cause())
+	if f == nil {
+		return
 	}
+	if in.ctx.Made() {
+		// The end of the connection reaches it a moment after the context that it was made from.
+		<-in.ctx.Done()
+	}
+	f(in.ctx.Cause())
 }
 
 // endRequests calls what OnDone was given for all requests, when their contexts are

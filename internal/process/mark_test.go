@@ -191,20 +191,18 @@ func TestLooksAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const stuck, fine = 1 << 30, 1<<30 + 1
 		free := make(chan struct{})
-		was := environ
-		environ = func(pid int) ([]byte, error) {
+		look := &looker{under: make(chan struct{}, maxLooks), read: func(pid int) ([]byte, error) {
 			if pid == stuck {
 				<-free
 			}
 			return []byte(MarkVar + "=m\x00"), nil
-		}
-		defer func() { environ = was }()
+		}}
 		now := proc{start: "9" + thisStart()} // younger than this process
 		procs := map[int]proc{stuck: now, fine: now}
 		all := func(int, proc) bool { return true }
 		for i := range maxLooks + 2 {
 			began := time.Now()
-			if found := Mark("m").among(procs, all); slices.Contains(found, stuck) {
+			if found := look.marked("m", procs, all); slices.Contains(found, stuck) {
 				t.Errorf("found %v", found)
 			}
 			want := lookFor
@@ -217,7 +215,7 @@ func TestLooksAreBounded(t *testing.T) {
 		}
 		close(free)
 		synctest.Wait()
-		if found := Mark("m").among(procs, all); len(found) != 2 {
+		if found := look.marked("m", procs, all); len(found) != 2 {
 			t.Errorf("found %v after that", found)
 		}
 	})

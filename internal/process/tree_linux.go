@@ -73,12 +73,17 @@ const (
 	maxLooks = 4
 )
 
-// looks holds one entry for each look that is under way.
-var looks = make(chan struct{}, maxLooks)
+// A looker looks at the environments of processes.
+type looker struct {
+	read  func(pid int) ([]byte, error)
+	under chan struct{} // holds one entry for each look that is under way
+}
 
-// environ reads the environment of a process; tests replace it.
-var environ = func(pid int) ([]byte, error) {
-	return os.ReadFile("/proc/" + strconv.Itoa(pid) + "/environ")
+var environs = &looker{
+	read: func(pid int) ([]byte, error) {
+		return os.ReadFile("/proc/" + strconv.Itoa(pid) + "/environ")
+	},
+	under: make(chan struct{}, maxLooks),
 }
 
 // among returns the processes that have a mark, of those for which f reports true. It
@@ -86,6 +91,10 @@ var environ = func(pid int) ([]byte, error) {
 // maxLooks others are blocked. The environment of somebody else's process, or of one
 // that has made itself unreadable, cannot be read.
 func (m Mark) among(procs map[int]proc, f func(pid int, p proc) bool) (found []int) {
+	return environs.marked(m, procs, f)
+}
+
+func (l *looker) marked(m Mark, procs map[int]proc, f func(pid int, p proc) bool) (found []int) {
 	if m == "" {
 		return nil
 	}
@@ -99,17 +108,16 @@ func (m Mark) among(procs map[int]proc, f func(pid int, p proc) bool) (found []i
 		return nil
 	}
 	select {
-	case looks <- struct{}{}:
+	case l.under <- struct{}{}:
 	default:
 		return nil
 	}
 	has := make(chan int, len(pids)) // never blocks
-	read := environ
 	go func() {
-		defer func() { <-looks }()
+		defer func() { <-l.under }()
 		defer close(has)
 		for _, pid := range pids {
-			if env, err := read(pid); err == nil && m.isIn(string(env)) {
+			if env, err := l.read(pid); err == nil && m.isIn(string(env)) {
 				has <- pid
 			}
 		}
