@@ -3,6 +3,7 @@
 package updatetest
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -76,8 +77,7 @@ var texts1 = map[string]sample{
 }
 
 // decode returns the updates of a sample, and which of them it is a sample of.
-func decode[T any](t testing.TB, s sample, unmarshal func([]byte) (T, error)) (us []T, at int) {
-	t.Helper()
+func decode[T any](s sample, unmarshal func([]byte) (T, error)) (us []T, at int, err error) {
 	at = -1
 	for line := range strings.SplitSeq(string(s), "\n") {
 		text, here := strings.CutPrefix(line, ">")
@@ -86,14 +86,14 @@ func decode[T any](t testing.TB, s sample, unmarshal func([]byte) (T, error)) (u
 		}
 		u, err := unmarshal([]byte(text))
 		if err != nil {
-			t.Fatalf("%s: %v", text, err)
+			return nil, 0, fmt.Errorf("%s: %w", text, err)
 		}
 		us = append(us, u)
 	}
 	if at < 0 {
-		t.Fatalf("the sample does not say which update it is: %s", s)
+		return nil, 0, fmt.Errorf("the sample does not say which update it is: %s", s)
 	}
-	return us, at
+	return us, at, nil
 }
 
 // Check calls effect with every update of version 2, among others that it needs, and with
@@ -121,23 +121,30 @@ func check[T any](t *testing.T, known map[string]bool, samples map[string]sample
 	}
 	for _, kind := range slices.Sorted(maps.Keys(known)) {
 		t.Run(kind, func(t *testing.T) {
-			s, ok := samples[kind]
-			if !ok {
-				t.Fatal("package updatetest has no sample of it")
+			us, at, err := decode(samples[kind], unmarshal) // none if a new one has no sample yet
+			if err != nil {
+				t.Fatal("package updatetest: ", err)
 			}
-			us, at := decode(t, s, unmarshal)
 			with, without := effect(t, us), effect(t, slices.Delete(slices.Clone(us), at, at+1))
 			reason, ignore := ignored[kind]
-			switch lower := strings.ToLower(with); {
-			case ignore && reason == "":
-				t.Error("is ignored without a reason")
-			case ignore && with != without:
-				t.Errorf("is listed as ignored (%s), and makes a difference:\n%s", reason, with)
-			case !ignore && with == without:
-				t.Errorf("makes no difference: handle it, or list it as ignored with the reason\n%s", with)
-			case strings.Contains(lower, "unknown") || strings.Contains(lower, "not know"):
-				t.Errorf("is taken for an unknown update:\n%s", with)
+			if wrong := fault(with, without, reason, ignore); wrong != "" {
+				t.Errorf("%s\n%s", wrong, with)
 			}
 		})
 	}
+}
+
+// fault says what is wrong with what an update makes of the rest, or returns "".
+func fault(with, without, reason string, ignored bool) string {
+	switch lower := strings.ToLower(with); {
+	case ignored && reason == "":
+		return "is ignored without a reason"
+	case ignored && with != without:
+		return "is listed as ignored (" + reason + "), and makes a difference:"
+	case !ignored && with == without:
+		return "makes no difference: handle it, or list it as ignored with the reason"
+	case strings.Contains(lower, "unknown") || strings.Contains(lower, "not know"):
+		return "is taken for an unknown update:"
+	}
+	return ""
 }

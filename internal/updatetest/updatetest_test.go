@@ -2,6 +2,7 @@ package updatetest
 
 import (
 	"reflect"
+	"strings"
 	"testing"
 
 	"github.com/goacp/acp/acpv1"
@@ -11,15 +12,51 @@ import (
 // TestSamples: samples are of the kind that they stand for.
 func TestSamples(t *testing.T) {
 	for kind, s := range texts2 {
-		us, at := decode(t, s, acpv2.UnmarshalSessionUpdate)
+		us, at, err := decode(s, acpv2.UnmarshalSessionUpdate)
+		if err != nil {
+			t.Fatal(err)
+		}
 		if _, known := acpv2.Updates()[kind]; !known || isUnknown(us[at]) {
 			t.Errorf("version 2: %s: no known update: %T", kind, us[at])
 		}
 	}
 	for kind, s := range texts1 {
-		us, at := decode(t, s, acpv1.UnmarshalSessionUpdate)
+		us, at, err := decode(s, acpv1.UnmarshalSessionUpdate)
+		if err != nil {
+			t.Fatal(err)
+		}
 		if _, known := acpv1.Updates()[kind]; !known || isUnknown(us[at]) {
 			t.Errorf("version 1: %s: no known update: %T", kind, us[at])
+		}
+	}
+}
+
+// TestDecode: a sample that cannot be read, marks nothing or is missing is an error.
+func TestDecode(t *testing.T) {
+	for _, s := range []sample{"", ">{", `{"sessionUpdate":"plan_removed","planId":"p"}`} {
+		if us, _, err := decode(s, acpv2.UnmarshalSessionUpdate); err == nil {
+			t.Errorf("%q: %v", s, us)
+		}
+	}
+}
+
+// TestFault holds what Check complains about.
+func TestFault(t *testing.T) {
+	for _, tt := range []struct {
+		with, without, reason string
+		ignored               bool
+		want                  string // the beginning; "" for nothing
+	}{
+		{"a b", "a", "", false, ""},
+		{"a", "a", "a reason", true, ""},
+		{"a", "a", "", false, "makes no difference"},
+		{"a", "a", "", true, "is ignored without a reason"},
+		{"a b", "a", "a reason", true, "is listed as ignored (a reason)"},
+		{"a, Unknown update", "a", "", false, "is taken for an unknown update"},
+	} {
+		got := fault(tt.with, tt.without, tt.reason, tt.ignored)
+		if (got == "") != (tt.want == "") || !strings.HasPrefix(got, tt.want) {
+			t.Errorf("%+v: %q", tt, got)
 		}
 	}
 }
