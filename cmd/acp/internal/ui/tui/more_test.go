@@ -288,7 +288,8 @@ func TestInterruptedSessions(t *testing.T) {
 			}
 		}
 	}).start()
-	r.run(r.keys("ctrl+r"))
+	// Not with run, which takes looking at the logs for waiting.
+	r.send(r.keys("ctrl+r")())
 	r.wants("(interrupted) killed", "ended")
 	r.lacks("(interrupted) ended")
 }
