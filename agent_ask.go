@@ -32,8 +32,9 @@ type Permission struct {
 	Meta    json.RawMessage
 }
 
-// A Decision is the answer to a Permission.
-type Decision struct {
+// A PermissionAnswer is what the client answered to a [Permission]. A client answers
+// with a [PermissionDecision].
+type PermissionAnswer struct {
 	// Allowed reports whether an option that allows was chosen. Anything else does
 	// not allow, including kinds of options that are unknown.
 	Allowed bool
@@ -81,15 +82,15 @@ func (o *Output) permit(p Permission, h *ToolCallHandle) bool {
 // Ask asks the user for a permission. While it waits, the state of the session
 // says that the user has to act. When the turn is cancelled, the question is
 // withdrawn and the decision is Cancelled.
-func (o *Output) Ask(p Permission) (Decision, error) { return o.ask(p, nil) }
+func (o *Output) Ask(p Permission) (PermissionAnswer, error) { return o.ask(p, nil) }
 
 // Permit asks whether the call may be made: see [Output.Permit].
 func (h *ToolCallHandle) Permit(p Permission) bool { return h.o.permit(p, h) }
 
 // Ask asks whether the call may be made: see [Output.Ask].
-func (h *ToolCallHandle) Ask(p Permission) (Decision, error) { return h.o.ask(p, h) }
+func (h *ToolCallHandle) Ask(p Permission) (PermissionAnswer, error) { return h.o.ask(p, h) }
 
-func (o *Output) ask(p Permission, h *ToolCallHandle) (Decision, error) {
+func (o *Output) ask(p Permission, h *ToolCallHandle) (PermissionAnswer, error) {
 	r := &permissionRequest{RequestPermissionRequest: acpv2.RequestPermissionRequest{
 		SessionID: o.s.id, Title: p.Title, Description: p.Description, Subject: p.Subject, Options: p.Options, Meta: p.Meta,
 	}}
@@ -120,7 +121,7 @@ func (o *Output) ask(p Permission, h *ToolCallHandle) (Decision, error) {
 	}
 	done, err := o.asking()
 	if err != nil {
-		return Decision{Cancelled: true}, err
+		return PermissionAnswer{Cancelled: true}, err
 	}
 	defer done()
 	res, err := o.s.c.peer.Load().proto.requestPermission(o.ctx, o.s, r)
@@ -128,15 +129,15 @@ func (o *Output) ask(p Permission, h *ToolCallHandle) (Decision, error) {
 		// The turn was cancelled, or the client answered the withdrawal with
 		// an error (S41).
 		if o.ctx.Err() != nil || errors.Is(err, jsonrpc.ErrRequestCancelled) {
-			return Decision{Cancelled: true}, nil
+			return PermissionAnswer{Cancelled: true}, nil
 		}
-		return Decision{}, err
+		return PermissionAnswer{}, err
 	}
 	return decide(res, r.Options), nil
 }
 
-func decide(res *acpv2.RequestPermissionResponse, options []PermissionOption) Decision {
-	d := Decision{Meta: res.Meta}
+func decide(res *acpv2.RequestPermissionResponse, options []PermissionOption) PermissionAnswer {
+	d := PermissionAnswer{Meta: res.Meta}
 	chosen, ok := res.Outcome.(*acpv2.SelectedPermissionOutcome)
 	if !ok {
 		d.Cancelled = true
@@ -180,16 +181,17 @@ func (s *AgentSession) ask(o *Output, n int) {
 	}
 }
 
-// A Form asks the user for data.
-type Form struct {
+// A FormRequest asks the user for data: see [Output.Elicit].
+type FormRequest struct {
 	Message    string
 	Schema     ElicitationSchema
 	ToolCallID ToolCallID // of the call it is for, if there is one
 	Meta       json.RawMessage
 }
 
-// An Elicited is the answer to a form or a link.
-type Elicited struct {
+// An ElicitationAnswer is what the client answered to a [FormRequest] or a
+// [LinkRequest].
+type ElicitationAnswer struct {
 	// Accepted says that the user agreed; then Content has the fields of the
 	// form. Otherwise Declined distinguishes a refusal from a dismissal.
 	Accepted, Declined bool
@@ -199,7 +201,7 @@ type Elicited struct {
 
 // Elicit asks the user for data. It fails with an error that wraps
 // [errors.ErrUnsupported] if the client has no forms.
-func (o *Output) Elicit(f Form) (*Elicited, error) {
+func (o *Output) Elicit(f FormRequest) (*ElicitationAnswer, error) {
 	if c := o.s.c.Capabilities().Elicitation; c == nil || c.Form == nil {
 		return nil, clientLacks("elicitation forms")
 	}
@@ -209,8 +211,9 @@ func (o *Output) Elicit(f Form) (*Elicited, error) {
 	}})
 }
 
-// A Link asks the user to visit a URL, to authorize something for example.
-type Link struct {
+// A LinkRequest asks the user to visit a URL, for example to authorize something: see
+// [Output.ElicitURL].
+type LinkRequest struct {
 	Message    string
 	URL        string
 	ID         ElicitationID // generated when it is ""
@@ -221,7 +224,7 @@ type Link struct {
 // ElicitURL asks the user to visit a URL. Acceptance does not mean that the user
 // has finished there: call done when the agent knows that. ElicitURL fails with
 // an error that wraps [errors.ErrUnsupported] if the client does not open URLs.
-func (o *Output) ElicitURL(l Link) (answer *Elicited, done func() error, err error) {
+func (o *Output) ElicitURL(l LinkRequest) (answer *ElicitationAnswer, done func() error, err error) {
 	if c := o.s.c.Capabilities().Elicitation; c == nil || c.URL == nil {
 		return nil, nil, clientLacks("elicitation of addresses")
 	}
@@ -238,7 +241,7 @@ func (o *Output) ElicitURL(l Link) (answer *Elicited, done func() error, err err
 	return answer, func() error { return o.s.c.peer.Load().proto.elicited(o.ctx, l.ID) }, nil
 }
 
-func (o *Output) elicit(r *acpv2.CreateElicitationRequest) (*Elicited, error) {
+func (o *Output) elicit(r *acpv2.CreateElicitationRequest) (*ElicitationAnswer, error) {
 	done, err := o.asking()
 	if err != nil {
 		return nil, err
@@ -247,11 +250,11 @@ func (o *Output) elicit(r *acpv2.CreateElicitationRequest) (*Elicited, error) {
 	return elicited(o.s.c.peer.Load().proto.elicit(o.ctx, o.s, r))
 }
 
-func elicited(res *acpv2.CreateElicitationResponse, err error) (*Elicited, error) {
+func elicited(res *acpv2.CreateElicitationResponse, err error) (*ElicitationAnswer, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &Elicited{Meta: res.Meta}
+	e := &ElicitationAnswer{Meta: res.Meta}
 	switch a := res.Action.(type) {
 	case *ElicitationAcceptAction:
 		e.Accepted, e.Content = true, a.Content
@@ -263,7 +266,7 @@ func elicited(res *acpv2.CreateElicitationResponse, err error) (*Elicited, error
 
 // Elicit asks the user for data outside of any session, on behalf of the request
 // that ctx belongs to, for example a login.
-func (c *AgentConn) Elicit(ctx context.Context, f Form) (*Elicited, error) {
+func (c *AgentConn) Elicit(ctx context.Context, f FormRequest) (*ElicitationAnswer, error) {
 	if e := c.Capabilities().Elicitation; e == nil || e.Form == nil {
 		return nil, clientLacks("elicitation forms")
 	}

@@ -31,7 +31,7 @@ func TestPermission(t *testing.T) {
 	versions(t, func(t *testing.T, v int) {
 		for _, c := range cases {
 			t.Run(c.name, func(t *testing.T) {
-				var got Decision
+				var got PermissionAnswer
 				var params string
 				r := dialVersion(t, &Agent{Prompt: func(_ context.Context, t *Turn) (StopReason, error) {
 					call := t.ToolCall(ToolCall{Title: "Write", Kind: ToolKindEdit, Input: map[string]int{"a": 1}})
@@ -71,11 +71,11 @@ func TestPermission(t *testing.T) {
 func TestElicit(t *testing.T) {
 	a := &Agent{
 		Prompt: func(_ context.Context, t *Turn) (StopReason, error) {
-			e, err := t.Elicit(Form{Message: "name?"})
+			e, err := t.Elicit(FormRequest{Message: "name?"})
 			if err != nil || !e.Accepted || string(e.Content["name"]) != `"Ada"` {
 				return "", fmt.Errorf("form: %+v, %w", e, err)
 			}
-			l, done, err := t.ElicitURL(Link{Message: "go", URL: "https://example.com", ID: "e1"})
+			l, done, err := t.ElicitURL(LinkRequest{Message: "go", URL: "https://example.com", ID: "e1"})
 			if err != nil || !l.Declined {
 				return "", fmt.Errorf("link: %+v, %w", l, err)
 			}
@@ -83,7 +83,7 @@ func TestElicit(t *testing.T) {
 		},
 		AuthMethods: []AuthMethod{&AuthMethodAgent{MethodID: "m", Name: "M"}},
 		Login: func(ctx context.Context, c *AgentConn, _ AuthMethodID) error {
-			_, err := c.Elicit(ctx, Form{Message: "password?"})
+			_, err := c.Elicit(ctx, FormRequest{Message: "password?"})
 			return err
 		},
 	}

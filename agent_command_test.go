@@ -35,11 +35,11 @@ func TestTurnCommand(t *testing.T) {
 func TestWrongChoice(t *testing.T) {
 	a := echoAgent()
 	a.NewSession = func(_ context.Context, s *AgentSession) error {
-		if err := s.SetOptions(Choice("mode", "Mode", SessionConfigOptionCategoryMode, "c", "a", "b")); err == nil || !strings.Contains(err.Error(), "mode") {
+		if err := s.SetOptions(ChoiceOption("mode", "Mode", SessionConfigOptionCategoryMode, "c", "a", "b")); err == nil || !strings.Contains(err.Error(), "mode") {
 			return errors.New("not refused")
 		}
 		s.Value = "mine"
-		return s.SetOptions(Choice("mode", "Mode", SessionConfigOptionCategoryMode, "a", "a", "b"), Switch("web", "Web", true))
+		return s.SetOptions(ChoiceOption("mode", "Mode", SessionConfigOptionCategoryMode, "a", "a", "b"), SwitchOption("web", "Web", true))
 	}
 	r := dialVersion(t, a, 2)
 	id := r.session()

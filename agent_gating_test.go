@@ -282,8 +282,8 @@ func TestUnadvertised(t *testing.T) {
 func TestClientGating(t *testing.T) {
 	versions(t, func(t *testing.T, v int) {
 		r := dialVersion(t, &Agent{Prompt: func(ctx context.Context, t *Turn) (StopReason, error) {
-			_, form := t.Elicit(Form{Message: "?"})
-			_, _, link := t.ElicitURL(Link{Message: "?", URL: "https://x"})
+			_, form := t.Elicit(FormRequest{Message: "?"})
+			_, _, link := t.ElicitURL(LinkRequest{Message: "?", URL: "https://x"})
 			_, mcp := t.Session().CallMCP(ctx, "s", "tools/list", nil, nil)
 			status := t.Session().Conn().AuthStatusChanged(ctx, &AuthStatus{State: AuthStateUnknown})
 			for _, err := range []error{form, link, mcp, status} {

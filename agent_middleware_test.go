@@ -56,7 +56,7 @@ func TestMiddleware(t *testing.T) {
 					},
 					CloseSession: func(context.Context, *AgentSession) error { return nil },
 					NewSession: func(_ context.Context, s *AgentSession) error {
-						return s.SetOptions(Choice("model", "Model", "model", "a", "a", "b"))
+						return s.SetOptions(ChoiceOption("model", "Model", "model", "a", "a", "b"))
 					},
 				})
 				said := ""

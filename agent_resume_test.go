@@ -22,7 +22,7 @@ func TestResumeOpen(t *testing.T) {
 			NewSession: func(_ context.Context, s *AgentSession) error {
 				s.Value = &state{"live"}
 				_ = s.SetCommands(SlashCommand{Name: "c", Description: "d"})
-				return s.SetOptions(Choice("mode", "Mode", SessionConfigOptionCategoryMode, "ask", "ask", "code"))
+				return s.SetOptions(ChoiceOption("mode", "Mode", SessionConfigOptionCategoryMode, "ask", "ask", "code"))
 			},
 			ResumeSession: func(_ context.Context, s *AgentSession, replay bool) error {
 				asked = append(asked, replay)
@@ -31,7 +31,7 @@ func TestResumeOpen(t *testing.T) {
 				}
 				s.Value = &state{"loaded"}
 				_ = s.SetTitle("saved title")
-				_ = s.SetOptions(Choice("mode", "Mode", SessionConfigOptionCategoryMode, "code", "ask", "code"))
+				_ = s.SetOptions(ChoiceOption("mode", "Mode", SessionConfigOptionCategoryMode, "code", "ask", "code"))
 				return s.Say("history")
 			},
 			Prompt: func(_ context.Context, t *Turn) (StopReason, error) {
@@ -125,9 +125,9 @@ func TestLackShown(t *testing.T) {
 			hook func(t *Turn) error
 			want string
 		}{
-			{"form", func(t *Turn) error { _, err := t.Elicit(Form{Message: "Who?"}); return err }, "the client does not support elicitation forms"},
+			{"form", func(t *Turn) error { _, err := t.Elicit(FormRequest{Message: "Who?"}); return err }, "the client does not support elicitation forms"},
 			{"link", func(t *Turn) error {
-				_, _, err := t.ElicitURL(Link{Message: "Go", URL: "https://example.com"})
+				_, _, err := t.ElicitURL(LinkRequest{Message: "Go", URL: "https://example.com"})
 				return err
 			}, "the client does not support elicitation of addresses"},
 			{"own", func(*Turn) error { return errGaveUp }, "Internal error"},

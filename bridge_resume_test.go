@@ -38,7 +38,7 @@ func TestBridgeResumeByLoad(t *testing.T) {
 			_ = s.ToolCall(ToolCall{Title: "tool"}).Complete()
 			_ = s.Say("answer")
 			_ = s.SetTitle("title")
-			return s.SetOptions(Choice("mode", "Mode", SessionConfigOptionCategoryMode, "ask", "ask", "code"))
+			return s.SetOptions(ChoiceOption("mode", "Mode", SessionConfigOptionCategoryMode, "ask", "ask", "code"))
 		},
 		Prompt: func(_ context.Context, t *Turn) (StopReason, error) { return StopEndTurn, t.Say("live") },
 		Engine: jsonrpc.Settings{Incoming: []jsonrpc.Middleware{func(next jsonrpc.Handler) jsonrpc.Handler {

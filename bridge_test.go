@@ -99,7 +99,7 @@ func TestBridge(t *testing.T) {
 						call.Change(FileChange{Path: "/f", Before: "a\n", After: "b\n"})
 						_ = call.Complete()
 						t.Say(fmt.Sprint(d.Allowed))
-						e, err := t.Elicit(Form{Message: "name?"})
+						e, err := t.Elicit(FormRequest{Message: "name?"})
 						if err != nil {
 							return "", err
 						}

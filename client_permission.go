@@ -46,9 +46,9 @@ type PermissionRequest struct {
 	asked RequestPermissionSubject // the subject as it was received
 }
 
-// A PermissionDecision is the answer to a [PermissionRequest]. The zero value
-// does not permit anything. See [Select], [CancelPermission] and the methods of
-// PermissionRequest.
+// A PermissionDecision is a client's answer to a [PermissionRequest]. The zero value
+// does not permit anything. Make one with the methods of PermissionRequest, or with
+// [SelectPermission] or [CancelPermission].
 type PermissionDecision struct {
 	// OptionID is the option that was chosen. An empty id, an id that was not
 	// offered, and one that two options have, choose nothing: the request is
@@ -60,10 +60,13 @@ type PermissionDecision struct {
 	Meta json.RawMessage
 }
 
-// Select is the decision for one of the options that were offered.
-func Select(id PermissionOptionID) PermissionDecision { return PermissionDecision{OptionID: id} }
+// SelectPermission is the decision for one of the options that were offered. Prefer
+// [PermissionRequest.Allow] and its like, which choose by what an option means.
+func SelectPermission(id PermissionOptionID) PermissionDecision {
+	return PermissionDecision{OptionID: id}
+}
 
-// CancelPermission is the decision for none of the options. It does not permit
+// CancelPermission is the decision for none of the options offered. It does not permit
 // anything.
 func CancelPermission() PermissionDecision { return PermissionDecision{Cancelled: true} }
 
@@ -96,7 +99,7 @@ func (r *PermissionRequest) RejectAlways() PermissionDecision {
 func (r *PermissionRequest) choose(kinds ...PermissionOptionKind) PermissionDecision {
 	for _, k := range kinds {
 		if i := slices.IndexFunc(r.Options, func(o PermissionOption) bool { return o.Kind == k }); i >= 0 {
-			return Select(r.Options[i].OptionID)
+			return SelectPermission(r.Options[i].OptionID)
 		}
 	}
 	return CancelPermission()

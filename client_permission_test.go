@@ -40,7 +40,7 @@ func TestPermissionChoice(t *testing.T) {
 			if k == "" {
 				return CancelPermission()
 			}
-			return Select(PermissionOptionID("the " + k))
+			return SelectPermission(PermissionOptionID("the " + k))
 		}
 		got := []PermissionDecision{req.Allow(), req.AllowAlways(), req.Reject(), req.RejectAlways()}
 		expect := []PermissionDecision{decision(tt.allow), decision(tt.allowAlways), decision(tt.reject), decision(tt.rejectAlways)}
@@ -65,13 +65,13 @@ func TestClientPermission(t *testing.T) {
 	}{
 		{"no hook", nil, cancelled},
 		{"zero", decide(PermissionDecision{}, nil), cancelled},
-		{"select", decide(Select("o"), nil), selected},
-		{"select what was not offered", decide(Select("x"), nil), cancelled}, // S85
+		{"select", decide(SelectPermission("o"), nil), selected},
+		{"select what was not offered", decide(SelectPermission("x"), nil), cancelled}, // S85
 		{"cancel", decide(CancelPermission(), nil), cancelled},
 		{"cancel with an id", decide(PermissionDecision{OptionID: "o", Cancelled: true}, nil), cancelled},
 		{"with meta", decide(PermissionDecision{OptionID: "o", Meta: json.RawMessage(`{"m":1}`)}, nil), `{"outcome":{"outcome":"selected","optionId":"o","_meta":{"m":1}}}`},
-		{"error", decide(Select("o"), errors.New("secret")), `-32603 {"correlationId"`},
-		{"error for the agent", decide(Select("o"), jsonrpc.Errorf(-32042, "no")), `-32042 null`},
+		{"error", decide(SelectPermission("o"), errors.New("secret")), `-32603 {"correlationId"`},
+		{"error for the agent", decide(SelectPermission("o"), jsonrpc.Errorf(-32042, "no")), `-32042 null`},
 		{"panic", func(context.Context, *PermissionRequest) (PermissionDecision, error) { panic("boom") }, `-32603`},
 	}
 	for _, tt := range tests {
@@ -89,7 +89,7 @@ func TestClientPermission(t *testing.T) {
 	asked := make(chan *PermissionRequest, 1)
 	c := Client{RequestPermission: func(ctx context.Context, req *PermissionRequest) (PermissionDecision, error) {
 		if ClientConnFrom(ctx) != req.Session.Conn() {
-			return Select("o"), errors.New("wrong context")
+			return SelectPermission("o"), errors.New("wrong context")
 		}
 		asked <- req
 		return req.Allow(), nil
@@ -318,12 +318,12 @@ func TestPermissionUnclear(t *testing.T) {
 		{OptionID: "y", Kind: PermissionOptionKindAllowOnce},
 	}
 	r := &PermissionRequest{Options: options}
-	for _, d := range []PermissionDecision{{}, Select(""), Select("z"), r.AllowAlways(), r.Reject(), Select("x"), {OptionID: "y", Cancelled: true}} {
+	for _, d := range []PermissionDecision{{}, SelectPermission(""), SelectPermission("z"), r.AllowAlways(), r.Reject(), SelectPermission("x"), {OptionID: "y", Cancelled: true}} {
 		if o, ok := r.outcome(d).(*acpv2.CancelledPermissionOutcome); !ok {
 			t.Errorf("%+v: %+v", d, o)
 		}
 	}
-	if o, ok := r.outcome(Select("y")).(*acpv2.SelectedPermissionOutcome); !ok || o.OptionID != "y" {
+	if o, ok := r.outcome(SelectPermission("y")).(*acpv2.SelectedPermissionOutcome); !ok || o.OptionID != "y" {
 		t.Errorf("%+v", o)
 	}
 }

@@ -108,8 +108,8 @@ func ExampleAgentSession_SetOptions() {
 	agent := acp.Agent{
 		NewSession: func(ctx context.Context, s *acp.AgentSession) error {
 			return s.SetOptions(
-				acp.Choice("model", "Model", acp.SessionConfigOptionCategoryModel, "small", "small", "large"),
-				acp.Switch("web", "Search the web", false),
+				acp.ChoiceOption("model", "Model", acp.SessionConfigOptionCategoryModel, "small", "small", "large"),
+				acp.SwitchOption("web", "Search the web", false),
 			)
 		},
 		Prompt: func(ctx context.Context, t *acp.Turn) (acp.StopReason, error) {
@@ -148,7 +148,7 @@ func ExampleAgentSession_SetOptions() {
 func ExampleOutput_Elicit() {
 	agent := acp.Agent{
 		Prompt: func(ctx context.Context, t *acp.Turn) (acp.StopReason, error) {
-			answer, err := t.Elicit(acp.Form{
+			answer, err := t.Elicit(acp.FormRequest{
 				Message: "Where is it to be deployed?",
 				Schema: acp.ElicitationSchema{
 					Properties: []acp.ElicitationProperty{

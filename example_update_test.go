@@ -90,9 +90,9 @@ func ExampleClientSession_Option() {
 			return err
 		}
 		return s.SetOptions(
-			acp.Choice("mode", "Mode", acp.SessionConfigOptionCategoryMode, "ask", "ask", "do"),
-			acp.Choice("style", "Style", "", "terse", "terse", "chatty"),
-			acp.Switch("web", "Search the web", true),
+			acp.ChoiceOption("mode", "Mode", acp.SessionConfigOptionCategoryMode, "ask", "ask", "do"),
+			acp.ChoiceOption("style", "Style", "", "terse", "terse", "chatty"),
+			acp.SwitchOption("web", "Search the web", true),
 		)
 	}
 	agent.SetOption = func(context.Context, *acp.AgentSession, acp.SessionConfigID, acp.SessionConfigOptionValue) error {

@@ -35,7 +35,7 @@ func everyVerb(ctx context.Context, t *acp.Turn) (acp.StopReason, error) {
 	call.Change(acp.FileChange{Path: "/tmp/greeting.txt", After: "hello\n", Created: true})
 	call.SetOutput(map[string]int{"bytes": 6})
 	call.Complete()
-	form, err := t.Elicit(acp.Form{Message: "What is your name?"})
+	form, err := t.Elicit(acp.FormRequest{Message: "What is your name?"})
 	if err != nil {
 		return "", err
 	}

@@ -23,9 +23,10 @@ func Set[T any](v T) Patch[T] { return acpv2.Set(v) }
 // Clear returns a patch that removes a field's value.
 func Clear[T any]() Patch[T] { return acpv2.Clear[T]() }
 
-// Choice returns an option that is chosen from a list of values, which are shown
-// as they are; current is one of them. A category tells clients what the option is: a mode, a model.
-func Choice(id SessionConfigID, name string, category SessionConfigOptionCategory, current SessionConfigValueID, values ...SessionConfigValueID) SessionConfigOption {
+// ChoiceOption returns an option of a session whose value is chosen from a list, for
+// [AgentSession.SetOptions]. Values are shown as they are; current is one of them. The
+// category says what the option is, such as a mode or a model.
+func ChoiceOption(id SessionConfigID, name string, category SessionConfigOptionCategory, current SessionConfigValueID, values ...SessionConfigValueID) SessionConfigOption {
 	list := make(SessionConfigSelectOptionList, len(values))
 	for i, v := range values {
 		list[i] = SessionConfigSelectOption{Value: v, Name: string(v)}
@@ -36,7 +37,8 @@ func Choice(id SessionConfigID, name string, category SessionConfigOptionCategor
 	}
 }
 
-// Switch returns an option that is on or off.
-func Switch(id SessionConfigID, name string, on bool) SessionConfigOption {
+// SwitchOption returns an option of a session that is on or off, for
+// [AgentSession.SetOptions].
+func SwitchOption(id SessionConfigID, name string, on bool) SessionConfigOption {
 	return SessionConfigOption{ConfigID: id, Name: name, Kind: &SessionConfigBoolean{CurrentValue: on}}
 }

@@ -17,7 +17,7 @@ func (p *Policy) RequestPermission(ctx context.Context, req *acp.PermissionReque
 	if d.Option == nil {
 		return acp.CancelPermission(), nil
 	}
-	return acp.Select(d.Option.OptionID), nil
+	return acp.SelectPermission(d.Option.OptionID), nil
 }
 
 // RequestOf puts a client's permission request into the words rules are made of.

@@ -64,7 +64,7 @@ func TestPolicyHook(t *testing.T) {
 	}
 	options := acp.DefaultPermissionOptions()
 	for kind, want := range map[acp.ToolKind]acp.PermissionDecision{
-		acp.ToolKindRead: acp.Select("allow_once"), acp.ToolKindEdit: acp.Select("reject_once"),
+		acp.ToolKindRead: acp.SelectPermission("allow_once"), acp.ToolKindEdit: acp.SelectPermission("reject_once"),
 	} {
 		req := &acp.PermissionRequest{Options: options, Subject: &acp.ToolCallPermissionSubject{
 			ToolCall: acp.ToolCallUpdate{ToolCallID: "c", Kind: acp.Set(kind)},

@@ -77,7 +77,8 @@ type Request struct {
 	Of *acp.PermissionRequest
 }
 
-// A Decision is the answer to a request.
+// A Decision is what a [Policy] decides about a request, and why. [Policy.RequestPermission]
+// makes an [acp.PermissionDecision] of it.
 type Decision struct {
 	// Option is the answer to give. Nil stands for the outcome “cancelled”,
 	// which never is an approval.

@@ -39,7 +39,7 @@ func talker(root string) *acp.Agent {
 			if err := call.Change(acp.FileChange{Path: path, Before: "a\n", After: "b\n"}); err != nil {
 				return "", err
 			}
-			e, err := t.Elicit(acp.Form{Message: "Which?", Schema: acp.ElicitationSchema{
+			e, err := t.Elicit(acp.FormRequest{Message: "Which?", Schema: acp.ElicitationSchema{
 				Properties: []acp.ElicitationProperty{{Name: "what", Schema: &acpv2.StringPropertySchema{}}},
 			}})
 			if err != nil {

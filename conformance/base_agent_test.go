@@ -285,14 +285,14 @@ func (a *baseAgent) prompt(ctx context.Context, t *acp.Turn) (acp.StopReason, er
 		}
 		_ = t.Say("term:" + state.Output)
 	case "!elicit":
-		answer, err := t.Elicit(acp.Form{Message: "name?", Schema: acp.ElicitationSchema{
+		answer, err := t.Elicit(acp.FormRequest{Message: "name?", Schema: acp.ElicitationSchema{
 			Properties: []acp.ElicitationProperty{{Name: "name", Schema: &acpv2.StringPropertySchema{}}}, Required: []string{"name"}}})
 		if err != nil {
 			return "", err
 		}
 		_ = t.Say(fmt.Sprint("accepted:", answer.Accepted))
 	case "!eliciturl":
-		answer, done, err := t.ElicitURL(acp.Link{Message: "go", URL: "https://example.com/x"})
+		answer, done, err := t.ElicitURL(acp.LinkRequest{Message: "go", URL: "https://example.com/x"})
 		if err != nil {
 			return "", err
 		}

@@ -49,7 +49,7 @@ func busy(root string) *acp.Agent {
 			if err := call.Change(acp.FileChange{Path: path, Before: "a\n", After: "b\n"}); err != nil {
 				return "", err
 			}
-			_, err := t.Elicit(acp.Form{Message: "Which?", Schema: acp.ElicitationSchema{
+			_, err := t.Elicit(acp.FormRequest{Message: "Which?", Schema: acp.ElicitationSchema{
 				Properties: []acp.ElicitationProperty{{Name: "what", Schema: &acpv2.StringPropertySchema{}}},
 				Required:   []string{"what"},
 			}})

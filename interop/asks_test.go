@@ -115,7 +115,7 @@ func permissionCustom(t *testing.T, p *peer) {
 		t.Errorf("asked %+v about %s, %v", r, raw, err)
 	}
 	p.decide(t, func(_ context.Context, r *acp.PermissionRequest) (acp.PermissionDecision, error) {
-		return acp.Select(r.Options[0].OptionID), nil
+		return acp.SelectPermission(r.Options[0].OptionID), nil
 	})
 	ends(t, say(t, p.open(t), "!permcustom"), acp.StopEndTurn, framed(2, "!permcustom", "idle end_turn", "say perm:selected"))
 }

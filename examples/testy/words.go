@@ -125,7 +125,7 @@ func (s *script) perm(context.Context) error {
 	return s.say("perm:" + answer)
 }
 
-func outcome(d acp.Decision) string {
+func outcome(d acp.PermissionAnswer) string {
 	if d.Cancelled {
 		return "cancelled"
 	}
@@ -265,7 +265,7 @@ func (s *script) elicit(context.Context) error {
 		},
 		Required: []string{"name"},
 	}
-	answer, err := s.Elicit(acp.Form{Message: "name?", Schema: form})
+	answer, err := s.Elicit(acp.FormRequest{Message: "name?", Schema: form})
 	if err != nil {
 		return err
 	}
@@ -281,7 +281,7 @@ func (s *script) elicit(context.Context) error {
 	return s.say("elicit:" + action(answer) + ":{" + strings.Join(fields, ",") + "}")
 }
 
-func action(e *acp.Elicited) string {
+func action(e *acp.ElicitationAnswer) string {
 	switch {
 	case e.Accepted:
 		return "accept"
@@ -292,7 +292,7 @@ func action(e *acp.Elicited) string {
 }
 
 func (s *script) elicitURL(context.Context) error {
-	answer, done, err := s.ElicitURL(acp.Link{Message: "go", ID: "e1", URL: "https://example.com/x"})
+	answer, done, err := s.ElicitURL(acp.LinkRequest{Message: "go", ID: "e1", URL: "https://example.com/x"})
 	if err != nil {
 		return err
 	}

@@ -142,7 +142,7 @@ func TestAnswers(t *testing.T) {
 		{"reject once", (*acp.PermissionRequest).Reject, []bool{true, true}, []bool{false, false}},
 		{"reject always", (*acp.PermissionRequest).RejectAlways, []bool{true, false}, []bool{false, false}},
 		{"cancel", func(*acp.PermissionRequest) acp.PermissionDecision { return acp.CancelPermission() }, []bool{true, true}, []bool{false, false}},
-		{"something else", func(*acp.PermissionRequest) acp.PermissionDecision { return acp.Select("nonsense") }, []bool{true, true}, []bool{false, false}},
+		{"something else", func(*acp.PermissionRequest) acp.PermissionDecision { return acp.SelectPermission("nonsense") }, []bool{true, true}, []bool{false, false}},
 	}
 	versions(t, func(t *testing.T, v int) {
 		for _, s := range steps {

@@ -86,7 +86,7 @@ func (k *task) demoBig(n int) error {
 // demoForm asks for something.
 func (k *task) demoForm() error {
 	low, high, length := int64(1), int64(10), uint32(40)
-	answer, err := k.out.Elicit(acp.Form{
+	answer, err := k.out.Elicit(acp.FormRequest{
 		Message: "This form is a demonstration: what you fill in is shown to you and used for nothing.",
 		Schema: acp.ElicitationSchema{
 			Title: "A demonstration",

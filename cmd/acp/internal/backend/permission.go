@@ -56,7 +56,7 @@ func (h *Host) requestPermission(ctx context.Context, req *acp.PermissionRequest
 	if d.Option == nil {
 		return acp.CancelPermission(), nil
 	}
-	return acp.Select(d.Option.OptionID), nil
+	return acp.SelectPermission(d.Option.OptionID), nil
 }
 
 // keeps reports whether the user has allowed something for the session: by an answer of the agent's,

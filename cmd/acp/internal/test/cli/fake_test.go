@@ -267,7 +267,7 @@ func behave(agent *acp.Agent, mode, arg string) int {
 	case "form":
 		agent.Prompt = func(_ context.Context, t *acp.Turn) (acp.StopReason, error) {
 			low := int64(1)
-			answer, err := t.Elicit(acp.Form{Message: "Which colour?", Schema: acp.ElicitationSchema{
+			answer, err := t.Elicit(acp.FormRequest{Message: "Which colour?", Schema: acp.ElicitationSchema{
 				Properties: []acp.ElicitationProperty{
 					{Name: "colour", Schema: &acpv2.StringPropertySchema{Title: "Colour", Enum: []string{"red", "green"}}},
 					{Name: "count", Schema: &acpv2.IntegerPropertySchema{Title: "Count", Minimum: &low}},

@@ -146,7 +146,7 @@ func scripted() *acp.Agent {
 		Info: acp.Implementation{Name: "scripted", Title: "Scripted", Version: "0.1"},
 		NewSession: func(_ context.Context, s *acp.AgentSession) error {
 			return errors.Join(
-				s.SetOptions(acp.Choice("mode", "Mode", acp.SessionConfigOptionCategory("mode"), "ask", "ask", "code")),
+				s.SetOptions(acp.ChoiceOption("mode", "Mode", acp.SessionConfigOptionCategory("mode"), "ask", "ask", "code")),
 				s.SetCommands(acp.SlashCommand{Name: "deploy", Description: "put it out", Input: &acpv2.TextCommandInput{Hint: "WHERE"}}),
 			)
 		},
@@ -192,7 +192,7 @@ func scripted() *acp.Agent {
 				call.Complete()
 				t.Say("it is edited")
 			case "form":
-				got, err := t.Elicit(acp.Form{Message: "Who are you?", Schema: acp.ElicitationSchema{
+				got, err := t.Elicit(acp.FormRequest{Message: "Who are you?", Schema: acp.ElicitationSchema{
 					Properties: []acp.ElicitationProperty{{Name: "name", Schema: &acpv2.StringPropertySchema{Title: "Your name"}}},
 				}})
 				if err != nil {

@@ -58,9 +58,9 @@ func talkative(r *rig) {
 }
 
 func someOptions() []acp.SessionConfigOption {
-	mode := acp.Choice("mode", "Mode", acpv2.SessionConfigOptionCategoryMode, "ask", "ask", "code", "plan")
-	model := acp.Choice("model", "Model", acpv2.SessionConfigOptionCategoryModel, "big", "big", "small")
-	return []acp.SessionConfigOption{mode, model, acp.Switch("quick", "Quick", true)}
+	mode := acp.ChoiceOption("mode", "Mode", acpv2.SessionConfigOptionCategoryMode, "ask", "ask", "code", "plan")
+	model := acp.ChoiceOption("model", "Model", acpv2.SessionConfigOptionCategoryModel, "big", "big", "small")
+	return []acp.SessionConfigOption{mode, model, acp.SwitchOption("quick", "Quick", true)}
 }
 
 func someAsk(lines int) *ask {
