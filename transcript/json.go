@@ -27,7 +27,7 @@ func (s *Snapshot) AppendJSON(dst []byte) (_ []byte, err error) {
 		if i > 0 {
 			dst = append(dst, ',')
 		}
-		if dst, err = appendEntry(dst, e); err != nil {
+		if dst, err = AppendEntry(dst, e); err != nil {
 			return dst, fmt.Errorf("transcript: entry %d: %w", i, err)
 		}
 		i++
@@ -66,7 +66,9 @@ func appendValue(dst []byte, name string, v codec) ([]byte, error) {
 	return append(dst, ','), nil
 }
 
-func appendEntry(dst []byte, e Entry) (_ []byte, err error) {
+// AppendEntry appends an entry to dst in the JSON form of a [Snapshot], on one line. It
+// fails if a value of the entry cannot be encoded.
+func AppendEntry(dst []byte, e Entry) (_ []byte, err error) {
 	dst = appendString(append(dst, '{'), "kind", string(e.EntryKind()))
 	if u := e.Update(); u != nil {
 		if dst, err = appendValue(dst, "update", u); err != nil {
@@ -126,20 +128,12 @@ func appendPermission(dst []byte, p *Permission) (_ []byte, err error) {
 func (s *Snapshot) appendSession(dst []byte) (_ []byte, err error) {
 	x := s.Session()
 	dst = append(dst, `"session":{`...)
-	add := func(name string, known bool, v codec) {
-		if known && err == nil {
-			dst, err = appendValue(dst, name, v)
+	for _, f := range [...]Field{FieldState, FieldUsage, FieldConfigOptions, FieldCommands, FieldInfo} {
+		if x.knows(f) {
+			if dst, err = appendValue(dst, string(f), x.Update(f)); err != nil {
+				return dst, err
+			}
 		}
-	}
-	add("state", x.State.update != nil, x.State.update)
-	if x.Usage != nil {
-		add("usage", true, x.Usage.update())
-	}
-	add("configOptions", x.ConfigOptions != nil, &acpv2.ConfigOptionUpdate{ConfigOptions: x.ConfigOptions})
-	add("commands", x.Commands != nil, &acpv2.AvailableCommandsUpdate{AvailableCommands: x.Commands})
-	add("info", x.Title != "" || x.UpdatedAt != "" || x.Meta != nil, x.info())
-	if err != nil {
-		return dst, err
 	}
 	dst = appendCount(dst, "dropped", uint64(x.core.dropped))
 	return append(wire.CloseObject(dst), ','), nil

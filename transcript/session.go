@@ -23,6 +23,42 @@ type Session struct {
 // bytes as they count them.
 func (s *Session) Dropped() int64 { return s.core.dropped }
 
+// Update returns the update that says what is known of a field. It returns nil if the
+// session has reported nothing that such an update could say: no state, no usage. The
+// other fields are never nil: what is empty was cleared, or not reported.
+func (s *Session) Update(f Field) acpv2.SessionUpdate {
+	switch f {
+	case FieldState:
+		if s.State.update != nil {
+			return s.State.update
+		}
+	case FieldUsage:
+		if s.Usage != nil {
+			return s.Usage.update()
+		}
+	case FieldConfigOptions:
+		return &acpv2.ConfigOptionUpdate{ConfigOptions: s.ConfigOptions}
+	case FieldCommands:
+		return &acpv2.AvailableCommandsUpdate{AvailableCommands: s.Commands}
+	case FieldInfo:
+		return &acpv2.SessionInfoUpdate{Title: setText(s.Title), UpdatedAt: setText(s.UpdatedAt), Meta: s.Meta}
+	}
+	return nil
+}
+
+// knows reports whether anything was reported of a field, and not cleared since.
+func (s *Session) knows(f Field) bool {
+	switch f {
+	case FieldConfigOptions:
+		return s.ConfigOptions != nil
+	case FieldCommands:
+		return s.Commands != nil
+	case FieldInfo:
+		return s.Title != "" || s.UpdatedAt != "" || s.Meta != nil
+	}
+	return s.Update(f) != nil
+}
+
 // A Usage is how full the context is and what the session has cost.
 type Usage struct {
 	Used uint64      // tokens in the context
@@ -186,10 +222,6 @@ func (c *Conversation) applyInfo(u *acpv2.SessionInfoUpdate) Change {
 	patchShort(c, &s.core, u.UpdatedAt, &s.UpdatedAt)
 	c.applyMeta(&s.core, &s.Meta, u.Meta)
 	return Change{Op: OpSession, Field: FieldInfo}
-}
-
-func (s *Session) info() *acpv2.SessionInfoUpdate {
-	return &acpv2.SessionInfoUpdate{Title: setText(s.Title), UpdatedAt: setText(s.UpdatedAt), Meta: s.Meta}
 }
 
 func (c *Conversation) applyOptions(u *acpv2.ConfigOptionUpdate) Change {

@@ -5,7 +5,6 @@ import (
 	"encoding/base64"
 	"encoding/json"
 
-	"github.com/goacp/acp/acpv2"
 	"github.com/goacp/acp/cmd/acp/internal/safetext"
 	"github.com/goacp/acp/transcript"
 )
@@ -117,95 +116,6 @@ func appendLine(dst []byte, v any) ([]byte, error) {
 	return append(dst, safetext.JSON(b.Bytes())...), nil
 }
 
-// entryForm returns an entry in the JSON form of package transcript.
-func entryForm(e transcript.Entry) (json.RawMessage, error) {
-	form := struct {
-		Kind        string                         `json:"kind"`
-		Update      json.RawMessage                `json:"update,omitempty"`
-		Removed     bool                           `json:"removed,omitempty"`
-		Text        string                         `json:"text,omitempty"`
-		Skipped     uint64                         `json:"skipped,omitempty"`
-		Title       string                         `json:"title,omitempty"`
-		Description string                         `json:"description,omitempty"`
-		Subject     acpv2.RequestPermissionSubject `json:"subject,omitempty"`
-		Options     []acpv2.PermissionOption       `json:"options,omitempty"`
-		Meta        json.RawMessage                `json:"_meta,omitempty"`
-		Outcome     acpv2.RequestPermissionOutcome `json:"outcome,omitempty"`
-		StopReason  string                         `json:"stopReason,omitempty"`
-		By          string                         `json:"by,omitempty"`
-		Said        string                         `json:"said,omitempty"`
-		Error       string                         `json:"error,omitempty"`
-		Others      int                            `json:"others,omitempty"`
-		Dropped     int64                          `json:"dropped,omitempty"`
-	}{Kind: string(e.EntryKind()), Dropped: e.Dropped()}
-	var err error
-	if u := e.Update(); u != nil {
-		if form.Update, err = u.AppendJSON(nil); err != nil {
-			return nil, err
-		}
-	}
-	switch e := e.(type) {
-	case *transcript.Plan:
-		form.Removed = e.Removed
-	case *transcript.Terminal:
-		form.Text, form.Skipped = e.Plain(), e.Skipped
-	case *transcript.Permission:
-		form.Title, form.Description, form.Subject = e.Title, e.Description, e.Subject
-		form.Options, form.Meta, form.Outcome = e.Options, e.Meta, e.Outcome
-	case *transcript.TurnEnd:
-		form.StopReason, form.By, form.Said, form.Error, form.Others = string(e.StopReason), string(e.By), e.Said, e.Error, e.Others
-	}
-	return marshal(form)
-}
-
-// fieldForm returns what is known of a field of a session, as the update that says so; nil if
-// nothing is.
-func fieldForm(s *transcript.Session, field transcript.Field) (json.RawMessage, error) {
-	var u acpv2.SessionUpdate
-	switch field {
-	case transcript.FieldState:
-		if state := s.State.Update(); state != nil {
-			u = state
-		}
-	case transcript.FieldUsage:
-		if s.Usage != nil {
-			usage := &acpv2.UsageUpdate{Used: s.Usage.Used, Size: s.Usage.Size, Meta: s.Usage.Meta}
-			if s.Usage.Cost != nil {
-				usage.Cost = acpv2.Set(*s.Usage.Cost)
-			}
-			u = usage
-		}
-	case transcript.FieldConfigOptions:
-		u = &acpv2.ConfigOptionUpdate{ConfigOptions: s.ConfigOptions}
-	case transcript.FieldCommands:
-		u = &acpv2.AvailableCommandsUpdate{AvailableCommands: s.Commands}
-	case transcript.FieldInfo:
-		info := &acpv2.SessionInfoUpdate{Meta: s.Meta}
-		if s.Title != "" {
-			info.Title = acpv2.Set(s.Title)
-		}
-		if s.UpdatedAt != "" {
-			info.UpdatedAt = acpv2.Set(s.UpdatedAt)
-		}
-		u = info
-	}
-	if u == nil {
-		return nil, nil
-	}
-	return u.AppendJSON(nil)
-}
-
-// marshal is json.Marshal that leaves signs of HTML as they are.
-func marshal(v any) (json.RawMessage, error) {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
-		return nil, err
-	}
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
-}
-
 // A lines makes update lines of the changes of one session. What happens to an entry in one batch
 // of changes is one line, so that reading them is folding them: created and updated say what the
 // entry is, appended what is added at its end.
@@ -236,9 +146,11 @@ func (l *lines) update(dst []byte, snap *transcript.Snapshot, changes []transcri
 	done := map[uint64]bool{}
 	for i, ch := range changes {
 		if ch.Op == transcript.OpSession {
-			value, err := fieldForm(snap.Session(), ch.Field)
-			if err != nil {
-				return dst, err
+			var value []byte
+			if u := snap.Session().Update(ch.Field); u != nil {
+				if value, err = u.AppendJSON(nil); err != nil {
+					return dst, err
+				}
 			}
 			if dst, err = appendLine(dst, updateLine{
 				Type: "update", Session: l.session, Op: string(ch.Op), Field: string(ch.Field), Value: value, Trimmed: ch.Trimmed,
@@ -300,7 +212,7 @@ func (l *lines) follows(t *transcript.Terminal) bool {
 
 // entry appends the line that tells all of an entry.
 func (l *lines) entry(dst []byte, e transcript.Entry, op string, trimmed bool) ([]byte, error) {
-	form, err := entryForm(e)
+	form, err := transcript.AppendEntry(nil, e)
 	if err != nil {
 		return dst, err
 	}
