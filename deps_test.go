@@ -36,6 +36,7 @@ var layers = map[string][]string{
 	"internal/gen":        {},
 	"internal/sample":     {},
 	"internal/registry":   {"acpv1", "acpv2", "internal/wire", "jsonrpc"},
+	"internal/leaktest":   {},
 	"internal/sizetest":   {},
 	"internal/updatetest": {"acpv1", "acpv2"},
 	"examples/bridge":     {""},
