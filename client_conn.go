@@ -109,6 +109,9 @@ func newClientConn(ctx context.Context, client *Client, stream jsonrpc.Stream, p
 		incoming = append(incoming, c.countUpdates)
 	}
 	engine.Incoming = slices.Concat(incoming, engine.Incoming)
+	if len(client.Middleware) > 0 {
+		engine.Incoming = append(engine.Incoming, c.requestsThrough)
+	}
 	c.middleware = len(engine.Outgoing) > 0
 	c.conn = jsonrpc.NewConn(stream, jsonrpc.Config{
 		Settings: engine,
