@@ -271,6 +271,38 @@ func emitRegistry(models []*model, files map[string][]byte) error {
 	return nil
 }
 
+// emitMonitored writes what the monitor of package conformance knows of each method:
+// what it carries and who handles it.
+func emitMonitored(models []*model, files map[string][]byte) error {
+	w := &writer{}
+	for i, m := range models {
+		if i > 0 {
+			w.p("")
+		}
+		list := "list" + strings.ToUpper(m.version)
+		w.p("// %s returns the methods of package %s.", list, m.pkg())
+		w.p("func %s() methods {\n\tt := methods{}", list)
+		for _, x := range m.methods {
+			form := "asks"
+			if x.result == nil {
+				form = "tells"
+			}
+			by := "either"
+			if x.side == "agent" || x.side == "client" {
+				by = x.side + "s"
+			}
+			w.p("\t%s(t, %s, %s.%s)", form, by, m.pkg(), x.goName)
+		}
+		w.p("\treturn t\n}")
+	}
+	src, err := source("conformance", w.String())
+	if err != nil {
+		return err
+	}
+	files["conformance/methods_gen.go"] = src
+	return nil
+}
+
 func registryEntry(m *model, t *goType) string {
 	q := m.pkg() + "."
 	switch t.kind {
