@@ -48,7 +48,7 @@ var layers = map[string][]string{
 	"mcp":            {"config"},
 	"model":          {},
 	"pty":            {},
-	"record/file":    {"app", "exitcode", "safetext"},
+	"record/file":    {"exitcode", "safetext"},
 	"record/frame":   {},
 	"record/page":    {"record/summary"},
 	"record/summary": {"record/frame", "safetext"},

@@ -91,7 +91,8 @@ func (o *Options) lint(ctx context.Context) (*conformance.Report, error) {
 
 // checkFile checks a recording.
 func (l *linter) checkFile(ctx context.Context, name string) error {
-	f, err := file.Open(ctx, l.o.App, name)
+	a := l.o.App
+	f, err := file.Open(ctx, file.Console{Dir: a.Cwd, In: a.In, Err: a.Err, Terminal: a.ErrTerminal}, name)
 	if err != nil {
 		return err
 	}
