@@ -21,6 +21,7 @@ const module = "github.com/goacp/acp"
 var layers = map[string][]string{
 	"internal/wire":       {},
 	"internal/faultlog":   {},
+	"internal/detach":     {},
 	"internal/ondemand":   {},
 	"internal/process":    {},
 	"internal/patch":      {},
@@ -31,8 +32,8 @@ var layers = map[string][]string{
 	"transcript":          {"acpv1", "acpv2", "internal/translate", "internal/wire"},
 	"acpv1":               {"internal/wire", "jsonrpc"},
 	"acpv2":               {"internal/wire", "jsonrpc"},
-	"acphost":             {"", "acpv1", "acpv2", "internal/process", "jsonrpc"},
-	"":                    {"acpv1", "acpv2", "internal/faultlog", "internal/patch", "internal/process", "internal/timeline", "internal/translate", "internal/wire", "jsonrpc"},
+	"acphost":             {"", "acpv1", "acpv2", "internal/detach", "internal/process", "jsonrpc"},
+	"":                    {"acpv1", "acpv2", "internal/detach", "internal/faultlog", "internal/patch", "internal/process", "internal/timeline", "internal/translate", "internal/wire", "jsonrpc"},
 	"internal/gen":        {},
 	"internal/sample":     {},
 	"internal/registry":   {"acpv1", "acpv2", "internal/wire", "jsonrpc"},
