@@ -1,11 +1,15 @@
 package acp_test
 
 import (
+	"cmp"
 	"go/ast"
+	"go/doc"
 	"go/parser"
 	"go/token"
 	"go/types"
 	"path"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -118,6 +122,31 @@ func internalType(typ types.Type, depth int) string {
 		return inside(x.Elem())
 	}
 	return ""
+}
+
+// TestExamplesRun: every example says what it prints. One that does not is compiled, and
+// never run.
+func TestExamplesRun(t *testing.T) {
+	n := 0
+	for dir, pkg := range packages(t) {
+		var files []*ast.File
+		for _, name := range slices.Concat(pkg.TestGoFiles, pkg.XTestGoFiles) {
+			f, err := parser.ParseFile(token.NewFileSet(), filepath.Join(dir, name), nil, parser.ParseComments)
+			if err != nil {
+				t.Fatal(err)
+			}
+			files = append(files, f)
+		}
+		for _, e := range doc.Examples(files...) {
+			n++
+			if e.Output == "" && !e.EmptyOutput && e.Name != "_agent" { // a program: Example_client starts it
+				t.Errorf("%s: Example%s has no output", cmp.Or(pkg.ImportPath, dir), e.Name)
+			}
+		}
+	}
+	if n < 50 {
+		t.Errorf("only %d examples were found", n)
+	}
 }
 
 // TestAdvertised: every hook of an Agent and a Client says in one form what it advertises.

@@ -34,6 +34,8 @@ func (f *fakeTB) Errorf(format string, args ...any) {
 	f.errors = append(f.errors, fmt.Sprintf(format, args...))
 }
 
+func (f *fakeTB) Error(args ...any) { f.Errorf("%s", fmt.Sprintln(args...)) }
+
 func (f *fakeTB) Fatal(args ...any) {
 	f.Errorf("%s", fmt.Sprint(args...))
 	runtime.Goexit()
@@ -60,6 +62,9 @@ func (f *fakeTB) end() string {
 	}
 	return strings.Join(f.errors, "\n")
 }
+
+// RunTest is failing, for examples.
+var RunTest = failing
 
 // failing runs f as a test and returns what went wrong.
 func failing(f func(tb testing.TB)) string {
