@@ -78,6 +78,7 @@ func New(o Options) (*acp.Agent, error) {
 	return &acp.Agent{
 		Info:                  acp.Implementation{Name: Name, Title: "Built-in agent", Version: o.Version},
 		Prompt:                b.prompt,
+		Record:                b.record,
 		NewSession:            b.newSession,
 		ResumeSession:         b.resumeSession,
 		ForkSession:           b.forkSession,

@@ -174,7 +174,7 @@ func (k *task) demoPlan(at int) {
 			plan[i].Status = acp.PlanEntryStatusInProgress
 		}
 	}
-	_ = k.send(&acp.PlanUpdate{Plan: &acp.PlanItems{PlanID: demoPlanID, Entries: plan}})
+	k.send(&acp.PlanUpdate{Plan: &acp.PlanItems{PlanID: demoPlanID, Entries: plan}})
 }
 
 // demoPlanID is another than the one of the session's plan. Version 1 has one
@@ -247,7 +247,7 @@ func (k *task) demoTerminal(string, string) {
 		return
 	}
 	c.status(acp.ToolCallStatusInProgress)
-	if _, err := c.exec(k.ctx, line, dir); err != nil {
+	if _, err := c.exec(line, dir); err != nil {
 		if k.ctx.Err() == nil {
 			c.fail(err)
 		}
@@ -288,25 +288,25 @@ func (k *task) demoKinds(_, file string) {
 func (k *task) demoSubagent(string, string) {
 	child := acp.SessionID(k.s.nextID("child"))
 	running := acp.Set[acp.StateUpdate](&acp.RunningStateUpdate{})
-	_ = k.send(&acp.SubagentUpdate{
+	k.send(&acp.SubagentUpdate{
 		SessionID: child, Title: acp.Set("Subagent (demonstration)"), Description: acp.Set("It says one sentence."), State: running,
 	})
 	// What a child says is its own conversation: it is not kept with this one.
 	_ = k.turn.Session().Child(child).Say("I am a demonstration of a subagent, and this is all I say.")
-	_ = k.send(&acp.SubagentUpdate{
+	k.send(&acp.SubagentUpdate{
 		SessionID: child, State: acp.Set[acp.StateUpdate](&acp.IdleStateUpdate{StopReason: acp.StopEndTurn}),
 	})
 }
 
 func (k *task) demoEnd(string, string) {
-	_ = k.tell(&acp.Notice{Severity: acp.NoticeSeverityInfo, Title: "A notice", Description: "It is not part of the conversation. It is a demonstration."})
-	_ = k.tell(&acp.UsageUpdate{Used: 12_345, Size: 200_000, Cost: acp.Set(acp.Cost{Amount: 0.01, Currency: "USD"})})
+	k.send(&acp.Notice{Severity: acp.NoticeSeverityInfo, Title: "A notice", Description: "It is not part of the conversation. It is a demonstration."})
+	k.send(&acp.UsageUpdate{Used: 12_345, Size: 200_000, Cost: acp.Set(acp.Cost{Amount: 0.01, Currency: "USD"})})
 	k.say("That was it. The usage that is shown, 12,345 of 200,000 tokens and 0.01 USD, is invented: without a language model nothing is used and nothing costs.")
 	k.s.mu.Lock()
 	plan := k.s.plan
 	k.s.mu.Unlock()
 	k.demoPlan(len(demoSteps))
 	if len(plan) > 0 {
-		_ = k.send(&acp.PlanUpdate{Plan: &acp.PlanItems{PlanID: planID, Entries: plan}})
+		k.send(&acp.PlanUpdate{Plan: &acp.PlanItems{PlanID: planID, Entries: plan}})
 	}
 }

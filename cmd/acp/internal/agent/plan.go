@@ -54,7 +54,7 @@ func runPlan(k *task) error {
 		}
 		plan = steps
 	}
-	_ = k.send(&acp.PlanUpdate{Plan: &acp.PlanItems{PlanID: planID, Entries: plan}})
+	k.send(&acp.PlanUpdate{Plan: &acp.PlanItems{PlanID: planID, Entries: plan}})
 	k.s.mu.Lock()
 	k.s.plan = plan
 	k.s.mu.Unlock()

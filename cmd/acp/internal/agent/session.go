@@ -11,6 +11,7 @@ import (
 	"unicode"
 
 	"github.com/goacp/acp"
+	"github.com/goacp/acp/acpv2"
 )
 
 // A mode says what the agent may do without asking again.
@@ -49,6 +50,7 @@ type session struct {
 	answers map[string]bool // that were to hold for the rest of the session, by what was asked
 	plan    []acp.PlanEntry
 	turns   int
+	outputs map[acp.TerminalID]*keptOutput // of commands that run
 
 	cancelled cancelled // the prompt before, if its turn was cancelled
 }
@@ -347,10 +349,16 @@ func (st *state) see(u acp.SessionUpdate) error {
 // settle ends what ran when the program did.
 func (st *state) settle() {
 	for _, id := range st.terminals {
-		st.s.keep(&acp.TerminalUpdate{TerminalID: id, ExitStatus: acp.Set(acp.TerminalExitStatus{Signal: "KILL"})})
+		st.s.keep(&acp.TerminalUpdate{
+			TerminalID: id, ExitStatus: acp.Set(acp.TerminalExitStatus{Signal: "KILL"}),
+			Capabilities: acp.Clear[acpv2.TerminalCapabilities](),
+		})
 	}
 	for _, id := range st.open {
-		st.s.keep(&acp.ToolCallUpdate{ToolCallID: id, Status: acp.Set(acp.ToolCallStatus(acp.ToolCallStatusCancelled))})
+		st.s.keep(&acp.ToolCallUpdate{
+			ToolCallID: id, Status: acp.Set(acp.ToolCallStatus(acp.ToolCallStatusCancelled)),
+			Capabilities: acp.Clear[acpv2.ToolCallCapabilities](),
+		})
 	}
 }
 
@@ -373,13 +381,12 @@ func oneLine(text string, limit int) string {
 // prompt is a turn.
 func (b *builtin) prompt(ctx context.Context, t *acp.Turn) (acp.StopReason, error) {
 	s := sessionOf(t.Session())
-	w := &scribe{s: s, out: t.Output, ctx: ctx, open: map[acp.ToolCallID]bool{}}
+	w := &scribe{s: s, out: t.Output, ctx: ctx}
 	s.mu.Lock()
 	first := s.turns == 0 && s.title == ""
 	s.turns++
 	again := s.cancelled.again(t.Blocks())
 	s.mu.Unlock()
-	s.keep(&acp.UserMessage{MessageID: t.PromptID(), Content: acp.Set(t.Blocks())})
 	ask := wishOf(t.Blocks(), again)
 	if first {
 		if title := titleOf(ask); title != "" {
@@ -388,7 +395,6 @@ func (b *builtin) prompt(ctx context.Context, t *acp.Turn) (acp.StopReason, erro
 		}
 	}
 	stop, err := b.answer(ctx, t, w, ask)
-	w.finish(ctx.Err() != nil)
 	s.mu.Lock()
 	s.cancelled = nil
 	if ctx.Err() != nil {

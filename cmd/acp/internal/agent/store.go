@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/goacp/acp"
+	"github.com/goacp/acp/cmd/acp/internal/filelock"
 )
 
 // Bounds of the store.
@@ -117,7 +118,7 @@ func (s *store) create(h *header) (*journal, error) {
 		return nil, err
 	}
 	j := &journal{store: s, id: h.ID, file: f, size: int64(len(line))}
-	ok, err := tryLock(f)
+	ok, err := takeLock(f)
 	if err == nil && !ok {
 		err = busyError(h.ID)
 	}
@@ -132,6 +133,17 @@ func (s *store) create(h *header) (*journal, error) {
 		return nil, err
 	}
 	return j, nil
+}
+
+// takeLock takes the lock of a journal, which ends with the file. It reports false while
+// somebody else has it, in this program or another. Where there are no locks two programs
+// can write to a session at once.
+func takeLock(f *os.File) (bool, error) {
+	ok, err := filelock.TryLock(f, true)
+	if errors.Is(err, errors.ErrUnsupported) {
+		return true, nil
+	}
+	return ok, err
 }
 
 func (s *store) createInMemory(id acp.SessionID, line []byte) (*journal, error) {
@@ -217,7 +229,7 @@ func (s *store) tryOpen(id acp.SessionID) (*journal, error) {
 	if err != nil {
 		return nil, err
 	}
-	ok, err := tryLock(f)
+	ok, err := takeLock(f)
 	if err == nil && ok {
 		// It may have been deleted between the two.
 		var here, there fs.FileInfo
