@@ -17,8 +17,8 @@ const formVersion = 1
 // MarshalJSON returns the JSON form described in the documentation of the package.
 func (s *Snapshot) MarshalJSON() ([]byte, error) { return s.AppendJSON(nil) }
 
-// AppendJSON appends the JSON form to dst. It is one line. Unlike what encoding/json
-// makes of it, raw JSON in it has the spelling in which it arrived.
+// AppendJSON appends the JSON form to dst, on one line. Raw JSON in it is spelled as it
+// arrived, which encoding/json would change.
 func (s *Snapshot) AppendJSON(dst []byte) (_ []byte, err error) {
 	dst = wire.AppendInt(append(dst, `{"version":`...), formVersion)
 	dst = append(dst, `,"entries":[`...)
@@ -139,15 +139,14 @@ func (s *Snapshot) appendSession(dst []byte) (_ []byte, err error) {
 	return append(wire.CloseObject(dst), ','), nil
 }
 
-// ErrVersion is what errors of [Snapshot.UnmarshalJSON] wrap when the JSON form has
-// a version that this package does not know. It wraps [errors.ErrUnsupported].
+// ErrVersion is wrapped by the error of [Snapshot.UnmarshalJSON] if the JSON form has a
+// version that this package does not know. It wraps [errors.ErrUnsupported].
 var ErrVersion = fmt.Errorf("transcript: unknown version: %w", errors.ErrUnsupported)
 
-// UnmarshalJSON replaces the snapshot by the one whose JSON form data is. Members
-// that it does not know are passed over; entries of kinds that it does not know are
-// left out and counted in [Loss]. Entries get new numbers, from 0. No bounds apply
-// but the length of data; [Snapshot.Continue] applies them. On an error the snapshot
-// stays as it was.
+// UnmarshalJSON replaces the snapshot by the one in data, which is in the JSON form.
+// Unknown members are skipped. Entries of unknown kinds are skipped, too, and counted in
+// [Loss]. Entries are numbered anew, from 0. No bounds are applied; [Snapshot.Continue]
+// does that. If there is an error, the snapshot is unchanged.
 func (s *Snapshot) UnmarshalJSON(data []byte) error {
 	var version, entries, session, dropped []byte
 	err := members(data, map[string]*[]byte{"version": &version, "entries": &entries, "session": &session, "dropped": &dropped})
