@@ -16,6 +16,7 @@ import (
 
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acphost"
+	"github.com/goacp/acp/cmd/acp/internal/agent/prose"
 	"github.com/goacp/acp/cmd/acp/internal/config"
 	"github.com/goacp/acp/cmd/acp/internal/model"
 	"github.com/goacp/acp/jsonrpc"
@@ -213,7 +214,7 @@ func (b *builtin) sessionStatus(_ context.Context, _ *acp.AgentConn, id acp.Sess
 }
 
 func (b *builtin) setTitle(_ context.Context, c *acp.AgentConn, id acp.SessionID, title string) (string, error) {
-	title = oneLine(title, maxTitle)
+	title = prose.OneLine(title, maxTitle)
 	if s, ok := c.Session(id); ok {
 		return title, sessionOf(s).setTitle(title)
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/goacp/acp"
+	"github.com/goacp/acp/cmd/acp/internal/agent/prose"
 )
 
 // maxToldCommands bounds how many commands are named that are not carried out.
@@ -63,7 +64,7 @@ func (w wish) leftOut() string {
 	}
 	var names []string
 	for _, name := range w.others[:min(len(w.others), maxToldCommands)] {
-		names = append(names, inline("/"+oneLine(name, 40)))
+		names = append(names, prose.Inline("/"+prose.OneLine(name, 40)))
 	}
 	if more := len(w.others) - maxToldCommands; more > 0 {
 		names = append(names, fmt.Sprintf("and %d more", more))
@@ -109,5 +110,5 @@ func cancelledPrompt(blocks []acp.ContentBlock) cancelled {
 // an editor has put before it.
 func titleOf(w wish) string {
 	line, _, _ := strings.Cut(strings.TrimSpace(w.text), "\n")
-	return oneLine(line, maxTitle)
+	return prose.OneLine(line, maxTitle)
 }

@@ -2,10 +2,12 @@ package agent
 
 import (
 	"context"
-	"errors"
+	"fmt"
 
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acphost"
+	"github.com/goacp/acp/cmd/acp/internal/agent/prose"
+	"github.com/goacp/acp/cmd/acp/internal/agent/tool"
 )
 
 // A scribe speaks in a turn. What it sends is recorded by the hook of that name, in the
@@ -27,95 +29,78 @@ func (w *scribe) send(u acp.SessionUpdate) {
 func (w *scribe) say(text string)   { _ = w.out.Say(text) }
 func (w *scribe) think(text string) { _ = w.out.Think(text) }
 
-// A call is a tool call that may need permission.
-type call struct {
-	w *scribe
-	h *acp.ToolCallHandle
+// The methods of [tool.Env].
+
+func (w *scribe) Output() *acp.Output { return w.out }
+func (w *scribe) Cwd() string         { return w.s.acp.Cwd() }
+func (w *scribe) Roots() []string     { return w.s.roots() }
+
+func (w *scribe) Ignores() bool {
+	_, ignore := w.s.currentMode()
+	return ignore
 }
 
-// call announces a tool call. It has to end by complete or fail.
-func (w *scribe) call(t acp.ToolCall) *call { return w.callIn(w.out, t) }
+func (w *scribe) Judge(req acphost.Request) acphost.Verdict { return w.s.judge(req) }
+func (w *scribe) Restricted() bool                          { return w.s.restricted() }
 
-// callIn is call with an output that has a context of its own.
-func (w *scribe) callIn(out *acp.Output, t acp.ToolCall) *call {
-	return &call{w: w, h: out.ToolCall(t)}
+func (w *scribe) SetPlan(plan []acp.PlanEntry) {
+	w.s.mu.Lock()
+	defer w.s.mu.Unlock()
+	w.s.plan = plan
 }
 
-func (c *call) status(s acp.ToolCallStatus)            { _ = c.h.SetStatus(s) }
-func (c *call) complete()                              { c.status(acp.ToolCallStatusCompleted) }
-func (c *call) show(content acp.ToolCallContent)       { _ = c.h.Append(content) }
-func (c *call) text(text string)                       { _ = c.h.Text(text) }
-func (c *call) change(f acp.FileChange)                { _ = c.h.Change(f) }
-func (c *call) locations(where []acp.ToolCallLocation) { _ = c.h.SetLocations(where...) }
-
-// fail ends the call with what went wrong.
-func (c *call) fail(err error) {
-	c.text(plainError(err))
-	c.status(acp.ToolCallStatusFailed)
+func (w *scribe) Hints() tool.Hints {
+	return tool.Hints{
+		ReadOn:     func(path string, line uint32) string { return fmt.Sprintf("go on with `/read %s:%d-`", path, line) },
+		ReplaceAll: "use /edit! to replace all",
+		ReadAsks:   "/read",
+	}
 }
 
-// What was asked, for answers that are to hold for the rest of the session.
-const (
-	askRead   = "read outside"
-	askSearch = "search"
-	askEdit   = "edit"
-	askWrite  = "edit outside"
-	askRun    = "run"
-	askMCP    = "mcp"
-)
-
-// A refusal says why a tool was not used.
-type refusal struct{ why string }
-
-func (r *refusal) Error() string { return r.why }
-
-var errCancelled = errors.New("cancelled")
-
-// permit asks whether the call may be made, unless the mode or an earlier answer
-// says so and no rule wants it asked. It returns nil or why not. p says what is
-// asked; rest says what "always" is about; req is the call in the words of rules.
-func (c *call) permit(asked, rest string, p acp.Permission, req acphost.Request) error {
-	s := c.w.s
-	v := s.judge(req)
+// Permit asks whether the call may be made, unless the mode or an earlier answer says so
+// and no rule wants it asked.
+func (w *scribe) Permit(ctx context.Context, call *acp.ToolCallHandle, q tool.Question) error {
+	s, p := w.s, q.Permission
+	v := s.judge(q.Request)
 	if v.Effect == acphost.EffectDeny && !s.agent.told {
 		return forbidden(v)
 	}
 	s.mu.Lock()
 	mode := s.mode
-	answer, known := s.answers[asked]
+	answer, known := s.answers[q.About]
 	s.mu.Unlock()
 	switch {
-	case mode == modeReadOnly && asked != askRead && asked != askSearch:
-		return &refusal{"Not done: the session is in read-only mode. Change that with /mode ask."}
-	case says(v):
-	case mode == modeAutoEdit && asked == askEdit:
+	case mode == modeReadOnly && q.About != tool.AboutRead && q.About != tool.AboutSearch:
+		return &tool.Refusal{Why: "Not done: the session is in read-only mode. Change that with /mode ask."}
+	case tool.Restricts(v):
+	case mode == modeAutoEdit && q.About == tool.AboutEdit:
 		return nil
 	case known && answer:
 		return nil
 	case known:
-		return &refusal{"Not done: you said to always reject this in the session. Choosing a mode, for example with /mode ask, forgets that."}
+		return &tool.Refusal{Why: "Not done: you said to always reject this in the session. Choosing a mode, for example with /mode ask, forgets that."}
 	}
 	p.Options = []acp.PermissionOption{
 		{OptionID: "allow_once", Name: "Allow", Kind: acp.PermissionOptionKindAllowOnce},
-		{OptionID: "allow_always", Name: "Always allow " + rest + " in this session", Kind: acp.PermissionOptionKindAllowAlways},
+		{OptionID: "allow_always", Name: "Always allow " + q.Always + " in this session", Kind: acp.PermissionOptionKindAllowAlways},
 		{OptionID: "reject_once", Name: "Reject", Kind: acp.PermissionOptionKindRejectOnce},
-		{OptionID: "reject_always", Name: "Always reject " + rest + " in this session", Kind: acp.PermissionOptionKindRejectAlways},
+		{OptionID: "reject_always", Name: "Always reject " + q.Always + " in this session", Kind: acp.PermissionOptionKindRejectAlways},
 	}
-	if says(v) { // the next time it has to be asked again
+	if tool.Restricts(v) { // the next time it has to be asked again
 		p.Options = []acp.PermissionOption{p.Options[0], p.Options[2]}
 	}
-	d, err := c.h.Ask(p)
+	d, err := call.Ask(p)
 	switch {
-	case v.Effect == acphost.EffectDeny && c.w.ctx.Err() == nil:
+	case v.Effect == acphost.EffectDeny && ctx.Err() == nil:
 		return forbidden(v)
-	case c.w.ctx.Err() != nil:
-		return errCancelled
+	case ctx.Err() != nil:
+		return tool.ErrCancelled
 	case err != nil:
-		return &refusal{"Not done: the question whether it may be done could not be asked: " + plainError(err)}
+		return &tool.Refusal{Why: "Not done: the question whether it may be done could not be asked: " + prose.Error(err)}
 	case d.Option.Kind == acp.PermissionOptionKindAllowAlways, d.Option.Kind == acp.PermissionOptionKindRejectAlways:
 		s.mu.Lock()
 		if s.mode == mode { // a new mode has forgotten the answers
-			s.answers[asked] = d.Allowed
+			s.answers[q.About] = d.Allowed
 		}
 		s.mu.Unlock()
 	}
@@ -123,10 +108,25 @@ func (c *call) permit(asked, rest string, p acp.Permission, req acphost.Request)
 	case d.Allowed:
 		return nil
 	case d.Cancelled:
-		return &refusal{"Not done: the question was dismissed without an answer."}
+		return &tool.Refusal{Why: "Not done: the question was dismissed without an answer."}
 	}
-	return &refusal{"Not done: you rejected it."}
+	return &tool.Refusal{Why: "Not done: you rejected it."}
 }
 
-// plainError is the text of an error as it is shown: one line of bounded length.
-func plainError(err error) string { return oneLine(err.Error(), 500) }
+// judge returns what the rules say about something that the session is about to do.
+func (s *session) judge(req acphost.Request) acphost.Verdict {
+	p := s.agent.policy
+	if p == nil {
+		return acphost.Verdict{}
+	}
+	req.Session, req.Cwd = string(s.acp.ID()), s.acp.Cwd()
+	return p.Judge(req)
+}
+
+// restricted reports whether there are rules that deny or ask.
+func (s *session) restricted() bool { return s.agent.policy != nil && s.agent.policy.Restricts() }
+
+// forbidden is why something is not done that a rule denies.
+func forbidden(v acphost.Verdict) *tool.Refusal {
+	return &tool.Refusal{Why: "Not done: the rule " + prose.Inline(prose.OneLine(v.Rule, 200)) + " forbids it."}
+}

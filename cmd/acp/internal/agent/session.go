@@ -8,10 +8,11 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"unicode"
 
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acpv2"
+	"github.com/goacp/acp/cmd/acp/internal/agent/prose"
+	"github.com/goacp/acp/cmd/acp/internal/agent/tool"
 )
 
 // A mode says what the agent may do without asking again.
@@ -47,7 +48,7 @@ type session struct {
 	title   string
 	mode    string
 	ignore  bool
-	answers map[string]bool // that were to hold for the rest of the session, by what was asked
+	answers map[tool.About]bool // that were to hold for the rest of the session, by what was asked
 	plan    []acp.PlanEntry
 	turns   int
 	outputs map[acp.TerminalID]*keptOutput // of commands that run
@@ -58,7 +59,7 @@ type session struct {
 func newSession(b *builtin, s *acp.AgentSession) *session {
 	return &session{
 		agent: b, acp: s, infix: strings.ToLower(rand.Text()[:6]),
-		mode: modeAsk, ignore: true, answers: map[string]bool{},
+		mode: modeAsk, ignore: true, answers: map[tool.About]bool{},
 	}
 }
 
@@ -101,7 +102,7 @@ func (s *session) optionChanged(id acp.SessionConfigID, v acp.SessionConfigOptio
 	case *acp.SessionConfigOptionValueID:
 		if id == optionMode && s.mode != string(v.Value) {
 			s.mode = string(v.Value)
-			s.answers = map[string]bool{}
+			s.answers = map[tool.About]bool{}
 		}
 	case *acp.SessionConfigOptionValueBoolean:
 		if id == optionIgnore {
@@ -263,7 +264,7 @@ func (s *session) fork(from acp.SessionID) error {
 	st.settle()
 	title := s.title
 	if title != "" {
-		title = oneLine(title+" (fork)", maxTitle)
+		title = prose.OneLine(title+" (fork)", maxTitle)
 	}
 	return s.setTitle(title)
 }
@@ -313,10 +314,10 @@ func (st *state) see(u acp.SessionUpdate) error {
 		s.turns++
 	case *acp.SessionInfoUpdate:
 		if title, ok := u.Title.Get(); ok {
-			s.title = oneLine(title, maxTitle)
+			s.title = prose.OneLine(title, maxTitle)
 		}
 	case *acp.PlanUpdate:
-		if items, ok := u.Plan.(*acp.PlanItems); ok && items.PlanID == planID {
+		if items, ok := u.Plan.(*acp.PlanItems); ok && items.PlanID == tool.PlanID {
 			s.plan = items.Entries
 		}
 	case *acp.ConfigOptionUpdate:
@@ -366,18 +367,6 @@ func ended(s acp.ToolCallStatus) bool {
 	return s == acp.ToolCallStatusCompleted || s == acp.ToolCallStatusFailed || s == acp.ToolCallStatusCancelled
 }
 
-// oneLine makes one line of a text, of limit characters at most and without
-// characters that cannot be seen.
-func oneLine(text string, limit int) string {
-	text = strings.Join(strings.FieldsFunc(strings.ToValidUTF8(text, "\uFFFD"), func(r rune) bool {
-		return unicode.IsSpace(r) || !unicode.IsGraphic(r)
-	}), " ")
-	if r := []rune(text); len(r) > limit {
-		text = string(r[:limit-1]) + "…"
-	}
-	return text
-}
-
 // prompt is a turn.
 func (b *builtin) prompt(ctx context.Context, t *acp.Turn) (acp.StopReason, error) {
 	s := sessionOf(t.Session())
@@ -418,6 +407,6 @@ func (s *session) tellLost(t *acp.Turn, err error) {
 	s.mu.Unlock()
 	if !told && !errors.Is(err, acp.ErrSessionClosed) {
 		t.EndMessage()
-		_ = t.Say("This session cannot be saved: " + oneLine(err.Error(), 300) + ". What is said from here on is lost when it is closed.")
+		_ = t.Say("This session cannot be saved: " + prose.OneLine(err.Error(), 300) + ". What is said from here on is lost when it is closed.")
 	}
 }

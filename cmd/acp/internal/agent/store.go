@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/goacp/acp"
+	"github.com/goacp/acp/cmd/acp/internal/agent/prose"
 	"github.com/goacp/acp/cmd/acp/internal/filelock"
 )
 
@@ -64,7 +65,7 @@ func busyError(id acp.SessionID) error {
 // unreadable says that what was kept of a session is broken, or out of reach.
 func unreadable(id acp.SessionID, err error) error {
 	return &acp.Failure{
-		Message: "session " + string(id) + " cannot be read: " + oneLine(err.Error(), 300),
+		Message: "session " + string(id) + " cannot be read: " + prose.OneLine(err.Error(), 300),
 		Reason:  "session_unreadable", Scope: "session",
 	}
 }
@@ -553,7 +554,7 @@ func (s *store) readTitle(id acp.SessionID) string {
 	if err != nil {
 		return ""
 	}
-	return oneLine(string(title), maxTitle)
+	return prose.OneLine(string(title), maxTitle)
 }
 
 // writeAtomically replaces a file by one with other contents.
