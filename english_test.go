@@ -35,7 +35,6 @@ var inDialect = map[string]bool{
 	"CHANGELOG.md":                               true,
 	"acphost":                                    true,
 	"bench":                                      true,
-	"cmd/acp/internal/agent":                     true,
 	"cmd/acp/internal/app":                       true,
 	"cmd/acp/internal/cli":                       true,
 	"cmd/acp/internal/cli/agents":                true,

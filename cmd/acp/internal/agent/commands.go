@@ -27,7 +27,7 @@ func commands() []command {
 		{"edit", "PATH OLD => NEW", "Replace a text in a file, where it is once (/edit! replaces all)", runEdit},
 		{"write", "PATH TEXT", "Write a file", runWrite},
 		{"run", "COMMAND", "Run a command of the shell in the session's directory", runRun},
-		{"plan", "STEP; STEP; … | next | done N | clear", "Make a plan, or go on with it", runPlan},
+		{"plan", "STEP; STEP; … | next | done N | clear", "Make a plan, or continue it", runPlan},
 		{"mode", "[ask | auto-edit | read-only]", "What may be done without asking", runMode},
 		{"sessions", "[all]", "List the saved sessions of this directory, or all", runSessions},
 		{"title", "[TEXT]", "Name the session", runTitle},

@@ -9,10 +9,10 @@ import (
 	"github.com/goacp/acp/cmd/acp/internal/agent/prose"
 )
 
-// maxToldBlocks bounds how much of a prompt is listed.
+// maxToldBlocks bounds how many blocks of a prompt are listed.
 const maxToldBlocks = 20
 
-// plainAnswer is the answer to a prompt that is no command: what this agent is, and
+// plainAnswer is the answer to a prompt that is not a command: what this agent is, and
 // what it was given.
 func plainAnswer(blocks []acp.ContentBlock) string {
 	var given []string
@@ -24,7 +24,7 @@ func plainAnswer(blocks []acp.ContentBlock) string {
 	var b strings.Builder
 	b.WriteString("I have no language model yet, so I cannot answer that. What I can do are commands: `/read`, `/search`, `/edit`, `/run` and more; `/help` lists them.")
 	if len(given) > 0 {
-		b.WriteString("\n\nBesides the text I was given:\n\n")
+		b.WriteString("\n\nApart from the text, I was given:\n\n")
 		more := len(given) - maxToldBlocks
 		b.WriteString(strings.Join(given[:min(len(given), maxToldBlocks)], "\n"))
 		if more > 0 {

@@ -11,9 +11,8 @@ import (
 	"github.com/goacp/acp/cmd/acp/internal/agent/tool"
 )
 
-// splitCommand takes a prompt apart that begins with a slash: the name of the
-// command, and the rest without the space after the name. ok is false for any
-// other prompt, also for one that begins with a path.
+// splitCommand splits a prompt that begins with a slash into the name of the command and
+// the rest. ok is false for any other prompt, and for one that begins with a path.
 func splitCommand(text string) (name, rest string, ok bool) {
 	text, ok = strings.CutPrefix(strings.TrimLeftFunc(text, unicode.IsSpace), "/")
 	if !ok {
@@ -32,7 +31,7 @@ func splitCommand(text string) (name, rest string, ok bool) {
 
 var errQuote = errors.New("a quote is not closed")
 
-// word takes the first word of a text. A word is up to the next space, or in
+// word splits off the first word of a text. A word is up to the next space, or in
 // quotes: in double ones \" \\ \n \t stand for the characters, in single ones
 // nothing does. ok is false if there is none.
 func word(text string) (w, rest string, ok bool, err error) {
@@ -74,7 +73,7 @@ func word(text string) (w, rest string, ok bool, err error) {
 	return "", "", false, errQuote
 }
 
-// words takes a text apart into words, of which it allows limit.
+// words splits a text into at most limit words.
 func words(text string, limit int) ([]string, error) {
 	var all []string
 	for {
@@ -91,7 +90,7 @@ func words(text string, limit int) ([]string, error) {
 	}
 }
 
-// lineRange takes the lines off a path: PATH:FROM-TO, PATH:FROM- or PATH:LINE.
+// lineRange splits the lines off a path: PATH:FROM-TO, PATH:FROM- or PATH:LINE.
 // Lines are counted from 1; to is 0 for the end, and from is 0 if there is none.
 func lineRange(arg string) (path string, from, to uint32, err error) {
 	i := strings.LastIndexByte(arg, ':')

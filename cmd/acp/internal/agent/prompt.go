@@ -9,12 +9,12 @@ import (
 	"github.com/goacp/acp/cmd/acp/internal/agent/prose"
 )
 
-// maxToldCommands bounds how many commands are named that are not carried out.
+// maxToldCommands bounds how many of the commands that are left out are named.
 const maxToldCommands = 5
 
-// A wish is what a prompt asks for. Editors put context into text blocks of its
-// own, before or behind what the user has typed, and some send prompts again
-// whose turns were cancelled.
+// A wish is what a prompt asks for. Editors add text blocks with context before or after
+// what the user has typed, and some send a prompt whose turn was cancelled again with the
+// next one.
 type wish struct {
 	text   string   // the block that counts, or "" if there is no text
 	name   string   // of the command it begins with
@@ -23,9 +23,9 @@ type wish struct {
 	others []string // names of the commands in other blocks
 }
 
-// wishOf finds what a prompt asks for: the last of its texts that begins with a
-// command, or else its last text. The first again blocks of text are prompts of
-// before whose turns were cancelled; nothing in them is carried out again.
+// wishOf returns what a prompt asks for: the last of its texts that begins with a command,
+// or else its last text. The first again blocks of text are prompts whose turns were
+// cancelled; commands in them are left out.
 func wishOf(blocks []acp.ContentBlock, again int) wish {
 	var w wish
 	all := promptTexts(blocks)

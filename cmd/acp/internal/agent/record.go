@@ -26,7 +26,7 @@ func (b *builtin) record(_ context.Context, s *acp.AgentSession, u acp.SessionUp
 	}
 	switch u := u.(type) {
 	case *acp.SessionInfoUpdate:
-		// setTitle keeps the title, also when no client is there to be told.
+		// setTitle keeps the title, also while no client has the session open.
 	case *acp.IdleStateUpdate:
 		_ = v.sync() // a failure is in lost
 	case *acp.TerminalOutputChunk:

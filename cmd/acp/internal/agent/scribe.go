@@ -51,7 +51,7 @@ func (w *scribe) SetPlan(plan []acp.PlanEntry) {
 
 func (w *scribe) Hints() tool.Hints {
 	return tool.Hints{
-		ReadOn:     func(path string, line uint32) string { return fmt.Sprintf("go on with `/read %s:%d-`", path, line) },
+		ReadOn:     func(path string, line uint32) string { return fmt.Sprintf("continue with `/read %s:%d-`", path, line) },
 		ReplaceAll: "use /edit! to replace all",
 		ReadAsks:   "/read",
 	}

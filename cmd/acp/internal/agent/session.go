@@ -31,19 +31,19 @@ const (
 // maxTitle bounds titles, in characters.
 const maxTitle = 80
 
-// A session is what the agent knows of one, as the Value of its AgentSession. Its
+// A session is the agent's part of an AgentSession, which holds it as its Value. Its
 // methods may be called from any goroutine.
 type session struct {
 	agent *builtin
 	acp   *acp.AgentSession
-	infix string // keeps ids apart from those of earlier openings
-	done  func() // called when it is closed, perhaps again; nil before it is open
+	infix string // makes ids differ from those of earlier openings
+	done  func() // called when the session is closed, perhaps twice; nil before it is open
 
 	mu      sync.Mutex
 	closed  bool
 	j       *journal // nil until something is kept
-	lost    error    // why something is not kept
-	told    bool     // the user knows of it
+	lost    error    // why nothing more is kept
+	told    bool     // the user has been informed of that
 	ids     int
 	title   string
 	mode    string
@@ -93,7 +93,7 @@ func (s *session) values() []acp.SessionConfigOption {
 	}
 }
 
-// optionChanged notes an option and keeps it. A new mode ends what was allowed or
+// optionChanged sets an option and keeps it. A new mode forgets what was allowed or
 // rejected for the rest of the session.
 func (s *session) optionChanged(id acp.SessionConfigID, v acp.SessionConfigOptionValue) {
 	s.mu.Lock()
@@ -142,7 +142,7 @@ func (s *session) nextID(kind string) string {
 	return fmt.Sprintf("%s_%s%d", kind, s.infix, s.ids)
 }
 
-// ensure makes the journal when there is something to keep, and begins it with the options. The caller
+// ensure creates the journal when there is something to keep, and begins it with the options. The caller
 // holds mu.
 func (s *session) ensure() error {
 	if s.j != nil || s.lost != nil {
@@ -224,11 +224,11 @@ func (s *session) close() error {
 	return err
 }
 
-// load brings a session back that was saved.
+// load restores a session that was saved.
 func (s *session) load() error {
 	st := newState(s)
 	if !s.agent.store.exists(s.acp.ID()) && s.agent.store.readBlank(s.acp.ID(), st.see) {
-		return nil // the journal is made when there is something to keep
+		return nil // the journal is created when there is something to keep
 	}
 	j, c, err := s.agent.store.open(s.acp.ID(), st.see)
 	if err != nil {
@@ -269,8 +269,7 @@ func (s *session) fork(from acp.SessionID) error {
 	return s.setTitle(title)
 }
 
-// replay sends what was kept of the session. What concerned only the moment was not kept, or is sent
-// again by others.
+// replay sends what was kept of the session, except the options and the title, which begin sends.
 func (s *session) replay() error {
 	s.mu.Lock()
 	j := s.j
@@ -295,7 +294,7 @@ func (s *session) replay() error {
 	return flush()
 }
 
-// state makes the state of a session from its journal.
+// A state restores the state of a session from its journal.
 type state struct {
 	s         *session
 	open      []acp.ToolCallID // calls that have not ended
@@ -304,7 +303,7 @@ type state struct {
 
 func newState(s *session) *state { return &state{s: s} }
 
-// see takes an update into account. It never fails.
+// see applies an update. It never fails.
 func (st *state) see(u acp.SessionUpdate) error {
 	s := st.s
 	s.mu.Lock()
@@ -347,7 +346,7 @@ func (st *state) see(u acp.SessionUpdate) error {
 	return nil
 }
 
-// settle ends what ran when the program did.
+// settle ends the calls and commands that ran when the program was killed.
 func (st *state) settle() {
 	for _, id := range st.terminals {
 		st.s.keep(&acp.TerminalUpdate{
@@ -399,7 +398,7 @@ func (b *builtin) prompt(ctx context.Context, t *acp.Turn) (acp.StopReason, erro
 	return stop, err
 }
 
-// tellLost says once that the session is not kept.
+// tellLost informs the user, once, that the session is not kept.
 func (s *session) tellLost(t *acp.Turn, err error) {
 	s.mu.Lock()
 	told := s.told
