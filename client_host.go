@@ -49,7 +49,8 @@ type TerminalHost interface {
 	// called when a session is closed and when the connection ends. A terminal
 	// that CreateTerminal returns after that is released by ReleaseTerminal.
 	ReleaseSession(id acpv1.SessionID)
-	// Close ends all terminals. The connection calls it when it has ended.
+	// Close ends all terminals. The connection does not call it: whoever created
+	// the host must.
 	Close() error
 }
 

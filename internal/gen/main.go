@@ -1,5 +1,4 @@
-// Command gen writes packages acpv1 and acpv2, and what other packages list of them,
-// from the protocol's schemas.
+// Command gen writes packages acpv1 and acpv2 from the protocol's schemas.
 //
 // Usage, in the module root:
 //
@@ -97,7 +96,7 @@ func generate(schemas string) (map[string][]byte, error) {
 	if err := models[len(models)-1].emitVocabulary(files); err != nil {
 		return nil, err
 	}
-	return files, errors.Join(emitRegistry(models, files), emitMonitored(models, files))
+	return files, emitRegistry(models, files)
 }
 
 // generated reports whether the file at path is one of ours.
@@ -109,7 +108,7 @@ func generated(path string) bool {
 // existing lists the generated files below root.
 func existing(root string) ([]string, error) {
 	var out []string
-	for _, dir := range []string{".", "acpv1", "acpv2", "internal/registry", "conformance"} {
+	for _, dir := range []string{".", "acpv1", "acpv2", "internal/registry"} {
 		paths, err := filepath.Glob(filepath.Join(root, dir, "*.go"))
 		if err != nil {
 			return nil, err

@@ -13,7 +13,6 @@ import (
 
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acptest"
-	"github.com/goacp/acp/internal/leaktest"
 	"github.com/goacp/acp/jsonrpc"
 )
 
@@ -48,7 +47,7 @@ func TestMain(m *testing.M) {
 		serveMCP(mode)
 		os.Exit(0)
 	}
-	leaktest.Main(m)
+	os.Exit(m.Run())
 }
 
 func self(t *testing.T) string {

@@ -12,11 +12,12 @@ import (
 	"github.com/goacp/acp/cmd/acp/internal/store"
 )
 
-// completing bounds what a completion may take: the user waits for the key.
+// completing bounds how long one completion may take, because the user is waiting for it.
 const completing = time.Second
 
-// addCompletions makes shells complete names of agents, ids of sessions and rules. Whatever cannot be
-// found out is not completed; nothing is written and no agent started.
+// addCompletions makes shells complete names of agents, ids of sessions and rules. Errors are
+// swallowed: the shell would print them into the command line that the user is typing. A
+// completion starts no agent and writes nothing.
 func addCompletions(root *cobra.Command, a *app.App, g *globals) {
 	type list = []cobra.Completion
 	const none = cobra.ShellCompDirectiveNoFileComp
@@ -50,6 +51,7 @@ func addCompletions(root *cobra.Command, a *app.App, g *globals) {
 		}
 		for _, s := range matches {
 			name := names.Of(s.Session)
+			// An id that a terminal or a shell would not pass through unchanged is not offered.
 			id := safetext.Line(name, 100)
 			if id == name && !strings.ContainsAny(id, " \t") && strings.HasPrefix(id, prefix) {
 				found = append(found, cobra.CompletionWithDesc(id, safetext.Line(s.Title, 60)))

@@ -6,9 +6,9 @@ import (
 	"github.com/goacp/acp/cmd/acp/internal/mcp"
 )
 
-// newMCPConnect returns the hidden command that agents start to reach an MCP server that they cannot
-// reach by themselves. The server is named in the environment, where other users of the machine do not
-// see it.
+// newMCPConnect returns the hidden command that agents start as a stdio MCP server when they cannot
+// reach an HTTP or SSE server themselves. The server's address and headers are in the environment,
+// because other users of the machine can read command lines.
 func newMCPConnect() *cobra.Command {
 	return &cobra.Command{
 		Use:    "mcp-connect",

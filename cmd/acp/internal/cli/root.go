@@ -17,11 +17,12 @@ import (
 	"github.com/goacp/acp/cmd/acp/internal/roster"
 )
 
-const about = `acp talks to coding agents over the Agent Client Protocol: to the built-in one,
-to those that are installed, and to any other by its command line.
+// about is the first text that a new user reads.
+const about = `acp talks to coding agents over the Agent Client Protocol: to the built-in agent,
+to agents that are installed, and to any other agent by its command line.
 
-Without arguments, in a terminal, it opens a conversation with the default agent
-in the current directory; without a terminal it prints this help.`
+Without arguments, acp opens a conversation with the default agent in the current
+directory. If it does not run in a terminal, it prints this help instead.`
 
 // The groups of the commands, in the order of help.
 const (
@@ -30,7 +31,7 @@ const (
 	groupWire = "wire"
 )
 
-// globals are the values of the flags that all commands have.
+// globals are the values of the flags that every command accepts.
 type globals struct {
 	agent, cwd, config, policy, log    string
 	addDirs, mcp, headers, allow, deny []string
@@ -38,8 +39,8 @@ type globals struct {
 	connect                            time.Duration
 }
 
-// newRoot returns the command line. Of the commands only what runs changes a; started tells
-// whether one has begun to.
+// newRoot returns the command tree. Only the command that runs changes a, when it begins; started
+// then becomes true. Until then every failure is one of usage.
 func newRoot(a *app.App) (root *cobra.Command, started *bool) {
 	g := new(globals)
 	root = &cobra.Command{
@@ -49,7 +50,7 @@ func newRoot(a *app.App) (root *cobra.Command, started *bool) {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 
-		// The program has a command of that name, with documentation of its own.
+		// The program has its own command of that name.
 		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
 	}
 	root.AddGroup(
@@ -96,8 +97,8 @@ func newRoot(a *app.App) (root *cobra.Command, started *bool) {
 	return root, started
 }
 
-// prepare makes every command call begin before it runs, and gives a noun without a verb its help
-// and an error for anything that is not a verb.
+// prepare makes every command call begin before it runs. A command that only groups others prints
+// its help when it is called alone, and an error when it is followed by anything unknown.
 func prepare(cmd *cobra.Command, begin func(*cobra.Command) error) {
 	for _, sub := range cmd.Commands() {
 		prepare(sub, begin)
@@ -125,12 +126,12 @@ func prepare(cmd *cobra.Command, begin func(*cobra.Command) error) {
 	}
 }
 
-// unknownCommand says that name is no command below cmd, and what could be meant.
+// unknownCommand returns the error for a name that is not a command below cmd, with a suggestion.
 func unknownCommand(cmd *cobra.Command, name string) error {
 	cmd.SuggestionsMinimumDistance = 2
 	hint := "see " + cmd.CommandPath() + " --help"
 	if !cmd.HasParent() && strings.ContainsFunc(name, unicode.IsSpace) {
-		hint = "a prompt is sent by acp exec"
+		hint = "to send a prompt, use acp exec"
 	}
 	if near := cmd.SuggestionsFor(name); len(near) > 0 {
 		hint = "did you mean " + strings.Join(near, " or ") + "?"
@@ -138,6 +139,7 @@ func unknownCommand(cmd *cobra.Command, name string) error {
 	return exitcode.Errorf(exitcode.Usage, "unknown command %q for %q; %s", name, cmd.CommandPath(), hint)
 }
 
+// register declares the flags on root, from which all commands inherit them.
 func (g *globals) register(root *cobra.Command) {
 	f := root.PersistentFlags()
 	f.StringVarP(&g.agent, "agent", "a", "", "`NAME` or command line of the agent (default: the setting agent, else the built-in one)")
@@ -146,12 +148,12 @@ func (g *globals) register(root *cobra.Command) {
 	f.StringVar(&g.config, "config", "", "read settings from `FILE` instead of the user's file")
 	f.StringArrayVar(&g.mcp, "mcp", nil, "give sessions an MCP server: `NAME=COMMAND ARGS` or NAME=URL (repeatable)")
 	f.StringArrayVar(&g.headers, "mcp-header", nil, "send a header to an MCP server of --mcp: `NAME:KEY=VALUE` (repeatable)")
-	f.StringVar(&g.policy, "policy", "", "decide permission requests by the policy in `FILE`, in JSON")
-	f.StringArrayVar(&g.allow, "allow", nil, "allow what `RULE` says, such as 'command:go test *' (repeatable)")
-	f.StringArrayVar(&g.deny, "deny", nil, "deny what `RULE` says, before anything is allowed (repeatable)")
-	f.DurationVar(&g.connect, "connect-timeout", 0, "give up an agent that has not answered for `TIME` after its start")
-	f.BoolVar(&g.noStore, "no-store", false, "keep nothing of the conversation")
-	f.BoolVar(&g.plain, "plain", false, "lines instead of a screen, for screen readers and simple terminals")
+	f.StringVar(&g.policy, "policy", "", "decide permission requests by the JSON policy in `FILE`")
+	f.StringArrayVar(&g.allow, "allow", nil, "allow what `RULE` matches, such as 'command:go test *' (repeatable)")
+	f.StringArrayVar(&g.deny, "deny", nil, "deny what `RULE` matches, even if it is allowed elsewhere (repeatable)")
+	f.DurationVar(&g.connect, "connect-timeout", 0, "fail if the agent has not answered within `TIME` of its start")
+	f.BoolVar(&g.noStore, "no-store", false, "do not store the conversation")
+	f.BoolVar(&g.plain, "plain", false, "use lines of text instead of a full screen, for screen readers and simple terminals")
 	f.StringVar(&g.log, "log", "", "write a log to `FILE` (events only, no message content)")
 	f.BoolVar(&g.verbose, "verbose", false, "write a log to standard error (events only, no message content)")
 	_ = root.MarkPersistentFlagFilename("config", "toml")
@@ -160,7 +162,8 @@ func (g *globals) register(root *cobra.Command) {
 	_ = root.MarkPersistentFlagDirname("add-dir")
 }
 
-// apply puts the flags into a.
+// apply copies the flags into a, as settings that override all files. It checks what can be checked
+// without reading a file.
 func (g *globals) apply(a *app.App) error {
 	var err error
 	if a.Cwd, err = directory("--cwd", g.cwd); err != nil {
@@ -190,7 +193,7 @@ func (g *globals) apply(a *app.App) error {
 	set("permissions.allow", g.allow, len(g.allow) > 0)
 	set("permissions.deny", g.deny, len(g.deny) > 0)
 	if g.connect < 0 {
-		return fmt.Errorf("--connect-timeout %s is in the past", g.connect)
+		return fmt.Errorf("--connect-timeout %s is negative", g.connect)
 	}
 	set("timeouts.connect", g.connect.String(), g.connect > 0)
 	set("store.off", true, g.noStore)
@@ -198,8 +201,8 @@ func (g *globals) apply(a *app.App) error {
 	return g.openLog(a)
 }
 
-// openLog opens the log. The file is closed by the end of the process: what is logged last is what
-// closing everything else has to say.
+// openLog opens the log. Nothing closes the file before the process exits, because the last entries
+// come from closing everything else.
 func (g *globals) openLog(a *app.App) error {
 	var w io.Writer
 	level := slog.LevelInfo
@@ -219,7 +222,7 @@ func (g *globals) openLog(a *app.App) error {
 	return nil
 }
 
-// directory returns the absolute path of a directory that a flag names; "" is the current one.
+// directory returns the absolute path of the directory that a flag names; "" means the current one.
 func directory(flag, dir string) (string, error) {
 	if dir == "" {
 		dir = "."

@@ -17,27 +17,30 @@ import (
 	"github.com/goacp/acp/cmd/acp/internal/interrupt"
 )
 
-// errPipe is the cause of what ends since nobody reads the output any more.
-var errPipe = errors.New("nobody reads the output any more")
+// errPipe is the cancellation cause after the reader of standard output has gone.
+var errPipe = errors.New("the output has no reader any more")
 
-// An interruption is the cause of what ends since the process was told to.
+// An interruption is the cancellation cause after a signal has asked the process to end.
 type interruption struct{ signal os.Signal }
 
 func (e *interruption) Error() string { return fmt.Sprintf("cancelled: %v", e.signal) }
 
-// Is makes it a [context.Canceled] for those who look for that.
+// Is makes it match [context.Canceled], as the cause of a cancelled context should.
 func (e *interruption) Is(target error) bool { return target == context.Canceled }
 
-// slowAfter is how long an end may take before who waits is told what else can be done.
+// slowAfter is how long the program may take to end before the user is told about the second
+// interrupt.
 const slowAfter = time.Second
 
 // watchSignals returns a context that SIGINT, SIGTERM and SIGHUP cancel. The second SIGINT or
-// SIGTERM ends the process by exit: agents and what they have started end with it. A signal that
-// follows one of its kind within [interrupt.Window] is ignored. Until stop is called SIGPIPE is an
-// error of the write instead of the end.
+// SIGTERM calls exit, which ends the process together with the agents it has started. A signal that
+// follows another of its kind within [interrupt.Window] is ignored, because some terminals and
+// process supervisors send one twice. Until stop is called, writing to a closed pipe fails instead
+// of ending the process by SIGPIPE.
 //
-// handle has interrupts call a function instead, however many there are. slow is called once, when
-// what runs has not ended slowAfter the first SIGINT.
+// handle diverts all SIGINTs to a function, until the function that it returns is called; the line
+// interface uses it to cancel a turn. slow is called once if the program has not ended within
+// slowAfter of the first SIGINT.
 func watchSignals(ctx context.Context, exit func(int), slow func()) (_ context.Context, handle func(func()) func(), stop func()) {
 	var handler atomic.Pointer[func()]
 	handle = func(f func()) func() {
@@ -47,14 +50,14 @@ func watchSignals(ctx context.Context, exit func(int), slow func()) (_ context.C
 	ctx, cancel := context.WithCancelCause(ctx)
 	signals := make(chan os.Signal, 4)
 	signal.Notify(signals, endSignals...)
-	pipes := make(chan os.Signal, 1) // never read: only that it is asked for counts
+	pipes := make(chan os.Signal, 1) // never read: registering it is what counts
 	notifyPipe(pipes)
 	done := make(chan struct{})
 	var watching sync.WaitGroup
 	watching.Go(func() {
 		var late <-chan time.Time
 		var once interrupt.Filter
-		for told := 0; ; {
+		for counted := 0; ; {
 			select {
 			case <-done:
 				return
@@ -72,7 +75,7 @@ func watchSignals(ctx context.Context, exit func(int), slow func()) (_ context.C
 				if s == syscall.SIGHUP {
 					continue // closing a terminal may send several
 				}
-				if told++; told > 1 {
+				if counted++; counted > 1 {
 					exit(int(exitcode.Cancelled))
 				}
 				if s == os.Interrupt {
@@ -90,18 +93,19 @@ func watchSignals(ctx context.Context, exit func(int), slow func()) (_ context.C
 	}
 }
 
-// leaveWithin is how long what is called before the exit may take.
+// leaveWithin bounds how long a [farewell] may delay the exit.
 const leaveWithin = time.Second
 
-// A farewell is what is to be done when the process ends at once, while the functions that would do
-// it are still busy.
+// A farewell is the clean-up that must happen even if the process exits at the second interrupt,
+// while the functions that would normally do it are still blocked: restoring the terminal, for
+// example. Its methods may be called from any goroutine.
 type farewell struct {
 	mu   sync.Mutex
 	todo []*func()
 }
 
-// add has f called before the exit, until forget is called.
-func (w *farewell) add(f func()) (forget func()) {
+// onExit makes exit call f, until forget is called.
+func (w *farewell) onExit(f func()) (forget func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.todo = append(w.todo, &f)
@@ -112,7 +116,8 @@ func (w *farewell) add(f func()) (forget func()) {
 	}
 }
 
-// exit returns when all is done, or it has taken too long.
+// exit calls the registered functions, the latest first. It returns when they have returned, or
+// after leaveWithin.
 func (w *farewell) exit() {
 	w.mu.Lock()
 	todo := slices.Clone(w.todo)
@@ -130,13 +135,15 @@ func (w *farewell) exit() {
 	}
 }
 
-// A pipe passes on what is written and notices that nobody reads it any more: from then on it
-// swallows everything, so that what runs ends in order.
+// A pipe passes on what is written to it and detects when its reader has gone. From then on it
+// discards everything and reports success, so that the command ends by its cancelled context
+// instead
+// of failing in the middle of whatever it is writing.
 type pipe struct {
 	w      io.Writer
 	broken func()
 	gone   atomic.Bool
-	failed atomic.Pointer[error] // the first failure of another kind, such as a full disk
+	failed atomic.Pointer[error] // the first other failure, such as a full disk
 }
 
 func (p *pipe) isBroken() bool { return p.gone.Load() }

@@ -13,9 +13,9 @@ func TestFarewell(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := new(farewell)
 		var did []string
-		w.add(func() { did = append(did, "first") })
-		forget := w.add(func() { did = append(did, "forgotten") })
-		w.add(func() { did = append(did, "last") })
+		w.onExit(func() { did = append(did, "first") })
+		forget := w.onExit(func() { did = append(did, "forgotten") })
+		w.onExit(func() { did = append(did, "last") })
 		forget()
 		forget()
 		w.exit()
@@ -24,7 +24,7 @@ func TestFarewell(t *testing.T) {
 		}
 		stuck := make(chan struct{})
 		defer close(stuck)
-		w.add(func() { <-stuck })
+		w.onExit(func() { <-stuck })
 		start := time.Now()
 		if w.exit(); time.Since(start) != leaveWithin {
 			t.Errorf("it took %v", time.Since(start))

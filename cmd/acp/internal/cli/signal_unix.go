@@ -11,7 +11,9 @@ import (
 
 var endSignals = []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP}
 
-// notifyPipe makes writing into a closed pipe an error, which ends the process otherwise.
+// notifyPipe makes writing to a closed pipe fail. Unless SIGPIPE is registered, the runtime ends
+// the
+// process when that pipe is standard output or standard error.
 func notifyPipe(c chan<- os.Signal) { signal.Notify(c, syscall.SIGPIPE) }
 
 func isBrokenPipe(err error) bool { return errors.Is(err, syscall.EPIPE) }

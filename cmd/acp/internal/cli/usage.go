@@ -12,8 +12,8 @@ import (
 	"github.com/goacp/acp/cmd/acp/internal/exitcode"
 )
 
-// explainArgs has cmd and the commands below it say which argument is missing or too many, and how
-// the command is written, in place of how many arguments there were.
+// explainArgs makes cmd and the commands below it report which argument is missing or unexpected,
+// together with the usage line. Cobra's own messages only count arguments.
 func explainArgs(cmd *cobra.Command) {
 	for _, sub := range cmd.Commands() {
 		explainArgs(sub)
@@ -27,21 +27,22 @@ func explainArgs(cmd *cobra.Command) {
 		if err == nil || exitcode.Of(err) != exitcode.Failed {
 			return err
 		}
-		use := written(cmd)
+		use := usageLine(cmd)
+		// The longest prefix that is valid shows which argument is the first one too many.
 		for n := len(args) - 1; n >= 0; n-- {
 			if check(cmd, args[:n]) == nil {
 				return exitcode.Errorf(exitcode.Usage, "unexpected argument %q: %s", args[n], use)
 			}
 		}
 		if len(args) > 0 && len(cmd.ValidArgs) > 0 {
-			return exitcode.Errorf(exitcode.Usage, "%q is none of those there are: %s", args[0], use)
+			return exitcode.Errorf(exitcode.Usage, "%q is not a valid argument: %s", args[0], use)
 		}
 		return exitcode.Errorf(exitcode.Usage, "an argument is missing: %s", use)
 	}
 }
 
-// written is how a command is written, with all that goes before it.
-func written(cmd *cobra.Command) string {
+// usageLine returns the full usage line of a command: its path and its arguments.
+func usageLine(cmd *cobra.Command) string {
 	use := cmd.CommandPath()
 	if _, rest, ok := strings.Cut(cmd.Use, " "); ok {
 		use += " " + rest
@@ -49,7 +50,8 @@ func written(cmd *cobra.Command) string {
 	return use
 }
 
-// wrongValue says what is wrong with the value of a flag, without the functions that have read it.
+// wrongValue returns a readable error for the value of a flag. The library's message names the Go
+// function that failed to parse it.
 func wrongValue(err error) error {
 	wrong, ok := errors.AsType[*pflag.InvalidValueError](err)
 	if !ok {
@@ -58,17 +60,19 @@ func wrongValue(err error) error {
 	name, value := "--"+wrong.GetFlag().Name, wrong.GetValue()
 	switch wrong.GetFlag().Value.Type() {
 	case "duration":
-		return fmt.Errorf("%s %q is no time such as 90s or 5m", name, value)
+		return fmt.Errorf("%s %q is not a duration such as 90s or 5m", name, value)
 	case "int", "int64":
-		return fmt.Errorf("%s %q is no whole number", name, value)
+		return fmt.Errorf("%s %q is not a whole number", name, value)
 	case "bool":
 		return fmt.Errorf("%s %q is neither true nor false", name, value)
 	}
 	return err
 }
 
-// explainFlags turns the library's errors for flags that exclude each other or are missing into ones
-// that people understand, and leaves other errors alone.
+// explainFlags rewrites the library's errors about flags that are missing or exclude each other,
+// and
+// returns all other errors unchanged. The library has no types for these errors, so their text is
+// matched; if it changes, the original message appears.
 func explainFlags(cmd *cobra.Command, err error) error {
 	if err == nil {
 		return nil
@@ -78,24 +82,26 @@ func explainFlags(cmd *cobra.Command, err error) error {
 		for i, name := range names {
 			names[i] = "--" + strings.Trim(name, `"`)
 		}
-		return exitcode.Errorf(exitcode.Usage, "%s is missing: %s", strings.Join(names, " and "), written(cmd))
+		return exitcode.Errorf(exitcode.Usage, "%s is missing: %s", strings.Join(names, " and "), usageLine(cmd))
 	}
 	if _, after, ok := strings.Cut(err.Error(), "are set none of the others can be; ["); ok {
 		if names, _, ok := strings.Cut(after, "]"); ok {
-			return exitcode.Errorf(exitcode.Usage, "--%s exclude each other", strings.Join(strings.Fields(names), " and --"))
+			return exitcode.Errorf(exitcode.Usage, "--%s cannot be combined", strings.Join(strings.Fields(names), " and --"))
 		}
 	}
 	return err
 }
 
-// addVersion adds the flag --version, which many try first.
+// addVersion adds the flag --version, which many users try before the command of that name.
 func addVersion(root *cobra.Command) {
 	root.Flags().Bool("version", false, "print the version")
 	root.Version = version.String()
 	root.SetVersionTemplate("acp {{.Version}}\n")
 }
 
-// strictHelp has the command help refuse what is no command.
+// strictHelp makes the help command fail for anything that is not a command. By default cobra
+// prints
+// the nearest parent's help and reports success.
 func strictHelp(root *cobra.Command) {
 	for _, cmd := range root.Commands() {
 		help := cmd.Run

@@ -22,19 +22,19 @@ func TestUsage(t *testing.T) {
 		{"sessions show a b", `acp: unexpected argument "b": acp sessions show ID` + "\n"},
 		{"sessions list x", `acp: unexpected argument "x": acp sessions list` + "\n"},
 		{"config set agent", "acp: an argument is missing: acp config set KEY VALUE\n"},
-		{"completion tcsh", `acp: "tcsh" is none of those there are: acp completion bash|zsh|fish|powershell` + "\n"},
-		{"exec --json --quiet hi", "acp: --json and --quiet exclude each other\n"},
-		{"sessions list --all -n 3", "acp: --all and --limit exclude each other\n"},
+		{"completion tcsh", `acp: "tcsh" is not a valid argument: acp completion bash|zsh|fish|powershell` + "\n"},
+		{"exec --json --quiet hi", "acp: --json and --quiet cannot be combined\n"},
+		{"sessions list --all -n 3", "acp: --all and --limit cannot be combined\n"},
 		{"trace replay x", "acp: --as is missing: acp trace replay FILE --as SIDE [flags] [-- COMMAND [ARG]...]\n"},
-		{"exec --timeout soon hi", `acp: --timeout "soon" is no time such as 90s or 5m; see acp exec --help` + "\n"},
-		{"sessions list -n x", `acp: --limit "x" is no whole number; see acp sessions list --help` + "\n"},
+		{"exec --timeout soon hi", `acp: --timeout "soon" is not a duration such as 90s or 5m; see acp exec --help` + "\n"},
+		{"sessions list -n x", `acp: --limit "x" is not a whole number; see acp sessions list --help` + "\n"},
 		{"exec --json=x hi", `acp: --json "x" is neither true nor false; see acp exec --help` + "\n"},
 		{"help nonsense", `acp: unknown command "nonsense" for "acp"; see acp --help` + "\n"},
 		{"help sessions lits", `acp: unknown command "lits" for "acp sessions"; did you mean list?` + "\n"},
 		{"gemini", "acp: gemini is an agent: to talk to it, write acp chat gemini\n"},
 		{"-- my-agent --acp", "acp: to talk to an agent by its command, write acp chat -- my-agent --acp\n"},
 		{"sesions", `acp: unknown command "sesions" for "acp"; did you mean sessions?` + "\n"},
-		{"what\tis this", `acp: unknown command "what\tis" for "acp"; a prompt is sent by acp exec` + "\n"},
+		{"what\tis this", `acp: unknown command "what\tis" for "acp"; to send a prompt, use acp exec` + "\n"},
 	} {
 		var out, errs bytes.Buffer
 		code := Main(strings.Split(tt.args, " "), strings.NewReader(""), &out, &errs)
@@ -48,7 +48,7 @@ func TestAsksForHelp(t *testing.T) {
 	for args, want := range map[string]string{
 		"--version":          "acp ",
 		"help":               "acp talks to coding agents",
-		"help sessions show": "Print a conversation\n",
+		"help sessions show": "Print a stored conversation.\n",
 		"help exec":          "Send one prompt",
 		"exec --help":        "Send one prompt",
 	} {

@@ -24,7 +24,8 @@ import (
 	"github.com/goacp/acp/cmd/acp/internal/store"
 )
 
-// addCommands adds all commands to root and returns the one that the bare program is.
+// addCommands adds all commands to root. It returns the chat command, which acp without arguments
+// runs.
 func addCommands(root *cobra.Command, a *app.App) (chat *cobra.Command) {
 	add := func(group string, cmds ...*cobra.Command) {
 		for _, cmd := range cmds {
@@ -41,11 +42,14 @@ func addCommands(root *cobra.Command, a *app.App) (chat *cobra.Command) {
 	return chat
 }
 
-// resume opens a conversation on a session that is in the store, in the directory it was held in.
+// resume continues a stored session, in the directory where it took place: the agent's tools and
+// the
+// rules about paths depend on it. An agent whose name is no longer known is started by the command
+// line that the store recorded.
 func resume(ctx context.Context, a *app.App, s store.Session) error {
 	dir, err := directory("the directory of the session", s.Cwd)
 	if err != nil {
-		return fmt.Errorf("%w; acp sessions export keeps what was said", err)
+		return fmt.Errorf("%w; to save the conversation, use acp sessions export", err)
 	}
 	a.Cwd = dir
 	o := &chatcmd.Options{App: a, Agent: s.Agent, Session: s.Conversation}

@@ -19,7 +19,6 @@ import (
 	"github.com/creack/pty"
 
 	"github.com/goacp/acp/acphost"
-	"github.com/goacp/acp/internal/leaktest"
 )
 
 // holder makes the test binary hold a terminal until it is killed.
@@ -30,7 +29,7 @@ func TestMain(m *testing.M) {
 		hold(script)
 		return
 	}
-	leaktest.Main(m)
+	os.Exit(m.Run())
 }
 
 func hold(script string) {

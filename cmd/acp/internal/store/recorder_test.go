@@ -19,8 +19,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-
-	"github.com/goacp/acp/internal/leaktest"
 )
 
 // childEnv has the directory of the store for a copy of the test program that only writes to it.
@@ -40,7 +38,7 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
-	leaktest.Main(m)
+	os.Exit(m.Run())
 }
 
 // writeForEver appends events and says what was written last.

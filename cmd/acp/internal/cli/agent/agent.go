@@ -1,4 +1,5 @@
-// Package agent is the command acp agent.
+// Package agent is the command acp agent: it serves the built-in agent, which package
+// internal/agent implements, to any client on standard input and output.
 package agent
 
 import (
@@ -14,35 +15,35 @@ import (
 	"github.com/goacp/acp/cmd/acp/internal/exitcode"
 )
 
-// Options are what the command is told to do.
+// Options are the flags of the command.
 type Options struct {
 	App *app.App
-	// Protocol is the only version that is spoken; 0 is either.
+	// Protocol is the only version that the agent speaks; 0 means either.
 	Protocol int
-	// Sessions is the directory the sessions are kept in, "" for that of the
-	// program; NoPersist keeps them in memory.
+	// Sessions is the directory that sessions are stored in; "" means the program's own.
+	// NoPersist keeps them in memory.
 	Sessions  string
 	NoPersist bool
 }
 
-// NewCommand returns the command; runF, if not nil, runs in place of it.
+// NewCommand returns the command. If runF is not nil, it is called instead of the command itself.
 func NewCommand(a *app.App, runF func(context.Context, *Options) error) *cobra.Command {
 	o := &Options{App: a}
 	protocol := ""
 	cmd := &cobra.Command{
 		Use:   "agent",
 		Short: "Serve the built-in agent on standard input and output",
-		Long: `Serve the built-in agent on standard input and output, for an editor or any other
-client of the Agent Client Protocol to start. To talk to it here, type acp.
+		Long: `Serve the built-in agent on standard input and output. Have your editor, or any other
+client of the Agent Client Protocol, start this command. To talk to the agent in this
+terminal, type acp.
 
-The agent has no language model: it works by slash commands, which /help lists. It
-keeps its sessions, so that they can be listed and taken up again. It ends when
-its input does.
+The agent has no language model: it obeys slash commands, which /help lists. It stores
+its sessions, so that clients can list and resume them. It ends when its input ends.
 
-What the rules of your settings, --policy and --deny deny, the agent does not do:
-reading, listing, searching, changing files, running commands and using tools of
-MCP servers. What they want asked it asks its client, whatever the mode of the
-session is. What they allow is still the client's to decide.`,
+The agent obeys the rules of your settings, --policy and --deny when it reads, lists,
+searches or changes files, runs commands, and uses the tools of MCP servers. It does not
+do what they deny. Where they ask, it asks its client, whatever the mode of the session.
+Where they allow, the decision is still the client's.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			switch protocol {
@@ -53,7 +54,7 @@ session is. What they allow is still the client's to decide.`,
 			case "2":
 				o.Protocol = 2
 			default:
-				return exitcode.Errorf(exitcode.Usage, "--protocol %q: it is 1, 2 or auto", protocol)
+				return exitcode.Errorf(exitcode.Usage, "--protocol %q: the version must be 1, 2 or auto", protocol)
 			}
 			if cmd.Flags().Changed("sessions") && o.Sessions == "" {
 				return exitcode.Errorf(exitcode.Usage, "--sessions: the directory is missing; --no-persist keeps sessions in memory")
@@ -66,7 +67,7 @@ session is. What they allow is still the client's to decide.`,
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&protocol, "protocol", "auto", "speak only this `version` of the protocol: 1, 2 or auto")
-	flags.StringVar(&o.Sessions, "sessions", "", "`directory` to keep sessions in, instead of the program's")
+	flags.StringVar(&o.Sessions, "sessions", "", "store sessions in this `directory` instead of the program's own")
 	flags.BoolVar(&o.NoPersist, "no-persist", false, "keep sessions in memory only")
 	cmd.MarkFlagsMutuallyExclusive("sessions", "no-persist")
 	return cmd
@@ -97,7 +98,7 @@ func run(ctx context.Context, o *Options, t acp.Transport) error {
 	}
 	err = agent.Serve(ctx, t)
 	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
-		return nil // it was told to end
+		return nil // a signal has ended it, as the user wanted
 	}
 	if err != nil {
 		return exitcode.With(exitcode.Protocol, fmt.Errorf("serving the client: %w", err))

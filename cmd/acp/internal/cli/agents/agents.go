@@ -1,4 +1,12 @@
-// Package agents is the command acp agents.
+// Package agents is the command acp agents: it lists the agents that acp knows, adds them to the
+// user's file and removes them, and examines them (acp agents doctor). Which agents there are is
+// package roster's business.
+//
+// Doctor starts one agent at a time and leaves nothing running. Opening a session may take 30
+// seconds;
+// of standard error, the last 16 KiB are kept; of the lines on standard output that are not
+// messages,
+// the first 8.
 package agents
 
 import (
@@ -30,16 +38,16 @@ const (
 	verbDoctor = "doctor"
 )
 
-// Options are what the command is told to do.
+// Options are the flags and arguments of the command.
 type Options struct {
 	App       *app.App
 	Verb      string   // list, add, remove or doctor
-	Names     []string // of agents; one to add, those to remove or to look at
+	Names     []string // of the agents to add (one), remove or examine
 	JSON      bool
-	Installed bool // list only those
-	All       bool // look at all that are installed
+	Installed bool // list installed agents only
+	All       bool // examine all installed agents
 
-	// The rest is for add.
+	// The following are for add.
 	Command  []string
 	Env      []string // NAME=VALUE
 	URL      string
@@ -49,12 +57,12 @@ type Options struct {
 	Auth     string
 	Force    bool
 
-	// The rest is for doctor.
+	// The following are for doctor.
 	Fix     bool
-	Timeout time.Duration // for starting and initializing; 0 is the setting
+	Timeout time.Duration // for starting and initializing; 0 means the setting
 }
 
-// NewCommand returns the command; runF, if not nil, runs in place of it.
+// NewCommand returns the command. If runF is not nil, it is called instead of the command itself.
 func NewCommand(a *app.App, runF func(context.Context, *Options) error) *cobra.Command {
 	o := &Options{App: a}
 	run := func(verb string) func(*cobra.Command, []string) error {
@@ -77,33 +85,33 @@ func NewCommand(a *app.App, runF func(context.Context, *Options) error) *cobra.C
 	}
 	cmd := &cobra.Command{Use: "agents", Short: "List, add and examine agents"}
 	list := &cobra.Command{
-		Use: "list", Short: "List the agents that can be named",
+		Use: "list", Short: "List the agents that acp knows by name",
 		Args: cobra.NoArgs, RunE: run(verbList),
 	}
-	list.Flags().BoolVar(&o.JSON, "json", false, "print an object for each agent, one in each line")
-	list.Flags().BoolVar(&o.Installed, "installed", false, "only those that are installed")
+	list.Flags().BoolVar(&o.JSON, "json", false, "print one JSON object per line, one for each agent")
+	list.Flags().BoolVar(&o.Installed, "installed", false, "list only installed agents")
 
 	add := &cobra.Command{
 		Use: "add NAME [flags] -- COMMAND [ARG]...", Short: "Give an agent a name",
-		Long: `Give an agent a name: write how it is started, or where it is reached, to the user's
-file of settings. A connection to --url is neither encrypted nor authenticated: whoever
-listens there gets what you say to the agent.`,
+		Long: `Give an agent a name: write its command, or the URL of a running agent, to the user's
+settings file. A connection to --url is neither encrypted nor authenticated: whoever
+listens at that address receives everything you send to the agent.`,
 		Example: `  acp agents add mine -- my-agent --acp
-  acp agents add gemini --env GEMINI_API_KEY='${MY_KEY}'   # the preset, with a variable
-  acp agents add far --url tcp://127.0.0.1:3000            # an agent that is running already`,
+  acp agents add gemini --env GEMINI_API_KEY='${MY_KEY}'   # a known agent, with a variable
+  acp agents add far --url tcp://127.0.0.1:3000            # an agent that is already running`,
 		Args: cobra.MinimumNArgs(1), RunE: run(verbAdd),
 	}
 	f := add.Flags()
-	f.StringArrayVar(&o.Env, "env", nil, "add `NAME=VALUE` to its environment; ${NAME} in the value is replaced when it starts (repeatable)")
-	f.StringVar(&o.URL, "url", "", "connect to an agent that is running already, at tcp://HOST:PORT or unix:///FILE, instead of starting one")
-	f.StringVar(&o.Dir, "dir", "", "run it in `DIR` instead of the directory of the session")
+	f.StringArrayVar(&o.Env, "env", nil, "add `NAME=VALUE` to the agent's environment; ${NAME} in the value is replaced when the agent starts (repeatable)")
+	f.StringVar(&o.URL, "url", "", "connect to a running agent at `URL`, tcp://HOST:PORT or unix:///FILE, instead of starting one")
+	f.StringVar(&o.Dir, "dir", "", "run the agent in `DIR` instead of the session's directory")
 	f.IntVar(&o.Protocol, "protocol", 0, "speak only protocol version `N`: 1 or 2")
-	f.BoolVar(&o.LoginEnv, "login-env", false, "start it with the environment of a login shell")
-	f.StringVar(&o.Auth, "auth", "", "log in by the way with this `ID` without asking")
-	f.BoolVar(&o.Force, "force", false, "replace what is configured under that name")
+	f.BoolVar(&o.LoginEnv, "login-env", false, "start the agent with the environment of a login shell")
+	f.StringVar(&o.Auth, "auth", "", "log in by the method `ID` without asking")
+	f.BoolVar(&o.Force, "force", false, "replace the agent that already has this name")
 
 	remove := &cobra.Command{
-		Use: "remove NAME...", Short: "Remove agents from the user's file", Aliases: []string{"rm"},
+		Use: "remove NAME...", Short: "Remove agents from the user's settings file", Aliases: []string{"rm"},
 		Args: cobra.MinimumNArgs(1), RunE: run(verbRemove), ValidArgsFunction: completeNames(a),
 	}
 	doctor := &cobra.Command{
@@ -111,23 +119,23 @@ listens there gets what you say to the agent.`,
 		Long: `Start agents (the default one if you name none), examine everything that a
 conversation needs, and report what does not work and how to fix it. Doctor opens a
 session, sends no prompt, and leaves nothing running. For each MCP server of the
-settings, the project and --mcp it reports whether the agent supports it directly,
-reaches it through a bridge, or cannot use it; it starts none of them.
+settings, the project and --mcp it reports whether the agent supports the server
+directly, reaches it through a bridge, or cannot use it. It starts no MCP server.
 
 The marks are ✓ for what works, ! for what may cause trouble, and ✗ for what must be
 fixed. The exit status is 0 if nothing is marked ✗.`,
 		RunE: run(verbDoctor), ValidArgsFunction: completeNames(a), Args: cobra.ArbitraryArgs,
 	}
 	f = doctor.Flags()
-	f.BoolVar(&o.JSON, "json", false, "print an object for each agent, one in each line")
-	f.BoolVar(&o.Fix, "fix", false, "write the fix to the user's file where that is possible")
+	f.BoolVar(&o.JSON, "json", false, "print one JSON object per line, one for each agent")
+	f.BoolVar(&o.Fix, "fix", false, "write fixes to the user's settings file where possible")
 	f.BoolVar(&o.All, "all", false, "examine all installed agents")
 	f.DurationVar(&o.Timeout, "timeout", 0, "give an agent this long to start (default: the setting timeouts.connect)")
 	cmd.AddCommand(list, add, remove, doctor)
 	return cmd
 }
 
-// completeNames offers the names of agents.
+// completeNames returns a completion for the names of agents.
 func completeNames(a *app.App) func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 	return func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 		cfg, err := a.Config()
@@ -150,7 +158,7 @@ func (o *Options) run(ctx context.Context) error {
 	return o.list()
 }
 
-// line makes text safe to print on one line.
+// line makes text safe to print on one line of a terminal.
 func line(s string) string { return safetext.Line(s, 4096) }
 
 // A row is an agent in the form of --json.
@@ -160,7 +168,7 @@ type row struct {
 	Source    string   `json:"source"`
 	Default   bool     `json:"default,omitempty"`
 	Installed bool     `json:"installed"`
-	Path      string   `json:"path,omitempty"` // of the program, if it is installed
+	Path      string   `json:"path,omitempty"` // of the program, if the agent is installed
 	Command   []string `json:"command,omitempty"`
 	URL       string   `json:"url,omitempty"`
 	Protocol  int      `json:"protocol,omitempty"`
@@ -182,7 +190,7 @@ func (o *Options) list() error {
 	}
 	var rows []row
 	all := agents.All()
-	// What the user has set up and what can be used comes first.
+	// The agents that the user has configured or can use come first.
 	slices.SortStableFunc(all, func(a, b roster.Agent) int { return cmp.Compare(rank(agents, a), rank(agents, b)) })
 	for _, a := range all {
 		path, ok := agents.Installed(a)
@@ -213,7 +221,7 @@ func (o *Options) list() error {
 	return printRows(o.App.Out, rows)
 }
 
-// rank orders agents in a list: the built-in one, configured ones, installed presets, the others.
+// rank orders the list: the built-in agent, configured ones, installed presets, all others.
 func rank(all *roster.Roster, a roster.Agent) int {
 	_, installed := all.Installed(a)
 	switch {
@@ -262,9 +270,11 @@ func printRows(w io.Writer, rows []row) error {
 	return err
 }
 
-// userFile returns the user's file, which may be broken, opened to be changed.
+// userFile opens the user's settings file for a change. It does not load the settings, so that
+// agents
+// can be added and removed even if the file has errors.
 func (o *Options) userFile() (*config.Config, *config.Edit, error) {
-	home, _ := os.UserHomeDir() // without one there may be XDG directories
+	home, _ := os.UserHomeDir() // without one, XDG directories may be set
 	c, err := config.Locate(config.Options{Cwd: o.App.Cwd, Home: home, Environ: o.App.Environ, File: o.App.ConfigFile})
 	if err != nil {
 		return nil, nil, err
@@ -276,7 +286,7 @@ func (o *Options) userFile() (*config.Config, *config.Edit, error) {
 func (o *Options) add() error {
 	name := o.Names[0]
 	if len(o.Names) > 1 {
-		return exitcode.Errorf(exitcode.Usage, "add takes one name; the command is written behind --")
+		return exitcode.Errorf(exitcode.Usage, "add takes one name; write the command after --")
 	}
 	if err := config.CheckAgentName(name); err != nil {
 		return exitcode.With(exitcode.Usage, err)
@@ -290,13 +300,13 @@ func (o *Options) add() error {
 	}
 	if e.Has("agents", name) {
 		if !o.Force {
-			return exitcode.Errorf(exitcode.Usage, "agent %q is in %s already; use --force to replace it", name, c.UserFile)
+			return exitcode.Errorf(exitcode.Usage, "agent %q is already in %s; use --force to replace it", name, c.UserFile)
 		}
 		if _, err := e.Unset("agents", name); err != nil {
 			return err
 		}
 	}
-	if err := o.write(e, name); err != nil {
+	if err := o.writeAgent(e, name); err != nil {
 		return err
 	}
 	if err := e.Check(); err != nil {
@@ -305,14 +315,16 @@ func (o *Options) add() error {
 	if err := e.Save(); err != nil {
 		return err
 	}
-	fmt.Fprintf(o.App.Err, "acp: agent %s is in %s now; %s\n", name, line(c.UserFile), line(o.next(name)))
+	fmt.Fprintf(o.App.Err, "acp: agent %s was added to %s; %s\n", name, line(c.UserFile), line(o.next(name)))
 	return nil
 }
 
-// checkAdded reports what is wrong with an agent that is to be added.
+// checkAdded checks the agent before anything is written. Mistakes that would only show when the
+// agent
+// starts, such as a command in one word, are caught here, where the user can still see the cause.
 func (o *Options) checkAdded(name string) error {
 	if o.Protocol < 0 || o.Protocol > 2 {
-		return exitcode.Errorf(exitcode.Usage, "--protocol %d: there are the versions 1 and 2", o.Protocol)
+		return exitcode.Errorf(exitcode.Usage, "--protocol %d: the version must be 1 or 2", o.Protocol)
 	}
 	if o.Dir != "" {
 		if info, err := os.Stat(o.absolute(o.Dir)); !strings.HasPrefix(o.Dir, "~/") && (err != nil || !info.IsDir()) {
@@ -321,7 +333,7 @@ func (o *Options) checkAdded(name string) error {
 	}
 	switch {
 	case o.URL != "" && len(o.Command) > 0:
-		return exitcode.Errorf(exitcode.Usage, "--url and a command: an agent is either reached or started")
+		return exitcode.Errorf(exitcode.Usage, "both --url and a command: acp either connects to an agent or starts it")
 	case o.URL != "":
 		if err := roster.CheckURL(o.URL); err != nil {
 			return exitcode.Errorf(exitcode.Usage, "--url: %w", err)
@@ -337,8 +349,9 @@ func (o *Options) checkAdded(name string) error {
 	return nil
 }
 
-// write writes the settings of an agent.
-func (o *Options) write(e *config.Edit, name string) error {
+// writeAgent writes the settings of an agent to the opened file. Only flags that were given become
+// settings, so that a preset keeps its other values.
+func (o *Options) writeAgent(e *config.Edit, name string) error {
 	type setting struct {
 		key   string
 		value any
@@ -369,7 +382,7 @@ func (o *Options) write(e *config.Edit, name string) error {
 		}
 	}
 	if !some {
-		return exitcode.Errorf(exitcode.Usage, "%q is known already; give it a command or flags to change it", name)
+		return exitcode.Errorf(exitcode.Usage, "%q is known already; to change it, give a command or flags", name)
 	}
 	for _, kv := range o.Env {
 		k, v, ok := strings.Cut(kv, "=")
@@ -383,7 +396,7 @@ func (o *Options) write(e *config.Edit, name string) error {
 	return nil
 }
 
-// next says what to do with an agent that was added.
+// next returns what the user can do next with the added agent.
 func (o *Options) next(name string) string {
 	path := func(kv string) bool { return strings.HasPrefix(kv, "PATH=") }
 	if len(o.Command) > 0 && !o.LoginEnv && !strings.HasPrefix(o.Command[0], "~/") && !slices.ContainsFunc(o.Env, path) {
@@ -392,13 +405,14 @@ func (o *Options) next(name string) string {
 			environ = os.Environ()
 		}
 		if _, err := roster.LookPath(o.fromHere(o.Command[0]), o.App.Cwd, environ); err != nil {
-			return fmt.Sprintf("its program %s was not found, acp agents doctor %s says more", o.Command[0], name)
+			return fmt.Sprintf("its program %s was not found: see acp agents doctor %s", o.Command[0], name)
 		}
 	}
-	return "acp chat " + name + " talks to it"
+	return "to talk to it, type acp chat " + name
 }
 
-// fromHere makes the name of a program absolute if it is relative to where the user is.
+// fromHere makes a relative path of a program absolute, because the agent will be started in other
+// directories. A bare name stays as it is and is looked up in PATH.
 func (o *Options) fromHere(command string) string {
 	if !strings.ContainsAny(command, "/"+string(filepath.Separator)) {
 		return command
@@ -413,6 +427,7 @@ func (o *Options) absolute(name string) string {
 	return filepath.Join(o.App.Cwd, name)
 }
 
+// remove removes all named agents, or none if one of them is not in the user's file.
 func (o *Options) remove() error {
 	c, e, err := o.userFile()
 	if err != nil {
@@ -426,7 +441,7 @@ func (o *Options) remove() error {
 		if !had {
 			why := "is not in " + c.UserFile
 			if roster.IsPreset(name) || name == roster.Builtin {
-				why += "; the program knows it by itself"
+				why += "; it is built into acp"
 			}
 			return exitcode.Errorf(exitcode.Usage, "agent %q %s", name, why)
 		}
@@ -435,7 +450,7 @@ func (o *Options) remove() error {
 		return err
 	}
 	for _, name := range o.Names {
-		fmt.Fprintf(o.App.Err, "acp: agent %s is no longer in %s\n", line(name), line(c.UserFile))
+		fmt.Fprintf(o.App.Err, "acp: agent %s was removed from %s\n", line(name), line(c.UserFile))
 	}
 	return nil
 }

@@ -98,14 +98,14 @@ func TestAddSaysWhatNext(t *testing.T) {
 		args []string
 		want string
 	}{
-		{[]string{"add", "mine", "--", "no-such-program-of-ours"}, "its program no-such-program-of-ours was not found, acp agents doctor mine says more"},
-		{[]string{"add", "mine", "--login-env", "--", "no-such-program-of-ours"}, "acp chat mine talks to it"},
-		{[]string{"add", "mine", "--env", "PATH=/x", "--", "no-such-program-of-ours"}, "acp chat mine talks to it"},
-		{[]string{"add", "mine", "--", os.Args[0], "-x"}, "acp chat mine talks to it"},
-		{[]string{"add", "gemini", "--env", "A=b"}, "acp chat gemini talks to it"},
+		{[]string{"add", "mine", "--", "no-such-program-of-ours"}, "its program no-such-program-of-ours was not found: see acp agents doctor mine"},
+		{[]string{"add", "mine", "--login-env", "--", "no-such-program-of-ours"}, "to talk to it, type acp chat mine"},
+		{[]string{"add", "mine", "--env", "PATH=/x", "--", "no-such-program-of-ours"}, "to talk to it, type acp chat mine"},
+		{[]string{"add", "mine", "--", os.Args[0], "-x"}, "to talk to it, type acp chat mine"},
+		{[]string{"add", "gemini", "--env", "A=b"}, "to talk to it, type acp chat gemini"},
 	} {
 		p := newPlace(t, "")
-		if err := p.run(tc.args...); err != nil || !strings.HasSuffix(p.err.String(), " is in "+p.user+" now; "+tc.want+"\n") {
+		if err := p.run(tc.args...); err != nil || !strings.HasSuffix(p.err.String(), " was added to "+p.user+"; "+tc.want+"\n") {
 			t.Errorf("%q: %v\n%s", tc.args, err, p.err.String())
 		}
 	}
@@ -136,14 +136,14 @@ func TestMistakes(t *testing.T) {
 		{[]string{"add", "a/b", "--", "x"}, "separators"},
 		{[]string{"add", "x"}, "the command is missing: acp agents add x -- COMMAND"},
 		{[]string{"add", "--", "cmd", "a b"}, "the name is missing: acp agents add NAME -- cmd 'a b'"},
-		{[]string{"add", "x", "--protocol", "3", "--", "y"}, "--protocol 3: there are the versions 1 and 2"},
+		{[]string{"add", "x", "--protocol", "3", "--", "y"}, "--protocol 3: the version must be 1 or 2"},
 		{[]string{"add", "x", "--dir", "no-such-directory", "--", "y"}, "no-such-directory is not a directory"},
 		{[]string{"add", "x", "cmd", "arg"}, "write -- before the command: acp agents add x -- cmd arg"},
 		{[]string{"add", "gemini"}, "is known already"},
 		{[]string{"add", "x", "--", "go version"}, `there is no program "go version"; leave out the quotes: acp agents add x -- go version`},
 		{[]string{"add", "x", "--env", "NOPE", "--", "x"}, "write NAME=VALUE"},
 		{[]string{"remove", "x"}, `agent "x" is not in `},
-		{[]string{"remove", "gemini"}, "the program knows it by itself"},
+		{[]string{"remove", "gemini"}, "it is built into acp"},
 	} {
 		if err := p.run(tc.args...); err == nil || !strings.Contains(err.Error(), tc.want) || exitcode.Of(err) != exitcode.Usage {
 			t.Errorf("%q: %v (status %d), want %s", tc.args, err, exitcode.Of(err), tc.want)

@@ -13,20 +13,20 @@ import (
 	"github.com/goacp/acp/cmd/acp/internal/safetext"
 )
 
-// A status says how a check went.
+// A status is the outcome of a check.
 type status string
 
 // The statuses.
 const (
-	good status = "ok"      // works
-	odd  status = "warning" // may be in the way
-	bad  status = "failed"  // has to be cured
-	fact status = "info"    // is good to know
+	good status = "ok"      // it works
+	odd  status = "warning" // it may cause trouble
+	bad  status = "failed"  // it must be fixed
+	fact status = "info"    // no judgement, just information
 )
 
 var marks = map[status]string{good: "✓", odd: "!", bad: "✗", fact: "·"}
 
-// A check is something that was looked at. All text in it is safe to print.
+// A check is one line of a report. All text in it is safe to print.
 type check struct {
 	Name   string   `json:"check"`
 	Status status   `json:"status"`
@@ -35,11 +35,11 @@ type check struct {
 	Cure   string   `json:"cure,omitempty"`
 	Fixed  bool     `json:"fixed,omitempty"` // the cure was written to the user's file
 
-	key   string // the setting of the agent that cures it, or ""
+	key   string // the agent's setting that is the cure, or ""
 	value any
 }
 
-// A report is what was found out about an agent. It is the form of --json.
+// A report is what doctor has found out about an agent. It is what --json prints.
 type report struct {
 	Name     string   `json:"name"`
 	Title    string   `json:"title"`
@@ -47,12 +47,13 @@ type report struct {
 	Command  []string `json:"command,omitempty"`
 	OK       bool     `json:"ok"`
 	Version  int      `json:"protocolVersion,omitempty"`
-	Agent    string   `json:"agentVersion,omitempty"` // name and version, as it says
+	Agent    string   `json:"agentVersion,omitempty"` // name and version that the agent reports
 	Checks   []*check `json:"checks"`
-	Untested []string `json:"untested,omitempty"` // what could not be looked at on this system
+	Untested []string `json:"untested,omitempty"` // checks that this system does not support
 }
 
-func (r *report) add(c check) *check {
+// addCheck appends a check after making its text safe to print: most of it comes from the agent.
+func (r *report) addCheck(c check) *check {
 	c.Detail, c.Cure = line(c.Detail), line(c.Cure)
 	for i := range c.More {
 		c.More[i] = line(c.More[i])
@@ -61,7 +62,8 @@ func (r *report) add(c check) *check {
 	return &c
 }
 
-func (r *report) find(name string) *check {
+// checkNamed returns the first check of that name, or nil.
+func (r *report) checkNamed(name string) *check {
 	for _, c := range r.Checks {
 		if c.Name == name {
 			return c
@@ -85,7 +87,7 @@ func (o *Options) doctor(ctx context.Context) error {
 	for _, text := range o.App.Untrusted() {
 		fmt.Fprintf(o.App.Err, "acp: %s\n", line(text))
 	}
-	ill := 0
+	failing := 0
 	for i, agent := range chosen {
 		d := &doctor{o: o, cfg: cfg, agent: agent, limit: o.Timeout, report: &report{
 			Name: agent.Name, Title: line(agent.Title), Source: agent.Source, Command: agent.Argv(), Checks: []*check{},
@@ -107,7 +109,7 @@ func (o *Options) doctor(ctx context.Context) error {
 			}
 		}
 		if !d.report.OK {
-			ill++
+			failing++
 		}
 		if o.JSON {
 			err = safetext.PrintJSON(o.App.Out, d.report)
@@ -119,21 +121,21 @@ func (o *Options) doctor(ctx context.Context) error {
 		}
 	}
 	switch {
-	case ill == 1 && len(chosen) == 1:
+	case failing == 1 && len(chosen) == 1:
 		return exitcode.Errorf(exitcode.Agent, "agent %q does not work yet", chosen[0].Name)
-	case ill > 0:
-		return exitcode.Errorf(exitcode.Agent, "%d of %d agents do not work yet", ill, len(chosen))
+	case failing > 0:
+		return exitcode.Errorf(exitcode.Agent, "%d of %d agents do not work yet", failing, len(chosen))
 	}
 	return nil
 }
 
-// chosen returns the agents to look at.
+// chosen returns the agents to examine.
 func (o *Options) chosen(cfg *config.Config) ([]roster.Agent, error) {
 	agents := roster.New(cfg)
 	names := o.Names
 	switch {
 	case o.All && len(names) > 0:
-		return nil, exitcode.Errorf(exitcode.Usage, "--all looks at all agents that are installed; leave the names out")
+		return nil, exitcode.Errorf(exitcode.Usage, "--all examines all installed agents; leave out the names")
 	case o.All:
 		names = agents.Suggestions()
 	case len(names) == 0:
@@ -150,7 +152,7 @@ func (o *Options) chosen(cfg *config.Config) ([]roster.Agent, error) {
 	return out, nil
 }
 
-// print prints the report for people.
+// print prints the report as text. gap asks for an empty line before it.
 func (r *report) print(w io.Writer, gap bool) error {
 	var b strings.Builder
 	if gap {
@@ -183,7 +185,7 @@ func (r *report) print(w io.Writer, gap bool) error {
 	return err
 }
 
-// fix writes the cures that are settings of the agent to the user's file.
+// fix writes those cures that are settings of the agent to the user's file.
 func (o *Options) fix(r *report) error {
 	var cures []*check
 	for _, c := range r.Checks {
@@ -192,7 +194,7 @@ func (o *Options) fix(r *report) error {
 		}
 	}
 	if len(cures) == 0 || r.Source == roster.SourceCommand || r.Source == roster.SourceProject {
-		return nil // there is no name in the user's file to write it to
+		return nil // the agent is not in the user's file
 	}
 	_, e, err := o.userFile()
 	if err != nil {
@@ -212,7 +214,9 @@ func (o *Options) fix(r *report) error {
 	return nil
 }
 
-// cureBySetting says how to set what cures an agent.
+// cureBySetting returns the advice to change a setting of the agent, in the form that fits where
+// the
+// agent comes from.
 func cureBySetting(agent roster.Agent, key string, value any) string {
 	switch agent.Source {
 	case roster.SourceCommand:
@@ -224,7 +228,7 @@ func cureBySetting(agent roster.Agent, key string, value any) string {
 	return setting(agent, key, value) + " (or --fix)"
 }
 
-// setting says how an agent is given a setting, in a few words.
+// setting returns the command or the line that gives the agent a setting.
 func setting(agent roster.Agent, key string, value any) string {
 	switch agent.Source {
 	case roster.SourceCommand, roster.SourceProject:
@@ -233,7 +237,7 @@ func setting(agent roster.Agent, key string, value any) string {
 	return fmt.Sprintf("acp config set agents.%s.%s %v", agent.Name, key, value)
 }
 
-// round makes times short enough to read.
+// round rounds a time for display.
 func round(d time.Duration) time.Duration {
 	if d < time.Second {
 		return d.Round(time.Millisecond)

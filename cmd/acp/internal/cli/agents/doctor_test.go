@@ -21,7 +21,6 @@ import (
 	"github.com/goacp/acp/acpv2"
 	"github.com/goacp/acp/cmd/acp/internal/app"
 	"github.com/goacp/acp/cmd/acp/internal/exitcode"
-	"github.com/goacp/acp/internal/leaktest"
 	"github.com/goacp/acp/jsonrpc"
 )
 
@@ -33,7 +32,7 @@ func TestMain(m *testing.M) {
 		fake(mode)
 		return
 	}
-	leaktest.Main(m)
+	os.Exit(m.Run())
 }
 
 // fake is an agent in another process.
@@ -182,17 +181,17 @@ func TestDoctor(t *testing.T) {
 	}{
 		{"fine", true, []string{"fake: ", "  ✓ found         " + os.Args[0], " starts        in ", "  ✓ initialize    fake 1.2, protocol version 2", "  · capabilities  list, resume, close", "  · mcp           ", "  ✓ session/new   a session was opened in ", " ends          "}, "✗"},
 		{"exits", false, []string{"  ✗ runs       it exited with status 3 before it answered", "      | first", "      | no key found", "      → run it by hand to see why: "}, "\x1b"},
-		{"leaves", false, []string{"  ✗ runs       it ended without an answer and without an error"}, ""},
-		{"silent", false, []string{"  ✗ initialize  no answer within 1s, nothing was written", "      → is it started to speak ACP?"}, ""},
-		{"http", false, []string{"  ✗ initialize  it speaks HTTP", "  ! output      a line on standard output is no message", "      | HTTP/1.1 400 Bad Request"}, ""},
+		{"leaves", false, []string{"  ✗ runs       it exited without an answer and without an error"}, ""},
+		{"silent", false, []string{"  ✗ initialize  no answer and no output within 1s", "      → check that the command makes it speak ACP"}, ""},
+		{"http", false, []string{"  ✗ initialize  it speaks HTTP", "  ! output      a line on standard output is not a message", "      | HTTP/1.1 400 Bad Request"}, ""},
 		{"lsp", false, []string{"  ✗ initialize  it frames messages like a language server"}, ""},
-		{"noise", true, []string{"  ✓ initialize    fake 1.2", "  ! output        2 lines on standard output are no messages", "      | Loading model…", "      | done", "  ✓ session/new"}, "\x1b"},
-		{"deep", true, []string{"  ✓ initialize    fake 1.2", "  ! output        a message was too large or nested too deeply to be read", "      → they are skipped", "  ✓ session/new"}, ""},
-		{"auth", false, []string{"  · logins        Browser (web)", "  ✗ session/new   it wants a login first", "      → acp auth login fake", " ends"}, ""},
+		{"noise", true, []string{"  ✓ initialize    fake 1.2", "  ! output        2 lines on standard output are not messages", "      | Loading model…", "      | done", "  ✓ session/new"}, "\x1b"},
+		{"deep", true, []string{"  ✓ initialize    fake 1.2", "  ! output        a message was too large or nested too deeply to be read", "      → acp ignores this", "  ✓ session/new"}, ""},
+		{"auth", false, []string{"  · logins        Browser (web)", "  ✗ session/new   it requires a login", "      → acp auth login fake", " ends"}, ""},
 		{"broken", false, []string{"  ✗ session/new   it answered with the error -32050: no model"}, ""},
-		{"v1", true, []string{"  ✓ initialize    fake 1.2, protocol version 1", "  · protocol      it speaks version 1 only and was started twice", "acp config set agents.fake.protocol 1", "  · capabilities  none"}, "or --fix"},
-		{"v1 only", true, []string{"  ! initialize    works when only version 1 is spoken; otherwise: it answered with the error -31999: what?", "      → acp config set agents.fake.protocol 1 (or --fix)", "  ✓ session/new   "}, ""},
-		{"stays", true, []string{"  ! ends          not within 2s when its input ends; it was terminated"}, ""},
+		{"v1", true, []string{"  ✓ initialize    fake 1.2, protocol version 1", "  · protocol      the agent speaks version 1 only and was started twice", "acp config set agents.fake.protocol 1", "  · capabilities  none"}, "or --fix"},
+		{"v1 only", true, []string{"  ! initialize    works if acp speaks only version 1; otherwise: it answered with the error -31999: what?", "      → acp config set agents.fake.protocol 1 (or --fix)", "  ✓ session/new   "}, ""},
+		{"stays", true, []string{"  ! ends          it did not exit within 2s after its input ended and was terminated"}, ""},
 	} {
 		t.Run(tc.mode, func(t *testing.T) {
 			p := newPlace(t, fakeSettings(tc.mode))
@@ -238,22 +237,22 @@ func TestDoctorServers(t *testing.T) {
 		{"no http", "", true, []string{
 			"✓ mcp server    flagged (--mcp): bridged from http to stdio",
 			"✓ mcp server    old (settings): bridged from sse to stdio",
-			"✓ mcp server    run (settings): taken as it is, by stdio",
+			"✓ mcp server    run (settings): supported directly, by stdio",
 			"✓ mcp server    web (settings): bridged from http to stdio",
 		}},
 		{"only http", "", true, []string{
-			"✓ mcp server    flagged (--mcp): taken as it is, by http",
+			"✓ mcp server    flagged (--mcp): supported directly, by http",
 			"✓ mcp server    old (settings): bridged from sse to http",
 			"✓ mcp server    run (settings): bridged from stdio to http",
-			"✓ mcp server    web (settings): taken as it is, by http",
+			"✓ mcp server    web (settings): supported directly, by http",
 		}},
 		{"no mcp", "", false, []string{
 			"✗ mcp server    flagged (--mcp) cannot be used: its transport is http, and fake takes none",
 			"✗ mcp server    old (settings) cannot be used: its transport is sse, and fake takes none",
 			"✗ mcp server    run (settings) cannot be used: its transport is stdio, and fake takes none",
 			"✗ mcp server    web (settings) cannot be used: its transport is http, and fake takes none",
-			"→ no session is opened with it: correct it, or turn it off: acp config set mcp.web.off true",
-			"→ no session is opened with it: correct it, or turn it off: leave out --mcp 'flagged=…'",
+			"→ acp opens no session with it; correct it, or turn it off: acp config set mcp.web.off true",
+			"→ acp opens no session with it; correct it, or turn it off: leave out --mcp 'flagged=…'",
 		}},
 		{"no http", "[mcp.\"x y\"]\ncommand = \"no-such-program-of-ours\"\n", false, []string{
 			"✗ mcp server    x y (settings) cannot be used: its command cannot be run: ",
@@ -298,7 +297,7 @@ func TestDoctorSurvivors(t *testing.T) {
 	if err := json.Unmarshal(p.out.Bytes(), &r); err != nil {
 		t.Fatal(err)
 	}
-	c := r.find("survivors")
+	c := r.checkNamed("survivors")
 	if c == nil || !r.OK {
 		t.Fatalf("%+v", r)
 	}
@@ -346,14 +345,14 @@ func TestDoctorNotFound(t *testing.T) {
 	p.write(p.user, "[agents.hidden]\ncommand = \"hidden-agent\"\n\n[agents.glued]\ncommand = \"sh -c true\"\n", 0o600)
 	for _, tc := range []struct{ name, want, cure string }{
 		{plain + " x", plain + " cannot be run", "chmod +x " + plain},
-		{dir + "/gone", dir + "/gone is not there", "install it, or correct the command"},
+		{dir + "/gone", dir + "/gone does not exist", "install it, or correct the command"},
 		{"gone-for-good --acp", "gone-for-good is not in PATH", "install it, or correct the command"},
-		{script, "is run by no-such-interpreter, which is not there", "install no-such-interpreter"},
-		{garbage, "exec format error", "it is no program for this system"},
-		{"hidden", "is not in PATH, but in that of your login shell: " + hidden, "acp config set agents.hidden.login_env true (or --fix)"},
-		{"hidden-agent --x", "but in that of your login shell", "give it a name: acp agents add NAME --login-env -- hidden-agent --x"},
-		{"glued", "sh -c true is not in PATH", "write the arguments apart: acp agents add --force glued -- sh -c true"},
-		{"'sh -c true'", "sh -c true is not in PATH", "leave out the quotes around the whole command: sh -c true"},
+		{script, "needs no-such-interpreter, which was not found", "install no-such-interpreter"},
+		{garbage, "exec format error", "it is not a program for this system"},
+		{"hidden", "is not in PATH, but it is in the PATH of your login shell: " + hidden, "acp config set agents.hidden.login_env true (or --fix)"},
+		{"hidden-agent --x", "but it is in the PATH of your login shell", "give it a name: acp agents add NAME --login-env -- hidden-agent --x"},
+		{"glued", "sh -c true is not in PATH", "separate the arguments: acp agents add --force glued -- sh -c true"},
+		{"'sh -c true'", "sh -c true is not in PATH", "remove the quotes around the whole command: sh -c true"},
 		{"kiro", "kiro-cli is not in PATH", "install it: see https://kiro.dev/docs/cli"},
 	} {
 		err := p.run("doctor", tc.name)
@@ -381,7 +380,7 @@ func TestDoctorUsage(t *testing.T) {
 		want string
 	}{
 		{[]string{"doctor", "gemnii"}, `did you mean "gemini"?`},
-		{[]string{"doctor", "--all", "gemini"}, "leave the names out"},
+		{[]string{"doctor", "--all", "gemini"}, "leave out the names"},
 		{[]string{"doctor", "--timeout", "-1s"}, "is negative"},
 	} {
 		if err := p.run(tc.args...); exitcode.Of(err) != exitcode.Usage || !strings.Contains(err.Error(), tc.want) {

@@ -27,21 +27,23 @@ import (
 	"github.com/goacp/acp/jsonrpc"
 )
 
-// Bounds of what is kept and waited for.
+// The bounds of an examination.
 const (
 	maxStderr    = 16 << 10         // bytes
 	maxMore      = 8                // lines
-	maxServers   = 64               // MCP servers that are told of
-	sessionLimit = 30 * time.Second // for session/new and session/delete
-	closeGrace   = 2 * time.Second  // for an agent to end when its input ends
-	survivorWait = 2 * time.Second  // for what an agent has started to be gone
-	slowStart    = 5 * time.Second  // what is worth telling
+	maxServers   = 64               // MCP servers that are listed
+	sessionLimit = 30 * time.Second // for session/new and session/delete together
+	closeGrace   = 2 * time.Second  // for an agent to exit after its input has ended
+	survivorWait = 2 * time.Second  // for the processes that an agent has started to exit
+	slowStart    = 5 * time.Second  // a start that takes longer is reported as slow
 )
 
-// marker is the environment variable by which what an agent has started is found.
+// marker is the environment variable that identifies the agent's process and everything it starts:
+// they
+// inherit it, even if they detach from the agent.
 const marker = "ACP_DOCTOR_RUN"
 
-// A doctor looks at one agent. It belongs to one goroutine.
+// A doctor examines one agent. It belongs to one goroutine.
 type doctor struct {
 	o      *Options
 	cfg    *config.Config
@@ -51,11 +53,11 @@ type doctor struct {
 
 	stderr tail
 	noise  noise
-	login  []string // environment of the login shell, once it is known
+	login  []string // environment of the login shell; nil until it is needed
 }
 
-// run makes all checks, in order, up to the first after which the others have no
-// meaning.
+// run makes all checks in order, up to the first failure after which the others would be
+// meaningless.
 func (d *doctor) run(ctx context.Context) {
 	if d.agent.Builtin {
 		d.runBuiltIn(ctx)
@@ -67,18 +69,18 @@ func (d *doctor) run(ctx context.Context) {
 	run := rand.Text()
 	conn, started := d.connect(ctx, run, 0)
 	if conn == nil && ctx.Err() == nil && d.agent.Protocol == 0 && started {
-		conn = d.again(ctx, run)
+		conn = d.tryVersion1(ctx, run)
 	}
-	d.tellNoise()
+	d.reportNoise()
 	if conn != nil {
 		d.examine(ctx, conn)
 		d.end(conn)
 	}
-	d.tellSurvivors(run)
-	d.tellStderr()
+	d.endSurvivors(run)
+	d.reportStderr()
 }
 
-// found looks for the program, and for the one that its first line names.
+// found reports whether the program is installed, and, if it is a script, its interpreter.
 func (d *doctor) found(ctx context.Context) bool {
 	env := d.agent.Environ()
 	if d.agent.LoginEnv {
@@ -89,30 +91,34 @@ func (d *doctor) found(ctx context.Context) bool {
 		dir = d.o.App.Cwd
 	}
 	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
-		d.report.add(check{Name: "directory", Status: bad, Detail: dir + " is not there", Cure: "set agents." + d.agent.Name + ".dir to a directory"})
+		d.report.addCheck(check{Name: "directory", Status: bad, Detail: dir + " does not exist", Cure: "set agents." + d.agent.Name + ".dir to a directory"})
 		return false
 	}
 	path, err := roster.LookPath(d.agent.Command, dir, env)
 	switch {
 	case errors.Is(err, os.ErrPermission):
-		d.report.add(check{Name: "found", Status: bad, Detail: path + " cannot be run: it is not executable, or its directory is closed", Cure: "chmod +x " + roster.Quote(path)})
+		d.report.addCheck(check{Name: "found", Status: bad, Detail: path + " cannot be run: it is not executable, or its directory is not accessible", Cure: "chmod +x " + roster.Quote(path)})
 		return false
 	case err != nil:
 		d.notFound(ctx, dir)
 		return false
 	}
-	d.report.add(check{Name: "found", Status: good, Detail: path})
+	d.report.addCheck(check{Name: "found", Status: good, Detail: path})
 	return d.interpreter(ctx, path, env)
 }
 
+// notFound reports a program that is not in PATH, with the most likely cure: editors and desktop
+// sessions often lack the PATH of the login shell, and a command with its arguments is often quoted
+// as
+// one word.
 func (d *doctor) notFound(ctx context.Context, dir string) {
 	c := check{Name: "found", Status: bad, Detail: fmt.Sprintf("%s is not in PATH", d.agent.Command)}
 	switch {
 	case strings.ContainsAny(d.agent.Command, "/"+string(filepath.Separator)):
-		c.Detail = d.agent.Command + " is not there"
+		c.Detail = d.agent.Command + " does not exist"
 	case !d.agent.LoginEnv:
 		if path, err := roster.LookPath(d.agent.Command, dir, d.loginEnv(ctx)); err == nil {
-			c.Detail = fmt.Sprintf("%s is not in PATH, but in that of your login shell: %s", d.agent.Command, path)
+			c.Detail = fmt.Sprintf("%s is not in PATH, but it is in the PATH of your login shell: %s", d.agent.Command, path)
 			c.key, c.value = "login_env", true
 			c.Cure = cureBySetting(d.agent, "login_env", true)
 		}
@@ -121,18 +127,19 @@ func (d *doctor) notFound(ctx context.Context, dir string) {
 	switch {
 	case c.Cure != "":
 	case words != nil && d.agent.Source == roster.SourceCommand:
-		c.Cure = "leave out the quotes around the whole command: " + roster.Join(words)
+		c.Cure = "remove the quotes around the whole command: " + roster.Join(words)
 	case words != nil:
-		c.Cure = "write the arguments apart: acp agents add --force " + roster.Quote(d.agent.Name) + " -- " + roster.Join(words)
+		c.Cure = "separate the arguments: acp agents add --force " + roster.Quote(d.agent.Name) + " -- " + roster.Join(words)
 	case d.agent.Install != "":
 		c.Cure = "install it: " + d.agent.Install
 	default:
 		c.Cure = "install it, or correct the command"
 	}
-	d.report.add(c)
+	d.report.addCheck(c)
 }
 
-// loginEnv returns the environment of the login shell, or nothing.
+// loginEnv returns the environment of the login shell, or nothing if it cannot be had. The shell is
+// run at most once.
 func (d *doctor) loginEnv(ctx context.Context) []string {
 	if d.login == nil {
 		d.login = []string{}
@@ -143,7 +150,9 @@ func (d *doctor) loginEnv(ctx context.Context) []string {
 	return d.login
 }
 
-// interpreter looks for the program that runs a script.
+// interpreter reports whether the interpreter of a script is installed. It is true for anything
+// that is
+// not a script.
 func (d *doctor) interpreter(ctx context.Context, path string, env []string) bool {
 	name := interpreterOf(path)
 	if name == "" || runtime.GOOS == "windows" {
@@ -152,19 +161,19 @@ func (d *doctor) interpreter(ctx context.Context, path string, env []string) boo
 	if _, err := roster.LookPath(name, "/", env); err == nil {
 		return true
 	}
-	c := check{Name: "interpreter", Status: bad, Detail: fmt.Sprintf("%s is run by %s, which is not there", path, name), Cure: "install " + filepath.Base(name)}
+	c := check{Name: "interpreter", Status: bad, Detail: fmt.Sprintf("%s needs %s, which was not found", path, name), Cure: "install " + filepath.Base(name)}
 	if !d.agent.LoginEnv && !strings.Contains(name, "/") {
 		if found, err := roster.LookPath(name, "/", d.loginEnv(ctx)); err == nil {
-			c.Detail += " in PATH, but in that of your login shell: " + found
+			c.Detail += " in PATH, but it is in the PATH of your login shell: " + found
 			c.key, c.value, c.Cure = "login_env", true, cureBySetting(d.agent, "login_env", true)
 		}
 	}
-	d.report.add(c)
+	d.report.addCheck(c)
 	return false
 }
 
-// interpreterOf returns the program that the first line of a script names, "" if it
-// is no script: of /usr/bin/env what that looks up.
+// interpreterOf returns the program that the first line of a script names, or "" for
+// anything else. For /usr/bin/env it returns the program that env looks up.
 func interpreterOf(path string) string {
 	f, err := os.Open(path)
 	if err != nil {
@@ -188,12 +197,12 @@ func interpreterOf(path string) string {
 	return parts[0]
 }
 
-// connect starts the agent and agrees on a version, at most the given one; 0 is any.
-// started tells whether there was a process.
+// connect starts the agent and negotiates a version, at most highest; 0 means any.
+// started reports whether the process could be started, even if it then failed.
 func (d *doctor) connect(ctx context.Context, run string, highest int) (conn *acp.ClientConn, started bool) {
 	t, err := launch.Transport(d.agent, launch.Options{Dir: d.o.App.Cwd, Env: map[string]string{marker: run}, Stderr: &d.stderr})
 	if err != nil {
-		d.report.add(check{Name: "address", Status: bad, Detail: oneLine(err)})
+		d.report.addCheck(check{Name: "address", Status: bad, Detail: oneLine(err)})
 		return nil, false
 	}
 	if command, ok := t.(*acp.CommandTransport); ok {
@@ -202,10 +211,10 @@ func (d *doctor) connect(ctx context.Context, run string, highest int) (conn *ac
 	client := &acp.Client{
 		Info:       acp.Implementation{Name: "acp", Title: "acp doctor", Version: d.o.App.Version},
 		MinVersion: d.agent.Protocol, MaxVersion: d.agent.Protocol,
-		// Which ways to log in there are depends on what the client can do.
+		// Agents offer terminal logins only to clients that support them.
 		TerminalAuth: true,
-		// Closing waits for the process as long as it takes to end it.
-		Engine: jsonrpc.Settings{Diagnose: d.noise.take, Grace: 3 * closeGrace},
+		// Close must wait long enough for the process to be terminated after closeGrace.
+		Engine: jsonrpc.Settings{Diagnose: d.noise.record, Grace: 3 * closeGrace},
 	}
 	if highest > 0 {
 		client.MinVersion, client.MaxVersion = highest, highest
@@ -223,7 +232,7 @@ func (d *doctor) connect(ctx context.Context, run string, highest int) (conn *ac
 	begin := time.Now()
 	conn, err = client.Connect(limited, t)
 	took := time.Since(begin)
-	if err != nil && known.Protocol == 1 && limited.Err() == nil { // it is not what it was
+	if err != nil && known.Protocol == 1 && limited.Err() == nil { // the agent may have been updated since
 		known, client.FirstVersion = remembered.Agent{}, 0
 		begin = time.Now()
 		conn, err = client.Connect(limited, t)
@@ -233,7 +242,7 @@ func (d *doctor) connect(ctx context.Context, run string, highest int) (conn *ac
 		d.started(conn, took, highest > 0, known)
 		if highest == 0 && d.agent.Protocol == 0 && conn.Version() == 1 {
 			info := roster.Introduced(conn.Agent())
-			// A report is worth as much without it.
+			// Remembering is an optimization; the report is complete without it.
 			_ = memory.Learn(key, known, remembered.Agent{Protocol: 1, NoFiles: known.NoFiles, Name: info.Name, Version: info.Version})
 		}
 		return conn, true
@@ -242,14 +251,16 @@ func (d *doctor) connect(ctx context.Context, run string, highest int) (conn *ac
 		return nil, true
 	}
 	if highest > 0 {
-		return nil, true // what went wrong was told before
+		return nil, true // the first attempt was reported already
 	}
 	return nil, d.failed(limited, err)
 }
 
-// again tries version 1, where asking for the highest one has not worked.
-func (d *doctor) again(ctx context.Context, run string) *acp.ClientConn {
-	c := d.report.find("initialize")
+// tryVersion1 tries version 1 after asking for the highest version has failed: some agents reject
+// an
+// unknown version instead of answering with one that they support.
+func (d *doctor) tryVersion1(ctx context.Context, run string) *acp.ClientConn {
+	c := d.report.checkNamed("initialize")
 	if c == nil || c.Cure != "" {
 		return nil
 	}
@@ -259,17 +270,18 @@ func (d *doctor) again(ctx context.Context, run string) *acp.ClientConn {
 	}
 	c.Status, c.key, c.value = odd, "protocol", 1
 	c.Cure = cureBySetting(d.agent, "protocol", 1)
-	c.Detail = line("works when only version 1 is spoken; otherwise: " + c.Detail)
+	c.Detail = line("works if acp speaks only version 1; otherwise: " + c.Detail)
 	return conn
 }
 
+// started reports a connection that works. again means that an earlier attempt has been reported.
 func (d *doctor) started(conn *acp.ClientConn, took time.Duration, again bool, known remembered.Agent) {
 	if !again {
 		c := check{Name: "starts", Status: good, Detail: "in " + round(took).String()}
 		if took >= slowStart {
 			c.Status, c.Cure = odd, slowCure(d.agent, conn.Version())
 		}
-		d.report.add(c)
+		d.report.addCheck(c)
 	}
 	info := roster.Introduced(conn.Agent())
 	d.report.Version = conn.Version()
@@ -279,38 +291,38 @@ func (d *doctor) started(conn *acp.ClientConn, took time.Duration, again bool, k
 		name = info.Title + " (" + name + ")"
 	}
 	if name == "" {
-		name = "an agent that does not say its name"
+		name = "an agent that does not report its name"
 	}
-	if c := d.report.find("initialize"); c == nil {
-		d.report.add(check{Name: "initialize", Status: good, Detail: fmt.Sprintf("%s, protocol version %d", name, conn.Version())})
+	if c := d.report.checkNamed("initialize"); c == nil {
+		d.report.addCheck(check{Name: "initialize", Status: good, Detail: fmt.Sprintf("%s, protocol version %d", name, conn.Version())})
 	}
 	if !again && conn.Version() == 1 && d.agent.Protocol == 0 && !d.agent.Builtin {
-		detail := "it speaks version 1 only and was started twice to find that out; acp remembers that for 30 days; to spare it: "
+		detail := "the agent speaks version 1 only and was started twice to find that out; acp remembers this for 30 days; to set it permanently: "
 		if known.Protocol == 1 {
-			detail = "it speaks version 1 only, as acp remembers since " + known.Learned.Local().Format(time.DateOnly) + "; to settle that: "
+			detail = "the agent speaks version 1 only, as acp found out on " + known.Learned.Local().Format(time.DateOnly) + "; to set it permanently: "
 		}
-		d.report.add(check{Name: "protocol", Status: fact, Detail: detail + setting(d.agent, "protocol", 1)})
+		d.report.addCheck(check{Name: "protocol", Status: fact, Detail: detail + setting(d.agent, "protocol", 1)})
 	}
 }
 
-// runners are programs that look for a newer version of a program before they run it.
+// runners are package runners, which look for a newer version of a program before they run it.
 var runners = []string{"npx", "uvx", "bunx", "pnpx", "pipx"}
 
-// slowCure says what can be done about a slow start.
+// slowCure returns the advice on a slow start.
 func slowCure(agent roster.Agent, version int) string {
 	name := strings.ToLower(filepath.Base(agent.Command))
 	name = strings.TrimSuffix(strings.TrimSuffix(name, ".exe"), ".cmd")
 	switch {
 	case slices.Contains(runners, name):
-		return name + " looks for a newer version first; install the program instead"
+		return name + " looks for a newer version at every start; install the program instead"
 	case version == 1 && agent.Protocol == 0:
-		return "it was started twice, since it speaks version 1 only: " + setting(agent, "protocol", 1)
+		return "the agent was started twice because it speaks version 1 only: " + setting(agent, "protocol", 1)
 	}
-	return "the program itself takes this long; timeouts.slow says after what time that is told"
+	return "the program itself takes this long; the setting timeouts.slow is the time after which acp reports a slow start"
 }
 
-// failed tells why the agent could not be connected to, and whether it was started
-// at all.
+// failed reports why the connection could not be established, with a cure if the cause is a
+// common one. It returns whether the agent was started at all.
 func (d *doctor) failed(ctx context.Context, err error) (started bool) {
 	var exit *process.ExitError
 	var pe *exec.Error
@@ -319,102 +331,106 @@ func (d *doctor) failed(ctx context.Context, err error) (started bool) {
 	c := check{Name: "initialize", Status: bad, Detail: oneLine(err)}
 	switch {
 	case d.agent.URL != "" && errors.As(err, new(*net.OpError)):
-		c.Name, c.Cure = "reached", "is the agent running, and does it listen at "+line(d.agent.URL)+"?"
-		d.report.add(c)
+		c.Name, c.Cure = "reached", "check that the agent is running and listens at "+line(d.agent.URL)
+		d.report.addCheck(c)
 		return false
 	case errors.As(err, &pe), errors.Is(err, os.ErrPermission), errors.Is(err, os.ErrNotExist), strings.Contains(err.Error(), "exec format error"):
 		c.Name = "starts"
 		if strings.Contains(err.Error(), "exec format error") {
-			c.Cure = "it is no program for this system, or a script without a first line such as #!/bin/sh"
+			c.Cure = "it is not a program for this system, or it is a script without a first line such as #!/bin/sh"
 		}
-		d.report.add(c)
+		d.report.addCheck(c)
 		return false
 	case launch.Speaks(first) != "":
 		c.Detail, c.Cure = "it "+launch.Speaks(first), "start it as an agent: look for a flag such as --acp or --stdio in its help"
 	case timeout && first == "":
-		c.Detail = fmt.Sprintf("no answer within %s, nothing was written", d.limit)
-		c.Cure = "is it started to speak ACP? look for a flag such as --acp in its help, or give it more time: --timeout"
+		c.Detail = fmt.Sprintf("no answer and no output within %s", d.limit)
+		c.Cure = "check that the command makes it speak ACP: look for a flag such as --acp in its help; or give it more time with --timeout"
 	case timeout:
 		c.Detail = fmt.Sprintf("no answer within %s", d.limit)
-		c.Cure = "it writes to standard output, but no answer: look for a flag such as --acp in its help"
+		c.Cure = "it writes to standard output, but not an answer: look for a flag such as --acp in its help"
 	case errors.As(err, &exit):
 		c.Name = "runs"
 		c.Detail = fmt.Sprintf("it exited with status %d before it answered", exit.Code)
 		if exit.Signal != "" {
-			c.Detail = fmt.Sprintf("it was ended by %s before it answered", exit.Signal)
+			c.Detail = fmt.Sprintf("it was terminated by %s before it answered", exit.Signal)
 		}
 		c.More = lastLines(exit.Stderr)
 		c.Cure = "run it by hand to see why: " + d.agent.CommandLine()
-		d.stderr.told = true
+		d.stderr.shown = true
 	case errors.Is(err, jsonrpc.ErrClosed):
 		c.Name = "runs"
-		c.Detail = "it ended without an answer and without an error"
-		c.Cure = "is it started to speak ACP? look for a flag such as --acp in its help"
+		c.Detail = "it exited without an answer and without an error"
+		c.Cure = "check that the command makes it speak ACP: look for a flag such as --acp in its help"
 	default:
 		if said, ok := errors.AsType[*jsonrpc.Error](err); ok {
 			c.Detail = fmt.Sprintf("it answered with the error %d: %s", said.Code, said.Message)
 		}
 	}
 	if d.agent.Older != nil {
-		c.More = append(c.More, fmt.Sprintf("an older version is started otherwise: acp agents add %s -- %s", d.agent.Name, roster.Join(d.agent.Older)))
+		c.More = append(c.More, fmt.Sprintf("an older version needs another command: acp agents add %s -- %s", d.agent.Name, roster.Join(d.agent.Older)))
 	}
-	d.report.add(c)
+	d.report.addCheck(c)
 	return true
 }
 
-// end closes the connection and tells whether the agent ends by itself.
+// end closes the connection and reports whether the agent exits by itself.
 func (d *doctor) end(conn *acp.ClientConn) {
 	begin := time.Now()
 	_ = conn.Close() // it never fails
 	took := time.Since(begin)
 	if took < closeGrace {
-		d.report.add(check{Name: "ends", Status: good, Detail: "in " + round(took).String() + " when its input ends"})
+		d.report.addCheck(check{Name: "ends", Status: good, Detail: "in " + round(took).String() + " when its input ends"})
 		return
 	}
-	d.report.add(check{
-		Name: "ends", Status: odd, Detail: fmt.Sprintf("not within %s when its input ends; it was terminated", closeGrace),
-		Cure: "nothing is left running; tell the agent's authors",
+	d.report.addCheck(check{
+		Name: "ends", Status: odd, Detail: fmt.Sprintf("it did not exit within %s after its input ended and was terminated", closeGrace),
+		Cure: "nothing is left running; report it to the agent's authors",
 	})
 }
 
-// tellNoise tells what was written to standard output that is no message.
-func (d *doctor) tellNoise() {
+// reportNoise reports what the agent has written to standard output besides valid messages.
+func (d *doctor) reportNoise() {
 	lines, n, unread := d.noise.lines()
 	if unread > 0 {
 		detail := "a message was too large or nested too deeply to be read"
 		if unread > 1 {
 			detail = fmt.Sprintf("%d messages were too large or nested too deeply to be read", unread)
 		}
-		d.report.add(check{Name: "output", Status: odd, Detail: detail, Cure: "they are skipped; tell the agent's authors"})
+		d.report.addCheck(check{Name: "output", Status: odd, Detail: detail, Cure: "acp ignores this; report it to the agent's authors"})
 	}
 	if n == 0 {
 		return
 	}
-	detail := "a line on standard output is no message"
+	detail := "a line on standard output is not a message"
 	if n > 1 {
-		detail = fmt.Sprintf("%d lines on standard output are no messages", n)
+		detail = fmt.Sprintf("%d lines on standard output are not messages", n)
 	}
-	d.report.add(check{
+	d.report.addCheck(check{
 		Name: "output", Status: odd, Detail: detail, More: lines,
-		Cure: "they are skipped; look for a flag that makes it quiet",
+		Cure: "acp ignores this; look for a flag that makes the agent quiet",
 	})
 }
 
-// tellStderr tells what was written to standard error, if something is wrong.
-func (d *doctor) tellStderr() {
+// reportStderr shows the end of standard error if a check has failed. Without a failure it would
+// only
+// distract, because many agents log there.
+func (d *doctor) reportStderr() {
 	wrong := false
 	for _, c := range d.report.Checks {
 		wrong = wrong || c.Status == bad
 	}
 	text := d.stderr.text()
-	if !wrong || d.stderr.told || strings.TrimSpace(text) == "" {
+	if !wrong || d.stderr.shown || strings.TrimSpace(text) == "" {
 		return
 	}
-	d.report.add(check{Name: "stderr", Status: fact, Detail: "the last it wrote to standard error", More: lastLines(text)})
+	d.report.addCheck(check{Name: "stderr", Status: fact, Detail: "the end of its standard error", More: lastLines(text)})
 }
 
-// tellSurvivors looks for processes that the agent has left, and ends them.
-func (d *doctor) tellSurvivors(run string) {
+// endSurvivors looks for processes that have outlived the agent, and kills them. It polls, because
+// they
+// are not children of this process and so cannot be waited for.
+func (d *doctor) endSurvivors(run string) {
 	deadline := time.Now().Add(survivorWait)
 	left, err := survivors(run)
 	for err == nil && len(left) > 0 && time.Now().Before(deadline) {
@@ -426,7 +442,7 @@ func (d *doctor) tellSurvivors(run string) {
 		return
 	}
 	if len(left) == 0 {
-		d.report.add(check{Name: "survivors", Status: good, Detail: "none"})
+		d.report.addCheck(check{Name: "survivors", Status: good, Detail: "none"})
 		return
 	}
 	var more []string
@@ -436,16 +452,17 @@ func (d *doctor) tellSurvivors(run string) {
 			_ = proc.Kill() // it may have ended meanwhile
 		}
 	}
-	d.report.add(check{
-		Name: "survivors", Status: odd, Detail: fmt.Sprintf("%d processes were left behind; they were ended", len(left)),
-		More: clipLines(more), Cure: "the agent leaves processes running that it has cut loose; tell its authors",
+	d.report.addCheck(check{
+		Name: "survivors", Status: odd, Detail: fmt.Sprintf("%d processes were left running; acp has ended them", len(left)),
+		More: clipLines(more), Cure: "the agent leaves detached processes running; report it to its authors",
 	})
 }
 
 func oneLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }
 
-// lastLines returns the end of standard error, and before it the line that says what has failed,
-// if it is further up.
+// lastLines returns the last lines of standard error. If the line with the actual error is further
+// up, as
+// in a stack trace, it comes first.
 func lastLines(s string) []string {
 	var out []string
 	for l := range strings.Lines(s) {
@@ -461,6 +478,7 @@ func lastLines(s string) []string {
 	return append([]string{why, "…"}, end[min(2, len(end)):]...)
 }
 
+// clipLines returns the first maxMore lines and, if there are more, their number.
 func clipLines(lines []string) []string {
 	if n := len(lines) - maxMore; n > 0 {
 		return append(lines[:maxMore:maxMore], fmt.Sprintf("… %d more", n))
@@ -468,12 +486,12 @@ func clipLines(lines []string) []string {
 	return lines
 }
 
-// A tail keeps the last of what is written to it. Its methods may be called from any
+// A tail keeps the last maxStderr bytes written to it. Its methods may be called from any
 // goroutine.
 type tail struct {
-	mu   sync.Mutex
-	data []byte
-	told bool // it was shown already
+	mu    sync.Mutex
+	data  []byte
+	shown bool // a check shows it already
 }
 
 // Write keeps the last bytes. It never fails.
@@ -493,14 +511,15 @@ func (t *tail) text() string {
 	return string(t.data)
 }
 
-// noise keeps the first lines that are no messages, and counts what could not be read. Its methods may be called from
-// any goroutine.
+// noise keeps the first lines that are not messages, and counts the messages that could not be
+// read. Its
+// methods may be called from any goroutine.
 type noise struct {
 	mu      sync.Mutex
 	kept    []string
 	n       int
 	unread  int
-	foreign func() // called when the first line is of another protocol, so that nobody waits for more
+	foreign func() // called if the first line belongs to another protocol: waiting is then pointless
 }
 
 func (n *noise) watch(foreign func()) {
@@ -509,7 +528,8 @@ func (n *noise) watch(foreign func()) {
 	n.foreign = foreign
 }
 
-func (n *noise) take(e jsonrpc.Event) {
+// record is the Diagnose hook of the connection.
+func (n *noise) record(e jsonrpc.Event) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	switch e.Kind {

@@ -24,7 +24,7 @@ func TestRules(t *testing.T) {
 		{"built-in", roster.Agent{Builtin: true}, 2, []string{"*"}, good, "obeys"},
 		{"version 2", roster.Agent{}, 2, nil, fact, "rules about files and commands cannot hold this agent: in version 2"},
 		{"version 2, with rules", roster.Agent{}, 2, []string{"path:**/.env"}, odd, "rules about files and commands cannot hold this agent: in version 2"},
-		{"version 1", roster.Agent{}, 1, []string{"path:**/.env"}, fact, "by itself"},
+		{"version 1", roster.Agent{}, 1, []string{"path:**/.env"}, fact, "in what it does itself"},
 		{"version 1, no files", roster.Agent{NoFiles: true}, 1, []string{"path:**/.env"}, odd, "rules about files cannot hold this agent"},
 		{"broken rules", roster.Agent{}, 1, []string{"nonsense:x"}, bad, "nonsense"},
 	} {
@@ -36,7 +36,7 @@ func TestRules(t *testing.T) {
 			}
 			d := &doctor{o: &Options{App: a}, agent: tt.agent, report: new(report)}
 			d.rules(conn)
-			c := d.report.find("rules")
+			c := d.report.checkNamed("rules")
 			if c == nil || c.Status != tt.status || !strings.Contains(c.Detail, tt.want) {
 				t.Errorf("%+v", c)
 			}

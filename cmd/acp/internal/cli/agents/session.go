@@ -16,14 +16,14 @@ import (
 	"github.com/goacp/acp/jsonrpc"
 )
 
-// examine looks at what the agent can do and opens a session.
+// examine reports what the agent can do, and opens a session.
 func (d *doctor) examine(ctx context.Context, conn *acp.ClientConn) {
 	d.capabilities(conn)
 	d.rules(conn)
 	d.session(ctx, conn)
 }
 
-// capabilities tells what the agent says it can do.
+// capabilities reports what the agent advertises.
 func (d *doctor) capabilities(conn *acp.ClientConn) {
 	caps := conn.Capabilities()
 	can := []string{}
@@ -38,7 +38,7 @@ func (d *doctor) capabilities(conn *acp.ClientConn) {
 		add(&can, "load", v1.LoadSession)
 		add(&can, "resume", s.Resume != nil)
 		add(&can, "close", s.Close != nil)
-	} else if caps.Session != nil { // which has them all in version 2
+	} else if caps.Session != nil { // in version 2 these are mandatory
 		can = append(can, "list", "resume", "close")
 	}
 	if s := caps.Session; s != nil {
@@ -52,38 +52,39 @@ func (d *doctor) capabilities(conn *acp.ClientConn) {
 		add(&can, "further directories", s.AdditionalDirectories != nil)
 		add(&can, "set title", s.Title != nil)
 	}
-	d.report.add(check{Name: "capabilities", Status: fact, Detail: orNone(can)})
-	d.report.add(check{Name: "mcp", Status: fact, Detail: mcp.OffersOf(conn).String()})
+	d.report.addCheck(check{Name: "capabilities", Status: fact, Detail: orNone(can)})
+	d.report.addCheck(check{Name: "mcp", Status: fact, Detail: mcp.OffersOf(conn).String()})
 	d.servers(conn)
 }
 
-// servers tells how the agent would get each of the MCP servers that sessions are to have. None of
-// them is started.
+// servers reports how the agent would reach each MCP server of its sessions. It starts none of
+// them,
+// because a server may be slow or ask for a login.
 func (d *doctor) servers(conn *acp.ClientConn) {
 	servers, err := d.o.App.MCP()
 	if err != nil {
-		d.report.add(check{Name: "mcp server", Status: bad, Detail: oneLine(err), Cure: "no session is opened until it is corrected"})
+		d.report.addCheck(check{Name: "mcp server", Status: bad, Detail: oneLine(err), Cure: "acp opens no session until this is corrected"})
 		return
 	}
 	for i, r := range mcp.Routes(servers, mcp.OffersOf(conn), mcp.Options{Agent: d.agent.Name, Dir: d.o.App.Cwd}) {
 		if i == maxServers {
-			d.report.add(check{Name: "mcp server", Status: fact, Detail: fmt.Sprintf("… %d more", len(servers)-i)})
+			d.report.addCheck(check{Name: "mcp server", Status: fact, Detail: fmt.Sprintf("… %d more", len(servers)-i)})
 			return
 		}
 		s := r.Server
-		c := check{Name: "mcp server", Status: good, Detail: fmt.Sprintf("%s (%s): taken as it is, by %s", s.Name, s.Source, r.Via)}
+		c := check{Name: "mcp server", Status: good, Detail: fmt.Sprintf("%s (%s): supported directly, by %s", s.Name, s.Source, r.Via)}
 		switch {
 		case r.Err != nil:
 			c.Status, c.Detail = bad, fmt.Sprintf("%s (%s) cannot be used: %s", s.Name, s.Source, oneLine(r.Err))
-			c.Cure = "no session is opened with it: correct it, or turn it off: " + turnOff(s)
+			c.Cure = "acp opens no session with it; correct it, or turn it off: " + turnOff(s)
 		case r.Bridged():
 			c.Detail = fmt.Sprintf("%s (%s): bridged from %s to %s", s.Name, s.Source, s.Type, r.Via)
 		}
-		d.report.add(c)
+		d.report.addCheck(c)
 	}
 }
 
-// turnOff says how to do without a server.
+// turnOff returns the command that disables a server, or the flag to leave out.
 func turnOff(s mcp.Server) string {
 	if s.Source == mcp.SourceFlag {
 		return "leave out --mcp " + roster.Quote(s.Name+"=…")
@@ -98,7 +99,7 @@ func orNone(list []string) string {
 	return strings.Join(list, ", ")
 }
 
-// methods names the ways to log in.
+// methods lists the login methods, at most maxMore of them.
 func methods(conn *acp.ClientConn) []string {
 	var out []string
 	for _, m := range conn.AuthMethods() {
@@ -114,11 +115,13 @@ func methods(conn *acp.ClientConn) []string {
 	return clipLines(out)
 }
 
-// session opens a session and removes it again where that can be.
+// session opens a session and deletes it again if the agent supports that. It has no MCP servers:
+// what
+// fails then is the agent itself.
 func (d *doctor) session(ctx context.Context, conn *acp.ClientConn) {
 	ways := methods(conn)
 	if len(ways) > 0 {
-		d.report.add(check{Name: "logins", Status: fact, Detail: strings.Join(ways, ", ")})
+		d.report.addCheck(check{Name: "logins", Status: fact, Detail: strings.Join(ways, ", ")})
 	}
 	limited, cancel := context.WithTimeout(ctx, min(sessionLimit, d.limit))
 	defer cancel()
@@ -132,37 +135,37 @@ func (d *doctor) session(ctx context.Context, conn *acp.ClientConn) {
 		if took >= slowStart {
 			c.Status, c.Cure = odd, "each new session takes this long; the agent may wait for the network or its MCP servers"
 		}
-		d.report.add(c)
+		d.report.addCheck(c)
 	case errors.Is(err, jsonrpc.ErrAuthRequired):
-		c := check{Name: "session/new", Status: bad, Detail: "it wants a login first", Cure: "acp auth login " + roster.Quote(d.agent.Name)}
+		c := check{Name: "session/new", Status: bad, Detail: "it requires a login", Cure: "acp auth login " + roster.Quote(d.agent.Name)}
 		if len(ways) == 0 {
-			c.Cure = "it does not say how: log in with its own program"
+			c.Cure = "it offers no login method: log in with its own program"
 		}
-		d.report.add(c)
+		d.report.addCheck(c)
 		return
 	case limited.Err() != nil && ctx.Err() == nil:
-		d.report.add(check{
+		d.report.addCheck(check{
 			Name: "session/new", Status: bad, Detail: fmt.Sprintf("no answer within %s", min(sessionLimit, d.limit)),
-			Cure: "see what it writes to standard error; it may wait for a login or for the network",
+			Cure: "see its standard error; it may be waiting for a login or for the network",
 		})
 		return
 	case said != nil:
 		c := check{Name: "session/new", Status: bad, Detail: fmt.Sprintf("it answered with the error %d: %s", said.Code, said.Message)}
 		if len(ways) > 0 {
-			c.Cure = "it may want a login: acp auth login " + roster.Quote(d.agent.Name)
+			c.Cure = "it may require a login: acp auth login " + roster.Quote(d.agent.Name)
 		}
-		d.report.add(c)
+		d.report.addCheck(c)
 		return
 	default:
-		d.report.add(check{Name: "session/new", Status: bad, Detail: oneLine(err), Cure: "see what it writes to standard error"})
+		d.report.addCheck(check{Name: "session/new", Status: bad, Detail: oneLine(err), Cure: "see its standard error"})
 		return
 	}
 	if err := conn.Delete(limited, s.ID()); err != nil && !errors.Is(err, errors.ErrUnsupported) {
-		d.report.add(check{Name: "session/delete", Status: odd, Detail: oneLine(err)})
+		d.report.addCheck(check{Name: "session/delete", Status: odd, Detail: oneLine(err)})
 	}
 }
 
-// sessionDetail names what can be chosen in a session.
+// sessionDetail reports how long opening took, and the names of the session's options.
 func sessionDetail(s *acp.ClientSession, took time.Duration) string {
 	var names []string
 	for _, o := range s.Options() {
@@ -179,15 +182,15 @@ func sessionDetail(s *acp.ClientSession, took time.Duration) string {
 func (d *doctor) runBuiltIn(ctx context.Context) {
 	agent, err := d.o.App.BuiltIn(ctx)
 	if err != nil {
-		d.report.add(check{Name: "starts", Status: bad, Detail: oneLine(err)})
+		d.report.addCheck(check{Name: "starts", Status: bad, Detail: oneLine(err)})
 		return
 	}
 	transport := acp.InProcess(agent)
-	defer func() { _ = transport.Wait() }() // what failed is seen at this end
+	defer func() { _ = transport.Wait() }() // a failure shows at this end of the connection
 	client := &acp.Client{Info: acp.Implementation{Name: "acp", Title: "acp doctor", Version: d.o.App.Version}}
 	conn, err := client.Connect(ctx, transport)
 	if err != nil {
-		d.report.add(check{Name: "initialize", Status: bad, Detail: oneLine(err)})
+		d.report.addCheck(check{Name: "initialize", Status: bad, Detail: oneLine(err)})
 		return
 	}
 	d.started(conn, 0, true, remembered.Agent{})

@@ -7,13 +7,15 @@ import (
 	"strconv"
 )
 
-// A survivor is a process that an agent has left.
+// A survivor is a process that has outlived the agent which started it.
 type survivor struct {
 	pid     int
 	command string
 }
 
-// survivors returns the processes that have the marker of a run in their environment.
+// survivors returns the processes that have the marker of a run in their environment. They are
+// found
+// there because a process that has detached itself has no other tie to the agent.
 func survivors(run string) ([]survivor, error) {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
@@ -28,11 +30,11 @@ func survivors(run string) ([]survivor, error) {
 		}
 		env, err := os.ReadFile(filepath.Join("/proc", e.Name(), "environ"))
 		if err != nil || !bytes.Contains(env, want) {
-			continue // it has ended, or is somebody else's
+			continue // it has exited, or belongs to another user
 		}
 		line, err := os.ReadFile(filepath.Join("/proc", e.Name(), "cmdline"))
 		if err != nil || len(line) == 0 {
-			continue // it is ending
+			continue // it is exiting
 		}
 		out = append(out, survivor{pid, string(bytes.ReplaceAll(bytes.TrimRight(line, "\x00"), []byte{0}, []byte{' '}))})
 	}

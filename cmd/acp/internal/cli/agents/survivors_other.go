@@ -4,11 +4,11 @@ package agents
 
 import "errors"
 
-// A survivor is a process that an agent has left.
+// A survivor is a process that has outlived the agent which started it.
 type survivor struct {
 	pid     int
 	command string
 }
 
-// survivors cannot look into the environment of processes here.
+// survivors is not supported here: the environment of other processes cannot be read.
 func survivors(string) ([]survivor, error) { return nil, errors.ErrUnsupported }

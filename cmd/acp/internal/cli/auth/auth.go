@@ -1,4 +1,6 @@
-// Package auth is the command acp auth: how agents know who uses them.
+// Package auth is the command acp auth: it logs in to agents and out of them. Credentials are the
+// agents' own; acp neither sees nor stores them. How each kind of login works is package backend's
+// business.
 package auth
 
 import (
@@ -32,16 +34,16 @@ const (
 	verbLogout = "logout"
 )
 
-// Options are what the command is told to do.
+// Options are the flags and arguments of the command.
 type Options struct {
 	App    *app.App
 	Verb   string // status, login or logout
-	Agent  string // by name or command line; "" is the default
-	Method string // the id of a way to log in; "" is to be chosen
+	Agent  string // name or command line; "" means the default agent
+	Method string // the id of a login method; "" means that the user chooses
 	JSON   bool
 }
 
-// NewCommand returns the command; runF, if not nil, runs in place of it.
+// NewCommand returns the command. If runF is not nil, it is called instead of the command itself.
 func NewCommand(a *app.App, runF func(context.Context, *Options) error) *cobra.Command {
 	o := &Options{App: a}
 	run := func(verb string) func(*cobra.Command, []string) error {
@@ -58,14 +60,15 @@ func NewCommand(a *app.App, runF func(context.Context, *Options) error) *cobra.C
 	}
 	cmd := &cobra.Command{
 		Use: "auth", Short: "Log in to agents and out of them",
-		Long: `Agents may want to know who uses them. They name ways to log in: by themselves, perhaps
-with a browser; with variables in their environment; or with a program in a terminal.
+		Long: `Some agents require a login. Each offers one or more methods: the agent logs in itself,
+perhaps with a browser; it reads variables in its environment; or it runs a program in
+your terminal.
 
-A conversation that needs a login makes one by itself where that needs nobody or where
-the user can be asked.`,
+You rarely need these commands: when a conversation requires a login, acp logs in on its
+own if no input is needed, and otherwise asks you if it can.`,
 	}
 	status := &cobra.Command{
-		Use: "status [AGENT]", Short: "Say how to log in, and whether that is needed",
+		Use: "status [AGENT]", Short: "Show whether a login is needed, and the login methods",
 		Args: cobra.MaximumNArgs(1), RunE: run(verbStatus),
 	}
 	status.Flags().BoolVar(&o.JSON, "json", false, "print one JSON object")
@@ -73,7 +76,7 @@ the user can be asked.`,
 		Use: "login [AGENT]", Short: "Log in to an agent",
 		Args: cobra.MaximumNArgs(1), RunE: run(verbLogin),
 	}
-	login.Flags().StringVar(&o.Method, "method", "", "log in by the way with this `ID`: see acp auth status")
+	login.Flags().StringVar(&o.Method, "method", "", "log in by the method `ID`: see acp auth status")
 	logout := &cobra.Command{
 		Use: "logout [AGENT]", Short: "Log out of an agent",
 		Args: cobra.MaximumNArgs(1), RunE: run(verbLogout),
@@ -99,7 +102,8 @@ func (o *Options) run(ctx context.Context) (err error) {
 	if a.InTerminal && a.OutTerminal && inOK && outOK {
 		front.RunInTerminal = func(ctx context.Context, cmd *exec.Cmd) error { return pty.Run(ctx, cmd, in, out) }
 	} else if o.Verb == verbStatus {
-		// Agents tell such ways only to those who say they have a terminal; none is run here.
+		// Agents offer terminal logins only to clients that have a terminal. Status runs none of
+		// them.
 		front.RunInTerminal = func(context.Context, *exec.Cmd) error { return errors.ErrUnsupported }
 	}
 	if o.Verb == verbLogin {
@@ -116,7 +120,7 @@ func (o *Options) run(ctx context.Context) (err error) {
 	case verbLogout:
 		if err := h.Logout(ctx); err != nil {
 			if errors.Is(err, errors.ErrUnsupported) {
-				return fmt.Errorf("%s has no way to log out", agent.Name)
+				return fmt.Errorf("%s does not support logging out", agent.Name)
 			}
 			return err
 		}
@@ -126,8 +130,11 @@ func (o *Options) run(ctx context.Context) (err error) {
 	return o.status(ctx, h, agent.Name)
 }
 
-// leaveBrowsers returns the additions to the environment of an agent that is started for a login only:
-// a browser that the agent opens, or a key agent that it starts, belongs to the user and outlives it.
+// leaveBrowsers returns env without the mark that makes acp end everything the agent has started.
+// An
+// agent that is started only to log in may open a browser or a key agent; those belong to the user
+// and
+// must outlive it.
 func leaveBrowsers(env map[string]string) map[string]string {
 	out := map[string]string{process.MarkVar: process.NoMark}
 	for k, v := range env {
@@ -138,13 +145,16 @@ func leaveBrowsers(env map[string]string) map[string]string {
 	return out
 }
 
+// login logs in by the method of --method, of the agent's settings, the only one there is, or the
+// one
+// that the user chooses.
 func (o *Options) login(ctx context.Context, h *backend.Host) error {
 	methods := h.Conn().AuthMethods()
 	name := safetext.Line(h.Agent().Name, 100)
 	id := acp.AuthMethodID(o.Method)
 	switch {
 	case len(methods) == 0:
-		return fmt.Errorf("%s names no way to log in", name)
+		return fmt.Errorf("%s offers no login method", name)
 	case id == "" && h.Agent().Auth != "":
 		id = acp.AuthMethodID(h.Agent().Auth)
 	case id == "" && len(methods) == 1:
@@ -157,11 +167,11 @@ func (o *Options) login(ctx context.Context, h *backend.Host) error {
 	}
 	known := slices.ContainsFunc(methods, func(m acp.AuthMethod) bool { return backend.Describe(m).ID == id })
 	if !known {
-		return exitcode.Errorf(exitcode.Usage, "%s has no way to log in that is called %q: see acp auth status %s", name, id, name)
+		return exitcode.Errorf(exitcode.Usage, "%s has no login method %q: see acp auth status %s", name, id, name)
 	}
 	if err := h.Login(ctx, id); err != nil {
 		if wants, ok := errors.AsType[*backend.AuthError](err); ok && wants.Reason != "" {
-			return exitcode.Errorf(exitcode.Auth, "%s cannot be logged in to by %s: %s", name, safetext.Line(string(id), 100), wants.Reason)
+			return exitcode.Errorf(exitcode.Auth, "cannot log in to %s by %s: %s", name, safetext.Line(string(id), 100), wants.Reason)
 		}
 		return err
 	}
@@ -169,7 +179,7 @@ func (o *Options) login(ctx context.Context, h *backend.Host) error {
 	return nil
 }
 
-// choose asks which of several ways is to be used.
+// choose asks the user which of several methods to use.
 func (o *Options) choose(methods []acp.AuthMethod) (acp.AuthMethodID, error) {
 	a := o.App
 	var ids []string
@@ -177,7 +187,7 @@ func (o *Options) choose(methods []acp.AuthMethod) (acp.AuthMethodID, error) {
 		ids = append(ids, safetext.Line(string(backend.Describe(m).ID), 60))
 	}
 	if !a.InTerminal || !a.ErrTerminal {
-		return "", exitcode.Errorf(exitcode.Usage, "there are several ways to log in; choose with --method: %s", strings.Join(ids, ", "))
+		return "", exitcode.Errorf(exitcode.Usage, "there are several login methods; choose one with --method: %s", strings.Join(ids, ", "))
 	}
 	for i, m := range methods {
 		d := backend.Describe(m)
@@ -193,27 +203,28 @@ func (o *Options) choose(methods []acp.AuthMethod) (acp.AuthMethodID, error) {
 		return backend.Describe(methods[i]).ID, nil
 	}
 	if err != nil || line == "" {
-		return "", exitcode.Errorf(exitcode.Cancelled, "no way to log in was chosen")
+		return "", exitcode.Errorf(exitcode.Cancelled, "no login method was chosen")
 	}
-	return "", exitcode.Errorf(exitcode.Usage, "there is no way %q", line)
+	return "", exitcode.Errorf(exitcode.Usage, "there is no login method %q", line)
 }
 
-// A Status is what acp auth status --json prints. Members are only ever added.
+// A Status is what acp auth status --json prints. Members may be added, but never change.
 type Status struct {
-	Agent    string `json:"agent"` // as it was named
+	Agent    string `json:"agent"` // the name by which the user chose it
 	Name     string `json:"name,omitempty"`
 	Version  string `json:"version,omitempty"`
 	Protocol int    `json:"protocol"`
-	// State is authenticated, unauthenticated, not_required or unknown, as the agent tells. Of an
-	// agent that does not tell it is unauthenticated or not_required, as it lets a session be opened.
+	// State is what the agent reports: authenticated, unauthenticated, not_required or unknown.
+	// For an agent that cannot report it, acp opens a session: if that is refused, State is
+	// unauthenticated, and otherwise not_required.
 	State    string    `json:"state"`
 	Accounts []Account `json:"accounts"`
 	Methods  []Method  `json:"methods"`
-	// Error is why nothing is known, or "".
+	// Error is the reason why the state is not known, or "".
 	Error string `json:"error,omitempty"`
 }
 
-// An Account is who is logged in.
+// An Account is an account that is logged in.
 type Account struct {
 	Label        string `json:"label"`
 	Name         string `json:"name,omitempty"`
@@ -222,14 +233,14 @@ type Account struct {
 	Active       *bool  `json:"active,omitempty"`
 }
 
-// A Method is a way to log in.
+// A Method is a login method.
 type Method struct {
 	ID          string   `json:"id"`
 	Kind        string   `json:"kind"`
 	Name        string   `json:"name"`
 	Description string   `json:"description,omitempty"`
 	Variables   []string `json:"variables,omitempty"`
-	Missing     []string `json:"missing,omitempty"` // variables that are not set
+	Missing     []string `json:"missing,omitempty"` // required variables that are not set
 	Link        string   `json:"link,omitempty"`
 }
 
@@ -279,8 +290,9 @@ func (o *Options) status(ctx context.Context, h *backend.Host, agent string) err
 	return nil
 }
 
-// state finds out whether somebody is logged in. An agent that does not tell is asked for a
-// session, which is closed again.
+// state finds out whether a user is logged in. If the agent cannot report that, state opens a
+// session
+// and deletes or closes it again.
 func (o *Options) state(ctx context.Context, h *backend.Host, st *Status) {
 	conn := h.Conn()
 	st.State = string(acp.AuthStateUnknown)
@@ -306,7 +318,7 @@ func (o *Options) state(ctx context.Context, h *backend.Host, st *Status) {
 	case err != nil:
 		st.Error = safetext.Line(err.Error(), 300)
 	default:
-		st.State = string(acp.AuthStateNotRequired) // any more, perhaps
+		st.State = string(acp.AuthStateNotRequired) // or the user is logged in already
 		if s.Delete(ctx) != nil {
 			_ = s.Close(ctx)
 		}

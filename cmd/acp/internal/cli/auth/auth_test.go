@@ -14,7 +14,6 @@ import (
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/cmd/acp/internal/app"
 	"github.com/goacp/acp/cmd/acp/internal/exitcode"
-	"github.com/goacp/acp/internal/leaktest"
 	"github.com/goacp/acp/jsonrpc"
 )
 
@@ -27,7 +26,7 @@ var openBrowser func(context.Context, *acp.AgentConn, acp.AuthMethodID) error
 func TestMain(m *testing.M) {
 	words := os.Getenv(role)
 	if words == "" {
-		leaktest.Main(m)
+		os.Exit(m.Run())
 	}
 	loggedIn := false
 	a := acp.Agent{
@@ -137,9 +136,9 @@ func TestLogin(t *testing.T) {
 	}{
 		{"shut", []string{"login"}, "by key\n", exitcode.Done, ""},
 		{"shut two", []string{"login", "--method", "other"}, "by other\n", exitcode.Done, ""},
-		{"shut two", []string{"login"}, "", exitcode.Usage, "choose with --method: key, other"},
-		{"shut", []string{"login", "--method", "none"}, "", exitcode.Usage, `called "none"`},
-		{"bare open", []string{"login"}, "", exitcode.Failed, "names no way to log in"},
+		{"shut two", []string{"login"}, "", exitcode.Usage, "choose one with --method: key, other"},
+		{"shut", []string{"login", "--method", "none"}, "", exitcode.Usage, `no login method "none"`},
+		{"bare open", []string{"login"}, "", exitcode.Failed, "offers no login method"},
 		{"shut logout", []string{"logout"}, "logged out of", exitcode.Done, ""},
 	} {
 		out, err := run(t, tt.words, tt.args...)

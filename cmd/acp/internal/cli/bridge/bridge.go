@@ -1,5 +1,8 @@
-// Package bridge is the command acp bridge: an agent for clients of the other version of the
-// protocol.
+// Package bridge is the command acp bridge: it serves an agent to clients that speak the other
+// version
+// of the protocol. The translation is [acp.Bridge]'s; this package starts the agent, remembers
+// which
+// version it speaks, and turns failures into exit statuses. It serves one client.
 package bridge
 
 import (
@@ -22,21 +25,22 @@ import (
 	"github.com/goacp/acp/cmd/acp/internal/safetext"
 )
 
-// Options are what the command is told to do.
+// Options are the flags and arguments of the command.
 type Options struct {
 	App   *app.App
-	Agent string   // name or command line; "" is the one the settings say
-	Argv  []string // the command of the agent, in place of Agent
-	// ClientProtocol is the only version that is spoken with the client; 0 is either.
+	Agent string   // name or command line; "" means the agent of the settings
+	Argv  []string // the agent's command, instead of Agent
+	// ClientProtocol is the only version that the bridge speaks with the client; 0 means either.
 	ClientProtocol int
-	// AgentProtocol is the only version that is spoken with the agent; 0 is what the settings say of
-	// it, or else the client's if the agent speaks that.
+	// AgentProtocol is the only version that the bridge speaks with the agent. 0 means the version
+	// in
+	// the agent's settings, or else the client's version if the agent speaks it.
 	AgentProtocol int
-	// Client is the way to the client; nil is standard input and output.
+	// Client is the transport to the client; nil means standard input and output.
 	Client acp.Transport
 }
 
-// NewCommand returns the command; runF, if not nil, runs in place of it.
+// NewCommand returns the command. If runF is not nil, it is called instead of [Run].
 func NewCommand(a *app.App, runF func(context.Context, *Options) error) *cobra.Command {
 	o := &Options{App: a}
 	client, agent := "", ""
@@ -46,16 +50,16 @@ func NewCommand(a *app.App, runF func(context.Context, *Options) error) *cobra.C
 		Long: `Start an agent and serve it on standard input and output to clients of either version
 of the protocol, whichever version the agent speaks. With an agent that speaks both,
 the bridge uses the client's version, unless --agent-protocol says otherwise. Have your
-editor start "acp bridge NAME" in place of the agent. The agent's standard error
-appears on that of the bridge.
+editor start "acp bridge NAME" instead of the agent. The bridge passes on the agent's
+standard error.
 
-The bridge ends when the client leaves (status 0) or the agent does (status 6). If the
-agent cannot be used, the client receives an error that says why, and the status is
-6, 7 or 8.`,
+The bridge ends when the client disconnects (status 0) or the agent exits (status 6). If
+the agent cannot be used, the client receives an error that gives the reason, and the
+status is 6, 7 or 8.`,
 		Example: `  acp bridge gemini
   acp bridge --protocol 1 -- my-agent --acp`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := o.arguments(cmd, args, client, agent); err != nil {
+			if err := o.parseArguments(cmd, args, client, agent); err != nil {
 				return err
 			}
 			if runF != nil {
@@ -69,7 +73,8 @@ agent cannot be used, the client receives an error that says why, and the status
 	return cmd
 }
 
-func (o *Options) arguments(cmd *cobra.Command, args []string, client, agent string) error {
+// parseArguments reads the agent and the versions.
+func (o *Options) parseArguments(cmd *cobra.Command, args []string, client, agent string) error {
 	var err error
 	if o.Agent, o.Argv, err = app.Named(cmd, args, "agent"); err != nil {
 		return err
@@ -81,19 +86,21 @@ func (o *Options) arguments(cmd *cobra.Command, args []string, client, agent str
 	return err
 }
 
-// version reads the value of a flag; 0 is either version.
+// version parses the value of a flag; 0 means either version.
 func version(flag, value string) (int, error) {
 	if value == "auto" {
 		return 0, nil
 	}
 	n, err := strconv.Atoi(value)
 	if err != nil || n < 1 || n > 2 {
-		return 0, exitcode.Errorf(exitcode.Usage, "%s %q: it is 1, 2 or auto", flag, value)
+		return 0, exitcode.Errorf(exitcode.Usage, "%s %q: the version must be 1, 2 or auto", flag, value)
 	}
 	return n, nil
 }
 
-// Run serves one client.
+// Run starts the agent when the client initializes, and serves that client until it disconnects or
+// the
+// agent exits.
 func Run(ctx context.Context, o *Options) error {
 	a := o.App
 	cfg, err := a.Config()
@@ -114,7 +121,7 @@ func Run(ctx context.Context, o *Options) error {
 			return err
 		}
 	}
-	// That is found before a client waits for it.
+	// A missing program is reported at once, not only when a client has connected.
 	if _, err := roster.LookPath(agent.Command, a.Cwd, agent.Environ()); err != nil && agent.Command != "" && !agent.LoginEnv {
 		return launch.NoProgram(agent.Name, agent.Command, err)
 	}
@@ -152,8 +159,10 @@ func Run(ctx context.Context, o *Options) error {
 	return exitcode.Errorf(exitcode.Agent, "bridge to %s: %w", name, err)
 }
 
-// connect reaches the agent by dial. One that is known to speak version 1 only is asked for that first,
-// and so started once; what it turns out to speak is remembered.
+// connect connects to the agent by dial. If the agent is known to speak version 1 only, that
+// version is
+// asked for first, because a refused version costs a second start. The version that the agent turns
+// out to speak is remembered.
 func (o *Options) connect(ctx context.Context, cfg *config.Config, agent roster.Agent, client *acp.Client, dial func() (*acp.ClientConn, error)) (*acp.ClientConn, error) {
 	if agent.Builtin || agent.Protocol != 0 {
 		return dial()
@@ -173,37 +182,39 @@ func (o *Options) connect(ctx context.Context, cfg *config.Config, agent roster.
 	}
 	info := roster.Introduced(conn.Agent())
 	now := remembered.Agent{NoFiles: known.NoFiles, Name: info.Name, Version: info.Version}
-	// That an agent which was asked for version 1 answers with it says nothing new.
+	// An agent that was asked for version 1 may speak version 2 as well, so its answer proves
+	// nothing.
 	if conn.Version() == 1 && (client.FirstVersion != 1 || known.Protocol == 1) {
 		now.Protocol = 1
 	}
 	if now.Protocol == 1 || known.Protocol == 1 {
 		if err := memory.Learn(key, known, now); err != nil {
-			o.App.Logger.Warn("what the agent speaks cannot be remembered", "error", err)
+			o.App.Logger.Warn("remembering the agent's protocol version", "err", err)
 		}
 	}
 	return conn, nil
 }
 
-// unusable is why the agent cannot be used, which the client is told too: as the agent has put it, if
-// it has answered.
+// unusable is the reason why the agent cannot be used. The client receives it as the answer to
+// initialize: the agent's own error if it has answered with one, and otherwise the text of the
+// reason.
 type unusable struct{ error }
 
 // Unwrap returns the error below.
 func (e *unusable) Unwrap() error { return e.error }
 
-// As makes it a [*jsonrpc.Error], the client's answer.
+// As converts it to the [*jsonrpc.Error] that the client receives.
 func (e *unusable) As(target any) bool {
 	answer, ok := target.(**jsonrpc.Error)
 	if !ok {
 		return false
 	}
 	if _, answered := errors.AsType[*jsonrpc.Error](e.error); answered {
-		return false // which is found below
+		return false // errors.As continues with the wrapped error, which is the agent's
 	}
-	*answer = jsonrpc.Errorf(jsonrpc.CodeInternalError, "%s", safetext.Line(e.Error(), maxTold))
+	*answer = jsonrpc.Errorf(jsonrpc.CodeInternalError, "%s", safetext.Line(e.Error(), maxReason))
 	return true
 }
 
-// maxTold bounds what the client is told, in cells.
-const maxTold = 1000
+// maxReason bounds the text of the reason that the client receives, in cells.
+const maxReason = 1000

@@ -1,4 +1,5 @@
-// Package chat is the command acp chat.
+// Package chat is the command acp chat: a conversation on the terminal. It chooses the agent, the
+// session and the interface, which is package tui's screen or package plain's lines.
 package chat
 
 import (
@@ -13,36 +14,37 @@ import (
 	"github.com/goacp/acp/cmd/acp/internal/app"
 	"github.com/goacp/acp/cmd/acp/internal/exitcode"
 	"github.com/goacp/acp/cmd/acp/internal/roster"
+	"github.com/goacp/acp/cmd/acp/internal/store"
 	"github.com/goacp/acp/cmd/acp/internal/ui/plain"
 	"github.com/goacp/acp/cmd/acp/internal/ui/tui"
 )
 
-// Options are what the command is told to do.
+// Options are the flags and arguments of the command.
 type Options struct {
 	App *app.App
-	// Agent is a name or command line, "" the one the settings say; Command is
-	// given instead of it after "--".
+	// Agent is a name or command line; "" means the agent of the settings. Command is the
+	// agent's command after "--", instead of Agent.
 	Agent   string
 	Command []string
-	// Session is the session to continue, whole or its beginning; Continue
-	// takes the latest in this directory.
+	// Session is the id of the session to continue, or its beginning. Continue
+	// means the latest session in this directory.
 	Session  string
 	Continue bool
-	// Prompt is sent at once, unless it is "".
+	// Prompt is sent at once unless it is "".
 	Prompt string
 	NoBell bool
 }
 
-const about = `Opens a conversation with an agent on the whole terminal: ? shows all keys.
+const about = `Open a full-screen conversation with an agent. Press ? to see all keys.
 
-AGENT is the name of an agent (acp agents list) or a command line in one word;
-without it the agent is that of --agent or of the settings, else the built-in one.
-A command line can also follow --.
+AGENT is the name of an agent (see acp agents list) or a quoted command line. You can
+also write the agent's command after --. Without either, acp uses the agent of --agent
+or of the settings, and otherwise the built-in one.
 
-Without a terminal, with TERM=dumb, or with --plain, the conversation is held line
-by line.`
+With --plain, with TERM=dumb or without a terminal, the conversation takes place line by
+line.`
 
-// NewCommand returns the command. runF runs it; nil means [Run].
+// NewCommand returns the command. If runF is not nil, it is called instead of [Run].
 func NewCommand(a *app.App, runF func(context.Context, *Options) error) *cobra.Command {
 	o := &Options{App: a}
 	cmd := &cobra.Command{
@@ -54,7 +56,7 @@ func NewCommand(a *app.App, runF func(context.Context, *Options) error) *cobra.C
   acp chat --continue
   acp chat -- my-agent --acp`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := o.take(args, cmd.ArgsLenAtDash()); err != nil {
+			if err := o.parseArguments(args, cmd.ArgsLenAtDash()); err != nil {
 				return exitcode.With(exitcode.Usage, err)
 			}
 			if runF != nil {
@@ -66,36 +68,40 @@ func NewCommand(a *app.App, runF func(context.Context, *Options) error) *cobra.C
 	f := cmd.Flags()
 	f.StringVarP(&o.Session, "session", "s", "", "continue the session `ID`, which may be abbreviated")
 	f.BoolVarP(&o.Continue, "continue", "c", false, "continue the latest session in this directory")
-	f.StringVarP(&o.Prompt, "prompt", "p", "", "send `TEXT` at once")
+	f.StringVarP(&o.Prompt, "prompt", "p", "", "send `TEXT` as the first prompt")
 	f.BoolVar(&o.NoBell, "no-bell", false, "do not ring the bell when the agent needs you and the terminal has lost focus")
 	return cmd
 }
 
-// take reads the arguments; dash is how many come before "--", or negative.
-func (o *Options) take(args []string, dash int) error {
+// parseArguments reads the arguments. dash is the number of arguments before "--", or negative
+// without
+// one.
+func (o *Options) parseArguments(args []string, dash int) error {
 	o.Agent, o.Command = "", nil
 	names := args
 	if dash >= 0 {
 		names, o.Command = args[:dash], args[dash:]
 		if len(o.Command) == 0 {
-			return errors.New("no command after --")
+			return errors.New("the agent's command is missing after --")
 		}
 	}
 	switch {
 	case len(names) > 1:
-		return fmt.Errorf("more than one agent: %q; text to send goes to --prompt, a command line after --", names)
+		return fmt.Errorf("more than one agent: %q; use --prompt to send text, and -- before a command", names)
 	case len(names) == 1 && o.Command != nil:
-		return fmt.Errorf("both an agent (%s) and a command after --", names[0])
+		return fmt.Errorf("both %s and the command after -- name an agent; leave one out", names[0])
 	case len(names) == 1:
 		o.Agent = names[0]
 	}
 	if o.Session != "" && o.Continue {
-		return errors.New("--session and --continue are two answers to one question")
+		return errors.New("--session and --continue cannot be combined")
 	}
 	return nil
 }
 
-// Run holds the conversation.
+// Run holds the conversation, on a screen if the terminal and the settings allow it, and returns
+// when
+// the user leaves.
 func Run(ctx context.Context, o *Options) error {
 	a := o.App
 	cfg, err := a.Config()
@@ -106,10 +112,7 @@ func Run(ctx context.Context, o *Options) error {
 	if err != nil {
 		return err
 	}
-	var id acp.SessionID // none for a new session
-	if o.Session != "" || o.Continue {
-		id, err = a.Earlier(ctx, agent, o.Session)
-	}
+	id, err := o.session(ctx, agent)
 	if err != nil {
 		return err
 	}
@@ -125,4 +128,40 @@ func (o *Options) agent() (roster.Agent, error) {
 		agent.Title = o.Command[0]
 	}
 	return agent, err
+}
+
+// session returns the session to continue, or "" for a new one.
+func (o *Options) session(ctx context.Context, agent roster.Agent) (acp.SessionID, error) {
+	if o.Session == "" && !o.Continue {
+		return "", nil
+	}
+	s, err := o.App.Store(ctx)
+	if err != nil {
+		return "", err
+	}
+	if s == nil {
+		if o.Continue {
+			return "", exitcode.Errorf(exitcode.Usage, "--continue: conversations are not stored, so there is no latest one; use --session ID")
+		}
+		return acp.SessionID(o.Session), nil
+	}
+	if o.Continue {
+		found, err := s.List(ctx, store.Query{Agent: agent.Name, Cwd: o.App.Cwd, Limit: 1})
+		if err != nil {
+			return "", fmt.Errorf("looking for the latest session: %w", err)
+		}
+		if len(found) == 0 {
+			return "", fmt.Errorf("there is no session with %s in %s to continue", agent.Name, o.App.Cwd)
+		}
+		return acp.SessionID(found[0].Conversation), nil
+	}
+	found, err := s.Find(ctx, agent.Name, o.Session)
+	switch {
+	case err == nil:
+		return acp.SessionID(found.Conversation), nil
+	case errors.Is(err, store.ErrNotFound):
+		// The agent may still know it.
+		return acp.SessionID(o.Session), nil
+	}
+	return "", fmt.Errorf("session %s: %w", o.Session, err)
 }

@@ -24,9 +24,9 @@ func TestArguments(t *testing.T) {
 		{args: []string{"-s", "abc", "--no-bell"}, want: Options{Session: "abc", NoBell: true}},
 		{args: []string{"--", "my-agent", "--acp", "-c"}, want: Options{Command: []string{"my-agent", "--acp", "-c"}}},
 		{args: []string{"gemini", "hello"}, err: "--prompt"},
-		{args: []string{"gemini", "--", "x"}, err: "both an agent"},
-		{args: []string{"--"}, err: "no command after --"},
-		{args: []string{"-c", "-s", "x"}, err: "two answers"},
+		{args: []string{"gemini", "--", "x"}, err: "both gemini and the command after --"},
+		{args: []string{"--"}, err: "command is missing after --"},
+		{args: []string{"-c", "-s", "x"}, err: "cannot be combined"},
 	}
 	for _, tt := range tests {
 		t.Run(strings.Join(tt.args, " "), func(t *testing.T) {

@@ -14,13 +14,14 @@ import (
 	"github.com/goacp/acp/conformance"
 )
 
-// brokenCode tells what did not start from what is no peer at all and from what
-// says nothing.
+// brokenCode returns the exit status of a check in which nothing could be tried. It
+// distinguishes a program that did not start, one that does not speak the protocol, and one
+// that did not answer.
 func brokenCode(report *conformance.Report, reached error) exitcode.Code {
 	var missing *unreached
 	switch {
 	case report.Cause == conformance.CauseNoPeer:
-		return exitcode.Protocol // whatever became of it then
+		return exitcode.Protocol // even if the program has exited since
 	case errors.As(reached, &missing):
 		return exitcode.Agent
 	case report.Cause == conformance.CauseLate:
@@ -29,22 +30,26 @@ func brokenCode(report *conformance.Report, reached error) exitcode.Code {
 	return exitcode.Protocol
 }
 
-// An unreached error says why what is checked could not be started, or had ended.
+// An unreached error is the reason why the program under test could not be started, or why it
+// exited.
 type unreached struct{ err error }
 
 func (e *unreached) Error() string { return e.err.Error() }
 func (e *unreached) Unwrap() error { return e.err }
 
-// A gauge is a reader that knows how much was read of a line that has not ended.
+// A gauge is a reader that remembers the beginning and the length of the line that has not ended
+// yet. A
+// program that never ends a line would otherwise look like one that is silent. Its methods may be
+// called from any goroutine.
 type gauge struct {
 	io.ReadCloser
 
 	mu   sync.Mutex
 	n    int64
-	head []byte // its beginning
+	head []byte // the beginning of the line, at most maxHead bytes
 }
 
-// maxHead bounds what a gauge keeps, in bytes.
+// maxHead bounds the part of a line that a gauge keeps, in bytes.
 const maxHead = 40
 
 // Read implements [io.Reader].
@@ -61,7 +66,7 @@ func (g *gauge) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// unfinished describes the line, or is "" if there is none.
+// unfinished describes the unfinished line, or returns "" if there is none.
 func (g *gauge) unfinished() string {
 	if g == nil {
 		return ""
@@ -88,15 +93,17 @@ func size(n int64) string {
 	return fmt.Sprintf("%d MB", n>>20)
 }
 
-// notReached says that a client has not come in time.
+// notReached is the error for a client that has not started its agent in time.
 type notReached struct{ within time.Duration }
 
 func (e *notReached) Error() string {
-	return fmt.Sprintf("the client has started no agent in %v", e.within)
+	return fmt.Sprintf("the client has not started its agent within %v", e.within)
 }
 func (e *notReached) Unwrap() error { return context.DeadlineExceeded }
 
-// explain adds to why nothing could be checked what is known besides, and what to do.
+// explain completes the reason why nothing could be checked: with an unfinished line, the end of
+// standard
+// error, and advice.
 func (s *starter) explain(r *conformance.Report) {
 	s.mu.Lock()
 	last, g := s.last, s.gauge
@@ -107,10 +114,10 @@ func (s *starter) explain(r *conformance.Report) {
 		} else {
 			if last != nil {
 				if said := lastLine(last.StderrTail()); said != "" {
-					r.Broken += fmt.Sprintf("; the last on its standard error is %q", safetext.Line(said, 200))
+					r.Broken += fmt.Sprintf("; the last line of its standard error is %q", safetext.Line(said, 200))
 				}
 			}
-			r.Broken += "; --timeout gives it longer"
+			r.Broken += "; --timeout gives it more time"
 		}
 	}
 	if r.Side == conformance.Agent && r.Cause == conformance.CauseNoPeer {

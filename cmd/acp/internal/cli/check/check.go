@@ -1,5 +1,10 @@
-// Package check is the command acp check: it finds out whether agents, clients
-// and recorded traffic keep to the protocol.
+// Package check is the command acp check: it checks whether agents, clients and recorded
+// traffic conform to the protocol. The rules and the conversations that test them are package
+// conformance's. This package starts what is checked, judges the results against the failures
+// that the user expects, and writes the reports.
+//
+// It leaves nothing behind: programs, sockets, directories and the files that a client under
+// test writes are removed at the end, also after an interrupt.
 package check
 
 import (
@@ -19,14 +24,14 @@ import (
 	"github.com/goacp/acp/trace"
 )
 
-// Options are what the command is told to do.
+// Options are the flags and arguments of the command.
 type Options struct {
 	App   *app.App
-	Side  conformance.Side // what is checked; "" for recordings
+	Side  conformance.Side // the side to check; "" means recordings
 	Agent string           // name or command line
-	Argv  []string         // the command of what is checked, in place of Agent
+	Argv  []string         // the command to check, instead of Agent
 	Files []string         // recordings
-	Here  bool             // sessions are opened in App.Cwd, not in a directory made for the check
+	Here  bool             // open sessions in App.Cwd instead of a temporary directory
 
 	Versions     []int
 	Only, Skip   []string
@@ -36,39 +41,40 @@ type Options struct {
 	Apart        bool
 	Login        string
 	Logout       bool
-	Expect       string // file with what is known to fail
+	Expect       string // file with known failures
 
-	All                    bool // tell what is in order, too
+	All                    bool // also report rules that passed or were not seen
 	JSON                   bool
 	JUnit, SARIF, Markdown string // files for reports in other forms
-	Output                 string // recording of what is said meanwhile
+	Output                 string // file to record the traffic to
 }
 
-const long = `Check whether agents, clients and recorded traffic keep to the Agent Client
-Protocol, rule by rule. acp check rules lists the rules.
+const long = `Check whether agents, clients and recorded traffic conform to the Agent Client
+Protocol, rule by rule. To list the rules, use acp check rules.
 
-Rules have levels. Only failures of rules of level must count, and make the program end
-with status 1. Rules of level should and may are advice. Quirks are what real
-implementations do and others must cope with.
+Each rule has a level. A check fails only if a rule of level must is broken. Rules of
+level should and may are advice. Rules of level quirk describe what real implementations
+do and what others must cope with.
 
-A rule is unseen if the situation it is about did not occur. Agents are asked to do
-what needs a prompt only if --prompt gives the words, as in
---prompt permission="create a file": see acp check agent --help.
+A rule is unseen if its situation did not occur. Many rules about agents need a prompt
+that makes the agent do something; such a rule stays unseen unless you give that prompt,
+as in --prompt permission="create a file": see acp check agent --help.
 
-If the peer answers nothing but initialize on several connections in a row, the check
-stops and ends with status 1.
+If the program under test answers nothing but initialize on several connections in a
+row, the check stops with status 1.
 
-The status is 0 if no rule of level must was broken, 1 if one was, 4 after Ctrl-C, and
-6, 7 or 8 if the peer could not be started, does not speak the protocol, or says nothing.`
+The exit status is 0 if no rule of level must was broken, 1 if one was, 4 after Ctrl-C,
+6 if the program could not be started, 7 if it does not speak the protocol, and 8 if it
+does not answer.`
 
-// NewCommand returns the command; runF, if not nil, runs in place of its verbs.
+// NewCommand returns the command. If runF is not nil, it is called instead of [Run].
 func NewCommand(a *app.App, runF func(context.Context, *Options) error) *cobra.Command {
 	if runF == nil {
 		runF = Run
 	}
 	cmd := &cobra.Command{
 		Use:   "check",
-		Short: "Check whether an agent, a client or a recording keeps to the protocol",
+		Short: "Check whether an agent, a client or a recording conforms to the protocol",
 		Long:  long,
 		Example: `  acp check agent -- my-agent --acp
   acp check client -- my-client --agent {agent}
@@ -89,16 +95,16 @@ func newAgent(a *app.App, runF func(context.Context, *Options) error) *cobra.Com
 	cmd := &cobra.Command{
 		Use:   "agent [AGENT] [-- COMMAND ARGS…]",
 		Short: "Check an agent",
-		Long: `Start an agent, as often as needed, and check the rules for agents. Without a name or a
-command that is the agent that acp uses by default.
+		Long: `Start an agent, as often as needed, and check the rules for agents. If you name no agent,
+acp checks the default agent.
 
-What an agent does in a turn depends on the prompt. Give prompts by purpose with
---prompt PURPOSE=TEXT, where {file} stands for a file that the client has. Rules whose
-purpose has no prompt are unseen.
+What an agent does in a turn depends on the prompt. Use --prompt PURPOSE=TEXT to give the
+prompt that makes your agent do what a purpose, listed below, describes; {file} in TEXT
+stands for a file that the client has. Rules whose purpose has no prompt stay unseen.
 
-The agent starts in the current directory. Its sessions are opened in a directory made
-for the check, with a few files, which is removed at the end; with --cwd DIR the agent
-and its sessions use DIR. Every permission that the agent asks for is granted.
+The agent runs in the current directory. Its sessions use a temporary directory with a
+few files, which the check removes at the end. With --cwd DIR, the agent and its sessions
+use DIR. The check grants every permission that the agent asks for.
 
 The purposes of prompts:
 
@@ -108,15 +114,15 @@ The purposes of prompts:
   acp check agent --cwd testdata/project -- my-agent
   acp check agent --junit report.xml --expect known.txt -- my-agent`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := o.command(cmd, args); err != nil {
+			if err := o.parseCommand(cmd, args); err != nil {
 				return err
 			}
-			return run(cmd, o, runF)
+			return validateAndRun(cmd, o, runF)
 		},
 	}
-	o.flags(cmd)
+	o.addLiveFlags(cmd)
 	f := cmd.Flags()
-	f.StringArray("prompt", nil, "prompt the agent with TEXT where a rule needs PURPOSE: `PURPOSE=TEXT` (repeatable)")
+	f.StringArray("prompt", nil, "use TEXT as the prompt for the rules that need PURPOSE: `PURPOSE=TEXT` (repeatable)")
 	f.StringVar(&o.Login, "login", "", "log in with the method `ID` if the agent requires a login")
 	f.BoolVar(&o.Logout, "logout", false, "also log out and in again; this may discard stored credentials")
 	return cmd
@@ -127,30 +133,30 @@ func newClient(a *app.App, runF func(context.Context, *Options) error) *cobra.Co
 	cmd := &cobra.Command{
 		Use:   "client [-- COMMAND ARGS…]",
 		Short: "Check a client, such as an editor",
-		Long: `Play an agent to a client and check the rules for clients.
+		Long: `Act as the agent of a client and check the rules for clients.
 
-{agent} among the arguments of COMMAND, and the variable ACP_AGENT_COMMAND, stand for
-the command that the client must start as its agent. Without {agent} the check talks to
-COMMAND on its standard streams. COMMAND is started as often as needed; each time it
-must initialize, open a session and send a prompt. It is asked to write the file
-acp-check.txt in the directory of its session; the check removes the file at the end
-unless it existed before.
+Write {agent} in the arguments of COMMAND where the client expects the command of its
+agent; the variable ACP_AGENT_COMMAND contains that command, too. Without {agent}, the
+check talks to COMMAND on its standard streams. COMMAND is started as often as needed.
+Each time it must initialize, open a session and send a prompt. The check asks it to
+write the file acp-check.txt in the directory of its session, and removes that file at
+the end unless it existed before.
 
-Without COMMAND the check prints the command of the agent to configure in an editor.
-Start it there and send prompts: the check continues in their turns.`,
+Without COMMAND, the check prints a command. Configure it as an agent in your editor,
+start a conversation with it and send prompts: the check runs in their turns.`,
 		Example: `  acp check client -- my-client --agent {agent}
   acp check client`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := o.command(cmd, args); err != nil {
+			if err := o.parseCommand(cmd, args); err != nil {
 				return err
 			}
 			if o.Agent != "" {
-				return exitcode.Errorf(exitcode.Usage, "a client is given as a command: acp check client -- COMMAND")
+				return exitcode.Errorf(exitcode.Usage, "clients have no names; give the command: acp check client -- COMMAND")
 			}
-			return run(cmd, o, runF)
+			return validateAndRun(cmd, o, runF)
 		},
 	}
-	o.flags(cmd)
+	o.addLiveFlags(cmd)
 	return cmd
 }
 
@@ -159,55 +165,58 @@ func newTrace(a *app.App, runF func(context.Context, *Options) error) *cobra.Com
 	cmd := &cobra.Command{
 		Use:   "trace FILE…",
 		Short: "Check recorded traffic",
-		Long: `Check what can be seen in recordings made with acp tap: the rules that are about
-every message, for both sides. - is the standard input.`,
+		Long: `Check recordings made with acp tap. Only the rules that concern every message can be
+checked in a recording; they are checked for both sides. A FILE named - is standard
+input.`,
 		Example: `  acp check trace session.acptrace
   acp check trace --only client --json session.acptrace`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.Files = args
-			return run(cmd, o, runF)
+			return validateAndRun(cmd, o, runF)
 		},
 	}
-	o.reports(cmd)
+	o.addReportFlags(cmd)
 	return cmd
 }
 
-// flags adds the flags of what is checked live.
-func (o *Options) flags(cmd *cobra.Command) {
-	o.reports(cmd)
+// addLiveFlags adds the flags for checking a running agent or client.
+func (o *Options) addLiveFlags(cmd *cobra.Command) {
+	o.addReportFlags(cmd)
 	f := cmd.Flags()
-	f.String("protocol", "both", "check version `1|2|both` of the protocol")
-	f.BoolVar(&o.Experimental, "experimental", false, "check what only drafts have, too")
-	f.DurationVar(&o.Timeout, "timeout", conformance.DefaultTimeout, "how long a step may take")
-	f.BoolVar(&o.Apart, "apart", false, "give each rule a connection of its own")
-	f.StringVarP(&o.Output, "output", "o", "", "record what is said to `FILE`")
+	f.String("protocol", "both", "check protocol version `1|2|both`")
+	f.BoolVar(&o.Experimental, "experimental", false, "also check rules about drafts of the protocol")
+	f.DurationVar(&o.Timeout, "timeout", conformance.DefaultTimeout, "time limit for each step")
+	f.BoolVar(&o.Apart, "apart", false, "use a separate connection for each rule")
+	f.StringVarP(&o.Output, "output", "o", "", "record the traffic to `FILE`")
 	_ = cmd.RegisterFlagCompletionFunc("protocol", cobra.FixedCompletions([]string{"1", "2", "both"}, cobra.ShellCompDirectiveNoFileComp))
 }
 
-// reports adds the flags of all verbs.
-func (o *Options) reports(cmd *cobra.Command) {
+// addReportFlags adds the flags that all subcommands share.
+func (o *Options) addReportFlags(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.StringArrayVar(&o.Only, "only", nil, "check only `RULES`: an id, what it begins with, or a pattern such as 'agent/*/unknown-*' (repeatable)")
-	f.StringArrayVar(&o.Skip, "skip", nil, "leave out `RULES` (repeatable)")
-	f.StringVar(&o.Expect, "expect", "", "`FILE` with what is known to fail: a rule and the reason in a line")
+	f.StringArrayVar(&o.Only, "only", nil, "check only `RULES`: an id, the beginning of ids such as agent/initialize, or a pattern such as 'agent/*/unknown-*' (repeatable)")
+	f.StringArrayVar(&o.Skip, "skip", nil, "do not check `RULES` (repeatable)")
+	f.StringVar(&o.Expect, "expect", "", "ignore the known failures in `FILE`: a rule and a reason on each line")
 	f.BoolVar(&o.All, "all", false, "also report rules that passed or were not seen")
-	f.BoolVar(&o.JSON, "json", false, "write the report in JSON")
-	f.StringVar(&o.JUnit, "junit", "", "also write the report in JUnit's XML to `FILE`")
-	f.StringVar(&o.SARIF, "sarif", "", "also write the report in SARIF to `FILE`")
-	f.StringVar(&o.Markdown, "markdown", "", "also write the report as a table in Markdown to `FILE`")
+	f.BoolVar(&o.JSON, "json", false, "print the report as JSON")
+	f.StringVar(&o.JUnit, "junit", "", "also write the report to `FILE` as JUnit XML")
+	f.StringVar(&o.SARIF, "sarif", "", "also write the report to `FILE` as SARIF")
+	f.StringVar(&o.Markdown, "markdown", "", "also write the report to `FILE` as a Markdown table")
 	_ = cmd.RegisterFlagCompletionFunc("only", completeRules)
 	_ = cmd.RegisterFlagCompletionFunc("skip", completeRules)
 }
 
-// command reads what is to be started.
-func (o *Options) command(cmd *cobra.Command, args []string) (err error) {
+// parseCommand reads the name or the command of the program to check.
+func (o *Options) parseCommand(cmd *cobra.Command, args []string) (err error) {
 	o.Agent, o.Argv, err = app.Named(cmd, args, string(o.Side))
 	return err
 }
 
-// run looks at the flags, and runs.
-func run(cmd *cobra.Command, o *Options, runF func(context.Context, *Options) error) error {
+// validateAndRun checks the flags and calls runF. A rule that does not exist is an error here,
+// because a
+// typing mistake in --only would otherwise look like a check that passes.
+func validateAndRun(cmd *cobra.Command, o *Options, runF func(context.Context, *Options) error) error {
 	bad := func(format string, args ...any) error { return exitcode.Errorf(exitcode.Usage, format, args...) }
 	o.Here = cmd.Flags().Changed("cwd")
 	o.Versions = nil
@@ -218,11 +227,11 @@ func run(cmd *cobra.Command, o *Options, runF func(context.Context, *Options) er
 		case "both":
 			o.Versions = []int{1, 2}
 		default:
-			return bad("--protocol %s is none of 1, 2 and both", v)
+			return bad("--protocol %s: the version must be 1, 2 or both", v)
 		}
 	}
 	if o.Timeout < 0 || cmd.Flags().Changed("timeout") && o.Timeout == 0 {
-		return bad("--timeout %s is no time that something could take", o.Timeout)
+		return bad("--timeout %s: the time must be positive", o.Timeout)
 	}
 	o.Prompts = nil
 	if f := cmd.Flags().Lookup("prompt"); f != nil {
@@ -240,7 +249,7 @@ func run(cmd *cobra.Command, o *Options, runF func(context.Context, *Options) er
 	for _, list := range [][]string{o.Only, o.Skip} {
 		for _, p := range list {
 			if _, err := path.Match(p, ""); err != nil {
-				return bad("%q is no pattern of rules: %w", p, err)
+				return bad("%q is not a valid pattern: %w", p, err)
 			}
 			if !slices.ContainsFunc(conformance.Rules(), func(r *conformance.Rule) bool { return conformance.Names(p, r.ID) }) {
 				return bad("there is no rule %q: see acp check rules", p)
@@ -259,7 +268,8 @@ func run(cmd *cobra.Command, o *Options, runF func(context.Context, *Options) er
 	return runF(cmd.Context(), o)
 }
 
-// Run checks, and reports. The error is that of the worst thing found.
+// Run runs the check and writes the reports. Its error carries the exit status for the worst
+// result.
 func Run(ctx context.Context, o *Options) error {
 	known, err := o.readExpected()
 	if err != nil {
@@ -273,8 +283,9 @@ func Run(ctx context.Context, o *Options) error {
 		if err != nil {
 			return err
 		}
-		return o.tell(report, known, nil)
+		return o.writeReports(report, known, nil)
 	}
+	// Temporary files are also removed if a second interrupt exits the process.
 	dir, litter := "", new(litter)
 	if o.Side == conformance.Agent {
 		var leave func()
@@ -286,7 +297,7 @@ func Run(ctx context.Context, o *Options) error {
 	} else {
 		defer o.App.BeforeExit(litter.clear)()
 	}
-	rec, err := o.record()
+	rec, err := o.openRecording()
 	if err != nil {
 		return err
 	}
@@ -322,11 +333,13 @@ func Run(ctx context.Context, o *Options) error {
 	case err != nil:
 		return exitcode.With(exitcode.Usage, err)
 	}
-	return o.tell(report, known, reached)
+	return o.writeReports(report, known, reached)
 }
 
-// tell writes the reports and returns what they amount to.
-func (o *Options) tell(report *conformance.Report, known *expected, reached error) error {
+// writeReports writes all reports and returns the error for the exit status. On a terminal, the
+// printed
+// report ends with what the error says, so the error is then silent.
+func (o *Options) writeReports(report *conformance.Report, known *expected, reached error) error {
 	verdict := known.judge(report)
 	for _, f := range []struct {
 		name  string
@@ -346,13 +359,13 @@ func (o *Options) tell(report *conformance.Report, known *expected, reached erro
 		}
 	}
 	var err error
-	told := false // on a terminal, where it would stand twice
+	printed := false // on the terminal that also shows the error
 	switch {
 	case o.JSON:
 		err = writeJSON(o.App.Out, verdict)
 	case o.JUnit != "-" && o.SARIF != "-" && o.Markdown != "-":
 		err = o.print(verdict)
-		told = o.App.OutTerminal && o.App.ErrTerminal
+		printed = o.App.OutTerminal && o.App.ErrTerminal
 	}
 	if err != nil {
 		return fmt.Errorf("the report: %w", err)
@@ -363,22 +376,24 @@ func (o *Options) tell(report *conformance.Report, known *expected, reached erro
 		if failed := verdict.summary(); failed != "" {
 			text += "; " + failed
 		}
-		return exitcode.With(exitcode.Cancelled, &found{text, told})
+		return exitcode.With(exitcode.Cancelled, &found{text, printed})
 	case report.Broken != "":
 		return exitcode.With(brokenCode(report, reached), errors.New(report.Broken))
 	case verdict.failed():
-		return exitcode.With(exitcode.Failed, &found{verdict.summary(), told})
+		return exitcode.With(exitcode.Failed, &found{verdict.summary(), printed})
 	}
 	return nil
 }
 
-// found says that rules were broken, or that not all were tried. The report has told which.
+// found is the error of a check in which rules were broken, or that was interrupted. The report has
+// the
+// details.
 type found struct {
-	text string
-	told bool // it need not be told once more
+	text    string
+	printed bool // the user has seen it in the report
 }
 
 func (e *found) Error() string { return e.text }
 
-// Silent reports whether it was told.
-func (e *found) Silent() bool { return e.told }
+// Silent reports whether the user has seen the text already.
+func (e *found) Silent() bool { return e.printed }

@@ -201,11 +201,11 @@ func TestInterruptedReports(t *testing.T) {
 			var out bytes.Buffer
 			dir := t.TempDir()
 			o := &Options{App: &app.App{Out: &out, Cwd: dir}, Side: test.report.Side, JUnit: "j", SARIF: "s", Markdown: "m"}
-			err := o.tell(test.report, known, nil)
+			err := o.writeReports(test.report, known, nil)
 			if exitcode.Of(err) != exitcode.Cancelled || !strings.HasPrefix(err.Error(), "the check was "+test.want) || !strings.HasSuffix(err.Error(), test.fails) {
 				t.Errorf("%v", err)
 			}
-			if text := out.String(); !strings.Contains(text, "I"+test.want[1:]) || !strings.Contains(text, test.fails) || strings.Contains(text, "is kept, though") {
+			if text := out.String(); !strings.Contains(text, "I"+test.want[1:]) || !strings.Contains(text, test.fails) || strings.Contains(text, "lists it as a known failure") {
 				t.Errorf("printed\n%s", text)
 			}
 			for file, want := range map[string]string{"j": `<error message="` + test.want, "s": `"text": "` + test.want, "m": "The check was " + test.want} {
@@ -215,7 +215,7 @@ func TestInterruptedReports(t *testing.T) {
 			}
 			out.Reset()
 			o.JSON = true
-			err = o.tell(test.report, nil, nil)
+			err = o.writeReports(test.report, nil, nil)
 			if text := out.String(); exitcode.Of(err) != exitcode.Cancelled || !strings.Contains(text, `"interrupted":true`) || !strings.Contains(text, `"inOrder":false`) {
 				t.Errorf("%v\n%s", err, text)
 			}
@@ -301,7 +301,7 @@ func TestEnd(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, end, _ := strings.Cut(out.String(), "quirk    ")
-	for _, want := range []string{"1 result unseen for want of a --prompt, for: hang\n", "\n  agent/many/r7\n  and 4 more\n", "Not in order: 14 rules of level must failed"} {
+	for _, want := range []string{"1 result unseen because there is no --prompt for: hang\n", "\n  agent/many/r7\n  and 4 more\n", "Failed: 14 rules of level must failed"} {
 		if !strings.Contains(end, want) {
 			t.Errorf("without %q: %s", want, end)
 		}
@@ -321,7 +321,7 @@ func TestJudge(t *testing.T) {
 		"other version": {"agent/dispatch/unknown-request@2 x\n", true, "2 rules of level must failed"},
 		"kept": {
 			"agent/dispatch/unknown-request x\nagent/dispatch/unknown-notification@1 x\nagent/dispatch/unknown-notification@2 x\n",
-			true, "1 known failure in known passed: take it out",
+			true, "1 known failure in known passed: remove it",
 		},
 		"not seen": {"agent/prompt/cancel x\nagent/dispatch/unknown-request x\nagent/dispatch/unknown-notification x\n", false, ""},
 	} {
@@ -342,10 +342,10 @@ func TestJudge(t *testing.T) {
 func TestExpectErrors(t *testing.T) {
 	for text, want := range map[string]string{
 		"agent/none why":                                 ":1: there is no rule \"agent/none\"",
-		"\nagent/prompt/cancel":                          ":2: there is no reason behind agent/prompt/cancel",
-		"agent/prompt/cancel@3 why":                      ":1: \"3\" is no version of the protocol",
-		"agent/prompt/cancel@x why":                      ":1: \"x\" is no version of the protocol",
-		"agent/prompt/cancel a\nagent/prompt/cancel@1 b": ":2: agent/prompt/cancel is on line 1 already",
+		"\nagent/prompt/cancel":                          ":2: the reason after agent/prompt/cancel is missing",
+		"agent/prompt/cancel@3 why":                      ":1: \"3\" is not a version of the protocol",
+		"agent/prompt/cancel@x why":                      ":1: \"x\" is not a version of the protocol",
+		"agent/prompt/cancel a\nagent/prompt/cancel@1 b": ":2: agent/prompt/cancel is already on line 1",
 		strings.Repeat("#", maxExpect+1):                 "more than a megabyte",
 	} {
 		_, err := readKnown(expectFile(t, text))
@@ -370,7 +370,7 @@ func TestBroken(t *testing.T) {
 	} {
 		var out, log bytes.Buffer
 		o := &Options{App: &app.App{Out: &out, Err: &log}, Side: conformance.Agent}
-		err := o.tell(&conformance.Report{Side: conformance.Agent, Broken: text, Cause: test.cause}, nil, test.reached)
+		err := o.writeReports(&conformance.Report{Side: conformance.Agent, Broken: text, Cause: test.cause}, nil, test.reached)
 		if exitcode.Of(err) != test.want || err.Error() != text || out.Len() > 0 {
 			t.Errorf("%v: status %d, want %d; printed %q", err, exitcode.Of(err), test.want, out.String())
 		}

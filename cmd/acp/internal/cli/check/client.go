@@ -26,24 +26,28 @@ import (
 )
 
 const (
-	// placeholder is what the command of the agent is put in place of.
+	// placeholder stands for the agent's command in the arguments of a client.
 	placeholder = "{agent}"
-	// agentVar is the variable that tells a client the command of its agent.
+	// agentVar is the environment variable that contains the agent's command.
 	agentVar = "ACP_AGENT_COMMAND"
 	// ConnectCommand is the hidden command that clients start as their agent.
 	ConnectCommand = "check-connect"
 	// reachWithin is how long a client may take to start its agent.
 	reachWithin = 30 * time.Second
-	// againWithin is how long a client may take to start its agent again, at least: half of what
-	// a step may take, for a busy machine.
+	// againWithin is the minimum time that a client has to start its agent again. On a busy
+	// machine, half
+	// of the time limit for a step may be more, and then that applies.
 	againWithin = 3 * time.Second
-	// patience is how long a person may take to send a prompt.
+	// patience is how long a person may take to send the next prompt.
 	patience = 30 * time.Minute
-	// maxPending bounds the connections that wait to be used.
+	// maxPending bounds the connections that wait to be accepted; more are closed.
 	maxPending = 4
 )
 
-// checkClient checks a client.
+// checkClient checks a client. There are three ways to reach it: on its standard streams; through
+// the
+// command that replaces {agent}, which the client starts as its agent; or through an editor that a
+// person has configured. reached is the reason why there was no client, or nil.
 func (o *Options) checkClient(ctx context.Context, opt conformance.Options, rec *recording, p *progress) (r *conformance.Report, reached, err error) {
 	s := &starter{ctx: ctx, rec: rec}
 	if len(o.Argv) > 0 {
@@ -81,8 +85,8 @@ func (o *Options) checkClient(ctx context.Context, opt conformance.Options, rec 
 		if c := last.again(ctx, max(againWithin, opt.Timeout/2)); c != nil {
 			return last.peer(c, s), nil
 		}
-		// Each has a door of its own: one that is being ended may start its agent once
-		// more, and must not be taken for the next one.
+		// Every client gets its own door. A client that is being stopped may start its agent
+		// once more, and that connection must not be mistaken for the next client.
 		door, err := listen(ctx, o.App)
 		if err != nil {
 			return nil, err
@@ -94,7 +98,7 @@ func (o *Options) checkClient(ctx context.Context, opt conformance.Options, rec 
 			return nil, err
 		}
 		s.leaveAlone(proc)
-		v := &visitor{proc: proc, door: door, open: 1, end: func() { door.close(); s.end(proc) }}
+		v := &visitor{proc: proc, door: door, open: 1, end: func() { door.close(); s.stop(proc) }}
 		within := max(reachWithin, opt.Timeout)
 		ctx, cancel := context.WithTimeoutCause(ctx, within, &notReached{within})
 		defer cancel()
@@ -103,7 +107,7 @@ func (o *Options) checkClient(ctx context.Context, opt conformance.Options, rec 
 			why := s.ended(proc)()
 			v.leave()
 			if why != "" {
-				return nil, fmt.Errorf("the client has started no agent and ended: %s", why)
+				return nil, fmt.Errorf("the client exited without starting its agent: %s", why)
 			}
 			return nil, err
 		}
@@ -115,12 +119,12 @@ func (o *Options) checkClient(ctx context.Context, opt conformance.Options, rec 
 	return r, s.fault(), err
 }
 
-// visiting returns how a client is started that comes to a door.
+// visiting returns the configuration of a client whose agent connects to d.
 func visiting(cfg process.Config, d *door) process.Config {
 	var args []string
 	for i, a := range cfg.Args {
 		if a == placeholder {
-			// A client that takes the command as arguments gets it as such.
+			// {agent} as a whole argument becomes several arguments, as after "--".
 			args = append(append(args, d.command()...), cfg.Args[i+1:]...)
 			break
 		}
@@ -131,27 +135,26 @@ func visiting(cfg process.Config, d *door) process.Config {
 	return cfg
 }
 
-// A visitor is a client that was started, and may connect more than once: some
-// start their agent again to ask for an earlier version. It is ended with the last
-// of its connections.
+// A visitor is a running client, which may connect more than once: some clients start their
+// agent again to ask for an earlier version of the protocol. It is stopped when its last
+// connection is closed.
 type visitor struct {
 	proc *process.Process
 	door *door
 	end  func()
-	last net.Conn    // of its connections
-	left atomic.Bool // it has closed a connection
+	last net.Conn    // the latest connection
+	left atomic.Bool // the client has closed a connection
 	mu   sync.Mutex
-	open int // connections; none, and it is being ended
+	open int // open connections; at 0 the client is being stopped
 }
 
-// again waits for a while for a visitor that has closed its connection, and that we have not,
-// to connect once more, and returns nil if it does not. A visitor that is nil does
-// not.
+// again waits for the client to connect once more, if it has closed its connection by itself.
+// It returns nil if the client does not connect in time. v may be nil.
 func (v *visitor) again(ctx context.Context, within time.Duration) net.Conn {
 	if v == nil || !v.left.Swap(false) || !v.enter() {
 		return nil
 	}
-	// Many wait for their agent to end before they start it again.
+	// Many clients wait for their agent to exit before they start it again.
 	if half, ok := v.last.(interface{ CloseWrite() error }); ok {
 		_ = half.CloseWrite()
 	}
@@ -178,9 +181,9 @@ func (v *visitor) enter() bool {
 func (v *visitor) leave() {
 	v.mu.Lock()
 	v.open--
-	over := v.open == 0
+	last := v.open == 0
 	v.mu.Unlock()
-	if over {
+	if last {
 		v.end()
 	}
 }
@@ -193,7 +196,7 @@ func (v *visitor) peer(c net.Conn, s *starter) *conformance.Peer {
 	return peer
 }
 
-// leaving is a stream that notes that the client has closed it.
+// leaving is a stream that records when the client closes it.
 type leaving struct {
 	jsonrpc.Stream
 	v *visitor
@@ -208,8 +211,8 @@ func (l *leaving) ReadFrame() (jsonrpc.Frame, error) {
 	return f, err
 }
 
-// peerOf is the client behind a connection; end, if not nil, is called when that is
-// closed.
+// peerOf returns the client behind a connection. end, if not nil, is called when the
+// connection is closed.
 func peerOf(c net.Conn, in io.ReadCloser, end func()) *conformance.Peer {
 	if end == nil {
 		end = func() {}
@@ -221,7 +224,7 @@ func peerOf(c net.Conn, in io.ReadCloser, end func()) *conformance.Peer {
 	return peer
 }
 
-// A door is where clients' agents connect to.
+// A door is the socket that the command started by a client connects to. See [NewConnect].
 type door struct {
 	ln   net.Listener
 	dir  string
@@ -230,11 +233,11 @@ type door struct {
 	done chan struct{}
 	wait sync.WaitGroup
 
-	forget func() // ends that dir is removed at the exit of the process
+	forget func() // cancels the removal of dir at the exit of the process
 }
 
-// listen opens a socket in a directory that only the user can enter, or on Windows
-// on the loopback interface.
+// listen opens a socket in a directory that only the user can enter, or, on Windows, on the
+// loopback interface.
 func listen(ctx context.Context, a *app.App) (d *door, err error) {
 	d = &door{forget: func() {}, in: make(chan net.Conn, maxPending), done: make(chan struct{})}
 	if d.self, err = os.Executable(); err != nil {
@@ -244,7 +247,7 @@ func listen(ctx context.Context, a *app.App) (d *door, err error) {
 	if runtime.GOOS == "windows" {
 		d.ln, err = lc.Listen(ctx, "tcp", "127.0.0.1:0")
 	} else {
-		// The names of sockets are short.
+		// The path of a socket may have at most about 100 bytes, so the names are short.
 		if d.dir, err = os.MkdirTemp("", "acp"); err != nil {
 			return nil, err
 		}
@@ -254,7 +257,7 @@ func listen(ctx context.Context, a *app.App) (d *door, err error) {
 	if err != nil {
 		d.forget()
 		_ = os.RemoveAll(d.dir)
-		return nil, fmt.Errorf("a way for the client's agent: %w", err)
+		return nil, fmt.Errorf("opening a socket for the client's agent: %w", err)
 	}
 	d.wait.Go(func() {
 		for {
@@ -265,7 +268,7 @@ func listen(ctx context.Context, a *app.App) (d *door, err error) {
 			select {
 			case d.in <- c:
 			default:
-				_ = c.Close() // nobody wants that many
+				_ = c.Close() // see maxPending
 			}
 		}
 	})
@@ -290,34 +293,35 @@ func (d *door) close() {
 	d.forget()
 }
 
-// command is what a client has to start as its agent.
+// command returns the command that the client must start as its agent.
 func (d *door) command() []string { return []string{d.self, ConnectCommand, d.ln.Addr().String()} }
 
 func (d *door) line() string { return roster.Join(d.command()) }
 
-// accept waits for a connection, or for the client to end.
+// accept waits for a connection. It fails when the client exits or ctx is done.
 func (d *door) accept(ctx context.Context, ended <-chan struct{}) (net.Conn, error) {
 	select {
 	case c := <-d.in:
 		return c, nil
 	case <-ended:
 		select {
-		case c := <-d.in: // it was quick
+		case c := <-d.in: // the client connected before it exited
 			return c, nil
 		default:
-			return nil, errors.New("the client has ended without starting its agent")
+			return nil, errors.New("the client exited without starting its agent")
 		}
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
 }
 
-// NewConnect returns the hidden command that a client under test starts as its
-// agent: it joins its standard streams with the check.
+// NewConnect returns the hidden command that a client under test starts as its agent. It
+// connects its standard streams to the check, so that the check, which runs in another process,
+// acts as that agent.
 func NewConnect(a *app.App) *cobra.Command {
 	return &cobra.Command{
 		Use:    ConnectCommand + " ADDRESS",
-		Short:  "Be the agent of a client that is checked",
+		Short:  "Act as the agent of a client that is being checked",
 		Hidden: true,
 		Args:   cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -328,18 +332,18 @@ func NewConnect(a *app.App) *cobra.Command {
 			var dialer net.Dialer
 			c, err := dialer.DialContext(cmd.Context(), network, args[0])
 			if err != nil {
-				return exitcode.Errorf(exitcode.Agent, "the check is over: %w", err)
+				return exitcode.Errorf(exitcode.Agent, "the check has ended: %w", err)
 			}
 			return join(cmd.Context(), a, c)
 		},
 	}
 }
 
-// join copies both ways, until the check has closed the connection or ctx ends, as
-// when the client ends its agent by a signal.
+// join copies both ways until the check closes the connection or ctx is done, for example
+// because the client has sent its agent a signal.
 func join(ctx context.Context, a *app.App, c net.Conn) error {
 	defer context.AfterFunc(ctx, func() { _ = c.Close() })()
-	go func() { // reading the input cannot be given up: it ends with the process
+	go func() { // a blocked read cannot be cancelled: this goroutine ends with the process
 		_, _ = io.Copy(c, a.In)
 		if half, ok := c.(interface{ CloseWrite() error }); ok {
 			_ = half.CloseWrite()

@@ -12,21 +12,21 @@ import (
 	"github.com/goacp/acp/conformance"
 )
 
-// expected is what is known to fail. Nil is nothing.
+// expected is the list of known failures. A nil list is empty.
 type expected struct {
 	name  string
 	lines []*expectation
 }
 
-// An expectation is a line of such a file.
+// An expectation is one known failure.
 type expectation struct {
 	line    int
 	rule    string // an id
-	version int    // 0 is any
+	version int    // 0 means any
 	reason  string
 }
 
-// maxExpect bounds such a file, in bytes.
+// maxExpect bounds the file of --expect, in bytes.
 const maxExpect = 1 << 20
 
 // readExpected reads the file of --expect, if there is one.
@@ -37,9 +37,10 @@ func (o *Options) readExpected() (*expected, error) {
 	return readExpected(o.file(o.Expect), o.Expect)
 }
 
-// readExpected reads a file with what is known to fail, called name in errors: on
-// each line the id of a rule, with @1 or @2 behind it where it is about one version
-// of the protocol, and the reason. # begins a comment.
+// readExpected reads a file of known failures, which errors call name. Each line has the id of
+// a rule, with @1 or @2 appended if only one version of the protocol is meant, and a reason. A
+// line that begins with # is a comment. The reason is mandatory: a list without reasons only
+// grows.
 func readExpected(file, name string) (*expected, error) {
 	bad := func(line int, format string, args ...any) error {
 		return exitcode.Errorf(exitcode.Usage, "%s:%d: %w", name, line, fmt.Errorf(format, args...))
@@ -67,7 +68,7 @@ func readExpected(file, name string) (*expected, error) {
 		rule, version, ok := strings.Cut(id, "@")
 		if ok {
 			if x.version, err = strconv.Atoi(version); err != nil || x.version < 1 || x.version > 2 {
-				return nil, bad(i+1, "%q is no version of the protocol", version)
+				return nil, bad(i+1, "%q is not a version of the protocol", version)
 			}
 		}
 		x.rule = rule
@@ -75,11 +76,11 @@ func readExpected(file, name string) (*expected, error) {
 			return nil, bad(i+1, "there is no rule %q", rule)
 		}
 		if x.reason == "" {
-			return nil, bad(i+1, "there is no reason behind %s", rule)
+			return nil, bad(i+1, "the reason after %s is missing", rule)
 		}
 		for _, other := range e.lines {
 			if other.rule == x.rule && (other.version == 0 || x.version == 0 || other.version == x.version) {
-				return nil, bad(i+1, "%s is on line %d already", rule, other.line)
+				return nil, bad(i+1, "%s is already on line %d", rule, other.line)
 			}
 		}
 		e.lines = append(e.lines, x)
@@ -87,14 +88,15 @@ func readExpected(file, name string) (*expected, error) {
 	return e, nil
 }
 
-// A judgement is a report with what was known before.
+// A judgement is a report compared with the known failures.
 type judgement struct {
 	*conformance.Report
-	known map[*conformance.Result]*expectation // failures that were expected
-	fixed []*expectation                       // what was expected to fail and is kept
+	known map[*conformance.Result]*expectation // expected failures
+	fixed []*expectation                       // expected failures that passed
 	name  string                               // of the file
 }
 
+// judge compares a report with the known failures.
 func (e *expected) judge(r *conformance.Report) *judgement {
 	j := &judgement{Report: r, known: map[*conformance.Result]*expectation{}}
 	if e == nil {
@@ -115,20 +117,21 @@ func (e *expected) judge(r *conformance.Report) *judgement {
 				passed = true
 			}
 		}
-		if passed && !failed && !r.Interrupted { // it may fail in what was not tried
+		if passed && !failed && !r.Interrupted { // an interrupted check may not have reached the failure
 			j.fixed = append(j.fixed, x)
 		}
 	}
 	return j
 }
 
-// failed reports whether something of level must failed that was not expected to,
-// something was expected to fail and did not, or what is checked was given up.
+// failed reports whether the check failed: a rule of level must failed unexpectedly, a known
+// failure passed, or the program could not be checked to the end. A known failure that passes
+// counts, so that the list stays correct.
 func (j *judgement) failed() bool {
 	return j.Broken != "" || j.Mute != "" || len(j.failures()) > 0 || len(j.fixed) > 0
 }
 
-// interruption says how far a check came that was interrupted, and is "" for others.
+// interruption returns how far an interrupted check came, or "" if it was not interrupted.
 func (j *judgement) interruption() string {
 	switch done := len(j.Results); {
 	case !j.Interrupted:
@@ -142,7 +145,7 @@ func (j *judgement) interruption() string {
 	}
 }
 
-// failures returns the rules of level must that failed and were not expected to.
+// failures returns the rules of level must that failed unexpectedly.
 func (j *judgement) failures() (rules []string) {
 	for _, r := range j.Results {
 		if r.Status == conformance.Fail && r.Rule.Level == conformance.Must && j.known[r] == nil && !slices.Contains(rules, r.Rule.ID) {
@@ -152,7 +155,7 @@ func (j *judgement) failures() (rules []string) {
 	return rules
 }
 
-// summary says in a line why a check failed.
+// summary returns on one line why the check failed.
 func (j *judgement) summary() string {
 	var parts []string
 	if n := len(j.failures()); n > 0 {
@@ -163,12 +166,12 @@ func (j *judgement) summary() string {
 		if n == 1 {
 			what = "it"
 		}
-		parts = append(parts, fmt.Sprintf("%s in %s passed: take %s out", count(n, "known failure"), j.name, what))
+		parts = append(parts, fmt.Sprintf("%s in %s passed: remove %s", count(n, "known failure"), j.name, what))
 	}
 	if j.Mute != "" {
 		parts = append(parts, line(j.Mute))
 		if j.Cause == conformance.CauseLate {
-			parts = append(parts, "--timeout gives it longer")
+			parts = append(parts, "--timeout gives it more time")
 		}
 	}
 	return strings.Join(parts, "; ")

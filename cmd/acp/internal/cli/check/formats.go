@@ -15,7 +15,7 @@ func quoteJSON(s string) string {
 	return string(data)
 }
 
-// title names what was checked.
+// title returns the name of the program that was checked.
 func (j *judgement) title() string {
 	if name := strings.TrimSpace(j.Name + " " + j.Release); name != "" {
 		return line(name)
@@ -23,7 +23,7 @@ func (j *judgement) title() string {
 	return "the " + string(j.Side)
 }
 
-// caseName is the rule and the version, which make one case.
+// caseName returns the name of a test case: the rule and the version.
 func caseName(r *conformance.Result) string {
 	if r.Version == 0 {
 		return r.Rule.ID
@@ -31,7 +31,7 @@ func caseName(r *conformance.Result) string {
 	return fmt.Sprintf("%s@%d", r.Rule.ID, r.Version)
 }
 
-// evidence is what was seen, for reports that show text.
+// evidence returns a failure as text: the rule, the reason and the frames that were seen.
 func evidence(r *conformance.Result) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\n%s\n", line(r.Rule.Text), line(r.Why))
@@ -45,8 +45,9 @@ func evidence(r *conformance.Result) string {
 	return b.String()
 }
 
-// junit writes JUnit's XML: a suite for each topic, a case for each rule and
-// version. Advice that was not taken and known failures are skipped cases.
+// junit returns the report as JUnit XML: a suite for each topic, a case for each rule and
+// version. Failures of advisory rules and known failures are skipped cases, so that they do not
+// fail a build.
 func junit(j *judgement) ([]byte, error) {
 	type message struct {
 		Message string `xml:"message,attr"`
@@ -120,14 +121,14 @@ func junit(j *judgement) ([]byte, error) {
 	for _, x := range j.fixed {
 		add("known failures", &testCase{
 			Class: "known.failures", Name: x.rule, Time: "0",
-			Failure: &message{Message: fmt.Sprintf("it is kept, though %s:%d says that it fails", line(j.name), x.line)},
+			Failure: &message{Message: fmt.Sprintf("it passed, but %s:%d lists it as a known failure", line(j.name), x.line)},
 		})
 	}
 	data, err := xml.MarshalIndent(doc, "", "  ")
 	return append([]byte(xml.Header), append(data, '\n')...), err
 }
 
-// sarif writes SARIF 2.1.0: what failed, with its rule.
+// sarif returns the failures as SARIF 2.1.0, each with its rule. Known failures are suppressed.
 func sarif(j *judgement) ([]byte, error) {
 	type text struct {
 		Text string `json:"text"`
@@ -192,7 +193,7 @@ func sarif(j *judgement) ([]byte, error) {
 	return append(data, '\n'), err
 }
 
-// markdown writes a table for a README.
+// markdown returns the report as Markdown tables, for a README.
 func markdown(j *judgement) ([]byte, error) {
 	var b bytes.Buffer
 	cell := func(s string) string {

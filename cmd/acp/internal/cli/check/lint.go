@@ -15,30 +15,32 @@ import (
 )
 
 const (
-	maxExamples = 3       // of what breaks a rule
-	maxExample  = 2 << 10 // bytes of a frame that is shown
+	maxExamples = 3       // frames shown for a broken rule
+	maxExample  = 2 << 10 // bytes shown of a frame
 )
 
-// A linter checks recordings, in bounded memory.
+// A linter checks recordings. Its memory is bounded whatever their size: it counts violations, and
+// keeps
+// only the first of each rule and maxExamples frames.
 type linter struct {
 	o       *Options
-	check   *conformance.Recording // of the recording at hand, nil before the first one
+	check   *conformance.Recording // of the current connection; nil before the first one
 	rules   []*conformance.Rule
 	found   map[*conformance.Rule]*violations
 	seen    map[*conformance.Rule]bool
 	version int
 }
 
-// violations of a rule.
+// violations are the violations of one rule.
 type violations struct {
 	n     int64
 	first conformance.Finding
-	no    int64 // of the first frame, in its file
+	no    int64 // number of the first frame in its file
 	file  string
 	saw   []conformance.Seen
 }
 
-// lint checks recordings.
+// lint checks all recordings as one: a rule is broken if it is broken in any of them.
 func (o *Options) lint(ctx context.Context) (*conformance.Report, error) {
 	l := &linter{o: o, found: map[*conformance.Rule]*violations{}, seen: map[*conformance.Rule]bool{}}
 	for _, r := range conformance.Rules() {
@@ -48,14 +50,14 @@ func (o *Options) lint(ctx context.Context) (*conformance.Report, error) {
 		}
 	}
 	if len(l.rules) == 0 {
-		return nil, exitcode.Errorf(exitcode.Usage, "no rule that can be seen in recordings fits the selection")
+		return nil, exitcode.Errorf(exitcode.Usage, "none of the selected rules can be checked in a recording")
 	}
 	start := time.Now()
 	report := &conformance.Report{Name: strings.Join(o.Files, ", ")}
 	for _, name := range o.Files {
 		err := l.checkFile(ctx, name)
 		if ctx.Err() != nil && l.check != nil {
-			l.collect() // what is missing at the end may only be missing here
+			l.collect() // without ending the connection: its last answers were not read
 			report.Interrupted = true
 			break
 		}
@@ -89,10 +91,9 @@ func (o *Options) lint(ctx context.Context) (*conformance.Report, error) {
 	return report, nil
 }
 
-// checkFile checks a recording.
+// checkFile checks one recording, which may contain several connections.
 func (l *linter) checkFile(ctx context.Context, name string) error {
-	a := l.o.App
-	f, err := file.Open(ctx, file.Console{Dir: a.Cwd, In: a.In, Err: a.Err, Terminal: a.ErrTerminal}, name)
+	f, err := file.Open(ctx, l.o.App, name)
 	if err != nil {
 		return err
 	}
@@ -104,26 +105,26 @@ func (l *linter) checkFile(ctx context.Context, name string) error {
 		l.check.Cuts(f.Cuts)
 		switch {
 		case err == io.EOF:
-			l.end(f.Name)
+			l.endConnection(f.Name)
 			return nil
 		case err != nil:
 			return err
 		}
 		if p := f.Part(); p != part || l.check.Begins(rec) {
 			part = p
-			l.end(f.Name)
+			l.endConnection(f.Name)
 		}
-		l.add(f.Name, l.check.Add(rec), rec)
+		l.addFindings(f.Name, l.check.Add(rec), rec)
 	}
 }
 
-// end ends a connection.
-func (l *linter) end(name string) {
-	l.add(name, l.check.End(), nil)
+// endConnection adds the findings that only the end of a connection shows, such as missing answers.
+func (l *linter) endConnection(name string) {
+	l.addFindings(name, l.check.End(), nil)
 	l.collect()
 }
 
-// collect notes what a connection was about.
+// collect records which rules the connection has exercised, and its version.
 func (l *linter) collect() {
 	for _, r := range l.rules {
 		if !l.seen[r] && l.check.Seen(r) {
@@ -135,7 +136,8 @@ func (l *linter) collect() {
 	}
 }
 
-func (l *linter) add(name string, findings []conformance.Finding, rec *trace.Record) {
+// addFindings counts findings. rec is the record they are about, or nil at the end of a connection.
+func (l *linter) addFindings(name string, findings []conformance.Finding, rec *trace.Record) {
 	for _, f := range findings {
 		v := l.found[f.Rule]
 		if v == nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/goacp/acp/trace"
 )
 
-// file returns the file a name means.
+// file returns the path of a file, relative to the App's directory.
 func (o *Options) file(name string) string {
 	if filepath.IsAbs(name) {
 		return name
@@ -20,8 +20,8 @@ func (o *Options) file(name string) string {
 	return filepath.Join(o.App.Cwd, name)
 }
 
-// writable finds out, before anything is started, whether reports can be written where they are
-// to be: it would be a pity to learn that at the end.
+// writable checks, before anything is started, whether all reports can be written. A check may take
+// minutes, and its result must not be lost at the end.
 func (o *Options) writable() error {
 	taken := map[string]string{}
 	for _, f := range [][2]string{{"--junit", o.JUnit}, {"--sarif", o.SARIF}, {"--markdown", o.Markdown}, {"--output", o.Output}} {
@@ -43,7 +43,7 @@ func (o *Options) writable() error {
 			return exitcode.Errorf(exitcode.Usage, "%s: %s is not a directory", flag, filepath.Dir(name))
 		}
 		if flag == "--output" {
-			continue // it is opened before anything is started
+			continue // openRecording opens it before anything is started
 		}
 		if err := tryWriting(file); err != nil {
 			return exitcode.Errorf(exitcode.Usage, "%s: %w", flag, err)
@@ -52,7 +52,7 @@ func (o *Options) writable() error {
 	return nil
 }
 
-// tryWriting finds out whether save will be able to write a file, and leaves it as it is.
+// tryWriting checks whether save will be able to write a file, and leaves the file unchanged.
 func tryWriting(file string) error {
 	info, err := os.Stat(file)
 	switch {
@@ -72,11 +72,12 @@ func tryWriting(file string) error {
 	return f.Close()
 }
 
-// save writes a file as a whole: who reads it finds what was there before or all of it. What is
-// no ordinary file, such as a pipe, is written to.
+// save replaces a file at once: a reader finds the old content or all of the new one. Anything that
+// is
+// not a regular file, such as a pipe, is written to directly.
 func save(file string, data []byte) error {
 	if target, err := filepath.EvalSymlinks(file); err == nil {
-		file = target // a link goes on to be one
+		file = target // a link stays a link
 	}
 	mode := os.FileMode(0o644)
 	info, err := os.Stat(file)
@@ -88,7 +89,7 @@ func save(file string, data []byte) error {
 	fresh := filepath.Join(filepath.Dir(file), "."+filepath.Base(file)+"-"+rand.Text()[:8])
 	f, err := os.OpenFile(fresh, os.O_CREATE|os.O_EXCL|os.O_WRONLY, mode)
 	if errors.Is(err, os.ErrPermission) && info != nil {
-		return os.WriteFile(file, data, mode) // in a directory where nothing can be added
+		return os.WriteFile(file, data, mode) // the file may be written, but not its directory
 	}
 	if err != nil {
 		return err
@@ -103,18 +104,20 @@ func save(file string, data []byte) error {
 	return err
 }
 
-// A recording records what is said; it may be nothing. The file keeps what was in it until there
-// is something to record.
+// A recording records the traffic, or nothing without --output. An existing file keeps its content
+// until
+// there is something to record, so that a failed start destroys nothing.
 type recording struct {
-	file *os.File // nil for nothing
-	made bool     // the file was not there before
+	file *os.File // nil if nothing is recorded
+	made bool     // the file did not exist before
 	opts trace.RecorderOptions
 
 	begun sync.Once
 	rec   *trace.Recorder
 }
 
-func (o *Options) record() (*recording, error) {
+// openRecording opens the file of --output, if it is given.
+func (o *Options) openRecording() (*recording, error) {
 	if o.Output == "" {
 		return &recording{}, nil
 	}
@@ -132,7 +135,7 @@ func (o *Options) record() (*recording, error) {
 func (r *recording) begin() *trace.Recorder {
 	if r.file != nil {
 		r.begun.Do(func() {
-			_ = r.file.Truncate(0) // pipes cannot be, and are empty
+			_ = r.file.Truncate(0) // fails for a pipe, which has no content to remove
 			r.rec = trace.NewRecorder(r.file, r.opts)
 		})
 	}
@@ -151,7 +154,8 @@ func (r *recording) event(name string, d trace.Detail) {
 	}
 }
 
-// stderr returns what records the standard error of a program, or nil.
+// stderr returns a writer that records the standard error of a program, or nil if nothing is
+// recorded.
 func (r *recording) stderr() *stderrWriter {
 	if r.file == nil {
 		return nil
@@ -159,8 +163,9 @@ func (r *recording) stderr() *stderrWriter {
 	return &stderrWriter{to: func(line []byte) { r.begin().Stderr(line) }}
 }
 
-// close ends the recording. A file that was made for nothing is removed. It is called when nothing
-// is recorded any more.
+// close ends the recording, after everything else has ended. It removes a file that openRecording
+// has
+// created and that is still empty.
 func (r *recording) close() error {
 	switch {
 	case r.file == nil:

@@ -88,7 +88,7 @@ func TestRecording(t *testing.T) {
 	file := o.file(o.Output)
 	begin := func() *recording {
 		t.Helper()
-		r, err := o.record()
+		r, err := o.openRecording()
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -17,10 +17,12 @@ import (
 	"github.com/goacp/acp/trace"
 )
 
-// endGrace is how long what is checked may take to end when its input has ended.
+// endGrace is how long the program under test may take to exit after its input has ended.
 const endGrace = 2 * time.Second
 
-// A starter starts a program for each connection, and sees that all have ended.
+// A starter starts the program under test once for each connection, and waits until all have
+// exited. Its
+// methods may be called from any goroutine; mu guards the fields below it.
 type starter struct {
 	ctx  context.Context
 	cfg  process.Config
@@ -28,10 +30,10 @@ type starter struct {
 	ends sync.WaitGroup
 
 	mu    sync.Mutex
-	last  *process.Process                   // that was started
-	gauge *gauge                             // of the last connection
-	err   error                              // of the last start
-	notes map[*process.Process]*stderrWriter // what takes the standard error of each, if it is recorded
+	last  *process.Process                   // the latest process
+	gauge *gauge                             // of the latest connection
+	err   error                              // of the latest start
+	notes map[*process.Process]*stderrWriter // receives each program's standard error, if it is recorded
 }
 
 // start starts the program.
@@ -65,8 +67,8 @@ func (s *starter) fault() error {
 	return s.err
 }
 
-// end stops a program in the background; wait waits for that.
-func (s *starter) end(p *process.Process) {
+// stop stops a program in the background; wait waits for that.
+func (s *starter) stop(p *process.Process) {
 	s.ends.Go(func() {
 		_ = p.Stop(context.WithoutCancel(s.ctx))
 		s.mu.Lock()
@@ -84,9 +86,9 @@ func (s *starter) end(p *process.Process) {
 	})
 }
 
-// leaveAlone is for a program that is not spoken to at its standard streams. Its
-// input ends at once: some clients take what is piped in for a part of the prompt, and
-// wait for the end of it. What it prints is thrown away, so that it never has to wait.
+// leaveAlone prepares a program whose standard streams do not carry the protocol. Its input
+// ends at once, because some clients read piped input as part of the prompt and wait for its
+// end. Its output is discarded, so that it never blocks.
 func (s *starter) leaveAlone(p *process.Process) {
 	_ = p.Stdin().Close()
 	s.ends.Go(func() { _, _ = io.Copy(io.Discard, p.Stdout()) })
@@ -94,8 +96,7 @@ func (s *starter) leaveAlone(p *process.Process) {
 
 func (s *starter) wait() { s.ends.Wait() }
 
-// peer connects to the standard streams of the program, as an agent or client that
-// speaks there.
+// peer starts the program and connects to its standard streams.
 func (s *starter) peer() (*conformance.Peer, error) {
 	p, err := s.start()
 	if err != nil {
@@ -103,7 +104,7 @@ func (s *starter) peer() (*conformance.Peer, error) {
 	}
 	stream := jsonrpc.NewLineStream(s.measure(p.Stdout()), p.Stdin())
 	return &conformance.Peer{
-		Stream:     &ending{Stream: stream, end: sync.OnceFunc(func() { s.end(p) })},
+		Stream:     &ending{Stream: stream, end: sync.OnceFunc(func() { s.stop(p) })},
 		Raw:        p.Stdin(),
 		CloseWrite: p.Stdin().Close,
 		Wait:       waitFor(p),
@@ -112,7 +113,7 @@ func (s *starter) peer() (*conformance.Peer, error) {
 	}, nil
 }
 
-// measure returns r, which is a connection from now on.
+// measure returns r with a gauge, which explain consults if this is the latest connection.
 func (s *starter) measure(r io.ReadCloser) io.ReadCloser {
 	g := &gauge{ReadCloser: r}
 	s.mu.Lock()
@@ -121,7 +122,9 @@ func (s *starter) measure(r io.ReadCloser) io.ReadCloser {
 	return g
 }
 
-// ended tells why a program has ended, for a while also waiting for it.
+// ended returns a function that returns why the program has exited, or "" if it has not. The
+// function
+// waits for a quarter of endGrace, because the end of the connection is often seen first.
 func (s *starter) ended(p *process.Process) func() string {
 	return func() string {
 		select {
@@ -152,7 +155,7 @@ func lastLine(s string) string {
 	return strings.TrimSpace(lines[len(lines)-1])
 }
 
-// waitFor waits for the end of a program and returns its status.
+// waitFor returns a function that waits for the exit of a program and returns its status.
 func waitFor(p *process.Process) func(ctx context.Context) (int, error) {
 	return func(ctx context.Context) (int, error) {
 		select {
@@ -164,13 +167,13 @@ func waitFor(p *process.Process) func(ctx context.Context) (int, error) {
 	}
 }
 
-// exited returns the status of a program that has ended: 128 and the number of the
-// signal are not told apart from others, since rules want 0.
+// exited returns the exit status of a program. A signal is not distinguished from a status,
+// because the rules only ask whether it is 0.
 func exited(p *process.Process) (int, error) {
 	select {
 	case <-p.Done():
 	default:
-		return 0, errors.New("it runs")
+		return 0, errors.New("the program is still running")
 	}
 	err := p.Wait()
 	if err == nil {
@@ -182,7 +185,7 @@ func exited(p *process.Process) (int, error) {
 	return 0, err
 }
 
-// An ending stream ends something when it is closed.
+// An ending stream calls end when it is closed.
 type ending struct {
 	jsonrpc.Stream
 	end func()
@@ -195,7 +198,7 @@ func (e *ending) Close() error {
 	return err
 }
 
-// checkAgent checks an agent. reached says why there was none, if there was none.
+// checkAgent checks an agent. reached is the reason why it could not be started, or nil.
 func (o *Options) checkAgent(ctx context.Context, opt conformance.Options, rec *recording) (r *conformance.Report, reached, err error) {
 	agent, err := o.App.AgentFor(o.Agent, o.Argv)
 	if err != nil {
@@ -213,8 +216,8 @@ func (o *Options) checkAgent(ctx context.Context, opt conformance.Options, rec *
 	return r, s.fault(), err
 }
 
-// A stderrWriter cuts what is written to it into lines: a secret that comes in two
-// pieces is known for one only when it is whole.
+// A stderrWriter splits its input into lines, because the redactor recognizes a secret only if
+// it sees the whole of it. A line of more than trace.MaxText bytes is split.
 type stderrWriter struct {
 	to func(line []byte)
 
@@ -230,7 +233,7 @@ func (w *stderrWriter) Write(b []byte) (int, error) {
 	for len(b) > 0 {
 		piece, rest, whole := bytes.Cut(b, []byte{'\n'})
 		if room := trace.MaxText - len(w.buf); len(piece) > room {
-			piece, rest, whole = b[:room], b[room:], true // a line that long goes on in the next one
+			piece, rest, whole = b[:room], b[room:], true // the rest becomes the next line
 		}
 		if w.buf = append(w.buf, piece...); whole {
 			w.flush()
@@ -240,7 +243,7 @@ func (w *stderrWriter) Write(b []byte) (int, error) {
 	return n, nil
 }
 
-// end says that nothing follows.
+// end passes on the last line, which may lack its end.
 func (w *stderrWriter) end() {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -11,30 +11,30 @@ import (
 	"github.com/goacp/acp/trace"
 )
 
-// scratch are the files of a directory that is made for a check: something to read and
-// to list, and the first of the files that prompts name. Those are the client's: an agent
-// that reads the disk instead finds another text.
+// scratch are the files of the temporary directory: something to read and to list, and the
+// first file that prompts name. The client serves that file with another text, which shows
+// whether an agent reads it through the client or from the disk.
 var scratch = map[string]string{
-	"README.md":       "# A project\n\nacp check has made this directory, and removes it when it ends.\n",
+	"README.md":       "# A project\n\nacp check has created this directory and removes it at the end.\n",
 	"src/hello.txt":   "hello\n",
-	"acp-check-0.txt": "This is what is on the disk. The client has another text.\n",
+	"acp-check-0.txt": "This is the text on the disk. The client has another text.\n",
 }
 
-// place returns the directory that sessions of an agent are opened in, and what takes it
-// away: it is made for the check, unless the user has named one. Agents are started where
-// the user is in any case, so that relative paths in their commands mean what they say.
+// place returns the directory for the sessions of an agent, and the function that removes it.
+// It is a temporary one unless the user has named one with --cwd. The agent itself always runs
+// in the user's directory, so that relative paths in its command work.
 func (o *Options) place() (dir string, leave func(), err error) {
 	if o.Here {
 		return o.App.Cwd, func() {}, nil
 	}
 	bad := func(err error) (string, func(), error) {
 		_ = os.RemoveAll(dir)
-		return "", nil, fmt.Errorf("a directory for sessions: %w; --cwd DIR names one that there is", err)
+		return "", nil, fmt.Errorf("creating a directory for sessions: %w; use --cwd DIR to name an existing one", err)
 	}
 	if dir, err = os.MkdirTemp("", "acp-check-"); err != nil {
 		return bad(err)
 	}
-	// Agents may tell it without links, and that is compared.
+	// Agents may report the directory with its links resolved, and rules compare it.
 	if dir, err = filepath.EvalSymlinks(dir); err != nil {
 		return bad(err)
 	}
@@ -57,24 +57,26 @@ func (o *Options) place() (dir string, leave func(), err error) {
 const (
 	// litterName is the file that clients under test are asked to write.
 	litterName = "acp-check.txt"
-	// maxLitter bounds the directories that are tidied up after a client, and maxOpens the
-	// requests that are looked at for them, in bytes.
+	// maxLitter bounds the directories that are cleaned up after a client. maxOpens bounds
+	// the requests that are searched for directories, in bytes.
 	maxLitter = 64
 	maxOpens  = 1 << 20
 )
 
-// litterNames are also the links and the pipe that commands make which clients run, and
-// remove again unless something is wrong.
+// litterNames are all names that clients under test create. Except for the first, the commands
+// that create them also remove them, unless something goes wrong.
 var litterNames = []string{litterName, "acp-check-loop", "acp-check-out", "acp-check-pipe"}
 
-// A litter takes away the files that a client under test has written into the directories of
-// its sessions since it was asked to: those that were not there when the session was opened.
+// A litter removes the files that a client under test has created in the directories of its
+// sessions because the check asked it to. Files that existed when the session was opened are
+// the user's and stay. Its methods may be called from any goroutine.
 type litter struct {
 	mu    sync.Mutex
-	files map[string]bool // whether it is ours
+	files map[string]bool // whether the file did not exist before, and so is ours
 }
 
-// frame looks at what passes. Frames without a directory cost a search.
+// frame records the directories that the client opens sessions in. For other frames it only
+// searches for "cwd".
 func (l *litter) frame(dir trace.Direction, data []byte) {
 	if dir != trace.ToAgent || len(data) > maxOpens || !bytes.Contains(data, []byte(`"cwd"`)) {
 		return
@@ -102,7 +104,7 @@ func (l *litter) frame(dir trace.Direction, data []byte) {
 	}
 }
 
-// clear removes the files.
+// clear removes the files. It checks their type, in case the user has put something else there.
 func (l *litter) clear() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -15,17 +15,17 @@ import (
 )
 
 const (
-	// maxProbeClients bounds the connections of an MCP server at a time; more wait, or
-	// are closed when too many wait.
+	// maxProbeClients bounds the simultaneous connections of an MCP server. More wait or are
+	// closed.
 	maxProbeClients = 8
-	// probeRequest is how long an HTTP request to it may take.
+	// probeRequest is how long an HTTP request to the MCP server may take.
 	probeRequest = 10 * time.Second
 )
 
-// openProbe starts an MCP server for an agent under test, to see whether it connects.
-// Over stdio that is this program, which joins its standard streams with a socket of
-// the check, as it does for clients; over HTTP it is a path nobody can guess on the
-// loopback interface. It ends with ctx, or when it is closed.
+// openProbe starts an MCP server for an agent under test, to see whether the agent connects to
+// it. Over stdio, the server is this program, which connects its standard streams to the check
+// as it does for clients. Over HTTP, it listens on the loopback interface, at a path that
+// cannot be guessed. The server ends with ctx, or when it is closed.
 func (o *Options) openProbe(ctx context.Context, transport string) (*conformance.MCPProbe, error) {
 	there := make(chan struct{})
 	m := &conformance.MCPProbe{Connected: there}
@@ -36,10 +36,10 @@ func (o *Options) openProbe(ctx context.Context, transport string) (*conformance
 	case "http":
 		return m, serveHTTP(ctx, m, connected)
 	}
-	return nil, fmt.Errorf("no MCP server speaks over %q", transport)
+	return nil, fmt.Errorf("unknown MCP transport %q", transport)
 }
 
-// serveStdio makes m a server over stdio. Agents may start it as often as they like.
+// serveStdio makes m a server over stdio. The agent may start it any number of times.
 func (o *Options) serveStdio(ctx context.Context, m *conformance.MCPProbe, connected func()) error {
 	d, err := listen(ctx, o.App)
 	if err != nil {
@@ -82,7 +82,7 @@ func serveHTTP(ctx context.Context, m *conformance.MCPProbe, connected func()) e
 	var lc net.ListenConfig
 	ln, err := lc.Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
-		return fmt.Errorf("an address for an MCP server: %w", err)
+		return fmt.Errorf("listening for an MCP server: %w", err)
 	}
 	path := "/" + rand.Text() + "/mcp"
 	m.URL = "http://" + ln.Addr().String() + path
@@ -103,7 +103,7 @@ func serveHTTP(ctx context.Context, m *conformance.MCPProbe, connected func()) e
 	return nil
 }
 
-// A limited listener closes what connects while too many are connected.
+// A limited listener closes new connections while all of its slots are taken.
 type limited struct {
 	net.Listener
 	slots chan struct{}

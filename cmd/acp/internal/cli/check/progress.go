@@ -10,7 +10,8 @@ import (
 	"github.com/goacp/acp/conformance"
 )
 
-// A progress shows how far a check is, on a terminal.
+// A progress shows the progress of a check on one line of the terminal. Without a terminal it shows
+// nothing. Its methods may be called from any goroutine.
 type progress struct {
 	o     *Options
 	mu    sync.Mutex
@@ -18,7 +19,7 @@ type progress struct {
 	done  int
 	fails int
 	live  bool
-	over  bool
+	ended bool // nothing more is shown
 }
 
 func newProgress(o *Options) *progress {
@@ -44,43 +45,43 @@ func (p *progress) result(r *conformance.Result) {
 	if r.Status == conformance.Fail && r.Rule.Level == conformance.Must {
 		p.fails++
 	}
-	if !p.live || p.over {
+	if !p.live || p.ended {
 		return
 	}
 	text := fmt.Sprintf("%d of %d", p.done, p.total)
 	if p.fails > 0 {
 		text += fmt.Sprintf(", %d failed", p.fails)
 	}
-	// A line that fills the terminal would go on in the next, and stay.
+	// A line that fills the terminal would wrap, and its beginning could not be erased.
 	text = ansi.Truncate(text+"  "+r.Rule.ID, columns(p.o.App.Err, widthDefault)-1, "…")
 	fmt.Fprint(p.o.App.Err, "\r\x1b[K"+text)
 }
 
-// interrupted says why nothing moves any more while what was started is ended.
+// interrupted explains why the progress stops while the started programs are being ended.
 func (p *progress) interrupted() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.live && !p.over {
-		text := "interrupted: ending what was started; Ctrl-C again does not wait"
+	if p.live && !p.ended {
+		text := "interrupted: waiting for programs to end; press Ctrl-C again to exit at once"
 		fmt.Fprint(p.o.App.Err, "\r\x1b[K"+ansi.Truncate(text, columns(p.o.App.Err, widthDefault)-1, "…"))
 	}
-	p.over = true
+	p.ended = true
 }
 
-// close takes it away.
+// close erases the line.
 func (p *progress) close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.over = true
+	p.ended = true
 	if p.live {
 		fmt.Fprint(p.o.App.Err, "\r\x1b[K")
 	}
 }
 
-// invite says how a client is configured to be checked.
+// invite prints how to configure a client for the check.
 func (p *progress) invite(d *door) {
 	command := d.command()
-	fmt.Fprintf(p.o.App.Err, `Configure this command as the agent of the client that is to be checked:
+	fmt.Fprintf(p.o.App.Err, `Configure this command as an agent in the client that you want to check:
 
   %s
 
@@ -88,7 +89,7 @@ In Zed's settings:
 
   "agent_servers": {"acp check": {"type": "custom", "command": %s, "args": [%s, %s]}}
 
-Then open a conversation with it and send any prompt, and another one when it has
-ended, until the report is written here. Ctrl-C ends with a report of what there is.
+Then open a conversation with this agent and send any prompt. When its turn has ended,
+send another one, until the report appears here. Press Ctrl-C to end with a partial report.
 `, d.line(), quoteJSON(command[0]), quoteJSON(command[1]), quoteJSON(command[2]))
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/goacp/acp/conformance"
 )
 
-// line makes text safe to print on one line.
+// line makes text safe to print on one line of a terminal.
 func line(s string) string { return safetext.Line(s, 2000) }
 
 func sorted[V any](m map[string]V) []string {
@@ -29,7 +29,7 @@ func sorted[V any](m map[string]V) []string {
 	return names
 }
 
-// wrap breaks text into lines.
+// wrap breaks text into lines of at most width cells, but at least 20.
 func wrap(s string, width int) []string {
 	return strings.Split(ansi.Wrap(line(s), max(width, 20), ""), "\n")
 }
@@ -37,16 +37,16 @@ func wrap(s string, width int) []string {
 const (
 	widthDefault = 90
 	widthMost    = 120
-	frameLines   = 4 // lines a frame is shown on
-	framesShown  = 8 // of the evidence of a failure
+	frameLines   = 4 // maximum lines of a frame
+	framesShown  = 8 // maximum frames of a failure
 )
 
-// A page is a report as it is printed.
+// A page is a report for the terminal.
 type page struct {
 	w      strings.Builder
 	width  int
 	colour bool
-	client bool // it is about a client that was checked, to which we were the agent
+	client bool // the report is about a client, so acp was the agent
 }
 
 func (p *page) style(code, s string) string {
@@ -58,7 +58,7 @@ func (p *page) style(code, s string) string {
 
 func (p *page) line(format string, args ...any) { fmt.Fprintf(&p.w, format+"\n", args...) }
 
-// columns returns how wide the terminal w is, or other if that is not known.
+// columns returns the width of the terminal w, or other if it is not known.
 func columns(w io.Writer, other int) int {
 	if f, ok := w.(*os.File); ok {
 		if n, _, err := term.GetSize(int(f.Fd())); err == nil && n > 0 {
@@ -77,7 +77,9 @@ func (o *Options) page() *page {
 	return p
 }
 
-// print prints the report for people.
+// print prints the report as text. Results that are the same in both versions, and rules that could
+// not
+// be tried for one common reason, are merged.
 func (o *Options) print(j *judgement) error {
 	p := o.page()
 	name := string(o.Side)
@@ -85,7 +87,7 @@ func (o *Options) print(j *judgement) error {
 		name = line(j.Name + " " + j.Release)
 	}
 	if j.Broken != "" {
-		return nil // the error tells it
+		return nil // the error message has the reason
 	}
 	title := p.style("1", strings.TrimSpace(name))
 	if o.Side != "" && len(j.Versions) > 0 {
@@ -98,7 +100,7 @@ func (o *Options) print(j *judgement) error {
 		if !o.All && same[r.Why] > 0 && r.Status == conformance.Broken {
 			continue
 		}
-		also := 0 // the version that has the same to say
+		also := 0 // the other version, if its result is the same
 		if i+1 < len(j.Results) && j.alike(r, j.Results[i+1]) {
 			i++
 			also = j.Results[i].Version
@@ -122,34 +124,35 @@ func (o *Options) print(j *judgement) error {
 		}
 	}
 	for _, x := range j.fixed {
-		p.line("\n%s %s is kept, though %s:%d says that it fails: %s", p.style("33", "!"), x.rule, line(j.name), x.line, line(x.reason))
+		p.line("\n%s %s passed, but %s:%d lists it as a known failure: %s", p.style("33", "!"), x.rule, line(j.name), x.line, line(x.reason))
 	}
 	p.line("")
 	if len(j.Results) > 0 {
 		p.table(j)
 		p.line("")
 	}
-	p.wanting(o, j)
-	p.worst(j)
+	p.missingPrompts(o, j)
+	p.listFailures(j)
 	p.verdict(o, j)
 	_, err := io.WriteString(o.App.Out, p.w.String())
 	return err
 }
 
-// maxWorst bounds the list of the rules that failed.
-const maxWorst = 10
+// maxFailures bounds the list of failures at the end of a report.
+const maxFailures = 10
 
-// worst lists what made the check fail: the report may be long, and is read from its end. The names
-// are what --only and --expect take.
-func (p *page) worst(j *judgement) {
+// listFailures lists the rules that made the check fail. Readers of a long report look at its end
+// first.
+// The list has whole ids, because --only and --expect accept those.
+func (p *page) listFailures(j *judgement) {
 	rules := j.failures()
 	if len(rules) == 0 {
 		return
 	}
-	p.line("Failed of level must:")
+	p.line("Failed rules of level must:")
 	for i, id := range rules {
-		if i == maxWorst && len(rules) > maxWorst+1 {
-			p.line("  and %d more", len(rules)-maxWorst)
+		if i == maxFailures && len(rules) > maxFailures+1 {
+			p.line("  and %d more", len(rules)-maxFailures)
 			break
 		}
 		p.line("  %s", p.style("31", id))
@@ -157,8 +160,8 @@ func (p *page) worst(j *judgement) {
 	p.line("")
 }
 
-// wanting says which prompts would show more.
-func (p *page) wanting(o *Options, j *judgement) {
+// missingPrompts lists the purposes whose prompts would let the check see more.
+func (p *page) missingPrompts(o *Options, j *judgement) {
 	purposes, n := map[string]bool{}, 0
 	for _, r := range j.Results {
 		if r.Purpose != "" {
@@ -169,14 +172,16 @@ func (p *page) wanting(o *Options, j *judgement) {
 	if n == 0 || o.All {
 		return
 	}
-	text := fmt.Sprintf("%s unseen for want of a --prompt, for: %s", count(n, "result"), strings.Join(sorted(purposes), ", "))
+	text := fmt.Sprintf("%s unseen because there is no --prompt for: %s", count(n, "result"), strings.Join(sorted(purposes), ", "))
 	for _, l := range wrap(text, p.width) {
 		p.line("%s", l)
 	}
 	p.line("")
 }
 
-// untried counts results that are broken for a reason that more than a few have: such is told once.
+// untried returns the reasons that kept more than three rules from being tried, with their counts.
+// Each
+// such reason is printed once.
 func untried(j *judgement) map[string]int {
 	n := map[string]int{}
 	for _, r := range j.Results {
@@ -197,7 +202,7 @@ func cutLast(id string) (topic, name string) {
 	return id[:max(i, 0)], id[i+1:]
 }
 
-// marks of statuses, with their colours.
+// marks are the marks of statuses with their colours.
 var marks = map[conformance.Status][2]string{
 	conformance.Pass:   {"✓", "32"},
 	conformance.Fail:   {"✗", "31"},
@@ -206,13 +211,12 @@ var marks = map[conformance.Status][2]string{
 	conformance.Broken: {"!", "31"},
 }
 
-// alike reports whether what is to be said about a rule in two versions is the same, but for what it
-// was seen in.
+// alike reports whether a rule has the same result in two versions, apart from the frames.
 func (j *judgement) alike(a, b *conformance.Result) bool {
 	return a.Rule == b.Rule && a.Version != b.Version && a.Status == b.Status && a.Why == b.Why && j.known[a] == j.known[b]
 }
 
-// result tells the result of a rule in a version, and in another one if also is not 0.
+// result prints the result of a rule in one version, and in version also if that is not 0.
 func (p *page) result(r *conformance.Result, also int, known *expectation) {
 	_, name := cutLast(r.Rule.ID)
 	mark := marks[r.Status]
@@ -249,20 +253,20 @@ func (p *page) result(r *conformance.Result, also int, known *expectation) {
 	}
 }
 
-// frames shows what was seen.
+// frames prints the last frames of a failure.
 func (p *page) frames(r *conformance.Result) {
 	saw := r.Saw
 	if !strings.Contains(r.Rule.ID, "initialize") {
 		for len(saw) > 2 && strings.Contains(saw[0].Data, `"method":"initialize"`) {
-			saw = saw[2:] // every conversation begins so
+			saw = saw[2:] // every conversation begins like this
 		}
 	}
 	if n := len(saw) - framesShown; n > 0 {
 		p.line("    %s", p.style("2", "… "+count(n, "frame")+" before"))
 		saw = saw[n:]
 	}
-	// To the agent points right, to the client left; what is out was sent by us, or in a
-	// recording to the agent.
+	// → points to the agent, ← to the client. Out means sent by the check, or, in a
+	// recording, sent to the agent.
 	ours, theirs := "→", "←"
 	if p.client {
 		ours, theirs = theirs, ours
@@ -290,7 +294,9 @@ var (
 	statuses = []conformance.Status{conformance.Pass, conformance.Fail, conformance.Unseen, conformance.Skip, conformance.Broken}
 )
 
-// table counts results. It is as narrow as its words where there is no room.
+// table prints the number of results by level and status. Below 47 cells its columns are as narrow
+// as
+// their headings.
 func (p *page) table(j *judgement) {
 	level0, w := 8, []int{6, 6, 7, 8, 7}
 	if p.width < 47 {
@@ -337,17 +343,17 @@ func (p *page) verdict(o *Options, j *judgement) {
 		return
 	}
 	if j.failed() {
-		p.line("%s (%s)", p.style("1;31", "Not in order: "+j.summary()), took)
+		p.line("%s (%s)", p.style("1;31", "Failed: "+j.summary()), took)
 		return
 	}
 	if j.Count(conformance.Must, conformance.Pass) == 0 {
-		p.line("%s (%s)", p.style("1;33", "Nothing of level must was seen"), took)
+		p.line("%s (%s)", p.style("1;33", "Inconclusive: no rule of level must was seen"), took)
 		return
 	}
-	p.line("%s (%s)", p.style("1;32", "In order: "+what+" keeps every rule of level must that was seen"), took)
+	p.line("%s (%s)", p.style("1;32", "Passed: "+what+" keeps every rule of level must that was seen"), took)
 }
 
-// writeJSON writes the report in JSON. Members are only ever added.
+// writeJSON writes the report as JSON. Members may be added, but never change.
 func writeJSON(w io.Writer, j *judgement) error {
 	type knownJSON struct {
 		Rule    string `json:"rule"`
@@ -367,7 +373,7 @@ func writeJSON(w io.Writer, j *judgement) error {
 	if err != nil {
 		return err
 	}
-	// The members of the report come first, and those about what was known.
+	// The members of the report come first, then those about known failures.
 	more, err := json.Marshal(struct {
 		InOrder bool        `json:"inOrder"`
 		Known   []knownJSON `json:"known"`

@@ -18,11 +18,11 @@ func newRules(a *app.App) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "rules [RULES…]",
-		Short: "List the rules, or explain some",
-		Long: `List the rules that are checked, or explain those of an id, of what it begins with, or
-of a pattern; for one that is named the conversation that tests it is shown, in the
-language of the Go package conformance. Statements of the specification are cited by their
-numbers in docs/behaviour.md.`,
+		Short: "List the rules, or explain some of them",
+		Long: `List all rules, or explain some of them: RULES is an id, the beginning of ids, or a
+pattern. For a rule whose full id you give, the explanation includes the conversation
+that tests it, in the language of the Go package conformance. The numbers of statements
+refer to docs/behaviour.md.`,
 		Example:           "  acp check rules\n  acp check rules agent/initialize\n  acp check rules agent/cancel/at-once\n  acp check rules 'client/*/unknown-*'",
 		ValidArgsFunction: completeRules,
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -44,7 +44,7 @@ numbers in docs/behaviour.md.`,
 			return list(a, rules)
 		},
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "write them in JSON, one object a line")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object per line, one for each rule")
 	return cmd
 }
 
@@ -69,7 +69,7 @@ func versions(r *conformance.Rule) string {
 	return strings.ReplaceAll(strings.Trim(fmt.Sprint(r.Versions), "[]"), " ", ", ")
 }
 
-// explain tells what rules say, and how those are tested that were named.
+// explain prints what the rules say and, for those in names, the conversation that tests them.
 func explain(a *app.App, rules []*conformance.Rule, names []string) error {
 	var b strings.Builder
 	for i, r := range rules {

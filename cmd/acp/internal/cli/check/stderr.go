@@ -9,14 +9,15 @@ import (
 	"strings"
 )
 
-// errorMark begins, at the beginning of a line, what the agent of a client is to write
-// to its standard error: the mark, a number of bytes, a line feed, and the bytes. No
-// frame and no line of the rules begins so.
+// errorMark marks data for the standard error of the agent that a client has started. That
+// process has only one connection to the check, so both of its output streams share it. The
+// mark is at the beginning of a line and is followed by a number of bytes, a line feed, and the
+// bytes. It contains NUL, with which no frame begins.
 const errorMark = "\x00acp check stderr "
 
-// A stderrOf writes to the standard error of the agent at the other end of a
-// connection, which is joined by forward. Frames may be written at the same time, as
-// long as each write of the connection stays in one piece.
+// A stderrOf writes to the standard error of the agent at the other end of a connection, where
+// forward receives it. Frames may be written concurrently, because each write of the connection
+// is atomic.
 type stderrOf struct{ w io.Writer }
 
 // Write implements [io.Writer].
@@ -26,7 +27,8 @@ func (s *stderrOf) Write(b []byte) (int, error) {
 	return max(0, n-len(head)), err
 }
 
-// forward copies what comes from the check to the client, as it comes, until its end.
+// forward copies everything from the check to the client, as it arrives, until the connection
+// ends. Data behind an errorMark goes to standard error.
 func forward(out, stderr io.Writer, from io.Reader) error {
 	r := bufio.NewReaderSize(from, 64<<10)
 	for begins := true; ; {
@@ -54,7 +56,7 @@ func forward(out, stderr io.Writer, from io.Reader) error {
 	}
 }
 
-// divert copies what a mark stands before to standard error.
+// divert copies the bytes that an errorMark announces to standard error.
 func divert(stderr io.Writer, r *bufio.Reader) error {
 	line, err := r.ReadString('\n')
 	if err != nil {
@@ -62,7 +64,7 @@ func divert(stderr io.Writer, r *bufio.Reader) error {
 	}
 	n, err := strconv.ParseInt(strings.TrimSuffix(strings.TrimPrefix(line, errorMark), "\n"), 10, 64)
 	if err != nil || n < 0 {
-		return fmt.Errorf("the check sent %q, which says nothing", line)
+		return fmt.Errorf("the check sent an invalid mark %q", line)
 	}
 	_, err = io.CopyN(stderr, r, n)
 	return err

@@ -1,4 +1,5 @@
-// Package completion is the command acp completion.
+// Package completion is the command acp completion: it prints the scripts that make shells complete
+// acp's command lines. What is completed is decided in package cli.
 package completion
 
 import (
@@ -12,24 +13,24 @@ import (
 	"github.com/goacp/acp/cmd/acp/internal/app"
 )
 
-// Shells are those that scripts are made for.
+// Shells are the supported shells.
 var Shells = []string{"bash", "zsh", "fish", "powershell"}
 
-// Options are what the command is told to do.
+// Options are the arguments of the command. Root is the command tree to complete.
 type Options struct {
 	App   *app.App
 	Shell string
 	Root  *cobra.Command
 }
 
-// NewCommand returns the command; runF, if not nil, runs in place of it.
+// NewCommand returns the command. If runF is not nil, it is called instead of the command itself.
 func NewCommand(a *app.App, runF func(context.Context, *Options) error) *cobra.Command {
 	o := &Options{App: a}
 	return &cobra.Command{
 		Use:   "completion bash|zsh|fish|powershell",
 		Short: "Print a script that completes command lines",
 		Long: `Print a script that makes a shell complete commands, flags, names of agents
-and ids of sessions.
+and ids of sessions. Load it as follows:
 
   bash:        source <(acp completion bash)
   zsh:         acp completion zsh > "${fpath[1]}/_acp"
@@ -61,8 +62,8 @@ func run(o *Options) error {
 	}
 }
 
-// words stands in for a function of the package bash-completion, which many systems do not have.
-// Without it words are split at = and :, too.
+// words replaces a function of the package bash-completion, which many systems do not have. The
+// replacement also splits words at = and :, as plain Bash does.
 const words = `
 __acp_words()
 {
@@ -80,7 +81,7 @@ __acp_words()
 }
 `
 
-// bash writes the script for bash, which works without the package bash-completion.
+// bash writes cobra's script for Bash, changed to work without the package bash-completion.
 func bash(root *cobra.Command, w io.Writer) error {
 	var b bytes.Buffer
 	if err := root.GenBashCompletionV2(&b, true); err != nil {

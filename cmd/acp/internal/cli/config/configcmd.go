@@ -1,4 +1,6 @@
-// Package config is the command acp config.
+// Package config is the command acp config: it shows and changes settings, and manages the trust in
+// projects. What the settings are, and how files are read and written, is package internal/config's
+// business. The commands that repair a file (set, unset, edit, path) work even if it has errors.
 package config
 
 import (
@@ -33,32 +35,32 @@ const (
 	verbUntrust = "untrust"
 )
 
-// Options are what the command is told to do.
+// Options are the flags and arguments of the command.
 type Options struct {
 	App  *app.App
 	Verb string // list, get, set, unset, path, edit, trust or untrust
 	JSON bool
 	Key  string
-	// Value is what Key is set to, as text.
+	// Value is the new value of Key, as text.
 	Value string
-	Dirs  []string // to trust or not
+	Dirs  []string // the projects to trust or untrust
 }
 
-const about = `Show the settings in force, one in each line: key, value and where it comes from.
+const about = `Show the settings in effect, one per line: key, value, and where the value comes from.
 
-Settings come, in rising order, from what is built in, the user's file, the
-project's file ` + config.ProjectFile + `, environment variables such as ACP_UI_PLAIN, and flags.
-What a project's file says about programs and permissions has no force until it
-is trusted: see acp config trust.`
+Each of these sources overrides the ones before it: the defaults, the user's settings
+file, the project's file ` + config.ProjectFile + `, environment variables such as ACP_UI_PLAIN, and
+flags. Settings of a project that concern programs and permissions take effect only
+after you trust the project: see acp config trust.`
 
-// NewCommand returns the command; runF, if not nil, runs in place of it.
+// NewCommand returns the command. If runF is not nil, it is called instead of the command itself.
 func NewCommand(a *app.App, runF func(context.Context, *Options) error) *cobra.Command {
 	o := &Options{App: a}
-	run := func(verb string, take func(args []string)) func(*cobra.Command, []string) error {
+	run := func(verb string, parse func(args []string)) func(*cobra.Command, []string) error {
 		return func(cmd *cobra.Command, args []string) error {
 			o.Verb = verb
-			if take != nil {
-				take(args)
+			if parse != nil {
+				parse(args)
 			}
 			if runF != nil {
 				return runF(cmd.Context(), o)
@@ -71,17 +73,18 @@ func NewCommand(a *app.App, runF func(context.Context, *Options) error) *cobra.C
 		Use: "config", Short: "Show and change settings", Long: about,
 		Args: cobra.NoArgs, RunE: run(verbList, nil),
 	}
-	cmd.Flags().BoolVar(&o.JSON, "json", false, "print an object with files, settings and untrusted")
+	cmd.Flags().BoolVar(&o.JSON, "json", false, "print a JSON object with the members files, settings and untrusted")
 	get := &cobra.Command{
-		Use: "get KEY", Short: "Print the value of a setting, or of all below a key",
+		Use: "get KEY", Short: "Print the value of a setting, or all settings below a key",
 		Args: cobra.ExactArgs(1), RunE: run(verbGet, key), ValidArgsFunction: completeKey,
 	}
-	get.Flags().BoolVar(&o.JSON, "json", false, "print objects with key, value and origin, one in each line")
+	get.Flags().BoolVar(&o.JSON, "json", false, "print one JSON object per line, with key, value and origin")
 	set := &cobra.Command{
-		Use: "set KEY VALUE", Short: "Change a setting in the user's file",
-		Long: `Change a setting in the user's file, and leave its comments and all else as they are.
+		Use: "set KEY VALUE", Short: "Change a setting in the user's settings file",
+		Long: `Change a setting in the user's settings file. Comments and everything else in the file
+stay as they are.
 
-A list is an array as in files, or an entry in each line.`,
+Write a list as an array, as in the file, or with one entry per line.`,
 		Example: `  acp config set agent gemini
   acp config set ui.theme dark
   acp config set permissions.allow '["read path:./**", "command:go test *"]'`,
@@ -91,35 +94,37 @@ A list is an array as in files, or an entry in each line.`,
 	dirs := func(args []string) { o.Dirs = args }
 	cmd.AddCommand(get, set,
 		&cobra.Command{
-			Use: "unset KEY", Short: "Remove a setting, and all below it, from the user's file",
+			Use: "unset KEY", Short: "Remove a setting, and all below it, from the user's settings file",
 			Args: cobra.ExactArgs(1), RunE: run(verbUnset, key), ValidArgsFunction: completeKey,
 		},
 		&cobra.Command{
-			Use: "path", Short: "Print where the user's file is",
+			Use: "path", Short: "Print the path of the user's settings file",
 			Args: cobra.NoArgs, RunE: run(verbPath, nil),
 		},
 		&cobra.Command{
-			Use: "edit", Short: "Open the user's file in an editor",
-			Long: "Open the user's file in the editor that VISUAL or EDITOR names, and look for mistakes afterwards.",
+			Use: "edit", Short: "Open the user's settings file in an editor",
+			Long: "Open the user's settings file in the editor that VISUAL or EDITOR names, and check the file\nafterwards.",
 			Args: cobra.NoArgs, RunE: run(verbEdit, nil),
 		},
 		&cobra.Command{
 			Use: "trust [DIR]...", Short: "Trust the settings of a project",
-			Long: `Let the settings of a project start programs and loosen permissions, as they are now.
+			Long: `Allow the settings of a project, as they are now, to start programs and to loosen
+permissions.
 
-A project's file comes with what was cloned. Until it is trusted, what it says
-about agents, MCP servers, the policy and the store has no force, and neither has
-its ` + config.MCPFile + `. When a file changes it has to be trusted anew.`,
+A project's file comes with the repository you cloned, so it may not be yours. Until you
+trust the project, its settings about agents, MCP servers, the policy and the store have
+no effect, and neither has its ` + config.MCPFile + `. When one of these files changes, you must
+trust the project again.`,
 			RunE: run(verbTrust, dirs), Args: cobra.ArbitraryArgs,
 		},
 		&cobra.Command{
-			Use: "untrust [DIR]...", Short: "Take trust back from a project",
+			Use: "untrust [DIR]...", Short: "No longer trust the settings of a project",
 			RunE: run(verbUntrust, dirs), Args: cobra.ArbitraryArgs,
 		})
 	return cmd
 }
 
-// completeKey offers keys and, after them, the words that are allowed.
+// completeKey completes the keys of settings and, for set, the allowed values.
 func completeKey(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 	var out []string
 	for _, s := range config.Known() {
@@ -152,19 +157,20 @@ func (o *Options) run(ctx context.Context) error {
 	return o.list()
 }
 
-// line makes text safe to print on one line.
+// line makes text safe to print on one line of a terminal.
 func line(s string) string { return safetext.Line(s, 4096) }
 
-// source says where the settings of a are read from.
+// source returns where the settings of a are read from.
 func source(a *app.App) config.Options {
-	home, _ := os.UserHomeDir() // without one there may be XDG directories
+	home, _ := os.UserHomeDir() // without one, XDG directories may be set
 	return config.Options{Cwd: a.Cwd, Home: home, Environ: a.Environ, Flags: a.Flags, File: a.ConfigFile}
 }
 
-// located returns where files are; they may be broken.
+// located returns the paths of the files without reading them, so that files with errors can be
+// repaired.
 func (o *Options) located() (*config.Config, error) { return config.Locate(source(o.App)) }
 
-// A listing is the form of --json.
+// A listing is what acp config --json prints.
 type listing struct {
 	Files struct {
 		User    string `json:"user,omitempty"`
@@ -205,14 +211,14 @@ func (o *Options) list() error {
 	return nil
 }
 
-// warn prints which patterns in rules can never match.
+// warn reports patterns in rules that can never match.
 func (o *Options) warn(c *config.Config) {
 	for _, w := range config.ReadRules(c.Permissions, o.App.Cwd).Warnings() {
 		fmt.Fprintf(o.App.Err, "acp: %s\n", line(w))
 	}
 }
 
-// table prints settings in columns. A long value does not widen the column.
+// table prints settings in columns. Values of more than 40 bytes do not widen their column.
 func table(w io.Writer, values []config.Value) error {
 	const widest = 40
 	rows := make([][3]string, len(values))
@@ -247,7 +253,7 @@ func (o *Options) get() error {
 			err = safetext.PrintJSON(o.App.Out, v)
 		case len(values) > 1 || v.Key != o.Key:
 			_, err = fmt.Fprintf(o.App.Out, "%s = %s\n", line(v.Key), v.Text())
-		case ok: // as scripts want it
+		case ok: // without quotes, so that scripts can use it
 			_, err = fmt.Fprintln(o.App.Out, safetext.Text(text))
 		default:
 			_, err = fmt.Fprintln(o.App.Out, v.Text())
@@ -259,6 +265,7 @@ func (o *Options) get() error {
 	return nil
 }
 
+// change sets or removes a setting in the user's file.
 func (o *Options) change() error {
 	c, err := o.located()
 	if err != nil {
@@ -282,15 +289,15 @@ func (o *Options) change() error {
 	if err := e.Save(); err != nil {
 		return err
 	}
-	return o.after()
+	return o.checkChange()
 }
 
-// after tells what is still wrong, or is not in force since something else says
-// otherwise, after a change that was made.
-func (o *Options) after() error {
+// checkChange warns after a change if the settings have an error, or if another source overrides
+// the new value. The change has been made, so neither makes the command fail.
+func (o *Options) checkChange() error {
 	c, err := config.Load(source(o.App))
 	if err != nil {
-		fmt.Fprintf(o.App.Err, "acp: it is written, but something is wrong: %s\n", line(err.Error()))
+		fmt.Fprintf(o.App.Err, "acp: the change was saved, but the settings have an error: %s\n", line(err.Error()))
 		return nil
 	}
 	if o.Verb != verbSet {
@@ -305,7 +312,7 @@ func (o *Options) after() error {
 	}
 	for _, v := range values {
 		if !strings.Contains(v.Origin, c.UserFile+":") {
-			fmt.Fprintf(o.App.Err, "acp: it is written, but %s says otherwise\n", line(v.Origin))
+			fmt.Fprintf(o.App.Err, "acp: the change was saved, but %s overrides it\n", line(v.Origin))
 		}
 	}
 	return nil
@@ -323,9 +330,9 @@ func (o *Options) path() error {
 	return err
 }
 
-var errNowhere = exitcode.With(exitcode.Usage, errors.New("there is no place for settings: set HOME or XDG_CONFIG_HOME"))
+var errNowhere = exitcode.With(exitcode.Usage, errors.New("there is no directory for settings: set HOME or XDG_CONFIG_HOME"))
 
-// trust trusts projects, or not any longer, and says what that means.
+// trust trusts or untrusts projects.
 func (o *Options) trust() error {
 	c, err := o.located()
 	if err != nil {
@@ -343,7 +350,7 @@ func (o *Options) trust() error {
 			dir = filepath.Join(o.App.Cwd, dir)
 		}
 		if filepath.Base(dir) == config.ProjectFile || filepath.Base(dir) == config.MCPFile {
-			dir = filepath.Dir(dir) // they are trusted together
+			dir = filepath.Dir(dir) // the files of a project are trusted together
 		}
 		if o.Verb == verbUntrust {
 			err = o.untrustDir(c, dir)
@@ -357,6 +364,8 @@ func (o *Options) trust() error {
 	return nil
 }
 
+// trustDir trusts the files of a project and prints what they contain, because their settings take
+// effect from now on.
 func (o *Options) trustDir(c *config.Config, dir string) error {
 	files, err := config.ProjectFiles(dir)
 	if err != nil {
@@ -374,7 +383,7 @@ func (o *Options) trustDir(c *config.Config, dir string) error {
 	if err != nil {
 		return err
 	}
-	// What each of them says is shown below it.
+	// Each file is followed by its settings.
 	for _, f := range files {
 		var says []config.Value
 		switch filepath.Base(f) {
@@ -396,18 +405,19 @@ func (o *Options) trustDir(c *config.Config, dir string) error {
 			}
 		}
 	}
-	them := "them"
+	changed := "one of these files changes"
 	if len(files) == 1 {
-		them = "it"
+		changed = "the file changes"
 	}
-	fmt.Fprintf(o.App.Err, "acp: this holds until somebody changes %s; acp config untrust %s takes it back\n", them, line(roster.Quote(dir)))
+	fmt.Fprintf(o.App.Err, "acp: the trust ends when %s; to end it now, type acp config untrust %s\n", changed, line(roster.Quote(dir)))
 	return nil
 }
 
-// serversIn returns the servers of a file that was just trusted. What is wrong with it is told when it
-// is used.
+// serversIn returns the servers of a file that was just trusted. An error in the file is reported
+// when
+// the file is used.
 func serversIn(file string) []config.Value {
-	data, err := os.ReadFile(file) // it was read before, so it is no pipe, and small
+	data, err := os.ReadFile(file) // trusting has read it: it is a small regular file
 	if err != nil {
 		return nil
 	}
@@ -418,12 +428,13 @@ func serversIn(file string) []config.Value {
 	return mcp.Values(servers)
 }
 
+// untrustDir ends the trust in the files of a project, including those that do not exist any more.
 func (o *Options) untrustDir(c *config.Config, dir string) error {
 	all, err := c.TrustedFiles()
 	if err != nil {
 		return err
 	}
-	// Also files that are gone, and the policy that a file named once.
+	// The project's files may be gone, and a policy file may have been named by an earlier version.
 	files := []string{filepath.Join(dir, config.ProjectFile), filepath.Join(dir, config.MCPFile)}
 	if named, err := config.ProjectFiles(dir); err == nil {
 		files = append(files, named...)

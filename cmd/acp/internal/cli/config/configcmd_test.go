@@ -152,7 +152,7 @@ func TestGetAndSet(t *testing.T) {
 		t.Errorf("after unset: %q", got)
 	}
 	t.Setenv("ACP_AGENT", "other")
-	if p.must("set", "agent", "mine"); !strings.Contains(p.err.String(), "it is written, but ACP_AGENT says otherwise") {
+	if p.must("set", "agent", "mine"); !strings.Contains(p.err.String(), "the change was saved, but ACP_AGENT overrides it") {
 		t.Errorf("said: %s", p.err.String())
 	}
 	for _, tc := range []struct {

@@ -15,8 +15,8 @@ import (
 	"github.com/goacp/acp/cmd/acp/internal/roster"
 )
 
-// edit opens the user's file in an editor. It ends with the editor, whatever
-// happens to ctx: an interrupt is the editor's.
+// edit opens the user's file in an editor and checks it afterwards. It returns when the editor
+// exits and ignores ctx, because Ctrl-C in the editor is meant for the editor.
 func (o *Options) edit(context.Context) error {
 	c, err := o.located()
 	if err != nil {
@@ -27,7 +27,7 @@ func (o *Options) edit(context.Context) error {
 	}
 	if _, err := os.Stat(c.UserFile); errors.Is(err, os.ErrNotExist) {
 		if err := create(c.UserFile); err != nil {
-			return fmt.Errorf("write settings: %w", err)
+			return fmt.Errorf("writing settings: %w", err)
 		}
 	}
 	argv, chosen, err := editor(c.Environ)
@@ -35,7 +35,7 @@ func (o *Options) edit(context.Context) error {
 		return exitcode.With(exitcode.Usage, err)
 	}
 	if !chosen && !o.App.InTerminal && runtime.GOOS != "windows" {
-		return exitcode.Errorf(exitcode.Usage, "%s needs a terminal; set EDITOR to one that does not, or use acp config set", argv[0])
+		return exitcode.Errorf(exitcode.Usage, "%s needs a terminal; set EDITOR to an editor that does not, or use acp config set", argv[0])
 	}
 	path, err := roster.LookPath(argv[0], o.App.Cwd, c.Environ)
 	if err != nil {
@@ -51,7 +51,8 @@ func (o *Options) edit(context.Context) error {
 	return err
 }
 
-// editor returns the command of the user's editor, and whether the user has chosen it.
+// editor returns the command of the editor, and whether the user has chosen it. A chosen editor is
+// trusted to work without a terminal.
 func editor(environ []string) (argv []string, chosen bool, err error) {
 	for _, name := range []string{"VISUAL", "EDITOR"} {
 		for i := len(environ) - 1; i >= 0; i-- {
@@ -70,7 +71,7 @@ func editor(environ []string) (argv []string, chosen bool, err error) {
 	return []string{"vi"}, false, nil
 }
 
-// create makes a file that says what could be in it.
+// create writes a settings file that describes all settings in comments.
 func create(name string) error {
 	if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
 		return err

@@ -1,4 +1,8 @@
-// Package docs is the hidden command acp docs: it writes the documentation of the commands.
+// Package docs is the hidden command acp docs: it writes docs/cli.md and the manual pages from the
+// command tree, so that they cannot disagree with --help. A test compares docs/cli.md with what
+// this
+// package writes. The texts that belong to no single command, on exit statuses and permission
+// rules, are constants here.
 package docs
 
 import (
@@ -39,8 +43,8 @@ func NewCommand(a *app.App) *cobra.Command {
 	return cmd
 }
 
-// Man writes the manual pages of all commands into a directory, which it makes. The same program
-// writes the same pages.
+// Man writes the manual pages of all commands into dir, which it creates if necessary. The pages
+// carry no date of their own, so that packages built from the same source are identical.
 func Man(root *cobra.Command, dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
@@ -53,95 +57,98 @@ func Man(root *cobra.Command, dir string) error {
 	return nil
 }
 
-// The exit statuses, for people.
+// statuses describes the exit statuses, and the promises that all commands make about their output.
 const statuses = `## Exit statuses
 
 | status | meaning |
 |---:|---|
-| 0 | what was asked for is done |
-| 1 | something failed on this side |
-| 2 | wrong flags, arguments or configuration; nothing was started |
+| 0 | success |
+| 1 | something failed in acp or on this machine |
+| 2 | invalid flags, arguments or configuration; nothing was started |
 | 3 | the agent refused the prompt |
 | 4 | the turn was cancelled |
-| 5 | a permission that the agent asked for was denied, though the turn may have gone on to its end |
-| 6 | the agent could not be started, or ended |
-| 7 | the agent answered with an error, or not in the protocol |
+| 5 | a permission request was denied; the turn may still have run to its end |
+| 6 | the agent could not be started, or it exited |
+| 7 | the agent answered with an error, or violated the protocol |
 | 8 | a time limit was reached |
-| 9 | a limit of cost was reached |
-| 10 | the agent wants a login first |
-| 11 | the agent stopped at a limit of its own: tokens or requests |
+| 9 | the cost limit was reached |
+| 10 | the agent requires a login |
+| 11 | the agent stopped at one of its own limits: tokens or requests |
 | 12 | a rule was broken: the agent did something that a rule denies, without asking |
 
-They never change their meaning. Of several, that which ended the turn counts
-first: a limit or an interrupt (8, 9, 4), then a failure (6, 7, 10, 1), then a
-broken rule (12), then a refusal or a limit of the agent (3, 11), then a denial (5).
+The meaning of a status never changes. If several apply, the cause that ended the turn
+takes precedence: a limit or an interrupt (8, 9, 4), then a failure (6, 7, 10, 1), then
+a broken rule (12), then a refusal or a limit of the agent (3, 11), then a denial (5).
 
-Errors are one line on standard error, beginning with ` + "`acp: `" + `. Standard
-output has only what was asked for. When nobody reads standard output any more
-the program ends quietly, with status 1.
+An error is one line on standard error that begins with ` + "`acp: `" + `. Standard output
+contains only what you asked for. If the reader of standard output goes away, the
+program exits silently with status 1.
 
-With ` + "`--json`" + `, commands that list things, or tell what happens one thing after the
-other, print an object for each, one in each line, and nothing if there is none;
-all others print one object. Members keep their names and meanings, and new ones
-may come.
+With ` + "`--json`" + `, commands that list items or stream events print one JSON object per
+line (nothing if there are none); all others print a single object. Members keep their
+names and meanings; new members may be added.
 `
 
+// rules describes the one-line rules of --allow and --deny. The policy engine in acphost is what
+// they have to agree with.
 const rules = `## Permission rules
 
-` + "`--allow` and `--deny`" + ` take rules of one line: one or more conditions, with
-white space or semicolons between them. All of them have to be met, and of
-conditions with the same name one.
+` + "`--allow` and `--deny`" + ` take rules written on one line. A rule consists of one or
+more conditions, separated by white space or semicolons. It matches if all of its
+conditions do; where several conditions have the same name, one of those is enough.
 
 | condition | meaning |
 |---|---|
 | ` + "`kind:read,search`" + ` or ` + "`read search`" + ` | kinds of tools: read, edit, delete, move, search, execute, think, fetch, other |
-| ` + "`path:src/**`" + ` | files: ` + "`*`" + ` is anything but a slash, ` + "`**`" + ` anything; relative to the working directory |
-| ` + "`command:go test *`" + ` | a command, up to a semicolon; ` + "`*`" + ` is any text |
+| ` + "`path:src/**`" + ` | files: ` + "`*`" + ` matches anything except a slash, ` + "`**`" + ` matches anything; relative to the working directory |
+| ` + "`command:go test *`" + ` | a command, up to a semicolon; ` + "`*`" + ` matches any text |
 | ` + "`regexp:go (test\\|vet)`" + ` | a command, as a regular expression |
 | ` + "`cwd:/home/me/**`" + ` | the working directory |
 | ` + "`server:github/*`" + ` | an MCP server, or one of its tools |
-| ` + "`*`" + ` | everything; it stands alone |
-| ` + "`always`" + ` | “allow always” may be chosen where “allow once” is not offered |
+| ` + "`*`" + ` | everything; must be the only condition |
+| ` + "`always`" + ` | lets acp choose “allow always” where “allow once” is not offered |
 
-A value in double quotes may have anything in it. Rules that deny come first,
-then those of the policy file, then those that allow, then the setting
+A value in double quotes may contain any character. Deny rules are applied first, then
+the rules of the policy file, then allow rules, and finally the setting
 ` + "`permissions.default`" + `.
 
 ### Commands
 
-A line is taken apart as Bash would. A rule that denies needs to match one of its
-commands, rules that allow have to match all of them.
+A command line is split into commands as Bash would split it. One command that a deny
+rule matches is enough to deny the line; to allow the line, allow rules must cover
+every command in it.
 
-| in the line | a rule that allows | a rule that denies |
+| in the line | allow rules | deny rules |
 |---|---|---|
-| ` + "`a; b && c \\| d`" + `, loops, conditions, ` + "`$(…)`" + ` | every command needs a rule | one command is enough |
-| ` + "`timeout 5 a`" + `, ` + "`nohup a`" + `, ` + "`xargs a`" + `, ` + "`bash -c 'a'`" + ` | ` + "`a`" + ` needs a rule | sees ` + "`a`" + ` |
-| ` + "`sudo a`" + `, ` + "`find . -exec a`" + ` | both need a rule | sees both |
-| ` + "`X=1 a`" + ` | the pattern has to begin with ` + "`X=1`" + ` | sees ` + "`a`" + ` |
-| ` + "`git -C x push`" + ` | the pattern has to name ` + "`-C`" + ` | sees ` + "`git push`" + `, too |
-| ` + "`GIT_PAGER=a git log`" + `, ` + "`tar --to-command=a`" + `, ` + "`docker exec c sh -c 'a'`" + `, ` + "`other-program 'a'`" + ` | as for ` + "`X=1`" + ` and options; ` + "`other-program *`" + ` covers it | asks if ` + "`a`" + ` may be run |
-| ` + "`a --option`" + ` | ` + "`a *`" + ` covers it, unless the option runs a program or writes a file: ` + "`go test -exec`" + `, ` + "`git -c`" + `, ` + "`sort -o`" + `, ` + "`tar --to-command`" + `. A pattern that names it before its first ` + "`*`" + ` covers it | sees it |
-| ` + "`a > file`" + ` | ` + "`file`" + ` needs a rule that allows to edit it | a rule about paths sees it |
-| ` + "`a file`" + `, ` + "`a --from=file`" + `, ` + "`git show HEAD:file`" + `, ` + "`cd dir && a file`" + ` | ` + "`a *`" + ` covers it | a rule about paths asks |
-| ` + "`a $HOME/file`" + `, ` + "`a fi*`" + `, ` + "`a $x`" + ` | ` + "`a *`" + ` covers it, unless it may be an option | a rule about paths asks if it may be the file |
-| ` + "`$a`" + `, ` + "`python -c '…'`" + `, ` + "`a \\| sh`" + `, ` + "`ssh host a`" + `, what cannot be parsed | only a rule with the same text allows it | asks |
+| ` + "`a; b && c \\| d`" + `, loops, conditions, ` + "`$(…)`" + ` | every command must be allowed | one match is enough |
+| ` + "`timeout 5 a`" + `, ` + "`nohup a`" + `, ` + "`xargs a`" + `, ` + "`bash -c 'a'`" + ` | ` + "`a`" + ` must be allowed | apply to ` + "`a`" + ` |
+| ` + "`sudo a`" + `, ` + "`find . -exec a`" + ` | both must be allowed | apply to both |
+| ` + "`X=1 a`" + ` | the pattern must begin with ` + "`X=1`" + ` | apply to ` + "`a`" + ` |
+| ` + "`git -C x push`" + ` | the pattern must include ` + "`-C`" + ` | apply to ` + "`git push`" + `, too |
+| ` + "`GIT_PAGER=a git log`" + `, ` + "`tar --to-command=a`" + `, ` + "`docker exec c sh -c 'a'`" + `, ` + "`other-program 'a'`" + ` | as for ` + "`X=1`" + ` and options; ` + "`other-program *`" + ` covers it | acp asks if the line might run ` + "`a`" + ` |
+| ` + "`a --option`" + ` | ` + "`a *`" + ` covers it, unless the option runs a program or writes a file: ` + "`go test -exec`" + `, ` + "`git -c`" + `, ` + "`sort -o`" + `, ` + "`tar --to-command`" + `. A pattern that names the option before its first ` + "`*`" + ` covers that as well | apply to it |
+| ` + "`a > file`" + ` | ` + "`file`" + ` needs a rule that allows editing it | path rules apply |
+| ` + "`a file`" + `, ` + "`a --from=file`" + `, ` + "`git show HEAD:file`" + `, ` + "`cd dir && a file`" + ` | ` + "`a *`" + ` covers it | if a path rule matches, acp asks |
+| ` + "`a $HOME/file`" + `, ` + "`a fi*`" + `, ` + "`a $x`" + ` | ` + "`a *`" + ` covers it, unless the word might be an option | if a path rule might match, acp asks |
+| ` + "`$a`" + `, ` + "`python -c '…'`" + `, ` + "`a \\| sh`" + `, ` + "`ssh host a`" + `, anything that cannot be parsed | only a rule with exactly this text allows it | acp asks |
 
-` + "`cd`" + ` into a directory below the working directory, ` + "`echo`" + `, ` + "`test`" + `, ` + "`true`" + ` and the like
-need no rule beside commands that are allowed. ` + "`go test *`" + ` is also about ` + "`go test`" + `.
+` + "`cd`" + ` into a directory below the working directory, ` + "`echo`" + `, ` + "`test`" + `, ` + "`true`" + ` and the
+like need no rule if the other commands of the line are allowed. ` + "`go test *`" + ` also
+matches ` + "`go test`" + ` without arguments.
 
-What an agent shows of a command but does not say for certain, such as a text, is
-compared with rules that deny, and not allowed by a rule about commands. If
-it does not say what it would run, you are asked.
+Some agents only describe a command, for example in a text, without declaring it as what
+they would run. Deny rules apply to such a command, but no allow rule about commands
+allows it. If an agent does not say what it would run, acp asks.
 
-A rule about paths that denies does not look into directories that are read as a whole
-(` + "`grep -r x .`" + `, ` + "`cp -r . y`" + `), nor at names that another program finds (` + "`ls | xargs cat`" + `,
-` + "`cat $(git ls-files)`" + `), but at the words of that program.
+A deny rule about paths covers the words of a command line. It covers neither the files
+in a directory that is read as a whole (` + "`grep -r x .`" + `, ` + "`cp -r . y`" + `) nor names that
+another program produces (` + "`ls | xargs cat`" + `, ` + "`cat $(git ls-files)`" + `).
 
-These rules are a net against mistakes, not a sandbox: a command that is allowed
+These rules guard against mistakes; they are not a sandbox. A command that is allowed
 can run anything by other means, such as a script.
 `
 
-// Markdown returns the documentation of all commands.
+// Markdown returns the documentation of all commands: the contents of docs/cli.md.
 func Markdown(root *cobra.Command) []byte {
 	var b bytes.Buffer
 	b.WriteString("# The command acp\n\nWritten by `acp docs markdown`; do not change it by hand.\n\n")
@@ -159,7 +166,8 @@ func list(w io.Writer, root *cobra.Command) {
 	}
 }
 
-// visible returns a command and those below it that are documented.
+// visible returns cmd and the documented commands below it, parents before children. Hidden
+// commands and cobra's own help command are left out.
 func visible(cmd *cobra.Command) []*cobra.Command {
 	all := []*cobra.Command{cmd}
 	for _, sub := range cmd.Commands() {
@@ -174,7 +182,7 @@ func anchor(cmd *cobra.Command) string { return strings.ReplaceAll(cmd.CommandPa
 
 func cell(s string) string { return strings.ReplaceAll(s, "|", `\|`) }
 
-// command writes what there is to say about a command and those below it.
+// command writes one section for cmd and for each documented command below it.
 func command(b *bytes.Buffer, root *cobra.Command) {
 	for _, cmd := range visible(root) {
 		fmt.Fprintf(b, "\n## %s\n\n", cmd.CommandPath())
@@ -193,7 +201,9 @@ func command(b *bytes.Buffer, root *cobra.Command) {
 	}
 }
 
-// paragraphs keeps indented lines as they are, in a block.
+// paragraphs turns help text into Markdown: indented lines become code blocks, everything else
+// stays
+// as it is.
 func paragraphs(text string) string {
 	var out []string
 	block := false
@@ -219,7 +229,7 @@ func dedent(s string) string {
 	return strings.Join(lines, "\n")
 }
 
-// flags writes the table of flags.
+// flags writes the table of flags. Defaults that say nothing, such as false and 0, are left out.
 func flags(b *bytes.Buffer, title string, set *pflag.FlagSet) {
 	var rows []string
 	set.VisitAll(func(f *pflag.Flag) {

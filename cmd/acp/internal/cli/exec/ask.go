@@ -14,15 +14,15 @@ import (
 	"github.com/goacp/acp/cmd/acp/internal/ui/plain"
 )
 
-// A terminal asks the user on the terminal the process belongs to, whatever its standard streams
-// are.
+// A terminal asks the user on the controlling terminal of the process, because the standard streams
+// of a script are often redirected. Questions are asked one at a time.
 type terminal struct {
 	in, out *os.File
 	mu      sync.Mutex // one question at a time
 	lines   chan string
 }
 
-// openTerminal opens the terminal.
+// openTerminal opens the controlling terminal. It fails where there is none, as in a cron job.
 func openTerminal() (*terminal, error) {
 	in, out := "/dev/tty", "/dev/tty"
 	if runtime.GOOS == "windows" {
@@ -37,8 +37,9 @@ func openTerminal() (*terminal, error) {
 		return nil, err
 	}
 	t := &terminal{in: r, out: w, lines: make(chan string)}
-	// Reading a terminal cannot be given up, so one goroutine reads for all questions. It ends when
-	// close closes the file, or with the process.
+	// A read from a terminal cannot be cancelled, so one goroutine reads the answers to all
+	// questions.
+	// It ends when close closes the file, or with the process.
 	go func() {
 		defer close(t.lines)
 		scan := bufio.NewScanner(r)
@@ -54,7 +55,9 @@ func (t *terminal) close() {
 	_ = t.out.Close()
 }
 
-// ask is the hook of that name of a frontend.
+// ask is [backend.Frontend]'s Ask. An empty id dismisses the request; that is also the answer when
+// the
+// terminal is closed.
 func (t *terminal) ask(ctx context.Context, _ *backend.Session, req acphost.Request) (acp.PermissionOptionID, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -74,9 +77,9 @@ func (t *terminal) ask(ctx context.Context, _ *backend.Session, req acphost.Requ
 			if id, ok := plain.Choice(req, line); ok {
 				return id, nil
 			}
-			fmt.Fprintln(t.out, "There is no such choice.")
+			fmt.Fprintln(t.out, "That is not one of the choices.")
 		case <-ctx.Done():
-			fmt.Fprintln(t.out, "\nThe question is withdrawn.")
+			fmt.Fprintln(t.out, "\nThe question was withdrawn.")
 			return "", ctx.Err()
 		}
 	}

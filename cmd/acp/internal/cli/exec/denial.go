@@ -11,8 +11,11 @@ import (
 	"github.com/goacp/acp/cmd/acp/internal/shown"
 )
 
-// suggester returns a function that finds the rule which, given with --allow, would permit a request
-// under the settings as they are; "" if there is none, since something denies it.
+// suggester returns a function that finds the rule that would permit a request if it were added
+// with
+// --allow to the settings in p, or "" if something else denies the request. Each suggestion is
+// tried
+// against the real policy, so that the user is never offered a flag that does not help.
 func suggester(p config.Permissions, base string) func(acphost.Request) string {
 	return func(req acphost.Request) string {
 		rule := config.SuggestRule(req)
@@ -32,7 +35,7 @@ func suggester(p config.Permissions, base string) func(acphost.Request) string {
 	}
 }
 
-// denial is the line that tells that a request was denied.
+// denial returns the line that reports a denied request, and what the user can do about it.
 func denial(rec acphost.Record, rule string) string {
 	line := "denied: " + what(rec)
 	switch {
@@ -45,13 +48,14 @@ func denial(rec acphost.Record, rule string) string {
 	case rec.By == acphost.ByRule && rec.Rule != "":
 		return line + " by " + safetext.Line(rec.Rule, 100) + why(rec)
 	case rec.Rule != "":
-		return line + "; no --allow permits it: see " + safetext.Line(rec.Rule, 100) + why(rec)
+		return line + "; no --allow rule can permit it: see " + safetext.Line(rec.Rule, 100) + why(rec)
 	}
-	return line + "; no --allow permits it"
+	return line + "; no --allow rule can permit it"
 }
 
-// why says why the rules did not allow something, and which part of a command that is about, as far as
-// the line does not say so already.
+// why returns the reason of a decision and the part of the command that it concerns, in
+// parentheses,
+// or "" if the line would only repeat itself.
 func why(rec acphost.Record) string {
 	reason, part := safetext.Line(rec.Reason, 200), safetext.Line(rec.Part, 200)
 	rule := "the rule " + safetext.Line(rec.Rule, 100)
@@ -73,7 +77,9 @@ func why(rec acphost.Record) string {
 	return ""
 }
 
-// certainty says how sure it is what would be run; "" if nothing would be.
+// certainty returns how reliably the agent has said what would run: "certain", "shown" or
+// "unknown".
+// It is "" if nothing would run. The words are part of docs/exec-json.md.
 func certainty(rec acphost.Record) string {
 	command, certain := rec.Shows()
 	switch {
@@ -87,7 +93,8 @@ func certainty(rec acphost.Record) string {
 	return "unknown"
 }
 
-// what names a request in some words, and what would be run.
+// what describes a request on one line: its title, and the command or path if the title does not
+// contain it.
 func what(rec acphost.Record) string {
 	parts := []string{}
 	add := func(s string, most int) {
@@ -107,16 +114,18 @@ func what(rec acphost.Record) string {
 		add(rec.Kind, 40)
 	}
 	if len(parts) == 0 {
-		return "something the agent did not name"
+		return "something that the agent did not describe"
 	}
 	text := strings.ReplaceAll(strings.Join(parts, ": "), "?: ", "? ")
 	if !certain && command == "" {
-		text += " (what would be run is not known)"
+		text += " (it is not known what would run)"
 	}
 	return text
 }
 
-// quote writes a word for a shell, always in quotes: rules have signs in them.
+// quote returns s quoted for a shell. It always quotes, because a rule without special characters
+// looks
+// like one that needs no quotes when it is edited.
 func quote(s string) string {
 	if q := roster.Quote(s); q != s {
 		return q

@@ -1,4 +1,13 @@
-// Package exec is the command acp exec: one turn with an agent, for scripts.
+// Package exec is the command acp exec: one turn with an agent, for scripts. It owns the form of
+// its
+// output, which docs/exec-json.md describes, and the exit status of a turn. The conversation itself
+// is
+// package backend's.
+//
+// A prompt has at most [MaxPrompt] bytes, an attached file that is sent with its content at most
+// [MaxAttachment]. Of the agent's answer, 64 MiB are kept for the result. At most 100 denied
+// requests
+// and 100 broken rules are listed.
 package exec
 
 import (
@@ -14,20 +23,20 @@ import (
 	"github.com/goacp/acp/cmd/acp/internal/roster"
 )
 
-// Options are what the command is told to do.
+// Options are the flags and arguments of the command.
 type Options struct {
 	App   *app.App
-	Agent string   // name or command line; "" is the one the settings say
-	Argv  []string // the command of the agent, in place of Agent
+	Agent string   // name or command line; "" means the agent of the settings
+	Argv  []string // the agent's command, instead of Agent
 
 	Prompt  []string // words
-	Files   []string // that are the prompt, too; "-" is standard input
-	Attach  []string // files that go with it
-	NoStdin bool     // standard input is no part of the prompt
+	Files   []string // whose text is added to the prompt; "-" means standard input
+	Attach  []string // files that are attached to the prompt
+	NoStdin bool     // do not read standard input
 
-	Session  string // to go on with
-	Continue bool   // go on with the latest
-	OrNew    bool   // begin a new one where that is not possible
+	Session  string // the session to continue
+	Continue bool   // continue the latest session
+	OrNew    bool   // start a new session if that is not possible
 
 	Mode    string
 	Options []string // ID=VALUE
@@ -39,14 +48,14 @@ type Options struct {
 	Ask, DenyOK bool
 }
 
-// A Cost is a limit of cost; the zero Cost is none.
+// A Cost is a limit on the cost of a session. The zero Cost sets no limit.
 type Cost struct {
 	Amount   float64
-	Currency string // "" is whatever the agent counts in
+	Currency string // "" means whatever currency the agent reports
 	Set      bool
 }
 
-// String returns the cost as the flag takes it.
+// String returns the cost in the form that the flag accepts.
 func (c Cost) String() string {
 	if !c.Set {
 		return ""
@@ -54,11 +63,11 @@ func (c Cost) String() string {
 	return strconv.FormatFloat(c.Amount, 'f', -1, 64) + c.Currency
 }
 
-// Type names the form of the flag.
+// Type returns the placeholder for the flag's value in help texts.
 func (*Cost) Type() string { return "COST" }
 
-// set reads a cost such as 0.50, 0.50USD or "20 credits".
-func (c *Cost) set(s string) error {
+// parse sets c to a cost such as 0.50, 0.50USD or "20 credits".
+func (c *Cost) parse(s string) error {
 	number := strings.TrimSpace(s)
 	i := strings.IndexFunc(number, func(r rune) bool { return (r < '0' || r > '9') && r != '.' })
 	if i < 0 {
@@ -66,49 +75,49 @@ func (c *Cost) set(s string) error {
 	}
 	amount, err := strconv.ParseFloat(number[:i], 64)
 	if err != nil || amount < 0 {
-		return exitcode.Errorf(exitcode.Usage, "%q is no cost such as 0.50 or 0.50USD", s)
+		return exitcode.Errorf(exitcode.Usage, "%q is not a cost such as 0.50 or 0.50USD", s)
 	}
 	*c = Cost{Amount: amount, Currency: strings.TrimSpace(number[i:]), Set: true}
 	return nil
 }
 
-// costFlag makes a Cost a flag.
+// costFlag adapts a Cost to pflag, and keeps Set free for the field of that name.
 type costFlag struct{ *Cost }
 
-func (f costFlag) Set(s string) error { return f.set(s) }
+func (f costFlag) Set(s string) error { return f.parse(s) }
 
 const long = `Send one prompt to an agent, write its answer to standard output, and end with a
 status that says how the turn went.
 
-The agent is the one of --agent; or the command after --; or the first argument,
-if and only if that is exactly the name of a known agent (acp agents list) and
-neither of the others is given; or else the default agent. If
-your prompt starts with an agent's name, quote the whole prompt or pass --agent.
+The agent is given by --agent or by a command after --. Without either, it is the first
+argument if that is exactly the name of a known agent (see acp agents list), and
+otherwise the default agent. If your prompt starts with an agent's name, quote the whole
+prompt or pass --agent.
 
-The prompt is the arguments, separated by spaces, then the files of --file, then
-standard input if that is a pipe or a file, each after an empty line. A - in place
-of the prompt is standard input in any case.
+The prompt is made of the arguments, separated by spaces; the files of --file; and
+standard input, if that is a pipe or a file. Empty lines separate these parts. A single
+- instead of the prompt reads standard input whatever it is.
 
-Without --ask nobody is asked for permission: what the policy, --allow and --deny do
-not decide is denied. Standard error then shows the --allow that would permit it, and
-the exit status is 5 unless --deny-ok is given.
+Without --ask, acp exec never asks for permission: it denies every request that the
+policy, --allow and --deny do not decide. Standard error then shows the --allow rule that
+would permit it, and the exit status is 5 unless --deny-ok is given.
 
-Control sequences in the agent's text are removed; --json has the text as it came. The
-output has at most 32 MiB of one message; if more is missing, standard error says so,
-and the exit status is 1. The first interrupt (Ctrl-C) cancels the turn and waits for
-its end; the second ends everything.
+Control sequences in the agent's text are removed, except with --json. If a message is
+longer than 32 MiB, the rest is missing: standard error says so, and the exit status is
+1. The first interrupt (Ctrl-C) cancels the turn and waits for its end; the second ends
+everything at once.
 
 Exit statuses:
 
-   0  the turn is done              6  the agent did not start, or ended
-   1  something failed here         7  it answered with an error, or not in ACP
-   2  wrong flags or settings       8  a time limit was reached
-   3  the agent refused             9  a limit of cost was reached
-   4  cancelled                    10  a login is needed: acp auth login
-   5  a permission was denied      11  the agent stopped at a limit of its own
+   0  the turn has ended            6  the agent did not start, or it exited
+   1  something failed here         7  the agent answered with an error, or not in ACP
+   2  invalid flags or settings     8  a time limit was reached
+   3  the agent refused             9  the cost limit was reached
+   4  cancelled                    10  a login is required: acp auth login
+   5  a permission was denied      11  the agent stopped at one of its own limits
                                    12  the agent broke a rule that denies`
 
-// NewCommand returns the command; runF, if not nil, runs in place of it.
+// NewCommand returns the command. If runF is not nil, it is called instead of [Run].
 func NewCommand(a *app.App, runF func(context.Context, *Options) error) *cobra.Command {
 	o := &Options{App: a}
 	cmd := &cobra.Command{
@@ -120,7 +129,7 @@ func NewCommand(a *app.App, runF func(context.Context, *Options) error) *cobra.C
   acp exec --show tools '/read main.go:1-20'
   acp exec --json --timeout 5m --file task.md -- my-agent --acp`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := o.arguments(cmd, args); err != nil {
+			if err := o.parseArguments(cmd, args); err != nil {
 				return err
 			}
 			if runF != nil {
@@ -131,19 +140,19 @@ func NewCommand(a *app.App, runF func(context.Context, *Options) error) *cobra.C
 	}
 	f := cmd.Flags()
 	f.StringArrayVarP(&o.Files, "file", "f", nil, "add the text of `FILE` to the prompt; - is standard input (repeatable)")
-	f.StringArrayVar(&o.Attach, "attach", nil, "attach `FILE`, in the best form that the agent takes (repeatable)")
-	f.BoolVar(&o.NoStdin, "no-stdin", false, "do not read standard input, though it is a pipe or a file")
+	f.StringArrayVar(&o.Attach, "attach", nil, "attach `FILE` in the best form that the agent accepts (repeatable)")
+	f.BoolVar(&o.NoStdin, "no-stdin", false, "do not read standard input, even if it is a pipe or a file")
 	f.StringVarP(&o.Session, "session", "s", "", "continue the session `ID`, which may be abbreviated")
 	f.BoolVarP(&o.Continue, "continue", "c", false, "continue the latest session with this agent in this directory")
 	f.BoolVar(&o.OrNew, "or-new", false, "start a new session if the given one cannot be resumed")
-	f.StringVar(&o.Mode, "mode", "", "set the `MODE` of the session first")
-	f.StringArrayVarP(&o.Options, "option", "o", nil, "set an option of the session first: `ID=VALUE` (repeatable)")
-	f.BoolVar(&o.JSON, "json", false, "print one JSON object a line: docs/exec-json.md")
-	f.BoolVarP(&o.Quiet, "quiet", "q", false, "print only the final text of the agent, and errors")
-	f.Var(&o.Show, "show", "print the `WHAT` of the turn: text, which the agent says; tools, which is what its tool calls show, such as the content of files, changes and the output of commands; or all, with what the agent thinks (default text)")
-	f.DurationVar(&o.Timeout, "timeout", 0, "give up after this time, such as 5m, with exit status 8")
-	f.Var(costFlag{&o.MaxCost}, "max-cost", "cancel the turn when the session has cost `COST`, such as 0.50 or 0.50USD, with exit status 9")
-	f.BoolVar(&o.Ask, "ask", false, "ask for permission on the terminal, which needs one")
+	f.StringVar(&o.Mode, "mode", "", "set the session's `MODE` before the prompt")
+	f.StringArrayVarP(&o.Options, "option", "o", nil, "set an option of the session before the prompt: `ID=VALUE` (repeatable)")
+	f.BoolVar(&o.JSON, "json", false, "print one JSON object per line; docs/exec-json.md describes them")
+	f.BoolVarP(&o.Quiet, "quiet", "q", false, "print only the agent's final message, and errors")
+	f.Var(&o.Show, "show", "what to print: text (the agent's messages), tools (the results of its tool calls, such as files, changes and output of commands) or all (both, and its thoughts) (default text)")
+	f.DurationVar(&o.Timeout, "timeout", 0, "cancel the turn after this time, such as 5m, with exit status 8")
+	f.Var(costFlag{&o.MaxCost}, "max-cost", "cancel the turn once the session has cost `COST`, such as 0.50 or 0.50USD, with exit status 9")
+	f.BoolVar(&o.Ask, "ask", false, "ask for permission on the terminal")
 	f.BoolVar(&o.DenyOK, "deny-ok", false, "end with status 0 even if permissions were denied")
 	cmd.MarkFlagsMutuallyExclusive("json", "quiet", "show")
 	cmd.MarkFlagsMutuallyExclusive("session", "continue")
@@ -151,8 +160,10 @@ func NewCommand(a *app.App, runF func(context.Context, *Options) error) *cobra.C
 	return cmd
 }
 
-// arguments tells the agent and the prompt apart and checks the flags.
-func (o *Options) arguments(cmd *cobra.Command, args []string) error {
+// parseArguments separates the agent from the prompt and checks the flags. Whether the first word
+// is
+// the name of an agent is decided later, by agent, because that needs the settings.
+func (o *Options) parseArguments(cmd *cobra.Command, args []string) error {
 	o.Prompt, o.Agent, o.Argv = args, "", nil
 	if f := cmd.Flag("agent"); f != nil && f.Changed {
 		o.Agent = f.Value.String()
@@ -164,16 +175,16 @@ func (o *Options) arguments(cmd *cobra.Command, args []string) error {
 		o.Prompt, o.Argv = args[:dash], args[dash:]
 		switch {
 		case len(o.Argv) == 0:
-			return exitcode.Errorf(exitcode.Usage, "no command after --; an agent is started by it: acp exec PROMPT -- COMMAND ARGS")
+			return exitcode.Errorf(exitcode.Usage, "the agent's command is missing after --: acp exec PROMPT -- COMMAND ARGS")
 		case o.Agent != "":
-			return exitcode.Errorf(exitcode.Usage, "--agent and a command after -- both name an agent; leave one out")
+			return exitcode.Errorf(exitcode.Usage, "--agent and the command after -- both name an agent; leave one out")
 		}
 	}
 	switch {
 	case o.Timeout < 0:
-		return exitcode.Errorf(exitcode.Usage, "--timeout %s is in the past", o.Timeout)
+		return exitcode.Errorf(exitcode.Usage, "--timeout %s is negative", o.Timeout)
 	case o.OrNew && o.Session == "" && !o.Continue:
-		return exitcode.Errorf(exitcode.Usage, "--or-new goes with --session or --continue")
+		return exitcode.Errorf(exitcode.Usage, "--or-new needs --session or --continue")
 	}
 	for _, option := range o.Options {
 		if id, _, ok := strings.Cut(option, "="); !ok || id == "" {
@@ -183,7 +194,8 @@ func (o *Options) arguments(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// agent returns the agent, and takes its name from the prompt if it is there.
+// agent returns the agent. If the first word of the prompt names it, that word is removed from the
+// prompt.
 func (o *Options) agent() (roster.Agent, error) {
 	if len(o.Argv) == 0 && o.Agent == "" && len(o.Prompt) > 0 {
 		agent, ok, err := o.App.KnownAgent(o.Prompt[0])

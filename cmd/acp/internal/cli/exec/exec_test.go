@@ -65,7 +65,7 @@ func TestCost(t *testing.T) {
 		{"0.50", "0.5"}, {"1USD", "1USD"}, {"20 credits", "20credits"}, {"", ""}, {"USD", ""}, {"-1", ""}, {"1.2.3", ""},
 	} {
 		var c Cost
-		if err := c.set(tt.in); (err == nil) != (tt.out != "") || c.String() != tt.out {
+		if err := c.parse(tt.in); (err == nil) != (tt.out != "") || c.String() != tt.out {
 			t.Errorf("%q: %q, %v", tt.in, c.String(), err)
 		}
 	}
@@ -84,7 +84,7 @@ func TestLinesFold(t *testing.T) {
 			if batch == nil {
 				return
 			}
-			out, err := l.update(nil, conv.Snapshot(), batch)
+			out, err := l.appendBatch(nil, conv.Snapshot(), batch)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -93,7 +93,7 @@ func TestJSONGolden(t *testing.T) {
 	l := &lines{session: "s1"}
 	tell := func(changes []transcript.Change) {
 		t.Helper()
-		data, err := l.update(nil, conv.Snapshot(), changes)
+		data, err := l.appendBatch(nil, conv.Snapshot(), changes)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -125,10 +125,10 @@ func TestJSONGolden(t *testing.T) {
 	tell([]transcript.Change{conv.Answered(seq, &acpv2.SelectedPermissionOutcome{OptionID: "n"})})
 	r.note(backend.Note{Kind: backend.NoteStderr, Text: "a warning"})
 	tell(nil) // told anew
-	r.line(r.resultLine(nil, &acp.Result{StopReason: acp.StopEndTurn, Usage: &acp.Usage{TotalTokens: 3, InputTokens: 2, OutputTokens: 1}}, nil))
-	r.line(r.resultLine(nil, &acp.Result{StopReason: acp.StopRefusal}, exitcode.Errorf(exitcode.Refused, "the agent refused the prompt")))
-	r.line(r.resultLine(nil, nil, exitcode.With(exitcode.Protocol, jsonrpc.Errorf(-32050, "overloaded").WithData(map[string]string{"reason": "rate_limit"}))))
-	r.line(r.resultLine(nil, nil, errors.New("no disk")))
+	r.writeLine(r.resultLine(nil, &acp.Result{StopReason: acp.StopEndTurn, Usage: &acp.Usage{TotalTokens: 3, InputTokens: 2, OutputTokens: 1}}, nil))
+	r.writeLine(r.resultLine(nil, &acp.Result{StopReason: acp.StopRefusal}, exitcode.Errorf(exitcode.Refused, "the agent refused the prompt")))
+	r.writeLine(r.resultLine(nil, nil, exitcode.With(exitcode.Protocol, jsonrpc.Errorf(-32050, "overloaded").WithData(map[string]string{"reason": "rate_limit"}))))
+	r.writeLine(r.resultLine(nil, nil, errors.New("no disk")))
 	if r.err != nil {
 		t.Fatal(r.err)
 	}
@@ -256,13 +256,13 @@ func TestCut(t *testing.T) {
 		chunk := &acpv2.TerminalOutputChunk{TerminalID: "t", Data: base64.StdEncoding.EncodeToString([]byte(piece))}
 		apply(chunk)
 		apply(chunk, chunk)
-		if err := r.finish(nil, nil, nil); exitcode.Of(err) != exitcode.Failed || err.Error() != "the text is cut: of a message at most 32 MiB are kept" {
+		if err := r.finish(nil, nil, nil); exitcode.Of(err) != exitcode.Failed || err.Error() != "the text is cut: at most 32 MiB of a message are retained" {
 			t.Errorf("finish: %v", err)
 		}
 		if asJSON && !bytes.Contains(out.Bytes(), []byte(`"truncated":true`)) {
 			t.Errorf("%s", out.Bytes())
 		}
-		if !asJSON && !bytes.Contains(errs.Bytes(), []byte("acp: 1904 bytes of the output of commands are left out: they came too fast\n")) {
+		if !asJSON && !bytes.Contains(errs.Bytes(), []byte("acp: 1904 bytes of command output are missing: they arrived too fast\n")) {
 			t.Errorf("stderr %q", errs.String())
 		}
 	}

@@ -5,12 +5,14 @@ import (
 	"encoding/base64"
 	"encoding/json"
 
+	"github.com/goacp/acp/acpv2"
 	"github.com/goacp/acp/cmd/acp/internal/safetext"
 	"github.com/goacp/acp/transcript"
 )
 
-// formVersion is the version of the lines of --json. New members, ops, fields and types of lines do
-// not change it.
+// formVersion is the version of the form of --json. It changes only if existing members change
+// their
+// meaning; new members, ops, fields and types of lines leave it as it is.
 const formVersion = 1
 
 // The lines of --json, as docs/exec-json.md describes them.
@@ -27,8 +29,8 @@ type (
 		Unheld    string    `json:"unheld,omitempty"`
 	}
 	agentInfo struct {
-		Name    string `json:"name"`    // as the user has named it
-		Program string `json:"program"` // as it calls itself
+		Name    string `json:"name"`    // the name by which the user chose it
+		Program string `json:"program"` // the name that it reports
 		Version string `json:"version"`
 	}
 	updateLine struct {
@@ -104,8 +106,9 @@ type (
 	}
 )
 
-// appendLine appends v as a line of JSON. Characters that JSON allows, but terminals heed, or that change
-// how what is around them looks, are escaped.
+// appendLine appends v as a line of JSON. Characters that JSON allows but terminals interpret, and
+// those
+// that change how the surrounding text is displayed, are escaped.
 func appendLine(dst []byte, v any) ([]byte, error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
@@ -116,28 +119,119 @@ func appendLine(dst []byte, v any) ([]byte, error) {
 	return append(dst, safetext.JSON(b.Bytes())...), nil
 }
 
-// A lines makes update lines of the changes of one session. What happens to an entry in one batch
-// of changes is one line, so that reading them is folding them: created and updated say what the
-// entry is, appended what is added at its end.
-type lines struct {
-	session string
-	known   map[uint64]uint64 // entries that were told, with the end of the output of terminals
+// entryForm returns an entry in the JSON form that package transcript uses for the entries of a
+// whole transcript.
+func entryForm(e transcript.Entry) (json.RawMessage, error) {
+	form := struct {
+		Kind        string                         `json:"kind"`
+		Update      json.RawMessage                `json:"update,omitempty"`
+		Removed     bool                           `json:"removed,omitempty"`
+		Text        string                         `json:"text,omitempty"`
+		Skipped     uint64                         `json:"skipped,omitempty"`
+		Title       string                         `json:"title,omitempty"`
+		Description string                         `json:"description,omitempty"`
+		Subject     acpv2.RequestPermissionSubject `json:"subject,omitempty"`
+		Options     []acpv2.PermissionOption       `json:"options,omitempty"`
+		Meta        json.RawMessage                `json:"_meta,omitempty"`
+		Outcome     acpv2.RequestPermissionOutcome `json:"outcome,omitempty"`
+		StopReason  string                         `json:"stopReason,omitempty"`
+		By          string                         `json:"by,omitempty"`
+		Said        string                         `json:"said,omitempty"`
+		Error       string                         `json:"error,omitempty"`
+		Others      int                            `json:"others,omitempty"`
+		Dropped     int64                          `json:"dropped,omitempty"`
+	}{Kind: string(e.EntryKind()), Dropped: e.Dropped()}
+	var err error
+	if u := e.Update(); u != nil {
+		if form.Update, err = u.AppendJSON(nil); err != nil {
+			return nil, err
+		}
+	}
+	switch e := e.(type) {
+	case *transcript.Plan:
+		form.Removed = e.Removed
+	case *transcript.Terminal:
+		form.Text, form.Skipped = e.Plain(), e.Skipped
+	case *transcript.Permission:
+		form.Title, form.Description, form.Subject = e.Title, e.Description, e.Subject
+		form.Options, form.Meta, form.Outcome = e.Options, e.Meta, e.Outcome
+	case *transcript.TurnEnd:
+		form.StopReason, form.By, form.Said, form.Error, form.Others = string(e.StopReason), string(e.By), e.Said, e.Error, e.Others
+	}
+	return marshal(form)
 }
 
-// update returns the lines of a batch.
-func (l *lines) update(dst []byte, snap *transcript.Snapshot, changes []transcript.Change) ([]byte, error) {
+// fieldForm returns the current value of a field of the session, in the form of the update that
+// sets
+// it, or nil if it has no value.
+func fieldForm(s *transcript.Session, field transcript.Field) (json.RawMessage, error) {
+	var u acpv2.SessionUpdate
+	switch field {
+	case transcript.FieldState:
+		if state := s.State.Update(); state != nil {
+			u = state
+		}
+	case transcript.FieldUsage:
+		if s.Usage != nil {
+			usage := &acpv2.UsageUpdate{Used: s.Usage.Used, Size: s.Usage.Size, Meta: s.Usage.Meta}
+			if s.Usage.Cost != nil {
+				usage.Cost = acpv2.Set(*s.Usage.Cost)
+			}
+			u = usage
+		}
+	case transcript.FieldConfigOptions:
+		u = &acpv2.ConfigOptionUpdate{ConfigOptions: s.ConfigOptions}
+	case transcript.FieldCommands:
+		u = &acpv2.AvailableCommandsUpdate{AvailableCommands: s.Commands}
+	case transcript.FieldInfo:
+		info := &acpv2.SessionInfoUpdate{Meta: s.Meta}
+		if s.Title != "" {
+			info.Title = acpv2.Set(s.Title)
+		}
+		if s.UpdatedAt != "" {
+			info.UpdatedAt = acpv2.Set(s.UpdatedAt)
+		}
+		u = info
+	}
+	if u == nil {
+		return nil, nil
+	}
+	return u.AppendJSON(nil)
+}
+
+// marshal is json.Marshal without the escaping of <, > and &, which is meant for HTML.
+func marshal(v any) (json.RawMessage, error) {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		return nil, err
+	}
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
+}
+
+// A lines turns the changes of one session into update lines. All changes of one entry in a batch
+// become one line, so that a reader can rebuild the entries: created and updated carry the whole
+// entry, appended carries what is added at its end.
+type lines struct {
+	session string
+	known   map[uint64]uint64 // entries that were written; for terminals, up to which byte of output
+}
+
+// appendBatch appends the lines of a batch of changes. nil stands for a replaced history, which is
+// written anew after a line with the op "reset".
+func (l *lines) appendBatch(dst []byte, snap *transcript.Snapshot, changes []transcript.Change) ([]byte, error) {
 	if l.known == nil {
 		l.known = map[uint64]uint64{}
 	}
 	var err error
 	if changes == nil {
-		// The history was told anew.
 		clear(l.known)
 		if dst, err = appendLine(dst, updateLine{Type: "update", Session: l.session, Op: "reset"}); err != nil {
 			return dst, err
 		}
 		for e := range snap.Entries() {
-			if dst, err = l.entry(dst, e, "created", false); err != nil {
+			if dst, err = l.appendEntry(dst, e, "created", false); err != nil {
 				return dst, err
 			}
 		}
@@ -146,11 +240,9 @@ func (l *lines) update(dst []byte, snap *transcript.Snapshot, changes []transcri
 	done := map[uint64]bool{}
 	for i, ch := range changes {
 		if ch.Op == transcript.OpSession {
-			var value []byte
-			if u := snap.Session().Update(ch.Field); u != nil {
-				if value, err = u.AppendJSON(nil); err != nil {
-					return dst, err
-				}
+			value, err := fieldForm(snap.Session(), ch.Field)
+			if err != nil {
+				return dst, err
 			}
 			if dst, err = appendLine(dst, updateLine{
 				Type: "update", Session: l.session, Op: string(ch.Op), Field: string(ch.Field), Value: value, Trimmed: ch.Trimmed,
@@ -176,7 +268,7 @@ func (l *lines) update(dst []byte, snap *transcript.Snapshot, changes []transcri
 			if _, known := l.known[ch.Seq]; !known {
 				op = "created"
 			}
-			dst, err = l.entry(dst, e, op, ch.Trimmed)
+			dst, err = l.appendEntry(dst, e, op, ch.Trimmed)
 		}
 		if err != nil {
 			return dst, err
@@ -185,8 +277,8 @@ func (l *lines) update(dst []byte, snap *transcript.Snapshot, changes []transcri
 	return dst, nil
 }
 
-// appended returns the text that changes add to an entry that was told before, if that is all they
-// do to it.
+// appended returns the text that the changes add to an entry that was written before. It reports
+// false if they do anything else to it.
 func (l *lines) appended(seq uint64, changes []transcript.Change) (string, bool) {
 	if _, known := l.known[seq]; !known {
 		return "", false
@@ -204,15 +296,17 @@ func (l *lines) appended(seq uint64, changes []transcript.Change) (string, bool)
 	return text, true
 }
 
-// follows reports whether the output that was told of a terminal goes on in what is kept of it.
+// follows reports whether the retained output of a terminal continues exactly where the written
+// output
+// ended. It does not if more was skipped in between than had been written.
 func (l *lines) follows(t *transcript.Terminal) bool {
-	told, known := l.known[t.Seq()]
-	return known && told >= t.Skipped && told <= t.Skipped+uint64(len(t.Raw()))
+	written, known := l.known[t.Seq()]
+	return known && written >= t.Skipped && written <= t.Skipped+uint64(len(t.Raw()))
 }
 
-// entry appends the line that tells all of an entry.
-func (l *lines) entry(dst []byte, e transcript.Entry, op string, trimmed bool) ([]byte, error) {
-	form, err := transcript.AppendEntry(nil, e)
+// appendEntry appends the line that carries a whole entry.
+func (l *lines) appendEntry(dst []byte, e transcript.Entry, op string, trimmed bool) ([]byte, error) {
+	form, err := entryForm(e)
 	if err != nil {
 		return dst, err
 	}
@@ -223,6 +317,7 @@ func (l *lines) entry(dst []byte, e transcript.Entry, op string, trimmed bool) (
 	return appendLine(dst, l.line(e, updateLine{Op: op, Entry: form, Trimmed: trimmed}))
 }
 
+// line completes u with the identity of its entry.
 func (l *lines) line(e transcript.Entry, u updateLine) updateLine {
 	seq := e.Seq()
 	u.Type, u.Session, u.Seq, u.Kind, u.ID = "update", l.session, &seq, string(e.EntryKind()), e.EntryID()

@@ -105,7 +105,7 @@ func TestManyDenials(t *testing.T) {
 		}
 		return acp.StopEndTurn, nil
 	}, func(*Options) {})
-	if got := strings.Count(stderr, "denied: "); got != maxDenials+1 || !strings.Contains(stderr, "denied: more, which are not listed\n") {
+	if got := strings.Count(stderr, "denied: "); got != maxDenials+1 || !strings.Contains(stderr, "denied: further requests are not listed\n") {
 		t.Errorf("%d lines", got)
 	}
 	if exitcode.Of(err) != exitcode.Denied || err.Error() != fmt.Sprintf("%d permission requests were denied", n) {

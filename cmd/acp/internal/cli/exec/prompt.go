@@ -24,22 +24,28 @@ import (
 const (
 	// MaxPrompt bounds the text of a prompt, in bytes.
 	MaxPrompt = 16 << 20
-	// MaxAttachment bounds a file that is sent with its content, in bytes; larger ones are links.
+	// MaxAttachment bounds a file that is sent with its content, in bytes. A larger file is sent as
+	// a
+	// link.
 	MaxAttachment = 8 << 20
-	// stdinPatience is how long standard input may say nothing before that is told.
+	// stdinPatience is how long standard input may stay open before the user is told that acp waits
+	// for
+	// its end: a script that inherits an open pipe would otherwise hang without a word.
 	stdinPatience = 3 * time.Second
 )
 
-// text puts the prompt together: arguments, files, standard input.
-func (o *Options) text(ctx context.Context) (string, error) {
+// promptText returns the text of the prompt: arguments, files and standard input, separated by
+// empty
+// lines.
+func (o *Options) promptText(ctx context.Context) (string, error) {
 	var parts []string
 	size := 0
 	add := func(text string) error {
 		if size += len(text); size > MaxPrompt {
-			return exitcode.Errorf(exitcode.Usage, "the prompt is longer than %d MiB; large files are better attached: --attach FILE", MaxPrompt>>20)
+			return exitcode.Errorf(exitcode.Usage, "the prompt is longer than %d MiB; attach large files with --attach FILE", MaxPrompt>>20)
 		}
 		if !utf8.ValidString(text) {
-			return exitcode.Errorf(exitcode.Usage, "the prompt is not text in UTF-8; other files are attached: --attach FILE")
+			return exitcode.Errorf(exitcode.Usage, "the prompt is not UTF-8 text; attach other files with --attach FILE")
 		}
 		if text = strings.TrimRight(text, "\r\n"); strings.TrimSpace(text) != "" {
 			parts = append(parts, text)
@@ -47,7 +53,7 @@ func (o *Options) text(ctx context.Context) (string, error) {
 		return nil
 	}
 	files := o.Files
-	if len(o.Prompt) == 1 && o.Prompt[0] == "-" { // as other programs have it
+	if len(o.Prompt) == 1 && o.Prompt[0] == "-" { // the customary name of standard input
 		files = append([]string{"-"}, files...)
 	} else if err := add(strings.Join(o.Prompt, " ")); err != nil {
 		return "", err
@@ -57,7 +63,7 @@ func (o *Options) text(ctx context.Context) (string, error) {
 	for _, name := range files {
 		if name == "-" {
 			if stdin {
-				return "", exitcode.Errorf(exitcode.Usage, "standard input can be read only once; - is there twice")
+				return "", exitcode.Errorf(exitcode.Usage, "- is given twice, but standard input can be read only once")
 			}
 			stdin = true
 			text, err := o.readStdin(ctx)
@@ -96,9 +102,9 @@ func (o *Options) text(ctx context.Context) (string, error) {
 	return strings.Join(parts, "\n\n"), nil
 }
 
-// hasStdin reports whether standard input is part of the prompt: any but a terminal if there is no
-// other prompt, and else only a pipe or a file, since what else programs are started with (a
-// socket, the null device) is seldom meant.
+// hasStdin reports whether standard input is part of the prompt. If nothing else is given, that is
+// anything except a terminal. Otherwise it is only a pipe or a file, because the other things that
+// programs are started with, such as a socket or the null device, are rarely meant as input.
 func (o *Options) hasStdin(given bool) bool {
 	if o.App.In == nil || o.App.InTerminal {
 		return false
@@ -111,11 +117,11 @@ func (o *Options) hasStdin(given bool) bool {
 	return err == nil && (info.Mode().IsRegular() || info.Mode()&os.ModeNamedPipe != 0)
 }
 
-// readStdin reads standard input to its end, or until ctx is done. The goroutine that reads stays
-// until then: there is no way to end it, and the program ends soon.
+// readStdin reads standard input to its end, or until ctx is done. In the latter case the reading
+// goroutine stays behind: a blocked read cannot be cancelled, and the program is about to exit.
 func (o *Options) readStdin(ctx context.Context) (string, error) {
 	if o.App.InTerminal {
-		fmt.Fprintln(o.App.Err, "acp: type the prompt; Ctrl-D ends it")
+		fmt.Fprintln(o.App.Err, "acp: type the prompt, then press Ctrl-D")
 	}
 	type read struct {
 		data []byte
@@ -137,7 +143,7 @@ func (o *Options) readStdin(ctx context.Context) (string, error) {
 			return string(r.data), nil
 		case <-patience.C:
 			if !o.App.InTerminal {
-				fmt.Fprintln(o.App.Err, "acp: waiting for the end of standard input, which is part of the prompt; --no-stdin leaves it out")
+				fmt.Fprintln(o.App.Err, "acp: waiting for the end of standard input, which is part of the prompt; --no-stdin ignores it")
 			}
 		case <-ctx.Done():
 			return "", fmt.Errorf("while reading standard input: %w", context.Cause(ctx))
@@ -145,8 +151,9 @@ func (o *Options) readStdin(ctx context.Context) (string, error) {
 	}
 }
 
-// path returns the file that a flag names: relative names are in the directory the program was
-// started in, as everywhere on command lines.
+// path returns the absolute name of a file that a flag names. It is relative to the directory in
+// which
+// the program was started, not to --cwd, because the shell has completed it there.
 func (o *Options) path(name string) string {
 	if abs, err := filepath.Abs(name); err == nil {
 		return abs
@@ -154,8 +161,7 @@ func (o *Options) path(name string) string {
 	return name
 }
 
-// readFile reads a file, or the first bytes of a longer one. Of what is no file it reads nothing: a
-// pipe may never end.
+// readFile reads a file, but at most its first bytes.
 func readFile(name string, most int64) ([]byte, error) {
 	info, err := os.Stat(name)
 	if err != nil {
@@ -172,12 +178,12 @@ func readFile(name string, most int64) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, most))
 }
 
-// An attachment is a file that goes with the prompt.
+// An attachment is a file or directory that is attached to the prompt.
 type attachment struct {
 	name string // absolute
 	size uint64
 	kind string // media type
-	data []byte // nil if it is too large to be sent
+	data []byte // nil if it is sent as a link only
 }
 
 // attachments reads the files of --attach.
@@ -211,7 +217,9 @@ func (o *Options) attachments() ([]attachment, error) {
 	return list, nil
 }
 
-// mediaType tells what a file is: by its content where that is clear, else by its name.
+// mediaType returns the media type of a file. For images and sounds the content decides, because
+// agents
+// reject those with a wrong type; for everything else the name does.
 func mediaType(name string, data []byte) string {
 	kind, _, _ := mime.ParseMediaType(http.DetectContentType(data[:min(len(data), 512)]))
 	if strings.HasPrefix(kind, "image/") || strings.HasPrefix(kind, "audio/") {
@@ -223,8 +231,9 @@ func mediaType(name string, data []byte) string {
 	return kind
 }
 
-// content returns the blocks of the prompt in the form the agent takes. Notes say where that is not
-// the best one.
+// content returns the blocks of the prompt in the best form that the agent accepts: embedded if it
+// can
+// handle that, and otherwise as a link. notes reports pictures and sounds that become links.
 func content(text string, files []attachment, can *acpv2.PromptCapabilities) (blocks []acp.ContentBlock, notes []string) {
 	if text != "" {
 		blocks = append(blocks, acp.Text(text))
@@ -245,7 +254,7 @@ func content(text string, files []attachment, can *acpv2.PromptCapabilities) (bl
 			blocks = append(blocks, &acpv2.AudioContent{Data: base64.StdEncoding.EncodeToString(f.data), MIMEType: f.kind})
 			continue
 		case image || audio:
-			notes = append(notes, fmt.Sprintf("the agent takes no %s; it gets a link to %s", strings.SplitN(f.kind, "/", 2)[0], f.name))
+			notes = append(notes, fmt.Sprintf("the agent does not accept %s content; it gets a link to %s instead", strings.SplitN(f.kind, "/", 2)[0], f.name))
 		case can.EmbeddedContext == nil:
 		case utf8.Valid(f.data) && bytes.IndexByte(f.data, 0) < 0:
 			blocks = append(blocks, &acpv2.EmbeddedResource{Resource: &acpv2.TextResourceContents{Text: string(f.data), URI: uri, MIMEType: f.kind}})
@@ -264,16 +273,18 @@ func content(text string, files []attachment, can *acpv2.PromptCapabilities) (bl
 	return blocks, notes
 }
 
-// fileURI returns the address of a file.
+// fileURI returns the file: URI of an absolute path.
 func fileURI(name string) string {
 	path := filepath.ToSlash(name)
 	if !strings.HasPrefix(path, "/") {
-		path = "/" + path // a drive
+		path = "/" + path // C:/dir becomes /C:/dir
 	}
 	return (&url.URL{Scheme: "file", Path: path}).String()
 }
 
-// setOptions sets the mode and the options of a session.
+// setOptions sets the mode and then the options of a session, in the order of the flags: an agent
+// may
+// change its options when one of them changes.
 func (o *Options) setOptions(ctx context.Context, s *acp.ClientSession) error {
 	if o.Mode != "" {
 		if err := s.SetMode(ctx, acpv2.SessionConfigValueID(o.Mode)); err != nil {
@@ -305,7 +316,9 @@ func (o *Options) setOptions(ctx context.Context, s *acp.ClientSession) error {
 	return nil
 }
 
-// optionError says why an option could not be set.
+// optionError returns the error for an option that could not be set. It is one of usage if the
+// agent
+// lacks the option, and otherwise whatever the agent has reported.
 func optionError(what string, err error, names []string) error {
 	if errors.Is(err, errors.ErrUnsupported) || len(names) > 0 {
 		return exitcode.Errorf(exitcode.Usage, "%s: %w%s", what, err, listed(names))
@@ -317,10 +330,10 @@ func listed(names []string) string {
 	if len(names) == 0 {
 		return ""
 	}
-	return "; there is " + strings.Join(names, ", ")
+	return "; choose from " + strings.Join(names, ", ")
 }
 
-// modes lists the values of the option that is the mode.
+// modes returns the values of the option whose category is the mode.
 func modes(options []acp.SessionConfigOption) []string {
 	for _, option := range options {
 		if option.Category == acpv2.SessionConfigOptionCategoryMode {
@@ -348,7 +361,7 @@ func values(sel *acpv2.SessionConfigSelect) (names []string) {
 	return names
 }
 
-// optionValue reads a value for an option of the kind that it has.
+// optionValue parses a value according to the kind of the option.
 func optionValue(option *acp.SessionConfigOption, text string) (acp.SessionConfigOptionValue, error) {
 	switch kind := option.Kind.(type) {
 	case *acpv2.SessionConfigBoolean:
@@ -358,7 +371,7 @@ func optionValue(option *acp.SessionConfigOption, text string) (acp.SessionConfi
 		case "false", "off", "no", "0":
 			return &acpv2.SessionConfigOptionValueBoolean{Value: false}, nil
 		}
-		return nil, errors.New("it is true or false")
+		return nil, errors.New("the value must be true or false")
 	case *acpv2.SessionConfigSelect:
 		names := values(kind)
 		for _, name := range names {
@@ -366,7 +379,7 @@ func optionValue(option *acp.SessionConfigOption, text string) (acp.SessionConfi
 				return &acpv2.SessionConfigOptionValueID{Value: acpv2.SessionConfigValueID(text)}, nil
 			}
 		}
-		return nil, fmt.Errorf("it has no such value%s", listed(names))
+		return nil, fmt.Errorf("the option has no such value%s", listed(names))
 	}
-	return nil, errors.New("it is of a kind that this program does not know")
+	return nil, errors.New("this program does not know options of this kind")
 }

@@ -22,46 +22,48 @@ import (
 )
 
 const (
-	// maxAnswer bounds the final text that --quiet and the last line of --json have, in bytes. The
-	// bounds of conversations are lower.
+	// maxAnswer bounds the final text of --quiet and of the last line of --json, in bytes. The
+	// bound
+	// that a conversation puts on a message is reached first.
 	maxAnswer = 64 << 20
-	// maxDenials bounds the lines that tell of denied permissions.
+	// maxDenials bounds the lines about denied requests, and those about broken rules.
 	maxDenials = 100
-	// maxEarly bounds the notes that are told after the session is there.
+	// maxEarly bounds the notes that wait for the line of the session, which must come first.
 	maxEarly = 256
 )
 
-// A report writes what happens. Its methods may be called from any goroutine.
+// A report writes what happens in the turn, and derives the exit status from it. Its methods may be
+// called from any goroutine; mu guards the fields below it, and the order of the output.
 type report struct {
 	app         *app.App
 	json, quiet bool
-	progress    bool // on standard error
+	progress    bool // write progress to standard error
 	show        Show
 	suggest     func(acphost.Request) string
 	limit       Cost
 	stop        func(error) // cancels the turn
 
 	mu       sync.Mutex
-	main     acp.SessionID // "" before the prompt is sent: what comes earlier is not part of it
+	main     acp.SessionID // "" before the prompt is sent; whatever comes earlier is not part of the turn
 	out      plain.Stream
 	lines    map[acp.SessionID]*lines
-	err      error // of writing
+	err      error // the first failed write
 	answer   strings.Builder
-	answered uint64 // entry the answer is in
+	answered uint64 // the entry that answer is copied from, if has is true
 	has      bool   // there is an answer
-	cut      bool   // and not all of it
-	lost     bool   // something was too long to be kept, and is missing in what was written
+	cut      bool   // answer is incomplete
+	lost     bool   // something was too long to be retained, and is missing in the output
 	gaps     int    // bytes of the output of commands that are missing
-	at       uint64 // entry that was written last, if begun
+	at       uint64 // the entry that was written last, if begun is true
 	begun    bool
-	read     map[uint64]int // bytes that were written of messages and the output of commands
-	ended    map[uint64]bool
-	tools    map[string]acp.ToolCallStatus
-	costs    bool
-	denied   int
-	broken   int    // rules
-	unheld   string // why rules cannot hold the agent, as it was told
-	early    []noteLine
+	read     map[uint64]int                // bytes written so far, by entry: messages and output of commands
+	ended    map[uint64]bool               // tool calls whose result was written
+	tools    map[string]acp.ToolCallStatus // the status in the last progress line
+	costs    bool                          // the agent has reported a cost
+	denied   int                           // denied requests
+	broken   int                           // broken rules
+	unheld   string                        // why rules cannot hold the agent, as reported to the user
+	early    []noteLine                    // at most maxEarly
 }
 
 func newReport(o *Options) *report {
@@ -78,7 +80,7 @@ func newReport(o *Options) *report {
 	}
 }
 
-// begin says which session it is; from now on what happens is part of the turn.
+// begin writes the line of the session. From now on everything that happens is part of the turn.
 func (r *report) begin(id acp.SessionID, line sessionLine) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -87,49 +89,51 @@ func (r *report) begin(id acp.SessionID, line sessionLine) {
 		fmt.Fprintln(r.app.Err, "acp: "+line.Unheld)
 	}
 	if r.json {
-		r.line(line)
-		r.notes()
+		r.writeLine(line)
+		r.writeEarly()
 	}
 }
 
-// notes writes the notes that came before the line of the session, which is the first.
-func (r *report) notes() {
+// writeEarly writes the notes that arrived before the line of the session.
+func (r *report) writeEarly() {
 	for _, line := range r.early {
-		r.line(line)
+		r.writeLine(line)
 	}
 	r.early = nil
 }
 
-// changed is the hook of that name of a frontend.
+// changed is [backend.Frontend]'s Changed.
 func (r *report) changed(s *backend.Session, changes []transcript.Change) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.main == "" {
 		return
 	}
-	r.changes(s.ID(), s.Snapshot(), changes)
+	r.writeChanges(s.ID(), s.Snapshot(), changes)
 }
 
-// changes writes what changed in a session, with mu held.
-func (r *report) changes(id acp.SessionID, snap *transcript.Snapshot, changes []transcript.Change) {
+// writeChanges writes what changed in a session. The caller holds mu.
+func (r *report) writeChanges(id acp.SessionID, snap *transcript.Snapshot, changes []transcript.Change) {
 	if r.json {
 		l := r.lines[id]
 		if l == nil {
 			l = &lines{session: string(id)}
 			r.lines[id] = l
 		}
-		data, err := l.update(nil, snap, changes)
+		data, err := l.appendBatch(nil, snap, changes)
 		r.fail(err)
 		r.write(data)
 	}
 	r.follow(id, snap, changes)
 	if id == r.main {
-		r.cost(snap)
+		r.checkCost(snap)
 	}
 }
 
-// follow writes a batch of changes, one after the other. Of what is not text only what has become of it
-// is known: that belongs where it was changed last.
+// follow writes a batch of changes as text, one after the other. Only the text of messages comes in
+// pieces. For everything else the snapshot has just the final state, which is written at the place
+// of
+// the entry's last change in the batch.
 func (r *report) follow(id acp.SessionID, snap *transcript.Snapshot, changes []transcript.Change) {
 	last, whole := map[uint64]int{}, map[uint64]bool{}
 	for i, ch := range changes {
@@ -144,23 +148,24 @@ func (r *report) follow(id acp.SessionID, snap *transcript.Snapshot, changes []t
 		e := snap.Entry(ch.Seq)
 		if id == r.main {
 			if r.show.tools() && last[ch.Seq] == i {
-				r.work(e)
+				r.writeToolOutput(e)
 			}
 			if m, ok := e.(*transcript.Message); ok && m.Role == transcript.RoleAgent && !whole[ch.Seq] {
-				whole[ch.Seq] = r.text(m, ch)
+				whole[ch.Seq] = r.writeMessage(m, ch)
 			} else if ok && m.Role == transcript.RoleThought && r.show == ShowAll {
-				r.thought(m)
+				r.writeThought(m)
 			}
 		}
 		if r.progress {
-			r.tell(id, e, ch, last[ch.Seq] == i)
+			r.showProgress(id, e, ch, last[ch.Seq] == i)
 		}
 	}
 }
 
-// text writes what a change adds to what the agent says. It reports whether that is all of the message:
-// then later changes of the batch are in it already.
-func (r *report) text(m *transcript.Message, ch transcript.Change) (whole bool) {
+// writeMessage writes what a change adds to a message of the agent. It reports whether it has
+// written
+// all of the message, in which case later changes of the batch are already included.
+func (r *report) writeMessage(m *transcript.Message, ch transcript.Change) (whole bool) {
 	if !r.has || ch.Seq != r.answered {
 		r.answer.Reset()
 		r.answered, r.has, r.cut = ch.Seq, true, false
@@ -169,13 +174,14 @@ func (r *report) text(m *transcript.Message, ch transcript.Change) (whole bool) 
 		r.cut, r.lost = true, true
 	}
 	if ch.Text != "" {
-		r.say(ch.Seq, ch.Text)
+		r.addAnswer(ch.Seq, ch.Text)
 		return false
 	}
-	// It is said as a whole: what goes beyond what was said of it is new.
+	// The agent has sent the message as a whole. What exceeds the written length is new; what was
+	// written cannot be taken back, so a changed beginning only shows in the result.
 	text := m.Text()
 	if n := r.read[ch.Seq]; n < len(text) {
-		r.say(ch.Seq, text[n:])
+		r.addAnswer(ch.Seq, text[n:])
 	}
 	if r.answer.Len() != len(text) && len(text) <= maxAnswer && m.Dropped() == 0 {
 		r.answer.Reset()
@@ -184,8 +190,8 @@ func (r *report) text(m *transcript.Message, ch transcript.Change) (whole bool) 
 	return true
 }
 
-// thought writes what is new of what the agent thinks.
-func (r *report) thought(m *transcript.Message) {
+// writeThought writes the new part of a thought of the agent.
+func (r *report) writeThought(m *transcript.Message) {
 	text, n := m.Text(), r.read[m.Seq()]
 	if r.json || r.quiet || n >= len(text) {
 		return
@@ -196,10 +202,11 @@ func (r *report) thought(m *transcript.Message) {
 	} else {
 		text = text[n:]
 	}
-	r.piece(m.Seq(), text)
+	r.writePiece(m.Seq(), text)
 }
 
-func (r *report) say(seq uint64, text string) {
+// addAnswer appends text to the answer, and writes it unless another form of output is asked for.
+func (r *report) addAnswer(seq uint64, text string) {
 	r.read[seq] += len(text)
 	if r.answer.Len()+len(text) > maxAnswer {
 		r.cut = true
@@ -207,12 +214,14 @@ func (r *report) say(seq uint64, text string) {
 		r.answer.WriteString(text)
 	}
 	if !r.json && !r.quiet && r.show.text() {
-		r.piece(seq, text)
+		r.writePiece(seq, text)
 	}
 }
 
-// cost cancels the turn when the session has cost what it may.
-func (r *report) cost(snap *transcript.Snapshot) {
+// checkCost cancels the turn if the session has reached --max-cost. A limit in another currency
+// than
+// the agent's also cancels it, because such a limit would never be reached.
+func (r *report) checkCost(snap *transcript.Snapshot) {
 	usage := snap.Session().Usage
 	if usage == nil || usage.Cost == nil {
 		return
@@ -230,8 +239,10 @@ func (r *report) cost(snap *transcript.Snapshot) {
 	}
 }
 
-// tell writes progress to standard error. last says that e is not changed again in the batch.
-func (r *report) tell(id acp.SessionID, e transcript.Entry, ch transcript.Change, last bool) {
+// showProgress writes progress to standard error. last means that no later change of the batch
+// concerns
+// e.
+func (r *report) showProgress(id acp.SessionID, e transcript.Entry, ch transcript.Change, last bool) {
 	switch e := e.(type) {
 	case *transcript.ToolCall:
 		key := string(id) + "\x00" + string(e.ID)
@@ -246,6 +257,8 @@ func (r *report) tell(id acp.SessionID, e transcript.Entry, ch transcript.Change
 	}
 }
 
+// progressLine writes a line to standard error. If that is the same terminal as standard output, an
+// unfinished line there is ended first.
 func (r *report) progressLine(text string) {
 	if r.app.OutTerminal {
 		r.fail(r.out.EndLine())
@@ -253,8 +266,9 @@ func (r *report) progressLine(text string) {
 	fmt.Fprintln(r.app.Err, safetext.Line(text, 200))
 }
 
-// decided is the hook of that name of a frontend.
+// decided is [backend.Frontend]'s Decided.
 func (r *report) decided(s *backend.Session, rec acphost.Record, req acphost.Request) {
+	// The suggestion is made before mu is taken: it parses the policy once more.
 	hint := ""
 	denied := rec.Effect != acphost.EffectAllow && rec.By != acphost.ByCancelling
 	if denied && rec.By != acphost.ByUser && r.suggest != nil {
@@ -267,7 +281,7 @@ func (r *report) decided(s *backend.Session, rec acphost.Record, req acphost.Req
 	}
 	if r.json {
 		command, _ := rec.Shows()
-		r.line(permissionLine{
+		r.writeLine(permissionLine{
 			Type: "permission", Session: rec.Session, ToolCallID: rec.ToolCallID, Title: rec.Title, Kind: rec.Kind,
 			Command: command, Certainty: certainty(rec), Paths: rec.Paths, Effect: string(rec.Effect), By: string(rec.By), Rule: rec.Rule,
 			Reason: rec.Reason, Part: rec.Part,
@@ -281,35 +295,35 @@ func (r *report) decided(s *backend.Session, rec acphost.Record, req acphost.Req
 		}
 		fmt.Fprintln(r.app.Err, denial(rec, hint))
 	case denied && r.denied == maxDenials+1:
-		fmt.Fprintln(r.app.Err, "denied: more, which are not listed")
+		fmt.Fprintln(r.app.Err, "denied: further requests are not listed")
 	case !denied && r.progress && rec.Effect == acphost.EffectAllow:
 		r.progressLine("allowed: " + what(rec))
 	}
 }
 
-// isUnheld is the hook Unheld of a frontend.
+// isUnheld is [backend.Frontend]'s Unheld.
 func (r *report) isUnheld(_ *backend.Session, why string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.unheld != "" { // of the agent, or for another session
+	if r.unheld != "" { // reported at the beginning, or for another session
 		return
 	}
 	r.unheld = why
 	if r.json {
-		r.line(noteLine{Type: "note", Kind: "unheld", Text: why})
+		r.writeLine(noteLine{Type: "note", Kind: "unheld", Text: why})
 		return
 	}
 	fmt.Fprintln(r.app.Err, "acp: "+why)
 }
 
-// isBroken is the hook Broken of a frontend.
+// isBroken is [backend.Frontend]'s Broken.
 func (r *report) isBroken(s *backend.Session, b backend.Breach) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.broken++
 	if r.json {
 		q := b.Request
-		r.line(brokenLine{
+		r.writeLine(brokenLine{
 			Type: "broken", Session: string(s.ID()), ToolCallID: q.ToolCallID, Title: q.Title, Kind: q.Kind,
 			Command: q.Command, Paths: q.Paths, Rule: b.Rule,
 		})
@@ -321,22 +335,22 @@ func (r *report) isBroken(s *backend.Session, b backend.Breach) {
 		}
 		fmt.Fprintln(r.app.Err, "broken: "+b.Text())
 	case r.broken == maxDenials+1:
-		fmt.Fprintln(r.app.Err, "broken: more, which are not listed")
+		fmt.Fprintln(r.app.Err, "broken: further breaches are not listed")
 	}
 }
 
-// note is the hook of that name of a frontend.
+// note is [backend.Frontend]'s Note.
 func (r *report) note(n backend.Note) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.json {
 		if n.Kind == backend.NoteStarting || n.Kind == backend.NoteReady {
-			return // the line of the session says as much
+			return // the line of the session says the same
 		}
 		line := noteLine{Type: "note", Kind: string(n.Kind), Text: n.Text}
 		switch {
 		case r.main != "":
-			r.line(line)
+			r.writeLine(line)
 		case len(r.early) < maxEarly:
 			r.early = append(r.early, line)
 		}
@@ -346,7 +360,7 @@ func (r *report) note(n backend.Note) {
 	case backend.NoteLogin, backend.NoteBridged, backend.NoteStore, backend.NoteNoise:
 		r.remark(n.Text)
 	case backend.NoteSilent:
-		if !r.progress { // which has the notice
+		if !r.progress { // progress shows the notice itself
 			r.remark(n.Text)
 		}
 	case backend.NoteSlow:
@@ -356,7 +370,7 @@ func (r *report) note(n backend.Note) {
 	}
 }
 
-// remark writes a line to standard error.
+// remark writes a line to standard error, as acp's own.
 func (r *report) remark(text string) {
 	if r.app.OutTerminal && !r.quiet {
 		r.fail(r.out.EndLine())
@@ -364,13 +378,14 @@ func (r *report) remark(text string) {
 	fmt.Fprintln(r.app.Err, "acp: "+safetext.Line(text, 500))
 }
 
-// line writes a line of JSON.
-func (r *report) line(v any) {
+// writeLine writes v as a line of JSON.
+func (r *report) writeLine(v any) {
 	data, err := appendLine(nil, v)
 	r.fail(err)
 	r.write(data)
 }
 
+// write writes to standard output. After a failure it does nothing.
 func (r *report) write(data []byte) {
 	if len(data) > 0 && r.err == nil {
 		_, err := r.app.Out.Write(data)
@@ -378,7 +393,9 @@ func (r *report) write(data []byte) {
 	}
 }
 
-// fail notes that output is lost, which ends the turn: nobody would know what it did.
+// fail records that writing the output has failed, and cancels the turn: an agent must not keep
+// changing
+// files if its report is lost.
 func (r *report) fail(err error) {
 	if err != nil && r.err == nil {
 		r.err = fmt.Errorf("writing the output: %w", err)
@@ -388,20 +405,20 @@ func (r *report) fail(err error) {
 	}
 }
 
-// finish writes the end: the result.
+// finish writes the result and returns the error that decides the exit status.
 func (r *report) finish(s *backend.Session, res *acp.Result, err error) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if (r.cut || r.lost) && err == nil {
-		// What is missing here is nowhere else: that must not look like success.
-		err = exitcode.Errorf(exitcode.Failed, "the text is cut: of a message at most %d MiB are kept", store.Bounds().EntryBytes>>20)
+		// The missing text is stored nowhere else, so this must not look like success.
+		err = exitcode.Errorf(exitcode.Failed, "the text is cut: at most %d MiB of a message are retained", store.Bounds().EntryBytes>>20)
 	} else if r.cut || r.lost {
-		fmt.Fprintf(r.app.Err, "acp: the text is cut: of a message at most %d MiB are kept\n", store.Bounds().EntryBytes>>20)
+		fmt.Fprintf(r.app.Err, "acp: the text is cut: at most %d MiB of a message are retained\n", store.Bounds().EntryBytes>>20)
 	}
 	switch {
 	case r.json:
-		r.notes()
-		r.line(r.resultLine(s, res, err))
+		r.writeEarly()
+		r.writeLine(r.resultLine(s, res, err))
 	case r.quiet:
 		r.fail(r.out.Write(r.answer.String()))
 		fallthrough
@@ -409,10 +426,10 @@ func (r *report) finish(s *backend.Session, res *acp.Result, err error) error {
 		r.fail(r.out.EndLine())
 	}
 	if r.gaps > 0 {
-		fmt.Fprintf(r.app.Err, "acp: %d bytes of the output of commands are left out: they came too fast\n", r.gaps)
+		fmt.Fprintf(r.app.Err, "acp: %d bytes of command output are missing: they arrived too fast\n", r.gaps)
 	}
 	if r.limit.Set && !r.costs && err == nil && r.main != "" {
-		fmt.Fprintln(r.app.Err, "acp: --max-cost has had no effect: the agent does not tell what it costs")
+		fmt.Fprintln(r.app.Err, "acp: --max-cost had no effect: the agent does not report its cost")
 	}
 	if r.err != nil && (err == nil || exitcode.Of(err) == exitcode.Cancelled) {
 		return r.err
@@ -420,6 +437,7 @@ func (r *report) finish(s *backend.Session, res *acp.Result, err error) error {
 	return err
 }
 
+// resultLine returns the last line of --json.
 func (r *report) resultLine(s *backend.Session, res *acp.Result, err error) resultLine {
 	line := resultLine{Type: "result", Text: r.answer.String(), Truncated: r.cut, Denied: r.denied, Broken: r.broken, ExitCode: int(exitcode.Of(err))}
 	if res != nil {
@@ -443,7 +461,9 @@ func (r *report) resultLine(s *backend.Session, res *acp.Result, err error) resu
 	return line
 }
 
-// errorOf tells what the agent said from what failed here.
+// errorOf returns err for the result line. It separates errors that the agent has answered with
+// from
+// failures of acp.
 func errorOf(err error) *errorInfo {
 	info := &errorInfo{Message: err.Error(), From: "acp"}
 	if said, ok := errors.AsType[*jsonrpc.Error](err); ok {
@@ -455,7 +475,9 @@ func errorOf(err error) *errorInfo {
 	return info
 }
 
-// ends says with what status a turn ends.
+// ends returns the error that carries the turn's exit status. The order of the checks is the
+// precedence
+// that package docs describes.
 func (r *report) ends(ctx context.Context, res *acp.Result, err error, denyOK bool) error {
 	r.mu.Lock()
 	denied, broken := r.denied, r.broken
@@ -495,26 +517,26 @@ func (r *report) ends(ctx context.Context, res *acp.Result, err error, denyOK bo
 	return nil
 }
 
-// denials is the error of a turn in which so many requests were denied.
+// denials is the error of a turn with denied requests: their number.
 type denials int
 
-// Error says how many there were.
+// Error returns the number of denied requests in words.
 func (n denials) Error() string {
 	return fmt.Sprintf("%d permission %s denied", n, plural(int(n), "request was", "requests were"))
 }
 
-// Silent reports whether every one of them was told.
+// Silent reports whether each of them was listed already, so that no further message is needed.
 func (n denials) Silent() bool { return n <= maxDenials }
 
-// breaches is the error of a turn in which the agent has broken so many rules.
+// breaches is the error of a turn in which the agent broke rules: their number.
 type breaches int
 
-// Error says how many there were.
+// Error returns the number of broken rules in words.
 func (n breaches) Error() string {
 	return fmt.Sprintf("%d %s broken", n, plural(int(n), "rule was", "rules were"))
 }
 
-// Silent reports whether every one of them was told.
+// Silent reports whether each of them was listed already.
 func (n breaches) Silent() bool { return n <= maxDenials }
 
 func plural(n int, one, more string) string {

@@ -9,15 +9,15 @@ import (
 
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acpv2"
-	"github.com/goacp/acp/cmd/acp/internal/app"
 	"github.com/goacp/acp/cmd/acp/internal/backend"
 	"github.com/goacp/acp/cmd/acp/internal/exitcode"
 	"github.com/goacp/acp/cmd/acp/internal/roster"
 	"github.com/goacp/acp/cmd/acp/internal/safetext"
+	"github.com/goacp/acp/cmd/acp/internal/store"
 	"github.com/goacp/acp/jsonrpc"
 )
 
-// Run holds the turn. Its error has the exit status.
+// Run starts the agent, runs one turn and writes its result. The error carries the exit status.
 func Run(ctx context.Context, o *Options) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -32,7 +32,7 @@ func Run(ctx context.Context, o *Options) error {
 	t := &turn{o: o, report: r}
 	res, err := t.run(ctx)
 	if t.host != nil {
-		// What the agent has to say in the end is waited for: that is bounded.
+		// Close waits for the agent's last updates, for a bounded time.
 		if e := t.host.Close(); e != nil && err == nil && context.Cause(ctx) == nil {
 			o.App.Logger.Warn("closing the agent", "err", e)
 		}
@@ -43,7 +43,7 @@ func Run(ctx context.Context, o *Options) error {
 	return r.finish(t.session, res, err)
 }
 
-// A turn is what is opened for one.
+// A turn holds what is opened for the turn. host and session are nil until then.
 type turn struct {
 	o       *Options
 	report  *report
@@ -51,13 +51,15 @@ type turn struct {
 	session *backend.Session
 }
 
-// limitGrace is how long an agent may take to end its turn when a limit is reached or nobody reads the
-// output any more. Who interrupts the program can do so again.
+// limitGrace is how long an agent may take to end its turn after a limit is reached or the output
+// has
+// lost its reader. It does not apply to interrupts, because the user can send a second one.
 const limitGrace = 3 * time.Second
 
-// limit ends an agent that does not end its turn in time, until stop is called.
-func limit(ctx context.Context, h *backend.Host) (stop func()) {
-	over := make(chan struct{})
+// killLate kills the agent if it does not end its turn within [limitGrace] after ctx has ended at a
+// limit. stop ends the watch.
+func killLate(ctx context.Context, h *backend.Host) (stop func()) {
+	ended := make(chan struct{})
 	forget := context.AfterFunc(ctx, func() {
 		if errors.Is(context.Cause(ctx), context.Canceled) {
 			return
@@ -67,12 +69,14 @@ func limit(ctx context.Context, h *backend.Host) (stop func()) {
 		select {
 		case <-timer.C:
 			h.Kill()
-		case <-over:
+		case <-ended:
 		}
 	})
-	return func() { forget(); close(over) }
+	return func() { forget(); close(ended) }
 }
 
+// run returns the result of the turn. Files and standard input are read before the agent starts, so
+// that a wrong name costs nothing.
 func (t *turn) run(ctx context.Context) (*acp.Result, error) {
 	o, a := t.o, t.o.App
 	cfg, err := a.Config()
@@ -87,7 +91,7 @@ func (t *turn) run(ctx context.Context) (*acp.Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	text, err := o.text(ctx)
+	text, err := o.promptText(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -105,7 +109,7 @@ func (t *turn) run(ctx context.Context) (*acp.Result, error) {
 		defer tty.close()
 		front.Ask = tty.ask
 	}
-	id, err := o.earlier(ctx, agent)
+	id, err := o.sessionToContinue(ctx, agent)
 	if err != nil {
 		return nil, err
 	}
@@ -139,12 +143,12 @@ func (t *turn) run(ctx context.Context) (*acp.Result, error) {
 	for _, note := range notes {
 		fmt.Fprintln(a.Err, "acp: "+safetext.Line(note, 500))
 	}
-	defer limit(ctx, t.host)()
+	defer killLate(ctx, t.host)()
 	return t.session.Prompt(ctx, blocks...)
 }
 
-// restore continues a session. With --or-new any answer but that a login is needed leads to a new one:
-// agents have many ways to say that they do not have a session.
+// restore continues a session. With --or-new, any error that the agent answers with leads to a new
+// session, except that a login is required: agents report an unknown session in many ways.
 func (t *turn) restore(ctx context.Context, agent roster.Agent, id acp.SessionID) (*backend.Session, acp.Restored, error) {
 	s, how, err := t.host.Restore(ctx, id)
 	switch _, answered := errors.AsType[*jsonrpc.Error](err); {
@@ -153,24 +157,47 @@ func (t *turn) restore(ctx context.Context, agent roster.Agent, id acp.SessionID
 	case !answered || exitcode.Of(err) == exitcode.Auth:
 		return s, how, err
 	case !t.o.OrNew:
-		return nil, 0, exitcode.With(exitcode.Of(err), fmt.Errorf("%w; with --or-new a new session is begun", err))
+		return nil, 0, exitcode.With(exitcode.Of(err), fmt.Errorf("%w; use --or-new to start a new session instead", err))
 	}
-	t.report.note(backend.Note{Kind: backend.NoteStore, Text: err.Error() + "; a new session is begun"})
+	t.report.note(backend.Note{Kind: backend.NoteStore, Text: err.Error() + "; starting a new session"})
 	s, err = t.host.NewSession(ctx)
 	return s, acp.RestoredNew, err
 }
 
-// earlier finds the session to continue; "" means a new one.
-func (o *Options) earlier(ctx context.Context, agent roster.Agent) (acp.SessionID, error) {
+// sessionToContinue returns the session to continue, or "" for a new one.
+func (o *Options) sessionToContinue(ctx context.Context, agent roster.Agent) (acp.SessionID, error) {
 	if o.Session == "" && !o.Continue {
 		return "", nil
 	}
-	id, err := o.App.Earlier(ctx, agent, o.Session)
-	if errors.Is(err, app.ErrNoEarlier) {
+	kept, err := o.App.Store(ctx)
+	if err != nil {
+		return "", err
+	}
+	if o.Session != "" {
+		if kept == nil {
+			return acp.SessionID(o.Session), nil
+		}
+		found, err := kept.Find(ctx, agent.Name, o.Session)
+		switch {
+		case err == nil:
+			return acp.SessionID(found.Conversation), nil
+		case errors.Is(err, store.ErrNotFound):
+			return acp.SessionID(o.Session), nil // the agent may still know it
+		}
+		return "", exitcode.Errorf(exitcode.Usage, "--session %s: %w", o.Session, err)
+	}
+	if kept == nil {
+		return "", exitcode.Errorf(exitcode.Usage, "--continue: conversations are not stored, so there is no latest one; use --session ID")
+	}
+	list, err := kept.List(ctx, store.Query{Agent: agent.Name, Cwd: o.App.Cwd, Limit: 1})
+	if err != nil {
+		return "", fmt.Errorf("looking for the latest session: %w", err)
+	}
+	if len(list) == 0 {
 		if o.OrNew {
 			return "", nil
 		}
-		err = fmt.Errorf("%w; --or-new starts one", err)
+		return "", fmt.Errorf("there is no session with %s in %s to continue; --or-new starts one", agent.Name, o.App.Cwd)
 	}
-	return id, err
+	return acp.SessionID(list[0].Conversation), nil
 }

@@ -11,26 +11,26 @@ import (
 	"github.com/goacp/acp/transcript"
 )
 
-// A Show says what of a turn is written to standard output; "" is ShowText.
+// A Show selects what of a turn is written to standard output. "" means ShowText.
 type Show string
 
-// What can be shown.
+// The values of a Show.
 const (
-	ShowText  Show = "text"  // what the agent says
-	ShowTools Show = "tools" // what its tool calls show: text, changes, the output of commands
-	ShowAll   Show = "all"   // both, and what it thinks, in their order
+	ShowText  Show = "text"  // the agent's messages
+	ShowTools Show = "tools" // the results of its tool calls: text, changes, the output of commands
+	ShowAll   Show = "all"   // both, and its thoughts, in their order
 )
 
 // shows lists the values of --show.
 var shows = []string{string(ShowText), string(ShowTools), string(ShowAll)}
 
-// String returns the value as the flag takes it.
+// String returns the value in the form that the flag accepts.
 func (s *Show) String() string { return string(*s) }
 
-// Type names the form of the flag.
+// Type returns the placeholder for the flag's value in help texts.
 func (*Show) Type() string { return "WHAT" }
 
-// Set reads a value of the flag.
+// Set parses a value of the flag.
 func (s *Show) Set(text string) error {
 	for _, known := range shows {
 		if text == known {
@@ -38,28 +38,30 @@ func (s *Show) Set(text string) error {
 			return nil
 		}
 	}
-	return exitcode.Errorf(exitcode.Usage, "it is one of %s", strings.Join(shows, ", "))
+	return exitcode.Errorf(exitcode.Usage, "the value must be one of %s", strings.Join(shows, ", "))
 }
 
 func (s Show) text() bool  { return s != ShowTools }
 func (s Show) tools() bool { return s == ShowTools || s == ShowAll }
 
-// work writes what tool calls show: the output of commands as it comes, everything else once the call
-// has ended.
-func (r *report) work(e transcript.Entry) {
+// writeToolOutput writes the results of tool calls: the output of commands as it arrives,
+// everything
+// else when the call has ended, because until then it may still be replaced.
+func (r *report) writeToolOutput(e transcript.Entry) {
 	switch e := e.(type) {
 	case *transcript.Terminal:
-		r.output(e)
+		r.writeOutput(e)
 	case *transcript.ToolCall:
 		if e.Ended() && !r.ended[e.Seq()] {
 			r.ended[e.Seq()] = true
-			r.result(e)
+			r.writeResult(e)
 		}
 	}
 }
 
-// output writes what is new of the output of a command.
-func (r *report) output(t *transcript.Terminal) {
+// writeOutput writes the new part of a command's output. Only the end of it is retained between two
+// batches; gaps counts the bytes that were dropped before they could be written.
+func (r *report) writeOutput(t *transcript.Terminal) {
 	raw := t.Raw()
 	from, end := r.read[t.Seq()], int(t.Skipped)+len(raw)
 	if end <= from {
@@ -69,41 +71,45 @@ func (r *report) output(t *transcript.Terminal) {
 		r.gaps, from = r.gaps+int(t.Skipped)-from, int(t.Skipped)
 	}
 	r.read[t.Seq()] = end
-	r.piece(t.Seq(), raw[from-int(t.Skipped):])
+	r.writePiece(t.Seq(), raw[from-int(t.Skipped):])
 }
 
-// result writes what a call has shown besides the output of commands.
-func (r *report) result(e *transcript.ToolCall) {
+// writeResult writes the content of a tool call, except for the output of commands. A call without
+// any
+// content is represented by its raw output.
+func (r *report) writeResult(e *transcript.ToolCall) {
 	for i := range e.Content {
 		switch c := e.Content[i].(type) {
 		case *acpv2.Content:
-			r.item(e.Seq(), blockText(c.Content))
+			r.writeItem(e.Seq(), blockText(c.Content))
 		case *acpv2.Diff:
 			if c.Patch != nil {
-				r.item(e.Seq(), c.Patch.Text)
+				r.writeItem(e.Seq(), c.Patch.Text)
 			}
 		}
 	}
 	if len(e.Content) == 0 && len(e.RawOutput) > 0 {
-		r.item(e.Seq(), export.OutputText(e.RawOutput))
+		r.writeItem(e.Seq(), export.OutputText(e.RawOutput))
 	}
 	if e.Dropped() > 0 {
 		r.lost = true
 	}
 }
 
-// item writes something as lines of its own.
-func (r *report) item(seq uint64, text string) {
+// writeItem writes text on lines of its own.
+func (r *report) writeItem(seq uint64, text string) {
 	if text == "" {
 		return
 	}
 	r.fail(r.out.EndLine())
-	r.piece(seq, text)
+	r.writePiece(seq, text)
 	r.fail(r.out.EndLine())
 }
 
-// piece writes a piece of an entry, on a line of its own unless it goes on with the same one.
-func (r *report) piece(seq uint64, text string) {
+// writePiece writes a piece of an entry. It begins a new line unless it continues the entry that
+// was
+// written last.
+func (r *report) writePiece(seq uint64, text string) {
 	if r.begun && r.at != seq {
 		r.fail(r.out.EndLine())
 	}
@@ -111,7 +117,7 @@ func (r *report) piece(seq uint64, text string) {
 	r.fail(r.out.Write(text))
 }
 
-// blockText is a block as text.
+// blockText returns a content block as text.
 func blockText(b acp.ContentBlock) string {
 	switch b := b.(type) {
 	case *acpv2.TextContent:
@@ -133,7 +139,9 @@ func blockText(b acp.ContentBlock) string {
 	return ""
 }
 
-// unfenced returns what is in a block of code, if that is all there is.
+// unfenced returns the content of a fenced code block if text consists of nothing else. Agents
+// fence
+// the results of tools for display; a script wants what is inside.
 func unfenced(text string) string {
 	trimmed := strings.Trim(text, "\n")
 	n := len(trimmed) - len(strings.TrimLeft(trimmed, "`"))

@@ -21,7 +21,7 @@ func reported(t *testing.T, o Options, us []acpv2.SessionUpdate) string {
 	c := transcript.New(transcript.Config{})
 	for _, u := range us {
 		change := c.Apply(u)
-		r.changes("s", c.Snapshot(), []transcript.Change{change})
+		r.writeChanges("s", c.Snapshot(), []transcript.Change{change})
 	}
 	return b.String()
 }

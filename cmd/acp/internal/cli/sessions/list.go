@@ -22,15 +22,16 @@ import (
 )
 
 const (
-	// maxRemote bounds how many sessions of an agent are looked at.
+	// maxRemote bounds how many sessions are read from an agent.
 	maxRemote = 10_000
-	// minID is how much of an id is shown at least.
+	// minID is the minimum length of an abbreviated id.
 	minID = 8
-	// maxAgent is how much room names of agents get in a terminal: command lines can be long.
+	// maxAgent bounds the column of agents in a terminal, in cells: a name can be a long command
+	// line.
 	maxAgent = 24
 )
 
-// Who knows a session.
+// The values of the column FROM: who knows a session.
 const (
 	fromStored = "stored"
 	fromAgent  = "agent"
@@ -41,17 +42,20 @@ const (
 type row struct {
 	store.Match
 	from        string
-	interrupted bool // the program has ended in the middle of the last turn
+	interrupted bool // the program ended in the middle of the last turn
 }
 
-// errUntold is that of an agent that cannot list its sessions.
-var errUntold = errors.New("does not tell them")
+// errCannotList is the error for an agent that cannot list its sessions. It is a normal answer, not
+// a
+// failure: the command still succeeds.
+var errCannotList = errors.New("cannot list sessions")
 
+// hasWord reports whether s contains anything that can be searched for.
 func hasWord(s string) bool {
 	return strings.ContainsFunc(s, func(r rune) bool { return unicode.IsLetter(r) || unicode.IsNumber(r) })
 }
 
-// limit is how many rows there may be; below 0 is all.
+// limit returns the maximum number of rows; a negative number means all.
 func (o *Options) limit() int {
 	if o.All || o.Limit == 0 {
 		return -1
@@ -67,6 +71,7 @@ func (o *Options) query() store.Query {
 	return q
 }
 
+// list prints the stored sessions and, if the agent is asked, those that it knows.
 func (o *Options) list(ctx context.Context) error {
 	st, err := o.App.Store(ctx)
 	if err != nil {
@@ -76,7 +81,7 @@ func (o *Options) list(ctx context.Context) error {
 	if st != nil {
 		q := o.query()
 		if o.asks() {
-			q.Limit = -1 // what the agent knows has to be compared with all
+			q.Limit = -1 // the agent's sessions are matched against all stored ones
 		}
 		found, err := st.List(ctx, q)
 		if err != nil {
@@ -87,9 +92,9 @@ func (o *Options) list(ctx context.Context) error {
 		}
 	}
 	asked := false
-	var unasked error
+	var askErr error
 	if o.asks() {
-		more, err := o.ask(ctx, rows)
+		more, err := o.mergeRemote(ctx, rows)
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
@@ -97,11 +102,11 @@ func (o *Options) list(ctx context.Context) error {
 			return err
 		}
 		switch {
-		case errors.Is(err, errUntold):
+		case errors.Is(err, errCannotList):
 			fmt.Fprintf(o.App.Err, "acp: the agent's own sessions are not listed: %s\n", safetext.Line(err.Error(), 500))
 		case err != nil:
-			// Those that are kept are listed all the same.
-			unasked = exitcode.With(exitcode.Of(err), fmt.Errorf("the agent's own sessions are not listed: %w", err))
+			// The stored sessions are listed nevertheless.
+			askErr = exitcode.With(exitcode.Of(err), fmt.Errorf("the agent's own sessions are not listed: %w", err))
 		default:
 			rows, asked = more, true
 		}
@@ -112,14 +117,15 @@ func (o *Options) list(ctx context.Context) error {
 	if err := o.print(ctx, st, rows, asked); err != nil {
 		return err
 	}
-	return unasked
+	return askErr
 }
 
-// asks reports whether the agent is asked.
+// asks reports whether the agent is asked for its sessions.
 func (o *Options) asks() bool { return !o.Local && (o.Remote || o.agent() != "") }
 
-// ask returns rows with what the agent knows.
-func (o *Options) ask(ctx context.Context, rows []row) ([]row, error) {
+// mergeRemote returns rows merged with the sessions that the agent knows, the latest first. For a
+// session that both know, the later time counts.
+func (o *Options) mergeRemote(ctx context.Context, rows []row) ([]row, error) {
 	whole := ctx
 	if o.Wait > 0 {
 		var cancel context.CancelFunc
@@ -128,7 +134,7 @@ func (o *Options) ask(ctx context.Context, rows []row) ([]row, error) {
 	}
 	name := o.agent()
 	if name == "" {
-		// The name under which its sessions are kept.
+		// The name under which the agent's sessions are stored.
 		agent, err := o.App.Agent("")
 		if err != nil {
 			return nil, err
@@ -142,7 +148,7 @@ func (o *Options) ask(ctx context.Context, rows []row) ([]row, error) {
 		if err = e; err == nil {
 			known := map[store.Key]int{}
 			for i, v := range slices.Backward(rows) {
-				known[v.Key] = i // the latest, if the agent gave an id again
+				known[v.Key] = i // the latest one, if the agent has used an id twice
 			}
 			for _, info := range infos {
 				k := store.Key{Agent: name, ID: string(info.SessionID)}
@@ -171,10 +177,10 @@ func (o *Options) ask(ctx context.Context, rows []row) ([]row, error) {
 		}
 	}
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) && whole.Err() == nil {
-		return nil, exitcode.Errorf(exitcode.Timeout, "%s did not answer within %v; --wait gives it more time", name, o.Wait)
+		return nil, exitcode.Errorf(exitcode.Timeout, "%s did not answer within %v; give it more time with --wait", name, o.Wait)
 	}
 	if errors.Is(err, errors.ErrUnsupported) {
-		return nil, fmt.Errorf("%s %w", name, errUntold)
+		return nil, fmt.Errorf("%s %w", name, errCannotList)
 	}
 	return nil, err
 }
@@ -200,8 +206,8 @@ type Item struct {
 	export.Session
 	From    string `json:"from"` // stored, agent or both
 	Events  int64  `json:"events,omitempty"`
-	Snippet string `json:"snippet,omitempty"` // where a search has found something
-	// Interrupted says that the program has ended in the middle of the last turn.
+	Snippet string `json:"snippet,omitempty"` // the text around the first match of a search
+	// Interrupted reports that the program ended in the middle of the last turn.
 	Interrupted bool `json:"interrupted,omitempty"`
 }
 
@@ -226,7 +232,7 @@ func (o *Options) print(ctx context.Context, st *store.Store, rows []row, asked 
 	if len(rows) == 0 {
 		what := "no sessions"
 		if o.Verb == Search {
-			what = "nothing was found"
+			what = "no matches"
 		}
 		_, err := fmt.Fprintln(o.App.Err, what)
 		return err
@@ -288,7 +294,9 @@ func (o *Options) print(ctx context.Context, st *store.Store, rows []row, asked 
 	return err
 }
 
-// width is that of the terminal, or 0 if there is none.
+// width returns the width of the terminal in cells, or 0 if the output is not a terminal. Then
+// nothing
+// is abbreviated, because a program may read it.
 func (o *Options) width() int {
 	if o.Width > 0 {
 		return o.Width
@@ -302,7 +310,9 @@ func (o *Options) width() int {
 	return 0
 }
 
-// shortener returns the function that cuts ids as short as they can be told apart.
+// shortener returns a function that abbreviates an id as far as it stays unambiguous among ids, but
+// not
+// below minID.
 func shortener(ids []string) func(string) string {
 	slices.Sort(ids)
 	ids = slices.Compact(ids)
@@ -317,7 +327,7 @@ func shortener(ids []string) func(string) string {
 				n = max(n, shared(id, ids[j])+1)
 			}
 		}
-		for n < len(id) && id[n]&0xc0 == 0x80 { // not within a character
+		for n < len(id) && id[n]&0xc0 == 0x80 { // do not cut within a character
 			n++
 		}
 		if n >= len(id) {
@@ -327,7 +337,7 @@ func shortener(ids []string) func(string) string {
 	}
 }
 
-// shared is the length of what a and b begin with.
+// shared returns the length of the common prefix of a and b.
 func shared(a, b string) int {
 	n := 0
 	for n < len(a) && n < len(b) && a[n] == b[n] {
@@ -336,7 +346,7 @@ func shared(a, b string) int {
 	return n
 }
 
-// ago says when something was, in few letters.
+// ago returns how long ago t was, or its date if that is more than a month.
 func ago(now, t time.Time) string {
 	if t.IsZero() {
 		return "-"
@@ -354,7 +364,7 @@ func ago(now, t time.Time) string {
 	return t.Local().Format("2006-01-02")
 }
 
-// tilde writes the home directory as users do.
+// tilde abbreviates the home directory to ~.
 func tilde(path, home string) string {
 	if rest, ok := strings.CutPrefix(path, home); ok && home != "" && (rest == "" || rest[0] == '/' || rest[0] == '\\') {
 		return "~" + rest
@@ -362,9 +372,10 @@ func tilde(path, home string) string {
 	return path
 }
 
-// columns aligns a table. In a terminal, where width is not 0, the directory and the title share what the
-// other columns leave, and the directory goes where that is little; agents and directories lose their
-// beginning and titles their end.
+// columns aligns a table. In a terminal, where width is not 0, the directory and the title share
+// the
+// space that the other columns leave; if that is too little, the directory is left out. Agents and
+// directories are cut at their beginning, because their end says more; titles are cut at their end.
 func columns(table [][]string, width int) []string {
 	n := len(table[0])
 	agent, dir, title := 1, n-2, n-1

@@ -7,7 +7,7 @@ import (
 	"github.com/goacp/acp/cmd/acp/internal/backend"
 )
 
-// connect connects to the agent of that name; "" is the default one.
+// connect starts the agent of that name, or the default agent if name is "", and connects to it.
 func (o *Options) connect(ctx context.Context, name string) (Remote, error) {
 	if o.Connect != nil {
 		return o.Connect(ctx, name)
@@ -23,10 +23,10 @@ func (o *Options) connect(ctx context.Context, name string) (Remote, error) {
 	return &remote{h}, nil
 }
 
-// A remote is an agent that was started to be asked.
+// A remote is an agent that was started for a question about its sessions.
 type remote struct{ h *backend.Host }
 
-// Sessions returns the sessions the agent knows.
+// Sessions returns the sessions that the agent knows, at most maxRemote of them.
 func (r *remote) Sessions(ctx context.Context) ([]acp.SessionInfo, error) {
 	var all []acp.SessionInfo
 	for s, err := range r.h.Conn().ListSessions(ctx, acp.ListOptions{}) {

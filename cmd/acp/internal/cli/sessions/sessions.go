@@ -1,5 +1,7 @@
-// Package sessions is the command acp sessions: what is known of earlier conversations, here and by
-// the agents.
+// Package sessions is the command acp sessions: it lists, searches, prints, exports, resumes and
+// deletes
+// earlier conversations. Conversations come from package store; lists can also contain the
+// sessions that an agent knows, at most 10,000 of them. Formats are package export's.
 package sessions
 
 import (
@@ -20,7 +22,7 @@ import (
 	"github.com/goacp/acp/cmd/acp/internal/ui/export"
 )
 
-// A Verb is what the command does.
+// A Verb is the subcommand to run.
 type Verb string
 
 // The verbs.
@@ -33,54 +35,59 @@ const (
 	Search Verb = "search"
 )
 
-// Options are what the command is told to do.
+// Options are the flags and arguments of the command.
 type Options struct {
 	App   *app.App
 	Verb  Verb
 	IDs   []string // of sessions, or their beginnings
 	Words string   // to search for
 
-	// Here leaves only sessions of the directory App works in, All and Limit say how many.
+	// Here restricts the list to sessions of the App's directory. Limit is the maximum number
+	// of rows; All means no limit.
 	Here   bool
 	All    bool
 	Limit  int
-	Remote bool // ask the agent too
-	Local  bool // do not
-	// Wait bounds asking the agent.
+	Remote bool // ask the agent, too
+	Local  bool // do not ask the agent
+	// Wait bounds the time for asking the agent; 0 means no bound.
 	Wait time.Duration
 
 	JSON     bool
 	Markdown bool
-	Format   export.Format // "" is by the name of the file
-	File     string        // "" is standard output
-	Force    bool          // write over the file
-	Yes      bool          // do not ask
-	AgentToo bool          // delete it there, too
+	Format   export.Format // "" means by the name of the file
+	File     string        // "" means standard output
+	Force    bool          // overwrite the file
+	Yes      bool          // do not ask for confirmation
+	AgentToo bool          // have the agent delete the session as well
 
-	// ResumeSession opens a conversation on a session; nil cannot.
+	// ResumeSession opens a conversation that continues a session. If it is nil, acp sessions
+	// resume fails.
 	ResumeSession func(context.Context, store.Session) error
-	// Connect connects to the agent of a name; nil is by App.
+	// Connect connects to the agent of that name; nil means to start it through App.
 	Connect func(ctx context.Context, agent string) (Remote, error)
-	// Now is the clock; nil is the real one.
+	// Now is the clock; nil means the real one.
 	Now func() time.Time
-	// Width is that of the terminal in cells; 0 asks it.
+	// Width is the width of the terminal in cells; 0 means to ask the terminal.
 	Width int
 }
 
-// A Remote is what an agent knows of its sessions.
+// A Remote is a connection to an agent that lists and deletes sessions.
 type Remote interface {
 	Sessions(ctx context.Context) ([]acp.SessionInfo, error)
 	Delete(ctx context.Context, id acp.SessionID) error
 	io.Closer
 }
 
-// NewCommand returns the command; runF, if not nil, runs in place of it. Nothing can be resumed: see
-// [NewCommandResume].
+// NewCommand returns the command. If runF is not nil, it is called instead of [Run]. The command
+// cannot
+// resume sessions: see [NewCommandResume].
 func NewCommand(a *app.App, runF func(context.Context, *Options) error) *cobra.Command {
 	return NewCommandResume(a, nil, runF)
 }
 
-// NewCommandResume is like [NewCommand], with the function that opens a conversation on a session.
+// NewCommandResume is like [NewCommand], with the function that continues a session. It is a
+// parameter
+// because this package must not depend on the interfaces that hold conversations.
 func NewCommandResume(a *app.App, resume func(context.Context, store.Session) error, runF func(context.Context, *Options) error) *cobra.Command {
 	if runF == nil {
 		runF = Run
@@ -88,21 +95,23 @@ func NewCommandResume(a *app.App, resume func(context.Context, store.Session) er
 	cmd := &cobra.Command{
 		Use:   "sessions",
 		Short: "List, search, resume and delete earlier conversations",
-		Long: `Conversations are kept on this machine as they happen. Agents may know more of them.
+		Long: `Work with earlier conversations. acp stores conversations on this machine as they happen;
+agents may know further sessions.
 
-ID is the id that the agent gave the session, or the unique id of the conversation:
-acp sessions list --json prints both. You may abbreviate it as long as it is
-unambiguous; --agent helps if two agents use the same ids. If an agent gave several
-sessions the same id, it means the latest one; the list shows the others by the ids of
-their conversations.`,
+An ID is either the id that the agent has given the session, or the unique id of the
+conversation; acp sessions list --json prints both. You can abbreviate it as long as it
+stays unambiguous. If two agents use the same id, add --agent. If an agent has used the
+same id for several sessions, it stands for the latest one; the list shows the others
+by the ids of their conversations.`,
 		Aliases: []string{"session"},
 	}
-	add := func(verb Verb, use, short string, args cobra.PositionalArgs, set func(*Options, *cobra.Command), take func(*Options, []string)) {
+	add := func(verb Verb, use, short string, args cobra.PositionalArgs, set func(*Options, *cobra.Command), parse func(*Options, []string)) {
 		o := &Options{App: a, Verb: verb, ResumeSession: resume}
 		sub := &cobra.Command{Use: use, Short: short, Args: args, RunE: func(cmd *cobra.Command, args []string) error {
-			if take != nil {
-				take(o, args)
+			if parse != nil {
+				parse(o, args)
 			}
+			// A directory that is given explicitly is meant as a filter.
 			if f := cmd.Flags().Lookup("cwd"); f != nil && f.Changed {
 				o.Here = true
 			}
@@ -123,67 +132,65 @@ their conversations.`,
 	add(Resume, "resume ID", "Resume a conversation", cobra.ExactArgs(1), nil, ids)
 	add(Export, "export ID", "Write a conversation to a file or to standard output", cobra.ExactArgs(1), func(o *Options, c *cobra.Command) {
 		f := c.Flags()
-		f.Var(&formatFlag{&o.Format}, "format", "markdown, html, json or text (default: by the name of the file, else markdown)")
+		f.Var(&formatFlag{&o.Format}, "format", "markdown, html, json or text (default: by the extension of FILE, otherwise markdown)")
 		f.StringVarP(&o.File, "output", "o", "", "write to `FILE` instead of standard output")
-		f.BoolVar(&o.Force, "force", false, "write over FILE if it is there")
+		f.BoolVar(&o.Force, "force", false, "overwrite FILE if it exists")
 		_ = c.RegisterFlagCompletionFunc("format", cobra.FixedCompletions([]string{"markdown", "html", "json", "text"}, cobra.ShellCompDirectiveNoFileComp))
 	}, ids)
-	add(Delete, "delete ID...", "Delete what was kept of conversations", cobra.MinimumNArgs(1), func(o *Options, c *cobra.Command) {
+	add(Delete, "delete ID...", "Delete stored conversations", cobra.MinimumNArgs(1), func(o *Options, c *cobra.Command) {
 		f := c.Flags()
-		f.BoolVarP(&o.Yes, "yes", "y", false, "do not ask")
+		f.BoolVarP(&o.Yes, "yes", "y", false, "do not ask for confirmation")
 		f.BoolVar(&o.AgentToo, "agent-too", false, "have the agent delete them as well")
-		f.BoolVar(&o.Local, "local", false, "delete only what was kept here (the default)")
+		f.BoolVar(&o.Local, "local", false, "delete only the stored conversations (the default)")
 		f.DurationVar(&o.Wait, "wait", 15*time.Second, "how long to wait for the agent")
 		c.MarkFlagsMutuallyExclusive("agent-too", "local")
 	}, ids)
 	add(Search, "search WORDS", "Find sessions by words in titles and messages", cobra.MinimumNArgs(1), func(o *Options, c *cobra.Command) {
 		o.listFlags(c)
-		c.Long = `Find sessions that were kept on this machine by words. Each word must be in the
-title or in what was said, as the beginning of a word; letter case and accents
-do not matter.`
+		c.Long = `Find stored sessions that contain all the given words in their title or messages. Each
+word matches the beginning of a word; letter case and accents do not matter.`
 		c.ValidArgsFunction = nil
 	}, func(o *Options, args []string) { o.Words = strings.Join(args, " ") })
 	return cmd
 }
 
-// listCommand sets what acp sessions list has of its own.
+// listCommand adds the flags and the help of acp sessions list.
 func (o *Options) listCommand(c *cobra.Command) {
 	o.listFlags(c)
 	f := c.Flags()
-	f.BoolVar(&o.Remote, "remote", false, "ask the agent for the sessions it knows, too; --agent alone does as well")
-	f.BoolVar(&o.Local, "local", false, "ask no agent")
+	f.BoolVar(&o.Remote, "remote", false, "also list the sessions that the agent knows; --agent implies this")
+	f.BoolVar(&o.Local, "local", false, "do not ask the agent")
 	f.DurationVar(&o.Wait, "wait", 15*time.Second, "how long to wait for the agent")
-	c.Long = `List sessions, the latest first: those that were kept on this machine and, with
---agent or --remote, those that the agent knows. The column FROM then says who
-knows each: stored, agent or both. If the agent cannot be asked, or does not answer
-in time, the list still has what was kept here, and the exit status is not 0.`
+	c.Long = `List sessions, the latest first: those that are stored on this machine and, with --agent
+or --remote, those that the agent knows. The column FROM then shows where each session
+is known: stored, agent or both. If the agent cannot be asked or does not answer in
+time, the list contains the stored sessions only, and the exit status is not 0.`
 }
 
-// showCommand sets what acp sessions show has of its own.
+// showCommand adds the flags and the help of acp sessions show.
 func (o *Options) showCommand(c *cobra.Command) {
-	c.Flags().BoolVar(&o.JSON, "json", false, "print the JSON form of acp sessions export")
-	c.Flags().BoolVar(&o.Markdown, "markdown", false, "print it as Markdown")
+	c.Flags().BoolVar(&o.JSON, "json", false, "print JSON, as acp sessions export does")
+	c.Flags().BoolVar(&o.Markdown, "markdown", false, "print Markdown")
 	c.MarkFlagsMutuallyExclusive("json", "markdown")
-	c.Long = `Print a conversation
+	c.Long = `Print a stored conversation.
 
-The conversation is printed as it was kept on this machine. History that the agent
-replayed when the session was continued, and that was not kept before, stands at its
-end and is marked. A turn that did not end normally is followed by how it ended:
-cancelled, failed and why, or not at all. Of the output of a command the first and the
-last MiB are kept, with the size of the gap.`
+When a session resumes, the agent may replay history that was not stored before. That
+history is at the end and is marked. A turn that did not end normally is followed by a
+note: cancelled, failed and why, or interrupted. Of a command's output, the first and
+the last MiB are stored, and the size of the gap between them.`
 }
 
 // listFlags adds the flags that list and search share.
 func (o *Options) listFlags(c *cobra.Command) {
 	f := c.Flags()
-	f.BoolVar(&o.Here, "here", false, "only those of the current directory (or that of --cwd)")
-	f.BoolVar(&o.All, "all", false, "all, not only the latest")
-	f.IntVarP(&o.Limit, "limit", "n", 50, "at most `N`; 0 is all")
-	f.BoolVar(&o.JSON, "json", false, "print an object for each session, one in each line")
+	f.BoolVar(&o.Here, "here", false, "list only sessions of the current directory, or of --cwd")
+	f.BoolVar(&o.All, "all", false, "list all sessions, not only the latest")
+	f.IntVarP(&o.Limit, "limit", "n", 50, "list at most `N` sessions; 0 means all")
+	f.BoolVar(&o.JSON, "json", false, "print one JSON object per line, one for each session")
 	c.MarkFlagsMutuallyExclusive("all", "limit")
 }
 
-// A formatFlag is the value of --format.
+// A formatFlag adapts an [export.Format] to pflag.
 type formatFlag struct{ f *export.Format }
 
 // String implements pflag.Value.
@@ -198,19 +205,19 @@ func (v *formatFlag) Set(s string) (err error) {
 	return err
 }
 
-// check finds what is wrong with the options before anything is done.
+// check validates the options before anything is read or written, and sets the default format.
 func (o *Options) check() error {
 	switch {
 	case o.Limit < 0:
 		return errors.New("--limit must not be negative")
 	case o.Verb == Search && !hasWord(o.Words):
-		return errors.New("there is no word to search for")
+		return errors.New("no word to search for")
 	case o.Verb == List && o.Remote && o.Local:
-		return errors.New("--remote and --local exclude each other")
+		return errors.New("--remote and --local cannot be combined")
 	}
 	for _, id := range o.IDs {
 		if id == "" {
-			return errors.New("a session's id is empty")
+			return errors.New("an ID is empty")
 		}
 	}
 	if o.Verb == Export && o.Format == "" {
@@ -224,13 +231,13 @@ func (o *Options) check() error {
 	return nil
 }
 
-// agent is the name that --agent gives, or "".
+// agent returns the value of --agent, or "".
 func (o *Options) agent() string {
 	name, _ := o.App.Flags["agent"].(string)
 	return name
 }
 
-// Run does what the options say.
+// Run runs the subcommand.
 func Run(ctx context.Context, o *Options) error {
 	switch o.Verb {
 	case List:
@@ -255,23 +262,23 @@ func Run(ctx context.Context, o *Options) error {
 		return o.export(ctx, st, s)
 	case Resume:
 		if o.ResumeSession == nil {
-			return errors.New("this build has no conversation to resume in")
+			return errors.New("this build cannot resume sessions")
 		}
 		return o.ResumeSession(ctx, s)
 	}
 	return fmt.Errorf("unknown verb %q", string(o.Verb))
 }
 
-// store returns the store, which must be there.
+// store returns the store. It is an error if there is none.
 func (o *Options) store(ctx context.Context) (*store.Store, error) {
 	st, err := o.App.Store(ctx)
 	if err == nil && st == nil {
-		err = errors.New("no conversations are kept: the store is turned off or cannot be opened")
+		err = errors.New("there are no stored conversations: the store is turned off or cannot be opened")
 	}
 	return st, err
 }
 
-// find returns the session that an id or its beginning means.
+// find returns the session that an id or its beginning stands for.
 func (o *Options) find(ctx context.Context, st *store.Store, id string) (store.Session, error) {
 	s, err := st.Find(ctx, o.agent(), id)
 	if errors.Is(err, store.ErrNotFound) {
@@ -279,12 +286,14 @@ func (o *Options) find(ctx context.Context, st *store.Store, id string) (store.S
 		if a := o.agent(); a != "" {
 			of = " of " + safetext.Line(a, 100)
 		}
-		return s, &missing{fmt.Sprintf("there is no session %q%s; acp sessions list shows those there are", safetext.Line(id, 100), of)}
+		return s, &missing{fmt.Sprintf("there is no session %q%s; acp sessions list shows all sessions", safetext.Line(id, 100), of)}
 	}
 	return s, err
 }
 
-// complete completes ids of sessions for the shell. It never says why it cannot.
+// complete completes ids of sessions for the shell. Errors are swallowed: the shell would print
+// them into
+// the command line that the user is typing.
 func (o *Options) complete(cmd *cobra.Command, args []string, begin string) ([]string, cobra.ShellCompDirective) {
 	if o.Verb != Delete && len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
@@ -310,7 +319,7 @@ func (o *Options) complete(cmd *cobra.Command, args []string, begin string) ([]s
 	return all, cobra.ShellCompDirectiveNoFileComp
 }
 
-// missing is the error that there is no such session, in words that say it once.
+// missing is [store.ErrNotFound] with a text of its own, which wrapping would only lengthen.
 type missing struct{ text string }
 
 func (e *missing) Error() string { return e.text }

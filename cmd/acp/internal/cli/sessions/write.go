@@ -21,10 +21,12 @@ import (
 	"github.com/goacp/acp/transcript"
 )
 
-// snapshot reads a conversation, and says what of it is damaged. A turn that has no end is interrupted if
-// no program writes the conversation any more.
+// snapshot reads a conversation and reports damage to it on standard error. A turn without an end
+// is
+// marked as interrupted if no program is writing the conversation any more.
 func (o *Options) snapshot(ctx context.Context, st *store.Store, s store.Session) (*transcript.Snapshot, error) {
-	// One that is being written when it is read may have ended its turn since.
+	// Whether a program is writing is asked before and after reading: a turn that seems unfinished
+	// because the snapshot was taken too early must not be reported as interrupted.
 	busy, unknown := st.Writing(ctx, s.Conversation)
 	t, damage, err := st.Snapshot(ctx, s.Conversation, store.Bounds())
 	if err != nil {
@@ -70,16 +72,17 @@ func (o *Options) export(ctx context.Context, st *store.Store, s store.Session) 
 	}
 	if err := writeFile(name, o.Force, func(w io.Writer) error { return export.Write(w, o.Format, s, t) }); err != nil {
 		if errors.Is(err, fs.ErrExist) {
-			return exitcode.Errorf(exitcode.Usage, "%s is there already; --force writes over it", safetext.Line(o.File, 500))
+			return exitcode.Errorf(exitcode.Usage, "%s exists already; use --force to overwrite it", safetext.Line(o.File, 500))
 		}
-		return fmt.Errorf("export the session: %w", err)
+		return fmt.Errorf("exporting the session: %w", err)
 	}
 	_, err = fmt.Fprintf(o.App.Err, "written to %s\n", safetext.Line(o.File, 500))
 	return err
 }
 
-// writeFile makes a file that only its owner can read. It is never there in part. That there can be
-// none of that name is an error of whoever named it.
+// writeFile writes a file that only its owner can read. The file appears complete or not at all,
+// because
+// it is written under a temporary name first. An unusable name is an error of usage.
 func writeFile(name string, over bool, write func(io.Writer) error) error {
 	if !over {
 		if _, err := os.Lstat(name); !errors.Is(err, fs.ErrNotExist) {
@@ -102,19 +105,22 @@ func writeFile(name string, over bool, write func(io.Writer) error) error {
 	if over {
 		return os.Rename(f.Name(), name)
 	}
-	// A link fails where somebody else was faster; not all file systems have links.
+	// Unlike Rename, Link fails if the name has come into existence since. Not all file systems
+	// have
+	// links, so Rename is the fallback.
 	if err := os.Link(f.Name(), name); err == nil || errors.Is(err, fs.ErrExist) {
 		return err
 	}
 	return os.Rename(f.Name(), name)
 }
 
+// delete deletes sessions, and asks for confirmation first unless --yes is given.
 func (o *Options) delete(ctx context.Context) error {
 	st, err := o.store(ctx)
 	if err != nil {
 		return err
 	}
-	// All are found before the first is deleted.
+	// All sessions are looked up before the first is deleted, so that a wrong id deletes nothing.
 	var found []store.Session
 	for _, id := range o.IDs {
 		s, err := o.find(ctx, st, id)
@@ -136,8 +142,8 @@ func (o *Options) delete(ctx context.Context) error {
 	}()
 	for _, s := range found {
 		if o.AgentToo {
-			if err := o.deleteThere(ctx, agents, s); err != nil {
-				return fmt.Errorf("%s was not deleted: %w; --local deletes what was kept here", name(s), err)
+			if err := o.deleteRemote(ctx, agents, s); err != nil {
+				return fmt.Errorf("%s was not deleted: %w; to delete only the stored conversation, use --local", name(s), err)
 			}
 		}
 		if err := st.Delete(ctx, s.Conversation); err != nil && !errors.Is(err, store.ErrNotFound) {
@@ -148,9 +154,10 @@ func (o *Options) delete(ctx context.Context) error {
 	return nil
 }
 
-// deleteThere has the agent delete a session. One that cannot is told of; one that does not know the
-// session has done it.
-func (o *Options) deleteThere(ctx context.Context, agents map[string]Remote, s store.Session) error {
+// deleteRemote has the agent delete a session. It starts each agent once. An agent that cannot
+// delete
+// sessions is reported on standard error and is not a failure.
+func (o *Options) deleteRemote(ctx context.Context, agents map[string]Remote, s store.Session) error {
 	if o.Wait > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, o.Wait)
@@ -166,13 +173,13 @@ func (o *Options) deleteThere(ctx context.Context, agents map[string]Remote, s s
 	}
 	err := r.Delete(ctx, acp.SessionID(s.ID))
 	if errors.Is(err, errors.ErrUnsupported) {
-		fmt.Fprintf(o.App.Err, "acp: %s cannot delete sessions; what it keeps of %s stays\n", safetext.Line(s.Agent, 100), name(s))
+		fmt.Fprintf(o.App.Err, "acp: %s cannot delete sessions; its own copy of %s remains\n", safetext.Line(s.Agent, 100), name(s))
 		return nil
 	}
 	return err
 }
 
-// name names a session for people.
+// name describes a session to the user.
 func name(s store.Session) string {
 	text := safetext.Line(s.ID, 100) + " of " + safetext.Line(s.Agent, 100)
 	if s.Title != "" {
@@ -181,10 +188,10 @@ func name(s store.Session) string {
 	return text
 }
 
-// confirm asks the user, who must be at a terminal.
+// confirm asks the user whether to delete the sessions. It fails without a terminal.
 func (o *Options) confirm(ctx context.Context, found []store.Session) error {
 	if !o.App.InTerminal || !o.App.ErrTerminal {
-		return exitcode.Errorf(exitcode.Usage, "nobody can be asked whether to delete without a terminal: say --yes")
+		return exitcode.Errorf(exitcode.Usage, "deleting needs confirmation, but there is no terminal: use --yes")
 	}
 	for _, s := range found {
 		fmt.Fprintf(o.App.Err, "  %s\n", name(s))
@@ -195,7 +202,7 @@ func (o *Options) confirm(ctx context.Context, found []store.Session) error {
 	}
 	fmt.Fprintf(o.App.Err, "Delete %s? [y/N] ", what)
 	answer := make(chan string, 1)
-	go func() { // reading cannot be broken off; the process ends soon after
+	go func() { // a blocked read cannot be cancelled; the process is about to exit in that case
 		line, _ := bufio.NewReader(o.App.In).ReadString('\n')
 		answer <- line
 	}()

@@ -10,20 +10,22 @@ import (
 	"github.com/goacp/acp/trace"
 )
 
-// An audit is the log of what a policy decided: a line of JSON each, written before the decision takes
-// effect. What cannot be written is counted, and does not hold up the conversation. The zero audit
-// writes nothing.
+// An audit is the log of a policy's decisions: one line of JSON each, written before the decision
+// takes
+// effect. A decision that cannot be written is counted and still takes effect. The zero audit
+// writes
+// nothing. Its methods may be called from any goroutine.
 type audit struct {
-	redactor *trace.Redactor // takes secrets out; nil leaves them
+	redactor *trace.Redactor // removes secrets; nil leaves them
 
 	mu   sync.Mutex
 	f    *os.File
-	torn bool // the last line has no end
-	lost int
-	err  error // the first
+	torn bool  // the last line is incomplete
+	lost int   // decisions that could not be written
+	err  error // the first failure
 }
 
-// open opens the log, which is only for the user to read. What is there stays.
+// open opens the log for appending. Only its owner can read it.
 func (l *audit) open(name string) (err error) {
 	l.f, err = os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
 	l.torn = err == nil && isTorn(name)
@@ -46,6 +48,7 @@ func isTorn(name string) bool {
 	return err == nil && last[0] != '\n'
 }
 
+// write appends a decision. It is [tap.Guard]'s log and never fails; close reports what went wrong.
 func (l *audit) write(e *tap.Entry) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -54,7 +57,7 @@ func (l *audit) write(e *tap.Entry) {
 	}
 	line, err := json.Marshal(e)
 	if err == nil {
-		err = l.append(line)
+		err = l.appendLine(line)
 	}
 	if err != nil {
 		l.lost++
@@ -64,8 +67,10 @@ func (l *audit) write(e *tap.Entry) {
 	}
 }
 
-// append writes a line. One that was cut off before does not spoil it.
-func (l *audit) append(line []byte) error {
+// appendLine appends a line. If the last one is incomplete, it starts a new line, so that a crash
+// costs
+// one entry and not two.
+func (l *audit) appendLine(line []byte) error {
 	var out []byte
 	if l.torn {
 		out = append(out, '\n')
@@ -82,7 +87,7 @@ func (l *audit) append(line []byte) error {
 	return err
 }
 
-// close closes the log and returns what went wrong with it.
+// close closes the log and returns the problems to report, if any.
 func (l *audit) close() (problems []string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -18,17 +18,19 @@ import (
 	"github.com/goacp/acp/trace"
 )
 
-// A recording is one that runs.
+// A recording is a recording in progress, and the live page that shows it.
 type recording struct {
 	*trace.Recorder
-	file *os.File // nil if there is none
+	file *os.File // nil if nothing is recorded
 	name string
-	quit func() // closes the page; nil if there is none
+	quit func() // closes the page; nil without one
 }
 
-// record begins to record. An error says that the file that was named cannot be recorded to. That there
-// can be none in the state directory is told, and does not hold up the conversation.
-func (o *Options) record(agent string, c process.Config) (*recording, error) {
+// startRecording opens the file and starts recording. A file that the user has named must be
+// usable. If
+// the default file cannot be created, that is only reported: the editor wants its agent more than a
+// recording.
+func (o *Options) startRecording(agent string, c process.Config) (*recording, error) {
 	a := o.App
 	opts := trace.RecorderOptions{Header: trace.Header{
 		Started: time.Now(), Tool: "acp " + a.Version, Command: append([]string{c.Path}, c.Args...),
@@ -38,7 +40,7 @@ func (o *Options) record(agent string, c process.Config) (*recording, error) {
 		opts.Header.Command = opts.Redactor.Command(opts.Header.Command)
 	}
 	rec := new(recording)
-	f, err := o.open(agent)
+	f, err := o.openFile(agent)
 	if err != nil && o.Output != "" {
 		return nil, exitcode.Errorf(exitcode.Usage, "--output: %w", err)
 	}
@@ -49,12 +51,12 @@ func (o *Options) record(agent string, c process.Config) (*recording, error) {
 	}
 	if errors.Is(err, trace.ErrNotTrace) || errors.Is(err, trace.ErrVersion) {
 		_ = f.Close()
-		return nil, exitcode.Errorf(exitcode.Usage, "%s is not recorded to: %w", rec.name, err)
+		return nil, exitcode.Errorf(exitcode.Usage, "cannot record to %s: %w", rec.name, err)
 	}
-	o.page(rec, agent, &opts)
+	o.openPage(rec, agent, &opts)
 	switch {
 	case w != nil:
-		// What could not be written yet is tried again.
+		// The recorder retries a failed write, so an error from Append is not final.
 		rec.Recorder = trace.NewRecorderTo(w, opts.Header.Started, opts)
 	default:
 		fmt.Fprintf(a.Err, "acp tap: nothing is recorded: %v\n", err)
@@ -66,11 +68,12 @@ func (o *Options) record(agent string, c process.Config) (*recording, error) {
 	return rec, nil
 }
 
-// anyAddr stands for an address of the page that nobody has named.
+// anyAddr is the value of --web without an address: any free port.
 const anyAddr = "auto"
 
-// page opens the live page, if it is wanted, and says where. Without one the conversation goes on.
-func (o *Options) page(rec *recording, agent string, opts *trace.RecorderOptions) {
+// openPage opens the live page if --web is given, and prints its address. A failure is only
+// reported.
+func (o *Options) openPage(rec *recording, agent string, opts *trace.RecorderOptions) {
 	if o.Web == "" {
 		return
 	}
@@ -80,18 +83,20 @@ func (o *Options) page(rec *recording, agent string, opts *trace.RecorderOptions
 	}
 	server, err := page.New(page.Options{Title: plainName(agent), Header: opts.Header, File: rec.name, Addr: addr})
 	if err != nil {
-		fmt.Fprintf(o.App.Err, "acp tap: there is no page: %v\n", err)
+		fmt.Fprintf(o.App.Err, "acp tap: the page cannot be served: %v\n", err)
 		return
 	}
 	opts.Tee = server.Record
 	rec.quit = func() { _ = server.Close() }
-	fmt.Fprintf(o.App.Err, "acp tap: what passes is shown at %s\n", server.URL())
+	fmt.Fprintf(o.App.Err, "acp tap: see the traffic at %s\n", server.URL())
 }
 
-// open opens the file to record to, which is only for the user to read. One that another tap records
-// to is left to it: editors start the same command more than once.
-func (o *Options) open(agent string) (*os.File, error) {
-	name, err := o.file(agent)
+// openFile opens the file to record to. Only its owner can read it. If another tap is recording to
+// the
+// file, openFile adds the process id to the name: editors often start the same command several
+// times.
+func (o *Options) openFile(agent string) (*os.File, error) {
+	name, err := o.fileName(agent)
 	if err != nil {
 		return nil, err
 	}
@@ -103,17 +108,18 @@ func (o *Options) open(agent string) (*os.File, error) {
 	return f, err
 }
 
-var errTaken = errors.New("another acp tap records to it")
+var errTaken = errors.New("another acp tap is recording to it")
 
+// openLocked opens a file and locks it against other taps, until it is closed.
 func openLocked(name string) (*os.File, error) {
 	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
 		return nil, err
 	}
 	if runtime.GOOS == "windows" {
-		return f, nil // locks keep readers away there
+		return f, nil // locks would keep readers away there
 	}
-	// Where there are no locks it is as if nobody had one.
+	// A file system without locks is treated as if no other tap were recording.
 	if ok, err := filelock.TryLock(f, true); err == nil && !ok {
 		_ = f.Close()
 		return nil, fmt.Errorf("%s: %w", name, errTaken)
@@ -121,8 +127,8 @@ func openLocked(name string) (*os.File, error) {
 	return f, nil
 }
 
-// file returns the name of the file to record to.
-func (o *Options) file(agent string) (string, error) {
+// fileName returns the name of the file to record to.
+func (o *Options) fileName(agent string) (string, error) {
 	name := o.Output
 	if name != "" && !filepath.IsAbs(name) {
 		name = filepath.Join(o.App.Cwd, name)
@@ -136,7 +142,7 @@ func (o *Options) file(agent string) (string, error) {
 		case err != nil:
 			return "", err
 		case cfg.Dirs.State == "":
-			return "", errors.New("there is no home directory; -o names a file")
+			return "", errors.New("there is no home directory; name a file with -o")
 		}
 		name = filepath.Join(cfg.Dirs.State, "traces")
 		if err := os.MkdirAll(name, 0o700); err != nil {
@@ -146,7 +152,9 @@ func (o *Options) file(agent string) (string, error) {
 	return filepath.Join(name, time.Now().UTC().Format("20060102T150405.000Z")+"-"+plainName(agent)+".acptrace"), nil
 }
 
-// plainName returns what a file can be called after an agent: the program, of a command line.
+// plainName returns a file name for an agent: at most 40 ASCII characters of its name, or of the
+// program
+// in its command line.
 func plainName(agent string) string {
 	word, _, _ := strings.Cut(agent, " ")
 	word = filepath.Base(word)
@@ -163,7 +171,7 @@ func plainName(agent string) string {
 	return name
 }
 
-// close ends the recording and returns what went wrong with it.
+// close ends the recording and returns the problems to report, if any.
 func (r *recording) close() (problems []string) {
 	err := r.Recorder.Close()
 	if r.quit != nil {
@@ -178,9 +186,9 @@ func (r *recording) close() (problems []string) {
 	lost := r.Lost()
 	switch {
 	case err != nil:
-		problems = append(problems, fmt.Sprintf("the recording is not complete: %v", err))
+		problems = append(problems, fmt.Sprintf("the recording is incomplete: %v", err))
 	case lost.Records > 0:
-		problems = append(problems, fmt.Sprintf("the recording %s is not complete: %d records of %d bytes are missing", r.name, lost.Records, lost.Bytes))
+		problems = append(problems, fmt.Sprintf("the recording %s is incomplete: %d records of %d bytes are missing", r.name, lost.Records, lost.Bytes))
 	}
 	return problems
 }

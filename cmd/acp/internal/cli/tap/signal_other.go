@@ -4,5 +4,7 @@ package tap
 
 import "os"
 
-// passed are the signals that are passed on to the agent; where that is not possible it is ended.
+// passed are the signals that tap passes on to the agent. Where a signal cannot be passed on, the
+// agent
+// is ended instead.
 var passed = []os.Signal{os.Interrupt}

@@ -1,5 +1,10 @@
-// Package tap is the command acp tap: it stands between an editor and an agent and records what they
-// say.
+// Package tap is the command acp tap: it passes the traffic between an editor and an agent through,
+// and
+// records it. This package owns the flags, the file and its lock, the audit log and the messages to
+// the
+// user; relaying and guarding are package record/tap's. Nothing here may delay or change the
+// traffic,
+// except where the policy of the flags refuses something.
 package tap
 
 import (
@@ -25,57 +30,58 @@ import (
 	"github.com/goacp/acp/trace"
 )
 
-// Options are what the command is told to do.
+// Options are the flags and arguments of the command.
 type Options struct {
 	App   *app.App
 	Agent string   // name or command line
-	Argv  []string // the command of the agent, in place of Agent
+	Argv  []string // the agent's command, instead of Agent
 
-	Output   string // file or directory to record to; "" is a new file in the state directory
+	Output   string // file or directory to record to; "" means a new file in the state directory
 	NoRedact bool   // record secrets, too
-	Web      string // address of the live page, "auto" for any, "" for none
-	Guard    bool   // a policy was given: it decides
-	Audit    string // file that gets its decisions; "" for none
+	Web      string // address of the live page; "auto" means any, "" means no page
+	Guard    bool   // flags give a policy, which decides permission requests
+	Audit    string // file for the policy's decisions; "" means none
 
-	// In and Out are the editor's side; nil is standard input and output.
+	// In and Out are the editor's side; nil means standard input and output.
 	In  io.ReadCloser
 	Out io.WriteCloser
 }
 
-const long = `Start an agent and stand between it and the editor that started this: what either
-writes goes to the other at once and untouched, and is recorded in a file that acp trace
-shows. Have your editor start "acp tap -- COMMAND" in place of COMMAND, or "acp tap
-NAME" in place of an agent that has a name here.
+const long = `Start an agent, relay the traffic between it and your editor, and record that traffic.
+Everything passes at once and unchanged. Have your editor start "acp tap -- COMMAND"
+instead of COMMAND, or "acp tap NAME" instead of an agent that acp knows by name. To
+read the recording, use acp trace.
 
-The recording has what both sides send, the times, the agent's standard error, and how
-the agent starts and ends. Secrets are replaced: the environments and headers of MCP
-servers, and what looks like a token. Only you can read the file. If it exists and is a
-recording, the new one is appended. If it cannot be made, nothing is started. After that
-the conversation never waits for the recording: what cannot be written, as on a full
-disk, is missing, and a message at the end says so.
+The recording contains the messages of both sides with their times, the agent's standard
+error, and the agent's start and exit. Secrets are replaced: the environments and
+headers of MCP servers, and anything that looks like a token. Only you can read the
+file. If FILE is a recording already, the new one is appended to it; if you name a FILE
+that cannot be written, the agent is not started. Once the agent runs, the traffic never
+waits for the recording: if something cannot be written, as on a full disk, it is
+missing, and a message at the end says so.
 
-With --web there is also a page that shows the traffic live. Its address is written to
-standard error, which editors keep in their log of the agent.
+With --web, tap also serves a page that shows the traffic live. It prints the address of
+the page to standard error, which editors usually show in the agent's log.
 
-With --policy, --allow or --deny, permission requests that the rules decide are
-answered here, and reading, writing and running outside of the directories of the
-session, or where a rule denies it, is refused. The editor sees only what is left.
+With --policy, --allow or --deny, tap answers the permission requests that the rules
+decide. It refuses to read, write or run anything outside the directories of the
+session, or where a rule denies it. The editor receives only the remaining requests.
 
-It ends when the agent does, with its exit status, or 128 and the number of the signal
-that ended it. Signals are passed on to the agent.`
+tap exits when the agent does, with the agent's exit status, or with 128 plus the number
+of the signal that ended the agent. It passes signals on to the agent.`
 
-// NewCommand returns the command; runF, if not nil, runs in place of it.
+// NewCommand returns the command. If runF is not nil, it is called instead of [Run].
 func NewCommand(a *app.App, runF func(context.Context, *Options) error) *cobra.Command {
 	o := &Options{App: a}
 	cmd := &cobra.Command{
 		Use:   "tap [AGENT] [-- COMMAND ARGS…]",
-		Short: "Record what an editor and an agent say to each other",
+		Short: "Record the traffic between an editor and an agent",
 		Long:  long,
 		Example: `  acp tap -- my-agent --acp
   acp tap gemini -o session.acptrace
   acp tap --policy rules.json --audit decisions.jsonl -- my-agent`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := o.arguments(cmd, args); err != nil {
+			if err := o.parseArguments(cmd, args); err != nil {
 				return err
 			}
 			if runF != nil {
@@ -85,28 +91,31 @@ func NewCommand(a *app.App, runF func(context.Context, *Options) error) *cobra.C
 		},
 	}
 	f := cmd.Flags()
-	f.StringVarP(&o.Output, "output", "o", "", "record to `FILE`, or to a new one if it is a directory (default: a new one in the state directory)")
+	f.StringVarP(&o.Output, "output", "o", "", "record to `FILE`, or to a new file in it if it is a directory (default: a new file in the state directory)")
 	f.BoolVar(&o.NoRedact, "no-redact", false, "record secrets as they are")
-	f.StringVar(&o.Web, "web", "", "show what passes on a page on this machine, at `ADDR` such as 127.0.0.1:8080 (written with =)")
+	f.StringVar(&o.Web, "web", "", "serve a page that shows the traffic, on this machine, at `ADDR` such as 127.0.0.1:8080; write --web=ADDR")
 	f.Lookup("web").NoOptDefVal = anyAddr
-	f.StringVar(&o.Audit, "audit", "", "append the decisions of the policy to `FILE`, as lines of JSON")
+	f.StringVar(&o.Audit, "audit", "", "append each decision of the rules to `FILE`, as a line of JSON")
 	_ = cmd.MarkFlagFilename("output", "acptrace")
 	_ = cmd.MarkFlagFilename("audit", "jsonl")
 	return cmd
 }
 
-func (o *Options) arguments(cmd *cobra.Command, args []string) error {
+// parseArguments reads the agent and checks the flags. --web without = would take the next word for
+// the
+// agent, so that mistake gets a message of its own.
+func (o *Options) parseArguments(cmd *cobra.Command, args []string) error {
 	var err error
 	o.Agent, o.Argv, err = app.Named(cmd, args, "agent")
 	switch {
 	case o.Web == anyAddr && isAddr(o.Agent):
-		return exitcode.Errorf(exitcode.Usage, "the address of the page is written with =: --web=%s", o.Agent)
+		return exitcode.Errorf(exitcode.Usage, "write the address of the page with =: --web=%s", o.Agent)
 	case o.Output == "-":
-		return exitcode.Errorf(exitcode.Usage, "-o -: standard output is for the conversation; acp trace show FILE shows a recording")
+		return exitcode.Errorf(exitcode.Usage, "-o -: standard output carries the traffic; to see a recording, use acp trace show FILE")
 	case err != nil:
 		return err
 	case o.Agent == "" && len(o.Argv) == 0:
-		return exitcode.Errorf(exitcode.Usage, "no agent: acp tap -- COMMAND, or the name of one")
+		return exitcode.Errorf(exitcode.Usage, "the agent is missing: write acp tap -- COMMAND or acp tap NAME")
 	}
 	o.Guard = false
 	for _, name := range []string{"policy", "allow", "deny"} {
@@ -115,12 +124,12 @@ func (o *Options) arguments(cmd *cobra.Command, args []string) error {
 		}
 	}
 	if o.Audit != "" && !o.Guard {
-		return exitcode.Errorf(exitcode.Usage, "--audit is for the decisions of a policy: give one by --policy, --allow or --deny")
+		return exitcode.Errorf(exitcode.Usage, "--audit needs rules: use --policy, --allow or --deny")
 	}
 	return nil
 }
 
-// isAddr reports whether a word is an address to listen on.
+// isAddr reports whether a word looks like an address to listen on.
 func isAddr(word string) bool {
 	_, port, err := net.SplitHostPort(word)
 	if err != nil {
@@ -130,7 +139,8 @@ func isAddr(word string) bool {
 	return err == nil
 }
 
-// Run starts the agent and returns when it has ended.
+// Run starts the agent and returns when the agent has exited. The error carries the agent's exit
+// status.
 func Run(ctx context.Context, o *Options) error {
 	a := o.App
 	agent, command, err := o.command(ctx)
@@ -150,7 +160,7 @@ func Run(ctx context.Context, o *Options) error {
 			return err
 		}
 	}
-	rec, err := o.record(agent, command)
+	rec, err := o.startRecording(agent, command)
 	if err != nil {
 		log.close()
 		return err
@@ -177,28 +187,28 @@ func Run(ctx context.Context, o *Options) error {
 	return nil
 }
 
-// ended is the status of the agent, of which there is nothing to say.
+// ended carries the exit status of the agent to the exit status of the program.
 type ended struct{ status int }
 
-func (e *ended) Error() string { return fmt.Sprintf("the agent has ended with status %d", e.status) }
+func (e *ended) Error() string { return fmt.Sprintf("the agent exited with status %d", e.status) }
 
-// Silent keeps the error from being told.
+// Silent reports true: the status is the agent's result, not an error of acp.
 func (*ended) Silent() bool { return true }
 
-// command returns what is to be started, and what it is called.
+// command returns the process to start and the name of the agent.
 func (o *Options) command(ctx context.Context) (name string, c process.Config, err error) {
 	a := o.App
 	agent, err := a.AgentFor(o.Agent, o.Argv)
 	if err != nil {
 		return "", c, err
 	}
-	// A program that is not there is found before anything is recorded.
+	// A missing program is reported here, before a recording is created.
 	c, err = launch.Process(ctx, agent, a.Cwd)
 	return safetext.Line(agent.Name, 200), c, err
 }
 
-// guard returns what decides by the policy of the flags; that of the settings is for this program's
-// own conversations.
+// guard returns the guard that applies the policy of the flags. The policy of the settings does not
+// apply: it is meant for acp's own conversations, not for those of an editor.
 func (o *Options) guard(log *audit) (*tap.Guard, error) {
 	flags := o.App.Flags
 	text := func(key string) string { s, _ := flags[key].(string); return s }
@@ -216,10 +226,10 @@ func (o *Options) guard(log *audit) (*tap.Guard, error) {
 		if !filepath.IsAbs(name) {
 			name = filepath.Join(o.App.Cwd, name)
 		}
-		// Who asks for a log does not want decisions without one.
 		if !o.NoRedact {
 			log.redactor = new(trace.Redactor)
 		}
+		// A user who asks for an audit log does not want unlogged decisions, so this is fatal.
 		if err := log.open(name); err != nil {
 			return nil, exitcode.Errorf(exitcode.Usage, "--audit: %w", err)
 		}

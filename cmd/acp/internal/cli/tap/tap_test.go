@@ -30,14 +30,14 @@ func TestArguments(t *testing.T) {
 		{"-o x -- agent --acp", said{Argv: []string{"agent", "--acp"}, Output: "x"}, ""},
 		{"gemini -o x --web", said{Agent: "gemini", Output: "x", Web: anyAddr}, ""},
 		{"--web=127.0.0.1:80 -- a", said{Argv: []string{"a"}, Web: "127.0.0.1:80"}, ""},
-		{"", said{}, "no agent"},
+		{"", said{}, "the agent is missing"},
 		{"--", said{}, "no command after --"},
 		{"a b", said{}, "more than one agent"},
 		{"a -- b", said{}, "both an agent"},
-		{"--audit x -- b", said{}, "--audit is for"},
-		{"--web 127.0.0.1:8080 -- b", said{}, "written with =: --web=127.0.0.1:8080"},
-		{"--web 8080", said{}, "written with =: --web=8080"},
-		{"-o - -- b", said{}, "-o -: standard output is for the conversation"},
+		{"--audit x -- b", said{}, "--audit needs rules"},
+		{"--web 127.0.0.1:8080 -- b", said{}, "with =: --web=127.0.0.1:8080"},
+		{"--web 8080", said{}, "with =: --web=8080"},
+		{"-o - -- b", said{}, "-o -: standard output carries the traffic"},
 	} {
 		var got said
 		cmd := NewCommand(&app.App{}, func(_ context.Context, o *Options) error {

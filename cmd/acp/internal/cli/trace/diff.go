@@ -20,28 +20,28 @@ import (
 	"github.com/goacp/acp/trace"
 )
 
-// A comparison is the form of --json.
+// A comparison is what acp trace diff --json prints.
 type comparison struct {
 	Same   bool         `json:"same"`
-	First  []difference `json:"first"`  // of each side that differs
-	Counts []counted    `json:"counts"` // of what differs in number
+	First  []difference `json:"first"`  // the first difference of each side that differs
+	Counts []counted    `json:"counts"` // messages whose number differs
 }
 
-// A difference is where the frames of one side first differ.
+// A difference is the first pair of frames of one side that are not the same.
 type difference struct {
 	From  string `json:"from"`
 	Frame int64  `json:"frame"` // of that side, from 1
-	Path  string `json:"path"`  // where in it
-	A     *side  `json:"a"`     // null if that recording has no such frame
+	Path  string `json:"path"`  // the member that differs
+	A     *side  `json:"a"`     // null if the recording has no such frame
 	B     *side  `json:"b"`
 }
 
 type side struct {
 	Line  int64           `json:"line"`
 	Frame json.RawMessage `json:"frame,omitempty"`
-	Text  string          `json:"text,omitempty"` // of what is no JSON
+	Text  string          `json:"text,omitempty"` // if the frame is not JSON
 
-	here string // what is at the path, for people; "" shows the frame
+	here string // the value at the path, for the printed form; "" means to print the frame
 }
 
 type counted struct {
@@ -51,7 +51,7 @@ type counted struct {
 	B    int64  `json:"b"`
 }
 
-// A plainFrame is one without what differs from run to run.
+// A plainFrame is a frame without the values that differ from run to run.
 type plainFrame struct {
 	line  int64
 	data  []byte // as it was recorded
@@ -62,11 +62,11 @@ type plainFrame struct {
 
 func (o *Options) diff(ctx context.Context) error {
 	if slices.Contains(o.Files, "-") {
-		return exitcode.Errorf(exitcode.Usage, "recordings are read more than once to be compared: - is not possible")
+		return exitcode.Errorf(exitcode.Usage, "cannot compare standard input: the recordings are read more than once")
 	}
 	var c comparison
 	counts := map[counted][2]int64{}
-	// Each side by itself: how the two are interleaved differs from run to run.
+	// Each side is compared separately, because their interleaving differs from run to run.
 	for _, dir := range directions {
 		first, err := o.diffSide(ctx, dir, counts)
 		if err != nil {
@@ -95,7 +95,8 @@ func (o *Options) diff(ctx context.Context) error {
 	return exitcode.Errorf(exitcode.Failed, "%s and %s differ", line(o.Files[0]), line(o.Files[1]))
 }
 
-// diffSide compares what was sent to one side, and counts it.
+// diffSide compares the frames that were sent to one side, and counts their methods. It reads both
+// recordings in step, so its memory does not depend on their length.
 func (o *Options) diffSide(ctx context.Context, dir trace.Direction, counts map[counted][2]int64) (*difference, error) {
 	var in [2]*file.File
 	var plain [2]normaliser
@@ -134,9 +135,10 @@ func (o *Options) diffSide(ctx context.Context, dir trace.Direction, counts map[
 			if got[0] != nil && got[1] != nil && !got[0].text && !got[1].text {
 				var a, b any
 				first.Path, a, b = differs(got[0].value, got[1].value, "")
-				// Of ids there are only numbers: then the frames are shown.
+				// Ids have been replaced by numbers, which mean nothing to the user: then the
+				// frames are shown.
 				if key := first.Path[strings.LastIndexByte(first.Path, '.')+1:]; key != "" && key != "id" && !slices.Contains(idKeys, key) {
-					first.A.here, first.B.here = apart(told(a), told(b))
+					first.A.here, first.B.here = shorten(jsonText(a), jsonText(b))
 				}
 			}
 		}
@@ -160,19 +162,20 @@ func (f *plainFrame) side() *side {
 	return &side{Line: f.line, Frame: json.RawMessage(bytes.ToValidUTF8(f.data, []byte("\ufffd")))}
 }
 
-// A normaliser takes out of the frames of one side what differs from run to run: ids are numbered in
-// the order of first sight, and times are all one.
+// A normaliser replaces the values in the frames of one side that differ from run to run: ids
+// become
+// numbers in the order of their first appearance, and all times become the same.
 type normaliser struct {
 	read frame.Reader
 	ids  map[string]string
-	asks map[string]string // methods of requests of the other side, to name answers by
+	asks map[string]string // methods of the other side's requests, by id, for naming the answers
 }
 
-// maxIDs is how many ids are told apart.
+// maxIDs bounds the ids that are distinguished. Further ids are compared as they are.
 const maxIDs = 100_000
 
-// next returns the next frame that was sent to dir, nil at the end, and tells count what it is. Of one
-// that is only counted there is no more than that.
+// next returns the next frame that was sent to dir, or io.EOF, and calls count with a name for it.
+// Without compare, the frame has only its line number.
 func (n *normaliser) next(s *file.File, dir trace.Direction, compare bool, count func(what string)) (*plainFrame, error) {
 	for {
 		rec, err := s.Record()
@@ -238,7 +241,7 @@ func (n *normaliser) next(s *file.File, dir trace.Direction, compare bool, count
 	}
 }
 
-// idKeys are the members that hold ids which are made up in each run.
+// idKeys are the members that hold ids which are generated in each run.
 var idKeys = []string{
 	"sessionId", "toolCallId", "terminalId", "messageId", "planId", "elicitationId", "compactionId",
 	"requestId", "senderSessionId", "recipientSessionId", "senderMessageId", "recipientMessageId",
@@ -247,7 +250,7 @@ var idKeys = []string{
 func (n *normaliser) value(key string, v any) any {
 	switch v := v.(type) {
 	case map[string]any:
-		for _, k := range slices.Sorted(maps.Keys(v)) { // ids are numbered as they come
+		for _, k := range slices.Sorted(maps.Keys(v)) { // sorted, so that ids get the same numbers in both recordings
 			v[k] = n.value(k, v[k])
 		}
 	case []any:
@@ -265,7 +268,7 @@ func (n *normaliser) value(key string, v any) any {
 	return v
 }
 
-// number returns what stands for an id.
+// number returns the replacement of an id.
 func (n *normaliser) number(key, id string) string {
 	if n.ids == nil {
 		n.ids = map[string]string{}
@@ -282,10 +285,10 @@ func (n *normaliser) number(key, id string) string {
 	return s
 }
 
-// missing stands for a member that is not there.
+// missing stands for the value of a member that does not exist.
 type missing struct{}
 
-// differs returns the path of the first difference of two values, and what is there.
+// differs returns the path of the first difference between two values, and the two values there.
 func differs(a, b any, at string) (path string, va, vb any) {
 	switch x := a.(type) {
 	case map[string]any:
@@ -297,7 +300,7 @@ func differs(a, b any, at string) (path string, va, vb any) {
 		maps.Copy(all, y)
 		keys := slices.Sorted(maps.Keys(all))
 		if at == "" {
-			keys = append([]string{"method"}, keys...) // frames of different methods differ in that
+			keys = append([]string{"method"}, keys...) // if the methods differ, nothing else is worth reporting
 		}
 		for _, k := range keys {
 			path := strings.TrimPrefix(at+"."+k, ".")
@@ -335,8 +338,8 @@ func differs(a, b any, at string) (path string, va, vb any) {
 	return at, a, b
 }
 
-// told is what people are told of a value.
-func told(v any) string {
+// jsonText returns a value as text for the user.
+func jsonText(v any) string {
 	if v == (missing{}) {
 		return "nothing"
 	}
@@ -347,10 +350,11 @@ func told(v any) string {
 	return string(data)
 }
 
-// apart leaves out of two long texts most of what they have in common before they differ.
-func apart(a, b string) (string, string) {
+// shorten removes most of the common beginning of two long texts, so that their difference is
+// visible.
+func shorten(a, b string) (string, string) {
 	const most, kept = 40, 20
-	n, last := 0, 0 // where they differ, and where a character begins that is before
+	n, last := 0, 0 // the first difference, and the beginning of a character before it
 	for n < len(a) && n < len(b) && a[n] == b[n] {
 		n++
 		if n <= len(a) && n > kept && (n-kept < len(a)) && utf8.RuneStart(a[n-kept]) {
@@ -376,14 +380,14 @@ func (o *Options) printComparison(c *comparison) error {
 	}
 	p := &printer{w: o.App.Out, width: o.columns()}
 	if c.Same {
-		p.f("The recordings are the same, but for ids and times.")
+		p.f("The recordings are the same, except for ids and times.")
 	}
 	for _, d := range c.First {
 		where := ""
 		if d.Path != "" {
 			where = " at " + safetext.Line(d.Path, 200)
 		}
-		p.f("What the %s sends differs first in its frame %d%s", d.From, d.Frame, where)
+		p.f("The frames of the %s first differ in number %d%s", d.From, d.Frame, where)
 		p.f("%s", strings.TrimSuffix(hang("A "+d.A.show(), 2, p.width), "\n"))
 		p.f("%s", strings.TrimSuffix(hang("B "+d.B.show(), 2, p.width), "\n"))
 	}

@@ -11,21 +11,22 @@ import (
 	"github.com/goacp/acp/trace"
 )
 
-// Bounds of a meter.
+// The bounds of a meter.
 const (
-	maxMethods  = 256  // that are told apart; the others are one
-	maxSessions = 1000 // that are told one by one
+	maxMethods  = 256  // methods that are distinguished; all others count as one
+	maxSessions = 1000 // sessions that are listed; all others are only counted
 	maxBiggest  = 5
 	otherMethod = "(others)"
 )
 
-// A meter sums up what passes. The zero value is ready.
+// A meter collects the statistics of a recording. Its memory is bounded whatever the length of the
+// recording. The zero value is ready to use.
 type meter struct {
 	read     frame.Reader
 	methods  map[callKey]*calls
 	sessions map[string]*sessionSum
 	order    []*sessionSum
-	more     int64 // sessions beyond the bound
+	more     int64 // frames of sessions beyond the bound
 	pending  [2]pendings
 	to       [2]amount // agent, client
 	texts    [2]int64
@@ -34,10 +35,10 @@ type meter struct {
 	events   map[string]int64
 	exit     *int
 	biggest  []big
-	span     time.Duration // of the parts that are over
-	last     time.Duration // of the last record of this one
-	first    time.Duration
-	any      bool
+	span     time.Duration // duration of the finished parts
+	last     time.Duration // time of the last record of the current part
+	first    time.Duration // time of its first record
+	any      bool          // it has a record
 }
 
 type amount struct {
@@ -45,6 +46,7 @@ type amount struct {
 	Bytes int64 `json:"bytes"`
 }
 
+// add counts one frame of n bytes.
 func (a *amount) add(n int64) { a.Count++; a.Bytes += n }
 
 type callKey struct {
@@ -52,32 +54,32 @@ type callKey struct {
 	dir    trace.Direction
 }
 
-// calls are those of one method by one side.
+// calls are the statistics of one method called by one side.
 type calls struct {
 	key        callKey
 	request    bool
 	errors     int64
 	unanswered int64
-	size       spread // of the frames that call
-	answers    spread // of those that answer
+	size       spread // of the calls
+	answers    spread // of the answers
 	latency    spread
 }
 
 type big struct {
 	Line   int64  `json:"line"`
-	Method string `json:"method"` // of an answer, that of the request
+	Method string `json:"method"` // for an answer, the method of its request
 	Type   string `json:"type"`
 	Size   int64  `json:"size"`
 }
 
-// A sessionSum is what is known of a session.
+// A sessionSum holds the statistics of a session.
 type sessionSum struct {
 	id       string
 	updates  int64
 	turns    int64
-	prompted time.Duration
-	running  bool
-	silent   bool // nothing came yet in this turn
+	prompted time.Duration // when the current turn began
+	running  bool          // a turn is running
+	silent   bool          // the turn has not had an update yet
 	first    spread
 	turn     spread
 	tokens   map[string]int64
@@ -87,8 +89,8 @@ type sessionSum struct {
 	currency string
 }
 
-// part says that another connection begins, as it does when the agent is started.
-func (m *meter) part() {
+// beginPart starts a new connection. Requests of the old one stay unanswered.
+func (m *meter) beginPart() {
 	m.span += m.last - m.first
 	m.last, m.first, m.any = 0, 0, false
 	for i := range m.pending {
@@ -111,10 +113,10 @@ func index(dir trace.Direction) int {
 	return 1
 }
 
-// add counts a record of the given line.
-func (m *meter) add(rec *trace.Record, line int64) {
+// addRecord counts the record in the given line.
+func (m *meter) addRecord(rec *trace.Record, line int64) {
 	if m.any && rec.Kind == trace.Event && rec.Name == "start" {
-		m.part()
+		m.beginPart()
 	}
 	if !m.any {
 		m.first, m.any = rec.At, true
@@ -161,20 +163,20 @@ func (m *meter) frame(rec *trace.Record, line int64) {
 	case f.Request(), f.Notification():
 		kind = "notification"
 		c := m.calls(f.Method, rec.Dir)
-		c.size.add(length(rec))
+		c.size.addNumber(length(rec))
 		if f.Request() {
 			kind, c.request = "request", true
 			q := pending{method: c.key.method, session: f.Session, at: int64(rec.At)}
-			if m.pending[side].put(f.ID, q) {
+			if m.pending[side].addRequest(f.ID, q) {
 				c.unanswered++
 			}
 		}
 	case f.Answer():
 		kind = "answer"
-		if q, ok := m.pending[1-side].take(f.ID); ok {
+		if q, ok := m.pending[1-side].takeRequest(f.ID); ok {
 			c := m.calls(q.method, directions[1-side])
-			c.latency.add(int64(rec.At) - q.at)
-			c.answers.add(length(rec))
+			c.latency.addNumber(int64(rec.At) - q.at)
+			c.answers.addNumber(length(rec))
 			if f.Error != nil {
 				c.errors++
 			}
@@ -184,10 +186,11 @@ func (m *meter) frame(rec *trace.Record, line int64) {
 	}
 	m.keepBig(rec, line, method, kind)
 	if f.Session != "" {
-		m.session(&f, rec)
+		m.addToSession(&f, rec)
 	}
 }
 
+// calls returns the statistics of a method.
 func (m *meter) calls(method string, dir trace.Direction) *calls {
 	key := callKey{method, dir}
 	if c := m.methods[key]; c != nil {
@@ -217,8 +220,8 @@ func (m *meter) keepBig(rec *trace.Record, line int64, method, kind string) {
 	m.biggest = m.biggest[:min(len(m.biggest), maxBiggest)]
 }
 
-// open returns a session, nil beyond the bound.
-func (m *meter) open(id string) *sessionSum {
+// sessionOf returns the statistics of a session, or nil beyond the bound.
+func (m *meter) sessionOf(id string) *sessionSum {
 	if s := m.sessions[id]; s != nil {
 		return s
 	}
@@ -235,16 +238,16 @@ func (m *meter) open(id string) *sessionSum {
 	return s
 }
 
-// session notes what a call says of its session.
-func (m *meter) session(f *frame.Envelope, rec *trace.Record) {
-	s := m.open(f.Session)
+// addToSession counts a call that belongs to a session.
+func (m *meter) addToSession(f *frame.Envelope, rec *trace.Record) {
+	s := m.sessionOf(f.Session)
 	if s == nil {
 		return
 	}
 	switch {
 	case f.Method == "session/prompt" && rec.Dir == trace.ToAgent:
 		s.turns++
-		if !s.running { // another one may be queued behind it
+		if !s.running { // otherwise the prompt is queued behind the running turn
 			s.prompted, s.running, s.silent = rec.At, true, true
 		}
 	case f.Method == "session/update" && rec.Dir == trace.ToClient:
@@ -257,7 +260,7 @@ func (s *sessionSum) update(f *frame.Envelope, at time.Duration) {
 	switch f.Kind {
 	case "agent_message_chunk", "agent_thought_chunk", "agent_message", "agent_thought", "tool_call", "tool_call_update":
 		if s.running && s.silent {
-			s.first.add(int64(at - s.prompted))
+			s.first.addNumber(int64(at - s.prompted))
 			s.silent = false
 		}
 	case "state_update":
@@ -276,11 +279,11 @@ func (s *sessionSum) update(f *frame.Envelope, at time.Duration) {
 }
 
 func (s *sessionSum) end(at time.Duration) {
-	s.turn.add(int64(at - s.prompted))
+	s.turn.addNumber(int64(at - s.prompted))
 	s.running = false
 }
 
-// tokenSorts are the sorts of tokens that are counted.
+// tokenSorts are the kinds of tokens that are counted.
 var tokenSorts = []string{"totalTokens", "inputTokens", "outputTokens", "thoughtTokens", "cachedReadTokens", "cachedWriteTokens"}
 
 func (s *sessionSum) spend(usage []byte) {
@@ -302,19 +305,19 @@ func number(data []byte) int64 {
 	return max(0, n)
 }
 
-// answered notes what an answer says of sessions: turns that end, sessions that open.
+// answered counts the answers that concern sessions: those that end a turn or open a session.
 func (m *meter) answered(q *pending, f *frame.Envelope, at time.Duration) {
 	switch q.method {
 	case "session/new", "session/fork":
 		if id := frame.Member(f.Result, "sessionId"); id != "" {
-			m.open(id)
+			m.sessionOf(id)
 		}
 	case "session/prompt":
 		s := m.sessions[q.session]
 		if s == nil {
 			return
 		}
-		// In version 2 the answer is a receipt.
+		// In version 2 the answer only acknowledges the prompt; a state_update ends the turn.
 		if s.running && (f.Error != nil || frame.Find(f.Result, "stopReason") != nil) {
 			s.end(at)
 		}

@@ -15,7 +15,7 @@ func TestMeterStart(t *testing.T) {
 		start, {Dir: trace.ToAgent, Data: []byte(`{"jsonrpc":"2.0","id":1,"method":"initialize"}`)},
 		start, {Dir: trace.ToClient, Data: []byte(`{"jsonrpc":"2.0","id":1,"result":{}}`)},
 	} {
-		m.add(rec, int64(i+1))
+		m.addRecord(rec, int64(i+1))
 	}
 	c := m.calls("initialize", trace.ToAgent)
 	if c.unanswered != 1 || c.answers.n != 0 {

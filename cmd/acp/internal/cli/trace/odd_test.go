@@ -87,7 +87,7 @@ func TestOddFrames(t *testing.T) {
 			t.Errorf("%s: shown (-want +got):\n%s", c.name, diff)
 		}
 		var m meter
-		m.add(rec, 1)
+		m.addRecord(rec, 1)
 		sum := m.report()
 		kind := strings.Replace(c.want.Type, "error", "answer", 1)
 		if b := sum.Biggest[0]; b.Type != kind || b.Method != c.want.Method {

@@ -1,23 +1,25 @@
 package trace
 
-// A pending is a request that was not answered yet.
+// A pending is a request without an answer yet.
 type pending struct {
 	method  string
 	session string
 	at      int64 // time in ns
 }
 
-// maxPending is how many requests of each side are waited for; beyond it the oldest is forgotten.
+// maxPending bounds the pending requests of each side. Beyond it the oldest is forgotten.
 const maxPending = 4096
 
-// pendings are the requests of one side.
+// pendings are the pending requests of one side. order has their ids, oldest first, and may also
+// contain
+// ids that were answered.
 type pendings struct {
 	byID  map[string]pending
 	order []string
 }
 
-// put notes a request and reports whether another one was forgotten for it.
-func (p *pendings) put(id []byte, q pending) (forgot bool) {
+// addRequest adds a request and reports whether one was forgotten, which then counts as unanswered.
+func (p *pendings) addRequest(id []byte, q pending) (forgot bool) {
 	if p.byID == nil {
 		p.byID = map[string]pending{}
 	}
@@ -34,7 +36,7 @@ func (p *pendings) put(id []byte, q pending) (forgot bool) {
 		p.order = p.order[1:]
 		forgot = true
 	}
-	if len(p.order) >= 2*maxPending { // most of them were answered
+	if len(p.order) >= 2*maxPending { // at least half of these ids were answered
 		kept := p.order[:0:0]
 		for _, old := range p.order {
 			if _, ok := p.byID[old]; ok {
@@ -48,8 +50,8 @@ func (p *pendings) put(id []byte, q pending) (forgot bool) {
 	return forgot
 }
 
-// take returns the request that an answer is to.
-func (p *pendings) take(id []byte) (pending, bool) {
+// takeRequest removes and returns the request that an answer belongs to.
+func (p *pendings) takeRequest(id []byte) (pending, bool) {
 	q, ok := p.byID[string(id)]
 	if ok {
 		delete(p.byID, string(id))

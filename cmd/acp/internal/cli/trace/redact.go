@@ -14,6 +14,9 @@ import (
 	"github.com/goacp/acp/trace"
 )
 
+// redact copies a recording without its secrets. The copy appears complete or not at all: half a
+// copy
+// might be mistaken for a whole one.
 func (o *Options) redact(ctx context.Context) error {
 	s, err := o.open(ctx, o.Files[0])
 	if err != nil {
@@ -31,21 +34,20 @@ func (o *Options) redact(ctx context.Context) error {
 	case err == nil && info.IsDir():
 		return exitcode.Errorf(exitcode.Usage, "%s is a directory", line(o.Files[1]))
 	case err == nil && !info.Mode().IsRegular():
-		return o.redactTo(s, name) // a device or a pipe, which is not replaced
+		return o.redactTo(s, name) // a device or a pipe, which must not be replaced
 	case err == nil && !o.Force:
-		return exitcode.Errorf(exitcode.Usage, "%s is there already; --force writes over it", line(o.Files[1]))
+		return exitcode.Errorf(exitcode.Usage, "%s exists already; use --force to overwrite it", line(o.Files[1]))
 	case err == nil:
-		// A link stays one.
+		// A link stays a link.
 		if name, err = filepath.EvalSymlinks(name); err != nil {
 			return exitcode.With(exitcode.Usage, err)
 		}
 	}
-	// Whatever happens, nothing half-written has the name.
 	f, err := app.CreateBeside(name, "."+filepath.Base(name)+"-*")
 	if err != nil {
 		return exitcode.With(exitcode.Usage, err)
 	}
-	defer func() { _ = os.Remove(f.Name()) }() // it is gone when it was renamed
+	defer func() { _ = os.Remove(f.Name()) }() // fails after the file was renamed
 	err = o.copyRedacted(s, f)
 	if err = errors.Join(err, f.Close()); err != nil {
 		return err
@@ -57,7 +59,7 @@ func (o *Options) redact(ctx context.Context) error {
 	return nil
 }
 
-// redactTo writes to what is there.
+// redactTo writes to an existing file.
 func (o *Options) redactTo(s *file.File, name string) error {
 	f, err := os.OpenFile(name, os.O_WRONLY, 0)
 	if err != nil {
@@ -66,6 +68,7 @@ func (o *Options) redactTo(s *file.File, name string) error {
 	return errors.Join(o.copyRedacted(s, f), f.Close())
 }
 
+// copyRedacted copies all parts. Each begins with a header that declares it redacted.
 func (o *Options) copyRedacted(s *file.File, out io.Writer) error {
 	var r trace.Redactor
 	part := 0

@@ -17,19 +17,23 @@ import (
 	"github.com/goacp/acp/jsonrpc"
 )
 
-// maxHeld is how many frames are kept that came before they are expected.
+// maxHeld bounds the frames that are held because they arrived before they were expected. Beyond it
+// the
+// oldest is dropped.
 const maxHeld = 4096
 
-// A player plays one side.
+// A player plays one side of a recording. It belongs to one goroutine; receive runs in another and
+// only
+// sends to came.
 type player struct {
 	o       *Options
 	script  *script
 	stream  jsonrpc.Stream
-	asks    map[string]int       // requests of the other side that are still to come, by method
-	came    chan *frame.Envelope // closed when no more comes
-	held    []*frame.Envelope    // came, and was not expected yet
+	asks    map[string]int       // requests that the other side has yet to send, by method
+	came    chan *frame.Envelope // closed at the end of the stream
+	held    []*frame.Envelope    // frames that arrived but were not expected yet
 	ids     translator
-	methods map[string]string // of our requests, by their ids
+	methods map[string]string // methods of our requests, by id
 	sent    int
 	got     int
 }
@@ -41,13 +45,13 @@ func (o *Options) replay(ctx context.Context) error {
 	case o.Speed != speedRecorded && o.Speed != speedMax:
 		return exitcode.Errorf(exitcode.Usage, "--speed %q is neither recorded nor max", o.Speed)
 	case o.Timeout <= 0 || o.Part < 0:
-		return exitcode.Errorf(exitcode.Usage, "--timeout and --part have to be positive")
+		return exitcode.Errorf(exitcode.Usage, "--timeout and --part must be positive")
 	case o.As == asClient && len(o.Command) == 0:
-		return exitcode.Errorf(exitcode.Usage, "no agent to play to: acp trace replay FILE --as client -- COMMAND")
+		return exitcode.Errorf(exitcode.Usage, "the agent's command is missing: acp trace replay FILE --as client -- COMMAND")
 	case o.As == asAgent && len(o.Command) > 0:
-		return exitcode.Errorf(exitcode.Usage, "the agent is played to the client that has started this, not to a command")
+		return exitcode.Errorf(exitcode.Usage, "with --as agent, the client starts this command; leave out the command after --")
 	case o.Files[0] == "-":
-		return exitcode.Errorf(exitcode.Usage, "a recording is read more than once to be played: - is not possible")
+		return exitcode.Errorf(exitcode.Usage, "cannot replay standard input: the recording is read more than once")
 	}
 	plan, err := o.plan(ctx)
 	if err != nil {
@@ -87,7 +91,7 @@ func (o *Options) replay(ctx context.Context) error {
 	return err
 }
 
-// run plays all and tells how it went.
+// run plays the recording and reports the result. proc is the agent if this program has started it.
 func (p *player) run(ctx context.Context, proc *process.Process) error {
 	quit := make(chan struct{})
 	done := make(chan struct{})
@@ -99,7 +103,7 @@ func (p *player) run(ctx context.Context, proc *process.Process) error {
 	if errors.Is(err, errEnded) {
 		reason := ""
 		if proc != nil {
-			_ = proc.Stop(ctx) // what it said in the end may come after the end of its output
+			_ = proc.Stop(ctx) // its last words on standard error may come after the end of its output
 			if line := process.Reason(proc.StderrTail()); line != "" {
 				reason = ": " + safetext.Line(line, 300)
 			}
@@ -110,20 +114,20 @@ func (p *player) run(ctx context.Context, proc *process.Process) error {
 	if closed := p.stream.Close(); err == nil && closed != nil && proc == nil {
 		err = closed
 	}
-	// Standard input may not let go of a read.
+	// A read from standard input may stay blocked. Then the goroutine ends with the process.
 	select {
 	case <-done:
 	case <-time.After(100 * time.Millisecond):
 	}
 	if err == nil {
-		fmt.Fprintf(p.o.App.Err, "acp: played as recorded: %d frames sent, %d received\n", p.sent, p.got)
+		fmt.Fprintf(p.o.App.Err, "acp: replayed as recorded: %d frames sent, %d received\n", p.sent, p.got)
 	}
 	return err
 }
 
 var errEnded = errors.New("the other side ended")
 
-// receive reads what the other side sends.
+// receive reads the frames of the other side. Frames that are too large are skipped.
 func (p *player) receive(quit <-chan struct{}) {
 	defer close(p.came)
 	var read frame.Reader
@@ -148,7 +152,7 @@ func (p *player) receive(quit <-chan struct{}) {
 	}
 }
 
-// play plays the steps.
+// play plays the steps: it sends our frames at their times and waits for those of the other side.
 func (p *player) play(ctx context.Context) error {
 	var last time.Duration
 	for {
@@ -196,13 +200,15 @@ func (p *player) send(st *step) error {
 		p.methods[string(st.ID)] = st.Method
 	}
 	if err := p.stream.WriteFrame(p.ids.apply(st)); err != nil {
-		return fmt.Errorf("%w and took no more: line %d could not be sent: %v", errEnded, st.line, err)
+		return fmt.Errorf("%w before line %d could be sent: %v", errEnded, st.line, err)
 	}
 	p.sent++
 	return nil
 }
 
-// expect waits until the other side does what it did in a step.
+// expect waits until the other side sends what it sent in a step. Frames that belong to later steps
+// are
+// held.
 func (p *player) expect(ctx context.Context, want *step) error {
 	for i, f := range p.held {
 		if p.fits(want, f) {
@@ -226,19 +232,19 @@ func (p *player) expect(ctx context.Context, want *step) error {
 				return err
 			}
 		case <-timer.C:
-			return exitcode.Errorf(exitcode.Timeout, "nothing came for %s while %s was expected, as in line %d", p.o.Timeout, p.name(&want.Envelope), want.line)
+			return exitcode.Errorf(exitcode.Timeout, "nothing was received for %s while %s was expected, as in line %d", p.o.Timeout, p.name(&want.Envelope), want.line)
 		case <-ctx.Done():
 			return ctx.Err()
 		}
 	}
 }
 
-// name says what a frame of the other side is.
+// name describes a frame of the other side.
 func (p *player) name(f *frame.Envelope) string {
 	return safetext.Line(describe(f, p.methods[string(f.ID)]), 200)
 }
 
-// fits reports whether f is what is waited for.
+// fits reports whether f is what the step expects.
 func (p *player) fits(want *step, f *frame.Envelope) bool {
 	switch {
 	case want.Request():
@@ -249,7 +255,9 @@ func (p *player) fits(want *step, f *frame.Envelope) bool {
 	return f.Notification() && describe(f, "") == describe(&want.Envelope, "")
 }
 
-// match notes what came in the place of a step.
+// match accepts f in place of a step and learns its ids. A success where an error was recorded, or
+// the
+// reverse, is a divergence.
 func (p *player) match(want *step, f *frame.Envelope) error {
 	if want.Answer() && (want.Error == nil) != (f.Error == nil) {
 		if f.Error == nil {
@@ -272,7 +280,7 @@ func (p *player) diverge(want *step, f *frame.Envelope, more string) error {
 	return exitcode.Errorf(exitcode.Failed, "line %d: expected %s, got %s%s", want.line, p.name(&want.Envelope), p.name(f), more)
 }
 
-// hold keeps a frame that may be expected later, or says that it never is.
+// hold holds a frame that a later step may expect. It returns an error if none will.
 func (p *player) hold(want *step, f *frame.Envelope) error {
 	held := 0
 	for _, h := range p.held {
@@ -284,7 +292,7 @@ func (p *player) hold(want *step, f *frame.Envelope) error {
 	case p.o.Strict:
 		return p.diverge(want, f, "")
 	case f.Request() && held >= p.asks[f.Method]:
-		// It would wait for an answer that the recording does not have.
+		// Nothing in the recording would ever answer it.
 		return p.diverge(want, f, ", for which there is no answer in the recording")
 	case f.Notification() && !(&step{Envelope: *f}).needed(false):
 		return nil
@@ -298,7 +306,9 @@ func (p *player) hold(want *step, f *frame.Envelope) error {
 	return nil
 }
 
-// finish lets the other side end: the client by itself, the agent by the end of its input.
+// finish waits for the end of the other side: a client ends by itself, an agent when its input
+// ends,
+// which the caller takes care of.
 func (p *player) finish(ctx context.Context) error {
 	if p.o.As == asClient {
 		return nil
@@ -313,7 +323,7 @@ func (p *player) finish(ctx context.Context) error {
 			}
 			p.got++
 			if f.Request() {
-				return exitcode.Errorf(exitcode.Failed, "the recording is over, got %s", p.name(f))
+				return exitcode.Errorf(exitcode.Failed, "after the end of the recording, got %s", p.name(f))
 			}
 		case <-timer.C:
 			return nil

@@ -13,8 +13,9 @@ import (
 	"github.com/goacp/acp/cmd/acp/internal/safetext"
 )
 
-// columns returns how wide the terminal is that answers are written to, 0 if there is none: then lines
-// are as long as they are.
+// columns returns the width of the terminal, or 0 if the output is not a terminal. Then lines are
+// not
+// cut.
 func (o *Options) columns() int {
 	if f, ok := o.App.Out.(*os.File); ok && o.App.OutTerminal {
 		if n, _, err := term.GetSize(int(f.Fd())); err == nil && n > 0 {
@@ -24,14 +25,14 @@ func (o *Options) columns() int {
 	return 0
 }
 
-// rows are the columns of acp trace show, in cells.
+// rows are the widths of the columns of acp trace show, in cells.
 type rows struct {
-	width               int // of the terminal, 0 for as much as there is
-	number              int // of a frame
-	time, what, session int // session is 0 where there is no room for it
+	width               int // of the terminal; 0 means unlimited
+	number              int // of the frame number
+	time, what, session int // session is 0 if there is no room for it
 }
 
-// roomy is from where on all columns leave room for what a frame says.
+// roomy is the width from which on all columns fit and leave room for the summary.
 const roomy = 110
 
 func rowsFor(width int) rows {
@@ -41,8 +42,9 @@ func rowsFor(width int) rows {
 	return rows{width, 4, 8, 26, 0}
 }
 
-// write writes a row, in one line of the terminal. no is the number of a frame, 0 for what is none.
-func (r rows) write(w io.Writer, no int64, at float64, arrow, what, session, volume, latency, summary string) error {
+// writeRow writes a row on one line of the terminal. no is the number of the frame; 0 leaves it
+// out.
+func (r rows) writeRow(w io.Writer, no int64, at float64, arrow, what, session, volume, latency, summary string) error {
 	if r.session > 0 {
 		session = " " + pad(safetext.Line(tail(session, r.session), r.session), r.session)
 	} else {
@@ -58,13 +60,13 @@ func (r rows) write(w io.Writer, no int64, at float64, arrow, what, session, vol
 	return err
 }
 
-// under writes what belongs to a row, in as many lines as it takes.
-func (r rows) under(w io.Writer, text string) error {
+// writeBelow writes text that belongs to the row above, on as many lines as it takes.
+func (r rows) writeBelow(w io.Writer, text string) error {
 	_, err := fmt.Fprint(w, hang(text, r.number+r.time+2, r.width))
 	return err
 }
 
-// fit cuts a line to a width, if there is one.
+// fit cuts a line to width cells; 0 means not to cut.
 func fit(line string, width int) string {
 	if width > 0 {
 		line = ansi.Truncate(line, width, "…")
@@ -72,7 +74,7 @@ func fit(line string, width int) string {
 	return strings.TrimRight(line, " ")
 }
 
-// hang returns the lines of a text that are indented, all but the first by two more.
+// hang wraps a text and indents it, all lines except the first by two more cells.
 func hang(text string, indent, width int) string {
 	lines := []string{text}
 	if width > 0 {
@@ -85,7 +87,7 @@ func hang(text string, indent, width int) string {
 	return out.String()
 }
 
-// pad fills s with spaces to n cells, of which it has no more.
+// pad pads s with spaces to n cells.
 func pad(s string, n int) string {
 	return s + strings.Repeat(" ", max(0, n-ansi.StringWidth(s)))
 }

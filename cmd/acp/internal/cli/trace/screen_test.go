@@ -28,13 +28,13 @@ func TestRowsFit(t *testing.T) {
 	for _, width := range []int{0, 20, 80, 109, 110, 200} {
 		var b bytes.Buffer
 		r := rowsFor(width)
-		if err := r.write(&b, 123456, 12.3456, "→", long, "sess-世界-0123456789", "999 kB", "99.9 s", long); err != nil {
+		if err := r.writeRow(&b, 123456, 12.3456, "→", long, "sess-世界-0123456789", "999 kB", "99.9 s", long); err != nil {
 			t.Fatal(err)
 		}
 		if n := strings.Count(b.String(), "\n"); n != 1 || ansi.StringWidth(b.String()) < width-2 {
 			t.Errorf("%d columns: %d lines, %d wide", width, n, ansi.StringWidth(b.String()))
 		}
-		if err := r.findings(&b, []conformance.Finding{finding}); err != nil {
+		if err := r.writeFindings(&b, []conformance.Finding{finding}); err != nil {
 			t.Fatal(err)
 		}
 		for l := range strings.Lines(b.String()) {
@@ -178,7 +178,7 @@ func TestDiffers(t *testing.T) {
 			t.Fatal(tt)
 		}
 		path, va, vb := differs(a, b, "")
-		atA, atB := apart(told(va), told(vb))
+		atA, atB := shorten(jsonText(va), jsonText(vb))
 		if got := []string{path, atA, atB}; !slices.Equal(got, []string{tt.path, tt.atA, tt.atB}) {
 			t.Errorf("%s and %s differ at %q", tt.a, tt.b, got)
 		}

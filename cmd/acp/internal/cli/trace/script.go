@@ -14,35 +14,37 @@ import (
 	"github.com/goacp/acp/trace"
 )
 
-// A step is a frame of the part that is played.
+// A step is a frame of the part of the recording that is played.
 type step struct {
 	line int64
 	at   time.Duration
 	ours bool
 	data []byte
-	text bool // it is no JSON
+	text bool // the frame is not JSON
 	frame.Envelope
 }
 
-// A script gives the steps one after another.
+// A script reads the steps one after another.
 type script struct {
 	s    *file.File
 	part int
-	ours trace.Direction // to whom we send
+	ours trace.Direction // the direction of the frames that we send
 	read frame.Reader
 }
 
-// A plan is which part of a recording is played, and what is known of it before.
+// A plan is the part of a recording to play, and what must be known about it in advance.
 type plan struct {
 	part   int
-	asks   map[string]int // requests of the other side, by method
+	asks   map[string]int // number of the other side's requests, by method
 	frames int
-	talk   bool  // the client asks for more than initialize
-	err    error // why it cannot be played
+	talk   bool  // the client sends more than initialize
+	err    error // the reason why the part cannot be played
 }
 
-// plan looks through the recording. Unless a part was named it is the first with a conversation:
-// clients try one version of the protocol and begin anew with another one.
+// plan reads the recording and chooses the part. Unless --part names one, that is the first part
+// with
+// more than initialize: clients often try one version of the protocol and connect again with
+// another.
 func (o *Options) plan(ctx context.Context) (*plan, error) {
 	s, err := o.open(ctx, o.Files[0])
 	if err != nil {
@@ -75,7 +77,7 @@ func (o *Options) plan(ctx context.Context) (*plan, error) {
 		}
 		p.frames++
 		if rec.Dir == ours && rec.Size > int64(len(rec.Data)) && p.err == nil {
-			p.err = exitcode.Errorf(exitcode.Failed, "%s: line %d is a frame of %s of which only the beginning was kept: it cannot be played", line(s.Name), s.Line(), size(rec.Size))
+			p.err = exitcode.Errorf(exitcode.Failed, "%s: line %d cannot be played: only the beginning of this frame of %s was recorded", line(s.Name), s.Line(), size(rec.Size))
 		}
 		if rec.Kind == trace.Text {
 			continue
@@ -90,14 +92,14 @@ func (o *Options) plan(ctx context.Context) (*plan, error) {
 	}
 	switch {
 	case p == nil:
-		return nil, exitcode.Errorf(exitcode.Usage, "%s has no frames in that part to be played", line(s.Name))
+		return nil, exitcode.Errorf(exitcode.Usage, "%s has no frames to play in that part", line(s.Name))
 	case !p.talk:
 		p = first
 	}
 	return p, p.err
 }
 
-// sends is to whom the side that is played sends.
+// sends returns the direction of the frames that the played side sends.
 func (o *Options) sends() trace.Direction {
 	if o.As == asAgent {
 		return trace.ToClient
@@ -128,8 +130,9 @@ func (p *script) next() (*step, error) {
 	}
 }
 
-// needed reports whether the other side has to do that, when notifications do not count: it asks, it
-// answers, it cancels a turn or ends one.
+// needed reports whether replay waits for a step of the other side. Without strict it waits only
+// for
+// what moves the conversation on: requests, answers, and the cancellation or end of a turn.
 func (s *step) needed(strict bool) bool {
 	switch {
 	case s.text:
@@ -144,7 +147,9 @@ func (s *step) needed(strict bool) bool {
 	return false
 }
 
-// describe says what a frame is, to compare and to tell.
+// describe describes a frame, for comparisons and messages. asked is the method of the request that
+// an
+// answer belongs to.
 func describe(f *frame.Envelope, asked string) string {
 	switch {
 	case f.Answer() && f.Error != nil:
@@ -160,16 +165,16 @@ func describe(f *frame.Envelope, asked string) string {
 	case f.Method != "":
 		return "the notification " + f.Method
 	}
-	return "something that is no JSON-RPC"
+	return "something that is not JSON-RPC"
 }
 
-// A translator puts the ids that the other side makes in place of the recorded ones.
+// A translator replaces recorded ids by those that the other side generates in this run.
 type translator struct {
 	requests map[string]string // ids of its requests, as JSON
-	ids      map[string]string // of sessions and so on
+	ids      map[string]string // of sessions, tool calls and so on
 }
 
-// learn notes the ids in which what was recorded and what came differ.
+// learn records the ids in which a recorded frame and the one that came differ.
 func (t *translator) learn(recorded, came *frame.Envelope) {
 	if recorded.Request() && came.Request() {
 		if t.requests == nil {
@@ -216,7 +221,8 @@ func (t *translator) compare(key string, a, b any) {
 // isID reports whether a member of that name holds an id.
 func isID(key string) bool { return strings.HasSuffix(key, "Id") }
 
-// apply returns the frame to be sent in place of a recorded one. All but ids stays byte for byte.
+// apply returns the frame to send instead of a recorded one. Everything except ids stays unchanged,
+// byte for byte, because the exact form of a frame may be what the user wants to reproduce.
 func (t *translator) apply(s *step) []byte {
 	if s.text {
 		return s.data
@@ -243,7 +249,7 @@ func (t *translator) apply(s *step) []byte {
 			rest := bytes.TrimLeft(in[end:], " \t\r\n")
 			if len(rest) > 0 && rest[0] == ':' {
 				key = frame.Text(str)
-				// The id of an answer is that of the request, whatever it is.
+				// The id of an answer is the id of the request, which may be of any type.
 				if depth == 1 && key == "id" && s.Answer() {
 					at := len(in) - len(rest) + 1
 					at += len(in[at:]) - len(bytes.TrimLeft(in[at:], " \t\r\n"))

@@ -21,13 +21,13 @@ import (
 	"github.com/goacp/acp/trace"
 )
 
-// A shown is a record in the form of --json.
+// A shown is a record as acp trace show --json prints it.
 type shown struct {
 	Line    int64           `json:"line"`             // of the file
-	Number  int64           `json:"number,omitempty"` // of the frame, as acp check trace tells it
+	Number  int64           `json:"number,omitempty"` // of the frame, as in acp check trace
 	Part    int             `json:"part"`             // of the file, from 1
 	Time    string          `json:"time,omitempty"`   // RFC 3339
-	At      seconds         `json:"at"`               // since the part began
+	At      seconds         `json:"at"`               // since the beginning of the part
 	Type    summary.Type    `json:"type"`
 	From    string          `json:"from,omitempty"` // client or agent
 	Method  string          `json:"method,omitempty"`
@@ -35,11 +35,11 @@ type shown struct {
 	ID      json.RawMessage `json:"id,omitempty"`
 	Session string          `json:"session,omitempty"`
 	Size    int64           `json:"size,omitempty"`
-	Latency *seconds        `json:"latency,omitempty"` // of answers, since the request
+	Latency *seconds        `json:"latency,omitempty"` // for answers, the time since the request
 	Code    int             `json:"code,omitempty"`
 	Summary string          `json:"summary,omitempty"`
 	Frame   json.RawMessage `json:"frame,omitempty"` // with --full
-	Text    string          `json:"text,omitempty"`  // with --full, of what is no JSON
+	Text    string          `json:"text,omitempty"`  // with --full, if the record is not JSON
 	Broken  []broken        `json:"broken,omitempty"`
 }
 
@@ -51,17 +51,17 @@ type broken struct {
 	Path  string            `json:"path,omitempty"`
 }
 
-// A filter says what is shown.
+// A filter selects the records to show.
 type filter struct {
 	session, method string
 	after           time.Duration
-	from            time.Time // if it is a time
+	from            time.Time // --since, if it is a time
 }
 
 func (o *Options) filter() (*filter, error) {
 	f := &filter{session: o.Session, method: o.Method}
 	if _, err := path.Match(o.Method, ""); err != nil {
-		return nil, exitcode.Errorf(exitcode.Usage, "--method %q is no pattern", o.Method)
+		return nil, exitcode.Errorf(exitcode.Usage, "--method %q is not a valid pattern", o.Method)
 	}
 	if o.Since == "" {
 		return f, nil
@@ -71,12 +71,12 @@ func (o *Options) filter() (*filter, error) {
 		return f, nil
 	}
 	if f.from, err = time.Parse(time.RFC3339Nano, o.Since); err != nil {
-		return nil, exitcode.Errorf(exitcode.Usage, "--since %q is neither a duration as 90s nor a time as 2026-01-31T10:00:00Z", o.Since)
+		return nil, exitcode.Errorf(exitcode.Usage, "--since %q is neither a duration such as 90s nor a time such as 2026-01-31T10:00:00Z", o.Since)
 	}
 	return f, nil
 }
 
-// some reports whether only some records are shown.
+// some reports whether the filter leaves anything out.
 func (f *filter) some() bool {
 	return f.session != "" || f.method != "" || f.after != 0 || !f.from.IsZero()
 }
@@ -91,7 +91,7 @@ func (f *filter) shows(rec *trace.Record, item *summary.Item, h trace.Header) bo
 	return f.method == "" || matches(f.method, item.Method) && item.Type != summary.Event
 }
 
-// matches is path.Match where * stands for slashes, too.
+// matches is path.Match, except that * also matches slashes.
 func matches(pattern, method string) bool {
 	const slash = "\x00"
 	ok, err := path.Match(strings.ReplaceAll(pattern, "/", slash), strings.ReplaceAll(method, "/", slash))
@@ -112,7 +112,7 @@ func (o *Options) show(ctx context.Context) error {
 	r := rowsFor(o.columns())
 	part, follower, shown := 0, new(summary.Follower), false
 	check := o.checker()
-	headed := false // the part has its line
+	headed := false // the line of the part was printed
 	frames := int64(0)
 	head := func() {
 		if !headed && !o.JSON {
@@ -129,7 +129,7 @@ func (o *Options) show(ctx context.Context) error {
 		check.Cuts(s.Cuts)
 		if err == io.EOF || s.Part() != part {
 			if part != 0 {
-				// What only the end of a part shows.
+				// Some broken rules only show at the end of a part.
 				if err := o.printEnd(out, r, f, check.End()); err != nil {
 					return err
 				}
@@ -143,7 +143,7 @@ func (o *Options) show(ctx context.Context) error {
 		}
 		if err == io.EOF {
 			if f.some() && !shown {
-				fmt.Fprintf(o.App.Err, "acp: nothing in %s is what was asked for\n", line(s.Name))
+				fmt.Fprintf(o.App.Err, "acp: nothing in %s matches\n", line(s.Name))
 			}
 			return out.Flush()
 		}
@@ -165,7 +165,7 @@ func (o *Options) show(ctx context.Context) error {
 			err = o.printRow(out, r, number, rec, &item, findings)
 		}
 		if err == nil && o.Files[0] == "-" {
-			err = out.Flush() // somebody may be watching what still grows
+			err = out.Flush() // the recording may still be growing while the user watches
 		}
 		if err != nil {
 			return err
@@ -194,7 +194,7 @@ func (o *Options) printPart(w io.Writer, s *file.File) {
 	fmt.Fprintf(w, "# %s\n", safetext.Line(strings.Join(words, " · "), 200))
 }
 
-// arrow says who a record was sent to.
+// arrow returns the sign for the direction of a record.
 func arrow(rec *trace.Record) string {
 	switch {
 	case rec.Kind == trace.Stderr:
@@ -207,7 +207,7 @@ func arrow(rec *trace.Record) string {
 	return "←"
 }
 
-// from says who sent a record.
+// from returns who sent a record, or "" for an event.
 func from(rec *trace.Record) string {
 	switch {
 	case rec.Kind == trace.Event:
@@ -218,7 +218,7 @@ func from(rec *trace.Record) string {
 	return asClient
 }
 
-// what says what a record is.
+// what returns the name of a record: its method and id, or its type.
 func what(item *summary.Item) string {
 	method := item.Method
 	if item.Update != "" {
@@ -251,7 +251,7 @@ func (o *Options) printRow(w *bufio.Writer, r rows, number int64, rec *trace.Rec
 	if rec.Kind != trace.Event {
 		volume = size(length(rec))
 	}
-	err := r.write(w, number, rec.At.Seconds(), arrow(rec), what(item), item.Session, volume, latency, item.Summary)
+	err := r.writeRow(w, number, rec.At.Seconds(), arrow(rec), what(item), item.Session, volume, latency, item.Summary)
 	if err == nil && o.Full && rec.Kind != trace.Event {
 		whole := safetext.Line(string(rec.Data), len(rec.Data)+1)
 		if rec.Kind == trace.Frame {
@@ -262,17 +262,17 @@ func (o *Options) printRow(w *bufio.Writer, r rows, number int64, rec *trace.Rec
 	if err != nil {
 		return err
 	}
-	return r.findings(w, findings)
+	return r.writeFindings(w, findings)
 }
 
-// findings tells which rules are broken.
-func (r rows) findings(w io.Writer, findings []conformance.Finding) error {
+// writeFindings prints the rules that a frame breaks.
+func (r rows) writeFindings(w io.Writer, findings []conformance.Finding) error {
 	for _, f := range findings {
 		where := ""
 		if f.Path != "" && !strings.HasPrefix(f.Why, f.Path) {
 			where = " at " + safetext.Line(f.Path, 100)
 		}
-		if err := r.under(w, fmt.Sprintf("! %s: %s%s (%s)", f.Rule.Level, safetext.Line(f.Why, 300), where, f.Rule.ID)); err != nil {
+		if err := r.writeBelow(w, fmt.Sprintf("! %s: %s%s (%s)", f.Rule.Level, safetext.Line(f.Why, 300), where, f.Rule.ID)); err != nil {
 			return err
 		}
 	}
@@ -289,7 +289,7 @@ func (o *Options) printEnd(w io.Writer, r rows, f *filter, findings []conformanc
 			Broken []broken `json:"broken"`
 		}{"end", brokens(findings)})
 	}
-	return r.findings(w, findings)
+	return r.writeFindings(w, findings)
 }
 
 func brokens(findings []conformance.Finding) (list []broken) {
@@ -299,7 +299,7 @@ func brokens(findings []conformance.Finding) (list []broken) {
 	return list
 }
 
-// length is the size of what passed.
+// length returns the size of a frame as it was sent, even if only its beginning was recorded.
 func length(rec *trace.Record) int64 { return max(rec.Size, int64(len(rec.Data))) }
 
 func (o *Options) printShown(w io.Writer, s *file.File, number int64, rec *trace.Record, item *summary.Item, findings []conformance.Finding) error {
@@ -328,14 +328,14 @@ func (o *Options) printShown(w io.Writer, s *file.File, number int64, rec *trace
 	return printJSON(w, row)
 }
 
-// transcripts shows the conversations of a trace.
+// transcripts prints the conversation of each session.
 func (o *Options) transcripts(ctx context.Context) error {
 	f, err := o.filter()
 	if err != nil {
 		return err
 	}
 	if f.method != "" || o.Since != "" || o.Full || o.Check {
-		return exitcode.Errorf(exitcode.Usage, "--transcript goes with --session and --json only")
+		return exitcode.Errorf(exitcode.Usage, "--transcript can only be combined with --session and --json")
 	}
 	s, err := o.open(ctx, o.Files[0])
 	if err != nil {

@@ -7,21 +7,23 @@ import (
 	"github.com/goacp/acp/conformance"
 )
 
-// open opens a recording. It has to be closed.
+// open opens a recording, which the caller must close.
 func (o *Options) open(ctx context.Context, name string) (*file.File, error) {
-	a := o.App
-	f, err := file.Open(ctx, file.Console{Dir: a.Cwd, In: a.In, Err: a.Err, Terminal: a.ErrTerminal}, name)
+	f, err := file.Open(ctx, o.App, name)
 	if err != nil {
 		return nil, err
 	}
-	// What is shown and how far it is do not share a terminal, and what is played may take hours.
+	// The progress of reading would mix with the output on a terminal, and says nothing about a
+	// replay,
+	// which waits most of the time.
 	if o.Verb != verbReplay && (o.Verb != verbShow || !o.App.OutTerminal) {
 		f.Progress()
 	}
 	return f, nil
 }
 
-// checker returns what checks the rules of the protocol, if that is asked for.
+// checker returns the checker of the protocol's rules, or nil, which checks nothing, without
+// --check.
 func (o *Options) checker() *conformance.Recording {
 	if !o.Check {
 		return nil

@@ -5,8 +5,8 @@ import (
 	"math/bits"
 )
 
-// A spread counts numbers by how large they are, to a 32nd of their size, in a bounded room. The zero
-// value is empty.
+// A spread is a histogram of numbers. Its precision is 1/32 of a number, and its memory is bounded:
+// about 2000 counters for all of int64. The zero value is empty.
 type spread struct {
 	counts []uint32
 	n      int64
@@ -16,8 +16,8 @@ type spread struct {
 
 const stepBits = 5
 
-// add counts n, which is 0 if it is negative.
-func (s *spread) add(n int64) {
+// addNumber counts n; a negative number counts as 0.
+func (s *spread) addNumber(n int64) {
 	n = max(0, n)
 	i := slot(uint64(n))
 	if i >= len(s.counts) {
@@ -29,8 +29,9 @@ func (s *spread) add(n int64) {
 	s.max = max(s.max, n)
 }
 
-// slot is where n is counted: small numbers have one each, others share it with those that begin with
-// the same six bits.
+// slot returns the index of the counter for n. Numbers below 64 have a counter each; larger ones
+// share
+// it with the numbers that have the same length and the same first six bits.
 func slot(n uint64) int {
 	if n < 1<<(stepBits+1) {
 		return int(n)
@@ -39,7 +40,7 @@ func slot(n uint64) int {
 	return shift<<stepBits + int(n>>shift)
 }
 
-// top is the largest number that is counted in slot i.
+// top returns the largest number that slot i counts.
 func top(i int) int64 {
 	if i < 1<<(stepBits+1) {
 		return int64(i)
@@ -48,8 +49,9 @@ func top(i int) int64 {
 	return int64((uint64(i-shift<<stepBits)+1)<<shift - 1)
 }
 
-// at returns the number that the given part of all does not exceed, 0.5 for the median: at most a 32nd
-// more than it is.
+// at returns a quantile: the number that the given part of all numbers does not exceed, such as 0.5
+// for
+// the median. The result is at most 1/32 too large.
 func (s *spread) at(part float64) int64 {
 	rank := max(1, int64(math.Ceil(part*float64(s.n))))
 	var n int64

@@ -15,7 +15,7 @@ import (
 	"github.com/goacp/acp/trace"
 )
 
-// A report is the form of --json. Times are in seconds, sizes in bytes.
+// A report is what acp trace stats --json prints. Times are in seconds, sizes in bytes.
 type report struct {
 	Started  string           `json:"started,omitempty"` // of the first part, RFC 3339
 	Command  []string         `json:"command,omitempty"`
@@ -31,7 +31,7 @@ type report struct {
 	Exit     *int             `json:"exit,omitempty"` // status of the agent
 	Methods  []methodSum      `json:"methods"`
 	Sessions []session        `json:"sessions"`
-	More     int64            `json:"sessionsMore,omitempty"` // frames of sessions that are not told
+	More     int64            `json:"sessionsMore,omitempty"` // frames of sessions beyond maxSessions
 	Biggest  []big            `json:"biggest"`
 	Broken   []rule           `json:"broken,omitempty"`
 }
@@ -39,7 +39,7 @@ type report struct {
 type traffic struct {
 	Frames int64 `json:"frames"`
 	Bytes  int64 `json:"bytes"`
-	Texts  int64 `json:"texts,omitempty"` // of the frames, those that are no JSON
+	Texts  int64 `json:"texts,omitempty"` // frames that are not JSON, included in Frames
 }
 
 type methodSum struct {
@@ -51,8 +51,8 @@ type methodSum struct {
 	Unanswered int64   `json:"unanswered,omitempty"`
 	Latency    *times  `json:"latency,omitempty"`
 	Size       sizes   `json:"size"`
-	Answers    *sizes  `json:"answers,omitempty"` // their sizes
-	total      float64 // time, to order by
+	Answers    *sizes  `json:"answers,omitempty"` // sizes of the answers
+	total      float64 // total latency, which orders the list
 }
 
 type times struct {
@@ -74,9 +74,9 @@ type session struct {
 	Turns      int64            `json:"turns"`
 	FirstChunk *times           `json:"firstChunk,omitempty"` // since the prompt
 	Turn       *times           `json:"turn,omitempty"`
-	Tokens     map[string]int64 `json:"tokens,omitempty"` // what turns reported, added up
+	Tokens     map[string]int64 `json:"tokens,omitempty"` // sum over all turns
 	Context    *window          `json:"context,omitempty"`
-	Cost       *cost            `json:"cost,omitempty"` // reported last
+	Cost       *cost            `json:"cost,omitempty"` // as last reported
 }
 
 type window struct {
@@ -89,13 +89,13 @@ type cost struct {
 	Currency string  `json:"currency"`
 }
 
-// A rule is one that is broken.
+// A rule is a broken rule.
 type rule struct {
 	Rule  string            `json:"rule"`
 	Level conformance.Level `json:"level"`
 	Count int64             `json:"count"`
-	Line  int64             `json:"line"` // of the first frame, 0 if only the end shows it
-	Why   string            `json:"why"`  // of that one
+	Line  int64             `json:"line"` // of the first frame; 0 if only the end of a part shows it
+	Why   string            `json:"why"`  // reason at that frame
 }
 
 func (s *spread) times() *times {
@@ -133,14 +133,14 @@ func (o *Options) stats(ctx context.Context) error {
 		}
 		check.Cuts(s.Cuts)
 		if err == io.EOF || s.Part() != part {
-			m.part()
+			m.beginPart()
 			count(check.End(), 0)
 			part = s.Part()
 		}
 		if err == io.EOF {
 			break
 		}
-		m.add(rec, s.Line())
+		m.addRecord(rec, s.Line())
 		count(check.Add(rec), s.Line())
 	}
 	sum := m.report()
@@ -160,7 +160,7 @@ func (o *Options) stats(ctx context.Context) error {
 	return sum.print(o.App.Out, o.columns(), o.Check)
 }
 
-// rank orders levels by how much they bind.
+// rank orders levels, the most binding first.
 func rank(l conformance.Level) int {
 	return slices.Index([]conformance.Level{conformance.Must, conformance.Should, conformance.May, conformance.Quirk}, l)
 }
@@ -225,7 +225,7 @@ func (s *report) print(w io.Writer, width int, checked bool) error {
 		}
 	}
 	if s.Exit != nil {
-		p.f("the agent ended with status %d", *s.Exit)
+		p.f("the agent exited with status %d", *s.Exit)
 	}
 	s.printMethods(p)
 	s.printSessions(p)
@@ -247,7 +247,7 @@ func (s *report) printMethods(p *printer) {
 	}
 	name, count, errs, small := 34, 8, "ERRORS", true
 	if p.width > 0 && p.width < 107 {
-		// Without the usual size, and with less between the others.
+		// A narrow terminal gets no column for the median size, and narrower columns.
 		name, count, errs, small = min(max(p.width-56, 10), 34), 6, " ERR", false
 	}
 	row := func(method, from, n, failed, open, p50, p99, most, size, biggest string) {
@@ -275,7 +275,7 @@ func (s *report) printSessions(p *printer) {
 	}
 	name, gap, spent := 30, "  ", "SPENT"
 	if p.width > 0 && p.width < 100 {
-		name, gap, spent = min(max(p.width-47, 10), 30), " ", "" // that is in a line below
+		name, gap, spent = min(max(p.width-47, 10), 30), " ", "" // tokens and cost go on the line below
 	}
 	p.f("\n%s %6s %8s%s%9s %9s %9s  %s", pad("SESSION", name), "TURNS", "UPDATES", gap, "FIRST P50", "TURN P50", "TURN MAX", spent)
 	const most = 20
@@ -288,20 +288,20 @@ func (s *report) printSessions(p *printer) {
 			turn, longest = span(time.Duration(one.Turn.P50)), span(time.Duration(one.Turn.Max))
 		}
 		row := fmt.Sprintf("%s %6d %8d%s%9s %9s %9s", pad(safetext.Line(one.ID, name), name), one.Turns, one.Updates, gap, first, turn, longest)
-		switch told := one.spent(); {
+		switch text := one.spent(); {
 		case spent != "":
-			p.f("%s  %s", row, told)
-		case told != "":
-			p.f("%s\n  %s", row, told)
+			p.f("%s  %s", row, text)
+		case text != "":
+			p.f("%s\n  %s", row, text)
 		default:
 			p.f("%s", row)
 		}
 	}
 	if more := len(s.Sessions) - most; more > 0 {
-		p.f("and %d more; --json has them", more)
+		p.f("and %d more; --json lists them", more)
 	}
 	if s.More > 0 {
-		p.f("and sessions that are not told one by one, with %d frames", s.More)
+		p.f("and further sessions with %d frames", s.More)
 	}
 }
 
@@ -342,10 +342,10 @@ func (t traffic) odd() string {
 	if t.Texts == 0 {
 		return ""
 	}
-	return fmt.Sprintf("  (%d are no JSON)", t.Texts)
+	return fmt.Sprintf("  (%d are not JSON)", t.Texts)
 }
 
-// some is n, or nothing.
+// some returns n as text, or "" for 0.
 func some(n int64) string {
 	if n == 0 {
 		return ""
@@ -360,7 +360,7 @@ func plural(n int, one, many string) string {
 	return many
 }
 
-// A printer keeps the first error. Spaces at the ends of lines are left out.
+// A printer writes lines without trailing spaces and keeps the first error.
 type printer struct {
 	w     io.Writer
 	width int // of the terminal, 0 if there is none

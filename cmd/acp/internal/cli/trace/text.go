@@ -10,10 +10,10 @@ import (
 	"github.com/goacp/acp/cmd/acp/internal/safetext"
 )
 
-// line makes text safe to print on one line.
+// line makes text safe to print on one line of a terminal.
 func line(s string) string { return safetext.Line(s, 4096) }
 
-// printJSON prints v on a line, without what a terminal would obey.
+// printJSON prints v as a line of JSON that is safe for a terminal.
 func printJSON(w io.Writer, v any) error {
 	data, err := json.Marshal(v)
 	if err != nil {
@@ -23,7 +23,7 @@ func printJSON(w io.Writer, v any) error {
 	return err
 }
 
-// size writes a number of bytes in at most six cells.
+// size returns a number of bytes in at most six cells.
 func size(n int64) string {
 	if n < 1000 {
 		return strconv.FormatInt(n, 10) + " B"
@@ -41,7 +41,7 @@ func size(n int64) string {
 	return "huge"
 }
 
-// span writes a duration in at most seven cells.
+// span returns a duration in at most seven cells.
 func span(d time.Duration) string {
 	switch {
 	case d < 0:
@@ -60,10 +60,10 @@ func span(d time.Duration) string {
 	return d.Round(time.Second).String()
 }
 
-// seconds is a duration in JSON.
+// seconds is a duration that is a number of seconds in JSON.
 type seconds time.Duration
 
-// MarshalJSON writes seconds with as many digits as it has.
+// MarshalJSON returns the seconds with all significant digits.
 func (s seconds) MarshalJSON() ([]byte, error) {
 	return strconv.AppendFloat(nil, time.Duration(s).Seconds(), 'f', -1, 64), nil
 }

@@ -1,5 +1,14 @@
-// Package trace is the command acp trace: it shows, measures, compares and plays what acp tap has
-// recorded.
+// Package trace is the command acp trace: it shows, measures, compares, redacts and replays
+// recordings
+// made with acp tap, in the terminal or on a page in the browser. docs/trace.md describes the
+// files,
+// which package record/file reads.
+//
+// Every subcommand reads a recording as a stream, so that its memory does not depend on the size of
+// the
+// file. What it keeps is bounded: 256 methods, 1000 sessions, 4096 pending requests of each side
+// and
+// 100,000 ids. Beyond these bounds results are approximate.
 package trace
 
 import (
@@ -22,33 +31,33 @@ const (
 	verbReplay = "replay"
 )
 
-// Options are what the command is told to do.
+// Options are the flags and arguments of the command.
 type Options struct {
 	App   *app.App
 	Verb  string
 	Files []string // one, or two for diff and redact; "-" is standard input or output
 	JSON  bool
-	Check bool // report which rules of the protocol are broken
+	Check bool // report broken rules of the protocol
 
-	// The rest is for show.
-	Session    string // only what is about this one
-	Method     string // only this one, or what a pattern with * matches
+	// The following are for show.
+	Session    string // only records of this session
+	Method     string // only records of this method; * is a wildcard
 	Since      string // a duration from the beginning, or a time
 	Full       bool   // whole frames
 	Transcript bool   // the conversations instead of the frames
 
-	// The rest is for redact.
+	// The following is for redact.
 	Force bool // replace the file
 
-	// The rest is for replay.
-	As      string   // the side that is played: agent or client
+	// The following are for replay.
+	As      string   // the side to play: agent or client
 	Command []string // of the agent
-	Part    int      // of the trace; 0 is the first with a conversation
+	Part    int      // of the recording; 0 means the first with a conversation
 	Speed   string   // recorded or max
-	Strict  bool     // notifications count, too
+	Strict  bool     // expect notifications, too
 	Timeout time.Duration
 
-	// In and Out are the side of the client for replay; nil is standard input and output.
+	// In and Out are the client's side for replay; nil means standard input and output.
 	In  io.ReadCloser
 	Out io.WriteCloser
 }
@@ -61,7 +70,7 @@ const (
 	speedMax      = "max"
 )
 
-// NewCommand returns the command; runF, if not nil, runs in place of it.
+// NewCommand returns the command. If runF is not nil, it is called instead of the command itself.
 func NewCommand(a *app.App, runF func(context.Context, *Options) error) *cobra.Command {
 	o := &Options{App: a}
 	run := func(verb string) runE {
@@ -71,7 +80,7 @@ func NewCommand(a *app.App, runF func(context.Context, *Options) error) *cobra.C
 				args, o.Command = args[:at], args[at:]
 			}
 			if verb == verbReplay && len(args) != 1 {
-				return exitcode.Errorf(exitcode.Usage, "one recording is played; write -- before the command of an agent")
+				return exitcode.Errorf(exitcode.Usage, "replay takes one recording; write -- before the agent's command")
 			}
 			o.Files = args
 			if runF != nil {
@@ -81,63 +90,63 @@ func NewCommand(a *app.App, runF func(context.Context, *Options) error) *cobra.C
 		}
 	}
 	cmd := &cobra.Command{
-		Use: "trace", Short: "Show, measure, compare and play what acp tap has recorded",
-		Long: `Show, measure, compare and play what acp tap has recorded.
+		Use: "trace", Short: "Show, measure, compare and replay recordings of acp tap",
+		Long: `Show, measure, compare and replay recordings made with acp tap.
 
-The form of the files is described in docs/trace.md. A file that is named - is
-standard input, or for the second one of redact standard output.`,
+docs/trace.md describes the file format. A FILE named - is standard input; as OUT of
+redact it is standard output.`,
 	}
 	cmd.AddCommand(newShow(o, run(verbShow)), newStats(o, run(verbStats)), newDiff(o, run(verbDiff)),
 		newRedact(o, run(verbRedact)), newReplay(o, run(verbReplay)), newWeb(a, nil))
 	return cmd
 }
 
-// runE runs a verb.
+// runE is the type of the function that runs a subcommand.
 type runE = func(*cobra.Command, []string) error
 
 func newShow(o *Options, run runE) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "show FILE", Short: "Show what passed, a line for each frame",
-		Long: `Show what passed, a line for each frame: its number, by which acp check trace names
-it, the time since recording began, who sent it (→ is to the agent, ← to the client),
-the method and the id, the session by the end of its id, the size, how long the answer
-took, and what it says. A narrow terminal has no room for the session.`,
+		Use: "show FILE", Short: "Show the recorded traffic, one line per frame",
+		Long: `Show the recorded traffic, one line per frame. The columns are: the number of the frame,
+which acp check trace also uses; the time since the recording began; the direction (→ to
+the agent, ← to the client); the method and the id; the end of the session's id, if the
+terminal is wide enough; the size; how long the answer took; and a summary.`,
 		Example: `  acp trace show agent.acptrace --method 'session/*' --check
   acp trace show agent.acptrace --transcript
   acp trace show agent.acptrace --json | jq 'select(.latency > 1)'`,
 		Args: cobra.ExactArgs(1), RunE: run,
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.Session, "session", "", "only what is about the session with this `ID`, or whose id ends so")
-	f.StringVar(&o.Method, "method", "", "only calls of `METHOD` and their answers; * stands for anything")
-	f.StringVar(&o.Since, "since", "", "only what passed after `TIME`: 90s from the beginning, or a time as 2026-01-31T10:00:00Z")
-	f.BoolVar(&o.Full, "full", false, "whole frames")
-	f.BoolVar(&o.Transcript, "transcript", false, "the conversation of each session instead of the frames")
-	f.BoolVar(&o.Check, "check", false, "show which rules of the protocol a frame breaks")
-	f.BoolVar(&o.JSON, "json", false, "print an object for each frame or conversation, one in each line")
+	f.StringVar(&o.Session, "session", "", "show only the session whose id is or ends with `ID`")
+	f.StringVar(&o.Method, "method", "", "show only calls of `METHOD` and their answers; * matches anything")
+	f.StringVar(&o.Since, "since", "", "show only what was sent after `TIME`: a duration from the beginning such as 90s, or a time such as 2026-01-31T10:00:00Z")
+	f.BoolVar(&o.Full, "full", false, "show whole frames")
+	f.BoolVar(&o.Transcript, "transcript", false, "show the conversation of each session instead of frames")
+	f.BoolVar(&o.Check, "check", false, "show which rules of the protocol each frame breaks")
+	f.BoolVar(&o.JSON, "json", false, "print one JSON object per line, one for each frame or conversation")
 	return cmd
 }
 
 func newStats(o *Options, run runE) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "stats FILE", Short: "Sum up what passed: methods, times, sizes, sessions, tokens",
+		Use: "stats FILE", Short: "Summarize a recording: methods, times, sizes, sessions, tokens",
 		Args: cobra.ExactArgs(1), RunE: run,
 	}
 	f := cmd.Flags()
-	f.BoolVar(&o.Check, "check", false, "count the rules of the protocol that are broken")
-	f.BoolVar(&o.JSON, "json", false, "print an object")
+	f.BoolVar(&o.Check, "check", false, "also count broken rules of the protocol")
+	f.BoolVar(&o.JSON, "json", false, "print one JSON object")
 	return cmd
 }
 
 func newDiff(o *Options, run runE) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "diff A B", Short: "Say where two recordings first differ, and in what altogether",
-		Long: `Say where two recordings first differ, and in what altogether. Ids and times do
-not count: they differ from one run to the next. The exit status is 1 if the
-recordings differ.`,
+		Use: "diff A B", Short: "Show where two recordings differ",
+		Long: `Show where two recordings first differ, and for which methods the numbers of calls
+differ. Ids and times are ignored, because they differ in every run. The exit status is
+1 if the recordings differ.`,
 		Args: cobra.ExactArgs(2), RunE: run,
 	}
-	cmd.Flags().BoolVar(&o.JSON, "json", false, "print an object")
+	cmd.Flags().BoolVar(&o.JSON, "json", false, "print one JSON object")
 	return cmd
 }
 
@@ -145,8 +154,8 @@ func newRedact(o *Options, run runE) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "redact IN OUT", Short: "Copy a recording without its secrets",
 		Long: `Copy a recording without its secrets: the environments and headers of MCP servers,
-members whose name says that they are secret, and what looks like a token. What is
-replaced is described in docs/trace.md; what people wrote stays as it is.`,
+members whose name suggests a secret, and anything that looks like a token. docs/trace.md
+lists what is replaced. Prompts and other text that people wrote stay unchanged.`,
 		Args: cobra.ExactArgs(2), RunE: run,
 	}
 	cmd.Flags().BoolVar(&o.Force, "force", false, "replace OUT if it exists")
@@ -155,24 +164,24 @@ replaced is described in docs/trace.md; what people wrote stays as it is.`,
 
 func newReplay(o *Options, run runE) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "replay FILE --as SIDE [flags] [-- COMMAND [ARG]...]", Short: "Play one side of a recording to the other",
-		Long: `Play one side of a recording to the other: the agent's to a client that has started
-this as its agent, or the client's to an agent that is started by COMMAND. What the
-other side sends is waited for where the recording has it, and compared by its method;
-ids that it makes are put in place of the recorded ones.
+		Use: "replay FILE --as SIDE [flags] [-- COMMAND [ARG]...]", Short: "Replay one side of a recording to the other side",
+		Long: `Replay one side of a recording to the other side. With --as agent, a client starts this
+command as its agent. With --as client, replay starts the agent by COMMAND. Replay waits
+for the messages of the other side where the recording has them, and compares their
+methods. In what it sends, it replaces recorded ids by those of the other side.
 
-The first time it does something else, replay reports that and stops. The exit status is
-then 1; it is 8 if the other side did nothing for too long, and 6 if it ended.`,
+Replay stops at the first divergence and exits with status 1. The status is 8 if the
+other side sends nothing for too long, and 6 if it exits.`,
 		Example: `  acp trace replay bug.acptrace --as client -- my-agent --acp
   acp exec --agent 'acp trace replay bug.acptrace --as agent' 'hello'`,
 		Args: cobra.ArbitraryArgs, RunE: run,
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.As, "as", "", "play this `SIDE`: agent or client")
-	f.StringVar(&o.Speed, "speed", speedRecorded, "`SPEED` of what is played: recorded, or max to wait for nothing but the other side")
-	f.DurationVar(&o.Timeout, "timeout", 30*time.Second, "give the other side this long for each thing it is expected to do")
-	f.IntVar(&o.Part, "part", 0, "play part `N` of a file that was recorded to several times (default: the first with more than initialize)")
-	f.BoolVar(&o.Strict, "strict", false, "expect the same notifications, too, in the same order")
+	f.StringVar(&o.Speed, "speed", speedRecorded, "`SPEED` of the replay: recorded, or max to wait only for the other side")
+	f.DurationVar(&o.Timeout, "timeout", 30*time.Second, "time limit for each message that the other side is expected to send")
+	f.IntVar(&o.Part, "part", 0, "replay part `N` of a file with several recordings (default: the first with more than initialize)")
+	f.BoolVar(&o.Strict, "strict", false, "also expect the same notifications, in the same order")
 	_ = cmd.MarkFlagRequired("as")
 	_ = cmd.RegisterFlagCompletionFunc("as", cobra.FixedCompletions([]string{asAgent, asClient}, cobra.ShellCompDirectiveNoFileComp))
 	_ = cmd.RegisterFlagCompletionFunc("speed", cobra.FixedCompletions([]string{speedRecorded, speedMax}, cobra.ShellCompDirectiveNoFileComp))

@@ -34,7 +34,7 @@ func TestSpread(t *testing.T) {
 		var all []int64
 		for range 1001 {
 			n := rnd.Int64N(scale)
-			s.add(n)
+			s.addNumber(n)
 			all = append(all, n)
 		}
 		slices.Sort(all)
@@ -66,16 +66,16 @@ func TestSpread(t *testing.T) {
 func TestMeterBounds(t *testing.T) {
 	var m meter
 	frame := func(dir trace.Direction, format string, args ...any) {
-		m.add(&trace.Record{Kind: trace.Frame, Dir: dir, Data: fmt.Appendf(nil, format, args...)}, 1)
+		m.addRecord(&trace.Record{Kind: trace.Frame, Dir: dir, Data: fmt.Appendf(nil, format, args...)}, 1)
 	}
 	for i := range 6000 {
 		frame(trace.ToAgent, `{"id":%d,"method":"m%d","params":{"sessionId":"s%d"}}`, i, i, i)
-		m.add(&trace.Record{Kind: trace.Event, Name: fmt.Sprint("e", i)}, 1)
+		m.addRecord(&trace.Record{Kind: trace.Event, Name: fmt.Sprint("e", i)}, 1)
 	}
 	frame(trace.ToClient, `{"id":5999,"result":{}}`)
 	frame(trace.ToClient, `{"id":0,"result":{}}`) // forgotten
 	frame(trace.ToAgent, `{"id":"%s","method":"m"}`, strings.Repeat("x", 5000))
-	m.part()
+	m.beginPart()
 	var answered, unanswered, all int64
 	for _, c := range m.methods {
 		answered += c.latency.n
@@ -93,18 +93,18 @@ func TestMeterBounds(t *testing.T) {
 // TestPendings reuses an id and answers most: the order is forgotten with them.
 func TestPendings(t *testing.T) {
 	var p pendings
-	if p.put([]byte("1"), pending{at: 1}) || !p.put([]byte("1"), pending{at: 2}) {
+	if p.addRequest([]byte("1"), pending{at: 1}) || !p.addRequest([]byte("1"), pending{at: 2}) {
 		t.Error("one too many is told wrongly")
 	}
-	if q, ok := p.take([]byte("1")); !ok || q.at != 2 {
+	if q, ok := p.takeRequest([]byte("1")); !ok || q.at != 2 {
 		t.Error(q, ok)
 	}
 	for i := range 100_000 {
 		id := fmt.Append(nil, i)
-		if p.put(id, pending{}) {
+		if p.addRequest(id, pending{}) {
 			t.Fatal("forgot one of none")
 		}
-		if _, ok := p.take(id); !ok {
+		if _, ok := p.takeRequest(id); !ok {
 			t.Fatal("lost one")
 		}
 	}
@@ -148,7 +148,7 @@ func TestTurns(t *testing.T) {
 					t.Fatal(err)
 				}
 				_, data, _ = strings.Cut(line[2:], " ")
-				m.add(&trace.Record{Kind: trace.Frame, Dir: trace.Direction(dir[0]), At: time.Duration(ms) * time.Millisecond, Data: []byte(data)}, 1)
+				m.addRecord(&trace.Record{Kind: trace.Frame, Dir: trace.Direction(dir[0]), At: time.Duration(ms) * time.Millisecond, Data: []byte(data)}, 1)
 			}
 			s := m.sessions["s"]
 			for _, c := range []struct {
@@ -378,12 +378,12 @@ func TestReplayDivergence(t *testing.T) {
 			"line 2: expected the request session/prompt, got the notification $/x"},
 		{"the end", false, func(c jsonrpc.Stream) {}, exitcode.Agent, "the other side ended while the request session/prompt was expected, as in line 2"},
 		{"nothing", false, func(c jsonrpc.Stream) { time.Sleep(time.Hour) }, exitcode.Timeout,
-			"nothing came for 1m0s while the request session/prompt was expected, as in line 2"},
+			"nothing was received for 1m0s while the request session/prompt was expected, as in line 2"},
 		{"more", false, func(c jsonrpc.Stream) {
 			ask(t, c, prompt, 1)
 			ask(t, c, `{"method":"session/cancel"}`, 1)
 			ask(t, c, `{"id":3,"method":"more"}`, 0)
-		}, exitcode.Failed, "the recording is over, got the request more"},
+		}, exitcode.Failed, "after the end of the recording, got the request more"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -17,22 +17,22 @@ import (
 	"github.com/goacp/acp/trace"
 )
 
-// WebOptions are what acp trace web is told to do.
+// WebOptions are the flags and arguments of acp trace web.
 type WebOptions struct {
 	App  *app.App
 	File string
-	Addr string // of the page; empty is any
+	Addr string // of the page; "" means any free port
 }
 
-// newWeb returns the command acp trace web; runF, if not nil, runs in place of it.
+// newWeb returns the command acp trace web. If runF is not nil, it is called instead of the command
+// itself.
 func newWeb(a *app.App, runF func(context.Context, *WebOptions) error) *cobra.Command {
 	o := &WebOptions{App: a}
 	cmd := &cobra.Command{
-		Use: "web FILE", Short: "Look at a recording on a page in the browser",
-		Long: `Look at a recording on a page in the browser: the one that acp tap --web shows
-while it records. The page is served on this machine only, to who has the address
-that is printed, until the command is interrupted. It shows the last 200,000 records,
-or 256 MiB of them.`,
+		Use: "web FILE", Short: "Show a recording on a page in the browser",
+		Long: `Show a recording on the page that acp tap --web serves during a recording. The page is
+available on this machine only, to anyone who has the printed address, until you
+interrupt the command. It shows the last 200,000 records, or the last 256 MiB.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.File = args[0]
@@ -42,11 +42,11 @@ or 256 MiB of them.`,
 			return o.run(cmd.Context())
 		},
 	}
-	cmd.Flags().StringVar(&o.Addr, "addr", "", "serve the page at `ADDRESS`, as 127.0.0.1:8080 (default: a free port)")
+	cmd.Flags().StringVar(&o.Addr, "addr", "", "serve the page at `ADDRESS`, such as 127.0.0.1:8080 (default: a free port)")
 	return cmd
 }
 
-// run serves the page until ctx ends, which is how people end it.
+// run serves the page until ctx is done, which an interrupt causes.
 func (o *WebOptions) run(ctx context.Context) error {
 	src, err := (&Options{App: o.App, Verb: "web"}).open(ctx, o.File)
 	if err != nil {
@@ -60,8 +60,8 @@ func (o *WebOptions) run(ctx context.Context) error {
 	}
 	defer server.Close()
 	fmt.Fprintln(o.App.Out, server.URL())
-	fmt.Fprintf(o.App.Err, "acp: %s is shown there until this is interrupted\n", line(src.Name))
-	// A reader that waits, for standard input say, does not keep the page.
+	fmt.Fprintf(o.App.Err, "acp: serving %s at this address; press Ctrl-C to stop\n", line(src.Name))
+	// Reading may block, for example on standard input. That must not keep the command from ending.
 	fed := make(chan error, 1)
 	go func() { fed <- feed(server, src, h.Started) }()
 	select {
@@ -80,7 +80,7 @@ func (o *WebOptions) run(ctx context.Context) error {
 	return nil
 }
 
-// feed shows all records. Times count from the start of the first part.
+// feed adds all records to the page. Times count from the beginning of the first part.
 func feed(server *page.Server, src *file.File, started time.Time) error {
 	part, cuts := src.Part(), src.Cuts
 	for {

@@ -1,4 +1,5 @@
-// Package version is the command acp version.
+// Package version is the command acp version. It also is where the rest of the program learns its
+// version, which the build records.
 package version
 
 import (
@@ -13,17 +14,17 @@ import (
 	"github.com/goacp/acp/cmd/acp/internal/app"
 )
 
-// Number is the version of the program where the build does not know better: it can be set by the
-// linker.
+// Number is the version of the program if the linker sets it (-ldflags -X). Otherwise it is empty,
+// and the version is the one that the go command records in the binary.
 var Number = ""
 
-// Options are what the command is told to do.
+// Options are the flags of the command.
 type Options struct {
 	App  *app.App
 	JSON bool
 }
 
-// An Info says what the program is. It is the form of --json.
+// An Info describes the program. It is what --json prints.
 type Info struct {
 	Version  string `json:"version"`
 	Commit   string `json:"commit,omitempty"`
@@ -34,7 +35,8 @@ type Info struct {
 	Protocol []int  `json:"protocolVersions"`
 }
 
-// Read returns what is known of the program.
+// Read returns what the build has recorded about the program. A build from a checkout without a
+// version is called 0.0.0-devel.
 func Read() Info {
 	info := Info{Version: Number, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH, Protocol: []int{1, 2}}
 	build, ok := debug.ReadBuildInfo()
@@ -59,7 +61,7 @@ func Read() Info {
 	return info
 }
 
-// String returns the version of the program, without a v.
+// String returns the version of the program without the leading v.
 func String() string {
 	v := Read().Version
 	if len(v) > 1 && v[0] == 'v' {
@@ -68,7 +70,7 @@ func String() string {
 	return v
 }
 
-// NewCommand returns the command; runF, if not nil, runs in place of it.
+// NewCommand returns the command. If runF is not nil, it is called instead of the command itself.
 func NewCommand(a *app.App, runF func(context.Context, *Options) error) *cobra.Command {
 	o := &Options{App: a}
 	cmd := &cobra.Command{

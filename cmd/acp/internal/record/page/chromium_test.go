@@ -18,8 +18,6 @@ import (
 	"syscall"
 	"testing"
 	"time"
-
-	"github.com/goacp/acp/internal/leaktest"
 )
 
 // limit is how long anything may take in the browser. It only ends tests that fail.
@@ -51,11 +49,11 @@ var browser struct {
 }
 
 func TestMain(m *testing.M) {
-	leaktest.Main(m, func() {
-		if browser.c != nil {
-			browser.c.close()
-		}
-	})
+	code := m.Run()
+	if browser.c != nil {
+		browser.c.close()
+	}
+	os.Exit(code)
 }
 
 // find returns the program, or "".

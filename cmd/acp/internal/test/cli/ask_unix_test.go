@@ -96,7 +96,7 @@ func TestAsk(t *testing.T) {
 		stderr string // part of it; "" is nothing at all
 	}{
 		{name: "allow", mode: "run", steps: []step{{choice, "1\n"}}, stdout: "I did it.\n"},
-		{name: "nonsense, then allow", mode: "run", steps: []step{{choice, "perhaps\n"}, {"There is no such choice.\r\n" + choice, "1\n"}}, stdout: "I did it.\n"},
+		{name: "nonsense, then allow", mode: "run", steps: []step{{choice, "perhaps\n"}, {"That is not one of the choices.\r\n" + choice, "1\n"}}, stdout: "I did it.\n"},
 		{name: "reject", mode: "run", steps: []step{{choice, "3\n"}}, code: exitcode.Denied, stdout: "I was not allowed to.\n", stderr: "denied: Run the tests: go test ./..., as you answered\n"},
 		{name: "dismiss", mode: "run", steps: []step{{choice, "\n"}}, code: exitcode.Denied, stdout: "I was not allowed to.\n", stderr: "denied: Run the tests"},
 		{name: "end of input", mode: "run", steps: []step{{choice, "\x04"}}, code: exitcode.Denied, stdout: "I was not allowed to.\n", stderr: "denied: Run the tests"},

@@ -16,7 +16,6 @@ import (
 	"github.com/goacp/acp/cmd/acp/internal/backend"
 	"github.com/goacp/acp/cmd/acp/internal/config"
 	"github.com/goacp/acp/cmd/acp/internal/roster"
-	"github.com/goacp/acp/internal/leaktest"
 	"github.com/goacp/acp/jsonrpc"
 )
 
@@ -32,7 +31,7 @@ func TestMain(m *testing.M) {
 		os.Exit(serveLogin(file))
 	}
 	if os.Getenv(asChat) == "" {
-		leaktest.Main(m)
+		os.Exit(m.Run())
 	}
 	cwd, err := os.Getwd()
 	if err != nil {

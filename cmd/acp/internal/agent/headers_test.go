@@ -1,4 +1,4 @@
-package tool
+package agent
 
 import (
 	"net/http"

@@ -7,8 +7,15 @@ import (
 	"strings"
 
 	"github.com/goacp/acp"
-	"github.com/goacp/acp/cmd/acp/internal/agent/prose"
-	"github.com/goacp/acp/cmd/acp/internal/agent/tool"
+)
+
+// planID is the id of the plan that the library's agents have by default.
+const planID acp.PlanID = "plan"
+
+// Bounds of a plan.
+const (
+	maxSteps = 200
+	maxStep  = 500 // characters
 )
 
 func runPlan(k *task) error {
@@ -34,7 +41,7 @@ func runPlan(k *task) error {
 	case verb == "done" && isNumber(arg):
 		n, err := strconv.Atoi(arg)
 		if err != nil || n < 1 || n > len(plan) {
-			return misusef("the plan has no step %s; it has %d", prose.OneLine(arg, 20), len(plan))
+			return misusef("the plan has no step %s; it has %d", oneLine(arg, 20), len(plan))
 		}
 		plan[n-1].Status = acp.PlanEntryStatusCompleted
 		begin(plan)
@@ -47,11 +54,16 @@ func runPlan(k *task) error {
 		}
 		plan = steps
 	}
-	in := tool.PlanInput{Steps: make([]tool.Step, len(plan))}
-	for i, e := range plan {
-		in.Steps[i] = tool.Step{Text: e.Content, Status: e.Status}
+	_ = k.send(&acp.PlanUpdate{Plan: &acp.PlanItems{PlanID: planID, Entries: plan}})
+	k.s.mu.Lock()
+	k.s.plan = plan
+	k.s.mu.Unlock()
+	if len(plan) == 0 {
+		k.say("There is no plan any more.")
+		return nil
 	}
-	return k.use(tool.Plan, in, "")
+	k.say(planProgress(plan))
+	return nil
 }
 
 func isNumber(text string) bool {
@@ -63,12 +75,12 @@ func isNumber(text string) bool {
 func planSteps(text string) ([]acp.PlanEntry, error) {
 	var plan []acp.PlanEntry
 	for step := range strings.FieldsFuncSeq(text, func(r rune) bool { return r == ';' || r == '\n' }) {
-		step = prose.OneLine(step, tool.MaxStep)
+		step = oneLine(step, maxStep)
 		if step == "" {
 			continue
 		}
-		if len(plan) == tool.MaxSteps {
-			return nil, misusef("a plan has %d steps at most", tool.MaxSteps)
+		if len(plan) == maxSteps {
+			return nil, misusef("a plan has %d steps at most", maxSteps)
 		}
 		plan = append(plan, acp.PlanEntry{Content: step, Priority: acp.PlanEntryPriorityMedium, Status: acp.PlanEntryStatusPending})
 	}
@@ -104,6 +116,23 @@ func begin(plan []acp.PlanEntry) {
 	}
 }
 
+func planProgress(plan []acp.PlanEntry) string {
+	done := 0
+	now := ""
+	for i, e := range plan {
+		switch e.Status {
+		case acp.PlanEntryStatusCompleted:
+			done++
+		case acp.PlanEntryStatusInProgress:
+			now = fmt.Sprintf(" Now: %d. %s", i+1, inline(e.Content))
+		}
+	}
+	if done == len(plan) {
+		return fmt.Sprintf("All %d steps of the plan are done.", done)
+	}
+	return fmt.Sprintf("%d of %d steps are done.%s", done, len(plan), now)
+}
+
 func planText(plan []acp.PlanEntry) string {
 	var b strings.Builder
 	for i, e := range plan {
@@ -114,7 +143,7 @@ func planText(plan []acp.PlanEntry) string {
 		case acp.PlanEntryStatusInProgress:
 			mark = ">"
 		}
-		fmt.Fprintf(&b, "%d. [%s] %s\n", i+1, mark, prose.Inline(e.Content))
+		fmt.Fprintf(&b, "%d. [%s] %s\n", i+1, mark, inline(e.Content))
 	}
-	return b.String() + "\n" + tool.Progress(plan)
+	return b.String() + "\n" + planProgress(plan)
 }

@@ -1,9 +1,0 @@
-package check
-
-import (
-	"testing"
-
-	"github.com/goacp/acp/internal/leaktest"
-)
-
-func TestMain(m *testing.M) { leaktest.Main(m) }

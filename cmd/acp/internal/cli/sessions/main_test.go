@@ -1,9 +1,0 @@
-package sessions
-
-import (
-	"testing"
-
-	"github.com/goacp/acp/internal/leaktest"
-)
-
-func TestMain(m *testing.M) { leaktest.Main(m) }
