@@ -55,8 +55,9 @@ func hiddenTypes(o types.Object) (found []string) {
 		check(o.Name(), named)
 		return found
 	}
-	for m := range named.Methods() {
-		if m.Exported() {
+	methods := types.NewMethodSet(types.NewPointer(named)) // those of embedded types, too
+	for i := range methods.Len() {
+		if m := methods.At(i).Obj(); m.Exported() {
 			check(o.Name()+"."+m.Name(), m.Type())
 		}
 	}
