@@ -63,8 +63,8 @@ type permissionRequest struct {
 	call *ToolCallUpdate // the whole call, if it is about one and the agent did not say otherwise
 }
 
-// Permit asks and reports whether it was allowed. Anything that is not a clear
-// yes is a no. If p has no Options, Permit offers "allow once" and "reject once".
+// Permit asks the user for a permission and reports whether it was given. Anything
+// that is not a clear yes is a no. If p has no Options, Permit offers "allow once" and "reject once".
 // To offer "always" and learn which was chosen, use [Output.Ask].
 func (o *Output) Permit(p Permission) bool { return o.permit(p, nil) }
 
@@ -81,7 +81,7 @@ func (o *Output) permit(p Permission, h *ToolCallHandle) bool {
 
 // Ask asks the user for a permission. While it waits, the state of the session
 // says that the user has to act. When the turn is cancelled, the question is
-// withdrawn and the decision is Cancelled.
+// withdrawn and the answer is Cancelled.
 func (o *Output) Ask(p Permission) (PermissionAnswer, error) { return o.ask(p, nil) }
 
 // Permit asks whether the call may be made: see [Output.Permit].
@@ -183,9 +183,9 @@ func (s *AgentSession) ask(o *Output, n int) {
 
 // A FormRequest asks the user for data: see [Output.Elicit].
 type FormRequest struct {
-	Message    string
-	Schema     ElicitationSchema
-	ToolCallID ToolCallID // of the call it is for, if there is one
+	Message    string            // what the user is asked
+	Schema     ElicitationSchema // the fields to fill in
+	ToolCallID ToolCallID        // of the call it is for, if there is one
 	Meta       json.RawMessage
 }
 
@@ -214,8 +214,8 @@ func (o *Output) Elicit(f FormRequest) (*ElicitationAnswer, error) {
 // A LinkRequest asks the user to visit a URL, for example to authorize something: see
 // [Output.ElicitURL].
 type LinkRequest struct {
-	Message    string
-	URL        string
+	Message    string        // why the user is to visit URL
+	URL        string        // where; absolute
 	ID         ElicitationID // generated when it is ""
 	ToolCallID ToolCallID    // of the call it is for, if there is one
 	Meta       json.RawMessage

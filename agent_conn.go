@@ -181,7 +181,7 @@ func (c *AgentConn) Session(id SessionID) (*AgentSession, bool) {
 	return s, ok
 }
 
-// Sessions returns the sessions that are open on this connection, by age.
+// OpenSessions returns the sessions that are open on this connection, by age.
 func (c *AgentConn) OpenSessions() []*AgentSession {
 	c.mu.Lock()
 	defer c.mu.Unlock()

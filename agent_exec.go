@@ -20,9 +20,9 @@ import (
 
 // An Exec is a command to run. Command is a program, not a line for a shell.
 type Exec struct {
-	ID      TerminalID // of the terminal; generated when it is ""
-	Command string
-	Args    []string
+	ID      TerminalID    // of the terminal; generated when it is ""
+	Command string        // the program; without a separator it is looked up in PATH
+	Args    []string      // without the program's name
 	Dir     string        // absolute; "" is the session's working directory
 	Env     []EnvVariable // in addition to the environment there is
 	// Line is the command as a terminal of the agent's shows it; "" means Command
@@ -37,8 +37,8 @@ const defaultOutputLimit = 1 << 20
 
 // TerminalState is what a terminal shows.
 type TerminalState struct {
-	Output    string
-	Truncated bool                // its beginning was dropped
+	Output    string              // what the command has written
+	Truncated bool                // the beginning of Output was dropped
 	Exit      *TerminalExitStatus // nil while it runs
 }
 

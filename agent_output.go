@@ -131,7 +131,7 @@ func (o *Output) sendState() error {
 // a tool call, a thought or [Output.EndMessage] comes between them.
 func (o *Output) Say(text string) error { return o.write(agentMessage, text) }
 
-// Think sends text of the agent's thoughts, in the same way.
+// Think sends text of the agent's thoughts. They form messages as with [Output.Say].
 func (o *Output) Think(text string) error { return o.write(agentThought, text) }
 
 // MessageID returns the id of the message that [Output.Say] or [Output.Think]

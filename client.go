@@ -96,6 +96,16 @@ type Client struct {
 	// Advertised: never, unless Meta says so.
 	Extensions func(mux *jsonrpc.Mux)
 
+	// Middleware stands around every request of the agent's that has a handler, the
+	// first outermost: permissions and questions to the user, files, terminals, MCP
+	// messages and extensions. It is written once for both versions, and the same one
+	// may be set in an [Agent]. Updates and other notifications do not pass through
+	// it. It runs inside Engine.Incoming, which is for work on the protocol: that sees
+	// the messages of each version, notifications too.
+	//
+	// Advertised: never.
+	Middleware []Middleware
+
 	// MinVersion and MaxVersion bound the protocol versions the client speaks;
 	// 0 means 1 and 2.
 	MinVersion, MaxVersion int

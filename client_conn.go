@@ -15,6 +15,7 @@ import (
 
 	"github.com/goacp/acp/acpv1"
 	"github.com/goacp/acp/acpv2"
+	"github.com/goacp/acp/internal/detach"
 	"github.com/goacp/acp/internal/process"
 	"github.com/goacp/acp/internal/timeline"
 	"github.com/goacp/acp/jsonrpc"
@@ -50,7 +51,7 @@ type ClientConn struct {
 
 	hooksApart atomic.Int32 // Update hooks that run outside of handlers
 
-	asking atomic.Int32           // hooks that ask the user and run
+	asking detach.Calls           // hooks that ask the user
 	noise  atomic.Pointer[string] // the beginning of the first frame that was not a message
 	echoed atomic.Bool            // it sent the request initialize, which only clients do
 
@@ -109,6 +110,9 @@ func newClientConn(ctx context.Context, client *Client, stream jsonrpc.Stream, p
 		incoming = append(incoming, c.countUpdates)
 	}
 	engine.Incoming = slices.Concat(incoming, engine.Incoming)
+	if len(client.Middleware) > 0 {
+		engine.Incoming = append(engine.Incoming, c.requestsThrough)
+	}
 	c.middleware = len(engine.Outgoing) > 0
 	c.conn = jsonrpc.NewConn(stream, jsonrpc.Config{
 		Settings: engine,

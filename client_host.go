@@ -49,8 +49,7 @@ type TerminalHost interface {
 	// called when a session is closed and when the connection ends. A terminal
 	// that CreateTerminal returns after that is released by ReleaseTerminal.
 	ReleaseSession(id acpv1.SessionID)
-	// Close ends all terminals. The connection does not call it: whoever created
-	// the host must.
+	// Close ends all terminals. The connection calls it when it has ended.
 	Close() error
 }
 

@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/goacp/acp/internal/detach"
 	"github.com/goacp/acp/jsonrpc"
 )
 
@@ -269,20 +270,20 @@ func TestHooksThatIgnoreCtx(t *testing.T) {
 	}}
 	single(t, stuck, 2, func(t *testing.T, s *ClientSession, a *clientScript) {
 		block = make(chan struct{})
-		for i := range maxAsking + 9 {
+		for i := range detach.Max + 9 {
 			a.request(i, "session/request_permission", permissionParams(2, clientAllowOption))
 			synctest.Wait()
-			if i < maxAsking {
+			if i < detach.Max {
 				a.notify("$/cancel_request", fmt.Sprintf(`{"requestId":%d}`, i))
 			}
 			want(t, "withdrawn", a.response(), `{"outcome":{"outcome":"cancelled"}}`)
 		}
-		if ran != maxAsking {
+		if ran != detach.Max {
 			t.Errorf("%d hooks ran", ran)
 		}
 		close(block)
 		synctest.Wait()
-		if n := s.conn.asking.Load(); n != 0 {
+		if n := s.conn.asking.Running(); n != 0 {
 			t.Errorf("%d hooks are counted", n)
 		}
 	})

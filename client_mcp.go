@@ -34,10 +34,10 @@ const (
 // the server, without its text. ctx is done when the agent cancels the request.
 // At most 64 requests to one server run at once. Experimental.
 type MCPCall struct {
-	Server    acpv2.MCPServerACPID
-	RequestID acpv2.MCPRequestID
-	Method    string
-	Params    json.RawMessage // an object; its _meta says who calls
+	Server    acpv2.MCPServerACPID // the one that is asked, of [SessionConfig.MCPServers]
+	RequestID acpv2.MCPRequestID   // the agent's, which Notify repeats
+	Method    string               // of MCP, such as tools/call
+	Params    json.RawMessage      // an object; its _meta says who calls
 
 	c    *ClientConn
 	mu   sync.Mutex

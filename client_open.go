@@ -179,7 +179,7 @@ func (c *ClientConn) openNew(ctx context.Context, how clientOpening, source Sess
 		old = c.add(s, m)
 	}
 	res, err := c.proto().open(ctx, how, source, cfg, jsonrpc.OnReply(func(result any, err error) {
-		if id, ok := clientSessionOf(result); ok {
+		if id, ok := openedSession(result); ok {
 			known(id)
 		}
 	}))

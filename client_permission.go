@@ -10,6 +10,7 @@ import (
 
 	"github.com/goacp/acp/acpv1"
 	"github.com/goacp/acp/acpv2"
+	"github.com/goacp/acp/internal/detach"
 	"github.com/goacp/acp/jsonrpc"
 )
 
@@ -182,9 +183,6 @@ type clientAsk struct {
 	cancel context.CancelFunc
 }
 
-// maxAsking bounds the hooks that ask the user and run at once on a connection.
-const maxAsking = 256
-
 // clientAskHook runs a hook that asks the user. As soon as ctx is done, or the
 // session, which may be nil, is cancelled, the answer is that the request was
 // cancelled, whether the hook has returned or not; what it returns later is
@@ -201,34 +199,19 @@ func clientAskHook[T any](ctx context.Context, s *ClientSession, name string, ca
 		defer s.leaveAsk(ask)
 	}
 	c := ClientConnFrom(ctx)
-	if c.asking.Add(1) > maxAsking {
-		c.asking.Add(-1)
+	answer, err := detach.Do(ctx, &c.asking, func() (answer T, err error) {
+		err = errHookPanicked
+		c.hook(name, func() { answer, err = hook(ctx) })
+		return answer, err
+	})
+	switch {
+	case errors.Is(err, detach.ErrBusy):
 		c.client.Logger.Warn("acp: too many hooks run; request refused", "hook", name)
 		return cancelled, nil
-	}
-	type answer struct {
-		value T
-		err   error
-	}
-	answers := make(chan answer, 1)
-	go func() {
-		defer c.asking.Add(-1)
-		a := answer{err: errHookPanicked}
-		defer func() { answers <- a }()
-		c.hook(name, func() {
-			value, err := hook(ctx)
-			a = answer{value, err}
-		})
-	}()
-	select {
-	case a := <-answers:
-		if a.err != nil && ctx.Err() != nil && (errors.Is(a.err, context.Canceled) || errors.Is(a.err, context.DeadlineExceeded)) {
-			return cancelled, nil
-		}
-		return a.value, a.err
-	case <-ctx.Done():
+	case ctx.Err() != nil && (errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)):
 		return cancelled, nil
 	}
+	return answer, err
 }
 
 // enterAsk enters a question, unless the session is being cancelled or is gone.

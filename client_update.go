@@ -62,7 +62,10 @@ func (u *Update) Text() string {
 
 // Kind returns what the protocol calls the update, in version 2: the value of
 // sessionUpdate, such as "agent_message_chunk" or "tool_call_update". For an update
-// that this package does not know it is what the agent wrote.
+// that this package does not know it is what the agent wrote. A SessionUpdate that came
+// in another way, such as to [Agent.Record], has its name as well:
+//
+//	(&Update{Update: u}).Kind()
 func (u *Update) Kind() string {
 	kind, _, _ := describeUpdate(u.Update)
 	return kind

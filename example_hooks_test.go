@@ -51,6 +51,44 @@ func ExampleMiddleware() {
 	// session/prompt  no secrets, please (-32602)
 }
 
+// A client can measure, log or refuse what its agent asks, whatever it is.
+func ExampleClient_middleware() {
+	agent := acp.Agent{
+		Info: acp.Implementation{Name: "reporter", Version: "1.0.0"},
+		Prompt: func(ctx context.Context, t *acp.Turn) (acp.StopReason, error) {
+			allowed := t.Permit(acp.Permission{Title: "Send the report?"})
+			return acp.StopEndTurn, t.Say(fmt.Sprintf("sent: %t", allowed))
+		},
+	}
+	client := acp.Client{
+		Middleware: []acp.Middleware{
+			func(ctx context.Context, call *acp.Call, next func(context.Context) error) error {
+				err := next(ctx)
+				fmt.Println(acp.ClientConnFrom(ctx).Agent().Name, "asked for", call.Method, err)
+				return err
+			},
+		},
+		RequestPermission: func(ctx context.Context, r *acp.PermissionRequest) (acp.PermissionDecision, error) {
+			return r.Allow(), nil
+		},
+	}
+	ctx := context.Background()
+	conn, err := client.Connect(ctx, acp.InProcess(&agent))
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer conn.Close()
+	session, err := conn.NewSession(ctx, acp.SessionConfig{Cwd: "/home/me/project"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	said, _, err := session.Prompt(ctx, acp.Text("report")).Text()
+	fmt.Println(said, err)
+	// Output:
+	// reporter asked for session/request_permission <nil>
+	// sent: true <nil>
+}
+
 // The agent offers to remember the answer, and asks no more once it may do so always.
 func ExampleOutput_Ask() {
 	always := false // one for each session, where there are several

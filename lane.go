@@ -144,3 +144,18 @@ func laneOfScopeV2(s acpv2.ElicitationScope) string {
 	}
 	return ""
 }
+
+// openedSession returns the id of the new session a response is about.
+func openedSession(result any) (SessionID, bool) {
+	switch r := result.(type) {
+	case *acpv1.NewSessionResponse:
+		return SessionID(r.SessionID), true
+	case *acpv1.ForkSessionResponse:
+		return SessionID(r.SessionID), true
+	case *acpv2.NewSessionResponse:
+		return r.SessionID, true
+	case *acpv2.ForkSessionResponse:
+		return r.SessionID, true
+	}
+	return "", false
+}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 
-	"github.com/goacp/acp/acpv1"
 	"github.com/goacp/acp/acpv2"
 	"github.com/goacp/acp/jsonrpc"
 )
@@ -97,21 +96,6 @@ type clientPrompted struct {
 
 // clientAnswer waits for the answer to a prompt. It must be called exactly once.
 type clientAnswer func() (clientPrompted, error)
-
-// clientSessionOf returns the id of the new session a response is about.
-func clientSessionOf(result any) (SessionID, bool) {
-	switch r := result.(type) {
-	case *acpv1.NewSessionResponse:
-		return SessionID(r.SessionID), true
-	case *acpv1.ForkSessionResponse:
-		return SessionID(r.SessionID), true
-	case *acpv2.NewSessionResponse:
-		return r.SessionID, true
-	case *acpv2.ForkSessionResponse:
-		return r.SessionID, true
-	}
-	return "", false
-}
 
 // clientUnit returns an error-only result.
 func clientUnit[R any](_ *R, err error) error { return err }

@@ -22,14 +22,20 @@ type Router struct {
 
 // RouterV1 is an agent of version 1: how it initializes, and its other handlers.
 type RouterV1 struct {
+	// Initialize answers the initialize request. An error refuses the client.
 	Initialize func(ctx context.Context, r *acpv1.InitializeRequest) (*acpv1.InitializeResponse, error)
-	Handle     func(mux *jsonrpc.Mux)
+	// Handle registers the handlers of all other methods. It is called before
+	// Initialize, when the client has asked for this version.
+	Handle func(mux *jsonrpc.Mux)
 }
 
 // RouterV2 is an agent of version 2: how it initializes, and its other handlers.
 type RouterV2 struct {
+	// Initialize answers the initialize request. An error refuses the client.
 	Initialize func(ctx context.Context, r *acpv2.InitializeRequest) (*acpv2.InitializeResponse, error)
-	Handle     func(mux *jsonrpc.Mux)
+	// Handle registers the handlers of all other methods. It is called before
+	// Initialize, when the client has asked for this version.
+	Handle func(mux *jsonrpc.Mux)
 }
 
 // Connect serves a stream. Requests that arrive before an initialize request was

@@ -1,11 +1,15 @@
 package acp_test
 
 import (
+	"cmp"
 	"go/ast"
+	"go/doc"
 	"go/parser"
 	"go/token"
 	"go/types"
 	"path"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -119,6 +123,78 @@ func internalType(typ types.Type, depth int) string {
 		return inside(x.Elem())
 	}
 	return ""
+}
+
+// TestDocsBegin: what is exported has documentation that begins with its name.
+func TestDocsBegin(t *testing.T) {
+	n := 0
+	for dir, pkg := range packages(t) {
+		if pkg.Name == "main" || strings.Contains("/"+dir+"/", "/internal/") {
+			continue
+		}
+		var files []*ast.File
+		fset := token.NewFileSet()
+		for _, name := range pkg.GoFiles {
+			f, err := parser.ParseFile(fset, filepath.Join(dir, name), nil, parser.ParseComments)
+			if err != nil {
+				t.Fatal(err)
+			}
+			files = append(files, f)
+		}
+		p, err := doc.NewFromFiles(fset, files, path.Join(module, dir))
+		if err != nil {
+			t.Fatal(err)
+		}
+		begins := func(of, name, text string) {
+			n++
+			words := strings.Fields(text)
+			if len(words) > 1 && slices.Contains([]string{"A", "An", "The"}, words[0]) {
+				words = words[1:]
+			}
+			if len(words) == 0 || strings.Trim(words[0], ",.:") != name {
+				t.Errorf("%s: the documentation of %s%s is %.40q…", p.ImportPath, of, name, text)
+			}
+		}
+		functions := func(of string, list []*doc.Func) {
+			for _, f := range list {
+				begins(of, f.Name, f.Doc)
+			}
+		}
+		functions("", p.Funcs)
+		for _, x := range p.Types {
+			begins("", x.Name, x.Doc)
+			functions("", x.Funcs)
+			functions(x.Name+".", x.Methods)
+		}
+	}
+	if n < 1000 {
+		t.Errorf("only %d names were found", n)
+	}
+}
+
+// TestExamplesRun: every example says what it prints. One that does not is compiled, and
+// never run.
+func TestExamplesRun(t *testing.T) {
+	n := 0
+	for dir, pkg := range packages(t) {
+		var files []*ast.File
+		for _, name := range slices.Concat(pkg.TestGoFiles, pkg.XTestGoFiles) {
+			f, err := parser.ParseFile(token.NewFileSet(), filepath.Join(dir, name), nil, parser.ParseComments)
+			if err != nil {
+				t.Fatal(err)
+			}
+			files = append(files, f)
+		}
+		for _, e := range doc.Examples(files...) {
+			n++
+			if e.Output == "" && !e.EmptyOutput && e.Name != "_agent" { // a program: Example_client starts it
+				t.Errorf("%s: Example%s has no output", cmp.Or(pkg.ImportPath, dir), e.Name)
+			}
+		}
+	}
+	if n < 50 {
+		t.Errorf("only %d examples were found", n)
+	}
 }
 
 // TestAdvertised: every hook of an Agent and a Client says in one form what it advertises.

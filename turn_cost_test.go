@@ -2,6 +2,7 @@ package acp
 
 import (
 	"context"
+	"math"
 	"os"
 	"testing"
 
@@ -131,8 +132,13 @@ func TestTurnAllocations(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			x, y := benchPipes(t)
 			tt.agent(t, y)
-			if n := testing.AllocsPerRun(300, tt.client(t, x)); n > tt.most {
-				t.Errorf("%v allocations, at most %v", n, tt.most)
+			trip := tt.client(t, x)
+			least := math.Inf(1) // what tests before have left running allocates, too
+			for range 3 {
+				least = min(least, testing.AllocsPerRun(100, trip))
+			}
+			if least > tt.most {
+				t.Errorf("%v allocations, at most %v", least, tt.most)
 			}
 		})
 	}

@@ -122,8 +122,8 @@ type (
 	//	}
 	MCPServerACP = acpv2.MCPServerACP
 
-	// UnknownMCPServer is a [MCPServer] of a kind that this package does not know.
-	// See [acpv2.UnknownMCPServer].
+	// UnknownMCPServer is an [MCPServer] of a kind that this package does not
+	// know. See [acpv2.UnknownMCPServer].
 	//
 	//	type UnknownMCPServer struct {
 	//		Type string          // the discriminator
@@ -449,7 +449,7 @@ type (
 	ElicitationCancelAction = acpv2.ElicitationCancelAction
 
 	// AuthMethod is a way for the user to sign in. One of an unknown kind can at
-	// most be shown by its name . See [acpv2.AuthMethod].
+	// most be shown by its name. See [acpv2.AuthMethod].
 	//
 	// It is one of *[AuthMethodTerminal], *[AuthMethodAgent] and
 	// *[acpv2.UnknownAuthMethod].

@@ -198,8 +198,8 @@ type (
 	ContentChunk = acpv2.ContentChunk
 
 	// ToolCallUpdate reports a tool call, or changes the one with the same id; an
-	// id not seen before creates it . What is unset stays, null resets and a value
-	// replaces; metadata is merged by its top-level keys . See
+	// id not seen before creates it. What is unset stays, null resets and a value
+	// replaces; metadata is merged by its top-level keys. See
 	// [acpv2.ToolCallUpdate].
 	//
 	//	type ToolCallUpdate struct {
@@ -228,7 +228,7 @@ type (
 	ToolCallContentChunk = acpv2.ToolCallContentChunk
 
 	// TerminalUpdate reports a terminal, or changes the one with the same id; an
-	// id not seen before creates it . What is unset stays, null makes it unknown
+	// id not seen before creates it. What is unset stays, null makes it unknown
 	// again and a value replaces; metadata is merged by its top-level keys. See
 	// [acpv2.TerminalUpdate].
 	//

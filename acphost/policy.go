@@ -7,20 +7,16 @@ import (
 	"fmt"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acpv2"
+	"github.com/goacp/acp/internal/detach"
 )
 
 // DefaultAskTimeout is how long the user has for an answer unless
 // [Policy.AskTimeout] says otherwise.
 const DefaultAskTimeout = 2 * time.Minute
-
-// maxAsking bounds the hooks that were called and have not returned, be it
-// because they ignore the end of their context. Beyond it the answer is no.
-const maxAsking = 256
 
 // An Effect is what a policy wants to do about a request.
 type Effect string
@@ -119,7 +115,9 @@ type Policy struct {
 	// [Request.Allow] and its like choose by the kind of the options,
 	// and [Policy.Always] remembers an answer whatever is offered. Each call
 	// has a goroutine of its own. When the context ends the answer is not
-	// waited for any longer, and what comes later is ignored.
+	// waited for any longer, and what comes later is ignored. At most 256 calls run
+	// at once, counting those that ignore their context; beyond that requests are
+	// denied.
 	Ask func(ctx context.Context, req Request) (acpv2.PermissionOptionID, error)
 	// AskTimeout is how long the user has; then the request is denied. 0 means
 	// DefaultAskTimeout.
@@ -147,7 +145,7 @@ type Policy struct {
 
 	rules  []rule
 	owner  *Policy // whose memory and bounds count: see With; nil if they are this policy's
-	asking atomic.Int64
+	asking detach.Calls
 
 	mu     sync.Mutex
 	memory []Memory // oldest first
@@ -231,11 +229,6 @@ func (p *Policy) decide(ctx context.Context, req Request) Decision {
 	return p.ask(ctx, req, d)
 }
 
-type reply struct {
-	id  acpv2.PermissionOptionID
-	err error
-}
-
 // ask asks the user about what the rules have not decided: d is what they say.
 func (p *Policy) ask(ctx context.Context, req Request, d Decision) Decision {
 	no := func(by Source) Decision {
@@ -245,38 +238,25 @@ func (p *Policy) ask(ctx context.Context, req Request, d Decision) Decision {
 	if p.Ask == nil {
 		return no(ByNobody)
 	}
-	own := p.own()
-	if own.asking.Add(1) > maxAsking {
-		own.asking.Add(-1)
-		return no(ByNobody)
-	}
 	limit := p.AskTimeout
 	if limit <= 0 {
 		limit = DefaultAskTimeout
 	}
 	asked, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	answered := make(chan reply, 1)
-	go func() {
-		defer own.asking.Add(-1)
-		answered <- p.call(asked, req)
-	}()
-	var a reply
-	select {
-	case a = <-answered:
-	case <-asked.Done():
-		a.err = asked.Err()
-	}
+	id, err := detach.Do(asked, &p.own().asking, func() (acpv2.PermissionOptionID, error) { return p.call(asked, req) })
 	switch {
+	case errors.Is(err, detach.ErrBusy):
+		return no(ByNobody)
 	case ctx.Err() != nil:
 		d.Option, d.Effect, d.By = nil, EffectDeny, ByCancelling
 		return d
-	case a.err != nil && asked.Err() != nil:
+	case err != nil && asked.Err() != nil:
 		return no(ByTimeout)
-	case a.err != nil:
+	case err != nil:
 		return no(ByFailure)
 	}
-	d.Option, d.Effect, d.By = chosen(req.Options, a.id), EffectDeny, ByUser
+	d.Option, d.Effect, d.By = chosen(req.Options, id), EffectDeny, ByUser
 	if d.Option == nil {
 		return d
 	}
@@ -296,17 +276,16 @@ func (p *Policy) ask(ctx context.Context, req Request, d Decision) Decision {
 }
 
 // call calls the hook, which gets lists of its own.
-func (p *Policy) call(ctx context.Context, req Request) (a reply) {
+func (p *Policy) call(ctx context.Context, req Request) (id acpv2.PermissionOptionID, err error) {
 	defer func() {
 		if recover() != nil {
-			a = reply{err: errors.New("acphost: the hook panicked")}
+			id, err = "", errors.New("acphost: the hook panicked")
 		}
 	}()
 	req.Options = slices.Clone(req.Options)
 	req.Paths = slices.Clone(req.Paths)
 	req.RawInput = slices.Clone(req.RawInput)
-	id, err := p.Ask(ctx, req)
-	return reply{id, err}
+	return p.Ask(ctx, req)
 }
 
 // approval returns the option that allows, or nil.

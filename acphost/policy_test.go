@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -14,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/goacp/acp/acpv2"
+	"github.com/goacp/acp/internal/detach"
 )
 
 func option(id, kind string) acpv2.PermissionOption {
@@ -363,6 +365,7 @@ func TestDecisionSources(t *testing.T) {
 			{"dismissed", func(context.Context, Request) (acpv2.PermissionOptionID, error) { return "", nil }, Decision{Option: nil, Effect: EffectDeny, By: ByUser, Reason: "no rule allows it"}, 0},
 			{"not offered", func(context.Context, Request) (acpv2.PermissionOptionID, error) { return "9", nil }, Decision{Option: nil, Effect: EffectDeny, By: ByUser, Reason: "no rule allows it"}, 0},
 			{"fails", func(context.Context, Request) (acpv2.PermissionOptionID, error) { return "1", errors.New("x") }, Decision{Option: new(usual[2]), Effect: EffectDeny, By: ByFailure, Reason: "no rule allows it"}, 0},
+			{"exits", func(context.Context, Request) (acpv2.PermissionOptionID, error) { runtime.Goexit(); return "1", nil }, Decision{Option: new(usual[2]), Effect: EffectDeny, By: ByFailure, Reason: "no rule allows it"}, 0},
 			{"late", func(context.Context, Request) (acpv2.PermissionOptionID, error) {
 				time.Sleep(time.Hour)
 				return "1", nil
@@ -399,9 +402,9 @@ func TestAskingBound(t *testing.T) {
 			<-release
 			return "1", nil
 		}}
-		for i := range maxAsking + 3 {
+		for i := range detach.Max + 3 {
 			want := ByTimeout
-			if i >= maxAsking {
+			if i >= detach.Max {
 				want = ByNobody
 			}
 			if d := p.Decide(t.Context(), running("x")); d.By != want {

@@ -1,15 +1,15 @@
 // Package acptest helps to test agents and clients: [Pair] connects the two in
 // memory, scripts play a peer with any quirk, [Faults] break a stream, [Grease]
-// tries a peer's tolerance, and [Golden] compares whole conversations. It works
-// on the level of [jsonrpc.Stream], so what it makes can be combined with each
-// other and with any transport.
+// tests a peer's tolerance, and [Golden] compares whole conversations. It works
+// at the level of [jsonrpc.Stream], so its parts can be combined with each other and
+// with any transport.
 //
 //	conn, _ := acptest.Pair(t, agent, client)
 //
 // # Scripts
 //
-// A script plays one side of a conversation on the wire, byte by byte, so that
-// the quirk of an agent can be written down in a few lines:
+// A script plays one side of a conversation on the wire, byte by byte. It describes
+// the quirk of an agent in a few lines:
 //
 //	agent := acptest.ScriptedAgent(t, `
 //		!initialize 1
@@ -21,50 +21,53 @@
 //	`)
 //	conn, err := client.Connect(ctx, agent)
 //
-// Blank lines and space around lines mean nothing; a line that begins with # is
-// a comment, and one may follow a step. The steps, one a line, are played in
-// order:
+// Blank lines, and space at both ends of a line, are ignored. A comment begins with #;
+// it has its own line or follows a step. The steps, one per line, are played in order:
 //
-//	-> JSON       The peer under test has to send this next.
-//	...           It may send anything up to the frame that the next -> line, or
-//	              !eof, describes, and as the last line anything at all.
+//	-> JSON       The peer under test must send this next.
+//	...           The peer may send anything until the frame that the next -> line
+//	              describes, or until the !eof. As the last line: anything at all.
 //	<- JSON       The script sends this.
-//	!raw TEXT     The script sends the rest of the line as it is, JSON or not.
+//	!raw TEXT     The script sends the rest of the line unchanged, JSON or not.
 //	!initialize N The handshake in protocol version N. An agent's script answers
 //	              initialize, also again and on a new stream if the client asks
 //	              for a higher version first; a client's script makes the request.
-//	!session NAME The same with session/new. An agent's script calls the session
-//	              NAME. $NAME is the id in both.
-//	!sleep 10ms   Nothing happens for a time, virtual in a testing/synctest bubble.
-//	!timeout 10s  How long the script waits, from here on, for each frame and for
-//	              the peer to take one. It is 10 s at first.
+//	!session NAME The same for session/new. An agent's script gives the session the
+//	              id NAME. In both, $NAME is the id.
+//	!sleep 10ms   The script pauses; in a testing/synctest bubble time is virtual.
+//	!timeout 10s  From here on, the time that the script waits for each frame, and
+//	              for the peer to take one. The default is 10 s.
 //	!stall        The script reads and writes nothing more.
 //	!close        The script closes the stream.
-//	!eof          The peer under test has to close the stream.
+//	!eof          The peer under test must close the stream.
 //	!reopen       The transport must be opened again; the script continues there.
 //
-// A JSON value may stand on several lines. In what is expected, ... stands for
-// any value, for any other members of an object and, once in an array or at both
-// of its ends, for any elements; all else has to be there and equal, numbers by value. $name stands
-// for any value, which is kept; where it comes again, it has to be the same, and
-// where it is sent, the value goes out as it came in. The words string, number,
-// integer, boolean, object and array stand for any value of that type, ~"regexp"
-// for a string in which the expression is found, a | b for either, !a for
-// anything else, and a member "name"? may be missing. The member jsonrpc may be
-// left out: it has to be there when a message is received, and is added to what
-// is sent. !initialize and !session may be followed by an object with members to
-// be added to the result, or to the params for a client, or to replace those
-// there are.
+// A JSON value may span several lines. What is expected is a pattern:
 //
-// After the last step the peer may close the stream, but not send anything. A
-// script that is not followed is a [*ScriptError]: it names the line, what was
-// expected and what was received.
+//	...                      any value; in an object: any other members; in an array,
+//	                         once or at both ends: any elements
+//	$name                    any value, which is remembered; later uses of the name must
+//	                         be equal to it, and where it is sent, it is sent unchanged
+//	string, number, integer, any value of that type
+//	boolean, object, array
+//	~"regexp"                a string that matches the expression somewhere
+//	a | b                    either
+//	!a                       anything else
+//	"name"?                  a member that may be missing
+//	anything else            the same value; numbers are compared by value
+//
+// The member jsonrpc may be left out: it is required in what is received, and added to
+// what is sent. !initialize and !session may be followed by an object. Its members are
+// added to the result, or for a client to the params, and replace those of the same name.
+//
+// After the last step the peer may close the stream, but must not send anything. If the
+// peer does not follow the script, the error is a [*ScriptError]: it has the line, what
+// was expected and what was received.
 //
 // # Bubbles
 //
-// Everything here works in testing/synctest bubbles: it waits in channels and
-// timers only. In a bubble waiting takes no time, and the order in which one side
-// sends is repeatable. Frames of the two sides that cross each other are not: call
-// synctest.Wait between two steps of a test whose order matters. [Golden] does not
-// need that.
+// Everything here works in testing/synctest bubbles, because it waits only for channels
+// and timers. In a bubble waiting takes no time, and each side sends in a repeatable
+// order. Where frames of the two sides cross is not repeatable: call synctest.Wait
+// between two steps of a test whose order matters. [Golden] does not need that.
 package acptest

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"testing"
-	"testing/synctest"
 
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acptest"
@@ -18,26 +17,37 @@ var echo = &acp.Agent{Prompt: func(_ context.Context, t *acp.Turn) (acp.StopReas
 	return acp.StopEndTurn, t.Say(t.Text())
 }}
 
-// An agent and a client in one test.
-func ExamplePair() {
-	_ = func(t *testing.T) { // TestEcho
-		synctest.Test(t, func(t *testing.T) {
-			conn, _ := acptest.Pair(t, echo, &acp.Client{RequestPermission: acptest.AcceptAll})
-			session, err := conn.NewSession(t.Context(), acp.SessionConfig{Cwd: t.TempDir()})
-			if err != nil {
-				t.Fatal(err)
-			}
-			result, err := session.Prompt(t.Context(), acp.Text("hello")).Wait()
-			if err != nil || result.StopReason != acp.StopEndTurn {
-				t.Error(result, err)
-			}
-		})
+// test runs f as go test runs a test function: here t stands for its *testing.T.
+func test(name string, f func(t testing.TB)) {
+	if wrong := acptest.RunTest(f); wrong != "" {
+		fmt.Printf("--- FAIL: %s\n%s\n", name, wrong)
+		return
 	}
+	fmt.Println("--- PASS:", name)
 }
 
-// An agent that answers a prompt before it has said everything.
+// An agent and a client in one test. In a bubble of testing/synctest waiting takes no
+// time.
+func ExamplePair() {
+	test("TestEcho", func(t testing.TB) {
+		conn, _ := acptest.Pair(t, echo, &acp.Client{RequestPermission: acptest.AcceptAll})
+		session, err := conn.NewSession(t.Context(), acp.SessionConfig{Cwd: "/home/me/project"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		said, result, err := session.Prompt(t.Context(), acp.Text("hello")).Text()
+		if err != nil || said != "hello" || result.StopReason != acp.StopEndTurn {
+			t.Error(said, result, err)
+		}
+	})
+	// Output:
+	// --- PASS: TestEcho
+}
+
+// An agent that answers a prompt before it has said everything. The script fails the
+// test if the client does not follow it.
 func ExampleScriptedAgent() {
-	_ = func(t *testing.T) { // TestLateUpdate
+	test("TestLateUpdate", func(t testing.TB) {
 		agent := acptest.ScriptedAgent(t, `
 			!initialize 1
 			!session s1
@@ -46,13 +56,51 @@ func ExampleScriptedAgent() {
 			<- {"method":"session/update","params":{"sessionId":"s1","update":{
 				"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"oh"}}}}
 		`)
-		conn, err := (&acp.Client{}).Connect(t.Context(), agent)
+		late := make(chan string, 1)
+		client := &acp.Client{Update: func(_ context.Context, _ *acp.ClientSession, u *acp.Update) {
+			if u.Text() != "" {
+				late <- u.Text()
+			}
+		}}
+		conn, err := client.Connect(t.Context(), agent)
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer conn.Close()
-		// …
-	}
+		session, err := conn.NewSession(t.Context(), acp.SessionConfig{Cwd: "/home/me/project"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if said, _, err := session.Prompt(t.Context(), acp.Text("hi")).Text(); said != "" || err != nil {
+			t.Error(said, err)
+		}
+		if said := <-late; said != "oh" {
+			t.Error(said)
+		}
+	})
+	// Output:
+	// --- PASS: TestLateUpdate
+}
+
+// A client that plays a script. $s is the id of the session that was opened, a value
+// with its quotes. Under Serve the script ends with !close, which lets Serve return.
+func ExampleScriptedClient() {
+	test("TestEcho", func(t testing.TB) {
+		client := acptest.ScriptedClient(t, `
+			!initialize 1
+			!session s
+			<- {"id":1,"method":"session/prompt","params":{"sessionId":$s,"prompt":[{"type":"text","text":"hi"}]}}
+			-> {"method":"session/update","params":{"sessionId":$s,"update":{
+				"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"hi"},...}}}
+			-> {"id":1,"result":{"stopReason":"end_turn"}}
+			!close
+		`)
+		if err := echo.Serve(t.Context(), client); err != nil {
+			t.Error(err)
+		}
+	})
+	// Output:
+	// --- PASS: TestEcho
 }
 
 // Without a test: what a script says of a peer that does not follow it.

@@ -11,51 +11,51 @@ import (
 	"github.com/goacp/acp/jsonrpc"
 )
 
-// Faults describes what goes wrong on a stream. The zero value is a stream on
-// which nothing does. What happens to which frame follows from Seed and the
-// order of the frames of each direction alone.
+// Faults describes what goes wrong on a stream; with the zero value nothing does. What
+// happens to which frame is determined by Seed and the order of the frames of each
+// direction alone.
 type Faults struct {
-	Seed uint64
-	In   Fault // happens to the frames that are read from the stream
-	Out  Fault // happens to the frames that are written to it
+	Seed uint64 // of the random numbers
+	In   Fault  // happens to the frames that are read from the stream
+	Out  Fault  // happens to the frames that are written to it
 }
 
-// A Fault describes what happens to the frames of one direction. Probabilities
-// are from 0, never, to 1, always, and are drawn for each frame. Several things
-// can happen to one frame; they come in the order of the fields here.
+// A Fault describes what happens to the frames of one direction. Probabilities range
+// from 0, never, to 1, always, and are drawn for each frame. Several things can happen to
+// one frame, in the order of the fields here.
 type Fault struct {
-	// Only says which frames are touched; nil stands for all. It is called by
-	// one goroutine at a time for each direction and must not keep the frame.
-	// StallAfter and CrashAfter count only those frames, but stop all.
+	// Only reports whether a frame is affected; nil means that all are. It is called
+	// by one goroutine at a time for each direction and must not keep the frame.
+	// StallAfter and CrashAfter count only these frames, but stop all.
 	Only func(frame []byte) bool
-	// StallAfter is how many frames pass before a [Faulty.Stall]; 0 means that
-	// there is none. It begins where the next frame would be read or written.
+	// StallAfter is the number of frames that pass before a [Faulty.Stall]; 0 means
+	// that there is none. It begins when the next frame is to be read or written.
 	StallAfter int
-	// CrashAfter is how many frames pass before the peer crashes, where the
-	// next one would be read or written; 0 means that it does not. The stream
-	// below is closed. Reading returns Crash from then on, io.EOF if that is
-	// nil; io.ErrUnexpectedEOF stands for a crash inside a frame. Writing
-	// returns Crash, or io.ErrClosedPipe. The other direction ends with io.EOF
-	// or io.ErrClosedPipe.
+	// CrashAfter is the number of frames that pass before the peer crashes, when the
+	// next one is to be read or written; 0 means that it does not. The stream below is
+	// closed. From then on reading returns Crash, or io.EOF if that is nil, and writing
+	// returns Crash, or io.ErrClosedPipe. The other direction ends with io.EOF or
+	// io.ErrClosedPipe. Set Crash to io.ErrUnexpectedEOF for a crash within a frame.
 	CrashAfter int
 	Crash      error
-	// Delay is the longest time a frame takes; it is different for each. The
-	// order of frames stays. In a testing/synctest bubble it is virtual.
+	// Delay is the longest time that a frame is delayed; each is delayed by another.
+	// Frames stay in order. In a testing/synctest bubble the time is virtual.
 	Delay time.Duration
 	// Drop is the probability that a frame is lost.
 	Drop float64
-	// Noise is the probability that a line that is not JSON comes first, like
-	// the log message of an agent that confuses its outputs. A frame written
-	// to a stream that does not consist of lines is broken JSON instead.
+	// Noise is the probability that a line that is not JSON precedes the frame, like a
+	// log message of an agent that writes to the wrong output. On a stream that does
+	// not consist of lines, a frame that is not JSON is written instead.
 	Noise float64
-	// Duplicate is the probability that a frame comes twice.
+	// Duplicate is the probability that a frame is repeated.
 	Duplicate float64
-	// Reorder is the probability that a frame comes behind the one that
-	// follows it. When none follows within 10 ms it comes without.
+	// Reorder is the probability that a frame changes places with the next one. If
+	// none follows within 10 ms, it passes alone.
 	Reorder float64
 }
 
-// A FaultCount counts what happened in both directions together.
+// A FaultCount counts the frames that faults have happened to, in both directions
+// together.
 type FaultCount struct {
 	Delayed, Dropped, Noise, Duplicated, Reordered int
 }

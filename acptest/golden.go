@@ -40,15 +40,14 @@ func updating() (on, exists bool) {
 	return on, true
 }
 
-// Golden compares the transcript of a recording, [Recording.String], with the
-// file testdata/name.golden, and with -update writes it there: see [UpdateFlag].
-// Take the recording when the conversation is over.
+// Golden compares the transcript of a recording, [Recording.String], with the file
+// testdata/name.golden. With -update it writes the file: see [UpdateFlag]. Call Golden
+// when the conversation has ended.
 //
-// The order of the frames that one side sends counts. Frames of the two sides may
-// cross on their way, and where they met is not the same in every run, not even
-// in a testing/synctest bubble: a conversation that differs in nothing else is
-// the same. A test that is about such an order calls [testing/synctest.Wait]
-// between its steps and looks at [Recording.Frames].
+// The frames of each side must be in the same order. Where frames of the two sides cross
+// differs from run to run, even in a testing/synctest bubble, and does not count. A test
+// that is about such an order calls [testing/synctest.Wait] between its steps and
+// examines [Recording.Frames].
 func Golden(tb testing.TB, name string, rec *Recording) {
 	tb.Helper()
 	if !filepath.IsLocal(name) {

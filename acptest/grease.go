@@ -18,23 +18,22 @@ const (
 	greaseOpen = 4096
 )
 
-// Grease returns the stream with random things added, in both directions, that
-// the protocol obliges every peer to tolerate:
+// Grease returns the stream with random additions, in both directions, that the
+// protocol obliges every peer to tolerate:
 //
 //   - unknown members whose names begin with _grease, in params, in results and
 //     in the objects within;
 //   - entries of _meta;
 //   - notifications with unknown methods, _grease/…;
-//   - session/update with an unknown update, _grease…, in front of real ones (S84).
+//   - session/update with an unknown update, _grease…, before real ones.
 //
-// Nothing that is there is changed, ids and order included, and nothing is added
-// where members have a meaning whatever their names, as in rawInput, in forms,
-// in error.data and in params of extension methods. Frames are added only after
-// initialize was answered. Frames that are not messages, or longer than 1 MiB,
-// pass as they are. What is added follows from seed and the order of the frames
-// of each direction.
+// Existing content does not change, and neither do ids and the order of frames. Nothing
+// is added where every member has a meaning, such as in rawInput, forms, error.data and
+// the params of extension methods. Frames are added only after the answer to
+// initialize. Frames that are not messages, or are longer than 1 MiB, pass unchanged.
+// The additions are determined by seed and the order of the frames of each direction.
 //
-// A peer behind the stream must behave as it does without it.
+// A peer behind the stream must behave as it does without Grease.
 func Grease(stream jsonrpc.Stream, seed uint64) jsonrpc.Stream {
 	g := &greased{Stream: stream, asked: [2]map[string]string{{}, {}}}
 	g.in = &greaser{g: g, rng: rand.New(rand.NewPCG(seed, 5)), from: 0}

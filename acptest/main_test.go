@@ -3,40 +3,18 @@ package acptest
 import (
 	"context"
 	"fmt"
-	"os"
 	"runtime"
 	"strings"
 	"sync"
 	"testing"
-	"time"
+
+	"github.com/goacp/acp/internal/leaktest"
 )
 
 var _ = UpdateFlag()
 
 func TestMain(m *testing.M) {
-	code := m.Run()
-	if left := leaked(); left != "" && code == 0 {
-		fmt.Fprintln(os.Stderr, "goroutines left behind:\n"+left)
-		code = 1
-	}
-	os.Exit(code)
-}
-
-// leaked returns the stacks of goroutines of this module that are still there
-// after having had every chance to end.
-func leaked() string {
-	for end := time.Now().Add(time.Minute); ; runtime.Gosched() {
-		buf := make([]byte, 4<<20)
-		left := ""
-		for _, g := range strings.Split(string(buf[:runtime.Stack(buf, true)]), "\n\n") {
-			if strings.Contains(g, "goacp/acp") && !strings.Contains(g, "TestMain(") {
-				left += g + "\n\n"
-			}
-		}
-		if left == "" || time.Now().After(end) {
-			return left
-		}
-	}
+	leaktest.Main(m)
 }
 
 // fakeTB is a test that may fail. It runs its cleanups when it is told to.
@@ -55,6 +33,8 @@ func (f *fakeTB) Errorf(format string, args ...any) {
 	defer f.mu.Unlock()
 	f.errors = append(f.errors, fmt.Sprintf(format, args...))
 }
+
+func (f *fakeTB) Error(args ...any) { f.Errorf("%s", fmt.Sprintln(args...)) }
 
 func (f *fakeTB) Fatal(args ...any) {
 	f.Errorf("%s", fmt.Sprint(args...))
@@ -82,6 +62,9 @@ func (f *fakeTB) end() string {
 	}
 	return strings.Join(f.errors, "\n")
 }
+
+// RunTest is failing, for examples.
+var RunTest = failing
 
 // failing runs f as a test and returns what went wrong.
 func failing(f func(tb testing.TB)) string {

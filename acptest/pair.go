@@ -16,10 +16,10 @@ const (
 	pairClose = 30 * time.Second
 )
 
-// Pair connects an agent and a client in memory, which are initialized when it
-// returns. The version they speak is the highest both allow: set MaxVersion of
-// either for version 1. Each of wrap is put around the client's stream, the
-// first next to the connection:
+// Pair connects an agent and a client in memory. They are initialized when it returns,
+// and speak the highest version that both allow: for version 1, set MaxVersion of either.
+// Each function of wrap wraps the client's stream; the first is outermost, next to the
+// connection:
 //
 //	var rec *acptest.Recording
 //	conn, _ := acptest.Pair(t, agent, client, func(s jsonrpc.Stream) jsonrpc.Stream {
@@ -27,12 +27,11 @@ const (
 //		return s
 //	})
 //
-// When the test ends both connections are closed, and the test fails if one does
-// not end or if goroutines of package acp or jsonrpc are left that belong to
-// them, hooks that do not return included. To tell these from others Pair labels
-// the test's goroutine, as [runtime/pprof] does; call it there. It uses nothing
-// but channels and timers, so it works inside testing/synctest bubbles, where tb
-// has to be that of the bubble.
+// Both connections are closed when the test ends. The test fails if one does not end, or
+// if goroutines of packages acp or jsonrpc that belong to them are left, including hooks
+// that do not return. To distinguish these goroutines Pair sets a label of
+// [runtime/pprof] on the goroutine that calls it, which must be the test's. Pair works in
+// testing/synctest bubbles; there tb must be that of the bubble.
 func Pair(tb testing.TB, agent *acp.Agent, client *acp.Client, wrap ...func(jsonrpc.Stream) jsonrpc.Stream) (*acp.ClientConn, *acp.AgentConn) {
 	tb.Helper()
 	watch(tb)

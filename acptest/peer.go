@@ -12,11 +12,11 @@ import (
 // ScriptedAgent returns the transport to an agent that plays a script; give it
 // to [acp.Client.Connect]. The package documentation describes the language.
 //
-// The script has to be played to its end: the test fails as soon as the client
-// does something else, and in the end when something is left to be played. The
-// test is over for the script when its cleanup begins; close the client before.
-// The transport may be opened once, and once more for each !initialize and
-// !reopen. Inside a testing/synctest bubble tb has to be that of the bubble.
+// The script must be played to its end: the test fails as soon as the client does
+// something else, and when the test ends and steps are left. The script ends when the
+// test's cleanup begins; close the client before that. The transport may be opened once,
+// and once more for each !initialize and !reopen. In a testing/synctest bubble tb must be
+// that of the bubble.
 func ScriptedAgent(tb testing.TB, script string) acp.Transport {
 	tb.Helper()
 	return newScripted(tb, script, agentRole)

@@ -16,13 +16,16 @@ import (
 // one, unless !timeout says otherwise.
 const scriptTimeout = 10 * time.Second
 
-// PlayAgent plays the agent's side of a script over a stream, which it closes
-// when it is done. The package documentation describes the language. It returns
-// nil when the script was played to its end and the client then closed the
-// stream, or ctx was done, or the script ends with !close or !stall. What is
-// wrong, with the script itself or with what the client did, is a *ScriptError.
-// When ctx is done before, its cause is returned, inside the *ScriptError that
-// says where the script was; a !stall ends then.
+// PlayAgent plays the agent's side of a script over a stream and then closes the stream.
+// The package documentation describes the language.
+//
+//	what happened                                        the result
+//	the script was played to its end, and the client
+//	closed the stream or ctx is done                     nil
+//	the script ended with !close or !stall               nil; a !stall ends with ctx
+//	the script is wrong, or the client did not follow it a [*ScriptError]
+//	ctx was done before the end                          a *ScriptError with the place,
+//	                                                     which wraps the cause of ctx
 func PlayAgent(ctx context.Context, stream jsonrpc.Stream, script string) error {
 	return play(ctx, stream, script, agentRole)
 }

@@ -19,9 +19,9 @@ func Record(stream jsonrpc.Stream) (jsonrpc.Stream, *Recording) {
 	return jsonrpc.Tap(stream, func(sent bool, frame []byte) { r.add(Recorded{Out: sent, Data: string(frame)}) }), r
 }
 
-// A Recording holds the frames that passed a stream, in order: at most 100,000
-// and 64 MiB; what comes then is only counted. It may be used from any goroutine
-// while it grows.
+// A Recording has the frames that passed a stream, in order: at most 100,000 frames and
+// 64 MiB. Frames beyond that are only counted. It may be used from any goroutine while it
+// grows.
 type Recording struct {
 	mu     sync.Mutex
 	frames []Recorded
@@ -31,7 +31,7 @@ type Recording struct {
 
 // Recorded is one frame of a [Recording].
 type Recorded struct {
-	Out  bool   // it was written to the recorded stream, not read from it
+	Out  bool   // whether it was written to the recorded stream, not read from it
 	Data string // as it passed
 }
 
@@ -46,7 +46,8 @@ func (r *Recording) add(f Recorded) {
 	r.bytes += len(f.Data)
 }
 
-// Frames returns what was recorded so far, and how many frames were not kept.
+// Frames returns what has been recorded so far, and the number of frames that were not
+// kept.
 func (r *Recording) Frames() (frames []Recorded, lost int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -56,10 +57,9 @@ func (r *Recording) Frames() (frames []Recorded, lost int) {
 // String returns the transcript: a line for each frame, with the values that
 // differ between runs replaced.
 //
-// A line begins with -> when the client sent the frame and with <- when the
-// agent did; the client is the side that sent initialize, or else the side that
-// was recorded. Then come the id and the method, and then the params, or = and
-// the result, or ! and the error:
+// A line begins with -> if the client sent the frame and with <- if the agent did. The
+// client is the side that sent initialize or, if neither did, the recorded side. The id
+// and the method follow, and then the params, or = and the result, or ! and the error:
 //
 //	-> id1 initialize {"protocolVersion":1,"clientCapabilities":{}}
 //	<- id1 initialize = {"protocolVersion":1,"agentCapabilities":{}}
@@ -67,12 +67,16 @@ func (r *Recording) Frames() (frames []Recorded, lost int) {
 //	<- session/update {"sessionId":"sess1","update":{"sessionUpdate":"plan","entries":[]}}
 //	<- id2 session/prompt ! -32602 "Invalid params" {"path":"prompt"}
 //
-// Members stand in the order they were sent in. Replaced are: ids of requests
-// by id1, id2, …; ids of sessions, messages, tool calls, terminals and
-// elicitations by sess1, msg1, call1, term1, ask1, …, and the first 1,000 that
-// have 8 bytes or more inside other strings, too; versions of implementations by
-// "VERSION"; times by "TIME"; directories below [os.TempDir] by /tmp1, …, and
-// the working directory by /cwd. Equal values get equal names throughout.
+// Members are in the order in which they were sent. Equal values are replaced by equal
+// names throughout:
+//
+//	ids of requests                       id1, id2, …
+//	ids of sessions, messages, tool       sess1, msg1, call1, term1, ask1, …; the first
+//	calls, terminals and elicitations     1,000 of 8 bytes or more within other strings, too
+//	versions of implementations           "VERSION"
+//	times                                 "TIME"
+//	directories below [os.TempDir]        /tmp1, …
+//	the working directory                 /cwd
 func (r *Recording) String() string {
 	frames, _ := r.Frames()
 	return transcript(frames)

@@ -50,6 +50,7 @@ type ScriptError struct {
 	Err    error  // what reading or writing returned, if that is the reason
 }
 
+// Error returns the line, the reason, the step and the frame.
 func (e *ScriptError) Error() string {
 	s := fmt.Sprintf("script line %d: %s", e.Line, e.Reason)
 	if e.Step != "" {

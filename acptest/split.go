@@ -13,15 +13,15 @@ const splitBuffer = 64 << 10
 // splitLinger is how long a SplitReader waits for more to be returned together.
 const splitLinger = time.Millisecond
 
-// SplitReader returns a reader of the same bytes that come in other pieces: what
-// was written at once is split, within lines and characters, and what was
-// written separately is joined. Give it to [jsonrpc.NewLineStream] to prove that
-// nothing depends on how bytes arrive. About half of the reads return at most 16
-// bytes, the others wait 1 ms, which is virtual in a testing/synctest bubble,
-// for more to be returned with what is there. The sizes follow from seed.
+// SplitReader returns a reader of the same bytes in other pieces: what was written at
+// once is split, even within lines and characters, and what was written separately is
+// joined. Pass it to [jsonrpc.NewLineStream] to test that nothing depends on how bytes
+// arrive. About half of the reads return at most 16 bytes. The others wait for 1 ms,
+// virtual in a testing/synctest bubble, and return everything that has arrived. The
+// sizes are determined by seed.
 //
-// It reads r in a goroutine of its own, which holds up to 64 kB and ends when r
-// does or is closed. The reader must be closed, which closes r.
+// A goroutine reads r. It buffers up to 64 kB and ends when r ends or is closed. The
+// reader must be closed, which closes r.
 func SplitReader(r io.ReadCloser, seed uint64) io.ReadCloser {
 	s := &splitReader{r: r, rng: rand.New(rand.NewPCG(seed, 3)), change: make(chan struct{}, 1), taken: make(chan struct{}, 1), closed: make(chan struct{})}
 	go s.fill()

@@ -18,7 +18,7 @@ type AuthMethod interface {
 	isAuthMethod()
 }
 
-// UnknownAuthMethod is a [AuthMethod] of a kind that this package does not
+// UnknownAuthMethod is an [AuthMethod] of a kind that this package does not
 // know; Raw keeps it byte for byte.
 type UnknownAuthMethod struct {
 	Type string // the discriminator type, the same as in Raw

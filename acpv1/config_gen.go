@@ -13,7 +13,7 @@ type SessionModeState struct {
 	// The mode in force.
 	CurrentModeID SessionModeID
 
-	// The modes to choose from. Entries that cannot be decoded are left out .
+	// The modes to choose from. Entries that cannot be decoded are left out.
 	AvailableModes []SessionMode
 
 	Meta    json.RawMessage // _meta: an object, or nil
@@ -133,7 +133,7 @@ type SessionConfigSelectGroup struct {
 	// The heading.
 	Name string
 
-	// The values in the group. Entries that cannot be decoded are left out .
+	// The values in the group. Entries that cannot be decoded are left out.
 	Options []SessionConfigSelectOption
 
 	Meta    json.RawMessage // _meta: an object, or nil

@@ -101,7 +101,7 @@ type ElicitationMode interface {
 	isElicitationMode()
 }
 
-// UnknownElicitationMode is a [ElicitationMode] of a kind that this package
+// UnknownElicitationMode is an [ElicitationMode] of a kind that this package
 // does not know; Raw keeps the members that are particular to it byte for byte.
 type UnknownElicitationMode struct {
 	Type  string           // the discriminator mode, the same as in Raw
@@ -131,8 +131,9 @@ type ElicitationAction interface {
 	isElicitationAction()
 }
 
-// UnknownElicitationAction is a [ElicitationAction] of a kind that this package
-// does not know; Raw keeps the members that are particular to it byte for byte.
+// UnknownElicitationAction is an [ElicitationAction] of a kind that this
+// package does not know; Raw keeps the members that are particular to it byte
+// for byte.
 type UnknownElicitationAction struct {
 	Type string // the discriminator action, the same as in Raw
 	Raw  json.RawMessage

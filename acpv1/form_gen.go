@@ -66,7 +66,7 @@ type ElicitationPropertySchema interface {
 	isElicitationPropertySchema()
 }
 
-// UnknownElicitationPropertySchema is a [ElicitationPropertySchema] of a kind
+// UnknownElicitationPropertySchema is an [ElicitationPropertySchema] of a kind
 // that this package does not know; Raw keeps it byte for byte.
 type UnknownElicitationPropertySchema struct {
 	Type string // the discriminator type, the same as in Raw

@@ -99,7 +99,7 @@ type PromptRequest struct {
 
 // CancelNotification stops the turn in progress. The agent may still send
 // updates, then answers the prompt with the stop reason cancelled; the client
-// answers the session's open permission requests as cancelled .
+// answers the session's open permission requests as cancelled.
 type CancelNotification struct {
 	// The session whose turn is to stop.
 	SessionID SessionID

@@ -10,7 +10,7 @@ import (
 
 // ListSessionsResponse is one page of sessions.
 type ListSessionsResponse struct {
-	// The sessions of this page. Entries that cannot be decoded are left out .
+	// The sessions of this page. Entries that cannot be decoded are left out.
 	Sessions []SessionInfo
 
 	// Where the next page begins; empty if this is the last one.

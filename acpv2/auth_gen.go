@@ -9,7 +9,7 @@ import (
 )
 
 // AuthMethod is a way for the user to sign in. One of an unknown kind can at
-// most be shown by its name .
+// most be shown by its name.
 //
 // It is one of *[AuthMethodTerminal], *[AuthMethodAgent] and
 // *[UnknownAuthMethod].
@@ -18,7 +18,7 @@ type AuthMethod interface {
 	isAuthMethod()
 }
 
-// UnknownAuthMethod is a [AuthMethod] of a kind that this package does not
+// UnknownAuthMethod is an [AuthMethod] of a kind that this package does not
 // know; Raw keeps it byte for byte.
 type UnknownAuthMethod struct {
 	Type     string       // the discriminator type, the same as in Raw

@@ -17,7 +17,7 @@ type AvailableCommand interface {
 	isAvailableCommand()
 }
 
-// UnknownAvailableCommand is a [AvailableCommand] of a kind that this package
+// UnknownAvailableCommand is an [AvailableCommand] of a kind that this package
 // does not know; Raw keeps it byte for byte.
 type UnknownAvailableCommand struct {
 	Type        string // the discriminator type, the same as in Raw
@@ -35,8 +35,8 @@ type AvailableCommandInput interface {
 	isAvailableCommandInput()
 }
 
-// UnknownAvailableCommandInput is a [AvailableCommandInput] of a kind that this
-// package does not know; Raw keeps it byte for byte.
+// UnknownAvailableCommandInput is an [AvailableCommandInput] of a kind that
+// this package does not know; Raw keeps it byte for byte.
 type UnknownAvailableCommandInput struct {
 	Type string // the discriminator type, the same as in Raw
 	Raw  json.RawMessage

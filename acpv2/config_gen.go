@@ -102,7 +102,7 @@ type SessionConfigSelectGroup struct {
 	// The heading.
 	Name string
 
-	// The values in the group. Entries that cannot be decoded are left out .
+	// The values in the group. Entries that cannot be decoded are left out.
 	Options []SessionConfigSelectOption
 
 	Meta    json.RawMessage // _meta: an object, or nil

@@ -40,7 +40,7 @@ const (
 	// The receiver failed for a reason of its own.
 	ErrorCodeInternalError ErrorCode = -32603
 	// The request was abandoned, because its sender withdrew it or the receiver is
-	// stopping .
+	// stopping.
 	ErrorCodeRequestCancelled ErrorCode = -32800
 	// The user has to sign in before this can work.
 	ErrorCodeAuthRequired ErrorCode = -32000

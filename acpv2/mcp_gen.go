@@ -9,7 +9,7 @@ import (
 )
 
 // MessageMCPRequest carries a request to an MCP server from the agent to
-// whoever provides the server .
+// whoever provides the server.
 //
 // Experimental: only in the unstable schema; it may change or go away.
 type MessageMCPRequest struct {
@@ -61,7 +61,7 @@ type MCPServer interface {
 	isMCPServer()
 }
 
-// UnknownMCPServer is a [MCPServer] of a kind that this package does not know;
+// UnknownMCPServer is an [MCPServer] of a kind that this package does not know;
 // Raw keeps it byte for byte.
 type UnknownMCPServer struct {
 	Type string // the discriminator type, the same as in Raw
@@ -131,7 +131,7 @@ type MCPServerStdio struct {
 
 // MessageMCPResponse carries the answer of an MCP server: a result, which may
 // be null, or an error. If both are there the result counts; an error of the
-// outer response means that the server was not reached .
+// outer response means that the server was not reached.
 //
 // Experimental: only in the unstable schema; it may change or go away.
 type MessageMCPResponse struct {
@@ -160,7 +160,7 @@ type MCPError struct {
 }
 
 // MessageMCPNotification carries a notification of an MCP server that belongs
-// to a request still running .
+// to a request still running.
 //
 // Experimental: only in the unstable schema; it may change or go away.
 type MessageMCPNotification struct {

@@ -133,7 +133,7 @@ type RequestPermissionResponse struct {
 }
 
 // RequestPermissionOutcome is the decision on a permission request. An unknown
-// outcome is not an approval .
+// outcome is not an approval.
 //
 // It is one of *[CancelledPermissionOutcome], *[SelectedPermissionOutcome] and
 // *[UnknownRequestPermissionOutcome].
@@ -159,7 +159,7 @@ type CancelledPermissionOutcome struct {
 
 // SelectedPermissionOutcome says which option was chosen.
 type SelectedPermissionOutcome struct {
-	// One of the options of the request. Any other id is not an approval .
+	// One of the options of the request. Any other id is not an approval.
 	OptionID PermissionOptionID
 
 	Meta    json.RawMessage // _meta: an object, or nil

@@ -10,7 +10,7 @@ import (
 
 // ListSessionsResponse is one page of sessions.
 type ListSessionsResponse struct {
-	// The sessions of this page. Entries that cannot be decoded are left out .
+	// The sessions of this page. Entries that cannot be decoded are left out.
 	Sessions []SessionInfo
 
 	// Where the next page begins; nil if this is the last one. An empty cursor
@@ -246,7 +246,7 @@ type SetSessionTitleRequest struct {
 
 // CloseSessionRequest ends a session on this connection. What it does in the
 // foreground and background is stopped, prompts still held are answered with
-// -32800, and final updates come before the response .
+// -32800, and final updates come before the response.
 type CloseSessionRequest struct {
 	// The session to close. A caller counts the error -32002 as success.
 	SessionID SessionID

@@ -48,7 +48,7 @@ type ForkSessionResponse struct {
 }
 
 // ResumeSessionResponse gives the settings of the session, after the history if
-// any and the current state .
+// any and the current state.
 type ResumeSessionResponse struct {
 	// The settings the user can change, with their values; empty if there are
 	// none.

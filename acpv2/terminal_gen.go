@@ -69,7 +69,7 @@ type TerminalCancelCapabilities struct {
 }
 
 // TerminalUpdate reports a terminal, or changes the one with the same id; an id
-// not seen before creates it . What is unset stays, null makes it unknown again
+// not seen before creates it. What is unset stays, null makes it unknown again
 // and a value replaces; metadata is merged by its top-level keys.
 type TerminalUpdate struct {
 	// The id of the terminal within the session.
@@ -79,7 +79,7 @@ type TerminalUpdate struct {
 	Command Patch[string]
 
 	// The absolute path the command runs in. Unset leaves it as it is, null
-	// removes it .
+	// removes it.
 	Cwd Patch[string]
 
 	// All output so far, in place of what chunks have brought. Unset leaves it as
@@ -91,7 +91,7 @@ type TerminalUpdate struct {
 	ExitStatus Patch[TerminalExitStatus]
 
 	// The size the command believes it has. Unset leaves it as it is, null removes
-	// it .
+	// it.
 	Size Patch[TerminalSize]
 
 	// What the client may do to the terminal; nothing until it is set. Unset

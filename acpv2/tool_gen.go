@@ -9,8 +9,8 @@ import (
 )
 
 // ToolCallUpdate reports a tool call, or changes the one with the same id; an
-// id not seen before creates it . What is unset stays, null resets and a value
-// replaces; metadata is merged by its top-level keys .
+// id not seen before creates it. What is unset stays, null resets and a value
+// replaces; metadata is merged by its top-level keys.
 type ToolCallUpdate struct {
 	// The id of the tool call within the session.
 	ToolCallID ToolCallID
@@ -38,11 +38,11 @@ type ToolCallUpdate struct {
 	Locations Patch[[]ToolCallLocation]
 
 	// What the tool was given, as raw JSON. Unset leaves it as it is, null removes
-	// it .
+	// it.
 	RawInput json.RawMessage
 
 	// What the tool gave back, as raw JSON. Unset leaves it as it is, null removes
-	// it .
+	// it.
 	RawOutput json.RawMessage
 
 	// What the client may do to the call; nothing until it is set. Unset leaves it

@@ -4,8 +4,6 @@ import (
 	"encoding/json"
 	"sync"
 
-	"github.com/goacp/acp/acpv1"
-	"github.com/goacp/acp/acpv2"
 	"github.com/goacp/acp/internal/wire"
 	"github.com/goacp/acp/jsonrpc"
 )
@@ -65,13 +63,19 @@ func (t methods) of(name string) *method {
 	return t[name]
 }
 
-func asks[P, R any](t methods, m jsonrpc.Method[P, R]) {
-	t.of(m.Name).request = &codec{reader[P](), reader[R]()}
+// asks adds a request; by is who handles it.
+func asks[P, R any](t methods, by party, m jsonrpc.Method[P, R]) {
+	x := t.of(m.Name)
+	x.request, x.asks = &codec{reader[P](), reader[R]()}, by
 }
 
-func tells[P any](t methods, n jsonrpc.Notification[P]) {
-	t.of(n.Name).notification = &codec{params: reader[P]()}
+// tells adds a notification; by is who handles it.
+func tells[P any](t methods, by party, n jsonrpc.Notification[P]) {
+	x := t.of(n.Name)
+	x.notification, x.tells = &codec{params: reader[P]()}, by
 }
+
+var methodsV1, methodsV2 = sync.OnceValue(listV1), sync.OnceValue(listV2)
 
 // protocol returns the methods of a version.
 func protocol(version int) methods {
@@ -80,108 +84,3 @@ func protocol(version int) methods {
 	}
 	return methodsV1()
 }
-
-var methodsV1 = sync.OnceValue(func() methods {
-	t := methods{}
-	tells(t, acpv1.NotificationCancelRequest)
-	asks(t, acpv1.MethodAuthStatus)
-	tells(t, acpv1.NotificationAuthStatusUpdate)
-	asks(t, acpv1.MethodAuthenticate)
-	tells(t, acpv1.NotificationElicitationComplete)
-	asks(t, acpv1.MethodElicitationCreate)
-	asks(t, acpv1.MethodFSReadTextFile)
-	asks(t, acpv1.MethodFSWriteTextFile)
-	asks(t, acpv1.MethodInitialize)
-	asks(t, acpv1.MethodLogout)
-	tells(t, acpv1.NotificationMCPMessage)
-	asks(t, acpv1.MethodMCPMessage)
-	asks(t, acpv1.MethodProvidersDisable)
-	asks(t, acpv1.MethodProvidersList)
-	asks(t, acpv1.MethodProvidersSet)
-	asks(t, acpv1.MethodProxyInitialize)
-	asks(t, acpv1.MethodProxySuccessor)
-	tells(t, acpv1.NotificationProxySuccessor)
-	asks(t, acpv1.MethodSessionArchive)
-	tells(t, acpv1.NotificationSessionCancel)
-	asks(t, acpv1.MethodSessionClose)
-	asks(t, acpv1.MethodSessionDelete)
-	asks(t, acpv1.MethodSessionFork)
-	asks(t, acpv1.MethodSessionList)
-	asks(t, acpv1.MethodSessionLoad)
-	asks(t, acpv1.MethodSessionNew)
-	asks(t, acpv1.MethodSessionPrompt)
-	asks(t, acpv1.MethodSessionRequestPermission)
-	asks(t, acpv1.MethodSessionResume)
-	asks(t, acpv1.MethodSessionSetConfigOption)
-	asks(t, acpv1.MethodSessionSetMode)
-	asks(t, acpv1.MethodSessionSetTitle)
-	asks(t, acpv1.MethodSessionStatus)
-	asks(t, acpv1.MethodSessionUnarchive)
-	tells(t, acpv1.NotificationSessionUpdate)
-	asks(t, acpv1.MethodTerminalCreate)
-	asks(t, acpv1.MethodTerminalKill)
-	asks(t, acpv1.MethodTerminalOutput)
-	asks(t, acpv1.MethodTerminalRelease)
-	asks(t, acpv1.MethodTerminalWaitForExit)
-	for _, i := range acpv1.Methods() {
-		p := map[acpv1.Side]party{acpv1.SideAgent: agents, acpv1.SideClient: clients}[i.Side]
-		if p == nobody {
-			p = either
-		}
-		if m := t.of(i.Name); i.Notification {
-			m.tells = p
-		} else {
-			m.asks = p
-		}
-	}
-	return t
-})
-
-var methodsV2 = sync.OnceValue(func() methods {
-	t := methods{}
-	tells(t, acpv2.NotificationCancelRequest)
-	asks(t, acpv2.MethodAuthLogin)
-	asks(t, acpv2.MethodAuthLogout)
-	asks(t, acpv2.MethodAuthStatus)
-	tells(t, acpv2.NotificationAuthStatusUpdate)
-	tells(t, acpv2.NotificationElicitationComplete)
-	asks(t, acpv2.MethodElicitationCreate)
-	asks(t, acpv2.MethodInitialize)
-	tells(t, acpv2.NotificationMCPMessage)
-	asks(t, acpv2.MethodMCPMessage)
-	asks(t, acpv2.MethodProvidersDisable)
-	asks(t, acpv2.MethodProvidersList)
-	asks(t, acpv2.MethodProvidersSet)
-	asks(t, acpv2.MethodProxyInitialize)
-	asks(t, acpv2.MethodProxySuccessor)
-	tells(t, acpv2.NotificationProxySuccessor)
-	asks(t, acpv2.MethodSessionArchive)
-	tells(t, acpv2.NotificationSessionCancel)
-	asks(t, acpv2.MethodSessionClose)
-	asks(t, acpv2.MethodSessionDelete)
-	asks(t, acpv2.MethodSessionFork)
-	asks(t, acpv2.MethodSessionList)
-	asks(t, acpv2.MethodSessionNew)
-	asks(t, acpv2.MethodSessionPrompt)
-	asks(t, acpv2.MethodSessionRequestPermission)
-	asks(t, acpv2.MethodSessionResume)
-	asks(t, acpv2.MethodSessionSetConfigOption)
-	asks(t, acpv2.MethodSessionSetTitle)
-	asks(t, acpv2.MethodSessionStatus)
-	asks(t, acpv2.MethodSessionUnarchive)
-	tells(t, acpv2.NotificationSessionUpdate)
-	asks(t, acpv2.MethodTerminalCancel)
-	asks(t, acpv2.MethodToolCallCancel)
-	for _, i := range acpv2.Methods() {
-		p := map[acpv2.Side]party{acpv2.SideAgent: agents, acpv2.SideClient: clients}[i.Side]
-		if p == nobody {
-			p = either
-		}
-		if m := t.of(i.Name); i.Notification {
-			m.tells = p
-		} else {
-			m.asks = p
-		}
-	}
-	return t
-})

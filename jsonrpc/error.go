@@ -210,6 +210,7 @@ type FrameTooLargeError struct {
 	Prefix []byte
 }
 
+// Error returns the size and the limit.
 func (e *FrameTooLargeError) Error() string {
 	return fmt.Sprintf("jsonrpc: frame of %d bytes exceeds the limit of %d", e.Size, e.Limit)
 }

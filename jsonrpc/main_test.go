@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
-	"fmt"
 	"io"
 	"log/slog"
 	"os"
@@ -14,8 +13,8 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
-	"time"
 
+	"github.com/goacp/acp/internal/leaktest"
 	"github.com/goacp/acp/internal/wire"
 )
 
@@ -25,35 +24,12 @@ func TestMain(m *testing.M) {
 		return
 	}
 	slog.SetDefault(slog.New(slog.DiscardHandler)) // errors of handlers, which tests provoke
-	code := m.Run()
-	if left := leaked(); left != "" && code == 0 {
-		fmt.Fprintln(os.Stderr, "goroutines left behind:\n"+left)
-		code = 1
-	}
-	os.Exit(code)
-}
-
-// leaked returns the stacks of goroutines of this package that are still there
-// after having had every chance to end.
-func leaked() string {
-	var left string
-	for end := time.Now().Add(time.Minute); ; runtime.Gosched() {
-		buf := make([]byte, 4<<20)
-		left = ""
-		for _, g := range strings.Split(string(buf[:runtime.Stack(buf, true)]), "\n\n") {
-			if strings.Contains(g, "acp/jsonrpc.") && !strings.Contains(g, "testing.tRunner(") && !strings.Contains(g, "TestMain(") {
-				left += g + "\n\n"
-			}
-		}
-		if left == "" || time.Now().After(end) {
-			return left
-		}
-	}
+	leaktest.Main(m)
 }
 
 func noLeaks(t *testing.T) {
 	t.Helper()
-	if left := leaked(); left != "" {
+	if left := leaktest.Left(); left != "" {
 		t.Fatal("goroutines left behind:\n" + left)
 	}
 }

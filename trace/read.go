@@ -16,37 +16,37 @@ import (
 
 // Bounds of what is read, in bytes.
 const (
-	// MaxLine is the longest line a Reader keeps: longer ones are skipped and
-	// told. A Writer writes none.
+	// MaxLine is the longest line that a Reader reads. A longer one is skipped and
+	// reported as a [CutError]. A Writer writes no longer lines.
 	MaxLine = DefaultMaxFrame + 1<<20
 	// maxHeader is the longest line that is taken for the header of a file.
 	maxHeader = 1 << 20
 )
 
 var (
-	// ErrNotTrace says that what was to be read is not a trace.
+	// ErrNotTrace is wrapped by the error of reading something that is not a trace.
 	ErrNotTrace = errors.New("not a trace")
-	// ErrVersion says that a trace, or a part of it, has a format newer than
-	// [Version].
+	// ErrVersion is wrapped by the error of reading a trace, or a part of one, whose
+	// format is newer than [Version].
 	ErrVersion = errors.New("trace of a newer version")
 )
 
-// A CutError says that a line of a trace could not be read: because writing it
-// was cut off, because it is damaged or too long. The lines behind it can.
+// A CutError reports a line of a trace that cannot be read because it was cut off, is
+// damaged or is too long. The lines after it can be read.
 type CutError struct {
 	Line   int64  // from 1
 	Offset int64  // of the beginning of the line, in bytes
 	Reason string // what is wrong with it
 }
 
-// Error says where and what, in a line.
+// Error returns the place and the reason, in one line.
 func (e *CutError) Error() string {
 	return fmt.Sprintf("trace: line %d (at byte %d) %s", e.Line, e.Offset, e.Reason)
 }
 
-// A Reader reads a trace. It keeps one line in memory, at most [MaxLine], and
-// allocates nothing for a frame. It has to be made with [NewReader], is not safe
-// for concurrent use and needs no closing.
+// A Reader reads a trace. It keeps one line in memory, of at most [MaxLine] bytes, and
+// does not allocate for a frame. [NewReader] makes one. A Reader is not safe for
+// concurrent use and need not be closed.
 type Reader struct {
 	in     lines
 	header Header
@@ -59,9 +59,9 @@ type Reader struct {
 	ended  error
 }
 
-// NewReader reads the header of the trace r. The error wraps [ErrNotTrace] or
-// [ErrVersion], or is that of r. Of a trace that was cut off within its header
-// the error is reported by [Reader.Next].
+// NewReader reads the header of the trace r. The error wraps [ErrNotTrace],
+// [ErrVersion] or the error of r. If the trace was cut off within its header,
+// [Reader.Next] reports that.
 func NewReader(r io.Reader) (*Reader, error) {
 	t := &Reader{in: lines{r: r, max: maxHeader}}
 	line, _, err := t.in.next()
@@ -89,25 +89,28 @@ func NewReader(r io.Reader) (*Reader, error) {
 	return t, nil
 }
 
-// Header returns the header of the part of the trace that was read last.
-// Its times are what those of records count from.
+// Header returns the header of the part that the last record belongs to. The times of
+// records count from its Started.
 func (t *Reader) Header() Header { return t.header }
 
-// Part returns the number of that part, from 1: a trace that was written to
-// again has several.
+// Part returns the number of that part, counted from 1. A trace that was continued
+// later has several.
 func (t *Reader) Part() int { return max(1, t.parts) }
 
-// Offset returns how many bytes were read, to the end of the last line.
+// Offset returns the number of bytes up to the end of the last line that was read.
 func (t *Reader) Offset() int64 { return t.in.offset }
 
-// Line returns the number of the last line, from 1.
+// Line returns the number of the last line that was read, counted from 1.
 func (t *Reader) Line() int64 { return t.in.line }
 
-// Next returns the next record, which is valid until the next call. Its error is
-// io.EOF at the end, a *[CutError] for a line that cannot be read, after which
-// the next call continues after it, one that wraps [ErrVersion] where a part from
-// the future begins, or that of the underlying reader. The latter are final.
-// Members and kinds of lines that are not known are left out.
+// Next returns the next record, which is valid until the next call. Members and kinds
+// of lines that this version does not know are skipped.
+//
+//	what happened                        the error
+//	the end                              io.EOF
+//	a line cannot be read                a *[CutError]; the next call continues after it
+//	a part of a newer version begins     wraps [ErrVersion]; later calls return it again
+//	the underlying reader failed         wraps its error; later calls return it again
 func (t *Reader) Next() (*Record, error) {
 	if err := t.broken; err != nil {
 		t.broken = nil

@@ -11,46 +11,45 @@ import (
 	"github.com/goacp/acp/jsonrpc"
 )
 
-// DefaultMaxQueued is how many bytes a [Recorder] holds back for a slow writer,
+// DefaultMaxQueued is the number of bytes that a [Recorder] queues for a slow writer
 // unless [RecorderOptions.MaxQueued] says otherwise.
 const DefaultMaxQueued = 64 << 20
 
-// ErrUnfinished says that a [Recorder] was closed while its writer did not take
-// what was left.
+// ErrUnfinished is returned by [Recorder.Close] if the writer did not take everything
+// that was queued in time.
 var ErrUnfinished = errors.New("trace: not all could be written in time")
 
-// RecorderOptions say how a [Recorder] works. The zero value records all as it
-// is.
+// RecorderOptions configure a [Recorder]. The zero value records everything unchanged.
 type RecorderOptions struct {
-	// Header begins the trace. Its time is set to that of NewRecorder, and
-	// Redacted to whether there is a Redactor.
+	// Header begins the trace. NewRecorder sets Started to the current time, and
+	// Redacted if there is a Redactor.
 	Header Header
-	// Redactor, when set, replaces secrets before anything is written. The
-	// recorder has it to itself.
+	// Redactor, if set, replaces secrets before anything is written. It must not be
+	// used elsewhere.
 	Redactor *Redactor
-	// Tee, when set, sees each record, redacted, when it is about to be
-	// written, in order, on the goroutine of the recorder. The record is valid
-	// until Tee returns. While it does not, the queue grows: it must be quick.
+	// Tee, if set, is called with each record, redacted, just before it is written.
+	// Calls are in order, on the recorder's goroutine. The record is valid until Tee
+	// returns. Tee must be quick, because the queue grows while it runs.
 	Tee func(*Record)
-	// MaxQueued bounds what was recorded and not yet written, in bytes, where
-	// each record counts 128 in addition to its data; 0 means DefaultMaxQueued. What
-	// does not fit is dropped and counted: an event "lost" tells how many
-	// records and bytes are missing where they are.
+	// MaxQueued bounds what has been recorded and is not yet written, in bytes; each
+	// record counts 128 bytes in addition to its data. 0 means DefaultMaxQueued. A
+	// record that does not fit is dropped and counted. An event "lost" in its place
+	// says how many records and bytes are missing.
 	MaxQueued int
-	// MaxFrame is that of the [Writer].
+	// MaxFrame is [Writer.MaxFrame].
 	MaxFrame int
 	// CloseWithin bounds the time that Close waits for the writer; 0 means 5 s.
 	CloseWithin time.Duration
 }
 
-// A Recorder writes a trace without ever making its caller wait: what is
-// recorded is copied into a bounded queue and written by a goroutine of the
-// recorder. A failing writer, as on a full disk, is tried again while the queue
-// holds; what fails is reported by Err only. A record is written within 20 ms of its
-// time, together with those that come meanwhile, if the writer is fast enough.
+// A Recorder writes a trace without ever making its caller wait: it copies what is
+// recorded into a bounded queue, from which a goroutine writes. If the writer fails,
+// because the disk is full for example, it is tried again as long as the queue has
+// room; only [Recorder.Err] reports the failure. If the writer is fast enough, a record
+// is written within 20 ms, together with those that follow in that time.
 //
-// A Recorder has to be made with [NewRecorder] or [NewRecorderTo], its methods may
-// be called at once from several goroutines, and it has to be closed.
+// [NewRecorder] and [NewRecorderTo] make one. Its methods may be called from any
+// goroutine. It must be closed.
 type Recorder struct {
 	opts    RecorderOptions
 	started time.Time
@@ -59,7 +58,7 @@ type Recorder struct {
 	mu     sync.Mutex
 	queue  []queued
 	chunk  []byte // where small data is copied to
-	size   int    // of the queue, and of what is just written
+	size   int    // of the queue, and of what is being written
 	lost   Record // what was dropped since the last that fitted, if its Name is set
 	sum    Lost
 	err    error
@@ -69,7 +68,7 @@ type Recorder struct {
 	done   chan struct{}
 }
 
-// Lost counts what a [Recorder] had to drop.
+// Lost counts what a [Recorder] has dropped.
 type Lost struct {
 	Records int64
 	Bytes   int64
@@ -89,15 +88,14 @@ const (
 	retryMost  = 5 * time.Second
 )
 
-// NewRecorder begins to record to w, with a header of its own. It does not wait for
-// w. To continue a trace, use [NewRecorderTo].
+// NewRecorder returns a Recorder that writes to w, beginning with a header. It does not
+// wait for w. To continue a trace, use [NewRecorderTo].
 func NewRecorder(w io.Writer, opts RecorderOptions) *Recorder {
 	return newRecorder(&Writer{w: w}, opts, true)
 }
 
-// NewRecorderTo is NewRecorder with a Writer that was made before, as by
-// [Append], and whose header is the one of the trace: times count from started.
-// The recorder has the Writer to itself.
+// NewRecorderTo is NewRecorder for a Writer that has already written its header, such as
+// one that [Append] has made. Times count from started. w must not be used elsewhere.
 func NewRecorderTo(w *Writer, started time.Time, opts RecorderOptions) *Recorder {
 	opts.Header.Started = started
 	return newRecorder(w, opts, false)
@@ -127,22 +125,22 @@ func newRecorder(w *Writer, opts RecorderOptions, header bool) *Recorder {
 	return r
 }
 
-// cutMargin is how much more is held back of a text than is kept, so that a secret at the end is known
-// for one.
+// cutMargin is how many bytes of a text are queued beyond what is kept, so that a secret
+// at the end is recognized.
 const cutMargin = 8 << 10
 
-// Started returns when recording began: times of records count from it.
+// Started returns the time when recording began. The times of records count from it.
 func (r *Recorder) Started() time.Time { return r.started }
 
-// Frame records a frame that was sent to dir, or a line that should have been
-// one: what is not JSON becomes text. data may be changed afterwards.
+// Frame records a frame that was sent to dir. Data that is not JSON is recorded as text.
+// data may be modified afterwards.
 func (r *Recorder) Frame(dir Direction, data []byte) {
 	r.add(Record{Kind: Frame, Dir: dir, Size: int64(len(data))}, data)
 }
 
-// Tap returns a stream around s that records the frames that pass it, and is
-// otherwise s: see [jsonrpc.Tap]. What is sent goes to the peer of this side, so
-// sent is ToAgent in a client and ToClient in an agent.
+// Tap returns a stream that is s and records the frames that pass: see [jsonrpc.Tap].
+// sent is the direction of what this side sends: ToAgent in a client, ToClient in an
+// agent.
 func (r *Recorder) Tap(s jsonrpc.Stream, sent Direction) jsonrpc.Stream {
 	received := ToAgent + ToClient - sent
 	return jsonrpc.Tap(s, func(out bool, frame []byte) {
@@ -159,8 +157,8 @@ func (r *Recorder) Stderr(line []byte) {
 	r.add(Record{Kind: Stderr, Size: int64(len(line))}, line)
 }
 
-// Event records that something happened: see [Record.Name]. An event without a
-// name, or called stderr, is left out.
+// Event records that something happened: see [Record.Name]. An event without a name, or
+// with the name stderr, is ignored.
 func (r *Recorder) Event(name string, d Detail) {
 	if d.Code != nil {
 		code := *d.Code
@@ -172,8 +170,8 @@ func (r *Recorder) Event(name string, d Detail) {
 	r.add(Record{Kind: Event, Name: name, Detail: d, Size: int64(len(d.Text))}, nil)
 }
 
-// Record records rec at its own time, counted from Started: what was seen
-// elsewhere. rec and its data may be changed afterwards.
+// Record records something that was observed elsewhere, at the time that rec has,
+// counted from Started. rec and its data may be modified afterwards.
 func (r *Recorder) Record(rec *Record) {
 	own := *rec
 	own.Data = nil
@@ -183,7 +181,7 @@ func (r *Recorder) Record(rec *Record) {
 
 func (r *Recorder) add(rec Record, data []byte) { r.put(rec, data, true) }
 
-// put queues a record; now says that it is of this moment.
+// put queues a record; now means that its time is the current one.
 func (r *Recorder) put(rec Record, data []byte, now bool) {
 	if rec.Kind == Frame && len(data) > r.w.limit() {
 		rec.Kind = Text
@@ -223,7 +221,7 @@ func (r *Recorder) drop(rec *Record) {
 	r.sum.Bytes += rec.Size
 }
 
-// tellLost queues the event that tells what is missing before what comes next.
+// tellLost queues the event that reports what is missing before the next record.
 func (r *Recorder) tellLost() {
 	if r.lost.Name == "" {
 		return
@@ -262,25 +260,25 @@ func (r *Recorder) signal() {
 	}
 }
 
-// Err returns what went wrong with the writer last, or nil once it works again.
+// Err returns the last error of the writer, or nil once it works again.
 func (r *Recorder) Err() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.err
 }
 
-// Lost returns what was dropped so far.
+// Lost returns what has been dropped so far.
 func (r *Recorder) Lost() Lost {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.sum
 }
 
-// Close writes what is left and ends the recorder; what is recorded later is
-// ignored. It waits for the writer for a bounded time, then it returns
-// [ErrUnfinished]; closing what is written to ends a goroutine that still hangs
-// in it. Otherwise its error is what the writer returned for the rest. It does
-// not close the underlying writer, and closing again does nothing else.
+// Close writes what is queued and ends the recorder; what is recorded later is ignored.
+// It does not close the underlying writer. If the writer does not take everything
+// within CloseWithin, Close returns [ErrUnfinished]; close the underlying writer then, to
+// end the goroutine that waits for it. Otherwise the error is that of the writer. Close
+// may be called repeatedly.
 func (r *Recorder) Close() error {
 	r.mu.Lock()
 	r.closed = true
@@ -326,8 +324,8 @@ func (r *Recorder) run() {
 	}
 }
 
-// gather waits for more to be recorded, so that who records wakes this goroutine
-// once for many records, and not in the middle of a conversation for each.
+// gather waits for more records, so that this goroutine is woken once for many of them
+// rather than for each one in the middle of a conversation.
 func (r *Recorder) gather() {
 	timer := time.NewTimer(gatherFor)
 	defer timer.Stop()
@@ -336,7 +334,7 @@ func (r *Recorder) gather() {
 	case <-r.urgent:
 	}
 	select {
-	case <-r.wake: // what it is about is going to be written
+	case <-r.wake: // its records are about to be written
 	default:
 	}
 }
@@ -360,7 +358,7 @@ func (r *Recorder) pause(d time.Duration) {
 	}
 }
 
-// drain writes what is queued now. What a failing writer does not take stays.
+// drain writes what is queued. If the writer fails, the rest stays queued.
 func (r *Recorder) drain() error {
 	r.mu.Lock()
 	batch := r.queue
@@ -383,7 +381,7 @@ func (r *Recorder) drain() error {
 		if r.opts.Tee != nil {
 			r.opts.Tee(rec)
 		}
-		// It only collects here, so an error says that the record is none.
+		// This only collects, so an error means that the record is invalid.
 		_ = r.w.write(rec)
 		cost := batch[i].cost
 		batch[i] = queued{}

@@ -10,8 +10,8 @@ import (
 
 // Bounds of what a [Redactor] remembers.
 const (
-	// maxNumbers is how many secrets get a number of their own. Later ones are
-	// replaced by a placeholder without one.
+	// maxNumbers is how many secrets are numbered. The placeholders of later ones
+	// have no number.
 	maxNumbers = 10_000
 	// maxLearned is how many secrets are looked for everywhere, of which no more
 	// than maxAlike begin with the same minLearned bytes, and minLearned and
@@ -26,21 +26,22 @@ const (
 	maxNesting = 512
 )
 
-// A Redactor replaces secrets in what is recorded by placeholders as
-// «redacted 1»; equal secrets get equal numbers. It replaces
+// A Redactor replaces secrets in records by placeholders such as «redacted 1»; equal
+// secrets get equal numbers. It replaces
 //
 //   - the values of env and headers, of MCP servers and of terminals;
-//   - string values of members whose name says that they are secret, as apiKey,
-//     password or accessToken, and within such a member of _meta all strings;
-//   - what looks like a token, wherever it stands: sk-…, ghp_…, xoxb-…, AKIA…,
+//   - string values of members whose names mark them as secret, such as apiKey,
+//     password or accessToken, and all strings within such a member of _meta;
+//   - anything that looks like a token, wherever it is: sk-…, ghp_…, xoxb-…, AKIA…,
 //     Bearer …, JSON web tokens, private keys, passwords in URLs, assignments
-//     to names as API_KEY, and the like;
-//   - values of 12 bytes or more that were found by one of the first two ways,
-//     wherever they come again, for the first 256 of them, and 16 that begin alike.
+//     to names such as API_KEY, and the like;
+//   - values of 12 bytes or more that were found in one of the first two ways,
+//     wherever they occur later. Of these it remembers the first 256, at most 16 that
+//     begin with the same bytes.
 //
-// What is not replaced stays byte for byte, and JSON stays JSON. A secret that
-// is cut into several frames, as streamed text is, is not recognised. The zero
-// value is ready; a Redactor is not safe for concurrent use.
+// Everything else stays byte for byte, and JSON stays JSON. A secret that is split
+// over several frames, as in streamed text, is not recognized. The zero value is ready
+// to use. A Redactor is not safe for concurrent use.
 type Redactor struct {
 	numbers map[[sha256.Size]byte]int
 	next    int                           // the last number that was given
@@ -54,8 +55,8 @@ type Redactor struct {
 	stack []place
 }
 
-// Redact appends the data of rec to dst without its secrets and returns the
-// result. It changes nothing in rec.
+// Redact appends the data of rec to dst, without its secrets, and returns the result.
+// It does not modify rec.
 func (r *Redactor) Redact(dst []byte, rec *Record) []byte {
 	if rec.Kind == Frame {
 		w := walk{r: r, in: rec.Data, out: dst, stack: r.stack[:0]}
@@ -96,8 +97,7 @@ func (r *Redactor) keyLine(line []byte) (n int) {
 	return n
 }
 
-// Apply replaces the secrets in rec, whose data is then valid until the next
-// call.
+// Apply replaces the secrets in rec. Its data is then valid until the next call.
 func (r *Redactor) Apply(rec *Record) {
 	whole := rec.Size <= int64(len(rec.Data))
 	r.out = r.Redact(r.out[:0], rec)
@@ -119,8 +119,8 @@ func (r *Redactor) Text(s string) string {
 	return string(r.Redact(nil, &Record{Kind: Text, Data: []byte(s)}))
 }
 
-// Command returns the words of a command line without their secrets; the word
-// behind one as --api-key is one.
+// Command returns the words of a command line without their secrets. The word after an
+// option such as --api-key is one.
 func (r *Redactor) Command(words []string) []string {
 	if words == nil {
 		return nil

@@ -1,6 +1,6 @@
-// Package trace records what an agent and a client say to each other, and reads
-// such recordings. The format is described in docs/trace.md: a line of JSON for
-// each frame, so a recording that was cut off, or written to again, can be read.
+// Package trace records what an agent and a client send each other, and reads such
+// recordings. docs/trace.md describes the format: one line of JSON for each frame, so
+// that a recording that was cut off, or continued later, can still be read.
 package trace
 
 import (
@@ -11,7 +11,7 @@ import (
 // versions up to it.
 const Version = 1
 
-// A Direction says who a frame was sent to.
+// A Direction says to whom a frame was sent.
 type Direction byte
 
 // The directions.
@@ -31,14 +31,14 @@ const (
 	Event              // something happened: Name says what
 )
 
-// A Header is the first line of a recording, and of each part of one that was
-// written to again. The zero value says nothing.
+// A Header is the first line of a recording, and of each part of a recording that was
+// continued later. The zero value says nothing.
 type Header struct {
-	Version  int       // of the format; 0 in what is written stands for [Version]
-	Started  time.Time // times of records count from here
-	Tool     string    // what recorded, as "acp 1.2.3"
-	Command  []string  // what was run, nil if nothing was
-	Redacted bool      // secrets were replaced
+	Version  int       // of the format; when writing, 0 means [Version]
+	Started  time.Time // the moment that the times of records count from
+	Tool     string    // the recording program, such as "acp 1.2.3"
+	Command  []string  // the command that was run, or nil
+	Redacted bool      // whether secrets were replaced
 }
 
 // A Record is one thing that happened.
@@ -47,8 +47,8 @@ type Record struct {
 	Kind Kind
 	Dir  Direction // of frames and text
 	Data []byte    // see [Kind]; in what a [Reader] returns, valid until the next call
-	// Size is the length of what passed, in bytes, which is more than that of
-	// Data when it was cut because it was too long. 0 stands for len(Data).
+	// Size is the length of what passed, in bytes. It is more than len(Data) if Data
+	// was too long and was cut. 0 means len(Data).
 	Size int64
 	// Name says what an event is: "start", "exit", "signal", "close", "lost",
 	// "policy" or another word. Everything else is in Detail.
@@ -56,10 +56,10 @@ type Record struct {
 	Detail Detail
 }
 
-// Detail tells more of an event. Members that do not apply are zero.
+// Detail describes an event. Fields that do not apply are zero.
 type Detail struct {
-	PID   int    `json:"pid,omitempty"`
+	PID   int    `json:"pid,omitempty"`   // of the process
 	Code  *int   `json:"code,omitempty"`  // exit status
-	Count int64  `json:"count,omitempty"` // how many, of what was lost
-	Text  string `json:"text,omitempty"`
+	Count int64  `json:"count,omitempty"` // how many records were lost
+	Text  string `json:"text,omitempty"`  // for people
 }

@@ -20,9 +20,9 @@ const (
 	// DefaultMaxFrame is the longest frame that is kept whole unless
 	// [Writer.MaxFrame] says otherwise.
 	DefaultMaxFrame = 64 << 20
-	// MaxText is the longest line of text or of standard error that is kept
-	// whole. Of a longer one, and of a frame beyond the limit, MaxText bytes are
-	// kept and the length of all of it.
+	// MaxText is the longest line of text or of standard error that is kept whole.
+	// Of a longer line, and of a frame beyond its own limit, the first MaxText bytes
+	// and the whole length are kept.
 	MaxText = 64 << 10
 	// maxBuffer is what a Writer holds of lines that could not be written.
 	maxBuffer = 1 << 20
@@ -30,32 +30,31 @@ const (
 	flushAt = 64 << 10
 )
 
-// A Writer writes a trace. A record is written whole or not at all: what could
-// not be written, as the disk was full, is kept and written by a later call,
-// so that no line is torn unless the process is killed. A Writer has to be made
-// with [NewWriter] or [Append] and is not safe for concurrent use.
+// A Writer writes a trace. A record is written whole or not at all: what could not be
+// written, because the disk was full for example, is kept and written by a later call,
+// so that no line is torn unless the process is killed. [NewWriter] and [Append] make
+// one. A Writer is not safe for concurrent use.
 type Writer struct {
-	// MaxFrame is the longest frame that is kept whole; 0 stands for
-	// [DefaultMaxFrame], which is also the most.
+	// MaxFrame is the longest frame that is kept whole, in bytes; 0 means
+	// [DefaultMaxFrame], which is also the maximum.
 	MaxFrame int
 
 	w   io.Writer
 	buf []byte
 }
 
-// NewWriter returns a Writer that has written h, with the version of this
-// package whatever h says. The error is what w returned.
+// NewWriter writes h and returns a Writer. The version that is written is that of this
+// package, whatever h says. The error is that of w.
 func NewWriter(w io.Writer, h Header) (*Writer, error) {
 	t := &Writer{w: w}
 	t.buf = appendHeader(t.buf, h)
 	return t, t.Flush()
 }
 
-// Append returns a Writer that continues the trace f after what is there: a
-// line that was cut off is ended and h begins another part. f is open for
-// reading and writing and may be empty; a file that holds anything but a trace
-// is an error that wraps [ErrNotTrace] and stays as it is, and so does a trace
-// from the future ([ErrVersion]).
+// Append returns a Writer that continues the trace f: it ends a line that was cut off,
+// and h begins another part. f must be open for reading and writing; it may be empty.
+// If f holds anything but a trace, the error wraps [ErrNotTrace]; if it holds one of a
+// newer version, the error wraps [ErrVersion]. In both cases f is unchanged.
 func Append(f *os.File, h Header) (*Writer, error) {
 	size, err := f.Seek(0, io.SeekEnd)
 	if err != nil {
@@ -79,10 +78,10 @@ func Append(f *os.File, h Header) (*Writer, error) {
 	return t, t.Flush()
 }
 
-// Write adds r. The record is collected, and written with others: see
-// [Writer.Flush]. A frame that is not JSON is written as text, and line breaks
-// between its tokens become spaces. An error is that of the underlying writer,
-// or says what is wrong with r; the record is not written then.
+// Write adds a record. Records are collected and written together: see [Writer.Flush].
+// A frame that is not JSON is written as text. Line breaks between the tokens of a frame
+// become spaces. An error is that of the underlying writer, or says what is wrong with
+// r; in either case r is not written.
 func (t *Writer) Write(r *Record) error {
 	if r.Kind == Frame && wire.Valid(r.Data) != nil {
 		text := *r
@@ -119,7 +118,7 @@ func (t *Writer) limit() int {
 	return t.MaxFrame
 }
 
-// Flush writes what was collected. After an error the rest is kept and the next
+// Flush writes what has been collected. After an error the rest is kept, and the next
 // call continues where this one stopped.
 func (t *Writer) Flush() error {
 	if len(t.buf) == 0 {
@@ -137,7 +136,7 @@ func (t *Writer) Flush() error {
 	return err
 }
 
-// Pending returns how many bytes are collected and not yet written.
+// Pending returns the number of bytes that are collected and not yet written.
 func (t *Writer) Pending() int { return len(t.buf) }
 
 func appendHeader(b []byte, h Header) []byte {

@@ -8,38 +8,38 @@ import (
 	"github.com/goacp/acp/acpv2"
 )
 
-// A Config bounds what a [Conversation] keeps. The zero value is ready for use: a
-// bound that is not positive is its default. Reaching a bound is never an error.
+// A Config bounds what a [Conversation] keeps. The zero value is ready to use: a bound
+// that is not positive has its default. Reaching a bound is never an error.
 //
-// Bytes are counted as the length of the JSON form of a value and something for its
-// place in memory. The memory in use can be several times that where values are
-// many and tiny.
+// Bytes are counted as the length of a value's JSON form, plus an estimate of its
+// overhead in memory. If there are many tiny values, the memory in use can be several
+// times that.
 type Config struct {
-	// TotalBytes bounds everything: 64 MiB by default, 64 kB at least. At the bound
-	// the oldest entries lose what is bulky (content, raw input and output, locations,
-	// metadata, terminal output), down to 7/8 of the bound; if that does not do, they
-	// are taken out altogether.
+	// TotalBytes bounds everything. The default is 64 MiB, the minimum 64 kB. At the
+	// bound the oldest entries lose their bulky parts (content, raw input and output,
+	// locations, metadata, terminal output), until 7/8 of the bound are in use. If
+	// that is not enough, the oldest entries are dropped.
 	TotalBytes int
 
-	// EntryBytes bounds one entry, terminal output aside, and what is known of the
-	// session as a whole: 8 MiB by default, an eighth of TotalBytes at most. At the
-	// bound a text ends and a list keeps its beginning; other values are kept whole or
-	// not at all. Titles, commands, error texts and the like end at 64 kB and metadata
-	// is kept up to 1 MiB, whatever the bound is.
+	// EntryBytes bounds one entry, without terminal output, and the state of the
+	// session as a whole. The default is 8 MiB, the maximum an eighth of TotalBytes. At
+	// the bound texts and lists are cut at the end; other values are kept whole or not
+	// at all. Independently of it, titles, commands, error texts and the like are cut
+	// at 64 kB, and metadata is kept up to 1 MiB.
 	EntryBytes int
 
-	// TerminalBytes bounds the output kept of one terminal, of which it is the end:
-	// 256 kB by default, a sixteenth of TotalBytes at most. The text without control
-	// sequences has the same bound again. Of longer output a quarter as much is kept of
-	// the beginning.
+	// TerminalBytes bounds the output that is kept of one terminal. The default is
+	// 256 kB, the maximum a sixteenth of TotalBytes. The latest output is kept, and of
+	// longer output also the beginning, a quarter as much. The text without control
+	// sequences has the same bound again.
 	TerminalBytes int
 
-	// Entries bounds the number of entries: 65536 by default. At the bound the oldest
-	// is taken out.
+	// Entries bounds the number of entries; the default is 65536. At the bound the
+	// oldest one is dropped.
 	Entries int
 
-	// Unknown bounds the number of [Unknown] entries: 256 by default. At the bound the
-	// oldest of them is taken out.
+	// Unknown bounds the number of [Unknown] entries; the default is 256. At the bound
+	// the oldest of them is dropped.
 	Unknown int
 }
 
@@ -48,13 +48,13 @@ const (
 	idBytes = 4096
 	// shortBytes bounds titles, commands, errors and the like, which are cut there.
 	shortBytes = 64 << 10
-	// metaBytes bounds metadata, since merging a key into it takes as long as it is.
+	// metaBytes bounds metadata, because the time to merge a key grows with its length.
 	metaBytes = 1 << 20
-	// nesting bounds how deep updates may be nested. Deeper ones are ignored: with
-	// what the JSON form puts around them they could not be read again.
+	// nesting bounds how deep updates may be nested. Deeper ones are ignored: in the
+	// JSON form they would be nested deeper than can be read.
 	nesting = 480
-	// entryCost and itemCost stand for the places of entries and of the items of
-	// lists in memory.
+	// entryCost and itemCost are the overheads in memory of an entry and of an item of
+	// a list.
 	entryCost = 512
 	itemCost  = 128
 	// scratchKeep bounds the buffer kept between updates.
@@ -84,10 +84,10 @@ var unbounded = Config{
 	Entries: math.MaxInt, Unknown: math.MaxInt,
 }
 
-// A Loss counts what the bounds of a [Config] have cost.
+// A Loss counts what was lost at the bounds of a [Config].
 type Loss struct {
-	Entries uint64 // entries that were taken out
-	Bytes   uint64 // of the content of entries and of the session, as the bounds count
+	Entries uint64 // entries that were dropped
+	Bytes   uint64 // of content of entries and of the session, as the bounds count them
 	Updates uint64 // updates that were ignored: see [Conversation.Apply]
 }
 

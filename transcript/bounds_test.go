@@ -115,7 +115,7 @@ func TestEveryKindGivesUp(t *testing.T) {
 		if now.Dropped() < 3000 || now.base().bulk() != 0 || e.Dropped() != 0 {
 			t.Errorf("%s: %d dropped, %d left; %d dropped in the snapshot before", e.EntryKind(), now.Dropped(), now.base().bulk(), e.Dropped())
 		}
-		if out, _ := appendEntry(nil, now); len(out) > 300 {
+		if out, _ := AppendEntry(nil, now); len(out) > 300 {
 			t.Errorf("%s is still %s", e.EntryKind(), out)
 		}
 	}

@@ -9,9 +9,9 @@ import (
 
 // A Conversation folds the updates of one session into its state.
 //
-// Updates are applied by one goroutine, in their order; the other methods may be
-// called by any goroutine at any time. It needs no closing. Make one with [New] or
-// [Snapshot.Continue].
+// One goroutine must apply the updates, in their order. Any goroutine may call the
+// other methods at any time. A Conversation need not be closed. [New] and
+// [Snapshot.Continue] make one.
 type Conversation struct {
 	mu  sync.Mutex
 	cfg Config
@@ -82,7 +82,7 @@ func (x *index) find(k key) (seq uint64, ok bool, removed uint64) {
 	return seq, ok, x.removed
 }
 
-// An Op says what a [Change] is.
+// An Op says what sort of change a [Change] is.
 type Op string
 
 // The kinds of changes.
@@ -106,30 +106,30 @@ const (
 	FieldInfo          Field = "info" // title, time of the last activity and metadata
 )
 
-// A Change says what an update did, for a display that draws only what is new.
+// A Change describes what an update did, for a display that draws only what is new.
 type Change struct {
 	Op    Op
 	Field Field // which, for OpSession
 
-	// The entry, for the other changes.
+	// Seq, Kind and ID name the entry, for the other changes.
 	Seq  uint64
 	Kind EntryKind
 	ID   string
 
-	// Text is the text that a chunk has added to a message or a summary; empty when
-	// it added something else.
+	// Text is the text that a chunk has added to a message or a summary. It is empty
+	// if the chunk added something else.
 	Text string
 
-	// Trimmed reports that the bounds have taken something from this entry or others,
-	// perhaps whole entries: what is on display may have to be read anew.
+	// Trimmed reports that something of this entry or of others, perhaps whole
+	// entries, was dropped at the bounds: a display may have to read everything anew.
 	Trimmed bool
 }
 
-// Apply folds one update and says what changed. It copies what it keeps, so the
-// update stays the caller's. What belongs to no known kind becomes an [Unknown]
-// entry. An update is ignored, and counted in [Loss], when it could not be sent
-// either (a required value is nil, say), is nested deeper than 480 levels or has an
-// id of more than 4096 bytes.
+// Apply folds one update and returns what changed. It copies what it keeps; the caller
+// may modify u afterwards. An update of an unknown kind becomes an [Unknown] entry. An
+// update is ignored and counted in [Loss] if it cannot be encoded, because a required
+// value is nil for example, if it is nested deeper than 480 levels, or if it has an id
+// of more than 4096 bytes.
 func (c *Conversation) Apply(u acpv2.SessionUpdate) Change {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -255,8 +255,8 @@ func appended(e Entry, op Op) Change {
 }
 
 // Snapshot returns the conversation as it is now. That takes the same short time
-// however long the conversation is; what is changed afterwards is copied, entry by
-// entry, at the first change.
+// however long the conversation is. An entry that changes afterwards is copied once, at
+// the first change.
 func (c *Conversation) Snapshot() *Snapshot {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -268,9 +268,10 @@ func (c *Conversation) Snapshot() *Snapshot {
 	return s
 }
 
-// Continue returns a conversation that continues from the snapshot, which stays as it
-// is, under bounds of its own. Entries keep their numbers. Permissions that were not
-// answered stay so. Of protocol version 1, the first chunk without an id begins a new message.
+// Continue returns a conversation that continues from the snapshot, under bounds of its
+// own. The snapshot does not change. Entries keep their numbers, and questions without
+// an answer remain open. In protocol version 1, the first chunk without an id begins a
+// new message.
 func (s *Snapshot) Continue(cfg Config) *Conversation {
 	c := newConversation(cfg.withDefaults())
 	c.gen, c.list, c.loss, c.last = s.gen+1, s.list, s.loss, s.lastAgent()

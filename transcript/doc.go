@@ -1,6 +1,6 @@
-// Package transcript folds the updates of a session, of either version of the
-// protocol, into the state of one conversation: messages, tool calls, plans,
-// terminals and the rest in the order of first sight, and what is known of the
+// Package transcript folds the updates of a session, in either version of the
+// protocol, into the state of one conversation: its messages, tool calls, plans,
+// terminals and so on in the order in which they first appeared, and the state of the
 // session as a whole.
 //
 //	c := transcript.New(transcript.Config{})
@@ -9,28 +9,32 @@
 //		show(c.Snapshot(), change)
 //	}
 //
-// A [Snapshot] costs the same little time however long the conversation is, never
-// changes and may be read by any goroutine, so one can be taken after every chunk.
-// A [Change] says what is new in it.
+// Taking a [Snapshot] takes the same short time however long the conversation is, so
+// one can be taken after every chunk. A Snapshot never changes and may be read by any
+// goroutine. A [Change] says what is new in it.
 //
 // # What updates do
 //
-// An id seen for the first time creates an entry, whatever kind of update it comes in:
-// a piece of a message, an update of a tool call or a permission request for one, a
-// chunk of terminal output (S90). Fields of updates have three states: absent leaves
-// what is there, null clears it and a value replaces it; capabilities are replaced as
-// a whole, and metadata of such updates is merged by its top-level keys (S78).
-// Metadata of chunks is not kept, nor are members of updates that the schema does
-// not know; those within content and the like are. A status of a tool call that is
-// unknown means in progress, and a state of the session that is unknown means busy
-// (S85). Updates of unknown kinds are entries themselves.
+// An id that appears for the first time creates an entry, whatever the update: a piece
+// of a message, an update of a tool call or a permission request for one, a chunk of
+// terminal output.
 //
-// Nothing is an error. What a peer sends, however much and however odd, is kept
-// within the bounds of a [Config]: at a bound the oldest content goes first, and
-// every loss is counted, in the entry and in [Snapshot.Loss].
+//	what                                      is
+//	a field that is absent                    left as it was
+//	a field that is null                      cleared
+//	a field with a value                      replaced; capabilities as a whole
+//	metadata                                  merged by its top-level keys; that of chunks is dropped
+//	an unknown member of an update            dropped; within content and the like it is kept
+//	an unknown status of a tool call          in progress
+//	an unknown state of the session           busy
+//	an update of an unknown kind              an entry, an [Unknown]
+//
+// Nothing is an error. Whatever a peer sends is kept within the bounds of a [Config]. At
+// a bound the oldest content is dropped first, and every loss is counted in the entry
+// and in [Snapshot.Loss].
 //
 // Permission requests and the ends of turns are not updates. [Conversation.Asked],
-// [Conversation.Answered] and [Conversation.TurnEnded] note them among the entries.
+// [Conversation.Answered] and [Conversation.TurnEnded] add them to the entries.
 //
 // # The JSON form
 //
@@ -50,28 +54,26 @@
 //	  "dropped": {}
 //	}
 //
-// The kind of an entry is an [EntryKind]. Its update is the update of version 2 of the
-// protocol that makes the entry out of nothing ([Entry], method Update), so programs
-// that know the protocol know the form, and sending the updates in their order
-// replays the conversation. An entry may also have
+// The kind of an entry is an [EntryKind]. Its update is the update of protocol version 2
+// that creates the entry in an empty conversation: see [Entry], method Update. Programs
+// that know the protocol therefore know the form, and sending the updates in order
+// replays the conversation. An entry may have more members:
 //
-//   - dropped: how many bytes the bounds have taken from it;
-//   - removed: true for a plan that the agent has taken away;
+//   - dropped: the number of bytes that were dropped at the bounds.
+//   - removed: true for a plan that the agent has removed.
 //   - text: the output of a terminal without control sequences, which the update has
-//     in base64; skipped: how many bytes of output came before; head: the first of
-//     those, in base64, if they are kept;
-//   - title, description, subject, options, _meta, outcome: of a permission, in place
-//     of an update. They are those of the protocol's session/request_permission; of
-//     a tool call the subject has only the id. Without outcome there is no answer;
-//   - stopReason, by, said, error, others: of the end of a turn, in place of an
+//     in base64; skipped: the number of bytes of output before it; head: the first of
+//     these, in base64, if they are kept.
+//   - title, description, subject, options, _meta and outcome, for a permission, instead
+//     of an update. They are those of the protocol's session/request_permission. The
+//     subject has only the id of a tool call. Without outcome there is no answer yet.
+//   - stopReason, by, said, error and others, for the end of a turn, instead of an
 //     update. They are the fields of [TurnEnd].
 //
-// The session has the updates that make its fields, as far as they are known: state,
-// usage, configOptions, commands and info; and dropped. The last member, dropped,
-// counts entries, bytes and updates as [Loss] does. Counts that are 0 are left out.
+// The session has the updates that set its fields, as far as they are known: state,
+// usage, configOptions, commands and info; and dropped. The last member, dropped, counts
+// entries, bytes and updates as [Loss] does. Counts that are 0 are omitted.
 //
-// Later versions of this package may add members and kinds of entries; readers pass
-// over what they do not know. Anything else would be version 2.
-//
-// Numbers such as (S78) refer to the statements in docs/behaviour.md of this module.
+// Later versions of this package may add members and kinds of entries; readers must
+// skip what they do not know. Any other change would be version 2.
 package transcript

@@ -7,7 +7,7 @@ import (
 	"github.com/goacp/acp/acpv2"
 )
 
-// An EntryKind says what an [Entry] is.
+// An EntryKind names the type of an [Entry].
 type EntryKind string
 
 // The kinds of entries.
@@ -29,26 +29,28 @@ const (
 // *[Plan], *[Terminal], *[Notice], *[Compaction], *[Subagent], *[SessionMessage],
 // *[Permission], *[TurnEnd] and *[Unknown], to be distinguished with a type switch.
 //
-// An entry that a [Snapshot] gives out never changes. It may be read by any
-// goroutine, and must be changed by none, its slices included.
+// An entry of a [Snapshot] never changes. Any goroutine may read it; it must not be
+// modified, and neither must its slices.
 type Entry interface {
-	// EntryKind says which type the entry has.
+	// EntryKind returns the kind of the entry.
 	EntryKind() EntryKind
 
-	// Seq is the number of the entry in its conversation. Numbers grow in the order
-	// of first sight and stay the same for as long as the Conversation lives.
+	// Seq returns the number of the entry in its conversation. Numbers grow in the
+	// order in which entries first appeared. They do not change while the
+	// Conversation exists.
 	Seq() uint64
 
-	// EntryID is the id that the agent gave the entry; empty for kinds without one.
+	// EntryID returns the id that the agent gave the entry, or "" for kinds without
+	// one.
 	EntryID() string
 
-	// Dropped is how much the bounds of the [Config] have taken from the entry, in
-	// bytes as they count them; 0 when everything is there.
+	// Dropped returns how much of the entry was dropped at the bounds of the
+	// [Config], in bytes as they count them; 0 means that it is complete.
 	Dropped() int64
 
-	// Update returns the update that makes this entry out of nothing, such as a
-	// replay needs. It is nil for a *[Permission] and a *[TurnEnd], which no update
-	// makes.
+	// Update returns the update that creates this entry in an empty conversation, for
+	// a replay for example. It returns nil for a *[Permission] and a *[TurnEnd],
+	// which no update creates.
 	Update() acpv2.SessionUpdate
 
 	base() *core
@@ -57,8 +59,8 @@ type Entry interface {
 	strip()
 }
 
-// The parts of an entry whose sizes are counted. The fixed part stays as long as
-// the entry does; the others are given up when space is needed.
+// The parts of an entry whose sizes are counted. The fixed part stays as long as the
+// entry does; the others are dropped when space is needed.
 const (
 	partFixed = iota
 	partContent
@@ -71,7 +73,7 @@ const (
 	parts
 )
 
-// A core is what all entries have.
+// A core is the part that all entries have.
 type core struct {
 	seq     uint64
 	gen     uint64 // the writer's generation that may change the entry
@@ -87,7 +89,7 @@ func (e *core) Dropped() int64 { return e.dropped }
 
 func (e *core) base() *core { return e }
 
-// bulk is the size of the parts that can be given up.
+// bulk is the size of the parts that can be dropped.
 func (e *core) bulk() (n int) {
 	for _, s := range e.sizes[1:] {
 		n += s
@@ -161,22 +163,22 @@ const (
 	RoleThought Role = "thought" // the agent's reasoning
 )
 
-// A Message is what the user or the agent said, or what the agent thought. Each
-// role has ids of its own.
+// A Message is something the user or the agent said, or the agent thought. Ids are
+// unique within a role.
 type Message struct {
 	core
 	Role Role
 	ID   acpv2.MessageID
-	Meta json.RawMessage // _meta of the message, merged (S78); that of chunks is not kept
+	Meta json.RawMessage // _meta of the message, merged; that of chunks is dropped
 	body content
 }
 
-// Content returns the blocks of the message. Text that arrived in consecutive
-// chunks is one block. It costs an allocation of the number of blocks.
+// Content returns the blocks of the message. Text that arrived in consecutive chunks
+// is one block. Content allocates a slice of them.
 func (m *Message) Content() []acpv2.ContentBlock { return m.body.list() }
 
-// Text returns the text blocks of the message, joined. When there is but one, as
-// is usual, that costs nothing.
+// Text returns the text blocks of the message, joined. If there is only one, as is
+// usual, Text does not allocate.
 func (m *Message) Text() string { return m.body.joined() }
 
 // EntryKind implements [Entry].
@@ -210,8 +212,8 @@ func (r Role) space() space {
 	return spaceAgent
 }
 
-// A ToolCall is something the agent does with a tool. What the agent has not said
-// is zero, but for Kind and Status, which begin as other and pending.
+// A ToolCall is one use of a tool by the agent. What the agent has not reported is
+// zero, except that Kind is other and Status is pending at first.
 type ToolCall struct {
 	core
 	ID           acpv2.ToolCallID
@@ -223,14 +225,14 @@ type ToolCall struct {
 	Locations    []acpv2.ToolCallLocation
 	RawInput     json.RawMessage
 	RawOutput    json.RawMessage
-	Capabilities *acpv2.ToolCallCapabilities // replaced as a whole; nil allows nothing (S90)
+	Capabilities *acpv2.ToolCallCapabilities // replaced as a whole; nil allows nothing
 	Meta         json.RawMessage
 	run          *contentRun
 	turn         uint64 // in which it was changed last
 }
 
-// Ended reports whether the call is over. A status that this package does not know
-// means that it is still in progress (S85).
+// Ended reports whether the call has ended. A status that this package does not know
+// means that the call is still in progress.
 func (t *ToolCall) Ended() bool {
 	switch t.Status {
 	case acpv2.ToolCallStatusCompleted, acpv2.ToolCallStatusFailed, acpv2.ToolCallStatusCancelled:
@@ -239,7 +241,7 @@ func (t *ToolCall) Ended() bool {
 	return false
 }
 
-// Cancellable reports whether the client may stop the call (S90).
+// Cancellable reports whether the client may cancel the call.
 func (t *ToolCall) Cancellable() bool {
 	return !t.Ended() && t.Capabilities != nil && t.Capabilities.Cancel != nil
 }
@@ -292,14 +294,15 @@ func (*Plan) EntryKind() EntryKind { return KindPlan }
 // EntryID implements [Entry].
 func (p *Plan) EntryID() string { return string(p.ID) }
 
-// Update implements [Entry]. It puts the plan in place even if it was removed.
+// Update implements [Entry]. It returns the plan's contents even if the plan was
+// removed.
 func (p *Plan) Update() acpv2.SessionUpdate { return &acpv2.PlanUpdate{Plan: p.Content} }
 
 func (p *Plan) key() key                     { return key{spacePlan, string(p.ID)} }
 func (p *Plan) edited(c *Conversation) Entry { return edit(c, p) }
 func (p *Plan) strip()                       { p.Content = emptyPlan(p.Content, p.ID) }
 
-// A Notice is a message of the agent's about the session.
+// A Notice is a message of the agent to the user that is about the session.
 type Notice struct {
 	core
 	Severity    acpv2.NoticeSeverity
@@ -323,7 +326,7 @@ func (*Notice) key() key                       { return key{} }
 func (n *Notice) edited(c *Conversation) Entry { return edit(c, n) }
 func (n *Notice) strip()                       { n.Description, n.Meta = "", nil }
 
-// A Compaction is a place where the agent has condensed the context.
+// A Compaction marks where the agent has condensed the context.
 type Compaction struct {
 	core
 	ID     acpv2.CompactionID
@@ -333,7 +336,7 @@ type Compaction struct {
 	body   content
 }
 
-// Summary returns what to show in place of the condensed messages.
+// Summary returns the content to show in place of the condensed messages.
 func (x *Compaction) Summary() []acpv2.ContentBlock { return x.body.list() }
 
 // EntryKind implements [Entry].
@@ -351,9 +354,9 @@ func (x *Compaction) key() key                     { return key{spaceCompaction,
 func (x *Compaction) edited(c *Conversation) Entry { return edit(c, x) }
 func (x *Compaction) strip()                       { x.body, x.Meta = content{}, nil }
 
-// A Subagent is a child session, as its parent reports it. What happens within the
-// child comes as updates of the child's session, which are a conversation of their
-// own; messages between the two are [SessionMessage] entries.
+// A Subagent is a child session as its parent reports it. The updates of the child's
+// own session are another conversation. Messages between the two sessions are
+// [SessionMessage] entries.
 type Subagent struct {
 	core
 	ID                    acpv2.SessionID
@@ -366,7 +369,7 @@ type Subagent struct {
 	Meta                  json.RawMessage
 }
 
-// Cancellable reports whether the client may stop what the child is doing.
+// Cancellable reports whether the client may cancel what the child is doing.
 func (s *Subagent) Cancellable() bool { return s.Capabilities != nil && s.Capabilities.Cancel != nil }
 
 // EntryKind implements [Entry].
@@ -439,8 +442,8 @@ func (m *SessionMessage) key() key                     { return key{spaceSession
 func (m *SessionMessage) edited(c *Conversation) Entry { return edit(c, m) }
 func (m *SessionMessage) strip()                       { m.body, m.Meta = content{}, nil }
 
-// An Unknown is an update of a kind that this package does not know, kept byte for
-// byte (S81).
+// An Unknown is an update of a kind that this package does not know. It is kept byte
+// for byte.
 type Unknown struct {
 	core
 	Type string          // its sessionUpdate

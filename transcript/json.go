@@ -17,8 +17,8 @@ const formVersion = 1
 // MarshalJSON returns the JSON form described in the documentation of the package.
 func (s *Snapshot) MarshalJSON() ([]byte, error) { return s.AppendJSON(nil) }
 
-// AppendJSON appends the JSON form to dst. It is one line. Unlike what encoding/json
-// makes of it, raw JSON in it has the spelling in which it arrived.
+// AppendJSON appends the JSON form to dst, on one line. Raw JSON in it is spelled as it
+// arrived, which encoding/json would change.
 func (s *Snapshot) AppendJSON(dst []byte) (_ []byte, err error) {
 	dst = wire.AppendInt(append(dst, `{"version":`...), formVersion)
 	dst = append(dst, `,"entries":[`...)
@@ -27,7 +27,7 @@ func (s *Snapshot) AppendJSON(dst []byte) (_ []byte, err error) {
 		if i > 0 {
 			dst = append(dst, ',')
 		}
-		if dst, err = appendEntry(dst, e); err != nil {
+		if dst, err = AppendEntry(dst, e); err != nil {
 			return dst, fmt.Errorf("transcript: entry %d: %w", i, err)
 		}
 		i++
@@ -66,7 +66,9 @@ func appendValue(dst []byte, name string, v codec) ([]byte, error) {
 	return append(dst, ','), nil
 }
 
-func appendEntry(dst []byte, e Entry) (_ []byte, err error) {
+// AppendEntry appends an entry to dst in the JSON form of a [Snapshot], on one line. It
+// fails if a value of the entry cannot be encoded.
+func AppendEntry(dst []byte, e Entry) (_ []byte, err error) {
 	dst = appendString(append(dst, '{'), "kind", string(e.EntryKind()))
 	if u := e.Update(); u != nil {
 		if dst, err = appendValue(dst, "update", u); err != nil {
@@ -126,34 +128,25 @@ func appendPermission(dst []byte, p *Permission) (_ []byte, err error) {
 func (s *Snapshot) appendSession(dst []byte) (_ []byte, err error) {
 	x := s.Session()
 	dst = append(dst, `"session":{`...)
-	add := func(name string, known bool, v codec) {
-		if known && err == nil {
-			dst, err = appendValue(dst, name, v)
+	for _, f := range [...]Field{FieldState, FieldUsage, FieldConfigOptions, FieldCommands, FieldInfo} {
+		if x.knows(f) {
+			if dst, err = appendValue(dst, string(f), x.Update(f)); err != nil {
+				return dst, err
+			}
 		}
-	}
-	add("state", x.State.update != nil, x.State.update)
-	if x.Usage != nil {
-		add("usage", true, x.Usage.update())
-	}
-	add("configOptions", x.ConfigOptions != nil, &acpv2.ConfigOptionUpdate{ConfigOptions: x.ConfigOptions})
-	add("commands", x.Commands != nil, &acpv2.AvailableCommandsUpdate{AvailableCommands: x.Commands})
-	add("info", x.Title != "" || x.UpdatedAt != "" || x.Meta != nil, x.info())
-	if err != nil {
-		return dst, err
 	}
 	dst = appendCount(dst, "dropped", uint64(x.core.dropped))
 	return append(wire.CloseObject(dst), ','), nil
 }
 
-// ErrVersion is what errors of [Snapshot.UnmarshalJSON] wrap when the JSON form has
-// a version that this package does not know. It wraps [errors.ErrUnsupported].
+// ErrVersion is wrapped by the error of [Snapshot.UnmarshalJSON] if the JSON form has a
+// version that this package does not know. It wraps [errors.ErrUnsupported].
 var ErrVersion = fmt.Errorf("transcript: unknown version: %w", errors.ErrUnsupported)
 
-// UnmarshalJSON replaces the snapshot by the one whose JSON form data is. Members
-// that it does not know are passed over; entries of kinds that it does not know are
-// left out and counted in [Loss]. Entries get new numbers, from 0. No bounds apply
-// but the length of data; [Snapshot.Continue] applies them. On an error the snapshot
-// stays as it was.
+// UnmarshalJSON replaces the snapshot by the one in data, which is in the JSON form.
+// Unknown members are skipped. Entries of unknown kinds are skipped, too, and counted in
+// [Loss]. Entries are numbered anew, from 0. No bounds are applied; [Snapshot.Continue]
+// does that. If there is an error, the snapshot is unchanged.
 func (s *Snapshot) UnmarshalJSON(data []byte) error {
 	var version, entries, session, dropped []byte
 	err := members(data, map[string]*[]byte{"version": &version, "entries": &entries, "session": &session, "dropped": &dropped})

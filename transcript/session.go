@@ -6,8 +6,9 @@ import (
 	"github.com/goacp/acp/acpv2"
 )
 
-// A Session is what is known of a session as a whole. Like an [Entry] it never
-// changes; the zero value knows nothing, which counts as idle (S88).
+// A Session is the state of a session as a whole, as far as it is known. Like an
+// [Entry] it never changes. The zero value means that nothing was reported, which
+// counts as idle.
 type Session struct {
 	core          core
 	State         State
@@ -19,11 +20,47 @@ type Session struct {
 	Meta          json.RawMessage
 }
 
-// Dropped is how much the bounds of the [Config] have taken from the session, in
-// bytes as they count them.
+// Dropped returns how much of the session's state was dropped at the bounds of the
+// [Config], in bytes as they count them.
 func (s *Session) Dropped() int64 { return s.core.dropped }
 
-// A Usage is how full the context is and what the session has cost.
+// Update returns the update that sets a field to its current value. It returns nil for
+// a state and a usage that were never reported. Updates of the other fields are never
+// nil; an empty value was cleared or was never reported.
+func (s *Session) Update(f Field) acpv2.SessionUpdate {
+	switch f {
+	case FieldState:
+		if s.State.update != nil {
+			return s.State.update
+		}
+	case FieldUsage:
+		if s.Usage != nil {
+			return s.Usage.update()
+		}
+	case FieldConfigOptions:
+		return &acpv2.ConfigOptionUpdate{ConfigOptions: s.ConfigOptions}
+	case FieldCommands:
+		return &acpv2.AvailableCommandsUpdate{AvailableCommands: s.Commands}
+	case FieldInfo:
+		return &acpv2.SessionInfoUpdate{Title: setText(s.Title), UpdatedAt: setText(s.UpdatedAt), Meta: s.Meta}
+	}
+	return nil
+}
+
+// knows reports whether anything was reported of a field, and not cleared since.
+func (s *Session) knows(f Field) bool {
+	switch f {
+	case FieldConfigOptions:
+		return s.ConfigOptions != nil
+	case FieldCommands:
+		return s.Commands != nil
+	case FieldInfo:
+		return s.Title != "" || s.UpdatedAt != "" || s.Meta != nil
+	}
+	return s.Update(f) != nil
+}
+
+// A Usage says how full the context is and what the session has cost.
 type Usage struct {
 	Used uint64      // tokens in the context
 	Size uint64      // tokens that the context can hold
@@ -31,8 +68,8 @@ type Usage struct {
 	Meta json.RawMessage
 }
 
-// A Foreground says what a session does on its current task. Other values than the
-// constants occur and mean busy (S85).
+// A Foreground says what a session is doing about its current task. Values other than
+// the constants occur; they mean busy.
 type Foreground string
 
 // The foreground states that the protocol knows.
@@ -43,7 +80,7 @@ const (
 	ForegroundUnknown        Foreground = "unknown" // the agent cannot tell
 )
 
-// A State is what a session is doing. The zero value means that nothing was
+// A State says what a session is doing. The zero value means that nothing was
 // reported.
 type State struct {
 	Foreground Foreground
@@ -57,11 +94,11 @@ type State struct {
 	update acpv2.StateUpdate
 }
 
-// Idle reports whether nothing is done in the foreground. Before any report that is
-// so (S88); a state that this package does not know is not idle (S85).
+// Idle reports whether nothing is being done in the foreground. That is the case before
+// anything was reported. A state that this package does not know is not idle.
 func (s *State) Idle() bool { return s.Foreground == "" || s.Foreground == ForegroundIdle }
 
-// Update returns the update that reports this state; nil if nothing was reported.
+// Update returns the update that reports this state, or nil if nothing was reported.
 func (s *State) Update() acpv2.StateUpdate { return s.update }
 
 func stateOf(u acpv2.StateUpdate) State {
@@ -82,8 +119,8 @@ func stateOf(u acpv2.StateUpdate) State {
 	return s
 }
 
-// after completes a state with what the one before told about the end of the work,
-// which only idle ones do: another report of idle is no other end (S88).
+// after completes an idle state with what the one before reported about the end of the
+// work: reporting idle again is not another end (S88).
 func (s State) after(old State) State {
 	idle, ok := s.update.(*acpv2.IdleStateUpdate)
 	if !ok || s.StopReason != "" {
@@ -186,10 +223,6 @@ func (c *Conversation) applyInfo(u *acpv2.SessionInfoUpdate) Change {
 	patchShort(c, &s.core, u.UpdatedAt, &s.UpdatedAt)
 	c.applyMeta(&s.core, &s.Meta, u.Meta)
 	return Change{Op: OpSession, Field: FieldInfo}
-}
-
-func (s *Session) info() *acpv2.SessionInfoUpdate {
-	return &acpv2.SessionInfoUpdate{Title: setText(s.Title), UpdatedAt: setText(s.UpdatedAt), Meta: s.Meta}
 }
 
 func (c *Conversation) applyOptions(u *acpv2.ConfigOptionUpdate) Change {

@@ -6,12 +6,12 @@ import (
 	"github.com/goacp/acp/acpv2"
 )
 
-// A Snapshot is a conversation as it was at one moment. It never changes, so any
-// number of goroutines may read it, for ever; only UnmarshalJSON writes to one. The
-// zero value is an empty conversation.
+// A Snapshot is a conversation as it was at one moment. It never changes, so any number
+// of goroutines may read it; only UnmarshalJSON writes to one. The zero value is an
+// empty conversation.
 //
-// A snapshot keeps in memory what it shows, and shares it with the conversation and
-// with other snapshots.
+// A snapshot keeps its entries in memory. It shares them with the conversation and with
+// other snapshots.
 type Snapshot struct {
 	list    list
 	sess    *Session
@@ -27,16 +27,16 @@ type Snapshot struct {
 // Len returns the number of entries.
 func (s *Snapshot) Len() int { return s.list.count }
 
-// Entries goes over the entries in the order of first sight.
+// Entries yields the entries in the order in which they first appeared.
 func (s *Snapshot) Entries() iter.Seq[Entry] { return s.list.all() }
 
-// Backward goes over the entries from the latest to the first.
+// Backward yields the entries from the latest to the first.
 func (s *Snapshot) Backward() iter.Seq[Entry] { return s.list.backward() }
 
-// Entry returns the entry with a number, as [Change] has it, or nil.
+// Entry returns the entry with the number seq, as in [Change], or nil.
 func (s *Snapshot) Entry(seq uint64) Entry { return s.list.get(seq) }
 
-// Session returns what is known of the session as a whole; never nil.
+// Session returns the state of the session as a whole. It is never nil.
 func (s *Snapshot) Session() *Session {
 	if s.sess == nil {
 		return &Session{}
@@ -44,7 +44,7 @@ func (s *Snapshot) Session() *Session {
 	return s.sess
 }
 
-// Loss returns what the bounds have cost so far.
+// Loss returns what has been lost at the bounds so far.
 func (s *Snapshot) Loss() Loss { return s.loss }
 
 // Text returns the text of the last message of the agent, or "".
@@ -91,7 +91,7 @@ func find[P Entry](s *Snapshot, in space, id string) P {
 	return e
 }
 
-// Message returns a message by its id, or nil. Each role has ids of its own.
+// Message returns a message by its role and its id, or nil.
 func (s *Snapshot) Message(role Role, id acpv2.MessageID) *Message {
 	return find[*Message](s, role.space(), string(id))
 }
@@ -124,8 +124,8 @@ func (s *Snapshot) SessionMessage(id acpv2.MessageID) *SessionMessage {
 	return find[*SessionMessage](s, spaceSessionMessage, string(id))
 }
 
-// Exchange goes over the messages between this session and another, such as a child,
-// in the order of first sight.
+// Exchange yields the messages between this session and another one, such as a child,
+// in the order in which they first appeared.
 func (s *Snapshot) Exchange(with acpv2.SessionID) iter.Seq[*SessionMessage] {
 	return func(yield func(*SessionMessage) bool) {
 		for e := range s.list.all() {

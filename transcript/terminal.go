@@ -8,7 +8,7 @@ import (
 	"github.com/goacp/acp/acpv2"
 )
 
-// A Terminal is a command of the agent's and its output.
+// A Terminal is a command of the agent and its output.
 type Terminal struct {
 	core
 	ID           acpv2.TerminalID
@@ -16,11 +16,11 @@ type Terminal struct {
 	Cwd          string
 	Size         *acpv2.TerminalSize         // nil if not known
 	ExitStatus   *acpv2.TerminalExitStatus   // nil while the command runs, as far as is known
-	Capabilities *acpv2.TerminalCapabilities // replaced as a whole; nil allows nothing (S90)
+	Capabilities *acpv2.TerminalCapabilities // replaced as a whole; nil allows nothing
 	Meta         json.RawMessage
 
-	// Skipped is how many bytes of output came before what Raw returns. Of those Head has
-	// the first.
+	// Skipped is the number of bytes of output before those that Raw returns. Head
+	// has the first of them.
 	Skipped uint64
 
 	head string // the beginning of the output, if raw does not have it
@@ -32,13 +32,14 @@ type Terminal struct {
 	out tail    // the writer's
 }
 
-// Raw returns the bytes of the output, or the end of them: see [Config].
+// Raw returns the bytes of the output, or the last ones: see [Config].
 func (t *Terminal) Raw() string { return t.raw }
 
-// Head returns the bytes that the output began with, if Raw does not have them all: see [Config].
+// Head returns the first bytes of the output, if Raw does not have everything: see
+// [Config].
 func (t *Terminal) Head() string { return t.head[:min(uint64(len(t.head)), t.Skipped)] }
 
-// PlainHead returns the text of Head, as [Terminal.Plain] does of Raw.
+// PlainHead returns the text of Head, as [Terminal.Plain] does for Raw.
 func (t *Terminal) PlainHead() string {
 	head := t.Head()
 	if head == "" {
@@ -49,22 +50,21 @@ func (t *Terminal) PlainHead() string {
 	return s.done.view() + string(s.line)
 }
 
-// Gap returns how many bytes of output are neither in Head nor in Raw, but between the two.
+// Gap returns the number of bytes of output between Head and Raw, which are not kept.
 func (t *Terminal) Gap() uint64 { return t.Skipped - uint64(len(t.Head())) }
 
-// Plain returns the text of the output without control sequences, or the end of it:
-// see [Config]. A carriage return goes back to the start of the line, backspaces and
-// movements within the line are followed and parts of it can be erased, so of a
-// progress bar the last state remains. Movements to other lines are not followed.
-// A line of more than 4096 characters can be overwritten only after the last
-// multiple of that. The text holds no control characters but line breaks and tabs.
-// It costs a copy.
+// Plain returns the text of the output without control sequences, or its end: see
+// [Config]. Within a line, carriage returns, backspaces, movements and erasures have
+// their effect, so that the last state of a progress bar remains. Movements to other
+// lines are ignored. A line of more than 4096 characters can be overwritten only after
+// the last multiple of that. The text contains no control characters except line breaks
+// and tabs. Plain makes a copy.
 func (t *Terminal) Plain() string { return t.done + t.line }
 
 // Exited reports whether the command has ended.
 func (t *Terminal) Exited() bool { return t.ExitStatus != nil }
 
-// Cancellable reports whether the client may stop the command (S90).
+// Cancellable reports whether the client may cancel the command.
 func (t *Terminal) Cancellable() bool {
 	return !t.Exited() && t.Capabilities != nil && t.Capabilities.Cancel != nil
 }
@@ -165,10 +165,10 @@ func (c *Conversation) applyOutput(u *acpv2.TerminalOutputChunk) Change {
 	return appended(t, op)
 }
 
-// OutputAt notes output of a terminal that begins at a place of the whole output, in bytes. If that
-// is where the output known so far ends it is added to it, as that of an
-// [acpv2.TerminalOutputChunk]. Otherwise of what is known only the beginning stays, and Raw is
-// what begins at that place.
+// OutputAt adds output of a terminal that begins at the byte at of the whole output. If
+// the output known so far ends there, OutputAt appends to it, as an
+// [acpv2.TerminalOutputChunk] does. Otherwise only the beginning of what is known stays,
+// and Raw begins with output.
 func (c *Conversation) OutputAt(id acpv2.TerminalID, at uint64, output []byte) Change {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -208,8 +208,7 @@ func (t *Terminal) keepHead(c *Conversation, more []byte) {
 // headPart is how much less of the beginning of an output is kept than of its end.
 const headPart = 4
 
-// output appends what is in base64. Of malformed data it takes what comes before the
-// fault.
+// output appends data that is in base64, up to its first fault.
 func (c *Conversation) output(t *Terminal, data string) {
 	n := base64.StdEncoding.DecodedLen(len(data))
 	buf := c.scratch[:0]

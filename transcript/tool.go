@@ -20,10 +20,11 @@ func (c *Conversation) toolCall(id acpv2.ToolCallID) (*ToolCall, Op) {
 	return t, op
 }
 
-// Abandoned reports whether a tool call of the snapshot will never end: it is unfinished, the turn of its
-// last update is over, and the agent does not work in the background. Agents that are cancelled, or denied a
-// permission, often send no further update for the call. Turns end when the session becomes idle, and when
-// the user sends a message to an idle session.
+// Abandoned reports whether a tool call of the snapshot will never end: it has not
+// ended, the turn of its last update has, and the agent does not work in the
+// background. Agents that are cancelled, or denied a permission, often send no further
+// update for the call. Turns end when the session becomes idle, and when the user sends
+// a message to an idle session.
 func (s *Snapshot) Abandoned(t *ToolCall) bool {
 	if t.Ended() || t.turn >= s.turns {
 		return false
@@ -174,20 +175,19 @@ type Permission struct {
 	Title       string
 	Description string
 
-	// Subject is what the question is about; nil if not told. Of a tool call it has
-	// only the id: the rest is in the [ToolCall] entry.
+	// Subject is what the question is about, or nil if the agent did not say. For a
+	// tool call it has only the id: the rest is in the [ToolCall] entry.
 	Subject acpv2.RequestPermissionSubject
 
 	Options []acpv2.PermissionOption
 	Meta    json.RawMessage
 
-	// Outcome is the answer; nil while there is none.
+	// Outcome is the answer, or nil as long as there is none.
 	Outcome acpv2.RequestPermissionOutcome
 }
 
-// Selected returns the option that the user chose; ok is false while there is no
-// answer, when the answer is anything else, and when the option was not offered
-// (S85).
+// Selected returns the option that the user chose. ok is false if there is no answer
+// yet, if the answer chooses nothing, and if the option was not offered.
 func (p *Permission) Selected() (option acpv2.PermissionOption, ok bool) {
 	chosen, _ := p.Outcome.(*acpv2.SelectedPermissionOutcome)
 	if chosen == nil {
@@ -217,10 +217,10 @@ func (p *Permission) strip() {
 	p.Description, p.Meta, p.Subject = "", nil, nil
 }
 
-// Asked notes that the agent asked for permission, as an entry, and returns its
-// number for [Conversation.Answered]. A tool call that is the subject is updated or
-// created first, as the protocol asks. changes says what became of both. The request
-// is copied; options and subjects that could not be sent are left out.
+// Asked adds an entry for a request for permission and returns its number, for
+// [Conversation.Answered]. If the subject is a tool call, that is updated or created
+// first, as the protocol demands. changes describes both. The request is copied; options
+// and subjects that cannot be encoded are left out.
 func (c *Conversation) Asked(req *acpv2.RequestPermissionRequest) (seq uint64, changes []Change) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -267,9 +267,9 @@ func (c *Conversation) setPermission(p *Permission, req *acpv2.RequestPermission
 	}
 }
 
-// Answered notes the answer to a question that Asked noted. An unknown number, which
-// the bounds have taken out, changes nothing, and neither does an outcome that could
-// not be sent.
+// Answered adds the answer to the entry with the number that [Conversation.Asked]
+// returned. It changes nothing if there is no such entry any more, or if the outcome
+// cannot be encoded.
 func (c *Conversation) Answered(seq uint64, outcome acpv2.RequestPermissionOutcome) Change {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -11,7 +11,7 @@ import (
 // An EndedBy says who ended a turn.
 type EndedBy string
 
-// Who ends turns.
+// The parties that end turns.
 const (
 	EndedByAgent   EndedBy = "agent"   // it has said why
 	EndedByUser    EndedBy = "user"    // who cancelled it
@@ -20,20 +20,20 @@ const (
 	EndedByClient  EndedBy = "client"  // the client ended in the turn, or could not continue it
 )
 
-// A TurnEnd is the end of a turn, as the client knows it. No update makes it.
+// A TurnEnd is the end of a turn as the client knows it. No update creates one.
 type TurnEnd struct {
 	core
-	StopReason acpv2.StopReason // as the agent has told it; empty if it has not
+	StopReason acpv2.StopReason // as the agent reported it, or empty
 	By         EndedBy          // empty if not known
-	Said       string           // why the turn failed, in the words of the agent
-	Error      string           // the same in the words of the client
+	Said       string           // why the turn failed, as the agent said it
+	Error      string           // why the turn failed, as the client said it
 
-	// Others is how many turns of the session went on. When there are none, what has
-	// not ended before this entry does not continue: see [Snapshot.TurnOver].
+	// Others is the number of other turns of the session that were still running. If
+	// it is 0, nothing from before this entry continues: see [Snapshot.TurnOver].
 	Others int
 }
 
-// IsClean reports whether the agent has ended the turn because it was done.
+// IsClean reports whether the agent ended the turn because it had finished.
 func (t *TurnEnd) IsClean() bool {
 	return (t.By == EndedByAgent || t.By == "") && t.Said == "" && t.Error == "" &&
 		(t.StopReason == acpv2.StopReasonEndTurn || t.StopReason == "")
@@ -52,8 +52,7 @@ func (*TurnEnd) key() key                       { return key{} }
 func (t *TurnEnd) edited(c *Conversation) Entry { return edit(c, t) }
 func (t *TurnEnd) strip()                       { t.Said, t.Error = "", "" }
 
-// TurnEnded notes the end of a turn, as an entry; of end the fields are copied, the entry is
-// another one.
+// TurnEnded adds an entry for the end of a turn. It copies the fields of end.
 func (c *Conversation) TurnEnded(end *TurnEnd) Change {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -79,8 +78,9 @@ func (c *Conversation) turnEnded(end *TurnEnd) Change {
 	return ch
 }
 
-// TurnOver reports whether the turn of an entry is known to be over, by a [TurnEnd] after it. What
-// has not ended then will not continue, unless the agent works in the background.
+// TurnOver reports whether the turn of an entry is known to have ended, because a
+// [TurnEnd] without other turns follows it. What has not ended by then will not continue,
+// unless the agent works in the background.
 func (s *Snapshot) TurnOver(seq uint64) bool { return seq < s.over }
 
 func appendTurnEnd(dst []byte, t *TurnEnd) []byte {

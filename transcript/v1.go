@@ -41,10 +41,10 @@ func (v *v1State) after(id string) {
 	}
 }
 
-// ApplyV1 folds an update of protocol version 1, as [Conversation.Apply] does with
-// its meaning in version 2: messages without an id get one, the plan is called plan,
-// and the mode is a config option. The changes are usually one; they are none when
-// version 2 has no word for the update.
+// ApplyV1 is [Conversation.Apply] for an update of protocol version 1, which it
+// translates to version 2: messages without an id get one, the plan is called plan, and
+// the mode is a config option. It usually returns one change, and none if version 2 has
+// no such update.
 func (c *Conversation) ApplyV1(u acpv1.SessionUpdate) []Change {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -94,19 +94,19 @@ func (c *Conversation) applyAll(us []acpv2.SessionUpdate) []Change {
 	return out
 }
 
-// OpenedV1 notes the settings with which a session of protocol version 1 opens, from
-// the result of session/new, load, resume or fork; unknown are its unknown members,
-// where older agents have their models. Without it a change of mode is shown without
-// the other modes.
+// OpenedV1 sets the modes and options that a session of protocol version 1 is opened
+// with, from the result of session/new, load, resume or fork. unknown are the unknown
+// members of that result, where older agents have their models. Without OpenedV1 a
+// change of mode is shown without the other modes.
 func (c *Conversation) OpenedV1(modes *acpv1.SessionModeState, options []acpv1.SessionConfigOption, unknown json.RawMessage) Change {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.apply(&acpv2.ConfigOptionUpdate{ConfigOptions: translate.SessionOptionsFromV1(options, modes, unknown)})
 }
 
-// PromptedV1 notes that a client of protocol version 1 sent a prompt, which agents do
-// not tell: the user's message gets a generated id, a message of the agent's that has no
-// id ends, and the session runs.
+// PromptedV1 adds a prompt that a client of protocol version 1 has sent, which agents do
+// not report: the user's message gets a generated id, a message of the agent without an
+// id ends, and the session is running.
 func (c *Conversation) PromptedV1(prompt []acpv1.ContentBlock) []Change {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -119,7 +119,7 @@ func (c *Conversation) PromptedV1(prompt []acpv1.ContentBlock) []Change {
 	})
 }
 
-// EndedV1 notes the answer to a prompt of protocol version 1: the session is idle.
+// EndedV1 sets the session to idle: the answer to a prompt of protocol version 1.
 func (c *Conversation) EndedV1(res *acpv1.PromptResponse) Change {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -6,7 +6,11 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/goacp/acp/internal/leaktest"
 )
+
+func TestMain(m *testing.M) { leaktest.Main(m) }
 
 // TestTalk plays a conversation with the example agent over real processes.
 func TestTalk(t *testing.T) {

@@ -77,6 +77,14 @@ func (d *docs) unused() []string {
 	return out
 }
 
+// anyOf links to a type with the article that its name is spoken with.
+func anyOf(name string) string {
+	if strings.ContainsRune("AEIO", rune(name[0])) || strings.HasPrefix(name, "MCP") {
+		return "an [" + name + "]"
+	}
+	return "a [" + name + "]"
+}
+
 // comment wraps text as a Go comment.
 func comment(indent, text string) string {
 	const width = 80

@@ -3,6 +3,8 @@ package main
 import (
 	"fmt"
 	"go/format"
+	"maps"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -59,6 +61,7 @@ func (m *model) emit(files map[string][]byte) error {
 			return err
 		}
 	}
+	files[m.pkg()+"/index_gen.go"] = m.index(byFile)
 	for name, f := range map[string]func(*writer){"method": m.emitMethods, "experimental": m.emitExperimental, "wire": m.emitSupport, "patch": emitPatch} {
 		w := &writer{}
 		f(w)
@@ -67,6 +70,39 @@ func (m *model) emit(files map[string][]byte) error {
 		}
 	}
 	return nil
+}
+
+// aside are the types that are not listed by topic: methods and the capabilities lead to
+// them.
+var aside = regexp.MustCompile(`(Request|Response|Notification|.Capabilities)$`)
+
+// index returns a file whose package comment lists the types by topic, which is the file
+// they are in.
+func (m *model) index(byFile map[string][]*goType) []byte {
+	w := &writer{}
+	w.WriteString(header + "\n// # Types by topic\n//\n")
+	w.WriteString(comment("", "Not listed are the types of requests, responses and notifications, to which the methods lead, and of capabilities, to which [InitializeRequest] and [InitializeResponse] lead.") + "//\n")
+	for _, topic := range slices.Sorted(maps.Keys(byFile)) {
+		var names []string
+		for _, t := range byFile[topic] {
+			if t.kind == kindUnion || t.kind == kindListUnion || t.kind == kindStruct && !aside.MatchString(t.name) {
+				names = append(names, "["+t.name+"]")
+			}
+		}
+		if len(names) == 0 {
+			continue
+		}
+		item := comment("", strings.ReplaceAll(topic, "_", " ")+": "+strings.Join(names, ", "))
+		for i, line := range strings.Split(strings.TrimSuffix(item, "\n"), "\n") {
+			mark := "//     "
+			if i == 0 {
+				mark = "//   - "
+			}
+			w.p("%s%s", mark, strings.TrimPrefix(line, "// "))
+		}
+	}
+	w.p("package %s", m.pkg())
+	return []byte(w.String())
 }
 
 func (m *model) add(files map[string][]byte, name string, w *writer) error {
@@ -268,6 +304,38 @@ func emitRegistry(models []*model, files map[string][]byte) error {
 		return err
 	}
 	files["internal/registry/registry_gen.go"] = src
+	return nil
+}
+
+// emitMonitored writes what the monitor of package conformance knows of each method:
+// what it carries and who handles it.
+func emitMonitored(models []*model, files map[string][]byte) error {
+	w := &writer{}
+	for i, m := range models {
+		if i > 0 {
+			w.p("")
+		}
+		list := "list" + strings.ToUpper(m.version)
+		w.p("// %s returns the methods of package %s.", list, m.pkg())
+		w.p("func %s() methods {\n\tt := methods{}", list)
+		for _, x := range m.methods {
+			form := "asks"
+			if x.result == nil {
+				form = "tells"
+			}
+			by := "either"
+			if x.side == "agent" || x.side == "client" {
+				by = x.side + "s"
+			}
+			w.p("\t%s(t, %s, %s.%s)", form, by, m.pkg(), x.goName)
+		}
+		w.p("\treturn t\n}")
+	}
+	src, err := source("conformance", w.String())
+	if err != nil {
+		return err
+	}
+	files["conformance/methods_gen.go"] = src
 	return nil
 }
 

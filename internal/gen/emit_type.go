@@ -27,7 +27,7 @@ func (m *model) emitType(w *writer, t *goType) {
 		w.p("\tAppendJSON(dst []byte) ([]byte, error)")
 		w.p("\tis%s()\n}\n", t.name)
 		for _, v := range t.union.variants {
-			w.p("// %s is a [%s] of %s items.", v.typ.name, t.name, v.typ.payload.name)
+			w.p("// %s is %s of %s items.", v.typ.name, anyOf(t.name), v.typ.payload.name)
 			w.p("type %s []%s\n", v.typ.name, v.typ.payload.name)
 		}
 	}
@@ -143,9 +143,9 @@ func (m *model) emitUnion(w *writer, t *goType) {
 		return
 	}
 	c := u.catchAll
-	text := fmt.Sprintf("%s is a [%s] of a kind that this package does not know; Raw keeps it byte for byte.", c.name, t.name)
+	text := fmt.Sprintf("%s is %s of a kind that this package does not know; Raw keeps it byte for byte.", c.name, anyOf(t.name))
 	if u.inline {
-		text = fmt.Sprintf("%s is a [%s] of a kind that this package does not know; Raw keeps the members that are particular to it byte for byte.", c.name, t.name)
+		text = fmt.Sprintf("%s is %s of a kind that this package does not know; Raw keeps the members that are particular to it byte for byte.", c.name, anyOf(t.name))
 	}
 	w.WriteString(comment("", text))
 	w.p("type %s struct {", c.name)

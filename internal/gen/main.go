@@ -1,4 +1,5 @@
-// Command gen writes packages acpv1 and acpv2 from the protocol's schemas.
+// Command gen writes packages acpv1 and acpv2, and what other packages list of them,
+// from the protocol's schemas.
 //
 // Usage, in the module root:
 //
@@ -96,7 +97,7 @@ func generate(schemas string) (map[string][]byte, error) {
 	if err := models[len(models)-1].emitVocabulary(files); err != nil {
 		return nil, err
 	}
-	return files, emitRegistry(models, files)
+	return files, errors.Join(emitRegistry(models, files), emitMonitored(models, files))
 }
 
 // generated reports whether the file at path is one of ours.
@@ -108,7 +109,7 @@ func generated(path string) bool {
 // existing lists the generated files below root.
 func existing(root string) ([]string, error) {
 	var out []string
-	for _, dir := range []string{".", "acpv1", "acpv2", "internal/registry"} {
+	for _, dir := range []string{".", "acpv1", "acpv2", "internal/registry", "conformance"} {
 		paths, err := filepath.Glob(filepath.Join(root, dir, "*.go"))
 		if err != nil {
 			return nil, err

@@ -157,13 +157,13 @@ func (m *model) nouns() map[string]*noun {
 		if c := t.union.catchAll; c != nil {
 			out[c.name] = &noun{
 				name:   c.name,
-				doc:    fmt.Sprintf("%s is a [%s] of a kind that this package does not know.", c.name, t.name),
+				doc:    fmt.Sprintf("%s is %s of a kind that this package does not know.", c.name, anyOf(t.name)),
 				fields: []string{"Type string // the discriminator", "Raw json.RawMessage // everything, byte for byte"},
 			}
 		}
 		if t.kind == kindListUnion {
 			for _, v := range t.union.variants {
-				out[v.typ.name] = &noun{name: v.typ.name, doc: fmt.Sprintf("%s is a [%s] of [%s] items.", v.typ.name, t.name, v.typ.payload.name)}
+				out[v.typ.name] = &noun{name: v.typ.name, doc: fmt.Sprintf("%s is %s of [%s] items.", v.typ.name, anyOf(t.name), v.typ.payload.name)}
 			}
 		}
 	}

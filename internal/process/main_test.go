@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/goacp/acp/internal/leaktest"
 )
 
 // roleVar makes the test binary play a part; markVar marks every process of a
@@ -28,30 +30,7 @@ func TestMain(m *testing.M) {
 		play(role)
 		return
 	}
-	code := m.Run()
-	if left := leaked(); left != "" && code == 0 {
-		fmt.Fprintln(os.Stderr, "goroutines left behind:\n"+left)
-		code = 1
-	}
-	os.Exit(code)
-}
-
-// leaked returns the stacks of goroutines of this package that are still there
-// after having had every chance to end.
-func leaked() string {
-	var left string
-	for end := time.Now().Add(time.Minute); ; runtime.Gosched() {
-		buf := make([]byte, 4<<20)
-		left = ""
-		for _, g := range strings.Split(string(buf[:runtime.Stack(buf, true)]), "\n\n") {
-			if strings.Contains(g, "internal/process.") && !strings.Contains(g, "TestMain(") {
-				left += g + "\n\n"
-			}
-		}
-		if left == "" || time.Now().After(end) {
-			return left
-		}
-	}
+	leaktest.Main(m)
 }
 
 // sh returns the configuration of a shell that runs script, and the mark of

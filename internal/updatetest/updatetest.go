@@ -40,12 +40,12 @@ var texts2 = map[string]sample{
 >{"sessionUpdate":"plan_removed","planId":"p"}`,
 	"available_commands_update": `>{"sessionUpdate":"available_commands_update","availableCommands":[{"type":"command","name":"word","description":"word"}]}`,
 	"config_option_update":      `>{"sessionUpdate":"config_option_update","configOptions":[{"configId":"o","name":"word","type":"select","currentValue":"v","options":[{"value":"v","name":"word"}]}]}`,
-	"session_info_update":       `>{"sessionUpdate":"session_info_update","title":"word"}`,
+	"session_info_update":       `>{"sessionUpdate":"session_info_update","title":"word","updatedAt":"2026-01-02T03:04:05Z"}`,
 	"usage_update":              `>{"sessionUpdate":"usage_update","used":7,"size":9,"cost":{"amount":3,"currency":"EUR"}}`,
 	"notice":                    `>{"sessionUpdate":"notice","severity":"warning","title":"word"}`,
 	"compaction_update":         `>{"sessionUpdate":"compaction_update","compactionId":"k","status":"failed","error":"word"}`,
 	"compaction_summary_chunk": `{"sessionUpdate":"compaction_update","compactionId":"k","status":"in_progress"}
->{"sessionUpdate":"compaction_summary_chunk","compactionId":"k","content":{"type":"text","text":"word"}}
+>{"sessionUpdate":"compaction_summary_chunk","compactionId":"k","content":{"type":"text","text":"word","annotations":{"priority":1}}}
 {"sessionUpdate":"compaction_update","compactionId":"k","status":"completed"}`,
 	"subagent_update":       `>{"sessionUpdate":"subagent_update","sessionId":"s","title":"word","state":{"state":"running"}}`,
 	"session_message":       `>{"sessionUpdate":"session_message","messageId":"m","senderSessionId":"s","content":[{"type":"text","text":"word"}]}`,
@@ -54,7 +54,7 @@ var texts2 = map[string]sample{
 
 // texts1 has a sample of every update of version 1.
 var texts1 = map[string]sample{
-	"user_message_chunk":  `>{"sessionUpdate":"user_message_chunk","content":{"type":"text","text":"word"}}`,
+	"user_message_chunk":  `>{"sessionUpdate":"user_message_chunk","content":{"type":"text","text":"word","annotations":{"priority":1}}}`,
 	"agent_message_chunk": `>{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"word"}}`,
 	"agent_thought_chunk": `>{"sessionUpdate":"agent_thought_chunk","content":{"type":"text","text":"word"}}`,
 	"tool_call":           `>{"sessionUpdate":"tool_call","toolCallId":"c","title":"word"}`,
@@ -66,7 +66,7 @@ var texts1 = map[string]sample{
 	"available_commands_update": `>{"sessionUpdate":"available_commands_update","availableCommands":[{"name":"word","description":"word"}]}`,
 	"current_mode_update":       `>{"sessionUpdate":"current_mode_update","currentModeId":"word"}`,
 	"config_option_update":      `>{"sessionUpdate":"config_option_update","configOptions":[{"id":"o","name":"word","type":"select","currentValue":"v","options":[{"value":"v","name":"word"}]}]}`,
-	"session_info_update":       `>{"sessionUpdate":"session_info_update","title":"word"}`,
+	"session_info_update":       `>{"sessionUpdate":"session_info_update","title":"word","updatedAt":"2026-01-02T03:04:05Z"}`,
 	"usage_update":              `>{"sessionUpdate":"usage_update","used":7,"size":9}`,
 	"notice":                    `>{"sessionUpdate":"notice","severity":"warning","title":"word"}`,
 	"compaction_update":         `>{"sessionUpdate":"compaction_update","compactionId":"k","status":"in_progress"}`,

@@ -1,9 +1,13 @@
-// Package agent is the built-in agent. It has no language model: it works by
-// slash commands, which use real tools with real permissions, and says so.
+// Package agent is the built-in agent. It has no language model: users type slash
+// commands, which use real tools with real permissions.
 //
-// It is written on package acp and serves both versions of the protocol. What
-// happens in a session is written to a journal before it is sent, so that what a
-// client has shown can be sent again, whatever happens to this program.
+// It is written on package acp and serves both versions of the protocol. Each update of
+// a session is written to the session's journal before it is sent, so a client can be
+// sent its conversation again even if this program was killed. Package agent/tool has
+// the tools.
+//
+// Bounds: 1,024 open sessions per connection, 256 MiB per journal, 64 MiB per line of
+// one; in memory 256 sessions of 32 MiB.
 package agent
 
 import (
@@ -16,26 +20,27 @@ import (
 
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acphost"
+	"github.com/goacp/acp/cmd/acp/internal/agent/prose"
 	"github.com/goacp/acp/cmd/acp/internal/config"
 	"github.com/goacp/acp/cmd/acp/internal/model"
 	"github.com/goacp/acp/jsonrpc"
 )
 
-// Name is the name the agent tells its clients.
+// Name is the name with which the agent introduces itself to clients.
 const Name = "acp"
 
 // Options configure the agent. The zero value keeps sessions in memory.
 type Options struct {
-	// Dir is the directory sessions are kept in, which is made when the first
-	// one is. "" keeps them in memory, as long as the agent is there: up to 256
-	// of 32 MiB each, of which the oldest that is closed makes room.
+	// Dir is the directory in which sessions are kept. It is created with the first
+	// session. "" keeps sessions in memory until the program ends: up to 256 of
+	// 32 MiB each. When there is no room, the session that was closed first is dropped.
 	Dir string
 	// Version is the version of the program.
 	Version string
 	// Logger receives failures that cannot be reported to a client. Nil discards them.
 	Logger *slog.Logger
-	// Policy binds the agent: it does not do what the rules deny, and asks where they say so, whatever the
-	// mode of a session. Nil is no rules. Only methods such as [acphost.Policy.Judge] are called.
+	// Policy has rules for the agent, whatever the mode of a session: it does not do what they deny, and asks
+	// where they say so. Nil means no rules. Only [acphost.Policy.Judge] and the like are called.
 	Policy *acphost.Policy
 	// Told says that the client decides by the same Policy and informs the user. The agent then asks the
 	// client for what a rule denies as well; otherwise it refuses that at once.
@@ -44,8 +49,8 @@ type Options struct {
 	Model model.Model
 }
 
-// DefaultDir is the directory in which the program keeps the agent's sessions; "" if
-// the environment does not say where that would be.
+// DefaultDir returns the directory in which the program keeps the agent's sessions, or ""
+// if the environment names no directory for data.
 func DefaultDir() string {
 	data := config.DirsOf(os.Environ(), "").Data
 	if data == "" {
@@ -54,9 +59,9 @@ func DefaultDir() string {
 	return filepath.Join(data, "agent", "sessions")
 }
 
-// New returns the agent. It may serve any number of connections, at once as well;
-// nothing of it has to be closed: journals are closed with their sessions. It
-// starts nothing before the first prompt, and touches no file before the first session.
+// New returns the agent. It may serve any number of connections at once. It need not be
+// closed: journals are closed with their sessions. It starts nothing before the first
+// prompt, and touches no file before the first session.
 func New(o Options) (*acp.Agent, error) {
 	if o.Model != nil {
 		return nil, errors.New("agent: a language model cannot be used yet")
@@ -78,6 +83,7 @@ func New(o Options) (*acp.Agent, error) {
 	return &acp.Agent{
 		Info:                  acp.Implementation{Name: Name, Title: "Built-in agent", Version: o.Version},
 		Prompt:                b.prompt,
+		Record:                b.record,
 		NewSession:            b.newSession,
 		ResumeSession:         b.resumeSession,
 		ForkSession:           b.forkSession,
@@ -119,7 +125,8 @@ func (b *builtin) newSession(_ context.Context, s *acp.AgentSession) error {
 // maxOpen bounds the sessions that a connection may have open at a time.
 const maxOpen = 1024
 
-// opens counts a session of a connection, or refuses it. done is called when it is closed.
+// opens counts a session of a connection, or refuses it if there are too many. done is
+// called when the session is closed.
 func (b *builtin) opens(c *acp.AgentConn) (done func(), err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -139,7 +146,7 @@ func (b *builtin) opens(c *acp.AgentConn) (done func(), err error) {
 	}, nil
 }
 
-// begin makes a session ready for prompts: a new one, or one that is back.
+// begin makes a session ready for prompts, be it new or resumed.
 func (b *builtin) begin(s *acp.AgentSession, v *session) error {
 	done, err := b.opens(s.Conn())
 	if err != nil {
@@ -212,7 +219,7 @@ func (b *builtin) sessionStatus(_ context.Context, _ *acp.AgentConn, id acp.Sess
 }
 
 func (b *builtin) setTitle(_ context.Context, c *acp.AgentConn, id acp.SessionID, title string) (string, error) {
-	title = oneLine(title, maxTitle)
+	title = prose.OneLine(title, maxTitle)
 	if s, ok := c.Session(id); ok {
 		return title, sessionOf(s).setTitle(title)
 	}

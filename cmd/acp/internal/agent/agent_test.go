@@ -17,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/goacp/acp"
+	"github.com/goacp/acp/cmd/acp/internal/agent/tool"
 	"github.com/goacp/acp/jsonrpc"
 )
 
@@ -277,24 +278,24 @@ func TestOutside(t *testing.T) {
 func TestBig(t *testing.T) {
 	versions(t, func(t *testing.T, v int) {
 		k := start(t, v)
-		k.write("long.txt", strings.Repeat("a line\n", maxReadLines+10))
-		contains(t, k.tell("/read long.txt"), fmt.Sprintf("Lines 1–%d of", maxReadLines), fmt.Sprintf("long.txt:%d-", maxReadLines+1))
-		contains(t, k.tell(fmt.Sprintf("/read long.txt:%d-", maxReadLines+1)), fmt.Sprintf("Lines %d–%d of", maxReadLines+1, maxReadLines+10))
-		k.write("wide.txt", strings.Repeat("é", maxReadBytes))
-		if n := len(k.tell("/read wide.txt")); n > maxReadBytes+2000 {
+		k.write("long.txt", strings.Repeat("a line\n", tool.MaxReadLines+10))
+		contains(t, k.tell("/read long.txt"), fmt.Sprintf("Lines 1–%d of", tool.MaxReadLines), fmt.Sprintf("long.txt:%d-", tool.MaxReadLines+1))
+		contains(t, k.tell(fmt.Sprintf("/read long.txt:%d-", tool.MaxReadLines+1)), fmt.Sprintf("Lines %d–%d of", tool.MaxReadLines+1, tool.MaxReadLines+10))
+		k.write("wide.txt", strings.Repeat("é", tool.MaxReadBytes))
+		if n := len(k.tell("/read wide.txt")); n > tool.MaxReadBytes+2000 {
 			t.Errorf("%d bytes", n)
 		}
 		k.write("image.bin", "\x89PNG\x00\x01")
 		contains(t, k.tell("/read image.bin"), "is not text")
 		contains(t, k.tell("/edit image.bin P => Q"), "is not text")
-		k.write("many.txt", strings.Repeat("match\n", maxMatches+1))
+		k.write("many.txt", strings.Repeat("match\n", tool.MaxMatches+1))
 		text := k.tell("/search match")
-		contains(t, text, fmt.Sprintf("%d matching lines", maxMatches), "There may be more")
+		contains(t, text, fmt.Sprintf("%d matching lines", tool.MaxMatches), "There may be more")
 		k.write("empty.txt", "")
 		contains(t, k.tell("/read empty.txt"), "is empty")
-		k.write("huge.txt", "needle\n"+strings.Repeat("x", maxSearchFile))
+		k.write("huge.txt", "needle\n"+strings.Repeat("x", tool.MaxSearchFile))
 		contains(t, k.tell("/search needle"), "1 file larger than 4.0 MiB left out")
-		contains(t, k.tell("/plan "+strings.Repeat("x;", maxSteps+1)), "at most")
+		contains(t, k.tell("/plan "+strings.Repeat("x;", tool.MaxSteps+1)), "at most")
 	})
 }
 

@@ -145,8 +145,8 @@ func (s *store) removeBlank(id acp.SessionID) bool {
 	return len(s.blanks) < n
 }
 
-// setBlank keeps the session though nothing has been said in it. A failure is logged: the user is told with
-// the first prompt, if that cannot be kept either.
+// setBlank keeps the session although nothing has been said in it. A failure is logged. The user learns of
+// it with the first prompt, if that cannot be kept either.
 func (s *session) setBlank() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/goacp/acp"
+	"github.com/goacp/acp/cmd/acp/internal/agent/prose"
+	"github.com/goacp/acp/cmd/acp/internal/agent/tool"
 )
 
 // A command is what the user can type. hint says what follows the name. run
@@ -25,7 +27,7 @@ func commands() []command {
 		{"edit", "PATH OLD => NEW", "Replace a text in a file, where it is once (/edit! replaces all)", runEdit},
 		{"write", "PATH TEXT", "Write a file", runWrite},
 		{"run", "COMMAND", "Run a command of the shell in the session's directory", runRun},
-		{"plan", "STEP; STEP; … | next | done N | clear", "Make a plan, or go on with it", runPlan},
+		{"plan", "STEP; STEP; … | next | done N | clear", "Make a plan, or continue it", runPlan},
 		{"mode", "[ask | auto-edit | read-only]", "What may be done without asking", runMode},
 		{"sessions", "[all]", "List the saved sessions of this directory, or all", runSessions},
 		{"title", "[TEXT]", "Name the session", runTitle},
@@ -57,12 +59,8 @@ type task struct {
 	rest string // what follows it, as it was typed
 }
 
-// A misuse says what is wrong with what was typed.
-type misuse struct{ why string }
-
-func (m *misuse) Error() string { return m.why }
-
-func misusef(format string, args ...any) error { return &misuse{fmt.Sprintf(format, args...)} }
+// misusef returns an error about what was typed, as tools do about their input.
+func misusef(format string, args ...any) error { return tool.Misusef(format, args...) }
 
 // answer carries out a prompt.
 func (b *builtin) answer(ctx context.Context, t *acp.Turn, w *scribe, ask wish) (acp.StopReason, error) {
@@ -79,21 +77,21 @@ func (b *builtin) answer(ctx context.Context, t *acp.Turn, w *scribe, ask wish) 
 	all := commands()
 	i := slices.IndexFunc(all, func(c command) bool { return c.name == find })
 	if i < 0 {
-		w.say(fmt.Sprintf("There is no command /%s. ", oneLine(name, 40)) + suggestion(find, all))
+		w.say(fmt.Sprintf("There is no command /%s. ", prose.OneLine(name, 40)) + suggestion(find, all))
 		return acp.StopEndTurn, nil
 	}
 	err := all[i].run(&task{scribe: w, ctx: ctx, turn: t, name: name, rest: rest})
 	switch err := err.(type) {
 	case nil:
-	case *misuse:
+	case *tool.Misuse:
 		usage := strings.TrimSpace("/" + all[i].name + " " + all[i].hint)
-		w.say(fmt.Sprintf("%s.\n\nUsage: `%s`", capital(err.why), usage))
+		w.say(fmt.Sprintf("%s.\n\nUsage: `%s`", prose.Sentence(err.Why), usage))
 		if all[i].name == "edit" {
 			w.say("\n\n" + editForm)
 		}
 	default:
 		if ctx.Err() == nil {
-			w.say(capital(plainError(err)) + ".")
+			w.say(prose.Sentence(prose.Error(err)) + ".")
 		}
 	}
 	return acp.StopEndTurn, nil
@@ -107,28 +105,4 @@ func suggestion(name string, all []command) string {
 		}
 	}
 	return "/help lists the commands."
-}
-
-// capital makes a sentence of an error.
-func capital(text string) string {
-	text = strings.TrimSuffix(text, ".")
-	if text == "" {
-		return text
-	}
-	if first, _, _ := strings.Cut(text, " "); strings.ContainsAny(first, "./:\\_") {
-		return text // it begins with a name
-	}
-	return strings.ToUpper(text[:1]) + text[1:]
-}
-
-// code puts text into a block of code that it cannot leave.
-func code(language, text string) string {
-	fence := "```"
-	for strings.Contains(text, fence) {
-		fence += "`"
-	}
-	if !strings.HasSuffix(text, "\n") {
-		text += "\n"
-	}
-	return fence + language + "\n" + text + fence
 }

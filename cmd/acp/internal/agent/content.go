@@ -6,12 +6,13 @@ import (
 	"strings"
 
 	"github.com/goacp/acp"
+	"github.com/goacp/acp/cmd/acp/internal/agent/prose"
 )
 
-// maxToldBlocks bounds how much of a prompt is listed.
+// maxToldBlocks bounds how many blocks of a prompt are listed.
 const maxToldBlocks = 20
 
-// plainAnswer is the answer to a prompt that is no command: what this agent is, and
+// plainAnswer is the answer to a prompt that is not a command: what this agent is, and
 // what it was given.
 func plainAnswer(blocks []acp.ContentBlock) string {
 	var given []string
@@ -23,7 +24,7 @@ func plainAnswer(blocks []acp.ContentBlock) string {
 	var b strings.Builder
 	b.WriteString("I have no language model yet, so I cannot answer that. What I can do are commands: `/read`, `/search`, `/edit`, `/run` and more; `/help` lists them.")
 	if len(given) > 0 {
-		b.WriteString("\n\nBesides the text I was given:\n\n")
+		b.WriteString("\n\nApart from the text, I was given:\n\n")
 		more := len(given) - maxToldBlocks
 		b.WriteString(strings.Join(given[:min(len(given), maxToldBlocks)], "\n"))
 		if more > 0 {
@@ -39,18 +40,18 @@ func given1(b acp.ContentBlock) string {
 	case *acp.TextContent:
 		return ""
 	case *acp.ResourceLink:
-		what := "a link to " + inline(b.URI)
+		what := "a link to " + prose.Inline(b.URI)
 		if b.Name != "" && !strings.HasSuffix(b.URI, b.Name) {
-			what += " named " + inline(b.Name)
+			what += " named " + prose.Inline(b.Name)
 		}
 		return what
 	case *acp.ImageContent:
-		return fmt.Sprintf("an image, %s, %s", inline(b.MIMEType), decoded(b.Data))
+		return fmt.Sprintf("an image, %s, %s", prose.Inline(b.MIMEType), decoded(b.Data))
 	case *acp.AudioContent:
-		return fmt.Sprintf("a recording, %s, %s", inline(b.MIMEType), decoded(b.Data))
+		return fmt.Sprintf("a recording, %s, %s", prose.Inline(b.MIMEType), decoded(b.Data))
 	case *acp.EmbeddedResource:
 		address, kind, bytes := resource(b)
-		return fmt.Sprintf("the contents of %s: %s, %s", inline(address), kind, size(int64(bytes)))
+		return fmt.Sprintf("the contents of %s: %s, %s", prose.Inline(address), kind, prose.Size(int64(bytes)))
 	}
 	return "something that I do not know"
 }
@@ -58,25 +59,16 @@ func given1(b acp.ContentBlock) string {
 // decoded says how many bytes base64 stands for.
 func decoded(data string) string {
 	data = strings.TrimRight(data, "=")
-	return size(int64(base64.RawStdEncoding.DecodedLen(len(data))))
+	return prose.Size(int64(base64.RawStdEncoding.DecodedLen(len(data))))
 }
 
 // resource says what an embedded resource is.
 func resource(b *acp.EmbeddedResource) (address, kind string, bytes int) {
 	switch r := b.Resource.(type) {
 	case *acp.TextResourceContents:
-		return r.URI, fmt.Sprintf("text, %d lines", lineCount(r.Text)), len(r.Text)
+		return r.URI, fmt.Sprintf("text, %d lines", prose.Lines(r.Text)), len(r.Text)
 	case *acp.BlobResourceContents:
 		return r.URI, "bytes", base64.RawStdEncoding.DecodedLen(len(strings.TrimRight(r.Blob, "=")))
 	}
 	return "", "something that I do not know", 0
-}
-
-// lineCount counts the lines of a text; the last one may be unfinished.
-func lineCount(text string) int {
-	n := strings.Count(text, "\n")
-	if text != "" && !strings.HasSuffix(text, "\n") {
-		n++
-	}
-	return n
 }

@@ -12,6 +12,8 @@ import (
 
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acpv2"
+	"github.com/goacp/acp/cmd/acp/internal/agent/prose"
+	"github.com/goacp/acp/cmd/acp/internal/agent/tool"
 )
 
 // Bounds of the demonstrations.
@@ -35,12 +37,12 @@ func runDemo(k *task) error {
 		}
 		n, err := strconv.Atoi(args[1])
 		if err != nil || n < 1 || n > limit {
-			return 0, misusef("%q is no number from 1 to %d", oneLine(args[1], 20), limit)
+			return 0, misusef("%q is no number from 1 to %d", prose.OneLine(args[1], 20), limit)
 		}
 		return n, nil
 	}
 	if len(args) == 2 && what != "flood" && what != "big" {
-		return misusef("nothing may follow %q", oneLine(what, 40))
+		return misusef("nothing may follow %q", prose.OneLine(what, 40))
 	}
 	switch what {
 	case "":
@@ -64,7 +66,7 @@ func runDemo(k *task) error {
 	case "form":
 		return k.demoForm()
 	}
-	return misusef("there is no demonstration %q", oneLine(what, 40))
+	return misusef("there is no demonstration %q", prose.OneLine(what, 40))
 }
 
 // demoFlood sends n small updates as fast as they are taken.
@@ -118,8 +120,8 @@ func (k *task) demoForm() error {
 	if err != nil {
 		return err
 	}
-	head, _ := head(string(text), 50, 8<<10)
-	k.say("You filled in:\n\n" + code("json", head))
+	head, _ := prose.Head(string(text), 50, 8<<10)
+	k.say("You filled in:\n\n" + prose.Code("json", head))
 	return nil
 }
 
@@ -174,7 +176,7 @@ func (k *task) demoPlan(at int) {
 			plan[i].Status = acp.PlanEntryStatusInProgress
 		}
 	}
-	_ = k.send(&acp.PlanUpdate{Plan: &acp.PlanItems{PlanID: demoPlanID, Entries: plan}})
+	k.send(&acp.PlanUpdate{Plan: &acp.PlanItems{PlanID: demoPlanID, Entries: plan}})
 }
 
 // demoPlanID is another than the one of the session's plan. Version 1 has one
@@ -191,46 +193,46 @@ func (k *task) demoThought(string, string) {
 }
 
 func (k *task) demoRead(_, file string) {
-	c := k.call(acp.ToolCall{Name: "demo", Title: "Read greet.go (demonstration)", Kind: acp.ToolKindRead,
+	c := k.out.ToolCall(acp.ToolCall{Name: "demo", Title: "Read greet.go (demonstration)", Kind: acp.ToolKindRead,
 		Locations: []acp.ToolCallLocation{{Path: file, Line: new(uint32(1))}}})
 	data, err := os.ReadFile(file)
 	if err != nil {
-		c.fail(err)
+		tool.Fail(c, err)
 		return
 	}
-	c.text(code("go", string(data)))
-	c.complete()
+	_ = c.Text(prose.Code("go", string(data)))
+	_ = c.Complete()
 }
 
 func (k *task) demoEdit(_, file string) {
-	c := k.call(acp.ToolCall{Name: "demo", Title: "Edit greet.go (demonstration)", Kind: acp.ToolKindEdit, Status: acp.ToolCallStatusPending,
+	c := k.out.ToolCall(acp.ToolCall{Name: "demo", Title: "Edit greet.go (demonstration)", Kind: acp.ToolKindEdit, Status: acp.ToolCallStatusPending,
 		Locations: []acp.ToolCallLocation{{Path: file, Line: new(uint32(5))}}})
 	after := strings.ReplaceAll(demoFile, `"Hello, " + name`, `"Hello, " + name + "!"`)
-	c.change(acp.FileChange{Path: file, Before: demoFile, After: after})
+	_ = c.Change(acp.FileChange{Path: file, Before: demoFile, After: after})
 	if !k.demoPermit(c, acp.Permission{Title: "Change greet.go?", Description: "A demonstration: the file is a temporary one."}) {
 		return
 	}
-	c.status(acp.ToolCallStatusInProgress)
+	_ = c.SetStatus(acp.ToolCallStatusInProgress)
 	if err := os.WriteFile(file, []byte(after), 0o600); err != nil {
-		c.fail(err)
+		tool.Fail(c, err)
 		return
 	}
-	c.complete()
+	_ = c.Complete()
 }
 
 // demoPermit asks, whatever the mode is, and remembers nothing.
-func (k *task) demoPermit(c *call, p acp.Permission) bool {
+func (k *task) demoPermit(c *acp.ToolCallHandle, p acp.Permission) bool {
 	p.Options = acp.DefaultPermissionOptions()
-	d, err := c.h.Ask(p)
+	d, err := c.Ask(p)
 	switch {
 	case k.ctx.Err() != nil:
-		c.status(acp.ToolCallStatusCancelled)
+		_ = c.SetStatus(acp.ToolCallStatusCancelled)
 		return false
 	case err != nil:
-		c.fail(fmt.Errorf("the question could not be asked: %w", err))
+		tool.Fail(c, fmt.Errorf("the question could not be asked: %w", err))
 		return false
 	case !d.Allowed:
-		c.fail(errors.New("not done: you did not allow it"))
+		tool.Fail(c, errors.New("not done: you did not allow it"))
 		return false
 	}
 	return true
@@ -242,18 +244,18 @@ func (k *task) demoTerminal(string, string) {
 		line = `echo ok test 1& echo ok test 2& echo PASS`
 	}
 	dir := k.turn.Session().Cwd()
-	c := k.call(acp.ToolCall{Name: "demo", Title: "Print three lines (demonstration)", Kind: acp.ToolKindExecute, Status: acp.ToolCallStatusPending})
+	c := k.out.ToolCall(acp.ToolCall{Name: "demo", Title: "Print three lines (demonstration)", Kind: acp.ToolKindExecute, Status: acp.ToolCallStatusPending})
 	if !k.demoPermit(c, acp.Permission{Title: "Run this command?", Command: line, Cwd: dir, Description: "A demonstration: it only prints."}) {
 		return
 	}
-	c.status(acp.ToolCallStatusInProgress)
-	if _, err := c.exec(k.ctx, line, dir); err != nil {
+	_ = c.SetStatus(acp.ToolCallStatusInProgress)
+	if _, err := tool.Exec(c, line, dir); err != nil {
 		if k.ctx.Err() == nil {
-			c.fail(err)
+			tool.Fail(c, err)
 		}
 		return
 	}
-	c.complete()
+	_ = c.Complete()
 }
 
 func (k *task) demoKinds(_, file string) {
@@ -271,16 +273,16 @@ func (k *task) demoKinds(_, file string) {
 		{acp.ToolKindSwitchMode, "Switch to another mode", "The mode is what it was.", false},
 		{acp.ToolKindOther, "Do something else", "Nothing was done.", false},
 	} {
-		c := k.call(acp.ToolCall{Name: "demo", Title: d.title + " (only for show)", Kind: d.kind})
+		c := k.out.ToolCall(acp.ToolCall{Name: "demo", Title: d.title + " (only for show)", Kind: d.kind})
 		if d.kind == acp.ToolKindSearch {
-			c.locations([]acp.ToolCallLocation{{Path: file, Line: new(uint32(3))}, {Path: file, Line: new(uint32(4))}})
+			_ = c.SetLocations(acp.ToolCallLocation{Path: file, Line: new(uint32(3))}, acp.ToolCallLocation{Path: file, Line: new(uint32(4))})
 		}
 		if d.fails {
-			c.fail(errors.New(d.text))
+			tool.Fail(c, errors.New(d.text))
 			continue
 		}
-		c.text(d.text)
-		c.complete()
+		_ = c.Text(d.text)
+		_ = c.Complete()
 	}
 }
 
@@ -288,25 +290,25 @@ func (k *task) demoKinds(_, file string) {
 func (k *task) demoSubagent(string, string) {
 	child := acp.SessionID(k.s.nextID("child"))
 	running := acp.Set[acp.StateUpdate](&acp.RunningStateUpdate{})
-	_ = k.send(&acp.SubagentUpdate{
+	k.send(&acp.SubagentUpdate{
 		SessionID: child, Title: acp.Set("Subagent (demonstration)"), Description: acp.Set("It says one sentence."), State: running,
 	})
 	// What a child says is its own conversation: it is not kept with this one.
 	_ = k.turn.Session().Child(child).Say("I am a demonstration of a subagent, and this is all I say.")
-	_ = k.send(&acp.SubagentUpdate{
+	k.send(&acp.SubagentUpdate{
 		SessionID: child, State: acp.Set[acp.StateUpdate](&acp.IdleStateUpdate{StopReason: acp.StopEndTurn}),
 	})
 }
 
 func (k *task) demoEnd(string, string) {
-	_ = k.tell(&acp.Notice{Severity: acp.NoticeSeverityInfo, Title: "A notice", Description: "It is not part of the conversation. It is a demonstration."})
-	_ = k.tell(&acp.UsageUpdate{Used: 12_345, Size: 200_000, Cost: acp.Set(acp.Cost{Amount: 0.01, Currency: "USD"})})
+	k.send(&acp.Notice{Severity: acp.NoticeSeverityInfo, Title: "A notice", Description: "It is not part of the conversation. It is a demonstration."})
+	k.send(&acp.UsageUpdate{Used: 12_345, Size: 200_000, Cost: acp.Set(acp.Cost{Amount: 0.01, Currency: "USD"})})
 	k.say("That was it. The usage that is shown, 12,345 of 200,000 tokens and 0.01 USD, is invented: without a language model nothing is used and nothing costs.")
 	k.s.mu.Lock()
 	plan := k.s.plan
 	k.s.mu.Unlock()
 	k.demoPlan(len(demoSteps))
 	if len(plan) > 0 {
-		_ = k.send(&acp.PlanUpdate{Plan: &acp.PlanItems{PlanID: planID, Entries: plan}})
+		k.send(&acp.PlanUpdate{Plan: &acp.PlanItems{PlanID: tool.PlanID, Entries: plan}})
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/goacp/acp"
+	"github.com/goacp/acp/cmd/acp/internal/agent/prose"
+	"github.com/goacp/acp/cmd/acp/internal/agent/tool"
 )
 
 var modes = []string{modeAsk, modeAutoEdit, modeReadOnly}
@@ -39,7 +41,7 @@ func runMode(k *task) error {
 		return nil
 	}
 	if !slices.Contains(modes, args[0]) {
-		return misusef("there is no mode %q", oneLine(args[0], 40))
+		return misusef("there is no mode %q", prose.OneLine(args[0], 40))
 	}
 	value := &acp.SessionConfigOptionValueID{Value: acp.SessionConfigValueID(args[0])}
 	if err := k.turn.Session().ChangeOption(optionMode, value); err != nil {
@@ -55,7 +57,7 @@ func runMode(k *task) error {
 func (s *session) forgetAnswers() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.answers = map[string]bool{}
+	s.answers = map[tool.About]bool{}
 }
 
 func runSessions(k *task) error {
@@ -67,7 +69,7 @@ func runSessions(k *task) error {
 	where := " of this directory"
 	if len(args) == 1 {
 		if args[0] != "all" {
-			return misusef("it is not clear what %q means here", oneLine(args[0], 40))
+			return misusef("it is not clear what %q means here", prose.OneLine(args[0], 40))
 		}
 		q.Cwd, where = "", ""
 	}
@@ -90,9 +92,9 @@ func runSessions(k *task) error {
 		if i.SessionID == k.turn.Session().ID() {
 			this = " (this one)"
 		}
-		fmt.Fprintf(&b, "- %s%s — `%s`, %s", inline(title), this, i.SessionID, i.UpdatedAt)
+		fmt.Fprintf(&b, "- %s%s — `%s`, %s", prose.Inline(title), this, i.SessionID, i.UpdatedAt)
 		if q.Cwd == "" {
-			fmt.Fprintf(&b, ", %s", inline(i.Cwd))
+			fmt.Fprintf(&b, ", %s", prose.Inline(i.Cwd))
 		}
 		b.WriteByte('\n')
 	}
@@ -103,26 +105,13 @@ func runSessions(k *task) error {
 	return nil
 }
 
-// inline puts text between backquotes that it cannot leave.
-func inline(text string) string {
-	text = oneLine(text, 300)
-	if !strings.Contains(text, "`") {
-		return "`" + text + "`"
-	}
-	fence := "``"
-	for strings.Contains(text, fence) {
-		fence += "`"
-	}
-	return fence + " " + text + " " + fence
-}
-
 func runTitle(k *task) error {
-	title := oneLine(k.rest, maxTitle)
+	title := prose.OneLine(k.rest, maxTitle)
 	if title == "" {
 		if title = k.s.currentTitle(); title == "" {
 			k.say("The session has no title.")
 		} else {
-			k.say("The title is: " + inline(title))
+			k.say("The title is: " + prose.Inline(title))
 		}
 		return nil
 	}
@@ -130,7 +119,7 @@ func runTitle(k *task) error {
 		return err
 	}
 	_ = k.turn.SetTitle(title)
-	k.say("The title is now: " + inline(title))
+	k.say("The title is now: " + prose.Inline(title))
 	return nil
 }
 
@@ -148,21 +137,10 @@ func runUsage(k *task) error {
 	case j == nil:
 		b.WriteString("- Nothing of it could be saved.\n")
 	case k.s.agent.store.dir == "":
-		fmt.Fprintf(&b, "- Kept in memory: %s of at most %s\n", size(j.bytes()), size(maxMemory))
+		fmt.Fprintf(&b, "- Kept in memory: %s of at most %s\n", prose.Size(j.bytes()), prose.Size(maxMemory))
 	default:
-		fmt.Fprintf(&b, "- Saved in %s: %s of at most %s\n", inline(filepath.Join(k.s.agent.store.dir, string(j.id)+suffix)), size(j.bytes()), size(maxJournal))
+		fmt.Fprintf(&b, "- Saved in %s: %s of at most %s\n", prose.Inline(filepath.Join(k.s.agent.store.dir, string(j.id)+suffix)), prose.Size(j.bytes()), prose.Size(maxJournal))
 	}
 	k.say(b.String())
 	return nil
-}
-
-// size writes a number of bytes for people.
-func size(n int64) string {
-	switch {
-	case n >= 1<<20:
-		return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20))
-	case n >= 1<<10:
-		return fmt.Sprintf("%.1f KiB", float64(n)/(1<<10))
-	}
-	return fmt.Sprintf("%d bytes", n)
 }

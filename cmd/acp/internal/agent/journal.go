@@ -14,10 +14,9 @@ import (
 	"github.com/goacp/acp/acpv2"
 )
 
-// A journal is a file of JSON lines to which lines are only ever added, so that
-// a crash can leave no more than one unfinished line, the last. The first line
-// is a header; each of the others is an update of version 2 of the protocol with
-// its time:
+// A journal is a file of JSON lines. Lines are only ever appended, so a crash can leave
+// one unfinished line at most, the last. The first line is a header; each of the others
+// is an update of version 2 of the protocol with its time:
 //
 //	{"acpSession":1,"id":"sess_…","cwd":"/home/me","created":"2006-01-02T15:04:05Z"}
 //	{"at":"2006-01-02T15:04:06.789Z","update":{"sessionUpdate":"user_message",…}}
@@ -25,8 +24,8 @@ import (
 // journalVersion is the version of the format, in the header.
 const journalVersion = 1
 
-// Bounds of a journal. Lines that are longer are skipped when it is read. What
-// does not fit into it is not kept, and the user is informed.
+// Bounds of a journal. Longer lines are skipped when it is read. What does not fit is
+// not kept, and the user is informed.
 const (
 	maxLine    = 64 << 20
 	maxJournal = 256 << 20
@@ -52,7 +51,7 @@ func (h *header) line() ([]byte, error) {
 	return append(data, '\n'), nil
 }
 
-// parseHeader reads the first line. It says what is wrong with it.
+// parseHeader parses the first line.
 func parseHeader(line []byte) (*header, error) {
 	var h header
 	if err := json.Unmarshal(line, &h); err != nil {
@@ -94,9 +93,9 @@ type contents struct {
 	bad    int   // finished lines that could not be read, the header aside
 }
 
-// readJournal calls each for every update of a journal, in order. What follows the
-// last line break was not finished and is left alone; lines that cannot be read
-// are counted. The error is about the header, of reading, or that of each.
+// readJournal calls each with every update of a journal, in order. It ignores what
+// follows the last line break, which was not finished, and counts lines that cannot be
+// read. It fails if the header is not valid, if reading fails, or if each does.
 func readJournal(r io.Reader, each func(acp.SessionUpdate) error) (*contents, error) {
 	in := bufio.NewReaderSize(r, 64<<10)
 	c := new(contents)
@@ -132,8 +131,8 @@ func readJournal(r io.Reader, each func(acp.SessionUpdate) error) (*contents, er
 	return c, nil
 }
 
-// readLine reads a line with its break and tells its length; one that is too long
-// is nil. An unfinished one is [io.EOF].
+// readLine returns a line with its break, and its length. A line that is too long is
+// nil. An unfinished line is [io.EOF].
 func readLine(in *bufio.Reader) (line []byte, n int64, err error) {
 	for {
 		piece, err := in.ReadSlice('\n')
@@ -150,7 +149,7 @@ func readLine(in *bufio.Reader) (line []byte, n int64, err error) {
 	}
 }
 
-// parseEntry reads the line of an update.
+// parseEntry parses the line of an update.
 func parseEntry(line []byte) (acp.SessionUpdate, bool) {
 	var e struct {
 		Update json.RawMessage `json:"update"`
@@ -171,8 +170,8 @@ func parseEntry(line []byte) (acp.SessionUpdate, bool) {
 // maxJoined bounds the text that joined makes one chunk of, in bytes.
 const maxJoined = 1 << 20
 
-// joined returns a function for [readJournal] that joins pieces of one message to
-// longer ones before it passes them on, and one that passes on what is left.
+// joined returns a function for [readJournal] that joins the pieces of a message before
+// it sends them, and one that sends what is left.
 func joined(send func(acp.SessionUpdate) error) (each func(acp.SessionUpdate) error, flush func() error) {
 	var (
 		text    strings.Builder

@@ -12,7 +12,7 @@ import (
 	"github.com/goacp/acp/jsonrpc"
 )
 
-// listed is a session as the list tells it.
+// listed is a session in the list.
 type listed struct {
 	info    acp.SessionInfo
 	updated time.Time

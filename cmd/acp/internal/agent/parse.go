@@ -6,11 +6,13 @@ import (
 	"strconv"
 	"strings"
 	"unicode"
+
+	"github.com/goacp/acp/cmd/acp/internal/agent/prose"
+	"github.com/goacp/acp/cmd/acp/internal/agent/tool"
 )
 
-// splitCommand takes a prompt apart that begins with a slash: the name of the
-// command, and the rest without the space after the name. ok is false for any
-// other prompt, also for one that begins with a path.
+// splitCommand splits a prompt that begins with a slash into the name of the command and
+// the rest. ok is false for any other prompt, and for one that begins with a path.
 func splitCommand(text string) (name, rest string, ok bool) {
 	text, ok = strings.CutPrefix(strings.TrimLeftFunc(text, unicode.IsSpace), "/")
 	if !ok {
@@ -29,7 +31,7 @@ func splitCommand(text string) (name, rest string, ok bool) {
 
 var errQuote = errors.New("a quote is not closed")
 
-// word takes the first word of a text. A word is up to the next space, or in
+// word splits off the first word of a text. A word is up to the next space, or in
 // quotes: in double ones \" \\ \n \t stand for the characters, in single ones
 // nothing does. ok is false if there is none.
 func word(text string) (w, rest string, ok bool, err error) {
@@ -71,7 +73,7 @@ func word(text string) (w, rest string, ok bool, err error) {
 	return "", "", false, errQuote
 }
 
-// words takes a text apart into words, of which it allows limit.
+// words splits a text into at most limit words.
 func words(text string, limit int) ([]string, error) {
 	var all []string
 	for {
@@ -82,13 +84,13 @@ func words(text string, limit int) ([]string, error) {
 		case !ok:
 			return all, nil
 		case len(all) == limit:
-			return nil, fmt.Errorf("there is more than expected: %q", oneLine(w, 60))
+			return nil, fmt.Errorf("there is more than expected: %q", prose.OneLine(w, 60))
 		}
 		all, text = append(all, w), rest
 	}
 }
 
-// lineRange takes the lines off a path: PATH:FROM-TO, PATH:FROM- or PATH:LINE.
+// lineRange splits the lines off a path: PATH:FROM-TO, PATH:FROM- or PATH:LINE.
 // Lines are counted from 1; to is 0 for the end, and from is 0 if there is none.
 func lineRange(arg string) (path string, from, to uint32, err error) {
 	i := strings.LastIndexByte(arg, ':')
@@ -115,9 +117,6 @@ func lineRange(arg string) (path string, from, to uint32, err error) {
 	return arg[:i], uint32(a), uint32(b), nil
 }
 
-// A replacement is one text for another.
-type replacement struct{ old, new string }
-
 // The lines of the multi-line form of /edit.
 const (
 	markOld = "<<<<<<<"
@@ -131,7 +130,7 @@ const editForm = "Write OLD => NEW after the path, or on lines of their own:\n\n
 // replacements reads what follows the path of /edit: OLD => NEW in one line, each
 // as it is or in quotes, or blocks between lines of marks, of which there may be
 // several.
-func replacements(text string) ([]replacement, error) {
+func replacements(text string) ([]tool.Replacement, error) {
 	if strings.HasPrefix(strings.TrimSpace(text), markOld) {
 		return editBlocks(strings.TrimSpace(text))
 	}
@@ -162,12 +161,12 @@ func replacements(text string) ([]replacement, error) {
 	if old == "" {
 		return nil, errors.New("the old text is empty")
 	}
-	return []replacement{{old, text}}, nil
+	return []tool.Replacement{{Old: old, New: text}}, nil
 }
 
-func editBlocks(text string) ([]replacement, error) {
+func editBlocks(text string) ([]tool.Replacement, error) {
 	var (
-		all      []replacement
+		all      []tool.Replacement
 		old, new strings.Builder
 		in       string // the mark that was last
 	)
@@ -178,7 +177,7 @@ func editBlocks(text string) ([]replacement, error) {
 			in = markOld
 		case in == "" && mark == "":
 		case in == "":
-			return nil, fmt.Errorf("%q stands outside of a block", oneLine(mark, 60))
+			return nil, fmt.Errorf("%q stands outside of a block", prose.OneLine(mark, 60))
 		case in == markOld && mark == markMid:
 			in = markMid
 		case in == markOld:
@@ -187,7 +186,7 @@ func editBlocks(text string) ([]replacement, error) {
 			if old.Len() == 0 {
 				return nil, errors.New("the old text is empty")
 			}
-			all = append(all, replacement{old.String(), new.String()})
+			all = append(all, tool.Replacement{Old: old.String(), New: new.String()})
 			old.Reset()
 			new.Reset()
 			in = ""
@@ -199,35 +198,4 @@ func editBlocks(text string) ([]replacement, error) {
 		return nil, fmt.Errorf("the block is not finished by a line %s", markNew)
 	}
 	return all, nil
-}
-
-// apply makes the replacements, one after another. Unless all is set, the old
-// text has to be there once. It returns the new text and the lines, counted from
-// 1, at which the first changes of each begin.
-func apply(text string, rs []replacement, all bool) (string, []uint32, error) {
-	var at []uint32
-	for _, r := range rs {
-		n := strings.Count(text, r.old)
-		i := strings.Index(text, r.old)
-		if n == 0 && strings.HasSuffix(r.old, "\n") && strings.HasSuffix(text, strings.TrimSuffix(r.old, "\n")) {
-			// The last line of the file has no break.
-			r = replacement{strings.TrimSuffix(r.old, "\n"), strings.TrimSuffix(r.new, "\n")}
-			n, i = strings.Count(text, r.old), strings.LastIndex(text, r.old)
-			if n > 1 {
-				n = 1
-				text = text[:i] + r.new
-				at = append(at, uint32(strings.Count(text[:i], "\n")+1))
-				continue
-			}
-		}
-		switch {
-		case n == 0:
-			return "", nil, fmt.Errorf("the old text %q is not in the file", oneLine(r.old, 60))
-		case n > 1 && !all:
-			return "", nil, fmt.Errorf("the old text %q is in the file %d times: give more of what surrounds it, or use /edit! to replace all", oneLine(r.old, 60), n)
-		}
-		at = append(at, uint32(strings.Count(text[:i], "\n")+1))
-		text = strings.ReplaceAll(text, r.old, r.new)
-	}
-	return text, at, nil
 }

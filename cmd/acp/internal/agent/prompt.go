@@ -6,14 +6,15 @@ import (
 	"strings"
 
 	"github.com/goacp/acp"
+	"github.com/goacp/acp/cmd/acp/internal/agent/prose"
 )
 
-// maxToldCommands bounds how many commands are named that are not carried out.
+// maxToldCommands bounds how many of the commands that are left out are named.
 const maxToldCommands = 5
 
-// A wish is what a prompt asks for. Editors put context into text blocks of its
-// own, before or behind what the user has typed, and some send prompts again
-// whose turns were cancelled.
+// A wish is what a prompt asks for. Editors add text blocks with context before or after
+// what the user has typed, and some send a prompt whose turn was cancelled again with the
+// next one.
 type wish struct {
 	text   string   // the block that counts, or "" if there is no text
 	name   string   // of the command it begins with
@@ -22,9 +23,9 @@ type wish struct {
 	others []string // names of the commands in other blocks
 }
 
-// wishOf finds what a prompt asks for: the last of its texts that begins with a
-// command, or else its last text. The first again blocks of text are prompts of
-// before whose turns were cancelled; nothing in them is carried out again.
+// wishOf returns what a prompt asks for: the last of its texts that begins with a command,
+// or else its last text. The first again blocks of text are prompts whose turns were
+// cancelled; commands in them are left out.
 func wishOf(blocks []acp.ContentBlock, again int) wish {
 	var w wish
 	all := promptTexts(blocks)
@@ -63,7 +64,7 @@ func (w wish) leftOut() string {
 	}
 	var names []string
 	for _, name := range w.others[:min(len(w.others), maxToldCommands)] {
-		names = append(names, inline("/"+oneLine(name, 40)))
+		names = append(names, prose.Inline("/"+prose.OneLine(name, 40)))
 	}
 	if more := len(w.others) - maxToldCommands; more > 0 {
 		names = append(names, fmt.Sprintf("and %d more", more))
@@ -109,5 +110,5 @@ func cancelledPrompt(blocks []acp.ContentBlock) cancelled {
 // an editor has put before it.
 func titleOf(w wish) string {
 	line, _, _ := strings.Cut(strings.TrimSpace(w.text), "\n")
-	return oneLine(line, maxTitle)
+	return prose.OneLine(line, maxTitle)
 }

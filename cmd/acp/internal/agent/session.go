@@ -8,9 +8,11 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"unicode"
 
 	"github.com/goacp/acp"
+	"github.com/goacp/acp/acpv2"
+	"github.com/goacp/acp/cmd/acp/internal/agent/prose"
+	"github.com/goacp/acp/cmd/acp/internal/agent/tool"
 )
 
 // A mode says what the agent may do without asking again.
@@ -29,26 +31,27 @@ const (
 // maxTitle bounds titles, in characters.
 const maxTitle = 80
 
-// A session is what the agent knows of one, as the Value of its AgentSession. Its
+// A session is the agent's part of an AgentSession, which holds it as its Value. Its
 // methods may be called from any goroutine.
 type session struct {
 	agent *builtin
 	acp   *acp.AgentSession
-	infix string // keeps ids apart from those of earlier openings
-	done  func() // called when it is closed, perhaps again; nil before it is open
+	infix string // makes ids differ from those of earlier openings
+	done  func() // called when the session is closed, perhaps twice; nil before it is open
 
 	mu      sync.Mutex
 	closed  bool
 	j       *journal // nil until something is kept
-	lost    error    // why something is not kept
-	told    bool     // the user knows of it
+	lost    error    // why nothing more is kept
+	told    bool     // the user has been informed of that
 	ids     int
 	title   string
 	mode    string
 	ignore  bool
-	answers map[string]bool // that were to hold for the rest of the session, by what was asked
+	answers map[tool.About]bool // that were to hold for the rest of the session, by what was asked
 	plan    []acp.PlanEntry
 	turns   int
+	outputs map[acp.TerminalID]*keptOutput // of commands that run
 
 	cancelled cancelled // the prompt before, if its turn was cancelled
 }
@@ -56,7 +59,7 @@ type session struct {
 func newSession(b *builtin, s *acp.AgentSession) *session {
 	return &session{
 		agent: b, acp: s, infix: strings.ToLower(rand.Text()[:6]),
-		mode: modeAsk, ignore: true, answers: map[string]bool{},
+		mode: modeAsk, ignore: true, answers: map[tool.About]bool{},
 	}
 }
 
@@ -90,7 +93,7 @@ func (s *session) values() []acp.SessionConfigOption {
 	}
 }
 
-// optionChanged notes an option and keeps it. A new mode ends what was allowed or
+// optionChanged sets an option and keeps it. A new mode forgets what was allowed or
 // rejected for the rest of the session.
 func (s *session) optionChanged(id acp.SessionConfigID, v acp.SessionConfigOptionValue) {
 	s.mu.Lock()
@@ -99,7 +102,7 @@ func (s *session) optionChanged(id acp.SessionConfigID, v acp.SessionConfigOptio
 	case *acp.SessionConfigOptionValueID:
 		if id == optionMode && s.mode != string(v.Value) {
 			s.mode = string(v.Value)
-			s.answers = map[string]bool{}
+			s.answers = map[tool.About]bool{}
 		}
 	case *acp.SessionConfigOptionValueBoolean:
 		if id == optionIgnore {
@@ -139,7 +142,7 @@ func (s *session) nextID(kind string) string {
 	return fmt.Sprintf("%s_%s%d", kind, s.infix, s.ids)
 }
 
-// ensure makes the journal when there is something to keep, and begins it with the options. The caller
+// ensure creates the journal when there is something to keep, and begins it with the options. The caller
 // holds mu.
 func (s *session) ensure() error {
 	if s.j != nil || s.lost != nil {
@@ -221,11 +224,11 @@ func (s *session) close() error {
 	return err
 }
 
-// load brings a session back that was saved.
+// load restores a session that was saved.
 func (s *session) load() error {
 	st := newState(s)
 	if !s.agent.store.exists(s.acp.ID()) && s.agent.store.readBlank(s.acp.ID(), st.see) {
-		return nil // the journal is made when there is something to keep
+		return nil // the journal is created when there is something to keep
 	}
 	j, c, err := s.agent.store.open(s.acp.ID(), st.see)
 	if err != nil {
@@ -261,13 +264,12 @@ func (s *session) fork(from acp.SessionID) error {
 	st.settle()
 	title := s.title
 	if title != "" {
-		title = oneLine(title+" (fork)", maxTitle)
+		title = prose.OneLine(title+" (fork)", maxTitle)
 	}
 	return s.setTitle(title)
 }
 
-// replay sends what was kept of the session. What concerned only the moment was not kept, or is sent
-// again by others.
+// replay sends what was kept of the session, except the options and the title, which begin sends.
 func (s *session) replay() error {
 	s.mu.Lock()
 	j := s.j
@@ -292,7 +294,7 @@ func (s *session) replay() error {
 	return flush()
 }
 
-// state makes the state of a session from its journal.
+// A state restores the state of a session from its journal.
 type state struct {
 	s         *session
 	open      []acp.ToolCallID // calls that have not ended
@@ -301,7 +303,7 @@ type state struct {
 
 func newState(s *session) *state { return &state{s: s} }
 
-// see takes an update into account. It never fails.
+// see applies an update. It never fails.
 func (st *state) see(u acp.SessionUpdate) error {
 	s := st.s
 	s.mu.Lock()
@@ -311,10 +313,10 @@ func (st *state) see(u acp.SessionUpdate) error {
 		s.turns++
 	case *acp.SessionInfoUpdate:
 		if title, ok := u.Title.Get(); ok {
-			s.title = oneLine(title, maxTitle)
+			s.title = prose.OneLine(title, maxTitle)
 		}
 	case *acp.PlanUpdate:
-		if items, ok := u.Plan.(*acp.PlanItems); ok && items.PlanID == planID {
+		if items, ok := u.Plan.(*acp.PlanItems); ok && items.PlanID == tool.PlanID {
 			s.plan = items.Entries
 		}
 	case *acp.ConfigOptionUpdate:
@@ -344,13 +346,19 @@ func (st *state) see(u acp.SessionUpdate) error {
 	return nil
 }
 
-// settle ends what ran when the program did.
+// settle ends the calls and commands that ran when the program was killed.
 func (st *state) settle() {
 	for _, id := range st.terminals {
-		st.s.keep(&acp.TerminalUpdate{TerminalID: id, ExitStatus: acp.Set(acp.TerminalExitStatus{Signal: "KILL"})})
+		st.s.keep(&acp.TerminalUpdate{
+			TerminalID: id, ExitStatus: acp.Set(acp.TerminalExitStatus{Signal: "KILL"}),
+			Capabilities: acp.Clear[acpv2.TerminalCapabilities](),
+		})
 	}
 	for _, id := range st.open {
-		st.s.keep(&acp.ToolCallUpdate{ToolCallID: id, Status: acp.Set(acp.ToolCallStatus(acp.ToolCallStatusCancelled))})
+		st.s.keep(&acp.ToolCallUpdate{
+			ToolCallID: id, Status: acp.Set(acp.ToolCallStatus(acp.ToolCallStatusCancelled)),
+			Capabilities: acp.Clear[acpv2.ToolCallCapabilities](),
+		})
 	}
 }
 
@@ -358,28 +366,15 @@ func ended(s acp.ToolCallStatus) bool {
 	return s == acp.ToolCallStatusCompleted || s == acp.ToolCallStatusFailed || s == acp.ToolCallStatusCancelled
 }
 
-// oneLine makes one line of a text, of limit characters at most and without
-// characters that cannot be seen.
-func oneLine(text string, limit int) string {
-	text = strings.Join(strings.FieldsFunc(strings.ToValidUTF8(text, "\uFFFD"), func(r rune) bool {
-		return unicode.IsSpace(r) || !unicode.IsGraphic(r)
-	}), " ")
-	if r := []rune(text); len(r) > limit {
-		text = string(r[:limit-1]) + "…"
-	}
-	return text
-}
-
 // prompt is a turn.
 func (b *builtin) prompt(ctx context.Context, t *acp.Turn) (acp.StopReason, error) {
 	s := sessionOf(t.Session())
-	w := &scribe{s: s, out: t.Output, ctx: ctx, open: map[acp.ToolCallID]bool{}}
+	w := &scribe{s: s, out: t.Output, ctx: ctx}
 	s.mu.Lock()
 	first := s.turns == 0 && s.title == ""
 	s.turns++
 	again := s.cancelled.again(t.Blocks())
 	s.mu.Unlock()
-	s.keep(&acp.UserMessage{MessageID: t.PromptID(), Content: acp.Set(t.Blocks())})
 	ask := wishOf(t.Blocks(), again)
 	if first {
 		if title := titleOf(ask); title != "" {
@@ -388,7 +383,6 @@ func (b *builtin) prompt(ctx context.Context, t *acp.Turn) (acp.StopReason, erro
 		}
 	}
 	stop, err := b.answer(ctx, t, w, ask)
-	w.finish(ctx.Err() != nil)
 	s.mu.Lock()
 	s.cancelled = nil
 	if ctx.Err() != nil {
@@ -404,7 +398,7 @@ func (b *builtin) prompt(ctx context.Context, t *acp.Turn) (acp.StopReason, erro
 	return stop, err
 }
 
-// tellLost says once that the session is not kept.
+// tellLost informs the user, once, that the session is not kept.
 func (s *session) tellLost(t *acp.Turn, err error) {
 	s.mu.Lock()
 	told := s.told
@@ -412,6 +406,6 @@ func (s *session) tellLost(t *acp.Turn, err error) {
 	s.mu.Unlock()
 	if !told && !errors.Is(err, acp.ErrSessionClosed) {
 		t.EndMessage()
-		_ = t.Say("This session cannot be saved: " + oneLine(err.Error(), 300) + ". What is said from here on is lost when it is closed.")
+		_ = t.Say("This session cannot be saved: " + prose.OneLine(err.Error(), 300) + ". What is said from here on is lost when it is closed.")
 	}
 }

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/goacp/acp"
+	"github.com/goacp/acp/cmd/acp/internal/agent/prose"
+	"github.com/goacp/acp/cmd/acp/internal/filelock"
 )
 
 // Bounds of the store.
@@ -63,7 +65,7 @@ func busyError(id acp.SessionID) error {
 // unreadable says that what was kept of a session is broken, or out of reach.
 func unreadable(id acp.SessionID, err error) error {
 	return &acp.Failure{
-		Message: "session " + string(id) + " cannot be read: " + oneLine(err.Error(), 300),
+		Message: "session " + string(id) + " cannot be read: " + prose.OneLine(err.Error(), 300),
 		Reason:  "session_unreadable", Scope: "session",
 	}
 }
@@ -117,7 +119,7 @@ func (s *store) create(h *header) (*journal, error) {
 		return nil, err
 	}
 	j := &journal{store: s, id: h.ID, file: f, size: int64(len(line))}
-	ok, err := tryLock(f)
+	ok, err := takeLock(f)
 	if err == nil && !ok {
 		err = busyError(h.ID)
 	}
@@ -134,6 +136,17 @@ func (s *store) create(h *header) (*journal, error) {
 	return j, nil
 }
 
+// takeLock takes the lock of a journal, which ends with the file. It reports false while
+// somebody else has it, in this program or another. Where there are no locks two programs
+// can write to a session at once.
+func takeLock(f *os.File) (bool, error) {
+	ok, err := filelock.TryLock(f, true)
+	if errors.Is(err, errors.ErrUnsupported) {
+		return true, nil
+	}
+	return ok, err
+}
+
 func (s *store) createInMemory(id acp.SessionID, line []byte) (*journal, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -148,7 +161,7 @@ func (s *store) createInMemory(id acp.SessionID, line []byte) (*journal, error) 
 	return &journal{store: s, id: id, mem: m, size: int64(len(line))}, nil
 }
 
-// forgetOldest makes room by dropping the session that was left alone longest.
+// forgetOldest makes room: it drops the closed session that was changed least recently.
 func (s *store) forgetOldest() {
 	var oldest acp.SessionID
 	for id, m := range s.mem {
@@ -182,7 +195,7 @@ func (s *store) open(id acp.SessionID, each func(acp.SessionUpdate) error) (*jou
 	return nil, nil, unreadable(id, err)
 }
 
-// lock opens a journal. One that is being closed is waited for.
+// lock opens a journal. It waits for one that is being closed.
 func (s *store) lock(id acp.SessionID) (*journal, error) {
 	for end := time.Now().Add(lockPatience); ; time.Sleep(20 * time.Millisecond) {
 		j, err := s.tryOpen(id)
@@ -217,7 +230,7 @@ func (s *store) tryOpen(id acp.SessionID) (*journal, error) {
 	if err != nil {
 		return nil, err
 	}
-	ok, err := tryLock(f)
+	ok, err := takeLock(f)
 	if err == nil && ok {
 		// It may have been deleted between the two.
 		var here, there fs.FileInfo
@@ -235,7 +248,7 @@ func (s *store) tryOpen(id acp.SessionID) (*journal, error) {
 	return nil, err
 }
 
-// openRegular opens a file that is one: others may never end.
+// openRegular opens a regular file. Reading anything else might never end.
 func openRegular(path string, flags int) (*os.File, error) {
 	info, err := os.Lstat(path)
 	if err != nil {
@@ -278,8 +291,8 @@ func (j *journal) truncate(size int64) error {
 	return j.file.Truncate(size)
 }
 
-// add adds an update. Its first failure is kept: from then on nothing is added, so
-// that what is kept has no gaps.
+// add appends an update. After a failure nothing more is appended, so that the journal
+// has no gaps; add then returns the first failure.
 func (j *journal) add(u acp.SessionUpdate) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -317,14 +330,14 @@ func (j *journal) write(line []byte) error {
 	}
 	n, err := j.file.Write(line)
 	if err != nil && n > 0 {
-		_ = j.file.Truncate(j.size) // lest the line stays unfinished; reading copes if it does
+		_ = j.file.Truncate(j.size) // or else the line stays unfinished, which readers can handle
 		return err
 	}
 	j.size += int64(n)
 	return err
 }
 
-// sync makes sure that what was added survives a loss of power.
+// sync writes to disk what was appended, so that it survives a loss of power.
 func (j *journal) sync() error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -341,7 +354,7 @@ func (j *journal) bytes() int64 {
 	return j.size
 }
 
-// close ends the lock. Nothing can be added any more.
+// close releases the lock. Nothing can be appended afterwards.
 func (j *journal) close() error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -371,7 +384,7 @@ func (j *journal) setTitle(title string) error {
 	return writeAtomically(strings.TrimSuffix(j.store.path(j.id), suffix)+titleSuffix, []byte(title))
 }
 
-// remove deletes a session that nobody has open.
+// remove deletes a session that is not open.
 func (s *store) remove(id acp.SessionID) error {
 	if !validID(id) {
 		return acp.SessionNotFound(id)
@@ -541,7 +554,7 @@ func (s *store) readTitle(id acp.SessionID) string {
 	if err != nil {
 		return ""
 	}
-	return oneLine(string(title), maxTitle)
+	return prose.OneLine(string(title), maxTitle)
 }
 
 // writeAtomically replaces a file by one with other contents.

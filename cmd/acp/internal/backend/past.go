@@ -137,10 +137,10 @@ func (s *Session) mergeSession(now *transcript.Session) {
 	was := p.session
 	p.session = now
 	if now.ConfigOptions != nil && !sameList(now.ConfigOptions, was.ConfigOptions) {
-		s.put(&acp.ConfigOptionUpdate{ConfigOptions: now.ConfigOptions})
+		s.put(now.Update(transcript.FieldConfigOptions))
 	}
 	if now.Commands != nil && !sameList(now.Commands, was.Commands) {
-		s.put(&acp.AvailableCommandsUpdate{AvailableCommands: now.Commands})
+		s.put(now.Update(transcript.FieldCommands))
 	}
 	s.mu.Lock()
 	title := ""
@@ -157,16 +157,8 @@ func (s *Session) mergeSession(now *transcript.Session) {
 		s.put(info)
 	}
 	if u := now.Usage; u != nil && u != was.Usage {
-		s.put(usageUpdate(u))
+		s.put(now.Update(transcript.FieldUsage))
 	}
-}
-
-func usageUpdate(u *transcript.Usage) acp.SessionUpdate {
-	usage := &acpv2.UsageUpdate{Used: u.Used, Size: u.Size, Meta: u.Meta}
-	if u.Cost != nil {
-		usage.Cost = acpv2.Set(*u.Cost)
-	}
-	return usage
 }
 
 // endChildren ends the history of the sessions of subagents that work for a session: once the user has

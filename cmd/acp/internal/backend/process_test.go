@@ -12,7 +12,6 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -27,6 +26,7 @@ import (
 	"github.com/goacp/acp/cmd/acp/internal/roster"
 	"github.com/goacp/acp/cmd/acp/internal/store"
 	"github.com/goacp/acp/cmd/acp/internal/test/replay"
+	"github.com/goacp/acp/internal/leaktest"
 	"github.com/goacp/acp/transcript"
 )
 
@@ -45,17 +45,7 @@ func TestMain(m *testing.M) {
 		beAgent(r)
 		return
 	}
-	before := runtime.NumGoroutine()
-	code := m.Run()
-	for deadline := time.Now().Add(time.Minute); runtime.NumGoroutine() > before && code == 0; time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			buf := make([]byte, 1<<20)
-			_, _ = os.Stderr.Write(buf[:runtime.Stack(buf, true)])
-			_, _ = os.Stderr.WriteString("goroutines are left\n")
-			code = 1
-		}
-	}
-	os.Exit(code)
+	leaktest.Main(m)
 }
 
 // beAgent is an agent as the words say: v1 or v2, and what it does.

@@ -98,7 +98,7 @@ func (s *Session) takeOver(now *transcript.Snapshot) {
 	}
 	is := now.Session()
 	if is.Commands != nil {
-		put(&acp.AvailableCommandsUpdate{AvailableCommands: is.Commands})
+		put(is.Update(transcript.FieldCommands))
 	}
 	s.mu.Lock()
 	isNew := s.title == "" && is.Title != ""
@@ -114,7 +114,7 @@ func (s *Session) takeOver(now *transcript.Snapshot) {
 		put(info)
 	}
 	if is.Usage != nil {
-		put(usageUpdate(is.Usage))
+		put(is.Update(transcript.FieldUsage))
 	}
 }
 

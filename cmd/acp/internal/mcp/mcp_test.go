@@ -4,13 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"flag"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -21,6 +19,7 @@ import (
 
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/cmd/acp/internal/config"
+	"github.com/goacp/acp/internal/leaktest"
 )
 
 // role makes the test binary something else.
@@ -43,22 +42,7 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
-	flag.Parse()
-	if f := flag.Lookup("test.fuzz"); f != nil && f.Value.String() != "" {
-		os.Exit(m.Run()) // fuzzing has goroutines of its own
-	}
-	before := runtime.NumGoroutine()
-	code := m.Run()
-	http.DefaultTransport.(*http.Transport).CloseIdleConnections()
-	for deadline := time.Now().Add(time.Minute); runtime.NumGoroutine() > before && code == 0; time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			buf := make([]byte, 1<<20)
-			_, _ = os.Stderr.Write(buf[:runtime.Stack(buf, true)])
-			_, _ = os.Stderr.WriteString("goroutines are left\n")
-			code = 1
-		}
-	}
-	os.Exit(code)
+	leaktest.Main(m, http.DefaultTransport.(*http.Transport).CloseIdleConnections)
 }
 
 type echoArgs struct {

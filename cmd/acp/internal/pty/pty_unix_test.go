@@ -19,6 +19,7 @@ import (
 	"github.com/creack/pty"
 
 	"github.com/goacp/acp/acphost"
+	"github.com/goacp/acp/internal/leaktest"
 )
 
 // holder makes the test binary hold a terminal until it is killed.
@@ -29,7 +30,7 @@ func TestMain(m *testing.M) {
 		hold(script)
 		return
 	}
-	os.Exit(m.Run())
+	leaktest.Main(m)
 }
 
 func hold(script string) {

@@ -19,6 +19,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/goacp/acp/internal/leaktest"
 )
 
 // childEnv has the directory of the store for a copy of the test program that only writes to it.
@@ -38,7 +40,7 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
-	os.Exit(m.Run())
+	leaktest.Main(m)
 }
 
 // writeForEver appends events and says what was written last.

@@ -21,6 +21,7 @@ import (
 	"github.com/goacp/acp/acpv2"
 	"github.com/goacp/acp/cmd/acp/internal/app"
 	"github.com/goacp/acp/cmd/acp/internal/exitcode"
+	"github.com/goacp/acp/internal/leaktest"
 	"github.com/goacp/acp/jsonrpc"
 )
 
@@ -32,7 +33,7 @@ func TestMain(m *testing.M) {
 		fake(mode)
 		return
 	}
-	os.Exit(m.Run())
+	leaktest.Main(m)
 }
 
 // fake is an agent in another process.

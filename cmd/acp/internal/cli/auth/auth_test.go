@@ -14,6 +14,7 @@ import (
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/cmd/acp/internal/app"
 	"github.com/goacp/acp/cmd/acp/internal/exitcode"
+	"github.com/goacp/acp/internal/leaktest"
 	"github.com/goacp/acp/jsonrpc"
 )
 
@@ -26,7 +27,7 @@ var openBrowser func(context.Context, *acp.AgentConn, acp.AuthMethodID) error
 func TestMain(m *testing.M) {
 	words := os.Getenv(role)
 	if words == "" {
-		os.Exit(m.Run())
+		leaktest.Main(m)
 	}
 	loggedIn := false
 	a := acp.Agent{

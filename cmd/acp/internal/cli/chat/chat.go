@@ -14,7 +14,6 @@ import (
 	"github.com/goacp/acp/cmd/acp/internal/app"
 	"github.com/goacp/acp/cmd/acp/internal/exitcode"
 	"github.com/goacp/acp/cmd/acp/internal/roster"
-	"github.com/goacp/acp/cmd/acp/internal/store"
 	"github.com/goacp/acp/cmd/acp/internal/ui/plain"
 	"github.com/goacp/acp/cmd/acp/internal/ui/tui"
 )
@@ -112,7 +111,10 @@ func Run(ctx context.Context, o *Options) error {
 	if err != nil {
 		return err
 	}
-	id, err := o.session(ctx, agent)
+	var id acp.SessionID // none for a new session
+	if o.Session != "" || o.Continue {
+		id, err = a.Earlier(ctx, agent, o.Session)
+	}
 	if err != nil {
 		return err
 	}
@@ -128,40 +130,4 @@ func (o *Options) agent() (roster.Agent, error) {
 		agent.Title = o.Command[0]
 	}
 	return agent, err
-}
-
-// session returns the session to continue, or "" for a new one.
-func (o *Options) session(ctx context.Context, agent roster.Agent) (acp.SessionID, error) {
-	if o.Session == "" && !o.Continue {
-		return "", nil
-	}
-	s, err := o.App.Store(ctx)
-	if err != nil {
-		return "", err
-	}
-	if s == nil {
-		if o.Continue {
-			return "", exitcode.Errorf(exitcode.Usage, "--continue: conversations are not stored, so there is no latest one; use --session ID")
-		}
-		return acp.SessionID(o.Session), nil
-	}
-	if o.Continue {
-		found, err := s.List(ctx, store.Query{Agent: agent.Name, Cwd: o.App.Cwd, Limit: 1})
-		if err != nil {
-			return "", fmt.Errorf("looking for the latest session: %w", err)
-		}
-		if len(found) == 0 {
-			return "", fmt.Errorf("there is no session with %s in %s to continue", agent.Name, o.App.Cwd)
-		}
-		return acp.SessionID(found[0].Conversation), nil
-	}
-	found, err := s.Find(ctx, agent.Name, o.Session)
-	switch {
-	case err == nil:
-		return acp.SessionID(found.Conversation), nil
-	case errors.Is(err, store.ErrNotFound):
-		// The agent may still know it.
-		return acp.SessionID(o.Session), nil
-	}
-	return "", fmt.Errorf("session %s: %w", o.Session, err)
 }

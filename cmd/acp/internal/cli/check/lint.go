@@ -93,7 +93,8 @@ func (o *Options) lint(ctx context.Context) (*conformance.Report, error) {
 
 // checkFile checks one recording, which may contain several connections.
 func (l *linter) checkFile(ctx context.Context, name string) error {
-	f, err := file.Open(ctx, l.o.App, name)
+	a := l.o.App
+	f, err := file.Open(ctx, file.Console{Dir: a.Cwd, In: a.In, Err: a.Err, Terminal: a.ErrTerminal}, name)
 	if err != nil {
 		return err
 	}

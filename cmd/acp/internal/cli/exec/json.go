@@ -5,7 +5,6 @@ import (
 	"encoding/base64"
 	"encoding/json"
 
-	"github.com/goacp/acp/acpv2"
 	"github.com/goacp/acp/cmd/acp/internal/safetext"
 	"github.com/goacp/acp/transcript"
 )
@@ -119,97 +118,6 @@ func appendLine(dst []byte, v any) ([]byte, error) {
 	return append(dst, safetext.JSON(b.Bytes())...), nil
 }
 
-// entryForm returns an entry in the JSON form that package transcript uses for the entries of a
-// whole transcript.
-func entryForm(e transcript.Entry) (json.RawMessage, error) {
-	form := struct {
-		Kind        string                         `json:"kind"`
-		Update      json.RawMessage                `json:"update,omitempty"`
-		Removed     bool                           `json:"removed,omitempty"`
-		Text        string                         `json:"text,omitempty"`
-		Skipped     uint64                         `json:"skipped,omitempty"`
-		Title       string                         `json:"title,omitempty"`
-		Description string                         `json:"description,omitempty"`
-		Subject     acpv2.RequestPermissionSubject `json:"subject,omitempty"`
-		Options     []acpv2.PermissionOption       `json:"options,omitempty"`
-		Meta        json.RawMessage                `json:"_meta,omitempty"`
-		Outcome     acpv2.RequestPermissionOutcome `json:"outcome,omitempty"`
-		StopReason  string                         `json:"stopReason,omitempty"`
-		By          string                         `json:"by,omitempty"`
-		Said        string                         `json:"said,omitempty"`
-		Error       string                         `json:"error,omitempty"`
-		Others      int                            `json:"others,omitempty"`
-		Dropped     int64                          `json:"dropped,omitempty"`
-	}{Kind: string(e.EntryKind()), Dropped: e.Dropped()}
-	var err error
-	if u := e.Update(); u != nil {
-		if form.Update, err = u.AppendJSON(nil); err != nil {
-			return nil, err
-		}
-	}
-	switch e := e.(type) {
-	case *transcript.Plan:
-		form.Removed = e.Removed
-	case *transcript.Terminal:
-		form.Text, form.Skipped = e.Plain(), e.Skipped
-	case *transcript.Permission:
-		form.Title, form.Description, form.Subject = e.Title, e.Description, e.Subject
-		form.Options, form.Meta, form.Outcome = e.Options, e.Meta, e.Outcome
-	case *transcript.TurnEnd:
-		form.StopReason, form.By, form.Said, form.Error, form.Others = string(e.StopReason), string(e.By), e.Said, e.Error, e.Others
-	}
-	return marshal(form)
-}
-
-// fieldForm returns the current value of a field of the session, in the form of the update that
-// sets
-// it, or nil if it has no value.
-func fieldForm(s *transcript.Session, field transcript.Field) (json.RawMessage, error) {
-	var u acpv2.SessionUpdate
-	switch field {
-	case transcript.FieldState:
-		if state := s.State.Update(); state != nil {
-			u = state
-		}
-	case transcript.FieldUsage:
-		if s.Usage != nil {
-			usage := &acpv2.UsageUpdate{Used: s.Usage.Used, Size: s.Usage.Size, Meta: s.Usage.Meta}
-			if s.Usage.Cost != nil {
-				usage.Cost = acpv2.Set(*s.Usage.Cost)
-			}
-			u = usage
-		}
-	case transcript.FieldConfigOptions:
-		u = &acpv2.ConfigOptionUpdate{ConfigOptions: s.ConfigOptions}
-	case transcript.FieldCommands:
-		u = &acpv2.AvailableCommandsUpdate{AvailableCommands: s.Commands}
-	case transcript.FieldInfo:
-		info := &acpv2.SessionInfoUpdate{Meta: s.Meta}
-		if s.Title != "" {
-			info.Title = acpv2.Set(s.Title)
-		}
-		if s.UpdatedAt != "" {
-			info.UpdatedAt = acpv2.Set(s.UpdatedAt)
-		}
-		u = info
-	}
-	if u == nil {
-		return nil, nil
-	}
-	return u.AppendJSON(nil)
-}
-
-// marshal is json.Marshal without the escaping of <, > and &, which is meant for HTML.
-func marshal(v any) (json.RawMessage, error) {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
-		return nil, err
-	}
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
-}
-
 // A lines turns the changes of one session into update lines. All changes of one entry in a batch
 // become one line, so that a reader can rebuild the entries: created and updated carry the whole
 // entry, appended carries what is added at its end.
@@ -240,9 +148,11 @@ func (l *lines) appendBatch(dst []byte, snap *transcript.Snapshot, changes []tra
 	done := map[uint64]bool{}
 	for i, ch := range changes {
 		if ch.Op == transcript.OpSession {
-			value, err := fieldForm(snap.Session(), ch.Field)
-			if err != nil {
-				return dst, err
+			var value []byte
+			if u := snap.Session().Update(ch.Field); u != nil {
+				if value, err = u.AppendJSON(nil); err != nil {
+					return dst, err
+				}
 			}
 			if dst, err = appendLine(dst, updateLine{
 				Type: "update", Session: l.session, Op: string(ch.Op), Field: string(ch.Field), Value: value, Trimmed: ch.Trimmed,
@@ -306,7 +216,7 @@ func (l *lines) follows(t *transcript.Terminal) bool {
 
 // appendEntry appends the line that carries a whole entry.
 func (l *lines) appendEntry(dst []byte, e transcript.Entry, op string, trimmed bool) ([]byte, error) {
-	form, err := entryForm(e)
+	form, err := transcript.AppendEntry(nil, e)
 	if err != nil {
 		return dst, err
 	}

@@ -9,11 +9,11 @@ import (
 
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acpv2"
+	"github.com/goacp/acp/cmd/acp/internal/app"
 	"github.com/goacp/acp/cmd/acp/internal/backend"
 	"github.com/goacp/acp/cmd/acp/internal/exitcode"
 	"github.com/goacp/acp/cmd/acp/internal/roster"
 	"github.com/goacp/acp/cmd/acp/internal/safetext"
-	"github.com/goacp/acp/cmd/acp/internal/store"
 	"github.com/goacp/acp/jsonrpc"
 )
 
@@ -169,35 +169,12 @@ func (o *Options) sessionToContinue(ctx context.Context, agent roster.Agent) (ac
 	if o.Session == "" && !o.Continue {
 		return "", nil
 	}
-	kept, err := o.App.Store(ctx)
-	if err != nil {
-		return "", err
-	}
-	if o.Session != "" {
-		if kept == nil {
-			return acp.SessionID(o.Session), nil
-		}
-		found, err := kept.Find(ctx, agent.Name, o.Session)
-		switch {
-		case err == nil:
-			return acp.SessionID(found.Conversation), nil
-		case errors.Is(err, store.ErrNotFound):
-			return acp.SessionID(o.Session), nil // the agent may still know it
-		}
-		return "", exitcode.Errorf(exitcode.Usage, "--session %s: %w", o.Session, err)
-	}
-	if kept == nil {
-		return "", exitcode.Errorf(exitcode.Usage, "--continue: conversations are not stored, so there is no latest one; use --session ID")
-	}
-	list, err := kept.List(ctx, store.Query{Agent: agent.Name, Cwd: o.App.Cwd, Limit: 1})
-	if err != nil {
-		return "", fmt.Errorf("looking for the latest session: %w", err)
-	}
-	if len(list) == 0 {
+	id, err := o.App.Earlier(ctx, agent, o.Session)
+	if errors.Is(err, app.ErrNoEarlier) {
 		if o.OrNew {
 			return "", nil
 		}
-		return "", fmt.Errorf("there is no session with %s in %s to continue; --or-new starts one", agent.Name, o.App.Cwd)
+		err = fmt.Errorf("%w; --or-new starts one", err)
 	}
-	return acp.SessionID(list[0].Conversation), nil
+	return id, err
 }

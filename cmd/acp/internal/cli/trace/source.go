@@ -9,7 +9,8 @@ import (
 
 // open opens a recording, which the caller must close.
 func (o *Options) open(ctx context.Context, name string) (*file.File, error) {
-	f, err := file.Open(ctx, o.App, name)
+	a := o.App
+	f, err := file.Open(ctx, file.Console{Dir: a.Cwd, In: a.In, Err: a.Err, Terminal: a.ErrTerminal}, name)
 	if err != nil {
 		return nil, err
 	}

@@ -18,6 +18,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/goacp/acp/internal/leaktest"
 )
 
 // limit is how long anything may take in the browser. It only ends tests that fail.
@@ -49,11 +51,11 @@ var browser struct {
 }
 
 func TestMain(m *testing.M) {
-	code := m.Run()
-	if browser.c != nil {
-		browser.c.close()
-	}
-	os.Exit(code)
+	leaktest.Main(m, func() {
+		if browser.c != nil {
+			browser.c.close()
+		}
+	})
 }
 
 // find returns the program, or "".

@@ -7,7 +7,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -20,35 +19,13 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/goacp/acp/internal/leaktest"
 	"github.com/goacp/acp/internal/process"
 	"github.com/goacp/acp/trace"
 )
 
 func TestMain(m *testing.M) {
-	code := m.Run()
-	if left := leaked(); left != "" && code == 0 {
-		fmt.Fprintln(os.Stderr, "goroutines left behind:\n"+left)
-		code = 1
-	}
-	os.Exit(code)
-}
-
-// leaked returns the stacks of goroutines of this package that are still there after having had
-// every chance to end.
-func leaked() string {
-	var left string
-	for end := time.Now().Add(time.Minute); ; runtime.Gosched() {
-		buf := make([]byte, 4<<20)
-		left = ""
-		for _, g := range strings.Split(string(buf[:runtime.Stack(buf, true)]), "\n\n") {
-			if strings.Contains(g, "internal/tap.") && !strings.Contains(g, "TestMain(") {
-				left += g + "\n\n"
-			}
-		}
-		if left == "" || time.Now().After(end) {
-			return left
-		}
-	}
+	leaktest.Main(m)
 }
 
 // An editor is the other end of a tap that runs.

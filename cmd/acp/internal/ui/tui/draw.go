@@ -12,6 +12,7 @@ import (
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acpv2"
 	"github.com/goacp/acp/cmd/acp/internal/exitcode"
+	"github.com/goacp/acp/cmd/acp/internal/roster"
 	"github.com/goacp/acp/cmd/acp/internal/ui/tui/view"
 )
 
@@ -221,7 +222,7 @@ func (m *model) deathLines() []string {
 	}
 	// Wrong usage is no matter of the agent, and some errors say it themselves.
 	if m.talk == nil && exitcode.Of(m.why) != exitcode.Usage && (m.why == nil || !strings.Contains(m.why.Error(), "acp agents doctor")) {
-		for _, l := range wrap("acp agents doctor "+one(shellWord(m.opt.Agent.Reference()))+" looks for the cause", m.w-2) {
+		for _, l := range wrap("acp agents doctor "+one(roster.Quote(m.opt.Agent.Reference()))+" looks for the cause", m.w-2) {
 			lines = append(lines, m.st.dim.Render("  "+l))
 		}
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/goacp/acp/cmd/acp/internal/backend"
 	"github.com/goacp/acp/cmd/acp/internal/config"
 	"github.com/goacp/acp/cmd/acp/internal/roster"
+	"github.com/goacp/acp/internal/leaktest"
 	"github.com/goacp/acp/jsonrpc"
 )
 
@@ -31,7 +32,7 @@ func TestMain(m *testing.M) {
 		os.Exit(serveLogin(file))
 	}
 	if os.Getenv(asChat) == "" {
-		os.Exit(m.Run())
+		leaktest.Main(m)
 	}
 	cwd, err := os.Getwd()
 	if err != nil {

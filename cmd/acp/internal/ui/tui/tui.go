@@ -260,5 +260,5 @@ func (m *model) farewell() {
 		fmt.Fprintf(m.opt.Out, "When the screen was closed not all was written: %s\n", m.unsaved)
 	}
 	fmt.Fprintf(m.opt.Out, "To go on with this conversation: acp chat %s --session %s\n",
-		one(shellWord(m.opt.Agent.Name)), one(shellWord(string(m.talk.ID()))))
+		one(roster.Quote(m.opt.Agent.Name)), one(roster.Quote(string(m.talk.ID()))))
 }

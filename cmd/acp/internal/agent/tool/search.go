@@ -1,7 +1,8 @@
-package agent
+package tool
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -10,81 +11,87 @@ import (
 	"unicode/utf8"
 
 	"github.com/goacp/acp"
-	"github.com/goacp/acp/acphost"
+	"github.com/goacp/acp/cmd/acp/internal/agent/prose"
 )
 
 // Bounds of a search. At each of them it says so.
 const (
-	maxMatches    = 500
+	MaxMatches    = 500
 	maxSearched   = 100_000 // files
-	maxSearchFile = 4 << 20 // bytes; larger files are left out
+	MaxSearchFile = 4 << 20 // bytes; larger files are left out
 	maxDepth      = 100     // directories below each other
 	maxLocations  = 100
 	maxShownLine  = 300 // characters
 )
 
-func runSearch(k *task) error {
-	args, err := words(k.rest, 2)
+// Search finds lines in the files of the session's directories.
+var Search = Tool{
+	Name: "search", Kind: acp.ToolKindSearch, Reads: true,
+	About: "Searches the files of the session with a regular expression, line by line.",
+	Schema: json.RawMessage(`{"type":"object","properties":{` +
+		`"pattern":{"type":"string","description":"a regular expression of Go (RE2)"},` +
+		`"glob":{"type":"string","description":"only files with such names, or such paths if it has a slash: *.go, cmd/**/*.go"}},` +
+		`"required":["pattern"],"additionalProperties":false}`),
+	Run: runSearch,
+}
+
+// SearchInput is the input of [Search].
+type SearchInput struct {
+	Pattern string `json:"pattern"`
+	Glob    string `json:"glob,omitempty"`
+}
+
+func runSearch(ctx context.Context, env Env, input json.RawMessage) (Result, error) {
+	var in SearchInput
+	if err := decode(input, &in); err != nil {
+		return Result{}, err
+	}
+	if in.Pattern == "" {
+		return Result{}, Misusef("what to search for is missing")
+	}
+	re, err := regexp.Compile(in.Pattern)
 	if err != nil {
-		return misusef("%v (put a pattern with spaces in quotes)", err)
+		return Result{}, Misusef("%v", strings.TrimPrefix(err.Error(), "error "))
 	}
-	if len(args) == 0 || args[0] == "" {
-		return misusef("what to search for is missing")
-	}
-	re, err := regexp.Compile(args[0])
-	if err != nil {
-		return misusef("%v", strings.TrimPrefix(err.Error(), "error "))
-	}
-	_, ignore := k.s.currentMode()
-	s := &search{ctx: k.ctx, re: re, ignore: ignore, cwd: k.turn.Session().Cwd()}
-	title := "Search for " + args[0]
-	if len(args) == 2 {
-		s.glob, s.globPath = globRegexp(args[1]), strings.Contains(args[1], "/")
+	s := &search{env: env, re: re, ignore: env.Ignores(), rules: env.Restricted()}
+	title := "Search for " + in.Pattern
+	if in.Glob != "" {
+		s.glob, s.globPath = globRegexp(in.Glob), strings.Contains(in.Glob, "/")
 		if s.glob == nil {
-			return misusef("the pattern of names %q makes no sense", oneLine(args[1], 60))
+			return Result{}, Misusef("the pattern of names %q makes no sense", prose.OneLine(in.Glob, 60))
 		}
-		title += " in " + args[1]
+		title += " in " + in.Glob
 	}
-	ctx, cancel := context.WithCancel(k.ctx)
-	defer cancel()
-	s.ctx = ctx
-	c := k.call(acp.ToolCall{Name: "search", Title: oneLine(title, 200), Kind: acp.ToolKindSearch, Cancel: cancel})
+	c, own, end := beginAlone(ctx, env, acp.ToolCall{Name: "search", Title: prose.OneLine(title, 200), Kind: acp.ToolKindSearch})
+	defer end()
+	s.ctx = own
 	if err := c.permitSearch(); err != nil {
-		return k.failed(c, err)
+		return c.failed(err), nil
 	}
-	if k.s.restricted() {
-		s.judge = k.s.judge
-	}
-	for _, root := range k.s.roots() {
+	for _, root := range env.Roots() {
 		s.walk(root, "", nil, 0)
 	}
-	if ctx.Err() != nil {
-		c.status(acp.ToolCallStatusCancelled)
-		if k.ctx.Err() == nil {
-			k.say("The search was cancelled.")
-		}
-		return nil
+	if own.Err() != nil {
+		return c.cancelled("The search was cancelled."), nil
 	}
 	if s.matches > 0 {
 		c.locations(s.locations)
-		c.text(code("", s.out.String()))
+		c.text(prose.Code("", s.out.String()))
 	}
 	said := s.summary()
 	c.text(said)
-	c.complete()
-	k.say(said)
-	return nil
+	return c.done(said), nil
 }
 
 // A search goes through the files of directories.
 type search struct {
+	env      Env
 	ctx      context.Context
 	re       *regexp.Regexp
 	glob     *regexp.Regexp // of the names, or nil
 	globPath bool           // it is about paths
 	ignore   bool
-	cwd      string
-	judge    func(acphost.Request) acphost.Verdict // nil without rules
+	rules    bool // there are some that files may be left out for
 
 	files     int // looked at
 	hits      int // files with matches
@@ -98,7 +105,7 @@ type search struct {
 
 // full reports whether to look no further.
 func (s *search) full() bool {
-	return s.matches >= maxMatches || s.files >= maxSearched || s.ctx.Err() != nil
+	return s.matches >= MaxMatches || s.files >= maxSearched || s.ctx.Err() != nil
 }
 
 // An ignoreDir is a directory above, with its rules.
@@ -161,7 +168,7 @@ func (s *search) file(root, rel string) {
 		return
 	}
 	s.files++
-	if info.Size() > maxSearchFile {
+	if info.Size() > MaxSearchFile {
 		s.large++
 		return
 	}
@@ -173,7 +180,7 @@ func (s *search) file(root, rel string) {
 		return // quicker than line by line
 	}
 	shown := rel
-	if root != s.cwd {
+	if root != s.env.Cwd() {
 		shown = path
 	}
 	n, found := uint32(0), false
@@ -190,11 +197,11 @@ func (s *search) file(root, rel string) {
 			found = true
 			s.hits++
 		}
-		fmt.Fprintf(&s.out, "%s:%d: %s\n", oneLine(shown, 1000), n, shortened(line))
+		fmt.Fprintf(&s.out, "%s:%d: %s\n", prose.OneLine(shown, 1000), n, shortened(line))
 		if len(s.locations) < maxLocations {
 			s.locations = append(s.locations, acp.ToolCallLocation{Path: path, Line: new(n)})
 		}
-		if s.matches >= maxMatches {
+		if s.matches >= MaxMatches {
 			return
 		}
 	}
@@ -213,30 +220,22 @@ func (s *search) summary() string {
 	var b strings.Builder
 	switch {
 	case s.matches == 0:
-		fmt.Fprintf(&b, "Nothing found in %s.", count(s.files, "file"))
+		fmt.Fprintf(&b, "Nothing found in %s.", prose.Count(s.files, "file"))
 	default:
-		fmt.Fprintf(&b, "%s in %s.", count(s.matches, "matching line"), count(s.hits, "file"))
+		fmt.Fprintf(&b, "%s in %s.", prose.Count(s.matches, "matching line"), prose.Count(s.hits, "file"))
 	}
-	if s.matches >= maxMatches {
+	if s.matches >= MaxMatches {
 		b.WriteString(" There may be more: that is as many as are shown.")
 	}
 	if s.files >= maxSearched {
 		fmt.Fprintf(&b, " The search ended after %d files.", maxSearched)
 	}
 	if s.large > 0 {
-		fmt.Fprintf(&b, " %s larger than %s left out.", count(s.large, "file"), size(maxSearchFile))
+		fmt.Fprintf(&b, " %s larger than %s left out.", prose.Count(s.large, "file"), prose.Size(MaxSearchFile))
 	}
-	b.WriteString(s.left.String())
+	b.WriteString(s.left.says(s.env.Hints().ReadAsks))
 	if s.deep {
 		fmt.Fprintf(&b, " Directories more than %d deep were left out.", maxDepth)
 	}
 	return b.String()
-}
-
-// count writes a number of things.
-func count(n int, thing string) string {
-	if n == 1 {
-		return "1 " + thing
-	}
-	return fmt.Sprintf("%d %ss", n, thing)
 }

@@ -13,7 +13,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/goacp/acp/cmd/acp/internal/app"
 	"github.com/goacp/acp/cmd/acp/internal/exitcode"
 	"github.com/goacp/acp/cmd/acp/internal/safetext"
 	"github.com/goacp/acp/trace"
@@ -29,6 +28,14 @@ const (
 	maxLine = 4096
 )
 
+// A Console is where a command reads and reports.
+type Console struct {
+	Dir      string    // which names of files are relative to
+	In       io.Reader // standard input
+	Err      io.Writer // for damage and the bar
+	Terminal bool      // Err is a terminal
+}
+
 // A File is a recording that is read. It has to be made with [Open] and to be closed, and is used by
 // one goroutine at a time.
 type File struct {
@@ -36,7 +43,7 @@ type File struct {
 	Name string // for people: that of the file, or “standard input”
 	Cuts int64  // lines that could not be read so far
 
-	app  *app.App
+	c    Console
 	ctx  context.Context
 	file io.Closer
 	size int64 // 0 if it is not known
@@ -45,19 +52,18 @@ type File struct {
 	n    int64     // records
 }
 
-// Open opens a recording, "-" for standard input. Names are relative to the directory that the program
-// works in. Errors are lines for the user, and have exit codes: that of wrong usage if there is no
-// such file, or it is something else than a recording, or of the future.
-func Open(ctx context.Context, a *app.App, name string) (*File, error) {
-	f := &File{Name: name, app: a, ctx: ctx}
+// Open opens a recording, "-" for standard input. Errors are lines for the user. They have the exit
+// code of wrong usage if there is no such file, if it is not a recording, or if a newer program made it.
+func Open(ctx context.Context, c Console, name string) (*File, error) {
+	f := &File{Name: name, c: c, ctx: ctx}
 	var in io.Reader
 	if name == "-" {
 		f.Name = "standard input"
-		p := newPatient(ctx, a.In)
+		p := newPatient(ctx, c.In)
 		f.file, in = p, p
 	} else {
 		if !filepath.IsAbs(name) {
-			name = filepath.Join(a.Cwd, name)
+			name = filepath.Join(c.Dir, name)
 		}
 		file, err := os.Open(name)
 		if err != nil {
@@ -82,21 +88,21 @@ func Open(ctx context.Context, a *app.App, name string) (*File, error) {
 }
 
 // Progress shows from now on how much of a large file was read, on a terminal.
-func (f *File) Progress() { f.bar = f.size >= barFrom && f.app.ErrTerminal }
+func (f *File) Progress() { f.bar = f.size >= barFrom && f.c.Terminal }
 
 // Close closes the file. It tells how many lines could not be read, unless that was told.
 func (f *File) Close() {
 	_ = f.file.Close()
 	f.clear()
 	if f.Cuts > MaxTold {
-		fmt.Fprintf(f.app.Err, "acp: %s: %d lines could not be read\n", safetext.Line(f.Name, maxLine), f.Cuts)
+		fmt.Fprintf(f.c.Err, "acp: %s: %d lines could not be read\n", safetext.Line(f.Name, maxLine), f.Cuts)
 	}
 }
 
 // clear takes the bar away.
 func (f *File) clear() {
 	if f.bar {
-		fmt.Fprint(f.app.Err, "\r\x1b[K")
+		fmt.Fprint(f.c.Err, "\r\x1b[K")
 	}
 }
 
@@ -149,7 +155,7 @@ func (f *File) Record() (*trace.Record, error) {
 		case errors.As(err, &cut):
 			if f.Cuts++; f.Cuts <= MaxTold {
 				f.clear()
-				fmt.Fprintf(f.app.Err, "acp: %v\n", &traceError{f.Name, err, ""})
+				fmt.Fprintf(f.c.Err, "acp: %v\n", &traceError{f.Name, err, ""})
 			}
 		default:
 			return nil, f.fail(err)
@@ -165,5 +171,5 @@ func (f *File) progress() {
 	f.next = time.Now().Add(barEvery)
 	const width = 40
 	done := min(int(f.Offset()*width/f.size), width)
-	fmt.Fprintf(f.app.Err, "\r[%s%s] %d %%", strings.Repeat("#", done), strings.Repeat(" ", width-done), min(100, f.Offset()*100/f.size))
+	fmt.Fprintf(f.c.Err, "\r[%s%s] %d %%", strings.Repeat("#", done), strings.Repeat(" ", width-done), min(100, f.Offset()*100/f.size))
 }

@@ -10,7 +10,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/goacp/acp/cmd/acp/internal/app"
 	"github.com/goacp/acp/cmd/acp/internal/exitcode"
 	"github.com/goacp/acp/trace"
 )
@@ -20,14 +19,14 @@ const (
 	frame = `{"t":1,"d":">","f":{"a":1}}` + "\n"
 )
 
-// write puts a recording in a directory of its own and returns an app that works there.
-func write(t *testing.T, text string) (*app.App, *bytes.Buffer) {
+// write puts a recording in a directory of its own and returns a console that works there.
+func write(t *testing.T, text string) (Console, *bytes.Buffer) {
 	t.Helper()
 	dir, told := t.TempDir(), new(bytes.Buffer)
 	if err := os.WriteFile(filepath.Join(dir, "f"), []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return &app.App{Cwd: dir, In: strings.NewReader(text), Err: told}, told
+	return Console{Dir: dir, In: strings.NewReader(text), Err: told}, told
 }
 
 // read counts the records, and returns what ended them.

@@ -3,6 +3,7 @@ package acp
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/goacp/acp/acpv1"
@@ -10,24 +11,25 @@ import (
 	"github.com/goacp/acp/jsonrpc"
 )
 
-// A Middleware stands around what a client asks of an agent: see [Agent.Middleware].
-// next does what is asked, with the context it is given, and returns the error that
-// the client would receive. What Middleware returns takes its place.
+// A Middleware stands around what the peer asks: see [Agent.Middleware] and
+// [Client.Middleware]. next does what is asked, with the context it is given, and
+// returns the error that the peer would receive. What Middleware returns takes its
+// place. [AgentConnFrom] or [ClientConnFrom] returns the connection from ctx.
 //
 // A Middleware that does not call next returns an error, which refuses the call. It
 // runs concurrently with others, as hooks do; call is its own until it returns.
 type Middleware func(ctx context.Context, call *Call, next func(context.Context) error) error
 
-// A Call is what a client asks of an agent, in the same words for both versions.
+// A Call is what a peer asks of an agent or a client, in the same words for both
+// versions.
 type Call struct {
 	// Method is the method's name in version 2. A version 1 client's session/load is
 	// "session/resume" here, session/set_mode and session/set_model are
 	// "session/set_config_option", authenticate is "auth/login" and logout is
-	// "auth/logout". Methods that [Agent.Extensions] registers have their own names.
+	// "auth/logout". Methods that only version 1 has, such as fs/read_text_file, and
+	// those of Extensions have their own names.
 	Method string
-	// Conn is the connection. Its Version is 0 until an "initialize" has succeeded.
-	Conn *AgentConn
-	// SessionID is the session that the call is about, or "". That of a new session
+	// SessionID is the session that the call is about, or "". The id of a new session
 	// is known once next has returned.
 	SessionID SessionID
 	// Turn is the turn of a "session/prompt", or nil otherwise. The call lasts as long
@@ -35,16 +37,6 @@ type Call struct {
 	Turn *Turn
 	// StopReason is what the Prompt hook returned, once next has returned.
 	StopReason StopReason
-}
-
-// Session returns the session that the call is about, or nil if there is none or it is
-// not open. A new session is open once next has returned.
-func (c *Call) Session() *AgentSession {
-	if c.Turn != nil {
-		return c.Turn.session
-	}
-	s, _ := c.Conn.Session(c.SessionID)
-	return s
 }
 
 // methodsInV2 are the names of version 2 for methods that version 1, or an older draft
@@ -57,16 +49,15 @@ var methodsInV2 = map[string]string{
 	"session/set_model":             acpv2.MethodSessionSetConfigOption.Name,
 }
 
-// through runs f inside the agent's middleware.
-func (c *AgentConn) through(ctx context.Context, call *Call, f func(context.Context) error) error {
+// through runs f inside a list of middleware.
+func through(ctx context.Context, list []Middleware, call *Call, f func(context.Context) error) error {
 	called := false
 	next := func(ctx context.Context) error {
 		called = true
 		return ownError(f(ctx))
 	}
-	list := c.agent.Load().Middleware
-	for i := len(list) - 1; i >= 0; i-- {
-		inner, m := next, list[i]
+	for _, m := range slices.Backward(list) {
+		inner := next
 		next = func(ctx context.Context) error { return ownError(m(ctx, call, inner)) }
 	}
 	err := next(ctx)
@@ -76,10 +67,35 @@ func (c *AgentConn) through(ctx context.Context, call *Call, f func(context.Cont
 	return err
 }
 
+// requestThrough handles a request inside a list of middleware.
+func requestThrough(ctx context.Context, list []Middleware, req *jsonrpc.Request, handle jsonrpc.Handler) (any, error) {
+	call := &Call{Method: req.Method}
+	if name := methodsInV2[req.Method]; name != "" {
+		call.Method = name
+	}
+	if lane := laneOf(req.Method, req.Params); !strings.HasPrefix(lane, laneMCP) {
+		call.SessionID = SessionID(lane)
+	}
+	var res any
+	err := through(ctx, list, call, func(ctx context.Context) (err error) {
+		if res, err = handle(ctx, req); err != nil {
+			return err
+		}
+		if id, ok := openedSession(res); ok {
+			call.SessionID = id
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return res, nil
+}
+
 // promptThrough calls the Prompt hook inside the agent's middleware.
 func (c *AgentConn) promptThrough(a *Agent, t *Turn) (StopReason, error) {
-	call := &Call{Method: acpv2.MethodSessionPrompt.Name, Conn: c, SessionID: t.session.id, Turn: t}
-	err := c.through(&t.ctx, call, func(ctx context.Context) (err error) {
+	call := &Call{Method: acpv2.MethodSessionPrompt.Name, SessionID: t.session.id, Turn: t}
+	err := through(&t.ctx, a.Middleware, call, func(ctx context.Context) (err error) {
 		call.StopReason, err = a.Prompt(ctx, t)
 		return err
 	})
@@ -93,41 +109,18 @@ func (c *AgentConn) requestsThrough(next jsonrpc.Handler) jsonrpc.Handler {
 		if req.IsNotification() || req.Method == acpv2.MethodSessionPrompt.Name {
 			return next(ctx, req)
 		}
-		call := &Call{Method: req.Method, Conn: c}
-		if name := methodsInV2[req.Method]; name != "" {
-			call.Method = name
-		}
-		if lane := laneOf(req.Method, req.Params); !strings.HasPrefix(lane, laneMCP) {
-			call.SessionID = SessionID(lane)
-		}
-		var res any
-		err := c.through(ctx, call, func(ctx context.Context) (err error) {
-			if res, err = next(ctx, req); err != nil {
-				return err
-			}
-			if id := openedID(res); id != "" {
-				call.SessionID = id
-			}
-			return nil
-		})
-		if err != nil {
-			return nil, err
-		}
-		return res, nil
+		return requestThrough(ctx, c.agent.Load().Middleware, req, next)
 	}
 }
 
-// openedID returns the id of the session that a result makes known, or "".
-func openedID(res any) SessionID {
-	switch r := res.(type) {
-	case *acpv1.NewSessionResponse:
-		return SessionID(r.SessionID)
-	case *acpv1.ForkSessionResponse:
-		return SessionID(r.SessionID)
-	case *acpv2.NewSessionResponse:
-		return r.SessionID
-	case *acpv2.ForkSessionResponse:
-		return r.SessionID
+// requestsThrough is the engine's middleware that runs requests inside the client's.
+// Until the connection is initialized there is nothing that middleware could ask of it,
+// and all requests are refused.
+func (c *ClientConn) requestsThrough(next jsonrpc.Handler) jsonrpc.Handler {
+	return func(ctx context.Context, req *jsonrpc.Request) (any, error) {
+		if req.IsNotification() || c.peer.Load() == nil {
+			return next(ctx, req)
+		}
+		return requestThrough(ctx, c.client.Middleware, req, next)
 	}
-	return ""
 }

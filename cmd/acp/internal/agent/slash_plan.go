@@ -7,15 +7,8 @@ import (
 	"strings"
 
 	"github.com/goacp/acp"
-)
-
-// planID is the id of the plan that the library's agents have by default.
-const planID acp.PlanID = "plan"
-
-// Bounds of a plan.
-const (
-	maxSteps = 200
-	maxStep  = 500 // characters
+	"github.com/goacp/acp/cmd/acp/internal/agent/prose"
+	"github.com/goacp/acp/cmd/acp/internal/agent/tool"
 )
 
 func runPlan(k *task) error {
@@ -41,7 +34,7 @@ func runPlan(k *task) error {
 	case verb == "done" && isNumber(arg):
 		n, err := strconv.Atoi(arg)
 		if err != nil || n < 1 || n > len(plan) {
-			return misusef("the plan has no step %s; it has %d", oneLine(arg, 20), len(plan))
+			return misusef("the plan has no step %s; it has %d", prose.OneLine(arg, 20), len(plan))
 		}
 		plan[n-1].Status = acp.PlanEntryStatusCompleted
 		begin(plan)
@@ -54,16 +47,11 @@ func runPlan(k *task) error {
 		}
 		plan = steps
 	}
-	_ = k.send(&acp.PlanUpdate{Plan: &acp.PlanItems{PlanID: planID, Entries: plan}})
-	k.s.mu.Lock()
-	k.s.plan = plan
-	k.s.mu.Unlock()
-	if len(plan) == 0 {
-		k.say("There is no plan any more.")
-		return nil
+	in := tool.PlanInput{Steps: make([]tool.Step, len(plan))}
+	for i, e := range plan {
+		in.Steps[i] = tool.Step{Text: e.Content, Status: e.Status}
 	}
-	k.say(planProgress(plan))
-	return nil
+	return k.use(tool.Plan, in, "")
 }
 
 func isNumber(text string) bool {
@@ -75,12 +63,12 @@ func isNumber(text string) bool {
 func planSteps(text string) ([]acp.PlanEntry, error) {
 	var plan []acp.PlanEntry
 	for step := range strings.FieldsFuncSeq(text, func(r rune) bool { return r == ';' || r == '\n' }) {
-		step = oneLine(step, maxStep)
+		step = prose.OneLine(step, tool.MaxStep)
 		if step == "" {
 			continue
 		}
-		if len(plan) == maxSteps {
-			return nil, misusef("a plan has %d steps at most", maxSteps)
+		if len(plan) == tool.MaxSteps {
+			return nil, misusef("a plan has %d steps at most", tool.MaxSteps)
 		}
 		plan = append(plan, acp.PlanEntry{Content: step, Priority: acp.PlanEntryPriorityMedium, Status: acp.PlanEntryStatusPending})
 	}
@@ -116,23 +104,6 @@ func begin(plan []acp.PlanEntry) {
 	}
 }
 
-func planProgress(plan []acp.PlanEntry) string {
-	done := 0
-	now := ""
-	for i, e := range plan {
-		switch e.Status {
-		case acp.PlanEntryStatusCompleted:
-			done++
-		case acp.PlanEntryStatusInProgress:
-			now = fmt.Sprintf(" Now: %d. %s", i+1, inline(e.Content))
-		}
-	}
-	if done == len(plan) {
-		return fmt.Sprintf("All %d steps of the plan are done.", done)
-	}
-	return fmt.Sprintf("%d of %d steps are done.%s", done, len(plan), now)
-}
-
 func planText(plan []acp.PlanEntry) string {
 	var b strings.Builder
 	for i, e := range plan {
@@ -143,7 +114,7 @@ func planText(plan []acp.PlanEntry) string {
 		case acp.PlanEntryStatusInProgress:
 			mark = ">"
 		}
-		fmt.Fprintf(&b, "%d. [%s] %s\n", i+1, mark, inline(e.Content))
+		fmt.Fprintf(&b, "%d. [%s] %s\n", i+1, mark, prose.Inline(e.Content))
 	}
-	return b.String() + "\n" + planProgress(plan)
+	return b.String() + "\n" + tool.Progress(plan)
 }

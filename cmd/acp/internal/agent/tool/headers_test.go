@@ -1,4 +1,4 @@
-package agent
+package tool
 
 import (
 	"net/http"

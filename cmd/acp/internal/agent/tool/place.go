@@ -1,7 +1,8 @@
-package agent
+package tool
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"net/url"
 	"os"
@@ -9,10 +10,10 @@ import (
 	"runtime"
 	"strings"
 
-	"github.com/goacp/acp"
+	"github.com/goacp/acp/cmd/acp/internal/agent/prose"
 )
 
-// A place is a file or directory that a command names.
+// A place is a file or directory that an input names.
 type place struct {
 	path   string // absolute
 	real   string // where that leads
@@ -20,21 +21,21 @@ type place struct {
 	inside bool   // it is in a directory of the session, whatever links say
 }
 
-// locate finds out what a path means in the session and whether it is inside. A
-// path may be relative to the working directory, absolute, or a file: address.
-func (s *session) locate(name string) (place, error) {
+// locate returns what a path means in a session and whether it is inside. A path may
+// be relative to the working directory, absolute, or a file: address.
+func locate(env Env, name string) (place, error) {
 	if name == "" || strings.ContainsRune(name, 0) {
 		return place{}, errors.New("the path is empty or has a character that no path has")
 	}
-	if path, ok := filePath(name); ok {
+	if path, ok := FilePath(name); ok {
 		name = path
 	}
 	if !filepath.IsAbs(name) {
-		name = filepath.Join(s.acp.Cwd(), name)
+		name = filepath.Join(env.Cwd(), name)
 	}
 	p := place{path: filepath.Clean(name)}
 	p.shown = p.path
-	if rel, err := filepath.Rel(s.acp.Cwd(), p.path); err == nil && filepath.IsLocal(rel) {
+	if rel, err := filepath.Rel(env.Cwd(), p.path); err == nil && filepath.IsLocal(rel) {
 		p.shown = rel
 	}
 	real, err := realPath(p.path)
@@ -42,7 +43,7 @@ func (s *session) locate(name string) (place, error) {
 		return place{}, err
 	}
 	p.real = real
-	for _, root := range s.roots() {
+	for _, root := range env.Roots() {
 		root, err := filepath.EvalSymlinks(root)
 		if err != nil {
 			continue
@@ -80,8 +81,8 @@ func realPathIn(path string, depth int) (string, error) {
 	return filepath.Join(real, filepath.Base(path)), err
 }
 
-// filePath returns the path of a file: address.
-func filePath(address string) (string, bool) {
+// FilePath returns the path of a file: address.
+func FilePath(address string) (string, bool) {
 	if !strings.HasPrefix(strings.ToLower(address), "file:") {
 		return "", false
 	}
@@ -96,20 +97,49 @@ func filePath(address string) (string, bool) {
 	return filepath.FromSlash(path), true
 }
 
-// linked returns the paths of the files that a prompt links to or embeds.
-func linked(blocks []acp.ContentBlock) []string {
-	var paths []string
-	for _, b := range blocks {
-		address := ""
-		switch b := b.(type) {
-		case *acp.ResourceLink:
-			address = b.URI
-		case *acp.EmbeddedResource:
-			address, _, _ = resource(b)
-		}
-		if path, ok := filePath(address); ok {
-			paths = append(paths, path)
+// find is locate with an error for people.
+func find(env Env, name string) (place, error) {
+	p, err := locate(env, name)
+	if err != nil {
+		return p, fmt.Errorf("%s cannot be found: %w", prose.OneLine(name, 200), reason(err))
+	}
+	return p, nil
+}
+
+// Mentioned returns the path that a user has typed, which may begin with the @ of a file
+// that is mentioned.
+func Mentioned(env Env, name string) string {
+	rest, ok := strings.CutPrefix(name, "@")
+	if !ok || rest == "" {
+		return name
+	}
+	if p, err := locate(env, name); err == nil {
+		if _, err := os.Lstat(p.path); err != nil {
+			return rest
 		}
 	}
-	return paths
+	return name
+}
+
+// wrap says which file an error is about, unless it does.
+func (p place) wrap(err error) error {
+	if _, refused := errors.AsType[*Refusal](err); refused || strings.Contains(err.Error(), p.shown) && reason(err) == err {
+		return err
+	}
+	return fmt.Errorf("%s: %w", prose.Inline(p.shown), reason(err))
+}
+
+// reason takes the path off an error, which is said anyway, and names the commonest
+// ones in plain words.
+func reason(err error) error {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return errors.New("there is no such file")
+	case errors.Is(err, fs.ErrPermission):
+		return errors.New("the system does not permit it")
+	}
+	if p, ok := errors.AsType[*fs.PathError](err); ok {
+		return p.Err
+	}
+	return err
 }

@@ -1,0 +1,105 @@
+package agent
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/goacp/acp"
+	"github.com/goacp/acp/transcript"
+)
+
+// TestKeptOutput: of a command that prints more than is kept as it comes, the beginning
+// and the end are kept, and how it ended.
+func TestKeptOutput(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("commands are of another shell")
+	}
+	k := start(t, 2)
+	k.tell("/run head -c 6000000 /dev/zero | tr '\\0' x; exit 3")
+	if err := k.conn.Close(); err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.Open(filepath.Join(k.dir, string(k.session.ID())+suffix))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	pieces, tail, exit := 0, 0, int64(-1)
+	_, err = readJournal(f, func(u acp.SessionUpdate) error {
+		switch u := u.(type) {
+		case *acp.TerminalOutputChunk:
+			data, err := u.Bytes()
+			if tail > 0 {
+				t.Error("a piece follows the end of the output")
+			}
+			pieces += len(data)
+			return err
+		case *acp.TerminalUpdate:
+			if out, ok := u.Output.Get(); ok {
+				data, err := out.Bytes()
+				if err != nil {
+					return err
+				}
+				tail = len(data)
+			}
+			if status, ok := u.ExitStatus.Get(); ok && status.ExitCode != nil {
+				exit = *status.ExitCode
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if pieces > maxKeptOutput || pieces < maxKeptOutput-64<<10 || tail != outputTail || exit != 3 {
+		t.Errorf("%d bytes in pieces, the last %d bytes, exit status %d", pieces, tail, exit)
+	}
+}
+
+// TestSettled: what ran when the program died ends when the session comes back, and
+// cannot be cancelled any more.
+func TestSettled(t *testing.T) {
+	var mu sync.Mutex
+	fold := transcript.New(transcript.Config{})
+	k := start(t, 2, func(k *talk) {
+		k.client.Update = func(_ context.Context, _ *acp.ClientSession, u *acp.Update) {
+			mu.Lock()
+			defer mu.Unlock()
+			fold.Apply(u.Update)
+		}
+	})
+	h := header{Version: journalVersion, ID: "sess_dead", Cwd: k.cwd}
+	head, err := h.line()
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := string(head) + strings.Join([]string{
+		`{"update":{"sessionUpdate":"tool_call_update","toolCallId":"c","title":"Run","status":"in_progress","capabilities":{"cancel":{}}}}`,
+		`{"update":{"sessionUpdate":"terminal_update","terminalId":"t","command":"sleep 60","capabilities":{"cancel":{}}}}`,
+	}, "\n") + "\n"
+	if err := os.MkdirAll(k.dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(k.dir, "sess_dead"+suffix), []byte(lines), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := k.conn.Load(t.Context(), "sess_dead", acp.SessionConfig{Cwd: k.cwd}); err != nil {
+		t.Fatal(err)
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	told := strings.Join(entries(t, fold.Snapshot()), "\n")
+	for _, want := range []string{`"status":"cancelled"`, `"signal":"KILL"`} {
+		if !strings.Contains(told, want) {
+			t.Errorf("%s is missing in\n%s", want, told)
+		}
+	}
+	if strings.Contains(told, `"cancel":`) {
+		t.Errorf("it can still be cancelled:\n%s", told)
+	}
+}

@@ -1,0 +1,207 @@
+package tool
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/jsonschema-go/jsonschema"
+
+	"github.com/goacp/acp"
+	"github.com/goacp/acp/acphost"
+	"github.com/goacp/acp/acptest"
+	"github.com/goacp/acp/internal/leaktest"
+)
+
+func TestMain(m *testing.M) { leaktest.Main(m) }
+
+// A bench is a session that lends a tool what it needs.
+type bench struct {
+	out     *acp.Output
+	cwd     string
+	ignores bool
+	deny    string // a word of paths that a rule denies
+	refuse  bool
+	asked   []About
+	plan    []acp.PlanEntry
+}
+
+func (b *bench) Output() *acp.Output          { return b.out }
+func (b *bench) Cwd() string                  { return b.cwd }
+func (b *bench) Roots() []string              { return []string{b.cwd} }
+func (b *bench) Ignores() bool                { return b.ignores }
+func (b *bench) Restricted() bool             { return b.deny != "" }
+func (b *bench) SetPlan(plan []acp.PlanEntry) { b.plan = plan }
+
+func (b *bench) Judge(req acphost.Request) acphost.Verdict {
+	for _, p := range req.Paths {
+		if b.deny != "" && strings.Contains(filepath.Base(p), b.deny) {
+			return acphost.Verdict{Effect: acphost.EffectDeny, Rule: "a rule"}
+		}
+	}
+	return acphost.Verdict{}
+}
+
+func (b *bench) Permit(_ context.Context, _ *acp.ToolCallHandle, q Question) error {
+	b.asked = append(b.asked, q.About)
+	if b.refuse || Restricts(b.Judge(q.Request)) {
+		return &Refusal{"not permitted"}
+	}
+	return nil
+}
+
+func (b *bench) Hints() Hints {
+	return Hints{ReadOn: func(string, uint32) string { return "read on" }, ReplaceAll: "set all", ReadAsks: "read"}
+}
+
+// use runs a tool in a turn of an agent in memory.
+func (b *bench) use(t *testing.T, tool Tool, input string) (res Result, err error) {
+	t.Helper()
+	agent := &acp.Agent{
+		NewSession: func(context.Context, *acp.AgentSession) error { return nil },
+		Prompt: func(ctx context.Context, turn *acp.Turn) (acp.StopReason, error) {
+			b.out = turn.Output
+			res, err = tool.Run(ctx, b, json.RawMessage(input))
+			return acp.StopEndTurn, nil
+		},
+	}
+	conn, _ := acptest.Pair(t, agent, &acp.Client{MaxVersion: 2})
+	s, e := conn.NewSession(t.Context(), acp.SessionConfig{Cwd: b.cwd})
+	if e != nil {
+		t.Fatal(e)
+	}
+	if _, e := s.Prompt(t.Context(), acp.Text("go")).Wait(); e != nil {
+		t.Fatal(e)
+	}
+	return res, err
+}
+
+func (b *bench) write(t *testing.T, name, text string) {
+	t.Helper()
+	if err := os.WriteFile(filepath.Join(b.cwd, name), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestTools: what each tool makes of its input.
+func TestTools(t *testing.T) {
+	type row struct {
+		name, input string
+		change      func(*bench)
+		said        string
+		status      acp.ToolCallStatus
+		err         string // instead of a result
+		asked       []About
+	}
+	const done, failed = acp.ToolCallStatusCompleted, acp.ToolCallStatusFailed
+	rows := []row{
+		{name: "read", input: `{"path":"a.txt"}`, said: "Lines 1–3 of `a.txt`.", status: done},
+		{name: "read", input: `{"path":"a.txt","from":2,"lines":1}`, said: "Lines 2–2 of `a.txt`.", status: done},
+		{name: "read", input: `{"path":"a.txt","from":9}`, said: "`a.txt` has no line 9.", status: done},
+		{name: "read", input: `{"path":"."}`, said: "`.` is a directory with 2 entries.", status: done},
+		{name: "read", input: `{"path":"none"}`, said: "`none`: there is no such file.", status: failed},
+		{name: "read", input: `{"path":"/"}`, change: func(b *bench) { b.refuse = true }, said: "Not permitted.", status: failed, asked: []About{AboutRead}},
+		{name: "read", input: `{"path":"a.txt","line":1}`, err: "unknown field"},
+		{name: "read", input: `[]`, err: "does not fit"},
+		{name: "read", input: ``, err: "empty"},
+		{name: "search", input: `{"pattern":"t[wh]"}`, said: "2 matching lines in 1 file.", status: done},
+		{name: "search", input: `{"pattern":"one","glob":"*.go"}`, said: "1 matching line in 1 file.", status: done},
+		{name: "search", input: `{"pattern":"one"}`, change: func(b *bench) { b.deny = "b.go" },
+			said: "1 matching line in 1 file. Left out, since a rule forbids reading: 1 file.", status: done},
+		{name: "search", input: `{"pattern":"("}`, err: "missing closing )"},
+		{name: "search", input: `{"pattern":""}`, err: "missing"},
+		{name: "edit", input: `{"path":"a.txt","edits":[{"old":"two","new":"2"}]}`, said: "Changed `a.txt`.", status: done, asked: []About{AboutEdit}},
+		{name: "edit", input: `{"path":"a.txt","edits":[{"old":"two","new":"2"},{"old":"four","new":"4"}]}`,
+			said: "`a.txt`: the old text \"four\" is not in the file.", status: failed},
+		{name: "edit", input: `{"path":"a.txt","edits":[{"old":"t","new":"x"}]}`,
+			said: "`a.txt`: the old text \"t\" is in the file 2 times: give more of what surrounds it, or set all.", status: failed},
+		{name: "edit", input: `{"path":"a.txt","edits":[]}`, err: "missing"},
+		{name: "edit", input: `{"path":"a.txt","edits":[{"old":"","new":"x"}]}`, err: "empty"},
+		{name: "edit", input: `{"path":"b.go","edits":[{"old":"one","new":"1"}]}`, change: func(b *bench) { b.deny = "b.go" },
+			said: "Not permitted.", status: failed, asked: []About{AboutEdit}},
+		{name: "write", input: `{"path":"d/new.txt","text":"a\nb\n"}`, said: "Created `d/new.txt` with 2 lines.", status: done, asked: []About{AboutEdit}},
+		{name: "write", input: `{"path":"a.txt","text":"one\ntwo\nthree\n"}`, said: "`a.txt` is like that already.", status: done},
+		{name: "write", input: `{"path":"a.txt","text":"x"}`, change: func(b *bench) { b.refuse = true }, said: "Not permitted.", status: failed, asked: []About{AboutEdit}},
+		{name: "write", input: `{"path":"a.txt"} {}`, err: "more than one"},
+		{name: "run", input: `{"command":"exit 3"}`, said: "The command has failed with exit status 3.", status: failed, asked: []About{AboutRun}},
+		{name: "run", input: `{"command":"exit 0"}`, said: "The command has succeeded.", status: done, asked: []About{AboutRun}},
+		{name: "run", input: `{"command":" "}`, err: "missing"},
+		{name: "plan", input: `{"steps":[{"text":"a","status":"completed"},{"text":"b","status":"in_progress"}]}`,
+			said: "1 of 2 steps are done. Now: 2. `b`", status: done},
+		{name: "plan", input: `{"steps":[]}`, said: "There is no plan any more.", status: done},
+		{name: "plan", input: `{"steps":[{"text":"a","status":"later"}]}`, err: "status"},
+		{name: "plan", input: `{"steps":[{"text":" ","status":"pending"}]}`, err: "empty"},
+	}
+	tools := map[string]Tool{}
+	for _, tool := range All() {
+		tools[tool.Name] = tool
+	}
+	for _, r := range rows {
+		if r.name == "run" && runtime.GOOS == "windows" {
+			r.input = strings.Replace(r.input, "exit", "exit /b", 1)
+		}
+		dir, err := filepath.EvalSymlinks(t.TempDir())
+		if err != nil {
+			t.Fatal(err)
+		}
+		b := &bench{cwd: dir}
+		b.write(t, "a.txt", "one\ntwo\nthree\n")
+		b.write(t, "b.go", "one\n")
+		if r.change != nil {
+			r.change(b)
+		}
+		res, err := b.use(t, tools[r.name], r.input)
+		if r.err != "" {
+			if err == nil || !strings.Contains(err.Error(), r.err) {
+				t.Errorf("%s %s: %v, want an error with %q", r.name, r.input, err, r.err)
+			}
+			continue
+		}
+		if err != nil || filepath.ToSlash(res.Said) != r.said || res.Status != r.status {
+			t.Errorf("%s %s: %q, %s, %v; want %q, %s", r.name, r.input, res.Said, res.Status, err, r.said, r.status)
+		}
+		if diff := cmp.Diff(r.asked, b.asked); diff != "" {
+			t.Errorf("%s %s: asked about %s", r.name, r.input, diff)
+		}
+	}
+}
+
+// TestSchemas: the schemas are such, and accept what the tools accept and nothing else.
+func TestSchemas(t *testing.T) {
+	inputs := map[string]any{
+		"read": ReadInput{Path: "a", From: 1, Lines: 2}, "search": SearchInput{Pattern: "a", Glob: "*"},
+		"edit":  EditInput{Path: "a", Edits: []Replacement{{"a", "b"}}, All: true},
+		"write": WriteInput{Path: "a", Text: "b"}, "run": RunInput{Command: "a"},
+		"plan": PlanInput{Steps: []Step{{"a", acp.PlanEntryStatusPending}}},
+	}
+	for _, tool := range All() {
+		var schema jsonschema.Schema
+		if err := json.Unmarshal(tool.Schema, &schema); err != nil {
+			t.Fatalf("%s: %v", tool.Name, err)
+		}
+		resolved, err := schema.Resolve(nil)
+		if err != nil {
+			t.Fatalf("%s: %v", tool.Name, err)
+		}
+		data, err := json.Marshal(inputs[tool.Name])
+		if err != nil {
+			t.Fatal(err)
+		}
+		var value map[string]any
+		if err := json.Unmarshal(data, &value); err != nil || len(value) == 0 {
+			t.Fatalf("%s has no input here: %v", tool.Name, err)
+		}
+		if err := resolved.Validate(value); err != nil {
+			t.Errorf("%s: %s: %v", tool.Name, data, err)
+		}
+		value["other"] = true
+		if resolved.Validate(value) == nil {
+			t.Errorf("%s accepts a member that it does not know", tool.Name)
+		}
+	}
+}
