@@ -1,4 +1,5 @@
-// Package app is what the commands share: the streams, the settings, and the way to an agent.
+// Package app has what the commands share: the streams, the settings, the rules, the records, and
+// the way to an agent. Each is made when a command asks for it the first time.
 package app
 
 import (
@@ -20,22 +21,23 @@ import (
 )
 
 // An App is the program as its commands see it. Fields are set before a command runs; after that
-// its methods may be called from any goroutine. Settings are read, and the store is opened, when
-// they are asked for the first time, so that a command which needs neither starts at once and
-// works where they are broken.
+// its methods may be called from any goroutine. It reads the settings and opens the store when a
+// command asks for them, so that a command which needs neither starts at once and works even if
+// they are broken. Close it.
 type App struct {
 	In       io.Reader
 	Out, Err io.Writer
-	// InTerminal, OutTerminal and ErrTerminal say whether the streams are a terminal.
+	// InTerminal, OutTerminal and ErrTerminal report whether the streams are a terminal.
 	InTerminal, OutTerminal, ErrTerminal bool
 	Version                              string
 	Logger                               *slog.Logger
 
-	// Flags are the settings that were given as flags, by their keys in files: see [config.Settings].
+	// Flags are the settings that were given as flags, by their keys in files: see
+	// [config.Settings].
 	Flags map[string]any
-	// ConfigFile is read instead of the user's file, if it is not "".
+	// ConfigFile, if not "", is read instead of the user's file.
 	ConfigFile string
-	// Environ is the environment settings are read from; nil is that of this process.
+	// Environ is the environment from which settings are read; nil means that of this process.
 	Environ []string
 	// Cwd is the working directory of sessions, absolute.
 	Cwd string
@@ -43,11 +45,11 @@ type App struct {
 	Roots []string
 	// MCPFlags and MCPHeaders are the values of --mcp and --mcp-header.
 	MCPFlags, MCPHeaders []string
-	// Interrupts lets interrupts of the process (Ctrl-C) call a function instead of cancelling what
-	// runs, until restore is called. Nil where there are none.
+	// Interrupts makes interrupts of the process (Ctrl-C) call a function instead of cancelling
+	// what runs, until restore is called. Nil if the program is not interrupted.
 	Interrupts func(func()) (restore func())
-	// Farewell has a function called when the process ends at once, at the second interrupt, until
-	// forget is called. Nil where that cannot be.
+	// Farewell registers a function that is called when the second interrupt ends the process at
+	// once, until forget is called. Nil if the program is not interrupted.
 	Farewell func(func()) (forget func())
 
 	settings once[*config.Config]
@@ -58,7 +60,7 @@ type App struct {
 	other    bool // builtin is another agent
 }
 
-// A once is a value that is made when it is asked for the first time, and the error of that.
+// A once is a value that is made when it is needed for the first time, or the error of making it.
 type once[T any] struct {
 	mu    sync.Mutex
 	made  bool
@@ -66,7 +68,7 @@ type once[T any] struct {
 	err   error
 }
 
-// get returns the value, which make makes. It does not remember a failure of ctx.
+// get returns the value, and calls make if there is none yet. It does not keep a failure of ctx.
 func (o *once[T]) get(ctx context.Context, make func() (T, error)) (T, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -87,16 +89,16 @@ func (o *once[T]) drop() (value T, ok bool) {
 	return value, ok
 }
 
-// memoryFile is the name of what is remembered of agents in the state directory.
+// memoryFile is the name of the file in the state directory with what was learned about agents.
 const memoryFile = "agents.json"
 
-// Open connects to an agent with everything the settings say.
+// Open connects to an agent as the settings say.
 func (a *App) Open(ctx context.Context, agent roster.Agent, front backend.Frontend) (*backend.Host, error) {
 	cfg, err := a.Config()
 	if err != nil {
 		return nil, err
 	}
-	// What can be wrong with the settings is found before the agent is started.
+	// Errors in the settings are found before the agent is started.
 	policy, err := a.Policy()
 	if err != nil {
 		return nil, err
@@ -127,7 +129,7 @@ func (a *App) Open(ctx context.Context, agent roster.Agent, front backend.Fronte
 	return backend.Open(ctx, hc)
 }
 
-// Memory returns what was learned about agents; nil if there is no place for it.
+// Memory returns what was learned about agents, or nil if there is no directory for it.
 func Memory(cfg *config.Config) *remembered.Memory {
 	if cfg.Dirs.State == "" {
 		return nil
@@ -135,8 +137,7 @@ func Memory(cfg *config.Config) *remembered.Memory {
 	return remembered.New(filepath.Join(cfg.Dirs.State, memoryFile))
 }
 
-// HandleInterrupt has interrupts of the process call f, which must not block, until restore is
-// called.
+// HandleInterrupt makes interrupts of the process call f until restore is called. f must not block.
 func (a *App) HandleInterrupt(f func()) (restore func()) {
 	if a.Interrupts == nil {
 		return func() {}
@@ -144,8 +145,8 @@ func (a *App) HandleInterrupt(f func()) (restore func()) {
 	return a.Interrupts(f)
 }
 
-// BeforeExit has f called when a second interrupt ends the process at once, until forget is called:
-// then nothing that was deferred runs. f may be called while that runs, and has about a second.
+// BeforeExit has f called when a second interrupt ends the process at once, until forget is called.
+// Deferred functions do not run then. f may be called while they run, and has about a second.
 func (a *App) BeforeExit(f func()) (forget func()) {
 	if a.Farewell == nil {
 		return func() {}
@@ -169,7 +170,7 @@ func (a *App) logger() *slog.Logger {
 	return slog.New(slog.DiscardHandler)
 }
 
-// usage gives err the exit status of wrong usage unless it has one.
+// usage gives err the exit status of wrong usage, unless it has a status.
 func usage(err error) error {
 	if exitcode.Of(err) != exitcode.Failed {
 		return err

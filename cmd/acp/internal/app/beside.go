@@ -6,8 +6,9 @@ import (
 	"path/filepath"
 )
 
-// CreateBeside makes a temporary file, named as [os.CreateTemp] does, in the directory of a file that it
-// is to become. An error names that file, which is the one the user knows.
+// CreateBeside creates a temporary file in the directory of the file that it is to become; the
+// pattern of its name is that of [os.CreateTemp]. An error names that file, which is the one the
+// user knows.
 func CreateBeside(file, pattern string) (*os.File, error) {
 	f, err := os.CreateTemp(filepath.Dir(file), pattern)
 	if bad, ok := errors.AsType[*os.PathError](err); ok {

@@ -7,8 +7,8 @@ import (
 	"github.com/goacp/acp/cmd/acp/internal/backend"
 )
 
-// logged returns front with what it is told about the agent written to a log, too. What the agent
-// writes to standard error is for --verbose.
+// logged returns a frontend that also logs what the agent does wrong. --verbose adds what the agent
+// writes to standard error.
 func logged(front backend.Frontend, log *slog.Logger, agent string) backend.Frontend {
 	note := front.Note
 	front.Note = func(n backend.Note) {

@@ -6,9 +6,10 @@ import (
 	"github.com/goacp/acp/cmd/acp/internal/exitcode"
 )
 
-// Named reads the arguments of a command that takes the name of an agent, or something else, or
-// behind -- the command that starts it; the flag --agent, where there is one, names an agent as well.
-// It may return neither. name is there beside an error, for those who know better what is wrong.
+// Named parses the arguments of a command that accepts the name of an agent or of something else
+// or, after --, the command that starts the agent; the flag --agent, if the command has one, names
+// an agent as well. It may return neither. It returns the name beside an error, for callers that
+// can explain it better.
 func Named(cmd *cobra.Command, args []string, something string) (name string, argv []string, err error) {
 	if f := cmd.Flag("agent"); f != nil && f.Changed {
 		name = f.Value.String()

@@ -19,7 +19,7 @@ import (
 	"github.com/goacp/acp/cmd/acp/internal/store"
 )
 
-// storeFile is the name of the store of earlier versions in the data directory: see
+// storeFile is the name that earlier versions gave the store in the data directory: see
 // [store.Directory].
 const storeFile = "conversations.db"
 
@@ -29,7 +29,8 @@ const maxMCPFile = 1 << 20
 // Config returns the settings in force. Errors have the exit status of wrong usage.
 func (a *App) Config() (*config.Config, error) {
 	return a.settings.get(context.Background(), func() (*config.Config, error) {
-		// Without it settings are read as they are, so nothing here may depend on the home.
+		// Without a home directory settings are read all the same, so nothing here may depend on
+		// it.
 		home, _ := os.UserHomeDir()
 		cfg, err := config.Load(config.Options{
 			Cwd: a.Cwd, Home: home, Environ: a.Environ, Flags: a.Flags, File: a.ConfigFile,
@@ -47,8 +48,8 @@ func (a *App) Roster() (*roster.Roster, error) {
 	return roster.New(cfg), nil
 }
 
-// Agent returns an agent by its name or command line; "" is the one the settings say. Errors have
-// the exit status of wrong usage.
+// Agent returns an agent by its name or command line; "" means the one that the settings name.
+// Errors have the exit status of wrong usage.
 func (a *App) Agent(name string) (roster.Agent, error) {
 	cfg, err := a.Config()
 	if err != nil {
@@ -70,7 +71,7 @@ func (a *App) Agent(name string) (roster.Agent, error) {
 		}
 	}
 	if err != nil && from != "" {
-		// Nobody has typed this name just now.
+		// The name comes from the settings, not from the command line.
 		err = fmt.Errorf("%s%w", from, err)
 		if left := cfg.Untrusted(); cfg.FromProject("agent") && len(left) > 0 {
 			err = fmt.Errorf("%w; %s", err, strings.Join(left, "; "))
@@ -79,8 +80,8 @@ func (a *App) Agent(name string) (roster.Agent, error) {
 	return agent, usage(err)
 }
 
-// KnownAgent returns the agent that is called name exactly; ok tells whether there is one. A
-// command line is none.
+// KnownAgent returns the agent with exactly that name; ok reports whether there is one. A command
+// line is not a name.
 func (a *App) KnownAgent(name string) (agent roster.Agent, ok bool, err error) {
 	all, err := a.Roster()
 	if err != nil {
@@ -94,8 +95,8 @@ func (a *App) KnownAgent(name string) (agent roster.Agent, ok bool, err error) {
 	return roster.Agent{}, false, nil
 }
 
-// AgentFor returns the agent that is started with argv, or the one that [App.Agent] finds by its name if
-// argv is empty.
+// AgentFor returns the agent that argv starts or, if argv is empty, the one that [App.Agent] finds
+// by its name.
 func (a *App) AgentFor(name string, argv []string) (roster.Agent, error) {
 	if len(argv) > 0 {
 		return a.CommandAgent(argv)
@@ -103,7 +104,7 @@ func (a *App) AgentFor(name string, argv []string) (roster.Agent, error) {
 	return a.Agent(name)
 }
 
-// CommandAgent returns the agent that a command with its arguments is.
+// CommandAgent returns the agent that a command and its arguments start.
 func (a *App) CommandAgent(argv []string) (roster.Agent, error) {
 	all, err := a.Roster()
 	if err != nil {
@@ -113,8 +114,9 @@ func (a *App) CommandAgent(argv []string) (roster.Agent, error) {
 	return agent, usage(err)
 }
 
-// StorePath returns the directory of the store, and the database of an earlier version that is taken
-// over; both are "" if neither the settings nor a home directory say where they are.
+// StorePath returns the directory of the store, and the database of an earlier version whose
+// conversations are imported. Both are "" if neither the settings nor a home directory say where
+// they are.
 func (a *App) StorePath() (dir, old string, err error) {
 	cfg, err := a.Config()
 	switch {
@@ -128,9 +130,9 @@ func (a *App) StorePath() (dir, old string, err error) {
 	return dir, old, nil
 }
 
-// Store opens the store, once; nil if the settings turn it off. That conversations of an earlier version
-// were taken over is reported on Err. A store that cannot be opened is reported there, too, and is as if it were turned off: a conversation
-// is worth more than its record.
+// Store opens the store, once; nil means that the settings turn it off. It reports on Err that
+// conversations of an earlier version were imported. It also reports there that the store cannot be
+// opened, which then counts as turned off: a conversation is worth more than its record.
 func (a *App) Store(ctx context.Context) (*store.Store, error) {
 	return a.stored.get(ctx, func() (*store.Store, error) {
 		cfg, err := a.Config()
@@ -185,7 +187,7 @@ func (a *App) Policy() (*acphost.Policy, error) {
 	})
 }
 
-// MCP returns the MCP servers that sessions get: those of .mcp.json, the settings and the flags.
+// MCP returns the MCP servers of sessions: those of .mcp.json, the settings and the flags.
 func (a *App) MCP() ([]mcp.Server, error) {
 	return a.servers.get(context.Background(), func() ([]mcp.Server, error) {
 		cfg, err := a.Config()
@@ -203,10 +205,10 @@ func (a *App) MCP() ([]mcp.Server, error) {
 	})
 }
 
-// ShownMCP returns the servers of the project's .mcp.json and of the flags as they are written there, and
-// the name of the file; "" if there is none or the user does not trust it. Those that something more
-// important turns off or names, too, are left out; the settings still have the servers that flags name.
-// It is to show them: see [mcp.ParseFile].
+// ShownMCP returns the servers of the project's .mcp.json and of the flags as they are written
+// there, and the name of the file, or "" if there is none or the user does not trust it. It leaves
+// out servers that something more important turns off or defines as well; the settings still have
+// those that flags define. The result is for people to read: see [mcp.ParseFile].
 func (a *App) ShownMCP() (file string, servers []mcp.Server, err error) {
 	cfg, err := a.Config()
 	if err != nil {
@@ -229,8 +231,8 @@ func (a *App) ShownMCP() (file string, servers []mcp.Server, err error) {
 	return file, mcp.Merge(servers, flags), nil
 }
 
-// mcpFile returns the project's .mcp.json and what is in it, if the user trusts that; left says
-// that it is left out since the user does not.
+// mcpFile returns the name and the contents of the project's .mcp.json, if the user trusts it; left
+// reports that it was left out because the user does not.
 func (a *App) mcpFile(cfg *config.Config) (file string, data []byte, left string, err error) {
 	env := lookup(cfg.Environ)
 	home, ok := env("HOME")
@@ -258,7 +260,8 @@ func (a *App) mcpFile(cfg *config.Config) (file string, data []byte, left string
 	return file, data, "", nil
 }
 
-// readRegular reads a file that is one, since what was cloned may as well be a pipe that never ends.
+// readRegular reads a regular file: a project that was cloned may have a pipe there, which never
+// ends.
 func readRegular(file string) ([]byte, error) {
 	switch info, err := os.Stat(file); {
 	case err != nil:
@@ -278,8 +281,8 @@ func readRegular(file string) ([]byte, error) {
 	return data, err
 }
 
-// Untrusted says what the project's files would set but is left out, since the user has not trusted
-// them: one line for each file. Frontends show it.
+// Untrusted returns what the project's files would set, but is left out because the user does not
+// trust them: one line for each file. Frontends show it.
 func (a *App) Untrusted() []string {
 	cfg, err := a.Config()
 	if err != nil {
@@ -292,7 +295,7 @@ func (a *App) Untrusted() []string {
 	return all
 }
 
-// lookup looks variables up in an environment; the last one of a name counts.
+// lookup finds variables in an environment; the last one of a name counts.
 func lookup(environ []string) func(string) (string, bool) {
 	if environ == nil {
 		return os.LookupEnv
@@ -318,7 +321,7 @@ func (a *App) BuiltIn(ctx context.Context) (*acp.Agent, error) {
 		if err != nil {
 			return nil, err
 		}
-		// Its client is this program, which decides by the same policy and tells the user.
+		// Its client is this program, which applies the same policy and informs the user.
 		o := builtin.Options{Version: a.Version, Logger: a.Logger, Policy: policy, Told: true}
 		if !cfg.Store.Off {
 			o.Dir = builtin.DefaultDir()
@@ -327,7 +330,7 @@ func (a *App) BuiltIn(ctx context.Context) (*acp.Agent, error) {
 	})
 }
 
-// UseBuiltIn puts another agent in place of the built-in one, for tests. It is not taken for one that
+// UseBuiltIn replaces the built-in agent, for tests. The program does not assume that the other one
 // obeys rules.
 func (a *App) UseBuiltIn(agent *acp.Agent) {
 	a.other = true

@@ -8,14 +8,14 @@ import (
 	"github.com/goacp/acp/jsonrpc"
 )
 
-// An accent is what gives away a program that is no agent, so that nobody waits for the answer it
-// will never give. Its methods may be called from any goroutine.
+// An accent recognizes a program that is not an agent by the first line it writes, so that nobody
+// waits for an answer that never comes. Its methods may be called from any goroutine.
 type accent struct {
-	stop    func()       // called once it is found out
+	stop    func()       // called once it is recognized
 	ignored func(string) // called with each line; or nil
 
 	mu    sync.Mutex
-	heard bool // the first line that is no message was seen
+	heard bool // the first line that is not a message was seen
 	line  string
 	found string
 }
@@ -23,15 +23,15 @@ type accent struct {
 // maxAccent bounds the line that is shown, in cells.
 const maxAccent = 200
 
-// speaks says what the program speaks, in words that follow "it", "" if it may be an agent; and the
-// first line it wrote that is no message, "" if there is none.
+// speaks returns what the program speaks, in words that follow "it", or "" if it may be an agent;
+// and the first line it wrote that is not a message, or "" if there is none.
 func (a *accent) speaks() (what, line string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.found, a.line
 }
 
-// take looks at the first line that is no message.
+// take examines the first line that is not a message.
 func (a *accent) take(e jsonrpc.Event) {
 	if e.Kind != jsonrpc.EventNoise {
 		return

@@ -1,3 +1,4 @@
-// Package launch is the way to an agent: how it is started or reached, and what to tell the user when
-// that fails.
+// Package launch reaches agents: it starts their processes, dials their addresses, and explains to
+// the user why an agent cannot be used. It keeps nothing: processes and connections belong to the
+// caller.
 package launch

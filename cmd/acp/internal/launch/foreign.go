@@ -2,8 +2,9 @@ package launch
 
 import "strings"
 
-// Speaks says what a program speaks, in words that follow "it", whose first line on standard output
-// that is not a message is the given one. It returns "" for a program that may be an agent all the same.
+// Speaks returns what a program speaks, in words that follow "it". line is the first line on the
+// program's standard output that is not a message. It returns "" for a program that may be an agent
+// all the same.
 func Speaks(line string) string {
 	line = strings.TrimSpace(line)
 	switch {

@@ -10,10 +10,10 @@ import (
 	"github.com/goacp/acp/internal/process"
 )
 
-// Process returns the process of an agent, for callers that speak to it frame by frame; dir is the
-// working directory of the session. The built-in agent becomes a process of this program. A program
-// that is not there is an error with the exit status of an agent that cannot be used, before anything
-// has been started.
+// Process returns the process of an agent, for callers that exchange frames with it. dir is the
+// working directory of the session. The built-in agent becomes a process of this program. If the
+// program of an agent does not exist, Process fails before anything is started, with the exit
+// status of an agent that cannot be used.
 func Process(ctx context.Context, agent roster.Agent, dir string) (c process.Config, err error) {
 	if agent.Builtin {
 		self, err := os.Executable()

@@ -14,22 +14,22 @@ import (
 	"github.com/goacp/acp/jsonrpc"
 )
 
-// A Start reaches an agent and says what is wrong with it if that fails. It is for one attempt.
+// A Start reaches an agent, and explains a failure. It is for one attempt.
 type Start struct {
-	Agent string        // as the user knows it
-	Limit time.Duration // of the whole
-	// Stderr returns the line of standard error that is told if the agent does not answer; nil tells
-	// none.
+	Agent string        // as the user calls it
+	Limit time.Duration // for all of the attempt
+	// Stderr returns the line of standard error that is part of the explanation if the agent does
+	// not answer; nil means none.
 	Stderr func() string
-	// Ignored, if not nil, is called with each line that is no message, or its beginning, as the agent
-	// wrote it, also later than Connect. It must not block.
+	// Ignored, if not nil, is called with each line that is not a message, or with its beginning,
+	// as the agent wrote it. It may be called after Connect has returned, and must not block.
 	Ignored func(line string)
 
 	accent accent
 }
 
-// Connect starts the agent and agrees on a version. A program that turns out to speak another protocol
-// is not waited for. The error is for [Start.Failed].
+// Connect starts the agent and agrees on a version. It does not wait for a program that turns out
+// to speak another protocol. Pass the error to [Start.Failed].
 func (s *Start) Connect(ctx context.Context, client *acp.Client, t acp.Transport) (*acp.ClientConn, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.Limit)
 	defer cancel()
@@ -41,12 +41,12 @@ func (s *Start) Connect(ctx context.Context, client *acp.Client, t acp.Transport
 // maxNote bounds a line of an agent that is part of an error, in cells.
 const maxNote = 500
 
-// lookFor is the advice for programs that are no agents the way they were started.
+// lookFor is the advice for programs that are not agents in the way they were started.
 const lookFor = "is it started as an agent? look for a flag such as --acp in its help"
 
-// Failed gives the error of a connection that could not be made the status the program ends with:
-// exitcode.Protocol if the program has answered with an error or talks otherwise than agents do,
-// exitcode.Timeout if it has said nothing, and else exitcode.Agent.
+// Failed adds an exit status to the error of a connection that failed: exitcode.Protocol if the
+// program answered with an error or does not speak the protocol, exitcode.Timeout if it said
+// nothing, and exitcode.Agent otherwise.
 func (s *Start) Failed(err error) error {
 	unusable := func(code exitcode.Code) error {
 		return exitcode.With(code, fmt.Errorf("%s cannot be used: %w", s.Agent, err))
@@ -62,7 +62,7 @@ func (s *Start) Failed(err error) error {
 	case isAnswer(err):
 		return unusable(exitcode.Protocol)
 	case errors.Is(err, context.DeadlineExceeded) && line != "":
-		return exitcode.Errorf(exitcode.Protocol, "%s cannot be used: in %v it wrote nothing but what is no message, first %q; %s", s.Agent, s.Limit, line, lookFor)
+		return exitcode.Errorf(exitcode.Protocol, "%s cannot be used: in %v it wrote nothing but lines that are not messages, first %q; %s", s.Agent, s.Limit, line, lookFor)
 	case errors.Is(err, context.DeadlineExceeded):
 		text := fmt.Sprintf("%s has not answered in %v", s.Agent, s.Limit)
 		if s.Stderr != nil {
@@ -73,15 +73,15 @@ func (s *Start) Failed(err error) error {
 		text += "; --connect-timeout gives it longer; " + lookFor
 		return exitcode.With(exitcode.Timeout, &PlainError{Text: text, Err: err})
 	case errors.Is(err, jsonrpc.ErrClosed) && exit == nil && line != "":
-		// It does not think that anything has failed.
-		return exitcode.Errorf(exitcode.Protocol, "%s cannot be used: it wrote %q, which is no message, and ended; %s", s.Agent, line, lookFor)
+		// The agent does not regard that as a failure.
+		return exitcode.Errorf(exitcode.Protocol, "%s cannot be used: it wrote %q, which is not a message, and ended; %s", s.Agent, line, lookFor)
 	case exit != nil:
 		text := fmt.Sprintf("%s cannot be used: it %s before it answered", s.Agent, HowEnded(exit))
 		if why := process.Reason(exit.Stderr); why != "" {
 			text += ": " + safetext.Line(why, maxNote)
 		}
 		if line != "" {
-			text += fmt.Sprintf("; it wrote what is no message: %q", line)
+			text += fmt.Sprintf("; it wrote a line that is not a message: %q", line)
 		}
 		return exitcode.With(exitcode.Agent, &PlainError{Text: text, Err: err})
 	case errors.Is(err, jsonrpc.ErrClosed):
@@ -90,18 +90,18 @@ func (s *Start) Failed(err error) error {
 	return unusable(exitcode.Agent)
 }
 
-// NoProgram says that the program of an agent is not there, or cannot be run, and what to do.
+// NoProgram explains that the program of an agent does not exist, or cannot be run, and what to do.
 func NoProgram(agent, program string, err error) error {
 	agent = safetext.Line(agent, 200)
 	return exitcode.Errorf(exitcode.Agent, "%s cannot be used: program %s: %w; %s", agent, roster.Quote(program), err, lookAt(agent))
 }
 
-// lookAt is the advice where the program of an agent is not there: to ask for what cures that.
+// lookAt is the advice if the program of an agent does not exist: the command that finds the cure.
 func lookAt(agent string) string {
 	return "for what to do see acp agents doctor " + roster.Quote(agent)
 }
 
-// HowEnded says how a process came to its end, in words that follow "it".
+// HowEnded returns how a process ended, in words that follow "it".
 func HowEnded(exit *process.ExitError) string {
 	if exit.Signal != "" {
 		return "was ended by " + exit.Signal
@@ -121,8 +121,8 @@ func (e *PlainError) Error() string { return e.Text }
 // Unwrap returns what failed.
 func (e *PlainError) Unwrap() error { return e.Err }
 
-// isAnswer reports whether an error of connecting comes from what the agent has said, not from
-// that it could not be started or has ended.
+// isAnswer reports whether an error of connecting is an answer of the agent: not that it could not
+// be started, or has ended.
 func isAnswer(err error) bool {
 	if _, ok := errors.AsType[*jsonrpc.Error](err); ok {
 		return true

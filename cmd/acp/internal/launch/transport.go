@@ -15,17 +15,17 @@ import (
 	"github.com/goacp/acp/jsonrpc"
 )
 
-// Options say how an agent is started. All are optional, and those that are about a process are ignored
+// Options say how an agent is started. All are optional. Those that are about a process are ignored
 // for other agents.
 type Options struct {
 	Dir     string            // the working directory of the session
 	Env     map[string]string // added to the agent's own
-	Stderr  io.Writer         // gets what it writes there
-	BuiltIn *acp.Agent        // what the built-in agent is; required for that one
+	Stderr  io.Writer         // receives what it writes there
+	BuiltIn *acp.Agent        // the built-in agent; required for that one
 }
 
-// Transport returns the way to an agent: an [*acp.CommandTransport], an [*acp.InProcessTransport] for the
-// built-in agent, and a connection over the network for one that has a URL.
+// Transport returns the way to an agent: an [*acp.CommandTransport], an [*acp.InProcessTransport]
+// for the built-in agent, or a connection over the network for an agent with a URL.
 func Transport(agent roster.Agent, o Options) (acp.Transport, error) {
 	switch {
 	case agent.Builtin && o.BuiltIn == nil:
@@ -53,7 +53,7 @@ func Transport(agent roster.Agent, o Options) (acp.Transport, error) {
 	return t, nil
 }
 
-// A socket reaches an agent that is running already, which speaks the protocol in lines. It may be opened
+// A socket reaches an agent that runs already and speaks the protocol in lines. It may be opened
 // more than once.
 type socket struct{ network, address, url string }
 

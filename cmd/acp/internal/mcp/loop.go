@@ -19,8 +19,8 @@ import (
 	"github.com/goacp/acp"
 )
 
-// Bounds of a loop: sessions at once, beyond which those that nobody uses are ended, the size of a
-// message, and the reasons to have failed that are told.
+// Bounds of a loop: how many sessions it has at once, beyond which idle ones are ended; the size of
+// a message; and how many reasons for failures it reports.
 const (
 	maxLoopSessions = 32
 	maxLoopMessage  = 16 << 20
@@ -28,19 +28,20 @@ const (
 )
 
 // Loops are HTTP servers at the loopback address that stand for other MCP servers. Each has an
-// address with a token in it, and wants another token as a header, so that no other user and no
-// web page can use it. Each session of a client gets a connection, and of a stdio server a process,
-// of its own. The zero value is ready for use, by any goroutine. Close ends everything.
+// address with a token in it and requires another token as a header, so that no other user and no
+// web page can use it. Each session of a client has its own connection and, for a stdio server, its
+// own process. The zero value is ready for use by any goroutine. Close ends everything.
 //
-// Agents are told why a server fails, but seldom pass it on, and what it writes to its standard error
-// they never see; so both are told here, too. The members are set before the first use, and called
-// from several goroutines.
+// Agents learn why a server failed, but seldom pass it on, and never see what it writes to its
+// standard error. The program therefore gets both here. The fields are set before the first use;
+// the functions are called from several goroutines.
 type Loops struct {
-	// Failed, if it is not nil, is told why a server could not be reached or has ended by itself, in one
-	// line without secrets. Of a server each reason is told once, and at most maxReasons.
+	// Failed, if not nil, is called with the reason why a server could not be reached or has ended,
+	// as one line without secrets. Each reason of a server is reported once, and at most maxReasons
+	// of them.
 	Failed func(error)
-	// Stderr, if it is not nil, returns what receives the standard error of a process that a stdio server
-	// is, with the secrets that are in it; see [Server.Hide]. It is closed after the last write.
+	// Stderr, if not nil, returns the writer for the standard error of a stdio server's process.
+	// What is written may hold secrets: see [Server.Hide]. It is closed after the last write.
 	Stderr func(Server) io.WriteCloser
 
 	mu     sync.Mutex
@@ -62,15 +63,15 @@ type loop struct {
 
 	mu       sync.Mutex
 	closed   bool
-	opening  int // sessions that are on their way into sessions
+	opening  int // sessions that are being opened
 	sessions map[string]*loopSession
-	reasons  []string // that were told
+	reasons  []string // that were reported
 }
 
 type loopSession struct {
 	transport *mcp.StreamableServerTransport
 	conn      mcp.Connection
-	// Guarded by mu of the loop: requests that are being answered, and when the last one was.
+	// Guarded by mu of the loop: requests that are being answered, and the time of the last one.
 	busy int
 	last time.Time
 }
@@ -111,7 +112,7 @@ func (l *Loops) Close() error {
 	var errs []error
 	for _, x := range loops {
 		x.mu.Lock()
-		x.closed = true // nothing is added to work any more
+		x.closed = true // from here on nothing is added to work
 		x.mu.Unlock()
 		x.cancel()
 		errs = append(errs, x.http.Close())
@@ -173,8 +174,8 @@ func (x *loop) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// refuse answers what belongs to no session: clients that try the stateless form of the protocol
-// first then use the other.
+// refuse answers a request that belongs to no session. Clients that try the stateless form of the
+// protocol first then use the other one.
 func refuse(w http.ResponseWriter, id json.RawMessage) {
 	if len(id) == 0 || !json.Valid(id) {
 		id = json.RawMessage("null")
@@ -184,7 +185,7 @@ func refuse(w http.ResponseWriter, id json.RawMessage) {
 	_, _ = w.Write([]byte(`{"jsonrpc":"2.0","id":` + string(id) + `,"error":{"code":-32601,"message":"Method not found: a session begins with initialize"}}`))
 }
 
-// enter returns a session that is then in use until leave, or nil.
+// enter returns a session that is in use until leave, or nil.
 func (x *loop) enter(id string) *loopSession {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -202,9 +203,9 @@ func (x *loop) leave(s *loopSession) {
 	s.last = time.Now()
 }
 
-// idlest takes the session out that was not in use for the longest time; nil if all are in use. Clients
-// often leave without a word; one that comes back is told that its session is gone, and opens
-// another. It is called with mu held.
+// idlest removes the session that has been idle for the longest time, or returns nil if all are in
+// use. Clients often leave without saying so. A client that comes back is answered that its session
+// does not exist, and opens another. The caller holds mu.
 func (x *loop) idlest() *loopSession {
 	var found *loopSession
 	for _, s := range x.sessions {
@@ -250,13 +251,13 @@ func (x *loop) open() (*loopSession, error) {
 	x.mu.Unlock()
 	end := func(why error) {
 		if stderr != nil {
-			_ = stderr.Close() // nothing can be done about it
+			_ = stderr.Close() // nothing can be done about a failure
 		}
 		x.failed(why)
 		x.work.Done()
 	}
 	if err != nil {
-		if x.ctx.Err() == nil { // else it is Close that has failed it
+		if x.ctx.Err() == nil { // otherwise Close made it fail
 			end(err)
 		} else {
 			end(nil)
@@ -274,7 +275,7 @@ func (x *loop) open() (*loopSession, error) {
 	return s, nil
 }
 
-// failed tells why the server has failed, unless it was told.
+// failed reports why the server has failed, unless it did so before.
 func (x *loop) failed(why error) {
 	if why == nil || x.all.Failed == nil {
 		return
@@ -290,7 +291,7 @@ func (x *loop) failed(why error) {
 	}
 }
 
-// dial connects a new session with the server. stderr, if it is not nil, receives the standard error of a
+// dial connects a new session with the server. stderr, if not nil, receives the standard error of a
 // stdio server.
 func (x *loop) dial(stderr io.Writer) (*loopSession, mcp.Connection, error) {
 	server, err := dial(x.ctx, x.server, x.dir, stderr)

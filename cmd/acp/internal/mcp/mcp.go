@@ -1,5 +1,6 @@
-// Package mcp reads which MCP servers sessions are to have, and makes those that an agent
-// cannot reach by itself reachable.
+// Package mcp reads which MCP servers sessions use, and makes servers that an agent cannot reach
+// itself reachable by a bridge: a process of this program, or an HTTP server at the loopback
+// address. Files have at most 1 MiB and 256 servers; what a bridge may hold is bounded in [Loops].
 package mcp
 
 import (
@@ -36,7 +37,7 @@ type Server struct {
 	Headers map[string]string
 }
 
-// check fills in the type and says what is wrong with a server.
+// check fills in the type, and returns what is wrong with a server.
 func (s *Server) check() error {
 	if s.Name == "" {
 		return errors.New("an MCP server needs a name")
@@ -91,7 +92,7 @@ func validHeader(name string) bool {
 	return name != ""
 }
 
-// Where says for messages what a server is, without secrets.
+// Where names a server in messages, without secrets.
 func (s Server) Where() string {
 	if s.Type == Stdio {
 		return s.Command
@@ -99,7 +100,7 @@ func (s Server) Where() string {
 	return redactURL(s.URL)
 }
 
-// secrets are the values that must not be shown.
+// secrets returns the values that must not be shown.
 func (s Server) secrets() (list []string) {
 	for _, v := range s.Env {
 		list = append(list, v)
@@ -121,10 +122,11 @@ func (s Server) secrets() (list []string) {
 	return list
 }
 
-// Hide takes the secrets of a server out of a text.
+// Hide removes the secrets of a server from a text.
 func (s Server) Hide(text string) string { return hide(text, s.secrets()) }
 
-// hide takes secrets out of a text. Values of fewer than four characters are no secrets.
+// hide removes secrets from a text. Values of fewer than four characters are not treated as
+// secrets.
 func hide(text string, secrets []string) string {
 	secrets = slices.Clone(secrets)
 	slices.SortFunc(secrets, func(a, b string) int { return len(b) - len(a) })
@@ -152,8 +154,8 @@ func redactURL(address string) string {
 	return strings.ReplaceAll(u.String(), "%2A%2A%2A", "***")
 }
 
-// Merge puts lists of servers together, the most important last: of servers with the same name the
-// last one counts. The order is that in which names come first.
+// Merge joins lists of servers, the most important last: of servers with the same name the last one
+// counts. Their order is that in which names occur first.
 func Merge(lists ...[]Server) []Server {
 	var out []Server
 	for _, list := range lists {

@@ -171,7 +171,7 @@ func object(dec *json.Decoder, member func(key string) error) error {
 	return err
 }
 
-// expand replaces variables in all texts but the name.
+// expand replaces variables in all texts except the name.
 func (s *Server) expand(lookup func(string) (string, bool)) error {
 	var failed error
 	one := func(v string) string {
@@ -200,8 +200,8 @@ func (s *Server) expand(lookup func(string) (string, bool)) error {
 	return failed
 }
 
-// Expand replaces ${NAME} and ${NAME:-default} in a text. What is not of that form stays. A variable
-// that is not set and has no default is an error.
+// Expand replaces ${NAME} and ${NAME:-default} in a text. Anything that does not have that form
+// stays. A variable that is not set and has no default is an error.
 func Expand(s string, lookup func(string) (string, bool)) (string, error) {
 	var b strings.Builder
 	for {
@@ -239,11 +239,11 @@ func variable(s string) bool {
 	return s != ""
 }
 
-// ParseFlags reads the values of --mcp and --mcp-header. A server is NAME=COMMAND ARGS…, taken apart
-// as by a shell that only knows quotes and backslashes, or NAME=https://…, or NAME=sse+https://… for
+// ParseFlags parses the values of --mcp and --mcp-header. A server is NAME=COMMAND ARGS…, split as
+// by a shell that knows quotes and backslashes only, or NAME=https://…, or NAME=sse+https://… for
 // one with server-sent events. A header is NAME:HEADER:VALUE or NAME:HEADER=VALUE for the server of
-// that name. In the values ${NAME} and ${NAME:-default} are replaced, so that secrets need not be on
-// the command line. Without lookup nothing is replaced, as with [ParseFile].
+// that name. In the values ${NAME} and ${NAME:-default} are replaced, so that secrets need not be
+// on the command line. Without lookup nothing is replaced, as in [ParseFile].
 func ParseFlags(servers, headers []string, lookup func(string) (string, bool)) ([]Server, error) {
 	var list []Server
 	for _, v := range servers {
@@ -302,9 +302,9 @@ func ParseFlags(servers, headers []string, lookup func(string) (string, bool)) (
 	return list, nil
 }
 
-// splitWords takes a command line apart: words are separated by white space; '…' and "…" keep it
-// together, a backslash keeps the next character as it is, but not within '…', and within "…" only
-// before ", \ and $.
+// splitWords splits a command line. White space separates words, unless it is within '…' or "…". A
+// backslash makes the next character ordinary, except within '…'; within "…" it does so only before
+// ", \ and $.
 func splitWords(s string) ([]string, error) {
 	var words []string
 	var b strings.Builder
@@ -373,11 +373,11 @@ func FromConfig(servers map[string]config.MCPServer, lookup func(string) (string
 	return list, nil
 }
 
-// Sources are where servers are named, in rising order: the project's file, the settings, flags. Of
-// servers with the same name the last one counts.
+// Sources are the places where servers are named, in rising order: the project's file, the
+// settings, flags. Of servers with the same name the last one counts.
 type Sources struct {
-	// File is the project's .mcp.json and Data what is in it; "" is none. Whether the user trusts it is
-	// for the caller to find out.
+	// File is the project's .mcp.json and Data its contents; File is "" if there is none. The
+	// caller must find out whether the user trusts it.
 	File     string
 	Data     []byte
 	Settings map[string]config.MCPServer
@@ -387,8 +387,8 @@ type Sources struct {
 	Lookup func(string) (string, bool)
 }
 
-// beside returns the program that a command in a file means: one with a separator in it is relative
-// to the file, and not to a directory below, which may be somebody else's.
+// beside returns the program that a command in a file means. A command with a separator is relative
+// to the directory of the file, and not to the working directory, which may be anybody's.
 func beside(file, command string) string {
 	if filepath.IsAbs(command) || !strings.ContainsRune(command, '/') && !strings.ContainsRune(command, filepath.Separator) {
 		return command
@@ -396,8 +396,8 @@ func beside(file, command string) string {
 	return filepath.Join(filepath.Dir(file), command)
 }
 
-// Collect returns the servers of all sources. A server that the settings turn off is left out, also
-// when the project's file names it.
+// Collect returns the servers of all sources. A server that the settings turn off is left out, even
+// if the project's file names it.
 func Collect(src Sources) ([]Server, error) {
 	var project []Server
 	if src.File != "" {

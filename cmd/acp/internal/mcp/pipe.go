@@ -19,15 +19,14 @@ import (
 	"github.com/goacp/acp/internal/process"
 )
 
-// maxCalls bounds the calls that are on their way to an HTTP server at once; beyond it those that
-// follow wait.
+// maxCalls bounds the calls to an HTTP server that are under way at once; further calls wait.
 const maxCalls = 64
 
 // connectTimeout bounds opening a connection to a server.
 const connectTimeout = 30 * time.Second
 
-// dial opens the way to a server. dir is where a stdio server runs, and stderr, if it is not nil, receives
-// its standard error.
+// dial connects with a server. dir is the working directory of a stdio server; stderr, if not nil,
+// receives its standard error.
 func dial(ctx context.Context, s Server, dir string, stderr io.Writer) (mcp.Connection, error) {
 	switch s.Type {
 	case Stdio:
@@ -82,7 +81,7 @@ func (c *childConn) Close() error {
 	return stopped
 }
 
-// why says how the process ended, if it has.
+// why returns how the process ended, if it has.
 func (c *childConn) why() error {
 	select {
 	case <-c.p.Done():
@@ -131,7 +130,7 @@ func (c *httpConn) Read(ctx context.Context) (jsonrpc.Message, error) {
 func httpClient(s Server, version *atomic.Pointer[string]) *http.Client {
 	return &http.Client{
 		Transport: &withHeaders{server: s, version: version, base: http.DefaultTransport.(*http.Transport).Clone()},
-		// Headers with secrets go to the server that was named and to no other.
+		// Headers with secrets go to the server that was named, and to no other.
 		CheckRedirect: func(req *http.Request, via []*http.Request) error {
 			if len(via) > 5 || req.URL.Host != via[0].URL.Host || req.URL.Scheme != via[0].URL.Scheme {
 				return errors.New("it redirects to another address")
@@ -164,9 +163,9 @@ func (t *withHeaders) RoundTrip(req *http.Request) (*http.Response, error) {
 // CloseIdleConnections ends connections that are not in use.
 func (t *withHeaders) CloseIdleConnections() { t.base.CloseIdleConnections() }
 
-// pipe passes messages between a client and a server, until one of them has ended; it closes both.
-// It returns why the server has ended, or nil if the client did. Calls of the stateless form of the
-// protocol are answered as not known, so that the client uses the form with sessions.
+// pipe passes messages between a client and a server until one of them ends, and closes both. It
+// returns why the server ended, or nil if the client did. Calls of the stateless form of the
+// protocol are answered as unknown methods, so that the client uses the form with sessions.
 func pipe(ctx context.Context, client, server mcp.Connection, s Server) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -187,7 +186,7 @@ func pipe(ctx context.Context, client, server mcp.Connection, s Server) error {
 	return p.fault
 }
 
-// A passage is what [pipe] knows of its two ends.
+// A passage is the state of one [pipe].
 type passage struct {
 	ctx            context.Context
 	cancel         context.CancelFunc
@@ -196,7 +195,7 @@ type passage struct {
 	remote         bool // calls are requests of their own, which may fail alone
 
 	open    calls
-	slots   chan struct{} // taken by calls on their way to a remote server
+	slots   chan struct{} // held by calls that are on their way to a remote server
 	running sync.WaitGroup
 	closing sync.Once
 	failing sync.Once
@@ -217,7 +216,7 @@ func (p *passage) refuse(id jsonrpc.ID, err error) error {
 	return p.client.Write(p.ctx, &jsonrpc.Response{ID: id, Error: &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: err.Error()}})
 }
 
-// answers passes what the server sends.
+// answers passes on what the server sends.
 func (p *passage) answers() {
 	for {
 		msg, err := p.server.Read(p.ctx)
@@ -237,7 +236,7 @@ func (p *passage) answers() {
 	}
 }
 
-// forward passes a message of the client. The error ends the passage.
+// forward passes on a message of the client. An error ends the passage.
 func (p *passage) forward(msg jsonrpc.Message) error {
 	req, ok := msg.(*jsonrpc.Request)
 	ok = ok && req.IsCall()
@@ -259,7 +258,7 @@ func (p *passage) forward(msg jsonrpc.Message) error {
 	return err
 }
 
-// requests passes what the client sends.
+// requests passes on what the client sends.
 func (p *passage) requests() {
 	for {
 		msg, err := p.client.Read(p.ctx)
@@ -295,8 +294,8 @@ func (p *passage) requests() {
 	}
 }
 
-// maxOpen bounds the calls of which is known that they have no answer. Those beyond it get none when
-// the server ends.
+// maxOpen bounds the calls that are known to have no answer yet. Further ones get none when the
+// server ends.
 const maxOpen = 4096
 
 // calls are the ids of calls that have no answer yet.
@@ -316,8 +315,9 @@ func (c *calls) add(id jsonrpc.ID) {
 	}
 }
 
-// take removes a call, and answers it if it is there and answer is not nil. Nobody else takes calls
-// meanwhile, so that when the connection is closed after [calls.each] all answers have been written.
+// take removes a call and, if it was there and answer is not nil, answers it. It holds the lock
+// while it does, so that after [calls.each] all answers have been written and the connection can be
+// closed.
 func (c *calls) take(id jsonrpc.ID, answer func(jsonrpc.ID) error) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -329,7 +329,7 @@ func (c *calls) take(id jsonrpc.ID, answer func(jsonrpc.ID) error) error {
 	return answer(id)
 }
 
-// each takes all calls.
+// each removes all calls.
 func (c *calls) each(answer func(jsonrpc.ID) error) (err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -340,7 +340,7 @@ func (c *calls) each(answer func(jsonrpc.ID) error) (err error) {
 	return err
 }
 
-// serverError says what is wrong with a server, without secrets.
+// serverError explains what is wrong with a server, without secrets.
 func serverError(s Server, conn mcp.Connection, err error) error {
 	var address *url.Error
 	if errors.As(err, &address) {
@@ -358,8 +358,8 @@ func serverError(s Server, conn mcp.Connection, err error) error {
 }
 
 // Connect connects a client at in and out, as a stdio server, with the HTTP or SSE server that the
-// variables [EnvURL], [EnvType] and [EnvHeaders] name; getenv returns them. It returns when the
-// client is gone, nil then, or the server. in and out are closed.
+// variables [EnvURL], [EnvType] and [EnvHeaders] name; getenv returns their values. It returns when
+// the server ends, or with nil when the client does. It closes in and out.
 func Connect(ctx context.Context, in io.ReadCloser, out io.WriteCloser, getenv func(string) string) error {
 	s := Server{Name: "mcp-connect", Source: "environment", URL: getenv(EnvURL), Type: getenv(EnvType)}
 	if s.URL == "" {
@@ -388,5 +388,5 @@ func Connect(ctx context.Context, in io.ReadCloser, out io.WriteCloser, getenv f
 	return pipe(ctx, client, server, s)
 }
 
-// ConnectStdio is [Connect] at the standard streams of this process.
+// ConnectStdio is [Connect] with the standard streams of this process.
 func ConnectStdio(ctx context.Context) error { return Connect(ctx, os.Stdin, os.Stdout, os.Getenv) }

@@ -18,7 +18,7 @@ import (
 type Offers struct{ Stdio, HTTP, SSE bool }
 
 // OffersOf returns the transports that the agent of a connection can use. In version 1 every agent
-// has to take stdio.
+// must accept stdio.
 func OffersOf(c *acp.ClientConn) Offers {
 	if v1 := c.CapabilitiesV1(); v1 != nil {
 		return Offers{Stdio: true, HTTP: v1.MCPCapabilities.HTTP, SSE: v1.MCPCapabilities.SSE}
@@ -47,10 +47,10 @@ func (o Offers) String() string {
 	return strings.Join(list, ", ")
 }
 
-// A Bridged says that a server is reached in a roundabout way.
+// A Bridged says that a server is reached through a bridge.
 type Bridged struct {
 	Server Server
-	Via    string // the transport the agent uses
+	Via    string // the transport that the agent uses
 }
 
 // String says so for people.
@@ -58,7 +58,7 @@ func (b Bridged) String() string {
 	return fmt.Sprintf("MCP server %s (%s) is bridged to %s for the agent", b.Server.Name, b.Server.Type, b.Via)
 }
 
-// Variables by which the command of [Options.Connect] is told what to connect to.
+// Variables that name the server to connect to for the command of [Options.Connect].
 const (
 	EnvURL     = "ACP_MCP_URL"
 	EnvType    = "ACP_MCP_TYPE"
@@ -68,26 +68,26 @@ const (
 // Options say how servers are planned.
 type Options struct {
 	Agent string // its name, for messages
-	Dir   string // of the session, absolute: where stdio servers run that are bridged, and what relative commands are relative to
-	// Connect is the command, a program and its arguments, that connects its standard streams to the
-	// server which the variables say. Empty is this program with the argument mcp-connect.
+	Dir   string // of the session, absolute: the working directory of bridged stdio servers, and the base of relative commands
+	// Connect is the command, a program and its arguments, that connects its standard streams with
+	// the server that the variables name. Empty means this program with the argument mcp-connect.
 	Connect []string
 	// Loops serves what is bridged to HTTP. It is needed for that only.
 	Loops *Loops
 }
 
-// A Route is how an agent gets a server.
+// A Route is the way from an agent to a server.
 type Route struct {
 	Server Server
-	Via    string // the transport the agent uses; "" if it cannot have the server
+	Via    string // the transport that the agent uses; "" if it cannot use the server
 	Err    error  // why it cannot, without the server's name
 }
 
-// Bridged tells whether the server is reached in a roundabout way.
+// Bridged reports whether the server is reached through a bridge.
 func (r Route) Bridged() bool { return r.Via != "" && r.Via != r.Server.Type }
 
-// Routes returns how an agent would get each of the servers. Nothing is started and no address is
-// listened at: a server that has a route may still fail.
+// Routes returns how an agent would reach each of the servers. It starts nothing and listens at no
+// address: a server that has a route may still fail.
 func Routes(servers []Server, can Offers, o Options) []Route {
 	out := make([]Route, len(servers))
 	for i, s := range servers {
@@ -104,7 +104,7 @@ func Routes(servers []Server, can Offers, o Options) []Route {
 	return out
 }
 
-// via returns the transport by which an agent is told of a server; "" if there is none.
+// via returns the transport that an agent uses for a server, or "" if there is none.
 func via(s Server, can Offers) string {
 	switch {
 	case s.Type == Stdio && can.Stdio, s.Type == HTTP && can.HTTP, s.Type == SSE && can.SSE:
@@ -121,9 +121,10 @@ func noWay(s Server, can Offers, o Options) error {
 	return fmt.Errorf("its transport is %s, and %s takes %s", s.Type, o.Agent, can)
 }
 
-// Plan returns the servers as an agent is told of them. One whose transport the agent cannot use is
-// bridged: to a stdio server if it takes those, or else to an HTTP server at this machine's loopback
-// address. A server that cannot be had either way is an error: none is left out.
+// Plan returns the servers in the form in which an agent is sent them. A server whose transport the
+// agent cannot use is bridged: to a stdio server if the agent accepts those, and otherwise to an
+// HTTP server at the loopback address of this machine. If a server cannot be reached either way,
+// Plan fails: none is left out.
 func Plan(servers []Server, can Offers, o Options) (list []acp.MCPServer, bridged []Bridged, err error) {
 	for _, s := range servers {
 		var m acp.MCPServer
@@ -151,7 +152,7 @@ func Plan(servers []Server, can Offers, o Options) (list []acp.MCPServer, bridge
 	return list, bridged, nil
 }
 
-// stdioServer is a server that the agent starts. Agents are told an absolute path.
+// stdioServer is a server that the agent starts. Its path is absolute.
 func stdioServer(s Server, dir string) (acp.MCPServer, error) {
 	path, err := lookPath(s, dir)
 	if err != nil {
@@ -175,7 +176,7 @@ func lookPath(s Server, dir string) (string, error) {
 	return filepath.Abs(found)
 }
 
-// connectServer is a stdio server that connects to another one.
+// connectServer is a stdio server that connects to another server.
 func connectServer(s Server, o Options) (acp.MCPServer, error) {
 	command := o.Connect
 	if len(command) == 0 {
@@ -196,7 +197,7 @@ func connectServer(s Server, o Options) (acp.MCPServer, error) {
 	return &acp.MCPServerStdio{Name: s.Name, Command: command[0], Args: command[1:], Env: envList(env)}, nil
 }
 
-// sseServer is a server that version 2 of the protocol has no word for.
+// sseServer is a server that version 2 of the protocol has no type for.
 func sseServer(s Server) (acp.MCPServer, error) {
 	v1 := acpv1.MCPServerSSE{Name: s.Name, URL: s.URL, Headers: []acpv1.HTTPHeader{}}
 	for _, k := range slices.Sorted(maps.Keys(s.Headers)) {

@@ -8,8 +8,8 @@ import (
 	"github.com/goacp/acp/cmd/acp/internal/config"
 )
 
-// Values returns servers in the form of settings, as if they were written there. What the settings
-// would not show is not shown: the values of variables and headers, and what may be secret in an
+// Values returns servers in the form of settings, as if they were written there. It leaves out what
+// is not shown of settings: the values of variables and headers, and what may be secret in an
 // address.
 func Values(servers []Server) []config.Value {
 	var out []config.Value

@@ -1,5 +1,5 @@
-// Package model says what the built-in agent will want of a language model. It
-// is a seam: there is no implementation yet, and the agent does without one.
+// Package model describes what the built-in agent will need of a language model. Nothing implements
+// it yet, and the agent works without one.
 package model
 
 import (
@@ -11,13 +11,12 @@ import (
 // A Model is a language model that streams its answers and can ask for tools. Its
 // methods may be called from any goroutine, also at once.
 type Model interface {
-	// Info says which model it is.
+	// Info returns which model it is.
 	Info() Info
-	// Generate answers a conversation. Nothing is sent before the sequence is
-	// read, and it can be read once. It ends with a [Done], or with an error, after
-	// which nothing follows; leaving the loop gives the answer up. That ctx is done
-	// ends it with the cause. Errors of the service are *Error; any other error
-	// happened on this side.
+	// Generate answers a conversation. Nothing is sent before the sequence is read, and it can be
+	// read once. It ends with a [Done], or with an error, after which nothing follows. Leaving the
+	// loop ends the answer. When ctx is done, the sequence ends with the cause. Errors of the
+	// service are *Error; any other error happened on this side.
 	Generate(ctx context.Context, r *Request) iter.Seq2[Event, error]
 }
 
@@ -114,8 +113,8 @@ type ThoughtDelta struct {
 	Signature []byte
 }
 
-// ToolUseBegan tells that a tool is going to be asked for, before its input is
-// complete; the ToolUse with the same id follows.
+// ToolUseBegan says that a tool is going to be used, before its input is complete; the ToolUse with
+// the same id follows.
 type ToolUseBegan struct{ ID, Name string }
 
 // Done ends an answer.

@@ -20,12 +20,13 @@ import (
 )
 
 // Run runs a program in a pseudo-terminal and connects that with the user's: what is typed at in
-// goes to the program, what it prints to out, and it is told when the size changes. The user's
-// terminal is raw meanwhile and is put back on every way out. When ctx is done the program and
-// what is in its session are killed. An exit status other than 0 is an [*exec.ExitError].
+// goes to the program, what it prints goes to out, and changes of the size are passed on. The
+// user's terminal is in raw mode meanwhile and is restored on every way out. When ctx is done, the
+// program and everything in its session are killed. An exit status other than 0 is an
+// [*exec.ExitError].
 //
-// in and out are to be terminals; with anything else the program gets them as they are, and when ctx is
-// done it is killed with what it has started.
+// in and out should be terminals. Otherwise the program gets them as they are, and when ctx is done
+// it is killed with what it has started.
 func Run(ctx context.Context, cmd *exec.Cmd, in, out *os.File) error {
 	if cmd.Err != nil {
 		return cmd.Err
@@ -105,12 +106,12 @@ func Run(ctx context.Context, cmd *exec.Cmd, in, out *os.File) error {
 	return err
 }
 
-// launch starts a program, and returns where its end is told.
+// launch starts a program, and returns a channel that receives its end.
 func launch(cmd *exec.Cmd) (ended <-chan error, err error) {
 	end := make(chan error, 1)
 	started := make(chan error, 1)
 	go func() {
-		runtime.LockOSThread() // at whose end Linux kills the program
+		runtime.LockOSThread() // Linux kills the program when this thread ends
 		defer runtime.UnlockOSThread()
 		err := cmd.Start()
 		started <- err
@@ -121,9 +122,10 @@ func launch(cmd *exec.Cmd) (ended <-chan error, err error) {
 	return end, <-started
 }
 
-// runBare runs a program with what it gets as it is. When ctx is done the program is killed and what it
-// has started: on Linux all that descends from it, elsewhere its group. It is in a group of its own only
-// where there is no terminal, which would otherwise stop it when it asks the user for something there.
+// runBare runs a program with in and out as they are. When ctx is done, it kills the program and
+// what that has started: on Linux all descendants, elsewhere its group. The program gets its own
+// group only where there is no terminal, which would otherwise stop it when it asks the user for
+// something there.
 func runBare(ctx context.Context, cmd *exec.Cmd, in, out *os.File) error {
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = in, out, out
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: !controlled()}
@@ -146,7 +148,7 @@ func runBare(ctx context.Context, cmd *exec.Cmd, in, out *os.File) error {
 	return errors.Join(context.Cause(ctx), <-ended)
 }
 
-// controlled reports whether there is a terminal that controls this process.
+// controlled reports whether a terminal controls this process.
 func controlled() bool {
 	f, err := os.Open("/dev/tty")
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/goacp/acp/acphost"
 )
 
-// Available says that there are no pseudo-terminals on this system.
+// Available reports that there are no pseudo-terminals on this system.
 const Available = false
 
 // Terminals cannot be used on this system.
@@ -24,7 +24,7 @@ func (Terminals) Start(context.Context, acphost.PTYCommand) (acphost.PTYProcess,
 	return nil, errors.ErrUnsupported
 }
 
-// Run runs a program that has the user's terminal, as it is.
+// Run runs a program with the user's terminal, as it is.
 func Run(ctx context.Context, cmd *exec.Cmd, in, out *os.File) error {
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = in, out, out
 	if err := cmd.Start(); err != nil {

@@ -22,16 +22,16 @@ import (
 	"github.com/goacp/acp/internal/process"
 )
 
-// Available says that there are pseudo-terminals on this system.
+// Available reports that there are pseudo-terminals on this system.
 const Available = true
 
 // Terminals runs the commands of agents in pseudo-terminals: see [acphost.Terminals]. The zero
 // value is ready for use, by any goroutine.
 //
-// A command gets the terminal as its standard output, standard error and controlling terminal, and
+// A command has the terminal as its standard output, standard error and controlling terminal, and
 // nothing to read: its standard input is the null device. It leads a session of its own. When this
-// process dies, however that happens, everything in the session is killed, and on Linux what has
-// left the session as well if its environment has the mark of the command: see [process.MarkVar].
+// process dies, in whatever way, everything in that session is killed; on Linux that includes what
+// has left the session, if its environment has the mark of the command: see [process.MarkVar].
 type Terminals struct {
 	Size Size // zero is DefaultSize
 }
@@ -67,12 +67,12 @@ type command struct {
 	master *os.File
 	dog    *watchdog
 	mark   process.Mark
-	held   holders       // of the number of the command; written before done is closed
-	done   chan struct{} // closed when the command itself has ended, and was reaped
+	held   holders       // of the command's number; written before done is closed
+	done   chan struct{} // closed when the command has ended and was reaped
 
 	once   sync.Once
 	ended  chan struct{} // closed when everything has ended
-	forced chan struct{} // closed to end politeness
+	forced chan struct{} // closed to kill at once what was asked to end
 	force  sync.Once
 }
 
@@ -106,8 +106,8 @@ func start(cmd *exec.Cmd, size Size) (*command, error) {
 	return c, nil
 }
 
-// run starts the command and waits for it. It keeps its thread, at whose end Linux kills the
-// command.
+// run starts the command and waits for it. It keeps its thread, since Linux kills the command when
+// that ends.
 func (c *command) run(started chan<- error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -131,7 +131,7 @@ func (c *command) run(started chan<- error) {
 func (c *command) Read(b []byte) (int, error) {
 	n, err := c.master.Read(b)
 	if errors.Is(err, syscall.EIO) || errors.Is(err, os.ErrClosed) {
-		err = io.EOF // nobody has the other end any more
+		err = io.EOF // nobody has the other end open any more
 	}
 	return n, err
 }
@@ -190,9 +190,9 @@ func (c *command) End(ctx context.Context) error {
 	}
 }
 
-// session is the number of the command, which is that of its session and group, or 0 when it may be
-// another's by now: the system gives a number anew once the command was reaped and nothing is left of its
-// session and group.
+// session returns the number of the command, which is that of its session and group, or 0 if it may
+// belong to another by now: the system reuses a number once the command was reaped and nothing is
+// left of its session and group.
 func (c *command) session() int {
 	select {
 	case <-c.done:
@@ -253,10 +253,11 @@ func (c *command) Close() error {
 	return err
 }
 
-// shell runs the watchdog, which waits for the end of a pipe that only this process holds open, and
-// then kills the session, unless a line said that its number may be another's. Where there is /proc it
-// looks for all processes of the session; a shell with job control has them in groups of their own. Then
-// it kills what has the mark of the command, looking again right before, since numbers change hands.
+// shell runs the watchdog. The watchdog waits for the end of a pipe that only this process holds
+// open, and then kills the session, unless a line said that its number may belong to another. Where
+// there is /proc it looks for all processes of the session, since a shell with job control puts
+// them into groups of their own. Then it kills what has the mark of the command, and looks again
+// right before, since numbers are reused.
 const (
 	shell  = "/bin/sh"
 	script = `trap '' HUP INT QUIT TERM PIPE ALRM USR1 USR2 TSTP TTIN TTOU
@@ -305,10 +306,10 @@ func watch(session int, mark process.Mark) (*watchdog, error) {
 	return &watchdog{p, w}, nil
 }
 
-// forgetSession has the watchdog go by the mark alone.
+// forgetSession makes the watchdog use the mark alone.
 func (d *watchdog) forgetSession() { _, _ = d.hold.WriteString("forget\n") }
 
-// release ends the watchdog, which has nothing to do any more.
+// release ends the watchdog, which is not needed any more.
 func (d *watchdog) release() {
 	_, _ = d.hold.WriteString("\n")
 	_ = d.hold.Close()

@@ -13,7 +13,7 @@ import (
 func dieWithParent(attr *syscall.SysProcAttr) { attr.Pdeathsig = syscall.SIGKILL }
 
 // A tree is the processes of a session and the descendants of its leader, each with the time at
-// which it was started: that tells it from another that got its number later.
+// which it was started, which tells it apart from a process that got its number later.
 type tree map[int]string
 
 type proc struct {
@@ -36,7 +36,7 @@ func snapshot() map[int]proc {
 	return procs
 }
 
-// findTree looks for the processes of a session.
+// findTree finds the processes of a session.
 func findTree(session int) tree {
 	procs := snapshot()
 	t := tree{}
@@ -57,8 +57,8 @@ func findTree(session int) tree {
 	return t
 }
 
-// holders are processes that keep the number of an ended command from being given to another: those that
-// were in its session or its group when it was reaped.
+// holders are processes that keep the number of an ended command from being reused: those that were
+// in its session or its group when it was reaped.
 type holders struct {
 	session int
 	by      tree
@@ -74,8 +74,8 @@ func holdersOf(session int) holders {
 	return h
 }
 
-// any reports whether one of them is still there. What they have started since may hold the number as
-// well, but nothing tells that from processes of somebody who was given it.
+// any reports whether one of them still exists. What they have started since may hold the number as
+// well, but cannot be distinguished from processes of somebody else who was given it.
 func (h holders) any() bool {
 	for pid, start := range h.by {
 		if p, ok := stat(pid); ok && p.start == start && (p.session == h.session || p.group == h.session) {
@@ -85,9 +85,9 @@ func (h holders) any() bool {
 	return false
 }
 
-// killTree kills the processes of a session and the descendants of its leader. They are stopped
-// first, until there are no new ones: of processes that are killed one after another those that still
-// run start others, which nobody finds once their parents are gone.
+// killTree kills the processes of a session and the descendants of its leader. It stops them first,
+// until there are no new ones: if they were killed one after another, those that still run could
+// start others, which cannot be found once their parents have ended.
 func killTree(leader, group int) {
 	all := tree{}
 	for range maxRounds {
@@ -97,7 +97,7 @@ func killTree(leader, group int) {
 		}
 		found.signal(group, syscall.SIGSTOP)
 	}
-	if group > 1 { // what came of processes that had ended before
+	if group > 1 { // what is left of processes that ended earlier
 		_ = syscall.Kill(-group, syscall.SIGKILL)
 	}
 	all.signal(group, syscall.SIGKILL)
@@ -115,11 +115,11 @@ func (t tree) add(more tree) {
 	}
 }
 
-// signal sends a signal to what is still there, and returns how many that is.
+// signal sends a signal to those that still exist, and returns how many these are.
 func (t tree) signal(_ int, sig syscall.Signal) (n int) {
 	for pid, start := range t {
-		// The handle is taken before the process is looked at: then it is the same that gets the
-		// signal.
+		// The handle is taken before the process is examined, so that the process which was
+		// examined gets the signal.
 		h, err := os.FindProcess(pid)
 		if err != nil {
 			delete(t, pid)
@@ -137,7 +137,7 @@ func (t tree) signal(_ int, sig syscall.Signal) (n int) {
 	return n
 }
 
-// stat reads "pid (name) state parent group session … start …". The name may contain anything.
+// stat parses "pid (name) state parent group session … start …". The name may contain anything.
 func stat(pid int) (proc, bool) {
 	data, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {

@@ -27,7 +27,8 @@ func (tree) signal(group int, sig syscall.Signal) int {
 	return 0
 }
 
-// holders says whether the group of an ended command held its number when the command was reaped.
+// holders reports whether the group of an ended command held its number when the command was
+// reaped.
 type holders struct{ group int }
 
 func holdersOf(group int) holders {
@@ -37,7 +38,7 @@ func holdersOf(group int) holders {
 	return holders{group}
 }
 
-// any reports whether the group is still there, as far as can be seen.
+// any reports whether the group still exists, as far as can be seen.
 func (h holders) any() bool { return h.group > 1 && syscall.Kill(-h.group, 0) == nil }
 
 // killTree kills the group.

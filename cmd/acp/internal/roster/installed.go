@@ -10,10 +10,9 @@ import (
 	"unicode"
 )
 
-// Installed returns the file that an agent's command is, if it can be run: one with
-// a separator by itself, others in the PATH of the agent's environment. Relative
-// directories of PATH are not looked at. The built-in agent and agents that have a URL need
-// no installing.
+// Installed returns the executable file of an agent's command: a command with a separator is a file
+// itself, others are looked up in the PATH of the agent's environment. Relative directories of PATH
+// are ignored. The built-in agent and agents that have a URL need not be installed.
 func (r *Roster) Installed(a Agent) (path string, ok bool) { return Installed(a) }
 
 // Installed is [Roster.Installed].
@@ -25,8 +24,8 @@ func Installed(a Agent) (path string, ok bool) {
 	return path, err == nil
 }
 
-// Apart returns the words of a command that is a whole command line by mistake: there is no such
-// program, but one called like its first word. It returns nil for others.
+// Apart returns the words of a command that is a whole command line by mistake: no such program
+// exists, but one with the name of its first word. It returns nil for other commands.
 func Apart(a Agent) []string {
 	if _, ok := Installed(a); ok || len(a.Args) > 0 || !strings.ContainsFunc(a.Command, unicode.IsSpace) {
 		return nil
@@ -41,10 +40,9 @@ func Apart(a Agent) []string {
 	return words
 }
 
-// LookPath returns the file that a command is, in the PATH of an environment; a
-// name with a separator is in dir unless it is absolute. The error wraps
-// [exec.ErrNotFound], or [os.ErrPermission] if there is a file but it cannot be
-// run; path then is that file.
+// LookPath finds the file of a command in the PATH of an environment; a name with a separator is
+// relative to dir unless it is absolute. The error wraps [exec.ErrNotFound], or [os.ErrPermission]
+// if the file exists but cannot be run; path is that file then.
 func LookPath(command, dir string, environ []string) (path string, err error) {
 	if command == "" {
 		return "", exec.ErrNotFound
@@ -84,8 +82,8 @@ func LookPath(command, dir string, environ []string) (path string, err error) {
 	return "", exec.ErrNotFound
 }
 
-// extensions returns what Windows appends to the name of a program. A name that has
-// one already is tried as it is first.
+// extensions returns what Windows appends to the name of a program. A name that has one already is
+// tried as it is first.
 func extensions(name, pathext string) []string {
 	if pathext == "" {
 		pathext = ".com;.exe;.bat;.cmd"

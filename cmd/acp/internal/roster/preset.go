@@ -2,23 +2,22 @@ package roster
 
 import "slices"
 
-// A preset is an agent that is known to speak the protocol over its standard input
-// and output, and how it is started for that. Where each is confirmed is said with
-// it: the public ACP registry (read in the autumn of 2026), the agent's own
-// documentation, or the package on npm.
+// A preset is an agent that is known to speak the protocol over its standard input and output, and
+// how it is started for that. A comment says where that is confirmed: the public ACP registry (read
+// in the autumn of 2026), the agent's own documentation, or the package on npm.
 type preset struct {
 	name, title string
 	argv        []string
 	others      [][]string // other programs that are the same agent, in order
-	noFiles     bool       // files lent to it do harm
-	older       []string   // how versions were started that do not know argv
+	noFiles     bool       // the agent works worse with files lent to it
+	older       []string   // the arguments with which versions are started that do not know argv
 	env         map[string]string
 	homepage    string
 	install     string
 }
 
-// agent returns the preset as an agent: of its programs the first that is
-// installed, or the first.
+// agent returns the preset as an agent: the first of its programs that is installed, or the first
+// of all.
 func (p preset) agent(environ []string) Agent {
 	of := func(argv []string) Agent {
 		return Agent{
@@ -38,7 +37,7 @@ func (p preset) agent(environ []string) Agent {
 	return first
 }
 
-// presets are the agents everybody knows, by name.
+// presets are the well-known agents, by name.
 var presets = []preset{
 	{
 		name: "amp", title: "Amp", argv: []string{"amp-acp"}, // registry: amp-acp
@@ -148,7 +147,7 @@ var presets = []preset{
 	},
 }
 
-// IsPreset reports whether an agent is known by that name without being configured.
+// IsPreset reports whether a name is that of a well-known agent.
 func IsPreset(name string) bool {
 	return slices.ContainsFunc(presets, func(p preset) bool { return p.name == name })
 }

@@ -1,5 +1,5 @@
-// Package roster knows agents: those the user has configured, those everybody
-// knows, and which of them are installed.
+// Package roster knows agents: those that the user has configured, well-known ones, and which of
+// them are installed. It reads no files and starts nothing.
 package roster
 
 import (
@@ -27,28 +27,26 @@ const (
 	SourceCommand = "command line"
 )
 
-// An Agent is an agent that can be started. Its slices and maps are not to be
-// changed.
+// An Agent is an agent that can be reached. Its slices and maps must not be modified.
 type Agent struct {
 	Name  string // as users type it
 	Title string // for people
-	// Source is where the agent is from: built in, preset, user, project,
-	// command line.
+	// Source is where the agent comes from: built in, preset, user, project, command line.
 	Source string
-	// Builtin says that it runs inside this program; the rest is then empty.
+	// Builtin says that it runs inside this program; the rest is empty then.
 	Builtin bool
-	// URL is where an agent that is running already is reached: see [CheckURL]. What is about starting it
-	// is empty then.
+	// URL is where an agent that runs already is reached: see [CheckURL]. The fields about starting
+	// it are empty then.
 	URL      string
 	Command  string
 	Args     []string
 	Env      map[string]string // added to the environment; ${NAME} is replaced
-	Dir      string            // to run in, absolute; "" is that of the session
+	Dir      string            // working directory of the process, absolute; "" means that of the session
 	Protocol int               // the only version to speak, or 0
 	LoginEnv bool
 	NoFiles  bool     // it is lent no files through the protocol
 	Auth     string   // the id of the way to log in that is used without asking
-	Older    []string // the command with which older versions were started, if it was another
+	Older    []string // the command that starts older versions, if it differs
 	Homepage string
 	Install  string // how to install it, as a command or a sentence
 
@@ -56,8 +54,8 @@ type Agent struct {
 	environ []string
 }
 
-// Transport returns the way to an agent that is a command, started in dir unless
-// it says otherwise.
+// Transport returns the way to an agent that is a command, started in dir unless the agent has a
+// directory of its own.
 func (a Agent) Transport(dir string) *acp.CommandTransport {
 	if a.Dir != "" {
 		dir = a.Dir
@@ -65,21 +63,20 @@ func (a Agent) Transport(dir string) *acp.CommandTransport {
 	t := &acp.CommandTransport{Path: a.Command, Args: slices.Clone(a.Args), Dir: dir, LoginEnv: a.LoginEnv}
 	switch {
 	case a.LoginEnv:
-		t.Env = a.addition() // it goes on top of what the shell says
+		t.Env = a.addition() // it is added to what the shell sets
 	case a.environ != nil || len(a.Env) > 0:
 		t.Env = a.Environ()
 	}
 	return t
 }
 
-// Environ returns the environment the agent is started with, in the form of
-// [os.Environ], but for what a login shell would add.
+// Environ returns the environment with which the agent is started, in the form of [os.Environ],
+// without what a login shell adds.
 func (a Agent) Environ() []string {
 	return a.Upon(a.base())
 }
 
-// Upon returns an environment, such as that of a login shell, with what the agent
-// adds to it.
+// Upon adds the agent's variables to an environment, such as that of a login shell.
 func (a Agent) Upon(environ []string) []string {
 	return append(slices.Clone(environ), a.addition()...)
 }
@@ -100,8 +97,8 @@ func (a Agent) addition() []string {
 	return env
 }
 
-// expand replaces ${NAME} by the value in an environment, or by nothing. All else
-// stays as it is, also what it is replaced by.
+// expand replaces ${NAME} by the value in an environment, or by nothing. Everything else stays,
+// including what a value contains.
 func expand(s string, environ []string) string {
 	var b strings.Builder
 	for {
@@ -153,8 +150,8 @@ func (a Agent) Argv() []string {
 	return append([]string{a.Command}, a.Args...)
 }
 
-// Reference returns what can be typed for the agent where one is expected: its name, or the path of
-// its program if it is a command line of one word, which would be taken for a name.
+// Reference returns what users can type for the agent where one is expected: its name, or the path
+// of its program if it is a command line of one word, which would be read as a name.
 func (a Agent) Reference() string {
 	if a.Source == SourceCommand && !IsCommandLine(a.Name) {
 		if file, ok := Installed(a); ok {
@@ -164,18 +161,17 @@ func (a Agent) Reference() string {
 	return a.Name
 }
 
-// CommandLine returns the command and its arguments as one could type them.
+// CommandLine returns the command and its arguments as users would type them.
 func (a Agent) CommandLine() string { return Join(a.Argv()) }
 
-// A Roster is all agents that have a name. It does not change.
+// A Roster is all agents that have a name. It does not change, and may be used by any goroutine.
 type Roster struct {
 	agents  []Agent
 	environ []string
 }
 
-// New returns the agents that settings and presets name. What is configured takes
-// the place of a preset of the same name; without a command of its own it is the
-// preset with what is configured added.
+// New returns the agents of settings and presets. A configured agent replaces the preset of the
+// same name; if it has no command, it is that preset with the configuration added.
 func New(cfg *config.Config) *Roster {
 	r := &Roster{environ: cfg.Environ}
 	byName := map[string]Agent{}
@@ -229,9 +225,9 @@ func (r *Roster) Names() []string {
 	return names
 }
 
-// Find returns the agent that a text stands for: a name; a URL, which has "://" in
-// its first word; or a command line, which has white space or a separator of paths in it, see [Split]. "" is the built-in
-// agent. Errors have the exit status of wrong usage.
+// Find returns the agent that a text means: a name; a URL, which has "://" in its first word; or a
+// command line, which has white space or a separator of paths in it, see [Split]. "" means the
+// built-in agent. Errors have the exit status of wrong usage.
 func (r *Roster) Find(name string) (Agent, error) {
 	if name == "" {
 		name = Builtin
@@ -270,8 +266,8 @@ func (r *Roster) Find(name string) (Agent, error) {
 		hint = fmt.Sprintf("did you mean %q? ", near)
 	}
 	if file, err := LookPath(name, "", r.base()); hint == "" && err == nil {
-		// A word is a name: what a project's file calls its agent must not start what happens to be
-		// called so.
+		// A word is a name: what a project's file calls its agent must not start a program that
+		// happens to have that name.
 		return Agent{}, exitcode.Errorf(exitcode.Usage, "there is no agent %q, but a program: use %s, or name it: acp agents add %s -- %s", name, Quote(file), Quote(name), Quote(name))
 	}
 	return Agent{}, exitcode.Errorf(exitcode.Usage, "there is no agent %q: %ssee acp agents list, or give a command line", name, hint)
@@ -285,8 +281,7 @@ func (r *Roster) base() []string {
 	return os.Environ()
 }
 
-// Command returns the agent that a command is. The error has the exit status of
-// wrong usage.
+// Command returns the agent that a command starts. The error has the exit status of wrong usage.
 func (r *Roster) Command(argv ...string) (Agent, error) {
 	if len(argv) == 0 || argv[0] == "" {
 		return Agent{}, exitcode.Errorf(exitcode.Usage, "the command line of the agent is empty")
@@ -297,8 +292,7 @@ func (r *Roster) Command(argv ...string) (Agent, error) {
 	}, nil
 }
 
-// Suggestions returns the names of agents that are installed, the built-in one
-// included.
+// Suggestions returns the names of agents that are installed, including the built-in one.
 func (r *Roster) Suggestions() []string {
 	var names []string
 	for _, a := range r.agents {

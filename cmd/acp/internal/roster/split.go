@@ -15,11 +15,10 @@ func IsCommandLine(s string) bool {
 	})
 }
 
-// Split splits a command line into words like a shell that knows words and quotes
-// only: nothing is run or replaced. Within single quotes everything is as it is;
-// within double quotes a backslash takes the meaning from a quote or a backslash;
-// elsewhere it takes the meaning from any character, but not on Windows, where it
-// separates names.
+// Split splits a command line into words like a shell that knows words and quotes only: it runs and
+// replaces nothing. Everything within single quotes is literal. Within double quotes a backslash
+// makes a quote or a backslash literal. Elsewhere it makes any character literal, except on
+// Windows, where it separates names.
 func Split(s string) ([]string, error) { return split(s, runtime.GOOS == "windows") }
 
 func split(s string, windows bool) (words []string, err error) {

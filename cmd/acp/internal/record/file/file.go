@@ -1,5 +1,5 @@
-// Package file opens recordings for commands, and tells people how far reading them is and what
-// could not be read.
+// Package file opens recordings for commands, and reports to the user how far reading them is and
+// which lines could not be read. It keeps one record at a time.
 package file
 
 import (
@@ -19,12 +19,13 @@ import (
 )
 
 const (
-	// barFrom is the size of a recording from which there is a bar, and barEvery how often it moves.
+	// barFrom is the size of a recording from which on there is a bar; barEvery is how often the
+	// bar moves.
 	barFrom  = 32 << 20
 	barEvery = 200 * time.Millisecond
-	// MaxTold is how many damaged lines are told one by one; the others are counted.
+	// MaxTold is how many damaged lines are reported one by one; further ones are only counted.
 	MaxTold = 5
-	// maxLine bounds names and reasons that are told, in cells.
+	// maxLine bounds names and reasons in reports, in cells.
 	maxLine = 4096
 )
 
@@ -36,8 +37,8 @@ type Console struct {
 	Terminal bool      // Err is a terminal
 }
 
-// A File is a recording that is read. It has to be made with [Open] and to be closed, and is used by
-// one goroutine at a time.
+// A File is a recording that is read. Make it with [Open], close it, and use it from one goroutine
+// at a time.
 type File struct {
 	*trace.Reader
 	Name string // for people: that of the file, or “standard input”
@@ -87,10 +88,10 @@ func Open(ctx context.Context, c Console, name string) (*File, error) {
 	return f, nil
 }
 
-// Progress shows from now on how much of a large file was read, on a terminal.
+// Progress shows from now on how much of a large file was read, if Err is a terminal.
 func (f *File) Progress() { f.bar = f.size >= barFrom && f.c.Terminal }
 
-// Close closes the file. It tells how many lines could not be read, unless that was told.
+// Close closes the file. It reports how many lines could not be read, unless each was reported.
 func (f *File) Close() {
 	_ = f.file.Close()
 	f.clear()
@@ -99,14 +100,14 @@ func (f *File) Close() {
 	}
 }
 
-// clear takes the bar away.
+// clear removes the bar.
 func (f *File) clear() {
 	if f.bar {
 		fmt.Fprint(f.c.Err, "\r\x1b[K")
 	}
 }
 
-// fail says what is wrong with the recording.
+// fail explains what is wrong with the recording.
 func (f *File) fail(err error) error {
 	code, hint := exitcode.Failed, ""
 	switch {
@@ -115,7 +116,7 @@ func (f *File) fail(err error) error {
 	case errors.Is(err, trace.ErrVersion):
 		code, hint = exitcode.Usage, "; a newer acp reads it"
 	}
-	// Who reads it knows what it is.
+	// The user knows what it is.
 	var path *fs.PathError
 	if errors.As(err, &path) {
 		err = path.Err
@@ -136,9 +137,9 @@ func (e *traceError) Error() string {
 
 func (e *traceError) Unwrap() error { return e.err }
 
-// Record returns the next record, valid until the next call, or io.EOF. Lines that cannot be read are
-// told and counted: who checks what passes has to know that something is missing where Cuts grows.
-// When the context has ended the error is why.
+// Record returns the next record, valid until the next call, or io.EOF. Lines that cannot be read
+// are reported and counted: callers that check the traffic must take into account that something is
+// missing where Cuts has grown. When the context has ended, Record returns its cause.
 func (f *File) Record() (*trace.Record, error) {
 	for {
 		if f.n++; f.n%512 == 0 {

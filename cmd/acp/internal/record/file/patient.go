@@ -7,8 +7,8 @@ import (
 )
 
 // A patient reader waits for another one, which may have nothing for a long time, until the context
-// ends. The read that is then under way cannot be given up: its goroutine ends with it, at the latest
-// with the process. Close ends the goroutine otherwise.
+// ends. The read that is under way then cannot be cancelled: its goroutine ends with it, at the
+// latest with the process. Close ends the goroutine otherwise.
 type patient struct {
 	ctx   context.Context
 	asked chan struct{}
@@ -58,7 +58,7 @@ func (p *patient) Read(b []byte) (int, error) {
 	return n, nil
 }
 
-// Close implements [io.Closer]. It is not to be called while Read runs.
+// Close implements [io.Closer]. It must not be called while Read runs.
 func (p *patient) Close() error {
 	p.close()
 	return nil

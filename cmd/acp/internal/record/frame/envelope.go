@@ -1,22 +1,23 @@
-// Package frame reads frames of JSON-RPC as far as all who tell of them look into them: what they
-// call or answer, and the session they are about. It is as lenient as people are: members of the right
-// kind in the right place do. Who decides what may pass has to be stricter.
+// Package frame reads frames of JSON-RPC as far as those need that show traffic to people: which
+// method a frame calls or which request it answers, and the session it is about. It is lenient, as
+// people are: members of the right type in the right place suffice. Code that decides what may pass
+// must be stricter.
 package frame
 
 import "github.com/goacp/acp/internal/wire"
 
-// An Envelope is what a frame says of itself. Its slices alias the frame, its strings do not. Of
-// members that are there twice the last one counts at the top of a frame, and the first one within.
-// The zero value is of a frame that is no JSON-RPC.
+// An Envelope describes a frame. Its slices alias the frame, its strings do not. Of members that
+// occur twice the last one counts at the top of a frame, and the first one further down. The zero
+// value describes a frame that is not JSON-RPC.
 type Envelope struct {
 	Method string // "" if it calls nothing
-	ID     []byte // as it is spelled, nil if there is none; any kind of value
+	ID     []byte // as it is spelled, nil if there is none; any JSON value
 	Params []byte
 	Result []byte
 	Error  []byte
 
 	Session string // that the parameters name
-	Update  []byte // that a session/update brings
+	Update  []byte // of a session/update
 	Kind    string // of that update
 }
 
@@ -31,14 +32,14 @@ func (e *Envelope) Answer() bool {
 	return e.Method == "" && e.ID != nil && (e.Result != nil || e.Error != nil)
 }
 
-// A Reader reads frames one after another; short strings that many of them repeat are kept once, up to
-// 32 of them. The zero value is ready for use. It is used by one goroutine at a time.
+// A Reader reads frames one after another. It keeps up to 32 short strings that many frames repeat.
+// The zero value is ready for use. It is for one goroutine at a time.
 type Reader struct {
 	d  wire.Decoder
 	in wire.Interner
 }
 
-// Read reads a frame. The envelope of what is no valid JSON object is zero.
+// Read reads a frame. The envelope of anything that is not a JSON object is zero.
 func (r *Reader) Read(frame []byte) (e Envelope) {
 	d := &r.d
 	d.In = &r.in
@@ -50,7 +51,7 @@ func (r *Reader) Read(frame []byte) (e Envelope) {
 	return e
 }
 
-// members reads what is at the top of a frame.
+// members reads the members at the top of a frame.
 func (r *Reader) members(e *Envelope) {
 	d := &r.d
 	for key, ok := d.FirstKey(); ok; key, ok = d.NextKey() {
@@ -80,7 +81,7 @@ func (r *Reader) members(e *Envelope) {
 	r.params(e)
 }
 
-// params reads what parameters say of a session.
+// params reads what the parameters say of a session.
 func (r *Reader) params(e *Envelope) {
 	d := &r.d
 	d.Reset(e.Params, false)
@@ -128,7 +129,7 @@ func Find(data []byte, path ...string) []byte {
 	return data
 }
 
-// Text returns what a JSON string says, or "" of other values and of nothing.
+// Text returns the text of a JSON string, or "" for anything else.
 func Text(data []byte) string {
 	if len(data) == 0 || data[0] != '"' {
 		return ""

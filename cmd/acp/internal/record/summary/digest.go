@@ -1,10 +1,9 @@
-// Package summary reads what passes between a client and an agent as people would:
-// which answer belongs to which request and how long it took, which session a
-// frame is about, what it says in a line, and the conversation that the updates
-// of each session make.
+// Package summary reads what passes between a client and an agent as people would: which answer
+// belongs to which request and how long it took, which session a frame is about, what it says in a
+// line, and the conversation that the updates of each session make.
 //
-// Nothing that passes is an error: what is no JSON-RPC is told as such. Everything
-// is kept within bounds, which the constants and types say.
+// Nothing that passes is an error: a line that is not JSON-RPC is reported as such. The constants
+// and types say what bounds there are.
 package summary
 
 import (
@@ -37,26 +36,26 @@ type Item struct {
 	Method string // of answers, that of the request; of events, their name
 	Update string // which kind of update a session/update brings
 	ID     string // as it is in the frame, of requests and answers
-	// Session is the id of the session it is about, or "". That of an answer is
-	// what the request was about, or the session that it opens.
+	// Session is the id of the session it is about, or "". That of an answer is the session of its
+	// request, or the one that it opens.
 	Session string
-	// Asked is the number of the request that it answers, from 1, or 0. Such a
-	// request went the other way, not long ago, and was not answered before.
+	// Asked is the number of the request that it answers, from 1, or 0. That request went the other
+	// way, recently, and was not answered before.
 	Asked int64
 	Took  time.Duration // since the request, if Asked
 	Code  int           // of failures
-	// Summary says in a line of at most 160 cells what it is about. It holds no
-	// control characters.
+	// Summary says in a line of at most 160 cells what the record is about. It holds no control
+	// characters.
 	Summary string
 }
 
 // The bounds of a Follower.
 const (
-	// MaxPending is how many requests of each direction it waits for answers to.
-	// Beyond that it forgets the oldest.
+	// MaxPending bounds the requests of each direction that have no answer yet. Beyond it the
+	// oldest is forgotten.
 	MaxPending = 4096
-	// MaxSessions is how many sessions it keeps the conversations of. Beyond that
-	// it forgets the one that was heard of least recently.
+	// MaxSessions bounds the sessions whose conversations are kept. Beyond it the one that changed
+	// least recently is forgotten.
 	MaxSessions = 32
 	// MaxConversation bounds, in bytes, the conversation of one session.
 	MaxConversation = 4 << 20
@@ -66,8 +65,8 @@ const (
 	maxLine = 160
 )
 
-// A Follower digests the records of one connection, in their order. It is used by
-// one goroutine at a time. The zero value is ready for use and needs no closing.
+// A Follower digests the records of one connection, in order. It is for one goroutine at a time.
+// The zero value is ready for use and needs no closing.
 type Follower struct {
 	read     frame.Reader
 	count    int64
@@ -83,7 +82,7 @@ func (f *Follower) Next(rec *trace.Record) Item {
 	case trace.Stderr:
 		return Item{Type: Stderr, Summary: line(rec.Data)}
 	case trace.Event:
-		if rec.Name == "start" { // an agent that nobody has spoken to yet
+		if rec.Name == "start" { // no client has spoken to this agent yet
 			f.Restart()
 		}
 		return Item{Type: Event, Method: short(rec.Name), Summary: detail(&rec.Detail)}
@@ -100,8 +99,8 @@ func (f *Follower) Next(rec *trace.Record) Item {
 	return Item{Type: Odd, Summary: line(rec.Data)}
 }
 
-// Restart tells that the next record is of another connection. Records are
-// counted on, and conversations go on.
+// Restart says that the next record is of another connection. The numbers of records and the
+// conversations continue.
 func (f *Follower) Restart() {
 	f.version, f.requests = 0, [2]pending{}
 }
@@ -165,7 +164,7 @@ type request struct {
 	entry   uint64 // of a question in the conversation
 }
 
-// pending are the requests of one direction that were not answered, by their ids.
+// pending are the requests of one direction that have no answer yet, by their ids.
 type pending struct {
 	open  map[string]request
 	order []string // ids in the order of their requests; some of them answered
@@ -213,7 +212,7 @@ func short(s string) string {
 	return s
 }
 
-// line makes one of what was written.
+// line makes one line of a text.
 func line(data []byte) string {
 	const enough = 8 * maxLine
 	if len(data) > enough {
@@ -222,7 +221,7 @@ func line(data []byte) string {
 	return safetext.Line(string(data), maxLine)
 }
 
-// detail says what an event tells.
+// detail returns what an event says.
 func detail(d *trace.Detail) string {
 	var s string
 	add := func(word, value string) {

@@ -12,7 +12,7 @@ import (
 	"github.com/goacp/acp/transcript"
 )
 
-// sessions keeps conversations, the ones heard of least recently first.
+// sessions keeps conversations; the one that changed least recently comes first.
 type sessions struct {
 	byID    map[string]*list.Element // of *session
 	recent  list.List
@@ -27,15 +27,15 @@ type session struct {
 	changes      int64
 }
 
-// A Session is one that the frames were about.
+// A Session is one that frames were about.
 type Session struct {
 	ID      string `json:"id"`
 	Title   string `json:"title"`
 	Changes int64  `json:"changes"` // grows whenever its conversation changes
 }
 
-// Sessions returns the sessions whose conversations are kept, in the order in
-// which they were first heard of.
+// Sessions returns the sessions whose conversations are kept, in the order in which they first
+// occurred.
 func (f *Follower) Sessions() []Session {
 	byNumber := map[int64]*session{}
 	numbers := make([]int64, 0, f.sessions.recent.Len())
@@ -56,8 +56,8 @@ func (f *Follower) Sessions() []Session {
 // Changes returns a number that grows whenever what Sessions returns changes.
 func (f *Follower) Changes() int64 { return f.sessions.changes }
 
-// Transcript returns the conversation of a session and the number of its changes,
-// or nil if it is not kept. Any goroutine may read it.
+// Transcript returns the conversation of a session and the number of its changes, or nil if it is
+// not kept. Any goroutine may read it.
 func (f *Follower) Transcript(id string) (*transcript.Snapshot, int64) {
 	e, ok := f.sessions.byID[id]
 	if !ok {
@@ -67,7 +67,7 @@ func (f *Follower) Transcript(id string) (*transcript.Snapshot, int64) {
 	return s.conversation.Snapshot(), s.changes
 }
 
-// get returns the session with an id, which is made if it is not there.
+// get returns the session with an id, and makes it if there is none.
 func (s *sessions) get(id string) *session {
 	if e, ok := s.byID[id]; ok {
 		s.recent.MoveToBack(e)
@@ -87,7 +87,7 @@ func (s *sessions) get(id string) *session {
 	return n
 }
 
-// touch notes that a conversation has changed.
+// touch records that a conversation has changed.
 func (f *Follower) touch(s *session) {
 	s.changes++
 	f.sessions.changes++
@@ -97,8 +97,8 @@ func newConversation() *transcript.Conversation {
 	return transcript.New(transcript.Config{TotalBytes: MaxConversation})
 }
 
-// fold takes a request or notification into the conversation of its session. It
-// returns the entry of a question, and none if it is not one.
+// fold applies a request or notification to the conversation of its session. It returns the number
+// of the entry of a question, and none for anything else.
 func (f *Follower) fold(dir trace.Direction, e *frame.Envelope, id string) (entry uint64) {
 	if len(id) > maxName {
 		return none
@@ -161,7 +161,7 @@ func (f *Follower) asked(s *session, params []byte) uint64 {
 	return entry
 }
 
-// answered takes the answer to a request into account.
+// answered applies the answer to a request.
 func (f *Follower) answered(req *request, result []byte, it *Item) {
 	switch req.method {
 	case "initialize":

@@ -9,7 +9,7 @@ import (
 	"github.com/goacp/acp/internal/wire"
 )
 
-// summarise says what a request or notification is about.
+// summarise returns what a request or notification is about.
 func summarise(e *frame.Envelope) string {
 	if e.Method == "session/update" {
 		return update(e.Kind, e.Update)
@@ -47,7 +47,7 @@ func about(method string, params []byte) string {
 		frame.Member(params, "methodId"), frame.Member(params, "path"), frame.Member(params, "name")))
 }
 
-// result says what an answer tells.
+// result returns what an answer says.
 func result(method string, v []byte) string {
 	switch method {
 	case "initialize":
@@ -77,7 +77,7 @@ func result(method string, v []byte) string {
 	return line(v)
 }
 
-// update says what an update of some kind tells.
+// update returns what an update says.
 func update(kind string, u []byte) string {
 	var s string
 	switch kind {
@@ -176,7 +176,7 @@ func peer(v []byte, names ...string) string {
 	return ""
 }
 
-// raw returns what a member is in a line: of a string its text, else the JSON.
+// raw returns what a member is, in a line: the text of a string, otherwise the JSON.
 func raw(v []byte, name string) string {
 	m := frame.Find(v, name)
 	if len(m) > 0 && m[0] == '"' {

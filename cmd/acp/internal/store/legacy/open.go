@@ -1,5 +1,6 @@
-// Package legacy reads the databases that earlier versions of the program kept conversations in, so
-// that these can be taken over: see [github.com/goacp/acp/cmd/acp/internal/store.Open].
+// Package legacy reads the databases in which earlier versions of the program kept conversations,
+// so that these can be imported: see [github.com/goacp/acp/cmd/acp/internal/store.Open]. A damaged
+// database is rebuilt from what can still be read.
 package legacy
 
 import (
@@ -35,7 +36,7 @@ var (
 	ErrForeign = errors.New("the database of another program")
 )
 
-// A Damage says that a database was broken: what was set aside, and what could be read from it.
+// A Damage describes a database that was broken: where it was put, and what could be read from it.
 type Damage struct {
 	Reason          string
 	Aside           string // where the broken file is now
@@ -45,16 +46,17 @@ type Damage struct {
 	SessionsPartial int // that were read, but not all of their events
 }
 
-// A DB is an open database that nobody else has open. Its methods are to be called one at a time.
+// A DB is an open database that no other process has open. Its methods must not be called
+// concurrently. Close it.
 type DB struct {
 	path string
 	db   *sql.DB
 	lock *os.File
 }
 
-// Open opens a database. One that is not there is [ErrNone]; one that cannot be taken over now
-// or at all is [ErrInUse], [ErrNewer] or [ErrForeign], and is left as it is. One that is broken is set
-// aside and what can be read from it is put into a new one: damage tells.
+// Open opens a database. If there is none it returns [ErrNone]. If it cannot be imported, now or
+// ever, it returns [ErrInUse], [ErrNewer] or [ErrForeign] and leaves the file unchanged. A broken
+// database is renamed, and what can be read from it is copied to a new one; damage describes that.
 func Open(ctx context.Context, path string) (d *DB, damage *Damage, err error) {
 	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -116,7 +118,7 @@ func Open(ctx context.Context, path string) (d *DB, damage *Damage, err error) {
 // Close closes the database.
 func (d *DB) Close() error { return errors.Join(d.db.Close(), d.lock.Close()) }
 
-// lockAlone takes the lock beside the database as processes of earlier versions do.
+// lockAlone locks the file beside the database, as processes of earlier versions do.
 func lockAlone(path string) (*os.File, error) {
 	f, err := os.OpenFile(path+".lock", os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -129,8 +131,8 @@ func lockAlone(path string) (*os.File, error) {
 	return f, nil
 }
 
-// inspect looks at the beginning of the file without SQLite, which would change it. It returns why the
-// file is broken, or an error if it must be left alone.
+// inspect reads the beginning of the file without SQLite, which would change it. It returns why the
+// file is broken, or an error if the file must be left unchanged.
 func inspect(path string) (reason, err error) {
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -161,8 +163,8 @@ func inspect(path string) (reason, err error) {
 	return nil, nil
 }
 
-// dsn returns the name by which the driver opens the file, with transactions that take the write lock
-// from their beginning (immediate) or when they write (deferred).
+// dsn returns the name by which the driver opens the file. Its transactions take the write lock
+// when they begin (immediate) or when they write (deferred).
 func dsn(path, txlock string, pragmas ...string) string {
 	q := url.Values{"_txlock": {txlock}}
 	for _, p := range pragmas {
@@ -178,7 +180,7 @@ func dsn(path, txlock string, pragmas ...string) string {
 	return "file://" + (&url.URL{Path: path}).EscapedPath() + "?" + q.Encode()
 }
 
-// openFile opens a file that is sound as far as is known, and brings it to the latest version.
+// openFile opens a file that seems sound, and migrates it to the latest version.
 func openFile(ctx context.Context, path string) (*DB, error) {
 	db, err := sql.Open("sqlite", dsn(path, "immediate", fmt.Sprintf("busy_timeout(%d)", busy), "foreign_keys(1)", "trusted_schema(0)", "cell_size_check(1)", "synchronous(FULL)"))
 	if err != nil {
@@ -192,8 +194,8 @@ func openFile(ctx context.Context, path string) (*DB, error) {
 	return &DB{path: path, db: db}, nil
 }
 
-// Create makes a new file if there is none. It is made under another name, so that a file under its
-// own name is never half a store.
+// Create creates a file if there is none. The file is created under another name first, so that a
+// file under its own name is never half a store.
 func Create(ctx context.Context, path string) (err error) {
 	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -219,13 +221,13 @@ func Create(ctx context.Context, path string) (err error) {
 	if err := errors.Join(migrate(ctx, db), db.Close()); err != nil {
 		return err
 	}
-	// What an earlier file has left would be taken for this one's.
+	// What is left of an earlier file would be read as part of this one.
 	for _, tail := range []string{"-wal", "-shm"} {
 		if err := os.Remove(path + tail); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 	}
-	// A link, unlike a rename, leaves the file of another process that was faster.
+	// Unlike a rename, a link leaves the file of a process that was faster.
 	if err := os.Link(tmp, path); err != nil && !errors.Is(err, fs.ErrExist) {
 		if err := os.Rename(tmp, path); err != nil {
 			return err
@@ -235,7 +237,7 @@ func Create(ctx context.Context, path string) (err error) {
 	return nil
 }
 
-// check looks at the whole file, and says what is wrong with it.
+// check reads the whole file, and returns what is wrong with it.
 func (d *DB) check(ctx context.Context) error {
 	var what string
 	err := d.db.QueryRowContext(ctx, `PRAGMA integrity_check(1)`).Scan(&what)

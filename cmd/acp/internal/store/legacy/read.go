@@ -19,7 +19,7 @@ type Session struct {
 	Created, Updated     time.Time
 	Turns                int
 	Events, first, reset int64
-	// Parent is the id of the session, of the same agent, that this one is a subagent's of.
+	// Parent is the id of the session, of the same agent, that this one works for as a subagent.
 	Parent string
 }
 
@@ -44,8 +44,7 @@ type Event struct {
 	Data json.RawMessage
 }
 
-// Sessions returns all sessions. A row with values that are not what they should be is left out,
-// and counted.
+// Sessions returns all sessions. A row with values of the wrong type is left out, and counted.
 func (d *DB) Sessions(ctx context.Context) (all []Session, bad int, err error) {
 	rows, err := d.db.QueryContext(ctx, `
 SELECT session.id, session.agent, session.sid, session.command, session.cwd, session.title, session.protocol, session.created, session.updated,
@@ -59,7 +58,7 @@ FROM session LEFT JOIN child ON child.session = session.id LEFT JOIN session AS 
 		var s Session
 		var command string
 		var created, updated int64
-		// What is not text or a number where it should be is taken for none.
+		// A value that is not the text or number that it should be counts as missing.
 		var protocol, turns, events, first, reset looseInt
 		err := rows.Scan(&s.row, &s.Agent, &s.ID, &command, &s.Cwd, &s.Title, &protocol, (*looseInt)(&created), (*looseInt)(&updated), &turns, &events, &first, &reset, &s.Parent)
 		if err != nil || s.ID == "" {
@@ -69,7 +68,7 @@ FROM session LEFT JOIN child ON child.session = session.id LEFT JOIN session AS 
 		s.Protocol, s.Turns, s.Events, s.first, s.reset = int(protocol), int(turns), int64(events), int64(first), int64(reset)
 		s.Created, s.Updated = instant(created), instant(updated)
 		if command != "" {
-			_ = json.Unmarshal([]byte(command), &s.Command) // else it is not known
+			_ = json.Unmarshal([]byte(command), &s.Command) // otherwise it is not known
 		}
 		all = append(all, s)
 	}
@@ -99,9 +98,9 @@ func instant(n int64) time.Time {
 // page is how many events are read at once.
 const page = 512
 
-// Conversation goes over the events that make the conversation of a session, in their order: those
-// that a later history has replaced are left out, and the others of that history are updates. Rows with
-// values that are not what they should be are passed over.
+// Conversation calls a function with the events that make the conversation of a session, in order.
+// It leaves out those that a later history has replaced; the other events of that history become
+// updates. Rows with values of the wrong type are left out.
 func (d *DB) Conversation(ctx context.Context, s Session) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		after := s.first - 1
@@ -117,12 +116,12 @@ func (d *DB) Conversation(ctx context.Context, s Session) iter.Seq2[Event, error
 			for _, e := range events {
 				if e.Kind == Replayed {
 					if e.Seq >= s.reset {
-						continue // of a history that was broken off
+						continue // of a history that was cut off
 					}
 					e.Kind = Update
 				}
 				if e.Kind == Reset {
-					continue // which has had its force
+					continue // it has been applied
 				}
 				if !yield(e, nil) {
 					return
@@ -132,7 +131,7 @@ func (d *DB) Conversation(ctx context.Context, s Session) iter.Seq2[Event, error
 	}
 }
 
-// page returns the next events; nil after the last.
+// page returns the next events, or nil after the last one.
 func (d *DB) page(ctx context.Context, session int64, after *int64) ([]Event, error) {
 	rows, err := d.db.QueryContext(ctx, `SELECT seq, time, kind, data FROM event WHERE session = ? AND seq > ? ORDER BY seq LIMIT ?`, session, *after, page)
 	if err != nil {
@@ -166,7 +165,7 @@ func (d *DB) page(ctx context.Context, session int64, after *int64) ([]Event, er
 	return events, rows.Err()
 }
 
-// SetAside closes the database and gives its file another name, which it returns.
+// SetAside closes the database and renames its file; it returns the new name.
 func (d *DB) SetAside() (string, error) {
 	if err := d.db.Close(); err != nil {
 		return "", err

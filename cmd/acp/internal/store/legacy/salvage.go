@@ -16,18 +16,18 @@ import (
 )
 
 const (
-	// salvageRows is how many rows are put into the new file at once.
+	// salvageRows is how many rows are written to the new file in one transaction.
 	salvageRows = 1000
-	// pageSize is that of all stores, in bytes.
+	// pageSize is the page size of all stores, in bytes.
 	pageSize = 4096
 )
 
-// rebuiltPath names a file that was rebuilt and is to take the place of the broken one.
+// rebuiltPath names a file that was rebuilt and is to replace the broken one.
 func rebuiltPath(path string) string { return path + ".rebuilt" }
 
-// rebuild makes a new file of what can be read from the broken one, then sets that aside, with what
-// SQLite keeps beside it, and puts the new one in its place. If it fails or is cut off before
-// that, the broken file is where it was; if it is cut off meanwhile, the next Open goes on.
+// rebuild makes a new file of what can be read from the broken one, renames that with what SQLite
+// keeps beside it, and puts the new one in its place. If rebuild fails or is cut off before the
+// renaming, the broken file is where it was; if it is cut off later, the next Open finishes it.
 func rebuild(ctx context.Context, path string, reason error) (_ *Damage, err error) {
 	dir, err := os.MkdirTemp(filepath.Dir(path), ".new-store-*")
 	if err != nil {
@@ -50,7 +50,7 @@ func rebuild(ctx context.Context, path string, reason error) (_ *Damage, err err
 	return damage, err
 }
 
-// setAside gives a file another name, with what SQLite keeps beside it.
+// setAside renames a file, with what SQLite keeps beside it.
 func setAside(path, as string) (aside string, err error) {
 	aside, err = freeName(path+as, "", "-wal", "-shm")
 	if err != nil {
@@ -65,7 +65,7 @@ func setAside(path, as string) (aside string, err error) {
 	return aside, nil
 }
 
-// replace sets a broken file aside and puts the rebuilt one in its place.
+// replace renames a broken file and puts the rebuilt one in its place.
 func replace(path string) (aside string, err error) {
 	if aside, err = setAside(path, ".broken-"+time.Now().UTC().Format("20060102T150405Z")); err != nil {
 		return "", err
@@ -77,8 +77,8 @@ func replace(path string) (aside string, err error) {
 	return aside, nil
 }
 
-// resume goes on where a rebuild was cut off. It is called by who has the store alone; damage is nil
-// if there is nothing to go on with. What is in the new file is counted by the caller.
+// resume finishes a rebuild that was cut off. The caller has the store alone. damage is nil if
+// there is nothing to finish; the caller counts what is in the new file.
 func resume(path string) (damage *Damage, err error) {
 	if _, err := os.Stat(rebuiltPath(path)); err != nil {
 		return nil, nil //nolint:nilerr // there is none
@@ -90,27 +90,27 @@ func resume(path string) (damage *Damage, err error) {
 	return &Damage{Reason: "it was being rebuilt when that was cut off", Aside: aside}, nil
 }
 
-// count tells how much is in a store that was put in place by resume.
+// count returns how much is in a store that resume put in place.
 func (d *DB) count(ctx context.Context, damage *Damage) error {
 	return d.db.QueryRowContext(ctx, `SELECT (SELECT count(*) FROM session WHERE agent <> 'unknown'), (SELECT count(*) FROM event), (SELECT count(*) FROM session WHERE agent = 'unknown')`).
 		Scan(&damage.Sessions, &damage.Events, &damage.LostSessions)
 }
 
-// oldWork is how old a directory is that a process has left behind in the middle of its work.
+// oldWork is the age from which on a directory counts as left behind by a process that was killed.
 const oldWork = time.Hour
 
-// sweep removes what processes have left behind that died while they made a store here: it may be a
-// copy of one.
+// sweep removes directories of processes that were killed while they created a store here: they may
+// hold a copy of one.
 func sweep(path string) {
 	left, _ := filepath.Glob(filepath.Join(filepath.Dir(path), ".new-store-*")) // the pattern is sound
 	for _, dir := range left {
 		if info, err := os.Lstat(dir); err == nil && info.IsDir() && time.Since(info.ModTime()) > oldWork {
-			_ = os.RemoveAll(dir) // the next time, then
+			_ = os.RemoveAll(dir) // otherwise the next time
 		}
 	}
 }
 
-// syncDir has the names in the directory of a file survive loss of power, where that can be had.
+// syncDir makes the names in the directory of a file survive a loss of power, where the system can.
 func syncDir(path string) {
 	if d, err := os.Open(filepath.Dir(path)); err == nil {
 		_ = d.Sync()
@@ -118,8 +118,8 @@ func syncDir(path string) {
 	}
 }
 
-// freeName returns name, or name with a number after it, such that there is no file of that name with
-// any of the tails.
+// freeName returns name, or name with a number, such that no file has that name with any of the
+// tails.
 func freeName(name string, tails ...string) (string, error) {
 	for i := range 1000 {
 		try := name
@@ -138,7 +138,7 @@ func freeName(name string, tails ...string) (string, error) {
 	return "", fmt.Errorf("%s: %w", name, fs.ErrExist)
 }
 
-// salvage copies what can be read. The broken file is not changed.
+// salvage copies what can be read. It does not change the broken file.
 func salvage(ctx context.Context, from, to string, damage *Damage) error {
 	dst, err := sql.Open("sqlite", dsn(to, "immediate", "foreign_keys(1)", "synchronous(FULL)"))
 	if err != nil {
@@ -146,9 +146,9 @@ func salvage(ctx context.Context, from, to string, damage *Damage) error {
 	}
 	defer dst.Close()
 	dst.SetMaxOpenConns(1)
-	// Without what is in the log beside it, the file may be of no use; with it, too.
+	// The file may be useless without the log beside it, or with it.
 	for _, how := range []string{"mode=ro", "immutable=1"} {
-		// A file that is cut off is opened only if the schema may be broken too.
+		// A truncated file is opened only if the schema may be broken as well.
 		name := dsn(from, "deferred", "query_only(1)", "cell_size_check(1)", "trusted_schema(0)", "writable_schema(1)")
 		done, err := salvageFrom(ctx, name+"&"+how, dst, damage)
 		if err != nil || done {
@@ -163,9 +163,9 @@ func salvage(ctx context.Context, from, to string, damage *Damage) error {
 	return errors.Join(err, dst.Close())
 }
 
-// patch copies a file whose first page is of no use, with the first page of a fresh one. That says where the
-// tables begin, which is the same in all files that were made by the same version of the
-// program. It returns false if the file is too small to have anything in it.
+// patch copies a file whose first page is useless, and replaces that page with one of a fresh file.
+// It says where the tables begin, which is the same in all files of one version of the program.
+// patch returns false if the file is too small to hold anything.
 func patch(from, fresh, to string) (ok bool, err error) {
 	src, err := os.Open(from)
 	if err != nil {
@@ -190,15 +190,15 @@ func patch(from, fresh, to string) (ok bool, err error) {
 	if err != nil || n < 2*pageSize {
 		return false, err
 	}
-	binary.BigEndian.PutUint32(page[28:], uint32(min(n/pageSize, math.MaxUint32))) // how many pages there are
+	binary.BigEndian.PutUint32(page[28:], uint32(min(n/pageSize, math.MaxUint32))) // the number of pages
 	if _, err := dst.WriteAt(page, 0); err != nil {
 		return false, err
 	}
 	return true, dst.Close()
 }
 
-// salvageFrom copies what can be read by way of a name for the driver. It returns false if that is
-// nothing at all.
+// salvageFrom copies what can be read through a name for the driver. It returns false if that is
+// nothing.
 func salvageFrom(ctx context.Context, name string, dst *sql.DB, damage *Damage) (bool, error) {
 	src, err := sql.Open("sqlite", name)
 	if err != nil {
@@ -230,9 +230,9 @@ type copier struct {
 	sessions map[int64]bool // that are in dst
 }
 
-// each calls f for the rows of a query that goes over a table by its ids from a number on. Where the
-// file is broken it goes on after the next ids that can be read. It returns the errors of f and
-// ctx only.
+// each calls f with the rows of a query that reads a table in the order of its ids, from a number
+// on. At a broken place it continues with the next ids that can be read. It returns the errors of f
+// and ctx only.
 func (c *copier) each(ctx context.Context, query string, f func(context.Context, *sql.Rows) (id int64, err error)) error {
 	next, readable := int64(math.MinInt64), true
 	for readable {
@@ -253,7 +253,7 @@ func (c *copier) each(ctx context.Context, query string, f func(context.Context,
 	return nil
 }
 
-// run goes over rows until the end or a broken place; id is the last one that was read.
+// run reads rows until the end or a broken place; id is that of the last row.
 func (c *copier) run(ctx context.Context, query string, from int64, f func(context.Context, *sql.Rows) (int64, error)) (id int64, broken bool, err error) {
 	id = math.MinInt64
 	rows, err := c.src.QueryContext(ctx, query, from)
@@ -271,9 +271,9 @@ func (c *copier) run(ctx context.Context, query string, from int64, f func(conte
 	return id, rows.Err() != nil, ctx.Err()
 }
 
-// skip returns an id from which on rows can be read again. It tries ids that are farther and farther
-// away and then goes back half the way as often as it can; so it may pass over rows between two
-// broken places.
+// skip returns an id from which on rows can be read again. It tries ids at growing distances, and
+// then halves the distance as often as it can. It may thus leave out rows between two broken
+// places.
 func (c *copier) skip(ctx context.Context, query string, from int64) (int64, bool, error) {
 	from = max(from, 0) // ids are positive
 	good := func(id int64) bool {
@@ -329,7 +329,7 @@ func (c *copier) session(ctx context.Context, rows *sql.Rows) (int64, error) {
 		return id, nil
 	}
 	return id, c.insert(ctx, func(tx *sql.Tx) error {
-		// events is what there should be, until finish counts.
+		// events is the expected number, until finish counts.
 		res, err := tx.ExecContext(ctx, `INSERT OR IGNORE INTO session (id, agent, sid, command, cwd, title, protocol, created, updated, turns, events, first, reset)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`, id, v.Agent, v.ID, command, v.Cwd, v.Title, v.Protocol, created, updated, v.Turns, v.Events, first, reset)
 		if err != nil {
@@ -344,8 +344,8 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`, id, v.Agent, v.ID, command, v.C
 	})
 }
 
-// event copies a row of an event, if its columns are what they should be. One whose session is lost
-// gets a session with a made-up id, so that what was said can still be read.
+// event copies a row of an event, if its columns have the right types. If its session is lost, it
+// gets a session with an invented id, so that what was said can still be read.
 func (c *copier) event(ctx context.Context, rows *sql.Rows) (int64, error) {
 	var id, session, at int64
 	var e Event

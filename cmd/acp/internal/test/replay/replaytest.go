@@ -1,5 +1,5 @@
-// Package replay is an agent for tests whose sessions can only be loaded, and that tells their
-// history in the ways in which agents do.
+// Package replay is an agent for tests. Its sessions can be loaded, and it replays their history in
+// the ways in which real agents do.
 package replay
 
 import (
@@ -13,7 +13,7 @@ import (
 	"strings"
 )
 
-// Kinds are the ways in which the agent tells history.
+// Kinds are the ways in which the agent replays history.
 var Kinds = []string{
 	"everything", // as it was
 	"stable",     // with ids of messages, the same each time
@@ -33,7 +33,7 @@ type agent struct {
 	out  io.Writer
 
 	past  []string // prompts that were answered
-	late  bool     // history is to be told before the next words
+	late  bool     // history is replayed before the next words
 	calls int      // ids of tool calls, which are counted from 1 in each process
 	asked int
 	n     int               // the turn
@@ -50,8 +50,9 @@ type message struct {
 	Result json.RawMessage `json:"result"`
 }
 
-// Serve is the agent on a pair of streams, until in ends. What it remembers it keeps in dir. A prompt with the word
-// ask has it ask for permission, one with slow is answered in part until it is cancelled, and one with die ends the process.
+// Serve is the agent on a pair of streams, until in ends. It keeps its memory in dir. A prompt with
+// the word ask makes it ask for permission, one with slow is answered in part until it is
+// cancelled, and one with die ends the process.
 func Serve(kind, dir string, in io.Reader, out io.Writer) error {
 	a := &agent{kind: kind, file: filepath.Join(dir, "history.json"), in: bufio.NewReader(in), out: out, ids: map[string]string{}}
 	if data, err := os.ReadFile(a.file); err == nil {
@@ -141,7 +142,7 @@ func (a *agent) callID() string {
 	return fmt.Sprint("call_", a.calls)
 }
 
-// replay tells the history.
+// replay sends the history.
 func (a *agent) replay() {
 	past := a.past
 	switch a.kind {
@@ -217,7 +218,7 @@ func (a *agent) turn(m message) error {
 	return nil
 }
 
-// ask has a change to a file allowed, which the history does not have.
+// ask asks for permission to change a file, which the history does not have.
 func (a *agent) ask(text string) error {
 	id := a.callID()
 	a.asked++

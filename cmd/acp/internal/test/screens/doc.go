@@ -1,4 +1,3 @@
-// Package screens holds the tests that drive the whole program on a terminal
-// and compare what its screens look like with docs/screens. To write those anew,
-// run its tests with -update and look at the difference.
+// Package screens has the tests that drive the whole program on a terminal and compare its screens
+// with docs/screens. To write those anew, run the tests with -update and read the difference.
 package screens

@@ -81,11 +81,11 @@ func Start(tb testing.TB, cmd *exec.Cmd, cols, rows int) *Screen {
 	return s
 }
 
-// strange are control sequences that the emulator takes for others: those of
-// newer keyboard protocols, which it does not know.
+// strange are control sequences that the emulator takes for others: those of newer keyboard
+// protocols, which it does not know.
 var strange = regexp.MustCompile(`\x1b\[[<=>?][0-9;]*u|\x1b\[>[0-9;]*[a-zA-Z]|\x1b\[\?[0-9;]*\$p`)
 
-// unfinished is a control sequence that goes on in what is read next.
+// unfinished is a control sequence that continues in what is read next.
 var unfinished = regexp.MustCompile(`\x1b(\[[0-9;<=>?$ ]*)?$`)
 
 func (s *Screen) write(p []byte) {
@@ -183,7 +183,7 @@ func (s *Screen) Until(what string, ok func(text string) bool) {
 	}
 }
 
-// Eventually reports whether the screen comes to be as wanted within a time.
+// Eventually reports whether the screen matches within a time.
 func (s *Screen) Eventually(within time.Duration, ok func(text string) bool) bool {
 	timeout := time.After(within)
 	for {
@@ -243,7 +243,7 @@ func (s *Screen) Gone(texts ...string) {
 	})
 }
 
-// keys are the names of keys that [Screen.Press] knows besides ctrl+LETTER.
+// keys are the names of keys that [Screen.Press] knows in addition to ctrl+LETTER.
 var keys = map[string]string{
 	"enter": "\r", "esc": "\x1b", "tab": "\t", "backspace": "\x7f", "space": " ",
 	"up": "\x1b[A", "down": "\x1b[B", "right": "\x1b[C", "left": "\x1b[D",
@@ -301,8 +301,8 @@ func (s *Screen) Signal(sig syscall.Signal) {
 	}
 }
 
-// Exit waits for the end of the program and returns its exit status, which is
-// negative if a signal ended it.
+// Exit waits for the end of the program and returns its exit status, which is negative if a signal
+// ended it.
 func (s *Screen) Exit() int {
 	s.tb.Helper()
 	select {
@@ -314,8 +314,8 @@ func (s *Screen) Exit() int {
 	}
 }
 
-// Restored fails the test if the terminal is not as a shell wants it: the main
-// screen, a cursor that can be seen, no mouse, focus or paste reports.
+// Restored fails the test if the terminal is not in the state that a shell expects: the main
+// screen, a visible cursor, no reports of mouse, focus or paste.
 func (s *Screen) Restored() {
 	s.tb.Helper()
 	s.Until("the main screen", func(string) bool { s.mu.Lock(); defer s.mu.Unlock(); return s.vt.Mode()&vt10x.ModeAltScreen == 0 })

@@ -66,7 +66,7 @@ func (g ground) colour(c vt10x.Color, def string) string {
 // picture; the colours are those of a dark terminal.
 func (s *Screen) SVG() string { return s.svg(dark) }
 
-// LightSVG is SVG with the colours of a light terminal. The program has to be told that it has one.
+// LightSVG is SVG with the colours of a light terminal. The program must have been started for one.
 func (s *Screen) LightSVG() string { return s.svg(light) }
 
 func (s *Screen) svg(g ground) string {
