@@ -1,16 +1,15 @@
-// Package config reads how the user has set the program up: built-in defaults,
-// the user's file, the project's file, the environment and flags, in rising
-// order, each value with where it comes from.
+// Package config reads the settings of the program. They come from built-in defaults, the user's
+// file, the project's file, the environment and flags, in rising order; each value knows its
+// origin. Files have at most 1 MiB.
 package config
 
 import "time"
 
-// Settings are all settings of the program. The tags are the keys in files, what
-// is in force when nobody says anything, the words that are allowed, and the flag
-// that means the same.
+// Settings are all settings of the program. The tags are the keys in files, the default, the words
+// that are allowed, and the flag that sets the same.
 type Settings struct {
-	// Agent is the agent that is used when none is named: its name or a command
-	// line; "" is the built-in one.
+	// Agent is the agent that is used when none is named: its name or a command line; "" means the
+	// built-in one.
 	Agent       string               `koanf:"agent" flag:"agent" help:"agent to use when none is named"`
 	Agents      map[string]Agent     `koanf:"agents"`
 	MCP         map[string]MCPServer `koanf:"mcp"`
@@ -20,12 +19,12 @@ type Settings struct {
 	Timeouts    Timeouts             `koanf:"timeouts"`
 }
 
-// An Agent is how to start an agent.
+// An Agent says how an agent is started.
 type Agent struct {
-	// Command is the program; "" is that of the preset of the same name.
+	// Command is the program; "" means that of the preset of the same name.
 	Command string   `koanf:"command" path:"program" help:"program to start"`
 	Args    []string `koanf:"args" help:"its arguments"`
-	// URL is where the agent is reached if it is running already; there is no command then.
+	// URL is where the agent is reached if it runs already; there is no command then.
 	URL string            `koanf:"url" help:"address of an agent that is running already: tcp://HOST:PORT or unix:///FILE"`
 	Env map[string]string `koanf:"env" secret:"true" help:"added to its environment; ${NAME} is replaced"`
 	Dir string            `koanf:"dir" path:"file" help:"directory to run in; that of the session by default"`
@@ -39,12 +38,12 @@ type Agent struct {
 	Auth string `koanf:"auth" help:"way to log in that is used without asking"`
 }
 
-// An MCPServer is a server that sessions get: a command, or a URL.
+// An MCPServer is a server of each session: a command, or a URL.
 type MCPServer struct {
 	Command string            `koanf:"command" path:"program" help:"program of a stdio server"`
 	Args    []string          `koanf:"args" help:"its arguments"`
 	Env     map[string]string `koanf:"env" secret:"true" help:"added to its environment; ${NAME} is replaced"`
-	// Type is stdio, http or sse; "" is told by the other members.
+	// Type is stdio, http or sse; "" means that the other fields decide.
 	Type    string            `koanf:"type" enum:"stdio,http,sse" help:"transport; told by command or url by default"`
 	URL     string            `koanf:"url" help:"address of an http or sse server"`
 	Headers map[string]string `koanf:"headers" secret:"true" help:"sent with every request to it"`
@@ -55,15 +54,15 @@ type MCPServer struct {
 type Permissions struct {
 	// Policy is the file of an acphost policy, in JSON.
 	Policy string `koanf:"policy" path:"file" flag:"policy" help:"file with a policy in JSON"`
-	// Default is ask, allow or deny; "" is what the policy file says, or ask.
+	// Default is ask, allow or deny; "" means what the policy file says, or ask.
 	Default string `koanf:"default" enum:"ask,allow,deny" help:"what happens to requests that no rule matches"`
-	// Allow and Deny are rules in one line each: see [ParseRule]. Those of all
-	// files, of the environment and of flags add up.
+	// Allow and Deny are rules, one line each: see [ParseRule]. Those of all files, of the
+	// environment and of flags are combined.
 	Allow []string `koanf:"allow" rules:"true" flag:"allow" help:"rules for what is allowed without asking"`
 	Deny  []string `koanf:"deny" rules:"true" flag:"deny" help:"rules for what is never allowed"`
 }
 
-// UI says how conversations look.
+// UI says what conversations look like.
 type UI struct {
 	Plain    bool   `koanf:"plain" flag:"plain" help:"lines instead of a screen"`
 	Theme    string `koanf:"theme" default:"auto" enum:"auto,dark,light" help:"colours"`
@@ -76,27 +75,28 @@ type UI struct {
 // Store says where conversations are kept.
 type Store struct {
 	Off bool `koanf:"off" flag:"no-store" help:"keep no conversations"`
-	// Path is the directory, or the file of an earlier version; "" is one in the XDG data directory.
+	// Path is the directory, or the file of an earlier version; "" means one in the XDG data
+	// directory.
 	Path string `koanf:"path" path:"file" help:"directory with the conversations; where an earlier version had a file FILE.db it is FILE"`
 	// Sync is full, which survives loss of power, or normal, which survives crashes.
 	Sync string `koanf:"sync" default:"full" enum:"full,normal" help:"what kept updates survive: loss of power, or crashes"`
 }
 
-// Timeouts bound waiting for agents.
+// Timeouts bound how long the program waits for agents.
 type Timeouts struct {
 	Connect time.Duration `koanf:"connect" default:"1m" flag:"connect-timeout" help:"for starting and initializing an agent"`
 	Slow    time.Duration `koanf:"slow" default:"3s" help:"after which slowness is told"`
 	Ask     time.Duration `koanf:"ask" default:"10m" help:"for the user's answer to a permission request"`
 }
 
-// A Config is the settings in force and where each comes from. It does not change
-// after [Load] has returned it.
+// A Config is the settings in force and their origins. It does not change after [Load] has returned
+// it.
 type Config struct {
 	Settings
-	// UserFile is the user's file, which may not exist, and ProjectFile that of
-	// the project; "" if there is none.
+	// UserFile is the user's file, which need not exist, and ProjectFile that of the project, or ""
+	// if there is none.
 	UserFile, ProjectFile string
-	// Dirs are where the program keeps its files.
+	// Dirs are the directories in which the program keeps its files.
 	Dirs Dirs
 	// Environ is the environment that was used.
 	Environ []string

@@ -6,21 +6,21 @@ import (
 	"strings"
 )
 
-// Dirs are the directories of the program, absolute. They need not exist. They are
-// "" if neither the XDG variables nor a home directory say where they are.
+// Dirs are the directories of the program, absolute. They need not exist. They are "" if neither
+// the XDG variables nor a home directory say where they are.
 type Dirs struct {
 	Config, State, Data, Cache string
 }
 
-// DirsOf returns the directories that an environment, in the form of [os.Environ],
-// says: those of the XDG specification on all systems, below the user's
-// application data on Windows. home is used if the environment names none.
+// DirsOf returns the directories that an environment, in the form of [os.Environ], defines: those
+// of the XDG specification on all systems, and on Windows those below the user's application data.
+// home is used if the environment names no home directory.
 func DirsOf(environ []string, home string) Dirs {
 	if h := homeOf(environ); h != "" {
 		home = h
 	}
 	dir := func(variable, windows string, rest ...string) string {
-		if d := lookup(environ, variable); filepath.IsAbs(d) { // others are to be ignored
+		if d := lookup(environ, variable); filepath.IsAbs(d) { // others must be ignored
 			return filepath.Join(d, "acp")
 		}
 		if d := lookup(environ, windows); windows != "" && runtime.GOOS == "windows" && filepath.IsAbs(d) {

@@ -13,16 +13,16 @@ import (
 	"github.com/goacp/acp/cmd/acp/internal/exitcode"
 )
 
-// An Edit changes a file of settings and leaves comments and everything else in it
-// as it is. It belongs to one goroutine. Nothing is written before [Edit.Save].
+// An Edit changes a file of settings and leaves comments and everything else in it as they are. It
+// is for one goroutine. Nothing is written before [Edit.Save].
 type Edit struct {
 	name string
 	was  []byte // what was read
 	doc  *document
 }
 
-// OpenEdit reads a file to change it; one that does not exist is empty. A file that
-// is no TOML is an error: it has to be edited by hand.
+// OpenEdit reads a file to change it; one that does not exist is empty. A file that is not TOML is
+// an error: it must be edited by hand.
 func OpenEdit(name string) (*Edit, error) {
 	if name == "" {
 		return nil, exitcode.Errorf(exitcode.Usage, "there is no place for settings: set HOME or XDG_CONFIG_HOME")
@@ -47,9 +47,9 @@ func (e *Edit) Has(key ...string) bool {
 		slices.ContainsFunc(e.doc.headers, func(h header) bool { return h.path.hasPrefix(key) })
 }
 
-// SetText sets a key, as it is written in files, to a value, as it is written in
-// environment variables: text, true, 30s; for lists an array as in files or an
-// entry in each line. Errors have the exit status of wrong usage.
+// SetText sets a key, as it is written in files, to a value, as it is written in environment
+// variables: text, true, 30s; for lists an array as in files, or one entry per line. Errors have
+// the exit status of wrong usage.
 func (e *Edit) SetText(key, value string) error {
 	p, err := parseKey(key)
 	if err != nil {
@@ -92,7 +92,7 @@ func (e *Edit) Set(value any, key ...string) error {
 	return nil
 }
 
-// set returns the text with a key set to what is already written as TOML.
+// set returns the text with a key set to a value that is written as TOML.
 func (e *Edit) set(p path, value string) ([]byte, error) {
 	d := e.doc
 	for _, x := range d.entries {
@@ -107,7 +107,7 @@ func (e *Edit) set(p path, value string) ([]byte, error) {
 			return e.insertAfter(e.sectionEnd(i), line(h.path)), nil
 		}
 	}
-	// The table may be there without a line of its own, or in braces.
+	// The table may exist without a line of its own, or in braces.
 	for _, x := range slices.Backward(d.entries) {
 		in := e.tableAt(x.keyAt)
 		if len(parent) == 0 || !x.path.hasPrefix(parent) || len(in) > len(parent) {
@@ -130,7 +130,7 @@ func (e *Edit) set(p path, value string) ([]byte, error) {
 	return append(slices.Clone(text), gap+"["+parent.String()+"]\n"+line(parent)...), nil
 }
 
-// tableAt returns the table an offset is in.
+// tableAt returns the table that an offset is in.
 func (e *Edit) tableAt(at int) path {
 	var in path
 	for _, h := range e.doc.headers {
@@ -141,8 +141,8 @@ func (e *Edit) tableAt(at int) path {
 	return in
 }
 
-// sectionEnd returns the end of the last value under a header, or of its own line;
-// -1 stands for what comes before all headers.
+// sectionEnd returns the end of the last value under a header, or of the header's line; -1 stands
+// for what precedes all headers.
 func (e *Edit) sectionEnd(i int) int {
 	d := e.doc
 	from, to := 0, len(d.text)
@@ -165,8 +165,8 @@ func (e *Edit) sectionEnd(i int) int {
 	return end
 }
 
-// insertAfter adds a line after the one an offset is in. -1 is the beginning of the
-// file, though after the comment that describes it.
+// insertAfter adds a line after the one that an offset is in. -1 means the beginning of the file,
+// but after the comment that describes it.
 func (e *Edit) insertAfter(at int, line string) []byte {
 	text := e.doc.text
 	if at < 0 {
@@ -194,7 +194,7 @@ func (e *Edit) insertAfter(at int, line string) []byte {
 	return splice(text, end+1, end+1, line)
 }
 
-// lineEnd returns where the line of an offset ends: its line feed, or the end.
+// lineEnd returns where the line of an offset ends: its line feed, or the end of the text.
 func lineEnd(text []byte, at int) int {
 	if i := bytes.IndexByte(text[at:], '\n'); i >= 0 {
 		return at + i
@@ -218,8 +218,8 @@ func (e *Edit) UnsetKey(key string) (bool, error) {
 	return e.Unset(p...)
 }
 
-// Unset removes a key and everything below it, and reports whether there was
-// anything. The error has the exit status of wrong usage.
+// Unset removes a key and everything below it, and reports whether there was anything. The error
+// has the exit status of wrong usage.
 func (e *Edit) Unset(key ...string) (bool, error) {
 	p, d := path(key), e.doc
 	if !e.Has(key...) {
@@ -252,7 +252,7 @@ func (e *Edit) Unset(key ...string) (bool, error) {
 	slices.SortFunc(spans, func(a, b span) int { return a.from - b.from })
 	var text []byte
 	at := 0
-	for _, s := range spans { // which may lie in each other
+	for _, s := range spans { // one may be within another
 		text = append(text, d.text[at:max(at, s.from)]...)
 		at = max(at, s.to)
 	}
@@ -286,9 +286,8 @@ func (e *Edit) Check() error {
 	return fail(problems...)
 }
 
-// Save writes the file, at once and as a whole. Only the user can read a new one,
-// since it may have secrets in it. If somebody else has changed the file since it was opened, nothing
-// is written and the error says so.
+// Save replaces the file atomically. Only the user can read a new file, since it may hold secrets.
+// If another program has changed the file since it was opened, Save writes nothing and fails.
 func (e *Edit) Save() error {
 	if err := os.MkdirAll(filepath.Dir(e.name), 0o700); err != nil {
 		return fmt.Errorf("write settings: %w", err)

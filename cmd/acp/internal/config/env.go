@@ -9,14 +9,14 @@ import (
 	"github.com/pelletier/go-toml/v2"
 )
 
-// variableOf returns the environment variable that means the same as a key.
+// variableOf returns the environment variable that sets the same as a key.
 func variableOf(p path) string {
 	return "ACP_" + strings.ToUpper(strings.Join(p, "_"))
 }
 
-// environItems reads settings from the environment. Empty variables are as if they
-// were not there. A variable that begins like those of a table and is not known is
-// a mistake; others with ACP_ belong to somebody else.
+// environItems reads settings from the environment. An empty variable counts as missing. A variable
+// that begins like those of a table and is not known is a mistake; other variables with ACP_ belong
+// to other programs.
 func environItems(environ []string) (items []item, problems []*Problem) {
 	known := map[string]path{}
 	var tables []string
@@ -65,7 +65,7 @@ func environItems(environ []string) (items []item, problems []*Problem) {
 	return items, problems
 }
 
-// parseList reads a list from text: an array as in files, or an entry in each line.
+// parseList reads a list from text: an array as in files, or one entry per line.
 func parseList(s string) ([]string, error) {
 	if strings.HasPrefix(strings.TrimSpace(s), "[") {
 		var v struct{ List []string }

@@ -38,18 +38,18 @@ type item struct {
 	path   path
 	value  any // string, bool, int, time.Duration or []string
 	origin origin
-	more   []origin // earlier sources, of lists that add up
+	more   []origin // earlier sources, of lists that are combined
 }
 
-// A Problem is something wrong with a setting.
+// A Problem is a mistake in a setting.
 type Problem struct {
 	Source       string // a file, a variable, or a flag
 	Line, Column int    // in a file, both from 1; columns count bytes
-	Key          string // "" if it is about the whole
+	Key          string // "" if it is about all of the source
 	Err          error
 }
 
-// Error is one line: where, which key, and what is wrong.
+// Error returns one line: where, which key, and what is wrong.
 func (p *Problem) Error() string {
 	var b strings.Builder
 	b.WriteString(p.Source)
@@ -67,12 +67,12 @@ func (p *Problem) Error() string {
 // Unwrap returns what is wrong.
 func (p *Problem) Unwrap() error { return p.Err }
 
-// An Error is everything that is wrong with one source of settings.
+// An Error is all mistakes in one source of settings.
 type Error struct {
 	Problems []*Problem // at least one
 }
 
-// Error tells the first problem, in one line, and how many more there are.
+// Error returns the first problem, in one line, and how many more there are.
 func (e *Error) Error() string {
 	s := e.Problems[0].Error()
 	if n := len(e.Problems) - 1; n > 0 {
@@ -98,8 +98,8 @@ func fail(problems ...*Problem) error {
 	return exitcode.With(exitcode.Usage, &Error{Problems: problems})
 }
 
-// readFile reads a file of settings. One that does not exist is an error that
-// wraps [fs.ErrNotExist]; other errors are problems.
+// readFile reads a file of settings. A file that does not exist is an error that wraps
+// [fs.ErrNotExist]; other errors are problems.
 func readFile(name string) ([]byte, error) {
 	info, err := os.Stat(name)
 	if err != nil {
@@ -126,7 +126,7 @@ func readFile(name string) ([]byte, error) {
 	return data, nil
 }
 
-// bare returns what is below the name of a file in an error.
+// bare returns the error below the one that names a file.
 func bare(err error) error {
 	var pe *fs.PathError
 	if errors.As(err, &pe) {
@@ -162,7 +162,7 @@ type document struct {
 	headers []header
 }
 
-// parseDocument reads TOML. A mistake is a problem of the file name.
+// parseDocument parses TOML. A mistake is a problem of the file name.
 func parseDocument(name string, text []byte) (*document, *Problem) {
 	d := &document{text: text, tree: map[string]any{}}
 	if err := toml.Unmarshal(text, &d.tree); err != nil {
@@ -210,8 +210,7 @@ func keys(e *unstable.Node) (p path, at int) {
 	return p, at
 }
 
-// add adds a key with a value, or what is in an inline table. outer is what such a
-// table is the value of.
+// add adds a key with a value, or what is in an inline table. outer is the key of that table.
 func (d *document) add(table path, e *unstable.Node, outer *entry) {
 	key, at := keys(e)
 	entry := entry{path: append(append(path{}, table...), key...), keyAt: at}
@@ -264,7 +263,7 @@ func (d *document) problem(name string, at int, p path, err error) *Problem {
 	return &Problem{Source: name, Line: line, Column: column, Key: p.String(), Err: err}
 }
 
-// items checks what the file has and returns it.
+// items checks the contents of the file and returns them.
 func (d *document) items(name string) (items []item, problems []*Problem) {
 	for _, h := range d.headers {
 		n, err := find(h.path)
@@ -299,8 +298,8 @@ func (d *document) items(name string) (items []item, problems []*Problem) {
 	return items, append(problems, d.emptyServers(name)...)
 }
 
-// emptyServers are MCP servers of which nothing is told, so that there is no item of theirs
-// either: they must not be left out in silence.
+// emptyServers are MCP servers that have no settings and thus no item: they must not be left out
+// silently.
 func (d *document) emptyServers(name string) (problems []*Problem) {
 	servers, _ := d.tree["mcp"].(map[string]any)
 	for _, server := range slices.Sorted(maps.Keys(servers)) {
@@ -318,8 +317,7 @@ func (d *document) emptyServers(name string) (problems []*Problem) {
 	return problems
 }
 
-// headerIsWrong reports whether a key is in a table that is wrong already, so that
-// it need not be told once more.
+// headerIsWrong reports whether a key is in a table that was reported already.
 func (d *document) headerIsWrong(p path) bool {
 	for _, h := range d.headers {
 		if p.hasPrefix(h.path) {

@@ -85,9 +85,9 @@ func parseKey(s string) (path, error) {
 	}
 }
 
-// Near returns the word that is likely meant by another one, or "".
+// Near returns the word that was probably meant by another one, or "".
 func Near(word string, words []string) string {
-	best, at := "", 3 // more changes than that are another word
+	best, at := "", 3 // with more changes it is another word
 	if len(word) < 4 {
 		at = 2
 	}
@@ -99,8 +99,8 @@ func Near(word string, words []string) string {
 	return best
 }
 
-// distance is the number of changes between two words, where swapping neighbours is
-// one; anything above limit may be returned as limit+1.
+// distance returns the number of changes between two words; swapping neighbours is one change. It
+// may return limit+1 for any number above limit.
 func distance(a, b string, limit int) int {
 	if len(a) > 64 || len(b) > 64 || len(a)-len(b) > limit || len(b)-len(a) > limit {
 		return limit + 1

@@ -19,29 +19,28 @@ const ProjectFile = ".acp.toml"
 
 // Options say where settings are read from.
 type Options struct {
-	// Cwd is where the project's file is looked for; "" is the working directory
-	// of the process.
+	// Cwd is where the search for the project's file begins; "" means the working directory of the
+	// process.
 	Cwd string
 	// Home is the home directory, if the environment names none.
 	Home string
-	// Environ is the environment as in [os.Environ]; nil is that of the process.
+	// Environ is the environment, in the form of [os.Environ]; nil means that of the process.
 	Environ []string
-	// Flags are settings that were given as flags, by their keys in files. Values
-	// are of the type of the setting, or text for it.
+	// Flags are settings that were given as flags, by their keys in files. Values have the type of
+	// the setting, or are text for it.
 	Flags map[string]any
-	// File takes the place of the user's file, and must exist; "" is the variable
-	// ACP_CONFIG, and else that in the XDG directory, which need not.
+	// File replaces the user's file, and must exist; "" means the file that the variable ACP_CONFIG
+	// names, or else the one in the XDG directory, which need not exist.
 	File string
 }
 
-// Load reads all settings. In rising order they come from what is built in, the
-// user's file, the project's file, environment variables and flags. Of a setting
-// in several places the last one counts; lists of permission rules add up. An
-// agent or MCP server that is given another command or URL is another one:
-// nothing of it is left from before.
+// Load reads all settings. In rising order they come from built-in defaults, the user's file, the
+// project's file, environment variables and flags. If several define a setting the last one counts;
+// lists of permission rules are combined. An agent or MCP server that gets another command or URL
+// is a new one: nothing of its earlier definition is used.
 //
-// What a project's file says about programs and permissions has no force until
-// the user trusts it: see [Config.Untrusted].
+// What a project's file says about programs and permissions has no effect until the user trusts it:
+// see [Config.Untrusted].
 //
 // Mistakes are an [*Error] with the exit status of wrong usage.
 func Load(o Options) (*Config, error) {
@@ -73,11 +72,11 @@ func Load(o Options) (*Config, error) {
 	return l.finish()
 }
 
-// Locate finds the files of settings without reading them: what [Load] returns,
-// without settings. It is for those who change files, which may be broken.
+// Locate finds the files of settings without reading them. It returns what [Load] returns, without
+// settings, for commands that change files, which may be broken.
 func Locate(o Options) (*Config, error) { return locate(&o) }
 
-// locate fills in what o leaves open and finds the files.
+// locate completes o and finds the files.
 func locate(o *Options) (*Config, error) {
 	if o.Environ == nil {
 		o.Environ = os.Environ()
@@ -113,10 +112,9 @@ func locate(o *Options) (*Config, error) {
 	return c, nil
 }
 
-// FindUp returns the file of a name that belongs to the project dir is in: the
-// nearest one in dir or above, but not above the root of its repository or the
-// home directory. In a directory that is in neither only dir itself is looked at,
-// since others may write above it. It returns "" if there is none.
+// FindUp returns the file with a name that belongs to the project of dir: the nearest one in dir or
+// above, but not above the root of the repository or the home directory. For a directory that is in
+// neither it looks in dir only, since others may write above it. It returns "" if there is none.
 func FindUp(dir, home, name string) string {
 	dir = filepath.Clean(dir)
 	bounded := false
@@ -149,7 +147,7 @@ func isRoot(dir, home string) bool {
 	return err == nil
 }
 
-// loader puts layers of settings on top of each other.
+// A loader puts layers of settings on top of each other.
 type loader struct {
 	config *Config
 	home   string
@@ -188,7 +186,7 @@ func zero(n *node) any {
 	return v
 }
 
-// file adds a file. One of a project has force as far as the user trusts it.
+// file adds a file. One of a project has effect as far as the user trusts it.
 func (l *loader) file(name string, required, project bool) error {
 	if name == "" {
 		return nil
@@ -220,7 +218,7 @@ func (l *loader) file(name string, required, project bool) error {
 	return nil
 }
 
-// trusted leaves out what has no force.
+// trusted leaves out what has no effect.
 func (l *loader) trusted(name string, data []byte, items []item) ([]item, error) {
 	ok, err := l.config.Trusts(name, data)
 	if err != nil {
@@ -231,7 +229,7 @@ func (l *loader) trusted(name string, data []byte, items []item) ([]item, error)
 	for _, i := range items {
 		needs := needsTrust(i)
 		if i.path.equal(path{"permissions", "policy"}) && ok {
-			// The policy came with the project too, and may change without its file.
+			// The policy came with the project, too, and may change without its file.
 			policy := absolute(i.value.(string), filepath.Dir(name), l.home)
 			if needs, err = l.policyNeedsTrust(policy); err != nil {
 				return nil, err
@@ -257,13 +255,14 @@ func (l *loader) trusted(name string, data []byte, items []item) ([]item, error)
 func (l *loader) policyNeedsTrust(file string) (bool, error) {
 	data, err := readFile(file)
 	if err != nil {
-		return false, nil //nolint:nilerr // it is told when the policy is read
+		return false, nil //nolint:nilerr // reading the policy reports it
 	}
 	ok, err := l.config.Trusts(file, data)
 	return !ok, err
 }
 
-// untrustedText is what users are told about a file that they have not trusted, or that has changed since.
+// untrustedText returns what users see about a file that they have not trusted, or that has changed
+// since.
 func untrustedText(file string, changed bool, keys []string) string {
 	was := ""
 	if changed {
@@ -281,21 +280,21 @@ func untrustedText(file string, changed bool, keys []string) string {
 		file, was, strings.Join(keys, ", "), have, dir)
 }
 
-// needsTrust reports whether a setting could start programs, send what the user types to
-// somebody else, loosen permissions or keep conversations elsewhere.
+// needsTrust reports whether a setting could start programs, send what the user types elsewhere,
+// loosen permissions or keep conversations elsewhere.
 func needsTrust(i item) bool {
 	switch i.path[0] {
 	case "agents", "mcp", "store":
 		return true
 	case "agent":
-		return i.value != "builtin" // any other is a program that happens to be installed
+		return i.value != "builtin" // any other name is a program that happens to be installed
 	case "permissions":
 		return !i.path.equal(path{"permissions", "deny"}) && !(i.path.equal(path{"permissions", "default"}) && i.value == "deny")
 	}
 	return false
 }
 
-// layer puts items on top of what is there. Names of files are relative to dir.
+// layer puts items on top of those of lower layers. Names of files are relative to dir.
 func (l *loader) layer(items []item, dir string) {
 	for _, i := range items {
 		if len(i.path) == 3 && (i.path[2] == "command" || i.path[2] == "url") {
@@ -339,7 +338,7 @@ func absolute(name, dir, home string) string {
 	return filepath.Join(dir, name)
 }
 
-// finish makes the settings out of the layers.
+// finish makes the settings from the layers.
 func (l *loader) finish() (*Config, error) {
 	c := l.config
 	c.items = l.items
@@ -347,7 +346,7 @@ func (l *loader) finish() (*Config, error) {
 	if err := l.check(); err != nil {
 		return nil, err
 	}
-	// No key has this character in it, so that names of the user's may have dots.
+	// No key contains this character, so users' names may contain dots.
 	k := koanf.New("\x00")
 	tree := map[string]any{}
 	for _, i := range l.items {
@@ -371,7 +370,7 @@ func (l *loader) finish() (*Config, error) {
 	return c, nil
 }
 
-// rank sorts settings as they are declared, and names of the user's by themselves.
+// rank sorts settings in the order of their declaration, and users' names alphabetically.
 func rank(p path) []string {
 	out := make([]string, len(p))
 	n := root
@@ -388,7 +387,7 @@ func rank(p path) []string {
 	return out
 }
 
-// check looks at what can only be told of several settings together.
+// check finds mistakes that concern several settings.
 func (l *loader) check() error {
 	servers := map[string]map[string]item{}
 	for _, i := range l.items {
@@ -430,6 +429,6 @@ func (l *loader) check() error {
 	return fail(problems...)
 }
 
-// Untrusted says what was left out since the user has not trusted it, one line for
-// each file. It is nil if nothing was.
+// Untrusted returns what was left out because the user has not trusted it, one line for each file.
+// It is nil if nothing was.
 func (c *Config) Untrusted() []string { return slices.Clone(c.untrusted) }

@@ -12,17 +12,17 @@ import (
 )
 
 // Rules are the permission rules of settings and of their policy file, in the order in which they
-// decide: rules that deny, then those of the file in its own order, then rules that allow. So nothing
-// that is allowed in settings takes anything from what is denied, and the file is never loosened.
-// They do not change: any goroutine may use them.
+// decide: rules that deny, then those of the file in its own order, then rules that allow.
+// Therefore a setting that allows something weakens no rule that denies it, and the file is never
+// loosened. Rules do not change, and may be used by any goroutine.
 type Rules struct {
 	rules  []sourced
 	file   *acphost.Policy // nil if there is none, or it cannot be read
 	preset string          // decides what no rule decides; "" leaves that to the file
-	err    error           // the first that was found
+	err    error           // the first one
 }
 
-// A sourced rule is a rule and where it was read, for messages.
+// A sourced rule is a rule with its source, for messages.
 type sourced struct {
 	acphost.Rule
 	where string
@@ -51,7 +51,7 @@ func ReadRules(p Permissions, base string) *Rules {
 	return r
 }
 
-// add reads rules that are each in one line.
+// add reads rules that are one line each.
 func (r *Rules) add(list []string, effect acphost.Effect) {
 	where := "permissions." + string(effect)
 	for _, s := range list {
@@ -70,8 +70,8 @@ func (r *Rules) add(list []string, effect acphost.Effect) {
 	}
 }
 
-// Policy returns the policy of the rules. What none of them decides is decided by the default of the
-// settings or, if there is none, of the file. Errors have the exit status of wrong usage.
+// Policy returns the policy of the rules. If no rule decides, the default of the settings does or,
+// without one, that of the file. Errors have the exit status of wrong usage.
 func (r *Rules) Policy() (*acphost.Policy, error) {
 	if r.err != nil {
 		return nil, r.err

@@ -139,7 +139,7 @@ func (p *ruleParser) condition() error {
 	return nil
 }
 
-// value takes a value; one that is a line goes up to a semicolon.
+// value reads a value; one that is a line ends at a semicolon.
 func (p *ruleParser) value(line bool) (text string, quoted bool, err error) {
 	if trimmed := strings.TrimLeft(p.rest, " \t"); line || strings.HasPrefix(p.rest, `"`) {
 		p.rest = trimmed
@@ -166,7 +166,7 @@ func (p *ruleParser) value(line bool) (text string, quoted bool, err error) {
 	return text, false, nil
 }
 
-// word takes a word without a colon: kinds, * or always.
+// word reads a word without a colon: kinds, * or always.
 func (p *ruleParser) word() error {
 	word, _, err := p.value(false)
 	if err != nil {
@@ -189,8 +189,8 @@ func (p *ruleParser) word() error {
 	return nil
 }
 
-// FormatRule writes a rule in one line, so that [ParseRule] returns it again, but
-// for its name and effect.
+// FormatRule writes a rule in one line, from which [ParseRule] returns the same rule without its
+// name and effect.
 func FormatRule(r acphost.Rule) string {
 	var parts []string
 	list := func(name string, values []string) {
@@ -233,8 +233,8 @@ func mustQuote(s string, line bool) bool {
 	})
 }
 
-// SuggestRule returns a rule in one line that allows a request, for messages to the
-// user: the narrowest that can be written, and "" if none would do.
+// SuggestRule returns a rule in one line that allows a request, for messages to the user: the
+// narrowest that can be written, or "" if none would do.
 func SuggestRule(req acphost.Request) string {
 	kind := req.Kind
 	if kind == "" {

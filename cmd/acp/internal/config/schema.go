@@ -24,11 +24,11 @@ const (
 	kindStrings
 )
 
-// A node is what is known of a key.
+// A node describes a key.
 type node struct {
 	kind     kind
 	children map[string]*node // of a table
-	each     *node            // of a table by names
+	each     *node            // of a table with users' names
 	order    []string         // of children
 	enum     []string
 	def      string // "" is the zero value
@@ -39,7 +39,7 @@ type node struct {
 	where    string
 }
 
-// root is what is known of all settings.
+// root describes all settings.
 var root = nodeOf(reflect.TypeFor[Settings](), "")
 
 func nodeOf(t reflect.Type, tag reflect.StructTag) *node {
@@ -75,7 +75,7 @@ func nodeOf(t reflect.Type, tag reflect.StructTag) *node {
 	return n
 }
 
-// find returns what is known of a key, or an error that names a near one.
+// find returns the description of a key, or an error that names a similar key.
 func find(p path) (*node, error) {
 	n := root
 	for i, part := range p {
@@ -103,8 +103,7 @@ func find(p path) (*node, error) {
 	return n, nil
 }
 
-// checkName looks at names of agents, which are told apart from command lines by
-// how they look.
+// checkName checks a name of an agent, which must not look like a command line.
 func checkName(p path) error {
 	name := p[len(p)-1]
 	if p[0] != "agents" || len(p) != 2 {
@@ -113,8 +112,8 @@ func checkName(p path) error {
 	return CheckAgentName(name)
 }
 
-// CheckAgentName says why an agent cannot have a name, or nil: names with white
-// space or separators of paths would be command lines.
+// CheckAgentName returns why an agent cannot have a name, or nil: names with white space or
+// separators of paths would be command lines.
 func CheckAgentName(name string) error {
 	switch {
 	case name == "":
@@ -164,9 +163,8 @@ func (n *node) String() string {
 // maxDuration bounds time limits: longer ones are mistakes.
 const maxDuration = 30 * 24 * time.Hour
 
-// convert brings a value as files have it into the type of the setting: string,
-// bool, int, time.Duration or []string. at is the place of a list's wrong entry,
-// or -1.
+// convert converts a value of a file to the type of the setting: string, bool, int, time.Duration
+// or []string. at is the index of a list's wrong entry, or -1.
 func (n *node) convert(v any) (out any, at int, err error) {
 	wrong := func() (any, int, error) { return nil, -1, fmt.Errorf("is not %s", n) }
 	switch n.kind {
@@ -277,18 +275,18 @@ func (n *node) parse(s string) (any, error) {
 	return out, err
 }
 
-// A Setting is what is known of one key, for documentation.
+// A Setting describes one key, for documentation.
 type Setting struct {
 	Key     string   // with NAME where the user gives a name
 	Type    string   // for people
-	Values  []string // that are allowed, if they are few
-	Default string   // as in files; "" is none
+	Values  []string // that are allowed, if these are few
+	Default string   // as in files; "" if there is no default
 	Help    string
-	Flag    string // that means the same, with dashes, or ""
-	Env     string // variable that means the same, or ""
+	Flag    string // that sets the same, with dashes, or ""
+	Env     string // variable that sets the same, or ""
 }
 
-// Known returns what is known of all settings, in the order of [Settings].
+// Known returns the descriptions of all settings, in the order of [Settings].
 func Known() []Setting {
 	var out []Setting
 	root.walk(nil, func(p path, n *node) {
@@ -304,7 +302,7 @@ func Known() []Setting {
 	return out
 }
 
-// walk goes over all settings that have a value.
+// walk visits all settings that have a value.
 func (n *node) walk(p path, visit func(path, *node)) {
 	switch n.kind {
 	case kindTable:

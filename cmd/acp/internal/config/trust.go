@@ -20,7 +20,7 @@ import (
 // MCPFile is the name of the file that lists the MCP servers of a project.
 const MCPFile = ".mcp.json"
 
-// trustFile is what is remembered of the files that the user trusts.
+// trustFile is the record of the files that the user trusts.
 type trustFile struct {
 	Version int                   `json:"version"`
 	Files   map[string]trustEntry `json:"files"` // by what trustName returns
@@ -31,10 +31,10 @@ type trustEntry struct {
 	Since  time.Time `json:"since"`
 }
 
-// Trusts reports whether the user trusts a file with this content. Content that
-// has changed is not trusted. The directory may be named by symbolic links, but
-// trust is in the file of that name there: that of one that leads to a trusted
-// file of another project is not, since what it names is looked for elsewhere.
+// Trusts reports whether the user trusts a file with this content. Changed content is not trusted.
+// The directory may be named by symbolic links, but trust belongs to the file of that name in it: a
+// link to a trusted file of another project is not trusted, since relative names in it mean other
+// files here.
 func (c *Config) Trusts(file string, content []byte) (bool, error) {
 	if c.Dirs.State == "" {
 		return false, nil
@@ -47,8 +47,8 @@ func (c *Config) Trusts(file string, content []byte) (bool, error) {
 	return ok && e.SHA256 == sum(content), nil
 }
 
-// Changed reports whether the user has trusted a file as it was once. It is for messages about files
-// that are not trusted now; what cannot be read is no reason to say so.
+// Changed reports whether the user has trusted an earlier content of a file. It is for messages
+// about files that are not trusted now; a file that cannot be read counts as not changed.
 func (c *Config) Changed(file string) bool {
 	if c.Dirs.State == "" {
 		return false
@@ -61,8 +61,8 @@ func (c *Config) Changed(file string) bool {
 	return ok
 }
 
-// Trusted reports whether the user of this process trusts a file as it is now. Use
-// [Config.Trusts] with what was read where that matters.
+// Trusted reports whether the user of this process trusts a file as it is now. Use [Config.Trusts]
+// with the content that was read where that matters.
 func Trusted(file string) (bool, error) {
 	data, err := readFile(file)
 	if err != nil {
@@ -73,8 +73,8 @@ func Trusted(file string) (bool, error) {
 	return c.Trusts(file, data)
 }
 
-// Trust remembers that the user trusts files as they are now. It is atomic: either
-// all are trusted or none.
+// Trust records that the user trusts files as they are now. It is atomic: either all are trusted or
+// none.
 func (c *Config) Trust(files ...string) error {
 	sums := map[string]string{}
 	for _, f := range files {
@@ -91,8 +91,8 @@ func (c *Config) Trust(files ...string) error {
 	})
 }
 
-// Untrust takes trust back from files, which need not exist any more. It returns
-// those that were trusted, in any content.
+// Untrust withdraws trust from files, which need not exist any more. It returns those that were
+// trusted, with any content.
 func (c *Config) Untrust(files ...string) ([]string, error) {
 	var had []string
 	err := c.changeTrust(func(t *trustFile) {
@@ -124,7 +124,7 @@ func (c *Config) changeTrust(change func(*trustFile)) error {
 	if c.Dirs.State == "" {
 		return errors.New("there is no place to remember trust in: set HOME or XDG_STATE_HOME")
 	}
-	// Another process may be doing the same, and neither must undo what the other does.
+	// Another process may do the same at this moment, and neither may undo what the other does.
 	err := filelock.Do(context.Background(), filepath.Join(c.Dirs.State, "trust.lock"), func() error {
 		t, err := readTrust(c.trustPath())
 		if err != nil {
@@ -143,8 +143,8 @@ func (c *Config) changeTrust(change func(*trustFile)) error {
 	return err
 }
 
-// readTrust reads what is remembered. A file that is broken is an error, since
-// nobody should go on without knowing that it was changed.
+// readTrust reads the record. A broken file is an error: nothing may continue as if it had not been
+// changed.
 func readTrust(name string) (*trustFile, error) {
 	t := &trustFile{Version: 1, Files: map[string]trustEntry{}}
 	data, err := readFile(name)
@@ -180,7 +180,7 @@ func trustName(file string) string {
 	return filepath.Join(realName(filepath.Dir(abs)), filepath.Base(abs))
 }
 
-// realName returns a name without links, also of a file that is gone.
+// realName returns a name without links, even of a file that no longer exists.
 func realName(file string) string {
 	abs, err := filepath.Abs(file)
 	if err != nil {
@@ -195,8 +195,8 @@ func realName(file string) string {
 	return abs
 }
 
-// writeFile replaces a file so that readers, and who comes after a crash, see the
-// old content or the new one. Of a link, what it leads to is replaced.
+// writeFile replaces a file atomically: readers, and the next process after a crash, see the old
+// content or the new one. If the name is a link, the file that it leads to is replaced.
 func writeFile(name string, data []byte, mode os.FileMode) error {
 	name = realName(name)
 	if info, err := os.Stat(name); err == nil {
@@ -217,8 +217,8 @@ func writeFile(name string, data []byte, mode os.FileMode) error {
 	return err
 }
 
-// ProjectFiles returns the files in a directory that have force only if they are
-// trusted: its settings, the policy these name, and its MCP servers.
+// ProjectFiles returns the files in a directory that have effect only if they are trusted: its
+// settings, the policy these name, and its MCP servers.
 func ProjectFiles(dir string) ([]string, error) {
 	var files []string
 	name := filepath.Join(dir, ProjectFile)

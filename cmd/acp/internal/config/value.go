@@ -11,7 +11,7 @@ import (
 	"github.com/goacp/acp/cmd/acp/internal/exitcode"
 )
 
-// Masked takes the place of values that are not shown.
+// Masked replaces values that are not shown.
 const Masked = "********"
 
 // A Value is a setting in force.
@@ -87,8 +87,7 @@ func quote(s string) string {
 	return b.String()
 }
 
-// Values returns every setting in force and where it comes from, in the order of
-// [Settings].
+// Values returns every setting in force with its origin, in the order of [Settings].
 func (c *Config) Values() []Value {
 	out := make([]Value, len(c.items))
 	for i, it := range c.items {
@@ -97,8 +96,8 @@ func (c *Config) Values() []Value {
 	return out
 }
 
-// Get returns the settings at a key or below it. The error, which has the exit
-// status of wrong usage, names a near key if there is no such one.
+// Get returns the settings at a key or below it. If there is no such key, the error names a similar
+// one and has the exit status of wrong usage.
 func (c *Config) Get(key string) ([]Value, error) {
 	p, err := parseKey(key)
 	if err == nil {
@@ -153,7 +152,7 @@ func (i item) shown() Value {
 // KeyOf returns a key as it is written in files, of its parts.
 func KeyOf(parts ...string) string { return path(parts).String() }
 
-// MaskURL takes user names, passwords and the values of parameters out of a URL.
+// MaskURL removes user names, passwords and the values of parameters from a URL.
 func MaskURL(s string) string {
 	u, err := url.Parse(s)
 	if err != nil {

@@ -14,9 +14,9 @@ import (
 // maxWarnings bounds what [Rules.Warnings] returns.
 const maxWarnings = 20
 
-// Warnings returns a line for each pattern that can never match, with the reason: a rule that allows a
-// command with a wildcard which is always asked about, or has several commands in it, and a path that
-// no file has. There are at most 20.
+// Warnings returns a line for each pattern that can never match, with the reason: a rule that
+// allows a command with a wildcard which is always asked about, or that contains several commands;
+// and a path that no file has. There are at most 20.
 func (r *Rules) Warnings() (out []string) {
 	warn := func(where, pattern, why string) {
 		if why != "" && len(out) < maxWarnings {
@@ -39,11 +39,11 @@ func (r *Rules) Warnings() (out []string) {
 	return out
 }
 
-// samples are texts that a wildcard is tried with.
+// samples are texts that are tried for a wildcard.
 var samples = []string{"x", "", "-c x", "-e x", "--version", "x y", "x -c x", "a.x", "'x'", "1"}
 
-// commandNever says why a pattern with a wildcard allows no command, "" if it allows one or that is not
-// certain. One without a wildcard allows the line that is written the same.
+// commandNever returns why a pattern with a wildcard allows no command, or "" if it allows one or
+// that is uncertain. A pattern without a wildcard allows the line that is written the same.
 func commandNever(pattern string) string {
 	if !strings.ContainsAny(pattern, "*?") || strings.Contains(pattern, `\`) {
 		return ""
@@ -85,7 +85,7 @@ func commandNever(pattern string) string {
 	return ""
 }
 
-// pathNever says why no path matches a pattern, "" if one may.
+// pathNever returns why no path matches a pattern, or "" if one may.
 func pathNever(pattern string) string {
 	slashed := strings.TrimPrefix(strings.TrimPrefix(pattern, "./"), "~/")
 	switch {

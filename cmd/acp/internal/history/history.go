@@ -1,10 +1,9 @@
-// Package history compares the history that an agent tells when a session is continued with what
+// Package history compares the history that an agent replays when a session is continued with what
 // was kept of the conversation, and finds what is new in it.
 //
-// Nothing that was kept is ever replaced by what the agent tells: agents leave out answers that
-// were interrupted, permission questions and changes to files, they rewrite what the user said,
-// and they give other ids. [News] returns what the kept conversation does not have, for the caller
-// to add at its end.
+// The replay never replaces what was kept: agents leave out answers that were interrupted,
+// permission questions and changes to files, they rewrite what the user said, and they use other
+// ids. [News] returns what the kept conversation lacks, for the caller to append.
 package history
 
 import (
@@ -16,43 +15,44 @@ import (
 )
 
 const (
-	// maxNear bounds the entries that are compared with a message without an equal, between its
-	// neighbours; maxFar bounds the messages that are compared with it elsewhere.
+	// maxNear bounds the entries between the equals of its neighbours that a message without an
+	// equal is compared with; maxFar bounds the messages elsewhere.
 	maxNear = 256
 	maxFar  = 256
-	// minFar is how many characters besides white space a message must share with one that is
-	// elsewhere in the conversation to be taken for its beginning.
+	// minFar is how many characters, without white space, a message must share with one elsewhere
+	// in the conversation to count as its beginning.
 	minFar = 16
-	// longID is the length from which an id is taken to be unique, rather than a number that an
-	// agent counts anew each time it starts.
+	// longID is the length from which on an id counts as unique, and not as a number that an agent
+	// counts from 1 each time it starts.
 	longID = 16
 )
 
-// A Piece is something that the kept conversation does not have.
+// A Piece is something that the kept conversation lacks.
 type Piece struct {
-	Entry transcript.Entry // of the told conversation
-	// Rest is the part of a message that is new, if the kept conversation has its beginning; ""
-	// if all of the entry is new.
+	Entry transcript.Entry // of the replayed conversation
+	// Rest is the part of a message that is new, if the kept conversation has its beginning; "" if
+	// all of the entry is new.
 	Rest string
 }
 
-// News compares what an agent tells of a conversation with what was kept of it, and returns what is new
-// in the order in which the agent told it. Either may be
-// empty. It is a pure function; what it returns shares memory with told.
+// News compares what an agent replays of a conversation with what was kept of it. It returns what
+// is new, in the order of the replay. Either conversation may be empty. News is a pure function;
+// its result shares memory with told.
 //
-// Entries match when they say the same, however often: an entry that was told twice and kept once
-// is news once. A message also matches one that is its beginning or that it begins, as an
-// interrupted answer does, and several that make it up when put together. Tool calls match by what
-// they do, else by their ids. White space does not count, nor do elements such as
-// <system-reminder> that agents put around the words of the user.
+// Entries match if they say the same, however often: an entry that was replayed twice and kept once
+// is news once. A message also matches one that is its beginning, or that begins with it, as an
+// interrupted answer does, and several that make it up together. Tool calls match by what they do,
+// or else by their ids. White space is ignored, and so are elements such as <system-reminder> that
+// agents put around the words of the user.
 //
-// Adding the news to the kept conversation, as [Piece.Update] returns it, and comparing again
+// Appending the news to the kept conversation, as [Piece.Update] returns it, and comparing again
 // finds no news. The time is proportional to the size of both conversations, plus at most 512
 // comparisons for each message that has no equal.
 func News(kept, told *transcript.Snapshot) []Piece {
 	c := comparison{told: slices.Collect(told.Entries()), marks: map[string]int{}}
 	for e := range kept.Entries() {
-		// What was told before is subtracted in the end, so that it cannot change what else matches.
+		// What was replayed before is subtracted at the end, so that it cannot change what else
+		// matches.
 		if m := mark(e); m != "" {
 			c.marks[m]++
 			continue
@@ -85,17 +85,17 @@ const (
 	nothing   // it says nothing, or belongs to something that matches
 )
 
-// A comparison is one in progress.
+// A comparison is one call of News.
 type comparison struct {
 	kept, told []transcript.Entry
-	used       []bool         // of kept: something matches it
-	marks      map[string]int // fingerprints of what was added before because the agent told it
-	open       []remainder    // of messages that were told in part
-	of         []int          // of told: what of kept it matches
-	rest       []string       // of told: what goes beyond that
+	used       []bool         // of kept: it has a match
+	marks      map[string]int // fingerprints of what was added because an earlier replay had it
+	open       []remainder    // of messages of which part was replayed
+	of         []int          // of told: its match in kept
+	rest       []string       // of told: what is beyond that
 }
 
-// blank takes out what says nothing, and returns the tool calls that show terminals.
+// blank marks entries that say nothing, and returns the tool calls that show terminals.
 func (c *comparison) blank() map[acpv2.TerminalID][]int {
 	in := map[acpv2.TerminalID][]int{}
 	for i, e := range c.told {
@@ -133,7 +133,7 @@ func (c *comparison) inCall(calls []int) bool {
 	return slices.ContainsFunc(calls, func(i int) bool { return c.of[i] >= 0 })
 }
 
-// pass matches what has equal keys, in order; "" matches nothing.
+// pass matches entries with equal keys, in order; "" matches nothing.
 func (c *comparison) pass(key func(transcript.Entry) string) {
 	var queue map[string][]int
 	for i, e := range c.told {
@@ -164,7 +164,8 @@ func (c *comparison) pass(key func(transcript.Entry) string) {
 
 func (c *comparison) match(i, j int) { c.of[i], c.used[j] = j, true }
 
-// ids matches by the ids of the agent what says something similar, or whose ids are long.
+// ids matches entries by the ids of the agent if they say something similar, or if the ids are
+// long.
 func (c *comparison) ids() {
 	type id struct {
 		kind transcript.EntryKind
@@ -175,7 +176,7 @@ func (c *comparison) ids() {
 		k = id{kind: e.EntryKind(), id: e.EntryID()}
 		if m, ok := e.(*transcript.Message); ok {
 			k.role = m.Role
-			if strings.HasPrefix(k.id, "v1-") { // made up by the library
+			if strings.HasPrefix(k.id, "v1-") { // invented by the library
 				k.id = ""
 			}
 		}
@@ -233,7 +234,8 @@ func similar(a, b *transcript.ToolCall) bool {
 }
 
 // near compares messages without an equal with those between the equals of their neighbours. The
-// agent's may be anywhere in the turn: agents tell its messages and calls in another order.
+// agent's messages may be anywhere in the turn, since agents replay messages and calls in another
+// order.
 func (c *comparison) near() {
 	bound := make([]int, len(c.told)+1) // the first equal of what follows
 	bound[len(c.told)] = len(c.kept)
@@ -269,7 +271,7 @@ func (c *comparison) near() {
 	}
 }
 
-// isPlace reports whether an entry says by its equal where in the conversation its neighbours are.
+// isPlace reports whether the equal of an entry says where in the conversation its neighbours are.
 func (c *comparison) isPlace(i int) bool {
 	if c.of[i] < 0 {
 		return false
@@ -302,13 +304,13 @@ func (c *comparison) far() {
 	}
 }
 
-// isFree reports whether an entry is a message of that role that nothing matches.
+// isFree reports whether an entry is a message of that role without a match.
 func (c *comparison) isFree(k int, role transcript.Role) bool {
 	m, ok := c.kept[k].(*transcript.Message)
 	return ok && m.Role == role && !c.used[k] && letters(m.Text(), 1) > 0
 }
 
-// continues matches a message with the rest of one that was told in several.
+// continues matches a message with the rest of one that was replayed in several.
 func (c *comparison) continues(i int, m *transcript.Message) bool {
 	for _, r := range c.open {
 		if c.kept[r.of].(*transcript.Message).Role != m.Role {
@@ -323,7 +325,7 @@ func (c *comparison) continues(i int, m *transcript.Message) bool {
 	return false
 }
 
-// A remainder is text of a kept message that nothing told has matched yet.
+// A remainder is text of a kept message that nothing replayed has matched yet.
 type remainder struct {
 	of   int // kept
 	text string
@@ -339,7 +341,8 @@ func (c *comparison) leave(k int, rest string) {
 	}
 }
 
-// extends matches a message of which one begins the other, and those that go on with it.
+// extends matches a message with one of which either begins the other, and with those that continue
+// it.
 func (c *comparison) extends(i, k int) bool {
 	m, was := c.told[i].(*transcript.Message), c.kept[k].(*transcript.Message)
 	told, kept := m.Text(), was.Text()
@@ -352,7 +355,7 @@ func (c *comparison) extends(i, k int) bool {
 	if letters(told, 1) == 0 || letters(kept, 1) == 0 {
 		return false
 	}
-	if rest, ok := after(kept, told); ok { // it was told in part
+	if rest, ok := after(kept, told); ok { // it was replayed in part
 		c.match(i, k)
 		c.leave(k, rest)
 		return true
@@ -378,7 +381,7 @@ func (c *comparison) extends(i, k int) bool {
 	return true
 }
 
-// contains matches words of the user that the agent has put something around.
+// contains matches words of the user around which the agent has put something.
 func (c *comparison) contains(i, k int) bool {
 	m, was := c.told[i].(*transcript.Message), c.kept[k].(*transcript.Message)
 	if m.Role != transcript.RoleUser {

@@ -11,10 +11,10 @@ import (
 	"github.com/goacp/acp/transcript"
 )
 
-// This file has what entries are compared by.
+// This file has the keys by which entries are compared.
 
-// whole is all that an entry says, but for what differs from telling to telling: ids, white space
-// and elements that agents put around the words of the user.
+// whole returns all that an entry says, except what differs between replays: ids, white space, and
+// elements that agents put around the words of the user.
 func whole(e transcript.Entry) string {
 	switch e := e.(type) {
 	case *transcript.Message:
@@ -66,7 +66,7 @@ func whole(e transcript.Entry) string {
 	return ""
 }
 
-// does is what a tool call does and to which files.
+// does returns what a tool call does and to which files.
 func does(e transcript.Entry) string {
 	c, ok := e.(*transcript.ToolCall)
 	if !ok || c.Title == "" && len(c.Locations) == 0 {
@@ -75,7 +75,7 @@ func does(e transcript.Entry) string {
 	return "call " + string(c.Kind) + " " + squeeze(c.Title) + " " + paths(c)
 }
 
-// input is what a tool was given, if that is much.
+// input returns the input of a tool, if it is long enough to tell calls apart.
 func input(e transcript.Entry) string {
 	c, ok := e.(*transcript.ToolCall)
 	if !ok || len(c.RawInput) <= len(`{"x":1}`) {
@@ -93,7 +93,7 @@ func title(e transcript.Entry) string {
 	return "title " + squeeze(strings.ReplaceAll(c.Title, "`", ""))
 }
 
-// touches is the kind of a tool call and its files.
+// touches returns the kind of a tool call and its files.
 func touches(e transcript.Entry) string {
 	c, ok := e.(*transcript.ToolCall)
 	if !ok || len(c.Locations) == 0 {
@@ -129,7 +129,7 @@ func planText(p acpv2.PlanUpdateContent) string {
 	return ""
 }
 
-// squeeze takes out white space.
+// squeeze removes white space.
 func squeeze(s string) string {
 	if strings.IndexFunc(s, unicode.IsSpace) < 0 {
 		return s
@@ -142,7 +142,7 @@ func squeeze(s string) string {
 	}, s)
 }
 
-// letters counts the characters besides white space, up to enough.
+// letters counts the characters without white space, up to enough.
 func letters(s string, enough int) (n int) {
 	for _, r := range s {
 		if !unicode.IsSpace(r) {
@@ -154,7 +154,7 @@ func letters(s string, enough int) (n int) {
 	return n
 }
 
-// after returns what follows in text after prefix, if it begins so. White space does not count.
+// after returns what follows prefix in text, if text begins so. White space is ignored.
 func after(text, prefix string) (rest string, ok bool) {
 	for {
 		prefix = strings.TrimLeftFunc(prefix, unicode.IsSpace)
@@ -183,14 +183,14 @@ func after(text, prefix string) (rest string, ok bool) {
 	}
 }
 
-// opening is the beginning of an element that an agent has put around or behind words of the user.
+// opening is the beginning of an element that an agent has put around or after words of the user.
 var opening = regexp.MustCompile(`<([a-z][a-z0-9]*(?:[-_][a-z0-9]+)+)(?: [^<>]*)?>`)
 
-// maxElements bounds the elements that are taken out of a text.
+// maxElements bounds the elements that are removed from a text.
 const maxElements = 256
 
-// unwrap takes out of a text of the user the elements that agents add: those whose name has several
-// words, as system-reminder has. If nothing else is left, it is what is in the first of them.
+// unwrap removes from a text of the user the elements that agents add: those whose name has several
+// words, as system-reminder has. If nothing else is left, it returns what is in the first of them.
 func unwrap(text string) string {
 	if !strings.Contains(text, "</") {
 		return text

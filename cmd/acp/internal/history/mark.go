@@ -12,23 +12,22 @@ import (
 	"github.com/goacp/acp/transcript"
 )
 
-// This file marks what an agent has told.
+// This file marks what an agent has replayed.
 
 // metaKey is the key of the program in metadata.
 const metaKey = "github.com/goacp/acp"
 
 type ownMeta struct {
-	// History says that the entry was told by the agent as history; it is a fingerprint of what
-	// was told.
+	// History says that the agent replayed the entry; it is a fingerprint of what was replayed.
 	History string `json:"history,omitempty"`
 	Heading bool   `json:"heading,omitempty"`
 }
 
-// IsNews reports whether an entry was added because the agent told it as history: see
-// [Piece.Update]. Plans and updates of unknown kinds have no metadata, and are never known as such.
+// IsNews reports whether an entry was added because the agent replayed it: see [Piece.Update].
+// Plans and updates of unknown kinds have no metadata, and are never recognized.
 func IsNews(e transcript.Entry) bool { return mark(e) != "" }
 
-// mark returns the fingerprint of what an entry was told as, or "".
+// mark returns the fingerprint of the replayed entry, or "".
 func mark(e transcript.Entry) string { return ownOf(e).History }
 
 func ownOf(e transcript.Entry) (own ownMeta) {
@@ -63,7 +62,7 @@ func meta(e transcript.Entry) json.RawMessage {
 	return nil
 }
 
-// Fingerprint returns a text that entries have in common that say the same.
+// Fingerprint returns a text that is equal for entries that say the same.
 func Fingerprint(e transcript.Entry) string {
 	text := whole(e)
 	if text == "" {
@@ -73,8 +72,8 @@ func Fingerprint(e transcript.Entry) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// Update returns the update that adds the news to the kept conversation, or nil if there is none. If
-// asHistory is set it is marked as told by the agent: see [IsNews].
+// Update returns the update that adds the news to the kept conversation, or nil if there is none.
+// If asHistory is set, it is marked as replayed: see [IsNews].
 func (p Piece) Update(asHistory bool) acpv2.SessionUpdate {
 	var add json.RawMessage
 	if asHistory {
@@ -148,8 +147,8 @@ func Heading() *acpv2.Notice {
 // IsHeading reports whether an entry is a notice of [Heading].
 func IsHeading(e transcript.Entry) bool { return ownOf(e).Heading }
 
-// Begins reports whether words of the user are the same as what was said, or the beginning of it. Neither
-// white space nor what agents add to the user's words counts.
+// Begins reports whether words of the user are the same as what was said, or its beginning. It
+// ignores white space and what agents add to the user's words.
 func Begins(words, said string) bool {
 	told := unwrap(words)
 	if letters(told, 1) == 0 || letters(said, 1) == 0 {

@@ -13,30 +13,31 @@ type Verdict uint8
 
 // The verdicts.
 const (
-	Live Verdict = iota // it is no history, and neither is anything that was held before it
+	Live Verdict = iota // it is not history, and neither is what was held before it
 	Held                // it may be history: the next updates decide
-	Told                // it is history, and so is everything that was held before it
+	Told                // it is history, and so is what was held before it
 )
 
-// A Run follows the history that an agent tells late, while a turn runs. Nothing in an update tells
-// history from a live answer, so a Run goes by what was kept.
+// A Run follows history that an agent replays late, while a turn runs. Nothing in an update
+// distinguishes history from a live answer, so a Run compares it with what was kept.
 //
 // Only the user's words prove anything: an agent repeats what the user said in an earlier turn as
-// history or not at all. Such a message begins the run. What the agent says after it is held for as
-// long as it is what the kept conversation has at that place, and is history once the run comes to
-// the next message of the user. Whatever comes first that does not continue the run is live, together
-// with what is held and with everything after it. An answer that equals a kept one is therefore never
-// lost; the price is that the answer at the end of a history told in a turn is shown again.
+// history or not at all. Such a message begins the run. What the agent says after it is held as
+// long as it equals what the kept conversation has at that place, and is history once the run comes
+// to the next message of the user. The first update that does not continue the run is live,
+// together with what is held and everything after it. An answer that equals a kept one is therefore
+// never lost; the price is that the answer at the end of a history that is replayed in a turn is
+// shown again.
 //
-// The zero value takes everything for live. A Run is not safe for concurrent use.
+// The zero value regards everything as live. A Run is not safe for concurrent use.
 type Run struct {
 	turns   []keptTurn
-	at      int                   // the turn that is being told; -1 before the first
-	started bool                  // the agent has told something
+	at      int                   // the turn that is being replayed; -1 before the first
+	started bool                  // the agent has replayed something
 	follows bool                  // the latest update is a part of the turn at
-	over    bool                  // all that comes is live
-	user    userWords             // of the user's message that is being told
-	turn    turnMatch             // what was told of the turn at, after the user's words
+	over    bool                  // everything from here on is live
+	user    userWords             // of the user's message that is being replayed
+	turn    turnMatch             // what was replayed of the turn at, after the user's words
 	since   []acpv2.SessionUpdate // the same, to compare it with another turn that begins alike
 }
 
@@ -51,11 +52,11 @@ type userWords struct {
 	partial bool // it is the beginning of the user's words, or blank
 	id      acpv2.MessageID
 	text    string
-	before  int // the turn that was told before it
+	before  int // the turn that was replayed before it
 }
 
-// NewRun returns a Run along a kept conversation. It begins where the history ends that the agent has
-// told already, which may be empty.
+// NewRun returns a Run along a kept conversation. It begins where the history ends that the agent
+// has replayed already, which may be empty.
 func NewRun(kept, told *transcript.Snapshot) *Run {
 	r := &Run{at: -1}
 	for e := range kept.Entries() {
@@ -71,15 +72,16 @@ func NewRun(kept, told *transcript.Snapshot) *Run {
 				r.begin(k)
 			}
 		} else if u := e.Update(); u != nil && r.follows {
-			r.fits(u) // what does not was added as news
+			r.fits(u) // anything else was added as news
 		}
 	}
 	return r
 }
 
-// Take says what the next update is. The caller must hold back an update that is [Held], drop it with
-// the first verdict [Told], and show it before anything else with the first verdict [Live]; see also
-// [Run.Release]. asked are the texts of the prompts of the turns that run: an agent may repeat those.
+// Take returns the verdict on the next update. The caller must hold back an update that is [Held],
+// drop it with the first verdict [Told], and show it before anything else with the first verdict
+// [Live]; see also [Run.Release]. asked are the texts of the prompts of the turns that run, which
+// an agent may repeat.
 func (r *Run) Take(u acpv2.SessionUpdate, asked []string) Verdict {
 	if r.over || len(r.turns) == 0 {
 		return Live
@@ -88,7 +90,7 @@ func (r *Run) Take(u acpv2.SessionUpdate, asked []string) Verdict {
 	case *acpv2.UserMessageChunk:
 		text := Text([]acpv2.ContentBlock{u.Content})
 		if r.user.open && r.user.id == u.MessageID {
-			// Of agents that name no messages, two in a row look like one.
+			// If agents name no messages, two in a row look like one.
 			return r.say(u.MessageID, r.user.text+text, text, asked)
 		}
 		return r.say(u.MessageID, text, "", asked)
@@ -109,19 +111,19 @@ func (r *Run) Take(u acpv2.SessionUpdate, asked []string) Verdict {
 	return Live
 }
 
-// Release is called when what is held was shown although nothing has decided yet. The run goes on with
-// the next message of the user that was kept.
+// Release is called when what is held was shown although there was no verdict. The run continues
+// with the next kept message of the user.
 func (r *Run) Release() {
 	r.follows, r.since, r.user = false, nil, userWords{}
 }
 
-// begin is called when the agent has told the user's words of a turn.
+// begin is called when the agent has replayed the user's words of a turn.
 func (r *Run) begin(k int) {
 	r.at, r.started, r.follows = k, true, true
 	r.turn, r.since = newTurnMatch(r.turns[k].entries), nil
 }
 
-// say takes words of the user, or the last piece of them, which may be a message of its own.
+// say applies words of the user, or the last piece of them, which may be a message of its own.
 func (r *Run) say(id acpv2.MessageID, all, piece string, asked []string) Verdict {
 	before := r.at
 	if r.user.open && r.user.id == id {
@@ -148,8 +150,8 @@ func (r *Run) say(id acpv2.MessageID, all, piece string, asked []string) Verdict
 	return Told
 }
 
-// find returns the turn that words of the user begin, the next one after before if there are several,
-// or -1. If whole is false the words are only the beginning of what the user said.
+// find returns the turn that begins with words of the user, the next one after before if there are
+// several, or -1. If whole is false the words are only the beginning of what the user said.
 func (r *Run) find(said string, before int) (k int, whole bool) {
 	told := words(said)
 	if told == "" {
@@ -174,7 +176,7 @@ func (r *Run) find(said string, before int) (k int, whole bool) {
 	return part, false
 }
 
-// words are what the user said, to be compared.
+// words returns what the user said, in a form that can be compared.
 func words(said string) string {
 	if w := squeeze(unwrap(said)); w != "" {
 		return w
@@ -182,8 +184,8 @@ func words(said string) string {
 	return squeeze(said)
 }
 
-// fits reports whether an update is what was kept next in the turn, or else in a later turn that begins
-// with the same words.
+// fits reports whether an update is what was kept next in the turn, or else in a later turn that
+// begins with the same words.
 func (r *Run) fits(u acpv2.SessionUpdate) bool {
 	if r.turn.take(u) {
 		r.since = append(r.since, u)
@@ -202,7 +204,7 @@ func (r *Run) fits(u acpv2.SessionUpdate) bool {
 			return true
 		}
 	}
-	// What does not fit may have been taken in part.
+	// What does not fit may have been applied in part.
 	r.turn = newTurnMatch(r.turns[r.at].entries)
 	for _, u := range r.since {
 		r.turn.take(u)
@@ -210,8 +212,8 @@ func (r *Run) fits(u acpv2.SessionUpdate) bool {
 	return false
 }
 
-// A turnMatch compares what is told of a turn with what was kept of it. Messages are told in their
-// order, tool calls in any; either may be left out.
+// A turnMatch compares what is replayed of a turn with what was kept of it. Messages are replayed
+// in order, tool calls in any order; either may be left out.
 type turnMatch struct {
 	said, thought stream
 	calls         []*transcript.ToolCall
@@ -242,7 +244,7 @@ func newTurnMatch(entries []transcript.Entry) turnMatch {
 	return m
 }
 
-// take reports whether an update fits. After one that does not the turnMatch is of no use.
+// take reports whether an update fits. After one that does not the turnMatch must not be used.
 func (m *turnMatch) take(u acpv2.SessionUpdate) bool {
 	piece := func(s *stream, id acpv2.MessageID, b acpv2.ContentBlock) bool {
 		t, ok := b.(*acpv2.TextContent)
@@ -312,7 +314,7 @@ func (m *turnMatch) takeCall(u *acpv2.ToolCallUpdate) bool {
 	})
 }
 
-// entryOf returns the entry that an update makes out of nothing, or nil if it makes none.
+// entryOf returns the entry that an update makes on its own, or nil if it makes none.
 func entryOf(u acpv2.SessionUpdate) transcript.Entry {
 	c := transcript.New(transcript.Config{})
 	c.Apply(u)
@@ -322,19 +324,19 @@ func entryOf(u acpv2.SessionUpdate) transcript.Entry {
 	return nil
 }
 
-// A stream compares messages with those that were kept, as they are told piece by piece. All texts are
-// without white space.
+// A stream compares messages with those that were kept, as they are replayed piece by piece. All
+// texts are without white space.
 type stream struct {
 	kept  []string
-	next  int    // the kept message after the one that is being told
+	next  int    // the kept message after the one that is being replayed
 	rest  string // of that one
-	begun bool   // a message was told, of which:
+	begun bool   // a message was replayed, of which:
 	id    acpv2.MessageID
 	first int    // the kept message that it begins with
 	told  []byte // its text
 }
 
-// take takes a piece of a message, or all of it.
+// take applies a piece of a message, or all of it.
 func (s *stream) take(id acpv2.MessageID, text string, all bool) bool {
 	same := s.begun && s.id == id
 	switch {
@@ -352,7 +354,7 @@ func (s *stream) take(id acpv2.MessageID, text string, all bool) bool {
 	return s.rest != "" && s.eat(text) || s.seek(s.next)
 }
 
-// eat goes on with the kept message that is being told, and those after it.
+// eat continues with the kept message that is being replayed, and those after it.
 func (s *stream) eat(text string) bool {
 	rest, next := s.rest, s.next
 	for {
@@ -373,7 +375,7 @@ func (s *stream) eat(text string) bool {
 	}
 }
 
-// seek looks for the message in those from a place on.
+// seek looks for the message from a place on.
 func (s *stream) seek(from int) bool {
 	for k := from; k < min(len(s.kept), from+maxNear); k++ {
 		was := *s

@@ -8,8 +8,8 @@ import (
 	"github.com/goacp/acp/transcript"
 )
 
-// InTurn reports whether the last turn of a conversation has not ended: it runs, or the program has
-// ended in the middle of it.
+// InTurn reports whether the last turn of a conversation has not ended: it runs, or the program was
+// killed in the middle of it.
 func InTurn(s *transcript.Snapshot) bool {
 	if state := s.Session().State; state.Idle() {
 		return false
@@ -28,8 +28,8 @@ func InTurn(s *transcript.Snapshot) bool {
 	return false
 }
 
-// Unfinished reports whether a tool call, a command or a subagent has not ended and will not: its turn
-// is over.
+// Unfinished reports whether a tool call, a command or a subagent has not ended and never will,
+// since its turn has.
 func Unfinished(s *transcript.Snapshot, e transcript.Entry) bool {
 	switch e := e.(type) {
 	case *transcript.ToolCall:
@@ -64,9 +64,9 @@ func first(a, b string) string {
 // maxReason bounds what is said of the end of a turn, in cells.
 const maxReason = 500
 
-// Ending says how a turn ended, in one line that is safe for a terminal: "" if the agent was done, and
-// otherwise a title and, if there is any, the reason. The reason is in the words of the agent
-// if said is set.
+// Ending returns how a turn ended, in one line that is safe for a terminal: "" if the agent was
+// done, and otherwise a title and the reason, if there is one. The reason is in the words of the
+// agent if said is set.
 func Ending(t *transcript.TurnEnd) (title, reason string, said bool) {
 	if t.IsClean() {
 		return "", "", false
@@ -103,7 +103,7 @@ func Ending(t *transcript.TurnEnd) (title, reason string, said bool) {
 	return fmt.Sprintf("The agent stopped: %s", safetext.Line(string(t.StopReason), 100)), reason, said
 }
 
-// EndingLine is the same in one line.
+// EndingLine is Ending as one line.
 func EndingLine(t *transcript.TurnEnd) string {
 	title, reason, said := Ending(t)
 	switch {
