@@ -97,7 +97,7 @@ type Faulty struct {
 	err   error           // to be returned when nothing is ready
 
 	out     *trouble
-	writing chan struct{} // held by who writes
+	writing chan struct{} // holds an element while a frame is being written
 	held    []byte        // a frame that waits to be overtaken
 	timer   *time.Timer   // writes held
 }
@@ -107,15 +107,15 @@ type trouble struct {
 	Fault
 	rng     *rand.Rand
 	passed  int
-	stalled bool        // StallAfter is over
-	over    atomic.Bool // crashed in this direction
+	stalled bool        // StallAfter was reached
+	over    atomic.Bool // this direction has crashed
 }
 
 func newTrouble(f Fault, seed, stream uint64) *trouble {
 	return &trouble{Fault: f, rng: rand.New(rand.NewPCG(seed, stream))}
 }
 
-// fate is what happens to a frame.
+// fate says what happens to a frame.
 type fate struct {
 	drop, noise, twice, late bool
 	delay                    time.Duration
@@ -184,7 +184,7 @@ func (s *Faulty) Close() error {
 	return s.stream.Close()
 }
 
-// errFaultyClosed is what a closed stream returns.
+// errFaultyClosed is the error of a closed stream.
 var errFaultyClosed = errors.New("acptest: stream closed")
 
 // moving waits while the stream is stalled.
@@ -215,7 +215,7 @@ func (s *Faulty) sleep(d time.Duration) error {
 	}
 }
 
-// errCrashed is what proceed returns after a crash.
+// errCrashed is returned by proceed after a crash.
 var errCrashed = errors.New("acptest: the peer crashed")
 
 // proceed stalls or crashes when it is time to, and waits for the end of a
@@ -248,7 +248,7 @@ func (s *Faulty) hasCrashed() bool {
 	}
 }
 
-// readError is what reading returns after a crash, or err.
+// readError returns the error of reading after a crash, or err.
 func (s *Faulty) readError(err error) error {
 	switch {
 	case !s.hasCrashed():
@@ -284,7 +284,7 @@ func (s *Faulty) ReadFrame() (jsonrpc.Frame, error) {
 	}
 }
 
-// fill reads a frame and makes ready what becomes of it.
+// fill reads a frame and queues what becomes of it.
 func (s *Faulty) fill() error {
 	if err := s.proceed(s.in); err != nil {
 		return err
@@ -332,7 +332,7 @@ func (s *Faulty) fill() error {
 	return nil
 }
 
-// overtaken makes ready the frame that was held back, if there is one.
+// overtaken queues the frame that was held back, if there is one.
 func (s *Faulty) overtaken() {
 	if s.late != nil {
 		s.ready = append(s.ready, *s.late)

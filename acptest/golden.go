@@ -10,17 +10,16 @@ import (
 	"testing"
 )
 
-// updateFlag is the name everybody uses.
+// updateFlag is the customary name.
 const updateFlag = "update"
 
-// UpdateFlag defines the flag -update, which makes [Golden] rewrite its files,
-// unless the flag exists. It has to be called before flags are parsed:
+// UpdateFlag defines the flag -update, which makes [Golden] rewrite its files, unless
+// the flag exists already. It must be called before flags are parsed:
 //
 //	var _ = acptest.UpdateFlag()
 //
-// Importing this package defines no flag, so that it does not get in the way of
-// a test, or of a library it uses, that has a flag -update of its own; Golden
-// uses that one then.
+// Importing this package alone defines no flag, so that tests and libraries may define
+// their own flag -update. Golden then uses that one.
 func UpdateFlag() bool {
 	if flag.Lookup(updateFlag) == nil {
 		flag.Bool(updateFlag, false, "rewrite golden files")

@@ -95,8 +95,8 @@ type greaser struct {
 	from int // index into asked of the requests that go this way
 }
 
-// grease returns the frame with things added, and a frame to go in front of it;
-// either is "" when there is none.
+// grease returns the frame with additions, and a frame to be sent before it. Either is
+// "" if there is none.
 func (r *greaser) grease(data []byte) (extra, frame string) {
 	if len(data) > greaseFrame {
 		return "", ""
@@ -121,8 +121,8 @@ func (r *greaser) grease(data []byte) (extra, frame string) {
 	return extra, e.apply(string(data))
 }
 
-// track tells which method a frame belongs to and whether its members are known
-// to be those of the protocol.
+// track returns the method that a frame belongs to and whether its members are known to
+// be those of the protocol.
 func (r *greaser) track(v *pattern.Value) (method string, known, ready bool) {
 	g := r.g
 	g.mu.Lock()
@@ -144,7 +144,7 @@ func (r *greaser) track(v *pattern.Value) (method string, known, ready bool) {
 	return method, known, ready
 }
 
-// extra makes a frame to go in front of v.
+// extra returns a frame to be sent before v.
 func (r *greaser) extra(v *pattern.Value, method string) string {
 	if method == "session/update" && v.Get("id") == nil && r.rng.IntN(4) == 0 {
 		if id := v.Get("params").Get("sessionId"); id != nil && id.Kind == pattern.String {
@@ -192,7 +192,7 @@ func (e *edits) apply(text string) string {
 	return b.String()
 }
 
-// object adds to an object and to those within.
+// object adds members to an object and to those within it.
 func (e *edits) object(v *pattern.Value, method string) {
 	e.add(v)
 	if e.rng.IntN(4) == 0 {
@@ -217,7 +217,7 @@ func (e *edits) within(v *pattern.Value, method string) {
 	}
 }
 
-// free reports members whose value is not made of the protocol's own objects.
+// free reports whether the value of a member is not made of the protocol's objects.
 func free(key string, v *pattern.Value, method string) bool {
 	switch key {
 	case "_meta", "rawInput", "rawOutput", "data", "properties", "env", "headers":
@@ -228,8 +228,8 @@ func free(key string, v *pattern.Value, method string) bool {
 	return false
 }
 
-// add puts an unknown member at the beginning or the end of an object, half of
-// the time.
+// add inserts an unknown member at the beginning or the end of every other object, at
+// random.
 func (e *edits) add(v *pattern.Value) {
 	if e.rng.IntN(2) == 0 {
 		return
@@ -245,7 +245,7 @@ func (e *edits) member(v *pattern.Value, text string) {
 	start, end := v.At+1, v.At+len(v.Text)-1
 	switch {
 	case len(v.Members) == 0:
-		if len(e.all) > 0 && e.all[len(e.all)-1].at == end { // something was put in
+		if len(e.all) > 0 && e.all[len(e.all)-1].at == end { // something was inserted
 			text = "," + text
 		}
 		e.insert(end, text)
@@ -256,7 +256,7 @@ func (e *edits) member(v *pattern.Value, text string) {
 	}
 }
 
-// meta adds an entry to the _meta of an object, which is added if it is missing.
+// meta adds an entry to the _meta of an object, and _meta itself if it is missing.
 func (e *edits) meta(v *pattern.Value) {
 	entry := pattern.Quote(greaseName(e.rng)) + ":" + greaseValue(e.rng)
 	switch m := v.Get("_meta"); {

@@ -8,7 +8,7 @@ import (
 	"github.com/goacp/acp/internal/pattern"
 )
 
-// scripted is how scripts introduce themselves.
+// scripted is the implementation that scripts report.
 const scripted = `{"name":"scripted","version":"0"}`
 
 // agentInitialize answers initialize with the version of the script. A client

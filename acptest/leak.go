@@ -14,8 +14,8 @@ import (
 
 const (
 	leakLabel = "acptest"
-	// leakWait is how long goroutines may take to end that have nothing left to
-	// do; there is no event to wait for.
+	// leakWait is how long goroutines that have nothing left to do may take to end.
+	// There is no event to wait for.
 	leakWait = 5 * time.Second
 )
 
@@ -24,10 +24,10 @@ var (
 	watchers atomic.Int64
 )
 
-// watch makes the test fail if goroutines of this module are left at its end
-// that it, or what it started, has started from now on. Goroutines inherit the
-// labels of those that start them. One watch serves a whole test, since its
-// cleanup runs after those of the connections it opens later.
+// watch makes the test fail if goroutines of this module that are started from now on,
+// directly or indirectly, are left when it ends. Goroutines inherit the labels of those
+// that start them. One watch serves a whole test, because its cleanup runs after those of
+// the connections that the test opens later.
 func watch(tb testing.TB) {
 	tb.Helper()
 	if _, already := watched.LoadOrStore(tb, true); already {
@@ -65,7 +65,7 @@ func labelled(id string) string {
 	}
 	var left []string
 	for g := range strings.SplitSeq(all.String(), "\n\n") {
-		// Scripts end in a cleanup of their own; the test itself is running us.
+		// Scripts end in their own cleanup; the test itself runs this function.
 		if strings.Contains(g, label) && has(g, ".", "/jsonrpc.") && !has(g, "/acptest.(*player)", "/acptest.(*pump)", "/acptest.labelled") {
 			left = append(left, g)
 		}

@@ -66,7 +66,7 @@ func newScripted(tb testing.TB, script string, role role) *scriptedPeer {
 		close(release)
 		t.close()
 		<-done
-		for s := range t.streams { // opened, but not wanted
+		for s := range t.streams { // opened but not used
 			_ = s.Close()
 		}
 	})
@@ -87,7 +87,7 @@ func (t *scriptedPeer) Open(context.Context) (jsonrpc.Stream, error) {
 	return under, nil
 }
 
-// close leaves the script as if the peer under test had: what it sent before is
+// close ends the script as if the peer under test had left: what it sent before that is
 // still read.
 func (t *scriptedPeer) close() {
 	t.mu.Lock()

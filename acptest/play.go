@@ -19,13 +19,15 @@ const scriptTimeout = 10 * time.Second
 // PlayAgent plays the agent's side of a script over a stream and then closes the stream.
 // The package documentation describes the language.
 //
-//	what happened                                        the result
-//	the script was played to its end, and the client
-//	closed the stream or ctx is done                     nil
-//	the script ended with !close or !stall               nil; a !stall ends with ctx
-//	the script is wrong, or the client did not follow it a [*ScriptError]
-//	ctx was done before the end                          a *ScriptError with the place,
-//	                                                     which wraps the cause of ctx
+//	what happened                              the result
+//	the script was played to its end, and      nil
+//	  the client closed the stream, or ctx is
+//	  done
+//	the script ended with !close or !stall     nil; a !stall lasts until ctx is done
+//	the script is wrong, or the client did     a [*ScriptError]
+//	  not follow it
+//	ctx was done before the end                a *ScriptError with the place; it wraps
+//	                                           the cause of ctx
 func PlayAgent(ctx context.Context, stream jsonrpc.Stream, script string) error {
 	return play(ctx, stream, script, agentRole)
 }
@@ -60,7 +62,7 @@ type player struct {
 	role    role
 	steps   []*step
 	streams <-chan jsonrpc.Stream // closed when there will be no more
-	release <-chan struct{}       // closed to end what only waits; may be nil
+	release <-chan struct{}       // closed to end a !stall or !sleep; may be nil
 	known   pattern.Captures
 	timeout time.Duration
 
@@ -136,7 +138,7 @@ func (p *player) leave() {
 	p.stream, p.back = nil, ""
 }
 
-// read returns the next frame; limit 0 is for ever.
+// read returns the next frame. A limit of 0 means none.
 func (p *player) read(ctx context.Context, limit time.Duration) (string, error) {
 	if p.back != "" {
 		frame := p.back
@@ -181,7 +183,7 @@ func (p *player) send(ctx context.Context, s *step, frame string) error {
 	return bad
 }
 
-// failed is the error of a step that got no frame.
+// failed returns the error of a step that has received no frame.
 func (p *player) failed(s *step, err error, expected string) *ScriptError {
 	var bad *ScriptError
 	switch {
@@ -241,7 +243,7 @@ func (p *player) step(ctx context.Context, s *step) error {
 	return nil
 }
 
-// wait does nothing for a time, 0 for ever.
+// wait pauses for d, or until the end if d is 0.
 func (p *player) wait(ctx context.Context, s *step, d time.Duration) error {
 	var over <-chan time.Time
 	if d > 0 {

@@ -43,8 +43,8 @@ func (p *pump) run() {
 	}
 }
 
-// ask returns the channel the next frame comes from. What comes from it has to
-// be taken with taken before the next one is asked for.
+// ask returns the channel that yields the next frame. After receiving it, call taken
+// before asking for another one.
 func (p *pump) ask() <-chan pumped {
 	if !p.asked {
 		p.asked = true
@@ -58,5 +58,5 @@ func (p *pump) ask() <-chan pumped {
 
 func (p *pump) taken() { p.asked = false }
 
-// close ends the goroutine; the stream has to be closed, too.
+// close ends the goroutine. The stream must be closed as well.
 func (p *pump) close() { p.once.Do(func() { close(p.quit) }) }

@@ -44,8 +44,8 @@ func (s *step) last() bool { return s.op == opStall || s.op == opEOF || s.op == 
 // did not follow it.
 type ScriptError struct {
 	Line   int    // of the script, from 1
-	Step   string // what stands there; long ones are shortened
-	Reason string
+	Step   string // the text of that step; a long one is shortened
+	Reason string // what is wrong
 	Got    string // the frame that was received, if one was; shortened
 	Err    error  // what reading or writing returned, if that is the reason
 }

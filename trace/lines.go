@@ -6,7 +6,7 @@ import (
 	"io"
 )
 
-// errLong says that a line was too long and is skipped.
+// errLong reports a line that was too long and is skipped.
 var errLong = errors.New("line too long")
 
 // lines reads lines into one buffer, which grows to the longest of them.
@@ -14,7 +14,7 @@ type lines struct {
 	r          io.Reader
 	max        int // longest line that is kept
 	buf        []byte
-	start, end int   // what of buf was read and not yet returned
+	start, end int   // the part of buf that was read and not yet returned
 	begin      int64 // offset of the last line
 	offset     int64 // of what follows it
 	line       int64 // number of the last line, from 1
@@ -22,17 +22,18 @@ type lines struct {
 	err        error // of r
 }
 
-// Sizes of the buffer: what it begins with, and what is given back when a long
-// line is done with.
+// Sizes of the buffer: its first one, and the one above which it is released after a
+// long line.
 const (
 	readSize = 256 << 10
 	keepSize = 4 << 20
 )
 
-// next returns the next line without its end, valid until the next call, and
-// whether it has one. The error is io.EOF behind the last line, errLong for a
-// line that is too long, which the next call skips, or that of the reader. An error of the reader counts
-// once all before it was returned, as a line without an end.
+// next returns the next line without its end, and whether it has one. The line is valid
+// until the next call. The error is io.EOF after the last line, errLong for a line that
+// is too long, which the next call skips, or that of the reader. An error of the reader
+// is returned after everything that was read before it, the last part of which is a line
+// without an end.
 func (l *lines) next() (line []byte, whole bool, err error) {
 	if l.skipping {
 		l.skip()
@@ -78,7 +79,7 @@ func (l *lines) take(n int) {
 	l.line++
 }
 
-// fill reads once, making room before.
+// fill makes room and reads once.
 func (l *lines) fill() {
 	if l.start > 0 && (l.start == l.end || len(l.buf)-l.end < len(l.buf)/2) {
 		l.end = copy(l.buf, l.buf[l.start:l.end])
@@ -103,7 +104,7 @@ func (l *lines) fill() {
 	l.err = io.ErrNoProgress
 }
 
-// skip drops what is left of a line that was too long.
+// skip drops the rest of a line that was too long.
 func (l *lines) skip() {
 	for l.skipping {
 		n := l.end - l.start

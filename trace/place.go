@@ -2,20 +2,20 @@ package trace
 
 import "bytes"
 
-// A walk goes through JSON and replaces the secrets that are known by their
-// place. It takes anything for JSON: of a frame that was cut, or of a log line
-// that quotes some, it sees the same places.
+// A walk goes through JSON and replaces the secrets that are known by their place. It
+// treats any text as JSON, so that it sees the same places in a frame that was cut and in
+// a log line that quotes one.
 type walk struct {
 	r    *Redactor
 	in   []byte
 	out  []byte
-	done int // what of in is in out
+	done int // how much of in has been written to out
 
 	stack []place
 	depth int // of what is nested deeper than places are known
 }
 
-// A place is what is known of an object or array.
+// A place is what is known about an object or array.
 type place struct {
 	all   bool // every string in it is secret
 	list  bool // its objects are pairs of name and value whose values are secret
@@ -25,7 +25,7 @@ type place struct {
 
 	key  []byte // last member name; of an array that of its own member
 	name []byte // value of its member name
-	flag bool   // the string before was a flag as --api-key
+	flag bool   // the string before was an option such as --api-key
 }
 
 func (w *walk) run(json bool) {
@@ -105,7 +105,7 @@ func (w *walk) text(i int, json bool) int {
 			w.r.learnWord(content)
 		}
 	case in.list:
-		// KEY=value, as some give the environment, or a line of a header.
+		// KEY=value, a form of environments, or a line of a header.
 		if at := bytes.IndexAny(content, "=:"); at >= 0 {
 			name, value := content[:at], bytes.TrimLeft(content[at+1:], " ")
 			w.put(end-len(value), w.r.replace, value, end)
@@ -127,15 +127,15 @@ func (w *walk) text(i int, json bool) int {
 	return next
 }
 
-// put writes what is before begin as it is, and content through f.
+// put writes what precedes begin unchanged, and content through f.
 func (w *walk) put(begin int, f func(dst, content []byte) []byte, content []byte, end int) {
 	w.out = append(w.out, w.in[w.done:begin]...)
 	w.out = f(w.out, content)
 	w.done = end
 }
 
-// stringEnd returns where the content of the string ends that begins at i, and
-// what follows its quote. A string without an end reaches to that of the text.
+// stringEnd returns where the content of the string that begins at i ends, and what
+// follows its quote. A string without an end extends to the end of the text.
 func stringEnd(in []byte, i int) (end, next int) {
 	from := i
 	for {
@@ -178,7 +178,7 @@ func keyIs(key []byte, names ...string) bool {
 	return false
 }
 
-// bagName reports whether name is that of an environment or of headers: env, headers,
+// bagName reports whether a name is that of an environment or of headers: env, headers,
 // httpHeaders, extra_env.
 func bagName(name []byte) bool {
 	switch {
@@ -197,13 +197,13 @@ func bagName(name []byte) bool {
 	return false
 }
 
-// endsIn reports whether a name ends so, in letters of any case.
+// endsIn reports whether a name has a suffix, ignoring case.
 func endsIn(name []byte, end string) bool {
 	return len(name) >= len(end) && bytes.EqualFold(name[len(name)-len(end):], []byte(end))
 }
 
-// secretEnds are the ends of names of secrets, in lower case and without marks
-// between words, and harmless the names that end so and are none.
+// secretEnds are the suffixes of names of secrets, in lower case and without marks
+// between words. harmless are names with such a suffix that are not secrets.
 var (
 	secretEnds = []string{
 		"apikey", "token", "secret", "password", "passwd", "passphrase",
@@ -214,7 +214,7 @@ var (
 	harmless = []string{"progresstoken", "pagetoken", "nexttoken", "continuationtoken"}
 )
 
-// secretName reports whether name is that of a secret: apiKey, X-Api-Key,
+// secretName reports whether a name is that of a secret: apiKey, X-Api-Key,
 // GITHUB_TOKEN, --client-secret.
 func secretName(name []byte) bool {
 	if len(name) < 5 && len(name) != 0 {
@@ -238,7 +238,7 @@ func secretName(name []byte) bool {
 	if len(end) == 0 {
 		return false
 	}
-	// A variable as OPENAI_KEY; a member called key is anything.
+	// A variable such as OPENAI_KEY. A member called key may be anything.
 	if bytes.HasSuffix(name, []byte("_KEY")) {
 		return true
 	}

@@ -19,7 +19,7 @@ const (
 	// MaxLine is the longest line that a Reader reads. A longer one is skipped and
 	// reported as a [CutError]. A Writer writes no longer lines.
 	MaxLine = DefaultMaxFrame + 1<<20
-	// maxHeader is the longest line that is taken for the header of a file.
+	// maxHeader is the longest line that may be the header of a file.
 	maxHeader = 1 << 20
 )
 
@@ -160,8 +160,8 @@ const (
 	frameStart  = `,"d":">","f":`
 )
 
-// readFrame reads a line with a frame as a Writer writes it: the frame is cut
-// out and checked to be JSON, nothing is copied.
+// readFrame reads a line with a frame as a Writer writes it. It finds the frame and
+// checks that it is JSON; it copies nothing.
 func (t *Reader) readFrame(line []byte) bool {
 	rest, ok := bytes.CutPrefix(line, []byte(recordStart))
 	if !ok {
@@ -192,8 +192,8 @@ func (t *Reader) readFrame(line []byte) bool {
 	return true
 }
 
-// readLine reads any line, whatever the order of its members. It reports false
-// for lines that are not records: blank ones, headers and what is not known.
+// readLine reads any line, whatever the order of its members. It reports false for lines
+// that are not records: blank ones, headers and unknown ones.
 func (t *Reader) readLine(line []byte) (bool, error) {
 	line = bytes.TrimSpace(line)
 	if len(line) == 0 {
@@ -283,7 +283,7 @@ func (t *Reader) readLine(line []byte) (bool, error) {
 	return true, nil
 }
 
-// isHeader reports whether line is one: it has the member acpTrace.
+// isHeader reports whether a line is a header: whether it has the member acpTrace.
 func (t *Reader) isHeader(line []byte) bool {
 	if wire.Valid(line) != nil || len(line) == 0 || line[0] != '{' {
 		return false
@@ -301,7 +301,7 @@ func (t *Reader) readHeader(line []byte) error {
 		return t.cut("is a header longer than 1 MiB")
 	}
 	var h headerLine
-	// The version alone first: all else may mean something else in another one.
+	// The version alone first: in another version the rest may mean something else.
 	var v struct {
 		Version json.Number `json:"acpTrace"`
 	}

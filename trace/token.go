@@ -2,7 +2,7 @@ package trace
 
 import "bytes"
 
-// A token is what a kind of secret looks like: a beginning, then at least min
+// A token describes what a kind of secret looks like: a beginning, and then at least min
 // characters of a set.
 type token struct {
 	start string
@@ -192,8 +192,8 @@ func escapeLen(text []byte) int {
 	return 2
 }
 
-// find returns where the secret is that text[i] leads to: none if to is 0. begins
-// says that a word begins there.
+// find returns where the secret that text[i] leads to is; there is none if to is 0.
+// begins means that a word begins at i.
 func find(vals *values, i int, begins bool) (from, to int) {
 	text := vals.text
 	switch c := text[i]; {
@@ -273,7 +273,7 @@ func webToken(text []byte, i int) (from, to int) {
 	return i, body
 }
 
-// dashes finds a private key, and the word behind a flag as --api-key.
+// dashes finds a private key, and the word after an option such as --api-key.
 func dashes(vals *values, i int) (from, to int) {
 	text, rest := vals.text, vals.text[i:]
 	if bytes.HasPrefix(rest, []byte(keyBegin)) {
@@ -317,8 +317,8 @@ func keyHead(text []byte) int {
 	return 0
 }
 
-// assigned finds the value behind the = or : at i if a name of a secret stands
-// before it: API_KEY=…, "token": "…", ?access_token=….
+// assigned finds the value after the = or : at i if the name before it is that of a
+// secret: API_KEY=…, "token": "…", ?access_token=….
 func assigned(vals *values, i int) (from, to int) {
 	text, end := vals.text, i
 	for end > 0 && (text[end-1] == ' ' || text[end-1] == '"' || text[end-1] == '\'' || text[end-1] == '\\') && end > i-4 {
@@ -330,7 +330,7 @@ func assigned(vals *values, i int) (from, to int) {
 	}
 	name := text[begin:end]
 	query := text[i] == '=' && begin > 0 && (text[begin-1] == '?' || text[begin-1] == '&')
-	// What a signed URL is signed with gives access, too.
+	// The signature of a signed URL gives access, too.
 	if len(name) == 0 || !secretName(name) && !(query && (keyIs(name, "sig") || endsIn(name, "signature"))) {
 		return 0, 0
 	}
@@ -361,16 +361,16 @@ func assigned(vals *values, i int) (from, to int) {
 
 func isPlaceholder(text []byte) bool { return bytes.HasPrefix(text, []byte(markOpen)) }
 
-// values finds the values in a text. It remembers the last one: within it others
-// may begin, any number of them.
+// values finds the values in a text. It remembers the last one, because any number of
+// others may begin within it.
 type values struct {
 	text      []byte
 	from, end int // of the last one
 	digit     int // where its last digit is, -1 if there is none
 }
 
-// at returns how long the value is that begins at i, 0 if it names another, as
-// $TOKEN does, and whether there is a digit in it.
+// at returns the length of the value that begins at i, and whether it has a digit. The
+// length is 0 if the value names another one, such as $TOKEN.
 func (v *values) at(i int) (n int, digit bool) {
 	if i >= len(v.text) || bytes.IndexByte([]byte("$<{%"), v.text[i]) >= 0 {
 		return 0, false

@@ -24,9 +24,9 @@ const (
 	// Of a longer line, and of a frame beyond its own limit, the first MaxText bytes
 	// and the whole length are kept.
 	MaxText = 64 << 10
-	// maxBuffer is what a Writer holds of lines that could not be written.
+	// maxBuffer bounds the lines that a Writer keeps because they could not be written.
 	maxBuffer = 1 << 20
-	// flushAt is how much is collected before it is written.
+	// flushAt is the number of bytes that are collected before they are written.
 	flushAt = 64 << 10
 )
 
@@ -150,8 +150,8 @@ func appendHeader(b []byte, h Header) []byte {
 	return append(append(b, line...), '\n')
 }
 
-// headerLine is a header on the wire. The version comes first: by its beginning
-// a line is known for a header.
+// headerLine is a header as it is written. The version comes first, because a header is
+// recognized by the beginning of its line.
 type headerLine struct {
 	Version  int      `json:"acpTrace"`
 	Started  string   `json:"started"`
@@ -160,7 +160,7 @@ type headerLine struct {
 	Redacted bool     `json:"redacted,omitempty"`
 }
 
-// appendRecord appends the line of r, or returns b as it was and an error.
+// appendRecord appends the line of r. If there is an error, it returns b unchanged.
 func appendRecord(b []byte, r *Record) ([]byte, error) {
 	start := len(b)
 	b = append(b, `{"t":`...)
@@ -196,8 +196,8 @@ func appendRecord(b []byte, r *Record) ([]byte, error) {
 	return append(b, '}', '\n'), nil
 }
 
-// appendText appends the members that hold a text: as base64 if it is not
-// UTF-8, since it has to come out as it went in, and with its size if it was cut.
+// appendText appends the members for a text. A text that is not UTF-8 is in base64, so
+// that it is read as it was written; one that was cut has its size.
 func appendText(b, text []byte, size int64) []byte {
 	size = max(size, int64(len(text)))
 	if len(text) > MaxText {

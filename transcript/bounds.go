@@ -78,7 +78,7 @@ func (cfg Config) withDefaults() Config {
 	return cfg
 }
 
-// unbounded is for reading what has been within other bounds.
+// unbounded are the bounds for reading what was within other bounds before.
 var unbounded = Config{
 	TotalBytes: math.MaxInt, EntryBytes: math.MaxInt / 8, TerminalBytes: math.MaxInt / 16,
 	Entries: math.MaxInt, Unknown: math.MaxInt,
@@ -105,7 +105,7 @@ func (c *Conversation) encode(v codec) ([]byte, error) {
 	return b, err
 }
 
-// size returns how much a value counts.
+// size returns the number of bytes that a value counts.
 func (c *Conversation) size(v codec) int {
 	if v == nil {
 		return 0
@@ -114,9 +114,9 @@ func (c *Conversation) size(v codec) int {
 	return len(b) + itemCost
 }
 
-// owned makes a copy of an update that shares no memory with it: a peer's frame may
-// hang on a value decoded from it, and the caller may change its own. It returns
-// nil for what could not be sent either, and for what is nested too deep.
+// owned returns a copy of an update that shares no memory with it: a value that was
+// decoded from a peer's frame may keep that frame alive, and the caller may modify its
+// own. It returns nil for an update that cannot be encoded or is nested too deep.
 func (c *Conversation) owned(u acpv2.SessionUpdate) acpv2.SessionUpdate {
 	return clone(c, u, acpv2.UnmarshalSessionUpdate)
 }
@@ -170,18 +170,18 @@ func (c *Conversation) charge(e *core, part, n int) {
 	e.sizes[part] = n
 }
 
-// dropped notes that a bound has taken n bytes.
+// dropped counts n bytes of an entry that were dropped at a bound.
 func (c *Conversation) dropped(e *core, n int) {
 	e.dropped += int64(n)
 	c.loss.Bytes += uint64(n)
 }
 
-// room is how big a part may be, next to the others.
+// room returns how big a part may be, given the others.
 func (c *Conversation) room(e *core, part int) int {
 	return max(c.cfg.EntryBytes-(e.bulk()-e.sizes[part]-e.sizes[partTerminal]), 0)
 }
 
-// fit keeps the items for which there is room.
+// fit returns the items for which there is room.
 func fit[T any](c *Conversation, e *core, part int, items []T, size func(*T) int) []T {
 	room, n := c.room(e, part), 0
 	for i := range items {
@@ -195,14 +195,14 @@ func fit[T any](c *Conversation, e *core, part int, items []T, size func(*T) int
 			lost += size(&items[j])
 		}
 		c.dropped(e, lost)
-		items = append([]T(nil), items[:i]...) // let go of the rest
+		items = append([]T(nil), items[:i]...) // so that the rest can be freed
 		break
 	}
 	c.charge(e, part, n)
 	return items
 }
 
-// fitRaw keeps raw JSON if there is room.
+// fitRaw returns raw JSON if there is room for it.
 func (c *Conversation) fitRaw(e *core, part int, raw json.RawMessage) json.RawMessage {
 	if len(raw) > c.room(e, part) {
 		c.dropped(e, len(raw))
@@ -224,7 +224,7 @@ func (c *Conversation) applyMeta(e *core, stored *json.RawMessage, patch json.Ra
 	*stored = c.fitRaw(e, partMeta, meta)
 }
 
-// patchShort changes a text that stays short.
+// patchShort patches a text that is kept short.
 func patchShort[T ~string](c *Conversation, e *core, p acpv2.Patch[T], v *T) {
 	if p.IsZero() {
 		return
@@ -234,7 +234,7 @@ func patchShort[T ~string](c *Conversation, e *core, p acpv2.Patch[T], v *T) {
 	c.charge(e, partFixed, e.sizes[partFixed]+len(*v)-n)
 }
 
-// short cuts a text that is to stay short.
+// short cuts a text to its bound.
 func short[T ~string](c *Conversation, e *core, s T) T {
 	if limit := min(shortBytes, c.cfg.EntryBytes); len(s) > limit {
 		kept := T(cut(string(s), limit))
@@ -244,7 +244,7 @@ func short[T ~string](c *Conversation, e *core, s T) T {
 	return s
 }
 
-// cut returns the beginning of s, whole characters of it.
+// cut returns the beginning of s, up to a whole character.
 func cut(s string, n int) string {
 	if len(s) <= n {
 		return s
@@ -252,7 +252,7 @@ func cut(s string, n int) string {
 	for i := 0; i < utf8.UTFMax-1 && n > 0 && !utf8.RuneStart(s[n]); i++ {
 		n--
 	}
-	return string(append([]byte(nil), s[:n]...)) // let go of the rest
+	return string(append([]byte(nil), s[:n]...)) // so that the rest can be freed
 }
 
 // add puts a new entry at the end.
@@ -274,8 +274,8 @@ func (c *Conversation) add(e Entry, id int) {
 	c.charge(b, partFixed, entryCost+2*id)
 }
 
-// enforce holds the bounds that go over all entries, and reports whether that took
-// anything from any.
+// enforce applies the bounds on all entries together, and reports whether anything was
+// dropped.
 func (c *Conversation) enforce() (trimmed bool) {
 	for len(c.unknown) > c.cfg.Unknown {
 		c.remove(c.unknown[0])

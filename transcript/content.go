@@ -30,7 +30,7 @@ type contentRun struct {
 	parts []acpv2.ToolCallContent
 }
 
-// plainText returns the text of a block that is nothing but text.
+// plainText returns the text of a block that has only text.
 func plainText(b acpv2.ContentBlock) (string, bool) {
 	t, ok := b.(*acpv2.TextContent)
 	if !ok || t == nil || t.Annotations != nil || len(t.Meta) > 0 || len(t.Unknown) > 0 {
@@ -63,7 +63,7 @@ func (b *content) addBlock(c *Conversation, block acpv2.ContentBlock) {
 	b.blocks, b.text, b.open = slices.Clip(r.blocks), "", false
 }
 
-// contentOf makes a content of a whole list.
+// contentOf returns the content that a whole list makes.
 func contentOf(blocks []acpv2.ContentBlock) content {
 	n := len(blocks)
 	if n > 0 {

@@ -16,18 +16,18 @@ type Conversation struct {
 	mu  sync.Mutex
 	cfg Config
 
-	gen   uint64 // grows with each snapshot; what is of an older one is copied before it is changed
+	gen   uint64 // grows with each snapshot; an entry of an older one is copied before it changes
 	list  list
 	sess  *Session
 	index *index
 	loss  Loss
 
 	first   uint64   // no entry has a lower number
-	over    uint64   // the turns of entries before this one are over
+	over    uint64   // the turns of entries before this one have ended
 	last    uint64   // the last message of the agent
 	unknown []uint64 // the unknown entries
 	total   int      // the sizes of everything
-	stripAt uint64   // entries before this one have nothing to give up
+	stripAt uint64   // entries before this one have no bulky parts left
 	turns   uint64   // that have ended
 
 	nesting int // how deep updates may be nested
@@ -35,7 +35,7 @@ type Conversation struct {
 	v1      v1State
 }
 
-// none is the number of no entry.
+// none is a number that no entry has.
 const none = math.MaxUint64
 
 // New returns an empty conversation.
@@ -53,11 +53,11 @@ func newConversation(cfg Config) *Conversation {
 }
 
 // An index finds entries by their keys. A conversation shares it with its
-// snapshots, of which each looks whether what it finds is among its own.
+// snapshots; each of them checks whether what it finds is one of its own entries.
 type index struct {
 	mu      sync.RWMutex // held for writing only by the conversation, which reads without it
 	seqs    map[key]uint64
-	removed uint64 // how often something was taken out
+	removed uint64 // how often entries were removed
 }
 
 func (x *index) put(k key, seq uint64) {
@@ -73,8 +73,8 @@ func (x *index) remove(k key) {
 	delete(x.seqs, k)
 }
 
-// find returns the number that goes with a key, and how often something was taken
-// out so far.
+// find returns the number of the entry with a key, and how often entries were removed so
+// far.
 func (x *index) find(k key) (seq uint64, ok bool, removed uint64) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
@@ -155,8 +155,8 @@ func (c *Conversation) apply(u acpv2.SessionUpdate) Change {
 	return ch
 }
 
-// chunk applies what comes often: chunks of text and of terminal output, of which
-// nothing has to be copied beforehand.
+// chunk applies the most frequent updates, chunks of text and of terminal output, without
+// copying them first.
 func (c *Conversation) chunk(u acpv2.SessionUpdate) (_ Change, ok bool) {
 	switch u := u.(type) {
 	case *acpv2.AgentMessageChunk:
@@ -246,7 +246,7 @@ func changed(e Entry, op Op) Change {
 	return Change{Op: op, Seq: e.base().seq, Kind: e.EntryKind(), ID: e.EntryID()}
 }
 
-// appended is the change that a chunk makes.
+// appended returns the change that a chunk makes.
 func appended(e Entry, op Op) Change {
 	if op == OpUpdated {
 		op = OpAppended

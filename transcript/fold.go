@@ -12,12 +12,12 @@ import (
 func (c *Conversation) message(role Role, id acpv2.MessageID) (*Message, Op) {
 	m, op := upsert(c, key{role.space(), string(id)}, func() *Message { return &Message{Role: role, ID: acpv2.MessageID(strings.Clone(string(id)))} })
 	if op == OpCreated && role == RoleUser && c.sess.State.Idle() {
-		c.turns++ // in history nothing else tells where one begins
+		c.turns++ // in a history nothing else marks the beginning of a turn
 	}
 	return m, op
 }
 
-// addText appends text to a content, or what there is room for.
+// addText appends text to a content, as far as there is room.
 func (c *Conversation) addText(e Entry, op Op, body *content, text string) Change {
 	ch := appended(e, op)
 	b := e.base()
@@ -56,7 +56,7 @@ func (c *Conversation) addBlock(e Entry, op Op, body *content, block acpv2.Conte
 	return appended(e, op)
 }
 
-// patchBody replaces a content as an upsert says.
+// patchBody patches a content.
 func (c *Conversation) patchBody(e *core, body *content, p acpv2.Patch[[]acpv2.ContentBlock]) {
 	if p.IsZero() {
 		return

@@ -83,7 +83,7 @@ func AppendEntry(dst []byte, e Entry) (_ []byte, err error) {
 	case *Terminal:
 		dst = appendString(dst, "text", e.Plain())
 		dst = appendCount(dst, "skipped", e.Skipped)
-		if e.head != "" { // all of it: Head shows more as Raw has less
+		if e.head != "" { // all of it: the less Raw has, the more Head returns
 			dst = append(base64.StdEncoding.AppendEncode(append(dst, `"head":"`...), []byte(e.head)), `",`...)
 		}
 	case *Permission:
@@ -157,7 +157,7 @@ func (s *Snapshot) UnmarshalJSON(data []byte) error {
 		return ErrVersion
 	}
 	c := newConversation(unbounded)
-	c.nesting += 16 // the form itself is deeper than the updates were
+	c.nesting += 16 // the form nests deeper than the updates did
 	var loss Loss
 	if err := loss.read(dropped); err != nil {
 		return fmt.Errorf("transcript: dropped: %w", err)
@@ -185,7 +185,7 @@ func (s *Snapshot) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// members finds members of an object; the value of one that is not there is nil.
+// members finds members of an object. The value of a missing one is nil.
 func members(data []byte, want map[string]*[]byte) error {
 	var d wire.Decoder
 	d.Reset(data, false)
@@ -218,7 +218,7 @@ func readCount(data []byte, v *uint64) error {
 	return readInto(data, func(d *wire.Decoder) { *v = d.Uint64() })
 }
 
-// readInto reads a member if it is there.
+// readInto reads a member, if it is present.
 func readInto(data []byte, read func(*wire.Decoder)) error {
 	if len(data) == 0 {
 		return nil
@@ -229,7 +229,7 @@ func readInto(data []byte, read func(*wire.Decoder)) error {
 	return d.Finish()
 }
 
-// restore adds a saved entry; known is false if its kind is not.
+// restore adds a saved entry. known reports whether its kind is known.
 func (c *Conversation) restore(data []byte) (known bool, err error) {
 	var kind, update, removed, text, skipped, head, dropped []byte
 	err = members(data, map[string]*[]byte{

@@ -14,7 +14,7 @@ type list struct {
 	root  *node
 	shift uint   // of the root; a leaf has 0
 	next  uint64 // the number of the entry after the last
-	count int    // entries that are there
+	count int    // of entries
 }
 
 // A node belongs to the writer's current generation, which may change it, or to a
@@ -77,7 +77,7 @@ func (l *list) set(gen, seq uint64, e Entry) {
 	n.put(seq%nodeWidth, e)
 }
 
-// remove takes an entry out, and with it the nodes that become empty.
+// remove removes an entry, and the nodes that become empty.
 func (l *list) remove(gen, seq uint64) {
 	if l.get(seq) == nil {
 		return
@@ -117,7 +117,7 @@ func (n *node) put(i uint64, v any) {
 	n.slot[i] = v
 }
 
-// all goes over the entries in order.
+// all yields the entries in order.
 func (l list) all() iter.Seq[Entry] {
 	return func(yield func(Entry) bool) {
 		if l.root != nil {
@@ -126,7 +126,7 @@ func (l list) all() iter.Seq[Entry] {
 	}
 }
 
-// backward goes over the entries from the last to the first.
+// backward yields the entries from the last to the first.
 func (l list) backward() iter.Seq[Entry] {
 	return func(yield func(Entry) bool) {
 		if l.root != nil {

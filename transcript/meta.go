@@ -6,9 +6,8 @@ import (
 	"github.com/goacp/acp/internal/wire"
 )
 
-// patchMeta applies the metadata of an upsert (S78): absent leaves what is stored,
-// null clears it, an object changes the keys it has, and null as the value of a key
-// removes that.
+// patchMeta applies the metadata of an update (S78): if it is absent, what is stored stays;
+// null clears it; an object sets the keys it has, and removes those whose value is null.
 func patchMeta(stored, patch json.RawMessage) json.RawMessage {
 	if len(patch) == 0 {
 		return stored
@@ -49,7 +48,7 @@ func patchMeta(stored, patch json.RawMessage) json.RawMessage {
 	return wire.CloseObject(out)
 }
 
-// notNull is what raw JSON of an upsert sets: null removes what is stored (S78).
+// notNull returns the raw JSON that an update sets; null removes what is stored (S78).
 func notNull(raw json.RawMessage) json.RawMessage {
 	if string(raw) == "null" {
 		return nil
@@ -57,8 +56,7 @@ func notNull(raw json.RawMessage) json.RawMessage {
 	return raw
 }
 
-// taggedOnly is an object that has nothing but its discriminator, and perhaps one
-// more member.
+// taggedOnly returns an object with only a discriminator and at most one other member.
 func taggedOnly(tag, value string, more ...string) json.RawMessage {
 	out := wire.AppendString([]byte(`{"`+tag+`":`), value)
 	if len(more) == 2 {

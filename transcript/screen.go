@@ -9,8 +9,8 @@ const (
 	// lineCells bounds the line that can still be overwritten. A longer line is
 	// finished piece by piece.
 	lineCells = 4096
-	// stringRunes bounds a control string (a window title, a picture). After it the
-	// rest is text again: a sequence that never ends must not hide all that follows.
+	// stringRunes bounds a control string, such as a window title or a picture. What
+	// follows is text again: a string that never ends must not hide everything after it.
 	stringRunes = 1 << 20
 	// sequenceRunes bounds other control sequences in the same way.
 	sequenceRunes = 256
@@ -23,7 +23,7 @@ type tail struct {
 	start int // of what is kept in b
 }
 
-// write appends p and returns how many bytes fell off the front.
+// write appends p and returns how many bytes were dropped at the front.
 func (t *tail) write(p []byte, limit int) (lost int) {
 	if over := len(p) - limit; over > 0 {
 		lost, p = len(t.view())+over, p[over:]
@@ -38,7 +38,7 @@ func (t *tail) write(p []byte, limit int) (lost int) {
 		t.start += over
 	}
 	if lost > 0 || t.start > was {
-		// Whole characters: bytes in the middle of one are at most three.
+		// Keep whole characters: at most three bytes are in the middle of one.
 		s := t.b.String()
 		for i := 0; i < utf8.UTFMax-1 && t.start < len(s) && !utf8.RuneStart(s[t.start]); i++ {
 			t.start++
@@ -72,7 +72,7 @@ const (
 )
 
 // A screen turns terminal output into text without control sequences. It knows
-// one line: what moves within it is followed, what moves to other lines is not.
+// one line: movements within it have their effect, movements to other lines do not.
 // Output may be cut anywhere, inside characters and sequences too.
 type screen struct {
 	owner *Conversation
@@ -123,8 +123,8 @@ func (s *screen) feed(p []byte, limit int) {
 	}
 }
 
-// plain takes what is nothing but ASCII text at the end of the line, which most
-// output is, and returns how much that was.
+// plain handles ASCII text at the end of the line, as most output is, and returns the
+// number of bytes it has handled.
 func (s *screen) plain(p []byte) (n int) {
 	if s.state != ground || s.col != len(s.line) {
 		return 0
@@ -137,7 +137,7 @@ func (s *screen) plain(p []byte) (n int) {
 	return n
 }
 
-// put takes one character, as the state machine of ECMA-48 terminals does.
+// put handles one character, as the state machine of ECMA-48 terminals does.
 func (s *screen) put(r rune, limit int) {
 	if r == 0x18 || r == 0x1a { // CAN, SUB
 		s.state = ground
@@ -186,7 +186,7 @@ func (s *screen) begin(state int) {
 	s.params = [4]int{}
 }
 
-// c0c1 takes control characters, which act within sequences too.
+// c0c1 handles control characters, which also act within sequences.
 func (s *screen) c0c1(r rune, limit int) bool {
 	switch r {
 	case 0x1b:
@@ -249,7 +249,7 @@ func (s *screen) putSequence(r rune) {
 	}
 }
 
-// run does what a control sequence asks of the line.
+// run applies a control sequence to the line.
 func (s *screen) run(final rune) {
 	n := s.params[0]
 	switch final {
@@ -299,7 +299,7 @@ func (s *screen) flush(end string, limit int) {
 	s.line, s.col = s.line[:0], 0
 }
 
-// printable leaves out what a screen would never show.
+// printable returns text without the characters that a screen would not show.
 func printable(text string) string {
 	return strings.Map(func(r rune) rune {
 		if r == '\n' || r == '\t' || r >= 0x20 && r < 0x7f || r >= 0xa0 {

@@ -47,7 +47,7 @@ func (s *Session) Update(f Field) acpv2.SessionUpdate {
 	return nil
 }
 
-// knows reports whether anything was reported of a field, and not cleared since.
+// knows reports whether a field was reported and has not been cleared since.
 func (s *Session) knows(f Field) bool {
 	switch f {
 	case FieldConfigOptions:
@@ -85,10 +85,11 @@ const (
 type State struct {
 	Foreground Foreground
 	StopReason acpv2.StopReason // why the last work ended, while idle; empty if not reported
-	Error      *acpv2.Error     // what ended it; nil if not reported
-	Tokens     *acpv2.Usage     // what it took; nil if not reported
+	Error      *acpv2.Error     // the error that ended it; nil if not reported
+	Tokens     *acpv2.Usage     // the tokens it used; nil if not reported
 
-	// Background is what runs on its own: nil if not reported, empty if nothing does.
+	// Background lists what runs in the background. It is nil if that was not
+	// reported, and empty if nothing does.
 	Background []acpv2.BackgroundWork
 
 	update acpv2.StateUpdate
@@ -134,7 +135,7 @@ func (s State) after(old State) State {
 	return stateOf(&u)
 }
 
-// brief is what stays of a state that is too big to keep.
+// brief returns what is kept of a state that is too big.
 func (s State) brief() State {
 	switch s.Foreground {
 	case ForegroundIdle:
@@ -157,7 +158,7 @@ const (
 	sessionUsage    = partOutput
 )
 
-// session returns the session to be changed.
+// session returns the session for modification.
 func (c *Conversation) session() *Session {
 	if c.sess.core.gen != c.gen {
 		s := *c.sess
@@ -176,12 +177,12 @@ func (c *Conversation) applyState(u acpv2.StateUpdate) Change {
 	return Change{Op: OpSession, Field: FieldState}
 }
 
-// keepState counts a state and cuts it down when there is no room.
+// keepState counts a state and shortens it if there is no room.
 func (c *Conversation) keepState(e *core, part int, s State) State {
 	if n := c.size(s.update); n > c.room(e, part) {
 		c.dropped(e, n)
 		if s = s.brief(); len(s.Foreground)+len(s.StopReason) > idBytes {
-			s = stateOf(&acpv2.StateUnknownUpdate{}) // words of any length are still not idle
+			s = stateOf(&acpv2.StateUnknownUpdate{}) // which is not idle either
 		}
 	}
 	c.charge(e, part, c.size(s.update))

@@ -62,8 +62,8 @@ func (s *Snapshot) lastAgent() uint64 {
 	return s.last
 }
 
-// find returns the entry with a key, or nil. It looks at the index as it is now:
-// what came after the snapshot does not count, and what was taken out since is
+// find returns the entry with a key, or nil. The index may be newer than the snapshot:
+// entries that were added since are ignored, and ones that were removed since are
 // searched for.
 func (s *Snapshot) find(k key) Entry {
 	if s.index == nil {

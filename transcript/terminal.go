@@ -98,7 +98,7 @@ func (t *Terminal) edited(c *Conversation) Entry { return edit(c, t) }
 func (t *Terminal) strip() {
 	t.Skipped += uint64(len(t.raw))
 	t.head, t.raw, t.done, t.line, t.out = "", "", "", "", tail{}
-	if t.scr != nil { // what follows is read as if nothing was lost
+	if t.scr != nil { // what follows is parsed as if nothing had been lost
 		t.scr.done, t.scr.line, t.scr.col = tail{}, t.scr.line[:0], 0
 	}
 	t.Meta = nil
@@ -133,8 +133,8 @@ func (c *Conversation) applyTerminal(u *acpv2.TerminalUpdate) Change {
 	return changed(t, op)
 }
 
-// patchSmall replaces an object. Of one that is too big, which what the schema does
-// not know must have made it, the bare object stays: that it is there has a meaning.
+// patchSmall replaces an object. If it is too big, which only unknown members can make
+// it, an empty object is kept, because its presence has a meaning.
 func patchSmall[T any, P interface {
 	*T
 	codec
@@ -192,7 +192,7 @@ func (c *Conversation) OutputAt(id acpv2.TerminalID, at uint64, output []byte) C
 	return ch
 }
 
-// keepHead keeps the beginning of what is known and of more, before something of that is left out.
+// keepHead saves the beginning of the output, of which more follows, before output is lost.
 func (t *Terminal) keepHead(c *Conversation, more []byte) {
 	if t.head != "" || t.Skipped > 0 {
 		return
@@ -205,7 +205,8 @@ func (t *Terminal) keepHead(c *Conversation, more []byte) {
 	t.head = cut(t.head, limit)
 }
 
-// headPart is how much less of the beginning of an output is kept than of its end.
+// headPart is the ratio of what is kept of the end of an output to what is kept of its
+// beginning.
 const headPart = 4
 
 // output appends data that is in base64, up to its first fault.
@@ -243,8 +244,8 @@ func (t *Terminal) charge(c *Conversation) {
 	c.charge(&t.core, partTerminal, len(t.head)+len(t.raw)+len(t.done)+4*len(t.line)+itemCost)
 }
 
-// rebuild makes a screen for output that came to another conversation. The end of
-// that output tells in which state the parser is; the text is known.
+// rebuild makes a screen for output that another conversation has received. The end of
+// the output determines the state of the parser; the text is known.
 func (t *Terminal) rebuild(c *Conversation) *screen {
 	s := &screen{owner: c}
 	limit := c.cfg.TerminalBytes

@@ -75,7 +75,7 @@ func (c *Conversation) applyToolCall(u *acpv2.ToolCallUpdate) Change {
 
 func (c *Conversation) toolContentSize(v *acpv2.ToolCallContent) int { return c.size(*v) }
 
-// orDefault makes null set the value that a new entry begins with.
+// orDefault returns a patch in which null sets the initial value.
 func orDefault[T any](p acpv2.Patch[T], v T) acpv2.Patch[T] {
 	if p.IsClear() {
 		return acpv2.Set(v)
@@ -116,7 +116,7 @@ func planID(p acpv2.PlanUpdateContent) acpv2.PlanID {
 	return ""
 }
 
-// emptyPlan is a plan of the same form with nothing in it.
+// emptyPlan returns an empty plan of the same form.
 func emptyPlan(p acpv2.PlanUpdateContent, id acpv2.PlanID) acpv2.PlanUpdateContent {
 	switch p := p.(type) {
 	case *acpv2.PlanMarkdown:
@@ -213,7 +213,7 @@ func (*Permission) Update() acpv2.SessionUpdate { return nil }
 func (*Permission) key() key                       { return key{} }
 func (p *Permission) edited(c *Conversation) Entry { return edit(c, p) }
 func (p *Permission) strip() {
-	// The options and the answer say what was allowed: they stay as long as the entry.
+	// The options and the answer say what was allowed. They are kept with the entry.
 	p.Description, p.Meta, p.Subject = "", nil, nil
 }
 
@@ -284,7 +284,7 @@ func (c *Conversation) Answered(seq uint64, outcome acpv2.RequestPermissionOutco
 	loss := c.loss.Bytes
 	if n := c.size(outcome); n > min(shortBytes, c.cfg.EntryBytes) {
 		c.dropped(&p.core, n)
-		outcome = &acpv2.CancelledPermissionOutcome{} // what is not kept must not allow anything
+		outcome = &acpv2.CancelledPermissionOutcome{} // an answer that is not kept must not allow anything
 	}
 	c.charge(&p.core, partFixed, p.sizes[partFixed]-c.size(p.Outcome)+c.size(outcome))
 	p.Outcome = outcome

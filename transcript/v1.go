@@ -12,7 +12,7 @@ import (
 	"github.com/goacp/acp/internal/translate"
 )
 
-// v1State is what reading version 1 of the protocol takes.
+// v1State is the state that translating version 1 of the protocol needs.
 type v1State struct {
 	updates translate.FromV1
 	prompts int
@@ -20,8 +20,8 @@ type v1State struct {
 	buf     []acpv2.SessionUpdate
 }
 
-// made is an id in place of one that was generated in this round: in another it was
-// perhaps given to another message.
+// made returns an id for one that was generated in this round. In another round the same
+// id may have been given to another message.
 func (v *v1State) made(id string) acpv2.MessageID {
 	if v.round == 0 {
 		return acpv2.MessageID(id)
@@ -31,7 +31,7 @@ func (v *v1State) made(id string) acpv2.MessageID {
 
 const roundMark = "again"
 
-// after makes the round a later one than that of an id.
+// after makes the round later than that of an id.
 func (v *v1State) after(id string) {
 	if rest, ok := strings.CutPrefix(id, roundMark); ok {
 		digits, _, _ := strings.Cut(rest, "-")
@@ -60,7 +60,7 @@ func (c *Conversation) ApplyV1(u acpv1.SessionUpdate) []Change {
 	return c.applyAll(c.v1.buf)
 }
 
-// rename gives a chunk without an id the one of this round.
+// rename gives a chunk without an id the id of this round.
 func (v *v1State) rename(from acpv1.SessionUpdate, to acpv2.SessionUpdate) {
 	var id acpv1.MessageID
 	switch from := from.(type) {
