@@ -40,7 +40,6 @@ var inDialect = map[string]bool{
 	"cmd/acp/internal/cli/exec":                  true,
 	"cmd/acp/internal/cli/trace":                 true,
 	"cmd/acp/internal/ui/export":                 true,
-	"cmd/acp/internal/backend":                   true,
 	"cmd/acp/internal/ui/plain":                  true,
 	"cmd/acp/internal/shellline":                 true,
 	"cmd/acp/internal/store":                     true,

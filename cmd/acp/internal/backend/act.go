@@ -10,33 +10,33 @@ import (
 	"github.com/goacp/acp/cmd/acp/internal/grant"
 )
 
-// Bounds of what is remembered of the tool calls of a session. What is longer than its bound is not
-// remembered at all: a part of it would be something else.
+// Bounds of what is remembered of the tool calls of a session. A text that is longer than its bound
+// is not remembered at all, since a part of it would mean something else.
 const (
 	maxActs      = 256         // the latest ones
 	maxActInput  = 64 << 10    // bytes of what a tool was given, and of a command
 	maxActText   = 4 << 10     // bytes of any other text: an id, a title, a path
 	maxActParts  = 256         // locations, changes and terminals of one
-	maxTerminals = 4 * maxActs // that the agent has told of
+	maxTerminals = 4 * maxActs // that the agent has reported
 	maxActsBytes = 4 << 20     // of all calls together, and of all terminals: the latest stay
 )
 
-// An act is a tool call of the agent as rules see it.
+// An act is a tool call of the agent in the words of rules.
 type act struct {
-	call      acp.ToolCallUpdate // each member as it was told last
+	call      acp.ToolCallUpdate // each field as it was reported last
 	terminals []acp.TerminalID
 	asked     bool // permission was asked for through this program
 	allowed   bool // and given
-	over      bool // it is not looked at any more
-	refused   bool // it was taken for something that this program has refused to do
+	over      bool // it is not checked any more
+	refused   bool // it was regarded as something that this program has refused to do
 	size      int  // about how many bytes it takes
 
-	ran  [2]string // the command and the directory of which runs are the grants
+	ran  [2]string // the command and the directory that the grants are for
 	runs []string
 }
 
-// acts are the tool calls of a session, the latest of them, and the terminals in which the agent says
-// that it runs something. The zero value has none. It is guarded by the mutex of the session.
+// acts are the latest tool calls of a session, and the terminals in which the agent reports that it
+// runs something. The zero value has none. The session's mutex guards it.
 type acts struct {
 	byID  map[acp.ToolCallID]*act
 	order []acp.ToolCallID // oldest first
@@ -47,16 +47,17 @@ type acts struct {
 	terminalSize int              // of all of them
 }
 
-// An agentTerminal is a terminal of the agent's own.
+// An agentTerminal is one of the agent's own terminals.
 type agentTerminal struct {
 	command, cwd string
 	ran          bool // it has printed something or ended
 	act          acp.ToolCallID
-	over         bool // it is not looked at any more
+	over         bool // it is not checked any more
 	size         int  // about how many bytes it takes
 }
 
-// of returns the act of a tool call, which it makes if there is none; nil if the id is too long.
+// of returns the act of a tool call, and makes it if there is none. It returns nil if the id is too
+// long.
 func (a *acts) of(id acp.ToolCallID) *act {
 	if x := a.byID[id]; x != nil {
 		return x
@@ -92,7 +93,7 @@ func (a *acts) dropTerminal() {
 	a.opened = a.opened[1:]
 }
 
-// weigh takes into account what an act takes now, and forgets the oldest ones if it is too much.
+// weigh updates the size of an act, and forgets the oldest acts if there is too much.
 func (a *acts) weigh(x *act) {
 	a.size -= x.size
 	x.size = x.bytes()
@@ -110,7 +111,8 @@ func (a *acts) weighTerminal(id acp.TerminalID, t *agentTerminal) {
 	}
 }
 
-// terminal returns a terminal of the agent's, which it makes if there is none; nil if the id is too long.
+// terminal returns one of the agent's terminals, and makes it if there is none. It returns nil if
+// the id is too long.
 func (a *acts) terminal(id acp.TerminalID) *agentTerminal {
 	if t := a.terminals[id]; t != nil {
 		return t
@@ -130,8 +132,8 @@ func (a *acts) terminal(id acp.TerminalID) *agentTerminal {
 	return t
 }
 
-// see takes an update into account. It returns the act that has news which can change what is known of
-// it, or nil, and whether they show that it was done.
+// see applies an update. It returns the act that the update says something new about, or nil, and
+// whether that shows that the act was done.
 func (a *acts) see(u acp.SessionUpdate) (x *act, done bool) {
 	switch u := u.(type) {
 	case *acp.ToolCallUpdate:
@@ -174,7 +176,7 @@ func (a *acts) see(u acp.SessionUpdate) (x *act, done bool) {
 	return x, done || a.hasRun(x)
 }
 
-// ran notes that a terminal has shown that its command runs.
+// ran records that a terminal shows that its command runs.
 func (a *acts) ran(id acp.TerminalID, t *agentTerminal, ran bool) (*act, bool) {
 	if !ran {
 		return nil, false
@@ -183,7 +185,7 @@ func (a *acts) ran(id acp.TerminalID, t *agentTerminal, ran bool) (*act, bool) {
 	return a.byID[t.act], true
 }
 
-// link notes which terminals belong to an act.
+// link records which terminals belong to an act.
 func (a *acts) link(x *act) {
 	for _, id := range x.terminals {
 		t := a.terminal(id)
@@ -197,8 +199,8 @@ func (a *acts) hasRun(x *act) bool {
 	return slices.ContainsFunc(x.terminals, func(id acp.TerminalID) bool { t := a.terminals[id]; return t != nil && t.ran })
 }
 
-// within returns a text, or "" if it is longer than n bytes. What is kept does not keep the message alive
-// that it came with.
+// within returns a text, or "" if it is longer than n bytes. It copies the text, so that keeping it
+// does not keep the message alive.
 func within(text string, n int) string {
 	if len(text) > n {
 		return ""
@@ -206,7 +208,7 @@ func within(text string, n int) string {
 	return strings.Clone(text)
 }
 
-// take takes what an update says of a tool call.
+// take applies an update of a tool call.
 func (x *act) take(u *acp.ToolCallUpdate) {
 	set(&x.call.Name, u.Name)
 	set(&x.call.Title, u.Title)
@@ -242,7 +244,7 @@ func set[T ~string](to *acpv2.Patch[T], from acpv2.Patch[T]) {
 	}
 }
 
-// content takes what is shown of a tool call: which files are changed, and the terminals.
+// content applies what a tool call shows: which files are changed, and the terminals.
 func (x *act) content(list []acp.ToolCallContent) {
 	has := x.call.Content.Or(nil)
 	for _, c := range list {
@@ -274,7 +276,7 @@ func changed(d *acp.Diff) []string {
 
 // bytes returns about how many bytes an act takes.
 func (x *act) bytes() int {
-	const each = 64 // of what a path or a terminal is held in
+	const each = 64 // of the structures that hold a path or a terminal
 	n := 2*len(x.call.ToolCallID) + len(x.call.Name.Or("")) + len(x.call.Kind.Or("")) + len(x.call.Status.Or(""))
 	n += 2 * (len(x.call.Title.Or("")) + len(x.call.RawInput)) // with the command that is found in them
 	for _, l := range x.call.Locations.Or(nil) {
@@ -327,8 +329,8 @@ func (x *act) title() string {
 	return x.call.Name.Or("")
 }
 
-// alone returns what has run in a terminal that belongs to no tool call, once the command has ended: until
-// then it may still be told whose it is.
+// alone returns what has run in a terminal that belongs to no tool call, once the command has
+// ended: until then the agent may still say which call it belongs to.
 func (a *acts) alone(s *Session, u acp.SessionUpdate) (r acphost.Request, ok bool) {
 	update, _ := u.(*acp.TerminalUpdate)
 	if update == nil {
@@ -347,8 +349,8 @@ func (a *acts) alone(s *Session, u acp.SessionUpdate) (r acphost.Request, ok boo
 	return r, true
 }
 
-// callFor returns the tool call of the agent's that an errand belongs to, and whether it shows what the
-// errand would show; "" if there is none. A call that was asked about is not asked about again.
+// callFor returns the tool call of the agent's that an errand belongs to, or "", and whether that
+// shows what the errand would show. A call that was asked about is not returned.
 func (s *Session) callFor(e errand) (id acp.ToolCallID, shows bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

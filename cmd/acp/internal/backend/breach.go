@@ -13,13 +13,13 @@ import (
 	"github.com/goacp/acp/cmd/acp/internal/safetext"
 )
 
-// A Breach is something that the agent has done, or does, though a rule denies it.
+// A Breach is something that the agent has done, or does, although a rule denies it.
 type Breach struct {
-	Request acphost.Request // what was done, as the agent tells it
+	Request acphost.Request // what was done, as the agent reports it
 	Rule    string          // the name of the rule
 }
 
-// Text says in a line what was done against which rule.
+// Text says in one line what was done against which rule.
 func (b Breach) Text() string {
 	what := b.Request.Command
 	if what == "" && len(b.Request.Paths) > 0 {
@@ -31,8 +31,9 @@ func (b Breach) Text() string {
 	return safetext.Line(what, maxNote/2) + ", forbidden by " + safetext.Line(b.Rule, maxNote/2)
 }
 
-// Unheld says why rules cannot hold the agent, in a line for people; "" if no rule denies or asks
-// anything, and for agents of which only their behaviour shows it: see [Frontend.Unheld].
+// Unheld returns why rules cannot hold the agent, in a line for people. It returns "" if no rule
+// denies or asks anything, and for agents of which only their behaviour shows it: see
+// [Frontend.Unheld].
 func (h *Host) Unheld() string {
 	if h.cfg.Obeys || !h.policy.Restricts() || h.Conn().Version() == 1 {
 		return ""
@@ -40,20 +41,21 @@ func (h *Host) Unheld() string {
 	return safetext.Line(fmt.Sprintf("rules cannot hold %s: it uses files and runs commands by itself; the rules decide only what it asks about", h.name()), maxNote)
 }
 
-// watched is what is known of what the agent does in a session, for the rules. It is guarded by the
-// mutex of the session.
+// watched is what is known of what the agent does in a session, for the rules. The session's mutex
+// guards it.
 type watched struct {
 	granted grant.Set // what was decided
 	done
 	acts   acts
-	unheld bool // that rules cannot hold the agent was told
+	unheld bool // the user has learned that rules cannot hold the agent
 }
 
-// done is what this program has done and refused to do in the turns that run. The zero value has nothing.
+// done is what this program has done and refused to do in the turns that run. The zero value is
+// empty.
 type done struct {
 	through map[string]bool // what was done by us
 	barred  map[string]bool // what we refused to do
-	matched map[string]bool // what of that a tool call was told of
+	matched map[string]bool // what of that a tool call was matched with
 }
 
 // clear forgets everything.
@@ -61,7 +63,7 @@ func (g *done) clear() { *g = done{} }
 
 func isReading(what string) bool { return grant.Is(grant.SortRead, what) }
 
-// tellUnheld tells, once, why rules cannot hold the agent; "" tells nothing.
+// tellUnheld reports, once, why rules cannot hold the agent; "" reports nothing.
 func (s *Session) tellUnheld(why string) {
 	if why == "" {
 		return
@@ -79,7 +81,7 @@ func (s *Session) tellUnheld(why string) {
 	}
 }
 
-// observe holds what the agent tells of its tool calls against the rules.
+// observe compares what the agent reports of its tool calls with the rules.
 func (s *Session) observe(u acp.SessionUpdate) {
 	switch u.(type) {
 	case *acp.ToolCallUpdate, *acp.ToolCallContentChunk, *acp.TerminalUpdate, *acpv2.TerminalOutputChunk:
@@ -105,14 +107,14 @@ func (s *Session) observe(u acp.SessionUpdate) {
 	}
 	ran := s.acts.hasRun(x)
 	asked, allowed := x.asked, x.allowed
-	// A call that was told of late is one of the history.
+	// A call that is reported late is part of the history.
 	late := s.turns == 0 && s.user && s.client != nil && s.client.Conn().Version() == 1
 	requests := s.acts.requests(s, x)
 	ended := x.ended()
 	x.over = ended
 	s.mu.Unlock()
 	if late || asked && (allowed || !ran) {
-		return // agents also tell of calls as completed that were rejected
+		return // agents also report calls as completed that were rejected
 	}
 	refused := false
 	for _, r := range requests {
@@ -139,8 +141,8 @@ func described(r acphost.Request) string {
 	return "a tool of the kind " + r.Kind
 }
 
-// broken returns the breach that something is which was done, or nil. A rule that may match does not
-// count, and neither does what this program has refused to do: then it was not done.
+// broken returns the breach of a rule by something that was done, or nil. A rule that only may
+// match does not count. Neither does what this program has refused to do, since it was not done.
 func (s *Session) broken(r acphost.Request, x *act) (b *Breach, refused bool) {
 	if !touches(r) {
 		return nil, false
@@ -160,8 +162,9 @@ func (s *Session) broken(r acphost.Request, x *act) (b *Breach, refused bool) {
 	return &Breach{Request: r, Rule: v.Rule}, false
 }
 
-// refused reports whether this program has refused what a tool call is about. A call that does not say
-// what it is about is taken for one that was refused of its sort, each for one such call.
+// refused reports whether this program has refused what a tool call is about. A call that does not
+// say what it is about counts as one that was refused of its kind; each refusal explains one such
+// call.
 func (g *done) refused(kind acp.ToolKind, acts []string) bool {
 	was := false
 	for _, what := range acts {
@@ -191,8 +194,8 @@ func (g *done) refused(kind acp.ToolKind, acts []string) bool {
 	return false
 }
 
-// carried returns what this program would have been asked to do if it were what has carried out a tool
-// call. Unlike with what is allowed, agents may be vague.
+// carried returns what this program would have been asked to do if it were what has carried out a
+// tool call. Agents may describe that less exactly than what is allowed.
 func (h *Host) carried(r acphost.Request) []string {
 	r.Paths = slices.Clone(r.Paths)
 	for i, p := range r.Paths {
@@ -220,7 +223,7 @@ func touches(r acphost.Request) bool {
 	return len(r.Paths) > 0 || r.Command != "" || strings.HasPrefix(r.ToolName, "mcp__")
 }
 
-// byItself reports whether something was done without us that rules are about.
+// byItself reports whether the agent did something without this program that rules are about.
 func (s *Session) byItself(r acphost.Request) bool {
 	if !touches(r) || !s.host.policy.RestrictsKind(acp.ToolKind(r.Kind)) {
 		return false
@@ -244,7 +247,7 @@ func (h *Host) lends(id acp.TerminalID) bool {
 	return h.link != nil && h.link.tag != "" && strings.HasPrefix(string(id), h.link.tag)
 }
 
-// tellBreach writes a breach into the conversation and tells the frontend.
+// tellBreach adds a breach to the conversation and reports it to the frontend.
 func (s *Session) tellBreach(b Breach) {
 	h := s.host
 	about := []string{}

@@ -10,7 +10,7 @@ import (
 	"github.com/goacp/acp/transcript"
 )
 
-// A space is a kind of ids, which are unique among their own.
+// A space is a kind of ids, which are unique within their kind.
 type space uint8
 
 const (
@@ -29,17 +29,17 @@ type ident struct {
 	id    string
 }
 
-// An identities keeps what an agent tells now apart from what was kept before the agent was started:
-// ids are unique within one life of an agent only. Agents count them anew, and so does the library
-// where it makes them up, so that an update would change an entry of another day.
+// identities distinguish what an agent sends now from what was kept before the agent was started:
+// ids are unique within one life of an agent only. Agents count them from 1 again, and so does the
+// library where it invents them, so that an update would change an entry of another day.
 type identities struct {
-	kept map[ident]struct{}         // ids of before
-	own  map[ident]string           // what stands for those that are used again
-	tag  string                     // begins those
+	kept map[ident]struct{}         // ids of earlier lives
+	own  map[ident]string           // what replaces those that are used again
+	tag  string                     // begins the replacements
 	of   func(space, string) string // id
 }
 
-// newIdentities returns those for what follows a conversation; nil if there is none.
+// newIdentities returns the identities for what follows a conversation, or nil if there is none.
 func newIdentities(was *transcript.Snapshot) *identities {
 	if was.Len() == 0 {
 		return nil
@@ -47,7 +47,7 @@ func newIdentities(was *transcript.Snapshot) *identities {
 	x := &identities{
 		kept: make(map[ident]struct{}, was.Len()),
 		own:  map[ident]string{},
-		// Several processes may go on with one conversation at the same time.
+		// Several processes may continue one conversation at the same time.
 		tag: "r" + strings.ToLower(rand.Text()[:6]) + "-",
 	}
 	x.of = x.id
@@ -87,7 +87,7 @@ func identOf(e transcript.Entry) (ident, bool) {
 	return i, true
 }
 
-// id returns what stands for an id of the agent's. It is called with the session's order held.
+// id returns what replaces an id of the agent's. The caller holds the session's order.
 func (x *identities) id(in space, id string) string {
 	i := ident{in, id}
 	if _, used := x.kept[i]; !used {
@@ -101,7 +101,7 @@ func (x *identities) id(in space, id string) string {
 	return own
 }
 
-// peek returns what stands for an id, or would.
+// peek returns what replaces an id, or would replace it.
 func (x *identities) peek(in space, id string) string {
 	if _, used := x.kept[ident{in, id}]; used {
 		return x.tag + id
@@ -109,14 +109,14 @@ func (x *identities) peek(in space, id string) string {
 	return id
 }
 
-// isNew reports whether an id is one of before, and nothing has been said under it since.
+// isNew reports whether an id occurred in an earlier life only.
 func (x *identities) isNew(in space, id string) bool {
 	i := ident{in, id}
 	_, used := x.kept[i]
 	return used && x.own[i] == ""
 }
 
-// update returns an update with the ids that stand for those in it.
+// update returns an update with its ids replaced.
 func (x *identities) update(u acp.SessionUpdate) acp.SessionUpdate {
 	if x == nil {
 		return u
@@ -124,7 +124,8 @@ func (x *identities) update(u acp.SessionUpdate) acp.SessionUpdate {
 	return withIDs(u, x.of)
 }
 
-// withIDs returns an update with other ids: itself if they are the same, else a copy.
+// withIDs returns an update with other ids: the update itself if they are the same, otherwise a
+// copy.
 func withIDs(u acp.SessionUpdate, id func(space, string) string) acp.SessionUpdate {
 	switch v := u.(type) {
 	case *acp.AgentMessageChunk:
@@ -167,7 +168,7 @@ func withIDs(u acp.SessionUpdate, id func(space, string) string) acp.SessionUpda
 	return u
 }
 
-// withID returns u, which is v, or a copy of it with the id that stands for its own.
+// withID returns u, which is v, or a copy of it with its own id replaced.
 func withID[T any, I ~string](u acp.SessionUpdate, v *T, in space, was I, id func(space, string) string, field func(*T) *I) acp.SessionUpdate {
 	now := I(id(in, string(was)))
 	if now == was {
@@ -221,7 +222,7 @@ func withPlanID(u *acpv2.PlanUpdate, id func(space, string) string) *acpv2.PlanU
 	return &c
 }
 
-// subject returns what a request for permission is about with the ids that stand for those in it.
+// subject returns what a request for permission is about, with its ids replaced.
 func (x *identities) subject(about acpv2.RequestPermissionSubject) acpv2.RequestPermissionSubject {
 	switch v := about.(type) {
 	case *acp.ToolCallPermissionSubject:

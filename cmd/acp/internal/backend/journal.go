@@ -12,15 +12,15 @@ import (
 )
 
 const (
-	// maxQueued bounds what waits to be shown, in bytes as in the store. At the bound the agent
-	// has to wait. A single update may be larger.
+	// maxQueued bounds what waits to be shown, in bytes as in the store. At the bound the agent has
+	// to wait. A single update may be larger.
 	maxQueued = 8 << 20
-	// maxBatch and maxBatchBytes bound what is written, and told, in one go.
+	// maxBatch and maxBatchBytes bound what is written, and shown, at once.
 	maxBatch      = 2048
 	maxBatchBytes = 4 << 20
 	// maxHeldBack bounds what is held back of a session in which nothing was said yet.
 	maxHeldBack = 64
-	// entryBytes is what an item counts besides its text.
+	// entryBytes is what an item counts in addition to its text.
 	entryBytes = 128
 )
 
@@ -33,10 +33,10 @@ type item struct {
 	answer *question
 	turn   *store.TurnEnd // the end of a turn
 	last   bool           // nothing follows for now
-	done   chan struct{}  // closed when all this was done; nil if nobody waits
+	done   chan struct{}  // closed when all this was done; nil if nothing waits for it
 }
 
-// A question is a request for permission, from when it was written.
+// A question is a request for permission, as of when it was written.
 type question struct {
 	req     *acpv2.RequestPermissionRequest
 	outcome acpv2.RequestPermissionOutcome
@@ -53,7 +53,7 @@ func (it *item) size() int {
 	return len(it.event.Data) + entryBytes
 }
 
-// textSize is the size of the updates that are many, or -1.
+// textSize returns the size of the updates that are frequent, or -1.
 func textSize(u acpv2.SessionUpdate) int {
 	var content acpv2.ContentBlock
 	switch u := u.(type) {
@@ -71,12 +71,12 @@ func textSize(u acpv2.SessionUpdate) int {
 }
 
 // A journal writes what happens in one session to the store and then shows it: what was shown
-// survives the end of the program. A disk that fails or does not answer holds that up for a tenth of a
-// second only: then it is shown, and written later. What arrives while something is written is
-// written together next time.
+// survives the end of the program. If the disk fails or does not answer, that delays showing by no
+// more than a tenth of a second; it is written later then. What arrives while something is written
+// is written together next time.
 type journal struct {
 	keeper  *keeper
-	about   func() store.Session // what is known of the session besides its events
+	about   func() store.Session // returns what is known of the session apart from its events
 	changed func([]transcript.Change)
 	killed  <-chan struct{}
 
@@ -86,22 +86,23 @@ type journal struct {
 	queue  []item
 	bytes  int
 	writer chan struct{} // closed when the writer has ended; nil if none runs
-	closed bool          // nothing more is taken
-	room   chan struct{} // closed when there is room again; nil if nobody waits
+	closed bool          // nothing more is accepted
+	room   chan struct{} // closed when there is room again; nil if nothing waits for that
 
-	// Of the writer.
+	// Of the writer alone.
 	begun   bool          // something was said
-	held    []store.Event // of before, not written
+	held    []store.Event // of earlier, not written yet
 	outputs outputs
 }
 
-// put queues an item. It blocks while too much waits to be shown: either the frontend is slow, or the disk
-// has not answered for so long that the log is at its bound, [store.MaxBacklog]. Callers hold the session's
-// order meanwhile, so at that bound the whole session waits, and so does its agent. A cancel goes through, and
-// closing the host ends the wait: see finish. Journals of other sessions do not wait. The other sessions of
-// the connection go on until [jsonrpc.Settings.MaxQueued] of messages wait for this session; then the
-// connection is not read, since one stream carries them all. put drops the item when the journal is closed or
-// nobody waits for anything any more.
+// put queues an item. It blocks while too much waits to be shown: either the frontend is slow, or
+// the disk has not answered for so long that the log is at its bound, [store.MaxBacklog]. Callers
+// hold the session's order meanwhile, so at that bound the whole session waits, and so does its
+// agent. A cancel still gets through, and closing the host ends the wait: see finish. Journals of
+// other sessions do not wait. The other sessions of the connection continue until
+// [jsonrpc.Settings.MaxQueued] of messages wait for this session; then the connection is not read,
+// since one stream carries them all. put drops the item when the journal is closed or the host was
+// killed.
 func (j *journal) put(it item) {
 	size := it.size()
 	j.mu.Lock()
@@ -115,7 +116,7 @@ func (j *journal) put(it item) {
 		select {
 		case <-room:
 		case <-j.killed:
-			// The writer may be stuck in the frontend; what is known is kept all the same.
+			// The writer may be stuck in the frontend; the item is kept all the same.
 			j.mu.Lock()
 			j.add(it, size)
 			return
@@ -144,7 +145,7 @@ func (j *journal) add(it item, size int) {
 // sync waits until everything that was put is written and shown.
 func (j *journal) sync() { j.await(item{}) }
 
-// safe waits until everything that was put is safe on the disk, for as long as limit.
+// safe waits until everything that was put is safe on the disk, but no longer than limit.
 func (j *journal) safe(ctx context.Context, limit time.Duration) error {
 	j.sync()
 	rec := j.recorder()
@@ -156,19 +157,19 @@ func (j *journal) safe(ctx context.Context, limit time.Duration) error {
 	return rec.Sync(ctx)
 }
 
-// await puts an item and waits until it is written and shown, or nobody waits any more.
+// await puts an item and waits until it is written and shown, or until the host is killed.
 func (j *journal) await(it item) {
 	it.done = make(chan struct{})
 	j.put(it)
 	j.wait(it.done)
 }
 
-// wait waits for the writer to have done something, or until nobody waits any more.
+// wait waits for the writer to have done something, or until the host is killed.
 func (j *journal) wait(done <-chan struct{}) {
 	select {
 	case <-done:
 	case <-j.killed:
-		// The writer needs no longer than the store does, unless the frontend keeps it.
+		// The writer needs no longer than the store does, unless the frontend delays it.
 		t := time.NewTimer(killGrace)
 		defer t.Stop()
 		select {
@@ -181,15 +182,16 @@ func (j *journal) wait(done <-chan struct{}) {
 // killGrace is how long a host that was killed waits for its frontend.
 const killGrace = 2 * time.Second
 
-// finish has nothing of the journal wait for a disk that does not answer, since it will be closed.
+// finish makes nothing of the journal wait for a disk that does not answer, since it will be
+// closed.
 func (j *journal) finish() {
 	if rec := j.recorder(); rec != nil {
 		rec.Finish()
 	}
 }
 
-// close takes nothing more, and waits until everything that was put is shown, and written if that can
-// be, and the writer has ended.
+// close accepts nothing more. It waits until everything that was put is shown, and written if that
+// is possible, and the writer has ended.
 func (j *journal) close() {
 	j.finish()
 	j.await(item{last: true}) // those that wait for room are let in
@@ -209,14 +211,14 @@ func (j *journal) close() {
 	}
 }
 
-// recorder returns what writes the session; nil if nothing is kept.
+// recorder returns what writes the session, or nil if nothing is kept.
 func (j *journal) recorder() *store.Recorder {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.rec
 }
 
-// conversationID is the id of the session in the store; "" if nothing is kept.
+// conversationID returns the id of the session in the store, or "" if nothing is kept.
 func (j *journal) conversationID() string {
 	if rec := j.recorder(); rec != nil {
 		return rec.Conversation()
@@ -224,7 +226,7 @@ func (j *journal) conversationID() string {
 	return ""
 }
 
-// resume goes on with a conversation that the store has, before anything was put.
+// resume continues a conversation that the store has. It is called before anything is put.
 func (j *journal) resume(kept store.Session, snap *transcript.Snapshot) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -259,7 +261,7 @@ func (j *journal) work() {
 	}
 }
 
-// take returns what is next, nil after the last.
+// take returns what is next, or nil after the last.
 func (j *journal) take() (batch []item, bytes int) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -282,7 +284,7 @@ func (j *journal) take() (batch []item, bytes int) {
 	return batch, bytes
 }
 
-// write has a batch written.
+// write writes a batch.
 func (j *journal) write(batch []item) {
 	rec := j.recorder()
 	if rec == nil {
@@ -300,7 +302,7 @@ func (j *journal) write(batch []item) {
 		}
 	}
 	if !j.begun && len(j.held)+len(events) <= maxHeldBack {
-		// A session that was only looked at leaves nothing behind.
+		// A session that was only opened leaves nothing behind.
 		j.held = append(j.held, events...)
 		return
 	}
@@ -382,14 +384,14 @@ func (m *merger) add(ch transcript.Change) {
 	m.list = append(m.list, ch)
 }
 
-// finish puts the text of the last change together.
+// finish completes the text of the last change.
 func (m *merger) finish() {
 	if m.text != nil {
 		m.list[len(m.list)-1].Text, m.text = string(m.text), nil
 	}
 }
 
-// updateEvent is the event of an update. What cannot be encoded could not be sent either.
+// updateEvent returns the event of an update. What cannot be encoded could not be sent either.
 func updateEvent(u acpv2.SessionUpdate) store.Event {
 	data, err := u.AppendJSON(nil)
 	if err != nil {

@@ -11,12 +11,12 @@ import (
 	"github.com/goacp/acp/cmd/acp/internal/store"
 )
 
-// ErrUnwritten is what the Err of a [NoteStore] is while something of a conversation waits in
-// memory to be written.
+// ErrUnwritten is the Err of a [NoteStore] while part of a conversation waits in memory to be
+// written.
 var ErrUnwritten = errors.New("not written at the moment")
 
-// A keeper is the way to the store of all sessions of a host. It tells the frontend while something
-// of any of them is not written.
+// A keeper is the way of all sessions of a host to the store. It informs the frontend while part of
+// any of them is not written.
 type keeper struct {
 	store  *store.Store // nil keeps nothing
 	note   func(Note)
@@ -26,11 +26,11 @@ type keeper struct {
 	troubled map[string]error // by the conversation
 
 	telling sync.Mutex // held while note is called
-	told    bool       // that there is trouble
+	told    bool       // the frontend has been informed of trouble
 }
 
-// record returns what writes a conversation, a new one unless session names one; nil if nothing is
-// kept.
+// record returns what writes a conversation, a new one unless session names one, or nil if nothing
+// is kept.
 func (k *keeper) record(session store.Session) *store.Recorder {
 	if k.store == nil {
 		return nil
@@ -41,7 +41,7 @@ func (k *keeper) record(session store.Session) *store.Recorder {
 	return rec
 }
 
-// trouble notes that a conversation cannot be written, or that all of it is.
+// trouble records that a conversation cannot be written, or that all of it is.
 func (k *keeper) trouble(id string, err error) {
 	k.mu.Lock()
 	if err != nil {
@@ -56,7 +56,7 @@ func (k *keeper) trouble(id string, err error) {
 	k.tell()
 }
 
-// tell has the frontend know whether there is trouble.
+// tell informs the frontend whether there is trouble.
 func (k *keeper) tell() {
 	k.telling.Lock()
 	defer k.telling.Unlock()
@@ -75,7 +75,7 @@ func (k *keeper) tell() {
 	k.told = why != nil
 }
 
-// reason returns what an error says, without the directory of the store before each name.
+// reason returns the text of an error, without the directory of the store before each name.
 func (k *keeper) reason(err error) string {
 	if k.store == nil {
 		return err.Error()
@@ -83,8 +83,8 @@ func (k *keeper) reason(err error) string {
 	return strings.ReplaceAll(err.Error(), k.store.Dir()+string(filepath.Separator), "")
 }
 
-// closed ends what writes a conversation. What could not be written is told, once and for all: it is
-// no trouble of the conversations that are still written.
+// closed ends what writes a conversation. It reports what could not be written, once and for
+// all: the conversations that are still written are not in trouble because of that.
 func (k *keeper) closed(rec *store.Recorder) {
 	err := rec.Close()
 	k.mu.Lock()
@@ -101,12 +101,12 @@ func (k *keeper) closed(rec *store.Recorder) {
 	k.told = k.told && others
 }
 
-// unread tells that something that was kept cannot be read.
+// unread reports that something that was kept cannot be read.
 func (k *keeper) unread(session store.Session, err error) {
 	k.note(Note{Kind: NoteStore, Err: err, Text: safetext.Line(fmt.Sprintf("what was kept of session %s cannot be read: %v", session.ID, err), maxNote)})
 }
 
-// damaged tells what of a conversation is damaged; nil is nothing.
+// damaged reports what of a conversation is damaged; nil means nothing.
 func (k *keeper) damaged(session store.Session, damage *store.Damage) {
 	if damage != nil {
 		text := fmt.Sprintf("of what was kept of session %s %s", session.ID, damage)

@@ -9,11 +9,11 @@ import (
 	"github.com/goacp/acp/cmd/acp/internal/roster"
 )
 
-// connect starts the agent in the way that is known to be right, or finds out which one is. env is added
-// to its environment.
+// connect starts the agent in the way that is known to be right, or finds out which one that is.
+// env is added to its environment.
 //
-// An agent of version 1 is started twice to find that out, and one that must not be lent files once more.
-// What was found out is remembered for the next time. If that turns out to be wrong it costs one start.
+// To find out, an agent of version 1 is started twice, and one that must not be lent files once
+// more. The result is remembered. If it turns out to be wrong, that costs one start.
 func (h *Host) connect(ctx context.Context, env map[string]string) (*link, error) {
 	key := remembered.Key(h.cfg.Agent.Argv())
 	known := remembered.Agent{}
@@ -44,18 +44,18 @@ func (h *Host) connect(ctx context.Context, env map[string]string) (*link, error
 	return l, nil
 }
 
-// mayBeWrong reports whether an agent that could not be connected to may be one that is no longer as it is
+// mayBeWrong reports whether an agent that could not be reached may no longer be as it is
 // remembered.
 func mayBeWrong(ctx context.Context, err error) bool {
 	return ctx.Err() == nil && exitcode.Of(err) != exitcode.Timeout
 }
 
-// harmedByFiles reports whether an agent is one that takes a missing file for an error when the files are
-// those of its client, so that it cannot create any.
+// harmedByFiles reports whether an agent treats a missing file as an error if the files are those
+// of its client, so that it cannot create any.
 func harmedByFiles(info acp.Implementation) bool { return roster.Introduced(info).Name == "gemini-cli" }
 
-// learn remembers what an agent turned out to be, if that is not known already. One that was updated is
-// asked anew the next time.
+// learn remembers what an agent turned out to be, if that is not known already. An agent that was
+// updated is examined again the next time.
 func (h *Host) learn(key string, known remembered.Agent, l *link) {
 	if h.cfg.Agent.Builtin || h.cfg.Agent.Protocol != 0 {
 		return

@@ -9,16 +9,16 @@ import (
 )
 
 const (
-	// holdFor is how long an update in the first turn may be held back until it is clear whether it is
-	// history. It is too short to be noticed.
+	// holdFor bounds how long an update in the first turn is held back until it is clear whether it
+	// is history. It is too short to be noticed.
 	holdFor = 50 * time.Millisecond
 	// maxHeld and maxHeldBytes bound what is held back.
 	maxHeld      = 4096
 	maxHeldBytes = 4 << 20
 )
 
-// A late is the history that an agent may tell in the first turn after a load: see [history.Run]. It is
-// used with the session's order held.
+// A late handles history that an agent may replay in the first turn after a load: see
+// [history.Run]. It is used with the session's order held.
 type late struct {
 	run   *history.Run // nil before the first update of the turn
 	held  []*acp.Update
@@ -26,8 +26,8 @@ type late struct {
 	timer *time.Timer // shows what is held; nil if nothing is
 }
 
-// follows takes an update in the first turn if it is history, or holds it back while it may be. It
-// reports whether it did either; otherwise the update is live.
+// follows accepts an update in the first turn if it is history, or holds it back while it may be.
+// It reports whether it did either; otherwise the update is live.
 func (s *Session) follows(u *acp.Update) bool {
 	l := &s.past.late
 	if l.run == nil {
@@ -65,7 +65,8 @@ func (s *Session) follows(u *acp.Update) bool {
 	return true
 }
 
-// isEcho reports whether an update is the message of a prompt, which an agent of version 2 sends for each.
+// isEcho reports whether an update is the message of a prompt, which an agent of version 2 sends
+// for each.
 func (s *Session) isEcho(u *acp.Update) bool {
 	if u.V2 == nil {
 		return false
@@ -114,7 +115,7 @@ func (s *Session) endLate() {
 	s.past.late.run = new(history.Run)
 }
 
-// release shows what is held back: it waits no longer. The history may go on.
+// release shows what is held back without waiting longer. The history may continue.
 func (s *Session) release() {
 	if l := &s.past.late; len(l.held) > 0 {
 		l.run.Release()
@@ -122,7 +123,7 @@ func (s *Session) release() {
 	}
 }
 
-// showHeld shows what is held back, in its order.
+// showHeld shows what is held back, in order.
 func (s *Session) showHeld() {
 	held := s.past.late.drop()
 	for _, u := range held {
@@ -140,7 +141,7 @@ func (l *late) drop() (held []*acp.Update) {
 	return held
 }
 
-// live records an update that is no history.
+// live records an update that is not history.
 func (s *Session) live(u *acp.Update) {
 	if !s.heard.Load() && says(u.Update) {
 		s.heard.Store(true)
@@ -171,8 +172,8 @@ func (s *Session) live(u *acp.Update) {
 	s.observe(u.Update)
 }
 
-// beginTurn is called before a prompt. What was told until then is history, what is told from now on is
-// so only if it continues that: see [history.Run]. It returns how many turns run, this one included.
+// beginTurn is called before a prompt. What was sent until then is history; what follows is history
+// only if it continues that: see [history.Run]. It returns how many turns run, including this one.
 func (s *Session) beginTurn(content []acp.ContentBlock) (running int) {
 	s.order.Lock()
 	defer s.order.Unlock()

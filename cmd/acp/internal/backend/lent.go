@@ -15,7 +15,7 @@ import (
 
 type sessionKey struct{}
 
-// lentFiles are files; what is to be read or written is decided by the session.
+// lentFiles are files; the session decides what may be read or written.
 type lentFiles struct{ *acphost.Files }
 
 // ReadTextFile implements [acp.FileSystem].
@@ -28,17 +28,17 @@ func (f lentFiles) WriteTextFile(ctx context.Context, req *acpv1.WriteTextFileRe
 	return f.Files.WriteTextFile(context.WithValue(ctx, sessionKey{}, req), req)
 }
 
-// An errand is something that the agent wants done by us.
+// An errand is something that the agent asks this program to do.
 type errand struct {
 	what string // as in grant.Set
 	req  acphost.Request
-	free bool // it needs no leave unless a rule says otherwise
-	// call shows it, for the question about it.
+	free bool // it needs no permission unless a rule says otherwise
+	// call returns the tool call that shows it, for the question about it.
 	call func() acp.ToolCallUpdate
 }
 
-// permit decides about an errand: by the rules that deny, by what was decided about the same act
-// before, and else by asking.
+// permit decides about an errand: by the rules that deny, by an earlier decision about the same
+// act, and otherwise by asking.
 func (s *Session) permit(ctx context.Context, e errand) error {
 	e.req.Session = string(s.ID())
 	v := s.host.policy.Judge(e.req)
@@ -67,15 +67,16 @@ func (s *Session) permit(ctx context.Context, e errand) error {
 	return s.question(ctx, e)
 }
 
-// stands reports whether an errand that the user has allowed leads where it did when they were asked,
-// and no rule denies it by now.
+// stands reports whether an errand that the user has allowed still leads where it did when they
+// were asked, and no rule denies it by now.
 func (s *Session) stands(e errand, was grant.Target) bool {
 	p := s.host.policy
 	return grant.TargetOf(p, e.req) == was && p.Judge(e.req).Effect != acphost.EffectDeny
 }
 
-// question asks about an errand: about the tool call of the agent's that it belongs to if there is one,
-// so that one act is one call in the conversation, and else about one that stands for it.
+// question asks about an errand. If a tool call of the agent's has it, the question is about that,
+// so that one act is one call in the conversation; otherwise it is about a call that stands for the
+// errand.
 func (s *Session) question(ctx context.Context, e errand) error {
 	call := e.call()
 	own := true
@@ -136,7 +137,7 @@ func (s *Session) question(ctx context.Context, e errand) error {
 	return err
 }
 
-// settled ends a tool call that stands for something done by us.
+// settled ends a tool call that stands for something this program did.
 func (s *Session) settled(id acp.ToolCallID, err error) {
 	status := acp.ToolCallStatusCompleted
 	if err != nil {
@@ -145,7 +146,7 @@ func (s *Session) settled(id acp.ToolCallID, err error) {
 	s.put(&acp.ToolCallUpdate{ToolCallID: id, Status: acp.Set(status)})
 }
 
-// bothNames are the names of a file: as it was spelled, and where that leads.
+// bothNames returns the names of a file: as it was spelled, and where that leads.
 func bothNames(spelled, real string) []string {
 	if spelled == real || spelled == "" {
 		return []string{real}
@@ -153,8 +154,8 @@ func bothNames(spelled, real string) []string {
 	return []string{spelled, real}
 }
 
-// permitRead is a hook of the files. Reading needs no leave unless a rule denies it or wants the user
-// to be asked.
+// permitRead is a hook of the files. Reading needs no permission unless a rule denies it or
+// requires asking.
 func (h *Host) permitRead(ctx context.Context, path string) error {
 	if !h.policy.Restricts() {
 		return nil
@@ -167,7 +168,7 @@ func (h *Host) permitRead(ctx context.Context, path string) error {
 		Session: string(req.SessionID), Title: "Read " + path, Kind: string(acp.ToolKindRead), Paths: bothNames(req.Path, path), Cwd: h.cfg.Cwd,
 	}
 	s, ok := h.Session(acp.SessionID(req.SessionID))
-	if !ok { // nothing was told of it yet
+	if !ok { // it was not mentioned yet
 		if v := h.policy.Judge(r); v.Effect == acphost.EffectDeny || v.Effect == acphost.EffectAsk {
 			return fs.ErrPermission
 		}

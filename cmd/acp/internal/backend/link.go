@@ -30,15 +30,15 @@ type link struct {
 	local    *acp.InProcessTransport // to the built-in agent, or nil
 	once     sync.Once
 	closed   error
-	replaced bool          // another one takes its place; of the host's mu
-	settled  chan struct{} // closed once it has ended and the host knows what that means for it
+	replaced bool          // another one replaces it; guarded by the host's mu
+	settled  chan struct{} // closed once it has ended and the host has handled that
 	loops    mcp.Loops
 	known    remembered.Agent // it was started as that
 
 	mu      sync.Mutex
 	mcp     []acp.MCPServer // once planned
 	planned bool
-	told    ignored // as far as that was told
+	told    ignored // as far as that was reported
 }
 
 // dial starts the agent as it is known. env is added to its environment.
@@ -54,7 +54,7 @@ func (h *Host) dial(ctx context.Context, env map[string]string, known remembered
 		}}
 	}
 	start := &launch.Start{Agent: h.name(), Limit: h.cfg.Connect, Stderr: l.stderr.last, Ignored: func(line string) {
-		h.cfg.Logger.Debug("the agent wrote a line that is no message", "agent", h.name(), "line", safetext.Line(line, maxNote))
+		h.cfg.Logger.Debug("the agent wrote a line that is not a message", "agent", h.name(), "line", safetext.Line(line, maxNote))
 	}}
 	client := h.client(l)
 	slow := time.AfterFunc(h.cfg.Slow, func() {
@@ -87,7 +87,7 @@ func (l *link) transport(env map[string]string) (acp.Transport, error) {
 	return t, err
 }
 
-// wait waits for the built-in agent, if it is that, and returns what failed there.
+// wait waits for the built-in agent, if it is that one, and returns its error.
 func (l *link) wait() error {
 	if l.local == nil {
 		return nil
@@ -99,7 +99,7 @@ func (l *link) wait() error {
 	return err
 }
 
-// client is what agents are offered.
+// client returns the client that the agent sees.
 func (h *Host) client(l *link) *acp.Client {
 	front := h.cfg.Front
 	roots := append([]string{h.cfg.Cwd}, h.cfg.Roots...)
@@ -139,7 +139,7 @@ func (h *Host) client(l *link) *acp.Client {
 	return c
 }
 
-// kill is close without waiting for the agent's process to leave by itself.
+// kill closes the link without waiting for the agent's process to end by itself.
 func (l *link) kill() error {
 	_ = l.conn.Kill() // always nil
 	return l.close()
@@ -164,7 +164,8 @@ func (l *link) release() {
 	l.stderr.flush()
 }
 
-// servers are the MCP servers of sessions, as the agent of this connection is told of them.
+// servers returns the MCP servers of sessions, in the form in which the agent of this connection
+// gets them.
 func (l *link) servers() ([]acp.MCPServer, error) {
 	h := l.host
 	l.mu.Lock()

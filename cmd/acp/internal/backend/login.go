@@ -18,18 +18,18 @@ import (
 	"github.com/goacp/acp/jsonrpc"
 )
 
-// An AuthError says that the agent wants a login first and how that could be done.
+// An AuthError says that the agent requires a login, and how the user can log in.
 type AuthError struct {
 	Agent   string
 	Methods []acp.AuthMethod
-	Reason  string // why no login was made, or ""
+	Reason  string // why nothing was tried, or ""
 	Err     error  // what the agent answered
 }
 
 // Error says in one line what is missing and what to do, with the command to type.
 func (e *AuthError) Error() string {
 	var ways []string
-	others := false // than variables, which can only be set elsewhere
+	others := false // methods other than variables, which can only be set elsewhere
 	for _, m := range e.Methods {
 		d := Describe(m)
 		ways = append(ways, d.label())
@@ -50,8 +50,8 @@ func (e *AuthError) Error() string {
 // Unwrap returns what the agent answered.
 func (e *AuthError) Unwrap() error { return e.Err }
 
-// authenticated makes a call; if the agent wants a login, that is made, and the call again, once.
-// Calls that want one at the same time get the same.
+// authenticated makes a call. If the agent requires a login, it logs in and makes the call again,
+// once. Calls that need a login at the same time share one.
 func (h *Host) authenticated(ctx context.Context, call func() error) error {
 	h.mu.Lock()
 	before := h.logins
@@ -77,7 +77,7 @@ func (h *Host) authenticated(ctx context.Context, call func() error) error {
 	return err
 }
 
-// loginFor logs in by the way that is to be used, because the agent answered cause.
+// loginFor logs in with the method that is configured or chosen, because the agent answered cause.
 func (h *Host) loginFor(ctx context.Context, cause error) error {
 	methods := h.Conn().AuthMethods()
 	fail := func(format string, args ...any) error {
@@ -92,7 +92,7 @@ func (h *Host) loginFor(ctx context.Context, cause error) error {
 	}
 	id := acp.AuthMethodID(h.cfg.Agent.Auth)
 	if id == "" {
-		var alone []Method // that need nobody
+		var alone []Method // that do not need the user
 		var missing []string
 		for _, m := range methods {
 			switch d := Describe(m); d.Kind {
@@ -128,8 +128,8 @@ func (h *Host) loginFor(ctx context.Context, cause error) error {
 	return h.login(ctx, id, cause)
 }
 
-// Login logs in by one of the agent's ways, which may need the user. What has to be started anew
-// is, and the sessions that are open are taken up again.
+// Login logs in with one of the agent's methods, which may need the user. If the agent must be
+// started again for that, it is, and the open sessions are resumed.
 func (h *Host) Login(ctx context.Context, id acp.AuthMethodID) error {
 	h.loggingIn.Lock()
 	defer h.loggingIn.Unlock()
@@ -141,7 +141,7 @@ func (h *Host) Logout(ctx context.Context) error {
 	return h.coded("logout", h.Conn().Logout(ctx))
 }
 
-// login logs in. It is called with loggingIn held.
+// login logs in. The caller holds loggingIn.
 func (h *Host) login(ctx context.Context, id acp.AuthMethodID, cause error) error {
 	methods := h.Conn().AuthMethods()
 	i := slices.IndexFunc(methods, func(m acp.AuthMethod) bool { return Describe(m).ID == id })
@@ -209,7 +209,7 @@ func (h *Host) unset(d Method) (names []string) {
 	return names
 }
 
-// fresh returns the variables of a login that the agent, as it was started, may not have: a login
+// fresh returns the variables of a login that the agent may not have been started with: a login
 // shell does not know what is set here.
 func (h *Host) fresh(d Method) map[string]string {
 	if !h.cfg.Agent.LoginEnv {
@@ -247,7 +247,7 @@ func (h *Host) terminalLogin(ctx context.Context, m *acp.AuthMethodTerminal) err
 	for _, v := range m.Env {
 		env = append(env, v.Name+"="+v.Value)
 	}
-	env = process.Unmarked(env) // a browser that a login opens is the user's, also in a tree of somebody else
+	env = process.Unmarked(env) // a browser that a login opens is the user's, even in a process tree of another program
 	path := t.Path
 	if strings.ContainsAny(path, "/"+string(filepath.Separator)) && !filepath.IsAbs(path) {
 		path = filepath.Join(t.Dir, path)
@@ -260,8 +260,8 @@ func (h *Host) terminalLogin(ctx context.Context, m *acp.AuthMethodTerminal) err
 	return run(ctx, cmd)
 }
 
-// loginEnviron is the environment that the agent itself is started with, for its program that logs
-// in: what one of them finds the other has to find, too.
+// loginEnviron returns the environment of the agent itself for its program that logs in: what one
+// of them finds the other must find, too.
 func (h *Host) loginEnviron(ctx context.Context, t *acp.CommandTransport) ([]string, error) {
 	env := os.Environ()
 	switch {
@@ -283,7 +283,7 @@ func (h *Host) loginEnviron(ctx context.Context, t *acp.CommandTransport) ([]str
 	return env, nil
 }
 
-// restart starts the agent anew and takes the open sessions up again.
+// restart starts the agent again and resumes the open sessions.
 func (h *Host) restart(ctx context.Context, env map[string]string) error {
 	h.opening.Lock()
 	defer h.opening.Unlock()
@@ -298,7 +298,7 @@ func (h *Host) restart(ctx context.Context, env map[string]string) error {
 		h.env = env
 	}
 	env = h.env
-	old.replaced = true // its end is not the end
+	old.replaced = true // its end is not that of the host
 	open := slices.Collect(maps.Values(h.sessions))
 	h.mu.Unlock()
 	_ = old.close() // two processes at a time might get in each other's way
@@ -317,7 +317,7 @@ func (h *Host) restart(ctx context.Context, env map[string]string) error {
 	ended := h.life.Err() != nil
 	h.mu.Unlock()
 	h.watch(l)
-	if ended { // Kill knew but the one before
+	if ended { // Kill knew only the previous one
 		_ = l.kill()
 		return ErrClosed
 	}
@@ -333,8 +333,8 @@ func (h *Host) restart(ctx context.Context, env map[string]string) error {
 	return errors.Join(errs...)
 }
 
-// reopen takes a session up again on another connection. An agent that does not know it any more
-// gets a new one, which takes the place of the old.
+// reopen resumes a session on another connection. If the agent does not know it any more, a new
+// session takes its place.
 func (h *Host) reopen(ctx context.Context, l *link, s *Session) error {
 	cfg, err := h.sessionConfig(l)
 	if err != nil {
@@ -358,7 +358,7 @@ func (h *Host) reopen(ctx context.Context, l *link, s *Session) error {
 	return nil
 }
 
-// MissingVars returns the variables of a way to log in that have no value.
+// MissingVars returns the variables of a login that have no value.
 func (h *Host) MissingVars(m Method) []string { return h.unset(m) }
 
 // Agent returns the agent the Host was opened with.

@@ -9,14 +9,14 @@ import (
 	"github.com/goacp/acp/cmd/acp/internal/safetext"
 )
 
-// A MethodKind says what a way to log in takes.
+// A MethodKind says what a login requires.
 type MethodKind string
 
 // The kinds of ways to log in.
 const (
 	MethodAgent    MethodKind = "agent"    // the agent does it when asked, perhaps with a browser
 	MethodTerminal MethodKind = "terminal" // the user runs a program in a terminal
-	MethodEnv      MethodKind = "env_var"  // variables have to be in the agent's environment
+	MethodEnv      MethodKind = "env_var"  // variables must be in the agent's environment
 	MethodOther    MethodKind = "other"    // not known to this program
 )
 
@@ -26,8 +26,8 @@ type Method struct {
 	Kind        MethodKind
 	Name        string
 	Description string
-	Vars        []EnvVar // that have to be set, of MethodEnv
-	Link        string   // where to get what the variables hold, or ""
+	Vars        []EnvVar // that must be set, of MethodEnv
+	Link        string   // where to get their values, or ""
 }
 
 // An EnvVar is a variable that a login needs.
@@ -38,7 +38,7 @@ type EnvVar struct {
 	Optional bool   `json:"optional"`
 }
 
-// Describe reads a way to log in. One without an id can only be shown.
+// Describe reads a login method of either version. One without an id can only be shown.
 func Describe(m acp.AuthMethod) Method {
 	switch m := m.(type) {
 	case *acp.AuthMethodAgent:
@@ -69,7 +69,7 @@ func Describe(m acp.AuthMethod) Method {
 	return Method{Kind: MethodOther}
 }
 
-// label names a way to log in for people.
+// label names a login method for people.
 func (d Method) label() string {
 	name := safetext.Line(d.Name, 60)
 	id := safetext.Line(string(d.ID), 60)

@@ -26,21 +26,21 @@ const (
 	defaultSlow    = 3 * time.Second
 )
 
-// A Host is a connection to an agent with everything the user has set up. Its methods may
-// be called from any goroutine. Close ends the agent.
+// A Host is a connection to an agent with everything that the settings say. Its methods may be
+// called from any goroutine. Close ends the agent.
 type Host struct {
 	cfg    Config
 	policy *acphost.Policy
 	keeper *keeper
 
-	// life ends with Close and Kill, and with it what is being started.
+	// life ends with Close and Kill, which thereby end what is being started.
 	life context.Context
 	stop context.CancelFunc
 
-	// opening is held while sessions are opened and while the agent is started anew, so that the
-	// one does not happen in the middle of the other.
+	// opening is held for reading while a session is opened, and for writing while the agent is
+	// restarted, so that neither happens in the middle of the other.
 	opening sync.RWMutex
-	// loggingIn is held while a login is made.
+	// loggingIn is held during a login.
 	loggingIn sync.Mutex
 
 	mu       sync.Mutex
@@ -49,14 +49,14 @@ type Host struct {
 	closed   bool
 	err      error
 	done     chan struct{}     // closed when the agent has ended for good
-	killed   chan struct{}     // closed when nobody waits for anything any more
-	over     bool              // Close waits for the watchers, and there are no more
+	killed   chan struct{}     // closed when nothing is waited for any longer
+	over     bool              // Close waits for the watchers, and no more are started
 	logins   int               // that were made
-	env      map[string]string // that the agent was started with besides
+	env      map[string]string // that the agent was started with in addition
 	watchers sync.WaitGroup
 }
 
-// Open starts the agent and agrees on a version. When it fails nothing is left running.
+// Open starts the agent and agrees on a version. When it fails, nothing keeps running.
 func Open(ctx context.Context, cfg Config) (*Host, error) {
 	cfg.Connect = cmp.Or(cfg.Connect, defaultConnect)
 	cfg.Slow = cmp.Or(cfg.Slow, defaultSlow)
@@ -87,7 +87,7 @@ func Open(ctx context.Context, cfg Config) (*Host, error) {
 	return h, nil
 }
 
-// name is the agent as users know it.
+// name returns the agent as users know it.
 func (h *Host) name() string { return h.cfg.Agent.Name }
 
 // maxNote bounds the text of a note, in cells.
@@ -122,7 +122,7 @@ func (h *Host) watch(l *link) {
 	})
 }
 
-// end says that it is over. It is called with mu held.
+// end records that the agent has ended for good. The caller holds mu.
 func (h *Host) end(err error) {
 	select {
 	case <-h.done:
@@ -138,7 +138,7 @@ func (h *Host) end(err error) {
 	}
 }
 
-// Conn returns the present connection, which a login may replace.
+// Conn returns the current connection, which a login may replace.
 func (h *Host) Conn() *acp.ClientConn { return h.current().conn }
 
 func (h *Host) current() *link {
@@ -147,10 +147,10 @@ func (h *Host) current() *link {
 	return h.link
 }
 
-// Done is closed when the agent has ended, or Close was called.
+// Done is closed when the agent has ended, or when Close was called.
 func (h *Host) Done() <-chan struct{} { return h.done }
 
-// Err says why the agent has ended; nil before.
+// Err returns why the agent has ended, or nil while it runs.
 func (h *Host) Err() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -160,8 +160,8 @@ func (h *Host) Err() error {
 // ErrClosed is what [Host.Err] returns when the Host was closed.
 var ErrClosed = errors.New("closed")
 
-// Close ends the agent, after everything it has told is in the store. It may be called more
-// than once.
+// Close ends the agent, after everything it has sent is in the store. It may be called more than
+// once.
 func (h *Host) Close() error {
 	h.mu.Lock()
 	first := !h.closed
@@ -174,7 +174,7 @@ func (h *Host) Close() error {
 	}
 	h.finishJournals()
 	err := h.current().close() // what is being opened fails
-	h.opening.Lock()           // and nothing is any more
+	h.opening.Lock()           // and nothing else is opened
 	l := h.current()
 	h.opening.Unlock()
 	if later := l.close(); err == nil { // a login may have started another one
@@ -196,7 +196,8 @@ func (h *Host) Close() error {
 	return err
 }
 
-// finishJournals has no hook wait for a disk that does not answer: closing the connection waits for hooks.
+// finishJournals keeps hooks from waiting for a disk that does not answer, since closing the
+// connection waits for hooks.
 func (h *Host) finishJournals() {
 	h.mu.Lock()
 	sessions := slices.Collect(maps.Values(h.sessions))
@@ -206,8 +207,8 @@ func (h *Host) finishJournals() {
 	}
 }
 
-// Kill ends the agent at once, without waiting for its turn or for its process to leave, also where
-// Close waits for that. It returns at once; [Host.Done] says when that is done, and Close is still to
+// Kill ends the agent at once, even while Close waits for its turn or for its process to end. Kill
+// itself returns immediately; [Host.Done] is closed when the agent has ended, and Close must still
 // be called.
 func (h *Host) Kill() {
 	h.mu.Lock()
@@ -224,7 +225,7 @@ func (h *Host) Kill() {
 	}
 }
 
-// coded gives errors of calls the status the program ends with.
+// coded gives errors of calls the exit status of the program.
 func (h *Host) coded(what string, err error) error {
 	if err == nil {
 		return nil
@@ -253,8 +254,8 @@ func (h *Host) coded(what string, err error) error {
 	return exitcode.Errorf(code, "%s: %w", what, err)
 }
 
-// left says how the agent has left in the middle of something, if it has: a connection can also end
-// for other reasons, which speak for themselves.
+// left returns how the agent has ended in the middle of something, if it has. A connection can also
+// end for other reasons, whose errors explain themselves.
 func (h *Host) left(what string, err error) error {
 	how := ""
 	if exit, ok := errors.AsType[*process.ExitError](err); ok {

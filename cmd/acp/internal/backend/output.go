@@ -14,19 +14,21 @@ import (
 	"github.com/goacp/acp/cmd/acp/internal/store"
 )
 
-// An outputBounds bounds what is kept of the output of one command, and of the content of one tool call, in bytes.
+// An outputBounds bounds, in bytes, what is kept of the output of one command, and of the content
+// of one tool call.
 type outputBounds struct {
-	// head is the beginning, which is written as it comes, and tail the end, which is written when the
-	// command or the turn has ended.
+	// head is the length of the beginning, which is written as it comes; tail that of the end,
+	// which is written when the command or the turn has ended.
 	head, tail int
-	// piece is how much of the end is written meanwhile, each time that a quarter of the output was not:
-	// that is what kill -9 can cost.
+	// piece is how much of the end is written meanwhile, each time that a quarter of the output is
+	// not written: that much can be lost by kill -9.
 	piece int
-	// more bounds everything that is written after the beginning. Beyond it only the last bytes are written
-	// when the command or a turn has ended, and up to maxLast times when the end has to leave memory before.
+	// more bounds everything that is written after the beginning. Beyond it only the last bytes are
+	// written when the command or a turn has ended, and up to maxLast times when the end must leave
+	// memory before.
 	more, last int
-	// content is how much of the content of a tool call is written as it comes: each time that an agent
-	// replaces it, it is written as a whole. held bounds the content of all tool calls that is in memory.
+	// content is how much of the content of a tool call is written as it comes: whenever an agent
+	// replaces it, all of it is written. held bounds the content of all tool calls in memory.
 	content, held int
 }
 
@@ -38,38 +40,40 @@ const (
 	maxLast    = 16
 	// maxFlushes bounds how often the content of a tool call is written beyond its bound.
 	maxFlushes = 4
-	// maxTails bounds the commands of which the end is in memory: 32 MiB together.
+	// maxTails bounds the commands whose end is in memory: 32 MiB together.
 	maxTails = 16
-	// maxCounted bounds those of which it is known how much was written. More are begun anew, the ones that
-	// have ended first: the log has room for as much of them once more.
+	// maxCounted bounds the commands of which it is known how much was written. Beyond it their
+	// counts begin again, first those of commands that have ended: the log has room for as much
+	// output of them once more.
 	maxCounted = 65536
 )
 
-// An outputs bounds what is written of the output of commands and of the content of tool calls: of each
-// the first and the last part, however much there is. What was left out is told, at the latest when the turn or
-// the session ends. The writer of a journal has one. What is shown is not changed by it.
+// An outputs bounds what is written of the output of commands and of the content of tool calls: the
+// first and the last part of each, however much there is. It reports what was left out, at the
+// latest when the turn or the session ends. The writer of a journal has one. It does not change
+// what is shown.
 type outputs struct {
-	bounds    *outputBounds // nil for the usual ones
+	bounds    *outputBounds // nil means the usual ones
 	terminals map[acp.TerminalID]*output
 	calls     map[acp.ToolCallID]*content
-	tails     []acp.TerminalID            // that are in memory, the one that was longest silent first
-	untold    map[acp.TerminalID]struct{} // of which output is missing at the end, and none is in memory
-	holding   []acp.ToolCallID            // with content in memory, the one that was longest silent first
-	held      int                         // bytes of that
+	tails     []acp.TerminalID            // in memory, the one that was silent longest first
+	untold    map[acp.TerminalID]struct{} // whose end is missing, and not in memory
+	holding   []acp.ToolCallID            // with content in memory, the one that was silent longest first
+	held      int                         // bytes of that content
 }
 
 // An output is what was written of the output of a command.
 type output struct {
 	total   int // bytes that came
 	written int // the place up to which they were written
-	run     int // the place from which they were written without a gap
+	run     int // the place from which on they were written without a gap
 	more    int // bytes that were written after the beginning
-	last    int // how often a part of the end was written beyond the bound to make room
+	last    int // how often part of the end was written beyond the bound to make room
 	ended   bool
 	tail    []byte
 }
 
-// events returns what is to be written for an item in the place of its event.
+// events returns what is written for an item in place of its event.
 func (o *outputs) events(events []store.Event, it *item) []store.Event {
 	events = o.room(events)
 	switch u := it.update.(type) {
@@ -107,7 +111,8 @@ func (o *outputs) output(id acp.TerminalID) *output {
 	return x
 }
 
-// room forgets what was written of commands and calls that have ended, or of all, when they are too many.
+// room forgets what was written of commands and calls that have ended, or of all of them, if there
+// are too many.
 func (o *outputs) room(events []store.Event) []store.Event {
 	if len(o.terminals) < maxCounted && len(o.calls) < maxCounted {
 		return events
@@ -129,7 +134,7 @@ func (o *outputs) chunk(events []store.Event, u *acp.TerminalOutputChunk, e stor
 	x := o.output(u.TerminalID)
 	n := base64.StdEncoding.DecodedLen(len(u.Data))
 	if x.tail == nil && x.written == x.total && x.total+n <= b.head {
-		data, _ := base64.StdEncoding.DecodeString(u.Data) // of malformed data what is before the fault
+		data, _ := base64.StdEncoding.DecodeString(u.Data) // of malformed data, what precedes the fault
 		x.total += len(data)
 		x.written = x.total
 		return append(events, e)
@@ -140,14 +145,14 @@ func (o *outputs) chunk(events []store.Event, u *acp.TerminalOutputChunk, e stor
 	if missing := x.total - x.written; missing >= max(b.piece, x.total/pieceShare) && x.more+b.piece <= b.more-b.tail {
 		at := max(x.written, x.total-b.piece)
 		if x.more+missing <= 2*b.tail && missing <= len(x.tail) {
-			at = x.written // without a gap while it is little
+			at = x.written // without a gap while there is little
 		}
 		events = x.write(events, u.TerminalID, at)
 	}
 	return events
 }
 
-// keep adds output to the end that is in memory.
+// keep adds output to the end in memory.
 func (o *outputs) keep(events []store.Event, id acp.TerminalID, x *output, data []byte) []store.Event {
 	b := o.limits()
 	if len(data) == 0 {
@@ -186,8 +191,8 @@ func (x *output) write(events []store.Event, id acp.TerminalID, at int) []store.
 	return append(events, store.Event{Time: time.Now(), Kind: store.EventOutput, Data: raw})
 }
 
-// end writes the end of an output, and lets it go: as much as the bound allows, and a little in any
-// case if it is the end of the command or the turn.
+// end writes the end of an output and removes it from memory: as much as the bound allows, and a
+// little in any case if it is the end of the command or the turn.
 func (o *outputs) end(events []store.Event, id acp.TerminalID, over bool) []store.Event {
 	b := o.limits()
 	o.tails = slices.DeleteFunc(o.tails, func(t acp.TerminalID) bool { return t == id })
@@ -204,7 +209,7 @@ func (o *outputs) end(events []store.Event, id acp.TerminalID, over bool) []stor
 	}
 	from := x.total - n
 	at := from
-	if x.run <= from || x.run == 0 { // what was written last is a part of the end
+	if x.run <= from || x.run == 0 { // what was written last is part of the end
 		at = max(from, x.written)
 	}
 	if x.written < x.total && (n > 0 || over) {
@@ -221,7 +226,8 @@ func (o *outputs) end(events []store.Event, id acp.TerminalID, over bool) []stor
 	return events
 }
 
-// terminal bounds what an update of a terminal replaces the output with, and ends it with the command.
+// terminal bounds the output that an update of a terminal sets, and ends the output with the
+// command.
 func (o *outputs) terminal(events []store.Event, u *acp.TerminalUpdate, e store.Event) []store.Event {
 	b := o.limits()
 	if out, ok := u.Output.Get(); ok {
@@ -251,7 +257,7 @@ func (o *outputs) terminal(events []store.Event, u *acp.TerminalUpdate, e store.
 	return events
 }
 
-// flush writes the ends of everything, since it may be the last moment.
+// flush writes the ends of everything, since there may be no later moment.
 func (o *outputs) flush(events []store.Event) []store.Event {
 	for len(o.tails) > 0 {
 		events = o.end(events, o.tails[0], true)
@@ -270,7 +276,7 @@ type content struct {
 	written int // bytes
 	flushes int
 	ended   bool
-	held    *acp.ToolCallUpdate   // content that was not written, in place of what was
+	held    *acp.ToolCallUpdate   // content that was not written, and replaces what was
 	heldLen int                   // bytes of it
 	chunks  []acp.ToolCallContent // the last of those that were not written
 	size    int                   // bytes of them
@@ -290,11 +296,11 @@ func (o *outputs) content(id acp.ToolCallID) *content {
 	return x
 }
 
-// inMemory is how many bytes of the content are.
+// inMemory returns how many bytes of the content are in memory.
 func (x *content) inMemory() int { return x.heldLen + x.size }
 
-// hold counts what is in memory of a call after it has changed, and writes that of others if it is too
-// much together.
+// hold counts what is in memory of a call after a change, and writes that of others if there is too
+// much.
 func (o *outputs) hold(events []store.Event, id acp.ToolCallID, x *content, before int) []store.Event {
 	o.held += x.inMemory() - before
 	if n := len(o.holding) - 1; n < 0 || o.holding[n] != id {
@@ -306,7 +312,7 @@ func (o *outputs) hold(events []store.Event, id acp.ToolCallID, x *content, befo
 	return events
 }
 
-// call bounds how often the content of a tool call is written as a whole.
+// call bounds how often all of the content of a tool call is written.
 func (o *outputs) call(events []store.Event, u *acp.ToolCallUpdate, e store.Event) []store.Event {
 	if !u.Content.IsZero() || len(u.RawOutput) > 0 {
 		x := o.content(u.ToolCallID)
@@ -335,7 +341,7 @@ func (o *outputs) call(events []store.Event, u *acp.ToolCallUpdate, e store.Even
 	return events
 }
 
-// replace holds the first and the last part of content that replaces all before.
+// replace holds the first and the last part of content that replaces all earlier content.
 func (x *content) replace(u *acp.ToolCallUpdate, b *outputBounds) {
 	x.held = &acp.ToolCallUpdate{ToolCallID: u.ToolCallID, Content: u.Content, RawOutput: u.RawOutput}
 	if len(u.RawOutput) > b.head {
@@ -371,13 +377,13 @@ func contentSize(c acp.ToolCallContent) int {
 	return len(b)
 }
 
-// letGo takes a call out of those with content in memory.
+// letGo removes a call from those with content in memory.
 func (o *outputs) letGo(id acp.ToolCallID) {
 	o.holding = slices.DeleteFunc(o.holding, func(c acp.ToolCallID) bool { return c == id })
 }
 
-// endCall writes the content of a tool call that was not written, and lets it go. If it was written often
-// enough, it counts as lost: that is told when the call or the turn is over.
+// endCall writes the content of a tool call that was not written, and removes it from memory. If it
+// was written often enough, it counts as lost, which is reported when the call or the turn ends.
 func (o *outputs) endCall(events []store.Event, id acp.ToolCallID, over bool) []store.Event {
 	x := o.calls[id]
 	if x == nil || x.held == nil && len(x.chunks) == 0 && x.lost == 0 && x.raw == 0 {
@@ -460,7 +466,8 @@ func firstAndLast(list []acp.ToolCallContent, b *outputBounds) []acp.ToolCallCon
 	return out
 }
 
-// cutText returns the first n bytes of a text, or the last ones, in whole characters.
+// cutText returns the first n bytes of a text, or the last ones if last is set, in whole
+// characters.
 func cutText(s string, n int, last bool) string {
 	n = max(min(n, len(s)), 0)
 	if last {

@@ -15,29 +15,29 @@ import (
 )
 
 const (
-	// settleAfter is how long what an agent tells late is gathered before it is compared; it is
-	// doubled when that happens often.
+	// settleAfter is how long late history is gathered before it is compared; it is doubled if that
+	// happens often.
 	settleAfter = 50 * time.Millisecond
-	// oftenMerged is how often that is.
+	// oftenMerged is what counts as often.
 	oftenMerged = 16
 	// maxSettle bounds it.
 	maxSettle = 3 * time.Second
 )
 
-// A past is what an agent tells of a session's history while that is continued. It is compared with
-// what was kept, and only what is new is added: see package history. Agents tell it before they answer
-// the request, after that, or even when the next prompt was sent; the last is for late to tell from
-// what is live.
+// A past is the history that an agent replays while a session is continued. It is compared with
+// what was kept, and only what is new is added: see package history. Agents replay before they
+// answer the request, after that, or even after the next prompt; in the last case late
+// distinguishes it from live updates.
 //
 // It is used with the session's order held.
 type past struct {
 	kept    *transcript.Snapshot
 	told    *transcript.Conversation
-	session *transcript.Session          // of told, as it was taken over
-	sent    map[uint64][sha256.Size]byte // sums of what was added of the entries of told
+	session *transcript.Session          // of told, as it was applied
+	sent    map[uint64][sha256.Size]byte // checksums of what was added for the entries of told
 	headed  bool                         // a notice was put above them
 	pending bool                         // something was not compared yet
-	called  map[acp.ToolCallID]bool      // tool calls that something was said of since
+	called  map[acp.ToolCallID]bool      // tool calls that occurred since
 	merges  int
 	timer   *time.Timer
 	late    late
@@ -47,8 +47,8 @@ func newPast(kept *transcript.Snapshot) *past {
 	return &past{kept: kept, told: transcript.New(store.Bounds()), session: new(transcript.Session), sent: map[uint64][sha256.Size]byte{}, called: map[acp.ToolCallID]bool{}}
 }
 
-// tells takes an update of the agent's if it is history, and reports whether it was. It is called with
-// order held.
+// tells applies an update of the agent's if it is history, and reports whether it was. The caller
+// holds order.
 func (s *Session) tells(u *acp.Update) bool {
 	p := s.past
 	if u.Replayed {
@@ -92,7 +92,7 @@ func (s *Session) prompts() int {
 	return s.turns
 }
 
-// merge adds what is new of what the agent has told. It is called with order held.
+// merge adds what is new in the history that the agent has replayed. The caller holds order.
 func (s *Session) merge() {
 	p := s.past
 	if p == nil || !p.pending {
@@ -101,7 +101,7 @@ func (s *Session) merge() {
 	p.pending = false
 	p.merges++
 	told := p.told.Snapshot()
-	// What was kept is shown above; what has nothing above it needs no explanation.
+	// What was kept is shown above; news with nothing above them need no explanation.
 	asHistory := p.kept.Len() > 0
 	for _, piece := range history.News(p.kept, told) {
 		u := piece.Update(asHistory)
@@ -128,7 +128,8 @@ func (s *Session) merge() {
 	s.mergeSession(told.Session())
 }
 
-// mergeSession takes over what is known of the session as a whole, but for the title that it has.
+// mergeSession applies what is known of the session as a whole, except the title if the session has
+// one.
 func (s *Session) mergeSession(now *transcript.Session) {
 	p := s.past
 	if now == p.session {
@@ -161,8 +162,8 @@ func (s *Session) mergeSession(now *transcript.Session) {
 	}
 }
 
-// endChildren ends the history of the sessions of subagents that work for a session: once the user has
-// sent a prompt there, what they say is live.
+// endChildren ends the history of the sessions of subagents that work for a session: once the user
+// has sent a prompt there, what they send is live.
 func (s *Session) endChildren() {
 	s.host.mu.Lock()
 	sessions := slices.Collect(maps.Values(s.host.sessions))
@@ -177,7 +178,7 @@ func (s *Session) endChildren() {
 // maxDepth bounds how deep sessions of subagents are looked for.
 const maxDepth = 64
 
-// worksFor reports whether the session is one of a subagent of top, or of a subagent of those.
+// worksFor reports whether the session is one of a subagent of top, or of a subagent of such.
 func (s *Session) worksFor(top *Session) bool {
 	for range maxDepth {
 		if s.isOpened() {
@@ -200,8 +201,8 @@ func (s *Session) wasPrompted() bool {
 	return s.prompted
 }
 
-// endPast adds what is new, and takes what follows for no history. It is called at the end
-// of the first turn, and of the session.
+// endPast adds what is new, and treats what follows as live. It is called at the end of the first
+// turn, and of the session.
 func (s *Session) endPast() {
 	s.order.Lock()
 	defer s.order.Unlock()
@@ -209,8 +210,7 @@ func (s *Session) endPast() {
 	s.dropPast()
 }
 
-// dropPast forgets what was told, but for what is held back, which is shown. It is called with order
-// held.
+// dropPast forgets what was replayed, and shows what is held back. The caller holds order.
 func (s *Session) dropPast() {
 	p := s.past
 	if p == nil {
@@ -223,7 +223,7 @@ func (s *Session) dropPast() {
 	s.past = nil
 }
 
-// settle adds what is new of what was told so far, and shows what is held back.
+// settle adds what is new in what was replayed so far, and shows what is held back.
 func (s *Session) settle() {
 	s.order.Lock()
 	defer s.order.Unlock()
@@ -237,16 +237,16 @@ func (s *Session) settle() {
 // as a whole.
 func isSaid(u acp.SessionUpdate) bool { return said(&item{update: u}) }
 
-// own returns an update under the ids that stand for those in it. Where it goes on with an entry of
-// before, that stays as it is and what is known of it goes before the update: the entry that it makes
-// would be without a name.
+// own returns an update with its ids replaced. If it continues an entry of an earlier life of the
+// agent, that entry stays as it is, and what is known of it precedes the update: otherwise the new
+// entry would have no title.
 func (s *Session) own(u acp.SessionUpdate) (before, own acp.SessionUpdate) {
 	x := s.ids
 	if x == nil {
 		return nil, u
 	}
 	switch v := u.(type) {
-	case *acp.AgentMessageChunk: // by far the most
+	case *acp.AgentMessageChunk: // the most frequent by far
 	case *acp.ToolCallUpdate:
 		if _, named := v.Title.Get(); !named {
 			before = s.earlierCall(v.ToolCallID)
@@ -270,8 +270,8 @@ func (s *Session) own(u acp.SessionUpdate) (before, own acp.SessionUpdate) {
 	return before, own
 }
 
-// earlierCall returns what is known of a tool call that was kept or that the agent has told of, if
-// nothing was said of it since.
+// earlierCall returns what is known of a tool call that was kept or replayed, if nothing was said
+// of it since.
 func (s *Session) earlierCall(id acp.ToolCallID) acp.SessionUpdate {
 	own := acp.ToolCallID(s.ids.peek(callIDs, string(id)))
 	if p := s.past; p != nil && !p.called[own] {
@@ -296,22 +296,22 @@ func (s *Session) earlierTerminal(id acp.TerminalID) acp.SessionUpdate {
 	return nil
 }
 
-// forgetPast is called for a session of which the agent knows nothing: it has no history to tell.
+// forgetPast is called for a session that the agent does not know: it has no history to replay.
 func (s *Session) forgetPast() {
 	s.order.Lock()
 	defer s.order.Unlock()
 	s.dropPast()
 }
 
-// wasTold reports whether the agent has told history of a session that was not taken from the store.
+// wasTold reports whether the agent has replayed history of a session that was not in the store.
 func (s *Session) wasTold() bool {
 	s.order.Lock()
 	defer s.order.Unlock()
 	return s.past != nil && s.past.kept.Len() == 0 && s.past.merges == 0 && s.Snapshot().Len() == 0
 }
 
-// ownRequest returns a request for permission with the ids that stand for those in it. What
-// the agent has told late comes before the request; what follows it is live.
+// ownRequest returns a request for permission with its ids replaced. Late history precedes the
+// request; what follows it is live.
 func (s *Session) ownRequest(req *acp.PermissionRequest, r acphost.Request) (*acp.PermissionRequest, acphost.Request) {
 	s.order.Lock()
 	defer s.order.Unlock()

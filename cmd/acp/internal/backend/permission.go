@@ -16,7 +16,8 @@ import (
 	"github.com/goacp/acp/internal/patch"
 )
 
-// asks is the policy, which is not ours alone, with questions that go to the frontend.
+// asks returns the policy with questions that go to the frontend. The policy itself is shared with
+// others.
 func (s *Session) asks() *acphost.Policy {
 	ask := s.host.cfg.Front.Ask
 	if ask == nil {
@@ -59,14 +60,14 @@ func (h *Host) requestPermission(ctx context.Context, req *acp.PermissionRequest
 	return acp.SelectPermission(d.Option.OptionID), nil
 }
 
-// keeps reports whether the user has allowed something for the session: by an answer of the agent's,
-// or by one of ours, which the policy remembers.
+// keeps reports whether the user has allowed something for the session: by an answer of the
+// agent's, or by one of this program's, which the policy remembers.
 func (h *Host) keeps(r acphost.Request, d acphost.Decision) bool {
 	return d.By == acphost.ByUser && h.policy.Remember != acphost.RememberNever &&
 		(d.Option.Kind == acp.PermissionOptionKindAllowAlways || h.policy.Recalled(r) == acphost.EffectAllow)
 }
 
-// isAsked notes that permission for a tool call is, or was, asked for through this program.
+// isAsked records that permission for a tool call is, or was, asked for through this program.
 func (s *Session) isAsked(id acp.ToolCallID, allowed bool) {
 	if id == "" {
 		return
@@ -78,7 +79,7 @@ func (s *Session) isAsked(id acp.ToolCallID, allowed bool) {
 	}
 }
 
-// decide writes the question down, has it decided, and writes the answer down.
+// decide records the question, has it decided, and records the answer.
 func (s *Session) decide(ctx context.Context, req *acp.PermissionRequest, r acphost.Request) acphost.Decision {
 	h := s.host
 	began := time.Now()
@@ -96,7 +97,7 @@ func (s *Session) decide(ctx context.Context, req *acp.PermissionRequest, r acph
 	if d.Option != nil {
 		q.outcome = &acpv2.SelectedPermissionOutcome{OptionID: d.Option.OptionID}
 	}
-	// Another session may have taken the place of this one meanwhile, without the question.
+	// Another session may have replaced this one meanwhile, without the question.
 	now := s.actual()
 	if now != s {
 		now.journal.put(asked)
@@ -118,7 +119,7 @@ func askedItem(q *question, at time.Time) item {
 	return it
 }
 
-// ownOptions are the answers to questions that this program asks for an agent that did not.
+// ownOptions are the answers to questions that this program asks on its own account.
 func ownOptions() []acp.PermissionOption {
 	return []acp.PermissionOption{
 		{OptionID: "allow", Name: "Allow once", Kind: acp.PermissionOptionKindAllowOnce},
@@ -128,15 +129,15 @@ func ownOptions() []acp.PermissionOption {
 	}
 }
 
-// callID makes up the id of a tool call that stands for something done by us.
+// callID returns a new id for a tool call that stands for something this program does.
 func (h *Host) callID(what string) acp.ToolCallID {
 	return acp.ToolCallID("acp-" + what + "-" + rand.Text()[:8])
 }
 
-// maxDiffed bounds the files of which a change is shown as a patch, in bytes.
+// maxDiffed bounds, in bytes, the files whose change is shown as a patch.
 const maxDiffed = 4 << 20
 
-// writeDiff shows what is to be written.
+// writeDiff shows what will be written.
 func writeDiff(path, text string) acp.ToolCallContent {
 	f := patch.File{OldPath: path, NewPath: path, New: text}
 	d := &acp.Diff{Changes: []acp.DiffChange{{Operation: &acpv2.DiffModify{Path: path}}}}

@@ -8,26 +8,27 @@ import (
 	"github.com/goacp/acp/acpv1"
 )
 
-// maxSeen bounds how many entries are remembered to tell new ones from changes of old ones. Between two
-// pieces of a message there are few.
+// maxSeen bounds the entries that are remembered to distinguish new ones from changes of old ones.
+// Between two pieces of a message there are few.
 const maxSeen = 256
 
-// pieces keeps the pieces of a message in their places. Agents of version 1 need not say which message a
-// piece belongs to; pieces in a row are one message. What stands between two of them ends it: permission
-// requests, which are no updates, and entries of every kind. It is held by the session's mu.
+// pieces keeps the pieces of a message together. Agents of version 1 need not say which message a
+// piece belongs to; consecutive pieces are one message. Whatever stands between two of them ends
+// it: permission requests, which are not updates, and entries of every kind. The session's mu
+// guards it.
 type pieces struct {
-	id     acp.MessageID // made up for the message that is being written, or ""
-	broken bool          // something has come since
-	splits int           // how many messages were ended so
+	id     acp.MessageID // invented for the message that is being written, or ""
+	broken bool          // something else has come since
+	splits int           // how many messages were ended by that
 	prefix string        // of the rest of this one
 	seen   []string      // the latest entries, the oldest first
 }
 
-// ends notes that something else than a message was said.
+// ends records that something other than a message came.
 func (p *pieces) ends() { p.broken = true }
 
-// take notes an update. It returns what comes before an id that was made up, so that the piece begins a
-// message of its own, or "".
+// take applies an update. If the piece begins a message of its own, it returns a prefix for the id
+// that the library has invented, otherwise "".
 func (p *pieces) take(u *acp.Update) string {
 	id, made := madeUp(u)
 	switch {
@@ -57,7 +58,7 @@ func (p *pieces) isNew(key string) bool {
 	return true
 }
 
-// madeUp returns the id of the message a piece belongs to, if the agent has not told it.
+// madeUp returns the id of the message that a piece belongs to, if the library has invented it.
 func madeUp(u *acp.Update) (acp.MessageID, bool) {
 	if u.V1 == nil {
 		return "", false
@@ -87,8 +88,8 @@ func madeUp(u *acp.Update) (acp.MessageID, bool) {
 	return "", false
 }
 
-// entryOf returns a key of the entry that an update makes or changes, "" for none and for messages. What
-// makes an entry each time has a key of one character.
+// entryOf returns a key of the entry that an update makes or changes, or "" for none and for
+// messages. An update that makes an entry each time has a key of one character.
 func entryOf(u acp.SessionUpdate) string {
 	switch u := u.(type) {
 	case *acp.ToolCallUpdate:
@@ -110,8 +111,8 @@ func entryOf(u acp.SessionUpdate) string {
 	return ""
 }
 
-// isEmpty reports whether an update is a piece of a message of the agent's that says nothing. Some agents
-// send one after each tool call.
+// isEmpty reports whether an update is a piece of a message of the agent's without content. Some
+// agents send one after each tool call.
 func isEmpty(u acp.SessionUpdate) bool {
 	var c *acp.ContentChunk
 	switch u := u.(type) {
@@ -126,8 +127,8 @@ func isEmpty(u acp.SessionUpdate) bool {
 	return ok && text.Text == "" && len(c.Meta) == 0
 }
 
-// says reports whether an update is something that the agent says or does: not a thought, nor how the
-// session is set.
+// says reports whether an update is something that the agent says or does: not a thought, and not a
+// setting of the session.
 func says(u acp.SessionUpdate) bool {
 	switch u := u.(type) {
 	case *acp.AgentMessageChunk, *acp.ToolCallUpdate, *acp.ToolCallContentChunk, *acp.TerminalUpdate, *acp.PlanUpdate,

@@ -8,19 +8,19 @@ import (
 	"github.com/goacp/acp"
 )
 
-// stderrWait is how long the reason of a turn in which nothing was said is waited for: it comes another
-// way than the answer.
+// stderrWait bounds the wait for the reason of a turn in which nothing was said: it comes by
+// another stream than the answer.
 const stderrWait = 100 * time.Millisecond
 
-// A turnMark is what a link had written besides messages when a turn began.
+// A turnMark is how much a link had written, apart from messages, when a turn began.
 type turnMark struct {
 	stderr int // lines
 	ignored
 }
 
-// ignored is what was ignored of what an agent wrote.
+// ignored counts what was ignored of the agent's output.
 type ignored struct {
-	noise  uint64 // frames that are no messages
+	noise  uint64 // frames that are not messages
 	unread uint64 // messages that were too large or nested too deeply
 }
 
@@ -31,10 +31,10 @@ func (l *link) ignored() ignored {
 	return ignored{st.Noise + st.Invalid, st.Oversize + st.TooDeep}
 }
 
-// quiet says that a turn has ended in which nothing was said, which looks like success, and that something
-// was ignored. Lines that are no messages are told once for as long as the agent runs, since some agents
-// log to their standard output all the time. What one that answers has written before its turns, such as
-// a banner, does no harm.
+// quiet reports that a turn has ended in which nothing was said, which looks like success, and that
+// something was ignored. It reports lines that are not messages once for as long as the agent runs,
+// since some agents log to their standard output all the time. What an agent that answers has
+// written before its turns, such as a banner, does no harm.
 func (s *Session) quiet(on *link, mark turnMark, silent bool) {
 	h := s.host
 	now := on.ignored()
@@ -70,8 +70,8 @@ func (s *Session) quiet(on *link, mark turnMark, silent bool) {
 	h.note(Note{Kind: NoteSilent, Text: text})
 }
 
-// tell notes that what was ignored so far is told, lines that are no messages only if some of them came
-// after mark or all are told. It returns what was told before.
+// tell records that what was ignored so far is reported; lines that are not messages only if some
+// of them came after mark or all are reported. It returns what was reported before.
 func (l *link) tell(now ignored, mark uint64, all bool) (before ignored) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -83,7 +83,7 @@ func (l *link) tell(now ignored, mark uint64, all bool) (before ignored) {
 	return before
 }
 
-// String says it in a line, "" for nothing.
+// String returns it in a line, or "" for nothing.
 func (i ignored) String() string {
 	var list []string
 	switch i.noise {

@@ -13,12 +13,13 @@ import (
 	"github.com/goacp/acp/transcript"
 )
 
-// replaceWait bounds the wait for the words of a replaced session to be safe in the log of the other.
+// replaceWait bounds the wait for the words of a replaced session to be safe in the log of the
+// other.
 const replaceWait = 2 * time.Second
 
-// replace continues with a session of the agent's in the place of the one that the agent has forgotten.
-// The conversation stays in its log, which gets the new id. What the agent has said in the new session so
-// far follows what was said before.
+// replace continues with a new session of the agent's in place of one that the agent has forgotten.
+// The conversation stays in its log, which gets the new id. What the agent has said in the new
+// session so far follows the earlier conversation.
 func (s *Session) replace(ctx context.Context, cs *acp.ClientSession) {
 	other := s.succeed(cs)
 	if other == nil {
@@ -28,8 +29,9 @@ func (s *Session) replace(ctx context.Context, cs *acp.ClientSession) {
 	if id == "" || other.Snapshot().Len() == 0 {
 		return
 	}
-	// The log of the new session is removed only when nothing can be lost by that: its words must be safe
-	// in the other log, and a subagent's conversation must keep its parent. To have them twice is better.
+	// The log of the new session is removed only if that can lose nothing: its words must be safe
+	// in the other log, and a subagent's conversation must keep its parent. Keeping them twice is
+	// better.
 	err := errHasChildren
 	if !s.host.hasChildren(other) {
 		err = s.journal.safe(ctx, replaceWait)
@@ -56,13 +58,13 @@ func (h *Host) hasChildren(s *Session) bool {
 	})
 }
 
-// succeed puts the session in the place of the one that the host has for a session of the agent's, takes
-// over what was said there, and returns that, or nil if there is none.
+// succeed puts the session in place of the one that the host has for a session of the agent's, adds
+// what was said there, and returns that one, or nil if there is none.
 func (s *Session) succeed(cs *acp.ClientSession) (other *Session) {
 	h := s.host
 	s.order.Lock()
 	defer s.order.Unlock()
-	s.dropPast() // the agent has none to tell
+	s.dropPast() // the agent has none to replay
 	h.mu.Lock()
 	other = h.sessions[cs.ID()]
 	if h.sessions[s.ID()] == s {
@@ -85,8 +87,8 @@ func (s *Session) succeed(cs *acp.ClientSession) (other *Session) {
 	return other
 }
 
-// takeOver adds what was said in another session, and what is known of it besides its options, which
-// catchUp adds, and a title, if there is one already. It is called with order held.
+// takeOver adds what was said in another session, and what is known of it: the commands, the usage,
+// and the title if this session has none. catchUp adds the options. The caller holds order.
 func (s *Session) takeOver(now *transcript.Snapshot) {
 	put := func(u acp.SessionUpdate) { s.put(s.ids.update(u)) }
 	for e := range now.Entries() {
@@ -118,7 +120,8 @@ func (s *Session) takeOver(now *transcript.Snapshot) {
 	}
 }
 
-// putAnswered adds a question with its answer. One that is open follows with its answer: see decide.
+// putAnswered adds a question with its answer. An open question follows with its answer: see
+// decide.
 func (s *Session) putAnswered(p *transcript.Permission) {
 	q := &question{
 		req:     &acpv2.RequestPermissionRequest{Title: p.Title, Description: p.Description, Subject: p.Subject, Options: p.Options, Meta: p.Meta},
@@ -129,7 +132,7 @@ func (s *Session) putAnswered(p *transcript.Permission) {
 	s.journal.put(item{answer: q, event: answerEvent(q)})
 }
 
-// actual locks the order of the session, or of the one that has taken its place, and returns that.
+// actual locks the order of the session, or of the one that has replaced it, and returns that.
 func (s *Session) actual() *Session {
 	s.order.Lock()
 	for s.successor != nil {

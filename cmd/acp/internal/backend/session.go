@@ -19,12 +19,12 @@ type Session struct {
 	host    *Host
 	journal *journal
 
-	// order is held while something is put into the journal that was looked at before, so that it
-	// keeps its place. The writer must not need it.
+	// order is held from looking at something until it is in the journal, so that it keeps its
+	// place. The writer must not need it.
 	order     sync.Mutex
-	successor *Session        // has taken the place of this one
+	successor *Session        // has replaced this one
 	heard     atomic.Bool     // the agent has said or done something in the turns that run
-	past      *past           // what the agent tells of the history; nil once that is over
+	past      *past           // the history that the agent replays; nil once that has ended
 	ids       *identities     // nil if nothing was kept before the agent was started
 	sent      []string        // the texts of the prompts of the turns that run
 	echoes    []acp.MessageID // of the messages by which an agent of version 2 has confirmed them, or ""
@@ -36,30 +36,30 @@ type Session struct {
 	parent    *Session // whose subagent it belongs to, or nil
 	cwd       string
 	user      bool // it was opened for the user; others are of subagents
-	again     bool // a prompt is sent again, and was shown before
+	again     bool // a prompt is sent again that was shown before
 	told      []acp.SessionConfigOption
 	kept      store.Session // as it is in the store
 	title     string
-	asked     string // what was asked first, which stands in for a title
+	asked     string // the first prompt, which serves as a title
 	turns     int    // that run
 	pieces    pieces
 	cancelled int // how many of them the user has cancelled
 	watched
 }
 
-// NewSession opens a session. If the agent wants a login that is made and the session is
-// asked for once more.
+// NewSession opens a session. If the agent requires a login, it logs in and opens the session
+// again.
 func (h *Host) NewSession(ctx context.Context) (*Session, error) {
 	s, _, err := h.open(ctx, "")
 	return s, err
 }
 
-// Restore brings a session back, by the agent's id of it or by that of the conversation in the store,
-// with the history from the store. If there is none, the agent is asked to tell it; otherwise only if
-// it cannot resume a session without telling it. What
-// an agent tells is compared with what is in the store, and only what is new is added, marked as
-// told by the agent: see package history. Restore reports how the agent came by the session;
-// [acp.RestoredNew] is a new session, and the history is then shown but not known to the agent.
+// Restore continues a session with the history from the store. id is the agent's, or that of the
+// conversation in the store. If the store has no history the agent is asked to replay it; otherwise
+// only if it cannot resume a session without a replay. What an agent replays is compared with the
+// store, and only what is new is added, marked as replayed: see package history. Restore reports
+// how the agent restored the session; after [acp.RestoredNew] it is a new session, whose history is
+// shown but not known to the agent.
 func (h *Host) Restore(ctx context.Context, id acp.SessionID) (*Session, acp.Restored, error) {
 	return h.open(ctx, id)
 }
@@ -91,8 +91,8 @@ func (h *Host) open(ctx context.Context, id acp.SessionID) (s *Session, how acp.
 	return s, how, nil
 }
 
-// openOn opens a session on a connection: a new one, or the one of that id, of which kept is in the
-// store.
+// openOn opens a session on a connection: a new one, or the one with that id, of which kept is in
+// the store.
 func (h *Host) openOn(ctx context.Context, l *link, id acp.SessionID, kept store.Session) (*Session, acp.Restored, error) {
 	cfg, err := h.sessionConfig(l)
 	if err != nil {
@@ -133,7 +133,7 @@ func (h *Host) openOn(ctx context.Context, l *link, id acp.SessionID, kept store
 		s.replace(ctx, cs)
 	default:
 		if s = h.session(cs); s == old && isNew {
-			s.forgetPast() // the agent has given the id anew
+			s.forgetPast() // the agent has given the id to a new session
 		}
 	}
 	s.settle()
@@ -143,13 +143,13 @@ func (h *Host) openOn(ctx context.Context, l *link, id acp.SessionID, kept store
 	return s, how, nil
 }
 
-// sessionConfig is what sessions are opened with.
+// sessionConfig returns the parameters with which sessions are opened.
 func (h *Host) sessionConfig(l *link) (acp.SessionConfig, error) {
 	servers, err := l.servers()
 	return acp.SessionConfig{Cwd: h.cfg.Cwd, AdditionalDirectories: h.cfg.Roots, MCPServers: servers}, err
 }
 
-// Session returns an open session by its id; also those of subagents, once something
+// Session returns an open session by its id. That includes sessions of subagents once something has
 // happened in them.
 func (h *Host) Session(id acp.SessionID) (*Session, bool) {
 	h.mu.Lock()
@@ -158,7 +158,7 @@ func (h *Host) Session(id acp.SessionID) (*Session, bool) {
 	return s, ok
 }
 
-// session returns what belongs to a client's session.
+// session returns the session of a client's session.
 func (h *Host) session(cs *acp.ClientSession) *Session {
 	s, _ := h.expect(cs.ID())
 	s.mu.Lock()
@@ -208,8 +208,8 @@ func (h *Host) forget(s *Session) {
 	}
 }
 
-// kept returns the session that is in the store under an id, which is the agent's or, so that each can be
-// named, that of the conversation; the zero value if there is none.
+// kept returns the session that the store has under an id, or the zero value. The id is the agent's
+// or, so that each session can be named, that of the conversation.
 func (h *Host) kept(ctx context.Context, id acp.SessionID) (store.Session, error) {
 	st := h.cfg.Store
 	if st == nil {
@@ -230,7 +230,7 @@ func (h *Host) kept(ctx context.Context, id acp.SessionID) (store.Session, error
 	return store.Session{}, nil
 }
 
-// recall takes what the store has of the session.
+// recall reads what the store has of the session.
 func (s *Session) recall(ctx context.Context, kept store.Session) error {
 	h := s.host
 	if kept.Conversation == "" {
@@ -264,8 +264,8 @@ func (s *Session) recall(ctx context.Context, kept store.Session) error {
 	return nil
 }
 
-// family brings the sessions of subagents back that a restored conversation tells of: what the
-// agent has told anew of them, else what the store has.
+// family restores the sessions of subagents that a restored conversation mentions: from what the
+// agent has replayed of them, or else from the store.
 func (h *Host) family(ctx context.Context, parent *Session) {
 	for e := range parent.Snapshot().Entries() {
 		sub, ok := e.(*transcript.Subagent)
@@ -284,7 +284,7 @@ func (h *Host) family(ctx context.Context, parent *Session) {
 			err = child.recall(ctx, h.keptChild(ctx, parent, sub.ID))
 		}
 		if parent.wasPrompted() {
-			child.endPast() // a prompt that comes later does so itself
+			child.endPast() // a later prompt does so itself
 		} else {
 			child.settle()
 		}
@@ -295,19 +295,19 @@ func (h *Host) family(ctx context.Context, parent *Session) {
 	}
 }
 
-// keptChild returns what is in the store of a subagent's session; the zero value if there is nothing.
+// keptChild returns what the store has of a subagent's session, or the zero value.
 func (h *Host) keptChild(ctx context.Context, parent *Session, id acp.SessionID) store.Session {
 	if h.cfg.Store == nil {
 		return store.Session{}
 	}
 	v, err := h.cfg.Store.Child(ctx, parent.journal.conversationID(), string(id))
 	if err != nil {
-		return store.Session{} // there is none, or what reads it next says why not
+		return store.Session{} // there is none, or the next reader reports why not
 	}
 	return v
 }
 
-// opened notes what the answer that opened the session has told, which is no update.
+// opened records what the answer that opened the session says, which is not an update.
 func (s *Session) opened(cs *acp.ClientSession, cwd string) {
 	s.mu.Lock()
 	s.client, s.cwd, s.user = cs, cwd, true
@@ -322,7 +322,7 @@ func (s *Session) isOpened() bool {
 	return s.user
 }
 
-// anew prepares for another connection, on which ids that are made up begin again.
+// anew prepares for another connection, on which invented ids begin again.
 func (s *Session) anew() {
 	s.journal.sync()
 	now := s.Snapshot()
@@ -337,7 +337,7 @@ func (s *Session) anew() {
 	s.told = nil
 }
 
-// catchUp puts options that were told in answers into the conversation.
+// catchUp adds options that answers contained to the conversation.
 func (s *Session) catchUp() {
 	s.order.Lock()
 	defer s.order.Unlock()
@@ -363,11 +363,11 @@ func sameList[T any](a, b []T) bool {
 	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
 }
 
-// update is the hook that is told what happens.
+// update is the hook that is called with updates.
 func (h *Host) update(_ context.Context, cs *acp.ClientSession, u *acp.Update) {
 	s := h.session(cs)
 	if isEmpty(u.Update) {
-		return // it is not the last that was said
+		return // it is not the latest any more
 	}
 	s = s.actual()
 	defer s.order.Unlock()
@@ -385,7 +385,7 @@ func (s *Session) put(u acp.SessionUpdate) {
 	s.journal.put(it)
 }
 
-// about says what is known of the session besides its events. The writer calls it.
+// about returns what is known of the session apart from its events. The writer calls it.
 func (s *Session) about() store.Session {
 	s.mu.Lock()
 	was, client, user, parent := s.kept, s.client, s.user, s.parent
@@ -409,8 +409,8 @@ func (s *Session) about() store.Session {
 	return next
 }
 
-// ID returns the agent's id of the session. It is another one after a login that started the agent
-// anew, if the agent has forgotten the session.
+// ID returns the agent's id of the session. It changes if a login restarts the agent and the agent
+// has forgotten the session.
 func (s *Session) ID() acp.SessionID {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -424,8 +424,8 @@ func (s *Session) Cwd() string {
 	return s.cwd
 }
 
-// Client returns the session for everything that has no method here: options, title, cancel of
-// tool calls. After a login that started the agent anew it is another one.
+// Client returns the session for everything that has no method here: options, title, cancelling
+// tool calls. After a login that restarted the agent it is another one.
 func (s *Session) Client() *acp.ClientSession {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -435,16 +435,17 @@ func (s *Session) Client() *acp.ClientSession {
 // Host returns the host it belongs to.
 func (s *Session) Host() *Host { return s.host }
 
-// Snapshot returns the conversation as it is in the store and can be shown.
+// Snapshot returns the conversation as it was kept and can be shown.
 func (s *Session) Snapshot() *transcript.Snapshot { return s.journal.conversation().Snapshot() }
 
-// Prompt sends a prompt and waits for the end of its turn. When it returns, everything of the
-// turn is in the store and was told to [Frontend.Changed]. Several may be in flight: the agent
-// says what becomes of the later ones.
-// When ctx is done the turn is cancelled, and waited for no longer than the client's grace.
-// An agent that wants a login gets the prompt once more after that.
+// Prompt sends a prompt and waits for the end of its turn. When it returns, everything of the turn
+// is in the store and was passed to [Frontend.Changed]. Several prompts may be in flight: the agent
+// decides what happens to the later ones. When ctx is done the turn is cancelled, and Prompt waits
+// no longer than the client's grace. If the agent requires a login, the prompt is sent again after
+// that.
 //
-// If the agent has ended, [Host.Done] is closed before Prompt returns, unless the agent was started anew.
+// If the agent has ended, [Host.Done] is closed before Prompt returns, unless the agent was
+// restarted.
 func (s *Session) Prompt(ctx context.Context, content ...acp.ContentBlock) (*acp.Result, error) {
 	if s.beginTurn(content) == 1 {
 		s.heard.Store(false)
@@ -499,20 +500,19 @@ func (s *Session) Prompt(ctx context.Context, content ...acp.ContentBlock) (*acp
 	return res, s.host.coded("prompt", err)
 }
 
-// Cancel asks the agent to end the turns that are running.
+// Cancel asks the agent to end the turns that run.
 func (s *Session) Cancel(ctx context.Context) error {
 	s.mu.Lock()
 	s.cancelled = s.turns
 	s.mu.Unlock()
 	err := s.Client().Cancel(ctx)
 	if errors.Is(err, jsonrpc.ErrClosed) || errors.Is(err, acp.ErrSessionClosed) {
-		return nil // nothing runs any more
+		return nil // nothing runs
 	}
 	return s.host.coded("cancel", err)
 }
 
-// Close closes the session at the agent, if that can be, and forgets it here. It stays in the
-// store.
+// Close closes the session at the agent, if possible, and forgets it here. It stays in the store.
 func (s *Session) Close(ctx context.Context) error {
 	err := s.Client().Close(ctx)
 	s.host.policy.Forget(string(s.ID()))

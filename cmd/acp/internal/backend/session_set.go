@@ -6,8 +6,7 @@ import (
 	"github.com/goacp/acp"
 )
 
-// SetOption changes an option of the session. When it returns the conversation has the option as
-// it is then.
+// SetOption changes an option of the session. When it returns, the conversation has the new value.
 func (s *Session) SetOption(ctx context.Context, id acp.SessionConfigID, v acp.SessionConfigOptionValue) error {
 	if err := s.Client().SetOption(ctx, id, v); err != nil {
 		return s.host.coded("option "+string(id), err)

@@ -11,23 +11,23 @@ import (
 	"github.com/goacp/acp/internal/process"
 )
 
-// maxStderrLine bounds a line of standard error, in bytes; what is longer is told in pieces.
+// maxStderrLine bounds a line of standard error, in bytes; longer lines are reported in pieces.
 const maxStderrLine = 4 << 10
 
-// stderrLines tells what the agent, or an MCP server that is bridged for it, writes to standard error, line
-// by line. Neither waits for it: whoever writes drops what is too much.
+// stderrLines reports what the agent, or an MCP server that is bridged for it, writes to standard
+// error, line by line. Neither of them waits: the process reader drops what is too much.
 type stderrLines struct {
 	note func(Note)
 
 	mu      sync.Mutex
 	pending []byte
-	count   int           // of the lines that were told
-	more    chan struct{} // closed with the next one; nil unless somebody waits
+	count   int           // lines that were reported
+	more    chan struct{} // closed with the next one; nil if nothing waits for that
 	latest  string
-	telling string // the latest line that looks like what has failed
+	telling string // the latest line that looks like the report of a failure
 }
 
-// Write takes the next bytes. It never fails.
+// Write adds bytes. It never fails.
 func (w *stderrLines) Write(b []byte) (int, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -50,7 +50,7 @@ func (w *stderrLines) Write(b []byte) (int, error) {
 	return n, nil
 }
 
-// tell tells the line there is. It is called with mu held, which keeps the lines in order.
+// tell reports the current line. The caller holds mu, which keeps the lines in order.
 func (w *stderrLines) tell() {
 	line := safetext.Line(strings.ToValidUTF8(string(w.pending), "\uFFFD"), maxNote)
 	w.pending = w.pending[:0]
@@ -69,7 +69,7 @@ func (w *stderrLines) tell() {
 	w.note(Note{Kind: NoteStderr, Text: line})
 }
 
-// flush tells the rest, after the last write.
+// flush reports the rest, after the last write.
 func (w *stderrLines) flush() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -91,8 +91,8 @@ func (w *stderrLines) mark() int {
 	return w.count
 }
 
-// since returns the last line if there were more than mark, else it waits for one as long as wait. It
-// returns "" if there is none.
+// since returns the last line if there were more than mark; otherwise it waits for one as long as
+// wait. It returns "" if there is none.
 func (w *stderrLines) since(mark int, wait time.Duration) string {
 	w.mu.Lock()
 	if w.count <= mark {
@@ -116,7 +116,7 @@ func (w *stderrLines) since(mark int, wait time.Duration) string {
 	return w.latest
 }
 
-// last returns the last line that says what has failed, else the last line, or "".
+// last returns the last line that reports a failure, or else the last line, or "".
 func (w *stderrLines) last() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()

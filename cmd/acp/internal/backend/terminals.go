@@ -12,8 +12,8 @@ import (
 	"github.com/goacp/acp/cmd/acp/internal/pty"
 )
 
-// terminals are lent to agents of version 1. Their ids are unique among those of other connections,
-// whose terminals a conversation may have too.
+// terminals are lent to agents of version 1. Their ids differ from those of other connections,
+// whose terminals a conversation may contain as well.
 type terminals struct {
 	*acphost.Terminals
 	tag string
@@ -77,7 +77,7 @@ func (t *terminals) ReleaseTerminal(ctx context.Context, req *acpv1.ReleaseTermi
 	return t.Terminals.ReleaseTerminal(ctx, &r)
 }
 
-// watchTerminal shows what a terminal does as an agent of version 2 would tell it.
+// watchTerminal shows what a terminal does, in the updates that an agent of version 2 would send.
 func (h *Host) watchTerminal(tag string, e acphost.TerminalEvent) {
 	s, ok := h.Session(acp.SessionID(e.SessionID))
 	if !ok {

@@ -10,7 +10,7 @@ import (
 // maxOwnTitle bounds a title made here, in cells.
 const maxOwnTitle = 80
 
-// titleOf makes a title of a prompt, for sessions that their agents do not name: its first line.
+// titleOf returns a title for sessions that their agents do not name: the first line of the prompt.
 func titleOf(content []acp.ContentBlock) string {
 	for _, block := range content {
 		text, ok := block.(*acp.TextContent)

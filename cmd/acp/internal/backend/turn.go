@@ -15,11 +15,11 @@ import (
 	"github.com/goacp/acp/transcript"
 )
 
-// maxReason bounds why a turn ended, in cells.
+// maxReason bounds the reason why a turn ended, in cells.
 const maxReason = 1000
 
-// turnEnd says how a turn has ended, and by whom. What the agent has said is kept apart from what is
-// said of it here.
+// turnEnd describes how a turn has ended, and who ended it. It separates what the agent has said
+// from what this program says.
 func (s *Session) turnEnd(ctx context.Context, res *acp.Result, err error) *store.TurnEnd {
 	s.mu.Lock()
 	others := s.turns
@@ -56,7 +56,7 @@ func (s *Session) turnEnd(ctx context.Context, res *acp.Result, err error) *stor
 	return end
 }
 
-// endedHere says who has ended a turn by ending its context.
+// endedHere returns who has ended a turn by ending its context.
 func (s *Session) endedHere(end *store.TurnEnd, cause error) {
 	switch code := exitcode.Of(cause); {
 	case code == exitcode.Timeout || errors.Is(cause, context.DeadlineExceeded):
@@ -64,7 +64,7 @@ func (s *Session) endedHere(end *store.TurnEnd, cause error) {
 	case code == exitcode.Cancelled || errors.Is(cause, context.Canceled):
 		end.By = string(transcript.EndedByUser)
 		return
-	default: // a limit of cost, say
+	default: // a limit of the cost, for example
 		end.By = string(transcript.EndedByClient)
 	}
 	if !errors.Is(cause, context.DeadlineExceeded) {
@@ -80,8 +80,8 @@ func turnEvent(end *store.TurnEnd) store.Event {
 	return store.Event{Time: time.Now(), Kind: store.EventTurn, Data: data}
 }
 
-// endInterrupted notes that the program has ended in the middle of the last turn of a conversation from the
-// store.
+// endInterrupted records that the program was killed in the middle of the last turn of a
+// conversation from the store.
 func (s *Session) endInterrupted() {
 	end := &store.TurnEnd{By: string(transcript.EndedByClient)}
 	s.journal.put(item{turn: end, event: turnEvent(end)})
