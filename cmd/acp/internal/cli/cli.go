@@ -1,7 +1,6 @@
 // Package cli is the command line of acp. It assembles the commands, which live in the packages
 // below it, and owns what they have in common: global flags, completion, signals, exit statuses,
-// and
-// errors on one line. [Main] is its only entry point. A command gets everything it needs from
+// and errors on one line. [Main] is its only entry point. A command gets everything it needs from
 // [app.App] and returns an error; it never exits the process, prints its own errors or handles
 // signals.
 //
@@ -108,8 +107,7 @@ func isSilent(err error) bool {
 }
 
 // oneLine returns err on one line that is safe for a terminal. Line breaks become separators
-// instead
-// of cutting the text, because the advice on what to do is often at its end.
+// instead of cutting the text, because the advice on what to do is often at its end.
 func oneLine(err error) string {
 	text := strings.TrimSpace(safetext.Text(err.Error()))
 	lines := strings.FieldsFunc(text, func(r rune) bool { return r == '\n' })

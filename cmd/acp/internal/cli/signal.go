@@ -28,7 +28,7 @@ func (e *interruption) Error() string { return fmt.Sprintf("cancelled: %v", e.si
 // Is makes it match [context.Canceled], as the cause of a cancelled context should.
 func (e *interruption) Is(target error) bool { return target == context.Canceled }
 
-// slowAfter is how long the program may take to end before the user is told about the second
+// slowAfter is how long the program may take to end before the user is reminded of the second
 // interrupt.
 const slowAfter = time.Second
 
@@ -137,8 +137,7 @@ func (w *farewell) exit() {
 
 // A pipe passes on what is written to it and detects when its reader has gone. From then on it
 // discards everything and reports success, so that the command ends by its cancelled context
-// instead
-// of failing in the middle of whatever it is writing.
+// instead of failing in the middle of whatever it is writing.
 type pipe struct {
 	w      io.Writer
 	broken func()

@@ -70,9 +70,8 @@ func wrongValue(err error) error {
 }
 
 // explainFlags rewrites the library's errors about flags that are missing or exclude each other,
-// and
-// returns all other errors unchanged. The library has no types for these errors, so their text is
-// matched; if it changes, the original message appears.
+// and returns all other errors unchanged. The library has no types for these errors, so their text
+// is matched; if it changes, the original message appears.
 func explainFlags(cmd *cobra.Command, err error) error {
 	if err == nil {
 		return nil
@@ -100,8 +99,7 @@ func addVersion(root *cobra.Command) {
 }
 
 // strictHelp makes the help command fail for anything that is not a command. By default cobra
-// prints
-// the nearest parent's help and reports success.
+// prints the nearest parent's help and reports success.
 func strictHelp(root *cobra.Command) {
 	for _, cmd := range root.Commands() {
 		help := cmd.Run

@@ -43,9 +43,8 @@ func addCommands(root *cobra.Command, a *app.App) (chat *cobra.Command) {
 }
 
 // resume continues a stored session, in the directory where it took place: the agent's tools and
-// the
-// rules about paths depend on it. An agent whose name is no longer known is started by the command
-// line that the store recorded.
+// the rules about paths depend on it. An agent whose name is no longer known is started by the
+// command line that the store recorded.
 func resume(ctx context.Context, a *app.App, s store.Session) error {
 	dir, err := directory("the directory of the session", s.Cwd)
 	if err != nil {

@@ -3,10 +3,8 @@
 // package roster's business.
 //
 // Doctor starts one agent at a time and leaves nothing running. Opening a session may take 30
-// seconds;
-// of standard error, the last 16 KiB are kept; of the lines on standard output that are not
-// messages,
-// the first 8.
+// seconds; of standard error, the last 16 KiB are kept; of the lines on standard output that are
+// not messages, the first 8.
 package agents
 
 import (
@@ -271,8 +269,7 @@ func printRows(w io.Writer, rows []row) error {
 }
 
 // userFile opens the user's settings file for a change. It does not load the settings, so that
-// agents
-// can be added and removed even if the file has errors.
+// agents can be added and removed even if the file has errors.
 func (o *Options) userFile() (*config.Config, *config.Edit, error) {
 	home, _ := os.UserHomeDir() // without one, XDG directories may be set
 	c, err := config.Locate(config.Options{Cwd: o.App.Cwd, Home: home, Environ: o.App.Environ, File: o.App.ConfigFile})
@@ -320,8 +317,8 @@ func (o *Options) add() error {
 }
 
 // checkAdded checks the agent before anything is written. Mistakes that would only show when the
-// agent
-// starts, such as a command in one word, are caught here, where the user can still see the cause.
+// agent starts, such as a command in one word, are caught here, where the user can still see the
+// cause.
 func (o *Options) checkAdded(name string) error {
 	if o.Protocol < 0 || o.Protocol > 2 {
 		return exitcode.Errorf(exitcode.Usage, "--protocol %d: the version must be 1 or 2", o.Protocol)

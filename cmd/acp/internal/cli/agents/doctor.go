@@ -215,8 +215,7 @@ func (o *Options) fix(r *report) error {
 }
 
 // cureBySetting returns the advice to change a setting of the agent, in the form that fits where
-// the
-// agent comes from.
+// the agent comes from.
 func cureBySetting(agent roster.Agent, key string, value any) string {
 	switch agent.Source {
 	case roster.SourceCommand:

@@ -39,8 +39,7 @@ const (
 )
 
 // marker is the environment variable that identifies the agent's process and everything it starts:
-// they
-// inherit it, even if they detach from the agent.
+// they inherit it, even if they detach from the agent.
 const marker = "ACP_DOCTOR_RUN"
 
 // A doctor examines one agent. It belongs to one goroutine.
@@ -109,8 +108,7 @@ func (d *doctor) found(ctx context.Context) bool {
 
 // notFound reports a program that is not in PATH, with the most likely cure: editors and desktop
 // sessions often lack the PATH of the login shell, and a command with its arguments is often quoted
-// as
-// one word.
+// as one word.
 func (d *doctor) notFound(ctx context.Context, dir string) {
 	c := check{Name: "found", Status: bad, Detail: fmt.Sprintf("%s is not in PATH", d.agent.Command)}
 	switch {
@@ -151,8 +149,7 @@ func (d *doctor) loginEnv(ctx context.Context) []string {
 }
 
 // interpreter reports whether the interpreter of a script is installed. It is true for anything
-// that is
-// not a script.
+// that is not a script.
 func (d *doctor) interpreter(ctx context.Context, path string, env []string) bool {
 	name := interpreterOf(path)
 	if name == "" || runtime.GOOS == "windows" {
@@ -257,8 +254,7 @@ func (d *doctor) connect(ctx context.Context, run string, highest int) (conn *ac
 }
 
 // tryVersion1 tries version 1 after asking for the highest version has failed: some agents reject
-// an
-// unknown version instead of answering with one that they support.
+// an unknown version instead of answering with one that they support.
 func (d *doctor) tryVersion1(ctx context.Context, run string) *acp.ClientConn {
 	c := d.report.checkNamed("initialize")
 	if c == nil || c.Cure != "" {
@@ -389,7 +385,7 @@ func (d *doctor) end(conn *acp.ClientConn) {
 	})
 }
 
-// reportNoise reports what the agent has written to standard output besides valid messages.
+// reportNoise reports what the agent has written to standard output in addition to valid messages.
 func (d *doctor) reportNoise() {
 	lines, n, unread := d.noise.lines()
 	if unread > 0 {
@@ -413,8 +409,7 @@ func (d *doctor) reportNoise() {
 }
 
 // reportStderr shows the end of standard error if a check has failed. Without a failure it would
-// only
-// distract, because many agents log there.
+// only distract, because many agents log there.
 func (d *doctor) reportStderr() {
 	wrong := false
 	for _, c := range d.report.Checks {
@@ -428,8 +423,7 @@ func (d *doctor) reportStderr() {
 }
 
 // endSurvivors looks for processes that have outlived the agent, and kills them. It polls, because
-// they
-// are not children of this process and so cannot be waited for.
+// they are not children of this process and so cannot be waited for.
 func (d *doctor) endSurvivors(run string) {
 	deadline := time.Now().Add(survivorWait)
 	left, err := survivors(run)
@@ -461,8 +455,7 @@ func (d *doctor) endSurvivors(run string) {
 func oneLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }
 
 // lastLines returns the last lines of standard error. If the line with the actual error is further
-// up, as
-// in a stack trace, it comes first.
+// up, as in a stack trace, it comes first.
 func lastLines(s string) []string {
 	var out []string
 	for l := range strings.Lines(s) {
@@ -512,8 +505,7 @@ func (t *tail) text() string {
 }
 
 // noise keeps the first lines that are not messages, and counts the messages that could not be
-// read. Its
-// methods may be called from any goroutine.
+// read. Its methods may be called from any goroutine.
 type noise struct {
 	mu      sync.Mutex
 	kept    []string

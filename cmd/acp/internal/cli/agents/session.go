@@ -58,8 +58,7 @@ func (d *doctor) capabilities(conn *acp.ClientConn) {
 }
 
 // servers reports how the agent would reach each MCP server of its sessions. It starts none of
-// them,
-// because a server may be slow or ask for a login.
+// them, because a server may be slow or ask for a login.
 func (d *doctor) servers(conn *acp.ClientConn) {
 	servers, err := d.o.App.MCP()
 	if err != nil {
@@ -116,8 +115,7 @@ func methods(conn *acp.ClientConn) []string {
 }
 
 // session opens a session and deletes it again if the agent supports that. It has no MCP servers:
-// what
-// fails then is the agent itself.
+// what fails then is the agent itself.
 func (d *doctor) session(ctx context.Context, conn *acp.ClientConn) {
 	ways := methods(conn)
 	if len(ways) > 0 {

@@ -14,8 +14,7 @@ type survivor struct {
 }
 
 // survivors returns the processes that have the marker of a run in their environment. They are
-// found
-// there because a process that has detached itself has no other tie to the agent.
+// found there because a process that has detached itself has no other tie to the agent.
 func survivors(run string) ([]survivor, error) {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {

@@ -131,10 +131,8 @@ func (o *Options) run(ctx context.Context) (err error) {
 }
 
 // leaveBrowsers returns env without the mark that makes acp end everything the agent has started.
-// An
-// agent that is started only to log in may open a browser or a key agent; those belong to the user
-// and
-// must outlive it.
+// An agent that is started only to log in may open a browser or a key agent; those belong to the
+// user and must outlive it.
 func leaveBrowsers(env map[string]string) map[string]string {
 	out := map[string]string{process.MarkVar: process.NoMark}
 	for k, v := range env {
@@ -146,8 +144,7 @@ func leaveBrowsers(env map[string]string) map[string]string {
 }
 
 // login logs in by the method of --method, of the agent's settings, the only one there is, or the
-// one
-// that the user chooses.
+// one that the user chooses.
 func (o *Options) login(ctx context.Context, h *backend.Host) error {
 	methods := h.Conn().AuthMethods()
 	name := safetext.Line(h.Agent().Name, 100)
@@ -291,8 +288,7 @@ func (o *Options) status(ctx context.Context, h *backend.Host, agent string) err
 }
 
 // state finds out whether a user is logged in. If the agent cannot report that, state opens a
-// session
-// and deletes or closes it again.
+// session and deletes or closes it again.
 func (o *Options) state(ctx context.Context, h *backend.Host, st *Status) {
 	conn := h.Conn()
 	st.State = string(acp.AuthStateUnknown)

@@ -1,8 +1,6 @@
 // Package bridge is the command acp bridge: it serves an agent to clients that speak the other
-// version
-// of the protocol. The translation is [acp.Bridge]'s; this package starts the agent, remembers
-// which
-// version it speaks, and turns failures into exit statuses. It serves one client.
+// version of the protocol. The translation is [acp.Bridge]'s; this package starts the agent,
+// remembers which version it speaks, and turns failures into exit statuses. It serves one client.
 package bridge
 
 import (
@@ -33,8 +31,7 @@ type Options struct {
 	// ClientProtocol is the only version that the bridge speaks with the client; 0 means either.
 	ClientProtocol int
 	// AgentProtocol is the only version that the bridge speaks with the agent. 0 means the version
-	// in
-	// the agent's settings, or else the client's version if the agent speaks it.
+	// in the agent's settings, or else the client's version if the agent speaks it.
 	AgentProtocol int
 	// Client is the transport to the client; nil means standard input and output.
 	Client acp.Transport
@@ -99,8 +96,7 @@ func version(flag, value string) (int, error) {
 }
 
 // Run starts the agent when the client initializes, and serves that client until it disconnects or
-// the
-// agent exits.
+// the agent exits.
 func Run(ctx context.Context, o *Options) error {
 	a := o.App
 	cfg, err := a.Config()
@@ -160,9 +156,8 @@ func Run(ctx context.Context, o *Options) error {
 }
 
 // connect connects to the agent by dial. If the agent is known to speak version 1 only, that
-// version is
-// asked for first, because a refused version costs a second start. The version that the agent turns
-// out to speak is remembered.
+// version is asked for first, because a refused version costs a second start. The version that the
+// agent turns out to speak is remembered.
 func (o *Options) connect(ctx context.Context, cfg *config.Config, agent roster.Agent, client *acp.Client, dial func() (*acp.ClientConn, error)) (*acp.ClientConn, error) {
 	if agent.Builtin || agent.Protocol != 0 {
 		return dial()

@@ -73,8 +73,7 @@ func NewCommand(a *app.App, runF func(context.Context, *Options) error) *cobra.C
 }
 
 // parseArguments reads the arguments. dash is the number of arguments before "--", or negative
-// without
-// one.
+// without one.
 func (o *Options) parseArguments(args []string, dash int) error {
 	o.Agent, o.Command = "", nil
 	names := args
@@ -99,8 +98,7 @@ func (o *Options) parseArguments(args []string, dash int) error {
 }
 
 // Run holds the conversation, on a screen if the terminal and the settings allow it, and returns
-// when
-// the user leaves.
+// when the user leaves.
 func Run(ctx context.Context, o *Options) error {
 	a := o.App
 	cfg, err := a.Config()

@@ -38,9 +38,8 @@ func (e *unreached) Error() string { return e.err.Error() }
 func (e *unreached) Unwrap() error { return e.err }
 
 // A gauge is a reader that remembers the beginning and the length of the line that has not ended
-// yet. A
-// program that never ends a line would otherwise look like one that is silent. Its methods may be
-// called from any goroutine.
+// yet. A program that never ends a line would otherwise look like one that is silent. Its methods
+// may be called from any goroutine.
 type gauge struct {
 	io.ReadCloser
 
@@ -102,8 +101,7 @@ func (e *notReached) Error() string {
 func (e *notReached) Unwrap() error { return context.DeadlineExceeded }
 
 // explain completes the reason why nothing could be checked: with an unfinished line, the end of
-// standard
-// error, and advice.
+// standard error, and advice.
 func (s *starter) explain(r *conformance.Report) {
 	s.mu.Lock()
 	last, g := s.last, s.gauge

@@ -214,8 +214,7 @@ func (o *Options) parseCommand(cmd *cobra.Command, args []string) (err error) {
 }
 
 // validateAndRun checks the flags and calls runF. A rule that does not exist is an error here,
-// because a
-// typing mistake in --only would otherwise look like a check that passes.
+// because a typing mistake in --only would otherwise look like a check that passes.
 func validateAndRun(cmd *cobra.Command, o *Options, runF func(context.Context, *Options) error) error {
 	bad := func(format string, args ...any) error { return exitcode.Errorf(exitcode.Usage, format, args...) }
 	o.Here = cmd.Flags().Changed("cwd")
@@ -337,8 +336,7 @@ func Run(ctx context.Context, o *Options) error {
 }
 
 // writeReports writes all reports and returns the error for the exit status. On a terminal, the
-// printed
-// report ends with what the error says, so the error is then silent.
+// printed report ends with what the error says, so the error is then silent.
 func (o *Options) writeReports(report *conformance.Report, known *expected, reached error) error {
 	verdict := known.judge(report)
 	for _, f := range []struct {
@@ -386,8 +384,7 @@ func (o *Options) writeReports(report *conformance.Report, known *expected, reac
 }
 
 // found is the error of a check in which rules were broken, or that was interrupted. The report has
-// the
-// details.
+// the details.
 type found struct {
 	text    string
 	printed bool // the user has seen it in the report

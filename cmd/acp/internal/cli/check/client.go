@@ -35,8 +35,7 @@ const (
 	// reachWithin is how long a client may take to start its agent.
 	reachWithin = 30 * time.Second
 	// againWithin is the minimum time that a client has to start its agent again. On a busy
-	// machine, half
-	// of the time limit for a step may be more, and then that applies.
+	// machine, half of the time limit for a step may be more, and then that applies.
 	againWithin = 3 * time.Second
 	// patience is how long a person may take to send the next prompt.
 	patience = 30 * time.Minute
@@ -45,9 +44,8 @@ const (
 )
 
 // checkClient checks a client. There are three ways to reach it: on its standard streams; through
-// the
-// command that replaces {agent}, which the client starts as its agent; or through an editor that a
-// person has configured. reached is the reason why there was no client, or nil.
+// the command that replaces {agent}, which the client starts as its agent; or through an editor
+// that a person has configured. reached is the reason why there was no client, or nil.
 func (o *Options) checkClient(ctx context.Context, opt conformance.Options, rec *recording, p *progress) (r *conformance.Report, reached, err error) {
 	s := &starter{ctx: ctx, rec: rec}
 	if len(o.Argv) > 0 {

@@ -20,8 +20,7 @@ const (
 )
 
 // A linter checks recordings. Its memory is bounded whatever their size: it counts violations, and
-// keeps
-// only the first of each rule and maxExamples frames.
+// keeps only the first of each rule and maxExamples frames.
 type linter struct {
 	o       *Options
 	check   *conformance.Recording // of the current connection; nil before the first one

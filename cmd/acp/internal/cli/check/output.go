@@ -73,8 +73,7 @@ func tryWriting(file string) error {
 }
 
 // save replaces a file at once: a reader finds the old content or all of the new one. Anything that
-// is
-// not a regular file, such as a pipe, is written to directly.
+// is not a regular file, such as a pipe, is written to directly.
 func save(file string, data []byte) error {
 	if target, err := filepath.EvalSymlinks(file); err == nil {
 		file = target // a link stays a link
@@ -105,8 +104,7 @@ func save(file string, data []byte) error {
 }
 
 // A recording records the traffic, or nothing without --output. An existing file keeps its content
-// until
-// there is something to record, so that a failed start destroys nothing.
+// until there is something to record, so that a failed start destroys nothing.
 type recording struct {
 	file *os.File // nil if nothing is recorded
 	made bool     // the file did not exist before
@@ -164,8 +162,7 @@ func (r *recording) stderr() *stderrWriter {
 }
 
 // close ends the recording, after everything else has ended. It removes a file that openRecording
-// has
-// created and that is still empty.
+// has created and that is still empty.
 func (r *recording) close() error {
 	switch {
 	case r.file == nil:

@@ -21,8 +21,7 @@ import (
 const endGrace = 2 * time.Second
 
 // A starter starts the program under test once for each connection, and waits until all have
-// exited. Its
-// methods may be called from any goroutine; mu guards the fields below it.
+// exited. Its methods may be called from any goroutine; mu guards the fields below it.
 type starter struct {
 	ctx  context.Context
 	cfg  process.Config
@@ -123,8 +122,7 @@ func (s *starter) measure(r io.ReadCloser) io.ReadCloser {
 }
 
 // ended returns a function that returns why the program has exited, or "" if it has not. The
-// function
-// waits for a quarter of endGrace, because the end of the connection is often seen first.
+// function waits for a quarter of endGrace, because the end of the connection is often seen first.
 func (s *starter) ended(p *process.Process) func() string {
 	return func() string {
 		select {

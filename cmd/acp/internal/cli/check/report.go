@@ -78,8 +78,7 @@ func (o *Options) page() *page {
 }
 
 // print prints the report as text. Results that are the same in both versions, and rules that could
-// not
-// be tried for one common reason, are merged.
+// not be tried for one common reason, are merged.
 func (o *Options) print(j *judgement) error {
 	p := o.page()
 	name := string(o.Side)
@@ -142,8 +141,7 @@ func (o *Options) print(j *judgement) error {
 const maxFailures = 10
 
 // listFailures lists the rules that made the check fail. Readers of a long report look at its end
-// first.
-// The list has whole ids, because --only and --expect accept those.
+// first. The list has whole ids, because --only and --expect accept those.
 func (p *page) listFailures(j *judgement) {
 	rules := j.failures()
 	if len(rules) == 0 {
@@ -180,8 +178,7 @@ func (p *page) missingPrompts(o *Options, j *judgement) {
 }
 
 // untried returns the reasons that kept more than three rules from being tried, with their counts.
-// Each
-// such reason is printed once.
+// Each such reason is printed once.
 func untried(j *judgement) map[string]int {
 	n := map[string]int{}
 	for _, r := range j.Results {
@@ -295,8 +292,7 @@ var (
 )
 
 // table prints the number of results by level and status. Below 47 cells its columns are as narrow
-// as
-// their headings.
+// as their headings.
 func (p *page) table(j *judgement) {
 	level0, w := 8, []int{6, 6, 7, 8, 7}
 	if p.width < 47 {

@@ -414,8 +414,7 @@ func (o *Options) trustDir(c *config.Config, dir string) error {
 }
 
 // serversIn returns the servers of a file that was just trusted. An error in the file is reported
-// when
-// the file is used.
+// when the file is used.
 func serversIn(file string) []config.Value {
 	data, err := os.ReadFile(file) // trusting has read it: it is a small regular file
 	if err != nil {

@@ -1,7 +1,6 @@
 // Package docs is the hidden command acp docs: it writes docs/cli.md and the manual pages from the
 // command tree, so that they cannot disagree with --help. A test compares docs/cli.md with what
-// this
-// package writes. The texts that belong to no single command, on exit statuses and permission
+// this package writes. The texts that belong to no single command, on exit statuses and permission
 // rules, are constants here.
 package docs
 
@@ -202,8 +201,7 @@ func command(b *bytes.Buffer, root *cobra.Command) {
 }
 
 // paragraphs turns help text into Markdown: indented lines become code blocks, everything else
-// stays
-// as it is.
+// stays as it is.
 func paragraphs(text string) string {
 	var out []string
 	block := false

@@ -38,8 +38,7 @@ func openTerminal() (*terminal, error) {
 	}
 	t := &terminal{in: r, out: w, lines: make(chan string)}
 	// A read from a terminal cannot be cancelled, so one goroutine reads the answers to all
-	// questions.
-	// It ends when close closes the file, or with the process.
+	// questions. It ends when close closes the file, or with the process.
 	go func() {
 		defer close(t.lines)
 		scan := bufio.NewScanner(r)
@@ -56,8 +55,7 @@ func (t *terminal) close() {
 }
 
 // ask is [backend.Frontend]'s Ask. An empty id dismisses the request; that is also the answer when
-// the
-// terminal is closed.
+// the terminal is closed.
 func (t *terminal) ask(ctx context.Context, _ *backend.Session, req acphost.Request) (acp.PermissionOptionID, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -12,10 +12,8 @@ import (
 )
 
 // suggester returns a function that finds the rule that would permit a request if it were added
-// with
-// --allow to the settings in p, or "" if something else denies the request. Each suggestion is
-// tried
-// against the real policy, so that the user is never offered a flag that does not help.
+// with --allow to the settings in p, or "" if something else denies the request. Each suggestion is
+// tried against the real policy, so that the user is never offered a flag that does not help.
 func suggester(p config.Permissions, base string) func(acphost.Request) string {
 	return func(req acphost.Request) string {
 		rule := config.SuggestRule(req)
@@ -54,8 +52,7 @@ func denial(rec acphost.Record, rule string) string {
 }
 
 // why returns the reason of a decision and the part of the command that it concerns, in
-// parentheses,
-// or "" if the line would only repeat itself.
+// parentheses, or "" if the line would only repeat itself.
 func why(rec acphost.Record) string {
 	reason, part := safetext.Line(rec.Reason, 200), safetext.Line(rec.Part, 200)
 	rule := "the rule " + safetext.Line(rec.Rule, 100)
@@ -78,8 +75,7 @@ func why(rec acphost.Record) string {
 }
 
 // certainty returns how reliably the agent has said what would run: "certain", "shown" or
-// "unknown".
-// It is "" if nothing would run. The words are part of docs/exec-json.md.
+// "unknown". It is "" if nothing would run. The words are part of docs/exec-json.md.
 func certainty(rec acphost.Record) string {
 	command, certain := rec.Shows()
 	switch {
@@ -124,8 +120,7 @@ func what(rec acphost.Record) string {
 }
 
 // quote returns s quoted for a shell. It always quotes, because a rule without special characters
-// looks
-// like one that needs no quotes when it is edited.
+// looks like one that needs no quotes when it is edited.
 func quote(s string) string {
 	if q := roster.Quote(s); q != s {
 		return q

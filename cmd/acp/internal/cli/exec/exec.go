@@ -1,13 +1,10 @@
 // Package exec is the command acp exec: one turn with an agent, for scripts. It owns the form of
-// its
-// output, which docs/exec-json.md describes, and the exit status of a turn. The conversation itself
-// is
-// package backend's.
+// its output, which docs/exec-json.md describes, and the exit status of a turn. The conversation
+// itself is package backend's.
 //
 // A prompt has at most [MaxPrompt] bytes, an attached file that is sent with its content at most
 // [MaxAttachment]. Of the agent's answer, 64 MiB are kept for the result. At most 100 denied
-// requests
-// and 100 broken rules are listed.
+// requests and 100 broken rules are listed.
 package exec
 
 import (
@@ -161,8 +158,7 @@ func NewCommand(a *app.App, runF func(context.Context, *Options) error) *cobra.C
 }
 
 // parseArguments separates the agent from the prompt and checks the flags. Whether the first word
-// is
-// the name of an agent is decided later, by agent, because that needs the settings.
+// is the name of an agent is decided later, by agent, because that needs the settings.
 func (o *Options) parseArguments(cmd *cobra.Command, args []string) error {
 	o.Prompt, o.Agent, o.Argv = args, "", nil
 	if f := cmd.Flag("agent"); f != nil && f.Changed {

@@ -10,8 +10,7 @@ import (
 )
 
 // formVersion is the version of the form of --json. It changes only if existing members change
-// their
-// meaning; new members, ops, fields and types of lines leave it as it is.
+// their meaning; new members, ops, fields and types of lines leave it as it is.
 const formVersion = 1
 
 // The lines of --json, as docs/exec-json.md describes them.
@@ -106,8 +105,7 @@ type (
 )
 
 // appendLine appends v as a line of JSON. Characters that JSON allows but terminals interpret, and
-// those
-// that change how the surrounding text is displayed, are escaped.
+// those that change how the surrounding text is displayed, are escaped.
 func appendLine(dst []byte, v any) ([]byte, error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
@@ -207,8 +205,7 @@ func (l *lines) appended(seq uint64, changes []transcript.Change) (string, bool)
 }
 
 // follows reports whether the retained output of a terminal continues exactly where the written
-// output
-// ended. It does not if more was skipped in between than had been written.
+// output ended. It does not if more was skipped in between than had been written.
 func (l *lines) follows(t *transcript.Terminal) bool {
 	written, known := l.known[t.Seq()]
 	return known && written >= t.Skipped && written <= t.Skipped+uint64(len(t.Raw()))

@@ -25,18 +25,15 @@ const (
 	// MaxPrompt bounds the text of a prompt, in bytes.
 	MaxPrompt = 16 << 20
 	// MaxAttachment bounds a file that is sent with its content, in bytes. A larger file is sent as
-	// a
-	// link.
+	// a link.
 	MaxAttachment = 8 << 20
-	// stdinPatience is how long standard input may stay open before the user is told that acp waits
-	// for
-	// its end: a script that inherits an open pipe would otherwise hang without a word.
+	// stdinPatience is how long standard input may stay open before the user is informed that acp
+	// waits for its end: a script that inherits an open pipe would otherwise hang without a word.
 	stdinPatience = 3 * time.Second
 )
 
 // promptText returns the text of the prompt: arguments, files and standard input, separated by
-// empty
-// lines.
+// empty lines.
 func (o *Options) promptText(ctx context.Context) (string, error) {
 	var parts []string
 	size := 0
@@ -152,8 +149,7 @@ func (o *Options) readStdin(ctx context.Context) (string, error) {
 }
 
 // path returns the absolute name of a file that a flag names. It is relative to the directory in
-// which
-// the program was started, not to --cwd, because the shell has completed it there.
+// which the program was started, not to --cwd, because the shell has completed it there.
 func (o *Options) path(name string) string {
 	if abs, err := filepath.Abs(name); err == nil {
 		return abs
@@ -218,8 +214,7 @@ func (o *Options) attachments() ([]attachment, error) {
 }
 
 // mediaType returns the media type of a file. For images and sounds the content decides, because
-// agents
-// reject those with a wrong type; for everything else the name does.
+// agents reject those with a wrong type; for everything else the name does.
 func mediaType(name string, data []byte) string {
 	kind, _, _ := mime.ParseMediaType(http.DetectContentType(data[:min(len(data), 512)]))
 	if strings.HasPrefix(kind, "image/") || strings.HasPrefix(kind, "audio/") {
@@ -232,8 +227,7 @@ func mediaType(name string, data []byte) string {
 }
 
 // content returns the blocks of the prompt in the best form that the agent accepts: embedded if it
-// can
-// handle that, and otherwise as a link. notes reports pictures and sounds that become links.
+// can handle that, and otherwise as a link. notes reports pictures and sounds that become links.
 func content(text string, files []attachment, can *acpv2.PromptCapabilities) (blocks []acp.ContentBlock, notes []string) {
 	if text != "" {
 		blocks = append(blocks, acp.Text(text))
@@ -283,8 +277,7 @@ func fileURI(name string) string {
 }
 
 // setOptions sets the mode and then the options of a session, in the order of the flags: an agent
-// may
-// change its options when one of them changes.
+// may change its options when one of them changes.
 func (o *Options) setOptions(ctx context.Context, s *acp.ClientSession) error {
 	if o.Mode != "" {
 		if err := s.SetMode(ctx, acpv2.SessionConfigValueID(o.Mode)); err != nil {
@@ -317,8 +310,7 @@ func (o *Options) setOptions(ctx context.Context, s *acp.ClientSession) error {
 }
 
 // optionError returns the error for an option that could not be set. It is one of usage if the
-// agent
-// lacks the option, and otherwise whatever the agent has reported.
+// agent lacks the option, and otherwise whatever the agent has reported.
 func optionError(what string, err error, names []string) error {
 	if errors.Is(err, errors.ErrUnsupported) || len(names) > 0 {
 		return exitcode.Errorf(exitcode.Usage, "%s: %w%s", what, err, listed(names))

@@ -23,8 +23,7 @@ import (
 
 const (
 	// maxAnswer bounds the final text of --quiet and of the last line of --json, in bytes. The
-	// bound
-	// that a conversation puts on a message is reached first.
+	// bound that a conversation puts on a message is reached first.
 	maxAnswer = 64 << 20
 	// maxDenials bounds the lines about denied requests, and those about broken rules.
 	maxDenials = 100
@@ -132,8 +131,7 @@ func (r *report) writeChanges(id acp.SessionID, snap *transcript.Snapshot, chang
 
 // follow writes a batch of changes as text, one after the other. Only the text of messages comes in
 // pieces. For everything else the snapshot has just the final state, which is written at the place
-// of
-// the entry's last change in the batch.
+// of the entry's last change in the batch.
 func (r *report) follow(id acp.SessionID, snap *transcript.Snapshot, changes []transcript.Change) {
 	last, whole := map[uint64]int{}, map[uint64]bool{}
 	for i, ch := range changes {
@@ -163,8 +161,7 @@ func (r *report) follow(id acp.SessionID, snap *transcript.Snapshot, changes []t
 }
 
 // writeMessage writes what a change adds to a message of the agent. It reports whether it has
-// written
-// all of the message, in which case later changes of the batch are already included.
+// written all of the message, in which case later changes of the batch are already included.
 func (r *report) writeMessage(m *transcript.Message, ch transcript.Change) (whole bool) {
 	if !r.has || ch.Seq != r.answered {
 		r.answer.Reset()
@@ -219,8 +216,7 @@ func (r *report) addAnswer(seq uint64, text string) {
 }
 
 // checkCost cancels the turn if the session has reached --max-cost. A limit in another currency
-// than
-// the agent's also cancels it, because such a limit would never be reached.
+// than the agent's also cancels it, because such a limit would never be reached.
 func (r *report) checkCost(snap *transcript.Snapshot) {
 	usage := snap.Session().Usage
 	if usage == nil || usage.Cost == nil {
@@ -240,8 +236,7 @@ func (r *report) checkCost(snap *transcript.Snapshot) {
 }
 
 // showProgress writes progress to standard error. last means that no later change of the batch
-// concerns
-// e.
+// concerns e.
 func (r *report) showProgress(id acp.SessionID, e transcript.Entry, ch transcript.Change, last bool) {
 	switch e := e.(type) {
 	case *transcript.ToolCall:
@@ -394,8 +389,7 @@ func (r *report) write(data []byte) {
 }
 
 // fail records that writing the output has failed, and cancels the turn: an agent must not keep
-// changing
-// files if its report is lost.
+// changing files if its report is lost.
 func (r *report) fail(err error) {
 	if err != nil && r.err == nil {
 		r.err = fmt.Errorf("writing the output: %w", err)
@@ -462,8 +456,7 @@ func (r *report) resultLine(s *backend.Session, res *acp.Result, err error) resu
 }
 
 // errorOf returns err for the result line. It separates errors that the agent has answered with
-// from
-// failures of acp.
+// from failures of acp.
 func errorOf(err error) *errorInfo {
 	info := &errorInfo{Message: err.Error(), From: "acp"}
 	if said, ok := errors.AsType[*jsonrpc.Error](err); ok {
@@ -476,8 +469,7 @@ func errorOf(err error) *errorInfo {
 }
 
 // ends returns the error that carries the turn's exit status. The order of the checks is the
-// precedence
-// that package docs describes.
+// precedence that package docs describes.
 func (r *report) ends(ctx context.Context, res *acp.Result, err error, denyOK bool) error {
 	r.mu.Lock()
 	denied, broken := r.denied, r.broken

@@ -52,8 +52,7 @@ type turn struct {
 }
 
 // limitGrace is how long an agent may take to end its turn after a limit is reached or the output
-// has
-// lost its reader. It does not apply to interrupts, because the user can send a second one.
+// has lost its reader. It does not apply to interrupts, because the user can send a second one.
 const limitGrace = 3 * time.Second
 
 // killLate kills the agent if it does not end its turn within [limitGrace] after ctx has ended at a

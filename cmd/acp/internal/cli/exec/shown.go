@@ -45,8 +45,7 @@ func (s Show) text() bool  { return s != ShowTools }
 func (s Show) tools() bool { return s == ShowTools || s == ShowAll }
 
 // writeToolOutput writes the results of tool calls: the output of commands as it arrives,
-// everything
-// else when the call has ended, because until then it may still be replaced.
+// everything else when the call has ended, because until then it may still be replaced.
 func (r *report) writeToolOutput(e transcript.Entry) {
 	switch e := e.(type) {
 	case *transcript.Terminal:
@@ -75,8 +74,7 @@ func (r *report) writeOutput(t *transcript.Terminal) {
 }
 
 // writeResult writes the content of a tool call, except for the output of commands. A call without
-// any
-// content is represented by its raw output.
+// any content is represented by its raw output.
 func (r *report) writeResult(e *transcript.ToolCall) {
 	for i := range e.Content {
 		switch c := e.Content[i].(type) {
@@ -107,8 +105,7 @@ func (r *report) writeItem(seq uint64, text string) {
 }
 
 // writePiece writes a piece of an entry. It begins a new line unless it continues the entry that
-// was
-// written last.
+// was written last.
 func (r *report) writePiece(seq uint64, text string) {
 	if r.begun && r.at != seq {
 		r.fail(r.out.EndLine())
@@ -140,8 +137,7 @@ func blockText(b acp.ContentBlock) string {
 }
 
 // unfenced returns the content of a fenced code block if text consists of nothing else. Agents
-// fence
-// the results of tools for display; a script wants what is inside.
+// fence the results of tools for display; a script wants what is inside.
 func unfenced(text string) string {
 	trimmed := strings.Trim(text, "\n")
 	n := len(trimmed) - len(strings.TrimLeft(trimmed, "`"))

@@ -46,8 +46,7 @@ type row struct {
 }
 
 // errCannotList is the error for an agent that cannot list its sessions. It is a normal answer, not
-// a
-// failure: the command still succeeds.
+// a failure: the command still succeeds.
 var errCannotList = errors.New("cannot list sessions")
 
 // hasWord reports whether s contains anything that can be searched for.
@@ -295,8 +294,7 @@ func (o *Options) print(ctx context.Context, st *store.Store, rows []row, asked 
 }
 
 // width returns the width of the terminal in cells, or 0 if the output is not a terminal. Then
-// nothing
-// is abbreviated, because a program may read it.
+// nothing is abbreviated, because a program may read it.
 func (o *Options) width() int {
 	if o.Width > 0 {
 		return o.Width
@@ -311,8 +309,7 @@ func (o *Options) width() int {
 }
 
 // shortener returns a function that abbreviates an id as far as it stays unambiguous among ids, but
-// not
-// below minID.
+// not below minID.
 func shortener(ids []string) func(string) string {
 	slices.Sort(ids)
 	ids = slices.Compact(ids)
@@ -373,9 +370,9 @@ func tilde(path, home string) string {
 }
 
 // columns aligns a table. In a terminal, where width is not 0, the directory and the title share
-// the
-// space that the other columns leave; if that is too little, the directory is left out. Agents and
-// directories are cut at their beginning, because their end says more; titles are cut at their end.
+// the space that the other columns leave; if that is too little, the directory is left out. Agents
+// and directories are cut at their beginning, because their end says more; titles are cut at their
+// end.
 func columns(table [][]string, width int) []string {
 	n := len(table[0])
 	agent, dir, title := 1, n-2, n-1

@@ -1,6 +1,5 @@
 // Package sessions is the command acp sessions: it lists, searches, prints, exports, resumes and
-// deletes
-// earlier conversations. Conversations come from package store; lists can also contain the
+// deletes earlier conversations. Conversations come from package store; lists can also contain the
 // sessions that an agent knows, at most 10,000 of them. Formats are package export's.
 package sessions
 
@@ -79,15 +78,13 @@ type Remote interface {
 }
 
 // NewCommand returns the command. If runF is not nil, it is called instead of [Run]. The command
-// cannot
-// resume sessions: see [NewCommandResume].
+// cannot resume sessions: see [NewCommandResume].
 func NewCommand(a *app.App, runF func(context.Context, *Options) error) *cobra.Command {
 	return NewCommandResume(a, nil, runF)
 }
 
 // NewCommandResume is like [NewCommand], with the function that continues a session. It is a
-// parameter
-// because this package must not depend on the interfaces that hold conversations.
+// parameter because this package must not depend on the interfaces that hold conversations.
 func NewCommandResume(a *app.App, resume func(context.Context, store.Session) error, runF func(context.Context, *Options) error) *cobra.Command {
 	if runF == nil {
 		runF = Run
@@ -292,8 +289,7 @@ func (o *Options) find(ctx context.Context, st *store.Store, id string) (store.S
 }
 
 // complete completes ids of sessions for the shell. Errors are swallowed: the shell would print
-// them into
-// the command line that the user is typing.
+// them into the command line that the user is typing.
 func (o *Options) complete(cmd *cobra.Command, args []string, begin string) ([]string, cobra.ShellCompDirective) {
 	if o.Verb != Delete && len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp

@@ -22,8 +22,7 @@ import (
 )
 
 // snapshot reads a conversation and reports damage to it on standard error. A turn without an end
-// is
-// marked as interrupted if no program is writing the conversation any more.
+// is marked as interrupted if no program is writing the conversation any more.
 func (o *Options) snapshot(ctx context.Context, st *store.Store, s store.Session) (*transcript.Snapshot, error) {
 	// Whether a program is writing is asked before and after reading: a turn that seems unfinished
 	// because the snapshot was taken too early must not be reported as interrupted.
@@ -81,8 +80,7 @@ func (o *Options) export(ctx context.Context, st *store.Store, s store.Session) 
 }
 
 // writeFile writes a file that only its owner can read. The file appears complete or not at all,
-// because
-// it is written under a temporary name first. An unusable name is an error of usage.
+// because it is written under a temporary name first. An unusable name is an error of usage.
 func writeFile(name string, over bool, write func(io.Writer) error) error {
 	if !over {
 		if _, err := os.Lstat(name); !errors.Is(err, fs.ErrNotExist) {
@@ -106,8 +104,7 @@ func writeFile(name string, over bool, write func(io.Writer) error) error {
 		return os.Rename(f.Name(), name)
 	}
 	// Unlike Rename, Link fails if the name has come into existence since. Not all file systems
-	// have
-	// links, so Rename is the fallback.
+	// have links, so Rename is the fallback.
 	if err := os.Link(f.Name(), name); err == nil || errors.Is(err, fs.ErrExist) {
 		return err
 	}
@@ -155,8 +152,7 @@ func (o *Options) delete(ctx context.Context) error {
 }
 
 // deleteRemote has the agent delete a session. It starts each agent once. An agent that cannot
-// delete
-// sessions is reported on standard error and is not a failure.
+// delete sessions is reported on standard error and is not a failure.
 func (o *Options) deleteRemote(ctx context.Context, agents map[string]Remote, s store.Session) error {
 	if o.Wait > 0 {
 		var cancel context.CancelFunc

@@ -11,10 +11,8 @@ import (
 )
 
 // An audit is the log of a policy's decisions: one line of JSON each, written before the decision
-// takes
-// effect. A decision that cannot be written is counted and still takes effect. The zero audit
-// writes
-// nothing. Its methods may be called from any goroutine.
+// takes effect. A decision that cannot be written is counted and still takes effect. The zero audit
+// writes nothing. Its methods may be called from any goroutine.
 type audit struct {
 	redactor *trace.Redactor // removes secrets; nil leaves them
 
@@ -68,8 +66,7 @@ func (l *audit) write(e *tap.Entry) {
 }
 
 // appendLine appends a line. If the last one is incomplete, it starts a new line, so that a crash
-// costs
-// one entry and not two.
+// costs one entry and not two.
 func (l *audit) appendLine(line []byte) error {
 	var out []byte
 	if l.torn {

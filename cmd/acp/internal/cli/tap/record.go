@@ -27,9 +27,8 @@ type recording struct {
 }
 
 // startRecording opens the file and starts recording. A file that the user has named must be
-// usable. If
-// the default file cannot be created, that is only reported: the editor wants its agent more than a
-// recording.
+// usable. If the default file cannot be created, that is only reported: the editor wants its agent
+// more than a recording.
 func (o *Options) startRecording(agent string, c process.Config) (*recording, error) {
 	a := o.App
 	opts := trace.RecorderOptions{Header: trace.Header{
@@ -92,8 +91,7 @@ func (o *Options) openPage(rec *recording, agent string, opts *trace.RecorderOpt
 }
 
 // openFile opens the file to record to. Only its owner can read it. If another tap is recording to
-// the
-// file, openFile adds the process id to the name: editors often start the same command several
+// the file, openFile adds the process id to the name: editors often start the same command several
 // times.
 func (o *Options) openFile(agent string) (*os.File, error) {
 	name, err := o.fileName(agent)
@@ -153,8 +151,7 @@ func (o *Options) fileName(agent string) (string, error) {
 }
 
 // plainName returns a file name for an agent: at most 40 ASCII characters of its name, or of the
-// program
-// in its command line.
+// program in its command line.
 func plainName(agent string) string {
 	word, _, _ := strings.Cut(agent, " ")
 	word = filepath.Base(word)

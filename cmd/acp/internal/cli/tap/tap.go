@@ -1,10 +1,7 @@
 // Package tap is the command acp tap: it passes the traffic between an editor and an agent through,
-// and
-// records it. This package owns the flags, the file and its lock, the audit log and the messages to
-// the
-// user; relaying and guarding are package record/tap's. Nothing here may delay or change the
-// traffic,
-// except where the policy of the flags refuses something.
+// and records it. This package owns the flags, the file and its lock, the audit log and the
+// messages to the user; relaying and guarding are package record/tap's. Nothing here may delay or
+// change the traffic, except where the policy of the flags refuses something.
 package tap
 
 import (
@@ -102,8 +99,7 @@ func NewCommand(a *app.App, runF func(context.Context, *Options) error) *cobra.C
 }
 
 // parseArguments reads the agent and checks the flags. --web without = would take the next word for
-// the
-// agent, so that mistake gets a message of its own.
+// the agent, so that mistake gets a message of its own.
 func (o *Options) parseArguments(cmd *cobra.Command, args []string) error {
 	var err error
 	o.Agent, o.Argv, err = app.Named(cmd, args, "agent")

@@ -163,8 +163,7 @@ func (f *plainFrame) side() *side {
 }
 
 // A normaliser replaces the values in the frames of one side that differ from run to run: ids
-// become
-// numbers in the order of their first appearance, and all times become the same.
+// become numbers in the order of their first appearance, and all times become the same.
 type normaliser struct {
 	read frame.Reader
 	ids  map[string]string

@@ -11,8 +11,7 @@ type pending struct {
 const maxPending = 4096
 
 // pendings are the pending requests of one side. order has their ids, oldest first, and may also
-// contain
-// ids that were answered.
+// contain ids that were answered.
 type pendings struct {
 	byID  map[string]pending
 	order []string

@@ -15,8 +15,7 @@ import (
 )
 
 // redact copies a recording without its secrets. The copy appears complete or not at all: half a
-// copy
-// might be mistaken for a whole one.
+// copy might be mistaken for a whole one.
 func (o *Options) redact(ctx context.Context) error {
 	s, err := o.open(ctx, o.Files[0])
 	if err != nil {

@@ -18,13 +18,11 @@ import (
 )
 
 // maxHeld bounds the frames that are held because they arrived before they were expected. Beyond it
-// the
-// oldest is dropped.
+// the oldest is dropped.
 const maxHeld = 4096
 
 // A player plays one side of a recording. It belongs to one goroutine; receive runs in another and
-// only
-// sends to came.
+// only sends to came.
 type player struct {
 	o       *Options
 	script  *script
@@ -207,8 +205,7 @@ func (p *player) send(st *step) error {
 }
 
 // expect waits until the other side sends what it sent in a step. Frames that belong to later steps
-// are
-// held.
+// are held.
 func (p *player) expect(ctx context.Context, want *step) error {
 	for i, f := range p.held {
 		if p.fits(want, f) {
@@ -256,8 +253,7 @@ func (p *player) fits(want *step, f *frame.Envelope) bool {
 }
 
 // match accepts f in place of a step and learns its ids. A success where an error was recorded, or
-// the
-// reverse, is a divergence.
+// the reverse, is a divergence.
 func (p *player) match(want *step, f *frame.Envelope) error {
 	if want.Answer() && (want.Error == nil) != (f.Error == nil) {
 		if f.Error == nil {
@@ -307,8 +303,7 @@ func (p *player) hold(want *step, f *frame.Envelope) error {
 }
 
 // finish waits for the end of the other side: a client ends by itself, an agent when its input
-// ends,
-// which the caller takes care of.
+// ends, which the caller takes care of.
 func (p *player) finish(ctx context.Context) error {
 	if p.o.As == asClient {
 		return nil

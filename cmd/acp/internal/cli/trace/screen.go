@@ -14,8 +14,7 @@ import (
 )
 
 // columns returns the width of the terminal, or 0 if the output is not a terminal. Then lines are
-// not
-// cut.
+// not cut.
 func (o *Options) columns() int {
 	if f, ok := o.App.Out.(*os.File); ok && o.App.OutTerminal {
 		if n, _, err := term.GetSize(int(f.Fd())); err == nil && n > 0 {

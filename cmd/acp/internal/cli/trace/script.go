@@ -42,8 +42,7 @@ type plan struct {
 }
 
 // plan reads the recording and chooses the part. Unless --part names one, that is the first part
-// with
-// more than initialize: clients often try one version of the protocol and connect again with
+// with more than initialize: clients often try one version of the protocol and connect again with
 // another.
 func (o *Options) plan(ctx context.Context) (*plan, error) {
 	s, err := o.open(ctx, o.Files[0])
@@ -131,8 +130,7 @@ func (p *script) next() (*step, error) {
 }
 
 // needed reports whether replay waits for a step of the other side. Without strict it waits only
-// for
-// what moves the conversation on: requests, answers, and the cancellation or end of a turn.
+// for what moves the conversation on: requests, answers, and the cancellation or end of a turn.
 func (s *step) needed(strict bool) bool {
 	switch {
 	case s.text:
@@ -148,8 +146,7 @@ func (s *step) needed(strict bool) bool {
 }
 
 // describe describes a frame, for comparisons and messages. asked is the method of the request that
-// an
-// answer belongs to.
+// an answer belongs to.
 func describe(f *frame.Envelope, asked string) string {
 	switch {
 	case f.Answer() && f.Error != nil:

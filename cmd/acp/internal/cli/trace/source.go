@@ -15,8 +15,7 @@ func (o *Options) open(ctx context.Context, name string) (*file.File, error) {
 		return nil, err
 	}
 	// The progress of reading would mix with the output on a terminal, and says nothing about a
-	// replay,
-	// which waits most of the time.
+	// replay, which waits most of the time.
 	if o.Verb != verbReplay && (o.Verb != verbShow || !o.App.OutTerminal) {
 		f.Progress()
 	}

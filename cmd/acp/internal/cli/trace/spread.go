@@ -30,8 +30,7 @@ func (s *spread) addNumber(n int64) {
 }
 
 // slot returns the index of the counter for n. Numbers below 64 have a counter each; larger ones
-// share
-// it with the numbers that have the same length and the same first six bits.
+// share it with the numbers that have the same length and the same first six bits.
 func slot(n uint64) int {
 	if n < 1<<(stepBits+1) {
 		return int(n)
@@ -50,8 +49,7 @@ func top(i int) int64 {
 }
 
 // at returns a quantile: the number that the given part of all numbers does not exceed, such as 0.5
-// for
-// the median. The result is at most 1/32 too large.
+// for the median. The result is at most 1/32 too large.
 func (s *spread) at(part float64) int64 {
 	rank := max(1, int64(math.Ceil(part*float64(s.n))))
 	var n int64

@@ -275,7 +275,7 @@ func (s *report) printSessions(p *printer) {
 	}
 	name, gap, spent := 30, "  ", "SPENT"
 	if p.width > 0 && p.width < 100 {
-		name, gap, spent = min(max(p.width-47, 10), 30), " ", "" // tokens and cost go on the line below
+		name, gap, spent = min(max(p.width-47, 10), 30), " ", "" // tokens and cost are on the line below
 	}
 	p.f("\n%s %6s %8s%s%9s %9s %9s  %s", pad("SESSION", name), "TURNS", "UPDATES", gap, "FIRST P50", "TURN P50", "TURN MAX", spent)
 	const most = 20

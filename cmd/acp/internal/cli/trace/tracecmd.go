@@ -1,14 +1,10 @@
 // Package trace is the command acp trace: it shows, measures, compares, redacts and replays
-// recordings
-// made with acp tap, in the terminal or on a page in the browser. docs/trace.md describes the
-// files,
-// which package record/file reads.
+// recordings made with acp tap, in the terminal or on a page in the browser. docs/trace.md
+// describes the files, which package record/file reads.
 //
 // Every subcommand reads a recording as a stream, so that its memory does not depend on the size of
-// the
-// file. What it keeps is bounded: 256 methods, 1000 sessions, 4096 pending requests of each side
-// and
-// 100,000 ids. Beyond these bounds results are approximate.
+// the file. What it keeps is bounded: 256 methods, 1000 sessions, 4096 pending requests of each
+// side and 100,000 ids. Beyond these bounds results are approximate.
 package trace
 
 import (

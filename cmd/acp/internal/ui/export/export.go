@@ -1,9 +1,10 @@
-// Package export writes a conversation down, to be read outside of the program: as Markdown, as
-// one HTML file that needs nothing else, as JSON for programs, and as plain text for a terminal.
+// Package export writes conversations for readers outside of the program: as Markdown, as a
+// self-contained HTML file, as JSON for programs, and as plain text for a terminal.
 //
-// What the agent says is not trusted in any of them. Control characters, escape sequences and
-// characters that reorder text are left out, but for JSON, where they are escaped. In HTML
-// nothing is loaded, nothing runs, and links lead only to the web and to mail.
+// It does not trust the agent's text in any of these formats. Control characters, escape sequences
+// and characters that reorder text are removed, or, in JSON, escaped. An HTML page loads nothing,
+// runs nothing, and links only to the web and to mail addresses. Markdown of more than 1 MiB in one
+// message is not rendered, and an image of more than 16 MiB is left out of the page.
 package export
 
 import (
@@ -31,13 +32,14 @@ const (
 	Text     Format = "text" // safe for a terminal
 )
 
-// Formats are all of them.
+// Formats are all formats.
 var Formats = []Format{Markdown, HTML, JSON, Text}
 
-// ErrFormat says that a format is not known.
+// ErrFormat is the error for an unknown format.
 var ErrFormat = errors.New("unknown format")
 
-// ParseFormat returns the format of that name; md is Markdown, txt is text. Others are [ErrFormat].
+// ParseFormat returns the format of that name. It also accepts the extensions md, htm and txt. For
+// any other name the error is [ErrFormat].
 func ParseFormat(name string) (Format, error) {
 	switch f := Format(strings.ToLower(name)); f {
 	case Markdown, HTML, JSON, Text:
@@ -52,16 +54,16 @@ func ParseFormat(name string) (Format, error) {
 	return "", fmt.Errorf("%w %q: use markdown, html, json or text", ErrFormat, name)
 }
 
-// FormatOf returns the format that the name of a file says by its ending. Others are [ErrFormat].
+// FormatOf returns the format for a file by its extension, or [ErrFormat].
 func FormatOf(file string) (Format, error) {
 	ext := strings.TrimPrefix(filepath.Ext(file), ".")
 	if ext == "" {
-		return "", fmt.Errorf("%w of %q: let it end in .md, .html, .json or .txt", ErrFormat, filepath.Base(file))
+		return "", fmt.Errorf("%w of %q: the name must end in .md, .html, .json or .txt", ErrFormat, filepath.Base(file))
 	}
 	return ParseFormat(ext)
 }
 
-// Write writes a conversation. Of the session only what is known is written, so the zero value will do.
+// Write writes a conversation. Fields of the session that are zero are left out.
 func Write(w io.Writer, f Format, s store.Session, t *transcript.Snapshot) error {
 	switch f {
 	case Markdown:
@@ -76,25 +78,26 @@ func Write(w io.Writer, f Format, s store.Session, t *transcript.Snapshot) error
 	return fmt.Errorf("%w %q", ErrFormat, string(f))
 }
 
-// A Document is the JSON form:
+// A Document is the JSON format:
 //
 //	{"version": 1,
 //	 "session": {"agent": "gemini", "id": "…", "title": "…", "cwd": "/…", "turns": 3, …},
 //	 "conversation": {"version": 1, "entries": [...], …}}
 //
-// The conversation has the form that the documentation of package transcript describes. Later versions
-// of the program may add members; anything else would be version 2.
+// The documentation of package transcript describes the conversation. Later releases of the program
+// may add members; any other change would increase the version.
 type Document struct {
 	Version      int             `json:"version"` // 1
 	Session      Session         `json:"session"`
 	Conversation json.RawMessage `json:"conversation"`
 }
 
-// A Session is the JSON form of what is known of a session besides what was said. Times are of RFC 3339.
+// A Session is the JSON format of the facts about a session, without the conversation. Times are in
+// RFC 3339.
 type Session struct {
 	Agent string `json:"agent"`
-	ID    string `json:"id"` // the agent's
-	// Conversation is the id that the store gave the session: agents give some of theirs again.
+	ID    string `json:"id"` // assigned by the agent
+	// Conversation is the id assigned by the store. It is unique, whereas agents may reuse theirs.
 	Conversation string   `json:"conversation,omitempty"`
 	Title        string   `json:"title,omitempty"`
 	Command      []string `json:"command,omitempty"` // how the agent was started
@@ -105,7 +108,7 @@ type Session struct {
 	Turns        int      `json:"turns"`
 }
 
-// SessionOf returns the JSON form of a session.
+// SessionOf returns the JSON format of a session.
 func SessionOf(s store.Session) Session {
 	at := func(t time.Time) string {
 		if t.IsZero() {
@@ -124,7 +127,7 @@ func writeJSON(w io.Writer, s store.Session, t *transcript.Snapshot) error {
 	if err != nil {
 		return err
 	}
-	// The conversation is written as it is: the encoder would go over it again.
+	// The parts are written separately, because the encoder would parse the conversation again.
 	head, err := json.Marshal(SessionOf(s))
 	if err != nil {
 		return err

@@ -28,16 +28,17 @@ import (
 )
 
 const (
-	// maxRendered is the length up to which Markdown is rendered; longer texts are shown as they are.
+	// maxRendered bounds the Markdown that is rendered, in bytes. Longer texts are shown verbatim.
 	maxRendered = 1 << 20
-	// maxImage bounds an image that is put into the page, in bytes of base64.
+	// maxImage bounds an image that is embedded in the page, in bytes of base64.
 	maxImage = 16 << 20
 )
 
 //go:embed page.html.tmpl
 var page string
 
-// What renders is made when it is first needed: every command would wait for it otherwise.
+// The template and the renderer are created on first use. Otherwise every command would have to
+// wait for them.
 var pageTemplate = sync.OnceValue(func() *template.Template {
 	return template.Must(template.New("page").Funcs(template.FuncMap{
 		"markdown": renderMarkdown,
@@ -47,7 +48,7 @@ var pageTemplate = sync.OnceValue(func() *template.Template {
 	}).Parse(page))
 })
 
-// writeHTML writes one page that is complete in itself.
+// writeHTML writes a self-contained page.
 func writeHTML(w io.Writer, s store.Session, t *transcript.Snapshot) error {
 	title, facts := heading(s, t)
 	var data struct {
@@ -59,8 +60,9 @@ func writeHTML(w io.Writer, s store.Session, t *transcript.Snapshot) error {
 	return pageTemplate().Execute(w, data)
 }
 
-// renderer leaves out HTML in the text. Images would be loaded from somewhere, so they become links. The second lock is
-// the page's own policy, which runs no script, loads nothing and sends nothing.
+// renderer removes HTML from the text, and turns images into links, because loading them would
+// contact a server. As a second line of defence, the page's content security policy forbids
+// scripts, loading and sending.
 var renderer = sync.OnceValue(func() goldmark.Markdown {
 	return goldmark.New(
 		goldmark.WithParser(parser.NewParser(append(markdown.Options(),
@@ -75,7 +77,8 @@ var renderer = sync.OnceValue(func() goldmark.Markdown {
 	)
 })
 
-// A safeWriter writes text whose references, such as &#27;, are not made safe yet: the rest of it is.
+// A safeWriter makes character references such as &#27; safe. Everything else in the text is safe
+// already.
 type safeWriter struct{ html.Writer }
 
 // Write implements [html.Writer].
@@ -91,16 +94,16 @@ func (s safeWriter) Write(w util.BufWriter, source []byte) {
 	_, _ = w.Write(util.EscapeHTML([]byte(safetext.Text(gohtml.UnescapeString(b.String())))))
 }
 
-// A tame makes links of images, and leaves of links only those that lead to the web or to an address of mail, and tells
-// neither where they come from. Of others the text stays.
+// A tame transformer turns images into links and keeps only those links that lead to the web or to
+// a mail address. Of other links only the text remains. Links send no referrer.
 type tame struct{}
 
 // Transform implements [parser.ASTTransformer].
 func (tame) Transform(doc *ast.Document, r text.Reader, _ parser.Context) {
 	type found struct {
 		ast.Node
-		in   int  // the link or image around it, or -1
-		link bool // it is one in the end, or in one
+		in   int  // index of the enclosing link or image, or -1
+		link bool // the node becomes a link or is inside one
 	}
 	var nodes []found
 	in := -1
@@ -118,7 +121,7 @@ func (tame) Transform(doc *ast.Document, r text.Reader, _ parser.Context) {
 		}
 		return ast.WalkContinue, nil
 	})
-	// Many links may share what is written once.
+	// Reference links can repeat one long address very often, so their total size is bounded.
 	room := 2*len(r.Source()) + minAddresses
 	may := func(address, title []byte) bool {
 		room -= len(address) + len(title)
@@ -126,7 +129,7 @@ func (tame) Transform(doc *ast.Document, r text.Reader, _ parser.Context) {
 	}
 	for i := range nodes {
 		f := &nodes[i]
-		inLink := f.in >= 0 && nodes[f.in].link // they do not nest
+		inLink := f.in >= 0 && nodes[f.in].link // links must not nest
 		parent := f.Parent()
 		switch n := f.Node.(type) {
 		case *ast.Image:
@@ -152,20 +155,20 @@ func (tame) Transform(doc *ast.Document, r text.Reader, _ parser.Context) {
 				continue
 			}
 			label := ast.NewString(n.Label(r.Source()))
-			label.SetRaw(true) // that is, not Markdown: it is escaped
+			label.SetRaw(true) // not parsed as Markdown; the writer escapes it
 			parent.ReplaceChild(parent, n, label)
 		case *ast.FencedCodeBlock:
 			if n.Info == nil {
 				continue
 			}
 			if name, _, _ := bytes.Cut(n.Info.Value(r.Source()), []byte(" ")); !isLanguage(name) {
-				n.Info = nil // it would be names of classes
+				n.Info = nil // it would become class names
 			}
 		}
 	}
 }
 
-// unwrap puts what is in n in its place.
+// unwrap replaces n by its children.
 func unwrap(n ast.Node) {
 	parent := n.Parent()
 	moveChildren(n, func(c ast.Node) { parent.InsertBefore(parent, n, c) })
@@ -180,13 +183,14 @@ func moveChildren(n ast.Node, move func(ast.Node)) {
 	}
 }
 
-// minAddresses is how many bytes the addresses and titles of all links may have in any case. More than twice the text
-// they may not.
+// minAddresses is the number of bytes that the addresses and titles of all links together may
+// always have. Beyond it they may have at most twice the size of the text.
 const minAddresses = 100_000
 
 var rel = []byte("nofollow noreferrer")
 
-// leadsToWeb looks at an address as the renderer writes it, which may resolve its references.
+// leadsToWeb reports whether an address leads to the web or to mail. It checks the address in the
+// form that the renderer writes; resolve says whether that resolves references.
 func leadsToWeb(address []byte, resolve bool) bool {
 	to := util.URLEscape(address, resolve)
 	for _, scheme := range []string{"http://", "https://", "mailto:"} {
@@ -197,7 +201,7 @@ func leadsToWeb(address []byte, resolve bool) bool {
 	return false
 }
 
-// isLanguage reports whether a name is one as languages have them.
+// isLanguage reports whether a name looks like the name of a programming language.
 func isLanguage(name []byte) bool {
 	for _, c := range name {
 		if !('a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || strings.IndexByte("+#.-_", c) >= 0) {
@@ -222,7 +226,7 @@ func plainHTML(s string) template.HTML {
 	return template.HTML("<pre>" + template.HTMLEscapeString(s) + "</pre>") //nolint:gosec // it was escaped
 }
 
-// A diffLine is a line of a patch and what it does.
+// A diffLine is a line of a patch and its CSS class.
 type diffLine struct{ Class, Text string }
 
 func diffLines(patch string) []diffLine {
@@ -247,8 +251,8 @@ func diffLines(patch string) []diffLine {
 	return all
 }
 
-// imageURL returns an image as an address that has it in it, or "" for what is none that all browsers
-// show without running anything.
+// imageURL returns an image as a data: URL. It returns "" unless the image is in a format that
+// every browser shows and that cannot contain code, as SVG can.
 func imageURL(b block) template.URL {
 	switch b.MIME {
 	case "image/png", "image/jpeg", "image/gif", "image/webp":
@@ -264,7 +268,7 @@ func imageURL(b block) template.URL {
 	return template.URL(fmt.Sprintf("data:%s;base64,%s", b.MIME, b.Data)) //nolint:gosec // it was checked
 }
 
-// webURL returns an address that may be followed, or "".
+// webURL returns s if it is a web address, or "" otherwise.
 func webURL(s string) string {
 	lower := strings.ToLower(s)
 	if strings.HasPrefix(lower, "https://") || strings.HasPrefix(lower, "http://") {

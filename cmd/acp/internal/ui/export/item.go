@@ -12,7 +12,7 @@ import (
 	"github.com/goacp/acp/transcript"
 )
 
-// An itemKind says how an item looks.
+// An itemKind determines how an item looks.
 type itemKind string
 
 const (
@@ -24,18 +24,19 @@ const (
 	itemAside   itemKind = "aside" // everything else
 )
 
-// An item is an entry of the conversation as it is written: all its texts are safe.
+// An item is an entry of the conversation in the form that all text formats share. All its texts
+// are safe to print.
 type item struct {
 	Kind   itemKind
 	Title  string // of one line
-	Mark   string // a sign for the status
+	Mark   string // a symbol for the status
 	Status string
 	Notes  []string // of one line each
 	Blocks []block
-	Loss   int64 // bytes that were not kept
+	Loss   int64 // bytes that were not stored
 }
 
-// A blockKind says what the text of a block is.
+// A blockKind is the kind of a block's content.
 type blockKind string
 
 const (
@@ -51,7 +52,7 @@ const (
 // A block is a part of an item.
 type block struct {
 	Kind  blockKind
-	Text  string // of an image or link, its name
+	Text  string // for an image or link, its name
 	Lang  string
 	URL   string
 	MIME  string // of an image
@@ -59,7 +60,7 @@ type block struct {
 	Steps []step
 }
 
-// A step is one of a plan.
+// A step is a step of a plan.
 type step struct{ Mark, Status, Text string }
 
 // maxTitle bounds titles and notes, in cells.
@@ -67,7 +68,7 @@ const maxTitle = 500
 
 func line(s string) string { return safetext.Line(s, maxTitle) }
 
-// mark is a sign for a status, so that it can be told without colour.
+// mark returns a symbol for a status, so that it can be recognized without colour.
 func mark(status string) string {
 	switch status {
 	case "completed":
@@ -84,7 +85,7 @@ func mark(status string) string {
 	return "?"
 }
 
-// heading returns the title of the document and what is known of the session, as names and values.
+// heading returns the title of the document, and the facts about the session as names and values.
 func heading(s store.Session, t *transcript.Snapshot) (title string, facts [][2]string) {
 	title = line(s.Title)
 	if title == "" {
@@ -116,12 +117,13 @@ func heading(s store.Session, t *transcript.Snapshot) (title string, facts [][2]
 		}
 	}
 	if l := t.Loss(); l.Entries > 0 || l.Bytes > 0 {
-		add("Not kept", fmt.Sprintf("%d entries, %d bytes", l.Entries, l.Bytes))
+		add("Not stored", fmt.Sprintf("%d entries, %d bytes", l.Entries, l.Bytes))
 	}
 	return title, facts
 }
 
-// items returns the conversation, terminals where they are shown.
+// items returns the items of the conversation. A terminal appears in the tool call that shows it,
+// and by itself only if no call does. Normal ends of turns are left out.
 func items(t *transcript.Snapshot) []item {
 	shown := map[acpv2.TerminalID]bool{}
 	for e := range t.Entries() {
@@ -154,7 +156,7 @@ func items(t *transcript.Snapshot) []item {
 	return all
 }
 
-// endItem says how a turn ended that did not end as it should.
+// endItem returns the item for a turn that did not end normally.
 func endItem(t *transcript.TurnEnd) item {
 	title, reason, said := history.Ending(t)
 	it := item{Kind: itemAside, Mark: mark("cancelled"), Title: title}
@@ -206,7 +208,7 @@ func itemOf(t *transcript.Snapshot, e transcript.Entry) item {
 	return item{Kind: itemAside, Title: line("Entry of an unknown kind: " + string(e.EntryKind()))}
 }
 
-// toolTitle names a tool call.
+// toolTitle returns the title of a tool call, with its command unless the title contains it.
 func toolTitle(c *transcript.ToolCall) string {
 	command, _ := shown.Command(c)
 	return shown.With(first(c.Title, c.Name, string(c.ID)), command)
@@ -217,7 +219,7 @@ func toolItem(t *transcript.Snapshot, c *transcript.ToolCall) item {
 		Kind: itemTool, Title: line(toolTitle(c)),
 		Mark: mark(string(c.Status)), Status: line(string(c.Kind) + ", " + strings.ReplaceAll(string(c.Status), "_", " ")),
 	}
-	if !c.Ended() { // it may have been waiting or running: that is over, or nobody knows
+	if !c.Ended() { // whatever its last status was, it is not running any more
 		it.Mark, it.Status = mark("cancelled"), line(string(c.Kind)+", not finished")
 	}
 	for _, l := range c.Locations {
@@ -245,7 +247,7 @@ func toolItem(t *transcript.Snapshot, c *transcript.ToolCall) item {
 			it.Notes = append(it.Notes, "content of an unknown kind")
 		}
 	}
-	// What the tool was told and told is of interest where it showed nothing.
+	// The raw input and output are of interest only if the call has no content.
 	if len(it.Blocks) == 0 && len(it.Notes) == 0 {
 		if raw := string(c.RawInput); raw != "" && raw != "null" {
 			it.Blocks = append(it.Blocks, block{Kind: blockCode, Lang: "json", Text: safetext.Text(raw)})
@@ -261,7 +263,7 @@ func toolItem(t *transcript.Snapshot, c *transcript.ToolCall) item {
 	return it
 }
 
-// changes says what a diff does to those files that its patch, if there is one, does not show.
+// changes lists what a diff does to files that its patch does not show.
 func changes(d *acpv2.Diff) []string {
 	var all []string
 	shown := func(path string) bool {
@@ -303,7 +305,7 @@ func terminalBlock(t *transcript.Terminal) block {
 		if head != "" && !strings.HasSuffix(head, "\n") {
 			head += "\n"
 		}
-		text = head + fmt.Sprintf("[… %d bytes of the output were not kept …]\n", t.Gap()) + text
+		text = head + fmt.Sprintf("[… %d bytes of the output were not stored …]\n", t.Gap()) + text
 	}
 	if t.Command != "" {
 		text = "$ " + line(t.Command) + "\n" + text
@@ -314,12 +316,12 @@ func terminalBlock(t *transcript.Terminal) block {
 func terminalNotes(t *transcript.Terminal) []string {
 	var all []string
 	if t.Gap() > 0 {
-		all = append(all, fmt.Sprintf("%d bytes of the output were not kept", t.Gap()))
+		all = append(all, fmt.Sprintf("%d bytes of the output were not stored", t.Gap()))
 	}
 	if x := t.ExitStatus; x != nil {
 		switch {
 		case x.Signal != "":
-			all = append(all, line("ended by "+x.Signal))
+			all = append(all, line("terminated by "+x.Signal))
 		case x.ExitCode != nil && *x.ExitCode != 0:
 			all = append(all, fmt.Sprintf("exit status %d", *x.ExitCode))
 		}
@@ -330,7 +332,7 @@ func terminalNotes(t *transcript.Terminal) []string {
 func planItem(p *transcript.Plan) item {
 	it := item{Kind: itemPlan, Title: "Plan"}
 	if p.Removed {
-		it.Status = "taken away"
+		it.Status = "removed"
 	}
 	switch c := p.Content.(type) {
 	case *acpv2.PlanItems:
@@ -355,7 +357,7 @@ func permissionItem(t *transcript.Snapshot, p *transcript.Permission) item {
 	case command != "":
 		it.Blocks = []block{{Kind: blockTerminal, Text: "$ " + safetext.Text(command)}}
 	case !certain:
-		it.Notes = append(it.Notes, "what would be run is not known")
+		it.Notes = append(it.Notes, "it is not known what would run")
 	}
 	switch s := p.Subject.(type) {
 	case *acpv2.ToolCallPermissionSubject:
@@ -375,7 +377,7 @@ func permissionItem(t *transcript.Snapshot, p *transcript.Permission) item {
 	return it
 }
 
-// contents returns blocks of content; texts that follow each other are one.
+// contents returns content blocks. Consecutive texts are merged, because they are pieces of one.
 func contents(blocks []acpv2.ContentBlock) []block {
 	var all []block
 	for _, b := range blocks {
@@ -406,7 +408,7 @@ func contents(blocks []acpv2.ContentBlock) []block {
 	return all
 }
 
-// notes returns those texts that say something, on one line each.
+// notes returns the texts that are not blank, each on one line.
 func notes(texts ...string) []string {
 	var all []string
 	for _, s := range texts {
@@ -417,7 +419,7 @@ func notes(texts ...string) []string {
 	return all
 }
 
-// first returns the first text that says something.
+// first returns the first text that is not blank.
 func first(texts ...string) string {
 	for _, s := range texts {
 		if strings.TrimSpace(s) != "" {

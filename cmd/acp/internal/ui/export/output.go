@@ -2,8 +2,8 @@ package export
 
 import "encoding/json"
 
-// OutputText returns the raw output of a tool as text: a string as it is, the member of an object that is
-// meant for people if it has one, and any other JSON as it is written.
+// OutputText returns the raw output of a tool as text: the string if it is one; for an object, the
+// member that common agents use for readable output, if it has one; and otherwise the JSON itself.
 func OutputText(raw json.RawMessage) string {
 	var text string
 	if json.Unmarshal(raw, &text) == nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/goacp/acp/transcript"
 )
 
-// writeMarkdown writes headings for who speaks and the messages as they are. What tools have shown is in
-// fences that are longer than any in it.
+// writeMarkdown writes messages as they are, below headings that name the speaker. The content of
+// tool calls is in code fences, which are longer than any fence in that content.
 func writeMarkdown(out io.Writer, s store.Session, t *transcript.Snapshot) error {
 	w := bufio.NewWriter(out)
 	title, facts := heading(s, t)
@@ -62,7 +62,7 @@ func markdownItem(w *bufio.Writer, it item) {
 		w.WriteString(text + "\n\n")
 	}
 	if it.Loss > 0 {
-		fmt.Fprintf(w, "*%d bytes of this were not kept.*\n\n", it.Loss)
+		fmt.Fprintf(w, "*%d bytes of this were not stored.*\n\n", it.Loss)
 	}
 }
 
@@ -100,7 +100,7 @@ func markdownBlock(b block, quoted bool) string {
 	return code(b.Text)
 }
 
-// escape takes the meaning in Markdown from a text of one line.
+// escape escapes the characters of a one-line text that have a meaning in Markdown.
 func escape(s string) string {
 	var b strings.Builder
 	for _, r := range s {
@@ -126,7 +126,7 @@ func ticks(s string) int {
 	return longest
 }
 
-// code returns a text of one line as code.
+// code returns a one-line text as a code span.
 func code(s string) string {
 	n := strings.Repeat("`", ticks(s)+1)
 	if strings.HasPrefix(s, "`") || strings.HasSuffix(s, "`") {
@@ -135,14 +135,14 @@ func code(s string) string {
 	return n + s + n
 }
 
-// fence returns a text as a block of code.
+// fence returns a text as a fenced code block.
 func fence(s, lang string) string {
 	n := strings.Repeat("`", max(3, ticks(s)+1))
 	return n + lang + "\n" + strings.TrimRight(s, "\n") + "\n" + n
 }
 
-// writeText writes a conversation to be read in a terminal: messages at the margin, everything else
-// behind it.
+// writeText writes a conversation for a terminal: messages at the left margin, everything else
+// indented.
 func writeText(out io.Writer, s store.Session, t *transcript.Snapshot) error {
 	w := bufio.NewWriter(out)
 	title, facts := heading(s, t)
@@ -178,7 +178,7 @@ func writeText(out io.Writer, s store.Session, t *transcript.Snapshot) error {
 			writeIndented(w, textBlock(b), indent)
 		}
 		if it.Loss > 0 {
-			fmt.Fprintf(w, "%s(%d bytes of this were not kept)\n", indent, it.Loss)
+			fmt.Fprintf(w, "%s(%d bytes of this were not stored)\n", indent, it.Loss)
 		}
 	}
 	return w.Flush()

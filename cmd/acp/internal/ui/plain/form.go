@@ -17,11 +17,12 @@ import (
 	"github.com/goacp/acp/cmd/acp/internal/safetext"
 )
 
-// elicit is the hook of that name of the frontend: a form is filled in field by field.
+// elicit is [backend.Frontend]'s Elicit. The user answers the fields of a form one after another,
+// or confirms that they will visit a URL.
 func (c *conversation) elicit(ctx context.Context, _ *backend.Session, req *acp.ElicitationRequest) (*acp.ElicitationResponse, error) {
 	lines := []string{"The agent asks: " + safetext.Text(req.Message)}
 	if req.Form == nil {
-		lines = append(lines, "  It wants you to visit: "+safetext.Line(req.URL, 4000), "  Type y if you do, n to decline, or press Enter to dismiss.")
+		lines = append(lines, "  It asks you to visit: "+safetext.Line(req.URL, 4000), "  Type y to accept, n to decline, or press Enter to dismiss.")
 		for {
 			line, ok, err := c.ask(ctx, lines, "Your answer: ")
 			switch {
@@ -36,10 +37,10 @@ func (c *conversation) elicit(ctx context.Context, _ *backend.Session, req *acp.
 			case "":
 				return acp.CancelElicitation(), nil
 			}
-			lines = []string{"Type y, n or nothing."}
+			lines = []string{"Type y or n, or press Enter."}
 		}
 	}
-	lines = append(lines, "  /decline declines, /dismiss dismisses the questions; Enter alone takes what is in brackets or leaves a field empty.")
+	lines = append(lines, "  Press Enter to use the value in brackets, or to leave a field empty. Type /decline to decline, or /dismiss to dismiss the questions.")
 	values := map[string]json.RawMessage{}
 	for _, p := range req.Form.Properties {
 		f := newField(p, slices.Contains(req.Form.Required, p.Name))
@@ -62,26 +63,25 @@ func (c *conversation) elicit(ctx context.Context, _ *backend.Session, req *acp.
 				}
 				break
 			}
-			lines = []string{"  Not taken: " + problem + "."}
+			lines = []string{"  Not accepted: " + problem + "."}
 		}
 		lines = nil
 	}
 	return acp.AcceptElicitation(values), nil
 }
 
-// A field is a field of a form as lines.
+// A field is a field of a form, asked on lines of text.
 type field struct {
 	lines  []string
 	prompt string
-	// value reads an answer; nil leaves the field empty.
-	value reading
+	value  reading
 }
 
-// A reading returns the value that a line stands for, nil to leave the field empty, or what is
-// wrong with the line.
+// A reading parses an answer. It returns the value, or nil to leave the field empty. problem says
+// what is wrong with the answer, or is "".
 type reading = func(line string) (_ json.RawMessage, problem string)
 
-// A fieldForm is what the kind of a field makes of it.
+// A fieldForm is the part of a field that depends on its type.
 type fieldForm struct {
 	title, what, def string
 	options          []acpv2.EnumOption
@@ -91,7 +91,7 @@ type fieldForm struct {
 func newField(p acpv2.ElicitationProperty, required bool) (f field) {
 	empty := func(string) (json.RawMessage, string) {
 		if required {
-			return nil, "it is needed"
+			return nil, "a value is required"
 		}
 		return nil, ""
 	}
@@ -107,14 +107,14 @@ func newField(p acpv2.ElicitationProperty, required bool) (f field) {
 	if form.def != "" {
 		f.prompt += " [" + safetext.Line(form.def, maxTitle) + "]"
 	} else if required {
-		f.prompt += " (needed)"
+		f.prompt += " (required)"
 	}
 	f.prompt += ": "
 	f.value = form.value
 	return f
 }
 
-// formOf returns what a field of some kind is like; empty handles an answer that is not there.
+// formOf returns the form of a field. empty handles an empty answer to a field without a default.
 func formOf(s acpv2.ElicitationPropertySchema, empty reading) fieldForm {
 	switch s := s.(type) {
 	case *acpv2.StringPropertySchema:
@@ -152,7 +152,7 @@ func textForm(s *acpv2.StringPropertySchema, empty reading) fieldForm {
 		if len(options) > 0 {
 			i, ok := pick(options, line)
 			if !ok {
-				return nil, "there is no such choice"
+				return nil, "that is not one of the choices"
 			}
 			return encode(options[i].Const), ""
 		}
@@ -175,11 +175,11 @@ func numberForm(s *acpv2.NumberPropertySchema, empty reading) fieldForm {
 		n, err := strconv.ParseFloat(line, 64)
 		switch {
 		case err != nil || math.IsInf(n, 0) || math.IsNaN(n):
-			return nil, "it is not a number"
+			return nil, "that is not a number"
 		case s.Minimum != nil && n < *s.Minimum:
-			return nil, fmt.Sprintf("it is at least %v", *s.Minimum)
+			return nil, fmt.Sprintf("the minimum is %v", *s.Minimum)
 		case s.Maximum != nil && n > *s.Maximum:
-			return nil, fmt.Sprintf("it is at most %v", *s.Maximum)
+			return nil, fmt.Sprintf("the maximum is %v", *s.Maximum)
 		}
 		return encode(n), ""
 	}}
@@ -200,11 +200,11 @@ func integerForm(s *acpv2.IntegerPropertySchema, empty reading) fieldForm {
 		n, err := strconv.ParseInt(line, 10, 64)
 		switch {
 		case err != nil:
-			return nil, "it is not a whole number"
+			return nil, "that is not a whole number"
 		case s.Minimum != nil && n < *s.Minimum:
-			return nil, fmt.Sprintf("it is at least %d", *s.Minimum)
+			return nil, fmt.Sprintf("the minimum is %d", *s.Minimum)
 		case s.Maximum != nil && n > *s.Maximum:
-			return nil, fmt.Sprintf("it is at most %d", *s.Maximum)
+			return nil, fmt.Sprintf("the maximum is %d", *s.Maximum)
 		}
 		return encode(n), ""
 	}}
@@ -225,7 +225,7 @@ func booleanForm(s *acpv2.BooleanPropertySchema) fieldForm {
 		case "n", "no", "false":
 			return encode(false), ""
 		}
-		return nil, "it is y or n"
+		return nil, "the answer must be y or n"
 	}}
 }
 
@@ -238,12 +238,12 @@ func severalForm(s *acpv2.MultiSelectPropertySchema, empty reading) fieldForm {
 		options = items.AnyOf
 	}
 	return fieldForm{
-		title: s.Title, what: s.Description + " (several with commas)", def: strings.Join(s.Default, ", "), options: options,
+		title: s.Title, what: s.Description + " (separate several with commas)", def: strings.Join(s.Default, ", "), options: options,
 		value: func(line string) (json.RawMessage, string) { return several(s, options, line, empty) },
 	}
 }
 
-// plainOptions are options without titles.
+// plainOptions returns values as options without titles.
 func plainOptions(values []string) (options []acpv2.EnumOption) {
 	for _, v := range values {
 		options = append(options, acpv2.EnumOption{Const: v})
@@ -251,6 +251,7 @@ func plainOptions(values []string) (options []acpv2.EnumOption) {
 	return options
 }
 
+// several parses an answer to a field with several choices.
 func several(s *acpv2.MultiSelectPropertySchema, options []acpv2.EnumOption, line string, empty reading) (json.RawMessage, string) {
 	all := slices.Clone(s.Default)
 	if line = strings.TrimSpace(line); line != "" {
@@ -258,7 +259,7 @@ func several(s *acpv2.MultiSelectPropertySchema, options []acpv2.EnumOption, lin
 		for word := range strings.SplitSeq(line, ",") {
 			i, ok := pick(options, strings.TrimSpace(word))
 			if !ok {
-				return nil, "there is no such choice"
+				return nil, "that is not one of the choices"
 			}
 			if !slices.Contains(all, options[i].Const) {
 				all = append(all, options[i].Const)
@@ -270,9 +271,9 @@ func several(s *acpv2.MultiSelectPropertySchema, options []acpv2.EnumOption, lin
 	case n == 0:
 		return empty(line)
 	case s.MinItems != nil && n < *s.MinItems:
-		return nil, fmt.Sprintf("there are at least %d", *s.MinItems)
+		return nil, fmt.Sprintf("choose at least %d", *s.MinItems)
 	case s.MaxItems != nil && n > *s.MaxItems:
-		return nil, fmt.Sprintf("there are at most %d", *s.MaxItems)
+		return nil, fmt.Sprintf("choose at most %d", *s.MaxItems)
 	}
 	return encode(all), ""
 }
@@ -289,7 +290,8 @@ func choices(options []acpv2.EnumOption) (lines []string) {
 	return lines
 }
 
-// pick returns the option that a number or a value names.
+// pick returns the index of the option that a number or a value names. A value takes precedence,
+// because values may be numbers.
 func pick(options []acpv2.EnumOption, s string) (int, bool) {
 	for i, o := range options {
 		if o.Const == s {
@@ -304,14 +306,14 @@ func textProblem(s *acpv2.StringPropertySchema, text string) string {
 	n := uint32(min(utf8.RuneCountInString(text), math.MaxUint32))
 	switch {
 	case s.MinLength != nil && n < *s.MinLength:
-		return fmt.Sprintf("it has at least %d characters", *s.MinLength)
+		return fmt.Sprintf("the minimum is %d characters", *s.MinLength)
 	case s.MaxLength != nil && n > *s.MaxLength:
-		return fmt.Sprintf("it has at most %d characters", *s.MaxLength)
+		return fmt.Sprintf("the maximum is %d characters", *s.MaxLength)
 	}
 	if s.Pattern != "" {
-		// Patterns are JavaScript's; those that Go cannot read the agent checks.
+		// Patterns are JavaScript's. A pattern that Go cannot compile is left to the agent.
 		if re, err := regexp.Compile(s.Pattern); err == nil && !re.MatchString(text) {
-			return "it has to match " + safetext.Line(s.Pattern, 200)
+			return "it must match " + safetext.Line(s.Pattern, 200)
 		}
 	}
 	return ""

@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// maxLine bounds a line of input, in bytes. A longer one ends the conversation.
+// maxLine bounds a line of input, in bytes. A longer line ends the conversation.
 const maxLine = 4 << 20
 
 var errLongLine = errors.New("a line is longer than 4 MiB")
@@ -17,17 +17,19 @@ var errLongLine = errors.New("a line is longer than 4 MiB")
 type inputLine struct {
 	text string
 	end  bool
-	err  error // at the end, if it is not the usual one
+	err  error // why the input ended, unless it is the ordinary end of file
 }
 
-// An input reads lines when they are asked for.
+// An input reads lines one at a time, and only when next asks for one: in a script, the lines that
+// follow may be answers to questions that are not asked yet, or belong to another program.
 type input struct {
 	want  chan struct{}
 	lines chan inputLine
 	quit  chan struct{}
 }
 
-// newInput starts reading r; nil is empty.
+// newInput starts the goroutine that reads r; a nil r is empty. The goroutine ends after stop, as
+// soon as a blocked read returns.
 func newInput(r io.Reader) *input {
 	in := &input{want: make(chan struct{}, 1), lines: make(chan inputLine), quit: make(chan struct{})}
 	if r == nil {
@@ -37,8 +39,8 @@ func newInput(r io.Reader) *input {
 	return in
 }
 
-// next returns where the next line comes from. It is asked for once, however often next is called
-// before it has come.
+// next asks for a line and returns the channel on which it will arrive. Repeated calls before the
+// line has arrived ask for it only once.
 func (in *input) next() <-chan inputLine {
 	select {
 	case in.want <- struct{}{}:
@@ -86,7 +88,7 @@ func readLine(r *bufio.Reader) inputLine {
 	}
 }
 
-// clean makes a line valid text without its end.
+// clean returns a line as valid UTF-8 without its line break.
 func clean(b []byte) string {
 	s := strings.TrimRight(string(b), "\r\n")
 	if !utf8.ValidString(s) {

@@ -1,5 +1,9 @@
-// Package plain shows conversations as lines of text, for screen readers, simple terminals and
-// pipes: nothing moves, blinks or has a colour, and everything is said once.
+// Package plain holds conversations as lines of text, for screen readers, simple terminals and
+// pipes. Nothing moves, blinks or has a colour, and everything is written once, because a screen
+// reader reads each line aloud. [Run] is a whole conversation; acp exec uses the lines and the
+// [Stream] for its own output.
+//
+// A line of input has at most 4 MiB; at most 64 prompts are queued while a turn runs.
 package plain
 
 import (
@@ -15,10 +19,11 @@ import (
 	"github.com/goacp/acp/transcript"
 )
 
-// maxTitle bounds titles on a line, in cells.
+// maxTitle bounds a title, in cells.
 const maxTitle = 160
 
-// ToolLine says in a line what a tool call is and how it stands.
+// ToolLine returns a line with the title and the status of a tool call, and its file if the title
+// does not name it.
 func ToolLine(t *transcript.ToolCall) string {
 	title := safetext.Line(shown.Title(t), maxTitle)
 	if t.Title == "" && title == safetext.Line(string(t.Kind), maxTitle) {
@@ -48,7 +53,7 @@ func status(s acp.ToolCallStatus) string {
 	return safetext.Line(string(s), 20)
 }
 
-// NoticeLine says a notice in a line.
+// NoticeLine returns a notice as a line.
 func NoticeLine(n *transcript.Notice) string {
 	severity := safetext.Line(string(n.Severity), 20)
 	if severity == "" {
@@ -61,8 +66,8 @@ func NoticeLine(n *transcript.Notice) string {
 	return line
 }
 
-// Question returns the lines that put a permission request to the user, with its choices numbered
-// from 1.
+// Question returns the lines of a permission request, with its choices numbered from 1. [Choice]
+// reads the answer.
 func Question(req acphost.Request) []string {
 	command, certain := req.Shows()
 	title, description := req.Title, req.Description
@@ -78,14 +83,14 @@ func Question(req acphost.Request) []string {
 			lines = append(lines, "  "+line)
 		}
 	}
-	// A command is shown in full, whatever its length: what is not seen is not agreed to.
+	// A command is shown in full, whatever its length: users cannot agree to what they do not see.
 	switch {
 	case command != "" && certain:
 		lines = append(lines, "  Command: "+strings.ReplaceAll(safetext.Text(command), "\n", "\n           "))
 	case command != "":
-		lines = append(lines, "  Command, as the agent shows it: "+strings.ReplaceAll(safetext.Text(command), "\n", "\n    "))
+		lines = append(lines, "  Command, as the agent displays it: "+strings.ReplaceAll(safetext.Text(command), "\n", "\n    "))
 	case !certain:
-		lines = append(lines, "  What would be run is not known.")
+		lines = append(lines, "  It is not known what would run.")
 	}
 	for i, p := range req.Paths {
 		if i == 20 {
@@ -118,8 +123,9 @@ func optionKind(k acpv2.PermissionOptionKind) string {
 	return ""
 }
 
-// Choice returns the option that an answer to [Question] chooses; "" dismisses the question. ok is
-// false if the answer makes no sense. Besides numbers, y and n allow and reject once.
+// Choice returns the option that an answer to [Question] chooses: by its number, or by y and n,
+// which allow and reject once. The empty id dismisses the question. ok is false if the answer is
+// invalid.
 func Choice(req acphost.Request, answer string) (id acp.PermissionOptionID, ok bool) {
 	answer = strings.ToLower(strings.TrimSpace(answer))
 	switch answer {

@@ -10,28 +10,29 @@ import (
 	"github.com/goacp/acp/cmd/acp/internal/safetext"
 )
 
-// maxQueued bounds the prompts that wait for the end of a turn.
+// maxQueued bounds the prompts that wait for the end of the running turn.
 const maxQueued = 64
 
 // errLeft ends a loop without an error.
 var errLeft = errors.New("the user has left")
 
-// A loop holds a conversation that was opened. Its methods are called by one goroutine; those
-// that handle an event return an error to end the loop.
+// A loop runs an open conversation. All its methods are called by one goroutine. A method that
+// handles an event returns an error to end the loop.
 type loop struct {
 	c          *conversation
 	ctx        context.Context
 	interrupts <-chan struct{}
 
-	question *question          // to be answered by the next line, or nil
-	running  bool               // a turn runs
-	stop     context.CancelFunc // of the context of the turn
+	question *question          // the question that the next line answers, or nil
+	running  bool               // a turn is running
+	stop     context.CancelFunc // cancels the context of the turn
 	cancels  int                // interrupts since the turn began
 	leaving  bool               // the input has ended
-	begun    []string           // lines of a prompt that continues on the next line
+	begun    []string           // the lines so far of a prompt that continues on the next line
 }
 
-// run sends the first prompt, unless it is "", and then those that are typed.
+// run sends the first prompt, unless it is "", and then the typed ones. It returns when the user
+// leaves, when the input has ended and the last turn with it, or when the agent has ended.
 func (l *loop) run(first string) error {
 	defer func() { l.stop() }()
 	if first != "" {
@@ -53,7 +54,7 @@ func (l *loop) run(first string) error {
 	}
 }
 
-// start begins a turn.
+// start starts a turn.
 func (l *loop) start(text string) {
 	l.running, l.cancels = true, 0
 	var turn context.Context
@@ -61,7 +62,7 @@ func (l *loop) start(text string) {
 	l.c.turn(turn, text)
 }
 
-// startQueued begins the next turn if a prompt waits for it.
+// startQueued starts the next queued prompt if no turn is running.
 func (l *loop) startQueued() {
 	if c := l.c; !l.running && len(c.queue) > 0 {
 		text := c.queue[0]
@@ -79,14 +80,15 @@ func (l *loop) next() error {
 	if l.question != nil {
 		questions, gone = nil, l.question.ctx.Done()
 	}
+	// In a script, a line is read only when it is needed: see [Run].
 	if !l.leaving && (l.question != nil || !l.running || c.app.InTerminal) {
-		lines = c.read()
+		lines = c.nextLine()
 	}
 	select {
 	case q := <-questions:
 		l.onQuestion(q)
 	case <-gone:
-		c.show.line("The question is withdrawn.")
+		c.show.line("The question was withdrawn.")
 		l.question = nil
 	case line := <-lines:
 		return l.onLine(line)
@@ -104,7 +106,7 @@ func (l *loop) next() error {
 	return nil
 }
 
-// settle waits for the end of the turn, if one runs.
+// settle waits for the end of the running turn, if there is one.
 func (l *loop) settle() {
 	if l.running {
 		<-l.c.ends
@@ -117,12 +119,12 @@ func (l *loop) onQuestion(q *question) {
 		return
 	}
 	l.question = q
-	l.c.put(q)
+	l.c.showQuestion(q)
 }
 
 func (l *loop) onLine(line inputLine) error {
 	c := l.c
-	c.took(line)
+	c.lineRead(line)
 	if l.question != nil {
 		c.answer(l.question, line)
 		l.question = nil
@@ -154,10 +156,10 @@ func (l *loop) onLine(line inputLine) error {
 	return l.onPrompt(text)
 }
 
-// onPrompt handles what was typed: a command of this program, or a prompt.
+// onPrompt handles typed text: a command of this program, or a prompt.
 func (l *loop) onPrompt(text string) error {
 	c := l.c
-	switch quit, own := c.own(l.ctx, text, l.running); {
+	switch quit, own := c.runOwnCommand(l.ctx, text, l.running); {
 	case quit:
 		return errLeft
 	case own:
@@ -171,7 +173,7 @@ func (l *loop) onPrompt(text string) error {
 	case !l.running:
 		l.start(text)
 	case len(c.queue) == maxQueued:
-		c.show.line("Not queued: too many prompts wait already.")
+		c.show.line("Not queued: too many prompts are waiting already.")
 	default:
 		c.queue = append(c.queue, text)
 		c.show.line(fmt.Sprintf("Queued, number %d.", len(c.queue)))
@@ -179,7 +181,7 @@ func (l *loop) onPrompt(text string) error {
 	return nil
 }
 
-// onEnd handles the end of the turn.
+// onEnd handles the end of a turn.
 func (l *loop) onEnd(end ending) error {
 	l.stop()
 	l.running = false
@@ -192,14 +194,15 @@ func (l *loop) onEnd(end ending) error {
 	return nil
 }
 
-// onInterrupt cancels the turn; the second interrupt ends the agent, or leaves.
+// onInterrupt handles Ctrl-C: the first one cancels the turn, the second one kills the agent.
+// Without a turn, the second one leaves.
 func (l *loop) onInterrupt() error {
 	c := l.c
 	l.cancels++
 	switch {
 	case l.running && l.cancels == 1:
 		c.queue = nil
-		c.show.line("Cancelling. Ctrl-C again ends the agent.")
+		c.show.line("Cancelling. Press Ctrl-C again to end the agent.")
 		if err := c.session.Cancel(l.ctx); err != nil {
 			c.show.line("Cancelling failed: " + safetext.Line(err.Error(), 500))
 		}
@@ -209,7 +212,7 @@ func (l *loop) onInterrupt() error {
 	case l.cancels > 1:
 		return errLeft
 	default:
-		c.show.line("Ctrl-C again or Ctrl-D leaves.")
+		c.show.line("Press Ctrl-C again or Ctrl-D to leave.")
 		c.idlePrompt()
 	}
 	return nil

@@ -11,22 +11,22 @@ import (
 	"github.com/goacp/acp/cmd/acp/internal/store"
 )
 
-// ownPrefix is how a command of ours is reached whose name the agent has too.
+// ownPrefix reaches a command of this program even if the agent has a command of the same name.
 const ownPrefix = "/acp:"
 
-const ownHelp = `Type a prompt and press Enter; a backslash at the end of a line goes on with
-the next one. Ctrl-C cancels the turn, Ctrl-D leaves.
-Commands of this program; where the agent has one of that name, put /acp: in
-front, as in /acp:help:
-  /help             this text, and the agent's commands
+const ownHelp = `Type a prompt and press Enter. To continue it on the next line, end the line
+with a backslash. Ctrl-C cancels the turn, Ctrl-D leaves.
+Commands of this program (if the agent has a command of the same name, write
+/acp: in front, as in /acp:help):
+  /help             show this text and the agent's commands
   /cancel           cancel the turn
   /options          list the mode, the model and other options
-  /options ID VALUE set one of them
-  /sessions         earlier sessions; acp chat --session ID goes on with one
+  /options ID VALUE set an option
+  /sessions         list earlier sessions; acp chat --session ID resumes one
   /quit             leave`
 
-// own runs a command of ours; isOwn is false if text is none.
-func (c *conversation) own(ctx context.Context, text string, running bool) (quit, isOwn bool) {
+// runOwnCommand runs a command of this program. isOwn is false if text is not one.
+func (c *conversation) runOwnCommand(ctx context.Context, text string, running bool) (quit, isOwn bool) {
 	if !strings.HasPrefix(text, "/") || strings.Contains(text, "\n") {
 		return false, false
 	}
@@ -48,7 +48,7 @@ func (c *conversation) own(ctx context.Context, text string, running bool) (quit
 	case "cancel":
 		c.queue = nil
 		if !running {
-			c.show.line("Nothing runs.")
+			c.show.line("No turn is running.")
 		} else if err := c.session.Cancel(ctx); err != nil {
 			c.show.line("Cancelling failed: " + safetext.Line(err.Error(), 500))
 		}
@@ -58,13 +58,14 @@ func (c *conversation) own(ctx context.Context, text string, running bool) (quit
 		c.sessions(ctx)
 	default:
 		if explicit {
-			c.show.line("There is no command " + safetext.Line(name, 100) + "; " + ownPrefix + "help lists those there are.")
+			c.show.line("There is no command " + safetext.Line(name, 100) + "; " + ownPrefix + "help lists all commands.")
 		}
 		return false, explicit
 	}
 	return false, true
 }
 
+// commands returns the agent's commands of the known kinds.
 func (c *conversation) commands() (list []*acpv2.Command) {
 	for _, cmd := range c.session.Client().Commands() {
 		if cmd, ok := cmd.(*acpv2.Command); ok {
@@ -94,7 +95,7 @@ func (c *conversation) options(ctx context.Context, args []string) {
 		return
 	}
 	if len(args) == 1 {
-		c.show.line("/options ID VALUE sets an option; /options alone lists them.")
+		c.show.line("To set an option, type /options ID VALUE; to list all, type /options.")
 		return
 	}
 	for _, o := range list {
@@ -114,7 +115,7 @@ func (c *conversation) options(ctx context.Context, args []string) {
 			v = &acpv2.SessionConfigOptionValueID{Value: acpv2.SessionConfigValueID(value)}
 		}
 		if err := c.session.SetOption(ctx, o.ConfigID, v); err != nil {
-			c.show.line("Not set: " + safetext.Line(err.Error(), 500))
+			c.show.line("The option was not set: " + safetext.Line(err.Error(), 500))
 			return
 		}
 		c.show.line("Set: " + safetext.Line(args[0]+" = "+value, maxTitle))
@@ -147,7 +148,7 @@ func optionLine(o acpv2.SessionConfigOption) string {
 func (c *conversation) sessions(ctx context.Context) {
 	kept, err := c.app.Store(ctx)
 	if err != nil || kept == nil {
-		c.show.line("Conversations are not kept.")
+		c.show.line("Conversations are not stored.")
 		return
 	}
 	list, err := kept.List(ctx, store.Query{Cwd: c.app.Cwd, Limit: 20})

@@ -22,21 +22,21 @@ import (
 	"github.com/goacp/acp/cmd/acp/internal/shown"
 )
 
-// Options are what a conversation is held with.
+// Options are the parameters of a conversation.
 type Options struct {
 	App     *app.App
 	Agent   roster.Agent
-	Session acp.SessionID // to go on with; "" is a new one
-	Prompt  string        // sent at once, unless it is ""
+	Session acp.SessionID // the session to continue; "" means a new one
+	Prompt  string        // sent at once unless it is ""
 }
 
-// Run holds a conversation line by line, until its input ends or the user leaves. What is typed is
-// read from the App's In, one prompt a line; a backslash at the end of a line goes on with the
-// next. Questions of the agent are answered there, too: where In is no terminal the next line is
-// read only when it is wanted, so that a script can hold the answers.
+// Run holds a conversation line by line, until its input ends or the user leaves. It reads prompts
+// from the App's In, one per line; a backslash at the end of a line continues the prompt on the
+// next. Answers to the agent's questions come from there, too. If In is not a terminal, the next
+// line is read only when it is needed, so that a script can contain the answers.
 //
-// An interrupt cancels the turn, a second one ends the agent. Reading In cannot be given up, so one
-// goroutine may stay in it until the process ends.
+// An interrupt cancels the turn, a second one ends the agent. A read of In cannot be cancelled, so
+// one goroutine may stay blocked in it until the process exits.
 func Run(ctx context.Context, o Options) error {
 	c := &conversation{
 		app: o.App, agent: o.Agent,
@@ -70,16 +70,16 @@ func Run(ctx context.Context, o Options) error {
 	return err
 }
 
-// farewell says how to go on later, to users.
+// farewell prints the command that resumes the conversation, if a user is there to read it.
 func (c *conversation) farewell() {
 	if c.app.InTerminal && c.sent > 0 {
-		c.show.line("To go on with this conversation: " + safetext.Line(
+		c.show.line("To resume this conversation: " + safetext.Line(
 			roster.Join([]string{"acp", "chat", "--plain", c.agent.Name, "--session", string(c.session.ID())}), 500))
 	}
 }
 
-// A conversation is one with an agent. Its own goroutine is that of Run; hooks of the frontend come
-// from others.
+// A conversation is the state of Run. Run's goroutine owns it, except for what mu guards and the
+// channels; the frontend's hooks run in other goroutines and use only those.
 type conversation struct {
 	app       *app.App
 	agent     roster.Agent
@@ -87,32 +87,32 @@ type conversation struct {
 	input     *input
 	questions chan *question
 	ends      chan ending
-	left      chan struct{} // closed when nobody answers any more
+	left      chan struct{} // closed when Run returns and nobody answers questions any more
 
 	host    *backend.Host
 	session *backend.Session
 	queue   []string
-	sent    int // prompts
+	sent    int // number of prompts
 
 	mu      sync.Mutex
-	reading bool // the input is being read
+	reading bool // a line was asked for and has not arrived
 }
 
-// An ending is how a turn ended.
+// An ending is the result of a turn.
 type ending struct {
 	res *acp.Result
 	err error
 }
 
-// A question waits for a line of the user.
+// A question waits for a line that the user types.
 type question struct {
 	ctx    context.Context
 	lines  []string
 	prompt string
-	answer chan string // closed without one if there is none to come
+	answer chan string // closed if there will be no answer
 }
 
-// ask puts a question and waits for the line that answers it; ok is false if there is none.
+// ask asks a question and waits for the line that answers it. ok is false if the input has ended.
 func (c *conversation) ask(ctx context.Context, lines []string, prompt string) (line string, ok bool, err error) {
 	q := &question{ctx: ctx, lines: lines, prompt: prompt, answer: make(chan string, 1)}
 	select {
@@ -132,7 +132,7 @@ func (c *conversation) ask(ctx context.Context, lines []string, prompt string) (
 	}
 }
 
-// open starts the agent and opens the session. Questions of a login are answered meanwhile.
+// open starts the agent and opens the session. Meanwhile it serves the questions of a login.
 func (c *conversation) open(ctx context.Context, id acp.SessionID, interrupts <-chan struct{}) error {
 	cfg, err := c.app.Config()
 	if err != nil {
@@ -145,10 +145,11 @@ func (c *conversation) open(ctx context.Context, id acp.SessionID, interrupts <-
 	front := backend.Frontend{
 		Changed: c.show.changed, Ask: c.permission, Elicit: c.elicit, Note: c.note,
 		Decided:    c.decided,
-		ElicitDone: func(acp.ElicitationID) { c.show.line("What you were sent to elsewhere is done.") },
+		ElicitDone: func(acp.ElicitationID) { c.show.line("You have finished at the address that the agent sent you to.") },
 	}
 	if c.app.InTerminal {
-		// Otherwise the lines are prompts, and the first would be taken for a choice.
+		// In a script, the first line is a prompt and must not be mistaken for the choice of a
+		// login.
 		front.ChooseLogin = c.chooseLogin
 	}
 	if c.app.InTerminal && c.app.OutTerminal {
@@ -188,7 +189,7 @@ func (c *conversation) open(ctx context.Context, id acp.SessionID, interrupts <-
 	return nil
 }
 
-// tilde shortens a path in the home directory.
+// tilde abbreviates the home directory to ~.
 func tilde(path string) string {
 	home, err := os.UserHomeDir()
 	if err != nil || home == "" {
@@ -201,14 +202,14 @@ func tilde(path string) string {
 }
 
 func (c *conversation) helpHint() string {
-	hint := "/acp:help tells how."
+	hint := "Type /acp:help for help."
 	if c.app.InTerminal {
-		hint += " Ctrl-D leaves."
+		hint += " Press Ctrl-D to leave."
 	}
 	return hint
 }
 
-// serve answers questions until done tells the end.
+// serve serves questions until done reports the end of opening.
 func (c *conversation) serve(ctx context.Context, done <-chan error, interrupts <-chan struct{}, cancel func()) (bool, error) {
 	var current *question
 	for {
@@ -216,19 +217,19 @@ func (c *conversation) serve(ctx context.Context, done <-chan error, interrupts 
 		var lines <-chan inputLine
 		var gone <-chan struct{}
 		if current != nil {
-			questions, lines, gone = nil, c.read(), current.ctx.Done()
+			questions, lines, gone = nil, c.nextLine(), current.ctx.Done()
 		}
 		select {
 		case err := <-done:
 			return true, err
 		case q := <-questions:
 			current = q
-			c.put(q)
+			c.showQuestion(q)
 		case <-gone:
-			c.show.line("The question is withdrawn.")
+			c.show.line("The question was withdrawn.")
 			current = nil
 		case l := <-lines:
-			c.took(l)
+			c.lineRead(l)
 			c.answer(current, l)
 			current = nil
 		case <-interrupts:
@@ -237,13 +238,15 @@ func (c *conversation) serve(ctx context.Context, done <-chan error, interrupts 
 	}
 }
 
-func (c *conversation) put(q *question) {
+// showQuestion writes a question and its prompt.
+func (c *conversation) showQuestion(q *question) {
 	for _, line := range q.lines {
 		c.show.line(line)
 	}
 	c.show.prompt(q.prompt)
 }
 
+// answer passes a line to the hook that waits for it.
 func (c *conversation) answer(q *question, l inputLine) {
 	if l.end {
 		close(q.answer)
@@ -252,15 +255,16 @@ func (c *conversation) answer(q *question, l inputLine) {
 	q.answer <- l.text
 }
 
-// read returns where the next line comes from.
-func (c *conversation) read() <-chan inputLine {
+// nextLine asks for a line and returns the channel on which it will arrive.
+func (c *conversation) nextLine() <-chan inputLine {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.reading = true
 	return c.input.next()
 }
 
-func (c *conversation) took(l inputLine) {
+// lineRead records that the line has arrived.
+func (c *conversation) lineRead(l inputLine) {
 	if !l.end {
 		c.show.answered()
 	}
@@ -269,12 +273,12 @@ func (c *conversation) took(l inputLine) {
 	c.reading = false
 }
 
-// gone is the error of a conversation whose agent has ended.
+// gone returns the error of a conversation whose agent has exited.
 func (c *conversation) gone() error {
 	if err := c.host.Err(); err != nil {
 		return err
 	}
-	return exitcode.Errorf(exitcode.Agent, "the agent has ended")
+	return exitcode.Errorf(exitcode.Agent, "the agent has exited")
 }
 
 func (c *conversation) idlePrompt() {
@@ -283,7 +287,7 @@ func (c *conversation) idlePrompt() {
 	}
 }
 
-// turn sends a prompt.
+// turn sends a prompt. The result arrives in ends.
 func (c *conversation) turn(ctx context.Context, text string) {
 	c.sent++
 	go func() {
@@ -292,7 +296,8 @@ func (c *conversation) turn(ctx context.Context, text string) {
 	}()
 }
 
-// ended tells how a turn ended. An error ends the conversation only with the agent.
+// ended reports how a turn ended. It returns an error only if the agent has exited; any other
+// failure ends just the turn.
 func (c *conversation) ended(end ending) error {
 	c.show.endLine()
 	if end.err != nil {
@@ -317,7 +322,7 @@ func (c *conversation) ended(end ending) error {
 	return nil
 }
 
-// permission is the hook Ask of the frontend.
+// permission is [backend.Frontend]'s Ask. The changes that a call would make precede the choices.
 func (c *conversation) permission(ctx context.Context, _ *backend.Session, req acphost.Request) (acp.PermissionOptionID, error) {
 	lines := Question(req)
 	if of := req.Of; of != nil && of.ToolCall != nil {
@@ -333,11 +338,11 @@ func (c *conversation) permission(ctx context.Context, _ *backend.Session, req a
 		if id, ok := Choice(req, line); ok {
 			return id, nil
 		}
-		lines = []string{"There is no such choice."}
+		lines = []string{"That is not one of the choices."}
 	}
 }
 
-// decided is the hook of that name: what was decided without the user is told.
+// decided is [backend.Frontend]'s Decided. It reports decisions that were made without the user.
 func (c *conversation) decided(_ *backend.Session, rec acphost.Record, _ acphost.Request) {
 	if rec.By == acphost.ByUser || rec.By == acphost.ByCancelling {
 		return
@@ -349,7 +354,7 @@ func (c *conversation) decided(_ *backend.Session, rec acphost.Record, _ acphost
 	if command, certain := rec.Shows(); command != "" {
 		title = safetext.Line(shown.With(title, command), 2*maxTitle)
 	} else if !certain {
-		title += " (what would be run is not known)"
+		title += " (it is not known what would run)"
 	}
 	verdict := "Denied: "
 	if rec.Effect == acphost.EffectAllow {
@@ -362,9 +367,9 @@ func (c *conversation) decided(_ *backend.Session, rec acphost.Record, _ acphost
 	c.show.line(verdict + title + why)
 }
 
-// chooseLogin is the hook of that name.
+// chooseLogin is [backend.Frontend]'s ChooseLogin.
 func (c *conversation) chooseLogin(ctx context.Context, agent acp.Implementation, methods []acp.AuthMethod) (acp.AuthMethodID, error) {
-	lines := []string{safetext.Line(agent.Name, 60) + " wants a login:"}
+	lines := []string{safetext.Line(agent.Name, 60) + " requires a login. Methods:"}
 	ids := []acp.AuthMethodID{}
 	for _, m := range methods {
 		d := backend.Describe(m)
@@ -375,7 +380,7 @@ func (c *conversation) chooseLogin(ctx context.Context, agent acp.Implementation
 		lines, ids = append(lines, line), append(ids, d.ID)
 	}
 	for {
-		line, ok, err := c.ask(ctx, lines, "Your choice (number, or Enter to give up): ")
+		line, ok, err := c.ask(ctx, lines, "Your choice (number, or Enter to cancel): ")
 		switch {
 		case err != nil:
 			return "", err
@@ -386,12 +391,12 @@ func (c *conversation) chooseLogin(ctx context.Context, agent acp.Implementation
 		if _, err := fmt.Sscanf(line, "%d", &n); err == nil && n >= 1 && n <= len(ids) {
 			return ids[n-1], nil
 		}
-		lines = []string{"There is no such choice."}
+		lines = []string{"That is not one of the choices."}
 	}
 }
 
-// runInTerminal is the hook of that name. While the input is being read the terminal cannot be
-// lent.
+// runInTerminal is [backend.Frontend]'s RunInTerminal. It fails while a line is being read: the
+// blocked read would take the first input of the login program.
 func (c *conversation) runInTerminal(ctx context.Context, cmd *exec.Cmd) error {
 	c.mu.Lock()
 	reading := c.reading
@@ -405,7 +410,7 @@ func (c *conversation) runInTerminal(ctx context.Context, cmd *exec.Cmd) error {
 	return pty.Run(ctx, cmd, in, out)
 }
 
-// note is the hook of that name.
+// note is [backend.Frontend]'s Note.
 func (c *conversation) note(n backend.Note) {
 	switch n.Kind {
 	case backend.NoteSlow, backend.NoteLogin, backend.NoteBridged, backend.NoteStore, backend.NoteNoise:

@@ -63,7 +63,7 @@ func TestConversation(t *testing.T) {
 			t.Fatal(err)
 		}
 		has(t, out, "Talking to ", "Thinking.\n", "Tool: Read it — done\n", "You said:\none\ntwo\n", "You said:\n/nonsense\n",
-			"Error: ", "The agent refused the prompt.\n", "Nothing runs.\n", "There is no command /acp:nope; /acp:help lists those there are.\n", "Ctrl-D leaves")
+			"Error: ", "The agent refused the prompt.\n", "No turn is running.\n", "There is no command /acp:nope; /acp:help lists all commands.\n", "Ctrl-D leaves")
 		if strings.Contains(out, "never") {
 			t.Error("it went on after /quit")
 		}

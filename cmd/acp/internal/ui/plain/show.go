@@ -16,25 +16,26 @@ import (
 )
 
 const (
-	// outputLines is how much of the output of a command is said, of its end.
+	// outputLines bounds the lines of a command's output that are written: its last ones.
 	outputLines = 20
-	// maxSaid bounds what is remembered of entries that were said.
+	// maxSaid bounds the entries whose last line is remembered. Beyond it all are forgotten, and
+	// a line may be repeated.
 	maxSaid = 8192
 )
 
-// A show says what happens, each thing once. Its methods may be called from any goroutine.
+// A show writes what happens, each thing once. Its methods may be called from any goroutine.
 type show struct {
 	thoughts bool
-	typed    bool // by a user, on a terminal
+	typed    bool // the input is typed by a user, on a terminal
 
 	mu     sync.Mutex
-	asking bool // a prompt was written, and nothing typed behind it
+	asking bool // a prompt was written, and nothing was typed after it
 	w      io.Writer
 	out    Stream
-	main   acp.SessionID // "" before the conversation has begun: history is said by begin
-	at     entryKey      // the message that is being said
-	read   map[entryKey]int
-	said   map[entryKey]string // what was said of an entry last
+	main   acp.SessionID       // "" until begin has written the history
+	at     entryKey            // the message that is being written
+	read   map[entryKey]int    // bytes of each message that were written
+	said   map[entryKey]string // the last line of each entry
 }
 
 type entryKey struct {
@@ -46,15 +47,16 @@ func newShow(a *app.App) *show {
 	return &show{typed: a.InTerminal, w: a.Out, out: Stream{W: a.Out}, read: map[entryKey]int{}, said: map[entryKey]string{}}
 }
 
-// line says a line.
+// line writes a line.
 func (s *show) line(text string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.put(text)
+	s.writeLine(text)
 }
 
-func (s *show) put(text string) {
-	if s.asking { // what was asked for has not come
+// writeLine ends the current line and writes another one. The caller holds mu.
+func (s *show) writeLine(text string) {
+	if s.asking { // the user has not answered yet; the line must not continue the prompt
 		s.asking = false
 		_, _ = io.WriteString(s.w, "\n")
 	}
@@ -66,12 +68,13 @@ func (s *show) put(text string) {
 	}
 }
 
-// prompt writes a text that is answered on the same line, where what is typed can be seen.
+// prompt writes a text that the user answers on the same line. In a script, where the answer is not
+// visible, it is a line of its own.
 func (s *show) prompt(text string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.typed {
-		s.put(strings.TrimSpace(text))
+		s.writeLine(strings.TrimSpace(text))
 		return
 	}
 	if s.asking {
@@ -82,7 +85,7 @@ func (s *show) prompt(text string) {
 	s.asking = true
 }
 
-// answered notes that a line was typed behind the prompt.
+// answered records that a line was typed after the prompt.
 func (s *show) answered() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -91,7 +94,7 @@ func (s *show) answered() {
 
 func (s *show) endLine() { s.line("") }
 
-// begin says the history of a session that goes on.
+// begin writes the history of a continued session. From then on changes are written.
 func (s *show) begin(session *backend.Session, how acp.Restored) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -101,45 +104,45 @@ func (s *show) begin(session *backend.Session, how acp.Restored) {
 		return
 	}
 	if how == acp.RestoredNew {
-		s.put("Earlier, which the agent does not know any more:")
+		s.writeLine("Earlier conversation, which the agent does not know any more:")
 	}
 	for e := range snap.Entries() {
 		key := entryKey{s.main, e.Seq()}
 		if m, ok := e.(*transcript.Message); ok {
 			switch m.Role {
 			case transcript.RoleUser:
-				s.put("You: " + safetext.Text(m.Text()))
+				s.writeLine("You: " + safetext.Text(m.Text()))
 			case transcript.RoleAgent:
-				s.put("Agent: " + safetext.Text(m.Text()))
+				s.writeLine("Agent: " + safetext.Text(m.Text()))
 			}
 			s.read[key] = len(m.Text())
 			continue
 		}
 		if end, ok := e.(*transcript.TurnEnd); ok {
 			if text := history.EndingLine(end); text != "" {
-				s.put(text + ".")
+				s.writeLine(text + ".")
 			}
 			continue
 		}
-		s.entry(s.main, e)
+		s.writeEntry(s.main, e)
 	}
 	if how == acp.RestoredNew {
-		s.put("This is a new session.")
+		s.writeLine("A new session begins here.")
 	}
 }
 
-// changed is the hook of that name of a frontend.
+// changed is [backend.Frontend]'s Changed.
 func (s *show) changed(session *backend.Session, changes []transcript.Change) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.main == "" {
 		return
 	}
-	s.changes(session.ID(), session.Snapshot(), changes)
+	s.writeChanges(session.ID(), session.Snapshot(), changes)
 }
 
-// changes says what changed in a session, with mu held.
-func (s *show) changes(id acp.SessionID, snap *transcript.Snapshot, changes []transcript.Change) {
+// writeChanges writes what changed in a session. The caller holds mu.
+func (s *show) writeChanges(id acp.SessionID, snap *transcript.Snapshot, changes []transcript.Change) {
 	whole := map[uint64]bool{}
 	for _, ch := range changes {
 		if ch.Op == transcript.OpSession || ch.Op == transcript.OpNone || whole[ch.Seq] {
@@ -151,7 +154,7 @@ func (s *show) changes(id acp.SessionID, snap *transcript.Snapshot, changes []tr
 		}
 		m, ok := e.(*transcript.Message)
 		if !ok {
-			s.entry(id, e)
+			s.writeEntry(id, e)
 			continue
 		}
 		text := ch.Text
@@ -163,25 +166,25 @@ func (s *show) changes(id acp.SessionID, snap *transcript.Snapshot, changes []tr
 			}
 		}
 		if text != "" {
-			s.message(key, m, text)
+			s.writeMessage(key, m, text)
 		}
 	}
 }
 
-// message says more of a message.
-func (s *show) message(key entryKey, m *transcript.Message, text string) {
+// writeMessage writes the new part of a message.
+func (s *show) writeMessage(key entryKey, m *transcript.Message, text string) {
 	first := s.read[key] == 0
 	s.read[key] += len(text)
 	switch {
 	case m.Role == transcript.RoleUser:
-		return // the user knows
+		return // the user has just typed it
 	case m.Role == transcript.RoleThought && !s.thoughts:
 		if first && key.session == s.main {
-			s.put("Thinking.")
+			s.writeLine("Thinking.")
 		}
 		return
 	case key.session != s.main:
-		return // what subagents say is theirs; what they do is told
+		return // of subagents only the actions are shown, not the messages
 	}
 	if s.at != key {
 		_ = s.out.EndLine()
@@ -193,12 +196,13 @@ func (s *show) message(key entryKey, m *transcript.Message, text string) {
 	_ = s.out.Write(text)
 }
 
-// entry says an entry that is no message, if there is something new to say.
-func (s *show) entry(id acp.SessionID, e transcript.Entry) {
+// writeEntry writes the line of an entry that is not a message, if the line has changed.
+func (s *show) writeEntry(id acp.SessionID, e transcript.Entry) {
 	line := ""
 	switch e := e.(type) {
 	case *transcript.ToolCall:
-		// Waiting and running are one: a call is told when it begins and when it has ended.
+		// A call has two lines, one when it begins and one when it has ended. Whether it is waiting
+		// or already running makes no difference.
 		if e.Title == "" && !e.Ended() {
 			return
 		}
@@ -214,11 +218,11 @@ func (s *show) entry(id acp.SessionID, e transcript.Entry) {
 	case *transcript.Notice:
 		line = NoticeLine(e)
 	case *transcript.Compaction:
-		line = "The context is condensed: " + safetext.Line(string(e.Status), 20)
+		line = "Context compaction: " + safetext.Line(string(e.Status), 20)
 	case *transcript.Subagent:
 		line = subagentLine(e)
 	case *transcript.Unknown:
-		line = "Something that this program does not know."
+		line = "An update of a kind that this program does not know."
 	default:
 		return
 	}
@@ -233,7 +237,7 @@ func (s *show) entry(id acp.SessionID, e transcript.Entry) {
 	if key.session != s.main {
 		line = "Subagent: " + line
 	}
-	s.put(line)
+	s.writeLine(line)
 }
 
 func planLine(p *transcript.Plan) string {
@@ -251,7 +255,7 @@ func planLine(p *transcript.Plan) string {
 			}
 		}
 		if p.Removed {
-			return "Plan: taken away"
+			return "Plan: removed"
 		}
 		line := fmt.Sprintf("Plan: %d of %d steps done", done, len(plan.Entries))
 		if now != "" {
@@ -271,7 +275,7 @@ func planLine(p *transcript.Plan) string {
 	return "Plan: in a form that this program does not know"
 }
 
-// terminalText says how a command ended, with the end of its output.
+// terminalText returns how a command ended and the end of its output, or "" while it is running.
 func terminalText(t *transcript.Terminal) string {
 	if !t.Exited() {
 		return ""
@@ -279,7 +283,7 @@ func terminalText(t *transcript.Terminal) string {
 	lines := strings.Split(strings.TrimRight(safetext.Text(t.Plain()), "\n"), "\n")
 	text := "Command: " + safetext.Line(t.Command, 300) + " — " + exitText(t.ExitStatus)
 	if n := len(lines) - outputLines; n > 0 {
-		text += fmt.Sprintf("\n  (%d lines before)", n)
+		text += fmt.Sprintf("\n  (%d earlier lines)", n)
 		lines = lines[n:]
 	}
 	for _, line := range lines {
@@ -295,7 +299,7 @@ func exitText(s *acpv2.TerminalExitStatus) string {
 	case s == nil:
 		return "running"
 	case s.Signal != "":
-		return "ended by " + safetext.Line(s.Signal, 20)
+		return "terminated by " + safetext.Line(s.Signal, 20)
 	case s.ExitCode != nil && *s.ExitCode != 0:
 		return fmt.Sprintf("failed with status %d", *s.ExitCode)
 	}
@@ -313,13 +317,13 @@ func subagentLine(a *transcript.Subagent) string {
 	case a.State.Idle():
 		state = "idle"
 	default:
-		state = "at work"
+		state = "working"
 	}
 	return "Subagent: " + title + " — " + state
 }
 
-// DiffLines returns the changes to files in a tool call's content as lines: in full, since what is
-// not seen is not agreed to.
+// DiffLines returns the file changes in a tool call's content as lines. They are complete, because
+// users cannot agree to what they do not see.
 func DiffLines(content []acp.ToolCallContent) (lines []string) {
 	for _, c := range content {
 		d, ok := c.(*acpv2.Diff)

@@ -7,16 +7,18 @@ import (
 	"github.com/goacp/acp/cmd/acp/internal/safetext"
 )
 
-// maxHeld bounds how much of a control sequence that has not ended is held back, in bytes.
+// maxHeld bounds the beginning of a control sequence that is held back until the rest arrives, in
+// bytes.
 const maxHeld = 4096
 
-// A Stream writes text that arrives in pieces, made safe for a terminal. A control sequence that
-// is cut in two by the pieces is recognised, up to 4 kB of it. It is used by one goroutine at a
-// time; the zero value with W set is ready. Flush it at the end.
+// A Stream writes text that arrives in pieces, made safe for a terminal. It recognizes a control
+// sequence even if it is split between pieces, up to 4 kB of it. Only one goroutine may use a
+// Stream at a time. The zero value is ready once W is set. Callers must call Flush or EndLine at
+// the end.
 type Stream struct {
 	W    io.Writer
 	held string
-	last byte // written; 0 is nothing
+	last byte // the last byte written; 0 means none
 }
 
 // Write writes a piece.
@@ -26,17 +28,17 @@ func (s *Stream) Write(text string) error {
 	if at := incomplete(text); at >= 0 && len(text)-at <= maxHeld {
 		text, s.held = text[:at], text[at:]
 	}
-	return s.put(text)
+	return s.writeSafe(text)
 }
 
-// Flush writes what is held back.
+// Flush writes the text that is held back.
 func (s *Stream) Flush() error {
 	text := s.held
 	s.held = ""
-	return s.put(text)
+	return s.writeSafe(text)
 }
 
-// EndLine flushes, and ends the line if one was begun.
+// EndLine flushes, and ends the current line unless it is empty.
 func (s *Stream) EndLine() error {
 	if err := s.Flush(); err != nil {
 		return err
@@ -44,10 +46,10 @@ func (s *Stream) EndLine() error {
 	if s.last == 0 || s.last == '\n' {
 		return nil
 	}
-	return s.put("\n")
+	return s.writeSafe("\n")
 }
 
-func (s *Stream) put(text string) error {
+func (s *Stream) writeSafe(text string) error {
 	text = safetext.Text(text)
 	if text == "" {
 		return nil
@@ -57,8 +59,8 @@ func (s *Stream) put(text string) error {
 	return err
 }
 
-// incomplete returns where a control sequence begins that has not ended, or a carriage return that
-// may be half of a line end; -1 if there is none.
+// incomplete returns the position of an unfinished control sequence at the end of s, or of a
+// carriage return that may be half of a line break. It returns -1 if there is neither.
 func incomplete(s string) int {
 	if strings.HasSuffix(s, "\r") {
 		return len(s) - 1

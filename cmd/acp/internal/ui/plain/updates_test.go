@@ -32,7 +32,7 @@ func TestUpdates(t *testing.T) {
 		c := transcript.New(transcript.Config{})
 		for _, u := range us {
 			change := c.Apply(u)
-			s.changes("s", c.Snapshot(), []transcript.Change{change})
+			s.writeChanges("s", c.Snapshot(), []transcript.Change{change})
 		}
 		s.endLine()
 		return b.String()
