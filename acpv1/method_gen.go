@@ -179,7 +179,7 @@ var (
 	MethodTerminalWaitForExit = jsonrpc.Method[WaitForTerminalExitRequest, WaitForTerminalExitResponse]{Name: "terminal/wait_for_exit"}
 )
 
-// A Side tells who handles a method.
+// A Side says which side handles a method.
 type Side string
 
 // The sides of the protocol. Both sides handle the methods of SideProtocol.

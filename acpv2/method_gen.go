@@ -157,7 +157,7 @@ var (
 	MethodToolCallCancel = jsonrpc.Method[CancelToolCallRequest, CancelToolCallResponse]{Name: "tool_call/cancel"}
 )
 
-// A Side tells who handles a method.
+// A Side says which side handles a method.
 type Side string
 
 // The sides of the protocol. Both sides handle the methods of SideProtocol.

@@ -6,8 +6,8 @@ import (
 	"github.com/goacp/acp/internal/wire"
 )
 
-// The engine reads values of this package through these two functions: its decoder
-// is nobody else's business, so the methods that take it are not exported.
+// The engine reads values of this package through these two functions. Its decoder is
+// internal, so the methods that take one are not exported.
 func init() {
 	wire.Register(wire.Codec{Decode: decodeValue, Maker: makerOf})
 }

@@ -1,5 +1,5 @@
-// Package faultlog has the logger of those who did not give one. What goes wrong in
-// their own code must not vanish; what is only noticed on the wire may.
+// Package faultlog has the logger for applications that have not set one. Failures of
+// the application's own code must not vanish; diagnostics of the wire may.
 package faultlog
 
 import (

@@ -187,7 +187,7 @@ func (m *model) emitMethods(w *writer) {
 		}
 	}
 	w.p(")\n")
-	w.p("// A Side tells who handles a method.")
+	w.p("// A Side says which side handles a method.")
 	w.p("type Side string\n")
 	w.p("// The sides of the protocol. Both sides handle the methods of SideProtocol.")
 	w.p("const (")
@@ -244,8 +244,8 @@ func (m *model) emitExperimental(w *writer) {
 
 // emitSupport writes what every generated file of the package shares.
 func (m *model) emitSupport(w *writer) {
-	w.p(`// The engine reads values of this package through these two functions: its decoder
-// is nobody else's business, so the methods that take it are not exported.
+	w.p(`// The engine reads values of this package through these two functions. Its decoder is
+// internal, so the methods that take one are not exported.
 func init() {
 	wire.Register(wire.Codec{Decode: decodeValue, Maker: makerOf})
 }

@@ -1,19 +1,17 @@
-// Package pattern reads JSON with a few words more than JSON has, for tests that
-// say what a peer has to send and what it is sent: patterns are matched against
-// values, and what names in them stood for fills templates.
+// Package pattern reads JSON that is extended by a few words, for tests that say what a
+// peer must send and what is sent to it. Patterns are matched against values; templates
+// are filled with the values that names in patterns have matched.
 //
-// In a pattern,
-//   - ... stands for any value, for whatever other members an object has and,
-//     once in an array, for any elements, or at both of its ends,
-//   - $name stands for any value, which is kept: where the name comes again, the
-//     value has to be the same,
-//   - string, number, integer, boolean, object and array stand for any value of
-//     that type,
-//   - ~"regexp" stands for a string in which the expression is found,
-//   - a | b stands for what a or b stands for, and !a for anything else,
-//   - a member whose name is followed by ? may be missing.
+// A pattern may contain
+//   - ... for any value, for any other members of an object and, once in an array or at
+//     both of its ends, for any elements,
+//   - $name for any value, which is remembered: later uses of the name must be equal,
+//   - string, number, integer, boolean, object and array for any value of that type,
+//   - ~"regexp" for a string that matches the expression somewhere,
+//   - a | b for what either of them matches, and !a for what a does not,
+//   - a ? after the name of a member that may be missing.
 //
-// In a template $name is replaced by the value that was kept.
+// In a template $name is replaced by the value that was remembered.
 package pattern
 
 import (

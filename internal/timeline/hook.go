@@ -2,14 +2,14 @@ package timeline
 
 import "context"
 
-// A Hook is a delivery outside of a handler, and its context. It knows which
-// calls made inside wait for their response: see [Hook.Waiting].
+// A Hook is a delivery outside of a handler, and its context. It counts the calls made in
+// it that wait for their response: see [Hook.Waiting].
 type Hook struct {
 	context.Context
 	line *state
 
 	// Guarded by the line's mu:
-	calls int // that wait
+	calls int // that wait for their response
 	ended bool
 }
 
@@ -32,15 +32,15 @@ func (h *Hook) Value(key any) any {
 // Owner returns the Owner of the hook's line.
 func (h *Hook) Owner() any { return h.line.owner }
 
-// Running reports whether the delivery is not over.
+// Running reports whether the delivery has not ended.
 func (h *Hook) Running() bool {
 	h.line.mu.Lock()
 	defer h.line.mu.Unlock()
 	return !h.ended
 }
 
-// Waiting notes that a call made inside begins to wait for its response, or that
-// it does not wait any more. While one waits, handlers do not.
+// Waiting records that a call made in the hook begins to wait for its response, or that it
+// has stopped waiting. While one waits, handlers do not.
 func (h *Hook) Waiting(begins bool) {
 	l := h.line
 	l.mu.Lock()
@@ -57,7 +57,7 @@ func (h *Hook) Waiting(begins bool) {
 	l.notify()
 }
 
-// end notes that the delivery is over: calls that still wait do not belong to it.
+// end records that the delivery has ended: calls that still wait no longer count.
 // It is called with mu held.
 func (h *Hook) end() {
 	h.ended = true

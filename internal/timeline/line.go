@@ -1,22 +1,21 @@
-// Package timeline delivers what arrives about one subject in one order: the items
-// of a stream, what the program posts between them, and the places at which
-// responses stand among them.
+// Package timeline delivers everything about one subject in one order: the items of a
+// stream, items that the program posts between them, and responses in their places among
+// them.
 //
-// It is for a layer that is handed items in order, but learns of a response only
-// that everything ahead of it has been handled, not that nothing behind it has.
-// So items are counted twice: when they arrive, by the reader, and when they are
-// delivered. A response leaves a [Mark], also on the reader, which notes how many
-// items had arrived. The mark is next once as many have been delivered, and then
-// holds up everything behind it until its caller has said what to deliver in its
-// place.
+// It is made for a layer that receives items in order, but knows of a response only that
+// everything before it has been handled, not that nothing after it has. Items are
+// therefore counted twice: when they arrive, by the reader, and when they are delivered.
+// For a response the reader places a [Mark], which records how many items had arrived.
+// When that many have been delivered, the mark is next. It holds up everything after it
+// until its caller has said what to deliver in its place.
 //
-// An item is delivered by its own handler, which waits until it is the item's
-// turn: so it keeps its place in the order of the layer below, and a peer that is
-// too fast is slowed down. Two kinds of deliveries happen outside of handlers:
-// what is posted and what stands in the place of a mark. A hook that runs there
-// and makes a call could wait for a response that is held up by the handler of
-// the next item. Therefore, while a call of such a [Hook] waits, handlers hand
-// their items over to the queue and return, up to [MaxHandover] of them.
+// An item is delivered by its own handler, which waits for the item's turn. So the item
+// keeps its place in the order of the layer below, and a peer that is too fast is slowed
+// down. Two kinds of deliveries happen outside of handlers: posted items, and items in
+// the place of a mark. If a hook that runs in such a delivery makes a call, the response
+// could be held up by the handler of the next item. While a call of such a [Hook] waits,
+// handlers therefore hand their items over to the queue and return, up to [MaxHandover]
+// of them.
 package timeline
 
 import (
@@ -25,43 +24,42 @@ import (
 	"sync/atomic"
 )
 
-// MaxHandover is how many items may wait in the queue before handlers wait
-// themselves.
+// MaxHandover is the number of items that may be handed over to the queue. Handlers of
+// further items wait.
 const MaxHandover = 4096
 
-// Config is what a [Line] works with. It must not be changed once the line is
-// used.
+// Config configures a [Line]. It must not be modified once the line is in use.
 type Config[T any] struct {
-	// Deliver is called with every item, one at a time and in order, without any
-	// lock held. It may end its goroutine.
+	// Deliver is called with every item, one at a time and in order. No lock is held.
+	// It may end its goroutine.
 	Deliver func(ctx context.Context, item T)
-	// Context is the parent of the contexts of deliveries outside of handlers.
-	// Once it is done no handler waits any more.
+	// Context is the parent of the contexts of deliveries outside of handlers. When it
+	// is done, handlers stop waiting.
 	Context context.Context
 	// Spawn runs f in another goroutine, or returns false.
 	Spawn func(f func()) bool
-	// Detours says that other calls may be made between the arrival of a response
-	// and the return of the call it answers. While nothing is being delivered,
-	// handlers then hand their items over rather than wait for a mark: the
-	// response of such another call may be held up by them.
+	// Detours says that other calls may be made between the arrival of a response and
+	// the return of the call that it answers. Handlers, which might hold up the
+	// responses of these calls, then hand their items over instead of waiting for a
+	// mark while nothing is being delivered.
 	Detours bool
 	// Owner is returned by [Hook.Owner].
 	Owner any
 }
 
-// A Line is one timeline. It is made by [Line.Init], must not be copied, and is
-// safe for concurrent use.
+// A Line is one timeline. [Line.Init] makes it ready; it must not be copied. It is safe
+// for concurrent use.
 //
-// Five counters say how far it is:
+// Five counters describe its progress:
 //
 //	arrived    items that have arrived; counted by the reader, without a lock
-//	entered    calls of Handle, to notice a handler that makes none
+//	entered    calls of Handle, to detect a handler that makes none
 //	delivered  items whose delivery has begun, or that were lost
 //	posted     items that were posted
 //	begun      posted items whose delivery has begun
 //
-// A mark notes arrived and posted, and is next when delivered and begun have
-// reached these.
+// A mark records arrived and posted. It is next when delivered and begun have reached
+// these values.
 type Line[T any] struct {
 	arrived atomic.Uint64
 	cfg     Config[T]
@@ -78,18 +76,18 @@ type Line[T any] struct {
 type state struct {
 	owner   any
 	mu      sync.Mutex    // guards everything but arrived
-	busy    bool          // somebody delivers
-	hook    *Hook         // in which, if that is outside of a handler
-	calls   int           // of hooks, that wait
-	changed chan struct{} // closed when one of these changes; nil when nobody waits
+	busy    bool          // something is being delivered
+	hook    *Hook         // the hook it is delivered in, if that is outside of a handler
+	calls   int           // calls made in hooks that wait for their response
+	changed chan struct{} // closed when one of these changes; nil if nothing waits for it
 }
 
-// entry is something to deliver, or to pass over.
+// entry is something to deliver or to skip.
 type entry[T any] struct {
 	kind entryKind
 	item T
-	lost uint64        // of a gap: how many items are missing
-	done chan struct{} // closed when it is over; may be nil
+	lost uint64        // in a gap: the number of missing items
+	done chan struct{} // closed after the delivery; may be nil
 }
 
 type entryKind uint8
@@ -106,10 +104,10 @@ func (l *Line[T]) Init(cfg Config[T]) {
 	l.cfg, l.owner = cfg, cfg.Owner
 }
 
-// Start gives a line that nobody uses yet its beginning: the mark m, which may be
-// nil, and behind it the items whose handlers have run already, the last of which
-// were lost. arrived is how many items have arrived, with those whose handlers
-// have not run.
+// Start sets the beginning of a line that is not yet in use: the mark m, which may be nil,
+// followed by the items whose handlers have already run, and then by lost items that are
+// missing. arrived is the number of items that have arrived, including those whose
+// handlers have not run.
 func (l *Line[T]) Start(m *Mark[T], arrived uint64, items []T, lost uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -125,12 +123,12 @@ func (l *Line[T]) Start(m *Mark[T], arrived uint64, items []T, lost uint64) {
 	}
 }
 
-// Arrived counts items that have arrived. It is called on the reader. Each one
-// needs a call of [Line.Handle] afterwards: see [Line.Account].
+// Arrived counts n items that have arrived. The reader calls it. [Line.Handle] must be
+// called for each of them later: see [Line.Account].
 func (l *Line[T]) Arrived(n uint64) { l.arrived.Add(n) }
 
-// Handle delivers an item that has arrived. It is called by the item's handler,
-// with its ctx, and returns when the item was delivered or handed over.
+// Handle delivers an item that has arrived. The item's handler calls it with its ctx. It
+// returns when the item has been delivered or handed over.
 func (l *Line[T]) Handle(ctx context.Context, item T) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -161,8 +159,8 @@ func (l *Line[T]) handsOver() bool {
 	return (l.calls > 0 || !l.busy && l.cfg.Detours) && len(l.queue) < MaxHandover
 }
 
-// Account calls the handler of an item that has arrived. If that does not call
-// [Line.Handle], the place of the item does not stay open.
+// Account calls the handler of an item that has arrived. If the handler does not call
+// [Line.Handle], Account skips the item's place.
 func (l *Line[T]) Account(ctx context.Context, handler func()) {
 	l.mu.Lock()
 	before := l.entered
@@ -179,9 +177,9 @@ func (l *Line[T]) Account(ctx context.Context, handler func()) {
 	handler()
 }
 
-// Post adds an item that has not arrived: behind what was posted and handed over
-// so far, and ahead of items whose handlers have not run. [Line.Kick] or
-// [Line.Settle] has to be called next.
+// Post adds an item that has not arrived: after everything that was posted and handed
+// over so far, and before items whose handlers have not run. The caller must call
+// [Line.Kick] or [Line.Settle] next.
 func (l *Line[T]) Post(item T) {
 	l.mu.Lock()
 	l.posted++
@@ -189,23 +187,23 @@ func (l *Line[T]) Post(item T) {
 	l.mu.Unlock()
 }
 
-// Kick has another goroutine do what [Line.Settle] does. It is for callers that
-// hooks must not run in, since they may hold locks of the application.
+// Kick calls [Line.Settle] in another goroutine. It is for callers in which hooks must not
+// run, because they may hold locks of the application.
 func (l *Line[T]) Kick() {
 	if !l.cfg.Spawn(l.Settle) {
 		l.Settle()
 	}
 }
 
-// Settle delivers what can be delivered, unless somebody else does.
+// Settle delivers everything that can be delivered, unless another goroutine is doing so.
 func (l *Line[T]) Settle() {
 	l.mu.Lock()
 	defer l.mu.Unlock() // also if a delivery ends its goroutine
 	l.drain(l.cfg.Context, false)
 }
 
-// Flush delivers what can be delivered, and waits while others do, until that is
-// all and the marks are resolved, or until ctx is done.
+// Flush delivers everything that can be delivered, and waits while other goroutines do,
+// until nothing is left and the marks are resolved, or until ctx is done.
 func (l *Line[T]) Flush(ctx context.Context, marks ...*Mark[T]) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -232,7 +230,7 @@ func (l *Line[T]) Apart() bool { return l.hook != nil }
 
 // The following are called with mu held.
 
-// pending reports whether something is to be delivered ahead of the next item.
+// pending reports whether something is to be delivered before the next item.
 func (l *Line[T]) pending() bool { return len(l.queue) > 0 || l.due() }
 
 // due reports whether a mark is next.
@@ -240,8 +238,8 @@ func (l *Line[T]) due() bool {
 	return len(l.marks) > 0 && l.marks[0].arrived <= l.delivered && l.marks[0].posted <= l.begun
 }
 
-// drain delivers what can be delivered, unless somebody else does. ctx is that of
-// the handler it is called in, or that of the line.
+// drain delivers everything that can be delivered, unless another goroutine is doing so.
+// ctx is that of the handler that calls it, or that of the line.
 func (l *Line[T]) drain(ctx context.Context, inHandler bool) {
 	for !l.busy {
 		e, ok := l.next()
@@ -259,7 +257,7 @@ func (l *Line[T]) drain(ctx context.Context, inHandler bool) {
 	}
 }
 
-// next takes what is to be delivered next, if that is known.
+// next removes and returns the entry that is to be delivered next, if that is known.
 func (l *Line[T]) next() (e entry[T], ok bool) {
 	switch {
 	case l.due():
@@ -304,7 +302,7 @@ func (l *Line[T]) run(ctx context.Context, h *Hook, item T, done chan struct{}) 
 	l.cfg.Deliver(ctx, item)
 }
 
-// passed notes that an entry is over.
+// passed records that an entry has been delivered or skipped.
 func (s *state) passed(done chan struct{}) {
 	if done != nil {
 		close(done)
@@ -327,7 +325,7 @@ func (s *state) wait(done, ended <-chan struct{}) {
 	s.mu.Lock()
 }
 
-// notify wakes those who wait.
+// notify wakes the goroutines in wait.
 func (s *state) notify() {
 	if s.changed != nil {
 		close(s.changed)
@@ -335,7 +333,7 @@ func (s *state) notify() {
 	}
 }
 
-// dropFirst removes the first element of a queue. An empty one holds nothing.
+// dropFirst removes the first element of a queue. An empty queue keeps no memory.
 func dropFirst[E any](queue []E) []E {
 	if len(queue) == 1 {
 		return nil

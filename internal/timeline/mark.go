@@ -1,14 +1,14 @@
 package timeline
 
-// A Mark is the place of a response among the items of a line. The zero Mark is
-// ready for use, once, and must not be copied then.
+// A Mark is the place of a response among the items of a line. The zero Mark is ready to
+// be used once. It must not be copied after that.
 //
 //	pending ──Resolve──▶ resolved ──┐
 //	   │                            ├─▶ delivered, in its turn: Done is closed
 //	   └──────Discard──▶ discarded ─┘
 type Mark[T any] struct {
-	// Done is closed when what stands here has been delivered. It may be nil,
-	// and is set before the mark is placed.
+	// Done is closed when the item in this place has been delivered. It may be nil.
+	// It must be set before the mark is placed.
 	Done chan struct{}
 
 	// Guarded by the line's mu:
@@ -21,14 +21,13 @@ type Mark[T any] struct {
 type markState uint8
 
 const (
-	markPending   markState = iota // it holds up what is behind it
+	markPending   markState = iota // it holds up everything after it
 	markResolved                   // its item may be delivered
 	markDiscarded                  // there is nothing to deliver
 )
 
-// Place puts a mark behind everything that has arrived and was posted. It is
-// called on the reader, so that nothing arrives meanwhile, or when that does not
-// matter.
+// Place puts a mark after everything that has arrived and was posted. The reader calls
+// it, so that nothing arrives in the meantime; others may if that does not matter.
 func (l *Line[T]) Place(m *Mark[T]) {
 	l.mu.Lock()
 	m.arrived, m.posted = l.arrived.Load(), l.posted
@@ -36,8 +35,8 @@ func (l *Line[T]) Place(m *Mark[T]) {
 	l.mu.Unlock()
 }
 
-// Resolve says what to deliver where the mark stands. [Line.Kick] or
-// [Line.Settle] has to be called next.
+// Resolve sets the item to deliver in the place of the mark. The caller must call
+// [Line.Kick] or [Line.Settle] next.
 func (l *Line[T]) Resolve(m *Mark[T], item T) {
 	l.mu.Lock()
 	m.state, m.item = markResolved, item
@@ -45,8 +44,8 @@ func (l *Line[T]) Resolve(m *Mark[T], item T) {
 	l.mu.Unlock()
 }
 
-// Discard says that there is nothing to deliver where the mark stands. [Line.Kick]
-// or [Line.Settle] has to be called next.
+// Discard says that there is nothing to deliver in the place of the mark. The caller must
+// call [Line.Kick] or [Line.Settle] next.
 func (l *Line[T]) Discard(m *Mark[T]) {
 	l.mu.Lock()
 	m.state = markDiscarded

@@ -1,21 +1,19 @@
-// Package translate converts the nouns of the two protocol versions into each
-// other, and the updates of sessions of either version into those of the other.
-// The programming interface of this module speaks the vocabulary of version 2;
-// peers of version 1 are served through this package.
+// Package translate converts values of the two protocol versions into each other, and
+// the updates of sessions of either version into those of the other. The API of this
+// module uses the vocabulary of version 2; peers of version 1 are served through this
+// package.
 //
-// The functions convert values: they do no input or output, do not change their
-// arguments, and may be called from several goroutines at once. Results share
-// memory with arguments, so neither may be changed afterwards. Names end in
-// FromV1 for the way from version 1 to version 2 and in ToV1 for the way back.
-// [FromV1] and [ToV1] convert the updates of one session, which takes memory of
-// what came before.
+// The functions convert values: they do no input or output, do not modify their
+// arguments, and may be called from any goroutine. Results share memory with arguments,
+// so neither may be modified afterwards. Names end in FromV1 for the direction from
+// version 1 to version 2, and in ToV1 for the other. [FromV1] and [ToV1] convert the
+// updates of one session, for which they remember earlier ones.
 //
-// What both versions can express is not lost: metadata, unknown members, unknown
-// variants, which stay raw JSON, and unknown words of open enums are carried
-// across. An unknown member is dropped where the other version has a member of
-// that name, since it was not meant to be that one. Values from the wire give
-// values that can be encoded, with the exceptions stated for functions that
-// return an error or false.
+// Nothing that both versions can express is lost: metadata, unknown members, unknown
+// variants, which remain raw JSON, and unknown values of open enums are preserved. An
+// unknown member is dropped if the other version has a member of that name, because it
+// was not meant to be that one. Values from the wire become values that can be encoded;
+// functions that return an error or false state the exceptions.
 //
 // # What version 1 cannot say
 //
@@ -25,17 +23,17 @@
 //     become in_progress and failed, and statuses neither version knows, which
 //     become in_progress (S85);
 //   - that the name of a tool is removed;
-//   - an edit as a patch: it becomes the old and new text of each file that
-//     changes, as far as the patch holds them unless [ToV1.Texts] told more. A move
-//     is an edit of the file in its new place, a copy a new file, a deletion an
+//   - an edit as a patch: it becomes the old and the new text of each file that
+//     changes, as far as the patch contains them or [ToV1.Texts] has set them. A move
+//     becomes an edit of the file in its new place, a copy a new file, a deletion an
 //     edit that leaves nothing; a change of an unknown kind is left out;
-//   - a terminal of the agent's: its output becomes text, in a block of console
+//   - a terminal of the agent: its output becomes text, in a block of console
 //     output with the last 64 KiB, in the tool calls that show it. Its directory,
 //     size and capabilities are lost, and so is all of it if no tool call shows it.
 //
-// Messages: that a message is replaced, unless by one that begins with what was
-// sent before, of which the rest is sent; that it is removed; metadata of a
-// message without new content.
+// Messages: that a message is replaced, unless the new one begins with the text that was
+// sent before: then the rest is sent; that a message is removed; metadata of a message
+// without new content.
 //
 // Plans: an entry that is cancelled, which is left out; for clients that do not
 // advertise plans with ids, more than one plan at a time, where the last one
@@ -49,15 +47,15 @@
 // an unknown kind, a subject other than a tool call; see [ToV1.Permission].
 //
 // Sessions: state_update, which has no form at all: a turn of version 1 is a
-// request and its answer; work in the background, also of subagents; the stop
-// reason error, see [StopReasonToV1]; what a session is doing in an answer to
-// session/status; that a cost is taken back; that metadata is cleared or merged
-// by key; an empty cursor.
+// request and its answer; work in the background, including that of subagents; the stop
+// reason error, see [StopReasonToV1]; what a session is doing, in an answer to
+// session/status; that a cost is withdrawn; that metadata is cleared or merged by key; an
+// empty cursor.
 //
 // Capabilities, sign-in and commands: the metadata of the markers of version 2
 // where version 1 has booleans; a variable of a terminal sign-in that is set twice,
-// and its metadata; a command or an input of an unknown kind, of which name and
-// description stay.
+// and its metadata; a command or an input of an unknown kind, except its name and
+// description.
 //
 // Notices, compactions, subagents and messages between sessions are left out
 // for clients that do not advertise them.
