@@ -36,8 +36,6 @@ var inDialect = map[string]bool{
 	"acphost":                                    true,
 	"bench":                                      true,
 	"cmd/acp/internal/shellline":                 true,
-	"cmd/acp/internal/store":                     true,
-	"cmd/acp/internal/record/tap":                true,
 	"cmd/acp/internal/ui/tui":                    true,
 	"cmd/acp/internal/ui/tui/view":               true,
 	"cmd/acp/internal/record/page":               true,

@@ -7,8 +7,8 @@ import (
 )
 
 const (
-	// maxAbandoned bounds the calls of a store that wait for files, including those that nobody waits for any
-	// more.
+	// maxAbandoned bounds the calls of a store that wait for files, including those that were
+	// abandoned.
 	maxAbandoned = 16
 	// abandonWait bounds how long a further call waits until one of them ends.
 	abandonWait = 5 * time.Second
@@ -20,10 +20,11 @@ type result[T any] struct {
 	err error
 }
 
-// abandon calls f on a goroutine of its own and returns what it returns, or the error of ctx when that is
-// done before. A file system that does not answer cannot be interrupted: f, which gets the same ctx,
-// is left behind then, and ends when the file system answers. While maxAbandoned calls are under way, a
-// further one waits until one of them ends; after abandonWait it fails with [ErrStalled].
+// abandon calls f on a goroutine of its own and returns the result of f, or the error of ctx if
+// that is done first. A file system that does not answer cannot be interrupted: f, which gets the
+// same ctx, is left behind then, and ends when the file system answers. While maxAbandoned calls
+// are under way, a further one waits until one of them ends; after abandonWait it fails with
+// [ErrStalled].
 func abandon[T any](ctx context.Context, s *Store, f func() (T, error)) (T, error) {
 	var none T
 	done, err := begin(ctx, s, f)
@@ -38,7 +39,8 @@ func abandon[T any](ctx context.Context, s *Store, f func() (T, error)) (T, erro
 	}
 }
 
-// begin is the first half of abandon: it returns as soon as f is called, and done yields what f returns.
+// begin is the first half of abandon: it returns as soon as f is called, and done yields the result
+// of f.
 func begin[T any](ctx context.Context, s *Store, f func() (T, error)) (done <-chan result[T], err error) {
 	if ctx.Err() != nil {
 		return nil, ctx.Err()

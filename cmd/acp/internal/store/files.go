@@ -22,8 +22,8 @@ type File interface {
 	Sync() error
 }
 
-// A FileSystem is where logs are kept. Its methods may be called from any goroutine, and any of them
-// may fail or block: that is what it is an interface for. [System] is the real one.
+// A FileSystem is where logs are kept. It is an interface because any of its methods may fail or
+// block, which tests make them do. They may be called from any goroutine. [System] is the real one.
 type FileSystem interface {
 	// OpenFile is like [os.OpenFile].
 	OpenFile(name string, flag int, perm fs.FileMode) (File, error)
@@ -31,11 +31,11 @@ type FileSystem interface {
 	ReadDir(name string) ([]fs.DirEntry, error)
 	// Remove is like [os.Remove].
 	Remove(name string) error
-	// TryLock takes the lock of a file: exclusively, or shared with others that do not take it
-	// exclusively. It reports false if another open file of the same name has a lock that conflicts, and
-	// an error where files cannot be locked. Closing the file releases the lock.
+	// TryLock locks a file: exclusively, or shared with others that do not lock it exclusively. It
+	// reports false if another open file of the same name has a conflicting lock, and an error
+	// where files cannot be locked. Closing the file releases the lock.
 	TryLock(f File, exclusive bool) (bool, error)
-	// SyncDir makes the names in a directory survive loss of power, where that is possible.
+	// SyncDir makes the names in a directory survive a loss of power, where that is possible.
 	SyncDir(name string) error
 }
 
@@ -76,8 +76,8 @@ func (System) SyncDir(name string) error {
 	return d.Sync()
 }
 
-// makeDir makes a directory that only its owner can look into, with those above it. A link that
-// leads nowhere is followed: the directory it names is made.
+// makeDir creates a directory that only its owner can read, with those above it. It follows a link
+// that leads nowhere, and creates the directory that the link names.
 func makeDir(name string) error {
 	for range 40 { // as many as systems follow
 		target, err := os.Readlink(name)

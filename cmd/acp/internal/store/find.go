@@ -7,16 +7,16 @@ import (
 	"strings"
 )
 
-// maxCandidates bounds those that an AmbiguousError names.
+// maxCandidates bounds the sessions that an AmbiguousError names.
 const maxCandidates = 20
 
-// hadID is the condition that the agent's id of a session was ?2 before it was another.
+// hadID is the condition that the agent's id of a session used to be ?2.
 const hadID = `earlier <> '' AND EXISTS (SELECT 1 FROM json_each(earlier) WHERE value = ?2)`
 
-// Find returns the session that id means: the agent's id of it or the beginning of that, the id of
-// the conversation or its beginning, or an id that the agent gave it before. An agent that gave one id
-// several times means the latest. Agent is the name of the agent, or "" for any. That there is none is
-// [ErrNotFound]; several are an [*AmbiguousError].
+// Find returns the session that id means: the agent's id or its beginning, the id of the
+// conversation or its beginning, or an earlier id of the agent's. If an agent gave one id several
+// times, the latest session counts. Agent is the name of the agent, or "" for any. If there is
+// none, the error is [ErrNotFound]; if there are several, an [*AmbiguousError].
 func (s *Store) Find(ctx context.Context, agent, id string) (Session, error) {
 	return abandon(ctx, s, func() (Session, error) { return s.find(ctx, agent, id) })
 }
@@ -43,7 +43,8 @@ func (s *Store) find(ctx context.Context, agent, id string) (Session, error) {
 		if err != nil {
 			return Session{}, wrap("find session", err)
 		}
-		// Of those of one key the latest, which come first, counts, unless they are meant by their own ids.
+		// The latest, which come first, count among those of one key, unless their own ids are
+		// meant.
 		latest := slices.Clone(found)
 		seen := map[Key]bool{}
 		latest = slices.DeleteFunc(latest, func(v Session) bool {
@@ -62,7 +63,7 @@ func (s *Store) find(ctx context.Context, agent, id string) (Session, error) {
 	return Session{}, ErrNotFound
 }
 
-// sessions returns the sessions for which a condition holds, the latest first.
+// sessions returns the sessions that meet a condition, the latest first.
 func (s *Store) sessions(ctx context.Context, cond string, args []any, holds func(Session) bool) (found []Session, err error) {
 	err = s.index.use(ctx, indexWait, func(ctx context.Context, x *index) error {
 		err := s.refresh(ctx, x)
@@ -86,8 +87,8 @@ func (s *Store) sessions(ctx context.Context, cond string, args []any, holds fun
 	return found, err
 }
 
-// Latest returns the session with exactly that key that something happened in last, or else the one that
-// had the key before the agent gave it another id; or [ErrNotFound].
+// Latest returns the session with exactly that key that changed last, or else the one that had the
+// key before the agent gave it another id, or [ErrNotFound].
 func (s *Store) Latest(ctx context.Context, k Key) (Session, error) {
 	for _, where := range []struct {
 		cond string
@@ -102,7 +103,7 @@ func (s *Store) Latest(ctx context.Context, k Key) (Session, error) {
 		if err != nil {
 			return Session{}, wrap("find session", err)
 		}
-		// One of its own comes before one that is a part of another.
+		// A session of its own precedes one that is part of another.
 		for _, v := range found {
 			if v.Parent == "" {
 				return v, nil
@@ -115,8 +116,7 @@ func (s *Store) Latest(ctx context.Context, k Key) (Session, error) {
 	return Session{}, ErrNotFound
 }
 
-// Child returns the session of a subagent, by the agent's id of it, in a conversation; or
-// [ErrNotFound].
+// Child returns the session of a subagent in a conversation, by the agent's id, or [ErrNotFound].
 func (s *Store) Child(ctx context.Context, parent, id string) (Session, error) {
 	found, err := abandon(ctx, s, func() ([]Session, error) { return s.children(ctx, parent) })
 	if err != nil {
@@ -143,10 +143,11 @@ func (s *Store) Session(ctx context.Context, conversation string) (Session, erro
 	return v, wrap("read session", err)
 }
 
-// Delete removes a conversation, with those of its subagents, from the disk and from the index. If there
-// is none the error is [ErrNotFound]. What a recorder still writes to it is lost with it. When ctx is done,
-// Delete returns its error, even while the disk does not answer; the conversation, or some of its subagents,
-// may have been deleted then, or be deleted when the disk answers. A further call deletes what is left.
+// Delete removes a conversation, with those of its subagents, from the disk and from the index. If
+// there is none, the error is [ErrNotFound]. What a recorder still writes to it is lost. When ctx
+// is done, Delete returns its error, even while the disk does not answer; the conversation, or some
+// of its subagents, may have been deleted then, or be deleted when the disk answers. A further call
+// deletes what is left.
 func (s *Store) Delete(ctx context.Context, conversation string) error {
 	_, err := abandon(ctx, s, func() (struct{}, error) { return struct{}{}, s.delete(ctx, conversation) })
 	return wrap("delete session", err)
@@ -165,7 +166,7 @@ func (s *Store) delete(ctx context.Context, conversation string) error {
 			}
 		}
 	}
-	// The parent last: what is cut off before that can be found and deleted again.
+	// The parent is last, so that a deletion that is cut off can be found and finished.
 	for _, id := range slices.Backward(doomed) {
 		if ctx.Err() != nil {
 			return ctx.Err()
@@ -182,7 +183,7 @@ func (s *Store) delete(ctx context.Context, conversation string) error {
 		if err := s.refresh(ctx, x); err != nil {
 			return err
 		}
-		// Gives the room back to the disk, and has the log of the index forget what was said.
+		// Returns the space to the disk, and removes the words from the log of the index.
 		_, err := x.db.ExecContext(ctx, `PRAGMA wal_checkpoint(TRUNCATE)`)
 		return err
 	})
@@ -198,8 +199,8 @@ type Names struct {
 	all    []string
 }
 
-// Of returns the name of a session: the agent's id, unless the agent gave it again since; then it is
-// the id of the conversation. [Store.Find] finds the session by it.
+// Of returns the name of a session: the agent's id or, if the agent has given it again since, the
+// id of the conversation. [Store.Find] finds the session by it.
 func (n *Names) Of(v Session) string {
 	if c, ok := n.latest[v.Key]; ok && c != v.Conversation && v.Conversation != "" {
 		return v.Conversation
@@ -207,8 +208,8 @@ func (n *Names) Of(v Session) string {
 	return v.ID
 }
 
-// All returns all ids by which sessions can be found, in no order, which the caller must not
-// change.
+// All returns all ids by which sessions can be found, in no particular order. Callers must not
+// modify it.
 func (n *Names) All() []string { return n.all }
 
 // Names returns the names of all sessions.
@@ -228,7 +229,8 @@ func (s *Store) Names(ctx context.Context) (*Names, error) {
 	return n, nil
 }
 
-// named returns all sessions of their own with their keys and conversations only, the latest first.
+// named returns all sessions of their own, with their keys and conversations only, the latest
+// first.
 func (s *Store) named(ctx context.Context) (found []Session, err error) {
 	err = s.index.use(ctx, indexWait, func(ctx context.Context, x *index) error {
 		found = nil

@@ -22,10 +22,10 @@ import (
 const (
 	indexName = "index.db"
 	indexLock = "index.lock"
-	// indexWait is how long a list or a search waits for the index before it reads the logs.
+	// indexWait bounds how long a list or a search waits for the index before it reads the logs.
 	indexWait = 200 * time.Millisecond
-	// indexID marks the file as an index: "acpI"; indexVersion says of which version. An index of an
-	// earlier version is made anew.
+	// indexID marks the file as an index: "acpI"; indexVersion is its version. An index of an
+	// earlier version is rebuilt.
 	indexID      = 0x61637049
 	indexVersion = 3
 )
@@ -86,25 +86,25 @@ END;
 `
 
 var (
-	// errIndexBusy says that somebody else has the index; the logs are read.
+	// errIndexBusy says that another process has the index; the logs are read.
 	errIndexBusy = errors.New("the index is in use")
-	// errIndexForeign says that the file is no index of this program or of a later version of it. It is
-	// left alone, and the logs are read.
+	// errIndexForeign says that the file is not an index of this version of the program or an
+	// earlier one. It is left unchanged, and the logs are read.
 	errIndexForeign = errors.New("the index is of another program, or of a later version")
-	// errIndexGone says that the file was deleted while it was in use, so that what it says need not be
-	// so; the logs are read.
+	// errIndexGone says that the file was deleted while it was in use, so that its answers may be
+	// wrong; the logs are read.
 	errIndexGone = errors.New("the index was deleted meanwhile")
-	// errIndexBroken says that something in the index is not what it should be.
+	// errIndexBroken says that the index is damaged.
 	errIndexBroken = errors.New("the index is broken")
-	// errSchema says that it has not the tables that it should have.
+	// errSchema says that it lacks the tables that it should have.
 	errSchema = errors.New("the tables of the index are not as they should be")
 )
 
-// An indexer is the way to the index of a store. The index is opened for each use, so that nothing
-// of it is held while it is not used, and it may be deleted in between.
+// An indexer gives access to the index of a store. The index is opened for each use, so that
+// nothing of it is held while it is not used, and it may be deleted in between.
 type indexer struct {
 	dir  string
-	turn chan struct{} // holds one while the index is not in use by this process
+	turn chan struct{} // holds one value while this process does not use the index
 }
 
 func (x *indexer) init(dir string) {
@@ -115,11 +115,11 @@ func (x *indexer) init(dir string) {
 
 func (x *indexer) path() string { return filepath.Join(x.dir, indexName) }
 
-// use calls f with the index, and makes one if there is none. It waits for others no longer than
-// wait. An index that is broken is made anew, once.
+// use calls f with the index, and creates one if there is none. It waits for others no longer than
+// wait. A broken index is rebuilt, once.
 func (x *indexer) use(ctx context.Context, wait time.Duration, f func(context.Context, *index) error) error {
 	select {
-	case <-x.turn: // also if this goroutine was held up for longer than it waits
+	case <-x.turn: // even if this goroutine was delayed for longer than it waits
 	default:
 		late := time.NewTimer(wait)
 		defer late.Stop()
@@ -150,9 +150,9 @@ func (x *indexer) with(ctx context.Context, wait time.Duration, f func(context.C
 	}
 	defer lock.Close()
 	if ok, err := filelock.TryLock(lock, false); err == nil && !ok {
-		return errIndexBusy // somebody removes it just now
+		return errIndexBusy // another process is removing it
 	}
-	// SQLite would make it readable by others.
+	// SQLite would create it readable by others.
 	file, err := os.OpenFile(x.path(), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return err
@@ -180,14 +180,14 @@ func (x *indexer) with(ctx context.Context, wait time.Duration, f func(context.C
 		return err
 	}
 	err = checkSchema(ctx, db, f(ctx, &index{db: db}))
-	// SQLite keeps using a file that was deleted, or takes the log of one that was for that of another.
+	// SQLite keeps using a file that was deleted, or uses the log of a deleted one for another.
 	if now, e := os.Stat(x.path()); e != nil || !os.SameFile(is, now) {
 		return errors.Join(errIndexGone, e)
 	}
 	return err
 }
 
-// prepare makes the tables of a new index.
+// prepare creates the tables of a new index.
 func prepare(ctx context.Context, db *sql.DB) error {
 	var id, version, tables int
 	err := db.QueryRowContext(ctx, `SELECT (SELECT application_id FROM pragma_application_id), (SELECT user_version FROM pragma_user_version), (SELECT count(*) FROM sqlite_schema)`).
@@ -198,7 +198,7 @@ func prepare(ctx context.Context, db *sql.DB) error {
 	case id == indexID && version == indexVersion:
 		return nil
 	case id == indexID && version < indexVersion:
-		return errIndexBroken // and made anew
+		return errIndexBroken // and rebuilt
 	case id != 0 || version != 0 || tables > 0:
 		return errIndexForeign
 	}
@@ -234,8 +234,8 @@ func (x *indexer) remove() error {
 	return nil
 }
 
-// isBroken reports whether an error says that the index is damaged, and is to be made anew. That it is
-// in use, that the disk is full or that it cannot be written is no damage.
+// isBroken reports whether an error says that the index is damaged and must be rebuilt. An index
+// that is in use or cannot be written, or a full disk, is not damage.
 func isBroken(err error) bool {
 	if errors.Is(err, errSchema) {
 		return true
@@ -245,15 +245,15 @@ func isBroken(err error) bool {
 		case sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB:
 			return true
 		case sqlite3.SQLITE_CONSTRAINT:
-			return true // what it has contradicts itself: only this program writes to it
+			return true // its contents contradict each other: only this program writes to it
 		}
 		return e.Code() == sqlite3.SQLITE_IOERR_SHORT_READ
 	}
 	return errors.Is(err, errIndexBroken)
 }
 
-// checkSchema returns an error that is errSchema if an error may come of tables that are not those of an
-// index, and they are not.
+// checkSchema returns an error that wraps errSchema if an error may be caused by tables that are
+// not those of an index.
 func checkSchema(ctx context.Context, db *sql.DB, err error) error {
 	if e, ok := errors.AsType[*sqlite.Error](err); !ok || e.Code()&0xff != sqlite3.SQLITE_ERROR {
 		return err
@@ -275,7 +275,7 @@ func checkSchema(ctx context.Context, db *sql.DB, err error) error {
 	return err
 }
 
-// schemaOf returns what says what the tables of a database are.
+// schemaOf returns a description of the tables of a database.
 func schemaOf(ctx context.Context, db *sql.DB) (schema string, err error) {
 	err = db.QueryRowContext(ctx, `SELECT coalesce(group_concat(sql, ';'), '') FROM (SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY type, name)`).Scan(&schema)
 	return schema, err
@@ -284,7 +284,7 @@ func schemaOf(ctx context.Context, db *sql.DB) (schema string, err error) {
 // An index is an open index.
 type index struct{ db *sql.DB }
 
-// columns are what scanSession reads.
+// columns are those that scanSession reads.
 const columns = `session.id, conv, agent, sid, earlier, command, cwd, title, protocol, created, updated, turns, events, open, parent`
 
 func scanSession(scan func(...any) error, more ...any) (id int64, v Session, err error) {
@@ -309,7 +309,7 @@ func scanSession(scan func(...any) error, more ...any) (id int64, v Session, err
 	return id, v, nil
 }
 
-// nanos returns a time as it is kept; the zero time is 0.
+// nanos returns a time as it is stored; the zero time is 0.
 func nanos(t time.Time) int64 {
 	if t.IsZero() {
 		return 0
@@ -317,7 +317,7 @@ func nanos(t time.Time) int64 {
 	return t.UnixNano()
 }
 
-// instant is the other way.
+// instant is the reverse.
 func instant(n int64) time.Time {
 	if n == 0 {
 		return time.Time{}

@@ -18,15 +18,15 @@ const (
 	suffix = ".jsonl"
 	// maxParts bounds the parts of a conversation.
 	maxParts = 10_000
-	// tailWindow is what is read at first of the end of a log to go on with it.
+	// tailWindow is how much of the end of a log is read at first to continue it.
 	tailWindow = 64 << 10
-	// maxTail bounds it. A log without a whole record in that is not gone on with.
+	// maxTail bounds that. A log without a whole record in it is not continued.
 	maxTail = 16 << 20
-	// maxRewrite bounds what is written once more after a sync that failed: the last of it.
+	// maxRewrite bounds what is written again after a failed sync: the last part of it.
 	maxRewrite = 64 << 20
-	// lockTries bounds the attempts to lock a log that another process has locked, and lockPause is the time
-	// between them. [Store.Writing] locks a log for a moment, and a process that closes one while it starts a
-	// command has it a moment longer.
+	// lockTries bounds the attempts to lock a log that another process has locked, and lockPause is
+	// the time between them. [Store.Writing] locks a log for a moment, and a process that closes
+	// one while it starts a command holds the lock a moment longer.
 	lockTries = 50
 	lockPause = time.Millisecond
 	// keepBuffer is how large the buffer of a log may stay between writes.
@@ -36,7 +36,7 @@ const (
 var (
 	// errLocked says that another writer has the log.
 	errLocked = errors.New("another writer has it")
-	// errNoEnd says that the end of a log has no record to go on behind.
+	// errNoEnd says that the end of a log has no record after which to continue.
 	errNoEnd = errors.New("its end has no whole record")
 )
 
@@ -48,7 +48,7 @@ func logName(id string, part int) string {
 	return id + "." + strconv.Itoa(part) + suffix
 }
 
-// parseName is the other way.
+// parseName is the reverse.
 func parseName(name string) (id string, part int, ok bool) {
 	name, ok = strings.CutSuffix(name, suffix)
 	if !ok {
@@ -66,7 +66,7 @@ func parseName(name string) (id string, part int, ok bool) {
 	return id, part, validID(id)
 }
 
-// A logFile is a part of a conversation that this process writes, and nobody else.
+// A logFile is a part of a conversation that only this process writes.
 type logFile struct {
 	fs     FileSystem
 	name   string
@@ -75,23 +75,24 @@ type logFile struct {
 	part   int
 	at     place // the end of the last record
 	epoch  int64
-	torn   bool // there may be something behind at.Offset
+	torn   bool // there may be something after at.Offset
 	unterm bool // the last record has no end of line
 	head   bool // there is no record yet
 	buf    []byte
 
-	// Repaired is how many bytes of a record that was cut off were taken away.
+	// Repaired is how many bytes of an unfinished record were removed.
 	Repaired int64
 }
 
-// openLog opens a conversation for writing: its last part, or a new one if another writer has that or
-// it cannot be gone on with, as where its end cannot be read or is damaged for more than 16 MiB.
+// openLog opens a conversation for writing: its last part, or a new one if another process writes
+// that or it cannot be continued, since its end cannot be read or more than 16 MiB of it is
+// damaged.
 func openLog(files FileSystem, dir, id string) (*logFile, error) {
 	part, err := lastPart(files, dir, id)
 	if err != nil {
 		return nil, err
 	}
-	var last error // why the last part was not taken
+	var last error // why the last part is not continued
 	if part > 0 {
 		l, err := openPart(files, dir, id, part, os.O_RDWR|os.O_APPEND)
 		if err == nil {
@@ -111,7 +112,7 @@ func openLog(files FileSystem, dir, id string) (*logFile, error) {
 	return nil, fmt.Errorf("conversation %s has %d parts", id, maxParts)
 }
 
-// lastPart returns the number of the last part of a conversation; 0 if there is none.
+// lastPart returns the number of the last part of a conversation, or 0 if there is none.
 func lastPart(files FileSystem, dir, id string) (last int, err error) {
 	list, err := files.ReadDir(dir)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -125,7 +126,7 @@ func lastPart(files FileSystem, dir, id string) (last int, err error) {
 	return last, nil
 }
 
-// openPart opens a part, locks it, and finds where to go on.
+// openPart opens a part, locks it, and finds where to continue.
 func openPart(files FileSystem, dir, id string, part, flag int) (_ *logFile, err error) {
 	l := &logFile{fs: files, name: filepath.Join(dir, logName(id, part)), id: id, part: part}
 	f, err := files.OpenFile(l.name, flag, 0o600)
@@ -141,7 +142,7 @@ func openPart(files FileSystem, dir, id string, part, flag int) (_ *logFile, err
 	ok, err := lockLog(files, f)
 	switch {
 	case err != nil && flag&os.O_EXCL == 0:
-		// Nobody can tell whether somebody writes it. A part of one's own is written by oneself.
+		// Whether another process writes it is unknown. A new part has no other writer.
 		return nil, errors.Join(errors.ErrUnsupported, err)
 	case err == nil && !ok:
 		return nil, errLocked
@@ -156,7 +157,7 @@ func openPart(files FileSystem, dir, id string, part, flag int) (_ *logFile, err
 	return l, nil
 }
 
-// lockLog takes the lock of a log for writing. It reports false if others have the lock at each attempt.
+// lockLog locks a log for writing. It reports false if others have the lock at each attempt.
 func lockLog(files FileSystem, f File) (ok bool, err error) {
 	for n := range lockTries {
 		if n > 0 {
@@ -169,8 +170,8 @@ func lockLog(files FileSystem, f File) (ok bool, err error) {
 	return ok, err
 }
 
-// findEnd finds the last whole record, and takes away what is behind it if that is the beginning of
-// another one. Lines that are damaged stay: they count as records.
+// findEnd finds the last whole record, and removes what follows it if that is the beginning of
+// another record. Damaged lines stay: they count as records.
 func (l *logFile) findEnd(size int64) error {
 	l.at = place{Hash: root(l.id, l.part)}
 	l.epoch = 1
@@ -199,7 +200,7 @@ func (l *logFile) findEnd(size int64) error {
 			break
 		}
 		if begin == 0 {
-			// There is not one whole record. The lines stay where they are, and are told of by readers.
+			// There is no whole record. The lines stay where they are, and readers report them.
 			lines := int64(bytes.Count(data, []byte("\n")))
 			l.at.Seq = lines
 			l.at.Offset = int64(bytes.LastIndexByte(data, '\n') + 1)
@@ -229,7 +230,7 @@ func (l *logFile) endIn(data []byte, begin int64) bool {
 		line := data[first:last]
 		r, err := parseLine(line)
 		if err != nil {
-			// The end of a line may be what was damaged.
+			// The end of the line may be what was damaged.
 			if found := within(line); len(found) > 0 {
 				r, err = found[len(found)-1], nil
 			}
@@ -253,7 +254,7 @@ func (l *logFile) endIn(data []byte, begin int64) bool {
 	return false
 }
 
-// repair takes away what is behind the last record.
+// repair removes what follows the last record.
 func (l *logFile) repair() error {
 	if !l.torn {
 		return nil
@@ -265,8 +266,8 @@ func (l *logFile) repair() error {
 	return nil
 }
 
-// append writes events, all or none of them: with one call to the system, and what that may have
-// left behind when it fails is taken away before the next one.
+// append writes all events or none, with one call to the system. If the call fails, what it may
+// have left behind is removed before the next one.
 func (l *logFile) append(events []Event) error {
 	if err := l.repair(); err != nil {
 		return err
@@ -289,7 +290,7 @@ func (l *logFile) append(events []Event) error {
 	}
 	if err != nil {
 		l.torn = true
-		_ = l.repair() // else the next time
+		_ = l.repair() // otherwise the next time
 		return err
 	}
 	at.Offset += int64(len(b))
@@ -301,7 +302,8 @@ func (l *logFile) append(events []Event) error {
 	return nil
 }
 
-// header is the first record of a part, whose data says what format it is of and whose it is.
+// header returns the first record of a part, whose data says which format it has and which
+// conversation it belongs to.
 func (l *logFile) header(v Session) Event {
 	a := attributesOf(v)
 	a.Format, a.Conversation = format, l.id
@@ -309,12 +311,12 @@ func (l *logFile) header(v Session) Event {
 }
 
 func sessionEvent(a attributes) Event {
-	data, _ := json.Marshal(a) // of strings and numbers, which does not fail
+	data, _ := json.Marshal(a) // strings and numbers cannot fail
 	return Event{Time: time.Now(), Kind: eventSession, Data: data}
 }
 
-// sync has the log survive loss of power. Again says that the last attempt failed, and what is between
-// two places may be missing on the disk.
+// sync makes the log survive a loss of power. Again says that the last attempt failed, and what is
+// between two places may be missing on the disk.
 func (l *logFile) sync(from, to int64, again bool) error {
 	if again {
 		if err := l.rewrite(max(from, to-maxRewrite), to); err != nil {
@@ -324,10 +326,10 @@ func (l *logFile) sync(from, to int64, again bool) error {
 	return l.f.Sync()
 }
 
-// rewrite writes the bytes between two places of the log once more, as they are read back. After a sync
-// that failed the system may take pages for written that are not, and would not try again.
+// rewrite writes the bytes between two places of the log again, as they are read back. After a
+// failed sync the system may regard pages as written that are not, and would not try again.
 func (l *logFile) rewrite(from, to int64) (err error) {
-	f, err := l.fs.OpenFile(l.name, os.O_RDWR, 0o600) // what is appended to cannot be written in between
+	f, err := l.fs.OpenFile(l.name, os.O_RDWR, 0o600) // in append mode nothing can be written in between
 	if err != nil {
 		return err
 	}
@@ -346,7 +348,7 @@ func (l *logFile) rewrite(from, to int64) (err error) {
 	return nil
 }
 
-// close gives the log back.
+// close releases the log.
 func (l *logFile) close() error { return l.f.Close() }
 
 // removeLogs deletes all parts of a conversation, the first one last.
@@ -360,6 +362,6 @@ func (s *Store) removeLogs(id string) error {
 			return err
 		}
 	}
-	_ = s.files.SyncDir(s.dir) // where that can be had
+	_ = s.files.SyncDir(s.dir) // where that is possible
 	return nil
 }

@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// maxOpenParts bounds the parts of one conversation that are open at the same time while it is read.
+// maxOpenParts bounds the parts of one conversation that are open at the same time while it is
+// read.
 const maxOpenParts = 32
 
 // A merge reads the parts of a conversation together. Use it from one goroutine, and close it.
@@ -18,9 +19,9 @@ type merge struct {
 	id      string
 	damage  *Damage
 	known   map[int]witness // by the part
-	step    int             // what is read of a part at once
-	sources []*source       // those that have a record, in the order of their parts
-	open    []*source       // those whose file is open, the one that was opened longest ago first
+	step    int             // how much of a part is read at once
+	sources []*source       // those that have a record left, in the order of their parts
+	open    []*source       // those whose file is open, the one that was opened first comes first
 }
 
 // A source is a part that is read, with its next record.
@@ -29,10 +30,10 @@ type source struct {
 	f    File // nil while it is closed to make room
 	scan *scanner
 	rec  record
-	at   time.Time // of rec, and never before the ones that came before
+	at   time.Time // of rec, and never before the preceding ones
 }
 
-// add takes a part. It is not kept if it has no records.
+// add adds a part, unless it has no records.
 func (m *merge) add(part int) error {
 	src := &source{part: part}
 	if err := m.reopen(src); err != nil {
@@ -54,7 +55,7 @@ func (m *merge) next() *source {
 	return next
 }
 
-// advance has a source read its next record, and takes it out at its end.
+// advance makes a source read its next record, and removes it at its end.
 func (m *merge) advance(src *source) error {
 	if src.f == nil {
 		if err := m.reopen(src); err != nil {
@@ -82,7 +83,7 @@ func (m *merge) advance(src *source) error {
 	return err
 }
 
-// reopen opens the file of a source, where it was left, and closes another one if that are too many.
+// reopen opens the file of a source where it was left, and closes another one if too many are open.
 func (m *merge) reopen(src *source) error {
 	if len(m.open) >= maxOpenParts {
 		other := m.open[0]
@@ -108,7 +109,7 @@ func (m *merge) reopen(src *source) error {
 	return nil
 }
 
-// shut closes the file of a source. What was read ahead is dropped.
+// shut closes the file of a source and drops what was read ahead.
 func (m *merge) shut(src *source) {
 	if src.f != nil {
 		_ = src.f.Close() // it was only read

@@ -14,11 +14,12 @@ import (
 	"github.com/goacp/acp/transcript"
 )
 
-// readStep is after how many records it is looked whether reading is to end.
+// readStep is how many records are read between two checks whether reading must end.
 const readStep = 1024
 
 const (
-	// statters is how many goroutines ask for the sizes of logs, each for so many at least.
+	// statters is how many goroutines ask for the sizes of logs, and how many logs each asks for at
+	// least.
 	statters   = 4
 	statAtOnce = 256
 )
@@ -29,8 +30,8 @@ type part struct {
 	size int64
 }
 
-// conversations returns the parts of all conversations, in their order. The system is asked for the sizes
-// of several at once: where there are many files, that is most of what a list takes.
+// conversations returns the parts of all conversations, in order. It asks the system for the sizes
+// of several at once: if there are many files, that takes most of the time of a list.
 func (s *Store) conversations() (map[string][]part, error) {
 	list, err := s.files.ReadDir(s.dir)
 	if err != nil {
@@ -48,7 +49,7 @@ func (s *Store) conversations() (map[string][]part, error) {
 			for i := range some {
 				info, err := some[i].entry.Info()
 				if err != nil || !info.Mode().IsRegular() {
-					some[i].part.n = 0 // deleted meanwhile, or none of ours
+					some[i].part.n = 0 // deleted meanwhile, or not a log
 					continue
 				}
 				some[i].part.size = info.Size()
@@ -98,9 +99,9 @@ func (s *Store) parts(id string) (parts []part, err error) {
 	return parts, nil
 }
 
-// read calls f for all records of a conversation: those of each part in their order, and parts that
-// were written at the same time by the times of their records. Data is valid during the call only.
-// f ends it by returning false.
+// read calls f with all records of a conversation: those of each part in order, and parts that were
+// written at the same time by the times of their records. Data is valid during the call only. If f
+// returns false, reading ends.
 func (s *Store) read(ctx context.Context, id string, f func(*Event) bool) (damage *Damage, err error) {
 	return s.readKnown(ctx, id, nil, f)
 }
@@ -119,7 +120,7 @@ func (s *Store) readKnown(ctx context.Context, id string, known map[int]witness,
 	there := 0
 	for _, p := range parts {
 		switch err := m.add(p.n); {
-		case errors.Is(err, fs.ErrNotExist): // a part that was taken away
+		case errors.Is(err, fs.ErrNotExist): // a part that was removed
 		case err != nil:
 			return nil, err
 		default:
@@ -147,9 +148,10 @@ func (s *Store) readKnown(ctx context.Context, id string, known map[int]witness,
 	return m.damage, ctx.Err()
 }
 
-// Events goes over the events of a conversation in their order. A conversation that does not exist has
-// none, and damaged records are left out: [Store.Snapshot] reports them. When ctx is done the iteration
-// ends with its error, even while the disk does not answer. An error is the last thing it yields.
+// Events iterates over the events of a conversation in order. A conversation that does not exist
+// has none. Damaged records are left out: [Store.Snapshot] reports them. When ctx is done the
+// iteration ends with its error, even while the disk does not answer. An error is the last thing it
+// yields.
 func (s *Store) Events(ctx context.Context, id string) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		reading, cancel := context.WithCancel(ctx)
@@ -217,11 +219,11 @@ func (s *Store) sendEvents(ctx context.Context, id string, events chan<- Event) 
 }
 
 // Snapshot returns the conversation that the events of a log make, within the bounds of cfg, and
-// what of it is damaged; nil is nothing. Events that cannot be read as what they should be are passed
-// over. A conversation that is not there is [ErrNotFound].
+// what of it is damaged; nil means nothing. Events of the wrong form are left out. If there is no
+// conversation, the error is [ErrNotFound].
 //
-// Permissions that were never answered are without an outcome. A turn that was cut off leaves the
-// session as busy as it was then.
+// Permissions that were never answered have no outcome. A turn that was cut off leaves the session
+// as busy as it was then.
 func (s *Store) Snapshot(ctx context.Context, id string, cfg transcript.Config) (*transcript.Snapshot, *Damage, error) {
 	type folded struct {
 		snapshot *transcript.Snapshot
@@ -237,7 +239,7 @@ func (s *Store) Snapshot(ctx context.Context, id string, cfg transcript.Config) 
 // snapshot is Snapshot for callers that wait for the files.
 func (s *Store) snapshot(ctx context.Context, id string, cfg transcript.Config) (*transcript.Snapshot, *Damage, error) {
 	f := newFolder(cfg)
-	// Asked first, since the log may become longer meanwhile.
+	// Read first, since the log may grow meanwhile.
 	known := s.witnesses(ctx, id)
 	damage, err := s.readKnown(ctx, id, known, func(e *Event) bool {
 		f.apply(e)

@@ -11,12 +11,12 @@ import (
 	"time"
 )
 
-// A hash is the first half of a SHA-256. It is there to notice damage and lost records, not to
-// withstand somebody who can write the file, and who could make all of it anew: 128 bits are plenty
-// for that, and half as long in each line.
+// A hash is the first half of a SHA-256. It detects damage and lost records. It cannot resist
+// somebody who can write the file, and who could compute all hashes again; 128 bits suffice for
+// that, and halve its part of each line.
 type hash [16]byte
 
-// A record is what a line of a log holds.
+// A record is the contents of a line of a log.
 type record struct {
 	Seq   int64 // in its part, from 1, without gaps
 	Epoch int64 // how often the part was opened for writing before it was written
@@ -25,7 +25,7 @@ type record struct {
 	Event
 }
 
-// The members of a line, in their order. Whoever changes them changes the format: docs/records.md.
+// The members of a line, in order. Changing them changes the format: docs/records.md.
 const (
 	lineSeq    = `{"seq":`
 	lineEpoch  = `,"epoch":`
@@ -40,13 +40,13 @@ const (
 	recordData = `","data":`
 )
 
-// root is what stands for the hash of the record before the first one of a part.
+// root stands for the hash before the first record of a part.
 func root(id string, part int) hash {
 	sum := sha256.Sum256(strconv.AppendInt([]byte(id+"."), int64(part), 10))
 	return hash(sum[:])
 }
 
-// appendBody appends the record proper, the bytes that are hashed and that a gateway keeps as they are.
+// appendBody appends the body of a record: the bytes that are hashed.
 func appendBody(b []byte, e *Event) []byte {
 	b = append(b, recordAt...)
 	b = e.Time.UTC().AppendFormat(b, time.RFC3339Nano)
@@ -74,11 +74,11 @@ func appendBody(b []byte, e *Event) []byte {
 	return append(b, lineEnd...)
 }
 
-// appendPlain appends what is within the quotation marks of a string.
+// appendPlain appends what stands between the quotation marks of a string.
 func appendPlain(b []byte, s string) []byte {
 	for i := range len(s) {
 		if c := s[i]; c < ' ' || c >= 0x7f || c == '"' || c == '\\' {
-			quoted, _ := json.Marshal(s) // of a string, which does not fail
+			quoted, _ := json.Marshal(s) // a string cannot fail
 			return append(b, quoted[1:len(quoted)-1]...)
 		}
 	}
@@ -123,7 +123,7 @@ var (
 	errDamaged  = errors.New("the hash does not match")
 )
 
-// parseLine reads a line, without its end. What the record has as its data stays a part of line.
+// parseLine parses a line without its end. The data of the record aliases line.
 func parseLine(line []byte) (r record, err error) {
 	rest := line
 	ok := true
@@ -173,12 +173,12 @@ func parseLine(line []byte) (r record, err error) {
 	return r, nil
 }
 
-// parseBody reads the record proper.
+// parseBody parses the body of a record.
 func parseBody(body []byte) (e Event, err error) {
 	if e, ok := parseOwn(body); ok {
 		return e, nil
 	}
-	// Another version of the program may write members of its own, or others in between.
+	// Another version of the program may write further members, anywhere.
 	var v struct {
 		At   time.Time       `json:"at"`
 		Kind EventKind       `json:"kind"`
@@ -191,8 +191,8 @@ func parseBody(body []byte) (e Event, err error) {
 	return Event{Time: v.At, Kind: v.Kind, Ref: v.Ref, Data: v.Data}, nil
 }
 
-// parseOwn reads a record as this program writes it. Its hash was checked, so that its data is what
-// was written: it is not looked into.
+// parseOwn parses a record in the form in which this program writes it. Its hash was checked, so
+// its data is what was written and need not be examined.
 func parseOwn(body []byte) (e Event, ok bool) {
 	rest, ok := bytes.CutPrefix(body, []byte(recordAt))
 	if !ok {

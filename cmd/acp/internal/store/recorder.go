@@ -12,78 +12,78 @@ import (
 )
 
 const (
-	// showAfter is how long Append waits for what it was given to be written.
+	// showAfter bounds how long Append waits until its events are written.
 	showAfter = 100 * time.Millisecond
-	// stallAfter is how long a write takes until that is told.
+	// stallAfter is how long a write may take before that is reported.
 	stallAfter = 2 * time.Second
-	// syncAfter is how long after a write it begins to be made safe from loss of power.
+	// syncAfter is the time from a write to the beginning of its sync.
 	syncAfter = 100 * time.Millisecond
-	// maxSyncs bounds how often that is tried while it fails, until something else is written.
+	// maxSyncs bounds the attempts to sync while they fail, until something else is written.
 	maxSyncs = 20
-	// Between attempts to write.
+	// Pauses between attempts to write.
 	firstRetry = 100 * time.Millisecond
 	lastRetry  = 5 * time.Second
 	// closeAfter bounds Close.
 	closeAfter = 5 * time.Second
-	// maxWrite bounds what is written at once, but for a single event, in bytes.
+	// maxWrite bounds what is written at once, in bytes; a single event may be larger.
 	maxWrite = 4 << 20
-	// eventBytes is what an event counts besides its data.
+	// eventBytes is what an event counts in addition to its data.
 	eventBytes = 256
 )
 
-// MaxBacklog bounds what a [Recorder] keeps in memory while it cannot be written, in bytes. A single
-// call of Append may go beyond it, and after [Recorder.Finish] it is twice as much.
+// MaxBacklog bounds, in bytes, what a [Recorder] keeps in memory while it cannot be written. A
+// single call of Append may exceed it, and after [Recorder.Finish] it doubles.
 const MaxBacklog = 64 << 20
 
 // RecordOptions say how a conversation is recorded.
 type RecordOptions struct {
 	// Trouble is called with an error when something cannot be written, or not in time, and with
-	// nil when everything is written again. Calls come one at a time. Nil tells nobody.
+	// nil when everything is written again. Calls come one at a time. Nil discards them.
 	Trouble func(error)
-	// Killed, when it is closed, ends all waiting: for room, for writes, and for what is still to be
-	// written when the recorder is closed, which is tried once more only. Nil never is.
+	// Killed ends all waiting when it is closed: for room, for writes, and for what remains when
+	// the recorder is closed, which is tried only once more. Nil is never closed.
 	Killed <-chan struct{}
 }
 
-// A Recorder writes one conversation, in the background. What it is given is written at once, and
-// is in the hands of the system when Append returns: it survives the end of this process. Where the
-// disk fails or does not answer, Append returns all the same and the rest is kept in memory, up to
-// [MaxBacklog], and tried again until it is written. Its methods may be called from
-// any goroutine. Close it when done with it.
+// A Recorder writes one conversation, in the background. Events are written at once, and the system
+// has them when Append returns: they survive the end of this process. If the disk fails or does not
+// answer, Append returns all the same; the rest stays in memory, up to [MaxBacklog], and is tried
+// again until it is written. The methods may be called from any goroutine. Close it when done with
+// it.
 type Recorder struct {
 	store *Store
 	id    string
 	o     RecordOptions
 
 	mu      sync.Mutex
-	session Session // as it was put last
+	session Session // as of the last Put
 	fresh   bool    // session is to be written before the next event
 	queue   []Event
 	bytes   int           // of queue and of what is being written
 	working bool          // the writer runs
-	idle    chan struct{} // closed when everything is written; nil if nobody waits
-	room    chan struct{} // closed when something is written; nil if nobody waits
-	settled chan struct{} // closed when the writer or the syncer rests; nil if nobody waits
-	behind  bool          // what is queued is not waited for
-	told    bool          // Trouble was told, and is not over
-	ending  bool          // Append waits for room no longer
+	idle    chan struct{} // closed when everything is written; nil if nothing waits for that
+	room    chan struct{} // closed when something is written; nil if nothing waits for that
+	settled chan struct{} // closed when the writer or the syncer is idle; nil if nothing waits for that
+	behind  bool          // Append does not wait for the queue
+	told    bool          // Trouble was reported, and has not ended
+	ending  bool          // Append no longer waits for room
 	closed  bool
-	hurry   chan struct{} // closed with closed: no retry waits any more
-	lost    int           // events that were given up since it was to be closed
+	hurry   chan struct{} // closed with closed: no retry waits any longer
+	lost    int           // events that were given up since closing began
 	syncing bool          // the syncer runs
 	dirty   bool          // something was written since the last sync began
-	safe    int64         // up to where the log survives loss of power
+	safe    int64         // up to where the log survives a loss of power
 	size    int64         // of what is written of the log
 
 	telling sync.Mutex    // held while Trouble is called
 	log     *logFile      // of the writer
-	ready   chan struct{} // closed when the log was given back; nil before Close and after that
+	ready   chan struct{} // closed when the log was released; nil before Close and after that
 }
 
-// Record returns what writes a conversation: the one that session names, or else a new one with an
-// id of its own. Nothing is on the disk before the first call of Append. Several recorders, in
-// any processes, may write one conversation at the same time: each has a file of its own, and they are
-// put together by the time of their events when they are read.
+// Record returns the recorder of a conversation: the one that session names, or else a new one with
+// an id of its own. Nothing is on the disk before the first call of Append. Several recorders, in
+// any processes, may write one conversation at the same time: each has a file of its own, and
+// readers merge them by the times of their events.
 func (s *Store) Record(session Session, o RecordOptions) *Recorder {
 	if session.Conversation == "" {
 		session.Conversation = newID()
@@ -94,8 +94,8 @@ func (s *Store) Record(session Session, o RecordOptions) *Recorder {
 // Conversation returns the id of the conversation.
 func (r *Recorder) Conversation() string { return r.id }
 
-// Put changes what is known of the conversation besides its events: it is written with the
-// next of them, or at once if anything was appended before.
+// Put changes what is known of the conversation apart from its events. That is written with the
+// next event, or at once if anything was appended before.
 func (r *Recorder) Put(v Session) {
 	v.Conversation = r.id
 	r.mu.Lock()
@@ -123,10 +123,10 @@ func same(a, b Session) bool {
 	return true
 }
 
-// Append adds events, which the caller must not change any more. It returns when they are written, or after
-// 100 ms if that takes longer; while earlier ones wait to be written it returns at once. When [MaxBacklog]
-// is reached it blocks until there is room, until Finish is called, or until Killed is closed. Events that are
-// appended after Close are dropped.
+// Append adds events, which the caller must not change afterwards. It returns when they are
+// written, or after 100 ms if that takes longer; while earlier ones wait to be written it returns
+// at once. When [MaxBacklog] is reached it blocks until there is room, until Finish is called, or
+// until Killed is closed. Events that are appended after Close are dropped.
 func (r *Recorder) Append(events ...Event) {
 	if len(events) == 0 {
 		return
@@ -139,7 +139,7 @@ func (r *Recorder) Append(events ...Event) {
 			e.Time = now
 		}
 		if len(e.Data) > MaxEvent {
-			data, _ := json.Marshal(Lost{e.Kind, len(e.Data)}) // of a string and a number
+			data, _ := json.Marshal(Lost{e.Kind, len(e.Data)}) // a string and a number cannot fail
 			*e = Event{Time: e.Time, Kind: EventLost, Data: data}
 		}
 		turn = turn || e.Kind == EventTurn
@@ -199,7 +199,7 @@ func (r *Recorder) Append(events ...Event) {
 	r.mu.Unlock()
 }
 
-// add queues events, with mu held.
+// add queues events. The caller holds mu.
 func (r *Recorder) add(events []Event) {
 	if r.closed {
 		return
@@ -258,7 +258,7 @@ func (r *Recorder) closing() bool {
 	}
 }
 
-// take returns what is next, nil after the last. It stays in the queue until it is written.
+// take returns what is next, or nil after the last. It stays in the queue until it is written.
 func (r *Recorder) take() (batch []Event, size int) {
 	r.mu.Lock()
 	if len(r.queue) > 0 {
@@ -267,7 +267,7 @@ func (r *Recorder) take() (batch []Event, size int) {
 			size += len(r.queue[n].Data) + eventBytes
 			n++
 		}
-		// The writer fills in numbers and the header, while Append may be moving the queue.
+		// The writer sets numbers and the header, while Append may be moving the queue.
 		batch = slices.Clone(r.queue[:n])
 		r.mu.Unlock()
 		return batch, size
@@ -289,7 +289,7 @@ func (r *Recorder) take() (batch []Event, size int) {
 	return r.take() // something may have come meanwhile
 }
 
-// rest ends the writer, with mu held.
+// rest ends the writer. The caller holds mu.
 func (r *Recorder) rest() {
 	r.working, r.behind = false, false
 	if r.idle != nil {
@@ -300,7 +300,7 @@ func (r *Recorder) rest() {
 	r.endLog()
 }
 
-// settle wakes those who wait in Sync, with mu held.
+// settle wakes callers of Sync. The caller holds mu.
 func (r *Recorder) settle() {
 	if r.settled != nil {
 		close(r.settled)
@@ -308,7 +308,7 @@ func (r *Recorder) settle() {
 	}
 }
 
-// wrote takes what was written out of the queue.
+// wrote removes what was written from the queue.
 func (r *Recorder) wrote(batch []Event, size int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -333,12 +333,12 @@ func (r *Recorder) drop(batch []Event, size int) {
 	}
 }
 
-// failed notes that a batch could not be written. If it was the last attempt it is given up.
+// failed records that a batch could not be written. After the last attempt the batch is given up.
 func (r *Recorder) failed(batch []Event, err error, last bool) {
 	r.mu.Lock()
 	r.behind = true
 	if r.idle != nil {
-		close(r.idle) // what waits for it does so no longer
+		close(r.idle) // what waits for it waits no longer
 		r.idle = nil
 	}
 	if last {
@@ -355,7 +355,7 @@ func (r *Recorder) failed(batch []Event, err error, last bool) {
 	}
 }
 
-// trouble tells that there is some, once.
+// trouble reports trouble, once.
 func (r *Recorder) trouble(err error) {
 	r.telling.Lock()
 	defer r.telling.Unlock()
@@ -401,8 +401,9 @@ func (r *Recorder) write(batch []Event) error {
 	return r.log.append(batch)
 }
 
-// sync has what was written survive loss of power, until nothing was written any more. When that fails,
-// what is not safe is written once more and tried again, later each time, and up to maxSyncs times.
+// sync makes what was written survive a loss of power, until nothing more is written. If that
+// fails, it writes again what is not safe and tries once more, with growing pauses and up to
+// maxSyncs times.
 func (r *Recorder) sync(l *logFile) {
 	named, failures, pause := false, 0, syncAfter
 	for {
@@ -443,8 +444,8 @@ func (r *Recorder) sync(l *logFile) {
 	}
 }
 
-// endLog makes the last of a log safe and gives it back, with mu held, once the recorder is closed and
-// the writer and the syncer have ended.
+// endLog syncs the end of a log and releases it, once the recorder is closed and the writer and the
+// syncer have ended. The caller holds mu.
 func (r *Recorder) endLog() {
 	if r.syncing || r.ready == nil {
 		return
@@ -470,9 +471,9 @@ func (r *Recorder) endLog() {
 	}()
 }
 
-// Sync waits until everything that was appended is written and, unless the store was opened to do
-// without, survives loss of power. It returns an error as soon as something cannot be written, or not in
-// time, as Trouble does; when ctx is done; and after Close if something was given up.
+// Sync waits until everything that was appended is written and, unless the store was opened with
+// Normal, survives a loss of power. It returns an error as soon as something cannot be written, or
+// not in time, as Trouble does; when ctx is done; and after Close if something was given up.
 func (r *Recorder) Sync(ctx context.Context) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -497,9 +498,9 @@ func (r *Recorder) Sync(ctx context.Context) error {
 	return nil
 }
 
-// Finish announces that Close follows. Append no longer waits for room, so that the caller can end while the
-// disk does not answer: up to twice [MaxBacklog] is kept in memory instead. Events beyond that are dropped,
-// and the error of Close counts them. Later calls do nothing.
+// Finish announces that Close follows. Append no longer waits for room, so that the caller can end
+// while the disk does not answer; up to twice [MaxBacklog] is kept in memory instead. Events beyond
+// that are dropped, and the error of Close counts them. Later calls do nothing.
 func (r *Recorder) Finish() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -510,9 +511,9 @@ func (r *Recorder) Finish() {
 	}
 }
 
-// Close writes what is left, makes it safe from loss of power, and releases the conversation to other
-// writers. It waits five seconds at most. What cannot be written is tried once more; what is lost, or is not
-// yet written after that time, is reported by an error that is [ErrUnsaved]. Later calls do nothing.
+// Close writes what is left, syncs it, and releases the conversation to other writers. It waits
+// five seconds at most. What cannot be written is tried once more; what is lost, or is not yet
+// written after that time, is reported by an error that is [ErrUnsaved]. Later calls do nothing.
 func (r *Recorder) Close() error {
 	r.mu.Lock()
 	if r.closed {
@@ -527,7 +528,7 @@ func (r *Recorder) Close() error {
 	}
 	r.ready = make(chan struct{})
 	ready := r.ready
-	if !r.working { // else the writer ends it
+	if !r.working { // otherwise the writer ends it
 		r.endLog()
 	}
 	r.mu.Unlock()

@@ -16,20 +16,20 @@ import (
 )
 
 const (
-	// maxText bounds what of one message can be found, in bytes.
+	// maxText bounds what can be found of one message, in bytes.
 	maxText = 1 << 20
-	// maxChunk is up to which size a piece of text is added to, in bytes.
+	// maxChunk is the size up to which text is appended to a piece, in bytes.
 	maxChunk = 64 << 10
-	// chunkBits are those of the number of a piece in its id.
+	// chunkBits is the width of a piece's number in its id.
 	chunkBits = 24
 	// Indexing goes in steps, between which others can write: by conversations, and by bytes of logs.
 	stepConversations = 500
 	stepBytes         = 8 << 20
-	// maxIndexed bounds what an event may have to be looked at, in bytes.
+	// maxIndexed bounds the size of an event that is indexed, in bytes.
 	maxIndexed = 64 << 20
 )
 
-// wakeIndexer has the index brought up to date in the background.
+// wakeIndexer starts an update of the index in the background.
 func (s *Store) wakeIndexer() {
 	select {
 	case s.wake <- struct{}{}:
@@ -37,14 +37,14 @@ func (s *Store) wakeIndexer() {
 	}
 }
 
-// runIndexer indexes what is new when a turn has ended, so that a search has little left to do. It
-// ends with ctx.
+// runIndexer indexes what is new when a turn has ended, so that little is left to do for a search.
+// It ends with ctx.
 func (s *Store) runIndexer(ctx context.Context) {
 	defer close(s.done)
 	for {
 		select {
 		case <-s.wake:
-			// What fails here fails again in the search, which does without.
+			// What fails here fails again in the search, which reads the logs then.
 			if err := s.index.use(ctx, 0, s.refresh); err != nil && ctx.Err() == nil {
 				s.log.Debug("the index of conversations was not brought up to date", "error", err)
 			}
@@ -54,19 +54,19 @@ func (s *Store) runIndexer(ctx context.Context) {
 	}
 }
 
-// An entry is the logs that the index knows of a conversation.
+// An entry is what the index knows of the logs of a conversation.
 type entry []part
 
-// A partEntry is what the index has of a log.
+// A partEntry is what the index knows of a log.
 type partEntry struct {
 	size    int64
 	at      place
 	witness witness
 }
 
-// refresh brings the index up to date with the logs.
+// refresh updates the index from the logs.
 func (s *Store) refresh(ctx context.Context, x *index) error {
-	// Both take a while where there are many conversations.
+	// Both take a while if there are many conversations.
 	var logs map[string][]part
 	var failed error
 	listed := make(chan struct{})
@@ -135,7 +135,7 @@ func (e entry) stale(parts []part) bool {
 	return !slices.Equal(e, parts)
 }
 
-// entries returns what the index knows, with parts in their order.
+// entries returns what the index knows, with parts in order.
 func (x *index) entries(ctx context.Context) (map[string]entry, error) {
 	rows, err := x.db.QueryContext(ctx, `SELECT conv, part.n, part.size FROM part JOIN session ON session.id = part.session ORDER BY part.session, part.n`)
 	if err != nil {
@@ -154,7 +154,7 @@ func (x *index) entries(ctx context.Context) (map[string]entry, error) {
 	return all, rows.Err()
 }
 
-// tx runs f in a transaction that has the write lock from its beginning.
+// tx runs f in a transaction that has the write lock from the beginning.
 func (x *index) tx(ctx context.Context, f func(*sql.Tx) error) error {
 	tx, err := x.db.BeginTx(ctx, nil)
 	if err != nil {
@@ -167,7 +167,7 @@ func (x *index) tx(ctx context.Context, f func(*sql.Tx) error) error {
 	return tx.Commit()
 }
 
-// forget takes a conversation out of the index.
+// forget removes a conversation from the index.
 func forget(ctx context.Context, tx *sql.Tx, conv string) error {
 	var id int64
 	err := tx.QueryRowContext(ctx, `SELECT id FROM session WHERE conv = ?`, conv).Scan(&id)
@@ -185,8 +185,8 @@ func forget(ctx context.Context, tx *sql.Tx, conv string) error {
 	return err
 }
 
-// indexOne reads what is new of a conversation, up to what is left of a step; whole is false if there
-// is more.
+// indexOne reads what is new in a conversation, up to what is left of a step; whole is false if
+// there is more.
 func (s *Store) indexOne(ctx context.Context, tx *sql.Tx, conv string, parts []part, left *int64) (whole bool, err error) {
 	st := state{Session: Session{Conversation: conv}}
 	id, chunks, known, err := loadEntry(ctx, tx, &st)
@@ -249,7 +249,8 @@ func (s *Store) indexOne(ctx context.Context, tx *sql.Tx, conv string, parts []p
 	return whole, err
 }
 
-// indexAnew reads a conversation from its beginning. What the index knows of the last records is kept.
+// indexAnew reads a conversation from the beginning. What the index knows of the last records is
+// kept.
 func (s *Store) indexAnew(ctx context.Context, tx *sql.Tx, conv string, known map[int]partEntry, parts []part, left *int64) (whole bool, err error) {
 	if err := forget(ctx, tx, conv); err != nil {
 		return false, err
@@ -267,11 +268,11 @@ func (s *Store) indexAnew(ctx context.Context, tx *sql.Tx, conv string, known ma
 	return s.indexOne(ctx, tx, conv, parts, left)
 }
 
-// errJunction says that a log does not go on with what the index has of it: it was cut off, and
+// errJunction says that a log does not continue what the index has of it: it was truncated, and
 // written to after that.
 var errJunction = errors.New("a log is not the one that was read")
 
-// indexPart reads what is new of one log; more is true if it did not come to the end.
+// indexPart reads what is new in one log; more is true if it did not reach the end.
 func (s *Store) indexPart(conv string, p part, e *partEntry, st *state, texts *texts, left *int64) (more bool, err error) {
 	f, err := s.files.OpenFile(filepath.Join(s.dir, logName(conv, p.n)), os.O_RDONLY, 0)
 	if err != nil {
@@ -354,7 +355,7 @@ func saveEntry(ctx context.Context, tx *sql.Tx, id int64, chunks int, st *state,
 		if l == nil {
 			return ""
 		}
-		data, _ := json.Marshal(l) // of strings, which does not fail
+		data, _ := json.Marshal(l) // strings cannot fail
 		return string(data)
 	}
 	var row any
@@ -376,12 +377,12 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`, row, st.Conversation, 
 	return id, err
 }
 
-// texts are those of messages that were found in one step.
+// texts are those of messages that one step has found.
 type texts struct {
 	list  []*messageText
 	by    map[string]*messageText
 	size  int
-	reset bool // what is in the index is not of the conversation any more
+	reset bool // what is in the index no longer belongs to the conversation
 }
 
 // A messageText is what a step has found of a message.
@@ -392,8 +393,8 @@ type messageText struct {
 
 func newTexts() *texts { return &texts{by: map[string]*messageText{}} }
 
-// apply takes what an event adds to a message or puts in its place. Text that comes in many pieces is
-// put together, so words that were cut between them are found.
+// apply applies what an event adds to a message or replaces it with. It joins text that comes in
+// many pieces, so that words which were split between them are found.
 func (t *texts) apply(e *Event) {
 	if e.Kind == EventReset {
 		*t = *newTexts()
@@ -422,7 +423,7 @@ func (t *texts) apply(e *Event) {
 	t.size += len(text)
 }
 
-// save adds the texts to the pieces there are, and returns the number of the last one.
+// save adds the texts to the existing pieces, and returns the number of the last piece.
 func (t *texts) save(ctx context.Context, tx *sql.Tx, id int64, chunks int) (int, error) {
 	var text []byte
 	last := ""
@@ -467,18 +468,18 @@ func (t *texts) save(ctx context.Context, tx *sql.Tx, id int64, chunks int) (int
 			if chunks++; chunks >= 1<<chunkBits-1 {
 				return chunks - 1, nil // a terabyte of text
 			}
-			// The next piece begins with the word this one ends with, which may go on.
+			// The next piece begins with the word that this one ends with, which may continue.
 			text = append([]byte(nil), text[endWord(text):]...)
 			changed = len(text) > 0
 		}
 	}
 	if !changed && len(text) == 0 && chunks > 0 && len(t.list) > 0 {
-		changed = true // so that the last piece is there
+		changed = true // so that the last piece exists
 	}
 	return chunks, put()
 }
 
-// piece returns how much of a text is put into a piece that has room for so much: up to the end of a
+// piece returns how much of a text is put into a piece with that much room: up to the end of a
 // word, if there is one.
 func piece(text string, room int) int {
 	if len(text) <= room {

@@ -13,10 +13,10 @@ import (
 // A Resumed is a conversation that a process continues: see [Store.Resume].
 type Resumed struct {
 	Snapshot *transcript.Snapshot
-	// Damage says what of the conversation is damaged; nil is nothing.
+	// Damage says what of the conversation is damaged; nil means nothing.
 	Damage *Damage
-	// Interrupted says that the program has ended in the middle of the last turn, and that its end could
-	// not be written. The caller should append it.
+	// Interrupted says that the program was killed in the middle of the last turn, and that the end
+	// of the turn could not be written. The caller should append it.
 	Interrupted bool
 }
 
@@ -42,16 +42,17 @@ func (s *Store) Resume(ctx context.Context, id string, inTurn func(*transcript.S
 	return r, nil
 }
 
-// endInterrupted writes the end of the last turn of a conversation if the turn is open and nobody writes the
-// conversation, and returns the conversation with that. It returns no snapshot if others write it, or if it
-// cannot tell.
+// endInterrupted writes the end of the last turn of a conversation if the turn is open and no
+// process writes the conversation, and returns the conversation with that. It returns no snapshot
+// if others write it, or if that is not known.
 func (s *Store) endInterrupted(ctx context.Context, id string, inTurn func(*transcript.Snapshot) bool) (Resumed, error) {
 	last, err := lastPart(s.files, s.dir, id)
 	if err != nil || last == 0 {
 		return Resumed{}, err
 	}
-	// Writers append to the last part if they get its lock, and otherwise begin another part. So while the
-	// last part is locked here and stays the last, only those that have locked an earlier part can write.
+	// Writers append to the last part if they get its lock, and otherwise begin another part. So
+	// while the last part is locked here and stays the last, only those that have locked an earlier
+	// part can write.
 	log, unwritable := openPart(s.files, s.dir, id, last, os.O_RDWR|os.O_APPEND)
 	others := last
 	if unwritable == nil {
@@ -70,12 +71,12 @@ func (s *Store) endInterrupted(ctx context.Context, id string, inTurn func(*tran
 	if err != nil {
 		return Resumed{}, err
 	}
-	event := Event{Time: time.Now(), Kind: EventTurn, Data: data} // before what another process may begin now
+	event := Event{Time: time.Now(), Kind: EventTurn, Data: data} // its time precedes what another process may begin now
 	if now, err := lastPart(s.files, s.dir, id); now != last || err != nil {
 		return Resumed{}, err
 	}
 	if err := ctx.Err(); err != nil {
-		return Resumed{}, err // the caller does not wait any more
+		return Resumed{}, err // the caller no longer waits
 	}
 	if unwritable == nil && log.head {
 		unwritable = errors.New("the log has no header") // a recorder writes that

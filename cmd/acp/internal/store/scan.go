@@ -8,37 +8,36 @@ import (
 )
 
 const (
-	// scanBuffer is what is read at once.
+	// scanBuffer is how much is read at once.
 	scanBuffer = 256 << 10
-	// scanStep is the same of one of many logs that are read together.
+	// scanStep is the same for one of many logs that are read together.
 	scanStep = 16 << 10
-	// maxLine bounds a line. One that is longer cannot be a record.
+	// maxLine bounds a line. A longer line cannot be a record.
 	maxLine = MaxEvent + 64<<10
 )
 
-// A place is how far a log was read.
+// A place says how far a log was read.
 type place struct {
 	Offset int64 // of the next line
 	Seq    int64 // of the last record
 	Hash   hash  // and its hash
 }
 
-// A Loss is records of a log that cannot be read.
+// A Loss is a range of records of a log that cannot be read.
 type Loss struct {
 	Part        int   // 1 is the first file of the conversation
 	First, Last int64 // numbers of the records
 }
 
-// Damage says what of a conversation cannot be read. Everything else of it can.
+// Damage says what of a conversation cannot be read. The rest can.
 type Damage struct {
 	Lost []Loss
-	// CutOff reports that the last record was cut off, as by the end of the process in the middle of
-	// a write.
+	// CutOff reports that the last record was cut off, for example because the process was killed
+	// while it wrote.
 	CutOff bool
-	// Missing counts records at the end of a file that were there when the index was made of it, and are
-	// not any more.
+	// Missing counts records at the end of a file that the index has seen and that no longer exist.
 	Missing int64
-	// Altered reports that records follow one another which did not when they were written.
+	// Altered reports that consecutive records were not written one after the other.
 	Altered bool
 }
 
@@ -53,7 +52,7 @@ func (d *Damage) Records() (n int64) {
 	return n
 }
 
-// String says it in one line.
+// String returns the damage in one line.
 func (d *Damage) String() string {
 	var says []string
 	if n := d.Records(); n > 0 {
@@ -93,7 +92,7 @@ func (d *Damage) String() string {
 	return strings.Join(says, "; ")
 }
 
-// lost notes lost records.
+// lost records lost records.
 func (d *Damage) lost(part int, first, last int64) {
 	if n := len(d.Lost) - 1; n >= 0 && d.Lost[n].Part == part && (d.Lost[n].Last == first-1 || n+1 >= maxLosses) {
 		d.Lost[n].Last = last
@@ -102,8 +101,8 @@ func (d *Damage) lost(part int, first, last int64) {
 	d.Lost = append(d.Lost, Loss{part, first, last})
 }
 
-// A scanner reads the records of one log. Lines that are not whole records are passed over and
-// noted.
+// A scanner reads the records of one log. It leaves out lines that are not whole records, and
+// counts them.
 type scanner struct {
 	r      io.Reader
 	part   int
@@ -112,15 +111,15 @@ type scanner struct {
 	step   int // what is read at once
 
 	buf        []byte
-	begin, end int // of what was read and not used
+	begin, end int // of what was read and not yet used
 	err        error
-	bad        int64    // lines that are no records since the last record
+	bad        int64    // lines that are not records, since the last record
 	last       int64    // number of the last record, damaged ones included; set at the end
-	cut        bool     // the last line had no end, and was no record
-	found      []record // in a line that is damaged
+	cut        bool     // the last line had no end, and was not a record
+	found      []record // in a damaged line
 }
 
-// newScanner reads what r has, which begins at a place.
+// newScanner returns a scanner of r, which begins at a place.
 func newScanner(r io.Reader, part int, at place, damage *Damage) *scanner {
 	return &scanner{r: r, part: part, at: at, damage: damage, step: scanBuffer}
 }
@@ -160,10 +159,10 @@ func (s *scanner) next() (record, bool) {
 	}
 }
 
-// take checks a record against the one before it.
+// take checks a record against the preceding one.
 func (s *scanner) take(r *record) bool {
 	if r.Seq <= s.at.Seq {
-		s.damage.Altered = true // twice, or out of its order
+		s.damage.Altered = true // twice, or out of order
 		return false
 	}
 	if r.Seq > s.at.Seq+1 {
@@ -176,7 +175,7 @@ func (s *scanner) take(r *record) bool {
 	return true
 }
 
-// finish notes what is behind the last record.
+// finish examines what follows the last record.
 func (s *scanner) finish() {
 	s.last = s.at.Seq + s.bad
 	if s.bad > 0 {
@@ -188,7 +187,7 @@ func (s *scanner) finish() {
 	}
 }
 
-// within returns whole records in a line that is none: those whose end of line was damaged.
+// within returns whole records in a line that is not one: those whose line feed was damaged.
 func within(line []byte) (found []record) {
 	begin := 0
 	for begin < len(line) {
@@ -211,7 +210,7 @@ func within(line []byte) (found []record) {
 	return found
 }
 
-// line returns the next line without its end. ended is false for the last one if it has none.
+// line returns the next line without its end. ended is false for the last line if it has no end.
 func (s *scanner) line() (line []byte, ended, ok bool) {
 	searched := s.begin
 	for {
@@ -258,7 +257,7 @@ func (s *scanner) fill() {
 	s.err = err
 }
 
-// skipLine passes over the rest of a line that is too long.
+// skipLine skips the rest of a line that is too long.
 func (s *scanner) skipLine() {
 	for {
 		if i := bytes.IndexByte(s.buf[s.begin:s.end], '\n'); i >= 0 {

@@ -13,17 +13,17 @@ import (
 )
 
 const (
-	// maxWords and maxWord bound what is searched for.
+	// maxWords and maxWord bound the words of a search.
 	maxWords = 16
 	maxWord  = 100
-	// maxSnippetChunks bounds what is read to find a snippet, in pieces of text.
+	// maxSnippetChunks bounds what is read for a snippet, in pieces of text.
 	maxSnippetChunks = 16
-	// defaultLimit is how many sessions a query returns that does not say.
+	// defaultLimit is how many sessions a query without a limit returns.
 	defaultLimit = 100
 )
 
-// messageOf returns the text that an update adds to a message of the user's or the agent's, or puts in
-// its place.
+// messageOf returns the text that an update adds to a message of the user's or the agent's, or
+// replaces it with.
 func messageOf(data []byte) (key string, text string, whole, ok bool) {
 	if !bytes.Contains(data, []byte(`_message`)) {
 		return "", "", false, false
@@ -65,7 +65,7 @@ func blockText(b acpv2.ContentBlock) string {
 	return ""
 }
 
-// searchWords returns the words to look for, as the index knows words.
+// searchWords returns the words of a search, split as the index splits them.
 func searchWords(text string) []string {
 	words := strings.FieldsFunc(text, separates)
 	words = words[:min(len(words), maxWords)]
@@ -75,16 +75,16 @@ func searchWords(text string) []string {
 	return words
 }
 
-// separates reports whether a character is between words, as the index sees it.
+// separates reports whether a character separates words in the index.
 func separates(r rune) bool {
 	return !unicode.In(r, unicode.L, unicode.N, unicode.M, unicode.Co) || r == utf8.RuneError
 }
 
 func blank(s string) bool { return strings.TrimSpace(s) == "" }
 
-// wordCondition returns the condition for ids of sessions with a word, and its argument. Words are found by
-// their beginning. In scripts that put no spaces between words the index has but long runs of them,
-// so all texts are looked at.
+// wordCondition returns the condition for ids of sessions with a word, and its argument. Words are
+// found by their beginning. For scripts without spaces between words the index has long runs of
+// characters only, so all texts are searched.
 func wordCondition(word string) (cond, arg string) {
 	if strings.ContainsFunc(word, unspaced) {
 		return `session.id IN (SELECT id >> 24 FROM chunk WHERE instr(text, ?) > 0)`, word
@@ -96,8 +96,8 @@ func unspaced(r rune) bool {
 	return unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Thai, unicode.Lao, unicode.Khmer, unicode.Myanmar)
 }
 
-// List returns sessions, the latest first. If the index cannot be used they are found by reading the
-// logs, which takes longer.
+// List returns sessions, the latest first. If the index cannot be used it reads the logs, which
+// takes longer.
 func (s *Store) List(ctx context.Context, q Query) ([]Match, error) {
 	return abandon(ctx, s, func() ([]Match, error) { return s.list(ctx, q) })
 }
@@ -111,7 +111,7 @@ func (s *Store) list(ctx context.Context, q Query) ([]Match, error) {
 	}
 	words := searchWords(q.Text)
 	if len(words) == 0 && q.Text != "" && !blank(q.Text) {
-		return nil, nil // nothing that could be found
+		return nil, nil // nothing could match
 	}
 	var found []Match
 	err := s.index.use(ctx, indexWait, func(ctx context.Context, x *index) (err error) {
@@ -144,7 +144,7 @@ func (x *index) list(ctx context.Context, q Query, words []string) ([]Match, err
 		args = append(args, arg)
 	}
 	all, ids, err := x.sessions(ctx, query+` ORDER BY updated DESC, id DESC LIMIT ?`, append(args, q.Limit)...)
-	if err != nil { // also where a word is two to the index, of letters that are younger than it
+	if err != nil { // also if a word is two to the index, since its letters are newer than it
 		return nil, err
 	}
 	found := make([]Match, len(all))
@@ -167,8 +167,8 @@ func (x *index) list(ctx context.Context, q Query, words []string) ([]Match, err
 	return found, nil
 }
 
-// snippet returns a piece of the session's text, which a statement selects, around one of the words. It
-// looks at the first pieces of text only, so that it takes no longer in a long session.
+// snippet returns a piece of the session's text, which a statement selects, around one of the
+// words. It reads the first pieces of text only, so that a long session takes no longer.
 func snippet(ctx context.Context, texts *sql.Stmt, id int64, words []string) (string, error) {
 	rows, err := texts.QueryContext(ctx, id, maxSnippetChunks)
 	if err != nil {
@@ -222,8 +222,8 @@ func (s *Store) listLogs(ctx context.Context, q Query, words []string) ([]Match,
 	return found, err
 }
 
-// each calls f for what is known of each conversation, without the index. One that cannot be read is
-// passed over.
+// each calls f with what is known of each conversation, without the index. It leaves out those that
+// cannot be read.
 func (s *Store) each(ctx context.Context, f func(Session) error) error {
 	logs, err := s.conversations()
 	if err != nil {

@@ -9,14 +9,13 @@ import (
 	"github.com/goacp/acp/transcript"
 )
 
-// Bounds are what conversations are kept within, in memory: a message of up to 32 MiB is whole, and
-// the last 4 MiB of the output of a command are kept. A conversation that says little needs little,
-// whatever they are.
+// Bounds are those of conversations in memory: a message of up to 32 MiB is whole, and the last 4
+// MiB of the output of a command are kept. A short conversation needs little memory all the same.
 func Bounds() transcript.Config {
 	return transcript.Config{TotalBytes: 256 << 20, EntryBytes: 32 << 20, TerminalBytes: 4 << 20}
 }
 
-// wrap says what was done when an error happened. ErrNotFound stays as it is.
+// wrap says what was attempted when an error occurred. ErrNotFound stays as it is.
 func wrap(what string, err error) error {
 	if err == nil || errors.Is(err, ErrNotFound) {
 		return err

@@ -6,14 +6,15 @@ import (
 	"unicode/utf8"
 )
 
-// Words of a snippet before and after the one that was found, and the bytes they are looked for in.
+// Words of a snippet before and after the one that was found, and the bytes in which they are
+// looked for.
 const (
 	snippetBefore = 6
 	snippetAfter  = 12
 	snippetBytes  = 400
 )
 
-// around returns what is around a place in a text, in one line.
+// around returns the text around a place, in one line.
 func around(text string, at int) string {
 	before, after := text[:at], text[at:]
 	left, right := before, cut(after, snippetBytes)
@@ -40,8 +41,8 @@ func around(text string, at int) string {
 	return b.String()
 }
 
-// locate returns where the first word of a text is that begins like one of words, or that has one of them
-// in a script without spaces. It takes time in proportion to the length of the text.
+// locate returns where the first word of a text is that begins like one of words, or that contains
+// one of them in a script without spaces. It takes time in proportion to the length of the text.
 func locate(text string, words []string) (at int, ok bool) {
 	for at < len(text) {
 		r, n := utf8.DecodeRuneInString(text[at:])
@@ -70,9 +71,9 @@ func locate(text string, words []string) (at int, ok bool) {
 	return 0, false
 }
 
-// begins reports whether a text begins with a word, but for letter case and accents. Any Latin letter
-// with an accent is taken for any without: what the index has found is one of them, and another one
-// is no harm.
+// begins reports whether a text begins with a word, ignoring letter case and accents. Any accented
+// Latin letter counts as any letter without an accent: the index has found one of these, and
+// another match does no harm.
 func begins(text, word string) bool {
 	for _, want := range word {
 		if unicode.Is(unicode.M, want) {

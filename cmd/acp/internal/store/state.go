@@ -13,11 +13,12 @@ import (
 // format is the version of the records: docs/records.md.
 const format = 1
 
-// eventSession is the kind of the records that say what a conversation is. Callers see them as a
+// eventSession is the kind of the records that describe a conversation. Callers see them as a
 // [Session].
 const eventSession EventKind = "session"
 
-// attributes are the data of an eventSession. Each has all that is known; the last one counts.
+// attributes are the data of an eventSession. Each has everything that is known; the last one
+// counts.
 type attributes struct {
 	Format       int       `json:"format,omitempty"`       // in the first record of a part
 	Conversation string    `json:"conversation,omitempty"` // likewise
@@ -28,7 +29,7 @@ type attributes struct {
 	Title        string    `json:"title,omitempty"`
 	Protocol     int       `json:"protocol,omitempty"`
 	Parent       string    `json:"parent,omitempty"` // a conversation
-	Created      time.Time `json:"created,omitzero"` // if that is not when this was written
+	Created      time.Time `json:"created,omitzero"` // if not the time of this record
 	Updated      time.Time `json:"updated,omitzero"` // before the first event that is kept
 	Turns        int       `json:"turns,omitempty"`  // that ended before the first event that is kept
 }
@@ -52,10 +53,10 @@ func cut(s string, max int) string {
 	return s[:max]
 }
 
-// idLetters are what ids of conversations are made of.
+// idLetters are the letters of ids of conversations.
 const idLetters = "abcdefghijklmnopqrstuvwxyz234567"
 
-// idLength is how long they are: 80 random bits.
+// idLength is their length: 80 random bits.
 const idLength = 16
 
 // newID returns an id for a conversation.
@@ -65,19 +66,19 @@ func validID(id string) bool {
 	return len(id) == idLength && strings.Trim(id, idLetters) == ""
 }
 
-// unknownAgent is the agent of conversations of which nothing says whose they are.
+// unknownAgent is the agent of conversations for which the log names none.
 const unknownAgent = "unknown"
 
-// A state is what the records of a conversation make of its Session.
+// A state derives the Session of a conversation from its records.
 type state struct {
 	Session
-	known bool // a record said what it is
+	known bool // a record has described it
 }
 
 // maxEarlier bounds the ids that a conversation had before.
 const maxEarlier = 16
 
-// renamed notes that the agent has given another id.
+// renamed records that the agent has given another id.
 func (s *state) renamed(now string) {
 	list := slices.DeleteFunc(slices.Clone(s.Earlier), func(id string) bool { return id == now || id == s.ID })
 	if s.ID != "" {
@@ -86,19 +87,19 @@ func (s *state) renamed(now string) {
 	s.Earlier = list[max(0, len(list)-maxEarlier):]
 }
 
-// How updates begin that say whether a turn runs.
+// The beginnings of updates that say whether a turn runs.
 const (
 	userUpdate = `{"sessionUpdate":"user_message`
 	idleUpdate = `{"sessionUpdate":"state_update","state":"idle"`
 )
 
-// isPrompt reports whether an update is what the user said, and not what the agent has told as history,
-// which has a mark.
+// isPrompt reports whether an update is what the user said, and not history that the agent
+// replayed, which has a mark.
 func isPrompt(data []byte) bool {
 	return bytes.HasPrefix(data, []byte(userUpdate)) && !bytes.Contains(data, []byte(`"github.com/goacp/acp"`))
 }
 
-// apply takes a record.
+// apply applies a record.
 func (s *state) apply(e *Event) {
 	switch e.Kind {
 	case eventSession:
@@ -141,7 +142,7 @@ func (s *state) apply(e *Event) {
 		}
 	}
 	if s.Events++; !s.known {
-		// The record that said whose it is is damaged. What was said can be read all the same.
+		// The record that described it is damaged. What was said can be read all the same.
 		s.Agent, s.ID = unknownAgent, s.Conversation
 	}
 	if e.Time.After(s.Updated) {

@@ -1,11 +1,11 @@
-// Package store keeps conversations on disk: each in a log of its own, that is only ever added to
-// and that one process writes. [Store.Record] begins one or goes on with one, [Store.Snapshot]
-// folds what was written into the conversation it makes.
+// Package store keeps conversations on disk, each in a log of its own. Records are only ever
+// appended to a log, by one process. [Store.Record] begins or continues a conversation;
+// [Store.Snapshot] folds what was written into the conversation it makes.
 //
-// Beside the logs lies an index, by which [Store.List] lists and searches. It is made of the logs and
-// can be deleted at any time; whatever is wrong with it, the logs are read in its place.
+// An index lies beside the logs, with which [Store.List] lists and searches. It is derived from the
+// logs and can be deleted at any time; if anything is wrong with it, the logs are read instead.
 //
-// A log is a line of JSON for each record: see docs/records.md. A record that is damaged costs itself
+// A log is a line of JSON for each record: see docs/records.md. A damaged record costs that record
 // only, and is noticed: each has a hash over itself and the hash of the one before.
 package store
 
@@ -24,31 +24,30 @@ import (
 var (
 	// ErrNotFound says that there is no such session.
 	ErrNotFound = errors.New("no such session")
-	// ErrAmbiguous says that an abbreviated id stands for several sessions: see
-	// [AmbiguousError].
+	// ErrAmbiguous says that an abbreviated id means several sessions: see [AmbiguousError].
 	ErrAmbiguous = errors.New("several sessions begin like that")
-	// ErrUnsaved says that a part of a conversation could not be written: see [Recorder.Close].
+	// ErrUnsaved says that part of a conversation could not be written: see [Recorder.Close].
 	ErrUnsaved = errors.New("not everything was written")
 	// ErrStalled says that the disk has not answered for a while.
 	ErrStalled = errors.New("the disk does not answer")
 )
 
-// Bounds of what is kept. A title and names are cut at their bounds; in the place of an event over
-// its bound a record says that there was one.
+// Bounds of what is kept. Titles and names are cut at their bounds; a record replaces an event over
+// its bound.
 const (
 	MaxEvent = 256 << 20 // bytes of the data of an event
 	MaxID    = 4 << 10   // bytes of an agent's name or a session's id
 	MaxTitle = 4 << 10   // bytes of a title
 )
 
-// A Key is how an agent names a session. It does not identify a conversation: agents that count their
-// sessions give the same ids again.
+// A Key is how an agent names a session. It does not identify a conversation: agents that count
+// their sessions give the same ids again.
 type Key struct {
 	Agent string // name in the roster, or a command line
 	ID    string // the agent's id of the session
 }
 
-// A Session is what is known of a conversation besides its events.
+// A Session is what is known of a conversation apart from its events.
 type Session struct {
 	Key
 	// Conversation is the id that the store gave it: 16 letters and digits.
@@ -61,33 +60,33 @@ type Session struct {
 	Updated      time.Time // of the last event
 	Turns        int       // that have ended: [EventTurn]
 	Events       int64     // that are kept
-	// Open says that the last turn has no end: it runs, or its program has ended in the middle of it. See
-	// [Store.Writing].
+	// Open says that the last turn has no end: it runs, or its program was killed in the middle of
+	// it. See [Store.Writing].
 	Open bool
-	// Earlier are other ids that the agent gave it, the latest last and 16 at most: an agent that has
-	// forgotten a session goes on in a new one.
+	// Earlier are other ids that the agent gave it, the latest last and 16 at most: if an agent has
+	// forgotten a session, the conversation continues in a new one.
 	Earlier []string
-	// Parent is the conversation that this one, of a subagent, is a part of. It is deleted
-	// with its parent and no List has it, but it can be found by its id.
+	// Parent is the conversation that this one, of a subagent, is part of. It is deleted with its
+	// parent. No List contains it, but it can be found by its id.
 	Parent string
 }
 
 // An EventKind says what an Event is.
 type EventKind string
 
-// The kinds of events. Readers ignore those they do not know.
+// The kinds of events. Readers ignore unknown ones.
 const (
 	EventUpdate   EventKind = "update"   // a session update in the words of version 2
 	EventAsked    EventKind = "asked"    // a session/request_permission of version 2, with a Ref
 	EventAnswered EventKind = "answered" // its outcome: an [Answered]
 	EventTurn     EventKind = "turn"     // a turn has ended: a [TurnEnd]
-	// EventOutput is output of a command with its place in the whole of it: an [Output]. What is
-	// between it and the output before was not kept.
+	// EventOutput is output of a command with its place in the whole output: an [Output]. What is
+	// between it and the preceding output was not kept.
 	EventOutput EventKind = "output"
-	// EventReset begins the conversation anew: what was before it stays in the log but is not
-	// a part of the conversation any more.
+	// EventReset begins the conversation again: what precedes it stays in the log but is no longer
+	// part of the conversation.
 	EventReset EventKind = "reset"
-	// EventLost stands for something that could not be kept: a [Lost].
+	// EventLost replaces something that could not be kept: a [Lost].
 	EventLost EventKind = "lost"
 )
 
@@ -95,11 +94,11 @@ const (
 type Event struct {
 	Part int       // file of the conversation that it is in, from 1; set by the store
 	Seq  int64     // in its part, from 1, always growing; set by the store
-	Time time.Time // zero is the time of Append
+	Time time.Time // zero means the time of Append
 	Kind EventKind
 	// Ref names the event for others that refer to it, uniquely in the conversation; "" if none do.
 	Ref  string
-	Data json.RawMessage // nil is null
+	Data json.RawMessage // nil means null
 }
 
 // Answered is the data of an [EventAnswered].
@@ -118,11 +117,10 @@ type Lost struct {
 type Query struct {
 	Agent string // "" is all
 	Cwd   string // "" is all
-	// Text is words, each of which is in the title or the messages of the session, as the
-	// beginning of a word. Letter case and accents do not matter. "" is all. More than 16 words
-	// are not looked at.
+	// Text is words, each of which begins a word in the title or the messages of the session.
+	// Letter case and accents are ignored, and so are more than 16 words. "" matches all sessions.
 	Text  string
-	Limit int // 0 is 100, below 0 is all
+	Limit int // 0 means 100, and less than 0 all
 }
 
 // A Match is a session that was found.
@@ -131,8 +129,8 @@ type Match struct {
 	Snippet string // where the text was found, or ""; not safe for a terminal
 }
 
-// An AmbiguousError names the sessions that an abbreviated id stands for, the latest
-// first and no more than 20. It is an [ErrAmbiguous].
+// An AmbiguousError names the sessions that an abbreviated id may mean, the latest first and no
+// more than 20. It is an [ErrAmbiguous].
 type AmbiguousError struct {
 	ID         string
 	Candidates []Session
@@ -147,7 +145,7 @@ func (e *AmbiguousError) Error() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%q may be", e.ID)
 	shown := e.Candidates[:min(len(e.Candidates), maxNamed)]
-	same := true // only the agents tell them apart
+	same := true // only the agents distinguish them
 	for _, c := range e.Candidates {
 		same = same && c.ID == e.ID
 	}
@@ -173,29 +171,29 @@ func (e *AmbiguousError) Is(target error) bool { return target == ErrAmbiguous }
 type Options struct {
 	// Path is the directory of the logs. See [Directory] for the paths of earlier versions.
 	Path string
-	// Old is the file of an earlier version, whose conversations are taken over; "" is none.
+	// Old is the file of an earlier version, whose conversations are imported; "" means none.
 	Old string
-	// Normal leaves it to the system when what was written reaches the disk, until a conversation is
-	// closed. Otherwise that begins at most 100 ms after it was written. What was written
-	// survives the end of the process either way.
+	// Normal leaves to the system when what was written reaches the disk, until a conversation is
+	// closed. Otherwise that begins at most 100 ms after writing. What was written survives the end
+	// of the process either way.
 	Normal bool
-	// Files is where the logs are; nil is the file system of the machine.
+	// Files is where the logs are; nil means the file system of the machine.
 	Files FileSystem
-	// Logger is told what goes on besides; nil is nobody.
+	// Logger receives reports of the work in the background; nil discards them.
 	Logger *slog.Logger
 }
 
 // A Store keeps conversations. Its methods may be called from any goroutine, and several processes
-// may have the same store open. Methods that have a context return when it is done, even while the disk does
-// not answer. While 16 calls wait for the disk, a further one fails with [ErrStalled] after five seconds.
-// Close it when done with it.
+// may have the same store open. Methods with a context return when it is done, even while the disk
+// does not answer. While 16 calls wait for the disk, a further one fails with [ErrStalled] after
+// five seconds. Close the store when done with it.
 type Store struct {
 	dir    string
 	normal bool
 	files  FileSystem
 	log    *slog.Logger
 
-	reading chan struct{} // has one for each call that waits for files: see abandon
+	reading chan struct{} // has one value for each call that waits for files: see abandon
 	index   indexer
 	wake    chan struct{} // to index what is new
 	cancel  context.CancelFunc
@@ -203,9 +201,9 @@ type Store struct {
 	closing sync.Once
 }
 
-// Open opens a store, and makes its directory if there is none; both can be read by their owner only.
-// Conversations of an earlier version are taken over: then taken says what became of them, or why
-// that could not be done. When ctx is done Open returns its error, even while the disk does not answer.
+// Open opens a store, and creates its directory if there is none; only the owner can read either.
+// Conversations of an earlier version are imported; taken reports on that, or why it failed. When
+// ctx is done, Open returns its error, even while the disk does not answer.
 func Open(ctx context.Context, o Options) (opened *Store, taken *Taken, err error) {
 	if o.Path == "" {
 		return nil, nil, errors.New("open store: no directory is named")
@@ -233,8 +231,8 @@ func Open(ctx context.Context, o Options) (opened *Store, taken *Taken, err erro
 	return s, taken, nil
 }
 
-// open makes the directory, and takes over the conversations of an earlier version; old is "" if there are
-// none.
+// open creates the directory, and imports the conversations of an earlier version; old is "" if
+// there are none.
 func (s *Store) open(ctx context.Context, old string) (*Taken, error) {
 	if err := makeDir(s.dir); err != nil {
 		return nil, err
@@ -248,9 +246,9 @@ func (s *Store) open(ctx context.Context, old string) (*Taken, error) {
 // Dir returns the directory of the logs.
 func (s *Store) Dir() string { return s.dir }
 
-// Close ends what the store does in the background. It waits five seconds for that at most: a file system
-// that does not answer cannot be interrupted, and a call that hangs in it is left behind. Callers must close
-// their recorders themselves. Later calls do nothing. The error is always nil.
+// Close ends what the store does in the background. It waits five seconds for that at most: a file
+// system that does not answer cannot be interrupted, and a call that hangs in it is left behind.
+// Callers must close their recorders themselves. Later calls do nothing. The error is always nil.
 func (s *Store) Close() error {
 	s.closing.Do(func() {
 		s.cancel()

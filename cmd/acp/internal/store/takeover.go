@@ -24,19 +24,19 @@ const (
 	takeName = ".taking-"
 )
 
-// Taken says what became of the database of an earlier version.
+// A Taken reports on the import of the database of an earlier version.
 type Taken struct {
-	// Err says why nothing was taken over; the database is left as it is, and it is tried again
-	// with the next Open. The other fields are then of no use.
+	// Err says why nothing was imported. The database is unchanged then, and the next Open tries
+	// again. The other fields are meaningless.
 	Err error
 
 	File     string // where the database is now
-	Sessions int    // that were taken over
+	Sessions int    // that were imported
 	Left     int    // that could not be read
 	Damage   *legacy.Damage
 }
 
-// String says it in one line.
+// String returns the report in one line.
 func (t *Taken) String() string {
 	if t.Err != nil {
 		return "earlier conversations are not taken over: " + t.Err.Error()
@@ -56,9 +56,10 @@ func (t *Taken) String() string {
 	return b.String()
 }
 
-// Directory returns the directory of the logs for a path that the settings give, and the file of
-// an earlier version whose conversations are to be taken over. Then it was the path of a file: for
-// /x/conversations.db the directory is /x/conversations, and for another file /x/f it is /x/f.d.
+// Directory returns the directory of the logs for a path that the settings give, and the file of an
+// earlier version whose conversations are to be imported. In that case the path was that of a file:
+// for /x/conversations.db the directory is /x/conversations, and for another file /x/f it is
+// /x/f.d.
 func Directory(path string) (dir, old string) {
 	if name, ok := strings.CutSuffix(path, ".db"); ok && filepath.Base(path) != ".db" {
 		return name, path
@@ -74,9 +75,9 @@ func Directory(path string) (dir, old string) {
 	return path, ""
 }
 
-// takeOver makes logs of the conversations in a database of an earlier version, once, and gives the
-// database another name. A log appears under its name when it is whole, and under the same name each
-// time: what is cut off is done again, and nothing twice.
+// takeOver makes logs of the conversations in a database of an earlier version, once, and renames
+// the database. A log appears under its name when it is whole, and under the same name each time:
+// an import that was cut off is repeated, and imports nothing twice.
 func takeOver(ctx context.Context, s *Store, old string) (*Taken, error) {
 	if _, err := os.Stat(old); err != nil {
 		if left, _ := filepath.Glob(old + ".rebuilt"); len(left) == 0 {
@@ -112,9 +113,9 @@ func takeOver(ctx context.Context, s *Store, old string) (*Taken, error) {
 }
 
 func (t *Taken) take(ctx context.Context, s *Store, db *legacy.DB) error {
-	left, _ := filepath.Glob(filepath.Join(s.dir, takeName+"*")) // the pattern is sound
+	left, _ := filepath.Glob(filepath.Join(s.dir, takeName+"*")) // the pattern is valid
 	for _, name := range left {
-		_ = os.Remove(name) // the next time, then
+		_ = os.Remove(name) // otherwise the next time
 	}
 	all, bad, err := db.Sessions(ctx)
 	if err != nil {
@@ -131,7 +132,7 @@ func (t *Taken) take(ctx context.Context, s *Store, db *legacy.DB) error {
 	return s.files.SyncDir(s.dir)
 }
 
-// takenID is the id of a conversation that was taken over: the same each time.
+// takenID returns the id of a conversation that was imported: the same each time.
 func takenID(agent, id string) string {
 	sum := sha256.Sum256([]byte("taken over\x00" + agent + "\x00" + id))
 	return strings.ToLower(base32.StdEncoding.EncodeToString(sum[:])[:idLength])
@@ -152,7 +153,7 @@ func (s *Store) takeOne(ctx context.Context, db *legacy.DB, id string, old legac
 			turns++
 		}
 	}
-	f, err := os.CreateTemp(s.dir, takeName+"*") // its owner's only
+	f, err := os.CreateTemp(s.dir, takeName+"*") // only its owner can read it
 	if err != nil {
 		return err
 	}
@@ -196,7 +197,8 @@ func (s *Store) takeOne(ctx context.Context, db *legacy.DB, id string, old legac
 	return os.Rename(f.Name(), name)
 }
 
-// takenEvent is an event as it is kept now: questions had numbers where they have names.
+// takenEvent returns an event in today's form: questions used to have numbers where they have names
+// now.
 func takenEvent(old legacy.Event) (Event, bool) {
 	e := Event{Time: old.Time, Kind: EventKind(old.Kind), Data: old.Data}
 	switch old.Kind {

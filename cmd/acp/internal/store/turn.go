@@ -9,21 +9,21 @@ import (
 
 // TurnEnd is the data of an [EventTurn].
 type TurnEnd struct {
-	StopReason string `json:"stopReason,omitempty"` // as the agent has told it
+	StopReason string `json:"stopReason,omitempty"` // as the agent has reported it
 	By         string `json:"by,omitempty"`         // who ended it: a [transcript.EndedBy]
 	Said       string `json:"said,omitempty"`       // why the turn failed, in the words of the agent
 	Error      string `json:"error,omitempty"`      // the same in the words of the program
-	Others     int    `json:"others,omitempty"`     // turns of the session that went on
+	Others     int    `json:"others,omitempty"`     // turns of the session that continue
 }
 
-// Apply notes the end of the turn in a conversation, which is idle then unless other turns go on. It
-// returns what changed. Of several processes that find the same turn interrupted each may have written
-// so: the first one counts.
+// Apply applies the end of the turn to a conversation, which is idle afterwards unless other turns
+// run. It returns what changed. Several processes that find the same turn interrupted may each have
+// recorded that: the first record counts.
 func (t *TurnEnd) Apply(c *transcript.Conversation) (changes []transcript.Change) {
 	if t.interrupted() && endsInterrupted(c.Snapshot()) {
 		return nil
 	}
-	// An agent that is gone cannot say that it does nothing any more.
+	// An agent that has ended cannot say that it is idle.
 	if state := c.Snapshot().Session().State; t.Others == 0 && !state.Idle() {
 		changes = append(changes, c.Apply(&acpv2.IdleStateUpdate{StopReason: acpv2.StopReason(t.StopReason), Background: state.Background}))
 	}
@@ -32,7 +32,7 @@ func (t *TurnEnd) Apply(c *transcript.Conversation) (changes []transcript.Change
 	}))
 }
 
-// interrupted reports whether nothing is known of the end but that the program was gone.
+// interrupted reports whether all that is known of the end is that the program was killed.
 func (t *TurnEnd) interrupted() bool { return *t == TurnEnd{By: string(transcript.EndedByClient)} }
 
 // endsInterrupted reports whether a conversation ends with an interrupted turn.
@@ -44,7 +44,7 @@ func endsInterrupted(s *transcript.Snapshot) bool {
 	return false
 }
 
-// turnEnded notes the data of an [EventTurn].
+// turnEnded applies the data of an [EventTurn].
 func (f *folder) turnEnded(data json.RawMessage) {
 	var t TurnEnd
 	if json.Unmarshal(data, &t) == nil {
@@ -59,7 +59,7 @@ type Output struct {
 	Data       []byte `json:"data"` // in base64
 }
 
-// output notes the data of an [EventOutput].
+// output applies the data of an [EventOutput].
 func (f *folder) output(data json.RawMessage) {
 	var o Output
 	if json.Unmarshal(data, &o) == nil && o.TerminalID != "" {

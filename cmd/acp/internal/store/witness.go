@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// A witness is the last record of a log that the index has ever read. A log that was cut off between two
-// records is as sound as any: only what has seen more of it can tell. Without an index, or with one that
-// was made after that, nobody knows.
+// A witness is the last record of a log that the index has read. A log that was truncated between
+// two records looks sound: only something that has seen more of it can tell. Without an index, or
+// with one that was created later, that goes unnoticed.
 type witness struct {
 	Seq  int64
 	Hash hash
@@ -17,7 +17,8 @@ type witness struct {
 // witnessWait is how long reading a conversation waits for the index.
 const witnessWait = 50 * time.Millisecond
 
-// witnesses returns what the index knows of the ends of a conversation's parts; nothing if it cannot be asked.
+// witnesses returns what the index knows of the ends of a conversation's parts, or nothing if it
+// cannot be used.
 func (s *Store) witnesses(ctx context.Context, conv string) (all map[int]witness) {
 	err := s.index.use(ctx, witnessWait, func(ctx context.Context, x *index) error {
 		all = map[int]witness{}
@@ -48,11 +49,11 @@ func (s *Store) witnesses(ctx context.Context, conv string) (all map[int]witness
 // seen compares a record with what the index knows of it.
 func (w witness) seen(r *record, d *Damage) {
 	if r.Seq == w.Seq && r.Hash != w.Hash {
-		d.Altered = true // the log was cut off before it, and written to after that
+		d.Altered = true // the log was truncated before it, and written to after that
 	}
 }
 
-// ended notes how many records a log has had after its last one.
+// ended applies how many records a log has had after its last one.
 func (w witness) ended(last int64, d *Damage) {
 	d.Missing += max(w.Seq-last, 0)
 }

@@ -22,8 +22,9 @@ func (s *Store) Writing(ctx context.Context, conversation string) (bool, error) 
 	return is, wrap("read session", err)
 }
 
-// IsInterrupted reports whether the program of a conversation has ended in the middle of its last turn: the
-// turn is open, and no running process writes the conversation. It returns false if that is not known.
+// IsInterrupted reports whether the program of a conversation was killed in the middle of its last
+// turn: the turn is open, and no running process writes the conversation. It returns false if that
+// is not known.
 func (s *Store) IsInterrupted(ctx context.Context, v Session) bool {
 	if !v.Open {
 		return false
@@ -46,7 +47,7 @@ func (s *Store) isLocked(conversation string, last int) (bool, error) {
 		if err != nil {
 			return false, err
 		}
-		// Shared, so that callers do not take each other for a writer.
+		// Shared, so that two callers do not regard each other as a writer.
 		free, err := s.files.TryLock(f, false)
 		f.Close()
 		if err != nil || !free {
@@ -56,7 +57,8 @@ func (s *Store) isLocked(conversation string, last int) (bool, error) {
 	return false, nil
 }
 
-// Interrupted returns a conversation as it is when the program has ended in the middle of its turn.
+// Interrupted returns a conversation in the state after its program was killed in the middle of its
+// turn.
 func Interrupted(t *transcript.Snapshot) *transcript.Snapshot {
 	c := t.Continue(Bounds())
 	(&TurnEnd{By: string(transcript.EndedByClient)}).Apply(c)

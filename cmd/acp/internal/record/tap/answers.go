@@ -10,7 +10,7 @@ import (
 	"github.com/goacp/acp/cmd/acp/internal/grant"
 )
 
-// Bounds of what is remembered of the answers of the user.
+// Bounds of what is remembered of the user's answers.
 const (
 	maxDeciding = 64   // sessions in which something was decided, the latest
 	maxFlying   = 1024 // requests of the agent that the client has not answered
@@ -24,8 +24,8 @@ type inquiry struct {
 	options map[string]acpv2.PermissionOptionKind
 }
 
-// inquiryOf returns what the answer to a permission request decides, or nil if that is nothing, or not
-// certain. What its paths lead to is looked at now, as the user sees them.
+// inquiryOf returns what the answer to a permission request decides, or nil if that is nothing, or
+// uncertain. It resolves the paths of the request now, when the user sees them.
 func (g *Guard) inquiryOf(r acphost.Request) *inquiry {
 	if len(r.Paths) > maxInquired || len(r.Options) > maxInquired {
 		return nil
@@ -40,9 +40,9 @@ func (g *Guard) inquiryOf(r acphost.Request) *inquiry {
 	return q
 }
 
-// flies notes that a request of the agent's goes to the client, unless the tap answers it. The answer to
-// a permission request can only be told by its id. So if an id is used twice at a time, or there are too
-// many, no answer counts any more: the user is asked again.
+// flies records that a request of the agent's goes to the client, unless the tap answers it. The
+// answer to a permission request can only be recognized by its id. So if an id is used twice at a
+// time, or there are too many requests, no answer counts any longer: the user is asked again.
 func (g *Guard) flies(e *envelope, v *Verdict, q *inquiry) {
 	if e.method == "" || v.Answer != nil || e.id == nil && !e.longID {
 		return
@@ -63,14 +63,14 @@ func (g *Guard) flies(e *envelope, v *Verdict, q *inquiry) {
 	g.flying[id] = q
 }
 
-// lands notes that a request of the agent's was answered by the tap itself.
+// lands records that the tap itself has answered a request of the agent's.
 func (g *Guard) lands(id []byte) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	delete(g.flying, idKey(id))
 }
 
-// idKey is the same for all ids that a client may take for one.
+// idKey is the same for all ids that a client may regard as equal.
 func idKey(id []byte) string {
 	var s string
 	if json.Unmarshal(id, &s) == nil {
@@ -83,8 +83,8 @@ func idKey(id []byte) string {
 	return "?"
 }
 
-// hears takes an answer of the client's into account: what the user has decided about an act counts for
-// the call that follows.
+// hears applies an answer of the client's: what the user has decided about an act counts for the
+// call that follows.
 func (g *Guard) hears(e *envelope) {
 	if e.id == nil {
 		return

@@ -12,8 +12,8 @@ import (
 	"github.com/goacp/acp/internal/translate"
 )
 
-// permission is the verdict on a permission request, and what the client's answer will decide. One that cannot be read goes to the client, which
-// will refuse it.
+// permission returns the verdict on a permission request, and what the client's answer will decide.
+// A request that cannot be read goes to the client, which will refuse it.
 func (g *Guard) permission(e *envelope) (Verdict, *inquiry) {
 	r, v1, ok := g.request(e)
 	if !ok {
@@ -32,7 +32,7 @@ func (g *Guard) permission(e *envelope) (Verdict, *inquiry) {
 		return pass, g.inquiryOf(r)
 	}
 	if d.Effect == acphost.EffectAllow && g.isCancelled(r.Session) {
-		// The user does not want what is going on any more (S40, S42).
+		// The user has cancelled the turn (S40, S42).
 		d = acphost.Decision{Effect: acphost.EffectDeny}
 		x.Decision, x.By = DecisionDeny, ByCancelled
 	}
@@ -50,7 +50,7 @@ func (g *Guard) permission(e *envelope) (Verdict, *inquiry) {
 	return v, nil
 }
 
-// answer is the answer to a permission request; nil stands for “cancelled”.
+// answer returns the answer to a permission request; nil stands for “cancelled”.
 func answer(id []byte, option *acpv2.PermissionOption, v1 bool) []byte {
 	outcome := acpv2.RequestPermissionOutcome(&acpv2.CancelledPermissionOutcome{})
 	if option != nil {
@@ -69,8 +69,7 @@ func (g *Guard) isCancelled(session string) bool {
 	return is
 }
 
-// request reads a permission request in the words of rules, with what was told of the tool call
-// before.
+// request returns a permission request in the words of rules, with what is known of the tool call.
 func (g *Guard) request(e *envelope) (r acphost.Request, v1, ok bool) {
 	var p map[string]json.RawMessage
 	if json.Unmarshal(e.params, &p) != nil || p == nil {
@@ -133,10 +132,10 @@ func (x *Entry) describe(r acphost.Request) {
 	}
 }
 
-// told are the members of a tool call that are remembered, the last to be left out first.
+// told are the fields of a tool call that are remembered; the last is left out first.
 var told = []string{"kind", "name", "title", "locations", "rawInput", "content"}
 
-// update remembers what is told of tool calls, and which sessions are below others.
+// update remembers what is reported of tool calls, and which sessions work for others.
 func (g *Guard) update(e *envelope) {
 	isCall, isChild := bytes.Contains(e.params, []byte("tool_call")), bytes.Contains(e.params, []byte("subagent_update"))
 	if !isCall && !isChild {
@@ -175,7 +174,7 @@ func callName(session json.RawMessage, id string) string {
 	return s + "\x00" + id
 }
 
-// remember keeps what is told of a tool call, as far as there is room.
+// remember keeps what is reported of a tool call, as far as there is room.
 func (g *Guard) remember(name string, update map[string]json.RawMessage) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -194,7 +193,7 @@ func (g *Guard) remember(name string, update map[string]json.RawMessage) {
 	g.calls.put(name, call)
 }
 
-// recall returns a tool call with what was told of it before, where it says nothing itself.
+// recall completes a tool call with what was reported of it before.
 func (g *Guard) recall(session, call json.RawMessage) json.RawMessage {
 	var said map[string]json.RawMessage
 	var id string

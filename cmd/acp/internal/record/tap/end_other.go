@@ -8,7 +8,7 @@ import (
 	"os"
 )
 
-// deserted is not known here: reading and writing tell.
+// deserted cannot be known here: reading and writing fail instead.
 func deserted(io.Reader, io.Writer, <-chan struct{}) bool { return false }
 
 // numberOf returns 0: processes are not ended by signals here.

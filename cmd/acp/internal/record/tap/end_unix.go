@@ -12,12 +12,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// lookEvery is how often it is looked whether the editor is still there.
+// lookEvery is the time between two checks whether the editor still exists.
 const lookEvery = time.Second
 
-// deserted waits until the editor has closed both its ends, and reports that; or until stop is
-// closed. An editor that dies does, but reading tells only once the agent takes what came before,
-// and writing only when the agent has something to say.
+// deserted waits until the editor has closed both ends, or until stop is closed, and reports which.
+// An editor that dies closes both, but a read notices that only after the agent has accepted what
+// came before, and a write only if the agent has something to say.
 func deserted(in io.Reader, out io.Writer, stop <-chan struct{}) bool {
 	r, ok1 := in.(*os.File)
 	w, ok2 := out.(*os.File)
@@ -32,8 +32,8 @@ func deserted(in io.Reader, out io.Writer, stop <-chan struct{}) bool {
 			return false
 		case <-tick.C:
 		}
-		// One that was closed here, as the agent has closed its own, says nothing of who reads; but
-		// nobody can write there.
+		// If one was closed here, because the agent has closed its own, that does not tell whether
+		// anybody reads; but nobody can write there.
 		if in, closed := hungUp(r); in || closed {
 			if out, _ := hungUp(w); out {
 				return true
@@ -42,7 +42,7 @@ func deserted(in io.Reader, out io.Writer, stop <-chan struct{}) bool {
 	}
 }
 
-// hungUp reports whether nobody has the other end any more, and whether this one is closed.
+// hungUp reports whether nobody has the other end open, and whether this end is closed.
 func hungUp(f *os.File) (hung, closed bool) {
 	conn, err := f.SyscallConn()
 	if err == nil {
@@ -55,7 +55,7 @@ func hungUp(f *os.File) (hung, closed bool) {
 	return hung, err != nil
 }
 
-// numberOf returns the number of a signal by its name, 0 if there is none of that name.
+// numberOf returns the number of a signal by its name, or 0 if there is no signal of that name.
 func numberOf(name string) int { return int(unix.SignalNum(name)) }
 
 // nameOf returns the name of a signal, such as SIGTERM.

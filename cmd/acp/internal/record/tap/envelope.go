@@ -10,17 +10,17 @@ import (
 // maxID bounds the ids that are echoed, in bytes.
 const maxID = 4 << 10
 
-// An envelope is a frame as far as the guard looks at it. Its slices are parts of the frame.
+// An envelope is what the guard reads of a frame. Its slices are parts of the frame.
 type envelope struct {
-	id     []byte // as it is spelled; nil without one, or if it is none
+	id     []byte // as it is spelled; nil without one, or if it is not valid
 	method string // "" if it calls nothing
 	params []byte
 	result []byte
 	failed bool // it has an error
-	longID bool // it has an id that is too long to be echoed
+	longID bool // its id is too long to be echoed
 	frame  []byte
 
-	// fault says why a frame is not to be let through: it could be read in two ways, or not at all.
+	// fault returns why a frame must not pass: it could be read in two ways, or not at all.
 	fault string
 }
 
@@ -64,9 +64,9 @@ func parse(frame []byte) (e envelope) {
 	return e
 }
 
-// members calls read for the members of an object that have one of the names, in their order. It
-// returns what is wrong with the object, "" if nothing is: it has one of them twice, or in a spelling
-// that a reader may take for it that does not regard case, or read found fault with it.
+// members calls read with the members of an object that have one of the names, in order. It returns
+// what is wrong with the object, or "": a member occurs twice, or in a spelling that readers which
+// ignore case may accept, or read found a fault.
 func members(object []byte, names []string, read func(name string, d *wire.Decoder)) (fault string) {
 	d := new(wire.Decoder)
 	d.Reset(object, false)
@@ -93,7 +93,7 @@ func members(object []byte, names []string, read func(name string, d *wire.Decod
 	return fault
 }
 
-// known returns which of the names a member has, -1 if none: case does not count.
+// known returns which of the names a member has, or -1; case is ignored.
 func known(names []string, key []byte) int {
 	for i, name := range names {
 		if string(key) == name || strings.EqualFold(string(key), name) {
@@ -103,9 +103,10 @@ func known(names []string, key []byte) int {
 	return -1
 }
 
-// isText reports whether a line is nothing that a client could take for a frame: no frame begins at its
-// beginning, nor behind anything in it that ends a line for some readers, as a carriage return or U+2028.
-// White space, control characters and the like count for nothing, since some readers trim them.
+// isText reports whether a client cannot take any part of a line for a frame: no frame begins at
+// its beginning, nor after anything in it that ends a line for some readers, such as a carriage
+// return or U+2028. White space, control characters and the like are ignored, since some readers
+// trim them.
 func isText(line []byte) bool {
 	begins := true
 	for _, c := range string(line) {

@@ -20,7 +20,7 @@ import (
 	"github.com/goacp/acp/jsonrpc"
 )
 
-// The methods that a guard decides about. Those with the prefixes that it does not know it refuses.
+// The methods that a guard decides about. It refuses unknown methods with these prefixes.
 const (
 	methodPermission = "session/request_permission"
 	methodUpdate     = "session/update"
@@ -54,21 +54,22 @@ type Guard struct {
 	pending   bounded[opening]  // by the id of the client's request
 	cancelled bounded[struct{}] // sessions whose turn the client has cancelled
 	version   string            // that was agreed on, "" before
-	calls     bounded[toolCall] // what was told of tool calls, by session and id
-	held      map[string]*held  // requests that wait for the answer to a question, by the id of that
-	heldBytes int               // that these take
+	calls     bounded[toolCall] // what is known of tool calls, by session and id
+	held      map[string]*held  // requests that wait for the answer to a question, by the question's id
+	heldBytes int               // that these hold
 	asks      atomic.Int64      // how many are held
 
 	flying   map[string]*inquiry // requests of the agent that the client has not answered, by the key of their ids
-	confused bool                // it cannot be told what the client's answers are to
+	confused bool                // it is unknown which requests the client's answers belong to
 	granted  bounded[*grant.Set] // what the user has decided, by session
 }
 
-// A toolCall is what was told of one, by member.
+// A toolCall is what was reported of one, by field.
 type toolCall map[string]json.RawMessage
 
-// NewGuard returns a guard. It takes the policy over. audit, unless nil, is called with each decision
-// before it takes effect; command says what a request for a terminal would run, as rules read it.
+// NewGuard returns a guard, which owns the policy from then on. audit, unless nil, is called with
+// each decision before it takes effect; command returns what a request for a terminal would run, as
+// rules read it.
 func NewGuard(policy *acphost.Policy, command func(*acpv1.CreateTerminalRequest) string, audit func(*Entry)) *Guard {
 	if audit == nil {
 		audit = func(*Entry) {}
@@ -90,23 +91,23 @@ func NewGuard(policy *acphost.Policy, command func(*acpv1.CreateTerminalRequest)
 
 type askedKey struct{}
 
-// decide returns what the policy says; asked says that it wants the user to be asked.
+// decide returns the verdict of the policy; asked reports that the user must be asked.
 func (g *Guard) decide(r acphost.Request) (d acphost.Decision, asked bool) {
 	d = g.policy.Decide(context.WithValue(context.Background(), askedKey{}, &asked), r)
 	return d, asked
 }
 
-// A Verdict says what becomes of a frame of the agent.
+// A Verdict says what happens to a frame of the agent.
 type Verdict struct {
 	Pass   bool   // it goes to the client, as it is
-	Ask    []byte // what the client is asked before it is decided, without a line end; nil if nothing
-	Answer []byte // what the agent is answered, without a line end; nil if nothing
-	Note   string // what was done in the client's place, in a few words, "" if nothing
+	Ask    []byte // the question to the client before the decision, without a line end; nil if there is none
+	Answer []byte // the answer to the agent, without a line end; nil if there is none
+	Note   string // what was done in the client's place, in a few words; "" if nothing
 }
 
 var pass = Verdict{Pass: true}
 
-// FromAgent looks at a line that the agent wrote, without its end.
+// FromAgent decides about a line that the agent wrote, without its end.
 func (g *Guard) FromAgent(line []byte) Verdict {
 	if isText(line) {
 		return pass
@@ -150,7 +151,7 @@ func (g *Guard) misread(e *envelope, why string) Verdict {
 	return v
 }
 
-// tooLong notes that a line was longer than can be looked at, and returns what to say of it.
+// tooLong records that a line was too long to be examined, and returns what to report of it.
 func (g *Guard) tooLong(size int64) string {
 	x := entry(&envelope{}, DecisionRefuse, ByFrame)
 	x.Reason = fmt.Sprintf("a line of %d bytes is longer than %d", size, maxGuarded)
@@ -188,11 +189,11 @@ func (g *Guard) roomIn(session string) *room {
 	return r
 }
 
-// call is the verdict on a call that has the client do something with a file or run a command.
+// call is the verdict on a call that makes the client use a file or run a command.
 func (g *Guard) call(e *envelope) Verdict {
 	switch e.method {
 	case acpv1.MethodTerminalOutput.Name, acpv1.MethodTerminalKill.Name, acpv1.MethodTerminalRelease.Name, acpv1.MethodTerminalWaitForExit.Name:
-		return pass // of a terminal that was let through
+		return pass // of a terminal that was permitted
 	}
 	x := entry(e, DecisionPass, ByRoots)
 	r, err := g.act(e, x)
@@ -202,8 +203,8 @@ func (g *Guard) call(e *envelope) Verdict {
 	return g.byRule(e, x, r)
 }
 
-// act returns what a call would do, in the words of rules and with its paths as they lead now. An
-// error is the agent's answer.
+// act returns what a call would do, in the words of rules and with its paths as they resolve now.
+// An error is the agent's answer.
 func (g *Guard) act(e *envelope, x *Entry) (acphost.Request, error) {
 	switch e.method {
 	case acpv1.MethodFSReadTextFile.Name:
@@ -273,7 +274,7 @@ func (g *Guard) terminal(e *envelope, x *Entry) (r acphost.Request, err error) {
 	return r, nil
 }
 
-// inMember says that an error about a path is about another member.
+// inMember returns an error about a path as one about another member.
 func inMember(name string, err error) error {
 	var answer *jsonrpc.Error
 	if !errors.As(err, &answer) || answer.Code != jsonrpc.CodeInvalidParams {
@@ -286,7 +287,8 @@ func inMember(name string, err error) error {
 	return jsonrpc.ErrInvalidParams.WithData(map[string]string{"path": "params." + name, "reason": data.Reason})
 }
 
-// byRule is the verdict on what is within the directories: rules can still deny it, or have it asked.
+// byRule is the verdict on what is within the directories: rules can still deny it, or require
+// asking.
 func (g *Guard) byRule(e *envelope, x *Entry, r acphost.Request) Verdict {
 	if err := g.denied(x, r); err != nil {
 		return g.refuse(e, x, err)
@@ -322,7 +324,7 @@ func noSession(x *Entry, session string) error {
 	return jsonrpc.ErrResourceNotFound.WithData(map[string]string{"sessionId": session})
 }
 
-// failure is an answer that says no.
+// failure returns an answer with an error.
 func failure(id []byte, err *jsonrpc.Error) []byte {
 	b := append(append([]byte(`{"jsonrpc":"2.0","id":`), id...), `,"error":`...)
 	b, e := err.AppendJSON(b)
@@ -332,7 +334,7 @@ func failure(id []byte, err *jsonrpc.Error) []byte {
 	return append(b, '}')
 }
 
-// success is an answer with a result.
+// success returns an answer with a result.
 func success(id []byte, result interface{ AppendJSON([]byte) ([]byte, error) }) []byte {
 	b := append(append([]byte(`{"jsonrpc":"2.0","id":`), id...), `,"result":`...)
 	b, err := result.AppendJSON(b)
@@ -346,8 +348,8 @@ func success(id []byte, result interface{ AppendJSON([]byte) ([]byte, error) }) 
 type Entry struct {
 	Time   time.Time `json:"time"`
 	Method string    `json:"method,omitempty"`
-	// Decision is "allow" or "deny" of a permission request that was answered, "ask" of one that went to
-	// the client, "pass" of a call that went there, and "refuse" of what did not.
+	// Decision is "allow" or "deny" for a permission request that was answered, "ask" for one that
+	// went to the client, "pass" for a call that went there, and "refuse" for one that did not.
 	Decision string `json:"decision"`
 	// By is what decided: "rule", "default", "roots", "user", "cancelled", or "frame" if it could not be read.
 	By     string `json:"by"`
@@ -360,7 +362,7 @@ type Entry struct {
 	Title      string `json:"title,omitempty"`
 	Kind       string `json:"kind,omitempty"`
 	Command    string `json:"command,omitempty"` // what would be run
-	// Shown is the command that the agent shows where it is not certain what would be run, and
+	// Shown is the command that the agent shows if it is uncertain what would be run;
 	// CommandUnknown says that it shows none.
 	Shown          string   `json:"shown,omitempty"`
 	CommandUnknown bool     `json:"commandUnknown,omitempty"`
@@ -370,7 +372,7 @@ type Entry struct {
 	OptionKind     string   `json:"optionKind,omitempty"`
 }
 
-// The decisions, and what else than the policy makes them.
+// The decisions, and who makes them if not the policy.
 const (
 	DecisionAllow  = "allow"
 	DecisionDeny   = "deny"
@@ -381,7 +383,7 @@ const (
 	ByRoots     = "roots"
 	ByFrame     = "frame"
 	ByCancelled = "cancelled"
-	ByUser      = "user" // of a question that the guard has asked
+	ByUser      = "user" // the answer to a question of the guard's
 )
 
 // Bounds of an entry.

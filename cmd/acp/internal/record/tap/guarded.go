@@ -8,13 +8,13 @@ import (
 	"github.com/goacp/acp/trace"
 )
 
-// Bounds of the path with a policy.
+// Bounds of the path with a guard.
 const (
-	maxGuarded = 64 << 20 // of a line of the agent, in bytes: a longer one is not let through
-	maxAnswers = 1024     // that wait for the agent to read: then its output waits too
+	maxGuarded = 64 << 20 // of a line of the agent, in bytes: a longer line does not pass
+	maxAnswers = 1024     // that wait for the agent to read; further ones make its output wait
 )
 
-// guarded returns the routes with a policy.
+// guarded returns the routes with a guard.
 func guarded(g *Guard, agent, client io.WriteCloser, sink Sink) (toAgent, toClient route) {
 	in := &inlet{
 		w: agent, record: recordTo(sink, trace.ToAgent), turn: make(chan struct{}, 1),
@@ -32,16 +32,16 @@ func guarded(g *Guard, agent, client io.WriteCloser, sink Sink) (toAgent, toClie
 }
 
 // An inlet is the way to the agent: what the client writes, as it comes, and between its lines the
-// answers that are given in its place.
+// answers that the guard gives in its place.
 type inlet struct {
 	w      io.WriteCloser
 	record func([]byte, int64)
 	cut    cutter
 	guard  *Guard
 	out    *outlet
-	held   []byte // the beginning of a line that may be the answer to a question of the guard's
+	held   []byte // the beginning of a line that may answer a question of the guard's
 
-	turn chan struct{} // has an element while somebody writes a line
+	turn chan struct{} // has an element while something writes a line
 	mine bool          // the client has the turn, in the middle of a line
 
 	mu      sync.Mutex
@@ -51,8 +51,8 @@ type inlet struct {
 	closed  chan struct{}
 }
 
-// forward implements route. A line is looked at before its end is on the way, so that what it says
-// counts for everything the agent does about it.
+// forward implements route. A line is examined before its end is on the way, so that it counts for
+// everything the agent does about it.
 func (in *inlet) forward(b []byte) error {
 	in.cut.write(b)
 	for len(b) > 0 {
@@ -74,8 +74,8 @@ func (in *inlet) forward(b []byte) error {
 	return nil
 }
 
-// hold takes a line, or the beginning of one, and returns the rest. A line that answers a question of the
-// guard's goes no further; an answer is not long.
+// hold consumes a line, or the beginning of one, that may answer a question of the guard's, and
+// returns the rest. Such a line does not reach the agent; an answer is short.
 func (in *inlet) hold(b []byte) (rest []byte, err error) {
 	i := bytes.IndexByte(b, '\n')
 	if i < 0 {
@@ -100,7 +100,7 @@ func (in *inlet) hold(b []byte) (rest []byte, err error) {
 	return b[i+1:], nil
 }
 
-// send writes a piece of what the client writes.
+// send writes a piece of the client's output.
 func (in *inlet) send(b []byte) error {
 	if !in.mine {
 		in.turn <- struct{}{}
@@ -127,7 +127,7 @@ func (in *inlet) close() {
 	_ = in.w.Close()
 }
 
-// reply gives the agent an answer. It waits when too many do.
+// reply sends the agent an answer. It waits if there are too many.
 func (in *inlet) reply(line []byte) {
 	select {
 	case <-in.closed:
@@ -167,8 +167,8 @@ func (in *inlet) answer() {
 	}
 }
 
-// flush writes what waits; that the agent does not read any more shows elsewhere. The caller has the
-// turn.
+// flush writes what waits. A failure is ignored: other writes notice that the agent does not read
+// any more. The caller has the turn.
 func (in *inlet) flush() {
 	in.mu.Lock()
 	lines := in.answers
@@ -180,7 +180,7 @@ func (in *inlet) flush() {
 	}
 }
 
-// An outlet is the way from the agent to the client: the lines that the guard lets through.
+// An outlet is the way from the agent to the client: the lines that pass the guard.
 type outlet struct {
 	w      io.WriteCloser
 	guard  *Guard
@@ -191,7 +191,7 @@ type outlet struct {
 
 	buf     []byte // the beginning of a line
 	skipped int64  // of a line that is too long, 0 if there is none
-	asked   []byte // a question that is to be written, a line
+	asked   []byte // a question that must be written, a line
 
 	mu sync.Mutex // while lines are written
 }
@@ -202,7 +202,7 @@ func (o *outlet) forward(b []byte) error {
 	if err != nil {
 		return err
 	}
-	pass, at := 0, 0 // b[pass:at] is to be let through
+	pass, at := 0, 0 // b[pass:at] passes
 	for {
 		i := bytes.IndexByte(b[at:], '\n')
 		if i < 0 {
@@ -251,7 +251,7 @@ func (o *outlet) first(b []byte) ([]byte, error) {
 	return b[i+1:], o.write(line)
 }
 
-// keep keeps the beginning of a line. It is gone when the line gets too long to be looked at.
+// keep keeps the beginning of a line. It is dropped when the line becomes too long to be examined.
 func (o *outlet) keep(b []byte) {
 	switch {
 	case o.skipped > 0:
@@ -274,20 +274,20 @@ func (o *outlet) write(b []byte) error {
 	return err
 }
 
-// ask writes the question that the line asks which was looked at last.
+// ask writes the question about the line that was examined last.
 func (o *outlet) ask() error {
 	q := o.asked
 	o.asked = nil
 	return o.write(q)
 }
 
-// late writes a line that had to wait. It does not hold up the caller, since a client may read only when
-// it has written.
+// late writes a line that had to wait. It does not block the caller, since a client may read only
+// after it has written.
 func (o *outlet) late(line []byte) {
 	go func() { _ = o.write(append(line, '\n')) }() // it ends with the client's end, at the latest
 }
 
-// look records a line and reports whether it is let through.
+// look records a line and reports whether it passes.
 func (o *outlet) look(line []byte) bool {
 	text := bytes.TrimSuffix(line, []byte{'\n'})
 	if len(bytes.TrimSpace(text)) > 0 {
@@ -307,12 +307,12 @@ func (o *outlet) look(line []byte) bool {
 	return v.Pass
 }
 
-// tooLong tells of a line that could not be looked at, and was not let through.
+// tooLong reports a line that could not be examined and did not pass.
 func (o *outlet) tooLong(size int64) {
 	o.sink.Event("policy", trace.Detail{Count: size, Text: o.guard.tooLong(size)})
 }
 
-// close implements route. A line without an end is one all the same.
+// close implements route. A line without an end counts all the same.
 func (o *outlet) close() {
 	if len(o.buf) > 0 {
 		if o.look(o.buf) {

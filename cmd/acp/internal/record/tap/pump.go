@@ -9,23 +9,23 @@ import (
 	"time"
 )
 
-// chunk is how much is read at once: what a pipe holds.
+// chunk is how much is read at once: the capacity of a pipe.
 const chunk = 64 << 10
 
 // drain is how long the output of an agent that has ended is waited for, in case something it left
 // behind holds the pipe open. What is in the pipe already is forwarded however long that takes.
 const drain = 2 * time.Second
 
-// A route is where one direction goes.
+// A route is the way of one direction.
 type route interface {
-	// forward sends on what was read.
+	// forward forwards what was read.
 	forward(b []byte) error
-	// close says that nothing follows, and closes the end it goes to.
+	// close says that nothing follows, and closes the end where the route leads.
 	close()
 }
 
-// pump forwards what it reads from src as it comes. When nobody reads at the other end any more it
-// closes src, so that who writes there learns of it; the error is that of the writing. At the end of
+// pump forwards what it reads from src as it comes. When nobody reads at the other end any more, it
+// closes src, so that whoever writes there notices; the error is that of the write. At the end of
 // src it returns nil.
 func pump(to route, src io.ReadCloser) error {
 	defer to.close()
@@ -39,13 +39,13 @@ func pump(to route, src io.ReadCloser) error {
 			}
 		}
 		if err != nil {
-			return nil // whatever it is: nothing follows
+			return nil // whatever the error is, nothing follows
 		}
 	}
 }
 
-// A plain route forwards as it is. A line is told of before its end is on the way: what the other side
-// does about it is then told of later.
+// A plain route forwards bytes unchanged. A line is recorded before its end is on the way, so that
+// what the other side does about it is recorded later.
 type plain struct {
 	dst io.WriteCloser
 	cut cutter
@@ -62,8 +62,8 @@ func (p *plain) close() {
 	p.cut.end()
 }
 
-// A tail is the output of a process, which may have ended while something else holds its pipe open:
-// once that is known it is read as long as there is something to be read.
+// A tail is the output of a process. The process may have ended while something else holds its pipe
+// open: once that is known, the pipe is read only as long as there is something in it.
 type tail struct {
 	*os.File
 
@@ -76,13 +76,13 @@ func (t *tail) end() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.ended = true
-	// A read that waits begins anew, with a deadline of its own.
+	// A read that waits begins again, with a deadline.
 	if t.SetReadDeadline(time.Now()) != nil {
 		time.AfterFunc(drain, func() { _ = t.Close() }) // pipes have no deadlines here
 	}
 }
 
-// begin is called before each read and reports whether it will give up in time.
+// begin is called before each read and reports whether the read has a deadline.
 func (t *tail) begin() (bounded bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -110,21 +110,22 @@ func (t *tail) Read(b []byte) (int, error) {
 	}
 }
 
-// maxLine is how much of a line is kept for the recorder: nearly what that holds back, so that there is
-// room for one.
+// maxLine is how much of a line is kept for the recorder: nearly its whole backlog, so that there
+// is room for one such line.
 const maxLine = 63 << 20
 
-// A cutter cuts what passes into lines, for a recorder. The zero value with emit set is ready.
+// A cutter splits what passes into lines, for a recorder. The zero value with emit set is ready.
 type cutter struct {
-	// emit is called with each line that is not blank, without its end. size is its length, which
-	// is more than there is of it if it is longer than maxLine. The line is valid during the call.
+	// emit is called with each line that is not blank, without its end. size is the length of the
+	// line, which may exceed the part that is passed, since that has at most maxLine bytes. The
+	// line is valid during the call.
 	emit func(line []byte, size int64)
 
 	buf  []byte // what has come of the line
 	size int64
 }
 
-// write takes what has passed.
+// write adds what has passed.
 func (c *cutter) write(b []byte) {
 	for {
 		i := bytes.IndexByte(b, '\n')
@@ -161,6 +162,6 @@ func (c *cutter) keep(b []byte) {
 func (c *cutter) reset() {
 	c.size = 0
 	if c.buf = c.buf[:0]; cap(c.buf) > 1<<20 {
-		c.buf = nil // a long line is no reason to keep its room
+		c.buf = nil // a long line is no reason to keep its memory
 	}
 }

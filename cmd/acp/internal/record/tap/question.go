@@ -18,7 +18,7 @@ import (
 const (
 	maxAsked  = 64        // that have no answer yet
 	maxHeld   = 64 << 20  // bytes of the calls that wait for these answers, together
-	maxAnswer = 64 << 10  // bytes of an answer: what is longer is none
+	maxAnswer = 64 << 10  // of an answer: anything longer is not an answer
 	maxShown  = 256 << 10 // bytes of a file to be written, beyond which the question does not show it
 )
 
@@ -30,21 +30,21 @@ type held struct {
 	session string
 	act     string       // what it does, as in grant.Set
 	rule    string       // that wants it to be asked about
-	leads   grant.Target // when it was asked about
+	leads   grant.Target // where it leads, as of the question
 }
 
-// size is how many bytes it holds, nearly.
+// size returns about how many bytes it holds.
 func (h *held) size() int { return len(h.line) + len(h.id) + len(h.session) + len(h.act) }
 
-// errAsked says that a rule wants the user to be asked.
+// errAsked says that a rule requires asking the user.
 func errAsked(why string) error {
 	return jsonrpc.Errorf(jsonrpc.CodeInternalError, "Permission denied").WithData(map[string]string{"reason": why})
 }
 
-// question is the verdict on what a rule wants the user to be asked about: the client is asked for
-// permission in the agent's name, and the request waits for the answer. What is decided about reading a
-// file counts for the rest of the turn, since files are read in pieces. What the user has decided about
-// the same act when the agent asked is not asked again.
+// question is the verdict on what a rule requires asking about: the client is asked for permission
+// in the agent's name, and the request waits for the answer. A decision about reading a file counts
+// for the rest of the turn, since files are read in pieces. If the user has decided about the same
+// act when the agent asked, there is no second question.
 func (g *Guard) question(e *envelope, x *Entry, r acphost.Request, rule string) Verdict {
 	x.Decision, x.By, x.Rule = DecisionAsk, string(acphost.ByRule), cut(rule)
 	h := &held{line: e.frame, id: e.id, session: r.Session, rule: rule, act: g.actOf(r), leads: grant.TargetOf(g.policy, r)}
@@ -126,8 +126,8 @@ func questionFrame(id string, e *envelope, r acphost.Request) ([]byte, error) {
 // asking reports whether a question has no answer yet.
 func (g *Guard) asking() bool { return g.asks.Load() > 0 }
 
-// settle looks at a line of the client. It reports whether that is the answer to a question of the
-// guard's, which does not concern the agent: then release goes to the client, or reply to the agent.
+// settle examines a line of the client. It reports whether that answers a question of the guard's,
+// which the agent must not see: then release goes to the client, or reply to the agent.
 func (g *Guard) settle(line []byte) (is bool, release, reply []byte) {
 	if isText(line) || !g.asking() {
 		return false, nil, nil
@@ -174,7 +174,8 @@ func (g *Guard) settle(line []byte) (is bool, release, reply []byte) {
 	return true, nil, v.Answer
 }
 
-// takeHeld returns the call that waits for the answer to a question, which is not held any more, or nil.
+// takeHeld returns the call that waits for the answer to a question, or nil, and no longer holds
+// it.
 func (g *Guard) takeHeld(id string) *held {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -188,9 +189,8 @@ func (g *Guard) takeHeld(id string) *held {
 	return h
 }
 
-// releasable decides again about a call that the user has allowed: while the user was thinking the turn
-// may have been cancelled, and what the call is about may lead somewhere else by now. The error is the
-// agent's answer.
+// releasable decides again about a call that the user has allowed: meanwhile the turn may have been
+// cancelled, and the call's paths may lead elsewhere. An error is the agent's answer.
 func (g *Guard) releasable(h *held, x *Entry) error {
 	if g.isCancelled(h.session) {
 		x.By, x.Reason = ByCancelled, "the turn was cancelled"

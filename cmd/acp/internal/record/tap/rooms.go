@@ -8,8 +8,8 @@ import (
 	"github.com/goacp/acp/acphost"
 )
 
-// Bounds of what a guard remembers. At each the oldest is forgotten: of a session that is forgotten
-// nothing is let through any more.
+// Bounds of what a guard remembers. At each the oldest is forgotten: nothing passes any longer for
+// a session that is forgotten.
 const (
 	maxSessions = 4096
 	maxPending  = 1024
@@ -57,28 +57,28 @@ type room struct {
 	files *acphost.Files
 }
 
-// An opening is a request of the client that opens a session, or ends one.
+// An opening is a request of the client that opens or ends a session.
 type opening struct {
 	method  string
-	session string // "" if the answer says which
+	session string // "" if the answer names it
 	room    *room
-	before  *room // what the session was, for when it fails
+	before  *room // what the session was, in case the request fails
 }
 
-// roomOf returns the room of what a client wants to open. Directories have to be absolute.
+// roomOf returns the room of a session that a client opens. Directories must be absolute.
 func roomOf(cwd string, more []string) *room {
 	roots := slices.DeleteFunc(append([]string{cwd}, more...), func(dir string) bool { return !filepath.IsAbs(dir) })
 	return &room{cwd: cwd, files: acphost.Dir(roots...)}
 }
 
-// clientParams are the params of what the client sends, as far as they matter.
+// clientParams are the params of the client's requests, as far as the guard needs them.
 type clientParams struct {
 	SessionID             string   `json:"sessionId"`
 	Cwd                   string   `json:"cwd"`
 	AdditionalDirectories []string `json:"additionalDirectories"`
 }
 
-// FromClient looks at a frame that the client sends to the agent. It is let through in any case.
+// FromClient examines a frame that the client sends to the agent. It passes in any case.
 func (g *Guard) FromClient(frame []byte) {
 	if isText(frame) {
 		return
@@ -94,7 +94,7 @@ func (g *Guard) FromClient(frame []byte) {
 	var p clientParams
 	switch e.method {
 	case "initialize", "session/new", "session/load", "session/resume", "session/fork", "session/close", "session/delete", "session/cancel", "session/prompt":
-		_ = json.Unmarshal(e.params, &p) // what is wrong with it the agent will say
+		_ = json.Unmarshal(e.params, &p) // the agent will report what is wrong with it
 	default:
 		return
 	}
@@ -112,7 +112,7 @@ func (g *Guard) FromClient(frame []byte) {
 	case "session/new", "session/fork":
 		open.session, open.room = "", roomOf(p.Cwd, p.AdditionalDirectories)
 	case "session/load", "session/resume":
-		// The agent may do things for it before it answers.
+		// The agent may use it before it answers.
 		open.room = roomOf(p.Cwd, p.AdditionalDirectories)
 		open.before, _ = g.rooms.get(p.SessionID)
 		g.rooms.put(p.SessionID, open.room)
@@ -122,7 +122,7 @@ func (g *Guard) FromClient(frame []byte) {
 	}
 }
 
-// answered looks at an answer of the agent.
+// answered examines an answer of the agent.
 func (g *Guard) answered(e *envelope) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

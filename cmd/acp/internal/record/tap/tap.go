@@ -13,12 +13,12 @@ import (
 	"github.com/goacp/acp/trace"
 )
 
-// DefaultGrace is how long an agent has to end by itself after a signal was passed on to it, unless
+// DefaultGrace is how long an agent may take to end after a signal was passed on to it, unless
 // [Config.Grace] says otherwise.
 const DefaultGrace = 5 * time.Second
 
-// A Sink is told what passes, as a [trace.Recorder] is: its methods must not block, copy what they
-// keep, and may be called from several goroutines, even after everything has ended.
+// A Sink receives what passes, like a [trace.Recorder]: its methods must not block, must copy what
+// they keep, and may be called from several goroutines, even after everything has ended.
 type Sink interface {
 	Frame(dir trace.Direction, line []byte)
 	Stderr(line []byte)
@@ -27,33 +27,33 @@ type Sink interface {
 	Started() time.Time
 }
 
-// A Config says what to stand between.
+// A Config configures a tap.
 type Config struct {
 	// Agent is the program to start: its Path, Args, Dir and Env, and the graces of its end.
 	Agent process.Config
-	// In, Out and Err are the editor's side: what it writes, what it reads, and where it wants
-	// standard error. In and Out are closed as the agent closes its ends.
+	// In, Out and Err are the editor's side: what it writes, what it reads, and its standard error.
+	// In and Out are closed when the agent closes its ends.
 	In  io.ReadCloser
 	Out io.WriteCloser
 	Err io.Writer
 
 	Sink  Sink   // nil records nothing
-	Guard *Guard // nil lets everything through untouched
+	Guard *Guard // nil forwards everything unchanged
 
-	// Signals are passed on to the agent. It has Grace to end after the first of them. A signal that
-	// follows one of its kind within [interrupt.Window] is ignored.
+	// Signals are passed on to the agent. After the first of them it has Grace to end. A signal
+	// that follows one of its kind within [interrupt.Window] is ignored.
 	Signals <-chan os.Signal
 	Grace   time.Duration // 0 means DefaultGrace
 }
 
 // Run starts the agent and forwards until it has ended and everything it wrote was forwarded. It
-// returns the status a shell would see: the agent's exit code, or 128 and the number of the signal
-// that ended it. An error says that the agent could not be started, or not be got rid of.
+// returns the status a shell would see: the agent's exit code, or 128 plus the number of the signal
+// that ended it. An error says that the agent could not be started, or not be ended.
 //
-// When the editor has closed both ends, as it does when it dies, the agent is ended: it has 2 s after
-// the end of its input, then gets SIGTERM, and is killed 2 s later, with everything it has started.
-// After a signal that was passed on it has Grace first. An editor that has only closed its writing
-// end may still read, and the agent may work as long as it likes.
+// When the editor has closed both ends, as it does when it dies, Run ends the agent: it has 2 s
+// after the end of its input, then gets SIGTERM, and is killed 2 s later, with everything it has
+// started. After a signal that was passed on it has Grace first. An editor that has closed only its
+// writing end may still read, and the agent may work as long as it likes.
 //
 // In is read by a goroutine that ends when the read does, which for the standard input of a process
 // may be later than Run.
@@ -92,8 +92,8 @@ type tap struct {
 	agent          *process.Process
 	stdout, stderr *tail
 
-	left    chan struct{} // gets one for each sign that the editor has closed an end
-	through chan struct{} // closed when all the agent wrote was forwarded
+	left    chan struct{} // receives a value for each sign that the editor has closed an end
+	through chan struct{} // closed when everything the agent wrote was forwarded
 }
 
 // forward starts the goroutines that forward.
@@ -141,8 +141,8 @@ func (t *tap) closed(err error, ended, broken string) {
 	t.cfg.Sink.Event("close", trace.Detail{Text: ended})
 }
 
-// await returns when the agent has ended and all it wrote was forwarded, and sees to it that this
-// comes to pass.
+// await returns when the agent has ended and everything it wrote was forwarded, and ends it where
+// necessary.
 func (t *tap) await() {
 	done, through := t.agent.Done(), (<-chan struct{})(nil)
 	var over <-chan time.Time
@@ -167,7 +167,7 @@ func (t *tap) await() {
 			t.cfg.Sink.Event("signal", trace.Detail{Text: nameOf(sig)})
 			switch {
 			case done == nil:
-				return // it has ended; the editor does not take what is left
+				return // it has ended; the editor does not accept what is left
 			case t.agent.Signal(sig) != nil:
 				go t.end()
 			case over == nil:
@@ -201,10 +201,10 @@ func (t *tap) status() int {
 	return code
 }
 
-// cutter returns one that records the lines of a direction.
+// cutter returns a cutter that records the lines of a direction.
 func (t *tap) cutter(dir trace.Direction) cutter { return cutter{emit: recordTo(t.cfg.Sink, dir)} }
 
-// recordTo records lines. Of one that was cut it says how long it was.
+// recordTo records lines. For a line that was cut it records the length.
 func recordTo(sink Sink, dir trace.Direction) func([]byte, int64) {
 	return func(line []byte, size int64) {
 		if size == int64(len(line)) {
@@ -215,7 +215,7 @@ func recordTo(sink Sink, dir trace.Direction) func([]byte, int64) {
 	}
 }
 
-// unclosed is a writer that stays open.
+// unclosed is a writer whose Close does nothing.
 type unclosed struct{ io.Writer }
 
 func (unclosed) Close() error { return nil }
