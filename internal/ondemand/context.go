@@ -1,6 +1,6 @@
-// Package ondemand has contexts that are made when somebody asks for them. Every
-// request has a context, and most requests end before anybody asks: then it costs
-// nothing but the room for this (ADR 0016).
+// Package ondemand has contexts that are created when they are first used. Every request
+// has a context, and most requests end before it is used: then it costs only the space of
+// a [Context] (ADR 0016).
 package ondemand
 
 import (
@@ -10,21 +10,20 @@ import (
 	"time"
 )
 
-// A Context is a context that can be cancelled, as [context.WithCancelCause] makes
-// them. It is made when it is asked for Done or a value; Err and Cause do not need
-// that. It is safe for concurrent use. Parent is set before it is used, and it must
-// not be copied then.
+// A Context is a context that can be cancelled, like those of [context.WithCancelCause].
+// The underlying context is created when Done or Value is first called; Err and Cause do
+// not need it. A Context is safe for concurrent use. Parent must be set before its first
+// use, after which it must not be copied.
 type Context struct {
 	Parent context.Context
 
 	mu   sync.Mutex
-	over error           // why it was cancelled, before there was one
-	made context.Context // nil until then
+	over error           // the cause, if it was cancelled before made was created
+	made context.Context // the underlying context; nil until it is created
 	stop context.CancelCauseFunc
 }
 
-// Cancel ends the context; the first cause counts, and no cause is
-// [context.Canceled].
+// Cancel ends the context. The first cause counts; nil means [context.Canceled].
 func (c *Context) Cancel(cause error) {
 	c.mu.Lock()
 	if c.made == nil {
@@ -35,18 +34,18 @@ func (c *Context) Cancel(cause error) {
 		return
 	}
 	c.mu.Unlock()
-	c.stop(cause) // runs what others have registered
+	c.stop(cause) // calls functions that others have registered
 }
 
-// Made reports whether somebody has asked for it.
+// Made reports whether the underlying context was created.
 func (c *Context) Made() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.made != nil
 }
 
-// make returns what the context is made of. Nothing that is called here runs foreign
-// code if the parent is of package context.
+// make returns the underlying context. It runs no foreign code if the parent is a context
+// of package context.
 func (c *Context) make() context.Context {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -95,6 +94,6 @@ func (c *Context) Err() error {
 	return c.Parent.Err()
 }
 
-// Value implements [context.Context]. What package context asks for, to find a
-// parent, above all, is there only when it is made.
+// Value implements [context.Context]. The keys of package context, with which it looks for
+// a parent, need the underlying context.
 func (c *Context) Value(key any) any { return c.make().Value(key) }

@@ -18,14 +18,13 @@ var (
 	errNameless = errors.New("a file without a path")
 )
 
-// Texts reads a unified diff, git's or any other, and returns what it says about
-// the texts of each file: all of them for a file that is added or deleted, else
-// the lines that its hunks hold, one after another. A file of which it tells
-// nothing, such as a binary one or one that only moves, has no texts.
+// Texts reads a unified diff, in git's format or another, and returns the texts of each
+// file as far as the diff contains them: the whole texts of a file that is added or
+// deleted, and otherwise the lines of its hunks, one after another. A file without lines,
+// such as a binary one or one that is only moved, has no texts.
 //
-// What stands around the files is skipped. An error says in which line, counted
-// from 1, the patch is malformed; a patch without any file is an error unless it
-// is blank.
+// Text around the files is skipped. An error names the line, counted from 1, at which the
+// patch is malformed. A patch without files is an error unless it is blank.
 func Texts(patch string) ([]File, error) {
 	p := parser{rest: patch}
 	for {

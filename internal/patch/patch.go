@@ -1,8 +1,8 @@
 // Package patch writes and reads unified diffs in git's format.
 //
-// It works on texts in memory, and takes memory and time proportional to them
-// and the bound on the search for the shortest difference that [Git] states. All
-// functions may be called from several goroutines at once.
+// It works on texts in memory. Memory and time are proportional to their size, plus the
+// bounded search for the shortest difference that [Git] describes. All functions may be
+// called from any goroutine.
 package patch
 
 import (
@@ -14,29 +14,28 @@ import (
 
 // A File is one file of a patch.
 type File struct {
-	// OldPath and NewPath name the file before and after; empty where there was
-	// none. They differ when the file was moved. Patches have paths without a
-	// slash in front, so those that Texts returns have none either.
+	// OldPath and NewPath name the file before and after the change; one of them is
+	// empty if there was no file. They differ if the file was moved. Paths in patches
+	// do not begin with a slash; neither do those that Texts returns.
 	OldPath, NewPath string
 
-	// Old and New are the texts before and after. Where there was no file they
-	// are not looked at.
+	// Old and New are the texts before and after. They are ignored where there was no
+	// file.
 	Old, New string
 
-	// Partial is set by Texts unless Old and New are the whole texts. Git does not
-	// look at it.
+	// Partial is set by Texts unless Old and New are the whole texts. Git ignores it.
 	Partial bool
 }
 
 const devNull = "/dev/null"
 
-// Git returns a patch in git's format. A file that does not change, or that has
-// neither path, gives nothing. A text that holds a NUL byte or is not UTF-8 is
-// only reported to differ.
+// Git returns a patch in git's format. A file that does not change, or that has neither
+// path, is left out. If a text contains a NUL byte or is not UTF-8, the patch says only
+// that the file differs.
 //
-// The difference is the shortest one unless finding it takes more than some
-// four million comparisons for a file, which is about when two thousand lines
-// differ; the stretch of lines where that happens is then replaced as a whole.
+// The difference is the shortest one, unless finding it takes more than about four
+// million comparisons for a file, which happens when about two thousand lines differ. The
+// lines where that happens are then replaced as a whole.
 func Git(files ...File) string {
 	var b strings.Builder
 	for _, f := range files {

@@ -1,30 +1,28 @@
-// Package process starts a child process so that its whole process tree can be
-// ended, and ends by itself when this program does, however that happens.
+// Package process starts a child process so that its whole process tree can be ended,
+// and so that the tree ends when this program does, however that happens.
 //
 // # What ends the tree
 //
-// On Unix systems the child and what it starts are in a process group of their
-// own. The group is led not by the child but by a watchdog: a /bin/sh that
-// reads from a pipe only this process holds open. When this process ends, be it
-// by SIGKILL, the pipe ends too, and the watchdog kills the group, itself
-// included. Since it leads the group and is reaped last, the group's number
-// cannot come to mean somebody else's processes meanwhile. It costs one idle
-// shell for each child; [Config.NoWatchdog] does without.
+// On Unix systems the child and the processes it starts are in a new process group. Its
+// leader is not the child but a watchdog: a /bin/sh that reads from a pipe of which only
+// this process has the other end. When this process ends, even by SIGKILL, the pipe
+// ends, and the watchdog kills the group, including itself. Because the watchdog leads
+// the group and is reaped last, the group's number cannot be given to other processes in
+// the meantime. The cost is one idle shell for each child; [Config.NoWatchdog] avoids it.
 //
-// On Linux the child is also killed by the kernel when its parent dies. The
-// kernel means the thread that started it, so that thread is kept until the
-// child has ended: it is the one that waits for it. Processes that left the
-// group, by setsid for example, are found as descendants of the child in /proc,
-// and those that were cut loose from the tree as well, as daemons are, by a mark
-// in their environment: see [MarkVar]. The watchdog looks for these, too, if
-// there is a grep. What has neither the group nor the parents nor the mark is
-// not found, and neither is what runs as another user or does not let its
-// environment be read, as ssh-agent does not.
+// On Linux the kernel, too, kills the child when its parent dies. To the kernel the parent
+// is the thread that started the child, so that thread is kept until the child has ended:
+// it waits for the child. Processes that left the group, with setsid for example, are
+// found in /proc as descendants of the child. Processes that also left the tree, as
+// daemons do, are found by a mark in their environment: see [MarkVar]. The watchdog finds
+// these, too, if there is a grep. A process that has left the group, has lost its parents
+// and has removed the mark is not found. Neither is one that runs as another user or
+// whose environment cannot be read, such as ssh-agent.
 //
-// On Windows the tree is a job that ends when its last handle is closed, which
-// the system does for a process that dies. There is no polite signal.
+// On Windows the tree is a job that ends when its last handle is closed, which the system
+// does for a process that dies. There is no polite signal.
 //
-// Elsewhere only the child itself is ended.
+// On other systems only the child itself is ended.
 package process
 
 import (
@@ -62,14 +60,13 @@ type Config struct {
 	// process. Of several values of a variable the last one counts.
 	Env []string
 
-	// Stderr, if not nil, receives a copy of what the child writes to its
-	// standard error, from one goroutine. The child never waits for it: 64 kB
-	// are kept for a writer that is slow, and what does not fit, or comes
-	// after an error or a panic of the writer, is dropped and counted by
-	// [Process.StderrDropped].
+	// Stderr, if not nil, receives a copy of the child's standard error, from one
+	// goroutine. The child never waits for it: 64 kB are buffered for a slow writer.
+	// Output that does not fit, or that follows an error or a panic of the writer, is
+	// dropped and counted by [Process.StderrDropped].
 	Stderr io.Writer
-	// StderrTail is how many of the last bytes of standard error are kept
-	// for [Process.StderrTail] and [ExitError]; 0 means DefaultStderrTail.
+	// StderrTail is the number of bytes at the end of standard error that are kept for
+	// [Process.StderrTail] and [ExitError]; 0 means DefaultStderrTail.
 	StderrTail int
 
 	// CloseGrace is how long [Process.Stop] waits for the child to end after
@@ -79,33 +76,32 @@ type Config struct {
 
 	// NoStdin gives the child the null device as its standard input.
 	NoStdin bool
-	// MergeStderr sends standard error where standard output goes.
+	// MergeStderr redirects standard error to standard output.
 	MergeStderr bool
-	// StderrFile, if set, is the child's standard error, which this process
-	// then sees nothing of: Stderr and StderrTail count for nothing. It
-	// belongs to the caller, who closes it after Start to see its other end
-	// end with the child.
+	// StderrFile, if set, is the child's standard error. This process then does not
+	// read it, and Stderr and StderrTail are ignored. It belongs to the caller, which
+	// closes it after Start so that its other end ends with the child.
 	StderrFile *os.File
-	// KeepGroup leaves what the child started alone when the child ends by
-	// itself, until Stop or Kill. It needs the watchdog or, on Windows, the
-	// job: without one the rest of the group ends with the child.
+	// KeepGroup keeps the processes that the child has started when the child ends by
+	// itself, until Stop or Kill is called. It needs the watchdog or, on Windows, the
+	// job; without one the rest of the group ends with the child.
 	KeepGroup bool
-	// NoWatchdog does without the watchdog. The child then leads the group.
+	// NoWatchdog starts no watchdog. The child then leads the group.
 	NoWatchdog bool
 
 	mark    Mark // of the tree
-	session bool // a session, and so no controlling terminal, of its own; no watchdog and no mark
+	session bool // start a new session, without a controlling terminal, a watchdog and a mark
 }
 
-// A Process is a started child. Its methods may be called from any goroutine.
-// Somebody has to call Stop, or Kill and close both pipes, even if the child
-// ended by itself.
+// A Process is a child that was started. Its methods may be called from any goroutine.
+// Stop must be called, or Kill and both pipes closed, even if the child has ended by
+// itself.
 type Process struct {
 	cfg    Config
 	pid    int
 	stdin  *os.File
 	stdout *os.File
-	stderr *stderr // nil if merged or somebody else's
+	stderr *stderr // nil if it is merged or a StderrFile
 	child  *os.Process
 	tree   *tree
 
@@ -113,13 +109,13 @@ type Process struct {
 	killed   chan struct{}
 	killOnce sync.Once
 	done     chan struct{} // the child has ended, exit is set
-	gone     chan struct{} // and so has the rest
+	gone     chan struct{} // the rest of the tree has ended, too
 	exit     error
 }
 
-// Start starts a child. The error wraps [io/fs.ErrNotExist] when there is no such
-// program or directory; see [LookPathError] for the former. The context is looked at before anything was started
-// and has no influence afterwards.
+// Start starts a child. The error wraps [io/fs.ErrNotExist] if there is no such program or
+// directory; see [LookPathError] for the former. ctx is checked before anything is
+// started and has no effect afterwards.
 func Start(ctx context.Context, cfg Config) (*Process, error) {
 	if err := context.Cause(ctx); err != nil {
 		return nil, fmt.Errorf("starting %s: %w", cfg.Path, err)
@@ -224,9 +220,9 @@ func (p *Process) closePipes() {
 	}
 }
 
-// run starts the child, waits for it and ends its tree. It keeps the thread
-// that starts the child, since the death signal of Linux is bound to it; the
-// thread is blocked in waiting anyway.
+// run starts the child, waits for it and ends its tree. It keeps the thread that starts
+// the child, because Linux binds the death signal to it; that thread is blocked anyway
+// while it waits.
 func (p *Process) run(cmd *exec.Cmd, theirs []*os.File, started chan<- error) {
 	runtime.LockOSThread()
 	p.tree = newTree(&p.cfg)
@@ -278,10 +274,10 @@ func (p *Process) Signal(sig os.Signal) error { return p.child.Signal(sig) }
 // [Config.NoStdin]. It belongs to the caller; Stop closes it too.
 func (p *Process) Stdin() *os.File { return p.stdin }
 
-// Stdout returns the reading end of the child's standard output. It belongs to
-// the caller; Stop closes it in the end. What the child wrote can be read after
-// it has ended. The end of the file comes when every process that has the other
-// end has ended or closed it, which a process that left the tree can delay.
+// Stdout returns the reading end of the child's standard output. It belongs to the
+// caller; Stop closes it last. Output can be read after the child has ended. Reading
+// returns io.EOF when every process that has the other end has ended or closed it, which
+// a process that has left the tree can delay.
 func (p *Process) Stdout() *os.File { return p.stdout }
 
 // StderrTail returns the last bytes of standard error, as valid UTF-8. It is
@@ -314,20 +310,19 @@ func (p *Process) Wait() error {
 
 // Stop ends the tree in three stages: it closes standard input, and after
 // CloseGrace sends SIGTERM to the group, and after TermGrace SIGKILL. A stage
-// is skipped if the system has nothing like it, and the rest is skipped once
-// the child has ended: what is left of the tree is killed then. A context that
-// is done ends the politeness, not the stopping.
+// is skipped if the system has no counterpart. Once the child has ended, the other stages
+// are skipped and the rest of the tree is killed. When ctx is done, the tree is killed
+// without waiting any longer.
 //
-// Then both pipes are closed. Stop may be called more than once and after the
-// child has ended. It returns nil when the tree has ended, however the child
-// did, and an error when the system did not get rid of it within 5 s.
+// Then both pipes are closed. Stop may be called more than once, and after the child has
+// ended. It returns nil if the tree has ended, however the child did, and an error if the
+// system has not removed it within 5 s.
 func (p *Process) Stop(ctx context.Context) error {
 	defer p.closePipes()
 	return p.End(ctx)
 }
 
-// End is Stop without closing standard output, so that the rest of it can be
-// read.
+// End is Stop, except that it leaves standard output open, so that the rest can be read.
 func (p *Process) End(ctx context.Context) error {
 	p.stopping.Do(func() { go p.stop() })
 	select {
