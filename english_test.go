@@ -38,7 +38,6 @@ var inDialect = map[string]bool{
 	"cmd/acp/internal/shellline":                 true,
 	"cmd/acp/internal/ui/tui":                    true,
 	"cmd/acp/internal/ui/tui/view":               true,
-	"cmd/acp/internal/record/page":               true,
 	"conformance":                                true,
 	"docs/adr/0003-v2-vocabulary.md":             true,
 	"docs/adr/0004-order-contract.md":            true,

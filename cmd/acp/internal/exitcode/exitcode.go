@@ -1,5 +1,5 @@
-// Package exitcode names the exit statuses of the program. They are documented
-// in docs/cli.md and never change their meaning.
+// Package exitcode names the exit statuses of the program. They are documented in docs/cli.md and
+// never change their meaning.
 package exitcode
 
 import (
@@ -22,12 +22,12 @@ const (
 	Protocol   Code = 7  // the agent answered with an error, or not in the protocol
 	Timeout    Code = 8  // a time limit was reached
 	Cost       Code = 9  // a limit of cost was reached
-	Auth       Code = 10 // the agent wants a login first
+	Auth       Code = 10 // the agent requires a login
 	Incomplete Code = 11 // the agent stopped at a limit of its own: tokens or requests
 	Broken     Code = 12 // the agent did something that a rule denies, without asking
 )
 
-// An Error is an error that says with what status the program ends.
+// An Error is an error with the exit status of the program.
 type Error struct {
 	Code Code
 	Err  error

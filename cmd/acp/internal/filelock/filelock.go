@@ -1,4 +1,4 @@
-// Package filelock has locks between processes. They are of open files, and end with them.
+// Package filelock has locks between processes. A lock belongs to an open file, and ends with it.
 package filelock
 
 import (
@@ -10,15 +10,15 @@ import (
 	"time"
 )
 
-// patience is how long [Do] waits for others.
+// patience bounds how long [Do] waits for others.
 const patience = 10 * time.Second
 
-// ErrBusy says that somebody else has had a lock for too long.
+// ErrBusy says that another process has had a lock for too long.
 var ErrBusy = errors.New("another acp is at it")
 
-// Do calls f while no other caller of Do with the same name, in any process, is in it. The name is that
-// of a file, which is made, with its directory, and stays. It waits up to ten seconds, after which
-// the error is [ErrBusy]. Where there are no locks f is called all the same.
+// Do calls f while no other caller of Do with the same name, in any process, is in its f. name is a
+// file, which is created with its directory, and stays. Do waits up to ten seconds; then it returns
+// [ErrBusy]. Where files cannot be locked, f is called all the same.
 func Do(ctx context.Context, name string, f func() error) error {
 	if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
 		return err

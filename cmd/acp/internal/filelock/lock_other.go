@@ -7,5 +7,5 @@ import (
 	"os"
 )
 
-// TryLock cannot lock here.
+// TryLock cannot lock here: it returns [errors.ErrUnsupported].
 func TryLock(*os.File, bool) (bool, error) { return false, errors.ErrUnsupported }

@@ -8,8 +8,9 @@ import (
 	"syscall"
 )
 
-// TryLock takes a lock on the file, alone or with others, if it is free. The end of the process
-// gives it back.
+// TryLock locks a file, exclusively or shared, and reports false if a lock of somebody else
+// conflicts. Closing the file releases the lock, and so does the end of the process. On file
+// systems without locks the error is [errors.ErrUnsupported].
 func TryLock(f *os.File, alone bool) (bool, error) {
 	how := syscall.LOCK_SH
 	if alone {

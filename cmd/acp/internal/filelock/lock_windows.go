@@ -9,13 +9,13 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// TryLock takes a lock on the file, alone or with others, if it is free. The end of the process
-// gives it back.
+// TryLock locks a file, exclusively or shared, and reports false if a lock of somebody else
+// conflicts. Closing the file releases the lock, and so does the end of the process.
 func TryLock(f *os.File, alone bool) (bool, error) {
 	h := windows.Handle(f.Fd())
-	// Others could not even read what is locked here, so that is a byte far behind the end.
+	// Others could not even read the part that is locked, so it is a byte far beyond the end.
 	where := func() *windows.Overlapped { return &windows.Overlapped{OffsetHigh: 1 << 30} }
-	// A lock cannot be changed here, only given back and taken again.
+	// A lock cannot be changed, only released and acquired again.
 	_ = windows.UnlockFileEx(h, 0, 1, 0, where())
 	flags := uint32(windows.LOCKFILE_FAIL_IMMEDIATELY)
 	if alone {

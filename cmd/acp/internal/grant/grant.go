@@ -10,36 +10,36 @@ import (
 	"github.com/goacp/acp/acphost"
 )
 
-// Bounds of a [Set]. Beyond maxGranted acts of a sort the user is asked again. An act that takes more
-// than maxKey bytes is remembered by its SHA-256 sum, so that a set takes about 2 MiB at most.
+// Bounds of a [Set]. Beyond maxGranted acts of a kind the user is asked again. An act whose key has
+// more than maxKey bytes is remembered by its SHA-256 sum, so that a set needs about 2 MiB at most.
 const (
 	maxGranted = 1024
 	maxKey     = 512
 )
 
-// A Set is what was decided about acts that are carried out for the agent in a session: agents ask and
-// then have it done, and neither allowing nor rejecting it is asked for twice. “Once” is for one time, and
-// for what was asked about to the letter: for anything else it is as if nothing had been asked. Acts are
-// named by [Write], [Read] and [Run]. The zero value has nothing. It is not safe for concurrent use.
+// A Set is what was decided about acts that are carried out for the agent in a session. Agents ask
+// and then have the act done; neither allowing nor rejecting it needs a second question. “Once”
+// holds for one time, and for exactly what was asked about: anything else is undecided. Acts are
+// named by [Write], [Read] and [Run]. The zero value is empty. It is not safe for concurrent use.
 type Set struct {
 	left   map[string]int  // how often it may be done, below 0 for as long as the turns run
 	denied map[string]int  // how often it is refused without a question, likewise
 	kept   map[string]bool // what may be done for as long as the session is open
 }
 
-// Clear forgets what was for the turns that run.
+// Clear forgets what holds for the turns that run.
 func (g *Set) Clear() { g.left, g.denied = nil, nil }
 
 // Empty reports whether nothing was decided.
 func (g *Set) Empty() bool { return len(g.left) == 0 && len(g.denied) == 0 && len(g.kept) == 0 }
 
-// Allow notes that something may be done, once or for as long as the turns run.
+// Allow records that something may be done, once or for as long as the turns run.
 func (g *Set) Allow(what string, always bool) {
 	delete(g.denied, what)
 	count(&g.left, what, always)
 }
 
-// Deny notes that something must not be done, the next time or for as long as the turns run.
+// Deny records that something must not be done, the next time or for as long as the turns run.
 func (g *Set) Deny(what string, always bool) {
 	delete(g.left, what)
 	delete(g.kept, what)
@@ -62,10 +62,10 @@ func count(counts *map[string]int, what string, always bool) {
 	(*counts)[what] = n
 }
 
-// Keep notes that something may be done for as long as the session is open.
+// Keep records that something may be done for as long as the session is open.
 func (g *Set) Keep(what string) { Note(&g.kept, what) }
 
-// Note puts an act into a set of up to 1,024 acts.
+// Note adds an act to a set of up to 1,024 acts.
 func Note(set *map[string]bool, what string) {
 	if len(*set) >= maxGranted {
 		return
@@ -76,10 +76,10 @@ func Note(set *map[string]bool, what string) {
 	(*set)[what] = true
 }
 
-// Take reports whether something may be done, and takes one time away.
+// Take reports whether something may be done, and uses up one time.
 func (g *Set) Take(what string) bool { return g.kept[what] || uncount(g.left, what) }
 
-// TakeDenied reports whether something was rejected, and takes one time away.
+// TakeDenied reports whether something was rejected, and uses up one time.
 func (g *Set) TakeDenied(what string) bool { return uncount(g.denied, what) }
 
 func uncount(counts map[string]int, what string) bool {
@@ -93,7 +93,7 @@ func uncount(counts map[string]int, what string) bool {
 	return n != 0
 }
 
-// The sorts of acts.
+// The kinds of acts.
 const (
 	SortRead  = "read"
 	SortWrite = "write"
@@ -104,7 +104,7 @@ const (
 func keyOf(sort, what string) string {
 	if len(what) > maxKey {
 		sum := sha256.Sum256([]byte(what))
-		what = "\x00" + hex.EncodeToString(sum[:]) // which no path and no directory begins with
+		what = "\x00" + hex.EncodeToString(sum[:]) // no path and no directory begins with that
 	}
 	return sort + "\x00" + what
 }
@@ -115,10 +115,10 @@ func Write(path string) string { return keyOf(SortWrite, fileOf(path)) }
 // Read names the act of reading the file that a path leads to.
 func Read(path string) string { return keyOf(SortRead, fileOf(path)) }
 
-// Is reports whether an act is of a sort.
+// Is reports whether an act is of a kind.
 func Is(sort, what string) bool { return strings.HasPrefix(what, sort+"\x00") }
 
-// fileOf is the file that a path leads to. What a link leads to may change: then it is another one.
+// fileOf returns the file that a path leads to. If a link changes, that is another file.
 func fileOf(path string) string {
 	if real, err := filepath.EvalSymlinks(path); err == nil {
 		return real
@@ -130,8 +130,8 @@ func fileOf(path string) string {
 	return filepath.Clean(path)
 }
 
-// Run names the act of running a command in a directory. The same script is the same act with and without a shell
-// around it, and where it changes into the directory itself.
+// Run names the act of running a command in a directory. The same script is the same act with and
+// without a shell around it, and if it changes into the directory itself.
 func Run(p *acphost.Policy, command, cwd string) string {
 	cwd = filepath.Clean(cwd)
 	command = p.NormalCommand(command)
@@ -144,7 +144,7 @@ func Run(p *acphost.Policy, command, cwd string) string {
 			dir = filepath.Join(cwd, dir)
 		}
 		if dir = filepath.Clean(dir); dir != cwd && !joined(rest) {
-			break // part of it would run elsewhere if the directory were not there
+			break // part of it would run elsewhere if the directory did not exist
 		}
 		command, cwd = p.NormalCommand(rest), dir
 	}
@@ -154,8 +154,8 @@ func Run(p *acphost.Policy, command, cwd string) string {
 // maxChanges bounds the changes of the directory at the beginning of a line that are followed.
 const maxChanges = 4
 
-// changesTo returns the directory that a line in its normal form, such as "cd dir&&rest", changes to
-// first, and the rest.
+// changesTo returns the directory that a line in its normal form, such as "cd dir&&rest", changes
+// to first, and the rest.
 func changesTo(p *acphost.Policy, line string) (dir, rest string, ok bool) {
 	if p.Commands == nil || !strings.HasPrefix(line, "cd ") {
 		return "", "", false
@@ -175,14 +175,14 @@ func changesTo(p *acphost.Policy, line string) (dir, rest string, ok bool) {
 	return dir, rest, ok
 }
 
-// joined reports whether a line is nothing but commands of which each needs the one before. It may not
-// see that it is, as where a word has a semicolon in it.
+// joined reports whether a line consists of commands of which each needs the preceding one. It may
+// report false for such a line, for example if a word contains a semicolon.
 func joined(line string) bool {
 	return !strings.Contains(line, "||") && !strings.ContainsAny(strings.ReplaceAll(line, "&&", ""), ";&\n\r")
 }
 
-// ActsOf returns what a request that was decided is about, of what the agent can have carried out. What
-// a tool of another kind says it would run was not what was decided.
+// ActsOf returns the acts that a request which was decided is about, as far as the agent can have
+// them carried out. What a tool of another kind says it would run was not decided.
 func ActsOf(p *acphost.Policy, r acphost.Request) (list []string) {
 	switch acp.ToolKind(r.Kind) {
 	case acp.ToolKindRead, acp.ToolKindSearch:

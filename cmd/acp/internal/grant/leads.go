@@ -9,21 +9,21 @@ import (
 	"github.com/goacp/acp/acphost"
 )
 
-// maxWords bounds the words of a command of which links are followed.
+// maxWords bounds the words of a command whose links are followed.
 const maxWords = 256
 
-// A Target is where the paths of a request lead. Two of them are equal if no link has changed in
-// between that matters for the request.
+// A Target is where the paths of a request lead. Two are equal if no link that matters for the
+// request has changed in between.
 type Target [sha256.Size]byte
 
-// TargetOf returns where a request leads now: its files, its directory, and the words of its command
-// that may be files. A program that has only a name is looked for elsewhere, and does not count. Of a
-// command the first 256 words are looked at.
+// TargetOf returns where a request leads now: its files, its directory, and the words of its
+// command that may be files. A program that has only a name is looked up elsewhere, and does not
+// count. Of a command the first 256 words count.
 func TargetOf(p *acphost.Policy, r acphost.Request) (t Target) {
 	h := sha256.New()
 	add := func(path string) {
 		path = real(p, path)
-		_ = binary.Write(h, binary.BigEndian, uint64(len(path))) // a hash takes everything
+		_ = binary.Write(h, binary.BigEndian, uint64(len(path))) // a hash accepts everything
 		_, _ = io.WriteString(h, path)
 	}
 	for _, path := range r.Paths {
@@ -61,7 +61,7 @@ func in(dir, path string) string {
 	return filepath.Join(dir, path)
 }
 
-// real is where a path leads, or the path itself if that is not known.
+// real returns where a path leads, or the path itself if that is unknown.
 func real(p *acphost.Policy, path string) string {
 	resolve := p.Resolve
 	if resolve == nil {

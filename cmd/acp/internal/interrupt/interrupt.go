@@ -1,4 +1,5 @@
-// Package interrupt tells one wish to end from two: some senders deliver the same signal twice.
+// Package interrupt distinguishes one wish to end from two: some senders deliver the same signal
+// twice.
 package interrupt
 
 import (
@@ -6,10 +7,10 @@ import (
 	"time"
 )
 
-// Window is how long after a signal another one of the same kind is the same wish. GNU timeout signals
-// its child and then the child's whole group, and shells pass on what the terminal has sent already: the
-// second signal then follows within milliseconds. Nobody presses a key twice on purpose that fast and
-// means two things by it.
+// Window is how long after a signal another one of the same kind expresses the same wish. GNU
+// timeout signals its child and then the child's whole group, and shells pass on what the terminal
+// has sent already; the second signal then follows within milliseconds. Nobody presses a key twice
+// that fast and means two things by it.
 const Window = 500 * time.Millisecond
 
 // A Filter drops repeated signals. The zero value is ready to use, by one goroutine at a time.
@@ -17,8 +18,8 @@ type Filter struct {
 	last map[os.Signal]time.Time
 }
 
-// Counts reports whether a signal that arrived at now is a wish of its own: the first of its kind, or one
-// that follows the last that counted after [Window] or more.
+// Counts reports whether a signal that arrived at now is a wish of its own: the first of its kind,
+// or one that came [Window] or more after the last one that counted.
 func (f *Filter) Counts(s os.Signal, now time.Time) bool {
 	if last, ok := f.last[s]; ok && now.Sub(last) < Window {
 		return false

@@ -1,7 +1,6 @@
-// Package markdown sets up a parser of Markdown as GitHub has it that can be
-// given what anybody wrote: what it needs, of memory and of time, is bounded by
-// the length of the text. Beyond the bounds text stays text, and nothing of it
-// is lost.
+// Package markdown sets up a parser of GitHub's Markdown that is safe for any text: the memory and
+// the time it needs are bounded by the length of the text. Beyond the bounds text stays text, and
+// nothing of it is lost.
 package markdown
 
 import (
@@ -15,25 +14,23 @@ import (
 )
 
 const (
-	// maxNesting is how deep lists and quotes may be in each other, an item of a
-	// list being one more. Each line costs the parser as much time as it is deep,
-	// or the square of it.
+	// maxNesting bounds how deep lists and quotes may be nested; an item of a list counts as one
+	// more level. Each line costs the parser time in proportion to its depth, or to the square of
+	// it.
 	maxNesting = 100
-	// maxCells is how many cells all tables may have: a row has as many as the
-	// head of its table, whatever is written in it.
+	// maxCells bounds the cells of all tables: a row has as many as the head of its table, whatever
+	// is written in it.
 	maxCells = 1 << 15
-	// maxScanned is how often each byte may be looked at to find the ends of links,
-	// 1 MiB aside: that of each that seems to begin may be looked for up to the end
-	// of its paragraph.
+	// maxScanned bounds how often each byte may be examined to find the ends of links, 1 MiB aside:
+	// the end of each that seems to begin may be looked for up to the end of its paragraph.
 	maxScanned = 100
-	// maxDefining is how many lines a paragraph with definitions of links may have.
-	// Each definition costs as much time as it has lines.
+	// maxDefining bounds the lines of a paragraph with definitions of links. Each definition costs
+	// time in proportion to its lines.
 	maxDefining = 1000
 )
 
-// Options returns the options of a parser. With them it knows tables, tasks,
-// struck out text and addresses that are written as they are, but no
-// definitions of links: see [Definitions].
+// Options returns the options of a parser that knows tables, tasks, strikethrough and plain
+// addresses, but no definitions of links: see [Definitions].
 func Options() []parser.Option {
 	blocks := parser.DefaultBlockParsers()
 	for i, p := range blocks {
@@ -60,9 +57,8 @@ func Options() []parser.Option {
 	}
 }
 
-// Definitions returns the option of a parser that knows definitions of links.
-// How much they are used is not bounded: what is written once may be the address
-// of any number of links.
+// Definitions returns the option of a parser that knows definitions of links. How often they are
+// used is not bounded: one definition may be the address of any number of links.
 func Definitions() parser.Option {
 	return parser.WithParagraphTransformers(util.Prioritized(definitions{parser.LinkReferenceParagraphTransformer}, 100))
 }
@@ -73,7 +69,7 @@ type shallow struct{ parser.BlockParser }
 // Open implements [parser.BlockParser].
 func (s shallow) Open(parent ast.Node, r text.Reader, pc parser.Context) (ast.Node, parser.State) {
 	line, at := r.Position()
-	n, state := s.BlockParser.Open(parent, r, pc) // in any case: it may keep account of something
+	n, state := s.BlockParser.Open(parent, r, pc) // always, since it may count something
 	if n == nil {
 		return n, state
 	}
@@ -134,7 +130,7 @@ func (t tables) Transform(p *ast.Paragraph, r text.Reader, pc parser.Context) {
 	}
 }
 
-// definitions takes definitions of links out of paragraphs.
+// definitions removes definitions of links from paragraphs.
 type definitions struct{ parser.ParagraphTransformer }
 
 // Transform implements [parser.ParagraphTransformer].

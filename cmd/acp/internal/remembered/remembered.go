@@ -1,5 +1,6 @@
-// Package remembered keeps what was learned about agents when they were started, so that they need not be
-// started again just to learn it. What it knows may be wrong: it is a shortcut, never a reason to fail.
+// Package remembered keeps what was learned about agents when they were started, so that they need
+// not be started again just to learn it. It may be wrong: it is a shortcut, never a reason to fail.
+// It remembers at most 256 agents; see [MaxAgents].
 package remembered
 
 import (
@@ -17,9 +18,10 @@ import (
 )
 
 const (
-	// MaxAgents bounds how many agents are remembered. The one that was learned about first makes room.
+	// MaxAgents bounds how many agents are remembered. The one that was learned about first makes
+	// room.
 	MaxAgents = 256
-	// MaxAge is how long something is remembered: an agent may have learned another version since.
+	// MaxAge is how long something is remembered: the agent may have been updated since.
 	MaxAge = 30 * 24 * time.Hour
 
 	maxFile = 1 << 20 // bytes
@@ -28,31 +30,31 @@ const (
 // An Agent is what is known of an agent.
 type Agent struct {
 	Protocol int       `json:"protocol,omitempty"` // 1 if it speaks version 1 only; 0 is not known
-	NoFiles  bool      `json:"noFiles,omitempty"`  // files that are lent to it do harm
-	Name     string    `json:"name,omitempty"`     // it has told
-	Version  string    `json:"version,omitempty"`  // it has told
+	NoFiles  bool      `json:"noFiles,omitempty"`  // it works worse with files lent to it
+	Name     string    `json:"name,omitempty"`     // that it has given
+	Version  string    `json:"version,omitempty"`  // that it has given
 	Learned  time.Time `json:"learned"`
 }
 
-// A Memory is a file that several processes may use at once: the last one that writes counts. Its methods
-// may be called from any goroutine. Nil remembers nothing.
+// A Memory is a file that several processes may use at once: the last write counts. Its methods may
+// be called from any goroutine. Nil remembers nothing.
 type Memory struct {
 	path string
 	now  func() time.Time
 }
 
-// New returns the memory in a file, which need not exist, nor its directory.
+// New returns the memory in a file. Neither the file nor its directory need exist.
 func New(path string) *Memory { return &Memory{path, time.Now} }
 
 // Key names an agent by the command that starts it, or its URL.
 func Key(argv []string) string {
-	data, _ := json.Marshal(argv) // strings always can
+	data, _ := json.Marshal(argv) // strings cannot fail
 	sum := sha256.Sum256(data)
 	return hex.EncodeToString(sum[:16])
 }
 
-// Get returns what is known of an agent: the zero Agent if that is nothing, or too old. A file that cannot
-// be read knows nothing.
+// Get returns what is known of an agent: the zero Agent if that is nothing, or too old. A file that
+// cannot be read counts as empty.
 func (m *Memory) Get(key string) Agent {
 	if m == nil {
 		return Agent{}
@@ -89,9 +91,9 @@ func (m *Memory) Put(key string, a Agent) error {
 	return nil
 }
 
-// Learn remembers what an agent turned out to be, if that is not what it was known as. One of version 1 that
-// was updated is forgotten, so that it is asked anew the next time; so is one of which nothing is worth
-// remembering.
+// Learn remembers what an agent turned out to be, if that differs from what was known. An agent of
+// version 1 that was updated is forgotten, so that it is examined again the next time; so is one
+// with nothing worth remembering.
 func (m *Memory) Learn(key string, was, now Agent) error {
 	now.Name, now.Version, now.Learned = cut(now.Name), cut(now.Version), was.Learned
 	switch {

@@ -1,5 +1,6 @@
-// Package shown says what tool calls and questions in a conversation are about, so that screens, lines
-// and exports name the same: what would be run always, in whatever shape the agent told it.
+// Package shown says what tool calls and questions in a conversation are about, so that screens,
+// lines and exports say the same. In particular, it always includes the command that would be run,
+// whatever form the agent gave it.
 package shown
 
 import (
@@ -13,7 +14,7 @@ import (
 	"github.com/goacp/acp/transcript"
 )
 
-// Command returns the command that a tool call shows, and whether it is certain: see
+// Command returns the command that a tool call shows, and whether that is certain: see
 // [acphost.Request.Shows].
 func Command(c *transcript.ToolCall) (command string, certain bool) {
 	u, ok := c.Update().(*acp.ToolCallUpdate)
@@ -36,7 +37,7 @@ func Asked(t *transcript.Snapshot, p *transcript.Permission) (command string, ce
 	return "", true
 }
 
-// AskedCall returns the id of the tool call that a question is about; "" if it is about none.
+// AskedCall returns the id of the tool call that a question is about, or "".
 func AskedCall(p *transcript.Permission) acp.ToolCallID {
 	switch s := p.Subject.(type) {
 	case *acpv2.CommandPermissionSubject:
@@ -47,7 +48,7 @@ func AskedCall(p *transcript.Permission) acp.ToolCallID {
 	return ""
 }
 
-// maxAfter bounds the entries behind a tool call among which a question about it is looked for.
+// maxAfter bounds the entries after a tool call that are searched for a question about it.
 const maxAfter = 1024
 
 // Awaits reports whether a question about a tool call has no answer yet.
@@ -64,8 +65,8 @@ func Awaits(t *transcript.Snapshot, c *transcript.ToolCall) bool {
 	return false
 }
 
-// Title returns the title of a tool call, or its name or kind, with the command that it shows if the
-// title does not have that. It may be of several lines.
+// Title returns the title of a tool call, or its name or kind, with the command that it shows
+// unless the title contains that. It may have several lines.
 func Title(c *transcript.ToolCall) string {
 	title := c.Title
 	if strings.TrimSpace(title) == "" {
@@ -78,7 +79,7 @@ func Title(c *transcript.ToolCall) string {
 	return With(title, command)
 }
 
-// With returns a title with a command behind it, unless the title has it.
+// With returns a title followed by a command, unless the title contains it.
 func With(title, command string) string {
 	if command = strings.TrimSpace(command); command == "" || hasWords(squeeze(title), squeeze(command)) {
 		return title
@@ -89,8 +90,8 @@ func With(title, command string) string {
 	return title + ": " + command
 }
 
-// Same reports whether two texts say the same: agents tell a command as the title, in a block of code and
-// behind a prompt, and leave out the working directory.
+// Same reports whether two texts say the same: agents give a command as the title, in a block of
+// code or after a prompt, and leave out the working directory.
 func Same(a, b, cwd string) bool {
 	a, b = bare(a, cwd), bare(b, cwd)
 	return a != "" && a == b
@@ -117,7 +118,7 @@ func bare(s, cwd string) string {
 	return squeeze(s)
 }
 
-// hasWords reports whether a text has another one in it that neither begins nor ends within a word.
+// hasWords reports whether a text contains another one that neither begins nor ends within a word.
 func hasWords(text, part string) bool {
 	isWord := func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) || strings.ContainsRune("_-./", r) }
 	for from := 0; ; {
@@ -134,5 +135,5 @@ func hasWords(text, part string) bool {
 	}
 }
 
-// squeeze makes texts alike that differ in white space.
+// squeeze makes texts equal that differ in white space.
 func squeeze(s string) string { return strings.Join(strings.Fields(s), " ") }

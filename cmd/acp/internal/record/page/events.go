@@ -13,15 +13,15 @@ const (
 	// A message to a page has at most batchRows rows and about batchBytes.
 	batchRows  = 1000
 	batchBytes = 1 << 20
-	// pace is how long rows gather before a page gets them.
+	// pace is how long rows gather before they are sent to a page.
 	pace = 40 * time.Millisecond
-	// heartbeat is how often a page hears that the server is there.
+	// heartbeat is the time between signs of life to a page.
 	heartbeat = 10 * time.Second
 )
 
-// hello is the first thing a page gets.
+// hello is the first message to a page.
 type hello struct {
-	Run      string   `json:"run"` // another one means that the page starts anew
+	Run      string   `json:"run"` // another value means that the page begins again
 	Title    string   `json:"title"`
 	Command  []string `json:"command"`
 	Tool     string   `json:"tool"`
@@ -45,15 +45,15 @@ func (s *Server) hello() hello {
 	return out
 }
 
-// state is what is told besides rows.
+// state is what a page learns apart from rows.
 type state struct {
 	First int64 `json:"first"` // the oldest row that is kept
 	Lost  int64 `json:"lost"`  // records that came too fast
 }
 
-// events sends a page what happened after the row that it names, and then what
-// happens, as server-sent events. A page that does not keep up is not sent what is
-// forgotten meanwhile; one that takes nothing for half a minute is given up.
+// events sends a page what happened after the row that it names, and then what happens, as
+// server-sent events. A page that is too slow is not sent what is dropped meanwhile; a page that
+// reads nothing for half a minute is disconnected.
 func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 	after, _ := strconv.ParseInt(r.URL.Query().Get("after"), 10, 64)
 	if run := r.URL.Query().Get("run"); run != s.run {
@@ -90,8 +90,8 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 			}
 		}
 		if n.ended {
-			// The page needs the stream no more, but it shows whether the server
-			// is there, which has the long records.
+			// The page needs the stream no more, but uses it to show whether the server, which has
+			// the long records, still runs.
 			if err := v.send("end", []byte("{}")); err != nil {
 				return
 			}
@@ -147,7 +147,7 @@ func (s *Server) tell(v *viewer, n *news) error {
 	return nil
 }
 
-// linger keeps the stream of a page that has everything until the server closes.
+// linger keeps the stream of a page that has everything open until the server closes.
 func (s *Server) linger(v *viewer, r *http.Request, beat *time.Ticker) {
 	for {
 		select {
@@ -178,8 +178,8 @@ type viewer struct {
 	head    []byte
 }
 
-// send writes an event. JSON has no line breaks outside of strings, and none of
-// what is sent has any within.
+// send writes an event. JSON has no line breaks outside of strings, and what is sent has none
+// within them.
 func (v *viewer) send(event string, data []byte) error {
 	v.head = append(append(append(v.head[:0], "event: "...), event...), "\ndata: "...)
 	v.rc.SetWriteDeadline(time.Now().Add(patience))
@@ -199,7 +199,7 @@ func (v *viewer) comment() error {
 	return v.rc.Flush()
 }
 
-// marshal makes JSON of a value that always can be made JSON.
+// marshal encodes a value that can always be encoded.
 func marshal(v any) []byte {
 	data, err := json.Marshal(v)
 	if err != nil {

@@ -15,14 +15,13 @@ import (
 const (
 	// inlineBytes is how much of a record pages get without asking.
 	inlineBytes = 64 << 10
-	// maxFindings bounds what is told about one record.
+	// maxFindings bounds the findings that are shown for one record.
 	maxFindings = 32
-	// maxWhy bounds what is told of one finding.
+	// maxWhy bounds the text of one finding.
 	maxWhy = 4 << 10
 )
 
-// A folder makes rows of records. Its methods add and end are called by one
-// goroutine.
+// A folder makes rows of records. One goroutine calls add and end.
 type folder struct {
 	log     *history
 	check   checker
@@ -60,8 +59,8 @@ func (f *folder) sessions() []summary.Session {
 	return f.follower.Sessions()
 }
 
-// NewPart is the name of an event after which records are of another connection,
-// as in a recording that was written to again.
+// NewPart is the name of an event after which records belong to another connection, as in a
+// recording that was continued.
 const NewPart = "part"
 
 func (f *folder) add(rec *trace.Record) {
@@ -93,7 +92,7 @@ func (f *folder) finish() {
 	f.mu.Unlock()
 }
 
-// end tells what is wrong in the end.
+// end reports what is wrong at the end.
 func (f *folder) end() {
 	findings := f.check.End()
 	for len(findings) > 0 {
@@ -109,7 +108,7 @@ func (f *folder) end() {
 	}
 }
 
-// row returns the form of a row that pages read, with no room to spare: there are many of them.
+// row returns the form of a row that pages read, without spare capacity, since there are many rows.
 func (f *folder) row(rec *trace.Record, it *summary.Item, findings []conformance.Finding) []byte {
 	f.scratch = f.appendRow(f.scratch[:0], rec, it, findings)
 	return bytes.Clone(f.scratch)

@@ -6,20 +6,20 @@ import (
 	"time"
 )
 
-// A row is a record as pages get it. It never changes.
+// A row is a record in the form that pages get. It never changes.
 type row struct {
 	seq   int64 // from 1, without gaps
-	frame int64 // the number among what was checked, or that of the one before
+	frame int64 // the number among the frames that were checked, or that of the preceding one
 	at    time.Duration
 	json  []byte // an object
-	full  []byte // all of what passed, if it is not whole in json
+	full  []byte // the whole record, if json has only part of it
 }
 
-const rowBytes = 96 // of a row besides its contents
+const rowBytes = 96 // of a row apart from its contents
 
 func (r *row) size() int64 { return rowBytes + int64(len(r.json)+len(r.full)) }
 
-// A history keeps the latest rows, and wakes who waits for more.
+// A history keeps the latest rows, and wakes goroutines that wait for more.
 type history struct {
 	maxRows  int
 	maxBytes int64
@@ -38,14 +38,13 @@ func newHistory(rows int, bytes int64) *history {
 	return &history{maxRows: rows, maxBytes: bytes, next: 1, more: make(chan struct{})}
 }
 
-// changed wakes who waits. The lock is held.
+// changed wakes what waits. The caller holds the lock.
 func (h *history) changed() {
 	close(h.more)
 	h.more = make(chan struct{})
 }
 
-// add appends a row and forgets the oldest ones that are beyond the bounds, but
-// never the latest.
+// add appends a row and drops the oldest ones beyond the bounds, but never the latest.
 func (h *history) add(r *row) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -59,7 +58,7 @@ func (h *history) add(r *row) {
 		h.rows[drop] = nil
 		drop++
 	}
-	// What is behind the cut goes when append moves the rest.
+	// The dropped rows are released when append moves the rest.
 	h.rows = h.rows[drop:]
 	h.changed()
 }
@@ -71,7 +70,7 @@ func (h *history) seq() int64 {
 	return h.next
 }
 
-// at returns the number of the row of a checked frame, or 0 if it is forgotten.
+// at returns the number of the row of a checked frame, or 0 if it was dropped.
 func (h *history) at(frame int64) int64 {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -93,7 +92,7 @@ func (h *history) row(seq int64) *row {
 	return h.rows[seq-first]
 }
 
-// told sets how often the conversations have changed.
+// told sets the number of changes of the conversations.
 func (h *history) told(changes int64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -103,7 +102,7 @@ func (h *history) told(changes int64) {
 	}
 }
 
-// missed sets how many records were lost.
+// missed sets the number of lost records.
 func (h *history) missed(n int64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -111,7 +110,7 @@ func (h *history) missed(n int64) {
 	h.changed()
 }
 
-// end tells that nothing follows.
+// end records that nothing follows.
 func (h *history) end() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -121,17 +120,17 @@ func (h *history) end() {
 
 // news is what a viewer has not seen.
 type news struct {
-	first   int64  // the oldest row there is
+	first   int64  // the oldest row
 	from    int64  // where rows begin
-	rows    []*row // from what was asked for or first on
+	rows    []*row // from the requested row, or from first, on
 	lost    int64
 	changes int64
 	ended   bool // and rows are the last ones
 	more    <-chan struct{}
 }
 
-// since returns what there is from a row on: at most a number of rows, and of
-// bytes unless one is larger.
+// since returns what exists from a row on: at most a number of rows, and of bytes unless one row is
+// larger.
 func (h *history) since(seq int64, rows int, bytes int64) news {
 	h.mu.Lock()
 	defer h.mu.Unlock()

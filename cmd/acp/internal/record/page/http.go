@@ -16,7 +16,7 @@ import (
 //go:embed assets
 var embedded embed.FS
 
-// types are the media types of the assets; what is of no such type is not served.
+// types are the media types of the assets; other files are not served.
 var types = map[string]string{
 	".html": "text/html; charset=utf-8",
 	".css":  "text/css; charset=utf-8",
@@ -40,8 +40,7 @@ func (s *Server) handler() http.Handler {
 	return s.guard(mux)
 }
 
-// guard refuses requests that do not come from the page, and people who do not
-// have the address.
+// guard refuses requests that do not come from the page, and visitors without the address.
 func (s *Server) guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !s.begin() {
@@ -57,7 +56,7 @@ func (s *Server) guard(next http.Handler) http.Handler {
 		h.Set("Cache-Control", "no-store")
 		switch {
 		case !s.ours(r.Host):
-			// A name of somebody else's that was made to point here.
+			// Another name was made to point here.
 			http.Error(w, "this server has no such name", http.StatusMisdirectedRequest)
 			return
 		case r.Header.Get("Origin") != "" && r.Header.Get("Origin") != "http://"+r.Host:
@@ -73,9 +72,8 @@ func (s *Server) guard(next http.Handler) http.Handler {
 				s.refuse(w)
 				return
 			}
-			// The page takes the token out of its address; what it loads has the
-			// cookie. A redirect would lose the cookie when the address was
-			// opened from another site.
+			// The page removes the token from its address; what it loads has the cookie. A redirect
+			// would lose the cookie if the address was opened from another site.
 			http.SetCookie(w, &s.cookie)
 			next.ServeHTTP(w, r)
 			return
@@ -96,8 +94,7 @@ func (s *Server) refuse(w http.ResponseWriter) {
 	http.Error(w, "acp: open the address that was printed, with its token", http.StatusForbidden)
 }
 
-// ours reports whether a host is this server under the address it listens on, or
-// localhost.
+// ours reports whether a host is this server under the address it listens on, or localhost.
 func (s *Server) ours(host string) bool {
 	if host == s.host {
 		return true
@@ -124,7 +121,7 @@ func (s *Server) asset(w http.ResponseWriter, r *http.Request) {
 	w.Write(data)
 }
 
-// frame serves all of what passed, of which the page has only the beginning.
+// frame serves a whole record, of which the page has only the beginning.
 func (s *Server) frame(w http.ResponseWriter, r *http.Request) {
 	seq, err := strconv.ParseInt(r.URL.Query().Get("seq"), 10, 64)
 	if err != nil {
@@ -136,13 +133,12 @@ func (s *Server) frame(w http.ResponseWriter, r *http.Request) {
 		http.NotFound(w, r)
 		return
 	}
-	// Never anything that a browser would show as more than text.
+	// Nothing that a browser would show as more than text.
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.Write(row.full)
 }
 
-// session serves the conversation of a session: that of a transcript, and the
-// number of its changes.
+// session serves the conversation of a session: a transcript, and the number of its changes.
 func (s *Server) session(w http.ResponseWriter, r *http.Request) {
 	snapshot, changes := s.fold.transcript(r.URL.Query().Get("id"))
 	if snapshot == nil {

@@ -7,8 +7,8 @@ import (
 	"github.com/goacp/acp/trace"
 )
 
-// A queue holds the records that were not digested yet, up to queueBytes, or to feedBytes for who waits:
-// that is enough to keep the digestion busy.
+// A queue holds the records that were not digested yet, up to queueBytes, or to feedBytes for
+// callers that wait: that suffices to keep the digestion busy.
 type queue struct {
 	mu    sync.Mutex
 	wake  *sync.Cond // something changed
@@ -20,11 +20,11 @@ type queue struct {
 
 const (
 	feedBytes   = 8 << 20
-	recordBytes = 128 // of a record besides its data
+	recordBytes = 128 // of a record apart from its data
 )
 
-// put adds a copy of a record. When there is no room it waits, or counts the
-// record as lost. It returns false if the queue has ended.
+// put adds a copy of a record. If there is no room it waits, or counts the record as lost. It
+// returns false if the queue has ended.
 func (q *queue) put(rec *trace.Record, wait bool) bool {
 	c := *rec
 	c.Data = slices.Clone(rec.Data)
@@ -47,8 +47,8 @@ func (q *queue) put(rec *trace.Record, wait bool) bool {
 	return true
 }
 
-// take returns the records that are there, waiting for one, and how many were lost
-// so far. ok is false if no more will come.
+// take waits for records and returns those there are, and how many were lost so far. ok is false if
+// no more will come.
 func (q *queue) take() (recs []*trace.Record, lost int64, ok bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -60,7 +60,7 @@ func (q *queue) take() (recs []*trace.Record, lost int64, ok bool) {
 	return recs, q.lost, len(recs) > 0 || !q.ended
 }
 
-// end lets no more records in.
+// end accepts no more records.
 func (q *queue) end() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -68,7 +68,7 @@ func (q *queue) end() {
 	q.wake.Broadcast()
 }
 
-// abandon ends the queue and forgets what is in it.
+// abandon ends the queue and drops what is in it.
 func (q *queue) abandon() {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -1,18 +1,17 @@
-// Package page is a page, for a browser on this machine, that shows what an agent
-// and a client say to each other while they do, or a recording of it.
+// Package page serves a page, for a browser on this machine, that shows what an agent and a client
+// write to each other while they do, or a recording of it.
 //
-// The page is served on a loopback address and needs nothing from elsewhere. Who
-// has the address with its token can read everything and change nothing. Its
-// viewers never slow down what is shown: see [Server.Record].
+// The page is served on a loopback address and needs nothing from elsewhere. Anybody who has the
+// address with its token can read everything and change nothing. Viewers never slow down what is
+// shown: see [Server.Record].
 //
 // # Security
 //
-// What is shown is nobody else's business, and other people's web pages can send
-// requests to loopback addresses. So every request must name the address of the
-// server as its host (a name that is made to point here is refused), must not come from
-// another site, and must have a cookie that only the address with the token
-// gives. The page runs under a policy that lets it run no script, load no
-// style and reach no address but its own, and it sets texts only, never markup.
+// What is shown is confidential, and web pages of others can send requests to loopback addresses.
+// Therefore every request must name the address of the server as its host (a name that is made to
+// point here is refused), must not come from another site, and must have a cookie that only the
+// address with the token sets. The page's policy lets it run no script, load no style and reach no
+// address but its own, and the page inserts texts only, never markup.
 package page
 
 import (
@@ -31,7 +30,7 @@ import (
 	"github.com/goacp/acp/trace"
 )
 
-// Bounds of a [Server] where the Options name none.
+// Bounds of a [Server], unless the Options say otherwise.
 const (
 	DefaultFrames  = 200_000   // records
 	DefaultBytes   = 256 << 20 // of records, as they are sent to pages
@@ -39,43 +38,40 @@ const (
 
 	queueBytes = 64 << 20         // of records that are not digested yet
 	maxConns   = 64               // connections, of all pages
-	goodbye    = 2 * time.Second  // what pages have to read the rest in when the server closes
-	patience   = 30 * time.Second // for a page to take what it is sent
+	goodbye    = 2 * time.Second  // the time for pages to read the rest when the server closes
+	patience   = 30 * time.Second // the time for a page to accept what it is sent
 )
 
-// Options say what a page shows, and how much of it. The zero value is ready for
-// use.
+// Options say what a page shows, and how much of it. The zero value is ready for use.
 type Options struct {
-	// Title names what is shown, as "claude-code".
+	// Title names what is shown, such as "claude-code".
 	Title string
 	// Header is that of the recording. Times of records count from its start.
 	Header trace.Header
-	// File is where everything is recorded, for the page to say so, or "".
+	// File is where everything is recorded, for the page to show, or "".
 	File string
-	// Recorded tells that a recording is shown that somebody made before.
+	// Recorded says that an existing recording is shown.
 	Recorded bool
-	// Addr is the address to listen on, a loopback address or localhost with a
-	// port. Empty means a port of 127.0.0.1 that is free.
+	// Addr is the address to listen on, a loopback address or localhost with a port. Empty means a
+	// free port of 127.0.0.1.
 	Addr string
 
-	// MaxFrames and MaxBytes bound what is kept in memory to be shown. Beyond them
-	// the oldest is forgotten, and the page says so. 0 stands for DefaultFrames
-	// and DefaultBytes.
+	// MaxFrames and MaxBytes bound what is kept in memory to be shown. Beyond them the oldest
+	// records are dropped, and the page says so. 0 means DefaultFrames and DefaultBytes.
 	MaxFrames int
 	MaxBytes  int64
-	// MaxViewers bounds the pages that are open at once. One more is told that
-	// there are too many. 0 stands for DefaultViewers.
+	// MaxViewers bounds the pages that are open at once. Further ones show that there are too many.
+	// 0 means DefaultViewers.
 	MaxViewers int
 }
 
-// A Server serves the page. Its methods can be called by any goroutine. It has to
-// be closed.
+// A Server serves the page. Its methods may be called from any goroutine. It must be closed.
 type Server struct {
 	opts   Options
 	host   string // "127.0.0.1:4711"
 	token  string
 	cookie http.Cookie
-	run    string // tells one server from another that has its address later
+	run    string // distinguishes the server from a later one with the same address
 
 	queue queue
 	log   *history
@@ -83,7 +79,7 @@ type Server struct {
 
 	http    *http.Server
 	viewers chan struct{} // holds a token for each page
-	closing chan struct{} // closed when pages should go
+	closing chan struct{} // closed when pages must end
 	once    sync.Once
 
 	mu      sync.Mutex
@@ -91,8 +87,7 @@ type Server struct {
 	running sync.WaitGroup // added to under mu
 }
 
-// New returns a server that serves already. An error says that the address cannot
-// be listened on.
+// New returns a server that serves already. It fails if it cannot listen on the address.
 func New(opts Options) (*Server, error) {
 	if opts.MaxFrames <= 0 {
 		opts.MaxFrames = DefaultFrames
@@ -130,7 +125,7 @@ func New(opts Options) (*Server, error) {
 	s.http = &http.Server{
 		Handler:           s.handler(),
 		ReadHeaderTimeout: 5 * time.Second,
-		ReadTimeout:       5 * time.Second, // there are no bodies
+		ReadTimeout:       5 * time.Second, // requests have no bodies
 		IdleTimeout:       time.Minute,
 		MaxHeaderBytes:    16 << 10,
 		ErrorLog:          silent(),
@@ -140,7 +135,7 @@ func New(opts Options) (*Server, error) {
 	return s, nil
 }
 
-// loopback checks that nobody else can reach an address.
+// loopback checks that an address cannot be reached from other machines.
 func loopback(addr string) (string, error) {
 	if addr == "" {
 		return "127.0.0.1:0", nil
@@ -159,7 +154,7 @@ func loopback(addr string) (string, error) {
 	return net.JoinHostPort(host, port), nil
 }
 
-// cause is what the system said.
+// cause returns what the system said.
 func cause(err error) error {
 	var op *net.OpError
 	if errors.As(err, &op) {
@@ -174,21 +169,20 @@ func (s *Server) URL() string {
 	return u.String()
 }
 
-// Record shows a record, of which it keeps a copy. It never waits for a page: when
-// records come faster than they can be digested, 64 MiB of them are kept, and
-// further ones are not shown, which the page says. After [Server.End] it does
-// nothing.
+// Record shows a record, of which it keeps a copy. It never waits for a page: when records come
+// faster than they can be digested, 64 MiB of them are kept, and further ones are not shown, which
+// the page says. After [Server.End] it does nothing.
 func (s *Server) Record(rec *trace.Record) { s.queue.put(rec, false) }
 
-// Feed is Record for a recording: it waits until there is room. It returns false
-// after [Server.End].
+// Feed is Record for a recording: it waits until there is room. It returns false after
+// [Server.End].
 func (s *Server) Feed(rec *trace.Record) bool { return s.queue.put(rec, true) }
 
-// End tells that no more records come. The page stays, until Close.
+// End says that no more records come. The page stays until Close.
 func (s *Server) End() { s.queue.end() }
 
-// Close ends the server. Pages that are open get two seconds to read what they
-// have not read yet; they go on showing it. Close can be called again.
+// Close ends the server. Pages that are open get two seconds to read what they have not read yet,
+// and keep showing it. Close may be called again.
 func (s *Server) Close() error {
 	s.once.Do(func() {
 		s.End()
@@ -204,7 +198,7 @@ func (s *Server) Close() error {
 	return nil
 }
 
-// farewell waits, not for long, until no page is open.
+// farewell waits, for a short time, until no page is open.
 func (s *Server) farewell() {
 	timer := time.NewTimer(goodbye)
 	defer timer.Stop()
@@ -217,7 +211,7 @@ func (s *Server) farewell() {
 	}
 }
 
-// begin notes that a request is served, unless the server is closed.
+// begin counts a request that is served, unless the server is closed.
 func (s *Server) begin() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -227,7 +221,7 @@ func (s *Server) begin() bool {
 	return !s.closed
 }
 
-// digest takes records from the queue into the history.
+// digest moves records from the queue to the history.
 func (s *Server) digest() {
 	var lost int64
 	for {
