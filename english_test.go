@@ -35,7 +35,6 @@ var inDialect = map[string]bool{
 	"CHANGELOG.md":                               true,
 	"acphost":                                    true,
 	"bench":                                      true,
-	"cmd/acp/internal/shellline":                 true,
 	"cmd/acp/internal/ui/tui":                    true,
 	"cmd/acp/internal/ui/tui/view":               true,
 	"conformance":                                true,

@@ -2,7 +2,7 @@ package shellline
 
 import "strings"
 
-// awk looks at the text of the program.
+// awk examines the text of the program.
 func (s *scan) awk(_ int, words []word) {
 	for i := 1; i < len(words); i++ {
 		w := words[i]
@@ -29,8 +29,8 @@ func (s *scan) awk(_ int, words []word) {
 	}
 }
 
-// tameAwk reports whether a program of awk neither runs nor writes anything. It reads the tokens of the
-// language and gives up at anything that may be read in two ways.
+// tameAwk reports whether a program of awk neither runs nor writes anything. It reads the tokens of
+// the language, and reports false if anything could be read in two ways.
 func tameAwk(program string) bool {
 	r := awkReader{rest: program, regexp: true}
 	for r.rest != "" {
@@ -47,13 +47,13 @@ type awkReader struct {
 	either bool // it may do one or the other
 	print  bool // within a statement that prints
 	depth  int  // of parentheses
-	joined bool // the statement goes on in the next line
+	joined bool // the statement continues in the next line
 }
 
 // wildAwk are the functions and variables that run or read something, or name files.
 var wildAwk = set("system getline close fflush extension ARGV ARGC PROCINFO SYMTAB FUNCTAB ENVIRON nextfile include load namespace")
 
-// token skips a token, if it neither runs nor writes anything.
+// token reads a token, and reports whether it neither runs nor writes anything.
 func (r *awkReader) token() bool {
 	c := r.rest[0]
 	next := byte(0)
@@ -104,7 +104,7 @@ func (r *awkReader) token() bool {
 	return false // | and @, which run something; backslashes; anything else
 }
 
-// sign skips a sign.
+// sign reads a sign.
 func (r *awkReader) sign(n int, regexp, joined bool) bool {
 	r.rest, r.regexp, r.either, r.joined = r.rest[n:], regexp, false, joined
 	return true
@@ -114,7 +114,7 @@ func isWord(c byte) bool {
 	return c == '_' || c == '.' || '0' <= c && c <= '9' || 'a' <= c|0x20 && c|0x20 <= 'z'
 }
 
-// word skips a number or a name.
+// word reads a number or a name.
 func (r *awkReader) word() bool {
 	n := 0
 	for n < len(r.rest) && isWord(r.rest[n]) {
@@ -133,7 +133,7 @@ func (r *awkReader) word() bool {
 	return !wildAwk[name]
 }
 
-// quoted skips a text.
+// quoted reads a text.
 func (r *awkReader) quoted() bool {
 	for i := 1; i < len(r.rest); i++ {
 		switch r.rest[i] {
@@ -151,7 +151,7 @@ func (r *awkReader) quoted() bool {
 	return false
 }
 
-// expression skips a regular expression. A slash between brackets ends it in some programs.
+// expression reads a regular expression. In some programs a slash between brackets ends it.
 func (r *awkReader) expression() bool {
 	class := false
 	for i := 1; i < len(r.rest); i++ {

@@ -12,7 +12,7 @@ import (
 // compute with text.
 var builtins func() map[string]func(s *scan, n int, words []word)
 
-func init() { builtins = sync.OnceValue(allBuiltins) } // they run what looks at them
+func init() { builtins = sync.OnceValue(allBuiltins) } // not in the declaration: they run what examines them
 
 func allBuiltins() map[string]func(s *scan, n int, words []word) {
 	all := map[string]func(s *scan, n int, words []word){
@@ -112,7 +112,7 @@ func (s *scan) variables(n int, words []word) {
 	}
 }
 
-// refuseOption makes a line unsure that has one of some options.
+// refuseOption makes a line uncertain that has one of some options.
 func (s *scan) refuseOption(words []word, letters, why string) {
 	for _, w := range words[1:] {
 		if w.mayBeOption() || strings.HasPrefix(w.Text, "-") && strings.ContainsAny(w.Text, letters) {
@@ -152,8 +152,8 @@ func (s *scan) alias(_ int, words []word) {
 	}
 }
 
-// change looks at cd and its like. A second one, and what is not written out, makes the directory
-// unknown.
+// change examines cd and the like. A second change, or one that is not spelled out, makes the
+// directory unknown.
 func (s *scan) change(n int, words []word) {
 	was := s.dir
 	to := acphost.CommandWord{Text: "~"}
@@ -183,7 +183,7 @@ func (s *scan) change(n int, words []word) {
 	s.dir = to
 }
 
-// lose notes that variables get values which are not known.
+// lose records that variables get unknown values.
 func (s *scan) lose(words []word) {
 	for _, w := range words[1:] {
 		if s.set(w.Text, anywhere); w.Open {
@@ -195,8 +195,8 @@ func (s *scan) lose(words []word) {
 	}
 }
 
-// reads notes the variables that read sets. What a program prints into it is found, as for xargs: that
-// program is compared. What the line itself hands over need not be.
+// reads records the variables that read sets. What a program prints into it is found, as for xargs:
+// that program is compared. What the line itself passes on need not be.
 func (s *scan) reads(words []word) {
 	s.lose(words)
 	if strings.ContainsAny(s.lines[len(s.lines)-1], `<\`) {
@@ -214,7 +214,7 @@ func (s *scan) reads(words []word) {
 	}
 }
 
-// sourced looks at the command that runs a file as a part of the line.
+// sourced examines the command that runs a file as a part of the line.
 func (s *scan) sourced(_ int, words []word) {
 	s.lost = true
 	if len(words) > 1 && (words[1].Open || strings.HasPrefix(words[1].Text, "/dev/") || strings.HasPrefix(words[1].Text, "/proc/")) {

@@ -9,7 +9,7 @@ type client struct {
 	source string
 	given  string // options with statements, or without which it reads none
 	values string // short options with a value
-	at     int    // how many operands there are if one of them is a statement, 0 if none ever is
+	at     int    // the number of operands if one of them is a statement, 0 if none ever is
 	runs   func(text string) bool
 }
 
@@ -28,7 +28,7 @@ var clients = []client{
 	{names: "mail mailx", source: "mailx(1): ~! and !", runs: func(string) bool { return false }},
 }
 
-// client looks at the statements for a client, or says that it reads them.
+// client examines the statements for a client, or says that it reads them.
 func (s *scan) client(c *client, words []word) {
 	name, given, operands := shown(words[0]), false, 0
 	for i := 1; i < len(words); i++ {

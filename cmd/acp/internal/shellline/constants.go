@@ -8,15 +8,15 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// A constant is a variable that a line sets once, before it is used, to what is written out.
+// A constant is a variable that a line sets once, before it is used, to a literal.
 type constant struct {
 	value    string // "" if it is one of several
 	plain    bool   // it stays one word without quotes
 	from, to uint   // where the line may use it
 }
 
-// constants finds the constants of a line: assignments that stand alone at its top, and the variables of
-// loops. A name that the line mentions in any other way is none.
+// constants finds the constants of a line: assignments on their own at its top, and the variables
+// of loops. A name that the line mentions in any other way is not a constant.
 func (s *scan) constants(line string, file *syntax.File) {
 	found := map[string]constant{}
 	ok := len(line) <= maxLine/4
@@ -62,7 +62,8 @@ func (s *scan) constants(line string, file *syntax.File) {
 	}
 }
 
-// items returns what a variable is of which the values are some words. None of them may be an option.
+// items returns the constant for a variable whose values are some words. None of them may be an
+// option.
 func (s *scan) items(list []*syntax.Word, line string) (c constant, ok bool) {
 	c.plain = true
 	for _, item := range list {
@@ -76,12 +77,12 @@ func (s *scan) items(list []*syntax.Word, line string) (c constant, ok bool) {
 	return c, len(list) > 0
 }
 
-// isPlainWord reports whether a value stays one word where a line uses it without quotes.
+// isPlainWord reports whether a value stays one word if a line uses it without quotes.
 func isPlainWord(value, line string) bool {
 	return !strings.ContainsFunc(value, isShellSign) && !strings.ContainsAny(value, " \t\n") && !strings.Contains(line, "IFS")
 }
 
-// setsUnseen reports whether a command may set variables whose names are not written out.
+// setsUnseen reports whether a command may set variables whose names are not literals.
 func setsUnseen(c *syntax.CallExpr) bool {
 	if len(c.Args) == 0 {
 		return false
@@ -102,7 +103,7 @@ func setsUnseen(c *syntax.CallExpr) bool {
 
 var names = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`[A-Za-z_][A-Za-z0-9_]*`) })
 
-// onlySetAt reports whether a line mentions a name nowhere but at its assignment and where it uses the
+// onlySetAt reports whether a line mentions a name only at its assignment and where it uses the
 // value.
 func onlySetAt(line string, name *syntax.Lit) bool {
 	for _, at := range names().FindAllStringIndex(line, -1) {

@@ -57,7 +57,7 @@ const (
 	maxStarts = 32
 )
 
-// A start is where an operand may begin, and whether that depends on an option that is not known.
+// A start is where an operand may begin, and whether that depends on an unknown option.
 type start struct {
 	at     int
 	unsure bool
@@ -150,8 +150,8 @@ func (c *commander) forms(words []word) (out []acphost.CommandForm) {
 	return out
 }
 
-// aliased returns what git makes of a subcommand, which is word at, because of the options before it,
-// and what it would make of one that the command defines.
+// aliased returns what git makes of a subcommand, which is word at, because of the options before
+// it, and what it would make of one that the command defines.
 func aliased(words []word, at int) (out []acphost.CommandForm) {
 	subcommand := words[at].Text
 	if subcommand == "bisect" && len(words) > at+2 && (words[at+1].Text == "view" || words[at+1].Text == "visualize") {

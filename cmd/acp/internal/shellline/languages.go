@@ -5,12 +5,12 @@ import (
 	"strings"
 )
 
-// A language is a program that runs text which this package does not read.
+// A language is a program that runs text which this package cannot read.
 type language struct {
 	names  string
 	source string          // where its options are documented
 	text   string          // letters of options that are followed by text to run
-	long   map[string]bool // options that are
+	long   map[string]bool // options with such text
 	valued map[string]bool // options with a value
 	ends   map[string]bool // options after which nothing is read from standard input
 	words  map[string]bool // first operands that run text
@@ -52,7 +52,7 @@ var languages = []language{
 
 var texts = byName(languages, func(l *language) string { return l.names })
 
-// interpreter looks at a program that runs text which this package does not read.
+// interpreter examines a program that runs text which this package does not read.
 func (s *scan) interpreter(t *language, n int, words []word) {
 	name := shown(words[0])
 	for i := 1; i < len(words); i++ {
@@ -118,7 +118,7 @@ func (s *scan) interpreter(t *language, n int, words []word) {
 	}
 }
 
-// after looks at the words from one on that is an operand, or the value of the option before it.
+// after examines the words from one on that is an operand, or the value of the option before it.
 func (s *scan) after(t *language, words []word, i int) {
 	if before := words[i-1].Text; len(before) < 2 || before[0] != '-' || strings.Contains(before, "=") {
 		return
@@ -132,7 +132,7 @@ func (s *scan) after(t *language, words []word, i int) {
 	}
 }
 
-// module looks at python -m: some modules run text, others are programs. The name of the module begins
+// module examines python -m: some modules run text, others are programs. The name of the module begins
 // at a letter of a word, or is the next word.
 func (s *scan) module(n int, words []word, i, at int) {
 	name := words[i].Text[min(at, len(words[i].Text)):]
@@ -152,7 +152,7 @@ func (s *scan) module(n int, words []word, i, at int) {
 	}
 }
 
-// isInput reports whether a file is what a program is given to read, or one that is passed to it.
+// isInput reports whether a file is the input of a program, or is passed to it.
 func isInput(file string) bool {
 	file = path.Clean(file)
 	return file == "/dev/stdin" || file == "/dev/tty" || strings.HasPrefix(file, "/dev/fd/") || strings.HasPrefix(file, "/proc/")

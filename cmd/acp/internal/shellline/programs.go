@@ -7,10 +7,10 @@ import (
 	"github.com/goacp/acp/acphost"
 )
 
-// programs are looked at one by one.
+// programs have a function of their own each.
 var programs func() map[string]func(s *scan, n int, words []word)
 
-// runners are programs that run others in a way which is not taken apart.
+// runners are programs that run others in a way that is not parsed.
 const runners = `
 	su runuser script scriptreplay screen tmux zellij at batch crontab systemd-run systemd-inhibit hyperfine concurrently
 	entr watchexec nodemon unshare nsenter bwrap firejail proot perf valgrind heaptrack direnv nix nix-shell nix-build
@@ -23,7 +23,7 @@ const runners = `
 	retry on_ac_power choom coresched pipexec chezmoi vipe ifne pee
 	parallel-ssh pdsh clush dsh mprocs overmind honcho hivemind sops infisical chamber`
 
-func init() { programs = sync.OnceValue(allPrograms) } // they run what looks at them
+func init() { programs = sync.OnceValue(allPrograms) } // not in the declaration: they run what examines them
 
 func allPrograms() map[string]func(s *scan, n int, words []word) {
 	all := map[string]func(s *scan, n int, words []word){
@@ -67,7 +67,7 @@ func (s *scan) says(words []word, why string, is func(string) bool) {
 	}
 }
 
-// find looks at the commands that find runs.
+// find examines the commands that find runs.
 func (s *scan) find(n int, words []word) {
 	for i := 1; i < len(words); i++ {
 		switch words[i].Text {
@@ -89,7 +89,7 @@ func (s *scan) find(n int, words []word) {
 	}
 }
 
-// curl looks at values that name a file to write, or to send.
+// curl examines values that name a file to write, or to send.
 func (s *scan) curl(n int, words []word) {
 	for i, w := range words[1:] {
 		does := ""
@@ -107,7 +107,7 @@ func (s *scan) curl(n int, words []word) {
 	}
 }
 
-// make looks at variables and at the file that says what make runs. Make expands the values of variables,
+// make examines variables and at the file that says what make runs. Make expands the values of variables,
 // those of the environment included, and runs what is in them.
 func (s *scan) make(n int, words []word) {
 	s.computes = true
@@ -131,8 +131,8 @@ func (s *scan) make(n int, words []word) {
 	}
 }
 
-// filled returns the words of a command in which {} stands for the name of a file, which begins with a
-// text.
+// filled returns the words of a command in which {} stands for the name of a file, which begins
+// with a text.
 func filled(words []word, begin string) []word {
 	out := append([]word(nil), words...)
 	for i, w := range out {
@@ -146,7 +146,7 @@ func filled(words []word, begin string) []word {
 	return out
 }
 
-// fd looks at the command that fd runs.
+// fd examines the command that fd runs.
 func (s *scan) fd(n int, words []word) {
 	for i := 1; i < len(words); i++ {
 		t := words[i].Text
@@ -205,7 +205,7 @@ var gitShort = map[string]string{ // https://git-scm.com/docs
 	"rebase": "x", "grep": "O", "diagnose": "o", "clone": "cu", "format-patch": "o", "ls-remote": "", "send-pack": "", "am": "", "replay": "", "bugreport": "o",
 }
 
-// git looks at the short options of commands.
+// git examines the short options of commands.
 func (s *scan) git(n int, words []word) {
 	command, part := "", s.part(n)
 	for i := 1; i < len(words); i++ {

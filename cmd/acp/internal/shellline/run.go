@@ -9,7 +9,7 @@ import (
 	"github.com/goacp/acp/acphost"
 )
 
-// run adds the part for a command, and looks at what it runs itself.
+// run adds the part for a command, and examines what it runs itself.
 func (s *scan) run(part acphost.CommandPart, words []word) {
 	part.Words = append(part.Words, plain(words)...)
 	if len(words) == 0 {
@@ -79,7 +79,7 @@ func isTest(words []word) bool {
 // part returns a part that was added.
 func (s *scan) part(n int) *acphost.CommandPart { return &s.out.Parts[n-1] }
 
-// shown is a word for messages.
+// shown returns a word for messages.
 func shown(w word) string {
 	text := w.Source
 	if text == "" {
@@ -91,7 +91,7 @@ func shown(w word) string {
 	return text
 }
 
-// inside looks at a command that part n runs, whose program is word at.
+// inside examines a command that part n runs, whose program is word at.
 func (s *scan) inside(n, at int, sets []string, words []word) {
 	if len(words) == 0 {
 		return
@@ -105,7 +105,7 @@ func (s *scan) inside(n, at int, sets []string, words []word) {
 	}
 }
 
-// line looks at a text that part n runs as a line, which is made of words.
+// line examines a text that part n runs as a line, which is made of words.
 func (s *scan) line(n int, words []word) {
 	var list []string
 	for _, w := range words {

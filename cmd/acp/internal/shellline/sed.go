@@ -6,9 +6,9 @@ import (
 	"github.com/goacp/acp/acphost"
 )
 
-// sed reads the scripts of sed. A script is the value of -e, or the first word that is no option; since
-// programs differ in what ends the options and in which of them have values, each word that one of them
-// may take for the script counts.
+// sed reads the scripts of sed. A script is the value of -e, or the first word that is not an
+// option. Programs differ in what ends the options and in which of them have values, so each word
+// counts that one of them may take for the script.
 func (s *scan) sed(n int, words []word) {
 	part := s.part(n)
 	check := func(i int, text string, open bool) {
@@ -82,8 +82,8 @@ func (s *scan) sed(n int, words []word) {
 	}
 }
 
-// tameSed reports whether a script of sed neither runs nor writes anything. It reads the commands of
-// the language one by one and gives up at anything it does not know.
+// tameSed reports whether a script of sed neither runs nor writes anything. It reads the commands
+// of the language one by one, and reports false for anything it does not know.
 func tameSed(script string) bool {
 	return (&sedReader{rest: script}).tame() && (&sedReader{rest: script, classes: true}).tame()
 }
@@ -107,8 +107,8 @@ func (r *sedReader) tame() bool {
 
 type sedReader struct {
 	rest    string
-	classes bool // the sign that ends a text does not count between brackets; programs differ
-	broken  bool // no program reads it so
+	classes bool // the sign that ends a text is ordinary between brackets; programs differ
+	broken  bool // no program accepts it
 }
 
 // line skips the rest of the line.
@@ -186,7 +186,7 @@ func (r *sedReader) text(sign byte, n int) bool {
 	return true
 }
 
-// inserted skips the text of a, i and c, the lines of which end with backslashes but for the last.
+// inserted reads the text of a, i and c, whose lines end with backslashes except the last.
 func (r *sedReader) inserted() bool {
 	r.rest = strings.TrimLeft(r.rest, " \t")
 	if first, ok := strings.CutPrefix(r.rest, "\\\n"); ok {
@@ -198,13 +198,13 @@ func (r *sedReader) inserted() bool {
 		if (len(line)-len(strings.TrimRight(line, `\`)))%2 == 0 {
 			return true
 		}
-		if !more { // it goes on in the next script of the line
+		if !more { // it continues in the next script of the line
 			return false
 		}
 	}
 }
 
-// command skips a command, if it is known to run and write nothing.
+// command reads a command, and reports whether it is known to run and write nothing.
 func (r *sedReader) command() bool {
 	if r.rest == "" {
 		return false

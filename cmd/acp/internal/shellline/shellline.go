@@ -1,11 +1,11 @@
-// Package shellline takes command lines apart, for rules about commands: it says which simple commands
-// a line would run, wherever they stand, and what it cannot say.
+// Package shellline parses command lines, for rules about commands: it returns the simple commands
+// that a line would run, wherever they stand, and says what is uncertain.
 //
-// It is a reader, not a shell: nothing is expanded that only a running shell knows. Which shell runs a
-// line is not known. So it is read as Bash and as a POSIX shell would: its parts are those of both, and
-// what only one of them can read is not taken for certain. What programs do
-// with their words is in tables, each line with its source: which programs run others, which run
-// text, and which options run programs or write files.
+// It is a reader, not a shell: it expands nothing that only a running shell knows. Which shell runs
+// a line is unknown, so it is read as by Bash and by a POSIX shell: its parts are those of both,
+// and what only one of them can read is uncertain. Tables say what programs do with their words,
+// each line with its source: which programs run others, which run text, and which options run
+// programs or write files.
 package shellline
 
 import (
@@ -19,7 +19,7 @@ import (
 	"github.com/goacp/acp/acphost"
 )
 
-// Bounds. What is beyond them is not certain.
+// Bounds. What is beyond them is uncertain.
 const (
 	maxLine  = 64 << 10  // bytes
 	maxParts = 512       // simple commands
@@ -30,12 +30,12 @@ const (
 	maxNest  = 100       // parentheses and braces within each other
 )
 
-// A Parser takes command lines apart. The zero value is ready for use, by any goroutine.
+// A Parser parses command lines. The zero value is ready for use, by any goroutine.
 type Parser struct{}
 
 var _ acphost.CommandParser = Parser{}
 
-// ParseCommand implements [acphost.CommandParser]. It looks at lines of up to
+// ParseCommand implements [acphost.CommandParser]. It examines lines of up to
 //
 //	64 kB
 //	512 simple commands, each of which has files that it reads or writes
@@ -94,10 +94,10 @@ func (Parser) ParseCommand(line string) (out acphost.CommandLine) {
 	return s.out
 }
 
-// A by says which part runs a text, and which word of it begins the text.
+// A by says which part runs a text, and at which of its words the text begins.
 type by struct{ part, at int }
 
-// A scan is one line that is looked at, with the lines within it.
+// A scan is one line that is read, with the lines within it.
 type scan struct {
 	out   acphost.CommandLine
 	lang  syntax.LangVariant // that of Bash if it is 0
@@ -105,10 +105,10 @@ type scan struct {
 	words int
 	bytes int // of the words
 
-	made, madeBytes int // what words were expanded to, whatever it is used for
+	made, madeBytes int // what words were expanded to, for whatever use
 
 	dir   acphost.CommandWord // where the line has changed to
-	lines []string            // the texts that are looked at now, for the sources of words
+	lines []string            // the texts that are being read, for the sources of words
 	by    by
 	place
 	consts map[string]constant // of the line itself
@@ -128,7 +128,7 @@ func size(parts []acphost.CommandPart) (n int) {
 	return n
 }
 
-// count counts words against the bound for all of a line, and reports whether it holds.
+// count adds words to those of the line, and reports whether the bound holds.
 func (s *scan) count(words, bytes int) bool {
 	if s.words, s.bytes = s.words+words, s.bytes+bytes; s.words > maxWords || s.bytes > maxText {
 		s.unsure(tooMuch)
@@ -137,14 +137,14 @@ func (s *scan) count(words, bytes int) bool {
 	return true
 }
 
-// unsure notes why the line may run more than its parts.
+// unsure records why the line may run more than its parts.
 func (s *scan) unsure(why string) {
 	if s.out.Unsure == "" {
 		s.out.Unsure = why
 	}
 }
 
-// text looks at a line, which part b runs.
+// text reads a line, which part b runs.
 func (s *scan) text(line string, b by) *syntax.File {
 	switch {
 	case len(line) > maxLine:
@@ -169,7 +169,7 @@ func (s *scan) text(line string, b by) *syntax.File {
 	}
 	file, err := syntax.NewParser(syntax.KeepComments(true), syntax.Variant(lang)).Parse(strings.NewReader(line), "")
 	if err != nil && s.lang == syntax.LangPOSIX {
-		// A shell that cannot read it runs what stands before.
+		// A shell that cannot read it runs what precedes it.
 		if file = beginOf(line); file == nil {
 			s.unsure("not every shell can read it")
 			return nil
@@ -262,8 +262,8 @@ func nesting(line string) int {
 	return most
 }
 
-// quotes looks for quotes that shells read differently, for text that has a command in it, and for
-// what computes.
+// quotes looks for quotes that shells read differently, for text that contains a command, and for
+// anything that computes.
 func (s *scan) quotes(file *syntax.File) {
 	syntax.Walk(file, func(n syntax.Node) bool {
 		switch n := n.(type) {
@@ -297,8 +297,8 @@ func isOdd(c rune) bool {
 		0x202a <= c && c <= 0x202e || 0x2066 <= c && c <= 0x2069
 }
 
-// comments looks for comments that would do something in a shell that has none, as zsh where people
-// type. Prose does not, unless rules deny what it says: it returns that.
+// comments looks for comments that would do something in a shell without comments, as zsh when
+// people type. Prose would not, unless rules deny what it says: comments returns that.
 func (s *scan) comments(file *syntax.File) (remarks []acphost.CommandWord) {
 	syntax.Walk(file, func(n syntax.Node) bool {
 		c, ok := n.(*syntax.Comment)
@@ -328,10 +328,10 @@ func (s *scan) comments(file *syntax.File) (remarks []acphost.CommandWord) {
 	return remarks
 }
 
-// maxRemarks bounds what is compared with rules of the comments of a text.
+// maxRemarks bounds the part of a text's comments that is compared with rules.
 const maxRemarks = 32
 
-// isProse reports whether a shell would take a text for the name of a program that is not known, with
+// isProse reports whether a shell would take a text for the name of an unknown program, with
 // letters only, and words.
 func isProse(said string) bool {
 	first := strings.Fields(said)[0]
@@ -368,12 +368,12 @@ func (s *scan) normal(file *syntax.File) string {
 	text := strings.TrimSpace(b.String())
 	again := new(scan)
 	if again.text(text, by{}); again.out.Unsure != "" || !slices.EqualFunc(again.out.Parts, s.out.Parts, sameParts) {
-		return "" // the printer has made something else of it
+		return "" // the printer has changed it
 	}
 	return text
 }
 
-// sameParts reports whether parts are the same but for how they are written.
+// sameParts reports whether parts are the same except for their spelling.
 func sameParts(a, b acphost.CommandPart) bool {
 	words := func(a, b acphost.CommandWord) bool { return a.Text == b.Text && a.Open == b.Open }
 	return a.By == b.By && a.At == b.At && words(a.Dir, b.Dir) && slices.EqualFunc(a.Words, b.Words, words) &&

@@ -10,7 +10,7 @@ import (
 // bourne are the shells whose language this package reads.
 var bourne = set("sh bash dash ash zsh ksh ksh93 mksh rbash rzsh posh yash")
 
-// A foreign shell has a language of its own, which is not taken apart.
+// A foreign shell has a language of its own, which is not parsed.
 type foreign struct {
 	names    string
 	source   string // where its options are documented
@@ -37,7 +37,7 @@ func (f *foreign) takes(w word) bool {
 	return w.Open || strings.HasPrefix(w.Text, "-") || f != nil && (f.commands || f.slashes && strings.HasPrefix(w.Text, "/"))
 }
 
-// shell looks at a shell.
+// shell examines a shell.
 func (s *scan) shell(n int, words []word) {
 	name := shown(words[0])
 	if !bourne[base(words[0].Text)] && !(len(words) == 2 && has("--version --help", words[1].Text)) {

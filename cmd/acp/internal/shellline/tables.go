@@ -7,7 +7,7 @@ import (
 	"sync"
 )
 
-// known are programs that run nothing of what their words say, or that are looked at elsewhere; the
+// known are programs that run nothing of what their words say, or that are examined elsewhere; the
 // words of others may be commands.
 var known = sync.OnceValue(func() map[string]bool { return union(set(knownNames), bourne, keys(foreignOf()), keys(texts())) })
 

@@ -6,8 +6,8 @@ import (
 	"github.com/goacp/acp/acphost"
 )
 
-// The variables that have programs run something. What is not in here is left to the rules: one that
-// allows a command does not allow it with a variable that it does not name.
+// The variables that make programs run something. Others are left to the rules: a rule that allows
+// a command does not allow it with a variable that it does not name.
 var (
 	// The values of these are commands.
 	commandVariables = set(`
@@ -35,13 +35,14 @@ var (
 		GCONV_PATH LOCPATH NLSPATH TERMINFO TERMCAP HOSTALIASES RES_OPTIONS OPENSSL_CONF OPENSSL_ENGINES OPENSSL_MODULES SSLKEYLOGFILE PKCS11_PROVIDER MALLOC_CONF GLIBC_TUNABLES
 		DOTNET_STARTUP_HOOKS DOTNET_ADDITIONAL_DEPS CORECLR_ENABLE_PROFILING CORECLR_PROFILER CORECLR_PROFILER_PATH COR_PROFILER COR_PROFILER_PATH
 		PSQLRC PGSYSCONFDIR MYSQL_HOME SQLITE_HISTORY DUCKDB_INIT KUBECONFIG DOCKER_CONFIG DOCKER_HOST DOCKER_CONTEXT AWS_CONFIG_FILE AWS_SHARED_CREDENTIALS_FILE SSH_AUTH_SOCK ANSIBLE_CONFIG TF_CLI_CONFIG_FILE TF_CLI_ARGS HELM_PLUGINS HELM_POST_RENDERER GNUPGHOME COMSPEC PATHEXT`)
-	// So do those that begin with one of these.
+	// So do those with one of these prefixes.
 	loadPrefixes = strings.Fields("LD_ DYLD_ GIT_CONFIG CARGO_ npm_config_ NPM_CONFIG_ npm_package_ YARN_ PNPM_ PIP_ UV_ POETRY_ BUNDLE_ BASH_FUNC_ PERL5 RUBY JAVA_ CGO_CFLAGS CGO_CPPFLAGS CGO_CXXFLAGS CGO_LDFLAGS CC_ CXX_ AR_ CMAKE_ COMPOSER_ MIX_ TF_CLI_ARGS_ GIT_TRACE ANSIBLE_")
-	// Of those, these do not.
+	// Except these.
 	talkVariables = set("CARGO_TERM_COLOR CARGO_TERM_PROGRESS_WHEN CARGO_TERM_QUIET CARGO_TERM_VERBOSE CARGO_INCREMENTAL CARGO_NET_OFFLINE CARGO_NET_RETRY CARGO_BUILD_JOBS npm_config_loglevel NPM_CONFIG_LOGLEVEL npm_config_fund npm_config_audit npm_config_color npm_config_progress npm_config_yes npm_config_update_notifier PIP_DISABLE_PIP_VERSION_CHECK PIP_NO_INPUT PIP_QUIET PIP_PROGRESS_BAR MIX_ENV COMPOSER_NO_INTERACTION COMPOSER_ALLOW_SUPERUSER UV_NO_PROGRESS POETRY_NO_INTERACTION ANSIBLE_NOCOLOR ANSIBLE_FORCE_COLOR")
 )
 
-// sets notes what a program may run, or load, because of a variable that is set for it as NAME=value.
+// sets records what a program may run, or load, because of a variable that is set for it by
+// NAME=value.
 func (s *scan) sets(set string) (runs []acphost.CommandWord) {
 	name, value, ok := strings.Cut(set, "=")
 	if name = variableName(name); !isRunVariable(name) {
@@ -83,7 +84,7 @@ func isShellSign(c rune) bool {
 	return strings.ContainsRune("$`|&;<>(){}*?[]~#!'\"\\\n", c) || c >= 0x80
 }
 
-// assigned notes that a line sets a variable to what is not known, other than by NAME=value.
+// assigned records that a line sets a variable to something unknown, other than by NAME=value.
 func (s *scan) assigned(name, source string) {
 	if isRunVariable(name) {
 		s.add(acphost.CommandPart{Source: source, Sets: []string{name + "=$" + name}})

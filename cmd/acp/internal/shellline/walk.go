@@ -15,7 +15,7 @@ func (s *scan) stmts(list []*syntax.Stmt) {
 	}
 }
 
-// stmt looks at a statement.
+// stmt reads a statement.
 func (s *scan) stmt(st *syntax.Stmt) {
 	if st == nil {
 		return
@@ -38,7 +38,7 @@ func (s *scan) stmt(st *syntax.Stmt) {
 	}
 }
 
-// redirect notes what a redirection reads or writes, as of a part.
+// redirect records what a redirection reads or writes, as of a part.
 func (s *scan) redirect(r *syntax.Redirect, part int) {
 	for _, w := range []*syntax.Word{r.Hdoc, r.Word} {
 		if w != nil {
@@ -90,7 +90,7 @@ func isDescriptor(word string) bool {
 	return strings.Trim(word, "0123456789") == ""
 }
 
-// command looks at a command.
+// command reads a command.
 func (s *scan) command(cmd syntax.Command) {
 	switch c := cmd.(type) {
 	case nil:
@@ -153,7 +153,7 @@ func hasSubstitution(text string) bool {
 	return strings.Contains(text, "$(") || strings.Contains(text, "`") || strings.Contains(text, "${")
 }
 
-// inner looks at the commands in the words of a node.
+// inner reads the commands in the words of a node.
 func (s *scan) inner(n syntax.Node) {
 	if n == nil {
 		return
@@ -193,7 +193,7 @@ func (s *scan) inner(n syntax.Node) {
 	})
 }
 
-// declare looks at export and its like.
+// declare reads export and the like.
 func (s *scan) declare(c *syntax.DeclClause) {
 	part := acphost.CommandPart{Source: s.source(c, c), Words: []acphost.CommandWord{{Text: c.Variant.Value, Source: c.Variant.Value}}}
 	for _, a := range c.Args {
@@ -231,7 +231,7 @@ func (s *scan) declare(c *syntax.DeclClause) {
 	s.add(part)
 }
 
-// call looks at a simple command.
+// call reads a simple command.
 func (s *scan) call(c *syntax.CallExpr) {
 	var part acphost.CommandPart
 	part.Source = s.source(c, c)

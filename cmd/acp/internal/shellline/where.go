@@ -9,29 +9,29 @@ import (
 	"github.com/goacp/acp/acphost"
 )
 
-// maxPieces bounds what is noted of an open word.
+// maxPieces bounds the pieces of an open word.
 const maxPieces = 32
 
-// maxIn bounds the directories in which options have a command work.
+// maxIn bounds the directories in which options make a command work.
 const maxIn = 16
 
 // maxValues bounds the values of a variable, and the directories that a line changes to.
 const maxValues = 32
 
-// A place is where the commands of a line work, and what its variables are, for rules that deny or
-// ask: these look at all that may be.
+// A place is where the commands of a line work, and the values of its variables, for rules that
+// deny or ask: these apply to all that is possible.
 type place struct {
-	in     []acphost.CommandWord // directories that options of the programs around have changed to
+	in     []acphost.CommandWord // directories that options of the enclosing programs have changed to
 	again  int                   // loops and functions around, which may run more than once
 	values map[string][]acphost.CommandWord
 	moves  []acphost.CommandWord
 	lost   bool // variables may have other values
-	globs  bool // the line says what * stands for
+	globs  bool // the line defines what * stands for
 }
 
 var anywhere = acphost.CommandWord{Open: true}
 
-// move notes that the line changes to a directory.
+// move records that the line changes to a directory.
 func (p *place) move(to acphost.CommandWord) {
 	if len(p.moves) == maxValues {
 		p.moves[0] = anywhere
@@ -43,14 +43,14 @@ func (p *place) move(to acphost.CommandWord) {
 	}
 }
 
-// enter notes that options have what follows work in directories.
+// enter records the directories in which options make the following work.
 func (p *place) enter(in []acphost.CommandWord) {
 	if p.in = append(append([]acphost.CommandWord(nil), p.in...), in...); len(p.in) > maxIn {
 		p.in = []acphost.CommandWord{anywhere}
 	}
 }
 
-// set notes a value of a variable.
+// set records a value of a variable.
 func (p *place) set(name string, values ...acphost.CommandWord) {
 	if p.values == nil {
 		p.values = map[string][]acphost.CommandWord{}
@@ -69,7 +69,7 @@ func (p *place) set(name string, values ...acphost.CommandWord) {
 	}
 }
 
-// close moves what was found to the line.
+// close adds what was found to the line.
 func (p *place) close(out *acphost.CommandLine) {
 	out.Moves = p.moves
 	if !p.lost {
@@ -77,14 +77,14 @@ func (p *place) close(out *acphost.CommandLine) {
 	}
 }
 
-// repeated looks at what may run more than once.
+// repeated reads what may run more than once.
 func (s *scan) repeated(look func()) {
 	s.again++
 	look()
 	s.again--
 }
 
-// apart looks at what a shell of its own runs, which changes neither the directory nor loops.
+// apart reads what a separate shell runs, which changes neither the directory nor loops.
 func (s *scan) apart(look func()) {
 	dir, again := s.dir, s.again
 	s.again = 0
@@ -92,7 +92,8 @@ func (s *scan) apart(look func()) {
 	s.dir, s.again = dir, again
 }
 
-// holdsValue notes an assignment; one that is only for a command leaves the value for its own words.
+// holdsValue records an assignment. One that is only for a command leaves the value for the
+// command's own words.
 func (s *scan) holdsValue(a *syntax.Assign, alone bool) {
 	switch {
 	case a.Name == nil:
@@ -107,7 +108,7 @@ func (s *scan) holdsValue(a *syntax.Assign, alone bool) {
 	}
 }
 
-// iterated notes the values of the variable of a loop.
+// iterated records the values of the variable of a loop.
 func (s *scan) iterated(loop syntax.Loop) {
 	w, ok := loop.(*syntax.WordIter)
 	switch {
@@ -180,7 +181,7 @@ func resultOf(c *syntax.CmdSubst) string {
 	return ""
 }
 
-// literals returns the words of a simple command as far as they are written out; others are empty.
+// literals returns the words of a simple command as far as they are literals; others are empty.
 func literals(st *syntax.Stmt) (out []string) {
 	call, ok := st.Cmd.(*syntax.CallExpr)
 	if !ok || len(call.Assigns) > 0 || len(st.Redirs) > 0 {
@@ -210,7 +211,7 @@ func found(before, after, source string) acphost.CommandWord {
 	return w
 }
 
-// elsewhere returns the directories in which options have a program work.
+// elsewhere returns the directories in which options make a program work.
 func elsewhere(options []acphost.CommandOption, words []word) (in []acphost.CommandWord) {
 	for _, o := range options {
 		if o.Does == doesMove && !strings.HasSuffix(o.Name, "=") {

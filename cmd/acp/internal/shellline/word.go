@@ -15,15 +15,16 @@ import (
 type word struct {
 	acphost.CommandWord
 	split bool // it may become several words, the first of which begins with its text
-	tame  bool // it is none of the options, though it is open from its begin
+	tame  bool // it is not an option, even if it is open from its beginning
 }
 
-// mayBeOption reports whether a shell may make an option of what is open in a word.
+// mayBeOption reports whether a shell may make an option of the open part of a word.
 func (w word) mayBeOption() bool {
 	return w.Open && !w.tame && (w.split || w.Text == "" || w.Text[0] == '-')
 }
 
-// expand returns the words that a word stands for, as far as that is known without running anything.
+// expand returns the words that a word stands for, as far as that is known without running
+// anything.
 func (s *scan) expand(w *syntax.Word) []word {
 	if w == nil {
 		return nil
@@ -66,7 +67,7 @@ func quoteWord(text string) string {
 	return text
 }
 
-// A builder puts the text of a word together.
+// A builder assembles the text of a word.
 type builder struct {
 	scan *scan
 	text strings.Builder
@@ -79,7 +80,7 @@ type builder struct {
 	pieces []acphost.CommandPiece
 	known  strings.Builder // the text of the last piece
 
-	further bool // the word has more than the literal that is looked at
+	further bool // the word has more than the current literal
 	lost    bool // it is in a bracket that is closed in another one
 }
 
@@ -96,8 +97,7 @@ func (b *builder) flush() {
 	b.some, b.open, b.more, b.tame, b.pieces, b.lost = false, false, false, false, nil, false
 }
 
-// piece notes a piece of the word, of which there are at most maxPieces: then nothing is known of
-// the rest.
+// piece adds a piece of the word. There are at most maxPieces; beyond them the rest is unknown.
 func (b *builder) piece(p acphost.CommandPiece) {
 	if p.Open {
 		b.flushText()
@@ -112,7 +112,7 @@ func (b *builder) piece(p acphost.CommandPiece) {
 	}
 }
 
-// flushText notes the text since the last open piece.
+// flushText adds the text since the last open piece.
 func (b *builder) flushText() {
 	if b.known.Len() > 0 {
 		b.piece(acphost.CommandPiece{Text: b.known.String()})
@@ -128,7 +128,8 @@ func (b *builder) write(text string) {
 	}
 }
 
-// unknown notes what only the shell knows; name is what it is, as in [acphost.CommandPiece].
+// unknown adds something that only the shell knows; name is what it is, as in
+// [acphost.CommandPiece].
 func (b *builder) unknown(quoted bool, name string) {
 	b.open, b.more = true, b.more || !quoted
 	b.piece(acphost.CommandPiece{Open: true, Name: name})
@@ -224,7 +225,7 @@ func (b *builder) literal(text string, quoted bool) {
 	}
 }
 
-// unescape resolves the escapes of $'…'. It is not ok if a shell would cut the text, or if shells
+// unescape resolves the escapes of $'…'. ok is false if a shell would cut the text, or if shells
 // differ.
 func unescape(s string) (text string, ok bool) {
 	var b strings.Builder
@@ -254,7 +255,7 @@ func unescape(s string) (text string, ok bool) {
 		case '0', '1', '2', '3', '4', '5', '6', '7':
 			digits, base = 3, 8
 			i--
-		default: // \c and what has no meaning
+		default: // \c and anything without a meaning
 			return b.String(), false
 		}
 		end := i + 1

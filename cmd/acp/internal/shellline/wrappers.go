@@ -7,7 +7,7 @@ import (
 	"github.com/goacp/acp/acphost"
 )
 
-// A wrapper is a program that runs another one, which stands on its line.
+// A wrapper is a program that runs another one, which is on its line.
 type wrapper struct {
 	names  string
 	source string // where its options are documented
@@ -15,7 +15,7 @@ type wrapper struct {
 	values string // options with a value, in the next word if it is not joined
 	heavy  string // those of them that do more than the command it runs
 	query  string // options with which it runs nothing
-	moves  string // options that have the program work elsewhere
+	moves  string // options that make the program work elsewhere
 
 	skip    int    // words before the program
 	root    bool   // the last of them is the directory in which it works
@@ -26,7 +26,7 @@ type wrapper struct {
 	free    bool   // it gives the program no rights, no other files and no other host
 }
 
-// The programs that run others. What is not in their lists of options is not certain.
+// The programs that run others. What is not in their lists of options is uncertain.
 var wrappers = []wrapper{
 	{names: "command builtin", source: "bash(1), Shell Builtin Commands", flags: "-p", query: "-v -V", free: true},
 	{names: "exec", source: "bash(1), Shell Builtin Commands", flags: "-c -l", values: "-a", free: true},
@@ -64,7 +64,7 @@ var wrappers = []wrapper{
 
 var wrapperOf = byName(wrappers, func(w *wrapper) string { return w.names })
 
-// wrapper looks at a program that runs another one.
+// wrapper examines a program that runs another one.
 func (s *scan) wrapper(w *wrapper, n int, words []word) {
 	at, sets, heavy, ok := w.program(words)
 	part := s.part(n)
@@ -94,8 +94,8 @@ func (s *scan) wrapper(w *wrapper, n int, words []word) {
 	s.inside(n, at, sets, inner)
 }
 
-// program returns which of the words is the program that is run, below 0 if none is, the variables
-// that are set for it, and the options that do more. It is not ok if that is not certain.
+// program returns which of the words is the program that is run, or less than 0 if none is; the
+// variables that are set for it; and the options that do more. ok is false if that is uncertain.
 func (w *wrapper) program(words []word) (at int, sets []string, heavy []acphost.CommandOption, ok bool) {
 	i := 1
 	for i < len(words) {
@@ -142,7 +142,7 @@ func (w *wrapper) program(words []word) (at int, sets []string, heavy []acphost.
 	return i, sets, heavy, true
 }
 
-// option returns how many words an option takes, 0 if it is not known, and how it is written if it is
+// option returns how many words an option takes, 0 if it is unknown, and how it is written if it is
 // heavy.
 func (w *wrapper) option(t string) (n int, heavy string) {
 	if strings.HasPrefix(t, "--") {
@@ -216,8 +216,8 @@ func (w *wrapper) at(words []word, at int) (in []acphost.CommandWord) {
 	return in
 }
 
-// replaced returns the words of a command of xargs, in which the text that its options name stands for
-// what it reads.
+// replaced returns the words of a command of xargs, in which the text that its options name stands
+// for its input.
 func replaced(w *wrapper, options, words []word) []word {
 	var texts []string
 	for i := 0; i < len(options); i++ {
@@ -249,7 +249,7 @@ func replaced(w *wrapper, options, words []word) []word {
 		for _, text := range texts {
 			if before, after, ok := strings.Cut(out[i].Text, text); ok {
 				if out[i].Open {
-					after = "" // as anything else
+					after = "" // like anything else
 				}
 				out[i].CommandWord = found(before, after, out[i].Source)
 			}
