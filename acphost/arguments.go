@@ -354,7 +354,7 @@ func extend(dirs []pathShape, moves []CommandWord, values map[string][]CommandWo
 	return dirs
 }
 
-// shapeKey returns a text by which shapes can be told apart.
+// shapeKey returns a text that is different for different shapes.
 func shapeKey(s pathShape) string {
 	var b strings.Builder
 	for _, c := range s {

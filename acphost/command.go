@@ -55,10 +55,10 @@ type PTYProcess interface {
 	// the name of the signal that ended it, such as "SIGTERM". A negative
 	// code stands for one that is not known.
 	Wait() (code int, signal string)
-	// End ends the command and everything it has started, and returns when
-	// they have ended. It begins with a polite request and goes on with force
-	// after a while, or when ctx is done. It may be called more than once,
-	// also after the command has ended.
+	// End ends the command and everything it has started, and returns when they
+	// have ended. It begins with a polite request and uses force after a while,
+	// or when ctx is done. It may be called more than once, also after the
+	// command has ended.
 	End(ctx context.Context) error
 	// Close is called last, after End.
 	Close() error

@@ -165,10 +165,10 @@ func (f *Files) WriteTextFile(ctx context.Context, req *acpv1.WriteTextFileReque
 	return &acpv1.WriteTextFileResponse{}, nil
 }
 
-// Resolve returns the file or directory a path leads to, as hooks get it, without
-// touching it. What there is no file of resolves as well. The errors are those of
-// ReadTextFile. By the time the path is used links may have been made: who wants
-// to use it safely calls ReadTextFile and WriteTextFile.
+// Resolve returns the file or directory that a path leads to, as hooks get it,
+// without touching it. The file need not exist. The errors are those of
+// ReadTextFile. By the time the path is used, links may have been made: callers
+// that want to use it safely must call ReadTextFile and WriteTextFile.
 func (f *Files) Resolve(ctx context.Context, path string) (string, error) {
 	at, err := f.place(ctx, path)
 	if err != nil {

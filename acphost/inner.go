@@ -29,8 +29,8 @@ type candidate struct {
 	depth int
 }
 
-// innerOf returns the lines that a part may run, besides those that the parser
-// has found, and whether there are more than the bounds allow.
+// innerOf returns the lines that a part may run, apart from those that the
+// parser has found, and whether there are more than the bounds allow.
 func (l *line) innerOf(i int) (list []inner, more bool) {
 	if l.inners == nil {
 		l.inners = make([]innerLines, len(l.parsed.Parts))

@@ -13,7 +13,7 @@ import (
 type weighing struct {
 	effect Effect // "" if no rule matches
 	rule   *rule  // that decides, nil if none does
-	doubt  bool   // it cannot be told whether the rule matches
+	doubt  bool   // it is unknown whether the rule matches
 	open   bool   // no rule matches, or not of all the line would do
 	always bool   // “allow always” may be chosen
 	reason string
@@ -209,7 +209,7 @@ func fileOf(req *Request, part *CommandPart, w CommandWord, kind acpv2.ToolKind)
 	return r
 }
 
-// doubtful says why it cannot be told whether a rule matches.
+// doubtful says why it is unknown whether a rule matches.
 func (d *deed) doubtful(r *rule) string {
 	switch {
 	case d.line != nil && d.line.parsed != nil && d.part < 0 && d.line.parsed.Unsure != "":

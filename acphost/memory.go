@@ -74,8 +74,8 @@ func (p *Policy) NormalCommand(command string) string {
 	return command
 }
 
-// newMemory returns what would be remembered of a request. It is not ok if the
-// request says too little to be told from others.
+// newMemory returns what would be remembered of a request. ok is false if the
+// request says too little to be distinguished from others.
 func (p *Policy) newMemory(req *Request) (m Memory, ok bool) {
 	m = Memory{Kind: req.Kind, Tool: req.ToolName, Command: p.NormalCommand(req.Command), Cwd: req.Cwd}
 	if req.commandUnknown() {

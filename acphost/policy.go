@@ -99,8 +99,8 @@ type Decision struct {
 // with rules. The fields may be set before it is used for the first time; its
 // methods may be called from any goroutine.
 //
-// Options are told apart by what kind they are of, never by their position or
-// their name, and one of an unknown kind is never chosen without the user. To
+// Options are distinguished by their kind, never by their position or their
+// name, and one of an unknown kind is never chosen without the user. To
 // allow, “allow once” is chosen, and “allow always” only if the rule says so; if
 // neither can be, the user is asked. That also happens if there are several of
 // the kind: which of them means what, only the user can tell. To deny, “reject

@@ -37,7 +37,7 @@ const outputGrace = 200 * time.Millisecond
 //
 // A command runs with no input. What it writes to standard output and standard
 // error is one text, in order, of which the end is kept. When the command ends,
-// processes it has started in the background go on until the terminal is killed
+// processes it has started in the background continue until the terminal is killed
 // or released; then what it started ends with it, as it does when this process
 // dies. On Linux that includes daemons, which are found by a mark in their
 // environment, ACP_TREE, unless they have removed it or do not let it be read.
@@ -69,11 +69,11 @@ type Terminals struct {
 	// Nothing is started either if the working directory, or the file that the
 	// command names, leads somewhere else when Permit returns than before.
 	Permit func(ctx context.Context, req *acpv1.CreateTerminalRequest) error
-	// Watch, if set, is told what terminals do, for those who show them. The
-	// events of a terminal come in order and one at a time, from a goroutine
-	// of its own. A hook that takes its time does not hold up the command:
-	// up to 256 kB of output wait for it, and beyond that the oldest is
-	// dropped. It must return in the end, or the goroutine stays.
+	// Watch, if set, is called with what terminals do, for programs that show
+	// them. The events of a terminal come in order and one at a time, from a
+	// goroutine of its own. A slow hook does not delay the command: up to 256 kB
+	// of output wait for it, and beyond that the oldest is dropped. It must
+	// return in the end, or the goroutine stays.
 	Watch func(TerminalEvent)
 
 	roots []string

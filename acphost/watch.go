@@ -34,7 +34,7 @@ type TerminalStart struct {
 	Cwd     string // absolute
 }
 
-// A watcher has the output that the hook was not told of yet.
+// A watcher has the output that the hook has not received yet.
 type watcher struct {
 	hook  func(TerminalEvent)
 	event TerminalEvent // with the ids
@@ -67,7 +67,7 @@ func (w *watcher) write(b []byte) {
 	}
 }
 
-// flush tells of the output there is.
+// flush passes on the output there is.
 func (w *watcher) flush() {
 	e := w.event
 	w.mu.Lock()

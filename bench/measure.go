@@ -19,7 +19,7 @@ type op struct {
 	Window  int    `json:"window,omitempty"`  // updates per prompt
 	File    string `json:"file,omitempty"`    // read: code or plain
 	Count   int    `json:"count,omitempty"`   // idle: connections
-	Millis  int    `json:"millis,omitempty"`  // how long to go on
+	Millis  int    `json:"millis,omitempty"`  // how long to continue
 }
 
 func (o op) duration() time.Duration { return time.Duration(o.Millis) * time.Millisecond }
@@ -40,7 +40,7 @@ type meter struct {
 	client client
 	rec    *recorder
 	// both says that the agent is in this process, so that its allocations
-	// cannot be told apart.
+	// cannot be distinguished.
 	both bool
 }
 

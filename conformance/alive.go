@@ -42,7 +42,7 @@ func (p *player) alive() error {
 	return p.answered(c)
 }
 
-// idles waits for a client to go on that answers nothing outside of turns: it may
+// idles waits for a client to continue that answers nothing outside of turns: it may
 // prompt again, leave, or do nothing.
 func (g *guest) idles(p *player) error {
 	err := p.until(min(p.limit, settleTime), func() bool { return len(g.prompts) > 0 })

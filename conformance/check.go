@@ -181,8 +181,8 @@ func (p *player) greet(h *host) (result, refused *pattern.Value, err error) {
 	return result, refused, err
 }
 
-// spoken reports whether the agent answered initialize in the version that is
-// checked. What is no version at all is for the rules to judge.
+// spoken reports whether the agent answered initialize in the version that is checked.
+// The rules judge anything that is not a version.
 func (h *host) spoken(result *pattern.Value) bool {
 	v := result.Get("protocolVersion")
 	return v == nil || v.Kind != pattern.Scalar || v.Text == fmt.Sprint(h.version) || v.Text != "1" && v.Text != "2"

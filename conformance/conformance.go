@@ -32,7 +32,7 @@ const (
 // A Rule is one thing that has to hold. Rules are never changed.
 type Rule struct {
 	ID           string   // side/topic/name, as "agent/dispatch/unknown-request"
-	Side         Side     // who has to keep it
+	Side         Side     // which side must keep it
 	Level        Level    // how much it binds
 	Text         string   // what has to hold, in a sentence
 	Cites        []string // statements of the specification, as "S20"
@@ -84,8 +84,8 @@ type Peer struct {
 	// Raw writes bytes past Stream, between its frames. Rules that need it are
 	// skipped if it is nil.
 	Raw io.Writer
-	// CloseWrite ends the input of the peer and lets it go on writing. Rules
-	// about ends are skipped if it is nil.
+	// CloseWrite ends the input of the peer, which can still write. Rules about ends
+	// are skipped if it is nil.
 	CloseWrite func() error
 	// Stderr writes what a client reads as the standard error of the agent that it
 	// has started. Rules that need it are skipped if it is nil.

@@ -1,19 +1,19 @@
 // Package conformance checks whether agents and clients keep to the Agent Client
-// Protocol. Its rules are data: what has to hold, how strictly, where that is
-// said, and a scenario that tries it.
+// Protocol. Its rules are data: what must hold, how strictly, where the
+// specification says so, and a scenario that tries it.
 //
 // [CheckAgent] and [CheckClient] play the other side of a connection and report
-// what became of each [Rule]. A [Monitor] checks those that can be seen on any
+// the result of each [Rule]. A [Monitor] checks those that can be seen on any
 // traffic, live or recorded.
 //
 // # Files of rules
 //
 // Rules are in archives in the txtar format, rules/SIDE/TOPIC.txtar. A member is
-// a rule of the id SIDE/TOPIC/NAME: a sentence, lines about it, a blank line and
+// a rule with the id SIDE/TOPIC/NAME: a sentence, lines about it, a blank line and
 // the scenario.
 //
 //	-- unknown-request --
-//	An unknown request is refused with -32601, and the connection lives on.
+//	An unknown request is refused with -32601, and the connection continues.
 //	level must
 //	cite S20
 //
@@ -29,9 +29,9 @@
 //	needs session.fork  a capability without which the rule does not apply
 //	lacks session.fork  one with which it does not apply
 //	experimental        it is about what only drafts have
-//	fresh               the scenario wants an initialized connection of its own
-//	bare                it wants a connection on which nothing was said
-//	turn                for clients: it wants a turn of its own
+//	fresh               the scenario needs an initialized connection of its own
+//	bare                it needs a connection on which nothing was sent
+//	turn                for clients: it needs a turn of its own
 //
 // A capability is a path in what the peer offers in initialize, in the words of
 // version 2, which are translated (session.fork is sessionCapabilities.fork in
@@ -47,25 +47,25 @@
 //
 // # Scenarios
 //
-// A step is a line; values may go on on the next ones. Lines behind v1: or v2:
-// belong to one version, those behind both: to both again. # begins a comment.
+// A step is a line; values may continue on the next lines. Lines after v1: or v2:
+// belong to one version, those after both: to both again. # begins a comment.
 //
 //	call $r METHOD [PARAMS]      makes a request; $r is its id
-//	result $r [PATTERN]          it has to be answered with a result
+//	result $r [PATTERN]          it must be answered with a result
 //	error $r CODE|CODE [PATTERN] or with an error of these codes, or of any
 //	reply $r [PATTERN]           or somehow; the pattern is of the whole frame
-//	settled                      every call so far has to be answered
+//	settled                      every call so far must be answered
 //	notify METHOD [PARAMS]       sends a notification
 //	send [$r] FRAME              sends a value as it is; a request is the call $r
 //	line "TEXT"                  sends a text as a frame, with Go's escapes
 //	raw "BYTES"                  writes bytes between frames, where that is possible
-//	alive                        the peer has to answer a request
+//	alive                        the peer must answer a request
 //
-//	expect WHAT      it has to come
+//	expect WHAT      it must come
 //	await WHAT       if it does not come, the rule is unseen
-//	before $r WHAT   it has to come, and ahead of the answer to $r
+//	before $r WHAT   it must come before the answer to $r
 //	never WHAT       it must not come, from here to the end of the scenario
-//	quiet TIME [WHAT] nothing must come for a while, or not this
+//	quiet TIME [WHAT] nothing may come for a while, or not this
 //	answer $q RESULT answers a request of the peer
 //	refuse $q CODE ["MESSAGE"]
 //
@@ -77,20 +77,20 @@
 //	let $x VALUE        $x stands for a value from here on
 //	fill $x N "TEXT"    for a text repeated N times
 //	join $x "TEXT" $y … for texts, and what names stand for, as one text
-//	is $x PATTERN       it has to match; isnt: it must not
+//	is $x PATTERN       it must match; isnt: it must not
 //	need $x PATTERN     if it does not match, the rule is unseen
 //	repeat N … end      does steps N times; $n counts from 0. What is captured within
 //	                    is captured anew each time
 //	each $x $list … end does steps for each element; $n counts likewise
 //	together … end      sends what the steps send in one write
 //	within TIME         how long steps wait from here on, for a peer of usual speed
-//	wait TIME           takes what comes for a while
-//	deaf [TIME], listen stops reading, and goes on, at the latest after TIME
+//	wait TIME           receives for a while
+//	deaf [TIME], listen stops reading, and continues at the latest after TIME
 //	measure $u          $u is the memory and number of the peer's processes
 //	spare N             they take no more than that, and N MiB
 //	eof                 ends the peer's input
-//	closed              the peer has to close the connection
-//	exit N|any          its process has to end, with a status
+//	closed              the peer must close the connection
+//	exit N|any          its process must end, with a status
 //	hangup              closes the connection
 //
 // When an agent is checked:
@@ -104,12 +104,12 @@
 //	restart                     ends the agent and starts it again
 //	login $r, logout $r         signs in or out, as far as the options allow
 //	probe $m stdio | http       starts an MCP server; $m is its entry in mcpServers
-//	connected                   the agent has to connect to it
+//	connected                   the agent must connect to it
 //	file $f "TEXT"              makes a file that the client has; $f is its path
 //	prompt $r PURPOSE [$s]      sends a prompt that makes the agent do something
-//	ended $r [PATTERN]          the turn has to end, with such a stopReason
-//	done $r                     the prompt has to be refused, or its turn to end
-//	busy $r TIME                the turn must go on for so long
+//	ended $r [PATTERN]          the turn must end, with such a stopReason
+//	done $r                     the prompt must be refused, or its turn end
+//	busy $r TIME                the turn must not end for so long
 //	said $r PATTERN             what the agent has said in it so far, as one string
 //	counted $r N                which is the numbers from 0 to N-1; unseen if it is none
 //
@@ -124,10 +124,10 @@
 //	allow $r [MEMBERS]          asks for permission, with members of the params
 //	stop [REASON] [MEMBERS]     ends the turn, with members of the result, or of the
 //	                            state that ends it
-//	over                        the client has to go on: to answer a request, to
-//	                            prompt again or to close the connection
-//	either WHAT                 it has to come, or the connection to be closed
-//	pause TIME                  takes what comes for a while; the client may leave
+//	over                        the client must continue: answer a request, prompt
+//	                            again or close the connection
+//	either WHAT                 it must come, or the connection be closed
+//	pause TIME                  receives for a while; the client may leave
 //	saved "ID"                  lists a session of that id, which the client may open
 //	stderr N "TEXT"             writes a text N times to the agent's standard error
 //	greet $q [RESULT]           answers initialize, that was waited for with expect,
@@ -140,17 +140,17 @@
 // $init is the params of the client's initialize, $session the session of the
 // turn, $prompt the params of its session/prompt, $cwd the directory of the last
 // session that was opened, and $file a path in it for files that the client is
-// asked to write. Waiting for session/new is in vain with a client that goes on
-// with an old session, and the other way round: the rule is unseen. A client that
-// leaves in good order when its turn is over keeps what a scenario would try
-// behind it unseen.
+// asked to write. If a scenario waits for session/new and the client continues an
+// old session, or the other way round, the rule is unseen. If a client leaves in
+// good order when its turn has ended, what a scenario would try afterwards stays
+// unseen.
 //
 // Requests of the peer that no step of the scenario is about are answered in the
-// background, as a peer does that is in order: permission is given once, files
+// background, as a correct peer does: permission is given once, files
 // are those of the scenario, terminals say hello, forms are declined, and unknown
 // methods are refused. After a step of the scenario has answered a question for
 // permission, further questions are answered the same way; in a cancelled turn they are
-// answered as cancelled. A request that a step to come may be about waits for
+// answered as cancelled. A request that a later step may be about waits for
 // that step, and is answered at the end of the scenario at the latest.
 //
 // Patterns are JSON in which ... stands for anything, for whatever other members
@@ -164,11 +164,10 @@
 //
 // A step waits for [DefaultTimeout], or [Options.Timeout]. A peer that has answered
 // nothing but initialize in 5 trials in a row, each on a connection of its own, is
-// asked for a session, or a client for what it has to refuse; if that is not
+// asked for a session, or a client for what it must refuse; if that is not
 // answered either, nothing more is tried, and [Report.Mute] says so. What the peer sends is
-// read ahead up to 4096 frames and 16 MiB; then it is not read until a step takes
+// read ahead up to 4096 frames and 16 MiB; then reading stops until a step receives
 // it. A scenario fails when it has received 200,000 frames or 256 MiB. A result
-// keeps 32 frames, of each the first 2 kB. No goroutine outlives a check, unless a
-// stream does not end its read and write when it is closed; such are given up
-// after 5 s.
+// keeps 32 frames, of each the first 2 kB. No goroutine outlives a check, unless closing a
+// stream does not end its read and write; such streams are abandoned after 5 s.
 package conformance

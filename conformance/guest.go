@@ -229,15 +229,15 @@ func (g *guest) request(p *player, method string) (*letter, error) {
 	return found, nil
 }
 
-// What becomes of scenarios about new sessions with a client that goes on with one it
-// knows from before, and the other way round.
+// What happens to scenarios about new sessions with a client that continues an old one,
+// and the other way round.
 var (
 	errReopened = unseen("the client opened an old session in the place of a new one")
 	errAnew     = unseen("the client opened a new session in the place of an old one")
 )
 
-// instead tells that the client has opened a session in another way than by a request
-// of a method, for which one would wait in vain.
+// instead reports that the client has opened a session in another way than by a request
+// of a method, so that waiting for that would be in vain.
 func (g *guest) instead(method string) error {
 	switch method {
 	case "session/new":
@@ -330,7 +330,7 @@ func (g *guest) greet(p *player, s *step) error {
 	return g.grant(p, m, g.greeting)
 }
 
-// over waits until the client goes on after a turn.
+// over waits until the client continues after a turn.
 func (g *guest) over(p *player) error {
 	c, err := p.ping()
 	if err == nil && c == nil { // it has nothing to answer

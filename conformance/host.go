@@ -335,7 +335,7 @@ func (h *host) done(p *player, s *step) error {
 	return nil
 }
 
-// busy watches a turn that has to go on for a while.
+// busy watches a turn that must not end for a while.
 func (h *host) busy(p *player, s *step) error {
 	t, err := h.turn(p, s)
 	if err != nil {

@@ -23,7 +23,7 @@ const (
 	// steps may be about any of them. Beyond them the scenario fails.
 	maxKept      = 200_000
 	maxKeptBytes = 256 << 20
-	// maxNoise bounds what is kept of a frame that is no JSON.
+	// maxNoise bounds what is kept of a frame that is not JSON.
 	maxNoise = 512
 	// maxSeen and maxSeenData bound the evidence of a result.
 	maxSeen     = 32
@@ -134,7 +134,7 @@ func (l *link) mayRead() bool {
 	}
 }
 
-// listen lets the reader go on, or stops it behind the next frame.
+// listen lets the reader continue, or stops it after the next frame.
 func (l *link) listen(on bool) {
 	l.mu.Lock()
 	l.deaf = !on
@@ -293,7 +293,7 @@ type letter struct {
 	at     int // its place among the scenario's
 	raw    string
 	val    *pattern.Value // nil if it is no JSON
-	method string         // "" for responses and what is no message
+	method string         // "" for responses and for anything that is not a message
 	id     *pattern.Value // nil for notifications
 	used   bool           // a step was about it
 	due    bool           // it is the answer to a call

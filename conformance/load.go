@@ -124,8 +124,8 @@ var (
 // lastStatement is the number of the last statement that rules may cite.
 const lastStatement = 107
 
-// sidesOf returns who has to keep the rules of a file: the directory says it,
-// and those in both are rules of either side.
+// sidesOf returns which sides must keep the rules of a file: its directory says so, and
+// rules in both are rules of either side.
 func sidesOf(file string) (sides []Side, observed bool) {
 	dir := path.Dir(file)
 	observed = path.Base(path.Dir(dir)) == "observed"

@@ -59,7 +59,7 @@ type Monitor struct {
 	gap     bool // frames are missing from before
 	ended   bool
 	ready   bool // initialize was answered with success
-	others  bool // requests besides initialize passed
+	others  bool // requests other than initialize passed
 
 	parting []Finding    // about the agent, unless the client has gone away before
 	held    [2][]Finding // about one that may have been cut off, by side
@@ -152,8 +152,8 @@ func (m *Monitor) Frame(at time.Duration, dir trace.Direction, data []byte) []Fi
 	return m.out
 }
 
-// Text looks at a line that is no JSON. The findings are valid until the next
-// call; line is not kept.
+// Text examines a line that is not JSON. The findings are valid until the next call;
+// line is not kept.
 func (m *Monitor) Text(at time.Duration, dir trace.Direction, line []byte) []Finding {
 	m.begin(at, dir, line)
 	m.stats.Texts[m.from]++
@@ -248,8 +248,8 @@ func (m *Monitor) begin(at time.Duration, dir trace.Direction, data []byte) {
 	}
 }
 
-// unlessGone adds a finding about the agent when the client sends another frame. If it does
-// not, it may have gone away before, which is a reason to end what goes on.
+// unlessGone adds a finding about the agent when the client sends another frame. If it
+// does not, it may have left before, which is a reason to end what runs.
 func (m *Monitor) unlessGone(c check, path, why string) {
 	n := len(m.out)
 	m.add(c, path, "%s", why)

@@ -31,7 +31,7 @@ var (
 
 // connection is what is known beyond sessions.
 type connection struct {
-	cursors table[bool]   // where lists may go on
+	cursors table[bool]   // where lists may continue
 	listed  table[bool]   // sessions that are in them
 	asked   table[bool]   // elicitations that lead to a page
 	servers table[string] // MCP servers behind the connection, with their names

@@ -29,8 +29,8 @@ func (m *Monitor) text(pos int, name string) string {
 	return d.Member(name)
 }
 
-// misasked looks at a request whose params are malformed. The other side may take it
-// all the same: then the session is open, and the turn goes on.
+// misasked examines a request whose params are malformed. The other side may accept it
+// all the same: then the session is open, and the turn continues.
 func (m *Monitor) misasked(e *envelope, r *request) {
 	sid := ""
 	if e.has&hasParams != 0 {

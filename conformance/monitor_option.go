@@ -43,7 +43,7 @@ func (m *Monitor) modes(s *session, path, current string, ids []string) {
 
 func (m *Monitor) noModes(s *session) { s.modes, s.hasModes = nil, true }
 
-// knowsMode reports whether the agent offers a mode, as far as can be told.
+// knowsMode reports whether the agent offers a mode, as far as is known.
 func (s *session) knowsMode(id string) bool {
 	return !s.hasModes || s.modes[brief(id)] || len(s.modes) >= maxEntries
 }

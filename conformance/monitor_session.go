@@ -55,7 +55,7 @@ type session struct {
 	turnState
 
 	state    string     // of the foreground, v2
-	work     bool       // something goes on in the background, or may, v2
+	work     bool       // something runs in the background, or may, v2
 	reported bool       // background was reported, v2
 	receipts table[int] // of messages not shown yet, with how often the session may be idle before they are
 
@@ -224,7 +224,7 @@ func (m *Monitor) names(sid string) *session {
 	if m.breaks(ckSessionKnown, !early && m.sessions.lacks(sid) && !m.gone.forgot) {
 		m.add(ckSessionKnown, "params.sessionId", "named the session %s, which was never opened", quote(sid))
 	}
-	s = newSession(sid) // so that it is told once
+	s = newSession(sid) // so that it is reported once
 	s.guessed = true
 	if m.sessions.forgot {
 		s.forget()
@@ -270,7 +270,7 @@ func (m *Monitor) prompt(r *request, sid string, blocks int) {
 	s.said = blocks == 0 // there is nothing to say to it
 }
 
-// cancelSession looks at session/cancel, and at what stops a session besides.
+// cancelSession examines session/cancel, and anything else that stops a session.
 func (m *Monitor) cancelSession(s *session, asksToStop bool) {
 	if s == nil {
 		return
@@ -485,8 +485,8 @@ type namedFacts struct {
 	ends bool
 }
 
-// onlyListed reports whether the agent has told of a session that nobody has
-// opened. It may tell more of it.
+// onlyListed reports whether the agent has listed a session that was never opened. It
+// may report more of it.
 func (m *Monitor) onlyListed(sid string) bool {
 	_, open := m.sessions.get(sid)
 	_, gone := m.gone.get(sid)

@@ -9,13 +9,13 @@ var (
 	ckBackground     = decides("agent/turn/background")
 )
 
-// A subagentSeen is what an update tells of a child session. What it does not tell is
-// left as it is.
+// A subagentSeen is what an update says of a child session. Fields that the update
+// lacks stay as they are.
 type subagentSeen struct {
 	id          string
 	cwd         string
 	directories []string
-	told        bool // what the client may do to it was told
+	told        bool // what the client may do to it is known
 	cancel      bool // it may be cancelled
 }
 
@@ -52,7 +52,7 @@ func (m *Monitor) cancelsChild(s *session) {
 	}
 }
 
-// inBackground looks at what goes on in the background: it was shown before.
+// inBackground examines what runs in the background: it was shown before.
 func (m *Monitor) inBackground(s *session, list []acpv2.BackgroundWork) {
 	if s.opening > 0 || s.guessed {
 		return

@@ -26,7 +26,7 @@ type terminal struct {
 	exitNo  int64  // the number of the frame that said so (v1)
 	cwd     string // where its command runs, "" if that is not known (v2)
 	cancel  bool   // it can be cancelled (v2)
-	gone    bool   // it was released (v1): tool calls may go on to show it
+	gone    bool   // it was released (v1): tool calls may still show it
 	turn    int
 }
 
@@ -70,7 +70,7 @@ func (m *Monitor) terminalOutput(r *request, output string, exited bool) {
 	if !ok {
 		return
 	}
-	// What stands for a byte that is no text takes more room than the byte.
+	// What replaces a byte that is not text takes more room than the byte.
 	long := uint64(len(output)) > t.limit && !strings.Contains(output, "\ufffd") && !redacted(output)
 	if t.limited && m.breaks(ckTermLimit, long) {
 		m.add(ckTermLimit, "result.output", "sent %d bytes of output of a terminal that keeps %d", len(output), t.limit)

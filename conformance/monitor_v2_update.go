@@ -344,8 +344,8 @@ func fieldV2(s acpv2.ElicitationPropertySchema) field {
 	return field{}
 }
 
-// background tells whether an agent has said what goes on in the background, and
-// whether something does, or may.
+// background reports whether an agent has said what runs in the background, and whether
+// something does, or may.
 func background(list []acpv2.BackgroundWork) (reported, work bool) {
 	return list != nil, list == nil || len(list) > 0
 }

@@ -31,7 +31,7 @@ func newVerdict(s Status, format string, args []any) *verdict {
 
 var errTimeout = errors.New("timeout")
 
-// settleTime is how long is waited for what belongs to a turn that is over.
+// settleTime bounds the wait for what belongs to a turn that has ended.
 const settleTime = time.Second
 
 // A player plays one scenario on a link.
@@ -65,7 +65,7 @@ type player struct {
 
 	held *strings.Builder // what is to be sent in one write, or nil
 
-	// reconnect waits for the client to connect again; nil where that is no use.
+	// reconnect waits for the client to connect again; nil where that is useless.
 	reconnect func() (*link, error)
 }
 
@@ -79,7 +79,7 @@ type role interface {
 	// auto answers a request that no step is about: with a member result or
 	// error, or with "" not yet.
 	auto(p *player, m *letter) string
-	// saw is told of every notification and response.
+	// saw is called with every notification and response.
 	saw(p *player, m *letter)
 	// step plays a step that only this side has.
 	step(p *player, s *step) error
@@ -544,7 +544,7 @@ func (p *player) over() bool {
 	return ok && h.over(p)
 }
 
-// instead tells that the client has done something else than what is waited for.
+// instead reports that the client has done something else than what is waited for.
 func (p *player) instead(w *what) error {
 	if g, ok := p.role.(*guest); ok {
 		return g.instead(w.method)

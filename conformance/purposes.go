@@ -51,7 +51,7 @@ func Purposes() map[string]string {
 func (o *Options) promptText(purpose string, version int, scripted bool, file string) string {
 	text, ok := o.Prompts[purpose]
 	if !ok && purpose == "mcp" {
-		text, ok = o.Prompts["text"] // most agents connect whatever they are told
+		text, ok = o.Prompts["text"] // most agents connect whatever the prompt says
 	}
 	if !ok && scripted {
 		text = purposes[purpose].words[version-1]

@@ -45,7 +45,7 @@ const (
 	CauseNoPeer Cause = "no-peer" // what answers does not speak the protocol
 )
 
-// causeOf returns the cause that an error tells of.
+// causeOf returns the cause that an error reports.
 func causeOf(err error) Cause {
 	if v, ok := errors.AsType[*verdict](err); ok && v.late || errors.Is(err, context.DeadlineExceeded) {
 		return CauseLate

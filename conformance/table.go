@@ -63,7 +63,7 @@ func (t *table[T]) get(id string) (v T, ok bool) {
 
 func (t *table[T]) drop(id string) { delete(t.m, brief(id)) }
 
-// lacks reports that id was never put in, as far as can be told.
+// lacks reports that id was never added, as far as is known.
 func (t *table[T]) lacks(id string) bool {
 	_, ok := t.m[brief(id)]
 	return !ok && !t.forgot

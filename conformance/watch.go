@@ -60,8 +60,8 @@ func (w *watch) connection() func(at time.Duration, dir trace.Direction, out boo
 	}
 }
 
-// maxOdd bounds the ids of broken frames that the checker has sent. Who answers
-// with such an id repeats what it was told.
+// maxOdd bounds the ids of broken frames that the checker has sent. A peer that answers
+// with such an id repeats it.
 const maxOdd = 256
 
 // idOf returns the id of a message as JSON, or "".

@@ -19,11 +19,12 @@ package jsonrpc
 //	… cancellations, answers of handlers     bypassWater more
 //	… answers of the reader itself           MaxQueued more
 const (
-	// chargeMessage is what a message counts besides twice its frame: decoded
-	// values take more room than their text, and an entry has a cost of its own.
+	// chargeMessage is what a message counts in addition to twice its frame:
+	// decoded values take more room than their text, and an entry has a cost of
+	// its own.
 	chargeMessage = 512
-	// chargeText is what a notification that is kept as text counts besides it:
-	// its entry.
+	// chargeText is what a notification that is kept as text counts in addition
+	// to it: its entry.
 	chargeText = 160
 	// chargeYielded is about what the goroutine of a waiting handler takes.
 	chargeYielded = 8 << 10

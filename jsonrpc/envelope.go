@@ -41,8 +41,8 @@ const (
 	memberResult
 	memberError
 
-	// responseOnly is what a response may have and other messages have not,
-	// or a request besides its method.
+	// responseOnly is what a response may have and other messages do not have,
+	// or a request in addition to its method.
 	responseShape = memberID | memberResult | memberError
 )
 
@@ -69,9 +69,9 @@ func (r *reader) parse(f Frame, e *envelope) {
 		r.refuse(f, &Error{Code: CodeInvalidRequest, Message: "Invalid request: JSON-RPC batches are not supported"})
 		return
 	}
-	// A value of another kind is answered if it is one (S7). Text that is no
-	// JSON at all is an error of the peer where frames have a boundary of
-	// their own; on a line it is more likely a log message.
+	// A value of another type is answered if it is one (S7). Text that is not
+	// JSON is an error of the peer where frames have a boundary of their own;
+	// on a line it is more likely a log message.
 	v := d.Raw()
 	if _ = d.Finish(); d.SyntaxErr() == nil {
 		e := *ErrInvalidRequest

@@ -85,7 +85,7 @@ func (id ID) key() ID {
 	return id
 }
 
-// isPlain reports whether an id that is no string has neither fraction nor
+// isPlain reports whether an id that is not a string has neither fraction nor
 // exponent.
 func (id ID) isPlain() bool {
 	for i := range len(id.raw) {

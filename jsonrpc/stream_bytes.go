@@ -190,10 +190,10 @@ func (s *byteStream) canTry() bool { return s.try != nil }
 func (s *byteStream) tryWrite(data []byte) (int, error) { return s.try.write(data) }
 
 const (
-	// A writer that has had much to write at once, so many bytes of it, is
-	// likely to go on: with a larger pipe it and the reader wait for each other
-	// less often. Others keep the pipe they have, since the sum of all that a
-	// user has is bounded.
+	// A writer that has had so many bytes to write at once is likely to have
+	// more: with a larger pipe it and the reader wait for each other less
+	// often. Others keep the pipe they have, since the sum of all pipes of a
+	// user is bounded.
 	growFrom = 32 << 10
 	growAt   = 256 << 10
 	growTo   = 256 << 10

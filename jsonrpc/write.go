@@ -46,7 +46,7 @@ type outbox struct {
 	big     int    // size of a recent large batch, to prepare for the next
 	writing bool
 	err     error         // sticky
-	room    chan struct{} // closed when senders may go on; nil when none waits
+	room    chan struct{} // closed when senders may continue; nil when none waits
 	way     chan struct{} // closed when handlers that wait must not; nil when none waits
 	idle    chan struct{} // closed when everything is written; nil when nobody waits
 	last    time.Duration // of the last write, since epoch
@@ -132,8 +132,8 @@ func (o *outbox) send(ctx context.Context, m *message, u urgency) error {
 }
 
 // wait waits until there may be room. Handlers do not wait while so much is
-// queued that the connection has stopped reading for good: if the peer has,
-// too, neither would ever go on.
+// queued that the connection has stopped reading for good: if the peer has
+// stopped, too, neither would ever continue.
 func (o *outbox) wait(ctx context.Context, m *message, room, way chan struct{}, pressed bool) error {
 	token, _ := ctx.Value(entryKey{}).(*entry)
 	entered, full := o.conn.enterSend(token, m.reply)

@@ -34,8 +34,8 @@ const Mark = "standin: "
 // maxBody bounds a request; a longer one is answered with 413.
 const maxBody = 16 << 20
 
-// maxCalls bounds how often one line calls a tool: an agent that does not bring the
-// results back would go on for ever.
+// maxCalls bounds how often one line calls a tool: for an agent that does not
+// return the results the calls would never end.
 const maxCalls = 3
 
 // A Call is a call of a tool, by the name it was offered under. Args is a JSON
