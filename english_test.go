@@ -9,6 +9,7 @@ import (
 	"path"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -72,7 +73,8 @@ func TestNoStatementNumbers(t *testing.T) {
 	}
 }
 
-// TestEnglish holds documents and comments to CONTRIBUTING's table of English.
+// TestEnglish holds documents, comments and texts in the code to CONTRIBUTING's table of
+// English.
 func TestEnglish(t *testing.T) {
 	found := map[string]int{}
 	look := func(where, at, text string) {
@@ -109,9 +111,20 @@ func TestEnglish(t *testing.T) {
 		if err != nil {
 			return err
 		}
+		dir := path.Dir(filepath.ToSlash(p))
 		for _, c := range f.Comments {
-			look(path.Dir(filepath.ToSlash(p)), fset.Position(c.Pos()).String(), strings.Join(strings.Fields(c.Text()), " "))
+			look(dir, fset.Position(c.Pos()).String(), strings.Join(strings.Fields(c.Text()), " "))
 		}
+		ast.Inspect(f, func(n ast.Node) bool { // errors, help and everything else that is shown
+			if l, ok := n.(*ast.BasicLit); ok && l.Kind == token.STRING {
+				text, err := strconv.Unquote(l.Value)
+				if err != nil {
+					t.Fatal(err)
+				}
+				look(dir, fset.Position(l.Pos()).String(), strings.Join(strings.Fields(text), " "))
+			}
+			return true
+		})
 		return nil
 	})
 	if err != nil {

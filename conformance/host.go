@@ -346,7 +346,7 @@ func (h *host) busy(p *player, s *step) error {
 	case errors.Is(err, errTimeout):
 		return nil
 	case err == nil:
-		return failed("the turn ended where it was to go on")
+		return failed("the turn ended where it had to continue")
 	}
 	return p.gap(err)
 }

@@ -74,7 +74,7 @@ func (m *Monitor) page(id, address string) {
 	u, err := url.Parse(address)
 	none := err != nil || u.Scheme == "" || u.Host == "" && u.Opaque == "" && u.Path == ""
 	if m.breaks(ckAskURL, none && !redacted(address)) {
-		m.add(ckAskURL, "params.url", "sent the user to %s, which is no address", quote(address))
+		m.add(ckAskURL, "params.url", "sent the user to %s, which is not an address", quote(address))
 	}
 	_, again := m.more.asked.get(id)
 	if m.breaks(ckAskUnique, again) {

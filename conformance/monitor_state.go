@@ -115,7 +115,7 @@ func (m *Monitor) resumes(s *session, what string) {
 		}
 	}
 	if m.breaks(ckRunning, true) {
-		m.add(ckRunning, "params.update", "sent %s while the session waits for its user, and has not told that it runs again", what)
+		m.add(ckRunning, "params.update", "sent %s while the session waits for its user, and has not reported that it runs again", what)
 	}
 }
 

@@ -73,7 +73,7 @@ func (m *Monitor) inBackground(s *session, list []acpv2.BackgroundWork) {
 			continue
 		}
 		if m.breaks(ckBackground, lacks) {
-			m.add(ckBackground, "params.update.background", "told that the %s %s goes on, which it has not shown", kind, quote(id))
+			m.add(ckBackground, "params.update.background", "reported that the %s %s continues, which it has not shown", kind, quote(id))
 		}
 	}
 }

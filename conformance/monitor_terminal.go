@@ -77,7 +77,7 @@ func (m *Monitor) terminalOutput(r *request, output string, exited bool) {
 	}
 	// An answer to a request from before may be one of before.
 	if m.breaks(ckTermExit, t.exited && !exited && r.frame > t.exitNo) {
-		m.add(ckTermExit, "result.exitStatus", "told that the command has ended, and then that it runs")
+		m.add(ckTermExit, "result.exitStatus", "reported that the command has ended, and then that it runs")
 	}
 	if exited {
 		t.exit(m.stats.Frames)
@@ -132,7 +132,7 @@ func (m *Monitor) terminalUpdate(s *session, id string, chunk, exits, runs bool)
 		s.terminals.put(id, t)
 	}
 	if m.breaks(ckTermBack, t.exited && runs && s.opening == 0) {
-		m.add(ckTermBack, "params.update.exitStatus", "told that the command of %s has ended, and then that it has not", quote(id))
+		m.add(ckTermBack, "params.update.exitStatus", "reported that the command of %s has ended, and then that it has not", quote(id))
 	}
 	t.exited = (t.exited || exits) && !runs
 	return t

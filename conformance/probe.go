@@ -103,7 +103,7 @@ func (h *host) connected(p *player, s *step) error {
 	if errors.Is(err, errTimeout) {
 		if _, ok := p.opt.Prompts["mcp"]; !ok && !h.scripted {
 			// Those that connect when they need a server had no need to.
-			return unseen(noWords+"mcp (%s); it did not connect when it was told something else", purposes["mcp"].About)
+			return unseen(noWords+"mcp (%s); it did not connect when it was sent something else", purposes["mcp"].About)
 		}
 		return failed("the agent did not connect to the MCP server within %v", p.limit)
 	}

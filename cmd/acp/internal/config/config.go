@@ -85,7 +85,7 @@ type Store struct {
 // Timeouts bound how long the program waits for agents.
 type Timeouts struct {
 	Connect time.Duration `koanf:"connect" default:"1m" flag:"connect-timeout" help:"for starting and initializing an agent"`
-	Slow    time.Duration `koanf:"slow" default:"3s" help:"after which slowness is told"`
+	Slow    time.Duration `koanf:"slow" default:"3s" help:"after which a slow agent is reported"`
 	Ask     time.Duration `koanf:"ask" default:"10m" help:"for the user's answer to a permission request"`
 }
 

@@ -92,7 +92,7 @@ func Ending(t *transcript.TurnEnd) (title, reason string, said bool) {
 	case acpv2.StopReasonCancelled:
 		return "Cancelled", reason, said
 	case acpv2.StopReasonRefusal:
-		return "The agent refused to go on", reason, said
+		return "The agent refused to continue", reason, said
 	case acpv2.StopReasonMaxTokens:
 		return "The agent stopped at its limit of tokens", reason, said
 	case acpv2.StopReasonMaxTurnRequests:
