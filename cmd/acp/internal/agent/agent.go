@@ -165,6 +165,7 @@ func (b *builtin) begin(s *acp.AgentSession, v *session) error {
 	return s.SetCommands(announced()...)
 }
 
+// resumeSession is the hook of that name. A session that is open already is only replayed.
 func (b *builtin) resumeSession(_ context.Context, s *acp.AgentSession, replay bool) error {
 	v, open := s.Value.(*session)
 	if !open {
@@ -188,6 +189,8 @@ func (b *builtin) resumeSession(_ context.Context, s *acp.AgentSession, replay b
 	return nil
 }
 
+// forkSession is the hook of that name: the new session begins with a copy of the other one's
+// journal.
 func (b *builtin) forkSession(_ context.Context, s *acp.AgentSession, from acp.SessionID) error {
 	v := newSession(b, s)
 	if err := v.fork(from); err != nil {
@@ -218,6 +221,8 @@ func (b *builtin) sessionStatus(_ context.Context, _ *acp.AgentConn, id acp.Sess
 	return acp.SessionStatusSaved, nil
 }
 
+// setTitle is the hook of that name. The session need not be open: then its journal is opened for
+// this change alone.
 func (b *builtin) setTitle(_ context.Context, c *acp.AgentConn, id acp.SessionID, title string) (string, error) {
 	title = prose.OneLine(title, maxTitle)
 	if s, ok := c.Session(id); ok {

@@ -22,6 +22,8 @@ const (
 	maxBig   = 64        // MB
 )
 
+// runDemo carries out /demo. What it shows is made for that, so that a client can be tried without
+// a model.
 func runDemo(k *task) error {
 	args, err := words(k.rest, 2)
 	if err != nil {
@@ -192,6 +194,7 @@ func (k *task) demoThought(string, string) {
 		"and code:\n\n```go\nfunc main() {\n\tfmt.Println(\"hello, 世界 👋\")\n}\n```\n")
 }
 
+// demoRead shows a call that reads.
 func (k *task) demoRead(_, file string) {
 	c := k.out.ToolCall(acp.ToolCall{Name: "demo", Title: "Read greet.go (demonstration)", Kind: acp.ToolKindRead,
 		Locations: []acp.ToolCallLocation{{Path: file, Line: new(uint32(1))}}})
@@ -204,6 +207,7 @@ func (k *task) demoRead(_, file string) {
 	_ = c.Complete()
 }
 
+// demoEdit shows a change to a file with its permission.
 func (k *task) demoEdit(_, file string) {
 	c := k.out.ToolCall(acp.ToolCall{Name: "demo", Title: "Edit greet.go (demonstration)", Kind: acp.ToolKindEdit, Status: acp.ToolCallStatusPending,
 		Locations: []acp.ToolCallLocation{{Path: file, Line: new(uint32(5))}}})
@@ -238,6 +242,7 @@ func (k *task) demoPermit(c *acp.ToolCallHandle, p acp.Permission) bool {
 	return true
 }
 
+// demoTerminal shows a command with its permission and its output.
 func (k *task) demoTerminal(string, string) {
 	line := `for i in 1 2 3; do printf '\033[32mok\033[0m   test %s\n' "$i"; sleep 0.2; done; printf '\033[1mPASS\033[0m\n'`
 	if runtime.GOOS == "windows" {
@@ -258,6 +263,7 @@ func (k *task) demoTerminal(string, string) {
 	_ = c.Complete()
 }
 
+// demoKinds shows a call of each of the other kinds, one of which fails.
 func (k *task) demoKinds(_, file string) {
 	for _, d := range []struct {
 		kind  acp.ToolKind
@@ -300,6 +306,8 @@ func (k *task) demoSubagent(string, string) {
 	})
 }
 
+// demoEnd shows a notice and the usage, and shows the session's own plan again, which version 1
+// clients have replaced.
 func (k *task) demoEnd(string, string) {
 	k.send(&acp.Notice{Severity: acp.NoticeSeverityInfo, Title: "A notice", Description: "It is not part of the conversation. It is a demonstration."})
 	k.send(&acp.UsageUpdate{Used: 12_345, Size: 200_000, Cost: acp.Set(acp.Cost{Amount: 0.01, Currency: "USD"})})

@@ -13,6 +13,7 @@ import (
 
 var modes = []string{modeAsk, modeAutoEdit, modeReadOnly}
 
+// runHelp carries out /help.
 func runHelp(k *task) error {
 	var b strings.Builder
 	b.WriteString("I am the agent that is built into this program. I have **no language model**: I do not understand sentences, I carry out commands.\n\n")
@@ -27,6 +28,8 @@ func runHelp(k *task) error {
 	return nil
 }
 
+// runMode carries out /mode. A mode that is chosen forgets the answers for the rest of the session,
+// as the option does.
 func runMode(k *task) error {
 	args, err := words(k.rest, 1)
 	if err != nil {
@@ -60,6 +63,7 @@ func (s *session) forgetAnswers() {
 	s.answers = map[tool.About]bool{}
 }
 
+// runSessions carries out /sessions.
 func runSessions(k *task) error {
 	args, err := words(k.rest, 1)
 	if err != nil {
@@ -105,6 +109,7 @@ func runSessions(k *task) error {
 	return nil
 }
 
+// runTitle carries out /title.
 func runTitle(k *task) error {
 	title := prose.OneLine(k.rest, maxTitle)
 	if title == "" {
@@ -123,6 +128,7 @@ func runTitle(k *task) error {
 	return nil
 }
 
+// runUsage carries out /usage. Without a model only the size of the journal is known.
 func runUsage(k *task) error {
 	if strings.TrimSpace(k.rest) != "" {
 		return misusef("nothing may follow")

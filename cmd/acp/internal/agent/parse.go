@@ -164,6 +164,8 @@ func replacements(text string) ([]tool.Replacement, error) {
 	return []tool.Replacement{{Old: old, New: text}}, nil
 }
 
+// editBlocks reads the blocks between marks. A text keeps its line breaks, so that whole lines are
+// replaced.
 func editBlocks(text string) ([]tool.Replacement, error) {
 	var (
 		all      []tool.Replacement

@@ -209,6 +209,8 @@ func (s *session) setTitle(title string) error {
 	return s.j.setTitle(title)
 }
 
+// close closes the journal. It may be called more than once, since closing and the end of the
+// connection both do.
 func (s *session) close() error {
 	if s.done != nil {
 		s.done()

@@ -35,6 +35,8 @@ func (k *task) report(res tool.Result, end string) {
 	}
 }
 
+// runRead carries out /read, for each of the paths or, without any, for the files that the prompt
+// mentions.
 func runRead(k *task) error {
 	args, err := words(k.rest, 20)
 	if err != nil {
@@ -83,6 +85,7 @@ func linked(blocks []acp.ContentBlock) []string {
 	return paths
 }
 
+// runSearch carries out /search.
 func runSearch(k *task) error {
 	args, err := words(k.rest, 2)
 	if err != nil {
@@ -100,6 +103,7 @@ func runSearch(k *task) error {
 	return k.use(tool.Search, in, "")
 }
 
+// runEdit carries out /edit and /edit!.
 func runEdit(k *task) error {
 	name, rest, ok, err := word(k.rest)
 	if err != nil {
@@ -115,6 +119,7 @@ func runEdit(k *task) error {
 	return k.use(tool.Edit, tool.EditInput{Path: tool.Mentioned(k, name), Edits: edits, All: k.name == "edit!"}, "")
 }
 
+// runWrite carries out /write.
 func runWrite(k *task) error {
 	name, text, ok, err := word(k.rest)
 	if err != nil {

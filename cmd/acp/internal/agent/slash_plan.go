@@ -11,6 +11,7 @@ import (
 	"github.com/goacp/acp/cmd/acp/internal/agent/tool"
 )
 
+// runPlan carries out /plan. Each change sends the whole plan, since the tool replaces it.
 func runPlan(k *task) error {
 	text := strings.TrimSpace(k.rest)
 	verb, arg, _ := strings.Cut(text, " ")
@@ -104,6 +105,7 @@ func begin(plan []acp.PlanEntry) {
 	}
 }
 
+// planText lists the steps of a plan.
 func planText(plan []acp.PlanEntry) string {
 	var b strings.Builder
 	for i, e := range plan {

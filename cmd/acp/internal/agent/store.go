@@ -147,6 +147,7 @@ func takeLock(f *os.File) (bool, error) {
 	return ok, err
 }
 
+// createInMemory is create for a store without a directory.
 func (s *store) createInMemory(id acp.SessionID, line []byte) (*journal, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -275,6 +276,7 @@ func (j *journal) reader() (io.Reader, error) {
 	return io.NewSectionReader(j.file, 0, j.size), nil
 }
 
+// truncate removes what follows a size: an unfinished line, to which the next one would be joined.
 func (j *journal) truncate(size int64) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -310,6 +312,7 @@ func (j *journal) add(u acp.SessionUpdate) error {
 	return err
 }
 
+// write appends a line. If that fails in the middle, it removes the piece.
 func (j *journal) write(line []byte) error {
 	if j.mem != nil {
 		j.store.mu.Lock()

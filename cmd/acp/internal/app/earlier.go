@@ -47,6 +47,7 @@ func (a *App) Earlier(ctx context.Context, agent roster.Agent, id string) (acp.S
 	return acp.SessionID(list[0].Conversation), nil
 }
 
+// A noEarlier is an ErrNoEarlier that says where there is no session.
 type noEarlier struct{ agent, cwd string }
 
 func (e noEarlier) Error() string {

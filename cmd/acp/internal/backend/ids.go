@@ -24,6 +24,7 @@ const (
 	messageIDs // of messages between sessions
 )
 
+// An ident is an id with its kind.
 type ident struct {
 	space space
 	id    string
@@ -59,6 +60,7 @@ func newIdentities(was *transcript.Snapshot) *identities {
 	return x
 }
 
+// identOf returns the id of an entry. ok is false for entries without an id of the agent.
 func identOf(e transcript.Entry) (ident, bool) {
 	i := ident{id: e.EntryID()}
 	switch e := e.(type) {
@@ -179,6 +181,7 @@ func withID[T any, I ~string](u acp.SessionUpdate, v *T, in space, was I, id fun
 	return any(&c).(acp.SessionUpdate)
 }
 
+// withCallIDs returns a tool call with its own id and those of its terminals replaced.
 func withCallIDs(c acp.ToolCallUpdate, id func(space, string) string) acp.ToolCallUpdate {
 	c.ToolCallID = acp.ToolCallID(id(callIDs, string(c.ToolCallID)))
 	list, ok := c.Content.Get()

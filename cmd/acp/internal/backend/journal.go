@@ -126,7 +126,7 @@ func (j *journal) put(it item) {
 	j.add(it, size)
 }
 
-// add is put with mu held and room for the item.
+// add merges a change with the preceding one if both add to the same entry.
 func (j *journal) add(it item, size int) {
 	if j.closed {
 		if it.done != nil {
@@ -363,6 +363,7 @@ type merger struct {
 	text []byte // of the last change, if pieces were added to it
 }
 
+// add merges a change with the one before if both add text to the same entry.
 func (m *merger) add(ch transcript.Change) {
 	if ch.Op == transcript.OpNone && !ch.Trimmed {
 		return

@@ -97,6 +97,7 @@ func (s *Session) isEcho(u *acp.Update) bool {
 	return false
 }
 
+// sizeOf returns about how many bytes an update that is held back takes.
 func sizeOf(u acp.SessionUpdate) int {
 	size := textSize(u)
 	if size < 0 {

@@ -13,6 +13,7 @@ import (
 	"github.com/goacp/acp/cmd/acp/internal/grant"
 )
 
+// A sessionKey is the key of the session in the context of calls to what is lent.
 type sessionKey struct{}
 
 // lentFiles are files; the session decides what may be read or written.

@@ -62,7 +62,7 @@ type outputs struct {
 	held      int                         // bytes of that content
 }
 
-// An output is what was written of the output of a command.
+// output returns what is known of the output of a command, and begins a count if there is none.
 type output struct {
 	total   int // bytes that came
 	written int // the place up to which they were written
@@ -99,6 +99,7 @@ func (o *outputs) limits() *outputBounds {
 	return &usual
 }
 
+// output returns what is known of the output of a command, and makes room for a new one.
 func (o *outputs) output(id acp.TerminalID) *output {
 	x := o.terminals[id]
 	if x == nil {
@@ -129,6 +130,7 @@ func (o *outputs) room(events []store.Event) []store.Event {
 	return events
 }
 
+// chunk returns what is written of a piece of output.
 func (o *outputs) chunk(events []store.Event, u *acp.TerminalOutputChunk, e store.Event) []store.Event {
 	b := o.limits()
 	x := o.output(u.TerminalID)
@@ -271,7 +273,7 @@ func (o *outputs) flush(events []store.Event) []store.Event {
 	return events
 }
 
-// A content is what was written of the content of a tool call.
+// content returns what is known of the content of a tool call, and begins a count if there is none.
 type content struct {
 	written int // bytes
 	flushes int
@@ -284,6 +286,7 @@ type content struct {
 	raw     int                   // bytes of the raw output that is too long to be held
 }
 
+// content returns what is known of the content of a tool call.
 func (o *outputs) content(id acp.ToolCallID) *content {
 	x := o.calls[id]
 	if x == nil {
@@ -357,6 +360,8 @@ func (x *content) replace(u *acp.ToolCallUpdate, b *outputBounds) {
 	x.heldLen += len(x.held.RawOutput)
 }
 
+// callChunk bounds the pieces of content that are written of a tool call: beyond the bound the last
+// ones are held.
 func (o *outputs) callChunk(events []store.Event, u *acpv2.ToolCallContentChunk, e store.Event) []store.Event {
 	b := o.limits()
 	x := o.content(u.ToolCallID)

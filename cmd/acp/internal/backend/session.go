@@ -64,6 +64,7 @@ func (h *Host) Restore(ctx context.Context, id acp.SessionID) (*Session, acp.Res
 	return h.open(ctx, id)
 }
 
+// open opens or continues a session on the current connection, and logs in if that is required.
 func (h *Host) open(ctx context.Context, id acp.SessionID) (s *Session, how acp.Restored, err error) {
 	var kept store.Session
 	if id != "" {

@@ -19,6 +19,8 @@ type terminals struct {
 	tag string
 }
 
+// newTerminals returns terminals in the directories of a session, which ask for permission and are
+// shown.
 func newTerminals(l *link, cwd string, roots []string) *terminals {
 	t := &terminals{acphost.Local(append([]string{cwd}, roots...)...), l.tag}
 	if pty.Available {

@@ -22,6 +22,7 @@ func (p path) String() string {
 	return strings.Join(parts, ".")
 }
 
+// hasPrefix reports whether a key is at or below another one.
 func (p path) hasPrefix(q path) bool {
 	if len(p) < len(q) {
 		return false

@@ -173,6 +173,7 @@ func (l *loader) defaults() {
 	l.layer(items, "")
 }
 
+// zero returns the zero value of a setting's type.
 func zero(n *node) any {
 	switch n.kind {
 	case kindBool:

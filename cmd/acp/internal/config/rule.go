@@ -64,6 +64,7 @@ func ParseRule(s string) (acphost.Rule, error) {
 	return r, nil
 }
 
+// innermost returns the error that the others wrap.
 func innermost(err error) error {
 	for {
 		next := errors.Unwrap(err)
@@ -96,6 +97,7 @@ func (p *ruleParser) skip() {
 	p.rest = strings.TrimLeftFunc(p.rest, func(c rune) bool { return c == ';' || unicode.IsSpace(c) })
 }
 
+// condition reads one condition into the rule.
 func (p *ruleParser) condition() error {
 	name, value, ok := strings.Cut(p.rest, ":")
 	if !ok || strings.ContainsFunc(name, func(c rune) bool { return c == ';' || unicode.IsSpace(c) }) {

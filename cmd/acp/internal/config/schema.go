@@ -42,6 +42,7 @@ type node struct {
 // root describes all settings.
 var root = nodeOf(reflect.TypeFor[Settings](), "")
 
+// nodeOf returns the description of a field, from its type and its tags.
 func nodeOf(t reflect.Type, tag reflect.StructTag) *node {
 	n := &node{
 		def: tag.Get("default"), flag: tag.Get("flag"), help: tag.Get("help"),
@@ -218,6 +219,7 @@ func (n *node) convert(v any) (out any, at int, err error) {
 	return wrong()
 }
 
+// convertList converts the entries of a list.
 func (n *node) convertList(v any) (any, int, error) {
 	list, ok := v.([]string)
 	if anys, isAny := v.([]any); isAny {

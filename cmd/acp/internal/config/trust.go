@@ -26,6 +26,7 @@ type trustFile struct {
 	Files   map[string]trustEntry `json:"files"` // by what trustName returns
 }
 
+// A trustEntry is the content of a file that was trusted, and when.
 type trustEntry struct {
 	SHA256 string    `json:"sha256"` // of the content, in hexadecimal
 	Since  time.Time `json:"since"`
@@ -120,6 +121,7 @@ func (c *Config) TrustedFiles() ([]string, error) {
 
 func (c *Config) trustPath() string { return filepath.Join(c.Dirs.State, "trust.json") }
 
+// changeTrust reads the record, changes it and writes it, while it holds its lock.
 func (c *Config) changeTrust(change func(*trustFile)) error {
 	if c.Dirs.State == "" {
 		return errors.New("there is no place to remember trust in: set HOME or XDG_STATE_HOME")

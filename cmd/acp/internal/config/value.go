@@ -122,6 +122,7 @@ func (c *Config) FromProject(key ...string) bool {
 	})
 }
 
+// shown returns a value in the form in which people see it: without secrets.
 func (i item) shown() Value {
 	v := Value{Key: i.path.String(), Value: i.value}
 	var origins []string

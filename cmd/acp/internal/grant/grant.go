@@ -46,6 +46,8 @@ func (g *Set) Deny(what string, always bool) {
 	count(&g.denied, what, always)
 }
 
+// count adds a time, or makes it as often as wanted. Beyond the bound of acts nothing is recorded,
+// so that the user is asked again.
 func count(counts *map[string]int, what string, always bool) {
 	n, has := (*counts)[what]
 	switch {
@@ -82,6 +84,7 @@ func (g *Set) Take(what string) bool { return g.kept[what] || uncount(g.left, wh
 // TakeDenied reports whether something was rejected, and uses up one time.
 func (g *Set) TakeDenied(what string) bool { return uncount(g.denied, what) }
 
+// uncount uses up one time, and reports whether there was one.
 func uncount(counts map[string]int, what string) bool {
 	n := counts[what]
 	switch {

@@ -395,6 +395,7 @@ func (c *comparison) contains(i, k int) bool {
 	return true
 }
 
+// result returns what is left of told: the news.
 func (c *comparison) result() (news []Piece) {
 	add := func(p Piece) {
 		if f := Fingerprint(p.Entry); c.marks[f] > 0 {

@@ -17,6 +17,7 @@ import (
 // metaKey is the key of the program in metadata.
 const metaKey = "github.com/goacp/acp"
 
+// An ownMeta is the program's part of the metadata of an entry.
 type ownMeta struct {
 	// History says that the agent replayed the entry; it is a fingerprint of what was replayed.
 	History string `json:"history,omitempty"`
@@ -30,6 +31,7 @@ func IsNews(e transcript.Entry) bool { return mark(e) != "" }
 // mark returns the fingerprint of the replayed entry, or "".
 func mark(e transcript.Entry) string { return ownOf(e).History }
 
+// ownOf returns the program's part of metadata; the zero value if there is none.
 func ownOf(e transcript.Entry) (own ownMeta) {
 	raw := meta(e)
 	if len(raw) == 0 || !bytes.Contains(raw, []byte(metaKey)) {
@@ -42,6 +44,7 @@ func ownOf(e transcript.Entry) (own ownMeta) {
 	return own
 }
 
+// meta returns the metadata of an update that can have a mark.
 func meta(e transcript.Entry) json.RawMessage {
 	switch e := e.(type) {
 	case *transcript.Message:

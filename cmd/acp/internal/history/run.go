@@ -47,6 +47,7 @@ type keptTurn struct {
 	entries []transcript.Entry
 }
 
+// A userWords is a message of the user that is replayed, perhaps in pieces.
 type userWords struct {
 	open    bool // the next piece continues it
 	partial bool // it is the beginning of the user's words, or blank
@@ -222,6 +223,7 @@ type turnMatch struct {
 	told          map[string]bool // ids of calls and terminals that fit
 }
 
+// newTurnMatch returns a comparison with one kept turn.
 func newTurnMatch(entries []transcript.Entry) turnMatch {
 	m := turnMatch{others: map[string]bool{}, told: map[string]bool{}}
 	for _, e := range entries {
@@ -286,6 +288,7 @@ func (m *turnMatch) take(u acpv2.SessionUpdate) bool {
 	return fits
 }
 
+// takeCall applies an update of a tool call, which may come in any order.
 func (m *turnMatch) takeCall(u *acpv2.ToolCallUpdate) bool {
 	id := "call " + string(u.ToolCallID)
 	if m.told[id] {

@@ -49,6 +49,7 @@ type Loops struct {
 	loops  []*loop
 }
 
+// A loop is the HTTP server that stands for one MCP server.
 type loop struct {
 	all    *Loops
 	server Server
@@ -68,6 +69,7 @@ type loop struct {
 	reasons  []string // that were reported
 }
 
+// A loopSession is a client's session with a loop, and its connection with the MCP server.
 type loopSession struct {
 	transport *mcp.StreamableServerTransport
 	conn      mcp.Connection

@@ -149,6 +149,7 @@ func (c *command) Wait() (code int, signal string) {
 	return state.ExitCode(), ""
 }
 
+// signalName returns the name of a signal as the protocol has it, such as SIGTERM.
 func signalName(s syscall.Signal) string {
 	switch s {
 	case syscall.SIGHUP:
@@ -214,6 +215,7 @@ func (c *command) tree() tree {
 	return t
 }
 
+// end asks the processes of the command to end, and kills what is left after the grace.
 func (c *command) end() {
 	defer close(c.ended)
 	tree := c.tree()
@@ -282,11 +284,13 @@ for f in $(grep -ls "$2" /proc/[0-9]*/environ 2>/dev/null); do
 done`
 )
 
+// A watchdog is the shell that kills the session if this process dies.
 type watchdog struct {
 	process *os.Process
 	hold    *os.File
 }
 
+// watch starts the watchdog of a session.
 func watch(session int, mark process.Mark) (*watchdog, error) {
 	r, w, err := os.Pipe()
 	if err != nil {

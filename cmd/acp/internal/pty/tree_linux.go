@@ -16,6 +16,7 @@ func dieWithParent(attr *syscall.SysProcAttr) { attr.Pdeathsig = syscall.SIGKILL
 // which it was started, which tells it apart from a process that got its number later.
 type tree map[int]string
 
+// A proc is a process as of one look at /proc.
 type proc struct {
 	parent, group, session int
 	zombie                 bool
@@ -64,6 +65,7 @@ type holders struct {
 	by      tree
 }
 
+// holdersOf returns the processes in a session or a group of that number.
 func holdersOf(session int) holders {
 	h := holders{session, tree{}}
 	for pid, p := range snapshot() {

@@ -108,6 +108,8 @@ func (m *Memory) Learn(key string, was, now Agent) error {
 // cut bounds what an agent says of itself.
 func cut(text string) string { return strings.ToValidUTF8(text[:min(len(text), 100)], "") }
 
+// read reads the file, without what is too old. One that is broken, too large or not a regular file
+// counts as empty.
 func (m *Memory) read() map[string]Agent {
 	all := map[string]Agent{}
 	f, err := os.Open(m.path)

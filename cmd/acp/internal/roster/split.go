@@ -21,6 +21,7 @@ func IsCommandLine(s string) bool {
 // Windows, where it separates names.
 func Split(s string) ([]string, error) { return split(s, runtime.GOOS == "windows") }
 
+// split is Split with the rules of a system for backslashes.
 func split(s string, windows bool) (words []string, err error) {
 	if strings.IndexByte(s, 0) >= 0 {
 		return nil, errors.New("the command line has a zero byte in it")

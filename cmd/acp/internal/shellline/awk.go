@@ -41,6 +41,7 @@ func tameAwk(program string) bool {
 	return true
 }
 
+// An awkReader reads the tokens of a program of awk.
 type awkReader struct {
 	rest   string
 	regexp bool // a slash begins an expression, and does not divide

@@ -105,6 +105,7 @@ func (r *sedReader) tame() bool {
 	}
 }
 
+// A sedReader reads the commands of a script of sed.
 type sedReader struct {
 	rest    string
 	classes bool // the sign that ends a text is ordinary between brackets; programs differ

@@ -135,6 +135,7 @@ func (b *builder) unknown(quoted bool, name string) {
 	b.piece(acphost.CommandPiece{Open: true, Name: name})
 }
 
+// parts adds the parts of a word as the parser has found them.
 func (b *builder) parts(parts []syntax.WordPart, quoted bool) {
 	for i, p := range parts {
 		switch p := p.(type) {

@@ -21,6 +21,7 @@ func (s *Store) Find(ctx context.Context, agent, id string) (Session, error) {
 	return abandon(ctx, s, func() (Session, error) { return s.find(ctx, agent, id) })
 }
 
+// find is Find without the bound on calls that wait for the disk.
 func (s *Store) find(ctx context.Context, agent, id string) (Session, error) {
 	if id == "" {
 		return Session{}, ErrNotFound
@@ -153,6 +154,7 @@ func (s *Store) Delete(ctx context.Context, conversation string) error {
 	return wrap("delete session", err)
 }
 
+// delete is Delete without that bound: it finds the subagents below, and deletes them first.
 func (s *Store) delete(ctx context.Context, conversation string) error {
 	doomed := []string{conversation}
 	for i := 0; i < len(doomed); i++ {

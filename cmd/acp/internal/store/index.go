@@ -287,6 +287,7 @@ type index struct{ db *sql.DB }
 // columns are those that scanSession reads.
 const columns = `session.id, conv, agent, sid, earlier, command, cwd, title, protocol, created, updated, turns, events, open, parent`
 
+// scanSession reads the columns of a row into a session.
 func scanSession(scan func(...any) error, more ...any) (id int64, v Session, err error) {
 	var command, earlier string
 	var created, updated int64

@@ -111,6 +111,7 @@ func (r *Recorder) Put(v Session) {
 	r.add([]Event{sessionEvent(attributesOf(v))})
 }
 
+// same reports whether two sessions are recorded alike: their times and counts do not matter.
 func same(a, b Session) bool {
 	if len(a.Command) != len(b.Command) || a.Key != b.Key || a.Cwd != b.Cwd || a.Title != b.Title || a.Protocol != b.Protocol || a.Parent != b.Parent {
 		return false
@@ -320,6 +321,7 @@ func (r *Recorder) wrote(batch []Event, size int) {
 	}
 }
 
+// drop removes a batch from the front of the queue, and lets callers continue that wait for room.
 func (r *Recorder) drop(batch []Event, size int) {
 	if len(batch) == len(r.queue) {
 		r.queue = nil

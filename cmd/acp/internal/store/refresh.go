@@ -350,6 +350,7 @@ func loadEntry(ctx context.Context, tx *sql.Tx, st *state) (id int64, chunks int
 	return found, chunks, parts, rows.Err()
 }
 
+// saveEntry writes what the index knows of a conversation.
 func saveEntry(ctx context.Context, tx *sql.Tx, id int64, chunks int, st *state, parts map[int]partEntry) (int64, error) {
 	list := func(l []string) string {
 		if l == nil {

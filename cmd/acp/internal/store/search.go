@@ -47,6 +47,8 @@ func messageOf(data []byte) (key string, text string, whole, ok bool) {
 	return "", "", false, false
 }
 
+// patchText returns the text of content that replaces that of a message; whole is false if nothing
+// is replaced.
 func patchText(p acpv2.Patch[[]acpv2.ContentBlock]) (text string, whole bool) {
 	if p.IsZero() {
 		return "", false

@@ -34,6 +34,7 @@ func newFolder(cfg transcript.Config) *folder {
 	return &folder{cfg: cfg, conversation: transcript.New(cfg), asked: map[string]uint64{}}
 }
 
+// apply folds an event into the conversation.
 func (f *folder) apply(e *Event) {
 	switch e.Kind {
 	case EventUpdate:

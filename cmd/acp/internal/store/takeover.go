@@ -112,6 +112,7 @@ func takeOver(ctx context.Context, s *Store, old string) (*Taken, error) {
 	return t, nil
 }
 
+// take imports the sessions of the database one after another.
 func (t *Taken) take(ctx context.Context, s *Store, db *legacy.DB) error {
 	left, _ := filepath.Glob(filepath.Join(s.dir, takeName+"*")) // the pattern is valid
 	for _, name := range left {

@@ -115,6 +115,8 @@ func change(ctx context.Context, env Env, tool, title string, p place, make func
 	return c.done(said)
 }
 
+// change asks for permission with the difference, checks that the file is still what the user has
+// seen, and writes it.
 func (c *call) change(p place, make func(string, bool) (string, []uint32, error)) (string, error) {
 	req := using(acp.ToolKindEdit, p)
 	if v := c.env.Judge(req); v.Effect == acphost.EffectDeny {

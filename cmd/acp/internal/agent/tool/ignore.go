@@ -72,6 +72,7 @@ func globRegexp(glob string) *regexp.Regexp {
 // ignoring are the rules of the .gitignore file of one directory, in order.
 type ignoring []ignoreRule
 
+// An ignoreRule is one line of a .gitignore file.
 type ignoreRule struct {
 	re     *regexp.Regexp
 	not    bool // takes back what an earlier rule said

@@ -59,6 +59,7 @@ func locate(env Env, name string) (place, error) {
 // that leads to nothing counts as what it leads to.
 func realPath(path string) (string, error) { return realPathIn(path, 0) }
 
+// realPathIn is realPath after depth links were followed, which bounds cycles.
 func realPathIn(path string, depth int) (string, error) {
 	if depth > 255 {
 		return "", &fs.PathError{Op: "open", Path: path, Err: errors.New("too many links")}

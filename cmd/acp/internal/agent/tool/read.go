@@ -99,6 +99,7 @@ func (c *call) showFile(p place, from, lines uint32) (string, error) {
 	return said, nil
 }
 
+// showDir shows the names in a directory, up to maxEntries of them.
 func (c *call) showDir(p place) (string, error) {
 	d, err := os.Open(p.path)
 	if err != nil {

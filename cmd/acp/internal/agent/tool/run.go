@@ -72,6 +72,7 @@ func runRun(ctx context.Context, env Env, input json.RawMessage) (Result, error)
 	return Result{Said: said, Status: acp.ToolCallStatusFailed}, nil
 }
 
+// exitText says how a command ended, and whether that was a success.
 func exitText(exit *acp.TerminalExitStatus) (said string, ok bool) {
 	switch {
 	case exit.Signal != "":

@@ -216,6 +216,7 @@ func shortened(line string) string {
 	return string([]rune(line)[:maxShownLine]) + "…"
 }
 
+// summary says what was found, and which bounds were reached.
 func (s *search) summary() string {
 	var b strings.Builder
 	switch {

@@ -176,6 +176,7 @@ type row struct {
 	Install   string   `json:"install,omitempty"`
 }
 
+// list prints the agents; those that the user has configured or can use come first.
 func (o *Options) list() error {
 	cfg, err := o.App.Config()
 	if err != nil {
@@ -233,6 +234,7 @@ func rank(all *roster.Roster, a roster.Agent) int {
 	return 3
 }
 
+// printRows prints the agents as a table.
 func printRows(w io.Writer, rows []row) error {
 	cells := [][]string{{"NAME", "TITLE", "FROM", "INSTALLED", "COMMAND"}}
 	for _, r := range rows {
@@ -280,6 +282,7 @@ func (o *Options) userFile() (*config.Config, *config.Edit, error) {
 	return c, e, err
 }
 
+// add adds an agent to the user's settings, and writes them only if they are valid then.
 func (o *Options) add() error {
 	name := o.Names[0]
 	if len(o.Names) > 1 {

@@ -72,6 +72,7 @@ func (r *report) checkNamed(name string) *check {
 	return nil
 }
 
+// doctor examines the chosen agents one after another, and fails if one of them cannot be used.
 func (o *Options) doctor(ctx context.Context) error {
 	cfg, err := o.App.Config()
 	if err != nil {

@@ -85,6 +85,7 @@ own if no input is needed, and otherwise asks you if it can.`,
 	return cmd
 }
 
+// run logs in or out, or prints the state, as the verb says.
 func (o *Options) run(ctx context.Context) (err error) {
 	a := o.App
 	agent, err := a.Agent(o.Agent)
@@ -241,6 +242,7 @@ type Method struct {
 	Link        string   `json:"link,omitempty"`
 }
 
+// status prints the state of the login and the ways to log in.
 func (o *Options) status(ctx context.Context, h *backend.Host, agent string) error {
 	conn := h.Conn()
 	info := conn.Agent()

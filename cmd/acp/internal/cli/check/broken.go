@@ -82,6 +82,7 @@ func (g *gauge) unfinished() string {
 	return fmt.Sprintf("it sent %s and does not end the line, which begins with %s", size(g.n), text)
 }
 
+// size returns a number of bytes for people.
 func size(n int64) string {
 	switch {
 	case n < 10<<10:

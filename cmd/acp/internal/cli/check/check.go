@@ -85,6 +85,7 @@ func NewCommand(a *app.App, runF func(context.Context, *Options) error) *cobra.C
 	return cmd
 }
 
+// newAgent returns the command that checks an agent.
 func newAgent(a *app.App, runF func(context.Context, *Options) error) *cobra.Command {
 	o := &Options{App: a, Side: conformance.Agent}
 	var purposes strings.Builder
@@ -128,6 +129,7 @@ The purposes of prompts:
 	return cmd
 }
 
+// newClient returns the command that checks a client.
 func newClient(a *app.App, runF func(context.Context, *Options) error) *cobra.Command {
 	o := &Options{App: a, Side: conformance.Client}
 	cmd := &cobra.Command{
@@ -160,6 +162,7 @@ start a conversation with it and send prompts: the check runs in their turns.`,
 	return cmd
 }
 
+// newTrace returns the command that checks recordings.
 func newTrace(a *app.App, runF func(context.Context, *Options) error) *cobra.Command {
 	o := &Options{App: a}
 	cmd := &cobra.Command{

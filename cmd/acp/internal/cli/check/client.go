@@ -166,6 +166,7 @@ func (v *visitor) again(ctx context.Context, within time.Duration) net.Conn {
 	return c
 }
 
+// enter counts one more user of the visitor's connection. It reports false if that has ended.
 func (v *visitor) enter() bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -176,6 +177,7 @@ func (v *visitor) enter() bool {
 	return true
 }
 
+// leave counts one user less; the last one ends the visit.
 func (v *visitor) leave() {
 	v.mu.Lock()
 	v.open--
@@ -273,6 +275,7 @@ func listen(ctx context.Context, a *app.App) (d *door, err error) {
 	return d, nil
 }
 
+// close accepts no more clients, and closes the connections of those that wait.
 func (d *door) close() {
 	_ = d.ln.Close()
 	d.wait.Wait()

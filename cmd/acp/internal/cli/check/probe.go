@@ -125,6 +125,7 @@ func (l *limited) Accept() (net.Conn, error) {
 	}
 }
 
+// A limitedConn makes room for another connection when it is closed.
 type limitedConn struct {
 	net.Conn
 	free func()

@@ -22,6 +22,7 @@ type progress struct {
 	ended bool // nothing more is shown
 }
 
+// newProgress returns the progress of a check, for which it counts the rules.
 func newProgress(o *Options) *progress {
 	p := &progress{o: o, live: o.App.ErrTerminal}
 	for _, r := range conformance.Rules() {
@@ -38,6 +39,7 @@ func newProgress(o *Options) *progress {
 	return p
 }
 
+// result counts a result, and shows the count on a terminal.
 func (p *progress) result(r *conformance.Result) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

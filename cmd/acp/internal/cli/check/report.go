@@ -321,6 +321,7 @@ func (p *page) table(j *judgement) {
 	}
 }
 
+// verdict says in one line what the check has come to.
 func (p *page) verdict(o *Options, j *judgement) {
 	what := "it"
 	if o.Side != "" {

@@ -14,6 +14,7 @@ import (
 	"github.com/goacp/acp/conformance"
 )
 
+// newRules returns the command that lists and explains rules.
 func newRules(a *app.App) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
@@ -110,6 +111,7 @@ func explain(a *app.App, rules []*conformance.Rule, names []string) error {
 	return err
 }
 
+// rulesJSON prints rules for programs.
 func rulesJSON(a *app.App, rules []*conformance.Rule) error {
 	enc := json.NewEncoder(a.Out)
 	enc.SetEscapeHTML(false)

@@ -181,6 +181,7 @@ type listing struct {
 	Untrusted []string       `json:"untrusted,omitempty"`
 }
 
+// list prints every setting with its value and where that comes from.
 func (o *Options) list() error {
 	c, err := o.App.Config()
 	if err != nil {
@@ -235,6 +236,7 @@ func table(w io.Writer, values []config.Value) error {
 	return err
 }
 
+// get prints one setting, or a table of them.
 func (o *Options) get() error {
 	c, err := o.App.Config()
 	if err != nil {
@@ -318,6 +320,7 @@ func (o *Options) checkChange() error {
 	return nil
 }
 
+// path prints the name of the user's file, which need not exist.
 func (o *Options) path() error {
 	c, err := o.located()
 	if err != nil {

@@ -337,6 +337,7 @@ func modes(options []acp.SessionConfigOption) []string {
 	return nil
 }
 
+// values returns the values that a select offers, those of groups included.
 func values(sel *acpv2.SessionConfigSelect) (names []string) {
 	switch list := sel.Options.(type) {
 	case acpv2.SessionConfigSelectOptionList:

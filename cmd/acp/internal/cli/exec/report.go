@@ -65,6 +65,7 @@ type report struct {
 	early    []noteLine                    // at most maxEarly
 }
 
+// newReport returns the report of a turn in the form that the flags ask for.
 func newReport(o *Options) *report {
 	return &report{
 		app: o.App, json: o.JSON, quiet: o.Quiet,

@@ -184,6 +184,7 @@ func (o *Options) mergeRemote(ctx context.Context, rows []row) ([]row, error) {
 	return nil, err
 }
 
+// search lists the sessions that contain the words.
 func (o *Options) search(ctx context.Context) error {
 	st, err := o.store(ctx)
 	if err != nil {
@@ -210,6 +211,7 @@ type Item struct {
 	Interrupted bool `json:"interrupted,omitempty"`
 }
 
+// print prints a list, as a table or as JSON. A table on a terminal is as wide as that.
 func (o *Options) print(ctx context.Context, st *store.Store, rows []row, asked bool) error {
 	for i := range rows {
 		if v := &rows[i]; st != nil {

@@ -42,6 +42,7 @@ func (o *Options) snapshot(ctx context.Context, st *store.Store, s store.Session
 	return t, nil
 }
 
+// show prints a conversation.
 func (o *Options) show(ctx context.Context, st *store.Store, s store.Session) error {
 	t, err := o.snapshot(ctx, st, s)
 	if err != nil {
@@ -57,6 +58,8 @@ func (o *Options) show(ctx context.Context, st *store.Store, s store.Session) er
 	return export.Write(o.App.Out, format, s, t)
 }
 
+// export writes a conversation to a file or to standard output. An existing file is overwritten
+// with --force only.
 func (o *Options) export(ctx context.Context, st *store.Store, s store.Session) error {
 	t, err := o.snapshot(ctx, st, s)
 	if err != nil {

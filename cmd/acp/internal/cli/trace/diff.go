@@ -36,6 +36,7 @@ type difference struct {
 	B     *side  `json:"b"`
 }
 
+// A side is one recording's part of a difference.
 type side struct {
 	Line  int64           `json:"line"`
 	Frame json.RawMessage `json:"frame,omitempty"`
@@ -44,6 +45,7 @@ type side struct {
 	here string // the value at the path, for the printed form; "" means to print the frame
 }
 
+// A counted is how often frames of a kind occur in either recording.
 type counted struct {
 	What string `json:"what"`
 	From string `json:"from"`
@@ -60,6 +62,8 @@ type plainFrame struct {
 	plain []byte
 }
 
+// diff compares two recordings. It compares each direction on its own, because their interleaving
+// differs from run to run.
 func (o *Options) diff(ctx context.Context) error {
 	if slices.Contains(o.Files, "-") {
 		return exitcode.Errorf(exitcode.Usage, "cannot compare standard input: the recordings are read more than once")
@@ -246,6 +250,8 @@ var idKeys = []string{
 	"requestId", "senderSessionId", "recipientSessionId", "senderMessageId", "recipientMessageId",
 }
 
+// value replaces ids by their numbers in the order of occurrence, and times by a word. It changes
+// v.
 func (n *normaliser) value(key string, v any) any {
 	switch v := v.(type) {
 	case map[string]any:
@@ -372,6 +378,7 @@ func same(a, b any) bool {
 	return err1 == nil && err2 == nil && bytes.Equal(x, y)
 }
 
+// printComparison prints the first difference of each direction, and the counts that differ.
 func (o *Options) printComparison(c *comparison) error {
 	if o.JSON {
 		c.First, c.Counts = append([]difference{}, c.First...), append([]counted{}, c.Counts...)

@@ -41,6 +41,7 @@ type meter struct {
 	any      bool          // it has a record
 }
 
+// An amount is a number of frames and their bytes.
 type amount struct {
 	Count int64 `json:"count"`
 	Bytes int64 `json:"bytes"`
@@ -49,6 +50,7 @@ type amount struct {
 // add counts one frame of n bytes.
 func (a *amount) add(n int64) { a.Count++; a.Bytes += n }
 
+// A callKey is a method with the direction of its calls.
 type callKey struct {
 	method string
 	dir    trace.Direction
@@ -65,6 +67,7 @@ type calls struct {
 	latency    spread
 }
 
+// A big is one of the largest frames.
 type big struct {
 	Line   int64  `json:"line"`
 	Method string `json:"method"` // for an answer, the method of its request
@@ -137,6 +140,7 @@ func (m *meter) addRecord(rec *trace.Record, line int64) {
 	}
 }
 
+// event counts an event of the recording, such as the start of the agent.
 func (m *meter) event(rec *trace.Record) {
 	if m.events == nil {
 		m.events = map[string]int64{}
@@ -155,6 +159,7 @@ func (m *meter) event(rec *trace.Record) {
 	}
 }
 
+// frame counts a frame, and pairs an answer with its request.
 func (m *meter) frame(rec *trace.Record, line int64) {
 	f := m.read.Read(rec.Data)
 	side := index(rec.Dir)
@@ -210,6 +215,7 @@ func (m *meter) calls(method string, dir trace.Direction) *calls {
 	return c
 }
 
+// keepBig keeps a frame if it is among the largest.
 func (m *meter) keepBig(rec *trace.Record, line int64, method, kind string) {
 	n := length(rec)
 	if len(m.biggest) == maxBiggest && n <= m.biggest[maxBiggest-1].Size {
@@ -255,6 +261,7 @@ func (m *meter) addToSession(f *frame.Envelope, rec *trace.Record) {
 	}
 }
 
+// update counts an update of a session.
 func (s *sessionSum) update(f *frame.Envelope, at time.Duration) {
 	s.updates++
 	switch f.Kind {
@@ -286,6 +293,7 @@ func (s *sessionSum) end(at time.Duration) {
 // tokenSorts are the kinds of tokens that are counted.
 var tokenSorts = []string{"totalTokens", "inputTokens", "outputTokens", "thoughtTokens", "cachedReadTokens", "cachedWriteTokens"}
 
+// spend adds the tokens of a turn.
 func (s *sessionSum) spend(usage []byte) {
 	for _, sort := range tokenSorts {
 		if n := number(frame.Find(usage, sort)); n > 0 {

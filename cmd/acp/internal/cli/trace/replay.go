@@ -36,6 +36,7 @@ type player struct {
 	got     int
 }
 
+// replay plays one side of a recording to a program that takes the other side.
 func (o *Options) replay(ctx context.Context) error {
 	switch {
 	case o.As != asAgent && o.As != asClient:
@@ -179,6 +180,7 @@ func (p *player) play(ctx context.Context) error {
 	}
 }
 
+// sleep waits for a time, or until the context ends.
 func sleep(ctx context.Context, d time.Duration) error {
 	if d <= 0 {
 		return ctx.Err()

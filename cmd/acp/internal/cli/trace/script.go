@@ -189,6 +189,7 @@ func (t *translator) learn(recorded, came *frame.Envelope) {
 	}
 }
 
+// compare learns from an answer which ids replace those of the recording.
 func (t *translator) compare(key string, a, b any) {
 	switch a := a.(type) {
 	case map[string]any:

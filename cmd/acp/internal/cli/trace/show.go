@@ -58,6 +58,7 @@ type filter struct {
 	from            time.Time // --since, if it is a time
 }
 
+// filter reads the flags that select records.
 func (o *Options) filter() (*filter, error) {
 	f := &filter{session: o.Session, method: o.Method}
 	if _, err := path.Match(o.Method, ""); err != nil {
@@ -81,6 +82,7 @@ func (f *filter) some() bool {
 	return f.session != "" || f.method != "" || f.after != 0 || !f.from.IsZero()
 }
 
+// shows reports whether a record is selected.
 func (f *filter) shows(rec *trace.Record, item *summary.Item, h trace.Header) bool {
 	if rec.At < f.after || !f.from.IsZero() && h.Started.Add(rec.At).Before(f.from) {
 		return false
@@ -98,6 +100,7 @@ func matches(pattern, method string) bool {
 	return err == nil && ok
 }
 
+// show prints a recording, a line for each record, while it is read.
 func (o *Options) show(ctx context.Context) error {
 	f, err := o.filter()
 	if err != nil {
@@ -173,6 +176,7 @@ func (o *Options) show(ctx context.Context) error {
 	}
 }
 
+// printPart prints the header of a part.
 func (o *Options) printPart(w io.Writer, s *file.File) {
 	h := s.Header()
 	var words []string
@@ -242,6 +246,7 @@ func what(item *summary.Item) string {
 	return string(item.Type)
 }
 
+// printRow prints the line of a record and, with --full, all of the record.
 func (o *Options) printRow(w *bufio.Writer, r rows, number int64, rec *trace.Record, item *summary.Item, findings []conformance.Finding) error {
 	latency := ""
 	if item.Asked > 0 {
@@ -279,6 +284,8 @@ func (r rows) writeFindings(w io.Writer, findings []conformance.Finding) error {
 	return nil
 }
 
+// printEnd prints the findings at the end of the recording, unless only a session or a method is
+// shown.
 func (o *Options) printEnd(w io.Writer, r rows, f *filter, findings []conformance.Finding) error {
 	if len(findings) == 0 || f.session != "" || f.method != "" {
 		return nil
@@ -302,6 +309,7 @@ func brokens(findings []conformance.Finding) (list []broken) {
 // length returns the size of a frame as it was sent, even if only its beginning was recorded.
 func length(rec *trace.Record) int64 { return max(rec.Size, int64(len(rec.Data))) }
 
+// printShown prints a record as JSON.
 func (o *Options) printShown(w io.Writer, s *file.File, number int64, rec *trace.Record, item *summary.Item, findings []conformance.Finding) error {
 	row := &shown{
 		Line: s.Line(), Number: number, Part: s.Part(), At: seconds(rec.At), Type: item.Type, From: from(rec), Method: item.Method,
@@ -373,6 +381,7 @@ func (o *Options) transcripts(ctx context.Context) error {
 	return nil
 }
 
+// printTranscript prints what was said, session by session.
 func (o *Options) printTranscript(h trace.Header, follower *summary.Follower, session summary.Session) error {
 	snapshot, _ := follower.Transcript(session.ID)
 	if snapshot == nil {

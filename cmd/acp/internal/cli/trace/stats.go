@@ -36,12 +36,14 @@ type report struct {
 	Broken   []rule           `json:"broken,omitempty"`
 }
 
+// traffic is what went in one direction.
 type traffic struct {
 	Frames int64 `json:"frames"`
 	Bytes  int64 `json:"bytes"`
 	Texts  int64 `json:"texts,omitempty"` // frames that are not JSON, included in Frames
 }
 
+// A methodSum is what is known of the calls of a method.
 type methodSum struct {
 	Method     string  `json:"method"`
 	From       string  `json:"from"`
@@ -55,12 +57,14 @@ type methodSum struct {
 	total      float64 // total latency, which orders the list
 }
 
+// times are how long calls took.
 type times struct {
 	P50 seconds `json:"p50"`
 	P99 seconds `json:"p99"`
 	Max seconds `json:"max"`
 }
 
+// sizes are how large frames were, in bytes.
 type sizes struct {
 	Total int64 `json:"total"`
 	P50   int64 `json:"p50"`
@@ -68,6 +72,7 @@ type sizes struct {
 	Max   int64 `json:"max"`
 }
 
+// A session is what is known of one session.
 type session struct {
 	ID         string           `json:"id"`
 	Updates    int64            `json:"updates"`
@@ -79,11 +84,13 @@ type session struct {
 	Cost       *cost            `json:"cost,omitempty"` // as last reported
 }
 
+// A window is how full the context of a session is, as last reported.
 type window struct {
 	Used int64 `json:"used"`
 	Size int64 `json:"size"`
 }
 
+// A cost is what a session has cost, as last reported.
 type cost struct {
 	Amount   float64 `json:"amount"`
 	Currency string  `json:"currency"`
@@ -107,6 +114,7 @@ func (s *spread) times() *times {
 
 func (s *spread) sizes() sizes { return sizes{s.sum, s.at(0.5), s.at(0.99), s.max} }
 
+// stats measures a recording, and prints or encodes the report.
 func (o *Options) stats(ctx context.Context) error {
 	s, err := o.open(ctx, o.Files[0])
 	if err != nil {
@@ -165,6 +173,7 @@ func rank(l conformance.Level) int {
 	return slices.Index([]conformance.Level{conformance.Must, conformance.Should, conformance.May, conformance.Quirk}, l)
 }
 
+// report returns the measurements in the form in which they are encoded.
 func (m *meter) report() *report {
 	sum := &report{
 		Duration: seconds(m.span), Stderr: m.stderr, Lost: m.lost, Events: m.events, Exit: m.exit, More: m.more,
@@ -207,6 +216,7 @@ func (m *meter) report() *report {
 	return sum
 }
 
+// print prints a report for people.
 func (s *report) print(w io.Writer, width int, checked bool) error {
 	p := &printer{w: w, width: width}
 	p.f("%s", safetext.Line(strings.Join(s.Command, " "), 200))
@@ -241,6 +251,7 @@ func (s *report) print(w io.Writer, width int, checked bool) error {
 	return p.err
 }
 
+// printMethods prints a table of methods. On a narrow terminal it has fewer columns.
 func (s *report) printMethods(p *printer) {
 	if len(s.Methods) == 0 {
 		return
@@ -269,6 +280,7 @@ func (s *report) printMethods(p *printer) {
 	}
 }
 
+// printSessions prints a line for each session.
 func (s *report) printSessions(p *printer) {
 	if len(s.Sessions) == 0 {
 		return
@@ -305,6 +317,7 @@ func (s *report) printSessions(p *printer) {
 	}
 }
 
+// spent says what a session has used and cost.
 func (s *session) spent() string {
 	var words []string
 	if n := s.Tokens["totalTokens"]; n > 0 {
@@ -323,6 +336,8 @@ func (s *session) spent() string {
 	return strings.Join(words, ", ")
 }
 
+// printBroken prints the rules of the protocol that were broken, with the place where each was
+// broken first.
 func (s *report) printBroken(p *printer) {
 	if len(s.Broken) == 0 {
 		p.f("\nNo rule of the protocol is broken.")

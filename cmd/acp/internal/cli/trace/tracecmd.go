@@ -100,6 +100,7 @@ redact it is standard output.`,
 // runE is the type of the function that runs a subcommand.
 type runE = func(*cobra.Command, []string) error
 
+// newShow returns the command that shows a recording.
 func newShow(o *Options, run runE) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "show FILE", Short: "Show the recorded traffic, one line per frame",
@@ -123,6 +124,7 @@ terminal is wide enough; the size; how long the answer took; and a summary.`,
 	return cmd
 }
 
+// newStats returns the command that measures a recording.
 func newStats(o *Options, run runE) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "stats FILE", Short: "Summarize a recording: methods, times, sizes, sessions, tokens",
@@ -134,6 +136,7 @@ func newStats(o *Options, run runE) *cobra.Command {
 	return cmd
 }
 
+// newDiff returns the command that compares two recordings.
 func newDiff(o *Options, run runE) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "diff A B", Short: "Show where two recordings differ",
@@ -146,6 +149,7 @@ differ. Ids and times are ignored, because they differ in every run. The exit st
 	return cmd
 }
 
+// newRedact returns the command that copies a recording without secrets.
 func newRedact(o *Options, run runE) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "redact IN OUT", Short: "Copy a recording without its secrets",
@@ -158,6 +162,7 @@ lists what is replaced. Prompts and other text that people wrote stay unchanged.
 	return cmd
 }
 
+// newReplay returns the command that plays a recording.
 func newReplay(o *Options, run runE) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "replay FILE --as SIDE [flags] [-- COMMAND [ARG]...]", Short: "Replay one side of a recording to the other side",

@@ -63,6 +63,7 @@ func (f *folder) sessions() []summary.Session {
 // recording that was continued.
 const NewPart = "part"
 
+// add makes the row of a record, and adds it to the history.
 func (f *folder) add(rec *trace.Record) {
 	if f.check.Begins(rec) || rec.Kind == trace.Event && rec.Name == NewPart {
 		f.finish()

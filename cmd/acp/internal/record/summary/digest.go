@@ -108,6 +108,7 @@ func (f *Follower) Restart() {
 // Version returns the version of the protocol that was agreed on last, or 0.
 func (f *Follower) Version() int { return f.version }
 
+// request digests a request or a notification.
 func (f *Follower) request(rec *trace.Record, e *frame.Envelope) Item {
 	it := Item{
 		Type: Notification, Method: short(e.Method), ID: short(string(e.ID)),
@@ -128,6 +129,7 @@ func (f *Follower) request(rec *trace.Record, e *frame.Envelope) Item {
 	return it
 }
 
+// answer digests an answer, and pairs it with its request.
 func (f *Follower) answer(rec *trace.Record, e *frame.Envelope) Item {
 	it := Item{Type: Answer, ID: short(string(e.ID)), Summary: ""}
 	if e.Error != nil {
@@ -170,6 +172,7 @@ type pending struct {
 	order []string // ids in the order of their requests; some of them answered
 }
 
+// add remembers a request, and forgets the oldest beyond the bound.
 func (p *pending) add(id string, r request) {
 	if p.open == nil {
 		p.open = map[string]request{}

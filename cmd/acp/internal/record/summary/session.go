@@ -127,6 +127,7 @@ func (f *Follower) fold(dir trace.Direction, e *frame.Envelope, id string) (entr
 // none is the number of no entry.
 const none = ^uint64(0)
 
+// update applies an update to the conversation of its session.
 func (f *Follower) update(s *session, params []byte) {
 	if f.version == 2 {
 		var n acpv2.UpdateSessionNotification
@@ -143,6 +144,8 @@ func (f *Follower) update(s *session, params []byte) {
 	}
 }
 
+// asked adds a permission request to the conversation, and returns the number of its entry, or
+// none.
 func (f *Follower) asked(s *session, params []byte) uint64 {
 	var req acpv2.RequestPermissionRequest
 	if f.version == 2 {
@@ -190,6 +193,7 @@ func (f *Follower) answered(req *request, result []byte, it *Item) {
 	}
 }
 
+// opened applies the settings in the answer that opens a session.
 func (f *Follower) opened(s *session, result []byte) {
 	if f.version == 2 {
 		var res acpv2.NewSessionResponse // a resumed session answers with the same settings
@@ -210,6 +214,7 @@ func (f *Follower) opened(s *session, result []byte) {
 	}
 }
 
+// decided applies the answer to a permission request.
 func (f *Follower) decided(s *session, entry uint64, result []byte) {
 	if entry == none {
 		return

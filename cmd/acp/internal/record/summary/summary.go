@@ -17,6 +17,7 @@ func summarise(e *frame.Envelope) string {
 	return about(e.Method, e.Params)
 }
 
+// about says in a few words what the parameters of a method contain.
 func about(method string, params []byte) string {
 	switch method {
 	case "initialize":

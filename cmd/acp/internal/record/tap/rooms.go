@@ -29,6 +29,7 @@ func (b *bounded[T]) get(name string) (T, bool) {
 	return v, ok
 }
 
+// put remembers a value, and forgets the oldest one beyond the bound.
 func (b *bounded[T]) put(name string, v T) {
 	if b.values == nil {
 		b.values = map[string]T{}

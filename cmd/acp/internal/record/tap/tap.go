@@ -87,6 +87,7 @@ func Run(ctx context.Context, cfg Config) (status int, err error) {
 	return t.status(), stopped
 }
 
+// A tap is one run.
 type tap struct {
 	cfg            Config
 	agent          *process.Process

@@ -170,6 +170,7 @@ func endItem(t *transcript.TurnEnd) item {
 	return it
 }
 
+// itemOf returns an entry in the form that all formats are written from.
 func itemOf(t *transcript.Snapshot, e transcript.Entry) item {
 	switch e := e.(type) {
 	case *transcript.Message:
@@ -214,6 +215,7 @@ func toolTitle(c *transcript.ToolCall) string {
 	return shown.With(first(c.Title, c.Name, string(c.ID)), command)
 }
 
+// toolItem returns a tool call with its content and its permission.
 func toolItem(t *transcript.Snapshot, c *transcript.ToolCall) item {
 	it := item{
 		Kind: itemTool, Title: line(toolTitle(c)),
@@ -329,6 +331,7 @@ func terminalNotes(t *transcript.Terminal) []string {
 	return all
 }
 
+// planItem returns a plan as a list with marks.
 func planItem(p *transcript.Plan) item {
 	it := item{Kind: itemPlan, Title: "Plan"}
 	if p.Removed {
@@ -351,6 +354,7 @@ func planItem(p *transcript.Plan) item {
 	return it
 }
 
+// permissionItem returns a question with its answer.
 func permissionItem(t *transcript.Snapshot, p *transcript.Permission) item {
 	it := item{Kind: itemAside, Title: line("Permission: " + p.Title), Notes: notes(p.Description)}
 	switch command, certain := shown.Asked(t, p); {

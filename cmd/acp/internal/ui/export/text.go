@@ -28,6 +28,7 @@ func writeMarkdown(out io.Writer, s store.Session, t *transcript.Snapshot) error
 	return w.Flush()
 }
 
+// markdownItem writes an entry as Markdown.
 func markdownItem(w *bufio.Writer, it item) {
 	switch it.Kind {
 	case itemUser, itemAgent, itemPlan:
@@ -66,6 +67,7 @@ func markdownItem(w *bufio.Writer, it item) {
 	}
 }
 
+// markdownBlock writes a block of content as Markdown that its text cannot leave.
 func markdownBlock(b block, quoted bool) string {
 	switch b.Kind {
 	case blockMarkdown:
@@ -184,6 +186,7 @@ func writeText(out io.Writer, s store.Session, t *transcript.Snapshot) error {
 	return w.Flush()
 }
 
+// textBlock writes a block of content as plain text.
 func textBlock(b block) string {
 	switch b.Kind {
 	case blockSteps:

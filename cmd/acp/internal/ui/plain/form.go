@@ -88,6 +88,7 @@ type fieldForm struct {
 	value            reading
 }
 
+// newField returns the dialog for one property of a form.
 func newField(p acpv2.ElicitationProperty, required bool) (f field) {
 	empty := func(string) (json.RawMessage, string) {
 		if required {
@@ -136,6 +137,7 @@ func formOf(s acpv2.ElicitationPropertySchema, empty reading) fieldForm {
 	}}
 }
 
+// textForm asks for a text, or for one of some options.
 func textForm(s *acpv2.StringPropertySchema, empty reading) fieldForm {
 	options := append(slices.Clone(s.OneOf), plainOptions(s.Enum)...)
 	def := ""
@@ -160,6 +162,7 @@ func textForm(s *acpv2.StringPropertySchema, empty reading) fieldForm {
 	}}
 }
 
+// numberForm asks for a number within bounds.
 func numberForm(s *acpv2.NumberPropertySchema, empty reading) fieldForm {
 	def := ""
 	if s.Default != nil {
@@ -185,6 +188,7 @@ func numberForm(s *acpv2.NumberPropertySchema, empty reading) fieldForm {
 	}}
 }
 
+// integerForm asks for a whole number within bounds.
 func integerForm(s *acpv2.IntegerPropertySchema, empty reading) fieldForm {
 	def := ""
 	if s.Default != nil {
@@ -210,6 +214,7 @@ func integerForm(s *acpv2.IntegerPropertySchema, empty reading) fieldForm {
 	}}
 }
 
+// booleanForm asks for yes or no.
 func booleanForm(s *acpv2.BooleanPropertySchema) fieldForm {
 	def := "n"
 	if s.Default != nil && *s.Default {
@@ -229,6 +234,7 @@ func booleanForm(s *acpv2.BooleanPropertySchema) fieldForm {
 	}}
 }
 
+// severalForm asks for several of some options.
 func severalForm(s *acpv2.MultiSelectPropertySchema, empty reading) fieldForm {
 	var options []acpv2.EnumOption
 	switch items := s.Items.(type) {

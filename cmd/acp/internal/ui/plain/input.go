@@ -67,6 +67,7 @@ func (in *input) read(r *bufio.Reader) {
 	}
 }
 
+// readLine reads one line. One that is too long is an error.
 func readLine(r *bufio.Reader) inputLine {
 	var text []byte
 	for {

@@ -122,6 +122,7 @@ func (l *loop) onQuestion(q *question) {
 	l.c.showQuestion(q)
 }
 
+// onLine handles a line that the user has typed: an answer, a command or a prompt.
 func (l *loop) onLine(line inputLine) error {
 	c := l.c
 	c.lineRead(line)

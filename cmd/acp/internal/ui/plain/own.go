@@ -75,6 +75,7 @@ func (c *conversation) commands() (list []*acpv2.Command) {
 	return list
 }
 
+// help lists the commands of this program, then those of the agent.
 func (c *conversation) help() {
 	c.show.line(ownHelp)
 	list := c.commands()

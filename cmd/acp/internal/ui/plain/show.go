@@ -38,6 +38,7 @@ type show struct {
 	said   map[entryKey]string // the last line of each entry
 }
 
+// An entryKey names an entry of a session.
 type entryKey struct {
 	session acp.SessionID
 	seq     uint64
@@ -240,6 +241,7 @@ func (s *show) writeEntry(id acp.SessionID, e transcript.Entry) {
 	s.writeLine(line)
 }
 
+// planLine says in a line how far a plan is.
 func planLine(p *transcript.Plan) string {
 	switch plan := p.Content.(type) {
 	case *acpv2.PlanItems:
@@ -306,6 +308,7 @@ func exitText(s *acpv2.TerminalExitStatus) string {
 	return "done"
 }
 
+// subagentLine says in a line what a subagent does.
 func subagentLine(a *transcript.Subagent) string {
 	title := safetext.Line(a.Title, maxTitle)
 	if title == "" {
