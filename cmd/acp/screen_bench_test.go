@@ -35,7 +35,7 @@ func open(b *testing.B, exe, home string) (*terminal.Screen, *exec.Cmd) {
 	return terminal.Start(b, cmd, 100, 30), cmd
 }
 
-const prompt = "say what to do"
+const prompt = "type a prompt"
 
 // BenchmarkFirstPaint measures how long after its start the program has drawn
 // its screen, and how long until the agent is there.

@@ -18,7 +18,7 @@ import (
 func (d *desk) chat(args ...string) *terminal.Screen {
 	d.t.Helper()
 	s := d.start(80, 40, append([]string{"chat"}, args...)...)
-	s.Wait("say what to do")
+	s.Wait("type a prompt")
 	return s
 }
 
@@ -27,7 +27,7 @@ func TestBig(t *testing.T) {
 	d := newDesk(t)
 	s := d.chat("scripted")
 	s.Type("big\r")
-	s.Wait("the last line", "say what to do")
+	s.Wait("the last line", "type a prompt")
 	s.Press("home")
 	s.Wait("the first line")
 	s.Press("end")
@@ -69,7 +69,7 @@ func TestFlood(t *testing.T) {
 	s.Wait("› typed while it floods")
 	s.Wait("the flood is over", "word49999")
 	s.Press("ctrl+u")
-	s.Wait("say what to do")
+	s.Wait("type a prompt")
 	send(s, "/export talk.md")
 	s.Wait("written to")
 	words := regexp.MustCompile(`\bword[0-9]+\b`).FindAllString(d.read("greet/talk.md"), -1)
@@ -89,12 +89,12 @@ func TestCrash(t *testing.T) {
 	s.Type("crash\r")
 	s.Wait("Break?", "Enter chooses")
 	s.Type("y")
-	s.Wait("The agent has ended", "r starts the agent again")
+	s.Wait("The agent has exited", "r restarts the agent")
 	looks(t, s, "crash")
 	s.Type("r")
-	s.Wait("say what to do", "half an ans")
+	s.Wait("type a prompt", "half an ans")
 	s.Type("hello\r")
-	s.Wait("You said: hello", "say what to do", "half an ans")
+	s.Wait("You said: hello", "type a prompt", "half an ans")
 }
 
 // TestKill kills the program in a turn: nothing survives, and everything that was
@@ -121,7 +121,7 @@ func TestKill(t *testing.T) {
 				gone(t, pid)
 			}
 			s = d.chat(agent, "--continue")
-			s.Wait("goes on as a new one", "shell "+strconv.Itoa(shell))
+			s.Wait("continues as a new one", "shell "+strconv.Itoa(shell))
 			send(s, "/export talk.md")
 			s.Wait("written to")
 			text := d.read("greet/talk.md")

@@ -14,35 +14,35 @@ import (
 func TestSessions(t *testing.T) {
 	d := newDesk(t)
 	s := d.start(80, 24)
-	s.Wait("say what to do")
+	s.Wait("type a prompt")
 	send(s, "/demo")
 	s.Wait("Change greet.go?", "Enter chooses")
 	s.Type("n")
 	s.Wait("Run this command?", "Enter chooses")
 	s.Type("n")
-	s.Wait("That was it", "say what to do")
+	s.Wait("That was it", "type a prompt")
 	s.Press("ctrl+d")
 	s.Exit()
 
 	s = d.start(80, 24)
-	s.Wait("say what to do")
+	s.Wait("type a prompt")
 	s.Type("/plan one step")
 	s.Press("enter")
-	s.Wait("0 of 1 steps", "say what to do")
+	s.Wait("0 of 1 steps", "type a prompt")
 	s.Press("ctrl+r")
 	s.Wait("Sessions in ~/greet", "/demo")
 	looks(t, s, "sessions")
 	s.Type("demo")
 	s.Wait("▸   /demo")
 	s.Press("enter")
-	s.Wait("That was it", "say what to do")
+	s.Wait("That was it", "type a prompt")
 	s.Press("ctrl+d")
 	s.Exit()
 	id := s.Find(`--session (\S+)`)
 
 	// It can also be named.
 	s = d.start(80, 24, "chat", "--session", id)
-	s.Wait("That was it", "say what to do")
+	s.Wait("That was it", "type a prompt")
 }
 
 // TestUntrusted tells what a project asks for that is not in force.
@@ -53,7 +53,7 @@ func TestUntrusted(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := d.start(80, 24)
-	s.Wait("say what to do", "Built-in agent", "acp config trust")
+	s.Wait("type a prompt", "Built-in agent", "acp config trust")
 	looks(t, s, "untrusted")
 }
 
@@ -62,10 +62,10 @@ func TestNoColour(t *testing.T) {
 	d := newDesk(t)
 	d.env = []string{"NO_COLOR=1"}
 	s := d.start(80, 24)
-	s.Wait("say what to do")
+	s.Wait("type a prompt")
 	s.Type("/read greet.go")
 	s.Press("enter")
-	s.Wait("✓ ≡", "say what to do")
+	s.Wait("✓ ≡", "type a prompt")
 	s.Press("ctrl+d")
 	s.Exit()
 	s.Restored()
@@ -80,7 +80,7 @@ func TestNoColour(t *testing.T) {
 func TestTyped(t *testing.T) {
 	s := newDesk(t).start(80, 24)
 	s.Type("/plan typed early\r")
-	s.Wait("0 of 1 steps", "typed early", "say what to do")
+	s.Wait("0 of 1 steps", "typed early", "type a prompt")
 }
 
 // TestUnsaved says, for as long as that holds, that the conversation cannot be written, and goes on with it.
@@ -88,19 +88,19 @@ func TestTyped(t *testing.T) {
 func TestUnsaved(t *testing.T) {
 	d := newDesk(t)
 	s := d.start(80, 24)
-	s.Wait("say what to do")
+	s.Wait("type a prompt")
 	send(s, "/plan zero")
-	s.Wait("0 of 1 steps", "say what to do") // the store is open then
+	s.Wait("0 of 1 steps", "type a prompt") // the store is open then
 	send(s, "/new")
 	s.Until("a new session", func(text string) bool {
-		return !strings.Contains(text, "0 of 1 steps") && strings.Contains(text, "say what to do")
+		return !strings.Contains(text, "0 of 1 steps") && strings.Contains(text, "type a prompt")
 	})
 	kept := filepath.Join(d.home, ".data", "acp", "conversations")
 	if err := os.Rename(kept, kept+".away"); err != nil {
 		t.Fatal(err)
 	}
 	send(s, "/plan one; two")
-	s.Wait("0 of 2 steps", "say what to do", "is not written at the moment")
+	s.Wait("0 of 2 steps", "type a prompt", "is not written at the moment")
 	looks(t, s, "unsaved")
 	if err := os.Rename(kept+".away", kept); err != nil {
 		t.Fatal(err)

@@ -12,18 +12,18 @@ import (
 // arguments, and at what it offers.
 func TestStart(t *testing.T) {
 	s := newDesk(t).start(80, 24)
-	s.Wait("say what to do")
+	s.Wait("type a prompt")
 	looks(t, s, "start")
 	s.Type("?")
 	s.Wait("Ctrl+O")
 	looks(t, s, "help")
 	s.Press("esc")
-	s.Wait("say what to do")
+	s.Wait("type a prompt")
 	s.Press("ctrl+o")
 	s.Wait("Mode")
 	looks(t, s, "options")
 	s.Press("esc")
-	s.Wait("say what to do")
+	s.Wait("type a prompt")
 	s.Type("/")
 	s.Wait("▸ /help")
 	looks(t, s, "commands")
@@ -33,7 +33,7 @@ func TestStart(t *testing.T) {
 // a diff, permissions, a terminal and a subagent.
 func TestTurn(t *testing.T) {
 	s := newDesk(t).start(100, 36)
-	s.Wait("say what to do")
+	s.Wait("type a prompt")
 	send(s, "/demo")
 	s.Wait("Change greet.go?", "Enter chooses")
 	looks(t, s, "turn-permission")
@@ -41,7 +41,7 @@ func TestTurn(t *testing.T) {
 	s.Wait("Run this command?", "Enter chooses")
 	looks(t, s, "turn-permission-command")
 	s.Type("y")
-	s.Wait("say what to do")
+	s.Wait("type a prompt")
 	looks(t, s, "turn-end")
 	s.Press("home")
 	s.Gone("That was it")
@@ -52,14 +52,14 @@ func TestTurn(t *testing.T) {
 	s.Wait("a subagent's conversation")
 	looks(t, s, "subagent")
 	s.Press("esc")
-	s.Wait("say what to do")
+	s.Wait("type a prompt")
 	s.Press("ctrl+f")
 	s.Wait("find")
 	s.Type("invented")
 	s.Wait("1 of 1")
 	looks(t, s, "search")
 	s.Press("esc")
-	s.Wait("say what to do")
+	s.Wait("type a prompt")
 	s.Press("end")
 	s.Resize(40, 24)
 	s.Until("40 columns", func(text string) bool { return settled(text) != "" })
@@ -73,13 +73,13 @@ func TestWork(t *testing.T) {
 		d := newDesk(t)
 		d.env = append(d.env, env)
 		s := d.start(100, 30)
-		s.Wait("say what to do")
+		s.Wait("type a prompt")
 		s.Type("/plan look at it; run the tests; tell how it went")
 		s.Press("enter")
-		s.Wait("look at it", "say what to do")
+		s.Wait("look at it", "type a prompt")
 		s.Type("/plan next")
 		s.Press("enter")
-		s.Wait("☑ look at it", "say what to do")
+		s.Wait("☑ look at it", "type a prompt")
 		s.Type("/run for i in 1 2 3; do echo ok   test $i; done; sleep 1000")
 		s.Press("enter")
 		s.Wait("Run this command?", "Enter chooses")
@@ -90,7 +90,7 @@ func TestWork(t *testing.T) {
 		// Both look the same: colours only add to what is there.
 		looks(t, s, "plan-terminal-queue")
 		s.Press("ctrl+c")
-		s.Wait("cancelled", "Enter sends what waits")
+		s.Wait("cancelled", "Enter sends the waiting prompt")
 		looks(t, s, "cancelled")
 	}
 }
@@ -98,7 +98,7 @@ func TestWork(t *testing.T) {
 // TestWide looks at a diff side by side, which a wide terminal has room for.
 func TestWide(t *testing.T) {
 	s := newDesk(t).start(140, 40)
-	s.Wait("say what to do")
+	s.Wait("type a prompt")
 	s.Type("/edit greet.go 'return \"Hello, \" + name' => 'return \"Good morning, \" + name + \"!\"'")
 	s.Press("enter")
 	s.Wait("Enter chooses")
@@ -126,7 +126,7 @@ func TestPicture(t *testing.T) {
 func pictured(t *testing.T, d *desk) *terminal.Screen {
 	t.Helper()
 	s := d.start(96, 44)
-	s.Wait("say what to do")
+	s.Wait("type a prompt")
 	for _, step := range []struct{ text, wait string }{
 		{"/plan find the greeting; make it kinder; run the tests", "0 of 3 steps"},
 		{"/search Greet *.go", "✓ ⌕"},
@@ -143,7 +143,7 @@ func pictured(t *testing.T, d *desk) *terminal.Screen {
 // TestForm looks at a form.
 func TestForm(t *testing.T) {
 	s := newDesk(t).start(80, 24)
-	s.Wait("say what to do")
+	s.Wait("type a prompt")
 	s.Type("/demo form")
 	s.Press("enter")
 	s.Wait("A demonstration", "Name")

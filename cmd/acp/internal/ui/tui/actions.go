@@ -15,14 +15,14 @@ import (
 	"github.com/goacp/acp/transcript"
 )
 
-// A setting is what an item of the options picker stands for.
+// A setting is the value of an option that an item of the options picker would set.
 type setting struct {
 	id    acp.SessionConfigID
 	value acp.SessionConfigOptionValue
 	what  string
 }
 
-// optionValue is what the value of an option is called.
+// optionValue returns the name of an option's current value.
 func optionValue(o acp.SessionConfigOption) string {
 	switch k := o.Kind.(type) {
 	case *acpv2.SessionConfigSelect:
@@ -61,7 +61,7 @@ func choicesOf(k *acpv2.SessionConfigSelect) []acpv2.SessionConfigSelectOption {
 // openOptions shows all options of the session in one picker.
 func (m *model) openOptions() tea.Cmd {
 	if m.talk == nil {
-		return m.remark("there is no session yet")
+		return m.remark("the session is not open yet")
 	}
 	var items []item
 	for _, o := range m.talk.Options() {
@@ -114,13 +114,13 @@ func (m *model) setOption(s setting) tea.Cmd {
 		ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 		defer cancel()
 		if err := t.SetOption(ctx, s.id, s.value); err != nil {
-			return failedMsg{fmt.Errorf("set %s: %w", s.what, err)}
+			return failedMsg{fmt.Errorf("setting %s: %w", s.what, err)}
 		}
 		return saidMsg{s.what}
 	}
 }
 
-// cycleMode chooses the next mode.
+// cycleMode switches to the next mode of the session.
 func (m *model) cycleMode() tea.Cmd {
 	if m.talk == nil {
 		return nil
@@ -149,7 +149,8 @@ type sessionsMsg struct {
 	err   error
 }
 
-// listSessions asks the store and the agent for sessions.
+// listSessions asks the store and the agent for the sessions of this directory. The agent's are
+// added to those in the store; if the agent fails, the stored ones are listed without it.
 func (m *model) listSessions() tea.Cmd {
 	open, l, ctx, cwd, agent, now := m.opt.store, m.link, m.ctx, m.opt.cwd, m.opt.Agent.Name, m.now()
 	current := m.session
@@ -169,7 +170,7 @@ func (m *model) listSessions() tea.Cmd {
 					id := acp.SessionID(f.ID)
 					value := id
 					if _, again := at[id]; again {
-						value = acp.SessionID(f.Conversation) // the agent gave the id again
+						value = acp.SessionID(f.Conversation) // the agent has used the id twice
 					} else {
 						at[id] = len(items)
 					}
@@ -218,7 +219,7 @@ func sessionTitle(title, id string) string {
 	return "untitled " + safeLine(id, 20)
 }
 
-// ago says how long ago something was.
+// ago returns how long ago t was, or its date if that is more than two days.
 func ago(now, t time.Time) string {
 	d := now.Sub(t)
 	switch {
@@ -236,7 +237,7 @@ func ago(now, t time.Time) string {
 
 func (m *model) showSessions(msg sessionsMsg) tea.Cmd {
 	if msg.err != nil {
-		m.say("list sessions: "+msg.err.Error(), true)
+		m.say("listing sessions failed: "+msg.err.Error(), true)
 	}
 	p := newPicker("Sessions in "+tilde(safeLine(m.opt.cwd, 200)), msg.items, func(m *model, it item) tea.Cmd {
 		id, _ := it.value.(acp.SessionID)
@@ -284,7 +285,7 @@ func (m *model) openAgents() tea.Cmd {
 	return nil
 }
 
-// focusedChild returns the subagent that the chosen entry is about.
+// focusedChild returns the subagent of the selected entry.
 func (m *model) focusedChild() (acp.SessionID, bool) {
 	if m.talk == nil || m.child != "" {
 		return "", false
@@ -296,20 +297,20 @@ func (m *model) focusedChild() (acp.SessionID, bool) {
 	return s.ID, true
 }
 
-// watch shows the conversation of a subagent, or the session's own for "".
+// watch shows the conversation of a subagent, or, for "", that of the session itself.
 func (m *model) watch(id acp.SessionID) tea.Cmd {
 	if id != "" {
 		if _, ok := m.link.Session(id); !ok {
-			return m.remark("nothing has happened in it yet")
+			return m.remark("the subagent has not done anything yet")
 		}
 	}
 	m.child, m.browsing = id, false
 	m.screen.follow = true
-	m.remake()
+	m.rebuildView()
 	return nil
 }
 
-// untrustedMsg tells what of a project's settings is not in force.
+// untrustedMsg reports settings of a project that have no effect because it is not trusted.
 type untrustedMsg struct{ what []string }
 
 func untrusted(a *app.App) tea.Cmd {

@@ -14,17 +14,16 @@ import (
 	"github.com/goacp/acp/cmd/acp/internal/ui/tui/view"
 )
 
-// calm is how long no key may have been pressed before a permission overlay
-// takes letters and digits for answers: who types while it appears must not
-// approve anything by that.
+// calm is how long no key may have been pressed before a permission overlay accepts letters and
+// digits as answers. A user who is typing when it appears must not approve anything by accident.
 const calm = 400 * time.Millisecond
 
 // An askOverlay asks for permission.
 type askOverlay struct {
 	ask     *ask
 	choices []choice
-	at      int // of the choices; -1 for none
-	top     int // of the text
+	at      int // the selected choice; -1 means none
+	top     int // the first visible line of the text
 	page    int
 	body    []string
 	width   int
@@ -32,13 +31,13 @@ type askOverlay struct {
 	since   time.Time
 }
 
-// A choice is one answer: an option of the agent's, or one of ours that
-// remembers.
+// A choice is one answer: an option of the agent, or one of acp's own, which also remembers the
+// answer.
 type choice struct {
 	name   string
 	letter string // y, a, n, N or ""
 	id     acp.PermissionOptionID
-	always acphost.Effect // ours: what to remember, or ""
+	always acphost.Effect // for acp's own: the effect to remember; otherwise ""
 }
 
 func newAskOverlay(m *model, a *ask) *askOverlay {
@@ -62,22 +61,22 @@ func newAskOverlay(m *model, a *ask) *askOverlay {
 		}
 		o.choices = append(o.choices, c)
 	}
-	// Where the agent offers nothing lasting, this side can remember.
+	// If the agent offers no lasting answer, acp offers to remember one itself.
 	if m.opt.policy != nil && a.req.Session != "" {
 		if id := a.req.Allow(); id != "" && !kinds[acpv2.PermissionOptionKindAllowAlways] {
-			o.choices = append(o.choices, choice{name: "Allow, and the like in this session", letter: "a", id: id, always: acphost.EffectAllow})
+			o.choices = append(o.choices, choice{name: "Allow this and similar requests in this session", letter: "a", id: id, always: acphost.EffectAllow})
 		}
 		if id := a.req.Reject(); id != "" && !kinds[acpv2.PermissionOptionKindRejectAlways] {
-			o.choices = append(o.choices, choice{name: "Reject, and the like in this session", letter: "N", id: id, always: acphost.EffectDeny})
+			o.choices = append(o.choices, choice{name: "Reject this and similar requests in this session", letter: "N", id: id, always: acphost.EffectDeny})
 		}
 	}
-	// Enter must not grant more than this once.
+	// The preselected choice, which Enter accepts, must not grant more than this one request.
 	once := a.req.Allow()
 	o.at = slices.IndexFunc(o.choices, func(c choice) bool { return once != "" && c.id == once && c.always == "" })
 	return o
 }
 
-// armed reports whether letters and digits count as answers.
+// armed reports whether letters and digits count as answers. See calm.
 func (o *askOverlay) armed(m *model) bool {
 	quiet := m.lastKey
 	return quiet.Before(o.since.Add(-time.Second)) || m.now().Sub(quiet) >= calm && m.now().Sub(o.since) >= calm
@@ -87,9 +86,9 @@ func (o *askOverlay) key(m *model, k tea.KeyPressMsg) tea.Cmd {
 	s := k.String()
 	switch s {
 	case "esc":
-		return o.done(m, choice{})
+		return o.answer(m, choice{})
 	case "ctrl+c":
-		return tea.Batch(o.done(m, choice{}), m.interrupt())
+		return tea.Batch(o.answer(m, choice{}), m.interrupt())
 	case "pgup", "pgdown", "ctrl+up", "ctrl+down", "alt+up", "alt+down", "ctrl+home", "ctrl+end", "home", "end":
 		o.move(m, s)
 		return nil
@@ -107,16 +106,16 @@ func (o *askOverlay) key(m *model, k tea.KeyPressMsg) tea.Cmd {
 		o.at = min(len(o.choices)-1, o.at+1)
 	case "enter":
 		if o.at >= 0 && o.at < len(o.choices) {
-			return o.done(m, o.choices[o.at])
+			return o.answer(m, o.choices[o.at])
 		}
 	case "1", "2", "3", "4", "5", "6", "7", "8", "9":
 		if n := int(s[0] - '1'); n < len(o.choices) {
-			return o.done(m, o.choices[n])
+			return o.answer(m, o.choices[n])
 		}
 	default:
 		for _, c := range o.choices {
 			if c.letter != "" && c.letter == s {
-				return o.done(m, c)
+				return o.answer(m, c)
 			}
 		}
 	}
@@ -126,8 +125,8 @@ func (o *askOverlay) key(m *model, k tea.KeyPressMsg) tea.Cmd {
 func (o *askOverlay) paste(*model, string) tea.Cmd { return nil }
 func (o *askOverlay) dismiss()                     { o.ask.reply("") }
 
-// move handles the keys that scroll: they move what is asked, or the conversation if all of that is
-// seen. One looks there for what led to the question.
+// move handles the keys that scroll. They scroll the question or, if all of it is visible, the
+// conversation, where the user may look for what has led to the question.
 func (o *askOverlay) move(m *model, s string) {
 	if o.whole() {
 		if s == "home" || s == "end" {
@@ -152,7 +151,7 @@ func (o *askOverlay) move(m *model, s string) {
 	}
 }
 
-// whole reports whether all that is asked is seen.
+// whole reports whether all of the question is visible.
 func (o *askOverlay) whole() bool { return len(o.body) <= o.page }
 
 func (o *askOverlay) wheel(m *model, n int) {
@@ -163,8 +162,9 @@ func (o *askOverlay) wheel(m *model, n int) {
 	o.top += n
 }
 
-// done answers and goes.
-func (o *askOverlay) done(m *model, c choice) tea.Cmd {
+// answer closes the overlay and answers the request. A lasting answer is first added to the policy,
+// so that the next request of the agent already meets it.
+func (o *askOverlay) answer(m *model, c choice) tea.Cmd {
 	m.shut(o)
 	if len(m.demands) > 0 {
 		if next, ok := m.demands[0].(*askOverlay); ok {
@@ -184,7 +184,7 @@ func (o *askOverlay) done(m *model, c choice) tea.Cmd {
 		}
 		a.reply(c.id)
 		if err != nil {
-			return failedMsg{fmt.Errorf("remember the answer: %w", err)}
+			return failedMsg{fmt.Errorf("remembering the answer: %w", err)}
 		}
 		return nil
 	}
@@ -202,18 +202,19 @@ func (o *askOverlay) draw(m *model, width, height int) ([]string, *tea.Position)
 		right = fmt.Sprintf("1 of %d", n)
 	}
 	lines := []string{heading(st, title, right, width)}
-	// What is allowed for how long has to be read: it is cut only where there is no room.
+	// The user must be able to read what a choice allows and for how long, so the choices wrap.
+	// They are cut to one line each only if the question would have no room.
 	foot := o.foot(st, width, 3)
 	if height-len(lines)-len(foot)-1 < min(len(o.body), 4) {
 		foot = o.foot(st, width, 1)
 	}
 	room := height - len(lines) - len(foot) - 1
-	if room < 2 { // the choices have to be seen in any case
+	if room < 2 { // the choices must be visible in any case
 		foot = foot[:max(0, min(len(foot), height-len(lines)-2))]
 		room = max(0, height-len(lines)-len(foot)-1)
 	}
 	spare := room - len(o.body)
-	if len(o.body)+2 < room { // as many lines as there are, and no more
+	if len(o.body)+2 < room { // no more lines than the question has
 		room = len(o.body) + 2
 	}
 	o.page = room
@@ -225,7 +226,7 @@ func (o *askOverlay) draw(m *model, width, height int) ([]string, *tea.Position)
 	}
 	hint := "Enter chooses · Esc dismisses"
 	if o.at < 0 {
-		hint = "↑ ↓ or a key chooses · Esc dismisses"
+		hint = "↑ ↓ or a key to choose · Esc dismisses"
 	}
 	if !o.armed(m) {
 		hint = "keys count as answers once you stop typing"
@@ -238,7 +239,7 @@ func (o *askOverlay) draw(m *model, width, height int) ([]string, *tea.Position)
 	return lines[:min(len(lines), height)], nil
 }
 
-// foot draws the choices, each on as many lines at most.
+// foot draws the choices, each on at most most lines.
 func (o *askOverlay) foot(st *styles, width, most int) []string {
 	const indent = 7
 	var foot []string
@@ -264,17 +265,17 @@ func (o *askOverlay) foot(st *styles, width, most int) []string {
 	return foot
 }
 
-// text is what the permission is about.
+// text returns the lines of the question.
 func (o *askOverlay) text(m *model, width int) []string {
 	if o.ask.req.Of != nil {
 		return view.Permission(o.ask.req.Of, o.ask.shown, width, m.theme)
 	}
-	// What this side asks itself, such as a write of a file.
+	// The request is acp's own, for example because the agent writes a file through acp.
 	r := o.ask.req
 	lines := wrap(r.Title, width)
 	command, certain := r.Shows()
 	if command == "" && !certain {
-		command = "What would be run is not known."
+		command = "It is not known what would run."
 	}
 	for _, s := range []string{r.Description, command} {
 		if s != "" {

@@ -53,7 +53,7 @@ func TestPreselected(t *testing.T) {
 					if step.want != "" {
 						t.Errorf("%q has not answered", step.keys)
 					}
-					r.wants("a key chooses")
+					r.wants("a key to choose")
 				}
 			}
 		})
@@ -66,5 +66,5 @@ func TestAskedBlindly(t *testing.T) {
 	a := someAsk(0)
 	a.req.Kind, a.req.Command, a.req.CommandUnknown = "execute", "", true
 	r.send(askMsg{a})
-	r.wants("What would be run is not known.")
+	r.wants("It is not known what would run.")
 }

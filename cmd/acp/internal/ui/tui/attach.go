@@ -18,16 +18,16 @@ import (
 	"github.com/goacp/acp/acpv2"
 )
 
-// Bounds of what goes into a prompt.
+// The bounds of attachments.
 const (
 	maxImage    = 20 << 20  // bytes of a picture
-	maxEmbedded = 128 << 10 // bytes of a file whose text is sent along; longer ones are linked
+	maxEmbedded = 128 << 10 // bytes of a file whose text is embedded; a longer file becomes a link
 	maxMentions = 64        // files in a prompt
 )
 
 // An image is a picture that was pasted.
 type image struct {
-	name string // its mark in the text
+	name string // its placeholder in the text
 	mime string
 	data []byte
 }
@@ -35,14 +35,14 @@ type image struct {
 // mention finds @path and @"path" at the beginning of words.
 var mention = regexp.MustCompile(`(?:^|[\s(])@(?:"([^"\n]+)"|([^\s"]+))`)
 
-// compose makes the content of a prompt of what was typed: the text, and for
-// each file in it a link, its text or a picture, by what the agent takes.
-// remarks say what could not be done.
+// compose turns typed text into the content of a prompt: the text itself and, for each file that it
+// mentions, a picture, the file's text or a link, depending on what the agent accepts. remarks
+// reports what could not be sent.
 func compose(ctx context.Context, cwd, text string, long map[string]string, images []image, takes acp.PromptContent) (blocks []acp.ContentBlock, remarks []string) {
 	var more []acp.ContentBlock
 	for _, img := range images {
 		if !takes.Image {
-			remarks = append(remarks, "the agent takes no pictures: "+img.name+" was not sent")
+			remarks = append(remarks, "the agent does not accept pictures: "+img.name+" was not sent")
 			text = strings.ReplaceAll(text, img.name, "")
 			continue
 		}
@@ -78,7 +78,8 @@ func compose(ctx context.Context, cwd, text string, long map[string]string, imag
 	return append(blocks, more...), remarks
 }
 
-// existing takes punctuation off the end of a path that is not part of it.
+// existing removes punctuation from the end of a path until the file exists: a mention often ends a
+// sentence.
 func existing(cwd, path string) string {
 	for p := path; p != ""; p = p[:len(p)-1] {
 		abs := p
@@ -95,11 +96,11 @@ func existing(cwd, path string) string {
 	return path
 }
 
-// attach makes the block for a file; nil if there is none.
+// attach returns the content block for a file, or nil if the file does not exist.
 func attach(path string, takes acp.PromptContent) (acp.ContentBlock, string) {
 	st, err := os.Stat(path)
 	if err != nil {
-		return nil, "" // a word that begins with @, such as a name
+		return nil, "" // just a word that begins with @, such as a user name
 	}
 	name := filepath.Base(path)
 	uri := fileURI(path)
@@ -111,12 +112,12 @@ func attach(path string, takes acp.PromptContent) (acp.ContentBlock, string) {
 	}
 	link.Size = &n
 	if !st.Mode().IsRegular() {
-		return nil, one(name) + " is no file"
+		return nil, one(name) + " is not a file"
 	}
 	if kind := imageType(path); kind != "" {
 		switch {
 		case !takes.Image:
-			return link, "the agent takes no pictures: " + one(name) + " is sent as a link"
+			return link, "the agent does not accept pictures: " + one(name) + " is sent as a link"
 		case st.Size() > maxImage:
 			return link, fmt.Sprintf("%s has more than %d MB and is sent as a link", one(name), maxImage>>20)
 		}
@@ -143,7 +144,7 @@ func attach(path string, takes acp.PromptContent) (acp.ContentBlock, string) {
 	return &acpv2.EmbeddedResource{Resource: &acpv2.TextResourceContents{Text: string(data), URI: uri, MIMEType: kind}}, ""
 }
 
-// fileURI writes a path as a URI.
+// fileURI returns the file: URI of a path.
 func fileURI(path string) string {
 	path = filepath.ToSlash(path)
 	if runtime.GOOS == "windows" && !strings.HasPrefix(path, "/") {
@@ -152,7 +153,7 @@ func fileURI(path string) string {
 	return (&url.URL{Scheme: "file", Path: path}).String()
 }
 
-// imageType returns the media type of a picture by its name, or "".
+// imageType returns the media type of a picture by its file name, or "".
 func imageType(path string) string {
 	switch strings.ToLower(filepath.Ext(path)) {
 	case ".png":
@@ -167,7 +168,7 @@ func imageType(path string) string {
 	return ""
 }
 
-// sniff returns the media type of a picture by its bytes, or "".
+// sniff returns the media type of a picture by its content, or "".
 func sniff(data []byte) string {
 	if t := http.DetectContentType(data); strings.HasPrefix(t, "image/") {
 		return t
@@ -175,8 +176,8 @@ func sniff(data []byte) string {
 	return ""
 }
 
-// droppedPath returns the path in a text that a terminal pastes when a picture
-// is dropped on it; ok is false for any other text.
+// droppedPath returns the path of a picture that was dropped on the terminal. Terminals paste the
+// path in that case, quoted in various ways. ok is false for any other text.
 func droppedPath(text string) (path string, ok bool) {
 	s := strings.TrimSpace(text)
 	if s == "" || len(s) > 4096 || strings.ContainsAny(s, "\n\r") {

@@ -29,7 +29,7 @@ func TestGiveBack(t *testing.T) {
 	r.run(r.keys("seen", "enter"))
 	r.said(&acpv2.UserMessage{MessageID: "u", Content: acpv2.Set([]acpv2.ContentBlock{acpv2.Text("seen")})})
 	r.send(turnMsg{attempt: 1, talk: r.talk, err: failed, text: "seen"})
-	r.wants("! no room for this", "say what to do")
+	r.wants("! no room for this", "type a prompt")
 }
 
 // TestRemarkOrder shows no remark below one that is newer.
@@ -53,18 +53,18 @@ func TestExportExists(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.run(r.m.export("talk.md"))
-	r.wants("is there already: give another")
+	r.wants("exists already: use another")
 	if b, err := os.ReadFile(filepath.Join(dir, "talk.md")); err != nil || string(b) != "mine" {
 		t.Errorf("%q, %v", b, err)
 	}
 }
 
 func TestFitHint(t *testing.T) {
-	const hint = "say what to do · / commands · @ files · ? keys"
+	const hint = "type a prompt · / commands · @ files · ? keys"
 	for _, tt := range []struct {
 		width int
 		want  string
-	}{{100, hint}, {46, hint}, {45, "say what to do · / commands · @ files"}, {20, "say what to do"}, {5, "say …"}} {
+	}{{100, hint}, {45, hint}, {44, "type a prompt · / commands · @ files"}, {20, "type a prompt"}, {5, "type…"}} {
 		if got := fitHint(hint, tt.width); got != tt.want {
 			t.Errorf("%d: %q, want %q", tt.width, got, tt.want)
 		}

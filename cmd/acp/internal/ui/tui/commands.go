@@ -10,10 +10,10 @@ import (
 	"github.com/goacp/acp/acpv2"
 )
 
-// ownPrefix is how a command of ours is reached whose name the agent has too.
+// ownPrefix reaches a command of acp even if the agent has a command of the same name.
 const ownPrefix = "/acp:"
 
-// A command is one of our own. Agents' commands of the same name win; ours is
+// A command is one of acp's own. An agent's command of the same name takes precedence; acp's is
 // then reached with [ownPrefix].
 type command struct {
 	name, hint, what string
@@ -22,23 +22,23 @@ type command struct {
 
 func commands() []command {
 	return []command{
-		{"help", "", "keys and commands", func(m *model, _ string) tea.Cmd { m.overlay = newHelp(); return nil }},
-		{"new", "", "a new session", (*model).newSession},
-		{"sessions", "", "earlier sessions", func(m *model, _ string) tea.Cmd { return m.listSessions() }},
-		{"resume", "ID", "go on with a session", (*model).resume},
-		{"options", "", "mode, model and other options", func(m *model, _ string) tea.Cmd { return m.openOptions() }},
-		{"agents", "", "conversations of subagents", func(m *model, _ string) tea.Cmd { return m.openAgents() }},
+		{"help", "", "show keys and commands", func(m *model, _ string) tea.Cmd { m.overlay = newHelp(); return nil }},
+		{"new", "", "start a new session", (*model).newSession},
+		{"sessions", "", "list earlier sessions", func(m *model, _ string) tea.Cmd { return m.listSessions() }},
+		{"resume", "ID", "resume a session", (*model).resume},
+		{"options", "", "set the mode, the model and other options", func(m *model, _ string) tea.Cmd { return m.openOptions() }},
+		{"agents", "", "show the conversations of subagents", func(m *model, _ string) tea.Cmd { return m.openAgents() }},
 		{"title", "TEXT", "rename the session", (*model).retitle},
-		{"copy", "", "copy the last answer, code, …", func(m *model, _ string) tea.Cmd { return m.openCopy() }},
+		{"copy", "", "copy an answer or code", func(m *model, _ string) tea.Cmd { return m.openCopy() }},
 		{"find", "TEXT", "search the conversation", func(m *model, arg string) tea.Cmd { m.openSearch(); return m.searchPaste(arg) }},
 		{"export", "FILE", "write the conversation to a .md, .json or .html file", (*model).export},
-		{"clear", "", "take remarks off the screen", func(m *model, _ string) tea.Cmd { m.notes = nil; return nil }},
-		{"restart", "", "start the agent anew, with this session", func(m *model, _ string) tea.Cmd { return m.restart(m.session) }},
+		{"clear", "", "remove remarks from the screen", func(m *model, _ string) tea.Cmd { m.notes = nil; return nil }},
+		{"restart", "", "restart the agent and resume this session", func(m *model, _ string) tea.Cmd { return m.restart(m.session) }},
 		{"quit", "", "leave", func(m *model, _ string) tea.Cmd { return m.leave() }},
 	}
 }
 
-// ownCommand runs a command of ours; ours is false if text is none.
+// ownCommand runs a command of acp. ours is false if text is not one.
 func (m *model) ownCommand(text string) (cmd tea.Cmd, ours bool) {
 	if !strings.HasPrefix(text, "/") || strings.Contains(text, "\n") {
 		return nil, false
@@ -62,7 +62,7 @@ func (m *model) ownCommand(text string) (cmd tea.Cmd, ours bool) {
 	return nil, false
 }
 
-// agentHas reports whether the agent has a command.
+// agentHas reports whether the agent has a command of that name.
 func (m *model) agentHas(name string) bool {
 	if m.talk == nil {
 		return false
@@ -99,7 +99,7 @@ func (m *model) newSession(string) tea.Cmd {
 		return m.remark("the agent is not ready yet")
 	}
 	if m.busy() {
-		return m.remark("a turn runs: Ctrl+C cancels it")
+		return m.remark("a turn is running: Ctrl+C cancels it")
 	}
 	return m.openSession("")
 }
@@ -112,51 +112,51 @@ func (m *model) resume(id string) tea.Cmd {
 		return m.restart(acp.SessionID(id))
 	}
 	if m.phase != ready || m.busy() {
-		return m.remark("not while something runs: Ctrl+C cancels it")
+		return m.remark("not while a turn is running: Ctrl+C cancels it")
 	}
 	return m.openSession(acp.SessionID(id))
 }
 
 func (m *model) retitle(title string) tea.Cmd {
 	if title == "" || m.talk == nil {
-		return m.remark("/title needs a text")
+		return m.remark("type the title after /title")
 	}
 	t, ctx := m.talk, m.ctx
 	return func() tea.Msg {
 		if err := t.SetTitle(ctx, title); err != nil {
-			return failedMsg{fmt.Errorf("rename the session: %w", err)}
+			return failedMsg{fmt.Errorf("renaming the session: %w", err)}
 		}
 		return saidMsg{"renamed"}
 	}
 }
 
-// helpLines are the text of the help.
+// helpLines returns the text of the help. Keys are in the first 15 cells of a line.
 func helpLines() []string {
 	lines := []string{
-		"Enter          send; while a turn runs: queue",
-		"Ctrl+S         send at once though a turn runs",
+		"Enter          send; while a turn is running: queue",
+		"Ctrl+S         send at once, even while a turn is running",
 		"Shift+Enter    new line (also Alt+Enter, Ctrl+J)",
-		"↑ ↓            what you typed before; takes a queued prompt back",
+		"↑ ↓            earlier input; ↑ also takes back a queued prompt",
 		"/  @           complete commands, files and pictures",
-		"Ctrl+V         paste, also a picture from the clipboard",
-		"Ctrl+G         write in $VISUAL or $EDITOR",
-		"Ctrl+C         cancel the turn, again the agent; clear the input, again leave",
-		"Ctrl+D         leave (nothing typed)",
+		"Ctrl+V         paste text or a picture from the clipboard",
+		"Ctrl+G         edit the prompt in $VISUAL or $EDITOR",
+		"Ctrl+C         cancel the turn; again: end the agent. Idle: clear the input; again: leave",
+		"Ctrl+D         leave, if nothing is typed",
 		"Ctrl+Z         suspend",
 		"",
 		"PgUp PgDn      scroll (also Ctrl+↑ ↓, Home, End, the wheel)",
-		"Tab            choose entries: ↑↓ move, Enter opens, y copies, c copies code",
+		"Tab            select entries: ↑↓ move, Enter opens, y copies, c copies code",
 		"Ctrl+T         open or fold thoughts and tools",
-		"Ctrl+F         search; n and N go on",
-		"Ctrl+Y         copy the last answer, code, …",
-		"Ctrl+X         subagents",
+		"Ctrl+F         search; n and N find the next match",
+		"Ctrl+Y         copy an answer or code",
+		"Ctrl+X         show subagents",
 		"",
 		"Ctrl+O         mode, model and other options",
-		"Shift+Tab      the next mode",
+		"Shift+Tab      next mode",
 		"Ctrl+R         earlier sessions",
-		"Ctrl+L         draw anew",
+		"Ctrl+L         redraw the screen",
 		"",
-		"Commands of acp, where the agent has none of that name (else /acp:NAME)",
+		"Commands of acp (if the agent has one of the same name: /acp:NAME)",
 	}
 	for _, c := range commands() {
 		lines = append(lines, fmt.Sprintf("/%-13s %s", strings.TrimSpace(c.name+" "+c.hint), c.what))

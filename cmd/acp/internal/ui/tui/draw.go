@@ -16,10 +16,10 @@ import (
 	"github.com/goacp/acp/cmd/acp/internal/ui/tui/view"
 )
 
-// Where there is little room, things fall away in this order: the rules around
-// the input, the plan, the queue but for its number, remarks but for the last, the
-// line of what runs, the status line. The input and a line of the conversation
-// stay.
+// The minimum heights of the terminal for each part of the screen. On a small one, parts disappear
+// in this order: the rules around the input, the plan, the queue except for its length, the remarks
+// except for the last, the line of progress, and the status line. The input and one line of the
+// conversation always remain.
 const (
 	rowsForRules  = 16
 	rowsForPlan   = 13
@@ -39,11 +39,11 @@ func (m *model) transcriptWidth() int {
 	return m.w - 2
 }
 
-// inputLimit is how many lines the input may have.
+// inputLimit returns the maximum number of lines of the input.
 func (m *model) inputLimit() int { return max(1, min(inputLines, m.h/3)) }
 
-// split returns what is below the transcript, and how many lines are left for
-// that.
+// split returns the lines below the transcript, and the number of lines that are left for the
+// transcript.
 func (m *model) split() (below []string, rows int) {
 	below, _ = m.below()
 	return below, max(0, m.h-len(below))
@@ -54,7 +54,7 @@ func (m *model) below() (lines []string, cursor *tea.Position) {
 	if m.h <= 0 {
 		return nil, nil
 	}
-	room := m.h - 1 // a line of the transcript stays
+	room := m.h - 1 // one line of the transcript remains
 	var foot []string
 	if m.h >= rowsForStatus {
 		foot = []string{m.statusLine()}
@@ -101,26 +101,26 @@ func (m *model) below() (lines []string, cursor *tea.Position) {
 	return lines, cursor
 }
 
-// hint says what to do, where nothing is typed.
+// hint returns what the empty input shows: the keys that are useful at the moment.
 func (m *model) hint() string {
 	switch {
 	case m.browsing:
-		return "↑↓ choose · Enter opens · y copies · Esc back"
+		return "↑↓ select · Enter opens · y copies · Esc returns"
 	case m.child != "":
-		return "a subagent's conversation · Esc goes back"
+		return "a subagent's conversation · Esc returns"
 	case m.phase == dead && m.talk != nil:
-		return "r starts the agent again · Ctrl+D leaves"
+		return "r restarts the agent · Ctrl+D leaves"
 	case m.phase == dead:
 		return "r tries again · Ctrl+D leaves"
 	case m.held && len(m.queue) > 0:
-		return "Enter sends what waits · ↑ takes it back"
+		return "Enter sends the waiting prompt · ↑ takes it back"
 	case m.busy():
 		return "type to queue · Ctrl+C cancels · ? keys"
 	}
-	return "say what to do · / commands · @ files · ? keys"
+	return "type a prompt · / commands · @ files · ? keys"
 }
 
-// fitHint leaves out the last parts of a hint that do not fit.
+// fitHint removes the last parts of a hint until it fits.
 func fitHint(s string, width int) string {
 	for ansi.StringWidth(s) > width {
 		i := strings.LastIndex(s, " · ")
@@ -132,10 +132,11 @@ func fitHint(s string, width int) string {
 	return s
 }
 
-// pseudoVersion matches what Go calls a program that was built between two releases.
+// pseudoVersion matches the pseudo-versions of Go, which programs have that are built between
+// releases.
 var pseudoVersion = regexp.MustCompile(`^v?\d+\.\d+\.\d+-(?:[0-9A-Za-z.]+\.)?\d{14}-([0-9a-f]{7})[0-9a-f]{5}(?:\+[a-z]+)?$`)
 
-// shortVersion is a version as it is shown, next to a name: of one between releases, the commit.
+// shortVersion abbreviates a pseudo-version to its commit.
 func shortVersion(v string) string {
 	if p := pseudoVersion.FindStringSubmatch(v); p != nil {
 		return "dev " + p[1]
@@ -143,7 +144,7 @@ func shortVersion(v string) string {
 	return v
 }
 
-// status draws what goes on: plan, work, queue, remarks.
+// status draws the lines between the conversation and the input: plan, remarks, progress and queue.
 func (m *model) status() []string {
 	var lines []string
 	st := m.st
@@ -152,7 +153,7 @@ func (m *model) status() []string {
 		lines = append(lines, view.Plan(t.Snapshot(), m.w, m.theme)...)
 	}
 	notes := m.notes
-	if m.unsaved != "" { // stays until it is not so any more
+	if m.unsaved != "" { // remains until the conversation can be written again
 		notes = append(notes[:len(notes):len(notes)], note{m.unsaved, true})
 	}
 	if m.h < rowsForNotes && len(notes) > 1 {
@@ -202,12 +203,12 @@ func (m *model) status() []string {
 	return lines
 }
 
-// deathLines say why there is no agent.
+// deathLines returns the lines that say why there is no agent.
 func (m *model) deathLines() []string {
 	var lines []string
-	title := "The agent has ended"
+	title := "The agent has exited"
 	if m.talk == nil {
-		title = "The agent could not be used"
+		title = "The agent cannot be used"
 	}
 	lines = append(lines, m.st.bad.Render(cut("✗ "+title, m.w)))
 	if m.why != nil {
@@ -220,7 +221,7 @@ func (m *model) deathLines() []string {
 			lines = append(lines, "  "+l)
 		}
 	}
-	// Wrong usage is no matter of the agent, and some errors say it themselves.
+	// Doctor does not help if the user has made a mistake. Some errors name it already.
 	if m.talk == nil && exitcode.Of(m.why) != exitcode.Usage && (m.why == nil || !strings.Contains(m.why.Error(), "acp agents doctor")) {
 		for _, l := range wrap("acp agents doctor "+one(roster.Quote(m.opt.Agent.Reference()))+" looks for the cause", m.w-2) {
 			lines = append(lines, m.st.dim.Render("  "+l))
@@ -231,7 +232,7 @@ func (m *model) deathLines() []string {
 
 var spinner = []rune("⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏")
 
-// work draws the line of what runs.
+// work draws the line of progress, or a short remark if nothing is running.
 func (m *model) work() string {
 	st := m.st
 	turn := string(spinner[m.spin%len(spinner)])
@@ -252,7 +253,7 @@ func (m *model) work() string {
 	case m.phase == opening:
 		what := "opening a session"
 		if m.session != "" {
-			what = "bringing the session back"
+			what = "resuming the session"
 		}
 		if m.slow != "" {
 			what += st.dim.Render(" · " + m.slow)
@@ -276,10 +277,10 @@ func (m *model) work() string {
 	return ""
 }
 
-// lenElapsed is room for the spinner and the time.
+// lenElapsed is the room for the spinner and the elapsed time.
 const lenElapsed = 12
 
-// elapsed writes a duration as people read it.
+// elapsed returns a duration in a short readable form.
 func elapsed(d time.Duration) string {
 	s := int(d.Seconds())
 	switch {
@@ -291,7 +292,8 @@ func elapsed(d time.Duration) string {
 	return fmt.Sprintf("%dh%02dm", s/3600, s/60%60)
 }
 
-// agentTitle is what to call the agent.
+// agentTitle returns the agent's own title or name, or, before it has reported one, that of the
+// settings.
 func (m *model) agentTitle() string {
 	if m.link != nil {
 		a := m.link.Agent()
@@ -308,8 +310,8 @@ func (m *model) agentTitle() string {
 	return one(m.opt.Agent.Name)
 }
 
-// A part is something in the status line; those with the least weight fall
-// away first.
+// A part is a part of the status line. If there is not enough room, the parts with the least weight
+// disappear first.
 type part struct {
 	text   string
 	weight int
@@ -389,7 +391,7 @@ func dropLightest(lists ...*[]part) {
 	}
 }
 
-// money writes a cost.
+// money returns a cost as text.
 func money(c acp.Cost) string {
 	if c.Currency == "USD" {
 		return fmt.Sprintf("$%.2f", c.Amount)
@@ -419,7 +421,7 @@ func (m *model) View() tea.View {
 	return v
 }
 
-// draw returns the whole screen: exactly as many lines as it has.
+// draw returns all lines of the screen, and the position of the cursor or nil.
 func (m *model) draw() ([]string, *tea.Position) {
 	below, cursor := m.below()
 	rows := max(0, m.h-len(below))
@@ -441,7 +443,7 @@ func (m *model) draw() ([]string, *tea.Position) {
 	return lines, cursor
 }
 
-// transcript draws the part of the conversation that is on the screen.
+// transcript draws the visible part of the conversation, exactly rows lines.
 func (m *model) transcript(rows int) []string {
 	s := &m.screen
 	lines := make([]string, 0, m.h)
@@ -481,7 +483,7 @@ func (m *model) transcript(rows int) []string {
 	return lines
 }
 
-// welcome is what an empty conversation shows.
+// welcome draws an empty conversation.
 func (m *model) welcome(rows int) []string {
 	st := m.st
 	var lines []string
@@ -515,7 +517,8 @@ func (m *model) welcome(rows int) []string {
 	return lines
 }
 
-// windowTitle names the terminal's window.
+// windowTitle returns the title of the terminal's window. A leading ? means that the agent asks
+// something, a leading · that it is working.
 func (m *model) windowTitle() string {
 	title := "acp"
 	if m.talk != nil {

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// Bounds of the list of a project's files.
+// The bounds of the list of a project's files.
 const (
 	maxFiles  = 20000
 	filesTime = 2 * time.Second
@@ -19,10 +19,10 @@ const (
 
 type filesMsg struct{ files []string }
 
-// listFiles lists the files of a project, relative to its directory and with
-// slashes: those that git knows and does not ignore or, where there is no git,
-// those of a walk that leaves out hidden and well-known generated directories.
-// It ends after maxFiles and filesTime.
+// listFiles lists the files of a project, relative to its directory and with slashes. In a git
+// repository these are the files that git does not ignore; elsewhere they come from a walk that
+// leaves out hidden and well-known generated directories. It stops after maxFiles files or
+// filesTime.
 func listFiles(ctx context.Context, dir string) []string {
 	ctx, cancel := context.WithTimeout(ctx, filesTime)
 	defer cancel()
@@ -41,7 +41,7 @@ func listFiles(ctx context.Context, dir string) []string {
 }
 
 func gitFiles(ctx context.Context, dir string) ([]string, bool) {
-	// The project may not be trusted: nothing of its settings may run programs.
+	// The project may not be trusted, so its git settings must not start programs.
 	cmd := exec.CommandContext(ctx, "git", "-c", "core.fsmonitor=false", "-c", "core.untrackedCache=false",
 		"ls-files", "-z", "--cached", "--others", "--exclude-standard", "--deduplicate")
 	cmd.Dir = dir
@@ -63,7 +63,7 @@ func gitFiles(ctx context.Context, dir string) ([]string, bool) {
 	return files, true
 }
 
-// A bounded buffer drops what is beyond its bound.
+// A bounded buffer drops everything beyond its bound.
 type bounded struct {
 	buf  bytes.Buffer
 	max  int
@@ -79,7 +79,7 @@ func (b *bounded) Write(p []byte) (int, error) {
 	return b.buf.Write(p)
 }
 
-// skipped are directories that hold nothing a user would mention.
+// skipped are directories whose files users do not mention in prompts.
 var skipped = map[string]bool{"node_modules": true, "vendor": true, "target": true, "__pycache__": true}
 
 func walkFiles(ctx context.Context, dir string) []string {
@@ -89,7 +89,7 @@ func walkFiles(ctx context.Context, dir string) []string {
 		case ctx.Err() != nil || len(files) == maxFiles:
 			return filepath.SkipAll
 		case err != nil:
-			return nil // what cannot be read is not offered
+			return nil // a directory that cannot be read is left out
 		case path == dir:
 			return nil
 		}

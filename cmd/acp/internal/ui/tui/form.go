@@ -17,14 +17,14 @@ import (
 	"github.com/goacp/acp/acpv2"
 )
 
-// A form is an elicitation that waits for the user.
+// A form is an elicitation that waits for the user's answer.
 type form struct {
 	req    *acp.ElicitationRequest
 	fields []*field
 	answer chan *acp.ElicitationResponse
 }
 
-// reply answers; only the first answer counts.
+// reply answers the elicitation. Only the first answer counts.
 func (f *form) reply(res *acp.ElicitationResponse) {
 	select {
 	case f.answer <- res:
@@ -32,7 +32,7 @@ func (f *form) reply(res *acp.ElicitationResponse) {
 	}
 }
 
-// A fieldKind says how a field is filled in.
+// A fieldKind determines how the user fills in a field.
 type fieldKind int
 
 const (
@@ -40,9 +40,9 @@ const (
 	fieldNumber            // any number
 	fieldInteger           // a whole number
 	fieldBool              // a box to tick
-	fieldOne               // one of several
-	fieldSome              // any of several
-	fieldUnknown           // of a kind that this program does not know
+	fieldOne               // one of several options
+	fieldSome              // any number of several options
+	fieldUnknown           // a kind that this program does not know
 )
 
 // A field is one field of a form.
@@ -51,10 +51,10 @@ type field struct {
 	kind              fieldKind
 	required          bool
 	options           []acpv2.EnumOption
-	chosen            map[int]bool // of options
+	chosen            map[int]bool // indexes of the chosen options
 	on                bool
 	text              string
-	at                int // the option under the cursor
+	at                int // index of the option under the cursor
 
 	minLen, maxLen *uint32
 	pattern        string
@@ -72,7 +72,7 @@ func newForm(req *acp.ElicitationRequest) *form {
 	}
 	for _, p := range req.Form.Properties {
 		w := &field{name: p.Name, required: slices.Contains(req.Form.Required, p.Name), chosen: map[int]bool{}}
-		w.fill(p.Schema)
+		w.applySchema(p.Schema)
 		if w.title == "" {
 			w.title = one(p.Name)
 		}
@@ -81,8 +81,8 @@ func newForm(req *acp.ElicitationRequest) *form {
 	return f
 }
 
-// fill reads a schema into the field.
-func (w *field) fill(schema acpv2.ElicitationPropertySchema) {
+// applySchema sets the kind, the texts, the bounds and the default of a field.
+func (w *field) applySchema(schema acpv2.ElicitationPropertySchema) {
 	switch s := schema.(type) {
 	case *acpv2.StringPropertySchema:
 		w.title, w.what = one(s.Title), one(s.Description)
@@ -140,7 +140,7 @@ func (w *field) fill(schema acpv2.ElicitationPropertySchema) {
 	}
 }
 
-// label is what an option is called.
+// label returns the name of an option.
 func (w *field) label(i int) string {
 	if t := one(w.options[i].Title); t != "" {
 		return t
@@ -148,12 +148,12 @@ func (w *field) label(i int) string {
 	return one(w.options[i].Const)
 }
 
-// value returns what the field holds as JSON, nil for nothing; or what is wrong
-// with it.
+// value returns the value of the field as JSON, or nil if it is empty. If the value is not valid,
+// the second result says why.
 func (w *field) value() (json.RawMessage, string) {
 	missing := func() (json.RawMessage, string) {
 		if w.required {
-			return nil, "needed"
+			return nil, "required"
 		}
 		return nil, ""
 	}
@@ -227,7 +227,7 @@ func (w *field) value() (json.RawMessage, string) {
 	return nil, ""
 }
 
-// textProblem says what is wrong with a text.
+// textProblem returns what is wrong with a text, or "".
 func (w *field) textProblem() string {
 	n := uint32(min(utf8.RuneCountInString(w.text), math.MaxUint32))
 	switch {
@@ -237,9 +237,9 @@ func (w *field) textProblem() string {
 		return fmt.Sprintf("at most %d characters", *w.maxLen)
 	}
 	if w.pattern != "" {
-		// Patterns are JavaScript's; those that Go cannot read the agent checks.
+		// Patterns are JavaScript's. A pattern that Go cannot compile is left to the agent.
 		if re, err := regexp.Compile(w.pattern); err == nil && !re.MatchString(w.text) {
-			return "has to match " + one(w.pattern)
+			return "must match " + one(w.pattern)
 		}
 	}
 	switch w.format {
@@ -263,8 +263,8 @@ func (w *field) textProblem() string {
 	return ""
 }
 
-// values returns the answers of all fields; ok is false when one is wrong,
-// which its problem then says, and bad is the first of those.
+// values returns the values of all fields. ok is false if a value is not valid; then bad is the
+// first such field, and each of them has its problem set.
 func (f *form) values() (v map[string]json.RawMessage, bad int, ok bool) {
 	v, bad, ok = map[string]json.RawMessage{}, -1, true
 	for i, w := range f.fields {

@@ -12,15 +12,15 @@ import (
 	"github.com/goacp/acp/acpv2"
 )
 
-// maxField bounds what is typed into a field, in bytes.
+// maxField bounds the text of a field, in bytes.
 const maxField = 64 << 10
 
-// A formOverlay lets the user fill in a form, or shows a URL to visit.
+// A formOverlay lets the user fill in a form, or asks the user to visit a URL.
 type formOverlay struct {
 	form *form
-	at   int // field
+	at   int // index of the current field
 	top  int
-	sent bool // the user has gone to the URL
+	sent bool // the URL was opened
 }
 
 func newFormOverlay(f *form) *formOverlay { return &formOverlay{form: f} }
@@ -143,7 +143,7 @@ func (o *formOverlay) urlKey(m *model, s string) tea.Cmd {
 			o.sent = true
 			return openURL(link)
 		}
-		return m.remark("only http and https addresses are opened")
+		return m.remark("acp opens only http and https addresses")
 	case "y":
 		return m.copyText("the address", link)
 	case "enter", "d":
@@ -272,17 +272,17 @@ func (w *field) draw(st *styles, width int, here bool) ([]string, *tea.Position)
 
 func (o *formOverlay) drawURL(m *model, width, height int) []string {
 	st := m.st
-	lines := []string{heading(st, "The agent wants you to visit a page", "", width)}
+	lines := []string{heading(st, "The agent asks you to visit a page", "", width)}
 	lines = append(lines, wrap(o.form.req.Message, width)...)
 	lines = append(lines, "")
 	link := o.form.req.URL
 	if u, err := url.Parse(link); err == nil && u.Host != "" {
 		lines = append(lines, fit(st.dim.Render("  host     ")+st.strong.Render(one(u.Host)), width))
 		if u.User != nil {
-			lines = append(lines, st.warn.Render(cut("  ! the address has a user name in it, which can make it look like another host", width)))
+			lines = append(lines, st.warn.Render(cut("  ! the address contains a user name, which can make it look like another host", width)))
 		}
 		if strings.Contains(u.Host, "xn--") || !ascii(u.Host) {
-			lines = append(lines, st.warn.Render(cut("  ! the host has letters of other alphabets", width)))
+			lines = append(lines, st.warn.Render(cut("  ! the host name contains letters of other alphabets", width)))
 		}
 	}
 	for i, l := range strings.Split(ansi.Hardwrap(safeLine(link, 1<<16), max(8, width-11), true), "\n") {
@@ -292,7 +292,7 @@ func (o *formOverlay) drawURL(m *model, width, height int) []string {
 		}
 		lines = append(lines, st.dim.Render(label)+l)
 	}
-	hint := "o opens it · y copies it · Enter: I have been there · Ctrl+X declines · Esc dismisses"
+	hint := "o opens it · y copies it · Enter when you are done · Ctrl+X declines · Esc dismisses"
 	if err := openable(link); err != nil {
 		hint = fmt.Sprintf("%v · y copies it · Ctrl+X declines · Esc dismisses", err)
 	}
@@ -311,7 +311,7 @@ func ascii(s string) bool {
 	return true
 }
 
-// newLoginPicker asks how to log in.
+// newLoginPicker returns a picker for the login method.
 func newLoginPicker(l *login) *picker {
 	var items []item
 	for _, method := range l.methods {

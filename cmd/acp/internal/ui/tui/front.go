@@ -14,22 +14,22 @@ import (
 	"github.com/goacp/acp/transcript"
 )
 
-// frame is how long changes are collected before the screen is told of them.
+// frame is how long changes are collected before the screen is updated.
 const frame = 24 * time.Millisecond
 
-// maxChanges bounds the changes collected for a session; with more of them
-// everything is taken to be different.
+// maxChanges bounds the changes that are collected for a session. Beyond it, everything counts as
+// changed.
 const maxChanges = 4096
 
-// A front takes what the host tells, on any goroutine, to the model. Changes are
-// collected, so that a burst of them costs the model one message a frame.
+// A front passes the calls of the backend, which arrive on any goroutine, to the model as messages.
+// It collects changes, so that a burst of them costs the model one message per frame.
 type front struct {
 	send func(tea.Msg)
 
 	mu      sync.Mutex
 	pending map[acp.SessionID][]transcript.Change
-	waiting bool // a message is under way
-	notes   int  // lines of the agent's stderr that are under way
+	waiting bool // a changedMsg was scheduled and not handled yet
+	notes   int  // lines of standard error that were sent and not handled yet
 }
 
 // The messages of a front to the model.
@@ -37,7 +37,7 @@ type (
 	changedMsg struct{}
 	noteMsg    struct{ note backend.Note }
 	askMsg     struct{ ask *ask }
-	askGoneMsg struct{ ask *ask } // nobody waits for an answer any longer
+	askGoneMsg struct{ ask *ask } // the request no longer needs an answer
 	formMsg    struct{ form *form }
 	formGone   struct{ form *form }
 	formDone   struct{ id acp.ElicitationID }
@@ -50,6 +50,7 @@ type (
 	}
 )
 
+// changed collects changes of a session. nil changes mean that everything may be different.
 func (f *front) changed(id acp.SessionID, changes []transcript.Change) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -74,9 +75,9 @@ func (f *front) changed(id acp.SessionID, changes []transcript.Change) {
 	}
 }
 
-// take returns what has changed since it was called last; nil changes of a
-// session mean that everything may be different.
-func (f *front) take() map[acp.SessionID][]transcript.Change {
+// takeChanges returns the changes since the last call. nil changes of a session mean that
+// everything may be different.
+func (f *front) takeChanges() map[acp.SessionID][]transcript.Change {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	p := f.pending
@@ -84,8 +85,8 @@ func (f *front) take() map[acp.SessionID][]transcript.Change {
 	return p
 }
 
-// maxNotes bounds the lines of stderr that wait to be shown; the rest is
-// dropped, since doctor and the log have them.
+// maxNotes bounds the lines of standard error that wait to be shown. Further lines are dropped;
+// acp agents doctor and the log have them.
 const maxNotes = 64
 
 func (f *front) note(n backend.Note) {
@@ -99,7 +100,7 @@ func (f *front) note(n backend.Note) {
 		if full {
 			return
 		}
-		// Sent on the side: an agent must not be held up by what it writes there.
+		// Sent from another goroutine, because an agent must not block on its own standard error.
 		go func() {
 			f.send(noteMsg{n})
 			f.mu.Lock()
@@ -114,11 +115,11 @@ func (f *front) note(n backend.Note) {
 // An ask is a permission request that waits for the user.
 type ask struct {
 	req    acphost.Request
-	shown  *transcript.Snapshot // nil if the session is not known
+	shown  *transcript.Snapshot // the session, or nil if it is not known
 	answer chan acp.PermissionOptionID
 }
 
-// reply answers; only the first answer counts.
+// reply answers the request. Only the first answer counts.
 func (a *ask) reply(id acp.PermissionOptionID) {
 	select {
 	case a.answer <- id:
@@ -152,11 +153,11 @@ func (f *front) elicit(ctx context.Context, req *acp.ElicitationRequest) (*acp.E
 
 func (f *front) elicitDone(id acp.ElicitationID) { f.send(formDone{id}) }
 
-// A login is the question how to log in.
+// A login asks for a login method.
 type login struct {
 	agent   acp.Implementation
 	methods []acp.AuthMethod
-	answer  chan acp.AuthMethodID // "" for none
+	answer  chan acp.AuthMethodID // "" means no login
 }
 
 func (l *login) reply(id acp.AuthMethodID) {

@@ -14,21 +14,21 @@ import (
 	"github.com/adrg/xdg"
 )
 
-// Bounds of what is remembered of what the user typed, in one project.
+// The bounds of the history of one project.
 const (
-	maxHistory     = 1000
-	maxHistoryLine = 64 << 10
-	maxHistoryFile = 4 << 20
+	maxHistory     = 1000     // lines
+	maxHistoryLine = 64 << 10 // bytes of a line; longer ones are not stored
+	maxHistoryFile = 4 << 20  // bytes of the file, before it is cut
 )
 
-// A history is what the user typed in a project: one JSON string a line, in a
-// file to which every running program appends.
+// A history is what the user has typed in a project. The file has one JSON string per line; all
+// running programs append to it.
 type history struct {
-	path  string // "" keeps nothing
+	path  string // "" means that nothing is stored
 	lines []string
 }
 
-// historyPath names the file of a project.
+// historyPath returns the file of a project. Its name is a hash of the project's directory.
 func historyPath(dir, cwd string) string {
 	if dir == "" {
 		dir = filepath.Join(xdg.StateHome, "acp")
@@ -39,17 +39,17 @@ func historyPath(dir, cwd string) string {
 
 type historyMsg struct{ lines []string }
 
-// load reads the history. That there is none, or that it cannot be read, is
-// nothing to bother the user with.
-func (in *input) load() tea.Msg { return historyMsg{readHistory(in.history.path)} }
+// loadHistory reads the history. A missing or unreadable file is not reported, because nothing
+// depends on it.
+func (in *input) loadHistory() tea.Msg { return historyMsg{readHistory(in.history.path)} }
 
 func (in *input) loaded(msg historyMsg) {
 	in.history.lines = append(msg.lines, in.history.lines...)
 	in.at += len(msg.lines)
 }
 
-// add appends a line, and returns the command that writes it.
-func (in *input) add(s string) tea.Cmd {
+// remember appends a line to the history, and returns the command that writes it to the file.
+func (in *input) remember(s string) tea.Cmd {
 	h := &in.history
 	if n := len(h.lines); n > 0 && h.lines[n-1] == s || len(s) > maxHistoryLine {
 		in.at = len(h.lines)
@@ -92,8 +92,7 @@ func readHistory(path string) []string {
 	return lines
 }
 
-// appendHistory adds a line; a file that has become too long is first cut to
-// its end.
+// appendHistory appends a line to the file. A file that is too long is first cut to its last lines.
 func appendHistory(path, s string) error {
 	if path == "" {
 		return nil

@@ -9,26 +9,26 @@ import (
 	tea "charm.land/bubbletea/v2"
 )
 
-// Text that is pasted and longer than this is shown as a mark, and put in when
-// it is sent.
+// The bounds of the input. Pasted text that exceeds longPaste or longLines is shown as a
+// placeholder, which is replaced by the text when the prompt is sent.
 const (
 	longPaste  = 4000 // bytes
 	longLines  = 24
-	maxPastes  = 64       // marks that are remembered
+	maxPastes  = 64       // placeholders
 	maxPrompt  = 16 << 20 // bytes of a prompt
-	inputLines = 12       // shown at most
+	inputLines = 12       // visible lines
 )
 
-// An input is where the user types.
+// An input is the text area in which the user types, with its history and placeholders.
 type input struct {
 	area    textarea.Model
 	history history
-	at      int    // place in the history; its length is what is being typed
-	draft   string // what was being typed before going back
+	at      int    // position in the history; its length stands for the draft
+	draft   string // what was being typed before the user went back in the history
 	pastes  map[string]string
 	images  map[string]image
-	marks   []string // names of the marks, oldest first
-	n       int      // marks made so far
+	marks   []string // names of the placeholders, oldest first
+	n       int      // placeholders created so far
 }
 
 func newInput(dir, cwd string) *input {
@@ -51,7 +51,7 @@ func newInput(dir, cwd string) *input {
 	a.SetVirtualCursor(false)
 	k := &a.KeyMap
 	k.InsertNewline = key.NewBinding(key.WithKeys("shift+enter", "alt+enter", "ctrl+j"))
-	k.Paste = key.NewBinding(key.WithDisabled()) // ours also takes pictures
+	k.Paste = key.NewBinding(key.WithDisabled()) // acp's own also pastes pictures
 	k.CharacterForward = key.NewBinding(key.WithKeys("right"))
 	k.DeleteCharacterForward = key.NewBinding(key.WithKeys("delete"))
 	k.TransposeCharacterBackward = key.NewBinding(key.WithDisabled())
@@ -92,33 +92,33 @@ func (in *input) clear() {
 	in.draft = ""
 }
 
-// update gives a message to the text area.
+// update passes a message to the text area.
 func (in *input) update(msg tea.Msg) tea.Cmd {
 	var cmd tea.Cmd
 	in.area, cmd = in.area.Update(msg)
 	return cmd
 }
 
-// insert puts text in at the cursor; a long one as a mark.
+// insert inserts text at the cursor, or a placeholder if it is long.
 func (in *input) insert(s string) {
 	s = strings.ReplaceAll(strings.ReplaceAll(s, "\r\n", "\n"), "\r", "\n")
 	if len(s) > maxPrompt {
 		s = s[:maxPrompt]
 	}
 	if lines := strings.Count(s, "\n") + 1; len(s) > longPaste || lines > longLines {
-		in.area.InsertString(in.mark(fmt.Sprintf("pasted text, %d lines", lines), func(name string) { in.pastes[name] = s }))
+		in.area.InsertString(in.newMark(fmt.Sprintf("pasted text, %d lines", lines), func(name string) { in.pastes[name] = s }))
 		return
 	}
 	in.area.InsertString(s)
 }
 
-// insertImage puts a mark in for a picture.
+// insertImage inserts a placeholder for a picture.
 func (in *input) insertImage(img image) {
-	in.area.InsertString(in.mark("image, "+size(int64(len(img.data))), func(name string) { in.images[name] = img }))
+	in.area.InsertString(in.newMark("image, "+size(int64(len(img.data))), func(name string) { in.images[name] = img }))
 }
 
-// mark makes a new mark; the oldest ones are forgotten.
-func (in *input) mark(what string, keep func(name string)) string {
+// newMark creates a placeholder and forgets the oldest one beyond maxPastes.
+func (in *input) newMark(what string, keep func(name string)) string {
 	in.n++
 	name := fmt.Sprintf("[#%d %s]", in.n, what)
 	keep(name)
@@ -131,7 +131,7 @@ func (in *input) mark(what string, keep func(name string)) string {
 	return name
 }
 
-// attached returns the pictures and long texts whose marks are in a text.
+// attached returns the pictures and long texts whose placeholders a text contains.
 func (in *input) attached(text string) (images []image, long map[string]string) {
 	for _, name := range in.marks {
 		if !strings.Contains(text, name) {
@@ -151,8 +151,7 @@ func (in *input) attached(text string) (images []image, long map[string]string) 
 	return images, long
 }
 
-// first and last report whether the cursor is in the first or last row of what
-// was typed.
+// first and last report whether the cursor is in the first or last row of the input.
 func (in *input) first() bool { return in.area.Line() == 0 && in.area.LineInfo().RowOffset == 0 }
 
 func (in *input) last() bool {
@@ -160,7 +159,7 @@ func (in *input) last() bool {
 	return in.area.Line() == in.area.LineCount()-1 && i.RowOffset >= i.Height-1
 }
 
-// back and forth go through the history.
+// back and forth move through the history. They report false at its ends.
 func (in *input) back() bool {
 	if in.at <= 0 || len(in.history.lines) == 0 {
 		return false
@@ -187,8 +186,7 @@ func (in *input) forth() bool {
 	return true
 }
 
-// cursorWord returns the word that ends at the cursor, and what is before it
-// in its line.
+// cursorWord returns the word that ends at the cursor, and the text before it on the same line.
 func (in *input) cursorWord() (before, word string) {
 	lines := strings.Split(in.value(), "\n")
 	row := in.area.Line()
@@ -213,7 +211,7 @@ func (in *input) replaceWord(with string) {
 	in.area.InsertString(with)
 }
 
-// size says how much something is, for people.
+// size returns a number of bytes in a readable form.
 func size(n int64) string {
 	switch {
 	case n < 1000:

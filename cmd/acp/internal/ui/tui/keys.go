@@ -9,15 +9,15 @@ import (
 	"github.com/goacp/acp/transcript"
 )
 
-// What was typed before the screen was there comes in one go when the program begins to read, with no
-// more between the keys than a busy machine takes for one.
+// Keys that were pressed before the screen appeared arrive together when the program begins to
+// read. Between two of them there is no more time than a busy machine needs to handle one.
 const (
-	earlyTime = 2 * time.Second // after the start, at most
+	earlyTime = 2 * time.Second // the longest time after the start
 	earlyGap  = 200 * time.Millisecond
 )
 
-// early makes Enter of Ctrl+J in what was typed before the terminal was asked for every key as it is:
-// until then it turns the one into the other.
+// early replaces Ctrl+J by Enter among the keys that were pressed before the terminal was in raw
+// mode. Until then, the terminal turns Enter into Ctrl+J.
 func (m *model) early(k tea.KeyPressMsg) tea.KeyPressMsg {
 	now := m.now()
 	if now.Sub(m.born) > earlyTime || !m.lastKey.IsZero() && now.Sub(m.lastKey) > earlyGap {
@@ -29,10 +29,10 @@ func (m *model) early(k tea.KeyPressMsg) tea.KeyPressMsg {
 	return k
 }
 
-// key handles a key.
+// key handles a key. The topmost part of the screen gets it first.
 func (m *model) key(k tea.KeyPressMsg) tea.Cmd {
 	s := k.String()
-	// What works everywhere.
+	// These work everywhere.
 	switch s {
 	case "ctrl+z":
 		return tea.Suspend
@@ -59,7 +59,7 @@ func (m *model) key(k tea.KeyPressMsg) tea.Cmd {
 	return m.inputKey(s, k)
 }
 
-// inputKey handles a key while a prompt is typed.
+// inputKey handles a key while the user types a prompt.
 func (m *model) inputKey(s string, k tea.KeyPressMsg) tea.Cmd {
 	empty := m.input.value() == ""
 	switch s {
@@ -71,7 +71,7 @@ func (m *model) inputKey(s string, k tea.KeyPressMsg) tea.Cmd {
 			return m.typed(tea.KeyPressMsg{Code: tea.KeyDelete})
 		case m.busy() && !m.now().Before(m.quitSoon):
 			m.quitSoon = m.now().Add(2 * time.Second)
-			return m.remark("a turn runs: Ctrl+D again ends it and leaves")
+			return m.remark("a turn is running: Ctrl+D again ends it and leaves")
 		}
 		return m.leave()
 	case "enter":
@@ -85,7 +85,7 @@ func (m *model) inputKey(s string, k tea.KeyPressMsg) tea.Cmd {
 		case len(m.notes) > 0:
 			m.notes = nil
 		case !empty:
-			// Nothing: losing what was typed takes Ctrl+C.
+			// Esc is pressed too easily to discard what was typed; Ctrl+C does that.
 		default:
 			m.toEnds(true)
 		}
@@ -114,7 +114,7 @@ func (m *model) inputKey(s string, k tea.KeyPressMsg) tea.Cmd {
 			m.browse()
 			return nil
 		}
-		return m.force()
+		return m.forceCompletion()
 	case "r":
 		if empty && m.phase == dead {
 			return m.restart(m.session)
@@ -148,7 +148,7 @@ func (m *model) actionKey(s string) (tea.Cmd, bool) {
 		return m.openCopy(), true
 	case "ctrl+t":
 		m.screen.follow = m.screen.follow && m.busy()
-		m.hold()
+		m.holdTop()
 		m.screen.tr.ToggleAll(transcript.KindMessage)
 		m.screen.tr.ToggleAll(transcript.KindToolCall)
 		m.stale = true
@@ -193,7 +193,7 @@ func (m *model) moveKey(s string) (tea.Cmd, bool) {
 	return nil, true
 }
 
-// browseKey handles keys while entries are chosen.
+// browseKey handles keys while entries are selected.
 func (m *model) browseKey(k tea.KeyPressMsg) tea.Cmd {
 	switch s := k.String(); s {
 	case "esc", "q", "i":
@@ -239,7 +239,7 @@ func (m *model) browseKey(k tea.KeyPressMsg) tea.Cmd {
 	return nil
 }
 
-// typed gives a key to the input.
+// typed passes a key to the input.
 func (m *model) typed(k tea.KeyPressMsg) tea.Cmd {
 	cmd := m.input.update(k)
 	m.input.resize(m.w, m.inputLimit())
@@ -250,7 +250,7 @@ func (m *model) typed(k tea.KeyPressMsg) tea.Cmd {
 	return cmd
 }
 
-// enter sends what was typed.
+// enter sends the typed text, or, if there is none, the first prompt of a held queue.
 func (m *model) enter() tea.Cmd {
 	text := strings.TrimSpace(m.input.value())
 	if text == "" {
@@ -261,7 +261,7 @@ func (m *model) enter() tea.Cmd {
 		}
 		return nil
 	}
-	remember := m.input.add(text)
+	remember := m.input.remember(text)
 	m.input.clear()
 	m.popup = nil
 	if cmd, ours := m.ownCommand(text); ours {
@@ -270,7 +270,7 @@ func (m *model) enter() tea.Cmd {
 	return tea.Batch(remember, m.submit(text))
 }
 
-// steer sends what was typed, or the first of the queue, though a turn runs.
+// steer sends the typed text or the first queued prompt at once, even while a turn is running.
 func (m *model) steer() tea.Cmd {
 	text := strings.TrimSpace(m.input.value())
 	if m.phase != ready {
@@ -278,7 +278,7 @@ func (m *model) steer() tea.Cmd {
 	}
 	if text == "" {
 		if len(m.queue) == 0 {
-			return m.remark("Ctrl+S sends what you typed at once, though the agent works")
+			return m.remark("Ctrl+S sends what you have typed at once, even while the agent is working")
 		}
 		text, m.queue = m.queue[0], m.queue[1:]
 	} else {
@@ -286,11 +286,11 @@ func (m *model) steer() tea.Cmd {
 	}
 	m.popup = nil
 	running := m.busy()
-	cmds := []tea.Cmd{m.input.add(text), m.prompt(text)}
+	cmds := []tea.Cmd{m.input.remember(text), m.prompt(text)}
 	if running {
-		what := "sent: the agent takes it into what it is doing"
+		what := "sent: the agent includes it in the running turn"
 		if m.link.Version() == 1 {
-			what = "sent: agents of version 1 decide whether it joins the turn, waits for its end or ends it"
+			what = "sent: in version 1 the agent decides whether it joins the turn, waits or ends the turn"
 		}
 		cmds = append(cmds, m.remark(what))
 	}

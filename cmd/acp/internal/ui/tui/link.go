@@ -13,8 +13,8 @@ import (
 	"github.com/goacp/acp/transcript"
 )
 
-// A link is what the screen needs of a connection to an agent; [hostLink] is
-// the real one.
+// A link is what the screen needs of a connection to an agent. [hostLink] is the real one; tests
+// have their own.
 type link interface {
 	Agent() acp.Implementation
 	Version() int
@@ -41,7 +41,7 @@ type talk interface {
 	Cancel(ctx context.Context) error
 }
 
-// hostLink makes a link of a host.
+// hostLink adapts a host to link.
 type hostLink struct{ *backend.Host }
 
 func (l hostLink) Agent() acp.Implementation {
@@ -87,7 +87,7 @@ func (l hostLink) Restore(ctx context.Context, id acp.SessionID) (talk, acp.Rest
 	return hostTalk{s}, how, nil
 }
 
-// maxListed bounds the sessions that are asked of an agent.
+// maxListed bounds the sessions that are read from the store and from the agent.
 const maxListed = 500
 
 func (l hostLink) Sessions(ctx context.Context, cwd string) ([]acp.SessionInfo, error) {
@@ -98,7 +98,7 @@ func (l hostLink) Sessions(ctx context.Context, cwd string) ([]acp.SessionInfo, 
 	}
 	for s, err := range c.ListSessions(ctx, acp.ListOptions{Cwd: cwd}) {
 		if err != nil {
-			return all, fmt.Errorf("ask the agent for its sessions: %w", err)
+			return all, fmt.Errorf("asking the agent for its sessions: %w", err)
 		}
 		if all = append(all, s); len(all) == maxListed {
 			break
@@ -115,7 +115,7 @@ func (l hostLink) Session(id acp.SessionID) (talk, bool) {
 	return hostTalk{s}, true
 }
 
-// hostTalk makes a talk of a session.
+// hostTalk adapts a session to talk.
 type hostTalk struct{ *backend.Session }
 
 func (t hostTalk) Options() []acp.SessionConfigOption {
@@ -142,7 +142,7 @@ func (t hostTalk) SetOption(ctx context.Context, id acp.SessionConfigID, v acp.S
 	if t.Client() == nil {
 		return errors.ErrUnsupported
 	}
-	return t.Session.SetOption(ctx, id, v) // which shows it, too: an agent may tell it in its answer only
+	return t.Session.SetOption(ctx, id, v) // the session also updates the screen: an agent may report the new value in its answer only
 }
 
 func (t hostTalk) SetTitle(ctx context.Context, title string) error {
@@ -152,7 +152,7 @@ func (t hostTalk) SetTitle(ctx context.Context, title string) error {
 	return t.Session.SetTitle(ctx, title)
 }
 
-// frontend is f as the host wants it.
+// frontend returns f as the hooks of a host.
 func (f *front) frontend() backend.Frontend {
 	return backend.Frontend{
 		Changed: func(s *backend.Session, changes []transcript.Change) { f.changed(s.ID(), changes) },

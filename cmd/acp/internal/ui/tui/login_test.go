@@ -24,7 +24,7 @@ func TestTerminalLogin(t *testing.T) {
 	}
 	s.Type("please")
 	s.Press("enter")
-	s.Wait("You said: hello", "say what to do")
+	s.Wait("You said: hello", "type a prompt")
 	s.Press("ctrl+d")
 	if code := s.Exit(); code != 0 {
 		t.Errorf("exit status %d", code)

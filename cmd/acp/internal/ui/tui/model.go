@@ -16,17 +16,18 @@ import (
 	"github.com/goacp/acp/cmd/acp/internal/ui/tui/view"
 )
 
-// A phase is how far the connection to the agent has come.
+// A phase is the state of the connection to the agent.
 type phase int
 
 const (
 	starting phase = iota // the agent is being started
-	opening               // it runs, and the session is being opened
-	ready                 // it can be prompted
-	dead                  // it could not be started, or has ended
+	opening               // the agent runs, and the session is being opened
+	ready                 // the session accepts prompts
+	dead                  // the agent could not be started, or has exited
 )
 
-// A model is the whole screen. Only the program's loop touches it.
+// A model is the state of the whole screen. Only Bubble Tea's loop uses it, so it needs no locks;
+// what other goroutines have to say arrives as messages.
 type model struct {
 	ctx    context.Context
 	cancel context.CancelFunc
@@ -37,16 +38,16 @@ type model struct {
 	terminalState
 	agentState
 	turnState
-	// What is shown.
+	// What the screen shows.
 	screen   scroller
 	stale    bool          // there is layout work to do
 	child    acp.SessionID // the subagent whose conversation is shown, or ""
 	search   *search
 	browsing bool
-	focus    uint64 // the entry that is chosen while browsing
+	focus    uint64 // the selected entry while browsing
 	notes    []note
-	unsaved  string // what is not written at the moment; "" is nothing
-	flash    string // a remark that goes away
+	unsaved  string // why the conversation cannot be written at the moment, or ""
+	flash    string // a remark that disappears after some seconds
 	flashID  int
 
 	input   *input
@@ -54,63 +55,63 @@ type model struct {
 	files   []string // of the project, for completion
 	filesAt time.Time
 	overlay overlay
-	demands []overlay // what the agent wants of the user, in order
+	demands []overlay // questions of the agent, the oldest first
 }
 
-// terminalState is what is known of the terminal.
+// terminalState is what is known about the terminal.
 type terminalState struct {
 	st      *styles
 	theme   *view.Theme
 	dark    bool
 	profile colorprofile.Profile
 	w, h    int
-	away    bool // the terminal has lost the focus
+	away    bool // the terminal does not have the focus
 	lastKey time.Time
 	born    time.Time
-	late    bool // keys come from somebody who sees the screen: see early
+	late    bool // keys come from a user who sees the screen: see early
 }
 
-// agentState is what is known of the agent and how it is reached.
+// agentState is the connection to the agent and what is known about it.
 type agentState struct {
 	phase   phase
-	began   time.Time // of the phase
-	attempt int       // counts starts; what belongs to an earlier one is ignored
-	slow    string    // what there is to say about a slow start
+	began   time.Time // when the phase began
+	attempt int       // counts starts; messages of an earlier one are ignored
+	slow    string    // what the line of progress says about a slow start
 	link    link
 	kept    *keeper
 	talk    talk
-	session acp.SessionID // that is or is to be open; "" for a new one
-	why     error         // of dead
+	session acp.SessionID // the session that is open or being opened; "" means a new one
+	why     error         // why the phase is dead
 }
 
-// turnState is what is known of turns and the prompts that wait for them.
+// turnState is the state of the running turn and of the prompts that wait for its end.
 type turnState struct {
 	flying    int // prompts without an answer
 	turnBegan time.Time
-	cancelled bool // the user has cancelled what runs
+	cancelled bool // the user has cancelled the turn
 	killed    bool
-	queue     []string // prompts to send when the turn has ended
-	held      bool     // the queue waits for the user
-	sent      int      // prompts in all
+	queue     []string // prompts to send after the turn
+	held      bool     // the queue waits until the user presses Enter
+	sent      int      // number of prompts sent
 	quitSoon  time.Time
 	ticking   bool
 	spin      int
 }
 
-// An overlay takes the place of the input, and the keys.
+// An overlay replaces the input and receives the keys.
 type overlay interface {
 	// key handles a key.
 	key(m *model, k tea.KeyPressMsg) tea.Cmd
-	// paste handles text that is pasted.
+	// paste handles pasted text.
 	paste(m *model, text string) tea.Cmd
-	// draw returns at most height lines of at most width cells, and where
-	// among them the cursor is, or nil.
+	// draw returns at most height lines of at most width cells, and the
+	// position of the cursor among them or nil.
 	draw(m *model, width, height int) ([]string, *tea.Position)
 	// dismiss answers whatever waits for an answer.
 	dismiss()
 }
 
-// A note is a remark of the program's own below the transcript.
+// A note is a remark of acp below the transcript.
 type note struct {
 	text string
 	bad  bool
@@ -136,13 +137,13 @@ func newModel(ctx context.Context, o Options) *model {
 	return m
 }
 
-// restyle makes everything that depends on colours anew.
+// restyle recreates everything that depends on colours.
 func (m *model) restyle() {
 	m.st = newStyles(m.dark)
 	m.theme = view.NewTheme(m.dark, m.profile)
 	m.input.restyle(m.st)
 	if m.screen.tr == nil {
-		m.remake()
+		m.rebuildView()
 		return
 	}
 	m.screen.tr.SetTheme(m.theme)
@@ -151,7 +152,7 @@ func (m *model) restyle() {
 
 // Init implements tea.Model.
 func (m *model) Init() tea.Cmd {
-	cmds := []tea.Cmd{m.start(), m.input.load, m.tick()}
+	cmds := []tea.Cmd{m.start(), m.input.loadHistory, m.tick()}
 	if m.autoTheme() {
 		cmds = append(cmds, tea.RequestBackgroundColor)
 	}
@@ -161,12 +162,13 @@ func (m *model) Init() tea.Cmd {
 	return tea.Batch(cmds...)
 }
 
-// autoTheme tells whether the terminal says how bright its background is. It is asked when the screen is
-// there, and nobody waits for the answer: until it comes, if it ever does, [lightHint] counts.
+// autoTheme reports whether the terminal's background decides between the themes. The terminal is
+// asked once the screen is visible. Until it answers, if it ever does, [lightHint] decides, so that
+// the first picture does not have to wait.
 func (m *model) autoTheme() bool { return m.opt.ui.Theme == "" || m.opt.ui.Theme == "auto" }
 
-// lightHint reads the variable COLORFGBG, by which some terminals say which of the 16 colours text and
-// background have: "0;15", or "0;default;15". It reports whether the background is one of the bright ones.
+// lightHint reports whether the variable COLORFGBG names a bright background. Some terminals set it
+// to the colours of text and background among the first 16, such as "0;15" or "0;default;15".
 func lightHint(v string) bool {
 	n, err := strconv.Atoi(v[strings.LastIndexByte(v, ';')+1:])
 	return err == nil && strings.Contains(v, ";") && (n == 7 || n > 8 && n < 16)
@@ -196,7 +198,7 @@ func (m *model) update(msg tea.Msg) tea.Cmd {
 		}
 	case tea.FocusMsg:
 		m.away = false
-		if m.autoTheme() { // the user may have changed it meanwhile
+		if m.autoTheme() { // the user may have changed the terminal's colours in the meantime
 			return tea.RequestBackgroundColor
 		}
 	case tea.BlurMsg:
@@ -231,7 +233,7 @@ func (m *model) update(msg tea.Msg) tea.Cmd {
 	return nil
 }
 
-// reported takes in what the backend, or work of this program, has reported.
+// reported handles the messages of the backend and of acp's own commands.
 func (m *model) reported(msg tea.Msg) tea.Cmd {
 	switch msg := msg.(type) {
 	case startedMsg:
@@ -252,21 +254,21 @@ func (m *model) reported(msg tea.Msg) tea.Cmd {
 	case askMsg:
 		return m.demand(newAskOverlay(m, msg.ask))
 	case askGoneMsg:
-		m.drop(func(o overlay) bool { a, ok := o.(*askOverlay); return ok && a.ask == msg.ask })
+		m.dropDemands(func(o overlay) bool { a, ok := o.(*askOverlay); return ok && a.ask == msg.ask })
 	case formMsg:
 		return m.demand(newFormOverlay(msg.form))
 	case formGone:
-		m.drop(func(o overlay) bool { f, ok := o.(*formOverlay); return ok && f.form == msg.form })
+		m.dropDemands(func(o overlay) bool { f, ok := o.(*formOverlay); return ok && f.form == msg.form })
 	case formDone:
-		m.drop(func(o overlay) bool {
+		m.dropDemands(func(o overlay) bool {
 			f, ok := o.(*formOverlay)
 			return ok && f.form.req.Form == nil && f.form.req.ElicitationID == msg.id
 		})
-		return m.remark("done: the agent has what it was waiting for")
+		return m.remark("done: the agent has received what it was waiting for")
 	case loginMsg:
 		return m.demand(newLoginPicker(msg.login))
 	case loginGone:
-		m.drop(func(o overlay) bool { p, ok := o.(*picker); return ok && p.of == any(msg.login) })
+		m.dropDemands(func(o overlay) bool { p, ok := o.(*picker); return ok && p.of == any(msg.login) })
 	case runMsg:
 		return m.runInTerminal(msg)
 
@@ -289,12 +291,12 @@ func (m *model) reported(msg tea.Msg) tea.Cmd {
 	return nil
 }
 
-// maxNotesShown bounds the program's own remarks that are kept.
+// maxNotesShown bounds the remarks below the transcript.
 const maxNotesShown = 8
 
-// say puts a remark below the transcript, which stays until the next prompt.
+// say adds a remark below the transcript, which remains until the next prompt.
 func (m *model) say(text string, bad bool) {
-	m.flash = "" // it is older
+	m.flash = "" // the new remark replaces it
 	n := note{one(text), bad}
 	if k := len(m.notes); k > 0 && m.notes[k-1] == n {
 		return
@@ -315,14 +317,14 @@ func (m *model) remark(text string) tea.Cmd {
 	return tea.Tick(4*time.Second, func(time.Time) tea.Msg { return flashGoneMsg{id} })
 }
 
-// demand queues what the agent wants of the user.
+// demand queues a question of the agent.
 func (m *model) demand(o overlay) tea.Cmd {
 	m.demands = append(m.demands, o)
 	return m.ring("the agent asks you something")
 }
 
-// drop takes demands away that nobody waits for any longer.
-func (m *model) drop(is func(overlay) bool) {
+// dropDemands removes questions that no longer need an answer.
+func (m *model) dropDemands(is func(overlay) bool) {
 	kept := m.demands[:0]
 	for _, o := range m.demands {
 		if !is(o) {
@@ -333,7 +335,8 @@ func (m *model) drop(is func(overlay) bool) {
 	m.demands = kept
 }
 
-// top returns the overlay that has the keys, or nil.
+// top returns the overlay that receives the keys, or nil. Questions of the agent come before
+// overlays that the user has opened.
 func (m *model) top() overlay {
 	if len(m.demands) > 0 {
 		return m.demands[0]
@@ -341,15 +344,15 @@ func (m *model) top() overlay {
 	return m.overlay
 }
 
-// shut takes an overlay away.
+// shut closes an overlay.
 func (m *model) shut(o overlay) {
 	if m.overlay == o {
 		m.overlay = nil
 	}
-	m.drop(func(d overlay) bool { return d == o })
+	m.dropDemands(func(d overlay) bool { return d == o })
 }
 
-// dismissAll answers everything that waits for the user.
+// dismissAll dismisses all questions, so that nothing waits for the user any longer.
 func (m *model) dismissAll() {
 	for _, o := range m.demands {
 		o.dismiss()
@@ -361,17 +364,17 @@ func (m *model) dismissAll() {
 	}
 }
 
-// noted handles what the host tells.
+// noted handles a note of the backend.
 func (m *model) noted(n backend.Note) tea.Cmd {
 	switch n.Kind {
 	case backend.NoteStarting, backend.NoteReady:
 	case backend.NoteSlow, backend.NoteLogin:
 		m.slow = one(n.Text)
 	case backend.NoteEnded, backend.NoteSilent:
-		// The link tells with the reason; the conversation has a notice.
+		// The link reports the end with its reason, and the conversation has a notice of silence.
 	case backend.NoteStderr:
 		if m.phase == starting {
-			m.slow = "it says: " + one(n.Text)
+			m.slow = "agent says: " + one(n.Text)
 		}
 	case backend.NoteStore:
 		switch {

@@ -17,7 +17,7 @@ func TestStart(t *testing.T) {
 	r.send(startedMsg{1, r.link, nil})
 	r.wants("opening a session", "Fake 1.2.3", "version 2")
 	r.send(openedMsg{attempt: 1, talk: r.talk})
-	r.wants("say what to do", "? keys")
+	r.wants("type a prompt", "? keys")
 	r.lacks("starting", "opening")
 }
 
@@ -37,7 +37,7 @@ func TestEarlyPrompt(t *testing.T) {
 func TestStartFails(t *testing.T) {
 	r := newRig(t, 60, 20, nil)
 	r.send(startedMsg{1, nil, errors.New("start \x1b[2Jfake: no such file")})
-	r.wants("could not be used", "no such file", "acp agents doctor fake", "r tries again")
+	r.wants("cannot be used", "no such file", "acp agents doctor fake", "r tries again")
 	r.keys("r")
 	if r.m.attempt != 2 || r.m.phase != starting {
 		t.Errorf("attempt %d, phase %v after r", r.m.attempt, r.m.phase)
@@ -100,7 +100,7 @@ func TestInterrupt(t *testing.T) {
 		t.Error("the agent lives after the second Ctrl+C")
 	}
 	r.send(endedMsg{1})
-	r.wants("The agent has ended", "you have ended it", "r starts the agent again")
+	r.wants("The agent has exited", "you have killed it", "r restarts the agent")
 	r.keys("r")
 	if r.m.session != "s-1" {
 		t.Errorf("session %q is to be restored", r.m.session)
@@ -113,7 +113,7 @@ func TestLeave(t *testing.T) {
 	r.keys("ctrl+c")
 	r.lacks("some text")
 	r.keys("ctrl+c")
-	r.wants("Ctrl+C again leaves")
+	r.wants("press Ctrl+C again to leave")
 	r.run(r.keys("ctrl+c"))
 	if !r.quit {
 		t.Error("Ctrl+C twice with nothing typed does not leave")

@@ -45,7 +45,7 @@ func TestCompose(t *testing.T) {
 		{"twice", "@a.go @a.go", all, []string{"text @a.go @a.go", "file a.go package a\n"}, ""},
 		{"quoted", `see @"with space.txt"!`, all, []string{`text see @"with space.txt"!`, "file with%20space.txt x"}, ""},
 		{"picture", "@pic.png", all, []string{"text @pic.png", "image image/png"}, ""},
-		{"picture not taken", "@pic.png", acp.PromptContent{}, []string{"text @pic.png", "link pic.png"}, "takes no pictures"},
+		{"picture not taken", "@pic.png", acp.PromptContent{}, []string{"text @pic.png", "link pic.png"}, "does not accept pictures"},
 		{"binary", "@binary.bin", all, []string{"text @binary.bin", "link binary.bin"}, ""},
 		{"long", "@long.txt", all, []string{"text @long.txt", "link long.txt"}, ""},
 		{"directory", "@.", all, []string{"text @.", "link " + filepath.Base(dir)}, ""},
@@ -98,7 +98,7 @@ func TestPastedLong(t *testing.T) {
 func TestPastedImage(t *testing.T) {
 	r := newRig(t, 80, 24, nil).start()
 	r.send(pastedMsg{image: image{mime: "image/png", data: []byte("x")}})
-	r.wants("the agent takes no pictures")
+	r.wants("the agent does not accept pictures")
 	r.link.takes.Image = true
 	r.send(pastedMsg{image: image{mime: "image/png", data: []byte("xyz")}})
 	r.wants("[#1 image, 3 B]")
@@ -188,16 +188,16 @@ func TestHistory(t *testing.T) {
 	dir, cwd := t.TempDir(), t.TempDir()
 	in := newInput(dir, cwd)
 	for i := range 5 {
-		cmd := in.add(fmt.Sprintf("line %d\nand more", i))
+		cmd := in.remember(fmt.Sprintf("line %d\nand more", i))
 		if msg := cmd(); msg != nil {
 			t.Fatal(msg)
 		}
 	}
-	if in.add("line 4\nand more") != nil {
+	if in.remember("line 4\nand more") != nil {
 		t.Error("the same line was added twice")
 	}
 	again := newInput(dir, cwd)
-	again.loaded(again.load().(historyMsg))
+	again.loaded(again.loadHistory().(historyMsg))
 	again.set("draft")
 	again.back()
 	if got := again.value(); got != "line 4\nand more" {
@@ -311,7 +311,7 @@ func TestSubagent(t *testing.T) {
 }
 
 func TestSteer(t *testing.T) {
-	for version, want := range map[int]string{1: "agents of version 1 decide", 2: "takes it into what it is doing"} {
+	for version, want := range map[int]string{1: "in version 1 the agent decides", 2: "includes it in the running turn"} {
 		r := newRig(t, 160, 24, nil).start()
 		r.link.version = version
 		r.run(r.keys("one", "enter"))

@@ -21,7 +21,7 @@ import (
 	"github.com/goacp/acp/transcript"
 )
 
-// ring calls the user who looks elsewhere.
+// ring rings the bell if the terminal does not have the focus.
 func (m *model) ring(string) tea.Cmd {
 	if !m.away || m.opt.NoBell {
 		return nil
@@ -29,8 +29,8 @@ func (m *model) ring(string) tea.Cmd {
 	return tea.Raw("\a")
 }
 
-// copyText puts text on the clipboard: by the terminal, which also works from
-// afar, and by the system's own tool.
+// copyText copies text to the clipboard in two ways: through the terminal, which also works over
+// SSH, and with the system's own tool, because many terminals do not support the former.
 func (m *model) copyText(what, text string) tea.Cmd {
 	if strings.TrimSpace(text) == "" {
 		return m.remark("there is nothing to copy")
@@ -43,8 +43,7 @@ func (m *model) copyText(what, text string) tea.Cmd {
 	)
 }
 
-// openCopy offers what can be copied: the last answer, the code in it, and the
-// conversation.
+// openCopy offers the latest messages, and the code in the agent's, for copying.
 func (m *model) openCopy() tea.Cmd {
 	t := m.shown()
 	if t == nil {
@@ -80,21 +79,22 @@ func (m *model) openCopy() tea.Cmd {
 		text, _ := it.value.(string)
 		return m.copyText("the "+strings.TrimPrefix(strings.TrimSpace(it.title), "your "), text)
 	})
-	p.empty = "nothing was said yet"
+	p.empty = "there are no messages yet"
 	m.overlay = p
 	return nil
 }
 
-// openable says why an address is not opened; nil if it is.
+// openable returns an error for an address that acp does not open: only web addresses are safe to
+// pass to the system's opener, which might run a program for others.
 func openable(link string) error {
 	u, err := url.Parse(link)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return errors.New("not an address of the web: it is not opened")
+		return errors.New("acp opens only web addresses")
 	}
 	return nil
 }
 
-// openURL shows an address in the user's browser.
+// openURL opens an address in the user's browser.
 func openURL(link string) tea.Cmd {
 	return func() tea.Msg {
 		var cmd *exec.Cmd
@@ -107,9 +107,9 @@ func openURL(link string) tea.Cmd {
 			cmd = exec.Command("xdg-open", link)
 		}
 		if err := cmd.Start(); err != nil {
-			return failedMsg{fmt.Errorf("open the browser: %w; copy the address instead", err)}
+			return failedMsg{fmt.Errorf("opening the browser: %w; copy the address instead", err)}
 		}
-		// The browser lives on; only the opener is waited for.
+		// Wait only reaps the opener. The browser keeps running.
 		go func() { _ = cmd.Wait() }()
 		return saidMsg{"opened in the browser"}
 	}
@@ -120,7 +120,7 @@ type editedMsg struct {
 	err  error
 }
 
-// editor lets the user write the prompt in an editor.
+// editor lets the user edit the prompt in an editor.
 func (m *model) editor() tea.Cmd {
 	name := os.Getenv("VISUAL")
 	if name == "" {
@@ -135,14 +135,14 @@ func (m *model) editor() tea.Cmd {
 	}
 	f, err := os.CreateTemp("", "acp-prompt-*.md")
 	if err != nil {
-		m.say("make a file for the editor: "+err.Error(), true)
+		m.say("creating a file for the editor failed: "+err.Error(), true)
 		return nil
 	}
 	path := f.Name()
 	_, err = io.WriteString(f, m.input.value())
 	if err = errors.Join(err, f.Close()); err != nil {
 		_ = os.Remove(path)
-		m.say("write a file for the editor: "+err.Error(), true)
+		m.say("writing the file for the editor failed: "+err.Error(), true)
 		return nil
 	}
 	cmd := exec.Command(words[0], append(words[1:], path)...)
@@ -152,16 +152,16 @@ func (m *model) editor() tea.Cmd {
 func (m *model) edited(msg editedMsg) tea.Cmd {
 	defer os.Remove(msg.path)
 	if msg.err != nil {
-		m.say("the editor: "+msg.err.Error(), true)
+		m.say("the editor failed: "+msg.err.Error(), true)
 		return nil
 	}
 	data, err := os.ReadFile(msg.path)
 	if err != nil {
-		m.say("read what the editor wrote: "+err.Error(), true)
+		m.say("reading the edited prompt failed: "+err.Error(), true)
 		return nil
 	}
 	if len(data) > maxPrompt {
-		m.say(fmt.Sprintf("what the editor wrote has more than %d MB", maxPrompt>>20), true)
+		m.say(fmt.Sprintf("the edited prompt has more than %d MB", maxPrompt>>20), true)
 		return nil
 	}
 	m.input.clear()
@@ -170,7 +170,7 @@ func (m *model) edited(msg editedMsg) tea.Cmd {
 	return nil
 }
 
-// runInTerminal gives the terminal to a program.
+// runInTerminal lends the terminal to a program.
 func (m *model) runInTerminal(msg runMsg) tea.Cmd {
 	return tea.Exec(&lent{ctx: msg.ctx, cmd: msg.cmd}, func(err error) tea.Msg {
 		msg.done <- err
@@ -178,9 +178,9 @@ func (m *model) runInTerminal(msg runMsg) tea.Cmd {
 	})
 }
 
-// A lent is a program that has the user's terminal by way of one of its own: it ends, with what it
-// has started, when nobody waits for it any more or this process dies, and leaves the user's as it
-// was. It is a [tea.ExecCommand].
+// A lent is a program that uses the user's terminal through a pseudo-terminal. The program and
+// everything it starts end when ctx is done or this process dies, and the user's terminal is then
+// as it was before. It implements [tea.ExecCommand].
 type lent struct {
 	ctx context.Context
 	cmd *exec.Cmd
@@ -194,7 +194,7 @@ func (l *lent) SetStdin(r io.Reader) { l.in = r }
 // SetStdout implements [tea.ExecCommand].
 func (l *lent) SetStdout(w io.Writer) { l.out = w }
 
-// SetStderr implements [tea.ExecCommand]. What is written there goes to the terminal, too.
+// SetStderr implements [tea.ExecCommand]. Standard error also goes to the terminal.
 func (l *lent) SetStderr(io.Writer) {}
 
 // Run implements [tea.ExecCommand].
@@ -213,8 +213,8 @@ type pastedMsg struct {
 	err   error
 }
 
-// dropped handles that a picture was dropped on the terminal; nil if text is
-// something else.
+// dropped handles a picture that was dropped on the terminal. It returns nil if text is anything
+// else.
 func (m *model) dropped(text string) tea.Cmd {
 	path, ok := droppedPath(text)
 	if !ok {
@@ -231,19 +231,20 @@ func (m *model) dropped(text string) tea.Cmd {
 	}
 }
 
-// pasteClipboard reads a picture or, without one, text from the clipboard.
+// pasteClipboard reads the clipboard: a picture if there is one, and otherwise text.
 func pasteClipboard() tea.Msg {
 	if data := clipboardImage(); data != nil {
 		return pastedMsg{image: image{mime: sniff(data), data: data}}
 	}
 	text, err := clipboard.ReadAll()
 	if err != nil {
-		return pastedMsg{err: fmt.Errorf("read the clipboard: %w", err)}
+		return pastedMsg{err: fmt.Errorf("reading the clipboard: %w", err)}
 	}
 	return pastedMsg{text: text}
 }
 
-// clipboardImage asks the tools that may be there for a picture.
+// clipboardImage reads a picture from the clipboard with the usual tool of the platform, if that is
+// installed.
 func clipboardImage() []byte {
 	var tools [][]string
 	switch {
@@ -277,7 +278,7 @@ func (m *model) pasted(msg pastedMsg) tea.Cmd {
 		return m.remark(msg.err.Error())
 	case msg.image.data != nil:
 		if m.link != nil && !m.link.Takes().Image {
-			return m.remark("the agent takes no pictures")
+			return m.remark("the agent does not accept pictures")
 		}
 		m.input.insertImage(msg.image)
 	case msg.text != "":

@@ -8,10 +8,10 @@ import (
 	"github.com/goacp/acp/cmd/acp/internal/safetext"
 )
 
-// safeLine makes one safe line of at most max cells.
+// safeLine returns s as one safe line of at most max cells.
 func safeLine(s string, max int) string { return safetext.Line(s, max) }
 
-// tilde shortens a path in the home directory.
+// tilde abbreviates the home directory to ~ in a path.
 func tilde(path string) string {
 	home, err := os.UserHomeDir()
 	if err != nil || home == "" || home == string(filepath.Separator) {
@@ -26,7 +26,7 @@ func tilde(path string) string {
 	return path
 }
 
-// tildes shortens the paths in the home directory that a text has.
+// tildes abbreviates the home directory to ~ in all paths of a text.
 func tildes(text string) string {
 	home, err := os.UserHomeDir()
 	if sep := string(filepath.Separator); err == nil && home != "" && home != sep {

@@ -9,29 +9,29 @@ import (
 	"github.com/sahilm/fuzzy"
 )
 
-// An item is something to choose in a picker.
+// An item is a choice in a picker.
 type item struct {
-	group   string // the heading it is under; items of a group follow each other
+	group   string // its heading; items of a group are consecutive
 	title   string
-	note    string // said in weak colour behind the title
-	current bool   // it is what is in force
+	note    string // shown dimmed after the title
+	current bool   // it is the current value
 	value   any
 }
 
-// A picker lets the user choose one of many, with a search.
+// A picker lets the user choose one of many items, and search them.
 type picker struct {
 	title string
-	empty string // what to say when there are no items
+	empty string // shown if there are no items
 	items []item
-	of    any // what it belongs to, to find it again
-	// pick is what choosing an item does; the picker is closed before.
+	of    any // identifies the request that the picker belongs to
+	// pick is called with the chosen item, after the picker was closed.
 	pick func(m *model, it item) tea.Cmd
-	// quit is what leaving without a choice does; nil for nothing.
+	// quit, if not nil, is called when the user leaves without a choice.
 	quit func()
 
 	filter string
-	found  []int // of items, that the filter leaves
-	at     int   // in found
+	found  []int // indexes of the items that match the filter
+	at     int   // index in found
 	top    int
 }
 
@@ -141,10 +141,10 @@ func (p *picker) draw(m *model, width, height int) ([]string, *tea.Position) {
 		lines[1] = st.accent.Render("› ") + st.dim.Render(cut("type to search", width-2))
 	}
 	room := max(1, min(height-len(lines)-1, m.h*2/3))
-	// The rows: headings and items; the one that is chosen has to be among them.
+	// Rows are headings and items. The visible ones must include the selected item.
 	type row struct {
 		text string
-		n    int // in found, or -1
+		n    int // index in found, or -1 for a heading
 	}
 	var rows []row
 	group, chosen := "", 0
@@ -230,15 +230,16 @@ type pager struct {
 	top   int
 	page  int
 
-	shown []string // the lines, broken at width
+	shown []string // the lines, wrapped to width
 	width int
 }
 
-// keyWidth is how wide the first column of the help is.
+// keyWidth is the width of the first column of the help.
 const keyWidth = 15
 
-// broken returns the lines broken at a width, below the text of the second column.
-func (p *pager) broken(width int) []string {
+// wrapped returns the lines wrapped to a width. Continuation lines are indented to the second
+// column.
+func (p *pager) wrapped(width int) []string {
 	var out []string
 	for _, l := range p.lines {
 		key, text := "", l
@@ -283,7 +284,7 @@ func (p *pager) paste(*model, string) tea.Cmd { return nil }
 func (p *pager) dismiss()                     {}
 func (p *pager) draw(m *model, width, height int) ([]string, *tea.Position) {
 	if p.shown == nil || p.width != width {
-		p.shown, p.width = p.broken(width), width
+		p.shown, p.width = p.wrapped(width), width
 	}
 	body := max(1, min(len(p.shown), height-2))
 	p.page = body

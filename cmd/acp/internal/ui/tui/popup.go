@@ -17,21 +17,21 @@ type popup struct {
 	items []suggestion
 	at    int
 	top   int
-	word  string // what it completes
-	hush  bool   // Esc: not again for this word
+	word  string // the word to complete
+	hush  bool   // Esc was pressed: not shown again for this word
 }
 
 // A suggestion completes a word.
 type suggestion struct {
-	insert string // with the @ or / in front
+	insert string // with the leading @ or /
 	show   string
 	note   string
-	runs   bool // Enter sends it at once
+	runs   bool // Enter also sends it
 }
 
 const maxSuggestions = 50
 
-// complete opens, changes or closes the popup after a change of the input.
+// complete opens, updates or closes the popup after a change of the input.
 func (m *model) complete() {
 	before, word := m.input.cursorWord()
 	if m.popup != nil && m.popup.hush && m.popup.word == word {
@@ -51,8 +51,8 @@ func (m *model) complete() {
 	m.popup = &popup{items: items, word: word}
 }
 
-// force completes without being asked by the word itself: what Tab does.
-func (m *model) force() tea.Cmd {
+// forceCompletion completes at once, even after Esc has closed the popup. Tab calls it.
+func (m *model) forceCompletion() tea.Cmd {
 	m.popup = nil
 	m.complete()
 	return m.needFiles()
@@ -109,7 +109,7 @@ func (m *model) suggestFiles(word string) []suggestion {
 	add := func(path string) {
 		show := safeLine(path, 300)
 		if show != path {
-			return // a name that cannot be typed or shown
+			return // the name contains characters that cannot be shown
 		}
 		insert := "@" + path
 		if strings.ContainsAny(path, " \t") {
@@ -135,8 +135,8 @@ func (m *model) suggestFiles(word string) []suggestion {
 	return out
 }
 
-// needFiles lists the project's files when completion wants them and they are
-// not known or old.
+// needFiles returns the command that lists the project's files, if completion needs them and the
+// list is missing or older than ten seconds.
 func (m *model) needFiles() tea.Cmd {
 	_, word := m.input.cursorWord()
 	if !strings.HasPrefix(word, "@") || m.now().Sub(m.filesAt) < 10*time.Second {
@@ -147,8 +147,8 @@ func (m *model) needFiles() tea.Cmd {
 	return func() tea.Msg { return filesMsg{listFiles(ctx, cwd)} }
 }
 
-// popupKey handles keys while the popup is open; done is false for those that
-// go on to the input.
+// popupKey handles keys while the popup is open. done is false for keys that the input should
+// handle.
 func (m *model) popupKey(k tea.KeyPressMsg) (cmd tea.Cmd, done bool) {
 	p := m.popup
 	if p.hush {
@@ -162,17 +162,18 @@ func (m *model) popupKey(k tea.KeyPressMsg) (cmd tea.Cmd, done bool) {
 	case "esc":
 		p.hush = true
 	case "tab":
-		return m.take(p.items[p.at], false), true
+		return m.acceptSuggestion(p.items[p.at], false), true
 	case "enter":
-		return m.take(p.items[p.at], true), true
+		return m.acceptSuggestion(p.items[p.at], true), true
 	default:
 		return nil, false
 	}
 	return nil, true
 }
 
-// take puts a suggestion in.
-func (m *model) take(s suggestion, enter bool) tea.Cmd {
+// acceptSuggestion inserts a suggestion. enter means that Enter was pressed, which also sends a
+// complete command.
+func (m *model) acceptSuggestion(s suggestion, enter bool) tea.Cmd {
 	_, word := m.input.cursorWord()
 	m.popup = nil
 	if enter && s.insert == word {
@@ -231,7 +232,7 @@ func (p *popup) draw(m *model, width, height int) []string {
 	return lines
 }
 
-// shortPath shortens a path from its beginning: the name counts.
+// shortPath abbreviates the directory of a path, because the file name says more.
 func shortPath(path string, width int) string {
 	if ansi.StringWidth(path) <= width {
 		return path

@@ -28,7 +28,7 @@ func chat(t *testing.T, cols, rows int, env ...string) *terminal.Screen {
 		"XDG_STATE_HOME=" + home, "XDG_CONFIG_HOME=" + home, "XDG_DATA_HOME=" + home,
 	}, env...)
 	s := terminal.Start(t, cmd, cols, rows)
-	s.Wait("Scripted 0.1", "say what to do")
+	s.Wait("Scripted 0.1", "type a prompt")
 	return s
 }
 
@@ -40,10 +40,10 @@ func TestTerminalTurn(t *testing.T) {
 	s.Type("hello")
 	s.Wait("› hello")
 	s.Press("enter")
-	s.Wait("You said: hello", "say what to do")
+	s.Wait("You said: hello", "type a prompt")
 	s.Resize(40, 14)
 	s.Until("40 columns", func(text string) bool {
-		return strings.Contains(text, "You said: hello") && strings.Contains(text, "› say what to do")
+		return strings.Contains(text, "You said: hello") && strings.Contains(text, "› type a prompt")
 	})
 	s.Resize(100, 30)
 	s.Wait(strings.Repeat("─", 100))
@@ -51,7 +51,7 @@ func TestTerminalTurn(t *testing.T) {
 	if code := s.Exit(); code != 0 {
 		t.Errorf("exit status %d", code)
 	}
-	s.Wait("To go on with this conversation: acp chat scripted --session ")
+	s.Wait("To resume this conversation: acp chat scripted --session ")
 	s.Restored()
 }
 
@@ -61,12 +61,12 @@ func TestTerminalPermission(t *testing.T) {
 	s.Press("enter")
 	s.Wait("Permission", "Remove everything", "Enter chooses")
 	s.Type("n")
-	s.Wait("it was not allowed", "say what to do")
+	s.Wait("it was not allowed", "type a prompt")
 	s.Type("ask")
 	s.Press("enter")
 	s.Wait("Permission", "Enter chooses")
 	s.Type("y")
-	s.Wait("it was allowed", "say what to do")
+	s.Wait("it was allowed", "type a prompt")
 }
 
 func TestTerminalCancel(t *testing.T) {
@@ -75,9 +75,9 @@ func TestTerminalCancel(t *testing.T) {
 	s.Press("enter")
 	s.Wait("waiting for you to cancel")
 	s.Press("ctrl+c")
-	s.Wait("· cancelled", "say what to do")
+	s.Wait("· cancelled", "type a prompt")
 	s.Press("ctrl+c")
-	s.Wait("Ctrl+C again leaves")
+	s.Wait("press Ctrl+C again to leave")
 	s.Press("ctrl+c")
 	if code := s.Exit(); code != 0 {
 		t.Errorf("exit status %d", code)
@@ -121,7 +121,7 @@ func TestTerminalHostile(t *testing.T) {
 	s := chat(t, 80, 24)
 	s.Type("hostile")
 	s.Press("enter")
-	s.Wait("before", "after", "say what to do", "title")
+	s.Wait("before", "after", "type a prompt", "title")
 	if !s.Alternate() {
 		t.Error("the agent has left the alternate screen")
 	}
@@ -134,7 +134,7 @@ func TestTerminalNoColour(t *testing.T) {
 	s := chat(t, 80, 24, "NO_COLOR=1")
 	s.Type("hello")
 	s.Press("enter")
-	s.Wait("You said: hello", "say what to do")
+	s.Wait("You said: hello", "type a prompt")
 	out := s.Output()
 	for _, code := range []string{"\x1b[38;", "\x1b[48;", "\x1b[31m", "\x1b[36m"} {
 		if strings.Contains(out, code) {
@@ -150,15 +150,15 @@ func TestTerminalForm(t *testing.T) {
 	s.Type("Ada")
 	s.Wait("› Ada")
 	s.Press("enter")
-	s.Wait(`accepted true: "Ada"`, "say what to do")
+	s.Wait(`accepted true: "Ada"`, "type a prompt")
 }
 
 func TestTerminalTools(t *testing.T) {
 	s := chat(t, 100, 40)
 	s.Type("edit\r")
-	s.Wait("it is edited", "a.go", "say what to do")
+	s.Wait("it is edited", "a.go", "type a prompt")
 	s.Type("run\r")
-	s.Wait("it has run", "say what to do")
+	s.Wait("it has run", "type a prompt")
 }
 
 func TestTerminalFlood(t *testing.T) {
@@ -218,7 +218,7 @@ func TestTerminalPanic(t *testing.T) {
 			}
 			s.Restored()
 			s.Until("the panic", func(string) bool {
-				return strings.Contains(s.Output(), "on purpose") && strings.Contains(s.Output(), "a defect of acp")
+				return strings.Contains(s.Output(), "on purpose") && strings.Contains(s.Output(), "a defect in acp")
 			})
 		})
 	}

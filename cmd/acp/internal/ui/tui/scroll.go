@@ -11,29 +11,29 @@ import (
 	"github.com/goacp/acp/transcript"
 )
 
-// layoutMsg asks for the rest of the layout work.
+// layoutMsg continues the layout work.
 type layoutMsg struct{}
 
-// A scroller is the part of the transcript that is on the screen.
+// A scroller is the visible part of the transcript.
 type scroller struct {
 	tr      *view.Transcript
-	snap    *transcript.Snapshot // what tr shows
+	snap    *transcript.Snapshot // the snapshot that tr shows
 	rows    int
-	top     int         // the first line that is shown
+	top     int         // the first visible line
 	follow  bool        // stay at the end
-	anchor  view.Anchor // the place of top, while lines above it change
-	held    bool        // there is an anchor
-	unseen  bool        // something was added below what is shown
+	anchor  view.Anchor // the entry at top, while lines above it change
+	held    bool        // anchor is set
+	unseen  bool        // something was added below the visible part
 	width   int
-	ordered bool // a layoutMsg is under way
+	ordered bool // a layoutMsg was scheduled and not handled yet
 }
 
-// slice is how long layout may take at a time: what is visible comes first, so
-// the rest can wait for the next message.
+// slice bounds the layout work per message. The visible part is laid out first, so the rest can
+// wait, and keys are handled in between.
 const slice = 8 * time.Millisecond
 
-// remake makes the transcript's view anew.
-func (m *model) remake() {
+// rebuildView recreates the view of the transcript.
+func (m *model) rebuildView() {
 	s := &m.screen
 	s.tr, s.width = view.New(m.theme), 0
 	s.tr.SetOptions(m.viewOptions())
@@ -71,21 +71,21 @@ func (m *model) shown() talk {
 	return m.talk
 }
 
-// show reads the conversation; nil changes mean that everything may differ.
+// show updates the view from the conversation. nil changes mean that everything may be different.
 func (m *model) show(changes []transcript.Change) {
 	t := m.shown()
 	if t == nil {
 		return
 	}
-	m.hold()
+	m.holdTop()
 	m.screen.snap = t.Snapshot()
 	m.screen.tr.Set(m.screen.snap, changes)
 	m.stale = true
 }
 
-// changed handles that something is new.
+// changed handles a changedMsg: it updates the view from the collected changes.
 func (m *model) changed() tea.Cmd {
-	pending := m.front.take()
+	pending := m.front.takeChanges()
 	t := m.shown()
 	if t == nil {
 		return nil
@@ -93,7 +93,7 @@ func (m *model) changed() tea.Cmd {
 	changes, ok := pending[t.ID()]
 	for id := range pending {
 		if id != t.ID() {
-			// A subagent's: its last activity is part of what is shown.
+			// The entry of a subagent shows its latest activity.
 			if e := t.Snapshot().Subagent(id); e != nil {
 				m.screen.tr.Invalidate(e.Seq())
 				m.stale = true
@@ -105,7 +105,8 @@ func (m *model) changed() tea.Cmd {
 	}
 	before := m.screen.snap
 	m.show(changes)
-	// What is told may have been shown already: what is shown is always the latest.
+	// The view always shows the latest snapshot, so it may have shown a change before its message
+	// arrived. Only an entry that is really different counts as new.
 	fresh := func(c transcript.Change) bool {
 		return isEntry(c) && (before == nil || before.Entry(c.Seq) != m.screen.snap.Entry(c.Seq))
 	}
@@ -118,15 +119,15 @@ func (m *model) changed() tea.Cmd {
 	return nil
 }
 
-// isEntry reports whether a change is one of what the conversation shows, and not of the usage, the
-// options and what else the status line has.
+// isEntry reports whether a change concerns an entry of the conversation, and not the usage, the
+// options or anything else in the status line.
 func isEntry(c transcript.Change) bool {
 	return c.Op != transcript.OpNone && c.Op != transcript.OpSession
 }
 
-// hold remembers which entry is at the top, so that it stays there when the
-// layout of others changes.
-func (m *model) hold() {
+// holdTop remembers the entry at the top, so that it stays there while the layout of others
+// changes.
+func (m *model) holdTop() {
 	s := &m.screen
 	if s.follow || s.held || s.tr == nil {
 		return
@@ -134,8 +135,9 @@ func (m *model) hold() {
 	s.anchor, s.held = s.tr.Anchor(s.top), true
 }
 
-// settle puts the top where it belongs after the layout has changed.
-func (m *model) settle() {
+// settleTop sets the top after the layout has changed: to the end while following, or to the held
+// entry.
+func (m *model) settleTop() {
 	s := &m.screen
 	end := max(0, s.tr.Height()-s.rows)
 	switch {
@@ -154,7 +156,8 @@ func (m *model) settle() {
 	}
 }
 
-// layout does layout work after a message, and asks for more if there is.
+// layout does layout work after each message, for at most one slice. If some is left, it schedules
+// a layoutMsg.
 func (m *model) layout() {
 	if m.w == 0 || m.screen.tr == nil {
 		return
@@ -162,22 +165,22 @@ func (m *model) layout() {
 	s := &m.screen
 	_, rows := m.split()
 	if rows != s.rows || m.transcriptWidth() != s.width {
-		m.hold()
+		m.holdTop()
 		s.rows, s.width = rows, m.transcriptWidth()
 		s.tr.SetWidth(s.width)
 		m.stale = true
 	}
-	over := m.phase == dead || m.phase == ready && m.talk != nil && !m.busy()
-	if s.tr.SetOver(over) {
+	idle := m.phase == dead || m.phase == ready && m.talk != nil && !m.busy()
+	if s.tr.SetOver(idle) {
 		m.stale = true
 	}
 	if !m.stale {
-		m.settle()
+		m.settleTop()
 		return
 	}
-	m.hold()
+	m.holdTop()
 	done := s.tr.Layout(slice)
-	m.settle()
+	m.settleTop()
 	m.stale = !done
 	if !done && !s.ordered {
 		s.ordered = true
@@ -192,10 +195,10 @@ func (m *model) scroll(n int) {
 	s.follow = false
 	s.held = false
 	s.top += n
-	m.settle()
+	m.settleTop()
 }
 
-// toEnds moves to the beginning or the end.
+// toEnds moves to the end if end is true, and otherwise to the beginning.
 func (m *model) toEnds(end bool) {
 	s := &m.screen
 	s.held = false
@@ -203,23 +206,23 @@ func (m *model) toEnds(end bool) {
 	if !end {
 		s.top = 0
 	}
-	m.settle()
+	m.settleTop()
 	if !end {
 		s.follow = false
 	}
 }
 
-// reveal scrolls so that a line is on the screen.
+// reveal scrolls until a line is visible.
 func (m *model) reveal(line int) {
 	s := &m.screen
 	if line < s.top || line >= s.top+s.rows {
 		s.follow, s.held = false, false
 		s.top = max(0, line-s.rows/3)
-		m.settle()
+		m.settleTop()
 	}
 }
 
-// browse begins to choose entries, with the last one on the screen.
+// browse starts selecting entries, beginning with the last visible one.
 func (m *model) browse() {
 	s := &m.screen
 	for line := min(s.top+s.rows, s.tr.Height()) - 1; line >= 0; line-- {
@@ -230,7 +233,7 @@ func (m *model) browse() {
 	}
 }
 
-// step moves the choice to the entry before or after.
+// step selects the previous or the next entry.
 func (m *model) step(n int) {
 	s := &m.screen
 	line, ok := s.tr.Top(m.focus)
@@ -257,12 +260,13 @@ func (m *model) step(n int) {
 // toggle opens or folds an entry.
 func (m *model) toggle(seq uint64) {
 	m.screen.follow = false
-	m.hold()
+	m.holdTop()
 	m.screen.tr.Toggle(seq)
 	m.stale = true
 }
 
-// mouse handles the mouse: the wheel scrolls, a click opens or folds.
+// mouse handles the mouse: the wheel scrolls, a click on the first line of an entry opens or folds
+// it.
 func (m *model) mouse(msg tea.MouseMsg) tea.Cmd {
 	e := msg.Mouse()
 	switch msg.(type) {
@@ -288,7 +292,7 @@ func (m *model) mouse(msg tea.MouseMsg) tea.Cmd {
 		}
 		line := m.screen.top + e.Y
 		if seq, _, ok := m.screen.tr.At(line); ok {
-			if first, ok := m.screen.tr.Top(seq); ok && line-first <= 1 { // the first line may be a blank one
+			if first, ok := m.screen.tr.Top(seq); ok && line-first <= 1 { // the first line of an entry may be blank
 				m.toggle(seq)
 			}
 		}

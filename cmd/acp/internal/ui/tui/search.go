@@ -9,12 +9,12 @@ import (
 	"github.com/goacp/acp/cmd/acp/internal/ui/tui/view"
 )
 
-// A search looks for text in the conversation.
+// A search is a search in the conversation.
 type search struct {
 	query   string
 	matches []view.Match
 	at      int
-	going   bool // Enter was pressed: n and N go on
+	going   bool // Enter was pressed: n and N find other matches
 }
 
 func (m *model) openSearch() {
@@ -28,7 +28,7 @@ func (m *model) searchPaste(text string) tea.Cmd {
 	return nil
 }
 
-// find looks anew, and goes to the last match that is not below the screen.
+// find searches again and goes to the last match that is not below the visible part.
 func (m *model) find() {
 	s := m.search
 	s.matches, s.at = nil, -1
@@ -44,10 +44,10 @@ func (m *model) find() {
 	m.goTo()
 }
 
-// goTo shows the match.
+// goTo scrolls to the current match.
 func (m *model) goTo() {
 	s := m.search
-	// What was folded is opened for it, which moves the line.
+	// Highlight opens a folded entry, which moves the line.
 	line := m.screen.tr.Highlight(s.query, s.at)
 	m.stale = true
 	if s.at >= 0 && s.at < len(s.matches) {
@@ -59,7 +59,7 @@ func (m *model) searchKey(k tea.KeyPressMsg) tea.Cmd {
 	s := m.search
 	next := func(n int) {
 		if len(s.matches) > 0 {
-			// Opening what was folded may have moved the others.
+			// The order of the matches is fixed; only their lines may have moved.
 			s.at = (s.at + n + len(s.matches)) % len(s.matches)
 			m.goTo()
 		}
@@ -93,7 +93,7 @@ func (m *model) searchKey(k tea.KeyPressMsg) tea.Cmd {
 		m.find()
 	default:
 		if s.going && key == "n" {
-			next(-1) // from the latest to the first, as one reads back
+			next(-1) // towards the beginning: the latest match is found first
 			return nil
 		}
 		if s.going && key == "N" {
@@ -122,7 +122,7 @@ func (s *search) draw(m *model) ([]string, *tea.Position) {
 	cursor := &tea.Position{X: min(m.w-1, ansi.StringWidth(line)), Y: 0}
 	lines := []string{fit(ends(line, st.dim.Render(count), m.w), m.w)}
 	if m.h >= rowsForQueue {
-		hint := "Enter, then n earlier and N later · ↑↓ · Esc leaves"
+		hint := "Enter, then n for earlier and N for later · ↑↓ · Esc leaves"
 		lines = append(lines, st.dim.Render(cut(hint, m.w)))
 	}
 	return lines, cursor

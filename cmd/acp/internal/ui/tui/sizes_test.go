@@ -229,7 +229,7 @@ func TestPermissionRemembered(t *testing.T) {
 	a := someAsk(2)
 	a.req.Kind = "execute"
 	r.send(askMsg{a})
-	r.wants("3 a  Allow, and the like in this session", "4 N  Reject")
+	r.wants("3 a  Allow this and similar requests in this session", "4 N  Reject")
 	r.run(r.keys("a"))
 	if id := <-a.answer; id != "yes" {
 		t.Errorf("answered %q", id)
@@ -323,7 +323,7 @@ func TestNew(t *testing.T) {
 func TestNarrowTexts(t *testing.T) {
 	r := newRig(t, 40, 30, nil).start()
 	r.keys("?")
-	r.wants("Ctrl+C         cancel the turn, again\n", "               the agent; clear the\n", "               input, again leave\n")
+	r.wants("Ctrl+C         cancel the turn; again:\n", "               end the agent. Idle:\n", "               clear the input; again:\n")
 	for range 60 {
 		r.keys("down")
 	}

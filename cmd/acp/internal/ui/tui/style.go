@@ -9,8 +9,8 @@ import (
 	"github.com/goacp/acp/cmd/acp/internal/safetext"
 )
 
-// styles are the few colours of everything around the transcript. Each also
-// has a mark or a place of its own, so that nothing depends on colour.
+// styles are the colours of everything around the transcript. Wherever one is used there is also a
+// symbol or a position, so that no information depends on colour alone.
 type styles struct {
 	text, strong, dim, accent, warn, bad, good, selected, rule lipgloss.Style
 }
@@ -36,7 +36,7 @@ func newStyles(dark bool) *styles {
 	}
 }
 
-// fit cuts a line to a width, or fills it up with spaces.
+// fit cuts a line to width cells, or pads it with spaces.
 func fit(s string, width int) string {
 	if width <= 0 {
 		return ""
@@ -52,7 +52,7 @@ func fit(s string, width int) string {
 	return s
 }
 
-// cut cuts a line to a width.
+// cut cuts a line to width cells.
 func cut(s string, width int) string {
 	if width <= 0 {
 		return ""
@@ -60,8 +60,7 @@ func cut(s string, width int) string {
 	return ansi.Truncate(s, width, "…")
 }
 
-// ends puts two texts at the ends of a line; the right one goes first when
-// there is no room.
+// ends puts two texts at the ends of a line. If there is not enough room, the right one is dropped.
 func ends(left, right string, width int) string {
 	l, r := ansi.StringWidth(left), ansi.StringWidth(right)
 	if l+r+2 > width {
@@ -70,8 +69,7 @@ func ends(left, right string, width int) string {
 	return left + strings.Repeat(" ", width-l-r) + right
 }
 
-// wrap breaks a text that came from elsewhere into lines of at most width
-// cells.
+// wrap makes foreign text safe and wraps it into lines of at most width cells.
 func wrap(s string, width int) []string {
 	if width < 1 {
 		width = 1
@@ -79,5 +77,5 @@ func wrap(s string, width int) []string {
 	return strings.Split(ansi.Wrap(strings.ReplaceAll(safetext.Text(s), "\t", "    "), width, ""), "\n")
 }
 
-// one makes one safe line of a text that came from elsewhere.
+// one returns foreign text as one safe line.
 func one(s string) string { return safetext.Line(s, 400) }

@@ -1,10 +1,13 @@
-// Package tui is the conversation with an agent on a terminal's whole screen.
+// Package tui is the full-screen conversation with an agent.
 //
-// It is one Bubble Tea model. Whatever may take time is a command of that
-// model; what the host tells comes as messages, collected so that a burst costs
-// one message a frame. The transcript is drawn by package view; everything else
-// on the screen is drawn here, and every text that an agent has a say in goes
-// through package safetext first.
+// It is one Bubble Tea model, which owns all state of the screen. Everything that may take time is
+// a command of that model. The backend's calls arrive as messages and are collected, so that a
+// burst of updates costs one message per frame of 24 ms. Package view draws the transcript;
+// everything else is drawn here. All text that an agent can influence passes through package
+// safetext first.
+//
+// Layout takes at most 8 ms at a time, so that keys are never delayed by a long conversation. A
+// prompt has at most 16 MiB and 64 mentioned files.
 package tui
 
 import (
@@ -30,25 +33,25 @@ import (
 	"github.com/goacp/acp/cmd/acp/internal/store"
 )
 
-// Options say what to talk about with whom. Agent is required, and App unless
-// everything that would come from it is given.
+// Options are the parameters of a conversation. Agent is required. App is required, too, except in
+// tests that set the unexported fields.
 type Options struct {
 	App   *app.App
 	Agent roster.Agent
-	// Session is the session to go on with; "" opens a new one.
+	// Session is the session to continue; "" means a new one.
 	Session acp.SessionID
-	// Prompt is sent as soon as there is a session, unless it is "".
+	// Prompt is sent as soon as the session is open, unless it is "".
 	Prompt string
-	// In and Out are the terminal; nil is standard input and output.
+	// In and Out are the terminal; nil means standard input and output.
 	In, Out *os.File
-	// StateDir is where what the user typed is remembered; "" is the XDG
-	// directory.
+	// StateDir is the directory for the history of what the user types; "" means the XDG
+	// state directory.
 	StateDir string
-	// NoBell keeps the terminal from ringing when the user is wanted and looks
-	// elsewhere.
+	// NoBell disables the bell, which rings when the agent needs the user and the terminal
+	// does not have the focus.
 	NoBell bool
 
-	// What comes from the App, for tests.
+	// These come from the App; tests set them.
 	open   func(ctx context.Context, f *front) (link, error)
 	store  func(ctx context.Context) (*store.Store, error)
 	policy func() (*acphost.Policy, error)
@@ -56,15 +59,14 @@ type Options struct {
 	cwd    string
 }
 
-// closing bounds how long leaving waits for the agent to end; the host has
-// ended it by force long before.
+// closing bounds how long leaving waits for the agent to exit. The host kills it long before that.
 const closing = 15 * time.Second
 
-// Run holds a conversation until the user leaves, ctx ends, or a signal that
-// asks programs to end arrives. The terminal is restored on all of these ways,
-// and when something here panics. The agent has ended when Run returns.
+// Run holds a conversation until the user leaves, ctx is done, or a signal asks the process to end.
+// In all of these cases, and after a panic in this package, the terminal is restored. The agent has
+// exited when Run returns.
 func Run(ctx context.Context, o Options) error {
-	if err := o.fill(); err != nil {
+	if err := o.setDefaults(); err != nil {
 		return err
 	}
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
@@ -74,41 +76,41 @@ func Run(ctx context.Context, o Options) error {
 	p := tea.NewProgram(m,
 		tea.WithContext(ctx),
 		tea.WithInput(o.In), tea.WithOutput(o.Out),
-		// Signals end ctx, which is the same thing for everything else.
+		// Signals cancel ctx, which ends the program in the same way.
 		tea.WithoutSignalHandler(),
 	)
 	m.front.send = p.Send
 	if o.App != nil {
-		// What others would write to the terminal is shown on the screen.
+		// What other packages write to standard error appears as remarks on the screen.
 		was := o.App.Err
 		o.App.Err = &remarks{send: p.Send}
 		defer func() { o.App.Err = was }()
 	}
-	// The terminal keeps its title on a stack; those without one ignore this.
+	// Push and pop the window title. Terminals without a stack of titles ignore this.
 	fmt.Fprint(o.Out, "\x1b[22;0t")
 	_, err := p.Run()
 	fmt.Fprint(o.Out, "\x1b[23;0t")
 	m.end()
 	switch {
 	case errors.Is(err, tea.ErrProgramPanic):
-		return fmt.Errorf("the screen failed, which is a defect of acp (see above): %w", err)
+		return fmt.Errorf("the screen failed because of a defect in acp (see above): %w", err)
 	case ctx.Err() != nil:
 		return exitcode.Errorf(exitcode.Cancelled, "ended by a signal")
 	case err != nil:
-		return fmt.Errorf("draw on the terminal: %w", err)
+		return fmt.Errorf("drawing on the terminal: %w", err)
 	}
 	m.farewell()
 	return nil
 }
 
-// threads is how many threads run Go code at least while there is a screen.
+// threads is the minimum of GOMAXPROCS while the screen is visible.
 const threads = 4
 
-// spread lets more threads run than a small machine has processors, until the function it returns is
-// called. In a burst of updates the agent, the store and the fold all have work, some of it in system
-// calls that wait for the disk. With a thread for each processor the screen waits its turn after theirs,
-// for tens of milliseconds; among more threads the system picks the one that has slept most, which is
-// the screen. GOMAXPROCS in the environment is left alone.
+// spread raises GOMAXPROCS above the number of processors of a small machine, until back is called.
+// In a burst of updates the agent, the store and the fold all have work, some of it in system calls
+// that wait for the disk. With one thread per processor, the screen would wait behind them for tens
+// of milliseconds. Among more threads the operating system prefers the one that has slept most,
+// which is the screen's. A GOMAXPROCS in the environment is respected.
 func spread() (back func()) {
 	n := runtime.GOMAXPROCS(0)
 	if n >= threads || os.Getenv("GOMAXPROCS") != "" {
@@ -118,14 +120,15 @@ func spread() (back func()) {
 	return func() { runtime.GOMAXPROCS(n) }
 }
 
-// remarks is a writer whose lines are shown below the transcript.
+// remarks is a writer whose lines become remarks below the transcript. Its methods may be called
+// from any goroutine.
 type remarks struct {
 	send func(tea.Msg)
 	mu   sync.Mutex
 	line []byte
 }
 
-// maxRemark bounds a line, in bytes.
+// maxRemark bounds a line, in bytes; the rest is dropped.
 const maxRemark = 4096
 
 // Write implements io.Writer. It never fails and never waits.
@@ -148,8 +151,8 @@ func (r *remarks) Write(p []byte) (int, error) {
 
 type wroteMsg struct{ text string }
 
-// fill puts in what the App says.
-func (o *Options) fill() error {
+// setDefaults sets unset options from the App.
+func (o *Options) setDefaults() error {
 	if o.In == nil {
 		o.In = os.Stdin
 	}
@@ -196,8 +199,9 @@ func (m *model) end() {
 	m.kept.close()
 }
 
-// A keeper knows every agent that was started, also those that the loop has not
-// heard of when it ends.
+// A keeper knows every agent that was started, including those whose start the loop has not handled
+// when it ends. Without it, such an agent would outlive the program. Its methods may be called from
+// any goroutine.
 type keeper struct {
 	mu     sync.Mutex
 	closed bool
@@ -205,8 +209,8 @@ type keeper struct {
 	begun  sync.WaitGroup
 }
 
-// begin says that an agent is about to be started; add has to follow. It
-// returns false when it is too late for that.
+// begin announces the start of an agent; a call of addLink must follow. It returns false after
+// close.
 func (k *keeper) begin() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -217,8 +221,8 @@ func (k *keeper) begin() bool {
 	return true
 }
 
-// add keeps what was started; nil if that failed.
-func (k *keeper) add(l link) {
+// addLink adds a started agent. l is nil if the start has failed.
+func (k *keeper) addLink(l link) {
 	k.mu.Lock()
 	if l != nil {
 		k.links = append(k.links, l)
@@ -227,7 +231,7 @@ func (k *keeper) add(l link) {
 	k.begun.Done()
 }
 
-// close ends all agents, in bounded time.
+// close ends all agents. After [closing] it kills them.
 func (k *keeper) close() {
 	k.mu.Lock()
 	k.closed = true
@@ -251,14 +255,14 @@ func (k *keeper) close() {
 	}
 }
 
-// farewell says how to go on later.
+// farewell prints the command that resumes the conversation.
 func (m *model) farewell() {
 	if m.talk == nil || m.sent == 0 {
 		return
 	}
 	if m.unsaved != "" {
-		fmt.Fprintf(m.opt.Out, "When the screen was closed not all was written: %s\n", m.unsaved)
+		fmt.Fprintf(m.opt.Out, "Part of the conversation was not saved: %s\n", m.unsaved)
 	}
-	fmt.Fprintf(m.opt.Out, "To go on with this conversation: acp chat %s --session %s\n",
+	fmt.Fprintf(m.opt.Out, "To resume this conversation: acp chat %s --session %s\n",
 		one(roster.Quote(m.opt.Agent.Name)), one(roster.Quote(string(m.talk.ID()))))
 }

@@ -16,8 +16,7 @@ import (
 	"github.com/goacp/acp/transcript"
 )
 
-// The messages of the commands below. An attempt says which start of an agent
-// they belong to.
+// The messages of the commands below. attempt is the start of the agent that a message belongs to.
 type (
 	startedMsg struct {
 		attempt int
@@ -37,7 +36,7 @@ type (
 		result  *acp.Result
 		err     error
 		remarks []string
-		text    string // the prompt, as it was typed
+		text    string // the prompt as the user typed it
 	}
 	failedMsg struct{ err error }
 	saidMsg   struct{ text string }
@@ -52,7 +51,7 @@ func (m *model) start() tea.Cmd {
 			return nil
 		}
 		l, err := open(ctx, f)
-		kept.add(l)
+		kept.addLink(l)
 		return startedMsg{attempt, l, err}
 	}
 }
@@ -71,7 +70,7 @@ func (m *model) wasStarted(msg startedMsg) tea.Cmd {
 	return tea.Batch(watch, m.openSession(m.session))
 }
 
-// openSession opens a session: a new one for "".
+// openSession opens a session; "" means a new one.
 func (m *model) openSession(id acp.SessionID) tea.Cmd {
 	l, attempt, ctx := m.link, m.attempt, m.ctx
 	m.phase, m.began = opening, m.now()
@@ -91,10 +90,10 @@ func (m *model) wasOpened(msg openedMsg) tea.Cmd {
 	}
 	m.slow = ""
 	if msg.err != nil {
-		if m.talk != nil { // the one that was open still is
+		if m.talk != nil { // the previous session is still open
 			m.phase = ready
 			m.session = m.talk.ID()
-			m.say("cannot open the session: "+msg.err.Error(), true)
+			m.say("opening the session failed: "+msg.err.Error(), true)
 			return nil
 		}
 		return m.die(msg.err)
@@ -102,9 +101,9 @@ func (m *model) wasOpened(msg openedMsg) tea.Cmd {
 	m.phase, m.talk, m.session, m.child = ready, msg.talk, msg.talk.ID(), ""
 	m.queueReset()
 	m.screen.follow, m.browsing, m.search = true, false, nil
-	m.remake()
+	m.rebuildView()
 	if msg.how == acp.RestoredNew {
-		m.say("the agent no longer knows this session: it goes on as a new one, and the agent has not seen what is above", true)
+		m.say("the agent no longer knows this session: it continues as a new one, and the agent has not seen what is above", true)
 	}
 	if p := m.opt.Prompt; p != "" {
 		m.opt.Prompt = ""
@@ -113,11 +112,13 @@ func (m *model) wasOpened(msg openedMsg) tea.Cmd {
 	return tea.Batch(m.sendNext(), tidy(m.ctx))
 }
 
-// tidyAfter is how long after a session was opened [tidy] acts: the first screens are drawn by then.
+// tidyAfter is how long [tidy] waits after a session was opened. By then the first screens are
+// drawn.
 const tidyAfter = 500 * time.Millisecond
 
-// tidy gives back the memory that only the start, or reading the session, needed: left alone, the
-// collector keeps it until the program has allocated as much again, which one that waits never does. It ends with ctx.
+// tidy returns the memory to the operating system that only starting or reading the session needed.
+// Otherwise the garbage collector would keep it until the program has allocated as much again,
+// which a waiting program never does.
 func tidy(ctx context.Context) tea.Cmd {
 	return func() tea.Msg {
 		timer := time.NewTimer(tidyAfter)
@@ -125,13 +126,13 @@ func tidy(ctx context.Context) tea.Cmd {
 		select {
 		case <-timer.C:
 			debug.FreeOSMemory()
-		case <-ctx.Done(): // it all ends
+		case <-ctx.Done():
 		}
 		return nil
 	}
 }
 
-// sendNext sends the first of the queue, if nothing keeps it.
+// sendNext sends the first queued prompt, unless the queue is held or a turn is running.
 func (m *model) sendNext() tea.Cmd {
 	if len(m.queue) == 0 || m.held || m.busy() || m.phase != ready {
 		return nil
@@ -145,7 +146,8 @@ func (m *model) queueReset() {
 	m.flying, m.cancelled = 0, false
 }
 
-// die shows that there is no agent any longer, and why.
+// die switches to the phase dead. Queued prompts are held, so that a restart does not send them
+// unasked.
 func (m *model) die(err error) tea.Cmd {
 	m.phase, m.why = dead, err
 	m.queueReset()
@@ -154,7 +156,7 @@ func (m *model) die(err error) tea.Cmd {
 	if len(m.queue) > 0 {
 		m.held = true
 	}
-	return m.ring("the agent has ended")
+	return m.ring("the agent has exited")
 }
 
 func (m *model) hasEnded(msg endedMsg) tea.Cmd {
@@ -163,15 +165,15 @@ func (m *model) hasEnded(msg endedMsg) tea.Cmd {
 	}
 	err := m.link.Err()
 	if m.killed {
-		err = errors.New("you have ended it")
+		err = errors.New("you have killed it")
 	} else if err == nil {
-		err = errors.New("it has ended by itself")
+		err = errors.New("it exited by itself")
 	}
 	m.show(nil)
 	return m.die(err)
 }
 
-// restart starts the agent anew and goes back to the session.
+// restart starts the agent again and resumes the session; "" means a new one.
 func (m *model) restart(id acp.SessionID) tea.Cmd {
 	old := m.link
 	m.attempt++
@@ -179,7 +181,7 @@ func (m *model) restart(id acp.SessionID) tea.Cmd {
 	m.session = id
 	if id == "" {
 		m.talk = nil
-		m.remake()
+		m.rebuildView()
 	}
 	begin := m.start()
 	return tea.Batch(m.tick(), func() tea.Msg {
@@ -190,7 +192,7 @@ func (m *model) restart(id acp.SessionID) tea.Cmd {
 	})
 }
 
-// submit sends a prompt, or puts it in the queue while something runs.
+// submit sends a prompt, or queues it while a turn is running or the agent is not ready.
 func (m *model) submit(text string) tea.Cmd {
 	if strings.TrimSpace(text) == "" {
 		return nil
@@ -198,13 +200,13 @@ func (m *model) submit(text string) tea.Cmd {
 	if m.phase == dead {
 		m.queue = append(m.queue, text)
 		m.held = true
-		return m.remark("there is no agent: your text waits; r starts it again")
+		return m.remark("there is no agent: your prompt waits; r restarts the agent")
 	}
 	if m.phase != ready || m.busy() {
 		m.queue = append(m.queue, text)
 		return nil
 	}
-	if len(m.queue) > 0 { // held since a turn was cancelled: what was queued first goes first
+	if len(m.queue) > 0 { // held since a turn was cancelled; the order of the prompts is kept
 		m.queue = append(m.queue, text)
 		m.held = false
 		return m.sendNext()
@@ -251,7 +253,7 @@ func (m *model) turnEnded(msg turnMsg) tea.Cmd {
 	clean := true
 	switch {
 	case msg.err != nil && (m.phase == dead || errors.Is(msg.err, jsonrpc.ErrClosed)):
-		clean = false // the end of the agent is told with its reason
+		clean = false // the exit of the agent is reported with its reason
 	case errors.Is(msg.err, context.Canceled) && m.cancelled:
 		m.say("cancelled", false)
 		clean = false
@@ -267,11 +269,11 @@ func (m *model) turnEnded(msg turnMsg) tea.Cmd {
 			m.say("cancelled", false)
 			clean = false
 		case acp.StopMaxTokens:
-			m.say("the agent stopped: it has reached its limit of tokens", true)
+			m.say("the agent stopped at its limit of tokens", true)
 		case acp.StopMaxTurnRequests:
-			m.say("the agent stopped: it has reached its limit of requests in a turn; tell it to go on", true)
+			m.say("the agent stopped at its limit of requests per turn; ask it to continue", true)
 		case acp.StopRefusal:
-			m.say("the agent refuses to go on with this; what you said last is not part of the conversation any longer", true)
+			m.say("the agent refuses to continue; your last prompt is no longer part of the conversation", true)
 			clean = false
 		default:
 			m.say("the agent stopped: "+string(msg.result.StopReason), true)
@@ -286,8 +288,8 @@ func (m *model) turnEnded(msg turnMsg) tea.Cmd {
 	return tea.Batch(append(cmds, m.sendNext())...)
 }
 
-// giveBack puts a prompt that the agent did not take back into the input, unless something else is
-// being typed there: it is nowhere else to be seen.
+// giveBack returns a prompt that the agent has not accepted to the input, because it appears
+// nowhere else. It does nothing if the user is typing something.
 func (m *model) giveBack(text string) {
 	if m.input.value() != "" {
 		return
@@ -303,10 +305,10 @@ func (m *model) giveBack(text string) {
 	m.input.set(text)
 }
 
-// longTurn is how long a turn takes that is worth ringing for.
+// longTurn is the duration from which on the end of a turn rings the bell.
 const longTurn = 15 * time.Second
 
-// explain says in one line what an error means to the user.
+// explain returns on one line what an error means to the user.
 func explain(err error) string {
 	if login, ok := errors.AsType[*backend.AuthError](err); ok {
 		return login.Error()
@@ -326,7 +328,7 @@ func explain(err error) string {
 	return err.Error()
 }
 
-// busy reports whether something runs.
+// busy reports whether a turn is running.
 func (m *model) busy() bool {
 	if m.flying > 0 {
 		return true
@@ -334,7 +336,8 @@ func (m *model) busy() bool {
 	return m.phase == ready && m.talk != nil && !m.talk.Snapshot().Session().State.Idle()
 }
 
-// interrupt is what Ctrl+C does.
+// interrupt handles Ctrl+C. It cancels the turn; the second time it kills the agent. Without a turn
+// it clears the input; the second time it leaves.
 func (m *model) interrupt() tea.Cmd {
 	now := m.now()
 	switch {
@@ -348,7 +351,7 @@ func (m *model) interrupt() tea.Cmd {
 			ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 			defer cancel()
 			if err := t.Cancel(ctx); err != nil {
-				return failedMsg{fmt.Errorf("cancel: %w", err)}
+				return failedMsg{fmt.Errorf("cancelling: %w", err)}
 			}
 			return nil
 		}
@@ -366,7 +369,7 @@ func (m *model) interrupt() tea.Cmd {
 		return m.leave()
 	}
 	m.quitSoon = now.Add(2 * time.Second)
-	return m.remark("Ctrl+C again leaves")
+	return m.remark("press Ctrl+C again to leave")
 }
 
 // leave ends the program.
@@ -375,7 +378,7 @@ func (m *model) leave() tea.Cmd {
 	return tea.Quit
 }
 
-// working says what the agent is doing, from the latest of its entries.
+// working returns what the agent is doing, according to its latest entries.
 func working(s *transcript.Snapshot) string {
 	const look = 16 // entries back
 	seen := 0
@@ -400,17 +403,17 @@ func working(s *transcript.Snapshot) string {
 			}
 		case *transcript.Compaction:
 			if seen == 1 {
-				return "condensing the context"
+				return "compacting the context"
 			}
 		}
 	}
 	return "working"
 }
 
-// spinning is the time between two pictures of the spinner.
+// spinning is the time between two frames of the spinner.
 const spinning = 120 * time.Millisecond
 
-// tick keeps time while something runs.
+// tick schedules the next frame of the spinner, unless one is scheduled already.
 func (m *model) tick() tea.Cmd {
 	if m.ticking {
 		return nil
