@@ -10,17 +10,17 @@ import (
 	"github.com/alecthomas/chroma/v2/lexers"
 )
 
-// tabSize is how wide tabs are in code.
+// tabSize is the distance of tab stops in code.
 const tabSize = 4
 
-// maxLexed bounds the code that is coloured at once, in bytes; more stays plain.
+// maxLexed bounds the code that is coloured at once, in bytes. Longer code stays plain.
 const maxLexed = 32 << 10
 
-// maxLexTime bounds how long that may take. It takes a few milliseconds, but there is code for which
-// it takes for ever; the lexer is then not used again.
+// maxLexTime bounds how long colouring may take. A few milliseconds are normal, but some lexers
+// never finish on some code. Such a lexer is not used again.
 const maxLexTime = time.Second
 
-// codeLines returns code as lines, coloured as its language asks. The code is safe text.
+// codeLines returns code as lines, coloured according to its language. The code must be safe text.
 func (th *Theme) codeLines(code string, lexer chroma.Lexer) []line {
 	code = strings.TrimSuffix(code, "\n")
 	var out []line
@@ -35,8 +35,8 @@ func (th *Theme) codeLines(code string, lexer chroma.Lexer) []line {
 	return out
 }
 
-// lex colours code; nil if that cannot be done. A lexer that fails must not take the
-// conversation with it.
+// lex colours code. It returns nil if that is not possible, and recovers from a panic of the lexer,
+// which must not end the conversation.
 func (th *Theme) lex(code string, lexer chroma.Lexer) (out []line) {
 	defer func() {
 		if recover() != nil {
@@ -92,7 +92,7 @@ func (th *Theme) lex(code string, lexer chroma.Lexer) (out []line) {
 	return out
 }
 
-// syntaxOf says how a token is coloured.
+// syntaxOf returns the kind of a token, which determines its colour.
 func syntaxOf(t chroma.TokenType) syntaxKind {
 	switch {
 	case t.InCategory(chroma.Comment):
@@ -121,16 +121,16 @@ func syntaxOf(t chroma.TokenType) syntaxKind {
 	return synText
 }
 
-// lexerCache remembers which lexer belongs to what: looking one up goes through all of them.
+// lexerCache remembers the lexers of languages and files, because a lookup goes through all lexers.
 var lexerCache struct {
 	sync.Mutex
 	m map[string]chroma.Lexer
 }
 
-// maxLexers bounds the cache of lexers; it begins anew then.
+// maxLexers bounds the cache. When it is full, it is emptied.
 const maxLexers = 256
 
-// tooSlow has a lexer not used again, for as long as the cache remembers it.
+// tooSlow disables a lexer, for as long as the cache remembers it.
 func tooSlow(l chroma.Lexer) {
 	lexerCache.Lock()
 	defer lexerCache.Unlock()
@@ -141,7 +141,8 @@ func tooSlow(l chroma.Lexer) {
 	}
 }
 
-// lexerFor returns the lexer for a language or, with path, the name of a file; nil if there is none.
+// lexerFor returns the lexer for a language or, with path, for a file name. It returns nil if there
+// is none.
 func lexerFor(name string, path bool) chroma.Lexer {
 	key := strings.ToLower(name)
 	if path {

@@ -23,7 +23,7 @@ func (b *builder) block(p prefix, c acpv2.ContentBlock, gap bool) {
 	}
 }
 
-// blockLabel describes a content block that is no text.
+// blockLabel describes a content block that is not text.
 func blockLabel(th *Theme, c acpv2.ContentBlock) line {
 	label := func(what string, more ...string) line {
 		l := line{}.put("["+what+"]", th.accent)
@@ -81,7 +81,7 @@ func blockLabel(th *Theme, c acpv2.ContentBlock) line {
 
 func base64Size(s string) string { return size(uint64(len(s)) * 3 / 4) }
 
-// size returns a number of bytes for people.
+// size returns a number of bytes in a readable form.
 func size(n uint64) string {
 	switch {
 	case n < 1000:
@@ -94,7 +94,7 @@ func size(n uint64) string {
 	return fmt.Sprintf("%.1f GB", float64(n)/1e9)
 }
 
-// count returns a number of things.
+// count returns a number with its noun in the singular or plural.
 func count(n int, one, many string) string {
 	if n == 1 {
 		return "1 " + one

@@ -10,23 +10,23 @@ import (
 	"github.com/goacp/acp/cmd/acp/internal/safetext"
 )
 
-// A DiffMode says how changes to files are drawn.
+// A DiffMode selects how changes to files are drawn.
 type DiffMode int
 
 // The ways to draw changes.
 const (
-	DiffAuto    DiffMode = iota // side by side where there is room for it
+	DiffAuto    DiffMode = iota // side by side if the screen is wide enough
 	DiffUnified                 // one below the other
 	DiffSplit                   // side by side
 )
 
-// splitWidth is from what width on changes are drawn side by side by default.
+// splitWidth is the width from which on DiffAuto draws changes side by side.
 const splitWidth = 110
 
-// maxDiffed bounds the texts that Diff compares, in bytes of both.
+// maxDiffed bounds the two texts that Diff compares, in bytes of both together.
 const maxDiffed = 4 << 20
 
-// Diff draws how the text of a file changes. Texts of more than 4 MiB are only told of.
+// Diff draws how the text of a file changes. Texts of more than 4 MiB together are only mentioned.
 func Diff(path, before, after string, width int, th *Theme, mode DiffMode) []string {
 	if len(before)+len(after) > maxDiffed {
 		return th.renderAll([]line{{{safetext.Line(path, 200), look{attr: bold}}, {" too long to compare: " + size(uint64(len(before))) + " → " + size(uint64(len(after))), th.dim}}}, width)
@@ -35,7 +35,7 @@ func Diff(path, before, after string, width int, th *Theme, mode DiffMode) []str
 	return PatchDiff(udiff.Unified("a/"+path, "b/"+path, before, after), width, th, mode)
 }
 
-// PatchDiff draws a patch, as Git makes them. What is no patch is shown as it is.
+// PatchDiff draws a patch in Git's format. Anything that is not a patch is shown verbatim.
 func PatchDiff(patch string, width int, th *Theme, mode DiffMode) []string {
 	var out []line
 	for i, f := range parsePatch(patch) {
@@ -47,7 +47,7 @@ func PatchDiff(patch string, width int, th *Theme, mode DiffMode) []string {
 	return th.renderAll(out, width)
 }
 
-// renderAll renders lines, which are cut to the width.
+// renderAll renders lines and cuts them to the width.
 func (th *Theme) renderAll(ls []line, width int) []string {
 	out := make([]string, len(ls))
 	for i, l := range ls {
@@ -56,8 +56,8 @@ func (th *Theme) renderAll(ls []line, width int) []string {
 	return out
 }
 
-// diffFiles returns what a diff does to files: what its patch says, and of other
-// files that they change.
+// diffFiles returns what a diff does to each file: the changes in its patch, and for files that the
+// patch does not contain, that they change.
 func diffFiles(d *acpv2.Diff) []fileDiff {
 	var files []fileDiff
 	if d.Patch != nil {
@@ -101,7 +101,7 @@ func diffFiles(d *acpv2.Diff) []fileDiff {
 	return files
 }
 
-// diff adds the changes to files of a tool call.
+// diff adds the file changes of a tool call.
 func (b *builder) diff(d *acpv2.Diff, open bool) {
 	t, th := b.t, b.t.th
 	mode, cwd := t.opts.Diff, t.opts.Cwd
@@ -140,7 +140,7 @@ func (th *Theme) fileLines(f *fileDiff, cwd string, width int, mode DiffMode) []
 	return out
 }
 
-// fileHead draws which file changes, and how much.
+// fileHead draws the name of a file, and how many lines change.
 func (th *Theme) fileHead(f *fileDiff, cwd string, width int) []line {
 	var out []line
 	var l line
@@ -196,7 +196,7 @@ func (th *Theme) hunkLines(f *fileDiff, j, width int, mode DiffMode) []line {
 	return append(out, d.unified(width)...)
 }
 
-// numberWidth returns how many cells the numbers of the lines of a file take.
+// numberWidth returns the width of the line numbers of a file, in cells.
 func numberWidth(f *fileDiff) int {
 	n := 1
 	for _, h := range f.hunks {
@@ -212,12 +212,12 @@ type hunkDrawer struct {
 	th      *Theme
 	h       *hunk
 	numbers int
-	texts   []line // of the lines, coloured
-	pairs   []int  // which line a line replaces or is replaced by; -1 for none
+	texts   []line // the coloured lines
+	pairs   []int  // index of the line that a line replaces or is replaced by; -1 for none
 }
 
-// colour colours the lines as their language asks: those before the change and those after it are
-// read as two texts.
+// colour colours the lines according to their language. The lines before the change and those after
+// it are two texts, because a mixture of both would confuse the lexer.
 func (d *hunkDrawer) colour(lexer chromaLexer) {
 	d.texts = make([]line, len(d.h.lines))
 	for _, skip := range []byte{'+', '-'} {
@@ -242,7 +242,7 @@ func (d *hunkDrawer) colour(lexer chromaLexer) {
 	}
 }
 
-// emphasise marks the words that differ between a line and the one that replaces it.
+// emphasise marks the words that differ between a line and its replacement.
 func (d *hunkDrawer) emphasise() {
 	ls := d.h.lines
 	d.pairs = make([]int, len(ls))
@@ -272,7 +272,7 @@ func (d *hunkDrawer) emphasise() {
 	}
 }
 
-// looks returns the look of a line and that of its sign.
+// looks returns the looks of a line and of its sign.
 func (d *hunkDrawer) looks(sign byte) (bg, mark look) {
 	switch sign {
 	case '+':
@@ -321,7 +321,7 @@ func (d *hunkDrawer) cell(i, num, width int, fill bool) []line {
 	return ls
 }
 
-// unified draws what is removed above what is added.
+// unified draws removed lines above added ones.
 func (d *hunkDrawer) unified(width int) []line {
 	var out []line
 	for i, l := range d.h.lines {
@@ -334,7 +334,7 @@ func (d *hunkDrawer) unified(width int) []line {
 	return out
 }
 
-// split draws what is removed beside what is added.
+// split draws removed and added lines side by side.
 func (d *hunkDrawer) split(width int) []line {
 	left := (width - 3) / 2
 	right := width - 3 - left

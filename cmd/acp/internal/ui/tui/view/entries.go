@@ -13,10 +13,10 @@ import (
 	"github.com/goacp/acp/transcript"
 )
 
-// maxTitle bounds how much of a title is shown, in cells.
+// maxTitle bounds a title, in cells.
 const maxTitle = 1000
 
-// mark is the prefix of an entry: a sign, and room below it.
+// mark returns the prefix of an entry: a symbol on the first line, and spaces below it.
 func mark(sign string, k look) prefix {
 	return prefix{line{{sign, k}, {" ", look{}}}, line{{"  ", look{}}}}
 }
@@ -35,7 +35,7 @@ func (p prefix) with(q prefix) prefix {
 	}
 }
 
-// under returns the prefix for what follows the first line.
+// under returns the prefix for the lines after the first.
 func (p prefix) under() prefix { return prefix{p.rest, p.rest} }
 
 // A split is a text with its pieces.
@@ -45,7 +45,7 @@ type split struct {
 	part   int // where its parts begin
 }
 
-// build makes the parts of an entry. What is drawn already is kept where it stays.
+// build makes the parts of an entry. Parts that did not change keep what was drawn of them.
 func (t *Transcript) build(it *item, e transcript.Entry) {
 	old := it.parts
 	it.compact = false
@@ -89,7 +89,7 @@ func (t *Transcript) build(it *item, e transcript.Entry) {
 	t.replace(it, old, b.parts)
 }
 
-// replace takes new parts, with what is drawn of the old ones.
+// replace sets new parts, and reuses what was drawn of equal old ones.
 func (t *Transcript) replace(it *item, old, parts []part) {
 	for j := range parts {
 		p := &parts[j]
@@ -109,7 +109,7 @@ func (t *Transcript) replace(it *item, old, parts []part) {
 	it.parts = parts
 }
 
-// samePiece compares what pieces say besides where they are.
+// samePiece reports whether two pieces are equal except for their position.
 func samePiece(a, b piece) bool {
 	a.start, a.end, b.start, b.end = 0, 0, 0, 0
 	return a == b
@@ -130,7 +130,7 @@ func samePrefix(a, b prefix) bool {
 	return eq(a.first, b.first) && eq(a.rest, b.rest)
 }
 
-// estimate guesses how high a part is.
+// estimate estimates the height of a part.
 func (p *part) estimate(width int) int {
 	if p.draw == nil {
 		return 0
@@ -241,7 +241,7 @@ func (t *Transcript) textPart(p prefix, s string, pc piece) part {
 	return out
 }
 
-// message makes the parts of a message. It reports whether it has put them in place.
+// message makes the parts of a message. It reports whether it has already set them.
 func (t *Transcript) message(it *item, m *transcript.Message) bool {
 	th := t.th
 	content := m.Content()
@@ -293,7 +293,8 @@ func (t *Transcript) message(it *item, m *transcript.Message) bool {
 	return true
 }
 
-// grow makes the parts of a message of one text, which has got longer at its end.
+// grow makes the parts of a message that consists of one text, which has grown at its end. This is
+// the hot path of streaming, so only the last pieces are split and drawn again.
 func (t *Transcript) grow(it *item, s string, p prefix) {
 	sp := &it.split[0]
 	keep := max(len(sp.pieces)-2, 0)
@@ -309,7 +310,7 @@ func (t *Transcript) grow(it *item, s string, p prefix) {
 	it.parts = append(it.parts[:keep], tail.parts...)
 }
 
-// plain adds text that is no Markdown.
+// plain adds text that is not Markdown.
 func (b *builder) plain(p prefix, s string, k look, gap bool) {
 	for i, pc := range splitPlain(s, "") {
 		q := p
@@ -326,7 +327,7 @@ func (b *builder) plain(p prefix, s string, k look, gap bool) {
 	}
 }
 
-// foldedThought is a thought in one line: how it begins.
+// foldedThought returns the beginning of a thought on one line.
 func (t *Transcript) foldedThought(it *item, text string) {
 	b := builder{t: t, it: it}
 	th := t.th
@@ -367,7 +368,7 @@ func (b *builder) notice(n *transcript.Notice) {
 	}
 }
 
-// turnEnd adds how a turn ended, unless the agent was done.
+// turnEnd adds how a turn ended, unless it ended normally.
 func (b *builder) turnEnd(end *transcript.TurnEnd) {
 	title, reason, said := history.Ending(end)
 	if title == "" {
@@ -392,7 +393,7 @@ func (b *builder) turnEnd(end *transcript.TurnEnd) {
 	b.it.compact = true
 }
 
-// compaction adds a place where the context was condensed.
+// compaction adds the compaction of the context.
 func (b *builder) compaction(c *transcript.Compaction) {
 	th := b.t.th
 	what, k := "Condensing the context …", th.dim
@@ -482,7 +483,7 @@ func (b *builder) subagent(s *transcript.Subagent) {
 	}
 }
 
-// activity returns the latest of a conversation, an entry a line.
+// activity returns the latest n entries of a conversation, one line each.
 func (t *Transcript) activity(s *transcript.Snapshot, n int) []line {
 	var out []line
 	for e := range s.Backward() {
@@ -496,7 +497,7 @@ func (t *Transcript) activity(s *transcript.Snapshot, n int) []line {
 	return out
 }
 
-// brief returns an entry in a few words; nil for what is not worth any.
+// brief returns an entry in a few words, or nil if it is not worth mentioning.
 func (t *Transcript) brief(e transcript.Entry) line {
 	th := t.th
 	switch e := e.(type) {
@@ -542,10 +543,11 @@ func (b *builder) sessionMessage(m *transcript.SessionMessage) {
 	}
 }
 
-// path returns a path to show: relative to the working directory if it is below it.
+// path returns the displayed form of a path.
 func (t *Transcript) path(p string) string { return shortPath(p, t.opts.Cwd) }
 
-// shortPath shortens a path below cwd or, if it is not there, below the user's home.
+// shortPath returns a path relative to cwd if it is below that, and otherwise abbreviates the home
+// directory to ~.
 func shortPath(p, cwd string) string {
 	below := func(dir string) (string, bool) {
 		rel, err := filepath.Rel(dir, p)

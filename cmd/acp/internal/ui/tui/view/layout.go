@@ -5,11 +5,11 @@ import (
 	"github.com/goacp/acp/transcript"
 )
 
-// maxCached bounds the lines that are kept, in bytes. Beyond, those that are far from what is
-// shown are drawn again when they are looked at.
+// maxCached bounds the drawn lines that are kept, in bytes. Beyond it, lines that are far from the
+// visible part are dropped, and drawn again when they become visible.
 const maxCached = 8 << 20
 
-// nearRows is how many lines above and below what is shown are kept at least.
+// nearRows is the minimum number of lines that are kept above and below the visible part.
 const nearRows = 300
 
 // Whether an entry is folded.
@@ -21,7 +21,7 @@ const (
 	closed
 )
 
-// An item is an entry as it is drawn.
+// An item is the drawn form of an entry.
 type item struct {
 	seq   uint64
 	kind  transcript.EntryKind
@@ -40,7 +40,7 @@ type item struct {
 	compact bool    // it needs none after another one of the sort
 }
 
-// A part is what is drawn at once.
+// A part is the unit of drawing: a part of an item whose lines are drawn together.
 type part struct {
 	draw   func(width int) []line
 	plain  func(width int) []line // as many lines for less work; nil if there is no such way
@@ -56,7 +56,8 @@ type part struct {
 	bytes  int
 }
 
-// A prefix is what comes before the lines of a part. Both lines have the same width.
+// A prefix precedes the lines of a part: first the first line, rest all others. Both have the same
+// width.
 type prefix struct{ first, rest line }
 
 func newItem(e transcript.Entry) *item {
@@ -84,7 +85,7 @@ func (it *item) bytes() int {
 	return n
 }
 
-// fresh makes the parts of an item those of its entry as it is now.
+// fresh rebuilds the parts of an item if its entry has changed.
 func (t *Transcript) fresh(i int) {
 	it := t.items[i]
 	if !it.stale {
@@ -109,8 +110,8 @@ func (t *Transcript) fresh(i int) {
 	t.spacing(i, before)
 }
 
-// spacing decides about the empty line before an item, and before the one that follows. before is
-// the height that the tree has for the item.
+// spacing decides whether there is an empty line before an item, and before the one that follows.
+// before is the height that the tree has for the item.
 func (t *Transcript) spacing(i, before int) {
 	t.gapOf(i)
 	t.heights.add(i, t.items[i].total()-before)
@@ -124,7 +125,8 @@ func (t *Transcript) spacing(i, before int) {
 	}
 }
 
-// gapOf decides about the empty line before an item. Only so many that show nothing are passed over.
+// gapOf decides whether there is an empty line before an item. It skips a bounded number of items
+// that show nothing.
 func (t *Transcript) gapOf(i int) {
 	it := t.items[i]
 	it.gap = false
@@ -136,7 +138,7 @@ func (t *Transcript) gapOf(i int) {
 	}
 }
 
-// drawPart draws a part of an item that is fresh.
+// drawPart draws a part of a fresh item.
 func (t *Transcript) drawPart(i, j int) {
 	it := t.items[i]
 	p := &it.parts[j]
@@ -149,8 +151,8 @@ func (t *Transcript) drawPart(i, j int) {
 	t.known(i, j, len(p.lines))
 }
 
-// measurePart finds out how high a part of an item is that is fresh. It is drawn as well, if that is no
-// more work.
+// measurePart determines the height of a part of a fresh item. It draws the part if that is not
+// more work than measuring.
 func (t *Transcript) measurePart(i, j int) {
 	p := &t.items[i].parts[j]
 	if p.plain == nil {
@@ -164,7 +166,7 @@ func (t *Transcript) measurePart(i, j int) {
 	t.known(i, j, n)
 }
 
-// known notes how high a part is.
+// known records the exact height of a part.
 func (t *Transcript) known(i, j, height int) {
 	it := t.items[i]
 	p := &it.parts[j]
@@ -186,7 +188,7 @@ func (t *Transcript) known(i, j, height int) {
 	}
 }
 
-// room is how wide what a part draws itself is at most.
+// room returns the width that is left for the lines of a part after its prefix.
 func (t *Transcript) room(p *part) int {
 	return max(max(t.width, minWidth)-p.prefix.first.width(), 1)
 }
@@ -210,7 +212,7 @@ func (t *Transcript) drawn(p *part) []string {
 	return out
 }
 
-// settle draws everything on n lines from a line on.
+// settle draws n lines, beginning with from.
 func (t *Transcript) settle(from, n int) {
 	for range 1000 { // every round draws something
 		if !t.settleOnce(from, n) {
@@ -219,7 +221,8 @@ func (t *Transcript) settle(from, n int) {
 	}
 }
 
-// settleOnce draws what is not drawn on lines, until heights change. It reports whether they did.
+// settleOnce draws the lines that are not drawn yet, until a height changes. It reports whether one
+// did, because then other lines have moved into the range.
 func (t *Transcript) settleOnce(from, n int) bool {
 	i, row := t.heights.find(from)
 	top := from - row
@@ -271,7 +274,8 @@ func (t *Transcript) settleTail(n int) {
 	}
 }
 
-// sweep gives up lines that are far from what is shown and from the end, when there are too many.
+// sweep drops drawn lines that are far from the visible part and from the end, if there are too
+// many.
 func (t *Transcript) sweep() {
 	if t.cached <= maxCached {
 		return
@@ -294,8 +298,8 @@ func (t *Transcript) sweep() {
 	}
 }
 
-// A tree sums up heights: both finding an item by its line and changing a height
-// take time in proportion to the logarithm of their number.
+// A tree is a Fenwick tree of heights: finding an item by its line and changing a height both take
+// logarithmic time.
 type tree struct{ nodes []int }
 
 func (t *tree) reset(n int) { t.nodes = make([]int, n) }
@@ -329,8 +333,8 @@ func (t *tree) sum(n int) int {
 	return s
 }
 
-// find returns the item at a line and which of its lines that is. Beyond the end it is the number of
-// items.
+// find returns the index of the item at a line, and which of the item's lines that is. Beyond the
+// end, the index is the number of items.
 func (t *tree) find(row int) (i, rest int) {
 	step := 1
 	for step*2 <= len(t.nodes) {
@@ -345,5 +349,5 @@ func (t *tree) find(row int) (i, rest int) {
 	return i, row
 }
 
-// stripped returns a line that was drawn as plain text.
+// stripped returns the text of a drawn line.
 func stripped(s string) string { return ansi.Strip(s) }

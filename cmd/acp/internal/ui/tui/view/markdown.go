@@ -15,17 +15,17 @@ import (
 	"github.com/yuin/goldmark/util"
 )
 
-// maxDepth bounds how deep blocks are nested; what is deeper is shown as it is written.
+// maxDepth bounds the nesting of blocks. Deeper blocks are shown as source text.
 const maxDepth = 16
 
-// maxURL bounds the addresses of hyperlinks, in bytes; longer ones are only text.
+// maxURL bounds the address of a hyperlink, in bytes. A longer one is only text.
 const maxURL = 2048
 
-// markdownParser reads Markdown as GitHub has it. Definitions of links stay text: they would be
-// hidden, and what they are for may be in another piece.
+// markdownParser parses GitHub's Markdown. Link definitions remain text: otherwise they would be
+// hidden, and the links that use them may be in another piece.
 var markdownParser = sync.OnceValue(func() parser.Parser { return parser.NewParser(markdown.Options()...) })
 
-// pieceLines draws a piece of a Markdown text. The text is safe text.
+// pieceLines draws a piece of a Markdown text, which must be safe text.
 func (th *Theme) pieceLines(src string, p piece, width int) []line {
 	if p.code {
 		return th.codePiece(src[p.start:p.end], p, width)
@@ -42,7 +42,7 @@ func (th *Theme) codePiece(src string, p piece, width int) []line {
 	return th.codeBlock(src, p.info, width)
 }
 
-// codeText returns the code of a piece that is code, without fences.
+// codeText returns the code of a code piece, without its fences.
 func codeText(src string, p piece) string {
 	if p.first {
 		_, src, _ = strings.Cut(src, "\n")
@@ -61,7 +61,7 @@ func codeText(src string, p piece) string {
 	return src
 }
 
-// nestedCode returns the code within Markdown, as in lists.
+// nestedCode returns the code blocks that are nested in Markdown, for example in lists.
 func nestedCode(src string) []string {
 	if !strings.Contains(src, "```") && !strings.Contains(src, "~~~") {
 		return nil
@@ -82,7 +82,7 @@ func (th *Theme) codeBlock(src, lang string, width int) []line {
 	return th.barred(th.codeLines(src, lexerFor(lang, false)), width)
 }
 
-// barred draws lines as they are behind a bar.
+// barred draws lines with a bar before each.
 func (th *Theme) barred(ls []line, width int) []line {
 	bar := line{{"│ ", th.dim}}
 	if width < 8 {
@@ -95,7 +95,7 @@ func (th *Theme) barred(ls []line, width int) []line {
 	return out
 }
 
-// markdown draws Markdown. The text is safe text.
+// markdown draws Markdown, which must be safe text.
 func (th *Theme) markdown(src string, width int) []line {
 	if src = strings.TrimRight(src, "\n \t"); strings.TrimSpace(src) == "" {
 		return nil
@@ -104,13 +104,13 @@ func (th *Theme) markdown(src string, width int) []line {
 	m := markdownDrawer{th: th, src: b}
 	doc := markdownParser().Parse(text.NewReader(b))
 	out := m.children(doc, width, 0)
-	if len(out) == 0 { // nothing that was said is hidden
+	if len(out) == 0 { // text without any visible block must not disappear
 		out = th.wrapText(src, look{}, width)
 	}
 	return clamp(out, width)
 }
 
-// wrapText draws text as it is.
+// wrapText draws text verbatim.
 func (th *Theme) wrapText(s string, k look, width int) []line {
 	var out []line
 	for l := range strings.SplitSeq(s, "\n") {
@@ -119,7 +119,7 @@ func (th *Theme) wrapText(s string, k look, width int) []line {
 	return out
 }
 
-// clamp breaks lines that are too wide after all, as when things are nested deeply on a narrow
+// clamp breaks lines that are still too wide, for example because of deep nesting on a narrow
 // screen.
 func clamp(ls []line, width int) []line {
 	for i, l := range ls {
@@ -217,7 +217,7 @@ func (m *markdownDrawer) block(n ast.Node, width, depth int) []line {
 	return th.wrapText(m.source(n), look{}, width)
 }
 
-// source returns the lines of a block as they are written.
+// source returns the source text of a block.
 func (m *markdownDrawer) source(n ast.Node) string {
 	if n.Type() == ast.TypeInline {
 		return ""
@@ -297,7 +297,7 @@ func (m *markdownDrawer) inline(n ast.Node, k look, width int) []line {
 	return out
 }
 
-// lines returns what is within a paragraph, as the lines in which it is written: agents that do
+// lines returns the content of a paragraph with its original line breaks, because agents that do
 // not write Markdown rely on them.
 func (m *markdownDrawer) lines(n ast.Node, k look) []line {
 	w := inlineDrawer{m: m}
@@ -385,7 +385,7 @@ func (w *inlineDrawer) nested(n ast.Node, k look, depth int) {
 	w.walk(n, k, depth+1)
 }
 
-// destination says where a link leads, unless its text does.
+// destination adds the address of a link, unless the link's text is that address.
 func (w *inlineDrawer) destination(label, dest string, k look) {
 	dest = strings.TrimSpace(safeInline(dest))
 	if dest == "" || label == dest || label == strings.TrimPrefix(dest, "mailto:") ||
@@ -416,9 +416,9 @@ func nodeText(n ast.Node, src []byte) string {
 	return b.String()
 }
 
-// hyperlink returns the address for a hyperlink of the terminal; "" if it is none that
-// may be opened. Files are not: the agent chooses what the link is called, and some
-// terminals run a program that is clicked.
+// hyperlink returns the address for a hyperlink of the terminal, or "" if the address must not be
+// opened. Files must not: the agent chooses the text of the link, and some terminals run a program
+// when the user clicks on it.
 func hyperlink(dest string) string {
 	u, err := url.Parse(dest)
 	if err != nil || len(dest) > maxURL || u.User != nil {
@@ -442,6 +442,5 @@ func hyperlink(dest string) string {
 	return s
 }
 
-// safeInline makes text safe that was written with character references, which are
-// resolved only here.
+// safeInline makes text safe again after its character references were resolved.
 func safeInline(s string) string { return safetext.Text(s) }

@@ -5,10 +5,10 @@ import (
 	"unicode/utf8"
 )
 
-// A long text is drawn in pieces, so that what is added at its end costs no more than its last
-// pieces do, and only what is on the screen has to be kept. Pieces are split where
-// Markdown has a boundary between blocks; where there is none for long enough, between lines and,
-// failing that, between words.
+// A long text is drawn in pieces. Then text that is added at the end costs no more than the last
+// pieces, and only the visible pieces have to be kept. Pieces are split at the boundaries of
+// Markdown blocks. If there is none for too long, they are split between lines, or else between
+// words.
 const (
 	softPiece = 8 << 10  // beyond, any beginning of a line that looks like a block ends a piece
 	hardPiece = 16 << 10 // beyond, any beginning of a line does
@@ -16,7 +16,7 @@ const (
 	codePiece = 4 << 10  // code is split at the first empty line beyond, and at any line beyond half as much again
 )
 
-// A piece is a part of a text that is drawn on its own.
+// A piece is a part of a text that is drawn separately.
 type piece struct {
 	start, end int  // of the text
 	gap        bool // an empty line comes before
@@ -30,11 +30,11 @@ type piece struct {
 	indent int    // how far the fence is indented
 }
 
-// splitMarkdown splits a text. pieces are those of what the text was before something was
-// added at its end, if anything, and are used up.
+// splitMarkdown splits a text. pieces are the pieces of an earlier, shorter version of the text, or
+// nil; splitMarkdown reuses the slice.
 //
-// Where a piece begins depends on nothing behind the line with which it begins. So all
-// pieces but the last two stay.
+// The beginning of a piece depends on nothing after its first line, so all pieces except the last
+// two remain valid when the text grows.
 func splitMarkdown(text string, pieces []piece) []piece {
 	s := splitter{text: text, resume: -1}
 	pos := 0
@@ -97,7 +97,7 @@ func (s *splitter) line(pos int) int {
 	case !s.open:
 		s.begin(pos, true)
 		s.list = item
-	case size == 0: // going on within a line
+	case size == 0: // in the middle of a line
 	case s.blank && indent < 4 && !(s.list && (indent >= 2 || item)), !s.blank && heading(l):
 		s.close(pos)
 		s.begin(pos, true)
@@ -207,8 +207,8 @@ func isItem(l string) bool {
 	return (l[0] == '-' || l[0] == '*' || l[0] == '+') && (len(l) == 1 || l[1] == ' ' || l[1] == '\t')
 }
 
-// breakAt returns where to break a text that is too long: after its last space if there is one in its
-// last quarter, else between two characters.
+// breakAt returns the position at which to break a text that is too long: after its last space if
+// that is in the last quarter, and otherwise between two characters.
 func breakAt(s string) int {
 	if i := strings.LastIndexByte(s, ' '); i > len(s)*3/4 {
 		return i + 1

@@ -7,14 +7,14 @@ import (
 	"github.com/goacp/acp/cmd/acp/internal/safetext"
 )
 
-// maxHunk bounds the lines of a hunk that are drawn at once; longer ones are drawn in parts.
+// maxHunk bounds the lines of a hunk that are drawn at once. Longer hunks are drawn in parts.
 const maxHunk = 120
 
-// A fileDiff is what a patch does to a file. All texts are safe.
+// A fileDiff is the change of one file in a patch. All texts are safe.
 type fileDiff struct {
 	path   string
-	from   string // where it was before, if that is elsewhere
-	what   string // what happens besides changes to its lines: "new", "deleted", …
+	from   string // its former path, if that is different
+	what   string // changes other than those of lines: "new", "deleted", …
 	binary bool
 	hunks  []hunk
 	other  []string // lines that belong to nothing known
@@ -24,7 +24,7 @@ type fileDiff struct {
 type hunk struct {
 	section string // where that is, as patches tell
 	lines   []diffLine
-	more    bool // it goes on from the hunk before
+	more    bool // it continues the hunk before
 }
 
 // A diffLine is a line of a hunk.
@@ -50,8 +50,8 @@ func (f *fileDiff) count() (added, removed int) {
 	return added, removed
 }
 
-// parsePatch reads a patch as Git makes them, as far as it is one: what it does not know is
-// in other, so that nothing is lost.
+// parsePatch parses a patch in Git's format. Lines that it does not know end up in other, so that
+// nothing is lost.
 func parsePatch(patch string) []fileDiff {
 	p := patchParser{}
 	for patch != "" {
@@ -144,7 +144,7 @@ func (p *patchParser) line(raw string) {
 	}
 }
 
-// hunkHead reads "@@ -1,2 +3,4 @@ section".
+// hunkHead parses "@@ -1,2 +3,4 @@ section".
 func (p *patchParser) hunkHead(l string) bool {
 	nums, section, ok := strings.Cut(l[3:], " @@")
 	if !ok {
@@ -181,7 +181,7 @@ func hunkRange(s string) (start, n int, ok bool) {
 	return start, n, true
 }
 
-// hunkLine takes a line of a hunk.
+// hunkLine parses a line of a hunk.
 func (p *patchParser) hunkLine(raw string) bool {
 	sign := byte(' ')
 	if raw != "" {

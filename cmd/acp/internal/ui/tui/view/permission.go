@@ -10,7 +10,7 @@ import (
 	"github.com/goacp/acp/transcript"
 )
 
-// permission adds a question and its answer.
+// permission adds a permission request and its answer.
 func (b *builder) permission(p *transcript.Permission) {
 	th := b.t.th
 	b.it.compact = true
@@ -24,7 +24,7 @@ func (b *builder) permission(p *transcript.Permission) {
 			title += " $ " + safetext.Line(command, maxTitle)
 		}
 	case !certain:
-		title += " (what would be run is not known)"
+		title += " (it is not known what would run)"
 	}
 	switch p.Outcome.(type) {
 	case nil:
@@ -57,9 +57,9 @@ func (b *builder) permission(p *transcript.Permission) {
 	}
 }
 
-// Permission draws what a permission is asked for, in full: the title, the description, the command
-// and where it would run, the changes to files, and what else is known of the tool call.
-// The options are left to the caller. snap may be nil.
+// Permission draws the subject of a permission request in full: the title, the description, the
+// command and its directory, the changes to files, and everything else that is known about the tool
+// call. It does not draw the options. snap may be nil.
 func Permission(req *acp.PermissionRequest, snap *transcript.Snapshot, width int, th *Theme) []string {
 	t := New(th)
 	t.width = max(width, 1)
@@ -120,10 +120,10 @@ func Permission(req *acp.PermissionRequest, snap *transcript.Snapshot, width int
 	case asked != "" && !command:
 		b.command(asked, "")
 		if !certain {
-			b.line(indent(2), line{{"as the agent shows it; what would be run is not certain", th.warn}})
+			b.line(indent(2), line{{"as the agent displays it; it is not certain what would run", th.warn}})
 		}
 	case asked == "" && !certain:
-		b.line(prefix{}, line{{"What would be run is not known.", th.warn}})
+		b.line(prefix{}, line{{"It is not known what would run.", th.warn}})
 		fallthrough
 	case len(call.Content) == 0 && !command:
 		b.json("input", call.RawInput)
@@ -131,8 +131,8 @@ func Permission(req *acp.PermissionRequest, snap *transcript.Snapshot, width int
 	return t.allLines(b.parts)
 }
 
-// askedCall draws what is known of the tool call that a permission is asked for, under a title. Texts
-// that again reports as shown are left out.
+// askedCall draws the tool call of a permission request below a title. It leaves out texts for
+// which again reports that they are shown already.
 func (b *builder) askedCall(call *transcript.ToolCall, title string, again func(text string) bool) {
 	t, th := b.t, b.t.th
 	if s := t.callTitle(call); s != "" && !strings.Contains(title, s) && !again(s) {
@@ -183,7 +183,7 @@ func (b *builder) command(cmd, cwd string) {
 	}
 }
 
-// knownCall returns what is known of the tool call a question is about; nil for nothing.
+// knownCall returns what is known about the tool call of a request, or nil.
 func knownCall(req *acp.PermissionRequest, snap *transcript.Snapshot, id acpv2.ToolCallID) *transcript.ToolCall {
 	if id == "" && req.ToolCall != nil {
 		id = req.ToolCall.ToolCallID

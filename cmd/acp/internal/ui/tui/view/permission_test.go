@@ -42,7 +42,7 @@ func TestPermissionShapes(t *testing.T) {
 		{"P", acpv2.ToolCallUpdate{RawInput: []byte(`{"command":"touch x","commands":["touch x"]}`)}, "$ touch x", "Asks: demo shell $ touch x", "demo shell: touch x"},
 		{"Z", acpv2.ToolCallUpdate{RawInput: []byte(`{"command":["bash","-lc","touch x"],"call_id":"1"}`)}, "$ touch x", "Asks: demo shell $ touch x", "demo shell: touch x"},
 		{"K", acpv2.ToolCallUpdate{Content: text}, "not certain", "Asks: demo shell $ touch x", "demo shell: touch x"},
-		{"nothing", acpv2.ToolCallUpdate{}, "What would be run is not known.", "Asks: demo shell (what would be run is not known)", "demo shell"},
+		{"nothing", acpv2.ToolCallUpdate{}, "It is not known what would run.", "Asks: demo shell (it is not known what would run)", "demo shell"},
 	} {
 		call := tt.call
 		call.ToolCallID, call.Title, call.Kind = "c", acpv2.Set("demo shell"), acpv2.Set(acpv2.ToolKindExecute)

@@ -59,7 +59,7 @@ func stepLooks(th *Theme, e *acpv2.PlanEntry) (sign string, k, text look) {
 	return "☐", th.dim, look{}
 }
 
-// progress returns how many steps are behind and which one is under way, or comes next; -1 for none.
+// progress returns the number of completed steps, and the index of the current or next one, or -1.
 func progress(steps []acpv2.PlanEntry) (done, current int) {
 	current, next := -1, -1
 	for i := range steps {
@@ -82,8 +82,8 @@ func progress(steps []acpv2.PlanEntry) (done, current int) {
 	return done, current
 }
 
-// Plan draws how far the latest plan of a conversation has got, in one line for a status area:
-// "3/7 · the step that is under way". It is nil when there is no plan of steps, or all are behind.
+// Plan draws the progress of the latest plan on one line for a status area: "3/7 · the current
+// step". It returns nil if there is no plan of steps, or all are completed.
 func Plan(snap *transcript.Snapshot, width int, th *Theme) []string {
 	if snap == nil || width <= 0 {
 		return nil

@@ -9,13 +9,13 @@ import (
 	"github.com/goacp/acp/transcript"
 )
 
-// maxMatches bounds what a search finds: the latest so many.
+// maxMatches bounds the matches of a search. Beyond it, only the latest are found.
 const maxMatches = 1000
 
-// maxQuery bounds what is searched for, in bytes.
+// maxQuery bounds the text to search for, in bytes.
 const maxQuery = 1000
 
-// A Match is a place where a search found something.
+// A Match is a match of a search.
 type Match struct {
 	Seq  uint64
 	Line int // of the transcript, as it is now; of a folded entry, where that begins
@@ -48,7 +48,8 @@ func newQuery(s string) query {
 	return q
 }
 
-// fold returns s in small letters. Every character keeps its length, so that places stay.
+// fold returns s in lower case. Characters keep their length in bytes, so that positions stay
+// valid.
 func fold(s string) string {
 	return strings.Map(func(r rune) rune {
 		l := unicode.ToLower(r)
@@ -86,9 +87,10 @@ func (q query) ranges(s string) []byteRange {
 	return out
 }
 
-// Search returns the lines with a text in their order, the latest thousand at most, also in what
-// is folded. Capitals count if the query has any; a match may go over the end of a
-// line to the next. It remembers them for [Transcript.Highlight], and with an empty query forgets them.
+// Search returns the lines that contain a text, in order and at most the latest thousand. It also
+// searches folded entries. Letter case matters if the query contains a capital; a match may extend
+// over the end of a line. The matches are remembered for [Transcript.Highlight] until the next
+// search; an empty query forgets them.
 func (t *Transcript) Search(text string) []Match {
 	t.search = search{query: newQuery(text), current: -1}
 	q := t.search.query
@@ -147,7 +149,7 @@ func (t *Transcript) searchItem(i int, q query) []int {
 	return out
 }
 
-// buildApart makes the parts of an entry without a trace in the transcript.
+// buildApart makes the parts of an entry without changing the transcript.
 func (t *Transcript) buildApart(it *item, e transcript.Entry) {
 	cached := t.cached
 	apart := *t
@@ -160,7 +162,7 @@ func (t *Transcript) buildApart(it *item, e transcript.Entry) {
 	t.cached = cached
 }
 
-// mayHold reports whether the words of a query are in what an entry is drawn from.
+// mayHold reports whether an entry may contain a query. It saves drawing entries that cannot.
 func (t *Transcript) mayHold(e transcript.Entry, q query) bool {
 	text := t.plainEntry(e, true)
 	if !q.exact {
@@ -193,9 +195,9 @@ func (t *Transcript) foldable(it *item) bool {
 	return !ok || m.Role == transcript.RoleThought
 }
 
-// Highlight marks a text on all lines, with the match of that index of the last search to
-// stand out. The entry of that match is unfolded if it has to be, and what the match's line is then
-// is returned. With an empty query nothing is marked any longer.
+// Highlight marks a text on all lines. The match of the last search with index current stands out;
+// its entry is unfolded if necessary. Highlight returns the line of that match afterwards. An empty
+// text removes all marks.
 func (t *Transcript) Highlight(text string, current int) (line int) {
 	if q := newQuery(text); q != t.search.query {
 		t.search = search{query: q}
@@ -225,7 +227,7 @@ func (t *Transcript) Highlight(text string, current int) (line int) {
 	return m.Line
 }
 
-// highlighted returns lines from a line on with what is searched for marked.
+// highlighted returns lines with the matches marked. from is the number of the first line.
 func (t *Transcript) highlighted(ls []string, from int) []string {
 	q := t.search.query
 	if q.text == "" {
@@ -251,7 +253,7 @@ func (t *Transcript) highlighted(ls []string, from int) []string {
 	return out
 }
 
-// parseLine takes apart a line that was rendered.
+// parseLine parses a rendered line.
 func parseLine(s string) line {
 	var l line
 	k := look{}
@@ -284,8 +286,7 @@ func parseLine(s string) line {
 	return l
 }
 
-// PlainText returns the text of an entry, for copying: as it was written, without what could harm a
-// terminal.
+// PlainText returns the original text of an entry, for copying. It is safe for a terminal.
 func (t *Transcript) PlainText(seq uint64) string {
 	e := t.snap.Entry(seq)
 	if e == nil {
@@ -294,7 +295,7 @@ func (t *Transcript) PlainText(seq uint64) string {
 	return strings.TrimRight(safetext.Text(t.plainEntry(e, false)), "\n")
 }
 
-// CodeBlocks returns the fenced code in an entry, for copying: its text, without the fences.
+// CodeBlocks returns the code blocks of an entry without their fences, for copying.
 func (t *Transcript) CodeBlocks(seq uint64) []string {
 	e := t.snap.Entry(seq)
 	if e == nil {

@@ -64,8 +64,9 @@ func before(lines []line, first, rest line) []line {
 	return out
 }
 
-// textWidth returns the width of text without sequences, in cells. Terminals differ about
-// characters of several code points: it is the most that one may make of them.
+// textWidth returns the width of text without escape sequences, in cells. Terminals differ in the
+// width of characters of several code points; the result is the largest width that any of them
+// uses.
 func textWidth(s string) int {
 	if isASCII(s) {
 		return len(s)
@@ -97,7 +98,7 @@ func firstCluster(s string) (n, width int) {
 	return len(c), w
 }
 
-// render returns the line as text with sequences; every look ends within it.
+// render returns the line as text with escape sequences. Every look ends within the line.
 func (th *Theme) render(l line) string {
 	var b strings.Builder
 	cur := look{}
@@ -117,7 +118,7 @@ func (th *Theme) render(l line) string {
 	return b.String()
 }
 
-// change writes what leads from one look to another.
+// change writes the escape sequences that lead from one look to another.
 func (th *Theme) change(b *strings.Builder, from, to look) {
 	if from.link != to.link && th.links {
 		if from.link != "" {
@@ -210,7 +211,7 @@ func wrap(l line, width int) []line {
 	return out
 }
 
-// chop breaks a line into lines of at most width cells and leaves nothing out.
+// chop breaks a line into lines of at most width cells without leaving anything out.
 func chop(l line, width int) []line {
 	width = max(width, 1)
 	if len(l) == 0 || l.width() <= width {
@@ -230,7 +231,7 @@ func chop(l line, width int) []line {
 	return out
 }
 
-// cut returns the line in at most width cells, with "…" in place of what does not fit.
+// cut cuts the line to width cells. "…" replaces what does not fit.
 func cut(l line, width int) line {
 	if l.width() <= width {
 		return l
@@ -252,7 +253,7 @@ func cut(l line, width int) line {
 	return out.put("…", k)
 }
 
-// A cluster is what is seen as one character.
+// A cluster is a grapheme cluster: what users perceive as one character.
 type cluster struct {
 	text  string
 	span  int
@@ -346,7 +347,7 @@ func pad(l line, width int, k look) line {
 	return l
 }
 
-// extend returns the line l, which is used up, with another at the end.
+// extend appends a line to l, which must not be used afterwards.
 func extend(l, more line) line {
 	for _, s := range more {
 		l = l.put(s.text, s.look)

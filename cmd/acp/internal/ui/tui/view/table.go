@@ -6,8 +6,8 @@ import (
 	east "github.com/yuin/goldmark/extension/ast"
 )
 
-// minColumn is how narrow a column of a table gets; where there is not even room for
-// that, the rows are drawn one below the other.
+// minColumn is the minimum width of a column. If there is not enough room for that, the cells of
+// each row are drawn below each other.
 const minColumn = 6
 
 // table draws a table. Cells that do not fit are wrapped.
@@ -109,8 +109,9 @@ func aligned(cell line, width int, a east.Alignment, last bool) line {
 	return l
 }
 
-// columns shares the width out among columns that would like to have theirs; nil if
-// there is not enough. Narrow ones get what they want, the others the same.
+// columns distributes the width among columns with the given natural widths. Narrow columns get
+// their natural width, and the others share the rest equally. It returns nil if there is not
+// enough.
 func columns(natural []int, width int) []int {
 	out := make([]int, len(natural))
 	left, open := width, len(natural)

@@ -10,7 +10,7 @@ import (
 	"github.com/goacp/acp/transcript"
 )
 
-// liveBytes is how much output of a command that runs is shown at most.
+// liveBytes bounds the output that is shown of a running command.
 const liveBytes = 32 << 10
 
 // toolTerminal adds the terminal of a tool call.
@@ -28,7 +28,7 @@ func (b *builder) toolTerminal(c *transcript.ToolCall, id acpv2.TerminalID, titl
 	b.output(term, indent(2), open)
 }
 
-// shows notes that an item shows a terminal, which is then not shown by itself.
+// shows records that an item shows a terminal, which then has no item of its own.
 func (t *Transcript) shows(it *item, id string) {
 	if slices.Contains(it.shows, id) {
 		return
@@ -45,7 +45,7 @@ func (t *Transcript) shows(it *item, id string) {
 	}
 }
 
-// showsNothing takes back what shows noted of an item.
+// showsNothing undoes shows for an item.
 func (t *Transcript) showsNothing(it *item) {
 	for _, id := range it.shows {
 		in := t.shownIn[id]
@@ -85,7 +85,7 @@ func (b *builder) terminal(term *transcript.Terminal, p prefix, open bool) {
 	b.output(term, indent(2), open)
 }
 
-// output adds the output of a command and how that ended.
+// output adds the output of a command and how the command ended.
 func (b *builder) output(term *transcript.Terminal, p prefix, open bool) {
 	th := b.t.th
 	bar := line{{"│ ", th.dim}}
@@ -97,7 +97,7 @@ func (b *builder) output(term *transcript.Terminal, p prefix, open bool) {
 	}
 }
 
-// exitLine says how a command ended; nil for nothing of note.
+// exitLine returns how a command ended, or nil if it succeeded.
 func exitLine(th *Theme, s *acpv2.TerminalExitStatus) line {
 	switch {
 	case s == nil:
@@ -165,7 +165,7 @@ func (th *Theme) rawLines(raw string, width int) (ls []line) {
 	return ls
 }
 
-// styled takes apart a line that safetext.SGR made.
+// styled parses a line that safetext.SGR has produced.
 func (th *Theme) styled(s string) line {
 	var l line
 	k := look{}

@@ -20,7 +20,7 @@ const (
 	strike
 )
 
-// A look is how text is printed. The zero look is that of the terminal.
+// A look is the colour and the attributes of text. The zero look is the terminal's default.
 type look struct {
 	fg, bg string // parameters of an SGR sequence
 	attr   attr
@@ -138,7 +138,7 @@ func NewTheme(dark bool, profile colorprofile.Profile) *Theme {
 	return th
 }
 
-// colorParams returns the parameters that set a colour; "" for none.
+// colorParams returns the parameters of the escape sequence that sets a colour, or "" for none.
 func colorParams(c color.Color, background bool) string {
 	base := 30
 	if background {

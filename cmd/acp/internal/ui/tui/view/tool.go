@@ -62,13 +62,14 @@ func (t *Transcript) status(c *transcript.ToolCall) (sign, word string, k look) 
 	return "◐", safetext.Line(string(c.Status), 30), th.accent
 }
 
-// isOver reports whether what has not ended will not go on.
+// isOver reports whether nothing is running any longer, so that an unfinished call will not
+// continue.
 func (t *Transcript) isOver(e transcript.Entry) bool { return t.over || history.Unfinished(t.snap, e) }
 
 // toolTitle returns what a tool call is about, in one line: what it runs, too.
 func (t *Transcript) toolTitle(c *transcript.ToolCall) string { return t.titled(shown.Title(c)) }
 
-// callTitle is the title of a tool call alone, in one line.
+// callTitle returns the title of a tool call alone, on one line.
 func (t *Transcript) callTitle(c *transcript.ToolCall) string {
 	return t.titled(cmp.Or(strings.TrimSpace(c.Title), strings.TrimSpace(c.Name), string(c.Kind)))
 }
@@ -107,7 +108,7 @@ func (b *builder) tool(c *transcript.ToolCall) {
 		}
 		l = l.put(p, th.dim)
 	}
-	// What was read is what the agent wanted to see. How much it was will do.
+	// The content of a file that was read is meant for the agent. Its size is enough for the user.
 	brief := c.Kind == acpv2.ToolKindRead && c.Status == acpv2.ToolCallStatusCompleted && !open
 	if n := textLines(c.Content); brief && n > 0 {
 		l = l.put(" · "+count(n, "line", "lines"), th.dim)
@@ -162,7 +163,7 @@ func (t *Transcript) locations(c *transcript.ToolCall, title string) []string {
 	return out
 }
 
-// toolContent adds what a tool gave back.
+// toolContent adds the content of a tool call.
 func (b *builder) toolContent(c *transcript.ToolCall, content acpv2.ContentBlock, open bool) {
 	text, ok := content.(*acpv2.TextContent)
 	if !ok || open {
@@ -247,7 +248,7 @@ func (th *Theme) someCode(src, lang string, width, n int, tail bool) []line {
 	return out
 }
 
-// folded returns the first or last n lines, and how many there are more.
+// folded returns the first or last n lines, and the number of all others.
 func folded(th *Theme, ls []line, n, hidden int, tail bool) []line {
 	if len(ls) <= n+1 && hidden == 0 {
 		return ls

@@ -1,14 +1,13 @@
 // Package view draws conversations as lines of text for a terminal.
 //
-// A [Transcript] draws a whole conversation, however long, and only what is looked at: texts
-// are split into pieces that are drawn on their own, what is not on the screen has a
-// height that is estimated until there is time to know it, and lines that are far from what is shown
-// are given up (see [Transcript.Lines]). The functions [Permission], [Diff], [PatchDiff] and [Plan]
-// draw single things.
+// A [Transcript] draws a conversation of any length, and only its visible part. Texts are split
+// into pieces that are drawn separately; the height of invisible parts is estimated until there is
+// time to measure it; and of the drawn lines about 8 MiB are kept. The functions [Permission],
+// [Diff], [PatchDiff] and [Plan] draw single things.
 //
-// Lines hold no line breaks and no control characters, and no sequences but those for looks and
-// hyperlinks which this package makes; each ends as it began. None is wider than asked,
-// whichever way the terminal counts the width of characters.
+// Lines contain no line breaks, no control characters, and no escape sequences except those that
+// this package creates for looks and hyperlinks, which end on the same line. No line is wider than
+// requested, however the terminal counts the width of characters.
 package view
 
 import (
@@ -20,41 +19,41 @@ import (
 	"github.com/goacp/acp/transcript"
 )
 
-// minWidth is the narrowest that things are drawn; on narrower screens lines are cut.
+// minWidth is the minimum width for drawing. On narrower screens, lines are cut.
 const minWidth = 12
 
-// Options are how a conversation is drawn.
+// Options determine how a conversation is drawn.
 type Options struct {
-	// ThoughtsOpen shows thoughts in full unless they are folded.
+	// ThoughtsOpen shows thoughts unfolded at first.
 	ThoughtsOpen bool
-	// Diff says how changes to files are drawn.
+	// Diff selects how changes to files are drawn.
 	Diff DiffMode
 	// Cwd is an absolute path; paths below it are shown relative to it.
 	Cwd string
-	// Child returns the conversation of a subagent, nil if there is none. Call
-	// [Transcript.Invalidate] when something happened in it.
+	// Child returns the conversation of a subagent, or nil if there is none. Callers must call
+	// [Transcript.Invalidate] when that conversation changes.
 	Child func(id acpv2.SessionID) *transcript.Snapshot
 }
 
-// A Transcript draws one conversation. It is used by one goroutine, and needs no closing.
-// Make one with [New].
+// A Transcript draws one conversation. Only one goroutine may use it; it needs no closing. [New]
+// creates one.
 type Transcript struct {
 	th    *Theme
 	opts  Options
 	width int
-	over  bool // nothing runs any longer
+	over  bool // nothing is running any longer
 
 	snap    *transcript.Snapshot
 	items   []*item // in the order of the conversation
 	heights tree    // of the items
 
-	// Which items depend on an entry besides their own: the tool calls that show a terminal.
+	// The items that also depend on another entry: the tool calls that show each terminal.
 	shownIn map[string]map[uint64]bool
 
-	from, rows int  // what was looked at last
-	tail       bool // that was the end
-	cached     int  // bytes of lines that are kept
-	work       int  // counts what was drawn or measured
+	from, rows int  // the lines that were requested last
+	tail       bool // these were the end
+	cached     int  // bytes of drawn lines
+	work       int  // counts parts that were drawn or measured
 
 	search search
 }
@@ -64,9 +63,9 @@ func New(th *Theme) *Transcript {
 	return &Transcript{th: th, width: 80, snap: &transcript.Snapshot{}, rows: 50, tail: true, shownIn: map[string]map[uint64]bool{}}
 }
 
-// Set shows a snapshot that came about by the changes since the one before. With nil for
-// changes everything is compared. It takes little time: drawing is left to [Transcript.Layout] and
-// [Transcript.Lines].
+// Set sets the snapshot to draw. changes lead from the previous snapshot to this one; nil means
+// that everything is compared. Set takes little time, because [Transcript.Layout] and
+// [Transcript.Lines] do the drawing.
 func (t *Transcript) Set(s *transcript.Snapshot, changes []transcript.Change) {
 	if s == nil {
 		s = &transcript.Snapshot{}
@@ -106,7 +105,7 @@ func (t *Transcript) Set(s *transcript.Snapshot, changes []transcript.Change) {
 	}
 }
 
-// turns reports whether a turn may have begun or ended by a change.
+// turns reports whether a turn may have begun or ended with a change.
 func turns(s *transcript.Snapshot, c transcript.Change) bool {
 	if c.Op == transcript.OpSession {
 		return c.Field == transcript.FieldState
@@ -194,7 +193,7 @@ func (t *Transcript) find(seq uint64) (int, bool) {
 
 func (t *Transcript) stale(i int) { t.items[i].stale = true }
 
-// staleShowing has everything drawn anew that shows a terminal.
+// staleShowing marks all items that show a terminal for redrawing.
 func (t *Transcript) staleShowing(id string) {
 	for seq := range t.shownIn[id] {
 		if i, ok := t.find(seq); ok {
@@ -204,8 +203,8 @@ func (t *Transcript) staleShowing(id string) {
 	}
 }
 
-// staleAsked has the tool call drawn anew that an entry is a question about: how it stands depends on
-// whether there is an answer.
+// staleAsked marks the tool call of a permission request for redrawing, because its status depends
+// on the answer.
 func (t *Transcript) staleAsked(e transcript.Entry) {
 	p, ok := e.(*transcript.Permission)
 	if !ok {
@@ -216,7 +215,7 @@ func (t *Transcript) staleAsked(e transcript.Entry) {
 	}
 }
 
-// all has everything drawn anew. What was known of heights stays as an estimate.
+// all marks everything for redrawing. Known heights become estimates.
 func (t *Transcript) all() {
 	for _, it := range t.items {
 		it.stale, it.entry = true, nil
@@ -229,7 +228,7 @@ func (t *Transcript) all() {
 	t.cached = 0
 }
 
-// SetWidth sets the width in cells. Lines are at most that wide.
+// SetWidth sets the maximum width of lines, in cells.
 func (t *Transcript) SetWidth(w int) {
 	if w = max(w, 1); w != t.width {
 		old := max(t.width, 1)
@@ -268,8 +267,8 @@ func (t *Transcript) SetOptions(o Options) {
 	t.all()
 }
 
-// Invalidate has an entry drawn anew although it did not change, such as a subagent whose own
-// conversation went on.
+// Invalidate marks an entry for redrawing that has not changed itself, such as a subagent whose
+// conversation has.
 func (t *Transcript) Invalidate(seq uint64) {
 	if i, ok := t.find(seq); ok {
 		t.stale(i)
@@ -277,8 +276,8 @@ func (t *Transcript) Invalidate(seq uint64) {
 	}
 }
 
-// SetOver says that nothing runs any longer, or that something does again: what has not ended
-// when nothing runs is shown as not finished. It reports whether something is to be drawn anew.
+// SetOver sets whether nothing is running any longer. Entries that have not ended by then are shown
+// as not finished. It reports whether anything must be redrawn.
 func (t *Transcript) SetOver(over bool) (changed bool) {
 	if t.over == over {
 		return false
@@ -287,7 +286,8 @@ func (t *Transcript) SetOver(over bool) (changed bool) {
 	return t.redrawUnfinished()
 }
 
-// redrawUnfinished has drawn anew what has not ended. It reports whether there is any.
+// redrawUnfinished marks entries that have not ended for redrawing. It reports whether there are
+// any.
 func (t *Transcript) redrawUnfinished() (changed bool) {
 	for i, it := range t.items {
 		unfinished := false
@@ -307,8 +307,8 @@ func (t *Transcript) redrawUnfinished() (changed bool) {
 	return changed
 }
 
-// Toggle folds an entry if it is unfolded, and else unfolds it. Of entries that cannot be folded
-// nothing changes.
+// Toggle folds an unfolded entry and unfolds a folded one. Entries that cannot be folded do not
+// change.
 func (t *Transcript) Toggle(seq uint64) {
 	if i, ok := t.find(seq); ok {
 		t.setOpen(i, !t.expanded(t.items[i]))
@@ -361,7 +361,7 @@ func (t *Transcript) ToggleAll(kind transcript.EntryKind) {
 	}
 }
 
-// Height returns the number of lines, as far as it is known: see [Transcript.Layout].
+// Height returns the number of lines. It is an estimate until [Transcript.Layout] reports true.
 func (t *Transcript) Height() int { return t.heights.sum(len(t.items)) }
 
 // At returns the entry that a line belongs to.
@@ -373,8 +373,8 @@ func (t *Transcript) At(line int) (seq uint64, kind transcript.EntryKind, ok boo
 	return t.items[i].seq, t.items[i].kind, true
 }
 
-// Top returns the first line of an entry, after the empty line before it. Entries that are shown
-// as parts of others have none.
+// Top returns the first line of an entry, after the empty line before it. An entry that is shown as
+// a part of another has none.
 func (t *Transcript) Top(seq uint64) (line int, ok bool) {
 	i, ok := t.find(seq)
 	if !ok || t.items[i].total() == 0 {
@@ -383,8 +383,8 @@ func (t *Transcript) Top(seq uint64) (line int, ok bool) {
 	return t.heights.sum(i) + t.items[i].gapHeight(), true
 }
 
-// An Anchor is a place in a conversation that stays where it is when lines above are
-// added or get another width. The zero Anchor is the beginning.
+// An Anchor is a place in a conversation that does not change when lines above it are added or wrap
+// differently. The zero Anchor is the beginning.
 type Anchor struct {
 	seq  uint64
 	part int
@@ -413,7 +413,8 @@ func (t *Transcript) Anchor(line int) Anchor {
 	return a
 }
 
-// Line returns where a place is now. If its entry is gone, that is where the next one begins.
+// Line returns the current line of a place. If its entry is gone, that is the first line of the
+// next one.
 func (t *Transcript) Line(a Anchor) int {
 	i, ok := t.find(a.seq)
 	top := t.heights.sum(i)
@@ -436,11 +437,10 @@ func (t *Transcript) Line(a Anchor) int {
 	return max(top-1, 0)
 }
 
-// Layout finds out the heights that are not known yet: of what was looked at last and the end, which
-// are drawn, in any case, and of the rest for as long as the budget lasts, from the end. When the former
-// has used the budget up, nothing more is done, but each call does something. It reports whether
-// everything is known. Lines that are not looked at may move when it learns how high others are: keep
-// places as an [Anchor].
+// Layout determines heights that are not known yet. It always draws the lines that were requested
+// last and the end. If there is time left in the budget, it measures the rest, beginning at the
+// end. Each call makes progress. It reports whether all heights are known. Invisible lines may move
+// when other heights become known, so callers should keep places as an [Anchor].
 func (t *Transcript) Layout(budget time.Duration) (done bool) {
 	deadline := time.Now().Add(budget)
 	idle := t.work
@@ -482,9 +482,9 @@ func (t *Transcript) settled(i int) bool {
 	return true
 }
 
-// Lines returns n lines from a line on, or as many as there are, ready to be printed. When they reach up to
-// the end of what [Transcript.Height] says, they are the last n lines, even if the
-// height turns out to be another. Of the lines that were drawn, about 8 MiB are kept.
+// Lines returns up to n lines from a line on, ready to print. If they reach the end according to
+// [Transcript.Height], they are the last n lines, even if the height turns out to be different.
+// About 8 MiB of drawn lines are kept.
 func (t *Transcript) Lines(from, n int) []string {
 	if n <= 0 {
 		return nil

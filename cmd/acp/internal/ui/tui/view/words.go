@@ -15,8 +15,8 @@ const maxWords = 200
 // A byteRange is a part of a text.
 type byteRange struct{ start, end int }
 
-// changedWords returns what differs between two lines, word by word. It is nothing where they
-// have less than a third in common: marks all over help nobody.
+// changedWords returns the words that differ between two lines. It returns nothing if the lines
+// have less than a third in common, because marks everywhere would not help.
 func changedWords(a, b string) (inA, inB []byteRange) {
 	wa, wb := words(a), words(b)
 	if len(wa) == 0 || len(wb) == 0 || len(wa) > maxWords || len(wb) > maxWords {
@@ -91,7 +91,7 @@ func words(s string) []byteRange {
 	return out
 }
 
-// marked returns a line with parts of its text in another look on top of theirs.
+// marked returns a line in which parts of the text have another look on top of their own.
 func marked(l line, rs []byteRange, k look) line {
 	if len(rs) == 0 {
 		return l
