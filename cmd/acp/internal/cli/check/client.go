@@ -167,6 +167,7 @@ func (v *visitor) again(ctx context.Context, within time.Duration) net.Conn {
 }
 
 // enter counts one more user of the visitor's connection. It reports false if that has ended.
+// enter counts a new connection. It reports false if the client is being stopped already.
 func (v *visitor) enter() bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -177,7 +178,8 @@ func (v *visitor) enter() bool {
 	return true
 }
 
-// leave counts one user less; the last one ends the visit.
+// leave counts one user less; the last one ends the visit. leave counts the end of a connection,
+// and stops the client after its last one.
 func (v *visitor) leave() {
 	v.mu.Lock()
 	v.open--
@@ -276,6 +278,7 @@ func listen(ctx context.Context, a *app.App) (d *door, err error) {
 }
 
 // close accepts no more clients, and closes the connections of those that wait.
+// close closes the socket and all connections that were not accepted, and removes the directory.
 func (d *door) close() {
 	_ = d.ln.Close()
 	d.wait.Wait()

@@ -321,7 +321,9 @@ func (p *page) table(j *judgement) {
 	}
 }
 
-// verdict says in one line what the check has come to.
+// verdict says in one line what the check has come to. verdict prints the last line of a report.
+// Without any rule of level must that was seen, the check has shown nothing, and the line says so
+// instead of reporting success.
 func (p *page) verdict(o *Options, j *judgement) {
 	what := "it"
 	if o.Side != "" {

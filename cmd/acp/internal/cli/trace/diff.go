@@ -63,7 +63,7 @@ type plainFrame struct {
 }
 
 // diff compares two recordings. It compares each direction on its own, because their interleaving
-// differs from run to run.
+// differs from run to run. diff compares two recordings and prints where they differ.
 func (o *Options) diff(ctx context.Context) error {
 	if slices.Contains(o.Files, "-") {
 		return exitcode.Errorf(exitcode.Usage, "cannot compare standard input: the recordings are read more than once")

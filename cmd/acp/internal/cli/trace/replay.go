@@ -37,6 +37,7 @@ type player struct {
 }
 
 // replay plays one side of a recording to a program that takes the other side.
+// replay checks the flags, chooses the part, and plays it to the other side.
 func (o *Options) replay(ctx context.Context) error {
 	switch {
 	case o.As != asAgent && o.As != asClient:

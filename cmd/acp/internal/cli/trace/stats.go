@@ -114,7 +114,8 @@ func (s *spread) times() *times {
 
 func (s *spread) sizes() sizes { return sizes{s.sum, s.at(0.5), s.at(0.99), s.max} }
 
-// stats measures a recording, and prints or encodes the report.
+// stats measures a recording, and prints or encodes the report. stats reads a recording once and
+// prints its statistics.
 func (o *Options) stats(ctx context.Context) error {
 	s, err := o.open(ctx, o.Files[0])
 	if err != nil {
@@ -317,7 +318,8 @@ func (s *report) printSessions(p *printer) {
 	}
 }
 
-// spent says what a session has used and cost.
+// spent says what a session has used and cost. spent returns what the session has consumed: tokens,
+// context and cost, as far as they are known.
 func (s *session) spent() string {
 	var words []string
 	if n := s.Tokens["totalTokens"]; n > 0 {

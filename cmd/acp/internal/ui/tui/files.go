@@ -40,6 +40,8 @@ func listFiles(ctx context.Context, dir string) []string {
 	return files
 }
 
+// gitFiles lists the files that git knows and those that it does not ignore. It reports false if
+// dir is not in a git repository.
 func gitFiles(ctx context.Context, dir string) ([]string, bool) {
 	// The project may not be trusted, so its git settings must not start programs.
 	cmd := exec.CommandContext(ctx, "git", "-c", "core.fsmonitor=false", "-c", "core.untrackedCache=false",
@@ -82,6 +84,7 @@ func (b *bounded) Write(p []byte) (int, error) {
 // skipped are directories whose files users do not mention in prompts.
 var skipped = map[string]bool{"node_modules": true, "vendor": true, "target": true, "__pycache__": true}
 
+// walkFiles lists files by walking the directory. What it has found when ctx ends is the result.
 func walkFiles(ctx context.Context, dir string) []string {
 	var files []string
 	_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {

@@ -89,6 +89,8 @@ func (f *front) takeChanges() map[acp.SessionID][]transcript.Change {
 // acp agents doctor and the log have them.
 const maxNotes = 64
 
+// note passes a note on. Lines of standard error are special: there can be many, and the agent must
+// not wait for the screen.
 func (f *front) note(n backend.Note) {
 	if n.Kind == backend.NoteStderr {
 		f.mu.Lock()
@@ -182,6 +184,8 @@ func (f *front) chooseLogin(ctx context.Context, agent acp.Implementation, metho
 	}
 }
 
+// runInTerminal has the model lend the terminal to a program, and returns when the program has
+// exited.
 func (f *front) runInTerminal(ctx context.Context, cmd *exec.Cmd) error {
 	done := make(chan error, 1)
 	f.send(runMsg{ctx, cmd, done})

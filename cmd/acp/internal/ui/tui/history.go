@@ -43,6 +43,7 @@ type historyMsg struct{ lines []string }
 // depends on it.
 func (in *input) loadHistory() tea.Msg { return historyMsg{readHistory(in.history.path)} }
 
+// loaded puts the history from the file before the lines that were typed while it was being read.
 func (in *input) loaded(msg historyMsg) {
 	in.history.lines = append(msg.lines, in.history.lines...)
 	in.at += len(msg.lines)
@@ -68,6 +69,8 @@ func (in *input) remember(s string) tea.Cmd {
 	}
 }
 
+// readHistory returns the last lines of a history file. Of a file that is too long it reads only
+// the end; lines that it cannot parse, such as the first one after that jump, are skipped.
 func readHistory(path string) []string {
 	f, err := os.Open(path)
 	if err != nil {

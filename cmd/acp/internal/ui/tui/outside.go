@@ -149,6 +149,7 @@ func (m *model) editor() tea.Cmd {
 	return tea.ExecProcess(cmd, func(err error) tea.Msg { return editedMsg{path, err} })
 }
 
+// edited replaces the input by the text that the editor has saved.
 func (m *model) edited(msg editedMsg) tea.Cmd {
 	defer os.Remove(msg.path)
 	if msg.err != nil {
@@ -272,6 +273,7 @@ func clipboardImage() []byte {
 	return nil
 }
 
+// pasted inserts the content of the clipboard, which pasteClipboard has read.
 func (m *model) pasted(msg pastedMsg) tea.Cmd {
 	switch {
 	case msg.err != nil:

@@ -58,6 +58,8 @@ func (m *model) forceCompletion() tea.Cmd {
 	return m.needFiles()
 }
 
+// suggestCommands returns the commands for a word: first those that begin with it, then fuzzy
+// matches. Commands of the agent take precedence over acp's own of the same name.
 func (m *model) suggestCommands(word string) []suggestion {
 	var all []suggestion
 	taken := map[string]bool{}
@@ -103,6 +105,7 @@ func (m *model) suggestCommands(word string) []suggestion {
 	return append(hits, rest...)
 }
 
+// suggestFiles returns the files that match a word fuzzily, at most maxSuggestions of them.
 func (m *model) suggestFiles(word string) []suggestion {
 	query := strings.Trim(word[1:], `"`)
 	var out []suggestion

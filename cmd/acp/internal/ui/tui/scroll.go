@@ -51,6 +51,8 @@ func (m *model) viewOptions() view.Options {
 	return o
 }
 
+// childSnapshot returns the conversation of a subagent, or nil. It is the view's hook of that
+// purpose.
 func (m *model) childSnapshot(id acp.SessionID) *transcript.Snapshot {
 	if m.link == nil {
 		return nil

@@ -56,6 +56,8 @@ func (m *model) start() tea.Cmd {
 	}
 }
 
+// wasStarted handles the end of starting the agent. Messages of an earlier attempt are ignored,
+// because the user has restarted the agent since.
 func (m *model) wasStarted(msg startedMsg) tea.Cmd {
 	if msg.attempt != m.attempt {
 		return nil
@@ -84,6 +86,8 @@ func (m *model) openSession(id acp.SessionID) tea.Cmd {
 	}
 }
 
+// wasOpened handles the end of opening a session. If it has failed, the previous session stays
+// open.
 func (m *model) wasOpened(msg openedMsg) tea.Cmd {
 	if msg.attempt != m.attempt || m.phase == dead {
 		return nil
@@ -159,6 +163,7 @@ func (m *model) die(err error) tea.Cmd {
 	return m.ring("the agent has exited")
 }
 
+// hasEnded handles the exit of the agent.
 func (m *model) hasEnded(msg endedMsg) tea.Cmd {
 	if msg.attempt != m.attempt || m.phase == dead {
 		return nil
@@ -234,6 +239,8 @@ func (m *model) prompt(text string) tea.Cmd {
 	})
 }
 
+// turnEnded handles the end of a prompt. The queue continues only after a normal end: after a
+// cancellation or an error the user decides, because the queued prompts may depend on the turn.
 func (m *model) turnEnded(msg turnMsg) tea.Cmd {
 	if msg.attempt != m.attempt || m.talk == nil || msg.talk.ID() != m.talk.ID() {
 		return nil
