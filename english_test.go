@@ -6,7 +6,6 @@ import (
 	"go/token"
 	"io/fs"
 	"os"
-	"path"
 	"path/filepath"
 	"regexp"
 	"strconv"
@@ -29,10 +28,6 @@ var dialect = regexp.MustCompile(`(?i)` + strings.Join([]string{
 	`\bbesides\b`,
 	`"" is (?:none|not)\b`,
 }, "|"))
-
-// inDialect are the directories, of comments, and the documents that are still to be
-// rewritten. A place without a finding must leave the list.
-var inDialect = map[string]bool{}
 
 // TestNoStatementNumbers: documentation that users read cites no statement by its
 // number, which they could not look up. Comments inside of functions and tests may.
@@ -73,13 +68,11 @@ func TestNoStatementNumbers(t *testing.T) {
 // TestEnglish holds documents, comments and texts in the code to CONTRIBUTING's table of
 // English.
 func TestEnglish(t *testing.T) {
-	found := map[string]int{}
-	look := func(where, at, text string) {
+	looked := 0
+	look := func(at, text string) {
+		looked++
 		for _, m := range dialect.FindAllString(text, -1) {
-			found[where]++
-			if !inDialect[where] {
-				t.Errorf("%s: %q: see the table in CONTRIBUTING.md", at, m)
-			}
+			t.Errorf("%s: %q: see the table in CONTRIBUTING.md", at, m)
 		}
 	}
 	for _, file := range texts(t) {
@@ -91,7 +84,7 @@ func TestEnglish(t *testing.T) {
 		if file == "CONTRIBUTING.md" {
 			text, _, _ = strings.Cut(text, "| not | but |")
 		}
-		look(file, file, text)
+		look(file, text)
 	}
 	err := filepath.WalkDir(".", func(p string, d fs.DirEntry, err error) error {
 		if err != nil {
@@ -108,9 +101,8 @@ func TestEnglish(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		dir := path.Dir(filepath.ToSlash(p))
 		for _, c := range f.Comments {
-			look(dir, fset.Position(c.Pos()).String(), strings.Join(strings.Fields(c.Text()), " "))
+			look(fset.Position(c.Pos()).String(), strings.Join(strings.Fields(c.Text()), " "))
 		}
 		ast.Inspect(f, func(n ast.Node) bool { // errors, help and everything else that is shown
 			if l, ok := n.(*ast.BasicLit); ok && l.Kind == token.STRING {
@@ -118,7 +110,7 @@ func TestEnglish(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				look(dir, fset.Position(l.Pos()).String(), strings.Join(strings.Fields(text), " "))
+				look(fset.Position(l.Pos()).String(), strings.Join(strings.Fields(text), " "))
 			}
 			return true
 		})
@@ -127,9 +119,7 @@ func TestEnglish(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for where := range inDialect {
-		if found[where] == 0 {
-			t.Errorf("%s is rewritten: take it off the list", where)
-		}
+	if looked < 10_000 {
+		t.Errorf("only %d texts were looked at", looked)
 	}
 }
