@@ -72,7 +72,7 @@ func TestForgotten(t *testing.T) {
 				cfg.Front.Ask = allow
 				was, key := talkOnce(t, cfg, "one", "refuse", "one")
 				before := shown(t, cfg.Store, key)
-				if strings.Count(before, "answered:") != 3 || !strings.Contains(before, "refused to go on") {
+				if strings.Count(before, "answered:") != 3 || !strings.Contains(before, "refused to continue") {
 					t.Fatalf("shown:\n%s", before)
 				}
 
