@@ -291,7 +291,8 @@ func (c *ClientConn) Done() <-chan struct{} { return c.conn.Done() }
 // Wait waits until the connection and everything that belongs to it have ended,
 // except hooks that ignore their ctx. It returns nil if the connection was closed
 // here, or if the agent closed it and, if it was a process, exited without an
-// error.
+// error. The error of a process that exited otherwise has a method
+// ExitCode() int, for errors.As.
 func (c *ClientConn) Wait() error {
 	err := c.conn.Wait()
 	c.idle.Wait()

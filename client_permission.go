@@ -16,8 +16,10 @@ import (
 
 // A PermissionRequest asks whether the agent may do something.
 type PermissionRequest struct {
-	Session     *ClientSession
-	Title       string // in version 1 that of the tool call
+	Session *ClientSession
+	// Title is the question; in version 1 it is the title of the tool call. In
+	// version 2 it may be as short as “Run this command?”: show Subject, too.
+	Title       string
 	Description string // more text, or ""
 	// Subject is what the permission is about, to be read with a type switch, or
 	// nil if the agent gave none. For a tool call it carries the same data as

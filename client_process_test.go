@@ -1,6 +1,7 @@
 package acp
 
 import (
+	"errors"
 	"os/exec"
 	"testing"
 	"time"
@@ -91,4 +92,41 @@ func TestClientKillAlone(t *testing.T) {
 			t.Error("the connection goes on")
 		}
 	})
+}
+
+// TestClientExitCode holds that the exit status of an agent that ended on its own can be
+// found in the errors of its connection: what the guide tells callers to write.
+func TestClientExitCode(t *testing.T) {
+	sh, err := exec.LookPath("sh")
+	if err != nil {
+		t.Skip("no sh on this machine")
+	}
+	for _, tc := range []struct {
+		name, end string
+		want      int
+	}{
+		{"status", "exit 3", 3},
+		{"signal", "kill -KILL $$", -1},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			c := &Client{MaxVersion: 1}
+			conn, err := c.Connect(t.Context(), Command(sh, "-c", `read line
+				printf '%s\n' '{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":1,"agentCapabilities":{}}}'
+				read line
+				`+tc.end))
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, asked := conn.NewSession(t.Context(), SessionConfig{Cwd: t.TempDir()})
+			for _, err := range []error{asked, conn.Wait()} {
+				var exit interface{ ExitCode() int }
+				if !errors.As(err, &exit) {
+					t.Errorf("no exit status in %v", err)
+				} else if exit.ExitCode() != tc.want {
+					t.Errorf("exit status %d, want %d: %v", exit.ExitCode(), tc.want, err)
+				}
+			}
+			clientNoLeaks(t)
+		})
+	}
 }

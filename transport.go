@@ -62,12 +62,15 @@ func (t *once) Open(context.Context) (jsonrpc.Stream, error) {
 
 // A CommandTransport starts a program and talks to it over its standard input
 // and output. Each time it is opened it starts a new process. Fields must not be
-// changed after the first use.
+// changed after the first use: set them before you wrap the transport.
 //
 // Closing the connection ends the process and everything it has started: its
 // input ends, then, after CloseGrace, it is asked to terminate, then, after
 // TermGrace, it is killed, each time together with its descendants. They end,
 // too, when this program dies.
+//
+// On Unix the program runs in a process group of its own. Ctrl-C in a terminal
+// therefore reaches this program only, which decides what to cancel.
 type CommandTransport struct {
 	Path string   // the program; without a separator it is looked up in PATH
 	Args []string // without the program's name
@@ -78,9 +81,9 @@ type CommandTransport struct {
 	// shell, which programs that were not started from a terminal lack; Env is
 	// added to it.
 	LoginEnv bool
-	// Stderr gets what the program writes there. It is read in any case; its
-	// last 16 kB are part of the error when the program fails. A slow writer
-	// misses some of it rather than hold the program up.
+	// Stderr gets what the program writes there; nil discards it. It is read in
+	// any case: its last 16 kB are part of the error when the program fails. A
+	// slow writer misses some of it rather than hold the program up.
 	Stderr io.Writer
 	// CloseGrace and TermGrace are how long each stage of ending waits; 0
 	// means 2 s.

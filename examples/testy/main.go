@@ -39,8 +39,9 @@ func main() {
 		fmt.Fprintln(os.Stderr, "usage: testy [-stable] [-protocol 1|2] [-script 1|2]")
 		os.Exit(2)
 	}
-	// Ctrl-C in a terminal reaches the client and us. It is for the client to
-	// cancel the turn, or to end our input, which ends us.
+	// Some clients leave their agents in their own process group, so that Ctrl-C in
+	// a terminal reaches both. It is for the client to cancel the turn, or to end
+	// our input, which ends us.
 	signal.Ignore(os.Interrupt)
 	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
 	if err := serve(context.Background(), jsonrpc.Stdio(), o, log); err != nil {

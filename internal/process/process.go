@@ -393,6 +393,9 @@ type ExitError struct {
 	Stderr string // the last of what it wrote to standard error
 }
 
+// ExitCode returns Code, for callers that cannot name the type.
+func (e *ExitError) ExitCode() int { return e.Code }
+
 // Error returns the code or the signal, and the line of standard error that tells why.
 func (e *ExitError) Error() string {
 	s := fmt.Sprintf("exit status %d", e.Code)
