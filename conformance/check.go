@@ -151,7 +151,7 @@ func (c *checker) probe(version int) *dialect {
 	case refused != nil:
 		d.refused = "the agent refused initialize with " + describeError(refused)
 	case isMCP(result):
-		d.broken, d.cause = "this is no agent of the protocol: it is an MCP server", CauseNoPeer
+		d.broken, d.cause = "this is not an ACP agent: it is an MCP server", CauseNoPeer
 	case !h.spoken(result):
 		d.skip = fmt.Sprintf("the agent does not speak version %d", version)
 		if v := result.Get("protocolVersion"); v != nil {
@@ -219,7 +219,7 @@ func (h *host) login(p *player) error {
 // initialize.
 func (p *player) noPeer(err error) (why string, cause Cause) {
 	no := func(format string, args ...any) (string, Cause) {
-		return fmt.Sprintf("this is no %s of the protocol: ", p.side) + fmt.Sprintf(format, args...), CauseNoPeer
+		return fmt.Sprintf("this is not an ACP %s: ", p.side) + fmt.Sprintf(format, args...), CauseNoPeer
 	}
 	for _, m := range p.inbox {
 		switch {

@@ -29,7 +29,7 @@ func TestStrangers(t *testing.T) {
 				}
 				return []string{answer}
 			}), Options{Timeout: time.Second})
-			if err != nil || !strings.HasPrefix(report.Broken, "this is no agent of the protocol: "+want) || len(report.Broken) > 300 {
+			if err != nil || !strings.HasPrefix(report.Broken, "this is not an ACP agent: "+want) || len(report.Broken) > 300 {
 				t.Errorf("%v: %s", err, report.Broken)
 			}
 			if took := time.Since(start); took > 10*time.Second {

@@ -169,7 +169,7 @@ func TestNoClient(t *testing.T) {
 		{"never", func(context.Context) (*Peer, error) { return nil, errors.New("it was not started") }, "the client did not connect: it was not started"},
 		{"silent", stream(), "initialize did not come within 10s"},
 		{"gone", stream("close"), "the peer closed the connection where initialize was due"},
-		{"noise", stream("GET / HTTP/1.1", "close"), `this is no client of the protocol: it sent the line "GET / HTTP/1.1", which is not JSON`},
+		{"noise", stream("GET / HTTP/1.1", "close"), `this is not an ACP client: it sent the line "GET / HTTP/1.1", which is not JSON`},
 		{"too early", stream(hello("0")), "the client does not speak version 1, it asks for"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

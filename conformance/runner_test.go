@@ -208,15 +208,15 @@ func TestNoPeer(t *testing.T) {
 		{"silent", answers(func(*flying) []string { return nil }), "the answer to initialize did not come within 10s"},
 		{"gone", answers(func(*flying) []string { return []string{"close"} }), "the peer closed the connection where the answer to initialize was due"},
 		{"usage", answers(func(*flying) []string { return []string{"Usage:\tx [-y]", "close"} }),
-			`this is no agent of the protocol: it sent the line "Usage: x [-y]", which is not JSON`},
-		{"echo", answers(func(m *flying) []string { return []string{m.line} }), "this is no agent of the protocol: it sends back what it is sent"},
+			`this is not an ACP agent: it sent the line "Usage: x [-y]", which is not JSON`},
+		{"echo", answers(func(m *flying) []string { return []string{m.line} }), "this is not an ACP agent: it sends back what it is sent"},
 		{"noise", answers(func(*flying) []string {
 			return []string{"\x00\xff\x1b]0;title\a" + flood}
-		}), "this is no agent of the protocol: it sent the line "},
+		}), "this is not an ACP agent: it sent the line "},
 		{"flood", func(context.Context) (*Peer, error) {
 			return &Peer{Stream: &floodStream{quit: make(chan struct{})}}, nil
 		},
-			`this is no agent of the protocol: it sent the line "y", which is not JSON`},
+			`this is not an ACP agent: it sent the line "y", which is not JSON`},
 		{"refuses", answers(func(m *flying) []string { return []string{respond(m, `"error":{"code":-32000,"message":"log in"}`)} }),
 			`the agent refused initialize with -32000 "log in"`},
 		{"ended", func(ctx context.Context) (*Peer, error) {
@@ -237,7 +237,7 @@ func TestNoPeer(t *testing.T) {
 				}
 				want := CauseOther
 				switch {
-				case strings.Contains(tc.want, "of the protocol"):
+				case strings.Contains(tc.want, "not an ACP"):
 					want = CauseNoPeer
 				case strings.Contains(tc.want, "within"):
 					want = CauseLate

@@ -109,7 +109,7 @@ func (s *starter) explain(r *conformance.Report) {
 	s.mu.Unlock()
 	if r.Broken != "" && r.Cause == conformance.CauseLate {
 		if line := g.unfinished(); line != "" {
-			r.Broken, r.Cause = fmt.Sprintf("this is no %s of the protocol: %s", r.Side, line), conformance.CauseNoPeer
+			r.Broken, r.Cause = fmt.Sprintf("this is not an ACP %s: %s", r.Side, line), conformance.CauseNoPeer
 		} else {
 			if last != nil {
 				if said := lastLine(last.StderrTail()); said != "" {

@@ -364,7 +364,7 @@ func TestBroken(t *testing.T) {
 		want    exitcode.Code
 	}{
 		"the agent could not be started: x":                        {conformance.CauseOther, gone, exitcode.Agent},
-		"this is no agent of the protocol: it sent the line \"y\"": {conformance.CauseNoPeer, gone, exitcode.Protocol},
+		"this is not an ACP agent: it sent the line \"y\"": {conformance.CauseNoPeer, gone, exitcode.Protocol},
 		"the answer to initialize did not come within 1s":          {conformance.CauseLate, nil, exitcode.Timeout},
 		"the agent speaks no version that is checked":              {conformance.CauseOther, nil, exitcode.Protocol},
 	} {
