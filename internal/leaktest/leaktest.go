@@ -6,6 +6,7 @@ package leaktest
 
 import (
 	"fmt"
+	"io"
 	"os"
 	"runtime"
 	"strings"
@@ -27,26 +28,33 @@ const stackBytes = 16 << 20
 // Main runs the tests of a package, then the functions of tidy, and ends the process. The
 // tests fail if a goroutine of this project is left.
 func Main(m *testing.M, tidy ...func()) {
-	code := m.Run()
+	os.Exit(finish(m.Run(), tidy, Left, os.Stderr))
+}
+
+// finish returns the exit code of tests that ended with code.
+func finish(code int, tidy []func(), left func() string, w io.Writer) int {
 	for _, f := range tidy {
 		f()
 	}
 	if code != 0 {
-		os.Exit(code) // a test that failed may have stopped anywhere
+		return code // a test that failed may have stopped anywhere
 	}
-	if left := Left(); left != "" {
-		fmt.Fprintln(os.Stderr, "goroutines left behind:\n\n"+left)
-		os.Exit(1)
+	if stacks := left(); stacks != "" {
+		fmt.Fprintln(w, "goroutines left behind:\n\n"+stacks)
+		return 1
 	}
-	os.Exit(0)
+	return 0
 }
 
 // Left waits until no goroutine of this project is left but those of tests, and returns
 // an empty string. After a minute it returns the stacks of those that are left.
-func Left() string {
+func Left() string { return leftAfter(patience, 1<<20) }
+
+// leftAfter is Left with another patience, and with the size of the first look in bytes.
+func leftAfter(patience time.Duration, size int) string {
 	tick := time.NewTicker(2 * time.Millisecond)
 	defer tick.Stop()
-	buf := make([]byte, 1<<20)
+	buf := make([]byte, size)
 	for end := time.Now().Add(patience); ; <-tick.C {
 		n := runtime.Stack(buf, true)
 		for n == len(buf) && n < stackBytes {
