@@ -363,10 +363,10 @@ func TestBroken(t *testing.T) {
 		reached error
 		want    exitcode.Code
 	}{
-		"the agent could not be started: x":                        {conformance.CauseOther, gone, exitcode.Agent},
+		"the agent could not be started: x":                {conformance.CauseOther, gone, exitcode.Agent},
 		"this is not an ACP agent: it sent the line \"y\"": {conformance.CauseNoPeer, gone, exitcode.Protocol},
-		"the answer to initialize did not come within 1s":          {conformance.CauseLate, nil, exitcode.Timeout},
-		"the agent speaks no version that is checked":              {conformance.CauseOther, nil, exitcode.Protocol},
+		"the answer to initialize did not come within 1s":  {conformance.CauseLate, nil, exitcode.Timeout},
+		"the agent speaks no version that is checked":      {conformance.CauseOther, nil, exitcode.Protocol},
 	} {
 		var out, log bytes.Buffer
 		o := &Options{App: &app.App{Out: &out, Err: &log}, Side: conformance.Agent}
