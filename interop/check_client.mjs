@@ -49,7 +49,7 @@ try {
   ({ sessionId: session } = await conn.agent.request(M.agent.session.new, { cwd: process.cwd(), mcpServers: [] }));
   for (;;) {
     const ended = new Promise((r) => (idle = r));
-    await conn.agent.request(M.agent.session.prompt, { sessionId: session, prompt: [{ type: "text", text: "go on" }] });
+    await conn.agent.request(M.agent.session.prompt, { sessionId: session, prompt: [{ type: "text", text: "continue" }] });
     if (version === 2) await ended;
   }
 } catch (error) {
