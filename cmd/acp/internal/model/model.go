@@ -1,160 +1,147 @@
-// Package model describes what the built-in agent will need of a language model. Nothing implements
-// it yet, and the agent works without one.
+// Package model says what the built-in agent wants of a language model: a conversation
+// goes in, pieces of an answer come out.
+//
+// The packages below it implement it for the interfaces of providers: model/anthropic
+// (Messages), model/openai (Responses and Chat Completions) and model/script (scripts and
+// recorded traffic). What they share is in model/stream.
+//
+// A conversation only grows. Its beginning, a [Prefix], never changes; a [Message] that
+// was sent once is sent again byte for byte, since each keeps its encoded form for each
+// interface. Requests that follow each other therefore share all bytes but the last ones,
+// which is what providers' caches are made of.
 package model
 
 import (
 	"context"
 	"encoding/json"
 	"iter"
+	"sync"
 )
 
 // A Model is a language model that streams its answers and can ask for tools. Its
 // methods may be called from any goroutine, also at once.
 type Model interface {
-	// Info returns which model it is.
+	// Info describes the model. It may change once the provider has said more than was
+	// known, such as how large the window is.
 	Info() Info
-	// Generate answers a conversation. Nothing is sent before the sequence is read, and it can be
-	// read once. It ends with a [Done], or with an error, after which nothing follows. Leaving the
-	// loop ends the answer. When ctx is done, the sequence ends with the cause. Errors of the
-	// service are *Error; any other error happened on this side.
+	// Generate answers a conversation. Nothing is sent before the sequence is read, and
+	// it can be read once. It ends with a [Done], or with an error, after which nothing
+	// follows; leaving the loop ends the answer and its connection. When ctx is done the
+	// sequence ends with the cause of that. Errors of the provider, and of the way to it, are
+	// *[Error]; any other error happened on this side.
 	Generate(ctx context.Context, r *Request) iter.Seq2[Event, error]
 }
 
 // Info describes a model.
 type Info struct {
-	Provider string // who serves it
+	Provider string // who serves it, as in settings
 	ID       string // what the provider calls it
 	Name     string // for people
 	Context  int    // how many tokens fit into it, answer included; 0 is unknown
+	Verified bool   // the provider has confirmed Context
 	Output   int    // how many tokens an answer may have; 0 is unknown
 	Images   bool   // messages may hold images
+	Parallel bool   // one answer may ask for several tools
+	Efforts  []string
+	Edit     EditFormat
+	CacheMin int   // a request with fewer tokens is never cached; 0 is unknown
+	Price    Price // zero if it is not known
+}
+
+// An EditFormat is the form in which a model was trained to change files.
+type EditFormat string
+
+// The formats. The zero value is the first.
+const (
+	EditReplace EditFormat = ""      // old text and new text
+	EditPatch   EditFormat = "patch" // a V4A patch
+)
+
+// A Price is what a million tokens cost.
+type Price struct {
+	Input, Output         float64
+	CacheRead, CacheWrite float64
+	Currency              string // "" if the price is not known
+}
+
+// Of returns what u costs, and whether that is known.
+func (p Price) Of(u Usage) (cost float64, known bool) {
+	if p.Currency == "" {
+		return 0, false
+	}
+	cost = float64(u.Input)*p.Input + float64(u.Output)*p.Output +
+		float64(u.CacheRead)*p.CacheRead + float64(u.CacheWrite)*p.CacheWrite
+	return cost / 1e6, true
 }
 
 // A Request is a conversation that is to be continued.
 type Request struct {
-	System    string    // instructions
-	Messages  []Message // by turns; the last one is the user's
-	Tools     []Tool    // that the model may ask for
-	MaxTokens int       // of the answer; 0 leaves it to the provider
+	Prefix   *Prefix    // what never changes; not nil
+	Messages []*Message // append-only; the last one is the user's
+	// Tail is said after the last message, and in no later request: it must not be worth
+	// caching.
+	Tail []Part
+	// Effort is one of [Info.Efforts], or "" for what the provider thinks best.
+	Effort string
+	// CacheKey is the same for all requests of a conversation. Providers that want to know
+	// which requests belong together are told so; it must not identify the user.
+	CacheKey  string
+	MaxTokens int // of the answer; 0 leaves it to the provider, or is Info.Output where one must be said
+	Choice    ToolChoice
 }
 
-// A Role says who speaks.
-type Role string
+// A ToolChoice says whether the model may, must or must not ask for a tool.
+type ToolChoice string
 
-// The roles. What tools return is the user's.
+// The choices.
 const (
-	User      Role = "user"
-	Assistant Role = "assistant"
+	ToolAuto ToolChoice = ""
+	ToolNone ToolChoice = "none"
+	ToolAny  ToolChoice = "any"
 )
 
-// A Message is one contribution to a conversation.
-type Message struct {
-	Role  Role
-	Parts []Part
+// A Prefix is how each request of a conversation begins: instructions and tools. It is
+// made once, is never changed after it was first sent, and may be used from any
+// goroutine.
+type Prefix struct {
+	System string
+	Tools  []Tool
+
+	encoded encodings
 }
 
-// A Part is a piece of a message: a *Text, *Thought, *Image, *ToolUse or
-// *ToolResult.
-type Part interface{ part() }
-
-// Text is what is said.
-type Text struct{ Text string }
-
-// Thought is reasoning. Signature is the provider's and goes back unchanged.
-type Thought struct {
-	Text      string
-	Signature []byte
-}
-
-// Image is a picture that the user shows.
-type Image struct {
-	MIMEType string
-	Data     []byte
-}
-
-// ToolUse is the assistant's wish to use a tool. Input is the JSON object that
-// the tool's schema describes, which is for the caller to check.
-type ToolUse struct {
-	ID    string
-	Name  string
-	Input json.RawMessage
-}
-
-// ToolResult is what came of a ToolUse.
-type ToolResult struct {
-	ID     string // of the ToolUse
-	Parts  []Part // *Text and *Image
-	Failed bool
-}
-
-func (*Text) part()       {}
-func (*Thought) part()    {}
-func (*Image) part()      {}
-func (*ToolUse) part()    {}
-func (*ToolResult) part() {}
-
-// A Tool is described to the model. Schema is the JSON schema of its input.
+// A Tool is described to the model.
 type Tool struct {
 	Name        string
 	Description string
-	Schema      json.RawMessage
+	Schema      json.RawMessage // the JSON schema of its input, an object
 }
 
-// An Event is a piece of an answer: a *TextDelta, *ThoughtDelta, *ToolUseBegan,
-// *ToolUse or *Done.
-type Event interface{ event() }
-
-// TextDelta is the next piece of the text.
-type TextDelta struct{ Text string }
-
-// ThoughtDelta is the next piece of the reasoning. Signature comes with the last.
-type ThoughtDelta struct {
-	Text      string
-	Signature []byte
+// Encoded returns the prefix in the form of an interface, which encode makes the first
+// time.
+func (p *Prefix) Encoded(api string, encode func(*Prefix) ([]byte, error)) ([]byte, error) {
+	return p.encoded.get(api, func() ([]byte, error) { return encode(p) })
 }
 
-// ToolUseBegan says that a tool is going to be used, before its input is complete; the ToolUse with
-// the same id follows.
-type ToolUseBegan struct{ ID, Name string }
-
-// Done ends an answer.
-type Done struct {
-	Reason StopReason
-	Usage  Usage
+// encodings keeps the encoded forms of a value. The zero value has none.
+type encodings struct {
+	mu    sync.Mutex
+	forms map[string][]byte // by interface
 }
 
-func (*TextDelta) event()    {}
-func (*ThoughtDelta) event() {}
-func (*ToolUseBegan) event() {}
-func (*ToolUse) event()      {}
-func (*Done) event()         {}
-
-// A StopReason says why an answer ended.
-type StopReason string
-
-// The reasons.
-const (
-	EndTurn   StopReason = "end_turn"
-	WantsTool StopReason = "tool_use"
-	MaxTokens StopReason = "max_tokens"
-	Refused   StopReason = "refused"
-)
-
-// Usage counts tokens, and what they cost as far as that is known.
-type Usage struct {
-	Input, Output         int
-	CacheRead, CacheWrite int
-	Cost                  float64
-	Currency              string // "" if the cost is unknown
+func (e *encodings) get(api string, encode func() ([]byte, error)) ([]byte, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if form, ok := e.forms[api]; ok {
+		return form, nil
+	}
+	form, err := encode()
+	if err != nil {
+		return nil, err
+	}
+	if e.forms == nil {
+		e.forms = map[string][]byte{}
+	}
+	e.forms[api] = form
+	return form, nil
 }
-
-// An Error is what the service answered instead.
-type Error struct {
-	Provider  string
-	Code      string // the provider's
-	Message   string
-	Temporary bool // trying again later may help
-}
-
-// Error returns the message with who said it.
-func (e *Error) Error() string { return e.Provider + ": " + e.Message }
