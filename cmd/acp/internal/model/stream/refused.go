@@ -67,7 +67,7 @@ func describe(resp *http.Response, body []byte) string {
 	case resp.StatusCode == http.StatusOK:
 		return "not a stream of events"
 	case len(bytes.TrimSpace(body)) == 0:
-		return http.StatusText(resp.StatusCode)
+		return "an empty answer"
 	}
 	return strings.ToValidUTF8(string(body[:min(len(body), 300)]), "\uFFFD")
 }
