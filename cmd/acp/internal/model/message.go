@@ -31,7 +31,10 @@ func (m *Message) Encoded(api string, encode func(*Message) ([]byte, error)) ([]
 type Part interface{ part() }
 
 // Text is what is said.
-type Text struct{ Text string }
+type Text struct {
+	Text   string
+	Opaque Opaque // what the provider wants to have back with it
+}
 
 // Thought is reasoning.
 type Thought struct {

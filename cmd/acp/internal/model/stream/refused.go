@@ -90,3 +90,34 @@ func RetryAfter(h http.Header, now time.Time) time.Duration {
 	}
 	return 0
 }
+
+// overflows are what providers say when a conversation does not fit into the window. They
+// have no status or code for it in common.
+var overflows = []string{
+	"prompt is too long",
+	"context length",
+	"context_length_exceeded",
+	"context window",
+	"context size",
+	"maximum context",
+	"max_model_len",
+	"maximum model length",
+	"input token count",
+	"input is too long",
+	"too many tokens",
+	"reduce the length of the messages",
+	"request too large",
+	"exceeds the maximum number of tokens",
+}
+
+// Overflow reports whether the message of an error says that the conversation does not
+// fit into the window.
+func Overflow(message string) bool {
+	message = strings.ToLower(message)
+	for _, s := range overflows {
+		if strings.Contains(message, s) {
+			return true
+		}
+	}
+	return false
+}

@@ -180,12 +180,22 @@ func (t *try) run(ctx context.Context, call *Call) error {
 			t.pass(l)
 		}
 	}
+	// An event that makes no sense may be one that the connection cut off: only what
+	// follows tells.
+	var senseless error
 	for e, err := range sse.Read(io.LimitReader(w, MaxAnswer), &sse.ReadConfig{MaxEventSize: MaxEvent}) {
 		if err != nil {
 			return t.c.failed(ctx, err)
 		}
+		if senseless != nil {
+			return senseless
+		}
 		if err := t.decoder.Event(e.Type, []byte(e.Data), t.pass); err != nil {
-			return t.c.complete(err)
+			err = t.c.complete(err)
+			if e, ok := errors.AsType[*model.Error](err); !ok || e.Kind != model.KindAnswer {
+				return err
+			}
+			senseless = err
 		}
 		if t.left {
 			return errLeft
@@ -193,6 +203,9 @@ func (t *try) run(ctx context.Context, call *Call) error {
 		if t.done {
 			return nil
 		}
+	}
+	if senseless != nil {
+		return senseless
 	}
 	if err := t.decoder.End(t.pass); err != nil {
 		return t.c.complete(err)
