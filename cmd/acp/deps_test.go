@@ -20,6 +20,7 @@ const internal = "github.com/goacp/acp/cmd/acp/internal/"
 // No entry may go against [never].
 var layers = map[string][]string{
 	"agent":          {"agent/prose", "agent/tool", "config", "filelock", "model"},
+	"agent/edit":     {},
 	"agent/prose":    {},
 	"agent/tool":     {"agent/prose"},
 	"app":            {"agent", "backend", "config", "exitcode", "mcp", "remembered", "roster", "safetext", "store"},
@@ -48,7 +49,12 @@ var layers = map[string][]string{
 	"launch":         {"exitcode", "roster", "safetext"},
 	"markdown":       {},
 	"mcp":            {"config"},
-	"model":          {},
+	"model":           {},
+	"model/anthropic": {"model", "model/stream"},
+	"model/modeltest": {"model"},
+	"model/openai":    {"model", "model/stream"},
+	"model/script":    {"model"},
+	"model/stream":    {"model"},
 	"pty":            {},
 	"record/file":    {"exitcode", "safetext"},
 	"record/frame":   {},

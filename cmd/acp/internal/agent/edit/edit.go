@@ -132,6 +132,9 @@ func apply(text string, e Edit) (string, Change, *Refusal) {
 	var found []place
 	var how How
 	for _, how = range []How{Exact, LineEndings, Trailing, Indentation, Quotes} {
+		if how != Exact && strings.TrimSpace(e.Old) == "" {
+			break // blanks alone are anywhere
+		}
 		if found = f.find(e.Old, how); len(found) > 0 {
 			break
 		}
