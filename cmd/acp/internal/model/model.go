@@ -84,7 +84,7 @@ type Request struct {
 	// Effort is one of [Info.Efforts], or "" for what the provider thinks best.
 	Effort string
 	// CacheKey is the same for all requests of a conversation. Providers that want to know
-	// which requests belong together are told so; it must not identify the user.
+	// which requests belong together receive it; it must not identify the user.
 	CacheKey  string
 	MaxTokens int // of the answer; 0 leaves it to the provider, or is Info.Output where one must be said
 	Choice    ToolChoice

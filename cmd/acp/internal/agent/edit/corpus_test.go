@@ -3,11 +3,11 @@ package edit
 import (
 	"flag"
 	"fmt"
+	"go/build"
 	"io/fs"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"testing"
 )
@@ -184,7 +184,7 @@ func (c *mutation) tabs(n int) bool {
 func sources(t *testing.T, most int) []string {
 	t.Helper()
 	var all []string
-	for _, root := range []string{filepath.Join("..", "..", "..", "..", ".."), filepath.Join(runtime.GOROOT(), "src", "net"), filepath.Join(runtime.GOROOT(), "src", "encoding")} {
+	for _, root := range []string{filepath.Join("..", "..", "..", "..", ".."), filepath.Join(build.Default.GOROOT, "src", "net"), filepath.Join(build.Default.GOROOT, "src", "encoding")} {
 		n := 0
 		err := filepath.WalkDir(root, func(p string, d fs.DirEntry, err error) error {
 			if err != nil {

@@ -317,7 +317,7 @@ func (f *file) styleOf(p place, was []string) *style {
 }
 
 // line returns a line of the new text in the style of the file. It reports false if that
-// cannot be told for certain.
+// is not certain.
 func (s *style) line(l string, p place) (string, bool) {
 	if s.trim {
 		l = trimmed(l)

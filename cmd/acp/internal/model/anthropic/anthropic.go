@@ -31,14 +31,14 @@ const (
 	api     = "messages"
 )
 
-// Thinking says how a model is told how much to think.
+// Thinking says in which form a model learns how much to think.
 type Thinking string
 
 // The ways.
 const (
 	ThinkAdaptive Thinking = ""       // the model decides, within an effort
 	ThinkBudget   Thinking = "budget" // a number of tokens
-	ThinkNever    Thinking = "never"  // the model cannot think, or the server cannot be told
+	ThinkNever    Thinking = "never"  // the model cannot think, or the server takes no such setting
 )
 
 // Config says which model is asked, and where.

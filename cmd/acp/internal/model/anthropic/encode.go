@@ -12,7 +12,7 @@ import (
 	"github.com/goacp/acp/cmd/acp/internal/model/stream"
 )
 
-// budgets are the tokens that models think with that are told a number.
+// budgets are the tokens that models think with whose requests say a number.
 var budgets = map[string]int{"low": 4096, "medium": 10000, "high": 24000, "max": 31999}
 
 // minAnswer is what is left of an answer's tokens after thinking, at least.
@@ -291,7 +291,7 @@ func toolID(id string) string {
 }
 
 // toolName returns a name that the interface takes. A model can ask for a tool that does
-// not exist by any name, and must be told so.
+// not exist by any name; the answer to that names it.
 func toolName(name string) string {
 	if valid(name, 128) {
 		return name

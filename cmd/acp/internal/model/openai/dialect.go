@@ -13,12 +13,11 @@ type Dialect struct {
 	// leaves that out. What is in reasoning_details goes back as it came.
 	Thoughts string
 	// Tag is the element, such as think, that surrounds thoughts at the beginning of the
-	// text; "" is none.
+	// text; "" means that there is no such element.
 	Tag string
 	// CacheKey sends prompt_cache_key.
 	CacheKey bool
-	// NoUsage leaves out the wish to be told what the answer has used, which servers may
-	// refuse.
+	// NoUsage leaves out the request for usage, which servers may refuse.
 	NoUsage bool
 	// Role is whose the instructions are; "" is system.
 	Role string

@@ -153,7 +153,7 @@ func arguments(u *model.ToolUse) string {
 func must(b []byte, _ error) []byte { return b }
 
 // toolName returns a name that the interface takes. A model can ask for a tool that does
-// not exist by any name, and must be told so.
+// not exist by any name; the answer to that names it.
 func toolName(name string) string {
 	name = strings.Map(func(r rune) rune {
 		if 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || r == '_' || r == '-' {

@@ -189,7 +189,7 @@ func (g *generation) run(a *answer) {
 	g.yield(done, nil)
 }
 
-// step does a line of an answer, and reports whether it goes on.
+// step does a line of an answer, and reports whether the answer continues.
 func (g *generation) step(s step) bool {
 	switch s.word {
 	case "pace":

@@ -16,12 +16,12 @@
 //	when TEXT           the answer is given only if the last message has this text
 //	always              the answer can be given any number of times
 //
-// TEXT and JSON go on in the next lines if they are given as <<WORD, up to a line that is
+// TEXT and JSON continue in the next lines if they are given as <<WORD, up to a line that is
 // WORD alone. In TEXT, \n is a line break; texts of that form have no escapes.
 //
 // Which answer is given depends on the conversation alone: each message of the assistant
 // in it has used one up, the first that fitted then. A session that is resumed by another
-// process goes on where it was. Answers that fail are used up in memory only.
+// process continues where it was. Answers that fail are used up in memory only.
 //
 // Tokens that are not given are counted as four bytes each, and what the last request of
 // the conversation had counts as read from a cache.

@@ -14,7 +14,7 @@ import (
 // rawBytes bounds what an error keeps of a body.
 const rawBytes = 4 << 10
 
-// explain completes what an interface made of an answer that is no stream.
+// explain completes what an interface made of an answer that is not a stream.
 func explain(e *model.Error, resp *http.Response, body []byte) *model.Error {
 	if e == nil {
 		e = &model.Error{}

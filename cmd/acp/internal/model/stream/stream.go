@@ -52,7 +52,7 @@ type Client struct {
 	// Retries is how often a request is sent again; 0 is DefaultRetries, and a negative
 	// number means never.
 	Retries int
-	// Explain says what an answer that is no stream means: its kind, code and message. It
+	// Explain says what an answer that is not a stream means: its kind, code and message. It
 	// may return nil, or leave the kind empty, where the status says enough.
 	Explain func(status int, header http.Header, body []byte) *model.Error
 	// Limits reads the headers that say how much may still be asked; may be nil, and may
@@ -259,7 +259,7 @@ func (c *Client) failed(ctx context.Context, err error) error {
 	return &model.Error{Kind: kind, Provider: c.Provider, Model: c.Model, Message: err.Error(), Err: err}
 }
 
-// refused explains an answer that is no stream.
+// refused explains an answer that is not a stream.
 func (c *Client) refused(ctx context.Context, resp *http.Response, w *watch) error {
 	body, err := io.ReadAll(io.LimitReader(w, MaxError))
 	if err != nil && len(body) == 0 {
