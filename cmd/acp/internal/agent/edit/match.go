@@ -119,9 +119,7 @@ func (f *file) unended(old string) []place {
 	want := unix(old)
 	plain := unix(f.text)
 	if body, ok := strings.CutSuffix(want, "\n"); ok && !strings.HasSuffix(plain, "\n") && strings.HasSuffix(plain, body) && !strings.Contains(plain, want) {
-		if at := len(plain) - len(body); at == 0 || plain[at-1] == '\n' {
-			return []place{{from: f.offset(at), to: len(f.text)}}
-		}
+		return []place{{from: f.offset(len(plain) - len(body)), to: len(f.text)}}
 	}
 	if want == old && plain == f.text {
 		return nil // that was looked for

@@ -8,10 +8,10 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acphost"
+	"github.com/goacp/acp/cmd/acp/internal/agent/edit"
 	"github.com/goacp/acp/cmd/acp/internal/agent/prose"
 )
 
@@ -21,7 +21,7 @@ var Edit = Tool{
 	About: "Replaces texts in a file, one after another: all of them or none. Each old text must be in the file exactly once, unless all is set.",
 	Schema: json.RawMessage(`{"type":"object","properties":{` +
 		`"path":{"type":"string","description":"absolute, or relative to the working directory"},` +
-		`"edits":{"type":"array","minItems":1,"items":{"type":"object","properties":{"old":{"type":"string"},"new":{"type":"string"}},` +
+		`"edits":{"type":"array","minItems":1,"items":{"type":"object","properties":{"old":{"type":"string"},"new":{"type":"string"},"all":{"type":"boolean"}},` +
 		`"required":["old","new"],"additionalProperties":false}},` +
 		`"all":{"type":"boolean","description":"replace the old texts wherever they are"}},` +
 		`"required":["path","edits"],"additionalProperties":false}`),
@@ -39,6 +39,7 @@ type EditInput struct {
 type Replacement struct {
 	Old string `json:"old"`
 	New string `json:"new"`
+	All bool   `json:"all,omitempty"` // wherever the old text is
 }
 
 func runEdit(ctx context.Context, env Env, input json.RawMessage) (Result, error) {
@@ -190,33 +191,44 @@ func (c *call) current(p place) (text string, missing bool, err error) {
 	return text, false, err
 }
 
-// replace makes the replacements, one after another. Unless all is set, the old
-// text must be there once; hint says how to set it. It returns the new text and the lines, counted from
-// 1, at which the first changes of each begin.
+// replace makes the replacements, one after another. Unless all is set, the old text must
+// be there once; hint says how to set it. It returns the new text and the lines, counted
+// from 1, at which the first changes of each begin.
 func replace(text string, rs []Replacement, all bool, hint string) (string, []uint32, error) {
-	var at []uint32
-	for _, r := range rs {
-		n := strings.Count(text, r.Old)
-		i := strings.Index(text, r.Old)
-		if n == 0 && strings.HasSuffix(r.Old, "\n") && strings.HasSuffix(text, strings.TrimSuffix(r.Old, "\n")) {
-			// The last line of the file has no break.
-			r = Replacement{strings.TrimSuffix(r.Old, "\n"), strings.TrimSuffix(r.New, "\n")}
-			n, i = strings.Count(text, r.Old), strings.LastIndex(text, r.Old)
-			if n > 1 {
-				n = 1
-				text = text[:i] + r.New
-				at = append(at, uint32(strings.Count(text[:i], "\n")+1))
-				continue
-			}
-		}
-		switch {
-		case n == 0:
-			return "", nil, fmt.Errorf("the old text %q is not in the file", prose.OneLine(r.Old, 60))
-		case n > 1 && !all:
-			return "", nil, fmt.Errorf("the old text %q is in the file %d times: give more of what surrounds it, or %s", prose.OneLine(r.Old, 60), n, hint)
-		}
-		at = append(at, uint32(strings.Count(text[:i], "\n")+1))
-		text = strings.ReplaceAll(text, r.Old, r.New)
+	edits := make([]edit.Edit, len(rs))
+	for i, r := range rs {
+		edits[i] = edit.Edit{Old: r.Old, New: r.New, All: all || r.All}
 	}
-	return text, at, nil
+	after, changes, err := edit.Apply(text, edits)
+	if r, ok := errors.AsType[*edit.Refusal](err); ok {
+		return "", nil, &notReplaced{r, prose.OneLine(rs[r.Index].Old, 60), hint}
+	}
+	if err != nil {
+		return "", nil, err
+	}
+	at := make([]uint32, len(changes))
+	for i, c := range changes {
+		at[i] = uint32(c.Line)
+	}
+	return after, at, nil
+}
+
+// A notReplaced says for people why a text was not replaced; what it wraps says it for a
+// language model.
+type notReplaced struct {
+	*edit.Refusal
+	old, hint string
+}
+
+func (n *notReplaced) Unwrap() error { return n.Refusal }
+
+// Error returns the reason in a sentence.
+func (n *notReplaced) Error() string {
+	switch n.Reason {
+	case edit.Ambiguous:
+		return fmt.Sprintf("the old text %q is in the file %d times: give more of what surrounds it, or %s", n.old, len(n.Lines), n.hint)
+	case edit.Unchanged:
+		return fmt.Sprintf("the old text %q is the same as the new one", n.old)
+	}
+	return fmt.Sprintf("the old text %q is not in the file", n.old)
 }

@@ -82,8 +82,20 @@ func CallMCP(ctx context.Context, env Env, s acp.MCPServer, tool string, input j
 				return err
 			}
 			for _, content := range res.Content {
-				c.show(&acp.BlockContent{Content: mcpContent(content)})
+				block := mcpContent(content)
+				c.show(&acp.BlockContent{Content: block})
+				switch content := content.(type) {
+				case *mcp.TextContent:
+					c.found += content.Text + "\n"
+				case *mcp.ImageContent:
+					c.images = append(c.images, Image{content.MIMEType, content.Data})
+				default:
+					if t, ok := block.(*acp.TextContent); ok {
+						c.found += t.Text + "\n"
+					}
+				}
 			}
+			c.found = bounded(c.found, outputTail)
 			if res.IsError {
 				return errors.New("the tool has failed")
 			}
@@ -94,7 +106,11 @@ func CallMCP(ctx context.Context, env Env, s acp.MCPServer, tool string, input j
 	case own.Err() != nil:
 		return c.cancelled("The tool was cancelled.")
 	case err != nil:
-		return c.failed(err)
+		res := c.failed(err)
+		if c.found != "" {
+			res.Text = c.found + res.Said
+		}
+		return res
 	}
 	return c.done("The tool has answered.")
 }

@@ -90,6 +90,10 @@ func (c *call) showFile(p place, from, lines uint32) (string, error) {
 	}
 	last := first + uint32(n) - 1
 	content := prose.Code(language(p.path), shown)
+	c.found = bounded(shown, 0)
+	if cut || len(c.found) > MaxText {
+		c.found += fmt.Sprintf("\n[lines %d-%d; there are more]", first, last)
+	}
 	said := fmt.Sprintf("Lines %d–%d of %s.", first, last, prose.Inline(p.shown))
 	if cut {
 		said += " That is not all of it: " + c.env.Hints().ReadOn(p.shown, last+1) + "."
@@ -122,6 +126,7 @@ func (c *call) showDir(p place) (string, error) {
 		b.WriteByte('\n')
 	}
 	c.text(prose.Code("", b.String()))
+	c.found = bounded(b.String(), 0)
 	if len(entries) > maxEntries {
 		return fmt.Sprintf("%s is a directory; these are %d of its entries.", prose.Inline(p.shown), maxEntries), nil
 	}

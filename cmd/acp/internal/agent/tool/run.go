@@ -57,20 +57,36 @@ func runRun(ctx context.Context, env Env, input json.RawMessage) (Result, error)
 		return c.failed(err), nil
 	}
 	c.status(acp.ToolCallStatusInProgress)
-	exit, err := Exec(c.h, line, dir)
+	state, err := exec(c.h, line, dir)
+	output := ""
+	if state != nil {
+		output = bounded(state.Output, outputTail)
+		if state.Truncated {
+			output = "[the beginning is left out]\n" + output
+		}
+		if output != "" && !strings.HasSuffix(output, "\n") {
+			output += "\n"
+		}
+	}
 	switch {
 	case own.Err() != nil:
-		return c.cancelled("The command was cancelled."), nil
+		res := c.cancelled("The command was cancelled.")
+		res.Text = output + "The command was cancelled."
+		return res, nil
 	case err != nil:
 		return c.failed(err), nil
 	}
-	said, ok := exitText(exit)
+	said, ok := exitText(state.Exit)
+	c.found = output + said
 	if ok {
 		return c.done(said), nil
 	}
 	c.status(acp.ToolCallStatusFailed)
-	return Result{Said: said, Status: acp.ToolCallStatusFailed}, nil
+	return Result{Said: said, Text: c.found, Status: acp.ToolCallStatusFailed}, nil
 }
+
+// outputTail is how much of the end of a long output is for a language model, in bytes.
+const outputTail = 40 << 10
 
 // exitText says how a command ended, and whether that was a success.
 func exitText(exit *acp.TerminalExitStatus) (said string, ok bool) {
@@ -88,10 +104,15 @@ func exitText(exit *acp.TerminalExitStatus) (said string, ok bool) {
 // Exec runs a line of the shell to its end, in a terminal that the call shows: the
 // client's, if it lends one, otherwise one of the agent's.
 func Exec(h *acp.ToolCallHandle, line, dir string) (*acp.TerminalExitStatus, error) {
-	name, args := shell(line)
-	state, err := h.Exec(acp.Exec{Command: name, Args: args, Line: line, Dir: dir})
+	state, err := exec(h, line, dir)
 	if err != nil {
 		return nil, err
 	}
 	return state.Exit, nil
+}
+
+// exec is Exec with what was printed, also if the command was given up.
+func exec(h *acp.ToolCallHandle, line, dir string) (*acp.TerminalState, error) {
+	name, args := shell(line)
+	return h.Exec(acp.Exec{Command: name, Args: args, Line: line, Dir: dir})
 }

@@ -80,6 +80,7 @@ func runSearch(ctx context.Context, env Env, input json.RawMessage) (Result, err
 	}
 	said := s.summary()
 	c.text(said)
+	c.found = bounded(s.out.String(), 0) + said
 	return c.done(said), nil
 }
 

@@ -16,14 +16,14 @@ func TestReplace(t *testing.T) {
 		at   []uint32
 		err  string
 	}{
-		{"a\nb\nc\n", []Replacement{{"b", "x"}}, false, "a\nx\nc\n", []uint32{2}, ""},
-		{"a\na\n", []Replacement{{"a", "x"}}, false, "", nil, "2 times"},
-		{"a\na\n", []Replacement{{"a", "x"}}, true, "x\nx\n", []uint32{1}, ""},
-		{"a\n", []Replacement{{"b", "x"}}, true, "", nil, "not in the file"},
-		{"a\nb", []Replacement{{"b\n", "x\n"}}, false, "a\nx", []uint32{2}, ""},
-		{"b\nb", []Replacement{{"b\n", ""}}, false, "b", []uint32{1}, ""},
-		{"xb\nab", []Replacement{{"b\n", "c\n"}, {"b\n", "d\n"}}, false, "xc\nad", []uint32{1, 2}, ""},
-		{"b b", []Replacement{{"b\n", "x\n"}}, false, "b x", []uint32{1}, ""},
+		{"a\nb\nc\n", []Replacement{{Old: "b", New: "x"}}, false, "a\nx\nc\n", []uint32{2}, ""},
+		{"a\na\n", []Replacement{{Old: "a", New: "x"}}, false, "", nil, "2 times"},
+		{"a\na\n", []Replacement{{Old: "a", New: "x"}}, true, "x\nx\n", []uint32{1}, ""},
+		{"a\n", []Replacement{{Old: "b", New: "x"}}, true, "", nil, "not in the file"},
+		{"a\nb", []Replacement{{Old: "b\n", New: "x\n"}}, false, "a\nx", []uint32{2}, ""},
+		{"b\nb", []Replacement{{Old: "b\n", New: ""}}, false, "b", []uint32{1}, ""},
+		{"xb\nab", []Replacement{{Old: "b\n", New: "c\n"}, {Old: "b\n", New: "d\n"}}, false, "xc\nad", []uint32{1, 2}, ""},
+		{"b b", []Replacement{{Old: "b\n", New: "x\n"}}, false, "b x", []uint32{1}, ""},
 	} {
 		got, at, err := replace(test.text, test.rs, test.all, "set all")
 		if got != test.want || (err == nil) != (test.err == "") || err != nil && !strings.Contains(err.Error(), test.err) {
@@ -93,7 +93,7 @@ func FuzzTools(f *testing.F) {
 		f.Add(s, "text\n"+s)
 	}
 	f.Fuzz(func(t *testing.T, s, text string) {
-		if after, at, err := replace(text, []Replacement{{s, "x"}}, false, ""); err == nil && s != "" {
+		if after, at, err := replace(text, []Replacement{{Old: s, New: "x"}}, false, ""); err == nil && s != "" {
 			if len(at) != 1 || at[0] == 0 || strings.Count(after, "x") < 1 {
 				t.Errorf("%q in %q: %q at %d", s, text, after, at)
 			}

@@ -14,9 +14,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acphost"
+	"github.com/goacp/acp/cmd/acp/internal/agent/edit"
 	"github.com/goacp/acp/cmd/acp/internal/agent/prose"
 )
 
@@ -41,7 +43,11 @@ func All() []Tool { return []Tool{Read, Search, Edit, Write, Run, Plan} }
 // A Result is what came of a tool.
 type Result struct {
 	// Said is that in a sentence or two, for people. It is empty if ctx was cancelled.
-	Said   string
+	Said string
+	// Text is that for a language model, with what the tool found; "" is Said. It has at
+	// most MaxText bytes, and a little more that says so.
+	Text   string
+	Images []Image            // that the tool found
 	Status acp.ToolCallStatus // with which the call ended
 	Err    error              // why it failed, unless what it ran did; nil otherwise
 }
@@ -73,6 +79,34 @@ type Hints struct {
 	ReadOn     func(path string, line uint32) string // how to read on from a line
 	ReplaceAll string                                // how to replace a text wherever it is
 	ReadAsks   string                                // what asks where a search leaves out
+}
+
+// An Image is what a tool found that is not text.
+type Image struct {
+	MIMEType string
+	Data     []byte
+}
+
+// MaxText bounds the text of a result for a language model, in bytes: what is longer costs
+// more than it tells.
+const MaxText = 50 << 10
+
+// bounded returns a text of at most MaxText bytes: its beginning and, if tail is set, its
+// end.
+func bounded(text string, tail int) string {
+	if len(text) <= MaxText {
+		return strings.ToValidUTF8(text, "\uFFFD")
+	}
+	head := text[:MaxText-tail]
+	if i := strings.LastIndexByte(head, '\n'); i > len(head)/2 {
+		head = head[:i+1]
+	}
+	end := text[len(text)-tail:]
+	if i := strings.IndexByte(end, '\n'); i >= 0 && i < len(end)/2 {
+		end = end[i+1:]
+	}
+	left := len(text) - len(head) - len(end)
+	return strings.ToValidUTF8(head+fmt.Sprintf("\n[%d bytes are left out here]\n", left)+end, "\uFFFD")
 }
 
 // A Question is what is asked before a call is made.
@@ -136,6 +170,9 @@ type call struct {
 	env Env
 	ctx context.Context // of the turn; a call may be cancelled alone
 	h   *acp.ToolCallHandle
+
+	found  string // for a language model
+	images []Image
 }
 
 // begin shows a call. It ends by done, failed or cancelled.
@@ -161,7 +198,7 @@ func (c *call) permit(q Question) error { return c.env.Permit(c.ctx, c.h, q) }
 // done ends the call well.
 func (c *call) done(said string) Result {
 	c.status(acp.ToolCallStatusCompleted)
-	return Result{Said: said, Status: acp.ToolCallStatusCompleted}
+	return Result{Said: said, Text: c.found, Images: c.images, Status: acp.ToolCallStatusCompleted}
 }
 
 // failed ends the call with what went wrong, or as cancelled if the turn was.
@@ -170,7 +207,11 @@ func (c *call) failed(err error) Result {
 		return c.cancelled("")
 	}
 	Fail(c.h, err)
-	return Result{Said: prose.Sentence(prose.Error(err)) + ".", Status: acp.ToolCallStatusFailed, Err: err}
+	res := Result{Said: prose.Sentence(prose.Error(err)) + ".", Status: acp.ToolCallStatusFailed, Err: err}
+	if r, ok := errors.AsType[*edit.Refusal](err); ok {
+		res.Text = bounded(r.Error(), 0)
+	}
+	return res
 }
 
 // cancelled ends the call as cancelled. said is for a call that was cancelled alone.

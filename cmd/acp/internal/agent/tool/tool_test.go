@@ -175,7 +175,7 @@ func TestTools(t *testing.T) {
 func TestSchemas(t *testing.T) {
 	inputs := map[string]any{
 		"read": ReadInput{Path: "a", From: 1, Lines: 2}, "search": SearchInput{Pattern: "a", Glob: "*"},
-		"edit":  EditInput{Path: "a", Edits: []Replacement{{"a", "b"}}, All: true},
+		"edit":  EditInput{Path: "a", Edits: []Replacement{{Old: "a", New: "b"}}, All: true},
 		"write": WriteInput{Path: "a", Text: "b"}, "run": RunInput{Command: "a"},
 		"plan": PlanInput{Steps: []Step{{"a", acp.PlanEntryStatusPending}}},
 	}
