@@ -1,5 +1,6 @@
-// Package agent is the built-in agent. It has no language model: users type slash
-// commands, which use real tools with real permissions.
+// Package agent is the built-in agent. Users type slash commands, which use real tools
+// with real permissions; with a language model, what they type otherwise goes to that, which
+// uses the same tools.
 //
 // It is written on package acp and serves both versions of the protocol. Each update of
 // a session is written to the session's journal before it is sent, so a client can be
@@ -20,6 +21,7 @@ import (
 
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acphost"
+	"github.com/goacp/acp/cmd/acp/internal/agent/loop"
 	"github.com/goacp/acp/cmd/acp/internal/agent/prose"
 	"github.com/goacp/acp/cmd/acp/internal/config"
 	"github.com/goacp/acp/cmd/acp/internal/model"
@@ -45,8 +47,12 @@ type Options struct {
 	// Told says that the client decides by the same Policy and informs the user. The agent then asks the
 	// client for what a rule denies as well; otherwise it refuses that at once.
 	Told bool
-	// Model is the language model; nil is none. None can be used yet.
+	// Model answers prompts that are no commands; nil means that nothing does.
 	Model model.Model
+	// Effort is one of those that the model knows; "" is what it does by itself.
+	Effort string
+	// Limits bound each turn with the model.
+	Limits loop.Limits
 }
 
 // DefaultDir returns the directory in which the program keeps the agent's sessions, or ""
@@ -63,9 +69,6 @@ func DefaultDir() string {
 // closed: journals are closed with their sessions. It starts nothing before the first
 // prompt, and touches no file before the first session.
 func New(o Options) (*acp.Agent, error) {
-	if o.Model != nil {
-		return nil, errors.New("agent: a language model cannot be used yet")
-	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -79,7 +82,14 @@ func New(o Options) (*acp.Agent, error) {
 		}
 		o.Dir = dir
 	}
-	b := &builtin{store: newStore(o.Dir), log: o.Logger, policy: o.Policy, told: o.Told}
+	b := &builtin{
+		store: newStore(o.Dir), log: o.Logger, policy: o.Policy, told: o.Told,
+		model: o.Model, effort: o.Effort, limits: o.Limits, tools: modelTools(),
+	}
+	prompts := acp.SystemPromptNone
+	if o.Model != nil {
+		prompts = acp.SystemPromptOverride
+	}
 	return &acp.Agent{
 		Info:                  acp.Implementation{Name: Name, Title: "Built-in agent", Version: o.Version},
 		Prompt:                b.prompt,
@@ -93,6 +103,7 @@ func New(o Options) (*acp.Agent, error) {
 		SessionStatus:         b.sessionStatus,
 		SetTitle:              b.setTitle,
 		SetOption:             b.setOption,
+		SystemPrompt:          prompts,
 		Content:               acp.PromptContent{Image: true, Audio: true, EmbeddedContext: true},
 		MCP:                   acp.MCPTransports{Stdio: true, HTTP: true},
 		AdditionalDirectories: true,
@@ -106,6 +117,10 @@ type builtin struct {
 	log    *slog.Logger
 	policy *acphost.Policy
 	told   bool // the client has the same policy
+	model  model.Model
+	effort string
+	limits loop.Limits
+	tools  []modelTool
 
 	mu   sync.Mutex
 	open map[*acp.AgentConn]int // sessions

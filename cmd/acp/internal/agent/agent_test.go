@@ -547,9 +547,3 @@ func TestUnsaved(t *testing.T) {
 		contains(t, k.tell("/usage"), "Nothing of it could be saved")
 	})
 }
-
-func TestModelRefused(t *testing.T) {
-	if _, err := New(Options{Model: fakeModel{}}); err == nil {
-		t.Error("a model was taken that is not used")
-	}
-}

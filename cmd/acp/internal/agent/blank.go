@@ -103,7 +103,7 @@ func pruneBlanks(dir string) error {
 
 // readBlank calls each for what is kept of a session in which nothing has been said. It reports whether
 // there is one.
-func (s *store) readBlank(id acp.SessionID, each func(acp.SessionUpdate) error) bool {
+func (s *store) readBlank(id acp.SessionID, each func(entry) error) bool {
 	if !validID(id) {
 		return false
 	}
@@ -124,7 +124,7 @@ func (s *store) readBlank(id acp.SessionID, each func(acp.SessionUpdate) error) 
 			return false
 		}
 	}
-	c, err := readJournal(bytes.NewReader(data), each)
+	c, err := readEntries(bytes.NewReader(data), each)
 	return err == nil && c.header.ID == id
 }
 
@@ -165,5 +165,9 @@ func (s *session) writeBlank() {
 }
 
 func (s *session) header() *header {
-	return &header{Version: journalVersion, ID: s.acp.ID(), Cwd: s.acp.Cwd(), Roots: s.acp.AdditionalDirectories(), Created: time.Now().UTC()}
+	version := firstVersion
+	if s.agent.model != nil {
+		version = journalVersion
+	}
+	return &header{Version: version, ID: s.acp.ID(), Cwd: s.acp.Cwd(), Roots: s.acp.AdditionalDirectories(), Created: time.Now().UTC()}
 }

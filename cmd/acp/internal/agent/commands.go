@@ -66,18 +66,17 @@ func misusef(format string, args ...any) error { return tool.Misusef(format, arg
 func (b *builtin) answer(ctx context.Context, t *acp.Turn, w *scribe, ask wish) (acp.StopReason, error) {
 	w.say(ask.leftOut())
 	name, rest := ask.name, ask.rest
+	if b.model != nil && (!ask.ok || !isCommand(name)) {
+		return b.converse(ctx, t, w)
+	}
 	if !ask.ok {
 		w.say(plainAnswer(t.Blocks()))
 		return acp.StopEndTurn, nil
 	}
-	find := name
-	if name == "edit!" {
-		find = "edit"
-	}
 	all := commands()
-	i := slices.IndexFunc(all, func(c command) bool { return c.name == find })
+	i := commandOf(all, name)
 	if i < 0 {
-		w.say(fmt.Sprintf("There is no command /%s. ", prose.OneLine(name, 40)) + suggestion(find, all))
+		w.say(fmt.Sprintf("There is no command /%s. ", prose.OneLine(name, 40)) + suggestion(name, all))
 		return acp.StopEndTurn, nil
 	}
 	err := all[i].run(&task{scribe: w, ctx: ctx, turn: t, name: name, rest: rest})
@@ -96,6 +95,16 @@ func (b *builtin) answer(ctx context.Context, t *acp.Turn, w *scribe, ask wish) 
 	}
 	return acp.StopEndTurn, nil
 }
+
+// commandOf returns which command has a name; -1 if none has.
+func commandOf(all []command, name string) int {
+	if name == "edit!" {
+		name = "edit"
+	}
+	return slices.IndexFunc(all, func(c command) bool { return c.name == name })
+}
+
+func isCommand(name string) bool { return commandOf(commands(), name) >= 0 }
 
 // suggestion names the command that was meant, perhaps.
 func suggestion(name string, all []command) string {

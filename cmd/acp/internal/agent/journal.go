@@ -12,6 +12,7 @@ import (
 
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acpv2"
+	"github.com/goacp/acp/cmd/acp/internal/model"
 )
 
 // A journal is a file of JSON lines. Lines are only ever appended, so a crash can leave
@@ -20,9 +21,20 @@ import (
 //
 //	{"acpSession":1,"id":"sess_…","cwd":"/home/me","created":"2006-01-02T15:04:05Z"}
 //	{"at":"2006-01-02T15:04:06.789Z","update":{"sessionUpdate":"user_message",…}}
+//
+// Format 2 has other lines between these, from which the conversation with a model is
+// built again: messages, what a tool was about to do, and what came of it.
+//
+//	{"at":"…","message":{"role":"assistant","parts":[…]}}
+//	{"at":"…","intent":{"id":"call_1","path":"/home/me/a.go","before":"…","after":"…"}}
+//	{"at":"…","result":{"type":"result","id":"call_1","parts":[…]}}
 
-// journalVersion is the version of the format, in the header.
-const journalVersion = 1
+// The versions of the format, in the header. Journals of the first one are read, and
+// continued, as they are.
+const (
+	journalVersion = 2
+	firstVersion   = 1
+)
 
 // Bounds of a journal. Longer lines are skipped when it is read. What does not fit is
 // not kept, and the user is informed.
@@ -60,7 +72,7 @@ func parseHeader(line []byte) (*header, error) {
 	switch {
 	case h.Version > journalVersion:
 		return nil, fmt.Errorf("it was written by a newer version of the program (format %d)", h.Version)
-	case h.Version != journalVersion || h.ID == "":
+	case h.Version < firstVersion || h.ID == "":
 		return nil, errors.New("the first line is no header")
 	}
 	return &h, nil
@@ -93,10 +105,30 @@ type contents struct {
 	bad    int   // finished lines that could not be read, the header aside
 }
 
-// readJournal calls each with every update of a journal, in order. It ignores what
-// follows the last line break, which was not finished, and counts lines that cannot be
-// read. It fails if the header is not valid, if reading fails, or if each does.
+// An entry is what a line of a journal holds: one of these.
+type entry struct {
+	update  acp.SessionUpdate
+	message *model.Message
+	intent  *intent
+	result  *model.ToolResult
+
+	line []byte // with its break; valid until the next entry is read
+}
+
+// readJournal calls each with every update of a journal, in order; see readEntries.
 func readJournal(r io.Reader, each func(acp.SessionUpdate) error) (*contents, error) {
+	return readEntries(r, func(e entry) error {
+		if e.update == nil || each == nil {
+			return nil
+		}
+		return each(e.update)
+	})
+}
+
+// readEntries calls each with every entry of a journal, in order. It ignores what follows
+// the last line break, which was not finished, and counts lines that cannot be read. It
+// fails if the header is not valid, if reading fails, or if each does.
+func readEntries(r io.Reader, each func(entry) error) (*contents, error) {
 	in := bufio.NewReaderSize(r, 64<<10)
 	c := new(contents)
 	for {
@@ -114,13 +146,13 @@ func readJournal(r io.Reader, each func(acp.SessionUpdate) error) (*contents, er
 			}
 			continue
 		}
-		u, ok := parseEntry(line)
+		e, ok := parseEntry(line)
 		if !ok {
 			c.bad++
 			continue
 		}
 		if each != nil {
-			if err := each(u); err != nil {
+			if err := each(e); err != nil {
 				return c, err
 			}
 		}
@@ -149,22 +181,46 @@ func readLine(in *bufio.Reader) (line []byte, n int64, err error) {
 	}
 }
 
-// parseEntry parses the line of an update.
-func parseEntry(line []byte) (acp.SessionUpdate, bool) {
-	var e struct {
-		Update json.RawMessage `json:"update"`
+// parseEntry parses a line.
+func parseEntry(line []byte) (entry, bool) {
+	var l struct {
+		Update  json.RawMessage   `json:"update"`
+		Message *model.Message    `json:"message"`
+		Intent  *intent           `json:"intent"`
+		Result  *model.ToolResult `json:"result"`
 	}
-	if json.Unmarshal(line, &e) != nil || len(e.Update) == 0 {
-		return nil, false
+	if json.Unmarshal(line, &l) != nil {
+		return entry{}, false
 	}
-	u, err := acpv2.UnmarshalSessionUpdate(e.Update)
+	e := entry{message: l.Message, intent: l.Intent, result: l.Result, line: line}
+	if len(l.Update) == 0 {
+		return e, l.Message != nil || l.Intent != nil || l.Result != nil
+	}
+	u, err := acpv2.UnmarshalSessionUpdate(l.Update)
 	if err != nil || u == nil {
-		return nil, false
+		return entry{}, false
 	}
 	if _, unknown := u.(*acpv2.UnknownSessionUpdate); unknown {
-		return nil, false
+		return entry{}, false
 	}
-	return u, true
+	e.update = u
+	return e, true
+}
+
+// appendRecord appends the line of a message, an intent or a result to dst. Escapes that
+// only HTML needs are left out, so that what is opaque stays as it is.
+func appendRecord(dst []byte, at time.Time, name string, value any) ([]byte, error) {
+	dst = append(dst, `{"at":"`...)
+	dst = at.UTC().AppendFormat(dst, "2006-01-02T15:04:05.000Z")
+	dst = append(dst, `","`+name+`":`...)
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(value); err != nil {
+		return dst, err
+	}
+	dst = append(dst, bytes.TrimSuffix(b.Bytes(), []byte{'\n'})...)
+	return append(dst, "}\n"...), nil
 }
 
 // maxJoined bounds the text that joined makes one chunk of, in bytes.

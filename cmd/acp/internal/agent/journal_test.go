@@ -55,7 +55,7 @@ func TestReadJournal(t *testing.T) {
 		"torn header":   {goodHeader[:20], nil, 0, 0, "empty"},
 		"no header":     {line("a"), nil, 0, 0, "no header"},
 		"no JSON":       {"hello\n", nil, 0, 0, "no header"},
-		"newer":         {`{"acpSession":2,"id":"s1"}` + "\n", nil, 0, 0, "newer version"},
+		"newer":         {`{"acpSession":3,"id":"s1"}` + "\n", nil, 0, 0, "newer version"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, c, err := texts(test.data)

@@ -43,6 +43,9 @@ func (w *scribe) Ignores() bool {
 func (w *scribe) Judge(req acphost.Request) acphost.Verdict { return w.s.judge(req) }
 func (w *scribe) Restricted() bool                          { return w.s.restricted() }
 
+// Intend keeps nothing: a command that the user has typed is not done again by itself.
+func (w *scribe) Intend(tool.Intent) error { return nil }
+
 func (w *scribe) SetPlan(plan []acp.PlanEntry) {
 	w.s.mu.Lock()
 	defer w.s.mu.Unlock()

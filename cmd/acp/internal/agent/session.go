@@ -54,6 +54,7 @@ type session struct {
 	outputs map[acp.TerminalID]*keptOutput // of commands that run
 
 	cancelled cancelled // the prompt before, if its turn was cancelled
+	talk      conversation
 }
 
 func newSession(b *builtin, s *acp.AgentSession) *session {
@@ -180,6 +181,19 @@ func (s *session) add(u acp.SessionUpdate) {
 	}
 }
 
+// keepRecord adds a message, an intent or a result to the journal, like keep.
+func (s *session) keepRecord(name string, value any) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ensure() != nil {
+		return
+	}
+	if err := s.j.addRecord(name, value); err != nil && s.lost == nil {
+		s.lost = err
+		s.agent.log.Error("agent: a session is not kept any more", "error", err)
+	}
+}
+
 // sync makes what was kept durable.
 func (s *session) sync() error {
 	s.mu.Lock()
@@ -301,12 +315,21 @@ type state struct {
 	s         *session
 	open      []acp.ToolCallID // calls that have not ended
 	terminals []acp.TerminalID // commands that have not
+	talk      unsettled        // the conversation with the model
 }
 
 func newState(s *session) *state { return &state{s: s} }
 
-// see applies an update. It never fails.
-func (st *state) see(u acp.SessionUpdate) error {
+// see applies an entry. It never fails.
+func (st *state) see(e entry) error {
+	st.talk.see(e)
+	if e.update != nil {
+		st.seeUpdate(e.update)
+	}
+	return nil
+}
+
+func (st *state) seeUpdate(u acp.SessionUpdate) {
 	s := st.s
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -345,11 +368,17 @@ func (st *state) see(u acp.SessionUpdate) error {
 			st.terminals = append(st.terminals, u.TerminalID)
 		}
 	}
-	return nil
 }
 
-// settle ends the calls and commands that ran when the program was killed.
+// settle ends the calls and commands that ran when the program was killed, and what was
+// said to the model.
 func (st *state) settle() {
+	for _, m := range st.talk.settle(hashOf) {
+		st.s.keepRecord("message", m)
+	}
+	st.s.mu.Lock()
+	st.s.talk.messages = st.talk.messages
+	st.s.mu.Unlock()
 	for _, id := range st.terminals {
 		st.s.keep(&acp.TerminalUpdate{
 			TerminalID: id, ExitStatus: acp.Set(acp.TerminalExitStatus{Signal: "KILL"}),

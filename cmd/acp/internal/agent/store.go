@@ -175,7 +175,7 @@ func (s *store) forgetOldest() {
 
 // open opens the journal of a session that exists, calls each for its updates and
 // drops an unfinished line, to which the next one would be added otherwise.
-func (s *store) open(id acp.SessionID, each func(acp.SessionUpdate) error) (*journal, *contents, error) {
+func (s *store) open(id acp.SessionID, each func(entry) error) (*journal, *contents, error) {
 	if !validID(id) {
 		return nil, nil, acp.SessionNotFound(id)
 	}
@@ -186,7 +186,7 @@ func (s *store) open(id acp.SessionID, each func(acp.SessionUpdate) error) (*jou
 	r, err := j.reader()
 	if err == nil {
 		var c *contents
-		if c, err = readJournal(r, each); err == nil {
+		if c, err = readEntries(r, each); err == nil {
 			if err = j.truncate(c.whole); err == nil {
 				return j, c, nil
 			}
@@ -302,6 +302,33 @@ func (j *journal) add(u acp.SessionUpdate) error {
 		return j.err
 	}
 	line, err := appendEntry(j.buf[:0], time.Now(), u)
+	return j.append(line, err)
+}
+
+// addRecord is add for a message, an intent or a result.
+func (j *journal) addRecord(name string, value any) error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.err != nil {
+		return j.err
+	}
+	line, err := appendRecord(j.buf[:0], time.Now(), name, value)
+	return j.append(line, err)
+}
+
+// addLine appends a line of another journal.
+func (j *journal) addLine(line []byte) error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.err != nil {
+		return j.err
+	}
+	j.err = j.write(line)
+	return j.err
+}
+
+// append appends a line that was encoded in buf, unless that failed.
+func (j *journal) append(line []byte, err error) error {
 	if cap(line) <= 64<<10 {
 		j.buf = line[:0]
 	}
@@ -432,7 +459,7 @@ func (s *store) exists(id acp.SessionID) bool {
 
 // copyOf makes a new session with what the journal of another holds, which may
 // be open elsewhere. It calls each for every update.
-func (s *store) copyOf(from acp.SessionID, h *header, each func(acp.SessionUpdate) error) (*journal, error) {
+func (s *store) copyOf(from acp.SessionID, h *header, each func(entry) error) (*journal, error) {
 	var r io.Reader
 	if !s.exists(from) {
 		return nil, acp.SessionNotFound(from)
@@ -459,7 +486,12 @@ func (s *store) copyOf(from acp.SessionID, h *header, each func(acp.SessionUpdat
 	if err != nil {
 		return nil, err
 	}
-	_, err = readJournal(r, func(u acp.SessionUpdate) error { return errors.Join(j.add(u), each(u)) })
+	_, err = readEntries(r, func(e entry) error {
+		if e.update != nil {
+			return errors.Join(j.add(e.update), each(e))
+		}
+		return errors.Join(j.addLine(e.line), each(e))
+	})
 	if err == nil {
 		err = j.sync()
 	}

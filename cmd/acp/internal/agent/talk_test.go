@@ -14,6 +14,8 @@ import (
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acphost"
 	"github.com/goacp/acp/acptest"
+	"github.com/goacp/acp/cmd/acp/internal/agent/loop"
+	"github.com/goacp/acp/cmd/acp/internal/model"
 )
 
 var _ = acptest.UpdateFlag()
@@ -24,6 +26,8 @@ type talk struct {
 	dir     string // of the sessions
 	cwd     string
 	client  acp.Client
+	model   model.Model
+	limits  loop.Limits
 	conn    *acp.ClientConn
 	session *acp.ClientSession
 
@@ -87,7 +91,7 @@ func inMemory(k *talk) { k.dir = "" }
 
 func (k *talk) connect() {
 	k.t.Helper()
-	a, err := New(Options{Dir: k.dir, Version: "1.2.3"})
+	a, err := New(Options{Dir: k.dir, Version: "1.2.3", Model: k.model, Limits: k.limits})
 	if err != nil {
 		k.t.Fatal(err)
 	}

@@ -173,6 +173,9 @@ func (c *call) change(p place, make func(string, bool) (string, []uint32, error)
 			return "", err
 		}
 	}
+	if err := c.env.Intend(Intent{Path: p.path, Before: before, After: after, Created: created}); err != nil {
+		return "", err
+	}
 	if err := c.env.Output().WriteFile(p.path, after); err != nil {
 		return "", err
 	}

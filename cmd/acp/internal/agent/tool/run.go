@@ -56,6 +56,9 @@ func runRun(ctx context.Context, env Env, input json.RawMessage) (Result, error)
 	if err != nil {
 		return c.failed(err), nil
 	}
+	if err := env.Intend(Intent{Command: line}); err != nil {
+		return c.failed(err), nil
+	}
 	c.status(acp.ToolCallStatusInProgress)
 	state, err := exec(c.h, line, dir)
 	output := ""

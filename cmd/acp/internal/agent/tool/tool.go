@@ -68,10 +68,21 @@ type Env interface {
 	// Permit asks whether a call may be made, unless that is decided already. It returns
 	// nil, or why the call is not made.
 	Permit(ctx context.Context, call *acp.ToolCallHandle, q Question) error
+	// Intend is called before a file is changed, or a command is run, with what is going to
+	// happen. If it returns an error, that does not happen.
+	Intend(Intent) error
 	// SetPlan keeps the plan of the session, which was sent.
 	SetPlan(plan []acp.PlanEntry)
 	// Hints are what tools advise, in the words of who asked.
 	Hints() Hints
+}
+
+// An Intent is what a tool is about to do: a change of a file, or a command.
+type Intent struct {
+	Path          string
+	Before, After string // all of the file
+	Created       bool   // there was none before
+	Command       string
 }
 
 // Hints are pieces of sentences.

@@ -36,6 +36,7 @@ func (b *bench) Cwd() string                  { return b.cwd }
 func (b *bench) Roots() []string              { return []string{b.cwd} }
 func (b *bench) Ignores() bool                { return b.ignores }
 func (b *bench) Restricted() bool             { return b.deny != "" }
+func (b *bench) Intend(Intent) error          { return nil }
 func (b *bench) SetPlan(plan []acp.PlanEntry) { b.plan = plan }
 
 func (b *bench) Judge(req acphost.Request) acphost.Verdict {

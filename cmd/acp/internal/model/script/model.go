@@ -86,16 +86,16 @@ func (m *Model) choose(r *model.Request) (*answer, error) {
 	return a, nil
 }
 
-// use marks the answer that made a message as used, and those before it that failed: they
-// made none.
+// use marks the answer that made a message as used, and those before it that failed
+// without a word: they made none.
 func (m *Model) use(used map[*answer]bool, said string) {
 	for i, a := range m.answers {
-		if fails(a) || used[a] && !a.always || !fits(a, said) {
+		if silent(a) || used[a] && !a.always || !fits(a, said) {
 			continue
 		}
 		used[a] = true
 		for _, before := range m.answers[:i] {
-			used[before] = used[before] || fails(before)
+			used[before] = used[before] || silent(before)
 		}
 		return
 	}
@@ -118,6 +118,19 @@ func fits(a *answer, said string) bool {
 		}
 	}
 	return true
+}
+
+// silent reports whether an answer fails before it has said anything.
+func silent(a *answer) bool {
+	for _, s := range a.steps {
+		switch s.word {
+		case "fail":
+			return true
+		case "say":
+			return false
+		}
+	}
+	return false
 }
 
 func fails(a *answer) bool {

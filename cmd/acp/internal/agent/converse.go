@@ -1,0 +1,425 @@
+package agent
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/google/jsonschema-go/jsonschema"
+
+	"github.com/goacp/acp"
+	"github.com/goacp/acp/acpv2"
+	"github.com/goacp/acp/cmd/acp/internal/agent/loop"
+	"github.com/goacp/acp/cmd/acp/internal/agent/prose"
+	"github.com/goacp/acp/cmd/acp/internal/agent/tool"
+	"github.com/goacp/acp/cmd/acp/internal/model"
+)
+
+// instructions are those of the agent to the model. They never change within a
+// conversation.
+const instructions = `You are a coding agent. You work in the user's directory with the tools that you have, until what the user asks for is done. Nothing but your text reaches the user.
+
+- Look before you act: search and read what matters. Several calls that only read can be made at once.
+- Change files with edit. Give enough of the old text to make it unique, with its indentation, exactly as it is in the file. Use write for new files.
+- After a change, check it as the project does: build, test, lint. Say what you ran and what came of it. Never say that something works that you have not seen working.
+- Do what was asked, and no more. Follow the style of the code around you. Add comments only where they say why.
+- Commands run without a terminal, and nobody can type into them. Do not start what does not end.
+- Do not commit, push, or delete what you have not made, unless the user asks for it.
+- If a call is refused, do not try to get around that: do something else, or ask.
+- For work of several steps, keep a plan, and mark steps as you do them.
+- Be brief. Name places as path:line. When you are done, say what has changed in a few sentences.`
+
+// maxGuide bounds what is read of each file of guidance, in bytes.
+const maxGuide = 32 << 10
+
+// A modelTool is a tool as a model uses it.
+type modelTool struct {
+	tool.Tool
+	schema *jsonschema.Resolved
+}
+
+// modelTools returns the tools with their schemas. It panics if one of those is wrong,
+// which a test of package tool rules out.
+func modelTools() []modelTool {
+	var all []modelTool
+	for _, t := range tool.All() {
+		var schema jsonschema.Schema
+		if err := json.Unmarshal(t.Schema, &schema); err != nil {
+			panic(err)
+		}
+		resolved, err := schema.Resolve(nil)
+		if err != nil {
+			panic(err)
+		}
+		all = append(all, modelTool{t, resolved})
+	}
+	return all
+}
+
+// A modelTurn is a prompt that a model answers. It is the host of its loop.
+type modelTurn struct {
+	*scribe
+	b    *builtin
+	turn *acp.Turn
+
+	mu   sync.Mutex
+	cost float64 // of earlier turns
+}
+
+// converse has the model answer a prompt.
+func (b *builtin) converse(ctx context.Context, t *acp.Turn, w *scribe) (acp.StopReason, error) {
+	s := w.s
+	m := &modelTurn{scribe: w, b: b, turn: t}
+	s.mu.Lock()
+	first := len(s.talk.messages) == 0
+	m.cost = s.talk.cost
+	s.mu.Unlock()
+	ask := &model.Message{Role: model.User, Parts: m.parts(t.Blocks())}
+	if first {
+		ask.Parts = append([]model.Part{&model.Text{Text: s.surroundings()}}, ask.Parts...)
+	}
+	if err := m.Keep(ask); err != nil {
+		return "", err
+	}
+	s.mu.Lock()
+	messages := s.talk.messages
+	s.mu.Unlock()
+	end, err := loop.Run(ctx, &loop.Turn{
+		Model: b.model, Prefix: b.prefix(s), Messages: messages, Effort: b.effort,
+		CacheKey: string(s.acp.ID()), Limits: b.limits, Host: m,
+	})
+	s.mu.Lock()
+	s.talk.cost = m.cost + end.Cost
+	s.mu.Unlock()
+	m.report(end)
+	if err != nil {
+		return "", failure(err)
+	}
+	return m.stop(end), nil
+}
+
+// stop returns why the turn ended, and tells the user where that needs words.
+func (m *modelTurn) stop(end *loop.End) acp.StopReason {
+	switch end.Stop {
+	case loop.Cancelled:
+		return acp.StopCancelled
+	case loop.Refused:
+		return acp.StopRefusal
+	case loop.MaxTokens:
+		return acp.StopMaxTokens
+	case loop.Requests:
+		m.tell("I stopped after %d requests to the model, which is the limit for a prompt. Say “continue” if I shall go on.", end.Requests)
+		return acp.StopMaxTurnRequests
+	case loop.Cost:
+		m.tell("I stopped because this prompt has cost %.2f %s, which is the limit.", end.Cost, m.b.model.Info().Price.Currency)
+		return acp.StopMaxTurnRequests
+	case loop.Repeats:
+		m.tell("I stopped because the same call of the tool %s has failed again and again.", prose.Inline(end.Detail))
+	}
+	return acp.StopEndTurn
+}
+
+// tell says something that is not the model's.
+func (m *modelTurn) tell(format string, args ...any) {
+	m.out.EndMessage()
+	m.say(fmt.Sprintf(format, args...))
+}
+
+// report tells the client what the turn has used.
+func (m *modelTurn) report(end *loop.End) {
+	if u := end.Usage; u.Known {
+		m.turn.SetUsage(usageOf(u))
+	}
+}
+
+// usageOf returns tokens as the protocol counts them.
+func usageOf(u model.Usage) acp.Usage {
+	return acp.Usage{
+		InputTokens: uint64(u.Input), OutputTokens: uint64(u.Output), TotalTokens: uint64(u.Read() + u.Output),
+	}
+}
+
+// failure returns the error of a turn whose model has failed.
+func failure(err error) error {
+	e, ok := errors.AsType[*model.Error](err)
+	if !ok {
+		return err
+	}
+	return &acp.Failure{
+		Message: strings.TrimSpace(e.Error() + ". " + e.Advice()), Reason: "model_" + string(e.Kind), RetryAfter: e.RetryAfter, Scope: "model",
+	}
+}
+
+// prefix returns what each request of the session begins with.
+func (b *builtin) prefix(s *session) *model.Prefix {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.talk.prefix != nil {
+		return s.talk.prefix
+	}
+	p := &model.Prefix{System: instructions}
+	if own := s.acp.SystemPrompt(); own != nil {
+		text := strings.Join(promptTexts(own.Content), "\n\n")
+		if own.Mode == acpv2.SystemPromptModeAppend {
+			text = instructions + "\n\n" + text
+		}
+		p.System = text
+	}
+	for _, t := range b.tools {
+		p.Tools = append(p.Tools, model.Tool{Name: t.Name, Description: t.About, Schema: t.Schema})
+	}
+	s.talk.prefix = p
+	return p
+}
+
+// surroundings says where the session is, for the beginning of the conversation.
+func (s *session) surroundings() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "Working directory: %s\n", s.acp.Cwd())
+	for _, dir := range s.acp.AdditionalDirectories() {
+		fmt.Fprintf(&b, "Another directory: %s\n", dir)
+	}
+	fmt.Fprintf(&b, "Date: %s\nSystem: %s\n", time.Now().Format(time.DateOnly), runtime.GOOS)
+	for _, file := range guides(s.acp.Cwd()) {
+		text, err := readHead(file, maxGuide)
+		if err != nil || strings.TrimSpace(text) == "" {
+			continue
+		}
+		fmt.Fprintf(&b, "\nGuidance for this project, from %s:\n\n%s\n", file, strings.TrimSpace(text))
+	}
+	return b.String()
+}
+
+// guides returns the files of guidance for a directory, the outermost first: AGENTS.md, or
+// CLAUDE.md where there is none, up to the root of the repository.
+func guides(dir string) []string {
+	var all []string
+	for {
+		for _, name := range []string{"AGENTS.md", "CLAUDE.md"} {
+			file := filepath.Join(dir, name)
+			if info, err := os.Stat(file); err == nil && info.Mode().IsRegular() {
+				all = append([]string{file}, all...)
+				break
+			}
+		}
+		parent := filepath.Dir(dir)
+		if _, err := os.Stat(filepath.Join(dir, ".git")); err == nil || parent == dir {
+			break
+		}
+		dir = parent
+	}
+	return all
+}
+
+// readHead returns the beginning of a text file.
+func readHead(file string, most int) (string, error) {
+	f, err := openRegular(file, os.O_RDONLY)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = f.Close() }()
+	buf := make([]byte, most)
+	n, err := f.Read(buf)
+	if n == 0 && err != nil {
+		return "", err
+	}
+	text := string(buf[:n])
+	if n == most {
+		text += "\n(There is more in the file.)"
+	}
+	return strings.ToValidUTF8(text, ""), nil
+}
+
+// parts returns a prompt as a model takes it. Editors put context into blocks of their own,
+// in any order; all of them count.
+func (m *modelTurn) parts(blocks []acp.ContentBlock) []model.Part {
+	var parts []model.Part
+	text := func(format string, args ...any) {
+		parts = append(parts, &model.Text{Text: fmt.Sprintf(format, args...)})
+	}
+	for _, b := range blocks {
+		switch b := b.(type) {
+		case *acp.TextContent:
+			if strings.TrimSpace(b.Text) != "" {
+				text("%s", b.Text)
+			}
+		case *acp.ImageContent:
+			data, err := base64.StdEncoding.DecodeString(b.Data)
+			if err != nil || !m.b.model.Info().Images {
+				text("(The user has attached %s, which you cannot see.)", given1(b))
+				continue
+			}
+			parts = append(parts, &model.Image{MIMEType: b.MIMEType, Data: data})
+		case *acp.ResourceLink:
+			if path, ok := tool.FilePath(b.URI); ok {
+				text("(The user refers to the file %s.)", path)
+				continue
+			}
+			text("(The user refers to %s.)", b.URI)
+		case *acp.EmbeddedResource:
+			if r, ok := b.Resource.(*acp.TextResourceContents); ok {
+				name := r.URI
+				if path, ok := tool.FilePath(r.URI); ok {
+					name = path
+				}
+				text("(The user has attached %s:)\n%s", name, r.Text)
+				continue
+			}
+			text("(The user has attached %s, which you cannot see.)", given1(b))
+		default:
+			text("(The user has attached %s, which you cannot see.)", given1(b))
+		}
+	}
+	return parts
+}
+
+// The methods of [loop.Host].
+
+func (m *modelTurn) Say(text string)   { m.say(text) }
+func (m *modelTurn) Think(text string) { m.think(text) }
+
+func (m *modelTurn) Wait(e *model.Retrying) {
+	m.out.EndMessage()
+	_ = m.out.Notice(acp.NoticeSeverityWarning, "The model is asked again in "+e.After.Round(time.Second).String()+".", prose.OneLine(e.Err.Error(), 300))
+}
+
+// Keep keeps a message. If it cannot be kept the conversation continues in memory, and the
+// user learns of it at the end of the turn.
+func (m *modelTurn) Keep(msg *model.Message) error {
+	m.out.EndMessage()
+	m.s.keepRecord("message", msg)
+	m.s.mu.Lock()
+	defer m.s.mu.Unlock()
+	old := m.s.talk.messages
+	m.s.talk.messages = append(old[:len(old):len(old)], msg)
+	return nil
+}
+
+func (m *modelTurn) Used(u model.Usage, cost float64) {
+	if !u.Known {
+		return
+	}
+	info := m.b.model.Info()
+	var c *acp.Cost
+	if info.Price.Currency != "" {
+		c = &acp.Cost{Amount: m.cost + cost, Currency: info.Price.Currency}
+	}
+	_ = m.out.Usage(uint64(u.Read()+u.Output), uint64(info.Context), c)
+}
+
+func (m *modelTurn) find(name string) (modelTool, bool) {
+	for _, t := range m.b.tools {
+		if t.Name == name {
+			return t, true
+		}
+	}
+	return modelTool{}, false
+}
+
+func (m *modelTurn) Reads(name string) bool {
+	t, ok := m.find(name)
+	return ok && t.Tool.Reads && t.Name != tool.Plan.Name
+}
+
+// Use runs a tool. What is wrong with the call is said to the model.
+func (m *modelTurn) Use(ctx context.Context, u *model.ToolUse) *model.ToolResult {
+	m.out.EndMessage()
+	res := m.use(ctx, u)
+	m.s.keepRecord("result", res)
+	return res
+}
+
+func (m *modelTurn) use(ctx context.Context, u *model.ToolUse) *model.ToolResult {
+	t, ok := m.find(u.Name)
+	if !ok {
+		var names []string
+		for _, t := range m.b.tools {
+			names = append(names, t.Name)
+		}
+		return failed(u, "There is no tool %q. The tools are: %s.", prose.OneLine(u.Name, 60), strings.Join(names, ", "))
+	}
+	var value any
+	if err := json.Unmarshal(u.Input, &value); err != nil || u.Malformed {
+		return failed(u, "The input is not JSON. Write it again.")
+	}
+	if err := t.schema.Validate(value); err != nil {
+		return failed(u, "The input does not fit the schema of %s: %s", t.Name, prose.Error(err))
+	}
+	got, err := t.Run(ctx, &modelEnv{m.scribe, u.ID}, u.Input)
+	if err != nil {
+		return failed(u, "%s.", prose.Sentence(prose.Error(err)))
+	}
+	if ctx.Err() != nil && got.Text == "" {
+		return failed(u, "The user has cancelled this.")
+	}
+	out := &model.ToolResult{ID: u.ID, Failed: got.Status != acp.ToolCallStatusCompleted}
+	text := got.Text
+	if text == "" {
+		text = got.Said
+	}
+	if text != "" {
+		out.Parts = append(out.Parts, &model.Text{Text: text})
+	}
+	for _, i := range got.Images {
+		out.Parts = append(out.Parts, &model.Image{MIMEType: i.MIMEType, Data: i.Data})
+	}
+	return out
+}
+
+// failed returns the result of a call that was not made.
+func failed(u *model.ToolUse, format string, args ...any) *model.ToolResult {
+	return &model.ToolResult{ID: u.ID, Failed: true, Parts: []model.Part{&model.Text{Text: fmt.Sprintf(format, args...)}}}
+}
+
+// Steer returns what the user has said while the turn ran.
+func (m *modelTurn) Steer() []model.Part {
+	var parts []model.Part
+	for {
+		select {
+		case blocks, ok := <-m.turn.Steering():
+			if !ok {
+				return parts
+			}
+			parts = append(parts, m.parts(blocks)...)
+		default:
+			return parts
+		}
+	}
+}
+
+// A modelEnv is what a session lends to a tool that a model uses.
+type modelEnv struct {
+	*scribe
+	id string // of the wish
+}
+
+// Intend keeps what is about to happen, and writes it to disk, so that it is known after a
+// crash.
+func (e *modelEnv) Intend(i tool.Intent) error {
+	in := &intent{ID: e.id, Path: i.Path, Command: i.Command}
+	if i.Path != "" {
+		in.After = hashText(i.After)
+		if !i.Created {
+			in.Before = hashText(i.Before)
+		}
+	}
+	e.s.keepRecord("intent", in)
+	_ = e.s.sync() // a failure is in lost: the user learns of it at the end of the turn
+	return nil
+}
+
+func (e *modelEnv) Hints() tool.Hints {
+	return tool.Hints{
+		ReadOn:     func(_ string, line uint32) string { return fmt.Sprintf("read on with from: %d", line) },
+		ReplaceAll: "set all",
+		ReadAsks:   "read",
+	}
+}

@@ -1,0 +1,160 @@
+package agent
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"strings"
+
+	"github.com/goacp/acp"
+	"github.com/goacp/acp/cmd/acp/internal/model"
+)
+
+// A conversation is that of a session with a model. session.mu guards it.
+type conversation struct {
+	messages []*model.Message // never changed; the slice is copied when it grows
+	cost     float64
+	prefix   *model.Prefix // of its requests; nil before the first
+}
+
+// An intent is what a tool is about to do, kept before it does it. The hashes are of the
+// file's whole contents; "" is a file that does not exist.
+type intent struct {
+	ID      string `json:"id"` // of the wish for the tool
+	Path    string `json:"path,omitempty"`
+	Before  string `json:"before,omitempty"`
+	After   string `json:"after,omitempty"`
+	Command string `json:"command,omitempty"`
+}
+
+// An unsettled conversation is one as a journal has it. The program may have been killed
+// at any time, so wishes for tools may lack their results.
+type unsettled struct {
+	messages []*model.Message
+	intents  map[string]*intent
+	results  map[string]*model.ToolResult
+	said     strings.Builder // of an answer that is not there as a message
+	asked    bool            // the model was asked, and has not answered
+}
+
+// see applies an entry of the journal.
+func (t *unsettled) see(e entry) {
+	switch {
+	case e.message != nil:
+		if e.message.Role == model.User {
+			t.flush()
+		}
+		t.said.Reset()
+		t.messages = append(t.messages, e.message)
+		t.intents, t.results = nil, nil
+		t.asked = e.message.Role == model.User
+	case e.intent != nil:
+		if t.intents == nil {
+			t.intents = map[string]*intent{}
+		}
+		t.intents[e.intent.ID] = e.intent
+	case e.result != nil:
+		if t.results == nil {
+			t.results = map[string]*model.ToolResult{}
+		}
+		t.results[e.result.ID] = e.result
+	case t.asked:
+		switch u := e.update.(type) {
+		case *acp.AgentMessageChunk:
+			if text, ok := u.Content.(*acp.TextContent); ok {
+				t.said.WriteString(text.Text)
+			}
+		case *acp.UserMessage, *acp.UserMessageChunk:
+			t.flush() // the turn has ended without an answer
+		}
+	}
+}
+
+// flush makes a message of an answer that was cut off.
+func (t *unsettled) flush() (m *model.Message) {
+	if t.asked && t.said.Len() > 0 {
+		m = &model.Message{Role: model.Assistant, Parts: []model.Part{&model.Text{Text: t.said.String()}}}
+		t.messages = append(t.messages, m)
+	}
+	t.said.Reset()
+	t.asked = false
+	return m
+}
+
+// settle makes the conversation one that can be sent, and returns the messages that it
+// added at its end. hash returns the hash of a file, as those of intents.
+func (t *unsettled) settle(hash func(path string) (string, error)) []*model.Message {
+	var added []*model.Message
+	if m := t.flush(); m != nil {
+		added = append(added, m)
+	}
+	n := len(t.messages)
+	if n == 0 || t.messages[n-1].Role != model.Assistant {
+		return added
+	}
+	results := &model.Message{Role: model.User}
+	for _, p := range t.messages[n-1].Parts {
+		u, ok := p.(*model.ToolUse)
+		if !ok {
+			continue
+		}
+		res := t.results[u.ID]
+		if res == nil {
+			res = &model.ToolResult{ID: u.ID, Failed: true, Parts: []model.Part{&model.Text{Text: t.evidence(u, hash)}}}
+		}
+		results.Parts = append(results.Parts, res)
+	}
+	if len(results.Parts) == 0 {
+		return added
+	}
+	t.messages = append(t.messages, results)
+	return append(added, results)
+}
+
+// evidence says what came of a wish whose result is missing, as far as that can be seen.
+func (t *unsettled) evidence(u *model.ToolUse, hash func(path string) (string, error)) string {
+	const killed = "The agent was interrupted. "
+	in := t.intents[u.ID]
+	switch {
+	case in == nil:
+		return killed + "This was not done."
+	case in.Path == "":
+		return killed + "The command may have done a part of its work: look before you repeat it."
+	}
+	now, err := hash(in.Path)
+	switch {
+	case err != nil:
+		return killed + "It is not known whether this was done: " + in.Path + " cannot be read."
+	case now == in.After:
+		return killed + "This was done: " + in.Path + " is as it was to become."
+	case now == in.Before:
+		return killed + "This was not done: " + in.Path + " is as it was before."
+	}
+	return killed + "It is not known whether this was done: " + in.Path + " is neither as it was before nor as it was to become. Read it first."
+}
+
+// hashOf returns the hash of a file, "" if there is none.
+func hashOf(path string) (string, error) {
+	f, err := openRegular(path, os.O_RDONLY)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = f.Close() }()
+	h := sha256.New()
+	if _, err := io.Copy(h, f); err != nil {
+		return "", err
+	}
+	return hex.EncodeToString(h.Sum(nil)), nil
+}
+
+// hashText returns the hash of a file with such contents.
+func hashText(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:])
+}
