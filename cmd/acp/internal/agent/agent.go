@@ -47,7 +47,7 @@ type Options struct {
 	// Told says that the client decides by the same Policy and informs the user. The agent then asks the
 	// client for what a rule denies as well; otherwise it refuses that at once.
 	Told bool
-	// Model answers prompts that are no commands; nil means that nothing does.
+	// Model answers prompts other than commands; nil means that nothing does.
 	Model model.Model
 	// Effort is one of those that the model knows; "" is what it does by itself.
 	Effort string

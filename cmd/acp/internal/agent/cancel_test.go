@@ -10,10 +10,7 @@ import (
 	"time"
 
 	"github.com/goacp/acp"
-	"github.com/goacp/acp/cmd/acp/internal/model"
 )
-
-type fakeModel struct{ model.Model }
 
 // TestCancel cancels each command that can take long, when it is at work.
 func TestCancel(t *testing.T) {

@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/google/jsonschema-go/jsonschema"
@@ -70,7 +69,6 @@ type modelTurn struct {
 	b    *builtin
 	turn *acp.Turn
 
-	mu   sync.Mutex
 	cost float64 // of earlier turns
 }
 
@@ -96,9 +94,6 @@ func (b *builtin) converse(ctx context.Context, t *acp.Turn, w *scribe) (acp.Sto
 		Model: b.model, Prefix: b.prefix(s), Messages: messages, Effort: b.effort,
 		CacheKey: string(s.acp.ID()), Limits: b.limits, Host: m,
 	})
-	s.mu.Lock()
-	s.talk.cost = m.cost + end.Cost
-	s.mu.Unlock()
 	m.report(end)
 	if err != nil {
 		return "", failure(err)
@@ -116,7 +111,7 @@ func (m *modelTurn) stop(end *loop.End) acp.StopReason {
 	case loop.MaxTokens:
 		return acp.StopMaxTokens
 	case loop.Requests:
-		m.tell("I stopped after %d requests to the model, which is the limit for a prompt. Say “continue” if I shall go on.", end.Requests)
+		m.tell("I stopped after %d requests to the model, which is the limit for a prompt. Say “continue” to give me more.", end.Requests)
 		return acp.StopMaxTurnRequests
 	case loop.Cost:
 		m.tell("I stopped because this prompt has cost %.2f %s, which is the limit.", end.Cost, m.b.model.Info().Price.Currency)
@@ -154,7 +149,7 @@ func failure(err error) error {
 		return err
 	}
 	return &acp.Failure{
-		Message: strings.TrimSpace(e.Error() + ". " + e.Advice()), Reason: "model_" + string(e.Kind), RetryAfter: e.RetryAfter, Scope: "model",
+		Message: strings.TrimRight(e.Error()+". "+e.Advice(), ". "), Reason: "model_" + string(e.Kind), RetryAfter: e.RetryAfter, Scope: "model",
 	}
 }
 
@@ -304,6 +299,10 @@ func (m *modelTurn) Keep(msg *model.Message) error {
 }
 
 func (m *modelTurn) Used(u model.Usage, cost float64) {
+	m.s.mu.Lock()
+	m.s.talk.count(u)
+	m.s.talk.cost = m.cost + cost
+	m.s.mu.Unlock()
 	if !u.Known {
 		return
 	}
@@ -344,18 +343,18 @@ func (m *modelTurn) use(ctx context.Context, u *model.ToolUse) *model.ToolResult
 		for _, t := range m.b.tools {
 			names = append(names, t.Name)
 		}
-		return failed(u, "There is no tool %q. The tools are: %s.", prose.OneLine(u.Name, 60), strings.Join(names, ", "))
+		return m.misused(u, "There is no tool %q. The tools are: %s.", prose.OneLine(u.Name, 60), strings.Join(names, ", "))
 	}
 	var value any
 	if err := json.Unmarshal(u.Input, &value); err != nil || u.Malformed {
-		return failed(u, "The input is not JSON. Write it again.")
+		return m.misused(u, "The input is not JSON. Write it again.")
 	}
 	if err := t.schema.Validate(value); err != nil {
-		return failed(u, "The input does not fit the schema of %s: %s", t.Name, prose.Error(err))
+		return m.misused(u, "The input does not fit the schema of %s: %s", t.Name, prose.Error(err))
 	}
 	got, err := t.Run(ctx, &modelEnv{m.scribe, u.ID}, u.Input)
 	if err != nil {
-		return failed(u, "%s.", prose.Sentence(prose.Error(err)))
+		return m.misused(u, "%s.", prose.Sentence(prose.Error(err)))
 	}
 	if ctx.Err() != nil && got.Text == "" {
 		return failed(u, "The user has cancelled this.")
@@ -372,6 +371,15 @@ func (m *modelTurn) use(ctx context.Context, u *model.ToolUse) *model.ToolResult
 		out.Parts = append(out.Parts, &model.Image{MIMEType: i.MIMEType, Data: i.Data})
 	}
 	return out
+}
+
+// misused returns the result of a call that cannot be made, and shows the user that the
+// model has tried.
+func (m *modelTurn) misused(u *model.ToolUse, format string, args ...any) *model.ToolResult {
+	res := failed(u, format, args...)
+	h := m.out.ToolCall(acp.ToolCall{Name: prose.OneLine(u.Name, 60), Title: "Call of " + prose.OneLine(u.Name, 60), Kind: acp.ToolKindOther, Status: acp.ToolCallStatusPending})
+	tool.Fail(h, errors.New(res.Parts[0].(*model.Text).Text))
+	return res
 }
 
 // failed returns the result of a call that was not made.

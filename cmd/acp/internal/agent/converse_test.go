@@ -334,6 +334,8 @@ func TestCommandsBesideModel(t *testing.T) {
 	}
 	contains(t, k.tell("/unknown thing"), "I heard.")
 	contains(t, w.last(), "/unknown thing")
+	contains(t, k.tell("/help"), "The language model `script/script` answers you")
+	contains(t, k.tell("/usage"), "- Requests to `script/script`: 1\n", "- Tokens read: ", "- Context window: ")
 }
 
 // TestPromptParts: what a prompt is made of reaches the model.

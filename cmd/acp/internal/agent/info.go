@@ -9,6 +9,7 @@ import (
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/cmd/acp/internal/agent/prose"
 	"github.com/goacp/acp/cmd/acp/internal/agent/tool"
+	"github.com/goacp/acp/cmd/acp/internal/model"
 )
 
 var modes = []string{modeAsk, modeAutoEdit, modeReadOnly}
@@ -16,7 +17,12 @@ var modes = []string{modeAsk, modeAutoEdit, modeReadOnly}
 // runHelp carries out /help.
 func runHelp(k *task) error {
 	var b strings.Builder
-	b.WriteString("I am the agent that is built into this program. I have **no language model**: I do not understand sentences, I carry out commands.\n\n")
+	b.WriteString("I am the agent that is built into this program. ")
+	if m := k.s.agent.model; m != nil {
+		fmt.Fprintf(&b, "The language model %s answers you and works for you. These commands I carry out without it:\n\n", prose.Inline(nameOf(m.Info())))
+	} else {
+		b.WriteString("I have **no language model**: I do not understand sentences, I carry out commands.\n\n")
+	}
 	for _, c := range commands() {
 		fmt.Fprintf(&b, "- `%s` — %s\n", strings.TrimSpace("/"+c.name+" "+c.hint), c.about)
 	}
@@ -134,11 +140,16 @@ func runUsage(k *task) error {
 		return misusef("nothing may follow")
 	}
 	k.s.mu.Lock()
-	turns, j := k.s.turns, k.s.j
+	turns, j, talk := k.s.turns, k.s.j, k.s.talk
 	k.s.mu.Unlock()
 	var b strings.Builder
-	b.WriteString("No tokens and no cost: there is no language model, and so no context window that could fill up.\n\n")
+	if k.s.agent.model == nil {
+		b.WriteString("No tokens and no cost: there is no language model, and so no context window that could fill up.\n\n")
+	}
 	fmt.Fprintf(&b, "- Prompts in this session: %d\n", turns)
+	if m := k.s.agent.model; m != nil {
+		b.WriteString(talk.used(m.Info()))
+	}
 	switch {
 	case j == nil:
 		b.WriteString("- Nothing of it could be saved.\n")
@@ -149,4 +160,26 @@ func runUsage(k *task) error {
 	}
 	k.say(b.String())
 	return nil
+}
+
+// nameOf returns what a model is called in settings.
+func nameOf(i model.Info) string { return i.Provider + "/" + i.ID }
+
+// used says what the conversation with a model has used since the session was opened.
+func (c *conversation) used(i model.Info) string {
+	var b strings.Builder
+	u := c.usage
+	fmt.Fprintf(&b, "- Requests to %s: %d\n", prose.Inline(nameOf(i)), c.requests)
+	if !u.Known {
+		return b.String()
+	}
+	fmt.Fprintf(&b, "- Tokens read: %d, of which %d from the provider's cache\n", u.Read(), u.CacheRead)
+	fmt.Fprintf(&b, "- Tokens written: %d, of which %d for reasoning\n", u.Output, u.Reasoning)
+	if i.Context > 0 {
+		fmt.Fprintf(&b, "- Context window: %d of %d tokens\n", c.window, i.Context)
+	}
+	if i.Price.Currency != "" {
+		fmt.Fprintf(&b, "- Cost: %.4f %s\n", c.cost, i.Price.Currency)
+	}
+	return b.String()
 }

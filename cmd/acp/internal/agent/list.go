@@ -1,7 +1,12 @@
 package agent
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
+	"io"
+	"io/fs"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -9,6 +14,7 @@ import (
 
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acpv2"
+	"github.com/goacp/acp/cmd/acp/internal/agent/prose"
 	"github.com/goacp/acp/jsonrpc"
 )
 
@@ -60,4 +66,85 @@ func (s *store) list(q *acp.SessionQuery, size int) (*acp.SessionPage, error) {
 		page.Sessions = append(page.Sessions, l.info)
 	}
 	return page, nil
+}
+
+// all returns the ids and times of all sessions.
+func (s *store) all() ([]listed, error) {
+	var all []listed
+	if s.dir == "" {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		for id, m := range s.mem {
+			all = append(all, listed{acp.SessionInfo{SessionID: id}, m.updated})
+		}
+		return all, nil
+	}
+	d, err := os.Open(s.dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = d.Close() }()
+	entries, err := d.ReadDir(2 * maxListed) // a session has two files
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, err
+	}
+	for _, e := range entries {
+		id, ok := strings.CutSuffix(e.Name(), suffix)
+		if !ok || !validID(acp.SessionID(id)) || !e.Type().IsRegular() {
+			continue
+		}
+		if info, err := e.Info(); err == nil {
+			all = append(all, listed{acp.SessionInfo{SessionID: acp.SessionID(id)}, info.ModTime()})
+		}
+	}
+	return all, nil
+}
+
+// describe adds what the header and the title say.
+func (s *store) describe(info *acp.SessionInfo) bool {
+	var first []byte
+	if s.dir == "" {
+		s.mu.Lock()
+		if m := s.mem[info.SessionID]; m != nil {
+			first, info.Title = m.data, m.title
+		}
+		s.mu.Unlock()
+	} else {
+		f, err := openRegular(s.path(info.SessionID), os.O_RDONLY)
+		if err != nil {
+			return false
+		}
+		defer func() { _ = f.Close() }()
+		if first, err = io.ReadAll(io.LimitReader(f, 64<<10)); err != nil {
+			return false
+		}
+		info.Title = s.readTitle(info.SessionID)
+	}
+	line, _, ok := bytes.Cut(first, []byte("\n"))
+	if !ok {
+		return false
+	}
+	h, err := parseHeader(line)
+	if err != nil || h.ID != info.SessionID {
+		return false
+	}
+	info.Cwd, info.AdditionalDirectories = h.Cwd, h.Roots
+	return true
+}
+
+// readTitle returns the title of a session, "" if there is none.
+func (s *store) readTitle(id acp.SessionID) string {
+	f, err := openRegular(strings.TrimSuffix(s.path(id), suffix)+titleSuffix, os.O_RDONLY)
+	if err != nil {
+		return ""
+	}
+	defer func() { _ = f.Close() }()
+	title, err := io.ReadAll(io.LimitReader(f, 4096))
+	if err != nil {
+		return ""
+	}
+	return prose.OneLine(string(title), maxTitle)
 }

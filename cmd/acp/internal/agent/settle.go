@@ -16,8 +16,18 @@ import (
 // A conversation is that of a session with a model. session.mu guards it.
 type conversation struct {
 	messages []*model.Message // never changed; the slice is copied when it grows
+	usage    model.Usage      // of all answers since the session was opened, with their cost
 	cost     float64
+	requests int
+	window   int           // tokens of the last request and its answer
 	prefix   *model.Prefix // of its requests; nil before the first
+}
+
+// count adds what an answer has used.
+func (c *conversation) count(u model.Usage) {
+	c.requests++
+	c.usage = c.usage.Plus(u)
+	c.window = u.Read() + u.Output
 }
 
 // An intent is what a tool is about to do, kept before it does it. The hashes are of the

@@ -7,13 +7,16 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acphost"
 	builtin "github.com/goacp/acp/cmd/acp/internal/agent"
 	"github.com/goacp/acp/cmd/acp/internal/config"
+	"github.com/goacp/acp/cmd/acp/internal/exitcode"
 	"github.com/goacp/acp/cmd/acp/internal/mcp"
+	"github.com/goacp/acp/cmd/acp/internal/model/catalog"
 	"github.com/goacp/acp/cmd/acp/internal/roster"
 	"github.com/goacp/acp/cmd/acp/internal/safetext"
 	"github.com/goacp/acp/cmd/acp/internal/store"
@@ -326,8 +329,51 @@ func (a *App) BuiltIn(ctx context.Context) (*acp.Agent, error) {
 		if !cfg.Store.Off {
 			o.Dir = builtin.DefaultDir()
 		}
+		if err := a.UseModel(&o); err != nil {
+			return nil, err
+		}
 		return builtin.New(o)
 	})
+}
+
+// UseModel sets the language model that the settings name, if they do, and its limits.
+func (a *App) UseModel(o *builtin.Options) error {
+	cfg, err := a.Config()
+	if err != nil {
+		return err
+	}
+	set := cfg.Model
+	if set.MaxCost != "" {
+		cost, err := strconv.ParseFloat(set.MaxCost, 64)
+		if err != nil || !(cost > 0 && cost < 1e6) {
+			return exitcode.Errorf(exitcode.Usage, "model.max_cost: %q is not an amount such as 2.50", set.MaxCost)
+		}
+		o.Limits.Cost = cost
+	}
+	if set.MaxRequests < 0 {
+		return exitcode.Errorf(exitcode.Usage, "model.max_requests: %d is negative", set.MaxRequests)
+	}
+	o.Limits.Requests = set.MaxRequests
+	if set.Use == "" {
+		return nil
+	}
+	env := lookup(cfg.Environ)
+	m, err := catalog.Open(set.Use, catalog.Options{Env: func(name string) string { v, _ := env(name); return v }})
+	if err != nil {
+		return exitcode.Errorf(exitcode.Usage, "model %s: %w", set.Use, err)
+	}
+	info := m.Info()
+	switch {
+	case set.Effort != "" && !slices.Contains(info.Efforts, set.Effort):
+		if len(info.Efforts) == 0 {
+			return exitcode.Errorf(exitcode.Usage, "model.effort: how much %s thinks cannot be set", set.Use)
+		}
+		return exitcode.Errorf(exitcode.Usage, "model.effort: %q is none of %s", set.Effort, strings.Join(info.Efforts, ", "))
+	case o.Limits.Cost > 0 && info.Price.Currency == "":
+		return exitcode.Errorf(exitcode.Usage, "model.max_cost: the price of %s is not known, so the limit could not be kept", set.Use)
+	}
+	o.Model, o.Effort = m, set.Effort
+	return nil
 }
 
 // UseBuiltIn replaces the built-in agent, for tests. The program does not assume that the other one

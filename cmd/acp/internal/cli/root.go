@@ -34,6 +34,7 @@ const (
 // globals are the values of the flags that every command accepts.
 type globals struct {
 	agent, cwd, config, policy, log    string
+	model, effort                      string
 	addDirs, mcp, headers, allow, deny []string
 	noStore, plain, verbose            bool
 	connect                            time.Duration
@@ -151,6 +152,8 @@ func (g *globals) register(root *cobra.Command) {
 	f.StringVar(&g.policy, "policy", "", "decide permission requests by the JSON policy in `FILE`")
 	f.StringArrayVar(&g.allow, "allow", nil, "allow what `RULE` matches, such as 'command:go test *' (repeatable)")
 	f.StringArrayVar(&g.deny, "deny", nil, "deny what `RULE` matches, even if it is allowed elsewhere (repeatable)")
+	f.StringVar(&g.model, "model", "", "have the built-in agent use the language model `REF`: PROVIDER/MODEL, or script:FILE")
+	f.StringVar(&g.effort, "effort", "", "have the model think as much as `LEVEL` says, such as low or high")
 	f.DurationVar(&g.connect, "connect-timeout", 0, "fail if the agent has not answered within `TIME` of its start")
 	f.BoolVar(&g.noStore, "no-store", false, "do not store the conversation")
 	f.BoolVar(&g.plain, "plain", false, "use lines of text instead of a full screen, for screen readers and simple terminals")
@@ -189,6 +192,8 @@ func (g *globals) apply(a *app.App) error {
 		}
 	}
 	set("agent", g.agent, g.agent != "")
+	set("model.use", g.model, g.model != "")
+	set("model.effort", g.effort, g.effort != "")
 	set("permissions.policy", g.policy, g.policy != "")
 	set("permissions.allow", g.allow, len(g.allow) > 0)
 	set("permissions.deny", g.deny, len(g.deny) > 0)

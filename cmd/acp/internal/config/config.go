@@ -14,6 +14,7 @@ type Settings struct {
 	Agents      map[string]Agent     `koanf:"agents"`
 	MCP         map[string]MCPServer `koanf:"mcp"`
 	Permissions Permissions          `koanf:"permissions"`
+	Model       Model                `koanf:"model"`
 	UI          UI                   `koanf:"ui"`
 	Store       Store                `koanf:"store"`
 	Timeouts    Timeouts             `koanf:"timeouts"`
@@ -60,6 +61,16 @@ type Permissions struct {
 	// environment and of flags are combined.
 	Allow []string `koanf:"allow" rules:"true" flag:"allow" help:"rules for what is allowed without asking"`
 	Deny  []string `koanf:"deny" rules:"true" flag:"deny" help:"rules for what is never allowed"`
+}
+
+// Model says which language model the built-in agent uses.
+type Model struct {
+	// Use is a reference such as anthropic/claude-sonnet-5; "" means no model.
+	Use    string `koanf:"use" flag:"model" help:"language model of the built-in agent: PROVIDER/MODEL, or script:FILE"`
+	Effort string `koanf:"effort" flag:"effort" help:"how much the model thinks, such as low, medium or high"`
+	// MaxCost is a number, in the currency of the model's price; "" means no limit.
+	MaxCost     string `koanf:"max_cost" help:"what a prompt may cost, if the model's price is known"`
+	MaxRequests int    `koanf:"max_requests" help:"how often a prompt may ask the model; 0 is 200 times"`
 }
 
 // UI says what conversations look like.

@@ -282,10 +282,10 @@ func untrustedText(file string, changed bool, keys []string) string {
 }
 
 // needsTrust reports whether a setting could start programs, send what the user types elsewhere,
-// loosen permissions or keep conversations elsewhere.
+// spend money, loosen permissions or keep conversations elsewhere.
 func needsTrust(i item) bool {
 	switch i.path[0] {
-	case "agents", "mcp", "store":
+	case "agents", "mcp", "model", "store":
 		return true
 	case "agent":
 		return i.value != "builtin" // any other name is a program that happens to be installed

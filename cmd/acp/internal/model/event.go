@@ -95,3 +95,11 @@ type Usage struct {
 
 // Read returns how many tokens the request had.
 func (u Usage) Read() int { return u.Input + u.CacheRead + u.CacheWrite }
+
+// Plus returns the sum of both. It is known if one of them is.
+func (u Usage) Plus(v Usage) Usage {
+	return Usage{
+		Input: u.Input + v.Input, CacheRead: u.CacheRead + v.CacheRead, CacheWrite: u.CacheWrite + v.CacheWrite,
+		Output: u.Output + v.Output, Reasoning: u.Reasoning + v.Reasoning, Known: u.Known || v.Known,
+	}
+}

@@ -57,7 +57,7 @@ type Host interface {
 	// answer is void if the event says so.
 	Wait(*model.Retrying)
 	// Keep keeps a message of the conversation. Tools run after their wish was kept. It
-	// returns an error if the turn cannot go on without it.
+	// returns an error if the turn cannot continue without it.
 	Keep(*model.Message) error
 	// Used is called after each answer with what it has used, and what the conversation
 	// has cost so far in this turn.
@@ -234,13 +234,7 @@ func (r *run) cutOff(text *bytes.Buffer) error {
 }
 
 func (r *run) count(u model.Usage) {
-	all := &r.end.Usage
-	all.Input += u.Input
-	all.CacheRead += u.CacheRead
-	all.CacheWrite += u.CacheWrite
-	all.Output += u.Output
-	all.Reasoning += u.Reasoning
-	all.Known = all.Known || u.Known
+	r.end.Usage = r.end.Usage.Plus(u)
 	if cost, ok := r.Model.Info().Price.Of(u); ok {
 		r.end.Cost += cost
 	}

@@ -37,8 +37,9 @@ func NewCommand(a *app.App, runF func(context.Context, *Options) error) *cobra.C
 client of the Agent Client Protocol, start this command. To talk to the agent in this
 terminal, type acp.
 
-The agent has no language model: it obeys slash commands, which /help lists. It stores
-its sessions, so that clients can list and resume them. It ends when its input ends.
+The agent obeys slash commands, which /help lists. With --model, a language model answers
+everything else, and works with the same tools. The agent stores its sessions, so that
+clients can list and resume them. It ends when its input ends.
 
 The agent obeys the rules of your settings, --policy and --deny when it reads, lists,
 searches or changes files, runs commands, and uses the tools of MCP servers. It does not
@@ -86,7 +87,11 @@ func run(ctx context.Context, o *Options, t acp.Transport) error {
 	if err != nil {
 		return err
 	}
-	agent, err := builtin.New(builtin.Options{Dir: dir, Version: o.App.Version, Logger: o.App.Logger, Policy: policy})
+	options := builtin.Options{Dir: dir, Version: o.App.Version, Logger: o.App.Logger, Policy: policy}
+	if err := o.App.UseModel(&options); err != nil {
+		return err
+	}
+	agent, err := builtin.New(options)
 	if err != nil {
 		return err
 	}

@@ -18,6 +18,7 @@ type Model struct {
 	Is model.Info // what Info returns; where Provider is empty, what a script is by default
 
 	answers []*answer
+	price   model.Price
 
 	mu     sync.Mutex
 	failed map[string]int // answers that failed, by conversation and number of messages
@@ -34,7 +35,7 @@ func (m *Model) Info() model.Info {
 	}
 	return model.Info{
 		Provider: "script", ID: "script", Name: "Script", Context: 200_000, Verified: true, Output: 32_000,
-		Images: true, Parallel: true,
+		Images: true, Parallel: true, Price: m.price,
 	}
 }
 

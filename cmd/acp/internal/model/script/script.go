@@ -15,9 +15,10 @@
 //	fail KIND TEXT      an error in place of the rest, such as: fail overloaded too busy
 //	when TEXT           the answer is given only if the last message has this text
 //	always              the answer can be given any number of times
+//	price CURRENCY KEY=N ...   what a million tokens cost: input, read, write, output
 //
 // TEXT and JSON continue in the next lines if they are given as <<WORD, up to a line that is
-// WORD alone. In TEXT, \n is a line break; texts of that form have no escapes.
+// WORD alone. In a TEXT in its line, \n is a line break; nothing else is an escape.
 //
 // Which answer is given depends on the conversation alone: each message of the assistant
 // in it has used one up, the first that fitted then. A session that is resumed by another
@@ -101,6 +102,12 @@ func Parse(text string) (*Model, error) {
 		case line == "---":
 			flush()
 		default:
+			if price, ok := strings.CutPrefix(line, "price "); ok {
+				if err := priceOf(price, &m.price); err != nil {
+					return nil, p.fail(p.n, "%v", err)
+				}
+				continue
+			}
 			if err := p.read(a, line); err != nil {
 				return nil, err
 			}
@@ -153,9 +160,12 @@ func (p *parser) read(a *answer, line string) error {
 			return p.fail(at, "fail wants one of %v", kinds)
 		}
 	}
-	text, err := p.text(strings.TrimSpace(rest))
+	text, whole, err := p.text(strings.TrimSpace(rest))
 	if err != nil {
 		return err
+	}
+	if !whole && word != "use" { // JSON has its own escapes
+		text = strings.ReplaceAll(text, `\n`, "\n")
 	}
 	s.text = text
 	switch word {
@@ -203,21 +213,21 @@ var kinds = []model.Kind{
 	model.KindRequest, model.KindRefused, model.KindNetwork, model.KindStalled, model.KindAnswer,
 }
 
-// text returns the text that rest is, or begins.
-func (p *parser) text(rest string) (string, error) {
+// text returns the text that rest is, or begins; whole says that it has lines of its own.
+func (p *parser) text(rest string) (text string, whole bool, err error) {
 	end, ok := strings.CutPrefix(rest, "<<")
 	if !ok || end == "" || strings.ContainsAny(end, " \t") {
-		return strings.ReplaceAll(rest, `\n`, "\n"), nil
+		return rest, false, nil
 	}
 	at := p.n
 	var lines []string
 	for p.next() {
 		if strings.TrimSpace(p.line) == end {
-			return strings.Join(lines, "\n"), nil
+			return strings.Join(lines, "\n"), true, nil
 		}
 		lines = append(lines, p.line)
 	}
-	return "", p.fail(at, "the line %q that ends the text is missing", end)
+	return "", false, p.fail(at, "the line %q that ends the text is missing", end)
 }
 
 // usageOf reads numbers of tokens.
@@ -236,4 +246,20 @@ func usageOf(text string) (*model.Usage, error) {
 		*to = n
 	}
 	return u, nil
+}
+
+// priceOf reads a price.
+func priceOf(text string, price *model.Price) error {
+	fields := strings.Fields(text)
+	price.Currency = fields[0]
+	for _, field := range fields[1:] {
+		key, value, _ := strings.Cut(field, "=")
+		n, err := strconv.ParseFloat(value, 64)
+		to, ok := map[string]*float64{"input": &price.Input, "read": &price.CacheRead, "write": &price.CacheWrite, "output": &price.Output}[key]
+		if err != nil || !ok || !(n >= 0 && n < 1e9) {
+			return fmt.Errorf("price wants numbers such as input=3, read=0.3, write=3.75 and output=15, not %q", field)
+		}
+		*to = n
+	}
+	return nil
 }

@@ -239,12 +239,21 @@ func TestErrors(t *testing.T) {
 		"stop now":               `1: stop wants max_tokens, refused, paused or end_turn, not "now"`,
 		"usage input":            `1: usage wants numbers such as input=100, not "input"`,
 		"usage cost=1":           `1: usage knows input, read, write, output and reasoning, not "cost"`,
+		"price USD cost=1":       `1: price wants numbers such as input=3, read=0.3, write=3.75 and output=15, not "cost=1"`,
+		"price USD input=x":      `1: price wants numbers such as input=3, read=0.3, write=3.75 and output=15, not "input=x"`,
 		"when":                   "1: when wants a text",
 		"say a\n---\n\nuse  \nx": "4: use wants the name of a tool",
 	} {
 		if _, err := Parse(text); err == nil || err.Error() != want {
 			t.Errorf("%q: %v, want %s", text, err, want)
 		}
+	}
+}
+
+func TestPrice(t *testing.T) {
+	m := parse(t, "price EUR input=3 read=0.3 write=3.75 output=15\nsay hi")
+	if got, want := m.Info().Price, (model.Price{Input: 3, Output: 15, CacheRead: 0.3, CacheWrite: 3.75, Currency: "EUR"}); got != want {
+		t.Errorf("%+v", got)
 	}
 }
 
