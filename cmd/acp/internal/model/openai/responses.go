@@ -413,16 +413,14 @@ func (d *responseDecoder) close(e *responseEvent, pass func(model.Event)) error 
 	if err := json.Unmarshal(e.Item, &raw); err != nil {
 		return senseless(e.Item, err)
 	}
-	if d.open[e.Index] == nil { // some servers say only the end
+	// Some servers say only the end, and the end counts.
+	if it := d.open[e.Index]; it == nil || it.kind != raw.Type {
 		if err := d.begin(e, pass); err != nil {
 			return err
 		}
 	}
 	it := d.open[e.Index]
 	delete(d.open, e.Index)
-	if it.kind != raw.Type {
-		return nil
-	}
 	switch it.kind {
 	case "message":
 		it.phase = raw.Phase
