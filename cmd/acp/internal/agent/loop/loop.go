@@ -9,6 +9,7 @@ package loop
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"sync"
@@ -117,6 +118,7 @@ type run struct {
 	failures map[string]int // in a row, by call
 	repeated string
 	pauses   int
+	ids      map[string]bool // of all wishes; nil before the first
 }
 
 func (r *run) keep(m *model.Message) error {
@@ -214,6 +216,7 @@ func (r *run) ask(ctx context.Context) (*model.Done, error) {
 		case *model.Done:
 			r.count(e.Usage)
 			limit(e.Message)
+			r.rename(e.Message)
 			if len(e.Message.Parts) > 0 {
 				if err := r.keep(e.Message); err != nil {
 					return nil, err
@@ -254,6 +257,30 @@ func limit(m *model.Message) {
 		kept = append(kept, p)
 	}
 	m.Parts = kept
+}
+
+// rename gives wishes for tools ids of their own, where the conversation has those of the
+// answer already: some servers count from zero in each answer, and another provider
+// would refuse the conversation.
+func (r *run) rename(m *model.Message) {
+	uses := usesOf(m)
+	if len(uses) == 0 {
+		return
+	}
+	if r.ids == nil {
+		r.ids = map[string]bool{}
+		for _, old := range r.all {
+			for _, u := range usesOf(old) {
+				r.ids[u.ID] = true
+			}
+		}
+	}
+	for _, u := range uses {
+		if r.ids[u.ID] {
+			u.ID = "call_" + rand.Text()
+		}
+		r.ids[u.ID] = true
+	}
 }
 
 func usesOf(m *model.Message) []*model.ToolUse {

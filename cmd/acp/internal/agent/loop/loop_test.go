@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"strings"
 	"sync"
 	"testing"
@@ -286,6 +287,51 @@ func TestMany(t *testing.T) {
 	end, err := Run(t.Context(), turn(t, strings.Repeat("use read 1\n", MaxUses+5)+"---\nsay done", s))
 	if err != nil || len(usesOf(end.Messages[0])) != MaxUses {
 		t.Errorf("%d uses, %v", len(usesOf(end.Messages[0])), err)
+	}
+	paired(t, end.Messages)
+}
+
+// A counter is a model that counts its tools from zero in each answer.
+type counter struct{ answers int }
+
+func (*counter) Info() model.Info { return model.Info{} }
+
+func (c *counter) Generate(context.Context, *model.Request) iter.Seq2[model.Event, error] {
+	return func(yield func(model.Event, error) bool) {
+		m := &model.Message{Role: model.Assistant, Parts: []model.Part{&model.Text{Text: "hm"}}}
+		if c.answers++; c.answers < 4 {
+			m.Parts = append(m.Parts, &model.ToolUse{ID: "call_0", Name: "read", Input: []byte("1")}, &model.ToolUse{ID: "call_1", Name: "write", Input: []byte("2")})
+		}
+		yield(&model.Done{Reason: model.EndTurn, Message: m}, nil)
+	}
+}
+
+// TestIDs: ids that a server uses again in the next answer are made different, also from
+// those of earlier turns.
+func TestIDs(t *testing.T) {
+	s := &stage{}
+	tr := turn(t, "say unused", s)
+	tr.Messages = append([]*model.Message{
+		{Role: model.User, Parts: said("before")},
+		{Role: model.Assistant, Parts: []model.Part{&model.ToolUse{ID: "call_1", Name: "read"}}},
+		{Role: model.User, Parts: []model.Part{&model.ToolResult{ID: "call_1"}}},
+	}, tr.Messages...)
+	tr.Model = &counter{}
+	end, err := Run(t.Context(), tr)
+	if err != nil || end.Stop != Done {
+		t.Fatalf("%+v, %v", end, err)
+	}
+	seen := map[string]bool{"call_1": true}
+	for _, m := range end.Messages {
+		for _, u := range usesOf(m) {
+			if seen[u.ID] {
+				t.Errorf("the id %s is there twice", u.ID)
+			}
+			seen[u.ID] = true
+		}
+	}
+	if len(seen) != 7 || !seen["call_0"] {
+		t.Errorf("ids %v", seen)
 	}
 	paired(t, end.Messages)
 }

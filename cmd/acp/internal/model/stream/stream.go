@@ -16,6 +16,7 @@ import (
 	"mime"
 	"net/http"
 	"net/url"
+	"strings"
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
@@ -95,6 +96,9 @@ func (c *Client) Generate(ctx context.Context, call *Call, decoder func() Decode
 				return
 			}
 			e, ok := errors.AsType[*model.Error](err)
+			if ok {
+				withoutKeys(e, call.Header)
+			}
 			if !ok || !e.Temporary() || t.tool || attempt > c.retries() || e.RetryAfter > maxWait {
 				yield(nil, err)
 				return
@@ -215,6 +219,22 @@ func (t *try) run(ctx context.Context, call *Call) error {
 	}
 	return &model.Error{Kind: model.KindNetwork, Provider: t.c.Provider, Model: t.c.Model, Message: "the stream ended in the middle of the answer", Err: io.ErrUnexpectedEOF}
 }
+
+// withoutKeys removes keys from what a provider has said: some repeat them.
+func withoutKeys(e *model.Error, h http.Header) {
+	for _, name := range []string{"Authorization", "X-Api-Key", "Api-Key"} {
+		key := strings.TrimSpace(strings.TrimPrefix(h.Get(name), "Bearer "))
+		if len(key) < minKey {
+			continue
+		}
+		e.Message = strings.ReplaceAll(e.Message, key, "[key]")
+		e.Code = strings.ReplaceAll(e.Code, key, "[key]")
+		e.Raw = bytes.ReplaceAll(e.Raw, []byte(key), []byte("[key]"))
+	}
+}
+
+// minKey is how long a key has to be at least to be looked for: shorter ones are words.
+const minKey = 8
 
 // http returns a client that does not follow redirects.
 func (c *Client) http() *http.Client {

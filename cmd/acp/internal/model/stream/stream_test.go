@@ -339,3 +339,35 @@ func TestLimits(t *testing.T) {
 		t.Error(diff)
 	}
 }
+
+// TestKeys: a key is in no error, also if the provider repeats it.
+func TestKeys(t *testing.T) {
+	const key = "sk-secret-key"
+	for name, a := range map[string]answer{
+		"refused":   {status: 401, pieces: []piece{{text: "Incorrect API key provided: " + key}}},
+		"in stream": {pieces: []piece{{text: "data: fail " + key + "\n\n"}}},
+		"page":      {status: 200, header: http.Header{"Content-Type": {"text/html"}}, pieces: []piece{{text: "<p>" + key}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := &Client{Provider: "p", HTTP: &http.Client{Transport: &server{answers: []answer{a}}}, Retries: -1}
+			call := &Call{URL: "http://host/?x=1", Header: http.Header{"Authorization": {"Bearer " + key}, "X-Api-Key": {key}}}
+			var got error
+			for _, err := range c.Generate(t.Context(), call, func() Decoder { return failing{} }) {
+				got = err
+			}
+			e, ok := errors.AsType[*model.Error](got)
+			if !ok || strings.Contains(e.Error(), key) || strings.Contains(string(e.Raw), key) {
+				t.Errorf("%v, %s", got, e.Raw)
+			}
+		})
+	}
+}
+
+// failing is a decoder that repeats what it was given as an error.
+type failing struct{}
+
+func (failing) Event(_ string, data []byte, _ func(model.Event)) error {
+	return &model.Error{Kind: model.KindRequest, Message: string(data), Raw: data}
+}
+
+func (failing) End(func(model.Event)) error { return nil }
