@@ -77,6 +77,7 @@ func TestRefused(t *testing.T) {
 		{"empty", text, []Edit{{"", "x", false}}, "the old text is empty"},
 		{"unchanged", text, []Edit{{"f", "f", false}}, "the old text is the same as the new one"},
 		{"twice", text, []Edit{{"return one", "return two", false}}, "the old text is in the file 2 times, at lines 5, 10: give more of what surrounds it"},
+		{"twice, overlapping", "a\na\na\n", []Edit{{"a\na\n", "x\n", false}}, "the old text is in the file 2 times, at lines 1, 2: give more of what surrounds it"},
 		{"twice but for blanks", "\tcall(one)\n\t}\n\tcall(one)\n\t}\n", []Edit{{"call(one) \n}\n", "x\n", false}}, "the old text is in the file 2 times, at lines 1, 3: give more of what surrounds it (it is there but for its indentation)"},
 		{"missing", text, []Edit{{"zzz", "x", false}}, "the old text is not in the file, nor anything like it"},
 		{"second of two", text, []Edit{{"package a", "package b", false}, {"zzz", "x", false}}, "edit 2 of 2: the old text is not in the file, nor anything like it"},

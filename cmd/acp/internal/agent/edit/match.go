@@ -109,7 +109,7 @@ func (f *file) exact(old string) []place {
 			return found
 		}
 		found = append(found, place{from: at + i, to: at + i + len(old)})
-		at += i + len(old)
+		at += i + 1 // places may overlap
 	}
 }
 
@@ -131,7 +131,7 @@ func (f *file) unended(old string) []place {
 			return found
 		}
 		found = append(found, place{from: f.offset(at + i), to: f.offset(at + i + len(want))})
-		at += i + len(want)
+		at += i + 1
 	}
 }
 

@@ -127,15 +127,20 @@ const minShifted = 10
 // elsewhere reports whether an old text that was found with another indentation is more
 // likely meant for a place that has its own, and has changed since.
 func (f *file) elsewhere(old string, found []place) bool {
-	shifted := false
+	want := strings.Split(strings.TrimSuffix(unix(old), "\n"), "\n")
+	same, shifted := true, false
 	for _, p := range found {
 		shifted = shifted || p.shift != 0
+		for i, w := range want {
+			have, body := indented(f.lines[p.first+i].text)
+			indent, _ := indented(w)
+			same = same && (body == "" || have == indent)
+		}
 	}
-	if !shifted {
+	if same {
 		return false
 	}
-	want := strings.Split(strings.TrimSuffix(unix(old), "\n"), "\n")
-	if len(strings.Join(strings.Fields(old), "")) < minShifted || len(f.lines)*len(want) > maxCompared {
+	if shifted && len(strings.Join(strings.Fields(old), "")) < minShifted || len(f.lines)*len(want) > maxCompared {
 		return true
 	}
 	most := 0

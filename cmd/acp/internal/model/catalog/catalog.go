@@ -107,6 +107,7 @@ func (p *Provider) open(id string, o Options) (model.Model, error) {
 		return nil, fmt.Errorf("%s wants a key: set %s", p.Name, p.Keys[0])
 	}
 	info := model.Info{Provider: p.Name, ID: id, Name: id, Images: true, Parallel: true, Efforts: p.Efforts}
+	Builtin().describe(&info)
 	client := stream.Client{HTTP: o.HTTP}
 	switch p.API {
 	case Messages:

@@ -1,0 +1,89 @@
+package catalog
+
+import (
+	_ "embed"
+	"encoding/json"
+	"regexp"
+	"slices"
+	"sync"
+
+	"github.com/goacp/acp/cmd/acp/internal/model"
+)
+
+//go:generate go run ./generate
+
+// data is what is known of models: see generate. Its licence is in models.LICENSE.
+//
+//go:embed models.json
+var data []byte
+
+// A Known is what is known of a model.
+type Known struct {
+	ID      string     `json:"id"`
+	Name    string     `json:"name"`
+	Context int        `json:"context"`
+	Output  int        `json:"output"`
+	Images  bool       `json:"images"`
+	Reasons bool       `json:"reasons"`
+	Efforts []string   `json:"efforts"`
+	Price   [4]float64 `json:"price"` // read, written, read from a cache, put into one
+}
+
+// A Catalog is what is known of all models, as of a date.
+type Catalog struct {
+	Source    string             `json:"source"`
+	Date      string             `json:"date"`
+	Providers map[string][]Known `json:"providers"`
+}
+
+// Builtin returns the catalogue of the program. It is read once, when it is first wanted.
+var Builtin = sync.OnceValue(func() *Catalog {
+	c := new(Catalog)
+	// A test holds that it can be read.
+	_ = json.Unmarshal(data, c)
+	return c
+})
+
+// dated is a name with the date of a version at its end.
+var dated = regexp.MustCompile(`-(20\d{2}-?\d{2}-?\d{2}|latest)$`)
+
+// Find returns what is known of a model. Versions with a date count as the model without
+// one, if only that is known.
+func (c *Catalog) Find(provider, id string) (Known, bool) {
+	all := c.Providers[provider]
+	for _, name := range []string{id, dated.ReplaceAllString(id, "")} {
+		if i := slices.IndexFunc(all, func(k Known) bool { return k.ID == name }); i >= 0 {
+			return all[i], true
+		}
+	}
+	return Known{}, false
+}
+
+// describe completes what is said of a model by what is known of it.
+func (c *Catalog) describe(i *model.Info) {
+	k, ok := c.Find(i.Provider, i.ID)
+	if !ok {
+		return
+	}
+	i.Context, i.Output, i.Images = k.Context, k.Output, k.Images
+	if k.Name != "" {
+		i.Name = k.Name
+	}
+	switch {
+	case !k.Reasons:
+		i.Efforts = nil
+	case len(k.Efforts) > 0:
+		i.Efforts = k.Efforts
+	}
+	if k.Price != [4]float64{} {
+		i.Price = model.Price{Input: k.Price[0], Output: k.Price[1], CacheRead: k.Price[2], CacheWrite: k.Price[3], Currency: "USD"}
+	}
+	// What a provider has no price of its own for is read, or put into the cache, at the
+	// usual one.
+	if i.Price.CacheRead == 0 {
+		i.Price.CacheRead = i.Price.Input
+	}
+	if i.Price.CacheWrite == 0 {
+		i.Price.CacheWrite = i.Price.Input
+	}
+}
