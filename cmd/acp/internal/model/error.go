@@ -66,7 +66,7 @@ func (e *Error) Temporary() bool {
 func (e *Error) Advice() string {
 	switch e.Kind {
 	case KindAuth:
-		return "Check the key: acp models doctor says where it came from."
+		return "Check the key in the environment, and that it is one for this provider."
 	case KindQuota:
 		return "The account has no credit left: add some, or choose another model."
 	case KindRate:
@@ -74,17 +74,17 @@ func (e *Error) Advice() string {
 	case KindOverloaded:
 		return "The provider is overloaded: try again later, or choose another model."
 	case KindOverflow:
-		return "The conversation is too long for this model: compact it, or begin a new one."
+		return "The conversation is too long for this model: begin a new session."
 	case KindRequest:
-		return "The provider does not accept this request: acp models doctor tries a small one."
+		return "Check the name of the model, and that the base URL is of this interface."
 	case KindRefused:
 		return "The provider does not answer this: say it in another way."
 	case KindNetwork:
 		return "The provider was not reached: check the network and the base URL."
 	case KindStalled:
-		return "The provider stopped in the middle: try again; stall-timeout says how long the agent waits."
+		return "The provider stopped in the middle: try again."
 	case KindAnswer:
-		return "What answers there does not speak this interface: check the base URL and the setting api."
+		return "What answers there does not speak this interface: check the base URL."
 	}
 	return ""
 }
