@@ -92,7 +92,8 @@ type search struct {
 	glob     *regexp.Regexp // of the names, or nil
 	globPath bool           // it is about paths
 	ignore   bool
-	rules    bool // there are some that files may be left out for
+	rules    bool                   // there are some that files may be left out for
+	found    func(root, rel string) // in place of looking into a file; nil for searches
 
 	files     int // looked at
 	hits      int // files with matches
@@ -152,6 +153,8 @@ func (s *search) walk(root, rel string, above []ignoreDir, depth int) {
 			s.walk(root, name+"/", above, depth+1)
 		case !e.Type().IsRegular():
 		case s.glob != nil && !s.glob.MatchString(map[bool]string{true: name, false: e.Name()}[s.globPath]):
+		case s.found != nil:
+			s.found(root, name)
 		default:
 			s.file(root, name)
 		}

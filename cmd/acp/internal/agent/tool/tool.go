@@ -38,7 +38,7 @@ type Tool struct {
 
 // All returns the tools, in the order in which they are described. MCP servers have tools
 // of their own: see [CallMCP].
-func All() []Tool { return []Tool{Read, Search, Edit, Write, Run, Plan} }
+func All() []Tool { return []Tool{Read, Search, Find, Edit, Write, Run, Plan} }
 
 // A Result is what came of a tool.
 type Result struct {

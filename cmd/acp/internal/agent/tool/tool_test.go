@@ -116,6 +116,11 @@ func TestTools(t *testing.T) {
 			said: "1 matching line in 1 file. Left out, since a rule forbids reading: 1 file.", status: done},
 		{name: "search", input: `{"pattern":"("}`, err: "missing closing )"},
 		{name: "search", input: `{"pattern":""}`, err: "missing"},
+		{name: "find", input: `{"glob":"*.go"}`, said: "1 file found.", status: done},
+		{name: "find", input: `{"glob":"*"}`, change: func(b *bench) { b.deny = "b.go" },
+			said: "1 file found. Left out, since a rule forbids reading: 1 file.", status: done},
+		{name: "find", input: `{"glob":"none"}`, said: "0 files found.", status: done},
+		{name: "find", input: `{"glob":""}`, err: "makes no sense"},
 		{name: "edit", input: `{"path":"a.txt","edits":[{"old":"two","new":"2"}]}`, said: "Changed `a.txt`.", status: done, asked: []About{AboutEdit}},
 		{name: "edit", input: `{"path":"a.txt","edits":[{"old":"two","new":"2"},{"old":"four","new":"4"}]}`,
 			said: "`a.txt`: the old text \"four\" is not in the file.", status: failed},
@@ -172,12 +177,57 @@ func TestTools(t *testing.T) {
 	}
 }
 
+// TestText: what a language model learns from a tool.
+func TestText(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("commands are of another shell")
+	}
+	long := strings.Repeat("0123456789 line\n", 10_000)
+	for _, r := range []struct {
+		tool  Tool
+		input string
+		wants []string
+		most  int
+	}{
+		{Read, `{"path":"a.txt"}`, []string{"one\n\ttwo\n"}, 0},
+		{Read, `{"path":"."}`, []string{"a.txt\n", "long.txt\n"}, 0},
+		{Read, `{"path":"long.txt"}`, []string{"0123456789 line\n", "[lines 1-2000; there are more]"}, MaxText},
+		{Search, `{"pattern":"two"}`, []string{"a.txt:2: \ttwo\n1 matching line in 1 file."}, 0},
+		{Search, `{"pattern":"line"}`, []string{"There may be more"}, MaxText},
+		{Find, `{"glob":"*.txt"}`, []string{"a.txt\n", "2 files found."}, 0},
+		{Edit, `{"path":"a.txt","edits":[{"old":"  two\nthree","new":"x"}]}`, []string{"the old text is not in the file"}, 0},
+		{Run, `{"command":"echo out; echo err >&2; exit 3"}`, []string{"out\n", "err\n", "exit status 3"}, 0},
+		{Run, `{"command":"cat long.txt; echo the end"}`, []string{"0123456789 line\n", "bytes are left out here]", "line\nthe end\nThe command has succeeded."}, MaxText},
+	} {
+		dir, err := filepath.EvalSymlinks(t.TempDir())
+		if err != nil {
+			t.Fatal(err)
+		}
+		b := &bench{cwd: dir}
+		b.write(t, "a.txt", "one\n\ttwo\n")
+		b.write(t, "long.txt", long)
+		res, err := b.use(t, r.tool, r.input)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range r.wants {
+			if !strings.Contains(res.Text, want) {
+				t.Errorf("%s %s: there is no %q in\n%.300s\n…\n%s", r.tool.Name, r.input, want, res.Text, res.Text[max(0, len(res.Text)-300):])
+			}
+		}
+		if most := r.most + 200; r.most > 0 && len(res.Text) > most {
+			t.Errorf("%s %s: %d bytes, want at most %d", r.tool.Name, r.input, len(res.Text), most)
+		}
+	}
+}
+
 // TestSchemas: the schemas are such, and accept what the tools accept and nothing else.
 func TestSchemas(t *testing.T) {
 	inputs := map[string]any{
-		"read": ReadInput{Path: "a", From: 1, Lines: 2}, "search": SearchInput{Pattern: "a", Glob: "*"},
-		"edit":  EditInput{Path: "a", Edits: []Replacement{{Old: "a", New: "b"}}, All: true},
-		"write": WriteInput{Path: "a", Text: "b"}, "run": RunInput{Command: "a"},
+		"read": ReadInput{Path: "a", From: 1, Lines: 2}, "find": FindInput{Glob: "*.go"},
+		"search": SearchInput{Pattern: "a", Glob: "*"},
+		"edit":   EditInput{Path: "a", Edits: []Replacement{{Old: "a", New: "b"}}, All: true},
+		"write":  WriteInput{Path: "a", Text: "b"}, "run": RunInput{Command: "a"},
 		"plan": PlanInput{Steps: []Step{{"a", acp.PlanEntryStatusPending}}},
 	}
 	for _, tool := range All() {
