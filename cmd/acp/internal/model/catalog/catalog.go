@@ -7,7 +7,6 @@ package catalog
 
 import (
 	"fmt"
-	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -125,17 +124,22 @@ func (p *Provider) open(id string, o Options) (model.Model, error) {
 // thinking returns how a model of Anthropic learns how much to think. Newer ones decide
 // by themselves, within an effort.
 func thinking(id string) anthropic.Thinking {
-	for _, old := range slices.Sorted(maps.Keys(fixed)) {
-		if strings.HasPrefix(id, old) {
-			return fixed[old]
+	if k, ok := Builtin().Find("anthropic", id); ok && !k.Reasons {
+		return anthropic.ThinkNever
+	}
+	longest, way := "", anthropic.ThinkAdaptive
+	for old, w := range fixed {
+		if strings.HasPrefix(id, old) && len(old) > len(longest) {
+			longest, way = old, w
 		}
 	}
-	return anthropic.ThinkAdaptive
+	return way
 }
 
 // fixed are the models of before, by the beginnings of their names.
 var fixed = map[string]anthropic.Thinking{
-	"claude-3-5":        anthropic.ThinkNever,
+	"claude-2":          anthropic.ThinkNever,
+	"claude-3":          anthropic.ThinkNever,
 	"claude-3-7":        anthropic.ThinkBudget,
 	"claude-haiku-4":    anthropic.ThinkBudget,
 	"claude-opus-4-0":   anthropic.ThinkBudget,

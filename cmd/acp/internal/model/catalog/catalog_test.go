@@ -113,6 +113,7 @@ func TestProviders(t *testing.T) {
 
 func TestThinking(t *testing.T) {
 	for id, want := range map[string]anthropic.Thinking{
+		"claude-3-opus-20240229": anthropic.ThinkNever, "claude-3-7-sonnet-latest": anthropic.ThinkBudget,
 		"claude-3-5-haiku-latest": anthropic.ThinkNever, "claude-sonnet-4-20250514": anthropic.ThinkBudget, "claude-sonnet-4-6": anthropic.ThinkAdaptive,
 		"claude-opus-4-5-20251101": anthropic.ThinkBudget, "claude-opus-4-6": anthropic.ThinkAdaptive, "claude-opus-5": anthropic.ThinkAdaptive,
 		"claude-haiku-4-5": anthropic.ThinkBudget, "claude-haiku-5-5": anthropic.ThinkAdaptive,
