@@ -39,7 +39,8 @@ const instructions = `You are a coding agent. You work in the user's directory w
 // maxGuide bounds what is read of each file of guidance, in bytes.
 const maxGuide = 32 << 10
 
-// A modelTool is a tool as a model uses it.
+// A modelTool is a tool as a model uses it. Tools of MCP servers whose schema cannot be
+// used have none: the server looks at what it gets.
 type modelTool struct {
 	tool.Tool
 	schema *jsonschema.Resolved
@@ -91,7 +92,7 @@ func (b *builtin) converse(ctx context.Context, t *acp.Turn, w *scribe) (acp.Sto
 	messages := s.talk.messages
 	s.mu.Unlock()
 	end, err := loop.Run(ctx, &loop.Turn{
-		Model: b.model, Prefix: b.prefix(s), Messages: messages, Effort: b.effort,
+		Model: b.model, Prefix: m.prefix(ctx), Messages: messages, Effort: b.effort,
 		CacheKey: string(s.acp.ID()), Limits: b.limits, Host: m,
 	})
 	m.report(end)
@@ -153,14 +154,17 @@ func failure(err error) error {
 	}
 }
 
-// prefix returns what each request of the session begins with.
-func (b *builtin) prefix(s *session) *model.Prefix {
+// prefix returns what each request of the session begins with. It is made once: what a
+// provider has cached is worth more than a tool that an MCP server adds later.
+func (m *modelTurn) prefix(ctx context.Context) *model.Prefix {
+	s := m.s
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.talk.prefix != nil {
-		return s.talk.prefix
+	p := s.talk.prefix
+	s.mu.Unlock()
+	if p != nil {
+		return p
 	}
-	p := &model.Prefix{System: instructions}
+	p = &model.Prefix{System: instructions}
 	if own := s.acp.SystemPrompt(); own != nil {
 		text := strings.Join(promptTexts(own.Content), "\n\n")
 		if own.Mode == acpv2.SystemPromptModeAppend {
@@ -168,10 +172,16 @@ func (b *builtin) prefix(s *session) *model.Prefix {
 		}
 		p.System = text
 	}
-	for _, t := range b.tools {
+	tools := append(m.b.tools[:len(m.b.tools):len(m.b.tools)], m.mcpTools(ctx)...)
+	for _, t := range tools {
 		p.Tools = append(p.Tools, model.Tool{Name: t.Name, Description: t.About, Schema: t.Schema})
 	}
-	s.talk.prefix = p
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if ctx.Err() == nil { // or else servers may not have been asked
+		s.talk.prefix = p
+	}
+	s.talk.tools = tools
 	return p
 }
 
@@ -314,8 +324,15 @@ func (m *modelTurn) Used(u model.Usage, cost float64) {
 	_ = m.out.Usage(uint64(u.Read()+u.Output), uint64(info.Context), c)
 }
 
+// tools returns the tools of the session.
+func (m *modelTurn) tools() []modelTool {
+	m.s.mu.Lock()
+	defer m.s.mu.Unlock()
+	return m.s.talk.tools
+}
+
 func (m *modelTurn) find(name string) (modelTool, bool) {
-	for _, t := range m.b.tools {
+	for _, t := range m.tools() {
 		if t.Name == name {
 			return t, true
 		}
@@ -340,7 +357,7 @@ func (m *modelTurn) use(ctx context.Context, u *model.ToolUse) *model.ToolResult
 	t, ok := m.find(u.Name)
 	if !ok {
 		var names []string
-		for _, t := range m.b.tools {
+		for _, t := range m.tools() {
 			names = append(names, t.Name)
 		}
 		return m.misused(u, "There is no tool %q. The tools are: %s.", prose.OneLine(u.Name, 60), strings.Join(names, ", "))
@@ -349,7 +366,11 @@ func (m *modelTurn) use(ctx context.Context, u *model.ToolUse) *model.ToolResult
 	if err := json.Unmarshal(u.Input, &value); err != nil || u.Malformed {
 		return m.misused(u, "The input is not JSON. Write it again.")
 	}
-	if err := t.schema.Validate(value); err != nil {
+	if t.schema == nil {
+		if _, ok := value.(map[string]any); !ok {
+			return m.misused(u, "The input of %s is not an object.", t.Name)
+		}
+	} else if err := t.schema.Validate(value); err != nil {
 		return m.misused(u, "The input does not fit the schema of %s: %s", t.Name, prose.Error(err))
 	}
 	got, err := t.Run(ctx, &modelEnv{m.scribe, u.ID}, u.Input)

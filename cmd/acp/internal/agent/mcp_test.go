@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"strings"
 	"testing"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -75,4 +76,61 @@ func TestMCP(t *testing.T) {
 		contains(t, k.tell("/mcp none"), "no MCP server")
 		contains(t, k.tell("/mcp web greet [1]"), "not a JSON object")
 	})
+}
+
+// TestModelMCP: a model gets the tools of the session's MCP servers, and uses them with
+// permission. Servers that cannot be used are reported.
+func TestModelMCP(t *testing.T) {
+	servers := []acp.MCPServer{
+		&acp.MCPServerStdio{Name: "my greeter", Command: self(t), Env: []acp.EnvVariable{{Name: mcpVariable, Value: "good"}}},
+		&acp.MCPServerStdio{Name: "missing", Command: "/no/such/program"},
+	}
+	w, with := scripted(t, `
+use mcp__my_greeter__greet_a796e75e {"name":"Ann"}
+use mcp__my_greeter__greet_a796e75e {"nom":"Ann"}
+use mcp__my_greeter__greet_a796e75e {"name":"nobody"}
+---
+say Greeted.
+---
+say Again.
+`)
+	k := start(t, 2, with)
+	var err error
+	if k.session, err = k.conn.NewSession(t.Context(), acp.SessionConfig{Cwd: k.cwd, MCPServers: servers}); err != nil {
+		t.Fatal(err)
+	}
+	contains(t, k.tell("Greet Ann."), "notice: The MCP server missing cannot be used.", "Greeted.")
+	p := w.requests[0].Prefix
+	last := p.Tools[len(p.Tools)-1]
+	if len(p.Tools) != 8 || last.Description != "Greets\nsomebody" || !strings.Contains(string(last.Schema), `"name"`) {
+		t.Errorf("%d tools, the last is %+v", len(p.Tools), last)
+	}
+	contains(t, w.last(), "Hello, Ann\n", "does not fit the schema of "+last.Name, "failed: Hello, nobody\n")
+	if len(k.asked) != 2 {
+		t.Errorf("asked %q", k.asked)
+	}
+	strict(t, w.requests[1].Messages)
+	contains(t, k.tell("And again."), "Again.")
+	if w.requests[2].Prefix != p {
+		t.Error("the beginning has changed")
+	}
+}
+
+func TestToolName(t *testing.T) {
+	taken := map[string]bool{}
+	long := strings.Repeat("x", 80)
+	names := []string{
+		toolName("a", "b", taken), toolName("a", "b", taken), toolName("ü", "b", taken), toolName("ö", "b", taken),
+		toolName("a", long, taken), toolName("a", long+"y", taken), toolName("", "", taken),
+	}
+	seen := map[string]bool{}
+	for _, n := range names {
+		if seen[n] || len(n) > maxToolName || n == "" || strings.ContainsFunc(n, func(r rune) bool { return r > 'z' }) {
+			t.Errorf("%q", n)
+		}
+		seen[n] = true
+	}
+	if names[0] != "mcp__a__b" {
+		t.Errorf("%q", names[0])
+	}
 }

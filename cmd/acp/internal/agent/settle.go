@@ -21,6 +21,7 @@ type conversation struct {
 	requests int
 	window   int           // tokens of the last request and its answer
 	prefix   *model.Prefix // of its requests; nil before the first
+	tools    []modelTool   // those of prefix
 }
 
 // count adds what an answer has used.

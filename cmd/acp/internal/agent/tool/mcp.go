@@ -38,7 +38,10 @@ func ServerName(s acp.MCPServer) string {
 }
 
 // An MCPTool is a tool of an MCP server.
-type MCPTool struct{ Name, About string }
+type MCPTool struct {
+	Name, About string
+	Schema      json.RawMessage // of its input; may be nil
+}
 
 // ListMCP connects to an MCP server and returns its tools, at most 200; more says that
 // there are others. Its errors are of the server, or of ctx; a server that does not answer
@@ -55,7 +58,11 @@ func ListMCP(ctx context.Context, env Env, s acp.MCPServer) (tools []MCPTool, mo
 				more = true
 				break
 			}
-			tools = append(tools, MCPTool{tool.Name, tool.Description})
+			schema, err := json.Marshal(tool.InputSchema)
+			if err != nil || string(schema) == "null" {
+				schema = nil
+			}
+			tools = append(tools, MCPTool{tool.Name, tool.Description, schema})
 		}
 		return nil
 	})
