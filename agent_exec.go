@@ -382,7 +382,10 @@ func readRegular(path string) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, maxReadFile))
 }
 
-// WriteFile writes a file through the client, or on disk: see [Output.ReadFile].
+// WriteFile writes a file through the client, or on disk: see [Output.ReadFile]. On disk
+// a new file takes the place of the old one, so that nobody sees a part of it, even if this
+// program is killed meanwhile. It has the mode of the old one, but not its owner or its
+// hard links. Where the directory does not allow that, the file is written in place.
 func (o *Output) WriteFile(path, text string) error {
 	if !filepath.IsAbs(path) {
 		return fmt.Errorf("acp: write %s: the path is not absolute", path)
@@ -393,10 +396,7 @@ func (o *Output) WriteFile(path, text string) error {
 	if err := context.Cause(o.ctx); err != nil {
 		return err
 	}
-	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
-		return &fs.PathError{Op: "write", Path: path, Err: errors.New("not a regular file")}
-	}
-	return os.WriteFile(path, []byte(text), 0o666)
+	return writeFile(path, text)
 }
 
 // lines returns limit lines of text from the given one on.

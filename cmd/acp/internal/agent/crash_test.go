@@ -13,20 +13,30 @@ import (
 
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acptest"
+	scripts "github.com/goacp/acp/cmd/acp/internal/model/script"
 	"github.com/goacp/acp/internal/leaktest"
 	"github.com/goacp/acp/jsonrpc"
 )
 
 // These make the test binary another program.
 const (
-	serveVariable = "ACP_TEST_SERVE" // the agent, with its directory
-	tryVariable   = "ACP_TEST_TRY"   // opens a session and says how that went
-	mcpVariable   = "ACP_TEST_MCP"   // an MCP server
+	serveVariable  = "ACP_TEST_SERVE"  // the agent, with its directory
+	scriptVariable = "ACP_TEST_SCRIPT" // what the model of the agent says
+	tryVariable    = "ACP_TEST_TRY"    // opens a session and says how that went
+	mcpVariable    = "ACP_TEST_MCP"    // an MCP server
 )
 
 func TestMain(m *testing.M) {
 	if dir := os.Getenv(serveVariable); dir != "" {
-		a, err := New(Options{Dir: dir})
+		o := Options{Dir: dir}
+		var err error
+		if file := os.Getenv(scriptVariable); file != "" {
+			o.Model, err = scripts.Read(file)
+		}
+		var a *acp.Agent
+		if err == nil {
+			a, err = New(o)
+		}
 		if err == nil {
 			err = a.Serve(context.Background(), acp.Stdio())
 		}
@@ -64,7 +74,7 @@ func self(t *testing.T) string {
 func (k *talk) process() {
 	k.t.Helper()
 	transport := acp.Command(self(k.t))
-	transport.Env = append(os.Environ(), serveVariable+"="+k.dir)
+	transport.Env = append(os.Environ(), serveVariable+"="+k.dir, scriptVariable+"="+k.scriptFile)
 	conn, err := k.client.Connect(k.t.Context(), transport)
 	if err != nil {
 		k.t.Fatal(err)

@@ -22,14 +22,15 @@ var _ = acptest.UpdateFlag()
 
 // A talk is a conversation with the agent in memory.
 type talk struct {
-	t       *testing.T
-	dir     string // of the sessions
-	cwd     string
-	client  acp.Client
-	model   model.Model
-	limits  loop.Limits
-	conn    *acp.ClientConn
-	session *acp.ClientSession
+	t          *testing.T
+	dir        string // of the sessions
+	cwd        string
+	client     acp.Client
+	model      model.Model
+	limits     loop.Limits
+	scriptFile string // the file with what the model of the agent says, where that is a process of its own
+	conn       *acp.ClientConn
+	session    *acp.ClientSession
 
 	mu     sync.Mutex
 	script script

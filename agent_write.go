@@ -1,0 +1,75 @@
+package acp
+
+import (
+	"crypto/rand"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// writeFile writes a file on disk, as [Output.WriteFile] says.
+func writeFile(path, text string) error {
+	// What a link leads to is replaced, not the link.
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		path = real
+	}
+	mode, exists := fs.FileMode(0o666), false // what the umask leaves of it
+	switch info, err := os.Stat(path); {
+	case errors.Is(err, fs.ErrNotExist):
+		if _, err := os.Lstat(path); err == nil {
+			return os.WriteFile(path, []byte(text), mode) // a link to nothing
+		}
+	case err != nil:
+		return err
+	case !info.Mode().IsRegular():
+		return &fs.PathError{Op: "write", Path: path, Err: errors.New("not a regular file")}
+	default:
+		mode, exists = info.Mode().Perm(), true
+		// Who may not write the file may not replace it either.
+		f, err := os.OpenFile(path, os.O_WRONLY, 0)
+		if err != nil {
+			return err
+		}
+		_ = f.Close() // nothing was written
+	}
+	refused, err := replaceFile(path, text, mode, exists)
+	if refused && exists {
+		return os.WriteFile(path, []byte(text), mode)
+	}
+	return err
+}
+
+// replaceFile puts a new file in the place of one. It leaves nothing behind if it fails.
+// refused says that the directory does not allow it; other failures, such as a full disk,
+// would hit a file that is written in place as well, and leave nothing of it.
+func replaceFile(path, text string, mode fs.FileMode, exists bool) (refused bool, err error) {
+	temp := filepath.Join(filepath.Dir(path), ".acp-"+rand.Text()+".tmp")
+	// At no time can anybody read or write it who may not read or write the file.
+	f, err := os.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
+	if err != nil {
+		return errors.Is(err, fs.ErrPermission), err
+	}
+	defer func() {
+		if err != nil {
+			_ = f.Close()
+			_ = os.Remove(temp)
+		}
+	}()
+	if exists {
+		if err := f.Chmod(mode); err != nil {
+			return false, err
+		}
+	}
+	if _, err := f.WriteString(text); err != nil {
+		return false, err
+	}
+	if err := f.Sync(); err != nil { // or else a loss of power could leave an empty file
+		return false, err
+	}
+	if err := f.Close(); err != nil {
+		return false, err
+	}
+	err = os.Rename(temp, path)
+	return err != nil, err // a file that is mounted, for example
+}
