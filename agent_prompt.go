@@ -17,7 +17,8 @@ import (
 //
 //	            advance         advance         begin           settle
 //	promptQueued ──▶ promptSecond ──▶ promptFirst ──▶ promptRunning ──▶ promptSettled
-//	     └───────────────┴────────────────┴─────── leave ──────────────────┘
+//	     ├───────────────┼────────────────┼────── refuse ─────────────────▲ │
+//	     └───────────────┴────────────────┴─────── leave ───────────────────┘
 //	                                        ▼
 //	                                   promptLeft
 //
@@ -56,7 +57,7 @@ const (
 	promptSecond                     // one is
 	promptFirst                      // none is: it may become a turn
 	promptRunning                    // it has a turn
-	promptSettled                    // which has ended
+	promptSettled                    // which has ended, or it was refused one
 	promptLeft                       // it is not in the queue any more
 )
 
@@ -97,6 +98,15 @@ func (p *prompt) settle() (done bool) {
 		p.place = promptSettled
 	}
 	return p.done()
+}
+
+// refuse notes that a prompt that waits gets no turn. It leaves the queue when its
+// answer has been sent, but a client that has the answer may send the next prompt
+// before that, which must not count this one.
+func (p *prompt) refuse() {
+	if p.place < promptRunning {
+		p.place = promptSettled
+	}
 }
 
 // answer notes that the request does not stand for the turn any more.
@@ -232,6 +242,17 @@ func (c *AgentConn) find(id SessionID, req *jsonrpc.Request) (p *prompt, before 
 	return nil, 0 // its request has ended
 }
 
+// refuse notes that the prompt of a request gets no turn.
+func (c *AgentConn) refuse(id SessionID, req *jsonrpc.Request) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, p := range c.prompts[id] {
+		if p.req == req {
+			p.refuse()
+		}
+	}
+}
+
 // cancel cancels the prompts of a session that have arrived so far.
 func (c *AgentConn) cancel(id SessionID) {
 	c.mu.Lock()
@@ -323,6 +344,11 @@ func checkContent(blocks []ContentBlock, can PromptContent) error {
 // turn. If the prompt has been handed to the turn that runs, admit returns that one as
 // running instead.
 func (c *AgentConn) admit(ctx context.Context, id SessionID, blocks []ContentBlock, meta json.RawMessage) (t, running *Turn, err error) {
+	defer func() {
+		if err != nil {
+			c.refuse(id, jsonrpc.RequestFrom(ctx))
+		}
+	}()
 	a := c.agent.Load()
 	s, ok := c.Session(id)
 	if !ok {

@@ -235,16 +235,35 @@ type FileChange struct {
 
 // Change adds file changes to what the call shows. They are one diff.
 func (h *ToolCallHandle) Change(changes ...FileChange) error {
+	diff, err := h.diff(changes)
+	if err != nil {
+		return err
+	}
+	return h.Append(diff)
+}
+
+// SetChange shows file changes in place of whatever the call shows. It is for a
+// change that grows while the user watches, such as one that a model still writes.
+func (h *ToolCallHandle) SetChange(changes ...FileChange) error {
+	diff, err := h.diff(changes)
+	if err != nil {
+		return err
+	}
+	return h.Update(ToolCallUpdate{Content: acpv2.Set([]ToolCallContent{diff})})
+}
+
+// diff puts file changes into a diff that can be sent in both versions.
+func (h *ToolCallHandle) diff(changes []FileChange) (*Diff, error) {
 	diff, files := diffOf(changes)
 	s := h.o.s
 	if err := h.o.acquire(); err != nil {
-		return err
+		return nil, err
 	}
 	if !s.c.peer.Load().proto.states() {
 		s.toV1.Texts(diff, files)
 	}
 	s.releaseSending()
-	return h.Append(diff)
+	return diff, nil
 }
 
 // diffOf puts file changes into a diff.

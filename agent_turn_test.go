@@ -4,8 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -192,7 +194,11 @@ func TestPromptAndCancelInOneWrite(t *testing.T) {
 				ended <- end{res, err}
 			}()
 			<-sent
-			r.await(func() bool { r.agent.mu.Lock(); defer r.agent.mu.Unlock(); return len(r.agent.prompts) > 0 })
+			r.await(func() bool { // the one before it may not have left yet
+				r.agent.mu.Lock()
+				defer r.agent.mu.Unlock()
+				return slices.ContainsFunc(r.agent.prompts[SessionID(s)], func(p *prompt) bool { return p.place < promptSettled })
+			})
 			r.notify("session/cancel", `{"sessionId":"`+s+`"}`)
 			e := <-ended
 			switch {
@@ -316,6 +322,26 @@ func TestBusy(t *testing.T) {
 				t.Errorf("a turn of its own: %s", <-running)
 			}
 		})
+	})
+}
+
+// TestBusyRefused: a prompt that was refused does not stand in the way of the next
+// one, however soon after the refusal that arrives.
+func TestBusyRefused(t *testing.T) {
+	versions(t, func(t *testing.T, v int) {
+		r := dialVersion(t, &Agent{Busy: BusyReject, Prompt: func(context.Context, *Turn) (StopReason, error) {
+			return StopEndTurn, nil
+		}}, v)
+		s := r.session()
+		picture := fmt.Sprintf(`{"sessionId":%q,"prompt":[{"type":"image","data":"","mimeType":"image/png"}]}`, s)
+		for i := range 300 {
+			if _, err := r.call("session/prompt", picture); code(err) != jsonrpc.CodeInvalidParams {
+				t.Fatal(err)
+			}
+			if stop, err := r.turn(s, "next"); err != nil || v == 1 && stop != "end_turn" {
+				t.Fatalf("round %d: %q, %v", i, stop, err)
+			}
+		}
 	})
 }
 

@@ -190,10 +190,10 @@ func (s *ClientSession) promptAnswered(ctx context.Context, r *Reply) {
 	s.v1.Boundary()
 	s.emit(ctx, &told.update)
 	younger, busy := s.leave(r)
-	r.finish(res, failed)
 	for _, o := range younger {
-		o.buffer.restart()
+		o.buffer.restart() // before the end is seen: only then may they be read
 	}
+	r.finish(res, failed)
 	if busy {
 		running := s.synthetic(&RunningStateUpdate{})
 		s.emit(ctx, &running)

@@ -39,6 +39,7 @@ var layers = map[string][]string{
 	"internal/registry":   {"acpv1", "acpv2", "internal/wire", "jsonrpc"},
 	"internal/leaktest":   {},
 	"internal/sizetest":   {},
+	"internal/standin":    {},
 	"internal/updatetest": {"acpv1", "acpv2"},
 	"examples/bridge":     {""},
 	"examples/echo":       {""},

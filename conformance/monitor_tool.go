@@ -218,7 +218,7 @@ func (m *Monitor) abandoned(turn *request, s *session) {
 		r := e.v
 		if _, ok := r.facts.(*permissionFacts); ok && r.s == s {
 			if m.breaks(ckPermAbandoned, !r.withdrawn && !r.stopped && !turn.stopped && s.turns == 0) {
-				m.add(ckPermAbandoned, "", "ended the turn with a question open that it has not withdrawn")
+				m.unlessGone(ckPermAbandoned, "", "ended the turn with a question open that it has not withdrawn")
 			}
 		}
 	}

@@ -103,6 +103,7 @@ func TestNestedRequests(t *testing.T) {
 		if r, err := prompt.Call(ctx, a, &note{N: 20}); err != nil || r.Text != "bottom" {
 			t.Error(r, err)
 		}
+		synctest.Wait() // the handlers have returned, too
 		for _, c := range []*Conn{a, b} {
 			c.mu.Lock()
 			if c.work.yielded != 0 || c.room.inHandler != 0 || c.room.queued != 0 {
@@ -157,6 +158,7 @@ func TestPlacesAreTakenAgain(t *testing.T) {
 			}
 		}
 		wg.Wait()
+		synctest.Wait() // the handlers have returned, too
 		if most.Load() > 2 {
 			t.Errorf("%d at once", most.Load())
 		}
@@ -293,6 +295,7 @@ func mutualFlood(t *testing.T, cfg Config, callers, size int) {
 			}
 		}
 		wg.Wait()
+		synctest.Wait() // the handlers have returned, too
 		if n := late.Load(); n > 0 {
 			t.Errorf("%d of %d calls hung", n, 2*callers)
 		}
