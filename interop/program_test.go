@@ -98,14 +98,33 @@ func TestBuiltInAgainstTS(t *testing.T) {
 	}
 }
 
-// The built-in agent passes the checks that the suites have for any agent.
+// The built-in agent passes the checks that the suites have for any agent: by its commands,
+// with a language model, and with one over the bridge from the other version.
 func TestSuiteBuiltIn(t *testing.T) {
 	need(t)
 	bin, _ := program(t)
-	for version, script := range map[string]string{"v1": "v1_client.mjs", "v2": "v2_client.mjs"} {
-		t.Run(version, func(t *testing.T) {
+	script := filepath.Join(t.TempDir(), "model.script")
+	if err := os.WriteFile(script, []byte("always\nthink Well.\nsay Hello from the script.\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	agent := []string{bin, "agent", "--no-persist"}
+	model := append(agent[:3:3], "--model", "script:"+script)
+	for _, tt := range []struct {
+		name, script string
+		command      []string
+	}{
+		{"v1", "v1_client.mjs", agent},
+		{"v2", "v2_client.mjs", agent},
+		{"model v1", "v1_client.mjs", model},
+		{"model v2", "v2_client.mjs", model},
+		{"model v1 over v2", "v1_client.mjs", append(append([]string{bin, "bridge", "--agent-protocol", "2", "--"}, model...), "--protocol", "2")},
+		{"model v2 over v1", "v2_client.mjs", append(append([]string{bin, "bridge", "--agent-protocol", "1", "--"}, model...), "--protocol", "1")},
+		{"model raw v1", "raw_probe.mjs", append(model[:5:5], "--protocol", "1")},
+		{"model raw v2", "raw_probe.mjs --v2", append(model[:5:5], "--protocol", "2")},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			r := suite(t, nil, "tspeer/"+script, "--", bin, "agent", "--no-persist")
+			r := suite(t, nil, append(append(strings.Fields("tspeer/"+tt.script), "--"), tt.command...)...)
 			for _, name := range r.names("FAIL") {
 				t.Error(r.lines[name])
 			}

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/goacp/acp/interop/real/standin"
+	"github.com/goacp/acp/internal/standin"
 )
 
 // An agent is one that others wrote.

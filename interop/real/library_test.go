@@ -17,7 +17,7 @@ import (
 
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acphost"
-	"github.com/goacp/acp/interop/real/standin"
+	"github.com/goacp/acp/internal/standin"
 )
 
 // A peer is a connection of package acp to a real agent.
@@ -69,7 +69,7 @@ func dial(t *testing.T, a agent, version int) *peer {
 		t.Cleanup(func() { _ = f.Close() })
 		log = f
 	}
-	p.standin = standin.New(a.toolsIn(p.place.work), log)
+	p.standin = standin.New(standin.Options{Tools: a.toolsIn(p.place.work), Log: log})
 	t.Cleanup(p.standin.Close)
 	p.env = append(slices.Clone(p.place.env), a.configure(t, p.place, p.standin.URL)...)
 	p.command, p.version = a.command(t)

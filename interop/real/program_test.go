@@ -14,7 +14,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/goacp/acp/interop/real/standin"
+	"github.com/goacp/acp/internal/standin"
 )
 
 // The exit statuses of the program that these tests know.
@@ -41,7 +41,7 @@ type house struct {
 func newHouse(t *testing.T, a agent) *house {
 	t.Helper()
 	h := &house{place: newPlace(t, a.name)}
-	h.standin = standin.New(a.toolsIn(h.work), nil)
+	h.standin = standin.New(standin.Options{Tools: a.toolsIn(h.work)})
 	t.Cleanup(h.standin.Close)
 	h.env = append(h.env, a.configure(t, h.place, h.standin.URL)...)
 	h.agent, _ = a.command(t)

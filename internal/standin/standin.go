@@ -49,20 +49,40 @@ type Call struct {
 // what follows it. The names that the request offers come with it.
 type Tools func(verb, rest string, offered []string) (Call, error)
 
-// A request is what the interfaces have in common.
-type request struct {
-	users   []string // the texts of the user, in order
-	results []string // of tools, since the last of those with a Mark
-	tools   []string
+// A Request is what the interfaces have in common.
+type Request struct {
+	API     string // chat, responses, messages or generate
+	Body    []byte
+	Users   []string                   // the texts of the user, in order
+	Results []string                   // of tools: all of them, or since the last text with a Mark
+	Tools   []string                   // that are offered
+	Schemas map[string]json.RawMessage // of their inputs, where they have one
+	Answers int                        // of the model so far
 }
 
-// A step is how a request is answered.
-type step struct {
-	text []string // piece by piece
-	call *Call
-	hang bool // after the text
-	fail bool
-	id   string // the end of ids, unlike that of any other answer: agents merge what has the same
+// A Step is how a request is answered.
+type Step struct {
+	Thought string   // with a signature, in the interfaces that have such
+	Text    []string // piece by piece
+	Calls   []Call
+	Hang    bool // after the text, until the client goes away
+	Fail    bool
+	// Input and Output are the tokens that are reported; 0 is 10 and 5.
+	Input, Output int
+
+	id string // the end of ids, unlike that of any other answer: agents merge what has the same
+}
+
+// Options say how a server answers. Either Tools or Script is set.
+type Options struct {
+	// Tools says how the tools of an agent are called, for scripts in the prompt.
+	Tools Tools
+	// Script answers instead. It is called from several goroutines.
+	Script func(*Request) Step
+	// Strict refuses what the services refuse.
+	Strict bool
+	// Log receives all requests; may be nil.
+	Log io.Writer
 }
 
 // A Server serves all interfaces. It is made by New and has to be closed. Its
@@ -71,26 +91,28 @@ type Server struct {
 	// URL is where it listens, without a slash at the end.
 	URL string
 
-	tools Tools
-	http  *httptest.Server
+	o    Options
+	http *httptest.Server
 
 	mu     sync.Mutex
 	counts map[string]int // of requests, by method and path
 	waited int            // requests that wait or waited
 	left   int            // of these, the ones whose client went away
 	steps  int
-	calls  map[string]int // of tools, by line
-	log    io.Writer
+	calls  map[string]int    // of tools, by line
+	signed map[string]string // thoughts by their signatures
+	faults []string
+	bodies [][]byte
 }
 
-// New starts a server. Requests are written to log, if there is one.
-func New(tools Tools, log io.Writer) *Server {
-	s := &Server{tools: tools, counts: map[string]int{}, calls: map[string]int{}, log: log}
+// New starts a server.
+func New(o Options) *Server {
+	s := &Server{o: o, counts: map[string]int{}, calls: map[string]int{}, signed: map[string]string{}}
 	mux := http.NewServeMux()
-	mux.HandleFunc("POST /v1/chat/completions", serve(s, readChat, writeChat))
-	mux.HandleFunc("POST /v1/responses", serve(s, readResponses, writeResponses))
-	mux.HandleFunc("POST /v1/messages", serve(s, readMessages, writeMessages))
-	mux.HandleFunc("POST /v1beta/models/{call}", serve(s, readGenerate, writeGenerate))
+	mux.HandleFunc("POST /v1/chat/completions", serve(s, "chat", readChat, writeChat))
+	mux.HandleFunc("POST /v1/responses", serve(s, "responses", readResponses, writeResponses))
+	mux.HandleFunc("POST /v1/messages", serve(s, "messages", readMessages, writeMessages))
+	mux.HandleFunc("POST /v1beta/models/{call}", serve(s, "generate", readGenerate, writeGenerate))
 	mux.HandleFunc("POST /v1/messages/count_tokens", func(w http.ResponseWriter, r *http.Request) {
 		s.count(r, nil)
 		fmt.Fprint(w, `{"input_tokens":10}`)
@@ -134,13 +156,30 @@ func (s *Server) count(r *http.Request, body []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.counts[r.Method+" "+r.URL.Path]++
-	if s.log != nil {
-		fmt.Fprintf(s.log, "%s %s\n%s\n", r.Method, r.URL, body)
+	if body != nil {
+		s.bodies = append(s.bodies, body)
+	}
+	if s.o.Log != nil {
+		fmt.Fprintf(s.o.Log, "%s %s\n%s\n", r.Method, r.URL, body)
 	}
 }
 
+// Faults returns why requests were refused.
+func (s *Server) Faults() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.faults)
+}
+
+// Bodies returns what was asked, in order.
+func (s *Server) Bodies() [][]byte {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.bodies)
+}
+
 // serve handles the requests of one interface.
-func serve[T any](s *Server, read func(*http.Request, T) request, write func(*stream, *http.Request, T, step)) http.HandlerFunc {
+func serve[T any](s *Server, api string, read func(*http.Request, T) Request, write func(*stream, *http.Request, T, Step)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 		if err != nil {
@@ -153,12 +192,36 @@ func serve[T any](s *Server, read func(*http.Request, T) request, write func(*st
 			http.Error(w, err.Error(), http.StatusBadRequest)
 			return
 		}
-		st := s.decide(read(r, in))
-		s.note(func() { s.steps++; st.id = strconv.Itoa(s.steps) })
-		if st.fail {
-			w.Header().Set("Content-Type", "application/json")
-			w.WriteHeader(http.StatusBadRequest)
-			fmt.Fprint(w, `{"type":"error","error":{"type":"invalid_request_error","code":400,"status":"INVALID_ARGUMENT","message":"the stand-in fails as asked"}}`)
+		if s.o.Strict {
+			if err := s.judge(api, body); err != nil {
+				s.note(func() { s.faults = append(s.faults, api+": "+err.Error()) })
+				refuse(w, err.Error())
+				return
+			}
+		}
+		req := read(r, in)
+		req.API, req.Body = api, body
+		var st Step
+		if s.o.Script != nil {
+			st = s.o.Script(&req)
+		} else {
+			st = s.decide(req)
+		}
+		s.note(func() {
+			s.steps++
+			st.id = strconv.Itoa(s.steps)
+			if st.Thought != "" {
+				s.signed[signature(st.id)] = st.Thought
+			}
+		})
+		if st.Input == 0 {
+			st.Input = 10
+		}
+		if st.Output == 0 {
+			st.Output = 5
+		}
+		if st.Fail {
+			refuse(w, "the stand-in fails as asked")
 			return
 		}
 		write(&stream{w: w, hang: func() {
@@ -167,6 +230,16 @@ func serve[T any](s *Server, read func(*http.Request, T) request, write func(*st
 			s.note(func() { s.left++ })
 		}}, r, in, st)
 	}
+}
+
+// signature returns that of the thought of an answer.
+func signature(id string) string { return "c2lnbmF0dXJl" + id }
+
+// refuse answers with an error of the service.
+func refuse(w http.ResponseWriter, why string) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(http.StatusBadRequest)
+	_ = json.NewEncoder(w).Encode(object{"type": "error", "error": object{"type": "invalid_request_error", "code": 400, "status": "INVALID_ARGUMENT", "message": why}})
 }
 
 func (s *Server) note(f func()) {
@@ -186,45 +259,45 @@ func asked(text string) (line string, ok bool) {
 }
 
 // decide is the script.
-func (s *Server) decide(r request) step {
+func (s *Server) decide(r Request) Step {
 	var lines []string
-	for _, u := range r.users {
+	for _, u := range r.Users {
 		if line, ok := asked(u); ok {
 			lines = append(lines, line)
 		}
 	}
 	if len(lines) == 0 {
-		return step{text: []string{"ok"}}
+		return Step{Text: []string{"ok"}}
 	}
 	verb, rest, _ := strings.Cut(lines[len(lines)-1], " ")
 	switch verb {
 	case "say":
-		return step{text: strings.SplitAfter(rest, " ")}
+		return Step{Text: strings.SplitAfter(rest, " ")}
 	case "wait":
-		return step{text: []string{"waiting"}, hang: true}
+		return Step{Text: []string{"waiting"}, Hang: true}
 	case "fail":
-		return step{fail: true}
+		return Step{Fail: true}
 	case "history":
-		return step{text: []string{"before: " + strings.Join(lines[:len(lines)-1], "; ")}}
+		return Step{Text: []string{"before: " + strings.Join(lines[:len(lines)-1], "; ")}}
 	case "write", "run":
-		if len(r.results) > 0 {
-			return step{text: []string{"the tool said: ", r.results[len(r.results)-1]}}
+		if len(r.Results) > 0 {
+			return Step{Text: []string{"the tool said: ", r.Results[len(r.Results)-1]}}
 		}
-		if len(r.tools) == 0 {
-			return step{text: []string{"ok"}}
+		if len(r.Tools) == 0 {
+			return Step{Text: []string{"ok"}}
 		}
 		line, n := lines[len(lines)-1], 0
 		s.note(func() { s.calls[line]++; n = s.calls[line] })
 		if n > maxCalls {
-			return step{text: []string{"no result came"}}
+			return Step{Text: []string{"no result came"}}
 		}
-		call, err := s.tools(verb, rest, r.tools)
+		call, err := s.o.Tools(verb, rest, r.Tools)
 		if err != nil {
-			return step{text: []string{"no tool: " + err.Error()}}
+			return Step{Text: []string{"no tool: " + err.Error()}}
 		}
-		return step{text: []string{"using a tool. "}, call: &call}
+		return Step{Text: []string{"using a tool. "}, Calls: []Call{call}}
 	}
-	return step{text: []string{"what is " + verb + "?"}}
+	return Step{Text: []string{"what is " + verb + "?"}}
 }
 
 // A stream writes server-sent events.
@@ -284,14 +357,23 @@ func texts(raw json.RawMessage) string {
 }
 
 // user adds a text of the user. One with a Mark begins a new turn.
-func (r *request) user(text string) {
+func (r *Request) user(text string) {
 	if text == "" {
 		return
 	}
-	r.users = append(r.users, text)
+	r.Users = append(r.Users, text)
 	if _, ok := asked(text); ok {
-		r.results = nil
+		r.Results = nil
 	}
+}
+
+// offer adds a tool.
+func (r *Request) offer(name string, schema json.RawMessage) {
+	r.Tools = append(r.Tools, name)
+	if r.Schemas == nil {
+		r.Schemas = map[string]json.RawMessage{}
+	}
+	r.Schemas[name] = schema
 }
 
 // arguments returns those of a call as text.
@@ -301,4 +383,12 @@ func (c *Call) arguments() string {
 		panic(err) // of literals in the tests
 	}
 	return string(data)
+}
+
+// callID returns the id of a call of an answer.
+func callID(answer string, i int) string {
+	if i == 0 {
+		return "call_" + answer
+	}
+	return fmt.Sprintf("call_%s_%d", answer, i)
 }

@@ -16,19 +16,24 @@ type generate struct {
 		}
 	}
 	Tools []struct {
-		FunctionDeclarations []struct{ Name string }
+		FunctionDeclarations []struct {
+			Name       string
+			Parameters json.RawMessage
+			Schema     json.RawMessage `json:"parametersJsonSchema"`
+		}
 	}
 }
 
-func readGenerate(_ *http.Request, in generate) request {
-	var r request
+func readGenerate(_ *http.Request, in generate) Request {
+	var r Request
 	for _, c := range in.Contents {
 		if c.Role != "user" && c.Role != "function" {
+			r.Answers++
 			continue
 		}
 		for _, p := range c.Parts {
 			if p.FunctionResponse != nil {
-				r.results = append(r.results, string(p.FunctionResponse.Response))
+				r.Results = append(r.Results, string(p.FunctionResponse.Response))
 			} else {
 				r.user(p.Text)
 			}
@@ -36,14 +41,17 @@ func readGenerate(_ *http.Request, in generate) request {
 	}
 	for _, t := range in.Tools {
 		for _, f := range t.FunctionDeclarations {
-			r.tools = append(r.tools, f.Name)
+			if f.Schema == nil {
+				f.Schema = f.Parameters
+			}
+			r.offer(f.Name, f.Schema)
 		}
 	}
 	return r
 }
 
 // writeGenerate answers generateContent, streamGenerateContent and countTokens.
-func writeGenerate(w *stream, r *http.Request, _ generate, st step) {
+func writeGenerate(w *stream, r *http.Request, _ generate, st Step) {
 	model, verb, _ := strings.Cut(r.PathValue("call"), ":")
 	answer := func(parts []object, reason string) object {
 		candidate := object{"index": 0, "content": object{"role": "model", "parts": parts}}
@@ -53,28 +61,28 @@ func writeGenerate(w *stream, r *http.Request, _ generate, st step) {
 		return object{
 			"candidates":    []object{candidate},
 			"modelVersion":  model,
-			"usageMetadata": object{"promptTokenCount": 10, "candidatesTokenCount": 5, "totalTokenCount": 15},
+			"usageMetadata": object{"promptTokenCount": st.Input, "candidatesTokenCount": st.Output, "totalTokenCount": st.Input + st.Output},
 		}
 	}
 	last := []object{}
-	if st.call != nil {
-		last = []object{{"functionCall": object{"name": st.call.Name, "args": st.call.Args}}}
+	for _, c := range st.Calls {
+		last = append(last, object{"functionCall": object{"name": c.Name, "args": c.Args}})
 	}
 	switch verb {
 	case "countTokens":
 		w.whole(object{"totalTokens": 10})
 	case "generateContent":
-		w.whole(answer(append([]object{{"text": strings.Join(st.text, "")}}, last...), "STOP"))
+		w.whole(answer(append([]object{{"text": strings.Join(st.Text, "")}}, last...), "STOP"))
 	case "streamGenerateContent":
 		w.begin()
-		for i, t := range st.text {
-			if !st.hang && st.call == nil && i == len(st.text)-1 {
+		for i, t := range st.Text {
+			if !st.Hang && len(st.Calls) == 0 && i == len(st.Text)-1 {
 				w.send("", answer([]object{{"text": t}}, "STOP"))
 				return
 			}
 			w.send("", answer([]object{{"text": t}}, ""))
 		}
-		if st.hang {
+		if st.Hang {
 			w.hang()
 			return
 		}
