@@ -15,14 +15,17 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"net/http"
 	"os"
 	"path/filepath"
 	"sync"
 
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acphost"
+	"github.com/goacp/acp/cmd/acp/internal/agent/guide"
 	"github.com/goacp/acp/cmd/acp/internal/agent/loop"
 	"github.com/goacp/acp/cmd/acp/internal/agent/prose"
+	"github.com/goacp/acp/cmd/acp/internal/agent/tool"
 	"github.com/goacp/acp/cmd/acp/internal/config"
 	"github.com/goacp/acp/cmd/acp/internal/model"
 	"github.com/goacp/acp/jsonrpc"
@@ -47,10 +50,10 @@ type Options struct {
 	// Told says that the client decides by the same Policy and informs the user. The agent then asks the
 	// client for what a rule denies as well; otherwise it refuses that at once.
 	Told bool
-	// Model answers prompts other than commands; nil means that nothing does.
-	Model model.Model
-	// Effort is one of those that the model knows; "" is what it does by itself.
-	Effort string
+	// Models are those that answer prompts other than commands; nil means that nothing does.
+	Models model.Source
+	// Home is where skills and prompts of the user are.
+	Home guide.Home
 	// Limits bound each turn with the model.
 	Limits loop.Limits
 }
@@ -84,13 +87,13 @@ func New(o Options) (*acp.Agent, error) {
 	}
 	b := &builtin{
 		store: newStore(o.Dir), log: o.Logger, policy: o.Policy, told: o.Told,
-		model: o.Model, effort: o.Effort, limits: o.Limits, tools: modelTools(),
+		models: o.Models, limits: o.Limits, web: tool.NewWeb(false), home: o.Home,
 	}
 	prompts := acp.SystemPromptNone
-	if o.Model != nil {
+	if o.Models != nil {
 		prompts = acp.SystemPromptOverride
 	}
-	return &acp.Agent{
+	a := &acp.Agent{
 		Info:                  acp.Implementation{Name: Name, Title: "Built-in agent", Version: o.Version},
 		Prompt:                b.prompt,
 		Record:                b.record,
@@ -105,10 +108,14 @@ func New(o Options) (*acp.Agent, error) {
 		SetOption:             b.setOption,
 		SystemPrompt:          prompts,
 		Content:               acp.PromptContent{Image: true, Audio: true, EmbeddedContext: true},
-		MCP:                   acp.MCPTransports{Stdio: true, HTTP: true},
+		MCP:                   acp.MCPTransports{Stdio: true, HTTP: true, ACP: true},
 		AdditionalDirectories: true,
 		Logger:                o.Logger,
-	}, nil
+	}
+	if o.Models != nil {
+		a.ListProviders, a.SetProvider, a.DisableProvider = b.listProviders, b.setProvider, b.disableProvider
+	}
+	return a, nil
 }
 
 // builtin is what the hooks share.
@@ -117,13 +124,14 @@ type builtin struct {
 	log    *slog.Logger
 	policy *acphost.Policy
 	told   bool // the client has the same policy
-	model  model.Model
-	effort string
+	models model.Source
 	limits loop.Limits
-	tools  []modelTool
+	web    *http.Client
+	home   guide.Home
 
 	mu   sync.Mutex
-	open map[*acp.AgentConn]int // sessions
+	open map[*acp.AgentConn]int          // sessions
+	own  map[*acp.AgentConn]model.Source // that clients have set up
 }
 
 func sessionOf(s *acp.AgentSession) *session { return s.Value.(*session) }
@@ -174,15 +182,21 @@ func (b *builtin) begin(s *acp.AgentSession, v *session) error {
 			b.log.Error("agent: close the journal of a session", "error", err)
 		}
 	})
+	v.choose(s.Context(), false)
 	if err := s.SetOptions(v.options()...); err != nil {
 		return err
 	}
-	return s.SetCommands(announced()...)
+	return s.SetCommands(announced(v.prompts())...)
 }
 
 // resumeSession is the hook of that name. A session that is open already is only replayed.
 func (b *builtin) resumeSession(_ context.Context, s *acp.AgentSession, replay bool) error {
 	v, open := s.Value.(*session)
+	if now, ok := s.Conn().Session(s.ID()); ok && now != s {
+		if v, ok := now.Value.(*session); ok { // s is for the history alone
+			return v.replay(s)
+		}
+	}
 	if !open {
 		v = newSession(b, s)
 		if err := v.load(); err != nil {
@@ -194,7 +208,7 @@ func (b *builtin) resumeSession(_ context.Context, s *acp.AgentSession, replay b
 		}
 	}
 	if replay {
-		if err := v.replay(); err != nil {
+		if err := v.replay(s); err != nil {
 			return err
 		}
 	}
@@ -252,6 +266,10 @@ func (b *builtin) setTitle(_ context.Context, c *acp.AgentConn, id acp.SessionID
 }
 
 func (b *builtin) setOption(_ context.Context, s *acp.AgentSession, id acp.SessionConfigID, v acp.SessionConfigOptionValue) error {
-	sessionOf(s).optionChanged(id, v)
-	return nil
+	own := sessionOf(s)
+	more, err := own.optionChanged(id, v)
+	if err != nil || !more {
+		return err
+	}
+	return s.SetOptions(own.options()...)
 }

@@ -42,7 +42,7 @@ func TestTranscripts(t *testing.T) {
 		},
 		"run":  {`/run printf 'a\nb\n'`, "/run exit 3", "/run"},
 		"plan": {"/plan", "/plan first; second; third", "/plan next", "/plan done 3", "/plan done 9", "/plan next", "/plan", "/plan clear"},
-		"mode": {"/mode", "/mode auto-edit", "/edit doc/notes.txt first => 1st", "/mode read-only", "/edit doc/notes.txt second => 2nd", "/run true", "/mode sideways"},
+		"mode": {"/mode", "/mode auto", "/edit doc/notes.txt first => 1st", "/mode read-only", "/edit doc/notes.txt second => 2nd", "/run true", "/mode sideways"},
 		"name": {"/title", "/title   A better\tname ", "/title", "/mcp"},
 	}
 	versions(t, func(t *testing.T, v int) {
@@ -190,7 +190,7 @@ func TestClientMode(t *testing.T) {
 			t.Fatal(err)
 		}
 		contains(t, k.tell("/write a.txt x"), "read-only mode")
-		if err := k.session.SetMode(t.Context(), modeAutoEdit); err != nil {
+		if err := k.session.SetMode(t.Context(), modeAuto); err != nil {
 			t.Fatal(err)
 		}
 		k.tell("/write a.txt x")
@@ -247,7 +247,7 @@ func TestOutside(t *testing.T) {
 					t.Errorf("read %s: asked %q", name, k.asked)
 				}
 			}
-			k.tell("/mode auto-edit")
+			k.tell("/mode auto")
 			for _, name := range []string{"dangling", "dir/new.txt", filepath.Join(outside, "new.txt"), "link.txt"} {
 				k.asked = nil
 				k.tell("/write '" + name + "' x")
@@ -357,7 +357,7 @@ func TestSessions(t *testing.T) {
 				change = append(change, inMemory)
 			}
 			k := start(t, v, change...)
-			said := k.tell("/read main.go") + k.tell("/plan one; two") + k.tell("/mode auto-edit") + k.tell("/title My title")
+			said := k.tell("/read main.go") + k.tell("/plan one; two") + k.tell("/mode auto") + k.tell("/title My title")
 			id := k.session.ID()
 			if err := k.session.Close(t.Context()); err != nil {
 				t.Fatal(err)
@@ -388,7 +388,7 @@ func TestSessions(t *testing.T) {
 			if s.Title() != "My title" {
 				t.Errorf("title %q", s.Title())
 			}
-			contains(t, k.tell("/mode"), "**auto-edit**")
+			contains(t, k.tell("/mode"), "**auto**")
 			contains(t, k.tell("/plan next"), "in_progress: two")
 
 			fork, err := s.Fork(t.Context(), acp.SessionConfig{Cwd: k.cwd})

@@ -166,7 +166,7 @@ func (s *session) writeBlank() {
 
 func (s *session) header() *header {
 	version := firstVersion
-	if s.agent.model != nil {
+	if s.agent.models != nil {
 		version = journalVersion
 	}
 	return &header{Version: version, ID: s.acp.ID(), Cwd: s.acp.Cwd(), Roots: s.acp.AdditionalDirectories(), Created: time.Now().UTC()}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/goacp/acp"
+	"github.com/goacp/acp/cmd/acp/internal/agent/guide"
 	"github.com/goacp/acp/cmd/acp/internal/agent/prose"
 	"github.com/goacp/acp/cmd/acp/internal/agent/tool"
 )
@@ -28,22 +29,31 @@ func commands() []command {
 		{"write", "PATH TEXT", "Write a file", runWrite},
 		{"run", "COMMAND", "Run a command of the shell in the session's directory", runRun},
 		{"plan", "STEP; STEP; … | next | done N | clear", "Make a plan, or continue it", runPlan},
-		{"mode", "[ask | auto-edit | read-only]", "What may be done without asking", runMode},
+		{"mode", "[ask | auto | full | read-only]", "What may be done without asking", runMode},
 		{"sessions", "[all]", "List the saved sessions of this directory, or all", runSessions},
 		{"title", "[TEXT]", "Name the session", runTitle},
 		{"usage", "", "What the session has used", runUsage},
+		{"compact", "", "Replace the conversation with the model by a summary", runCompact},
+		{"key", "[PROVIDER]", "Type the key of a provider of language models into a form", runKey},
 		{"mcp", "[SERVER [TOOL [JSON]]]", "List the tools of MCP servers, or call one", runMCP},
 		{"demo", "[flood N | big N | slow | form]", "Show everything a screen can show; a demonstration, nothing is real", runDemo},
 	}
 }
 
 // announced returns the commands as clients see them.
-func announced() []acp.SlashCommand {
+func announced(prompts []guide.Prompt) []acp.SlashCommand {
 	var all []acp.SlashCommand
 	for _, c := range commands() {
 		a := acp.SlashCommand{Name: c.name, Description: c.about}
 		if c.hint != "" {
 			a.Input = &acp.TextCommandInput{Hint: c.hint}
+		}
+		all = append(all, a)
+	}
+	for _, p := range prompts {
+		a := acp.SlashCommand{Name: p.Name, Description: p.About}
+		if p.Hint != "" {
+			a.Input = &acp.TextCommandInput{Hint: p.Hint}
 		}
 		all = append(all, a)
 	}
@@ -66,11 +76,11 @@ func misusef(format string, args ...any) error { return tool.Misusef(format, arg
 func (b *builtin) answer(ctx context.Context, t *acp.Turn, w *scribe, ask wish) (acp.StopReason, error) {
 	w.say(ask.leftOut())
 	name, rest := ask.name, ask.rest
-	if b.model != nil && (!ask.ok || !isCommand(name)) {
-		return b.converse(ctx, t, w)
+	if (!ask.ok || !isCommand(name)) && w.s.find(ctx) != nil {
+		return b.converse(ctx, t, w, ask)
 	}
 	if !ask.ok {
-		w.say(plainAnswer(t.Blocks()))
+		w.say(plainAnswer(t.Blocks(), b.models != nil))
 		return acp.StopEndTurn, nil
 	}
 	all := commands()

@@ -14,7 +14,7 @@ const maxToldBlocks = 20
 
 // plainAnswer is the answer to a prompt that is not a command: what this agent is, and
 // what it was given.
-func plainAnswer(blocks []acp.ContentBlock) string {
+func plainAnswer(blocks []acp.ContentBlock, looked bool) string {
 	var given []string
 	for _, b := range blocks {
 		if what := given1(b); what != "" {
@@ -23,6 +23,9 @@ func plainAnswer(blocks []acp.ContentBlock) string {
 	}
 	var b strings.Builder
 	b.WriteString("I have no language model yet, so I cannot answer that. What I can do are commands: `/read`, `/search`, `/edit`, `/run` and more; `/help` lists them.")
+	if looked {
+		b.WriteString("\n\nTo give me a model, set `ANTHROPIC_API_KEY`, `OPENAI_API_KEY`, `GEMINI_API_KEY`, `OPENROUTER_API_KEY` or `DEEPSEEK_API_KEY`, or start Ollama, llama.cpp, LM Studio or vLLM on this machine, and begin a new session.\n`/key` asks for a key here; `acp models` says what was found.")
+	}
 	if len(given) > 0 {
 		b.WriteString("\n\nApart from the text, I was given:\n\n")
 		more := len(given) - maxToldBlocks

@@ -2,14 +2,11 @@ package agent
 
 import (
 	"context"
-	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
-	"runtime"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/google/jsonschema-go/jsonschema"
@@ -19,6 +16,7 @@ import (
 	"github.com/goacp/acp/cmd/acp/internal/agent/loop"
 	"github.com/goacp/acp/cmd/acp/internal/agent/prose"
 	"github.com/goacp/acp/cmd/acp/internal/agent/tool"
+	"github.com/goacp/acp/cmd/acp/internal/agent/window"
 	"github.com/goacp/acp/cmd/acp/internal/model"
 )
 
@@ -36,9 +34,6 @@ const instructions = `You are a coding agent. You work in the user's directory w
 - For work of several steps, keep a plan, and mark steps as you do them.
 - Be brief. Name places as path:line. When you are done, say what has changed in a few sentences.`
 
-// maxGuide bounds what is read of each file of guidance, in bytes.
-const maxGuide = 32 << 10
-
 // A modelTool is a tool as a model uses it. Tools of MCP servers whose schema cannot be
 // used have none: the server looks at what it gets.
 type modelTool struct {
@@ -46,11 +41,30 @@ type modelTool struct {
 	schema *jsonschema.Resolved
 }
 
-// modelTools returns the tools with their schemas. It panics if one of those is wrong,
-// which a test of package tool rules out.
-func modelTools() []modelTool {
+// check says what is wrong with an input.
+func (t *modelTool) check(input json.RawMessage) error {
+	var value any
+	if err := json.Unmarshal(input, &value); err != nil {
+		return errors.New("the input is not JSON; write it again")
+	}
+	if t.schema == nil {
+		if _, ok := value.(map[string]any); !ok {
+			return fmt.Errorf("the input of %s is not an object", t.Name)
+		}
+		return nil
+	}
+	if err := t.schema.Validate(value); err != nil {
+		return fmt.Errorf("the input does not fit the schema of %s: %w", t.Name, err)
+	}
+	return nil
+}
+
+// modelTools returns the tools with their schemas, which take some milliseconds: programs
+// whose agent has no model need none. It panics if a schema is wrong, which a test of
+// package tool rules out.
+var modelTools = sync.OnceValue(func() []modelTool {
 	var all []modelTool
-	for _, t := range tool.All() {
+	for _, t := range append(tool.All(), tool.Patch) {
 		var schema jsonschema.Schema
 		if err := json.Unmarshal(t.Schema, &schema); err != nil {
 			panic(err)
@@ -62,28 +76,49 @@ func modelTools() []modelTool {
 		all = append(all, modelTool{t, resolved})
 	}
 	return all
-}
+})
 
 // A modelTurn is a prompt that a model answers. It is the host of its loop.
 type modelTurn struct {
 	*scribe
-	b    *builtin
-	turn *acp.Turn
+	b      *builtin
+	turn   *acp.Turn
+	model  model.Model
+	effort string
 
-	cost float64 // of earlier turns
+	cost   float64 // of earlier turns
+	drafts tool.Drafts
+}
+
+// newTurn returns a turn with the session's model.
+func (b *builtin) newTurn(t *acp.Turn, w *scribe) *modelTurn {
+	m := &modelTurn{scribe: w, b: b, turn: t}
+	w.s.mu.Lock()
+	defer w.s.mu.Unlock()
+	m.model, m.effort, m.cost = w.s.choice.model, w.s.choice.effort, w.s.talk.cost
+	return m
 }
 
 // converse has the model answer a prompt.
-func (b *builtin) converse(ctx context.Context, t *acp.Turn, w *scribe) (acp.StopReason, error) {
+func (b *builtin) converse(ctx context.Context, t *acp.Turn, w *scribe, said wish) (acp.StopReason, error) {
 	s := w.s
-	m := &modelTurn{scribe: w, b: b, turn: t}
+	// Without a client a model would work on, and cost, for nobody.
+	ctx, hangUp := context.WithCancel(ctx)
+	defer hangUp()
+	w.hangUp = hangUp
+	if t, ok := acp.TraceFrom(ctx); ok {
+		ctx = model.WithTrace(ctx, t.Parent, t.State)
+	}
+	m := b.newTurn(t, w)
 	s.mu.Lock()
 	first := len(s.talk.messages) == 0
-	m.cost = s.talk.cost
 	s.mu.Unlock()
-	ask := &model.Message{Role: model.User, Parts: m.parts(t.Blocks())}
+	ask := &model.Message{Role: model.User, Parts: m.parts(s.expand(t.Blocks(), said))}
 	if first {
 		ask.Parts = append([]model.Part{&model.Text{Text: s.surroundings()}}, ask.Parts...)
+	}
+	if ended := s.jobs.Ended(); ended != "" {
+		ask.Parts = append([]model.Part{&model.Text{Text: "(" + strings.TrimSpace(ended) + ")"}}, ask.Parts...)
 	}
 	if err := m.Keep(ask); err != nil {
 		return "", err
@@ -92,7 +127,7 @@ func (b *builtin) converse(ctx context.Context, t *acp.Turn, w *scribe) (acp.Sto
 	messages := s.talk.messages
 	s.mu.Unlock()
 	end, err := loop.Run(ctx, &loop.Turn{
-		Model: b.model, Prefix: m.prefix(ctx), Messages: messages, Effort: b.effort,
+		Model: m.model, Prefix: m.prefix(ctx), Messages: messages, Effort: m.effort,
 		CacheKey: string(s.acp.ID()), Limits: b.limits, Host: m,
 	})
 	m.report(end)
@@ -115,7 +150,7 @@ func (m *modelTurn) stop(end *loop.End) acp.StopReason {
 		m.tell("I stopped after %d requests to the model, which is the limit for a prompt. Say “continue” to give me more.", end.Requests)
 		return acp.StopMaxTurnRequests
 	case loop.Cost:
-		m.tell("I stopped because this prompt has cost %.2f %s, which is the limit.", end.Cost, m.b.model.Info().Price.Currency)
+		m.tell("I stopped because this prompt has cost %.2f %s, which is the limit.", end.Cost, m.model.Info().Price.Currency)
 		return acp.StopMaxTurnRequests
 	case loop.Repeats:
 		m.tell("I stopped because the same call of the tool %s has failed again and again.", prose.Inline(end.Detail))
@@ -149,8 +184,12 @@ func failure(err error) error {
 	if !ok {
 		return err
 	}
+	advice := e.Advice()
+	if e.Kind == model.KindAuth {
+		advice += " The command /key asks for another one."
+	}
 	return &acp.Failure{
-		Message: strings.TrimRight(e.Error()+". "+e.Advice(), ". "), Reason: "model_" + string(e.Kind), RetryAfter: e.RetryAfter, Scope: "model",
+		Message: strings.TrimRight(e.Error()+". "+advice, ". "), Reason: "model_" + string(e.Kind), RetryAfter: e.RetryAfter, Scope: "model",
 	}
 }
 
@@ -172,7 +211,7 @@ func (m *modelTurn) prefix(ctx context.Context) *model.Prefix {
 		}
 		p.System = text
 	}
-	tools := append(m.b.tools[:len(m.b.tools):len(m.b.tools)], m.mcpTools(ctx)...)
+	tools := append(m.ownTools(), m.mcpTools(ctx)...)
 	for _, t := range tools {
 		p.Tools = append(p.Tools, model.Tool{Name: t.Name, Description: t.About, Schema: t.Schema})
 	}
@@ -183,107 +222,6 @@ func (m *modelTurn) prefix(ctx context.Context) *model.Prefix {
 	}
 	s.talk.tools = tools
 	return p
-}
-
-// surroundings says where the session is, for the beginning of the conversation.
-func (s *session) surroundings() string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "Working directory: %s\n", s.acp.Cwd())
-	for _, dir := range s.acp.AdditionalDirectories() {
-		fmt.Fprintf(&b, "Another directory: %s\n", dir)
-	}
-	fmt.Fprintf(&b, "Date: %s\nSystem: %s\n", time.Now().Format(time.DateOnly), runtime.GOOS)
-	for _, file := range guides(s.acp.Cwd()) {
-		text, err := readHead(file, maxGuide)
-		if err != nil || strings.TrimSpace(text) == "" {
-			continue
-		}
-		fmt.Fprintf(&b, "\nGuidance for this project, from %s:\n\n%s\n", file, strings.TrimSpace(text))
-	}
-	return b.String()
-}
-
-// guides returns the files of guidance for a directory, the outermost first: AGENTS.md, or
-// CLAUDE.md where there is none, up to the root of the repository.
-func guides(dir string) []string {
-	var all []string
-	for {
-		for _, name := range []string{"AGENTS.md", "CLAUDE.md"} {
-			file := filepath.Join(dir, name)
-			if info, err := os.Stat(file); err == nil && info.Mode().IsRegular() {
-				all = append([]string{file}, all...)
-				break
-			}
-		}
-		parent := filepath.Dir(dir)
-		if _, err := os.Stat(filepath.Join(dir, ".git")); err == nil || parent == dir {
-			break
-		}
-		dir = parent
-	}
-	return all
-}
-
-// readHead returns the beginning of a text file.
-func readHead(file string, most int) (string, error) {
-	f, err := openRegular(file, os.O_RDONLY)
-	if err != nil {
-		return "", err
-	}
-	defer func() { _ = f.Close() }()
-	buf := make([]byte, most)
-	n, err := f.Read(buf)
-	if n == 0 && err != nil {
-		return "", err
-	}
-	text := string(buf[:n])
-	if n == most {
-		text += "\n(There is more in the file.)"
-	}
-	return strings.ToValidUTF8(text, ""), nil
-}
-
-// parts returns a prompt as a model takes it. Editors put context into blocks of their own,
-// in any order; all of them count.
-func (m *modelTurn) parts(blocks []acp.ContentBlock) []model.Part {
-	var parts []model.Part
-	text := func(format string, args ...any) {
-		parts = append(parts, &model.Text{Text: fmt.Sprintf(format, args...)})
-	}
-	for _, b := range blocks {
-		switch b := b.(type) {
-		case *acp.TextContent:
-			if strings.TrimSpace(b.Text) != "" {
-				text("%s", b.Text)
-			}
-		case *acp.ImageContent:
-			data, err := base64.StdEncoding.DecodeString(b.Data)
-			if err != nil || !m.b.model.Info().Images {
-				text("(The user has attached %s, which you cannot see.)", given1(b))
-				continue
-			}
-			parts = append(parts, &model.Image{MIMEType: b.MIMEType, Data: data})
-		case *acp.ResourceLink:
-			if path, ok := tool.FilePath(b.URI); ok {
-				text("(The user refers to the file %s.)", path)
-				continue
-			}
-			text("(The user refers to %s.)", b.URI)
-		case *acp.EmbeddedResource:
-			if r, ok := b.Resource.(*acp.TextResourceContents); ok {
-				name := r.URI
-				if path, ok := tool.FilePath(r.URI); ok {
-					name = path
-				}
-				text("(The user has attached %s:)\n%s", name, r.Text)
-				continue
-			}
-			text("(The user has attached %s, which you cannot see.)", given1(b))
-		default:
-			text("(The user has attached %s, which you cannot see.)", given1(b))
-		}
-	}
-	return parts
 }
 
 // The methods of [loop.Host].
@@ -308,20 +246,48 @@ func (m *modelTurn) Keep(msg *model.Message) error {
 	return nil
 }
 
-func (m *modelTurn) Used(u model.Usage, cost float64) {
+func (m *modelTurn) Used(u model.Usage, cost float64) error {
+	info, prefix := m.model.Info(), m.prefix(m.ctx)
+	if u.Known {
+		m.s.keepRecord("usage", usedBy(info, u))
+	}
 	m.s.mu.Lock()
+	cut := info.Local && (window.Cut(prefix, m.s.talk.messages, u) || m.s.talk.meter.Shrunk(u))
+	m.s.talk.cache.see(u, nameOf(info), info.CacheMin, time.Now())
+	m.s.talk.meter.Saw(prefix, m.s.talk.messages, u)
 	m.s.talk.count(u)
 	m.s.talk.cost = m.cost + cost
 	m.s.mu.Unlock()
-	if !u.Known {
-		return
+	if cut {
+		return &model.Error{
+			Kind: model.KindOverflow, Provider: info.Provider, Model: info.ID,
+			Message: fmt.Sprintf("the server has read only %d tokens of a longer conversation, and left out the rest without a word: its context window is too small. Start it with a larger one", u.Read()),
+		}
 	}
-	info := m.b.model.Info()
+	if !u.Known {
+		return nil
+	}
 	var c *acp.Cost
 	if info.Price.Currency != "" {
 		c = &acp.Cost{Amount: m.cost + cost, Currency: info.Price.Currency}
 	}
 	_ = m.out.Usage(uint64(u.Read()+u.Output), uint64(info.Context), c)
+	return nil
+}
+
+// ownTools returns the agent's own tools: those that the client and the model can use.
+func (m *modelTurn) ownTools() []modelTool {
+	patches := m.model.Info().Edit == model.EditPatch
+	asks := m.s.acp.Conn().Capabilities().Elicitation != nil
+	var all []modelTool
+	for _, t := range modelTools() {
+		switch {
+		case t.Name == tool.Edit.Name && patches, t.Name == tool.Patch.Name && !patches, t.Name == tool.Ask.Name && !asks:
+			continue
+		}
+		all = append(all, t)
+	}
+	return all
 }
 
 // tools returns the tools of the session.
@@ -348,10 +314,19 @@ func (m *modelTurn) Reads(name string) bool {
 // Use runs a tool. What is wrong with the call is said to the model.
 func (m *modelTurn) Use(ctx context.Context, u *model.ToolUse) *model.ToolResult {
 	m.out.EndMessage()
-	res := m.use(ctx, u)
-	m.s.keepRecord("result", res)
-	return res
+	return m.use(ctx, u)
 }
+
+func (m *modelTurn) Came(res *model.ToolResult) { m.s.keepRecord("result", res) }
+
+func (m *modelTurn) Draft(id, name, piece string) {
+	if piece == "" {
+		m.out.EndMessage()
+	}
+	m.drafts.Write(m.scribe, id, name, piece)
+}
+
+func (m *modelTurn) Drop() { m.drafts.Drop() }
 
 func (m *modelTurn) use(ctx context.Context, u *model.ToolUse) *model.ToolResult {
 	t, ok := m.find(u.Name)
@@ -362,18 +337,13 @@ func (m *modelTurn) use(ctx context.Context, u *model.ToolUse) *model.ToolResult
 		}
 		return m.misused(u, "There is no tool %q. The tools are: %s.", prose.OneLine(u.Name, 60), strings.Join(names, ", "))
 	}
-	var value any
-	if err := json.Unmarshal(u.Input, &value); err != nil || u.Malformed {
+	if u.Malformed {
 		return m.misused(u, "The input is not JSON. Write it again.")
 	}
-	if t.schema == nil {
-		if _, ok := value.(map[string]any); !ok {
-			return m.misused(u, "The input of %s is not an object.", t.Name)
-		}
-	} else if err := t.schema.Validate(value); err != nil {
-		return m.misused(u, "The input does not fit the schema of %s: %s", t.Name, prose.Error(err))
+	if err := t.check(u.Input); err != nil {
+		return m.misused(u, "%s.", prose.Sentence(prose.Error(err)))
 	}
-	got, err := t.Run(ctx, &modelEnv{m.scribe, u.ID}, u.Input)
+	got, err := t.Run(ctx, &modelEnv{m.scribe, u.ID, &m.drafts}, u.Input)
 	if err != nil {
 		return m.misused(u, "%s.", prose.Sentence(prose.Error(err)))
 	}
@@ -389,6 +359,10 @@ func (m *modelTurn) use(ctx context.Context, u *model.ToolUse) *model.ToolResult
 		out.Parts = append(out.Parts, &model.Text{Text: text})
 	}
 	for _, i := range got.Images {
+		if !m.model.Info().Images {
+			out.Parts = append(out.Parts, &model.Text{Text: "(You cannot see images.)"})
+			break
+		}
 		out.Parts = append(out.Parts, &model.Image{MIMEType: i.MIMEType, Data: i.Data})
 	}
 	return out
@@ -398,7 +372,10 @@ func (m *modelTurn) use(ctx context.Context, u *model.ToolUse) *model.ToolResult
 // model has tried.
 func (m *modelTurn) misused(u *model.ToolUse, format string, args ...any) *model.ToolResult {
 	res := failed(u, format, args...)
-	h := m.out.ToolCall(acp.ToolCall{Name: prose.OneLine(u.Name, 60), Title: "Call of " + prose.OneLine(u.Name, 60), Kind: acp.ToolKindOther, Status: acp.ToolCallStatusPending})
+	h := m.drafts.Take(u.ID)
+	if h == nil {
+		h = m.out.ToolCall(acp.ToolCall{Name: prose.OneLine(u.Name, 60), Title: "Call of " + prose.OneLine(u.Name, 60), Kind: acp.ToolKindOther, Status: acp.ToolCallStatusPending})
+	}
 	tool.Fail(h, errors.New(res.Parts[0].(*model.Text).Text))
 	return res
 }
@@ -427,18 +404,26 @@ func (m *modelTurn) Steer() []model.Part {
 // A modelEnv is what a session lends to a tool that a model uses.
 type modelEnv struct {
 	*scribe
-	id string // of the wish
+	id     string // of the wish
+	drafts *tool.Drafts
 }
+
+func (e *modelEnv) Drafted() *acp.ToolCallHandle { return e.drafts.Take(e.id) }
 
 // Intend keeps what is about to happen, and writes it to disk, so that it is known after a
 // crash.
 func (e *modelEnv) Intend(i tool.Intent) error {
 	in := &intent{ID: e.id, Path: i.Path, Command: i.Command}
 	if i.Path != "" {
-		in.After = hashText(i.After)
+		if !i.Deleted {
+			in.After = hashText(i.After)
+		}
 		if !i.Created {
 			in.Before = hashText(i.Before)
 		}
+		e.s.mu.Lock()
+		e.s.talk.change(i.Path, in.After)
+		e.s.mu.Unlock()
 	}
 	e.s.keepRecord("intent", in)
 	_ = e.s.sync() // a failure is in lost: the user learns of it at the end of the turn

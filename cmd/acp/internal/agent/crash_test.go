@@ -13,7 +13,11 @@ import (
 
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acptest"
+	"github.com/goacp/acp/cmd/acp/internal/model"
+	"github.com/goacp/acp/cmd/acp/internal/model/anthropic"
+	"github.com/goacp/acp/cmd/acp/internal/model/openai"
 	scripts "github.com/goacp/acp/cmd/acp/internal/model/script"
+	"github.com/goacp/acp/cmd/acp/internal/model/stream"
 	"github.com/goacp/acp/internal/leaktest"
 	"github.com/goacp/acp/jsonrpc"
 )
@@ -23,6 +27,7 @@ const (
 	serveVariable  = "ACP_TEST_SERVE"  // the agent, with its directory
 	scriptVariable = "ACP_TEST_SCRIPT" // what the model of the agent says
 	tryVariable    = "ACP_TEST_TRY"    // opens a session and says how that went
+	apiVariable    = "ACP_TEST_API"    // an interface and its base URL
 	mcpVariable    = "ACP_TEST_MCP"    // an MCP server
 )
 
@@ -30,8 +35,15 @@ func TestMain(m *testing.M) {
 	if dir := os.Getenv(serveVariable); dir != "" {
 		o := Options{Dir: dir}
 		var err error
+		if at := os.Getenv(apiVariable); at != "" {
+			var m model.Model
+			m, err = served(at)
+			o.Models = fixed{m: m}
+		}
 		if file := os.Getenv(scriptVariable); file != "" {
-			o.Model, err = scripts.Read(file)
+			var m model.Model
+			m, err = scripts.Read(file)
+			o.Models = fixed{m: m}
 		}
 		var a *acp.Agent
 		if err == nil {
@@ -61,6 +73,20 @@ func TestMain(m *testing.M) {
 	leaktest.Main(m)
 }
 
+// served returns a model behind an interface, as in "messages http://127.0.0.1:1".
+func served(at string) (model.Model, error) {
+	api, url, _ := strings.Cut(at, " ")
+	info := model.Info{Provider: "fake", ID: "m", Name: "m", Context: 200_000, Parallel: true, Images: true, Efforts: []string{"high"}}
+	client := stream.Client{Retries: -1}
+	switch api {
+	case "messages":
+		return anthropic.New(anthropic.Config{Info: info, URL: url, Key: "key-of-a-test", Client: client})
+	case "responses":
+		return openai.NewResponses(openai.Config{Info: info, URL: url + "/v1", Key: "key-of-a-test", Client: client})
+	}
+	return openai.NewChat(openai.Config{Info: info, URL: url + "/v1", Key: "key-of-a-test", Client: client, Dialect: openai.Dialects["openai"]})
+}
+
 func self(t *testing.T) string {
 	t.Helper()
 	name, err := os.Executable()
@@ -74,7 +100,7 @@ func self(t *testing.T) string {
 func (k *talk) process() {
 	k.t.Helper()
 	transport := acp.Command(self(k.t))
-	transport.Env = append(os.Environ(), serveVariable+"="+k.dir, scriptVariable+"="+k.scriptFile)
+	transport.Env = append(os.Environ(), serveVariable+"="+k.dir, scriptVariable+"="+k.scriptFile, apiVariable+"="+k.api)
 	conn, err := k.client.Connect(k.t.Context(), transport)
 	if err != nil {
 		k.t.Fatal(err)
@@ -108,7 +134,7 @@ func TestKilled(t *testing.T) {
 			})
 			k.process()
 			k.open()
-			k.tell("/mode auto-edit")
+			k.tell("/mode auto")
 			k.tell("/run echo $PPID > parent.pid")
 			id := k.session.ID()
 			mu.Lock()
@@ -146,7 +172,7 @@ func TestKilled(t *testing.T) {
 				}
 			}
 			k.session = s
-			if got := s.Title(); got != "/mode auto-edit" {
+			if got := s.Title(); got != "/mode auto" {
 				t.Errorf("title %q", got)
 			}
 			res, err := s.Prompt(t.Context(), acp.Text("/usage")).Wait()

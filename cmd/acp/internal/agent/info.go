@@ -3,7 +3,6 @@ package agent
 import (
 	"fmt"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/goacp/acp"
@@ -12,13 +11,13 @@ import (
 	"github.com/goacp/acp/cmd/acp/internal/model"
 )
 
-var modes = []string{modeAsk, modeAutoEdit, modeReadOnly}
+var modes = []string{modeAsk, modeAuto, modeFull, modeReadOnly}
 
 // runHelp carries out /help.
 func runHelp(k *task) error {
 	var b strings.Builder
 	b.WriteString("I am the agent that is built into this program. ")
-	if m := k.s.agent.model; m != nil {
+	if m := k.s.current(); m != nil {
 		fmt.Fprintf(&b, "The language model %s answers you and works for you. These commands I carry out without it:\n\n", prose.Inline(nameOf(m.Info())))
 	} else {
 		b.WriteString("I have **no language model**: I do not understand sentences, I carry out commands.\n\n")
@@ -45,20 +44,24 @@ func runMode(k *task) error {
 	if len(args) == 0 {
 		k.say(fmt.Sprintf("The mode is **%s**. The modes are:\n\n"+
 			"- `ask`: I ask before I change a file or run a command.\n"+
-			"- `auto-edit`: I change files of the session without asking, and ask before I run a command.\n"+
+			"- `auto`: I change files of the session without asking, and ask before I run a command.\n"+
+			"- `full`: I do everything without asking; rules still hold.\n"+
 			"- `read-only`: I change no file and run no command.", mode))
 		return nil
 	}
-	if !slices.Contains(modes, args[0]) {
+	mode = modeNamed(args[0])
+	if mode == "" {
 		return misusef("there is no mode %q", prose.OneLine(args[0], 40))
 	}
-	value := &acp.SessionConfigOptionValueID{Value: acp.SessionConfigValueID(args[0])}
+	value := &acp.SessionConfigOptionValueID{Value: acp.SessionConfigValueID(mode)}
 	if err := k.turn.Session().ChangeOption(optionMode, value); err != nil {
 		return err
 	}
-	k.s.optionChanged(optionMode, value)
+	if _, err := k.s.optionChanged(optionMode, value); err != nil {
+		return err
+	}
 	k.s.forgetAnswers()
-	k.say(fmt.Sprintf("The mode is **%s** now.", args[0]))
+	k.say(fmt.Sprintf("The mode is **%s** now.", mode))
 	return nil
 }
 
@@ -140,14 +143,14 @@ func runUsage(k *task) error {
 		return misusef("nothing may follow")
 	}
 	k.s.mu.Lock()
-	turns, j, talk := k.s.turns, k.s.j, k.s.talk
+	turns, j, talk, m := k.s.turns, k.s.j, k.s.talk, k.s.choice.model
 	k.s.mu.Unlock()
 	var b strings.Builder
-	if k.s.agent.model == nil {
+	if m == nil {
 		b.WriteString("No tokens and no cost: there is no language model, and so no context window that could fill up.\n\n")
 	}
 	fmt.Fprintf(&b, "- Prompts in this session: %d\n", turns)
-	if m := k.s.agent.model; m != nil {
+	if m != nil {
 		b.WriteString(talk.used(m.Info()))
 	}
 	switch {
@@ -165,7 +168,7 @@ func runUsage(k *task) error {
 // nameOf returns what a model is called in settings.
 func nameOf(i model.Info) string { return i.Provider + "/" + i.ID }
 
-// used says what the conversation with a model has used since the session was opened.
+// used says what the conversation with a model has used.
 func (c *conversation) used(i model.Info) string {
 	var b strings.Builder
 	u := c.usage
@@ -174,6 +177,7 @@ func (c *conversation) used(i model.Info) string {
 		return b.String()
 	}
 	fmt.Fprintf(&b, "- Tokens read: %d, of which %d from the provider's cache\n", u.Read(), u.CacheRead)
+	b.WriteString(c.cache.misses())
 	fmt.Fprintf(&b, "- Tokens written: %d, of which %d for reasoning\n", u.Output, u.Reasoning)
 	if i.Context > 0 {
 		fmt.Fprintf(&b, "- Context window: %d of %d tokens\n", c.window, i.Context)

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -28,6 +29,10 @@ import (
 //	{"at":"…","message":{"role":"assistant","parts":[…]}}
 //	{"at":"…","intent":{"id":"call_1","path":"/home/me/a.go","before":"…","after":"…"}}
 //	{"at":"…","result":{"type":"result","id":"call_1","parts":[…]}}
+//	{"at":"…","usage":{"model":"anthropic/claude-sonnet-5","input":812,"output":93}}
+//	{"at":"…","compacted":{"messages":[…]}}
+//
+// The last one replaces all messages before it.
 
 // The versions of the format, in the header. Journals of the first one are read, and
 // continued, as they are.
@@ -107,10 +112,12 @@ type contents struct {
 
 // An entry is what a line of a journal holds: one of these.
 type entry struct {
-	update  acp.SessionUpdate
-	message *model.Message
-	intent  *intent
-	result  *model.ToolResult
+	update    acp.SessionUpdate
+	message   *model.Message
+	intent    *intent
+	result    *model.ToolResult
+	used      *used
+	compacted *compacted
 
 	line []byte // with its break; valid until the next entry is read
 }
@@ -184,17 +191,22 @@ func readLine(in *bufio.Reader) (line []byte, n int64, err error) {
 // parseEntry parses a line.
 func parseEntry(line []byte) (entry, bool) {
 	var l struct {
-		Update  json.RawMessage   `json:"update"`
-		Message *model.Message    `json:"message"`
-		Intent  *intent           `json:"intent"`
-		Result  *model.ToolResult `json:"result"`
+		Update    json.RawMessage   `json:"update"`
+		Message   *model.Message    `json:"message"`
+		Intent    *intent           `json:"intent"`
+		Result    *model.ToolResult `json:"result"`
+		Used      *used             `json:"usage"`
+		Compacted *compacted        `json:"compacted"`
 	}
 	if json.Unmarshal(line, &l) != nil {
 		return entry{}, false
 	}
-	e := entry{message: l.Message, intent: l.Intent, result: l.Result, line: line}
+	e := entry{message: l.Message, intent: l.Intent, result: l.Result, used: l.Used, compacted: l.Compacted, line: line}
+	if e.compacted != nil && (len(e.compacted.Messages) == 0 || slices.Contains(e.compacted.Messages, nil)) {
+		return entry{}, false
+	}
 	if len(l.Update) == 0 {
-		return e, l.Message != nil || l.Intent != nil || l.Result != nil
+		return e, l.Message != nil || l.Intent != nil || l.Result != nil || l.Used != nil || l.Compacted != nil
 	}
 	u, err := acpv2.UnmarshalSessionUpdate(l.Update)
 	if err != nil || u == nil {
@@ -207,7 +219,7 @@ func parseEntry(line []byte) (entry, bool) {
 	return e, true
 }
 
-// appendRecord appends the line of a message, an intent or a result to dst. Escapes that
+// appendRecord appends the line of anything but an update to dst. Escapes that
 // only HTML needs are left out, so that what is opaque stays as it is.
 func appendRecord(dst []byte, at time.Time, name string, value any) ([]byte, error) {
 	dst = append(dst, `{"at":"`...)

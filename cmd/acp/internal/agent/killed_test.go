@@ -15,6 +15,7 @@ import (
 
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/cmd/acp/internal/model"
+	"github.com/goacp/acp/internal/standin"
 )
 
 var kills = flag.Int("kills", 12, "how often TestKilledConversation kills the agent")
@@ -37,21 +38,32 @@ func TestKilledConversation(t *testing.T) {
 		fmt.Fprintf(&script, "---\nsay Now I count to %d.\nuse edit {\"path\":\"count.txt\",\"edits\":[{\"old\":\"n=%d;\",\"new\":\"n=%d;\"}]}\nuse read {\"path\":\"count.txt\"}\nuse run {\"command\":\"true\"}\n", i+1, i, i+1)
 	}
 	script.WriteString("---\nsay Done.\n")
+	// Each interface, with a service that refuses what the real ones refuse.
+	apis := []string{"", "messages", "responses", "chat"}
 	rng := rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 9))
 	ends := map[string]int{}
-	for range n {
+	for i := range n {
 		after := time.Duration(rng.IntN(500)) * time.Millisecond
-		ends[killedConversation(t, script.String(), after)]++
+		api := apis[i%len(apis)]
+		if api != "" { // the service does not pause between words, as the script does
+			after /= 4
+		}
+		ends[killedConversation(t, script.String(), api, after)]++
 		if t.Failed() {
-			t.Fatalf("killed after %v", after)
+			t.Fatalf("%s killed after %v", api, after)
 		}
 	}
 	t.Logf("how far the turns were: %v", ends)
 }
 
 // killedConversation kills the agent a while after a prompt, and says what it did then.
-func killedConversation(t *testing.T, script string, after time.Duration) string {
+func killedConversation(t *testing.T, script, api string, after time.Duration) string {
 	t.Helper()
+	var service *standin.Server
+	if api != "" {
+		service = standin.New(standin.Options{Strict: true, Script: counting})
+		defer service.Close()
+	}
 	var mu sync.Mutex
 	var shown, told strings.Builder
 	replaying := false
@@ -65,6 +77,10 @@ func killedConversation(t *testing.T, script string, after time.Duration) string
 			}
 			shown.WriteString(u.Text())
 		}
+		if api != "" {
+			k.api = api + " " + service.URL
+			return
+		}
 		k.scriptFile = filepath.Join(t.TempDir(), "script")
 		if err := os.WriteFile(k.scriptFile, []byte(script), 0o600); err != nil {
 			t.Fatal(err)
@@ -73,7 +89,7 @@ func killedConversation(t *testing.T, script string, after time.Duration) string
 	k.write("count.txt", "n=0;\n")
 	k.process()
 	k.open()
-	k.tell("/mode auto-edit")
+	k.tell("/mode auto")
 	k.tell("/run echo $PPID > parent.pid")
 	mu.Lock()
 	shown.Reset()
@@ -104,8 +120,14 @@ func killedConversation(t *testing.T, script string, after time.Duration) string
 		t.Errorf("shown:\n%s\ntold again:\n%s", was, told.String())
 	}
 	mu.Unlock()
+	if api != "" {
+		k.tell("Go on.") // the service takes the conversation
+	}
 	if err := k.conn.Close(); err != nil {
 		t.Error(err)
+	}
+	if service != nil && len(service.Faults()) > 0 {
+		t.Errorf("the service has refused: %v", service.Faults())
 	}
 	messages := k.messages(id)
 	strict(t, messages)
@@ -123,6 +145,26 @@ func killedConversation(t *testing.T, script string, after time.Duration) string
 		t.Errorf("an edit was lost or done twice, the file is %q:\n%s", k.read("count.txt"), all.String())
 	}
 	return fmt.Sprintf("%d edits", believed)
+}
+
+// counting answers like the script, with thoughts. It stops once it is to go on.
+func counting(r *standin.Request) standin.Step {
+	last := r.Users[len(r.Users)-1]
+	if strings.Contains(last, "Go on.") || r.Answers > 12 {
+		return standin.Step{Text: []string{"Done."}}
+	}
+	call := func(name string, args map[string]any) standin.Call { return standin.Call{Name: name, Args: args} }
+	if r.Answers == 0 {
+		return standin.Step{Thought: "I read first.", Text: []string{"I ", "read ", "first."}, Calls: []standin.Call{
+			call("read", map[string]any{"path": "main.go"}), call("read", map[string]any{"path": "doc/notes.txt"}),
+		}}
+	}
+	i := r.Answers - 1
+	edit := []map[string]any{{"old": fmt.Sprintf("n=%d;", i), "new": fmt.Sprintf("n=%d;", i+1)}}
+	return standin.Step{Thought: fmt.Sprintf("%d comes next.", i+1), Text: []string{fmt.Sprintf("Now I count to %d.", i+1)}, Calls: []standin.Call{
+		call("edit", map[string]any{"path": "count.txt", "edits": edit}),
+		call("read", map[string]any{"path": "count.txt"}), call("run", map[string]any{"command": "true"}),
+	}}
 }
 
 // messages returns the conversation with the model as the journal has it, settled.

@@ -33,6 +33,10 @@ func serveMCP(mode string) {
 		os.Stdout.WriteString("this is no server\n")
 		return
 	}
+	if file, ok := strings.CutPrefix(mode, "count "); ok {
+		countingMCP(file)
+		return
+	}
 	_ = newMCP().Run(context.Background(), &mcp.StdioTransport{})
 }
 
@@ -102,7 +106,7 @@ say Again.
 	contains(t, k.tell("Greet Ann."), "notice: The MCP server missing cannot be used.", "Greeted.")
 	p := w.requests[0].Prefix
 	last := p.Tools[len(p.Tools)-1]
-	if len(p.Tools) != 8 || last.Description != "Greets\nsomebody" || !strings.Contains(string(last.Schema), `"name"`) {
+	if len(p.Tools) != 10 || last.Description != "Greets\nsomebody" || !strings.Contains(string(last.Schema), `"name"`) {
 		t.Errorf("%d tools, the last is %+v", len(p.Tools), last)
 	}
 	contains(t, w.last(), "Hello, Ann\n", "does not fit the schema of "+last.Name, "failed: Hello, nobody\n")

@@ -2,12 +2,15 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"net/http"
 
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acphost"
 	"github.com/goacp/acp/cmd/acp/internal/agent/prose"
 	"github.com/goacp/acp/cmd/acp/internal/agent/tool"
+	"github.com/goacp/acp/jsonrpc"
 )
 
 // A scribe speaks in a turn. What it sends is recorded by the hook of that name, in the
@@ -17,6 +20,8 @@ type scribe struct {
 	s   *session
 	out *acp.Output
 	ctx context.Context
+	// hangUp ends a turn whose client has gone; nil if it ends by itself.
+	hangUp func()
 }
 
 // send sends an update. Text that follows begins a new message.
@@ -32,8 +37,37 @@ func (w *scribe) think(text string) { _ = w.out.Think(text) }
 // The methods of [tool.Env].
 
 func (w *scribe) Output() *acp.Output { return w.out }
-func (w *scribe) Cwd() string         { return w.s.acp.Cwd() }
-func (w *scribe) Roots() []string     { return w.s.roots() }
+
+// Drafted returns nil: only models write their input bit by bit.
+func (w *scribe) Drafted() *acp.ToolCallHandle { return nil }
+
+func (w *scribe) Session() *acp.AgentSession { return w.s.acp }
+func (w *scribe) Jobs() *tool.Jobs           { return &w.s.jobs }
+func (w *scribe) Web() *http.Client          { return w.s.agent.web }
+func (w *scribe) MCP() *tool.Servers         { return &w.s.servers }
+
+func (w *scribe) Skill(name string) (dir string, ok bool) {
+	for _, s := range w.s.skills() {
+		if s.Name == name {
+			return s.Dir, true
+		}
+	}
+	return "", false
+}
+
+// Background tells the client what the session does by itself. A failure means that the
+// session is closed.
+func (w *scribe) Background() { _ = w.s.acp.SetBackground(w.s.jobs.Running()...) }
+
+// Files reconciles files if the client lends its own.
+func (w *scribe) Files() *tool.Files {
+	if c := w.s.acp.Conn().CapabilitiesV1(); c == nil || !c.FS.ReadTextFile {
+		return nil
+	}
+	return &w.s.files
+}
+func (w *scribe) Cwd() string     { return w.s.acp.Cwd() }
+func (w *scribe) Roots() []string { return w.s.roots() }
 
 func (w *scribe) Ignores() bool {
 	_, ignore := w.s.currentMode()
@@ -76,7 +110,7 @@ func (w *scribe) Permit(ctx context.Context, call *acp.ToolCallHandle, q tool.Qu
 	case mode == modeReadOnly && q.About != tool.AboutRead && q.About != tool.AboutSearch:
 		return &tool.Refusal{Why: "Not done: the session is in read-only mode. Change that with /mode ask."}
 	case tool.Restricts(v):
-	case mode == modeAutoEdit && q.About == tool.AboutEdit:
+	case mode == modeFull, mode == modeAuto && q.About == tool.AboutEdit:
 		return nil
 	case known && answer:
 		return nil
@@ -97,6 +131,9 @@ func (w *scribe) Permit(ctx context.Context, call *acp.ToolCallHandle, q tool.Qu
 	case v.Effect == acphost.EffectDeny && ctx.Err() == nil:
 		return forbidden(v)
 	case ctx.Err() != nil:
+		return tool.ErrCancelled
+	case errors.Is(err, jsonrpc.ErrClosed) && w.hangUp != nil:
+		w.hangUp()
 		return tool.ErrCancelled
 	case err != nil:
 		return &tool.Refusal{Why: "Not done: the question whether it may be done could not be asked: " + prose.Error(err)}

@@ -11,20 +11,38 @@ import (
 
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acpv2"
+	"github.com/goacp/acp/cmd/acp/internal/agent/guide"
 	"github.com/goacp/acp/cmd/acp/internal/agent/prose"
 	"github.com/goacp/acp/cmd/acp/internal/agent/tool"
 )
 
 // A mode says what the agent may do without asking again.
 const (
-	modeAsk      = "ask"
-	modeAutoEdit = "auto-edit"
 	modeReadOnly = "read-only"
+	modeAsk      = "ask"
+	modeAuto     = "auto"
+	modeFull     = "full"
+
+	// oldAuto is what auto was called in earlier journals.
+	oldAuto = "auto-edit"
 )
+
+// modeNamed returns the mode of a name; "" if there is none.
+func modeNamed(name string) string {
+	if name == oldAuto {
+		return modeAuto
+	}
+	if slices.Contains(modes, name) {
+		return name
+	}
+	return ""
+}
 
 // Options of a session.
 const (
 	optionMode   acp.SessionConfigID = "mode"
+	optionModel  acp.SessionConfigID = "model"
+	optionEffort acp.SessionConfigID = "effort"
 	optionIgnore acp.SessionConfigID = "gitignore"
 )
 
@@ -53,7 +71,13 @@ type session struct {
 	turns   int
 	outputs map[acp.TerminalID]*keptOutput // of commands that run
 
+	// These lock themselves.
+	jobs    tool.Jobs
+	files   tool.Files // of a client that lends its own
+	servers tool.Servers
+
 	cancelled cancelled // the prompt before, if its turn was cancelled
+	choice    chosen
 	talk      conversation
 }
 
@@ -73,7 +97,7 @@ func (s *session) options() []acp.SessionConfigOption {
 
 // values is options for callers that hold mu.
 func (s *session) values() []acp.SessionConfigOption {
-	return []acp.SessionConfigOption{
+	options := []acp.SessionConfigOption{
 		{
 			ConfigID: optionMode, Name: "Mode", Category: acp.SessionConfigOptionCategoryMode,
 			Description: "What the agent may do without asking",
@@ -81,22 +105,23 @@ func (s *session) values() []acp.SessionConfigOption {
 				CurrentValue: acp.SessionConfigValueID(s.mode),
 				Options: acp.SessionConfigSelectOptionList{
 					{Value: modeAsk, Name: "Ask", Description: "Asks before it changes a file or runs a command"},
-					{Value: modeAutoEdit, Name: "Auto-edit", Description: "Changes files of the session without asking; asks before it runs a command"},
+					{Value: modeAuto, Name: "Auto", Description: "Changes files of the session without asking; asks before it runs a command"},
+					{Value: modeFull, Name: "Full", Description: "Does everything without asking; rules still hold"},
 					{Value: modeReadOnly, Name: "Read-only", Description: "Changes no file and runs no command"},
 				},
 			},
 		},
-		{
-			ConfigID: optionIgnore, Name: "Respect .gitignore",
-			Description: "/search leaves out what .gitignore files name",
-			Kind:        &acp.SessionConfigBoolean{CurrentValue: s.ignore},
-		},
 	}
+	return append(append(options, s.modelOptions()...), acp.SessionConfigOption{
+		ConfigID: optionIgnore, Name: "Respect .gitignore",
+		Description: "Searches leave out what .gitignore files name",
+		Kind:        &acp.SessionConfigBoolean{CurrentValue: s.ignore},
+	})
 }
 
 // optionChanged sets an option and keeps it. A new mode forgets what was allowed or
-// rejected for the rest of the session.
-func (s *session) optionChanged(id acp.SessionConfigID, v acp.SessionConfigOptionValue) {
+// rejected for the rest of the session. more says that other options have changed with it.
+func (s *session) optionChanged(id acp.SessionConfigID, v acp.SessionConfigOptionValue) (more bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch v := v.(type) {
@@ -105,6 +130,9 @@ func (s *session) optionChanged(id acp.SessionConfigID, v acp.SessionConfigOptio
 			s.mode = string(v.Value)
 			s.answers = map[tool.About]bool{}
 		}
+		if more, err = s.setModel(id, string(v.Value)); err != nil {
+			return false, err
+		}
 	case *acp.SessionConfigOptionValueBoolean:
 		if id == optionIgnore {
 			s.ignore = v.Value
@@ -112,9 +140,10 @@ func (s *session) optionChanged(id acp.SessionConfigID, v acp.SessionConfigOptio
 	}
 	if s.j == nil {
 		s.writeBlank() // the journal begins with the options
-		return
+		return more, nil
 	}
 	s.add(&acp.ConfigOptionUpdate{ConfigOptions: s.values()})
+	return more, nil
 }
 
 // currentMode returns the mode and whether .gitignore counts.
@@ -128,6 +157,20 @@ func (s *session) currentTitle() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.title
+}
+
+// skills returns those that the session can use.
+func (s *session) skills() []guide.Skill {
+	return guide.Skills(s.acp.Cwd(), s.agent.home)
+}
+
+// prompts returns those that the user can send by their names. Names of commands are the
+// commands'.
+func (s *session) prompts() []guide.Prompt {
+	if s.agent.models == nil {
+		return nil // nobody would understand them
+	}
+	return slices.DeleteFunc(guide.Prompts(s.acp.Cwd(), s.agent.home), func(p guide.Prompt) bool { return isCommand(p.Name) })
 }
 
 // roots are the directories of the session.
@@ -181,7 +224,7 @@ func (s *session) add(u acp.SessionUpdate) {
 	}
 }
 
-// keepRecord adds a message, an intent or a result to the journal, like keep.
+// keepRecord adds what is not an update to the journal, like keep.
 func (s *session) keepRecord(name string, value any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -229,6 +272,7 @@ func (s *session) close() error {
 	if s.done != nil {
 		s.done()
 	}
+	s.servers.Close()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.closed = true
@@ -285,8 +329,9 @@ func (s *session) fork(from acp.SessionID) error {
 	return s.setTitle(title)
 }
 
-// replay sends what was kept of the session, except the options and the title, which begin sends.
-func (s *session) replay() error {
+// replay sends what was kept of the session to to, except the options and the title,
+// which begin sends.
+func (s *session) replay(to *acp.AgentSession) error {
 	s.mu.Lock()
 	j := s.j
 	s.mu.Unlock()
@@ -302,7 +347,7 @@ func (s *session) replay() error {
 		case *acp.ConfigOptionUpdate, *acp.SessionInfoUpdate:
 			return nil
 		}
-		return s.acp.Send(u)
+		return to.Send(u)
 	})
 	if _, err := readJournal(r, each); err != nil {
 		return err
@@ -348,9 +393,10 @@ func (st *state) seeUpdate(u acp.SessionUpdate) {
 		for _, o := range u.ConfigOptions {
 			switch k := o.Kind.(type) {
 			case *acp.SessionConfigSelect:
-				if o.ConfigID == optionMode && slices.Contains(modes, string(k.CurrentValue)) {
-					s.mode = string(k.CurrentValue)
+				if mode := modeNamed(string(k.CurrentValue)); o.ConfigID == optionMode && mode != "" {
+					s.mode = mode
 				}
+				s.seeModel(o.ConfigID, string(k.CurrentValue))
 			case *acp.SessionConfigBoolean:
 				if o.ConfigID == optionIgnore {
 					s.ignore = k.CurrentValue
@@ -377,6 +423,7 @@ func (st *state) settle() {
 		st.s.keepRecord("message", m)
 	}
 	st.s.mu.Lock()
+	st.s.talk = st.talk.talk
 	st.s.talk.messages = st.talk.messages
 	st.s.mu.Unlock()
 	for _, id := range st.terminals {

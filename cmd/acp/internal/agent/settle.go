@@ -7,21 +7,47 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/goacp/acp"
+	"github.com/goacp/acp/cmd/acp/internal/agent/window"
 	"github.com/goacp/acp/cmd/acp/internal/model"
 )
 
 // A conversation is that of a session with a model. session.mu guards it.
 type conversation struct {
 	messages []*model.Message // never changed; the slice is copied when it grows
-	usage    model.Usage      // of all answers since the session was opened, with their cost
+	usage    model.Usage      // of all answers, with their cost
 	cost     float64
 	requests int
 	window   int           // tokens of the last request and its answer
 	prefix   *model.Prefix // of its requests; nil before the first
 	tools    []modelTool   // those of prefix
+	meter    window.Meter
+	cache    cache
+	changed  []changedFile // files that tools have changed, in the order of their first change
+}
+
+// A changedFile is one that a tool has changed: what it has made of it last, as a hash.
+type changedFile struct{ path, hash string }
+
+// maxChanged bounds the files of which it is known that they were changed.
+const maxChanged = 1000
+
+// change remembers that a file was changed, and what to.
+func (c *conversation) change(path, hash string) {
+	if path == "" {
+		return
+	}
+	i := slices.IndexFunc(c.changed, func(f changedFile) bool { return f.path == path })
+	switch {
+	case i >= 0:
+		c.changed = slices.Clone(c.changed) // others may read it
+		c.changed[i].hash = hash
+	case len(c.changed) < maxChanged:
+		c.changed = append(c.changed, changedFile{path, hash})
+	}
 }
 
 // count adds what an answer has used.
@@ -29,6 +55,32 @@ func (c *conversation) count(u model.Usage) {
 	c.requests++
 	c.usage = c.usage.Plus(u)
 	c.window = u.Read() + u.Output
+}
+
+// A used record is what an answer has used, in the journal.
+type used struct {
+	Model      string  `json:"model"`
+	Input      int     `json:"input"`
+	CacheRead  int     `json:"cacheRead,omitempty"`
+	CacheWrite int     `json:"cacheWrite,omitempty"`
+	Output     int     `json:"output"`
+	Reasoning  int     `json:"reasoning,omitempty"`
+	Cost       float64 `json:"cost,omitempty"`
+}
+
+func usedBy(m model.Info, u model.Usage) *used {
+	r := &used{Model: nameOf(m), Input: u.Input, CacheRead: u.CacheRead, CacheWrite: u.CacheWrite, Output: u.Output, Reasoning: u.Reasoning}
+	r.Cost, _ = m.Price.Of(u)
+	return r
+}
+
+func (r *used) usage() model.Usage {
+	return model.Usage{Input: r.Input, CacheRead: r.CacheRead, CacheWrite: r.CacheWrite, Output: r.Output, Reasoning: r.Reasoning, Known: true}
+}
+
+// A compacted record is the conversation that replaces the one before it.
+type compacted struct {
+	Messages []*model.Message `json:"messages"`
 }
 
 // An intent is what a tool is about to do, kept before it does it. The hashes are of the
@@ -49,6 +101,8 @@ type unsettled struct {
 	results  map[string]*model.ToolResult
 	said     strings.Builder // of an answer that is not there as a message
 	asked    bool            // the model was asked, and has not answered
+
+	talk conversation // but for its messages
 }
 
 // see applies an entry of the journal.
@@ -67,11 +121,22 @@ func (t *unsettled) see(e entry) {
 			t.intents = map[string]*intent{}
 		}
 		t.intents[e.intent.ID] = e.intent
+		t.talk.change(e.intent.Path, e.intent.After)
 	case e.result != nil:
 		if t.results == nil {
 			t.results = map[string]*model.ToolResult{}
 		}
 		t.results[e.result.ID] = e.result
+	case e.used != nil:
+		u := e.used.usage()
+		t.talk.count(u)
+		t.talk.cost += e.used.Cost
+		t.talk.meter.Resume(len(t.messages), u)
+	case e.compacted != nil:
+		t.messages = e.compacted.Messages
+		t.intents, t.results = nil, nil
+		t.asked = true
+		t.talk.meter.Forget()
 	case t.asked:
 		switch u := e.update.(type) {
 		case *acp.AgentMessageChunk:

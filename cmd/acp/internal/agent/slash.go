@@ -156,4 +156,6 @@ func written(text string) (string, error) {
 	return text, nil
 }
 
-func runRun(k *task) error { return k.use(tool.Run, tool.RunInput{Command: k.rest}, "") }
+func runRun(k *task) error {
+	return k.use(tool.Run, tool.RunInput{Command: k.rest, Seconds: -1}, "")
+}

@@ -13,8 +13,7 @@ import (
 	"github.com/goacp/acp/cmd/acp/internal/agent/tool"
 )
 
-// runMCP lists the tools of the session's MCP servers, or calls one. A server is
-// connected to for the command alone.
+// runMCP lists the tools of the session's MCP servers, or calls one.
 func runMCP(k *task) error {
 	servers := k.turn.Session().MCPServers()
 	name, rest, ok, err := word(k.rest)

@@ -14,6 +14,7 @@ import (
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acphost"
 	"github.com/goacp/acp/acptest"
+	"github.com/goacp/acp/cmd/acp/internal/agent/guide"
 	"github.com/goacp/acp/cmd/acp/internal/agent/loop"
 	"github.com/goacp/acp/cmd/acp/internal/model"
 )
@@ -27,6 +28,9 @@ type talk struct {
 	cwd        string
 	client     acp.Client
 	model      model.Model
+	shelf      model.Source
+	home       guide.Home
+	api        string // where the model of the agent is, where that is a process of its own
 	limits     loop.Limits
 	scriptFile string // the file with what the model of the agent says, where that is a process of its own
 	conn       *acp.ClientConn
@@ -90,9 +94,32 @@ func lent(k *talk) {
 
 func inMemory(k *talk) { k.dir = "" }
 
+// models returns the model of the talk as the only one; nil if it has none.
+func (k *talk) models() model.Source {
+	if k.shelf != nil {
+		return k.shelf
+	}
+	if k.model == nil {
+		return nil
+	}
+	return fixed{m: k.model}
+}
+
+// fixed is one model.
+type fixed struct {
+	model.Source // for what is not called
+	m            model.Model
+}
+
+func (f fixed) List(context.Context, bool) []model.Choice {
+	return []model.Choice{{Ref: "script/script", Name: f.m.Info().Name}}
+}
+func (f fixed) Open(string) (model.Model, error) { return f.m, nil }
+func (f fixed) Effort() string                   { return "" }
+
 func (k *talk) connect() {
 	k.t.Helper()
-	a, err := New(Options{Dir: k.dir, Version: "1.2.3", Model: k.model, Limits: k.limits})
+	a, err := New(Options{Dir: k.dir, Version: "1.2.3", Models: k.models(), Home: k.home, Limits: k.limits})
 	if err != nil {
 		k.t.Fatal(err)
 	}
@@ -291,6 +318,11 @@ func (s *script) add(u *acp.Update) {
 		s.line("usage: %d of %d", v.Used, v.Size)
 	case *acp.Notice:
 		s.line("notice: %s", v.Title)
+	case *acp.CompactionUpdate:
+		s.line("compaction: %s", v.Status)
+		for _, b := range v.Summary.Or(nil) {
+			s.message("summary", blockText(b))
+		}
 	case *acp.SubagentUpdate:
 		s.line("subagent: %s", v.Title.Or("-"))
 	}
@@ -341,7 +373,7 @@ func contains(t *testing.T, text string, wants ...string) {
 	t.Helper()
 	for _, want := range wants {
 		if !strings.Contains(text, want) {
-			t.Errorf("there is no %q in\n%s", want, text)
+			t.Errorf("there is no %q in\n%.4000s", want, text)
 		}
 	}
 }

@@ -40,8 +40,11 @@ type Info struct {
 	Context  int    // how many tokens fit into it, answer included; 0 is unknown
 	Verified bool   // the provider has confirmed Context
 	Output   int    // how many tokens an answer may have; 0 is unknown
-	Images   bool   // messages may hold images
-	Parallel bool   // one answer may ask for several tools
+	// Local says that the server is the user's own. Such servers may leave out the beginning
+	// of a conversation that does not fit, without a word.
+	Local    bool
+	Images   bool // messages may hold images
+	Parallel bool // one answer may ask for several tools
 	Efforts  []string
 	Edit     EditFormat
 	CacheMin int   // a request with fewer tokens is never cached; 0 is unknown

@@ -12,6 +12,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/goacp/acp/cmd/acp/internal/model"
@@ -48,8 +49,8 @@ type Turn struct {
 	Host     Host
 }
 
-// A Host is whom a turn is for. Its methods are called one after the other, but for Use
-// and those of tools that only read, which run at once.
+// A Host is whom a turn is for. Its methods are called one after the other, except that
+// tools that only read are used beside each other, and beside an answer that still streams.
 type Host interface {
 	// Say and Think pass on a piece of the answer.
 	Say(text string)
@@ -57,18 +58,32 @@ type Host interface {
 	// Wait is called when a request has failed and is sent again. What was said of the
 	// answer is void if the event says so.
 	Wait(*model.Retrying)
-	// Keep keeps a message of the conversation. Tools run after their wish was kept. It
-	// returns an error if the turn cannot continue without it.
+	// Draft passes on a piece of a tool's input while the model writes it, as JSON; it is
+	// called without one first. The wish with that id follows, or Drop.
+	Draft(id, name, piece string)
+	// Drop is called when wishes that were drafted are void, or were not carried out.
+	Drop()
+	// Keep keeps a message of the conversation. Tools that change something run after their
+	// wish was kept. It returns an error if the turn cannot continue without it.
 	Keep(*model.Message) error
 	// Used is called after each answer with what it has used, and what the conversation
-	// has cost so far in this turn.
-	Used(u model.Usage, cost float64)
+	// has cost so far in this turn. It returns an error if the answer cannot be trusted:
+	// then only its text is kept.
+	Used(u model.Usage, cost float64) error
 	// Reads reports whether a tool changes nothing, so that it can run beside others.
 	Reads(name string) bool
 	// Use runs a tool. It returns soon after ctx is done.
 	Use(ctx context.Context, u *model.ToolUse) *model.ToolResult
+	// Came keeps what came of a tool, after its wish was kept and before the message with
+	// the results of all. It is called beside Use.
+	Came(*model.ToolResult)
 	// Steer returns what the user has said meanwhile, or nothing.
 	Steer() []model.Part
+	// Fit is called before each request with the conversation, and once more with overflow
+	// set if the model has refused it as too long. It returns the conversation to send
+	// instead: the same one if it fits, or a shorter one, with what it took to make that. It
+	// returns an error if the turn cannot continue.
+	Fit(ctx context.Context, messages []*model.Message, overflow bool) (fitted []*model.Message, used model.Usage, err error)
 }
 
 // A Stop says why a turn ended.
@@ -118,7 +133,9 @@ type run struct {
 	failures map[string]int // in a row, by call
 	repeated string
 	pauses   int
+	overflow bool            // the model has refused the last request as too long
 	ids      map[string]bool // of all wishes; nil before the first
+	early    *early          // the tools of the last answer that began while it streamed
 }
 
 func (r *run) keep(m *model.Message) error {
@@ -143,20 +160,37 @@ func (r *run) run(ctx context.Context) error {
 			r.end.Stop = Cost
 			return nil
 		}
+		if err := r.fit(ctx, false); err != nil {
+			return err
+		}
 		r.end.Requests++
 		done, err := r.ask(ctx)
+		if r.overflow && r.all[len(r.all)-1].Role == model.User {
+			was := r.all
+			if err := r.fit(ctx, true); err != nil {
+				return err
+			}
+			if slices.Equal(r.all, was) {
+				return err // nothing can be left out
+			}
+			r.end.Requests++
+			done, err = r.ask(ctx)
+		}
 		if err != nil {
 			return err
 		}
 		uses := usesOf(done.Message)
 		if len(uses) == 0 {
+			r.drop()
 			if again := r.stop(done); !again {
 				return nil
 			}
 			continue
 		}
 		r.pauses = 0
-		if err := r.use(ctx, uses); err != nil {
+		err = r.use(ctx, uses)
+		r.drop()
+		if err != nil {
 			return err
 		}
 		if r.repeated != "" {
@@ -168,6 +202,19 @@ func (r *run) run(ctx context.Context) error {
 			return nil
 		}
 	}
+}
+
+// fit makes the conversation one that fits into the window.
+func (r *run) fit(ctx context.Context, overflow bool) error {
+	all, used, err := r.Host.Fit(ctx, r.all, overflow)
+	if used.Known {
+		r.end.Requests++
+		r.add(used)
+	}
+	if err == nil {
+		r.all = all
+	}
+	return err
 }
 
 // stop ends the turn for the reason of an answer, unless the provider, or the user, wants
@@ -196,10 +243,22 @@ func (r *run) stop(done *model.Done) (again bool) {
 // ask sends the conversation and passes the answer on. An answer that is cut off is kept
 // as far as it came, without its tools.
 func (r *run) ask(ctx context.Context) (*model.Done, error) {
+	done, err := r.answer(ctx)
+	if err != nil {
+		r.drop()
+	}
+	return done, err
+}
+
+func (r *run) answer(ctx context.Context) (*model.Done, error) {
 	req := &model.Request{Prefix: r.Prefix, Messages: r.all, Effort: r.Effort, CacheKey: r.CacheKey}
 	var text bytes.Buffer
+	r.overflow = false
+	r.early = r.newEarly(ctx)
 	for e, err := range r.Model.Generate(ctx, req) {
 		if err != nil {
+			e, ok := errors.AsType[*model.Error](err)
+			r.overflow = ok && e.Kind == model.KindOverflow
 			return nil, errors.Join(err, r.cutOff(&text))
 		}
 		switch e := e.(type) {
@@ -208,13 +267,23 @@ func (r *run) ask(ctx context.Context) (*model.Done, error) {
 			r.Host.Say(e.Text)
 		case *model.ThoughtDelta:
 			r.Host.Think(e.Text)
+		case *model.ToolUseBegan:
+			r.early.draft(e.ID, e.Name)
+		case *model.ToolInputDelta:
+			r.early.write(e.ID, e.JSON)
+		case *model.ToolUse:
+			r.early.wish(e)
 		case *model.Retrying:
 			if e.Discarded {
 				text.Reset()
+				r.drop()
+				r.early = r.newEarly(ctx)
 			}
 			r.Host.Wait(e)
 		case *model.Done:
-			r.count(e.Usage)
+			if err := r.count(e.Usage); err != nil {
+				return nil, errors.Join(err, r.cutOff(&text))
+			}
 			limit(e.Message)
 			r.rename(e.Message)
 			if len(e.Message.Parts) > 0 {
@@ -236,12 +305,17 @@ func (r *run) cutOff(text *bytes.Buffer) error {
 	return r.keep(&model.Message{Role: model.Assistant, Parts: []model.Part{&model.Text{Text: text.String()}}})
 }
 
-func (r *run) count(u model.Usage) {
+// count counts what an answer has used.
+func (r *run) count(u model.Usage) error {
+	r.add(u)
+	return r.Host.Used(u, r.end.Cost)
+}
+
+func (r *run) add(u model.Usage) {
 	r.end.Usage = r.end.Usage.Plus(u)
 	if cost, ok := r.Model.Info().Price.Of(u); ok {
 		r.end.Cost += cost
 	}
-	r.Host.Used(u, r.end.Cost)
 }
 
 // limit drops the tools of an answer that asks for too many.
@@ -263,10 +337,18 @@ func limit(m *model.Message) {
 // answer already: some servers count from zero in each answer, and another provider
 // would refuse the conversation.
 func (r *run) rename(m *model.Message) {
-	uses := usesOf(m)
-	if len(uses) == 0 {
-		return
+	for _, u := range usesOf(m) {
+		id := r.early.id(u.ID)
+		if r.known()[id] { // twice in one answer
+			id = newID()
+		}
+		u.ID = id
+		r.ids[id] = true
 	}
+}
+
+// known returns the ids of all wishes of the conversation.
+func (r *run) known() map[string]bool {
 	if r.ids == nil {
 		r.ids = map[string]bool{}
 		for _, old := range r.all {
@@ -275,13 +357,10 @@ func (r *run) rename(m *model.Message) {
 			}
 		}
 	}
-	for _, u := range uses {
-		if r.ids[u.ID] {
-			u.ID = "call_" + rand.Text()
-		}
-		r.ids[u.ID] = true
-	}
+	return r.ids
 }
+
+func newID() string { return "call_" + rand.Text() }
 
 func usesOf(m *model.Message) []*model.ToolUse {
 	var uses []*model.ToolUse
@@ -308,9 +387,9 @@ func (r *run) use(ctx context.Context, uses []*model.ToolUse) error {
 		}
 		switch {
 		case ctx.Err() != nil:
-			refuse(results[i:], uses[i:], "not run: the user has cancelled the turn")
+			r.refuse(results[i:], uses[i:], "not run: the user has cancelled the turn")
 		case len(said) > 0:
-			refuse(results[i:], uses[i:], "not run: the user has said something in the meantime, see below")
+			r.refuse(results[i:], uses[i:], "not run: the user has said something in the meantime, see below")
 		default:
 			r.together(ctx, results[i:i+n], uses[i:i+n])
 			said = r.Host.Steer()
@@ -334,21 +413,29 @@ func (r *run) use(ctx context.Context, uses []*model.ToolUse) error {
 }
 
 func (r *run) together(ctx context.Context, results []*model.ToolResult, uses []*model.ToolUse) {
+	one := func(i int) {
+		if results[i] = r.early.result(uses[i]); results[i] == nil {
+			results[i] = r.Host.Use(ctx, uses[i])
+		}
+		r.Host.Came(results[i])
+	}
 	if len(uses) == 1 {
-		results[0] = r.Host.Use(ctx, uses[0])
+		one(0)
 		return
 	}
 	var wg sync.WaitGroup
-	for i, u := range uses {
-		wg.Go(func() { results[i] = r.Host.Use(ctx, u) })
+	for i := range uses {
+		wg.Go(func() { one(i) })
 	}
 	wg.Wait()
 }
 
-// refuse answers tools that are not run.
-func refuse(results []*model.ToolResult, uses []*model.ToolUse, why string) {
+// refuse answers tools that are not run, unless they were.
+func (r *run) refuse(results []*model.ToolResult, uses []*model.ToolUse, why string) {
 	for i, u := range uses {
-		results[i] = &model.ToolResult{ID: u.ID, Failed: true, Parts: []model.Part{&model.Text{Text: why}}}
+		if results[i] = r.early.result(u); results[i] == nil {
+			results[i] = &model.ToolResult{ID: u.ID, Failed: true, Parts: []model.Part{&model.Text{Text: why}}}
+		}
 	}
 }
 

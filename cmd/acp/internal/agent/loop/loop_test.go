@@ -22,11 +22,15 @@ func TestMain(m *testing.M) { leaktest.Main(m) }
 
 // A stage is a host whose log says what happened, in order.
 type stage struct {
-	mu    sync.Mutex
-	log   []string
-	use   func(ctx context.Context, u *model.ToolUse) *model.ToolResult
-	steer [][]model.Part
-	keep  error
+	mu     sync.Mutex
+	log    []string
+	use    func(ctx context.Context, u *model.ToolUse) *model.ToolResult
+	steer  [][]model.Part
+	keep   error
+	used   error
+	fit    func(messages []*model.Message, overflow bool) ([]*model.Message, model.Usage, error)
+	drafts string
+	reads  map[string]string // by id: reads begin early, so they are noted when they have come
 }
 
 func (s *stage) note(format string, args ...any) {
@@ -40,15 +44,23 @@ func (s *stage) Think(text string)      { s.note("think %s", text) }
 func (s *stage) Wait(e *model.Retrying) { s.note("wait %v", e.Err) }
 func (s *stage) Reads(name string) bool { return name == "read" }
 
-func (s *stage) Used(u model.Usage, cost float64) {
+func (s *stage) Used(u model.Usage, cost float64) error {
 	if cost > 0 {
 		s.note("cost %.2f", cost)
 	}
+	return s.used
 }
 
 func (s *stage) Keep(m *model.Message) error {
 	s.note("keep %s", shown(m))
 	return s.keep
+}
+
+func (s *stage) Fit(_ context.Context, messages []*model.Message, overflow bool) ([]*model.Message, model.Usage, error) {
+	if s.fit == nil {
+		return messages, model.Usage{}, nil
+	}
+	return s.fit(messages, overflow)
 }
 
 func (s *stage) Steer() []model.Part {
@@ -64,8 +76,38 @@ func (s *stage) Use(ctx context.Context, u *model.ToolUse) *model.ToolResult {
 	if s.use != nil {
 		return s.use(ctx, u)
 	}
-	s.note("use %s %s", u.Name, u.Input)
+	text := fmt.Sprintf("use %s %s", u.Name, u.Input)
+	if !s.Reads(u.Name) {
+		s.note("%s", text)
+		return returned(u, "ok", false)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.reads == nil {
+		s.reads = map[string]string{}
+	}
+	s.reads[u.ID] = text
 	return returned(u, "ok", false)
+}
+
+func (s *stage) Came(r *model.ToolResult) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if text, ok := s.reads[r.ID]; ok {
+		s.log = append(s.log, text)
+	}
+}
+
+func (s *stage) Draft(id, name, piece string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.drafts += fmt.Sprintf("%s(%s)", name, piece)
+}
+
+func (s *stage) Drop() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.drafts += "."
 }
 
 func returned(u *model.ToolUse, text string, failed bool) *model.ToolResult {
@@ -341,5 +383,63 @@ func TestPauses(t *testing.T) {
 	end, err := Run(t.Context(), turn(t, "always\nsay a\nstop paused", &stage{}))
 	if err != nil || end.Stop != Done || end.Requests != maxPauses+1 {
 		t.Errorf("%+v, %v", end, err)
+	}
+}
+
+// TestFit: a conversation that does not fit is replaced by the one that the host returns,
+// once before the request and once more if the model refuses it.
+func TestFit(t *testing.T) {
+	short := []*model.Message{{Role: model.User, Parts: said("short")}}
+	t.Run("before", func(t *testing.T) {
+		s := &stage{fit: func([]*model.Message, bool) ([]*model.Message, model.Usage, error) {
+			return short, model.Usage{Known: true, Input: 5}, nil
+		}}
+		end, err := Run(t.Context(), turn(t, "when short\nsay yes\nusage input=7 output=1", s))
+		if err != nil || end.Stop != Done || end.Requests != 2 || end.Usage.Input != 12 {
+			t.Errorf("%+v, %v", end, err)
+		}
+	})
+	t.Run("after", func(t *testing.T) {
+		s := &stage{}
+		s.fit = func(all []*model.Message, overflow bool) ([]*model.Message, model.Usage, error) {
+			s.note("fit %d %v", len(all), overflow)
+			if overflow {
+				return short, model.Usage{}, nil
+			}
+			return all, model.Usage{}, nil
+		}
+		tr := turn(t, "when short\nsay yes\n---\nfail overflow too long", s)
+		tr.Messages = append([]*model.Message{{Role: model.User, Parts: said("a")}, {Role: model.Assistant, Parts: said("b")}}, tr.Messages...)
+		if _, err := Run(t.Context(), tr); err != nil {
+			t.Error(err)
+		}
+		if diff := cmp.Diff([]string{"fit 3 false", "fit 3 true", "say yes", "keep assistant yes"}, s.log); diff != "" {
+			t.Errorf("(-want +got)\n%s", diff)
+		}
+	})
+	t.Run("nothing to win", func(t *testing.T) {
+		end, err := Run(t.Context(), turn(t, "fail overflow too long", &stage{}))
+		if e, ok := errors.AsType[*model.Error](err); !ok || e.Kind != model.KindOverflow || end.Requests != 1 {
+			t.Errorf("%+v, %v", end, err)
+		}
+	})
+	t.Run("not possible", func(t *testing.T) {
+		wrong := errors.New("no room")
+		s := &stage{fit: func([]*model.Message, bool) ([]*model.Message, model.Usage, error) { return nil, model.Usage{}, wrong }}
+		if _, err := Run(t.Context(), turn(t, "say never", s)); !errors.Is(err, wrong) || len(s.log) > 0 {
+			t.Errorf("%v, %v", err, s.log)
+		}
+	})
+}
+
+// TestDistrusted: of an answer that the host does not trust only the text is kept.
+func TestDistrusted(t *testing.T) {
+	wrong := errors.New("cut")
+	s := &stage{used: wrong}
+	if _, err := Run(t.Context(), turn(t, "say hm\nuse write 1", s)); !errors.Is(err, wrong) {
+		t.Error(err)
+	}
+	if diff := cmp.Diff([]string{"say hm", "keep assistant hm"}, s.log); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
 	}
 }

@@ -179,6 +179,9 @@ func (c *call) change(p place, make func(string, bool) (string, []uint32, error)
 	if err := c.env.Output().WriteFile(p.path, after); err != nil {
 		return "", err
 	}
+	if f := c.env.Files(); f != nil {
+		f.Wrote(p.path, after)
+	}
 	if created {
 		return fmt.Sprintf("Created %s with %s.", prose.Inline(p.shown), prose.Count(prose.Lines(after), "line")), nil
 	}
@@ -187,7 +190,11 @@ func (c *call) change(p place, make func(string, bool) (string, []uint32, error)
 
 // current returns what is in a file, and whether it does not exist.
 func (c *call) current(p place) (text string, missing bool, err error) {
-	text, err = c.env.Output().ReadFile(p.path)
+	if f := c.env.Files(); f != nil {
+		text, _, err = f.Read(c.env.Output(), p.path)
+	} else {
+		text, err = c.env.Output().ReadFile(p.path)
+	}
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", true, nil
 	}

@@ -5,9 +5,6 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"errors"
-	"net/http"
-	"net/url"
-	"os"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -15,7 +12,6 @@ import (
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acphost"
 	"github.com/goacp/acp/cmd/acp/internal/agent/prose"
-	"github.com/goacp/acp/internal/process"
 )
 
 const (
@@ -23,7 +19,6 @@ const (
 	MCPPatience = 30 * time.Second
 	maxTools    = 200     // of a server that are listed
 	maxMCPText  = 1 << 20 // bytes of a result that are shown
-	maxMCPFrame = 32 << 20
 )
 
 // ServerName returns the name of an MCP server, or "".
@@ -33,8 +28,26 @@ func ServerName(s acp.MCPServer) string {
 		return s.Name
 	case *acp.MCPServerHTTP:
 		return s.Name
+	case *acp.MCPServerACP:
+		return s.Name
 	}
 	return ""
+}
+
+// traceOf returns the trace of a context as MCP has it, or nil if it has none.
+func traceOf(ctx context.Context) mcp.Meta {
+	t, ok := acp.TraceFrom(ctx)
+	if !ok {
+		return nil
+	}
+	meta := mcp.Meta{"traceparent": t.Parent}
+	if t.State != "" {
+		meta["tracestate"] = t.State
+	}
+	if t.Baggage != "" {
+		meta["baggage"] = t.Baggage
+	}
+	return meta
 }
 
 // An MCPTool is a tool of an MCP server.
@@ -43,13 +56,13 @@ type MCPTool struct {
 	Schema      json.RawMessage // of its input; may be nil
 }
 
-// ListMCP connects to an MCP server and returns its tools, at most 200; more says that
+// ListMCP returns the tools of an MCP server, at most 200; more says that
 // there are others. Its errors are of the server, or of ctx; a server that does not answer
 // in time is [context.DeadlineExceeded].
 func ListMCP(ctx context.Context, env Env, s acp.MCPServer) (tools []MCPTool, more bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, MCPPatience)
 	defer cancel()
-	err = withServer(ctx, env, s, func(session *mcp.ClientSession) error {
+	err = env.MCP().use(ctx, env, s, func(session mcpSession) error {
 		for tool, err := range session.Tools(ctx, nil) {
 			if err != nil {
 				return err
@@ -69,8 +82,7 @@ func ListMCP(ctx context.Context, env Env, s acp.MCPServer) (tools []MCPTool, mo
 	return tools, more, err
 }
 
-// CallMCP calls a tool of an MCP server, if that is permitted. The server is connected to
-// for this call alone.
+// CallMCP calls a tool of an MCP server, if that is permitted.
 func CallMCP(ctx context.Context, env Env, s acp.MCPServer, tool string, input json.RawMessage) Result {
 	title := prose.OneLine(ServerName(s)+": "+tool, 200)
 	c, own, end := beginAlone(ctx, env, acp.ToolCall{
@@ -83,8 +95,8 @@ func CallMCP(ctx context.Context, env Env, s acp.MCPServer, tool string, input j
 	})
 	if err == nil {
 		c.status(acp.ToolCallStatusInProgress)
-		err = withServer(own, env, s, func(session *mcp.ClientSession) error {
-			res, err := session.CallTool(own, &mcp.CallToolParams{Name: tool, Arguments: input})
+		err = env.MCP().use(own, env, s, func(session mcpSession) error {
+			res, err := session.CallTool(own, &mcp.CallToolParams{Meta: traceOf(own), Name: tool, Arguments: input})
 			if err != nil {
 				return err
 			}
@@ -142,66 +154,4 @@ func mcpContent(c mcp.Content) acp.ContentBlock {
 	}
 	text, _ := prose.Head(string(data), 1000, maxMCPText)
 	return acp.Text(prose.Code("json", text))
-}
-
-// withServer connects to a server for as long as f runs.
-func withServer(ctx context.Context, env Env, s acp.MCPServer, f func(*mcp.ClientSession) error) (err error) {
-	var transport mcp.Transport
-	switch s := s.(type) {
-	case *acp.MCPServerStdio:
-		environ := os.Environ()
-		for _, v := range s.Env {
-			environ = append(environ, v.Name+"="+v.Value)
-		}
-		p, err := process.Start(ctx, process.Config{Path: s.Command, Args: s.Args, Dir: env.Cwd(), Env: environ})
-		if err != nil {
-			return err
-		}
-		defer func() {
-			_ = p.Stop(context.WithoutCancel(ctx))
-		}()
-		defer context.AfterFunc(ctx, p.Kill)()
-		transport = &mcp.IOTransport{Reader: p.Stdout(), Writer: p.Stdin(), MaxLineLength: maxMCPFrame}
-	case *acp.MCPServerHTTP:
-		at, err := url.Parse(s.URL)
-		if err != nil || at.Host == "" || at.Scheme != "http" && at.Scheme != "https" {
-			return errors.New("its address is not one of HTTP")
-		}
-		conns := http.DefaultTransport.(*http.Transport).Clone()
-		defer conns.CloseIdleConnections()
-		transport = &mcp.StreamableClientTransport{
-			Endpoint: s.URL, HTTPClient: &http.Client{Transport: &headers{at.Scheme, at.Host, s.Headers, conns}},
-			MaxRetries: -1, DisableStandaloneSSE: true, MaxEventSize: maxMCPFrame,
-		}
-	default:
-		return errors.New("its transport is not known")
-	}
-	client := mcp.NewClient(&mcp.Implementation{Name: "acp", Version: "0"}, nil)
-	connecting, cancel := context.WithTimeout(ctx, MCPPatience)
-	defer cancel()
-	session, err := client.Connect(connecting, transport, nil)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = session.Close() }()
-	return f(session)
-}
-
-// headers adds the headers of a server to requests to its host, and to no other, nor to that one in
-// the clear where it was named with TLS.
-type headers struct {
-	scheme, host string
-	add          []acp.HTTPHeader
-	next         http.RoundTripper
-}
-
-// RoundTrip implements [http.RoundTripper].
-func (h *headers) RoundTrip(r *http.Request) (*http.Response, error) {
-	if r.URL.Scheme == h.scheme && r.URL.Host == h.host {
-		r = r.Clone(r.Context())
-		for _, v := range h.add {
-			r.Header.Set(v.Name, v.Value)
-		}
-	}
-	return h.next.RoundTrip(r)
 }

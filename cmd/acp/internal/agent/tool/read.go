@@ -2,8 +2,10 @@ package tool
 
 import (
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -23,7 +25,7 @@ const (
 // Read shows a file, some lines of it, or the entries of a directory.
 var Read = Tool{
 	Name: "read", Kind: acp.ToolKindRead, Reads: true,
-	About: "Reads a text file, or lists a directory. Long files come in parts: say from which line, and how many lines.",
+	About: "Reads a text file or an image, or lists a directory. Long files come in parts: say from which line, and how many lines.",
 	Schema: json.RawMessage(`{"type":"object","properties":{` +
 		`"path":{"type":"string","description":"absolute, or relative to the working directory"},` +
 		`"from":{"type":"integer","minimum":1,"description":"the first line, counted from 1"},` +
@@ -44,7 +46,7 @@ func read(ctx context.Context, env Env, input json.RawMessage) (Result, error) {
 	if err := decode(input, &in); err != nil {
 		return Result{}, err
 	}
-	p, err := find(env, in.Path)
+	p, err := readable(env, in.Path)
 	if err != nil {
 		return Result{}, err
 	}
@@ -64,6 +66,36 @@ func read(ctx context.Context, env Env, input json.RawMessage) (Result, error) {
 	return c.done(said), nil
 }
 
+// readable finds what is to be read: a file, or one of a skill, as skill:NAME or
+// skill:NAME/FILE. Skills are the user's, so they are read without a question.
+func readable(env Env, name string) (place, error) {
+	rest, ok := strings.CutPrefix(name, "skill:")
+	if !ok {
+		return find(env, name)
+	}
+	skill, file, _ := strings.Cut(rest, "/")
+	dir, ok := env.Skill(skill)
+	if !ok {
+		return place{}, Misusef("there is no skill %q", prose.OneLine(skill, 80))
+	}
+	if file == "" {
+		file = "SKILL.md"
+	}
+	path := filepath.Join(dir, filepath.FromSlash(file))
+	real, err := realPath(path)
+	if err != nil {
+		return place{}, err
+	}
+	root, err := filepath.EvalSymlinks(dir)
+	if err != nil {
+		return place{}, err
+	}
+	if rel, err := filepath.Rel(root, real); err != nil || !filepath.IsLocal(rel) {
+		return place{}, Misusef("%s is not a file of the skill", prose.OneLine(name, 200))
+	}
+	return place{path: path, real: real, shown: prose.OneLine(name, 200), inside: true}, nil
+}
+
 // showFile shows a file or a directory in a call and returns what to say about it.
 func (c *call) showFile(p place, from, lines uint32) (string, error) {
 	if err := c.permitPlace(p); err != nil {
@@ -72,7 +104,10 @@ func (c *call) showFile(p place, from, lines uint32) (string, error) {
 	if info, err := os.Stat(p.path); err == nil && info.IsDir() {
 		return c.showDir(p)
 	}
-	text, err := c.env.Output().ReadLines(p.path, from, lines)
+	if image, err := readImage(p.path); image != nil || err != nil {
+		return c.showImage(p, image, err)
+	}
+	text, stale, err := c.readLines(p, from, lines)
 	if err != nil {
 		return "", err
 	}
@@ -99,8 +134,68 @@ func (c *call) showFile(p place, from, lines uint32) (string, error) {
 		said += " That is not all of it: " + c.env.Hints().ReadOn(p.shown, last+1) + "."
 		content += fmt.Sprintf("\n\n(Shown up to line %d.)", last)
 	}
+	if stale {
+		said += " This is what is on disk: your editor still shows an older text."
+		c.found += "\n[this is what is on disk; the user's editor still shows an older text]"
+	}
 	c.text(content)
 	return said, nil
+}
+
+// readLines returns lines of a file, and whether the client shows others.
+func (c *call) readLines(p place, from, count uint32) (text string, stale bool, err error) {
+	f := c.env.Files()
+	if f == nil {
+		text, err = c.env.Output().ReadLines(p.path, from, count)
+		return text, false, err
+	}
+	text, stale, err = f.Read(c.env.Output(), p.path)
+	if err != nil {
+		return "", false, err
+	}
+	all := strings.SplitAfter(text, "\n")
+	start := min(int(max(from, 1))-1, len(all))
+	end := len(all)
+	if count > 0 {
+		end = min(end, start+int(count))
+	}
+	return strings.Join(all[start:end], ""), stale, nil
+}
+
+// maxImage bounds the images that are read, in bytes.
+const maxImage = 5 << 20
+
+// readImage returns the image in a file; nil if it holds none.
+func readImage(path string) (*Image, error) {
+	kind, ok := map[string]string{".png": "image/png", ".jpg": "image/jpeg", ".jpeg": "image/jpeg", ".gif": "image/gif", ".webp": "image/webp"}[strings.ToLower(filepath.Ext(path))]
+	if !ok {
+		return nil, nil
+	}
+	info, err := os.Stat(path)
+	switch {
+	case err != nil, !info.Mode().IsRegular():
+		return nil, nil // reading it as text says what is wrong
+	case info.Size() > maxImage:
+		return nil, fmt.Errorf("the image has more than %d MiB", maxImage>>20)
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	if http.DetectContentType(data) != kind {
+		return nil, nil
+	}
+	return &Image{MIMEType: kind, Data: data}, nil
+}
+
+// showImage shows an image in a call.
+func (c *call) showImage(p place, i *Image, err error) (string, error) {
+	if err != nil {
+		return "", err
+	}
+	c.images = append(c.images, *i)
+	c.show(&acp.BlockContent{Content: &acp.ImageContent{MIMEType: i.MIMEType, Data: base64.StdEncoding.EncodeToString(i.Data)}})
+	return fmt.Sprintf("%s is an image, %s.", prose.Inline(p.shown), prose.Size(int64(len(i.Data)))), nil
 }
 
 // showDir shows the names in a directory, up to maxEntries of them.

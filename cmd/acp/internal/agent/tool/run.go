@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"runtime"
 	"strings"
+	"time"
 
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acphost"
@@ -20,11 +21,16 @@ func shell(line string) (name string, args []string) {
 	return "sh", []string{"-c", line}
 }
 
+// RunSeconds is how long a command runs before it becomes a job, unless its caller says
+// otherwise. Commands that users type run to their end.
+const RunSeconds = 120
+
 // Run runs a command.
 var Run = Tool{
 	Name: "run", Kind: acp.ToolKindExecute,
-	About: "Runs a command of the shell in the session's directory, to its end.",
-	Schema: json.RawMessage(`{"type":"object","properties":{"command":{"type":"string","description":"a line for the shell"}},` +
+	About: "Runs a command of the shell in the session's directory. One that takes longer than seconds (120 by default) runs on as a job; with background it is one at once, for servers and the like.",
+	Schema: json.RawMessage(`{"type":"object","properties":{"command":{"type":"string","description":"a line for the shell"},` +
+		`"seconds":{"type":"integer","minimum":1,"maximum":3600},"background":{"type":"boolean"}},` +
 		`"required":["command"],"additionalProperties":false}`),
 	Run: runRun,
 }
@@ -32,6 +38,10 @@ var Run = Tool{
 // RunInput is the input of [Run].
 type RunInput struct {
 	Command string `json:"command"`
+	// Seconds is how long it may take before it becomes a job; 0 is [RunSeconds], and a
+	// negative number means that it never does.
+	Seconds    int  `json:"seconds,omitempty"`
+	Background bool `json:"background,omitempty"`
 }
 
 func runRun(ctx context.Context, env Env, input json.RawMessage) (Result, error) {
@@ -60,32 +70,121 @@ func runRun(ctx context.Context, env Env, input json.RawMessage) (Result, error)
 		return c.failed(err), nil
 	}
 	c.status(acp.ToolCallStatusInProgress)
-	state, err := exec(c.h, line, dir)
-	output := ""
-	if state != nil {
-		output = bounded(state.Output, outputTail)
-		if state.Truncated {
-			output = "[the beginning is left out]\n" + output
-		}
-		if output != "" && !strings.HasSuffix(output, "\n") {
-			output += "\n"
-		}
+	if in.Seconds >= 0 {
+		return c.runJob(own, line, dir, &in), nil
 	}
+	state, err := exec(c.h, line, dir)
 	switch {
 	case own.Err() != nil:
 		res := c.cancelled("The command was cancelled.")
-		res.Text = output + "The command was cancelled."
+		res.Text = printed(state) + "The command was cancelled."
 		return res, nil
 	case err != nil:
 		return c.failed(err), nil
 	}
-	said, ok := exitText(state.Exit)
-	c.found = output + said
+	return c.ran(state, state.Exit), nil
+}
+
+// runJob runs a command that may become a job. It belongs to the session, not to the
+// call.
+func (c *call) runJob(own context.Context, line, dir string, in *RunInput) Result {
+	name, args := shell(line)
+	t, err := c.env.Session().Run(acp.Exec{Command: name, Args: args, Line: line, Dir: dir})
+	if err != nil {
+		return c.failed(err)
+	}
+	c.show(&acp.TerminalContent{TerminalID: t.ID()})
+	jobs := c.env.Jobs()
+	if in.Background {
+		j, err := jobs.add(line, t, c.env.Background)
+		if err != nil {
+			_ = t.Release() // which ends it
+			return c.failed(err)
+		}
+		return c.became(j, "It runs")
+	}
+	seconds := in.Seconds
+	if seconds == 0 {
+		seconds = RunSeconds
+	}
+	ended := make(chan struct{})
+	var exit *acp.TerminalExitStatus
+	var waitErr error
+	go func() {
+		defer close(ended)
+		exit, waitErr = t.Wait()
+	}()
+	timer := time.NewTimer(time.Duration(seconds) * time.Second)
+	defer timer.Stop()
+	select {
+	case <-ended:
+	case <-own.Done():
+		_ = t.Kill()
+		<-ended
+		state, _ := t.State() // or else nothing is known of it
+		_ = t.Release()
+		res := c.cancelled("The command was cancelled.")
+		res.Text = printed(state) + "The command was cancelled."
+		return res
+	case <-timer.C:
+		j, err := jobs.add(line, t, c.env.Background)
+		if err == nil {
+			return c.became(j, fmt.Sprintf("It still runs after %d seconds, and runs on", seconds))
+		}
+		_ = t.Kill()
+		<-ended
+		waitErr = err
+	}
+	state, err := t.State()
+	_ = t.Release()
+	if waitErr != nil {
+		return c.failed(waitErr)
+	}
+	if err != nil {
+		return c.failed(err)
+	}
+	return c.ran(state, exit)
+}
+
+// became ends the call of a command that runs on.
+func (c *call) became(j *job, how string) Result {
+	c.env.Background()
+	said := fmt.Sprintf("%s in the background, as job %s.", how, j.id)
+	text, err := j.output()
+	if err != nil {
+		text = ""
+	}
+	if text != "" && !strings.HasSuffix(text, "\n") {
+		text += "\n"
+	}
+	c.found = bounded(text, outputTail) + said
+	return c.done(said)
+}
+
+// printed returns what a command has printed, for a language model.
+func printed(state *acp.TerminalState) string {
+	if state == nil {
+		return ""
+	}
+	output := bounded(state.Output, outputTail)
+	if state.Truncated {
+		output = "[the beginning is left out]\n" + output
+	}
+	if output != "" && !strings.HasSuffix(output, "\n") {
+		output += "\n"
+	}
+	return output
+}
+
+// ran ends the call of a command that has ended.
+func (c *call) ran(state *acp.TerminalState, exit *acp.TerminalExitStatus) Result {
+	said, ok := exitText(exit)
+	c.found = printed(state) + said
 	if ok {
-		return c.done(said), nil
+		return c.done(said)
 	}
 	c.status(acp.ToolCallStatusFailed)
-	return Result{Said: said, Text: c.found, Status: acp.ToolCallStatusFailed}, nil
+	return Result{Said: said, Text: c.found, Status: acp.ToolCallStatusFailed}
 }
 
 // outputTail is how much of the end of a long output is for a language model, in bytes.

@@ -14,10 +14,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"strings"
 
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acphost"
+	"github.com/goacp/acp/acpv2"
 	"github.com/goacp/acp/cmd/acp/internal/agent/edit"
 	"github.com/goacp/acp/cmd/acp/internal/agent/prose"
 )
@@ -36,9 +38,10 @@ type Tool struct {
 	Run func(ctx context.Context, env Env, input json.RawMessage) (Result, error)
 }
 
-// All returns the tools, in the order in which they are described. MCP servers have tools
-// of their own: see [CallMCP].
-func All() []Tool { return []Tool{Read, Search, Find, Edit, Write, Run, Plan} }
+// All returns the tools, in the order in which they are described. [Patch] takes the place
+// of [Edit] for models that were trained on it. MCP servers have tools of their own: see
+// [CallMCP].
+func All() []Tool { return []Tool{Read, Search, Find, Edit, Write, Run, Job, Plan, Fetch, Ask} }
 
 // A Result is what came of a tool.
 type Result struct {
@@ -57,6 +60,22 @@ type Result struct {
 type Env interface {
 	// Output sends to the client, and reads and writes files through it.
 	Output() *acp.Output
+	// Drafted returns the call that was shown while its input was written, the first time;
+	// nil if there is none.
+	Drafted() *acp.ToolCallHandle
+	// Session is what jobs belong to.
+	Session() *acp.AgentSession
+	Jobs() *Jobs
+	// Background is called when a job has begun or ended.
+	Background()
+	// Files reconciles the client's files with those on disk; nil if it lends none.
+	Files() *Files
+	// MCP keeps the connections to the session's MCP servers.
+	MCP() *Servers
+	// Skill returns the directory of a skill.
+	Skill(name string) (dir string, ok bool)
+	// Web reads pages of the web.
+	Web() *http.Client
 	Cwd() string     // of the session
 	Roots() []string // the directories of the session, Cwd first
 	// Ignores reports whether searches leave out what .gitignore files name.
@@ -82,6 +101,7 @@ type Intent struct {
 	Path          string
 	Before, After string // all of the file
 	Created       bool   // there was none before
+	Deleted       bool   // there will be none
 	Command       string
 }
 
@@ -139,6 +159,7 @@ const (
 	AboutWrite  About = "edit outside"
 	AboutRun    About = "run"
 	AboutMCP    About = "mcp"
+	AboutFetch  About = "fetch " // and the host
 )
 
 // A Refusal says why a call was not made.
@@ -188,6 +209,14 @@ type call struct {
 
 // begin shows a call. It ends by done, failed or cancelled.
 func begin(ctx context.Context, env Env, t acp.ToolCall) *call {
+	if h := env.Drafted(); h != nil {
+		// It has shown a part of what it shows now.
+		_ = h.Update(acp.ToolCallUpdate{
+			Name: acpv2.Set(t.Name), Title: acpv2.Set(t.Title), Kind: acpv2.Set(t.Kind), Status: acpv2.Set(t.Status),
+			Locations: acpv2.Set(t.Locations), Content: acpv2.Set([]acp.ToolCallContent{}),
+		})
+		return &call{env: env, ctx: ctx, h: h}
+	}
 	return &call{env: env, ctx: ctx, h: env.Output().ToolCall(t)}
 }
 

@@ -3,6 +3,7 @@ package tool
 import (
 	"context"
 	"encoding/json"
+	"net/http"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -23,6 +24,10 @@ func TestMain(m *testing.M) { leaktest.Main(m) }
 // A bench is a session that lends a tool what it needs.
 type bench struct {
 	out     *acp.Output
+	session *acp.AgentSession
+	jobs    Jobs
+	files   *Files
+	web     *http.Client
 	cwd     string
 	ignores bool
 	deny    string // a word of paths that a rule denies
@@ -32,6 +37,16 @@ type bench struct {
 }
 
 func (b *bench) Output() *acp.Output          { return b.out }
+func (b *bench) Drafted() *acp.ToolCallHandle { return nil }
+func (b *bench) Session() *acp.AgentSession   { return b.session }
+func (b *bench) Jobs() *Jobs                  { return &b.jobs }
+func (b *bench) Background()                  {}
+func (b *bench) Files() *Files                { return b.files }
+func (b *bench) MCP() *Servers                { return nil }
+func (b *bench) Skill(name string) (string, bool) {
+	return filepath.Join(b.cwd, "skills", name), name == "known"
+}
+func (b *bench) Web() *http.Client            { return b.web }
 func (b *bench) Cwd() string                  { return b.cwd }
 func (b *bench) Roots() []string              { return []string{b.cwd} }
 func (b *bench) Ignores() bool                { return b.ignores }
@@ -66,7 +81,7 @@ func (b *bench) use(t *testing.T, tool Tool, input string) (res Result, err erro
 	agent := &acp.Agent{
 		NewSession: func(context.Context, *acp.AgentSession) error { return nil },
 		Prompt: func(ctx context.Context, turn *acp.Turn) (acp.StopReason, error) {
-			b.out = turn.Output
+			b.out, b.session = turn.Output, turn.Session()
 			res, err = tool.Run(ctx, b, json.RawMessage(input))
 			return acp.StopEndTurn, nil
 		},
@@ -227,10 +242,12 @@ func TestSchemas(t *testing.T) {
 		"read": ReadInput{Path: "a", From: 1, Lines: 2}, "find": FindInput{Glob: "*.go"},
 		"search": SearchInput{Pattern: "a", Glob: "*"},
 		"edit":   EditInput{Path: "a", Edits: []Replacement{{Old: "a", New: "b"}}, All: true},
-		"write":  WriteInput{Path: "a", Text: "b"}, "run": RunInput{Command: "a"},
-		"plan": PlanInput{Steps: []Step{{"a", acp.PlanEntryStatusPending}}},
+		"write":  WriteInput{Path: "a", Text: "b"}, "run": RunInput{Command: "a", Seconds: 5, Background: true},
+		"job": JobInput{ID: "1", Do: "wait", Seconds: 5}, "fetch": FetchInput{URL: "http://a"}, "ask": AskInput{Question: "a", Options: []string{"b"}},
+		"patch": PatchInput{Patch: "a"},
+		"plan":  PlanInput{Steps: []Step{{"a", acp.PlanEntryStatusPending}}},
 	}
-	for _, tool := range All() {
+	for _, tool := range append(All(), Patch) {
 		var schema jsonschema.Schema
 		if err := json.Unmarshal(tool.Schema, &schema); err != nil {
 			t.Fatalf("%s: %v", tool.Name, err)

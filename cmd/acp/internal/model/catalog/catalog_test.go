@@ -1,10 +1,13 @@
 package catalog
 
 import (
+	"errors"
+	"io"
 	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/goacp/acp/cmd/acp/internal/model"
@@ -24,6 +27,41 @@ func env(pairs ...string) func(string) string {
 	}
 }
 
+func models(t *testing.T, s Settings) *Models {
+	t.Helper()
+	m, err := New(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// A server answers questions about itself by URL, and all else as a [modeltest.Server].
+type server struct {
+	modeltest.Server
+	get map[string]string
+
+	mu   sync.Mutex
+	keys map[string]string // that came with questions, by URL
+}
+
+func (s *server) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.Method != http.MethodGet {
+		return s.Server.RoundTrip(r)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.keys == nil {
+		s.keys = map[string]string{}
+	}
+	s.keys[r.URL.String()] = r.Header.Get("Authorization")
+	body, ok := s.get[r.URL.String()]
+	if !ok {
+		return nil, errors.New("connection refused")
+	}
+	return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(strings.NewReader(body)), Request: r}, nil
+}
+
 // TestOpen: where each provider is asked, and with which key.
 func TestOpen(t *testing.T) {
 	for _, tc := range []struct {
@@ -40,13 +78,15 @@ func TestOpen(t *testing.T) {
 		{"gemini/m", []string{"GOOGLE_API_KEY", "k"}, "https://generativelanguage.googleapis.com/v1beta/openai/chat/completions", "Authorization", "Bearer k"},
 		{"openrouter/a/b:free", []string{"OPENROUTER_API_KEY", "k"}, "https://openrouter.ai/api/v1/chat/completions", "Authorization", "Bearer k"},
 		{"deepseek/m", []string{"DEEPSEEK_API_KEY", "k"}, "https://api.deepseek.com/chat/completions", "Authorization", "Bearer k"},
-		{"ollama/m", nil, "http://127.0.0.1:11434/v1/chat/completions", "Authorization", ""},
+		{"ollama/m", nil, "http://127.0.0.1:11434/api/chat", "Authorization", ""},
+		{"ollama/m", []string{"OLLAMA_HOST", "0.0.0.0"}, "http://127.0.0.1:11434/api/chat", "Authorization", ""},
+		{"ollama/m", []string{"OLLAMA_HOST", "gpu:99"}, "http://gpu:99/api/chat", "Authorization", ""},
 		{"llamacpp/m", nil, "http://127.0.0.1:8080/v1/chat/completions", "Authorization", ""},
 		{"lmstudio/m", []string{"OPENAI_API_KEY", "k"}, "http://127.0.0.1:1234/v1/chat/completions", "Authorization", ""},
 		{"vllm/m", []string{"VLLM_BASE_URL", "http://gpu:8000/v1"}, "http://gpu:8000/v1/chat/completions", "Authorization", ""},
 	} {
-		s := &modeltest.Server{Answers: []modeltest.Answer{{Status: 400, Body: "{}"}}}
-		m, err := Open(tc.ref, Options{Env: env(tc.env...), HTTP: &http.Client{Transport: s}})
+		s := &server{Server: modeltest.Server{Answers: []modeltest.Answer{{Status: 400, Body: "{}"}}}}
+		m, err := models(t, Settings{Env: env(tc.env...), HTTP: &http.Client{Transport: s}}).Open(tc.ref)
 		if err != nil {
 			t.Errorf("%s: %v", tc.ref, err)
 			continue
@@ -77,11 +117,11 @@ func TestOpenErrors(t *testing.T) {
 		"anthropic/m":    "anthropic wants a key: set ANTHROPIC_API_KEY",
 		"script:missing": "missing",
 	} {
-		if _, err := Open(ref, Options{Env: env()}); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := models(t, Settings{Env: env()}).Open(ref); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v", ref, err)
 		}
 	}
-	if _, err := Open("ollama/m", Options{Env: env("OLLAMA_BASE_URL", "lab")}); err == nil || !strings.Contains(err.Error(), `the base URL "lab"`) {
+	if _, err := models(t, Settings{Env: env("OLLAMA_BASE_URL", "lab")}).Open("ollama/m"); err == nil || !strings.Contains(err.Error(), `the base URL "lab"`) {
 		t.Error(err)
 	}
 }
@@ -91,7 +131,7 @@ func TestScript(t *testing.T) {
 	if err := os.WriteFile(file, []byte("say hi"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	m, err := Open("script:"+file, Options{})
+	m, err := models(t, Settings{}).Open("script:" + file)
 	if err != nil || m.Info().Provider != "script" {
 		t.Error(err)
 	}
@@ -105,7 +145,7 @@ func TestProviders(t *testing.T) {
 			t.Errorf("%s is there twice", p.Name)
 		}
 		seen[p.Name] = true
-		if _, ok := openai.Dialects[p.Dialect]; ok != (p.API == Chat) {
+		if _, ok := openai.Dialects[p.Dialect]; ok != (p.API == Chat || p.API == Ollama) {
 			t.Errorf("%s: dialect %q", p.Name, p.Dialect)
 		}
 	}
@@ -118,7 +158,7 @@ func TestThinking(t *testing.T) {
 		"claude-opus-4-5-20251101": anthropic.ThinkBudget, "claude-opus-4-6": anthropic.ThinkAdaptive, "claude-opus-5": anthropic.ThinkAdaptive,
 		"claude-haiku-4-5": anthropic.ThinkBudget, "claude-haiku-5-5": anthropic.ThinkAdaptive,
 	} {
-		if got := thinking(id); got != want {
+		if got := thinking(Builtin(), id); got != want {
 			t.Errorf("%s: %q, want %q", id, got, want)
 		}
 	}

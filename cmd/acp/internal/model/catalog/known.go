@@ -1,8 +1,11 @@
 package catalog
 
 import (
+	"cmp"
 	_ "embed"
 	"encoding/json"
+	"maps"
+	"os"
 	"regexp"
 	"slices"
 	"sync"
@@ -20,12 +23,12 @@ var data []byte
 // A Known is what is known of a model.
 type Known struct {
 	ID      string     `json:"id"`
-	Name    string     `json:"name"`
-	Context int        `json:"context"`
-	Output  int        `json:"output"`
-	Images  bool       `json:"images"`
-	Reasons bool       `json:"reasons"`
-	Efforts []string   `json:"efforts"`
+	Name    string     `json:"name,omitempty"`
+	Context int        `json:"context,omitempty"`
+	Output  int        `json:"output,omitempty"`
+	Images  bool       `json:"images,omitempty"`
+	Reasons bool       `json:"reasons,omitempty"`
+	Efforts []string   `json:"efforts,omitempty"`
 	Price   [4]float64 `json:"price"` // read, written, read from a cache, put into one
 }
 
@@ -43,6 +46,31 @@ var Builtin = sync.OnceValue(func() *Catalog {
 	_ = json.Unmarshal(data, c)
 	return c
 })
+
+// With returns a catalogue in which what a file says counts more. A file that cannot be
+// read changes nothing.
+func (c *Catalog) With(file string) *Catalog {
+	if file == "" {
+		return c
+	}
+	data, err := os.ReadFile(file)
+	var more Catalog
+	if err != nil || json.Unmarshal(data, &more) != nil {
+		return c
+	}
+	both := &Catalog{Source: more.Source, Date: more.Date, Providers: maps.Clone(c.Providers)}
+	for name, models := range more.Providers {
+		all := slices.Clone(models)
+		for _, k := range c.Providers[name] {
+			if !slices.ContainsFunc(models, func(n Known) bool { return n.ID == k.ID }) {
+				all = append(all, k)
+			}
+		}
+		slices.SortFunc(all, func(a, b Known) int { return cmp.Compare(a.ID, b.ID) })
+		both.Providers[name] = all
+	}
+	return both
+}
 
 // dated is a name with the date of a version at its end.
 var dated = regexp.MustCompile(`-(20\d{2}-?\d{2}-?\d{2}|latest)$`)

@@ -1,6 +1,7 @@
 package script
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -19,11 +20,15 @@ type Model struct {
 
 	answers []*answer
 	price   model.Price
+	window  int // 0 is defaultWindow
 
 	mu     sync.Mutex
 	failed map[string]int // answers that failed, by conversation and number of messages
 	size   map[string]int // tokens of the last request, by conversation
 }
+
+// defaultWindow is how large the window of a script is, in tokens.
+const defaultWindow = 200_000
 
 // maxConversations bounds the conversations whose last requests are remembered.
 const maxConversations = 4096
@@ -34,7 +39,7 @@ func (m *Model) Info() model.Info {
 		return m.Is
 	}
 	return model.Info{
-		Provider: "script", ID: "script", Name: "Script", Context: 200_000, Verified: true, Output: 32_000,
+		Provider: "script", ID: "script", Name: "Script", Context: cmp.Or(m.window, defaultWindow), Verified: true, Output: 32_000,
 		Images: true, Parallel: true, Price: m.price,
 	}
 }
@@ -65,6 +70,9 @@ func (m *Model) choose(r *model.Request) (*answer, error) {
 		}
 		answered++
 		m.use(used, said)
+	}
+	if len(r.Tail) > 0 {
+		said = textOf(&model.Message{Parts: r.Tail})
 	}
 	key := fmt.Sprintf("%s/%d", r.CacheKey, answered)
 	a := m.next(used, said)
@@ -293,6 +301,7 @@ func (g *generation) usage(a *answer) model.Usage {
 	for _, m := range g.r.Messages {
 		total += size(m)
 	}
+	total += size(&model.Message{Parts: g.r.Tail})
 	m := g.m
 	m.mu.Lock()
 	defer m.mu.Unlock()

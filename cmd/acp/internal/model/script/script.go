@@ -16,6 +16,7 @@
 //	when TEXT           the answer is given only if the last message has this text
 //	always              the answer can be given any number of times
 //	price CURRENCY KEY=N ...   what a million tokens cost: input, read, write, output
+//	window TOKENS       how large the context window is; 200000 by default
 //
 // TEXT and JSON continue in the next lines if they are given as <<WORD, up to a line that is
 // WORD alone. In a TEXT in its line, \n is a line break; nothing else is an escape.
@@ -95,6 +96,7 @@ func Parse(text string) (*Model, error) {
 		}
 		a = &answer{line: p.n + 1}
 	}
+	var err error
 	for p.next() {
 		line := strings.TrimSpace(p.line)
 		switch {
@@ -105,6 +107,12 @@ func Parse(text string) (*Model, error) {
 			if price, ok := strings.CutPrefix(line, "price "); ok {
 				if err := priceOf(price, &m.price); err != nil {
 					return nil, p.fail(p.n, "%v", err)
+				}
+				continue
+			}
+			if size, ok := strings.CutPrefix(line, "window "); ok {
+				if m.window, err = strconv.Atoi(strings.TrimSpace(size)); err != nil || m.window <= 0 {
+					return nil, p.fail(p.n, "window wants a number of tokens, not %q", size)
 				}
 				continue
 			}

@@ -7,8 +7,10 @@
 package stream
 
 import (
+	"bufio"
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -56,6 +58,9 @@ type Client struct {
 	// Explain says what an answer that is not a stream means: its kind, code and message. It
 	// may return nil, or leave the kind empty, where the status says enough.
 	Explain func(status int, header http.Header, body []byte) *model.Error
+	// Lines says that the stream consists of lines, each a JSON value, and not of
+	// server-sent events.
+	Lines bool
 	// Limits reads the headers that say how much may still be asked; may be nil, and may
 	// return nil.
 	Limits func(header http.Header) *model.Limits
@@ -167,6 +172,7 @@ func (t *try) run(ctx context.Context, call *Call) error {
 		return fmt.Errorf("make a request: %w", err)
 	}
 	req.Header = call.Header.Clone()
+	model.SetTrace(ctx, req.Header)
 	w.begin()
 	resp, err := t.c.http().Do(req)
 	w.end()
@@ -176,7 +182,7 @@ func (t *try) run(ctx context.Context, call *Call) error {
 	defer func() { _ = resp.Body.Close() }()
 	w.r = resp.Body
 	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
-	if resp.StatusCode != http.StatusOK || kind != "text/event-stream" {
+	if resp.StatusCode != http.StatusOK || !t.c.streams(kind) {
 		return t.c.refused(ctx, resp, w)
 	}
 	if t.c.Limits != nil {
@@ -187,7 +193,7 @@ func (t *try) run(ctx context.Context, call *Call) error {
 	// An event that makes no sense may be one that the connection cut off: only what
 	// follows tells.
 	var senseless error
-	for e, err := range sse.Read(io.LimitReader(w, MaxAnswer), &sse.ReadConfig{MaxEventSize: MaxEvent}) {
+	for e, err := range t.c.events(io.LimitReader(w, MaxAnswer)) {
 		if err != nil {
 			return t.c.failed(ctx, err)
 		}
@@ -218,6 +224,44 @@ func (t *try) run(ctx context.Context, call *Call) error {
 		return nil
 	}
 	return &model.Error{Kind: model.KindNetwork, Provider: t.c.Provider, Model: t.c.Model, Message: "the stream ended in the middle of the answer", Err: io.ErrUnexpectedEOF}
+}
+
+// streams reports whether an answer of a media type is a stream.
+func (c *Client) streams(kind string) bool {
+	if c.Lines {
+		return kind == "application/x-ndjson" || kind == "application/jsonl"
+	}
+	return kind == "text/event-stream"
+}
+
+// events reads a stream.
+func (c *Client) events(r io.Reader) iter.Seq2[sse.Event, error] {
+	if !c.Lines {
+		return sse.Read(r, &sse.ReadConfig{MaxEventSize: MaxEvent})
+	}
+	return func(yield func(sse.Event, error) bool) {
+		cut := false
+		lines := bufio.NewScanner(r)
+		lines.Buffer(nil, MaxEvent)
+		lines.Split(func(data []byte, end bool) (int, []byte, error) {
+			n, line, err := bufio.ScanLines(data, end)
+			cut = end && n == len(data) && !bytes.HasSuffix(data, []byte{'\n'}) && !json.Valid(data)
+			return n, line, err
+		})
+		for lines.Scan() {
+			text := strings.TrimSpace(lines.Text())
+			if cut {
+				yield(sse.Event{}, io.ErrUnexpectedEOF)
+				return
+			}
+			if text != "" && !yield(sse.Event{Data: text}, nil) {
+				return
+			}
+		}
+		if err := lines.Err(); err != nil {
+			yield(sse.Event{}, err)
+		}
+	}
 }
 
 // withoutKeys removes keys from what a provider has said: some repeat them.

@@ -371,3 +371,30 @@ func (failing) Event(_ string, data []byte, _ func(model.Event)) error {
 }
 
 func (failing) End(func(model.Event)) error { return nil }
+
+// TestTrace: requests have the trace of their context, and nothing that is none.
+func TestTrace(t *testing.T) {
+	const parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+	for _, tc := range []struct{ parent, state, wantParent, wantState string }{
+		{parent, "a=1,b=2", parent, "a=1,b=2"},
+		{parent, "", parent, ""},
+		{parent, "a=1\r\nX-Own: 1", parent, ""},
+		{"00-x", "a=1", "", ""},
+		{parent + "\n", "", "", ""},
+		{"", "", "", ""},
+	} {
+		var got http.Header
+		c := &Client{Retries: -1, HTTP: &http.Client{Transport: tripper(func(r *http.Request) (*http.Response, error) {
+			got = r.Header
+			return nil, errors.New("enough")
+		})}}
+		run(model.WithTrace(t.Context(), tc.parent, tc.state), c, 0)
+		if got.Get("Traceparent") != tc.wantParent || got.Get("Tracestate") != tc.wantState || got.Get("X-Api-Key") != "secret" {
+			t.Errorf("%q, %q: %v", tc.parent, tc.state, got)
+		}
+	}
+}
+
+type tripper func(*http.Request) (*http.Response, error)
+
+func (f tripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }

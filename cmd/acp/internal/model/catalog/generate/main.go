@@ -5,8 +5,6 @@
 package main
 
 import (
-	"bytes"
-	"cmp"
 	"encoding/json"
 	"flag"
 	"fmt"
@@ -14,44 +12,15 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"time"
+
+	"github.com/goacp/acp/cmd/acp/internal/model/catalog"
 )
 
 const module = "charm.land/catwalk"
 
 // providers are those that package catalog knows, by the names of the files.
 var providers = []string{"anthropic", "openai", "gemini", "openrouter", "deepseek"}
-
-// A source is a file of the data.
-type source struct {
-	Models []struct {
-		ID      string   `json:"id"`
-		Name    string   `json:"name"`
-		In      float64  `json:"cost_per_1m_in"`
-		Out     float64  `json:"cost_per_1m_out"`
-		Write   float64  `json:"cost_per_1m_in_cached"`
-		Read    float64  `json:"cost_per_1m_out_cached"`
-		Context int      `json:"context_window"`
-		Output  int      `json:"default_max_tokens"`
-		Levels  []string `json:"reasoning_levels"`
-		Reasons bool     `json:"can_reason"`
-		Images  bool     `json:"supports_attachments"`
-	} `json:"models"`
-}
-
-// A model is a line of models.json. Prices are in US dollars for a million tokens: read,
-// written, read from a cache, put into a cache.
-type model struct {
-	ID      string     `json:"id"`
-	Name    string     `json:"name,omitempty"`
-	Context int        `json:"context,omitempty"`
-	Output  int        `json:"output,omitempty"`
-	Images  bool       `json:"images,omitempty"`
-	Reasons bool       `json:"reasons,omitempty"`
-	Efforts []string   `json:"efforts,omitempty"`
-	Price   [4]float64 `json:"price"`
-}
 
 func main() {
 	log.SetFlags(0)
@@ -68,36 +37,27 @@ func run(version, out string) error {
 	if err != nil {
 		return err
 	}
-	var b bytes.Buffer
-	fmt.Fprintf(&b, "{\"source\":%q,\"licence\":\"MIT, see models.LICENSE\",\"date\":%q,\"providers\":{", module+" "+version, time.Now().UTC().Format(time.DateOnly))
-	for i, p := range providers {
-		if i > 0 {
-			b.WriteByte(',')
-		}
-		fmt.Fprintf(&b, "\n%q:[", p)
-		models, err := read(filepath.Join(dir, "internal", "providers", "configs", p+".json"))
+	var all []json.RawMessage
+	for _, p := range providers {
+		data, err := os.ReadFile(filepath.Join(dir, "internal", "providers", "configs", p+".json"))
 		if err != nil {
 			return err
 		}
-		for j, m := range models {
-			if j > 0 {
-				b.WriteByte(',')
-			}
-			line, err := json.Marshal(m)
-			if err != nil {
-				return err
-			}
-			b.WriteByte('\n')
-			b.Write(line)
-		}
-		b.WriteString("\n]")
+		all = append(all, data)
 	}
-	b.WriteString("\n}}\n")
+	data, err := json.Marshal(all)
+	if err != nil {
+		return err
+	}
+	made, _, err := catalog.Convert(data, module+" "+version, time.Now())
+	if err != nil {
+		return err
+	}
 	licence, err := os.ReadFile(filepath.Join(dir, "LICENSE"))
 	if err != nil {
 		return err
 	}
-	if err := os.WriteFile(out, b.Bytes(), 0o644); err != nil {
+	if err := os.WriteFile(out, made, 0o644); err != nil {
 		return err
 	}
 	return os.WriteFile(filepath.Join(filepath.Dir(out), "models.LICENSE"), licence, 0o644)
@@ -116,22 +76,4 @@ func download(version string) (string, error) {
 		return "", err
 	}
 	return got.Dir, nil
-}
-
-// read returns the models of a provider, sorted.
-func read(file string) ([]model, error) {
-	data, err := os.ReadFile(file)
-	if err != nil {
-		return nil, err
-	}
-	var s source
-	if err := json.Unmarshal(data, &s); err != nil {
-		return nil, fmt.Errorf("%s: %w", file, err)
-	}
-	var all []model
-	for _, m := range s.Models {
-		all = append(all, model{m.ID, m.Name, m.Context, m.Output, m.Images, m.Reasons, m.Levels, [4]float64{m.In, m.Out, m.Read, m.Write}})
-	}
-	slices.SortFunc(all, func(a, b model) int { return cmp.Compare(a.ID, b.ID) })
-	return all, nil
 }

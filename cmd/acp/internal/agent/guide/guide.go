@@ -1,0 +1,286 @@
+// Package guide finds what people have written for coding agents: guidance for a project
+// (AGENTS.md), skills (SKILL.md) and prompts that are used again.
+//
+// It reads only. Bounds: 32 KiB of each file, 64 skills and 64 prompts; what is beyond them
+// is left out.
+package guide
+
+import (
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// The bounds.
+const (
+	MaxFile    = 32 << 10 // bytes
+	MaxSkills  = 64
+	MaxPrompts = 64
+	maxAbout   = 300 // characters of a description
+)
+
+// A File is a file of guidance.
+type File struct{ Path, Text string }
+
+// Files returns the guidance for a directory, the outermost first: AGENTS.md, or CLAUDE.md
+// where there is none, up to the root of the repository.
+func Files(dir string) []File {
+	var all []File
+	for _, d := range slices.Backward(up(dir)) {
+		for _, name := range []string{"AGENTS.md", "CLAUDE.md"} {
+			path := filepath.Join(d, name)
+			text, err := head(path)
+			if err == nil {
+				if text = strings.TrimSpace(text); text != "" {
+					all = append(all, File{path, text})
+				}
+				break
+			}
+		}
+	}
+	return all
+}
+
+// up returns a directory and those above it up to the root of the repository, the
+// innermost first. Outside of a repository it is the directory alone, since others may
+// write above it.
+func up(dir string) []string {
+	var all []string
+	for d := filepath.Clean(dir); ; d = filepath.Dir(d) {
+		all = append(all, d)
+		if _, err := os.Stat(filepath.Join(d, ".git")); err == nil {
+			return all
+		}
+		if filepath.Dir(d) == d {
+			return all[:1]
+		}
+	}
+}
+
+// head returns the beginning of a regular text file.
+func head(path string) (string, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return "", err
+	}
+	if !info.Mode().IsRegular() {
+		return "", errors.New("not a regular file")
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = f.Close() }()
+	data, err := io.ReadAll(io.LimitReader(f, MaxFile+1))
+	if err != nil {
+		return "", err
+	}
+	text := strings.ToValidUTF8(string(data[:min(len(data), MaxFile)]), "")
+	if len(data) > MaxFile {
+		text += "\n(There is more in the file.)"
+	}
+	return strings.ReplaceAll(text, "\r\n", "\n"), nil
+}
+
+// A Skill is a description of how something is done, which a model reads when it needs
+// it (agentskills.io).
+type Skill struct {
+	Name  string
+	About string
+	Dir   string // with SKILL.md and what belongs to it
+}
+
+// Home are the directories of the user.
+type Home struct {
+	Dir    string // "" if the user has none
+	Config string // of this program; "" likewise
+}
+
+// Skills returns the skills for a directory: those of the project, then those of the
+// user. Of two with one name the first counts.
+func Skills(dir string, home Home) []Skill {
+	var places []string
+	for _, d := range up(dir) {
+		for _, name := range []string{".acp", ".agents", ".claude"} {
+			places = append(places, filepath.Join(d, name, "skills"))
+		}
+	}
+	if home.Config != "" {
+		places = append(places, filepath.Join(home.Config, "skills"))
+	}
+	if home.Dir != "" {
+		places = append(places, filepath.Join(home.Dir, ".agents", "skills"), filepath.Join(home.Dir, ".claude", "skills"))
+	}
+	var all []Skill
+	for _, place := range places {
+		entries, err := os.ReadDir(place)
+		if err != nil {
+			continue
+		}
+		for _, e := range entries {
+			own := filepath.Join(place, e.Name())
+			text, err := head(filepath.Join(own, "SKILL.md"))
+			if err != nil {
+				continue
+			}
+			fields, _ := frontMatter(text)
+			s := Skill{Name: fields["name"], About: oneLine(fields["description"]), Dir: own}
+			if s.Name == "" {
+				s.Name = e.Name()
+			}
+			if s.About == "" || !plain(s.Name) || slices.ContainsFunc(all, func(o Skill) bool { return o.Name == s.Name }) {
+				continue
+			}
+			if all = append(all, s); len(all) == MaxSkills {
+				return all
+			}
+		}
+	}
+	return all
+}
+
+// A Prompt is a text that the user sends by a command.
+type Prompt struct {
+	Name  string
+	About string
+	Hint  string // what may follow the name
+	text  string
+}
+
+// Prompts returns the prompts for a directory: those of the project, then those of the
+// user. Of two with one name the first counts.
+func Prompts(dir string, home Home) []Prompt {
+	var places []string
+	for _, d := range up(dir) {
+		places = append(places, filepath.Join(d, ".acp", "prompts"), filepath.Join(d, ".claude", "commands"))
+	}
+	if home.Config != "" {
+		places = append(places, filepath.Join(home.Config, "prompts"))
+	}
+	if home.Dir != "" {
+		places = append(places, filepath.Join(home.Dir, ".claude", "commands"))
+	}
+	var all []Prompt
+	for _, place := range places {
+		entries, err := os.ReadDir(place)
+		if err != nil {
+			continue
+		}
+		for _, e := range entries {
+			name, ok := strings.CutSuffix(e.Name(), ".md")
+			if !ok || !plain(name) || slices.ContainsFunc(all, func(o Prompt) bool { return o.Name == name }) {
+				continue
+			}
+			text, err := head(filepath.Join(place, e.Name()))
+			if err != nil || strings.TrimSpace(text) == "" {
+				continue
+			}
+			fields, body := frontMatter(text)
+			p := Prompt{Name: name, About: oneLine(fields["description"]), Hint: oneLine(fields["argument-hint"]), text: strings.TrimSpace(body)}
+			if p.About == "" {
+				first, _, _ := strings.Cut(p.text, "\n")
+				p.About = oneLine(strings.TrimLeft(first, "# "))
+			}
+			if p.Hint == "" && strings.Contains(p.text, "$") {
+				p.Hint = "ARGUMENTS"
+			}
+			if all = append(all, p); len(all) == MaxPrompts {
+				return all
+			}
+		}
+	}
+	return all
+}
+
+// Text returns what is sent: $ARGUMENTS stands for all that was typed after the name, and $1
+// to $9 for its words. If the prompt has none of these, it is put at the end.
+func (p *Prompt) Text(args string) string {
+	args = strings.TrimSpace(args)
+	words := strings.Fields(args)
+	pairs := []string{"$ARGUMENTS", args}
+	used := strings.Contains(p.text, "$ARGUMENTS")
+	for i := range 9 {
+		name, word := "$"+string(rune('1'+i)), ""
+		if i < len(words) {
+			word = words[i]
+		}
+		used = used || strings.Contains(p.text, name)
+		pairs = append(pairs, name, word)
+	}
+	text := strings.NewReplacer(pairs...).Replace(p.text)
+	if !used && args != "" {
+		text += "\n\n" + args
+	}
+	return text
+}
+
+// frontMatter returns the fields between two lines of dashes at the beginning of a text,
+// and what follows. Values are those of one line, with or without quotes, or the lines
+// that are indented below.
+func frontMatter(text string) (fields map[string]string, rest string) {
+	fields = map[string]string{}
+	rest, ok := strings.CutPrefix(strings.TrimPrefix(text, "\ufeff"), "---\n")
+	if !ok {
+		return fields, text
+	}
+	block, after, ok := strings.Cut(rest, "\n---")
+	if !ok {
+		return fields, text
+	}
+	_, after, _ = strings.Cut(after, "\n")
+	last := ""
+	for line := range strings.Lines(block) {
+		line = strings.TrimRight(line, " \t\n")
+		if line != strings.TrimLeft(line, " \t") {
+			if last != "" {
+				fields[last] = strings.TrimSpace(fields[last] + " " + strings.TrimSpace(line))
+			}
+			continue
+		}
+		name, value, ok := strings.Cut(line, ":")
+		if !ok || strings.HasPrefix(line, "#") {
+			continue
+		}
+		last = strings.TrimSpace(name)
+		value = strings.TrimSpace(value)
+		if value == ">" || value == "|" || value == ">-" || value == "|-" {
+			value = ""
+		}
+		if n := len(value); n >= 2 && (value[0] == '"' || value[0] == '\'') && value[n-1] == value[0] {
+			value = value[1 : n-1]
+		}
+		fields[last] = value
+	}
+	return fields, after
+}
+
+// plain reports whether a name is one that can be typed after a slash.
+func plain(name string) bool {
+	if name == "" || len(name) > 64 {
+		return false
+	}
+	for _, r := range name {
+		if (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '-' && r != '_' {
+			return false
+		}
+	}
+	return true
+}
+
+// oneLine returns a description as one line without control characters.
+func oneLine(text string) string {
+	text = strings.Join(strings.Fields(text), " ")
+	text = strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f {
+			return -1
+		}
+		return r
+	}, text)
+	if all := []rune(text); len(all) > maxAbout {
+		return string(all[:maxAbout]) + "…"
+	}
+	return text
+}

@@ -1,0 +1,116 @@
+package guide
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/goacp/acp/internal/leaktest"
+)
+
+func TestMain(m *testing.M) { leaktest.Main(m) }
+
+// tree writes files and returns their directory.
+func tree(t *testing.T, files map[string]string) string {
+	t.Helper()
+	dir := t.TempDir()
+	for name, text := range files {
+		path := filepath.Join(dir, filepath.FromSlash(name))
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+// TestFiles: from the root of the repository to the directory; outside of one, the
+// directory alone.
+func TestFiles(t *testing.T) {
+	dir := tree(t, map[string]string{
+		"AGENTS.md": "above", "repo/.git/HEAD": "", "repo/AGENTS.md": " root \n", "repo/CLAUDE.md": "not this", "repo/a/b/CLAUDE.md": "inner",
+		"repo/a/AGENTS.md": "  \n", "repo/big/AGENTS.md": strings.Repeat("x", MaxFile+10), "repo/dir/AGENTS.md/x": "",
+	})
+	text := func(sub string) []string {
+		var all []string
+		for _, f := range Files(filepath.Join(dir, filepath.FromSlash(sub))) {
+			all = append(all, f.Text)
+		}
+		return all
+	}
+	if diff := cmp.Diff([]string{"root", "inner"}, text("repo/a/b")); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff([]string{"root"}, text("repo/dir")); diff != "" {
+		t.Error(diff)
+	}
+	if got := text("repo/big"); len(got) != 2 || len(got[1]) > MaxFile+100 || !strings.HasSuffix(got[1], "(There is more in the file.)") {
+		t.Errorf("%d files", len(got))
+	}
+	outside := tree(t, map[string]string{"AGENTS.md": "above", "in/AGENTS.md": "own"})
+	if got := Files(filepath.Join(outside, "in")); len(got) != 1 || got[0].Text != "own" {
+		t.Errorf("%v", got)
+	}
+}
+
+// TestSkills: those of the project come before those of the user.
+func TestSkills(t *testing.T) {
+	dir := tree(t, map[string]string{
+		"repo/.git/HEAD":                        "",
+		"repo/.agents/skills/deploy/SKILL.md":   "---\nname: deploy\ndescription: >\n  How the project\n  is deployed.\nallowed-tools: x\n---\n# Deploy\n",
+		"repo/.claude/skills/deploy/SKILL.md":   "---\nname: deploy\ndescription: another\n---\n",
+		"repo/.claude/skills/no-about/SKILL.md": "# nothing\n",
+		"repo/.claude/skills/odd name/SKILL.md": "---\ndescription: x\n---\n",
+		"home/.claude/skills/pdf/SKILL.md":      "---\r\ndescription: \"Reads: PDFs\"\r\n---\r\n",
+		"config/skills/mine/SKILL.md":           "---\ndescription: 'Mine'\n---\n",
+	})
+	got := Skills(filepath.Join(dir, "repo", "sub"), Home{Dir: filepath.Join(dir, "home"), Config: filepath.Join(dir, "config")})
+	want := []Skill{{Name: "deploy", About: "How the project is deployed."}, {Name: "mine", About: "Mine"}, {Name: "pdf", About: "Reads: PDFs"}}
+	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(Skill{}, "Dir")); diff != "" {
+		t.Error(diff)
+	}
+	if got := Skills(filepath.Join(dir, "repo"), Home{}); len(got) != 1 || filepath.Base(got[0].Dir) != "deploy" {
+		t.Errorf("%v", got)
+	}
+}
+
+// TestPrompts: what is sent, with and without what was typed.
+func TestPrompts(t *testing.T) {
+	dir := tree(t, map[string]string{
+		".acp/prompts/review.md":    "---\ndescription: Review a change\nargument-hint: BRANCH\n---\nReview $1 against $2. All: $ARGUMENTS\n",
+		".claude/commands/fix.md":   "# Fix the tests\n\nDo it.\n",
+		".claude/commands/empty.md": "\n", ".claude/commands/note.txt": "x",
+	})
+	got := Prompts(dir, Home{})
+	if len(got) != 2 {
+		t.Fatalf("%v", got)
+	}
+	if p := got[0]; p.Name != "review" || p.About != "Review a change" || p.Hint != "BRANCH" || p.Text(" a  b c") != "Review a against b. All: a  b c" {
+		t.Errorf("%+v, %q", p, p.Text(" a  b c"))
+	}
+	if p := got[1]; p.Name != "fix" || p.About != "Fix the tests" || p.Hint != "" || p.Text("") != "# Fix the tests\n\nDo it." || !strings.HasSuffix(p.Text("now"), "Do it.\n\nnow") {
+		t.Errorf("%+v", p)
+	}
+}
+
+// FuzzFrontMatter: any text can be read.
+func FuzzFrontMatter(f *testing.F) {
+	f.Add("---\nname: x\ndescription: >\n  y\n---\nrest")
+	f.Fuzz(func(t *testing.T, text string) {
+		fields, rest := frontMatter(text)
+		if len(rest) > len(text) {
+			t.Error("more than there was")
+		}
+		for name, value := range fields {
+			if len(name)+len(value) > len(text) {
+				t.Error("a field out of nothing")
+			}
+		}
+	})
+}

@@ -1,0 +1,369 @@
+// Package ollama is a language model behind Ollama's own interface, /api/chat.
+//
+// Ollama's imitation of Chat Completions cannot say how large the context window shall be,
+// and leaves out the beginning of a conversation that does not fit. Here each request says
+// it, always the same, since another size would load the model anew.
+package ollama
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"iter"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/goacp/acp/cmd/acp/internal/model"
+	"github.com/goacp/acp/cmd/acp/internal/model/stream"
+)
+
+const (
+	// DefaultURL is where Ollama answers on this machine.
+	DefaultURL = "http://127.0.0.1:11434"
+	// DefaultWindow is how large the window shall be, in tokens, if Info does not say it.
+	DefaultWindow = 32768
+)
+
+// Config says which model is asked, and where.
+type Config struct {
+	Info   model.Info // ID is what the interface is asked for, Context the size of the window
+	URL    string     // the base, with or without /v1 at its end; "" is DefaultURL
+	Key    string     // sent as a bearer, unless it is empty
+	Client stream.Client
+}
+
+// A Model is one model. Its methods may be called from any goroutine.
+type Model struct {
+	c      Config
+	url    string
+	header http.Header
+	form   string
+}
+
+// New returns a model. It fails if the URL is none.
+func New(c Config) (*Model, error) {
+	base := c.URL
+	if base == "" {
+		base = DefaultURL
+	}
+	u, err := url.Parse(base)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+		return nil, fmt.Errorf("the base URL %q is not one of http or https", base)
+	}
+	u.Path = strings.TrimSuffix(strings.TrimSuffix(u.Path, "/"), "/v1") + "/api/chat"
+	if c.Info.Context == 0 {
+		c.Info.Context = DefaultWindow
+	}
+	m := &Model{c: c, url: u.String(), header: http.Header{}, form: "ollama/" + c.Info.ID}
+	m.header.Set("Content-Type", "application/json")
+	m.header.Set("Accept", "application/x-ndjson")
+	if c.Key != "" {
+		m.header.Set("Authorization", "Bearer "+c.Key)
+	}
+	m.c.Client.Provider, m.c.Client.Model = c.Info.Provider, c.Info.ID
+	m.c.Client.Explain, m.c.Client.Lines = explain, true
+	return m, nil
+}
+
+// Info describes the model.
+func (m *Model) Info() model.Info { return m.c.Info }
+
+// Generate answers a conversation.
+func (m *Model) Generate(ctx context.Context, r *model.Request) iter.Seq2[model.Event, error] {
+	body, err := m.body(r)
+	if err != nil {
+		return func(yield func(model.Event, error) bool) {
+			yield(nil, fmt.Errorf("encode a request: %w", err))
+		}
+	}
+	return m.c.Client.Generate(ctx, &stream.Call{URL: m.url, Header: m.header, Body: body}, func() stream.Decoder {
+		return &decoder{form: m.form, text: &model.Text{}, thought: &model.Thought{}}
+	})
+}
+
+// A message is one that is sent, and one that comes.
+type message struct {
+	Role     string   `json:"role"`
+	Content  string   `json:"content"`
+	Thinking string   `json:"thinking,omitempty"`
+	Images   [][]byte `json:"images,omitempty"`
+	Calls    []call   `json:"tool_calls,omitempty"`
+	ToolName string   `json:"tool_name,omitempty"`
+	ToolID   string   `json:"tool_call_id,omitempty"`
+}
+
+type call struct {
+	ID       string `json:"id,omitempty"`
+	Function struct {
+		Name      string          `json:"name"`
+		Arguments json.RawMessage `json:"arguments"`
+	} `json:"function"`
+}
+
+// body returns a request. What varies is at its end.
+func (m *Model) body(r *model.Request) ([]byte, error) {
+	prefix, err := r.Prefix.Encoded(m.form, m.prefix)
+	if err != nil {
+		return nil, err
+	}
+	b := bytes.Clone(prefix)
+	names := map[string]string{} // of tools, by the ids of their uses
+	add := func(form []byte) {
+		if len(form) == 0 {
+			return
+		}
+		if b[len(b)-1] != '[' {
+			b = append(b, ',')
+		}
+		b = append(b, form...)
+	}
+	for _, msg := range r.Messages {
+		for _, p := range msg.Parts {
+			if u, ok := p.(*model.ToolUse); ok {
+				names[u.ID] = u.Name
+			}
+		}
+		form, err := msg.Encoded(m.form, func(msg *model.Message) ([]byte, error) { return encode(msg, names) })
+		if err != nil {
+			return nil, err
+		}
+		add(form)
+	}
+	if len(r.Tail) > 0 {
+		form, err := encode(&model.Message{Role: model.User, Parts: r.Tail}, nil)
+		if err != nil {
+			return nil, err
+		}
+		add(form)
+	}
+	options := map[string]int{"num_ctx": m.c.Info.Context}
+	if r.MaxTokens > 0 {
+		options["num_predict"] = r.MaxTokens
+	}
+	end := map[string]any{"stream": true, "options": options}
+	switch r.Effort {
+	case "":
+	case "none":
+		end["think"] = false
+	default:
+		end["think"] = r.Effort
+	}
+	return stream.AppendFields(append(b, ']'), end)
+}
+
+// prefix returns what each request of a conversation begins with.
+func (m *Model) prefix(p *model.Prefix) ([]byte, error) {
+	type function struct {
+		Name        string          `json:"name"`
+		Description string          `json:"description,omitempty"`
+		Parameters  json.RawMessage `json:"parameters"`
+	}
+	type tool struct {
+		Type     string   `json:"type"`
+		Function function `json:"function"`
+	}
+	head := struct {
+		Model string `json:"model"`
+		Tools []tool `json:"tools,omitempty"`
+	}{Model: m.c.Info.ID}
+	for _, t := range p.Tools {
+		head.Tools = append(head.Tools, tool{"function", function{t.Name, t.Description, t.Schema}})
+	}
+	b, err := stream.AppendJSON(nil, head)
+	if err != nil {
+		return nil, err
+	}
+	b = append(b[:len(b)-1], `,"messages":[`...)
+	if p.System == "" {
+		return b, nil
+	}
+	return stream.AppendJSON(b, message{Role: "system", Content: p.System})
+}
+
+// encode returns a message as the interface wants it: results of tools are messages of
+// their own, before what the user says.
+func encode(m *model.Message, names map[string]string) ([]byte, error) {
+	var all []message
+	own := message{Role: string(m.Role)}
+	var texts []string
+	for _, p := range m.Parts {
+		switch p := p.(type) {
+		case *model.Text:
+			texts = append(texts, p.Text)
+		case *model.Thought:
+			own.Thinking += p.Text
+		case *model.Image:
+			own.Images = append(own.Images, p.Data)
+		case *model.ToolUse:
+			c := call{ID: p.ID}
+			c.Function.Name, c.Function.Arguments = p.Name, object(p)
+			own.Calls = append(own.Calls, c)
+		case *model.ToolResult:
+			all = append(all, result(p, names[p.ID]))
+		}
+	}
+	sep := "\n\n"
+	if m.Role == model.Assistant {
+		sep = ""
+	}
+	own.Content = strings.Join(texts, sep)
+	if own.Content != "" || own.Thinking != "" || len(own.Images) > 0 || len(own.Calls) > 0 {
+		all = append(all, own)
+	}
+	var b []byte
+	for i, msg := range all {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		var err error
+		if b, err = stream.AppendJSON(b, msg); err != nil {
+			return nil, err
+		}
+	}
+	return b, nil
+}
+
+func result(r *model.ToolResult, name string) message {
+	msg := message{Role: "tool", ToolName: name, ToolID: r.ID}
+	var texts []string
+	for _, p := range r.Parts {
+		switch p := p.(type) {
+		case *model.Text:
+			texts = append(texts, p.Text)
+		case *model.Image:
+			msg.Images = append(msg.Images, p.Data)
+		}
+	}
+	msg.Content = strings.Join(texts, "\n")
+	if r.Failed { // the interface has no field for it
+		msg.Content = strings.TrimRight("error: "+msg.Content, " ")
+	}
+	return msg
+}
+
+// object returns the input of a tool, which has to be an object here.
+func object(u *model.ToolUse) json.RawMessage {
+	in := bytes.TrimSpace(u.Input)
+	switch {
+	case !json.Valid(in):
+		return json.RawMessage("{}")
+	case in[0] != '{':
+		return json.RawMessage(`{"input":` + string(in) + `}`)
+	}
+	return in
+}
+
+// A line is one of the stream.
+type line struct {
+	Model   string  `json:"model"`
+	Message message `json:"message"`
+	Done    bool    `json:"done"`
+	Reason  string  `json:"done_reason"`
+	Read    int     `json:"prompt_eval_count"`
+	Written int     `json:"eval_count"`
+	Error   string  `json:"error"`
+}
+
+// A decoder makes sense of one answer. The order in which the interface says things is
+// thoughts, text, tools.
+type decoder struct {
+	form    string
+	began   bool
+	text    *model.Text
+	thought *model.Thought
+	uses    []model.Part
+	ids     stream.IDs
+}
+
+// Event implements [stream.Decoder].
+func (d *decoder) Event(_ string, data []byte, pass func(model.Event)) error {
+	var l line
+	if err := json.Unmarshal(data, &l); err != nil {
+		return &model.Error{Kind: model.KindAnswer, Message: fmt.Sprintf("a line is not what the interface says: %v", err), Raw: data[:min(len(data), 4<<10)], Err: err}
+	}
+	if l.Error != "" {
+		return &model.Error{Kind: kindOf(0, l.Error), Message: l.Error, Raw: data[:min(len(data), 4<<10)]}
+	}
+	if !d.began {
+		d.began = true
+		pass(&model.Began{Model: l.Model})
+	}
+	if t := l.Message.Thinking; t != "" {
+		d.thought.Text += t
+		pass(&model.ThoughtDelta{Text: t})
+	}
+	if t := l.Message.Content; t != "" {
+		d.text.Text += t
+		pass(&model.TextDelta{Text: t})
+	}
+	for _, c := range l.Message.Calls {
+		u := &model.ToolUse{ID: d.ids.Next(c.ID), Name: c.Function.Name, Input: json.RawMessage("{}")}
+		if a := bytes.TrimSpace(c.Function.Arguments); len(a) > 0 && string(a) != "null" {
+			u.Input = bytes.Clone(a)
+		}
+		var text string
+		if json.Unmarshal(u.Input, &text) == nil && json.Valid([]byte(text)) {
+			u.Input = json.RawMessage(text) // models that write the object as a text
+		}
+		pass(&model.ToolUseBegan{ID: u.ID, Name: u.Name})
+		pass(&model.ToolInputDelta{ID: u.ID, JSON: string(u.Input)})
+		pass(u)
+		d.uses = append(d.uses, u)
+	}
+	if l.Done {
+		pass(d.done(&l))
+	}
+	return nil
+}
+
+// End implements [stream.Decoder].
+func (d *decoder) End(func(model.Event)) error { return nil }
+
+func (d *decoder) done(l *line) *model.Done {
+	m := &model.Message{Role: model.Assistant}
+	if d.thought.Text != "" {
+		m.Parts = append(m.Parts, d.thought)
+	}
+	if d.text.Text != "" {
+		m.Parts = append(m.Parts, d.text)
+	}
+	m.Parts = append(m.Parts, d.uses...)
+	done := &model.Done{Message: m, Reason: model.EndTurn, Detail: l.Reason}
+	switch {
+	case l.Reason == "length":
+		done.Reason = model.MaxTokens
+	case len(d.uses) > 0:
+		done.Reason = model.WantsTool
+	}
+	if l.Read > 0 || l.Written > 0 {
+		done.Usage = model.Usage{Input: max(l.Read, 0), Output: max(l.Written, 0), Known: true}
+	}
+	return done
+}
+
+// explain says what an answer that is not a stream means.
+func explain(status int, _ http.Header, body []byte) *model.Error {
+	var e struct {
+		Error string `json:"error"`
+	}
+	if json.Unmarshal(body, &e) != nil || e.Error == "" {
+		return nil
+	}
+	return &model.Error{Kind: kindOf(status, e.Error), Message: e.Error}
+}
+
+// kindOf says what kind of trouble the server reports; "" leaves it to the status.
+func kindOf(status int, text string) model.Kind {
+	text = strings.ToLower(text)
+	switch {
+	case stream.Overflow(text):
+		return model.KindOverflow
+	case strings.Contains(text, "not found"), strings.Contains(text, "does not support"):
+		return model.KindRequest
+	case status == 0:
+		return model.KindOverloaded
+	}
+	return ""
+}
