@@ -80,6 +80,9 @@ func (a *App) Agent(name string) (roster.Agent, error) {
 			err = fmt.Errorf("%w; %s", err, strings.Join(left, "; "))
 		}
 	}
+	if err == nil {
+		err = a.ownModel(agent)
+	}
 	return agent, usage(err)
 }
 
@@ -114,7 +117,20 @@ func (a *App) CommandAgent(argv []string) (roster.Agent, error) {
 		return roster.Agent{}, err
 	}
 	agent, err := all.Command(argv...)
+	if err == nil {
+		err = a.ownModel(agent)
+	}
 	return agent, usage(err)
+}
+
+// ownModel refuses the flags that choose a model for an agent that does not follow them.
+func (a *App) ownModel(agent roster.Agent) error {
+	for _, flag := range []string{"model", "effort"} {
+		if a.Flags[map[string]string{"model": "model.use", "effort": "model.effort"}[flag]] != nil && !agent.Builtin {
+			return fmt.Errorf("--%s is for the built-in agent; the model of %s is one of its own options", flag, agent.Name)
+		}
+	}
+	return nil
 }
 
 // StorePath returns the directory of the store, and the database of an earlier version whose
@@ -354,11 +370,25 @@ func (a *App) UseModel(o *builtin.Options) error {
 		return exitcode.Errorf(exitcode.Usage, "model.max_requests: %d is negative", set.MaxRequests)
 	}
 	o.Limits.Requests = set.MaxRequests
+	models, err := a.Models()
+	if err != nil {
+		return err
+	}
+	if set.Use == "none" {
+		return nil
+	}
+	o.Models = models
+	env := lookup(cfg.Environ)
+	for _, name := range []string{"USERPROFILE", "HOME"} { // the first is for Windows
+		if home, _ := env(name); home != "" {
+			o.Home.Dir = home
+		}
+	}
+	o.Home.Config = cfg.Dirs.Config
 	if set.Use == "" {
 		return nil
 	}
-	env := lookup(cfg.Environ)
-	m, err := catalog.Open(set.Use, catalog.Options{Env: func(name string) string { v, _ := env(name); return v }})
+	m, err := models.Open(set.Use)
 	if err != nil {
 		return exitcode.Errorf(exitcode.Usage, "model %s: %w", set.Use, err)
 	}
@@ -372,8 +402,31 @@ func (a *App) UseModel(o *builtin.Options) error {
 	case o.Limits.Cost > 0 && info.Price.Currency == "":
 		return exitcode.Errorf(exitcode.Usage, "model.max_cost: the price of %s is not known, so the limit could not be kept", set.Use)
 	}
-	o.Model, o.Effort = m, set.Effort
 	return nil
+}
+
+// Models returns the language models of the built-in agent.
+func (a *App) Models() (*catalog.Models, error) {
+	cfg, err := a.Config()
+	if err != nil {
+		return nil, err
+	}
+	env := lookup(cfg.Environ)
+	own := map[string]catalog.Own{}
+	for name, p := range cfg.Providers {
+		own[name] = catalog.Own{
+			API: catalog.API(p.API), URL: p.URL, Key: p.Key, KeyCommand: p.KeyCommand, Keyring: p.Keyring,
+			Dialect: p.Dialect, Context: p.Context, Models: p.Models,
+		}
+	}
+	models, err := catalog.New(catalog.Settings{
+		Use: cfg.Model.Use, Effort: cfg.Model.Effort, Record: cfg.Model.Record, Own: own, Catalog: filepath.Join(cfg.Dirs.Data, "models.json"),
+		Env: func(name string) string { v, _ := env(name); return v },
+	})
+	if err != nil {
+		return nil, exitcode.With(exitcode.Usage, err)
+	}
+	return models, nil
 }
 
 // UseBuiltIn replaces the built-in agent, for tests. The program does not assume that the other one

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -11,8 +12,10 @@ import (
 	"unicode"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/goacp/acp/cmd/acp/internal/app"
+	"github.com/goacp/acp/cmd/acp/internal/config"
 	"github.com/goacp/acp/cmd/acp/internal/exitcode"
 	"github.com/goacp/acp/cmd/acp/internal/roster"
 )
@@ -81,7 +84,11 @@ func newRoot(a *app.App) (root *cobra.Command, started *bool) {
 		return chat.RunE(chat, nil)
 	}
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return exitcode.Errorf(exitcode.Usage, "%w; see %s --help", wrongValue(err), cmd.CommandPath())
+		hint := "see " + cmd.CommandPath() + " --help"
+		if near := nearFlag(cmd, err); near != "" {
+			hint = "did you mean " + near + "?"
+		}
+		return exitcode.Errorf(exitcode.Usage, "%w; %s", wrongValue(err), hint)
 	})
 	addVersion(root)
 	root.InitDefaultHelpCmd()
@@ -98,8 +105,28 @@ func newRoot(a *app.App) (root *cobra.Command, started *bool) {
 	return root, started
 }
 
-// prepare makes every command call begin before it runs. A command that only groups others prints
-// its help when it is called alone, and an error when it is followed by anything unknown.
+// nearFlag returns the flag that was meant by one that is not known, or "".
+func nearFlag(cmd *cobra.Command, err error) string {
+	unknown, ok := errors.AsType[*pflag.NotExistError](err)
+	if !ok || len(unknown.GetSpecifiedName()) < 2 {
+		return ""
+	}
+	var names []string
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		if !f.Hidden {
+			names = append(names, f.Name)
+		}
+	})
+	near := config.Near(unknown.GetSpecifiedName(), names)
+	if near == "" {
+		return ""
+	}
+	return "--" + near
+}
+
+// prepare makes every command call begin before it runs. A command that only groups others lists
+// what it is about when it is called alone, or prints its help where nothing can be listed, and an
+// error when it is followed by anything unknown.
 func prepare(cmd *cobra.Command, begin func(*cobra.Command) error) {
 	for _, sub := range cmd.Commands() {
 		prepare(sub, begin)
@@ -122,6 +149,12 @@ func prepare(cmd *cobra.Command, begin func(*cobra.Command) error) {
 			if len(args) > 0 {
 				return unknownCommand(cmd, args[0])
 			}
+			for _, sub := range cmd.Commands() {
+				if sub.Name() == "list" {
+					sub.SetContext(cmd.Context())
+					return sub.RunE(sub, nil) // which was prepared
+				}
+			}
 			return cmd.Help()
 		}
 	}
@@ -131,8 +164,12 @@ func prepare(cmd *cobra.Command, begin func(*cobra.Command) error) {
 func unknownCommand(cmd *cobra.Command, name string) error {
 	cmd.SuggestionsMinimumDistance = 2
 	hint := "see " + cmd.CommandPath() + " --help"
-	if !cmd.HasParent() && strings.ContainsFunc(name, unicode.IsSpace) {
+	switch {
+	case cmd.HasParent():
+	case strings.ContainsFunc(name, unicode.IsSpace):
 		hint = "to send a prompt, use acp exec"
+	default:
+		hint += "; to send a prompt, use acp exec"
 	}
 	if near := cmd.SuggestionsFor(name); len(near) > 0 {
 		hint = "did you mean " + strings.Join(near, " or ") + "?"
@@ -152,7 +189,7 @@ func (g *globals) register(root *cobra.Command) {
 	f.StringVar(&g.policy, "policy", "", "decide permission requests by the JSON policy in `FILE`")
 	f.StringArrayVar(&g.allow, "allow", nil, "allow what `RULE` matches, such as 'command:go test *' (repeatable)")
 	f.StringArrayVar(&g.deny, "deny", nil, "deny what `RULE` matches, even if it is allowed elsewhere (repeatable)")
-	f.StringVar(&g.model, "model", "", "have the built-in agent use the language model `REF`: PROVIDER/MODEL, or script:FILE")
+	f.StringVar(&g.model, "model", "", "have the built-in agent use the language model `REF`: PROVIDER/MODEL, script:FILE or cassette:FILE")
 	f.StringVar(&g.effort, "effort", "", "have the model think as much as `LEVEL` says, such as low or high")
 	f.DurationVar(&g.connect, "connect-timeout", 0, "fail if the agent has not answered within `TIME` of its start")
 	f.BoolVar(&g.noStore, "no-store", false, "do not store the conversation")

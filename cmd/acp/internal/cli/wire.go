@@ -17,6 +17,7 @@ import (
 	"github.com/goacp/acp/cmd/acp/internal/cli/config"
 	"github.com/goacp/acp/cmd/acp/internal/cli/docs"
 	"github.com/goacp/acp/cmd/acp/internal/cli/exec"
+	"github.com/goacp/acp/cmd/acp/internal/cli/models"
 	"github.com/goacp/acp/cmd/acp/internal/cli/sessions"
 	"github.com/goacp/acp/cmd/acp/internal/cli/tap"
 	"github.com/goacp/acp/cmd/acp/internal/cli/trace"
@@ -36,7 +37,7 @@ func addCommands(root *cobra.Command, a *app.App) (chat *cobra.Command) {
 	chat = chatcmd.NewCommand(a, nil)
 	resume := func(ctx context.Context, s store.Session) error { return resume(ctx, a, s) }
 	add(groupTalk, chat, exec.NewCommand(a, nil), sessions.NewCommandResume(a, resume, nil))
-	add(groupSet, agents.NewCommand(a, nil), auth.NewCommand(a, nil), config.NewCommand(a, nil),
+	add(groupSet, agents.NewCommand(a, nil), models.NewCommand(a, nil), auth.NewCommand(a, nil), config.NewCommand(a, nil),
 		completion.NewCommand(a, nil), version.NewCommand(a, nil))
 	add(groupWire, agentcmd.NewCommand(a, nil), bridge.NewCommand(a, nil), tap.NewCommand(a, nil), trace.NewCommand(a, nil), check.NewCommand(a, nil), check.NewConnect(a), newMCPConnect(), docs.NewCommand(a))
 	return chat

@@ -15,6 +15,7 @@ type Settings struct {
 	MCP         map[string]MCPServer `koanf:"mcp"`
 	Permissions Permissions          `koanf:"permissions"`
 	Model       Model                `koanf:"model"`
+	Providers   map[string]Provider  `koanf:"providers"`
 	UI          UI                   `koanf:"ui"`
 	Store       Store                `koanf:"store"`
 	Timeouts    Timeouts             `koanf:"timeouts"`
@@ -65,12 +66,30 @@ type Permissions struct {
 
 // Model says which language model the built-in agent uses.
 type Model struct {
-	// Use is a reference such as anthropic/claude-sonnet-5; "" means no model.
-	Use    string `koanf:"use" flag:"model" help:"language model of the built-in agent: PROVIDER/MODEL, or script:FILE"`
+	// Use is a reference such as anthropic/claude-sonnet-5; "none" means no model, and "" the
+	// first that is found.
+	Use    string `koanf:"use" flag:"model" help:"language model of the built-in agent: PROVIDER/MODEL, script:FILE, cassette:FILE, or none"`
 	Effort string `koanf:"effort" flag:"effort" help:"how much the model thinks, such as low, medium or high"`
 	// MaxCost is a number, in the currency of the model's price; "" means no limit.
-	MaxCost     string `koanf:"max_cost" help:"what a prompt may cost, if the model's price is known"`
+	MaxCost string `koanf:"max_cost" help:"what a prompt may cost, if the model's price is known"`
+	// Record is a file: see package model/cassette.
+	Record      string `koanf:"record" path:"file" help:"file to which the answers of the model are appended, for --model cassette:FILE"`
 	MaxRequests int    `koanf:"max_requests" help:"how often a prompt may ask the model; 0 is 200 times"`
+}
+
+// A Provider is a service or a server that has language models. Its name is that of one that is known,
+// of which it changes what is set here, or a new one.
+type Provider struct {
+	API string `koanf:"api" enum:",chat,responses,messages,ollama" help:"its interface: chat, responses, messages or ollama"`
+	URL string `koanf:"url" help:"its base URL"`
+	// Key is the key itself; KeyCommand prints it; Keyring is where it is in the keyring of the
+	// system. One of them at most.
+	Key        string   `koanf:"key" secret:"true" help:"its key; ${NAME} is replaced"`
+	KeyCommand []string `koanf:"key_command" help:"command that prints its key"`
+	Keyring    string   `koanf:"keyring" help:"SERVICE/USER of its key in the keyring of the system"`
+	Dialect    string   `koanf:"dialect" help:"which of the known servers it is like: openai, ollama, llamacpp, vllm, lmstudio, openrouter, gemini or deepseek"`
+	Context    int      `koanf:"context" help:"context window of its models, in tokens"`
+	Models     []string `koanf:"models" help:"its models, the one to be used by default first"`
 }
 
 // UI says what conversations look like.

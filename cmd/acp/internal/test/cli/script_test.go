@@ -111,7 +111,7 @@ func TestScript(t *testing.T) {
 				return err
 			}
 			for _, v := range [][2]string{
-				{"HOME", home}, {"XDG_CONFIG_HOME", home + "/config"}, {"XDG_DATA_HOME", home + "/data"},
+				{"ACP_MODEL_USE", "none"}, {"HOME", home}, {"XDG_CONFIG_HOME", home + "/config"}, {"XDG_DATA_HOME", home + "/data"},
 				{"XDG_STATE_HOME", home + "/state"}, {"XDG_CACHE_HOME", home + "/cache"}, {"TERM", "dumb"}, {"SHELL", "/bin/sh"},
 			} {
 				e.Setenv(v[0], v[1])
