@@ -29,7 +29,7 @@ func TestSessions(t *testing.T) {
 	s.Type("/plan one step")
 	s.Press("enter")
 	s.Wait("0 of 1 steps", "type a prompt")
-	s.Press("ctrl+r")
+	s.Press("alt+r")
 	s.Wait("Sessions in ~/greet", "/demo")
 	looks(t, s, "sessions")
 	s.Type("demo")

@@ -11,12 +11,15 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/goacp/acp/cmd/acp/internal/cli"
+	"github.com/goacp/acp/cmd/acp/internal/config"
+	"github.com/goacp/acp/cmd/acp/internal/roster"
 	"github.com/goacp/acp/cmd/acp/internal/test/terminal"
 )
 
@@ -76,14 +79,29 @@ func (d *desk) command(args ...string) *exec.Cmd {
 	cmd := exec.Command(os.Args[0], args...)
 	cmd.Dir = filepath.Join(d.home, "greet")
 	cmd.Env = []string{
-		runAs + "=acp", "TERM=xterm-256color", "PATH=" + os.Getenv("PATH"), "SHELL=/bin/sh", "LANG=C.UTF-8",
-		"HOME=" + d.home, "PWD=" + cmd.Dir, "TMPDIR=" + cmd.Dir + "/tmp",
+		runAs + "=acp", "TERM=xterm-256color", "PATH=" + withoutAgents(), "SHELL=/bin/sh", "LANG=C.UTF-8",
+		"ACP_MODEL_USE=none", "HOME=" + d.home, "PWD=" + cmd.Dir, "TMPDIR=" + cmd.Dir + "/tmp",
 		"XDG_CONFIG_HOME=" + d.home + "/.config", "XDG_STATE_HOME=" + d.home + "/.state",
 		"XDG_DATA_HOME=" + d.home + "/.data", "XDG_CACHE_HOME=" + d.home + "/.cache",
 	}
 	cmd.Env = append(cmd.Env, d.env...)
 	return cmd
 }
+
+// withoutAgents returns the PATH but for directories with an agent that the program knows: what is
+// installed here must not change what the tests see.
+var withoutAgents = sync.OnceValue(func() string {
+	var dirs []string
+	for _, dir := range filepath.SplitList(os.Getenv("PATH")) {
+		if !slices.ContainsFunc(roster.New(&config.Config{}).All(), func(a roster.Agent) bool {
+			_, err := os.Stat(filepath.Join(dir, a.Command))
+			return !a.Builtin && err == nil
+		}) {
+			dirs = append(dirs, dir)
+		}
+	}
+	return strings.Join(dirs, string(filepath.ListSeparator))
+})
 
 // start runs the program on a terminal.
 func (d *desk) start(cols, rows int, args ...string) *terminal.Screen {
@@ -110,7 +128,7 @@ var changing = []struct {
 	{regexp.MustCompile(`\b(agent|shell) [0-9]{2,}`), "$1 1"},
 	{regexp.MustCompile(`\b[0-9]+(\.[0-9]+)?(ms|s)\b`), "1s"},
 	// How long it has taken so far moves what is at the end of the line.
-	{regexp.MustCompile(`[⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏] (.*?)( 1s)? {2,}(Ctrl\+C .*)`), "⠋ $1 1s  $3"},
+	{regexp.MustCompile(`[⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏] (.*?)( 1s)? {2,}((?:Ctrl\+C|Esc) .*)`), "⠋ $1 1s  $3"},
 	{regexp.MustCompile(`--session [0-9A-Za-z-]+`), "--session ID"},
 	{regexp.MustCompile(`\b[a-z2-7]{16}\.jsonl`), "abcdefghijklmnop.jsonl"},
 }

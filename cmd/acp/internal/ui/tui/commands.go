@@ -2,12 +2,14 @@ package tui
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acpv2"
+	"github.com/goacp/acp/cmd/acp/internal/config"
 )
 
 // ownPrefix reaches a command of acp even if the agent has a command of the same name.
@@ -27,11 +29,14 @@ func commands() []command {
 		{"sessions", "", "list earlier sessions", func(m *model, _ string) tea.Cmd { return m.listSessions() }},
 		{"resume", "ID", "resume a session", (*model).resume},
 		{"options", "", "set the mode, the model and other options", func(m *model, _ string) tea.Cmd { return m.openOptions() }},
+		{"agent", "[NAME]", "talk to another agent", (*model).switchAgent},
 		{"agents", "", "show the conversations of subagents", func(m *model, _ string) tea.Cmd { return m.openAgents() }},
+		{"back", "", "go back to an earlier prompt", func(m *model, _ string) tea.Cmd { return m.openRewind() }},
 		{"title", "TEXT", "rename the session", (*model).retitle},
 		{"copy", "", "copy an answer or code", func(m *model, _ string) tea.Cmd { return m.openCopy() }},
 		{"find", "TEXT", "search the conversation", func(m *model, arg string) tea.Cmd { m.openSearch(); return m.searchPaste(arg) }},
 		{"export", "FILE", "write the conversation to a .md, .json or .html file", (*model).export},
+		{"stderr", "", "show the standard error of the agent", func(m *model, _ string) tea.Cmd { return m.openStderr() }},
 		{"clear", "", "remove remarks from the screen", func(m *model, _ string) tea.Cmd { m.notes = nil; return nil }},
 		{"restart", "", "restart the agent and resume this session", func(m *model, _ string) tea.Cmd { return m.restart(m.session) }},
 		{"quit", "", "leave", func(m *model, _ string) tea.Cmd { return m.leave() }},
@@ -60,6 +65,36 @@ func (m *model) ownCommand(text string) (cmd tea.Cmd, ours bool) {
 		return m.remark("no such command: " + name), true
 	}
 	return nil, false
+}
+
+// misspelt returns the name of a slash command that neither acp nor the agent has. What looks like
+// a path is not one.
+func (m *model) misspelt(text string) (name string, ok bool) {
+	name, _, _ = strings.Cut(text, " ")
+	name, ok = strings.CutPrefix(name, "/")
+	if !ok || name == "" || strings.ContainsAny(name, "/\n.") || m.talk == nil || len(m.talk.Commands()) == 0 {
+		return "", false
+	}
+	short := strings.TrimPrefix(name, ownPrefix[1:])
+	known := m.agentHas(name) || short == "exit" || slices.ContainsFunc(commands(), func(c command) bool { return c.name == short })
+	return name, !known
+}
+
+// doubt says that there is no such command, and which one may be meant.
+func (m *model) doubt(name string) string {
+	text := "there is no command /" + safeLine(name, 30)
+	names := []string{}
+	for _, c := range commands() {
+		names = append(names, c.name)
+	}
+	for _, c := range m.talk.Commands() {
+		n, _, _ := commandOf(c)
+		names = append(names, safeLine(n, 80))
+	}
+	if near := config.Near(name, names); near != "" {
+		text += "; did you mean /" + near + "?"
+	}
+	return text + " · Enter again sends it"
 }
 
 // agentHas reports whether the agent has a command of that name.
@@ -134,30 +169,23 @@ func (m *model) retitle(title string) tea.Cmd {
 func helpLines() []string {
 	lines := []string{
 		"Enter          send; while a turn is running: queue",
-		"Ctrl+S         send at once, even while a turn is running",
 		"Shift+Enter    new line (also Alt+Enter, Ctrl+J)",
 		"↑ ↓            earlier input; ↑ also takes back a queued prompt",
-		"/  @           complete commands, files and pictures",
+		"/  @  !        complete commands and files; run a command of the shell",
 		"Ctrl+V         paste text or a picture from the clipboard",
-		"Ctrl+G         edit the prompt in $VISUAL or $EDITOR",
+		"Esc            cancel the turn; twice, when nothing runs: go back to an earlier prompt",
 		"Ctrl+C         cancel the turn; again: end the agent. Idle: clear the input; again: leave",
 		"Ctrl+D         leave, if nothing is typed",
 		"Ctrl+Z         suspend",
-		"",
+		"Ctrl+L         redraw the screen",
 		"PgUp PgDn      scroll (also Ctrl+↑ ↓, Home, End, the wheel)",
 		"Tab            select entries: ↑↓ move, Enter opens, y copies, c copies code",
-		"Ctrl+T         open or fold thoughts and tools",
-		"Ctrl+F         search; n and N find the next match",
-		"Ctrl+Y         copy an answer or code",
-		"Ctrl+X         show subagents",
 		"",
-		"Ctrl+O         mode, model and other options",
-		"Shift+Tab      next mode",
-		"Ctrl+R         earlier sessions",
-		"Ctrl+L         redraw the screen",
-		"",
-		"Commands of acp (if the agent has one of the same name: /acp:NAME)",
 	}
+	for _, a := range actions() {
+		lines = append(lines, fmt.Sprintf("%-14s %s", a.name, a.what))
+	}
+	lines = append(lines, "", "Commands of acp (if the agent has one of the same name: /acp:NAME)")
 	for _, c := range commands() {
 		lines = append(lines, fmt.Sprintf("/%-13s %s", strings.TrimSpace(c.name+" "+c.hint), c.what))
 	}

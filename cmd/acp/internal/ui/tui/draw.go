@@ -3,6 +3,7 @@ package tui
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -115,7 +116,7 @@ func (m *model) hint() string {
 	case m.held && len(m.queue) > 0:
 		return "Enter sends the waiting prompt · ↑ takes it back"
 	case m.busy():
-		return "type to queue · Ctrl+C cancels · ? keys"
+		return "type to queue · Esc cancels · ? keys"
 	}
 	return "type a prompt · / commands · @ files · ? keys"
 }
@@ -244,6 +245,12 @@ func (m *model) work() string {
 		return fit(ends(s, st.dim.Render(tail), m.w), m.w)
 	}
 	switch {
+	case m.running != "":
+		tail := "Esc ends it"
+		if m.flash != "" {
+			tail = m.flash
+		}
+		return line("! "+cut(one(m.running), m.w-lenElapsed-20), m.shellBegan, tail)
 	case m.phase == starting:
 		what := "starting " + one(m.agentTitle())
 		if m.slow != "" {
@@ -266,7 +273,7 @@ func (m *model) work() string {
 		if t := m.shown(); t != nil {
 			what = working(t.Snapshot())
 		}
-		tail := "Ctrl+C cancels"
+		tail := "Esc cancels"
 		if m.flash != "" {
 			tail = m.flash
 		}
@@ -503,11 +510,22 @@ func (m *model) welcome(rows int) []string {
 	}
 	add(st.dim.Render(tilde(safeLine(m.opt.cwd, 300))))
 	if m.phase == ready {
+		offers := m.offerLines(rows - len(lines) - 4)
+		for _, l := range offers {
+			add(l)
+		}
 		add("")
-		for _, l := range [][2]string{
-			{"/", "commands"}, {"@", "files and pictures"}, {"Ctrl+O", "mode, model and other options"},
-			{"Ctrl+R", "earlier sessions"}, {"?", "all keys"},
-		} {
+		keys := [][2]string{
+			{"/", "commands"}, {"@", "files and pictures"}, {"!", "a command of the shell"},
+			{"Ctrl+O", "mode, model and other options"}, {"Alt+R", "earlier sessions"}, {"/agent", "talk to another agent"}, {"?", "all keys"},
+		}
+		if len(offers) > 0 {
+			keys = [][2]string{{"/agent", "all agents"}, {"?", "all keys"}}
+		}
+		if m.opt.Agent.Builtin && m.agentHas("demo") {
+			keys = slices.Insert(keys, len(keys)-1, [2]string{"/demo", "everything that this screen can show"})
+		}
+		for _, l := range keys {
 			add(st.accent.Render(fit(l[0], 8)) + st.dim.Render(l[1]))
 		}
 	}

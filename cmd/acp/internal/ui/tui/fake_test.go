@@ -128,7 +128,7 @@ func newRig(t *testing.T, w, h int, change func(*Options)) *rig {
 		StateDir: t.TempDir(),
 		cwd:      t.TempDir(),
 		ui:       &config.UI{Theme: "dark"},
-		open:     func(context.Context, *front) (link, error) { return fake, nil },
+		open:     func(context.Context, roster.Agent, *front) (link, error) { return fake, nil },
 	}
 	if change != nil {
 		change(&o)
@@ -180,6 +180,10 @@ func (r *rig) keys(names ...string) tea.Cmd {
 		}
 		if rest, ok := strings.CutPrefix(n, "ctrl+"); ok {
 			last = r.send(tea.KeyPressMsg{Code: rune(rest[0]), Mod: tea.ModCtrl})
+			continue
+		}
+		if rest, ok := strings.CutPrefix(n, "alt+"); ok {
+			last = r.send(tea.KeyPressMsg{Code: rune(rest[0]), Mod: tea.ModAlt})
 			continue
 		}
 		for _, c := range n {

@@ -32,6 +32,10 @@ func (f *form) reply(res *acp.ElicitationResponse) {
 	}
 }
 
+// formatSecret is the format of a text that is not shown. Agents use it for keys, though the
+// schema has no such format.
+const formatSecret acpv2.StringFormat = "password"
+
 // A fieldKind determines how the user fills in a field.
 type fieldKind int
 

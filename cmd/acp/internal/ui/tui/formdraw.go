@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/url"
 	"strings"
+	"unicode/utf8"
 
 	tea "charm.land/bubbletea/v2"
 	"github.com/charmbracelet/x/ansi"
@@ -258,6 +259,9 @@ func (w *field) draw(st *styles, width int, here bool) ([]string, *tea.Position)
 		lines = append(lines, st.dim.Render(cut("    a kind of field that this program does not know", width)))
 	default:
 		text := safeLine(strings.ReplaceAll(w.text, "\n", "⏎"), 1<<20)
+		if w.format == formatSecret {
+			text = strings.Repeat("•", utf8.RuneCountInString(w.text))
+		}
 		room := max(4, width-7)
 		if n := ansi.StringWidth(text); n > room {
 			text = "…" + ansi.TruncateLeft(text, n-room+1, "")

@@ -5,8 +5,6 @@ import (
 	"time"
 
 	tea "charm.land/bubbletea/v2"
-
-	"github.com/goacp/acp/transcript"
 )
 
 // Keys that were pressed before the screen appeared arrive together when the program begins to
@@ -76,20 +74,8 @@ func (m *model) inputKey(s string, k tea.KeyPressMsg) tea.Cmd {
 		return m.leave()
 	case "enter":
 		return m.enter()
-	case "ctrl+s":
-		return m.steer()
 	case "esc":
-		switch {
-		case m.child != "":
-			m.watch("")
-		case len(m.notes) > 0:
-			m.notes = nil
-		case !empty:
-			// Esc is pressed too easily to discard what was typed; Ctrl+C does that.
-		default:
-			m.toEnds(true)
-		}
-		return nil
+		return m.escape(empty)
 	case "up":
 		if empty && len(m.queue) > 0 {
 			last := len(m.queue) - 1
@@ -105,8 +91,6 @@ func (m *model) inputKey(s string, k tea.KeyPressMsg) tea.Cmd {
 		if m.input.last() && m.input.forth() {
 			return nil
 		}
-	case "ctrl+g":
-		return m.editor()
 	case "ctrl+v":
 		return pasteClipboard
 	case "tab":
@@ -128,36 +112,44 @@ func (m *model) inputKey(s string, k tea.KeyPressMsg) tea.Cmd {
 	if cmd, done := m.actionKey(s); done {
 		return cmd
 	}
+	if cmd, done := m.offerKey(s); done {
+		return cmd
+	}
 	return m.typed(k)
 }
 
-// actionKey handles keys that open something.
-func (m *model) actionKey(s string) (tea.Cmd, bool) {
-	switch s {
-	case "f1", "ctrl+/", "ctrl+_":
-		m.overlay = newHelp()
-	case "ctrl+o":
-		return m.openOptions(), true
-	case "shift+tab":
-		return m.cycleMode(), true
-	case "ctrl+r":
-		return m.listSessions(), true
-	case "ctrl+f":
-		m.openSearch()
-	case "ctrl+y":
-		return m.openCopy(), true
-	case "ctrl+t":
-		m.screen.follow = m.screen.follow && m.busy()
-		m.holdTop()
-		m.screen.tr.ToggleAll(transcript.KindMessage)
-		m.screen.tr.ToggleAll(transcript.KindToolCall)
-		m.stale = true
-	case "ctrl+x":
-		return m.openAgents(), true
-	default:
-		return nil, false
+// again is the longest time between the two keys of Esc Esc. It allows for a slow line.
+const again = time.Second
+
+// escape handles Esc: it leaves what is shown, cancels a turn, and the second time, when nothing
+// runs and nothing is typed, goes back to an earlier prompt. It never discards what was typed:
+// Esc is pressed too easily for that.
+func (m *model) escape(empty bool) tea.Cmd {
+	twice := m.now().Sub(m.escaped) < again
+	m.escaped = time.Time{}
+	switch {
+	case m.child != "":
+		return m.watch("")
+	case m.running != "":
+		m.endShell()
+		return nil
+	case m.busy():
+		if m.cancelled {
+			return nil // ending the agent takes Ctrl+C
+		}
+		return m.interrupt()
+	case twice && empty:
+		m.notes = nil
+		return m.openRewind()
 	}
-	return nil, true
+	m.escaped = m.now()
+	switch {
+	case len(m.notes) > 0:
+		m.notes = nil
+	case empty:
+		m.toEnds(true)
+	}
+	return nil
 }
 
 // moveKey handles keys that scroll.
@@ -261,6 +253,17 @@ func (m *model) enter() tea.Cmd {
 		}
 		return nil
 	}
+	if command, ok := strings.CutPrefix(text, "!"); ok && strings.TrimSpace(command) != "" && !strings.Contains(command, "\n") {
+		remember := m.input.remember(text)
+		m.input.clear()
+		return tea.Batch(remember, m.bang(strings.TrimSpace(command)))
+	}
+	if name, ok := m.misspelt(text); ok && m.doubted != text {
+		m.doubted = text
+		m.popup = nil
+		return m.remark(m.doubt(name))
+	}
+	m.doubted = ""
 	remember := m.input.remember(text)
 	m.input.clear()
 	m.popup = nil

@@ -48,7 +48,7 @@ func TestMain(m *testing.M) {
 		cwd:      cwd,
 		ui:       &config.UI{Mouse: true},
 		policy:   func() (*acphost.Policy, error) { return policy, nil },
-		open: func(ctx context.Context, f *front) (link, error) {
+		open: func(ctx context.Context, _ roster.Agent, f *front) (link, error) {
 			cfg := backend.Config{
 				Agent: roster.Agent{Name: "scripted", Builtin: true}, BuiltIn: scripted(),
 				Cwd: cwd, Policy: policy, Front: f.frontend(),

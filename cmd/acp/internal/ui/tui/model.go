@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -67,6 +68,7 @@ type terminalState struct {
 	w, h    int
 	away    bool // the terminal does not have the focus
 	lastKey time.Time
+	escaped time.Time // when Esc was pressed last, with nothing to leave
 	born    time.Time
 	late    bool // keys come from a user who sees the screen: see early
 }
@@ -82,6 +84,9 @@ type agentState struct {
 	talk    talk
 	session acp.SessionID // the session that is open or being opened; "" means a new one
 	why     error         // why the phase is dead
+	stderr  []string      // the last lines of the agent's standard error
+
+	contacts []contact // the agents that can be talked to; nil until they are found
 }
 
 // turnState is the state of the running turn and of the prompts that wait for its end.
@@ -96,6 +101,11 @@ type turnState struct {
 	quitSoon  time.Time
 	ticking   bool
 	spin      int
+	doubted   string // a misspelt command that was not sent
+
+	running    string // the user's command, or ""
+	endShell   func()
+	shellBegan time.Time
 }
 
 // An overlay replaces the input and receives the keys.
@@ -157,7 +167,7 @@ func (m *model) Init() tea.Cmd {
 		cmds = append(cmds, tea.RequestBackgroundColor)
 	}
 	if a := m.opt.App; a != nil {
-		cmds = append(cmds, untrusted(a))
+		cmds = append(cmds, untrusted(a), findContacts(a))
 	}
 	return tea.Batch(cmds...)
 }
@@ -271,6 +281,12 @@ func (m *model) reported(msg tea.Msg) tea.Cmd {
 		m.dropDemands(func(o overlay) bool { p, ok := o.(*picker); return ok && p.of == any(msg.login) })
 	case runMsg:
 		return m.runInTerminal(msg)
+	case shellResult:
+		m.running, m.endShell = "", nil
+		if msg.then == nil {
+			return nil
+		}
+		return msg.then(m, msg)
 
 	case historyMsg:
 		m.input.loaded(msg)
@@ -283,11 +299,27 @@ func (m *model) reported(msg tea.Msg) tea.Cmd {
 		return m.showSessions(msg)
 	case pastedMsg:
 		return m.pasted(msg)
+	case contactsMsg:
+		m.contacts = msg.all
 	case untrustedMsg:
 		for _, s := range msg.what {
 			m.say(tildes(s), false)
 		}
 	}
+	return nil
+}
+
+// maxStderr bounds the lines of the agent's standard error that are kept.
+const maxStderr = 2000
+
+// openStderr shows what the agent has written to its standard error.
+func (m *model) openStderr() tea.Cmd {
+	if len(m.stderr) == 0 {
+		return m.remark("the agent has written nothing to its standard error")
+	}
+	p := &pager{title: "Standard error of " + one(m.agentTitle()), lines: slices.Clone(m.stderr)}
+	p.top = len(p.lines)
+	m.overlay = p
 	return nil
 }
 
@@ -373,6 +405,9 @@ func (m *model) noted(n backend.Note) tea.Cmd {
 	case backend.NoteEnded, backend.NoteSilent:
 		// The link reports the end with its reason, and the conversation has a notice of silence.
 	case backend.NoteStderr:
+		if m.stderr = append(m.stderr, n.Text); len(m.stderr) > maxStderr {
+			m.stderr = append(m.stderr[:0], m.stderr[len(m.stderr)-maxStderr/2:]...)
+		}
 		if m.phase == starting {
 			m.slow = "agent says: " + one(n.Text)
 		}

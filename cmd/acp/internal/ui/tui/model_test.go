@@ -55,9 +55,9 @@ func TestTurn(t *testing.T) {
 	}
 	r.lacks("› hello there")
 	r.said(&acpv2.AgentMessageChunk{MessageID: "m1", Content: acpv2.Text("hi back")})
-	r.wants("hi back", "writing", "Ctrl+C cancels")
+	r.wants("hi back", "writing", "Esc cancels")
 	r.send(turnMsg{attempt: 1, talk: r.talk, result: &acp.Result{StopReason: acp.StopEndTurn}})
-	r.lacks("Ctrl+C cancels")
+	r.lacks("Esc cancels")
 	r.keys("up")
 	r.wants("› hello there")
 }

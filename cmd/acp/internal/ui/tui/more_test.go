@@ -260,7 +260,7 @@ func TestOptions(t *testing.T) {
 
 func TestSessions(t *testing.T) {
 	r := newRig(t, 80, 24, nil).start()
-	r.run(r.keys("ctrl+r"))
+	r.run(r.keys("alt+r"))
 	r.wants("Sessions in", "an old one", "known to the agent")
 	r.run(r.keys("enter"))
 	if !slices.Equal(r.link.restored, []acp.SessionID{"s-old"}) {
@@ -289,7 +289,7 @@ func TestInterruptedSessions(t *testing.T) {
 		}
 	}).start()
 	// Not with run, which takes looking at the logs for waiting.
-	r.send(r.keys("ctrl+r")())
+	r.send(r.keys("alt+r")())
 	r.wants("(interrupted) killed", "ended")
 	r.lacks("(interrupted) ended")
 }

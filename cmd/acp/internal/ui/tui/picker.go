@@ -1,7 +1,9 @@
 package tui
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	tea "charm.land/bubbletea/v2"
@@ -23,7 +25,8 @@ type picker struct {
 	title string
 	empty string // shown if there are no items
 	items []item
-	of    any // identifies the request that the picker belongs to
+	of    any  // identifies the request that the picker belongs to
+	exact bool // matches contain what is typed, and keep their order
 	// pick is called with the chosen item, after the picker was closed.
 	pick func(m *model, it item) tea.Cmd
 	// quit, if not nil, is called when the user leaves without a choice.
@@ -59,11 +62,33 @@ func (p *picker) search() {
 		for i, it := range p.items {
 			texts[i] = it.group + " " + it.title + " " + it.note
 		}
-		for _, f := range fuzzy.Find(p.filter, texts) {
-			p.found = append(p.found, f.Index)
+		switch {
+		case p.exact:
+			for i, text := range texts {
+				if strings.Contains(strings.ToLower(text), strings.ToLower(p.filter)) {
+					p.found = append(p.found, i)
+				}
+			}
+		default:
+			for _, f := range fuzzy.Find(p.filter, texts) {
+				p.found = append(p.found, f.Index)
+			}
+			p.together()
 		}
 	}
 	p.at, p.top = 0, 0
+}
+
+// together puts what was found of a group together, in the order of their best matches, so that
+// the groups keep their headings.
+func (p *picker) together() {
+	rank := map[string]int{}
+	for i, n := range p.found {
+		if _, ok := rank[p.items[n].group]; !ok {
+			rank[p.items[n].group] = i
+		}
+	}
+	slices.SortStableFunc(p.found, func(a, b int) int { return cmp.Compare(rank[p.items[a].group], rank[p.items[b].group]) })
 }
 
 func (p *picker) key(m *model, k tea.KeyPressMsg) tea.Cmd {
@@ -150,7 +175,7 @@ func (p *picker) draw(m *model, width, height int) ([]string, *tea.Position) {
 	group, chosen := "", 0
 	for i, f := range p.found {
 		it := p.items[f]
-		if it.group != group && p.filter == "" {
+		if it.group != group {
 			group = it.group
 			if group != "" {
 				rows = append(rows, row{st.dim.Render(cut(group, width)), -1})

@@ -52,7 +52,7 @@ type Options struct {
 	NoBell bool
 
 	// These come from the App; tests set them.
-	open   func(ctx context.Context, f *front) (link, error)
+	open   func(ctx context.Context, agent roster.Agent, f *front) (link, error)
 	store  func(ctx context.Context) (*store.Store, error)
 	policy func() (*acphost.Policy, error)
 	ui     *config.UI
@@ -160,8 +160,8 @@ func (o *Options) setDefaults() error {
 		o.Out = os.Stdout
 	}
 	if o.open == nil {
-		o.open = func(ctx context.Context, f *front) (link, error) {
-			h, err := o.App.Open(ctx, o.Agent, f.frontend())
+		o.open = func(ctx context.Context, agent roster.Agent, f *front) (link, error) {
+			h, err := o.App.Open(ctx, agent, f.frontend())
 			if err != nil {
 				return nil, err
 			}

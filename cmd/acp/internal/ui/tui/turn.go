@@ -45,12 +45,12 @@ type (
 
 // start starts the agent.
 func (m *model) start() tea.Cmd {
-	attempt, ctx, open, f, kept := m.attempt, m.ctx, m.opt.open, m.front, m.kept
+	attempt, ctx, open, f, kept, agent := m.attempt, m.ctx, m.opt.open, m.front, m.kept, m.opt.Agent
 	return func() tea.Msg {
 		if !kept.begin() {
 			return nil
 		}
-		l, err := open(ctx, f)
+		l, err := open(ctx, agent, f)
 		kept.addLink(l)
 		return startedMsg{attempt, l, err}
 	}
@@ -348,6 +348,9 @@ func (m *model) busy() bool {
 func (m *model) interrupt() tea.Cmd {
 	now := m.now()
 	switch {
+	case m.running != "":
+		m.endShell()
+		return nil
 	case m.busy() && !m.cancelled:
 		m.cancelled = true
 		if len(m.queue) > 0 {
@@ -432,7 +435,7 @@ func (m *model) tick() tea.Cmd {
 func (m *model) ticked() tea.Cmd {
 	m.ticking = false
 	m.spin++
-	if m.phase == starting || m.phase == opening || m.busy() {
+	if m.phase == starting || m.phase == opening || m.busy() || m.running != "" {
 		return m.tick()
 	}
 	return nil
