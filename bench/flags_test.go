@@ -22,7 +22,7 @@ func TestWrittenCommands(t *testing.T) {
 				continue // other programs
 			}
 			_, args, ok := strings.Cut(line, "go run .")
-			if !ok {
+			if !ok || strings.HasPrefix(args, "/") { // ./harness has flags of its own
 				continue
 			}
 			found++
