@@ -5,7 +5,7 @@ FUZZTIME ?= 20s
 
 FUZZSHORT ?= 5s
 
-.PHONY: help test race lint cross vuln generate check-generated fuzz matrix cover interop real-agents bench bench-quick bench-program bench-tap docs ci
+.PHONY: help test race lint cross vuln generate check-generated fuzz matrix cover interop real-agents bench bench-quick bench-program bench-tap bench-harness docs ci
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -62,6 +62,9 @@ bench-program: ## measure the first paint, the memory and bursts of the program 
 
 bench-tap: ## measure what acp tap adds to a turn (Linux; with Node if it is there)
 	cd cmd/acp && go test -run '^$$' -bench Tap -benchtime 3s .
+
+bench-harness: ## give six agents the same tasks and write bench/HARNESS.md (about 10 minutes; after real-agents)
+	cd bench && GOWORK=off go run ./harness -write
 
 docs: ## write docs/cli.md and the pictures of the terminal in docs/screens/ anew
 	cd cmd/acp && go test ./internal/cli -run TestDocs -update && go test ./internal/test/screens -update
