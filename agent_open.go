@@ -181,6 +181,7 @@ func (c *AgentConn) resume(ctx context.Context, id SessionID, o *sessionRequest,
 	defer done()
 	s, open := c.Session(id)
 	if open {
+		s.flush() // a client that resumes it knows its id, and receives all of it before the answer
 		s.mu.Lock()
 		s.asked = *o
 		s.mu.Unlock()

@@ -165,27 +165,25 @@ func (r *rawClient) turn(session, text string) (string, error) {
 	return r.awaitIdle(before), nil
 }
 
-// idles counts the ends of turns. A state that is sent because a session was
-// opened or resumed has no reason, and may come after the answer: it is no end.
 func (r *rawClient) idles() (n int) {
 	for _, u := range r.updates() {
-		if strings.HasPrefix(u, "idle ") {
+		if strings.HasPrefix(u, "idle") {
 			n++
 		}
 	}
 	return n
 }
 
-// awaitIdle waits for the end of a turn beyond the first n and returns its reason.
+// awaitIdle waits for an idle state beyond the first n and returns its reason.
 func (r *rawClient) awaitIdle(n int) string {
 	r.t.Helper()
 	var last string
 	r.await(func() bool {
 		count := 0
 		for _, u := range r.updates() {
-			if reason, ok := strings.CutPrefix(u, "idle "); ok {
+			if strings.HasPrefix(u, "idle") {
 				if count++; count > n {
-					last = reason
+					last = strings.TrimPrefix(strings.TrimPrefix(u, "idle"), " ")
 					return true
 				}
 			}

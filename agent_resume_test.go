@@ -92,6 +92,23 @@ func TestResumeOpen(t *testing.T) {
 	})
 }
 
+// TestResumeHeld: a session can be resumed before what was sent while it was being
+// opened has been flushed. All of it comes before the answer all the same.
+func TestResumeHeld(t *testing.T) {
+	r := dialVersion(t, echoAgent(), 2)
+	id := r.session()
+	s, _ := r.agent.Session(SessionID(id))
+	if err := s.acquire(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	s.hold()
+	s.releaseSending()
+	r.must("session/resume", `{"sessionId":"`+id+`","cwd":"/tmp"}`)
+	if diff := cmp.Diff([]string{"idle"}, r.updates()); diff != "" {
+		t.Errorf("before the answer (-want +got):\n%s", diff)
+	}
+}
+
 // TestModeToldAfterOption: a version 1 client that changes the mode as an option
 // receives one update of the mode, and none when another option changes.
 func TestModeToldAfterOption(t *testing.T) {
