@@ -105,7 +105,7 @@ func (in *input) insert(s string) {
 	if len(s) > maxPrompt {
 		s = s[:maxPrompt]
 	}
-	if lines := strings.Count(s, "\n") + 1; len(s) > longPaste || lines > longLines {
+	if lines := strings.Count(strings.TrimSuffix(s, "\n"), "\n") + 1; len(s) > longPaste || lines > longLines {
 		in.area.InsertString(in.newMark(fmt.Sprintf("pasted text, %d lines", lines), func(name string) { in.pastes[name] = s }))
 		return
 	}

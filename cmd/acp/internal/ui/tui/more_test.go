@@ -85,7 +85,7 @@ func TestPastedLong(t *testing.T) {
 	long := strings.Repeat("a line\n", 100)
 	r.keys("look: ")
 	r.send(tea.PasteMsg{Content: long})
-	r.wants("look: [#1 pasted text, 101 lines]")
+	r.wants("look: [#1 pasted text, 100 lines]")
 	r.run(r.keys("enter"))
 	if len(r.talk.sent()) != 1 {
 		t.Fatalf("%d prompts", len(r.talk.sent()))

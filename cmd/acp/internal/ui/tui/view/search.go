@@ -5,6 +5,7 @@ import (
 	"strings"
 	"unicode"
 
+	"github.com/goacp/acp/acpv2"
 	"github.com/goacp/acp/cmd/acp/internal/safetext"
 	"github.com/goacp/acp/transcript"
 )
@@ -192,7 +193,16 @@ func (t *Transcript) matchLine(m *Match) int {
 // foldable reports whether unfolding an item shows more.
 func (t *Transcript) foldable(it *item) bool {
 	m, ok := t.snap.Entry(it.seq).(*transcript.Message)
-	return !ok || m.Role == transcript.RoleThought
+	switch {
+	case !ok || m.Role == transcript.RoleThought:
+		return true
+	case m.Role != transcript.RoleUser:
+		return false
+	}
+	return slices.ContainsFunc(m.Content(), func(c acpv2.ContentBlock) bool {
+		text, ok := c.(*acpv2.TextContent)
+		return ok && isLongPrompt(text.Text)
+	})
 }
 
 // Highlight marks a text on all lines. The match of the last search with index current stands out;

@@ -342,7 +342,7 @@ func (t *Transcript) expanded(it *item) bool {
 }
 
 // ToggleAll unfolds all entries of a kind, or folds them if all are unfolded.
-// [transcript.KindMessage] means thoughts: other messages are never folded.
+// [transcript.KindMessage] means thoughts: long prompts are unfolded one by one.
 func (t *Transcript) ToggleAll(kind transcript.EntryKind) {
 	var of []int
 	all := true
