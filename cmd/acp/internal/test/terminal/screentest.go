@@ -15,6 +15,7 @@ import (
 	"syscall"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/creack/pty"
 	"github.com/hinshun/vt10x"
@@ -36,7 +37,7 @@ type Screen struct {
 
 	mu      sync.Mutex
 	vt      vt10x.Terminal
-	held    []byte // the beginning of a control sequence
+	held    []byte // the beginning of a control sequence or a rune
 	out     bytes.Buffer
 	cols    int
 	rows    int
@@ -99,10 +100,27 @@ func (s *Screen) write(p []byte) {
 	if at := unfinished.FindIndex(all); at != nil {
 		s.held = bytes.Clone(all[at[0]:])
 		all = all[:at[0]]
+	} else if n := cutRune(all); n > 0 {
+		s.held = bytes.Clone(all[len(all)-n:])
+		all = all[:len(all)-n]
 	}
 	_, _ = s.vt.Write(strange.ReplaceAll(all, nil))
 	close(s.changed)
 	s.changed = make(chan struct{})
+}
+
+// cutRune returns how many bytes at the end are the beginning of a rune. The emulator loses a rune
+// that arrives in two pieces.
+func cutRune(p []byte) int {
+	for n := 1; n < utf8.UTFMax && n <= len(p); n++ {
+		if c := p[len(p)-n:]; utf8.RuneStart(c[0]) {
+			if utf8.FullRune(c) {
+				return 0
+			}
+			return n
+		}
+	}
+	return 0
 }
 
 // Text returns the screen: its lines without trailing spaces.
