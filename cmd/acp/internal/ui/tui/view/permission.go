@@ -10,10 +10,59 @@ import (
 	"github.com/goacp/acp/transcript"
 )
 
-// permission adds a permission request and its answer.
+// tellsOf reports whether the line of the tool call that a question is about shows the answer: the
+// call is above the question, its line shows what was asked for, and no later question is about it.
+func (t *Transcript) tellsOf(p *transcript.Permission) bool {
+	c := t.snap.ToolCall(shown.AskedCall(p))
+	if c == nil || c.Seq() > p.Seq() || t.askedIn[c.ID] != p.Seq() {
+		return false
+	}
+	title := shown.Title(c)
+	if command, certain := shown.Asked(t.snap, p); !certain || shown.With(title, command) != title {
+		return false
+	}
+	word, _ := t.answer(p)
+	return word != "" || p.Outcome == nil
+}
+
+// asked returns the question whose answer the line of a tool call shows, or nil.
+func (t *Transcript) asked(c *transcript.ToolCall) *transcript.Permission {
+	p, ok := t.snap.Entry(t.askedIn[c.ID]).(*transcript.Permission)
+	if !ok || !t.tellsOf(p) {
+		return nil
+	}
+	return p
+}
+
+// answer returns the answer to a question in a word or two, or "" if it has none of the usual.
+func (t *Transcript) answer(p *transcript.Permission) (word string, k look) {
+	th := t.th
+	switch p.Outcome.(type) {
+	case *acpv2.CancelledPermissionOutcome:
+		return "not answered", th.dim
+	case *acpv2.SelectedPermissionOutcome:
+		option, _ := p.Selected()
+		switch option.Kind {
+		case acpv2.PermissionOptionKindAllowOnce:
+			return "allowed", th.dim
+		case acpv2.PermissionOptionKindAllowAlways:
+			return "always allowed", th.dim
+		case acpv2.PermissionOptionKindRejectOnce:
+			return "rejected", th.bad
+		case acpv2.PermissionOptionKindRejectAlways:
+			return "always rejected", th.bad
+		}
+	}
+	return "", look{}
+}
+
+// permission adds a permission request and its answer, unless the tool call shows both.
 func (b *builder) permission(p *transcript.Permission) {
 	th := b.t.th
 	b.it.compact = true
+	if b.t.tellsOf(p) {
+		return
+	}
 	title := safetext.Line(p.Title, maxTitle)
 	if title == "" {
 		title = "a permission"

@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acpv2"
 	"github.com/goacp/acp/transcript"
@@ -39,8 +41,8 @@ func TestPermissionShapes(t *testing.T) {
 		line  string // in the conversation
 		title string // of the tool call
 	}{
-		{"P", acpv2.ToolCallUpdate{RawInput: []byte(`{"command":"touch x","commands":["touch x"]}`)}, "$ touch x", "Asks: demo shell $ touch x", "demo shell: touch x"},
-		{"Z", acpv2.ToolCallUpdate{RawInput: []byte(`{"command":["bash","-lc","touch x"],"call_id":"1"}`)}, "$ touch x", "Asks: demo shell $ touch x", "demo shell: touch x"},
+		{"P", acpv2.ToolCallUpdate{RawInput: []byte(`{"command":"touch x","commands":["touch x"]}`)}, "$ touch x", "waiting for an answer", "demo shell: touch x"},
+		{"Z", acpv2.ToolCallUpdate{RawInput: []byte(`{"command":["bash","-lc","touch x"],"call_id":"1"}`)}, "$ touch x", "waiting for an answer", "demo shell: touch x"},
 		{"K", acpv2.ToolCallUpdate{Content: text}, "not certain", "Asks: demo shell $ touch x", "demo shell: touch x"},
 		{"nothing", acpv2.ToolCallUpdate{}, "It is not known what would run.", "Asks: demo shell (it is not known what would run)", "demo shell"},
 	} {
@@ -62,6 +64,77 @@ func TestPermissionShapes(t *testing.T) {
 				t.Errorf("%s: the conversation lacks %q:\n%s", tt.name, want, got)
 			}
 		}
+	}
+}
+
+// TestPermissionOnLine: the line of a tool call shows the answer to the question about it, and
+// the question has rows of its own only where that line does not show what was asked for.
+func TestPermissionOnLine(t *testing.T) {
+	options := []acpv2.PermissionOption{
+		{OptionID: "y", Name: "Allow", Kind: acpv2.PermissionOptionKindAllowOnce},
+		{OptionID: "a", Name: "Allow, and the like", Kind: acpv2.PermissionOptionKindAllowAlways},
+		{OptionID: "n", Name: "Reject", Kind: acpv2.PermissionOptionKindRejectOnce},
+		{OptionID: "N", Name: "Never", Kind: acpv2.PermissionOptionKindRejectAlways},
+		{OptionID: "?", Name: "Ponder", Kind: "_own"},
+	}
+	call := func(title string) *acpv2.ToolCallUpdate {
+		return &acpv2.ToolCallUpdate{ToolCallID: "c", Title: acpv2.Set(title), Kind: acpv2.Set(acpv2.ToolKindEdit), Status: acpv2.Set(acpv2.ToolCallStatusCompleted)}
+	}
+	selected := func(id acpv2.PermissionOptionID) acpv2.RequestPermissionOutcome {
+		return &acpv2.SelectedPermissionOutcome{OptionID: id}
+	}
+	about := &acpv2.ToolCallPermissionSubject{ToolCall: acpv2.ToolCallUpdate{ToolCallID: "c"}}
+	runs := func(command string) acpv2.RequestPermissionSubject {
+		return &acpv2.CommandPermissionSubject{Command: command, ToolCallID: "c"}
+	}
+	for _, tt := range []struct {
+		name    string
+		subject acpv2.RequestPermissionSubject
+		outcome acpv2.RequestPermissionOutcome
+		then    string // the title of the call afterwards
+		want    []string
+	}{
+		{"allowed", about, selected("y"), "", []string{"✓ ✎ Edit a.go · allowed"}},
+		{"always", about, selected("a"), "", []string{"✓ ✎ Edit a.go · always allowed"}},
+		{"rejected", about, selected("n"), "", []string{"✓ ✎ Edit a.go · rejected"}},
+		{"never", about, selected("N"), "", []string{"✓ ✎ Edit a.go · always rejected"}},
+		{"cancelled", about, &acpv2.CancelledPermissionOutcome{}, "", []string{"✓ ✎ Edit a.go · not answered"}},
+		{"an answer of its own kind", about, selected("?"), "", []string{"✓ ✎ Edit a.go", "• Answered (Ponder): May I?"}},
+		{"not offered", about, selected("x"), "", []string{"✓ ✎ Edit a.go", "? Answered with an option that was not offered: May I?"}},
+		{"another command", runs("rm x"), selected("y"), "", []string{"✓ ✎ Edit a.go", "✓ Allowed: May I? $ rm x"}},
+		{"the command is shown", runs("rm x"), selected("y"), "Run rm x", []string{"✓ ✎ Run rm x · allowed"}},
+		{"about nothing", nil, selected("y"), "", []string{"✓ ✎ Edit a.go", "✓ Allowed: May I?"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			c := transcript.New(transcript.Config{})
+			tr := New(plainTheme())
+			tr.SetWidth(80)
+			step := func(changes ...transcript.Change) {
+				tr.Set(c.Snapshot(), changes)
+				drawAll(tr)
+			}
+			step(c.Apply(call("Edit a.go")))
+			asked, changes := c.Asked(&acpv2.RequestPermissionRequest{Title: "May I?", Subject: tt.subject, Options: options})
+			step(changes...)
+			step(c.Answered(asked, tt.outcome))
+			if tt.then != "" {
+				step(c.Apply(call(tt.then)))
+			}
+			whole := New(plainTheme())
+			whole.SetWidth(80)
+			whole.Set(c.Snapshot(), nil)
+			for name, tr := range map[string]*Transcript{"by steps": tr, "at once": whole} {
+				var got []string
+				for _, l := range drawAll(tr) {
+					if l != "" {
+						got = append(got, strings.TrimSpace(l))
+					}
+				}
+				if diff := cmp.Diff(tt.want, got); diff != "" {
+					t.Errorf("%s (-want +got):\n%s", name, diff)
+				}
+			}
+		})
 	}
 }
 

@@ -113,6 +113,12 @@ func (b *builder) tool(c *transcript.ToolCall) {
 	if n := textLines(c.Content); brief && n > 0 {
 		l = l.put(" · "+count(n, "line", "lines"), th.dim)
 	}
+	asked := t.asked(c)
+	if asked != nil {
+		if s, k := t.answer(asked); s != "" {
+			l = l.put(" · "+s, k)
+		}
+	}
 	if word != "" {
 		l = l.put(" · "+word, k)
 	}
@@ -137,9 +143,21 @@ func (b *builder) tool(c *transcript.ToolCall) {
 		if c.Name != "" && safetext.Line(c.Name, 200) != title {
 			b.line(indent(2), line{{"tool: " + safetext.Line(c.Name, 200), th.dim}})
 		}
+		if asked != nil {
+			b.question(asked)
+		}
 		b.json("input", c.RawInput)
 		b.json("output", c.RawOutput)
 	}
+}
+
+// question adds what was asked about a tool call, and the option that was chosen.
+func (b *builder) question(p *transcript.Permission) {
+	text := safetext.Line(p.Title, maxTitle)
+	if option, ok := p.Selected(); ok {
+		text += " → " + safetext.Line(option.Name, 200)
+	}
+	b.line(indent(2), line{{"asked: " + text, b.t.th.dim}})
 }
 
 // locations returns the places of a tool call that its title does not name.

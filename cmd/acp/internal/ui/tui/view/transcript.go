@@ -49,6 +49,7 @@ type Transcript struct {
 
 	// The items that also depend on another entry: the tool calls that show each terminal.
 	shownIn map[string]map[uint64]bool
+	askedIn map[acpv2.ToolCallID]uint64 // the last question about each tool call
 
 	from, rows int  // the lines that were requested last
 	tail       bool // these were the end
@@ -60,7 +61,7 @@ type Transcript struct {
 
 // New returns an empty Transcript of 80 columns.
 func New(th *Theme) *Transcript {
-	return &Transcript{th: th, width: 80, snap: &transcript.Snapshot{}, rows: 50, tail: true, shownIn: map[string]map[uint64]bool{}}
+	return &Transcript{th: th, width: 80, snap: &transcript.Snapshot{}, rows: 50, tail: true, shownIn: map[string]map[uint64]bool{}, askedIn: map[acpv2.ToolCallID]uint64{}}
 }
 
 // Set sets the snapshot to draw. changes lead from the previous snapshot to this one; nil means
@@ -88,8 +89,11 @@ func (t *Transcript) Set(s *transcript.Snapshot, changes []transcript.Change) {
 				full = s.Entry(c.Seq) != nil
 			} else {
 				t.stale(i)
-				if c.Kind == transcript.KindTerminal {
+				switch c.Kind {
+				case transcript.KindTerminal:
 					t.staleShowing(c.ID)
+				case transcript.KindToolCall:
+					t.Invalidate(t.askedIn[acpv2.ToolCallID(c.ID)])
 				}
 			}
 		}
@@ -124,7 +128,9 @@ func (t *Transcript) compare() {
 	var gone []*item
 	var changed []transcript.Entry
 	moved := len(old) != t.snap.Len()
+	clear(t.askedIn)
 	for e := range t.snap.Entries() {
+		t.noteAsked(e)
 		for len(old) > 0 && old[0].seq < e.Seq() {
 			gone = append(gone, old[0])
 			old, moved = old[1:], true
@@ -150,8 +156,11 @@ func (t *Transcript) compare() {
 		}
 	}
 	for _, e := range changed {
-		if e.EntryKind() == transcript.KindTerminal {
+		switch e.EntryKind() {
+		case transcript.KindTerminal:
 			t.staleShowing(e.EntryID())
+		case transcript.KindToolCall:
+			t.Invalidate(t.askedIn[acpv2.ToolCallID(e.EntryID())])
 		}
 		t.staleAsked(e)
 	}
@@ -210,9 +219,29 @@ func (t *Transcript) staleAsked(e transcript.Entry) {
 	if !ok {
 		return
 	}
+	before := t.noteAsked(p)
+	if i, ok := t.find(before); ok {
+		t.stale(i) // the line of the call no longer shows that one
+		t.items[i].entry = nil
+	}
 	if c := t.snap.ToolCall(shown.AskedCall(p)); c != nil {
 		t.Invalidate(c.Seq())
 	}
+}
+
+// noteAsked notes the tool call that a question is about. It returns the question about that call
+// that was the last one until now, or 0.
+func (t *Transcript) noteAsked(e transcript.Entry) (before uint64) {
+	p, ok := e.(*transcript.Permission)
+	if !ok {
+		return 0
+	}
+	id := shown.AskedCall(p)
+	if before = t.askedIn[id]; id == "" || before >= p.Seq() {
+		return 0
+	}
+	t.askedIn[id] = p.Seq()
+	return before
 }
 
 // all marks everything for redrawing. Known heights become estimates.
