@@ -18,7 +18,7 @@ import (
 	"github.com/goacp/acp/cmd/acp/internal/model/stream"
 )
 
-// TestBadInput: whatever a model asks for, it is told what is wrong, and the turn goes on.
+// TestBadInput: a tool answers every bad call with what is wrong in it, and the turn continues.
 func TestBadInput(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("commands are of another shell")

@@ -107,15 +107,8 @@ func TestChooseModel(t *testing.T) {
 			t.Errorf("%v, then %q", err, value(k.session, optionModel))
 		}
 
-		id := k.session.ID()
-		if err := k.session.Close(t.Context()); err != nil {
-			t.Fatal(err)
-		}
 		s.refs = []string{"p/other", "p/second"} // other settings
-		k.connect()
-		if k.session, err = k.conn.Resume(t.Context(), id, acp.SessionConfig{Cwd: k.cwd}); err != nil {
-			t.Fatal(err)
-		}
+		k.reopen()
 		if m := value(k.session, optionModel); m != "p/second" {
 			t.Errorf("it resumes with %q", m)
 		}
@@ -143,16 +136,8 @@ func TestSettingsCount(t *testing.T) {
 	s := &shelf{t: t, refs: []string{"p/first"}}
 	k := start(t, 2, func(k *talk) { k.shelf = s })
 	k.tell("hi")
-	id := k.session.ID()
-	if err := k.session.Close(t.Context()); err != nil {
-		t.Fatal(err)
-	}
 	s.refs = []string{"p/second", "p/first"}
-	k.connect()
-	var err error
-	if k.session, err = k.conn.Resume(t.Context(), id, acp.SessionConfig{Cwd: k.cwd}); err != nil {
-		t.Fatal(err)
-	}
+	k.reopen()
 	if m := value(k.session, optionModel); m != "p/second" {
 		t.Errorf("it resumes with %q", m)
 	}

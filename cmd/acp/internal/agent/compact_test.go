@@ -84,15 +84,7 @@ func TestCompact(t *testing.T) {
 		contains(t, k.tell("/usage"), "Requests to `script/script`: 6", "Context window:")
 
 		// A session that is loaded continues with the short conversation.
-		id := k.session.ID()
-		if err := k.session.Close(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		k.connect()
-		var err error
-		if k.session, err = k.conn.Resume(t.Context(), id, acp.SessionConfig{Cwd: k.cwd}); err != nil {
-			t.Fatal(err)
-		}
+		k.reopen()
 		k.tell("And now?")
 		again := w.requests[len(w.requests)-1].Messages
 		strict(t, again)

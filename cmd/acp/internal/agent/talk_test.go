@@ -134,6 +134,20 @@ func (k *talk) open() {
 	}
 }
 
+// reopen closes the session and resumes it with another agent on the same directories.
+func (k *talk) reopen() {
+	k.t.Helper()
+	id := k.session.ID()
+	if err := k.session.Close(k.t.Context()); err != nil {
+		k.t.Fatal(err)
+	}
+	k.connect()
+	var err error
+	if k.session, err = k.conn.Resume(k.t.Context(), id, acp.SessionConfig{Cwd: k.cwd}); err != nil {
+		k.t.Fatal(err)
+	}
+}
+
 func (k *talk) write(name, text string) {
 	k.t.Helper()
 	path := filepath.Join(k.cwd, filepath.FromSlash(name))

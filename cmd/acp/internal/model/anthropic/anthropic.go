@@ -7,11 +7,11 @@
 package anthropic
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"iter"
 	"net/http"
-	"net/url"
 	"strings"
 	"time"
 
@@ -65,13 +65,9 @@ type Model struct {
 
 // New returns a model. It fails if the URL is none.
 func New(c Config) (*Model, error) {
-	base := c.URL
-	if base == "" {
-		base = DefaultURL
-	}
-	u, err := url.Parse(base)
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-		return nil, fmt.Errorf("the base URL %q is not one of http or https", base)
+	u, err := stream.BaseURL(cmp.Or(c.URL, DefaultURL))
+	if err != nil {
+		return nil, err
 	}
 	u.Path = strings.TrimSuffix(strings.TrimSuffix(u.Path, "/"), "/v1") + "/v1/messages"
 	m := &Model{c: c, url: u.String(), header: c.Header.Clone(), form: api + "/" + c.Info.ID}

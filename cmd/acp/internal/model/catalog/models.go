@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
-	"net/url"
 	"os"
 	"os/exec"
 	"regexp"
@@ -434,8 +433,8 @@ func (m *Models) With(s model.Service) (model.Source, error) {
 	case p.API == Messages, p.API == Ollama:
 		now.API = Chat
 	}
-	if u, err := url.Parse(s.URL); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return nil, fmt.Errorf("the base URL %q is not one of http or https", s.URL)
+	if _, err := stream.BaseURL(s.URL); err != nil {
+		return nil, err
 	}
 	for name, value := range s.Header {
 		now.Header.Set(name, value)

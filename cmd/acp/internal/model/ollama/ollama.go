@@ -7,12 +7,12 @@ package ollama
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"iter"
 	"net/http"
-	"net/url"
 	"strings"
 
 	"github.com/goacp/acp/cmd/acp/internal/model"
@@ -44,13 +44,9 @@ type Model struct {
 
 // New returns a model. It fails if the URL is none.
 func New(c Config) (*Model, error) {
-	base := c.URL
-	if base == "" {
-		base = DefaultURL
-	}
-	u, err := url.Parse(base)
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-		return nil, fmt.Errorf("the base URL %q is not one of http or https", base)
+	u, err := stream.BaseURL(cmp.Or(c.URL, DefaultURL))
+	if err != nil {
+		return nil, err
 	}
 	u.Path = strings.TrimSuffix(strings.TrimSuffix(u.Path, "/"), "/v1") + "/api/chat"
 	if c.Info.Context == 0 {
@@ -212,17 +208,7 @@ func encode(m *model.Message, names map[string]string) ([]byte, error) {
 	if own.Content != "" || own.Thinking != "" || len(own.Images) > 0 || len(own.Calls) > 0 {
 		all = append(all, own)
 	}
-	var b []byte
-	for i, msg := range all {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		var err error
-		if b, err = stream.AppendJSON(b, msg); err != nil {
-			return nil, err
-		}
-	}
-	return b, nil
+	return stream.Elements(all)
 }
 
 func result(r *model.ToolResult, name string) message {

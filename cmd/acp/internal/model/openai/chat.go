@@ -181,7 +181,7 @@ func (m *Chat) message(msg *model.Message) ([]byte, error) {
 	if len(said) > 0 {
 		all = append(all, &chatMessage{Role: "user", Content: plain(said)})
 	}
-	return elements(all)
+	return stream.Elements(all)
 }
 
 func picture(i *model.Image) (chatPart, error) {

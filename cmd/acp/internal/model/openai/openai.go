@@ -8,12 +8,12 @@
 package openai
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"iter"
 	"net/http"
-	"net/url"
 	"strings"
 	"time"
 
@@ -43,13 +43,9 @@ type endpoint struct {
 }
 
 func newEndpoint(c Config, path string) (*endpoint, error) {
-	base := c.URL
-	if base == "" {
-		base = DefaultURL
-	}
-	u, err := url.Parse(base)
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-		return nil, fmt.Errorf("the base URL %q is not one of http or https", base)
+	u, err := stream.BaseURL(cmp.Or(c.URL, DefaultURL))
+	if err != nil {
+		return nil, err
 	}
 	u.Path = strings.TrimSuffix(u.Path, "/") + path
 	e := &endpoint{c: c, url: u.String(), header: c.Header.Clone()}
@@ -104,21 +100,6 @@ func join(b []byte, r *model.Request, form string, encode func(*model.Message) (
 		add(f)
 	}
 	return append(b, ']'), nil
-}
-
-// elements returns the JSON texts of values as the elements of a list.
-func elements(values []any) ([]byte, error) {
-	var b []byte
-	for i, v := range values {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		var err error
-		if b, err = stream.AppendJSON(b, v); err != nil {
-			return nil, err
-		}
-	}
-	return b, nil
 }
 
 // dataURL returns an image as an address.

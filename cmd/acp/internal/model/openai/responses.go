@@ -176,7 +176,7 @@ func (m *Responses) message(msg *model.Message) ([]byte, error) {
 		}
 	}
 	flush()
-	return elements(withoutLastThoughts(items))
+	return stream.Elements(withoutLastThoughts(items))
 }
 
 // withoutLastThoughts cuts thoughts that nothing follows, which the interface refuses.

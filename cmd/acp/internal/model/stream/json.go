@@ -19,6 +19,21 @@ func AppendJSON(b []byte, v any) ([]byte, error) {
 	return append(b, bytes.TrimSuffix(buf.Bytes(), []byte{'\n'})...), nil
 }
 
+// Elements returns the JSON texts of values as the elements of a list, without its brackets.
+func Elements[T any](values []T) ([]byte, error) {
+	var b []byte
+	for i, v := range values {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		var err error
+		if b, err = AppendJSON(b, v); err != nil {
+			return nil, err
+		}
+	}
+	return b, nil
+}
+
 // A Joiner puts the pieces of a text together. Its zero value is ready to use.
 //
 // Some servers cut a text between the two halves of a character that JSON escapes as a
