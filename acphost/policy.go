@@ -149,6 +149,7 @@ type Policy struct {
 
 	mu     sync.Mutex
 	memory []Memory // oldest first
+	added  []rule   // see Add
 }
 
 // NewPolicy returns a policy with the given rules. The first that matches a
@@ -177,6 +178,49 @@ func (p *Policy) With(ask func(ctx context.Context, req Request) (acpv2.Permissi
 	}
 }
 
+// MaxAdded bounds the rules that [Policy.Add] adds.
+const MaxAdded = 1024
+
+// ErrTooManyRules is the error of [Policy.Add] beyond [MaxAdded] rules.
+var ErrTooManyRules = errors.New("too many rules were added")
+
+// Add adds rules while the policy is in use: a user interface calls it when the
+// user writes a rule. The rules count for requests that are decided later, by this
+// policy and by all that [Policy.With] has made of it. They come after all others,
+// so they never weaken a rule that denies. Either all rules are added or none.
+func (p *Policy) Add(rules ...Rule) error {
+	own := p.own()
+	own.mu.Lock()
+	defer own.mu.Unlock()
+	if len(own.added)+len(rules) > MaxAdded {
+		return fmt.Errorf("acphost: %w", ErrTooManyRules)
+	}
+	var all []rule
+	for i, r := range rules {
+		c, err := compile(r, len(own.rules)+len(own.added)+i+1)
+		if err != nil {
+			return fmt.Errorf("acphost: %s: %w", c.Name, err)
+		}
+		all = append(all, c)
+	}
+	own.added = append(own.added[:len(own.added):len(own.added)], all...)
+	return nil
+}
+
+// grown returns the policy with the rules that were added to it.
+func (p *Policy) grown() *Policy {
+	own := p.own()
+	own.mu.Lock()
+	added := own.added
+	own.mu.Unlock()
+	if len(added) == 0 {
+		return p
+	}
+	q := p.With(p.Ask)
+	q.rules = slices.Concat(p.rules, added)
+	return q
+}
+
 // own returns the policy whose memory and bounds count.
 func (p *Policy) own() *Policy {
 	if p.owner != nil {
@@ -190,7 +234,7 @@ func (p *Policy) own() *Policy {
 // “cancelled”.
 func (p *Policy) Decide(ctx context.Context, req Request) Decision {
 	begin := time.Now()
-	d := p.decide(ctx, req)
+	d := p.grown().decide(ctx, req)
 	if p.Audit != nil {
 		p.audit(NewRecord(begin, req, d))
 	}

@@ -22,6 +22,7 @@ type Verdict struct {
 // the user, and nothing is recorded. It is made for acts that nobody has asked
 // about.
 func (p *Policy) Judge(req Request) Verdict {
+	p = p.grown()
 	w := p.weigh(&req)
 	switch {
 	case w.rule == nil || w.effect == "":
@@ -51,6 +52,7 @@ func (p *Policy) settled(req *Request, found *rule) bool {
 
 // Restricts reports whether any rule denies or asks.
 func (p *Policy) Restricts() bool {
+	p = p.grown()
 	for i := range p.rules {
 		if p.rules[i].Effect != EffectAllow {
 			return true
@@ -63,6 +65,7 @@ func (p *Policy) Restricts() bool {
 // of a kind: rules about commands are about the kind execute, and rules about
 // paths about the kinds that touch files, unless they name others.
 func (p *Policy) RestrictsKind(kind acpv2.ToolKind) bool {
+	p = p.grown()
 	for i := range p.rules {
 		r := &p.rules[i]
 		if r.Effect == EffectAllow || len(r.Kinds) > 0 && !slices.Contains(r.Kinds, string(kind)) {
