@@ -262,7 +262,7 @@ func SuggestRule(req acphost.Request) string {
 	for _, r := range candidates {
 		for _, always := range []bool{false, true} {
 			r.AllowAlways = always
-			if s := FormatRule(r); allows(s, req) {
+			if s := FormatRule(r); RuleAllows(s, req) {
 				return s
 			}
 		}
@@ -270,8 +270,8 @@ func SuggestRule(req acphost.Request) string {
 	return ""
 }
 
-// Allows reports whether a rule in one line, all alone, allows a request.
-func allows(s string, req acphost.Request) bool {
+// RuleAllows reports whether a rule in one line, all alone, allows a request.
+func RuleAllows(s string, req acphost.Request) bool {
 	r, err := ParseRule(s)
 	if err != nil {
 		return false

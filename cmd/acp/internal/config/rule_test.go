@@ -138,7 +138,7 @@ func TestSuggestRule(t *testing.T) {
 			if got != tc.want {
 				t.Errorf("got %q, want %q", got, tc.want)
 			}
-			if !allows(got, tc.req) {
+			if !RuleAllows(got, tc.req) {
 				t.Errorf("%q does not allow it", got)
 			}
 		})
