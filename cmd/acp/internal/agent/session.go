@@ -449,12 +449,12 @@ func (b *builtin) prompt(ctx context.Context, t *acp.Turn) (acp.StopReason, erro
 	s := sessionOf(t.Session())
 	w := &scribe{s: s, out: t.Output, ctx: ctx}
 	s.mu.Lock()
-	first := s.turns == 0 && s.title == ""
+	was := s.title
 	s.turns++
 	again := s.cancelled.again(t.Blocks())
 	s.mu.Unlock()
 	ask := wishOf(t.Blocks(), again)
-	if first {
+	if was == "" || strings.HasPrefix(was, "/") && !ask.ok { // a command says little about a session
 		if title := titleOf(ask); title != "" {
 			_ = s.setTitle(title) // a failure is reported at the end of the turn
 			_ = t.SetTitle(title)

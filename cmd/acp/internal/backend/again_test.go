@@ -88,20 +88,3 @@ func TestIDsUsedAgain(t *testing.T) {
 		}
 	})
 }
-
-func TestTitleOf(t *testing.T) {
-	for _, tt := range []struct {
-		want    string
-		content []acp.ContentBlock
-	}{
-		{"", nil},
-		{"", []acp.ContentBlock{acp.Text(" \n ")}},
-		{"fix it", []acp.ContentBlock{acp.Text("\n  fix it\nplease"), acp.Text("more")}},
-		{"red", []acp.ContentBlock{&acp.ResourceLink{Name: "x", URI: "file:///x"}, acp.Text("\x1b[31mred\x1b[0m")}},
-		{strings.Repeat("x", maxOwnTitle-1) + "…", []acp.ContentBlock{acp.Text(strings.Repeat("x", 500))}},
-	} {
-		if got := titleOf(tt.content); got != tt.want {
-			t.Errorf("%q, want %q", got, tt.want)
-		}
-	}
-}

@@ -147,12 +147,19 @@ func (s *Session) live(u *acp.Update) {
 	if !s.heard.Load() && says(u.Update) {
 		s.heard.Store(true)
 	}
+	said := u.Update
 	s.mu.Lock()
 	switch v := u.Update.(type) {
 	case *acp.ConfigOptionUpdate:
 		s.told = v.ConfigOptions
 	case *acp.SessionInfoUpdate:
-		v.Title.Apply(&s.title)
+		if s.named { // the user's choice stands
+			rest := *v
+			rest.Title = acp.Patch[string]{}
+			said = &rest
+		} else {
+			v.Title.Apply(&s.title)
+		}
 	}
 	prefix := s.pieces.take(u)
 	if _, ok := u.Update.(*acp.UserMessage); ok && u.Synthetic && s.again {
@@ -161,7 +168,6 @@ func (s *Session) live(u *acp.Update) {
 		return
 	}
 	s.mu.Unlock()
-	said := u.Update
 	if prefix != "" {
 		said = withIDs(said, func(_ space, id string) string { return prefix + id })
 	}
@@ -187,8 +193,10 @@ func (s *Session) beginTurn(content []acp.ContentBlock) (running int) {
 		s.sent, s.echoes = nil, nil
 	}
 	s.sent, s.echoes = append(s.sent, history.Text(content)), append(s.echoes, "")
-	if s.asked == "" {
-		s.asked = titleOf(content)
+	if s.asked == "" || provisional(s.asked) {
+		if title := titleOf(content); title != "" && (s.asked == "" || !provisional(title)) {
+			s.asked = title
+		}
 	}
 	return s.turns
 }

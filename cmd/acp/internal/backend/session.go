@@ -40,6 +40,7 @@ type Session struct {
 	told      []acp.SessionConfigOption
 	kept      store.Session // as it is in the store
 	title     string
+	named     bool   // the user has chosen the title, and the agent does not know it
 	asked     string // the first prompt, which serves as a title
 	turns     int    // that run
 	pieces    pieces
@@ -349,7 +350,7 @@ func (s *Session) catchUp() {
 			s.told = options
 			news = append(news, &acp.ConfigOptionUpdate{ConfigOptions: options})
 		}
-		if title := c.Title(); title != "" && title != s.title {
+		if title := c.Title(); !s.named && title != "" && title != s.title {
 			s.title = title
 			news = append(news, &acp.SessionInfoUpdate{Title: acp.Set(title)})
 		}
@@ -391,7 +392,7 @@ func (s *Session) about() store.Session {
 	s.mu.Lock()
 	was, client, user, parent := s.kept, s.client, s.user, s.parent
 	next := store.Session{
-		Key: store.Key{Agent: s.host.cfg.Agent.Name, ID: string(s.id)}, Cwd: s.cwd, Title: cmp.Or(s.title, was.Title, s.asked),
+		Key: store.Key{Agent: s.host.cfg.Agent.Name, ID: string(s.id)}, Cwd: s.cwd, Title: called(cmp.Or(s.title, was.Title), s.asked),
 		Command: was.Command, Protocol: was.Protocol, Parent: was.Parent,
 	}
 	s.mu.Unlock()
