@@ -29,15 +29,26 @@ type askOverlay struct {
 	width   int
 	theme   *view.Theme
 	since   time.Time
+	full    bool // the question has the whole screen
+	more    askMore
+}
+
+// An askMore is what the user writes before a question is answered.
+type askMore interface {
+	key(m *model, o *askOverlay, k tea.KeyPressMsg) tea.Cmd
+	paste(text string)
+	// draw returns what is drawn in place of the choices, and the position of the cursor there.
+	draw(m *model, width, height int) ([]string, *tea.Position)
 }
 
 // A choice is one answer: an option of the agent, or one of acp's own, which also remembers the
 // answer.
 type choice struct {
 	name   string
-	letter string // y, a, n, N or ""
+	letter string // y, a, n, N, r, e or ""
 	id     acp.PermissionOptionID
-	always acphost.Effect // for acp's own: the effect to remember; otherwise ""
+	always acphost.Effect                    // for acp's own: the effect to remember; otherwise ""
+	more   func(*model, *askOverlay) askMore // for what the user has to write first; nil for none
 }
 
 func newAskOverlay(m *model, a *ask) *askOverlay {
@@ -64,12 +75,13 @@ func newAskOverlay(m *model, a *ask) *askOverlay {
 	// If the agent offers no lasting answer, acp offers to remember one itself.
 	if m.opt.policy != nil && a.req.Session != "" {
 		if id := a.req.Allow(); id != "" && !kinds[acpv2.PermissionOptionKindAllowAlways] {
-			o.choices = append(o.choices, choice{name: "Allow this and similar requests in this session", letter: "a", id: id, always: acphost.EffectAllow})
+			o.choices = append(o.choices, choice{name: "Allow " + similar(a.req), letter: "a", id: id, always: acphost.EffectAllow})
 		}
 		if id := a.req.Reject(); id != "" && !kinds[acpv2.PermissionOptionKindRejectAlways] {
-			o.choices = append(o.choices, choice{name: "Reject this and similar requests in this session", letter: "N", id: id, always: acphost.EffectDeny})
+			o.choices = append(o.choices, choice{name: "Reject " + similar(a.req), letter: "N", id: id, always: acphost.EffectDeny})
 		}
 	}
+	o.choices = append(o.choices, writtenChoices(m, a)...)
 	// The preselected choice, which Enter accepts, must not grant more than this one request.
 	once := a.req.Allow()
 	o.at = slices.IndexFunc(o.choices, func(c choice) bool { return once != "" && c.id == once && c.always == "" })
@@ -84,13 +96,33 @@ func (o *askOverlay) armed(m *model) bool {
 
 func (o *askOverlay) key(m *model, k tea.KeyPressMsg) tea.Cmd {
 	s := k.String()
+	if o.more != nil && s != "ctrl+c" {
+		return o.more.key(m, o, k)
+	}
 	switch s {
 	case "esc":
+		if o.full {
+			o.full = false
+			return nil
+		}
 		return o.answer(m, choice{})
 	case "ctrl+c":
 		return tea.Batch(o.answer(m, choice{}), m.interrupt())
 	case "pgup", "pgdown", "ctrl+up", "ctrl+down", "alt+up", "alt+down", "ctrl+home", "ctrl+end", "home", "end":
 		o.move(m, s)
+		return nil
+	}
+	if o.full {
+		switch s {
+		case "f", "q":
+			o.full = false
+		case "up", "k":
+			o.top--
+		case "down", "j", "enter":
+			o.top++
+		case "space":
+			o.move(m, "pgdown")
+		}
 		return nil
 	}
 	if !o.armed(m) {
@@ -104,6 +136,8 @@ func (o *askOverlay) key(m *model, k tea.KeyPressMsg) tea.Cmd {
 		o.at = max(0, o.at-1)
 	case "down", "tab":
 		o.at = min(len(o.choices)-1, o.at+1)
+	case "f":
+		o.full = true
 	case "enter":
 		if o.at >= 0 && o.at < len(o.choices) {
 			return o.answer(m, o.choices[o.at])
@@ -122,8 +156,13 @@ func (o *askOverlay) key(m *model, k tea.KeyPressMsg) tea.Cmd {
 	return nil
 }
 
-func (o *askOverlay) paste(*model, string) tea.Cmd { return nil }
-func (o *askOverlay) dismiss()                     { o.ask.reply("") }
+func (o *askOverlay) paste(_ *model, text string) tea.Cmd {
+	if o.more != nil {
+		o.more.paste(text)
+	}
+	return nil
+}
+func (o *askOverlay) dismiss() { o.ask.reply("") }
 
 // move handles the keys that scroll. They scroll the question or, if all of it is visible, the
 // conversation, where the user may look for what has led to the question.
@@ -165,12 +204,11 @@ func (o *askOverlay) wheel(m *model, n int) {
 // answer closes the overlay and answers the request. A lasting answer is first added to the policy,
 // so that the next request of the agent already meets it.
 func (o *askOverlay) answer(m *model, c choice) tea.Cmd {
-	m.shut(o)
-	if len(m.demands) > 0 {
-		if next, ok := m.demands[0].(*askOverlay); ok {
-			next.since = m.now() // a key that repeats must not answer the next one
-		}
+	if c.more != nil {
+		o.more, o.full = c.more(m, o), false
+		return nil
 	}
+	m.settled(o)
 	a := o.ask
 	if c.always == "" {
 		a.reply(c.id)
@@ -190,6 +228,16 @@ func (o *askOverlay) answer(m *model, c choice) tea.Cmd {
 	}
 }
 
+// settled closes a question that is answered.
+func (m *model) settled(o *askOverlay) {
+	m.shut(o)
+	if len(m.demands) > 0 {
+		if next, ok := m.demands[0].(*askOverlay); ok {
+			next.since = m.now() // a key that repeats must not answer the next one
+		}
+	}
+}
+
 func (o *askOverlay) draw(m *model, width, height int) ([]string, *tea.Position) {
 	st := m.st
 	if o.width != width || o.theme != m.theme {
@@ -204,8 +252,16 @@ func (o *askOverlay) draw(m *model, width, height int) ([]string, *tea.Position)
 	lines := []string{heading(st, title, right, width)}
 	// The user must be able to read what a choice allows and for how long, so the choices wrap.
 	// They are cut to one line each only if the question would have no room.
-	foot := o.foot(st, width, 3)
-	if height-len(lines)-len(foot)-1 < min(len(o.body), 4) {
+	var cursor *tea.Position
+	var foot []string
+	switch {
+	case o.full:
+	case o.more != nil:
+		foot, cursor = o.more.draw(m, width, height/2)
+	default:
+		foot = o.foot(st, width, 3)
+	}
+	if o.more == nil && !o.full && height-len(lines)-len(foot)-1 < min(len(o.body), 4) {
 		foot = o.foot(st, width, 1)
 	}
 	room := height - len(lines) - len(foot) - 1
@@ -232,11 +288,19 @@ func (o *askOverlay) draw(m *model, width, height int) ([]string, *tea.Position)
 		hint = "keys count as answers once you stop typing"
 	}
 	if len(o.body) > n {
-		hint = fmt.Sprintf("%d–%d of %d, PgUp PgDn · %s", o.top+1, o.top+n, len(o.body), hint)
+		at := fmt.Sprintf("%d–%d of %d", o.top+1, o.top+n, len(o.body))
+		if hint = at + " · f full screen · PgUp PgDn · " + hint; o.full {
+			hint = "Esc shows the choices · " + at
+		}
+	}
+	if cursor != nil {
+		cursor.Y += len(lines)
 	}
 	lines = append(lines, foot...)
-	lines = append(lines, st.dim.Render(cut(hint, width)))
-	return lines[:min(len(lines), height)], nil
+	if o.more == nil {
+		lines = append(lines, st.dim.Render(fitHint(hint, width)))
+	}
+	return lines[:min(len(lines), height)], cursor
 }
 
 // foot draws the choices, each on at most most lines.

@@ -1,11 +1,17 @@
 package tui
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/goacp/acp"
+	"github.com/goacp/acp/acphost"
 	"github.com/goacp/acp/acpv2"
+	"github.com/goacp/acp/cmd/acp/internal/app"
 )
 
 // TestPreselected: Enter allows once, wherever the agent offers that, or nothing; it never grants more.
@@ -67,4 +73,117 @@ func TestAskedBlindly(t *testing.T) {
 	a.req.Kind, a.req.Command, a.req.CommandUnknown = "execute", "", true
 	r.send(askMsg{a})
 	r.wants("It is not known what would run.")
+}
+
+// TestRejectedWithReason: the reason of a rejection reaches the agent: during the turn in version 2,
+// and in version 1 before all other prompts, however the turn ends.
+func TestRejectedWithReason(t *testing.T) {
+	for _, version := range []int{1, 2} {
+		r := newRig(t, 80, 24, nil).start()
+		r.link.version = version
+		r.keys("go on", "enter")
+		r.run(r.cmds[len(r.cmds)-1])
+		r.keys("later", "enter")
+		a := someAsk(2)
+		a.req.Session = "s-1"
+		r.now = r.now.Add(2 * time.Second)
+		r.send(askMsg{a})
+		r.now = r.now.Add(2 * time.Second)
+		r.wants("r  Reject, and tell the agent what to do instead")
+		r.keys("r")
+		r.wants("What should the agent do instead?")
+		r.keys("x", "esc")
+		r.wants("r  Reject, and tell")
+		r.now = r.now.Add(2 * time.Second)
+		r.keys("r", "use make")
+		r.wants("› use make")
+		r.run(r.keys("enter"))
+		r.answered(a, a.req.Reject())
+		if version == 1 {
+			r.talk.results <- turnEnd{res: &acp.Result{StopReason: acp.StopCancelled}}
+			r.send(turnMsg{attempt: r.m.attempt, talk: r.talk, result: &acp.Result{StopReason: acp.StopCancelled}})
+			r.run(r.cmds[len(r.cmds)-1])
+		}
+		sent := r.talk.sent()
+		last, _ := sent[len(sent)-1][0].(*acp.TextContent)
+		if last == nil || last.Text != "use make" || len(r.m.queue) != 1 {
+			t.Errorf("v%d: sent %d, the last %v; %q wait", version, len(sent), last, r.m.queue)
+		}
+	}
+}
+
+// TestAllowedByRule: the rule that stands for a lasting answer is shown, can be changed, and goes
+// where the user says. One that does not allow the request is not accepted.
+func TestAllowedByRule(t *testing.T) {
+	var added []string
+	r := newRig(t, 90, 30, func(o *Options) {
+		o.addRule = func(effect acphost.Effect, rule string, scope app.RuleScope) (string, error) {
+			added = append(added, fmt.Sprint(effect, " ", rule, " ", scope))
+			return "", nil
+		}
+		o.ruleFile = func(scope app.RuleScope) (string, error) {
+			return []string{"", "/p/.acp.toml", "/c/config.toml"}[scope], nil
+		}
+	}).start()
+	a := someAsk(2)
+	a.req.Kind, a.req.Command, a.req.Session = "execute", "go test ./x", "s-1"
+	r.send(askMsg{a})
+	r.now = r.now.Add(2 * time.Second)
+	r.wants("e  Allow by a rule: command:go test ./x")
+	r.keys("e")
+	r.wants("› command:go test ./x", "▸ until you leave", "in this project: /p/.acp.toml", "everywhere: /c/config.toml")
+	for range len("./x") {
+		r.keys("backspace")
+	}
+	r.wants("does not match this request yet")
+	r.keys("enter")
+	r.wants("this rule does not allow the request")
+	r.keys("*", "down", "down", "down", "up")
+	r.lacks("does not")
+	r.run(r.keys("enter"))
+	r.answered(a, a.req.Allow())
+	if diff := cmp.Diff([]string{"allow command:go test * 1"}, added); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	r.wants("allowed from now on: command:go test *")
+}
+
+// TestFullScreen: a question that does not fit is read on the whole screen, where no key answers it.
+func TestFullScreen(t *testing.T) {
+	r := newRig(t, 40, 15, nil).start()
+	a := someAsk(2)
+	a.req.Description = strings.Repeat("line\n\n", 100)
+	r.send(askMsg{a})
+	r.now = r.now.Add(2 * time.Second)
+	if n := strings.Count(r.screen(), "line"); n > 5 {
+		t.Fatalf("%d lines are shown", n)
+	}
+	r.keys("f")
+	if n := strings.Count(r.screen(), "line"); n < 5 {
+		t.Errorf("%d lines are shown:\n%s", n, r.screen())
+	}
+	r.keys("y", "n", "down", "space", "end")
+	r.wants("Esc shows the choices")
+	select {
+	case id := <-a.answer:
+		t.Errorf("a key answered %q", id)
+	default:
+	}
+	r.keys("esc")
+	r.now = r.now.Add(2 * time.Second)
+	r.keys("y")
+	r.answered(a, a.req.Allow())
+}
+
+// answered fails unless a question was answered with an option.
+func (r *rig) answered(a *ask, want acp.PermissionOptionID) {
+	r.t.Helper()
+	select {
+	case id := <-a.answer:
+		if id != want {
+			r.t.Errorf("answered %q, want %q", id, want)
+		}
+	default:
+		r.t.Errorf("no answer:\n%s", r.screen())
+	}
 }

@@ -69,6 +69,12 @@ func compose(ctx context.Context, cwd, text string, long map[string]string, imag
 			more = append(more, block)
 		}
 	}
+	for name, s := range long { // what comes first is a text of its own: it only goes with the prompt
+		if rest, ok := strings.CutPrefix(text, name); ok && strings.TrimSpace(rest) != "" {
+			blocks, text = append(blocks, acp.Text(strings.TrimSpace(s))), rest
+			break
+		}
+	}
 	for name, s := range long {
 		text = strings.ReplaceAll(text, name, s)
 	}

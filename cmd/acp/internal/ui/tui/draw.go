@@ -344,9 +344,7 @@ func (m *model) statusLine() string {
 			}
 		}
 		s := t.Snapshot().Session()
-		if s.Title != "" {
-			right = append(right, part{safeLine(s.Title, 30), 20})
-		}
+		right = append(right, part{safeLine(t.Title(), 30), 20})
 		if u := s.Usage; u != nil {
 			if u.Size > 0 {
 				right = append(right, part{fmt.Sprintf("%d%% of context", min(100, u.Used*100/u.Size)), 90})
@@ -540,7 +538,7 @@ func (m *model) welcome(rows int) []string {
 func (m *model) windowTitle() string {
 	title := "acp"
 	if m.talk != nil {
-		if t := m.talk.Snapshot().Session().Title; t != "" {
+		if t := m.talk.Title(); t != "" {
 			title = safeLine(t, 60) + " – acp"
 		} else {
 			title = "acp – " + m.agentTitle()

@@ -80,6 +80,7 @@ func (t *fakeTalk) ID() acp.SessionID                  { return t.id }
 func (t *fakeTalk) Snapshot() *transcript.Snapshot     { return t.conv.Snapshot() }
 func (t *fakeTalk) Options() []acp.SessionConfigOption { return t.options }
 func (t *fakeTalk) Commands() []acp.AvailableCommand   { return t.commands }
+func (t *fakeTalk) Title() string                      { return t.conv.Snapshot().Session().Title }
 func (t *fakeTalk) SetTitle(context.Context, string) error {
 	return errors.ErrUnsupported
 }

@@ -6,6 +6,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
+	"github.com/goacp/acp/cmd/acp/internal/backend"
 	"github.com/goacp/acp/cmd/acp/internal/roster"
 	"github.com/goacp/acp/cmd/acp/internal/safetext"
 	"github.com/goacp/acp/transcript"
@@ -49,7 +50,7 @@ func handover(s *transcript.Snapshot, before transcript.Entry) string {
 	if over := len(text) - maxHandover; over > 0 {
 		text = "(The beginning is left out.)\n" + strings.ToValidUTF8(text[over:], "")
 	}
-	return "This is what was said so far, in a conversation that you continue:\n\n" + text + "\n\n(That was the conversation so far.)\n\n"
+	return backend.Handover + "\n\n" + text + "\n\n(That was the conversation so far.)\n\n"
 }
 
 // handOver puts a conversation into the input, as a placeholder that the user may remove, followed

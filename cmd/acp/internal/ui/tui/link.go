@@ -36,6 +36,7 @@ type talk interface {
 	Options() []acp.SessionConfigOption
 	Commands() []acp.AvailableCommand
 	SetOption(ctx context.Context, id acp.SessionConfigID, v acp.SessionConfigOptionValue) error
+	Title() string
 	SetTitle(ctx context.Context, title string) error
 	Prompt(ctx context.Context, content ...acp.ContentBlock) (*acp.Result, error)
 	Cancel(ctx context.Context) error
@@ -143,13 +144,6 @@ func (t hostTalk) SetOption(ctx context.Context, id acp.SessionConfigID, v acp.S
 		return errors.ErrUnsupported
 	}
 	return t.Session.SetOption(ctx, id, v) // the session also updates the screen: an agent may report the new value in its answer only
-}
-
-func (t hostTalk) SetTitle(ctx context.Context, title string) error {
-	if t.Client() == nil {
-		return errors.ErrUnsupported
-	}
-	return t.Session.SetTitle(ctx, title)
 }
 
 // frontend returns f as the hooks of a host.

@@ -97,6 +97,7 @@ type turnState struct {
 	killed    bool
 	queue     []string // prompts to send after the turn
 	held      bool     // the queue waits until the user presses Enter
+	urgent    bool     // the first of the queue is sent however the turn ends
 	sent      int      // number of prompts sent
 	quitSoon  time.Time
 	ticking   bool

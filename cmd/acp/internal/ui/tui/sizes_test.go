@@ -229,7 +229,7 @@ func TestPermissionRemembered(t *testing.T) {
 	a := someAsk(2)
 	a.req.Kind = "execute"
 	r.send(askMsg{a})
-	r.wants("3 a  Allow this and similar requests in this session", "4 N  Reject")
+	r.wants("3 a  Allow this command whenever it is asked for in this session", "4 N  Reject")
 	r.run(r.keys("a"))
 	if id := <-a.answer; id != "yes" {
 		t.Errorf("answered %q", id)

@@ -55,8 +55,11 @@ type Options struct {
 	open   func(ctx context.Context, agent roster.Agent, f *front) (link, error)
 	store  func(ctx context.Context) (*store.Store, error)
 	policy func() (*acphost.Policy, error)
-	ui     *config.UI
-	cwd    string
+	// addRule adds a permission rule, and ruleFile returns where one is written.
+	addRule  func(effect acphost.Effect, rule string, scope app.RuleScope) (said string, err error)
+	ruleFile func(scope app.RuleScope) (string, error)
+	ui       *config.UI
+	cwd      string
 }
 
 // closing bounds how long leaving waits for the agent to exit. The host kills it long before that.
@@ -173,6 +176,9 @@ func (o *Options) setDefaults() error {
 	}
 	if o.policy == nil && o.App != nil {
 		o.policy = o.App.Policy
+	}
+	if o.addRule == nil && o.App != nil {
+		o.addRule, o.ruleFile = o.App.AddRule, o.App.RuleFile
 	}
 	if o.cwd == "" && o.App != nil {
 		o.cwd = o.App.Cwd

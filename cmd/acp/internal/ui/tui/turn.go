@@ -289,9 +289,10 @@ func (m *model) turnEnded(msg turnMsg) tea.Cmd {
 	if m.flying == 0 {
 		m.cancelled = false
 	}
-	if len(m.queue) > 0 && !clean {
+	if len(m.queue) > 0 && !clean && !m.urgent {
 		m.held = true
 	}
+	m.urgent = false
 	return tea.Batch(append(cmds, m.sendNext())...)
 }
 

@@ -234,12 +234,13 @@ func (p *patchParser) endHunk() {
 			l.text += "␍"
 		}
 	}
+	h.lines = alternate(h.lines)
 	for more := false; len(h.lines) > 0; more = true {
 		n := len(h.lines)
 		if n > maxHunk {
 			n = maxHunk
 			// not between lines that replace each other
-			for n > maxHunk/2 && h.lines[n-1].sign != ' ' {
+			for n > maxHunk/2 && h.lines[n-1].sign != ' ' && !(h.lines[n-1].sign == '+' && h.lines[n].sign == '-') {
 				n--
 			}
 			if n == maxHunk/2 {
@@ -249,6 +250,42 @@ func (p *patchParser) endHunk() {
 		f.hunks = append(f.hunks, hunk{h.section, h.lines[:n], more})
 		h.lines = h.lines[n:]
 	}
+}
+
+// maxBlock bounds the lines of a block that another replaces. It is less than half of maxHunk, so
+// that both are drawn together.
+const maxBlock = maxHunk * 2 / 5
+
+// alternate divides long blocks of removed lines, and the added ones that replace them, into short
+// ones that alternate. Otherwise thousands of removed lines would come before the first added one.
+func alternate(ls []diffLine) []diffLine {
+	if len(ls) <= maxHunk {
+		return ls
+	}
+	out := make([]diffLine, 0, len(ls))
+	for i := 0; i < len(ls); {
+		r := i
+		for r < len(ls) && ls[r].sign == '-' {
+			r++
+		}
+		a := r
+		for a < len(ls) && ls[a].sign == '+' {
+			a++
+		}
+		if r == i || a == r {
+			end := max(a, r, i+1)
+			out = append(out, ls[i:end]...)
+			i = end
+			continue
+		}
+		for old, now := ls[i:r], ls[r:a]; len(old)+len(now) > 0; {
+			k, n := min(maxBlock, len(old)), min(maxBlock, len(now))
+			out = append(append(out, old[:k]...), now[:n]...)
+			old, now = old[k:], now[n:]
+		}
+		i = a
+	}
+	return out
 }
 
 // gitPath returns the path in the rest of a line "diff --git a/x b/x".
