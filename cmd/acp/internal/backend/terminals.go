@@ -27,7 +27,7 @@ func newTerminals(l *link, cwd string, roots []string) *terminals {
 		t.PTY = pty.Terminals{}
 	}
 	t.Permit = l.host.permitCommand
-	t.Watch = func(e acphost.TerminalEvent) { l.host.watchTerminal(t.tag, e) }
+	t.Watch = func(e acphost.TerminalEvent) { l.host.watchTerminal(t, e) }
 	return t
 }
 
@@ -80,14 +80,18 @@ func (t *terminals) ReleaseTerminal(ctx context.Context, req *acpv1.ReleaseTermi
 }
 
 // watchTerminal shows what a terminal does, in the updates that an agent of version 2 would send.
-func (h *Host) watchTerminal(tag string, e acphost.TerminalEvent) {
+func (h *Host) watchTerminal(t *terminals, e acphost.TerminalEvent) {
 	s, ok := h.Session(acp.SessionID(e.SessionID))
 	if !ok {
 		return
 	}
-	id := acp.TerminalID(tag + string(e.TerminalID))
+	id := acp.TerminalID(t.outer(e.TerminalID))
 	switch {
 	case e.Started != nil:
+		s.lends(id, func(ctx context.Context) error {
+			_, err := t.KillTerminal(ctx, &acpv1.KillTerminalRequest{SessionID: e.SessionID, TerminalID: acpv1.TerminalID(id)})
+			return err
+		})
 		u := &acp.TerminalUpdate{
 			TerminalID: id, Command: acp.Set(acphost.TerminalCommand(&acpv1.CreateTerminalRequest{Command: e.Started.Command, Args: e.Started.Args})), Cwd: acp.Set(e.Started.Cwd),
 		}
@@ -96,6 +100,7 @@ func (h *Host) watchTerminal(tag string, e acphost.TerminalEvent) {
 		}
 		s.put(u)
 	case e.Exited != nil:
+		s.lends(id, nil)
 		status := acp.TerminalExitStatus{Signal: e.Exited.Signal}
 		if code := e.Exited.ExitCode; code != nil {
 			status.ExitCode = new(int64(*code))

@@ -334,6 +334,9 @@ func (m *model) statusLine() string {
 			left[0].text += " " + safeLine(shortVersion(v), 16)
 		}
 	}
+	if n := len(m.background); n > 0 && !m.busy() {
+		left = append(left, part{fmt.Sprintf("%d in the background", n), 95})
+	}
 	if t := m.talk; t != nil {
 		for _, o := range t.Options() {
 			switch o.Category {

@@ -69,6 +69,8 @@ type fakeTalk struct {
 	options  []acp.SessionConfigOption
 	commands []acp.AvailableCommand
 	set      []acp.SessionConfigOptionValue
+	runs     []*transcript.Terminal
+	stopped  []acp.TerminalID
 }
 
 type turnEnd struct {
@@ -105,6 +107,11 @@ func (t *fakeTalk) sent() [][]acp.ContentBlock {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return slices.Clone(t.prompts)
+}
+func (t *fakeTalk) Running() []*transcript.Terminal { return t.runs }
+func (t *fakeTalk) StopTerminal(_ context.Context, id acp.TerminalID) error {
+	t.stopped = append(t.stopped, id)
+	return nil
 }
 func (t *fakeTalk) Cancel(context.Context) error { t.cancels++; return nil }
 

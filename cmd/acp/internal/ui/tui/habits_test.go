@@ -2,6 +2,7 @@ package tui
 
 import (
 	"context"
+	"encoding/base64"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -10,11 +11,14 @@ import (
 	"time"
 
 	tea "charm.land/bubbletea/v2"
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acpv2"
 	"github.com/goacp/acp/cmd/acp/internal/backend"
 	"github.com/goacp/acp/cmd/acp/internal/config"
 	"github.com/goacp/acp/cmd/acp/internal/roster"
+	"github.com/goacp/acp/transcript"
 )
 
 // TestEscape: Esc cancels a turn, and never ends the agent or discards what is typed.
@@ -299,4 +303,30 @@ func (r *rig) stderr(lines ...string) {
 	for _, l := range lines {
 		r.send(noteMsg{backend.Note{Kind: backend.NoteStderr, Text: l}})
 	}
+}
+
+// TestBackground: a command that runs on after its turn is said to, counted, listed, and can be
+// stopped. Once it has ended nothing is said of it.
+func TestBackground(t *testing.T) {
+	r := newRig(t, 100, 30, nil).start()
+	r.keys("alt+b")
+	r.wants("no command is running")
+	r.said(&acpv2.ToolCallUpdate{ToolCallID: "c", Title: acpv2.Set("serve"), Kind: acpv2.Set(acpv2.ToolKindExecute), Status: acpv2.Set(acpv2.ToolCallStatusInProgress),
+		Content: acpv2.Set([]acpv2.ToolCallContent{&acpv2.Terminal{TerminalID: "t"}})})
+	r.said(&acpv2.TerminalUpdate{TerminalID: "t", Command: acpv2.Set("make serve")})
+	r.said(&acpv2.TerminalOutputChunk{TerminalID: "t", Data: base64.StdEncoding.EncodeToString([]byte("begins\nlistens on 8080\n"))})
+	r.wants("not finished")
+	r.talk.runs = []*transcript.Terminal{r.talk.conv.Snapshot().Terminal("t")}
+	r.said(&acpv2.IdleStateUpdate{})
+	r.wants("running in the background", "1 in the background")
+	r.lacks("not finished")
+	r.keys("alt+b")
+	r.wants("$ make serve  listens on 8080", "Enter stops it")
+	r.run(r.keys("enter"))
+	if diff := cmp.Diff([]acp.TerminalID{"t"}, r.talk.stopped); diff != "" {
+		t.Errorf("stopped (-want +got):\n%s", diff)
+	}
+	r.talk.runs = nil
+	r.said(&acpv2.TerminalUpdate{TerminalID: "t", ExitStatus: acpv2.Set(acpv2.TerminalExitStatus{Signal: "SIGTERM"})})
+	r.lacks("in the background")
 }

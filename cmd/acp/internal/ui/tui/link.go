@@ -40,6 +40,8 @@ type talk interface {
 	SetTitle(ctx context.Context, title string) error
 	Prompt(ctx context.Context, content ...acp.ContentBlock) (*acp.Result, error)
 	Cancel(ctx context.Context) error
+	Running() []*transcript.Terminal
+	StopTerminal(ctx context.Context, id acp.TerminalID) error
 }
 
 // hostLink adapts a host to link.

@@ -86,6 +86,8 @@ type agentState struct {
 	why     error         // why the phase is dead
 	stderr  []string      // the last lines of the agent's standard error
 
+	background map[acp.TerminalID]bool // the terminals whose commands run
+
 	contacts []contact // the agents that can be talked to; nil until they are found
 }
 

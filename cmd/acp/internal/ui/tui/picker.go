@@ -25,8 +25,9 @@ type picker struct {
 	title string
 	empty string // shown if there are no items
 	items []item
-	of    any  // identifies the request that the picker belongs to
-	exact bool // matches contain what is typed, and keep their order
+	of    any    // identifies the request that the picker belongs to
+	exact bool   // matches contain what is typed, and keep their order
+	does  string // what Enter does; "" stands for choosing
 	// pick is called with the chosen item, after the picker was closed.
 	pick func(m *model, it item) tea.Cmd
 	// quit, if not nil, is called when the user leaves without a choice.
@@ -210,7 +211,7 @@ func (p *picker) draw(m *model, width, height int) ([]string, *tea.Position) {
 		lines = append(lines, r.text)
 	}
 	if len(lines) < height {
-		lines = append(lines, st.dim.Render(cut("Enter chooses · ↑↓ move · Esc leaves", width)))
+		lines = append(lines, st.dim.Render(cut(cmp.Or(p.does, "Enter chooses")+" · ↑↓ move · Esc leaves", width)))
 	}
 	return lines[:min(len(lines), height)], cursor
 }

@@ -3,6 +3,7 @@ package tui
 import (
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	tea "charm.land/bubbletea/v2"
@@ -89,7 +90,10 @@ func (m *model) suggestCommands(word string) []suggestion {
 	}
 	var hits, rest []suggestion
 	for _, s := range all {
-		if strings.HasPrefix(s.insert, word) {
+		switch {
+		case s.insert == word: // Enter means the command that is typed
+			hits = slices.Insert(hits, 0, s)
+		case strings.HasPrefix(s.insert, word):
 			hits = append(hits, s)
 		}
 	}

@@ -41,7 +41,10 @@ func (m *model) rebuildView() {
 }
 
 func (m *model) viewOptions() view.Options {
-	o := view.Options{ThoughtsOpen: m.opt.ui.Thoughts == "shown", Cwd: m.opt.cwd, Child: m.childSnapshot}
+	o := view.Options{
+		ThoughtsOpen: m.opt.ui.Thoughts == "shown", Cwd: m.opt.cwd, Child: m.childSnapshot,
+		Running: func(id acp.TerminalID) bool { return m.background[id] },
+	}
 	switch m.opt.ui.Diff {
 	case "split":
 		o.Diff = view.DiffSplit
@@ -80,6 +83,7 @@ func (m *model) show(changes []transcript.Change) {
 		return
 	}
 	m.holdTop()
+	m.lookBehind()
 	m.screen.snap = t.Snapshot()
 	m.screen.tr.Set(m.screen.snap, changes)
 	m.stale = true
@@ -103,6 +107,7 @@ func (m *model) changed() tea.Cmd {
 		}
 	}
 	if !ok {
+		m.lookBehind()
 		return nil
 	}
 	before := m.screen.snap

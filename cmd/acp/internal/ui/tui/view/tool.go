@@ -39,6 +39,9 @@ var kindSigns = map[acpv2.ToolKind]string{
 // and their colour.
 func (t *Transcript) status(c *transcript.ToolCall) (sign, word string, k look) {
 	th := t.th
+	if (c.Ended() || t.isOver(c)) && t.runsOn(c) {
+		return "◐", "running in the background", th.accent
+	}
 	if !c.Ended() && t.isOver(c) {
 		return "⊘", "not finished", th.dim
 	}
@@ -60,6 +63,19 @@ func (t *Transcript) status(c *transcript.ToolCall) (sign, word string, k look) 
 		return "◐", "running", th.accent
 	}
 	return "◐", safetext.Line(string(c.Status), 30), th.accent
+}
+
+// runsOn reports whether a command of a tool call runs for sure.
+func (t *Transcript) runsOn(c *transcript.ToolCall) bool {
+	if t.opts.Running == nil {
+		return false
+	}
+	for _, content := range c.Content {
+		if term, ok := content.(*acpv2.Terminal); ok && t.opts.Running(term.TerminalID) {
+			return true
+		}
+	}
+	return false
 }
 
 // isOver reports whether nothing is running any longer, so that an unfinished call will not

@@ -11,6 +11,7 @@
 package view
 
 import (
+	"slices"
 	"sort"
 	"time"
 
@@ -33,6 +34,9 @@ type Options struct {
 	// Child returns the conversation of a subagent, or nil if there is none. Callers must call
 	// [Transcript.Invalidate] when that conversation changes.
 	Child func(id acpv2.SessionID) *transcript.Snapshot
+	// Running reports whether the command in a terminal runs for sure, also after the turn. It may
+	// be nil. Callers must call [Transcript.InvalidateTerminal] when the answer changes.
+	Running func(id acpv2.TerminalID) bool
 }
 
 // A Transcript draws one conversation. Only one goroutine may use it; it needs no closing. [New]
@@ -302,6 +306,16 @@ func (t *Transcript) Invalidate(seq uint64) {
 	if i, ok := t.find(seq); ok {
 		t.stale(i)
 		t.items[i].entry = nil
+	}
+}
+
+// InvalidateTerminal marks everything that shows a terminal for redrawing.
+func (t *Transcript) InvalidateTerminal(id acpv2.TerminalID) {
+	for i, it := range t.items {
+		if slices.Contains(it.shows, string(id)) {
+			t.stale(i)
+			it.entry = nil
+		}
 	}
 }
 

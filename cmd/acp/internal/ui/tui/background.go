@@ -1,0 +1,76 @@
+package tui
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"strings"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/goacp/acp"
+	"github.com/goacp/acp/transcript"
+)
+
+// lookBehind finds out which commands run, and marks what shows those that began or ended.
+func (m *model) lookBehind() {
+	t := m.shown()
+	if t == nil {
+		return
+	}
+	now := map[acp.TerminalID]bool{}
+	for _, term := range t.Running() {
+		now[term.ID] = true
+	}
+	if maps.Equal(now, m.background) {
+		return
+	}
+	was := m.background
+	m.background = now
+	for _, set := range []map[acp.TerminalID]bool{was, now} {
+		for id := range set {
+			if was[id] != now[id] {
+				m.screen.tr.InvalidateTerminal(id)
+				m.stale = true
+			}
+		}
+	}
+}
+
+// openBackground lists the commands that run, of which the user may stop one.
+func (m *model) openBackground() tea.Cmd {
+	t := m.shown()
+	if t == nil || len(t.Running()) == 0 {
+		return m.remark("no command is running")
+	}
+	var items []item
+	for _, term := range t.Running() {
+		title := one(term.Command)
+		if title == "" {
+			title = "a command"
+		}
+		items = append(items, item{title: "$ " + title, note: lastLine(term), value: term.ID})
+	}
+	p := newPicker("Running commands", items, func(m *model, it item) tea.Cmd {
+		id, _ := it.value.(acp.TerminalID)
+		ctx := m.ctx
+		return func() tea.Msg {
+			ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+			defer cancel()
+			if err := t.StopTerminal(ctx, id); err != nil {
+				return failedMsg{fmt.Errorf("stopping the command: %w", err)}
+			}
+			return saidMsg{"stopped: " + it.title}
+		}
+	})
+	p.does = "Enter stops it"
+	m.overlay = p
+	return nil
+}
+
+// lastLine returns the last line that a command has printed.
+func lastLine(t *transcript.Terminal) string {
+	text := strings.TrimRight(t.Plain(), " \n\t")
+	return one(text[strings.LastIndexByte(text, '\n')+1:])
+}
