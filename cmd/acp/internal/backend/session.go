@@ -39,7 +39,7 @@ type Session struct {
 	again     bool // a prompt is sent again that was shown before
 	told      []acp.SessionConfigOption
 	lent      map[acp.TerminalID]func(context.Context) error // kill the commands that run in lent terminals
-	kept      store.Session // as it is in the store
+	kept      store.Session                                  // as it is in the store
 	title     string
 	named     bool   // the user has chosen the title, and the agent does not know it
 	asked     string // the first prompt, which serves as a title
