@@ -28,6 +28,7 @@ var layers = map[string][]string{
 	"agent/window":           {"model"},
 	"app":                    {"agent", "backend", "config", "exitcode", "mcp", "model/catalog", "remembered", "roster", "safetext", "store"},
 	"backend":                {"exitcode", "grant", "history", "launch", "mcp", "pty", "remembered", "roster", "safetext", "store"},
+	"changes":                {},
 	"cli":                    {"app", "cli/agent", "cli/agents", "cli/auth", "cli/bridge", "cli/chat", "cli/check", "cli/completion", "cli/config", "cli/docs", "cli/exec", "cli/models", "cli/sessions", "cli/tap", "cli/trace", "cli/version", "config", "exitcode", "interrupt", "mcp", "roster", "safetext", "store"},
 	"cli/agent":              {"agent", "app", "exitcode"},
 	"cli/agents":             {"app", "config", "exitcode", "launch", "mcp", "remembered", "roster", "safetext"},
@@ -82,7 +83,7 @@ var layers = map[string][]string{
 	"test/terminal":          {},
 	"ui/export":              {"history", "markdown", "safetext", "shown", "store"},
 	"ui/plain":               {"app", "backend", "exitcode", "history", "pty", "roster", "safetext", "shown", "store"},
-	"ui/tui":                 {"app", "backend", "config", "exitcode", "pty", "roster", "safetext", "store", "ui/export", "ui/tui/view"},
+	"ui/tui":                 {"app", "backend", "changes", "config", "exitcode", "pty", "roster", "safetext", "store", "ui/export", "ui/tui/view"},
 	"ui/tui/view":            {"history", "markdown", "safetext", "shown"},
 }
 

@@ -8,8 +8,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
-	"strings"
 
+	"github.com/goacp/acp/cmd/acp/internal/app"
 	"github.com/goacp/acp/cmd/acp/internal/config"
 	"github.com/goacp/acp/cmd/acp/internal/exitcode"
 	"github.com/goacp/acp/cmd/acp/internal/roster"
@@ -30,7 +30,7 @@ func (o *Options) edit(context.Context) error {
 			return fmt.Errorf("writing settings: %w", err)
 		}
 	}
-	argv, chosen, err := editor(c.Environ)
+	argv, chosen, err := app.Editor(c.Environ)
 	if err != nil {
 		return exitcode.With(exitcode.Usage, err)
 	}
@@ -49,26 +49,6 @@ func (o *Options) edit(context.Context) error {
 	}
 	_, err = config.Load(source(o.App))
 	return err
-}
-
-// editor returns the command of the editor, and whether the user has chosen it. A chosen editor is
-// trusted to work without a terminal.
-func editor(environ []string) (argv []string, chosen bool, err error) {
-	for _, name := range []string{"VISUAL", "EDITOR"} {
-		for i := len(environ) - 1; i >= 0; i-- {
-			if k, v, _ := strings.Cut(environ[i], "="); k == name && v != "" {
-				argv, err := roster.Split(v)
-				if err != nil {
-					return nil, true, fmt.Errorf("%s: %w", name, err)
-				}
-				return argv, true, nil
-			}
-		}
-	}
-	if runtime.GOOS == "windows" {
-		return []string{"notepad"}, false, nil
-	}
-	return []string{"vi"}, false, nil
 }
 
 // create writes a settings file that describes all settings in comments.

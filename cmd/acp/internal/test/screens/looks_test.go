@@ -3,6 +3,7 @@
 package screens
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/goacp/acp/cmd/acp/internal/test/terminal"
@@ -176,4 +177,33 @@ func TestExec(t *testing.T) {
 		t.Errorf("exit status %d", code)
 	}
 	looks(t, s, "exec-denied")
+}
+
+// TestChanged looks at what a session has changed, in one diff, and takes some of it back.
+func TestChanged(t *testing.T) {
+	d := newDesk(t)
+	d.env = []string{"COLORTERM=truecolor"}
+	for _, args := range [][]string{{"init", "-q"}, {"add", "."}, {"-c", "user.name=A", "-c", "user.email=a@example.com", "commit", "-q", "-m", "greet"}} {
+		cmd := d.command()
+		cmd.Path, cmd.Args = d.git(), append([]string{"git"}, args...)
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("git %v: %v: %s", args, err, out)
+		}
+	}
+	s := d.start(100, 30, "--allow", "*")
+	s.Wait("type a prompt")
+	send(s, "/edit greet.go 'return \"Hello, \" + name' => 'return \"Good morning, \" + name'")
+	s.Wait("✓", "type a prompt")
+	send(s, "/run printf 'TODO: say good evening, too\\n' > notes.txt")
+	s.Wait("exit 0", "type a prompt")
+	s.Press("alt+c")
+	s.Wait("What this session has changed")
+	looks(t, s, "changes")
+	picture(t, s, "changes.svg", s.SVG)
+	s.Press("down")
+	s.Type("xx")
+	s.Wait("taken back")
+	if text := d.read("greet/greet.go"); !strings.Contains(text, "Hello") {
+		t.Error(text)
+	}
 }

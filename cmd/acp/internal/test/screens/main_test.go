@@ -88,6 +88,15 @@ func (d *desk) command(args ...string) *exec.Cmd {
 	return cmd
 }
 
+// git returns the path of Git, without which the test is skipped.
+func (d *desk) git() string {
+	path, err := exec.LookPath("git")
+	if err != nil {
+		d.t.Skip(err)
+	}
+	return path
+}
+
 // withoutAgents returns the PATH but for directories with an agent that the program knows: what is
 // installed here must not change what the tests see.
 var withoutAgents = sync.OnceValue(func() string {

@@ -261,9 +261,9 @@ func (s *Screen) Gone(texts ...string) {
 	})
 }
 
-// keys are the names of keys that [Screen.Press] knows in addition to ctrl+LETTER.
+// keys are the names of keys that [Screen.Press] knows in addition to ctrl+LETTER and alt+LETTER.
 var keys = map[string]string{
-	"enter": "\r", "esc": "\x1b", "alt+r": "\x1br", "tab": "\t", "backspace": "\x7f", "space": " ",
+	"enter": "\r", "esc": "\x1b", "tab": "\t", "backspace": "\x7f", "space": " ",
 	"up": "\x1b[A", "down": "\x1b[B", "right": "\x1b[C", "left": "\x1b[D",
 	"home": "\x1b[H", "end": "\x1b[F", "pgup": "\x1b[5~", "pgdown": "\x1b[6~",
 	"shift+tab": "\x1b[Z", "alt+enter": "\x1b\r", "f1": "\x1bOP",
@@ -277,6 +277,9 @@ func (s *Screen) Press(names ...string) {
 		code, ok := keys[n]
 		if c, isCtrl := strings.CutPrefix(n, "ctrl+"); !ok && isCtrl && len(c) == 1 {
 			code, ok = string(rune(c[0]&0x1f)), true
+		}
+		if c, isAlt := strings.CutPrefix(n, "alt+"); !ok && isAlt && len(c) == 1 {
+			code, ok = "\x1b"+c, true
 		}
 		if !ok {
 			s.tb.Fatalf("no key is called %q", n)

@@ -31,6 +31,7 @@ func commands() []command {
 		{"options", "", "set the mode, the model and other options", func(m *model, _ string) tea.Cmd { return m.openOptions() }},
 		{"agent", "[NAME]", "talk to another agent", (*model).switchAgent},
 		{"agents", "", "show the conversations of subagents", func(m *model, _ string) tea.Cmd { return m.openAgents() }},
+		{"changes", "", "show what this session has changed, and take changes back", func(m *model, _ string) tea.Cmd { return m.openChanges() }},
 		{"jobs", "", "list and stop commands that run in the background", func(m *model, _ string) tea.Cmd { return m.openBackground() }},
 		{"back", "", "go back to an earlier prompt", func(m *model, _ string) tea.Cmd { return m.openRewind() }},
 		{"title", "TEXT", "rename the session", (*model).retitle},

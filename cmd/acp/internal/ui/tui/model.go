@@ -14,6 +14,7 @@ import (
 
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/cmd/acp/internal/backend"
+	"github.com/goacp/acp/cmd/acp/internal/changes"
 	"github.com/goacp/acp/cmd/acp/internal/ui/tui/view"
 )
 
@@ -87,6 +88,8 @@ type agentState struct {
 	stderr  []string      // the last lines of the agent's standard error
 
 	background map[acp.TerminalID]bool // the terminals whose commands run
+	base       *changes.Base           // the project when baseOf was opened; nil without Git
+	baseOf     acp.SessionID
 
 	contacts []contact // the agents that can be talked to; nil until they are found
 }
@@ -300,6 +303,16 @@ func (m *model) reported(msg tea.Msg) tea.Cmd {
 		m.complete()
 	case sessionsMsg:
 		return m.showSessions(msg)
+	case baseMsg:
+		if msg.of == m.session {
+			m.base = msg.base
+		}
+	case changesMsg:
+		return m.showChanges(msg)
+	case reopenedMsg:
+		if o, ok := m.overlay.(*changesOverlay); ok {
+			return m.findChanges(o)
+		}
 	case pastedMsg:
 		return m.pasted(msg)
 	case contactsMsg:

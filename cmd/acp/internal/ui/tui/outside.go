@@ -16,6 +16,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 	"github.com/atotto/clipboard"
 
+	"github.com/goacp/acp/cmd/acp/internal/app"
 	"github.com/goacp/acp/cmd/acp/internal/pty"
 	"github.com/goacp/acp/cmd/acp/internal/safetext"
 	"github.com/goacp/acp/transcript"
@@ -122,16 +123,10 @@ type editedMsg struct {
 
 // editor lets the user edit the prompt in an editor.
 func (m *model) editor() tea.Cmd {
-	name := os.Getenv("VISUAL")
-	if name == "" {
-		name = os.Getenv("EDITOR")
-	}
-	words := strings.Fields(name)
-	if len(words) == 0 {
-		words = []string{"vi"}
-		if runtime.GOOS == "windows" {
-			words = []string{"notepad"}
-		}
+	words, _, err := app.Editor(os.Environ())
+	if err != nil {
+		m.say(err.Error(), true)
+		return nil
 	}
 	f, err := os.CreateTemp("", "acp-prompt-*.md")
 	if err != nil {

@@ -29,6 +29,7 @@ func actions() []action {
 		{"ctrl+y", "", "Ctrl+Y", "copy an answer or code", (*model).openCopy},
 		{"ctrl+t", "", "Ctrl+T", "open or fold thoughts and tools", (*model).toggleAll},
 		{"ctrl+x", "", "Ctrl+X", "show subagents", (*model).openAgents},
+		{"alt+c", "", "Alt+C", "show what this session has changed, and take changes back", (*model).openChanges},
 		{"alt+b", "", "Alt+B", "list and stop commands that run in the background", (*model).openBackground},
 		{"alt+e", "", "Alt+E", "show what the agent has written to its standard error", (*model).openStderr},
 		{"ctrl+g", "", "Ctrl+G", "edit the prompt in $VISUAL or $EDITOR", (*model).editor},

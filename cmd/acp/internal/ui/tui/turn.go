@@ -111,9 +111,9 @@ func (m *model) wasOpened(msg openedMsg) tea.Cmd {
 	}
 	if p := m.opt.Prompt; p != "" {
 		m.opt.Prompt = ""
-		return tea.Batch(m.submit(p), tidy(m.ctx))
+		return tea.Batch(m.takeBase(), m.submit(p), tidy(m.ctx))
 	}
-	return tea.Batch(m.sendNext(), tidy(m.ctx))
+	return tea.Batch(m.takeBase(), m.sendNext(), tidy(m.ctx))
 }
 
 // tidyAfter is how long [tidy] waits after a session was opened. By then the first screens are

@@ -368,3 +368,22 @@ func (d *hunkDrawer) split(width int) []line {
 	}
 	return out
 }
+
+// FileDiff draws the patch of the file at path: its head and each of its hunks.
+func FileDiff(path, patch, cwd string, width int, th *Theme, mode DiffMode) (head []string, hunks [][]string) {
+	files := parsePatch(patch)
+	if len(files) == 0 {
+		return nil, nil
+	}
+	f := &files[0]
+	f.path = safetext.Line(path, maxTitle)
+	for j := range f.hunks {
+		part := th.renderAll(th.hunkLines(f, j, width, mode), width)
+		if n := len(hunks); n > 0 && f.hunks[j].more {
+			hunks[n-1] = append(hunks[n-1], part...)
+			continue
+		}
+		hunks = append(hunks, part)
+	}
+	return th.renderAll(th.fileHead(f, cwd, width), width), hunks
+}
