@@ -99,7 +99,12 @@ type UI struct {
 	Thoughts string `koanf:"thoughts" default:"folded" enum:"folded,shown" help:"how thoughts are shown"`
 	Diff     string `koanf:"diff" default:"auto" enum:"auto,unified,split" help:"how changes are shown"`
 	Mouse    bool   `koanf:"mouse" default:"true" help:"scroll with the mouse"`
-	Notify   bool   `koanf:"notify" default:"true" help:"ring when the user is waited for and looks elsewhere"`
+	Notify   bool   `koanf:"notify" default:"true" help:"notify the user who is waited for and looks elsewhere"`
+	// NotifyBy is how the terminal does it; auto is text where the terminal is known to show it.
+	NotifyBy string `koanf:"notify_by" default:"auto" enum:"auto,bell,osc9,osc777,osc99" help:"how the terminal notifies: with a bell, or with text by one of three sequences"`
+	// NotifyCommand is run with the text as its last argument.
+	NotifyCommand []string `koanf:"notify_command" help:"command that notifies, too; the text is added to its arguments"`
+	Progress      string   `koanf:"progress" default:"auto" enum:"auto,on,off" help:"show in the tab of the terminal that the agent works"`
 }
 
 // Store says where conversations are kept.

@@ -416,6 +416,7 @@ func (m *model) View() tea.View {
 		v.MouseMode = tea.MouseModeCellMotion
 	}
 	v.WindowTitle = m.windowTitle()
+	v.ProgressBar = m.progress()
 	if m.w <= 0 || m.h <= 0 {
 		return v
 	}

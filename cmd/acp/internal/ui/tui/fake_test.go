@@ -144,7 +144,7 @@ func newRig(t *testing.T, w, h int, change func(*Options)) *rig {
 	r := &rig{t: t, link: fake, talk: talk, now: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
 	r.m = newModel(t.Context(), o)
 	r.m.now = func() time.Time { return r.now }
-	r.m.began = r.now
+	r.m.began, r.m.born = r.now, r.now
 	t.Cleanup(func() { r.m.end() })
 	r.send(tea.WindowSizeMsg{Width: w, Height: h})
 	return r

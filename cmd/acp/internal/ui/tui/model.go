@@ -62,16 +62,18 @@ type model struct {
 
 // terminalState is what is known about the terminal.
 type terminalState struct {
-	st      *styles
-	theme   *view.Theme
-	dark    bool
-	profile colorprofile.Profile
-	w, h    int
-	away    bool // the terminal does not have the focus
-	lastKey time.Time
-	escaped time.Time // when Esc was pressed last, with nothing to leave
-	born    time.Time
-	late    bool // keys come from a user who sees the screen: see early
+	st         *styles
+	theme      *view.Theme
+	dark       bool
+	profile    colorprofile.Profile
+	w, h       int
+	away       bool // the terminal does not have the focus
+	reports    bool // the terminal reports its focus
+	lastKey    time.Time
+	escaped    time.Time // when Esc was pressed last, with nothing to leave
+	born       time.Time
+	progresses bool // the terminal shows progress
+	late       bool // keys come from a user who sees the screen: see early
 }
 
 // agentState is the connection to the agent and what is known about it.
@@ -149,6 +151,7 @@ func newModel(ctx context.Context, o Options) *model {
 	m.restyle()
 	m.began = m.now()
 	m.born = m.began
+	m.progresses = showsProgress(o.ui.Progress, os.Getenv)
 	m.attempt = 1
 	return m
 }
@@ -213,12 +216,12 @@ func (m *model) update(msg tea.Msg) tea.Cmd {
 			m.restyle()
 		}
 	case tea.FocusMsg:
-		m.away = false
+		m.away, m.reports = false, true
 		if m.autoTheme() { // the user may have changed the terminal's colours in the meantime
 			return tea.RequestBackgroundColor
 		}
 	case tea.BlurMsg:
-		m.away = true
+		m.away, m.reports = true, true
 	case tea.KeyPressMsg:
 		msg = m.early(msg)
 		cmd := m.key(msg)
@@ -368,7 +371,18 @@ func (m *model) remark(text string) tea.Cmd {
 // demand queues a question of the agent.
 func (m *model) demand(o overlay) tea.Cmd {
 	m.demands = append(m.demands, o)
-	return m.ring("the agent asks you something")
+	return m.ring(eventAsk, wanted(o))
+}
+
+// wanted returns what a question of the agent is, in a line.
+func wanted(o overlay) string {
+	switch o := o.(type) {
+	case *askOverlay:
+		return o.ask.req.Title
+	case *formOverlay:
+		return o.form.req.Message
+	}
+	return "the agent asks you something"
 }
 
 // dropDemands removes questions that no longer need an answer.

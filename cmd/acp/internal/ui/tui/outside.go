@@ -22,14 +22,6 @@ import (
 	"github.com/goacp/acp/transcript"
 )
 
-// ring rings the bell if the terminal does not have the focus.
-func (m *model) ring(string) tea.Cmd {
-	if !m.away || m.opt.NoBell {
-		return nil
-	}
-	return tea.Raw("\a")
-}
-
 // copyText copies text to the clipboard in two ways: through the terminal, which also works over
 // SSH, and with the system's own tool, because many terminals do not support the former.
 func (m *model) copyText(what, text string) tea.Cmd {

@@ -1,6 +1,7 @@
 package tui
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -160,7 +161,7 @@ func (m *model) die(err error) tea.Cmd {
 	if len(m.queue) > 0 {
 		m.held = true
 	}
-	return m.ring("the agent has exited")
+	return m.ring(eventEnded, "the agent has exited")
 }
 
 // hasEnded handles the exit of the agent.
@@ -255,7 +256,7 @@ func (m *model) turnEnded(msg turnMsg) tea.Cmd {
 	var cmds []tea.Cmd
 	took := m.now().Sub(m.turnBegan)
 	if took > longTurn {
-		cmds = append(cmds, m.ring("the agent is done"))
+		cmds = append(cmds, m.ring(eventDone, cmp.Or(m.lastSaid(), "the agent is done")))
 	}
 	clean := true
 	switch {
