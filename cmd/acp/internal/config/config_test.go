@@ -61,7 +61,7 @@ func (p *place) mustLoad() *Config {
 func TestDefaults(t *testing.T) {
 	c := newPlace(t).mustLoad()
 	want := Settings{
-		UI:       UI{Theme: "auto", Thoughts: "folded", Diff: "auto", Mouse: true, Notify: true, NotifyBy: "auto", Progress: "auto"},
+		UI:       UI{Theme: "auto", Thoughts: "folded", Diff: "auto", Editing: "plain", Mouse: true, Notify: true, NotifyBy: "auto", Progress: "auto"},
 		Store:    Store{Sync: "full"},
 		Timeouts: Timeouts{Connect: time.Minute, Slow: 3 * time.Second, Ask: 10 * time.Minute},
 	}
@@ -88,7 +88,7 @@ func TestLayers(t *testing.T) {
 	want := Settings{
 		Agent:       "gemini",
 		Permissions: Permissions{Allow: []string{"read", "command:go test *"}, Deny: []string{"path:~/.ssh/**", "command:rm *", "kind:delete"}},
-		UI:          UI{Plain: true, Theme: "light", Thoughts: "shown", Diff: "split", Notify: true, NotifyBy: "auto", Progress: "auto"},
+		UI:          UI{Plain: true, Theme: "light", Thoughts: "shown", Diff: "split", Editing: "plain", Notify: true, NotifyBy: "auto", Progress: "auto"},
 		Store:       Store{Sync: "full", Off: true},
 		Timeouts:    Timeouts{Connect: 30 * time.Second, Slow: 9 * time.Second, Ask: 10 * time.Minute},
 	}
@@ -128,7 +128,7 @@ func TestMistakes(t *testing.T) {
 		{"type", "[ui]\nplain = \"yes\"\n", `:2:9: key "ui.plain": is not true or false`},
 		{"table for a value", "[agent]\nx = 1\n", `:1:2: key "agent": is not a string (and 1 more)`},
 		{"value for a table", "ui = 3\n", `:1:6: key "ui": is not a table`},
-		{"enum", "[ui]\n  theme = \"drak\"\n", `:2:11: key "ui.theme": "drak" is not one of auto, dark, light; did you mean "dark"?`},
+		{"enum", "[ui]\n  theme = \"drak\"\n", `:2:11: key "ui.theme": "drak" is not one of auto, dark, light, colorblind, contrast, gruvbox, nord, solarized; did you mean "dark"?`},
 		{"number", "[agents.x]\ncommand = \"x\"\nprotocol = 7\n", `:3:12: key "agents.x.protocol": is not one of 0, 1, 2`},
 		{"duration", "[timeouts]\nconnect = \"30\"\n", `:2:11: key "timeouts.connect": is not a duration such as "30s"`},
 		{"negative", "[timeouts]\nconnect = \"-3s\"\n", `:2:11: key "timeouts.connect": is not between 0 and 720h`},
@@ -202,7 +202,7 @@ func TestTrust(t *testing.T) {
 		Agent:       "mine",
 		Agents:      map[string]Agent{"mine": {Command: "mine", Args: []string{"-x"}}},
 		Permissions: Permissions{Deny: []string{"kind:delete"}},
-		UI:          UI{Theme: "light", Thoughts: "folded", Diff: "auto", Mouse: true, Notify: true, NotifyBy: "auto", Progress: "auto"},
+		UI:          UI{Theme: "light", Thoughts: "folded", Diff: "auto", Editing: "plain", Mouse: true, Notify: true, NotifyBy: "auto", Progress: "auto"},
 		Store:       Store{Sync: "full"}, Timeouts: c.Timeouts,
 	}
 	if d := cmp.Diff(want, c.Settings); d != "" {

@@ -24,7 +24,7 @@ type command struct {
 
 func commands() []command {
 	return []command{
-		{"help", "", "show keys and commands", func(m *model, _ string) tea.Cmd { m.overlay = newHelp(); return nil }},
+		{"help", "", "show keys and commands", func(m *model, _ string) tea.Cmd { m.overlay = m.newHelp(); return nil }},
 		{"new", "", "start a new session", (*model).newSession},
 		{"sessions", "", "list earlier sessions", func(m *model, _ string) tea.Cmd { return m.listSessions() }},
 		{"resume", "ID", "resume a session", (*model).resume},
@@ -168,7 +168,7 @@ func (m *model) retitle(title string) tea.Cmd {
 }
 
 // helpLines returns the text of the help. Keys are in the first 15 cells of a line.
-func helpLines() []string {
+func (m *model) helpLines() []string {
 	lines := []string{
 		"Enter          send; while a turn is running: queue",
 		"Shift+Enter    new line (also Alt+Enter, Ctrl+J)",
@@ -184,8 +184,10 @@ func helpLines() []string {
 		"Tab            select entries: ↑↓ move, Enter opens, y copies, c copies code",
 		"",
 	}
-	for _, a := range actions() {
-		lines = append(lines, fmt.Sprintf("%-14s %s", a.name, a.what))
+	for _, a := range m.actions {
+		if a.name != "" {
+			lines = append(lines, fmt.Sprintf("%-14s %s", a.name, a.what))
+		}
 	}
 	lines = append(lines, "", "Commands of acp (if the agent has one of the same name: /acp:NAME)")
 	for _, c := range commands() {

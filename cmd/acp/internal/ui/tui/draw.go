@@ -334,6 +334,9 @@ func (m *model) statusLine() string {
 			left[0].text += " " + safeLine(shortVersion(v), 16)
 		}
 	}
+	if m.vim != nil && m.vim.normal {
+		left = append([]part{{"normal", 99}}, left...)
+	}
 	if n := len(m.background); n > 0 && !m.busy() {
 		left = append(left, part{fmt.Sprintf("%d in the background", n), 95})
 	}
@@ -424,7 +427,9 @@ func (m *model) View() tea.View {
 	v.SetContent(strings.Join(lines, "\n"))
 	if cursor != nil {
 		c := tea.NewCursor(cursor.X, cursor.Y)
-		c.Shape = tea.CursorBar
+		if c.Shape = tea.CursorBar; m.vim != nil && m.vim.normal && m.top() == nil {
+			c.Shape = tea.CursorBlock
+		}
 		v.Cursor = c
 	}
 	return v
@@ -519,7 +524,7 @@ func (m *model) welcome(rows int) []string {
 		add("")
 		keys := [][2]string{
 			{"/", "commands"}, {"@", "files and pictures"}, {"!", "a command of the shell"},
-			{"Ctrl+O", "mode, model and other options"}, {"Alt+R", "earlier sessions"}, {"/agent", "talk to another agent"}, {"?", "all keys"},
+			{m.keyOf("options"), "mode, model and other options"}, {m.keyOf("sessions"), "earlier sessions"}, {"/agent", "talk to another agent"}, {"?", "all keys"},
 		}
 		if len(offers) > 0 {
 			keys = [][2]string{{"/agent", "all agents"}, {"?", "all keys"}}

@@ -14,7 +14,7 @@ import (
 func TestSecretField(t *testing.T) {
 	w := &field{name: "key", text: "sk-käse"}
 	w.applySchema(&acpv2.StringPropertySchema{Title: "Key", Format: "password"})
-	lines, cursor := w.draw(newStyles(true), 60, true)
+	lines, cursor := w.draw(newStyles("", true), 60, true)
 	text := ansi.Strip(strings.Join(lines, "\n"))
 	if strings.Contains(text, "sk-") || !strings.Contains(text, "› •••••••\n") && !strings.HasSuffix(text, "› •••••••") || cursor == nil || cursor.X != 13 {
 		t.Errorf("%q, %v", text, cursor)

@@ -60,6 +60,11 @@ func (m *model) key(k tea.KeyPressMsg) tea.Cmd {
 // inputKey handles a key while the user types a prompt.
 func (m *model) inputKey(s string, k tea.KeyPressMsg) tea.Cmd {
 	empty := m.input.value() == ""
+	if m.vim != nil && (!empty || m.phase != dead) && m.vim.key(m.input, k) {
+		m.input.resize(m.w, m.inputLimit())
+		m.complete()
+		return nil
+	}
 	switch s {
 	case "ctrl+c":
 		return m.interrupt()
@@ -105,7 +110,7 @@ func (m *model) inputKey(s string, k tea.KeyPressMsg) tea.Cmd {
 		}
 	case "?":
 		if empty {
-			m.overlay = newHelp()
+			m.overlay = m.newHelp()
 			return nil
 		}
 	}
@@ -223,7 +228,7 @@ func (m *model) browseKey(k tea.KeyPressMsg) tea.Cmd {
 	case "/":
 		m.openSearch()
 	case "?":
-		m.overlay = newHelp()
+		m.overlay = m.newHelp()
 	default:
 		cmd, _ := m.actionKey(s)
 		return cmd
@@ -245,6 +250,9 @@ func (m *model) typed(k tea.KeyPressMsg) tea.Cmd {
 // enter sends the typed text, or, if there is none, the first prompt of a held queue.
 func (m *model) enter() tea.Cmd {
 	text := strings.TrimSpace(m.input.value())
+	if m.vim != nil {
+		m.vim.normal = false
+	}
 	if text == "" {
 		if m.held && len(m.queue) > 0 && m.phase == ready && !m.busy() {
 			next := m.queue[0]

@@ -31,11 +31,12 @@ const (
 // A model is the state of the whole screen. Only Bubble Tea's loop uses it, so it needs no locks;
 // what other goroutines have to say arrives as messages.
 type model struct {
-	ctx    context.Context
-	cancel context.CancelFunc
-	opt    Options
-	front  *front
-	now    func() time.Time
+	ctx     context.Context
+	cancel  context.CancelFunc
+	opt     Options
+	actions []action // with the user's keys
+	front   *front
+	now     func() time.Time
 
 	terminalState
 	agentState
@@ -53,6 +54,7 @@ type model struct {
 	flashID  int
 
 	input   *input
+	vim     *vim // nil for plain editing
 	popup   *popup
 	files   []string // of the project, for completion
 	filesAt time.Time
@@ -151,6 +153,10 @@ func newModel(ctx context.Context, o Options) *model {
 	m.restyle()
 	m.began = m.now()
 	m.born = m.began
+	if o.ui.Editing == "vim" {
+		m.vim = &vim{}
+	}
+	m.actions, _ = boundActions(o.ui.Keys) // Run has reported mistakes
 	m.progresses = showsProgress(o.ui.Progress, os.Getenv)
 	m.attempt = 1
 	return m
@@ -158,8 +164,8 @@ func newModel(ctx context.Context, o Options) *model {
 
 // restyle recreates everything that depends on colours.
 func (m *model) restyle() {
-	m.st = newStyles(m.dark)
-	m.theme = view.NewTheme(m.dark, m.profile)
+	m.st = newStyles(m.opt.ui.Theme, m.dark)
+	m.theme = view.NewTheme(m.opt.ui.Theme, m.dark, m.profile)
 	m.input.restyle(m.st)
 	if m.screen.tr == nil {
 		m.rebuildView()
@@ -181,10 +187,10 @@ func (m *model) Init() tea.Cmd {
 	return tea.Batch(cmds...)
 }
 
-// autoTheme reports whether the terminal's background decides between the themes. The terminal is
+// autoTheme reports whether the terminal's background decides between dark and light colours. The terminal is
 // asked once the screen is visible. Until it answers, if it ever does, [lightHint] decides, so that
 // the first picture does not have to wait.
-func (m *model) autoTheme() bool { return m.opt.ui.Theme == "" || m.opt.ui.Theme == "auto" }
+func (m *model) autoTheme() bool { return m.opt.ui.Theme != "dark" && m.opt.ui.Theme != "light" }
 
 // lightHint reports whether the variable COLORFGBG names a bright background. Some terminals set it
 // to the colours of text and background among the first 16, such as "0;15" or "0;default;15".

@@ -10,6 +10,7 @@ import (
 
 // An action is something that a key does wherever the user types a prompt or selects entries.
 type action struct {
+	id        string // in the setting ui.keys
 	key, also string // as Bubble Tea calls them; also may be empty
 	name      string // of the key, for people
 	what      string
@@ -19,23 +20,33 @@ type action struct {
 // actions returns the actions in the order in which the palette shows them.
 func actions() []action {
 	return []action{
-		{"ctrl+p", "", "Ctrl+P", "find a command or key", (*model).openPalette},
-		{"ctrl+o", "", "Ctrl+O", "mode, model and other options", (*model).openOptions},
-		{"shift+tab", "", "Shift+Tab", "next mode", (*model).cycleMode},
-		{"ctrl+r", "", "Ctrl+R", "search earlier prompts", (*model).openPrompts},
-		{"alt+r", "", "Alt+R", "earlier sessions", (*model).listSessions},
-		{"", "", "Esc Esc", "go back to an earlier prompt", (*model).openRewind},
-		{"ctrl+f", "", "Ctrl+F", "search the conversation", func(m *model) tea.Cmd { m.openSearch(); return nil }},
-		{"ctrl+y", "", "Ctrl+Y", "copy an answer or code", (*model).openCopy},
-		{"ctrl+t", "", "Ctrl+T", "open or fold thoughts and tools", (*model).toggleAll},
-		{"ctrl+x", "", "Ctrl+X", "show subagents", (*model).openAgents},
-		{"alt+c", "", "Alt+C", "show what this session has changed, and take changes back", (*model).openChanges},
-		{"alt+b", "", "Alt+B", "list and stop commands that run in the background", (*model).openBackground},
-		{"alt+e", "", "Alt+E", "show what the agent has written to its standard error", (*model).openStderr},
-		{"ctrl+g", "", "Ctrl+G", "edit the prompt in $VISUAL or $EDITOR", (*model).editor},
-		{"ctrl+s", "", "Ctrl+S", "send at once, even while a turn is running", (*model).steer},
-		{"f1", "ctrl+_", "F1", "all keys and commands", func(m *model) tea.Cmd { m.overlay = newHelp(); return nil }},
+		{"palette", "ctrl+p", "", "Ctrl+P", "find a command or key", (*model).openPalette},
+		{"options", "ctrl+o", "", "Ctrl+O", "mode, model and other options", (*model).openOptions},
+		{"mode", "shift+tab", "", "Shift+Tab", "next mode", (*model).cycleMode},
+		{"prompts", "ctrl+r", "", "Ctrl+R", "search earlier prompts", (*model).openPrompts},
+		{"sessions", "alt+r", "", "Alt+R", "earlier sessions", (*model).listSessions},
+		{"back", "", "", "Esc Esc", "go back to an earlier prompt", (*model).openRewind},
+		{"find", "ctrl+f", "", "Ctrl+F", "search the conversation", func(m *model) tea.Cmd { m.openSearch(); return nil }},
+		{"copy", "ctrl+y", "", "Ctrl+Y", "copy an answer or code", (*model).openCopy},
+		{"fold", "ctrl+t", "", "Ctrl+T", "open or fold thoughts and tools", (*model).toggleAll},
+		{"subagents", "ctrl+x", "", "Ctrl+X", "show subagents", (*model).openAgents},
+		{"changes", "alt+c", "", "Alt+C", "show what this session has changed, and take changes back", (*model).openChanges},
+		{"jobs", "alt+b", "", "Alt+B", "list and stop commands that run in the background", (*model).openBackground},
+		{"stderr", "alt+e", "", "Alt+E", "show what the agent has written to its standard error", (*model).openStderr},
+		{"editor", "ctrl+g", "", "Ctrl+G", "edit the prompt in $VISUAL or $EDITOR", (*model).editor},
+		{"send-now", "ctrl+s", "", "Ctrl+S", "send at once, even while a turn is running", (*model).steer},
+		{"help", "f1", "ctrl+_", "F1", "all keys and commands", func(m *model) tea.Cmd { m.overlay = m.newHelp(); return nil }},
 	}
+}
+
+// keyOf returns the name of the key of an action.
+func (m *model) keyOf(id string) string {
+	for _, a := range m.actions {
+		if a.id == id && a.name != "" {
+			return a.name
+		}
+	}
+	return "/" + id
 }
 
 // actionKey carries out the action of a key, if it has one.
@@ -43,7 +54,7 @@ func (m *model) actionKey(s string) (tea.Cmd, bool) {
 	if s == "ctrl+/" {
 		s = "ctrl+_"
 	}
-	for _, a := range actions() {
+	for _, a := range m.actions {
 		if s != "" && (a.key == s || a.also == s) {
 			return a.run(m), true
 		}
@@ -64,7 +75,7 @@ func (m *model) toggleAll() tea.Cmd {
 // openPalette shows everything that can be done, with its key, to be searched.
 func (m *model) openPalette() tea.Cmd {
 	var items []item
-	for _, a := range actions()[1:] {
+	for _, a := range m.actions[1:] {
 		items = append(items, item{group: "Keys", title: a.what, note: a.name, value: a.run})
 	}
 	for _, c := range commands() {

@@ -283,7 +283,7 @@ func (p *pager) wrapped(width int) []string {
 	return out
 }
 
-func newHelp() *pager { return &pager{title: "Keys and commands", lines: helpLines()} }
+func (m *model) newHelp() *pager { return &pager{title: "Keys and commands", lines: m.helpLines()} }
 
 func (p *pager) key(m *model, k tea.KeyPressMsg) tea.Cmd {
 	switch k.String() {

@@ -1,12 +1,14 @@
 package tui
 
 import (
+	"image/color"
 	"strings"
 
 	"charm.land/lipgloss/v2"
 	"github.com/charmbracelet/x/ansi"
 
 	"github.com/goacp/acp/cmd/acp/internal/safetext"
+	"github.com/goacp/acp/cmd/acp/internal/ui/tui/view"
 )
 
 // styles are the colours of everything around the transcript. Wherever one is used there is also a
@@ -15,7 +17,8 @@ type styles struct {
 	text, strong, dim, accent, warn, bad, good, selected, rule lipgloss.Style
 }
 
-func newStyles(dark bool) *styles {
+// newStyles returns the styles that go with a palette of package view.
+func newStyles(palette string, dark bool) *styles {
 	pick := func(light, night string) lipgloss.Style {
 		c := light
 		if dark {
@@ -23,7 +26,7 @@ func newStyles(dark bool) *styles {
 		}
 		return lipgloss.NewStyle().Foreground(lipgloss.Color(c))
 	}
-	return &styles{
+	st := &styles{
 		text:     lipgloss.NewStyle(),
 		strong:   lipgloss.NewStyle().Bold(true),
 		dim:      pick("241", "246"),
@@ -34,6 +37,11 @@ func newStyles(dark bool) *styles {
 		selected: pick("25", "111").Bold(true),
 		rule:     pick("250", "239"),
 	}
+	if dim, accent, warn, bad, good, ok := view.Colors(palette, dark); ok {
+		in := func(c color.Color) lipgloss.Style { return lipgloss.NewStyle().Foreground(c) }
+		st.dim, st.accent, st.warn, st.bad, st.good, st.selected = in(dim), in(accent), in(warn), in(bad), in(good), in(accent).Bold(true)
+	}
+	return st
 }
 
 // fit cuts a line to width cells, or pads it with spaces.

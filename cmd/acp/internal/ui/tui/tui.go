@@ -72,6 +72,9 @@ func Run(ctx context.Context, o Options) error {
 	if err := o.setDefaults(); err != nil {
 		return err
 	}
+	if _, err := boundActions(o.ui.Keys); err != nil {
+		return exitcode.With(exitcode.Usage, err)
+	}
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
 	defer spread()()

@@ -44,8 +44,8 @@ func drawAll(tr *Transcript) []string {
 	return tr.Lines(0, tr.Height())
 }
 
-func plainTheme() *Theme { return NewTheme(true, colorprofile.NoTTY) }
-func fullTheme() *Theme  { return NewTheme(true, colorprofile.TrueColor) }
+func plainTheme() *Theme { return NewTheme(standard, true, colorprofile.NoTTY) }
+func fullTheme() *Theme  { return NewTheme(standard, true, colorprofile.TrueColor) }
 
 // sequences are those that lines may hold.
 var sequences = regexp.MustCompile("\x1b\\[[0-9;]*m|\x1b]8;;[!-~]*\a")

@@ -21,7 +21,7 @@ func TestBigBlocks(t *testing.T) {
 			fmt.Fprintf(&now, "LINE NO %d\n", i)
 		}
 	}
-	th := NewTheme(true, colorprofile.TrueColor)
+	th := NewTheme(standard, true, colorprofile.TrueColor)
 	patch := udiff.Unified("a/big.txt", "b/big.txt", old.String(), now.String())
 	for _, width := range []int{80, 200} {
 		lines := PatchDiff(patch, width, th, DiffAuto)

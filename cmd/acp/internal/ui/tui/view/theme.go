@@ -53,18 +53,17 @@ type Theme struct {
 	syntax                                   map[syntaxKind]look
 }
 
-// NewTheme returns the theme for a dark or light background and what the terminal can show:
-// without colours for [colorprofile.ASCII], without any sequences for
-// [colorprofile.NoTTY] and an unknown profile.
-func NewTheme(dark bool, profile colorprofile.Profile) *Theme {
+// NewTheme returns the theme with a palette, for a dark or light background and what the terminal can
+// show. A palette that is not one of [Palettes] is the standard one. There are no colours for [colorprofile.ASCII], and no sequences for [colorprofile.NoTTY] and an unknown profile.
+func NewTheme(name string, dark bool, profile colorprofile.Profile) *Theme {
+	p, ok := palettes[name]
+	if !ok {
+		p = palettes[standard]
+	}
 	th := &Theme{plain: profile <= colorprofile.NoTTY, links: profile > colorprofile.ASCII}
 	// A colour is given for dark and light backgrounds, and as one of the 16 that the user
 	// has chosen, where there are no more; -1 is none of them.
-	pick := func(onDark, onLight uint32, basic int) color.Color {
-		rgb := onLight
-		if dark {
-			rgb = onDark
-		}
+	pick := func(t tone, basic int) color.Color {
 		switch profile {
 		case colorprofile.ANSI:
 			if basic < 0 {
@@ -72,26 +71,23 @@ func NewTheme(dark bool, profile colorprofile.Profile) *Theme {
 			}
 			return ansi.BasicColor(basic)
 		case colorprofile.ANSI256, colorprofile.TrueColor:
-			return profile.Convert(color.RGBA{byte(rgb >> 16), byte(rgb >> 8), byte(rgb), 255})
+			return profile.Convert(t.on(dark))
 		}
 		return nil
 	}
-	fg := func(onDark, onLight uint32, basic int) look {
-		return look{fg: colorParams(pick(onDark, onLight, basic), false)}
-	}
-	// Of 256 colours the nearest to a dark one is often another: green becomes grey.
+	fg := func(t tone, basic int) look { return look{fg: colorParams(pick(t, basic), false)} }
 	of256 := profile == colorprofile.ANSI256
-	bg := func(onDark, onLight uint32, dark256, light256 byte) look {
-		c := pick(onDark, onLight, -1)
+	bg := func(t tone, of [2]byte) look {
+		c := pick(t, -1)
 		switch {
 		case of256 && dark:
-			c = ansi.IndexedColor(dark256)
+			c = ansi.IndexedColor(of[0])
 		case of256:
-			c = ansi.IndexedColor(light256)
+			c = ansi.IndexedColor(of[1])
 		}
 		return look{bg: colorParams(c, true)}
 	}
-	th.dim = fg(0x8f95a6, 0x626776, -1)
+	th.dim = fg(p.dim, -1)
 	switch {
 	case th.dim.fg == "":
 		th.dim.attr = faint
@@ -100,18 +96,18 @@ func NewTheme(dark bool, profile colorprofile.Profile) *Theme {
 	case of256:
 		th.dim.fg = colorParams(ansi.IndexedColor(241), false)
 	}
-	th.accent = fg(0x7aa2f7, 0x2753b5, 4)
-	th.user = fg(0x7dcfff, 0x006075, 6).with(bold)
+	th.accent = fg(p.accent, 4)
+	th.user = fg(p.user, 6).with(bold)
 	th.thought = th.dim.with(italic)
 	th.heading = th.accent.with(bold)
-	th.code = fg(0xe0af68, 0x7d5200, 3)
-	th.link = fg(0x7aa2f7, 0x2753b5, 4).with(underline)
-	th.good = fg(0x9ece6a, 0x226b27, 2)
-	th.bad = fg(0xf7768e, 0xb3261e, 1)
-	th.warn = fg(0xe0af68, 0x7d5200, 3)
-	th.info = fg(0x7dcfff, 0x006075, 6)
-	th.added, th.removed = bg(0x1a2e22, 0xe6f7e9, 22, 194), bg(0x3a2127, 0xfeecee, 52, 224)
-	th.addedWord, th.removedWord = bg(0x1f4933, 0xbcecc6, 22, 151), bg(0x642a36, 0xfbcdd2, 52, 217)
+	th.code = fg(p.code, 3)
+	th.link = fg(p.accent, 4).with(underline)
+	th.good = fg(p.good, 2)
+	th.bad = fg(p.bad, 1)
+	th.warn = fg(p.code, 3)
+	th.info = fg(p.user, 6)
+	th.added, th.removed = bg(p.added, p.changed256[0]), bg(p.removed, p.changed256[1])
+	th.addedWord, th.removedWord = bg(p.addedWord, p.changed256[2]), bg(p.removedWord, p.changed256[3])
 	if of256 && dark { // there is no other green that is dark enough
 		th.addedWord.attr, th.removedWord.attr = underline|bold, underline|bold
 	}
@@ -119,18 +115,18 @@ func NewTheme(dark bool, profile colorprofile.Profile) *Theme {
 		th.addedWord.attr, th.removedWord.attr = underline, underline
 	}
 	th.addedMark, th.removedMark = th.good, th.bad
-	th.found = bg(0x4d3f16, 0xffedb8, 238, 229)
+	th.found = bg(p.found, [2]byte{238, 229})
 	if th.found.bg == "" || of256 && dark {
 		th.found.attr = underline | bold
 	}
 	th.foundHere = look{attr: reverse}
 	th.syntax = map[syntaxKind]look{
-		synKeyword:  fg(0xbb9af7, 0x7338ac, 5),
-		synString:   fg(0x9ece6a, 0x226b27, 2),
-		synNumber:   fg(0xff9e64, 0x954400, 3),
+		synKeyword:  fg(p.keyword, 5),
+		synString:   fg(p.good, 2),
+		synNumber:   fg(p.number, 3),
 		synComment:  th.dim.with(italic),
-		synFunction: fg(0x7aa2f7, 0x2753b5, 4),
-		synType:     fg(0x2ac3de, 0x00657d, 6),
+		synFunction: fg(p.accent, 4),
+		synType:     fg(p.typ, 6),
 		synAdded:    th.good,
 		synRemoved:  th.bad,
 		synHeading:  {attr: bold},
