@@ -41,6 +41,8 @@ type App struct {
 	Environ []string
 	// Cwd is the working directory of sessions, absolute.
 	Cwd string
+	// By is the command that holds conversations, if it is not a person: see [store.Session].
+	By string
 	// Roots are further directories of sessions, absolute.
 	Roots []string
 	// MCPFlags and MCPHeaders are the values of --mcp and --mcp-header.
@@ -115,7 +117,7 @@ func (a *App) Open(ctx context.Context, agent roster.Agent, front backend.Fronte
 		Agent: agent,
 		Info:  acp.Implementation{Name: "acp", Title: "acp", Version: a.Version},
 		Cwd:   a.Cwd, Roots: a.Roots,
-		MCP: servers, Policy: policy, Store: kept, Front: logged(front, a.logger(), agent.Name),
+		MCP: servers, Policy: policy, Store: kept, By: a.By, Front: logged(front, a.logger(), agent.Name),
 		Connect: cfg.Timeouts.Connect, Slow: cfg.Timeouts.Slow,
 		Logger: a.logger(),
 	}

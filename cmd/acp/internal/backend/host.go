@@ -39,8 +39,9 @@ type Config struct {
 	// Obeys says that the agent applies the Policy itself, as the built-in one does: what it
 	// reports of its tool calls is not compared with the rules.
 	Obeys bool
-	// Store keeps the conversations; nil keeps nothing.
+	// Store keeps the conversations; nil keeps nothing. By is kept with them: see [store.Session].
 	Store *store.Store
+	By    string
 	Front Frontend
 	// Connect bounds starting the agent; 0 means 60 s. After Slow, where 0 means 3 s, the frontend
 	// is informed that it takes long.

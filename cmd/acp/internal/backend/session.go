@@ -396,6 +396,9 @@ func (s *Session) about() store.Session {
 		Key: store.Key{Agent: s.host.cfg.Agent.Name, ID: string(s.id)}, Cwd: s.cwd, Title: called(cmp.Or(s.title, was.Title), s.asked),
 		Command: was.Command, Protocol: was.Protocol, Parent: was.Parent,
 	}
+	if was.ID == "" || was.By != "" { // what a person has begun remains a conversation
+		next.By = s.host.cfg.By
+	}
 	s.mu.Unlock()
 	if next.Command == nil {
 		next.Command = s.host.cfg.Agent.Argv()

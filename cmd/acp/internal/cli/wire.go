@@ -36,7 +36,8 @@ func addCommands(root *cobra.Command, a *app.App) (chat *cobra.Command) {
 	}
 	chat = chatcmd.NewCommand(a, nil)
 	resume := func(ctx context.Context, s store.Session) error { return resume(ctx, a, s) }
-	add(groupTalk, chat, exec.NewCommand(a, nil), sessions.NewCommandResume(a, resume, nil))
+	choose := func(ctx context.Context) (store.Session, bool, error) { return chatcmd.Choose(ctx, a) }
+	add(groupTalk, chat, exec.NewCommand(a, nil), sessions.NewCommandResume(a, resume, choose, nil))
 	add(groupSet, agents.NewCommand(a, nil), models.NewCommand(a, nil), auth.NewCommand(a, nil), config.NewCommand(a, nil),
 		completion.NewCommand(a, nil), version.NewCommand(a, nil))
 	add(groupWire, agentcmd.NewCommand(a, nil), bridge.NewCommand(a, nil), tap.NewCommand(a, nil), trace.NewCommand(a, nil), check.NewCommand(a, nil), check.NewConnect(a), newMCPConnect(), docs.NewCommand(a))
@@ -52,11 +53,5 @@ func resume(ctx context.Context, a *app.App, s store.Session) error {
 		return fmt.Errorf("%w; to save the conversation, use acp sessions export", err)
 	}
 	a.Cwd = dir
-	o := &chatcmd.Options{App: a, Agent: s.Agent, Session: s.Conversation}
-	if _, known, err := a.KnownAgent(s.Agent); err != nil {
-		return err
-	} else if !known && len(s.Command) > 0 {
-		o.Agent, o.Command = "", s.Command
-	}
-	return chatcmd.Run(ctx, o)
+	return chatcmd.Run(ctx, chatcmd.Continue(&chatcmd.Options{App: a}, s))
 }

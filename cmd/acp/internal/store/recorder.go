@@ -113,7 +113,7 @@ func (r *Recorder) Put(v Session) {
 
 // same reports whether two sessions are recorded alike: their times and counts do not matter.
 func same(a, b Session) bool {
-	if len(a.Command) != len(b.Command) || a.Key != b.Key || a.Cwd != b.Cwd || a.Title != b.Title || a.Protocol != b.Protocol || a.Parent != b.Parent {
+	if len(a.Command) != len(b.Command) || a.Key != b.Key || a.Cwd != b.Cwd || a.Title != b.Title || a.Protocol != b.Protocol || a.Parent != b.Parent || a.By != b.By {
 		return false
 	}
 	for i := range a.Command {

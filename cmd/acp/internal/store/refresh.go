@@ -363,9 +363,9 @@ func saveEntry(ctx context.Context, tx *sql.Tx, id int64, chunks int, st *state,
 	if id != 0 {
 		row = id
 	}
-	_, err := tx.ExecContext(ctx, `INSERT OR REPLACE INTO session (id, conv, agent, sid, earlier, command, cwd, title, protocol, created, updated, turns, events, open, parent, chunks)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`, row, st.Conversation, st.Agent, st.ID, list(st.Earlier), list(st.Command), st.Cwd, st.Title, st.Protocol,
-		nanos(st.Created), nanos(st.Updated), st.Turns, st.Events, st.Open, st.Parent, chunks)
+	_, err := tx.ExecContext(ctx, `INSERT OR REPLACE INTO session (id, conv, agent, sid, earlier, command, cwd, title, protocol, created, updated, turns, events, open, parent, by, chunks)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`, row, st.Conversation, st.Agent, st.ID, list(st.Earlier), list(st.Command), st.Cwd, st.Title, st.Protocol,
+		nanos(st.Created), nanos(st.Updated), st.Turns, st.Events, st.Open, st.Parent, st.By, chunks)
 	if err == nil && id == 0 {
 		err = tx.QueryRowContext(ctx, `SELECT last_insert_rowid()`).Scan(&id)
 	}

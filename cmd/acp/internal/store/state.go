@@ -29,6 +29,7 @@ type attributes struct {
 	Title        string    `json:"title,omitempty"`
 	Protocol     int       `json:"protocol,omitempty"`
 	Parent       string    `json:"parent,omitempty"` // a conversation
+	By           string    `json:"by,omitempty"`     // the command that runs it, if not a conversation with a person
 	Created      time.Time `json:"created,omitzero"` // if not the time of this record
 	Updated      time.Time `json:"updated,omitzero"` // before the first event that is kept
 	Turns        int       `json:"turns,omitempty"`  // that ended before the first event that is kept
@@ -38,7 +39,7 @@ type attributes struct {
 func attributesOf(v Session) attributes {
 	return attributes{
 		Agent: cut(v.Agent, MaxID), Session: cut(v.ID, MaxID), Command: v.Command, Cwd: v.Cwd,
-		Title: cut(strings.ToValidUTF8(v.Title, "\uFFFD"), MaxTitle), Protocol: v.Protocol, Parent: v.Parent, Created: v.Created,
+		Title: cut(strings.ToValidUTF8(v.Title, "\uFFFD"), MaxTitle), Protocol: v.Protocol, Parent: v.Parent, By: cut(v.By, MaxID), Created: v.Created,
 	}
 }
 
@@ -111,7 +112,7 @@ func (s *state) apply(e *Event) {
 			s.renamed(a.Session)
 		}
 		s.Agent, s.ID, s.Command, s.Cwd, s.Title = a.Agent, a.Session, a.Command, a.Cwd, a.Title
-		s.Protocol, s.Parent = a.Protocol, a.Parent
+		s.Protocol, s.Parent, s.By = a.Protocol, a.Parent, a.By
 		if a.Created.IsZero() {
 			a.Created = e.Time
 		}

@@ -66,6 +66,8 @@ type Session struct {
 	// Earlier are other ids that the agent gave it, the latest last and 16 at most: if an agent has
 	// forgotten a session, the conversation continues in a new one.
 	Earlier []string
+	// By is the command that runs the session, such as exec, or "" if a person holds it.
+	By string
 	// Parent is the conversation that this one, of a subagent, is part of. It is deleted with its
 	// parent. No List contains it, but it can be found by its id.
 	Parent string

@@ -14,6 +14,7 @@ import (
 	"github.com/goacp/acp/cmd/acp/internal/app"
 	"github.com/goacp/acp/cmd/acp/internal/exitcode"
 	"github.com/goacp/acp/cmd/acp/internal/roster"
+	"github.com/goacp/acp/cmd/acp/internal/store"
 	"github.com/goacp/acp/cmd/acp/internal/ui/plain"
 	"github.com/goacp/acp/cmd/acp/internal/ui/tui"
 )
@@ -29,6 +30,8 @@ type Options struct {
 	// means the latest session in this directory.
 	Session  string
 	Continue bool
+	// Resume lets the user choose the session to continue.
+	Resume bool
 	// Prompt is sent at once unless it is "".
 	Prompt string
 	NoBell bool
@@ -65,8 +68,9 @@ func NewCommand(a *app.App, runF func(context.Context, *Options) error) *cobra.C
 		},
 	}
 	f := cmd.Flags()
-	f.StringVarP(&o.Session, "session", "s", "", "continue the session `ID`, which may be abbreviated")
+	f.StringVarP(&o.Session, "session", "s", "", "continue the session `ID`, which may be abbreviated, or - or @N (see acp sessions)")
 	f.BoolVarP(&o.Continue, "continue", "c", false, "continue the latest session in this directory")
+	f.BoolVarP(&o.Resume, "resume", "r", false, "choose the session to continue from a list")
 	f.StringVarP(&o.Prompt, "prompt", "p", "", "send `TEXT` as the first prompt")
 	f.BoolVar(&o.NoBell, "no-bell", false, "do not ring the bell when the agent needs you and the terminal has lost focus")
 	return cmd
@@ -91,8 +95,8 @@ func (o *Options) parseArguments(args []string, dash int) error {
 	case len(names) == 1:
 		o.Agent = names[0]
 	}
-	if o.Session != "" && o.Continue {
-		return errors.New("--session and --continue cannot be combined")
+	if given := [3]bool{o.Session != "", o.Continue, o.Resume}; given[0] && given[1] || given[0] && given[2] || given[1] && given[2] {
+		return errors.New("--session, --continue and --resume cannot be combined")
 	}
 	return nil
 }
@@ -105,7 +109,21 @@ func Run(ctx context.Context, o *Options) error {
 	if err != nil {
 		return err
 	}
-	agent, err := o.agent()
+	screen := !cfg.UI.Plain && a.InTerminal && a.OutTerminal && os.Getenv("TERM") != "dumb"
+	if o.Resume {
+		if !screen {
+			return exitcode.Errorf(exitcode.Usage, "--resume needs a screen to choose on; use --session ID, or --session - for the latest session of this directory")
+		}
+		s, ok, err := Choose(ctx, a)
+		if err != nil || !ok {
+			return err
+		}
+		if _, err := os.Stat(s.Cwd); err != nil {
+			return fmt.Errorf("the directory of the session: %w; to save the conversation, use acp sessions export", err)
+		}
+		o = Continue(o, s)
+	}
+	agent, err := o.agent(ctx)
 	if err != nil {
 		return err
 	}
@@ -116,13 +134,43 @@ func Run(ctx context.Context, o *Options) error {
 	if err != nil {
 		return err
 	}
-	if cfg.UI.Plain || !a.InTerminal || !a.OutTerminal || os.Getenv("TERM") == "dumb" {
+	if !screen {
 		return plain.Run(ctx, plain.Options{App: a, Agent: agent, Session: id, Prompt: o.Prompt})
 	}
 	return tui.Run(ctx, tui.Options{App: a, Agent: agent, Session: id, Prompt: o.Prompt, NoBell: o.NoBell})
 }
 
-func (o *Options) agent() (roster.Agent, error) {
+// Continue returns the options with which a stored session continues: with its agent and in its
+// directory. The App of o gets that directory.
+func Continue(o *Options, s store.Session) *Options {
+	next := *o
+	next.App.Cwd = s.Cwd
+	next.Agent, next.Command, next.Session, next.Resume = s.Agent, nil, s.Conversation, false
+	if _, known, err := o.App.KnownAgent(s.Agent); err == nil && !known && len(s.Command) > 0 {
+		next.Agent, next.Command = "", s.Command
+	}
+	return &next
+}
+
+// Choose lets the user choose a stored session on the screen. It returns false if the user leaves
+// without a choice.
+func Choose(ctx context.Context, a *app.App) (store.Session, bool, error) {
+	kept, err := a.Store(ctx)
+	if err != nil {
+		return store.Session{}, false, err
+	}
+	if kept == nil {
+		return store.Session{}, false, exitcode.Errorf(exitcode.Usage, "conversations are not kept, so there is none to choose")
+	}
+	return tui.Choose(ctx, tui.Options{App: a})
+}
+
+func (o *Options) agent(ctx context.Context) (roster.Agent, error) {
+	if o.Session != "" && o.Agent == "" && len(o.Command) == 0 && o.App.Flags["agent"] == nil {
+		if agent, ok, err := o.App.AgentWith(ctx, o.Session); ok || err != nil {
+			return agent, err
+		}
+	}
 	agent, err := o.App.AgentFor(o.Agent, o.Command)
 	if len(o.Command) > 0 {
 		agent.Title = o.Command[0]

@@ -63,7 +63,7 @@ func TestCommandName(t *testing.T) {
 	home := t.TempDir()
 	a := &app.App{Cwd: home, Environ: []string{"HOME=" + home}}
 	o := &Options{App: a, Command: []string{"sh", "-c", "my agent --acp"}}
-	got, err := o.agent()
+	got, err := o.agent(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -192,7 +192,7 @@ func (o *Options) parseArguments(cmd *cobra.Command, args []string) error {
 
 // agent returns the agent. If the first word of the prompt names it, that word is removed from the
 // prompt.
-func (o *Options) agent() (roster.Agent, error) {
+func (o *Options) agent(ctx context.Context) (roster.Agent, error) {
 	if len(o.Argv) == 0 && o.Agent == "" && len(o.Prompt) > 0 {
 		agent, ok, err := o.App.KnownAgent(o.Prompt[0])
 		if err != nil {
@@ -201,6 +201,11 @@ func (o *Options) agent() (roster.Agent, error) {
 		if ok {
 			o.Agent, o.Prompt = o.Prompt[0], o.Prompt[1:]
 			return agent, nil
+		}
+	}
+	if o.Session != "" && o.Agent == "" && len(o.Argv) == 0 && o.App.Flags["agent"] == nil {
+		if agent, ok, err := o.App.AgentWith(ctx, o.Session); ok || err != nil {
+			return agent, err
 		}
 	}
 	return o.App.AgentFor(o.Agent, o.Argv)

@@ -82,7 +82,7 @@ func (t *turn) run(ctx context.Context) (*acp.Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	agent, err := o.agent()
+	agent, err := o.agent(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -112,6 +112,7 @@ func (t *turn) run(ctx context.Context) (*acp.Result, error) {
 	if err != nil {
 		return nil, err
 	}
+	a.By = "exec"
 	if t.host, err = a.Open(ctx, agent, front); err != nil {
 		return nil, err
 	}

@@ -62,6 +62,9 @@ type Options struct {
 	// ResumeSession opens a conversation that continues a session. If it is nil, acp sessions
 	// resume fails.
 	ResumeSession func(context.Context, store.Session) error
+	// Choose lets the user choose a session; nil means that an ID is required. It returns false if
+	// the user leaves without a choice.
+	Choose func(context.Context) (store.Session, bool, error)
 	// Connect connects to the agent of that name; nil means to start it through App.
 	Connect func(ctx context.Context, agent string) (Remote, error)
 	// Now is the clock; nil means the real one.
@@ -80,12 +83,13 @@ type Remote interface {
 // NewCommand returns the command. If runF is not nil, it is called instead of [Run]. The command
 // cannot resume sessions: see [NewCommandResume].
 func NewCommand(a *app.App, runF func(context.Context, *Options) error) *cobra.Command {
-	return NewCommandResume(a, nil, runF)
+	return NewCommandResume(a, nil, nil, runF)
 }
 
-// NewCommandResume is like [NewCommand], with the function that continues a session. It is a
-// parameter because this package must not depend on the interfaces that hold conversations.
-func NewCommandResume(a *app.App, resume func(context.Context, store.Session) error, runF func(context.Context, *Options) error) *cobra.Command {
+// NewCommandResume is like [NewCommand], with the functions that continue a session and that let the
+// user choose one. They are parameters because this package must not depend on the interfaces that
+// hold conversations.
+func NewCommandResume(a *app.App, resume func(context.Context, store.Session) error, choose func(context.Context) (store.Session, bool, error), runF func(context.Context, *Options) error) *cobra.Command {
 	if runF == nil {
 		runF = Run
 	}
@@ -99,11 +103,14 @@ An ID is either the id that the agent has given the session, or the unique id of
 conversation; acp sessions list --json prints both. You can abbreviate it as long as it
 stays unambiguous. If two agents use the same id, add --agent. If an agent has used the
 same id for several sessions, it stands for the latest one; the list shows the others
-by the ids of their conversations.`,
+by the ids of their conversations.
+
+Two handles save typing: - is the latest session of this directory, and @N the session
+in row N of acp sessions list.`,
 		Aliases: []string{"session"},
 	}
 	add := func(verb Verb, use, short string, args cobra.PositionalArgs, set func(*Options, *cobra.Command), parse func(*Options, []string)) {
-		o := &Options{App: a, Verb: verb, ResumeSession: resume}
+		o := &Options{App: a, Verb: verb, ResumeSession: resume, Choose: choose}
 		sub := &cobra.Command{Use: use, Short: short, Args: args, RunE: func(cmd *cobra.Command, args []string) error {
 			if parse != nil {
 				parse(o, args)
@@ -126,7 +133,9 @@ by the ids of their conversations.`,
 	ids := func(o *Options, args []string) { o.IDs = args }
 	add(List, "list", "List sessions, the latest first", cobra.NoArgs, (*Options).listCommand, nil)
 	add(Show, "show ID", "Print a conversation", cobra.ExactArgs(1), (*Options).showCommand, ids)
-	add(Resume, "resume ID", "Resume a conversation", cobra.ExactArgs(1), nil, ids)
+	add(Resume, "resume [ID]", "Resume a conversation", cobra.MaximumNArgs(1), func(_ *Options, c *cobra.Command) {
+		c.Long = "Resume a conversation where it took place. Without an ID, choose it from a list that can be\nsearched, also for what was said."
+	}, ids)
 	add(Export, "export ID", "Write a conversation to a file or to standard output", cobra.ExactArgs(1), func(o *Options, c *cobra.Command) {
 		f := c.Flags()
 		f.Var(&formatFlag{&o.Format}, "format", "markdown, html, json or text (default: by the extension of FILE, otherwise markdown)")
@@ -248,8 +257,8 @@ func Run(ctx context.Context, o *Options) error {
 	if err != nil {
 		return err
 	}
-	s, err := o.find(ctx, st, o.IDs[0])
-	if err != nil {
+	s, err := o.chosen(ctx, st)
+	if err != nil || s.Conversation == "" {
 		return err
 	}
 	switch o.Verb {
@@ -266,6 +275,18 @@ func Run(ctx context.Context, o *Options) error {
 	return fmt.Errorf("unknown verb %q", string(o.Verb))
 }
 
+// chosen returns the session of the arguments. Without arguments the user chooses one, or none.
+func (o *Options) chosen(ctx context.Context, st *store.Store) (store.Session, error) {
+	switch {
+	case len(o.IDs) > 0:
+		return o.find(ctx, st, o.IDs[0])
+	case o.Choose == nil || !o.App.InTerminal || !o.App.OutTerminal:
+		return store.Session{}, exitcode.Errorf(exitcode.Usage, "which session? acp sessions list shows their IDs; - is the latest one of this directory")
+	}
+	s, _, err := o.Choose(ctx)
+	return s, err
+}
+
 // store returns the store. It is an error if there is none.
 func (o *Options) store(ctx context.Context) (*store.Store, error) {
 	st, err := o.App.Store(ctx)
@@ -277,7 +298,7 @@ func (o *Options) store(ctx context.Context) (*store.Store, error) {
 
 // find returns the session that an id or its beginning stands for.
 func (o *Options) find(ctx context.Context, st *store.Store, id string) (store.Session, error) {
-	s, err := st.Find(ctx, o.agent(), id)
+	s, err := o.App.Kept(ctx, st, o.agent(), id)
 	if errors.Is(err, store.ErrNotFound) {
 		of := ""
 		if a := o.agent(); a != "" {

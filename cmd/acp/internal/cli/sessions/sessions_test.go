@@ -117,7 +117,7 @@ func (b *bench) run(args ...string) (out, errs string, err error) {
 	cmd := NewCommandResume(b.app, func(_ context.Context, s store.Session) error {
 		b.resumed = append(b.resumed, s.Agent+"/"+s.ID)
 		return nil
-	}, func(ctx context.Context, o *Options) error {
+	}, nil, func(ctx context.Context, o *Options) error {
 		o.Now = func() time.Time { return now }
 		o.Width = b.width
 		o.Connect = func(_ context.Context, agent string) (Remote, error) {

@@ -40,9 +40,36 @@ func TestSessions(t *testing.T) {
 	s.Exit()
 	id := s.Find(`--session (\S+)`)
 
-	// It can also be named.
+	// It can also be named, or chosen from all there are, by what was said in it.
 	s = d.start(80, 24, "chat", "--session", id)
 	s.Wait("That was it", "type a prompt")
+	s.Press("ctrl+d")
+	s.Exit()
+	if out, err := d.command("exec", "--agent", "scripted", "a run").CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	s = d.start(80, 24, "sessions", "resume")
+	s.Wait("Resume", "~/greet", "Runs of acp exec", "scripted · ")
+	s.Type("that was")
+	s.Wait("In what was said")
+	looks(t, s, "resume")
+	s.Press("enter")
+	s.Wait("That was it", "type a prompt")
+	s.Press("ctrl+d")
+	s.Exit()
+	s = d.start(80, 24, "chat", "--resume")
+	s.Wait("Resume")
+	s.Press("esc")
+	s.Exit()
+
+	// A conversation with another agent continues with that one.
+	s = d.start(80, 24)
+	s.Wait("type a prompt")
+	s.Press("alt+r")
+	s.Wait("Runs of acp exec", "scripted · ")
+	s.Type("a run")
+	s.Press("enter")
+	s.Wait("scripted")
 }
 
 // TestUntrusted tells what a project asks for that is not in force.

@@ -11,7 +11,6 @@ import (
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acpv2"
 	"github.com/goacp/acp/cmd/acp/internal/app"
-	"github.com/goacp/acp/cmd/acp/internal/store"
 	"github.com/goacp/acp/transcript"
 )
 
@@ -142,113 +141,6 @@ func (m *model) cycleMode() tea.Cmd {
 		}
 	}
 	return m.remark("the agent has no modes")
-}
-
-type sessionsMsg struct {
-	items []item
-	err   error
-}
-
-// listSessions asks the store and the agent for the sessions of this directory. The agent's are
-// added to those in the store; if the agent fails, the stored ones are listed without it.
-func (m *model) listSessions() tea.Cmd {
-	open, l, ctx, cwd, agent, now := m.opt.store, m.link, m.ctx, m.opt.cwd, m.opt.Agent.Name, m.now()
-	current := m.session
-	return func() tea.Msg {
-		ctx, cancel := context.WithTimeout(ctx, 15*time.Second)
-		defer cancel()
-		var items []item
-		var failed error
-		at := map[acp.SessionID]int{}
-		if open != nil {
-			if s, err := open(ctx); err == nil && s != nil {
-				found, err := s.List(ctx, store.Query{Agent: agent, Cwd: cwd, Limit: maxListed})
-				if err != nil {
-					failed = err
-				}
-				for _, f := range found {
-					id := acp.SessionID(f.ID)
-					value := id
-					if _, again := at[id]; again {
-						value = acp.SessionID(f.Conversation) // the agent has used the id twice
-					} else {
-						at[id] = len(items)
-					}
-					note := ago(now, f.Updated)
-					switch f.Turns {
-					case 0:
-					case 1:
-						note += " · 1 turn"
-					default:
-						note += fmt.Sprintf(" · %d turns", f.Turns)
-					}
-					title := sessionTitle(f.Title, f.ID)
-					if s.IsInterrupted(ctx, f.Session) {
-						title = "(interrupted) " + title
-					}
-					items = append(items, item{title: title, note: note, current: value == current, value: value})
-				}
-			} else if err != nil {
-				failed = err
-			}
-		}
-		if l != nil {
-			told, err := l.Sessions(ctx, cwd)
-			if err != nil && failed == nil && len(items) == 0 {
-				failed = err
-			}
-			for _, s := range told {
-				if _, known := at[s.SessionID]; known {
-					continue
-				}
-				note := "known to the agent"
-				if t, err := time.Parse(time.RFC3339, s.UpdatedAt); err == nil {
-					note = ago(now, t) + " · " + note
-				}
-				items = append(items, item{title: sessionTitle(s.Title, string(s.SessionID)), note: note, current: s.SessionID == current, value: s.SessionID})
-			}
-		}
-		return sessionsMsg{items, failed}
-	}
-}
-
-func sessionTitle(title, id string) string {
-	if t := safeLine(title, 60); t != "" {
-		return t
-	}
-	return "untitled " + safeLine(id, 20)
-}
-
-// ago returns how long ago t was, or its date if that is more than two days.
-func ago(now, t time.Time) string {
-	d := now.Sub(t)
-	switch {
-	case t.IsZero():
-		return "?"
-	case d < time.Minute:
-		return "just now"
-	case d < time.Hour:
-		return fmt.Sprintf("%d min ago", int(d.Minutes()))
-	case d < 48*time.Hour:
-		return fmt.Sprintf("%d h ago", int(d.Hours()))
-	}
-	return t.Local().Format(time.DateOnly)
-}
-
-func (m *model) showSessions(msg sessionsMsg) tea.Cmd {
-	if msg.err != nil {
-		m.say("listing sessions failed: "+msg.err.Error(), true)
-	}
-	p := newPicker("Sessions in "+tilde(safeLine(m.opt.cwd, 200)), msg.items, func(m *model, it item) tea.Cmd {
-		id, _ := it.value.(acp.SessionID)
-		if it.current && m.phase == ready {
-			return nil
-		}
-		return m.resume(string(id))
-	})
-	p.empty = "no sessions yet"
-	m.overlay = p
-	return nil
 }
 
 // openAgents shows the subagents of the session.

@@ -322,6 +322,10 @@ func (m *model) reported(msg tea.Msg) tea.Cmd {
 		if o, ok := m.overlay.(*changesOverlay); ok {
 			return m.findChanges(o)
 		}
+	case askFoundMsg:
+		return m.askFound(msg)
+	case foundMsg:
+		m.foundMore(msg)
 	case pastedMsg:
 		return m.pasted(msg)
 	case contactsMsg:

@@ -295,6 +295,46 @@ func TestInterruptedSessions(t *testing.T) {
 	r.lacks("(interrupted) ended")
 }
 
+// TestSessionSearch: the list of sessions finds what was said, with all agents, and shows it where no
+// title matches; runs of acp exec are apart.
+func TestSessionSearch(t *testing.T) {
+	st, _, err := store.Open(t.Context(), store.Options{Path: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = st.Close() })
+	r := newRig(t, 80, 24, func(o *Options) {
+		o.store = func(context.Context) (*store.Store, error) { return st, nil }
+		for _, v := range []store.Session{
+			{Key: store.Key{Agent: o.Agent.Name, ID: "1"}, Title: "mine"},
+			{Key: store.Key{Agent: "other", ID: "2"}, Title: "theirs"},
+			{Key: store.Key{Agent: o.Agent.Name, ID: "3"}, Title: "a run", By: "exec"},
+		} {
+			v.Cwd = o.cwd
+			rec := st.Record(v, store.RecordOptions{})
+			rec.Append(store.Event{Kind: store.EventUpdate, Data: []byte(`{"sessionUpdate":"user_message","messageId":"1","content":[{"type":"text","text":"about giraffes and ` + v.Title + `"}]}`)})
+			if err := rec.Close(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}).start()
+	r.send(r.keys("alt+r")())
+	r.wants("With other agents", "theirs  other · ", "Runs of acp exec", "a run")
+	ask := r.keys("giraf")
+	if ask == nil {
+		t.Fatal("no search")
+	}
+	r.wants("nothing found")
+	p, _ := r.m.overlay.(*picker)
+	r.send(r.send(askFoundMsg{p, "giraf"})())
+	r.wants("In what was said", "giraffes and mine", "giraffes and theirs", "giraffes and a run")
+	if cmd := r.send(askFoundMsg{p, "gi"}); cmd != nil {
+		t.Error("words that are gone are searched for")
+	}
+	r.keys("x")
+	r.lacks("In what was said")
+}
+
 func TestSubagent(t *testing.T) {
 	r := newRig(t, 80, 24, nil).start()
 	r.keys("ctrl+x")

@@ -25,9 +25,12 @@ type picker struct {
 	title string
 	empty string // shown if there are no items
 	items []item
-	of    any    // identifies the request that the picker belongs to
-	exact bool   // matches contain what is typed, and keep their order
-	does  string // what Enter does; "" stands for choosing
+	of    any  // identifies the request that the picker belongs to
+	exact bool // matches contain what is typed, and keep their order
+	base  int  // how many items there are without those of more
+	// more, if not nil, finds further items for what is typed. It may take time.
+	more func(m *model, filter string) ([]item, error)
+	does string // what Enter does; "" stands for choosing
 	// pick is called with the chosen item, after the picker was closed.
 	pick func(m *model, it item) tea.Cmd
 	// quit, if not nil, is called when the user leaves without a choice.
@@ -40,7 +43,7 @@ type picker struct {
 }
 
 func newPicker(title string, items []item, pick func(m *model, it item) tea.Cmd) *picker {
-	p := &picker{title: title, items: items, pick: pick, empty: "nothing to choose"}
+	p := &picker{title: title, items: items, pick: pick, empty: "nothing to choose", base: len(items)}
 	p.search()
 	for i, n := range p.found {
 		if p.items[n].current {
@@ -59,8 +62,8 @@ func (p *picker) search() {
 			p.found = append(p.found, i)
 		}
 	} else {
-		texts := make([]string, len(p.items))
-		for i, it := range p.items {
+		texts := make([]string, p.base)
+		for i, it := range p.items[:p.base] {
 			texts[i] = it.group + " " + it.title + " " + it.note
 		}
 		switch {
@@ -75,6 +78,9 @@ func (p *picker) search() {
 				p.found = append(p.found, f.Index)
 			}
 			p.together()
+		}
+		for i := p.base; i < len(p.items); i++ {
+			p.found = append(p.found, i)
 		}
 	}
 	p.at, p.top = 0, 0
@@ -97,8 +103,7 @@ func (p *picker) key(m *model, k tea.KeyPressMsg) tea.Cmd {
 	case "esc", "ctrl+c":
 		if s == "esc" && p.filter != "" {
 			p.filter = ""
-			p.search()
-			return nil
+			return p.filtered()
 		}
 		m.shut(p)
 		p.dismiss()
@@ -123,18 +128,18 @@ func (p *picker) key(m *model, k tea.KeyPressMsg) tea.Cmd {
 	case "backspace":
 		if r := []rune(p.filter); len(r) > 0 {
 			p.filter = string(r[:len(r)-1])
-			p.search()
+			return p.filtered()
 		}
 	case "ctrl+u":
 		p.filter = ""
-		p.search()
+		return p.filtered()
 	default:
 		if k.Text != "" && len(p.filter) < 200 {
 			p.filter += safeLine(k.Text, 20)
 			if k.Text == " " {
 				p.filter += " "
 			}
-			p.search()
+			return p.filtered()
 		}
 	}
 	return nil
@@ -148,8 +153,7 @@ func (p *picker) wheel(_ *model, n int) { p.move(n / 3) }
 
 func (p *picker) paste(_ *model, text string) tea.Cmd {
 	p.filter = safeLine(p.filter+text, 200)
-	p.search()
-	return nil
+	return p.filtered()
 }
 
 func (p *picker) dismiss() {
