@@ -54,9 +54,7 @@ func compose(ctx context.Context, cwd, text string, long map[string]string, imag
 		if found[1] == "" {
 			path = existing(cwd, path)
 		}
-		if !filepath.IsAbs(path) {
-			path = filepath.Join(cwd, path)
-		}
+		path = filepath.Clean(resolve(cwd, path))
 		if seen[path] || len(seen) == maxMentions || ctx.Err() != nil {
 			continue
 		}
@@ -88,11 +86,7 @@ func compose(ctx context.Context, cwd, text string, long map[string]string, imag
 // sentence.
 func existing(cwd, path string) string {
 	for p := path; p != ""; p = p[:len(p)-1] {
-		abs := p
-		if !filepath.IsAbs(abs) {
-			abs = filepath.Join(cwd, p)
-		}
-		if _, err := os.Stat(abs); err == nil {
+		if _, err := os.Stat(resolve(cwd, p)); err == nil {
 			return p
 		}
 		if !strings.ContainsAny(p[len(p)-1:], ".,;:!?)]}'") {

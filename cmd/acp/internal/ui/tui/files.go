@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"io/fs"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"sort"
@@ -30,14 +31,108 @@ func listFiles(ctx context.Context, dir string) []string {
 	if !ok {
 		files = walkFiles(ctx, dir)
 	}
-	sort.Slice(files, func(i, j int) bool {
-		a, b := strings.Count(files[i], "/"), strings.Count(files[j], "/")
-		if a != b {
-			return a < b
-		}
-		return files[i] < files[j]
-	})
+	files = append(files, directories(files)...)
+	sort.Slice(files, func(i, j int) bool { return lessFile(files[i], files[j]) })
 	return files
+}
+
+// directories returns the directories of files, each with a slash at its end.
+func directories(files []string) []string {
+	var dirs []string
+	seen := map[string]bool{}
+	for _, f := range files {
+		for i := strings.LastIndexByte(f, '/'); i > 0; i = strings.LastIndexByte(f[:i], '/') {
+			dir := f[:i+1]
+			if seen[dir] || len(dirs) == maxFiles {
+				break
+			}
+			seen[dir] = true
+			dirs = append(dirs, dir)
+		}
+	}
+	return dirs
+}
+
+// lessFile orders files as they are offered: hidden ones last, and otherwise those that are nearer
+// first.
+func lessFile(a, b string) bool {
+	hidden := func(path string) bool { return path[0] == '.' || strings.Contains(path, "/.") }
+	if x, y := hidden(a), hidden(b); x != y {
+		return y
+	}
+	x, y := strings.Count(strings.TrimSuffix(a, "/"), "/"), strings.Count(strings.TrimSuffix(b, "/"), "/")
+	if x != y {
+		return x < y
+	}
+	return a < b
+}
+
+// maxEntries bounds the entries of a directory that are read for completion.
+const maxEntries = 2000
+
+// dirMsg is what a directory outside of the list of files contains.
+type dirMsg struct {
+	dir     string // as the user has typed it
+	entries []string
+}
+
+// isPath reports whether a mention names a file by its path, and not by what its name contains.
+func isPath(query string) bool {
+	for _, p := range []string{"/", "~/", "./", "../"} {
+		if strings.HasPrefix(query, p) {
+			return true
+		}
+	}
+	return query == "~" || query == ".."
+}
+
+// typedDir returns the directory of a typed path, with its slash.
+func typedDir(path string) string {
+	if path == "~" || path == ".." {
+		return path + "/"
+	}
+	return path[:strings.LastIndexByte(path, '/')+1]
+}
+
+// readDir reads a typed directory.
+func readDir(cwd, dir string) dirMsg {
+	msg := dirMsg{dir: dir}
+	f, err := os.Open(resolve(cwd, dir))
+	if err != nil {
+		return msg
+	}
+	defer f.Close()
+	all, _ := f.ReadDir(maxEntries) // what was read is offered
+	for _, e := range all {
+		name := dir + e.Name()
+		isDir := e.IsDir()
+		if e.Type()&fs.ModeSymlink != 0 {
+			if info, err := os.Stat(resolve(cwd, name)); err == nil {
+				isDir = info.IsDir()
+			}
+		}
+		if isDir {
+			name += "/"
+		}
+		msg.entries = append(msg.entries, name)
+	}
+	sort.Slice(msg.entries, func(i, j int) bool {
+		return lessFile(strings.TrimPrefix(msg.entries[i], dir), strings.TrimPrefix(msg.entries[j], dir))
+	})
+	return msg
+}
+
+// resolve returns the absolute path of a typed one.
+func resolve(cwd, path string) string {
+	if path == "~" || strings.HasPrefix(path, "~/") {
+		if home, err := os.UserHomeDir(); err == nil {
+			return filepath.Join(home, path[1:])
+		}
+	}
+	if !filepath.IsAbs(path) {
+		return filepath.Join(cwd, path)
+	}
+	return path
 }
 
 // gitFiles lists the files that git knows and those that it does not ignore. It reports false if

@@ -58,6 +58,8 @@ type model struct {
 	popup   *popup
 	files   []string // of the project, for completion
 	filesAt time.Time
+	dir     dirMsg // the directory that was completed last
+	reading string // the directory that is being read
 	overlay overlay
 	demands []overlay // questions of the agent, the oldest first
 }
@@ -309,6 +311,9 @@ func (m *model) reported(msg tea.Msg) tea.Cmd {
 		return m.edited(msg)
 	case filesMsg:
 		m.files, m.filesAt = msg.files, m.now()
+		m.complete()
+	case dirMsg:
+		m.dir, m.reading = msg, ""
 		m.complete()
 	case sessionsMsg:
 		return m.showSessions(msg)

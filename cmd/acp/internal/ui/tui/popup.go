@@ -5,12 +5,11 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	tea "charm.land/bubbletea/v2"
 	"github.com/charmbracelet/x/ansi"
 	"github.com/sahilm/fuzzy"
-
-	"time"
 )
 
 // A popup offers completions below the input.
@@ -123,10 +122,27 @@ func (m *model) suggestFiles(word string) []suggestion {
 			insert = `@"` + path + `"`
 		}
 		note := ""
-		if imageType(path) != "" {
+		switch {
+		case strings.HasSuffix(path, "/"):
+			note = "directory"
+		case imageType(path) != "":
 			note = "picture"
 		}
 		out = append(out, suggestion{insert: insert, show: show, note: note})
+	}
+	if isPath(query) {
+		if m.dir.dir != typedDir(query) {
+			return nil // it is being read
+		}
+		for _, f := range m.dir.entries {
+			hidden := strings.HasPrefix(f[len(m.dir.dir):], ".") && len(query) <= len(m.dir.dir)
+			if strings.HasPrefix(f, query) && !hidden {
+				if add(f); len(out) == maxSuggestions {
+					break
+				}
+			}
+		}
+		return out
 	}
 	if query == "" {
 		for _, f := range m.files[:min(len(m.files), maxSuggestions)] {
@@ -146,6 +162,14 @@ func (m *model) suggestFiles(word string) []suggestion {
 // list is missing or older than ten seconds.
 func (m *model) needFiles() tea.Cmd {
 	_, word := m.input.cursorWord()
+	if query := strings.Trim(strings.TrimPrefix(word, "@"), `"`); strings.HasPrefix(word, "@") && isPath(query) {
+		dir, cwd := typedDir(query), m.opt.cwd
+		if m.dir.dir == dir || m.reading == dir {
+			return nil
+		}
+		m.reading = dir
+		return func() tea.Msg { return readDir(cwd, dir) }
+	}
 	if !strings.HasPrefix(word, "@") || m.now().Sub(m.filesAt) < 10*time.Second {
 		return nil
 	}
@@ -189,6 +213,11 @@ func (m *model) acceptSuggestion(s suggestion, enter bool) tea.Cmd {
 	if enter && s.runs {
 		m.input.replaceWord(s.insert)
 		return m.enter()
+	}
+	if strings.HasSuffix(s.insert, "/") { // what is in it comes next
+		m.input.replaceWord(s.insert)
+		m.complete()
+		return m.needFiles()
 	}
 	m.input.replaceWord(s.insert + " ")
 	m.popup = nil
