@@ -100,9 +100,11 @@ type UI struct {
 	Diff     string `koanf:"diff" default:"auto" enum:"auto,unified,split" help:"how changes are shown"`
 	Editing  string `koanf:"editing" default:"plain" enum:"plain,vim" help:"how prompts are edited"`
 	// Keys are keys of actions.
-	Keys   map[string]string `koanf:"keys" help:"key of an action, or none: palette, options, mode, prompts, sessions, back, find, copy, fold, subagents, changes, jobs, stderr, editor, send-now or help"`
-	Mouse  bool              `koanf:"mouse" default:"true" help:"scroll with the mouse"`
-	Notify bool              `koanf:"notify" default:"true" help:"notify the user who is waited for and looks elsewhere"`
+	Keys map[string]string `koanf:"keys" help:"key of an action, or none: palette, options, mode, prompts, sessions, back, find, copy, fold, subagents, changes, jobs, stderr, editor, send-now or help"`
+	// Links says what opens files.
+	Links  string `koanf:"links" default:"file" enum:"file,off,vscode,vscodium,cursor,windsurf,zed,idea" help:"what opens a file of the project whose name is clicked in the conversation"`
+	Mouse  bool   `koanf:"mouse" default:"true" help:"scroll with the mouse"`
+	Notify bool   `koanf:"notify" default:"true" help:"notify the user who is waited for and looks elsewhere"`
 	// NotifyBy is how the terminal does it; auto is text where the terminal is known to show it.
 	NotifyBy string `koanf:"notify_by" default:"auto" enum:"auto,bell,osc9,osc777,osc99" help:"how the terminal notifies: with a bell, or with text by one of three sequences"`
 	// NotifyCommand is run with the text as its last argument.

@@ -61,7 +61,7 @@ func (p *place) mustLoad() *Config {
 func TestDefaults(t *testing.T) {
 	c := newPlace(t).mustLoad()
 	want := Settings{
-		UI:       UI{Theme: "auto", Thoughts: "folded", Diff: "auto", Editing: "plain", Mouse: true, Notify: true, NotifyBy: "auto", Progress: "auto"},
+		UI:       UI{Theme: "auto", Thoughts: "folded", Diff: "auto", Editing: "plain", Links: "file", Mouse: true, Notify: true, NotifyBy: "auto", Progress: "auto"},
 		Store:    Store{Sync: "full"},
 		Timeouts: Timeouts{Connect: time.Minute, Slow: 3 * time.Second, Ask: 10 * time.Minute},
 	}
@@ -88,7 +88,7 @@ func TestLayers(t *testing.T) {
 	want := Settings{
 		Agent:       "gemini",
 		Permissions: Permissions{Allow: []string{"read", "command:go test *"}, Deny: []string{"path:~/.ssh/**", "command:rm *", "kind:delete"}},
-		UI:          UI{Plain: true, Theme: "light", Thoughts: "shown", Diff: "split", Editing: "plain", Notify: true, NotifyBy: "auto", Progress: "auto"},
+		UI:          UI{Plain: true, Theme: "light", Thoughts: "shown", Diff: "split", Editing: "plain", Links: "file", Notify: true, NotifyBy: "auto", Progress: "auto"},
 		Store:       Store{Sync: "full", Off: true},
 		Timeouts:    Timeouts{Connect: 30 * time.Second, Slow: 9 * time.Second, Ask: 10 * time.Minute},
 	}
@@ -202,7 +202,7 @@ func TestTrust(t *testing.T) {
 		Agent:       "mine",
 		Agents:      map[string]Agent{"mine": {Command: "mine", Args: []string{"-x"}}},
 		Permissions: Permissions{Deny: []string{"kind:delete"}},
-		UI:          UI{Theme: "light", Thoughts: "folded", Diff: "auto", Editing: "plain", Mouse: true, Notify: true, NotifyBy: "auto", Progress: "auto"},
+		UI:          UI{Theme: "light", Thoughts: "folded", Diff: "auto", Editing: "plain", Links: "file", Mouse: true, Notify: true, NotifyBy: "auto", Progress: "auto"},
 		Store:       Store{Sync: "full"}, Timeouts: c.Timeouts,
 	}
 	if d := cmp.Diff(want, c.Settings); d != "" {

@@ -181,6 +181,7 @@ func (m *model) helpLines() []string {
 		"Ctrl+Z         suspend",
 		"Ctrl+L         redraw the screen",
 		"PgUp PgDn      scroll (also Ctrl+↑ ↓, Home, End, the wheel)",
+		"Mouse          drag to copy clean text; Shift leaves the selection to the terminal; click opens",
 		"Tab            select entries: ↑↓ move, Enter opens, y copies, c copies code",
 		"",
 	}

@@ -466,6 +466,7 @@ func (m *model) transcript(rows int) []string {
 	} else {
 		margin := m.w >= narrow
 		for i, l := range s.tr.Lines(s.top, rows) {
+			l = s.marked.on(l, s.top+i, s.width)
 			if margin {
 				mark := " "
 				if m.browsing {

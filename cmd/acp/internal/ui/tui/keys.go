@@ -30,6 +30,7 @@ func (m *model) early(k tea.KeyPressMsg) tea.KeyPressMsg {
 // key handles a key. The topmost part of the screen gets it first.
 func (m *model) key(k tea.KeyPressMsg) tea.Cmd {
 	s := k.String()
+	m.screen.marked = nil
 	// These work everywhere.
 	switch s {
 	case "ctrl+z":

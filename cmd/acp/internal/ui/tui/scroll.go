@@ -25,6 +25,7 @@ type scroller struct {
 	held    bool        // anchor is set
 	unseen  bool        // something was added below the visible part
 	width   int
+	marked  *marked
 	ordered bool // a layoutMsg was scheduled and not handled yet
 }
 
@@ -43,7 +44,7 @@ func (m *model) rebuildView() {
 func (m *model) viewOptions() view.Options {
 	o := view.Options{
 		ThoughtsOpen: m.opt.ui.Thoughts == "shown", Cwd: m.opt.cwd, Child: m.childSnapshot,
-		Running: func(id acp.TerminalID) bool { return m.background[id] },
+		Running: func(id acp.TerminalID) bool { return m.background[id] }, FileLink: m.fileLink,
 	}
 	switch m.opt.ui.Diff {
 	case "split":
@@ -272,8 +273,8 @@ func (m *model) toggle(seq uint64) {
 	m.stale = true
 }
 
-// mouse handles the mouse: the wheel scrolls, a click on the first line of an entry opens or folds
-// it.
+// mouse handles the mouse: the wheel scrolls, a click on the first line of an entry opens or folds it,
+// and what is between press and release is copied.
 func (m *model) mouse(msg tea.MouseMsg) tea.Cmd {
 	e := msg.Mouse()
 	switch msg.(type) {
@@ -294,15 +295,15 @@ func (m *model) mouse(msg tea.MouseMsg) tea.Cmd {
 			m.scroll(3)
 		}
 	case tea.MouseClickMsg:
-		if e.Button != tea.MouseLeft || e.Y >= m.screen.rows || m.top() != nil {
-			return nil
+		m.screen.marked = nil
+		if e.Button == tea.MouseLeft && e.Y < m.screen.rows && m.top() == nil && m.screen.tr.Height() > 0 {
+			at := m.under(e)
+			m.screen.marked = &marked{from: at, to: at}
 		}
-		line := m.screen.top + e.Y
-		if seq, _, ok := m.screen.tr.At(line); ok {
-			if first, ok := m.screen.tr.Top(seq); ok && line-first <= 1 { // the first line of an entry may be blank
-				m.toggle(seq)
-			}
-		}
+	case tea.MouseMotionMsg:
+		return m.drag(e)
+	case tea.MouseReleaseMsg:
+		return m.release(e)
 	}
 	return nil
 }

@@ -1,7 +1,6 @@
 package view
 
 import (
-	"slices"
 	"strconv"
 	"strings"
 
@@ -108,6 +107,7 @@ func (b *builder) diff(d *acpv2.Diff, open bool) {
 	files := diffFiles(d)
 	for i := range files {
 		f := &files[i]
+		f.link = t.fileLink(f.path, f.line())
 		if !open {
 			b.add(indent(4), func(width int) []line {
 				rows, hidden := 0, 0
@@ -148,7 +148,7 @@ func (th *Theme) fileHead(f *fileDiff, cwd string, width int) []line {
 		if f.from != "" && f.from != f.path {
 			l = l.put(shortPath(f.from, cwd), look{attr: bold}).put(" → ", th.dim)
 		}
-		l = l.put(shortPath(f.path, cwd), look{attr: bold})
+		l = l.put(shortPath(f.path, cwd), look{attr: bold, link: f.link})
 	}
 	if f.what != "" {
 		l = l.put(" "+f.what, th.warn)
@@ -305,17 +305,17 @@ func (d *hunkDrawer) cell(i, num, width int, fill bool) []line {
 		}
 		text[j] = s
 	}
-	ls := before(chop(text, width-first.width()), first, rest)
+	ls := before(chop(text, width-first.width()), decorated(first), decorated(rest))
 	if len(ls) > 1 {
 		for k := range ls[1:] { // before leaves out what would be only spaces
 			if len(ls[k+1]) == 0 {
-				ls[k+1] = slices.Clone(rest)
+				ls[k+1] = decorated(rest)
 			}
 		}
 	}
 	if fill || bg.bg != "" {
 		for k := range ls {
-			ls[k] = pad(ls[k], width, bg)
+			ls[k] = pad(ls[k], width, bg.with(decoration))
 		}
 	}
 	return ls

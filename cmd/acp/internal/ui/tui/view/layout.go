@@ -195,21 +195,29 @@ func (t *Transcript) room(p *part) int {
 
 // drawn returns the lines of a part.
 func (t *Transcript) drawn(p *part) []string {
-	out := []string{}
-	if p.draw == nil {
-		return out
-	}
-	ls := before(p.draw(t.room(p)), p.prefix.first, p.prefix.rest)
-	if p.gap && len(ls) > 0 {
-		out = append(out, "")
-	}
-	for _, l := range ls {
-		if t.width < minWidth || l.width() > t.width {
-			l = cut(l, t.width)
-		}
-		out = append(out, t.th.render(l))
+	ls := t.linesOf(p)
+	out := make([]string, len(ls))
+	for i, l := range ls {
+		out[i] = t.th.render(l)
 	}
 	return out
+}
+
+// linesOf returns the lines of a part before they are rendered.
+func (t *Transcript) linesOf(p *part) []line {
+	if p.draw == nil {
+		return nil
+	}
+	ls := before(p.draw(t.room(p)), decorated(p.prefix.first), decorated(p.prefix.rest))
+	if p.gap && len(ls) > 0 {
+		ls = append([]line{nil}, ls...)
+	}
+	for i, l := range ls {
+		if t.width < minWidth || l.width() > t.width {
+			ls[i] = cut(l, t.width)
+		}
+	}
+	return ls
 }
 
 // settle draws n lines, beginning with from.

@@ -90,7 +90,7 @@ func (th *Theme) barred(ls []line, width int) []line {
 	}
 	var out []line
 	for _, l := range ls {
-		out = append(out, before(chop(l, width-bar.width()), bar, bar)...)
+		out = append(out, before(chop(l, width-bar.width()), decorated(bar), decorated(bar))...)
 	}
 	return out
 }
@@ -190,10 +190,10 @@ func (m *markdownDrawer) block(n ast.Node, width, depth int) []line {
 			mark = nil
 		}
 		rest := line{}.put(strings.Repeat(" ", mark.width()), look{})
-		return before(m.inline(n, k, width-mark.width()), mark, rest)
+		return before(m.inline(n, k, width-mark.width()), mark, decorated(rest))
 	case *ast.Blockquote:
 		bar := line{{"▌ ", th.dim}}
-		return before(m.children(n, width-2, depth+1), bar, bar)
+		return before(m.children(n, width-2, depth+1), decorated(bar), decorated(bar))
 	case *ast.List:
 		return m.list(n, width, depth)
 	case *ast.FencedCodeBlock:
@@ -273,7 +273,7 @@ func (m *markdownDrawer) list(n *ast.List, width, depth int) []line {
 		if len(out) > 0 && !n.IsTight {
 			out = append(out, nil)
 		}
-		out = append(out, before(ls, mark, rest)...)
+		out = append(out, before(ls, mark, decorated(rest))...)
 	}
 	return out
 }
@@ -430,7 +430,11 @@ func hyperlink(dest string) string {
 	default:
 		return ""
 	}
-	s := u.String()
+	return printable(u.String())
+}
+
+// printable returns an address, or "" if it is too long or not made of printable ASCII.
+func printable(s string) string {
 	for i := range len(s) {
 		if s[i] <= ' ' || s[i] >= 0x7f {
 			return ""

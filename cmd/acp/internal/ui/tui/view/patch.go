@@ -13,6 +13,7 @@ const maxHunk = 120
 // A fileDiff is the change of one file in a patch. All texts are safe.
 type fileDiff struct {
 	path   string
+	link   string // what opens it, or ""
 	from   string // its former path, if that is different
 	what   string // changes other than those of lines: "new", "deleted", …
 	binary bool
@@ -48,6 +49,18 @@ func (f *fileDiff) count() (added, removed int) {
 		}
 	}
 	return added, removed
+}
+
+// line returns the number of the first line that changes, or 0.
+func (f *fileDiff) line() int {
+	for _, h := range f.hunks {
+		for _, l := range h.lines {
+			if l.sign == '+' && l.new > 0 {
+				return l.new
+			}
+		}
+	}
+	return 0
 }
 
 // parsePatch parses a patch in Git's format. Lines that it does not know end up in other, so that

@@ -192,7 +192,14 @@ func (b *builder) askedCall(call *transcript.ToolCall, title string, again func(
 		b.line(prefix{}, l.put(s, look{}))
 	}
 	if ps := t.locations(call, ""); len(ps) > 0 {
-		b.line(indent(2), line{{strings.Join(ps, "  "), th.dim}})
+		var l line
+		for i, p := range ps {
+			if i > 0 {
+				l = l.put("  ", th.dim)
+			}
+			l = l.put(p.text, th.dim)
+		}
+		b.line(indent(2), l)
 	}
 	for _, c := range call.Content {
 		switch c := c.(type) {
@@ -224,7 +231,7 @@ func (b *builder) command(cmd, cwd string) {
 		for _, l := range th.codeLines(strings.TrimRight(safetext.Text(cmd), "\n"), lexerFor("bash", false)) {
 			out = append(out, chop(l, max(width-2, 1))...)
 		}
-		out = before(out, line{{"$ ", th.accent}}, line{{"  ", look{}}})
+		out = before(out, decorated(line{{"$ ", th.accent}}), decorated(line{{"  ", look{}}}))
 		return append([]line{nil}, out...)
 	})
 	if cwd != "" {

@@ -89,7 +89,9 @@ func (w *plainWriter) tool(e *transcript.ToolCall) {
 	w.put(w.t.toolTitle(e))
 	if w.all {
 		w.put(e.Name)
-		w.put(w.t.locations(e, "")...)
+		for _, p := range w.t.locations(e, "") {
+			w.put(p.text)
+		}
 	}
 	for _, c := range e.Content {
 		switch c := c.(type) {

@@ -106,7 +106,7 @@ func (th *Theme) render(l line) string {
 		if s.text == "" {
 			continue
 		}
-		if !th.plain && s.look != cur {
+		if s.look.attr &^= unprinted; !th.plain && s.look != cur {
 			th.change(&b, cur, s.look)
 			cur = s.look
 		}
@@ -202,7 +202,15 @@ func wrap(l line, width int) []line {
 			end = max(i, start+1)
 			next = end
 		}
-		out = append(out, join(cs[start:trimmed(cs, start, end)], l))
+		row := join(cs[start:trimmed(cs, start, end)], l)
+		switch {
+		case start == 0 || len(row) == 0:
+		case cs[start-1].space:
+			row[0].look.attr |= softBreak
+		default:
+			row[0].look.attr |= hardBreak
+		}
+		out = append(out, row)
 		start = next
 		for start < len(cs) && cs[start].space {
 			start++
@@ -227,6 +235,11 @@ func chop(l line, width int) []line {
 		}
 		out = append(out, join(cs[start:i], l))
 		start = i
+	}
+	for _, row := range out[1:] {
+		if len(row) > 0 {
+			row[0].look.attr |= hardBreak
+		}
 	}
 	return out
 }

@@ -9,7 +9,7 @@ import (
 )
 
 // An attr is a set of ways to print text.
-type attr uint8
+type attr uint16
 
 const (
 	bold attr = 1 << iota
@@ -18,7 +18,14 @@ const (
 	underline
 	reverse
 	strike
+	// These are not printed. They tell what a selection copies.
+	decoration // what is not part of the text
+	softBreak  // the line continues the one before, after a space
+	hardBreak  // the line continues the one before, in a word
 )
+
+// unprinted are the attributes that are not printed.
+const unprinted = decoration | softBreak | hardBreak
 
 // A look is the colour and the attributes of text. The zero look is the terminal's default.
 type look struct {

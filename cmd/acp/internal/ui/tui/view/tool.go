@@ -112,17 +112,19 @@ func (b *builder) tool(c *transcript.ToolCall) {
 	if s := kindSigns[c.Kind]; s != "" {
 		l = l.put(s+" ", th.accent)
 	}
-	l = l.put(title, look{attr: bold})
+	l = extend(l, t.linked(title, c, look{attr: bold}))
 	paths := t.locations(c, title)
 	for i, p := range paths {
 		if i == foldedPaths && !open {
 			l = l.put(" +"+strconv.Itoa(len(paths)-i), th.dim)
 			break
 		}
-		if !strings.HasPrefix(p, ":") {
-			p = " " + p
+		if !strings.HasPrefix(p.text, ":") {
+			l = l.put(" ", th.dim)
 		}
-		l = l.put(p, th.dim)
+		to := th.dim
+		to.link = p.link
+		l = l.put(p.text, to)
 	}
 	// The content of a file that was read is meant for the agent. Its size is enough for the user.
 	brief := c.Kind == acpv2.ToolKindRead && c.Status == acpv2.ToolCallStatusCompleted && !open
@@ -176,25 +178,60 @@ func (b *builder) question(p *transcript.Permission) {
 	b.line(indent(2), line{{"asked: " + text, b.t.th.dim}})
 }
 
+// A place is a location of a tool call as it is shown.
+type place struct{ text, link string }
+
 // locations returns the places of a tool call that its title does not name.
-func (t *Transcript) locations(c *transcript.ToolCall, title string) []string {
-	var out []string
+func (t *Transcript) locations(c *transcript.ToolCall, title string) []place {
+	var out []place
 	for _, l := range c.Locations {
+		at := 0
 		p := t.path(l.Path)
 		if l.Line != nil {
-			p += ":" + strconv.FormatUint(uint64(*l.Line), 10)
+			at = int(*l.Line)
+			p += ":" + strconv.Itoa(at)
 		}
 		if p == "" || strings.Contains(title, p) {
 			continue
 		}
 		if l.Line != nil && strings.HasSuffix(title, t.path(l.Path)) && len(out) == 0 {
-			p = ":" + strconv.FormatUint(uint64(*l.Line), 10)
+			p = ":" + strconv.Itoa(at)
 		}
-		if len(out) == 0 || out[len(out)-1] != p {
-			out = append(out, p)
+		if len(out) == 0 || out[len(out)-1].text != p {
+			out = append(out, place{p, t.fileLink(l.Path, at)})
 		}
 	}
 	return out
+}
+
+// fileLink returns the address that opens a file, or "".
+func (t *Transcript) fileLink(path string, line int) string {
+	if t.opts.FileLink == nil {
+		return ""
+	}
+	return printable(t.opts.FileLink(path, line))
+}
+
+// linked makes links of the places that a title names.
+func (t *Transcript) linked(title string, c *transcript.ToolCall, k look) line {
+	for _, l := range c.Locations {
+		names, at := []string{t.path(l.Path)}, 0
+		if l.Line != nil {
+			at = int(*l.Line)
+			names = []string{names[0] + ":" + strconv.Itoa(at), names[0]}
+		}
+		for _, name := range names {
+			i := strings.Index(title, name)
+			link := t.fileLink(l.Path, at)
+			if name == "" || i < 0 || link == "" {
+				continue
+			}
+			to := k
+			to.link = link
+			return line{}.put(title[:i], k).put(name, to).put(title[i+len(name):], k)
+		}
+	}
+	return line{}.put(title, k)
 }
 
 // toolContent adds the content of a tool call.
