@@ -76,8 +76,8 @@ func (a *App) Agent(name string) (roster.Agent, error) {
 	if err != nil && from != "" {
 		// The name comes from the settings, not from the command line.
 		err = fmt.Errorf("%s%w", from, err)
-		if left := cfg.Untrusted(); cfg.FromProject("agent") && len(left) > 0 {
-			err = fmt.Errorf("%w; %s", err, strings.Join(left, "; "))
+		if left := cfg.Untrusted(); cfg.FromProject("agent") && len(left) > 0 { // which explains it
+			err = fmt.Errorf("%s; so %w", strings.Join(left, "; "), err)
 		}
 	}
 	if err == nil {

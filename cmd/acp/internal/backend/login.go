@@ -24,6 +24,7 @@ type AuthError struct {
 	Methods []acp.AuthMethod
 	Reason  string // why nothing was tried, or ""
 	Err     error  // what the agent answered
+	again   bool   // after a login
 }
 
 // Error says in one line what is missing and what to do, with the command to type.
@@ -39,6 +40,8 @@ func (e *AuthError) Error() string {
 	switch {
 	case len(ways) == 0:
 		return e.Agent + " wants a login, but names no way to log in"
+	case e.again:
+		return fmt.Sprintf("%s logged in and still wants a login; %s to try another way", e.Agent, login)
 	case e.Reason != "" && others:
 		return fmt.Sprintf("%s wants a login: %s, or %s", e.Agent, e.Reason, login)
 	case e.Reason != "":
@@ -72,7 +75,7 @@ func (h *Host) authenticated(ctx context.Context, call func() error) error {
 	}
 	h.loggingIn.Unlock()
 	if err = call(); errors.Is(err, jsonrpc.ErrAuthRequired) {
-		return &AuthError{Agent: h.name(), Methods: h.Conn().AuthMethods(), Err: err, Reason: "it still does after a login"}
+		return &AuthError{Agent: h.name(), Methods: h.Conn().AuthMethods(), Err: err, again: true}
 	}
 	return err
 }

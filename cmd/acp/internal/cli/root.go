@@ -264,6 +264,20 @@ func (g *globals) openLog(a *app.App) error {
 	return nil
 }
 
+// readable returns an error for a directory whose files cannot be listed: an agent would find nothing
+// in it.
+func readable(dir string) error {
+	f, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if _, err := f.Readdirnames(1); err != nil && !errors.Is(err, io.EOF) {
+		return err
+	}
+	return nil
+}
+
 // directory returns the absolute path of the directory that a flag names; "" means the current one.
 func directory(flag, dir string) (string, error) {
 	if dir == "" {
@@ -279,6 +293,9 @@ func directory(flag, dir string) (string, error) {
 	}
 	if !info.IsDir() {
 		return "", fmt.Errorf("%s: %s is not a directory", flag, abs)
+	}
+	if err := readable(abs); err != nil {
+		return "", fmt.Errorf("%s: %w", flag, err)
 	}
 	return abs, nil
 }

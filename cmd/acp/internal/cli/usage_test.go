@@ -2,6 +2,8 @@ package cli
 
 import (
 	"bytes"
+	"os"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -59,5 +61,19 @@ func TestAsksForHelp(t *testing.T) {
 		if code != 0 || errs.Len() > 0 || !strings.HasPrefix(out.String(), want) {
 			t.Errorf("acp %s: status %d, stderr %q, stdout %.80q, want %q", args, code, &errs, &out, want)
 		}
+	}
+}
+
+// TestUnreadable: nothing can be found in a directory that cannot be read, so it is no place to work.
+func TestUnreadable(t *testing.T) {
+	if runtime.GOOS == "windows" || os.Geteuid() == 0 {
+		t.Skip("every directory can be read")
+	}
+	dir := t.TempDir()
+	if err := os.Chmod(dir, 0o100); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := directory("--cwd", dir); err == nil || !strings.Contains(err.Error(), "permission denied") {
+		t.Errorf("%v", err)
 	}
 }

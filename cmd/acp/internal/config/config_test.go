@@ -126,7 +126,7 @@ func TestMistakes(t *testing.T) {
 		{"unknown table", "[uii]\ntheme = \"dark\"\n", `:1:2: key "uii": there is no such setting; did you mean "ui"?`},
 		{"unknown far", "zzzzzzzz = 1\n", `:1:1: key "zzzzzzzz": there is no such setting; there are agent, agents, mcp, model, permissions, providers, store, timeouts, ui`},
 		{"type", "[ui]\nplain = \"yes\"\n", `:2:9: key "ui.plain": is not true or false`},
-		{"table for a value", "[agent]\nx = 1\n", `:1:2: key "agent": is not a string (and 1 more)`},
+		{"table for a value", "[agent]\nx = 1\n", `:1:2: key "agent": is not a string; `},
 		{"value for a table", "ui = 3\n", `:1:6: key "ui": is not a table`},
 		{"enum", "[ui]\n  theme = \"drak\"\n", `:2:11: key "ui.theme": "drak" is not one of auto, dark, light, colorblind, contrast, gruvbox, nord, solarized; did you mean "dark"?`},
 		{"number", "[agents.x]\ncommand = \"x\"\nprotocol = 7\n", `:3:12: key "agents.x.protocol": is not one of 0, 1, 2`},
@@ -145,7 +145,8 @@ func TestMistakes(t *testing.T) {
 		{"agent name", "[agents.\"a b\"]\ncommand = \"x\"\n", `:1:2: key "agents.\"a b\"": the name "a b" has white space`},
 		{"builtin", "[agents.builtin]\ncommand = \"x\"\n", `the name "builtin" is that of the built-in agent`},
 		{"list of tables", "[[agents]]\nx = 1\n", `:1:3: key "agents": no setting is a list of tables`},
-		{"two", "a = 1\nb = 2\n", "(and 1 more)"},
+		{"two", "a = 1\nb = 2\n", `:2:1: key "b": there is no such setting`},
+		{"many", "a = 1\nb = 2\nc = 3\nd = 4\ne = 5\nf = 6\ng = 7\n", "(and 2 more)"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			p := newPlace(t)

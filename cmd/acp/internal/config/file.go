@@ -72,10 +72,17 @@ type Error struct {
 	Problems []*Problem // at least one
 }
 
-// Error returns the first problem, in one line, and how many more there are.
+// maxNamed bounds the problems that the text of an Error names.
+const maxNamed = 5
+
+// Error returns the first problems, and how many more there are.
 func (e *Error) Error() string {
-	s := e.Problems[0].Error()
-	if n := len(e.Problems) - 1; n > 0 {
+	var all []string
+	for _, p := range e.Problems[:min(len(e.Problems), maxNamed)] {
+		all = append(all, p.Error())
+	}
+	s := strings.Join(all, "; ")
+	if n := len(e.Problems) - len(all); n > 0 {
 		s += fmt.Sprintf(" (and %d more)", n)
 	}
 	return s

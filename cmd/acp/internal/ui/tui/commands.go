@@ -138,7 +138,16 @@ func (m *model) newSession(string) tea.Cmd {
 	if m.busy() {
 		return m.remark("a turn is running: Ctrl+C cancels it")
 	}
+	m.leaveQueue()
 	return m.openSession("")
+}
+
+// leaveQueue forgets the prompts that wait: they were meant for the session that is left.
+func (m *model) leaveQueue() {
+	if n := len(m.queue); n > 0 {
+		m.queue, m.held = nil, false
+		m.say(counted(n, "waiting prompt was", "waiting prompts were")+" for the session before, and not sent; ↑ finds them", false)
+	}
 }
 
 func (m *model) resume(id string) tea.Cmd {
@@ -151,6 +160,7 @@ func (m *model) resume(id string) tea.Cmd {
 	if m.phase != ready || m.busy() {
 		return m.remark("not while a turn is running: Ctrl+C cancels it")
 	}
+	m.leaveQueue()
 	return m.openSession(acp.SessionID(id))
 }
 

@@ -111,7 +111,9 @@ func (m *model) inputKey(s string, k tea.KeyPressMsg) tea.Cmd {
 		}
 	case "?":
 		if empty {
-			m.overlay = m.newHelp()
+			help := m.newHelp()
+			help.lead = "?" // a prompt may begin with it, too
+			m.overlay = help
 			return nil
 		}
 	}

@@ -445,7 +445,9 @@ func (m *model) dismissAll() {
 func (m *model) noted(n backend.Note) tea.Cmd {
 	switch n.Kind {
 	case backend.NoteStarting, backend.NoteReady:
-	case backend.NoteSlow, backend.NoteLogin:
+	case backend.NoteSlow:
+		m.slow = "no answer yet" // the line of progress has the name and a clock
+	case backend.NoteLogin:
 		m.slow = one(n.Text)
 	case backend.NoteEnded, backend.NoteSilent:
 		// The link reports the end with its reason, and the conversation has a notice of silence.

@@ -226,7 +226,7 @@ func pasteClipboard() tea.Msg {
 	}
 	text, err := clipboard.ReadAll()
 	if err != nil {
-		return pastedMsg{err: fmt.Errorf("reading the clipboard: %w", err)}
+		return pastedMsg{err: fmt.Errorf("there is nothing to paste: the clipboard is empty or out of reach (%w)", err)}
 	}
 	return pastedMsg{text: text}
 }

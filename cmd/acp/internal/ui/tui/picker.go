@@ -256,6 +256,7 @@ func heading(st *styles, title, right string, width int) string {
 // A pager shows lines.
 type pager struct {
 	title string
+	lead  string // what was typed to open it: a letter closes it and is typed after this
 	lines []string
 	top   int
 	page  int
@@ -290,6 +291,11 @@ func (p *pager) wrapped(width int) []string {
 func (m *model) newHelp() *pager { return &pager{title: "Keys and commands", lines: m.helpLines()} }
 
 func (p *pager) key(m *model, k tea.KeyPressMsg) tea.Cmd {
+	if p.lead != "" && k.Text != "" && k.Text != "q" && k.Text != p.lead && k.Text != " " {
+		m.shut(p)
+		m.input.insert(p.lead)
+		return m.typed(k)
+	}
 	switch k.String() {
 	case "up", "k":
 		p.top--

@@ -98,7 +98,7 @@ func (m *model) wasOpened(msg openedMsg) tea.Cmd {
 		if m.talk != nil { // the previous session is still open
 			m.phase = ready
 			m.session = m.talk.ID()
-			m.say("opening the session failed: "+msg.err.Error(), true)
+			m.say("the session cannot be opened: "+explain(msg.err), true)
 			return nil
 		}
 		return m.die(msg.err)
@@ -325,7 +325,7 @@ func explain(err error) string {
 	if f, ok := errors.AsType[*acp.Failure](err); ok {
 		s := f.Message
 		if said, ok := errors.AsType[*jsonrpc.Error](err); ok {
-			if why := said.Detail(); why != "" {
+			if why := said.Detail(); why != "" && why != f.Reason {
 				s += ": " + why
 			}
 		}
