@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"time"
 
 	"github.com/goacp/acp"
@@ -27,6 +28,7 @@ func Run(ctx context.Context, o *Options) error {
 		})
 		defer timer.Stop()
 	}
+	defer o.works()()
 	r := newReport(o)
 	r.stop = cancel
 	t := &turn{o: o, report: r}
@@ -41,6 +43,22 @@ func Run(ctx context.Context, o *Options) error {
 		err = r.ends(ctx, res, err, o.DenyOK)
 	}
 	return r.finish(t.session, res, err)
+}
+
+// works shows on standard error that the agent works, if that is a terminal on which nothing is asked,
+// until stop is called.
+func (o *Options) works() (stop func()) {
+	a := o.App
+	if !a.ErrTerminal || o.Quiet || o.Ask || os.Getenv("TERM") == "dumb" {
+		return func() {}
+	}
+	out, err := a.Out, a.Err
+	s := startWorking(err)
+	a.Out, a.Err = s.through(out, a.OutTerminal), s.through(err, true)
+	return func() {
+		s.end()
+		a.Out, a.Err = out, err
+	}
 }
 
 // A turn holds what is opened for the turn. host and session are nil until then.

@@ -246,10 +246,14 @@ func (o *Options) agent() string {
 // Run runs the subcommand.
 func Run(ctx context.Context, o *Options) error {
 	switch o.Verb {
-	case List:
-		return o.list(ctx)
-	case Search:
-		return o.search(ctx)
+	case List, Search:
+		o.Width = o.width() // which is that of the terminal, also in a pager
+		return o.App.Paged(func() error {
+			if o.Verb == Search {
+				return o.search(ctx)
+			}
+			return o.list(ctx)
+		})
 	case Delete:
 		return o.delete(ctx)
 	}
@@ -263,7 +267,7 @@ func Run(ctx context.Context, o *Options) error {
 	}
 	switch o.Verb {
 	case Show:
-		return o.show(ctx, st, s)
+		return o.App.Paged(func() error { return o.show(ctx, st, s) })
 	case Export:
 		return o.export(ctx, st, s)
 	case Resume:

@@ -16,6 +16,9 @@ import (
 // columns returns the width of the terminal, or 0 if the output is not a terminal. Then lines are
 // not cut.
 func (o *Options) columns() int {
+	if o.width > 0 {
+		return o.width
+	}
 	if f, ok := o.App.Out.(*os.File); ok && o.App.OutTerminal {
 		if n, _, err := term.GetSize(int(f.Fd())); err == nil && n > 0 {
 			return n

@@ -41,6 +41,7 @@ type Options struct {
 	Since      string // a duration from the beginning, or a time
 	Full       bool   // whole frames
 	Transcript bool   // the conversations instead of the frames
+	width      int    // of the terminal, if it is known already
 
 	// The following is for redact.
 	Force bool // replace the file
@@ -200,8 +201,11 @@ func (o *Options) run(ctx context.Context) error {
 	case verbReplay:
 		return o.replay(ctx)
 	}
-	if o.Transcript {
-		return o.transcripts(ctx)
-	}
-	return o.show(ctx)
+	o.width = o.columns() // which is that of the terminal, also in a pager
+	return o.App.Paged(func() error {
+		if o.Transcript {
+			return o.transcripts(ctx)
+		}
+		return o.show(ctx)
+	})
 }

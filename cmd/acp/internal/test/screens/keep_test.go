@@ -62,6 +62,22 @@ func TestSessions(t *testing.T) {
 	s.Press("esc")
 	s.Exit()
 
+	// Long output goes through the user's pager, which may be left early.
+	d.env = []string{`PAGER=sh -c "cat; echo this was the pager; read line"`}
+	s = d.start(80, 24, "sessions", "show", "-")
+	s.Wait("this was the pager")
+	s.Press("enter")
+	s.Exit()
+	d.env = []string{`ACP_PAGER=sh -c "head -n 1; echo left"`, "PAGER=none"}
+	s = d.start(80, 24, "sessions", "list")
+	s.Wait("TITLE", "left")
+	s.Exit()
+	d.env = []string{"PAGER="}
+	s = d.start(80, 24, "sessions", "list")
+	s.Wait("TITLE")
+	s.Exit()
+	d.env = nil
+
 	// A conversation with another agent continues with that one.
 	s = d.start(80, 24)
 	s.Wait("type a prompt")
