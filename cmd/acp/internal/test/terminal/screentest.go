@@ -45,12 +45,53 @@ type Screen struct {
 
 	ended chan struct{}
 	err   error // of the program, after ended
+
+	lag   time.Duration
+	kitty bool          // keys are sent as the kitty protocol has them
+	typed chan lateText // nil without a delay
 }
 
+// A lateText is on its way.
+type lateText struct {
+	at   time.Time
+	text []byte
+}
+
+// late carries texts to f, each after a delay and in order, until the channel is closed.
+func late(in <-chan lateText, f func([]byte)) (done chan struct{}) {
+	done = make(chan struct{})
+	go func() {
+		defer close(done)
+		for t := range in {
+			time.Sleep(time.Until(t.at))
+			f(t.text)
+		}
+	}()
+	return done
+}
+
+// An Option changes a terminal.
+type Option func(*options)
+
+type options struct {
+	lag   time.Duration
+	kitty bool
+}
+
+// Lag delays what is typed and what is written, as a slow line does.
+func Lag(d time.Duration) Option { return func(o *options) { o.lag = d } }
+
+// Kitty makes the terminal speak the keyboard protocol of kitty.
+func Kitty() Option { return func(o *options) { o.kitty = true } }
+
 // Start starts a program on a terminal of the given size.
-func Start(tb testing.TB, cmd *exec.Cmd, cols, rows int) *Screen {
+func Start(tb testing.TB, cmd *exec.Cmd, cols, rows int, opts ...Option) *Screen {
 	tb.Helper()
-	s := &Screen{tb: tb, cmd: cmd, cols: cols, rows: rows, changed: make(chan struct{}), ended: make(chan struct{})}
+	var o options
+	for _, opt := range opts {
+		opt(&o)
+	}
+	s := &Screen{tb: tb, kitty: o.kitty, lag: o.lag, cmd: cmd, cols: cols, rows: rows, changed: make(chan struct{}), ended: make(chan struct{})}
 	tty, err := pty.StartWithSize(cmd, &pty.Winsize{Cols: uint16(cols), Rows: uint16(rows)})
 	if err != nil {
 		tb.Fatalf("start %s on a terminal: %v", cmd.Path, err)
@@ -58,12 +99,25 @@ func Start(tb testing.TB, cmd *exec.Cmd, cols, rows int) *Screen {
 	s.tty = tty
 	s.vt = vt10x.New(vt10x.WithSize(cols, rows), vt10x.WithWriter(tty))
 	read := make(chan struct{})
+	write, shown := s.write, make(chan struct{})
+	switch {
+	case o.lag > 0:
+		s.typed = make(chan lateText, 1<<12)
+		typed := late(s.typed, func(p []byte) { _, _ = tty.Write(p) })
+		tb.Cleanup(func() { close(s.typed); <-typed })
+		output := make(chan lateText, 1<<16)
+		shown = late(output, s.write)
+		write = func(p []byte) { output <- lateText{time.Now().Add(o.lag), bytes.Clone(p)} }
+		tb.Cleanup(func() { <-read; close(output); <-shown })
+	default:
+		close(shown)
+	}
 	go func() {
 		defer close(read)
 		buf := make([]byte, 64<<10)
 		for {
 			n, err := tty.Read(buf)
-			s.write(buf[:n])
+			write(buf[:n])
 			if err != nil {
 				return
 			}
@@ -103,6 +157,9 @@ func (s *Screen) write(p []byte) {
 	} else if n := cutRune(all); n > 0 {
 		s.held = bytes.Clone(all[len(all)-n:])
 		all = all[:len(all)-n]
+	}
+	if s.kitty && bytes.Contains(all, []byte("\x1b[?u")) { // which asks for the protocol
+		go s.send([]byte("\x1b[?1u"))
 	}
 	_, _ = s.vt.Write(strange.ReplaceAll(all, nil))
 	close(s.changed)
@@ -270,6 +327,20 @@ var keys = map[string]string{
 	"focus": "\x1b[I", "blur": "\x1b[O",
 }
 
+// kittyKey returns what a terminal sends for a key that is ambiguous without the protocol of kitty.
+func kittyKey(name string) (code string, ok bool) {
+	special := map[string]string{"esc": "\x1b[27u", "shift+tab": "\x1b[9;2u", "alt+enter": "\x1b[13;3u", "shift+enter": "\x1b[13;2u"}
+	if code, ok = special[name]; ok {
+		return code, true
+	}
+	for prefix, mod := range map[string]int{"ctrl+": 5, "alt+": 3} {
+		if c, is := strings.CutPrefix(name, prefix); is && len(c) == 1 {
+			return fmt.Sprintf("\x1b[%d;%du", c[0], mod), true
+		}
+	}
+	return "", false
+}
+
 // Press presses keys by their names.
 func (s *Screen) Press(names ...string) {
 	s.tb.Helper()
@@ -281,6 +352,9 @@ func (s *Screen) Press(names ...string) {
 		if c, isAlt := strings.CutPrefix(n, "alt+"); !ok && isAlt && len(c) == 1 {
 			code, ok = "\x1b"+c, true
 		}
+		if k, inKitty := kittyKey(n); inKitty && s.kitty {
+			code, ok = k, true
+		}
 		if !ok {
 			s.tb.Fatalf("no key is called %q", n)
 		}
@@ -291,9 +365,19 @@ func (s *Screen) Press(names ...string) {
 // Type types text.
 func (s *Screen) Type(text string) {
 	s.tb.Helper()
-	if _, err := s.tty.WriteString(text); err != nil {
+	if err := s.send([]byte(text)); err != nil {
 		s.tb.Fatalf("type: %v; the screen is\n%s", err, s.Text())
 	}
+}
+
+// send sends to the program what a terminal sends.
+func (s *Screen) send(text []byte) error {
+	if s.typed != nil {
+		s.typed <- lateText{time.Now().Add(s.lag), text}
+		return nil
+	}
+	_, err := s.tty.Write(text)
+	return err
 }
 
 // Paste pastes text as terminals do it for programs that ask for that.

@@ -3,6 +3,7 @@ package tui
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -119,28 +120,64 @@ func (m *model) setOption(s setting) tea.Cmd {
 	}
 }
 
-// cycleMode switches to the next mode of the session.
+// cycleMode switches to the next mode of the session. Keys may come faster than answers: the mode that
+// is wanted last counts, and only one request is under way.
 func (m *model) cycleMode() tea.Cmd {
 	if m.talk == nil {
 		return nil
 	}
 	for _, o := range m.talk.Options() {
 		k, ok := o.Kind.(*acpv2.SessionConfigSelect)
-		if !ok || o.Category != acpv2.SessionConfigOptionCategoryMode {
+		values := []acpv2.SessionConfigSelectOption(nil)
+		if ok {
+			values = choicesOf(k)
+		}
+		if o.Category != acpv2.SessionConfigOptionCategoryMode || len(values) == 0 {
 			continue
 		}
-		values := choicesOf(k)
-		for i, v := range values {
-			if v.Value == k.CurrentValue {
-				next := values[(i+1)%len(values)]
-				return m.setOption(setting{o.ConfigID, &acpv2.SessionConfigOptionValueID{Value: next.Value}, one(o.Name) + ": " + one(next.Name)})
-			}
+		current := k.CurrentValue
+		if m.mode != nil {
+			current = m.mode.wanted
 		}
-		if len(values) > 0 {
-			return m.setOption(setting{o.ConfigID, &acpv2.SessionConfigOptionValueID{Value: values[0].Value}, one(o.Name) + ": " + one(values[0].Name)})
+		at := slices.IndexFunc(values, func(v acpv2.SessionConfigSelectOption) bool { return v.Value == current })
+		next := values[(at+1)%len(values)]
+		if m.mode != nil {
+			m.mode.wanted, m.mode.what = next.Value, one(o.Name)+": "+one(next.Name)
+			return nil
 		}
+		m.mode = &modeChange{id: o.ConfigID, wanted: next.Value, what: one(o.Name) + ": " + one(next.Name)}
+		return m.setMode()
 	}
 	return m.remark("the agent has no modes")
+}
+
+// A modeChange is a change of mode that is under way.
+type modeChange struct {
+	id     acp.SessionConfigID
+	wanted acp.SessionConfigValueID
+	what   string
+}
+
+// modeMsg is the answer to a change of mode.
+type modeMsg struct {
+	sent acp.SessionConfigValueID
+	then tea.Msg
+}
+
+// setMode asks for the mode that is wanted.
+func (m *model) setMode() tea.Cmd {
+	c := *m.mode
+	set := m.setOption(setting{c.id, &acpv2.SessionConfigOptionValueID{Value: c.wanted}, c.what})
+	return func() tea.Msg { return modeMsg{c.wanted, set()} }
+}
+
+// modeSet handles the answer to a change of mode.
+func (m *model) modeSet(msg modeMsg) tea.Cmd {
+	if _, failed := msg.then.(failedMsg); !failed && m.mode != nil && m.mode.wanted != msg.sent {
+		return m.setMode()
+	}
+	m.mode = nil
+	return m.update(msg.then)
 }
 
 // openAgents shows the subagents of the session.

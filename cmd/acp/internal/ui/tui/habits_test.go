@@ -61,6 +61,9 @@ func TestRewind(t *testing.T) {
 	r.lacks("Go back to")
 	r.now = r.now.Add(400 * time.Millisecond)
 	r.keys("esc")
+	r.keys("esc")
+	r.now = r.now.Add(2 * time.Second)
+	r.send(tea.KeyPressMsg{Code: tea.KeyEscape, Mod: tea.ModAlt}) // both arrive together
 	r.wants("Go back to before", "first thing", "second thing", "▸   third thing")
 	opened := r.link.opened
 	r.keys("down")
@@ -329,4 +332,29 @@ func TestBackground(t *testing.T) {
 	r.talk.runs = nil
 	r.said(&acpv2.TerminalUpdate{TerminalID: "t", ExitStatus: acpv2.Set(acpv2.TerminalExitStatus{Signal: "SIGTERM"})})
 	r.lacks("in the background")
+}
+
+// TestModeKeys: keys that come faster than the agent's answers all count, and end at the right mode.
+func TestModeKeys(t *testing.T) {
+	r := newRig(t, 80, 24, nil).start()
+	r.talk.options = []acp.SessionConfigOption{acp.ChoiceOption("mode", "Mode", acpv2.SessionConfigOptionCategoryMode, "a", "a", "b", "c", "d")}
+	first := r.keys("shift+tab")
+	if cmd := r.keys("shift+tab", "shift+tab"); cmd != nil {
+		t.Error("requests at the same time")
+	}
+	second := r.send(first())
+	if second == nil {
+		t.Fatal("no request for the last mode")
+	}
+	r.send(second())
+	var got []string
+	for _, v := range r.talk.set {
+		if id, ok := v.(*acpv2.SessionConfigOptionValueID); ok {
+			got = append(got, string(id.Value))
+		}
+	}
+	if diff := cmp.Diff([]string{"b", "d"}, got); diff != "" || r.m.mode != nil {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+	r.wants("Mode: d")
 }

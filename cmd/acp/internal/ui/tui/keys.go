@@ -30,6 +30,10 @@ func (m *model) early(k tea.KeyPressMsg) tea.KeyPressMsg {
 // key handles a key. The topmost part of the screen gets it first.
 func (m *model) key(k tea.KeyPressMsg) tea.Cmd {
 	s := k.String()
+	if s == "alt+esc" { // Esc twice, if both arrive together
+		esc := tea.KeyPressMsg{Code: tea.KeyEscape}
+		return tea.Batch(m.key(esc), m.key(esc))
+	}
 	m.screen.marked = nil
 	// These work everywhere.
 	switch s {

@@ -94,6 +94,7 @@ type agentState struct {
 	stderr  []string      // the last lines of the agent's standard error
 
 	background map[acp.TerminalID]bool // the terminals whose commands run
+	mode       *modeChange             // that is under way, or nil
 	base       *changes.Base           // the project when baseOf was opened; nil without Git
 	baseOf     acp.SessionID
 
@@ -315,6 +316,8 @@ func (m *model) reported(msg tea.Msg) tea.Cmd {
 	case dirMsg:
 		m.dir, m.reading = msg, ""
 		m.complete()
+	case modeMsg:
+		return m.modeSet(msg)
 	case sessionsMsg:
 		return m.showSessions(msg)
 	case baseMsg:

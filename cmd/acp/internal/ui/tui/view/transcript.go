@@ -37,8 +37,8 @@ type Options struct {
 	// Running reports whether the command in a terminal runs for sure, also after the turn. It may
 	// be nil. Callers must call [Transcript.InvalidateTerminal] when the answer changes.
 	Running func(id acpv2.TerminalID) bool
-	// FileLink returns the address that opens a file at a line, which is 0 if it is not known; "" is
-	// none. It may be nil.
+	// FileLink returns the address that opens a file at a line, or "". Line is 0 if it is not known.
+	// FileLink may be nil.
 	FileLink func(path string, line int) string
 }
 
