@@ -22,7 +22,7 @@ func plainAnswer(blocks []acp.ContentBlock, looked bool) string {
 		}
 	}
 	var b strings.Builder
-	b.WriteString("I have no language model yet, so I cannot answer that. What I can do are commands: `/read`, `/search`, `/edit`, `/run` and more; `/help` lists them.")
+	b.WriteString("I have no language model yet, so I cannot answer that. What I can do are commands: `/read`, `/search`, `/edit`, `/run` and more; `/help` lists them. In `acp chat`, `/agent` leads to other agents.")
 	if looked {
 		b.WriteString("\n\nTo give me a model, set `ANTHROPIC_API_KEY`, `OPENAI_API_KEY`, `GEMINI_API_KEY`, `OPENROUTER_API_KEY` or `DEEPSEEK_API_KEY`, or start Ollama, llama.cpp, LM Studio or vLLM on this machine, and begin a new session.\n`/key` asks for a key here; `acp models` says what was found.")
 	}
