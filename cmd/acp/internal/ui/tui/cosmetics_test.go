@@ -71,3 +71,14 @@ func TestNothingToPaste(t *testing.T) {
 		t.Errorf("%v\n%s", msg.err, r.screen())
 	}
 }
+
+// TestHeadings: what is found in a list keeps the heading of its group.
+func TestHeadings(t *testing.T) {
+	r := newRig(t, 80, 24, nil).start()
+	r.talk.options = []acp.SessionConfigOption{
+		acp.ChoiceOption("mode", "Mode", "mode", "ask", "ask", "code"), acp.ChoiceOption("model", "Model", "model", "fast", "fast", "coder"),
+	}
+	r.keys("ctrl+o", "cod")
+	r.wants("Mode\n", "  code", "Model\n", "  coder")
+	r.lacks("  ask", "  fast")
+}
