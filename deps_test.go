@@ -45,6 +45,7 @@ var layers = map[string][]string{
 	"examples/echo":       {""},
 	"examples/oneshot":    {""},
 	"examples/policy":     {"", "acphost", "acpv1"},
+	"acphttp":             {"", "internal/wire", "jsonrpc"},
 	"acptest":             {"", "internal/pattern", "internal/wire", "jsonrpc"},
 	"conformance":         {"acpv1", "acpv2", "internal/pattern", "internal/wire", "jsonrpc", "trace"},
 	"trace":               {"internal/wire", "jsonrpc"},

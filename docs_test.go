@@ -41,9 +41,9 @@ func texts(t *testing.T) []string {
 
 // docImports are the packages blocks may use without importing them.
 var docImports = []string{
-	"context", "encoding/json", "errors", "fmt", "io", "log", "log/slog", "os", "path/filepath", "strings", "sync",
+	"context", "encoding/json", "errors", "fmt", "io", "log", "log/slog", "net/http", "os", "path/filepath", "strings", "sync",
 	"testing", "testing/synctest", "time",
-	module, module + "/acphost", module + "/acptest", module + "/acpv1", module + "/acpv2", module + "/conformance",
+	module, module + "/acphost", module + "/acphttp", module + "/acptest", module + "/acpv1", module + "/acpv2", module + "/conformance",
 	module + "/jsonrpc", module + "/trace", module + "/transcript",
 }
 

@@ -33,7 +33,7 @@ var dialect = regexp.MustCompile(`(?i)` + strings.Join([]string{
 // number, which they could not look up. Comments inside of functions and tests may.
 func TestNoStatementNumbers(t *testing.T) {
 	statement := regexp.MustCompile(`\(S\d`)
-	for _, dir := range []string{".", "acphost", "acptest", "acpv1", "acpv2", "conformance", "jsonrpc", "trace", "transcript"} {
+	for _, dir := range []string{".", "acphost", "acphttp", "acptest", "acpv1", "acpv2", "conformance", "jsonrpc", "trace", "transcript"} {
 		files, err := filepath.Glob(filepath.Join(filepath.FromSlash(dir), "*.go"))
 		if err != nil {
 			t.Fatal(err)

@@ -172,6 +172,11 @@ func (c *Conn) notify(ctx context.Context, method string, params any, sendIf fun
 func (c *Conn) sendNote(ctx context.Context, method string, params any, sendIf func() bool) error {
 	c.waits(ctx, true)
 	defer c.waits(ctx, false)
+	if c.pacer != nil && c.cfg.Lane != nil {
+		if err := c.pace(ctx, method, c.cfg.Lane(method, params)); err != nil {
+			return err
+		}
+	}
 	v, err := flatten(params)
 	if err != nil {
 		return fmt.Errorf("jsonrpc: %s: %w", method, err)
@@ -225,6 +230,11 @@ func (c *Conn) begin(ctx context.Context, method string, params, result any, o c
 	var lane string
 	if c.cfg.Lane != nil {
 		lane = c.cfg.Lane(method, params)
+		if c.pacer != nil {
+			if err := c.pace(ctx, method, lane); err != nil {
+				return nil, err
+			}
+		}
 	}
 	v, err := flatten(params)
 	if err != nil {

@@ -20,6 +20,7 @@ type Conn struct {
 	tap      func(sent bool, frame []byte) // nil without taps
 	reader   *reader
 	buffered func() bool // whether ReadFrame might return without reading
+	pacer    Pacer       // nil if all lanes wait for the same reader
 	log      *slog.Logger
 	out      outbox
 	incoming Handler // nil without middleware
@@ -135,10 +136,11 @@ func NewConn(stream Stream, cfg Config) *Conn {
 	c.stream, c.tap = c.untap(stream)
 	c.buffered = func() bool { return false }
 	c.reader = newReader(c)
-	if s, ok := c.stream.(eagerStream); ok {
-		c.buffered = s.buffered
-		s.beforeRead(c.reader.beforeRead)
+	if s, ok := c.stream.(EagerStream); ok {
+		c.buffered = s.Buffered
+		s.BeforeRead(c.reader.beforeRead)
 	}
+	c.pacer = findPacer(c.stream)
 	c.out.init(c.stream, c.tap, c)
 	go c.reader.run()
 	return c

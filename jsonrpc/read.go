@@ -88,6 +88,9 @@ func (r *reader) readAll() {
 			if len(f.Data) > c.cfg.MaxFrame { // the stream has no limit, or another
 				big = &FrameTooLargeError{Limit: c.cfg.MaxFrame, Size: int64(len(f.Data)), Prefix: f.Data[:min(len(f.Data), keptHead)]}
 			}
+		case unanswered(err) != nil:
+			r.fail(unanswered(err))
+			continue
 		default:
 			if big = tooLarge(err); big == nil {
 				r.admit()

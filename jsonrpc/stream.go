@@ -1,6 +1,7 @@
 package jsonrpc
 
 import (
+	"context"
 	"io"
 	"os"
 	"sync"
@@ -25,12 +26,13 @@ type Frame struct {
 //
 // A stream around another should have the method Unwrap() Stream, which returns
 // the other one: a connection looks through it for the stream that
-// [Settings.MaxFrame] limits. To see what passes there is [Tap].
+// [Settings.MaxFrame] limits, and for a [Pacer]. To see what passes there is [Tap].
+// A stream that knows whether it has more to read should be an [EagerStream], too.
 type Stream interface {
 	// ReadFrame returns the next frame. At the end of the input it returns
 	// io.EOF, or io.ErrUnexpectedEOF if the input ends inside a frame. After an
-	// error for which errors.As finds a *FrameTooLargeError, the next frame can
-	// be read; any other error is final.
+	// error for which errors.As finds a [*FrameTooLargeError] or an
+	// [*UnansweredError], the next frame can be read; any other error is final.
 	ReadFrame() (Frame, error)
 	// WriteFrame writes one frame. It must not keep data. An error is final.
 	WriteFrame(data []byte) error
@@ -54,15 +56,32 @@ type batchStream interface {
 	canTry() bool
 }
 
-// eagerStream is a stream that can tell its reader when ReadFrame is about to
-// wait for input, so that until then frames can be handled together.
-type eagerStream interface {
-	// buffered guesses whether ReadFrame would return without reading. Only a
-	// no is certain.
-	buffered() bool
-	// beforeRead sets what ReadFrame calls before anything that may block.
-	// An error of f is what ReadFrame then returns.
-	beforeRead(f func() error)
+// An EagerStream is a [Stream] that calls its reader when ReadFrame is about to
+// wait for input. Until then the connection handles frames together, which costs
+// less for each of them. Both methods are called by the connection that reads.
+type EagerStream interface {
+	Stream
+	// Buffered guesses whether ReadFrame would return without waiting. Only
+	// false is certain.
+	Buffered() bool
+	// BeforeRead sets what ReadFrame calls before anything that may block. It is
+	// called once, before the first ReadFrame. An error of f is what ReadFrame
+	// then returns.
+	BeforeRead(f func() error)
+}
+
+// A Pacer is a [Stream] whose frames wait for several readers, as those of HTTP do,
+// where each session has a response of its own. The connection calls Pace before it
+// sends a notification or a call that has a lane, see [Config.Lane], and in the
+// goroutine that sends it. So a reader that is slow holds up what is sent in its
+// lane and nothing else.
+//
+// Pace returns when the lane has room, or an error, which is what sending then
+// fails with. It must return when ctx is done or the stream is closed, and it is
+// called concurrently.
+type Pacer interface {
+	Stream
+	Pace(ctx context.Context, lane string) error
 }
 
 // limitedStream is a stream whose limit for incoming frames can be set.
@@ -171,6 +190,6 @@ func (p *pipeEnd) Close() error {
 	return nil
 }
 
-func (p *pipeEnd) buffered() bool { return len(p.in) > 0 }
+func (p *pipeEnd) Buffered() bool { return len(p.in) > 0 }
 
-func (p *pipeEnd) beforeRead(f func() error) { p.before = f }
+func (p *pipeEnd) BeforeRead(f func() error) { p.before = f }

@@ -176,14 +176,14 @@ func (s *byteStream) readHeaderFrame() (Frame, error) {
 
 // buffered reports whether a line, or the beginning of a body, is already here:
 // it may be a blank line, a header or a part.
-func (s *byteStream) buffered() bool {
+func (s *byteStream) Buffered() bool {
 	if s.started && s.length >= 0 {
 		return len(s.in.pending()) > 0
 	}
 	return s.in.hasLine()
 }
 
-func (s *byteStream) beforeRead(f func() error) { s.in.before = f }
+func (s *byteStream) BeforeRead(f func() error) { s.in.before = f }
 
 func (s *byteStream) canTry() bool { return s.try != nil }
 

@@ -1,0 +1,555 @@
+package acphttp
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/goacp/acp/jsonrpc"
+)
+
+const (
+	// clientUnread is how much of what was received waits for the connection
+	// before the streams wait. It is large enough for the largest message.
+	clientUnread = 4 << 20
+	// clientUnsent is how much waits to be posted before writing waits.
+	clientUnsent = 1 << 20
+	// errorText is how much of the body of an error is kept.
+	errorText = 8 << 10
+	// leaveTime is how long closing waits for what is being posted, and again for
+	// the server to answer.
+	leaveTime = 2 * time.Second
+)
+
+// clientStream is the stream of a client.
+type clientStream struct {
+	t          *Transport
+	client     *http.Client
+	own        bool // the client's connections are closed with the stream
+	retryFor   time.Duration
+	maxMessage int
+	ctx        context.Context
+	cancel     context.CancelCauseFunc
+	in         inbox
+	out        peeker // of the goroutine that writes
+	work       sync.WaitGroup
+
+	mu       sync.Mutex
+	id       string // of the connection; "" before initialize is answered
+	numbered bool   // the server recognizes messages that are posted again
+	number   uint64 // of the last message
+	lanes    map[string]*postLane
+	unsent   int
+	room     chan struct{} // closed when something was posted; nil unless somebody waits
+	sessions map[string]*events
+	sent     map[string]string // the session of each of our requests without an answer, by id
+	asked    map[string]string // the session of each of the agent's, by id
+	broken   error
+	closed   bool
+}
+
+// postLane is what is to be posted in order.
+type postLane struct{ queue []outgoing }
+
+// outgoing is a message to be posted.
+type outgoing struct {
+	text    []byte
+	session string
+	id      string // of a request
+	number  uint64
+}
+
+// ReadFrame implements [jsonrpc.Stream].
+func (s *clientStream) ReadFrame() (jsonrpc.Frame, error) { return s.in.get() }
+
+// Buffered implements [jsonrpc.EagerStream].
+func (s *clientStream) Buffered() bool { return s.in.buffered() }
+
+// BeforeRead implements [jsonrpc.EagerStream].
+func (s *clientStream) BeforeRead(f func() error) { s.in.before = f }
+
+// WriteFrame implements [jsonrpc.Stream]. The first message is posted before it
+// returns, others are put into the queue of their session.
+func (s *clientStream) WriteFrame(data []byte) error {
+	h, _ := s.out.peek(data)
+	s.mu.Lock()
+	if err := s.endErr(); err != nil {
+		s.mu.Unlock()
+		return err
+	}
+	if s.id == "" {
+		s.mu.Unlock()
+		if h.method != methodInitialize {
+			return fmt.Errorf("acphttp: %s before the connection is initialized", h.method)
+		}
+		return s.initialize(data, &h)
+	}
+	defer s.mu.Unlock()
+	o := outgoing{text: append([]byte(nil), data...), session: h.session}
+	switch {
+	case h.isRequest():
+		o.id = h.id
+		s.sent[h.id] = h.session
+	case h.isResponse():
+		o.session = s.asked[h.id]
+		delete(s.asked, h.id)
+	case h.method == methodCancelRequest:
+		o.session = s.sent[h.cancels]
+	}
+	s.number++
+	o.number = s.number
+	return s.post(o)
+}
+
+// post puts a message into its queue. The caller holds s.mu.
+func (s *clientStream) post(o outgoing) error {
+	for s.unsent > 0 && s.unsent+len(o.text) > clientUnsent {
+		if s.room == nil {
+			s.room = make(chan struct{})
+		}
+		room := s.room
+		s.mu.Unlock()
+		select {
+		case <-room:
+		case <-s.ctx.Done():
+		}
+		s.mu.Lock()
+		if err := s.endErr(); err != nil {
+			return err
+		}
+	}
+	s.unsent += len(o.text)
+	lane := s.lanes[o.session]
+	if lane == nil {
+		lane = new(postLane)
+		s.lanes[o.session] = lane
+		lane.queue = append(lane.queue, o)
+		s.work.Go(func() { s.runLane(o.session, lane) })
+		return nil
+	}
+	lane.queue = append(lane.queue, o)
+	return nil
+}
+
+// endErr returns why nothing can be written any more. The caller holds s.mu.
+func (s *clientStream) endErr() error {
+	if s.closed {
+		return os.ErrClosed
+	}
+	return s.broken
+}
+
+// runLane posts the messages of a session, one after the other.
+func (s *clientStream) runLane(session string, lane *postLane) {
+	for {
+		s.mu.Lock()
+		if len(lane.queue) == 0 || s.broken != nil {
+			delete(s.lanes, session)
+			s.mu.Unlock()
+			return
+		}
+		o := lane.queue[0]
+		lane.queue[0] = outgoing{}
+		lane.queue = lane.queue[1:]
+		s.mu.Unlock()
+		s.deliver(o)
+		s.mu.Lock()
+		s.unsent -= len(o.text)
+		if s.room != nil {
+			close(s.room)
+			s.room = nil
+		}
+		s.mu.Unlock()
+	}
+}
+
+// deliver posts a message, and deals with what goes wrong.
+func (s *clientStream) deliver(o outgoing) {
+	err := s.tryDeliver(o)
+	if err == nil || s.ctx.Err() != nil {
+		return
+	}
+	said := (*StatusError)(nil)
+	switch {
+	case errors.As(err, &said) && said.Status == http.StatusConflict && o.session != "":
+		// The session's stream or the session itself is the trouble, so what
+		// belongs to it fails and nothing else.
+		s.failSession(o.session, err)
+	case errors.As(err, &said) && endsConnection(said.Status), o.id == "":
+		s.fail(&BrokenError{err})
+		return
+	}
+	if o.id != "" {
+		s.failCall(o.id, err)
+	}
+}
+
+// endsConnection reports whether a status means that the connection cannot be used.
+func endsConnection(status int) bool {
+	switch status {
+	case http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound, http.StatusGone:
+		return true
+	}
+	return false
+}
+
+// tryDeliver posts a message until it is delivered or certainly not going to be.
+func (s *clientStream) tryDeliver(o outgoing) error {
+	if o.session != "" {
+		if err := s.openSession(o.session); err != nil {
+			return err // nothing was sent
+		}
+	}
+	var again pause
+	for {
+		err := s.postOnce(o)
+		if err == nil {
+			return nil
+		}
+		said := (*StatusError)(nil)
+		refused := errors.As(err, &said)
+		// What a server in between says does not show whether the message went
+		// through.
+		unsure := !refused || said.Status == http.StatusBadGateway || said.Status == http.StatusGatewayTimeout
+		busy := refused && !unsure && isBusy(said.Status)
+		if unsure {
+			err = errors.Join(err, jsonrpc.ErrOutcomeUnknown)
+		}
+		if !busy && !(unsure && s.numbered) {
+			return err
+		}
+		var atLeast time.Duration
+		if busy {
+			atLeast = said.RetryAfter
+		}
+		if !again.wait(s.ctx, s.retryFor, atLeast) {
+			return err
+		}
+	}
+}
+
+// pause is what is waited between attempts.
+type pause struct {
+	began time.Time
+	next  time.Duration
+}
+
+const (
+	pauseMin = 50 * time.Millisecond
+	pauseMax = 2 * time.Second
+)
+
+// wait waits before the next attempt. It reports false if there must be none.
+func (p *pause) wait(ctx context.Context, most, atLeast time.Duration) bool {
+	now := time.Now()
+	if p.began.IsZero() {
+		p.began, p.next = now, pauseMin
+	}
+	d := max(p.next, atLeast)
+	p.next = min(2*p.next, pauseMax)
+	if now.Add(d).Sub(p.began) > most {
+		return false
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// request makes a request with what every one has.
+func (s *clientStream) request(ctx context.Context, method string, body []byte) (*http.Request, error) {
+	var r io.Reader
+	if body != nil {
+		r = bytes.NewReader(body)
+	}
+	req, err := http.NewRequestWithContext(ctx, method, s.t.URL, r)
+	if err != nil {
+		return nil, err
+	}
+	for k, v := range s.t.Header {
+		req.Header[http.CanonicalHeaderKey(k)] = v
+	}
+	if s.t.Token != nil {
+		token, err := s.t.Token(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("acphttp: token: %w", err)
+		}
+		if token != "" {
+			req.Header.Set("Authorization", "Bearer "+token)
+		}
+	}
+	if body != nil {
+		req.Header.Set("Content-Type", typeJSON)
+	}
+	if s.id != "" {
+		req.Header.Set(HeaderConnectionID, s.id)
+	}
+	return req, nil
+}
+
+// postOnce posts a message.
+func (s *clientStream) postOnce(o outgoing) error {
+	req, err := s.request(s.ctx, http.MethodPost, o.text)
+	if err != nil {
+		return err
+	}
+	if o.session != "" {
+		req.Header.Set(HeaderSessionID, o.session)
+	}
+	if s.numbered {
+		req.Header.Set(HeaderMessage, strconv.FormatUint(o.number, 10))
+	}
+	resp, err := s.client.Do(req)
+	if err != nil {
+		return plainURLError(err)
+	}
+	defer drain(resp)
+	if resp.StatusCode/100 == 2 {
+		return nil
+	}
+	return statusOf(resp)
+}
+
+// drain lets the connection of a response be used again.
+func drain(resp *http.Response) {
+	_, _ = io.CopyN(io.Discard, resp.Body, errorText)
+	_ = resp.Body.Close()
+}
+
+// statusOf returns the status of a response as an error.
+func statusOf(resp *http.Response) *StatusError {
+	text, _ := io.ReadAll(io.LimitReader(resp.Body, errorText))
+	e := &StatusError{Status: resp.StatusCode, Text: string(bytes.TrimSpace(bytes.ToValidUTF8(text, nil)))}
+	after := resp.Header.Get("Retry-After")
+	if n, err := strconv.ParseUint(after, 10, 31); err == nil {
+		e.RetryAfter = time.Duration(n) * time.Second
+	} else if at, err := http.ParseTime(after); err == nil {
+		e.RetryAfter = max(0, time.Until(at))
+	}
+	return e
+}
+
+// initialize posts the first message and reads its answer.
+func (s *clientStream) initialize(data []byte, h *head) error {
+	text, resp, err := s.postInitialize(data)
+	if err != nil {
+		if s.ctx.Err() != nil {
+			return os.ErrClosed
+		}
+		if said := (*StatusError)(nil); !errors.As(err, &said) {
+			err = fmt.Errorf("acphttp: %w", err)
+		}
+		s.in.close(err, false)
+		return err
+	}
+	answer, ok := peek(text)
+	if !ok || !answer.isResponse() || answer.id != h.id {
+		err := errors.New("acphttp: the answer to initialize is not a response to it")
+		s.in.close(err, false)
+		return err
+	}
+	id := resp.Header.Get(HeaderConnectionID)
+	if id == "" && !answer.failed {
+		err := fmt.Errorf("acphttp: the answer to initialize has no %s", HeaderConnectionID)
+		s.in.close(err, false)
+		return err
+	}
+	if id != "" {
+		s.mu.Lock()
+		s.id, s.numbered = id, resp.Header.Get(HeaderMessage) != ""
+		closed := s.closed
+		s.mu.Unlock()
+		if closed { // meanwhile
+			s.leave()
+			return os.ErrClosed
+		}
+		s.work.Go(func() { s.readConnection() })
+	}
+	return s.in.put(s.ctx, text, true)
+}
+
+func (s *clientStream) postInitialize(data []byte) ([]byte, *http.Response, error) {
+	req, err := s.request(s.ctx, http.MethodPost, data)
+	if err != nil {
+		return nil, nil, err
+	}
+	resp, err := s.client.Do(req)
+	if err != nil {
+		return nil, nil, plainURLError(err)
+	}
+	defer drain(resp)
+	if resp.StatusCode != http.StatusOK && !(resp.StatusCode == http.StatusInternalServerError && isType(resp.Header.Get("Content-Type"), typeJSON)) {
+		return nil, nil, statusOf(resp)
+	}
+	text, err := io.ReadAll(io.LimitReader(resp.Body, int64(s.maxMessage)+1))
+	switch {
+	case err != nil:
+		return nil, nil, err
+	case len(text) > s.maxMessage:
+		return nil, nil, errors.New("the answer to initialize is too large")
+	}
+	return text, resp, nil
+}
+
+// received takes a message of the agent. It waits while too much is unread.
+func (s *clientStream) received(text []byte, session string) error {
+	h, ok := peek(text)
+	if ok {
+		s.mu.Lock()
+		switch {
+		case h.isRequest():
+			if session == "" {
+				session = h.session
+			}
+			if session != "" && len(s.asked) < maxRoutes {
+				s.asked[h.id] = session
+			}
+		case h.isResponse():
+			delete(s.sent, h.id)
+			if h.opened != "" {
+				s.beginSession(h.opened)
+			}
+		}
+		s.mu.Unlock()
+	}
+	return s.in.put(s.ctx, text, true)
+}
+
+// failCall fails one call.
+func (s *clientStream) failCall(id string, err error) {
+	s.mu.Lock()
+	_, waiting := s.sent[id]
+	delete(s.sent, id)
+	s.mu.Unlock()
+	if waiting {
+		s.in.fail(&jsonrpc.UnansweredError{ID: []byte(id), Err: err})
+	}
+}
+
+// failSession fails the calls of a session that were sent.
+func (s *clientStream) failSession(session string, err error) {
+	s.mu.Lock()
+	var ids []string
+	for id, in := range s.sent {
+		if in == session {
+			ids = append(ids, id)
+		}
+	}
+	s.mu.Unlock()
+	for _, id := range ids {
+		s.failCall(id, err)
+	}
+}
+
+// fail ends the connection. Calls that were not sent fail as such.
+func (s *clientStream) fail(err error) {
+	s.mu.Lock()
+	if s.broken != nil || s.closed {
+		s.mu.Unlock()
+		return
+	}
+	s.broken = err
+	var unsent []string
+	for _, lane := range s.lanes {
+		for _, o := range lane.queue {
+			if o.id != "" {
+				unsent = append(unsent, o.id)
+			}
+		}
+	}
+	s.mu.Unlock()
+	for _, id := range unsent {
+		s.failCall(id, errNotSent)
+	}
+	s.in.close(err, false)
+	s.cancel(err)
+}
+
+var errNotSent = errors.New("the connection broke before the request was sent")
+
+// Close implements [jsonrpc.Stream]. It tells the server.
+func (s *clientStream) Close() error {
+	s.mu.Lock()
+	if s.closed {
+		s.mu.Unlock()
+		return nil
+	}
+	s.closed = true
+	idle := make(chan struct{})
+	busy := len(s.lanes) > 0 && s.broken == nil
+	s.mu.Unlock()
+	s.in.close(os.ErrClosed, true)
+	if busy { // what was written is to arrive
+		go func() {
+			s.awaitLanes()
+			close(idle)
+		}()
+		timer := time.NewTimer(leaveTime)
+		select {
+		case <-idle:
+		case <-timer.C:
+		}
+		timer.Stop()
+	}
+	s.cancel(os.ErrClosed)
+	s.work.Wait()
+	s.leave()
+	if s.own {
+		s.client.CloseIdleConnections()
+	}
+	return nil
+}
+
+// awaitLanes waits until everything is posted, or nothing will be.
+func (s *clientStream) awaitLanes() {
+	for {
+		s.mu.Lock()
+		if len(s.lanes) == 0 || s.ctx.Err() != nil {
+			s.mu.Unlock()
+			return
+		}
+		if s.room == nil {
+			s.room = make(chan struct{})
+		}
+		room := s.room
+		s.mu.Unlock()
+		select {
+		case <-room:
+		case <-s.ctx.Done():
+		}
+	}
+}
+
+// leave tells the server that the client has left.
+func (s *clientStream) leave() {
+	s.mu.Lock()
+	id := s.id
+	s.mu.Unlock()
+	if id == "" {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), leaveTime)
+	defer cancel()
+	req, err := s.request(ctx, http.MethodDelete, nil)
+	if err != nil {
+		return
+	}
+	if resp, err := s.client.Do(req); err == nil {
+		drain(resp)
+	}
+}
+
+// ResponseError returns what a response says that refuses a request, of whose body it
+// reads up to 8 kB.
+func ResponseError(resp *http.Response) *StatusError { return statusOf(resp) }

@@ -1,0 +1,191 @@
+package acphttp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/goacp/acp/jsonrpc"
+)
+
+// events is the stream of a session.
+type events struct {
+	ready chan struct{} // closed when it is open, or has failed
+	err   error         // why it has failed
+}
+
+// beginSession opens the stream of a session, unless it is open. The caller holds
+// s.mu.
+func (s *clientStream) beginSession(session string) *events {
+	if e := s.sessions[session]; e != nil {
+		return e
+	}
+	e := &events{ready: make(chan struct{})}
+	if s.closed || s.broken != nil {
+		e.err = errNotSent
+		close(e.ready)
+		return e
+	}
+	s.sessions[session] = e
+	s.work.Go(func() { s.readSession(session, e) })
+	return e
+}
+
+// openSession waits until the stream of a session is open.
+func (s *clientStream) openSession(session string) error {
+	s.mu.Lock()
+	e := s.beginSession(session)
+	s.mu.Unlock()
+	select {
+	case <-e.ready:
+		return e.err
+	case <-s.ctx.Done():
+		return errNotSent
+	}
+}
+
+// readConnection reads the stream of the connection, whose end is the connection's.
+func (s *clientStream) readConnection() {
+	err := s.readEvents("", func() {})
+	if errors.Is(err, io.EOF) {
+		// The agent has ended, or the server. Nothing says that what is
+		// unanswered was not handled.
+		err = fmt.Errorf("the server has ended it: %w", err)
+	}
+	s.fail(&BrokenError{err})
+}
+
+// readSession reads the stream of a session. If the server ends it, calls whose
+// answers it would have brought fail, and the next message opens it again.
+func (s *clientStream) readSession(session string, e *events) {
+	opened := false
+	err := s.readEvents(session, func() {
+		opened = true
+		close(e.ready)
+	})
+	s.mu.Lock()
+	delete(s.sessions, session)
+	s.mu.Unlock()
+	said := (*StatusError)(nil)
+	refused := errors.As(err, &said)
+	switch {
+	case s.ctx.Err() != nil:
+	case refused && said.Status == http.StatusConflict:
+		s.failSession(session, errors.Join(err, jsonrpc.ErrOutcomeUnknown))
+	case errors.Is(err, io.EOF):
+		s.failSession(session, fmt.Errorf("the session's stream ended: %w", jsonrpc.ErrOutcomeUnknown))
+	default: // something may be missing
+		s.fail(&BrokenError{err})
+	}
+	if !opened {
+		if e.err = err; err == nil {
+			e.err = io.ErrUnexpectedEOF
+		}
+		close(e.ready)
+	}
+}
+
+// readEvents reads a stream to its end, over as many requests as it takes. It returns
+// io.EOF if the server has ended it. opened is called once.
+func (s *clientStream) readEvents(session string, opened func()) error {
+	var again pause
+	r := eventReader{session: session, opened: opened}
+	for {
+		before := r.count
+		err := s.readOnce(&r)
+		if r.count > before {
+			again = pause{}
+		}
+		said := (*StatusError)(nil)
+		refused := errors.As(err, &said)
+		busy := refused && isBusy(said.Status)
+		switch {
+		case s.ctx.Err() != nil:
+			return context.Cause(s.ctx)
+		case errors.Is(err, errTooLarge), refused && !busy:
+			return err
+		case r.last == "" && r.opened == nil: // something may be lost
+			return err
+		}
+		var atLeast time.Duration
+		if busy {
+			atLeast = said.RetryAfter
+		}
+		if !again.wait(s.ctx, s.retryFor, atLeast) {
+			return err
+		}
+	}
+}
+
+// isBusy reports whether a status means that the same request may succeed later.
+func isBusy(status int) bool {
+	switch status {
+	case http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+		return true
+	}
+	return false
+}
+
+// eventReader is how far a stream has been read.
+type eventReader struct {
+	session string
+	opened  func() // nil once it has been called
+	last    string // the id of the last event
+	count   int    // of events
+}
+
+// readOnce makes one request for a stream.
+func (s *clientStream) readOnce(r *eventReader) error {
+	req, err := s.request(s.ctx, http.MethodGet, nil)
+	if err != nil {
+		return err
+	}
+	req.Header.Set("Accept", typeEvents)
+	req.Header.Set("Cache-Control", "no-store")
+	if r.session != "" {
+		req.Header.Set(HeaderSessionID, r.session)
+	}
+	if r.last != "" {
+		req.Header.Set("Last-Event-ID", r.last)
+	}
+	resp, err := s.client.Do(req)
+	if err != nil {
+		return plainURLError(err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	if resp.StatusCode != http.StatusOK {
+		return statusOf(resp)
+	}
+	if !isType(resp.Header.Get("Content-Type"), typeEvents) {
+		return fmt.Errorf("acphttp: the stream is of type %q", resp.Header.Get("Content-Type"))
+	}
+	if r.opened != nil {
+		r.opened()
+		r.opened = nil
+	}
+	return readStream(resp.Body, s.maxMessage, func(id string, data []byte) error {
+		if data != nil {
+			r.count++
+			if err := s.received(data, r.session); err != nil {
+				return err
+			}
+		}
+		if id != "" {
+			r.last = id
+		}
+		return nil
+	})
+}
+
+// plainURLError takes method and URL from an error, which everybody has seen.
+func plainURLError(err error) error {
+	var u *url.Error
+	if errors.As(err, &u) {
+		return u.Err
+	}
+	return err
+}

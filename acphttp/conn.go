@@ -1,0 +1,415 @@
+package acphttp
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/goacp/acp/jsonrpc"
+)
+
+// ErrStalled is why sending fails, or a connection ends, when its client has read
+// nothing for [Limits.StallTimeout] although something waited for it.
+var ErrStalled = errors.New("acphttp: the client does not read")
+
+var (
+	errLimit = errors.New("acphttp: the connection exceeds a limit")
+	errIdle  = errors.New("acphttp: the client is gone")
+)
+
+// drainTime is how long a client may take to fetch what an agent said before it
+// ended.
+const drainTime = 30 * time.Second
+
+// maxRoutes bounds what is remembered of requests without an answer. Those beyond
+// that are answered on the stream of the connection.
+const maxRoutes = 1 << 16
+
+// conn is one connection over HTTP: the stream its agent reads and writes, and what
+// waits in the streams its client reads.
+type conn struct {
+	s         *Server
+	id        string
+	tag       string // begins the cursors of the connection's streams
+	principal string
+	ctx       context.Context // done when the connection is given up
+	cancel    context.CancelCauseFunc
+	in        inbox
+	out       peeker // of the goroutine that writes
+	reap      *time.Timer
+	served    chan struct{} // closed when Serve has returned
+
+	mu       sync.Mutex
+	streams  map[string]*stream
+	waiting  int                // streams of sessions with something in them and no reader
+	asked    map[string]asked   // the client's requests, by id
+	asks     map[string]string  // the sessions of the agent's requests, by id
+	initial  chan []byte        // gets the answer to initialize; nil after that
+	first    string             // the id of initialize
+	unsent   int                // bytes, in all streams
+	progress chan struct{}      // closed when a client takes something; nil unless somebody waits
+	ended    bool               // the agent says nothing more
+	gone     bool               // the client gets nothing more
+	active   int                // requests that are open
+	numbers  window             // of messages, see HeaderMessage
+	posting  map[uint64]posting // messages that are being accepted
+}
+
+// posting is a numbered message that is being accepted.
+type posting struct {
+	done chan struct{} // closed when that has been decided
+}
+
+// asked is what is known of a request of the client.
+type asked struct {
+	method  string
+	session string
+}
+
+func newConn(s *Server, id, principal string) *conn {
+	c := &conn{
+		s: s, id: id, tag: id[:8], principal: principal,
+		in:      inbox{soft: s.limits.MaxUnread, hard: 2 * s.limits.MaxUnread},
+		served:  make(chan struct{}),
+		streams: make(map[string]*stream),
+		asked:   make(map[string]asked),
+		asks:    make(map[string]string),
+		posting: make(map[uint64]posting),
+	}
+	c.ctx, c.cancel = context.WithCancelCause(context.Background())
+	return c
+}
+
+// stream is what waits for one reader of a connection.
+type stream struct {
+	log     Log
+	taken   uint64 // the last event that a reader was given
+	unsent  int    // bytes of the events after that
+	reader  *reader
+	room    chan struct{} // closed when something is taken; nil unless somebody waits
+	deleted bool          // the session was
+}
+
+// reader is a request that reads a stream.
+type reader struct {
+	pos  uint64        // the last event it has read
+	wake chan struct{} // has room for one
+	end  chan struct{} // closed when another reader takes over
+}
+
+func (r *reader) rouse() {
+	select {
+	case r.wake <- struct{}{}:
+	default:
+	}
+}
+
+// ReadFrame implements [jsonrpc.Stream].
+func (c *conn) ReadFrame() (jsonrpc.Frame, error) { return c.in.get() }
+
+// Buffered implements [jsonrpc.EagerStream].
+func (c *conn) Buffered() bool { return c.in.buffered() }
+
+// BeforeRead implements [jsonrpc.EagerStream].
+func (c *conn) BeforeRead(f func() error) { c.in.before = f }
+
+// Close implements [jsonrpc.Stream]. What was written can still be read.
+func (c *conn) Close() error {
+	c.in.close(os.ErrClosed, true)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.ended = true
+	c.rouse()
+	return nil
+}
+
+// WriteFrame implements [jsonrpc.Stream]. It waits while too much waits for the
+// client.
+func (c *conn) WriteFrame(data []byte) error {
+	h, _ := c.out.peek(data)
+	c.mu.Lock()
+	if c.ended && !c.gone {
+		c.mu.Unlock()
+		return os.ErrClosed
+	}
+	if c.initial != nil && h.isResponse() && h.id == c.first {
+		c.initial <- append([]byte(nil), data...)
+		c.initial = nil
+		c.mu.Unlock()
+		return nil
+	}
+	err := c.queue(c.route(&h), data)
+	c.mu.Unlock()
+	if err == nil {
+		err = c.awaitRoom()
+	}
+	if err != nil {
+		c.shut(err)
+	}
+	return err
+}
+
+// route returns the stream on which a message of the agent goes out. The caller holds
+// c.mu.
+//
+// Answers to session/load go out on the stream of the connection, as those of the
+// SDKs do, unless the client reads the session's: there they keep their place after
+// the history. A cancellation follows the request that it cancels.
+func (c *conn) route(h *head) string {
+	switch {
+	case h.isResponse():
+		a := c.asked[h.id]
+		delete(c.asked, h.id)
+		if a.method == methodLoad && c.streams[a.session] != nil && c.streams[a.session].reader == nil {
+			return ""
+		}
+		if a.method == methodDelete && !h.failed {
+			if st := c.streams[a.session]; st != nil {
+				st.deleted = true
+			}
+		}
+		return a.session
+	case h.method == methodCancelRequest:
+		return c.asks[h.cancels]
+	}
+	if h.isRequest() && len(c.asks) < maxRoutes {
+		c.asks[h.id] = h.session
+	}
+	return h.session
+}
+
+// queue adds a message to a stream. The caller holds c.mu.
+func (c *conn) queue(name string, data []byte) error {
+	if c.gone {
+		return nil // as if it had been sent and not arrived
+	}
+	st, err := c.stream(name)
+	if err != nil {
+		return err
+	}
+	if st.unsent == 0 && st.reader == nil && name != "" {
+		if c.waiting++; c.waiting > c.s.limits.MaxWaitingSessions {
+			return fmt.Errorf("%w: MaxWaitingSessions", errLimit)
+		}
+	}
+	if err := st.log.Append(oneLine(data)); err != nil {
+		return fmt.Errorf("acphttp: keep a message: %w", err)
+	}
+	st.unsent += len(data)
+	c.unsent += len(data)
+	if st.reader != nil {
+		st.reader.rouse()
+	}
+	return nil
+}
+
+// oneLine returns a message without line breaks, which end the lines of events. In
+// JSON they can only stand between values.
+func oneLine(data []byte) []byte {
+	if bytes.IndexByte(data, '\n') < 0 && bytes.IndexByte(data, '\r') < 0 {
+		return data
+	}
+	return bytes.Map(func(r rune) rune {
+		if r == '\n' || r == '\r' {
+			return ' '
+		}
+		return r
+	}, data)
+}
+
+// stream returns a stream, made if there is none. The caller holds c.mu.
+func (c *conn) stream(name string) (*stream, error) {
+	if st := c.streams[name]; st != nil {
+		return st, nil
+	}
+	if len(name) > c.s.limits.MaxID {
+		return nil, fmt.Errorf("%w: MaxID", errLimit)
+	}
+	var log Log
+	if c.s.NewLog == nil {
+		log = NewLog(c.s.Keep)
+	} else {
+		var err error
+		if log, err = c.s.NewLog(c.id, name); err != nil {
+			return nil, fmt.Errorf("acphttp: keep a stream: %w", err)
+		}
+	}
+	st := &stream{log: log, taken: log.Last()}
+	c.streams[name] = st
+	return st, nil
+}
+
+// awaitRoom waits until the client has read enough for the agent to continue.
+func (c *conn) awaitRoom() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for c.unsent >= c.s.limits.MaxUnsent && !c.gone && !c.ended {
+		if c.progress == nil {
+			c.progress = make(chan struct{})
+		}
+		if err := c.wait(context.Background(), c.progress); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// wait waits for ch to be closed, at most for the stall timeout. The caller holds
+// c.mu, which is released meanwhile.
+func (c *conn) wait(ctx context.Context, ch chan struct{}) error {
+	c.mu.Unlock()
+	defer c.mu.Lock()
+	timer := time.NewTimer(c.s.limits.StallTimeout)
+	defer timer.Stop()
+	select {
+	case <-ch:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-timer.C:
+		return ErrStalled
+	}
+}
+
+// Pace implements [jsonrpc.Pacer]: what a session sends waits for its own reader.
+func (c *conn) Pace(ctx context.Context, lane string) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for {
+		st := c.streams[lane]
+		if st == nil || st.unsent < c.s.limits.MaxUnsentSession || c.gone || c.ended {
+			return nil
+		}
+		if st.room == nil {
+			st.room = make(chan struct{})
+		}
+		if err := c.wait(ctx, st.room); err != nil {
+			return err
+		}
+	}
+}
+
+// rouse wakes everybody who waits for something of the connection. The caller holds
+// c.mu.
+func (c *conn) rouse() {
+	for _, st := range c.streams {
+		if st.reader != nil {
+			st.reader.rouse()
+		}
+		c.signal(&st.room)
+	}
+	c.signal(&c.progress)
+}
+
+// signal closes a channel that somebody waits for.
+func (c *conn) signal(ch *chan struct{}) {
+	if *ch != nil {
+		close(*ch)
+		*ch = nil
+	}
+}
+
+// leave ends the connection because its client has left: the agent reads the end of
+// its input.
+func (c *conn) leave() {
+	c.in.close(io.EOF, false)
+	c.drop()
+}
+
+// shut gives the connection up.
+func (c *conn) shut(err error) {
+	c.in.close(err, true)
+	c.drop()
+	c.cancel(err)
+}
+
+// drop ends all streams. What is in them is given up.
+func (c *conn) drop() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.gone {
+		return
+	}
+	c.gone = true
+	c.rouse()
+	clear(c.asked)
+	clear(c.asks)
+	c.unsent, c.waiting = 0, 0
+	for _, st := range c.streams {
+		st.unsent = 0
+		if err := st.log.Close(); err != nil {
+			c.s.log().Warn("acphttp: close a log", "error", err)
+		}
+	}
+	if c.reap != nil {
+		c.reap.Stop()
+	}
+}
+
+// isShut reports whether the connection is over for its client.
+func (c *conn) isShut() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.gone
+}
+
+// finish is called when the agent says nothing more. The client may fetch what it has
+// said, for a while.
+func (c *conn) finish() {
+	_ = c.Close()
+	close(c.served)
+	timer := time.NewTimer(drainTime)
+	defer timer.Stop()
+	for {
+		c.mu.Lock()
+		if c.unsent == 0 || c.gone {
+			c.mu.Unlock()
+			break
+		}
+		if c.progress == nil {
+			c.progress = make(chan struct{})
+		}
+		progress := c.progress
+		c.mu.Unlock()
+		select {
+		case <-progress:
+			continue
+		case <-timer.C:
+		}
+		break
+	}
+	c.drop()
+	c.cancel(errIdle)
+	c.s.remove(c)
+}
+
+// opened and closed count the requests of a connection that are open. One without any
+// is given up after a while.
+func (c *conn) opened() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.active++
+	c.reap.Stop()
+}
+
+func (c *conn) closed() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.active--; c.active == 0 && !c.gone {
+		c.reap.Reset(c.s.limits.IdleTimeout)
+	}
+}
+
+func (c *conn) reapIdle() {
+	c.mu.Lock()
+	idle := c.active == 0
+	c.mu.Unlock()
+	if idle {
+		c.shut(errIdle)
+	}
+}

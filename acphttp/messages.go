@@ -1,0 +1,296 @@
+package acphttp
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/goacp/acp"
+	"github.com/goacp/acp/jsonrpc"
+)
+
+// Close codes of WebSocket that a server of ACP uses.
+const (
+	closeNormal   = 1000
+	closeGoing    = 1001
+	closeProtocol = 1002
+	closePolicy   = 1008
+	closeInternal = 1011
+)
+
+// An Upgrader makes a WebSocket of a request. Package acpws has one.
+type Upgrader interface {
+	// Upgrade answers the request. header is what the answer must have in
+	// addition to what an upgrade needs. maxMessage bounds what is received in one
+	// message, in bytes; more ends the WebSocket with code 1009. Upgrade does
+	// not need to check the request's origin. If it fails, it has answered the
+	// request.
+	Upgrade(w http.ResponseWriter, r *http.Request, header http.Header, maxMessage int) (Messages, error)
+}
+
+// Messages is an open WebSocket, as a server and [NewMessageStream] need it. One
+// goroutine reads, and any number write.
+type Messages interface {
+	// Read returns the next text message, which belongs to the caller. It skips
+	// binary ones. It returns io.EOF if the peer has closed the WebSocket in an
+	// orderly way.
+	Read(ctx context.Context) ([]byte, error)
+	// Write sends a text message.
+	Write(ctx context.Context, text []byte) error
+	// Ping sends a ping and waits for the answer, which needs a Read that is
+	// under way.
+	Ping(ctx context.Context) error
+	// Close closes the WebSocket with a code, and ends what is under way. It may
+	// be called repeatedly; the first call counts. It takes a few seconds at
+	// most.
+	Close(code int, reason string) error
+}
+
+// isUpgrade reports whether a request asks for a WebSocket.
+func isUpgrade(r *http.Request) bool {
+	return r.Header.Get("Upgrade") != "" || r.Header.Get(":protocol") != ""
+}
+
+// upgrade serves a connection over WebSocket, and returns when it has ended.
+func (s *Server) upgrade(w http.ResponseWriter, r *http.Request, principal string) error {
+	if s.Upgrade == nil {
+		return status(http.StatusUpgradeRequired, "WebSocket is not served here")
+	}
+	c, err := s.newConn(principal, false)
+	if err != nil {
+		return err
+	}
+	defer s.remove(c)
+	defer c.cancel(errIdle)
+	_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
+	m, err := s.Upgrade.Upgrade(w, r, http.Header{HeaderConnectionID: {c.id}}, s.limits.MaxMessage)
+	if err != nil {
+		return nil // it has answered
+	}
+	ws := &socket{c: c, m: m}
+	defer ws.Close()
+	stop := context.AfterFunc(c.ctx, func() {
+		code, reason := closePolicy, "the connection was given up"
+		if errors.Is(context.Cause(c.ctx), ErrServerClosed) {
+			code, reason = closeGoing, "the server is closing"
+		}
+		ws.end(code, reason)
+	})
+	defer stop()
+	first, ok := ws.first()
+	if !ok {
+		return nil
+	}
+	ws.next = first
+	ws.pings.Go(func() { ws.ping(s.limits.KeepAlive * 5 / 3) })
+	s.serve(c, acp.Over(ws))
+	return nil
+}
+
+// socket is a connection over WebSocket: the stream of its agent.
+type socket struct {
+	c      *conn
+	m      Messages
+	in     peeker // of the goroutine that reads
+	next   []byte // the first message, until it is read
+	closed atomic.Bool
+	once   sync.Once
+	pings  sync.WaitGroup
+}
+
+// first reads up to the first message that the agent has to see, which must be
+// initialize. Anything that is not a message is answered here until then.
+func (w *socket) first() ([]byte, bool) {
+	ctx, cancel := context.WithTimeout(w.c.ctx, w.c.s.limits.InitializeTimeout)
+	defer cancel()
+	for {
+		text, err := w.m.Read(ctx)
+		if err != nil {
+			w.end(closePolicy, "no initialize")
+			return nil, false
+		}
+		h, ok := w.in.peek(text)
+		var answer string
+		switch {
+		case !ok:
+			answer = `{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"Parse error"}}`
+		case h.batch:
+			answer = `{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"Invalid request: JSON-RPC batches are not supported"}}`
+		case !h.object || h.method == "" && !h.outcome:
+			answer = `{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"Invalid request"}}`
+		case h.method == "": // a response to nothing
+			continue
+		case h.method != methodInitialize:
+			w.end(closeProtocol, "First message must be initialize")
+			return nil, false
+		case h.id == "":
+			w.end(closeProtocol, "Initialize request must include an ID")
+			return nil, false
+		case len(h.id) > w.c.s.limits.MaxID:
+			w.end(closePolicy, "the id is too long")
+			return nil, false
+		default:
+			return text, true
+		}
+		if w.write([]byte(answer)) != nil {
+			return nil, false
+		}
+	}
+}
+
+// ping notices that the peer is gone.
+func (w *socket) ping(every time.Duration) {
+	timer := time.NewTimer(every)
+	defer timer.Stop()
+	for {
+		select {
+		case <-timer.C:
+		case <-w.c.ctx.Done():
+			return
+		}
+		ctx, cancel := context.WithTimeout(w.c.ctx, 2*every)
+		err := w.m.Ping(ctx)
+		cancel()
+		if err != nil {
+			w.end(closePolicy, "the peer does not answer pings")
+			return
+		}
+		timer.Reset(every)
+	}
+}
+
+// ReadFrame implements [jsonrpc.Stream].
+func (w *socket) ReadFrame() (jsonrpc.Frame, error) {
+	for {
+		text := w.next
+		w.next = nil
+		first := text != nil
+		if !first {
+			var err error
+			if text, err = w.m.Read(w.c.ctx); err != nil {
+				if w.closed.Load() {
+					err = os.ErrClosed
+				} else if !errors.Is(err, io.EOF) {
+					err = errors.Join(io.ErrUnexpectedEOF, err)
+				}
+				return jsonrpc.Frame{}, err
+			}
+		}
+		h, _ := w.in.peek(text)
+		if len(h.id) > w.c.s.limits.MaxID+2 || len(h.session) > w.c.s.limits.MaxID {
+			w.end(closePolicy, "an id is too long")
+			return jsonrpc.Frame{}, errLimit
+		}
+		if h.method == methodInitialize && h.id != "" && !first {
+			answer := append([]byte(`{"jsonrpc":"2.0","id":`), h.id...)
+			answer = append(answer, `,"error":{"code":-32600,"message":"Initialize not allowed on existing connection"}}`...)
+			if err := w.write(answer); err != nil {
+				return jsonrpc.Frame{}, err
+			}
+			continue
+		}
+		return jsonrpc.Frame{Data: text, Owned: true}, nil
+	}
+}
+
+// WriteFrame implements [jsonrpc.Stream].
+func (w *socket) WriteFrame(data []byte) error { return w.write(data) }
+
+func (w *socket) write(data []byte) error {
+	ctx, cancel := context.WithTimeoutCause(w.c.ctx, w.c.s.limits.StallTimeout, ErrStalled)
+	defer cancel()
+	err := w.m.Write(ctx, data)
+	switch {
+	case err == nil:
+		return nil
+	case w.closed.Load():
+		return os.ErrClosed
+	case context.Cause(ctx) == ErrStalled:
+		w.end(closePolicy, "the client does not read")
+		return ErrStalled
+	}
+	return err
+}
+
+// Close implements [jsonrpc.Stream].
+func (w *socket) Close() error {
+	w.end(closeNormal, "")
+	w.c.cancel(errIdle)
+	w.pings.Wait()
+	return nil
+}
+
+// end closes the WebSocket. The first reason counts.
+func (w *socket) end(code int, reason string) {
+	w.once.Do(func() {
+		w.closed.Store(true)
+		_ = w.m.Close(code, reason)
+	})
+}
+
+// NewMessageStream returns the stream of a client over an open WebSocket. Closing it
+// closes the WebSocket.
+func NewMessageStream(m Messages) jsonrpc.Stream {
+	s := &messageStream{m: m}
+	s.ctx, s.cancel = context.WithCancel(context.Background())
+	return s
+}
+
+type messageStream struct {
+	m      Messages
+	ctx    context.Context
+	cancel context.CancelFunc
+	closed atomic.Bool
+}
+
+func (s *messageStream) ReadFrame() (jsonrpc.Frame, error) {
+	text, err := s.m.Read(s.ctx)
+	switch {
+	case err == nil:
+		return jsonrpc.Frame{Data: text, Owned: true}, nil
+	case s.closed.Load():
+		err = os.ErrClosed
+	case errors.Is(err, io.EOF):
+		err = io.EOF
+	default:
+		err = &BrokenError{err}
+	}
+	return jsonrpc.Frame{}, err
+}
+
+func (s *messageStream) WriteFrame(data []byte) error {
+	err := s.m.Write(s.ctx, data)
+	switch {
+	case err == nil:
+		return nil
+	case s.closed.Load():
+		return os.ErrClosed
+	}
+	return &BrokenError{err}
+}
+
+func (s *messageStream) Close() error {
+	if !s.closed.Swap(true) {
+		err := s.m.Close(closeNormal, "")
+		s.cancel()
+		return err
+	}
+	return nil
+}
+
+// A BrokenError is the end of a connection that neither side has closed: the network
+// failed, or a server on the way. It wraps the reason and
+// [jsonrpc.ErrOutcomeUnknown], since the peer may have handled calls that it could no
+// longer answer.
+type BrokenError struct{ Err error }
+
+// Error returns the reason.
+func (e *BrokenError) Error() string { return "the connection broke: " + e.Err.Error() }
+
+// Unwrap returns the reason and ErrOutcomeUnknown.
+func (e *BrokenError) Unwrap() []error { return []error{e.Err, jsonrpc.ErrOutcomeUnknown} }

@@ -1,0 +1,83 @@
+package acphttp_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/goacp/acp"
+	"github.com/goacp/acp/acphttp"
+)
+
+// counting is an agent that says the numbers up to the one it is asked for.
+func counting() *acp.Agent {
+	return &acp.Agent{
+		Prompt: func(ctx context.Context, t *acp.Turn) (acp.StopReason, error) {
+			var n int
+			_, _ = fmt.Sscan(t.Text(), &n)
+			for i := range n {
+				if err := t.Say(fmt.Sprintf("%d,", i)); err != nil {
+					return "", err
+				}
+			}
+			return acp.StopEndTurn, nil
+		},
+	}
+}
+
+// serve starts a server.
+func serve(t *testing.T, s *acphttp.Server) string {
+	t.Helper()
+	web := httptest.NewUnstartedServer(s)
+	web.Config.Protocols = new(http.Protocols)
+	web.Config.Protocols.SetHTTP1(true)
+	web.Config.Protocols.SetUnencryptedHTTP2(true)
+	web.Start()
+	t.Cleanup(func() {
+		if err := s.Close(t.Context()); err != nil && t.Context().Err() == nil {
+			t.Error(err)
+		}
+		web.Close()
+	})
+	return web.URL + "/acp"
+}
+
+// numbers is what counting says.
+func numbers(n int) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, "%d,", i)
+	}
+	return b.String()
+}
+
+func TestCounting(t *testing.T) {
+	for _, version := range []int{1, 2} {
+		t.Run(fmt.Sprint(version), func(t *testing.T) {
+			s := &acphttp.Server{Serve: counting().Serve}
+			url := serve(t, s)
+			client := &acp.Client{MinVersion: version, MaxVersion: version}
+			conn, err := client.Connect(t.Context(), acphttp.NewTransport(url))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer conn.Close()
+			session, err := conn.NewSession(t.Context(), acp.SessionConfig{Cwd: "/"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, n := range []int{3, 20000} {
+				text, _, err := session.Prompt(t.Context(), acp.Text(fmt.Sprint(n))).Text()
+				if err != nil {
+					t.Fatal(err)
+				}
+				if text != numbers(n) {
+					t.Errorf("got %d bytes, want %d", len(text), len(numbers(n)))
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,287 @@
+package acphttp
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/goacp/acp"
+)
+
+// Headers of the transport.
+const (
+	HeaderConnectionID = "Acp-Connection-Id"
+	HeaderSessionID    = "Acp-Session-Id"
+	// HeaderMessage numbers what a client posts, from 1, so that a server that
+	// has answered initialize with this header recognizes a message that is
+	// posted again. It is an extension of this package.
+	HeaderMessage = "Acp-Message"
+)
+
+// ErrServerClosed is the cause of the end of connections that [Server.Close] ended.
+var ErrServerClosed = errors.New("acphttp: server closed")
+
+// A Server serves an agent over Streamable HTTP and, with Upgrade, over WebSocket on
+// the same URL. It is an [http.Handler] for one path, by convention /acp.
+//
+// Each initialize request makes a connection, for which Serve is called once. Fields
+// must not be changed once the server is in use. Callers must call [Server.Close] when
+// they are done with it; closing the http.Server does not end connections.
+type Server struct {
+	// Serve serves one connection, which is t, until it ends; it is required.
+	// The method value agent.Serve of an [acp.Agent] is one. ctx has the
+	// [Principal] of the connection; it is done when the connection is given
+	// up. An error is logged.
+	Serve func(ctx context.Context, t acp.Transport) error
+
+	// Upgrade makes WebSockets of requests that ask for it. Nil answers them
+	// with 426. Package acpws has one.
+	Upgrade Upgrader
+
+	// Authenticate decides whose request it is. It is called with every request,
+	// whatever its method. The name it returns owns the connection: for anybody
+	// else the connection does not exist. An error refuses the request: with
+	// 401, or with the status of a [*StatusError]. Nil accepts everybody under
+	// the name "".
+	Authenticate func(r *http.Request) (principal string, err error)
+	// Hosts are the names, without ports, that a request may give as its Host.
+	// Nil means any on other addresses than those of this machine alone; on
+	// these, localhost, 127.0.0.1 and [::1] and the address itself, so that no
+	// web page reaches the server by a name of its own that leads here.
+	Hosts []string
+	// Origins are those of web pages, such as https://app.example, that may use
+	// the server in addition to its own. They get CORS headers.
+	Origins []string
+
+	// Limits bound what clients can make the server hold.
+	Limits Limits
+	// Keep makes streams resumable: a client whose connection broke gets what it
+	// missed. The zero value means that they are not.
+	Keep Retention
+	// NewLog makes the log of a stream of a connection, "" being the stream of the
+	// connection itself. Nil means [NewLog] with Keep.
+	NewLog func(connection, session string) (Log, error)
+
+	// Logger gets what goes wrong, without payload; nil means [slog.Default].
+	Logger *slog.Logger
+
+	once   sync.Once
+	limits Limits
+
+	mu     sync.Mutex
+	conns  map[string]*conn
+	owned  map[string]int // connections by principal
+	closed bool
+	idle   sync.WaitGroup // connections
+}
+
+type principalKey struct{}
+
+// Principal returns the name that [Server.Authenticate] gave the client of a
+// connection. ctx is that of the connection, or one derived from it, as hooks of an
+// agent have it.
+func Principal(ctx context.Context) string {
+	p, _ := ctx.Value(principalKey{}).(string)
+	return p
+}
+
+func (s *Server) init() {
+	s.once.Do(func() {
+		s.limits = s.Limits.withDefaults()
+		s.conns, s.owned = make(map[string]*conn), make(map[string]int)
+	})
+}
+
+// resumable reports whether streams can be resumed.
+func (s *Server) resumable() bool { return s.NewLog != nil || s.Keep.Bytes > 0 }
+
+func (s *Server) log() *slog.Logger {
+	if s.Logger != nil {
+		return s.Logger
+	}
+	return slog.Default()
+}
+
+// Close ends all connections and waits until Serve has returned for each, as long as
+// ctx allows. Requests that come later are refused with 503. It may be called
+// repeatedly.
+func (s *Server) Close(ctx context.Context) error {
+	s.init()
+	s.mu.Lock()
+	s.closed = true
+	conns := make([]*conn, 0, len(s.conns))
+	for _, c := range s.conns {
+		conns = append(conns, c)
+	}
+	s.mu.Unlock()
+	for _, c := range conns {
+		c.shut(ErrServerClosed)
+	}
+	done := make(chan struct{})
+	go func() {
+		s.idle.Wait()
+		close(done)
+	}()
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// ServeHTTP implements [http.Handler]. The path is not looked at.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	s.init()
+	if err := s.guard(w, r); err != nil {
+		refuse(w, err)
+		return
+	}
+	principal := ""
+	if s.Authenticate != nil {
+		var err error
+		if principal, err = s.Authenticate(r); err != nil {
+			if said := (*StatusError)(nil); !errors.As(err, &said) {
+				err = status(http.StatusUnauthorized, "authentication required")
+			}
+			refuse(w, err)
+			return
+		}
+	}
+	var err error
+	switch r.Method {
+	case http.MethodPost:
+		err = s.post(w, r, principal)
+	case http.MethodGet:
+		if isUpgrade(r) {
+			err = s.upgrade(w, r, principal)
+		} else {
+			err = s.get(w, r, principal)
+		}
+	case http.MethodDelete:
+		err = s.delete(w, r, principal)
+	default:
+		w.Header().Set("Allow", "GET, POST, DELETE")
+		err = status(http.StatusMethodNotAllowed, "method not allowed")
+	}
+	if err != nil {
+		refuse(w, err)
+	}
+}
+
+// A StatusError is an HTTP status that refuses a request.
+type StatusError struct {
+	Status     int           // such as 404
+	Text       string        // for people; at most 8 kB of what a server said
+	RetryAfter time.Duration // when it may work again; 0 is unknown
+}
+
+// Error returns the status and the text.
+func (e *StatusError) Error() string {
+	if e.Text == "" {
+		return fmt.Sprintf("HTTP status %d %s", e.Status, http.StatusText(e.Status))
+	}
+	return fmt.Sprintf("HTTP status %d %s: %s", e.Status, http.StatusText(e.Status), e.Text)
+}
+
+func status(code int, text string) *StatusError { return &StatusError{Status: code, Text: text} }
+
+// refuse answers a request with an error.
+func refuse(w http.ResponseWriter, err error) {
+	said := (*StatusError)(nil)
+	if !errors.As(err, &said) {
+		said = status(http.StatusInternalServerError, "internal error")
+	}
+	h := w.Header()
+	switch {
+	case said.RetryAfter > 0:
+		h.Set("Retry-After", fmt.Sprint(int64((said.RetryAfter+time.Second-1)/time.Second)))
+	case said.Status == http.StatusUnauthorized && h.Get("WWW-Authenticate") == "":
+		h.Set("WWW-Authenticate", "Bearer")
+	}
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Content-Type", "text/plain; charset=utf-8")
+	h.Set("Cache-Control", "no-store")
+	w.WriteHeader(said.Status)
+	if said.Status != http.StatusNoContent {
+		_, _ = w.Write([]byte(said.Text + "\n"))
+	}
+}
+
+// newConn makes a connection and starts to serve it. overHTTP says whether it has
+// streams; otherwise it has a WebSocket.
+func (s *Server) newConn(principal string, overHTTP bool) (*conn, error) {
+	var id [16]byte
+	_, _ = rand.Read(id[:]) // never fails
+	c := newConn(s, hex.EncodeToString(id[:]), principal)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.closed:
+		return nil, status(http.StatusServiceUnavailable, "the server is closing")
+	case len(s.conns) >= s.limits.MaxConnections, s.owned[principal] >= s.limits.MaxPerPrincipal:
+		return nil, &StatusError{Status: http.StatusServiceUnavailable, Text: "too many connections", RetryAfter: time.Second}
+	}
+	s.conns[c.id] = c
+	s.owned[principal]++
+	s.idle.Add(1)
+	if overHTTP {
+		c.reap = time.AfterFunc(s.limits.IdleTimeout, c.reapIdle)
+	}
+	return c, nil
+}
+
+// serve serves a connection whose stream is given, and returns when it has ended.
+func (s *Server) serve(c *conn, t acp.Transport) {
+	ctx := context.WithValue(c.ctx, principalKey{}, c.principal)
+	err := s.Serve(ctx, t)
+	if err != nil && c.ctx.Err() == nil && !errors.Is(err, os.ErrClosed) {
+		s.log().Warn("acphttp: a connection failed", "error", err)
+	}
+}
+
+// remove forgets a connection.
+func (s *Server) remove(c *conn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.conns[c.id] != c {
+		return
+	}
+	delete(s.conns, c.id)
+	if s.owned[c.principal]--; s.owned[c.principal] == 0 {
+		delete(s.owned, c.principal)
+	}
+	s.idle.Done()
+}
+
+// find returns the connection that a request names.
+func (s *Server) find(r *http.Request, principal string) (*conn, error) {
+	id := r.Header.Get(HeaderConnectionID)
+	if id == "" {
+		return nil, status(http.StatusBadRequest, "missing "+HeaderConnectionID)
+	}
+	s.mu.Lock()
+	c := s.conns[id]
+	s.mu.Unlock()
+	if c == nil || c.principal != principal || c.isShut() {
+		return nil, status(http.StatusNotFound, "unknown "+HeaderConnectionID)
+	}
+	return c, nil
+}
+
+func (s *Server) delete(w http.ResponseWriter, r *http.Request, principal string) error {
+	c, err := s.find(r, principal)
+	if err != nil {
+		return err
+	}
+	c.leave()
+	w.WriteHeader(http.StatusAccepted)
+	return nil
+}

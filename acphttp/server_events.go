@@ -1,0 +1,201 @@
+package acphttp
+
+import (
+	"errors"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// batchSize is how much is written to a client at once.
+const batchSize = 64 << 10
+
+// get streams what waits for a client.
+func (s *Server) get(w http.ResponseWriter, r *http.Request, principal string) error {
+	if !accepts(r, typeEvents) {
+		return status(http.StatusNotAcceptable, "only "+typeEvents+" can be had")
+	}
+	c, err := s.find(r, principal)
+	if err != nil {
+		return err
+	}
+	name := r.Header.Get(HeaderSessionID)
+	if len(name) > s.limits.MaxID {
+		return status(http.StatusBadRequest, "an id is too long")
+	}
+	st, rd, err := c.attach(name, r.Header.Get("Last-Event-ID"))
+	if err != nil {
+		return err
+	}
+	c.opened()
+	defer c.closed()
+	defer c.detach(name, st, rd)
+	h := w.Header()
+	h.Set("Content-Type", typeEvents)
+	h.Set("Cache-Control", "no-store")
+	h.Set("X-Accel-Buffering", "no") // of proxies, which would hold events back
+	h.Set("X-Content-Type-Options", "nosniff")
+	w.WriteHeader(http.StatusOK)
+	control := http.NewResponseController(w)
+	if err := control.Flush(); err != nil {
+		return nil
+	}
+	alive := time.NewTimer(s.limits.KeepAlive)
+	defer alive.Stop()
+	var buf []byte
+	if s.resumable() { // so that a client that got nothing can resume, too
+		buf = append(c.cursorOf(buf, rd.pos), '\n')
+	}
+	for {
+		over := false
+		if len(buf) == 0 {
+			buf, over = c.take(st, rd, buf)
+		}
+		if len(buf) == 0 {
+			if over {
+				return nil
+			}
+			select {
+			case <-rd.wake:
+				continue
+			case <-rd.end:
+				return nil
+			case <-r.Context().Done():
+				return nil
+			case <-alive.C:
+				buf = append(buf, ":\n\n"...)
+			}
+		}
+		_ = control.SetWriteDeadline(time.Now().Add(s.limits.StallTimeout))
+		if _, err := w.Write(buf); err != nil {
+			return nil
+		}
+		if err := control.Flush(); err != nil {
+			return nil
+		}
+		alive.Reset(s.limits.KeepAlive)
+		if buf = buf[:0]; cap(buf) > 2*batchSize {
+			buf = nil
+		}
+	}
+}
+
+// attach makes a request the reader of a stream. after is where it wants to resume,
+// "" for what nobody has read yet.
+func (c *conn) attach(name, after string) (*stream, *reader, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.gone {
+		return nil, nil, status(http.StatusNotFound, "unknown "+HeaderConnectionID)
+	}
+	if c.streams[name] == nil && len(c.streams) > 2*c.s.limits.MaxWaitingSessions {
+		return nil, nil, status(http.StatusTooManyRequests, "too many streams")
+	}
+	st, err := c.stream(name)
+	if err != nil {
+		return nil, nil, status(http.StatusInternalServerError, "the stream cannot be kept")
+	}
+	if st.deleted {
+		return nil, nil, status(http.StatusConflict, "the session was deleted")
+	}
+	pos := st.taken
+	if after != "" {
+		if pos, err = c.cursor(st, after); err != nil {
+			return nil, nil, err
+		}
+	} else if st.reader != nil {
+		return nil, nil, status(http.StatusConflict, "the stream has a reader already")
+	}
+	switch {
+	case st.reader != nil:
+		close(st.reader.end)
+	case st.unsent > 0 && name != "":
+		c.waiting--
+	}
+	st.reader = &reader{pos: pos, wake: make(chan struct{}, 1), end: make(chan struct{})}
+	return st, st.reader, nil
+}
+
+// cursor reads where a client wants to resume. The caller holds c.mu.
+func (c *conn) cursor(st *stream, text string) (uint64, error) {
+	refused := status(http.StatusConflict, "the stream cannot be resumed from there")
+	tag, number, ok := strings.Cut(text, "-")
+	if !ok || tag != c.tag {
+		return 0, refused
+	}
+	seq, err := strconv.ParseUint(number, 10, 64)
+	if err != nil || seq > st.taken {
+		return 0, refused
+	}
+	if err := st.log.Read(seq, func(uint64, []byte) bool { return false }); err != nil {
+		return 0, refused
+	}
+	return seq, nil
+}
+
+// cursorOf appends the line that has the cursor of an event.
+func (c *conn) cursorOf(dst []byte, seq uint64) []byte {
+	dst = append(dst, "id: "...)
+	dst = append(dst, c.tag...)
+	dst = append(dst, '-')
+	return append(strconv.AppendUint(dst, seq, 10), '\n')
+}
+
+// detach ends a request's reading of a stream.
+func (c *conn) detach(name string, st *stream, rd *reader) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if st.reader != rd {
+		return
+	}
+	st.reader = nil
+	switch {
+	case c.gone:
+	case st.unsent > 0:
+		if name != "" {
+			c.waiting++
+		}
+	case !st.deleted && (st.log.Last() == 0 || !c.s.resumable()):
+		delete(c.streams, name) // nobody needs it
+		_ = st.log.Close()      // there is nothing in it
+	}
+}
+
+// take appends what waits for a reader to dst, as events. over reports that there
+// will be no more.
+func (c *conn) take(st *stream, rd *reader, dst []byte) (_ []byte, over bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.gone || st.reader != rd {
+		return dst, true
+	}
+	resumable := c.s.resumable()
+	err := st.log.Read(rd.pos, func(seq uint64, frame []byte) bool {
+		if resumable {
+			dst = c.cursorOf(dst, seq)
+		}
+		dst = append(dst, "data: "...)
+		dst = append(dst, frame...)
+		dst = append(dst, "\n\n"...)
+		rd.pos = seq
+		if seq > st.taken {
+			st.taken = seq
+			st.unsent -= len(frame)
+			c.unsent -= len(frame)
+		}
+		return len(dst) < batchSize
+	})
+	if err != nil {
+		if !errors.Is(err, ErrGap) {
+			c.s.log().Error("acphttp: read a log", "error", err)
+		}
+		return dst[:0], true // the client resumes, and is refused
+	}
+	if len(dst) > 0 {
+		st.log.Taken(st.taken)
+		c.signal(&st.room)
+		c.signal(&c.progress)
+	}
+	return dst, c.ended
+}

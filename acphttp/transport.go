@@ -1,0 +1,95 @@
+package acphttp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/cookiejar"
+	"net/url"
+	"time"
+
+	"github.com/goacp/acp/jsonrpc"
+)
+
+// A Transport is a way to an agent over Streamable HTTP. It is an [acp.Transport] for
+// clients, and may be opened any number of times. Fields must not be changed once it
+// is in use.
+//
+// A connection makes one request at a time for each session, so messages of a session
+// arrive in the order in which they were sent; sessions do not wait for each other.
+// The agent's messages arrive on one stream for each session and one for the
+// connection. Between streams there is no order: what an agent sends in one session
+// is in order, with the answers to that session's requests. The answer to
+// session/load may come before the history where a server sends it on the stream of
+// the connection, as the TypeScript SDK does.
+//
+// When the network fails, streams are resumed if the server can do that, for up to
+// RetryFor; the connection does not notice. Otherwise it ends with a [*BrokenError].
+// A request that the server refuses fails alone, with a [*StatusError]. Requests that
+// certainly did not arrive are repeated; so are others, if the server recognizes
+// repetitions, as a [Server] does. The error of one that may have arrived wraps
+// [jsonrpc.ErrOutcomeUnknown].
+type Transport struct {
+	URL string
+	// Header is sent with every request.
+	Header http.Header
+	// Token returns what is sent as Authorization: Bearer, if it is not "". It is
+	// called before each request and must be safe for concurrent use.
+	Token func(ctx context.Context) (string, error)
+	// Client makes the requests. It should have no Timeout, and a Jar if the
+	// server sets cookies. Redirects are not followed, whatever it says. Nil
+	// means one with a jar of its own, whose connections are closed with the
+	// stream.
+	Client *http.Client
+	// RetryFor is how long a connection that broke is tried again; 0 means 30 s,
+	// negative never.
+	RetryFor time.Duration
+	// MaxMessage bounds incoming messages, in bytes; 0 means 32 MiB. A larger one
+	// ends the connection.
+	MaxMessage int
+}
+
+// NewTransport returns the way to the agent at a URL such as
+// https://agents.example/acp.
+func NewTransport(url string) *Transport { return &Transport{URL: url} }
+
+// Open implements [acp.Transport]. It makes no request yet: the connection begins
+// with initialize.
+func (t *Transport) Open(context.Context) (jsonrpc.Stream, error) {
+	u, err := url.Parse(t.URL)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("acphttp: %w", err)
+	case u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
+		return nil, fmt.Errorf("acphttp: %s is not the URL of a server", u.Redacted())
+	case u.User != nil:
+		return nil, errors.New("acphttp: a URL must not hold a password: set Token or Header")
+	}
+	client, own := t.Client, false
+	if client == nil {
+		jar, err := cookiejar.New(nil)
+		if err != nil {
+			return nil, err
+		}
+		transport := http.DefaultTransport.(*http.Transport).Clone()
+		transport.MaxIdleConnsPerHost = 16
+		client, own = &http.Client{Transport: transport, Jar: jar}, true
+	}
+	copied := *client
+	copied.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	s := &clientStream{
+		t: t, client: &copied, own: own, retryFor: t.RetryFor, maxMessage: t.MaxMessage,
+		in:       inbox{soft: clientUnread, hard: clientUnread},
+		lanes:    make(map[string]*postLane),
+		sessions: make(map[string]*events),
+		sent:     make(map[string]string),
+		asked:    make(map[string]string),
+	}
+	setDefault(&s.maxMessage, 32<<20)
+	if s.retryFor == 0 {
+		s.retryFor = 30 * time.Second
+	}
+	s.ctx, s.cancel = context.WithCancelCause(context.Background())
+	return s, nil
+}
