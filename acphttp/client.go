@@ -181,7 +181,7 @@ func (s *clientStream) deliver(o outgoing) {
 	case errors.As(err, &said) && said.Status == http.StatusConflict && o.session != "":
 		// The session's stream or the session itself is the trouble, so what
 		// belongs to it fails and nothing else.
-		s.failSession(o.session, err)
+		s.failSession(o.session, errors.Join(err, jsonrpc.ErrOutcomeUnknown), o.id)
 	case errors.As(err, &said) && endsConnection(said.Status), o.id == "":
 		s.fail(&BrokenError{err})
 		return
@@ -250,10 +250,10 @@ const (
 func (p *pause) wait(ctx context.Context, most, atLeast time.Duration) bool {
 	now := time.Now()
 	if p.began.IsZero() {
-		p.began, p.next = now, pauseMin
+		p.began = now
 	}
-	d := max(p.next, atLeast)
-	p.next = min(2*p.next, pauseMax)
+	d := max(p.next, atLeast) // the first time at once
+	p.next = min(max(2*p.next, pauseMin), pauseMax)
 	if now.Add(d).Sub(p.began) > most {
 		return false
 	}
@@ -437,12 +437,12 @@ func (s *clientStream) failCall(id string, err error) {
 	}
 }
 
-// failSession fails the calls of a session that were sent.
-func (s *clientStream) failSession(session string, err error) {
+// failSession fails the calls of a session that were sent, apart from one.
+func (s *clientStream) failSession(session string, err error, apart string) {
 	s.mu.Lock()
 	var ids []string
 	for id, in := range s.sent {
-		if in == session {
+		if in == session && id != apart {
 			ids = append(ids, id)
 		}
 	}

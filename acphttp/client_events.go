@@ -74,17 +74,20 @@ func (s *clientStream) readSession(session string, e *events) {
 	refused := errors.As(err, &said)
 	switch {
 	case s.ctx.Err() != nil:
+	case refused && said.Status == http.StatusNotFound && !opened:
+		// Some servers know a session only once it is loaded, and send its
+		// history on the stream of the connection. If it is the connection
+		// that is unknown, the message that follows will show it.
+		err = nil
 	case refused && said.Status == http.StatusConflict:
-		s.failSession(session, errors.Join(err, jsonrpc.ErrOutcomeUnknown))
+		s.failSession(session, errors.Join(err, jsonrpc.ErrOutcomeUnknown), "")
 	case errors.Is(err, io.EOF):
-		s.failSession(session, fmt.Errorf("the session's stream ended: %w", jsonrpc.ErrOutcomeUnknown))
+		s.failSession(session, fmt.Errorf("the session's stream ended: %w", jsonrpc.ErrOutcomeUnknown), "")
 	default: // something may be missing
 		s.fail(&BrokenError{err})
 	}
 	if !opened {
-		if e.err = err; err == nil {
-			e.err = io.ErrUnexpectedEOF
-		}
+		e.err = err
 		close(e.ready)
 	}
 }
@@ -140,7 +143,9 @@ type eventReader struct {
 
 // readOnce makes one request for a stream.
 func (s *clientStream) readOnce(r *eventReader) error {
-	req, err := s.request(s.ctx, http.MethodGet, nil)
+	ctx, cancel := context.WithCancelCause(s.ctx)
+	defer cancel(nil)
+	req, err := s.request(ctx, http.MethodGet, nil)
 	if err != nil {
 		return err
 	}
@@ -150,7 +155,7 @@ func (s *clientStream) readOnce(r *eventReader) error {
 		req.Header.Set(HeaderSessionID, r.session)
 	}
 	if r.last != "" {
-		req.Header.Set("Last-Event-ID", r.last)
+		req.Header.Set(headerCursor, r.last)
 	}
 	resp, err := s.client.Do(req)
 	if err != nil {
@@ -163,11 +168,17 @@ func (s *clientStream) readOnce(r *eventReader) error {
 	if !isType(resp.Header.Get("Content-Type"), typeEvents) {
 		return fmt.Errorf("acphttp: the stream is of type %q", resp.Header.Get("Content-Type"))
 	}
+	if cursor := resp.Header.Get(headerCursor); cursor != "" {
+		r.last = cursor // for the case that not even the first event arrives
+	}
 	if r.opened != nil {
 		r.opened()
 		r.opened = nil
 	}
-	return readStream(resp.Body, s.maxMessage, func(id string, data []byte) error {
+	body := &watched{r: resp.Body, timer: time.AfterFunc(time.Hour, func() { cancel(errSilent) })}
+	defer body.timer.Stop()
+	body.timer.Stop()
+	err = readStream(body, s.maxMessage, func(id string, data []byte) error {
 		if data != nil {
 			r.count++
 			if err := s.received(data, r.session); err != nil {
@@ -179,6 +190,36 @@ func (s *clientStream) readOnce(r *eventReader) error {
 		}
 		return nil
 	})
+	if context.Cause(ctx) == errSilent {
+		return errSilent
+	}
+	return err
+}
+
+// silence is how long a stream may send nothing whose server is known to keep it
+// alive: five of the intervals that servers use.
+const silence = 75 * time.Second
+
+var errSilent = errors.New("the server has been silent for too long")
+
+// watched is the body of a stream. Once something was sent only to keep it alive, its
+// timer runs while nothing is.
+type watched struct {
+	r     io.Reader
+	timer *time.Timer
+	alive bool
+}
+
+func (w *watched) Read(p []byte) (int, error) {
+	if w.alive {
+		w.timer.Reset(silence)
+	}
+	n, err := w.r.Read(p)
+	if n > 0 && n < 8 && p[0] == ':' {
+		w.alive = true
+	}
+	w.timer.Stop()
+	return n, err
 }
 
 // plainURLError takes method and URL from an error, which everybody has seen.

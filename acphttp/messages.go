@@ -238,6 +238,7 @@ func (w *socket) end(code int, reason string) {
 func NewMessageStream(m Messages) jsonrpc.Stream {
 	s := &messageStream{m: m}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
+	s.pings.Go(s.ping)
 	return s
 }
 
@@ -246,6 +247,34 @@ type messageStream struct {
 	ctx    context.Context
 	cancel context.CancelFunc
 	closed atomic.Bool
+	dead   atomic.Bool // pings were not answered
+	pings  sync.WaitGroup
+}
+
+// clientPing is how often a client sends a ping. Two without an answer end the
+// connection.
+const clientPing = 25 * time.Second
+
+// ping notices that the server is gone.
+func (s *messageStream) ping() {
+	timer := time.NewTimer(clientPing)
+	defer timer.Stop()
+	for {
+		select {
+		case <-timer.C:
+		case <-s.ctx.Done():
+			return
+		}
+		ctx, cancel := context.WithTimeout(s.ctx, 2*clientPing)
+		err := s.m.Ping(ctx)
+		cancel()
+		if err != nil && s.ctx.Err() == nil {
+			s.dead.Store(true)
+			_ = s.m.Close(closePolicy, "the server does not answer pings")
+			return
+		}
+		timer.Reset(clientPing)
+	}
 }
 
 func (s *messageStream) ReadFrame() (jsonrpc.Frame, error) {
@@ -255,6 +284,8 @@ func (s *messageStream) ReadFrame() (jsonrpc.Frame, error) {
 		return jsonrpc.Frame{Data: text, Owned: true}, nil
 	case s.closed.Load():
 		err = os.ErrClosed
+	case s.dead.Load():
+		err = &BrokenError{errSilent}
 	case errors.Is(err, io.EOF):
 		err = io.EOF
 	default:
@@ -278,6 +309,7 @@ func (s *messageStream) Close() error {
 	if !s.closed.Swap(true) {
 		err := s.m.Close(closeNormal, "")
 		s.cancel()
+		s.pings.Wait()
 		return err
 	}
 	return nil

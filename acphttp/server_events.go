@@ -24,7 +24,7 @@ func (s *Server) get(w http.ResponseWriter, r *http.Request, principal string) e
 	if len(name) > s.limits.MaxID {
 		return status(http.StatusBadRequest, "an id is too long")
 	}
-	st, rd, err := c.attach(name, r.Header.Get("Last-Event-ID"))
+	st, rd, err := c.attach(name, r.Header.Get(headerCursor))
 	if err != nil {
 		return err
 	}
@@ -36,6 +36,9 @@ func (s *Server) get(w http.ResponseWriter, r *http.Request, principal string) e
 	h.Set("Cache-Control", "no-store")
 	h.Set("X-Accel-Buffering", "no") // of proxies, which would hold events back
 	h.Set("X-Content-Type-Options", "nosniff")
+	if s.resumable() { // so that a client that got no event can resume, too
+		h.Set(headerCursor, string(c.cursorOf(nil, rd.pos)))
+	}
 	w.WriteHeader(http.StatusOK)
 	control := http.NewResponseController(w)
 	if err := control.Flush(); err != nil {
@@ -44,14 +47,9 @@ func (s *Server) get(w http.ResponseWriter, r *http.Request, principal string) e
 	alive := time.NewTimer(s.limits.KeepAlive)
 	defer alive.Stop()
 	var buf []byte
-	if s.resumable() { // so that a client that got nothing can resume, too
-		buf = append(c.cursorOf(buf, rd.pos), '\n')
-	}
 	for {
-		over := false
-		if len(buf) == 0 {
-			buf, over = c.take(st, rd, buf)
-		}
+		var over bool
+		buf, over = c.take(st, rd, buf[:0])
 		if len(buf) == 0 {
 			if over {
 				return nil
@@ -75,7 +73,7 @@ func (s *Server) get(w http.ResponseWriter, r *http.Request, principal string) e
 			return nil
 		}
 		alive.Reset(s.limits.KeepAlive)
-		if buf = buf[:0]; cap(buf) > 2*batchSize {
+		if cap(buf) > 2*batchSize {
 			buf = nil
 		}
 	}
@@ -134,12 +132,9 @@ func (c *conn) cursor(st *stream, text string) (uint64, error) {
 	return seq, nil
 }
 
-// cursorOf appends the line that has the cursor of an event.
+// cursorOf appends the cursor of an event.
 func (c *conn) cursorOf(dst []byte, seq uint64) []byte {
-	dst = append(dst, "id: "...)
-	dst = append(dst, c.tag...)
-	dst = append(dst, '-')
-	return append(strconv.AppendUint(dst, seq, 10), '\n')
+	return strconv.AppendUint(append(append(dst, c.tag...), '-'), seq, 10)
 }
 
 // detach ends a request's reading of a stream.
@@ -173,7 +168,7 @@ func (c *conn) take(st *stream, rd *reader, dst []byte) (_ []byte, over bool) {
 	resumable := c.s.resumable()
 	err := st.log.Read(rd.pos, func(seq uint64, frame []byte) bool {
 		if resumable {
-			dst = c.cursorOf(dst, seq)
+			dst = append(c.cursorOf(append(dst, "id: "...), seq), '\n')
 		}
 		dst = append(dst, "data: "...)
 		dst = append(dst, frame...)

@@ -20,6 +20,10 @@ const (
 	methodLoad          = "session/load"
 	methodDelete        = "session/delete"
 
+	// headerCursor is, in a request, the last event that a client has got and, in
+	// an answer, the one before the first event of the answer.
+	headerCursor = "Last-Event-ID"
+
 	typeJSON   = "application/json"
 	typeEvents = "text/event-stream"
 )
@@ -273,16 +277,13 @@ func (c *conn) acceptOnce(r *http.Request, body []byte, h *head, header string, 
 			c.mu.Unlock()
 			return mismatch(header)
 		}
-	} else if (sessionMethods[h.method] || h.session != "") && !named {
+	} else if (sessionMethods[h.method] || h.session != "") && !named && !opensSession(h.method) {
 		return mismatch("")
 	} else if named && h.session != "" && header != h.session {
 		return mismatch(header)
 	}
 	if h.isRequest() {
-		session := header
-		if session == "" {
-			session = h.session
-		}
+		session := header // without one the client reads the connection's stream
 		c.mu.Lock()
 		if _, twice := c.asked[h.id]; !twice && len(c.asked) < maxRoutes {
 			c.asked[h.id] = asked{h.method, session}
@@ -312,6 +313,10 @@ func (c *conn) acceptOnce(r *http.Request, body []byte, h *head, header string, 
 	}
 	return status(http.StatusNotFound, "unknown "+HeaderConnectionID)
 }
+
+// opensSession reports whether a method opens a session that the client need not read
+// before. Clients of the Python SDK do not name the session then.
+func opensSession(method string) bool { return method == methodLoad || method == "session/resume" }
 
 func mismatch(header string) error {
 	if header == "" {
