@@ -73,6 +73,9 @@ func (s *Server) upgrade(w http.ResponseWriter, r *http.Request, principal strin
 		return nil // it has answered
 	}
 	ws := &socket{c: c, m: m}
+	// Not derived from the connection's: cancelling it would break the WebSocket
+	// before it is closed.
+	ws.alive, ws.stop = context.WithCancel(context.Background())
 	defer ws.Close()
 	stop := context.AfterFunc(c.ctx, func() {
 		code, reason := closePolicy, "the connection was given up"
@@ -100,13 +103,15 @@ type socket struct {
 	next   []byte // the first message, until it is read
 	closed atomic.Bool
 	once   sync.Once
+	alive  context.Context // until Close
+	stop   context.CancelFunc
 	pings  sync.WaitGroup
 }
 
 // first reads up to the first message that the agent has to see, which must be
 // initialize. Anything that is not a message is answered here until then.
 func (w *socket) first() ([]byte, bool) {
-	ctx, cancel := context.WithTimeout(w.c.ctx, w.c.s.limits.InitializeTimeout)
+	ctx, cancel := context.WithTimeout(w.alive, w.c.s.limits.InitializeTimeout)
 	defer cancel()
 	for {
 		text, err := w.m.Read(ctx)
@@ -150,10 +155,10 @@ func (w *socket) ping(every time.Duration) {
 	for {
 		select {
 		case <-timer.C:
-		case <-w.c.ctx.Done():
+		case <-w.alive.Done():
 			return
 		}
-		ctx, cancel := context.WithTimeout(w.c.ctx, 2*every)
+		ctx, cancel := context.WithTimeout(w.alive, 2*every)
 		err := w.m.Ping(ctx)
 		cancel()
 		if err != nil {
@@ -172,7 +177,7 @@ func (w *socket) ReadFrame() (jsonrpc.Frame, error) {
 		first := text != nil
 		if !first {
 			var err error
-			if text, err = w.m.Read(w.c.ctx); err != nil {
+			if text, err = w.m.Read(w.alive); err != nil {
 				if w.closed.Load() {
 					err = os.ErrClosed
 				} else if !errors.Is(err, io.EOF) {
@@ -202,7 +207,7 @@ func (w *socket) ReadFrame() (jsonrpc.Frame, error) {
 func (w *socket) WriteFrame(data []byte) error { return w.write(data) }
 
 func (w *socket) write(data []byte) error {
-	ctx, cancel := context.WithTimeoutCause(w.c.ctx, w.c.s.limits.StallTimeout, ErrStalled)
+	ctx, cancel := context.WithTimeoutCause(w.alive, w.c.s.limits.StallTimeout, ErrStalled)
 	defer cancel()
 	err := w.m.Write(ctx, data)
 	switch {
@@ -220,7 +225,7 @@ func (w *socket) write(data []byte) error {
 // Close implements [jsonrpc.Stream].
 func (w *socket) Close() error {
 	w.end(closeNormal, "")
-	w.c.cancel(errIdle)
+	w.stop()
 	w.pings.Wait()
 	return nil
 }

@@ -243,7 +243,7 @@ func (s *Server) serve(c *conn, t acp.Transport) {
 	ctx := context.WithValue(c.ctx, principalKey{}, c.principal)
 	err := s.Serve(ctx, t)
 	if err != nil && c.ctx.Err() == nil && !errors.Is(err, os.ErrClosed) {
-		s.log().Warn("acphttp: a connection failed", "error", err)
+		s.log().Info("acphttp: a connection failed", "error", err)
 	}
 }
 

@@ -104,6 +104,9 @@ func (l *lineReader) next() ([]byte, error) {
 		}
 		l.skipLF = chunk[i] == '\r'
 		line := chunk[:i]
+		if len(l.buf)+len(line) > l.most {
+			return nil, errTooLarge
+		}
 		if len(l.buf) > 0 {
 			l.buf = append(l.buf, line...)
 			line = l.buf

@@ -61,6 +61,11 @@
 // Outgoing messages of one goroutine are written in the order in which they
 // were sent. An answer is written after everything its handler sent.
 //
+// All of this is about the order in which the stream returns messages. A stream that
+// carries lanes apart, as HTTP does, keeps the order within each of them; between lanes
+// there is none in any case. What it can bring too early, or too late, is what belongs
+// to a lane and travels outside of it: package acphttp says what that is.
+//
 // # Cancellation
 //
 // The notification $/cancel_request acts as soon as it is read, ahead of
@@ -174,6 +179,14 @@
 //
 // Of what was received, only methods, codes, member names and sizes are logged. The
 // text of handlers' own errors is logged.
+//
+// # For transports
+//
+// A [Stream] is all that a transport has to be. Three things more make it a better one:
+// an [EagerStream] knows what it has read already, so that frames are handled together;
+// a [Pacer] has lanes that wait for readers of their own; an [UnansweredError] fails
+// one call where the rest of the connection is well. The error of a connection that
+// broke should wrap [ErrOutcomeUnknown].
 //
 // # For protocol layers
 //

@@ -1,0 +1,248 @@
+package acpws_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/coder/websocket"
+	"github.com/goacp/acp"
+	"github.com/goacp/acp/acphttp"
+	"github.com/goacp/acp/acptest"
+	"github.com/goacp/acp/acpws"
+	"github.com/goacp/acp/jsonrpc"
+)
+
+// counting is an agent that says the numbers up to the one it is asked for.
+func counting() *acp.Agent {
+	return &acp.Agent{
+		Prompt: func(ctx context.Context, t *acp.Turn) (acp.StopReason, error) {
+			var n int
+			_, _ = fmt.Sscan(t.Text(), &n)
+			for i := range n {
+				if err := t.Say(fmt.Sprintf("%d,", i)); err != nil {
+					return "", err
+				}
+			}
+			return acp.StopEndTurn, nil
+		},
+	}
+}
+
+func numbers(n int) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, "%d,", i)
+	}
+	return b.String()
+}
+
+// serve starts a server and returns its URL, with the scheme http.
+func serve(t *testing.T, s *acphttp.Server) string {
+	t.Helper()
+	s.Upgrade = acpws.Upgrader
+	web := httptest.NewServer(s)
+	t.Cleanup(func() {
+		_ = s.Close(context.Background())
+		web.Close()
+	})
+	return web.URL + "/acp"
+}
+
+func ws(url string) string { return "ws" + strings.TrimPrefix(url, "http") }
+
+// turn has the agent count.
+func turn(t *testing.T, transport acp.Transport, n, version int) (string, error) {
+	t.Helper()
+	client := &acp.Client{MinVersion: version, MaxVersion: version}
+	conn, err := client.Connect(t.Context(), transport)
+	if err != nil {
+		return "", err
+	}
+	defer conn.Close()
+	session, err := conn.NewSession(t.Context(), acp.SessionConfig{Cwd: "/"})
+	if err != nil {
+		return "", err
+	}
+	text, _, err := session.Prompt(t.Context(), acp.Text(fmt.Sprint(n))).Text()
+	return text, err
+}
+
+func TestCounting(t *testing.T) {
+	url := ws(serve(t, &acphttp.Server{Serve: counting().Serve}))
+	for _, version := range []int{1, 2} {
+		text, err := turn(t, acpws.NewTransport(url), 20000, version)
+		if err != nil || text != numbers(20000) {
+			t.Errorf("version %d: %d bytes, %v", version, len(text), err)
+		}
+	}
+}
+
+// dial opens a WebSocket.
+func dial(t *testing.T, url string) *websocket.Conn {
+	t.Helper()
+	c, resp, err := websocket.Dial(t.Context(), ws(url), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if id := resp.Header.Get(acphttp.HeaderConnectionID); len(id) != 32 {
+		t.Errorf("the id of the connection is %q", id)
+	}
+	c.SetReadLimit(64 << 20)
+	t.Cleanup(func() { _ = c.CloseNow() })
+	return c
+}
+
+// TestConversations plays conversations from their first frame on: -> is sent, <- must
+// be received, and a number is the code with which the server closes the WebSocket.
+func TestConversations(t *testing.T) {
+	const (
+		initialize = `-> {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1}}`
+		welcome    = `<- "id":1,"result":{`
+	)
+	long := strings.Repeat("x", 1100)
+	for name, lines := range map[string][]string{
+		"another message first": {`-> {"jsonrpc":"2.0","id":1,"method":"session/new","params":{}}`, "1002"},
+		"a notification first":  {`-> {"jsonrpc":"2.0","method":"initialize","params":{}}`, "1002"},
+		"junk first": {
+			`-> {`, `<- -32700`, `-> []`, `<- -32600`, `-> 1`, `<- -32600`, `-> {}`, `<- -32600`,
+			`-> {"jsonrpc":"2.0","id":1,"result":{}}`, initialize, welcome,
+		},
+		"binary frames":      {"=> x", initialize, "=> x", welcome},
+		"initialize again":   {initialize, welcome, initialize, `<- "id":1,"error":{"code":-32600`},
+		"junk later":         {initialize, welcome, `-> {`, `<- -32700`, `-> [1]`, `<- -32600`},
+		"a long id":          {initialize, welcome, `-> {"jsonrpc":"2.0","id":"` + long + `","method":"_x"}`, "1008"},
+		"a long session":     {initialize, welcome, `-> {"jsonrpc":"2.0","method":"session/cancel","params":{"sessionId":"` + long + `"}}`, "1008"},
+		"a long first id":    {`-> {"jsonrpc":"2.0","id":"` + long + `","method":"initialize"}`, "1008"},
+		"too large":          {initialize, welcome, `-> "` + strings.Repeat("x", 17<<20) + `"`, "1009"},
+		"invalid UTF-8":      {initialize, welcome, "-> \"\xff\"", `<- -32600`},
+		"unknown extensions": {initialize, welcome, `-> {"jsonrpc":"2.0","method":"$/ping"}`, `-> {"jsonrpc":"2.0","id":2,"method":"_x"}`, `<- -32601`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := dial(t, serve(t, &acphttp.Server{Serve: counting().Serve}))
+			for _, line := range lines {
+				switch what, text, _ := strings.Cut(line, " "); what {
+				case "->":
+					if err := c.Write(t.Context(), websocket.MessageText, []byte(text)); err != nil {
+						t.Fatal(err)
+					}
+				case "=>":
+					if err := c.Write(t.Context(), websocket.MessageBinary, []byte(text)); err != nil {
+						t.Fatal(err)
+					}
+				case "<-":
+					_, got, err := c.Read(t.Context())
+					if err != nil || !strings.Contains(string(got), text) {
+						t.Fatalf("%.80s: got %.200s, %v", text, got, err)
+					}
+				default:
+					_, got, err := c.Read(t.Context())
+					if code := websocket.CloseStatus(err); fmt.Sprint(int(code)) != what {
+						t.Fatalf("closed with %v, want %s; %.200s %v", code, what, got, err)
+					}
+				}
+			}
+		})
+	}
+}
+
+// TestEnds: how a WebSocket ends is what the other side sees.
+func TestEnds(t *testing.T) {
+	initialize := []byte(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1}}`)
+	t.Run("server closes", func(t *testing.T) {
+		s := &acphttp.Server{Serve: counting().Serve}
+		c := dial(t, serve(t, s))
+		if err := c.Write(t.Context(), websocket.MessageText, initialize); err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := c.Read(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		closed := make(chan error, 1)
+		go func() { closed <- s.Close(context.Background()) }()
+		if _, _, err := c.Read(t.Context()); websocket.CloseStatus(err) != websocket.StatusGoingAway {
+			t.Error(err)
+		}
+		if err := <-closed; err != nil {
+			t.Error(err)
+		}
+	})
+	t.Run("client leaves", func(t *testing.T) {
+		ended := make(chan error, 1)
+		agent := counting()
+		url := serve(t, &acphttp.Server{Serve: func(ctx context.Context, t acp.Transport) error {
+			err := agent.Serve(ctx, t)
+			ended <- err
+			return err
+		}})
+		if _, err := turn(t, acpws.NewTransport(ws(url)), 1, 1); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestRefused: what a server says instead of opening a WebSocket is a StatusError.
+func TestRefused(t *testing.T) {
+	s := &acphttp.Server{Serve: counting().Serve, Authenticate: func(r *http.Request) (string, error) {
+		if r.Header.Get("Authorization") != "Bearer right" {
+			return "", errors.New("no")
+		}
+		return "anne", nil
+	}}
+	url := ws(serve(t, s))
+	token := func(s string) func(context.Context) (string, error) {
+		return func(context.Context) (string, error) { return s, nil }
+	}
+	for _, test := range []struct {
+		name      string
+		transport *acpws.Transport
+		want      int
+	}{
+		{"no token", &acpws.Transport{URL: url}, 401},
+		{"wrong token", &acpws.Transport{URL: url, Token: token("wrong")}, 401},
+		{"origin", &acpws.Transport{URL: url, Token: token("right"), Header: http.Header{"Origin": {"https://evil.example"}}}, 403},
+		{"right token", &acpws.Transport{URL: url, Token: token("right")}, 0},
+	} {
+		_, err := turn(t, test.transport, 1, 1)
+		said := (*acphttp.StatusError)(nil)
+		if got := errors.As(err, &said); got != (test.want > 0) || got && said.Status != test.want {
+			t.Errorf("%s: %v", test.name, err)
+		}
+	}
+	for _, bad := range []string{"http://x/acp", "ws://", "wss://user:secret@x/acp", ":"} {
+		if _, err := acpws.NewTransport(bad).Open(t.Context()); err == nil || strings.Contains(err.Error(), "secret") {
+			t.Errorf("%s: %v", bad, err)
+		}
+	}
+}
+
+// TestCut: a WebSocket that is cut ends the connection, and the error says that the
+// outcome is unknown; the answer is never silently incomplete.
+func TestCut(t *testing.T) {
+	target := serve(t, &acphttp.Server{Serve: counting().Serve})
+	transport := &http.Transport{}
+	t.Cleanup(transport.CloseIdleConnections)
+	for after := int64(1); after < 2000; after += 37 {
+		web := httptest.NewServer(&acptest.FaultProxy{Target: target, Fault: func(*http.Request, int) acptest.NetFault {
+			return acptest.NetFault{Break: acptest.Cut, After: after}
+		}})
+		text, err := turn(t, acpws.NewTransport(ws(web.URL)), 100, 1)
+		web.Close()
+		switch {
+		case err == nil && text == numbers(100):
+		case err == nil:
+			t.Fatalf("cut after %d bytes: %q without an error", after, text)
+		case !errors.Is(err, jsonrpc.ErrOutcomeUnknown) && !errors.Is(err, io.EOF):
+			t.Fatalf("cut after %d bytes: %v", after, err)
+		}
+	}
+}
