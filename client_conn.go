@@ -58,6 +58,10 @@ type ClientConn struct {
 	jobs chan func() // for deliverers that are parked
 	lent clientLent
 
+	transport Transport     // what the stream was opened from, or nil
+	ranOut    chan struct{} // closed when left is known
+	left      []Restoration // the sessions that were open at the end
+
 	mu       sync.Mutex
 	ended    bool
 	parked   int // deliverers without a job
@@ -97,6 +101,7 @@ func newClientConn(ctx context.Context, client *Client, stream jsonrpc.Stream, p
 		proc:     proc,
 		jobs:     make(chan func(), keepDeliverers),
 		sessions: map[SessionID]*ClientSession{},
+		ranOut:   make(chan struct{}),
 	}
 	engine := client.Engine
 	if engine.BaseContext == nil {
@@ -155,6 +160,7 @@ func (c *ClientConn) end() {
 	c.recent.Store(nil)
 	c.notify()
 	c.mu.Unlock()
+	c.leave(open)
 	err := c.explain(c.conn.Err())
 	for _, s := range open {
 		s.shut(err)

@@ -88,7 +88,9 @@ func (c *Client) dial(ctx context.Context, t Transport) (*ClientConn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newClientConn(ctx, c, stream, processOf(stream)), nil
+	conn := newClientConn(ctx, c, stream, processOf(stream))
+	conn.transport = t
+	return conn, nil
 }
 
 // redial opens the transport again. If that is impossible, it returns the old

@@ -260,6 +260,7 @@ func (s *ClientSession) apply(cfg *SessionConfig, res *clientOpened) {
 	defer s.mu.Unlock()
 	s.opened = true
 	s.replay = clientLive
+	s.cfg = *cfg
 	s.cwd, s.meta, s.modesV1 = cfg.Cwd, res.meta, res.modes
 	s.state.options = res.options
 	if res.commands != nil {

@@ -364,10 +364,18 @@ func (s *ClientSession) leave(r *Reply) (younger []*Reply, busy bool) {
 
 // finish ends a reply. The first end counts.
 func (r *Reply) finish(res *Result, err error) {
+	if r.settle(res, err) && errors.Is(err, ErrOutcomeUnknown) && r.s.conn.conn.Err() != nil {
+		r.s.interrupt(r)
+	}
+}
+
+// settle is finish without what others have to do with it. It reports whether this is
+// the first end.
+func (r *Reply) settle(res *Result, err error) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.over.Load() {
-		return
+		return false
 	}
 	r.result, r.err = res, err
 	r.over.Store(true)
@@ -379,6 +387,7 @@ func (r *Reply) finish(res *Result, err error) {
 	}
 	close(r.done)
 	r.buffer.end()
+	return true
 }
 
 // takenUp returns a channel that is closed when an agent of version 2 has said

@@ -38,6 +38,7 @@ type ClientSession struct {
 
 	mu        sync.Mutex
 	cwd       string
+	cfg       SessionConfig // as last opened
 	meta      json.RawMessage
 	replay    clientReplay
 	opened    bool // some answer has opened it
@@ -47,6 +48,7 @@ type ClientSession struct {
 	said      clientSaid
 	mentioned clientMentions
 	replies   []*Reply // prompts in flight, by age; never changed in place
+	cut       []*Reply // prompts that were in flight when the connection broke
 	asked     map[*clientAsk]struct{}
 	withdrawn time.Time // when all that were asked were last
 	prompted  uint64    // makes up ids of the user's messages
