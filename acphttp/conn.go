@@ -130,28 +130,36 @@ func (c *conn) Close() error {
 
 // WriteFrame implements [jsonrpc.Stream]. It waits while too much waits for the
 // client.
-func (c *conn) WriteFrame(data []byte) error {
-	h, _ := c.out.peek(data)
+func (c *conn) WriteFrame(data []byte) error { return c.write(data) }
+
+// WriteFrames implements [jsonrpc.BatchStream].
+func (c *conn) WriteFrames(frames [][]byte) error { return c.write(frames...) }
+
+func (c *conn) write(frames ...[]byte) error {
 	c.mu.Lock()
-	if c.ended && !c.gone {
-		c.mu.Unlock()
-		return os.ErrClosed
+	for _, data := range frames {
+		if c.ended && !c.gone {
+			c.mu.Unlock()
+			return os.ErrClosed
+		}
+		h, _ := c.out.peek(data)
+		if c.initial != nil && h.isResponse() && h.id == c.first {
+			c.initial <- append([]byte(nil), data...)
+			c.initial = nil
+			continue
+		}
+		if err := c.queue(c.route(&h), data); err != nil {
+			c.mu.Unlock()
+			c.shut(err)
+			return err
+		}
 	}
-	if c.initial != nil && h.isResponse() && h.id == c.first {
-		c.initial <- append([]byte(nil), data...)
-		c.initial = nil
-		c.mu.Unlock()
-		return nil
-	}
-	err := c.queue(c.route(&h), data)
 	c.mu.Unlock()
-	if err == nil {
-		err = c.awaitRoom()
-	}
-	if err != nil {
+	if err := c.awaitRoom(); err != nil {
 		c.shut(err)
+		return err
 	}
-	return err
+	return nil
 }
 
 // route returns the stream on which a message of the agent goes out. The caller holds

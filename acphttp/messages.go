@@ -34,20 +34,20 @@ type Upgrader interface {
 }
 
 // Messages is an open WebSocket, as a server and [NewMessageStream] need it. One
-// goroutine reads, and any number write.
+// goroutine at a time reads, and one writes.
 type Messages interface {
-	// Read returns the next text message, which belongs to the caller. It skips
-	// binary ones. It returns io.EOF if the peer has closed the WebSocket in an
-	// orderly way.
-	Read(ctx context.Context) ([]byte, error)
-	// Write sends a text message.
-	Write(ctx context.Context, text []byte) error
+	// Read returns the next text message, which is valid until the next Read. It
+	// skips binary ones. It returns io.EOF if the peer has closed the WebSocket in
+	// an orderly way.
+	Read() ([]byte, error)
+	// Write sends text messages.
+	Write(texts ...[]byte) error
 	// Ping sends a ping and waits for the answer, which needs a Read that is
-	// under way.
+	// under way. It may be called while something is written.
 	Ping(ctx context.Context) error
 	// Close closes the WebSocket with a code, and ends what is under way. It may
-	// be called repeatedly; the first call counts. It takes a few seconds at
-	// most.
+	// be called at any time and repeatedly; the first call counts. It takes a few
+	// seconds at most.
 	Close(code int, reason string) error
 }
 
@@ -97,24 +97,26 @@ func (s *Server) upgrade(w http.ResponseWriter, r *http.Request, principal strin
 
 // socket is a connection over WebSocket: the stream of its agent.
 type socket struct {
-	c      *conn
-	m      Messages
-	in     peeker // of the goroutine that reads
-	next   []byte // the first message, until it is read
-	closed atomic.Bool
-	once   sync.Once
-	alive  context.Context // until Close
-	stop   context.CancelFunc
-	pings  sync.WaitGroup
+	c       *conn
+	m       Messages
+	in      peeker      // of the goroutine that reads
+	next    []byte      // the first message, until it is read
+	stall   *time.Timer // of the goroutine that writes: it has waited for too long
+	stalled atomic.Bool
+	closed  atomic.Bool
+	once    sync.Once
+	alive   context.Context // until Close
+	stop    context.CancelFunc
+	pings   sync.WaitGroup
 }
 
 // first reads up to the first message that the agent has to see, which must be
 // initialize. Anything that is not a message is answered here until then.
 func (w *socket) first() ([]byte, bool) {
-	ctx, cancel := context.WithTimeout(w.alive, w.c.s.limits.InitializeTimeout)
-	defer cancel()
+	late := time.AfterFunc(w.c.s.limits.InitializeTimeout, func() { w.end(closePolicy, "no initialize") })
+	defer late.Stop()
 	for {
-		text, err := w.m.Read(ctx)
+		text, err := w.m.Read()
 		if err != nil {
 			w.end(closePolicy, "no initialize")
 			return nil, false
@@ -177,7 +179,7 @@ func (w *socket) ReadFrame() (jsonrpc.Frame, error) {
 		first := text != nil
 		if !first {
 			var err error
-			if text, err = w.m.Read(w.alive); err != nil {
+			if text, err = w.m.Read(); err != nil {
 				if w.closed.Load() {
 					err = os.ErrClosed
 				} else if !errors.Is(err, io.EOF) {
@@ -199,25 +201,35 @@ func (w *socket) ReadFrame() (jsonrpc.Frame, error) {
 			}
 			continue
 		}
-		return jsonrpc.Frame{Data: text, Owned: true}, nil
+		return jsonrpc.Frame{Data: text}, nil
 	}
 }
 
 // WriteFrame implements [jsonrpc.Stream].
 func (w *socket) WriteFrame(data []byte) error { return w.write(data) }
 
-func (w *socket) write(data []byte) error {
-	ctx, cancel := context.WithTimeoutCause(w.alive, w.c.s.limits.StallTimeout, ErrStalled)
-	defer cancel()
-	err := w.m.Write(ctx, data)
+// WriteFrames implements [jsonrpc.BatchStream].
+func (w *socket) WriteFrames(frames [][]byte) error { return w.write(frames...) }
+
+func (w *socket) write(frames ...[]byte) error {
+	late := w.c.s.limits.StallTimeout
+	if w.stall == nil {
+		w.stall = time.AfterFunc(late, func() {
+			w.stalled.Store(true)
+			w.end(closePolicy, "the client does not read")
+		})
+	} else {
+		w.stall.Reset(late)
+	}
+	err := w.m.Write(frames...)
+	w.stall.Stop()
 	switch {
 	case err == nil:
 		return nil
+	case w.stalled.Load():
+		return ErrStalled
 	case w.closed.Load():
 		return os.ErrClosed
-	case context.Cause(ctx) == ErrStalled:
-		w.end(closePolicy, "the client does not read")
-		return ErrStalled
 	}
 	return err
 }
@@ -283,10 +295,10 @@ func (s *messageStream) ping() {
 }
 
 func (s *messageStream) ReadFrame() (jsonrpc.Frame, error) {
-	text, err := s.m.Read(s.ctx)
+	text, err := s.m.Read()
 	switch {
 	case err == nil:
-		return jsonrpc.Frame{Data: text, Owned: true}, nil
+		return jsonrpc.Frame{Data: text}, nil
 	case s.closed.Load():
 		err = os.ErrClosed
 	case s.dead.Load():
@@ -299,8 +311,13 @@ func (s *messageStream) ReadFrame() (jsonrpc.Frame, error) {
 	return jsonrpc.Frame{}, err
 }
 
-func (s *messageStream) WriteFrame(data []byte) error {
-	err := s.m.Write(s.ctx, data)
+func (s *messageStream) WriteFrame(data []byte) error { return s.write(data) }
+
+// WriteFrames implements [jsonrpc.BatchStream].
+func (s *messageStream) WriteFrames(frames [][]byte) error { return s.write(frames...) }
+
+func (s *messageStream) write(frames ...[]byte) error {
+	err := s.m.Write(frames...)
 	switch {
 	case err == nil:
 		return nil

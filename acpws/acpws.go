@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/cookiejar"
 	"net/url"
+	"slices"
 	"sync"
 
 	"github.com/coder/websocket"
@@ -29,11 +30,12 @@ func (upgrader) Upgrade(w http.ResponseWriter, r *http.Request, header http.Head
 	for k, v := range header {
 		w.Header()[k] = v
 	}
-	conn, err := websocket.Accept(w, r, &websocket.AcceptOptions{InsecureSkipVerify: true})
+	corking := &corkingWriter{ResponseWriter: w}
+	conn, err := websocket.Accept(corking, r, &websocket.AcceptOptions{InsecureSkipVerify: true})
 	if err != nil {
 		return nil, err
 	}
-	return newMessages(conn, most), nil
+	return newMessages(conn, corking.conn, most), nil
 }
 
 // A Transport is a way to an agent over WebSocket. It is an acp.Transport for
@@ -91,6 +93,7 @@ func (t *Transport) Open(ctx context.Context) (jsonrpc.Stream, error) {
 			header.Set("Authorization", "Bearer "+token)
 		}
 	}
+	dialled := corkDial(&copied)
 	conn, resp, err := websocket.Dial(ctx, t.URL, &websocket.DialOptions{HTTPClient: &copied, HTTPHeader: header})
 	if err != nil {
 		if resp != nil && resp.StatusCode != http.StatusSwitchingProtocols {
@@ -102,26 +105,35 @@ func (t *Transport) Open(ctx context.Context) (jsonrpc.Stream, error) {
 	if most <= 0 {
 		most = maxMessage
 	}
-	return acphttp.NewMessageStream(newMessages(conn, most)), nil
+	return acphttp.NewMessageStream(newMessages(conn, dialled(), most)), nil
 }
 
 // messages is an open WebSocket.
 type messages struct {
 	conn *websocket.Conn
+	cork *corked // the connection below; nil if that is not known
 	once sync.Once
+	buf  []byte // of whoever reads
 }
 
-func newMessages(conn *websocket.Conn, most int) *messages {
+func newMessages(conn *websocket.Conn, cork *corked, most int) *messages {
 	conn.SetReadLimit(int64(most))
-	return &messages{conn: conn}
+	return &messages{conn: conn, cork: cork}
 }
 
-func (m *messages) Read(ctx context.Context) ([]byte, error) {
+// keepBuffer bounds the buffer for messages that is used again.
+const keepBuffer = 64 << 10
+
+// Read reads without a context, which would cost as much as the rest: Close ends it.
+func (m *messages) Read() ([]byte, error) {
 	for {
-		kind, text, err := m.conn.Read(ctx)
+		kind, r, err := m.conn.Reader(context.Background())
+		if err == nil {
+			err = m.readAll(r)
+		}
 		switch code := websocket.CloseStatus(err); {
 		case err == nil && kind == websocket.MessageText:
-			return text, nil
+			return m.buf, nil
 		case err == nil: // binary
 		case code == websocket.StatusNormalClosure, code == websocket.StatusGoingAway:
 			return nil, io.EOF
@@ -131,8 +143,46 @@ func (m *messages) Read(ctx context.Context) ([]byte, error) {
 	}
 }
 
-func (m *messages) Write(ctx context.Context, text []byte) error {
-	return m.conn.Write(ctx, websocket.MessageText, text)
+// readAll reads a message into the buffer.
+func (m *messages) readAll(r io.Reader) error {
+	if cap(m.buf) == 0 || cap(m.buf) > keepBuffer {
+		m.buf = make([]byte, 0, 4<<10)
+	}
+	m.buf = m.buf[:0]
+	for {
+		n, err := r.Read(m.buf[len(m.buf):cap(m.buf)])
+		m.buf = m.buf[:len(m.buf)+n]
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return err
+		}
+		if len(m.buf) == cap(m.buf) {
+			m.buf = slices.Grow(m.buf, len(m.buf))
+		}
+	}
+}
+
+func (m *messages) Write(texts ...[]byte) error {
+	if m.cork == nil || len(texts) == 1 {
+		return m.write(texts)
+	}
+	m.cork.begin()
+	err := m.write(texts)
+	if ended := m.cork.end(); err == nil {
+		err = ended
+	}
+	return err
+}
+
+func (m *messages) write(texts [][]byte) error {
+	for _, text := range texts {
+		if err := m.conn.Write(context.Background(), websocket.MessageText, text); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (m *messages) Ping(ctx context.Context) error { return m.conn.Ping(ctx) }

@@ -182,8 +182,9 @@
 //
 // # For transports
 //
-// A [Stream] is all that a transport has to be. Three things more make it a better one:
-// an [EagerStream] knows what it has read already, so that frames are handled together;
+// A [Stream] is all that a transport has to be. Some things more make it a better one:
+// an [EagerStream] knows what it has read already, and a [BatchStream] writes several
+// frames at once, so that they cost less;
 // a [Pacer] has lanes that wait for readers of their own; an [UnansweredError] fails
 // one call where the rest of the connection is well. The error of a connection that
 // broke should wrap [ErrOutcomeUnknown].

@@ -70,6 +70,14 @@ type EagerStream interface {
 	BeforeRead(f func() error)
 }
 
+// A BatchStream is a [Stream] that can write several frames at once, for less than
+// they would cost one by one. The connection calls WriteFrames with all that was sent
+// while it wrote before. WriteFrames must not keep the frames. An error is final.
+type BatchStream interface {
+	Stream
+	WriteFrames(frames [][]byte) error
+}
+
 // A Pacer is a [Stream] whose frames wait for several readers, as those of HTTP do,
 // where each session has a response of its own. The connection calls Pace before it
 // sends a notification or a call that has a lane, see [Config.Lane], and in the

@@ -32,7 +32,9 @@ var errLineBreak = errors.New("jsonrpc: encoded value holds a line break")
 // sender is ever held up by a peer that does not read.
 type outbox struct {
 	stream Stream
-	batch  batchStream // the stream, if it takes many frames at once
+	batch  batchStream // the stream, if it takes many frames at once, framed
+	many   BatchStream // the stream, if it takes many frames at once
+	list   [][]byte    // of whoever writes, for many
 	try    bool        // batch has attempts that do not block
 	tap    func(sent bool, frame []byte)
 	conn   *Conn // not to be used with mu held
@@ -63,6 +65,8 @@ func (o *outbox) init(s Stream, tap func(sent bool, frame []byte), c *Conn) {
 	o.stream, o.tap, o.conn = s, tap, c
 	if b, ok := s.(batchStream); ok {
 		o.batch, o.try = b, b.canTry() && tap == nil
+	} else if m, ok := s.(BatchStream); ok {
+		o.many = m
 	}
 }
 
@@ -385,6 +389,9 @@ func (o *outbox) flush() {
 }
 
 func (o *outbox) write(b []byte, spans []span) error {
+	if o.many != nil {
+		return o.writeMany(b, spans)
+	}
 	for _, s := range spans {
 		if o.tap != nil {
 			o.tap(true, b[s.from:s.to])
@@ -402,6 +409,24 @@ func (o *outbox) write(b []byte, spans []span) error {
 	}
 	o.writes.Add(1)
 	return o.batch.writeAll(b)
+}
+
+// writeMany is write for streams that take many frames at once.
+func (o *outbox) writeMany(b []byte, spans []span) error {
+	o.list = o.list[:0]
+	for _, s := range spans {
+		if o.tap != nil {
+			o.tap(true, b[s.from:s.to])
+		}
+		o.list = append(o.list, b[s.from:s.to])
+	}
+	o.writes.Add(1)
+	err := o.many.WriteFrames(o.list)
+	clear(o.list) // does not keep the buffer
+	if cap(o.list) > 4096 {
+		o.list = nil
+	}
+	return err
 }
 
 // drain waits until everything is written, or, with failed set, until nobody
