@@ -19,14 +19,14 @@ race: ## the same under the race detector
 lint: ## gofmt, go vet, staticcheck
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { gofmt -l $$(git ls-files '*.go'); exit 1; }
 	go vet work
-	go tool staticcheck ./... ./cmd/acp/...
+	go tool staticcheck ./... ./acpws/... ./cmd/acp/...
 
 cross: ## build and vet for Windows and macOS
 	GOOS=windows go build work && GOOS=windows go vet work
 	GOOS=darwin go build work && GOOS=darwin go vet work
 
 vuln: ## look the dependencies up in the vulnerability database (needs the network)
-	go tool govulncheck ./... ./cmd/acp/...
+	go tool govulncheck ./... ./acpws/... ./cmd/acp/...
 
 generate: ## write the generated packages from schema/
 	go generate ./...

@@ -136,6 +136,36 @@ func TestImports(t *testing.T) {
 	}
 }
 
+// TestModules: whoever uses the library without package acpws gets the sums of what its
+// tests use, and of nothing else; package acpws adds one module.
+func TestModules(t *testing.T) {
+	for file, want := range map[string][]string{
+		"go.sum":       testOnly,
+		"acpws/go.sum": append([]string{"github.com/coder/websocket"}, testOnly...),
+	} {
+		data, err := os.ReadFile(filepath.FromSlash(file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for line := range strings.Lines(string(data)) {
+			got = append(got, strings.Fields(line)[0])
+		}
+		if got = slices.Compact(got); !slices.Equal(got, want) {
+			t.Errorf("%s lists %q, not %q", file, got, want)
+		}
+	}
+	pkg, err := build.ImportDir("acpws", 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, imp := range pkg.Imports {
+		if !standard(imp) && !slices.Contains([]string{"github.com/coder/websocket", module + "/acphttp", module + "/jsonrpc"}, imp) {
+			t.Errorf("package acpws imports %s", imp)
+		}
+	}
+}
+
 // TestFolders holds rules of the house about names and sizes.
 func TestFolders(t *testing.T) {
 	banned := []string{"v1", "v2", "utils", "common", "helpers", "manager"}

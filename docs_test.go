@@ -63,6 +63,7 @@ var (
 	stdout   io.ReadCloser
 	mux      *jsonrpc.Mux
 	lane     func(method string, params any) string
+	users    map[string]string // by what their clients send
 )
 `
 

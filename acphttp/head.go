@@ -17,9 +17,8 @@ type head struct {
 	failed  bool   // it has an error
 }
 
-func (h *head) isRequest() bool      { return h.method != "" && h.id != "" }
-func (h *head) isResponse() bool     { return h.method == "" && h.id != "" && h.outcome }
-func (h *head) isNotification() bool { return h.method != "" && h.id == "" }
+func (h *head) isRequest() bool  { return h.method != "" && h.id != "" }
+func (h *head) isResponse() bool { return h.method == "" && h.id != "" && h.outcome }
 
 // peeker reads the heads of messages. It is not safe for concurrent use.
 type peeker struct {
