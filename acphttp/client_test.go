@@ -133,12 +133,12 @@ func TestNoConnection(t *testing.T) {
 		want   string
 		status int
 	}{
-		"unauthorized": {func(w http.ResponseWriter, _ json.RawMessage) { http.Error(w, "who are you?", 401) }, "who are you?", 401},
+		"unauthorized": {func(w http.ResponseWriter, _ json.RawMessage) { http.Error(w, "who are you?", http.StatusUnauthorized) }, "who are you?", 401},
 		"elsewhere": {func(w http.ResponseWriter, _ json.RawMessage) {
 			w.Header().Set("Location", "http://127.0.0.1:1/")
 			w.WriteHeader(307)
 		}, "307", 307},
-		"busy":     {func(w http.ResponseWriter, _ json.RawMessage) { http.Error(w, "later", 503) }, "later", 503},
+		"busy":     {func(w http.ResponseWriter, _ json.RawMessage) { http.Error(w, "later", http.StatusServiceUnavailable) }, "later", 503},
 		"not JSON": {func(w http.ResponseWriter, _ json.RawMessage) { _, _ = io.WriteString(w, "<html>") }, "not a response", 0},
 		"another id": {func(w http.ResponseWriter, _ json.RawMessage) {
 			_, _ = io.WriteString(w, `{"jsonrpc":"2.0","id":"other","result":{}}`)

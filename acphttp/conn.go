@@ -36,6 +36,8 @@ type conn struct {
 	s         *Server
 	id        string
 	tag       string // begins the cursors of the connection's streams
+	overHTTP  bool
+	flat      bool // over WebSockets, one after the other: there is one stream for everything
 	principal string
 	ctx       context.Context // done when the connection is given up
 	cancel    context.CancelCauseFunc
@@ -58,6 +60,8 @@ type conn struct {
 	active   int                // requests that are open
 	numbers  window             // of messages, see HeaderMessage
 	posting  map[uint64]posting // messages that are being accepted
+	ws       *socket            // what carries the connection, if that is a WebSocket
+	received uint64             // messages that have come over WebSockets
 }
 
 // posting is a numbered message that is being accepted.
@@ -170,6 +174,8 @@ func (c *conn) write(frames ...[]byte) error {
 // the history. A cancellation follows the request that it cancels.
 func (c *conn) route(h *head) string {
 	switch {
+	case c.flat:
+		return ""
 	case h.isResponse():
 		a := c.asked[h.id]
 		delete(c.asked, h.id)
@@ -332,8 +338,8 @@ func (c *conn) leave() {
 // shut gives the connection up.
 func (c *conn) shut(err error) {
 	c.in.close(err, true)
-	c.drop()
 	c.cancel(err)
+	c.drop()
 }
 
 // drop ends all streams. What is in them is given up.

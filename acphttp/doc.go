@@ -62,7 +62,8 @@
 // [Limits.IdleTimeout]. What was written to a request that broke is lost, unless
 // [Server.Keep] makes streams resumable. Then each event has an id, and a client that
 // names the last one it got in the header Last-Event-ID gets everything after it,
-// exactly once, or 409.
+// exactly once, or 409. A WebSocket that broke is replaced by another one, on which
+// the client sends stream/resume first; see [NewMessageStream].
 //
 // # Security
 //

@@ -19,6 +19,7 @@ const (
 	closeNormal   = 1000
 	closeGoing    = 1001
 	closeProtocol = 1002
+	closeAbnormal = 1006
 	closePolicy   = 1008
 	closeInternal = 1011
 )
@@ -45,9 +46,10 @@ type Messages interface {
 	// Ping sends a ping and waits for the answer, which needs a Read that is
 	// under way. It may be called while something is written.
 	Ping(ctx context.Context) error
-	// Close closes the WebSocket with a code, and ends what is under way. It may
-	// be called at any time and repeatedly; the first call counts. It takes a few
-	// seconds at most.
+	// Close closes the WebSocket with a code, and ends what is under way. With the
+	// code 1006 it says nothing to the peer, which may be gone. It may be called at
+	// any time and repeatedly; the first call counts. It takes a few seconds at
+	// most.
 	Close(code int, reason string) error
 }
 
@@ -65,10 +67,23 @@ func (s *Server) upgrade(w http.ResponseWriter, r *http.Request, principal strin
 	if err != nil {
 		return err
 	}
-	defer s.remove(c)
-	defer c.cancel(errIdle)
+	release := sync.OnceFunc(func() {
+		c.cancel(errIdle)
+		c.drop()
+		s.remove(c)
+	})
+	kept := false // it outlives this WebSocket
+	defer func() {
+		if !kept {
+			release()
+		}
+	}()
 	_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
-	m, err := s.Upgrade.Upgrade(w, r, http.Header{HeaderConnectionID: {c.id}}, s.limits.MaxMessage)
+	header := http.Header{HeaderConnectionID: {c.id}}
+	if s.resumable() {
+		header.Set(headerCursor, string(c.cursorOf(nil, 0)))
+	}
+	m, err := s.Upgrade.Upgrade(w, r, header, s.limits.MaxMessage)
 	if err != nil {
 		return nil // it has answered
 	}
@@ -77,22 +92,36 @@ func (s *Server) upgrade(w http.ResponseWriter, r *http.Request, principal strin
 	// before it is closed.
 	ws.alive, ws.stop = context.WithCancel(context.Background())
 	defer ws.Close()
-	stop := context.AfterFunc(c.ctx, func() {
+	forget := ws.endWith(c)
+	defer forget()
+	first, method, ok := ws.first()
+	switch {
+	case !ok:
+	case method == methodResume:
+		forget()
+		release() // it is not needed
+		s.resumeSocket(ws, principal, first)
+	case s.resumable():
+		kept = true
+		s.serveSocket(ws, c, first)
+	default:
+		ws.next = first
+		ws.ping(s.limits.KeepAlive * 5 / 3)
+		s.serve(c, acp.Over(ws))
+	}
+	return nil
+}
+
+// endWith closes the WebSocket when its connection is given up. The function it returns
+// undoes that.
+func (w *socket) endWith(c *conn) func() bool {
+	return context.AfterFunc(c.ctx, func() {
 		code, reason := closePolicy, "the connection was given up"
 		if errors.Is(context.Cause(c.ctx), ErrServerClosed) {
 			code, reason = closeGoing, "the server is closing"
 		}
-		ws.end(code, reason)
+		w.end(code, reason)
 	})
-	defer stop()
-	first, ok := ws.first()
-	if !ok {
-		return nil
-	}
-	ws.next = first
-	ws.pings.Go(func() { ws.ping(s.limits.KeepAlive * 5 / 3) })
-	s.serve(c, acp.Over(ws))
-	return nil
 }
 
 // socket is a connection over WebSocket: the stream of its agent.
@@ -108,18 +137,21 @@ type socket struct {
 	alive   context.Context // until Close
 	stop    context.CancelFunc
 	pings   sync.WaitGroup
+	carried chan struct{} // closed when it no longer carries a connection
+	write1  sync.Mutex    // one writes at a time
 }
 
 // first reads up to the first message that the agent has to see, which must be
-// initialize. Anything that is not a message is answered here until then.
-func (w *socket) first() ([]byte, bool) {
+// initialize, or that resumes another connection. Anything that is not a message is
+// answered here until then.
+func (w *socket) first() (text []byte, method string, ok bool) {
 	late := time.AfterFunc(w.c.s.limits.InitializeTimeout, func() { w.end(closePolicy, "no initialize") })
 	defer late.Stop()
 	for {
 		text, err := w.m.Read()
 		if err != nil {
 			w.end(closePolicy, "no initialize")
-			return nil, false
+			return nil, "", false
 		}
 		h, ok := w.in.peek(text)
 		var answer string
@@ -132,43 +164,47 @@ func (w *socket) first() ([]byte, bool) {
 			answer = `{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"Invalid request"}}`
 		case h.method == "": // a response to nothing
 			continue
+		case h.method == methodResume && h.id == "" && w.c.s.resumable():
+			return text, h.method, true
 		case h.method != methodInitialize:
 			w.end(closeProtocol, "First message must be initialize")
-			return nil, false
+			return nil, "", false
 		case h.id == "":
 			w.end(closeProtocol, "Initialize request must include an ID")
-			return nil, false
+			return nil, "", false
 		case len(h.id) > w.c.s.limits.MaxID:
 			w.end(closePolicy, "the id is too long")
-			return nil, false
+			return nil, "", false
 		default:
-			return text, true
+			return text, h.method, true
 		}
 		if w.write([]byte(answer)) != nil {
-			return nil, false
+			return nil, "", false
 		}
 	}
 }
 
-// ping notices that the peer is gone.
+// ping notices, from now on, that the peer is gone.
 func (w *socket) ping(every time.Duration) {
-	timer := time.NewTimer(every)
-	defer timer.Stop()
-	for {
-		select {
-		case <-timer.C:
-		case <-w.alive.Done():
-			return
+	w.pings.Go(func() {
+		timer := time.NewTimer(every)
+		defer timer.Stop()
+		for {
+			select {
+			case <-timer.C:
+			case <-w.alive.Done():
+				return
+			}
+			ctx, cancel := context.WithTimeout(w.alive, 2*every)
+			err := w.m.Ping(ctx)
+			cancel()
+			if err != nil {
+				w.end(closePolicy, "the peer does not answer pings")
+				return
+			}
+			timer.Reset(every)
 		}
-		ctx, cancel := context.WithTimeout(w.alive, 2*every)
-		err := w.m.Ping(ctx)
-		cancel()
-		if err != nil {
-			w.end(closePolicy, "the peer does not answer pings")
-			return
-		}
-		timer.Reset(every)
-	}
+	})
 }
 
 // ReadFrame implements [jsonrpc.Stream].
@@ -212,6 +248,8 @@ func (w *socket) WriteFrame(data []byte) error { return w.write(data) }
 func (w *socket) WriteFrames(frames [][]byte) error { return w.write(frames...) }
 
 func (w *socket) write(frames ...[]byte) error {
+	w.write1.Lock()
+	defer w.write1.Unlock()
 	late := w.c.s.limits.StallTimeout
 	if w.stall == nil {
 		w.stall = time.AfterFunc(late, func() {
@@ -246,95 +284,9 @@ func (w *socket) Close() error {
 func (w *socket) end(code int, reason string) {
 	w.once.Do(func() {
 		w.closed.Store(true)
+		w.stop()
 		_ = w.m.Close(code, reason)
 	})
-}
-
-// NewMessageStream returns the stream of a client over an open WebSocket. Closing it
-// closes the WebSocket.
-func NewMessageStream(m Messages) jsonrpc.Stream {
-	s := &messageStream{m: m}
-	s.ctx, s.cancel = context.WithCancel(context.Background())
-	s.pings.Go(s.ping)
-	return s
-}
-
-type messageStream struct {
-	m      Messages
-	ctx    context.Context
-	cancel context.CancelFunc
-	closed atomic.Bool
-	dead   atomic.Bool // pings were not answered
-	pings  sync.WaitGroup
-}
-
-// clientPing is how often a client sends a ping. Two without an answer end the
-// connection.
-const clientPing = 25 * time.Second
-
-// ping notices that the server is gone.
-func (s *messageStream) ping() {
-	timer := time.NewTimer(clientPing)
-	defer timer.Stop()
-	for {
-		select {
-		case <-timer.C:
-		case <-s.ctx.Done():
-			return
-		}
-		ctx, cancel := context.WithTimeout(s.ctx, 2*clientPing)
-		err := s.m.Ping(ctx)
-		cancel()
-		if err != nil && s.ctx.Err() == nil {
-			s.dead.Store(true)
-			_ = s.m.Close(closePolicy, "the server does not answer pings")
-			return
-		}
-		timer.Reset(clientPing)
-	}
-}
-
-func (s *messageStream) ReadFrame() (jsonrpc.Frame, error) {
-	text, err := s.m.Read()
-	switch {
-	case err == nil:
-		return jsonrpc.Frame{Data: text}, nil
-	case s.closed.Load():
-		err = os.ErrClosed
-	case s.dead.Load():
-		err = &BrokenError{errSilent}
-	case errors.Is(err, io.EOF):
-		err = io.EOF
-	default:
-		err = &BrokenError{err}
-	}
-	return jsonrpc.Frame{}, err
-}
-
-func (s *messageStream) WriteFrame(data []byte) error { return s.write(data) }
-
-// WriteFrames implements [jsonrpc.BatchStream].
-func (s *messageStream) WriteFrames(frames [][]byte) error { return s.write(frames...) }
-
-func (s *messageStream) write(frames ...[]byte) error {
-	err := s.m.Write(frames...)
-	switch {
-	case err == nil:
-		return nil
-	case s.closed.Load():
-		return os.ErrClosed
-	}
-	return &BrokenError{err}
-}
-
-func (s *messageStream) Close() error {
-	if !s.closed.Swap(true) {
-		err := s.m.Close(closeNormal, "")
-		s.cancel()
-		s.pings.Wait()
-		return err
-	}
-	return nil
 }
 
 // A BrokenError is the end of a connection that neither side has closed: the network

@@ -62,8 +62,8 @@ type Server struct {
 
 	// Limits bound what clients can make the server hold.
 	Limits Limits
-	// Keep makes streams resumable: a client whose connection broke gets what it
-	// missed. The zero value means that they are not.
+	// Keep makes streams resumable, and WebSockets: a client whose network failed
+	// gets what it missed. The zero value means that they are not.
 	Keep Retention
 	// NewLog makes the log of a stream of a connection, "" being the stream of the
 	// connection itself. Nil means [NewLog] with Keep.
@@ -221,6 +221,7 @@ func (s *Server) newConn(principal string, overHTTP bool) (*conn, error) {
 	var id [16]byte
 	_, _ = rand.Read(id[:]) // never fails
 	c := newConn(s, hex.EncodeToString(id[:]), principal)
+	c.overHTTP, c.flat = overHTTP, !overHTTP && s.resumable()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
@@ -232,7 +233,7 @@ func (s *Server) newConn(principal string, overHTTP bool) (*conn, error) {
 	s.conns[c.id] = c
 	s.owned[principal]++
 	s.idle.Add(1)
-	if overHTTP {
+	if c.overHTTP || c.flat {
 		c.reap = time.AfterFunc(s.limits.IdleTimeout, c.reapIdle)
 	}
 	return c, nil
@@ -270,7 +271,7 @@ func (s *Server) find(r *http.Request, principal string) (*conn, error) {
 	s.mu.Lock()
 	c := s.conns[id]
 	s.mu.Unlock()
-	if c == nil || c.principal != principal || c.isShut() {
+	if c == nil || c.principal != principal || !c.overHTTP || c.isShut() {
 		return nil, status(http.StatusNotFound, "unknown "+HeaderConnectionID)
 	}
 	return c, nil

@@ -173,12 +173,7 @@ func (c *conn) take(st *stream, rd *reader, dst []byte) (_ []byte, over bool) {
 		dst = append(dst, "data: "...)
 		dst = append(dst, frame...)
 		dst = append(dst, "\n\n"...)
-		rd.pos = seq
-		if seq > st.taken {
-			st.taken = seq
-			st.unsent -= len(frame)
-			c.unsent -= len(frame)
-		}
+		c.count(st, rd, seq, len(frame))
 		return len(dst) < batchSize
 	})
 	if err != nil {
@@ -187,10 +182,26 @@ func (c *conn) take(st *stream, rd *reader, dst []byte) (_ []byte, over bool) {
 		}
 		return dst[:0], true // the client resumes, and is refused
 	}
-	if len(dst) > 0 {
+	c.took(st, len(dst) > 0)
+	return dst, c.ended
+}
+
+// count records that a reader has got an event. The caller holds c.mu.
+func (c *conn) count(st *stream, rd *reader, seq uint64, size int) {
+	rd.pos = seq
+	if seq > st.taken {
+		st.taken = seq
+		st.unsent -= size
+		c.unsent -= size
+	}
+}
+
+// took lets those continue who wait for readers, if one has got something. The caller
+// holds c.mu.
+func (c *conn) took(st *stream, something bool) {
+	if something {
 		st.log.Taken(st.taken)
 		c.signal(&st.room)
 		c.signal(&c.progress)
 	}
-	return dst, c.ended
 }

@@ -19,6 +19,9 @@ const (
 	methodCancelRequest = "$/cancel_request"
 	methodLoad          = "session/load"
 	methodDelete        = "session/delete"
+	methodResume        = "stream/resume"
+	methodResumed       = "stream/resumed"
+	methodResumeFailed  = "stream/resume_failed"
 
 	// headerCursor is, in a request, the last event that a client has got and, in
 	// an answer, the one before the first event of the answer.

@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/coder/websocket"
 	"github.com/goacp/acp/acphttp"
@@ -50,6 +51,9 @@ type Transport struct {
 	// Client makes the request. It must have no Timeout. Nil means one with a
 	// jar for cookies of its own.
 	Client *http.Client
+	// RetryFor is how long a WebSocket that broke is tried again, if the server
+	// can resume; 0 means 30 s, negative never.
+	RetryFor time.Duration
 	// MaxMessage bounds incoming messages, in bytes; 0 means 32 MiB. A larger one
 	// ends the connection.
 	MaxMessage int
@@ -70,21 +74,34 @@ func (t *Transport) Open(ctx context.Context) (jsonrpc.Stream, error) {
 	case u.User != nil:
 		return nil, errors.New("acpws: a URL must not hold a password: set Token or Header")
 	}
-	client := t.Client
-	if client == nil {
-		jar, err := cookiejar.New(nil)
-		if err != nil {
-			return nil, err
-		}
-		client = &http.Client{Jar: jar}
+	client := http.Client{}
+	if t.Client != nil {
+		client = *t.Client
+	} else if client.Jar, err = cookiejar.New(nil); err != nil {
+		return nil, err
 	}
-	copied := *client
-	copied.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	m, header, err := t.dial(ctx, client)
+	if err != nil {
+		return nil, err
+	}
+	options := acphttp.MessageOptions{Header: header, RetryFor: t.RetryFor}
+	if t.RetryFor >= 0 {
+		options.Redial = func(ctx context.Context) (acphttp.Messages, error) {
+			m, _, err := t.dial(ctx, client)
+			return m, err
+		}
+	}
+	return acphttp.NewMessageStream(m, options), nil
+}
+
+// dial opens a WebSocket.
+func (t *Transport) dial(ctx context.Context, client http.Client) (acphttp.Messages, http.Header, error) {
 	header := t.Header.Clone()
 	if t.Token != nil {
 		token, err := t.Token(ctx)
 		if err != nil {
-			return nil, fmt.Errorf("acpws: token: %w", err)
+			return nil, nil, fmt.Errorf("acpws: token: %w", err)
 		}
 		if token != "" {
 			if header == nil {
@@ -93,19 +110,19 @@ func (t *Transport) Open(ctx context.Context) (jsonrpc.Stream, error) {
 			header.Set("Authorization", "Bearer "+token)
 		}
 	}
-	dialled := corkDial(&copied)
-	conn, resp, err := websocket.Dial(ctx, t.URL, &websocket.DialOptions{HTTPClient: &copied, HTTPHeader: header})
+	dialled := corkDial(&client)
+	conn, resp, err := websocket.Dial(ctx, t.URL, &websocket.DialOptions{HTTPClient: &client, HTTPHeader: header})
 	if err != nil {
 		if resp != nil && resp.StatusCode != http.StatusSwitchingProtocols {
-			return nil, fmt.Errorf("acpws: %w", acphttp.ResponseError(resp))
+			return nil, nil, fmt.Errorf("acpws: %w", acphttp.ResponseError(resp))
 		}
-		return nil, fmt.Errorf("acpws: %w", err)
+		return nil, nil, fmt.Errorf("acpws: %w", err)
 	}
 	most := t.MaxMessage
 	if most <= 0 {
 		most = maxMessage
 	}
-	return acphttp.NewMessageStream(newMessages(conn, dialled(), most)), nil
+	return newMessages(conn, dialled(), most), resp.Header, nil
 }
 
 // messages is an open WebSocket.
@@ -132,11 +149,17 @@ func (m *messages) Read() ([]byte, error) {
 			err = m.readAll(r)
 		}
 		switch code := websocket.CloseStatus(err); {
+		case err == nil && (m.cork != nil && m.cork.failed.Load() || m.cork == nil && len(m.buf) == 0):
+			// The library takes the end of the network between the parts of a
+			// message for the end of the message.
+			return nil, io.ErrUnexpectedEOF
 		case err == nil && kind == websocket.MessageText:
 			return m.buf, nil
 		case err == nil: // binary
 		case code == websocket.StatusNormalClosure, code == websocket.StatusGoingAway:
 			return nil, io.EOF
+		case errors.Is(err, io.EOF): // nobody has said goodbye
+			return nil, fmt.Errorf("%w: %v", io.ErrUnexpectedEOF, err)
 		default:
 			return nil, err
 		}
@@ -153,7 +176,7 @@ func (m *messages) readAll(r io.Reader) error {
 		n, err := r.Read(m.buf[len(m.buf):cap(m.buf)])
 		m.buf = m.buf[:len(m.buf)+n]
 		switch {
-		case errors.Is(err, io.EOF):
+		case err == io.EOF: // of the message; that of the network is wrapped
 			return nil
 		case err != nil:
 			return err
@@ -189,6 +212,10 @@ func (m *messages) Ping(ctx context.Context) error { return m.conn.Ping(ctx) }
 
 func (m *messages) Close(code int, reason string) error {
 	m.once.Do(func() {
+		if code == 1006 { // nothing is said to a peer that may be gone
+			_ = m.conn.CloseNow()
+			return
+		}
 		if err := m.conn.Close(websocket.StatusCode(code), reason); err != nil {
 			_ = m.conn.CloseNow() // the peer had gone before
 		}

@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
+	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -241,8 +241,158 @@ func TestCut(t *testing.T) {
 		case err == nil && text == numbers(100):
 		case err == nil:
 			t.Fatalf("cut after %d bytes: %q without an error", after, text)
-		case !errors.Is(err, jsonrpc.ErrOutcomeUnknown) && !errors.Is(err, io.EOF):
+		case !errors.Is(err, jsonrpc.ErrOutcomeUnknown):
 			t.Fatalf("cut after %d bytes: %v", after, err)
 		}
+	}
+}
+
+// TestResumed: with a server that keeps what it sends, a turn loses, doubles and
+// reorders nothing, however often its WebSocket is cut.
+func TestResumed(t *testing.T) {
+	cuts, updates := 1000, 10000
+	if testing.Short() {
+		cuts, updates = 100, 2000
+	}
+	for version := 1; version <= 2; version++ {
+		target := serve(t, &acphttp.Server{Serve: counting().Serve, Keep: acphttp.Retention{Bytes: 4 << 20}})
+		random := rand.New(rand.NewPCG(1, uint64(version)))
+		done := 0
+		transport := &http.Transport{}
+		web := httptest.NewServer(&acptest.FaultProxy{Target: target, Transport: transport, Fault: func(*http.Request, int) acptest.NetFault {
+			if done == cuts {
+				return acptest.NetFault{}
+			}
+			done++
+			return acptest.NetFault{Break: acptest.Cut, After: random.Int64N(3000)}
+		}})
+		text, err := turn(t, acpws.NewTransport(ws(web.URL)), updates, version)
+		web.CloseClientConnections()
+		web.Close()
+		transport.CloseIdleConnections()
+		if err != nil || text != numbers(updates) {
+			t.Fatalf("got %d bytes, want %d: %v", len(text), len(numbers(updates)), err)
+		}
+		if done < cuts/2 {
+			t.Errorf("only %d cuts", done)
+		}
+	}
+}
+
+// TestResent: what a client has sent while its WebSocket was broken arrives, once and
+// in order.
+func TestResent(t *testing.T) {
+	target := serve(t, &acphttp.Server{Serve: echo, Keep: acphttp.Retention{Bytes: 1 << 20}})
+	n := 0
+	web := httptest.NewServer(&acptest.FaultProxy{Target: target, Fault: func(*http.Request, int) acptest.NetFault {
+		n++
+		if n > 20 {
+			return acptest.NetFault{}
+		}
+		return acptest.NetFault{Break: acptest.Cut, After: int64(n * 50)}
+	}})
+	defer web.Close()
+	defer web.CloseClientConnections()
+	stream, err := acpws.NewTransport(ws(web.URL)).Open(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stream.Close()
+	const messages = 500
+	go func() {
+		for i := range messages {
+			method := "_x"
+			if i == 0 {
+				method = "initialize"
+			}
+			if err := stream.WriteFrame(fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%d,"method":%q}`, i, method)); err != nil {
+				t.Error(err)
+				return
+			}
+		}
+	}()
+	for i := range messages {
+		f, err := stream.ReadFrame()
+		if err != nil {
+			t.Fatal(i, err)
+		}
+		if want := fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,`, i); !strings.HasPrefix(string(f.Data), want) {
+			t.Fatalf("got %s, want %s", f.Data, want)
+		}
+	}
+	if n <= 20 {
+		t.Errorf("only %d WebSockets", n)
+	}
+}
+
+// echo sends every message back.
+func echo(ctx context.Context, t acp.Transport) error {
+	stream, err := t.Open(ctx)
+	if err != nil {
+		return err
+	}
+	defer stream.Close()
+	for {
+		f, err := stream.ReadFrame()
+		if err != nil {
+			return nil
+		}
+		if err := stream.WriteFrame(f.Data); err != nil {
+			return err
+		}
+	}
+}
+
+// TestResumeRefused: a connection that is unknown, or somebody else's, or whose events
+// are not kept any more, is not resumed.
+func TestResumeRefused(t *testing.T) {
+	s := &acphttp.Server{Serve: echo, Keep: acphttp.Retention{Bytes: 1}, Authenticate: func(r *http.Request) (string, error) {
+		return r.Header.Get("Authorization"), nil
+	}}
+	url := serve(t, s)
+	open := func(name string) (*websocket.Conn, string) {
+		c, resp, err := websocket.Dial(t.Context(), ws(url), &websocket.DialOptions{HTTPHeader: http.Header{"Authorization": {name}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = c.CloseNow() })
+		return c, fmt.Sprintf(`"connectionId":%q,"cursor":"%s`, resp.Header.Get(acphttp.HeaderConnectionID),
+			strings.TrimSuffix(resp.Header.Get("Last-Event-ID"), "0"))
+	}
+	say := func(c *websocket.Conn, text string) string {
+		t.Helper()
+		if err := c.Write(t.Context(), websocket.MessageText, []byte(text)); err != nil {
+			t.Fatal(err)
+		}
+		_, got, err := c.Read(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(got)
+	}
+	anne, at := open("anne")
+	large := strings.Repeat("x", 40_000)
+	for i := range 3 { // more than a chunk of the log
+		say(anne, fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"initialize","x":"%s"}`, i, large[:1+i*30_000/2]))
+	}
+	for _, test := range []struct{ who, params, want string }{
+		{"bert", at + `3"`, "resume_failed"},
+		{"anne", strings.Replace(at, `"connectionId":"`, `"connectionId":"x`, 1) + `3"`, "resume_failed"},
+		{"anne", at + `99"`, "resume_failed"},
+		{"anne", at + `x"`, "resume_failed"},
+		{"anne", `"connectionId":7`, "resume_failed"},
+		{"anne", at + `3"`, `"received":3`},
+	} {
+		c, _ := open(test.who)
+		if got := say(c, `{"jsonrpc":"2.0","method":"stream/resume","params":{`+test.params+`}}`); !strings.Contains(got, test.want) {
+			t.Errorf("%s %s: %s", test.who, test.params, got)
+		}
+	}
+	plain := dial(t, serve(t, &acphttp.Server{Serve: echo}))
+	if err := plain.Write(t.Context(), websocket.MessageText, []byte(`{"jsonrpc":"2.0","method":"stream/resume","params":{}}`)); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := plain.Read(t.Context()); websocket.CloseStatus(err) != websocket.StatusProtocolError {
+		t.Error(err)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/http"
 	"sync"
+	"sync/atomic"
 )
 
 // corkMost bounds what a corked connection holds back.
@@ -21,9 +22,19 @@ var buffers = sync.Pool{New: func() any {
 // several messages become one write: the library below writes each on its own.
 type corked struct {
 	net.Conn
+	failed atomic.Bool // reading has failed
+
 	mu  sync.Mutex
 	on  bool
 	buf []byte
+}
+
+func (c *corked) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	if err != nil {
+		c.failed.Store(true)
+	}
+	return n, err
 }
 
 // begin holds back what is written from now on.

@@ -8,6 +8,7 @@
 // dependency, github.com/coder/websocket.
 //
 // A WebSocket is one stream of messages in each direction, so the order of everything
-// is what it is over pipes. When the network fails the connection ends with an
+// is what it is over pipes. When the network fails, another WebSocket takes its place if
+// the server keeps what it sends; otherwise the connection ends with an
 // [*acphttp.BrokenError].
 package acpws
