@@ -115,13 +115,18 @@ func (s *Server) upgrade(w http.ResponseWriter, r *http.Request, principal strin
 // endWith closes the WebSocket when its connection is given up. The function it returns
 // undoes that.
 func (w *socket) endWith(c *conn) func() bool {
-	return context.AfterFunc(c.ctx, func() {
-		code, reason := closePolicy, "the connection was given up"
-		if errors.Is(context.Cause(c.ctx), ErrServerClosed) {
-			code, reason = closeGoing, "the server is closing"
-		}
-		w.end(code, reason)
-	})
+	return context.AfterFunc(c.ctx, func() { w.end(c.closeCode()) })
+}
+
+// closeCode returns why a WebSocket of the connection is closed.
+func (c *conn) closeCode() (code int, reason string) {
+	switch {
+	case c.ctx.Err() == nil:
+		return closeNormal, ""
+	case errors.Is(context.Cause(c.ctx), ErrServerClosed):
+		return closeGoing, "the server is closing"
+	}
+	return closePolicy, "the connection was given up"
 }
 
 // socket is a connection over WebSocket: the stream of its agent.
@@ -274,7 +279,7 @@ func (w *socket) write(frames ...[]byte) error {
 
 // Close implements [jsonrpc.Stream].
 func (w *socket) Close() error {
-	w.end(closeNormal, "")
+	w.end(w.c.closeCode())
 	w.stop()
 	w.pings.Wait()
 	return nil

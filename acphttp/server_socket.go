@@ -180,9 +180,7 @@ func (c *conn) writeSocket(ws *socket, rd *reader) {
 		buf, frames, over = c.takeFrames(rd, buf[:0], frames[:0])
 		if len(frames) == 0 {
 			if over {
-				if c.ctx.Err() == nil { // otherwise it is closed with the reason
-					ws.end(closeNormal, "")
-				}
+				ws.end(c.closeCode())
 				return
 			}
 			select {
