@@ -3,7 +3,6 @@ package remote
 import (
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"net"
@@ -167,9 +166,26 @@ func Explain(name string, err error) error {
 			hint = "; is an agent served at this address? acp serve serves one at " + DefaultPath
 		}
 		return exitcode.With(exitcode.Protocol, &plainError{fmt.Sprintf("%s refuses the connection: HTTP status %d, %s%s", name, said.Status, text(said), hint), err})
-	case errors.As(err, new(*net.OpError)), errors.As(err, new(*net.DNSError)), errors.As(err, new(*tls.CertificateVerificationError)),
-		errors.As(err, new(x509.UnknownAuthorityError)), errors.As(err, new(tls.RecordHeaderError)):
-		return exitcode.With(exitcode.Agent, &plainError{fmt.Sprintf("cannot connect to %s: %s", name, safetext.Line(err.Error(), maxSaid)), err})
+	}
+	if why := unreachable(err); why != nil {
+		return exitcode.With(exitcode.Agent, &plainError{fmt.Sprintf("cannot connect to %s: %s", name, safetext.Line(why.Error(), maxSaid)), err})
+	}
+	return nil
+}
+
+// unreachable returns the error of the network in the chain of an error, or nil.
+func unreachable(err error) error {
+	if e, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
+		return e
+	}
+	if e, ok := errors.AsType[tls.RecordHeaderError](err); ok {
+		return e
+	}
+	if e, ok := errors.AsType[*net.OpError](err); ok {
+		return e
+	}
+	if e, ok := errors.AsType[*net.DNSError](err); ok {
+		return e
 	}
 	return nil
 }

@@ -16,6 +16,7 @@ import (
 	"net/http"
 	"os"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/goacp/acp"
@@ -59,6 +60,9 @@ type Config struct {
 	Serve func(ctx context.Context, t acp.Transport) error
 	// Logger gets what goes wrong.
 	Logger *slog.Logger
+	// Note is called with what the user should see: that connections begin and end. It may be called
+	// from any goroutine.
+	Note func(text string)
 }
 
 // A Server listens. Its owner calls [Server.Run], once, or [Server.Close].
@@ -69,6 +73,8 @@ type Server struct {
 	file     string // with the token, removed at the end; or ""
 	agents   *acphttp.Server
 	web      *http.Server
+
+	connections atomic.Int64 // so far
 }
 
 // Open listens as cfg says. An error says in one line what to do.
@@ -166,7 +172,7 @@ func (s *Server) listenTCP(token string) (string, error) {
 func (s *Server) prepare(token string) error {
 	c := &s.cfg
 	s.agents = &acphttp.Server{
-		Serve: c.Serve, Upgrade: acpws.Upgrader, Hosts: c.Hosts, Origins: c.Origins, Limits: c.Limits, Logger: c.Logger,
+		Serve: s.connection, Upgrade: acpws.Upgrader, Hosts: c.Hosts, Origins: c.Origins, Limits: c.Limits, Logger: c.Logger,
 	}
 	if token != "" {
 		s.agents.Authenticate = bearer(token)

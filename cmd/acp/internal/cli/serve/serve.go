@@ -6,25 +6,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
-	"strings"
-	"sync"
-	"sync/atomic"
 
 	"github.com/spf13/cobra"
 
-	"github.com/goacp/acp"
 	"github.com/goacp/acp/acphttp"
 	"github.com/goacp/acp/cmd/acp/internal/app"
 	"github.com/goacp/acp/cmd/acp/internal/launch"
-	"github.com/goacp/acp/cmd/acp/internal/relay"
 	"github.com/goacp/acp/cmd/acp/internal/remote"
-	"github.com/goacp/acp/cmd/acp/internal/roster"
 	"github.com/goacp/acp/cmd/acp/internal/safetext"
 	"github.com/goacp/acp/cmd/acp/internal/serve"
-	"github.com/goacp/acp/internal/process"
-	"github.com/goacp/acp/jsonrpc"
 )
 
 // Options are the flags and arguments of the command.
@@ -110,8 +101,7 @@ func Run(ctx context.Context, o *Options) error {
 	if err != nil {
 		return err
 	}
-	p := &provider{o: o, agent: agent}
-	handle := p.relay
+	handle := (&serve.Forward{Agent: agent, Dir: a.Cwd, Logger: a.Logger, Note: o.note}).Serve
 	switch {
 	case agent.Builtin:
 		dir := a.ServedDir()
@@ -135,8 +125,7 @@ func Run(ctx context.Context, o *Options) error {
 	server, err := serve.Open(serve.Config{
 		Listen: o.Listen, Cert: o.Cert, Key: o.Key, NoAuth: o.NoAuth, Hosts: o.Hosts, Origins: o.Origins,
 		Token: remote.Source{File: o.TokenFile, Keyring: o.TokenKeyring}, State: cfg.Dirs.State,
-		Limits: acphttp.Limits{InitializeTimeout: cfg.Timeouts.Connect}, Logger: a.Logger,
-		Serve: func(ctx context.Context, t acp.Transport) error { return p.serve(ctx, t, handle) },
+		Limits: acphttp.Limits{InitializeTimeout: cfg.Timeouts.Connect}, Serve: handle, Logger: a.Logger, Note: o.note,
 	})
 	if err != nil {
 		return err
@@ -148,9 +137,9 @@ func Run(ctx context.Context, o *Options) error {
 	if _, err := fmt.Fprintln(a.Out, server.URL()); err != nil {
 		return errors.Join(err, server.Close())
 	}
-	o.note("serving %s; to talk to it: acp chat %s", safetext.Line(agent.Name, maxName), server.URL())
+	o.note(fmt.Sprintf("serving %s; to talk to it: acp chat %s", safetext.Line(agent.Name, maxName), server.URL()))
 	if file := server.TokenFile(); file != "" {
-		o.note("the token is in %s", file)
+		o.note("the token is in " + file)
 	}
 	if server.Open() && o.NoAuth {
 		o.note("every program and every user of this machine is served")
@@ -165,94 +154,6 @@ const (
 )
 
 // note writes a line to standard error.
-func (o *Options) note(format string, args ...any) {
-	fmt.Fprintf(o.App.Err, "acp serve: %s\n", safetext.Line(fmt.Sprintf(format, args...), maxLine))
-}
-
-// A provider provides each connection with an agent.
-type provider struct {
-	o      *Options
-	agent  roster.Agent
-	number atomic.Int64 // of connections
-}
-
-type numberKey struct{}
-
-// serve serves a connection by handle, and reports its begin and its end.
-func (p *provider) serve(ctx context.Context, t acp.Transport, handle func(context.Context, acp.Transport) error) error {
-	n := p.number.Add(1)
-	p.o.note("connection %d has begun", n)
-	err := handle(context.WithValue(ctx, numberKey{}, n), t)
-	if err != nil {
-		p.o.note("connection %d has ended: %v", n, err)
-	} else {
-		p.o.note("connection %d has ended", n)
-	}
-	return nil // it is reported
-}
-
-// relay serves a connection by a process, or by what is at another URL.
-func (p *provider) relay(ctx context.Context, t acp.Transport) error {
-	near, err := t.Open(ctx)
-	if err != nil {
-		return err
-	}
-	errs := &lines{to: func(line string) { p.o.note("connection %d: %s", ctx.Value(numberKey{}), line) }}
-	far := relay.Lazy(func(ctx context.Context) (jsonrpc.Stream, error) {
-		return launch.Open(ctx, p.agent, p.o.App.Cwd, errs)
-	})
-	ro := relay.Options{Logger: p.o.App.Logger}
-	if p.agent.URL != "" {
-		ro.Linger = jsonrpc.DefaultGrace
-	}
-	ended, err := relay.Relay(ctx, near, far, ro)
-	errs.end()
-	switch exit, _ := errors.AsType[*process.ExitError](err); {
-	case ended == relay.Far && exit != nil:
-		return fmt.Errorf("the agent %s", launch.HowEnded(exit))
-	case ended == relay.Far && err == nil:
-		return errors.New("the agent has ended")
-	}
-	return err
-}
-
-// lines calls to with each line that is written, or with the beginning of a long one.
-type lines struct {
-	to func(line string)
-
-	mu  sync.Mutex
-	buf []byte
-}
-
-// maxKept bounds what is kept of a line, in bytes.
-const maxKept = 4 << 10
-
-var _ io.Writer = (*lines)(nil)
-
-// Write never fails.
-func (l *lines) Write(b []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for piece := range strings.Lines(string(b)) {
-		text, whole := strings.CutSuffix(piece, "\n")
-		l.buf = append(l.buf, text[:min(len(text), maxKept-len(l.buf))]...)
-		if whole {
-			l.flush()
-		}
-	}
-	return len(b), nil
-}
-
-// end passes on the last line, which may lack its end.
-func (l *lines) end() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.flush()
-}
-
-func (l *lines) flush() {
-	if len(strings.TrimSpace(string(l.buf))) > 0 {
-		l.to(string(l.buf))
-	}
-	l.buf = l.buf[:0]
+func (o *Options) note(text string) {
+	fmt.Fprintf(o.App.Err, "acp serve: %s\n", safetext.Line(text, maxLine))
 }
