@@ -107,7 +107,10 @@ func TestOneLine(t *testing.T) {
 func TestNoise(t *testing.T) {
 	here, there := net.Pipe()
 	client, _, done := between(t, jsonrpc.NewLineStream(here, here), Options{})
-	go func() { _, _ = io.WriteString(there, "Welcome!\n  \x1b[31m{\n{\"jsonrpc\":\"2.0\",\"method\":\"m\"}\nbye\n"); _ = there.Close() }()
+	go func() {
+		_, _ = io.WriteString(there, "Welcome!\n  \x1b[31m{\n{\"jsonrpc\":\"2.0\",\"method\":\"m\"}\nbye\n")
+		_ = there.Close()
+	}()
 	expect(t, client, `{"jsonrpc":"2.0","method":"m"}`)
 	if _, err := client.ReadFrame(); err != io.EOF {
 		t.Errorf("the client reads %v", err)
