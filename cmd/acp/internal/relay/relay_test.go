@@ -239,7 +239,6 @@ func TestFarEnds(t *testing.T) {
 type slow struct {
 	jsonrpc.Stream
 	last chan string
-	said bool
 	once sync.Once
 }
 

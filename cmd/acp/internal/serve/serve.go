@@ -26,7 +26,7 @@ import (
 	"github.com/goacp/acp/cmd/acp/internal/remote"
 )
 
-// DefaultAddress is where a server listens unless it is told otherwise.
+// DefaultAddress is where a server listens by default.
 const DefaultAddress = "127.0.0.1:7842"
 
 // Bounds of a server.
