@@ -10,6 +10,7 @@ import (
 	"net/http/cookiejar"
 	"net/url"
 	"strings"
+	"time"
 
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acphttp"
@@ -137,7 +138,7 @@ func socketClient(path string) (*http.Client, error) {
 	var dialer net.Dialer
 	return &http.Client{Jar: jar, Transport: &http.Transport{
 		DialContext:         func(ctx context.Context, _, _ string) (net.Conn, error) { return dialer.DialContext(ctx, "unix", path) },
-		MaxIdleConnsPerHost: 16,
+		MaxIdleConnsPerHost: 16, IdleConnTimeout: time.Minute,
 	}}, nil
 }
 
