@@ -14,6 +14,7 @@ import (
 
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acphost"
+	"github.com/goacp/acp/acphttp"
 	"github.com/goacp/acp/cmd/acp/internal/exitcode"
 	"github.com/goacp/acp/cmd/acp/internal/launch"
 	"github.com/goacp/acp/cmd/acp/internal/safetext"
@@ -257,6 +258,10 @@ func (h *Host) coded(what string, err error) error {
 // left returns how the agent has ended in the middle of something, if it has. A connection can also
 // end for other reasons, whose errors explain themselves.
 func (h *Host) left(what string, err error) error {
+	if broken, ok := errors.AsType[*acphttp.BrokenError](err); ok {
+		text := fmt.Sprintf("%s: the connection to %s broke: %s; the agent may have done what it was asked", what, h.name(), safetext.Line(broken.Err.Error(), maxNote))
+		return &launch.PlainError{Text: text, Err: err}
+	}
 	how := ""
 	if exit, ok := errors.AsType[*process.ExitError](err); ok {
 		how = launch.HowEnded(exit)

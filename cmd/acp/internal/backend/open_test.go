@@ -11,6 +11,7 @@ import (
 
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acphost"
+	"github.com/goacp/acp/acphttp"
 	"github.com/goacp/acp/cmd/acp/internal/exitcode"
 	"github.com/goacp/acp/cmd/acp/internal/roster"
 	"github.com/goacp/acp/cmd/acp/internal/store"
@@ -146,6 +147,7 @@ func TestCoded(t *testing.T) {
 		{closed(io.EOF), exitcode.Agent, "prompt: mine ended, without an error"},
 		{closed(fmt.Errorf("%w: %w", io.EOF, &process.ExitError{Code: 3, Stderr: "no\x1b[31m luck\n"})), exitcode.Agent, "prompt: mine exited with status 3: no luck"},
 		{closed(&process.ExitError{Code: -1, Signal: "SIGKILL"}), exitcode.Agent, "prompt: mine was ended by SIGKILL"},
+		{closed(&acphttp.BrokenError{Err: io.ErrUnexpectedEOF}), exitcode.Agent, "prompt: the connection to mine broke: unexpected EOF; the agent may have done what it was asked"},
 		{closed(jsonrpc.ErrFrameTooLarge), exitcode.Agent, "prompt: " + closed(jsonrpc.ErrFrameTooLarge).Error()},
 		{context.DeadlineExceeded, exitcode.Timeout, "prompt: context deadline exceeded"},
 		{io.ErrShortWrite, exitcode.Failed, "prompt: short write"},

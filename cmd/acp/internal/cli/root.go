@@ -180,7 +180,7 @@ func unknownCommand(cmd *cobra.Command, name string) error {
 // register declares the flags on root, from which all commands inherit them.
 func (g *globals) register(root *cobra.Command) {
 	f := root.PersistentFlags()
-	f.StringVarP(&g.agent, "agent", "a", "", "`NAME` or command line of the agent (default: the setting agent, else the built-in one)")
+	f.StringVarP(&g.agent, "agent", "a", "", "`NAME`, URL or command line of the agent (default: the setting agent, else the built-in one)")
 	f.StringVarP(&g.cwd, "cwd", "C", "", "work in `DIR` instead of the current directory")
 	f.StringArrayVar(&g.addDirs, "add-dir", nil, "let the session also work in `DIR` (repeatable)")
 	f.StringVar(&g.config, "config", "", "read settings from `FILE` instead of the user's file")

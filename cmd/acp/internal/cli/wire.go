@@ -15,9 +15,11 @@ import (
 	"github.com/goacp/acp/cmd/acp/internal/cli/check"
 	"github.com/goacp/acp/cmd/acp/internal/cli/completion"
 	"github.com/goacp/acp/cmd/acp/internal/cli/config"
+	"github.com/goacp/acp/cmd/acp/internal/cli/connect"
 	"github.com/goacp/acp/cmd/acp/internal/cli/docs"
 	"github.com/goacp/acp/cmd/acp/internal/cli/exec"
 	"github.com/goacp/acp/cmd/acp/internal/cli/models"
+	"github.com/goacp/acp/cmd/acp/internal/cli/serve"
 	"github.com/goacp/acp/cmd/acp/internal/cli/sessions"
 	"github.com/goacp/acp/cmd/acp/internal/cli/tap"
 	"github.com/goacp/acp/cmd/acp/internal/cli/trace"
@@ -40,7 +42,7 @@ func addCommands(root *cobra.Command, a *app.App) (chat *cobra.Command) {
 	add(groupTalk, chat, exec.NewCommand(a, nil), sessions.NewCommandResume(a, resume, choose, nil))
 	add(groupSet, agents.NewCommand(a, nil), models.NewCommand(a, nil), auth.NewCommand(a, nil), config.NewCommand(a, nil),
 		completion.NewCommand(a, nil), version.NewCommand(a, nil))
-	add(groupWire, agentcmd.NewCommand(a, nil), bridge.NewCommand(a, nil), tap.NewCommand(a, nil), trace.NewCommand(a, nil), check.NewCommand(a, nil), check.NewConnect(a), newMCPConnect(), docs.NewCommand(a))
+	add(groupWire, agentcmd.NewCommand(a, nil), bridge.NewCommand(a, nil), serve.NewCommand(a, nil), connect.NewCommand(a, nil), tap.NewCommand(a, nil), trace.NewCommand(a, nil), check.NewCommand(a, nil), check.NewConnect(a), newMCPConnect(), docs.NewCommand(a))
 	return chat
 }
 

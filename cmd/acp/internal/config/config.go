@@ -27,9 +27,15 @@ type Agent struct {
 	Command string   `koanf:"command" path:"program" help:"program to start"`
 	Args    []string `koanf:"args" help:"its arguments"`
 	// URL is where the agent is reached if it runs already; there is no command then.
-	URL string            `koanf:"url" help:"address of an agent that is running already: tcp://HOST:PORT or unix:///FILE"`
-	Env map[string]string `koanf:"env" secret:"true" help:"added to its environment; ${NAME} is replaced"`
-	Dir string            `koanf:"dir" path:"file" help:"directory to run in; that of the session by default"`
+	URL string `koanf:"url" help:"address of an agent that is running already: https://, wss://, http:// or ws://, unix:PATH, tcp://HOST:PORT or unix:///FILE"`
+	// TokenFile, TokenEnv and TokenKeyring are where the token is that its server wants; one of them.
+	TokenFile    string `koanf:"token_file" path:"file" help:"file with the token that its server wants"`
+	TokenEnv     string `koanf:"token_env" help:"environment variable with that token"`
+	TokenKeyring string `koanf:"token_keyring" help:"SERVICE/USER of that token in the keyring of the system"`
+	// Insecure sends the token over an unencrypted connection to another machine.
+	Insecure bool              `koanf:"insecure" help:"send the token even unencrypted to another machine"`
+	Env      map[string]string `koanf:"env" secret:"true" help:"added to its environment; ${NAME} is replaced"`
+	Dir      string            `koanf:"dir" path:"file" help:"directory to run in; that of the session by default"`
 	// Protocol is the only version of the protocol to speak, or 0.
 	Protocol int `koanf:"protocol" enum:"0,1,2" help:"the only protocol version to speak; 0 is any"`
 	// LoginEnv starts it with the environment of a login shell.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/cmd/acp/internal/exitcode"
+	"github.com/goacp/acp/cmd/acp/internal/remote"
 	"github.com/goacp/acp/cmd/acp/internal/roster"
 	"github.com/goacp/acp/cmd/acp/internal/safetext"
 	"github.com/goacp/acp/internal/process"
@@ -50,6 +51,9 @@ const lookFor = "is it started as an agent? look for a flag such as --acp in its
 func (s *Start) Failed(err error) error {
 	unusable := func(code exitcode.Code) error {
 		return exitcode.With(code, fmt.Errorf("%s cannot be used: %w", s.Agent, err))
+	}
+	if far := remote.Explain(s.Agent, err); far != nil {
+		return far
 	}
 	speaks, line := s.accent.speaks()
 	exit, _ := errors.AsType[*process.ExitError](err)

@@ -11,6 +11,8 @@ import (
 	"slices"
 
 	"github.com/goacp/acp"
+	"github.com/goacp/acp/cmd/acp/internal/exitcode"
+	"github.com/goacp/acp/cmd/acp/internal/remote"
 	"github.com/goacp/acp/cmd/acp/internal/roster"
 	"github.com/goacp/acp/jsonrpc"
 )
@@ -35,6 +37,10 @@ func Transport(agent roster.Agent, o Options) (acp.Transport, error) {
 	case agent.URL != "":
 		if err := roster.CheckURL(agent.URL); err != nil {
 			return nil, err
+		}
+		if remote.Is(agent.URL) {
+			t, err := remote.Transport(agent.URL, agent.Remote)
+			return t, exitcode.With(exitcode.Usage, err)
 		}
 		network, address := roster.Dial(agent.URL)
 		return &socket{network, address, agent.URL}, nil

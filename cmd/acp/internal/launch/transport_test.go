@@ -11,6 +11,7 @@ import (
 
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/cmd/acp/internal/exitcode"
+	"github.com/goacp/acp/cmd/acp/internal/remote"
 	"github.com/goacp/acp/cmd/acp/internal/roster"
 	"github.com/goacp/acp/jsonrpc"
 )
@@ -105,14 +106,17 @@ func TestUnreachable(t *testing.T) {
 	}
 	start := &Start{Agent: "x", Limit: time.Minute}
 	_, err = start.Connect(t.Context(), new(acp.Client), transport)
-	if err = start.Failed(err); exitcode.Of(err) != exitcode.Agent || !errors.As(err, new(*net.OpError)) || !strings.Contains(err.Error(), agent.URL) {
+	if err = start.Failed(err); exitcode.Of(err) != exitcode.Agent || !errors.As(err, new(*net.OpError)) || !strings.Contains(err.Error(), l.Addr().String()) {
 		t.Errorf("%v (status %d)", err, exitcode.Of(err))
 	}
 	if _, err := Process(t.Context(), agent, ""); exitcode.Of(err) != exitcode.Usage {
 		t.Errorf("as a process: %v", err)
 	}
-	if _, err := Transport(roster.Agent{Name: "x", URL: "https://host"}, Options{}); err == nil {
-		t.Error("there is a way over https")
+	if _, err := Transport(roster.Agent{Name: "x", URL: "ftp://host"}, Options{}); err == nil {
+		t.Error("there is a way over ftp")
+	}
+	if _, err := Transport(roster.Agent{Name: "x", URL: "https://host", Remote: remote.Options{Token: remote.Source{File: "no such file"}}}, Options{}); exitcode.Of(err) != exitcode.Usage {
+		t.Errorf("a token that is not there: %v", err)
 	}
 	if _, err := Transport(roster.Agent{Name: "own", Builtin: true}, Options{}); err == nil {
 		t.Error("there is a built-in agent without one")

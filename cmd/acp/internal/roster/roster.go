@@ -13,6 +13,7 @@ import (
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/cmd/acp/internal/config"
 	"github.com/goacp/acp/cmd/acp/internal/exitcode"
+	"github.com/goacp/acp/cmd/acp/internal/remote"
 )
 
 // Builtin is the name of the built-in agent.
@@ -37,7 +38,9 @@ type Agent struct {
 	Builtin bool
 	// URL is where an agent that runs already is reached: see [CheckURL]. The fields about starting
 	// it are empty then.
-	URL      string
+	URL string
+	// Remote says how a URL is reached for which [remote.Is] is true.
+	Remote   remote.Options
 	Command  string
 	Args     []string
 	Env      map[string]string // added to the environment; ${NAME} is replaced
@@ -168,12 +171,13 @@ func (a Agent) CommandLine() string { return Join(a.Argv()) }
 type Roster struct {
 	agents  []Agent
 	environ []string
+	state   string // the directory
 }
 
 // New returns the agents of settings and presets. A configured agent replaces the preset of the
 // same name; if it has no command, it is that preset with the configuration added.
 func New(cfg *config.Config) *Roster {
-	r := &Roster{environ: cfg.Environ}
+	r := &Roster{environ: cfg.Environ, state: cfg.Dirs.State}
 	byName := map[string]Agent{}
 	for _, p := range presets {
 		byName[p.name] = p.agent(cfg.Environ)
@@ -195,6 +199,7 @@ func New(cfg *config.Config) *Roster {
 		a.Env = merged(a.Env, c.Env)
 		a.NoFiles = a.NoFiles || c.NoFiles
 		a.Dir, a.Protocol, a.LoginEnv, a.Auth = c.Dir, c.Protocol, c.LoginEnv, c.Auth
+		a.Remote = r.remote(remote.Source{File: c.TokenFile, Env: c.TokenEnv, Keyring: c.TokenKeyring}, c.Insecure)
 		byName[name] = a
 	}
 	r.agents = []Agent{{Name: Builtin, Title: "Built-in agent", Source: SourceBuiltin, Builtin: true}}
@@ -202,6 +207,16 @@ func New(cfg *config.Config) *Roster {
 		r.agents = append(r.agents, byName[name])
 	}
 	return r
+}
+
+// remote says how agents are reached whose token is in a place of the settings.
+func (r *Roster) remote(token remote.Source, insecure bool) remote.Options {
+	environ := r.base()
+	token.Lookup = func(name string) (string, bool) {
+		value := variable(environ, name)
+		return value, value != ""
+	}
+	return remote.Options{Token: token, State: r.state, Insecure: insecure}
 }
 
 func merged(a, b map[string]string) map[string]string {
@@ -225,8 +240,7 @@ func (r *Roster) Names() []string {
 	return names
 }
 
-// Find returns the agent that a text means: a name; a URL, which has "://" in its first word; or a
-// command line, which has white space or a separator of paths in it, see [Split]. "" means the
+// Find returns the agent that a text means: a name; a URL, see [IsURL]; or a command line, which has white space or a separator of paths in it, see [Split]. "" means the
 // built-in agent. Errors have the exit status of wrong usage.
 func (r *Roster) Find(name string) (Agent, error) {
 	if name == "" {
@@ -252,7 +266,7 @@ func (r *Roster) Find(name string) (Agent, error) {
 		if err := CheckURL(name); err != nil {
 			return Agent{}, exitcode.With(exitcode.Usage, err)
 		}
-		return Agent{Name: name, Title: name, Source: SourceCommand, URL: name, environ: r.environ}, nil
+		return Agent{Name: name, Title: name, Source: SourceCommand, URL: name, Remote: r.remote(remote.Source{}, false), environ: r.environ}, nil
 	}
 	if IsCommandLine(name) {
 		argv, err := Split(name)
@@ -281,8 +295,12 @@ func (r *Roster) base() []string {
 	return os.Environ()
 }
 
-// Command returns the agent that a command starts. The error has the exit status of wrong usage.
+// Command returns the agent that a command starts, or that is at a URL, as [Agent.Argv] returned it.
+// The error has the exit status of wrong usage.
 func (r *Roster) Command(argv ...string) (Agent, error) {
+	if len(argv) == 1 && IsURL(argv[0]) {
+		return r.Find(argv[0])
+	}
 	if len(argv) == 0 || argv[0] == "" {
 		return Agent{}, exitcode.Errorf(exitcode.Usage, "the command line of the agent is empty")
 	}

@@ -10,7 +10,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/goacp/acp"
-	builtin "github.com/goacp/acp/cmd/acp/internal/agent"
 	"github.com/goacp/acp/cmd/acp/internal/app"
 	"github.com/goacp/acp/cmd/acp/internal/exitcode"
 )
@@ -81,17 +80,9 @@ func run(ctx context.Context, o *Options, t acp.Transport) error {
 	case o.NoPersist:
 		dir = ""
 	case dir == "":
-		dir = builtin.DefaultDir()
+		dir = o.App.ServedDir()
 	}
-	policy, err := o.App.Policy()
-	if err != nil {
-		return err
-	}
-	options := builtin.Options{Dir: dir, Version: o.App.Version, Logger: o.App.Logger, Policy: policy}
-	if err := o.App.UseModel(&options); err != nil {
-		return err
-	}
-	agent, err := builtin.New(options)
+	agent, err := o.App.Served(dir)
 	if err != nil {
 		return err
 	}

@@ -101,7 +101,7 @@ listens at that address receives everything you send to the agent.`,
 	}
 	f := add.Flags()
 	f.StringArrayVar(&o.Env, "env", nil, "add `NAME=VALUE` to the agent's environment; ${NAME} in the value is replaced when the agent starts (repeatable)")
-	f.StringVar(&o.URL, "url", "", "connect to a running agent at `URL`, tcp://HOST:PORT or unix:///FILE, instead of starting one")
+	f.StringVar(&o.URL, "url", "", "connect to a running agent at `URL`, such as https://HOST/acp, instead of starting one")
 	f.StringVar(&o.Dir, "dir", "", "run the agent in `DIR` instead of the session's directory")
 	f.IntVar(&o.Protocol, "protocol", 0, "speak only protocol version `N`: 1 or 2")
 	f.BoolVar(&o.LoginEnv, "login-env", false, "start the agent with the environment of a login shell")

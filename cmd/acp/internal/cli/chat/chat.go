@@ -39,8 +39,9 @@ type Options struct {
 
 const about = `Open a full-screen conversation with an agent. Press ? to see all keys.
 
-AGENT is the name of an agent (see acp agents list) or a quoted command line. You can
-also write the agent's command after --. Without either, acp uses the agent of --agent
+AGENT is the name of an agent (see acp agents list), the URL of one that runs already,
+such as https://HOST/acp, or a quoted command line. You can also write the agent's
+command after --. Without either, acp uses the agent of --agent
 or of the settings, and otherwise the built-in one.
 
 With --plain, with TERM=dumb or without a terminal, the conversation takes place line by

@@ -105,24 +105,34 @@ stands for a file that the client has. Rules whose purpose has no prompt stay un
 
 The agent runs in the current directory. Its sessions use a temporary directory with a
 few files, which the check removes at the end. With --cwd DIR, the agent and its sessions
-use DIR. The check grants every permission that the agent asks for.
+use DIR. The check grants every permission that the agent asks for. An agent that is
+reached at a URL must see the same files. Rules about its process and about bytes that
+are not messages are not checked then.
 
 The purposes of prompts:
 
 ` + purposes.String(),
 		Example: `  acp check agent -- my-agent --acp
   acp check agent gemini --prompt text="say hello" --only agent/initialize
+  acp check agent --at http://127.0.0.1:7842/acp
   acp check agent --cwd testdata/project -- my-agent
   acp check agent --junit report.xml --expect known.txt -- my-agent`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := o.parseCommand(cmd, args); err != nil {
 				return err
 			}
+			if at := cmd.Flag("at").Value.String(); at != "" {
+				if o.Agent != "" || len(o.Argv) > 0 {
+					return exitcode.Errorf(exitcode.Usage, "both --at and an agent: --at names one that runs already")
+				}
+				o.Agent = at
+			}
 			return validateAndRun(cmd, o, runF)
 		},
 	}
 	o.addLiveFlags(cmd)
 	f := cmd.Flags()
+	f.String("at", "", "check the agent at `URL`, such as https://HOST/acp, instead of starting one")
 	f.StringArray("prompt", nil, "use TEXT as the prompt for the rules that need PURPOSE: `PURPOSE=TEXT` (repeatable)")
 	f.StringVar(&o.Login, "login", "", "log in with the method `ID` if the agent requires a login")
 	f.BoolVar(&o.Logout, "logout", false, "also log out and in again; this may discard stored credentials")

@@ -202,6 +202,9 @@ func (o *Options) checkAgent(ctx context.Context, opt conformance.Options, rec *
 	if err != nil {
 		return nil, nil, err
 	}
+	if agent.URL != "" {
+		return o.checkRemote(ctx, agent, opt)
+	}
 	cfg, err := launch.Process(ctx, agent, o.App.Cwd)
 	if err != nil {
 		return nil, nil, err

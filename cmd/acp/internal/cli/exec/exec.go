@@ -86,10 +86,10 @@ func (f costFlag) Set(s string) error { return f.parse(s) }
 const long = `Send one prompt to an agent, write its answer to standard output, and end with a
 status that says how the turn went.
 
-The agent is given by --agent or by a command after --. Without either, it is the first
-argument if that is exactly the name of a known agent (see acp agents list), and
-otherwise the default agent. If your prompt starts with an agent's name, quote the whole
-prompt or pass --agent.
+The agent is given by --agent, as a name, a URL or a quoted command line, or by a command
+after --. Without either, it is the first argument if that is exactly the name of a known
+agent (see acp agents list), and otherwise the default agent. If your prompt starts with
+an agent's name, quote the whole prompt or pass --agent.
 
 The prompt is made of the arguments, separated by spaces; the files of --file; and
 standard input, if that is a pipe or a file. Empty lines separate these parts. A single

@@ -36,6 +36,7 @@ type Options struct {
 	Output   string // file or directory to record to; "" means a new file in the state directory
 	NoRedact bool   // record secrets, too
 	Web      string // address of the live page; "auto" means any, "" means no page
+	Listen   string // address to serve at, instead of standard input and output; "" means not to
 	Guard    bool   // flags give a policy, which decides permission requests
 	Audit    string // file for the policy's decisions; "" means none
 
@@ -64,6 +65,11 @@ With --policy, --allow or --deny, tap answers the permission requests that the r
 decide. It refuses to read, write or run anything outside the directories of the
 session, or where a rule denies it. The editor receives only the remaining requests.
 
+With --listen, tap stands between peers on the network: it serves at ADDR, as acp serve
+does, forwards each connection to the agent, which may be the URL of one that runs
+already, and records each connection to a file of its own. --output then names a
+directory. Such a tap runs until the first interrupt (Ctrl-C).
+
 tap exits when the agent does, with the agent's exit status, or with 128 plus the number
 of the signal that ended the agent. It passes signals on to the agent.`
 
@@ -76,6 +82,7 @@ func NewCommand(a *app.App, runF func(context.Context, *Options) error) *cobra.C
 		Long:  long,
 		Example: `  acp tap -- my-agent --acp
   acp tap gemini -o session.acptrace
+  acp tap --listen 127.0.0.1:7843 http://127.0.0.1:7842/acp
   acp tap --policy rules.json --audit decisions.jsonl -- my-agent`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := o.parseArguments(cmd, args); err != nil {
@@ -92,6 +99,7 @@ func NewCommand(a *app.App, runF func(context.Context, *Options) error) *cobra.C
 	f.BoolVar(&o.NoRedact, "no-redact", false, "record secrets as they are")
 	f.StringVar(&o.Web, "web", "", "serve a page that shows the traffic, on this machine, at `ADDR` such as 127.0.0.1:8080; write --web=ADDR")
 	f.Lookup("web").NoOptDefVal = anyAddr
+	f.StringVar(&o.Listen, "listen", "", "serve at `ADDR`, HOST:PORT or unix:PATH, instead of standard input and output")
 	f.StringVar(&o.Audit, "audit", "", "append each decision of the rules to `FILE`, as a line of JSON")
 	_ = cmd.MarkFlagFilename("output", "acptrace")
 	_ = cmd.MarkFlagFilename("audit", "jsonl")
@@ -119,6 +127,9 @@ func (o *Options) parseArguments(cmd *cobra.Command, args []string) error {
 			o.Guard = true
 		}
 	}
+	if o.Listen != "" && (o.Guard || o.Web != "") {
+		return exitcode.Errorf(exitcode.Usage, "--listen cannot be combined with --web, --policy, --allow and --deny")
+	}
 	if o.Audit != "" && !o.Guard {
 		return exitcode.Errorf(exitcode.Usage, "--audit needs rules: use --policy, --allow or --deny")
 	}
@@ -139,6 +150,9 @@ func isAddr(word string) bool {
 // status.
 func Run(ctx context.Context, o *Options) error {
 	a := o.App
+	if o.Listen != "" {
+		return o.listen(ctx)
+	}
 	agent, command, err := o.command(ctx)
 	if err != nil {
 		return err

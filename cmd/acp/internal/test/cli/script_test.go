@@ -99,6 +99,7 @@ func TestScript(t *testing.T) {
 		Files: scripts,
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("MCP_URL", servers.URL)
+			e.Values[servedKey{}] = map[string]*served{}
 			home := e.WorkDir + "/home"
 			if err := os.MkdirAll(home, 0o700); err != nil {
 				return err
@@ -120,6 +121,8 @@ func TestScript(t *testing.T) {
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"listen": listen,
+			"serve":  serve,
+			"stop":   stop,
 			"status": func(ts *testscript.TestScript, neg bool, args []string) {
 				if neg || len(args) < 2 {
 					ts.Fatalf("usage: status N command [args]")

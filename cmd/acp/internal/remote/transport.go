@@ -1,0 +1,210 @@
+package remote
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/cookiejar"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/goacp/acp"
+	"github.com/goacp/acp/acphttp"
+	"github.com/goacp/acp/acpws"
+	"github.com/goacp/acp/cmd/acp/internal/exitcode"
+	"github.com/goacp/acp/cmd/acp/internal/safetext"
+)
+
+// DefaultPath is the path of a URL that has none.
+const DefaultPath = "/acp"
+
+// socketPrefix begins the URL of a server on a Unix socket: unix:PATH. unix:///PATH is another thing,
+// a socket on which an agent speaks in lines.
+const socketPrefix = "unix:"
+
+// Is reports whether a text is the URL of a server that this package reaches: http, https, ws, wss, or
+// unix:PATH. The URL may still be one that [Check] refuses.
+func Is(raw string) bool {
+	if path, ok := strings.CutPrefix(raw, socketPrefix); ok {
+		return path != "" && !strings.HasPrefix(path, "//")
+	}
+	scheme, _, ok := strings.Cut(raw, "://")
+	switch strings.ToLower(scheme) {
+	case "http", "https", "ws", "wss":
+		return ok
+	}
+	return false
+}
+
+// Check returns why a server cannot be reached at a URL, or nil. The error does not show what may be
+// secret.
+func Check(raw string) error {
+	if strings.HasPrefix(raw, socketPrefix) {
+		return nil
+	}
+	_, err := parse(raw)
+	return err
+}
+
+func parse(raw string) (*url.URL, error) {
+	u, err := url.Parse(raw)
+	if err != nil {
+		if bad, ok := errors.AsType[*url.Error](err); ok {
+			err = bad.Err
+		}
+		return nil, fmt.Errorf("this is not a URL: %w", err)
+	}
+	shown := u.Scheme + "://" + u.Host + u.EscapedPath()
+	switch {
+	case u.Hostname() == "":
+		return nil, fmt.Errorf("%s: the host is missing", shown)
+	case u.User != nil:
+		return nil, fmt.Errorf("%s: a URL must not have a name or a password in it; %s", shown, places)
+	case u.Fragment != "":
+		return nil, fmt.Errorf("%s: a URL of an agent has no part after #", shown)
+	}
+	for name := range u.Query() {
+		if strings.Contains(strings.ToLower(name), "token") {
+			return nil, fmt.Errorf("%s: a URL must not have a token in it, since URLs are logged and shown; %s", shown, places)
+		}
+	}
+	if u.Path == "" {
+		u.Path = DefaultPath
+	}
+	return u, nil
+}
+
+// places says where a token belongs.
+const places = "set " + EnvToken + ", or name its file with --token-file or the agent's setting token_file"
+
+// Options say how a server is reached. The zero value is ready for use.
+type Options struct {
+	Token Source
+	// State is the state directory of the user. A server of this user at an address of this machine has
+	// left its token there, which is used if Token has none. "" means not to look.
+	State string
+	// Insecure sends a token even over an unencrypted connection to another machine.
+	Insecure bool
+}
+
+// Transport returns the way to the server at a URL for which [Is] is true. It finds the token now, and
+// connects when it is opened, any number of times.
+func Transport(raw string, o Options) (acp.Transport, error) {
+	token, err := o.Token.Token()
+	if err != nil {
+		return nil, err
+	}
+	if path, ok := strings.CutPrefix(raw, socketPrefix); ok {
+		client, err := socketClient(path)
+		if err != nil {
+			return nil, err
+		}
+		return &acphttp.Transport{URL: "http://localhost" + DefaultPath, Token: constant(token), Client: client}, nil
+	}
+	u, err := parse(raw)
+	if err != nil {
+		return nil, err
+	}
+	local := isLoopback(u.Hostname())
+	if token == "" && local {
+		if token, err = localToken(o.State, u); err != nil {
+			return nil, err
+		}
+	}
+	u.Scheme = strings.ToLower(u.Scheme)
+	if plain := u.Scheme == "http" || u.Scheme == "ws"; plain && token != "" && !local && !o.Insecure {
+		return nil, fmt.Errorf("%s://%s: the token would be sent unencrypted to another machine; use %ss://, or permit it: acp connect --insecure, or insecure = true in the agent's settings", u.Scheme, u.Host, u.Scheme)
+	}
+	if u.Scheme == "ws" || u.Scheme == "wss" {
+		return &acpws.Transport{URL: u.String(), Token: constant(token)}, nil
+	}
+	return &acphttp.Transport{URL: u.String(), Token: constant(token)}, nil
+}
+
+func constant(token string) func(context.Context) (string, error) {
+	return func(context.Context) (string, error) { return token, nil }
+}
+
+// socketClient returns a client that connects to a Unix socket, whatever the URL.
+func socketClient(path string) (*http.Client, error) {
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		return nil, err
+	}
+	var dialer net.Dialer
+	return &http.Client{Jar: jar, Transport: &http.Transport{
+		DialContext:         func(ctx context.Context, _, _ string) (net.Conn, error) { return dialer.DialContext(ctx, "unix", path) },
+		MaxIdleConnsPerHost: 16, IdleConnTimeout: time.Minute,
+	}}, nil
+}
+
+// maxSaid bounds what is shown of a server's answer, in cells.
+const maxSaid = 300
+
+// Explain returns what the error of a connection to a server means, with the exit status of the
+// program: [exitcode.Auth] if the server wants another token, [exitcode.Protocol] if it refuses with
+// another status, [exitcode.Agent] if it cannot be reached or the connection broke. It returns nil for
+// any other error. name is what the user calls the agent.
+func Explain(name string, err error) error {
+	name = safetext.Line(name, maxSaid)
+	said, refused := errors.AsType[*acphttp.StatusError](err)
+	broken, broke := errors.AsType[*acphttp.BrokenError](err)
+	switch {
+	case refused && said.Status == http.StatusUnauthorized:
+		return exitcode.With(exitcode.Auth, &plainError{fmt.Sprintf("%s requires a token: %s; %s", name, text(said), places), err})
+	case broke:
+		return exitcode.With(exitcode.Agent, &plainError{fmt.Sprintf("the connection to %s broke: %s", name, safetext.Line(broken.Err.Error(), maxSaid)), err})
+	case refused && said.Status == http.StatusMisdirectedRequest:
+		return exitcode.With(exitcode.Protocol, &plainError{fmt.Sprintf("%s does not serve this name of its host; start it with --host", name), err})
+	case refused:
+		hint := ""
+		switch said.Status {
+		case http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusUpgradeRequired, http.StatusUnsupportedMediaType, http.StatusNotAcceptable:
+			hint = "; is an agent served at this address? acp serve serves one at " + DefaultPath
+		}
+		return exitcode.With(exitcode.Protocol, &plainError{fmt.Sprintf("%s refuses the connection: HTTP status %d, %s%s", name, said.Status, text(said), hint), err})
+	}
+	if why := unreachable(err); why != nil {
+		return exitcode.With(exitcode.Agent, &plainError{fmt.Sprintf("cannot connect to %s: %s", name, safetext.Line(why.Error(), maxSaid)), err})
+	}
+	return nil
+}
+
+// unreachable returns the error of the network in the chain of an error, or nil.
+func unreachable(err error) error {
+	if e, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
+		return e
+	}
+	if e, ok := errors.AsType[tls.RecordHeaderError](err); ok {
+		return e
+	}
+	if e, ok := errors.AsType[*net.OpError](err); ok {
+		return e
+	}
+	if e, ok := errors.AsType[*net.DNSError](err); ok {
+		return e
+	}
+	return nil
+}
+
+// text returns what a server said with a status.
+func text(e *acphttp.StatusError) string {
+	if line, _, _ := strings.Cut(strings.TrimSpace(e.Text), "\n"); line != "" && !strings.HasPrefix(line, "<") {
+		return safetext.Line(line, maxSaid)
+	}
+	return strings.ToLower(http.StatusText(e.Status))
+}
+
+// A plainError says in the words of the user what err says in those of the layers below.
+type plainError struct {
+	text string
+	err  error
+}
+
+func (e *plainError) Error() string { return e.text }
+
+func (e *plainError) Unwrap() error { return e.err }

@@ -1,0 +1,90 @@
+package cli
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+// served are the processes that a script has started, by the name of their variable.
+type served struct {
+	cmd  *exec.Cmd
+	errs *bytes.Buffer
+}
+
+type servedKey struct{}
+
+// serve is a command of the scripts: serve NAME ARGS starts acp with the arguments, and puts the first
+// line of its output into the variable NAME and, where that is an http URL, the one for WebSocket into
+// NAME_WS. stop NAME ends it by an interrupt, after which it must have ended well, and writes what it
+// wrote to standard error to the file NAME.err.
+func serve(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: serve NAME ARGS")
+	}
+	cmd := exec.Command(programIn(ts, "acp"), args[1:]...)
+	cmd.Dir = ts.MkAbs(".")
+	for _, name := range []string{"PATH", "HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME", "TERM", "SHELL", "TMPDIR", "ACP_MODEL_USE", "ACP_TOKEN"} {
+		cmd.Env = append(cmd.Env, name+"="+ts.Getenv(name))
+	}
+	s := &served{cmd, new(bytes.Buffer)}
+	cmd.Stderr = s.errs
+	out, err := cmd.StdoutPipe()
+	ts.Check(err)
+	ts.Check(cmd.Start())
+	ts.Defer(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	line, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		_ = cmd.Wait()
+		ts.Fatalf("%v: %s", err, s.errs)
+	}
+	line = strings.TrimSuffix(line, "\n")
+	ts.Setenv(args[0], line)
+	if rest, ok := strings.CutPrefix(line, "http"); ok {
+		ts.Setenv(args[0]+"_WS", "ws"+rest)
+	}
+	running, ok := ts.Value(servedKey{}).(map[string]*served)
+	if !ok {
+		ts.Fatalf("the script has no place for servers")
+	}
+	running[args[0]] = s
+}
+
+// stop ends what serve has started.
+func stop(ts *testscript.TestScript, neg bool, args []string) {
+	running, _ := ts.Value(servedKey{}).(map[string]*served)
+	if neg || len(args) != 1 || running[args[0]] == nil {
+		ts.Fatalf("usage: stop NAME")
+	}
+	s := running[args[0]]
+	delete(running, args[0])
+	ts.Check(s.cmd.Process.Signal(os.Interrupt))
+	err := s.cmd.Wait()
+	ts.Check(os.WriteFile(ts.MkAbs(args[0]+".err"), s.errs.Bytes(), 0o600))
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
+		ts.Fatalf("%v: %s", exit, s.errs)
+	}
+	ts.Check(err)
+}
+
+// programIn returns a program of the scripts.
+func programIn(ts *testscript.TestScript, name string) string {
+	for _, dir := range filepath.SplitList(ts.Getenv("PATH")) {
+		if file := filepath.Join(dir, name); dir != "" {
+			if _, err := os.Stat(file); err == nil {
+				return file
+			}
+		}
+	}
+	ts.Fatalf("there is no %s", name)
+	return ""
+}
