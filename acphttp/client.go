@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"os"
 	"strconv"
@@ -182,7 +183,13 @@ func (s *clientStream) deliver(o outgoing) {
 		// The session's stream or the session itself is the trouble, so what
 		// belongs to it fails and nothing else.
 		s.failSession(o.session, errors.Join(err, jsonrpc.ErrOutcomeUnknown), o.id)
-	case errors.As(err, &said) && endsConnection(said.Status), o.id == "":
+	case errors.As(err, &said) && endsConnection(said.Status):
+		s.fail(&BrokenError{err})
+		return
+	case o.id == "" && said != nil && faultOfMessage(said.Status):
+		// There is nobody to tell but the log.
+		s.log().Warn("acphttp: the server refused a message", "error", err)
+	case o.id == "":
 		s.fail(&BrokenError{err})
 		return
 	}
@@ -198,6 +205,24 @@ func endsConnection(status int) bool {
 		return true
 	}
 	return false
+}
+
+// faultOfMessage reports whether a status means that the server finds fault with the
+// message itself, so that the connection is well.
+func faultOfMessage(status int) bool {
+	switch status {
+	case http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType,
+		http.StatusUnprocessableEntity, http.StatusNotImplemented:
+		return true
+	}
+	return false
+}
+
+func (s *clientStream) log() *slog.Logger {
+	if s.t.Logger != nil {
+		return s.t.Logger
+	}
+	return slog.Default()
 }
 
 // tryDeliver posts a message until it is delivered or certainly not going to be.

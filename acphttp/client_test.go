@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -200,6 +201,33 @@ func TestRefusedRequest(t *testing.T) {
 	}
 	if _, err := session.Prompt(t.Context(), acp.Text("x")).Wait(); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestRefusedNotification: a notification that the server finds fault with is logged,
+// and the connection continues.
+func TestRefusedNotification(t *testing.T) {
+	p, url := newPeer(t)
+	p.post = func(w http.ResponseWriter, r *http.Request, method string, id json.RawMessage) bool {
+		if method == "_note" {
+			http.Error(w, "malformed", http.StatusBadRequest)
+		}
+		return method == "_note"
+	}
+	var log strings.Builder
+	conn, err := (&acp.Client{MaxVersion: 1}).Connect(t.Context(), &acphttp.Transport{URL: url, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := conn.Conn().Notify(t.Context(), "_note", json.RawMessage(`{"secret":1}`)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := conn.NewSession(t.Context(), acp.SessionConfig{Cwd: "/"}); err != nil {
+		t.Fatal(err)
+	}
+	_ = conn.Close()
+	if got := log.String(); !strings.Contains(got, "malformed") || strings.Contains(got, "secret") {
+		t.Error(got)
 	}
 }
 

@@ -62,6 +62,7 @@ type conn struct {
 	posting  map[uint64]posting // messages that are being accepted
 	ws       *socket            // what carries the connection, if that is a WebSocket
 	received uint64             // messages that have come over WebSockets
+	begun    handshake          // of a connection over WebSockets
 }
 
 // posting is a numbered message that is being accepted.
@@ -140,6 +141,9 @@ func (c *conn) WriteFrame(data []byte) error { return c.write(data) }
 func (c *conn) WriteFrames(frames [][]byte) error { return c.write(frames...) }
 
 func (c *conn) write(frames ...[]byte) error {
+	if c.flat {
+		c.begun.look(frames)
+	}
 	c.mu.Lock()
 	for _, data := range frames {
 		if c.ended && !c.gone {
@@ -228,12 +232,13 @@ func oneLine(data []byte) []byte {
 	if bytes.IndexByte(data, '\n') < 0 && bytes.IndexByte(data, '\r') < 0 {
 		return data
 	}
-	return bytes.Map(func(r rune) rune {
-		if r == '\n' || r == '\r' {
-			return ' '
+	line := bytes.Clone(data)
+	for i, b := range line {
+		if b == '\n' || b == '\r' {
+			line[i] = ' '
 		}
-		return r
-	}, data)
+	}
+	return line
 }
 
 // stream returns a stream, made if there is none. The caller holds c.mu.

@@ -144,6 +144,50 @@ type socket struct {
 	pings   sync.WaitGroup
 	carried chan struct{} // closed when it no longer carries a connection
 	write1  sync.Mutex    // one writes at a time
+	begun   handshake
+}
+
+// handshake knows whether initialize was refused, and so may come again.
+type handshake struct {
+	settled atomic.Bool // it was answered well
+
+	mu      sync.Mutex
+	id      string
+	refused bool
+}
+
+// begin notes the id of the first initialize.
+func (h *handshake) begin(id string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.id, h.refused = id, false
+}
+
+// again reports whether another initialize may come, and if so notes its id.
+func (h *handshake) again(id string) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if !h.refused {
+		return false
+	}
+	h.id, h.refused = id, false
+	return true
+}
+
+// look looks for the answer to initialize among what the agent sends.
+func (h *handshake) look(frames [][]byte) {
+	if h.settled.Load() {
+		return
+	}
+	for _, f := range frames {
+		head, _ := peek(f)
+		h.mu.Lock()
+		if head.isResponse() && head.id == h.id {
+			h.refused = head.failed
+			h.settled.Store(!head.failed)
+		}
+		h.mu.Unlock()
+	}
 }
 
 // first reads up to the first message that the agent has to see, which must be
@@ -230,11 +274,14 @@ func (w *socket) ReadFrame() (jsonrpc.Frame, error) {
 			}
 		}
 		h, _ := w.in.peek(text)
+		if first {
+			w.begun.begin(h.id)
+		}
 		if len(h.id) > w.c.s.limits.MaxID+2 || len(h.session) > w.c.s.limits.MaxID {
 			w.end(closePolicy, "an id is too long")
 			return jsonrpc.Frame{}, errLimit
 		}
-		if h.method == methodInitialize && h.id != "" && !first {
+		if h.method == methodInitialize && h.id != "" && !first && !w.begun.again(h.id) {
 			answer := append([]byte(`{"jsonrpc":"2.0","id":`), h.id...)
 			answer = append(answer, `,"error":{"code":-32600,"message":"Initialize not allowed on existing connection"}}`...)
 			if err := w.write(answer); err != nil {
@@ -247,10 +294,13 @@ func (w *socket) ReadFrame() (jsonrpc.Frame, error) {
 }
 
 // WriteFrame implements [jsonrpc.Stream].
-func (w *socket) WriteFrame(data []byte) error { return w.write(data) }
+func (w *socket) WriteFrame(data []byte) error { return w.WriteFrames([][]byte{data}) }
 
 // WriteFrames implements [jsonrpc.BatchStream].
-func (w *socket) WriteFrames(frames [][]byte) error { return w.write(frames...) }
+func (w *socket) WriteFrames(frames [][]byte) error {
+	w.begun.look(frames)
+	return w.write(frames...)
+}
 
 func (w *socket) write(frames ...[]byte) error {
 	w.write1.Lock()

@@ -34,6 +34,8 @@ type resumeParams struct {
 // the WebSocket ends.
 func (s *Server) serveSocket(ws *socket, c *conn, first []byte) {
 	c.received = 1 // nobody else has the connection yet
+	h, _ := peek(first)
+	c.begun.begin(h.id)
 	_ = c.in.put(c.ctx, append([]byte(nil), first...), false)
 	go func() {
 		defer c.finish()
@@ -151,7 +153,7 @@ func (c *conn) readSocket(ws *socket) (left bool) {
 			c.shut(errLimit)
 			return false
 		}
-		if h.method == methodInitialize && h.id != "" {
+		if h.method == methodInitialize && h.id != "" && !c.begun.again(h.id) {
 			answer := append([]byte(`{"jsonrpc":"2.0","id":`), h.id...)
 			answer = append(answer, `,"error":{"code":-32600,"message":"Initialize not allowed on existing connection"}}`...)
 			c.mu.Lock()

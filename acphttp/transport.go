@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"net/http/cookiejar"
 	"net/url"
@@ -48,6 +49,9 @@ type Transport struct {
 	// MaxMessage bounds incoming messages, in bytes; 0 means 32 MiB. A larger one
 	// ends the connection.
 	MaxMessage int
+	// Logger gets what was refused and has no answer that could say so:
+	// notifications. It never gets payload; nil means [slog.Default].
+	Logger *slog.Logger
 }
 
 // NewTransport returns the way to the agent at a URL such as
