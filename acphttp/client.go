@@ -429,26 +429,34 @@ func (s *clientStream) postInitialize(data []byte) ([]byte, *http.Response, erro
 
 // received takes a message of the agent. It waits while too much is unread.
 func (s *clientStream) received(text []byte, session string) error {
-	h, ok := peek(text)
-	if ok {
-		s.mu.Lock()
-		switch {
-		case h.isRequest():
-			if session == "" {
-				session = h.session
-			}
-			if session != "" && len(s.asked) < maxRoutes {
-				s.asked[h.id] = session
-			}
-		case h.isResponse():
-			delete(s.sent, h.id)
-			if h.opened != "" {
-				s.beginSession(h.opened)
-			}
-		}
-		s.mu.Unlock()
+	if bytes.Contains(text, idMember) { // otherwise it is a notification
+		s.note(text, session)
 	}
 	return s.in.put(s.ctx, text, true)
+}
+
+// note remembers what a message with an id says about those to come.
+func (s *clientStream) note(text []byte, session string) {
+	h, ok := peek(text)
+	if !ok {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case h.isRequest():
+		if session == "" {
+			session = h.session
+		}
+		if session != "" && len(s.asked) < maxRoutes {
+			s.asked[h.id] = session
+		}
+	case h.isResponse():
+		delete(s.sent, h.id)
+		if h.opened != "" {
+			s.beginSession(h.opened)
+		}
+	}
 }
 
 // failCall fails one call.

@@ -150,7 +150,7 @@ func (c *conn) write(frames ...[]byte) error {
 			c.mu.Unlock()
 			return os.ErrClosed
 		}
-		h, _ := c.out.peek(data)
+		h := c.out.glance(data)
 		if c.initial != nil && h.isResponse() && h.id == c.first {
 			c.initial <- append([]byte(nil), data...)
 			c.initial = nil

@@ -29,8 +29,12 @@ type inbox struct {
 // item is a frame, or an error that ends nothing.
 type item struct {
 	frame []byte
+	owned bool // it shares its memory with no other
 	err   error
 }
+
+// ownSize is the size from which a frame has memory of its own.
+const ownSize = 32 << 10
 
 // itemCost is what an item counts beyond its text.
 const itemCost = 64
@@ -65,7 +69,7 @@ func (b *inbox) put(ctx context.Context, frame []byte, mayWait bool) error {
 		b.mu.Unlock()
 		return err
 	}
-	b.add(item{frame: frame})
+	b.add(item{frame: frame, owned: len(frame) >= ownSize})
 	b.mu.Unlock()
 	return nil
 }
@@ -153,7 +157,7 @@ func (b *inbox) get() (jsonrpc.Frame, error) {
 		b.room = nil
 	}
 	b.mu.Unlock()
-	return jsonrpc.Frame{Data: it.frame, Owned: true}, it.err
+	return jsonrpc.Frame{Data: it.frame, Owned: it.owned}, it.err
 }
 
 // buffered reports whether get would return at once.

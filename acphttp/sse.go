@@ -16,6 +16,7 @@ func readStream(r io.Reader, maxMessage int, f func(id string, data []byte) erro
 	l := lineReader{r: bufio.NewReaderSize(r, 32<<10), most: maxMessage + 64}
 	var id string
 	var data []byte
+	var room []byte // for the data of small events, which share it
 	has := false
 	for first := true; ; first = false {
 		line, err := l.next()
@@ -41,13 +42,23 @@ func readStream(r io.Reader, maxMessage int, f func(id string, data []byte) erro
 		value = bytes.TrimPrefix(value, []byte(" "))
 		switch string(name) {
 		case "data":
-			if has {
-				data = append(data, '\n')
-			}
-			if len(data)+len(value) > maxMessage {
+			if len(data)+1+len(value) > maxMessage+1 {
 				return errTooLarge
 			}
-			data, has = append(data, value...), true
+			switch {
+			case has:
+				data = append(append(data, '\n'), value...)
+			case len(value) >= ownSize:
+				data = append([]byte(nil), value...)
+			default:
+				if len(room)+len(value) > cap(room) {
+					room = make([]byte, 0, max(min(2*cap(room), ownSize), 1<<10, len(value)))
+				}
+				n := len(room)
+				room = append(room, value...)
+				data = room[n:len(room):len(room)]
+			}
+			has = true
 		case "id":
 			if bytes.IndexByte(value, 0) < 0 && len(value) <= 1024 {
 				id = string(value)

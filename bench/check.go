@@ -68,6 +68,12 @@ var targets = []target{
 	{text: "allocations per sent chunk: 0", workload: "flood/two/24", key: "agent_allocs", atMost: slack},
 	{text: "100 idle connections: ≤ 48 kB of heap per side", workload: "idle/100", key: "heap", atMost: 48, unit: " kB"},
 	{text: "1,000 idle connections: ≤ 48 kB of heap per side", workload: "idle/1000", key: "heap", atMost: 48, unit: " kB"},
+	{text: "24-byte chunks over WebSocket: ≥ 12× TypeScript", workload: "chunks/ws", key: "rate", over: tsName, atLeast: 12},
+	{text: "24-byte chunks over HTTP: ≥ 8× TypeScript", workload: "chunks/http", key: "rate", over: tsName, atLeast: 8},
+	{text: "24-byte chunks over WebSocket: ≥ 0.6 of the bare bytes", workload: "chunks/ws", key: "rate", over: "bare", atLeast: 0.6},
+	{text: "24-byte chunks over HTTP: ≥ 0.6 of the bare bytes", workload: "chunks/http", key: "rate", over: "bare", atLeast: 0.6},
+	{text: "prompt round trip p50 over WebSocket: ≤ 1/2 of TypeScript", workload: "trips/ws", key: "p50", over: tsName, atMost: 0.5},
+	{text: "prompt round trip p50 over HTTP: ≤ 1/2 of TypeScript", workload: "trips/http", key: "p50", over: tsName, atMost: 0.5},
 	{text: "1,000 idle connections: ≤ 3 goroutines per side", workload: "idle/1000", key: "goroutines", atMost: 3},
 }
 

@@ -49,7 +49,11 @@ func runClient(name, mode string) error {
 		}
 		var res result
 		if o.Kind == "idle" {
-			res.Metrics, err = idle(ctx, s, o.Count)
+			if overNet(mode) {
+				res.Metrics, err = idleNet(ctx, s, mode, o.Count)
+			} else {
+				res.Metrics, err = idle(ctx, s, o.Count)
+			}
 		} else {
 			if m == nil {
 				if m, stop, err = connect(ctx, s, mode); err != nil {
@@ -72,6 +76,9 @@ func runClient(name, mode string) error {
 // connect makes the connection under test and returns how to end it.
 func connect(ctx context.Context, s *subject, mode string) (*meter, func() error, error) {
 	rec := newRecorder()
+	if overNet(mode) {
+		return connectNet(ctx, s, mode, rec)
+	}
 	if mode == "one" {
 		c, wait, err := pair(s, rec)
 		if err != nil {

@@ -26,6 +26,9 @@ func main() {
 	if len(os.Args) == 3 && os.Args[1] == "agent" {
 		exit(runAgent(os.Args[2]))
 	}
+	if len(os.Args) == 4 && os.Args[1] == "agent" {
+		exit(runNetAgent(os.Args[2], os.Args[3]))
+	}
 	if len(os.Args) == 4 && os.Args[1] == "client" {
 		exit(runClient(os.Args[2], os.Args[3]))
 	}

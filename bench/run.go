@@ -174,7 +174,7 @@ func (r *runner) start(ctx context.Context, name string, w *workload) (*process,
 	}
 	args := []string{exe, "client", name, w.mode}
 	if name == tsName {
-		args = []string{r.node, "--expose-gc", filepath.Join("ts", "client.mjs")}
+		args = []string{r.node, "--expose-gc", filepath.Join("ts", "client.mjs"), w.mode}
 	}
 	p := &process{stderr: &tail{}}
 	p.cmd = exec.CommandContext(ctx, args[0], args[1:]...)

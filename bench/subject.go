@@ -4,13 +4,14 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"os"
+	"io"
 	"sync/atomic"
 )
 
 // A link is the byte streams of one side of a connection.
 type link struct {
-	r, w *os.File
+	r io.ReadCloser
+	w io.WriteCloser
 	// stdio says that they are the process's own standard input and output.
 	stdio bool
 }
@@ -96,8 +97,12 @@ func (r *recorder) text(s string) {
 
 // agentStats asks the agent for its statistics.
 func agentStats(ctx context.Context, c client, r *recorder) (stats, error) {
+	return askStats(ctx, c, r, "stats")
+}
+
+func askStats(ctx context.Context, c client, r *recorder, verb string) (stats, error) {
 	r.stats.Store(nil)
-	if err := c.prompt(ctx, 0, command{verb: "stats"}.String()); err != nil {
+	if err := c.prompt(ctx, 0, command{verb: verb}.String()); err != nil {
 		return stats{}, err
 	}
 	st := r.stats.Load()

@@ -23,6 +23,14 @@ type appClient struct {
 }
 
 func dialApp(l link, rec *recorder) client {
+	c, err := dialAppOver(acp.Over(jsonrpc.NewLineStream(l.r, l.w)), rec)
+	if err != nil {
+		panic(err) // both ends are ours
+	}
+	return c
+}
+
+func dialAppOver(t acp.Transport, rec *recorder) (client, error) {
 	config := acp.Client{
 		MaxVersion: 1,
 		Update: func(_ context.Context, _ *acp.ClientSession, u *acp.Update) {
@@ -32,11 +40,11 @@ func dialApp(l link, rec *recorder) client {
 		},
 		Engine: jsonrpc.Settings{MaxFrame: maxMessage},
 	}
-	conn, err := config.Connect(context.Background(), acp.Over(jsonrpc.NewLineStream(l.r, l.w)))
+	conn, err := config.Connect(context.Background(), t)
 	if err != nil {
-		panic(err) // both ends are ours
+		return nil, err
 	}
-	return &appClient{conn: conn, sessions: map[int]*acp.ClientSession{}}
+	return &appClient{conn: conn, sessions: map[int]*acp.ClientSession{}}, nil
 }
 
 func (c *appClient) session(ctx context.Context, i int) (*acp.ClientSession, error) {
@@ -71,8 +79,16 @@ func (c *appClient) prompt(ctx context.Context, i int, text string) error {
 func (c *appClient) close() { _ = c.conn.Close() }
 
 func serveApp(l link) error {
+	transport := acp.Over(jsonrpc.NewLineStream(l.r, l.w))
+	if l.stdio {
+		transport = acp.Stdio()
+	}
+	return appAgent().Serve(context.Background(), transport)
+}
+
+func appAgent() *acp.Agent {
 	var opened atomic.Int32
-	agent := acp.Agent{
+	return &acp.Agent{
 		MaxVersion: 1,
 		Engine:     jsonrpc.Settings{MaxFrame: maxMessage},
 		NewSession: func(_ context.Context, s *acp.AgentSession) error {
@@ -86,11 +102,6 @@ func serveApp(l link) error {
 			return acp.StopEndTurn, nil
 		},
 	}
-	transport := acp.Over(jsonrpc.NewLineStream(l.r, l.w))
-	if l.stdio {
-		transport = acp.Stdio()
-	}
-	return agent.Serve(context.Background(), transport)
 }
 
 func appCommand(t *acp.Turn, cmd command) error {
@@ -100,6 +111,8 @@ func appCommand(t *acp.Turn, cmd command) error {
 		text = chunkText(atoi(cmd.arg))
 	case "stats":
 		text, cmd.n = workStats().String(), 1
+	case "rest":
+		text, cmd.n = restStats().String(), 1
 	default:
 		return fmt.Errorf("unexpected command %q", cmd.verb)
 	}

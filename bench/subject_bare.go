@@ -47,7 +47,7 @@ func newBareConn(l link) *bareConn {
 	if l.stdio {
 		// As every fast program does: a blocking descriptor costs a thread
 		// switch per message.
-		l.r, l.w = nonblocking(l.r), nonblocking(l.w)
+		l.r, l.w = nonblocking(os.Stdin), nonblocking(os.Stdout)
 	}
 	return &bareConn{link: l, in: bufio.NewReaderSize(l.r, bareBuffer)}
 }

@@ -15,7 +15,7 @@ type metric struct {
 // A workload is one measurement that all subjects make.
 type workload struct {
 	name, title string
-	mode        string   // two: the agent is a process of its own; one: both in one process
+	mode        string   // two: the agent is a process of its own; one: both in one process; http, ws: as two, over the network
 	env         []string // of both processes, beside that of this one
 	op          op
 	quick       int            // Millis with -quick
@@ -87,6 +87,9 @@ func workloads() []*workload {
 	var out []*workload
 	for _, mode := range []string{"two", "one"} {
 		out = append(out, modeWorkloads(mode)...)
+	}
+	for _, mode := range []string{"http", "ws"} {
+		out = append(out, netWorkloads(mode)...)
 	}
 	out = append(out, alone(out, "trips/two/1"), alone(out, "chunks/two/24"), alone(out, "flood/two/24"))
 	for _, n := range []int{1, 100, 1000} {
@@ -176,4 +179,36 @@ func modeWorkloads(mode string) []*workload {
 		}
 	}
 	return out
+}
+
+// netWorkloads are those over the network: the agent is a server on the loopback
+// interface, in a process of its own. Ours is package acp with acphttp or acpws.
+func netWorkloads(mode string) []*workload {
+	where := map[string]string{"http": "Streamable HTTP (HTTP/1.1)", "ws": "WebSocket"}[mode]
+	note := "Bare: the same bytes over net/http, with a flush for each 64 kB, or over coder/websocket, and nothing understood."
+	subjects := []string{"ours", tsName, "bare"}
+	return []*workload{
+		{
+			name: "trips/" + mode, title: "prompt round trip, 1 caller, over " + where, mode: mode,
+			op: op{Kind: "trips", Callers: 1, Millis: 300}, quick: 70,
+			subjects: subjects, metrics: perUnit(mode, "round trip", tripsStats), note: note,
+		},
+		{
+			name: "chunks/" + mode, title: fmt.Sprintf("stream of 24-byte chunks, %d per prompt, over %s", survivable, where), mode: mode,
+			op: op{Kind: "updates", Verb: "updates", Size: 24, Window: survivable, Millis: 300}, quick: 70,
+			subjects: subjects, metrics: perUnit(mode, "chunk", updateStats), note: note,
+		},
+		{
+			name: "idle/" + mode, title: "1,000 idle connections over " + where + ": what the server holds for each", mode: mode,
+			op:       op{Kind: "idle", Count: 1000},
+			subjects: []string{"ours", tsName}, rounds: 3, quickRounds: 1,
+			metrics: []metric{
+				{key: "heap", label: "heap per connection, kB", lower: true, ratio: true},
+				{key: "rss", label: "resident per connection, kB", lower: true, ratio: true},
+				{key: "goroutines", label: "goroutines per connection", lower: true},
+				{key: "files", label: "open files per connection", lower: true},
+			},
+			note: "Each has a session and its streams open. Over HTTP that is two requests, and so two connections of TCP.",
+		},
+	}
 }

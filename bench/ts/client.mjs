@@ -2,6 +2,7 @@
 // for on standard input, as the Go client process does (client.go, measure.go).
 import * as acp from "@agentclientprotocol/sdk";
 import { spawn } from "node:child_process";
+import { once } from "node:events";
 import fs from "node:fs";
 import net from "node:net";
 import os from "node:os";
@@ -113,15 +114,66 @@ async function idle(o) {
   return { heap: (after.heapUsed - before.heapUsed) / sides / 1000, rss: (after.rss - before.rss) / sides / 1000, files: (after.files - before.files) / sides };
 }
 
+const mode = process.argv[2];
+const overNet = mode === "http" || mode === "ws";
+
+/** Starts the agent as a server, in a process of its own. */
+async function netAgent() {
+  const child = spawn(process.execPath, ["--expose-gc", fileURLToPath(new URL("agent.mjs", import.meta.url)), mode], { stdio: ["pipe", "pipe", "inherit"] });
+  const lines = readline.createInterface({ input: child.stdout });
+  const [url] = await once(lines, "line");
+  return { child, url };
+}
+
+/** Connects to a server and opens sessions as they are needed. */
+async function netPrompter(url) {
+  const stream = mode === "ws"
+    ? (await import("@agentclientprotocol/sdk/experimental/ws-client")).createWebSocketStream(url, { WebSocket: (await import("ws")).default })
+    : (await import("@agentclientprotocol/sdk/experimental/http-client")).createHttpStream(url);
+  const conn = buildClient().connect(stream);
+  await conn.agent.request(acp.methods.agent.initialize, { protocolVersion: 1, clientCapabilities: {} });
+  const sessions = [];
+  const close = () => { try { conn.close?.(); } catch { /* it is over */ } };
+  return { close, prompt: async (i, text) => {
+    sessions[i] ??= conn.agent.request(acp.methods.agent.session.new, { cwd: "/", mcpServers: [] });
+    const { sessionId } = await sessions[i];
+    return conn.agent.request(acp.methods.agent.session.prompt, { sessionId, prompt: [{ type: "text", text }] });
+  } };
+}
+
+/** What a server holds for connections that have a session and do nothing. */
+async function idleNet(o) {
+  const { child, url } = await netAgent();
+  const first = await netPrompter(url);
+  await first.prompt(0, promptText);
+  const rest = async () => { await first.prompt(0, "!rest"); return rec.stats; };
+  const before = await rest();
+  const others = [];
+  for (let i = 0; i < o.count; i++) {
+    const other = await netPrompter(url);
+    await other.prompt(0, promptText);
+    others.push(other);
+  }
+  const after = await rest();
+  child.kill("SIGKILL");
+  const per = (k, unit) => (after[k] - before[k]) / o.count / unit;
+  return { heap: per("heap", 1000), rss: per("rss", 1000), files: per("files", 1) };
+}
+
+process.on("unhandledRejection", (e) => { if (!overNet) throw e; });
 let agent, prompt;
 for await (const line of readline.createInterface({ input: process.stdin })) {
   const o = JSON.parse(line);
   let out;
   try {
     if (o.kind === "idle") {
-      out = { metrics: await idle(o) };
+      out = { metrics: await (overNet ? idleNet(o) : idle(o)) };
     } else {
-      if (!agent) {
+      if (!agent && overNet) {
+        const { child, url } = await netAgent();
+        agent = child;
+        ({ prompt } = await netPrompter(url));
+      } else if (!agent) {
         agent = spawn(process.execPath, [fileURLToPath(new URL("agent.mjs", import.meta.url))], { stdio: ["pipe", "pipe", "inherit"] });
         prompt = prompter(buildClient().connect(nodeStream(agent.stdin, agent.stdout)));
       }

@@ -32,3 +32,11 @@ export function processStats() {
   const { user, system } = process.cpuUsage();
   return { cpu: user + system };
 }
+
+/** What the process holds, as the Go processes report it. */
+export function restStats() {
+  const { heapUsed, rss } = process.memoryUsage();
+  let files = 0;
+  try { files = fs.readdirSync("/proc/self/fd").length - 1; } catch { /* not Linux */ }
+  return { heap: heapUsed, rss, files };
+}
