@@ -342,8 +342,8 @@ func (c *conn) leave() {
 
 // shut gives the connection up.
 func (c *conn) shut(err error) {
-	c.in.close(err, true)
 	c.cancel(err)
+	c.in.close(err, true)
 	c.drop()
 }
 

@@ -168,11 +168,16 @@ func (s *Server) listenTCP(token string) (string, error) {
 	return token, nil
 }
 
+// kept is how much of each stream can be sent again to a client whose network failed,
+// in bytes.
+const kept = 1 << 20
+
 // prepare makes the servers.
 func (s *Server) prepare(token string) error {
 	c := &s.cfg
 	s.agents = &acphttp.Server{
 		Serve: s.connection, Upgrade: acpws.Upgrader, Hosts: c.Hosts, Origins: c.Origins, Limits: c.Limits, Logger: c.Logger,
+		Keep: acphttp.Retention{Bytes: kept},
 	}
 	if token != "" {
 		s.agents.Authenticate = bearer(token)
