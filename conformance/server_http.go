@@ -116,7 +116,7 @@ func (t *netTrial) request(method, body string, headers []string) error {
 		t.response.close()
 	}
 	t.response = r
-	if !strings.HasPrefix(resp.Header.Get("Content-Type"), "text/event-stream") || resp.StatusCode != http.StatusOK {
+	if method != http.MethodGet || resp.StatusCode != http.StatusOK {
 		timer := time.AfterFunc(t.limit, stop)
 		data, err := io.ReadAll(io.LimitReader(resp.Body, maxResponse))
 		if !timer.Stop() && err != nil {
@@ -361,6 +361,24 @@ func (t *netTrial) find(e *eventStream, want *pattern.Value) (found *pattern.Val
 		return nil, failed("the stream ended where an event was due")
 	}
 	return found, err
+}
+
+// anywhere waits for an event on any stream. The rule is unseen without it.
+func (t *netTrial) anywhere(s *step) error {
+	err := t.until(func() bool {
+		for _, e := range t.streams {
+			for i := range e.events {
+				if ev := &e.events[i]; ev.val != nil && t.matches(s.val, ev.val) {
+					return true
+				}
+			}
+		}
+		return false
+	})
+	if errors.Is(err, errTimeout) {
+		return unseen("the event %s did not come within %v", clip(s.val.Text, 200), t.limit)
+	}
+	return err
 }
 
 // onStream plays a step about a stream.

@@ -291,7 +291,7 @@ func (t *netTrial) writeBytes(s *socket, data []byte) error {
 
 // greet initializes the WebSocket.
 func (t *netTrial) greet() error {
-	if err := t.write(t.socket, opText, true, []byte(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":`+t.known["hello"].Text+`}`)); err != nil {
+	if err := t.sendText(t.socket, opText, true, `{"jsonrpc":"2.0","id":1,"method":"initialize","params":`+t.known["hello"].Text+`}`); err != nil {
 		return broken("initialize could not be sent: %s", clip(err.Error(), 200))
 	}
 	want, err := pattern.ParseAs(`{"id":1,"result":{...},...}`, pattern.Pattern)

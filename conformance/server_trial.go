@@ -36,8 +36,9 @@ type netTrial struct {
 	streams  map[string]*eventStream
 	socket   *socket
 
-	mu  sync.Mutex
-	saw evidence
+	mu     sync.Mutex
+	saw    evidence
+	judged bool // what passes from now on shows nothing
 }
 
 func newNetTrial(ctx context.Context, s *site, version int, opt *Options) *netTrial {
@@ -71,6 +72,9 @@ func newNetTrial(ctx context.Context, s *site, version int, opt *Options) *netTr
 
 // close ends everything that the scenario has opened.
 func (t *netTrial) close() {
+	t.mu.Lock()
+	t.judged = true
+	t.mu.Unlock()
 	if t.socket != nil {
 		t.socket.abort()
 	}
@@ -100,7 +104,9 @@ func (t *netTrial) see(out bool, format string, args ...any) {
 	text := t.site.conceal(fmt.Sprintf(format, args...))
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.saw.add(out, []byte(text))
+	if !t.judged {
+		t.saw.add(out, []byte(text))
+	}
 }
 
 // until waits until done holds, for at most the limit of a step. done is called with
@@ -161,7 +167,11 @@ func (t *netTrial) step(s *step) error {
 	case "prompt":
 		return t.prompt(s)
 	case "stream":
+		return asBroken(t.stream(s.name, s.texts))
+	case "reads":
 		return t.stream(s.name, s.texts)
+	case "anywhere":
+		return t.anywhere(s)
 	case "reopen":
 		return t.reopen(s.name, s.texts)
 	case "event", "await", "next", "never", "wellformed", "unnamed", "comment", "ended", "leave", "arrives", "counting":
