@@ -61,10 +61,19 @@ const (
 	Broken Status = "broken" // it could not be tried, as the peer did not start
 )
 
+// The transports of a server.
+const (
+	OverHTTP      = "http"
+	OverWebSocket = "websocket"
+)
+
 // A Result is what became of a rule in one version of the protocol.
 type Result struct {
 	Rule    *Rule
 	Version int // of the protocol; 0 for rules of servers
+	// Over is the transport, [OverHTTP] or [OverWebSocket], if callers have joined the
+	// reports of several, which then have several results of a rule; otherwise it is "".
+	Over    string
 	Status  Status
 	Why     string        // what was wrong or why it was not tried, in a line
 	Purpose string        // what it is unseen for that there is no prompt for, or "": see [Purposes]
@@ -96,6 +105,10 @@ type Peer struct {
 	Wait func(ctx context.Context) (int, error)
 	// PID is that of the peer's process, or 0.
 	PID int
+	// Network is the transport of a server, [OverHTTP] or [OverWebSocket], if the
+	// stream leads through one, which answers by itself what is not a message of an
+	// initialized connection. Rules about that are skipped.
+	Network string
 	// Usage measures the peer's processes. If it is nil those of PID are
 	// measured, on Linux; elsewhere rules about that are unseen.
 	Usage func() (Usage, error)

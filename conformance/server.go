@@ -35,17 +35,23 @@ type Endpoint struct {
 // Rules are tried in one version of the protocol, the first of opt that the server's
 // agent speaks, and their results have none. Each is tried on connections of its own,
 // which are deleted afterwards. Options about agents alone are ignored, and so is
-// Record. For errors see [CheckAgent].
+// Record. For errors see [CheckAgent]; what the server serves is in the report even if
+// the error is [ErrNoRule].
 func CheckServer(ctx context.Context, at *Endpoint, opt Options) (*Report, error) {
 	c := newChecker(ctx, Server, nil, opt)
-	if len(c.rules) == 0 {
-		return c.report, errors.New("no rule fits the selection")
-	}
 	s, err := newSite(at)
 	if err != nil {
 		return c.report, err
 	}
 	why, late := s.explore(c)
+	for _, over := range []string{OverHTTP, OverWebSocket} {
+		if s.has[over] {
+			c.report.Transports = append(c.report.Transports, over)
+		}
+	}
+	if len(c.rules) == 0 {
+		return c.report, ErrNoRule
+	}
 	if why != "" && ctx.Err() == nil {
 		c.report.Broken, c.report.Cause = why, CauseOther
 		if late {
@@ -118,7 +124,7 @@ func newSite(at *Endpoint) (*site, error) {
 func (s *site) explore(c *checker) (why string, late bool) {
 	var last error
 	for _, version := range c.opt.versions() {
-		for _, over := range []string{"http", "websocket"} {
+		for _, over := range []string{OverHTTP, OverWebSocket} {
 			if s.has[over] {
 				continue
 			}
@@ -153,7 +159,7 @@ func (s *site) explore(c *checker) (why string, late bool) {
 // begin opens a connection and initializes it in the trial's version.
 func (t *netTrial) begin(over string) error {
 	var err error
-	if over == "http" {
+	if over == OverHTTP {
 		err = t.connect(nil)
 	} else if err = t.upgrade(nil, true); err == nil {
 		err = t.greet()

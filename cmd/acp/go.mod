@@ -16,6 +16,7 @@ require (
 	github.com/charmbracelet/x/ansi v0.11.9
 	github.com/creack/pty v1.1.24
 	github.com/goacp/acp v0.0.0
+	github.com/goacp/acp/acpws v0.0.0
 	github.com/google/go-cmp v0.7.0
 	github.com/google/jsonschema-go v0.4.3
 	github.com/hinshun/vt10x v0.0.0-20220301184237-5011da428d02
@@ -48,6 +49,7 @@ require (
 	github.com/charmbracelet/x/windows v0.2.2 // indirect
 	github.com/clipperhouse/displaywidth v0.11.0 // indirect
 	github.com/clipperhouse/uax29/v2 v2.7.0 // indirect
+	github.com/coder/websocket v1.8.15 // indirect
 	github.com/cpuguy83/go-md2man/v2 v2.0.7 // indirect
 	github.com/danieljoos/wincred v1.2.3 // indirect
 	github.com/dlclark/regexp2/v2 v2.2.1 // indirect
@@ -87,7 +89,10 @@ require (
 	modernc.org/memory v1.12.1 // indirect
 )
 
-replace github.com/goacp/acp => ../../
+replace (
+	github.com/goacp/acp => ../../
+	github.com/goacp/acp/acpws => ../../acpws
+)
 
 tool (
 	golang.org/x/perf/cmd/benchstat
