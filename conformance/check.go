@@ -14,6 +14,9 @@ import (
 	"github.com/goacp/acp/trace"
 )
 
+// ErrNoRule says that no rule fits the options of a check.
+var ErrNoRule = errors.New("no rule fits the selection")
+
 // CheckAgent checks an agent. open connects to it; it is called again for
 // scenarios that want a connection of their own, and after one was spoilt, and
 // each time has to lead to an agent that nobody has spoken to. The streams are
@@ -25,7 +28,7 @@ import (
 func CheckAgent(ctx context.Context, open func(ctx context.Context) (*Peer, error), opt Options) (*Report, error) {
 	c := newChecker(ctx, Agent, open, opt)
 	if len(c.rules) == 0 {
-		return c.report, errors.New("no rule fits the selection")
+		return c.report, ErrNoRule
 	}
 	// Scenarios that share a connection come first: no two are open at once, so that
 	// what was recorded is one conversation after another.

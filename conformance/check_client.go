@@ -22,7 +22,7 @@ import (
 func CheckClient(ctx context.Context, accept func(ctx context.Context) (*Peer, error), opt Options) (*Report, error) {
 	c := newChecker(ctx, Client, accept, opt)
 	if len(c.rules) == 0 {
-		return c.report, errors.New("no rule fits the selection")
+		return c.report, ErrNoRule
 	}
 	// Scenarios that share a turn come first, so that the client has to be
 	// started, or to prompt, as seldom as possible.

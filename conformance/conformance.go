@@ -8,13 +8,14 @@ import (
 	"github.com/goacp/acp/jsonrpc"
 )
 
-// A Side is the peer that is checked.
+// A Side is what is checked: a peer, or the server that agents are reached through.
 type Side string
 
 // The sides.
 const (
 	Agent  Side = "agent"
 	Client Side = "client"
+	Server Side = "server" // of HTTP and WebSockets
 )
 
 // A Level says how much a rule binds.
@@ -35,9 +36,9 @@ type Rule struct {
 	Side         Side     // which side must keep it
 	Level        Level    // how much it binds
 	Text         string   // what has to hold, in a sentence
-	Cites        []string // statements of the specification, as "S20"
+	Cites        []string // statements of the specification, as "S20"; for servers also RFD and RFCs
 	Versions     []int    // of the protocol; never empty
-	Needs        []string // capabilities without which it does not apply, as "session.fork"
+	Needs        []string // capabilities without which it does not apply, as "session.fork" or, of servers, "websocket"
 	Lacks        []string // capabilities with which it does not apply
 	Experimental bool     // it is about what only drafts have
 	// Observed says that it is checked on all frames that pass, recorded ones
@@ -60,10 +61,19 @@ const (
 	Broken Status = "broken" // it could not be tried, as the peer did not start
 )
 
+// The transports of a server.
+const (
+	OverHTTP      = "http"
+	OverWebSocket = "websocket"
+)
+
 // A Result is what became of a rule in one version of the protocol.
 type Result struct {
 	Rule    *Rule
-	Version int // of the protocol
+	Version int // of the protocol; 0 for rules of servers
+	// Over is the transport, [OverHTTP] or [OverWebSocket], if callers have joined the
+	// reports of several, which then have several results of a rule; otherwise it is "".
+	Over    string
 	Status  Status
 	Why     string        // what was wrong or why it was not tried, in a line
 	Purpose string        // what it is unseen for that there is no prompt for, or "": see [Purposes]
@@ -71,7 +81,7 @@ type Result struct {
 	Took    time.Duration // how long trying took
 }
 
-// Seen is a frame that passed.
+// Seen is a frame that passed, or a request, a response or an event in a few words.
 type Seen struct {
 	Out  bool   // the checker sent it
 	Data string // shortened to 2 kB
@@ -95,6 +105,10 @@ type Peer struct {
 	Wait func(ctx context.Context) (int, error)
 	// PID is that of the peer's process, or 0.
 	PID int
+	// Network is the transport of a server, [OverHTTP] or [OverWebSocket], if the
+	// stream leads through one, which answers by itself what is not a message of an
+	// initialized connection. Rules about that are skipped.
+	Network string
 	// Usage measures the peer's processes. If it is nil those of PID are
 	// measured, on Linux; elsewhere rules about that are unseen.
 	Usage func() (Usage, error)

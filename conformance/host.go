@@ -382,7 +382,13 @@ func (h *host) counted(p *player, s *step) error {
 	if err != nil {
 		return err
 	}
-	for next := range s.n {
+	return countsUpTo(text, s.n)
+}
+
+// countsUpTo looks at a text that must be the numbers from 0 to n-1, with whatever between
+// them.
+func countsUpTo(text string, n int) error {
+	for next := range n {
 		text = strings.TrimLeftFunc(text, func(c rune) bool { return c < '0' || c > '9' })
 		rest, ok := strings.CutPrefix(text, strconv.Itoa(next))
 		switch {
@@ -391,7 +397,7 @@ func (h *host) counted(p *player, s *step) error {
 		case next == 0:
 			return unseen("the agent did not count")
 		case text == "":
-			return failed("the agent counted to %d, expected %d", next-1, s.n-1)
+			return failed("the agent counted to %d, expected %d", next-1, n-1)
 		default:
 			return failed("the agent counted to %d, and then %s", next-1, clip(text, 20))
 		}

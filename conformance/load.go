@@ -116,8 +116,8 @@ func splitArchive(text string) (all []member) {
 }
 
 var (
-	idShape   = regexp.MustCompile(`^(agent|client)/[a-z0-9-]+/[a-z0-9-]+$`)
-	citeShape = regexp.MustCompile(`^S([0-9]{1,3})$`)
+	idShape   = regexp.MustCompile(`^(agent|client|server)/[a-z0-9-]+/[a-z0-9-]+$`)
+	citeShape = regexp.MustCompile(`^S([0-9]{1,3})$|^RFC[0-9]+$|^RFD$`)
 	needShape = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.]*$`)
 )
 
@@ -224,6 +224,9 @@ func (r *Rule) metadata(t *test, words []string) error {
 			m := citeShape.FindStringSubmatch(c)
 			if m == nil {
 				return fmt.Errorf("%q is no statement such as S20", c)
+			}
+			if m[1] == "" && r.Side == Server {
+				continue // what the statements do not have
 			}
 			if n, _ := strconv.Atoi(m[1]); n < 1 || n > lastStatement {
 				return fmt.Errorf("there is no statement %s", c)

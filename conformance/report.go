@@ -17,6 +17,8 @@ type Report struct {
 	Name, Release string
 	// Versions are those of the protocol that the peer speaks, of those checked.
 	Versions []int
+	// Transports are those that a server serves: [OverHTTP], [OverWebSocket] or both.
+	Transports []string
 	// Broken says in a line why nothing could be checked, or is "".
 	Broken string
 	// Mute says in a line why rules were not tried, if the peer was given up since it
@@ -80,9 +82,35 @@ func (r *Report) Result(id string, version int) *Result {
 	return nil
 }
 
+// Join adds the results of another report of the same check, over another transport or
+// about another side, with what it says was not tried.
+func (r *Report) Join(other *Report, over string) {
+	for _, res := range other.Results {
+		res.Over = over
+	}
+	r.Results = append(r.Results, other.Results...)
+	if why := cmp.Or(other.Broken, other.Mute); why != "" && r.Mute == "" {
+		r.Mute, r.Cause = why, other.Cause
+		if over != "" {
+			r.Mute = "over " + over + ": " + why
+		}
+	}
+	for _, v := range other.Versions {
+		if !slices.Contains(r.Versions, v) {
+			r.Versions = append(r.Versions, v)
+		}
+	}
+	slices.Sort(r.Versions)
+	r.Name, r.Release = cmp.Or(r.Name, other.Name), cmp.Or(r.Release, other.Release)
+	r.Interrupted = r.Interrupted || other.Interrupted
+	r.Left += other.Left
+	r.Took += other.Took
+	r.sort()
+}
+
 func (r *Report) sort() {
 	slices.SortStableFunc(r.Results, func(a, b *Result) int {
-		return cmp.Or(strings.Compare(a.Rule.ID, b.Rule.ID), cmp.Compare(a.Version, b.Version))
+		return cmp.Or(strings.Compare(a.Rule.ID, b.Rule.ID), cmp.Compare(a.Version, b.Version), strings.Compare(a.Over, b.Over))
 	})
 }
 
@@ -93,6 +121,7 @@ type (
 		Name     string                   `json:"name"`
 		Release  string                   `json:"release"`
 		Versions []int                    `json:"versions"`
+		Over     []string                 `json:"transports,omitempty"`
 		Failed   bool                     `json:"failed"`
 		Broken   string                   `json:"broken,omitempty"`
 		Mute     string                   `json:"mute,omitempty"`
@@ -103,6 +132,7 @@ type (
 		TookMS   int64                    `json:"tookMs"`
 	}
 	resultJSON struct {
+		Over    string   `json:"over,omitempty"`
 		Rule    string   `json:"rule"`
 		Version int      `json:"version"`
 		Level   Level    `json:"level"`
@@ -126,7 +156,7 @@ func (r *Report) MarshalJSON() ([]byte, error) {
 		}
 	}
 	return json.Marshal(reportJSON{
-		Side: r.Side, Name: r.Name, Release: r.Release, Versions: append([]int{}, r.Versions...), Failed: r.Failed(), Broken: r.Broken,
+		Side: r.Side, Name: r.Name, Release: r.Release, Versions: append([]int{}, r.Versions...), Over: r.Transports, Failed: r.Failed(), Broken: r.Broken,
 		Mute: r.Mute, Stopped: r.Interrupted, Left: r.Left,
 		Counts: counts, Results: append([]*Result{}, r.Results...), TookMS: r.Took.Milliseconds(),
 	})
@@ -135,7 +165,7 @@ func (r *Report) MarshalJSON() ([]byte, error) {
 // MarshalJSON encodes the result with what is needed to understand it alone.
 func (r *Result) MarshalJSON() ([]byte, error) {
 	return json.Marshal(resultJSON{
-		Rule: r.Rule.ID, Version: r.Version, Level: r.Rule.Level, Status: r.Status, Why: r.Why, Purpose: r.Purpose,
+		Rule: r.Rule.ID, Version: r.Version, Over: r.Over, Level: r.Rule.Level, Status: r.Status, Why: r.Why, Purpose: r.Purpose,
 		Text: r.Rule.Text, Cites: r.Rule.Cites, Saw: r.Saw, TookMS: r.Took.Milliseconds(),
 	})
 }

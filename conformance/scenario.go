@@ -22,6 +22,7 @@ type step struct {
 	dur    time.Duration
 	n      int // a number: how often, how many, a status; -1 for any
 	codes  []int
+	texts  []string // quoted ones, such as headers
 	what   *what
 	body   []*step
 }
@@ -53,7 +54,7 @@ func (w *what) String() string {
 //	$ a name that the step gives   @ a name that was given before
 //	m a method   w a word   d a duration   i a number   # a status or any
 //	c error codes   t a template   p a pattern   x a quoted text   o what is waited for
-//	j quoted texts and names that were given before
+//	j quoted texts and names that were given before   h quoted texts
 //
 // A ? makes what is before it optional.
 type verb struct {
@@ -131,6 +132,7 @@ var verbs = map[string]verb{
 var given = map[Side][]string{
 	Agent:  {"cwd", "version", "init", "hello", "session"},
 	Client: {"version", "init", "session", "prompt", "cwd", "file"},
+	Server: {"version", "hello", "init", "new", "cwd", "connection", "session", "stream", "response", "accept"},
 }
 
 // maxCount bounds how often something is done, and the repetitions of a text.
@@ -262,6 +264,9 @@ func (r *scenarioReader) step() (*step, error) {
 	start := r.pos
 	s := &step{line: r.lineNow(), verb: r.word(), n: -1}
 	v, ok := verbs[s.verb]
+	if r.side == Server {
+		v, ok = serverVerbs[s.verb]
+	}
 	if !ok || v.side != "" && v.side != r.side {
 		r.pos = start
 		return nil, r.errorf("there is no step %s for %ss", s.verb, r.side)
@@ -299,7 +304,7 @@ func (r *scenarioReader) step() (*step, error) {
 var argNames = map[byte]string{
 	'$': "a name such as $r", '@': "a name such as $r", 'm': "a method", 'w': "a word", 'd': "a duration such as 200ms",
 	'i': "a number", '#': "an exit status or any", 'c': "an error code or any", 't': "a value", 'p': "a pattern",
-	'x': "a quoted text", 'o': "a method, update or frame", 'j': "texts in quotes and names such as $r",
+	'x': "a quoted text", 'h': "texts in quotes", 'o': "a method, update or frame", 'j': "texts in quotes and names such as $r",
 }
 
 // fits tells by its first byte whether what follows may be an optional argument.
@@ -309,7 +314,7 @@ func (r *scenarioReader) fits(kind byte) bool {
 		return c == '$'
 	case 't':
 		return c == '{' || c == '[' || c == '"' || c == '$'
-	case 'x':
+	case 'x', 'h':
 		return c == '"'
 	case 'w':
 		return c >= 'a' && c <= 'z'
@@ -354,6 +359,8 @@ func (r *scenarioReader) arg(s *step, kind byte) (err error) {
 		return r.quoted(s)
 	case 'j':
 		return r.parts(s)
+	case 'h':
+		return r.allQuoted(s)
 	case 't':
 		s.val, err = r.value(pattern.Template)
 	case 'p':
@@ -402,6 +409,19 @@ func (r *scenarioReader) quoted(s *step) error {
 	r.pos += len(text)
 	text, _ = strconv.Unquote(text) // it was checked
 	s.val = pattern.Text(text)
+	return nil
+}
+
+// allQuoted reads texts in quotes to the end of the line.
+func (r *scenarioReader) allQuoted(s *step) error {
+	val := s.val
+	for r.blank() {
+		if err := r.quoted(s); err != nil {
+			return err
+		}
+		s.texts = append(s.texts, s.val.Str)
+	}
+	s.val = val
 	return nil
 }
 

@@ -16,6 +16,7 @@ require (
 	github.com/charmbracelet/x/ansi v0.11.9
 	github.com/creack/pty v1.1.24
 	github.com/goacp/acp v0.0.0
+	github.com/goacp/acp/acpws v0.0.0
 	github.com/google/go-cmp v0.7.0
 	github.com/google/jsonschema-go v0.4.3
 	github.com/hinshun/vt10x v0.0.0-20220301184237-5011da428d02
@@ -89,7 +90,10 @@ require (
 	modernc.org/memory v1.12.1 // indirect
 )
 
-replace github.com/goacp/acp => ../../
+replace (
+	github.com/goacp/acp => ../../
+	github.com/goacp/acp/acpws => ../../acpws
+)
 
 tool (
 	golang.org/x/perf/cmd/benchstat

@@ -94,7 +94,7 @@ type Options struct {
 // Transport returns the way to the server at a URL for which [Is] is true. It finds the token now, and
 // connects when it is opened, any number of times.
 func Transport(raw string, o Options) (acp.Transport, error) {
-	token, err := o.Token.Token()
+	token, err := FindToken(raw, o)
 	if err != nil {
 		return nil, err
 	}
@@ -109,20 +109,27 @@ func Transport(raw string, o Options) (acp.Transport, error) {
 	if err != nil {
 		return nil, err
 	}
-	local := isLoopback(u.Hostname())
-	if token == "" && local {
-		if token, err = localToken(o.State, u); err != nil {
-			return nil, err
-		}
-	}
 	u.Scheme = strings.ToLower(u.Scheme)
-	if plain := u.Scheme == "http" || u.Scheme == "ws"; plain && token != "" && !local && !o.Insecure {
+	if plain := u.Scheme == "http" || u.Scheme == "ws"; plain && token != "" && !isLoopback(u.Hostname()) && !o.Insecure {
 		return nil, fmt.Errorf("%s://%s: the token would be sent unencrypted to another machine; use %ss://, or permit it: acp connect --insecure, or insecure = true in the agent's settings", u.Scheme, u.Host, u.Scheme)
 	}
 	if u.Scheme == "ws" || u.Scheme == "wss" {
 		return &acpws.Transport{URL: u.String(), Token: constant(token)}, nil
 	}
 	return &acphttp.Transport{URL: u.String(), Token: constant(token)}, nil
+}
+
+// FindToken returns the token for the server at a URL for which [Is] is true, or "" if there is none.
+func FindToken(raw string, o Options) (string, error) {
+	token, err := o.Token.Token()
+	if token != "" || err != nil || strings.HasPrefix(raw, socketPrefix) {
+		return token, err
+	}
+	u, err := parse(raw)
+	if err != nil || !isLoopback(u.Hostname()) {
+		return "", err
+	}
+	return localToken(o.State, u)
 }
 
 func constant(token string) func(context.Context) (string, error) {

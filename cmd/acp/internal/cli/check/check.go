@@ -30,8 +30,11 @@ type Options struct {
 	Side  conformance.Side // the side to check; "" means recordings
 	Agent string           // name or command line
 	Argv  []string         // the command to check, instead of Agent
-	Files []string         // recordings
-	Here  bool             // open sessions in App.Cwd instead of a temporary directory
+	At    string           // the URL of a server to check, with its agent, instead of Agent
+	// TokenFile is the file with the token for At; "" means the variable ACP_TOKEN.
+	TokenFile string
+	Files     []string // recordings
+	Here      bool     // open sessions in App.Cwd instead of a temporary directory
 
 	Versions     []int
 	Only, Skip   []string
@@ -94,8 +97,8 @@ func newAgent(a *app.App, runF func(context.Context, *Options) error) *cobra.Com
 		fmt.Fprintf(&purposes, "  %-12s %s\n", name, known[name])
 	}
 	cmd := &cobra.Command{
-		Use:   "agent [AGENT] [-- COMMAND ARGS…]",
-		Short: "Check an agent",
+		Use:   "agent [AGENT | --at URL] [-- COMMAND ARGS…]",
+		Short: "Check an agent, or a server and its agent",
 		Long: `Start an agent, as often as needed, and check the rules for agents. If you name no agent,
 acp checks the default agent.
 
@@ -109,6 +112,11 @@ use DIR. The check grants every permission that the agent asks for. An agent tha
 reached at a URL must see the same files. Rules about its process and about bytes that
 are not messages are not checked then.
 
+With --at URL, the check starts nothing: it checks the server at the URL with the rules
+for servers, and its agent with the rules for agents, over HTTP and over WebSocket,
+as far as the server serves them. The token is that of the variable ACP_TOKEN or of
+--token-file.
+
 The purposes of prompts:
 
 ` + purposes.String(),
@@ -116,23 +124,23 @@ The purposes of prompts:
   acp check agent gemini --prompt text="say hello" --only agent/initialize
   acp check agent --at http://127.0.0.1:7842/acp
   acp check agent --cwd testdata/project -- my-agent
-  acp check agent --junit report.xml --expect known.txt -- my-agent`,
+  acp check agent --junit report.xml --expect known.txt -- my-agent
+  acp check agent --at https://agents.example/acp --token-file token.txt
+  acp check agent --at http://127.0.0.1:7842/acp --only server`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := o.parseCommand(cmd, args); err != nil {
 				return err
 			}
-			if at := cmd.Flag("at").Value.String(); at != "" {
-				if o.Agent != "" || len(o.Argv) > 0 {
-					return exitcode.Errorf(exitcode.Usage, "both --at and an agent: --at names one that runs already")
-				}
-				o.Agent = at
+			if err := o.validateAt(); err != nil {
+				return err
 			}
 			return validateAndRun(cmd, o, runF)
 		},
 	}
 	o.addLiveFlags(cmd)
 	f := cmd.Flags()
-	f.String("at", "", "check the agent at `URL`, such as https://HOST/acp, instead of starting one")
+	f.StringVar(&o.At, "at", "", "check the server at `URL` and its agent, instead of starting an agent")
+	f.StringVar(&o.TokenFile, "token-file", "", "read the token for the server from `FILE` instead of ACP_TOKEN")
 	f.StringArray("prompt", nil, "use TEXT as the prompt for the rules that need PURPOSE: `PURPOSE=TEXT` (repeatable)")
 	f.StringVar(&o.Login, "login", "", "log in with the method `ID` if the agent requires a login")
 	f.BoolVar(&o.Logout, "logout", false, "also log out and in again; this may discard stored credentials")
@@ -321,9 +329,12 @@ func Run(ctx context.Context, o *Options) error {
 	}
 	var report *conformance.Report
 	var reached error
-	if o.Side == conformance.Agent {
+	switch {
+	case o.At != "":
+		report, reached, err = o.checkAt(ctx, opt)
+	case o.Side == conformance.Agent:
 		report, reached, err = o.checkAgent(ctx, opt, rec)
-	} else {
+	default:
 		opt.Record = func(dir trace.Direction, data []byte) {
 			rec.frame(dir, data)
 			litter.frame(dir, data)

@@ -1,0 +1,68 @@
+package conformance
+
+// serverVerbs are the steps of scenarios for servers: see verb for what follows them.
+var serverVerbs = map[string]verb{
+	// requests over HTTP
+	"connect":    {"h?", Server},
+	"request":    {"mh?", Server},
+	"post":       {"th?", Server},
+	"get":        {"h?", Server},
+	"delete":     {"h?", Server},
+	"status":     {"c", Server},
+	"header":     {"wp", Server},
+	"without":    {"w", Server},
+	"body":       {"p", Server},
+	"session":    {"$?", Server},
+	"prompt":     {"$w$?", Server},
+	"stream":     {"$h?", Server},
+	"event":      {"@p", Server},
+	"await":      {"@p", Server},
+	"next":       {"@p", Server},
+	"never":      {"@p", Server},
+	"wellformed": {"@", Server},
+	"unnamed":    {"@", Server},
+	"comment":    {"@", Server},
+	"ended":      {"@", Server},
+	"leave":      {"@", Server},
+	"reads":      {"$h?", Server},
+	"reopen":     {"$h?", Server},
+	"anywhere":   {"p", Server},
+	"arrives":    {"@i", Server},
+	"counting":   {"@i", Server},
+	"optional":   {"w$", Server},
+	// WebSockets
+	"upgrade": {"h?", Server},
+	"socket":  {"h?", Server},
+	"greet":   {"", Server},
+	"send":    {"t", Server},
+	"text":    {"x", Server},
+	"binary":  {"x", Server},
+	"part":    {"x", Server},
+	"last":    {"x", Server},
+	"ping":    {"x", Server},
+	"pong":    {"x", Server},
+	"bytes":   {"x", Server},
+	"receive": {"p", Server},
+	"silent":  {"p", Server},
+	"plain":   {"", Server},
+	"close":   {"i", Server},
+	"closed":  {"c", Server},
+	"refused": {"", Server},
+	// the rest
+	"let":    {"$t", Server},
+	"fill":   {"$ix", Server},
+	"is":     {"@p", Server},
+	"isnt":   {"@p", Server},
+	"need":   {"@p", Server},
+	"differ": {"@@i", Server},
+	"within": {"d", Server},
+}
+
+// serverNeeds are what rules for servers may need, and why one is skipped without it.
+var serverNeeds = map[string]string{
+	"http":      "the server does not serve HTTP",
+	"websocket": "the server does not serve WebSockets",
+	"token":     "the server is checked without a token",
+	"loopback":  "the server is not on an address of this machine alone",
+	"tls":       "the URL is not of the scheme https or wss",
+}
