@@ -11,6 +11,7 @@ import (
 	"slices"
 	"sync"
 	"time"
+	"unicode/utf8"
 
 	"github.com/coder/websocket"
 	"github.com/goacp/acp/acphttp"
@@ -153,6 +154,9 @@ func (m *messages) Read() ([]byte, error) {
 			// The library takes the end of the network between the parts of a
 			// message for the end of the message.
 			return nil, io.ErrUnexpectedEOF
+		case err == nil && kind == websocket.MessageText && !utf8.Valid(m.buf):
+			_ = m.Close(int(websocket.StatusInvalidFramePayloadData), "the text is not UTF-8")
+			return nil, errors.New("acpws: a text message is not UTF-8")
 		case err == nil && kind == websocket.MessageText:
 			return m.buf, nil
 		case err == nil: // binary

@@ -125,7 +125,7 @@ func TestConversations(t *testing.T) {
 		"a long session":     {initialize, welcome, `-> {"jsonrpc":"2.0","method":"session/cancel","params":{"sessionId":"` + long + `"}}`, "1008"},
 		"a long first id":    {`-> {"jsonrpc":"2.0","id":"` + long + `","method":"initialize"}`, "1008"},
 		"too large":          {initialize, welcome, `-> "` + strings.Repeat("x", 17<<20) + `"`, "1009"},
-		"invalid UTF-8":      {initialize, welcome, "-> \"\xff\"", `<- -32600`},
+		"invalid UTF-8":      {initialize, welcome, "-> \"\xff\"", "1007"},
 		"unknown extensions": {initialize, welcome, `-> {"jsonrpc":"2.0","method":"$/ping"}`, `-> {"jsonrpc":"2.0","id":2,"method":"_x"}`, `<- -32601`},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -39,8 +39,14 @@ export function buildAgent() {
     }
     return { stopReason: "end_turn" };
   });
-  app.onRequest(acp.methods.agent.initialize, async () => ({ protocolVersion: 1, agentCapabilities: {} }));
+  return app;
+}
+
+/** An agent that is met over the network, where a connection begins with initialize. */
+function buildNetAgent() {
+  const app = buildAgent();
   let opened = 0;
+  app.onRequest(acp.methods.agent.initialize, async () => ({ protocolVersion: 1, agentCapabilities: {} }));
   app.onRequest(acp.methods.agent.session.new, async () => ({ sessionId: sessionIdOf(opened++) }));
   return app;
 }
@@ -51,7 +57,7 @@ async function listen(mode) {
   const { WebSocketServer } = await import("ws");
   const { AcpServer } = await import("@agentclientprotocol/sdk/experimental/server");
   const { createNodeHttpHandler, createNodeWebSocketUpgradeHandler } = await import("@agentclientprotocol/sdk/experimental/node");
-  const acpServer = new AcpServer({ createAgent: buildAgent });
+  const acpServer = new AcpServer({ createAgent: buildNetAgent });
   const server = createServer(createNodeHttpHandler(acpServer));
   server.on("upgrade", createNodeWebSocketUpgradeHandler(acpServer, new WebSocketServer({ noServer: true })));
   await new Promise((res) => server.listen(0, "127.0.0.1", res));
