@@ -394,12 +394,14 @@ func (s *clientStream) initialize(data []byte, h *head) error {
 		s.mu.Lock()
 		s.id, s.numbered = id, resp.Header.Get(HeaderMessage) != ""
 		closed := s.closed
+		if !closed {
+			s.work.Go(s.readConnection)
+		}
 		s.mu.Unlock()
 		if closed { // meanwhile
 			s.leave()
 			return os.ErrClosed
 		}
-		s.work.Go(func() { s.readConnection() })
 	}
 	return s.in.put(s.ctx, text, true)
 }

@@ -79,7 +79,7 @@ type asked struct {
 func newConn(s *Server, id, principal string) *conn {
 	c := &conn{
 		s: s, id: id, tag: id[:8], principal: principal,
-		in:      inbox{soft: s.limits.MaxUnread, hard: 2 * s.limits.MaxUnread},
+		in:      inbox{soft: s.limits.MaxUnread, hard: 2*s.limits.MaxUnread + s.limits.MaxMessage},
 		served:  make(chan struct{}),
 		streams: make(map[string]*stream),
 		asked:   make(map[string]asked),

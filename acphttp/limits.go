@@ -27,8 +27,8 @@ type Limits struct {
 	MaxUnsentSession int
 	// MaxUnread bounds what a client has sent and the agent has not read, in
 	// bytes; 0 means 8 MiB. At the bound requests are held, and then refused
-	// with 503. Notifications and answers are accepted, up to as much again;
-	// beyond that the connection ends.
+	// with 503. Notifications and answers are accepted, up to as much again and
+	// one message of any size; beyond that the connection ends.
 	MaxUnread int
 	// MaxWaitingSessions bounds the sessions of a connection for which something
 	// waits and no client reads; 0 means 1,024. A further one ends the

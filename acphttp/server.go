@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net/http"
 	"os"
+	"runtime/debug"
 	"sync"
 	"time"
 
@@ -225,6 +226,9 @@ func (s *Server) newConn(principal string, overHTTP bool) (*conn, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
+	case s.Serve == nil:
+		s.log().Error("acphttp: Server.Serve is not set")
+		return nil, status(http.StatusInternalServerError, "there is no agent")
 	case s.closed:
 		return nil, status(http.StatusServiceUnavailable, "the server is closing")
 	case len(s.conns) >= s.limits.MaxConnections, s.owned[principal] >= s.limits.MaxPerPrincipal:
@@ -241,6 +245,11 @@ func (s *Server) newConn(principal string, overHTTP bool) (*conn, error) {
 
 // serve serves a connection whose stream is given, and returns when it has ended.
 func (s *Server) serve(c *conn, t acp.Transport) {
+	defer func() {
+		if p := recover(); p != nil { // it must not end the others
+			s.log().Error("acphttp: Serve panicked", "panic", p, "stack", string(debug.Stack()))
+		}
+	}()
 	ctx := context.WithValue(c.ctx, principalKey{}, c.principal)
 	err := s.Serve(ctx, t)
 	if err != nil && c.ctx.Err() == nil && !errors.Is(err, os.ErrClosed) {

@@ -333,6 +333,7 @@ func TestInitializeFails(t *testing.T) {
 		}
 		return stream.Close()
 	}
+	panics := func(ctx context.Context, t acp.Transport) error { panic("oh") }
 	refuses := counting()
 	refuses.Initialize = func(context.Context, *acp.AgentConn) (json.RawMessage, error) { return nil, jsonrpc.ErrAuthRequired }
 	for name, test := range map[string]struct {
@@ -341,6 +342,8 @@ func TestInitializeFails(t *testing.T) {
 		body   string
 	}{
 		"ends":    {ends, 500, `{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"Initialize failed"}}`},
+		"panics":  {panics, 500, `"message":"Initialize failed"`},
+		"none":    {nil, 500, "there is no agent"},
 		"refuses": {refuses.Serve, 200, `"code":-32000`},
 	} {
 		c := newRaw(t, serve(t, &acphttp.Server{Serve: test.serve}))

@@ -170,7 +170,7 @@ func (s *Server) listenTCP(token string) (string, error) {
 
 // kept is how much of each stream can be sent again to a client whose network failed,
 // in bytes.
-const kept = 1 << 20
+const kept = 4 << 20
 
 // prepare makes the servers.
 func (s *Server) prepare(token string) error {
