@@ -58,7 +58,7 @@ bench-quick: ## the same in about a minute, without writing
 	cd bench && npm ci --no-audit --no-fund && GOWORK=off go run . -quick
 
 bench-program: ## measure the first paint, the memory and bursts of the program (Linux)
-	cd cmd/acp && go test -run '^$$' -bench 'FirstPaint|Idle' -benchtime 20x . && go test -run '^$$' -bench Burst -benchtime 5x .
+	cd cmd/acp && go test -run '^$$' -bench 'FirstPaint|Idle|Written' -benchtime 20x . && go test -run '^$$' -bench Burst -benchtime 5x .
 
 bench-tap: ## measure what acp tap adds to a turn (Linux; with Node if it is there)
 	cd cmd/acp && go test -run '^$$' -bench Tap -benchtime 3s .

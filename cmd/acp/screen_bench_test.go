@@ -72,6 +72,27 @@ func BenchmarkIdle(b *testing.B) {
 	report(b, resident, "resident-MB")
 }
 
+// BenchmarkWritten counts the bytes that are written to the terminal in a short
+// conversation, from its start to its end.
+func BenchmarkWritten(b *testing.B) {
+	exe, home := program(b), b.TempDir()
+	var written []float64
+	for b.Loop() {
+		s, _ := open(b, exe, home)
+		s.Wait(prompt)
+		s.Type("hello, what can you do?")
+		s.Press("enter")
+		s.Wait("no language model", prompt)
+		s.Type("/plan read; write")
+		s.Press("enter")
+		s.Wait("0 of 2", prompt)
+		s.Press("ctrl+d")
+		s.Exit()
+		written = append(written, float64(len(s.Output()))/1000)
+	}
+	report(b, written, "written-kB")
+}
+
 // BenchmarkBurst measures how long a key takes to be seen while 50,000 updates
 // arrive, and the whole.
 func BenchmarkBurst(b *testing.B) {
