@@ -48,9 +48,15 @@ type globals struct {
 func newRoot(a *app.App) (root *cobra.Command, started *bool) {
 	g := new(globals)
 	root = &cobra.Command{
-		Use:           "acp",
-		Short:         "Talk to coding agents over the Agent Client Protocol",
-		Long:          about,
+		Use:   "acp",
+		Short: "Talk to coding agents over the Agent Client Protocol",
+		Long:  about,
+		Example: `  acp                                    talk to the default agent, or choose one
+  acp chat gemini
+  acp exec "fix the failing test"
+  acp exec --allow 'command:go test *' -- my-agent --acp
+  acp sessions resume -                  the latest conversation of this directory
+  acp serve                              let other programs talk to the agent`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 
