@@ -21,7 +21,7 @@ const (
 	closeProtocol = 1002
 	closeAbnormal = 1006
 	closePolicy   = 1008
-	closeInternal = 1011
+	closeTryLater = 1013
 )
 
 // An Upgrader makes a WebSocket of a request. Package acpws has one.
@@ -63,8 +63,8 @@ func (s *Server) upgrade(w http.ResponseWriter, r *http.Request, principal strin
 	if s.Upgrade == nil {
 		return status(http.StatusUpgradeRequired, "WebSocket is not served here")
 	}
-	c, err := s.newConn(principal, false)
-	if err != nil {
+	c := s.newConn(principal, false)
+	if err := s.await(c); err != nil {
 		return err
 	}
 	release := sync.OnceFunc(func() {
@@ -97,10 +97,18 @@ func (s *Server) upgrade(w http.ResponseWriter, r *http.Request, principal strin
 	first, method, ok := ws.first()
 	switch {
 	case !ok:
+		return nil
 	case method == methodResume:
 		forget()
 		release() // it is not needed
 		s.resumeSocket(ws, principal, first)
+		return nil
+	}
+	if err := s.register(c); err != nil {
+		ws.end(closeTryLater, "too many connections")
+		return nil
+	}
+	switch {
 	case s.resumable():
 		kept = true
 		s.serveSocket(ws, c, first)

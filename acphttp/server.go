@@ -76,11 +76,12 @@ type Server struct {
 	once   sync.Once
 	limits Limits
 
-	mu     sync.Mutex
-	conns  map[string]*conn
-	owned  map[string]int // connections by principal
-	closed bool
-	idle   sync.WaitGroup // connections
+	mu      sync.Mutex
+	conns   map[string]*conn
+	pending map[*conn]bool // over WebSockets whose first message has not come
+	owned   map[string]int // connections by principal
+	closed  bool
+	idle    sync.WaitGroup // connections
 }
 
 type principalKey struct{}
@@ -96,7 +97,7 @@ func Principal(ctx context.Context) string {
 func (s *Server) init() {
 	s.once.Do(func() {
 		s.limits = s.Limits.withDefaults()
-		s.conns, s.owned = make(map[string]*conn), make(map[string]int)
+		s.conns, s.pending, s.owned = make(map[string]*conn), make(map[*conn]bool), make(map[string]int)
 	})
 }
 
@@ -119,6 +120,9 @@ func (s *Server) Close(ctx context.Context) error {
 	s.closed = true
 	conns := make([]*conn, 0, len(s.conns))
 	for _, c := range s.conns {
+		conns = append(conns, c)
+	}
+	for c := range s.pending {
 		conns = append(conns, c)
 	}
 	s.mu.Unlock()
@@ -216,31 +220,60 @@ func refuse(w http.ResponseWriter, err error) {
 	}
 }
 
-// newConn makes a connection and starts to serve it. overHTTP says whether it has
-// streams; otherwise it has a WebSocket.
-func (s *Server) newConn(principal string, overHTTP bool) (*conn, error) {
+// newConn makes a connection. overHTTP says whether it has streams; otherwise it has a
+// WebSocket.
+func (s *Server) newConn(principal string, overHTTP bool) *conn {
 	var id [16]byte
 	_, _ = rand.Read(id[:]) // never fails
 	c := newConn(s, hex.EncodeToString(id[:]), principal)
 	c.overHTTP, c.flat = overHTTP, !overHTTP && s.resumable()
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	return c
+}
+
+// room returns why there can be no further connection. The caller holds s.mu.
+func (s *Server) room(principal string) error {
 	switch {
 	case s.Serve == nil:
 		s.log().Error("acphttp: Server.Serve is not set")
-		return nil, status(http.StatusInternalServerError, "there is no agent")
+		return status(http.StatusInternalServerError, "there is no agent")
 	case s.closed:
-		return nil, status(http.StatusServiceUnavailable, "the server is closing")
+		return status(http.StatusServiceUnavailable, "the server is closing")
 	case len(s.conns) >= s.limits.MaxConnections, s.owned[principal] >= s.limits.MaxPerPrincipal:
-		return nil, &StatusError{Status: http.StatusServiceUnavailable, Text: "too many connections", RetryAfter: time.Second}
+		return &StatusError{Status: http.StatusServiceUnavailable, Text: "too many connections", RetryAfter: time.Second}
+	}
+	return nil
+}
+
+// register makes a connection one of the server's.
+func (s *Server) register(c *conn) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.pending, c)
+	if err := s.room(c.principal); err != nil {
+		return err
 	}
 	s.conns[c.id] = c
-	s.owned[principal]++
+	s.owned[c.principal]++
 	s.idle.Add(1)
 	if c.overHTTP || c.flat {
 		c.reap = time.AfterFunc(s.limits.IdleTimeout, c.reapIdle)
 	}
-	return c, nil
+	return nil
+}
+
+// await notes a WebSocket whose first message has not come. Only that tells whether it
+// begins a connection or resumes one, which takes no room.
+func (s *Server) await(c *conn) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.closed:
+		return status(http.StatusServiceUnavailable, "the server is closing")
+	case len(s.pending) >= s.limits.MaxConnections:
+		return &StatusError{Status: http.StatusServiceUnavailable, Text: "too many connections", RetryAfter: time.Second}
+	}
+	s.pending[c] = true
+	return nil
 }
 
 // serve serves a connection whose stream is given, and returns when it has ended.
@@ -261,6 +294,7 @@ func (s *Server) serve(c *conn, t acp.Transport) {
 func (s *Server) remove(c *conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	delete(s.pending, c)
 	if s.conns[c.id] != c {
 		return
 	}

@@ -168,8 +168,8 @@ func (s *Server) initialize(w http.ResponseWriter, r *http.Request, principal st
 	if len(h.id) > s.limits.MaxID {
 		return status(http.StatusBadRequest, "the id is too long")
 	}
-	c, err := s.newConn(principal, true)
-	if err != nil {
+	c := s.newConn(principal, true)
+	if err := s.register(c); err != nil {
 		return err
 	}
 	answer := make(chan []byte, 1)

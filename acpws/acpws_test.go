@@ -401,3 +401,37 @@ func TestResumeRefused(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestFull: a server that has as many connections as it may have lets them resume, and
+// refuses others.
+func TestFull(t *testing.T) {
+	target := serve(t, &acphttp.Server{Serve: counting().Serve, Keep: acphttp.Retention{Bytes: 1 << 20}, Limits: acphttp.Limits{MaxConnections: 1}})
+	n := 0
+	web := httptest.NewServer(&acptest.FaultProxy{Target: target, Fault: func(*http.Request, int) acptest.NetFault {
+		if n++; n > 5 {
+			return acptest.NetFault{}
+		}
+		return acptest.NetFault{Break: acptest.Cut, After: 700}
+	}})
+	defer web.Close()
+	defer web.CloseClientConnections()
+	conn, err := new(acp.Client).Connect(t.Context(), acpws.NewTransport(ws(web.URL)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	session, err := conn.NewSession(t.Context(), acp.SessionConfig{Cwd: "/"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text, _, err := session.Prompt(t.Context(), acp.Text("50")).Text(); err != nil || text != numbers(50) || n < 5 {
+		t.Error(text, err, n)
+	}
+	other := dial(t, target)
+	if err := other.Write(t.Context(), websocket.MessageText, []byte(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1}}`)); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := other.Read(t.Context()); websocket.CloseStatus(err) != websocket.StatusTryAgainLater {
+		t.Error(err)
+	}
+}
