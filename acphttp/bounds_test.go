@@ -15,6 +15,7 @@ import (
 
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acphttp"
+	"github.com/goacp/acp/acptest"
 )
 
 // A memoryNet is a network in memory, on which time is virtual in a bubble.
@@ -52,19 +53,27 @@ func (n *memoryNet) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	}
 }
 
+// listen serves a handler on a network in memory, and returns how to reach it.
+func listen(h http.Handler) (transport *http.Transport, stop func()) {
+	network := &memoryNet{conns: make(chan net.Conn), done: make(chan struct{})}
+	web := &http.Server{Handler: h}
+	go func() { _ = web.Serve(network) }()
+	transport = &http.Transport{DialContext: network.dial}
+	return transport, func() {
+		transport.CloseIdleConnections()
+		_ = web.Close()
+	}
+}
+
 // inBubble runs a test with a server in a bubble.
 func inBubble(t *testing.T, s *acphttp.Server, f func(t *testing.T, c *rawClient)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		network := &memoryNet{conns: make(chan net.Conn), done: make(chan struct{})}
-		web := &http.Server{Handler: s}
-		go func() { _ = web.Serve(network) }()
-		transport := &http.Transport{DialContext: network.dial}
+		transport, stop := listen(s)
 		c := &rawClient{t: t, url: "http://agent/acp", client: &http.Client{Transport: transport}}
 		defer func() {
 			_ = s.Close(context.Background())
-			transport.CloseIdleConnections()
-			_ = web.Close()
+			stop()
 			synctest.Wait()
 		}()
 		f(t, c)
@@ -304,7 +313,7 @@ func deaf(ctx context.Context, t acp.Transport) error {
 	return context.Cause(ctx)
 }
 
-// TestUnread: requests to an agent that does not read are held and then refused;
+// TestUnread: requests to an agent that does not read are soon refused;
 // notifications are accepted up to a bound, at which the connection ends.
 func TestUnread(t *testing.T) {
 	s := &acphttp.Server{Serve: deaf, Limits: acphttp.Limits{MaxUnread: 100 << 10, MaxMessage: 20 << 10}}
@@ -319,7 +328,7 @@ func TestUnread(t *testing.T) {
 			}
 		}
 		began := time.Now()
-		if got := c.status(http.MethodPost, body(`"id":99,`)); got != 503 || time.Since(began) != time.Minute {
+		if got := c.status(http.MethodPost, body(`"id":99,`)); got != 503 || time.Since(began) != time.Second {
 			t.Errorf("%d after %v", got, time.Since(began))
 		}
 		got, notes := 202, 0
@@ -392,4 +401,40 @@ func TestServerCloses(t *testing.T) {
 			t.Error(got)
 		}
 	})
+}
+
+// TestBadNetwork: with resumption, a turn survives connections that go silent, and
+// links that are slow in either direction.
+func TestBadNetwork(t *testing.T) {
+	for name, fault := range map[string]acptest.NetFault{
+		"half-open at once": {Break: acptest.HalfOpen},
+		"half-open later":   {Break: acptest.HalfOpen, After: 900},
+		"slow":              {Piece: 7, Pause: 10 * time.Millisecond},
+		"delayed":           {Delay: 5 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := &acphttp.Server{Serve: counting().Serve, Keep: acphttp.Retention{Bytes: 1 << 20}}
+			synctest.Test(t, func(t *testing.T) {
+				toServer, stopServer := listen(s)
+				n := 0
+				toProxy, stopProxy := listen(&acptest.FaultProxy{Target: "http://agent", Transport: toServer, Fault: func(r *http.Request, _ int) acptest.NetFault {
+					if r.Method != http.MethodGet {
+						return acptest.NetFault{}
+					}
+					if n++; n > 3 && fault.Break != acptest.NoBreak {
+						return acptest.NetFault{}
+					}
+					return fault
+				}})
+				text, err := turn(t, &acphttp.Transport{URL: "http://proxy/acp", Client: &http.Client{Transport: toProxy}}, 60)
+				if err != nil || text != numbers(60) {
+					t.Errorf("%q, %v", text, err)
+				}
+				_ = s.Close(context.Background())
+				stopProxy()
+				stopServer()
+				synctest.Wait()
+			})
+		})
+	}
 }

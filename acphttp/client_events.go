@@ -96,12 +96,18 @@ func (s *clientStream) readSession(session string, e *events) {
 // io.EOF if the server has ended it. opened is called once.
 func (s *clientStream) readEvents(session string, opened func()) error {
 	var again pause
+	silent := 0 // attempts that brought nothing at all
 	r := eventReader{session: session, opened: opened}
 	for {
 		before := r.count
 		err := s.readOnce(&r)
-		if r.count > before {
-			again = pause{}
+		switch {
+		case r.count > before:
+			again, silent = pause{}, 0
+		case errors.Is(err, errSilent):
+			if silent++; silent < maxSilent {
+				again = pause{} // it has taken long enough
+			}
 		}
 		said := (*StatusError)(nil)
 		refused := errors.As(err, &said)
@@ -175,7 +181,8 @@ func (s *clientStream) readOnce(r *eventReader) error {
 		r.opened()
 		r.opened = nil
 	}
-	body := &watched{r: resp.Body, timer: time.AfterFunc(time.Hour, func() { cancel(errSilent) })}
+	// A server that numbers messages is one of ours, which keeps its streams alive.
+	body := &watched{r: resp.Body, alive: s.numbered, timer: time.AfterFunc(time.Hour, func() { cancel(errSilent) })}
 	defer body.timer.Stop()
 	body.timer.Stop()
 	err = readStream(body, s.maxMessage, func(id string, data []byte) error {
@@ -200,10 +207,13 @@ func (s *clientStream) readOnce(r *eventReader) error {
 // alive: five of the intervals that servers use.
 const silence = 75 * time.Second
 
+// maxSilent is how often in succession a stream may be silent for so long.
+const maxSilent = 4
+
 var errSilent = errors.New("the server has been silent for too long")
 
-// watched is the body of a stream. Once something was sent only to keep it alive, its
-// timer runs while nothing is.
+// watched is the body of a stream. Once it is known that something is sent only to keep
+// it alive, its timer runs while nothing is.
 type watched struct {
 	r     io.Reader
 	timer *time.Timer

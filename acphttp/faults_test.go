@@ -33,7 +33,7 @@ func faulty(t *testing.T, target string, fault func(r *http.Request, n int) acpt
 // turn connects, opens a session and has the agent count.
 func turn(t *testing.T, transport acp.Transport, n int) (string, error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute) // only against hanging
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute) // only against hanging
 	defer cancel()
 	conn, err := new(acp.Client).Connect(ctx, transport)
 	if err != nil {

@@ -26,8 +26,8 @@ type Limits struct {
 	// other sessions do not. Answers do not count.
 	MaxUnsentSession int
 	// MaxUnread bounds what a client has sent and the agent has not read, in
-	// bytes; 0 means 8 MiB. At the bound requests are held, and then refused
-	// with 503. Notifications and answers are accepted, up to as much again and
+	// bytes; 0 means 8 MiB. At the bound requests are held for a second, and then
+	// refused with 503. Notifications and answers are accepted, up to as much again and
 	// one message of any size; beyond that the connection ends.
 	MaxUnread int
 	// MaxWaitingSessions bounds the sessions of a connection for which something

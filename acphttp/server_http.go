@@ -42,6 +42,10 @@ var sessionMethods = map[string]bool{
 // statusClientGone is what a request is answered with that its client has given up.
 const statusClientGone = 499
 
+// holdTime is how long a request waits for an agent that does not read. It is short,
+// because a client that posts one message at a time cannot cancel anything meanwhile.
+const holdTime = time.Second
+
 // bodyTime is how long a client may take to send a message.
 const bodyTime = time.Minute
 
@@ -293,7 +297,7 @@ func (c *conn) acceptOnce(r *http.Request, body []byte, h *head, header string, 
 		}
 		c.mu.Unlock()
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), c.s.limits.StallTimeout)
+	ctx, cancel := context.WithTimeout(r.Context(), holdTime)
 	defer cancel()
 	err := c.in.put(ctx, body, h.isRequest())
 	switch {

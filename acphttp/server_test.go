@@ -10,6 +10,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/goacp/acp"
@@ -429,5 +430,51 @@ func TestNumbered(t *testing.T) {
 	}
 	if want := `["0," "1," "id":3 "0," "id":4]`; fmt.Sprint(got) != want {
 		t.Errorf("got %v, want %v", got, want)
+	}
+}
+
+// TestLoadUnread: clients such as that of the Python SDK do not name the session that
+// they load, and read the answer on the stream of the connection; those that read the
+// session's get it there, after the history.
+func TestLoadUnread(t *testing.T) {
+	var prompts atomic.Int64
+	url := serve(t, &acphttp.Server{Serve: remembering(&prompts).Serve})
+	first := newRaw(t, url)
+	session, _ := first.session()
+	said := first.stream(sessionHeader(session))
+	if code := first.status(http.MethodPost, prompt(3, session, "2"), sessionHeader(session)); code != 202 {
+		t.Fatal(code)
+	}
+	for range 3 {
+		said.next()
+	}
+	load := fmt.Sprintf(`{"jsonrpc":"2.0","id":7,"method":"session/load","params":{"sessionId":%q,"cwd":"/","mcpServers":[]}}`, session)
+
+	c := newRaw(t, url)
+	c.initialize()
+	connection := c.stream()
+	if code := c.status(http.MethodPost, load); code != 202 {
+		t.Fatal(code)
+	}
+	if _, data := connection.next(); !strings.Contains(data, `"id":7,"result"`) {
+		t.Error(data)
+	}
+	history := c.stream(sessionHeader(session))
+	for _, want := range []string{"user_message_chunk", `"0,"`, `"1,"`} {
+		if _, data := history.next(); !strings.Contains(data, want) {
+			t.Errorf("got %s, want %s", data, want)
+		}
+	}
+
+	c = newRaw(t, url)
+	c.initialize()
+	history = c.stream(sessionHeader(session))
+	if code := c.status(http.MethodPost, load, sessionHeader(session)); code != 202 {
+		t.Fatal(code)
+	}
+	for _, want := range []string{"user_message_chunk", `"0,"`, `"1,"`, `"id":7,"result"`} {
+		if _, data := history.next(); !strings.Contains(data, want) {
+			t.Errorf("got %s, want %s", data, want)
+		}
 	}
 }

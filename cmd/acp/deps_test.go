@@ -35,7 +35,7 @@ var layers = map[string][]string{
 	"cli/auth":               {"app", "backend", "exitcode", "pty", "safetext"},
 	"cli/bridge":             {"app", "config", "exitcode", "launch", "remembered", "roster", "safetext"},
 	"cli/chat":               {"app", "exitcode", "roster", "store", "ui/plain", "ui/tui"},
-	"cli/check":              {"app", "exitcode", "launch", "record/file", "remote", "roster", "safetext"},
+	"cli/check":              {"app", "config", "exitcode", "launch", "record/file", "remote", "roster", "safetext"},
 	"cli/completion":         {"app"},
 	"cli/config":             {"app", "config", "exitcode", "mcp", "roster", "safetext"},
 	"cli/docs":               {"app"},
