@@ -59,7 +59,8 @@ type checker struct {
 	start  time.Time
 	watch  *watch
 
-	answered int // calls, on all connections: see listened
+	answered int    // calls, on all connections: see listened
+	network  string // of the last connection: see Peer.Network
 
 	mu  sync.Mutex
 	saw evidence
@@ -113,6 +114,7 @@ func (c *checker) connect() (*link, error) {
 	if err != nil {
 		return nil, err
 	}
+	c.network = peer.Network
 	see := c.watch.connection()
 	l := newLink(peer, func(out bool, data []byte) {
 		dir := trace.ToClient
@@ -321,6 +323,10 @@ func (c *checker) try(d *dialect, r *Rule, t *test) *Result {
 		return res
 	case d.broken != "" || d.refused != "" && t.place != onBare:
 		res.Status, res.Why = Broken, d.broken+d.refused
+		return res
+	}
+	if slices.Contains(r.Except, c.network) {
+		res.Status, res.Why = Skip, "over "+c.network+" the transport answers this by itself"
 		return res
 	}
 	if res.Why = d.unfit(r); res.Why != "" {

@@ -40,6 +40,7 @@ type Rule struct {
 	Versions     []int    // of the protocol; never empty
 	Needs        []string // capabilities without which it does not apply, as "session.fork" or, of servers, "websocket"
 	Lacks        []string // capabilities with which it does not apply
+	Except       []string // transports that answer by themselves what it is about: see [Peer.Network]
 	Experimental bool     // it is about what only drafts have
 	// Observed says that it is checked on all frames that pass, recorded ones
 	// included, by a [Monitor].

@@ -28,6 +28,7 @@
 //	versions 1 2        of the protocol; both if it is missing
 //	needs session.fork  a capability without which the rule does not apply
 //	lacks session.fork  one with which it does not apply
+//	except http         a transport, http or websocket, that answers this by itself
 //	experimental        it is about what only drafts have
 //	fresh               the scenario needs an initialized connection of its own
 //	bare                it needs a connection on which nothing was sent

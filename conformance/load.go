@@ -256,6 +256,13 @@ func (r *Rule) metadata(t *test, words []string) error {
 		} else {
 			r.Lacks = append(r.Lacks, of)
 		}
+	case "except":
+		for _, over := range rest {
+			if over != OverHTTP && over != OverWebSocket {
+				return fmt.Errorf("%q is no transport", over)
+			}
+		}
+		r.Except = append(r.Except, rest...)
 	case "experimental":
 		r.Experimental = true
 	case "fresh":

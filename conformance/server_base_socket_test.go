@@ -189,6 +189,8 @@ func (b *baseSocket) text(text string) bool {
 	switch {
 	case s.off("websocket/first-malformed", err != nil && early):
 		return b.fail(1002)
+	case s.off("websocket/malformed-initialize", err != nil && strings.Contains(text, "initialize")):
+		return b.refuse("-32600", "9")
 	case s.off("websocket/malformed", err != nil && !early):
 		return true
 	case err != nil:

@@ -3,6 +3,7 @@ package conformance
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -37,6 +38,9 @@ func (c *baseConn) serveStream(w http.ResponseWriter, r *http.Request, session s
 		return
 	}
 	st.reader = true
+	if s.off("routing/queued-order", true) {
+		slices.Reverse(st.queue[min(len(st.queue), 10):])
+	}
 	c.mu.Unlock()
 	defer func() {
 		c.mu.Lock()

@@ -111,9 +111,6 @@ func (c *baseConn) send(session, text string) {
 		return
 	}
 	st.queue = append(st.queue, text)
-	if c.s.off("routing/queued-order", !st.reader && strings.Contains(text, `"b"`)) {
-		st.queue = st.queue[:1] // the second one is lost
-	}
 	signal(st.wake)
 }
 

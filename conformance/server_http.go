@@ -221,7 +221,6 @@ type eventStream struct {
 	stop    func()
 	events  []event
 	bytes   int
-	from    int  // where next and event look
 	comment bool // one was received
 	over    bool
 }
@@ -407,8 +406,6 @@ func (t *netTrial) onStream(e *eventStream, s *step) error {
 			return failed("the stream ended where it had to be kept open")
 		}
 		return err
-	case "next":
-		return t.next(e, s)
 	case "arrives":
 		return t.missing(t.until(func() bool { return len(e.events) >= s.n || e.over }), "an event")
 	case "counting":
@@ -448,23 +445,4 @@ func (t *netTrial) counting(e *eventStream, n int) error {
 		return bad
 	}
 	return err
-}
-
-// next waits for the next event, which must fit a pattern.
-func (t *netTrial) next(e *eventStream, s *step) error {
-	err := t.until(func() bool { return len(e.events) > e.from || e.over })
-	if err != nil {
-		return t.missing(err, "the event %s", clip(s.val.Text, 200))
-	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if len(e.events) <= e.from {
-		return failed("the stream ended where an event was due")
-	}
-	ev := e.events[e.from]
-	e.from++
-	if ev.val == nil || !t.matches(s.val, ev.val) {
-		return failed("%s came, expected %s", clip(ev.data, 200), clip(s.val.Text, 200))
-	}
-	return nil
 }

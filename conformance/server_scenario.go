@@ -17,7 +17,6 @@ var serverVerbs = map[string]verb{
 	"stream":     {"$h?", Server},
 	"event":      {"@p", Server},
 	"await":      {"@p", Server},
-	"next":       {"@p", Server},
 	"never":      {"@p", Server},
 	"wellformed": {"@", Server},
 	"unnamed":    {"@", Server},

@@ -174,7 +174,7 @@ func (t *netTrial) step(s *step) error {
 		return t.anywhere(s)
 	case "reopen":
 		return t.reopen(s.name, s.texts)
-	case "event", "await", "next", "never", "wellformed", "unnamed", "comment", "ended", "leave", "arrives", "counting":
+	case "event", "await", "never", "wellformed", "unnamed", "comment", "ended", "leave", "arrives", "counting":
 		e := t.streams[s.name]
 		if e == nil {
 			return broken("line %d: $%s is no stream", s.line, s.name)

@@ -23,12 +23,16 @@ func (j *judgement) title() string {
 	return "the " + string(j.Side)
 }
 
-// caseName returns the name of a test case: the rule and the version.
+// caseName returns the name of a test case: the rule, the version and the transport.
 func caseName(r *conformance.Result) string {
-	if r.Version == 0 {
-		return r.Rule.ID
+	name := r.Rule.ID
+	if r.Version != 0 {
+		name = fmt.Sprintf("%s@%d", r.Rule.ID, r.Version)
 	}
-	return fmt.Sprintf("%s@%d", r.Rule.ID, r.Version)
+	if r.Over != "" {
+		name += " over " + r.Over
+	}
+	return name
 }
 
 // evidence returns a failure as text: the rule, the reason and the frames that were seen.
@@ -172,6 +176,9 @@ func sarif(j *judgement) ([]byte, error) {
 			Locations:  []map[string]any{{"logicalLocations": []map[string]string{{"fullyQualifiedName": j.title(), "kind": "module"}}}},
 			Properties: map[string]any{"protocolVersion": r.Version},
 		}
+		if r.Over != "" {
+			res.Properties["transport"] = r.Over
+		}
 		if x := j.known[r]; x != nil {
 			res.Suppressions = []suppression{{"external", x.reason}}
 		}
@@ -228,6 +235,9 @@ func markdown(j *judgement) ([]byte, error) {
 		version := ""
 		if r.Version > 0 {
 			version = fmt.Sprint(r.Version)
+		}
+		if r.Over != "" {
+			version += " " + r.Over
 		}
 		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", r.Rule.ID, version, r.Rule.Level, why)
 	}

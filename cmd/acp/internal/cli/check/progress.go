@@ -25,14 +25,21 @@ type progress struct {
 // newProgress returns the progress of a check, for which it counts the rules.
 func newProgress(o *Options) *progress {
 	p := &progress{o: o, live: o.App.ErrTerminal}
+	sides := map[conformance.Side]int{o.Side: 1} // and how often their rules are tried in each version
+	if o.At != "" {
+		sides[o.Side] = 2
+	}
 	for _, r := range conformance.Rules() {
 		named := func(pattern string) bool { return conformance.Names(pattern, r.ID) }
-		if r.Side != o.Side || r.Experimental && !o.Experimental || len(o.Only) > 0 && !slices.ContainsFunc(o.Only, named) || slices.ContainsFunc(o.Skip, named) {
+		if r.Experimental && !o.Experimental || len(o.Only) > 0 && !slices.ContainsFunc(o.Only, named) || slices.ContainsFunc(o.Skip, named) {
 			continue
+		}
+		if r.Side == conformance.Server && o.At != "" {
+			p.total++ // in one version
 		}
 		for _, v := range r.Versions {
 			if slices.Contains(o.Versions, v) {
-				p.total++
+				p.total += sides[r.Side]
 			}
 		}
 	}

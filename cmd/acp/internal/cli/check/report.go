@@ -93,16 +93,16 @@ func (o *Options) print(j *judgement) error {
 		title += p.style("2", " · speaks version "+strings.Trim(strings.ReplaceAll(fmt.Sprint(j.Versions), " ", " and "), "[]"))
 	}
 	p.line("%s", title)
-	topic, same := "", untried(j)
+	topic, common := "", untried(j)
 	for i := 0; i < len(j.Results); i++ {
 		r := j.Results[i]
-		if !o.All && same[r.Why] > 0 && r.Status == conformance.Broken {
+		if !o.All && common[r.Why] > 0 && r.Status == conformance.Broken {
 			continue
 		}
-		also := 0 // the other version, if its result is the same
-		if i+1 < len(j.Results) && j.alike(r, j.Results[i+1]) {
+		same := []*conformance.Result{r} // in other versions and over other transports
+		for i+1 < len(j.Results) && j.alike(r, j.Results[i+1]) {
 			i++
-			also = j.Results[i].Version
+			same = append(same, j.Results[i])
 		}
 		if !o.All && (r.Status == conformance.Pass || r.Status == conformance.Skip || r.Status == conformance.Unseen) {
 			continue
@@ -112,11 +112,11 @@ func (o *Options) print(j *judgement) error {
 			topic = t
 			p.line("\n%s", p.style("1", t))
 		}
-		p.result(r, also, j.known[r])
+		p.result(same, j.known[r])
 	}
-	for _, why := range sorted(same) {
+	for _, why := range sorted(common) {
 		if !o.All {
-			p.line("\n%s %s for the same reason:", p.style("31", "!"), p.style("1", fmt.Sprintf("%d rules could not be tried", same[why])))
+			p.line("\n%s %s for the same reason:", p.style("31", "!"), p.style("1", fmt.Sprintf("%d rules could not be tried", common[why])))
 			for _, l := range wrap(why, p.width-4) {
 				p.line("    %s", p.style("31", l))
 			}
@@ -208,24 +208,46 @@ var marks = map[conformance.Status][2]string{
 	conformance.Broken: {"!", "31"},
 }
 
-// alike reports whether a rule has the same result in two versions, apart from the frames.
+// alike reports whether a rule has the same result in two versions or over two transports, apart
+// from the frames.
 func (j *judgement) alike(a, b *conformance.Result) bool {
-	return a.Rule == b.Rule && a.Version != b.Version && a.Status == b.Status && a.Why == b.Why && j.known[a] == j.known[b]
+	return a.Rule == b.Rule && (a.Version != b.Version || a.Over != b.Over) && a.Status == b.Status && a.Why == b.Why && j.known[a] == j.known[b]
 }
 
-// result prints the result of a rule in one version, and in version also if that is not 0.
-func (p *page) result(r *conformance.Result, also int, known *expectation) {
+// where returns the versions and the transports of results, as "v1 and v2 over http".
+func where(same []*conformance.Result) string {
+	var versions, over []string
+	add := func(list []string, s string) []string {
+		if s == "" || slices.Contains(list, s) {
+			return list
+		}
+		return append(list, s)
+	}
+	for _, r := range same {
+		if r.Version > 0 {
+			versions = add(versions, "v"+strconv.Itoa(r.Version))
+		}
+		over = add(over, r.Over)
+	}
+	text := strings.Join(versions, " and ")
+	if len(over) > 0 {
+		text += " over " + strings.Join(over, " and ")
+	}
+	return text
+}
+
+// result prints a result of a rule, which is the same in all versions and over all transports of
+// same.
+func (p *page) result(same []*conformance.Result, known *expectation) {
+	r := same[0]
 	_, name := cutLast(r.Rule.ID)
 	mark := marks[r.Status]
 	if known != nil || r.Status == conformance.Fail && r.Rule.Level != conformance.Must {
 		mark[1] = "33"
 	}
 	about := string(r.Rule.Level)
-	if r.Version > 0 {
-		about += ", v" + strconv.Itoa(r.Version)
-	}
-	if also > 0 {
-		about += " and v" + strconv.Itoa(also)
+	if text := where(same); text != "" {
+		about += ", " + text
 	}
 	if len(r.Rule.Cites) > 0 {
 		about += ", " + strings.Join(r.Rule.Cites, " ")

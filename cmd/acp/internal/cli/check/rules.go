@@ -91,6 +91,9 @@ func explain(a *app.App, rules []*conformance.Rule, names []string) error {
 		if len(r.Lacks) > 0 {
 			about = append(about, "if it does not offer "+strings.Join(r.Lacks, " or "))
 		}
+		if len(r.Except) > 0 {
+			about = append(about, "not over "+strings.Join(r.Except, " or "))
+		}
 		if r.Experimental {
 			about = append(about, "of drafts only")
 		}
@@ -125,10 +128,11 @@ func rulesJSON(a *app.App, rules []*conformance.Rule) error {
 			Versions     []int             `json:"versions"`
 			Needs        []string          `json:"needs,omitempty"`
 			Lacks        []string          `json:"lacks,omitempty"`
+			Except       []string          `json:"except,omitempty"`
 			Experimental bool              `json:"experimental,omitempty"`
 			Observed     bool              `json:"observed,omitempty"`
 			Scenario     string            `json:"scenario,omitempty"`
-		}{r.ID, r.Side, r.Level, r.Text, r.Cites, r.Versions, r.Needs, r.Lacks, r.Experimental, r.Observed, r.Scenario}); err != nil {
+		}{r.ID, r.Side, r.Level, r.Text, r.Cites, r.Versions, r.Needs, r.Lacks, r.Except, r.Experimental, r.Observed, r.Scenario}); err != nil {
 			return err
 		}
 	}
