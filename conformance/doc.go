@@ -3,7 +3,8 @@
 // specification says so, and a scenario that tries it.
 //
 // [CheckAgent] and [CheckClient] play the other side of a connection and report
-// the result of each [Rule]. A [Monitor] checks those that can be seen on any
+// the result of each [Rule]. [CheckServer] checks a server of HTTP and WebSockets,
+// request by request. A [Monitor] checks those that can be seen on any
 // traffic, live or recorded.
 //
 // # Files of rules
@@ -146,6 +147,58 @@
 // good order when its turn has ended, what a scenario would try afterwards stays
 // unseen.
 //
+// When a server is checked, each scenario has connections of its own. The rules need
+// http, websocket, token, loopback or tls, and may cite RFD, the specification of the
+// transport, and RFCs. A header is a text "Name: value" in which $name stands for its
+// value; without a value it is left out. Requests have those that a correct client
+// sends: the media types, Acp-Connection-Id if there is a connection, and
+// Acp-Session-Id if params.sessionId is there.
+//
+//	connect ["HEADER"…]         opens a connection, whose id is $connection
+//	session [$s]                opens a session, $session, on it, and reads the stream
+//	                            of the connection, $stream
+//	post FRAME|"TEXT" ["HEADER"…]
+//	get, delete ["HEADER"…]
+//	request METHOD ["HEADER"…]  the same with any method; the response is $response
+//	status CODE|CODE            of the last response
+//	header NAME PATTERN         it must have the header
+//	without NAME                it must not
+//	optional NAME $x            $x is the header, if it is there
+//	body PATTERN                JSON, or a string
+//	prompt $r PURPOSE [$s]      posts a prompt
+//	stream $s ["HEADER"…]       reads a stream; if that is impossible the rule cannot
+//	                            be tried
+//	reads $s ["HEADER"…]        the same, but it must be possible
+//	reopen $s ["HEADER"…]       the same, when the reader before has just left
+//	event $s PATTERN            such a message must come on it
+//	await $s PATTERN            without it, the rule is unseen
+//	anywhere PATTERN            likewise, on any stream
+//	never $s PATTERN            it must not have come
+//	arrives $s N                so many events must come, of whatever form
+//	counting $s N               messages of the agent that are the numbers from 0
+//	wellformed $s, unnamed $s   what came must be messages, and have no names
+//	comment $s                  a comment must come; without one, the rule is unseen
+//	ended $s                    the stream must end
+//	leave $s                    stops reading it
+//	differ $x $y N              the first or the last N bytes must differ
+//
+//	upgrade ["HEADER"…]         asks for a WebSocket; $accept is the proof that is due
+//	socket ["HEADER"…]          opens one
+//	greet                       initializes it
+//	send FRAME, text "TEXT"     sends a message
+//	part "TEXT", last "TEXT"    sends a message in several frames
+//	binary "TEXT"               sends a binary message
+//	ping "TEXT", pong "TEXT"    sends a ping; waits for a pong
+//	bytes "TEXT"                sends bytes past the WebSocket
+//	receive PATTERN             such a message must come
+//	silent PATTERN              it must not have come
+//	plain                       what came must be text frames, one message in each
+//	refused                     what was sent last must not be taken as a request
+//	close CODE                  sends a close frame
+//	closed CODE|CODE|any        the WebSocket must be closed
+//
+// The steps let, fill, is, isnt, need and within are there, too.
+//
 // Requests of the peer that no step of the scenario is about are answered in the
 // background, as a correct peer does: permission is given once, files
 // are those of the scenario, terminals say hello, forms are declined, and unknown
@@ -168,7 +221,8 @@
 // asked for a session, or a client for what it must refuse; if that is not
 // answered either, nothing more is tried, and [Report.Mute] says so. What the peer sends is
 // read ahead up to 4096 frames and 16 MiB; then reading stops until a step receives
-// it. A scenario fails when it has received 200,000 frames or 256 MiB. A result
+// it. A scenario fails when it has received 200,000 frames or 256 MiB. Of a server's
+// stream or WebSocket 4096 messages are kept, of up to 16 MiB. A result
 // keeps 32 frames, of each the first 2 kB. No goroutine outlives a check, unless closing a
 // stream does not end its read and write; such streams are abandoned after 5 s.
 package conformance
