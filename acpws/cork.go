@@ -24,9 +24,10 @@ type corked struct {
 	net.Conn
 	failed atomic.Bool // reading has failed
 
-	mu  sync.Mutex
-	on  bool
-	buf []byte
+	mu     sync.Mutex
+	on     bool
+	buf    []byte
+	pooled *[]byte // buf belongs there
 }
 
 func (c *corked) Read(p []byte) (int, error) {
@@ -43,7 +44,8 @@ func (c *corked) begin() {
 	defer c.mu.Unlock()
 	c.on = true
 	if c.buf == nil {
-		c.buf = (*buffers.Get().(*[]byte))[:0]
+		c.pooled = buffers.Get().(*[]byte)
+		c.buf = (*c.pooled)[:0]
 	}
 }
 
@@ -54,9 +56,9 @@ func (c *corked) end() error {
 	c.on = false
 	err := c.flush()
 	if c.buf != nil {
-		buf := c.buf
-		c.buf = nil
-		buffers.Put(&buf)
+		*c.pooled = c.buf
+		buffers.Put(c.pooled)
+		c.buf, c.pooled = nil, nil
 	}
 	return err
 }
@@ -96,7 +98,8 @@ func (w *corkingWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 		return nil, nil, err
 	}
 	w.conn = &corked{Conn: conn}
-	return w.conn, bufio.NewReadWriter(buffered.Reader, bufio.NewWriter(w.conn)), nil
+	// The writer is small since what it flushes is held back anyway.
+	return w.conn, bufio.NewReadWriter(buffered.Reader, bufio.NewWriterSize(w.conn, 256)), nil
 }
 
 // corkDial has a client cork the connection that it makes, if it is known how it makes
