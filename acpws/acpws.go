@@ -209,7 +209,7 @@ func (m *messages) release() {
 }
 
 func (m *messages) Write(texts ...[]byte) error {
-	if m.cork == nil {
+	if m.cork == nil || len(texts) == 1 && len(texts[0]) < writerSize-16 { // one write anyway
 		return m.write(texts)
 	}
 	m.cork.begin()

@@ -9,8 +9,13 @@ import (
 	"sync/atomic"
 )
 
-// corkMost bounds what a corked connection holds back.
-const corkMost = 64 << 10
+const (
+	// corkMost bounds what a corked connection holds back.
+	corkMost = 64 << 10
+	// writerSize is the size of the library's writer of a server's connection. What
+	// does not fit, with the header of a frame, is held back by the cork.
+	writerSize = 1 << 10
+)
 
 // buffers has those of connections that hold nothing back at the moment.
 var buffers = sync.Pool{New: func() any {
@@ -98,8 +103,7 @@ func (w *corkingWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 		return nil, nil, err
 	}
 	w.conn = &corked{Conn: conn}
-	// The writer is small since what it flushes is held back anyway.
-	return w.conn, bufio.NewReadWriter(buffered.Reader, bufio.NewWriterSize(w.conn, 256)), nil
+	return w.conn, bufio.NewReadWriter(buffered.Reader, bufio.NewWriterSize(w.conn, writerSize)), nil
 }
 
 // corkDial has a client cork the connection that it makes, if it is known how it makes
