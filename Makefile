@@ -5,7 +5,7 @@ FUZZTIME ?= 20s
 
 FUZZSHORT ?= 5s
 
-.PHONY: help test race lint cross vuln generate check-generated fuzz matrix cover interop real-agents bench bench-quick bench-program bench-tap bench-harness docs ci
+.PHONY: help test race lint cross vuln generate check-generated fuzz matrix cover interop real-agents bench bench-net bench-quick bench-program bench-tap bench-harness docs ci
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -54,7 +54,10 @@ real-agents: ## run agents from npm offline, with a stand-in for their models (n
 bench: ## compare with other SDKs and write bench/RESULTS.md (about 8 minutes, needs Node)
 	cd bench && npm ci --no-audit --no-fund && GOWORK=off go run . -write
 
-bench-quick: ## the same in about a minute, without writing
+bench-net: ## make bench for HTTP and WebSocket alone, into bench/RESULTS.md (about 3 minutes)
+	cd bench && npm ci --no-audit --no-fund && GOWORK=off go run . -only '/(http|ws)' -write
+
+bench-quick: ## make bench in about a minute, without writing
 	cd bench && npm ci --no-audit --no-fund && GOWORK=off go run . -quick
 
 bench-program: ## measure the first paint, the memory and bursts of the program (Linux)

@@ -36,6 +36,16 @@ type item struct {
 // ownSize is the size from which a frame has memory of its own.
 const ownSize = 32 << 10
 
+const (
+	keepItems = 16       // of an inbox that waits
+	maxItems  = 16 << 10 // of one that does not
+)
+
+// spareItems has the lists of inboxes that wait.
+var spareItems sync.Pool
+
+type itemList struct{ items []item }
+
 // itemCost is what an item counts beyond its text.
 const itemCost = 64
 
@@ -76,6 +86,11 @@ func (b *inbox) put(ctx context.Context, frame []byte, mayWait bool) error {
 
 // add adds an item. The caller holds b.mu.
 func (b *inbox) add(it item) {
+	if b.items == nil {
+		if l, _ := spareItems.Get().(*itemList); l != nil {
+			b.items = l.items
+		}
+	}
 	b.items = append(b.items, it)
 	b.bytes += len(it.frame) + itemCost
 	b.rouse()
@@ -126,6 +141,10 @@ func (b *inbox) get() (jsonrpc.Frame, error) {
 			b.mu.Unlock()
 			return jsonrpc.Frame{}, err
 		}
+		if cap(b.items) > keepItems { // one that waits holds few
+			spareItems.Put(&itemList{b.items[:0]})
+			b.items, b.head = nil, 0
+		}
 		if b.wake == nil {
 			b.wake = make(chan struct{})
 		}
@@ -145,7 +164,7 @@ func (b *inbox) get() (jsonrpc.Frame, error) {
 	b.bytes -= len(it.frame) + itemCost
 	switch {
 	case b.head == len(b.items):
-		if cap(b.items) > 1024 {
+		if cap(b.items) > maxItems {
 			b.items = nil
 		}
 		b.items, b.head = b.items[:0], 0

@@ -2,6 +2,7 @@ package acphttp
 
 import (
 	"errors"
+	"sync"
 	"time"
 )
 
@@ -57,9 +58,12 @@ type ring struct {
 	first  uint64 // the first event that is kept
 	next   uint64 // the number of the next event
 	taken  uint64
-	bytes  int    // of the chunks
-	spare  *chunk // one that was dropped, to be used again
+	bytes  int // of the chunks
 }
+
+// spareChunks are chunks of the largest size to be used again, by any ring: one of a
+// stream that waits holds none.
+var spareChunks sync.Pool
 
 // chunk is some consecutive events.
 type chunk struct {
@@ -88,17 +92,18 @@ func (r *ring) Append(frame []byte) error {
 
 // grow adds a chunk with room for a frame of size bytes. Chunks grow with use.
 func (r *ring) grow(size int) {
-	if c := r.spare; c != nil && cap(c.data) >= size {
-		r.spare = nil
-		c.data, c.ends, c.first = c.data[:0], c.ends[:0], r.next
-		r.chunks = append(r.chunks, c)
-		return
-	}
 	room := chunkMin
 	if n := len(r.chunks); n > 0 {
 		room = min(4*cap(r.chunks[n-1].data), chunkMax)
 	} else if r.next > 1 {
 		room = chunkMax
+	}
+	if room == chunkMax && size <= chunkMax {
+		if c, _ := spareChunks.Get().(*chunk); c != nil {
+			c.first = r.next
+			r.chunks = append(r.chunks, c)
+			return
+		}
 	}
 	r.chunks = append(r.chunks, &chunk{first: r.next, data: make([]byte, 0, max(room, size))})
 }
@@ -141,8 +146,9 @@ func (r *ring) Taken(seq uint64) {
 		}
 		r.first = c.first + uint64(len(c.ends))
 		r.bytes -= len(c.data)
-		if cap(c.data) <= chunkMax {
-			r.spare = c
+		if cap(c.data) == chunkMax {
+			c.data, c.ends, c.last = c.data[:0], c.ends[:0], time.Time{}
+			spareChunks.Put(c)
 		}
 		r.chunks[0] = nil
 		r.chunks = r.chunks[1:]
@@ -151,6 +157,6 @@ func (r *ring) Taken(seq uint64) {
 }
 
 func (r *ring) Close() error {
-	r.chunks, r.spare, r.first = nil, nil, r.next
+	r.chunks, r.first = nil, r.next
 	return nil
 }

@@ -5,11 +5,15 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 )
 
 // batchSize is how much is written to a client at once.
 const batchSize = 64 << 10
+
+// batches has the buffers of those who write nothing at the moment.
+var batches = sync.Pool{New: func() any { return new([]byte) }}
 
 // get streams what waits for a client.
 func (s *Server) get(w http.ResponseWriter, r *http.Request, principal string) error {
@@ -46,11 +50,12 @@ func (s *Server) get(w http.ResponseWriter, r *http.Request, principal string) e
 	}
 	alive := time.NewTimer(s.limits.KeepAlive)
 	defer alive.Stop()
-	var buf []byte
 	for {
-		var over bool
-		buf, over = c.take(st, rd, buf[:0])
-		if len(buf) == 0 {
+		buf := batches.Get().(*[]byte)
+		text, over := c.take(st, rd, (*buf)[:0])
+		if len(text) == 0 {
+			batches.Put(buf)
+			buf = nil // one that waits holds none
 			if over {
 				return nil
 			}
@@ -62,19 +67,20 @@ func (s *Server) get(w http.ResponseWriter, r *http.Request, principal string) e
 			case <-r.Context().Done():
 				return nil
 			case <-alive.C:
-				buf = append(buf, ":\n\n"...)
+				text = []byte(":\n\n")
 			}
 		}
 		_ = control.SetWriteDeadline(time.Now().Add(s.limits.StallTimeout))
-		if _, err := w.Write(buf); err != nil {
+		if _, err := w.Write(text); err != nil {
 			return nil
 		}
 		if err := control.Flush(); err != nil {
 			return nil
 		}
 		alive.Reset(s.limits.KeepAlive)
-		if cap(buf) > 2*batchSize {
-			buf = nil
+		if buf != nil && cap(text) <= 2*batchSize {
+			*buf = text
+			batches.Put(buf)
 		}
 	}
 }

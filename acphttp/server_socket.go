@@ -175,12 +175,11 @@ func (c *conn) readSocket(ws *socket) (left bool) {
 
 // writeSocket sends what waits.
 func (c *conn) writeSocket(ws *socket, rd *reader) {
-	var buf []byte
-	var frames [][]byte
 	for !ws.closed.Load() {
-		var over bool
-		buf, frames, over = c.takeFrames(rd, buf[:0], frames[:0])
+		buf := batches.Get().(*[]byte)
+		text, frames, over := c.takeFrames(rd, (*buf)[:0], nil)
 		if len(frames) == 0 {
+			batches.Put(buf) // one that waits holds none
 			if over {
 				ws.end(c.closeCode())
 				return
@@ -196,8 +195,9 @@ func (c *conn) writeSocket(ws *socket, rd *reader) {
 			ws.end(closeAbnormal, "")
 			return
 		}
-		if cap(buf) > 2*batchSize {
-			buf = nil
+		if cap(text) <= 2*batchSize {
+			*buf = text
+			batches.Put(buf)
 		}
 	}
 }

@@ -131,7 +131,9 @@ type messages struct {
 	conn *websocket.Conn
 	cork *corked // the connection below; nil if that is not known
 	once sync.Once
-	buf  []byte // of whoever reads
+	// of whoever reads:
+	buf    []byte  // the last message
+	pooled *[]byte // buf belongs there
 }
 
 func newMessages(conn *websocket.Conn, cork *corked, most int) *messages {
@@ -139,12 +141,20 @@ func newMessages(conn *websocket.Conn, cork *corked, most int) *messages {
 	return &messages{conn: conn, cork: cork}
 }
 
-// keepBuffer bounds the buffer for messages that is used again.
+// keepBuffer bounds the buffers for messages that are used again.
 const keepBuffer = 64 << 10
+
+// readBuffers has those of connections for which no message is being read, so that
+// connections that wait hold none.
+var readBuffers = sync.Pool{New: func() any {
+	buf := make([]byte, 0, 4<<10)
+	return &buf
+}}
 
 // Read reads without a context, which would cost as much as the rest: Close ends it.
 func (m *messages) Read() ([]byte, error) {
 	for {
+		m.release()
 		kind, r, err := m.conn.Reader(context.Background())
 		if err == nil {
 			err = m.readAll(r)
@@ -172,10 +182,8 @@ func (m *messages) Read() ([]byte, error) {
 
 // readAll reads a message into the buffer.
 func (m *messages) readAll(r io.Reader) error {
-	if cap(m.buf) == 0 || cap(m.buf) > keepBuffer {
-		m.buf = make([]byte, 0, 4<<10)
-	}
-	m.buf = m.buf[:0]
+	m.pooled = readBuffers.Get().(*[]byte)
+	m.buf = (*m.pooled)[:0]
 	for {
 		n, err := r.Read(m.buf[len(m.buf):cap(m.buf)])
 		m.buf = m.buf[:len(m.buf)+n]
@@ -191,8 +199,17 @@ func (m *messages) readAll(r io.Reader) error {
 	}
 }
 
+// release gives the buffer back: the last message has been used.
+func (m *messages) release() {
+	if m.pooled != nil && cap(m.buf) <= keepBuffer {
+		*m.pooled = m.buf
+		readBuffers.Put(m.pooled)
+	}
+	m.buf, m.pooled = nil, nil
+}
+
 func (m *messages) Write(texts ...[]byte) error {
-	if m.cork == nil || len(texts) == 1 {
+	if m.cork == nil || len(texts) == 1 && len(texts[0]) < writerSize-16 { // one write anyway
 		return m.write(texts)
 	}
 	m.cork.begin()

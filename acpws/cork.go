@@ -9,8 +9,13 @@ import (
 	"sync/atomic"
 )
 
-// corkMost bounds what a corked connection holds back.
-const corkMost = 64 << 10
+const (
+	// corkMost bounds what a corked connection holds back.
+	corkMost = 64 << 10
+	// writerSize is the size of the library's writer of a server's connection. What
+	// does not fit, with the header of a frame, is held back by the cork.
+	writerSize = 1 << 10
+)
 
 // buffers has those of connections that hold nothing back at the moment.
 var buffers = sync.Pool{New: func() any {
@@ -24,9 +29,10 @@ type corked struct {
 	net.Conn
 	failed atomic.Bool // reading has failed
 
-	mu  sync.Mutex
-	on  bool
-	buf []byte
+	mu     sync.Mutex
+	on     bool
+	buf    []byte
+	pooled *[]byte // buf belongs there
 }
 
 func (c *corked) Read(p []byte) (int, error) {
@@ -43,7 +49,8 @@ func (c *corked) begin() {
 	defer c.mu.Unlock()
 	c.on = true
 	if c.buf == nil {
-		c.buf = (*buffers.Get().(*[]byte))[:0]
+		c.pooled = buffers.Get().(*[]byte)
+		c.buf = (*c.pooled)[:0]
 	}
 }
 
@@ -54,9 +61,9 @@ func (c *corked) end() error {
 	c.on = false
 	err := c.flush()
 	if c.buf != nil {
-		buf := c.buf
-		c.buf = nil
-		buffers.Put(&buf)
+		*c.pooled = c.buf
+		buffers.Put(c.pooled)
+		c.buf, c.pooled = nil, nil
 	}
 	return err
 }
@@ -96,7 +103,7 @@ func (w *corkingWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 		return nil, nil, err
 	}
 	w.conn = &corked{Conn: conn}
-	return w.conn, bufio.NewReadWriter(buffered.Reader, bufio.NewWriter(w.conn)), nil
+	return w.conn, bufio.NewReadWriter(buffered.Reader, bufio.NewWriterSize(w.conn, writerSize)), nil
 }
 
 // corkDial has a client cork the connection that it makes, if it is known how it makes

@@ -136,7 +136,7 @@ func TestNumber(t *testing.T) {
 // TestProgramKept: what was measured of the program stays when the rest is written anew.
 func TestProgramKept(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "RESULTS.md")
-	if err := writeResults(path, nil, nil, 1, 0); err != nil {
+	if err := (report{rounds: 1}).write(path); err != nil {
 		t.Fatal(err)
 	}
 	data, err := os.ReadFile(path)
@@ -148,7 +148,7 @@ func TestProgramKept(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 2 {
-		if err := writeResults(path, nil, nil, 1, 0); err != nil {
+		if err := (report{rounds: 1}).write(path); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -72,7 +72,13 @@ var targets = []target{
 	{text: "24-byte chunks over HTTP: ≥ 8× TypeScript", workload: "chunks/http", key: "rate", over: tsName, atLeast: 8},
 	{text: "24-byte chunks over WebSocket: ≥ 0.6 of the bare bytes", workload: "chunks/ws", key: "rate", over: "bare", atLeast: 0.6},
 	{text: "24-byte chunks over HTTP: ≥ 0.6 of the bare bytes", workload: "chunks/http", key: "rate", over: "bare", atLeast: 0.6},
+	{text: "24-byte chunks over HTTP: ≥ 0.6 of the bare bytes, event by event", workload: "chunks/http", key: "rate", over: "each", atLeast: 0.6},
+	{text: "24-byte chunks over WebSocket: ≥ 12× TypeScript, GOMAXPROCS=1", workload: "chunks/ws/alone", key: "rate", over: tsName, atLeast: 12},
+	{text: "24-byte chunks over HTTP: ≥ 8× TypeScript, GOMAXPROCS=1", workload: "chunks/http/alone", key: "rate", over: tsName, atLeast: 8},
+	{text: "prompt round trips over WebSocket: ≥ 0.6 of the bare bytes", workload: "trips/ws", key: "rate", over: "bare", atLeast: 0.6},
+	{text: "prompt round trips over HTTP: ≥ 0.6 of the bare bytes", workload: "trips/http", key: "rate", over: "bare", atLeast: 0.6},
 	{text: "prompt round trip p50 over WebSocket: ≤ 1/2 of TypeScript", workload: "trips/ws", key: "p50", over: tsName, atMost: 0.5},
+	{text: "prompt round trip p50 over WebSocket: ≤ 1/2 of TypeScript, GOMAXPROCS=1", workload: "trips/ws/alone", key: "p50", over: tsName, atMost: 0.5},
 	{text: "prompt round trip p50 over HTTP: ≤ 1/2 of TypeScript", workload: "trips/http", key: "p50", over: tsName, atMost: 0.5},
 	{text: "1,000 idle connections: ≤ 3 goroutines per side", workload: "idle/1000", key: "goroutines", atMost: 3},
 }

@@ -8,6 +8,7 @@
 //	go run . -quick # about one minute
 //	go run . -check # exit status 1 when a target is missed
 //	go run . -write # also writes RESULTS.md
+//	go run . -only /(http|ws) -write # the network alone, into RESULTS.md
 package main
 
 import (
@@ -57,9 +58,9 @@ func parse(set *flag.FlagSet, args []string) (*flags, error) {
 	set.IntVar(&f.rounds, "rounds", 0, "number of rounds; 0 means 9, or 3 with -quick")
 	set.BoolVar(&f.quick, "quick", false, "shorter and fewer measurements")
 	set.BoolVar(&f.check, "check", false, "exit with status 1 when a target is missed")
-	set.BoolVar(&f.write, "write", false, "write RESULTS.md")
+	set.BoolVar(&f.write, "write", false, "write RESULTS.md; with -only, just what was measured is replaced there")
 	set.BoolVar(&f.list, "list", false, "print the names of the workloads and stop")
-	set.StringVar(&f.without, "without", "", "comma-separated `subjects` to leave out: ours, app, coder, ts, bare")
+	set.StringVar(&f.without, "without", "", "comma-separated `subjects` to leave out: ours, app, coder, ts, bare, each")
 	if err := set.Parse(args); err != nil {
 		return nil, err
 	}
@@ -126,7 +127,8 @@ func run() error {
 	printVerdicts(os.Stdout, verdicts)
 	fmt.Printf("\n%s in all\n", time.Since(begin).Round(time.Second))
 	if f.write {
-		if err := writeResults("RESULTS.md", results, verdicts, f.rounds, time.Since(begin)); err != nil {
+		rep := report{results: results, verdicts: verdicts, rounds: f.rounds, took: time.Since(begin), part: f.only != ""}
+		if err := rep.write("RESULTS.md"); err != nil {
 			return err
 		}
 	}

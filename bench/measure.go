@@ -109,7 +109,7 @@ func (m *meter) trips(ctx context.Context, o op) (map[string]float64, error) {
 		end := start.Add(o.duration())
 		for i := range o.Callers {
 			wg.Go(func() {
-				for t := time.Now(); t.Before(end); {
+				for t := time.Now(); len(times[i]) == 0 || t.Before(end); {
 					if errs[i] = m.client.prompt(ctx, i, promptText); errs[i] != nil {
 						return
 					}

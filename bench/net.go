@@ -28,18 +28,34 @@ func overNet(mode string) bool { return mode == "http" || mode == "ws" }
 func runNetAgent(name, mode string) error {
 	slog.SetDefault(slog.New(slog.DiscardHandler))
 	defer profile("agent")()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	s, err := subjectByName(name)
 	if err != nil {
 		return err
 	}
-	var handler http.Handler = &acphttp.Server{Serve: appAgent().Serve, Upgrade: acpws.Upgrader}
-	if name == "bare" {
-		handler = bareHandler(mode)
+	url, _, err := serveNet(s, mode)
+	if err != nil {
+		return err
 	}
-	go func() { _ = http.Serve(listener, handler) }()
-	fmt.Printf("%s://%s/acp\n", mode, listener.Addr())
+	fmt.Println(url)
 	_, _ = io.Copy(io.Discard, os.Stdin)
 	return nil
+}
+
+// serveNet serves the agent of a subject on the loopback interface.
+func serveNet(s *subject, mode string) (url string, stop func() error, err error) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", nil, err
+	}
+	agents := &acphttp.Server{Serve: appAgent().Serve, Upgrade: acpws.Upgrader}
+	server := &http.Server{Handler: agents}
+	if s.bare() {
+		server.Handler = bareHandler(mode, s == each)
+	}
+	go func() { _ = server.Serve(listener) }()
+	return fmt.Sprintf("%s://%s/acp", mode, listener.Addr()), func() error {
+		return errors.Join(server.Close(), agents.Close(context.Background()))
+	}, nil
 }
 
 // netAgent starts the agent process.
@@ -70,7 +86,7 @@ func netAgent(ctx context.Context, s *subject, mode string) (url string, stop fu
 // dialNet connects to an agent at a URL.
 func dialNet(ctx context.Context, s *subject, url string, rec *recorder) (client, error) {
 	switch {
-	case s.name == "bare" && strings.HasPrefix(url, "ws"):
+	case s.bare() && strings.HasPrefix(url, "ws"):
 		conn, _, err := websocket.Dial(ctx, url, nil)
 		if err != nil {
 			return nil, err
@@ -78,7 +94,7 @@ func dialNet(ctx context.Context, s *subject, url string, rec *recorder) (client
 		conn.SetReadLimit(1 << 20)
 		p := &wsPipe{conn: conn}
 		return dialBare(link{r: p, w: p}, rec), nil
-	case s.name == "bare":
+	case s.bare():
 		resp, err := http.Get(url)
 		if err != nil {
 			return nil, err
@@ -145,15 +161,16 @@ func idleNet(ctx context.Context, s *subject, mode string, count int) (map[strin
 	}
 	n := float64(count)
 	return map[string]float64{
-		"heap":       float64(after.Heap-before.Heap) / n / 1000,
+		"heap":       float64(int64(after.Heap)-int64(before.Heap)) / n / 1000,
+		"stack":      float64(int64(after.Stack)-int64(before.Stack)) / n / 1000,
 		"rss":        float64(after.RSS-before.RSS) / n / 1000,
 		"goroutines": float64(after.Goroutines-before.Goroutines) / n,
 		"files":      float64(after.Files-before.Files) / n,
 	}, nil
 }
 
-// bareHandler serves the bare agent.
-func bareHandler(mode string) http.Handler {
+// bareHandler serves the bare agent. each says whether every event is sent on its own.
+func bareHandler(mode string, each bool) http.Handler {
 	if mode == "ws" {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			conn, err := websocket.Accept(w, r, nil)
@@ -175,7 +192,7 @@ func bareHandler(mode string) http.Handler {
 		}
 		w.Header().Set("Content-Type", "text/event-stream")
 		w.WriteHeader(http.StatusOK)
-		e := &eventWriter{w, http.NewResponseController(w), nil}
+		e := &eventWriter{w: w, control: http.NewResponseController(w), each: each}
 		_ = e.control.Flush()
 		_ = serveBare(link{r: in, w: e})
 	})
@@ -211,10 +228,12 @@ func (p *wsPipe) Write(b []byte) (int, error) {
 
 func (p *wsPipe) Close() error { return p.conn.CloseNow() }
 
-// eventWriter makes events of lines, and sends what was written at once.
+// eventWriter makes events of lines, and sends what was written at once or, with each,
+// every event on its own.
 type eventWriter struct {
 	w       io.Writer
 	control *http.ResponseController
+	each    bool
 	buf     []byte
 }
 
@@ -222,6 +241,15 @@ func (e *eventWriter) Write(b []byte) (int, error) {
 	e.buf = e.buf[:0]
 	for line := range bytes.Lines(b) {
 		e.buf = append(append(append(e.buf, "data: "...), line...), '\n')
+		if e.each {
+			if _, err := e.w.Write(e.buf); err != nil {
+				return 0, err
+			}
+			if err := e.control.Flush(); err != nil {
+				return 0, err
+			}
+			e.buf = e.buf[:0]
+		}
 	}
 	if _, err := e.w.Write(e.buf); err != nil {
 		return 0, err

@@ -35,6 +35,14 @@ func (o *outcome) paired(key, a, b string) float64 {
 	return median(r)
 }
 
+// titleOf returns what a subject is called in the workload's table.
+func (o *outcome) titleOf(name string) string {
+	if name == bare.name && overNet(o.mode) {
+		return map[string]string{"http": "bare net/http", "ws": "bare coder/websocket"}[o.mode]
+	}
+	return titleOf(name)
+}
+
 func (o *outcome) peers() []string {
 	var out []string
 	for _, s := range o.subjects {
@@ -101,7 +109,7 @@ func printOutcome(w io.Writer, o *outcome) {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprint(t, "\t")
 	for _, s := range o.subjects {
-		fmt.Fprintf(t, "%s\t", titleOf(s))
+		fmt.Fprintf(t, "%s\t", o.titleOf(s))
 	}
 	for _, s := range o.peers() {
 		fmt.Fprintf(t, "vs %s\t", s)
@@ -127,7 +135,7 @@ func printOutcome(w io.Writer, o *outcome) {
 	_ = t.Flush()
 	for _, s := range o.subjects {
 		if f := o.failures[s]; f != "" {
-			fmt.Fprintf(w, "  %s failed: %s\n", titleOf(s), f)
+			fmt.Fprintf(w, "  %s failed: %s\n", o.titleOf(s), f)
 		}
 	}
 }
@@ -144,8 +152,29 @@ func printVerdicts(w io.Writer, list []verdict) {
 	_ = t.Flush()
 }
 
-// writeResults writes the Markdown report.
-func writeResults(path string, results []*outcome, verdicts []verdict, rounds int, took time.Duration) error {
+// A report is what becomes of a run.
+type report struct {
+	results  []*outcome
+	verdicts []verdict
+	rounds   int
+	took     time.Duration
+	part     bool // it replaces what was measured and keeps the rest
+}
+
+// write writes the Markdown report.
+func (r report) write(path string) error {
+	old, err := os.ReadFile(path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	text := r.markdown()
+	if r.part && len(old) > 0 {
+		text = r.merge(string(old))
+	}
+	return os.WriteFile(path, []byte(text+ofProgram(string(old))), 0o644)
+}
+
+func (r report) markdown() string {
 	var b strings.Builder
 	m := thisMachine()
 	fmt.Fprintf(&b, `# Benchmark results
@@ -156,7 +185,7 @@ had other work to do, and all subjects had the same share of it, in interleaved 
 | | |
 |---|---|
 `, m.command)
-	for _, kv := range m.rows(rounds, took) {
+	for _, kv := range m.rows(r.rounds, r.took) {
 		fmt.Fprintf(&b, "| %s | %s |\n", kv[0], kv[1])
 	}
 	b.WriteString(`
@@ -166,6 +195,8 @@ round; below 1 ours did worse. In two processes the client starts the agent and 
 same implementation; in one process they share it, over two OS pipes. The bare pipe moves the same
 bytes and understands nothing: a reader, a goroutine per request that answers it, and streams that
 are written through a 64 kB buffer and only counted. The file is in the client's memory.
+Over the network the agent is a server on the loopback interface, in a process of its own, and
+ours is package acp.
 Allocations are those of the whole process, handlers of the benchmark included; streaming agents
 send the same value over and over.
 
@@ -174,18 +205,17 @@ send the same value over and over.
 | target | found | |
 |---|---|---|
 `)
-	for _, v := range verdicts {
-		fmt.Fprintf(&b, "| %s | %s | %s |\n", v.text, v.found, v.word())
+	for _, v := range r.verdicts {
+		b.WriteString(v.row())
 	}
-	for _, o := range results {
+	for _, o := range r.results {
 		b.WriteString(markdown(o))
 	}
-	old, err := os.ReadFile(path)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	b.WriteString(ofProgram(string(old)))
-	return os.WriteFile(path, []byte(b.String()), 0o644)
+	return b.String()
+}
+
+func (v verdict) row() string {
+	return fmt.Sprintf("| %s | %s | %s |\n", v.text, v.found, v.word())
 }
 
 // programHeading begins the last part of the report, which is about the program and measured there:
@@ -205,10 +235,10 @@ func markdown(o *outcome) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "\n## %s\n\n`%s`, %d rounds\n\n|", strings.ToUpper(o.title[:1])+o.title[1:], o.name, o.ran())
 	for _, s := range o.subjects {
-		fmt.Fprintf(&b, " | %s", titleOf(s))
+		fmt.Fprintf(&b, " | %s", o.titleOf(s))
 	}
 	for _, s := range o.peers() {
-		fmt.Fprintf(&b, " | vs %s", titleOf(s))
+		fmt.Fprintf(&b, " | vs %s", o.titleOf(s))
 	}
 	fmt.Fprintf(&b, " |\n|---%s|\n", strings.Repeat("|---", len(o.subjects)+len(o.peers())))
 	for _, k := range o.metrics {
@@ -233,7 +263,7 @@ func markdown(o *outcome) string {
 	}
 	for _, s := range o.subjects {
 		if f := o.failures[s]; f != "" {
-			fmt.Fprintf(&b, "\n%s failed: %s\n", titleOf(s), strings.ReplaceAll(f, "\n", " "))
+			fmt.Fprintf(&b, "\n%s failed: %s\n", o.titleOf(s), strings.ReplaceAll(f, "\n", " "))
 		}
 	}
 	return b.String()

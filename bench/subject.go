@@ -37,7 +37,10 @@ type subject struct {
 	serve func(link) error
 }
 
-var subjects = []*subject{ours, app, coder, bare}
+var subjects = []*subject{ours, app, coder, bare, each}
+
+// bare reports whether the subject understands nothing.
+func (s *subject) bare() bool { return s == bare || s == each }
 
 // tsName is the subject that runs in Node and so has no entry in subjects.
 const tsName = "ts"

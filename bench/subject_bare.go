@@ -19,6 +19,9 @@ import (
 // pipes and scheduler cost.
 var bare = &subject{name: "bare", title: "bare pipe", dial: dialBare, serve: serveBare}
 
+// each is bare, and over HTTP it sends every event on its own.
+var each = &subject{name: "each", title: "bare, event by event", dial: dialBare, serve: serveBare}
+
 const (
 	bareBuffer    = 64 << 10
 	bareRequest   = `{"jsonrpc":"2.0","id":`

@@ -91,7 +91,8 @@ func workloads() []*workload {
 	for _, mode := range []string{"http", "ws"} {
 		out = append(out, netWorkloads(mode)...)
 	}
-	out = append(out, alone(out, "trips/two/1"), alone(out, "chunks/two/24"), alone(out, "flood/two/24"))
+	out = append(out, alone(out, "trips/two/1"), alone(out, "chunks/two/24"), alone(out, "flood/two/24"),
+		alone(out, "trips/http"), alone(out, "chunks/http"), alone(out, "trips/ws"), alone(out, "chunks/ws"))
 	for _, n := range []int{1, 100, 1000} {
 		out = append(out, &workload{
 			name:     fmt.Sprintf("idle/%d", n),
@@ -116,7 +117,9 @@ func alone(all []*workload, name string) *workload {
 	w.name += "/alone"
 	w.title += ", each with GOMAXPROCS=1"
 	w.env = []string{"GOMAXPROCS=1"}
-	w.subjects = slices.DeleteFunc(slices.Clone(w.subjects), func(s string) bool { return s == tsName })
+	if !overNet(w.mode) { // there it is what ours is held against, and one thread in any case
+		w.subjects = slices.DeleteFunc(slices.Clone(w.subjects), func(s string) bool { return s == tsName })
+	}
 	return &w
 }
 
@@ -185,8 +188,17 @@ func modeWorkloads(mode string) []*workload {
 // interface, in a process of its own. Ours is package acp with acphttp or acpws.
 func netWorkloads(mode string) []*workload {
 	where := map[string]string{"http": "Streamable HTTP (HTTP/1.1)", "ws": "WebSocket"}[mode]
-	note := "Bare: the same bytes over net/http, with a flush for each 64 kB, or over coder/websocket, and nothing understood."
+	idleNote := "Each has a session, and has had one prompt."
+	if mode == "http" {
+		idleNote += " That is three connections of TCP: two streams, and one that our client keeps for its next message."
+	}
+	note := "Bare coder/websocket moves the same messages, one write each, and understands nothing."
 	subjects := []string{"ours", tsName, "bare"}
+	streams := subjects
+	if mode == "http" {
+		note = "Bare net/http moves the same bytes and understands nothing. It flushes once for each 64 kB, or event by event."
+		streams = []string{"ours", tsName, "bare", "each"}
+	}
 	return []*workload{
 		{
 			name: "trips/" + mode, title: "prompt round trip, 1 caller, over " + where, mode: mode,
@@ -196,7 +208,7 @@ func netWorkloads(mode string) []*workload {
 		{
 			name: "chunks/" + mode, title: fmt.Sprintf("stream of 24-byte chunks, %d per prompt, over %s", survivable, where), mode: mode,
 			op: op{Kind: "updates", Verb: "updates", Size: 24, Window: survivable, Millis: 300}, quick: 70,
-			subjects: subjects, metrics: perUnit(mode, "chunk", updateStats), note: note,
+			subjects: streams, metrics: perUnit(mode, "chunk", updateStats), note: note,
 		},
 		{
 			name: "idle/" + mode, title: "1,000 idle connections over " + where + ": what the server holds for each", mode: mode,
@@ -204,11 +216,12 @@ func netWorkloads(mode string) []*workload {
 			subjects: []string{"ours", tsName}, rounds: 3, quickRounds: 1,
 			metrics: []metric{
 				{key: "heap", label: "heap per connection, kB", lower: true, ratio: true},
+				{key: "stack", label: "stacks per connection, kB", lower: true},
 				{key: "rss", label: "resident per connection, kB", lower: true, ratio: true},
 				{key: "goroutines", label: "goroutines per connection", lower: true},
 				{key: "files", label: "open files per connection", lower: true},
 			},
-			note: "Each has a session and its streams open. Over HTTP that is two requests, and so two connections of TCP.",
+			note: idleNote,
 		},
 	}
 }

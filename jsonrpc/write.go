@@ -358,6 +358,7 @@ func (o *outbox) fail(err error) (first bool) {
 
 // flush is the flusher: it writes until nothing is left.
 func (o *outbox) flush() {
+	growStack(0)
 	o.mu.Lock()
 	for o.err == nil {
 		b := o.carry
