@@ -90,6 +90,13 @@ func (o *Options) checkAt(ctx context.Context, opt conformance.Options) (r *conf
 		at.Header.Set("Authorization", "Bearer "+token)
 	}
 	server, err := conformance.CheckServer(ctx, at, opt)
+	if server != nil && strings.Contains(server.Broken, "401 Unauthorized") {
+		said := &acphttp.StatusError{Status: http.StatusUnauthorized, Text: "the token is missing"}
+		if token != "" {
+			said.Text = "the token is wrong"
+		}
+		return nil, nil, remote.Explain(o.At, said)
+	}
 	none := errors.Is(err, conformance.ErrNoRule)
 	if err != nil && !none || server.Broken != "" || server.Interrupted {
 		return server, nil, err
