@@ -390,10 +390,10 @@ func TestResume(t *testing.T) {
 			t.Errorf("%s: %d", cursor, got)
 		}
 	}
+	long := c.stream(sessionHeader(session), "Last-Event-ID: "+ids[5])
 	if code := c.status(http.MethodPost, prompt(4, session, "9000"), sessionHeader(session)); code != 202 {
 		t.Fatal(code)
 	}
-	long := c.stream(sessionHeader(session), "Last-Event-ID: "+ids[5])
 	for range 9001 {
 		long.next()
 	}

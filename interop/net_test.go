@@ -296,7 +296,6 @@ func TestNetToken(t *testing.T) {
 	}
 }
 
-
 // pemOf returns the certificate of a server.
 func pemOf(s *httptest.Server) string {
 	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw}))
