@@ -297,6 +297,11 @@ func (c *checker) run(d *dialect) {
 	}
 }
 
+// decided says why a rule is skipped that has the network among its exceptions.
+func (c *checker) decided() string {
+	return "over " + c.network + " this is decided by the transport and not by the agent"
+}
+
 func (c *checker) add(r *Result) {
 	c.report.Results = append(c.report.Results, r)
 	if c.opt.OnResult != nil {
@@ -326,7 +331,7 @@ func (c *checker) try(d *dialect, r *Rule, t *test) *Result {
 		return res
 	}
 	if slices.Contains(r.Except, c.network) {
-		res.Status, res.Why = Skip, "over "+c.network+" the transport answers this by itself"
+		res.Status, res.Why = Skip, c.decided()
 		return res
 	}
 	if res.Why = d.unfit(r); res.Why != "" {
@@ -520,6 +525,8 @@ func (c *checker) observed(r *Rule, d *dialect) *Result {
 		return &Result{Rule: r, Version: d.version, Status: Broken, Why: d.broken}
 	case d.skip != "":
 		return &Result{Rule: r, Version: d.version, Status: Skip, Why: d.skip}
+	case slices.Contains(r.Except, c.network):
+		return &Result{Rule: r, Version: d.version, Status: Skip, Why: c.decided()}
 	}
 	res := c.watch.result(r, d)
 	if res.Status == Unseen && res.Why == "" {

@@ -40,7 +40,7 @@ type Rule struct {
 	Versions     []int    // of the protocol; never empty
 	Needs        []string // capabilities without which it does not apply, as "session.fork" or, of servers, "websocket"
 	Lacks        []string // capabilities with which it does not apply
-	Except       []string // transports that answer by themselves what it is about: see [Peer.Network]
+	Except       []string // transports that decide what it is about: see [Peer.Network]
 	Experimental bool     // it is about what only drafts have
 	// Observed says that it is checked on all frames that pass, recorded ones
 	// included, by a [Monitor].
@@ -107,8 +107,9 @@ type Peer struct {
 	// PID is that of the peer's process, or 0.
 	PID int
 	// Network is the transport of a server, [OverHTTP] or [OverWebSocket], if the
-	// stream leads through one, which answers by itself what is not a message of an
-	// initialized connection. Rules about that are skipped.
+	// stream leads through one. The server answers by itself what is not a message of
+	// an initialized connection, and HTTP has no order across streams: rules about that
+	// are skipped.
 	Network string
 	// Usage measures the peer's processes. If it is nil those of PID are
 	// measured, on Linux; elsewhere rules about that are unseen.

@@ -29,7 +29,7 @@
 //	versions 1 2        of the protocol; both if it is missing
 //	needs session.fork  a capability without which the rule does not apply
 //	lacks session.fork  one with which it does not apply
-//	except http         a transport, http or websocket, that answers this by itself
+//	except http         a transport, http or websocket, that decides this by itself
 //	experimental        it is about what only drafts have
 //	fresh               the scenario needs an initialized connection of its own
 //	bare                it needs a connection on which nothing was sent
@@ -173,7 +173,7 @@
 //	event $s PATTERN            such a message must come on it
 //	await $s PATTERN            without it, the rule is unseen
 //	anywhere PATTERN            likewise, on any stream
-//	never $s PATTERN            it must not have come
+//	never $s PATTERN            it must not have come, beside what steps were about
 //	arrives $s N                so many events must come, of whatever form
 //	counting $s N               messages of the agent that are the numbers from 0
 //	wellformed $s, unnamed $s   what came must be messages, and have no names

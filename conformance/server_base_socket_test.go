@@ -42,7 +42,7 @@ func (s *baseServer) upgrade(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer conn.Close()
-	defer c.end()
+	defer s.forget(c)
 	sum := sha1.Sum([]byte(r.Header.Get("Sec-WebSocket-Key") + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"))
 	proof := base64.StdEncoding.EncodeToString(sum[:])
 	if s.off("websocket/upgrade", true) {

@@ -169,7 +169,7 @@ func (c *baseConn) handle(v *pattern.Value) {
 	case s.off("initialize/apart", method == "_check/second"):
 		s.mu.Lock()
 		for _, other := range s.conns {
-			if other != c {
+			if other != c && other.over != "websocket" {
 				other.send("", `{"jsonrpc":"2.0","id":`+id.Text+`,"error":{"code":-32601,"message":"Method not found"}}`)
 			}
 		}

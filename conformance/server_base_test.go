@@ -38,6 +38,7 @@ func (s *baseServer) off(rule string, when bool) bool { return when && s.broken 
 type baseConn struct {
 	s       *baseServer
 	id      string
+	over    string // initialize over HTTP, or websocket
 	done    chan struct{}
 	end     func()
 	mu      sync.Mutex
@@ -72,7 +73,7 @@ func (s *baseServer) open(over string) *baseConn {
 		id = "00000000-0123456789abcdef-00000000"
 	}
 	c := &baseConn{
-		s: s, id: id, done: make(chan struct{}), streams: map[string]*baseStream{}, asked: map[string]string{}, hanging: map[string]string{},
+		s: s, id: id, over: over, done: make(chan struct{}), streams: map[string]*baseStream{}, asked: map[string]string{}, hanging: map[string]string{},
 	}
 	c.end = sync.OnceFunc(func() { close(c.done) })
 	if s.conns == nil {

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acphttp"
@@ -217,4 +218,48 @@ func TestServerReport(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestExcept holds that rules are skipped over a transport that decides what they are
+// about, and tried over others.
+func TestExcept(t *testing.T) {
+	const scenario, observed = "agent/framing/batch", "agent/session/replayed"
+	for network, want := range map[string]bool{OverHTTP: true, OverWebSocket: false, "": false} {
+		synctest.Test(t, func(t *testing.T) {
+			open := openAgent(nil)
+			report, err := CheckAgent(t.Context(), func(ctx context.Context) (*Peer, error) {
+				p, err := open(ctx)
+				if err == nil {
+					p.Network = network
+				}
+				return p, err
+			}, Options{Versions: []int{1}, Only: []string{scenario, observed}})
+			time.Sleep(time.Minute) // the agent ends in its own time
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, rule := range []string{scenario, observed} {
+				if r := report.Result(rule, 1); r == nil || (r.Status == Skip && strings.Contains(r.Why, "transport")) != want {
+					t.Errorf("over %q: %s: %+v", network, rule, r)
+				}
+			}
+		})
+	}
+}
+
+// TestJoin holds how the reports of several transports become one.
+func TestJoin(t *testing.T) {
+	rule := builtin().byID["agent/framing/batch"]
+	all := &Report{Side: Agent}
+	all.Join(&Report{Side: Server, Name: "s", Versions: []int{2}}, "")
+	all.Join(&Report{Side: Agent, Name: "a", Versions: []int{1, 2}, Results: []*Result{{Rule: rule, Version: 2}, {Rule: rule, Version: 1}}}, OverWebSocket)
+	all.Join(&Report{Side: Agent, Broken: "gone", Cause: CauseLate, Interrupted: true, Left: 3, Results: []*Result{{Rule: rule, Version: 1}}}, OverHTTP)
+	var got []string
+	for _, r := range all.Results {
+		got = append(got, fmt.Sprint(r.Version, r.Over))
+	}
+	if all.Name != "s" || fmt.Sprint(all.Versions, got) != "[1 2] [1http 1websocket 2websocket]" || all.Mute != "over http: gone" ||
+		all.Cause != CauseLate || !all.Interrupted || all.Left != 3 || !all.Failed() {
+		t.Errorf("%+v %v", all, got)
+	}
 }

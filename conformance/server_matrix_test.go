@@ -58,6 +58,8 @@ var alsoBroken = map[string][]string{
 	"initialize/id-unique":   {"initialize/apart", "delete/others"},
 	"post/not-held":          {"routing/cancel"},
 	"stream/head-at-once":    {"stream/accept-list", "stream/content-type", "stream/early-session", "stream/not-cached", "stream/unknown-session", "stream/reopen"},
+	"websocket/malformed":    {"websocket/malformed-initialize"},
+	"routing/order":          {"routing/queued-order"},
 	"stream/unknown-session": {"stream/early-session"},
 }
 
