@@ -183,7 +183,7 @@ func (c *conn) route(h *head) string {
 	case h.isResponse():
 		a := c.asked[h.id]
 		delete(c.asked, h.id)
-		if a.method == methodLoad && c.streams[a.session] != nil && c.streams[a.session].reader == nil {
+		if st := c.streams[a.session]; a.method == methodLoad && (st == nil || st.reader == nil) {
 			return ""
 		}
 		if a.method == methodDelete && !h.failed {

@@ -59,6 +59,7 @@ type ring struct {
 	next   uint64 // the number of the next event
 	taken  uint64
 	bytes  int // of the chunks
+	unsent int // of these, of events after taken
 }
 
 // spareChunks are chunks of the largest size to be used again, by any ring: one of a
@@ -87,6 +88,7 @@ func (r *ring) Append(frame []byte) error {
 	}
 	r.next++
 	r.bytes += len(frame)
+	r.unsent += len(frame)
 	return nil
 }
 
@@ -131,7 +133,16 @@ func (r *ring) Read(after uint64, yield func(seq uint64, frame []byte) bool) err
 func (r *ring) Last() uint64 { return r.next - 1 }
 
 func (r *ring) Taken(seq uint64) {
-	r.taken = max(r.taken, seq)
+	if seq > r.taken {
+		_ = r.Read(r.taken, func(n uint64, frame []byte) bool {
+			if n > seq {
+				return false
+			}
+			r.unsent -= len(frame)
+			return true
+		})
+		r.taken = seq
+	}
 	var old time.Time
 	if r.keep.Age > 0 {
 		old = r.now().Add(-r.keep.Age)
@@ -141,7 +152,7 @@ func (r *ring) Taken(seq uint64) {
 		if c.first+uint64(len(c.ends)) > r.taken+1 {
 			return
 		}
-		if r.bytes-len(c.data) < r.keep.Bytes && (r.keep.Age == 0 || c.last.After(old)) {
+		if r.bytes-r.unsent-len(c.data) < r.keep.Bytes && (r.keep.Age == 0 || c.last.After(old)) {
 			return
 		}
 		r.first = c.first + uint64(len(c.ends))

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -55,7 +56,7 @@ type Messages interface {
 
 // isUpgrade reports whether a request asks for a WebSocket.
 func isUpgrade(r *http.Request) bool {
-	return r.Header.Get("Upgrade") != "" || r.Header.Get(":protocol") != ""
+	return strings.EqualFold(r.Header.Get("Upgrade"), "websocket")
 }
 
 // upgrade serves a connection over WebSocket, and returns when it has ended.
@@ -281,7 +282,10 @@ func (w *socket) ReadFrame() (jsonrpc.Frame, error) {
 				return jsonrpc.Frame{}, err
 			}
 		}
-		h, _ := w.in.peek(text)
+		h, ok := w.in.peek(text)
+		if !ok { // the agent says so
+			h = head{}
+		}
 		if first {
 			w.begun.begin(h.id)
 		}

@@ -45,6 +45,8 @@ func (s *Server) get(w http.ResponseWriter, r *http.Request, principal string) e
 	}
 	w.WriteHeader(http.StatusOK)
 	control := http.NewResponseController(w)
+	// Over HTTP/2 a deadline that passes ends a stream on which nothing is written.
+	_ = control.SetWriteDeadline(time.Time{})
 	if err := control.Flush(); err != nil {
 		return nil
 	}
@@ -77,6 +79,7 @@ func (s *Server) get(w http.ResponseWriter, r *http.Request, principal string) e
 		if err := control.Flush(); err != nil {
 			return nil
 		}
+		_ = control.SetWriteDeadline(time.Time{})
 		alive.Reset(s.limits.KeepAlive)
 		if buf != nil && cap(text) <= 2*batchSize {
 			*buf = text
@@ -188,7 +191,7 @@ func (c *conn) take(st *stream, rd *reader, dst []byte) (_ []byte, over bool) {
 		}
 		return dst[:0], true // the client resumes, and is refused
 	}
-	c.took(st, len(dst) > 0)
+	c.took(st, rd, len(dst) > 0)
 	return dst, c.ended
 }
 
@@ -204,9 +207,11 @@ func (c *conn) count(st *stream, rd *reader, seq uint64, size int) {
 
 // took lets those continue who wait for readers, if one has got something. The caller
 // holds c.mu.
-func (c *conn) took(st *stream, something bool) {
+func (c *conn) took(st *stream, rd *reader, something bool) {
 	if something {
-		st.log.Taken(st.taken)
+		if rd.pos >= st.taken { // one that is behind may want what would be dropped
+			st.log.Taken(st.taken)
+		}
 		c.signal(&st.room)
 		c.signal(&c.progress)
 	}

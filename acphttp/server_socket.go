@@ -147,7 +147,10 @@ func (c *conn) readSocket(ws *socket) (left bool) {
 		if err != nil {
 			return errors.Is(err, io.EOF) && !ws.closed.Load()
 		}
-		h, _ := ws.in.peek(text)
+		h, ok := ws.in.peek(text)
+		if !ok { // the agent says so
+			h = head{}
+		}
 		if len(h.id) > c.s.limits.MaxID+2 || len(h.session) > c.s.limits.MaxID {
 			ws.end(closePolicy, "an id is too long")
 			c.shut(errLimit)
@@ -226,6 +229,6 @@ func (c *conn) takeFrames(rd *reader, buf []byte, frames [][]byte) (_ []byte, _ 
 		frames = append(frames, buf[from:end])
 		from = end
 	}
-	c.took(st, len(frames) > 0)
+	c.took(st, rd, len(frames) > 0)
 	return buf, frames, c.ended
 }

@@ -178,8 +178,17 @@ func TestWindow(t *testing.T) {
 	for n := uint64(9); n < 5000; n++ { // 8 never comes
 		w.add(n)
 	}
-	if len(w.seen) > windowMax || !w.has(4999) || w.has(5000) {
-		t.Error(len(w.seen), w.base)
+	if len(w.seen) > windowMax || len(w.missed) > windowMax || !w.has(4999) || w.has(5000) || w.has(8) {
+		t.Error(len(w.seen), w.base, w.missed)
+	}
+	if w.add(8); !w.has(8) { // late, and not lost
+		t.Error("8 is not there")
+	}
+	for n := uint64(6000); n < 1<<40; n += 1 << 28 { // mostly gaps
+		w.add(n)
+	}
+	if len(w.seen) > windowMax || len(w.missed) > 2*windowMax {
+		t.Error(len(w.seen), len(w.missed))
 	}
 }
 
