@@ -7,9 +7,11 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"os"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -50,6 +52,9 @@ type clientStream struct {
 	unsent   int
 	room     chan struct{} // closed when something was posted; nil unless somebody waits
 	sessions map[string]*events
+	tag      string            // begins the cursors of the connection's streams, if they can be resumed
+	live     int               // streams that are read
+	ended    error             // why the first of them has ended
 	sent     map[string]string // the session of each of our requests without an answer, by id
 	asked    map[string]string // the session of each of the agent's, by id
 	broken   error
@@ -153,6 +158,7 @@ func (s *clientStream) runLane(session string, lane *postLane) {
 		s.mu.Lock()
 		if len(lane.queue) == 0 || s.broken != nil {
 			delete(s.lanes, session)
+			s.roused()
 			s.mu.Unlock()
 			return
 		}
@@ -163,11 +169,16 @@ func (s *clientStream) runLane(session string, lane *postLane) {
 		s.deliver(o)
 		s.mu.Lock()
 		s.unsent -= len(o.text)
-		if s.room != nil {
-			close(s.room)
-			s.room = nil
-		}
+		s.roused()
 		s.mu.Unlock()
+	}
+}
+
+// roused lets those continue who wait for what is posted. The caller holds s.mu.
+func (s *clientStream) roused() {
+	if s.room != nil {
+		close(s.room)
+		s.room = nil
 	}
 }
 
@@ -233,6 +244,7 @@ func (s *clientStream) tryDeliver(o outgoing) error {
 		}
 	}
 	var again pause
+	arrived := false // perhaps, in some attempt
 	for {
 		err := s.postOnce(o)
 		if err == nil {
@@ -242,16 +254,17 @@ func (s *clientStream) tryDeliver(o outgoing) error {
 		refused := errors.As(err, &said)
 		// What a server in between says does not show whether the message went
 		// through.
-		unsure := !refused || said.Status == http.StatusBadGateway || said.Status == http.StatusGatewayTimeout
-		busy := refused && !unsure && isBusy(said.Status)
-		if unsure {
+		unsure := !refused && !nothingSent(err) ||
+			refused && (said.Status == http.StatusBadGateway || said.Status == http.StatusGatewayTimeout)
+		repeat := nothingSent(err) || refused && !unsure && isBusy(said.Status) || unsure && s.numbered
+		if arrived = arrived || unsure; arrived {
 			err = errors.Join(err, jsonrpc.ErrOutcomeUnknown)
 		}
-		if !busy && !(unsure && s.numbered) {
+		if !repeat {
 			return err
 		}
 		var atLeast time.Duration
-		if busy {
+		if refused {
 			atLeast = said.RetryAfter
 		}
 		if !again.wait(s.ctx, s.retryFor, atLeast) {
@@ -259,6 +272,20 @@ func (s *clientStream) tryDeliver(o outgoing) error {
 		}
 	}
 }
+
+// nothingSent reports whether an error came before anything was sent.
+func nothingSent(err error) bool {
+	op := (*net.OpError)(nil)
+	return errors.Is(err, errNoRequest) || errors.As(err, &op) && op.Op == "dial"
+}
+
+// errNoRequest is why no request could be made.
+var errNoRequest = errors.New("acphttp: the request could not be made")
+
+// postTime bounds a POST: servers hold one for a minute at most.
+const postTime = 90 * time.Second
+
+var errPostTime = errors.New("the server does not answer")
 
 // pause is what is waited between attempts.
 type pause struct {
@@ -300,7 +327,7 @@ func (s *clientStream) request(ctx context.Context, method string, body []byte) 
 	}
 	req, err := http.NewRequestWithContext(ctx, method, s.t.URL, r)
 	if err != nil {
-		return nil, err
+		return nil, errors.Join(err, errNoRequest)
 	}
 	for k, v := range s.t.Header {
 		req.Header[http.CanonicalHeaderKey(k)] = v
@@ -308,7 +335,7 @@ func (s *clientStream) request(ctx context.Context, method string, body []byte) 
 	if s.t.Token != nil {
 		token, err := s.t.Token(ctx)
 		if err != nil {
-			return nil, fmt.Errorf("acphttp: token: %w", err)
+			return nil, fmt.Errorf("%w: token: %w", errNoRequest, err)
 		}
 		if token != "" {
 			req.Header.Set("Authorization", "Bearer "+token)
@@ -325,7 +352,9 @@ func (s *clientStream) request(ctx context.Context, method string, body []byte) 
 
 // postOnce posts a message.
 func (s *clientStream) postOnce(o outgoing) error {
-	req, err := s.request(s.ctx, http.MethodPost, o.text)
+	ctx, cancel := context.WithTimeoutCause(s.ctx, postTime, errPostTime)
+	defer cancel()
+	req, err := s.request(ctx, http.MethodPost, o.text)
 	if err != nil {
 		return err
 	}
@@ -337,6 +366,9 @@ func (s *clientStream) postOnce(o outgoing) error {
 	}
 	resp, err := s.client.Do(req)
 	if err != nil {
+		if context.Cause(ctx) == errPostTime {
+			return errPostTime
+		}
 		return plainURLError(err)
 	}
 	defer drain(resp)
@@ -390,20 +422,25 @@ func (s *clientStream) initialize(data []byte, h *head) error {
 		s.in.close(err, false)
 		return err
 	}
-	if id != "" {
-		s.mu.Lock()
-		s.id, s.numbered = id, resp.Header.Get(HeaderMessage) != ""
-		closed := s.closed
-		if !closed {
-			s.work.Go(s.readConnection)
-		}
-		s.mu.Unlock()
-		if closed { // meanwhile
-			s.leave()
-			return os.ErrClosed
-		}
+	if err := s.in.put(s.ctx, text, true); err != nil || answer.failed { // that has no connection
+		return err
 	}
-	return s.in.put(s.ctx, text, true)
+	s.mu.Lock()
+	s.id, s.numbered = id, resp.Header.Get(HeaderMessage) != ""
+	if tag, first, ok := strings.Cut(resp.Header.Get(headerCursor), "-"); ok && first == "0" {
+		s.tag = tag
+	}
+	closed := s.closed
+	if !closed {
+		s.live++
+		s.work.Go(s.readConnection)
+	}
+	s.mu.Unlock()
+	if closed { // meanwhile
+		s.leave()
+		return os.ErrClosed
+	}
+	return nil
 }
 
 func (s *clientStream) postInitialize(data []byte) ([]byte, *http.Response, error) {
@@ -454,8 +491,9 @@ func (s *clientStream) note(text []byte, session string) {
 			s.asked[h.id] = session
 		}
 	case h.isResponse():
+		_, ours := s.sent[h.id]
 		delete(s.sent, h.id)
-		if h.opened != "" {
+		if ours && h.opened != "" {
 			s.beginSession(h.opened)
 		}
 	}

@@ -8,8 +8,6 @@ import (
 	"net/http"
 	"net/url"
 	"time"
-
-	"github.com/goacp/acp/jsonrpc"
 )
 
 // events is the stream of a session.
@@ -31,6 +29,7 @@ func (s *clientStream) beginSession(session string) *events {
 		return e
 	}
 	s.sessions[session] = e
+	s.live++
 	s.work.Go(func() { s.readSession(session, e) })
 	return e
 }
@@ -50,17 +49,41 @@ func (s *clientStream) openSession(session string) error {
 
 // readConnection reads the stream of the connection, whose end is the connection's.
 func (s *clientStream) readConnection() {
-	err := s.readEvents("", func() {})
-	if errors.Is(err, io.EOF) {
-		// The agent has ended, or the server. Nothing says that what is
-		// unanswered was not handled.
+	s.streamEnded(s.readEvents("", func() {}))
+}
+
+// streamTime is how long the other streams are read once one has ended: an agent that
+// ends has perhaps said something on each.
+const streamTime = 2 * time.Second
+
+// streamEnded ends the connection, because what a stream would have brought will not
+// come. Nothing says that what is unanswered was not handled.
+func (s *clientStream) streamEnded(err error) {
+	orderly := errors.Is(err, io.EOF)
+	if orderly {
 		err = fmt.Errorf("the server has ended it: %w", err)
+	}
+	s.mu.Lock()
+	s.live--
+	last := s.live == 0 || !orderly
+	if s.ended == nil {
+		s.ended = err
+	}
+	err = s.ended
+	s.mu.Unlock()
+	if !last {
+		timer := time.NewTimer(streamTime)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+		case <-s.ctx.Done():
+		}
 	}
 	s.fail(&BrokenError{err})
 }
 
-// readSession reads the stream of a session. If the server ends it, calls whose
-// answers it would have brought fail, and the next message opens it again.
+// readSession reads the stream of a session. Its end is the connection's, since
+// updates may be missing, unless it was refused before it brought anything.
 func (s *clientStream) readSession(session string, e *events) {
 	opened := false
 	err := s.readEvents(session, func() {
@@ -70,26 +93,30 @@ func (s *clientStream) readSession(session string, e *events) {
 	s.mu.Lock()
 	delete(s.sessions, session)
 	s.mu.Unlock()
+	if opened {
+		s.streamEnded(err)
+		return
+	}
 	said := (*StatusError)(nil)
 	refused := errors.As(err, &said)
 	switch {
-	case s.ctx.Err() != nil:
-	case refused && said.Status == http.StatusNotFound && !opened:
+	case refused && said.Status == http.StatusNotFound:
 		// Some servers know a session only once it is loaded, and send its
 		// history on the stream of the connection. If it is the connection
 		// that is unknown, the message that follows will show it.
 		err = nil
-	case refused && said.Status == http.StatusConflict:
-		s.failSession(session, errors.Join(err, jsonrpc.ErrOutcomeUnknown), "")
-	case errors.Is(err, io.EOF):
-		s.failSession(session, fmt.Errorf("the session's stream ended: %w", jsonrpc.ErrOutcomeUnknown), "")
-	default: // something may be missing
-		s.fail(&BrokenError{err})
-	}
-	if !opened {
+	case refused && said.Status == http.StatusConflict: // for the message that wanted it
+	default:
+		s.streamEnded(err)
 		e.err = err
 		close(e.ready)
+		return
 	}
+	s.mu.Lock()
+	s.live--
+	s.mu.Unlock()
+	e.err = err
+	close(e.ready)
 }
 
 // readEvents reads a stream to its end, over as many requests as it takes. It returns
@@ -98,6 +125,9 @@ func (s *clientStream) readEvents(session string, opened func()) error {
 	var again pause
 	silent := 0 // attempts that brought nothing at all
 	r := eventReader{session: session, opened: opened}
+	if s.tag != "" { // nobody but us has read it
+		r.last = s.tag + "-0"
+	}
 	for {
 		before := r.count
 		err := s.readOnce(&r)
@@ -117,7 +147,7 @@ func (s *clientStream) readEvents(session string, opened func()) error {
 			return context.Cause(s.ctx)
 		case errors.Is(err, errTooLarge), refused && !busy:
 			return err
-		case r.last == "" && r.opened == nil: // something may be lost
+		case r.last == "" && !(r.opened != nil && (busy || nothingSent(err))): // something may be lost
 			return err
 		}
 		var atLeast time.Duration

@@ -16,6 +16,7 @@ import (
 
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acphttp"
+	"github.com/goacp/acp/acptest"
 	"github.com/goacp/acp/jsonrpc"
 )
 
@@ -250,33 +251,99 @@ func TestUnsure(t *testing.T) {
 	}
 }
 
-// TestSessionStreamEnds: calls of a session whose stream ends fail as unknown, other
-// sessions do not notice, and the next message opens the stream again.
+// TestSessionStreamEnds: what the stream of a session would have brought does not come,
+// so the connection ends, and what was under way is unknown. Nothing is silently
+// missing, and nobody waits for ever.
 func TestSessionStreamEnds(t *testing.T) {
 	p, url := newPeer(t)
-	prompts := make(chan struct{}, 10)
 	p.post = func(w http.ResponseWriter, r *http.Request, method string, id json.RawMessage) bool {
 		if method == "session/prompt" {
-			prompts <- struct{}{}
-			if len(prompts) == 1 {
-				w.WriteHeader(http.StatusAccepted)
-				p.stream("s1") <- "" // ends without an answer
-				return true
-			}
+			w.WriteHeader(http.StatusAccepted)
+			p.stream("s1") <- "" // ends without an answer
 		}
-		return false
+		return method == "session/prompt"
 	}
 	session := p.open(url)
-	if _, err := session.Prompt(t.Context(), acp.Text("x")).Wait(); !errors.Is(err, acp.ErrOutcomeUnknown) || session.Conn().Conn().Err() != nil {
-		t.Error(err, session.Conn().Conn().Err())
-	}
-	if _, err := session.Prompt(t.Context(), acp.Text("x")).Wait(); err != nil {
+	if _, err := session.Prompt(t.Context(), acp.Text("x")).Wait(); !errors.Is(err, acp.ErrOutcomeUnknown) {
 		t.Error(err)
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.gets["s1"] != 2 {
-		t.Errorf("the stream was opened %d times", p.gets["s1"])
+	broken := (*acphttp.BrokenError)(nil)
+	if err := session.Conn().Wait(); !errors.As(err, &broken) {
+		t.Error(err)
+	}
+}
+
+// TestFirstEvents: what is sent before the first answer to a GET arrives is not lost
+// when that answer is.
+func TestFirstEvents(t *testing.T) {
+	target := serve(t, &acphttp.Server{Keep: acphttp.Retention{Bytes: 1 << 20}, Serve: func(ctx context.Context, t acp.Transport) error {
+		stream, err := t.Open(ctx)
+		if err != nil {
+			return err
+		}
+		defer stream.Close()
+		if _, err := stream.ReadFrame(); err != nil {
+			return err
+		}
+		for _, text := range []string{`{"jsonrpc":"2.0","id":0,"result":{}}`, `{"jsonrpc":"2.0","method":"_1"}`, `{"jsonrpc":"2.0","method":"_2"}`} {
+			if err := stream.WriteFrame([]byte(text)); err != nil {
+				return err
+			}
+		}
+		_, err = stream.ReadFrame()
+		return err
+	}})
+	gets := 0
+	url := faulty(t, target, func(r *http.Request, _ int) acptest.NetFault {
+		if r.Method == http.MethodGet {
+			gets++
+			switch gets {
+			case 1:
+				return acptest.NetFault{Replace: http.StatusBadGateway}
+			case 2:
+				return acptest.NetFault{Break: acptest.Cut}
+			}
+		}
+		return acptest.NetFault{}
+	})
+	stream, err := acphttp.NewTransport(url).Open(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stream.Close()
+	if err := stream.WriteFrame([]byte(`{"jsonrpc":"2.0","id":0,"method":"initialize"}`)); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{`"id":0`, `"_1"`, `"_2"`} {
+		if f, err := stream.ReadFrame(); err != nil || !strings.Contains(string(f.Data), want) {
+			t.Fatalf("got %s %v, want %s", f.Data, err, want)
+		}
+	}
+}
+
+// TestUnsureStays: once it is open whether a message arrived, later refusals do not
+// make it certain that it did not.
+func TestUnsureStays(t *testing.T) {
+	p, url := newPeer(t)
+	n := 0
+	p.post = func(w http.ResponseWriter, r *http.Request, method string, id json.RawMessage) bool {
+		switch {
+		case method == "initialize":
+			w.Header().Set(acphttp.HeaderMessage, "0")
+			return false
+		case method != "session/prompt":
+			return false
+		}
+		if n++; n == 1 {
+			w.WriteHeader(http.StatusBadGateway)
+		} else {
+			w.WriteHeader(http.StatusServiceUnavailable)
+		}
+		return true
+	}
+	session := p.open(url)
+	if _, err := session.Prompt(t.Context(), acp.Text("x")).Wait(); !errors.Is(err, acp.ErrOutcomeUnknown) || n < 2 {
+		t.Error(n, err)
 	}
 }
 

@@ -209,6 +209,9 @@ func (s *Server) initialize(w http.ResponseWriter, r *http.Request, principal st
 	} else {
 		w.Header().Set(HeaderConnectionID, c.id)
 		w.Header().Set(HeaderMessage, "0")
+		if s.resumable() {
+			w.Header().Set(headerCursor, string(c.cursorOf(nil, 0)))
+		}
 	}
 	writeJSON(w, http.StatusOK, text)
 	return nil

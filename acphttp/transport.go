@@ -76,7 +76,10 @@ func (t *Transport) Open(context.Context) (jsonrpc.Stream, error) {
 		if err != nil {
 			return nil, err
 		}
-		transport := http.DefaultTransport.(*http.Transport).Clone()
+		transport := &http.Transport{Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true, IdleConnTimeout: time.Minute}
+		if base, ok := http.DefaultTransport.(*http.Transport); ok { // not one that was put in its place
+			transport = base.Clone()
+		}
 		transport.MaxIdleConnsPerHost = 16
 		client, own = &http.Client{Transport: transport, Jar: jar}, true
 	}

@@ -118,6 +118,7 @@ func corkDial(client *http.Client) func() *corked {
 		return func() *corked { return nil }
 	}
 	t = t.Clone()
+	t.DisableKeepAlives = true // it serves this WebSocket and nothing else
 	dial := t.DialContext
 	if dial == nil {
 		dial = new(net.Dialer).DialContext
