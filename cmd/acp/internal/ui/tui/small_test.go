@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	tea "charm.land/bubbletea/v2"
 
@@ -107,4 +108,26 @@ func TestSmallStart(t *testing.T) {
 	r.lacks("Talk to")
 	r.keys("1")
 	r.wants("› 1")
+}
+
+// TestSmallQuestion: what is written for an answer is seen whole on a small screen, with the cursor in
+// it, and a question that is seen whole has no full screen.
+func TestSmallQuestion(t *testing.T) {
+	r := newRig(t, 40, 15, nil).start()
+	a := someAsk(2)
+	a.req.Session = "s-1"
+	r.send(askMsg{a})
+	r.now = r.now.Add(2 * time.Second)
+	r.keys("f")
+	r.wants("r  Reject, and tell")
+	r.now = r.now.Add(2 * time.Second)
+	r.keys("r", "Keep the greeting, but add a function that says good night")
+	r.wants("› Keep the greeting, but add a function", "\n   that says good night", "Esc goes back")
+	if _, cursor := r.m.draw(); cursor == nil || cursor.X != len("   that says good night") {
+		t.Errorf("the cursor is at %v", cursor)
+	}
+	r.keys(strings.Repeat(" and on", 200))
+	r.wants("What should the agent do instead?", "Esc goes back")
+	r.keys("home")
+	r.wants("› Keep the greeting")
 }
