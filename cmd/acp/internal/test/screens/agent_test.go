@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/goacp/acp"
+	"github.com/goacp/acp/acpv2"
 )
 
 // serve is an agent that does what prompts name. It keeps no sessions. With the
@@ -80,6 +81,19 @@ func play(ctx context.Context, t *acp.Turn) (acp.StopReason, error) {
 			time.Sleep(10 * time.Millisecond) // as models do
 		}
 		<-ctx.Done()
+	case "noise": // on the standard error
+		fmt.Fprintln(os.Stderr, "warning: the cache is cold, so the first answer takes longer than the ones that follow it")
+		fmt.Fprintln(os.Stderr, "level=info msg=\"request sent\" tokens=120")
+		_ = t.Say("I have said something on my standard error.")
+	case "behind": // leaves a command that runs
+		term, err := t.Session().Run(acp.Exec{Command: "sh", Args: []string{"-c", "echo listening on port 8080; exec sleep 600"}, Line: "serve --port 8080"})
+		if err != nil {
+			return "", err
+		}
+		if err := t.Session().SetBackground(&acpv2.BackgroundTerminal{TerminalID: term.ID()}); err != nil {
+			return "", err
+		}
+		_ = t.Say("The server runs.")
 	default:
 		_ = t.Say("You said: " + t.Text())
 	}

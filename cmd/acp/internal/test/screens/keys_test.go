@@ -30,7 +30,7 @@ var helpKeys = []helpKey{
 	{"Shift+Tab", []string{"shift+tab"}, "Built-in agent 0.0.0-devel · Auto", []string{"shift+tab", "shift+tab", "shift+tab"}},
 	{"Ctrl+R", []string{"ctrl+r"}, "── Earlier prompts", []string{"esc"}},
 	{"Alt+R", []string{"alt+r"}, "── Sessions in", []string{"esc"}},
-	{"Ctrl+F", []string{"ctrl+f"}, "for earlier", []string{"esc"}},
+	{"Ctrl+F", []string{"ctrl+f"}, "↑ earlier", []string{"esc"}},
 	{"Ctrl+Y", []string{"ctrl+y"}, "── Copy", []string{"esc"}},
 	{"Ctrl+X", []string{"ctrl+x"}, "there are no subagents", nil},
 	{"Alt+C", []string{"alt+c"}, "What this session has changed", []string{"esc"}},

@@ -50,7 +50,7 @@ func TestTurn(t *testing.T) {
 	s.Press("ctrl+x")
 	s.Wait("the conversation itself")
 	s.Press("down", "enter")
-	s.Wait("a subagent's conversation")
+	s.Wait("subagent's conversation")
 	looks(t, s, "subagent")
 	s.Press("esc")
 	s.Wait("type a prompt")

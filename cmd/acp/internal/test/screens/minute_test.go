@@ -27,6 +27,7 @@ func TestFirstMinute(t *testing.T) {
 	d.env = []string{"PATH=" + bin + string(filepath.ListSeparator) + withoutAgents()}
 	s := d.start(80, 24)
 	s.Wait("1  Gemini CLI", "2  OpenCode", "installed", "3  Claude", "npm install -g @agentclientprotocol/claude-agent-acp")
+	looks(t, s, "agents")
 	s.Type("2")
 	s.Wait("Scripted 0.1", "type a prompt")
 	send(s, "flood")

@@ -25,7 +25,8 @@ type askOverlay struct {
 	at      int // the selected choice; -1 means none
 	top     int // the first visible line of the text
 	page    int
-	body    []string
+	body    []string // the question
+	drawn   []string // what of it is drawn
 	width   int
 	theme   *view.Theme
 	since   time.Time
@@ -137,7 +138,7 @@ func (o *askOverlay) key(m *model, k tea.KeyPressMsg) tea.Cmd {
 	case "down", "tab":
 		o.at = min(len(o.choices)-1, o.at+1)
 	case "f":
-		o.full = true
+		o.full = !o.whole() // there is nothing more to see otherwise
 	case "enter":
 		if o.at >= 0 && o.at < len(o.choices) {
 			return o.answer(m, o.choices[o.at])
@@ -186,12 +187,12 @@ func (o *askOverlay) move(m *model, s string) {
 	case "home", "ctrl+home":
 		o.top = 0
 	case "end", "ctrl+end":
-		o.top = len(o.body)
+		o.top = len(o.drawn)
 	}
 }
 
 // whole reports whether all of the question is visible.
-func (o *askOverlay) whole() bool { return len(o.body) <= o.page }
+func (o *askOverlay) whole() bool { return len(o.drawn) <= o.page }
 
 func (o *askOverlay) wheel(m *model, n int) {
 	if o.whole() {
@@ -257,26 +258,33 @@ func (o *askOverlay) draw(m *model, width, height int) ([]string, *tea.Position)
 	switch {
 	case o.full:
 	case o.more != nil:
-		foot, cursor = o.more.draw(m, width, height/2)
+		foot, cursor = o.more.draw(m, width, height)
 	default:
 		foot = o.foot(st, width, 3)
 	}
 	if o.more == nil && !o.full && height-len(lines)-len(foot)-1 < min(len(o.body), 4) {
 		foot = o.foot(st, width, 1)
 	}
-	room := height - len(lines) - len(foot) - 1
-	if room < 2 { // the choices must be visible in any case
-		foot = foot[:max(0, min(len(foot), height-len(lines)-2))]
-		room = max(0, height-len(lines)-len(foot)-1)
+	last := 1 // line for the hint, which what is written has itself
+	if o.more != nil {
+		last = 0
 	}
-	spare := room - len(o.body)
-	if len(o.body)+2 < room { // no more lines than the question has
-		room = len(o.body) + 2
+	room := height - len(lines) - len(foot) - last
+	if room < 2 { // the choices must be visible in any case
+		foot = foot[:max(0, min(len(foot), height-len(lines)-last-1))]
+		room = max(0, height-len(lines)-len(foot)-last)
+	}
+	if o.drawn = o.body; len(o.body) > room && !o.full { // no room for empty lines
+		o.drawn = slices.DeleteFunc(slices.Clone(o.body), func(l string) bool { return l == "" })
+	}
+	spare := room - len(o.drawn)
+	if len(o.drawn)+2 < room { // no more lines than the question has
+		room = len(o.drawn) + 2
 	}
 	o.page = room
-	n := min(room, len(o.body))
-	o.top = min(max(0, o.top), max(0, len(o.body)-n))
-	lines = append(lines, o.body[o.top:o.top+n]...)
+	n := min(room, len(o.drawn))
+	o.top = min(max(0, o.top), max(0, len(o.drawn)-n))
+	lines = append(lines, o.drawn[o.top:o.top+n]...)
 	if spare > 0 {
 		lines = append(lines, "")
 	}
@@ -285,13 +293,16 @@ func (o *askOverlay) draw(m *model, width, height int) ([]string, *tea.Position)
 		hint = "↑ ↓ or a key to choose · Esc dismisses"
 	}
 	if !o.armed(m) {
-		hint = "keys count as answers once you stop typing"
+		hint = "keys answer once you stop typing"
 	}
-	if len(o.body) > n {
-		at := fmt.Sprintf("%d–%d of %d", o.top+1, o.top+n, len(o.body))
-		if hint = at + " · f full screen · PgUp PgDn · " + hint; o.full {
-			hint = "Esc shows the choices · " + at
+	at := fmt.Sprintf("%d–%d of %d", o.top+1, o.top+n, len(o.drawn))
+	switch {
+	case o.full:
+		if hint = "Esc shows the choices"; len(o.drawn) > n {
+			hint += " · " + at + " · ↑↓ scroll"
 		}
+	case len(o.drawn) > n:
+		hint = at + " · f full screen · PgUp PgDn · " + hint
 	}
 	if cursor != nil {
 		cursor.Y += len(lines)

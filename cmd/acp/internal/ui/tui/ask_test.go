@@ -155,7 +155,7 @@ func TestFullScreen(t *testing.T) {
 	a.req.Description = strings.Repeat("line\n\n", 100)
 	r.send(askMsg{a})
 	r.now = r.now.Add(2 * time.Second)
-	if n := strings.Count(r.screen(), "line"); n > 5 {
+	if n := strings.Count(r.screen(), "line"); n > 6 {
 		t.Fatalf("%d lines are shown", n)
 	}
 	r.keys("f")

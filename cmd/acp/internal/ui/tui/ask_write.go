@@ -7,6 +7,7 @@ import (
 
 	"charm.land/bubbles/v2/textinput"
 	tea "charm.land/bubbletea/v2"
+	"github.com/charmbracelet/x/ansi"
 
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acphost"
@@ -98,14 +99,33 @@ func (w *reasonWriter) key(m *model, o *askOverlay, k tea.KeyPressMsg) tea.Cmd {
 
 func (w *reasonWriter) paste(text string) { w.line, _ = w.line.Update(tea.PasteMsg{Content: text}) }
 
-func (w *reasonWriter) draw(m *model, width, _ int) ([]string, *tea.Position) {
-	w.line.SetWidth(max(1, width-4))
-	lines := []string{m.st.strong.Render(cut("What should the agent do instead?", width)), w.line.View()}
-	cursor := &tea.Position{Y: 1}
-	if c := w.line.Cursor(); c != nil {
-		cursor.X = c.X
+func (w *reasonWriter) draw(m *model, width, height int) ([]string, *tea.Position) {
+	const others = 5 // lines: the heading, the question, the title and the hint
+	field, cursor := drawField(m.st, w.line, width, min(4, height-others))
+	cursor.Y++
+	lines := append([]string{m.st.strong.Render(cut("What should the agent do instead?", width))}, field...)
+	return append(lines, m.st.dim.Render(fitExit("Enter rejects and sends · Esc goes back", width))), cursor
+}
+
+// drawField draws a field for one line with all of its text, for which it takes up to most lines, and
+// returns where the cursor is.
+func drawField(st *styles, f textinput.Model, width, most int) ([]string, *tea.Position) {
+	room := max(1, width-3) // the cursor may follow the text
+	broken := func(s string) []string { return strings.Split(ansi.Hardwrap(s, room, true), "\n") }
+	text := []rune(f.Value())
+	lines, before := broken(string(text)), broken(string(text[:f.Position()]))
+	at := len(before) - 1
+	cursor := &tea.Position{X: 2 + ansi.StringWidth(before[at]), Y: at}
+	if most = max(1, most); len(lines) > most {
+		top := min(max(0, at-most+1), len(lines)-most)
+		lines, cursor.Y = lines[top:top+most], at-top
 	}
-	return append(lines, m.st.dim.Render(fitHint("Enter rejects and sends it · Esc goes back", width))), cursor
+	lead := st.accent.Render("› ")
+	for i, l := range lines {
+		lines[i] = lead + st.text.Render(l)
+		lead = "  "
+	}
+	return lines, cursor
 }
 
 // follow sends a prompt during the running turn, if the agent takes that for sure, and otherwise
@@ -202,13 +222,11 @@ func (w *ruleWriter) problem(rule string) string {
 
 func (w *ruleWriter) paste(text string) { w.line, _ = w.line.Update(tea.PasteMsg{Content: text}) }
 
-func (w *ruleWriter) draw(m *model, width, _ int) ([]string, *tea.Position) {
-	w.line.SetWidth(max(1, width-4))
-	lines := []string{m.st.strong.Render(cut("Allow what this rule matches, without asking:", width)), w.line.View()}
-	cursor := &tea.Position{Y: 1}
-	if c := w.line.Cursor(); c != nil {
-		cursor.X = c.X
-	}
+func (w *ruleWriter) draw(m *model, width, height int) ([]string, *tea.Position) {
+	const others = 6 // lines: the heading, the question, the title, the problem and the hint
+	field, cursor := drawField(m.st, w.line, width, min(4, height-others-len(w.scopes())))
+	cursor.Y++
+	lines := append([]string{m.st.strong.Render(cut("Allow without asking, by this rule:", width))}, field...)
 	why, style := w.why, m.st.warn
 	if why == "" && w.problem(strings.TrimSpace(w.line.Value())) != "" {
 		why, style = "does not match this request yet", m.st.dim
@@ -226,5 +244,5 @@ func (w *ruleWriter) draw(m *model, width, _ int) ([]string, *tea.Position) {
 		}
 		lines = append(lines, style.Render(cut(lead+text, width)))
 	}
-	return append(lines, m.st.dim.Render(fitHint("Enter allows · ↑↓ where it holds · Esc goes back", width))), cursor
+	return append(lines, m.st.dim.Render(fitExit("Enter allows · ↑↓ where · Esc goes back", width))), cursor
 }

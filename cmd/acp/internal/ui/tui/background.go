@@ -20,7 +20,7 @@ func (m *model) lookBehind() {
 		return
 	}
 	now := map[acp.TerminalID]bool{}
-	for _, term := range t.Running() {
+	for _, term := range m.runs(t) {
 		now[term.ID] = true
 	}
 	if maps.Equal(now, m.background) {
@@ -38,14 +38,23 @@ func (m *model) lookBehind() {
 	}
 }
 
+// runs returns the terminals of a session whose commands run. Commands end with the agent, which may
+// not have had the time to say so.
+func (m *model) runs(t talk) []*transcript.Terminal {
+	if m.phase == dead {
+		return nil
+	}
+	return t.Running()
+}
+
 // openBackground lists the commands that run, of which the user may stop one.
 func (m *model) openBackground() tea.Cmd {
 	t := m.shown()
-	if t == nil || len(t.Running()) == 0 {
+	if t == nil || len(m.runs(t)) == 0 {
 		return m.remark("no command is running")
 	}
 	var items []item
-	for _, term := range t.Running() {
+	for _, term := range m.runs(t) {
 		title := one(term.Command)
 		if title == "" {
 			title = "a command"

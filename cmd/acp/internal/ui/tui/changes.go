@@ -237,7 +237,7 @@ func (o *changesOverlay) takeBack(m *model, f *changes.File) tea.Cmd {
 	}
 	o.taken++
 	o.undo = append(o.undo, again)
-	return tea.Batch(m.remark("taken back in "+one(filepath.Base(f.Path))+" · u brings it again"), m.findChanges(o))
+	return tea.Batch(m.remark("taken back in "+one(filepath.Base(f.Path))+" · u undoes"), m.findChanges(o))
 }
 
 // again undoes the last taking back.
@@ -334,9 +334,9 @@ func (o *changesOverlay) draw(m *model, width, height int) ([]string, *tea.Posit
 	hint := "x takes back · Enter folds · o opens · ↑↓ select · Tab next file · y copies · u undoes · Esc closes"
 	switch {
 	case o.asked && o.hunk >= 0:
-		hint = "x again takes these lines back in the file · any other key does not"
+		hint = "x again takes these lines back · any other key does not"
 	case o.asked:
-		hint = "x again takes all changes of this file back · any other key does not"
+		hint = "x again takes back all of this file · any other key does not"
 	}
 	style := st.dim
 	switch {
@@ -345,7 +345,7 @@ func (o *changesOverlay) draw(m *model, width, height int) ([]string, *tea.Posit
 	case m.flash != "":
 		hint, style = m.flash, st.accent
 	}
-	lines = append(lines, style.Render(fitHint(hint, width)))
+	lines = append(lines, style.Render(fitExit(hint, width)))
 	return lines[:min(len(lines), height)], nil
 }
 

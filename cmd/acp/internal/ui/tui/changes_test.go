@@ -66,7 +66,7 @@ func TestChanges(t *testing.T) {
 		t.Errorf("folded, %d times on the screen", n)
 	}
 	r.keys("x")
-	r.wants("all changes of this file")
+	r.wants("all of this file")
 	r.run(r.keys("x"))
 	if data, _ := os.ReadFile(path); string(data) != before {
 		t.Fatalf("%q", data)

@@ -101,18 +101,91 @@ func (m *model) offers() []contact {
 	return m.contacts[:min(len(m.contacts), maxContacts)]
 }
 
-// offerLines draws the agents of the first screen in at most room lines.
-func (m *model) offerLines(room int) []string {
-	all := m.offers()
-	if len(all) == 0 || room < 6 {
+// The number of lines of the first screen without the agents that it offers, and of a shorter form of
+// it for small terminals.
+const (
+	welcomeRows      = 12
+	shortWelcomeRows = 9
+)
+
+// offered returns the agents that a first screen with that many rows has room for, and whether it has
+// the shorter form.
+func (m *model) offered(rows int) (all []contact, short bool) {
+	all = m.offers()
+	n := rows - welcomeRows
+	if short = n < min(4, len(all)); short {
+		n = rows - shortWelcomeRows
+	}
+	if n < min(2, len(all)) {
+		return nil, false
+	}
+	return all[:min(n, len(all))], short
+}
+
+// welcome draws an empty conversation.
+func (m *model) welcome(rows int) []string {
+	st := m.st
+	var lines []string
+	add := func(s string) { lines = append(lines, " "+cut(s, m.w-2)) }
+	offered, short := m.offered(rows)
+	add("")
+	title := m.agentTitle()
+	if m.link != nil {
+		a := m.link.Agent()
+		s := st.strong.Render(title)
+		if a.Version != "" {
+			s += " " + st.dim.Render(safeLine(shortVersion(a.Version), 24))
+		}
+		add(s)
+		if !short {
+			add(st.dim.Render(fmt.Sprintf("Agent Client Protocol version %d", m.link.Version())))
+		}
+	} else {
+		add(st.strong.Render(title))
+	}
+	add(st.dim.Render(tilde(safeLine(m.opt.cwd, 300))))
+	if m.phase == ready {
+		for _, l := range m.offerLines(offered, short) {
+			add(l)
+		}
+		add("")
+		keys := [][2]string{
+			{"/", "commands"}, {"@", "files and pictures"}, {"!", "a command of the shell"},
+			{m.keyOf("options"), "mode, model and other options"}, {m.keyOf("sessions"), "earlier sessions"}, {"/agent", "talk to another agent"}, {"?", "all keys"},
+		}
+		if len(offered) > 0 {
+			keys = [][2]string{{"/agent", "all agents"}, {"?", "all keys"}}
+		}
+		if m.opt.Agent.Builtin && m.agentHas("demo") {
+			keys = slices.Insert(keys, len(keys)-1, [2]string{"/demo", "what this screen can show"})
+		}
+		for _, l := range keys {
+			add(st.accent.Render(fit(l[0], 8)) + st.dim.Render(l[1]))
+		}
+	}
+	switch over := len(lines) - max(rows, 0); {
+	case over > 0 && m.top() != nil: // the keys are not needed now
+		lines = lines[:len(lines)-over]
+	case over > 0:
+		lines = lines[over:]
+	}
+	return lines
+}
+
+// offerLines draws the agents of the first screen.
+func (m *model) offerLines(all []contact, short bool) []string {
+	if len(all) == 0 {
 		return nil
 	}
 	lines := []string{"", m.st.dim.Render("It has no language model, so it only carries out commands."), "", m.st.strong.Render("Talk to")}
+	if short {
+		lines = []string{"", m.st.strong.Render("It has no language model. Talk to")}
+	}
 	wide := 0
 	for _, c := range all {
 		wide = max(wide, ansi.StringWidth(c.title()))
 	}
-	for i, c := range all[:min(len(all), room-len(lines))] {
+	for i, c := range all {
 		line := m.st.accent.Render(fmt.Sprintf("%d  ", i+1)) + fit(c.title(), min(wide, 24)) + "  "
 		if c.installed {
 			line += m.st.strong.Render(c.note())
@@ -129,7 +202,8 @@ func (m *model) offerKey(s string) (tea.Cmd, bool) {
 	if len(s) != 1 || s[0] < '1' || s[0] > '9' || m.input.value() != "" {
 		return nil, false
 	}
-	all := m.offers()
+	_, rows := m.split()
+	all, _ := m.offered(rows) // those that are shown
 	n := int(s[0] - '1')
 	if n >= len(all) {
 		return nil, false

@@ -3,7 +3,6 @@ package tui
 import (
 	"fmt"
 	"regexp"
-	"slices"
 	"strings"
 	"time"
 
@@ -106,9 +105,9 @@ func (m *model) below() (lines []string, cursor *tea.Position) {
 func (m *model) hint() string {
 	switch {
 	case m.browsing:
-		return "↑↓ select · Enter opens · y copies · Esc returns"
+		return "↑↓ select · Enter opens · Esc returns · y copies"
 	case m.child != "":
-		return "a subagent's conversation · Esc returns"
+		return "subagent's conversation · Esc returns"
 	case m.phase == dead && m.talk != nil:
 		return "r restarts the agent · Ctrl+D leaves"
 	case m.phase == dead:
@@ -129,6 +128,22 @@ func fitHint(s string, width int) string {
 			return cut(s, width)
 		}
 		s = s[:i]
+	}
+	return s
+}
+
+// fitExit removes parts of a hint until it fits, those before the last part first: that one leads out.
+func fitExit(s string, width int) string {
+	for ansi.StringWidth(s) > width {
+		end := strings.LastIndex(s, " · ")
+		if end < 0 {
+			return cut(s, width)
+		}
+		i := strings.LastIndex(s[:end], " · ")
+		if i < 0 {
+			return fitHint(s, width)
+		}
+		s = s[:i] + s[end:]
 	}
 	return s
 }
@@ -179,9 +194,7 @@ func (m *model) status() []string {
 		lines = append(lines, m.deathLines()...)
 	}
 	if m.h >= rowsForWork {
-		if w := m.work(); w != "" {
-			lines = append(lines, w)
-		}
+		lines = append(lines, m.work()...)
 	}
 	switch {
 	case len(m.queue) == 0:
@@ -233,24 +246,27 @@ func (m *model) deathLines() []string {
 
 var spinner = []rune("⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏")
 
-// work draws the line of progress, or a short remark if nothing is running.
-func (m *model) work() string {
+// work draws the line of progress, if something is running, and a short remark.
+func (m *model) work() []string {
 	st := m.st
 	turn := string(spinner[m.spin%len(spinner)])
-	line := func(what string, since time.Time, tail string) string {
+	line := func(what string, since time.Time, tail string) []string {
 		s := st.accent.Render(turn) + " " + what
 		if d := m.now().Sub(since); d >= time.Second {
 			s += st.dim.Render(" " + elapsed(d))
 		}
-		return fit(ends(s, st.dim.Render(tail), m.w), m.w)
+		var below []string
+		if m.flash != "" && ansi.StringWidth(s)+2+ansi.StringWidth(m.flash) > m.w {
+			below = m.remarkLines()
+		} else if m.flash != "" {
+			tail = m.flash
+		}
+		return append([]string{fit(ends(s, st.dim.Render(tail), m.w), m.w)}, below...)
 	}
 	switch {
 	case m.running != "":
-		tail := "Esc ends it"
-		if m.flash != "" {
-			tail = m.flash
-		}
-		return line("! "+cut(one(m.running), m.w-lenElapsed-20), m.shellBegan, tail)
+		const tail = "Esc ends it"
+		return line("! "+cut(one(m.running), m.w-lenElapsed-len(tail)), m.shellBegan, tail)
 	case m.phase == starting:
 		what := "starting " + one(m.agentTitle())
 		if m.slow != "" {
@@ -273,15 +289,25 @@ func (m *model) work() string {
 		if t := m.shown(); t != nil {
 			what = working(t.Snapshot())
 		}
-		tail := "Esc cancels"
-		if m.flash != "" {
-			tail = m.flash
-		}
-		return line(cut(what, m.w-lenElapsed), m.turnBegan, tail)
+		return line(cut(what, m.w-lenElapsed), m.turnBegan, "Esc cancels")
 	case m.flash != "":
-		return fit(st.dim.Render("· "+cut(m.flash, m.w-2)), m.w)
+		return m.remarkLines()
 	}
-	return ""
+	return nil
+}
+
+// remarkLines draws a short remark on lines of its own: on one if there is little room.
+func (m *model) remarkLines() []string {
+	lines := wrap(m.flash, m.w-2)
+	if m.h < rowsForNotes {
+		lines = []string{cut(m.flash, m.w-2)}
+	}
+	mark := "· "
+	for i, l := range lines {
+		lines[i] = fit(m.st.dim.Render(mark+l), m.w)
+		mark = "  "
+	}
+	return some(lines, 3)
 }
 
 // lenElapsed is the room for the spinner and the elapsed time.
@@ -494,51 +520,6 @@ func (m *model) transcript(rows int) []string {
 		last := lines[rows-1]
 		w := m.w - ansi.StringWidth(mark)
 		lines[rows-1] = fit(last, w) + mark
-	}
-	return lines
-}
-
-// welcome draws an empty conversation.
-func (m *model) welcome(rows int) []string {
-	st := m.st
-	var lines []string
-	add := func(s string) { lines = append(lines, " "+cut(s, m.w-2)) }
-	add("")
-	title := m.agentTitle()
-	if m.link != nil {
-		a := m.link.Agent()
-		s := st.strong.Render(title)
-		if a.Version != "" {
-			s += " " + st.dim.Render(safeLine(shortVersion(a.Version), 24))
-		}
-		add(s)
-		add(st.dim.Render(fmt.Sprintf("Agent Client Protocol version %d", m.link.Version())))
-	} else {
-		add(st.strong.Render(title))
-	}
-	add(st.dim.Render(tilde(safeLine(m.opt.cwd, 300))))
-	if m.phase == ready {
-		offers := m.offerLines(rows - len(lines) - 4)
-		for _, l := range offers {
-			add(l)
-		}
-		add("")
-		keys := [][2]string{
-			{"/", "commands"}, {"@", "files and pictures"}, {"!", "a command of the shell"},
-			{m.keyOf("options"), "mode, model and other options"}, {m.keyOf("sessions"), "earlier sessions"}, {"/agent", "talk to another agent"}, {"?", "all keys"},
-		}
-		if len(offers) > 0 {
-			keys = [][2]string{{"/agent", "all agents"}, {"?", "all keys"}}
-		}
-		if m.opt.Agent.Builtin && m.agentHas("demo") {
-			keys = slices.Insert(keys, len(keys)-1, [2]string{"/demo", "everything that this screen can show"})
-		}
-		for _, l := range keys {
-			add(st.accent.Render(fit(l[0], 8)) + st.dim.Render(l[1]))
-		}
-	}
-	if len(lines) > rows {
-		lines = lines[len(lines)-max(rows, 0):]
 	}
 	return lines
 }

@@ -198,7 +198,19 @@ func (o *formOverlay) draw(m *model, width, height int) ([]string, *tea.Position
 		cursor.Y += len(head) - o.top
 	}
 	lines := append(head, shown...)
-	lines = append(lines, st.dim.Render(cut("Tab next · Space chooses · Ctrl+S sends · Ctrl+X declines · Esc dismisses", width)))
+	hint := "Ctrl+S sends · Tab next · Space chooses · Ctrl+X declines · Esc dismisses"
+	more := ""
+	switch below := len(body) - o.top - len(shown); {
+	case below > 0:
+		more = fmt.Sprintf("↓ %d more", below)
+	case o.top > 0:
+		more = fmt.Sprintf("↑ %d more", o.top)
+	}
+	if more != "" { // beside the last line of the fields
+		last := len(lines) - 1
+		lines[last] = fit(lines[last], max(0, width-ansi.StringWidth(more)-1)) + " " + st.accent.Render(more)
+	}
+	lines = append(lines, st.dim.Render(fitExit(hint, width)))
 	return lines[:min(len(lines), height)], cursor
 }
 
@@ -303,7 +315,7 @@ func (o *formOverlay) drawURL(m *model, width, height int) []string {
 	if len(lines) > height-1 {
 		lines = lines[:max(1, height-1)]
 	}
-	return append(lines, st.dim.Render(cut(hint, width)))
+	return append(lines, st.dim.Render(fitExit(hint, width)))
 }
 
 func ascii(s string) bool {

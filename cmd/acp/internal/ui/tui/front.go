@@ -28,8 +28,9 @@ type front struct {
 
 	mu      sync.Mutex
 	pending map[acp.SessionID][]transcript.Change
-	waiting bool // a changedMsg was scheduled and not handled yet
-	notes   int  // lines of standard error that were sent and not handled yet
+	waiting bool           // a changedMsg was scheduled and not handled yet
+	stderr  []backend.Note // lines of standard error that wait to be sent
+	passing bool           // a goroutine sends them
 }
 
 // The messages of a front to the model.
@@ -94,24 +95,36 @@ const maxNotes = 64
 func (f *front) note(n backend.Note) {
 	if n.Kind == backend.NoteStderr {
 		f.mu.Lock()
-		full := f.notes >= maxNotes
-		if !full {
-			f.notes++
-		}
-		f.mu.Unlock()
-		if full {
+		defer f.mu.Unlock()
+		if len(f.stderr) >= maxNotes {
 			return
 		}
-		// Sent from another goroutine, because an agent must not block on its own standard error.
-		go func() {
-			f.send(noteMsg{n})
-			f.mu.Lock()
-			f.notes--
-			f.mu.Unlock()
-		}()
+		f.stderr = append(f.stderr, n)
+		if !f.passing {
+			f.passing = true
+			// An agent must not block on its own standard error. One goroutine sends all lines, because
+			// several would change their order.
+			go f.passOn()
+		}
 		return
 	}
 	f.send(noteMsg{n})
+}
+
+// passOn sends the lines of standard error that wait.
+func (f *front) passOn() {
+	for {
+		f.mu.Lock()
+		if len(f.stderr) == 0 {
+			f.passing = false
+			f.mu.Unlock()
+			return
+		}
+		n := f.stderr[0]
+		f.stderr = f.stderr[1:]
+		f.mu.Unlock()
+		f.send(noteMsg{n})
+	}
 }
 
 // An ask is a permission request that waits for the user.

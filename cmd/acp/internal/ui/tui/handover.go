@@ -1,7 +1,6 @@
 package tui
 
 import (
-	"fmt"
 	"strings"
 
 	tea "charm.land/bubbletea/v2"
@@ -59,7 +58,7 @@ func (m *model) handOver(said, text string) {
 	m.input.clear()
 	if said != "" {
 		lines := strings.Count(said, "\n") + 1
-		name := m.input.newMark(fmt.Sprintf("the conversation so far, %d lines", lines), func(name string) { m.input.pastes[name] = said })
+		name := m.input.newMark("the conversation so far, "+counted(lines, "line", "lines"), func(name string) { m.input.pastes[name] = said })
 		m.input.area.InsertString(name + " ")
 	}
 	m.input.area.InsertString(text)

@@ -106,7 +106,7 @@ func (in *input) insert(s string) {
 		s = s[:maxPrompt]
 	}
 	if lines := strings.Count(strings.TrimSuffix(s, "\n"), "\n") + 1; len(s) > longPaste || lines > longLines {
-		in.area.InsertString(in.newMark(fmt.Sprintf("pasted text, %d lines", lines), func(name string) { in.pastes[name] = s }))
+		in.area.InsertString(in.newMark("pasted text, "+counted(lines, "line", "lines"), func(name string) { in.pastes[name] = s }))
 		return
 	}
 	in.area.InsertString(s)

@@ -345,7 +345,7 @@ func TestSubagent(t *testing.T) {
 	r.link.children["child"] = child
 	r.keys("ctrl+x", "down")
 	r.run(r.keys("enter"))
-	r.wants("from the child", "a subagent's conversation")
+	r.wants("from the child", "subagent's conversation")
 	r.lacks("Agent Helper")
 	r.keys("esc")
 	r.wants("Agent Helper")

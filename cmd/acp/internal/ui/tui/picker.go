@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	tea "charm.land/bubbletea/v2"
+	"charm.land/lipgloss/v2"
 	"github.com/charmbracelet/x/ansi"
 	"github.com/sahilm/fuzzy"
 )
@@ -177,7 +178,7 @@ func (p *picker) draw(m *model, width, height int) ([]string, *tea.Position) {
 		n    int // index in found, or -1 for a heading
 	}
 	var rows []row
-	group, chosen := "", 0
+	group, chosen, end := "", 0, 0
 	for i, f := range p.found {
 		it := p.items[f]
 		if it.group != group {
@@ -189,7 +190,16 @@ func (p *picker) draw(m *model, width, height int) ([]string, *tea.Position) {
 		if i == p.at {
 			chosen = len(rows)
 		}
-		rows = append(rows, row{p.drawItem(st, it, i == p.at, width), i})
+		most := 1
+		if i == p.at {
+			most = min(4, max(1, room/2))
+		}
+		for _, l := range p.drawItem(st, it, i == p.at, width, most) {
+			rows = append(rows, row{l, i})
+		}
+		if i == p.at {
+			end = len(rows)
+		}
 	}
 	if len(rows) == 0 {
 		what := p.empty
@@ -198,46 +208,86 @@ func (p *picker) draw(m *model, width, height int) ([]string, *tea.Position) {
 		}
 		rows = append(rows, row{st.dim.Render("  " + cut(what, width-2)), -1})
 	}
+	if end > p.top+room {
+		p.top = end - room
+	}
 	if chosen < p.top {
 		p.top = chosen
 	}
-	if chosen >= p.top+room {
-		p.top = chosen - room + 1
-	}
-	if p.top == 1 && chosen > 0 && room > 1 {
+	if p.top == 1 && end <= room { // the first heading
 		p.top = 0
-		if chosen >= room {
-			p.top = 1
-		}
 	}
 	p.top = min(p.top, max(0, len(rows)-room))
 	for _, r := range rows[p.top:min(len(rows), p.top+room)] {
 		lines = append(lines, r.text)
 	}
 	if len(lines) < height {
-		lines = append(lines, st.dim.Render(cut(cmp.Or(p.does, "Enter chooses")+" · ↑↓ move · Esc leaves", width)))
+		lines = append(lines, st.dim.Render(fitExit(cmp.Or(p.does, "Enter chooses")+" · ↑↓ move · Esc leaves", width)))
 	}
 	return lines[:min(len(lines), height)], cursor
 }
 
-func (p *picker) drawItem(st *styles, it item, chosen bool, width int) string {
-	mark := "  "
-	if it.current {
-		mark = "● "
-	}
-	s := mark + it.title
-	lead := "  "
-	style := st.text
+// drawItem draws an item on one line, of which the note has a third if there is not enough room. An
+// item that is chosen has up to most lines, because all of it matters then.
+func (p *picker) drawItem(st *styles, it item, chosen bool, width, most int) []string {
+	lead, style := "  ", st.text
 	if chosen {
 		lead, style = "▸ ", st.selected
 	}
-	s = style.Render(cut(lead+s, width))
-	if it.note != "" {
-		if room := width - ansi.StringWidth(s) - 2; room > 8 {
-			s += "  " + st.dim.Render(cut(it.note, room))
+	if it.current {
+		lead += "● "
+	} else {
+		lead += "  "
+	}
+	title, note := it.title, it.note
+	room := width - ansi.StringWidth(lead)
+	if n := ansi.StringWidth(note); n > 0 {
+		if ansi.StringWidth(title)+2+n > room && most > 1 {
+			return p.drawLong(st, it, style.Render(lead), style, room, most)
+		}
+		note = cut(note, max(room-2-ansi.StringWidth(title), min(n, width/3)))
+		title = cut(title, max(8, room-2-ansi.StringWidth(note)))
+	} else if ansi.StringWidth(title) > room && most > 1 {
+		return p.drawLong(st, it, style.Render(lead), style, room, most)
+	}
+	s := style.Render(cut(lead+title, width))
+	if left := width - ansi.StringWidth(s) - 2; note != "" && left > 4 {
+		s += "  " + st.dim.Render(cut(note, left))
+	}
+	return []string{s}
+}
+
+// drawLong draws an item on up to most lines.
+func (p *picker) drawLong(st *styles, it item, lead string, style lipgloss.Style, room, most int) []string {
+	var lines []string
+	add := func(text string, style lipgloss.Style) {
+		if text == "" {
+			return
+		}
+		for _, l := range wrap(text, room) {
+			lines = append(lines, lead+style.Render(l))
+			lead = "    "
 		}
 	}
-	return s
+	add(it.title, style)
+	if n := len(lines); n > 0 {
+		last := ansi.StringWidth(lines[n-1]) - ansi.StringWidth(lead)
+		if left := room - last - 2; it.note != "" && ansi.StringWidth(it.note) <= left {
+			lines[n-1] += "  " + st.dim.Render(it.note)
+			return some(lines, most)
+		}
+	}
+	add(it.note, st.dim)
+	return some(lines, most)
+}
+
+// some returns the first lines, at most most of them, and marks that there are more.
+func some(lines []string, most int) []string {
+	if len(lines) > most {
+		lines = lines[:most]
+		lines[most-1] += "…"
+	}
+	return lines
 }
 
 // heading draws the first line of an overlay.
@@ -247,6 +297,9 @@ func heading(st *styles, title, right string, width int) string {
 		right = " " + right + " "
 	}
 	n := width - ansi.StringWidth(title) - ansi.StringWidth(right) - 4
+	if n < 0 && right != "" { // the title says more
+		return heading(st, strings.TrimSpace(title), "", width)
+	}
 	if n < 0 {
 		return st.strong.Render(cut(strings.TrimSpace(title), width))
 	}
@@ -333,6 +386,6 @@ func (p *pager) draw(m *model, width, height int) ([]string, *tea.Position) {
 	if len(p.shown) > body {
 		hint = fmt.Sprintf("↑↓ scroll · %d–%d of %d · Esc closes", p.top+1, p.top+body, len(p.shown))
 	}
-	lines = append(lines, m.st.dim.Render(cut(hint, width)))
+	lines = append(lines, m.st.dim.Render(fitExit(hint, width)))
 	return lines[:min(len(lines), height)], nil
 }

@@ -122,8 +122,8 @@ func (s *search) draw(m *model) ([]string, *tea.Position) {
 	cursor := &tea.Position{X: min(m.w-1, ansi.StringWidth(line)), Y: 0}
 	lines := []string{fit(ends(line, st.dim.Render(count), m.w), m.w)}
 	if m.h >= rowsForQueue {
-		hint := "Enter, then n for earlier and N for later · ↑↓ · Esc leaves"
-		lines = append(lines, st.dim.Render(cut(hint, m.w)))
+		hint := "↑ earlier · ↓ later · n and N too, after Enter · Esc leaves"
+		lines = append(lines, st.dim.Render(fitExit(hint, m.w)))
 	}
 	return lines, cursor
 }

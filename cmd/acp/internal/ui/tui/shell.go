@@ -119,7 +119,7 @@ func (m *model) bang(command string) tea.Cmd {
 	return m.shell(command, func(m *model, res shellResult) tea.Cmd {
 		text := res.shown()
 		lines := strings.Split(text, "\n")
-		name := m.input.newMark(fmt.Sprintf("output of %s, %d lines", cut(one(command), 30), len(lines)-1), func(name string) {
+		name := m.input.newMark(fmt.Sprintf("output of %s, %s", cut(one(command), 30), counted(len(lines)-1, "line", "lines")), func(name string) {
 			m.input.pastes[name] = "```\n" + text + "\n```\n"
 		})
 		m.input.area.InsertString(name + " ")

@@ -155,6 +155,7 @@ func (m *model) queueReset() {
 // unasked.
 func (m *model) die(err error) tea.Cmd {
 	m.phase, m.why = dead, err
+	m.lookBehind() // nothing runs on
 	m.queueReset()
 	m.dismissAll()
 	m.slow = ""

@@ -76,6 +76,8 @@ func (b *builder) terminal(term *transcript.Terminal, p prefix, open bool) {
 	}
 	switch {
 	case term.Exited():
+	case b.t.isOver(term) && b.t.opts.Running != nil && b.t.opts.Running(term.ID):
+		l = l.put(" · running in the background", b.t.th.accent)
 	case b.t.isOver(term):
 		l = l.put(" · not finished", b.t.th.dim)
 	default:

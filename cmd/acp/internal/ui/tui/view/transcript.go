@@ -320,6 +320,7 @@ func (t *Transcript) InvalidateTerminal(id acpv2.TerminalID) {
 			it.entry = nil
 		}
 	}
+	t.invalidateTerminal(string(id)) // which may have an item of its own
 }
 
 // SetOver sets whether nothing is running any longer. Entries that have not ended by then are shown
