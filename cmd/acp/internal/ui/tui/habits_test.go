@@ -149,6 +149,29 @@ func TestMisspelt(t *testing.T) {
 	if len(r.talk.sent()) != 2 {
 		t.Error("a path is not a command")
 	}
+	r.send(turnMsg{attempt: 1, talk: r.talk, result: &acp.Result{StopReason: acp.StopEndTurn}})
+	r.run(r.keys("/deploy! now", "enter"))
+	if len(r.talk.sent()) != 3 {
+		t.Error("/deploy! is not sent")
+	}
+}
+
+// TestMisspeltElsewhere: an agent that has no commands is not sent a misspelt one either, nor does
+// Ctrl+S send what is not for the agent.
+func TestMisspeltElsewhere(t *testing.T) {
+	r := newRig(t, 90, 24, nil).start()
+	r.run(r.keys("/optoins", "enter"))
+	r.wants("there is no command /optoins; did you mean /options?", "› /optoins")
+	r.keys("ctrl+u")
+	r.run(r.keys("one", "enter"))
+	r.run(r.keys("/reume", "ctrl+s"))
+	r.wants("there is no command /reume; did you mean /resume?", "› /reume")
+	r.keys("ctrl+u")
+	r.run(r.keys("/help", "ctrl+s"))
+	r.wants("Keys and commands")
+	if n := len(r.talk.sent()); n != 1 {
+		t.Errorf("%d prompts were sent", n)
+	}
 }
 
 // TestBang: ! runs a command here and puts its output into the prompt; it can be ended.
@@ -179,6 +202,12 @@ func TestBang(t *testing.T) {
 	r.keys("esc")
 	r.runAll(cmd)
 	r.wants("you ended it")
+	r.keys("esc")
+	r.m.input.clear()
+	r.run(r.keys(" !important: read this", "enter"))
+	if n := len(r.talk.sent()); n != 1 {
+		t.Errorf("%d prompts were sent: a space before the ! is for the agent", n)
+	}
 }
 
 // TestStderr: what the agent has written to its standard error can be read, all of it.
