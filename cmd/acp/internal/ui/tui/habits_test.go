@@ -253,6 +253,41 @@ func TestHandover(t *testing.T) {
 	}
 }
 
+// TestHandoverEdited: what is handed over can be read and changed in the editor before it is sent, and
+// is a placeholder again afterwards, whether it was changed or not.
+func TestHandoverEdited(t *testing.T) {
+	r := newRig(t, 100, 24, nil).start()
+	talk := handover(r.talk.Snapshot(), nil)
+	if talk != "" {
+		t.Errorf("nothing was said: %q", talk)
+	}
+	r.said(&acpv2.UserMessage{MessageID: "u", Content: acpv2.Set([]acpv2.ContentBlock{acpv2.Text("the password is x")})})
+	r.m.handOver(handover(r.talk.Snapshot(), nil), "why?")
+	text := r.m.input.spelled()
+	if !strings.Contains(text, "User:\nthe password is x\n") || !strings.HasSuffix(text, "why?") {
+		t.Fatalf("the editor has %q", text)
+	}
+	for _, now := range []string{text, strings.Replace(text, "password is x", "colour is red", 1)} {
+		path := filepath.Join(t.TempDir(), "prompt.md")
+		if err := os.WriteFile(path, []byte(now+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		r.send(editedMsg{path: path})
+		if v := r.m.input.value(); !strings.HasPrefix(v, "[#") || !strings.HasSuffix(v, " lines] why?") {
+			t.Errorf("the input is %q", v)
+		}
+		if got := r.m.input.spelled(); got != now {
+			t.Errorf("%q, want %q", got, now)
+		}
+	}
+	r.run(r.keys("enter"))
+	sent := r.talk.sent()[0]
+	first, _ := sent[0].(*acp.TextContent)
+	if len(sent) != 2 || first == nil || !strings.Contains(first.Text, "colour is red") {
+		t.Errorf("%+v", sent)
+	}
+}
+
 // TestOffers: an agent without a language model leads to others: those that are installed first,
 // with a digit each, others with the command that installs them, which is asked for.
 func TestOffers(t *testing.T) {
