@@ -11,8 +11,8 @@ type window struct {
 	seen   map[uint64]bool // above base
 }
 
-// has reports whether a number was added. Of numbers that never came only the last
-// 1,024 are told from others: before that they count as added.
+// has reports whether a number was added. Of numbers that never came it knows only the
+// last 1,024; those before count as added.
 func (w *window) has(n uint64) bool { return n <= w.base && !w.missed[n] || w.seen[n] }
 
 // add adds a number.

@@ -20,7 +20,11 @@ func TestUnknownAgent(t *testing.T) {
 		{name: "flag", flag: "zz1", want: `there is no agent "zz1"`, not: "agent: "},
 		{
 			name: "project", project: "[agents.evil]\ncommand = \"touch\"\n", flag: "evil",
-			want: `there is no agent "evil"`,
+			want: `acp config trust`, not: "there is no agent",
+		},
+		{
+			name: "project, alike", project: "[agents.evil]\ncommand = \"touch\"\n", flag: "evil",
+			want: `; until then there is no agent "evil"`,
 		},
 		{
 			name: "why", project: "[agents.evil]\ncommand = \"touch\"\n", flag: "evil",

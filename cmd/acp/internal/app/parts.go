@@ -69,7 +69,8 @@ func (a *App) Agent(name string) (roster.Agent, error) {
 	if err != nil && from == "" {
 		for _, left := range cfg.Untrusted() {
 			if strings.Contains(left, config.KeyOf("agents", name)) {
-				err = fmt.Errorf("%w; %s", err, left)
+				// It explains why there is no such agent, where names that are alike do not.
+				err = exitcode.Errorf(exitcode.Usage, "%s; until then there is no agent %q", left, name)
 			}
 		}
 	}

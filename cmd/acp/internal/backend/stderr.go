@@ -50,9 +50,14 @@ func (w *stderrLines) Write(b []byte) (int, error) {
 	return n, nil
 }
 
+// maxIndent bounds the spaces before a line, which traces of the stack have.
+const maxIndent = 40
+
 // tell reports the current line. The caller holds mu, which keeps the lines in order.
 func (w *stderrLines) tell() {
-	line := safetext.Line(strings.ToValidUTF8(string(w.pending), "\uFFFD"), maxNote)
+	raw := strings.ReplaceAll(strings.ToValidUTF8(string(w.pending), "\uFFFD"), "\t", "    ")
+	line := safetext.Line(raw, maxNote)
+	indent := min(len(raw)-len(strings.TrimLeft(raw, " ")), maxIndent)
 	w.pending = w.pending[:0]
 	if strings.TrimSpace(line) == "" {
 		return
@@ -66,7 +71,7 @@ func (w *stderrLines) tell() {
 	if process.IsReason(line) {
 		w.telling = line
 	}
-	w.note(Note{Kind: NoteStderr, Text: line})
+	w.note(Note{Kind: NoteStderr, Text: strings.Repeat(" ", indent) + strings.TrimLeft(line, " ")})
 }
 
 // flush reports the rest, after the last write.

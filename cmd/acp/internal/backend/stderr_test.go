@@ -1,6 +1,9 @@
 package backend
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
 
 // TestStderrLast looks for the line that tells why a program has failed.
 func TestStderrLast(t *testing.T) {
@@ -21,5 +24,16 @@ func TestStderrLast(t *testing.T) {
 		if got := w.last(); got != tt.want {
 			t.Errorf("%q: %q, want %q", tt.in, got, tt.want)
 		}
+	}
+}
+
+// TestStderrIndent: lines keep their indentation, as traces of the stack are read by it.
+func TestStderrIndent(t *testing.T) {
+	var got []string
+	w := &stderrLines{note: func(n Note) { got = append(got, n.Text) }}
+	_, _ = w.Write([]byte("Traceback\n  File \"x\", line 1\n\tf()\n" + strings.Repeat(" ", 100) + "far\n"))
+	w.flush()
+	if text := strings.Join(got, "|"); text != "Traceback|  File \"x\", line 1|    f()|"+strings.Repeat(" ", maxIndent)+"far" {
+		t.Errorf("%q", text)
 	}
 }

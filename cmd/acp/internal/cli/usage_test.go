@@ -51,6 +51,7 @@ func TestUsage(t *testing.T) {
 func TestAsksForHelp(t *testing.T) {
 	for args, want := range map[string]string{
 		"--version":          "acp ",
+		"--help":             "acp talks to coding agents",
 		"help":               "acp talks to coding agents",
 		"help sessions show": "Print a stored conversation.\n",
 		"help exec":          "Send one prompt",
@@ -61,6 +62,14 @@ func TestAsksForHelp(t *testing.T) {
 		if code != 0 || errs.Len() > 0 || !strings.HasPrefix(out.String(), want) {
 			t.Errorf("acp %s: status %d, stderr %q, stdout %.80q, want %q", args, code, &errs, &out, want)
 		}
+	}
+}
+
+// TestExamples: the first help that is read says what to type.
+func TestExamples(t *testing.T) {
+	var out, errs bytes.Buffer
+	if code := Main([]string{"--help"}, strings.NewReader(""), &out, &errs); code != 0 || !strings.Contains(out.String(), "\nExamples:\n  acp ") {
+		t.Errorf("status %d, stderr %q:\n%s", code, &errs, &out)
 	}
 }
 

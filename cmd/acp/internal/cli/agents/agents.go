@@ -250,6 +250,8 @@ func printRows(w io.Writer, rows []row) error {
 			command = r.URL
 		case r.Command == nil:
 			command = "(this program)"
+		case !r.Installed && r.Install != "":
+			command = "to install: " + r.Install
 		}
 		cells = append(cells, []string{line(name), line(r.Title), r.Source, installed, line(command)})
 	}

@@ -41,7 +41,7 @@ func TestAddListRemove(t *testing.T) {
 		t.Fatal(err)
 	}
 	out := p.out.String()
-	for _, want := range []string{"NAME ", "mine * ", "builtin ", "(this program)", " user ", " preset ", "gemini --acp\n"} {
+	for _, want := range []string{"NAME ", "mine * ", "builtin ", "(this program)", " user ", " preset ", "no         to install: npm install -g @google/gemini-cli\n"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("%q is not in:\n%s", want, out)
 		}

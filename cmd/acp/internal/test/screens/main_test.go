@@ -71,6 +71,13 @@ func newDesk(t *testing.T) *desk {
 			t.Fatal(err)
 		}
 	}
+	// The program is in the PATH, as for its users.
+	if err := os.Mkdir(filepath.Join(d.home, ".bin"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(d.home, ".bin", "acp"), []byte("#!/bin/sh\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
 	return d
 }
 
@@ -79,7 +86,7 @@ func (d *desk) command(args ...string) *exec.Cmd {
 	cmd := exec.Command(os.Args[0], args...)
 	cmd.Dir = filepath.Join(d.home, "greet")
 	cmd.Env = []string{
-		runAs + "=acp", "TERM=xterm-256color", "PATH=" + withoutAgents(), "SHELL=/bin/sh", "LANG=C.UTF-8",
+		runAs + "=acp", "TERM=xterm-256color", "PATH=" + withoutAgents() + ":" + d.home + "/.bin", "SHELL=/bin/sh", "LANG=C.UTF-8",
 		"ACP_MODEL_USE=none", "HOME=" + d.home, "PWD=" + cmd.Dir, "TMPDIR=" + cmd.Dir + "/tmp",
 		"XDG_CONFIG_HOME=" + d.home + "/.config", "XDG_STATE_HOME=" + d.home + "/.state",
 		"XDG_DATA_HOME=" + d.home + "/.data", "XDG_CACHE_HOME=" + d.home + "/.cache",

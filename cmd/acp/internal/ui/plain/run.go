@@ -74,7 +74,7 @@ func Run(ctx context.Context, o Options) error {
 func (c *conversation) farewell() {
 	if c.app.InTerminal && c.sent > 0 {
 		c.show.line("To resume this conversation: " + safetext.Line(
-			roster.Join([]string{"acp", "chat", "--plain", c.agent.Name, "--session", string(c.session.ID())}), 500))
+			roster.Join(append(app.Program(os.Environ()), "chat", "--plain", c.agent.Name, "--session", string(c.session.ID()))), 500))
 	}
 }
 

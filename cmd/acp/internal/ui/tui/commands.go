@@ -69,16 +69,17 @@ func (m *model) ownCommand(text string) (cmd tea.Cmd, ours bool) {
 	return nil, false
 }
 
-// misspelt returns the name of a slash command that neither acp nor the agent has. What looks like
-// a path is not one.
+// misspelt returns the name of a slash command that neither acp nor the agent has, as far as the agent
+// has said which it has. What looks like a path is not one, and a ! at the end of a name is for the
+// agent to understand.
 func (m *model) misspelt(text string) (name string, ok bool) {
 	name, _, _ = strings.Cut(text, " ")
 	name, ok = strings.CutPrefix(name, "/")
-	if !ok || name == "" || strings.ContainsAny(name, "/\n.") || m.talk == nil || len(m.talk.Commands()) == 0 {
+	if !ok || name == "" || strings.ContainsAny(name, "/\n.") || m.talk == nil {
 		return "", false
 	}
 	short := strings.TrimPrefix(name, ownPrefix[1:])
-	known := m.agentHas(name) || short == "exit" || slices.ContainsFunc(commands(), func(c command) bool { return c.name == short })
+	known := m.agentHas(strings.TrimSuffix(name, "!")) || short == "exit" || slices.ContainsFunc(commands(), func(c command) bool { return c.name == short })
 	return name, !known
 }
 

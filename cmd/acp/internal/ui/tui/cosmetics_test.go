@@ -82,3 +82,17 @@ func TestHeadings(t *testing.T) {
 	r.wants("Mode\n", "  code", "Model\n", "  coder")
 	r.lacks("  ask", "  fast")
 }
+
+// TestAfterCrash: what the agent has written before it exited is one key away, and how to restart it is
+// on the screen, whatever is typed.
+func TestAfterCrash(t *testing.T) {
+	r := newRig(t, 80, 24, nil).start()
+	r.stderr("Traceback (most recent call last):", "  File \"x.py\", line 3", "ValueError: boom")
+	r.send(endedMsg{r.m.attempt})
+	r.wants("The agent has exited", "Alt+E shows all that it has written", "r restarts the agent")
+	r.lacks("Ctrl+C clears")
+	r.keys("a draft")
+	r.wants("› a draft", "Ctrl+C clears the input; r then restarts the agent")
+	r.keys("alt+e")
+	r.wants("  File \"x.py\", line 3")
+}

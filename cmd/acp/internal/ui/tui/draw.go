@@ -235,6 +235,12 @@ func (m *model) deathLines() []string {
 			lines = append(lines, "  "+l)
 		}
 	}
+	if len(m.stderr) > 1 { // the last one is in the reason
+		lines = append(lines, m.st.dim.Render(cut("  "+m.keyOf("stderr")+" shows all that it has written to its standard error", m.w)))
+	}
+	if m.input.value() != "" {
+		lines = append(lines, m.st.dim.Render(cut("  Ctrl+C clears the input; r then restarts the agent", m.w)))
+	}
 	// Doctor does not help if the user has made a mistake. Some errors name it already.
 	if m.talk == nil && exitcode.Of(m.why) != exitcode.Usage && (m.why == nil || !strings.Contains(m.why.Error(), "acp agents doctor")) {
 		for _, l := range wrap("acp agents doctor "+one(roster.Quote(m.opt.Agent.Reference()))+" looks for the cause", m.w-2) {

@@ -149,6 +149,29 @@ func TestMisspelt(t *testing.T) {
 	if len(r.talk.sent()) != 2 {
 		t.Error("a path is not a command")
 	}
+	r.send(turnMsg{attempt: 1, talk: r.talk, result: &acp.Result{StopReason: acp.StopEndTurn}})
+	r.run(r.keys("/deploy! now", "enter"))
+	if len(r.talk.sent()) != 3 {
+		t.Error("/deploy! is not sent")
+	}
+}
+
+// TestMisspeltElsewhere: an agent that has no commands is not sent a misspelt one either, nor does
+// Ctrl+S send what is not for the agent.
+func TestMisspeltElsewhere(t *testing.T) {
+	r := newRig(t, 90, 24, nil).start()
+	r.run(r.keys("/optoins", "enter"))
+	r.wants("there is no command /optoins; did you mean /options?", "› /optoins")
+	r.keys("ctrl+u")
+	r.run(r.keys("one", "enter"))
+	r.run(r.keys("/reume", "ctrl+s"))
+	r.wants("there is no command /reume; did you mean /resume?", "› /reume")
+	r.keys("ctrl+u")
+	r.run(r.keys("/help", "ctrl+s"))
+	r.wants("Keys and commands")
+	if n := len(r.talk.sent()); n != 1 {
+		t.Errorf("%d prompts were sent", n)
+	}
 }
 
 // TestBang: ! runs a command here and puts its output into the prompt; it can be ended.
@@ -179,6 +202,12 @@ func TestBang(t *testing.T) {
 	r.keys("esc")
 	r.runAll(cmd)
 	r.wants("you ended it")
+	r.keys("esc")
+	r.m.input.clear()
+	r.run(r.keys(" !important: read this", "enter"))
+	if n := len(r.talk.sent()); n != 1 {
+		t.Errorf("%d prompts were sent: a space before the ! is for the agent", n)
+	}
 }
 
 // TestStderr: what the agent has written to its standard error can be read, all of it.
@@ -221,6 +250,41 @@ func TestHandover(t *testing.T) {
 		if !strings.Contains(text, "User:\nbuild it\n\n(The agent used a tool: Run make, failed)\n\nAgent:\nIt fails.") {
 			t.Error(text)
 		}
+	}
+}
+
+// TestHandoverEdited: what is handed over can be read and changed in the editor before it is sent, and
+// is a placeholder again afterwards, whether it was changed or not.
+func TestHandoverEdited(t *testing.T) {
+	r := newRig(t, 100, 24, nil).start()
+	talk := handover(r.talk.Snapshot(), nil)
+	if talk != "" {
+		t.Errorf("nothing was said: %q", talk)
+	}
+	r.said(&acpv2.UserMessage{MessageID: "u", Content: acpv2.Set([]acpv2.ContentBlock{acpv2.Text("the password is x")})})
+	r.m.handOver(handover(r.talk.Snapshot(), nil), "why?")
+	text := r.m.input.spelled()
+	if !strings.Contains(text, "User:\nthe password is x\n") || !strings.HasSuffix(text, "why?") {
+		t.Fatalf("the editor has %q", text)
+	}
+	for _, now := range []string{text, strings.Replace(text, "password is x", "colour is red", 1)} {
+		path := filepath.Join(t.TempDir(), "prompt.md")
+		if err := os.WriteFile(path, []byte(now+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		r.send(editedMsg{path: path})
+		if v := r.m.input.value(); !strings.HasPrefix(v, "[#") || !strings.HasSuffix(v, " lines] why?") {
+			t.Errorf("the input is %q", v)
+		}
+		if got := r.m.input.spelled(); got != now {
+			t.Errorf("%q, want %q", got, now)
+		}
+	}
+	r.run(r.keys("enter"))
+	sent := r.talk.sent()[0]
+	first, _ := sent[0].(*acp.TextContent)
+	if len(sent) != 2 || first == nil || !strings.Contains(first.Text, "colour is red") {
+		t.Errorf("%+v", sent)
 	}
 }
 

@@ -49,20 +49,51 @@ func handover(s *transcript.Snapshot, before transcript.Entry) string {
 	if over := len(text) - maxHandover; over > 0 {
 		text = "(The beginning is left out.)\n" + strings.ToValidUTF8(text[over:], "")
 	}
-	return backend.Handover + "\n\n" + text + "\n\n(That was the conversation so far.)\n\n"
+	return backend.Handover + "\n\n" + text + "\n\n" + handoverEnd + "\n\n"
 }
+
+// handoverEnd is the line that ends what handover returns.
+const handoverEnd = "(That was the conversation so far.)"
 
 // handOver puts a conversation into the input, as a placeholder that the user may remove, followed
 // by a text.
 func (m *model) handOver(said, text string) {
 	m.input.clear()
 	if said != "" {
-		lines := strings.Count(said, "\n") + 1
-		name := m.input.newMark("the conversation so far, "+counted(lines, "line", "lines"), func(name string) { m.input.pastes[name] = said })
-		m.input.area.InsertString(name + " ")
+		m.input.area.InsertString(m.input.markHandover(said) + " ")
 	}
 	m.input.area.InsertString(text)
 	m.input.resize(m.w, m.inputLimit())
+}
+
+// markHandover returns a placeholder for a conversation.
+func (in *input) markHandover(said string) string {
+	lines := strings.Count(said, "\n") + 1
+	return in.newMark("the conversation so far, "+counted(lines, "line", "lines"), func(name string) { in.pastes[name] = said })
+}
+
+// spelled returns the input with the texts that placeholders stand for, to be edited.
+func (in *input) spelled() string {
+	text := in.value()
+	_, long := in.attached(text)
+	for name, s := range long {
+		text = strings.ReplaceAll(text, name, strings.TrimSpace(s))
+	}
+	return text
+}
+
+// folded puts placeholders into a text in place of what they stand for, and one in place of a
+// conversation that was edited.
+func (in *input) folded(text string) string {
+	for _, name := range in.marks {
+		if s := strings.TrimSpace(in.pastes[name]); s != "" {
+			text = strings.Replace(text, s, name, 1)
+		}
+	}
+	if said, rest, ok := strings.Cut(text, handoverEnd); ok && strings.HasPrefix(said, backend.Handover) {
+		text = in.markHandover(said+handoverEnd+"\n\n") + rest
+	}
+	return text
 }
 
 // openRewind lets the user go back to an earlier prompt: a new session begins with what was said
@@ -130,7 +161,7 @@ func (m *model) change(a roster.Agent) tea.Cmd {
 	cmd := m.restart("")
 	m.handOver(said, draft)
 	if said != "" {
-		m.say("the agent has not seen what was said so far: it is in your prompt below, and sent only if you leave it there", false)
+		m.say("the agent has not seen what was said so far: it is in your prompt below, and sent only if you leave it there; Ctrl+G edits it", false)
 	}
 	return cmd
 }

@@ -268,17 +268,9 @@ func (m *model) enter() tea.Cmd {
 		}
 		return nil
 	}
-	if command, ok := strings.CutPrefix(text, "!"); ok && strings.TrimSpace(command) != "" && !strings.Contains(command, "\n") {
-		remember := m.input.remember(text)
-		m.input.clear()
-		return tea.Batch(remember, m.bang(strings.TrimSpace(command)))
+	if cmd, done := m.checked(text); done {
+		return cmd
 	}
-	if name, ok := m.misspelt(text); ok && m.doubted != text {
-		m.doubted = text
-		m.popup = nil
-		return m.remark(m.doubt(name))
-	}
-	m.doubted = ""
 	remember := m.input.remember(text)
 	m.input.clear()
 	m.popup = nil
@@ -286,6 +278,23 @@ func (m *model) enter() tea.Cmd {
 		return tea.Batch(remember, cmd)
 	}
 	return tea.Batch(remember, m.submit(text))
+}
+
+// checked keeps from the agent what is not meant for it: it runs a command of the shell, and holds a
+// slash command that nobody has until the user insists. A space before a ! is for the agent.
+func (m *model) checked(text string) (tea.Cmd, bool) {
+	if command, ok := strings.CutPrefix(m.input.value(), "!"); ok && strings.TrimSpace(command) != "" && !strings.Contains(text, "\n") {
+		remember := m.input.remember(text)
+		m.input.clear()
+		return tea.Batch(remember, m.bang(strings.TrimSpace(command))), true
+	}
+	if name, ok := m.misspelt(text); ok && m.doubted != text {
+		m.doubted = text
+		m.popup = nil
+		return m.remark(m.doubt(name)), true
+	}
+	m.doubted = ""
+	return nil, false
 }
 
 // steer sends the typed text or the first queued prompt at once, even while a turn is running.
@@ -300,7 +309,13 @@ func (m *model) steer() tea.Cmd {
 		}
 		text, m.queue = m.queue[0], m.queue[1:]
 	} else {
-		defer m.input.clear()
+		if cmd, done := m.checked(text); done {
+			return cmd
+		}
+		m.input.clear()
+		if cmd, ours := m.ownCommand(text); ours {
+			return tea.Batch(m.input.remember(text), cmd)
+		}
 	}
 	m.popup = nil
 	running := m.busy()

@@ -126,7 +126,7 @@ func (m *model) editor() tea.Cmd {
 		return nil
 	}
 	path := f.Name()
-	_, err = io.WriteString(f, m.input.value())
+	_, err = io.WriteString(f, m.input.spelled())
 	if err = errors.Join(err, f.Close()); err != nil {
 		_ = os.Remove(path)
 		m.say("writing the file for the editor failed: "+err.Error(), true)
@@ -153,7 +153,7 @@ func (m *model) edited(msg editedMsg) tea.Cmd {
 		return nil
 	}
 	m.input.clear()
-	m.input.insert(strings.TrimRight(string(data), "\n"))
+	m.input.insert(m.input.folded(strings.TrimRight(string(data), "\n")))
 	m.input.resize(m.w, m.inputLimit())
 	return nil
 }

@@ -21,10 +21,13 @@ func chat(t *testing.T, cols, rows int, env ...string) *terminal.Screen {
 		t.Fatal(err)
 	}
 	home := t.TempDir()
+	if err := os.WriteFile(home+"/acp", []byte("#!/bin/sh\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
 	cmd := exec.Command(exe)
 	cmd.Dir = t.TempDir()
 	cmd.Env = append([]string{
-		asChat + "=1", "TERM=xterm-256color", "HOME=" + home, "PATH=" + os.Getenv("PATH"),
+		asChat + "=1", "TERM=xterm-256color", "HOME=" + home, "PATH=" + home + ":" + os.Getenv("PATH"),
 		"XDG_STATE_HOME=" + home, "XDG_CONFIG_HOME=" + home, "XDG_DATA_HOME=" + home,
 	}, env...)
 	s := terminal.Start(t, cmd, cols, rows)

@@ -272,6 +272,6 @@ func (m *model) farewell() {
 	if m.unsaved != "" {
 		fmt.Fprintf(m.opt.Out, "Part of the conversation was not saved: %s\n", m.unsaved)
 	}
-	fmt.Fprintf(m.opt.Out, "To resume this conversation: acp chat %s --session %s\n",
-		one(roster.Quote(m.opt.Agent.Name)), one(roster.Quote(string(m.talk.ID()))))
+	fmt.Fprintf(m.opt.Out, "To resume this conversation: %s chat %s --session %s\n",
+		one(roster.Join(app.Program(os.Environ()))), one(roster.Quote(m.opt.Agent.Name)), one(roster.Quote(string(m.talk.ID()))))
 }

@@ -1,0 +1,71 @@
+//go:build !windows
+
+package screens
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestBars: the colours of a diff reach the right edge, all of them, also after scrolling, when the
+// terminal erases the rest of a row in the colour that is set.
+func TestBars(t *testing.T) {
+	d := newDesk(t)
+	d.env = []string{"COLORTERM=truecolor"}
+	var text strings.Builder
+	for i := range 40 {
+		fmt.Fprintf(&text, "line %d %s\n\n", i, strings.Repeat("word ", i%12))
+	}
+	if err := os.WriteFile(filepath.Join(d.home, "greet", "long.txt"), []byte(text.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := d.start(80, 30, "--allow", "*")
+	s.Wait("type a prompt")
+	send(s, "/edit long.txt 'line 0' => 'LINE 0'")
+	s.Wait("LINE 0", "Changed long.txt", "type a prompt")
+	send(s, "/edit! long.txt word => wort")
+	s.Wait("lines more", "Changed long.txt", "type a prompt")
+	s.Press("ctrl+t")
+	s.Gone("lines more")
+	s.Press("home")
+	s.Wait("❯ /edit long.txt 'line 0'", "asked: ")
+	s.Press("end")
+	s.Wait("● Changed", "line 39 wort", "type a prompt")
+	s.Press("pgup")
+	s.Gone("● Changed")
+	s.Wait("line 25 wort")
+	s.Press("pgup")
+	s.Gone("line 25 wort")
+	s.Wait("line 18 wort")
+	still(s)
+	scrolled := s.SVG()
+	edges, edge := map[string]float64{}, 0.0 // of rows, and the rightmost of all
+	for _, m := range regexp.MustCompile(`<rect x="([0-9.]+)" y="([0-9]+)" width="([0-9.]+)"`).FindAllStringSubmatch(scrolled, -1) {
+		var x, w float64
+		if _, err := fmt.Sscan(m[1]+" "+m[3], &x, &w); err != nil {
+			t.Fatal(err)
+		}
+		edges[m[2]] = max(edges[m[2]], x+w)
+		edge = max(edge, x+w)
+	}
+	if len(edges) < 10 {
+		t.Errorf("%d rows have a colour", len(edges))
+	}
+	for y, x := range edges {
+		if edge-x > 1 {
+			t.Errorf("the colour of the row at %s ends at %.1f, not at %.1f", y, x, edge)
+		}
+	}
+	erased := strings.Count(s.Output(), "\x1b[2J")
+	s.Press("ctrl+l")
+	if !s.Eventually(10*time.Second, func(string) bool {
+		return strings.Count(s.Output(), "\x1b[2J") > erased && s.SVG() == scrolled
+	}) {
+		t.Error("after scrolling it is not as when it is drawn anew")
+	}
+}
