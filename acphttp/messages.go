@@ -3,6 +3,7 @@ package acphttp
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"os"
@@ -52,6 +53,14 @@ type Messages interface {
 	// any time and repeatedly; the first call counts. It takes a few seconds at
 	// most.
 	Close(code int, reason string) error
+}
+
+// batchRefused answers a JSON-RPC batch.
+const batchRefused = `{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"Invalid request: JSON-RPC batches are not supported"}}`
+
+// initializedAlready answers initialize on a connection that it has begun.
+func initializedAlready(id string) []byte {
+	return fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"error":{"code":-32600,"message":"Initialize not allowed on existing connection"}}`, id)
 }
 
 // isUpgrade reports whether a request asks for a WebSocket.
@@ -217,7 +226,7 @@ func (w *socket) first() (text []byte, method string, ok bool) {
 		case !ok:
 			answer = `{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"Parse error"}}`
 		case h.batch:
-			answer = `{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"Invalid request: JSON-RPC batches are not supported"}}`
+			answer = batchRefused
 		case !h.object || h.method == "" && !h.outcome:
 			answer = `{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"Invalid request"}}`
 		case h.method == "": // a response to nothing
@@ -294,9 +303,7 @@ func (w *socket) ReadFrame() (jsonrpc.Frame, error) {
 			return jsonrpc.Frame{}, errLimit
 		}
 		if h.method == methodInitialize && h.id != "" && !first && !w.begun.again(h.id) {
-			answer := append([]byte(`{"jsonrpc":"2.0","id":`), h.id...)
-			answer = append(answer, `,"error":{"code":-32600,"message":"Initialize not allowed on existing connection"}}`...)
-			if err := w.write(answer); err != nil {
+			if err := w.write(initializedAlready(h.id)); err != nil {
 				return jsonrpc.Frame{}, err
 			}
 			continue

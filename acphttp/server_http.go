@@ -91,8 +91,7 @@ func (s *Server) post(w http.ResponseWriter, r *http.Request, principal string) 
 	case !ok:
 		return status(http.StatusBadRequest, "the body is not JSON")
 	case h.batch:
-		writeJSON(w, http.StatusNotImplemented,
-			[]byte(`{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"Invalid request: JSON-RPC batches are not supported"}}`))
+		writeJSON(w, http.StatusNotImplemented, []byte(batchRefused))
 		return nil
 	case !h.object:
 		return status(http.StatusBadRequest, "the body is not a JSON-RPC message")

@@ -157,10 +157,8 @@ func (c *conn) readSocket(ws *socket) (left bool) {
 			return false
 		}
 		if h.method == methodInitialize && h.id != "" && !c.begun.again(h.id) {
-			answer := append([]byte(`{"jsonrpc":"2.0","id":`), h.id...)
-			answer = append(answer, `,"error":{"code":-32600,"message":"Initialize not allowed on existing connection"}}`...)
 			c.mu.Lock()
-			err = c.queue("", answer)
+			err = c.queue("", initializedAlready(h.id))
 			c.mu.Unlock()
 		} else {
 			// A WebSocket has an order of its own: what waits holds up what

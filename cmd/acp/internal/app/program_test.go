@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestProgram: what users are told to type is something that they can type.
+// TestProgram: the commands that the program suggests can be typed.
 func TestProgram(t *testing.T) {
 	const pkg = "example.com/acp"
 	for exe, want := range map[string]string{

@@ -11,7 +11,7 @@ import (
 	"github.com/goacp/acp/cmd/acp/internal/exitcode"
 )
 
-// TestServeEnds ends a server during a turn, in every way: no agent is left, and the client is told. It
+// TestServeEnds ends a server during a turn, in every way: no agent is left, and the client reports the end. It
 // is ended twice where the agent does not end by itself.
 func TestServeEnds(t *testing.T) {
 	for _, tt := range []struct {
