@@ -17,6 +17,8 @@ func TestWorking(t *testing.T) {
 		file := s.through(&strings.Builder{}, false)
 		got := func() string {
 			synctest.Wait()
+			s.mu.Lock() // the race detector does not know what Wait and Sleep order
+			defer s.mu.Unlock()
 			text := tty.String()
 			tty.Reset()
 			return text
