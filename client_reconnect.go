@@ -10,7 +10,7 @@ import (
 )
 
 // ErrOutcomeUnknown is wrapped by the error of a call, and of a prompt, that the agent
-// may have carried out although no answer came, because the transport broke: see
+// may have carried out although no answer came, because the connection ended: see
 // [ClientConn.Reconnect]. Repeating it may have it carried out twice.
 var ErrOutcomeUnknown = jsonrpc.ErrOutcomeUnknown
 
@@ -63,14 +63,14 @@ func (c *ClientConn) Reconnect(ctx context.Context, replay bool) (*ClientConn, [
 	if err != nil {
 		return nil, nil, err
 	}
-	left := c.left
+	left := slices.Clone(c.left)
 	slices.SortFunc(left, func(a, b Restoration) int { return cmp.Compare(a.Old.id, b.Old.id) })
 	for i := range left {
 		r := &left[i]
 		r.Interrupted = r.Old.interrupted()
 		r.Session, r.How, r.Err = conn.restore(ctx, r.Old, replay)
 	}
-	return conn, slices.Clone(left), nil
+	return conn, left, nil
 }
 
 // restore opens a session of another connection.

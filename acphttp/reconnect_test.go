@@ -143,9 +143,23 @@ func TestReconnect(t *testing.T) {
 		if prompts.Load() != before+1 {
 			t.Errorf("%d prompts ran", prompts.Load()-before)
 		}
+		for _, r := range restored {
+			if r.Session == nil {
+				continue
+			}
+			interrupted = r.Session.Prompt(t.Context(), acp.Text("wait"))
+			for u := range interrupted.Updates() {
+				if u.Text() == "waiting" {
+					break
+				}
+			}
+		}
 		third, restored, err := again.Reconnect(t.Context(), false) // that has not ended
 		if err != nil || len(restored) != 1 || restored[0].How != acp.RestoredResumed || restored[0].Err != nil {
 			t.Fatal(restored, err)
+		}
+		if cut := restored[0].Interrupted; len(cut) != 1 || cut[0] != interrupted {
+			t.Errorf("interrupted: %v", cut)
 		}
 		_ = third.Close()
 	}

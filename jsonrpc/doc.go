@@ -160,11 +160,12 @@
 //
 // When the peer closes its direction, calls whose response has arrived complete in
 // order. Calls without one fail, each after the notifications that arrived in
-// its lane, with an error that wraps [ErrClosed] and io.EOF. Queued notifications
-// are handled to the end, as long as they make progress. Request handlers, and
-// what they continue after their answer ([Request.Continue]), have
-// [Settings.Grace] to finish before they are cancelled. Answers are still written,
-// since the peer may have closed one direction only. After a write error the same
+// its lane, with an error that wraps [ErrClosed], io.EOF and, since the peer may have
+// handled them, [ErrOutcomeUnknown]. Queued notifications are handled to the end, as
+// long as they make progress. Request handlers, and what they continue after their
+// answer ([Request.Continue]), have [Settings.Grace] to finish before they are
+// cancelled. Answers are still written, since the peer may have closed one direction
+// only. After a write error the same
 // happens, but reading continues for up to the grace, since the peer may have
 // answered before it went away.
 //

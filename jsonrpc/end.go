@@ -81,6 +81,7 @@ func (c *Conn) failPending(err error, inOrder bool) {
 	if c.ending.err == nil {
 		c.ending.err = err
 	}
+	err = &cutOffError{err}
 	for _, cl := range c.calls.pending {
 		if inOrder {
 			c.placeResponse(cl, err, 0)

@@ -6,8 +6,9 @@ import (
 )
 
 // ErrOutcomeUnknown is wrapped by the error of a call that the peer may have handled
-// although its response will not arrive, because the transport broke on the way. A
-// caller that repeats such a call may have it carried out twice.
+// although its response will not arrive, because the connection ended, or the
+// transport broke on the way. A caller that repeats such a call may have it carried out
+// twice.
 var ErrOutcomeUnknown = errors.New("outcome unknown: the peer may have handled the request")
 
 // An UnansweredError is what ReadFrame of a [Stream] returns when one call will get
@@ -28,6 +29,12 @@ func (e *UnansweredError) Error() string { return "jsonrpc: no response: " + e.E
 
 // Unwrap returns the reason.
 func (e *UnansweredError) Unwrap() error { return e.Err }
+
+// cutOffError is the error of calls that were made when the connection ended.
+type cutOffError struct{ error }
+
+// Unwrap returns why the connection ended, and ErrOutcomeUnknown.
+func (e *cutOffError) Unwrap() []error { return []error{e.error, ErrOutcomeUnknown} }
 
 // unanswered returns what an error of ReadFrame says of a single call.
 func unanswered(err error) *UnansweredError {
