@@ -14,6 +14,13 @@ import (
 // [ClientConn.Reconnect]. Repeating it may have it carried out twice.
 var ErrOutcomeUnknown = jsonrpc.ErrOutcomeUnknown
 
+// cutOffError is the error of a prompt whose turn had not ended when the connection
+// did.
+type cutOffError struct{ error }
+
+// Unwrap returns why the connection ended, and ErrOutcomeUnknown.
+func (e *cutOffError) Unwrap() []error { return []error{e.error, ErrOutcomeUnknown} }
+
 // A Restoration is a session of a connection that has ended, on the connection that
 // took its place.
 type Restoration struct {

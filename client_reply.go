@@ -345,7 +345,11 @@ func (r *Reply) abandon(err error) {
 	r.stop.abandoned = true
 	r.s.mu.Unlock()
 	r.s.leave(r)
-	r.finish(nil, err)
+	if r.call.sent() && errors.Is(err, jsonrpc.ErrClosed) {
+		r.finish(nil, &cutOffError{err})
+	} else {
+		r.finish(nil, err)
+	}
 	r.call.cancel(err)
 	r.hurry() // the request is withdrawn by who waits for its answer
 }
