@@ -19,8 +19,10 @@ const (
 	// clientUnread is how much of what was received waits for the connection
 	// before the streams wait. It is large enough for the largest message.
 	clientUnread = 4 << 20
-	// clientUnsent is how much waits to be posted before writing waits.
-	clientUnsent = 1 << 20
+	// clientUnsent is how much of a session waits to be posted before what it sends
+	// waits, and clientUnsentAll the same for all sessions together.
+	clientUnsent    = 1 << 20
+	clientUnsentAll = 64 << 20
 	// errorText is how much of the body of an error is kept.
 	errorText = 8 << 10
 	// leaveTime is how long closing waits for what is being posted, and again for
@@ -49,17 +51,22 @@ type clientStream struct {
 	unsent   int
 	room     chan struct{} // closed when something was posted; nil unless somebody waits
 	sessions map[string]*events
+	closing  []string          // sessions that were closed and whose streams are still read, by age
 	tag      string            // begins the cursors of the connection's streams, if they can be resumed
 	live     int               // streams that are read
 	ended    error             // why the first of them has ended
-	sent     map[string]string // the session of each of our requests without an answer, by id
+	sent     map[string]asked  // our requests without an answer, by id
 	asked    map[string]string // the session of each of the agent's, by id
+	fences   fences
 	broken   error
 	closed   bool
 }
 
 // postLane is what is to be posted in order.
-type postLane struct{ queue []outgoing }
+type postLane struct {
+	queue  []outgoing
+	unsent int // bytes in queue, and of what is being posted
+}
 
 // outgoing is a message to be posted.
 type outgoing struct {
@@ -99,46 +106,71 @@ func (s *clientStream) WriteFrame(data []byte) error {
 	switch {
 	case h.isRequest():
 		o.id = h.id
-		s.sent[h.id] = h.session
+		if len(s.sent) < maxRoutes {
+			s.sent[h.id] = asked{h.method, h.session}
+		}
 	case h.isResponse():
 		o.session = s.asked[h.id]
 		delete(s.asked, h.id)
 	case h.method == methodCancelRequest:
-		o.session = s.sent[h.cancels]
+		o.session = s.sent[h.cancels].session
 	}
-	s.number++
-	o.number = s.number
-	return s.post(o)
-}
-
-// post puts a message into its queue. The caller holds s.mu.
-func (s *clientStream) post(o outgoing) error {
-	for s.unsent > 0 && s.unsent+len(o.text) > clientUnsent {
-		if s.room == nil {
-			s.room = make(chan struct{})
-		}
-		room := s.room
-		s.mu.Unlock()
-		select {
-		case <-room:
-		case <-s.ctx.Done():
-		}
-		s.mu.Lock()
+	for s.unsent > 0 && s.unsent+len(o.text) > clientUnsentAll {
+		_ = s.awaitRoom(s.ctx)
 		if err := s.endErr(); err != nil {
 			return err
 		}
 	}
+	s.post(o)
+	return nil
+}
+
+// Pace implements [jsonrpc.Pacer]: what a session sends waits for its own messages.
+func (s *clientStream) Pace(ctx context.Context, session string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for {
+		lane := s.lanes[session]
+		if lane == nil || lane.unsent < clientUnsent || s.endErr() != nil {
+			return nil
+		}
+		if err := s.awaitRoom(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+// awaitRoom waits until something was posted, or nothing will be. The caller holds
+// s.mu, which is released meanwhile.
+func (s *clientStream) awaitRoom(ctx context.Context) error {
+	if s.room == nil {
+		s.room = make(chan struct{})
+	}
+	room := s.room
+	s.mu.Unlock()
+	defer s.mu.Lock()
+	select {
+	case <-room:
+	case <-s.ctx.Done():
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	return nil
+}
+
+// post numbers a message and puts it into its queue. The caller holds s.mu.
+func (s *clientStream) post(o outgoing) {
+	s.number++
+	o.number = s.number
 	s.unsent += len(o.text)
 	lane := s.lanes[o.session]
 	if lane == nil {
 		lane = new(postLane)
 		s.lanes[o.session] = lane
-		lane.queue = append(lane.queue, o)
-		s.work.Go(func() { s.runLane(o.session, lane) })
-		return nil
+		defer s.work.Go(func() { s.runLane(o.session, lane) })
 	}
+	lane.unsent += len(o.text)
 	lane.queue = append(lane.queue, o)
-	return nil
 }
 
 // endErr returns why nothing can be written any more. The caller holds s.mu.
@@ -166,6 +198,7 @@ func (s *clientStream) runLane(session string, lane *postLane) {
 		s.deliver(o)
 		s.mu.Lock()
 		s.unsent -= len(o.text)
+		lane.unsent -= len(o.text)
 		s.roused()
 		s.mu.Unlock()
 	}
@@ -190,7 +223,11 @@ func (s *clientStream) deliver(o outgoing) {
 	case errors.As(err, &said) && said.Status == http.StatusConflict && o.session != "":
 		// The session's stream or the session itself is the trouble, so what
 		// belongs to it fails and nothing else.
-		s.failSession(o.session, errors.Join(err, jsonrpc.ErrOutcomeUnknown), o.id)
+		s.failSession(o.session, err, o.id)
+	case errors.Is(err, errNoStream):
+		if o.id == "" {
+			s.log().Warn("acphttp: a message cannot be sent", "error", err)
+		}
 	case errors.As(err, &said) && endsConnection(said.Status):
 		s.fail(&BrokenError{err})
 		return
@@ -286,17 +323,18 @@ func (s *clientStream) postInitialize(data []byte) ([]byte, *http.Response, erro
 
 // received takes a message of the agent. It waits while too much is unread.
 func (s *clientStream) received(text []byte, session string) error {
-	if bytes.Contains(text, idMember) { // otherwise it is a notification
-		s.note(text, session)
+	if bytes.Contains(text, idMember) && s.note(text, session) { // otherwise it is a notification
+		return nil
 	}
 	return s.in.put(s.ctx, text, true)
 }
 
-// note remembers what a message with an id says about those to come.
-func (s *clientStream) note(text []byte, session string) {
+// note remembers what a message with an id says about those to come. It reports
+// whether the message is dealt with.
+func (s *clientStream) note(text []byte, session string) (done bool) {
 	h, ok := peek(text)
 	if !ok {
-		return
+		return false
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -309,36 +347,66 @@ func (s *clientStream) note(text []byte, session string) {
 			s.asked[h.id] = session
 		}
 	case h.isResponse():
-		_, ours := s.sent[h.id]
+		if s.fenced(h.id) {
+			return true
+		}
+		a, ours := s.sent[h.id]
 		delete(s.sent, h.id)
-		if ours && h.opened != "" {
+		switch {
+		case !ours:
+		case h.opened != "":
 			s.beginSession(h.opened)
+		case h.failed:
+		case a.method == methodDelete, a.method == methodClose:
+			s.closeSession(a.session)
+		case a.method == methodLoad && session == "":
+			return s.fence(a.session, text)
 		}
 	}
+	return false
 }
 
-// failCall fails one call.
+// failCall fails one call. The engine ignores it if that has an answer.
 func (s *clientStream) failCall(id string, err error) {
 	s.mu.Lock()
-	_, waiting := s.sent[id]
 	delete(s.sent, id)
+	fence := s.fenced(id)
 	s.mu.Unlock()
-	if waiting {
+	if !fence {
 		s.in.fail(&jsonrpc.UnansweredError{ID: []byte(id), Err: err})
 	}
 }
 
-// failSession fails the calls of a session that were sent, apart from one.
+// failSession fails the calls of a session apart from one: those that were sent, and
+// those that wait to be.
 func (s *clientStream) failSession(session string, err error, apart string) {
 	s.mu.Lock()
-	var ids []string
-	for id, in := range s.sent {
-		if in == session && id != apart {
-			ids = append(ids, id)
+	failed := make(map[string]error)
+	for id, a := range s.sent {
+		if a.session == session {
+			failed[id] = errors.Join(err, jsonrpc.ErrOutcomeUnknown)
 		}
 	}
+	notes := 0
+	if lane := s.lanes[session]; lane != nil {
+		for _, o := range lane.queue {
+			s.unsent -= len(o.text)
+			lane.unsent -= len(o.text)
+			if o.id == "" {
+				notes++
+			} else {
+				failed[o.id] = err
+			}
+		}
+		lane.queue = nil
+		s.roused()
+	}
 	s.mu.Unlock()
-	for _, id := range ids {
+	if notes > 0 {
+		s.log().Warn("acphttp: messages were not sent", "count", notes, "error", err)
+	}
+	delete(failed, apart)
+	for id, err := range failed {
 		s.failCall(id, err)
 	}
 }
@@ -359,6 +427,7 @@ func (s *clientStream) fail(err error) {
 			}
 		}
 	}
+	s.releaseFences()
 	s.mu.Unlock()
 	for _, id := range unsent {
 		s.failCall(id, errNotSent)
@@ -377,6 +446,7 @@ func (s *clientStream) Close() error {
 		return nil
 	}
 	s.closed = true
+	s.releaseFences()
 	idle := make(chan struct{})
 	busy := len(s.lanes) > 0 && s.broken == nil
 	s.mu.Unlock()
@@ -410,15 +480,8 @@ func (s *clientStream) awaitLanes() {
 			s.mu.Unlock()
 			return
 		}
-		if s.room == nil {
-			s.room = make(chan struct{})
-		}
-		room := s.room
+		_ = s.awaitRoom(s.ctx)
 		s.mu.Unlock()
-		select {
-		case <-room:
-		case <-s.ctx.Done():
-		}
 	}
 }
 

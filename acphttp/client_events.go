@@ -7,6 +7,8 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
+	"strings"
 	"time"
 )
 
@@ -14,24 +16,72 @@ import (
 type events struct {
 	ready chan struct{} // closed when it is open, or has failed
 	err   error         // why it has failed
+	stop  context.CancelFunc
+	left  bool // it is ended from here
+}
+
+// clientClosed bounds the streams that are read although their sessions were closed.
+// An agent may say something after the answer to session/close, and a session may be
+// opened again.
+const clientClosed = 16
+
+// errNoStream is why nothing can be sent in a session whose stream cannot be had.
+var errNoStream = errors.New("acphttp: the session has no stream")
+
+// isFieldValue reports whether a session's id can be sent in a header.
+func isFieldValue(id string) bool {
+	for i := range len(id) {
+		if c := id[i]; c < ' ' && c != '\t' || c == 0x7f {
+			return false
+		}
+	}
+	return strings.Trim(id, " \t") == id
 }
 
 // beginSession opens the stream of a session, unless it is open. The caller holds
 // s.mu.
 func (s *clientStream) beginSession(session string) *events {
 	if e := s.sessions[session]; e != nil {
+		if i := slices.Index(s.closing, session); i >= 0 {
+			s.closing = slices.Delete(s.closing, i, i+1)
+		}
 		return e
 	}
 	e := &events{ready: make(chan struct{})}
-	if s.closed || s.broken != nil {
+	switch {
+	case s.closed || s.broken != nil:
 		e.err = errNotSent
-		close(e.ready)
+	case !isFieldValue(session):
+		e.err = fmt.Errorf("%w: its id is no value of a header", errNoStream)
+	default:
+		ctx, cancel := context.WithCancel(s.ctx)
+		e.stop = cancel
+		s.sessions[session] = e
+		s.live++
+		s.work.Go(func() { s.readSession(ctx, session, e) })
 		return e
 	}
-	s.sessions[session] = e
-	s.live++
-	s.work.Go(func() { s.readSession(session, e) })
+	close(e.ready)
 	return e
+}
+
+// closeSession notes that a session was closed, and ends the stream of one that was
+// closed long before. The caller holds s.mu.
+func (s *clientStream) closeSession(session string) {
+	if s.sessions[session] == nil || slices.Contains(s.closing, session) {
+		return
+	}
+	s.closing = append(s.closing, session)
+	if len(s.closing) <= clientClosed {
+		return
+	}
+	oldest := s.closing[0]
+	s.closing = slices.Delete(s.closing, 0, 1)
+	if e := s.sessions[oldest]; e != nil {
+		e.left = true
+		e.stop()
+		delete(s.sessions, oldest)
+	}
 }
 
 // openSession waits until the stream of a session is open.
@@ -49,7 +99,7 @@ func (s *clientStream) openSession(session string) error {
 
 // readConnection reads the stream of the connection, whose end is the connection's.
 func (s *clientStream) readConnection() {
-	s.streamEnded(s.readEvents("", func() {}))
+	s.streamEnded(s.readEvents(s.ctx, "", func() {}))
 }
 
 // streamTime is how long the other streams are read once one has ended: an agent that
@@ -84,28 +134,37 @@ func (s *clientStream) streamEnded(err error) {
 
 // readSession reads the stream of a session. Its end is the connection's, since
 // updates may be missing, unless it was refused before it brought anything.
-func (s *clientStream) readSession(session string, e *events) {
+func (s *clientStream) readSession(ctx context.Context, session string, e *events) {
+	defer e.stop()
 	opened := false
-	err := s.readEvents(session, func() {
+	err := s.readEvents(ctx, session, func() {
 		opened = true
 		close(e.ready)
 	})
 	s.mu.Lock()
-	delete(s.sessions, session)
-	s.mu.Unlock()
-	if opened {
-		s.streamEnded(err)
-		return
+	left := e.left
+	if s.sessions[session] == e {
+		delete(s.sessions, session)
 	}
+	if i := slices.Index(s.closing, session); i >= 0 && !left {
+		s.closing = slices.Delete(s.closing, i, i+1)
+	}
+	s.mu.Unlock()
 	said := (*StatusError)(nil)
 	refused := errors.As(err, &said)
 	switch {
+	case left:
+	case opened:
+		s.streamEnded(err)
+		return
 	case refused && said.Status == http.StatusNotFound:
 		// Some servers know a session only once it is loaded, and send its
 		// history on the stream of the connection. If it is the connection
 		// that is unknown, the message that follows will show it.
 		err = nil
 	case refused && said.Status == http.StatusConflict: // for the message that wanted it
+	case refused && isBusy(said.Status): // likewise: what the agent says waits at the server
+		err = fmt.Errorf("%w: %w", errNoStream, err)
 	default:
 		s.streamEnded(err)
 		e.err = err
@@ -115,22 +174,22 @@ func (s *clientStream) readSession(session string, e *events) {
 	s.mu.Lock()
 	s.live--
 	s.mu.Unlock()
-	e.err = err
-	close(e.ready)
+	if !opened {
+		e.err = err
+		close(e.ready)
+	}
 }
 
 // readEvents reads a stream to its end, over as many requests as it takes. It returns
 // io.EOF if the server has ended it. opened is called once.
-func (s *clientStream) readEvents(session string, opened func()) error {
+func (s *clientStream) readEvents(ctx context.Context, session string, opened func()) error {
 	var again pause
 	silent := 0 // attempts that brought nothing at all
 	r := eventReader{session: session, opened: opened}
-	if s.tag != "" { // nobody but us has read it
-		r.last = s.tag + "-0"
-	}
+	r.last = s.tag // everything: nobody but us has read it
 	for {
 		before := r.count
-		err := s.readOnce(&r)
+		err := s.readOnce(ctx, &r)
 		switch {
 		case r.count > before:
 			again, silent = pause{}, 0
@@ -143,8 +202,8 @@ func (s *clientStream) readEvents(session string, opened func()) error {
 		refused := errors.As(err, &said)
 		busy := refused && isBusy(said.Status)
 		switch {
-		case s.ctx.Err() != nil:
-			return context.Cause(s.ctx)
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
 		case errors.Is(err, errTooLarge), refused && !busy:
 			return err
 		case r.last == "" && !(r.opened != nil && (busy || nothingSent(err))): // something may be lost
@@ -154,7 +213,7 @@ func (s *clientStream) readEvents(session string, opened func()) error {
 		if busy {
 			atLeast = said.RetryAfter
 		}
-		if !again.wait(s.ctx, s.retryFor, atLeast) {
+		if !again.wait(ctx, s.retryFor, atLeast) {
 			return err
 		}
 	}
@@ -178,8 +237,8 @@ type eventReader struct {
 }
 
 // readOnce makes one request for a stream.
-func (s *clientStream) readOnce(r *eventReader) error {
-	ctx, cancel := context.WithCancelCause(s.ctx)
+func (s *clientStream) readOnce(parent context.Context, r *eventReader) error {
+	ctx, cancel := context.WithCancelCause(parent)
 	defer cancel(nil)
 	req, err := s.request(ctx, http.MethodGet, nil)
 	if err != nil {
@@ -193,8 +252,18 @@ func (s *clientStream) readOnce(r *eventReader) error {
 	if r.last != "" {
 		req.Header.Set(headerCursor, r.last)
 	}
+	// A server that numbers messages is one of ours, which answers at once and keeps
+	// its streams alive.
+	body := &watched{alive: s.numbered, timer: time.AfterFunc(silence, func() { cancel(errSilent) })}
+	defer body.timer.Stop()
+	if !body.alive {
+		body.timer.Stop()
+	}
 	resp, err := s.client.Do(req)
-	if err != nil {
+	switch {
+	case err != nil && context.Cause(ctx) == errSilent:
+		return errSilent
+	case err != nil:
 		return plainURLError(err)
 	}
 	defer func() { _ = resp.Body.Close() }()
@@ -211,10 +280,7 @@ func (s *clientStream) readOnce(r *eventReader) error {
 		r.opened()
 		r.opened = nil
 	}
-	// A server that numbers messages is one of ours, which keeps its streams alive.
-	body := &watched{r: resp.Body, alive: s.numbered, timer: time.AfterFunc(time.Hour, func() { cancel(errSilent) })}
-	defer body.timer.Stop()
-	body.timer.Stop()
+	body.r = resp.Body
 	err = readStream(body, s.maxMessage, func(id string, data []byte) error {
 		if data != nil {
 			r.count++

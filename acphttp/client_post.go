@@ -50,9 +50,9 @@ func (s *clientStream) tryDeliver(o outgoing) error {
 		said := (*StatusError)(nil)
 		refused := errors.As(err, &said)
 		// What a server in between says does not show whether the message went
-		// through.
-		unsure := !refused && !nothingSent(err) ||
-			refused && (said.Status == http.StatusBadGateway || said.Status == http.StatusGatewayTimeout)
+		// through. 503 with a time is from one that did not want it.
+		unsure := !refused && !nothingSent(err) || refused && (said.Status == http.StatusBadGateway ||
+			said.Status == http.StatusGatewayTimeout || said.Status == http.StatusServiceUnavailable && said.RetryAfter == 0)
 		repeat := nothingSent(err) || refused && !unsure && isBusy(said.Status) || unsure && s.numbered
 		if arrived = arrived || unsure; arrived {
 			err = errors.Join(err, jsonrpc.ErrOutcomeUnknown)

@@ -53,6 +53,7 @@ type messageStream struct {
 	ctx      context.Context
 	cancel   context.CancelFunc
 	closed   atomic.Bool
+	writing  atomic.Bool
 	pings    sync.WaitGroup
 	got      uint64 // messages that have come; of whoever reads
 
@@ -63,11 +64,15 @@ type messageStream struct {
 	sent  uint64     // messages
 	kept  [][]byte   // the last of them
 	bytes int        // in kept
+	stall *time.Timer
 }
 
 // clientPing is how often a client sends a ping. Two without an answer end the
 // WebSocket.
 const clientPing = 25 * time.Second
+
+// clientStall is how long writing may take before the WebSocket counts as broken.
+const clientStall = time.Minute
 
 // current returns the WebSocket.
 func (s *messageStream) current() Messages {
@@ -86,11 +91,15 @@ func (s *messageStream) ping() {
 		case <-s.ctx.Done():
 			return
 		}
+		if s.writing.Load() { // which has a bound of its own, and a ping would wait for it
+			timer.Reset(clientPing)
+			continue
+		}
 		m := s.current()
 		ctx, cancel := context.WithTimeout(s.ctx, 2*clientPing)
 		err := m.Ping(ctx)
 		cancel()
-		if err != nil && s.ctx.Err() == nil {
+		if err != nil && s.ctx.Err() == nil && !s.writing.Load() {
 			_ = m.Close(closeAbnormal, "") // ends the reading
 		}
 		timer.Reset(clientPing)
@@ -131,7 +140,15 @@ func (s *messageStream) write(frames ...[]byte) error {
 			s.keep(f)
 		}
 	}
+	if s.stall == nil {
+		s.stall = time.AfterFunc(clientStall, func() { _ = s.current().Close(closeAbnormal, "") })
+	} else {
+		s.stall.Reset(clientStall)
+	}
+	s.writing.Store(true)
 	err := s.current().Write(frames...)
+	s.writing.Store(false)
+	s.stall.Stop()
 	switch {
 	case err == nil:
 		return nil
@@ -247,7 +264,7 @@ func (s *messageStream) Close() error {
 	s.now.Lock()
 	m := s.m
 	s.now.Unlock()
-	err := m.Close(closeNormal, "")
+	_ = m.Close(closeNormal, "") // the server may have left before
 	s.pings.Wait()
-	return err
+	return nil
 }

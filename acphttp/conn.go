@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"os"
 	"sync"
 	"time"
@@ -58,11 +59,19 @@ type conn struct {
 	ended    bool               // the agent says nothing more
 	gone     bool               // the client gets nothing more
 	active   int                // requests that are open
+	idle     bool               // the connection is given up because none was open
+	late     *time.Timer        // gives an agent up that does not end after its client; nil before
+	retired  []string           // streams of closed sessions that nobody reads, by age
 	numbers  window             // of messages, see HeaderMessage
 	posting  map[uint64]posting // messages that are being accepted
-	ws       *socket            // what carries the connection, if that is a WebSocket
-	received uint64             // messages that have come over WebSockets
-	begun    handshake          // of a connection over WebSockets
+	over     carried            // how WebSockets carry the connection
+}
+
+// carried is what is known of a connection that WebSockets carry, one after the other.
+type carried struct {
+	ws       *socket // the present one; nil between two
+	received uint64  // messages that have come
+	begun    handshake
 }
 
 // posting is a numbered message that is being accepted.
@@ -97,7 +106,9 @@ type stream struct {
 	unsent  int    // bytes of the events after that
 	reader  *reader
 	room    chan struct{} // closed when something is taken; nil unless somebody waits
+	closed  bool          // the session was, or was deleted
 	deleted bool          // the session was
+	base    uint64        // the last event of the session as it was before it was closed
 }
 
 // reader is a request that reads a stream.
@@ -142,7 +153,7 @@ func (c *conn) WriteFrames(frames [][]byte) error { return c.write(frames...) }
 
 func (c *conn) write(frames ...[]byte) error {
 	if c.flat {
-		c.begun.look(frames)
+		c.over.begun.look(frames)
 	}
 	c.mu.Lock()
 	for _, data := range frames {
@@ -156,10 +167,14 @@ func (c *conn) write(frames ...[]byte) error {
 			c.initial = nil
 			continue
 		}
-		if err := c.queue(c.route(&h), data); err != nil {
+		name, closes := c.route(&h)
+		if err := c.queue(name, data); err != nil {
 			c.mu.Unlock()
 			c.shut(err)
 			return err
+		}
+		if st := c.streams[name]; closes && st != nil {
+			st.closed, st.base = true, st.log.Last()
 		}
 	}
 	c.mu.Unlock()
@@ -173,32 +188,36 @@ func (c *conn) write(frames ...[]byte) error {
 // route returns the stream on which a message of the agent goes out. The caller holds
 // c.mu.
 //
+// closes reports that it is the last one of a session.
+//
 // Answers to session/load go out on the stream of the connection, as those of the
 // SDKs do, unless the client reads the session's: there they keep their place after
 // the history. A cancellation follows the request that it cancels.
-func (c *conn) route(h *head) string {
+func (c *conn) route(h *head) (name string, closes bool) {
 	switch {
 	case c.flat:
-		return ""
+		return "", false
 	case h.isResponse():
 		a := c.asked[h.id]
 		delete(c.asked, h.id)
-		if st := c.streams[a.session]; a.method == methodLoad && (st == nil || st.reader == nil) {
-			return ""
+		st := c.streams[a.session]
+		switch {
+		case a.method == methodLoad && (st == nil || st.reader == nil):
+			return "", false
+		case a.method == methodDelete && !h.failed && st != nil:
+			st.deleted = true
+			closes = true
+		case a.method == methodClose && !h.failed:
+			closes = a.session != ""
 		}
-		if a.method == methodDelete && !h.failed {
-			if st := c.streams[a.session]; st != nil {
-				st.deleted = true
-			}
-		}
-		return a.session
+		return a.session, closes
 	case h.method == methodCancelRequest:
-		return c.asks[h.cancels]
+		return c.asks[h.cancels], false
 	}
 	if h.isRequest() && len(c.asks) < maxRoutes {
 		c.asks[h.id] = h.session
 	}
-	return h.session
+	return h.session, false
 }
 
 // queue adds a message to a stream. The caller holds c.mu.
@@ -338,6 +357,23 @@ func (c *conn) signal(ch *chan struct{}) {
 func (c *conn) leave() {
 	c.in.close(io.EOF, false)
 	c.drop()
+	c.expire()
+}
+
+// leaveGrace is how long an agent may take to end after the end of its input.
+const leaveGrace = 10 * time.Second
+
+// expire gives the connection up if its agent does not end soon.
+func (c *conn) expire() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	select {
+	case <-c.served:
+	default:
+		if c.late == nil {
+			c.late = time.AfterFunc(leaveGrace, func() { c.cancel(errIdle) })
+		}
+	}
 }
 
 // shut gives the connection up.
@@ -378,7 +414,8 @@ func (c *conn) isShut() bool {
 }
 
 // finish is called when the agent says nothing more. The client may fetch what it has
-// said, for a while.
+// said, for a while. One that can resume gets that time even if all was sent: it says
+// when it has got it, by leaving.
 func (c *conn) finish() {
 	_ = c.Close()
 	close(c.served)
@@ -386,7 +423,7 @@ func (c *conn) finish() {
 	defer timer.Stop()
 	for {
 		c.mu.Lock()
-		if c.unsent == 0 || c.gone {
+		if c.gone || c.unsent == 0 && !c.s.resumable() {
 			c.mu.Unlock()
 			break
 		}
@@ -408,12 +445,16 @@ func (c *conn) finish() {
 }
 
 // opened and closed count the requests of a connection that are open. One without any
-// is given up after a while.
-func (c *conn) opened() {
+// is given up after a while; opened fails if it was.
+func (c *conn) opened() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.gone || c.idle {
+		return status(http.StatusNotFound, "unknown "+HeaderConnectionID)
+	}
 	c.active++
 	c.reap.Stop()
+	return nil
 }
 
 func (c *conn) closed() {
@@ -426,7 +467,8 @@ func (c *conn) closed() {
 
 func (c *conn) reapIdle() {
 	c.mu.Lock()
-	idle := c.active == 0
+	c.idle = c.active == 0
+	idle := c.idle
 	c.mu.Unlock()
 	if idle {
 		c.shut(errIdle)

@@ -138,7 +138,7 @@ func TestPostsGoWrong(t *testing.T) {
 		"502 after": {Replace: http.StatusBadGateway},
 		"503 first": {Refuse: http.StatusServiceUnavailable, RetryAfter: time.Second},
 		"delay":     {Delay: 20 * time.Millisecond},
-		"cut":       {Break: acptest.Cut},
+		"cut":       {Break: acptest.Cut}, // the answer does not arrive
 	}
 	for name, fault := range faults {
 		t.Run(name, func(t *testing.T) {

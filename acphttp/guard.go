@@ -32,7 +32,7 @@ func (s *Server) guard(w http.ResponseWriter, r *http.Request) error {
 		h := w.Header()
 		h.Set("Access-Control-Allow-Origin", origin)
 		h.Add("Vary", "Origin")
-		h.Set("Access-Control-Expose-Headers", HeaderConnectionID+", "+HeaderMessage+", Retry-After")
+		h.Set("Access-Control-Expose-Headers", HeaderConnectionID+", "+HeaderMessage+", "+headerCursor+", Retry-After")
 		if r.Method == http.MethodOptions {
 			h.Set("Access-Control-Allow-Methods", "GET, POST, DELETE")
 			h.Set("Access-Control-Allow-Headers", "Accept, Authorization, Content-Type, Last-Event-ID, "+

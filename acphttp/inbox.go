@@ -96,6 +96,15 @@ func (b *inbox) add(it item) {
 	b.rouse()
 }
 
+// push adds a frame whatever the bounds, unless reading has ended.
+func (b *inbox) push(frame []byte) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.end == nil {
+		b.add(item{frame: frame, owned: len(frame) >= ownSize})
+	}
+}
+
 // fail adds an error that is not final.
 func (b *inbox) fail(err error) {
 	b.mu.Lock()

@@ -37,8 +37,10 @@ type Log interface {
 // for the case that they did not arrive. The zero value keeps nothing, so streams
 // cannot be resumed.
 type Retention struct {
-	Bytes int           // for each stream
-	Age   time.Duration // 0 means as long as the connection exists
+	Bytes int // for each stream
+	// Age drops what was sent so long ago, once something more is sent in the
+	// stream; 0 means that nothing is too old.
+	Age time.Duration
 }
 
 // NewLog returns a log in memory. What the client was not sent is kept in any case;

@@ -51,7 +51,8 @@ type Messages interface {
 	// Close closes the WebSocket with a code, and ends what is under way. With the
 	// code 1006 it says nothing to the peer, which may be gone. It may be called at
 	// any time and repeatedly; the first call counts. It takes a few seconds at
-	// most.
+	// most. It returns an error unless the peer has answered, and so has got
+	// everything.
 	Close(code int, reason string) error
 }
 
@@ -115,7 +116,7 @@ func (s *Server) upgrade(w http.ResponseWriter, r *http.Request, principal strin
 		return nil
 	}
 	if err := s.register(c); err != nil {
-		ws.end(closeTryLater, "too many connections")
+		_ = ws.end(closeTryLater, "too many connections")
 		return nil
 	}
 	switch {
@@ -133,7 +134,7 @@ func (s *Server) upgrade(w http.ResponseWriter, r *http.Request, principal strin
 // endWith closes the WebSocket when its connection is given up. The function it returns
 // undoes that.
 func (w *socket) endWith(c *conn) func() bool {
-	return context.AfterFunc(c.ctx, func() { w.end(c.closeCode()) })
+	return context.AfterFunc(c.ctx, func() { _ = w.end(c.closeCode()) })
 }
 
 // closeCode returns why a WebSocket of the connection is closed.
@@ -162,6 +163,7 @@ type socket struct {
 	pings   sync.WaitGroup
 	carried chan struct{} // closed when it no longer carries a connection
 	write1  sync.Mutex    // one writes at a time
+	writing atomic.Bool
 	begun   handshake
 }
 
@@ -212,12 +214,12 @@ func (h *handshake) look(frames [][]byte) {
 // initialize, or that resumes another connection. Anything that is not a message is
 // answered here until then.
 func (w *socket) first() (text []byte, method string, ok bool) {
-	late := time.AfterFunc(w.c.s.limits.InitializeTimeout, func() { w.end(closePolicy, "no initialize") })
+	late := time.AfterFunc(w.c.s.limits.InitializeTimeout, func() { _ = w.end(closePolicy, "no initialize") })
 	defer late.Stop()
 	for {
 		text, err := w.m.Read()
 		if err != nil {
-			w.end(closePolicy, "no initialize")
+			_ = w.end(closePolicy, "no initialize")
 			return nil, "", false
 		}
 		h, ok := w.in.peek(text)
@@ -234,13 +236,13 @@ func (w *socket) first() (text []byte, method string, ok bool) {
 		case h.method == methodResume && h.id == "" && w.c.s.resumable():
 			return text, h.method, true
 		case h.method != methodInitialize:
-			w.end(closeProtocol, "First message must be initialize")
+			_ = w.end(closeProtocol, "First message must be initialize")
 			return nil, "", false
 		case h.id == "":
-			w.end(closeProtocol, "Initialize request must include an ID")
+			_ = w.end(closeProtocol, "Initialize request must include an ID")
 			return nil, "", false
 		case len(h.id) > w.c.s.limits.MaxID:
-			w.end(closePolicy, "the id is too long")
+			_ = w.end(closePolicy, "the id is too long")
 			return nil, "", false
 		default:
 			return text, h.method, true
@@ -262,11 +264,15 @@ func (w *socket) ping(every time.Duration) {
 			case <-w.alive.Done():
 				return
 			}
+			if w.writing.Load() { // which has a bound of its own, and a ping would wait for it
+				timer.Reset(every)
+				continue
+			}
 			ctx, cancel := context.WithTimeout(w.alive, 2*every)
 			err := w.m.Ping(ctx)
 			cancel()
-			if err != nil {
-				w.end(closePolicy, "the peer does not answer pings")
+			if err != nil && !w.writing.Load() {
+				_ = w.end(closePolicy, "the peer does not answer pings")
 				return
 			}
 			timer.Reset(every)
@@ -283,6 +289,7 @@ func (w *socket) ReadFrame() (jsonrpc.Frame, error) {
 		if !first {
 			var err error
 			if text, err = w.m.Read(); err != nil {
+				w.c.expire()
 				if w.closed.Load() {
 					err = os.ErrClosed
 				} else if !errors.Is(err, io.EOF) {
@@ -299,7 +306,7 @@ func (w *socket) ReadFrame() (jsonrpc.Frame, error) {
 			w.begun.begin(h.id)
 		}
 		if len(h.id) > w.c.s.limits.MaxID+2 || len(h.session) > w.c.s.limits.MaxID {
-			w.end(closePolicy, "an id is too long")
+			_ = w.end(closePolicy, "an id is too long")
 			return jsonrpc.Frame{}, errLimit
 		}
 		if h.method == methodInitialize && h.id != "" && !first && !w.begun.again(h.id) {
@@ -328,12 +335,14 @@ func (w *socket) write(frames ...[]byte) error {
 	if w.stall == nil {
 		w.stall = time.AfterFunc(late, func() {
 			w.stalled.Store(true)
-			w.end(closePolicy, "the client does not read")
+			_ = w.end(closePolicy, "the client does not read")
 		})
 	} else {
 		w.stall.Reset(late)
 	}
+	w.writing.Store(true)
 	err := w.m.Write(frames...)
+	w.writing.Store(false)
 	w.stall.Stop()
 	switch {
 	case err == nil:
@@ -348,19 +357,22 @@ func (w *socket) write(frames ...[]byte) error {
 
 // Close implements [jsonrpc.Stream].
 func (w *socket) Close() error {
-	w.end(w.c.closeCode())
+	_ = w.end(w.c.closeCode())
 	w.stop()
 	w.pings.Wait()
 	return nil
 }
 
-// end closes the WebSocket. The first reason counts.
-func (w *socket) end(code int, reason string) {
+// end closes the WebSocket. The first reason counts. It returns an error unless this
+// is the first, and the peer has answered.
+func (w *socket) end(code int, reason string) error {
+	err := os.ErrClosed
 	w.once.Do(func() {
 		w.closed.Store(true)
 		w.stop()
-		_ = w.m.Close(code, reason)
+		err = w.m.Close(code, reason)
 	})
+	return err
 }
 
 // A BrokenError is the end of a connection that neither side has closed: the network

@@ -6,12 +6,15 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
 	"os"
 	"runtime/debug"
+	"strings"
 	"sync"
 	"time"
+	"unicode"
 
 	"github.com/goacp/acp"
 )
@@ -39,7 +42,8 @@ type Server struct {
 	// Serve serves one connection, which is t, until it ends; it is required.
 	// The method value agent.Serve of an [acp.Agent] is one. ctx has the
 	// [Principal] of the connection; it is done when the connection is given
-	// up. An error is logged.
+	// up, and 10 s after its client has left. An error is logged, other than
+	// io.EOF, which is the end of a connection that its client left.
 	Serve func(ctx context.Context, t acp.Transport) error
 
 	// Upgrade makes WebSockets of requests that ask for it. Nil answers them
@@ -47,7 +51,8 @@ type Server struct {
 	Upgrade Upgrader
 
 	// Authenticate decides whose request it is. It is called with every request,
-	// whatever its method. The name it returns owns the connection: for anybody
+	// whatever its method, apart from those by which browsers ask whether a
+	// page of Origins may make one. The name it returns owns the connection: for anybody
 	// else the connection does not exist. An error refuses the request: with
 	// 401, or with the status of a [*StatusError]. Nil accepts everybody under
 	// the name "".
@@ -67,7 +72,8 @@ type Server struct {
 	// gets what it missed. The zero value means that they are not.
 	Keep Retention
 	// NewLog makes the log of a stream of a connection, "" being the stream of the
-	// connection itself. Nil means [NewLog] with Keep.
+	// connection itself. Nil means [NewLog] with Keep. A connection waits while
+	// one of its logs is made or used.
 	NewLog func(connection, session string) (Log, error)
 
 	// Logger gets what goes wrong, without payload; nil means [slog.Default].
@@ -188,12 +194,27 @@ type StatusError struct {
 	RetryAfter time.Duration // when it may work again; 0 is unknown
 }
 
-// Error returns the status and the text.
+// Error returns the status and the first line of the text, up to 200 characters,
+// without control characters.
 func (e *StatusError) Error() string {
-	if e.Text == "" {
-		return fmt.Sprintf("HTTP status %d %s", e.Status, http.StatusText(e.Status))
+	code := fmt.Sprintf("HTTP status %d %s", e.Status, http.StatusText(e.Status))
+	text, _, more := strings.Cut(strings.TrimSpace(e.Text), "\n")
+	text = strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) || unicode.Is(unicode.Cf, r) { // these turn text around
+			return -1
+		}
+		return r
+	}, text)
+	if r := []rune(text); len(r) > 200 {
+		text, more = string(r[:200]), true
 	}
-	return fmt.Sprintf("HTTP status %d %s: %s", e.Status, http.StatusText(e.Status), e.Text)
+	switch {
+	case text == "":
+		return code
+	case more:
+		text += " …"
+	}
+	return code + ": " + text
 }
 
 func status(code int, text string) *StatusError { return &StatusError{Status: code, Text: text} }
@@ -285,7 +306,7 @@ func (s *Server) serve(c *conn, t acp.Transport) {
 	}()
 	ctx := context.WithValue(c.ctx, principalKey{}, c.principal)
 	err := s.Serve(ctx, t)
-	if err != nil && c.ctx.Err() == nil && !errors.Is(err, os.ErrClosed) {
+	if err != nil && c.ctx.Err() == nil && !errors.Is(err, os.ErrClosed) && !errors.Is(err, io.EOF) {
 		s.log().Info("acphttp: a connection failed", "error", err)
 	}
 }
@@ -295,6 +316,11 @@ func (s *Server) remove(c *conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.pending, c)
+	c.mu.Lock()
+	if c.late != nil {
+		c.late.Stop()
+	}
+	c.mu.Unlock()
 	if s.conns[c.id] != c {
 		return
 	}

@@ -3,6 +3,7 @@ package acphttp
 import (
 	"errors"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -24,16 +25,22 @@ func (s *Server) get(w http.ResponseWriter, r *http.Request, principal string) e
 	if err != nil {
 		return err
 	}
+	if !canFlush(w) {
+		s.log().Error("acphttp: a ResponseWriter without Flush cannot stream")
+		return status(http.StatusInternalServerError, "the server cannot stream")
+	}
 	name := r.Header.Get(HeaderSessionID)
 	if len(name) > s.limits.MaxID {
 		return status(http.StatusBadRequest, "an id is too long")
 	}
+	if err := c.opened(); err != nil {
+		return err
+	}
+	defer c.closed()
 	st, rd, err := c.attach(name, r.Header.Get(headerCursor))
 	if err != nil {
 		return err
 	}
-	c.opened()
-	defer c.closed()
 	defer c.detach(name, st, rd)
 	h := w.Header()
 	h.Set("Content-Type", typeEvents)
@@ -88,6 +95,21 @@ func (s *Server) get(w http.ResponseWriter, r *http.Request, principal string) e
 	}
 }
 
+// canFlush reports whether a response, or one that it is around, can be sent bit by
+// bit.
+func canFlush(w http.ResponseWriter) bool {
+	for {
+		switch v := w.(type) {
+		case http.Flusher, interface{ FlushError() error }:
+			return true
+		case interface{ Unwrap() http.ResponseWriter }:
+			w = v.Unwrap()
+		default:
+			return false
+		}
+	}
+}
+
 // attach makes a request the reader of a stream. after is where it wants to resume,
 // "" for what nobody has read yet.
 func (c *conn) attach(name, after string) (*stream, *reader, error) {
@@ -111,7 +133,7 @@ func (c *conn) attach(name, after string) (*stream, *reader, error) {
 		if pos, err = c.cursor(st, after); err != nil {
 			return nil, nil, err
 		}
-	} else if st.reader != nil {
+	} else if st.reader != nil && !st.closed { // whose client may be about to leave it
 		return nil, nil, status(http.StatusConflict, "the stream has a reader already")
 	}
 	switch {
@@ -124,8 +146,12 @@ func (c *conn) attach(name, after string) (*stream, *reader, error) {
 	return st, st.reader, nil
 }
 
-// cursor reads where a client wants to resume. The caller holds c.mu.
+// cursor reads where a client wants to resume. Without a number it wants what was
+// never read since the session was opened. The caller holds c.mu.
 func (c *conn) cursor(st *stream, text string) (uint64, error) {
+	if text == c.tag {
+		return st.base, nil
+	}
 	refused := status(http.StatusConflict, "the stream cannot be resumed from there")
 	tag, number, ok := strings.Cut(text, "-")
 	if !ok || tag != c.tag {
@@ -161,9 +187,39 @@ func (c *conn) detach(name string, st *stream, rd *reader) {
 			c.waiting++
 		}
 	case !st.deleted && (st.log.Last() == 0 || !c.s.resumable()):
-		delete(c.streams, name) // nobody needs it
-		_ = st.log.Close()      // there is nothing in it
+		c.forget(name) // nobody needs it
+	case st.closed:
+		c.retire(name)
 	}
+}
+
+// maxRetired bounds the streams that are kept although their sessions were closed, in
+// case that a client has not got the end.
+const maxRetired = 16
+
+// retire notes that the stream of a closed session is not read any more. The caller
+// holds c.mu.
+func (c *conn) retire(name string) {
+	if slices.Contains(c.retired, name) {
+		return
+	}
+	c.retired = append(c.retired, name)
+	if len(c.retired) <= maxRetired {
+		return
+	}
+	oldest := c.retired[0]
+	c.retired = slices.Delete(c.retired, 0, 1)
+	if st := c.streams[oldest]; st != nil && st.closed && st.reader == nil && st.unsent == 0 {
+		c.forget(oldest)
+	}
+}
+
+// forget drops a stream in which nothing waits. The caller holds c.mu.
+func (c *conn) forget(name string) {
+	if err := c.streams[name].log.Close(); err != nil {
+		c.s.log().Warn("acphttp: close a log", "error", err)
+	}
+	delete(c.streams, name)
 }
 
 // take appends what waits for a reader to dst, as events. over reports that there

@@ -18,6 +18,7 @@ const (
 	methodInitialize    = "initialize"
 	methodCancelRequest = "$/cancel_request"
 	methodLoad          = "session/load"
+	methodClose         = "session/close"
 	methodDelete        = "session/delete"
 	methodResume        = "stream/resume"
 	methodResumed       = "stream/resumed"
@@ -34,7 +35,7 @@ const (
 // sessionMethods are those whose messages belong to a session even if they do not
 // name one.
 var sessionMethods = map[string]bool{
-	"session/cancel": true, "session/close": true, methodDelete: true, "session/fork": true,
+	"session/cancel": true, methodClose: true, methodDelete: true, "session/fork": true,
 	methodLoad: true, "session/prompt": true, "session/resume": true,
 	"session/set_config_option": true, "session/set_mode": true, "session/set_model": true,
 }
@@ -82,6 +83,13 @@ func (s *Server) post(w http.ResponseWriter, r *http.Request, principal string) 
 	if !isType(r.Header.Get("Content-Type"), typeJSON) {
 		return status(http.StatusUnsupportedMediaType, "the body must be application/json")
 	}
+	var c *conn
+	var err error
+	if r.Header.Get(HeaderConnectionID) != "" { // of one that is unknown nothing is read
+		if c, err = s.find(r, principal); err != nil {
+			return err
+		}
+	}
 	body, err := s.body(w, r)
 	if err != nil {
 		return err
@@ -97,16 +105,17 @@ func (s *Server) post(w http.ResponseWriter, r *http.Request, principal string) 
 		return status(http.StatusBadRequest, "the body is not a JSON-RPC message")
 	}
 	if h.method == methodInitialize {
-		if r.Header.Get(HeaderConnectionID) != "" {
+		if c != nil {
 			return status(http.StatusBadRequest, "initialize is not allowed on an existing connection")
 		}
 		return s.initialize(w, r, principal, body, &h)
 	}
-	c, err := s.find(r, principal)
-	if err != nil {
+	if c == nil {
+		return status(http.StatusBadRequest, "missing "+HeaderConnectionID)
+	}
+	if err := c.opened(); err != nil {
 		return err
 	}
-	c.opened()
 	defer c.closed()
 	if err := c.accept(r, body, &h); err != nil {
 		return err
@@ -296,6 +305,9 @@ func (c *conn) acceptOnce(r *http.Request, body []byte, h *head, header string, 
 		c.mu.Lock()
 		if _, twice := c.asked[h.id]; !twice && len(c.asked) < maxRoutes {
 			c.asked[h.id] = asked{h.method, session}
+		}
+		if st := c.streams[session]; st != nil && opensSession(h.method) {
+			st.closed = st.deleted // otherwise it is open again
 		}
 		c.mu.Unlock()
 	}

@@ -33,9 +33,9 @@ type resumeParams struct {
 // serveSocket begins a connection that may outlive its WebSocket, and carries it until
 // the WebSocket ends.
 func (s *Server) serveSocket(ws *socket, c *conn, first []byte) {
-	c.received = 1 // nobody else has the connection yet
+	c.over.received = 1 // nobody else has the connection yet
 	h, _ := peek(first)
-	c.begun.begin(h.id)
+	c.over.begun.begin(h.id)
 	_ = c.in.put(c.ctx, append([]byte(nil), first...), false)
 	go func() {
 		defer c.finish()
@@ -65,7 +65,7 @@ func (s *Server) resumeSocket(ws *socket, principal string, text []byte) {
 	}
 	defer ws.endWith(c)()
 	c.mu.Lock()
-	received := c.received
+	received := c.over.received
 	c.mu.Unlock()
 	if err := ws.write(fmt.Appendf(nil, `{"jsonrpc":"2.0","method":%q,"params":{"received":%d}}`, methodResumed, received)); err != nil {
 		c.letSocketGo(ws, rd)
@@ -76,7 +76,7 @@ func (s *Server) resumeSocket(ws *socket, principal string, text []byte) {
 
 func (w *socket) refuseResume(reason string) {
 	_ = w.write(fmt.Appendf(nil, `{"jsonrpc":"2.0","method":%q,"params":{"reason":%q}}`, methodResumeFailed, reason))
-	w.end(closePolicy, reason)
+	_ = w.end(closePolicy, reason)
 }
 
 // takeSocket makes a WebSocket the one that carries the connection. One that did before
@@ -85,22 +85,26 @@ func (c *conn) takeSocket(ws *socket, cursor string) (*reader, bool) {
 	ws.carried = make(chan struct{})
 	for {
 		c.mu.Lock()
-		old := c.ws
+		old := c.over.ws
 		if old == nil {
 			break
 		}
 		c.mu.Unlock()
-		old.end(closeAbnormal, "")
+		_ = old.end(closeAbnormal, "")
 		<-old.carried
 	}
-	c.ws = ws
+	c.over.ws = ws
 	c.mu.Unlock()
-	_, rd, err := c.attach("", cursor)
-	if err != nil {
+	if c.opened() != nil {
 		c.letSocketGo(ws, nil)
 		return nil, false
 	}
-	c.opened()
+	_, rd, err := c.attach("", cursor)
+	if err != nil {
+		c.closed()
+		c.letSocketGo(ws, nil)
+		return nil, false
+	}
 	return rd, true
 }
 
@@ -116,7 +120,7 @@ func (c *conn) letSocketGo(ws *socket, rd *reader) {
 		c.closed()
 	}
 	c.mu.Lock()
-	c.ws = nil
+	c.over.ws = nil
 	c.mu.Unlock()
 	close(ws.carried)
 }
@@ -130,7 +134,7 @@ func (c *conn) carry(ws *socket, rd *reader) {
 		c.writeSocket(ws, rd)
 	}()
 	left := c.readSocket(ws)
-	ws.end(closeAbnormal, "") // unless it was closed otherwise
+	_ = ws.end(closeAbnormal, "") // unless it was closed otherwise
 	rd.rouse()
 	<-wrote
 	c.letSocketGo(ws, rd)
@@ -152,11 +156,11 @@ func (c *conn) readSocket(ws *socket) (left bool) {
 			h = head{}
 		}
 		if len(h.id) > c.s.limits.MaxID+2 || len(h.session) > c.s.limits.MaxID {
-			ws.end(closePolicy, "an id is too long")
+			_ = ws.end(closePolicy, "an id is too long")
 			c.shut(errLimit)
 			return false
 		}
-		if h.method == methodInitialize && h.id != "" && !c.begun.again(h.id) {
+		if h.method == methodInitialize && h.id != "" && !c.over.begun.again(h.id) {
 			c.mu.Lock()
 			err = c.queue("", initializedAlready(h.id))
 			c.mu.Unlock()
@@ -169,7 +173,7 @@ func (c *conn) readSocket(ws *socket) (left bool) {
 			return false
 		}
 		c.mu.Lock()
-		c.received++
+		c.over.received++
 		c.mu.Unlock()
 	}
 }
@@ -182,7 +186,9 @@ func (c *conn) writeSocket(ws *socket, rd *reader) {
 		if len(frames) == 0 {
 			batches.Put(buf) // one that waits holds none
 			if over {
-				ws.end(c.closeCode())
+				if ws.end(c.closeCode()) == nil {
+					c.leave() // the client has answered, so it has got everything
+				}
 				return
 			}
 			select {
@@ -193,7 +199,7 @@ func (c *conn) writeSocket(ws *socket, rd *reader) {
 			}
 		}
 		if err := ws.write(frames...); err != nil {
-			ws.end(closeAbnormal, "")
+			_ = ws.end(closeAbnormal, "")
 			return
 		}
 		if cap(text) <= 2*batchSize {

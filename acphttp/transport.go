@@ -76,11 +76,14 @@ func (t *Transport) Open(context.Context) (jsonrpc.Stream, error) {
 		if err != nil {
 			return nil, err
 		}
-		transport := &http.Transport{Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true, IdleConnTimeout: time.Minute}
+		transport := &http.Transport{Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true}
 		if base, ok := http.DefaultTransport.(*http.Transport); ok { // not one that was put in its place
 			transport = base.Clone()
 		}
 		transport.MaxIdleConnsPerHost = 16
+		// Node closes connections that were idle for 5 s. A message that is
+		// posted at that moment would have an unknown outcome.
+		transport.IdleConnTimeout = 4 * time.Second
 		client, own = &http.Client{Transport: transport, Jar: jar}, true
 	}
 	copied := *client
@@ -90,7 +93,7 @@ func (t *Transport) Open(context.Context) (jsonrpc.Stream, error) {
 		in:       inbox{soft: clientUnread, hard: clientUnread},
 		lanes:    make(map[string]*postLane),
 		sessions: make(map[string]*events),
-		sent:     make(map[string]string),
+		sent:     make(map[string]asked),
 		asked:    make(map[string]string),
 	}
 	setDefault(&s.maxMessage, 32<<20)

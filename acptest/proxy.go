@@ -29,7 +29,8 @@ type NetFault struct {
 	// request was passed on; 0 means that it gets the answer.
 	Replace int
 	// Break is what happens to the answer's body after its first After bytes, or
-	// to a WebSocket after the server has sent After bytes in it.
+	// to a WebSocket after the server has sent After bytes in it. If After is 0,
+	// not even the header of an answer arrives, other than that of an upgrade.
 	Break NetBreak
 	After int64
 	// Piece bounds how many bytes of the answer are passed on at once, with Pause
@@ -138,6 +139,9 @@ func (p *FaultProxy) forward(w http.ResponseWriter, r *http.Request, target *url
 	}
 	if f.Break != NoBreak {
 		w.Header().Del("Content-Length")
+		if f.After == 0 {
+			breakNow(r.Context(), f.Break, func() { panic(http.ErrAbortHandler) })
+		}
 	}
 	w.WriteHeader(resp.StatusCode)
 	control := http.NewResponseController(w)
@@ -172,6 +176,16 @@ func (f flushed) Write(p []byte) (int, error) {
 	return n, err
 }
 
+// breakNow breaks a connection.
+func breakNow(ctx context.Context, how NetBreak, cut func()) {
+	switch how {
+	case Cut:
+		cut()
+	case HalfOpen:
+		<-ctx.Done()
+	}
+}
+
 // copyFaulty copies an answer. cut is called to break the connection.
 func copyFaulty(ctx context.Context, w io.Writer, r io.Reader, f NetFault, cut func()) {
 	buf := make([]byte, 32<<10)
@@ -183,12 +197,7 @@ func copyFaulty(ctx context.Context, w io.Writer, r io.Reader, f NetFault, cut f
 		part := buf
 		if f.Break != NoBreak {
 			if left == 0 {
-				switch f.Break {
-				case Cut:
-					cut()
-				case HalfOpen:
-					<-ctx.Done()
-				}
+				breakNow(ctx, f.Break, cut)
 				return
 			}
 			part = buf[:min(int64(len(buf)), left)]

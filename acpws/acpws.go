@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/cookiejar"
 	"net/url"
@@ -22,13 +23,12 @@ import (
 // [Transport.MaxMessage] sets another.
 const maxMessage = 32 << 20
 
-// Upgrader makes WebSockets for an [acphttp.Server], which checks origins itself. It
-// is safe for concurrent use.
-var Upgrader acphttp.Upgrader = upgrader{}
+// An Upgrader makes WebSockets for an [acphttp.Server], which checks origins itself.
+// The zero value is ready to use, and safe for concurrent use.
+type Upgrader struct{}
 
-type upgrader struct{}
-
-func (upgrader) Upgrade(w http.ResponseWriter, r *http.Request, header http.Header, most int) (acphttp.Messages, error) {
+// Upgrade implements [acphttp.Upgrader].
+func (Upgrader) Upgrade(w http.ResponseWriter, r *http.Request, header http.Header, most int) (acphttp.Messages, error) {
 	for k, v := range header {
 		w.Header()[k] = v
 	}
@@ -131,6 +131,7 @@ type messages struct {
 	conn *websocket.Conn
 	cork *corked // the connection below; nil if that is not known
 	once sync.Once
+	left error // what the first Close returned
 	// of whoever reads:
 	buf    []byte  // the last message
 	pooled *[]byte // buf belongs there
@@ -235,11 +236,12 @@ func (m *messages) Close(code int, reason string) error {
 	m.once.Do(func() {
 		if code == 1006 { // nothing is said to a peer that may be gone
 			_ = m.conn.CloseNow()
+			m.left = net.ErrClosed
 			return
 		}
-		if err := m.conn.Close(websocket.StatusCode(code), reason); err != nil {
+		if m.left = m.conn.Close(websocket.StatusCode(code), reason); m.left != nil {
 			_ = m.conn.CloseNow() // the peer had gone before
 		}
 	})
-	return nil
+	return m.left
 }

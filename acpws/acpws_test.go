@@ -45,7 +45,7 @@ func numbers(n int) string {
 // serve starts a server and returns its URL, with the scheme http.
 func serve(t *testing.T, s *acphttp.Server) string {
 	t.Helper()
-	s.Upgrade = acpws.Upgrader
+	s.Upgrade = acpws.Upgrader{}
 	web := httptest.NewServer(s)
 	t.Cleanup(func() {
 		_ = s.Close(context.Background())

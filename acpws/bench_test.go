@@ -24,7 +24,7 @@ func BenchmarkStream(b *testing.B) {
 		}
 		return acp.StopEndTurn, nil
 	}}
-	s := &acphttp.Server{Serve: agent.Serve, Upgrade: acpws.Upgrader}
+	s := &acphttp.Server{Serve: agent.Serve, Upgrade: acpws.Upgrader{}}
 	kept := &acphttp.Server{Serve: agent.Serve, Keep: acphttp.Retention{Bytes: 1 << 20}}
 	web, keptWeb := httptest.NewServer(s), httptest.NewServer(kept)
 	defer web.Close()

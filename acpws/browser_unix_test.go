@@ -133,7 +133,7 @@ func TestBrowser(t *testing.T) {
 	}
 	agent := counting()
 	served := make(chan string, 100)
-	s := &acphttp.Server{Upgrade: acpws.Upgrader, Serve: func(ctx context.Context, t acp.Transport) error {
+	s := &acphttp.Server{Upgrade: acpws.Upgrader{}, Serve: func(ctx context.Context, t acp.Transport) error {
 		served <- "served"
 		return agent.Serve(ctx, t)
 	}}

@@ -17,7 +17,7 @@ func Example() {
 	agent := acp.Agent{Prompt: func(ctx context.Context, t *acp.Turn) (acp.StopReason, error) {
 		return acp.StopEndTurn, t.Say("Hello!")
 	}}
-	server := &acphttp.Server{Serve: agent.Serve, Upgrade: acpws.Upgrader}
+	server := &acphttp.Server{Serve: agent.Serve, Upgrade: acpws.Upgrader{}}
 	web := httptest.NewServer(server)
 	defer web.Close()
 	defer server.Close(context.Background())

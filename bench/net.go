@@ -47,7 +47,7 @@ func serveNet(s *subject, mode string) (url string, stop func() error, err error
 	if err != nil {
 		return "", nil, err
 	}
-	agents := &acphttp.Server{Serve: appAgent().Serve, Upgrade: acpws.Upgrader}
+	agents := &acphttp.Server{Serve: appAgent().Serve, Upgrade: acpws.Upgrader{}}
 	server := &http.Server{Handler: agents}
 	if s.bare() {
 		server.Handler = bareHandler(mode, s == each)

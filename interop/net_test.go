@@ -100,7 +100,7 @@ func connect() error {
 func ourServer(t *testing.T, keep acphttp.Retention, version string) *acphttp.Server {
 	t.Helper()
 	testy := example(t, "testy")
-	s := &acphttp.Server{Upgrade: acpws.Upgrader, Keep: keep, Serve: func(ctx context.Context, t acp.Transport) error {
+	s := &acphttp.Server{Upgrade: acpws.Upgrader{}, Keep: keep, Serve: func(ctx context.Context, t acp.Transport) error {
 		client, err := t.Open(ctx)
 		if err != nil {
 			return err

@@ -176,7 +176,7 @@ const kept = 4 << 20
 func (s *Server) prepare(token string) error {
 	c := &s.cfg
 	s.agents = &acphttp.Server{
-		Serve: s.connection, Upgrade: acpws.Upgrader, Hosts: c.Hosts, Origins: c.Origins, Limits: c.Limits, Logger: c.Logger,
+		Serve: s.connection, Upgrade: acpws.Upgrader{}, Hosts: c.Hosts, Origins: c.Origins, Limits: c.Limits, Logger: c.Logger,
 		Keep: acphttp.Retention{Bytes: kept},
 	}
 	if token != "" {

@@ -33,7 +33,7 @@ func serveAgent(t *testing.T, token string) string {
 		}
 		return acp.StopEndTurn, t.Say("hello")
 	}}
-	s := &acphttp.Server{Serve: agent.Serve, Upgrade: acpws.Upgrader, Authenticate: func(r *http.Request) (string, error) {
+	s := &acphttp.Server{Serve: agent.Serve, Upgrade: acpws.Upgrader{}, Authenticate: func(r *http.Request) (string, error) {
 		if token != "" && r.Header.Get("Authorization") != "Bearer "+token {
 			return "", errors.New("no token")
 		}

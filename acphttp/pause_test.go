@@ -1,0 +1,146 @@
+package acphttp_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/goacp/acp"
+	"github.com/goacp/acp/acphttp"
+)
+
+// A pausing is a WebSocket whose peer reads for a moment each time it is let. While a
+// write waits, a ping fails after 5 s, as those of acpws do.
+type pausing struct {
+	in     chan []byte
+	let    chan struct{}
+	closed chan struct{}
+	once   sync.Once
+
+	mu      sync.Mutex
+	writing bool
+	code    int
+}
+
+func newPausing() *pausing {
+	return &pausing{in: make(chan []byte, 1), let: make(chan struct{}), closed: make(chan struct{})}
+}
+
+func (p *pausing) Upgrade(http.ResponseWriter, *http.Request, http.Header, int) (acphttp.Messages, error) {
+	return p, nil
+}
+
+func (p *pausing) Read() ([]byte, error) {
+	select {
+	case text := <-p.in:
+		return text, nil
+	case <-p.closed:
+		return nil, io.ErrUnexpectedEOF
+	}
+}
+
+func (p *pausing) setWriting(is bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.writing = is
+}
+
+func (p *pausing) Write(...[]byte) error {
+	p.setWriting(true)
+	defer p.setWriting(false)
+	select {
+	case <-p.let:
+		return nil
+	case <-p.closed:
+		return io.ErrClosedPipe
+	}
+}
+
+func (p *pausing) Ping(ctx context.Context) error {
+	p.mu.Lock()
+	writing := p.writing
+	p.mu.Unlock()
+	if writing {
+		time.Sleep(5 * time.Second)
+		return errors.New("the ping could not be sent")
+	}
+	return nil
+}
+
+func (p *pausing) Close(code int, _ string) error {
+	p.once.Do(func() {
+		p.code = code
+		close(p.closed)
+	})
+	return nil
+}
+
+// TestPause: a peer that does not read for less than the stall timeout keeps its
+// WebSocket, although no ping reaches it. After the timeout it loses it.
+func TestPause(t *testing.T) {
+	note := []byte(`{"jsonrpc":"2.0","method":"_x"}`)
+	for name, begin := range map[string]func(p *pausing) (stop func()){
+		"server": func(p *pausing) func() {
+			s := &acphttp.Server{Upgrade: p, Serve: func(ctx context.Context, t acp.Transport) error {
+				stream, err := t.Open(ctx)
+				if err != nil {
+					return err
+				}
+				defer stream.Close()
+				for err == nil {
+					err = stream.WriteFrame(note)
+				}
+				return err
+			}}
+			p.in <- []byte(`{"jsonrpc":"2.0","id":1,"method":"initialize"}`)
+			r := httptest.NewRequest(http.MethodGet, "/acp", nil)
+			r.Header.Set("Upgrade", "websocket")
+			done := make(chan struct{})
+			go func() {
+				defer close(done)
+				s.ServeHTTP(httptest.NewRecorder(), r)
+			}()
+			return func() { <-done }
+		},
+		"client": func(p *pausing) func() {
+			stream := acphttp.NewMessageStream(p, acphttp.MessageOptions{})
+			done := make(chan struct{})
+			go func() {
+				defer close(done)
+				for stream.WriteFrame(note) == nil {
+				}
+			}()
+			return func() {
+				<-done
+				_ = stream.Close()
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				p := newPausing()
+				stop := begin(p)
+				for i := range 5 {
+					time.Sleep(57 * time.Second)
+					select {
+					case p.let <- struct{}{}:
+					case <-p.closed:
+						t.Fatal("closed in pause", i)
+					}
+				}
+				began := time.Now()
+				<-p.closed
+				if d := time.Since(began); d != time.Minute {
+					t.Error("closed after", d)
+				}
+				stop()
+			})
+		})
+	}
+}
