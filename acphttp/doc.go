@@ -44,6 +44,7 @@
 //	an agent that does not answer initialize        504
 //	a request while too much is unread, too many
 //	connections, a server that is closing           503, with Retry-After
+//	GET for one stream too many                     429
 //	another origin                                  403
 //	another host                                    421
 //	WebSocket where it is not served                426
@@ -62,7 +63,8 @@
 // [Limits.IdleTimeout]. What was written to a request that broke is lost, unless
 // [Server.Keep] makes streams resumable. Then each event has an id, and a client that
 // names the last one it got in the header Last-Event-ID gets everything after it,
-// exactly once, or 409. A WebSocket that broke is replaced by another one, on which
+// exactly once, or 409. What precedes the number of an id, alone, asks for everything
+// since the session was opened. A WebSocket that broke is replaced by another one, on which
 // the client sends stream/resume first; see [NewMessageStream].
 //
 // # Security

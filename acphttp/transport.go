@@ -28,8 +28,8 @@ import (
 // When the network fails, streams are resumed if the server can do that, for up to
 // RetryFor; the connection does not notice. Otherwise it ends with a [*BrokenError].
 // A request that the server refuses fails alone, with a [*StatusError]. Requests that
-// certainly did not arrive are repeated; so are others, if the server recognizes
-// repetitions, as a [Server] does. The error of one that may have arrived wraps
+// certainly did not arrive are repeated, among them those answered with 429, or with 503
+// and a time; so are others, if the server recognizes repetitions, as a [Server] does. The error of one that may have arrived wraps
 // [jsonrpc.ErrOutcomeUnknown].
 type Transport struct {
 	URL string
