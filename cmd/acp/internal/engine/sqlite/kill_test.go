@@ -1,0 +1,5 @@
+package sqlite
+
+const childDir = "ACP_TEST_ENGINE_DIR"
+
+func child(string) {}
