@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -42,6 +43,14 @@ func (e *Engine) pop(wait bool) *Owned {
 	return o
 }
 
+// unpop undoes pop.
+func (e *Engine) unpop(o *Owned) {
+	e.mu.Lock()
+	e.ready = slices.Insert(e.ready, 0, o)
+	e.mu.Unlock()
+	e.wake.Signal()
+}
+
 // write is a writer: it commits what is ready, of all sessions together, until the engine is closed.
 func (e *Engine) write() {
 	for {
@@ -66,11 +75,11 @@ func (e *Engine) gather() (parts []*part) {
 		}
 		calls := o.take(n, size, len(parts) == 0)
 		if len(calls) == 0 {
-			o.settled() // withdrawn, or for the next transaction
-			if len(parts) > 0 {
-				return parts
+			if o.idle() {
+				continue // everything was withdrawn
 			}
-			continue
+			e.unpop(o) // it is the first one of the next transaction
+			return parts
 		}
 		p := &part{o: o, calls: calls, Batch: Batch{Session: o.id, Key: o.key, Epoch: o.epoch, Old: o.Head()}}
 		for _, c := range calls {

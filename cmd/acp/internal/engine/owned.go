@@ -175,13 +175,17 @@ func (o *Owned) take(n, size int, first bool) (calls []*call) {
 	return calls
 }
 
+// idle reports whether nothing is queued; then the session is not ready any more.
+func (o *Owned) idle() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.busy = len(o.queue) > 0
+	return !o.busy
+}
+
 // settled ends a commit: the session is ready again if something is queued.
 func (o *Owned) settled() {
-	o.mu.Lock()
-	again := len(o.queue) > 0
-	o.busy = again
-	o.mu.Unlock()
-	if again {
+	if !o.idle() {
 		o.e.push(o)
 	}
 }

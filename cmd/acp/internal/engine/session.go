@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -191,7 +192,7 @@ func decodeCursor(s string) (Position, error) {
 		return Position{}, nil
 	}
 	b, err := base64.RawURLEncoding.Strict().DecodeString(s)
-	if err != nil || len(b) < 9 {
+	if err != nil || len(b) < 9 || strings.ContainsAny(s, "\r\n") { // which the decoder skips
 		return Position{}, fmt.Errorf("%w: cursor %.40q", ErrInvalid, s)
 	}
 	p := Position{time.Unix(0, int64(binary.BigEndian.Uint64(b))).UTC(), string(b[8:])}

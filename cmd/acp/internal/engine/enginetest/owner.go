@@ -234,12 +234,7 @@ func testUnknown(t *testing.T, b Backend) {
 			t.Error(err)
 		}
 	}
-	for _, test := range []struct {
-		name  string
-		fault func([]engine.Batch, func() ([]bool, error)) ([]bool, error)
-		want  error // nil: acknowledged
-		lost  bool
-	}{
+	for _, test := range []unknownCase{
 		{name: "committed", fault: commitThenFail},
 		{name: "not committed", fault: func([]engine.Batch, func() ([]bool, error)) ([]bool, error) { return nil, broken }},
 		{name: "refused without a reason", fault: func(b []engine.Batch, _ func() ([]bool, error)) ([]bool, error) { return make([]bool, len(b)), nil }},
@@ -280,36 +275,49 @@ func testUnknown(t *testing.T, b Backend) {
 			appendTexts(t, o, "1")
 			appendTexts(t, o, "2")
 			fault.Store(&test.fault)
-			recs, err := o.Append(t.Context(), records("3", "4")...)
-			if test.want != nil {
-				wantIs(t, "append", err, test.want)
-			} else if err != nil || recs[1].Seq != 4 {
-				t.Errorf("append: %v, %v", recs, err)
-			}
-			if test.lost {
-				wantDamage(t, "append", err, id, 2, engine.ErrLost)
-				wantDamage(t, "alarm", <-n.alarms, id, 2, engine.ErrLost)
-				_, err = c.Claim(t.Context(), id, c.lease)
-				wantDamage(t, "claim by the other node", err, id, 2, engine.ErrLost)
-				return
-			}
-			if test.want == nil || test.want == broken {
-				appendTexts(t, o, "5")
-				want := []string{"1", "2", "3", "4", "5"}
-				if test.want != nil {
-					want = []string{"1", "2", "5"}
-				}
-				got := n.whole(t, id)
-				if len(got) != len(want) {
-					t.Fatalf("%d records, want %d", len(got), len(want))
-				}
-				for i, r := range got {
-					if string(r.Data) != want[i] {
-						t.Errorf("record %d is %q", i, r.Data)
-					}
-				}
-			}
+			test.check(t, n, c, o, broken)
 		})
+	}
+}
+
+// An unknownCase is a fault of a database during an append, and what the append returns.
+type unknownCase struct {
+	name  string
+	fault func([]engine.Batch, func() ([]bool, error)) ([]bool, error)
+	want  error // nil: acknowledged
+	lost  bool
+}
+
+// check appends to a session with two records. passes is the error after which the session is usable.
+func (test unknownCase) check(t *testing.T, n, c *node, o *engine.Owned, passes error) {
+	id := o.Session()
+	recs, err := o.Append(t.Context(), records("3", "4")...)
+	if test.want != nil {
+		wantIs(t, "append", err, test.want)
+	} else if err != nil || recs[1].Seq != 4 {
+		t.Errorf("append: %v, %v", recs, err)
+	}
+	if test.lost {
+		wantDamage(t, "append", err, id, 2, engine.ErrLost)
+		wantDamage(t, "alarm", <-n.alarms, id, 2, engine.ErrLost)
+		_, err = c.Claim(t.Context(), id, c.lease)
+		wantDamage(t, "claim by the other node", err, id, 2, engine.ErrLost)
+		return
+	}
+	if test.want != nil && test.want != passes {
+		return
+	}
+	appendTexts(t, o, "5")
+	want := []string{"1", "2", "3", "4", "5"}
+	if test.want != nil {
+		want = []string{"1", "2", "5"}
+	}
+	var got []string
+	for _, r := range n.whole(t, id) {
+		got = append(got, string(r.Data))
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("the log (-want +got):\n%s", diff)
 	}
 }
 

@@ -3,14 +3,10 @@ package sqlite
 import (
 	"context"
 	"database/sql"
-	"database/sql/driver"
 	"strings"
 
 	"github.com/goacp/acp/cmd/acp/internal/engine"
 )
-
-// badConn tells database/sql that a connection is of no further use.
-var badConn = driver.ErrBadConn
 
 // several is how many records one statement inserts if there are as many. Measured in
 // BenchmarkInsert.

@@ -5,6 +5,7 @@ package sqlite
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"errors"
 	"fmt"
 	"net/url"
@@ -65,6 +66,18 @@ type Database struct {
 type writer struct {
 	conn               *sql.Conn
 	head, one, several *sql.Stmt
+}
+
+// close closes the statements, without which SQLite would keep the connection open, and gives the
+// connection back, as a broken one if bad is set.
+func (w *writer) close(bad error) {
+	for _, s := range []*sql.Stmt{w.head, w.one, w.several} {
+		if s != nil {
+			s.Close()
+		}
+	}
+	w.conn.Raw(func(any) error { return bad })
+	w.conn.Close()
 }
 
 var _ engine.Database = (*Database)(nil)
@@ -158,10 +171,13 @@ func (d *Database) Writers() int { return 1 }
 // Close implements [engine.Database].
 func (d *Database) Close() error {
 	<-d.turn // and it is not given back: nobody writes any more
+	// The last connection to be closed moves what is in SQLite's log to the file, and those that
+	// read must not.
+	err := d.read.Close()
 	if d.writer != nil {
-		d.writer.conn.Close()
+		d.writer.close(nil)
 	}
-	return errors.Join(d.read.Close(), d.write.Close())
+	return errors.Join(err, d.write.Close())
 }
 
 // begin waits for the turn and returns the writer.
@@ -188,8 +204,7 @@ func (d *Database) begin(ctx context.Context) (*writer, error) {
 func (d *Database) end(w *writer, broken bool) {
 	if broken {
 		d.writer = nil
-		w.conn.Raw(func(any) error { return badConn })
-		w.conn.Close()
+		w.close(driver.ErrBadConn)
 	}
 	d.turn <- struct{}{}
 }

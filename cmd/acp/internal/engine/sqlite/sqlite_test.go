@@ -27,11 +27,11 @@ func backend(dir string) enginetest.Backend {
 			}
 			return w
 		},
-		Exec: func(t testing.TB, query string, args ...any) { exec(t, path, query, args...) },
+		Exec: func(t testing.TB, query string, args ...any) { execute(t, path, query, args...) },
 	}
 }
 
-func exec(t testing.TB, path, query string, args ...any) {
+func execute(t testing.TB, path, query string, args ...any) {
 	t.Helper()
 	db, err := sql.Open("sqlite", "file://"+path+"?_pragma=busy_timeout(10000)")
 	if err != nil {
