@@ -64,14 +64,14 @@ type Database struct {
 
 // A writer is the only connection that writes, with the statements it repeats.
 type writer struct {
-	conn               *sql.Conn
-	head, one, several *sql.Stmt
+	conn         *sql.Conn
+	head, insert *sql.Stmt
 }
 
 // close closes the statements, without which SQLite would keep the connection open, and gives the
 // connection back, as a broken one if bad is set.
 func (w *writer) close(bad error) {
-	for _, s := range []*sql.Stmt{w.head, w.one, w.several} {
+	for _, s := range []*sql.Stmt{w.head, w.insert} {
 		if s != nil {
 			s.Close()
 		}
