@@ -50,6 +50,7 @@ var layers = map[string][]string{
 	"config":                 {"exitcode", "filelock", "shellline"},
 	"engine":                 {},
 	"engine/enginetest":      {"engine"},
+	"engine/postgres":        {"engine", "engine/sqlite", "engine/sqlstore"},
 	"engine/sqlite":          {"engine", "engine/sqlstore"},
 	"engine/sqlstore":        {"engine"},
 	"exitcode":               {},
