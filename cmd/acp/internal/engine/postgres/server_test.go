@@ -1,7 +1,7 @@
 package postgres
 
 import (
-	"bytes"
+	"bufio"
 	"context"
 	"database/sql"
 	"errors"
@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -23,7 +24,10 @@ import (
 type server struct {
 	bin, dir string
 	cmd      *exec.Cmd
-	log      bytes.Buffer
+	ended    chan struct{} // closed when the server has closed its standard error
+
+	mu   sync.Mutex
+	last []string // lines of its standard error
 }
 
 // servers are those that run.
@@ -83,24 +87,34 @@ func (s *server) start(t testing.TB) {
 	t.Helper()
 	s.cmd = exec.Command(filepath.Join(s.bin, "postgres"), "-D", s.data(), "-k", s.dir, "-c", "listen_addresses=", "-c", "max_connections=300")
 	asServer(s.cmd)
-	s.cmd.Stdout, s.cmd.Stderr = &s.log, &s.log
-	if err := s.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-
-	db, err := sql.Open("pgx", s.dsn("postgres"))
+	// PostgreSQL says there when it is ready.
+	out, err := s.cmd.StderrPipe()
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer db.Close()
-	for {
-		// The server has no event for it. Each try waits for an answer, or for the socket.
-		if err = db.PingContext(t.Context()); err == nil {
-			return
+	if err := s.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ready, ended := make(chan struct{}), make(chan struct{})
+	s.ended = ended
+	go func() {
+		defer close(ended)
+		told := false
+		for in := bufio.NewScanner(out); in.Scan(); {
+			if !told && strings.Contains(in.Text(), "database system is ready to accept connections") {
+				told = true
+				close(ready)
+			}
+			s.mu.Lock()
+			s.last = append(s.last, in.Text())
+			s.last = s.last[max(0, len(s.last)-20):]
+			s.mu.Unlock()
 		}
-		if t.Context().Err() != nil || s.cmd.ProcessState != nil {
-			t.Fatalf("the server does not start: %v", err)
-		}
+	}()
+	select {
+	case <-ready:
+	case <-ended:
+		t.Fatalf("the server does not start:\n%s", strings.Join(s.last, "\n"))
 	}
 }
 
@@ -108,6 +122,7 @@ func (s *server) start(t testing.TB) {
 func (s *server) stop() {
 	if s.cmd != nil {
 		s.cmd.Process.Signal(quit)
+		<-s.ended // its children have ended, too
 		s.cmd.Wait()
 		s.cmd = nil
 	}
