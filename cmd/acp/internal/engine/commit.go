@@ -81,7 +81,7 @@ func (e *Engine) gather() (parts []*part) {
 			e.unpop(o) // it is the first one of the next transaction
 			return parts
 		}
-		p := &part{o: o, calls: calls, Batch: Batch{Session: o.id, Key: o.key, Epoch: o.epoch, Old: o.Head()}}
+		p := &part{o: o, calls: calls, Batch: Batch{Session: o.id, Key: o.key, Epoch: o.epoch, Claim: o.claim, Old: o.Head()}}
 		for _, c := range calls {
 			p.Records = append(p.Records, c.recs...)
 			n, size = n-len(c.recs), size-c.size
@@ -159,7 +159,7 @@ func (e *Engine) resolve(p *part, cause error, again bool) {
 		e.fail(p, e.damaged(e.ctx, p.Session, p.Old.Seq, ErrCorrupt), true)
 	case err != nil: // closed meanwhile
 		e.fail(p, fmt.Errorf("%w: %w", ErrUnknown, errors.Join(err, cause)), true)
-	case st.Epoch != p.Epoch:
+	case st.Epoch != p.Epoch || st.Claim != p.Claim:
 		e.fail(p, ErrFenced, true)
 	case st.Damaged != "":
 		e.fail(p, MarkedError(st), true)

@@ -11,6 +11,9 @@ type State struct {
 	// Key is the number under which the records are stored; the database chooses it.
 	Key   int64
 	Epoch uint32
+	// Claim is a random number that each claim changes. A failover that loses a claim gives its epoch
+	// out again, but not this.
+	Claim int64
 	// Node owns the session, or owned it last; it is empty if the session was released.
 	Node string
 	Head
@@ -25,6 +28,7 @@ type Batch struct {
 	Session string
 	Key     int64
 	Epoch   uint32
+	Claim   int64
 	// Old is the head before, New the head after the records.
 	Old, New Head
 	Records  []Record
@@ -65,8 +69,8 @@ type Database interface {
 	// Release gives up a session that has that epoch still.
 	Release(ctx context.Context, session string, epoch uint32) error
 
-	// Append commits all batches whose session has the epoch and the old head of the batch and is
-	// not marked as damaged, in one transaction, and reports which those were. After an error each
+	// Append commits all batches whose session has the epoch, the claim and the old head of the batch
+	// and is not marked as damaged, in one transaction, and reports which those were. After an error each
 	// batch may have been committed or not.
 	Append(ctx context.Context, batches []Batch) ([]bool, error)
 	// Confirm returns the state of a session once it is certain that it stays: where a database

@@ -17,6 +17,7 @@ type Owned struct {
 	id    string
 	key   int64
 	epoch uint32
+	claim int64
 	door  chan struct{} // holds a value while nobody waits for room: callers are let in one by one
 
 	mu      sync.Mutex
@@ -37,7 +38,7 @@ type call struct {
 }
 
 func newOwned(e *Engine, st State) *Owned {
-	o := &Owned{e: e, id: st.Session, key: st.Key, epoch: st.Epoch, head: st.Head, door: make(chan struct{}, 1)}
+	o := &Owned{e: e, id: st.Session, key: st.Key, epoch: st.Epoch, claim: st.Claim, head: st.Head, door: make(chan struct{}, 1)}
 	o.door <- struct{}{}
 	return o
 }

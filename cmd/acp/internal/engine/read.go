@@ -86,7 +86,7 @@ func (e *Engine) readFrom(ctx context.Context, session string, after uint64, yie
 	e.mu.Lock()
 	o := e.owned[session]
 	e.mu.Unlock()
-	if o != nil && o.epoch == st.Epoch {
+	if o != nil && o.epoch == st.Epoch && o.claim == st.Claim {
 		// What the owner here has not acknowledged may be on no standby, and vanish.
 		r.limit = min(r.limit, o.Head().Seq)
 	}
@@ -109,7 +109,7 @@ func (r *reading) run(ctx context.Context, yield func(Record) bool) error {
 		if !anchored {
 			from-- // its hash is where the chain begins
 		}
-		recs, err := r.e.fetch(ctx, r.st.Key, from, min(n, int(r.limit-from+1)))
+		recs, err := r.e.fetch(ctx, r.st.Key, from, int(min(uint64(n), r.limit-from+1)))
 		switch {
 		case isCorrupt(err):
 			return r.bad(ctx, from, ErrCorrupt)

@@ -46,6 +46,34 @@ func testFence(t *testing.T, b Backend) {
 	}
 }
 
+// testLostClaim: a failover that loses a claim gives its epoch out again; still only one of the two owners
+// of that epoch can append.
+func testLostClaim(t *testing.T, b Backend) {
+	a, c := start(t, b, "a"), start(t, b, "c")
+	old := a.own(t, "s")[0]
+	if err := old.Release(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	lost, err := c.Claim(t.Context(), "s", c.lease)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.Exec(t, `UPDATE acp_head SET epoch = 1, claim = 1, node = 'a' WHERE id = $1`, "s")
+	again, err := a.Claim(t.Context(), "s", a.lease)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if lost.Epoch() != again.Epoch() {
+		t.Errorf("epochs %d and %d", lost.Epoch(), again.Epoch())
+	}
+	_, err = lost.Append(t.Context(), records("no")...)
+	wantIs(t, "append with the claim that was lost", err, engine.ErrFenced)
+	appendTexts(t, again, "1")
+	if got := a.whole(t, "s"); len(got) != 1 {
+		t.Errorf("%d records", len(got))
+	}
+}
+
 // testFencedInGroup: a fenced session does not hurt those with which it is committed.
 func testFencedInGroup(t *testing.T, b Backend) {
 	// An engine that commits nothing shows what it would have committed.

@@ -34,6 +34,7 @@ func Run(t *testing.T, fresh func(testing.TB) Backend) {
 		{"Invalid", testInvalid},
 		{"Concurrent", testConcurrent},
 		{"Fence", testFence},
+		{"LostClaim", testLostClaim},
 		{"FencedInGroup", testFencedInGroup},
 		{"Claim", testClaim},
 		{"ClaimRace", testClaimRace},

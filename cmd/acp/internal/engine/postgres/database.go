@@ -172,10 +172,10 @@ func once(ctx context.Context, db *sql.DB, f func(sqlstore.Tx) error) error {
 // session that is fenced is missing in the result.
 const appendSQL = `
 WITH a AS (
-	SELECT * FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::bytea[], $5::bigint[], $6::bytea[]) AS t (id, epoch, old, old_hash, new, new_hash)
+	SELECT * FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::bytea[], $5::bigint[], $6::bytea[], $13::bigint[]) AS t (id, epoch, old, old_hash, new, new_hash, claim)
 ), f AS (
 	UPDATE acp_head h SET seq = a.new, hash = a.new_hash FROM a
-	WHERE h.id = a.id AND h.epoch = a.epoch AND h.seq = a.old AND h.hash = a.old_hash AND h.damaged = ''
+	WHERE h.id = a.id AND h.epoch = a.epoch AND h.claim = a.claim AND h.seq = a.old AND h.hash = a.old_hash AND h.damaged = ''
 	RETURNING h.id, h.n, h.epoch
 ), i AS (
 	INSERT INTO acp_record (n, seq, epoch, time, kind, data, hash)
@@ -187,13 +187,14 @@ SELECT id FROM f`
 // Append implements [engine.Database]: one statement, which is the transaction.
 func (d *Database) Append(ctx context.Context, batches []engine.Batch) ([]bool, error) {
 	var ids, kinds []string
-	var epochs, olds, news, keys, seqs, times []int64
+	var epochs, claims, olds, news, keys, seqs, times []int64
 	var oldHashes, newHashes, data, hashes [][]byte
 	index := make(map[string]int, len(batches))
 	for i := range batches {
 		b := &batches[i]
 		index[b.Session] = i
 		ids, epochs = append(ids, b.Session), append(epochs, int64(b.Epoch))
+		claims = append(claims, b.Claim)
 		olds, oldHashes = append(olds, int64(b.Old.Seq)), append(oldHashes, b.Old.Hash[:])
 		news, newHashes = append(news, int64(b.New.Seq)), append(newHashes, b.New.Hash[:])
 		for k := range b.Records {
@@ -208,7 +209,7 @@ func (d *Database) Append(ctx context.Context, batches []engine.Batch) ([]bool, 
 	}
 	done := make([]bool, len(batches))
 	err := d.single(ctx, func(conn *sql.Conn) error {
-		rows, err := conn.QueryContext(ctx, appendSQL, ids, epochs, olds, oldHashes, news, newHashes, keys, seqs, times, kinds, data, hashes)
+		rows, err := conn.QueryContext(ctx, appendSQL, ids, epochs, olds, oldHashes, news, newHashes, keys, seqs, times, kinds, data, hashes, claims)
 		if err != nil {
 			return err
 		}

@@ -7,7 +7,7 @@ import (
 )
 
 const (
-	headSQL = `UPDATE acp_head SET seq = ?1, hash = ?2 WHERE id = ?3 AND epoch = ?4 AND seq = ?5 AND hash = ?6 AND damaged = ''`
+	headSQL = `UPDATE acp_head SET seq = ?1, hash = ?2 WHERE id = ?3 AND epoch = ?4 AND claim = ?5 AND seq = ?6 AND hash = ?7 AND damaged = ''`
 	// One record for each statement: more at a time are not faster, see BenchmarkInsert.
 	insertSQL = `INSERT INTO acp_record (n, seq, epoch, time, kind, data, hash) VALUES (?, ?, ?, ?, ?, ?, ?)`
 )
@@ -31,7 +31,7 @@ func (d *Database) Append(ctx context.Context, batches []engine.Batch) ([]bool, 
 			return err
 		}
 		for i, b := range batches {
-			r, err := w.head.ExecContext(ctx, int64(b.New.Seq), b.New.Hash[:], b.Session, int64(b.Epoch), int64(b.Old.Seq), b.Old.Hash[:])
+			r, err := w.head.ExecContext(ctx, int64(b.New.Seq), b.New.Hash[:], b.Session, int64(b.Epoch), b.Claim, int64(b.Old.Seq), b.Old.Hash[:])
 			if err != nil {
 				return err
 			}

@@ -41,12 +41,12 @@ func (s *Store) EndLease(ctx context.Context, node string, token int64) error {
 func (s *Store) Claim(ctx context.Context, session, node string, token int64) (st engine.State, err error) {
 	err = s.write(ctx, func(tx Tx) error {
 		var err error
-		st, err = ScanState(tx.QueryRowContext(ctx, s.sql(`UPDATE acp_head SET epoch = epoch + 1, node = $2
+		st, err = ScanState(tx.QueryRowContext(ctx, s.sql(`UPDATE acp_head SET epoch = epoch + 1, claim = $4, node = $2
 			WHERE id = $1 AND damaged = ''
 			AND EXISTS (SELECT 1 FROM acp_lease l WHERE l.node = $2 AND l.token = $3 AND l.expires > {now})
 			AND (acp_head.node = '' OR acp_head.node = $2
 				OR NOT EXISTS (SELECT 1 FROM acp_lease l WHERE l.node = acp_head.node AND l.expires > {now}))
-			RETURNING `+stateColumns), session, node, token).Scan)
+			RETURNING `+stateColumns), session, node, token, newToken()).Scan)
 		if !errors.Is(err, sql.ErrNoRows) {
 			return err
 		}

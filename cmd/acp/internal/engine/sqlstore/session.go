@@ -15,8 +15,8 @@ import (
 func (s *Store) CreateSession(ctx context.Context, v engine.Session) error {
 	n := newToken() // also tells whether an earlier try was committed
 	return s.write(ctx, func(tx Tx) error {
-		added, err := s.exec(ctx, tx, `INSERT INTO acp_head (id, n, epoch, node, seq, hash, damaged, damaged_at)
-			VALUES ($1, $2, 0, '', 0, $3, '', 0) ON CONFLICT (id) DO NOTHING`, v.ID, n, make([]byte, 32))
+		added, err := s.exec(ctx, tx, `INSERT INTO acp_head (id, n, epoch, claim, node, seq, hash, damaged, damaged_at)
+			VALUES ($1, $2, 0, 0, '', 0, $3, '', 0) ON CONFLICT (id) DO NOTHING`, v.ID, n, make([]byte, 32))
 		if err != nil {
 			return err
 		}

@@ -42,6 +42,7 @@ CREATE TABLE IF NOT EXISTS acp_head ( -- apart from acp_session, since each appe
 	id         text   PRIMARY KEY,
 	n          bigint NOT NULL UNIQUE,
 	epoch      bigint NOT NULL,
+	claim      bigint NOT NULL, -- a random number of each claim
 	node       text   NOT NULL,
 	seq        bigint NOT NULL,
 	hash       {blob} NOT NULL,
@@ -206,7 +207,7 @@ func nilIfEmpty(b []byte) []byte {
 }
 
 // stateColumns are those that scanState reads.
-const stateColumns = `acp_head.id, acp_head.n, acp_head.epoch, acp_head.node, acp_head.seq, acp_head.hash, acp_head.damaged, acp_head.damaged_at`
+const stateColumns = `acp_head.id, acp_head.n, acp_head.epoch, acp_head.claim, acp_head.node, acp_head.seq, acp_head.hash, acp_head.damaged, acp_head.damaged_at`
 
 // StateQuery reads the row of a session for [ScanState].
 const StateQuery = `SELECT ` + stateColumns + ` FROM acp_head WHERE id = $1`
@@ -222,7 +223,7 @@ type stateRow struct {
 }
 
 func (r *stateRow) into() []any {
-	return []any{&r.st.Session, &r.st.Key, &r.epoch, &r.st.Node, &r.seq, &r.hash, &r.st.Damaged, &r.bad}
+	return []any{&r.st.Session, &r.st.Key, &r.epoch, &r.st.Claim, &r.st.Node, &r.seq, &r.hash, &r.st.Damaged, &r.bad}
 }
 
 // state returns the row. A head that cannot be one is damaged.
