@@ -1,0 +1,120 @@
+package engine
+
+import (
+	"context"
+	"time"
+)
+
+// A State is what a database knows of the log of a session.
+type State struct {
+	Session string
+	// Key is the number under which the records are stored; the database chooses it.
+	Key   int64
+	Epoch uint32
+	// Claim is a random number that each claim changes. A failover that loses a claim gives its epoch
+	// out again, but not this.
+	Claim int64
+	// Node owns the session, or owned it last; it is empty if the session was released.
+	Node string
+	Head
+	// Damaged says why the session is marked as damaged; it is empty if it is not.
+	Damaged string
+	// DamagedAt is the record at which it is.
+	DamagedAt uint64
+}
+
+// A Batch is what one session appends in a transaction: all of it or nothing.
+type Batch struct {
+	Session string
+	Key     int64
+	Epoch   uint32
+	Claim   int64
+	// Old is the head before, New the head after the records.
+	Old, New Head
+	Records  []Record
+}
+
+// A Database stores what an [Engine] keeps. Its methods are safe for concurrent use. They do not
+// verify chains and know no witness. A method that writes repeats what failed for a reason that
+// passes, without doing it twice; only Append leaves an unknown outcome to the engine.
+//
+// The errors of all methods wrap the sentinels of this package where one applies: [ErrNotFound],
+// [ErrDeleted], [ErrFull], [ErrReadOnly], [ErrCorrupt].
+type Database interface {
+	// Writers is how many calls of Append may run at the same time.
+	Writers() int
+
+	// CreateSession stores a new session, with an empty log. It fails with ErrExists or ErrDeleted.
+	CreateSession(ctx context.Context, s Session) error
+	// Session returns a session.
+	Session(ctx context.Context, id string) (Session, error)
+	// UpdateSession stores the attributes of a session if its version is still s.version, and
+	// reports whether it was.
+	UpdateSession(ctx context.Context, s Session) (bool, error)
+	// ListSessions returns up to n sessions that match q, latest first, beginning after a position.
+	ListSessions(ctx context.Context, q Query, after Position, n int) ([]Session, error)
+	// DeleteSession removes everything of a session but a tombstone. A call may be repeated.
+	DeleteSession(ctx context.Context, id string) error
+
+	// TakeLease gives a node a lease for ttl from now by the database's clock, whatever it had
+	// before.
+	TakeLease(ctx context.Context, node string, token int64, ttl time.Duration) error
+	// RenewLease prolongs a lease that has not lapsed and has that token, or fails with ErrLapsed.
+	RenewLease(ctx context.Context, node string, token int64, ttl time.Duration) error
+	// EndLease ends a lease that has that token at once.
+	EndLease(ctx context.Context, node string, token int64) error
+	// Claim gives a session to a node, with the next epoch. It fails with ErrLapsed, ErrOwned, or a
+	// *DamageError if the session is marked.
+	Claim(ctx context.Context, session, node string, token int64) (State, error)
+	// Release gives up a session that has that epoch still.
+	Release(ctx context.Context, session string, epoch uint32) error
+
+	// Append commits all batches whose session has the epoch, the claim and the old head of the batch
+	// and is not marked as damaged, in one transaction, and reports which those were. After an error each
+	// batch may have been committed or not.
+	Append(ctx context.Context, batches []Batch) ([]bool, error)
+	// Confirm returns the state of a session once it is certain that it stays: where a database
+	// has standbys, after everything up to it has reached one.
+	Confirm(ctx context.Context, session string) (State, error)
+	// State returns the state of a session, without that guarantee.
+	State(ctx context.Context, session string) (State, error)
+	// Records returns up to n records from a sequence number on, in order, and fewer when they have
+	// more than size bytes together, but at least one if there is one.
+	Records(ctx context.Context, key int64, from uint64, n, size int) ([]Record, error)
+	// MarkDamaged marks a session that has no mark, and reports whether the session exists.
+	MarkDamaged(ctx context.Context, session string, seq uint64, why string) (bool, error)
+
+	// Begin enters an operation that is not known, or has expired, for ttl, and returns what is
+	// known of it then.
+	Begin(ctx context.Context, op Operation, ttl time.Duration) (Operation, error)
+	// Finish stores the receipt of a running operation and returns the operation as it is then.
+	Finish(ctx context.Context, principal, id string, receipt []byte) (Operation, error)
+
+	// PutAsk stores a pending ask if its epoch is that of the session, or fails with ErrFenced,
+	// ErrExists or, if the session has max pending asks, ErrTooMany.
+	PutAsk(ctx context.Context, session string, a Ask, max int) error
+	// Answer stores a decision if the ask is pending, and returns the ask as it is then. won is set
+	// if the decision is that of this call.
+	Answer(ctx context.Context, session, id string, d Decision) (a Ask, won bool, err error)
+	// PendingAsks returns up to n pending asks of a session, oldest first.
+	PendingAsks(ctx context.Context, session string, n int) ([]Ask, error)
+	// ExpireAsks expires the pending asks of epochs before a given one and returns them.
+	ExpireAsks(ctx context.Context, session string, before uint32) ([]Ask, error)
+
+	// Close closes the database. It is called once. Methods that run meanwhile may fail, but not
+	// Append, during which it is not called.
+	Close() error
+}
+
+// A Witness keeps the ends of logs in a place other than the database, so that a log that has lost
+// its tail can be told from a whole one. Its methods are safe for concurrent use.
+type Witness interface {
+	// Seen returns the furthest head that was noted for a session, or the zero Head.
+	Seen(ctx context.Context, session string) (Head, error)
+	// Note keeps heads by session; one that is behind what was noted is ignored.
+	Note(ctx context.Context, heads map[string]Head) error
+	// Forget removes what is known of a session.
+	Forget(ctx context.Context, session string) error
+	// Close closes the witness.
+	Close() error
+}

@@ -1,0 +1,464 @@
+package enginetest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/goacp/acp/cmd/acp/internal/engine"
+)
+
+// testSessions: attributes are kept as they are.
+func testSessions(t *testing.T, b Backend) {
+	n := start(t, b, "a")
+	want := engine.Session{
+		ID: "s/ü 1", Agent: "claude", AgentSession: "x", Cwd: "/tmp/a b", Title: "A title", Owner: "ann", State: "idle", Parent: "p",
+		Attributes: json.RawMessage(`{"a": [1, "ü"]}`), Created: time.Unix(1, 2).UTC(), Updated: time.Unix(3, 4).UTC(),
+	}
+	if _, err := n.Create(t.Context(), want); err != nil {
+		t.Fatal(err)
+	}
+	got, err := n.Session(t.Context(), want.ID)
+	if diff := cmp.Diff(want, got); err != nil || diff != "" {
+		t.Errorf("%v (-want +got):\n%s", err, diff)
+	}
+	_, err = n.Create(t.Context(), want)
+	wantIs(t, "create again", err, engine.ErrExists)
+	changed, err := n.Update(t.Context(), want.ID, func(s *engine.Session) error {
+		s.Title, s.Attributes, s.ID, s.Created = "Another", nil, "other", time.Time{}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !changed.Updated.After(want.Updated) {
+		t.Errorf("updated %v", changed.Updated)
+	}
+	want.Title, want.Attributes, want.Updated, want.Version = "Another", nil, changed.Updated, 1
+	got, err = n.Session(t.Context(), want.ID)
+	if diff := cmp.Diff(want, got); err != nil || diff != "" {
+		t.Errorf("after the update: %v (-want +got):\n%s", err, diff)
+	}
+	stop := errors.New("stop")
+	if _, err := n.Update(t.Context(), want.ID, func(*engine.Session) error { return stop }); err != stop {
+		t.Errorf("the error of a change becomes %v", err)
+	}
+	_, err = n.Update(t.Context(), "none", func(*engine.Session) error { return nil })
+	wantIs(t, "update of nothing", err, engine.ErrNotFound)
+	o := n.own(t, "t")[0]
+	appendTexts(t, o, "1", "2")
+	if s, err := n.Session(t.Context(), "t"); err != nil || s.Epoch != 1 || s.Head != o.Head() || s.Attributes != nil {
+		t.Errorf("a session with a log: %+v, %v", s, err)
+	}
+}
+
+// testUpdate: no update is lost among those of others.
+func testUpdate(t *testing.T, b Backend) {
+	nodes := []*node{start(t, b, "a"), start(t, b, "c")}
+	if _, err := nodes[0].Create(t.Context(), engine.Session{ID: "s", Attributes: json.RawMessage("0")}); err != nil {
+		t.Fatal(err)
+	}
+	var done atomic.Int32
+	var wg sync.WaitGroup
+	for i := range 4 {
+		wg.Go(func() {
+			for range 10 {
+				_, err := nodes[i%2].Update(t.Context(), "s", func(s *engine.Session) error {
+					var n int
+					if err := json.Unmarshal(s.Attributes, &n); err != nil {
+						return err
+					}
+					s.Attributes = json.RawMessage(fmt.Sprint(n + 1))
+					return nil
+				})
+				switch {
+				case err == nil:
+					done.Add(1)
+				case !errors.Is(err, engine.ErrConflict):
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	s, err := nodes[0].Session(t.Context(), "s")
+	if want := fmt.Sprint(done.Load()); err != nil || string(s.Attributes) != want {
+		t.Errorf("%s updates, want %s (%v)", s.Attributes, want, err)
+	}
+}
+
+// testPaging: pages have each session once, in order, also where times are equal.
+func testPaging(t *testing.T, b Backend) {
+	n := start(t, b, "a")
+	const sessions = 53
+	for i := range sessions {
+		s := engine.Session{ID: fmt.Sprintf("s%02d", i), Owner: []string{"ann", "bob"}[i%2], State: "idle", Created: time.Unix(int64(i/5), 0)}
+		if _, err := n.Create(t.Context(), s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, test := range []struct {
+		q    engine.Query
+		want int
+	}{
+		{engine.Query{Limit: 10}, sessions},
+		{engine.Query{Limit: 53}, sessions},
+		{engine.Query{Limit: 7, Owner: "bob"}, sessions / 2},
+		{engine.Query{}, sessions},
+		{engine.Query{Owner: "ann", State: "busy"}, 0},
+		{engine.Query{Agent: "none"}, 0},
+		{engine.Query{Parent: "none"}, 0},
+	} {
+		seen := map[string]bool{}
+		last := time.Unix(1<<30, 0)
+		q := test.q
+		for pages := 0; ; pages++ {
+			page, err := n.List(t.Context(), q)
+			if err != nil || pages > sessions {
+				t.Fatalf("page %d of %+v: %v", pages, test.q, err)
+			}
+			for _, s := range page.Sessions {
+				if seen[s.ID] || s.Updated.After(last) || q.Owner != "" && s.Owner != q.Owner {
+					t.Errorf("%+v: session %s at %v of %s after %v", test.q, s.ID, s.Updated, s.Owner, last)
+				}
+				seen[s.ID], last = true, s.Updated
+			}
+			if q.Limit > 0 && len(page.Sessions) > q.Limit {
+				t.Errorf("%+v: a page of %d", test.q, len(page.Sessions))
+			}
+			if q.Cursor = page.Next; q.Cursor == "" {
+				break
+			}
+		}
+		if len(seen) != test.want {
+			t.Errorf("%+v: %d sessions, want %d", test.q, len(seen), test.want)
+		}
+	}
+}
+
+// testDelete: a deleted session is gone with everything, and its id is not used again.
+func testDelete(t *testing.T, b Backend) {
+	n := start(t, b, "a")
+	all := n.own(t, "s", "other")
+	for range 20 { // more than one chunk of what a transaction deletes
+		if _, err := all[0].Append(t.Context(), make([]engine.Record, engine.MaxRecords)...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	appendTexts(t, all[1], "1")
+	if _, err := all[0].Ask(t.Context(), "q", nil); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := n.Delete(t.Context(), "s"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, err := n.Session(t.Context(), "s")
+	wantIs(t, "session", err, engine.ErrDeleted)
+	wantIs(t, "session", err, engine.ErrNotFound)
+	_, err = n.Create(t.Context(), engine.Session{ID: "s"})
+	wantIs(t, "create", err, engine.ErrDeleted)
+	_, err = n.Claim(t.Context(), "s", n.lease)
+	wantIs(t, "claim", err, engine.ErrDeleted)
+	_, err = n.read(t, "s", 0)
+	wantIs(t, "read", err, engine.ErrDeleted)
+	_, err = all[0].Append(t.Context(), records("x")...)
+	wantIs(t, "append", err, engine.ErrDeleted)
+	_, err = all[0].Ask(t.Context(), "r", nil)
+	wantIs(t, "ask", err, engine.ErrDeleted)
+	if asks, err := n.Pending(t.Context(), "s"); err != nil || len(asks) > 0 {
+		t.Errorf("%d asks, %v", len(asks), err)
+	}
+	err = n.Delete(t.Context(), "none")
+	wantIs(t, "delete of nothing", err, engine.ErrNotFound)
+	if errors.Is(err, engine.ErrDeleted) {
+		t.Error("what never was is not deleted")
+	}
+	if page, err := n.List(t.Context(), engine.Query{}); err != nil || len(page.Sessions) != 1 {
+		t.Errorf("%d sessions, %v", len(page.Sessions), err)
+	}
+	if got := n.whole(t, "other"); len(got) != 1 {
+		t.Errorf("the other session has %d records", len(got))
+	}
+	// No record is left behind: only then does this not violate a key.
+	b.Exec(t, `UPDATE acp_record SET n = 1, seq = 1`)
+}
+
+// testDeleteWhileOwned: the owner on another node is refused.
+func testDeleteWhileOwned(t *testing.T, b Backend) {
+	a, c := start(t, b, "a"), start(t, b, "c")
+	o := a.own(t, "s")[0]
+	appendTexts(t, o, "1")
+	if err := c.Delete(t.Context(), "s"); err != nil {
+		t.Fatal(err)
+	}
+	_, err := o.Append(t.Context(), records("2")...)
+	wantIs(t, "append", err, engine.ErrDeleted)
+	if err := o.Release(t.Context()); err != nil {
+		t.Errorf("release: %v", err)
+	}
+}
+
+// testLedger: an operation runs once; its receipt is kept for a day.
+func testLedger(t *testing.T, b Backend) {
+	nodes := []*node{start(t, b, "a"), start(t, b, "c")}
+	print := []byte{1, 0, 2}
+	var fresh, running atomic.Int32
+	var wg sync.WaitGroup
+	for i := range 10 {
+		wg.Go(func() {
+			op, err := nodes[i%2].Begin(t.Context(), "ann", "1", print)
+			switch {
+			case err != nil:
+				t.Error(err)
+			case op.State == engine.OperationNew:
+				fresh.Add(1)
+			case op.State == engine.OperationRunning:
+				running.Add(1)
+			}
+		})
+	}
+	wg.Wait()
+	if fresh.Load() != 1 || running.Load() != 9 {
+		t.Errorf("%d new, %d running", fresh.Load(), running.Load())
+	}
+	n := nodes[0]
+	_, err := n.Begin(t.Context(), "ann", "1", []byte("other"))
+	wantIs(t, "another fingerprint", err, engine.ErrConflict)
+	if op, err := n.Begin(t.Context(), "bob", "1", nil); err != nil || op.State != engine.OperationNew {
+		t.Errorf("the same id of another principal: %+v, %v", op, err)
+	}
+	for range 2 {
+		if err := n.Finish(t.Context(), "ann", "1", []byte("receipt")); err != nil {
+			t.Errorf("finish: %v", err)
+		}
+	}
+	wantIs(t, "finish otherwise", n.Finish(t.Context(), "ann", "1", []byte("other")), engine.ErrConflict)
+	wantIs(t, "finish of nothing", n.Finish(t.Context(), "ann", "2", nil), engine.ErrNotFound)
+	want := engine.Operation{Principal: "ann", ID: "1", Fingerprint: print, State: engine.OperationDone, Receipt: []byte("receipt")}
+	got, err := nodes[1].Begin(t.Context(), "ann", "1", print)
+	if diff := cmp.Diff(want, got); err != nil || diff != "" {
+		t.Errorf("%v (-want +got):\n%s", err, diff)
+	}
+	b.Exec(t, `UPDATE acp_operation SET expires = 0`)
+	wantIs(t, "finish of an expired one", n.Finish(t.Context(), "bob", "1", nil), engine.ErrNotFound)
+	if op, err := n.Begin(t.Context(), "ann", "1", []byte("other")); err != nil || op.State != engine.OperationNew || op.Receipt != nil {
+		t.Errorf("after it has expired: %+v, %v", op, err)
+	}
+	for i := range 100 { // sweeps the expired one of bob, at some point
+		if _, err := n.Begin(t.Context(), "carl", fmt.Sprint(i), nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// testAsks: questions are pending until they are answered or expire.
+func testAsks(t *testing.T, b Backend) {
+	a, c := start(t, b, "a"), start(t, b, "c")
+	o := a.own(t, "s")[0]
+	var want []engine.Ask
+	for _, id := range []string{"2", "1", "3"} {
+		ask, err := o.Ask(t.Context(), id, []byte("may I "+id))
+		if err != nil {
+			t.Fatal(err)
+		}
+		want = append(want, ask)
+	}
+	_, err := o.Ask(t.Context(), "1", nil)
+	wantIs(t, "ask again", err, engine.ErrExists)
+	got, err := c.Pending(t.Context(), "s")
+	if diff := cmp.Diff(want, got); err != nil || diff != "" {
+		t.Errorf("%v (-want +got):\n%s", err, diff)
+	}
+	yes := engine.Decision{By: "ann", Time: time.Unix(5, 6).UTC(), Data: []byte("yes")}
+	if err := c.Answer(t.Context(), "s", "1", yes); err != nil {
+		t.Fatal(err)
+	}
+	err = a.Answer(t.Context(), "s", "1", engine.Decision{By: "bob"})
+	wantIs(t, "answer again", err, engine.ErrAnswered)
+	lost, _ := errors.AsType[*engine.AnsweredError](err)
+	if diff := cmp.Diff(&engine.AnsweredError{Session: "s", ID: "1", Decision: yes}, lost); diff != "" {
+		t.Errorf("the answer that lost (-want +got):\n%s", diff)
+	}
+	wantIs(t, "answer to nothing", a.Answer(t.Context(), "s", "none", yes), engine.ErrNotFound)
+	if all, err := o.Expire(t.Context()); err != nil || len(all) != 0 {
+		t.Errorf("the owner's own asks expire: %v, %v", all, err)
+	}
+	b.lapse(t, "a")
+	next, err := c.Claim(t.Context(), "s", c.lease)
+	if err != nil {
+		t.Fatal(err)
+	}
+	expired, err := next.Expire(t.Context())
+	if err != nil || len(expired) != 2 || expired[0].ID != "2" || expired[0].State != engine.AskExpired {
+		t.Errorf("expired: %v, %v", expired, err)
+	}
+	wantIs(t, "answer too late", a.Answer(t.Context(), "s", "2", yes), engine.ErrExpired)
+	if got, err := a.Pending(t.Context(), "s"); err != nil || len(got) != 0 {
+		t.Errorf("pending: %v, %v", got, err)
+	}
+	for i := range 1000 {
+		if _, err := next.Ask(t.Context(), fmt.Sprintf("n%d", i), nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, err = next.Ask(t.Context(), "one more", nil)
+	wantIs(t, "one more", err, engine.ErrTooMany)
+}
+
+// testAnswerRace: of five answers at the same time, on two nodes, one wins, and the others are told
+// which.
+func testAnswerRace(t *testing.T, b Backend) {
+	nodes := []*node{start(t, b, "a"), start(t, b, "c")}
+	o := nodes[0].own(t, "s")[0]
+	for round := range 40 {
+		id := fmt.Sprint(round)
+		if _, err := o.Ask(t.Context(), id, nil); err != nil {
+			t.Fatal(err)
+		}
+		var won atomic.Int32
+		var winner sync.Map
+		var wg sync.WaitGroup
+		for i := range 5 {
+			wg.Go(func() {
+				by := fmt.Sprintf("p%d", i)
+				err := nodes[i%2].Answer(t.Context(), "s", id, engine.Decision{By: by, Data: []byte(by)})
+				lost, isLost := errors.AsType[*engine.AnsweredError](err)
+				switch {
+				case err == nil:
+					won.Add(1)
+					winner.Store(by, true)
+				case isLost:
+					winner.Store(lost.Decision.By, true)
+				default:
+					t.Error(err)
+				}
+			})
+		}
+		wg.Wait()
+		different := 0
+		winner.Range(func(any, any) bool { different++; return true })
+		if won.Load() != 1 || different != 1 {
+			t.Fatalf("round %d: %d have won, %d different decisions", round, won.Load(), different)
+		}
+	}
+}
+
+// testFollow: followers that come at any time see each record once, in order.
+func testFollow(t *testing.T, b Backend) {
+	n := start(t, b, "a")
+	o := n.own(t, "s")[0]
+	appendTexts(t, o, "0", "1", "2")
+	const last, followers = 600, 8
+	var wg sync.WaitGroup
+	for i := range followers {
+		from := uint64(i % 4)
+		wg.Go(func() {
+			next := from + 1
+			for r, err := range n.Follow(t.Context(), "s", from) {
+				if err != nil || r.Seq != next {
+					t.Errorf("follower %d: record %d, want %d (%v)", i, r.Seq, next, err)
+					return
+				}
+				if next++; r.Seq == last {
+					return
+				}
+			}
+		})
+	}
+	wg.Go(func() {
+		for seq := uint64(3); seq < last; {
+			k := min(1+seq%7, last-seq)
+			recs, err := o.Append(t.Context(), make([]engine.Record, k)...)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			seq = recs[len(recs)-1].Seq
+		}
+	})
+	wg.Wait()
+}
+
+// testFollowLag: a follower that is slower than its buffer is long catches up from the log.
+func testFollowLag(t *testing.T, b Backend) {
+	n := start(t, b, "a")
+	o := n.own(t, "s")[0]
+	appendTexts(t, o, "1")
+	next := uint64(1)
+	const last = 1 + 4*engine.MaxRecords + 3
+	for r, err := range n.Follow(t.Context(), "s", 0) {
+		if err != nil || r.Seq != next {
+			t.Fatalf("record %d, want %d (%v)", r.Seq, next, err)
+		}
+		if r.Seq == 1 { // and while it does not read
+			for range 4 {
+				if _, err := o.Append(t.Context(), make([]engine.Record, engine.MaxRecords)...); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for range 3 { // more than its buffer holds in bytes
+				if _, err := o.Append(t.Context(), engine.Record{Data: make([]byte, 1<<20)}); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		if next++; r.Seq == last {
+			break
+		}
+	}
+	if next != last+1 {
+		t.Errorf("ended at %d", next)
+	}
+}
+
+// testFollowEnds: how following ends.
+func testFollowEnds(t *testing.T, b Backend) {
+	n := start(t, b, "a")
+	all := n.own(t, "deleted", "cancelled", "closed")
+	ctx, cancel := context.WithCancel(t.Context())
+	ready := make(chan struct{}, len(all))
+	ends := make([]error, len(all))
+	var wg sync.WaitGroup
+	for i, o := range all {
+		appendTexts(t, o, "1")
+		c := t.Context()
+		if i == 1 {
+			c = ctx
+		}
+		wg.Go(func() {
+			for _, err := range n.Follow(c, o.Session(), 0) {
+				if ends[i] = err; err == nil {
+					ready <- struct{}{}
+				}
+			}
+		})
+	}
+	for range all {
+		<-ready
+	}
+	cancel()
+	if err := n.Delete(t.Context(), "deleted"); err != nil {
+		t.Error(err)
+	}
+	if err := n.Close(); err != nil {
+		t.Error(err)
+	}
+	wg.Wait()
+	wantIs(t, "deleted", ends[0], engine.ErrDeleted)
+	wantIs(t, "cancelled", ends[1], context.Canceled)
+	wantIs(t, "closed", ends[2], engine.ErrClosed)
+	for _, err := range n.Follow(t.Context(), "closed", 0) {
+		wantIs(t, "follow afterwards", err, engine.ErrClosed)
+	}
+	_, err := all[2].Append(t.Context(), records("2")...)
+	wantIs(t, "append afterwards", err, engine.ErrClosed)
+}

@@ -1,0 +1,217 @@
+package engine
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// A Session is what is known of a session aside from its log.
+type Session struct {
+	// ID never changes; it is unique for ever, also after the session is deleted.
+	ID string
+	// Agent names the agent that serves the session.
+	Agent string
+	// AgentSession is the id by which the agent knows it.
+	AgentSession string
+	Cwd          string
+	Title        string
+	// Owner is the principal the session belongs to.
+	Owner string
+	// State is whatever the caller keeps there, such as "idle".
+	State string
+	// Parent is the id of the session that this one was forked from or works for; empty means none.
+	Parent string
+	// Attributes is JSON that the engine does not look into; nil means none.
+	Attributes json.RawMessage
+	// Created and Updated are in UTC. Create sets both, and Update sets Updated, if they are zero or
+	// unchanged.
+	Created, Updated time.Time
+
+	// Epoch, Head and Damaged are those of the log, read only. Damaged is empty unless the session
+	// is marked.
+	Epoch   uint32
+	Head    Head
+	Damaged string
+
+	// Version counts updates; a Database compares it. Read only.
+	Version int64
+}
+
+// check refuses attributes that cannot be stored, and normalizes the times.
+func (s *Session) check() error {
+	if err := checkName("session id", s.ID, true); err != nil {
+		return err
+	}
+	for _, f := range [...]struct{ what, text string }{
+		{"agent", s.Agent}, {"agent session", s.AgentSession}, {"cwd", s.Cwd}, {"title", s.Title},
+		{"owner", s.Owner}, {"state", s.State}, {"parent", s.Parent},
+	} {
+		if err := checkText(f.what, f.text, MaxText); err != nil {
+			return err
+		}
+	}
+	for _, t := range []*time.Time{&s.Created, &s.Updated} {
+		if t.Before(minTime) || t.After(maxTime) {
+			return fmt.Errorf("%w: time %v", ErrInvalid, *t)
+		}
+		*t = time.Unix(0, t.UnixNano()).UTC()
+	}
+	return checkJSON("attributes", s.Attributes)
+}
+
+// Create stores a new session with an empty log and returns it. It fails with [ErrExists], with
+// [ErrDeleted] if the id was used before, or with [ErrInvalid].
+func (e *Engine) Create(ctx context.Context, s Session) (Session, error) {
+	if s.Created.IsZero() {
+		s.Created = time.Now()
+	}
+	if s.Updated.IsZero() {
+		s.Updated = s.Created
+	}
+	s.Epoch, s.Head, s.Damaged, s.Version = 0, Head{}, "", 0
+	if err := s.check(); err != nil {
+		return Session{}, err
+	}
+	if err := e.db.CreateSession(ctx, s); err != nil {
+		return Session{}, fmt.Errorf("create session %q: %w", s.ID, err)
+	}
+	return s, nil
+}
+
+// Session returns a session. It fails with [ErrNotFound] or [ErrDeleted].
+func (e *Engine) Session(ctx context.Context, id string) (Session, error) {
+	s, err := e.db.Session(ctx, id)
+	if err != nil {
+		return Session{}, fmt.Errorf("session %q: %w", id, err)
+	}
+	return s, nil
+}
+
+// updateTries bounds how often Update begins anew because somebody else was faster.
+const updateTries = 10
+
+// Update has change modify the attributes of a session and stores them; it returns what was stored.
+// No update of others is overwritten: if one comes between, change is called again with the new
+// state, up to ten times. An error of change is returned as it is. The id, Created and the fields
+// of the log cannot be changed.
+func (e *Engine) Update(ctx context.Context, id string, change func(*Session) error) (Session, error) {
+	for range updateTries {
+		old, err := e.Session(ctx, id)
+		if err != nil {
+			return Session{}, err
+		}
+		s := old
+		s.Attributes = append(json.RawMessage(nil), old.Attributes...)
+		if err := change(&s); err != nil {
+			return Session{}, err
+		}
+		if s.Updated.IsZero() || s.Updated.Equal(old.Updated) {
+			s.Updated = time.Now()
+		}
+		s.ID, s.Created, s.Version = old.ID, old.Created, old.Version
+		s.Epoch, s.Head, s.Damaged = old.Epoch, old.Head, old.Damaged
+		if err := s.check(); err != nil {
+			return Session{}, err
+		}
+		ok, err := e.db.UpdateSession(ctx, s)
+		if err != nil {
+			return Session{}, fmt.Errorf("update session %q: %w", id, err)
+		}
+		if ok {
+			s.Version++
+			return s, nil
+		}
+	}
+	return Session{}, fmt.Errorf("update session %q: %w", id, ErrConflict)
+}
+
+// A Query selects sessions. Empty fields select all.
+type Query struct {
+	Owner  string
+	Agent  string
+	State  string
+	Parent string
+	// Limit is how many sessions a page has at most: 100 if it is 0, never more than 500.
+	Limit int
+	// Cursor is Page.Next of the page before; empty means the first page.
+	Cursor string
+}
+
+// A Page is a part of a list of sessions.
+type Page struct {
+	Sessions []Session
+	// Next is the cursor of the next page; it is empty on the last one.
+	Next string
+}
+
+// A Position is where a page of a list ended; the zero value is the beginning.
+type Position struct {
+	Updated time.Time
+	ID      string
+}
+
+// List returns a page of sessions, those that were updated last first. A session that is updated
+// while somebody turns pages moves to the front, so that it may be missing in the pages that follow;
+// no session is in two pages unless
+// its Updated was set back. A cursor that List did not return fails with [ErrInvalid].
+func (e *Engine) List(ctx context.Context, q Query) (Page, error) {
+	after, err := decodeCursor(q.Cursor)
+	if err != nil {
+		return Page{}, err
+	}
+	n := q.Limit
+	if n <= 0 {
+		n = 100
+	}
+	n = min(n, 500)
+	all, err := e.db.ListSessions(ctx, q, after, n+1)
+	if err != nil {
+		return Page{}, fmt.Errorf("list sessions: %w", err)
+	}
+	if len(all) <= n {
+		return Page{Sessions: all}, nil
+	}
+	last := all[n-1]
+	return Page{Sessions: all[:n], Next: encodeCursor(Position{last.Updated, last.ID})}, nil
+}
+
+// encodeCursor writes a position: eight bytes of nanoseconds and the id, in base64.
+func encodeCursor(p Position) string {
+	b := binary.BigEndian.AppendUint64(nil, uint64(p.Updated.UnixNano()))
+	return base64.RawURLEncoding.EncodeToString(append(b, p.ID...))
+}
+
+// decodeCursor is the reverse. An empty cursor is the beginning.
+func decodeCursor(s string) (Position, error) {
+	if s == "" {
+		return Position{}, nil
+	}
+	b, err := base64.RawURLEncoding.Strict().DecodeString(s)
+	if err != nil || len(b) < 9 || strings.ContainsAny(s, "\r\n") { // which the decoder skips
+		return Position{}, fmt.Errorf("%w: cursor %.40q", ErrInvalid, s)
+	}
+	p := Position{time.Unix(0, int64(binary.BigEndian.Uint64(b))).UTC(), string(b[8:])}
+	if err := checkName("session id", p.ID, true); err != nil {
+		return Position{}, fmt.Errorf("cursor: %w", err)
+	}
+	return p, nil
+}
+
+// Delete removes a session, its log and its asks, whoever owns it, and leaves a tombstone, so that
+// the id cannot be used again. Appends that come later fail with [ErrDeleted], and so do followers.
+// To delete a session that was deleted is not an error; one that never was is [ErrNotFound].
+func (e *Engine) Delete(ctx context.Context, id string) error {
+	if err := e.db.DeleteSession(ctx, id); err != nil {
+		return fmt.Errorf("delete session %q: %w", id, err)
+	}
+	e.drop(id, ErrDeleted)
+	if err := e.marks.forget(ctx, id); err != nil {
+		return fmt.Errorf("delete session %q: witness: %w", id, err)
+	}
+	return nil
+}

@@ -1,0 +1,315 @@
+package sqlstore
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/goacp/acp/cmd/acp/internal/engine"
+)
+
+// CreateSession implements [engine.Database].
+func (s *Store) CreateSession(ctx context.Context, v engine.Session) error {
+	n := newToken() // also tells whether an earlier try was committed
+	return s.write(ctx, func(tx Tx) error {
+		added, err := s.exec(ctx, tx, `INSERT INTO acp_head (id, n, epoch, claim, node, seq, hash, damaged, damaged_at)
+			VALUES ($1, $2, 0, 0, '', 0, $3, '', 0) ON CONFLICT (id) DO NOTHING`, v.ID, n, make([]byte, 32))
+		if err != nil {
+			return err
+		}
+		if added == 0 {
+			var has int64
+			err := tx.QueryRowContext(ctx, `SELECT n FROM acp_head WHERE id = $1`, v.ID).Scan(&has)
+			if err == nil && has != n {
+				err = engine.ErrExists
+			}
+			return err
+		}
+		// After the insert: a deletion that was committed while it waited is seen now.
+		if err := s.Missing(ctx, tx, v.ID); err != engine.ErrNotFound { // not ErrDeleted, which wraps it
+			return err
+		}
+		_, err = s.exec(ctx, tx, `INSERT INTO acp_session (id, agent, agent_session, cwd, title, owner, state, parent, attributes, created, updated, version)
+			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, 0)`,
+			v.ID, v.Agent, v.AgentSession, v.Cwd, v.Title, v.Owner, v.State, v.Parent, bytesOf(v.Attributes), v.Created.UnixNano(), v.Updated.UnixNano())
+		return err
+	})
+}
+
+// sessionQuery selects what scanSession reads.
+const sessionQuery = `SELECT s.agent, s.agent_session, s.cwd, s.title, s.owner, s.state, s.parent, s.attributes, s.created, s.updated, s.version, ` +
+	stateColumns + ` FROM acp_session s JOIN acp_head ON acp_head.id = s.id WHERE `
+
+func scanSession(scan func(...any) error) (v engine.Session, err error) {
+	var created, updated int64
+	var attributes []byte
+	var r stateRow
+	if err := scan(append([]any{&v.Agent, &v.AgentSession, &v.Cwd, &v.Title, &v.Owner, &v.State, &v.Parent, &attributes, &created, &updated, &v.Version}, r.into()...)...); err != nil {
+		return engine.Session{}, err
+	}
+	st, err := r.state()
+	if err != nil {
+		return engine.Session{}, err
+	}
+	v.ID, v.Epoch, v.Head, v.Damaged = st.Session, st.Epoch, st.Head, st.Damaged
+	v.Attributes, v.Created, v.Updated = nilIfEmpty(attributes), instant(created), instant(updated)
+	return v, nil
+}
+
+// Session implements [engine.Database].
+func (s *Store) Session(ctx context.Context, id string) (engine.Session, error) {
+	v, err := scanSession(s.d.Read.QueryRowContext(ctx, sessionQuery+`s.id = $1`, id).Scan)
+	if errors.Is(err, sql.ErrNoRows) {
+		err = s.Missing(ctx, s.d.Read, id)
+	}
+	return v, s.d.Wrap(err)
+}
+
+// UpdateSession implements [engine.Database].
+func (s *Store) UpdateSession(ctx context.Context, v engine.Session) (ok bool, err error) {
+	err = s.write(ctx, func(tx Tx) error {
+		n, err := s.exec(ctx, tx, `UPDATE acp_session SET agent = $2, agent_session = $3, cwd = $4, title = $5, owner = $6, state = $7, parent = $8, attributes = $9, updated = $10, version = version + 1
+			WHERE id = $1 AND version = $11`,
+			v.ID, v.Agent, v.AgentSession, v.Cwd, v.Title, v.Owner, v.State, v.Parent, bytesOf(v.Attributes), v.Updated.UnixNano(), v.Version)
+		ok = n > 0
+		return err
+	})
+	return ok, err
+}
+
+// ListSessions implements [engine.Database].
+func (s *Store) ListSessions(ctx context.Context, q engine.Query, after engine.Position, n int) ([]engine.Session, error) {
+	var where []string
+	var args []any
+	arg := func(v any) string {
+		args = append(args, v)
+		return fmt.Sprintf("$%d", len(args))
+	}
+	for _, f := range [...]struct{ column, want string }{{"owner", q.Owner}, {"agent", q.Agent}, {"state", q.State}, {"parent", q.Parent}} {
+		if f.want != "" {
+			where = append(where, "s."+f.column+" = "+arg(f.want))
+		}
+	}
+	if after.ID != "" {
+		where = append(where, "(s.updated, s.id) < ("+arg(after.Updated.UnixNano())+", "+arg(after.ID)+")")
+	}
+	if where == nil {
+		where = []string{"1 = 1"}
+	}
+	rows, err := s.d.Read.QueryContext(ctx, sessionQuery+strings.Join(where, " AND ")+` ORDER BY s.updated DESC, s.id DESC LIMIT `+arg(n), args...)
+	if err != nil {
+		return nil, s.d.Wrap(err)
+	}
+	defer rows.Close()
+	var all []engine.Session
+	for rows.Next() {
+		v, err := scanSession(rows.Scan)
+		if err != nil {
+			return nil, s.d.Wrap(err)
+		}
+		all = append(all, v)
+	}
+	return all, s.d.Wrap(rows.Err())
+}
+
+// purgeChunk is how many records a transaction deletes: the writer does not wait longer for it.
+const purgeChunk = 2000
+
+// DeleteSession implements [engine.Database]. The session is gone with the first transaction; its
+// records follow in chunks.
+func (s *Store) DeleteSession(ctx context.Context, id string) error {
+	var n, purged int64
+	err := s.write(ctx, func(tx Tx) error {
+		err := tx.QueryRowContext(ctx, `DELETE FROM acp_head WHERE id = $1 RETURNING n`, id).Scan(&n)
+		if errors.Is(err, sql.ErrNoRows) {
+			err = tx.QueryRowContext(ctx, `SELECT n, purged FROM acp_tombstone WHERE id = $1`, id).Scan(&n, &purged)
+			if errors.Is(err, sql.ErrNoRows) {
+				err = engine.ErrNotFound
+			}
+			return err
+		}
+		if err != nil {
+			return err
+		}
+		for _, q := range []string{
+			`DELETE FROM acp_session WHERE id = $1`,
+			`DELETE FROM acp_ask WHERE session = $1`,
+		} {
+			if _, err := s.exec(ctx, tx, q, id); err != nil {
+				return err
+			}
+		}
+		_, err = s.exec(ctx, tx, `INSERT INTO acp_tombstone (id, n, deleted, purged) VALUES ($1, $2, {now}, 0)`, id, n)
+		return err
+	})
+	if err != nil || purged != 0 {
+		return err
+	}
+	return s.purge(ctx, id, n)
+}
+
+// purge deletes the records of a deleted session.
+func (s *Store) purge(ctx context.Context, id string, n int64) error {
+	for more := true; more; {
+		err := s.write(ctx, func(tx Tx) error {
+			gone, err := s.exec(ctx, tx, `DELETE FROM acp_record WHERE n = $1 AND seq IN (SELECT seq FROM acp_record WHERE n = $1 ORDER BY seq LIMIT $2)`, n, purgeChunk)
+			if err != nil {
+				return err
+			}
+			if more = gone == purgeChunk; !more {
+				_, err = s.exec(ctx, tx, `UPDATE acp_tombstone SET purged = 1 WHERE id = $1`, id)
+			}
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// purgeAll deletes the records of all sessions whose deletion was cut off.
+func (s *Store) purgeAll(ctx context.Context) error {
+	rows, err := s.d.Read.QueryContext(ctx, `SELECT id, n FROM acp_tombstone WHERE purged = 0`)
+	if err != nil {
+		return s.d.Wrap(err)
+	}
+	defer rows.Close()
+	left := map[string]int64{}
+	for rows.Next() {
+		var id string
+		var n int64
+		if err := rows.Scan(&id, &n); err != nil {
+			return s.d.Wrap(err)
+		}
+		left[id] = n
+	}
+	if err := errors.Join(rows.Err(), rows.Close()); err != nil {
+		return s.d.Wrap(err)
+	}
+	for id, n := range left {
+		if err := s.purge(ctx, id, n); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+const askColumns = `id, epoch, created, data, state, decider, decided, decision`
+
+func scanAsk(scan func(...any) error, more ...any) (a engine.Ask, err error) {
+	var created, decided int64
+	if err := scan(append([]any{&a.ID, &a.Epoch, &created, &a.Data, &a.State, &a.Decision.By, &decided, &a.Decision.Data}, more...)...); err != nil {
+		return engine.Ask{}, err
+	}
+	a.Created, a.Data, a.Decision.Data = instant(created), nilIfEmpty(a.Data), nilIfEmpty(a.Decision.Data)
+	if decided != 0 {
+		a.Decision.Time = instant(decided)
+	}
+	return a, nil
+}
+
+// PutAsk implements [engine.Database].
+func (s *Store) PutAsk(ctx context.Context, session string, a engine.Ask, limit int) error {
+	token := newToken()
+	return s.write(ctx, func(tx Tx) error {
+		// The write locks the row: nobody claims the session in between.
+		n, err := s.exec(ctx, tx, `UPDATE acp_head SET seq = seq WHERE id = $1 AND epoch = $2`, session, int64(a.Epoch))
+		if err != nil {
+			return err
+		}
+		if n == 0 {
+			if _, err := ScanState(tx.QueryRowContext(ctx, StateQuery, session).Scan); errors.Is(err, sql.ErrNoRows) {
+				return s.Missing(ctx, tx, session)
+			} else if err != nil {
+				return err
+			}
+			return engine.ErrFenced
+		}
+		var pending int
+		if err := tx.QueryRowContext(ctx, `SELECT count(*) FROM acp_ask WHERE session = $1 AND state = 'pending'`, session).Scan(&pending); err != nil {
+			return err
+		}
+		n, err = s.exec(ctx, tx, `INSERT INTO acp_ask (session, id, epoch, created, data, state, decider, decided, decision, token)
+			VALUES ($1, $2, $3, $4, $5, 'pending', '', 0, $6, $7) ON CONFLICT (session, id) DO NOTHING`,
+			session, a.ID, int64(a.Epoch), a.Created.UnixNano(), bytesOf(a.Data), []byte{}, token)
+		if err != nil {
+			return err
+		}
+		if n == 0 {
+			var has int64
+			err := tx.QueryRowContext(ctx, `SELECT token FROM acp_ask WHERE session = $1 AND id = $2`, session, a.ID).Scan(&has)
+			if err == nil && has != token {
+				err = engine.ErrExists
+			}
+			return err
+		}
+		if pending >= limit {
+			return fmt.Errorf("%w questions are pending: %d", engine.ErrTooMany, pending)
+		}
+		return nil
+	})
+}
+
+// Answer implements [engine.Database].
+func (s *Store) Answer(ctx context.Context, session, id string, d engine.Decision) (a engine.Ask, won bool, err error) {
+	token := newToken()
+	err = s.write(ctx, func(tx Tx) error {
+		if _, err := s.exec(ctx, tx, `UPDATE acp_ask SET state = 'answered', decider = $3, decided = $4, decision = $5, token = $6 WHERE session = $1 AND id = $2 AND state = 'pending'`,
+			session, id, d.By, d.Time.UnixNano(), bytesOf(d.Data), token); err != nil {
+			return err
+		}
+		// Read with a write: the decision of somebody else is shown only once it is certain to stay.
+		var has int64
+		var err error
+		a, err = scanAsk(tx.QueryRowContext(ctx, `UPDATE acp_ask SET token = token WHERE session = $1 AND id = $2 RETURNING `+askColumns+`, token`, session, id).Scan, &has)
+		if errors.Is(err, sql.ErrNoRows) {
+			return engine.ErrNotFound
+		}
+		won = has == token
+		return err
+	})
+	return a, won && err == nil, err
+}
+
+// PendingAsks implements [engine.Database].
+func (s *Store) PendingAsks(ctx context.Context, session string, n int) ([]engine.Ask, error) {
+	rows, err := s.d.Read.QueryContext(ctx, `SELECT `+askColumns+` FROM acp_ask WHERE session = $1 AND state = 'pending' ORDER BY created, id LIMIT $2`, session, n)
+	if err != nil {
+		return nil, s.d.Wrap(err)
+	}
+	all, err := scanAsks(rows)
+	return all, s.d.Wrap(err)
+}
+
+func scanAsks(rows *sql.Rows) (all []engine.Ask, err error) {
+	defer rows.Close()
+	for rows.Next() {
+		a, err := scanAsk(rows.Scan)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, a)
+	}
+	return all, rows.Err()
+}
+
+// ExpireAsks implements [engine.Database].
+func (s *Store) ExpireAsks(ctx context.Context, session string, before uint32) (all []engine.Ask, err error) {
+	err = s.write(ctx, func(tx Tx) error {
+		rows, err := tx.QueryContext(ctx, `UPDATE acp_ask SET state = 'expired' WHERE session = $1 AND state = 'pending' AND epoch < $2 RETURNING `+askColumns, session, int64(before))
+		if err != nil {
+			return err
+		}
+		all, err = scanAsks(rows)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	slices.SortFunc(all, func(a, b engine.Ask) int { return a.Created.Compare(b.Created) })
+	return all, nil
+}
