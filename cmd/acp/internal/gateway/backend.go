@@ -1,0 +1,344 @@
+package gateway
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+
+	"github.com/goacp/acp"
+	"github.com/goacp/acp/acpv2"
+	"github.com/goacp/acp/cmd/acp/internal/engine"
+)
+
+// A backend is the agent of a session, while it runs.
+type backend struct {
+	s       *session
+	conn    *acp.ClientConn
+	session *acp.ClientSession
+	prefix  string        // of the ids of its messages
+	ended   chan struct{} // closed when it has ended
+
+	mu         sync.Mutex
+	early      []*acp.Update // before the session is open
+	ready      bool
+	transcript string // what a new session of the agent has to know, until it was handed over
+}
+
+// maxEarly bounds the updates that are held until a session is open.
+const maxEarly = 4096
+
+// backend returns the agent of the session, started if it does not run.
+func (s *session) backend(ctx context.Context) (*backend, error) {
+	select {
+	case s.starting <- struct{}{}:
+		defer func() { <-s.starting }()
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+	s.mu.Lock()
+	b, closed := s.agent, s.closed
+	s.mu.Unlock()
+	switch {
+	case closed:
+		return nil, ErrClosed
+	case b != nil && b.conn.Conn().Err() == nil:
+		return b, nil
+	}
+	return s.start(ctx)
+}
+
+// start starts the agent and opens the session in it.
+func (s *session) start(ctx context.Context) (_ *backend, err error) {
+	if err := s.g.admit(); err != nil {
+		return nil, err
+	}
+	running := false
+	defer func() {
+		if !running {
+			s.g.dismiss()
+		}
+	}()
+	var info engine.Session
+	var known attributes
+	if err := s.keep(ctx, func(a *attributes) { a.Starts++ }); err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	info, known = s.info, s.known
+	s.mu.Unlock()
+	b := &backend{s: s, prefix: fmt.Sprintf("%d.", known.Starts), ended: make(chan struct{})}
+	transport, err := s.g.cfg.Start(ctx, info.Agent, info.Cwd)
+	if err != nil {
+		return nil, err
+	}
+	client := &acp.Client{
+		Info: s.g.cfg.Info, Logger: s.g.cfg.Logger,
+		Update: b.update, RequestPermission: b.permission, Elicit: b.elicit,
+	}
+	if b.conn, err = client.Connect(ctx, transport); err != nil {
+		return nil, err
+	}
+	if err := b.open(ctx, info, known); err != nil {
+		_ = b.conn.Close()
+		return nil, err
+	}
+	s.mu.Lock()
+	s.agent = b
+	s.touch()
+	s.mu.Unlock()
+	running = true
+	s.g.work.Go(func() {
+		<-b.conn.Done()
+		_ = b.conn.Wait()
+		s.mu.Lock()
+		if s.agent == b {
+			s.agent = nil
+		}
+		s.mu.Unlock()
+		s.g.dismiss()
+		close(b.ended)
+	})
+	return b, nil
+}
+
+// open opens the session in the agent: a new one, or the one it had, or a new one that is told what was
+// said, and everybody is told that it is.
+func (b *backend) open(ctx context.Context, info engine.Session, known attributes) error {
+	s := b.s
+	cfg := acp.SessionConfig{Cwd: info.Cwd, AdditionalDirectories: known.Directories}
+	for _, raw := range known.MCP {
+		server, err := acpv2.UnmarshalMCPServer(raw)
+		if err != nil {
+			return fmt.Errorf("an MCP server: %w", err)
+		}
+		cfg.MCPServers = append(cfg.MCPServers, server)
+	}
+	var err error
+	if info.AgentSession != "" {
+		b.session, _, err = b.conn.Restore(ctx, acp.SessionID(info.AgentSession), cfg)
+		if err == nil {
+			return b.begin(ctx)
+		}
+		if ctx.Err() != nil || b.conn.Conn().Err() != nil {
+			return err
+		}
+		if b.transcript, err = s.transcript(ctx); err != nil {
+			return err
+		}
+	}
+	again := info.AgentSession != "" && b.transcript != ""
+	if b.session, err = b.conn.NewSession(ctx, cfg); err != nil {
+		return err
+	}
+	if err := s.update(ctx, func(info *engine.Session) { info.AgentSession = string(b.session.ID()) }); err != nil {
+		return err
+	}
+	if again {
+		if err := s.notice(ctx, acp.NoticeSeverityWarning, "The agent does not remember this session.",
+			"It could not bring the session back, so it works in a new one. It gets what was said here as text, and nothing of what it had seen otherwise."); err != nil {
+			return err
+		}
+	}
+	return b.begin(ctx)
+}
+
+// begin takes what the agent has said so far, and everything from then on.
+func (b *backend) begin(ctx context.Context) error {
+	options := &acp.ConfigOptionUpdate{ConfigOptions: b.session.Options()}
+	raw, err := json.Marshal(options)
+	if err != nil {
+		return err
+	}
+	if len(options.ConfigOptions) > 0 {
+		if err := b.s.keep(ctx, func(a *attributes) { a.note(options, raw) }); err != nil {
+			return err
+		}
+	}
+	for {
+		b.mu.Lock()
+		early := b.early
+		b.early = nil
+		if len(early) == 0 {
+			b.ready = true
+			b.mu.Unlock()
+			return nil
+		}
+		b.mu.Unlock()
+		for _, u := range early {
+			b.record(ctx, u)
+		}
+	}
+}
+
+// update takes an update of the agent.
+func (b *backend) update(ctx context.Context, _ *acp.ClientSession, u *acp.Update) {
+	if u.Replayed || u.Synthetic {
+		return // it is in the log, or is written by the turn
+	}
+	b.mu.Lock()
+	if !b.ready {
+		if len(b.early) < maxEarly {
+			b.early = append(b.early, u)
+		}
+		b.mu.Unlock()
+		return
+	}
+	b.mu.Unlock()
+	b.record(ctx, u)
+}
+
+// record writes an update down.
+func (b *backend) record(ctx context.Context, u *acp.Update) {
+	s := b.s
+	switch u.Update.(type) {
+	case *acp.UserMessage, *acp.UserMessageChunk, acp.StateUpdate:
+		return // the turn writes them
+	}
+	update := qualify(u.Update, b.prefix)
+	raw, err := json.Marshal(update)
+	if err != nil {
+		s.logger().Error("gateway: an update cannot be encoded", "kind", u.Kind(), "error", err)
+		return
+	}
+	r := updateRecord{Update: raw}
+	if u.V1 != nil {
+		if r.V1, err = json.Marshal(u.V1.Update); err != nil {
+			r.V1 = nil
+		}
+	}
+	if err := s.log.put(ctx, kindUpdate, encode(r), nil); err != nil {
+		return // whoever gave the session up has said so
+	}
+	switch update := update.(type) {
+	case *acp.ConfigOptionUpdate, *acp.AvailableCommandsUpdate:
+		err = s.keep(ctx, func(a *attributes) { a.note(update, raw) })
+	case *acp.SessionInfoUpdate:
+		if title, ok := update.Title.Get(); ok {
+			err = s.update(ctx, func(info *engine.Session) { info.Title = title })
+		}
+	}
+	if err != nil && !s.gone() {
+		s.logger().Warn("gateway: an attribute cannot be kept", "error", err)
+	}
+}
+
+// handover returns what the agent gets for a prompt: the first time in a session that does not remember
+// what was said, that comes first.
+func (b *backend) handover(content []acp.ContentBlock) []acp.ContentBlock {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.transcript == "" {
+		return content
+	}
+	text := "This conversation was begun in a session that could not be brought back. What was said so far:\n\n" + b.transcript + "\n\nThe next message of the user follows."
+	b.transcript = ""
+	return append([]acp.ContentBlock{acp.Text(text)}, content...)
+}
+
+// stop ends the agent and waits until it has.
+func (b *backend) stop() {
+	_ = b.conn.Close()
+	<-b.ended
+}
+
+// maxTranscript bounds a transcript, in bytes. The end is what is kept.
+const maxTranscript = 64 << 10
+
+// transcript returns what was said in the session.
+func (s *session) transcript(ctx context.Context) (string, error) {
+	var t strings.Builder
+	last := ""
+	say := func(who, text string) {
+		if who != last {
+			if t.Len() > 0 {
+				t.WriteString("\n\n")
+			}
+			t.WriteString(who + ": ")
+			last = who
+		}
+		t.WriteString(text)
+	}
+	err := s.g.cfg.Log.Read(ctx, s.id, 0, func(r engine.Record) error {
+		switch r.Kind {
+		case kindPrompt:
+			p, err := decodePrompt(r.Data)
+			if err != nil {
+				return err
+			}
+			last = ""
+			for _, block := range p.Content {
+				if text, ok := block.(*acp.TextContent); ok {
+					say("User", text.Text)
+				}
+			}
+		case kindUpdate:
+			u, err := decodeUpdate(r.Data)
+			if err != nil {
+				return err
+			}
+			if c, ok := u.(*acp.AgentMessageChunk); ok {
+				if text, ok := c.Content.(*acp.TextContent); ok {
+					say("Agent", text.Text)
+				}
+			}
+		}
+		return nil
+	})
+	text := t.String()
+	if len(text) > maxTranscript {
+		text = "…" + strings.ToValidUTF8(text[len(text)-maxTranscript:], "")
+	}
+	return text, err
+}
+
+// permission puts a question of the agent to all clients.
+func (b *backend) permission(ctx context.Context, req *acp.PermissionRequest) (acp.PermissionDecision, error) {
+	a := &ask{title: req.Title, permission: &acp.Permission{
+		Title: req.Title, Description: req.Description, Options: req.Options, Subject: req.Subject, Meta: req.Meta,
+	}}
+	data, err := json.Marshal(req.V2)
+	if err != nil {
+		return acp.CancelPermission(), err
+	}
+	d, err := b.s.ask(ctx, a, data)
+	if err != nil || d.Option == "" {
+		return acp.CancelPermission(), err
+	}
+	return acp.SelectPermission(d.Option), nil
+}
+
+// elicit puts a form or a link to all clients.
+func (b *backend) elicit(ctx context.Context, req *acp.ElicitationRequest) (*acp.ElicitationResponse, error) {
+	if req.Session == nil {
+		return acp.CancelElicitation(), nil
+	}
+	a := &ask{title: req.Message}
+	if req.Form != nil {
+		a.form = &acp.FormRequest{Message: req.Message, Schema: *req.Form, ToolCallID: req.ToolCallID, Meta: req.Meta}
+	} else {
+		a.link = &acp.LinkRequest{Message: req.Message, URL: req.URL, ToolCallID: req.ToolCallID, Meta: req.Meta}
+	}
+	data, err := json.Marshal(struct {
+		Message string                 `json:"message"`
+		Form    *acp.ElicitationSchema `json:"form,omitempty"`
+		URL     string                 `json:"url,omitempty"`
+	}{req.Message, req.Form, req.URL})
+	if err != nil {
+		return acp.CancelElicitation(), err
+	}
+	d, err := b.s.ask(ctx, a, data)
+	switch {
+	case err != nil:
+		return acp.CancelElicitation(), err
+	case d.Accepted:
+		return acp.AcceptElicitation(d.Content), nil
+	case d.Declined:
+		return acp.DeclineElicitation(), nil
+	}
+	return acp.CancelElicitation(), nil
+}
+
+var errNoAnswer = errors.New("nobody has answered")

@@ -1,0 +1,198 @@
+package gateway
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/goacp/acp"
+	"github.com/goacp/acp/acphttp"
+	"github.com/goacp/acp/cmd/acp/internal/engine"
+	"github.com/goacp/acp/jsonrpc"
+)
+
+// A Config says what a gateway hosts, and where it keeps it.
+type Config struct {
+	// Log and Lease are where sessions are kept, and what entitles this process to own them. The caller
+	// keeps the lease, and closes the gateway when it lapses.
+	Log   *engine.Engine
+	Lease *engine.Lease
+	// Start returns the way to an agent by its name. It is called for each session that needs one, and
+	// may be called concurrently. The transport is opened once.
+	Start func(ctx context.Context, name string, cwd string) (acp.Transport, error)
+	// Agent is the agent of a session whose client does not name one. Agents are all that may be named.
+	Agent  string
+	Agents []string
+	// Info names the gateway.
+	Info acp.Implementation
+	// IdleAgent is how long an agent is kept that has nothing to do; 0 means 10 minutes.
+	IdleAgent time.Duration
+	// AskTimeout is how long a question waits for an answer; 0 means 24 hours.
+	AskTimeout time.Duration
+	// MaxAgents bounds the agents that run at once; 0 means 64. A further session that needs one is
+	// refused.
+	MaxAgents int
+	// Logger gets what goes wrong, without payload; nil means [slog.Default].
+	Logger *slog.Logger
+}
+
+// A Gateway hosts sessions. Its methods may be called from any goroutine. It must be closed.
+type Gateway struct {
+	cfg    Config
+	north  *acp.Agent
+	ctx    context.Context // until Close
+	cancel context.CancelCauseFunc
+	work   sync.WaitGroup
+
+	mu       sync.Mutex
+	sessions map[string]*session
+	agents   int // that run, or start
+	closed   bool
+}
+
+// ErrClosed is why calls fail after [Gateway.Close].
+var ErrClosed = errors.New("the gateway is closed")
+
+// New returns a gateway.
+func New(cfg Config) *Gateway {
+	cfg.IdleAgent = cmp.Or(cfg.IdleAgent, 10*time.Minute)
+	cfg.AskTimeout = cmp.Or(cfg.AskTimeout, 24*time.Hour)
+	cfg.MaxAgents = cmp.Or(cfg.MaxAgents, 64)
+	if cfg.Logger == nil {
+		cfg.Logger = slog.Default()
+	}
+	g := &Gateway{cfg: cfg, sessions: make(map[string]*session)}
+	g.ctx, g.cancel = context.WithCancelCause(context.Background())
+	g.north = g.agent()
+	return g
+}
+
+// Serve serves a client until it leaves. ctx has its principal: see [acphttp.Principal].
+func (g *Gateway) Serve(ctx context.Context, t acp.Transport) error { return g.north.Serve(ctx, t) }
+
+// Recover ends the turns that an earlier process has left unfinished, and says so in their sessions.
+func (g *Gateway) Recover(ctx context.Context) error {
+	var errs []error
+	q := engine.Query{State: stateRunning}
+	for {
+		page, err := g.cfg.Log.List(ctx, q)
+		if err != nil {
+			return errors.Join(append(errs, err)...)
+		}
+		for _, info := range page.Sessions {
+			if _, err := g.open(ctx, info.ID); err != nil && !errors.Is(err, engine.ErrOwned) {
+				errs = append(errs, fmt.Errorf("session %s: %w", info.ID, err))
+			}
+		}
+		if q.Cursor = page.Next; q.Cursor == "" {
+			return errors.Join(errs...)
+		}
+	}
+}
+
+// Close stops all agents, gives the sessions up and waits until everything has ended. Clients must have
+// left before.
+func (g *Gateway) Close() error {
+	g.mu.Lock()
+	g.closed = true
+	sessions := make([]*session, 0, len(g.sessions))
+	for _, s := range g.sessions {
+		sessions = append(sessions, s)
+	}
+	g.mu.Unlock()
+	g.cancel(ErrClosed)
+	var errs []error
+	for _, s := range sessions {
+		errs = append(errs, s.close())
+	}
+	g.work.Wait()
+	return errors.Join(errs...)
+}
+
+// newID returns a random id that begins with a prefix.
+func newID(prefix string) string {
+	var b [12]byte
+	_, _ = rand.Read(b[:]) // never fails
+	return prefix + hex.EncodeToString(b[:])
+}
+
+// session returns a session that is open in this process.
+func (g *Gateway) session(id string) *session {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.sessions[id]
+}
+
+// open returns a session, which this process owns from then on.
+func (g *Gateway) open(ctx context.Context, id string) (*session, error) {
+	for {
+		g.mu.Lock()
+		if g.closed {
+			g.mu.Unlock()
+			return nil, ErrClosed
+		}
+		s := g.sessions[id]
+		if s == nil {
+			s = newSession(g, id)
+			g.sessions[id] = s
+			g.mu.Unlock()
+			if err := s.claim(ctx); err != nil {
+				g.forget(s)
+				s.opened <- err
+				close(s.opened)
+				return nil, err
+			}
+			close(s.opened)
+			return s, nil
+		}
+		g.mu.Unlock()
+		select {
+		case err := <-s.opened:
+			if err != nil || s.gone() { // try it ourselves
+				g.forget(s)
+				continue
+			}
+			return s, nil
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
+}
+
+// forget removes a session that is not open any more.
+func (g *Gateway) forget(s *session) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.sessions[s.id] == s {
+		delete(g.sessions, s.id)
+	}
+}
+
+// admit reports whether another agent may run. Its end must be reported with dismiss.
+func (g *Gateway) admit() error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	switch {
+	case g.closed:
+		return ErrClosed
+	case g.agents >= g.cfg.MaxAgents:
+		return &jsonrpc.Failure{Message: fmt.Sprintf("%d agents are running, which is the most", g.agents), Reason: "agents", RetryAfter: time.Minute}
+	}
+	g.agents++
+	return nil
+}
+
+func (g *Gateway) dismiss() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.agents--
+}
+
+// owner returns the principal of a client, which is what a session belongs to.
+func owner(ctx context.Context) string { return cmp.Or(acphttp.Principal(ctx), "local") }

@@ -1,0 +1,139 @@
+package gateway
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/goacp/acp"
+	"github.com/goacp/acp/acpv2"
+)
+
+// Kinds of records.
+const (
+	kindPrompt = "prompt"     // promptRecord: a client's prompt, as its turn begins
+	kindUpdate = "update"     // a session update of version 2
+	kindEnd    = "turn_end"   // endRecord
+	kindAsk    = "ask"        // askRecord: the agent asks
+	kindAnswer = "ask_answer" // answerRecord: and has an answer
+	kindNotice = "notice"     // noticeRecord: what the gateway has to say
+)
+
+// States of sessions in the engine.
+const (
+	stateIdle    = "idle"
+	stateRunning = "running" // a turn runs, or ran when its process died
+)
+
+// promptRecord is a prompt whose turn begins.
+type promptRecord struct {
+	ID      string             `json:"id"` // of the prompt as a message
+	By      string             `json:"by"` // its principal
+	Content []acp.ContentBlock `json:"-"`
+	Raw     json.RawMessage    `json:"content"`
+}
+
+// endRecord is the end of a turn.
+type endRecord struct {
+	Prompt string         `json:"prompt"` // the id of its prompt
+	Stop   acp.StopReason `json:"stop,omitempty"`
+	Error  string         `json:"error,omitempty"` // in place of Stop
+	Lost   bool           `json:"lost,omitempty"`  // the agent or the gateway died in the turn
+}
+
+// askRecord is a question to the user.
+type askRecord struct {
+	ID    string `json:"id"`
+	Title string `json:"title"`
+}
+
+// answerRecord is the decision on a question.
+type answerRecord struct {
+	ID      string `json:"id"`
+	By      string `json:"by,omitempty"`
+	Outcome string `json:"outcome"` // the option, "cancelled", "accepted" and the like
+}
+
+// noticeRecord is something that people should know.
+type noticeRecord struct {
+	Severity    acp.NoticeSeverity `json:"severity"`
+	Title       string             `json:"title"`
+	Description string             `json:"description,omitempty"`
+}
+
+// encode returns a record's data. It cannot fail for the types of this file.
+func encode(v any) []byte {
+	data, err := json.Marshal(v)
+	if err != nil {
+		panic(fmt.Sprintf("gateway: encode a record: %v", err)) // a defect of this package
+	}
+	return data
+}
+
+// encodePrompt returns the data of a prompt.
+func encodePrompt(p promptRecord) ([]byte, error) {
+	raw, err := json.Marshal(acpv2.PromptRequest{Prompt: p.Content})
+	if err != nil {
+		return nil, err
+	}
+	p.Raw = raw
+	return json.Marshal(p)
+}
+
+// decodePrompt reads the data of a prompt.
+func decodePrompt(data []byte) (p promptRecord, err error) {
+	if err = json.Unmarshal(data, &p); err != nil {
+		return p, err
+	}
+	var req acpv2.PromptRequest
+	if err = json.Unmarshal(p.Raw, &req); err != nil {
+		return p, err
+	}
+	p.Content = req.Prompt
+	return p, nil
+}
+
+// updateRecord is an update of the agent.
+type updateRecord struct {
+	Update json.RawMessage `json:"update"`       // of version 2
+	V1     json.RawMessage `json:"v1,omitempty"` // as an agent of version 1 has sent it
+}
+
+// decodeUpdate reads the data of an update.
+func decodeUpdate(data []byte) (acp.SessionUpdate, error) {
+	var r updateRecord
+	if err := json.Unmarshal(data, &r); err != nil {
+		return nil, err
+	}
+	return acpv2.UnmarshalSessionUpdate(r.Update)
+}
+
+// qualify returns an update whose message has an id that is unique within the session: those of an agent
+// may begin anew each time that it is started.
+func qualify(u acp.SessionUpdate, prefix string) acp.SessionUpdate {
+	switch u := u.(type) {
+	case *acp.AgentMessageChunk:
+		c := *u
+		c.MessageID = qualified(prefix, c.MessageID)
+		return &c
+	case *acp.AgentThoughtChunk:
+		c := *u
+		c.MessageID = qualified(prefix, c.MessageID)
+		return &c
+	case *acp.AgentMessage:
+		c := *u
+		c.MessageID = qualified(prefix, c.MessageID)
+		return &c
+	case *acp.AgentThought:
+		c := *u
+		c.MessageID = qualified(prefix, c.MessageID)
+		return &c
+	}
+	return u
+}
+
+func qualified(prefix string, id acp.MessageID) acp.MessageID {
+	if id == "" {
+		return ""
+	}
+	return acp.MessageID(prefix) + id
+}

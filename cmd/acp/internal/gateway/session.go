@@ -1,0 +1,405 @@
+package gateway
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/goacp/acp"
+	"github.com/goacp/acp/acpv2"
+	"github.com/goacp/acp/cmd/acp/internal/engine"
+	"github.com/goacp/acp/jsonrpc"
+)
+
+// A session is a conversation that this process owns: its queue of prompts, its agent while it has one,
+// and the clients that watch it.
+type session struct {
+	g      *Gateway
+	id     string
+	opened chan error // closed once it is claimed; has the error if that failed
+
+	ctx    context.Context // until the session is given up
+	cancel context.CancelCauseFunc
+	own    *engine.Owned
+	log    *writer
+
+	starting chan struct{} // holds one while an agent is started
+
+	mu       sync.Mutex
+	info     engine.Session
+	known    attributes
+	queue    []*turn // the first one runs
+	agent    *backend
+	idle     *time.Timer
+	watchers map[*watcher]bool
+	asks     map[string]*ask
+	closed   bool
+}
+
+// attributes are what the engine keeps of a session without looking into it.
+type attributes struct {
+	Directories []string                  `json:"directories,omitempty"`
+	MCP         []json.RawMessage         `json:"mcp,omitempty"`
+	Starts      int                       `json:"starts,omitempty"`   // of its agent, so far
+	Options     json.RawMessage           `json:"options,omitempty"`  // the last config_option_update
+	Commands    json.RawMessage           `json:"commands,omitempty"` // the last available_commands_update
+	options     []acp.SessionConfigOption // of Options
+	commands    []acp.AvailableCommand    // of Commands
+}
+
+func newSession(g *Gateway, id string) *session {
+	s := &session{
+		g: g, id: id, opened: make(chan error, 1), starting: make(chan struct{}, 1),
+		watchers: make(map[*watcher]bool), asks: make(map[string]*ask),
+	}
+	s.ctx, s.cancel = context.WithCancelCause(context.Background())
+	return s
+}
+
+func (s *session) logger() *slog.Logger { return s.g.cfg.Logger.With("session", s.id) }
+
+// claim makes this process the owner of the session, and settles what an earlier owner has left.
+func (s *session) claim(ctx context.Context) error {
+	l := s.g.cfg.Log
+	own, err := l.Claim(ctx, s.id, s.g.cfg.Lease)
+	if err != nil {
+		return err
+	}
+	s.own = own
+	if s.info, err = l.Session(ctx, s.id); err == nil {
+		err = s.known.decode(s.info.Attributes)
+	}
+	if err == nil {
+		_, err = own.Expire(ctx)
+	}
+	if err != nil {
+		return errors.Join(err, own.Release(context.WithoutCancel(ctx)))
+	}
+	s.log = newWriter(s.ctx, own, s.lost, func(err error) {
+		s.logger().Warn("gateway: the log cannot be written, and is tried again", "error", err)
+	})
+	s.g.work.Go(s.log.run)
+	if s.info.State == stateRunning {
+		if err := s.endInterrupted(ctx); err != nil {
+			s.cancel(err)
+			<-s.log.done
+			return errors.Join(err, own.Release(context.WithoutCancel(ctx)))
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.idle = time.AfterFunc(s.g.cfg.IdleAgent, s.rest)
+	return nil
+}
+
+func (a *attributes) decode(data json.RawMessage) error {
+	if len(data) == 0 {
+		return nil
+	}
+	if err := json.Unmarshal(data, a); err != nil {
+		return fmt.Errorf("the attributes: %w", err)
+	}
+	for _, raw := range []json.RawMessage{a.Options, a.Commands} {
+		if len(raw) > 0 {
+			if u, err := acpv2.UnmarshalSessionUpdate(raw); err == nil {
+				a.note(u, raw)
+			}
+		}
+	}
+	return nil
+}
+
+// note keeps what an update says of options or commands. It reports whether it says anything.
+func (a *attributes) note(u acp.SessionUpdate, raw json.RawMessage) bool {
+	switch u := u.(type) {
+	case *acp.ConfigOptionUpdate:
+		a.Options, a.options = raw, u.ConfigOptions
+	case *acp.AvailableCommandsUpdate:
+		a.Commands, a.commands = raw, u.AvailableCommands
+	default:
+		return false
+	}
+	return true
+}
+
+// endInterrupted ends a turn that died with its owner.
+func (s *session) endInterrupted(ctx context.Context) error {
+	var open string
+	err := s.g.cfg.Log.Read(ctx, s.id, 0, func(r engine.Record) error {
+		switch r.Kind {
+		case kindPrompt:
+			p, err := decodePrompt(r.Data)
+			if err != nil {
+				return err
+			}
+			open = p.ID
+		case kindEnd:
+			open = ""
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if open != "" {
+		if _, err := s.log.commit(ctx, kindEnd, encode(endRecord{Prompt: open, Stop: acp.StopCancelled, Lost: true})); err != nil {
+			return err
+		}
+		if err := s.notice(ctx, acp.NoticeSeverityWarning, "The turn was interrupted.",
+			"The gateway that ran it has ended. What the agent did last may not be shown, and may not be finished."); err != nil {
+			return err
+		}
+	}
+	return s.setState(ctx, stateIdle)
+}
+
+// notice says something to everybody who watches.
+func (s *session) notice(ctx context.Context, severity acp.NoticeSeverity, title, description string) error {
+	_, err := s.log.commit(ctx, kindNotice, encode(noticeRecord{severity, title, description}))
+	return err
+}
+
+// setState keeps the state of the session.
+func (s *session) setState(ctx context.Context, state string) error {
+	return s.update(ctx, func(info *engine.Session) { info.State = state })
+}
+
+// update keeps attributes of the session.
+func (s *session) update(ctx context.Context, change func(*engine.Session)) error {
+	info, err := s.g.cfg.Log.Update(ctx, s.id, func(info *engine.Session) error {
+		change(info)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.info = info
+	return nil
+}
+
+// keep stores what is known of the session. change is called with the lock held.
+func (s *session) keep(ctx context.Context, change func(*attributes)) error {
+	s.mu.Lock()
+	change(&s.known)
+	data, err := json.Marshal(s.known)
+	s.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	return s.update(ctx, func(info *engine.Session) { info.Attributes = data })
+}
+
+// gone reports whether the session was given up.
+func (s *session) gone() bool { return s.ctx.Err() != nil }
+
+// lost is called when nothing more can be written: another process owns the session, or its log is
+// damaged.
+func (s *session) lost(err error) {
+	s.mu.Lock()
+	b, orderly := s.agent, s.closed
+	s.mu.Unlock()
+	if !orderly {
+		s.logger().Error("gateway: the session is given up", "error", err)
+	}
+	s.cancel(err)
+	s.g.forget(s)
+	if b != nil {
+		s.g.work.Go(b.stop)
+	}
+}
+
+// close stops the agent, waits for what is being written and gives the session up.
+func (s *session) close() error {
+	if err := <-s.opened; err != nil || s.log == nil {
+		return nil
+	}
+	s.mu.Lock()
+	if s.closed {
+		s.mu.Unlock()
+		return nil
+	}
+	s.closed = true
+	s.idle.Stop()
+	b, queue := s.agent, slices.Clone(s.queue)
+	s.mu.Unlock()
+	for _, t := range queue {
+		t.cancel(ErrClosed)
+	}
+	if b != nil {
+		b.stop()
+	}
+	for _, t := range queue {
+		<-t.done
+	}
+	s.g.forget(s)
+	err := s.own.Release(context.Background())
+	s.cancel(ErrClosed)
+	<-s.log.done
+	if errors.Is(err, engine.ErrFenced) {
+		err = nil
+	}
+	return err
+}
+
+// rest is called when nothing has happened for a while: the agent is stopped, and a session that nobody
+// watches is given up.
+func (s *session) rest() {
+	s.mu.Lock()
+	if s.closed || len(s.queue) > 0 || len(s.asks) > 0 {
+		s.mu.Unlock()
+		return
+	}
+	b, watched := s.agent, len(s.watchers) > 0
+	s.mu.Unlock()
+	if b != nil {
+		b.stop()
+	}
+	if !watched {
+		_ = s.close()
+	}
+}
+
+// touch puts off what happens to sessions that are idle. The caller holds s.mu.
+func (s *session) touch() {
+	if !s.closed && s.idle != nil {
+		s.idle.Reset(s.g.cfg.IdleAgent)
+	}
+}
+
+// maxTurns bounds the prompts that wait in a session.
+const maxTurns = 64
+
+// A turn is a prompt of a client, from when it is queued to its end.
+type turn struct {
+	id      acp.MessageID
+	by      string
+	content []acp.ContentBlock
+	// operation is the client's name for it, by which it knows repetitions; or "".
+	operation string
+
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+
+	done chan struct{} // closed at the end; the rest is set then
+	stop acp.StopReason
+	err  error
+	seq  uint64 // of its last record
+}
+
+// errCancelled is why a turn is cancelled whose client wants that.
+var errCancelled = errors.New("cancelled by a client")
+
+// enqueue adds a prompt to the queue. t has what the client wants, and done.
+func (s *session) enqueue(t *turn) error {
+	t.ctx, t.cancel = context.WithCancelCause(s.ctx)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.closed || s.gone():
+		return cmp.Or(context.Cause(s.ctx), ErrClosed)
+	case len(s.queue) > maxTurns:
+		return &jsonrpc.Failure{Message: "too many prompts are waiting in this session", Reason: "busy", RetryAfter: 10 * time.Second}
+	}
+	s.queue = append(s.queue, t)
+	s.touch()
+	if len(s.queue) == 1 {
+		s.g.work.Go(s.runTurns)
+	}
+	return nil
+}
+
+// runTurns runs what is queued.
+func (s *session) runTurns() {
+	for {
+		s.mu.Lock()
+		t := s.queue[0]
+		s.mu.Unlock()
+		s.runTurn(t)
+		s.finish(t)
+		t.cancel(nil)
+		close(t.done)
+		s.mu.Lock()
+		s.queue = s.queue[1:]
+		over := len(s.queue) == 0
+		if over {
+			s.queue = nil
+			s.touch()
+		}
+		s.mu.Unlock()
+		if over {
+			return
+		}
+	}
+}
+
+// runTurn has the agent handle a prompt.
+func (s *session) runTurn(t *turn) {
+	if t.ctx.Err() != nil {
+		t.stop = acp.StopCancelled
+		return
+	}
+	data, err := encodePrompt(promptRecord{ID: string(t.id), By: t.by, Content: t.content})
+	if err == nil {
+		err = s.setState(t.ctx, stateRunning)
+	}
+	if err == nil {
+		_, err = s.log.commit(s.ctx, kindPrompt, data)
+	}
+	if err != nil {
+		t.err = err
+		return
+	}
+	end := s.prompt(t)
+	end.Prompt = string(t.id)
+	t.stop = end.Stop
+	if end.Error != "" {
+		t.err = &jsonrpc.Failure{Message: end.Error, Reason: "agent"}
+	}
+	if t.seq, err = s.log.commit(s.ctx, kindEnd, encode(end)); err == nil {
+		err = s.setState(s.ctx, stateIdle)
+	}
+	if err != nil {
+		t.err = err
+	}
+}
+
+// prompt has the agent handle a prompt that was committed.
+func (s *session) prompt(t *turn) endRecord {
+	b, err := s.backend(t.ctx)
+	if err != nil {
+		if t.ctx.Err() != nil {
+			return endRecord{Stop: acp.StopCancelled}
+		}
+		return endRecord{Error: "the agent cannot be started: " + err.Error()}
+	}
+	res, err := b.session.Prompt(t.ctx, b.handover(t.content)...).Wait()
+	switch {
+	case b.conn.Conn().Err() != nil && (err != nil || res == nil): // it has ended in the turn
+		if context.Cause(t.ctx) != nil {
+			return endRecord{Stop: acp.StopCancelled, Lost: true}
+		}
+		return endRecord{Error: "the agent has ended in the turn: " + err.Error(), Lost: true}
+	case t.ctx.Err() != nil:
+		return endRecord{Stop: acp.StopCancelled}
+	case err != nil:
+		return endRecord{Error: err.Error()}
+	}
+	return endRecord{Stop: cmp.Or(res.StopReason, acp.StopEndTurn)}
+}
+
+// cancelRunning cancels the turn that runs, if the principal may do that.
+func (s *session) cancelRunning(by string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.queue) > 0 && (s.queue[0].by == by || s.info.Owner == by) {
+		s.queue[0].cancel(errCancelled)
+	}
+}

@@ -1,0 +1,215 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/goacp/acp/cmd/acp/internal/engine"
+)
+
+const (
+	// maxUnwritten bounds what waits to be written, in bytes. At the bound the agent waits.
+	maxUnwritten = 1 << 20
+	// writeAgain is how long a writer waits before it tries again what failed for a reason that passes.
+	writeAgain = time.Second
+)
+
+// A writer appends the records of a session in order, as many at a time as have come while the last ones
+// were committed.
+type writer struct {
+	own  *engine.Owned
+	ctx  context.Context
+	fail func(error) // called once, with why nothing more can be written
+	note func(error) // called with a reason that may pass, the first time
+
+	mu      sync.Mutex
+	queue   []entry
+	bytes   int
+	err     error
+	wake    chan struct{} // has room for one
+	room    chan struct{} // closed when something was written; nil unless somebody waits
+	written uint64        // the last record
+	done    chan struct{} // closed when run has returned
+}
+
+// entry is a record that waits.
+type entry struct {
+	record engine.Record
+	done   func(seq uint64, err error) // nil if nobody waits
+}
+
+// entryCost is what an entry counts beyond its data.
+const entryCost = 128
+
+func newWriter(ctx context.Context, own *engine.Owned, fail, note func(error)) *writer {
+	return &writer{
+		own: own, ctx: ctx, fail: fail, note: note, written: own.Head().Seq,
+		wake: make(chan struct{}, 1), done: make(chan struct{}),
+	}
+}
+
+// put adds a record. It waits while too much waits to be written. done, unless it is nil, is called once
+// the record is committed, or will not be.
+func (w *writer) put(ctx context.Context, kind string, data []byte, done func(seq uint64, err error)) error {
+	w.mu.Lock()
+	for w.err == nil && w.bytes > 0 && w.bytes+len(data)+entryCost > maxUnwritten {
+		if w.room == nil {
+			w.room = make(chan struct{})
+		}
+		room := w.room
+		w.mu.Unlock()
+		select {
+		case <-room:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+		w.mu.Lock()
+	}
+	defer w.mu.Unlock()
+	if w.err != nil {
+		return w.err
+	}
+	w.queue = append(w.queue, entry{engine.Record{Kind: kind, Data: data}, done})
+	w.bytes += len(data) + entryCost
+	select {
+	case w.wake <- struct{}{}:
+	default:
+	}
+	return nil
+}
+
+// commit adds a record and waits until it is committed.
+func (w *writer) commit(ctx context.Context, kind string, data []byte) (uint64, error) {
+	type outcome struct {
+		seq uint64
+		err error
+	}
+	done := make(chan outcome, 1)
+	if err := w.put(ctx, kind, data, func(seq uint64, err error) { done <- outcome{seq, err} }); err != nil {
+		return 0, err
+	}
+	select {
+	case o := <-done:
+		return o.seq, o.err
+	case <-ctx.Done():
+		return 0, context.Cause(ctx)
+	}
+}
+
+// last returns the number of the last record that is committed.
+func (w *writer) last() uint64 {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.written
+}
+
+// take returns what to write next.
+func (w *writer) take() []entry {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	n, size := 0, 0
+	for n < len(w.queue) && n < engine.MaxRecords {
+		if size += len(w.queue[n].record.Data); size > maxUnwritten && n > 0 {
+			break
+		}
+		n++
+	}
+	batch := w.queue[:n:n]
+	w.queue = w.queue[n:]
+	if len(w.queue) == 0 {
+		w.queue = nil
+	}
+	return batch
+}
+
+// run writes until the session is given up.
+func (w *writer) run() {
+	defer close(w.done)
+	for {
+		batch := w.take()
+		if len(batch) == 0 {
+			select {
+			case <-w.wake:
+				continue
+			case <-w.ctx.Done():
+				w.end(context.Cause(w.ctx))
+				return
+			}
+		}
+		records := make([]engine.Record, len(batch))
+		size := 0
+		for i, e := range batch {
+			records[i] = e.record
+			size += len(e.record.Data) + entryCost
+		}
+		kept, err := w.write(records)
+		if err != nil {
+			w.mu.Lock()
+			w.queue = append(batch, w.queue...)
+			w.mu.Unlock()
+			w.end(err)
+			return
+		}
+		w.mu.Lock()
+		w.bytes -= size
+		w.written = kept[len(kept)-1].Seq
+		w.roused()
+		w.mu.Unlock()
+		for i, e := range batch {
+			if e.done != nil {
+				e.done(kept[i].Seq, nil)
+			}
+		}
+	}
+}
+
+// write appends records, and tries again what may pass: a disk that is full may have room again.
+func (w *writer) write(records []engine.Record) ([]engine.Record, error) {
+	for told := false; ; told = true {
+		kept, err := w.own.Append(w.ctx, records...)
+		damage := (*engine.DamageError)(nil)
+		switch {
+		case err == nil:
+			return kept, nil
+		case errors.Is(err, engine.ErrFenced), errors.Is(err, engine.ErrReleased), errors.Is(err, engine.ErrDeleted),
+			errors.Is(err, engine.ErrClosed), errors.Is(err, engine.ErrInvalid), errors.Is(err, engine.ErrUnknown), errors.As(err, &damage), w.ctx.Err() != nil:
+			return nil, err
+		}
+		if !told {
+			w.note(err)
+		}
+		timer := time.NewTimer(writeAgain)
+		select {
+		case <-timer.C:
+		case <-w.ctx.Done():
+			timer.Stop()
+			return nil, err
+		}
+	}
+}
+
+// roused lets those continue who wait for room. The caller holds w.mu.
+func (w *writer) roused() {
+	if w.room != nil {
+		close(w.room)
+		w.room = nil
+	}
+}
+
+// end makes everything fail that waits, and that comes later.
+func (w *writer) end(err error) {
+	w.mu.Lock()
+	w.err = err
+	queue := w.queue
+	w.queue, w.bytes = nil, 0
+	w.roused()
+	w.mu.Unlock()
+	for _, e := range queue {
+		if e.done != nil {
+			e.done(0, err)
+		}
+	}
+	w.fail(err)
+}
