@@ -291,7 +291,7 @@ func (g *Gateway) accept(ctx context.Context, t *acp.Turn) error {
 		o.turn.done = make(chan struct{})
 	}
 	w.mu.Lock()
-	w.own[t.PromptID()] = o
+	w.own[t.PromptID()], w.cancelled = o, false
 	w.mu.Unlock()
 	if !queued {
 		return nil // it runs, or has ended
@@ -307,11 +307,19 @@ func (g *Gateway) accept(ctx context.Context, t *acp.Turn) error {
 		return nil // without having begun
 	case <-ctx.Done():
 	}
-	w.answered(t.PromptID())
-	if errors.Is(context.Cause(ctx), acp.ErrCancelled) || w.ctx.Err() == nil { // otherwise it has left
-		o.turn.cancel(errCancelled)
+	if errors.Is(context.Cause(ctx), acp.ErrCancelled) { // otherwise it has left
+		w.cancels(o)
 	}
+	w.answered(t.PromptID())
 	return context.Cause(ctx)
+}
+
+// cancels cancels a prompt of the client.
+func (w *watcher) cancels(o *ownTurn) {
+	w.mu.Lock()
+	w.cancelled = true
+	w.mu.Unlock()
+	o.turn.cancel(errCancelled)
 }
 
 // answered is called when a prompt of the client has an answer.
@@ -339,7 +347,7 @@ func (g *Gateway) prompt(ctx context.Context, t *acp.Turn) (acp.StopReason, erro
 		if !errors.Is(context.Cause(ctx), acp.ErrCancelled) {
 			return "", context.Cause(ctx) // the client has left
 		}
-		o.turn.cancel(errCancelled)
+		w.cancels(o)
 		<-o.turn.done
 	}
 	w.reached(w.ctx, o.turn.seq)
@@ -423,7 +431,7 @@ func (g *Gateway) watchCancels(next jsonrpc.Handler) jsonrpc.Handler {
 		}
 		if c := acp.AgentConnFrom(ctx); id != "" && c != nil {
 			if as, ok := c.Session(id); ok {
-				if w, ok := as.Value.(*watcher); ok && !w.busy() {
+				if w, ok := as.Value.(*watcher); ok && !w.cancelsOwn() {
 					w.s.cancelRunning(w.by)
 				}
 			}

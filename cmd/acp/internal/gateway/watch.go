@@ -20,10 +20,11 @@ type watcher struct {
 	work    sync.WaitGroup  // its questions
 	asked   map[string]bool // questions the client has; guarded by the session's lock
 
-	mu      sync.Mutex
-	own     map[acp.MessageID]*ownTurn // prompts of the client that are not answered
-	sent    uint64                     // the last record the client was sent
-	changed chan struct{}              // closed when sent changes; nil unless somebody waits
+	mu        sync.Mutex
+	own       map[acp.MessageID]*ownTurn // prompts of the client that are not answered
+	cancelled bool                       // it has cancelled a prompt of its own
+	sent      uint64                     // the last record the client was sent
+	changed   chan struct{}              // closed when sent changes; nil unless somebody waits
 }
 
 // An ownTurn is a prompt of the client itself, which the library sends it as the beginning of a turn. That
@@ -142,11 +143,14 @@ func (w *watcher) owns(id acp.MessageID) *ownTurn {
 	return w.own[id]
 }
 
-// busy reports whether the client has a prompt that is not answered.
-func (w *watcher) busy() bool {
+// cancelsOwn reports whether a cancellation of the client is about a prompt of its own. By the time it is
+// handled that may have ended, because the library cancels at once.
+func (w *watcher) cancelsOwn() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return len(w.own) > 0
+	own := len(w.own) > 0 || w.cancelled
+	w.cancelled = false
+	return own
 }
 
 // arrive has the library send the client a prompt of its own, and waits until it has.
