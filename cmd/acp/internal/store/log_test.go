@@ -173,14 +173,20 @@ func TestDamageString(t *testing.T) {
 // TestParts: a second writer has a file of its own, and nothing of either is lost or mixed up.
 func TestParts(t *testing.T) {
 	s := openTest(t, t.TempDir())
+	add := func(r *Recorder, e Event) {
+		r.Append(e)
+		if err := r.Sync(t.Context()); err != nil { // a slow disk must not change who was first
+			t.Fatal(err)
+		}
+	}
 	first := s.Record(Session{Key: key}, RecordOptions{})
 	id := first.Conversation()
-	first.Append(chunk("user", "1", "one"))
+	add(first, chunk("user", "1", "one"))
 	second := s.Record(Session{Key: key, Conversation: id}, RecordOptions{})
-	second.Append(chunk("agent", "2", "two "))
-	first.Append(chunk("agent", "3", "three "))
-	second.Append(chunk("agent", "2", "more"))
-	first.Append(chunk("agent", "3", "more"))
+	add(second, chunk("agent", "2", "two "))
+	add(first, chunk("agent", "3", "three "))
+	add(second, chunk("agent", "2", "more"))
+	add(first, chunk("agent", "3", "more"))
 	for _, r := range []*Recorder{first, second} {
 		if err := r.Close(); err != nil {
 			t.Fatal(err)
