@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"strings"
 	"sync"
@@ -110,6 +111,9 @@ type lines struct {
 	mu  sync.Mutex
 	buf []byte
 }
+
+// Lines returns a writer that calls to with each line that is written to it. It never fails.
+func Lines(to func(line string)) io.Writer { return &lines{to: to} }
 
 // maxKept bounds what is kept of a line, in bytes.
 const maxKept = 4 << 10

@@ -7,11 +7,15 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 
 	"github.com/spf13/cobra"
 
+	"github.com/goacp/acp"
 	"github.com/goacp/acp/acphttp"
 	"github.com/goacp/acp/cmd/acp/internal/app"
+	"github.com/goacp/acp/cmd/acp/internal/engine"
+	"github.com/goacp/acp/cmd/acp/internal/exitcode"
 	"github.com/goacp/acp/cmd/acp/internal/launch"
 	"github.com/goacp/acp/cmd/acp/internal/remote"
 	"github.com/goacp/acp/cmd/acp/internal/safetext"
@@ -29,7 +33,8 @@ type Options struct {
 	TokenFile, TokenKeyring string // where the token is; "" means the environment
 	NoAuth                  bool
 	Hosts, Origins          []string
-	Stateless               bool // one agent per connection, which is the only way yet
+	Stateless               bool // one agent per connection
+	Durable                 bool // sessions that outlive connections and clients
 }
 
 const long = `Serve an agent over the network, to any client of the Agent Client Protocol: over
@@ -39,7 +44,8 @@ to have your editor use it, configure "acp connect URL" as an agent. If you name
 acp serves the default agent.
 
 Each connection gets an agent of its own, which ends with the connection. acp serve ends
-at the first interrupt (Ctrl-C), and all agents with it.
+at the first interrupt (Ctrl-C), and all agents with it. With --durable, sessions are kept:
+they outlive connections, clients come back to them, and several clients share one.
 
 Clients must send a token, as Authorization: Bearer. It is that of the variable ACP_TOKEN,
 of --token-file or of --token-keyring. Without any of these, a server on an address of
@@ -83,7 +89,9 @@ func NewCommand(a *app.App, runF func(context.Context, *Options) error) *cobra.C
 	f.StringVar(&o.Key, "tls-key", "", "the key of that certificate is in `FILE` (PEM)")
 	f.StringArrayVar(&o.Hosts, "host", nil, "accept requests for the host `NAME`, as a proxy passes them on (repeatable)")
 	f.StringArrayVar(&o.Origins, "origin", nil, "accept requests of web pages of `ORIGIN`, such as https://app.example (repeatable)")
-	f.BoolVar(&o.Stateless, "stateless", false, "end each agent with its connection; this is the only way yet, and a later version makes durable sessions the default")
+	f.BoolVar(&o.Stateless, "stateless", false, "end each agent with its connection; this is the default, and a later version makes --durable the default")
+	f.BoolVar(&o.Durable, "durable", false, "keep sessions: they outlive connections, and several clients may share one (experimental)")
+	cmd.MarkFlagsMutuallyExclusive("stateless", "durable")
 	for _, name := range []string{"token-file", "tls-cert", "tls-key"} {
 		_ = cmd.MarkFlagFilename(name)
 	}
@@ -91,7 +99,7 @@ func NewCommand(a *app.App, runF func(context.Context, *Options) error) *cobra.C
 }
 
 // Run serves until ctx is done.
-func Run(ctx context.Context, o *Options) error {
+func Run(ctx context.Context, o *Options) (err error) {
 	a := o.App
 	cfg, err := a.Config()
 	if err != nil {
@@ -101,6 +109,9 @@ func Run(ctx context.Context, o *Options) error {
 	if err != nil {
 		return err
 	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var builtIn *acp.Agent
 	handle := (&serve.Forward{Agent: agent, Dir: a.Cwd, Logger: a.Logger, Note: o.note}).Serve
 	switch {
 	case agent.Builtin:
@@ -108,11 +119,10 @@ func Run(ctx context.Context, o *Options) error {
 		if cfg.Store.Off {
 			dir = ""
 		}
-		builtin, err := a.Served(dir)
-		if err != nil {
+		if builtIn, err = a.Served(dir); err != nil {
 			return err
 		}
-		handle = builtin.Serve
+		handle = builtIn.Serve
 	case agent.URL != "":
 		if _, err := launch.Transport(agent, launch.Options{}); err != nil {
 			return err
@@ -121,6 +131,21 @@ func Run(ctx context.Context, o *Options) error {
 		if _, err := launch.Process(ctx, agent, a.Cwd); err != nil {
 			return err
 		}
+	}
+	if o.Durable {
+		if cfg.Store.Off {
+			return exitcode.Errorf(exitcode.Usage, "--durable keeps sessions, and the setting store.off says that nothing is kept")
+		}
+		d, err := o.openDurable(ctx, filepath.Join(cfg.Dirs.State, "gateway"), agent, builtIn, cancel)
+		if err != nil {
+			return err
+		}
+		defer func() {
+			if e := d.Close(); err == nil {
+				err = e
+			}
+		}()
+		handle = d.Serve
 	}
 	server, err := serve.Open(serve.Config{
 		Listen: o.Listen, Cert: o.Cert, Key: o.Key, NoAuth: o.NoAuth, Hosts: o.Hosts, Origins: o.Origins,
@@ -144,7 +169,11 @@ func Run(ctx context.Context, o *Options) error {
 	if server.Open() && o.NoAuth {
 		o.note("every program and every user of this machine is served")
 	}
-	return server.Run(ctx)
+	err = server.Run(ctx)
+	if cause := context.Cause(ctx); errors.Is(cause, engine.ErrLapsed) {
+		err = errors.Join(err, cause)
+	}
+	return err
 }
 
 // Bounds of what is shown.
