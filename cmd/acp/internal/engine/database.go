@@ -107,7 +107,7 @@ type Database interface {
 }
 
 // A Witness keeps the ends of logs in a place other than the database, so that a log that has lost
-// its tail can be told from a whole one. Its methods are safe for concurrent use.
+// its tail can be distinguished from a whole one. Its methods are safe for concurrent use.
 type Witness interface {
 	// Seen returns the furthest head that was noted for a session, or the zero Head.
 	Seen(ctx context.Context, session string) (Head, error)

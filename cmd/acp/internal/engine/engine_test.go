@@ -208,7 +208,7 @@ func TestWaiting(t *testing.T) {
 	})
 }
 
-// TestGiveUp: an append that is given up during its commit has an unknown outcome, and the log goes on.
+// TestGiveUp: an append that is given up during its commit has an unknown outcome, and the log continues.
 func TestGiveUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGate()
@@ -321,7 +321,7 @@ func TestKeep(t *testing.T) {
 	})
 }
 
-// TestWitnessTrouble: a witness that cannot be written raises the alarm once, and appends go on; it gets
+// TestWitnessTrouble: a witness that cannot be written raises the alarm once, and appends continue; it gets
 // everything when it can.
 func TestWitnessTrouble(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

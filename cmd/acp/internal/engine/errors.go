@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// Errors that callers tell apart with [errors.Is].
+// Errors that callers distinguish with [errors.Is].
 var (
 	// ErrNotFound reports that there is no such session, ask or operation.
 	ErrNotFound = errors.New("not found")

@@ -71,7 +71,7 @@ func change(t *testing.T, dir, text string, f func(file []byte, at int)) {
 	}
 }
 
-// TestDamagedFile: a byte that was flipped in a record, and a page that is no page any more, cost their
+// TestDamagedFile: a byte that was flipped in a record, and a page that is overwritten, cost their
 // session and nothing else, also after a restart.
 func TestDamagedFile(t *testing.T) {
 	for _, test := range []struct {
