@@ -18,6 +18,7 @@ type fake struct {
 	append  func([]Batch) ([]bool, error)
 	confirm func(session string) (State, error)
 	renew   func(context.Context) error
+	records func() ([]Record, error)
 }
 
 func (f *fake) Writers() int { return 1 }
@@ -31,6 +32,12 @@ func (f *fake) Append(_ context.Context, b []Batch) ([]bool, error) {
 func (f *fake) Confirm(_ context.Context, session string) (State, error) { return f.confirm(session) }
 func (f *fake) Claim(_ context.Context, session, node string, _ int64) (State, error) {
 	return State{Session: session, Key: 1, Epoch: 1, Node: node}, nil
+}
+func (f *fake) State(_ context.Context, session string) (State, error) {
+	return f.confirm(session)
+}
+func (f *fake) Records(context.Context, int64, uint64, int, int) ([]Record, error) {
+	return f.records()
 }
 func (f *fake) Release(context.Context, string, uint32) error { return nil }
 func (f *fake) TakeLease(context.Context, string, int64, time.Duration) error {
@@ -351,6 +358,54 @@ func TestWitnessTrouble(t *testing.T) {
 		}
 		if alarms != 1 || w.heads["0"] != o.Head() {
 			t.Errorf("%d alarms, witness %v", alarms, w.heads)
+		}
+	})
+}
+
+// TestReaders: a few chunks are read at the same time, and the others wait; nobody has to wait who gives
+// up.
+func TestReaders(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		through, stop := make(chan struct{}), errors.New("stop")
+		f := &fake{}
+		f.confirm = func(session string) (State, error) { return State{Session: session, Head: Head{Seq: 9}}, nil }
+		var mu sync.Mutex
+		now, most := 0, 0
+		f.records = func() ([]Record, error) {
+			mu.Lock()
+			now++
+			most = max(most, now)
+			mu.Unlock()
+			<-through
+			mu.Lock()
+			now--
+			mu.Unlock()
+			return nil, stop
+		}
+		e := New(f, &memory{heads: map[string]Head{}}, Options{})
+		ctx, cancel := context.WithCancel(t.Context())
+		var wg sync.WaitGroup
+		for i := range 20 {
+			c, want := t.Context(), stop
+			if i == 19 {
+				c, want = ctx, context.Canceled
+			}
+			wg.Go(func() {
+				if err := e.Read(c, "s", 0, nil); !errors.Is(err, want) {
+					t.Errorf("reader %d: %v, want %v", i, err, want)
+				}
+			})
+			synctest.Wait()
+		}
+		cancel()
+		synctest.Wait()
+		close(through)
+		wg.Wait()
+		if most != readers {
+			t.Errorf("%d chunks at the same time, want %d", most, readers)
+		}
+		if err := e.Close(); err != nil {
+			t.Error(err)
 		}
 	})
 }

@@ -257,6 +257,20 @@ func TestReadOnly(t *testing.T) {
 	}
 }
 
+// TestClosed: nobody waits for a database that was closed.
+func TestClosed(t *testing.T) {
+	e, _ := opened(t, t.TempDir(), Options{})
+	if err := e.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := e.Create(t.Context(), engine.Session{ID: "s"}); !errors.Is(err, engine.ErrClosed) {
+		t.Errorf("create: %v", err)
+	}
+	if err := e.Close(); err != nil {
+		t.Errorf("close again: %v", err)
+	}
+}
+
 // TestPurgeResumed: a deletion that was cut off ends when the log is opened.
 func TestPurgeResumed(t *testing.T) {
 	dir := t.TempDir()
