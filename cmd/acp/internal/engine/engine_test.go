@@ -410,6 +410,33 @@ func TestReaders(t *testing.T) {
 	})
 }
 
+// TestFollowBetween: what is committed after a follower has read the end of the log, and before it waits,
+// reaches it.
+func TestFollowBetween(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &fake{}
+		e := New(f, &memory{heads: map[string]Head{}}, Options{})
+		o := owned(t, e, 1)[0]
+		f.confirm = func(session string) (State, error) {
+			if _, err := o.Append(t.Context(), Record{Kind: "between"}); err != nil {
+				t.Error(err)
+			}
+			return State{Session: session, Epoch: 1}, nil // as it was before
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		for r, err := range e.Follow(ctx, "0", 0) {
+			if err != nil || r.Seq != 1 || r.Kind != "between" {
+				t.Errorf("%+v, %v", r, err)
+			}
+			break
+		}
+		if err := e.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 // TestTooManyFollowers reaches the bound of followers.
 func TestTooManyFollowers(t *testing.T) {
 	e := New(&fake{}, &memory{heads: map[string]Head{}}, Options{})
