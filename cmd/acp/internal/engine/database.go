@@ -84,6 +84,9 @@ type Database interface {
 	// MarkDamaged marks a session that has no mark, and reports whether the session exists.
 	MarkDamaged(ctx context.Context, session string, seq uint64, why string) (bool, error)
 
+	// Unmark removes the mark that st has, unless the session has another one by now.
+	Unmark(ctx context.Context, st State) error
+
 	// Begin enters an operation that is not known, or has expired, for ttl, and returns what is
 	// known of it then.
 	Begin(ctx context.Context, op Operation, ttl time.Duration) (Operation, error)

@@ -54,7 +54,8 @@ var (
 )
 
 // A DamageError reports that the log of a session is damaged or has lost records. The session stays
-// marked; it can be read up to the damage, and deleted, but not appended to.
+// marked; it can be read up to the damage, and deleted, but not appended to, unless it is repaired and
+// [Engine.Verify] finds it whole.
 type DamageError struct {
 	Session string
 	// Seq is the first record that is not as it was written, or the last one that was acknowledged
