@@ -84,6 +84,9 @@ type Database interface {
 	// MarkDamaged marks a session that has no mark, and reports whether the session exists.
 	MarkDamaged(ctx context.Context, session string, seq uint64, why string) (bool, error)
 
+	// Unmark removes the mark that st has, unless the session has another one by now.
+	Unmark(ctx context.Context, st State) error
+
 	// Begin enters an operation that is not known, or has expired, for ttl, and returns what is
 	// known of it then.
 	Begin(ctx context.Context, op Operation, ttl time.Duration) (Operation, error)
@@ -107,7 +110,7 @@ type Database interface {
 }
 
 // A Witness keeps the ends of logs in a place other than the database, so that a log that has lost
-// its tail can be told from a whole one. Its methods are safe for concurrent use.
+// its tail can be distinguished from a whole one. Its methods are safe for concurrent use.
 type Witness interface {
 	// Seen returns the furthest head that was noted for a session, or the zero Head.
 	Seen(ctx context.Context, session string) (Head, error)

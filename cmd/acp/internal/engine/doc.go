@@ -5,7 +5,7 @@
 // [Engine] holds everything that is the same for all databases; a [Database] does the rest. Packages
 // engine/sqlite and engine/postgres open an Engine:
 //
-//	e, err := sqlite.Open(ctx, dir, engine.Options{})
+//	e, err := sqlite.Open(ctx, dir, sqlite.Options{})
 //	lease, err := e.Lease(ctx, "node-1") // one for a process; go lease.Keep(ctx)
 //	own, err := e.Claim(ctx, "session-1", lease)
 //	recs, err := own.Append(ctx, engine.Record{Kind: "frame", Data: frame})

@@ -18,6 +18,7 @@ type fake struct {
 	append  func([]Batch) ([]bool, error)
 	confirm func(session string) (State, error)
 	renew   func(context.Context) error
+	records func() ([]Record, error)
 }
 
 func (f *fake) Writers() int { return 1 }
@@ -31,6 +32,12 @@ func (f *fake) Append(_ context.Context, b []Batch) ([]bool, error) {
 func (f *fake) Confirm(_ context.Context, session string) (State, error) { return f.confirm(session) }
 func (f *fake) Claim(_ context.Context, session, node string, _ int64) (State, error) {
 	return State{Session: session, Key: 1, Epoch: 1, Node: node}, nil
+}
+func (f *fake) State(_ context.Context, session string) (State, error) {
+	return f.confirm(session)
+}
+func (f *fake) Records(context.Context, int64, uint64, int, int) ([]Record, error) {
+	return f.records()
 }
 func (f *fake) Release(context.Context, string, uint32) error { return nil }
 func (f *fake) TakeLease(context.Context, string, int64, time.Duration) error {
@@ -208,7 +215,7 @@ func TestWaiting(t *testing.T) {
 	})
 }
 
-// TestGiveUp: an append that is given up during its commit has an unknown outcome, and the log goes on.
+// TestGiveUp: an append that is given up during its commit has an unknown outcome, and the log continues.
 func TestGiveUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGate()
@@ -321,7 +328,7 @@ func TestKeep(t *testing.T) {
 	})
 }
 
-// TestWitnessTrouble: a witness that cannot be written raises the alarm once, and appends go on; it gets
+// TestWitnessTrouble: a witness that cannot be written raises the alarm once, and appends continue; it gets
 // everything when it can.
 func TestWitnessTrouble(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -351,6 +358,81 @@ func TestWitnessTrouble(t *testing.T) {
 		}
 		if alarms != 1 || w.heads["0"] != o.Head() {
 			t.Errorf("%d alarms, witness %v", alarms, w.heads)
+		}
+	})
+}
+
+// TestReaders: a few chunks are read at the same time, and the others wait; nobody has to wait who gives
+// up.
+func TestReaders(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		through, stop := make(chan struct{}), errors.New("stop")
+		f := &fake{}
+		f.confirm = func(session string) (State, error) { return State{Session: session, Head: Head{Seq: 9}}, nil }
+		var mu sync.Mutex
+		now, most := 0, 0
+		f.records = func() ([]Record, error) {
+			mu.Lock()
+			now++
+			most = max(most, now)
+			mu.Unlock()
+			<-through
+			mu.Lock()
+			now--
+			mu.Unlock()
+			return nil, stop
+		}
+		e := New(f, &memory{heads: map[string]Head{}}, Options{})
+		ctx, cancel := context.WithCancel(t.Context())
+		var wg sync.WaitGroup
+		for i := range 20 {
+			c, want := t.Context(), stop
+			if i == 19 {
+				c, want = ctx, context.Canceled
+			}
+			wg.Go(func() {
+				if err := e.Read(c, "s", 0, nil); !errors.Is(err, want) {
+					t.Errorf("reader %d: %v, want %v", i, err, want)
+				}
+			})
+			synctest.Wait()
+		}
+		cancel()
+		synctest.Wait()
+		close(through)
+		wg.Wait()
+		if most != readers {
+			t.Errorf("%d chunks at the same time, want %d", most, readers)
+		}
+		if err := e.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestFollowBetween: what is committed after a follower has read the end of the log, and before it waits,
+// reaches it.
+func TestFollowBetween(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &fake{}
+		e := New(f, &memory{heads: map[string]Head{}}, Options{})
+		o := owned(t, e, 1)[0]
+		f.confirm = func(session string) (State, error) {
+			if _, err := o.Append(t.Context(), Record{Kind: "between"}); err != nil {
+				t.Error(err)
+			}
+			return State{Session: session, Epoch: 1}, nil // as it was before
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		for r, err := range e.Follow(ctx, "0", 0) {
+			if err != nil || r.Seq != 1 || r.Kind != "between" {
+				t.Errorf("%+v, %v", r, err)
+			}
+			break
+		}
+		if err := e.Close(); err != nil {
+			t.Error(err)
 		}
 	})
 }

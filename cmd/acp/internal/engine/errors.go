@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// Errors that callers tell apart with [errors.Is].
+// Errors that callers distinguish with [errors.Is].
 var (
 	// ErrNotFound reports that there is no such session, ask or operation.
 	ErrNotFound = errors.New("not found")
@@ -54,7 +54,8 @@ var (
 )
 
 // A DamageError reports that the log of a session is damaged or has lost records. The session stays
-// marked; it can be read up to the damage, and deleted, but not appended to.
+// marked; it can be read up to the damage, and deleted, but not appended to, unless it is repaired and
+// [Engine.Verify] finds it whole.
 type DamageError struct {
 	Session string
 	// Seq is the first record that is not as it was written, or the last one that was acknowledged

@@ -183,7 +183,7 @@ func (e *Engine) checkEnd(ctx context.Context, st State, seen Head) error {
 		if want.Seq == 0 || i == 1 && want == st.Head {
 			continue
 		}
-		recs, err := e.fetch(ctx, st.Key, want.Seq, 1)
+		recs, err := e.fetch(ctx, st.Key, want.Seq, 2)
 		switch {
 		case isCorrupt(err):
 			return e.damaged(ctx, st.Session, want.Seq, ErrCorrupt)
@@ -191,6 +191,8 @@ func (e *Engine) checkEnd(ctx context.Context, st State, seen Head) error {
 			return err
 		case len(recs) == 0 || recs[0].Seq != want.Seq || recs[0].Hash != want.Hash:
 			return e.damaged(ctx, st.Session, want.Seq, ErrChain)
+		case want == st.Head && len(recs) > 1: // the next append would collide with it
+			return e.damaged(ctx, st.Session, want.Seq+1, ErrChain)
 		}
 	}
 	return nil

@@ -28,7 +28,7 @@ const (
 // client sends it.
 type Operation struct {
 	Principal, ID string
-	// Fingerprint tells what is to be done, so that an id that is used twice is noticed.
+	// Fingerprint identifies what is to be done, so that an id that is used twice is noticed.
 	Fingerprint []byte
 	State       OperationState
 	// Receipt is what Finish was given.

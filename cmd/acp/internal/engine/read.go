@@ -82,9 +82,19 @@ func (e *Engine) readFrom(ctx context.Context, session string, after uint64, yie
 	if err != nil {
 		return after, err
 	}
+	r, err := e.reading(ctx, st, seen, after)
+	if err != nil {
+		return after, err
+	}
+	err = r.run(ctx, yield)
+	return r.at.Seq, err
+}
+
+// reading begins a pass after a record.
+func (e *Engine) reading(ctx context.Context, st State, seen Head, after uint64) (*reading, error) {
 	r := &reading{e: e, st: st, seen: seen, limit: st.Seq, at: Head{Seq: after}}
 	e.mu.Lock()
-	o := e.owned[session]
+	o := e.owned[st.Session]
 	e.mu.Unlock()
 	if o != nil && o.epoch == st.Epoch && o.claim == st.Claim {
 		// What the owner here has not acknowledged may be on no standby, and vanish.
@@ -92,12 +102,34 @@ func (e *Engine) readFrom(ctx context.Context, session string, after uint64, yie
 	}
 	if after > r.limit {
 		if seen.Seq > st.Seq {
-			return after, e.damaged(ctx, session, seen.Seq, ErrLost)
+			return nil, e.damaged(ctx, st.Session, seen.Seq, ErrLost)
 		}
-		return after, fmt.Errorf("%w: record %d, the last one is %d", ErrBeyond, after, r.limit)
+		return nil, fmt.Errorf("%w: record %d, the last one is %d", ErrBeyond, after, r.limit)
 	}
-	err = r.run(ctx, yield)
-	return r.at.Seq, err
+	return r, nil
+}
+
+// Verify reads the whole log of a session, as [Engine.Read] does, and fails as that does, but ignores that
+// the session is marked as damaged: if the log is whole after all, because somebody has repaired the
+// database, the mark is removed, and the session can be claimed again. Records that are lost stay lost: a
+// log that ends before what the witness has seen is not whole.
+func (e *Engine) Verify(ctx context.Context, session string) error {
+	st, seen, err := e.state(ctx, session)
+	if err == nil {
+		was := st
+		st.Damaged = ""
+		var r *reading
+		if r, err = e.reading(ctx, st, seen, 0); err == nil {
+			err = r.run(ctx, func(Record) bool { return true })
+		}
+		if err == nil && was.Damaged != "" {
+			err = e.db.Unmark(ctx, was)
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("verify session %q: %w", session, err)
+	}
+	return nil
 }
 
 // run reads to the limit, then checks the end.

@@ -416,6 +416,67 @@ func testDamage(t *testing.T, b Backend) {
 	}
 }
 
+// testClaimDamaged: a claim compares the last record with the head, and finds none behind it.
+func testClaimDamaged(t *testing.T, b Backend) {
+	n := start(t, b, "a")
+	for i, test := range []struct {
+		exec string
+		seq  uint64
+	}{
+		{`UPDATE acp_record SET hash = (SELECT r.hash FROM acp_record r WHERE r.n = acp_record.n AND r.seq = 2) WHERE seq = 3 AND n = (SELECT n FROM acp_head WHERE id = $1)`, 3},
+		{`DELETE FROM acp_record WHERE seq = 3 AND n = (SELECT n FROM acp_head WHERE id = $1)`, 3},
+		{`INSERT INTO acp_record SELECT n, 4, epoch, time, kind, data, hash FROM acp_record WHERE seq = 3 AND n = (SELECT n FROM acp_head WHERE id = $1)`, 4},
+	} {
+		id := fmt.Sprintf("s%d", i)
+		appendTexts(t, n.own(t, id)[0], "1", "2", "3")
+		b.Exec(t, test.exec, id)
+		for range 2 {
+			_, err := n.Claim(t.Context(), id, n.lease)
+			wantDamage(t, "claim", err, id, test.seq, engine.ErrChain)
+		}
+		wantDamage(t, "alarm", <-n.alarms, id, test.seq, engine.ErrChain)
+	}
+}
+
+// testVerify: a session that was repaired can be used again, and one that was not cannot.
+func testVerify(t *testing.T, b Backend) {
+	n := start(t, b, "a")
+	o := n.own(t, "s")[0]
+	appendTexts(t, o, "1", "2", "3")
+	verify := func() error { return n.Verify(t.Context(), "s") }
+	if err := verify(); err != nil {
+		t.Error(err)
+	}
+	const change = `UPDATE acp_record SET kind = $1 WHERE seq = 2`
+	b.Exec(t, change, "other")
+	for range 2 {
+		wantDamage(t, "verify", verify(), "s", 2, engine.ErrChain)
+		wantDamage(t, "alarm", <-n.alarms, "s", 2, engine.ErrChain)
+	}
+	b.Exec(t, change, "text")
+	_, err := n.Claim(t.Context(), "s", n.lease)
+	wantDamage(t, "claim", err, "s", 2, engine.ErrChain)
+	if err := verify(); err != nil {
+		t.Error(err)
+	}
+	if o, err = n.Claim(t.Context(), "s", n.lease); err != nil {
+		t.Fatal(err)
+	}
+	appendTexts(t, o, "4")
+	if got := n.whole(t, "s"); len(got) != 4 {
+		t.Errorf("%d records", len(got))
+	}
+	wantIs(t, "verify nothing", n.Verify(t.Context(), "none"), engine.ErrNotFound)
+	if err := n.Close(); err != nil {
+		t.Fatal(err)
+	}
+	b.rollBack(t, "s", 3)
+	n = start(t, b, "a")
+	wantDamage(t, "verify", verify(), "s", 4, engine.ErrLost)
+	_, err = n.Claim(t.Context(), "s", n.lease)
+	wantDamage(t, "claim", err, "s", 4, engine.ErrLost)
+}
+
 // testLostTail: a log that was rolled back, and is consistent, is noticed by who has seen its end.
 func testLostTail(t *testing.T, b Backend) {
 	for i, test := range []struct {

@@ -314,7 +314,7 @@ func testAsks(t *testing.T, b Backend) {
 	wantIs(t, "one more", err, engine.ErrTooMany)
 }
 
-// testAnswerRace: of five answers at the same time, on two nodes, one wins, and the others are told
+// testAnswerRace: of five answers at the same time, on two nodes, one wins, and the others learn
 // which.
 func testAnswerRace(t *testing.T, b Backend) {
 	nodes := []*node{start(t, b, "a"), start(t, b, "c")}

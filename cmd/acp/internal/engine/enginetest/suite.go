@@ -41,6 +41,8 @@ func Run(t *testing.T, fresh func(testing.TB) Backend) {
 		{"Lease", testLease},
 		{"Unknown", testUnknown},
 		{"Damage", testDamage},
+		{"ClaimDamaged", testClaimDamaged},
+		{"Verify", testVerify},
 		{"LostTail", testLostTail},
 		{"Sessions", testSessions},
 		{"Update", testUpdate},

@@ -71,7 +71,7 @@ func change(t *testing.T, dir, text string, f func(file []byte, at int)) {
 	}
 }
 
-// TestDamagedFile: a byte that was flipped in a record, and a page that is no page any more, cost their
+// TestDamagedFile: a byte that was flipped in a record, and a page that is overwritten, cost their
 // session and nothing else, also after a restart.
 func TestDamagedFile(t *testing.T) {
 	for _, test := range []struct {
@@ -254,6 +254,20 @@ func TestReadOnly(t *testing.T) {
 	_, err = db.read.ExecContext(t.Context(), `DELETE FROM acp_head`)
 	if !errors.Is(wrap(err), engine.ErrReadOnly) {
 		t.Errorf("write while reading: %v", err)
+	}
+}
+
+// TestClosed: nobody waits for a database that was closed.
+func TestClosed(t *testing.T) {
+	e, _ := opened(t, t.TempDir(), Options{})
+	if err := e.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := e.Create(t.Context(), engine.Session{ID: "s"}); !errors.Is(err, engine.ErrClosed) {
+		t.Errorf("create: %v", err)
+	}
+	if err := e.Close(); err != nil {
+		t.Errorf("close again: %v", err)
 	}
 }
 

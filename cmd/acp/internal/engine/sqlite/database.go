@@ -59,7 +59,8 @@ type Database struct {
 	read   *sql.DB
 	write  *sql.DB
 	turn   chan struct{} // holds a value while nobody writes
-	writer *writer       // of whoever has the turn; nil until it is needed
+	closed chan struct{}
+	writer *writer // of whoever has the turn; nil until it is needed
 }
 
 // A writer is the only connection that writes, with the statements it repeats.
@@ -88,7 +89,7 @@ func OpenDatabase(ctx context.Context, path string, maxBytes int64) (_ *Database
 	if maxBytes > 0 {
 		pragmas = append(pragmas, fmt.Sprintf("max_page_count(%d)", max(maxBytes/pageSize, 1)))
 	}
-	d := &Database{turn: make(chan struct{}, 1)}
+	d := &Database{turn: make(chan struct{}, 1), closed: make(chan struct{})}
 	d.turn <- struct{}{}
 	if d.write, err = open(ctx, path, logID, pragmas...); err != nil {
 		return nil, err
@@ -171,6 +172,7 @@ func (d *Database) Writers() int { return 1 }
 // Close implements [engine.Database].
 func (d *Database) Close() error {
 	<-d.turn // and it is not given back: nobody writes any more
+	close(d.closed)
 	// The last connection to be closed moves what is in SQLite's log to the file, and those that
 	// read must not.
 	err := d.read.Close()
@@ -184,6 +186,8 @@ func (d *Database) Close() error {
 func (d *Database) begin(ctx context.Context) (*writer, error) {
 	select {
 	case <-d.turn:
+	case <-d.closed:
+		return nil, engine.ErrClosed
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}

@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/goacp/acp/cmd/acp/internal/engine"
@@ -13,7 +12,7 @@ import (
 
 // CreateSession implements [engine.Database].
 func (s *Store) CreateSession(ctx context.Context, v engine.Session) error {
-	n := newToken() // also tells whether an earlier try was committed
+	n := newToken() // also shows whether an earlier try was committed
 	return s.write(ctx, func(tx Tx) error {
 		added, err := s.exec(ctx, tx, `INSERT INTO acp_head (id, n, epoch, claim, node, seq, hash, damaged, damaged_at)
 			VALUES ($1, $2, 0, 0, '', 0, $3, '', 0) ON CONFLICT (id) DO NOTHING`, v.ID, n, make([]byte, 32))
@@ -299,8 +298,13 @@ func scanAsks(rows *sql.Rows) (all []engine.Ask, err error) {
 
 // ExpireAsks implements [engine.Database].
 func (s *Store) ExpireAsks(ctx context.Context, session string, before uint32) (all []engine.Ask, err error) {
+	token := newToken()
 	err = s.write(ctx, func(tx Tx) error {
-		rows, err := tx.QueryContext(ctx, `UPDATE acp_ask SET state = 'expired' WHERE session = $1 AND state = 'pending' AND epoch < $2 RETURNING `+askColumns, session, int64(before))
+		if _, err := s.exec(ctx, tx, `UPDATE acp_ask SET state = 'expired', token = $3 WHERE session = $1 AND state = 'pending' AND epoch < $2`, session, int64(before), token); err != nil {
+			return err
+		}
+		// By the token, so that an earlier try that was committed after all is not forgotten.
+		rows, err := tx.QueryContext(ctx, `SELECT `+askColumns+` FROM acp_ask WHERE session = $1 AND token = $2 ORDER BY created, id`, session, token)
 		if err != nil {
 			return err
 		}
@@ -310,6 +314,5 @@ func (s *Store) ExpireAsks(ctx context.Context, session string, before uint32) (
 	if err != nil {
 		return nil, err
 	}
-	slices.SortFunc(all, func(a, b engine.Ask) int { return a.Created.Compare(b.Created) })
 	return all, nil
 }

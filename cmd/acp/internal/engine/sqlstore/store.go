@@ -295,6 +295,14 @@ func (s *Store) Records(ctx context.Context, key int64, from uint64, n, size int
 	return all, s.d.Wrap(rows.Err())
 }
 
+// Unmark implements [engine.Database].
+func (s *Store) Unmark(ctx context.Context, st engine.State) error {
+	return s.write(ctx, func(tx Tx) error {
+		_, err := s.exec(ctx, tx, `UPDATE acp_head SET damaged = '', damaged_at = 0 WHERE id = $1 AND damaged = $2 AND damaged_at = $3`, st.Session, st.Damaged, int64(st.DamagedAt))
+		return err
+	})
+}
+
 // MarkDamaged implements [engine.Database].
 func (s *Store) MarkDamaged(ctx context.Context, id string, seq uint64, why string) (there bool, err error) {
 	err = s.write(ctx, func(tx Tx) error {
