@@ -40,6 +40,8 @@ type Agent struct {
 	answer   chan string   // the standard error
 	asking   chan struct{} // held by the call that waits for it
 	finish   context.CancelFunc
+	vigil    vigil
+	closing  sync.Once
 	over     context.Context // done when the connection has ended
 	before   func() error    // of BeforeRead
 
@@ -82,6 +84,7 @@ func newAgent(conn net.Conn, have uint64) *Agent {
 
 // begin starts the goroutines of an attached Agent.
 func (a *Agent) begin() {
+	a.vigil = watch(a.conn)
 	a.work.Go(a.receive)
 	a.work.Go(a.keepLease)
 }
@@ -344,6 +347,7 @@ func (a *Agent) ExitErr() error {
 func (a *Agent) Close() error {
 	a.fail(os.ErrClosed)
 	a.work.Wait()
+	a.closing.Do(a.vigil.close)
 	return nil
 }
 
@@ -353,7 +357,6 @@ func (a *Agent) Close() error {
 // ReadFrame; the holder was killed, or another gateway has attached.
 func (a *Agent) Stop(ctx context.Context) error {
 	defer a.Close()
-	v := watch(a.conn, a.greeting.PID)
 	err := a.send(packet{kind: kindStop})
 	if err == nil {
 		select {
@@ -374,12 +377,16 @@ func (a *Agent) Stop(ctx context.Context) error {
 	a.mu.Unlock()
 	switch {
 	case !gone && lost == nil:
-		v.close()
 		return fmt.Errorf("holder: process %d and its agent do not end", a.greeting.PID)
 	case !gone:
-		v.close()
 		return lost
-	case !v.wait(goneWait):
+	}
+	ended := true
+	a.closing.Do(func() {
+		ended = a.vigil.wait(goneWait)
+		a.vigil.close()
+	})
+	if !ended {
 		return fmt.Errorf("holder: process %d does not end", a.greeting.PID)
 	}
 	return nil

@@ -89,23 +89,28 @@ func Start(ctx context.Context, s Spec) (*Agent, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, attachTime)
 	defer cancel()
-	if err := launch(ctx, program, encode(c)); err != nil {
+	starter, err := launch(ctx, program, encode(c))
+	if err != nil {
 		return nil, err
 	}
-	return Attach(ctx, c.Socket(), c.Token, State{})
+	// The lease runs. The process that has started the holder may still be about to exit.
+	a, err := Attach(ctx, c.Socket(), c.Token, State{})
+	_ = starter.Wait() // its holder is ready, so it does not matter how
+	return a, err
 }
 
-// launch starts the process of a holder, gives it its configuration, and waits until it is ready.
-func launch(ctx context.Context, program []string, config []byte) error {
+// launch starts the process of a holder, gives it its configuration, and waits until it is ready. Without
+// an error the process that has started that one is to be waited for.
+func launch(ctx context.Context, program []string, config []byte) (*exec.Cmd, error) {
 	inR, inW, err := os.Pipe()
 	if err != nil {
-		return fmt.Errorf("holder: %w", err)
+		return nil, fmt.Errorf("holder: %w", err)
 	}
 	defer inW.Close()
 	outR, outW, err := os.Pipe()
 	if err != nil {
 		_ = inR.Close()
-		return fmt.Errorf("holder: %w", err)
+		return nil, fmt.Errorf("holder: %w", err)
 	}
 	defer outR.Close()
 	cmd := exec.CommandContext(ctx, program[0], program[1:]...)
@@ -114,7 +119,7 @@ func launch(ctx context.Context, program []string, config []byte) error {
 	_ = inR.Close()
 	_ = outW.Close()
 	if err != nil {
-		return fmt.Errorf("holder: starting %s: %w", program[0], err)
+		return nil, fmt.Errorf("holder: starting %s: %w", program[0], err)
 	}
 	stop := context.AfterFunc(ctx, func() {
 		_ = inW.SetDeadline(time.Now())
@@ -124,17 +129,17 @@ func launch(ctx context.Context, program []string, config []byte) error {
 	_, wrote := inW.Write(config)
 	_ = inW.Close()
 	line, read := bufio.NewReader(io.LimitReader(outR, maxConfig)).ReadString('\n')
+	if read == nil && wrote == nil && startError(line, nil) == nil {
+		return cmd, nil
+	}
 	exit := cmd.Wait()
 	if cause := context.Cause(ctx); cause != nil && read != nil {
-		return fmt.Errorf("holder: starting %s: %w", program[0], cause)
+		return nil, fmt.Errorf("holder: starting %s: %w", program[0], cause)
 	}
 	if err := startError(line, exit); err != nil {
-		return err
+		return nil, err
 	}
-	if wrote != nil {
-		return fmt.Errorf("holder: starting %s: %w", program[0], wrote)
-	}
-	return nil
+	return nil, fmt.Errorf("holder: starting %s: %w", program[0], orEOF(wrote))
 }
 
 // Attach attaches to the holder of a socket. A gateway that was attached before is cut off, see

@@ -7,12 +7,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A vigil waits for the end of the process at the other end of a connection.
+// A vigil waits for the end of the process at the other end of a connection. It holds a descriptor of
+// the process, so that another process that gets its number is not taken for it.
 type vigil struct{ fd int }
 
 // watch begins a vigil. The number of the process is asked of the kernel, for which it is the right
 // one even if the two processes count differently.
-func watch(conn net.Conn, _ int) vigil {
+func watch(conn net.Conn) vigil {
 	u, ok := conn.(*net.UnixConn)
 	if !ok {
 		return vigil{-1}
@@ -40,7 +41,6 @@ func (v vigil) wait(d time.Duration) bool {
 	if v.fd < 0 {
 		return true
 	}
-	defer unix.Close(v.fd)
 	for end := time.Now().Add(d); ; {
 		fds := []unix.PollFd{{Fd: int32(v.fd), Events: unix.POLLIN}}
 		n, err := unix.Poll(fds, int(max(time.Until(end), 0)/time.Millisecond)+1)
@@ -53,7 +53,7 @@ func (v vigil) wait(d time.Duration) bool {
 	}
 }
 
-// close ends the vigil without an answer.
+// close ends the vigil.
 func (v vigil) close() {
 	if v.fd >= 0 {
 		_ = unix.Close(v.fd)

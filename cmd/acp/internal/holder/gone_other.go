@@ -13,7 +13,7 @@ func trim() {}
 // connection has to do: closing it is the last that the process does.
 type vigil struct{}
 
-func watch(net.Conn, int) vigil { return vigil{} }
+func watch(net.Conn) vigil { return vigil{} }
 
 func (vigil) wait(time.Duration) bool { return true }
 

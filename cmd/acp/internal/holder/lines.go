@@ -31,7 +31,7 @@ func (l *lines) next() (line []byte, size int64, err error) {
 		if err != nil {
 			return nil, 0, err
 		}
-		if !l.begun && size > 0 {
+		if !l.begun {
 			l.begun = true
 			if rest, ok := bytes.CutPrefix(line, bom); ok {
 				line, size = rest, size-int64(len(bom))
