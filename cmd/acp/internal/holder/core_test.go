@@ -10,144 +10,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"os"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/goacp/acp/internal/process"
 )
-
-// A fakeAgent is an agent without a process. What it writes is written to says, what it gets is read
-// from hears. It ends when it is asked to.
-type fakeAgent struct {
-	in, out     net.Conn
-	hears, says net.Conn
-	dead        chan struct{}
-	once        sync.Once
-	exit        error
-	stubborn    bool // it cannot be ended
-}
-
-func newFake() *fakeAgent {
-	f := &fakeAgent{dead: make(chan struct{})}
-	f.in, f.hears = net.Pipe()
-	f.out, f.says = net.Pipe()
-	return f
-}
-
-func (f *fakeAgent) input() io.WriteCloser { return f.in }
-func (f *fakeAgent) output() output        { return f.out }
-func (f *fakeAgent) pid() int              { return 1 }
-func (f *fakeAgent) stderr() string        { return "said" }
-func (f *fakeAgent) done() <-chan struct{} { return f.dead }
-func (f *fakeAgent) wait() error           { return f.exit }
-
-func (f *fakeAgent) end(context.Context) error {
-	if f.stubborn {
-		return errors.New("it does not end")
-	}
-	f.once.Do(func() {
-		_, _, _ = f.hears.Close(), f.says.Close(), f.in.Close()
-		close(f.dead)
-	})
-	return nil
-}
-
-// A pipeListener makes connections in memory.
-type pipeListener struct {
-	conns  chan net.Conn
-	closed chan struct{}
-}
-
-func newPipeListener() *pipeListener {
-	return &pipeListener{make(chan net.Conn), make(chan struct{})}
-}
-
-func (l *pipeListener) Accept() (net.Conn, error) {
-	select {
-	case c := <-l.conns:
-		return c, nil
-	case <-l.closed:
-		return nil, net.ErrClosed
-	}
-}
-
-func (l *pipeListener) Close() error   { close(l.closed); return nil }
-func (l *pipeListener) Addr() net.Addr { return nil }
-
-// dial connects, or returns nil if the holder has ended.
-func (l *pipeListener) dial() net.Conn {
-	ours, theirs := net.Pipe()
-	select {
-	case l.conns <- theirs:
-		return ours
-	case <-l.closed:
-		return nil
-	}
-}
-
-const testToken = "0123456789abcdef"
-
-// held runs a core with a fake agent. The channel is closed when everything has ended.
-func held(ctx context.Context, cfg Config, f *fakeAgent) (*core, *pipeListener, <-chan error) {
-	cfg.Token = testToken
-	c, l := newCore(cfg.withDefaults(), f), newPipeListener()
-	c.shut = func() { _ = l.Close() }
-	c.work.Go(func() { c.serve(l) })
-	done := make(chan error, 1)
-	go func() { done <- c.run(ctx) }()
-	return c, l, done
-}
-
-// A raw is a gateway that does nothing by itself.
-type raw struct {
-	t    testing.TB
-	conn net.Conn
-	r    *bufio.Reader
-}
-
-// dialRaw attaches, and returns the welcome.
-func dialRaw(t testing.TB, l *pipeListener, have uint64) (*raw, welcome) {
-	t.Helper()
-	g := &raw{t: t, conn: l.dial()}
-	g.r = bufio.NewReader(g.conn)
-	g.send(packet{kind: kindHello, data: encode(hello{Version: version, Token: testToken, Have: have})})
-	p := g.read()
-	var w welcome
-	if err := json.Unmarshal(p.data, &w); err != nil || p.kind != kindWelcome {
-		t.Fatalf("%q %s: %v", byte(p.kind), p.data, err)
-	}
-	return g, w
-}
-
-func (g *raw) send(p packet) {
-	g.t.Helper()
-	w := bufio.NewWriter(g.conn)
-	if err := errors.Join(writePacket(w, p), w.Flush()); err != nil {
-		g.t.Fatal(err)
-	}
-}
-
-func (g *raw) read() packet {
-	g.t.Helper()
-	p, err := readPacket(g.r, MaxFrame)
-	if err != nil {
-		g.t.Fatal(err)
-	}
-	return p
-}
-
-// ends holds that the connection ends without another packet.
-func (g *raw) ends() {
-	g.t.Helper()
-	if p, err := readPacket(g.r, MaxFrame); err == nil {
-		g.t.Fatalf("%q %s", byte(p.kind), p.data)
-	}
-}
 
 // TestLease: the lease ends when it should, to the nanosecond.
 func TestLease(t *testing.T) {
@@ -483,8 +353,9 @@ func TestOutputOutlivesAgent(t *testing.T) {
 		f.exit = &process.ExitError{Code: 7, Stderr: strings.Repeat("e", 2*exitStderr)}
 		_, l, done := held(t.Context(), Config{Ring: 100, Lease: MaxLease}, f)
 		g, _ := dialRaw(t, l, 0)
-		_, _ = io.WriteString(f.says, "one is longer than the others, much longer than that\ntwo\nthree")
-		f.once.Do(func() { close(f.dead) }) // but its output stays open
+		_, _ = io.WriteString(f.says, "one is longer than the others, much longer than that\n")
+		go func() { _, _ = io.WriteString(f.says, "two\nthree") }() // which nobody reads yet
+		f.once.Do(func() { close(f.dead) })                         // but its output stays open
 		time.Sleep(10 * drainGrace)
 		for n, want := range []string{"one is longer than the others, much longer than that", "two", "three"} {
 			if p := g.read(); string(p.data) != want || p.number != uint64(n+1) {
@@ -583,6 +454,100 @@ func TestLateFrame(t *testing.T) {
 		if got, err := bufio.NewReader(f.hears).ReadString('\n'); got != "new\n" || err != nil {
 			t.Errorf("%q, %v", got, err)
 		}
+		cancel()
+		<-done
+	})
+}
+
+// TestLateOutput: what is written within the grace after the end of the agent is an event, what comes
+// later is not.
+func TestLateOutput(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake()
+		_, l, done := held(t.Context(), Config{Lease: MaxLease}, f)
+		g, _ := dialRaw(t, l, 0)
+		f.once.Do(func() { close(f.dead) })
+		time.Sleep(drainGrace - 1)
+		_, _ = io.WriteString(f.says, "late\n")
+		if p := g.read(); string(p.data) != "late" {
+			t.Errorf("%q %q", byte(p.kind), p.data)
+		}
+		start := time.Now()
+		if p := g.read(); p.kind != kindExit || time.Since(start) > drainGrace {
+			t.Errorf("%q after %v", byte(p.kind), time.Since(start))
+		}
+		g.send(packet{kind: kindAck, number: 2})
+		<-done
+	})
+}
+
+// TestWriteWindow: WriteFrame waits exactly when the holder would not take more, also for what a gateway
+// before has sent, and continues when the agent has read it.
+func TestWriteWindow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		f := newFake()
+		_, l, done := held(ctx, Config{}, f)
+		text := strings.Repeat("x", 1000)
+		const fit = window / (1000 + eventCost)
+		attach := func() *Agent {
+			a, err := greetHolder(l.dial(), testToken, State{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			a.begin()
+			return a
+		}
+		write := func(a *Agent, n int) <-chan error {
+			failed := make(chan error, 1)
+			go func() {
+				var err error
+				for i := 0; i < n && err == nil; i++ {
+					err = a.WriteFrame([]byte(text))
+				}
+				failed <- err
+			}()
+			synctest.Wait()
+			return failed
+		}
+		waits := func(failed <-chan error) {
+			t.Helper()
+			select {
+			case err := <-failed:
+				t.Fatalf("it does not wait: %v", err)
+			default:
+			}
+		}
+		a := attach()
+		if err := <-write(a, fit); err != nil {
+			t.Fatal(err)
+		}
+		failed := write(a, 1)
+		waits(failed)
+		_ = a.Close()
+		if err := <-failed; !errors.Is(err, os.ErrClosed) || a.Sent() != fit {
+			t.Errorf("%d frames, %v", a.Sent(), err)
+		}
+		b := attach()
+		if b.Sent() != fit || b.Written() != 0 {
+			t.Errorf("%d sent, %d written", b.Sent(), b.Written())
+		}
+		failed = write(b, 2*fit)
+		waits(failed)
+		if b.Sent() != fit {
+			t.Errorf("%d frames are sent beyond the window", b.Sent()-fit)
+		}
+		if n, err := io.CopyN(io.Discard, f.hears, 3*fit*1001); err != nil {
+			t.Errorf("%d bytes, %v", n, err)
+		}
+		if err := <-failed; err != nil {
+			t.Error(err)
+		}
+		synctest.Wait()
+		if b.Sent() != 3*fit || b.Written() != 3*fit {
+			t.Errorf("%d sent, %d written", b.Sent(), b.Written())
+		}
+		_ = b.Close()
 		cancel()
 		<-done
 	})
