@@ -260,18 +260,24 @@ func oneLine(data []byte) []byte {
 // does nothing; acknowledging what was not read is an error. Otherwise the errors are those of
 // ReadFrame. Once the end of the agent is acknowledged, the holder exits.
 func (a *Agent) Ack(seq uint64) error {
+	if send, err := a.commit(seq); !send {
+		return err
+	}
+	return a.tell(packet{kind: kindAck, number: seq})
+}
+
+// commit reports whether an acknowledgement says something new.
+func (a *Agent) commit(seq uint64) (bool, error) {
 	a.mu.Lock()
+	defer a.mu.Unlock()
 	if seq > a.seq {
-		defer a.mu.Unlock()
-		return fmt.Errorf("holder: event %d is acknowledged, but the last that was read is %d", seq, a.seq)
+		return false, fmt.Errorf("holder: event %d is acknowledged, but the last that was read is %d", seq, a.seq)
 	}
 	if seq <= a.acked {
-		defer a.mu.Unlock()
-		return nil
+		return false, a.err
 	}
 	a.acked = seq
-	a.mu.Unlock()
-	return a.broken(a.send(packet{kind: kindAck, number: seq}))
+	return true, nil
 }
 
 // Renew renews the lease for at least d, at most [MaxLease], beginning now, even if this process ends
@@ -281,7 +287,7 @@ func (a *Agent) Renew(d time.Duration) error {
 	if d < 0 || d > MaxLease {
 		return fmt.Errorf("holder: a lease of %v is not between 0 and %v", d, MaxLease)
 	}
-	return a.broken(a.send(packet{kind: kindRenew, number: uint64((d + time.Millisecond - 1) / time.Millisecond)}))
+	return a.tell(packet{kind: kindRenew, number: uint64((d + time.Millisecond - 1) / time.Millisecond)})
 }
 
 // keepLease renews the lease until the connection has ended.
@@ -312,8 +318,8 @@ func (a *Agent) Stderr(ctx context.Context) (string, error) {
 	case <-a.answer: // of a call that did not wait for it
 	default:
 	}
-	if err := a.send(packet{kind: kindStderr}); err != nil {
-		return "", a.broken(err)
+	if err := a.tell(packet{kind: kindStderr}); err != nil {
+		return "", err
 	}
 	select {
 	case text := <-a.answer:
@@ -489,6 +495,18 @@ func (a *Agent) broken(err error) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.err
+}
+
+// tell writes a packet at once, unless the connection is known to have ended: it may still take what
+// nobody will read.
+func (a *Agent) tell(p packet) error {
+	a.mu.Lock()
+	err := a.err
+	a.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	return a.broken(a.send(p))
 }
 
 // send writes a packet at once.

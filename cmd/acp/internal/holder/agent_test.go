@@ -61,11 +61,17 @@ func TestTakeover(t *testing.T) {
 		t.Error("an event that was not read is acknowledged")
 	}
 	b := again(t, a, State{})
-	for what, err := range map[string]error{"read": second(a.ReadFrame()), "write": a.WriteFrame([]byte("lost")), "renew": a.Renew(0), "ack": a.Ack(1), "stop": a.Stop(t.Context())} {
-		// Stop closes a, and then that is what the others say.
-		if !errors.Is(err, ErrTaken) && !errors.Is(err, os.ErrClosed) {
+	if _, err := a.ReadFrame(); !errors.Is(err, ErrTaken) || !errors.Is(err, jsonrpc.ErrOutcomeUnknown) {
+		t.Errorf("read: %v", err)
+	}
+	_, stderr := a.Stderr(t.Context())
+	for what, err := range map[string]error{"write": a.WriteFrame([]byte("lost")), "renew": a.Renew(0), "ack": a.Ack(1), "stderr": stderr} {
+		if !errors.Is(err, ErrTaken) {
 			t.Errorf("%s: %v", what, err)
 		}
+	}
+	if err := a.Stop(t.Context()); !errors.Is(err, ErrTaken) {
+		t.Errorf("stop: %v", err)
 	}
 	if b.Sent() != 1 {
 		t.Errorf("%d frames have arrived", b.Sent())
@@ -81,17 +87,6 @@ func TestTakeover(t *testing.T) {
 		t.Error(err)
 	}
 	if err := errors.Join(b.Stop(t.Context()), b.Stop(t.Context())); err != nil {
-		t.Error(err)
-	}
-}
-
-func second[T any](_ T, err error) error { return err }
-
-// TestTakenIsUnknown: what was in flight may have been handled.
-func TestTakenIsUnknown(t *testing.T) {
-	a := begin(t, spec(t, "/bin/cat"))
-	again(t, a, State{})
-	if _, err := a.ReadFrame(); !errors.Is(err, ErrTaken) || !errors.Is(err, jsonrpc.ErrOutcomeUnknown) {
 		t.Error(err)
 	}
 }
