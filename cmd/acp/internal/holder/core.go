@@ -107,7 +107,7 @@ func wake(c chan struct{}) {
 	}
 }
 
-// run holds the agent until that is over, and returns when everything has ended.
+// run holds the agent until there is a reason to end, and returns when everything has ended.
 func (c *core) run(ctx context.Context) error {
 	ending, kill := context.WithCancel(context.Background())
 	defer kill()

@@ -26,8 +26,8 @@
 // # Bounds
 //
 //   - Unacknowledged events take at most Config.Ring bytes, plus one line of at most Config.MaxFrame
-//     bytes. Each event counts for 64 bytes more than its text. At the bound the holder stops to
-//     read, so the agent waits in its next write and nothing is lost.
+//     bytes. Each event counts for 64 bytes more than its text. At the bound the holder stops
+//     reading, so the agent waits in its next write and nothing is lost.
 //   - A line longer than Config.MaxFrame is skipped. In its place there is an event that has its
 //     length and its first 64 kB; ReadFrame returns it as a [*jsonrpc.FrameTooLargeError].
 //   - Events that were sent and are not acknowledged take at most 1 MiB, or one event. The gateway

@@ -125,15 +125,18 @@ func Main(ctx context.Context, in io.Reader, out io.Writer) error {
 	if err != nil {
 		err = fmt.Errorf("holder: reading the configuration: %w", err)
 	} else {
-		// What follows a start touches much of the program once more.
-		again := time.AfterFunc(time.Hour, trim)
-		defer again.Stop()
+		runtime.GOMAXPROCS(min(2, runtime.GOMAXPROCS(0)))
+		debug.SetGCPercent(25)
+		settled := make(chan struct{})
+		settling := time.AfterFunc(time.Hour, func() { defer close(settled); settle() })
 		c.Ready = func(agent int) {
 			say(report{Agent: agent})
-			settle()
-			again.Reset(time.Second)
+			settling.Reset(settleAfter)
 		}
 		err = Run(ctx, c)
+		if !settling.Stop() {
+			<-settled
+		}
 	}
 	if err != nil {
 		say(report{Error: err.Error(), Missing: errors.Is(err, fs.ErrNotExist)})
@@ -141,10 +144,11 @@ func Main(ctx context.Context, in io.Reader, out io.Writer) error {
 	return err
 }
 
+// settleAfter is how long a holder may take to start: attaching touches much of the program once more.
+const settleAfter = time.Second
+
 // settle makes the process small. A program that can do more than this has initialized it all.
 func settle() {
-	runtime.GOMAXPROCS(min(2, runtime.GOMAXPROCS(0)))
-	debug.SetGCPercent(25)
 	debug.FreeOSMemory()
 	trim()
 }
