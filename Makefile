@@ -61,7 +61,7 @@ bench-quick: ## make bench in about a minute, without writing
 	cd bench && npm ci --no-audit --no-fund && GOWORK=off go run . -quick
 
 bench-program: ## measure the first paint, the memory and bursts of the program (Linux)
-	cd cmd/acp && go test -run '^$$' -bench 'FirstPaint|Idle|Written' -benchtime 20x . && go test -run '^$$' -bench Burst -benchtime 5x .
+	cd cmd/acp && go test -run '^$$' -bench 'FirstPaint|Idle|Written|Hold$$' -benchtime 20x . && go test -run '^$$' -bench Burst -benchtime 5x .
 
 bench-tap: ## measure what acp tap adds to a turn (Linux; with Node if it is there)
 	cd cmd/acp && go test -run '^$$' -bench Tap -benchtime 3s .

@@ -42,7 +42,7 @@ func addCommands(root *cobra.Command, a *app.App) (chat *cobra.Command) {
 	add(groupTalk, chat, exec.NewCommand(a, nil), sessions.NewCommandResume(a, resume, choose, nil))
 	add(groupSet, agents.NewCommand(a, nil), models.NewCommand(a, nil), auth.NewCommand(a, nil), config.NewCommand(a, nil),
 		completion.NewCommand(a, nil), version.NewCommand(a, nil))
-	add(groupWire, agentcmd.NewCommand(a, nil), bridge.NewCommand(a, nil), serve.NewCommand(a, nil), connect.NewCommand(a, nil), tap.NewCommand(a, nil), trace.NewCommand(a, nil), check.NewCommand(a, nil), check.NewConnect(a), newMCPConnect(), docs.NewCommand(a))
+	add(groupWire, agentcmd.NewCommand(a, nil), bridge.NewCommand(a, nil), serve.NewCommand(a, nil), connect.NewCommand(a, nil), tap.NewCommand(a, nil), trace.NewCommand(a, nil), check.NewCommand(a, nil), check.NewConnect(a), newMCPConnect(), newHold(), docs.NewCommand(a))
 	return chat
 }
 
