@@ -104,8 +104,8 @@ func (s *session) start(ctx context.Context) (_ *backend, err error) {
 	return b, nil
 }
 
-// open opens the session in the agent: a new one, or the one it had, or a new one that is told what was
-// said, and everybody is told that it is.
+// open opens the session in the agent: a new one, or the one it had, or a new one that gets what was
+// said as text. Then a notice says so to everybody.
 func (b *backend) open(ctx context.Context, info engine.Session, known attributes) error {
 	s := b.s
 	cfg := acp.SessionConfig{Cwd: info.Cwd, AdditionalDirectories: known.Directories}

@@ -13,6 +13,6 @@
 //     answer to its own, after everything the agent said before.
 //   - A question of the agent is put to every client. The first answer is committed before the agent
 //     sees it; the questions to the others are withdrawn.
-//   - A client that leaves ends nothing: the turn goes on.
+//   - A client that leaves ends nothing: its turn continues.
 //   - An agent that has ended is started again when it is needed.
 package gateway

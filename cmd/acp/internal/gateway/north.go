@@ -269,7 +269,7 @@ func (g *Gateway) setOption(ctx context.Context, as *acp.AgentSession, id acp.Se
 }
 
 // accept queues a prompt, and waits until its turn has come and the client was sent everything before it.
-// The turn goes on if the client leaves.
+// The turn continues if the client leaves.
 func (g *Gateway) accept(ctx context.Context, t *acp.Turn) error {
 	w, ok := t.Session().Value.(*watcher)
 	if !ok {
