@@ -62,12 +62,13 @@ func frameCost(frame []byte) int { return len(frame) + eventCost }
 type core struct {
 	cfg     Config
 	agent   agent
-	room    chan struct{} // the ring has room
-	queued  chan struct{} // there is a frame for the agent
-	changed chan struct{} // run has to look
-	closing chan struct{} // closed when the agent is to end
-	over    chan struct{} // closed when it has, and nobody can attach any more
-	shut    func()        // ends the listening
+	room    chan struct{}   // the ring has room
+	queued  chan struct{}   // there is a frame for the agent
+	changed chan struct{}   // run has to look
+	closing chan struct{}   // closed when the agent is to end
+	over    chan struct{}   // closed when it has, and nobody can attach any more
+	shut    func()          // ends the listening
+	force   context.Context // done when the agent is to be killed
 	kill    context.CancelFunc
 	work    sync.WaitGroup
 
@@ -92,10 +93,11 @@ type core struct {
 
 func newCore(cfg Config, a agent) *core {
 	signal := func() chan struct{} { return make(chan struct{}, 1) }
+	force, kill := context.WithCancel(context.Background())
 	return &core{
-		cfg: cfg, agent: a, room: signal(), queued: signal(), changed: signal(),
+		cfg: cfg, force: force, kill: kill, agent: a, room: signal(), queued: signal(), changed: signal(),
 		closing: make(chan struct{}), over: make(chan struct{}), shut: func() {}, links: map[*link]struct{}{},
-		lease: time.Now().Add(cfg.Lease), kill: func() {},
+		lease: time.Now().Add(cfg.Lease),
 	}
 }
 
@@ -109,11 +111,7 @@ func wake(c chan struct{}) {
 
 // run holds the agent until there is a reason to end, and returns when everything has ended.
 func (c *core) run(ctx context.Context) error {
-	ending, kill := context.WithCancel(context.Background())
-	defer kill()
-	c.mu.Lock()
-	c.kill = kill
-	c.mu.Unlock()
+	defer c.kill()
 	c.work.Go(c.readAgent)
 	c.work.Go(c.writeAgent)
 	c.hold(ctx)
@@ -122,7 +120,7 @@ func (c *core) run(ctx context.Context) error {
 	c.ending = true
 	c.mu.Unlock()
 	close(c.closing)
-	err := c.agent.end(ending)
+	err := c.agent.end(c.force)
 	if err == nil {
 		c.mu.Lock()
 		c.exit = endingOf(c.agent.wait())

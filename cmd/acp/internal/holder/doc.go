@@ -47,7 +47,8 @@
 // end of the agent was acknowledged.
 //
 // If the holder itself is killed, a watchdog kills the agent and its process group on every Unix
-// system; on Linux the kernel kills the agent, too. See package internal/process. Even without a
+// system; on Linux the kernel kills the agent, too, and the watchdog looks for a second for daemons
+// that have left the group. See package internal/process. Even without a
 // watchdog, when there is no shell, the agent's standard input ends. Its socket stays until [List]
 // finds that nobody listens there.
 //

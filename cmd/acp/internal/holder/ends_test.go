@@ -13,6 +13,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -78,8 +79,27 @@ func TestExitsAtOnce(t *testing.T) {
 	}
 }
 
-// family starts a child in its group and one that left it, and does not mind being asked to end.
-const family = `trap '' TERM HUP; sleep 1000 & (setsid sleep 1000 &) ; echo ready; cat >/dev/null; wait; sleep 1000`
+// These start a child in their group, the first one also a daemon that has left it, and do not mind being
+// asked to end.
+const (
+	family = `(setsid sleep 1000 &); ` + group
+	group  = `trap '' TERM HUP; sleep 1000 & cat >/dev/null; wait; sleep 1000`
+)
+
+// grown waits until the children of a family are there. One that is about to become sleep cannot be found
+// by its environment for a moment, by whoever ends the family either.
+func grown(t *testing.T, s Spec, n int) {
+	t.Helper()
+	eventually(t, "not all are there", func() bool {
+		there := 0
+		for _, pid := range marked(s) {
+			if line, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)); err == nil && strings.HasPrefix(string(line), "sleep\x00") {
+				there++
+			}
+		}
+		return there == n
+	})
+}
 
 // TestStop ends an agent that ignores everything but SIGKILL, with all that it has started.
 func TestStop(t *testing.T) {
@@ -94,8 +114,7 @@ func TestStop(t *testing.T) {
 			s := script(t, family)
 			s.Config.CloseGrace, s.Config.TermGrace = tt.grace, tt.grace
 			a := begin(t, s)
-			line(t, a)
-			eventually(t, "not all are there", func() bool { return len(marked(s)) >= 3 })
+			grown(t, s, 2)
 			if err := a.Stop(tt.ctx); err != nil {
 				t.Error(err)
 			}
@@ -126,7 +145,7 @@ func TestLeaseLapses(t *testing.T) {
 		}
 	}
 	kept(t, a, s)
-	line(t, a)
+	grown(t, s, 2)
 	_ = a.Close()
 	eventually(t, "the socket is left", func() bool { return !exists(a.Socket()) })
 	eventually(t, "something is left", func() bool { return !running(a.HolderPID()) && len(marked(s)) == 0 })
@@ -135,13 +154,14 @@ func TestLeaseLapses(t *testing.T) {
 	}
 }
 
-// TestHolderKilled: an agent whose holder is killed does not survive it.
+// TestHolderKilled: an agent whose holder is killed does not survive it, nor does what is in its group. A
+// daemon that has left the group is looked for as well, but for a second only, which is too short to be
+// sure of on a busy machine.
 func TestHolderKilled(t *testing.T) {
 	needProc(t)
-	s := script(t, family)
+	s := script(t, group)
 	a := begin(t, s)
-	line(t, a)
-	eventually(t, "not all are there", func() bool { return len(marked(s)) >= 3 })
+	grown(t, s, 1)
 	if err := syscall.Kill(a.HolderPID(), syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
@@ -221,4 +241,24 @@ func TestList(t *testing.T) {
 	if err := b.Stop(t.Context()); err != nil {
 		t.Error(err)
 	}
+}
+
+// TestKilledEarly: what a gateway asks for before the holder has settled down is not lost.
+func TestKilledEarly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake()
+		c, l := newCore(Config{Token: testToken}.withDefaults(), f), newPipeListener()
+		c.shut = func() { _ = l.Close() }
+		c.work.Go(func() { c.serve(l) })
+		g, _ := dialRaw(t, l, 0)
+		g.send(packet{kind: kindStop, number: 1})
+		synctest.Wait()
+		_ = g.conn.Close()
+		if err := c.run(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if !f.forced {
+			t.Error("the agent was not ended at once")
+		}
+	})
 }

@@ -22,6 +22,7 @@ type fakeAgent struct {
 	once        sync.Once
 	exit        error
 	stubborn    bool // it cannot be ended
+	forced      bool // the last attempt to end it was not to wait
 }
 
 func newFake() *fakeAgent {
@@ -38,7 +39,8 @@ func (f *fakeAgent) stderr() string        { return "said" }
 func (f *fakeAgent) done() <-chan struct{} { return f.dead }
 func (f *fakeAgent) wait() error           { return f.exit }
 
-func (f *fakeAgent) end(context.Context) error {
+func (f *fakeAgent) end(ctx context.Context) error {
+	f.forced = ctx.Err() != nil
 	if f.stubborn {
 		return errors.New("it does not end")
 	}
