@@ -1,6 +1,7 @@
 package acp
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -208,8 +209,8 @@ func (r *Reply) send(req *acpv2.PromptRequest) {
 			s.line.Settle()
 		}
 	}) && r.claim() != nil {
-		_, _ = answer() // fails, since the connection has ended
-		r.abandon(s.conn.explain(s.conn.conn.Err()))
+		_, err := answer() // fails, since the connection has ended
+		r.abandon(s.conn.explain(cmp.Or(err, s.conn.conn.Err())))
 	}
 }
 
@@ -232,7 +233,8 @@ func (r *Reply) hurry() {
 	r.mu.Unlock()
 	if answer := r.claim(); answer != nil && !r.s.conn.spawn(func() { r.run(answer) }) {
 		// It has failed with the connection, so there is nothing to wait for.
-		r.abandon(r.s.conn.explain(r.s.conn.conn.Err()))
+		_, err := answer()
+		r.abandon(r.s.conn.explain(cmp.Or(err, r.s.conn.conn.Err())))
 	}
 }
 
@@ -345,7 +347,7 @@ func (r *Reply) abandon(err error) {
 	r.stop.abandoned = true
 	r.s.mu.Unlock()
 	r.s.leave(r)
-	if r.call.sent() && errors.Is(err, jsonrpc.ErrClosed) {
+	if r.call.sent() && errors.Is(err, jsonrpc.ErrClosed) && !errors.Is(err, ErrOutcomeUnknown) {
 		r.finish(nil, &cutOffError{err})
 	} else {
 		r.finish(nil, err)

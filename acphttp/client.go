@@ -73,6 +73,7 @@ type outgoing struct {
 	text    []byte
 	session string
 	id      string // of a request
+	opens   bool   // it opens the session
 	number  uint64
 }
 
@@ -105,7 +106,7 @@ func (s *clientStream) WriteFrame(data []byte) error {
 	o := outgoing{text: append([]byte(nil), data...), session: h.session}
 	switch {
 	case h.isRequest():
-		o.id = h.id
+		o.id, o.opens = h.id, opensSession(h.method)
 		if len(s.sent) < maxRoutes {
 			s.sent[h.id] = asked{h.method, h.session}
 		}
@@ -228,8 +229,10 @@ func (s *clientStream) deliver(o outgoing) {
 		if o.id == "" {
 			s.log().Warn("acphttp: a message cannot be sent", "error", err)
 		}
+		s.failSession(o.session, err, o.id) // what waits would wait for the same
 	case errors.As(err, &said) && endsConnection(said.Status):
-		s.fail(&BrokenError{err})
+		// The agent may have ended, and have said something before.
+		s.work.Go(func() { s.failLater(&BrokenError{err}) })
 		return
 	case o.id == "" && said != nil && faultOfMessage(said.Status):
 		// There is nobody to tell but the log.
@@ -355,7 +358,7 @@ func (s *clientStream) note(text []byte, session string) (done bool) {
 		switch {
 		case !ours:
 		case h.opened != "":
-			s.beginSession(h.opened)
+			s.beginSession(h.opened, true)
 		case h.failed:
 		case a.method == methodDelete, a.method == methodClose:
 			s.closeSession(a.session)
@@ -434,6 +437,19 @@ func (s *clientStream) fail(err error) {
 	}
 	s.in.close(err, false)
 	s.cancel(err)
+}
+
+// failLater ends the connection once its streams had time to bring what there is.
+func (s *clientStream) failLater(err error) {
+	if s.tag != "" {
+		timer := time.NewTimer(streamTime)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+		case <-s.ctx.Done():
+		}
+	}
+	s.fail(err)
 }
 
 var errNotSent = errors.New("the connection broke before the request was sent")

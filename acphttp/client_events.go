@@ -38,11 +38,11 @@ func isFieldValue(id string) bool {
 	return strings.Trim(id, " \t") == id
 }
 
-// beginSession opens the stream of a session, unless it is open. The caller holds
-// s.mu.
-func (s *clientStream) beginSession(session string) *events {
+// beginSession opens the stream of a session, unless it is open. opens says that the
+// session is opened, too, and so not closed any more. The caller holds s.mu.
+func (s *clientStream) beginSession(session string, opens bool) *events {
 	if e := s.sessions[session]; e != nil {
-		if i := slices.Index(s.closing, session); i >= 0 {
+		if i := slices.Index(s.closing, session); i >= 0 && opens {
 			s.closing = slices.Delete(s.closing, i, i+1)
 		}
 		return e
@@ -81,13 +81,17 @@ func (s *clientStream) closeSession(session string) {
 		e.left = true
 		e.stop()
 		delete(s.sessions, oldest)
+		s.work.Go(func() { s.failSession(oldest, errClosedSession, "") }) // needs the lock
 	}
 }
 
+// errClosedSession is why a call has no answer whose session was closed long ago.
+var errClosedSession = errors.New("acphttp: the session was closed")
+
 // openSession waits until the stream of a session is open.
-func (s *clientStream) openSession(session string) error {
+func (s *clientStream) openSession(session string, opens bool) error {
 	s.mu.Lock()
-	e := s.beginSession(session)
+	e := s.beginSession(session, opens)
 	s.mu.Unlock()
 	select {
 	case <-e.ready:
@@ -146,12 +150,19 @@ func (s *clientStream) readSession(ctx context.Context, session string, e *event
 	if s.sessions[session] == e {
 		delete(s.sessions, session)
 	}
-	if i := slices.Index(s.closing, session); i >= 0 && !left {
+	i := slices.Index(s.closing, session)
+	closed := i >= 0 && !left
+	if closed {
 		s.closing = slices.Delete(s.closing, i, i+1)
 	}
 	s.mu.Unlock()
 	said := (*StatusError)(nil)
 	refused := errors.As(err, &said)
+	if closed && opened && (refused || errors.Is(err, io.EOF)) && s.ctx.Err() == nil {
+		// The server has done with the session, or has forgotten it.
+		s.failSession(session, errClosedSession, "")
+		left = true
+	}
 	switch {
 	case left:
 	case opened:
@@ -204,6 +215,8 @@ func (s *clientStream) readEvents(ctx context.Context, session string, opened fu
 		switch {
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
+		case refused && said.Status == http.StatusNoContent: // nothing more will come
+			return io.EOF
 		case errors.Is(err, errTooLarge), refused && !busy:
 			return err
 		case r.last == "" && !(r.opened != nil && (busy || nothingSent(err))): // something may be lost

@@ -35,8 +35,12 @@ func (s *clientStream) log() *slog.Logger {
 
 // tryDeliver posts a message until it is delivered or certainly not going to be.
 func (s *clientStream) tryDeliver(o outgoing) error {
-	if o.session != "" {
-		if err := s.openSession(o.session); err != nil {
+	switch {
+	case o.session == "":
+	case !isFieldValue(o.session):
+		return fmt.Errorf("%w: its id is no value of a header", errNoStream)
+	case o.id != "": // what has no answer needs no stream
+		if err := s.openSession(o.session, o.opens); err != nil {
 			return err // nothing was sent
 		}
 	}

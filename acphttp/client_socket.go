@@ -100,7 +100,7 @@ func (s *messageStream) ping() {
 		err := m.Ping(ctx)
 		cancel()
 		if err != nil && s.ctx.Err() == nil && !s.writing.Load() {
-			_ = m.Close(closeAbnormal, "") // ends the reading
+			m.Close(closeAbnormal, "") // ends the reading
 		}
 		timer.Reset(clientPing)
 	}
@@ -141,7 +141,7 @@ func (s *messageStream) write(frames ...[]byte) error {
 		}
 	}
 	if s.stall == nil {
-		s.stall = time.AfterFunc(clientStall, func() { _ = s.current().Close(closeAbnormal, "") })
+		s.stall = time.AfterFunc(clientStall, func() { s.current().Close(closeAbnormal, "") })
 	} else {
 		s.stall.Reset(clientStall)
 	}
@@ -174,7 +174,7 @@ func (s *messageStream) keep(f []byte) {
 
 // resume replaces a WebSocket that broke. It returns why that is impossible.
 func (s *messageStream) resume(cause error) error {
-	_ = s.current().Close(closeAbnormal, "") // so that nobody waits for it
+	s.current().Close(closeAbnormal, "") // so that nobody waits for it
 	if s.tag == "" {
 		return &BrokenError{cause}
 	}
@@ -198,7 +198,7 @@ func (s *messageStream) resume(cause error) error {
 		if err == nil {
 			return nil
 		}
-		_ = m.Close(closeAbnormal, "")
+		m.Close(closeAbnormal, "")
 		if errors.Is(err, errResume) {
 			return &BrokenError{err}
 		}
@@ -211,7 +211,7 @@ var errResume = errors.New("the connection cannot be resumed")
 // ask asks for the rest of what the server has sent. It returns how many messages the
 // server has got.
 func (s *messageStream) ask(m Messages) (received uint64, err error) {
-	late := time.AfterFunc(s.retryFor, func() { _ = m.Close(closeAbnormal, "") })
+	late := time.AfterFunc(s.retryFor, func() { m.Close(closeAbnormal, "") })
 	defer late.Stop()
 	params, _ := json.Marshal(resumeParams{s.id, s.tag + "-" + strconv.FormatUint(s.got, 10)})
 	if err := m.Write(fmt.Appendf(nil, `{"jsonrpc":"2.0","method":%q,"params":%s}`, methodResume, params)); err != nil {
@@ -243,7 +243,13 @@ func (s *messageStream) takeOver(m Messages, received uint64) error {
 		return fmt.Errorf("%w: the server has got %d messages of %d", errResume, received, s.sent)
 	}
 	if rest := s.kept[received-first:]; len(rest) > 0 {
-		if err := m.Write(rest...); err != nil {
+		// Nobody else knows of m yet, who could close it.
+		late := time.AfterFunc(clientStall, func() { m.Close(closeAbnormal, "") })
+		left := context.AfterFunc(s.ctx, func() { m.Close(closeAbnormal, "") })
+		err := m.Write(rest...)
+		late.Stop()
+		left()
+		if err != nil {
 			return err
 		}
 	}
@@ -264,7 +270,7 @@ func (s *messageStream) Close() error {
 	s.now.Lock()
 	m := s.m
 	s.now.Unlock()
-	_ = m.Close(closeNormal, "") // the server may have left before
+	m.Close(closeNormal, "") // the server may have left before
 	s.pings.Wait()
 	return nil
 }

@@ -61,7 +61,7 @@ type conn struct {
 	active   int                // requests that are open
 	idle     bool               // the connection is given up because none was open
 	late     *time.Timer        // gives an agent up that does not end after its client; nil before
-	retired  []string           // streams of closed sessions that nobody reads, by age
+	past     past               // streams of closed sessions
 	numbers  window             // of messages, see HeaderMessage
 	posting  map[uint64]posting // messages that are being accepted
 	over     carried            // how WebSockets carry the connection
@@ -109,6 +109,7 @@ type stream struct {
 	closed  bool          // the session was, or was deleted
 	deleted bool          // the session was
 	base    uint64        // the last event of the session as it was before it was closed
+	offset  uint64        // what the cursors of its events are above their numbers
 }
 
 // reader is a request that reads a stream.
@@ -167,14 +168,14 @@ func (c *conn) write(frames ...[]byte) error {
 			c.initial = nil
 			continue
 		}
-		name, closes := c.route(&h)
+		name, ends := c.route(&h)
 		if err := c.queue(name, data); err != nil {
 			c.mu.Unlock()
 			c.shut(err)
 			return err
 		}
-		if st := c.streams[name]; closes && st != nil {
-			st.closed, st.base = true, st.log.Last()
+		if st := c.streams[name]; ends != "" && st != nil && !c.gone {
+			st.closed, st.deleted, st.base = true, ends == methodDelete, st.log.Last()
 		}
 	}
 	c.mu.Unlock()
@@ -188,36 +189,36 @@ func (c *conn) write(frames ...[]byte) error {
 // route returns the stream on which a message of the agent goes out. The caller holds
 // c.mu.
 //
-// closes reports that it is the last one of a session.
+// If it is the last one of a session, ends is the method that ended that.
 //
 // Answers to session/load go out on the stream of the connection, as those of the
 // SDKs do, unless the client reads the session's: there they keep their place after
 // the history. A cancellation follows the request that it cancels.
-func (c *conn) route(h *head) (name string, closes bool) {
+func (c *conn) route(h *head) (name, ends string) {
 	switch {
 	case c.flat:
-		return "", false
+		return "", ""
 	case h.isResponse():
 		a := c.asked[h.id]
 		delete(c.asked, h.id)
-		st := c.streams[a.session]
-		switch {
-		case a.method == methodLoad && (st == nil || st.reader == nil):
-			return "", false
-		case a.method == methodDelete && !h.failed && st != nil:
-			st.deleted = true
-			closes = true
-		case a.method == methodClose && !h.failed:
-			closes = a.session != ""
+		switch a.method {
+		case methodLoad:
+			if st := c.streams[a.session]; st == nil || st.reader == nil {
+				return "", ""
+			}
+		case methodDelete, methodClose:
+			if !h.failed && a.session != "" {
+				ends = a.method
+			}
 		}
-		return a.session, closes
+		return a.session, ends
 	case h.method == methodCancelRequest:
-		return c.asks[h.cancels], false
+		return c.asks[h.cancels], ""
 	}
 	if h.isRequest() && len(c.asks) < maxRoutes {
 		c.asks[h.id] = h.session
 	}
-	return h.session, false
+	return h.session, ""
 }
 
 // queue adds a message to a stream. The caller holds c.mu.
@@ -277,7 +278,7 @@ func (c *conn) stream(name string) (*stream, error) {
 			return nil, fmt.Errorf("acphttp: keep a stream: %w", err)
 		}
 	}
-	st := &stream{log: log, taken: log.Last()}
+	st := &stream{log: log, taken: log.Last(), base: log.Last(), offset: c.past.end(name)}
 	c.streams[name] = st
 	return st, nil
 }

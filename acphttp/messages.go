@@ -51,9 +51,9 @@ type Messages interface {
 	// Close closes the WebSocket with a code, and ends what is under way. With the
 	// code 1006 it says nothing to the peer, which may be gone. It may be called at
 	// any time and repeatedly; the first call counts. It takes a few seconds at
-	// most. It returns an error unless the peer has answered, and so has got
-	// everything.
-	Close(code int, reason string) error
+	// most. It reports whether the peer has answered the first call, and so has
+	// got everything.
+	Close(code int, reason string) (answered bool)
 }
 
 // batchRefused answers a JSON-RPC batch.
@@ -116,7 +116,7 @@ func (s *Server) upgrade(w http.ResponseWriter, r *http.Request, principal strin
 		return nil
 	}
 	if err := s.register(c); err != nil {
-		_ = ws.end(closeTryLater, "too many connections")
+		ws.end(closeTryLater, "too many connections")
 		return nil
 	}
 	switch {
@@ -134,7 +134,7 @@ func (s *Server) upgrade(w http.ResponseWriter, r *http.Request, principal strin
 // endWith closes the WebSocket when its connection is given up. The function it returns
 // undoes that.
 func (w *socket) endWith(c *conn) func() bool {
-	return context.AfterFunc(c.ctx, func() { _ = w.end(c.closeCode()) })
+	return context.AfterFunc(c.ctx, func() { w.end(c.closeCode()) })
 }
 
 // closeCode returns why a WebSocket of the connection is closed.
@@ -214,12 +214,12 @@ func (h *handshake) look(frames [][]byte) {
 // initialize, or that resumes another connection. Anything that is not a message is
 // answered here until then.
 func (w *socket) first() (text []byte, method string, ok bool) {
-	late := time.AfterFunc(w.c.s.limits.InitializeTimeout, func() { _ = w.end(closePolicy, "no initialize") })
+	late := time.AfterFunc(w.c.s.limits.InitializeTimeout, func() { w.end(closePolicy, "no initialize") })
 	defer late.Stop()
 	for {
 		text, err := w.m.Read()
 		if err != nil {
-			_ = w.end(closePolicy, "no initialize")
+			w.end(closePolicy, "no initialize")
 			return nil, "", false
 		}
 		h, ok := w.in.peek(text)
@@ -236,13 +236,13 @@ func (w *socket) first() (text []byte, method string, ok bool) {
 		case h.method == methodResume && h.id == "" && w.c.s.resumable():
 			return text, h.method, true
 		case h.method != methodInitialize:
-			_ = w.end(closeProtocol, "First message must be initialize")
+			w.end(closeProtocol, "First message must be initialize")
 			return nil, "", false
 		case h.id == "":
-			_ = w.end(closeProtocol, "Initialize request must include an ID")
+			w.end(closeProtocol, "Initialize request must include an ID")
 			return nil, "", false
 		case len(h.id) > w.c.s.limits.MaxID:
-			_ = w.end(closePolicy, "the id is too long")
+			w.end(closePolicy, "the id is too long")
 			return nil, "", false
 		default:
 			return text, h.method, true
@@ -272,7 +272,7 @@ func (w *socket) ping(every time.Duration) {
 			err := w.m.Ping(ctx)
 			cancel()
 			if err != nil && !w.writing.Load() {
-				_ = w.end(closePolicy, "the peer does not answer pings")
+				w.end(closePolicy, "the peer does not answer pings")
 				return
 			}
 			timer.Reset(every)
@@ -306,7 +306,7 @@ func (w *socket) ReadFrame() (jsonrpc.Frame, error) {
 			w.begun.begin(h.id)
 		}
 		if len(h.id) > w.c.s.limits.MaxID+2 || len(h.session) > w.c.s.limits.MaxID {
-			_ = w.end(closePolicy, "an id is too long")
+			w.end(closePolicy, "an id is too long")
 			return jsonrpc.Frame{}, errLimit
 		}
 		if h.method == methodInitialize && h.id != "" && !first && !w.begun.again(h.id) {
@@ -335,7 +335,7 @@ func (w *socket) write(frames ...[]byte) error {
 	if w.stall == nil {
 		w.stall = time.AfterFunc(late, func() {
 			w.stalled.Store(true)
-			_ = w.end(closePolicy, "the client does not read")
+			w.end(closePolicy, "the client does not read")
 		})
 	} else {
 		w.stall.Reset(late)
@@ -357,22 +357,21 @@ func (w *socket) write(frames ...[]byte) error {
 
 // Close implements [jsonrpc.Stream].
 func (w *socket) Close() error {
-	_ = w.end(w.c.closeCode())
+	w.end(w.c.closeCode())
 	w.stop()
 	w.pings.Wait()
 	return nil
 }
 
-// end closes the WebSocket. The first reason counts. It returns an error unless this
-// is the first, and the peer has answered.
-func (w *socket) end(code int, reason string) error {
-	err := os.ErrClosed
+// end closes the WebSocket. The first reason counts. It reports whether this is the
+// first, and the peer has answered.
+func (w *socket) end(code int, reason string) (answered bool) {
 	w.once.Do(func() {
 		w.closed.Store(true)
 		w.stop()
-		err = w.m.Close(code, reason)
+		answered = w.m.Close(code, reason)
 	})
-	return err
+	return answered
 }
 
 // A BrokenError is the end of a connection that neither side has closed: the network

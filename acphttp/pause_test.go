@@ -22,6 +22,7 @@ type pausing struct {
 	let    chan struct{}
 	closed chan struct{}
 	once   sync.Once
+	polite bool // it answers Close
 
 	mu      sync.Mutex
 	writing bool
@@ -41,6 +42,9 @@ func (p *pausing) Read() ([]byte, error) {
 	case text := <-p.in:
 		return text, nil
 	case <-p.closed:
+		if p.polite {
+			return nil, io.EOF
+		}
 		return nil, io.ErrUnexpectedEOF
 	}
 }
@@ -73,12 +77,12 @@ func (p *pausing) Ping(ctx context.Context) error {
 	return nil
 }
 
-func (p *pausing) Close(code int, _ string) error {
+func (p *pausing) Close(code int, _ string) bool {
 	p.once.Do(func() {
 		p.code = code
 		close(p.closed)
 	})
-	return nil
+	return p.polite
 }
 
 // TestPause: a peer that does not read for less than the stall timeout keeps its
@@ -98,14 +102,7 @@ func TestPause(t *testing.T) {
 				}
 				return err
 			}}
-			p.in <- []byte(`{"jsonrpc":"2.0","id":1,"method":"initialize"}`)
-			r := httptest.NewRequest(http.MethodGet, "/acp", nil)
-			r.Header.Set("Upgrade", "websocket")
-			done := make(chan struct{})
-			go func() {
-				defer close(done)
-				s.ServeHTTP(httptest.NewRecorder(), r)
-			}()
+			done := upgraded(s, p)
 			return func() { <-done }
 		},
 		"client": func(p *pausing) func() {
@@ -143,4 +140,96 @@ func TestPause(t *testing.T) {
 			})
 		})
 	}
+}
+
+// upgraded has a server serve a WebSocket. The channel is closed when that has ended.
+func upgraded(s *acphttp.Server, p *pausing) <-chan struct{} {
+	p.in <- []byte(`{"jsonrpc":"2.0","id":1,"method":"initialize"}`)
+	r := httptest.NewRequest(http.MethodGet, "/acp", nil)
+	r.Header.Set("Upgrade", "websocket")
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		s.ServeHTTP(httptest.NewRecorder(), r)
+	}()
+	return done
+}
+
+// several is an Upgrader of WebSockets that are given.
+type several struct{ list []*pausing }
+
+func (u *several) Upgrade(http.ResponseWriter, *http.Request, http.Header, int) (acphttp.Messages, error) {
+	p := u.list[0]
+	u.list = u.list[1:]
+	return p, nil
+}
+
+// TestSocketEnds: a resumable connection takes no room any more once its agent has ended
+// and its client has got everything. If that is not known, it does for a while.
+func TestSocketEnds(t *testing.T) {
+	for _, polite := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			first, second := newPausing(), newPausing()
+			first.polite = polite
+			s := &acphttp.Server{
+				Upgrade: &several{[]*pausing{first, second}}, Keep: acphttp.Retention{Bytes: 1 << 10}, Limits: acphttp.Limits{MaxConnections: 1},
+				Serve: func(ctx context.Context, t acp.Transport) error {
+					stream, err := t.Open(ctx)
+					if err != nil {
+						return err
+					}
+					defer stream.Close()
+					return stream.WriteFrame([]byte(`{"jsonrpc":"2.0","method":"_last"}`))
+				},
+			}
+			done := upgraded(s, first)
+			first.let <- struct{}{}
+			<-done
+			synctest.Wait()
+			done = upgraded(s, second)
+			synctest.Wait()
+			select {
+			case <-second.closed:
+				if polite {
+					t.Error("there is no room:", second.code)
+				}
+			default:
+				if !polite {
+					t.Error("the first one was forgotten")
+				}
+				second.let <- struct{}{}
+			}
+			<-done
+			_ = s.Close(context.Background())
+		})
+	}
+}
+
+// TestSocketLeft: an agent over WebSocket that heeds nothing but its ctx ends after its
+// client.
+func TestSocketLeft(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPausing()
+		p.polite = true
+		s := &acphttp.Server{Upgrade: p, Serve: func(ctx context.Context, t acp.Transport) error {
+			stream, err := t.Open(ctx)
+			if err != nil {
+				return err
+			}
+			defer stream.Close()
+			for err == nil {
+				_, err = stream.ReadFrame()
+			}
+			<-ctx.Done()
+			return err
+		}}
+		done := upgraded(s, p)
+		synctest.Wait()
+		began := time.Now()
+		p.Close(1000, "")
+		<-done
+		if d := time.Since(began); d != 10*time.Second {
+			t.Error(d)
+		}
+	})
 }

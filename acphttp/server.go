@@ -73,7 +73,9 @@ type Server struct {
 	Keep Retention
 	// NewLog makes the log of a stream of a connection, "" being the stream of the
 	// connection itself. Nil means [NewLog] with Keep. A connection waits while
-	// one of its logs is made or used.
+	// one of its logs is made or used. The stream of a session that was closed is
+	// forgotten after a while; if the session is opened again, NewLog is called
+	// again for the same names.
 	NewLog func(connection, session string) (Log, error)
 
 	// Logger gets what goes wrong, without payload; nil means [slog.Default].
@@ -258,11 +260,17 @@ func (s *Server) room(principal string) error {
 		s.log().Error("acphttp: Server.Serve is not set")
 		return status(http.StatusInternalServerError, "there is no agent")
 	case s.closed:
-		return status(http.StatusServiceUnavailable, "the server is closing")
+		return closing()
 	case len(s.conns) >= s.limits.MaxConnections, s.owned[principal] >= s.limits.MaxPerPrincipal:
 		return &StatusError{Status: http.StatusServiceUnavailable, Text: "too many connections", RetryAfter: time.Second}
 	}
 	return nil
+}
+
+// closing is why a server that is closing takes nothing more. The time says that it has
+// not handled the request.
+func closing() error {
+	return &StatusError{Status: http.StatusServiceUnavailable, Text: "the server is closing", RetryAfter: time.Second}
 }
 
 // register makes a connection one of the server's.
@@ -289,7 +297,7 @@ func (s *Server) await(c *conn) error {
 	defer s.mu.Unlock()
 	switch {
 	case s.closed:
-		return status(http.StatusServiceUnavailable, "the server is closing")
+		return closing()
 	case len(s.pending) >= s.limits.MaxConnections:
 		return &StatusError{Status: http.StatusServiceUnavailable, Text: "too many connections", RetryAfter: time.Second}
 	}

@@ -48,7 +48,7 @@ func (s *Server) get(w http.ResponseWriter, r *http.Request, principal string) e
 	h.Set("X-Accel-Buffering", "no") // of proxies, which would hold events back
 	h.Set("X-Content-Type-Options", "nosniff")
 	if s.resumable() { // so that a client that got no event can resume, too
-		h.Set(headerCursor, string(c.cursorOf(nil, rd.pos)))
+		h.Set(headerCursor, string(c.cursorOf(nil, st.offset+rd.pos)))
 	}
 	w.WriteHeader(http.StatusOK)
 	control := http.NewResponseController(w)
@@ -118,14 +118,18 @@ func (c *conn) attach(name, after string) (*stream, *reader, error) {
 	if c.gone {
 		return nil, nil, status(http.StatusNotFound, "unknown "+HeaderConnectionID)
 	}
-	if c.streams[name] == nil && len(c.streams) > 2*c.s.limits.MaxWaitingSessions {
+	for c.streams[name] == nil && len(c.streams) > 2*c.s.limits.MaxWaitingSessions {
+		if len(c.past.retired) > 0 {
+			c.forgetOldest()
+			continue
+		}
 		return nil, nil, status(http.StatusTooManyRequests, "too many streams")
 	}
 	st, err := c.stream(name)
 	if err != nil {
 		return nil, nil, status(http.StatusInternalServerError, "the stream cannot be kept")
 	}
-	if st.deleted {
+	if st.deleted && (after == "" || after == c.tag) { // the end may still be wanted
 		return nil, nil, status(http.StatusConflict, "the session was deleted")
 	}
 	pos := st.taken
@@ -135,6 +139,9 @@ func (c *conn) attach(name, after string) (*stream, *reader, error) {
 		}
 	} else if st.reader != nil && !st.closed { // whose client may be about to leave it
 		return nil, nil, status(http.StatusConflict, "the stream has a reader already")
+	}
+	if c.ended && after != "" && pos == st.log.Last() {
+		return nil, nil, status(http.StatusNoContent, "") // the client has everything
 	}
 	switch {
 	case st.reader != nil:
@@ -149,17 +156,18 @@ func (c *conn) attach(name, after string) (*stream, *reader, error) {
 // cursor reads where a client wants to resume. Without a number it wants what was
 // never read since the session was opened. The caller holds c.mu.
 func (c *conn) cursor(st *stream, text string) (uint64, error) {
-	if text == c.tag {
-		return st.base, nil
-	}
 	refused := status(http.StatusConflict, "the stream cannot be resumed from there")
-	tag, number, ok := strings.Cut(text, "-")
-	if !ok || tag != c.tag {
+	tag, number, numbered := strings.Cut(text, "-")
+	if tag != c.tag {
 		return 0, refused
 	}
-	seq, err := strconv.ParseUint(number, 10, 64)
-	if err != nil || seq > st.taken {
-		return 0, refused
+	seq := min(st.base, st.taken)
+	if numbered {
+		n, err := strconv.ParseUint(number, 10, 64)
+		if err != nil || n < st.offset || n-st.offset > st.taken {
+			return 0, refused
+		}
+		seq = n - st.offset
 	}
 	if err := st.log.Read(seq, func(uint64, []byte) bool { return false }); err != nil {
 		return 0, refused
@@ -167,7 +175,7 @@ func (c *conn) cursor(st *stream, text string) (uint64, error) {
 	return seq, nil
 }
 
-// cursorOf appends the cursor of an event.
+// cursorOf appends a cursor.
 func (c *conn) cursorOf(dst []byte, seq uint64) []byte {
 	return strconv.AppendUint(append(append(dst, c.tag...), '-'), seq, 10)
 }
@@ -195,28 +203,76 @@ func (c *conn) detach(name string, st *stream, rd *reader) {
 
 // maxRetired bounds the streams that are kept although their sessions were closed, in
 // case that a client has not got the end.
-const maxRetired = 16
+const maxRetired = 64
 
 // retire notes that the stream of a closed session is not read any more. The caller
 // holds c.mu.
 func (c *conn) retire(name string) {
-	if slices.Contains(c.retired, name) {
-		return
+	if i := slices.Index(c.past.retired, name); i >= 0 {
+		c.past.retired = slices.Delete(c.past.retired, i, i+1)
 	}
-	c.retired = append(c.retired, name)
-	if len(c.retired) <= maxRetired {
-		return
+	c.past.retired = append(c.past.retired, name)
+	if len(c.past.retired) > maxRetired {
+		c.forgetOldest()
 	}
-	oldest := c.retired[0]
-	c.retired = slices.Delete(c.retired, 0, 1)
+}
+
+// forgetOldest forgets the stream that was retired first, unless it is in use again. The
+// caller holds c.mu.
+func (c *conn) forgetOldest() {
+	oldest := c.past.retired[0]
+	c.past.retired = slices.Delete(c.past.retired, 0, 1)
 	if st := c.streams[oldest]; st != nil && st.closed && st.reader == nil && st.unsent == 0 {
 		c.forget(oldest)
 	}
 }
 
-// forget drops a stream in which nothing waits. The caller holds c.mu.
+// maxPast bounds the streams that are remembered one by one although they were
+// forgotten.
+const maxPast = 1024
+
+// past has the streams of closed sessions that nobody reads, and knows where the cursors
+// of those that were forgotten have ended, so that those of another stream of the same
+// name can begin above them.
+type past struct {
+	retired []string          // that are kept, by age
+	ends    map[string]uint64 // of those that were forgotten, by name
+	order   []string          // of the names
+	floor   uint64            // above the cursors of all others
+}
+
+// add notes the cursor above those of a stream.
+func (p *past) add(name string, end uint64) {
+	if p.ends == nil {
+		p.ends = make(map[string]uint64)
+	}
+	if _, ok := p.ends[name]; !ok {
+		p.order = append(p.order, name)
+	}
+	p.ends[name] = end
+	if len(p.order) > maxPast {
+		p.floor = max(p.floor, p.ends[p.order[0]])
+		delete(p.ends, p.order[0])
+		p.order = slices.Delete(p.order, 0, 1)
+	}
+}
+
+// end returns where the cursors of a stream may begin.
+func (p *past) end(name string) uint64 {
+	if end, ok := p.ends[name]; ok {
+		return end
+	}
+	return p.floor
+}
+
+// forget drops a stream in which nothing waits. Cursors of it are refused from then on,
+// also if there is another stream of that name. The caller holds c.mu.
 func (c *conn) forget(name string) {
-	if err := c.streams[name].log.Close(); err != nil {
+	st := c.streams[name]
+	if last := st.log.Last(); last > 0 {
+		c.past.add(name, st.offset+last+1)
+	}
+	if err := st.log.Close(); err != nil {
 		c.s.log().Warn("acphttp: close a log", "error", err)
 	}
 	delete(c.streams, name)
@@ -233,7 +289,7 @@ func (c *conn) take(st *stream, rd *reader, dst []byte) (_ []byte, over bool) {
 	resumable := c.s.resumable()
 	err := st.log.Read(rd.pos, func(seq uint64, frame []byte) bool {
 		if resumable {
-			dst = append(c.cursorOf(append(dst, "id: "...), seq), '\n')
+			dst = append(c.cursorOf(append(dst, "id: "...), st.offset+seq), '\n')
 		}
 		dst = append(dst, "data: "...)
 		dst = append(dst, frame...)

@@ -306,7 +306,7 @@ func (c *conn) acceptOnce(r *http.Request, body []byte, h *head, header string, 
 		if _, twice := c.asked[h.id]; !twice && len(c.asked) < maxRoutes {
 			c.asked[h.id] = asked{h.method, session}
 		}
-		if st := c.streams[session]; st != nil && opensSession(h.method) {
+		if st := c.streams[h.session]; st != nil && opensSession(h.method) {
 			st.closed = st.deleted // otherwise it is open again
 		}
 		c.mu.Unlock()

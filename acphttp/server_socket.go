@@ -76,7 +76,7 @@ func (s *Server) resumeSocket(ws *socket, principal string, text []byte) {
 
 func (w *socket) refuseResume(reason string) {
 	_ = w.write(fmt.Appendf(nil, `{"jsonrpc":"2.0","method":%q,"params":{"reason":%q}}`, methodResumeFailed, reason))
-	_ = w.end(closePolicy, reason)
+	w.end(closePolicy, reason)
 }
 
 // takeSocket makes a WebSocket the one that carries the connection. One that did before
@@ -90,7 +90,7 @@ func (c *conn) takeSocket(ws *socket, cursor string) (*reader, bool) {
 			break
 		}
 		c.mu.Unlock()
-		_ = old.end(closeAbnormal, "")
+		old.end(closeAbnormal, "")
 		<-old.carried
 	}
 	c.over.ws = ws
@@ -134,7 +134,7 @@ func (c *conn) carry(ws *socket, rd *reader) {
 		c.writeSocket(ws, rd)
 	}()
 	left := c.readSocket(ws)
-	_ = ws.end(closeAbnormal, "") // unless it was closed otherwise
+	ws.end(closeAbnormal, "") // unless it was closed otherwise
 	rd.rouse()
 	<-wrote
 	c.letSocketGo(ws, rd)
@@ -156,7 +156,7 @@ func (c *conn) readSocket(ws *socket) (left bool) {
 			h = head{}
 		}
 		if len(h.id) > c.s.limits.MaxID+2 || len(h.session) > c.s.limits.MaxID {
-			_ = ws.end(closePolicy, "an id is too long")
+			ws.end(closePolicy, "an id is too long")
 			c.shut(errLimit)
 			return false
 		}
@@ -186,7 +186,7 @@ func (c *conn) writeSocket(ws *socket, rd *reader) {
 		if len(frames) == 0 {
 			batches.Put(buf) // one that waits holds none
 			if over {
-				if ws.end(c.closeCode()) == nil {
+				if ws.end(c.closeCode()) {
 					c.leave() // the client has answered, so it has got everything
 				}
 				return
@@ -199,7 +199,7 @@ func (c *conn) writeSocket(ws *socket, rd *reader) {
 			}
 		}
 		if err := ws.write(frames...); err != nil {
-			_ = ws.end(closeAbnormal, "")
+			ws.end(closeAbnormal, "")
 			return
 		}
 		if cap(text) <= 2*batchSize {

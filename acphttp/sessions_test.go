@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -135,52 +136,54 @@ func serveHandler(t *testing.T, h http.HandlerFunc) string {
 	return web.URL
 }
 
-// TestSessionsApart: a session whose messages wait for their server holds up no other.
+// TestSessionsApart: a session whose messages wait for their server holds up no other,
+// and no more waits than is stated.
 func TestSessionsApart(t *testing.T) {
-	p, url := newPeer(t)
-	p.post = func(w http.ResponseWriter, r *http.Request, method string, id json.RawMessage) bool {
-		switch {
-		case method == "session/new":
-			p.stream("") <- fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{"sessionId":"s%s"}}`, id, id)
-			w.WriteHeader(http.StatusAccepted)
-			return true
-		case method == "_big":
-			<-r.Context().Done()
-			return true
-		}
-		return false
-	}
-	stuck := p.open(url)
-	well, err := stuck.Conn().NewSession(t.Context(), acp.SessionConfig{Cwd: "/"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	waits := make(chan error, 1)
-	go func() {
-		params := map[string]any{"sessionId": stuck.ID(), "x": strings.Repeat("x", 300<<10)}
-		for {
-			if err := stuck.Conn().Conn().Notify(ctx, "_big", params); err != nil {
-				waits <- err
-				return
+	synctest.Test(t, func(t *testing.T) {
+		p := &peer{t: t, streams: map[string]chan string{}, gets: map[string]int{}, done: make(chan struct{})}
+		p.post = func(w http.ResponseWriter, r *http.Request, method string, id json.RawMessage) bool {
+			switch {
+			case method == "session/new":
+				p.stream("") <- fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{"sessionId":"s%s"}}`, id, id)
+				w.WriteHeader(http.StatusAccepted)
+				return true
+			case r.ContentLength > 100<<10:
+				<-p.done
+				return true
 			}
+			return false
 		}
-	}()
-	for range 20 {
-		if _, err := well.Prompt(t.Context(), acp.Text("x")).Wait(); err != nil {
+		transport, stop := listen(p)
+		conn, err := (&acp.Client{MaxVersion: 1}).Connect(t.Context(), &acphttp.Transport{URL: "http://agent/acp", Client: &http.Client{Transport: transport}})
+		if err != nil {
 			t.Fatal(err)
 		}
-	}
-	select {
-	case err := <-waits:
-		t.Error("it did not wait:", err)
-	default:
-	}
-	cancel()
-	if err := <-waits; !errors.Is(err, context.Canceled) {
-		t.Error(err)
-	}
+		stuck, well := begin(t, conn), begin(t, conn)
+		var sent atomic.Int64
+		var sending sync.WaitGroup
+		sending.Go(func() {
+			big := acp.Text(strings.Repeat("x", 300<<10))
+			for range 20 {
+				stuck.Prompt(t.Context(), big)
+				sent.Add(1)
+			}
+		})
+		synctest.Wait()
+		// 1 MiB, and what the engine has in its buffer. All sessions have room for 218.
+		if n := sent.Load(); n < 4 || n > 12 {
+			t.Errorf("%d messages were sent", n)
+		}
+		for range 20 {
+			if _, err := well.Prompt(t.Context(), acp.Text("x")).Wait(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		_ = conn.Close()
+		sending.Wait()
+		close(p.done)
+		stop()
+		synctest.Wait()
+	})
 }
 
 // TestOddSessionID: a session whose id cannot be sent in a header cannot be used, and
@@ -314,6 +317,41 @@ func TestLoadFence(t *testing.T) {
 			if text := <-got; answers && text != "history true" {
 				t.Error(text)
 			}
+		})
+	}
+}
+
+// TestFenceEnds: the answer to session/load waits for an agent that says nothing for 5 s,
+// and not for a connection that has ended.
+func TestFenceEnds(t *testing.T) {
+	for name, want := range map[string]time.Duration{"silent": 5 * time.Second, "ended": 2 * time.Second} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				p := &peer{t: t, streams: map[string]chan string{}, gets: map[string]int{}, done: make(chan struct{})}
+				p.post = func(w http.ResponseWriter, r *http.Request, method string, id json.RawMessage) bool {
+					switch {
+					case method == "session/load":
+						p.stream("") <- fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{}}`, id)
+					case strings.HasPrefix(method, "_") && name == "ended":
+						p.stream("") <- ""
+					}
+					return false
+				}
+				transport, stop := listen(p)
+				conn, err := (&acp.Client{MaxVersion: 1}).Connect(t.Context(), &acphttp.Transport{URL: "http://agent/acp", Client: &http.Client{Transport: transport}})
+				if err != nil {
+					t.Fatal(err)
+				}
+				began := time.Now()
+				_, err = conn.Load(t.Context(), "old", acp.SessionConfig{Cwd: "/"})
+				if d := time.Since(began); err != nil || d != want {
+					t.Error(d, err)
+				}
+				close(p.done)
+				_ = conn.Close()
+				stop()
+				synctest.Wait()
+			})
 		})
 	}
 }

@@ -21,16 +21,20 @@ import (
 // arrive in the order in which they were sent; sessions do not wait for each other.
 // The agent's messages arrive on one stream for each session and one for the
 // connection. Between streams there is no order: what an agent sends in one session
-// is in order, with the answers to that session's requests. The answer to
-// session/load may come before the history where a server sends it on the stream of
-// the connection, as the TypeScript SDK does.
+// is in order, with the answers to that session's requests. Where a server sends the
+// answer to session/load on the stream of the connection, as the TypeScript SDK does,
+// it is held back until the history has arrived, for up to 5 s: the client sends a
+// request that no agent knows, and waits for its answer, which follows the history.
+//
+// What is to be posted waits in memory, up to 1 MiB for a session and 64 MiB in all.
+// Then what is sent in that session waits, or everything.
 //
 // When the network fails, streams are resumed if the server can do that, for up to
 // RetryFor; the connection does not notice. Otherwise it ends with a [*BrokenError].
 // A request that the server refuses fails alone, with a [*StatusError]. Requests that
 // certainly did not arrive are repeated, among them those answered with 429, or with 503
-// and a time; so are others, if the server recognizes repetitions, as a [Server] does. The error of one that may have arrived wraps
-// [jsonrpc.ErrOutcomeUnknown].
+// and a time; so are others, if the server recognizes repetitions, as a [Server] does.
+// The error of one that may have arrived wraps [jsonrpc.ErrOutcomeUnknown].
 type Transport struct {
 	URL string
 	// Header is sent with every request.

@@ -30,7 +30,8 @@ type NetFault struct {
 	Replace int
 	// Break is what happens to the answer's body after its first After bytes, or
 	// to a WebSocket after the server has sent After bytes in it. If After is 0,
-	// not even the header of an answer arrives, other than that of an upgrade.
+	// not even the header of an answer arrives, other than that of an upgrade or
+	// of one that stops early.
 	Break NetBreak
 	After int64
 	// Piece bounds how many bytes of the answer are passed on at once, with Pause

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/http/cookiejar"
 	"net/url"
@@ -131,7 +130,7 @@ type messages struct {
 	conn *websocket.Conn
 	cork *corked // the connection below; nil if that is not known
 	once sync.Once
-	left error // what the first Close returned
+	left bool // the peer has answered the first Close
 	// of whoever reads:
 	buf    []byte  // the last message
 	pooled *[]byte // buf belongs there
@@ -166,7 +165,7 @@ func (m *messages) Read() ([]byte, error) {
 			// message for the end of the message.
 			return nil, io.ErrUnexpectedEOF
 		case err == nil && kind == websocket.MessageText && !utf8.Valid(m.buf):
-			_ = m.Close(int(websocket.StatusInvalidFramePayloadData), "the text is not UTF-8")
+			m.Close(int(websocket.StatusInvalidFramePayloadData), "the text is not UTF-8")
 			return nil, errors.New("acpws: a text message is not UTF-8")
 		case err == nil && kind == websocket.MessageText:
 			return m.buf, nil
@@ -232,14 +231,13 @@ func (m *messages) write(texts [][]byte) error {
 
 func (m *messages) Ping(ctx context.Context) error { return m.conn.Ping(ctx) }
 
-func (m *messages) Close(code int, reason string) error {
+func (m *messages) Close(code int, reason string) (answered bool) {
 	m.once.Do(func() {
 		if code == 1006 { // nothing is said to a peer that may be gone
 			_ = m.conn.CloseNow()
-			m.left = net.ErrClosed
 			return
 		}
-		if m.left = m.conn.Close(websocket.StatusCode(code), reason); m.left != nil {
+		if m.left = m.conn.Close(websocket.StatusCode(code), reason) == nil; !m.left {
 			_ = m.conn.CloseNow() // the peer had gone before
 		}
 	})
