@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/goacp/acp"
@@ -51,25 +53,33 @@ func (d *decision) outcome() string {
 
 // ask puts a question to everybody who watches, and to those who come, until one of them has answered it
 // and the answer is committed.
-func (s *session) ask(ctx context.Context, a *ask, data []byte) (decision, error) {
+func (s *session) ask(ctx context.Context, b *backend, a *ask, data []byte) (decision, error) {
 	a.id, a.decided = newID("ask_"), make(chan decision, 1)
 	a.ctx, a.cancel = context.WithCancel(s.ctx)
 	defer a.cancel()
-	if len(data) > engine.MaxValue {
-		data = encode(askRecord{a.id, a.title})
+	held, id := b.stream.asked(ctx)
+	if held != nil {
+		a.id = id
 	}
-	if _, err := s.own.Ask(ctx, a.id, data); err != nil {
-		return decision{}, err
+	known := held != nil && held.known
+	if known {
+		if d, decided, err := s.decide(ctx, a.id); decided || err != nil {
+			return d, err
+		}
+	} else {
+		if len(data) > engine.MaxValue {
+			data = encode(askRecord{ID: a.id, Title: a.title})
+		}
+		if _, err := s.own.Ask(ctx, a.id, data); err != nil {
+			return decision{}, err
+		}
 	}
 	s.mu.Lock()
 	s.asks[a.id] = a
 	s.mu.Unlock()
 	d := decision{}
-	seq, err := s.log.commit(ctx, kindAsk, encode(askRecord{a.id, a.title}))
+	err := s.put(ctx, b, a, held)
 	if err == nil {
-		s.mu.Lock()
-		a.seq = seq
-		s.mu.Unlock()
 		d, err = s.await(ctx, a)
 	}
 	s.mu.Lock()
@@ -81,6 +91,36 @@ func (s *session) ask(ctx context.Context, a *ask, data []byte) (decision, error
 		err = e
 	}
 	return d, err
+}
+
+// put writes a question down, unless that was done before, so that everybody who watches is asked.
+func (s *session) put(ctx context.Context, b *backend, a *ask, held *heldAsk) error {
+	if held != nil && held.known {
+		s.mu.Lock()
+		a.seq = held.record
+		watchers := slices.Collect(maps.Keys(s.watchers))
+		s.mu.Unlock()
+		for _, w := range watchers {
+			w.ask(a)
+		}
+		return nil
+	}
+	r := askRecord{ID: a.id, Title: a.title}
+	if held != nil {
+		r.Raw, r.stamp = held.raw, b.stream.stamp(held.seq)
+	}
+	seq, err := s.log.commit(ctx, kindAsk, encode(r))
+	if err != nil {
+		return err
+	}
+	if held != nil {
+		b.stream.settled(held.seq, false)
+		b.stream.mark(r.Marked)
+	}
+	s.mu.Lock()
+	a.seq = seq
+	s.mu.Unlock()
+	return nil
 }
 
 // await waits for the answer. When nobody is to answer any more, that is committed, too, so that a late

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acpv2"
@@ -20,6 +21,8 @@ type backend struct {
 	session *acp.ClientSession
 	prefix  string        // of the ids of its messages
 	ended   chan struct{} // closed when it has ended
+	held    Held          // of an agent that outlives the gateway; nil otherwise
+	stream  *heldStream   // likewise
 
 	mu         sync.Mutex
 	early      []*acp.Update // before the session is open
@@ -70,26 +73,86 @@ func (s *session) start(ctx context.Context) (_ *backend, err error) {
 	info, known = s.info, s.known
 	s.mu.Unlock()
 	b := &backend{s: s, prefix: fmt.Sprintf("%d.", known.Starts), ended: make(chan struct{})}
-	transport, err := s.g.cfg.Start(ctx, info.Agent, info.Cwd)
+	transport, err := b.reach(ctx, info)
 	if err != nil {
 		return nil, err
 	}
-	client := &acp.Client{
-		Info: s.g.cfg.Info, Logger: s.g.cfg.Logger,
+	b.conn, err = b.client().Connect(ctx, transport)
+	if err == nil {
+		if err = b.open(ctx, info, known); err != nil {
+			_ = b.conn.Close()
+		}
+	}
+	if err == nil && b.stream != nil {
+		err = b.keep(ctx)
+	}
+	if err != nil {
+		if b.held != nil {
+			err = errors.Join(err, b.held.Stop(context.WithoutCancel(ctx)))
+		}
+		return nil, err
+	}
+	s.run(b)
+	running = true
+	return b, nil
+}
+
+// reach starts the agent and returns the way to it.
+func (b *backend) reach(ctx context.Context, info engine.Session) (acp.Transport, error) {
+	s := b.s
+	if s.g.cfg.Hold != nil {
+		h, err := s.g.cfg.Hold(ctx, info.Agent, info.Cwd)
+		if err != nil {
+			return nil, err
+		}
+		if h != nil {
+			_, err = s.log.commit(ctx, kindStart, []byte("{}"))
+			if err == nil {
+				err = s.keep(ctx, func(a *attributes) { a.Held = &heldState{Socket: h.Socket(), Token: h.Token()} })
+			}
+			if err != nil {
+				return nil, errors.Join(err, h.Stop(context.WithoutCancel(ctx)))
+			}
+			b.held = h
+			b.stream = newHeldStream(h, s, s.wirePrefix(), nil)
+			return acp.Over(b.stream), nil
+		}
+	}
+	if err := s.keep(ctx, func(a *attributes) { a.Held = nil }); err != nil {
+		return nil, err
+	}
+	return s.g.cfg.Start(ctx, info.Agent, info.Cwd)
+}
+
+// keep keeps what another gateway has to know in order to take the agent over.
+func (b *backend) keep(ctx context.Context) error {
+	state := heldState{Socket: b.held.Socket(), Token: b.held.Token(), Version: b.conn.Version()}
+	b.stream.mu.Lock()
+	state.Initialize = b.stream.results["initialize"]
+	for _, method := range []string{"session/new", "session/load", "session/resume"} {
+		if raw := b.stream.results[method]; raw != nil {
+			state.Opened = raw
+		}
+	}
+	b.stream.mu.Unlock()
+	return b.s.keep(ctx, func(a *attributes) { a.Held = &state })
+}
+
+// client returns the client of the agent.
+func (b *backend) client() *acp.Client {
+	cfg := &b.s.g.cfg
+	return &acp.Client{
+		Info: cfg.Info, Logger: cfg.Logger,
 		Update: b.update, RequestPermission: b.permission, Elicit: b.elicit,
 	}
-	if b.conn, err = client.Connect(ctx, transport); err != nil {
-		return nil, err
-	}
-	if err := b.open(ctx, info, known); err != nil {
-		_ = b.conn.Close()
-		return nil, err
-	}
+}
+
+// run makes an agent that is connected the session's.
+func (s *session) run(b *backend) {
 	s.mu.Lock()
 	s.agent = b
 	s.touch()
 	s.mu.Unlock()
-	running = true
 	s.g.work.Go(func() {
 		<-b.conn.Done()
 		_ = b.conn.Wait()
@@ -98,11 +161,18 @@ func (s *session) start(ctx context.Context) (_ *backend, err error) {
 			s.agent = nil
 		}
 		s.mu.Unlock()
+		if b.held != nil { // it has nothing more to say
+			bound, cancel := context.WithTimeout(context.Background(), stopTime)
+			_ = b.held.Stop(bound)
+			cancel()
+		}
 		s.g.dismiss()
 		close(b.ended)
 	})
-	return b, nil
 }
+
+// stopTime is how long an agent may take to end.
+const stopTime = 15 * time.Second
 
 // open opens the session in the agent: a new one, or the one it had, or a new one that gets what was
 // said as text. Then a notice says so to everybody.
@@ -176,6 +246,7 @@ func (b *backend) begin(ctx context.Context) error {
 // update takes an update of the agent.
 func (b *backend) update(ctx context.Context, _ *acp.ClientSession, u *acp.Update) {
 	if u.Replayed || u.Synthetic {
+		b.stream.dropped(eventOfUpdate(u))
 		return // it is in the log, or is written by the turn
 	}
 	b.mu.Lock()
@@ -193,23 +264,31 @@ func (b *backend) update(ctx context.Context, _ *acp.ClientSession, u *acp.Updat
 // record writes an update down.
 func (b *backend) record(ctx context.Context, u *acp.Update) {
 	s := b.s
+	event := eventOfUpdate(u)
 	switch u.Update.(type) {
+	case *acp.IdleStateUpdate:
+		if b.stream != nil && event > 0 {
+			b.stream.turnEnds(event)
+		}
+		return
 	case *acp.UserMessage, *acp.UserMessageChunk, acp.StateUpdate:
+		b.stream.dropped(event)
 		return // the turn writes them
 	}
 	update := qualify(u.Update, b.prefix)
 	raw, err := json.Marshal(update)
 	if err != nil {
 		s.logger().Error("gateway: an update cannot be encoded", "kind", u.Kind(), "error", err)
+		b.stream.dropped(event)
 		return
 	}
-	r := updateRecord{Update: raw}
+	r := updateRecord{Update: raw, stamp: b.stream.stamp(event)}
 	if u.V1 != nil {
 		if r.V1, err = json.Marshal(u.V1.Update); err != nil {
 			r.V1 = nil
 		}
 	}
-	if err := s.log.put(ctx, kindUpdate, encode(r), nil); err != nil {
+	if err := s.log.put(ctx, kindUpdate, encode(r), b.stream.committed(r.stamp)); err != nil {
 		return // whoever gave the session up has said so
 	}
 	switch update := update.(type) {
@@ -238,8 +317,24 @@ func (b *backend) handover(content []acp.ContentBlock) []acp.ContentBlock {
 	return append([]acp.ContentBlock{acp.Text(text)}, content...)
 }
 
+// eventOfUpdate returns the number of the event that an update has come in, or 0.
+func eventOfUpdate(u *acp.Update) uint64 {
+	switch {
+	case u.V1 != nil:
+		return eventOf(u.V1.Unknown)
+	case u.V2 != nil:
+		return eventOf(u.V2.Unknown)
+	}
+	return 0
+}
+
 // stop ends the agent and waits until it has.
 func (b *backend) stop() {
+	if b.held != nil {
+		bound, cancel := context.WithTimeout(context.Background(), stopTime)
+		_ = b.held.Stop(bound)
+		cancel()
+	}
 	_ = b.conn.Close()
 	<-b.ended
 }
@@ -303,7 +398,7 @@ func (b *backend) permission(ctx context.Context, req *acp.PermissionRequest) (a
 	if err != nil {
 		return acp.CancelPermission(), err
 	}
-	d, err := b.s.ask(ctx, a, data)
+	d, err := b.s.ask(ctx, b, a, data)
 	if err != nil || d.Option == "" {
 		return acp.CancelPermission(), err
 	}
@@ -329,7 +424,7 @@ func (b *backend) elicit(ctx context.Context, req *acp.ElicitationRequest) (*acp
 	if err != nil {
 		return acp.CancelElicitation(), err
 	}
-	d, err := b.s.ask(ctx, a, data)
+	d, err := b.s.ask(ctx, b, a, data)
 	switch {
 	case err != nil:
 		return acp.CancelElicitation(), err

@@ -26,6 +26,10 @@ type Config struct {
 	// Start returns the way to an agent by its name. It is called for each session that needs one, and
 	// may be called concurrently. The transport is opened once.
 	Start func(ctx context.Context, name string, cwd string) (acp.Transport, error)
+	// Hold does the same for agents that outlive the gateway, and Rehold attaches to one again, whose
+	// events up to seq are known. Hold returns nil for an agent that Start is for. Both may be nil.
+	Hold   func(ctx context.Context, name string, cwd string) (Held, error)
+	Rehold func(ctx context.Context, socket, token string, seq uint64) (Held, error)
 	// Agent is the agent of a session whose client does not name one. Agents are all that may be named.
 	Agent  string
 	Agents []string

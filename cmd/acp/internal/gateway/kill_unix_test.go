@@ -12,7 +12,11 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -20,13 +24,38 @@ import (
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acphttp"
 	"github.com/goacp/acp/cmd/acp/internal/engine/sqlite"
+	"github.com/goacp/acp/cmd/acp/internal/holder"
 	"github.com/goacp/acp/internal/leaktest"
 )
 
-// serveVar makes the test binary serve a gateway in that directory, until it is killed.
-const serveVar = "GATEWAY_TEST_SERVE"
+const (
+	// serveVar makes the test binary serve a gateway in that directory, until it is killed.
+	serveVar = "GATEWAY_TEST_SERVE"
+	// holdVar makes such a gateway start agents that outlive it.
+	holdVar = "GATEWAY_TEST_HOLD"
+	// agentVar makes the test binary an agent, of that version of the protocol.
+	agentVar = "GATEWAY_TEST_AGENT"
+)
 
 func TestMain(m *testing.M) {
+	if version, _ := strconv.Atoi(os.Getenv(agentVar)); version > 0 {
+		agent := questioning()
+		agent.MinVersion, agent.MaxVersion = version, version
+		_ = agent.Serve(context.Background(), acp.Stdio())
+		return
+	}
+	if len(os.Args) > 1 && os.Args[1] == "hold" {
+		if err := holder.Main(context.Background(), os.Stdin, os.Stdout); err != nil {
+			os.Exit(1)
+		}
+		return
+	}
+	if len(os.Args) > 1 && os.Args[1] == "detach" {
+		if err := holder.Detach([]string{os.Args[0], "hold"}, os.Stdin, os.Stdout); err != nil {
+			os.Exit(1)
+		}
+		return
+	}
 	if dir := os.Getenv(serveVar); dir != "" {
 		if err := serveIn(dir); err != nil {
 			fmt.Fprintln(os.Stderr, err)
@@ -64,9 +93,22 @@ func serveIn(dir string) error {
 		return err
 	}
 	agent := counting()
-	g := New(Config{Log: log, Lease: lease, Agent: "test", Start: func(context.Context, string, string) (acp.Transport, error) {
+	cfg := Config{Log: log, Lease: lease, Agent: "test", Start: func(context.Context, string, string) (acp.Transport, error) {
 		return acp.InProcess(agent), nil
-	}})
+	}}
+	if version := os.Getenv(holdVar); version != "" {
+		env := append(slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "GATEWAY_TEST_") }), agentVar+"="+version)
+		cfg.Hold = func(ctx context.Context, _, cwd string) (Held, error) {
+			return holder.Start(ctx, holder.Spec{
+				Program: []string{os.Args[0], "detach"},
+				Config:  holder.Config{Dir: filepath.Join(dir, "h"), Command: holder.Command{Path: os.Args[0], Dir: cwd, Env: env}, Lease: time.Minute},
+			})
+		}
+		cfg.Rehold = func(ctx context.Context, socket, token string, seq uint64) (Held, error) {
+			return holder.Attach(ctx, socket, token, holder.State{Seq: seq})
+		}
+	}
+	g := New(cfg)
 	if err := g.Recover(ctx); err != nil {
 		return err
 	}
@@ -83,10 +125,10 @@ func serveIn(dir string) error {
 }
 
 // startServer starts a process that serves a gateway.
-func startServer(t *testing.T, dir string) (url string, kill func()) {
+func startServer(t *testing.T, dir string, env ...string) (url string, kill func()) {
 	t.Helper()
 	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), serveVar+"="+dir)
+	cmd.Env = append(append(os.Environ(), serveVar+"="+dir), env...)
 	cmd.Stderr = os.Stderr
 	in, err := cmd.StdinPipe()
 	if err != nil {
@@ -103,15 +145,11 @@ func startServer(t *testing.T, dir string) (url string, kill func()) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	killed := false
-	kill = func() {
-		if !killed {
-			killed = true
-			_ = cmd.Process.Kill()
-			_ = cmd.Wait()
-			_ = in.Close()
-		}
-	}
+	kill = sync.OnceFunc(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+		_ = in.Close()
+	})
 	t.Cleanup(kill)
 	return strings.TrimSpace(line), kill
 }
@@ -201,5 +239,130 @@ func check(t *testing.T, round int, history, saw []string) {
 		default:
 			next++
 		}
+	}
+}
+
+// questioning is counting, and asks for a permission after every hundred.
+func questioning() *acp.Agent {
+	agent := counting()
+	agent.Prompt = func(ctx context.Context, t *acp.Turn) (acp.StopReason, error) {
+		var n int
+		_, _ = fmt.Sscan(t.Text(), &n)
+		for i := range n {
+			if err := t.Say(fmt.Sprintf("%d,", i)); err != nil {
+				return "", err
+			}
+			if i%100 == 99 {
+				answer, err := t.Ask(acp.Permission{Title: fmt.Sprint("question ", i)})
+				if err != nil {
+					return "", err
+				}
+				if err := t.Say(fmt.Sprintf("%d %v,", i, answer.Allowed)); err != nil {
+					return "", err
+				}
+			}
+		}
+		return acp.StopEndTurn, nil
+	}
+	return agent
+}
+
+// TestHeldKilled kills the gateway again and again in one turn. The agent does not notice, the turn ends
+// as if nothing had happened, and every question gets one answer.
+func TestHeldKilled(t *testing.T) {
+	for version := 1; version <= 2; version++ {
+		t.Run(strconv.Itoa(version), func(t *testing.T) {
+			kills := 30
+			if testing.Short() {
+				kills = 5
+			}
+			dir := t.TempDir()
+			random := rand.New(rand.NewPCG(5, uint64(version)))
+			total := kills * 100
+			var want []string
+			want = append(want, fmt.Sprintf("user: %d", total))
+			for i := range total {
+				want = append(want, fmt.Sprintf("agent: %d,", i))
+				if i%100 == 99 {
+					want = append(want, fmt.Sprintf("agent: %d true,", i))
+				}
+			}
+			var id acp.SessionID
+			var history []string
+			for round := 0; ; round++ {
+				url, kill := startServer(t, dir, holdVar+"="+strconv.Itoa(version))
+				var mu sync.Mutex
+				var live []string
+				ended := make(chan struct{}, 1)
+				limit := len(history) + random.IntN(150)
+				seen := make(chan struct{})
+				var once sync.Once
+				stop := func() { once.Do(func() { close(seen) }) }
+				client := &acp.Client{
+					MinVersion: 2, MaxVersion: 2,
+					Update: func(_ context.Context, _ *acp.ClientSession, u *acp.Update) {
+						mu.Lock()
+						defer mu.Unlock()
+						if text := describe(u); strings.HasPrefix(text, "end: ") {
+							ended <- struct{}{}
+						} else if text != "" {
+							live = append(live, text)
+						}
+						if round < kills && len(live) > limit {
+							stop()
+						}
+					},
+					RequestPermission: func(_ context.Context, r *acp.PermissionRequest) (acp.PermissionDecision, error) {
+						if round < kills && random.IntN(3) == 0 {
+							stop()
+						}
+						return r.Allow(), nil
+					},
+				}
+				conn, err := client.Connect(t.Context(), &acphttp.Transport{URL: url, RetryFor: -1})
+				if err != nil {
+					t.Fatal(err)
+				}
+				var session *acp.ClientSession
+				if id == "" {
+					session, err = conn.NewSession(t.Context(), acp.SessionConfig{Cwd: "/"})
+				} else {
+					session, err = conn.Load(t.Context(), id, acp.SessionConfig{Cwd: "/"})
+				}
+				if err != nil {
+					t.Fatal(round, err)
+				}
+				if id == "" {
+					session.Prompt(t.Context(), acp.Text(fmt.Sprint(total)))
+				}
+				id = session.ID()
+				over := false
+				select {
+				case <-seen:
+				case <-ended:
+					over = true
+				}
+				kill()
+				_ = conn.Close()
+				mu.Lock()
+				history = live
+				mu.Unlock()
+				t.Log("round", round, len(history), over)
+				if len(history) > len(want) || !slices.Equal(history, want[:len(history)]) {
+					for i := range history {
+						if i >= len(want) || history[i] != want[i] {
+							t.Fatalf("round %d: %d is %q", round, i, history[i])
+						}
+					}
+				}
+				if over {
+					if len(history) != len(want) {
+						t.Fatalf("round %d: the turn has ended after %d of %d", round, len(history), len(want))
+					}
+					t.Logf("%d kills", round)
+					return
+				}
+			}
+		})
 	}
 }

@@ -16,6 +16,11 @@ const (
 	kindAsk    = "ask"        // askRecord: the agent asks
 	kindAnswer = "ask_answer" // answerRecord: and has an answer
 	kindNotice = "notice"     // noticeRecord: what the gateway has to say
+
+	kindStart    = "start"    // an agent is started that outlives the gateway
+	kindSent     = "sent"     // sentRecord: what it is sent next
+	kindAccepted = "accepted" // acceptedRecord: its answer to a prompt, in version 2
+	kindMark     = "mark"     // stamp: of events without a record
 )
 
 // States of sessions in the engine.
@@ -23,6 +28,26 @@ const (
 	stateIdle    = "idle"
 	stateRunning = "running" // a turn runs, or ran when its process died
 )
+
+// A stamp says which event of an agent that outlives the gateway a record is about, and up to which one
+// all have reached the log.
+type stamp struct {
+	Event  uint64 `json:"e,omitempty"`
+	Marked uint64 `json:"w,omitempty"`
+}
+
+// sentRecord is a frame for such an agent, before it is sent.
+type sentRecord struct {
+	Frame uint64 `json:"frame"`
+	Wire  string `json:"wire,omitempty"` // the id of the request, which is a prompt
+	Ask   string `json:"ask,omitempty"`  // or the question that is answered
+}
+
+// acceptedRecord is the answer to a prompt in version 2.
+type acceptedRecord struct {
+	Result json.RawMessage `json:"result"`
+	stamp
+}
 
 // promptRecord is a prompt whose turn begins.
 type promptRecord struct {
@@ -38,12 +63,17 @@ type endRecord struct {
 	Stop   acp.StopReason `json:"stop,omitempty"`
 	Error  string         `json:"error,omitempty"` // in place of Stop
 	Lost   bool           `json:"lost,omitempty"`  // the agent or the gateway died in the turn
+	stamp
 }
 
 // askRecord is a question to the user.
 type askRecord struct {
-	ID    string `json:"id"`
-	Title string `json:"title"`
+	ID    string          `json:"id"`
+	Title string          `json:"title"`
+	Raw   json.RawMessage `json:"raw,omitempty"` // the request of an agent that outlives the gateway
+	stamp
+
+	seq, sent uint64 // its record, and the frame with the answer
 }
 
 // answerRecord is the decision on a question.
@@ -96,6 +126,7 @@ func decodePrompt(data []byte) (p promptRecord, err error) {
 type updateRecord struct {
 	Update json.RawMessage `json:"update"`       // of version 2
 	V1     json.RawMessage `json:"v1,omitempty"` // as an agent of version 1 has sent it
+	stamp
 }
 
 // decodeUpdate reads the data of an update.

@@ -47,6 +47,7 @@ type attributes struct {
 	Directories []string                  `json:"directories,omitempty"`
 	MCP         []json.RawMessage         `json:"mcp,omitempty"`
 	Starts      int                       `json:"starts,omitempty"`   // of its agent, so far
+	Held        *heldState                `json:"held,omitempty"`     // its agent, if that outlives the gateway
 	Options     json.RawMessage           `json:"options,omitempty"`  // the last config_option_update
 	Commands    json.RawMessage           `json:"commands,omitempty"` // the last available_commands_update
 	options     []acp.SessionConfigOption // of Options
@@ -75,9 +76,6 @@ func (s *session) claim(ctx context.Context) error {
 	if s.info, err = l.Session(ctx, s.id); err == nil {
 		err = s.known.decode(s.info.Attributes)
 	}
-	if err == nil {
-		_, err = own.Expire(ctx)
-	}
 	if err != nil {
 		return errors.Join(err, own.Release(context.WithoutCancel(ctx)))
 	}
@@ -85,16 +83,29 @@ func (s *session) claim(ctx context.Context) error {
 		s.logger().Warn("gateway: the log cannot be written, and is tried again", "error", err)
 	})
 	s.g.work.Go(s.log.run)
-	if s.info.State == stateRunning {
-		if err := s.endInterrupted(ctx); err != nil {
-			s.cancel(err)
-			<-s.log.done
-			return errors.Join(err, own.Release(context.WithoutCancel(ctx)))
-		}
-	}
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	s.idle = time.AfterFunc(s.g.cfg.IdleAgent, s.rest)
+	s.mu.Unlock()
+	if err := s.takeOver(ctx); err != nil {
+		s.idle.Stop()
+		s.cancel(err)
+		<-s.log.done
+		return errors.Join(err, own.Release(context.WithoutCancel(ctx)))
+	}
+	return nil
+}
+
+// takeOver continues with what an earlier owner has left, or ends it.
+func (s *session) takeOver(ctx context.Context) error {
+	if adopted, err := s.adopt(ctx); adopted || err != nil {
+		return err
+	}
+	if _, err := s.own.Expire(ctx); err != nil {
+		return err
+	}
+	if s.info.State == stateRunning {
+		return s.endInterrupted(ctx)
+	}
 	return nil
 }
 
@@ -282,6 +293,7 @@ type turn struct {
 	id      acp.MessageID
 	by      string
 	content []acp.ContentBlock
+	adopted bool // it was begun by an earlier gateway
 	// operation is the client's name for it, by which it knows repetitions; or "".
 	operation string
 
@@ -346,29 +358,50 @@ func (s *session) runTurn(t *turn) {
 		t.stop = acp.StopCancelled
 		return
 	}
-	data, err := encodePrompt(promptRecord{ID: string(t.id), By: t.by, Content: t.content})
-	if err == nil {
-		err = s.setState(t.ctx, stateRunning)
-	}
-	if err == nil {
-		_, err = s.log.commit(s.ctx, kindPrompt, data)
-	}
-	if err != nil {
+	if err := s.beginTurn(t); err != nil {
 		t.err = err
 		return
 	}
 	end := s.prompt(t)
 	end.Prompt = string(t.id)
+	s.mu.Lock()
+	b := s.agent
+	s.mu.Unlock()
+	var settle func(uint64, error)
+	if b != nil {
+		end.stamp = b.stream.stamp(b.stream.turnEnd())
+		settle = b.stream.committed(end.stamp)
+	}
 	t.stop = end.Stop
 	if end.Error != "" {
 		t.err = &jsonrpc.Failure{Message: end.Error, Reason: "agent"}
 	}
+	var err error
 	if t.seq, err = s.log.commit(s.ctx, kindEnd, encode(end)); err == nil {
+		if settle != nil {
+			settle(t.seq, nil)
+		}
 		err = s.setState(s.ctx, stateIdle)
 	}
 	if err != nil {
 		t.err = err
 	}
+}
+
+// beginTurn writes down that a turn begins.
+func (s *session) beginTurn(t *turn) error {
+	if t.adopted {
+		return nil
+	}
+	data, err := encodePrompt(promptRecord{ID: string(t.id), By: t.by, Content: t.content})
+	if err != nil {
+		return err
+	}
+	if err := s.setState(t.ctx, stateRunning); err != nil {
+		return err
+	}
+	_, err = s.log.commit(s.ctx, kindPrompt, data)
+	return err
 }
 
 // prompt has the agent handle a prompt that was committed.

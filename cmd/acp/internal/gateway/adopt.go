@@ -1,0 +1,215 @@
+package gateway
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/goacp/acp"
+	"github.com/goacp/acp/cmd/acp/internal/engine"
+)
+
+// An adoption is what the log says of an agent that an earlier gateway has started, and that may run
+// still.
+type adoption struct {
+	state    heldState
+	marked   uint64          // up to this one all events have reached the log
+	have     map[uint64]bool // and these
+	arrived  uint64          // frames that have arrived at the agent
+	prompt   *promptRecord   // whose turn has not ended
+	sent     *sentRecord     // of the prompt
+	accepted json.RawMessage // the answer to the prompt, in version 2
+	asks     []askRecord     // that the agent waits for
+	opened   bool            // the session was opened, as far as the connection knows
+}
+
+// read goes through the log.
+func (a *adoption) read(ctx context.Context, l *engine.Engine, session string) error {
+	a.have = make(map[uint64]bool)
+	asks := make(map[string]askRecord)
+	var order []string
+	err := l.Read(ctx, session, 0, func(r engine.Record) error {
+		var s stamp
+		switch r.Kind {
+		case kindStart:
+			a.marked, a.prompt, a.sent, a.accepted = 0, nil, nil, nil
+			clear(a.have)
+			clear(asks)
+			order = nil
+			return nil
+		case kindPrompt:
+			p, err := decodePrompt(r.Data)
+			if err != nil {
+				return err
+			}
+			a.prompt, a.sent, a.accepted = &p, nil, nil
+			return nil
+		case kindSent:
+			var sent sentRecord
+			if err := json.Unmarshal(r.Data, &sent); err != nil {
+				return err
+			}
+			if sent.Ask == "" {
+				a.sent = &sent
+			} else if ask, ok := asks[sent.Ask]; ok {
+				ask.sent = sent.Frame
+				asks[sent.Ask] = ask
+			}
+			return nil
+		case kindAccepted:
+			var accepted acceptedRecord
+			if err := json.Unmarshal(r.Data, &accepted); err != nil {
+				return err
+			}
+			a.accepted, s = accepted.Result, accepted.stamp
+		case kindAsk:
+			var ask askRecord
+			if err := json.Unmarshal(r.Data, &ask); err != nil {
+				return err
+			}
+			ask.seq = r.Seq
+			if len(ask.Raw) > 0 {
+				asks[ask.ID] = ask
+				order = append(order, ask.ID)
+			}
+			s = ask.stamp
+		case kindUpdate, kindEnd, kindMark:
+			if err := json.Unmarshal(r.Data, &s); err != nil {
+				return err
+			}
+			if r.Kind == kindEnd {
+				a.prompt = nil
+			}
+		}
+		if s.Event > 0 {
+			a.have[s.Event] = true
+		}
+		a.marked = max(a.marked, s.Marked)
+		return nil
+	})
+	for _, id := range order {
+		a.asks = append(a.asks, asks[id])
+	}
+	return err
+}
+
+// settle drops what has arrived at the agent: how many frames that are is known once it is attached.
+func (a *adoption) settle(arrived uint64) {
+	a.arrived = arrived
+	var asks []askRecord
+	for _, ask := range a.asks {
+		if ask.sent == 0 || ask.sent > arrived {
+			asks = append(asks, ask)
+		}
+	}
+	a.asks = asks
+}
+
+// initialized returns the agent's answer to initialize. The session is opened by loading it, whatever the
+// agent can do: it will not notice.
+func (a *adoption) initialized() json.RawMessage {
+	if a.state.Version > 1 {
+		return a.state.Initialize
+	}
+	var result map[string]json.RawMessage
+	if json.Unmarshal(a.state.Initialize, &result) != nil {
+		return a.state.Initialize
+	}
+	caps := make(map[string]json.RawMessage)
+	_ = json.Unmarshal(result["agentCapabilities"], &caps)
+	caps["loadSession"] = json.RawMessage("true")
+	result["agentCapabilities"] = encode(caps)
+	return encode(result)
+}
+
+// adopt takes an agent over that an earlier gateway has started. It reports false if there is none.
+func (s *session) adopt(ctx context.Context) (bool, error) {
+	state := s.known.Held
+	if state == nil || s.g.cfg.Rehold == nil || len(state.Opened) == 0 {
+		return false, nil
+	}
+	a := &adoption{state: *state}
+	if err := a.read(ctx, s.g.cfg.Log, s.id); err != nil {
+		return false, err
+	}
+	h, err := s.g.cfg.Rehold(ctx, state.Socket, state.Token, a.marked)
+	if err != nil {
+		s.logger().Info("gateway: the agent is gone", "error", err)
+		return false, nil
+	}
+	if err := s.g.admit(); err != nil {
+		return false, errors.Join(err, h.Stop(ctx))
+	}
+	a.settle(h.Sent())
+	b := &backend{s: s, prefix: fmt.Sprintf("%d.", s.known.Starts), ended: make(chan struct{}), held: h}
+	b.stream = newHeldStream(h, s, s.wirePrefix(), a)
+	client := b.client()
+	client.MinVersion, client.MaxVersion = state.Version, state.Version
+	b.conn, err = client.Connect(ctx, acp.Over(b.stream))
+	if err == nil {
+		if b.session, _, err = b.conn.Restore(ctx, acp.SessionID(s.info.AgentSession), acp.SessionConfig{Cwd: s.info.Cwd}); err != nil {
+			_ = b.conn.Close()
+		}
+	}
+	if err != nil {
+		s.g.dismiss()
+		s.logger().Warn("gateway: the agent cannot be taken over", "error", err)
+		return false, h.Stop(ctx)
+	}
+	s.run(b)
+	if p := a.prompt; p != nil {
+		t := &turn{id: acp.MessageID(p.ID), by: p.By, content: p.Content, adopted: true, done: make(chan struct{})}
+		if err := s.enqueue(t); err != nil {
+			return true, err
+		}
+	}
+	for _, ask := range a.asks {
+		b.stream.again(ask)
+	}
+	return true, b.begin(ctx)
+}
+
+// again lets the connection see a request of the agent that an earlier one has taken.
+func (hs *heldStream) again(r askRecord) {
+	var e envelope
+	if json.Unmarshal(r.Raw, &e) != nil {
+		return
+	}
+	hs.mu.Lock()
+	hs.asks[string(e.ID)] = &heldAsk{seq: r.Event, raw: r.Raw, ask: r.ID, known: true, record: r.seq}
+	hs.mu.Unlock()
+	hs.put(r.Raw)
+}
+
+// wirePrefix returns what the ids of this gateway's requests begin with: no other one has them.
+func (s *session) wirePrefix() string { return fmt.Sprintf("%d-", s.own.Epoch()) }
+
+// shortened returns a text that names an id.
+func shortened(id string) string {
+	sum := sha256.Sum256([]byte(id))
+	return hex.EncodeToString(sum[:8])
+}
+
+// decide returns the decision on a question that was put before, or false if it has none.
+func (s *session) decide(ctx context.Context, id string) (decision, bool, error) {
+	pending, err := s.g.cfg.Log.Pending(ctx, s.id)
+	if err != nil {
+		return decision{}, false, err
+	}
+	for _, a := range pending {
+		if a.ID == id {
+			return decision{}, false, nil
+		}
+	}
+	answered := (*engine.AnsweredError)(nil)
+	if err := s.g.cfg.Log.Answer(ctx, s.id, id, engine.Decision{Data: encode(decision{})}); !errors.As(err, &answered) {
+		return decision{}, true, err // it has been decided just now: nobody has
+	}
+	var d decision
+	err = json.Unmarshal(answered.Decision.Data, &d)
+	d.by = answered.Decision.By
+	return d, true, err
+}

@@ -1,0 +1,529 @@
+package gateway
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"strconv"
+	"sync"
+
+	"github.com/goacp/acp/jsonrpc"
+)
+
+// A Held is an agent that outlives the gateway, as package holder has them: its events have numbers and
+// come again until they are acknowledged, and frames for it are numbered, too.
+type Held interface {
+	jsonrpc.Stream
+	// Seq is the number of the event that ReadFrame returned last, Sent that of the last frame that was
+	// written or, before the first one, of the last one that has arrived.
+	Seq() uint64
+	Sent() uint64
+	// Ack says that all events up to a number are committed.
+	Ack(seq uint64) error
+	// Stop ends the agent.
+	Stop(ctx context.Context) error
+	// Socket and Token are what is needed to attach to it again.
+	Socket() string
+	Token() string
+}
+
+// heldState is what is kept of an agent that outlives the gateway.
+type heldState struct {
+	Socket     string          `json:"socket"`
+	Token      string          `json:"token"`
+	Version    int             `json:"version,omitempty"`    // of the protocol
+	Initialize json.RawMessage `json:"initialize,omitempty"` // the result
+	Opened     json.RawMessage `json:"opened,omitempty"`     // the result of opening its session
+}
+
+// A heldStream is the stream of an agent that outlives the gateway. It knows which events have reached the
+// log, so that no other is acknowledged, and writes down what the agent is sent that must be sent once.
+//
+// A gateway that adopts an agent of an earlier one connects to it anew. The agent does not notice: what
+// it has answered is answered here.
+type heldStream struct {
+	h      Held
+	s      *session
+	prefix string // of the ids of its requests
+	events chan heldEvent
+	done   chan struct{} // closed by Close
+	once   sync.Once
+	pump   sync.WaitGroup
+
+	mu      sync.Mutex
+	local   [][]byte      // frames that come from here
+	wake    chan struct{} // has room for one
+	next    int           // number of the next request
+	sent    map[string]heldCall
+	asks    map[string]*heldAsk // the agent's requests that are not answered, by id
+	open    []uint64            // events that have not reached the log, in order
+	last    uint64              // the last event
+	marked  uint64              // up to which the log knows that all events have reached it
+	end     uint64              // the event that ends the turn
+	adopted *adoption           // what an earlier gateway has left; nil if there was none
+	results map[string]json.RawMessage
+}
+
+type heldEvent struct {
+	seq  uint64
+	text []byte
+	err  error
+}
+
+// heldCall is a request to the agent.
+type heldCall struct {
+	id     json.RawMessage // by which the connection knows it
+	method string
+}
+
+// heldAsk is a request of the agent.
+type heldAsk struct {
+	seq    uint64
+	raw    []byte
+	ask    string // the id of its question; "" if it is none
+	known  bool   // an earlier gateway has put it
+	record uint64 // then, the record of that
+}
+
+func newHeldStream(h Held, s *session, prefix string, adopted *adoption) *heldStream {
+	hs := &heldStream{
+		h: h, s: s, prefix: prefix, events: make(chan heldEvent), done: make(chan struct{}), wake: make(chan struct{}, 1),
+		sent: make(map[string]heldCall), asks: make(map[string]*heldAsk), adopted: adopted, results: make(map[string]json.RawMessage),
+	}
+	if adopted != nil {
+		hs.last, hs.marked = adopted.marked, adopted.marked
+	}
+	hs.pump.Go(hs.read)
+	return hs
+}
+
+// read reads events.
+func (hs *heldStream) read() {
+	for {
+		f, err := hs.h.ReadFrame()
+		ev := heldEvent{seq: hs.h.Seq(), err: err}
+		if err == nil {
+			ev.text = bytes.Clone(f.Data)
+		}
+		select {
+		case hs.events <- ev:
+		case <-hs.done:
+			return
+		}
+		if tooLarge := (*jsonrpc.FrameTooLargeError)(nil); err != nil && !errors.As(err, &tooLarge) {
+			return
+		}
+	}
+}
+
+// ReadFrame implements [jsonrpc.Stream].
+func (hs *heldStream) ReadFrame() (jsonrpc.Frame, error) {
+	for {
+		hs.mu.Lock()
+		if len(hs.local) > 0 {
+			text := hs.local[0]
+			hs.local = hs.local[1:]
+			hs.mu.Unlock()
+			return jsonrpc.Frame{Data: text, Owned: true}, nil
+		}
+		events := hs.events
+		if hs.adopted != nil && !hs.adopted.opened {
+			events = nil // what comes before the session is open would count as its history
+		}
+		hs.mu.Unlock()
+		select {
+		case <-hs.wake:
+		case ev := <-events:
+			text, err := hs.event(ev)
+			if text != nil || err != nil {
+				return jsonrpc.Frame{Data: text, Owned: true}, err
+			}
+		case <-hs.done:
+			return jsonrpc.Frame{}, os.ErrClosed
+		}
+	}
+}
+
+// put adds a frame that comes from here.
+func (hs *heldStream) put(text []byte) {
+	hs.mu.Lock()
+	defer hs.mu.Unlock()
+	hs.local = append(hs.local, text)
+	select {
+	case hs.wake <- struct{}{}:
+	default:
+	}
+}
+
+// envelope is what a frame is.
+type envelope struct {
+	ID     json.RawMessage `json:"id"`
+	Method string          `json:"method"`
+	Result json.RawMessage `json:"result"`
+	Error  json.RawMessage `json:"error"`
+}
+
+var updatePrefix = []byte(`"method":"session/update"`)
+
+// event takes an event. It returns nothing for one that is dealt with.
+func (hs *heldStream) event(ev heldEvent) ([]byte, error) {
+	if ev.err != nil && ev.seq == hs.last {
+		return nil, ev.err
+	}
+	hs.mu.Lock()
+	hs.last = ev.seq
+	if hs.adopted != nil && hs.adopted.have[ev.seq] { // it has reached the log before
+		hs.mu.Unlock()
+		return nil, ev.err
+	}
+	hs.open = append(hs.open, ev.seq) // together with last: nobody may take it for settled
+	hs.mu.Unlock()
+	if ev.err != nil {
+		hs.settled(ev.seq, false)
+		return nil, ev.err
+	}
+	if bytes.Contains(ev.text, updatePrefix) && !bytes.Contains(ev.text, []byte(`"id":`)) {
+		return withEvent(ev.text, ev.seq), nil
+	}
+	var e envelope
+	err := json.Unmarshal(ev.text, &e)
+	switch {
+	case err != nil: // the connection answers
+	case e.Method != "" && len(e.ID) > 0:
+		hs.mu.Lock()
+		hs.asks[string(e.ID)] = &heldAsk{seq: ev.seq, raw: ev.text}
+		hs.mu.Unlock()
+		return ev.text, nil
+	case e.Method == "session/update":
+		return withEvent(ev.text, ev.seq), nil
+	case e.Method == "" && len(e.ID) > 0:
+		return hs.answer(ev, &e)
+	}
+	hs.settled(ev.seq, false)
+	return ev.text, nil
+}
+
+// withEvent adds the number of an event to an update.
+func withEvent(text []byte, seq uint64) []byte {
+	params := []byte(`"params":{`)
+	i := bytes.Index(text, params)
+	if i < 0 {
+		return text
+	}
+	i += len(params)
+	out := make([]byte, 0, len(text)+24)
+	out = append(append(out, text[:i]...), `"_e":`...)
+	out = strconv.AppendUint(out, seq, 10)
+	if next := bytes.TrimLeft(text[i:], " \t\r\n"); len(next) > 0 && next[0] != '}' {
+		out = append(out, ',')
+	}
+	return append(out, text[i:]...)
+}
+
+// eventOf returns the number that withEvent has added, or 0.
+func eventOf(unknown json.RawMessage) uint64 {
+	if len(unknown) == 0 {
+		return 0
+	}
+	var e struct {
+		E uint64 `json:"_e"`
+	}
+	_ = json.Unmarshal(unknown, &e)
+	return e.E
+}
+
+// answer takes the agent's answer to a request.
+func (hs *heldStream) answer(ev heldEvent, e *envelope) ([]byte, error) {
+	var wire string
+	_ = json.Unmarshal(e.ID, &wire)
+	hs.mu.Lock()
+	call, ok := hs.sent[wire]
+	delete(hs.sent, wire)
+	if !ok { // to a request of an earlier gateway that nobody waits for
+		hs.mu.Unlock()
+		hs.settled(ev.seq, false)
+		return nil, nil
+	}
+	accepted, turn := false, false
+	switch call.method {
+	case "initialize", "session/new", "session/load", "session/resume":
+		if len(e.Error) == 0 {
+			hs.results[call.method] = e.Result
+		}
+	case "session/prompt":
+		accepted = hs.version() > 1 && len(e.Error) == 0
+		if turn = !accepted; turn {
+			hs.end = ev.seq
+		}
+	}
+	hs.mu.Unlock()
+	switch {
+	case accepted:
+		r := acceptedRecord{Result: e.Result, stamp: hs.stamp(ev.seq)}
+		if err := hs.s.log.put(hs.s.ctx, kindAccepted, encode(r), hs.committed(r.stamp)); err != nil {
+			return nil, err
+		}
+	case !turn:
+		hs.settled(ev.seq, false)
+	}
+	return replaceID(ev.text, e, call.id), nil
+}
+
+// version returns the version of the protocol, once it is known.
+func (hs *heldStream) version() int {
+	var v struct {
+		ProtocolVersion int `json:"protocolVersion"`
+	}
+	raw := hs.results["initialize"]
+	if hs.adopted != nil {
+		raw = hs.adopted.state.Initialize
+	}
+	_ = json.Unmarshal(raw, &v)
+	return v.ProtocolVersion
+}
+
+// replaceID returns a response with another id.
+func replaceID(text []byte, e *envelope, id json.RawMessage) []byte {
+	out := append([]byte(`{"jsonrpc":"2.0","id":`), id...)
+	if len(e.Error) > 0 {
+		return append(append(append(out, `,"error":`...), e.Error...), '}')
+	}
+	return append(append(append(out, `,"result":`...), e.Result...), '}')
+}
+
+// settled is called when an event has reached the log, or need not. Updates come in order, so those
+// before an update that were not recorded never will be.
+func (hs *heldStream) settled(seq uint64, update bool) {
+	hs.mu.Lock()
+	defer hs.mu.Unlock()
+	asked := func(e uint64) bool {
+		for _, a := range hs.asks {
+			if a.seq == e {
+				return true
+			}
+		}
+		return false
+	}
+	kept := hs.open[:0]
+	for _, e := range hs.open {
+		if e != seq && (!update || e > seq || e == hs.end || asked(e)) {
+			kept = append(kept, e)
+		}
+	}
+	hs.open = kept
+}
+
+// watermark returns the event up to which all have reached the log.
+func (hs *heldStream) watermark() uint64 {
+	hs.mu.Lock()
+	defer hs.mu.Unlock()
+	if len(hs.open) > 0 {
+		return hs.open[0] - 1
+	}
+	return hs.last
+}
+
+// stamp returns what a record of an event says of it, and of those before.
+func (hs *heldStream) stamp(seq uint64) stamp {
+	if hs == nil {
+		return stamp{}
+	}
+	return stamp{Event: seq, Marked: hs.watermark()}
+}
+
+// committed returns what is to be done once a record with a stamp is committed; nil for nothing.
+func (hs *heldStream) committed(s stamp) func(uint64, error) {
+	if hs == nil {
+		return nil
+	}
+	return func(_ uint64, err error) {
+		if err != nil {
+			return
+		}
+		hs.settled(s.Event, true)
+		hs.mark(s.Marked)
+	}
+}
+
+// mark acknowledges events of which the log says that they have reached it.
+func (hs *heldStream) mark(marked uint64) {
+	hs.mu.Lock()
+	further := marked > hs.marked
+	if further {
+		hs.marked = marked
+	}
+	hs.mu.Unlock()
+	if further {
+		_ = hs.h.Ack(marked) // reading says what is wrong
+	}
+}
+
+// maxUnmarked bounds the events of which the log does not know that they need no record.
+const maxUnmarked = 64
+
+// dropped is called for an event of which there is no record.
+func (hs *heldStream) dropped(seq uint64) {
+	if hs == nil || seq == 0 {
+		return
+	}
+	hs.settled(seq, false)
+	marked := hs.watermark()
+	hs.mu.Lock()
+	far := marked > hs.marked+maxUnmarked
+	hs.mu.Unlock()
+	if far {
+		_ = hs.s.log.put(hs.s.ctx, kindMark, encode(stamp{Marked: marked}), func(_ uint64, err error) {
+			if err == nil {
+				hs.mark(marked)
+			}
+		})
+	}
+}
+
+// WriteFrame implements [jsonrpc.Stream].
+func (hs *heldStream) WriteFrame(data []byte) error {
+	var e envelope
+	if err := json.Unmarshal(data, &e); err != nil {
+		return err
+	}
+	switch {
+	case e.Method != "" && len(e.ID) > 0:
+		return hs.request(data, &e)
+	case e.Method == "" && len(e.ID) > 0:
+		return hs.respond(data, &e)
+	}
+	return hs.h.WriteFrame(data)
+}
+
+// request sends a request, or answers it here.
+func (hs *heldStream) request(data []byte, e *envelope) error {
+	if a := hs.adopted; a != nil {
+		switch e.Method {
+		case "initialize":
+			hs.put(replaceID(nil, &envelope{Result: a.initialized()}, e.ID))
+			return nil
+		case "session/load", "session/resume":
+			if !a.opened {
+				hs.put(replaceID(nil, &envelope{Result: a.state.Opened}, e.ID))
+				hs.mu.Lock()
+				a.opened = true // events follow the answer
+				hs.mu.Unlock()
+				return nil
+			}
+		case "session/prompt":
+			if a.prompt != nil && a.sent != nil && a.sent.Frame <= a.arrived {
+				hs.mu.Lock()
+				hs.sent[a.sent.Wire] = heldCall{bytes.Clone(e.ID), e.Method}
+				hs.mu.Unlock()
+				a.prompt = nil
+				if a.accepted != nil {
+					hs.put(replaceID(nil, &envelope{Result: a.accepted}, e.ID))
+				}
+				return nil
+			}
+			a.prompt = nil
+		}
+	}
+	hs.mu.Lock()
+	hs.next++
+	wire := hs.prefix + strconv.Itoa(hs.next)
+	hs.sent[wire] = heldCall{bytes.Clone(e.ID), e.Method}
+	hs.mu.Unlock()
+	var all map[string]json.RawMessage
+	if err := json.Unmarshal(data, &all); err != nil {
+		return err
+	}
+	all["id"] = encode(wire)
+	text, err := json.Marshal(all)
+	if err != nil {
+		return err
+	}
+	if e.Method == "session/prompt" {
+		if err := hs.note(sentRecord{Frame: hs.h.Sent() + 1, Wire: wire}); err != nil {
+			return err
+		}
+	}
+	return hs.h.WriteFrame(text)
+}
+
+// note writes down what is sent next. It is in the log before it is sent, so a gateway that adopts the
+// agent knows by the number whether it has arrived.
+func (hs *heldStream) note(r sentRecord) error {
+	_, err := hs.s.log.commit(hs.s.ctx, kindSent, encode(r))
+	return err
+}
+
+// respond answers a request of the agent.
+func (hs *heldStream) respond(data []byte, e *envelope) error {
+	hs.mu.Lock()
+	a := hs.asks[string(e.ID)]
+	hs.mu.Unlock()
+	if a != nil && a.ask != "" {
+		if err := hs.note(sentRecord{Frame: hs.h.Sent() + 1, Ask: a.ask}); err != nil {
+			return err
+		}
+	}
+	if err := hs.h.WriteFrame(data); err != nil {
+		return err
+	}
+	if a != nil {
+		hs.mu.Lock()
+		delete(hs.asks, string(e.ID))
+		hs.mu.Unlock()
+		if a.ask == "" {
+			hs.settled(a.seq, false)
+		}
+	}
+	return nil
+}
+
+// asked returns the request of the agent that a hook's ctx belongs to, and the id of its question.
+func (hs *heldStream) asked(ctx context.Context) (a *heldAsk, id string) {
+	r := jsonrpc.RequestFrom(ctx)
+	if hs == nil || r == nil {
+		return nil, ""
+	}
+	key := r.ID.String()
+	hs.mu.Lock()
+	defer hs.mu.Unlock()
+	if a = hs.asks[key]; a == nil {
+		return nil, ""
+	}
+	if a.ask == "" {
+		a.ask = "ask_" + hs.prefix + shortened(key)
+	}
+	return a, a.ask
+}
+
+// turnEnds notes that an event ends the turn, and returns it later.
+func (hs *heldStream) turnEnds(seq uint64) {
+	hs.mu.Lock()
+	defer hs.mu.Unlock()
+	hs.end = seq
+}
+
+func (hs *heldStream) turnEnd() uint64 {
+	if hs == nil {
+		return 0
+	}
+	hs.mu.Lock()
+	defer hs.mu.Unlock()
+	end := hs.end
+	hs.end = 0
+	return end
+}
+
+// Close implements [jsonrpc.Stream]. The agent continues to run.
+func (hs *heldStream) Close() error {
+	hs.once.Do(func() {
+		close(hs.done)
+		_ = hs.h.Close()
+	})
+	hs.pump.Wait()
+	return nil
+}
+
+var _ io.Closer = (*heldStream)(nil)
