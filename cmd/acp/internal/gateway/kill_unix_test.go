@@ -157,7 +157,7 @@ func startServer(t *testing.T, dir string, env ...string) (url string, kill func
 // TestKilled kills the gateway at random moments of a turn. What a client has seen is in the log, each
 // thing once and in order; the turn has ended; and nothing has run twice.
 func TestKilled(t *testing.T) {
-	rounds := 40
+	rounds := 15
 	if testing.Short() {
 		rounds = 4
 	}
