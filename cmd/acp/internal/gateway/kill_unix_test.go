@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -103,15 +104,11 @@ func startServer(t *testing.T, dir string) (url string, kill func()) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	killed := false
-	kill = func() {
-		if !killed {
-			killed = true
-			_ = cmd.Process.Kill()
-			_ = cmd.Wait()
-			_ = in.Close()
-		}
-	}
+	kill = sync.OnceFunc(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+		_ = in.Close()
+	})
 	t.Cleanup(kill)
 	return strings.TrimSpace(line), kill
 }
