@@ -1,0 +1,266 @@
+// Package audit keeps the log of who did what at a gateway. It is a file of JSON lines in which each
+// entry has the hash of the one before, so that nobody can change, remove or insert an entry unnoticed
+// without writing all later ones anew. Against those who can do that, note the newest hash elsewhere: see
+// [Report.Contains].
+//
+// Several processes may write to a log at the same time.
+package audit
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"time"
+	"unicode/utf8"
+
+	"github.com/goacp/acp/cmd/acp/internal/filelock"
+)
+
+// Bounds of a log.
+const (
+	// MaxFile is the size in bytes after which a file is rotated.
+	MaxFile = 16 << 20
+	// Files is how many files there are, the current one included. The oldest one is removed.
+	Files = 8
+
+	maxField = 256      // of the text in a field, in bytes; the rest is cut off
+	maxText  = 1 << 10  // of Detail
+	maxLine  = 32 << 10 // in JSON, where a byte may become six
+)
+
+// File is the name of the current file of a log in its directory. Older ones are audit.1.jsonl, the
+// newest of them, to audit.7.jsonl.
+const File = "audit.jsonl"
+
+// An Entry says who did what. Texts are cut off at 256 bytes, Detail at 1,024. Secrets do not belong in
+// an entry; what has the form of a credential, a ticket or a bearer token is replaced nevertheless.
+type Entry struct {
+	// Seq numbers entries from 1, and Time is when an entry was written. [Log.Append] sets both.
+	Seq  int64     `json:"seq"`
+	Time time.Time `json:"time"`
+
+	User    string `json:"user,omitempty"`
+	Device  string `json:"device,omitempty"`  // its name
+	Address string `json:"address,omitempty"` // where it is
+	Action  string `json:"action"`            // such as permission.answer
+	Session string `json:"session,omitempty"`
+	Outcome string `json:"outcome,omitempty"` // such as allowed
+	// Shown is the SHA-256 of what the user had on the screen when deciding, in hexadecimal digits.
+	Shown  string `json:"shown,omitempty"`
+	Detail string `json:"detail,omitempty"`
+
+	// Prev is the hash of the entry before, in hexadecimal digits; "" in the first one. [Log.Append]
+	// sets it.
+	Prev string `json:"prev"`
+}
+
+// secrets finds what looks like a secret of a gateway: a credential or a ticket (package identity), or a
+// bearer or JSON Web token.
+var secrets = regexp.MustCompile(`acpt?_[a-z2-7]{16}_[a-z2-7]+|(?i:bearer)\s+\S+|eyJ[\w-]+\.[\w-]+\.[\w-]*`)
+
+func clean(text string, max int) string {
+	text = secrets.ReplaceAllString(strings.ToValidUTF8(text, "\uFFFD"), "[redacted]")
+	if len(text) <= max {
+		return text
+	}
+	text = text[:max]
+	for !utf8.ValidString(text) { // the last character was cut
+		text = text[:len(text)-1]
+	}
+	return text
+}
+
+// A Log is open for appending. It is safe for concurrent use. It holds no file open between appends, so
+// there is nothing to close.
+type Log struct {
+	dir string
+	max int64 // of a file
+
+	mu   sync.Mutex
+	size int64 // of the current file after the last append of this process
+	tail tail  // its last entry
+}
+
+// A tail is the end of a chain.
+type tail struct {
+	seq  int64
+	hash string
+}
+
+// Open returns the log in a directory, which is created with mode 0700 by the first append.
+func Open(dir string) *Log { return &Log{dir: dir, max: MaxFile, size: -1} }
+
+// Append writes an entry at the end of the log. It returns when the entry is on the disk (fsync): what
+// was acknowledged survives a loss of power. That takes milliseconds, so it is not for what happens
+// often. An incomplete line, as a loss of power leaves it while an entry is written, is removed first,
+// and an entry says so. A damaged last entry is an error that wraps [ErrDamaged]: the log is then left as
+// it is.
+func (l *Log) Append(e Entry) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err := os.MkdirAll(l.dir, 0o700); err != nil {
+		return fmt.Errorf("the audit log: %w", err)
+	}
+	err := filelock.Do(context.Background(), filepath.Join(l.dir, "audit.lock"), func() error { return l.append(e) })
+	if err != nil {
+		l.size = -1
+		return fmt.Errorf("the audit log: %w", err)
+	}
+	return nil
+}
+
+// append writes an entry. The caller holds the lock of the log.
+func (l *Log) append(e Entry) (err error) {
+	f, err := os.OpenFile(filepath.Join(l.dir, File), os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	size, err := f.Seek(0, io.SeekEnd)
+	if err != nil {
+		return err
+	}
+	torn := int64(0)
+	if size != l.size { // it is new to this process, or another one has written
+		if l.tail, torn, err = l.end(f, size); err != nil {
+			return err
+		}
+		if torn > 0 {
+			if err := f.Truncate(size - torn); err != nil {
+				return err
+			}
+			size -= torn
+		}
+	}
+	var out []byte
+	if torn > 0 {
+		out = l.add(out, Entry{Action: "audit.repair", Outcome: "done", Detail: fmt.Sprintf("an incomplete entry of %d bytes was removed", torn)})
+	}
+	out = l.add(out, e)
+	if _, err := f.Write(out); err != nil {
+		return errors.Join(err, f.Truncate(size)) // so that others find whole lines
+	}
+	if err := f.Sync(); err != nil {
+		return err
+	}
+	if l.size = size + int64(len(out)); size == 0 { // its name must survive, too
+		syncDir(l.dir)
+	}
+	if l.size >= l.max {
+		return l.rotate()
+	}
+	return nil
+}
+
+// add appends the line of an entry, which becomes the end of the chain.
+func (l *Log) add(dst []byte, e Entry) []byte {
+	for _, field := range []*string{&e.User, &e.Device, &e.Address, &e.Action, &e.Session, &e.Outcome, &e.Shown} {
+		*field = clean(*field, maxField)
+	}
+	e.Detail = clean(e.Detail, maxText)
+	e.Seq, e.Prev, e.Time = l.tail.seq+1, l.tail.hash, time.Now().UTC()
+	line, err := json.Marshal(e)
+	if err != nil { // a year of five digits
+		e.Time = time.Time{}
+		line, _ = json.Marshal(e)
+	}
+	line = line[:len(line)-1] // the hash is of everything before it
+	l.tail = tail{e.Seq, hashOf(line)}
+	return append(append(dst, line...), hashMember+l.tail.hash+lineEnd...)
+}
+
+// A line ends with the hash of what is before hashMember.
+const (
+	hashMember = `,"hash":"`
+	lineEnd    = "\"}\n"
+	hashLen    = 2 * sha256.Size
+)
+
+func hashOf(text []byte) string {
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:])
+}
+
+// end returns the last entry of the log, and how many bytes of an incomplete one follow it.
+func (l *Log) end(f *os.File, size int64) (last tail, torn int64, err error) {
+	if size == 0 {
+		older, err := os.Open(filepath.Join(l.dir, name(1)))
+		if errors.Is(err, fs.ErrNotExist) {
+			return tail{}, 0, nil
+		}
+		if err != nil {
+			return tail{}, 0, err
+		}
+		defer older.Close()
+		if size, err = older.Seek(0, io.SeekEnd); err != nil {
+			return tail{}, 0, err
+		}
+		last, torn, err = endOf(older, size)
+		if err == nil && torn > 0 { // only whole files are rotated
+			err = fmt.Errorf("%w: %s ends within an entry", ErrDamaged, name(1))
+		}
+		return last, 0, err
+	}
+	return endOf(f, size)
+}
+
+func endOf(f *os.File, size int64) (last tail, torn int64, err error) {
+	buf := make([]byte, min(size, 2*maxLine))
+	if _, err := f.ReadAt(buf, size-int64(len(buf))); err != nil {
+		return tail{}, 0, err
+	}
+	whole := buf[:bytes.LastIndexByte(buf, '\n')+1]
+	torn = int64(len(buf) - len(whole))
+	if len(whole) == 0 {
+		if torn < size {
+			return tail{}, 0, fmt.Errorf("%w: %s ends with more than %d bytes that are not an entry", ErrDamaged, f.Name(), torn)
+		}
+		return tail{}, torn, nil // the first entry of a log
+	}
+	line := whole[bytes.LastIndexByte(whole[:len(whole)-1], '\n')+1:]
+	e, hash, err := Decode(line)
+	if err != nil {
+		return tail{}, 0, fmt.Errorf("the last entry of %s: %w", f.Name(), err)
+	}
+	return tail{e.Seq, hash}, torn, nil
+}
+
+// rotate renames the files, so that the next entry begins a new one. The chain continues in it.
+func (l *Log) rotate() error {
+	for n := Files - 2; n >= 0; n-- {
+		err := os.Rename(filepath.Join(l.dir, name(n)), filepath.Join(l.dir, name(n+1)))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("the entry was written, but the file cannot be rotated: %w", err)
+		}
+	}
+	l.size = -1
+	syncDir(l.dir)
+	return nil
+}
+
+// name returns the name of the nth older file.
+func name(n int) string {
+	if n == 0 {
+		return File
+	}
+	return fmt.Sprintf("audit.%d.jsonl", n)
+}
+
+// syncDir has names survive a loss of power, where directories can be synced.
+func syncDir(dir string) {
+	if d, err := os.Open(dir); err == nil {
+		_ = d.Sync()
+		_ = d.Close()
+	}
+}
