@@ -52,6 +52,8 @@ var layers = map[string][]string{
 	"filelock":               {},
 	"grant":                  {},
 	"history":                {"safetext"},
+	"identity":               {"identity/audit"},
+	"identity/audit":         {"filelock"},
 	"interrupt":              {},
 	"launch":                 {"exitcode", "remote", "roster", "safetext"},
 	"markdown":               {},
@@ -95,15 +97,16 @@ var layers = map[string][]string{
 // never says which families of packages must not know which others, whatever layers
 // allow. Commands are above everything; leaves know nothing of conversations.
 var never = map[string][]string{
-	"agent":   {"app", "backend", "cli", "record", "store", "ui"},
-	"app":     {"cli", "record", "ui"},
-	"backend": {"agent", "app", "cli", "record", "ui"},
-	"launch":  {"agent", "app", "backend", "cli", "record", "store", "ui"},
-	"model":   {"agent", "app", "backend", "cli", "record", "store", "ui"},
-	"record":  {"agent", "backend", "cli", "store", "ui"},
-	"roster":  {"agent", "app", "backend", "cli", "launch", "record", "store", "ui"},
-	"store":   {"agent", "app", "backend", "cli", "launch", "record", "ui"},
-	"ui":      {"agent", "cli", "launch", "record"},
+	"agent":    {"app", "backend", "cli", "record", "store", "ui"},
+	"app":      {"cli", "record", "ui"},
+	"backend":  {"agent", "app", "cli", "record", "ui"},
+	"identity": {"agent", "app", "backend", "cli", "launch", "record", "remote", "roster", "serve", "store", "ui"},
+	"launch":   {"agent", "app", "backend", "cli", "record", "store", "ui"},
+	"model":    {"agent", "app", "backend", "cli", "record", "store", "ui"},
+	"record":   {"agent", "backend", "cli", "store", "ui"},
+	"roster":   {"agent", "app", "backend", "cli", "launch", "record", "store", "ui"},
+	"store":    {"agent", "app", "backend", "cli", "launch", "record", "ui"},
+	"ui":       {"agent", "cli", "launch", "record"},
 }
 
 // TestDirection: what layers allow goes down only.
