@@ -54,6 +54,8 @@ var layers = map[string][]string{
 	"history":                {"safetext"},
 	"identity":               {"identity/audit"},
 	"identity/audit":         {"filelock"},
+	"identity/cert":          {},
+	"identity/oidc":          {"identity"},
 	"interrupt":              {},
 	"launch":                 {"exitcode", "remote", "roster", "safetext"},
 	"markdown":               {},
