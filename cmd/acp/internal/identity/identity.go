@@ -90,6 +90,17 @@ func (s Scope) Session(id string) bool {
 	return len(s.Sessions) == 0 || slices.Contains(s.Sessions, id)
 }
 
+// plain returns the scope with nil for empty lists, which mean the same.
+func (s Scope) plain() Scope {
+	if len(s.Agents) == 0 {
+		s.Agents = nil
+	}
+	if len(s.Sessions) == 0 {
+		s.Sessions = nil
+	}
+	return s
+}
+
 func (s Scope) check() error {
 	for _, list := range [][]string{s.Agents, s.Sessions} {
 		if len(list) > maxScope {
@@ -134,8 +145,9 @@ func (p Principal) May(r Role) bool { return p.Role >= r }
 // Key returns a text that is equal for equal principals, whenever their credentials expire. It is what
 // [Gate.Authenticate] returns to [acphttp.Server]; [ParseKey] is the reverse. It has no secret in it.
 func (p Principal) Key() string {
+	p.Scope = p.Scope.plain()
 	text, err := json.Marshal(p)
-	if err != nil { // a role that does not exist
+	if err != nil { // no field has such a value
 		return ""
 	}
 	return string(text)
@@ -147,6 +159,7 @@ func ParseKey(key string) (Principal, error) {
 	if err := json.Unmarshal([]byte(key), &p); err != nil {
 		return Principal{}, fmt.Errorf("this is not the key of a principal: %w", err)
 	}
+	p.Scope = p.Scope.plain()
 	return p, nil
 }
 

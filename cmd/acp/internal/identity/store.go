@@ -159,7 +159,7 @@ func (s *Store) change(ctx context.Context, f func(*sql.Tx) error) error {
 	return storeError(tx.Commit())
 }
 
-// present returns an error if the file was deleted or replaced. SQLite would go on using the one that is
+// present returns an error if the file was deleted or replaced. SQLite would keep using the one that is
 // gone, in which devices are not revoked.
 func (s *Store) present() error {
 	now, err := os.Stat(s.file)
@@ -234,9 +234,8 @@ func (s *Store) Add(ctx context.Context, name string, g Grant) (d Device, creden
 func addDevice(ctx context.Context, tx *sql.Tx, name string, g Grant) (Device, string, error) {
 	var there, same int
 	now := time.Now()
-	// A name is free again when its device has expired.
-	if _, err := tx.ExecContext(ctx, `DELETE FROM device WHERE expires <> 0 AND expires <= ?`, now.UnixNano()); err != nil {
-		return Device{}, "", storeError(err)
+	if err := expireDevices(ctx, tx, now); err != nil {
+		return Device{}, "", err
 	}
 	if err := tx.QueryRowContext(ctx, `SELECT count(*), count(CASE WHEN name = ? THEN 1 END) FROM device`, name).Scan(&there, &same); err != nil {
 		return Device{}, "", storeError(err)
@@ -262,6 +261,12 @@ func addDevice(ctx context.Context, tx *sql.Tx, name string, g Grant) (Device, s
 		return Device{}, "", storeError(err)
 	}
 	return d, join(credentialPrefix, d.ID, secret), nil
+}
+
+// expireDevices removes those whose credential has expired: their names are free again.
+func expireDevices(ctx context.Context, tx *sql.Tx, now time.Time) error {
+	_, err := tx.ExecContext(ctx, `DELETE FROM device WHERE expires <> 0 AND expires <= ?`, now.UnixNano())
+	return storeError(err)
 }
 
 // deviceColumns are those that scanDevice reads.

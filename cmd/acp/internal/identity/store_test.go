@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -52,6 +53,10 @@ func TestKey(t *testing.T) {
 	got, err := ParseKey(p.Key())
 	if diff := cmp.Diff(p, got); diff != "" || err != nil {
 		t.Error(diff, err)
+	}
+	empty := Principal{Scope: Scope{Agents: []string{}, Sessions: []string{}}}
+	if empty.Key() != (Principal{}).Key() {
+		t.Error("empty lists are not as none")
 	}
 	later := p
 	later.Expires = time.Now()
@@ -125,6 +130,9 @@ func TestExpiry(t *testing.T) {
 		}
 		time.Sleep(time.Nanosecond)
 		if _, err := s.Authenticate(t.Context(), credential); !errors.Is(err, ErrCredential) {
+			t.Error(err)
+		}
+		if _, err := s.NewTicket(t.Context(), "guest", Grant{User: "me", Role: Viewer}); err != nil {
 			t.Error(err)
 		}
 		add(t, s, "guest", Grant{})
@@ -262,6 +270,65 @@ func TestRevoke(t *testing.T) {
 	}
 }
 
+// TestTogether: a store is opened, made and written to by several users of it at once.
+func TestTogether(t *testing.T) {
+	dir := t.TempDir()
+	var work sync.WaitGroup
+	for n := range 6 {
+		work.Go(func() {
+			s, err := Open(t.Context(), dir, nil)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			for i := range 5 {
+				_, credential, err := s.Add(t.Context(), fmt.Sprintf("d%d.%d", n, i), Grant{User: "me", Role: Viewer})
+				if err != nil {
+					t.Error(err)
+				}
+				if _, err := s.Authenticate(t.Context(), credential); err != nil {
+					t.Error(err)
+				}
+			}
+			if err := s.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	work.Wait()
+	if list, err := open(t, dir).Devices(t.Context()); err != nil || len(list) != 30 {
+		t.Error(len(list), err)
+	}
+}
+
+// FuzzDecoders: what others send or leave does not make this package panic, and what is accepted is the
+// same when it is written again.
+func FuzzDecoders(f *testing.F) {
+	f.Add(Principal{Kind: KindTeam, User: "u", Role: Viewer, Scope: Scope{Agents: []string{"a"}}}.Key())
+	f.Add("https://g.example/pair#t=x&f=ff")
+	f.Add(join(credentialPrefix, randomText(idBytes), randomText(secretBytes)))
+	f.Add("Jo's Phone")
+	f.Fuzz(func(t *testing.T, text string) {
+		if p, err := ParseKey(text); err == nil {
+			if again, err := ParseKey(p.Key()); err != nil || again.Key() != p.Key() {
+				t.Errorf("%q: %v", text, err)
+			}
+		}
+		if e, ticket, err := ParseLink(text); err == nil {
+			link, err := Link(e, ticket)
+			if again, same, e2 := ParseLink(link); err != nil || e2 != nil || again != e || same != ticket {
+				t.Errorf("%q: %v, %v", text, err, e2)
+			}
+		}
+		if id, secret, ok := split(credentialPrefix, text); ok && join(credentialPrefix, id, secret) != text {
+			t.Errorf("%q", text)
+		}
+		if name := cleanName(text); name != "" && checkName("device", name) != nil {
+			t.Errorf("%q: %q", text, name)
+		}
+	})
+}
+
 // TestForeign: a file of another program or of a later version is left as it is.
 func TestForeign(t *testing.T) {
 	for _, pragma := range []string{`PRAGMA application_id = 1`, fmt.Sprintf(`PRAGMA application_id = %d; PRAGMA user_version = 2`, storeID), `CREATE TABLE x (y)`} {
@@ -313,5 +380,25 @@ func TestDeleted(t *testing.T) {
 	}
 	if _, err := s.Devices(t.Context()); !errors.Is(err, ErrStore) {
 		t.Error(err)
+	}
+}
+
+// BenchmarkAuthenticate is what every request of a device pays.
+func BenchmarkAuthenticate(b *testing.B) {
+	s, err := Open(b.Context(), b.TempDir(), nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer s.Close()
+	var credential string
+	for i := range 100 {
+		if _, credential, err = s.Add(b.Context(), fmt.Sprint("d", i), Grant{User: "me", Role: Viewer}); err != nil {
+			b.Fatal(err)
+		}
+	}
+	for b.Loop() {
+		if _, err := s.Authenticate(b.Context(), credential); err != nil {
+			b.Fatal(err)
+		}
 	}
 }

@@ -75,7 +75,7 @@ func (s *Store) NewTicket(ctx context.Context, name string, g Grant) (t Ticket, 
 	t = Ticket{ID: randomText(idBytes), Code: fmt.Sprintf("%06d", n), Expires: now.Add(TicketLifetime).UTC()}
 	t.Ticket = join(ticketPrefix, t.ID, secret)
 	err = s.change(ctx, func(tx *sql.Tx) error {
-		if err := expireTickets(ctx, tx, now); err != nil {
+		if err := errors.Join(expireTickets(ctx, tx, now), expireDevices(ctx, tx, now)); err != nil {
 			return err
 		}
 		var live, all, same, devices int

@@ -69,8 +69,9 @@ func (o *Options) pair(ctx context.Context, s *identity.Store, log *audit.Log) e
 		return err
 	}
 	d, err := o.await(ctx, s, t, grant)
-	if err != nil {
-		return err
+	if err != nil { // that a device was paired is an entry of the gateway
+		e := audit.Entry{User: identity.CurrentUser(), Action: "device.invite", Outcome: "failed", Detail: err.Error()}
+		return errors.Join(err, log.Append(e))
 	}
 	if o.JSON {
 		return json.NewEncoder(o.App.Out).Encode(d)

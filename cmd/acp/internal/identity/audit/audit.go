@@ -25,6 +25,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/goacp/acp/cmd/acp/internal/filelock"
+	"github.com/goacp/acp/trace"
 )
 
 // Bounds of a log.
@@ -36,6 +37,7 @@ const (
 
 	maxField = 256      // of the text in a field, in bytes; the rest is cut off
 	maxText  = 1 << 10  // of Detail
+	mostRead = 8 << 10  // of any text: what is behind is not even searched for secrets
 	maxLine  = 32 << 10 // in JSON, where a byte may become six
 )
 
@@ -44,7 +46,8 @@ const (
 const File = "audit.jsonl"
 
 // An Entry says who did what. Texts are cut off at 256 bytes, Detail at 1,024. Secrets do not belong in
-// an entry; what has the form of a credential, a ticket or a bearer token is replaced nevertheless.
+// an entry; what looks like one is replaced nevertheless: credentials and tickets of package identity, and
+// what a [trace.Redactor] recognizes.
 type Entry struct {
 	// Seq numbers entries from 1, and Time is when an entry was written. [Log.Append] sets both.
 	Seq  int64     `json:"seq"`
@@ -65,12 +68,13 @@ type Entry struct {
 	Prev string `json:"prev"`
 }
 
-// secrets finds what looks like a secret of a gateway: a credential or a ticket (package identity), or a
-// bearer or JSON Web token.
-var secrets = regexp.MustCompile(`acpt?_[a-z2-7]{16}_[a-z2-7]+|(?i:bearer)\s+\S+|eyJ[\w-]+\.[\w-]+\.[\w-]*`)
+// secrets finds credentials and tickets (package identity). Other secrets are what a [trace.Redactor] finds.
+var secrets = regexp.MustCompile(`acpt?_[a-z2-7]{16}_[a-z2-7]+`)
 
-func clean(text string, max int) string {
-	text = secrets.ReplaceAllString(strings.ToValidUTF8(text, "\uFFFD"), "[redacted]")
+// clean returns a text without secrets, of at most max bytes.
+func clean(r *trace.Redactor, text string, max int) string {
+	text = text[:min(len(text), mostRead)]
+	text = r.Text(secrets.ReplaceAllString(strings.ToValidUTF8(text, "\uFFFD"), "«redacted»"))
 	if len(text) <= max {
 		return text
 	}
@@ -165,10 +169,11 @@ func (l *Log) append(e Entry) (err error) {
 
 // add appends the line of an entry, which becomes the end of the chain.
 func (l *Log) add(dst []byte, e Entry) []byte {
+	r := new(trace.Redactor)
 	for _, field := range []*string{&e.User, &e.Device, &e.Address, &e.Action, &e.Session, &e.Outcome, &e.Shown} {
-		*field = clean(*field, maxField)
+		*field = clean(r, *field, maxField)
 	}
-	e.Detail = clean(e.Detail, maxText)
+	e.Detail = clean(r, e.Detail, maxText)
 	e.Seq, e.Prev, e.Time = l.tail.seq+1, l.tail.hash, time.Now().UTC()
 	line, err := json.Marshal(e)
 	if err != nil { // a year of five digits

@@ -40,7 +40,7 @@ func TestAppend(t *testing.T) {
 	credential := "acp_" + strings.Repeat("a", 16) + "_" + strings.Repeat("b", 52)
 	for _, e := range []Entry{
 		{User: "me", Device: "phone", Address: "192.0.2.1", Action: "permission.answer", Session: "s1", Outcome: "allowed", Shown: strings.Repeat("0", 64), Detail: "go test"},
-		{Action: "x", Detail: "token " + credential + " and " + strings.Replace(credential, "acp", "acpt", 1) + ", Authorization: Bearer sesame, eyJhbGciOi.eyJpc3Mi.c2ln"},
+		{Action: "x", Detail: "token " + credential + " and " + strings.Replace(credential, "acp", "acpt", 1) + ", Authorization: Bearer 0123456789abcdefghij0123, eyJhbGciOiJFUzI1NiJ9.eyJpc3MiOiJodHRwczovL2lkIn0.c2lnbmF0dXJlc2lnbmF0dXJl"},
 		{Action: strings.Repeat("ä", 200), Detail: strings.Repeat("x", 5000), User: "a\"\n\x00\xff"},
 	} {
 		if err := Open(dir).Append(e); err != nil { // each as another process
@@ -50,7 +50,7 @@ func TestAppend(t *testing.T) {
 	got := read(t, dir)
 	want := []Entry{
 		{Seq: 1, User: "me", Device: "phone", Address: "192.0.2.1", Action: "permission.answer", Session: "s1", Outcome: "allowed", Shown: strings.Repeat("0", 64), Detail: "go test"},
-		{Seq: 2, Action: "x", Detail: "token [redacted] and [redacted], Authorization: [redacted] [redacted]"},
+		{Seq: 2, Action: "x", Detail: "token «redacted» and «redacted», Authorization: Bearer «redacted 1», «redacted 2»"},
 		{Seq: 3, Action: strings.Repeat("ä", 128), Detail: strings.Repeat("x", maxText), User: "a\"\n\x00\uFFFD"},
 	}
 	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(Entry{}, "Time", "Prev")); diff != "" {
