@@ -30,7 +30,7 @@ import (
 
 // Bounds of a log.
 const (
-	// MaxFile is the size in bytes after which a file is rotated.
+	// MaxFile is the size in bytes after which a file is rotated. If that fails nothing is written.
 	MaxFile = 16 << 20
 	// Files is how many files there are, the current one included. The oldest one is removed.
 	Files = 8
@@ -92,8 +92,8 @@ type Log struct {
 	max int64 // of a file
 
 	mu   sync.Mutex
-	size int64 // of the current file after the last append of this process
-	tail tail  // its last entry
+	is   os.FileInfo // the current file after the last append of this process; nil if that is not known
+	tail tail        // its last entry
 }
 
 // A tail is the end of a chain.
@@ -103,7 +103,7 @@ type tail struct {
 }
 
 // Open returns the log in a directory, which is created with mode 0700 by the first append.
-func Open(dir string) *Log { return &Log{dir: dir, max: MaxFile, size: -1} }
+func Open(dir string) *Log { return &Log{dir: dir, max: MaxFile} }
 
 // Append writes an entry at the end of the log. It returns when the entry is on the disk (fsync): what
 // was acknowledged survives a loss of power. That takes milliseconds, so it is not for what happens
@@ -118,7 +118,7 @@ func (l *Log) Append(e Entry) error {
 	}
 	err := filelock.Do(context.Background(), filepath.Join(l.dir, "audit.lock"), func() error { return l.append(e) })
 	if err != nil {
-		l.size = -1
+		l.is = nil
 		return fmt.Errorf("the audit log: %w", err)
 	}
 	return nil
@@ -126,27 +126,17 @@ func (l *Log) Append(e Entry) error {
 
 // append writes an entry. The caller holds the lock of the log.
 func (l *Log) append(e Entry) (err error) {
-	f, err := os.OpenFile(filepath.Join(l.dir, File), os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
+	f, size, torn, err := l.current()
+	if err == nil && size >= l.max { // before it is written to, so that it never grows if it cannot be renamed
+		if err = errors.Join(f.Close(), l.rotate()); err == nil {
+			f, err = l.open()
+		}
+		size = 0
+	}
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	size, err := f.Seek(0, io.SeekEnd)
-	if err != nil {
-		return err
-	}
-	torn := int64(0)
-	if size != l.size { // it is new to this process, or another one has written
-		if l.tail, torn, err = l.end(f, size); err != nil {
-			return err
-		}
-		if torn > 0 {
-			if err := f.Truncate(size - torn); err != nil {
-				return err
-			}
-			size -= torn
-		}
-	}
 	var out []byte
 	if torn > 0 {
 		out = l.add(out, Entry{Action: "audit.repair", Outcome: "done", Detail: fmt.Sprintf("an incomplete entry of %d bytes was removed", torn)})
@@ -158,13 +148,40 @@ func (l *Log) append(e Entry) (err error) {
 	if err := f.Sync(); err != nil {
 		return err
 	}
-	if l.size = size + int64(len(out)); size == 0 { // its name must survive, too
+	if size == 0 { // its name must survive, too
 		syncDir(l.dir)
 	}
-	if l.size >= l.max {
-		return l.rotate()
+	l.is, err = f.Stat()
+	return err
+}
+
+func (l *Log) open() (*os.File, error) {
+	return os.OpenFile(filepath.Join(l.dir, File), os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
+}
+
+// current opens the current file, with its size, finds the end of the chain, and removes an incomplete
+// entry, of which it returns the size.
+func (l *Log) current() (_ *os.File, size, torn int64, err error) {
+	f, err := l.open()
+	if err != nil {
+		return nil, 0, 0, err
 	}
-	return nil
+	is, err := f.Stat()
+	if err != nil {
+		return nil, 0, 0, errors.Join(err, f.Close())
+	}
+	size = is.Size()
+	if l.is == nil || l.is.Size() != size || !os.SameFile(l.is, is) { // another process has written
+		l.tail, torn, err = l.end(f, size)
+		if err == nil && torn > 0 {
+			err = f.Truncate(size - torn)
+			size -= torn
+		}
+	}
+	if err != nil {
+		return nil, 0, 0, errors.Join(err, f.Close())
+	}
+	return f, size, torn, nil
 }
 
 // add appends the line of an entry, which becomes the end of the chain.
@@ -246,10 +263,9 @@ func (l *Log) rotate() error {
 	for n := Files - 2; n >= 0; n-- {
 		err := os.Rename(filepath.Join(l.dir, name(n)), filepath.Join(l.dir, name(n+1)))
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("the entry was written, but the file cannot be rotated: %w", err)
+			return fmt.Errorf("the file is full and cannot be rotated: %w", err)
 		}
 	}
-	l.size = -1
 	syncDir(l.dir)
 	return nil
 }

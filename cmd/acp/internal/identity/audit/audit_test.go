@@ -145,6 +145,59 @@ func TestRotate(t *testing.T) {
 	}
 }
 
+// TestFull: a file that is full and cannot be rotated is not written to; one that ends within an entry is
+// repaired first.
+func TestFull(t *testing.T) {
+	dir := t.TempDir()
+	l := Open(dir)
+	l.max = 500
+	write(t, l, 1, 3)
+	for n := 1; n < Files; n++ { // directories that are not empty are in the way
+		if err := os.RemoveAll(filepath.Join(dir, name(n))); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.MkdirAll(filepath.Join(dir, name(n), "x"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var err error
+	for n := 0; n < 10 && err == nil; n++ {
+		err = l.Append(Entry{Action: "test"})
+	}
+	before, e := os.Stat(filepath.Join(dir, File))
+	if err == nil || e != nil {
+		t.Fatal("it was rotated", e)
+	}
+	for range 3 {
+		if err := l.Append(Entry{Action: "test"}); err == nil {
+			t.Error("it was written")
+		}
+	}
+	if after, err := os.Stat(filepath.Join(dir, File)); err != nil || after.Size() != before.Size() {
+		t.Error(after.Size(), err)
+	}
+	dir = t.TempDir()
+	l = Open(dir)
+	l.max = 500
+	for r := (Report{}); r.Last < 3; r, _ = Verify(dir, "") {
+		write(t, l, 1, 1)
+	}
+	f, err := os.OpenFile(filepath.Join(dir, File), os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.WriteString(strings.Repeat("x", 500)); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	write(t, l, 9, 12)
+	if r, err := Verify(dir, ""); err != nil || r.Entries != 8 || r.First != 1 {
+		t.Error(r, err)
+	}
+}
+
 // TestTorn: an entry that was cut short is removed by the next append, which says so.
 func TestTorn(t *testing.T) {
 	for _, whole := range []int{0, 3} {
