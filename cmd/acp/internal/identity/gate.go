@@ -82,8 +82,8 @@ func (g *Gate) log() *slog.Logger {
 // Retry-After if its address has sent too many wrong ones, and with 503 if that cannot be found out now.
 //
 // Each address may send ten wrong tokens at once and then one every six seconds; an IPv6 network of 64
-// bits counts as one address. A token that was right before is looked at nevertheless, so that nobody
-// can lock out others behind the same address.
+// bits counts as one address. Repeating a wrong token counts once. A token that was right before is looked at
+// nevertheless, so that nobody can lock out others behind the same address.
 func (g *Gate) Authenticate(r *http.Request) (string, error) {
 	p, err := g.principal(r)
 	if err != nil {
@@ -111,7 +111,7 @@ func (g *Gate) principal(r *http.Request) (Principal, error) {
 		return p, nil
 	case errors.Is(err, ErrCredential):
 		g.forget(sum)
-		g.throttle.failed(source)
+		g.throttle.failed(source, sum)
 		return Principal{}, refusal(http.StatusUnauthorized, "the token is wrong, was revoked or has expired")
 	case errors.Is(err, ErrDenied):
 		return Principal{}, refusal(http.StatusForbidden, "this user has no role here")

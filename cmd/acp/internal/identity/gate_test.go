@@ -136,8 +136,8 @@ func TestThrottled(t *testing.T) {
 		}
 		const flood = "192.0.2.1:1"
 		try(200, request(flood, known))
-		for range throttleBurst {
-			try(401, request(flood, "wrong"))
+		for i := range throttleBurst {
+			try(401, request(flood, fmt.Sprint("wrong", i)))
 		}
 		try(429, request(flood, "wrong"))
 		try(429, request(flood, fresh))

@@ -117,7 +117,7 @@ func (g *Gate) pair(w http.ResponseWriter, r *http.Request) (pairAnswer, error) 
 	case errors.Is(err, ErrWaiting):
 		return pairAnswer{}, &acphttp.StatusError{Status: http.StatusAccepted, RetryAfter: time.Second}
 	case errors.Is(err, ErrTicket):
-		g.throttle.failed(source)
+		g.throttle.failed(source, [32]byte{})
 		return pairAnswer{}, refusal(http.StatusForbidden, ErrTicket.Error())
 	case errors.Is(err, ErrDenied):
 		return pairAnswer{}, refusal(http.StatusForbidden, "the request was denied")

@@ -14,6 +14,8 @@ const (
 )
 
 // A throttle bounds the wrong attempts of each source address: ten at once, then one every six seconds.
+// What is repeated counts once: nothing is guessed that way, and a client that tries its old token again
+// and again must not keep others behind its address out.
 // It remembers 4,096 addresses; those beyond share one account, so that a flood of addresses neither
 // grows the table nor frees an address that was throttled. The zero value is ready for use.
 type throttle struct {
@@ -22,18 +24,24 @@ type throttle struct {
 	shared account
 }
 
-// An account is full at until: the time at which all wrong attempts are forgotten.
-type account struct{ until time.Time }
+// An account of wrong attempts. At until all of them are forgotten.
+type account struct {
+	until time.Time
+	last  [32]byte // the hash of the last wrong attempt
+}
 
 func (a account) wait(now time.Time) time.Duration {
 	return a.until.Add(-throttleEvery * (throttleBurst - 1)).Sub(now)
 }
 
-func (a account) failed(now time.Time) account {
+func (a account) failed(now time.Time, attempt [32]byte) account {
+	if a.last == attempt && attempt != [32]byte{} {
+		return a
+	}
 	if a.until.Before(now) {
 		a.until = now
 	}
-	return account{a.until.Add(throttleEvery)}
+	return account{a.until.Add(throttleEvery), attempt}
 }
 
 // network returns what is one source: an IPv4 address, or an IPv6 network of 64 bits, which a single
@@ -62,8 +70,8 @@ func (t *throttle) wait(source netip.Addr) time.Duration {
 	return 0
 }
 
-// failed counts a wrong attempt.
-func (t *throttle) failed(source netip.Addr) {
+// failed counts a wrong attempt, whose hash is given; zero for one that counts in any case.
+func (t *throttle) failed(source netip.Addr, attempt [32]byte) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	now, key := time.Now(), network(source)
@@ -77,9 +85,9 @@ func (t *throttle) failed(source netip.Addr) {
 			}
 		}
 		if len(t.wrong) >= throttleTable {
-			t.shared = t.shared.failed(now)
+			t.shared = t.shared.failed(now, attempt)
 			return
 		}
 	}
-	t.wrong[key] = t.wrong[key].failed(now)
+	t.wrong[key] = t.wrong[key].failed(now, attempt)
 }

@@ -21,7 +21,7 @@ func TestThrottle(t *testing.T) {
 			if w := th.wait(a); w > 0 {
 				t.Fatalf("attempt %d waits %v", i, w)
 			}
-			th.failed(a)
+			th.failed(a, [32]byte{})
 		}
 		if w := th.wait(a); w != throttleEvery {
 			t.Error(w)
@@ -33,7 +33,7 @@ func TestThrottle(t *testing.T) {
 		if w := th.wait(a); w > 0 {
 			t.Error(w)
 		}
-		th.failed(a)
+		th.failed(a, [32]byte{})
 		if w := th.wait(a); w != throttleEvery {
 			t.Error(w)
 		}
@@ -42,12 +42,31 @@ func TestThrottle(t *testing.T) {
 			if th.wait(a) > 0 {
 				t.Error("waits")
 			}
-			th.failed(a)
+			th.failed(a, [32]byte{})
 		}
 		if w := th.wait(a); w != throttleEvery {
 			t.Error(w)
 		}
 	})
+}
+
+// TestThrottleRepeated: a client that repeats its old token is counted once.
+func TestThrottleRepeated(t *testing.T) {
+	var th throttle
+	old, other := [32]byte{1}, [32]byte{2}
+	for range 3 * throttleBurst {
+		th.failed(addr(1), old)
+	}
+	if th.wait(addr(1)) > 0 {
+		t.Error("it waits")
+	}
+	for range throttleBurst { // alternating does not help who guesses
+		th.failed(addr(1), other)
+		th.failed(addr(1), old)
+	}
+	if th.wait(addr(1)) <= 0 {
+		t.Error("it does not wait")
+	}
 }
 
 // TestThrottleNetworks: what one machine can change of its address makes no difference.
@@ -64,7 +83,7 @@ func TestThrottleNetworks(t *testing.T) {
 		}
 	}
 	var th throttle
-	th.failed(netip.Addr{}) // of a Unix socket
+	th.failed(netip.Addr{}, [32]byte{}) // of a Unix socket
 	if len(th.wrong) != 1 || th.wait(netip.Addr{}) > 0 {
 		t.Error(th.wrong)
 	}
@@ -75,10 +94,10 @@ func TestThrottleBound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var th throttle
 		for range throttleBurst {
-			th.failed(addr(1))
+			th.failed(addr(1), [32]byte{})
 		}
 		for n := range uint32(2 * throttleTable) {
-			th.failed(addr(n + 2))
+			th.failed(addr(n+2), [32]byte{})
 		}
 		if len(th.wrong) != throttleTable || th.wait(addr(1)) <= 0 {
 			t.Error(len(th.wrong), th.wait(addr(1)))
@@ -87,7 +106,7 @@ func TestThrottleBound(t *testing.T) {
 			t.Error("those beyond the table are not throttled")
 		}
 		time.Sleep(24 * time.Hour)
-		th.failed(addr(1 << 31))
+		th.failed(addr(1<<31), [32]byte{})
 		if len(th.wrong) != 1 || th.wait(addr(1<<31+1)) > 0 {
 			t.Error(len(th.wrong))
 		}

@@ -124,6 +124,7 @@ func TestScript(t *testing.T) {
 			"listen": listen,
 			"serve":  serve,
 			"stop":   stop,
+			"end":    stop,
 			"status": func(ts *testscript.TestScript, neg bool, args []string) {
 				if neg || len(args) < 2 {
 					ts.Fatalf("usage: status N command [args]")

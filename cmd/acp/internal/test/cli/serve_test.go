@@ -23,8 +23,9 @@ type servedKey struct{}
 
 // serve is a command of the scripts: serve NAME ARGS starts acp with the arguments, or fake-gateway if that
 // is the first of them, and puts the first line of its output into the variable NAME and, where that is an
-// http URL, the one for WebSocket into NAME_WS. stop NAME [STATUS] ends it by an interrupt, after which it
+// http URL, the one for WebSocket into NAME_WS. end NAME [STATUS] ends it by an interrupt, after which it
 // must have ended well, or with STATUS, and writes what it wrote to standard error to the file NAME.err.
+// Do not call it stop: testscript has a command of that name, which ends the script there.
 func serve(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
 		ts.Fatalf("usage: serve NAME ARGS")
@@ -72,7 +73,7 @@ func stop(ts *testscript.TestScript, neg bool, args []string) {
 		want, args = args[1], args[:1]
 	}
 	if neg || len(args) != 1 || running[args[0]] == nil {
-		ts.Fatalf("usage: stop NAME [STATUS]")
+		ts.Fatalf("usage: end NAME [STATUS]")
 	}
 	s := running[args[0]]
 	delete(running, args[0])
