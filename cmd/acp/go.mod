@@ -14,6 +14,7 @@ require (
 	github.com/cenkalti/backoff/v5 v5.0.3
 	github.com/charmbracelet/colorprofile v0.4.3
 	github.com/charmbracelet/x/ansi v0.11.9
+	github.com/coreos/go-oidc/v3 v3.21.0
 	github.com/creack/pty v1.1.24
 	github.com/goacp/acp v0.0.0
 	github.com/goacp/acp/acpws v0.0.0
@@ -33,11 +34,18 @@ require (
 	github.com/tmaxmax/go-sse v0.12.0
 	github.com/yuin/goldmark v1.8.7
 	github.com/zalando/go-keyring v0.2.8
+	golang.org/x/crypto v0.58.0
 	golang.org/x/net v0.61.0
 	golang.org/x/sys v0.49.0
 	golang.org/x/term v0.47.0
 	modernc.org/sqlite v1.61.1
 	mvdan.cc/sh/v3 v3.14.1
+	rsc.io/qr v0.2.0
+)
+
+require (
+	github.com/go-jose/go-jose/v4 v4.1.9 // indirect
+	golang.org/x/text v0.43.0 // indirect
 )
 
 require (
@@ -56,7 +64,6 @@ require (
 	github.com/dlclark/regexp2/v2 v2.2.1 // indirect
 	github.com/dustin/go-humanize v1.1.0 // indirect
 	github.com/go-viper/mapstructure/v2 v2.4.0 // indirect
-	github.com/goacp/acp/acpws v0.0.0
 	github.com/godbus/dbus/v5 v5.2.2 // indirect
 	github.com/google/uuid v1.6.0 // indirect
 	github.com/inconshreveable/mousetrap v1.1.0 // indirect
@@ -95,10 +102,7 @@ require (
 	modernc.org/memory v1.12.1 // indirect
 )
 
-replace (
-	github.com/goacp/acp => ../../
-	github.com/goacp/acp/acpws => ../../acpws
-)
+replace github.com/goacp/acp => ../../
 
 tool (
 	golang.org/x/perf/cmd/benchstat

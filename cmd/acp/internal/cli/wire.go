@@ -9,6 +9,7 @@ import (
 	"github.com/goacp/acp/cmd/acp/internal/app"
 	agentcmd "github.com/goacp/acp/cmd/acp/internal/cli/agent"
 	"github.com/goacp/acp/cmd/acp/internal/cli/agents"
+	"github.com/goacp/acp/cmd/acp/internal/cli/audit"
 	"github.com/goacp/acp/cmd/acp/internal/cli/auth"
 	"github.com/goacp/acp/cmd/acp/internal/cli/bridge"
 	chatcmd "github.com/goacp/acp/cmd/acp/internal/cli/chat"
@@ -16,6 +17,7 @@ import (
 	"github.com/goacp/acp/cmd/acp/internal/cli/completion"
 	"github.com/goacp/acp/cmd/acp/internal/cli/config"
 	"github.com/goacp/acp/cmd/acp/internal/cli/connect"
+	"github.com/goacp/acp/cmd/acp/internal/cli/devices"
 	"github.com/goacp/acp/cmd/acp/internal/cli/docs"
 	"github.com/goacp/acp/cmd/acp/internal/cli/exec"
 	"github.com/goacp/acp/cmd/acp/internal/cli/models"
@@ -40,7 +42,7 @@ func addCommands(root *cobra.Command, a *app.App) (chat *cobra.Command) {
 	resume := func(ctx context.Context, s store.Session) error { return resume(ctx, a, s) }
 	choose := func(ctx context.Context) (store.Session, bool, error) { return chatcmd.Choose(ctx, a) }
 	add(groupTalk, chat, exec.NewCommand(a, nil), sessions.NewCommandResume(a, resume, choose, nil))
-	add(groupSet, agents.NewCommand(a, nil), models.NewCommand(a, nil), auth.NewCommand(a, nil), config.NewCommand(a, nil),
+	add(groupSet, agents.NewCommand(a, nil), models.NewCommand(a, nil), auth.NewCommand(a, nil), devices.NewCommand(a, nil), audit.NewCommand(a, nil), config.NewCommand(a, nil),
 		completion.NewCommand(a, nil), version.NewCommand(a, nil))
 	add(groupWire, agentcmd.NewCommand(a, nil), bridge.NewCommand(a, nil), serve.NewCommand(a, nil), connect.NewCommand(a, nil), tap.NewCommand(a, nil), trace.NewCommand(a, nil), check.NewCommand(a, nil), check.NewConnect(a), newMCPConnect(), newHold(), docs.NewCommand(a))
 	return chat

@@ -85,7 +85,8 @@ const places = "set " + EnvToken + ", or name its file with --token-file or the 
 type Options struct {
 	Token Source
 	// State is the state directory of the user. A server of this user at an address of this machine has
-	// left its token there, which is used if Token has none. "" means not to look.
+	// left its token there, and acp devices join the credential for a gateway; they are used, in this
+	// order, if Token has none. "" means not to look.
 	State string
 	// Insecure sends a token even over an unencrypted connection to another machine.
 	Insecure bool
@@ -94,7 +95,7 @@ type Options struct {
 // Transport returns the way to the server at a URL for which [Is] is true. It finds the token now, and
 // connects when it is opened, any number of times.
 func Transport(raw string, o Options) (acp.Transport, error) {
-	token, err := FindToken(raw, o)
+	token, pin, err := find(raw, o)
 	if err != nil {
 		return nil, err
 	}
@@ -113,23 +114,47 @@ func Transport(raw string, o Options) (acp.Transport, error) {
 	if plain := u.Scheme == "http" || u.Scheme == "ws"; plain && token != "" && !isLoopback(u.Hostname()) && !o.Insecure {
 		return nil, fmt.Errorf("%s://%s: the token would be sent unencrypted to another machine; use %ss://, or permit it: acp connect --insecure, or insecure = true in the agent's settings", u.Scheme, u.Host, u.Scheme)
 	}
-	if u.Scheme == "ws" || u.Scheme == "wss" {
-		return &acpws.Transport{URL: u.String(), Token: constant(token)}, nil
+	var client *http.Client // the default one, unless the server's certificate is one it made itself
+	if pin != "" {
+		if client, err = PinnedClient(pin); err != nil {
+			return nil, err
+		}
 	}
-	return &acphttp.Transport{URL: u.String(), Token: constant(token)}, nil
+	if u.Scheme == "ws" || u.Scheme == "wss" {
+		return &acpws.Transport{URL: u.String(), Token: constant(token), Client: client}, nil
+	}
+	return &acphttp.Transport{URL: u.String(), Token: constant(token), Client: client}, nil
 }
 
 // FindToken returns the token for the server at a URL for which [Is] is true, or "" if there is none.
 func FindToken(raw string, o Options) (string, error) {
-	token, err := o.Token.Token()
-	if token != "" || err != nil || strings.HasPrefix(raw, socketPrefix) {
-		return token, err
+	token, _, err := find(raw, o)
+	return token, err
+}
+
+// find returns the token for a server, or "", and the fingerprint of its certificate, if this machine has
+// joined it and no authority vouches for it.
+func find(raw string, o Options) (token, pin string, err error) {
+	token, err = o.Token.Token()
+	if err != nil || strings.HasPrefix(raw, socketPrefix) {
+		return token, "", err
 	}
 	u, err := parse(raw)
-	if err != nil || !isLoopback(u.Hostname()) {
-		return "", err
+	if err != nil {
+		return "", "", err
 	}
-	return localToken(o.State, u)
+	u.Scheme = strings.ToLower(u.Scheme)
+	if token == "" && isLoopback(u.Hostname()) {
+		// A server that runs leaves a new token each time: it is no older than what was saved.
+		if token, err = localToken(o.State, u); err != nil {
+			return "", "", err
+		}
+	}
+	joined, err := saved(o.State, u)
+	if token != "" { // which does not depend on what was saved
+		return token, joined.Fingerprint, nil
+	}
+	return joined.Token, joined.Fingerprint, err
 }
 
 func constant(token string) func(context.Context) (string, error) {
@@ -183,6 +208,9 @@ func Explain(name string, err error) error {
 
 // unreachable returns the error of the network in the chain of an error, or nil.
 func unreachable(err error) error {
+	if errors.Is(err, ErrFingerprint) {
+		return ErrFingerprint
+	}
 	if e, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
 		return e
 	}

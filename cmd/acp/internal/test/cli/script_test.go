@@ -34,10 +34,11 @@ func TestMain(m *testing.M) {
 		panic(err)
 	}
 	testscript.Main(m, map[string]func(){
-		"acp":        func() { os.Exit(cli.Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) },
-		"fake-agent": fakeAgent,
-		"fake-mcp":   fakeMCP,
-		"fetch":      fetch,
+		"acp":          func() { os.Exit(cli.Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) },
+		"fake-agent":   fakeAgent,
+		"fake-mcp":     fakeMCP,
+		"fake-gateway": fakeGateway,
+		"fetch":        fetch,
 	})
 }
 
@@ -123,6 +124,7 @@ func TestScript(t *testing.T) {
 			"listen": listen,
 			"serve":  serve,
 			"stop":   stop,
+			"end":    stop,
 			"status": func(ts *testscript.TestScript, neg bool, args []string) {
 				if neg || len(args) < 2 {
 					ts.Fatalf("usage: status N command [args]")

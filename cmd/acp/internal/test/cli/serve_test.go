@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -20,15 +21,20 @@ type served struct {
 
 type servedKey struct{}
 
-// serve is a command of the scripts: serve NAME ARGS starts acp with the arguments, and puts the first
-// line of its output into the variable NAME and, where that is an http URL, the one for WebSocket into
-// NAME_WS. stop NAME ends it by an interrupt, after which it must have ended well, and writes what it
-// wrote to standard error to the file NAME.err.
+// serve is a command of the scripts: serve NAME ARGS starts acp with the arguments, or fake-gateway if that
+// is the first of them, and puts the first line of its output into the variable NAME and, where that is an
+// http URL, the one for WebSocket into NAME_WS. end NAME [STATUS] ends it by an interrupt, after which it
+// must have ended well, or with STATUS, and writes what it wrote to standard error to the file NAME.err.
+// Do not call it stop: testscript has a command of that name, which ends the script there.
 func serve(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
 		ts.Fatalf("usage: serve NAME ARGS")
 	}
-	cmd := exec.Command(programIn(ts, "acp"), args[1:]...)
+	program, rest := "acp", args[1:]
+	if rest[0] == "fake-gateway" {
+		program, rest = rest[0], rest[1:]
+	}
+	cmd := exec.Command(programIn(ts, program), rest...)
 	cmd.Dir = ts.MkAbs(".")
 	for _, name := range []string{"PATH", "HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME", "TERM", "SHELL", "TMPDIR", "ACP_MODEL_USE", "ACP_TOKEN"} {
 		cmd.Env = append(cmd.Env, name+"="+ts.Getenv(name))
@@ -62,8 +68,12 @@ func serve(ts *testscript.TestScript, neg bool, args []string) {
 // stop ends what serve has started.
 func stop(ts *testscript.TestScript, neg bool, args []string) {
 	running, _ := ts.Value(servedKey{}).(map[string]*served)
+	want := ""
+	if len(args) == 2 {
+		want, args = args[1], args[:1]
+	}
 	if neg || len(args) != 1 || running[args[0]] == nil {
-		ts.Fatalf("usage: stop NAME")
+		ts.Fatalf("usage: end NAME [STATUS]")
 	}
 	s := running[args[0]]
 	delete(running, args[0])
@@ -71,9 +81,15 @@ func stop(ts *testscript.TestScript, neg bool, args []string) {
 	err := s.cmd.Wait()
 	ts.Check(os.WriteFile(ts.MkAbs(args[0]+".err"), s.errs.Bytes(), 0o600))
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
+		if fmt.Sprint(exit.ExitCode()) == want {
+			return
+		}
 		ts.Fatalf("%v: %s", exit, s.errs)
 	}
 	ts.Check(err)
+	if want != "" && want != "0" {
+		ts.Fatalf("it has ended well, not with status %s", want)
+	}
 }
 
 // programIn returns a program of the scripts.

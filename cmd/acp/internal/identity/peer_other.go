@@ -1,0 +1,7 @@
+//go:build !linux && !darwin
+
+package identity
+
+import "errors"
+
+func peerOfFD(int) (Peer, error) { return Peer{}, errors.ErrUnsupported }
