@@ -176,7 +176,7 @@ func (s *session) answered(a *ask, d decision) {
 func (w *watcher) ask(a *ask) {
 	s := w.s
 	s.mu.Lock()
-	if s.asks[a.id] != a || w.asked[a.id] {
+	if s.asks[a.id] != a || w.asked[a.id] || !w.who.Approve {
 		s.mu.Unlock()
 		return
 	}
@@ -186,7 +186,7 @@ func (w *watcher) ask(a *ask) {
 	w.work.Go(func() {
 		d, err := w.put(a)
 		if err == nil && a.ctx.Err() == nil && w.ctx.Err() == nil {
-			d.by = w.by
+			d.by = w.who.User
 			s.answered(a, d)
 		}
 		s.mu.Lock()

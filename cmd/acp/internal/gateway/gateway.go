@@ -33,6 +33,9 @@ type Config struct {
 	// Agent is the agent of a session whose client does not name one. Agents are all that may be named.
 	Agent  string
 	Agents []string
+	// Who says who a client is. Nil means that sessions belong to the [acphttp.Principal], who may do
+	// everything with them.
+	Who func(ctx context.Context) Who
 	// Info names the gateway.
 	Info acp.Implementation
 	// IdleAgent is how long an agent is kept that has nothing to do; 0 means 10 minutes.
@@ -198,5 +201,30 @@ func (g *Gateway) dismiss() {
 	g.agents--
 }
 
-// owner returns the principal of a client, which is what a session belongs to.
-func owner(ctx context.Context) string { return cmp.Or(acphttp.Principal(ctx), "local") }
+// Who is who a client is, and what it may do with the sessions of its user.
+type Who struct {
+	User string
+	// Prompt is to send prompts, to begin, close and delete sessions and to change their options.
+	// Approve is to answer the agent's questions.
+	Prompt, Approve bool
+	// Agent reports whether it may use the sessions of an agent; nil means of all.
+	Agent func(name string) bool
+}
+
+// who returns who a client is.
+func (g *Gateway) who(ctx context.Context) Who {
+	if g.cfg.Who != nil {
+		return g.cfg.Who(ctx)
+	}
+	return Who{User: cmp.Or(acphttp.Principal(ctx), "local"), Prompt: true, Approve: true}
+}
+
+// sees reports whether the client may use a session.
+func (w *Who) sees(info *engine.Session) bool {
+	return info.Owner == w.User && (w.Agent == nil || w.Agent(info.Agent))
+}
+
+// errRole is why a client may not do something.
+func errRole(what string) error {
+	return &jsonrpc.Failure{Message: "this device may not " + what, Reason: "role"}
+}

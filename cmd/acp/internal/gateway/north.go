@@ -69,12 +69,19 @@ func (g *Gateway) newSession(ctx context.Context, as *acp.AgentSession) error {
 	if err != nil {
 		return err
 	}
+	who := g.who(ctx)
+	if !who.Prompt {
+		return errRole("begin sessions")
+	}
 	name := g.cfg.Agent
 	if m.Agent != "" {
 		if !slices.Contains(g.cfg.Agents, m.Agent) {
 			return jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "there is no agent %q", m.Agent)
 		}
 		name = m.Agent
+	}
+	if who.Agent != nil && !who.Agent(name) {
+		return errRole("use the agent " + name)
 	}
 	if !filepath.IsAbs(as.Cwd()) {
 		return jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "cwd must be absolute")
@@ -89,7 +96,7 @@ func (g *Gateway) newSession(ctx context.Context, as *acp.AgentSession) error {
 	}
 	id := newID("s_")
 	_, err = g.cfg.Log.Create(ctx, engine.Session{
-		ID: id, Agent: name, Cwd: as.Cwd(), Owner: owner(ctx), State: stateIdle, Attributes: encode(known),
+		ID: id, Agent: name, Cwd: as.Cwd(), Owner: who.User, State: stateIdle, Attributes: encode(known),
 	})
 	if err != nil {
 		return fmt.Errorf("keep the session: %w", err)
@@ -110,7 +117,7 @@ func (g *Gateway) join(ctx context.Context, s *session, as *acp.AgentSession, af
 	s.mu.Lock()
 	options, commands, title := s.known.options, s.known.commands, s.info.Title
 	s.mu.Unlock()
-	w, start, err := s.attach(as, owner(ctx), after)
+	w, start, err := s.attach(as, g.who(ctx), after)
 	if err != nil {
 		return err
 	}
@@ -139,8 +146,9 @@ func (g *Gateway) join(ctx context.Context, s *session, as *acp.AgentSession, af
 
 // find returns a session that a client may use.
 func (g *Gateway) find(ctx context.Context, id acp.SessionID) (*session, error) {
+	who := g.who(ctx)
 	info, err := g.cfg.Log.Session(ctx, string(id))
-	if errors.Is(err, engine.ErrNotFound) || errors.Is(err, engine.ErrInvalid) || err == nil && info.Owner != owner(ctx) {
+	if errors.Is(err, engine.ErrNotFound) || errors.Is(err, engine.ErrInvalid) || err == nil && !who.sees(&info) {
 		return nil, acp.SessionNotFound(id)
 	}
 	if err != nil {
@@ -197,7 +205,8 @@ func (s *session) replay(ctx context.Context, as *acp.AgentSession, after uint64
 
 func (g *Gateway) listSessions(ctx context.Context, _ *acp.AgentConn, q *acp.SessionQuery) (*acp.SessionPage, error) {
 	page := new(acp.SessionPage)
-	query := engine.Query{Owner: owner(ctx), Limit: 100}
+	who := g.who(ctx)
+	query := engine.Query{Owner: who.User, Limit: 100}
 	if q.Cursor != nil {
 		query.Cursor = string(*q.Cursor)
 	}
@@ -209,7 +218,7 @@ func (g *Gateway) listSessions(ctx context.Context, _ *acp.AgentConn, q *acp.Ses
 		return nil, err
 	}
 	for _, info := range found.Sessions {
-		if q.Cwd != "" && q.Cwd != info.Cwd {
+		if q.Cwd != "" && q.Cwd != info.Cwd || !who.sees(&info) {
 			continue
 		}
 		page.Sessions = append(page.Sessions, acp.SessionInfo{
@@ -224,12 +233,16 @@ func (g *Gateway) listSessions(ctx context.Context, _ *acp.AgentConn, q *acp.Ses
 }
 
 func (g *Gateway) deleteSession(ctx context.Context, _ *acp.AgentConn, id acp.SessionID) error {
+	who := g.who(ctx)
 	info, err := g.cfg.Log.Session(ctx, string(id))
-	if errors.Is(err, engine.ErrNotFound) || errors.Is(err, engine.ErrInvalid) || err == nil && info.Owner != owner(ctx) {
+	if errors.Is(err, engine.ErrNotFound) || errors.Is(err, engine.ErrInvalid) || err == nil && !who.sees(&info) {
 		return acp.SessionNotFound(id)
 	}
 	if err != nil {
 		return err
+	}
+	if !who.Prompt {
+		return errRole("delete sessions")
 	}
 	return g.remove(ctx, string(id))
 }
@@ -249,6 +262,9 @@ func (g *Gateway) setOption(ctx context.Context, as *acp.AgentSession, id acp.Se
 	w, ok := as.Value.(*watcher)
 	if !ok {
 		return acp.SessionNotFound(as.ID())
+	}
+	if !w.who.Prompt {
+		return errRole("change options")
 	}
 	b, err := w.s.backend(ctx)
 	if err != nil {
@@ -275,6 +291,9 @@ func (g *Gateway) accept(ctx context.Context, t *acp.Turn) error {
 	if !ok {
 		return acp.SessionNotFound(t.Session().ID())
 	}
+	if !w.who.Prompt {
+		return errRole("send prompts")
+	}
 	m, err := metaOf(t.Meta())
 	if err != nil {
 		return err
@@ -287,7 +306,7 @@ func (g *Gateway) accept(ctx context.Context, t *acp.Turn) error {
 	}
 	queued := o.turn == nil
 	if queued {
-		o.turn = &turn{id: t.PromptID(), by: w.by, content: t.Blocks(), operation: m.Operation}
+		o.turn = &turn{id: t.PromptID(), by: w.who.User, content: t.Blocks(), operation: m.Operation}
 		o.turn.done = make(chan struct{})
 	}
 	w.mu.Lock()
@@ -368,14 +387,14 @@ func (g *Gateway) begun(ctx context.Context, w *watcher, t *acp.Turn, operation 
 		return nil, err
 	}
 	fingerprint := sha256.Sum256(content)
-	op, err := g.cfg.Log.Begin(ctx, w.by, operation, fingerprint[:])
+	op, err := g.cfg.Log.Begin(ctx, w.who.User, operation, fingerprint[:])
 	switch {
 	case errors.Is(err, engine.ErrConflict):
 		return nil, jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "the operation %q was another prompt", operation)
 	case err != nil || op.State == engine.OperationNew:
 		return nil, err
 	case op.State == engine.OperationRunning:
-		if running := w.s.turnOf(w.by, operation); running != nil {
+		if running := w.s.turnOf(w.who.User, operation); running != nil {
 			return running, nil
 		}
 		return nil, &jsonrpc.Failure{Message: "the prompt was sent before, and " + jsonrpc.ErrOutcomeUnknown.Error(), Reason: "outcome_unknown"}
@@ -431,8 +450,8 @@ func (g *Gateway) watchCancels(next jsonrpc.Handler) jsonrpc.Handler {
 		}
 		if c := acp.AgentConnFrom(ctx); id != "" && c != nil {
 			if as, ok := c.Session(id); ok {
-				if w, ok := as.Value.(*watcher); ok && !w.cancelsOwn() {
-					w.s.cancelRunning(w.by)
+				if w, ok := as.Value.(*watcher); ok && w.who.Prompt && !w.cancelsOwn() {
+					w.s.cancelRunning(w.who.User)
 				}
 			}
 		}

@@ -14,7 +14,7 @@ import (
 type watcher struct {
 	s       *session
 	session *acp.AgentSession
-	by      string          // its principal
+	who     Who
 	ctx     context.Context // until the client has left the session
 	cancel  context.CancelFunc
 	work    sync.WaitGroup  // its questions
@@ -37,8 +37,8 @@ type ownTurn struct {
 }
 
 // attach makes a client a watcher. It is sent what follows a record once start is called.
-func (s *session) attach(as *acp.AgentSession, by string, after uint64) (w *watcher, start func(), err error) {
-	w = &watcher{s: s, session: as, by: by, asked: make(map[string]bool), own: make(map[acp.MessageID]*ownTurn), sent: after}
+func (s *session) attach(as *acp.AgentSession, who Who, after uint64) (w *watcher, start func(), err error) {
+	w = &watcher{s: s, session: as, who: who, asked: make(map[string]bool), own: make(map[acp.MessageID]*ownTurn), sent: after}
 	w.ctx, w.cancel = context.WithCancel(as.Context())
 	s.mu.Lock()
 	defer s.mu.Unlock()

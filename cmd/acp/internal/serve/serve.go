@@ -49,6 +49,11 @@ type Config struct {
 	// a Unix socket it does without.
 	Token remote.Source
 	State string
+	// Others decides about a request whose token is not the server's, where one is required. It reports
+	// false about a token that it knows nothing of. Nil means that there are no others.
+	Others func(r *http.Request) (principal string, known bool, err error)
+	// Paths are served in addition, with the headers and the limits of the others and without a token.
+	Paths map[string]http.Handler
 	// NoAuth accepts clients without a token, on addresses of this machine only.
 	NoAuth bool
 	// Hosts and Origins are those of [acphttp.Server]. On an address of this machine its own names
@@ -181,6 +186,15 @@ func (s *Server) prepare(token string) error {
 	}
 	if token != "" {
 		s.agents.Authenticate = bearer(token)
+		if c.Others != nil {
+			own := s.agents.Authenticate
+			s.agents.Authenticate = func(r *http.Request) (string, error) {
+				if principal, known, err := c.Others(r); known {
+					return principal, err
+				}
+				return own(r)
+			}
+		}
 	}
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)
@@ -233,6 +247,10 @@ func (s *Server) handle(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Cache-Control", "no-store")
 		_, _ = io.WriteString(w, "ok\n")
 	default:
+		if h := s.cfg.Paths[r.URL.Path]; h != nil {
+			h.ServeHTTP(w, r)
+			return
+		}
 		http.Error(w, "not found", http.StatusNotFound)
 	}
 }
@@ -288,5 +306,9 @@ func (s *Server) Close() error {
 	if e := s.agents.Close(bound); e != nil {
 		err = errors.New("not everything has ended: an agent still runs")
 	}
-	return errors.Join(err, s.web.Close())
+	e := s.web.Close()
+	if errors.Is(e, net.ErrClosed) { // the listener, which is closed already
+		e = nil
+	}
+	return errors.Join(err, e)
 }

@@ -7,10 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/cmd/acp/internal/engine"
@@ -18,6 +21,9 @@ import (
 	"github.com/goacp/acp/cmd/acp/internal/exitcode"
 	"github.com/goacp/acp/cmd/acp/internal/filelock"
 	"github.com/goacp/acp/cmd/acp/internal/gateway"
+	"github.com/goacp/acp/cmd/acp/internal/holder"
+	"github.com/goacp/acp/cmd/acp/internal/identity"
+	"github.com/goacp/acp/cmd/acp/internal/identity/audit"
 	"github.com/goacp/acp/cmd/acp/internal/launch"
 	"github.com/goacp/acp/cmd/acp/internal/roster"
 	"github.com/goacp/acp/cmd/acp/internal/serve"
@@ -31,10 +37,15 @@ type durable struct {
 	lease   *engine.Lease
 	keep    context.CancelFunc
 	keeping sync.WaitGroup
+	devices *identity.Store
+	gate    *identity.Gate
+	node    string
 }
 
-// openDurable opens the gateway in a directory. lapsed is called if its sessions may have another owner.
-func (o *Options) openDurable(ctx context.Context, dir string, agent roster.Agent, builtIn *acp.Agent, lapsed func(error)) (_ *durable, err error) {
+// openDurable opens the gateway in the directory for state. lapsed is called if its sessions may have
+// another owner.
+func (o *Options) openDurable(ctx context.Context, state string, agent roster.Agent, builtIn *acp.Agent, lapsed func(error)) (_ *durable, err error) {
+	dir := filepath.Join(state, "gateway")
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}
@@ -54,6 +65,7 @@ func (o *Options) openDurable(ctx context.Context, dir string, agent roster.Agen
 	if err != nil {
 		return nil, err
 	}
+	d.node = node
 	if d.log, err = sqlite.Open(ctx, dir, sqlite.Options{Options: engine.Options{Alarm: func(session string, err error) {
 		o.note(fmt.Sprintf("session %s: %v", session, err))
 	}}}); err != nil {
@@ -63,6 +75,10 @@ func (o *Options) openDurable(ctx context.Context, dir string, agent roster.Agen
 		return nil, err
 	}
 	a := o.App
+	if d.devices, err = identity.Open(ctx, identity.Dir(state), a.Logger); err != nil {
+		return nil, err
+	}
+	d.gate = &identity.Gate{Store: d.devices, Audit: audit.Open(identity.Dir(state)), Logger: a.Logger}
 	r, err := a.Roster()
 	if err != nil {
 		return nil, err
@@ -83,6 +99,8 @@ func (o *Options) openDurable(ctx context.Context, dir string, agent roster.Agen
 			}), BuiltIn: builtIn})
 		},
 	}
+	cfg.Who = who
+	cfg.Hold, cfg.Rehold = o.holders(agent, node)
 	for _, known := range r.All() {
 		if known.Name != agent.Name && !known.Builtin {
 			cfg.Agents = append(cfg.Agents, known.Name)
@@ -98,6 +116,102 @@ func (o *Options) openDurable(ctx context.Context, dir string, agent roster.Agen
 	})
 	return d, d.Recover(ctx)
 }
+
+// who says who a client is: the user, from a device that was paired, or anybody who has the token.
+func who(ctx context.Context) gateway.Who {
+	p, ok := identity.FromContext(ctx)
+	if !ok {
+		return gateway.Who{User: identity.CurrentUser(), Prompt: true, Approve: true}
+	}
+	return gateway.Who{
+		User: p.User, Prompt: p.May(identity.Prompter), Approve: p.May(identity.Approver), Agent: p.Scope.Agent,
+	}
+}
+
+// admit lets devices in that were paired.
+func (d *durable) admit(cfg *serve.Config) {
+	d.gate.Hosts, d.gate.Origins = cfg.Hosts, cfg.Origins
+	cfg.Paths = map[string]http.Handler{identity.PairPath: d.gate.Handler()}
+	cfg.Others = func(r *http.Request) (string, bool, error) {
+		_, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+		if !identity.IsCredential(strings.TrimSpace(token)) {
+			return "", false, nil
+		}
+		principal, err := d.gate.Authenticate(r)
+		return principal, true, err
+	}
+	all := cfg.Serve
+	devices := d.gate.Serve(all)
+	cfg.Serve = func(ctx context.Context, t acp.Transport) error {
+		if _, ok := identity.FromContext(ctx); ok {
+			return devices(ctx, t)
+		}
+		return all(ctx, t)
+	}
+}
+
+// announce makes known where devices are paired.
+func (d *durable) announce(ctx context.Context, url string) error {
+	if !strings.HasPrefix(url, "http") { // a socket is for the programs of the user
+		return nil
+	}
+	return d.devices.Announce(ctx, identity.Endpoint{URL: url})
+}
+
+// holders starts agents in processes that outlive this one, where that is possible: an upgrade or a crash
+// ends no turn then.
+func (o *Options) holders(agent roster.Agent, node string) (
+	hold func(context.Context, string, string) (gateway.Held, error),
+	rehold func(context.Context, string, string, uint64) (gateway.Held, error),
+) {
+	dir := socketDir(node)
+	if _, err := os.Executable(); err != nil || runtime.GOOS == "windows" || dir == "" {
+		return nil, nil
+	}
+	hold = func(ctx context.Context, name, cwd string) (gateway.Held, error) {
+		start := agent
+		if name != agent.Name {
+			var err error
+			if start, err = o.App.Agent(name); err != nil {
+				return nil, err
+			}
+		}
+		if start.Builtin || start.URL != "" || start.LoginEnv {
+			return nil, nil
+		}
+		t := start.Transport(cwd)
+		h, err := holder.Start(ctx, holder.Spec{Config: holder.Config{
+			Dir: dir, Lease: heldFor, Command: holder.Command{Path: t.Path, Args: t.Args, Dir: t.Dir, Env: t.Env},
+		}})
+		if err != nil {
+			return nil, err
+		}
+		return h, nil
+	}
+	rehold = func(ctx context.Context, socket, token string, seq uint64) (gateway.Held, error) {
+		h, err := holder.Attach(ctx, socket, token, holder.State{Seq: seq})
+		if err != nil {
+			return nil, err
+		}
+		return h, nil
+	}
+	return hold, rehold
+}
+
+// socketDir returns where the sockets of agents are, or "" if there is no place for them.
+func socketDir(node string) string {
+	const longest = 60 // of the directory: the paths of sockets are short
+	own := fmt.Sprintf("acp-%d", os.Getuid())
+	for _, dir := range []string{os.Getenv("XDG_RUNTIME_DIR"), os.TempDir(), "/tmp"} {
+		if dir = filepath.Join(dir, own, node); filepath.IsAbs(dir) && len(dir) <= longest {
+			return dir
+		}
+	}
+	return ""
+}
+
+// heldFor is how long agents wait for this program to be back.
+const heldFor = time.Minute
 
 // Close ends the agents and closes everything. Clients must have left.
 func (d *durable) Close() error {
@@ -116,6 +230,13 @@ func (d *durable) Close() error {
 	}
 	if d.log != nil {
 		errs = append(errs, d.log.Close())
+	}
+	if dir := socketDir(d.node); dir != "" {
+		_ = os.Remove(dir) // if it is empty
+		_ = os.Remove(filepath.Dir(dir))
+	}
+	if d.devices != nil {
+		errs = append(errs, d.devices.Close())
 	}
 	if d.lock != nil {
 		errs = append(errs, d.lock.Close())

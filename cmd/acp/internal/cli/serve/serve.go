@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 
 	"github.com/spf13/cobra"
 
@@ -132,12 +131,12 @@ func Run(ctx context.Context, o *Options) (err error) {
 			return err
 		}
 	}
+	var d *durable
 	if o.Durable {
 		if cfg.Store.Off {
 			return exitcode.Errorf(exitcode.Usage, "--durable keeps sessions, and the setting store.off says that nothing is kept")
 		}
-		d, err := o.openDurable(ctx, filepath.Join(cfg.Dirs.State, "gateway"), agent, builtIn, cancel)
-		if err != nil {
+		if d, err = o.openDurable(ctx, cfg.Dirs.State, agent, builtIn, cancel); err != nil {
 			return err
 		}
 		defer func() {
@@ -147,13 +146,22 @@ func Run(ctx context.Context, o *Options) (err error) {
 		}()
 		handle = d.Serve
 	}
-	server, err := serve.Open(serve.Config{
+	served := serve.Config{
 		Listen: o.Listen, Cert: o.Cert, Key: o.Key, NoAuth: o.NoAuth, Hosts: o.Hosts, Origins: o.Origins,
 		Token: remote.Source{File: o.TokenFile, Keyring: o.TokenKeyring}, State: cfg.Dirs.State,
 		Limits: acphttp.Limits{InitializeTimeout: cfg.Timeouts.Connect}, Serve: handle, Logger: a.Logger, Note: o.note,
-	})
+	}
+	if d != nil {
+		d.admit(&served)
+	}
+	server, err := serve.Open(served)
 	if err != nil {
 		return err
+	}
+	if d != nil {
+		if err := d.announce(ctx, server.URL()); err != nil {
+			return errors.Join(err, server.Close())
+		}
 	}
 	// Neither the agent nor what it runs needs the token.
 	if err := os.Unsetenv(remote.EnvToken); err != nil {

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acpv2"
@@ -163,6 +164,18 @@ func behave(agent *acp.Agent, mode, arg string) int {
 	case "fail":
 		agent.Prompt = func(context.Context, *acp.Turn) (acp.StopReason, error) {
 			return "", &acp.Failure{Code: -32050, Message: "the model is \x1b[5moverloaded", Reason: "rate_limit"}
+		}
+	case "until": // a file is there; its first words are a file, too
+		agent.Prompt = func(ctx context.Context, t *acp.Turn) (acp.StopReason, error) {
+			_ = t.Say("one ")
+			_ = os.WriteFile("began", nil, 0o600)
+			for ctx.Err() == nil {
+				if _, err := os.Stat("go"); err == nil {
+					break
+				}
+				time.Sleep(10 * time.Millisecond)
+			}
+			return acp.StopEndTurn, t.Say("two")
 		}
 	case "slow-turn":
 		agent.Prompt = func(ctx context.Context, t *acp.Turn) (acp.StopReason, error) {

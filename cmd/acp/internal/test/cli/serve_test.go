@@ -25,7 +25,7 @@ type servedKey struct{}
 // is the first of them, and puts the first line of its output into the variable NAME and, where that is an
 // http URL, the one for WebSocket into NAME_WS. end NAME [STATUS] ends it by an interrupt, after which it
 // must have ended well, or with STATUS, and writes what it wrote to standard error to the file NAME.err.
-// Do not call it stop: testscript has a command of that name, which ends the script there.
+// end -9 NAME kills it. Do not call it stop: testscript has a command of that name, which ends the script there.
 func serve(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
 		ts.Fatalf("usage: serve NAME ARGS")
@@ -68,6 +68,13 @@ func serve(ts *testscript.TestScript, neg bool, args []string) {
 // stop ends what serve has started.
 func stop(ts *testscript.TestScript, neg bool, args []string) {
 	running, _ := ts.Value(servedKey{}).(map[string]*served)
+	if len(args) == 2 && args[0] == "-9" && running[args[1]] != nil {
+		s := running[args[1]]
+		delete(running, args[1])
+		ts.Check(s.cmd.Process.Kill())
+		_ = s.cmd.Wait()
+		return
+	}
 	want := ""
 	if len(args) == 2 {
 		want, args = args[1], args[:1]
