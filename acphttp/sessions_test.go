@@ -216,43 +216,51 @@ func TestOddSessionID(t *testing.T) {
 // TestConflictQueued: of what belongs to a session in trouble, what was not sent
 // certainly had no effect, and is not sent later.
 func TestConflictQueued(t *testing.T) {
-	p, url := newPeer(t)
-	queued, posted := make(chan struct{}), int64(0)
-	p.post = func(w http.ResponseWriter, r *http.Request, method string, id json.RawMessage) bool {
-		if !strings.HasPrefix(method, "_") {
-			return false
+	synctest.Test(t, func(t *testing.T) {
+		p := &peer{t: t, streams: map[string]chan string{}, gets: map[string]int{}, done: make(chan struct{})}
+		queued := make(chan struct{})
+		var posted atomic.Int64
+		p.post = func(w http.ResponseWriter, r *http.Request, method string, id json.RawMessage) bool {
+			if !strings.HasPrefix(method, "_") {
+				return false
+			}
+			if posted.Add(1) == 1 {
+				<-queued
+				http.Error(w, "load it again", http.StatusConflict)
+			}
+			return true
 		}
-		if atomic.AddInt64(&posted, 1) == 1 {
-			<-queued
-			http.Error(w, "load it again", http.StatusConflict)
-		}
-		return true
-	}
-	session := p.open(url)
-	params := map[string]any{"sessionId": session.ID()}
-	type call func() error
-	var calls []call
-	for i := range 3 {
-		method := jsonrpc.Method[map[string]any, json.RawMessage]{Name: fmt.Sprint("_", i)}
-		pending, err := method.Start(t.Context(), session.Conn().Conn(), &params)
+		transport, stop := listen(p)
+		conn, err := (&acp.Client{MaxVersion: 1}).Connect(t.Context(), &acphttp.Transport{URL: "http://agent/acp", Client: &http.Client{Transport: transport}})
 		if err != nil {
 			t.Fatal(err)
 		}
-		calls = append(calls, func() error {
-			_, err := pending.Wait()
-			return err
-		})
-	}
-	close(queued)
-	for i, wait := range calls {
-		said := (*acphttp.StatusError)(nil)
-		if err := wait(); !errors.As(err, &said) || said.Status != 409 || errors.Is(err, acp.ErrOutcomeUnknown) {
-			t.Error(i, err)
+		params := map[string]any{"sessionId": begin(t, conn).ID()}
+		var calls []*jsonrpc.Pending[json.RawMessage]
+		for i := range 3 {
+			method := jsonrpc.Method[map[string]any, json.RawMessage]{Name: fmt.Sprint("_", i)}
+			pending, err := method.Start(t.Context(), conn.Conn(), &params)
+			if err != nil {
+				t.Fatal(err)
+			}
+			calls = append(calls, pending)
 		}
-	}
-	if n := atomic.LoadInt64(&posted); n != 1 {
-		t.Errorf("%d were sent", n)
-	}
+		synctest.Wait() // the first is posted, the others wait behind it
+		close(queued)
+		for i, call := range calls {
+			said := (*acphttp.StatusError)(nil)
+			if _, err := call.Wait(); !errors.As(err, &said) || said.Status != 409 || errors.Is(err, acp.ErrOutcomeUnknown) {
+				t.Error(i, err)
+			}
+		}
+		if n := posted.Load(); n != 1 {
+			t.Errorf("%d were sent", n)
+		}
+		close(p.done)
+		_ = conn.Close()
+		stop()
+		synctest.Wait()
+	})
 }
 
 // TestBusy: 503 without a time may come from a server in between that had passed the
