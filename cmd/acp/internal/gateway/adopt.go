@@ -24,6 +24,7 @@ type adoption struct {
 	accepted json.RawMessage // the answer to the prompt, in version 2
 	asks     []askRecord     // that the agent waits for
 	opened   bool            // the session was opened, as far as the connection knows
+	waits    bool            // the prompt has arrived, and the connection has not sent it yet
 }
 
 // read goes through the log.
@@ -35,7 +36,7 @@ func (a *adoption) read(ctx context.Context, l *engine.Engine, session string) e
 		var s stamp
 		switch r.Kind {
 		case kindStart:
-			a.marked, a.prompt, a.sent, a.accepted = 0, nil, nil, nil
+			a.marked, a.sent, a.accepted = 0, nil, nil // a prompt is that for which it is started
 			clear(a.have)
 			clear(asks)
 			order = nil
@@ -99,6 +100,7 @@ func (a *adoption) read(ctx context.Context, l *engine.Engine, session string) e
 // settle drops what has arrived at the agent: how many frames that are is known once it is attached.
 func (a *adoption) settle(arrived uint64) {
 	a.arrived = arrived
+	a.waits = a.prompt != nil && a.sent != nil && a.sent.Frame <= arrived
 	var asks []askRecord
 	for _, ask := range a.asks {
 		if ask.sent == 0 || ask.sent > arrived {
@@ -159,10 +161,17 @@ func (s *session) adopt(ctx context.Context) (bool, error) {
 		s.logger().Warn("gateway: the agent cannot be taken over", "error", err)
 		return false, h.Stop(ctx)
 	}
-	s.run(b)
+	if err := s.run(b); err != nil {
+		s.g.dismiss()
+		return true, err
+	}
 	if p := a.prompt; p != nil {
-		t := &turn{id: acp.MessageID(p.ID), by: p.By, content: p.Content, adopted: true, done: make(chan struct{})}
+		t := &turn{id: acp.MessageID(p.ID), by: p.By, content: p.Content, operation: p.Operation, adopted: true, done: make(chan struct{})}
 		if err := s.enqueue(t); err != nil {
+			return true, err
+		}
+	} else if s.info.State == stateRunning { // it had ended, and that was not noted
+		if err := s.setState(ctx, stateIdle); err != nil {
 			return true, err
 		}
 	}

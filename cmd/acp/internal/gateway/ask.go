@@ -151,24 +151,38 @@ func (s *session) commitAnswer(ctx context.Context, a *ask, d decision) error {
 	return s.g.cfg.Log.Answer(ctx, s.id, a.id, engine.Decision{By: d.by, Data: data})
 }
 
-// answered is called with what a client has answered.
+// answered is called with what a client has answered. If it has dismissed the question, or cannot show it,
+// that counts once there is nobody else to decide.
 func (s *session) answered(a *ask, d decision) {
-	if d.dismissed() { // that counts if there is nobody else to decide
-		s.mu.Lock()
-		others := a.asked > 1
-		s.mu.Unlock()
-		if others {
+	s.mu.Lock()
+	a.asked--
+	others := a.asked > 0
+	s.mu.Unlock()
+	if d.dismissed() && others {
+		return
+	}
+	for told := false; ; told = true {
+		err := s.commitAnswer(a.ctx, a, d)
+		switch {
+		case err == nil:
+			a.decided <- d // nobody else has committed
+			return
+		case errors.Is(err, engine.ErrAnswered), errors.Is(err, engine.ErrExpired):
+			s.logger().Info("gateway: an answer came too late", "by", d.by)
+			return
+		case a.ctx.Err() != nil:
 			return
 		}
-	}
-	err := s.commitAnswer(s.ctx, a, d)
-	switch {
-	case err == nil:
-		a.decided <- d // nobody else has committed
-	case errors.Is(err, engine.ErrAnswered), errors.Is(err, engine.ErrExpired):
-		s.logger().Info("gateway: an answer came too late", "by", d.by)
-	case !s.gone():
-		s.logger().Error("gateway: an answer cannot be kept", "error", err)
+		if !told {
+			s.logger().Error("gateway: an answer cannot be kept, and is tried again", "error", err)
+		}
+		timer := time.NewTimer(writeAgain)
+		select {
+		case <-timer.C:
+		case <-a.ctx.Done():
+			timer.Stop()
+			return
+		}
 	}
 }
 
@@ -185,14 +199,18 @@ func (w *watcher) ask(a *ask) {
 	s.mu.Unlock()
 	w.work.Go(func() {
 		d, err := w.put(a)
-		if err == nil && a.ctx.Err() == nil && w.ctx.Err() == nil {
-			d.by = w.who.User
+		d.by = w.who.User
+		if a.ctx.Err() == nil && w.ctx.Err() == nil {
+			if err != nil {
+				s.logger().Info("gateway: a client cannot answer a question", "error", err)
+			}
 			s.answered(a, d)
+			return
 		}
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		a.asked--
-		delete(w.asked, a.id)
+		delete(w.asked, a.id) // asked again when it is back
 	})
 }
 

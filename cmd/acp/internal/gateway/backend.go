@@ -92,7 +92,9 @@ func (s *session) start(ctx context.Context) (_ *backend, err error) {
 		}
 		return nil, err
 	}
-	s.run(b)
+	if err := s.run(b); err != nil {
+		return nil, err
+	}
 	running = true
 	return b, nil
 }
@@ -147,12 +149,24 @@ func (b *backend) client() *acp.Client {
 	}
 }
 
-// run makes an agent that is connected the session's.
-func (s *session) run(b *backend) {
+// run makes an agent that is connected the session's, or ends it if the session was closed meanwhile.
+func (s *session) run(b *backend) error {
 	s.mu.Lock()
-	s.agent = b
-	s.touch()
+	closed := s.closed || s.gone()
+	if !closed {
+		s.agent = b
+		s.touch()
+	}
 	s.mu.Unlock()
+	if closed {
+		if b.held != nil {
+			bound, cancel := context.WithTimeout(context.Background(), stopTime)
+			_ = b.held.Stop(bound)
+			cancel()
+		}
+		_ = b.conn.Close()
+		return ErrClosed
+	}
 	s.g.work.Go(func() {
 		<-b.conn.Done()
 		_ = b.conn.Wait()
@@ -169,6 +183,7 @@ func (s *session) run(b *backend) {
 		s.g.dismiss()
 		close(b.ended)
 	})
+	return nil
 }
 
 // stopTime is how long an agent may take to end.
@@ -187,21 +202,25 @@ func (b *backend) open(ctx context.Context, info engine.Session, known attribute
 		cfg.MCPServers = append(cfg.MCPServers, server)
 	}
 	var err error
+	var how acp.Restored
 	if info.AgentSession != "" {
-		b.session, _, err = b.conn.Restore(ctx, acp.SessionID(info.AgentSession), cfg)
-		if err == nil {
+		b.session, how, err = b.conn.Restore(ctx, acp.SessionID(info.AgentSession), cfg)
+		switch {
+		case err == nil && how != acp.RestoredNew:
 			return b.begin(ctx)
-		}
-		if ctx.Err() != nil || b.conn.Conn().Err() != nil {
+		case ctx.Err() != nil || b.conn.Conn().Err() != nil:
 			return err
 		}
-		if b.transcript, err = s.transcript(ctx); err != nil {
-			return err
+		var lost error
+		if b.transcript, lost = s.transcript(ctx); lost != nil {
+			return lost
 		}
 	}
-	again := info.AgentSession != "" && b.transcript != ""
-	if b.session, err = b.conn.NewSession(ctx, cfg); err != nil {
-		return err
+	again := b.transcript != ""
+	if info.AgentSession == "" || err != nil {
+		if b.session, err = b.conn.NewSession(ctx, cfg); err != nil {
+			return err
+		}
 	}
 	if err := s.update(ctx, func(info *engine.Session) { info.AgentSession = string(b.session.ID()) }); err != nil {
 		return err
@@ -251,10 +270,15 @@ func (b *backend) update(ctx context.Context, _ *acp.ClientSession, u *acp.Updat
 	}
 	b.mu.Lock()
 	if !b.ready {
-		if len(b.early) < maxEarly {
+		full := len(b.early) == maxEarly
+		if !full {
 			b.early = append(b.early, u)
 		}
 		b.mu.Unlock()
+		if full {
+			b.s.logger().Warn("gateway: an update before the session was open is dropped")
+			b.stream.dropped(eventOfUpdate(u))
+		}
 		return
 	}
 	b.mu.Unlock()
@@ -267,9 +291,7 @@ func (b *backend) record(ctx context.Context, u *acp.Update) {
 	event := eventOfUpdate(u)
 	switch u.Update.(type) {
 	case *acp.IdleStateUpdate:
-		if b.stream != nil && event > 0 {
-			b.stream.turnEnds(event)
-		}
+		b.stream.idle(event)
 		return
 	case *acp.UserMessage, *acp.UserMessageChunk, acp.StateUpdate:
 		b.stream.dropped(event)
@@ -287,6 +309,16 @@ func (b *backend) record(ctx context.Context, u *acp.Update) {
 		if r.V1, err = json.Marshal(u.V1.Update); err != nil {
 			r.V1 = nil
 		}
+	}
+	if len(r.Update)+len(r.V1) > maxRecord {
+		r.V1 = nil
+	}
+	if len(r.Update) > maxRecord {
+		s.logger().Error("gateway: an update is too large to keep", "kind", u.Kind(), "bytes", len(r.Update))
+		note := noticeRecord{Severity: acp.NoticeSeverityError, Title: "Something the agent has sent is missing.", Description: fmt.Sprintf("It is too large to keep: %d bytes.", len(r.Update))}
+		_ = s.log.put(ctx, kindNotice, encode(note), nil)
+		b.stream.dropped(event)
+		return
 	}
 	if err := s.log.put(ctx, kindUpdate, encode(r), b.stream.committed(r.stamp)); err != nil {
 		return // whoever gave the session up has said so
@@ -342,10 +374,10 @@ func (b *backend) stop() {
 // maxTranscript bounds a transcript, in bytes. The end is what is kept.
 const maxTranscript = 64 << 10
 
-// transcript returns what was said in the session.
+// transcript returns what was said in the session, without the turn that runs.
 func (s *session) transcript(ctx context.Context) (string, error) {
 	var t strings.Builder
-	last := ""
+	last, ended := "", 0
 	say := func(who, text string) {
 		if who != last {
 			if t.Len() > 0 {
@@ -363,7 +395,7 @@ func (s *session) transcript(ctx context.Context) (string, error) {
 			if err != nil {
 				return err
 			}
-			last = ""
+			last, ended = "", t.Len()
 			for _, block := range p.Content {
 				if text, ok := block.(*acp.TextContent); ok {
 					say("User", text.Text)
@@ -379,10 +411,12 @@ func (s *session) transcript(ctx context.Context) (string, error) {
 					say("Agent", text.Text)
 				}
 			}
+		case kindEnd:
+			ended = t.Len()
 		}
 		return nil
 	})
-	text := t.String()
+	text := t.String()[:ended]
 	if len(text) > maxTranscript {
 		text = "…" + strings.ToValidUTF8(text[len(text)-maxTranscript:], "")
 	}

@@ -83,22 +83,22 @@ func New(cfg Config) *Gateway {
 // Serve serves a client until it leaves. ctx has its principal: see [acphttp.Principal].
 func (g *Gateway) Serve(ctx context.Context, t acp.Transport) error { return g.north.Serve(ctx, t) }
 
-// Recover ends the turns that an earlier process has left unfinished, and says so in their sessions.
+// Recover continues the turns that an earlier process has left unfinished, or ends them and says so in their
+// sessions. A session with which that is not possible is logged.
 func (g *Gateway) Recover(ctx context.Context) error {
-	var errs []error
 	q := engine.Query{State: stateRunning}
 	for {
 		page, err := g.cfg.Log.List(ctx, q)
 		if err != nil {
-			return errors.Join(append(errs, err)...)
+			return err
 		}
 		for _, info := range page.Sessions {
 			if _, err := g.open(ctx, info.ID); err != nil && !errors.Is(err, engine.ErrOwned) {
-				errs = append(errs, fmt.Errorf("session %s: %w", info.ID, err))
+				g.cfg.Logger.Error("gateway: a session cannot be recovered", "session", info.ID, "error", err)
 			}
 		}
 		if q.Cursor = page.Next; q.Cursor == "" {
-			return errors.Join(errs...)
+			return nil
 		}
 	}
 }
@@ -151,7 +151,7 @@ func (g *Gateway) open(ctx context.Context, id string) (*session, error) {
 			g.mu.Unlock()
 			if err := s.claim(ctx); err != nil {
 				g.forget(s)
-				s.opened <- err
+				s.cancel(err)
 				close(s.opened)
 				return nil, err
 			}
@@ -160,12 +160,25 @@ func (g *Gateway) open(ctx context.Context, id string) (*session, error) {
 		}
 		g.mu.Unlock()
 		select {
-		case err := <-s.opened:
-			if err != nil || s.gone() { // try it ourselves
-				g.forget(s)
-				continue
-			}
+		case <-s.opened:
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+		if s.gone() { // try it ourselves
+			g.forget(s)
+			continue
+		}
+		s.mu.Lock()
+		closing := s.closed
+		s.mu.Unlock()
+		if !closing {
 			return s, nil
+		}
+		select {
+		case <-s.over:
+			g.forget(s)
+		case <-s.ctx.Done():
+			g.forget(s)
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
 		}
@@ -204,11 +217,14 @@ func (g *Gateway) dismiss() {
 // Who is who a client is, and what it may do with the sessions of its user.
 type Who struct {
 	User string
-	// Prompt is to send prompts, to begin, close and delete sessions and to change their options.
-	// Approve is to answer the agent's questions.
+	// Prompt is to send prompts, and to begin and delete sessions. Approve is to answer the agent's
+	// questions, and what amounts to that: to change options, such as a mode in which there are none, and
+	// to give a session MCP servers that are commands.
 	Prompt, Approve bool
-	// Agent reports whether it may use the sessions of an agent; nil means of all.
-	Agent func(name string) bool
+	// Agent reports whether it may use the sessions of an agent, Session whether it may use a session; nil
+	// means all. One that may use some sessions begins none.
+	Agent   func(name string) bool
+	Session func(id string) bool
 }
 
 // who returns who a client is.
@@ -221,7 +237,7 @@ func (g *Gateway) who(ctx context.Context) Who {
 
 // sees reports whether the client may use a session.
 func (w *Who) sees(info *engine.Session) bool {
-	return info.Owner == w.User && (w.Agent == nil || w.Agent(info.Agent))
+	return w.User != "" && info.Owner == w.User && (w.Agent == nil || w.Agent(info.Agent)) && (w.Session == nil || w.Session(info.ID))
 }
 
 // errRole is why a client may not do something.

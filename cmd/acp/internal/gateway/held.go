@@ -62,7 +62,9 @@ type heldStream struct {
 	open    []uint64            // events that have not reached the log, in order
 	last    uint64              // the last event
 	marked  uint64              // up to which the log knows that all events have reached it
+	turn    string              // the id of the prompt whose turn runs; "" without one
 	end     uint64              // the event that ends the turn
+	bytes   int                 // of events since marked
 	adopted *adoption           // what an earlier gateway has left; nil if there was none
 	results map[string]json.RawMessage
 }
@@ -130,8 +132,10 @@ func (hs *heldStream) ReadFrame() (jsonrpc.Frame, error) {
 			return jsonrpc.Frame{Data: text, Owned: true}, nil
 		}
 		events := hs.events
-		if hs.adopted != nil && !hs.adopted.opened {
-			events = nil // what comes before the session is open would count as its history
+		if a := hs.adopted; a != nil && (!a.opened || a.waits) {
+			// What comes before the session is open would count as its history, and the answer to
+			// the prompt must not come before the prompt.
+			events = nil
 		}
 		hs.mu.Unlock()
 		select {
@@ -170,11 +174,13 @@ var updatePrefix = []byte(`"method":"session/update"`)
 
 // event takes an event. It returns nothing for one that is dealt with.
 func (hs *heldStream) event(ev heldEvent) ([]byte, error) {
+	hs.mu.Lock()
 	if ev.err != nil && ev.seq == hs.last {
+		hs.mu.Unlock()
 		return nil, ev.err
 	}
-	hs.mu.Lock()
 	hs.last = ev.seq
+	hs.bytes += len(ev.text)
 	if hs.adopted != nil && hs.adopted.have[ev.seq] { // it has reached the log before
 		hs.mu.Unlock()
 		return nil, ev.err
@@ -182,7 +188,7 @@ func (hs *heldStream) event(ev heldEvent) ([]byte, error) {
 	hs.open = append(hs.open, ev.seq) // together with last: nobody may take it for settled
 	hs.mu.Unlock()
 	if ev.err != nil {
-		hs.settled(ev.seq, false)
+		hs.dropped(ev.seq)
 		return nil, ev.err
 	}
 	if bytes.Contains(ev.text, updatePrefix) && !bytes.Contains(ev.text, []byte(`"id":`)) {
@@ -202,7 +208,7 @@ func (hs *heldStream) event(ev heldEvent) ([]byte, error) {
 	case e.Method == "" && len(e.ID) > 0:
 		return hs.answer(ev, &e)
 	}
-	hs.settled(ev.seq, false)
+	hs.dropped(ev.seq)
 	return ev.text, nil
 }
 
@@ -211,7 +217,7 @@ func withEvent(text []byte, seq uint64) []byte {
 	params := []byte(`"params":{`)
 	i := bytes.Index(text, params)
 	if i < 0 {
-		return text
+		return withEventSlowly(text, seq)
 	}
 	i += len(params)
 	out := make([]byte, 0, len(text)+24)
@@ -221,6 +227,18 @@ func withEvent(text []byte, seq uint64) []byte {
 		out = append(out, ',')
 	}
 	return append(out, text[i:]...)
+}
+
+// withEventSlowly is withEvent for JSON with spaces.
+func withEventSlowly(text []byte, seq uint64) []byte {
+	var all map[string]json.RawMessage
+	var params map[string]json.RawMessage
+	if json.Unmarshal(text, &all) != nil || json.Unmarshal(all["params"], &params) != nil || params == nil {
+		return text
+	}
+	params["_e"] = strconv.AppendUint(nil, seq, 10)
+	all["params"] = encode(params)
+	return encode(all)
 }
 
 // eventOf returns the number that withEvent has added, or 0.
@@ -244,7 +262,7 @@ func (hs *heldStream) answer(ev heldEvent, e *envelope) ([]byte, error) {
 	delete(hs.sent, wire)
 	if !ok { // to a request of an earlier gateway that nobody waits for
 		hs.mu.Unlock()
-		hs.settled(ev.seq, false)
+		hs.dropped(ev.seq)
 		return nil, nil
 	}
 	accepted, turn := false, false
@@ -255,7 +273,7 @@ func (hs *heldStream) answer(ev heldEvent, e *envelope) ([]byte, error) {
 		}
 	case "session/prompt":
 		accepted = hs.version() > 1 && len(e.Error) == 0
-		if turn = !accepted; turn {
+		if turn = !accepted && wire == hs.turn; turn { // and not one that was given up
 			hs.end = ev.seq
 		}
 	}
@@ -267,7 +285,7 @@ func (hs *heldStream) answer(ev heldEvent, e *envelope) ([]byte, error) {
 			return nil, err
 		}
 	case !turn:
-		hs.settled(ev.seq, false)
+		hs.dropped(ev.seq)
 	}
 	return replaceID(ev.text, e, call.id), nil
 }
@@ -353,7 +371,7 @@ func (hs *heldStream) mark(marked uint64) {
 	hs.mu.Lock()
 	further := marked > hs.marked
 	if further {
-		hs.marked = marked
+		hs.marked, hs.bytes = marked, 0
 	}
 	hs.mu.Unlock()
 	if further {
@@ -361,8 +379,12 @@ func (hs *heldStream) mark(marked uint64) {
 	}
 }
 
-// maxUnmarked bounds the events of which the log does not know that they need no record.
-const maxUnmarked = 64
+// maxUnmarked and maxUnmarkedBytes bound the events of which the log does not know that they need no record.
+// They come again after a restart, and until then the holder keeps them.
+const (
+	maxUnmarked      = 64
+	maxUnmarkedBytes = 256 << 10
+)
 
 // dropped is called for an event of which there is no record.
 func (hs *heldStream) dropped(seq uint64) {
@@ -372,7 +394,10 @@ func (hs *heldStream) dropped(seq uint64) {
 	hs.settled(seq, false)
 	marked := hs.watermark()
 	hs.mu.Lock()
-	far := marked > hs.marked+maxUnmarked
+	far := marked > hs.marked+maxUnmarked || marked > hs.marked && hs.bytes > maxUnmarkedBytes
+	if far {
+		hs.bytes = 0
+	}
 	hs.mu.Unlock()
 	if far {
 		_ = hs.s.log.put(hs.s.ctx, kindMark, encode(stamp{Marked: marked}), func(_ uint64, err error) {
@@ -414,23 +439,26 @@ func (hs *heldStream) request(data []byte, e *envelope) error {
 				return nil
 			}
 		case "session/prompt":
-			if a.prompt != nil && a.sent != nil && a.sent.Frame <= a.arrived {
+			if a.waits {
 				hs.mu.Lock()
 				hs.sent[a.sent.Wire] = heldCall{bytes.Clone(e.ID), e.Method}
+				hs.turn = a.sent.Wire
 				hs.mu.Unlock()
-				a.prompt = nil
+				hs.resume()
 				if a.accepted != nil {
 					hs.put(replaceID(nil, &envelope{Result: a.accepted}, e.ID))
 				}
 				return nil
 			}
-			a.prompt = nil
 		}
 	}
 	hs.mu.Lock()
 	hs.next++
 	wire := hs.prefix + strconv.Itoa(hs.next)
 	hs.sent[wire] = heldCall{bytes.Clone(e.ID), e.Method}
+	if e.Method == "session/prompt" {
+		hs.turn = wire
+	}
 	hs.mu.Unlock()
 	var all map[string]json.RawMessage
 	if err := json.Unmarshal(data, &all); err != nil {
@@ -447,6 +475,20 @@ func (hs *heldStream) request(data []byte, e *envelope) error {
 		}
 	}
 	return hs.h.WriteFrame(text)
+}
+
+// resume lets events come that have waited for the prompt of an adopted turn.
+func (hs *heldStream) resume() {
+	if hs == nil || hs.adopted == nil {
+		return
+	}
+	hs.mu.Lock()
+	defer hs.mu.Unlock()
+	hs.adopted.waits = false
+	select {
+	case hs.wake <- struct{}{}:
+	default:
+	}
 }
 
 // note writes down what is sent next. It is in the log before it is sent, so a gateway that adopts the
@@ -474,7 +516,7 @@ func (hs *heldStream) respond(data []byte, e *envelope) error {
 		delete(hs.asks, string(e.ID))
 		hs.mu.Unlock()
 		if a.ask == "" {
-			hs.settled(a.seq, false)
+			hs.dropped(a.seq)
 		}
 	}
 	return nil
@@ -498,13 +540,23 @@ func (hs *heldStream) asked(ctx context.Context) (a *heldAsk, id string) {
 	return a, a.ask
 }
 
-// turnEnds notes that an event ends the turn, and returns it later.
-func (hs *heldStream) turnEnds(seq uint64) {
+// idle is called for an event that says that the agent is idle, which ends the turn if there is one.
+func (hs *heldStream) idle(seq uint64) {
+	if hs == nil || seq == 0 {
+		return
+	}
 	hs.mu.Lock()
-	defer hs.mu.Unlock()
-	hs.end = seq
+	ends := hs.turn != "" && hs.end == 0
+	if ends {
+		hs.end = seq
+	}
+	hs.mu.Unlock()
+	if !ends {
+		hs.dropped(seq)
+	}
 }
 
+// turnEnd returns the event that has ended the turn, which is over, or 0.
 func (hs *heldStream) turnEnd() uint64 {
 	if hs == nil {
 		return 0
@@ -512,7 +564,7 @@ func (hs *heldStream) turnEnd() uint64 {
 	hs.mu.Lock()
 	defer hs.mu.Unlock()
 	end := hs.end
-	hs.end = 0
+	hs.end, hs.turn = 0, ""
 	return end
 }
 

@@ -70,7 +70,7 @@ func (g *Gateway) newSession(ctx context.Context, as *acp.AgentSession) error {
 		return err
 	}
 	who := g.who(ctx)
-	if !who.Prompt {
+	if !who.Prompt || who.Session != nil {
 		return errRole("begin sessions")
 	}
 	name := g.cfg.Agent
@@ -88,6 +88,9 @@ func (g *Gateway) newSession(ctx context.Context, as *acp.AgentSession) error {
 	}
 	known := attributes{Directories: as.AdditionalDirectories()}
 	for _, server := range as.MCPServers() {
+		if _, command := server.(*acpv2.MCPServerStdio); command && !who.Approve {
+			return errRole("have the agent start MCP servers")
+		}
 		raw, err := json.Marshal(server)
 		if err != nil {
 			return err
@@ -109,7 +112,7 @@ func (g *Gateway) newSession(ctx context.Context, as *acp.AgentSession) error {
 		return errors.Join(err, g.remove(context.WithoutCancel(ctx), id))
 	}
 	as.SetID(acp.SessionID(id))
-	return g.join(ctx, s, as, s.own.Head().Seq)
+	return g.join(ctx, s, as, 0)
 }
 
 // join makes a client a watcher of a session, which sees everything that follows a record.
@@ -164,13 +167,21 @@ func (g *Gateway) resumeSession(ctx context.Context, as *acp.AgentSession, repla
 		return err
 	}
 	s, err := g.find(ctx, as.ID())
+	if damage := (*engine.DamageError)(nil); errors.As(err, &damage) {
+		if replay { // it can be read, up to the damage
+			_, err = g.replay(ctx, string(as.ID()), as, 0)
+		} else {
+			err = as.Notice(acp.NoticeSeverityError, "The rest of this session is damaged.", damage.Error())
+		}
+		return err
+	}
 	if err != nil {
 		return err
 	}
 	after := s.log.last()
 	switch {
 	case replay:
-		if after, err = s.replay(ctx, as, 0); err != nil {
+		if after, err = g.replay(ctx, s.id, as, 0); err != nil {
 			return err
 		}
 	case m.hasCursor:
@@ -184,9 +195,9 @@ func (g *Gateway) resumeSession(ctx context.Context, as *acp.AgentSession, repla
 }
 
 // replay sends the history that follows a record, and returns the last record of it.
-func (s *session) replay(ctx context.Context, as *acp.AgentSession, after uint64) (uint64, error) {
+func (g *Gateway) replay(ctx context.Context, id string, as *acp.AgentSession, after uint64) (uint64, error) {
 	last := after
-	err := s.g.cfg.Log.Read(ctx, s.id, after, func(r engine.Record) error {
+	err := g.cfg.Log.Read(ctx, id, after, func(r engine.Record) error {
 		last = r.Seq
 		if r.Kind == kindUpdate {
 			u, err := decodeUpdate(r.Data)
@@ -263,7 +274,7 @@ func (g *Gateway) setOption(ctx context.Context, as *acp.AgentSession, id acp.Se
 	if !ok {
 		return acp.SessionNotFound(as.ID())
 	}
-	if !w.who.Prompt {
+	if !w.who.Approve {
 		return errRole("change options")
 	}
 	b, err := w.s.backend(ctx)
@@ -289,7 +300,7 @@ func (g *Gateway) setOption(ctx context.Context, as *acp.AgentSession, id acp.Se
 func (g *Gateway) accept(ctx context.Context, t *acp.Turn) error {
 	w, ok := t.Session().Value.(*watcher)
 	if !ok {
-		return acp.SessionNotFound(t.Session().ID())
+		return &jsonrpc.Failure{Message: "the session is damaged, and can only be read", Reason: "damaged"}
 	}
 	if !w.who.Prompt {
 		return errRole("send prompts")
@@ -300,6 +311,9 @@ func (g *Gateway) accept(ctx context.Context, t *acp.Turn) error {
 	}
 	o := &ownTurn{arrived: make(chan struct{}), started: make(chan struct{})}
 	if m.Operation != "" {
+		if err := w.s.room(); err != nil { // before it counts as begun
+			return err
+		}
 		if o.turn, err = g.begun(ctx, w, t, m.Operation); err != nil {
 			return err
 		}
@@ -310,7 +324,7 @@ func (g *Gateway) accept(ctx context.Context, t *acp.Turn) error {
 		o.turn.done = make(chan struct{})
 	}
 	w.mu.Lock()
-	w.own[t.PromptID()], w.cancelled = o, false
+	w.own[t.PromptID()], w.cancelled, w.noticed = o, false, false
 	w.mu.Unlock()
 	if !queued {
 		return nil // it runs, or has ended
@@ -336,7 +350,7 @@ func (g *Gateway) accept(ctx context.Context, t *acp.Turn) error {
 // cancels cancels a prompt of the client.
 func (w *watcher) cancels(o *ownTurn) {
 	w.mu.Lock()
-	w.cancelled = true
+	w.cancelled, w.noticed = !w.noticed, false
 	w.mu.Unlock()
 	o.turn.cancel(errCancelled)
 }

@@ -6,7 +6,11 @@ import (
 
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acpv2"
+	"github.com/goacp/acp/cmd/acp/internal/engine"
 )
+
+// maxRecord bounds what is kept in one record, in bytes.
+const maxRecord = engine.MaxData - 64<<10
 
 // Kinds of records.
 const (
@@ -51,10 +55,12 @@ type acceptedRecord struct {
 
 // promptRecord is a prompt whose turn begins.
 type promptRecord struct {
-	ID      string             `json:"id"` // of the prompt as a message
-	By      string             `json:"by"` // its principal
-	Content []acp.ContentBlock `json:"-"`
-	Raw     json.RawMessage    `json:"content"`
+	ID string `json:"id"` // of the prompt as a message
+	By string `json:"by"` // its principal
+	// Operation is the client's name for it, or "".
+	Operation string             `json:"op,omitempty"`
+	Content   []acp.ContentBlock `json:"-"`
+	Raw       json.RawMessage    `json:"content"`
 }
 
 // endRecord is the end of a turn.

@@ -29,7 +29,9 @@ type session struct {
 	own    *engine.Owned
 	log    *writer
 
-	starting chan struct{} // holds one while an agent is started
+	starting chan struct{} // holds one while an agent is started, or an idle one is stopped
+	over     chan struct{} // closed when the session has been closed
+	keeping  sync.Mutex    // one change of known is stored at a time
 
 	mu       sync.Mutex
 	info     engine.Session
@@ -56,7 +58,7 @@ type attributes struct {
 
 func newSession(g *Gateway, id string) *session {
 	s := &session{
-		g: g, id: id, opened: make(chan error, 1), starting: make(chan struct{}, 1),
+		g: g, id: id, opened: make(chan error, 1), starting: make(chan struct{}, 1), over: make(chan struct{}),
 		watchers: make(map[*watcher]bool), asks: make(map[string]*ask),
 	}
 	s.ctx, s.cancel = context.WithCancelCause(context.Background())
@@ -87,7 +89,14 @@ func (s *session) claim(ctx context.Context) error {
 	s.idle = time.AfterFunc(s.g.cfg.IdleAgent, s.rest)
 	s.mu.Unlock()
 	if err := s.takeOver(ctx); err != nil {
+		s.mu.Lock()
+		s.closed = true
 		s.idle.Stop()
+		b := s.agent
+		s.mu.Unlock()
+		if b != nil {
+			b.stop()
+		}
 		s.cancel(err)
 		<-s.log.done
 		return errors.Join(err, own.Release(context.WithoutCancel(ctx)))
@@ -192,16 +201,33 @@ func (s *session) update(ctx context.Context, change func(*engine.Session)) erro
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.info = info
+	if info.Version > s.info.Version {
+		s.info = info
+	}
 	return nil
 }
 
 // keep stores what is known of the session. change is called with the lock held.
 func (s *session) keep(ctx context.Context, change func(*attributes)) error {
+	s.keeping.Lock()
+	defer s.keeping.Unlock()
 	s.mu.Lock()
 	change(&s.known)
-	data, err := json.Marshal(s.known)
+	kept := s.known
 	s.mu.Unlock()
+	data, err := json.Marshal(kept)
+	// What an agent makes too large is not kept, apart from what it cannot be started without.
+	for _, leave := range []func(){
+		func() { kept.Commands = nil },
+		func() { kept.Options = nil },
+		func() { kept.Held = nil },
+	} {
+		if err != nil || len(data) <= engine.MaxValue {
+			break
+		}
+		leave()
+		data, err = json.Marshal(kept)
+	}
 	if err != nil {
 		return err
 	}
@@ -229,24 +255,40 @@ func (s *session) lost(err error) {
 
 // close stops the agent, waits for what is being written and gives the session up.
 func (s *session) close() error {
-	if err := <-s.opened; err != nil || s.log == nil {
-		return nil
-	}
+	<-s.opened
 	s.mu.Lock()
-	if s.closed {
+	if s.closed || s.log == nil {
+		failed := s.log == nil || s.idle == nil
 		s.mu.Unlock()
+		if !failed {
+			select {
+			case <-s.over:
+			case <-s.ctx.Done():
+			}
+		}
 		return nil
 	}
 	s.closed = true
 	s.idle.Stop()
-	b, queue := s.agent, slices.Clone(s.queue)
+	queue := slices.Clone(s.queue)
 	s.mu.Unlock()
 	for _, t := range queue {
 		t.cancel(ErrClosed)
 	}
+	s.starting <- struct{}{} // what is being started ends at once
+	return s.finishClose(queue)
+}
+
+// finishClose is close once nothing new can begin. The caller holds s.starting.
+func (s *session) finishClose(queue []*turn) error {
+	defer close(s.over)
+	s.mu.Lock()
+	b := s.agent
+	s.mu.Unlock()
 	if b != nil {
 		b.stop()
 	}
+	<-s.starting
 	for _, t := range queue {
 		<-t.done
 	}
@@ -263,19 +305,31 @@ func (s *session) close() error {
 // rest is called when nothing has happened for a while: the agent is stopped, and a session that nobody
 // watches is given up.
 func (s *session) rest() {
+	select {
+	case s.starting <- struct{}{}: // prompts that come meanwhile wait, and start the agent again
+	default:
+		return
+	}
 	s.mu.Lock()
 	if s.closed || len(s.queue) > 0 || len(s.asks) > 0 {
 		s.mu.Unlock()
+		<-s.starting
 		return
 	}
-	b, watched := s.agent, len(s.watchers) > 0
+	b := s.agent
+	s.closed = len(s.watchers) == 0
+	unwatched := s.closed
 	s.mu.Unlock()
+	if unwatched {
+		if err := s.finishClose(nil); err != nil {
+			s.logger().Warn("gateway: an idle session cannot be given up", "error", err)
+		}
+		return
+	}
 	if b != nil {
 		b.stop()
 	}
-	if !watched {
-		_ = s.close()
-	}
+	<-s.starting
 }
 
 // touch puts off what happens to sessions that are idle. The caller holds s.mu.
@@ -309,16 +363,31 @@ type turn struct {
 // errCancelled is why a turn is cancelled whose client wants that.
 var errCancelled = errors.New("cancelled by a client")
 
-// enqueue adds a prompt to the queue. t has what the client wants, and done.
-func (s *session) enqueue(t *turn) error {
-	t.ctx, t.cancel = context.WithCancelCause(s.ctx)
+// room returns why there is no room for another prompt, or nil.
+func (s *session) room() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	return s.roomLocked()
+}
+
+// roomLocked is room for those who hold s.mu.
+func (s *session) roomLocked() error {
 	switch {
 	case s.closed || s.gone():
 		return cmp.Or(context.Cause(s.ctx), ErrClosed)
 	case len(s.queue) > maxTurns:
 		return &jsonrpc.Failure{Message: "too many prompts are waiting in this session", Reason: "busy", RetryAfter: 10 * time.Second}
+	}
+	return nil
+}
+
+// enqueue adds a prompt to the queue. t has what the client wants, and done.
+func (s *session) enqueue(t *turn) error {
+	t.ctx, t.cancel = context.WithCancelCause(s.ctx)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.roomLocked(); err != nil {
+		return err
 	}
 	s.queue = append(s.queue, t)
 	s.touch()
@@ -354,7 +423,7 @@ func (s *session) runTurns() {
 
 // runTurn has the agent handle a prompt.
 func (s *session) runTurn(t *turn) {
-	if t.ctx.Err() != nil {
+	if t.ctx.Err() != nil && !t.adopted {
 		t.stop = acp.StopCancelled
 		return
 	}
@@ -369,6 +438,7 @@ func (s *session) runTurn(t *turn) {
 	s.mu.Unlock()
 	var settle func(uint64, error)
 	if b != nil {
+		b.stream.resume() // also if the turn was cancelled before
 		end.stamp = b.stream.stamp(b.stream.turnEnd())
 		settle = b.stream.committed(end.stamp)
 	}
@@ -393,9 +463,12 @@ func (s *session) beginTurn(t *turn) error {
 	if t.adopted {
 		return nil
 	}
-	data, err := encodePrompt(promptRecord{ID: string(t.id), By: t.by, Content: t.content})
+	data, err := encodePrompt(promptRecord{ID: string(t.id), By: t.by, Operation: t.operation, Content: t.content})
 	if err != nil {
 		return err
+	}
+	if len(data) > maxRecord {
+		return &jsonrpc.Failure{Message: fmt.Sprintf("a prompt of %d bytes is too large to keep", len(data)), Reason: "too_large"}
 	}
 	if err := s.setState(t.ctx, stateRunning); err != nil {
 		return err

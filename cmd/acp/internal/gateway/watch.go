@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"sync"
+	"time"
 
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/cmd/acp/internal/engine"
@@ -22,7 +23,8 @@ type watcher struct {
 
 	mu        sync.Mutex
 	own       map[acp.MessageID]*ownTurn // prompts of the client that are not answered
-	cancelled bool                       // it has cancelled a prompt of its own
+	cancelled bool                       // it has cancelled a prompt of its own, and the message that says so will be handled
+	noticed   bool                       // or that was handled, and the prompt will be cancelled
 	sent      uint64                     // the last record the client was sent
 	changed   chan struct{}              // closed when sent changes; nil unless somebody waits
 }
@@ -79,16 +81,44 @@ func (w *watcher) run(after uint64) {
 	for _, a := range w.s.pending(after) {
 		w.ask(a)
 	}
+	for w.follow(ctx) {
+		timer := time.NewTimer(followAgain)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+		}
+	}
+	<-ctx.Done() // what is asked may still be answered
+}
+
+// followAgain is how long a watcher waits when it could not read the log.
+const followAgain = time.Second
+
+// follow sends what follows the last record that the client was sent. It reports whether it is to be called
+// again.
+func (w *watcher) follow(ctx context.Context) bool {
+	w.mu.Lock()
+	after := w.sent
+	w.mu.Unlock()
 	for r, err := range w.s.g.cfg.Log.Follow(ctx, w.s.id, after) {
-		if err != nil {
-			damage := (*engine.DamageError)(nil)
-			if errors.As(err, &damage) {
-				_ = w.session.Notice(acp.NoticeSeverityError, "The rest of this session is damaged.", damage.Error())
-			}
-			break
+		damage := (*engine.DamageError)(nil)
+		switch {
+		case err == nil:
+		case errors.As(err, &damage):
+			_ = w.session.Notice(acp.NoticeSeverityError, "The rest of this session is damaged.", damage.Error())
+			return false
+		case ctx.Err() != nil, errors.Is(err, engine.ErrDeleted), errors.Is(err, engine.ErrClosed):
+			return false
+		default:
+			w.s.logger().Warn("gateway: the log cannot be read, and is tried again", "error", err)
+			return true
 		}
 		if err := w.send(r); err != nil {
-			break // the client has left
+			if ctx.Err() != nil || w.session.Context().Err() != nil {
+				return false // the client has left
+			}
+			w.s.logger().Error("gateway: a record cannot be sent", "record", r.Seq, "error", err)
 		}
 		w.mu.Lock()
 		w.sent = r.Seq
@@ -98,7 +128,7 @@ func (w *watcher) run(after uint64) {
 		}
 		w.mu.Unlock()
 	}
-	<-ctx.Done() // what is asked may still be answered
+	return false
 }
 
 // pending returns the questions that were asked up to a record.
@@ -106,7 +136,7 @@ func (s *session) pending(upTo uint64) (asks []*ask) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, a := range s.asks {
-		if a.seq > 0 && a.seq <= upTo {
+		if a.seq <= upTo { // 0 is one that is just being written down
 			asks = append(asks, a)
 		}
 	}
@@ -148,9 +178,15 @@ func (w *watcher) owns(id acp.MessageID) *ownTurn {
 func (w *watcher) cancelsOwn() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	own := len(w.own) > 0 || w.cancelled
-	w.cancelled = false
-	return own
+	switch {
+	case w.cancelled:
+		w.cancelled = false
+		return true
+	case len(w.own) > 0:
+		w.noticed = true
+		return true
+	}
+	return false
 }
 
 // arrive has the library send the client a prompt of its own, and waits until it has.

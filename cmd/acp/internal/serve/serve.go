@@ -233,9 +233,12 @@ func bearer(token string) func(*http.Request) (string, error) {
 		if subtle.ConstantTimeCompare(got[:], want[:]) != 1 {
 			return "", &acphttp.StatusError{Status: http.StatusUnauthorized, Text: "the token is wrong"}
 		}
-		return "token", nil
+		return Owner, nil
 	}
 }
+
+// Owner is the principal of a client that has the token of the server.
+const Owner = "token"
 
 // handle serves the paths that there are.
 func (s *Server) handle(w http.ResponseWriter, r *http.Request) {

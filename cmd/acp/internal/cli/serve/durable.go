@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/goacp/acp"
+	"github.com/goacp/acp/acphttp"
 	"github.com/goacp/acp/cmd/acp/internal/engine"
 	"github.com/goacp/acp/cmd/acp/internal/engine/sqlite"
 	"github.com/goacp/acp/cmd/acp/internal/exitcode"
@@ -58,7 +59,10 @@ func (o *Options) openDurable(ctx context.Context, state string, agent roster.Ag
 	if d.lock, err = os.OpenFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR, 0o600); err != nil {
 		return nil, err
 	}
-	if ok, err := filelock.TryLock(d.lock, true); err == nil && !ok {
+	switch ok, err := filelock.TryLock(d.lock, true); {
+	case err != nil && !errors.Is(err, errors.ErrUnsupported):
+		return nil, fmt.Errorf("locking %s: %w", d.lock.Name(), err)
+	case err == nil && !ok:
 		return nil, exitcode.Errorf(exitcode.Failed, "another acp serve keeps its sessions in %s", dir)
 	}
 	node, err := nodeName(filepath.Join(dir, "node"))
@@ -66,7 +70,7 @@ func (o *Options) openDurable(ctx context.Context, state string, agent roster.Ag
 		return nil, err
 	}
 	d.node = node
-	if d.log, err = sqlite.Open(ctx, dir, sqlite.Options{Options: engine.Options{Alarm: func(session string, err error) {
+	if d.log, err = sqlite.Open(ctx, dir, sqlite.Options{Options: engine.Options{LeaseTTL: leaseTime, Alarm: func(session string, err error) {
 		o.note(fmt.Sprintf("session %s: %v", session, err))
 	}}}); err != nil {
 		return nil, err
@@ -120,12 +124,27 @@ func (o *Options) openDurable(ctx context.Context, state string, agent roster.Ag
 // who says who a client is: the user, from a device that was paired, or anybody who has the token.
 func who(ctx context.Context) gateway.Who {
 	p, ok := identity.FromContext(ctx)
-	if !ok {
+	switch {
+	case ok:
+	case isOwner(ctx):
 		return gateway.Who{User: identity.CurrentUser(), Prompt: true, Approve: true}
+	default: // it is not known who that is
+		return gateway.Who{}
 	}
-	return gateway.Who{
-		User: p.User, Prompt: p.May(identity.Prompter), Approve: p.May(identity.Approver), Agent: p.Scope.Agent,
+	who := gateway.Who{User: p.User, Prompt: p.May(identity.Prompter), Approve: p.May(identity.Approver), Agent: p.Scope.Agent}
+	if len(p.Scope.Sessions) > 0 {
+		who.Session = p.Scope.Session
 	}
+	return who
+}
+
+// isOwner reports whether a client has the token of the server, or needs none.
+func isOwner(ctx context.Context) bool {
+	switch acphttp.Principal(ctx) {
+	case "", serve.Owner:
+		return true
+	}
+	return false
 }
 
 // admit lets devices in that were paired.
@@ -143,10 +162,10 @@ func (d *durable) admit(cfg *serve.Config) {
 	all := cfg.Serve
 	devices := d.gate.Serve(all)
 	cfg.Serve = func(ctx context.Context, t acp.Transport) error {
-		if _, ok := identity.FromContext(ctx); ok {
-			return devices(ctx, t)
+		if isOwner(ctx) {
+			return all(ctx, t)
 		}
-		return all(ctx, t)
+		return devices(ctx, t) // which refuses whom it does not know
 	}
 }
 
@@ -209,6 +228,10 @@ func socketDir(node string) string {
 	}
 	return ""
 }
+
+// leaseTime is how long this program may do nothing, such as on a laptop that sleeps, before it gives its
+// sessions up. Nobody else can claim them: the directory is locked.
+const leaseTime = 365 * 24 * time.Hour
 
 // heldFor is how long agents wait for this program to be back.
 const heldFor = time.Minute

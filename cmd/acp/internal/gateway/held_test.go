@@ -1,0 +1,345 @@
+package gateway
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/goacp/acp"
+	"github.com/goacp/acp/jsonrpc"
+)
+
+// errLost is why a simulated holder cannot be used any more.
+var errLost = errors.New("another gateway has attached")
+
+// holderSim is what package holder does, in memory: at most 1 MiB is in flight.
+type holderSim struct {
+	inner  jsonrpc.Stream
+	mu     sync.Mutex
+	cond   *sync.Cond
+	events [][]byte
+	ended  bool
+	acked  uint64
+	acc    uint64
+	cur    *simHeld
+	change func([]byte) []byte
+	deaf   bool // it does not end its agent
+}
+
+func newHolderSim(inner jsonrpc.Stream, change func([]byte) []byte) *holderSim {
+	h := &holderSim{inner: inner, change: change}
+	h.cond = sync.NewCond(&h.mu)
+	go func() {
+		for {
+			f, err := inner.ReadFrame()
+			h.mu.Lock()
+			if err != nil {
+				h.ended = true
+				h.cond.Broadcast()
+				h.mu.Unlock()
+				return
+			}
+			d := bytes.Clone(f.Data)
+			if h.change != nil {
+				d = h.change(d)
+			}
+			h.events = append(h.events, d)
+			h.cond.Broadcast()
+			h.mu.Unlock()
+		}
+	}()
+	return h
+}
+
+type simHeld struct {
+	h      *holderSim
+	seq    uint64
+	sent   uint64
+	closed bool
+}
+
+func (h *holderSim) attach(seq uint64) *simHeld {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.cur != nil {
+		h.cur.closed = true
+	}
+	h.acked = max(h.acked, seq)
+	h.cur = &simHeld{h: h, seq: seq, sent: h.acc}
+	h.cond.Broadcast()
+	return h.cur
+}
+
+func (s *simHeld) ReadFrame() (jsonrpc.Frame, error) {
+	h := s.h
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for {
+		if s.closed {
+			return jsonrpc.Frame{}, errLost
+		}
+		if int(s.seq) < len(h.events) {
+			fly := 0
+			for i := h.acked; i < s.seq; i++ {
+				fly += len(h.events[i]) + 64
+			}
+			if fly == 0 || fly+len(h.events[s.seq])+64 <= 1<<20 {
+				s.seq++
+				return jsonrpc.Frame{Data: h.events[s.seq-1], Owned: true}, nil
+			}
+		} else if h.ended {
+			return jsonrpc.Frame{}, io.EOF
+		}
+		h.cond.Wait()
+	}
+}
+
+func (s *simHeld) WriteFrame(d []byte) error {
+	s.h.mu.Lock()
+	if s.closed {
+		s.h.mu.Unlock()
+		return errLost
+	}
+	s.sent++
+	s.h.acc++
+	s.h.mu.Unlock()
+	return s.h.inner.WriteFrame(d)
+}
+
+func (s *simHeld) Close() error {
+	s.h.mu.Lock()
+	defer s.h.mu.Unlock()
+	s.closed = true
+	s.h.cond.Broadcast()
+	return nil
+}
+
+func (s *simHeld) Seq() uint64 {
+	s.h.mu.Lock()
+	defer s.h.mu.Unlock()
+	return s.seq
+}
+
+func (s *simHeld) Sent() uint64 {
+	s.h.mu.Lock()
+	defer s.h.mu.Unlock()
+	return s.sent
+}
+
+func (s *simHeld) Ack(n uint64) error {
+	s.h.mu.Lock()
+	defer s.h.mu.Unlock()
+	s.h.acked = max(s.h.acked, n)
+	s.h.cond.Broadcast()
+	return nil
+}
+
+func (s *simHeld) Stop(context.Context) error {
+	_ = s.Close()
+	s.h.mu.Lock()
+	deaf := s.h.deaf && s.h.cur != s
+	s.h.mu.Unlock()
+	if deaf {
+		return nil
+	}
+	return s.h.inner.Close()
+}
+
+func (s *simHeld) Socket() string { return "sim" }
+func (s *simHeld) Token() string  { return "sim" }
+
+// heldRig makes the agents of a rig held.
+func heldRig(t *testing.T, agent *acp.Agent, version int, change func([]byte) []byte) (*rig, *[]*holderSim) {
+	r := newRig(t, agent)
+	r.max = version
+	sims := new([]*holderSim)
+	r.g.cfg.Hold = func(context.Context, string, string) (Held, error) {
+		if _, err := r.start(t.Context(), "", ""); err != nil {
+			return nil, err
+		}
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		h := newHolderSim(r.last, change)
+		*sims = append(*sims, h)
+		return h.attach(0), nil
+	}
+	return r, sims
+}
+
+// spaced writes JSON as json.dumps of Python does.
+func spaced(d []byte) []byte {
+	var v any
+	dec := json.NewDecoder(bytes.NewReader(d))
+	dec.UseNumber()
+	if dec.Decode(&v) != nil {
+		return d
+	}
+	return spacedValue(v)
+}
+
+func spacedValue(v any) []byte {
+	switch v := v.(type) {
+	case map[string]any:
+		var parts []string
+		for k, x := range v {
+			kk, _ := json.Marshal(k)
+			parts = append(parts, string(kk)+": "+string(spacedValue(x)))
+		}
+		return []byte("{" + strings.Join(parts, ", ") + "}")
+	case []any:
+		var parts []string
+		for _, x := range v {
+			parts = append(parts, string(spacedValue(x)))
+		}
+		return []byte("[" + strings.Join(parts, ", ") + "]")
+	}
+	b, _ := json.Marshal(v)
+	return b
+}
+
+// bulky is an agent that says more in a turn than may be in flight.
+func bulky() *acp.Agent {
+	return &acp.Agent{Prompt: func(_ context.Context, t *acp.Turn) (acp.StopReason, error) {
+		for range 200 {
+			if err := t.Say(strings.Repeat("x", 10_000)); err != nil {
+				return "", err
+			}
+		}
+		return acp.StopEndTurn, nil
+	}}
+}
+
+// TestHeldBulk: events are acknowledged as they reach the log, however the agent writes its JSON.
+func TestHeldBulk(t *testing.T) {
+	for name, change := range map[string]func([]byte) []byte{"compact": nil, "spaced": spaced} {
+		for version := 1; version <= 2; version++ {
+			t.Run(fmt.Sprint(name, version), func(t *testing.T) {
+				r, sims := heldRig(t, bulky(), version, change)
+				s := r.connect(1).new(t)
+				for range 2 {
+					text, _, err := s.Prompt(t.Context(), acp.Text("go")).Text()
+					if err != nil || len(text) != 2_000_000 {
+						t.Fatal(len(text), err)
+					}
+				}
+				h := (*sims)[0]
+				h.mu.Lock()
+				defer h.mu.Unlock()
+				if int(h.acked) < len(h.events)-150 {
+					t.Errorf("%d of %d events are acknowledged", h.acked, len(h.events))
+				}
+			})
+		}
+	}
+}
+
+// ended waits until the agent of a session has ended.
+func ended(r *rig, id acp.SessionID) {
+	s := r.g.session(string(id))
+	for {
+		s.mu.Lock()
+		b := s.agent
+		s.mu.Unlock()
+		if b == nil {
+			return
+		}
+		runtime.Gosched()
+	}
+}
+
+// TestHeldReplay: an agent that is started again, and can only load, may replay more than may be in flight.
+func TestHeldReplay(t *testing.T) {
+	agent := talking(nil)
+	agent.ResumeSession = func(_ context.Context, s *acp.AgentSession, replay bool) error {
+		for i := range 20 {
+			if !replay {
+				break
+			}
+			if err := s.Send(&acp.AgentMessage{MessageID: acp.MessageID(fmt.Sprint("m", i)), Content: acp.Set([]acp.ContentBlock{acp.Text(strings.Repeat("x", 100_000))})}); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	r, sims := heldRig(t, agent, 1, func(d []byte) []byte {
+		return bytes.Replace(d, []byte(`"resume":{}`), []byte(`"_resume":{}`), 1)
+	})
+	c := r.connect(1)
+	s := c.new(t)
+	say(t, s, "one")
+	_ = (*sims)[0].inner.Close()
+	ended(r, s.ID())
+	say(t, s, "two")
+	if got := c.seen.until(t, "agent: two"); strings.Contains(strings.Join(got, ""), "xxx") {
+		t.Error("the replay was taken for something new")
+	}
+}
+
+// TestHeldIdle: an agent of version 2 that says that it is idle outside a turn holds up nothing.
+func TestHeldIdle(t *testing.T) {
+	agent := bulky()
+	var session *acp.AgentSession
+	agent.NewSession = func(_ context.Context, s *acp.AgentSession) error {
+		session = s
+		return nil
+	}
+	r, _ := heldRig(t, agent, 2, nil)
+	s := r.connect(1).new(t)
+	if err := session.Send(&acp.IdleStateUpdate{StopReason: acp.StopEndTurn}); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		say(t, s, "go")
+	}
+}
+
+// TestHeldTakenOver: another gateway continues a turn, also one for which the agent was started.
+func TestHeldTakenOver(t *testing.T) {
+	for name, again := range map[string]bool{"at first": false, "started again": true} {
+		t.Run(name, func(t *testing.T) {
+			goOn := make(chan struct{})
+			r, sims := heldRig(t, talking(goOn), 1, nil)
+			s := r.connect(1).new(t)
+			say(t, s, "one")
+			if again {
+				_ = (*sims)[0].inner.Close()
+				ended(r, s.ID())
+			}
+			c := r.connect(1)
+			o := c.load(t, s.ID())
+			o.Prompt(t.Context(), acp.Text("wait two"))
+			c.seen.until(t, "agent: waiting")
+			old := r.g
+			cfg := old.cfg
+			sim := (*sims)[len(*sims)-1]
+			cfg.Rehold = func(_ context.Context, _, _ string, seq uint64) (Held, error) { return sim.attach(seq), nil }
+			sim.mu.Lock()
+			sim.deaf = true // the old gateway is as good as dead
+			sim.mu.Unlock()
+			r.g = New(cfg)
+			if err := r.g.Recover(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			d := r.connect(2)
+			d.load(t, s.ID())
+			close(goOn)
+			got := d.seen.until(t, "end: end_turn")
+			want := "user: one|agent: one|user: wait two|agent: waiting|agent: wait|agent: two|end: end_turn"
+			if again { // that agent cannot bring a session back, and gets what was said as text
+				want = strings.Replace(want, "user: wait two|", "user: wait two|notice: The agent does not remember this session.|", 1)
+			}
+			if strings.Join(got, "|") != want {
+				t.Errorf("%q", got)
+			}
+			_ = c.conn.Close()
+			_ = old.Close()
+		})
+	}
+}
