@@ -64,13 +64,11 @@ func (s *session) start(ctx context.Context) (_ *backend, err error) {
 			s.g.dismiss()
 		}
 	}()
-	var info engine.Session
-	var known attributes
 	if err := s.keep(ctx, func(a *attributes) { a.Starts++ }); err != nil {
 		return nil, err
 	}
 	s.mu.Lock()
-	info, known = s.info, s.known
+	info, known := s.info, s.known
 	s.mu.Unlock()
 	b := &backend{s: s, prefix: fmt.Sprintf("%d.", known.Starts), ended: make(chan struct{})}
 	transport, err := b.reach(ctx, info)
@@ -159,11 +157,7 @@ func (s *session) run(b *backend) error {
 	}
 	s.mu.Unlock()
 	if closed {
-		if b.held != nil {
-			bound, cancel := context.WithTimeout(context.Background(), stopTime)
-			_ = b.held.Stop(bound)
-			cancel()
-		}
+		b.release()
 		_ = b.conn.Close()
 		return ErrClosed
 	}
@@ -175,15 +169,21 @@ func (s *session) run(b *backend) error {
 			s.agent = nil
 		}
 		s.mu.Unlock()
-		if b.held != nil { // it has nothing more to say
-			bound, cancel := context.WithTimeout(context.Background(), stopTime)
-			_ = b.held.Stop(bound)
-			cancel()
-		}
+		b.release() // it has nothing more to say
 		s.g.dismiss()
 		close(b.ended)
 	})
 	return nil
+}
+
+// release ends an agent that outlives the gateway otherwise.
+func (b *backend) release() {
+	if b.held == nil {
+		return
+	}
+	bound, cancel := context.WithTimeout(context.Background(), stopTime)
+	defer cancel()
+	_ = b.held.Stop(bound)
 }
 
 // stopTime is how long an agent may take to end.
@@ -362,11 +362,7 @@ func eventOfUpdate(u *acp.Update) uint64 {
 
 // stop ends the agent and waits until it has.
 func (b *backend) stop() {
-	if b.held != nil {
-		bound, cancel := context.WithTimeout(context.Background(), stopTime)
-		_ = b.held.Stop(bound)
-		cancel()
-	}
+	b.release()
 	_ = b.conn.Close()
 	<-b.ended
 }

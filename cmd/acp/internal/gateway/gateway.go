@@ -51,11 +51,9 @@ type Config struct {
 
 // A Gateway hosts sessions. Its methods may be called from any goroutine. It must be closed.
 type Gateway struct {
-	cfg    Config
-	north  *acp.Agent
-	ctx    context.Context // until Close
-	cancel context.CancelCauseFunc
-	work   sync.WaitGroup
+	cfg   Config
+	north *acp.Agent
+	work  sync.WaitGroup
 
 	mu       sync.Mutex
 	sessions map[string]*session
@@ -75,7 +73,6 @@ func New(cfg Config) *Gateway {
 		cfg.Logger = slog.Default()
 	}
 	g := &Gateway{cfg: cfg, sessions: make(map[string]*session)}
-	g.ctx, g.cancel = context.WithCancelCause(context.Background())
 	g.north = g.agent()
 	return g
 }
@@ -113,7 +110,6 @@ func (g *Gateway) Close() error {
 		sessions = append(sessions, s)
 	}
 	g.mu.Unlock()
-	g.cancel(ErrClosed)
 	var errs []error
 	for _, s := range sessions {
 		errs = append(errs, s.close())

@@ -212,7 +212,7 @@ func say(t *testing.T, s *acp.ClientSession, text string) *acp.Result {
 	return res
 }
 
-// talking is an agent that says what it is told, word by word. "wait" waits until the turn is cancelled
+// talking is an agent that repeats the prompt, word by word. "wait" waits until the turn is cancelled
 // or goOn is closed, and "ask" asks for a permission.
 func talking(goOn <-chan struct{}) *acp.Agent {
 	return &acp.Agent{Prompt: func(ctx context.Context, t *acp.Turn) (acp.StopReason, error) {
@@ -286,7 +286,7 @@ func TestManyClients(t *testing.T) {
 		say(t, s, "three four")
 		say(t, theirs, "five")
 		want := []string{"user: one two", "agent: one", "agent: two", "user: three four", "agent: three", "agent: four"}
-		if version == 1 { // the second one is told the states
+		if version == 1 { // the second one gets the states
 			want = append(want, "end: end_turn")
 		}
 		if got := second.seen.until(t, "agent: five"); !cmp.Equal(got[:len(want)], want) {
@@ -501,7 +501,7 @@ func TestOperation(t *testing.T) {
 	}
 }
 
-// TestRestart: another process goes on with the sessions of an earlier one.
+// TestRestart: another process continues the sessions of an earlier one.
 func TestRestart(t *testing.T) {
 	versions(t, func(t *testing.T, version, agent int) {
 		r := newRig(t, talking(nil))

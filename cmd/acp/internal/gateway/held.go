@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"io"
 	"os"
 	"strconv"
 	"sync"
@@ -577,5 +576,3 @@ func (hs *heldStream) Close() error {
 	hs.pump.Wait()
 	return nil
 }
-
-var _ io.Closer = (*heldStream)(nil)

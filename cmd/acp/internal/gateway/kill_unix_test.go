@@ -72,7 +72,7 @@ func asked(t *acp.Turn) string {
 	return blocks[len(blocks)-1].(*acp.TextContent).Text
 }
 
-// counting is an agent that counts up to what it is told.
+// counting is an agent that counts up to the number in the prompt.
 func counting() *acp.Agent {
 	return &acp.Agent{
 		Prompt: func(ctx context.Context, t *acp.Turn) (acp.StopReason, error) {
@@ -190,15 +190,7 @@ func TestKilled(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var session *acp.ClientSession
-		if id == "" {
-			session, err = conn.NewSession(t.Context(), acp.SessionConfig{Cwd: "/"})
-		} else {
-			session, err = conn.Load(t.Context(), id, acp.SessionConfig{Cwd: "/"})
-		}
-		if err != nil {
-			t.Fatal(round, err)
-		}
+		session := enter(t, round, conn, id)
 		id = session.ID()
 		check(t, round, live, saw)
 		history := len(live)
@@ -223,6 +215,23 @@ func TestKilled(t *testing.T) {
 	if cut < rounds/2 {
 		t.Errorf("only %d of %d turns were cut", cut, rounds)
 	}
+}
+
+// enter opens the session of the rounds before, or begins one in the first.
+func enter(t *testing.T, round int, conn *acp.ClientConn, id acp.SessionID) *acp.ClientSession {
+	t.Helper()
+	cfg := acp.SessionConfig{Cwd: "/"}
+	var s *acp.ClientSession
+	var err error
+	if id == "" {
+		s, err = conn.NewSession(t.Context(), cfg)
+	} else {
+		s, err = conn.Load(t.Context(), id, cfg)
+	}
+	if err != nil {
+		t.Fatal(round, err)
+	}
+	return s
 }
 
 // check compares a history with what was seen of it.
@@ -335,15 +344,7 @@ func TestHeldKilled(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				var session *acp.ClientSession
-				if id == "" {
-					session, err = conn.NewSession(t.Context(), acp.SessionConfig{Cwd: "/"})
-				} else {
-					session, err = conn.Load(t.Context(), id, acp.SessionConfig{Cwd: "/"})
-				}
-				if err != nil {
-					t.Fatal(round, err)
-				}
+				session := enter(t, round, conn, id)
 				if id == "" {
 					session.Prompt(t.Context(), acp.Text(fmt.Sprint(total)))
 				}

@@ -126,7 +126,7 @@ func TestWatchEnds(t *testing.T) {
 			t.Fatal(err)
 		}
 		<-ended
-		// Nobody is told by the end of the store, and nothing is watched afterwards.
+		// The end of the store notifies nobody, and nothing is watched afterwards.
 		d, _ = add(t, s, "tablet", Grant{})
 		if ended, err = s.Watch(t.Context(), d.Principal()); err != nil {
 			t.Fatal(err)
