@@ -14,9 +14,11 @@ import (
 // unlooked are the packages that start goroutines and whose tests do not look for what is
 // left of them, each with the reason.
 var unlooked = map[string]string{
-	"bench":             "a program of its own module, which ends with its goroutines",
-	"examples/rawagent": "a program; interop runs it",
-	"examples/testy":    "a program; interop runs it",
+	"bench":                              "a program of its own module, which ends with its goroutines",
+	"cmd/acp/internal/engine/enginetest": "for the tests of the databases, whose TestMain looks",
+	"cmd/acp/internal/engine/postgres/pgtest": "for tests of others, whose TestMain looks",
+	"examples/rawagent":                       "a program; interop runs it",
+	"examples/testy":                          "a program; interop runs it",
 }
 
 // TestEverywhere: the tests of each package that starts goroutines look for those that

@@ -81,6 +81,21 @@ func PlanToV1(u acpv2.PlanUpdate) (acpv1.Plan, bool) {
 	return v, true
 }
 
+// PlanIDOf returns the id of a plan, or "" if its kind is not known and it shows none.
+func PlanIDOf(p acpv2.PlanUpdateContent) acpv2.PlanID {
+	switch p := p.(type) {
+	case *acpv2.PlanItems:
+		return p.PlanID
+	case *acpv2.PlanFile:
+		return p.PlanID
+	case *acpv2.PlanMarkdown:
+		return p.PlanID
+	case *acpv2.UnknownPlanUpdateContent:
+		return p.PlanID
+	}
+	return ""
+}
+
 func entryFromV1(e acpv1.PlanEntry) acpv2.PlanEntry {
 	return acpv2.PlanEntry{Content: e.Content, Priority: acpv2.PlanEntryPriority(e.Priority), Status: acpv2.PlanEntryStatus(e.Status),
 		Meta: e.Meta, Unknown: e.Unknown}

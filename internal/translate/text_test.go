@@ -39,3 +39,39 @@ func TestText(t *testing.T) {
 		t.Errorf("%d texts", texts)
 	}
 }
+
+// TestSent: what was sent of a message counts the same however it was cut, and differs if a byte does.
+func TestSent(t *testing.T) {
+	text := "Grüße, this is what was said ÿÿÿÿÿÿÿÿ twice ÿÿÿÿÿÿÿÿ"
+	of := func(parts ...string) (s sent) {
+		for _, p := range parts {
+			s.write(p)
+		}
+		return s
+	}
+	whole := of(text)
+	for i := range len(text) + 1 {
+		for j := i; j <= len(text); j++ {
+			if got := of(text[:i], text[i:j], text[j:]); got != whole {
+				t.Errorf("cut at %d and %d it is %v, want %v", i, j, got, whole)
+			}
+		}
+	}
+	seen := map[sent]string{whole: text}
+	for i := range len(text) {
+		for j := range i + 1 { // one bit of each of two bytes, or two bits of one
+			for bit := range 8 {
+				b := []byte(text)
+				b[i] ^= 1 << bit
+				b[j] ^= 1 << ((bit + 1) % 8)
+				if was, ok := seen[of(string(b))]; ok && was != string(b) {
+					t.Errorf("%q and %q are the same", was, b)
+				}
+				seen[of(string(b))] = string(b)
+			}
+		}
+		if _, ok := seen[of(text[:i])]; ok {
+			t.Errorf("the first %d bytes are as good as all", i)
+		}
+	}
+}

@@ -2,6 +2,7 @@ package translate
 
 import (
 	"encoding/json"
+	"math/bits"
 	"slices"
 	"strconv"
 
@@ -183,22 +184,10 @@ func (t *ToV1) planUpdate(dst []acpv1.SessionUpdate, u *acpv2.PlanUpdate) []acpv
 		return dst
 	}
 	if v, ok := PlanToV1(*u); ok {
-		t.plan = planID(u.Plan)
+		t.plan = PlanIDOf(u.Plan)
 		dst = append(dst, &v)
 	}
 	return dst
-}
-
-func planID(p acpv2.PlanUpdateContent) acpv2.PlanID {
-	switch p := p.(type) {
-	case *acpv2.PlanItems:
-		return p.PlanID
-	case *acpv2.PlanFile:
-		return p.PlanID
-	case *acpv2.PlanMarkdown:
-		return p.PlanID
-	}
-	return ""
 }
 
 func (t *ToV1) planRemoved(dst []acpv1.SessionUpdate, u *acpv2.PlanRemoved) []acpv1.SessionUpdate {
@@ -244,7 +233,7 @@ func (t *ToV1) message(dst []acpv1.SessionUpdate, kind messageKind, id acpv2.Mes
 	if !ok {
 		return dst
 	}
-	rest, ok := t.sentOf(kind, id).rest(blocks)
+	rest, ok := t.sentOf(kind, id).left(blocks)
 	if !ok {
 		return dst
 	}
@@ -264,28 +253,43 @@ func (t *ToV1) message(dst []acpv1.SessionUpdate, kind messageKind, id acpv2.Mes
 	return dst
 }
 
-// sent is what a client was sent of a message: how many bytes, and their
-// FNV-1a hash. Blocks of nothing but text count with their text, so that it
+// sent is what a client was sent of a message: how many bytes, and a hash of
+// them. Blocks of nothing but text count with their text, so that it
 // does not matter how it was cut; others with their JSON. The zero value is an
 // empty message. The hash need not withstand malice: who forges it garbles its
 // own message.
 type sent struct {
 	size int
-	sum  uint64
+	sum  uint64 // of the words of eight bytes
+	rest uint64 // the bytes after these, the first of them lowest
 }
 
-const (
-	fnvBasis = 14695981039346656037
-	fnvPrime = 1099511628211
-)
-
 func (s *sent) write(p string) {
-	sum := s.sum ^ fnvBasis
-	for i := range len(p) {
-		sum = (sum ^ uint64(p[i])) * fnvPrime
-	}
-	s.sum = sum ^ fnvBasis
+	at := s.size % 8
 	s.size += len(p)
+	for ; at > 0 && len(p) > 0; p = p[1:] {
+		s.rest |= uint64(p[0]) << (8 * at)
+		if at = (at + 1) % 8; at == 0 {
+			s.sum, s.rest = sumOf(s.sum, s.rest), 0
+		}
+	}
+	sum := s.sum
+	for ; len(p) >= 8; p = p[8:] {
+		sum = sumOf(sum, uint64(p[0])|uint64(p[1])<<8|uint64(p[2])<<16|uint64(p[3])<<24|
+			uint64(p[4])<<32|uint64(p[5])<<40|uint64(p[6])<<48|uint64(p[7])<<56)
+	}
+	s.sum = sum
+	for i := range len(p) {
+		s.rest |= uint64(p[i]) << (8 * i)
+	}
+}
+
+// sumOf adds a word to a hash. The words are scattered on their own, so that the
+// sum, which has to be waited for, is only multiplied.
+func sumOf(sum, word uint64) uint64 {
+	const prime = 0x9E3779B97F4A7C55
+	high, low := bits.Mul64(word^0xD6E8FEB86659FD93, prime)
+	return sum*prime + (high ^ low)
 }
 
 func (s *sent) add(b acpv2.ContentBlock) {
@@ -305,13 +309,13 @@ func spell(b acpv2.ContentBlock) (s string, plain bool) {
 	return string(raw), false
 }
 
-// rest returns what is left of a message that begins with what was sent; false
+// left returns what is left of a message that begins with what was sent; false
 // if it does not.
-func (s *sent) rest(blocks []acpv2.ContentBlock) (_ []acpv2.ContentBlock, ok bool) {
+func (s *sent) left(blocks []acpv2.ContentBlock) (_ []acpv2.ContentBlock, ok bool) {
 	var now sent
 	for i, b := range blocks {
 		if now.size == s.size {
-			return blocks[i:], now.sum == s.sum
+			return blocks[i:], now == *s
 		}
 		p, plain := spell(b)
 		left := s.size - now.size
@@ -320,7 +324,7 @@ func (s *sent) rest(blocks []acpv2.ContentBlock) (_ []acpv2.ContentBlock, ok boo
 			continue
 		}
 		now.write(p[:left])
-		if !plain || now.sum != s.sum {
+		if !plain || now != *s {
 			return nil, false
 		}
 		return append([]acpv2.ContentBlock{acpv2.Text(p[left:])}, blocks[i+1:]...), true

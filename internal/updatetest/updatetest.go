@@ -96,6 +96,21 @@ func decode[T any](s sample, unmarshal func([]byte) (T, error)) (us []T, at int,
 	return us, at, nil
 }
 
+// Texts returns, by kind, a sample of each update of a protocol version, 1 or 2, among those that it needs, as JSON.
+func Texts(version int) map[string][]string {
+	samples := texts2
+	if version == 1 {
+		samples = texts1
+	}
+	all := make(map[string][]string, len(samples))
+	for kind, s := range samples {
+		for line := range strings.SplitSeq(string(s), "\n") {
+			all[kind] = append(all[kind], strings.TrimPrefix(line, ">"))
+		}
+	}
+	return all
+}
+
 // Check calls effect with every update of version 2, among others that it needs, and with
 // those others alone. The results must differ, unless ignored says why they do not: then
 // they must be the same. A result that says that the update is unknown fails as well. An

@@ -1,6 +1,7 @@
 package updatetest
 
 import (
+	"encoding/json"
 	"reflect"
 	"strings"
 	"testing"
@@ -27,6 +28,29 @@ func TestSamples(t *testing.T) {
 		}
 		if _, known := acpv1.Updates()[kind]; !known || isUnknown(us[at]) {
 			t.Errorf("version 1: %s: no known update: %T", kind, us[at])
+		}
+	}
+}
+
+// TestTexts: every kind of both versions is there, as JSON that needs nothing more.
+func TestTexts(t *testing.T) {
+	for version, samples := range map[int]map[string]sample{1: texts1, 2: texts2} {
+		texts := Texts(version)
+		if len(texts) != len(samples) {
+			t.Errorf("version %d: %d kinds of %d", version, len(texts), len(samples))
+		}
+		for kind, all := range texts {
+			found := false
+			for _, text := range all {
+				var u struct{ SessionUpdate string }
+				if err := json.Unmarshal([]byte(text), &u); err != nil {
+					t.Errorf("version %d: %s: %v", version, text, err)
+				}
+				found = found || u.SessionUpdate == kind
+			}
+			if !found {
+				t.Errorf("version %d: %s is not among %q", version, kind, all)
+			}
 		}
 	}
 }
