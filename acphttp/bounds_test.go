@@ -16,6 +16,7 @@ import (
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acphttp"
 	"github.com/goacp/acp/acptest"
+	"github.com/goacp/acp/internal/remotetest"
 )
 
 // A memoryNet is a network in memory, on which time is virtual in a bubble.
@@ -84,7 +85,7 @@ func inBubble(t *testing.T, s *acphttp.Server, f func(t *testing.T, c *rawClient
 // reader does not.
 func TestIdle(t *testing.T) {
 	ended := make(chan error, 2)
-	agent := counting()
+	agent := remotetest.Counting()
 	s := &acphttp.Server{Serve: func(ctx context.Context, t acp.Transport) error {
 		err := agent.Serve(ctx, t)
 		ended <- err
@@ -121,9 +122,33 @@ func TestIdle(t *testing.T) {
 	})
 }
 
+// TestIdleInitialize: a connection is not given up while its agent takes long to answer the initialize that begins it.
+func TestIdleInitialize(t *testing.T) {
+	ended := make(chan error, 1)
+	agent := remotetest.Counting()
+	s := &acphttp.Server{Limits: acphttp.Limits{IdleTimeout: time.Second}, Serve: func(ctx context.Context, t acp.Transport) error {
+		time.Sleep(10 * time.Second)
+		err := agent.Serve(ctx, t)
+		ended <- err
+		return err
+	}}
+	inBubble(t, s, func(t *testing.T, c *rawClient) {
+		c.initialize()
+		synctest.Wait()
+		if len(ended) > 0 {
+			t.Error("the connection ended too early:", <-ended)
+		}
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		if len(ended) != 1 {
+			t.Error("the connection lives on")
+		}
+	})
+}
+
 // TestKeepAlive: a silent stream is kept open.
 func TestKeepAlive(t *testing.T) {
-	inBubble(t, &acphttp.Server{Serve: counting().Serve}, func(t *testing.T, c *rawClient) {
+	inBubble(t, &acphttp.Server{Serve: remotetest.Counting().Serve}, func(t *testing.T, c *rawClient) {
 		c.initialize()
 		s := c.stream()
 		defer s.close()
@@ -158,7 +183,7 @@ func TestSilentAgent(t *testing.T) {
 // makes room.
 func TestConnections(t *testing.T) {
 	s := &acphttp.Server{
-		Serve: counting().Serve,
+		Serve: remotetest.Counting().Serve,
 		Authenticate: func(r *http.Request) (string, error) {
 			return r.Header.Get("Authorization"), nil
 		},
@@ -197,7 +222,7 @@ func TestStalledSession(t *testing.T) {
 	for name, cancels := range map[string]bool{"cancelled": true, "given up": false} {
 		t.Run(name, func(t *testing.T) {
 			var ends chan error
-			agent := counting()
+			agent := remotetest.Counting()
 			run := agent.Prompt
 			agent.Prompt = func(ctx context.Context, turn *acp.Turn) (acp.StopReason, error) {
 				reason, err := run(ctx, turn)
@@ -373,7 +398,7 @@ func TestWaitingSessions(t *testing.T) {
 
 // TestStreams: reading streams that nothing is sent to leaves nothing behind.
 func TestStreams(t *testing.T) {
-	inBubble(t, &acphttp.Server{Serve: counting().Serve}, func(t *testing.T, c *rawClient) {
+	inBubble(t, &acphttp.Server{Serve: remotetest.Counting().Serve}, func(t *testing.T, c *rawClient) {
 		c.initialize()
 		for i := range 5000 {
 			c.stream(sessionHeader(fmt.Sprint("s", i))).close()
@@ -384,7 +409,7 @@ func TestStreams(t *testing.T) {
 
 // TestServerCloses: closing a server ends its connections; their clients see it.
 func TestServerCloses(t *testing.T) {
-	s := &acphttp.Server{Serve: counting().Serve}
+	s := &acphttp.Server{Serve: remotetest.Counting().Serve}
 	inBubble(t, s, func(t *testing.T, c *rawClient) {
 		c.initialize()
 		stream := c.stream()
@@ -413,7 +438,7 @@ func TestBadNetwork(t *testing.T) {
 		"delayed":           {Delay: 5 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := &acphttp.Server{Serve: counting().Serve, Keep: acphttp.Retention{Bytes: 1 << 20}}
+			s := &acphttp.Server{Serve: remotetest.Counting().Serve, Keep: acphttp.Retention{Bytes: 1 << 20}}
 			synctest.Test(t, func(t *testing.T) {
 				toServer, stopServer := listen(s)
 				n := 0
@@ -427,7 +452,7 @@ func TestBadNetwork(t *testing.T) {
 					return fault
 				}})
 				text, err := turn(t, &acphttp.Transport{URL: "http://proxy/acp", Client: &http.Client{Transport: toProxy}}, 60)
-				if err != nil || text != numbers(60) {
+				if err != nil || text != remotetest.Numbers(60) {
 					t.Errorf("%q, %v", text, err)
 				}
 				_ = s.Close(context.Background())

@@ -39,6 +39,7 @@ type clientStream struct {
 	maxMessage int
 	ctx        context.Context
 	cancel     context.CancelCauseFunc
+	outage     outage
 	in         inbox
 	out        peeker // of the goroutine that writes
 	work       sync.WaitGroup
@@ -422,6 +423,7 @@ func (s *clientStream) fail(err error) {
 		return
 	}
 	s.broken = err
+	s.outage.end()
 	var unsent []string
 	for _, lane := range s.lanes {
 		for _, o := range lane.queue {
@@ -462,6 +464,7 @@ func (s *clientStream) Close() error {
 		return nil
 	}
 	s.closed = true
+	s.outage.end()
 	s.releaseFences()
 	idle := make(chan struct{})
 	busy := len(s.lanes) > 0 && s.broken == nil
@@ -485,6 +488,7 @@ func (s *clientStream) Close() error {
 	if s.own {
 		s.client.CloseIdleConnections()
 	}
+	s.outage.wait()
 	return nil
 }
 

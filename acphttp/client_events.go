@@ -196,11 +196,20 @@ func (s *clientStream) readSession(ctx context.Context, session string, e *event
 func (s *clientStream) readEvents(ctx context.Context, session string, opened func()) error {
 	var again pause
 	silent := 0 // attempts that brought nothing at all
+	failed := 0 // attempts without an answer
 	r := eventReader{session: session, opened: opened}
 	r.last = s.tag // everything: nobody but us has read it
 	for {
 		before := r.count
-		err := s.readOnce(ctx, &r)
+		answered := false
+		err := s.readOnce(ctx, &r, func() { answered = true; s.outage.set(nil) })
+		var down error
+		if answered && !errors.Is(err, errSilent) {
+			failed = 0
+		} else {
+			down = outageOf(err, failed)
+			failed++
+		}
 		switch {
 		case r.count > before:
 			again, silent = pause{}, 0
@@ -211,6 +220,9 @@ func (s *clientStream) readEvents(ctx context.Context, session string, opened fu
 		}
 		said := (*StatusError)(nil)
 		refused := errors.As(err, &said)
+		if refused && down == nil {
+			s.outage.set(nil) // the network has brought that
+		}
 		busy := refused && isBusy(said.Status)
 		switch {
 		case ctx.Err() != nil:
@@ -226,7 +238,7 @@ func (s *clientStream) readEvents(ctx context.Context, session string, opened fu
 		if busy {
 			atLeast = said.RetryAfter
 		}
-		if !again.wait(ctx, s.retryFor, atLeast) {
+		if !again.wait(ctx, s.retryFor, atLeast, &s.outage, down) {
 			return err
 		}
 	}
@@ -249,8 +261,8 @@ type eventReader struct {
 	count   int    // of events
 }
 
-// readOnce makes one request for a stream.
-func (s *clientStream) readOnce(parent context.Context, r *eventReader) error {
+// readOnce makes one request for a stream. It calls answered once the server sends the stream.
+func (s *clientStream) readOnce(parent context.Context, r *eventReader, answered func()) error {
 	ctx, cancel := context.WithCancelCause(parent)
 	defer cancel(nil)
 	req, err := s.request(ctx, http.MethodGet, nil)
@@ -286,6 +298,7 @@ func (s *clientStream) readOnce(parent context.Context, r *eventReader) error {
 	if !isType(resp.Header.Get("Content-Type"), typeEvents) {
 		return fmt.Errorf("acphttp: the stream is of type %q", resp.Header.Get("Content-Type"))
 	}
+	answered()
 	if cursor := resp.Header.Get(headerCursor); cursor != "" {
 		r.last = cursor // for the case that not even the first event arrives
 	}

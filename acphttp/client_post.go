@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/goacp/acp/internal/sleep"
 	"github.com/goacp/acp/jsonrpc"
 )
 
@@ -46,9 +47,10 @@ func (s *clientStream) tryDeliver(o outgoing) error {
 	}
 	var again pause
 	arrived := false // perhaps, in some attempt
-	for {
+	for failed := 0; ; failed++ {
 		err := s.postOnce(o)
 		if err == nil {
+			s.outage.set(nil)
 			return nil
 		}
 		said := (*StatusError)(nil)
@@ -61,6 +63,10 @@ func (s *clientStream) tryDeliver(o outgoing) error {
 		if arrived = arrived || unsure; arrived {
 			err = errors.Join(err, jsonrpc.ErrOutcomeUnknown)
 		}
+		down := outageOf(err, failed)
+		if refused && down == nil {
+			s.outage.set(nil) // the network has brought that
+		}
 		if !repeat {
 			return err
 		}
@@ -68,7 +74,7 @@ func (s *clientStream) tryDeliver(o outgoing) error {
 		if refused {
 			atLeast = said.RetryAfter
 		}
-		if !again.wait(s.ctx, s.retryFor, atLeast) {
+		if !again.wait(s.ctx, s.retryFor, atLeast, &s.outage, down) {
 			return err
 		}
 	}
@@ -99,8 +105,9 @@ const (
 	pauseMax = 2 * time.Second
 )
 
-// wait waits before the next attempt. It reports false if there must be none.
-func (p *pause) wait(ctx context.Context, most, atLeast time.Duration) bool {
+// wait waits before the next attempt, and tells o of the outage that is the reason for it, if one is. It reports false if
+// there must be none.
+func (p *pause) wait(ctx context.Context, most, atLeast time.Duration, o *outage, down error) bool {
 	now := time.Now()
 	if p.began.IsZero() {
 		p.began = now
@@ -110,14 +117,10 @@ func (p *pause) wait(ctx context.Context, most, atLeast time.Duration) bool {
 	if now.Add(d).Sub(p.began) > most {
 		return false
 	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
+	if down != nil {
+		o.set(down)
 	}
+	return sleep.For(ctx, d)
 }
 
 // request makes a request with what every one has.

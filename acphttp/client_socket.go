@@ -26,6 +26,8 @@ type MessageOptions struct {
 	Redial func(ctx context.Context) (Messages, error)
 	// RetryFor is how long a WebSocket that broke is tried again; 0 means 30 s.
 	RetryFor time.Duration
+	// Interrupted is that of a [Transport].
+	Interrupted func(err error)
 }
 
 // NewMessageStream returns the stream of a client over an open WebSocket. If the server
@@ -33,7 +35,7 @@ type MessageOptions struct {
 // by another one, and the connection does not notice. Otherwise it ends with a
 // [*BrokenError]. Closing the stream closes the WebSocket.
 func NewMessageStream(m Messages, o MessageOptions) jsonrpc.Stream {
-	s := &messageStream{m: m, redial: o.Redial, retryFor: o.RetryFor}
+	s := &messageStream{m: m, redial: o.Redial, retryFor: o.RetryFor, outage: outage{hook: o.Interrupted}}
 	setDefault(&s.retryFor, 30*time.Second)
 	if tag, first, ok := strings.Cut(o.Header.Get(headerCursor), "-"); ok && first == "0" && o.Redial != nil {
 		s.tag, s.id = tag, o.Header.Get(HeaderConnectionID)
@@ -55,6 +57,7 @@ type messageStream struct {
 	closed   atomic.Bool
 	writing  atomic.Bool
 	pings    sync.WaitGroup
+	outage   outage
 	got      uint64 // messages that have come; of whoever reads
 
 	now sync.Mutex // guards m; held briefly
@@ -179,16 +182,23 @@ func (s *messageStream) resume(cause error) error {
 		return &BrokenError{cause}
 	}
 	var again pause
+	var down error // why attempts fail, if that is an outage
+	var atLeast time.Duration
 	for {
-		if !again.wait(s.ctx, s.retryFor, 0) {
+		if !again.wait(s.ctx, s.retryFor, atLeast, &s.outage, down) {
 			return &BrokenError{cause}
 		}
 		m, err := s.redial(s.ctx)
 		if err != nil {
-			if said := (*StatusError)(nil); errors.As(err, &said) && !isBusy(said.Status) {
-				return &BrokenError{err}
+			cause, down, atLeast = err, outageOf(err, 1), 0 // the WebSocket that broke was the first attempt
+			if said := (*StatusError)(nil); errors.As(err, &said) {
+				if !isBusy(said.Status) {
+					return &BrokenError{err}
+				}
+				if atLeast = said.RetryAfter; down == nil {
+					s.outage.set(nil) // the network has brought that
+				}
 			}
-			cause = err
 			continue
 		}
 		received, err := s.ask(m)
@@ -196,13 +206,14 @@ func (s *messageStream) resume(cause error) error {
 			err = s.takeOver(m, received)
 		}
 		if err == nil {
+			s.outage.set(nil)
 			return nil
 		}
 		m.Close(closeAbnormal, "")
 		if errors.Is(err, errResume) {
 			return &BrokenError{err}
 		}
-		cause = err
+		cause, down, atLeast = err, outageOf(err, 1), 0
 	}
 }
 
@@ -266,11 +277,13 @@ func (s *messageStream) Close() error {
 	if s.closed.Swap(true) {
 		return nil
 	}
+	s.outage.end()
 	s.cancel()
 	s.now.Lock()
 	m := s.m
 	s.now.Unlock()
 	m.Close(closeNormal, "") // the server may have left before
 	s.pings.Wait()
+	s.outage.wait()
 	return nil
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acphttp"
+	"github.com/goacp/acp/internal/remotetest"
 	"github.com/goacp/acp/jsonrpc"
 )
 
@@ -122,7 +123,7 @@ func beginAndClose(t *testing.T, conn *acp.ClientConn) {
 
 func counts(t *testing.T, session *acp.ClientSession) {
 	t.Helper()
-	if text, _, err := session.Prompt(t.Context(), acp.Text("3")).Text(); err != nil || text != numbers(3) {
+	if text, _, err := session.Prompt(t.Context(), acp.Text("3")).Text(); err != nil || text != remotetest.Numbers(3) {
 		t.Error(text, err)
 	}
 }
@@ -132,7 +133,7 @@ func counts(t *testing.T, session *acp.ClientSession) {
 func TestAgentEnds(t *testing.T) {
 	for _, keep := range []int{0, 1 << 20} {
 		var stop context.CancelFunc
-		agent := counting()
+		agent := remotetest.Counting()
 		s := &acphttp.Server{Keep: acphttp.Retention{Bytes: keep}, Serve: func(ctx context.Context, t acp.Transport) error {
 			ctx, stop = context.WithCancel(ctx)
 			return agent.Serve(ctx, t)
@@ -335,7 +336,7 @@ func TestLogAgain(t *testing.T) {
 		if _, err := conn.Load(t.Context(), first.ID(), acp.SessionConfig{Cwd: "/"}); err != nil {
 			t.Fatal(err)
 		}
-		if said.String() != numbers(3) {
+		if said.String() != remotetest.Numbers(3) {
 			t.Errorf("replayed %q", said.String())
 		}
 	})

@@ -3,9 +3,11 @@ package acphttp
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"os"
 	"sync"
@@ -51,7 +53,7 @@ type conn struct {
 	streams  map[string]*stream
 	waiting  int                // streams of sessions with something in them and no reader
 	asked    map[string]asked   // the client's requests, by id
-	asks     map[string]string  // the sessions of the agent's requests, by id
+	routes   routes             // of what the agent says
 	initial  chan []byte        // gets the answer to initialize; nil after that
 	first    string             // the id of initialize
 	unsent   int                // bytes, in all streams
@@ -66,6 +68,16 @@ type conn struct {
 	posting  map[uint64]posting // messages that are being accepted
 	over     carried            // how WebSockets carry the connection
 }
+
+// routes says what messages are about that do not say so.
+type routes struct {
+	asks     map[string]route  // the agent's requests, by id
+	children map[string]string // the streams of the parents of subagents, by session
+}
+
+// route is where a request of the agent has gone. The stream of what a subagent asks is
+// its parent's.
+type route struct{ session, stream string }
 
 // carried is what is known of a connection that WebSockets carry, one after the other.
 type carried struct {
@@ -92,7 +104,7 @@ func newConn(s *Server, id, principal string) *conn {
 		served:  make(chan struct{}),
 		streams: make(map[string]*stream),
 		asked:   make(map[string]asked),
-		asks:    make(map[string]string),
+		routes:  routes{asks: make(map[string]route), children: make(map[string]string)},
 		posting: make(map[uint64]posting),
 	}
 	c.ctx, c.cancel = context.WithCancelCause(context.Background())
@@ -169,10 +181,14 @@ func (c *conn) write(frames ...[]byte) error {
 			continue
 		}
 		name, ends := c.route(&h)
+		c.adopt(&h, name, data)
 		if err := c.queue(name, data); err != nil {
 			c.mu.Unlock()
 			c.shut(err)
 			return err
+		}
+		if ends != "" { // and so have its subagents
+			maps.DeleteFunc(c.routes.children, func(_, parent string) bool { return parent == name })
 		}
 		if st := c.streams[name]; ends != "" && st != nil && !c.gone {
 			st.closed, st.deleted, st.base = true, ends == methodDelete, st.log.Last()
@@ -193,7 +209,8 @@ func (c *conn) write(frames ...[]byte) error {
 //
 // Answers to session/load go out on the stream of the connection, as those of the
 // SDKs do, unless the client reads the session's: there they keep their place after
-// the history. A cancellation follows the request that it cancels.
+// the history. A cancellation follows the request that it cancels. What is about a
+// subagent goes out on the stream of its parent: clients open none for it.
 func (c *conn) route(h *head) (name, ends string) {
 	switch {
 	case c.flat:
@@ -213,12 +230,51 @@ func (c *conn) route(h *head) (name, ends string) {
 		}
 		return a.session, ends
 	case h.method == methodCancelRequest:
-		return c.asks[h.cancels], ""
+		return c.routes.asks[h.cancels].stream, ""
 	}
-	if h.isRequest() && len(c.asks) < maxRoutes {
-		c.asks[h.id] = h.session
+	name = c.streamOf(h.session)
+	if h.isRequest() && len(c.routes.asks) < maxRoutes {
+		c.routes.asks[h.id] = route{h.session, name}
 	}
-	return h.session, ""
+	return name, ""
+}
+
+// streamOf returns the stream for what is about a session. The caller holds c.mu.
+func (c *conn) streamOf(session string) string {
+	if parent, ok := c.routes.children[session]; ok && c.streams[session] == nil {
+		return parent
+	}
+	return session
+}
+
+// maxChildren bounds the subagents that are known. Those beyond that have streams of
+// their own.
+const maxChildren = 4096
+
+var subagentUpdate = []byte(`"subagent_update"`)
+
+// adopt notes a subagent that a message announces, unless the client knows its session
+// by other means. name is the stream of the message. The caller holds c.mu.
+func (c *conn) adopt(h *head, name string, data []byte) {
+	if c.flat || h.method != "session/update" || !bytes.Contains(data, subagentUpdate) {
+		return
+	}
+	var m struct {
+		Params struct {
+			Update struct {
+				SessionUpdate string `json:"sessionUpdate"`
+				SessionID     string `json:"sessionId"`
+			} `json:"update"`
+		} `json:"params"`
+	}
+	_ = json.Unmarshal(data, &m) // what cannot be read announces nothing
+	id := m.Params.Update.SessionID
+	if m.Params.Update.SessionUpdate != "subagent_update" || id == "" || len(id) > c.s.limits.MaxID || id == name || c.streams[id] != nil {
+		return
+	}
+	if _, known := c.routes.children[id]; known || len(c.routes.children) < maxChildren && !c.gone {
+		c.routes.children[id] = name
+	}
 }
 
 // queue adds a message to a stream. The caller holds c.mu.
@@ -315,8 +371,12 @@ func (c *conn) wait(ctx context.Context, ch chan struct{}) error {
 	}
 }
 
-// Pace implements [jsonrpc.Pacer]: what a session sends waits for its own reader.
+// Pace implements [jsonrpc.Pacer]: what a session sends waits for its own reader, which
+// over WebSockets is the one of all sessions.
 func (c *conn) Pace(ctx context.Context, lane string) error {
+	if c.flat {
+		lane = ""
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for {
@@ -394,7 +454,8 @@ func (c *conn) drop() {
 	c.gone = true
 	c.rouse()
 	clear(c.asked)
-	clear(c.asks)
+	clear(c.routes.asks)
+	clear(c.routes.children)
 	c.unsent, c.waiting = 0, 0
 	for _, st := range c.streams {
 		st.unsent = 0

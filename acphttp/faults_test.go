@@ -14,6 +14,7 @@ import (
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acphttp"
 	"github.com/goacp/acp/acptest"
+	"github.com/goacp/acp/internal/remotetest"
 	"github.com/goacp/acp/jsonrpc"
 )
 
@@ -54,7 +55,7 @@ func turn(t *testing.T, transport acp.Transport, n int) (string, error) {
 // TestResumed: with resumption, a turn loses, doubles and reorders nothing, wherever
 // its streams are cut.
 func TestResumed(t *testing.T) {
-	s := &acphttp.Server{Serve: counting().Serve, Keep: acphttp.Retention{Bytes: 1 << 20}}
+	s := &acphttp.Server{Serve: remotetest.Counting().Serve, Keep: acphttp.Retention{Bytes: 1 << 20}}
 	target := serve(t, s)
 	step := 3
 	if testing.Short() {
@@ -72,7 +73,7 @@ func TestResumed(t *testing.T) {
 				return acptest.NetFault{Break: acptest.Cut, After: int64(after)}
 			})
 			text, err := turn(t, acphttp.NewTransport(url), 40)
-			if err != nil || text != numbers(40) {
+			if err != nil || text != remotetest.Numbers(40) {
 				t.Fatalf("cut after %d bytes: %q, %v", after, text, err)
 			}
 			if cuts == 0 {
@@ -88,7 +89,7 @@ func TestCutAtRandom(t *testing.T) {
 	if testing.Short() {
 		cuts, updates = 100, 2000
 	}
-	s := &acphttp.Server{Serve: counting().Serve, Keep: acphttp.Retention{Bytes: 4 << 20}}
+	s := &acphttp.Server{Serve: remotetest.Counting().Serve, Keep: acphttp.Retention{Bytes: 4 << 20}}
 	target := serve(t, s)
 	random := rand.New(rand.NewPCG(1, 2))
 	done := 0
@@ -100,8 +101,8 @@ func TestCutAtRandom(t *testing.T) {
 		return acptest.NetFault{Break: acptest.Cut, After: random.Int64N(3000)}
 	})
 	text, err := turn(t, acphttp.NewTransport(url), updates)
-	if err != nil || text != numbers(updates) {
-		t.Fatalf("got %d bytes, want %d: %v", len(text), len(numbers(updates)), err)
+	if err != nil || text != remotetest.Numbers(updates) {
+		t.Fatalf("got %d bytes, want %d: %v", len(text), len(remotetest.Numbers(updates)), err)
 	}
 	if done < cuts/2 {
 		t.Errorf("only %d cuts", done)
@@ -111,7 +112,7 @@ func TestCutAtRandom(t *testing.T) {
 // TestCutForGood: without resumption a cut ends the connection, and the error says
 // that the outcome is unknown; the answer is never silently incomplete.
 func TestCutForGood(t *testing.T) {
-	target := serve(t, &acphttp.Server{Serve: counting().Serve})
+	target := serve(t, &acphttp.Server{Serve: remotetest.Counting().Serve})
 	for after := int64(1); after < 1500; after += 7 {
 		url := faulty(t, target, func(r *http.Request, n int) acptest.NetFault {
 			if r.Method == http.MethodGet && r.Header.Get(acphttp.HeaderSessionID) != "" {
@@ -121,7 +122,7 @@ func TestCutForGood(t *testing.T) {
 		})
 		text, err := turn(t, acphttp.NewTransport(url), 100)
 		switch {
-		case err == nil && text == numbers(100):
+		case err == nil && text == remotetest.Numbers(100):
 		case err == nil:
 			t.Fatalf("cut after %d bytes: %q without an error", after, text)
 		case !errors.Is(err, jsonrpc.ErrOutcomeUnknown):
@@ -143,7 +144,7 @@ func TestPostsGoWrong(t *testing.T) {
 	for name, fault := range faults {
 		t.Run(name, func(t *testing.T) {
 			var prompts atomic.Int64
-			agent := counting()
+			agent := remotetest.Counting()
 			prompt := agent.Prompt
 			agent.Prompt = func(ctx context.Context, turn *acp.Turn) (acp.StopReason, error) {
 				prompts.Add(1)
@@ -160,7 +161,7 @@ func TestPostsGoWrong(t *testing.T) {
 				return acptest.NetFault{}
 			})
 			text, err := turn(t, acphttp.NewTransport(url), 10)
-			if err != nil || text != numbers(10) {
+			if err != nil || text != remotetest.Numbers(10) {
 				t.Fatalf("%q, %v", text, err)
 			}
 			if n := prompts.Load(); n != 1 {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acphttp"
+	"github.com/goacp/acp/internal/remotetest"
 )
 
 // TestMany opens connections whose clients vanish, with and without a word. Each ends
@@ -21,7 +22,7 @@ func TestMany(t *testing.T) {
 	if testing.Short() {
 		count = 1000
 	}
-	agent := counting()
+	agent := remotetest.Counting()
 	var began, ended atomic.Int64
 	var all sync.WaitGroup
 	s := &acphttp.Server{
@@ -53,6 +54,9 @@ func TestMany(t *testing.T) {
 			})
 		}
 		clients.Wait()
+		if t.Failed() { // then not all have begun
+			t.FailNow()
+		}
 		all.Wait()
 	}
 	round(100) // what is made once

@@ -1,12 +1,16 @@
 package acphttp_test
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -231,5 +235,74 @@ func TestSocketLeft(t *testing.T) {
 		if d := time.Since(began); d != 10*time.Second {
 			t.Error(d)
 		}
+	})
+}
+
+// A noting is a pausing that keeps what was written last.
+type noting struct {
+	*pausing
+	last []byte
+}
+
+func (n *noting) Upgrade(http.ResponseWriter, *http.Request, http.Header, int) (acphttp.Messages, error) {
+	return n, nil
+}
+
+func (n *noting) Write(texts ...[]byte) error {
+	last := bytes.Clone(texts[len(texts)-1])
+	err := n.pausing.Write(texts...)
+	n.last = last
+	return err
+}
+
+// TestPacedSocket: what sessions send over a WebSocket that nobody reads waits at the bound for one session, and the
+// answer to a request is sent in any case.
+func TestPacedSocket(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var said atomic.Int64
+		agent := &acp.Agent{Prompt: func(ctx context.Context, t *acp.Turn) (acp.StopReason, error) {
+			for ctx.Err() == nil {
+				if err := t.Say(strings.Repeat("x", 1000)); err != nil {
+					return "", err
+				}
+				said.Add(1)
+			}
+			return acp.StopCancelled, nil
+		}}
+		p := &noting{pausing: newPausing()}
+		s := &acphttp.Server{Serve: agent.Serve, Upgrade: p, Keep: acphttp.Retention{Bytes: 1 << 10}, Limits: acphttp.Limits{MaxUnsentSession: 256 << 10}}
+		r := httptest.NewRequest(http.MethodGet, "/acp", nil)
+		r.Header.Set("Upgrade", "websocket")
+		done := make(chan struct{})
+		p.in <- []byte(initialize)
+		go func() {
+			defer close(done)
+			s.ServeHTTP(httptest.NewRecorder(), r)
+		}()
+		p.let <- struct{}{}
+		p.in <- []byte(newSession)
+		p.let <- struct{}{}
+		synctest.Wait()
+		var answer struct{ Result struct{ SessionID string } }
+		if err := json.Unmarshal(p.last, &answer); err != nil {
+			t.Fatal(err)
+		}
+		p.in <- []byte(prompt(3, answer.Result.SessionID, "x"))
+		synctest.Wait()
+		// What is being written, the bound, and what the connection of the agent holds.
+		if n := said.Load(); n < 200 || n > 600 {
+			t.Errorf("the agent has said %d times 1 kB", n)
+		}
+		for range 3 {
+			n := said.Load()
+			p.let <- struct{}{}
+			synctest.Wait()
+			if more := said.Load() - n; more < 1 || more > 200 {
+				t.Errorf("%d more were said after one was read", more)
+			}
+		}
+		p.Close(1000, "")
+		<-done
+		_ = s.Close(context.Background())
 	})
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acphttp"
 	"github.com/goacp/acp/acptest"
+	"github.com/goacp/acp/internal/remotetest"
 	"github.com/goacp/acp/jsonrpc"
 )
 
@@ -19,7 +20,7 @@ import (
 func remembering(prompts *atomic.Int64) *acp.Agent {
 	var mu sync.Mutex
 	kept := map[acp.SessionID][]acp.SessionUpdate{}
-	agent := counting()
+	agent := remotetest.Counting()
 	run := agent.Prompt
 	agent.Prompt = func(ctx context.Context, t *acp.Turn) (acp.StopReason, error) {
 		prompts.Add(1)
@@ -92,7 +93,7 @@ func TestReconnect(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if text, _, err := session.Prompt(t.Context(), acp.Text("3")).Text(); err != nil || text != numbers(3) {
+		if text, _, err := session.Prompt(t.Context(), acp.Text("3")).Text(); err != nil || text != remotetest.Numbers(3) {
 			t.Fatal(text, err)
 		}
 		interrupted := session.Prompt(t.Context(), acp.Text("wait"))
@@ -126,10 +127,10 @@ func TestReconnect(t *testing.T) {
 					len(r.Interrupted) != 1 || r.Interrupted[0] != interrupted {
 					t.Errorf("%+v", r)
 				}
-				if got := replayed.Load().String(); !strings.Contains(got, numbers(3)) {
+				if got := replayed.Load().String(); !strings.Contains(got, remotetest.Numbers(3)) {
 					t.Errorf("version %d, replayed: %q", version, got)
 				}
-				if text, _, err := r.Session.Prompt(t.Context(), acp.Text("4")).Text(); err != nil || text != numbers(4) {
+				if text, _, err := r.Session.Prompt(t.Context(), acp.Text("4")).Text(); err != nil || text != remotetest.Numbers(4) {
 					t.Error(text, err)
 				}
 			case unprompted:
@@ -168,7 +169,7 @@ func TestReconnect(t *testing.T) {
 // TestReconnectOnce: a transport that can be opened once cannot be reconnected.
 func TestReconnectOnce(t *testing.T) {
 	a, b := acp.Pipe()
-	agent, err := counting().Connect(t.Context(), a)
+	agent, err := remotetest.Counting().Connect(t.Context(), a)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,32 +1,15 @@
 package acphttp_test
 
 import (
-	"context"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"strings"
 	"testing"
 
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acphttp"
+	"github.com/goacp/acp/internal/remotetest"
 )
-
-// counting is an agent that says the numbers up to the one it is asked for.
-func counting() *acp.Agent {
-	return &acp.Agent{
-		Prompt: func(ctx context.Context, t *acp.Turn) (acp.StopReason, error) {
-			var n int
-			_, _ = fmt.Sscan(t.Text(), &n)
-			for i := range n {
-				if err := t.Say(fmt.Sprintf("%d,", i)); err != nil {
-					return "", err
-				}
-			}
-			return acp.StopEndTurn, nil
-		},
-	}
-}
 
 // serve starts a server.
 func serve(t *testing.T, s *acphttp.Server) string {
@@ -45,19 +28,10 @@ func serve(t *testing.T, s *acphttp.Server) string {
 	return web.URL + "/acp"
 }
 
-// numbers is what counting says.
-func numbers(n int) string {
-	var b strings.Builder
-	for i := range n {
-		fmt.Fprintf(&b, "%d,", i)
-	}
-	return b.String()
-}
-
 func TestCounting(t *testing.T) {
 	for _, version := range []int{1, 2} {
 		t.Run(fmt.Sprint(version), func(t *testing.T) {
-			s := &acphttp.Server{Serve: counting().Serve}
+			s := &acphttp.Server{Serve: remotetest.Counting().Serve}
 			url := serve(t, s)
 			client := &acp.Client{MinVersion: version, MaxVersion: version}
 			conn, err := client.Connect(t.Context(), acphttp.NewTransport(url))
@@ -74,8 +48,8 @@ func TestCounting(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if text != numbers(n) {
-					t.Errorf("got %d bytes, want %d", len(text), len(numbers(n)))
+				if text != remotetest.Numbers(n) {
+					t.Errorf("got %d bytes, want %d", len(text), len(remotetest.Numbers(n)))
 				}
 			}
 		})

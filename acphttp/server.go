@@ -273,7 +273,9 @@ func closing() error {
 	return &StatusError{Status: http.StatusServiceUnavailable, Text: "the server is closing", RetryAfter: time.Second}
 }
 
-// register makes a connection one of the server's.
+// register makes a connection one of the server's. What begins it counts as a request that is open, so that it is not
+// given up before it has been answered: closed must be called once it has been, unless the connection has a WebSocket
+// that it cannot outlive.
 func (s *Server) register(c *conn) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -285,6 +287,7 @@ func (s *Server) register(c *conn) error {
 	s.owned[c.principal]++
 	s.idle.Add(1)
 	if c.overHTTP || c.flat {
+		c.active = 1 // nobody else has the connection yet
 		c.reap = time.AfterFunc(s.limits.IdleTimeout, c.reapIdle)
 	}
 	return nil

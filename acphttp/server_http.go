@@ -184,6 +184,7 @@ func (s *Server) initialize(w http.ResponseWriter, r *http.Request, principal st
 	if err := s.register(c); err != nil {
 		return err
 	}
+	defer c.closed()
 	answer := make(chan []byte, 1)
 	c.initial, c.first = answer, h.id
 	_ = c.in.put(c.ctx, body, false) // the first
@@ -286,13 +287,14 @@ func (c *conn) number(r *http.Request) (n uint64, settle func(accepted bool), er
 func (c *conn) acceptOnce(r *http.Request, body []byte, h *head, header string, named bool) error {
 	if h.isResponse() {
 		c.mu.Lock()
-		session := c.asks[h.id]
-		delete(c.asks, h.id)
+		asked := c.routes.asks[h.id]
+		// The client may name the stream on which it was asked, which knows nothing of subagents.
+		wrong := asked.session != "" && header != asked.session && header != asked.stream
+		if !wrong {
+			delete(c.routes.asks, h.id)
+		}
 		c.mu.Unlock()
-		if session != "" && header != session {
-			c.mu.Lock()
-			c.asks[h.id] = session
-			c.mu.Unlock()
+		if wrong {
 			return mismatch(header)
 		}
 	} else if (sessionMethods[h.method] || h.session != "") && !named && !opensSession(h.method) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"sync"
 
 	"github.com/goacp/acp"
 )
@@ -42,6 +43,7 @@ func (s *Server) serveSocket(ws *socket, c *conn, first []byte) {
 		s.serve(c, acp.Over(c))
 	}()
 	rd, ok := c.takeSocket(ws, "")
+	c.closed() // the WebSocket counts now
 	if ok {
 		c.carry(ws, rd)
 	}
@@ -178,13 +180,33 @@ func (c *conn) readSocket(ws *socket) (left bool) {
 	}
 }
 
+// A frameBatch is what is written to a WebSocket at once.
+type frameBatch struct {
+	text   []byte
+	frames [][]byte // in text, or in what was text before it grew
+}
+
+// put gives the batch back.
+func (b *frameBatch) put() {
+	if cap(b.text) <= 2*batchSize && cap(b.frames) <= maxBatchFrames {
+		clear(b.frames) // which may be in another text
+		b.text, b.frames = b.text[:0], b.frames[:0]
+		frameBatches.Put(b)
+	}
+}
+
+// maxBatchFrames bounds the frames of a batch that is used again.
+const maxBatchFrames = 1024
+
+var frameBatches = sync.Pool{New: func() any { return new(frameBatch) }}
+
 // writeSocket sends what waits.
 func (c *conn) writeSocket(ws *socket, rd *reader) {
 	for !ws.closed.Load() {
-		buf := batches.Get().(*[]byte)
-		text, frames, over := c.takeFrames(rd, (*buf)[:0], nil)
-		if len(frames) == 0 {
-			batches.Put(buf) // one that waits holds none
+		b := frameBatches.Get().(*frameBatch)
+		over := c.takeFrames(rd, b)
+		if len(b.frames) == 0 {
+			b.put() // one that waits holds none
 			if over {
 				if ws.end(c.closeCode()) {
 					c.leave() // the client has answered, so it has got everything
@@ -198,41 +220,34 @@ func (c *conn) writeSocket(ws *socket, rd *reader) {
 				return
 			}
 		}
-		if err := ws.write(frames...); err != nil {
+		if err := ws.write(b.frames...); err != nil {
 			ws.end(closeAbnormal, "")
 			return
 		}
-		if cap(text) <= 2*batchSize {
-			*buf = text
-			batches.Put(buf)
-		}
+		b.put()
 	}
 }
 
-// takeFrames is take for WebSockets.
-func (c *conn) takeFrames(rd *reader, buf []byte, frames [][]byte) (_ []byte, _ [][]byte, over bool) {
+// takeFrames is take for WebSockets. It fills an empty batch.
+func (c *conn) takeFrames(rd *reader, b *frameBatch) (over bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	st := c.streams[""]
 	if c.gone || st == nil || st.reader != rd {
-		return buf, frames, true
+		return true
 	}
-	var ends []int
 	err := st.log.Read(rd.pos, func(seq uint64, frame []byte) bool {
-		buf = append(buf, frame...)
-		ends = append(ends, len(buf))
+		from := len(b.text)
+		b.text = append(b.text, frame...)
+		b.frames = append(b.frames, b.text[from:len(b.text):len(b.text)])
 		c.count(st, rd, seq, len(frame))
-		return len(buf) < batchSize
+		return len(b.text) < batchSize
 	})
 	if err != nil {
 		c.s.log().Error("acphttp: read a log", "error", err)
-		return buf, frames, true
+		b.frames = b.frames[:0]
+		return true
 	}
-	from := 0
-	for _, end := range ends {
-		frames = append(frames, buf[from:end])
-		from = end
-	}
-	c.took(st, rd, len(frames) > 0)
-	return buf, frames, c.ended
+	c.took(st, rd, len(b.frames) > 0)
+	return c.ended
 }

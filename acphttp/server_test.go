@@ -15,6 +15,7 @@ import (
 
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acphttp"
+	"github.com/goacp/acp/internal/remotetest"
 	"github.com/goacp/acp/jsonrpc"
 )
 
@@ -159,7 +160,7 @@ func sessionHeader(id string) string { return acphttp.HeaderSessionID + ": " + i
 
 // TestStatuses goes through the table of the package documentation.
 func TestStatuses(t *testing.T) {
-	url := serve(t, &acphttp.Server{Serve: counting().Serve, Limits: acphttp.Limits{MaxMessage: 1 << 20}})
+	url := serve(t, &acphttp.Server{Serve: remotetest.Counting().Serve, Limits: acphttp.Limits{MaxMessage: 1 << 20}})
 	c := newRaw(t, url)
 	session, _ := c.session()
 	other := "Acp-Connection-Id: 00000000000000000000000000000000"
@@ -224,7 +225,7 @@ func TestStatuses(t *testing.T) {
 // TestForeign: what a web page of another origin could send is refused, whatever the
 // method, and before the agent sees it.
 func TestForeign(t *testing.T) {
-	s := &acphttp.Server{Serve: counting().Serve, Origins: []string{"https://app.example"}}
+	s := &acphttp.Server{Serve: remotetest.Counting().Serve, Origins: []string{"https://app.example"}}
 	url := serve(t, s)
 	c := newRaw(t, url)
 	c.initialize()
@@ -280,7 +281,7 @@ func TestForeign(t *testing.T) {
 // give no name are refused.
 func TestPrincipals(t *testing.T) {
 	seen := make(chan string, 1)
-	agent := counting()
+	agent := remotetest.Counting()
 	agent.NewSession = func(ctx context.Context, s *acp.AgentSession) error {
 		seen <- acphttp.Principal(ctx)
 		return nil
@@ -335,7 +336,7 @@ func TestInitializeFails(t *testing.T) {
 		return stream.Close()
 	}
 	panics := func(ctx context.Context, t acp.Transport) error { panic("oh") }
-	refuses := counting()
+	refuses := remotetest.Counting()
 	refuses.Initialize = func(context.Context, *acp.AgentConn) (json.RawMessage, error) { return nil, jsonrpc.ErrAuthRequired }
 	for name, test := range map[string]struct {
 		serve  func(context.Context, acp.Transport) error
@@ -360,7 +361,7 @@ func TestInitializeFails(t *testing.T) {
 // TestResume: a stream resumes exactly after a cursor; a new reader takes it over from
 // the old one; what is not kept any more is refused.
 func TestResume(t *testing.T) {
-	url := serve(t, &acphttp.Server{Serve: counting().Serve, Keep: acphttp.Retention{Bytes: 32 << 10}})
+	url := serve(t, &acphttp.Server{Serve: remotetest.Counting().Serve, Keep: acphttp.Retention{Bytes: 32 << 10}})
 	c := newRaw(t, url)
 	session, connection := c.session()
 	first := c.stream(sessionHeader(session))
@@ -405,7 +406,7 @@ func TestResume(t *testing.T) {
 
 // TestNumbered: a message that is posted again is handled once.
 func TestNumbered(t *testing.T) {
-	url := serve(t, &acphttp.Server{Serve: counting().Serve})
+	url := serve(t, &acphttp.Server{Serve: remotetest.Counting().Serve})
 	c := newRaw(t, url)
 	session, _ := c.session()
 	s := c.stream(sessionHeader(session))

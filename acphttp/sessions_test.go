@@ -18,6 +18,7 @@ import (
 
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acphttp"
+	"github.com/goacp/acp/internal/remotetest"
 	"github.com/goacp/acp/jsonrpc"
 )
 
@@ -30,7 +31,7 @@ func closeSession(id int, session string) string {
 func TestClosedSessions(t *testing.T) {
 	for name, keep := range map[string]acphttp.Retention{"": {}, "resumable": {Bytes: 1 << 10}} {
 		t.Run(name, func(t *testing.T) {
-			agent := counting()
+			agent := remotetest.Counting()
 			agent.CloseSession = func(context.Context, *acp.AgentSession) error { return nil }
 			s := &acphttp.Server{Serve: agent.Serve, Keep: keep, Limits: acphttp.Limits{MaxWaitingSessions: 20}}
 			inBubble(t, s, func(t *testing.T, c *rawClient) {
@@ -118,11 +119,11 @@ func TestManyClosed(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if said != numbers(3) {
+		if said != remotetest.Numbers(3) {
 			t.Errorf("replayed %q", said)
 		}
 		said = ""
-		if text, _, err := again.Prompt(t.Context(), acp.Text("4")).Text(); err != nil || text != numbers(4) {
+		if text, _, err := again.Prompt(t.Context(), acp.Text("4")).Text(); err != nil || text != remotetest.Numbers(4) {
 			t.Error(text, err)
 		}
 		_ = conn.Close()
@@ -289,10 +290,10 @@ func TestBusy(t *testing.T) {
 // TestLoadFence: where the answer to session/load overtakes the history, the client
 // waits for that.
 func TestLoadFence(t *testing.T) {
-	p, url := newPeer(t)
 	history := `{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"old","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"history"}}}}`
 	for name, answers := range map[string]bool{"answered": true, "refused": false} {
 		t.Run(name, func(t *testing.T) {
+			p, url := newPeer(t)
 			p.post = func(w http.ResponseWriter, r *http.Request, method string, id json.RawMessage) bool {
 				switch {
 				case method == "session/load":
@@ -447,7 +448,7 @@ func (n notFlushing) WriteHeader(code int)        { n.w.WriteHeader(code) }
 
 // TestNoFlush: a stream that could not be sent bit by bit is refused.
 func TestNoFlush(t *testing.T) {
-	s := &acphttp.Server{Serve: counting().Serve}
+	s := &acphttp.Server{Serve: remotetest.Counting().Serve}
 	c := newRaw(t, serve(t, s))
 	c.initialize()
 	c.url = serveHandler(t, func(w http.ResponseWriter, r *http.Request) { s.ServeHTTP(notFlushing{w}, r) })

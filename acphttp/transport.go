@@ -50,11 +50,20 @@ type Transport struct {
 	// RetryFor is how long a connection that broke is tried again; 0 means 30 s,
 	// negative never.
 	RetryFor time.Duration
+	// Interrupted, if it is not nil, is called with why the network fails once a
+	// request or a stream is tried again for that, and with nil once the server has
+	// answered one again. What is sent in between is kept, and posted afterwards. A
+	// request that was tried for RetryFor fails, and that alone is no change. The hook
+	// is called once for each change, one call after the other, and not for the end of
+	// the connection. Only that end waits for it, for the grace of the connection at
+	// most, so it must not close the connection.
+	Interrupted func(err error)
 	// MaxMessage bounds incoming messages, in bytes; 0 means 32 MiB. A larger one
 	// ends the connection.
 	MaxMessage int
 	// Logger gets what was refused and has no answer that could say so:
-	// notifications. It never gets payload; nil means [slog.Default].
+	// notifications; and that Interrupted panicked. It never gets payload; nil means
+	// [slog.Default].
 	Logger *slog.Logger
 }
 
@@ -94,6 +103,7 @@ func (t *Transport) Open(context.Context) (jsonrpc.Stream, error) {
 	copied.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	s := &clientStream{
 		t: t, client: &copied, own: own, retryFor: t.RetryFor, maxMessage: t.MaxMessage,
+		outage:   outage{hook: t.Interrupted, log: t.Logger},
 		in:       inbox{soft: clientUnread, hard: clientUnread},
 		lanes:    make(map[string]*postLane),
 		sessions: make(map[string]*events),

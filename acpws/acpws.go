@@ -54,6 +54,9 @@ type Transport struct {
 	// RetryFor is how long a WebSocket that broke is tried again, if the server
 	// can resume; 0 means 30 s, negative never.
 	RetryFor time.Duration
+	// Interrupted, if it is not nil, is called with why a WebSocket that broke is
+	// tried again, and with nil once there is another one: see [acphttp.Transport].
+	Interrupted func(err error)
 	// MaxMessage bounds incoming messages, in bytes; 0 means 32 MiB. A larger one
 	// ends the connection.
 	MaxMessage int
@@ -85,7 +88,7 @@ func (t *Transport) Open(ctx context.Context) (jsonrpc.Stream, error) {
 	if err != nil {
 		return nil, err
 	}
-	options := acphttp.MessageOptions{Header: header, RetryFor: t.RetryFor}
+	options := acphttp.MessageOptions{Header: header, RetryFor: t.RetryFor, Interrupted: t.Interrupted}
 	if t.RetryFor >= 0 {
 		options.Redial = func(ctx context.Context) (acphttp.Messages, error) {
 			m, _, err := t.dial(ctx, client)

@@ -15,33 +15,11 @@ import (
 	"github.com/goacp/acp/acphttp"
 	"github.com/goacp/acp/acptest"
 	"github.com/goacp/acp/acpws"
+	"github.com/goacp/acp/internal/remotetest"
 	"github.com/goacp/acp/jsonrpc"
 )
 
 // counting is an agent that says the numbers up to the one it is asked for.
-func counting() *acp.Agent {
-	return &acp.Agent{
-		Prompt: func(ctx context.Context, t *acp.Turn) (acp.StopReason, error) {
-			var n int
-			_, _ = fmt.Sscan(t.Text(), &n)
-			for i := range n {
-				if err := t.Say(fmt.Sprintf("%d,", i)); err != nil {
-					return "", err
-				}
-			}
-			return acp.StopEndTurn, nil
-		},
-	}
-}
-
-func numbers(n int) string {
-	var b strings.Builder
-	for i := range n {
-		fmt.Fprintf(&b, "%d,", i)
-	}
-	return b.String()
-}
-
 // serve starts a server and returns its URL, with the scheme http.
 func serve(t *testing.T, s *acphttp.Server) string {
 	t.Helper()
@@ -74,10 +52,10 @@ func turn(t *testing.T, transport acp.Transport, n, version int) (string, error)
 }
 
 func TestCounting(t *testing.T) {
-	url := ws(serve(t, &acphttp.Server{Serve: counting().Serve}))
+	url := ws(serve(t, &acphttp.Server{Serve: remotetest.Counting().Serve}))
 	for _, version := range []int{1, 2} {
 		text, err := turn(t, acpws.NewTransport(url), 20000, version)
-		if err != nil || text != numbers(20000) {
+		if err != nil || text != remotetest.Numbers(20000) {
 			t.Errorf("version %d: %d bytes, %v", version, len(text), err)
 		}
 	}
@@ -130,7 +108,7 @@ func TestConversations(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			c := dial(t, serve(t, &acphttp.Server{Serve: counting().Serve}))
+			c := dial(t, serve(t, &acphttp.Server{Serve: remotetest.Counting().Serve}))
 			for _, line := range lines {
 				switch what, text, _ := strings.Cut(line, " "); what {
 				case "->":
@@ -161,7 +139,7 @@ func TestConversations(t *testing.T) {
 func TestEnds(t *testing.T) {
 	initialize := []byte(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1}}`)
 	t.Run("server closes", func(t *testing.T) {
-		s := &acphttp.Server{Serve: counting().Serve}
+		s := &acphttp.Server{Serve: remotetest.Counting().Serve}
 		c := dial(t, serve(t, s))
 		if err := c.Write(t.Context(), websocket.MessageText, initialize); err != nil {
 			t.Fatal(err)
@@ -180,7 +158,7 @@ func TestEnds(t *testing.T) {
 	})
 	t.Run("client leaves", func(t *testing.T) {
 		ended := make(chan error, 1)
-		agent := counting()
+		agent := remotetest.Counting()
 		url := serve(t, &acphttp.Server{Serve: func(ctx context.Context, t acp.Transport) error {
 			err := agent.Serve(ctx, t)
 			ended <- err
@@ -197,7 +175,7 @@ func TestEnds(t *testing.T) {
 
 // TestRefused: what a server says instead of opening a WebSocket is a StatusError.
 func TestRefused(t *testing.T) {
-	s := &acphttp.Server{Serve: counting().Serve, Authenticate: func(r *http.Request) (string, error) {
+	s := &acphttp.Server{Serve: remotetest.Counting().Serve, Authenticate: func(r *http.Request) (string, error) {
 		if r.Header.Get("Authorization") != "Bearer right" {
 			return "", errors.New("no")
 		}
@@ -233,7 +211,7 @@ func TestRefused(t *testing.T) {
 // TestCut: a WebSocket that is cut ends the connection, and the error says that the
 // outcome is unknown; the answer is never silently incomplete.
 func TestCut(t *testing.T) {
-	target := serve(t, &acphttp.Server{Serve: counting().Serve})
+	target := serve(t, &acphttp.Server{Serve: remotetest.Counting().Serve})
 	transport := &http.Transport{}
 	t.Cleanup(transport.CloseIdleConnections)
 	for after := int64(1); after < 2000; after += 37 {
@@ -243,7 +221,7 @@ func TestCut(t *testing.T) {
 		text, err := turn(t, acpws.NewTransport(ws(web.URL)), 100, 1)
 		web.Close()
 		switch {
-		case err == nil && text == numbers(100):
+		case err == nil && text == remotetest.Numbers(100):
 		case err == nil:
 			t.Fatalf("cut after %d bytes: %q without an error", after, text)
 		case !errors.Is(err, jsonrpc.ErrOutcomeUnknown):
@@ -260,7 +238,7 @@ func TestResumed(t *testing.T) {
 		cuts, updates = 100, 2000
 	}
 	for version := 1; version <= 2; version++ {
-		target := serve(t, &acphttp.Server{Serve: counting().Serve, Keep: acphttp.Retention{Bytes: 4 << 20}})
+		target := serve(t, &acphttp.Server{Serve: remotetest.Counting().Serve, Keep: acphttp.Retention{Bytes: 4 << 20}})
 		random := rand.New(rand.NewPCG(1, uint64(version)))
 		done := 0
 		transport := &http.Transport{}
@@ -275,8 +253,8 @@ func TestResumed(t *testing.T) {
 		web.CloseClientConnections()
 		web.Close()
 		transport.CloseIdleConnections()
-		if err != nil || text != numbers(updates) {
-			t.Fatalf("got %d bytes, want %d: %v", len(text), len(numbers(updates)), err)
+		if err != nil || text != remotetest.Numbers(updates) {
+			t.Fatalf("got %d bytes, want %d: %v", len(text), len(remotetest.Numbers(updates)), err)
 		}
 		if done < cuts/2 {
 			t.Errorf("only %d cuts", done)
@@ -405,7 +383,7 @@ func TestResumeRefused(t *testing.T) {
 // TestFull: a server that has as many connections as it may have lets them resume, and
 // refuses others.
 func TestFull(t *testing.T) {
-	target := serve(t, &acphttp.Server{Serve: counting().Serve, Keep: acphttp.Retention{Bytes: 1 << 20}, Limits: acphttp.Limits{MaxConnections: 1}})
+	target := serve(t, &acphttp.Server{Serve: remotetest.Counting().Serve, Keep: acphttp.Retention{Bytes: 1 << 20}, Limits: acphttp.Limits{MaxConnections: 1}})
 	n := 0
 	web := httptest.NewServer(&acptest.FaultProxy{Target: target, Fault: func(*http.Request, int) acptest.NetFault {
 		if n++; n > 5 {
@@ -424,7 +402,7 @@ func TestFull(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if text, _, err := session.Prompt(t.Context(), acp.Text("50")).Text(); err != nil || text != numbers(50) || n < 5 {
+	if text, _, err := session.Prompt(t.Context(), acp.Text("50")).Text(); err != nil || text != remotetest.Numbers(50) || n < 5 {
 		t.Error(text, err, n)
 	}
 	other := dial(t, target)

@@ -20,6 +20,7 @@ import (
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acphttp"
 	"github.com/goacp/acp/acpws"
+	"github.com/goacp/acp/internal/remotetest"
 )
 
 // attack is a page that tries to reach a server by everything a page can do, and then
@@ -131,7 +132,7 @@ func TestBrowser(t *testing.T) {
 	if browser == "" {
 		t.Skip("there is no Chromium")
 	}
-	agent := counting()
+	agent := remotetest.Counting()
 	served := make(chan string, 100)
 	s := &acphttp.Server{Upgrade: acpws.Upgrader{}, Serve: func(ctx context.Context, t acp.Transport) error {
 		served <- "served"

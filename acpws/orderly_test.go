@@ -8,12 +8,13 @@ import (
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acphttp"
 	"github.com/goacp/acp/acpws"
+	"github.com/goacp/acp/internal/remotetest"
 )
 
 // TestOrderlyEnd: a server that closes in an orderly way leaves open what became of a
 // prompt.
 func TestOrderlyEnd(t *testing.T) {
-	agent := counting()
+	agent := remotetest.Counting()
 	began, hold := make(chan struct{}, 2), make(chan struct{})
 	agent.Prompt = func(context.Context, *acp.Turn) (acp.StopReason, error) {
 		began <- struct{}{}
