@@ -42,6 +42,21 @@ type Agent struct {
 	// Advertised: always; it is required.
 	Prompt func(ctx context.Context, t *Turn) (StopReason, error)
 
+	// Received is called with each prompt that may wait or run, as it comes in: in
+	// order of arrival, one at a time for each session of a connection, and without
+	// waiting for the prompts ahead of it. Agents that keep a queue of their own, or
+	// show it, need not wait for Accept. Prompts that Busy, MaxHeld or Content refuse
+	// are not seen.
+	//
+	// Accept and Prompt get the same Turn later, unless the prompt is cancelled, its
+	// client leaves, or a running turn takes it. Turn.Context is done once the prompt
+	// is over. An error refuses the prompt. The turn cannot send anything yet. Later
+	// prompts of the session wait while Received runs, so it must return when its
+	// context is done. Nil leaves prompts to the queue.
+	//
+	// Advertised: nothing.
+	Received func(ctx context.Context, t *Turn) error
+
 	// Accept decides whether a prompt becomes part of the conversation, also one
 	// that would steer a running turn. The prompt is held while Accept runs, and
 	// refused if it returns an error. Accept cannot send anything. Nil accepts
@@ -59,6 +74,15 @@ type Agent struct {
 	// Reason is "busy". Each prompt is a request that is being handled, so the
 	// engine's MaxRequests is 8,192 unless it is set.
 	MaxHeld int
+
+	// Cancel is called when a client cancels a session while this connection has no
+	// prompt in it: the turn that runs, if any, is another client's. Prompts of this
+	// connection are cancelled without it. Later messages of the session wait until
+	// Cancel returns. Nil ignores such cancellations.
+	//
+	// Advertised: nothing.
+	Cancel func(ctx context.Context, s *AgentSession)
+
 	// CancelGrace is how long a cancelled hook may take to return; 0 means 5 s.
 	CancelGrace time.Duration
 
@@ -144,7 +168,8 @@ type Agent struct {
 	// Advertised: in version 1 if set; in version 2 always.
 	ListSessions func(ctx context.Context, c *AgentConn, q *SessionQuery) (*SessionPage, error)
 	// CloseSession is called when the client has closed a session, after its
-	// turns have ended. It is not called when the connection ends; for clean-up
+	// turns have ended: they are cancelled, and the cause of their contexts wraps
+	// both ErrCancelled and ErrSessionClosed. It is not called when the connection ends; for clean-up
 	// that must always happen, use [AgentSession.Context].
 	//
 	// Advertised: in version 1 if set, for which a hook that does nothing will do; in

@@ -12,6 +12,7 @@ import (
 
 	"github.com/goacp/acp/acpv1"
 	"github.com/goacp/acp/acpv2"
+	"github.com/goacp/acp/internal/turnstile"
 	"github.com/goacp/acp/jsonrpc"
 )
 
@@ -44,6 +45,10 @@ type AgentConn struct {
 	waiting  int           // prompts in all queues
 	empty    chan struct{} // closed when refusing and waiting is 0; nil unless somebody waits for that
 	calls    mcpCalls
+
+	receiving turnstile.Turnstile // for the Received hook, by session
+	// idleCancels are those that wait for their handler and for the Cancel hook.
+	idleCancels map[*jsonrpc.Request]bool
 }
 
 // agentPeer is what an agent knows of its client.
@@ -61,6 +66,8 @@ func newAgentConn(ctx context.Context, cfg *Agent, stream jsonrpc.Stream) *Agent
 		prompts:  map[SessionID][]*prompt{},
 		resumes:  map[SessionID]chan struct{}{},
 		drains:   map[SessionID]map[int]func(){},
+
+		idleCancels: map[*jsonrpc.Request]bool{},
 	}
 	c.agent.Store(cfg)
 	c.base, c.stop = context.WithCancelCause(context.WithValue(context.WithoutCancel(ctx), agentConnKey{}, c))

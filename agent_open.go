@@ -332,7 +332,7 @@ func (c *AgentConn) closeSession(ctx context.Context, s *AgentSession) error {
 		return nil // somebody else closes it
 	}
 	defer s.stop(ErrSessionClosed)
-	c.cancel(s.id)
+	c.cancelPrompts(s.id, errCloses)
 	if err := c.drained(ctx, s.id); err != nil {
 		return err
 	}

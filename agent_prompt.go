@@ -4,10 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"strconv"
 	"sync/atomic"
 
+	"github.com/goacp/acp/internal/turnstile"
 	"github.com/goacp/acp/jsonrpc"
 )
 
@@ -40,6 +42,7 @@ type prompt struct {
 	watch  atomic.Pointer[Turn] // whose hook is given up when ctx is done, or nil
 	first  chan struct{}        // closed when there is none before it
 	second chan struct{}        // closed when there is at most one before it
+	line   *turnstile.Place     // for the Received hook; nil without one
 	// forget keeps AgentConn.closed from being called when the request's context
 	// ends. It reports whether it was in time.
 	forget func() bool
@@ -147,6 +150,9 @@ func (c *AgentConn) arrived(id SessionID, req *jsonrpc.Request) error {
 	} else {
 		p.first, p.second = make(chan struct{}), make(chan struct{})
 	}
+	if c.agent.Load().Received != nil {
+		p.line = c.receiving.Come(string(id))
+	}
 	c.prompts[id] = append(c.prompts[id], p)
 	c.waiting++
 	c.advance(id)
@@ -208,6 +214,9 @@ func (c *AgentConn) leave(id SessionID, p *prompt) {
 	p.place = promptLeft
 	c.waiting--
 	p.cancel(nil)
+	if p.line != nil {
+		p.line.Drop()
+	}
 	list := c.prompts[id]
 	if i := slices.Index(list, p); i >= 0 {
 		list = slices.Delete(list, i, i+1)
@@ -253,13 +262,49 @@ func (c *AgentConn) refuse(id SessionID, req *jsonrpc.Request) {
 	}
 }
 
-// cancel cancels the prompts of a session that have arrived so far.
-func (c *AgentConn) cancel(id SessionID) {
+// errCloses is why prompts are cancelled when their session is closed. An agent whose
+// sessions outlive that can tell it apart.
+var errCloses = fmt.Errorf("%w: %w", ErrCancelled, ErrSessionClosed)
+
+// cancelPrompts cancels the prompts of a session that have arrived so far. It reports
+// whether there are any.
+func (c *AgentConn) cancelPrompts(id SessionID, cause error) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, p := range c.prompts[id] {
-		p.cancel(ErrCancelled)
+		p.cancel(cause)
 	}
+	return len(c.prompts[id]) > 0
+}
+
+// cancelled is called on the reader with a session/cancel.
+func (c *AgentConn) cancelled(id SessionID, req *jsonrpc.Request) {
+	if c.cancelPrompts(id, ErrCancelled) || c.agent.Load().Cancel == nil {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.idleCancels) < maxPrompts { // middleware may keep them from their handler
+		c.idleCancels[req] = true
+	}
+}
+
+// cancel handles a session/cancel. Whether it is one for the Cancel hook was known when
+// it arrived.
+func (c *AgentConn) cancel(ctx context.Context, id SessionID) error {
+	req := jsonrpc.RequestFrom(ctx)
+	c.mu.Lock()
+	idle := c.idleCancels[req]
+	delete(c.idleCancels, req)
+	c.mu.Unlock()
+	s, ok := c.Session(id)
+	if !idle || !ok {
+		return nil
+	}
+	return c.guard("Cancel", func() error {
+		c.agent.Load().Cancel(ctx, s)
+		return nil
+	})
 }
 
 // drained waits until the prompts of a session that are there now have left.
@@ -376,17 +421,27 @@ func (c *AgentConn) admit(ctx context.Context, id SessionID, blocks []ContentBlo
 			c.closed(id, p, context.Canceled)
 		}
 	})
-	accepted := false // by the Accept hook
 	if before > 0 {
 		switch {
 		case a.Busy == BusyReject:
 			return nil, nil, busy("another prompt of the session is running")
 		case before > a.MaxHeld || c.crowded():
 			return nil, nil, busy("too many prompts are waiting")
-		case a.Busy == BusySteer:
-			if running, accepted, err = c.steer(ctx, s, p, blocks, meta); running != nil || err != nil {
-				return nil, running, err
-			}
+		}
+	}
+	own := newTurn(ctx, s, p, blocks, meta)
+	begun, accepted := false, false // accepted by the Accept hook
+	defer func() {
+		if !begun {
+			own.stopSending(errNotBegun)
+		}
+	}()
+	if err := c.receive(own); err != nil {
+		return nil, nil, err
+	}
+	if before > 0 && a.Busy == BusySteer {
+		if running, accepted, err = c.steer(own); running != nil || err != nil {
+			return nil, running, err
 		}
 	}
 	if !isClosed(p.first) {
@@ -399,27 +454,44 @@ func (c *AgentConn) admit(ctx context.Context, id SessionID, blocks []ContentBlo
 	c.mu.Lock()
 	p.begin()
 	c.mu.Unlock()
-	t = newTurn(ctx, s, p, blocks, meta)
+	begun = true
 	asked := false // stays so only if Accept ends its goroutine
 	defer func() {
 		if !asked {
-			t.leave()
+			own.leave()
 		}
 	}()
-	if a.Accept != nil && !accepted && t.ctx.Err() == nil {
-		err = c.guard("Accept", func() error { return a.Accept(&t.ctx, t) })
+	if a.Accept != nil && !accepted && own.ctx.Err() == nil {
+		err = c.guard("Accept", func() error { return a.Accept(&own.ctx, own) })
 	}
 	asked = true
-	if t.ctx.Err() != nil {
+	if own.ctx.Err() != nil {
 		// Cancelled while it was held: it never became part of the
 		// conversation, whatever Accept makes of that.
 		err = p.refusal()
 	}
 	if err != nil {
-		t.leave()
+		own.leave()
 		return nil, nil, err
 	}
-	return t, nil, nil
+	return own, nil, nil
+}
+
+// receive calls the Received hook, if there is one, after the calls for the prompts
+// that arrived earlier.
+func (c *AgentConn) receive(t *Turn) error {
+	p := t.p
+	switch {
+	case p.line == nil:
+		return nil
+	case !p.line.Enter(p.ctx):
+		return p.refusal()
+	}
+	defer p.line.Leave() // also if the hook ends its goroutine
+	if p.ctx.Err() != nil {
+		return p.refusal()
+	}
+	return c.guard("Received", func() error { return c.agent.Load().Received(&t.ctx, t) })
 }
 
 func (c *AgentConn) crowded() bool {
@@ -430,28 +502,27 @@ func (c *AgentConn) crowded() bool {
 
 // steer hands a prompt to the turn that runs. It returns a nil turn when that ended
 // without taking it; accepted then says whether the Accept hook has accepted it.
-func (c *AgentConn) steer(ctx context.Context, s *AgentSession, p *prompt, blocks []ContentBlock, meta json.RawMessage) (t *Turn, accepted bool, err error) {
+func (c *AgentConn) steer(own *Turn) (t *Turn, accepted bool, err error) {
+	p := own.p
 	select {
 	case <-p.second: // what came before has been handed over
 	case <-p.ctx.Done():
 		return nil, false, nil
 	}
-	if t = s.Turn(); t == nil {
+	if t = own.session.Turn(); t == nil {
 		return nil, false, nil
 	}
 	if accept := c.agent.Load().Accept; accept != nil {
-		own := newTurn(ctx, s, p, blocks, meta)
-		defer own.stopSending(errNotBegun)
 		if err := c.guard("Accept", func() error { return accept(&own.ctx, own) }); err != nil {
 			return nil, false, err
 		}
 		accepted = true
 	}
 	select {
-	case t.steering <- blocks:
+	case t.steering <- own.blocks:
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		c.leave(s.id, p)
+		c.leave(own.session.id, p)
 		return t, accepted, nil
 	case <-t.settled:
 	case <-p.ctx.Done():

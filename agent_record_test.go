@@ -237,7 +237,7 @@ func TestRecordCancelled(t *testing.T) {
 }
 
 // cancelSoon is what a cancel of the client's does.
-func (c *AgentConn) cancelSoon(id SessionID) error { c.cancel(id); return nil }
+func (c *AgentConn) cancelSoon(id SessionID) error { c.cancelPrompts(id, ErrCancelled); return nil }
 
 // TestRecordReplay: history that ResumeSession sends is not recorded again, whether
 // the session is open or not; what comes later is.
@@ -343,7 +343,7 @@ func TestRecordReenters(t *testing.T) {
 					if err := other.Say("elsewhere"); err != nil {
 						t.Errorf("in another session: %v", err)
 					}
-					s.c.cancel(s.ID())
+					s.c.cancelPrompts(s.ID(), ErrCancelled)
 					inner = s.Turn().Say("here")
 					return nil
 				},

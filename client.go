@@ -91,7 +91,8 @@ type Client struct {
 
 	// Extensions registers handlers of methods that are not part of the
 	// protocol, whose names begin with an underscore. It is called once for
-	// each connection and version that is tried.
+	// each connection and version that is tried. Params that implement
+	// [SessionParams] are handled in order with the updates of their session.
 	//
 	// Advertised: never, unless Meta says so.
 	Extensions func(mux *jsonrpc.Mux)

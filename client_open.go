@@ -231,13 +231,16 @@ func (c *ClientConn) openAgain(ctx context.Context, how clientOpening, id Sessio
 		if c.Version() == 2 {
 			s.replay = clientReplayUntilState
 		}
+		s.replays = true
 		s.mu.Unlock()
+		c.replayChildren(s)
 	}
 	var res *clientOpened
-	err := s.ordered(ctx, func(opt jsonrpc.CallOption) (err error) {
+	err := s.orderedAfter(ctx, func() { c.replayed(s) }, func(opt jsonrpc.CallOption) (err error) {
 		res, err = c.proto().open(ctx, how, id, cfg, opt)
 		return err
 	}, func(context.Context) { s.apply(cfg, res) })
+	c.replayed(s) // there may have been no response
 	if err == nil {
 		return s, nil
 	}

@@ -38,12 +38,18 @@ func (s *ClientSession) deliver(ctx context.Context, it clientItem) {
 // ordered returns when then has returned. Inside a hook, which may hold up the
 // timeline, it returns at once.
 func (s *ClientSession) ordered(ctx context.Context, call func(opt jsonrpc.CallOption) error, then func(ctx context.Context)) error {
+	return s.orderedAfter(ctx, func() {}, call, then)
+}
+
+// orderedAfter is ordered, and calls arrived on the reader as the response arrives.
+func (s *ClientSession) orderedAfter(ctx context.Context, arrived func(), call func(opt jsonrpc.CallOption) error, then func(ctx context.Context)) error {
 	defer s.calling()()
 	m := &timeline.Mark[clientItem]{Done: make(chan struct{})}
 	placed := false
 	err := call(jsonrpc.OnReply(func(any, error) {
 		s.line.Place(m)
 		placed = true
+		arrived()
 	}))
 	switch {
 	case err == nil:

@@ -41,6 +41,7 @@ type ClientSession struct {
 	cfg       SessionConfig // as last opened
 	meta      json.RawMessage
 	replay    clientReplay
+	replays   bool // the replay is not over as far as messages have arrived
 	opened    bool // some answer has opened it
 	closed    error
 	forgotten bool // nobody is interested in its updates any more

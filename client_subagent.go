@@ -1,8 +1,11 @@
 package acp
 
 import (
+	"context"
+
 	"github.com/goacp/acp/acpv1"
 	"github.com/goacp/acp/acpv2"
+	"github.com/goacp/acp/internal/timeline"
 )
 
 // clientMaxChildren bounds the sessions of subagents that are known on a
@@ -22,8 +25,13 @@ func (c *ClientConn) announce(parent SessionID, params any) {
 	var child SessionID
 	switch n := params.(type) {
 	case *acpv2.UpdateSessionNotification:
-		if u, ok := n.Update.(*acpv2.SubagentUpdate); ok {
+		switch u := n.Update.(type) {
+		case *acpv2.SubagentUpdate:
 			child = u.SessionID
+		case StateUpdate:
+			if s, ok := c.Session(parent); ok && s.parent == nil {
+				c.replayed(s)
+			}
 		}
 	case *acpv1.SessionNotification:
 		if u, ok := n.Update.(*acpv1.SubagentUpdate); ok {
@@ -51,6 +59,12 @@ func (c *ClientConn) announce(parent SessionID, params any) {
 	}
 	s := c.newSession(child, p.Cwd())
 	s.parent, s.opened = p, true
+	p.mu.Lock()
+	s.replays = p.replays
+	p.mu.Unlock()
+	if s.replays {
+		s.replay = clientReplayUntilAnswer // of the session that is loaded
+	}
 	c.sessions[child] = s
 	c.notify()
 }
@@ -66,4 +80,41 @@ func (c *ClientConn) childrenOf(p *ClientSession) []*ClientSession {
 		}
 	}
 	return out
+}
+
+// replayChildren marks what the subagents of a session do as history until
+// [ClientConn.replayed] is called.
+func (c *ClientConn) replayChildren(p *ClientSession) {
+	for _, s := range c.childrenOf(p) {
+		s.mu.Lock()
+		s.replay, s.replays = clientReplayUntilAnswer, true
+		s.mu.Unlock()
+		c.replayChildren(s)
+	}
+}
+
+// replayed is called when everything that belongs to the replay of a session has
+// arrived, on the reader if there was an end. What its subagents have done until
+// then is history as well, though their updates are delivered beside its own.
+func (c *ClientConn) replayed(p *ClientSession) {
+	p.mu.Lock()
+	replays := p.replays
+	p.replays = false
+	p.mu.Unlock()
+	if !replays {
+		return
+	}
+	for _, s := range c.childrenOf(p) {
+		m := new(timeline.Mark[clientItem])
+		s.line.Place(m)
+		s.line.Resolve(m, clientItem{do: func(context.Context) {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			if !s.replays { // another one has not begun
+				s.replay = clientLive
+			}
+		}})
+		c.replayed(s)
+		s.line.Kick()
+	}
 }

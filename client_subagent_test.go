@@ -3,6 +3,7 @@ package acp
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -231,5 +232,79 @@ func TestChildUnheard(t *testing.T) {
 		if strings.Contains(u, "kid") || strings.Contains(u, "part") {
 			t.Errorf("told %s", u)
 		}
+	}
+}
+
+// TestChildReplayed: what a subagent has done is history as long as its parent's
+// is sent, however often it is loaded, and what it does afterwards is not.
+func TestChildReplayed(t *testing.T) {
+	for version := 1; version <= 2; version++ {
+		t.Run(fmt.Sprint("version ", version), func(t *testing.T) {
+			tell := func(s *AgentSession, text string) error {
+				for _, id := range []SessionID{"kid", "grandkid"} {
+					if err := s.Subagent(&SubagentUpdate{SessionID: id}); err != nil {
+						return err
+					}
+					s = s.Child(id)
+					if err := s.Say(text); err != nil {
+						return err
+					}
+				}
+				return nil
+			}
+			agent := &Agent{
+				Prompt: func(_ context.Context, turn *Turn) (StopReason, error) {
+					return StopEndTurn, tell(turn.Session(), turn.Text())
+				},
+				ResumeSession: func(_ context.Context, s *AgentSession, replay bool) error {
+					if !replay {
+						return nil
+					}
+					return tell(s, "old")
+				},
+			}
+			heard := make(chan string, 64)
+			client := &Client{MaxVersion: version, Update: func(_ context.Context, s *ClientSession, u *Update) {
+				if s.Parent() != nil && u.Text() != "" {
+					heard <- fmt.Sprint(s.ID(), " ", u.Text(), " ", u.Replayed)
+				}
+			}}
+			ours, theirs := Pipe()
+			if _, err := agent.Connect(t.Context(), theirs); err != nil {
+				t.Fatal(err)
+			}
+			conn, err := client.Connect(t.Context(), ours)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer conn.Close()
+			wants := func(want ...string) {
+				t.Helper()
+				var got []string
+				for range want {
+					select {
+					case text := <-heard:
+						got = append(got, text)
+					case <-time.After(time.Minute):
+						t.Fatal(got)
+					}
+				}
+				slices.Sort(got) // the sessions are not in one order
+				if diff := cmp.Diff(want, got); diff != "" {
+					t.Error(diff)
+				}
+			}
+			for _, word := range []string{"new", "newer"} {
+				s, err := conn.Load(t.Context(), "s", SessionConfig{Cwd: "/"})
+				if err != nil {
+					t.Fatal(err)
+				}
+				reply := s.Prompt(t.Context(), Text(word))
+				if _, err := reply.Wait(); err != nil {
+					t.Fatal(err)
+				}
+				wants("grandkid "+word+" false", "grandkid old true", "kid "+word+" false", "kid old true")
+			}
+		})
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/goacp/acp/acpv1"
 	"github.com/goacp/acp/acpv2"
+	"github.com/goacp/acp/internal/translate"
 )
 
 // An Update is something that happened in a session. It may be kept, and must
@@ -26,10 +27,10 @@ type Update struct {
 	// forgotten. It is false for all other updates.
 	Created bool
 	// Replayed reports that this is history, which the agent repeats because the
-	// session is being opened again: everything between the request and its answer
-	// in version 1, and up to the first state in version 2. What an agent of
-	// version 1 sends just after its answer cannot be distinguished from live
-	// updates.
+	// session, or the one whose subagent it is, is being opened again: everything
+	// between the request and its answer in version 1, and up to the first state in
+	// version 2. What an agent of version 1 sends just after its answer cannot be
+	// distinguished from live updates.
 	Replayed bool
 	// Synthetic reports that the agent sent no such update, because version 1 has
 	// none: the user's message and the running state when a prompt is sent, and
@@ -139,7 +140,7 @@ func describeUpdate(u SessionUpdate) (kind string, about updateSubject, id strin
 	case *TerminalOutputChunk:
 		return "terminal_output_chunk", aboutTerminal, string(u.TerminalID)
 	case *PlanUpdate:
-		return "plan_update", aboutPlan, string(planID(u.Plan))
+		return "plan_update", aboutPlan, string(translate.PlanIDOf(u.Plan))
 	case *PlanRemoved:
 		return "plan_removed", aboutPlan, string(u.PlanID)
 	case *CompactionUpdate:
@@ -168,20 +169,6 @@ func describeUpdate(u SessionUpdate) (kind string, about updateSubject, id strin
 		return u.Type, aboutNothing, ""
 	}
 	return "", aboutNothing, ""
-}
-
-func planID(p PlanUpdateContent) PlanID {
-	switch p := p.(type) {
-	case *acpv2.PlanItems:
-		return p.PlanID
-	case *acpv2.PlanMarkdown:
-		return p.PlanID
-	case *acpv2.PlanFile:
-		return p.PlanID
-	case *acpv2.UnknownPlanUpdateContent:
-		return p.PlanID
-	}
-	return ""
 }
 
 const maxMentioned = 256

@@ -5,6 +5,14 @@ import (
 	"github.com/goacp/acp/acpv2"
 )
 
+// SessionParams are params of an extension that belong to a session. The message is
+// handled in its place among the updates and the questions of the session. Messages
+// with other params of extensions have no order among those. InSession is called when
+// a message arrives and must be quick.
+type SessionParams interface {
+	InSession() SessionID
+}
+
 // laneMCP begins the lanes of MCP requests, so that none is a session's.
 const laneMCP = "\x00mcp/"
 
@@ -18,6 +26,9 @@ func laneOf(_ string, params any) string {
 		return string(p.SessionID)
 	case *acpv2.UpdateSessionNotification:
 		return string(p.SessionID)
+	}
+	if p, ok := params.(SessionParams); ok {
+		return string(p.InSession())
 	}
 	if lane := laneOfV1(params); lane != "" {
 		return lane

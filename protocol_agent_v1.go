@@ -26,7 +26,7 @@ func (p *agentV1) preempt(c *AgentConn, req *jsonrpc.Request) error {
 	case *acpv1.PromptRequest:
 		return c.arrived(SessionID(r.SessionID), req)
 	case *acpv1.CancelNotification:
-		c.cancel(SessionID(r.SessionID))
+		c.cancelled(SessionID(r.SessionID), req)
 	}
 	return nil
 }
@@ -233,8 +233,8 @@ func (p *agentV1) opened(s *AgentSession) (modes *acpv1.SessionModeState, option
 
 func (p *agentV1) registerInSession(mux *jsonrpc.Mux) {
 	acpv1.MethodSessionPrompt.Handle(mux, p.prompt)
-	acpv1.NotificationSessionCancel.Handle(mux, func(context.Context, *acpv1.CancelNotification) error {
-		return nil // preempt has done it
+	acpv1.NotificationSessionCancel.Handle(mux, func(ctx context.Context, r *acpv1.CancelNotification) error {
+		return p.c.cancel(ctx, SessionID(r.SessionID))
 	})
 	acpv1.MethodSessionSetConfigOption.Handle(mux, func(ctx context.Context, r *acpv1.SetSessionConfigOptionRequest) (*acpv1.SetSessionConfigOptionResponse, error) {
 		s, err := p.c.setOption(ctx, SessionID(r.SessionID), SessionConfigID(r.ConfigID), translate.OptionValueFromV1(r.Value))

@@ -20,7 +20,7 @@ func (p *agentV2) preempt(c *AgentConn, req *jsonrpc.Request) error {
 	case *acpv2.PromptRequest:
 		return c.arrived(r.SessionID, req)
 	case *acpv2.CancelSessionNotification:
-		c.cancel(r.SessionID)
+		c.cancelled(r.SessionID, req)
 	}
 	return nil
 }
@@ -174,8 +174,8 @@ func (p *agentV2) resume(ctx context.Context, r *acpv2.ResumeSessionRequest) (*a
 
 func (p *agentV2) registerInSession(mux *jsonrpc.Mux) {
 	acpv2.MethodSessionPrompt.Handle(mux, p.prompt)
-	acpv2.NotificationSessionCancel.Handle(mux, func(context.Context, *acpv2.CancelSessionNotification) error {
-		return nil // preempt has done it
+	acpv2.NotificationSessionCancel.Handle(mux, func(ctx context.Context, r *acpv2.CancelSessionNotification) error {
+		return p.c.cancel(ctx, r.SessionID)
 	})
 	acpv2.MethodSessionSetConfigOption.Handle(mux, func(ctx context.Context, r *acpv2.SetSessionConfigOptionRequest) (*acpv2.SetSessionConfigOptionResponse, error) {
 		s, err := p.c.setOption(ctx, r.SessionID, r.ConfigID, r.Value)

@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"sync"
 	"time"
+
+	"github.com/goacp/acp/internal/sleep"
 )
 
 // A NetFault is what a [FaultProxy] does to one request. The zero value passes it on.
@@ -80,7 +82,7 @@ func (p *FaultProxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		f = p.Fault(r, p.n)
 	}
 	p.mu.Unlock()
-	if f.Delay > 0 && !sleep(r.Context(), f.Delay) {
+	if f.Delay > 0 && !sleep.For(r.Context(), f.Delay) {
 		return
 	}
 	if f.Refuse != 0 {
@@ -100,18 +102,6 @@ func (p *FaultProxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	p.forward(w, r, target, f)
-}
-
-// sleep waits, unless ctx is done before.
-func sleep(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }
 
 // forward passes a request on and its answer back.
@@ -216,7 +206,7 @@ func copyFaulty(ctx context.Context, w io.Writer, r io.Reader, f NetFault, cut f
 			}
 			return
 		}
-		if f.Pause > 0 && !sleep(ctx, f.Pause) {
+		if f.Pause > 0 && !sleep.For(ctx, f.Pause) {
 			return
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/goacp/acp/acpv2"
+	"github.com/goacp/acp/internal/translate"
 )
 
 // This file folds tool calls, plans and permissions.
@@ -102,20 +103,6 @@ func (c *Conversation) applyToolCallChunk(u *acpv2.ToolCallContentChunk) Change 
 	return appended(t, op)
 }
 
-func planID(p acpv2.PlanUpdateContent) acpv2.PlanID {
-	switch p := p.(type) {
-	case *acpv2.PlanItems:
-		return p.PlanID
-	case *acpv2.PlanMarkdown:
-		return p.PlanID
-	case *acpv2.PlanFile:
-		return p.PlanID
-	case *acpv2.UnknownPlanUpdateContent:
-		return p.PlanID
-	}
-	return ""
-}
-
 // emptyPlan returns an empty plan of the same form.
 func emptyPlan(p acpv2.PlanUpdateContent, id acpv2.PlanID) acpv2.PlanUpdateContent {
 	switch p := p.(type) {
@@ -132,7 +119,7 @@ func emptyPlan(p acpv2.PlanUpdateContent, id acpv2.PlanID) acpv2.PlanUpdateConte
 }
 
 func (c *Conversation) applyPlan(u *acpv2.PlanUpdate) Change {
-	id := planID(u.Plan)
+	id := translate.PlanIDOf(u.Plan)
 	p, op := upsert(c, key{spacePlan, string(id)}, func() *Plan { return &Plan{ID: id} })
 	if p == nil {
 		return Change{}
