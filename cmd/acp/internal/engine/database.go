@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"encoding/json"
 	"time"
 )
 
@@ -53,8 +54,18 @@ type Database interface {
 	UpdateSession(ctx context.Context, s Session) (bool, error)
 	// ListSessions returns up to n sessions that match q, latest first, beginning after a position.
 	ListSessions(ctx context.Context, q Query, after Position, n int) ([]Session, error)
-	// DeleteSession removes everything of a session but a tombstone. A call may be repeated.
-	DeleteSession(ctx context.Context, id string) error
+	// DeleteSession removes everything of a session but a tombstone, and returns the node that owned it until then,
+	// or owned it last: "" if it was released, never claimed, or deleted before. A call may be repeated. It fails with
+	// ErrUnpurged, and returns the node, if only records are left.
+	DeleteSession(ctx context.Context, id string) (owner string, err error)
+
+	// Usage returns how many sessions an owner has, and how many bytes the data of their records.
+	Usage(ctx context.Context, owner string) (Usage, error)
+	// PutShare stores what a user may do in a session, instead of what was stored before; a role of "" removes
+	// it. It fails with ErrNotFound, or with ErrTooMany if the session has max shares.
+	PutShare(ctx context.Context, session string, s Share, max int) error
+	// Shares returns the shares of a session, by user.
+	Shares(ctx context.Context, session string) ([]Share, error)
 
 	// TakeLease gives a node a lease for ttl from now by the database's clock, whatever it had
 	// before.
@@ -63,6 +74,11 @@ type Database interface {
 	RenewLease(ctx context.Context, node string, token int64, ttl time.Duration) error
 	// EndLease ends a lease that has that token at once.
 	EndLease(ctx context.Context, node string, token int64) error
+	// DescribeNode stores what a node says of itself if it has a lease with that token, or fails with
+	// ErrLapsed.
+	DescribeNode(ctx context.Context, node string, token int64, info json.RawMessage) error
+	// Nodes returns up to n nodes that have described themselves, by name.
+	Nodes(ctx context.Context, n int) ([]Node, error)
 	// Claim gives a session to a node, with the next epoch. It fails with ErrLapsed, ErrOwned, or a
 	// *DamageError if the session is marked.
 	Claim(ctx context.Context, session, node string, token int64) (State, error)
@@ -73,6 +89,10 @@ type Database interface {
 	// and is not marked as damaged, in one transaction, and reports which those were. After an error each
 	// batch may have been committed or not.
 	Append(ctx context.Context, batches []Batch) ([]bool, error)
+	// Compact replaces, in one transaction, records by those of a batch: for each of them all from the number in
+	// froms up to its own. It reports whether the session has the epoch and the claim of the batch and is not
+	// marked; otherwise it does nothing. A call may be repeated.
+	Compact(ctx context.Context, b Batch, froms []uint64) (bool, error)
 	// Confirm returns the state of a session once it is certain that it stays: where a database
 	// has standbys, after everything up to it has reached one.
 	Confirm(ctx context.Context, session string) (State, error)

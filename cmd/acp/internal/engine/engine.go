@@ -3,6 +3,9 @@ package engine
 import (
 	"context"
 	"errors"
+	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 )
@@ -41,7 +44,7 @@ type Engine struct {
 	wake   sync.Cond // for the writers: something is ready, or the engine is closed
 	ready  []*Owned  // with something queued, in the order in which it was
 	owned  map[string]*Owned
-	topics map[string]map[*follower]struct{}
+	topics map[string]*topic
 	count  int // of followers
 	closed bool
 }
@@ -59,7 +62,7 @@ func New(db Database, w Witness, o Options) *Engine {
 	}
 	e := &Engine{
 		db: db, o: o, read: make(chan struct{}, readers),
-		owned: map[string]*Owned{}, topics: map[string]map[*follower]struct{}{},
+		owned: map[string]*Owned{}, topics: map[string]*topic{},
 	}
 	e.wake.L = &e.mu
 	e.ctx, e.stop = context.WithCancel(context.Background())
@@ -84,12 +87,7 @@ func (e *Engine) Close() error {
 	for _, o := range e.owned {
 		owned = append(owned, o)
 	}
-	var all []*follower
-	for _, topic := range e.topics {
-		for f := range topic {
-			all = append(all, f)
-		}
-	}
+	topics := slices.Collect(maps.Values(e.topics))
 	e.wake.Broadcast()
 	e.mu.Unlock()
 
@@ -97,8 +95,8 @@ func (e *Engine) Close() error {
 	for _, o := range owned {
 		o.end(ErrClosed)
 	}
-	for _, f := range all {
-		f.end(ErrClosed)
+	for _, t := range topics {
+		t.fail(ErrClosed)
 	}
 	e.wg.Wait()
 	return errors.Join(e.marks.close(), e.db.Close())
@@ -109,24 +107,33 @@ func (e *Engine) drop(id string, why error) {
 	e.mu.Lock()
 	o := e.owned[id]
 	delete(e.owned, id)
-	var all []*follower
-	for f := range e.topics[id] {
-		all = append(all, f)
-	}
+	t := e.topics[id]
 	e.mu.Unlock()
 	if o != nil {
 		o.end(why)
 	}
-	for _, f := range all {
-		f.end(why)
+	if t != nil {
+		t.fail(why)
 	}
 }
 
 // damaged marks a session as damaged, ends its handle and its followers, raises the alarm and returns the error that
-// says so. If the session was deleted meanwhile, nothing is damaged, and the error is ErrDeleted.
+// says so. If the session was deleted meanwhile, nothing is damaged, and the error is ErrDeleted. Nor is it if records
+// are only missing where it was looked, with the error ErrStale, or if that cannot be found out now.
 func (e *Engine) damaged(ctx context.Context, id string, seq uint64, why error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), e.o.CommitTimeout)
 	defer cancel()
+	if errors.Is(why, ErrLost) {
+		// It may have been read from a server that was the primary before another one. A write tells.
+		switch st, err := e.db.Confirm(ctx, id); {
+		case errors.Is(err, ErrNotFound):
+			return ErrDeleted
+		case err == nil && st.Seq >= seq:
+			return fmt.Errorf("session %q: %w", id, ErrStale)
+		case err != nil && !isCorrupt(err):
+			return fmt.Errorf("session %q may have lost records: %w", id, err)
+		}
+	}
 	bad := &DamageError{Session: id, Seq: seq, Err: why}
 	// That the mark cannot be written, perhaps because of the same damage, must not hide it.
 	if there, err := e.db.MarkDamaged(ctx, id, seq, why.Error()); err == nil && !there {

@@ -442,8 +442,8 @@ func TestTooManyFollowers(t *testing.T) {
 	e := New(&fake{}, &memory{heads: map[string]Head{}}, Options{})
 	var all []*follower
 	for range maxFollowers {
-		f := &follower{wake: make(chan struct{}, 1)}
-		if err := e.attach("s", f); err != nil {
+		f := newFollower()
+		if _, err := e.attach("s", f); err != nil {
 			t.Fatal(err)
 		}
 		all = append(all, f)

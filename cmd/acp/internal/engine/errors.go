@@ -11,6 +11,9 @@ var (
 	ErrNotFound = errors.New("not found")
 	// ErrDeleted reports that a session was deleted; its id is never used again. It wraps [ErrNotFound].
 	ErrDeleted = fmt.Errorf("deleted: %w", ErrNotFound)
+	// ErrUnpurged reports that a session is deleted, though some of its records are not yet. They are once it is deleted
+	// again, or the database is opened.
+	ErrUnpurged = errors.New("deleted, but not all of its records")
 	// ErrExists reports that the id of a new session or ask is in use.
 	ErrExists = errors.New("exists already")
 	// ErrInvalid reports a value that is not accepted: too large, not UTF-8, not JSON, or with a NUL.
@@ -38,6 +41,9 @@ var (
 	ErrFull = errors.New("no space left for the log")
 	// ErrReadOnly reports that the database does not accept writes.
 	ErrReadOnly = errors.New("the database is read-only")
+	// ErrStale reports that the server that answered has less than another one that is the primary. It
+	// passes.
+	ErrStale = errors.New("a server of the database has answered that is behind")
 	// ErrBeyond reports that a position is after the end of the log.
 	ErrBeyond = errors.New("after the end of the log")
 	// ErrTooMany reports that a bound on a number of things is reached.

@@ -189,6 +189,10 @@ func (e *Engine) checkEnd(ctx context.Context, st State, seen Head) error {
 			return e.damaged(ctx, st.Session, want.Seq, ErrCorrupt)
 		case err != nil:
 			return err
+		case len(recs) > 0 && recs[0].isGap() && recs[0].Seq > want.Seq: // what the witness has seen was replaced
+			if from, ok := recs[0].gapFrom(); !ok || from > want.Seq {
+				return e.damaged(ctx, st.Session, want.Seq, ErrChain)
+			}
 		case len(recs) == 0 || recs[0].Seq != want.Seq || recs[0].Hash != want.Hash:
 			return e.damaged(ctx, st.Session, want.Seq, ErrChain)
 		case want == st.Head && len(recs) > 1: // the next append would collide with it

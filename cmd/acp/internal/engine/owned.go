@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync"
 )
 
@@ -66,6 +67,16 @@ func (o *Owned) Head() Head {
 // [ErrFenced], [ErrReleased], [ErrDeleted] and a [*DamageError] are final. At most 256 records of 16
 // MiB together are accepted; more fail with [ErrInvalid].
 func (o *Owned) Append(ctx context.Context, records ...Record) ([]Record, error) {
+	for i := range records {
+		if strings.HasPrefix(records[i].Kind, gapPrefix) {
+			return nil, fmt.Errorf("%w: the kind %q is the engine's own", ErrInvalid, records[i].Kind)
+		}
+	}
+	return o.append(ctx, records)
+}
+
+// append is Append for all kinds.
+func (o *Owned) append(ctx context.Context, records []Record) ([]Record, error) {
 	recs, size, err := prepareRecords(records)
 	if err == nil {
 		err = ctx.Err()

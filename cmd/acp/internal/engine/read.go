@@ -48,7 +48,8 @@ func (e *Engine) state(ctx context.Context, session string) (State, Head, error)
 //
 // Damage ends it with a [*DamageError], after the records before it. A session that is marked is read
 // as far as it is whole, and then ends with a DamageError, too. An error of yield ends it and is
-// returned as it is. It fails with [ErrBeyond] if after is behind the end, and with [ErrNotFound].
+// returned as it is. It fails with [ErrBeyond] if after is behind the end, with [ErrCompacted] if it is
+// inside of what was compacted, and with [ErrNotFound].
 //
 // Records are read in chunks of up to 500, a few chunks at a time in the whole process; no resource of
 // the database is held while yield runs.
@@ -72,8 +73,12 @@ type reading struct {
 	e     *Engine
 	st    State
 	seen  Head
-	limit uint64 // the last record that is read
-	at    Head   // the last record that was read
+	limit uint64   // the last record that is read
+	at    Head     // the last record that was read
+	began uint64   // after which record
+	raw   bool     // gaps are yielded as they are stored
+	gaps  []sealed // that were met, and that no record has vouched for yet
+	again bool     // it looks whether what was found by another pass is damage
 }
 
 // readFrom is Read, which also returns the last record that was read or skipped.
@@ -92,7 +97,7 @@ func (e *Engine) readFrom(ctx context.Context, session string, after uint64, yie
 
 // reading begins a pass after a record.
 func (e *Engine) reading(ctx context.Context, st State, seen Head, after uint64) (*reading, error) {
-	r := &reading{e: e, st: st, seen: seen, limit: st.Seq, at: Head{Seq: after}}
+	r := &reading{e: e, st: st, seen: seen, limit: st.Seq, at: Head{Seq: after}, began: after}
 	e.mu.Lock()
 	o := e.owned[st.Session]
 	e.mu.Unlock()
@@ -107,6 +112,30 @@ func (e *Engine) reading(ctx context.Context, st State, seen Head, after uint64)
 		return nil, fmt.Errorf("%w: record %d, the last one is %d", ErrBeyond, after, r.limit)
 	}
 	return r, nil
+}
+
+// Anchor returns the last position up to at from which a session can be read: at itself, or, where that is inside of
+// what was compacted, what is before it. It verifies nothing, and reads one record. It fails with [ErrNotFound].
+func (e *Engine) Anchor(ctx context.Context, session string, at uint64) (uint64, error) {
+	if at == 0 {
+		return 0, nil
+	}
+	st, _, err := e.state(ctx, session)
+	var recs []Record
+	if err == nil {
+		recs, err = e.fetch(ctx, st.Key, at, 1)
+	}
+	switch {
+	case isCorrupt(err): // for the one who reads
+		return at, nil
+	case err != nil:
+		return 0, fmt.Errorf("session %q: %w", session, err)
+	case len(recs) == 1 && recs[0].Seq > at && recs[0].isGap():
+		if first, ok := recs[0].gapFrom(); ok && first <= at {
+			return first - 1, nil
+		}
+	}
+	return at, nil
 }
 
 // Verify reads the whole log of a session, as [Engine.Read] does, and fails as that does, but ignores that
@@ -155,9 +184,17 @@ func (r *reading) run(ctx context.Context, yield func(Record) bool) error {
 			size += recs[i].size()
 			if !anchored {
 				if recs[i].Seq != from {
+					if first, ok := recs[i].gapFrom(); ok && recs[i].isGap() && first <= from {
+						return ErrCompacted
+					}
 					return r.bad(ctx, from, ErrChain)
 				}
 				r.at, anchored = Head{recs[i].Seq, recs[i].Hash}, true
+			} else if recs[i].isGap() {
+				more, err := r.gap(ctx, &recs[i], yield)
+				if err != nil || !more {
+					return err
+				}
 			} else if err := r.verify(ctx, &recs[i]); err != nil {
 				return err
 			} else if !yield(recs[i]) {
@@ -165,6 +202,9 @@ func (r *reading) run(ctx context.Context, yield func(Record) bool) error {
 			}
 			if r.at.Seq == r.seen.Seq && r.at.Hash != r.seen.Hash {
 				return r.bad(ctx, r.at.Seq, ErrChain)
+			}
+			if r.at.Seq >= r.limit { // a gap counts as one record of a chunk
+				break
 			}
 		}
 		// So that a chunk of large records is not fetched for the sake of the first ones.
@@ -177,6 +217,8 @@ func (r *reading) run(ctx context.Context, yield func(Record) bool) error {
 		return r.e.damaged(ctx, r.st.Session, r.seen.Seq, ErrLost)
 	case r.at.Seq == r.st.Seq && r.at != r.st.Head:
 		return r.bad(ctx, r.at.Seq, ErrChain)
+	case len(r.gaps) > 0:
+		return r.unvouched(ctx)
 	}
 	return nil
 }
@@ -188,6 +230,9 @@ func (r *reading) verify(ctx context.Context, rec *Record) error {
 		return r.bad(ctx, next, ErrChain)
 	}
 	r.at = Head{rec.Seq, rec.Hash}
+	if rec.Kind == kindCompacted {
+		return r.check(ctx, rec)
+	}
 	return nil
 }
 

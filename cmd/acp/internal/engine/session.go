@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -136,6 +137,8 @@ type Query struct {
 	Agent  string
 	State  string
 	Parent string
+	// Reader selects sessions that belong to a user or are shared with that user.
+	Reader string
 	// Limit is how many sessions a page has at most: 100 if it is 0, never more than 500.
 	Limit int
 	// Cursor is Page.Next of the page before; empty means the first page.
@@ -205,13 +208,22 @@ func decodeCursor(s string) (Position, error) {
 // Delete removes a session, its log and its asks, whoever owns it, and leaves a tombstone, so that
 // the id cannot be used again. Appends that come later fail with [ErrDeleted], and so do followers.
 // To delete a session that was deleted is not an error; one that never was is [ErrNotFound].
-func (e *Engine) Delete(ctx context.Context, id string) error {
-	if err := e.db.DeleteSession(ctx, id); err != nil {
-		return fmt.Errorf("delete session %q: %w", id, err)
+//
+// It returns the node that owned the session until then, or owned it last, as [Engine.Owner] does; the name is empty
+// if the session had been deleted before. Nobody claims it after that node. So it does with [ErrUnpurged].
+func (e *Engine) Delete(ctx context.Context, id string) (owner string, err error) {
+	owner, err = e.db.DeleteSession(ctx, id)
+	if err != nil && !errors.Is(err, ErrUnpurged) {
+		return "", fmt.Errorf("delete session %q: %w", id, err)
 	}
 	e.drop(id, ErrDeleted)
-	if err := e.marks.forget(ctx, id); err != nil {
-		return fmt.Errorf("delete session %q: witness: %w", id, err)
+	forget, cancel := context.WithTimeout(context.WithoutCancel(ctx), e.o.CommitTimeout)
+	defer cancel()
+	if ferr := e.marks.forget(forget, id); ferr != nil {
+		err = errors.Join(err, fmt.Errorf("witness: %w", ferr))
 	}
-	return nil
+	if err != nil {
+		return owner, fmt.Errorf("delete session %q: %w", id, err)
+	}
+	return owner, nil
 }

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"github.com/goacp/acp/cmd/acp/internal/ownmeta"
 )
 
 // format is the version of the records: docs/records.md.
@@ -97,7 +99,7 @@ const (
 // isPrompt reports whether an update is what the user said, and not history that the agent
 // replayed, which has a mark.
 func isPrompt(data []byte) bool {
-	return bytes.HasPrefix(data, []byte(userUpdate)) && !bytes.Contains(data, []byte(`"github.com/goacp/acp"`))
+	return bytes.HasPrefix(data, []byte(userUpdate)) && !bytes.Contains(data, []byte(`"`+ownmeta.Key+`"`))
 }
 
 // apply applies a record.

@@ -280,7 +280,8 @@ func testUnknown(t *testing.T, b Backend) {
 			return nil, broken
 		}},
 		{name: "deleted", want: engine.ErrDeleted, fault: func(b []engine.Batch, _ func() ([]bool, error)) ([]bool, error) {
-			return nil, errors.Join(broken, c.Delete(context.Background(), b[0].Session))
+			_, err := c.Delete(context.Background(), b[0].Session)
+			return nil, errors.Join(broken, err)
 		}},
 		{name: "failover that lost records", want: engine.ErrLost, lost: true, fault: func(batches []engine.Batch, _ func() ([]bool, error)) ([]bool, error) {
 			b.rollBack(t, batches[0].Session, 1)
@@ -406,7 +407,7 @@ func testDamage(t *testing.T, b Backend) {
 			if got := n.whole(t, other); len(got) != 2 {
 				t.Errorf("the other session has %d records", len(got))
 			}
-			if err := n.Delete(t.Context(), id); err != nil {
+			if _, err := n.Delete(t.Context(), id); err != nil {
 				t.Error(err)
 			}
 		})

@@ -74,7 +74,7 @@ func OpenDatabase(ctx context.Context, dsn string) (*Database, error) {
 	if config.ValidateConnect == nil {
 		config.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsReadWrite
 	}
-	c := &connector{config}
+	c := &connector{config: config}
 	d := &Database{append: c.pool(appendConns), read: c.pool(readConns)}
 	write, lease := c.pool(writeConns), c.pool(leaseConns)
 	d.pools = []*sql.DB{d.append, d.read, write, lease}

@@ -89,8 +89,8 @@ func TestStandbyMissing(t *testing.T) {
 			b, name := s.backend(t)
 			db := &watched{b.Open(t), make(chan error, 1000)}
 			e, all := opened(t, b, db, engine.Options{CommitTimeout: test.timeout, LeaseTTL: time.Hour}, "s")
-			s.query(t, name, `ALTER SYSTEM SET synchronous_standby_names = 'nobody'`)
-			s.query(t, name, `SELECT pg_reload_conf()`)
+			s.Query(t, name, `ALTER SYSTEM SET synchronous_standby_names = 'nobody'`)
+			s.Query(t, name, `SELECT pg_reload_conf()`)
 			// The server does that at some time: append until it has.
 			var acked atomic.Int64
 			var stop atomic.Bool
@@ -104,10 +104,10 @@ func TestStandbyMissing(t *testing.T) {
 					acked.Add(1)
 				}
 			})
-			s.query(t, name, untilWaiting)
+			s.Query(t, name, untilWaiting)
 			before := acked.Load()
 			if test.cancel {
-				s.query(t, name, `SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep' AND query LIKE '%INSERT INTO acp_record%'`)
+				s.Query(t, name, `SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep' AND query LIKE '%INSERT INTO acp_record%'`)
 			}
 			if err := <-db.ended; !errors.Is(err, test.want) && !(test.want == os.ErrDeadlineExceeded && errors.Is(err, context.DeadlineExceeded)) {
 				t.Errorf("the append ended with %v, want %v", err, test.want)
@@ -117,14 +117,14 @@ func TestStandbyMissing(t *testing.T) {
 			}
 			if !test.cancel {
 				var waiting int
-				s.value(t, name, `SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep' AND query LIKE '%INSERT INTO acp_record%'`, &waiting)
+				s.Value(t, name, `SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep' AND query LIKE '%INSERT INTO acp_record%'`, &waiting)
 				if waiting != 1 {
 					t.Errorf("%d appends wait for a standby: the driver has cancelled it", waiting)
 				}
 			}
 			stop.Store(true)
-			s.query(t, name, `ALTER SYSTEM RESET synchronous_standby_names`)
-			s.query(t, name, `SELECT pg_reload_conf()`)
+			s.Query(t, name, `ALTER SYSTEM RESET synchronous_standby_names`)
+			s.Query(t, name, `SELECT pg_reload_conf()`)
 			wg.Wait()
 			if got := whole(t, e, "s"); int64(len(got)) != acked.Load() || acked.Load() != before+1 {
 				t.Errorf("%d records, %d acknowledged, %d before", len(got), acked.Load(), before)
@@ -164,8 +164,8 @@ func TestCrash(t *testing.T) {
 		for range 300 {
 			<-acks
 		}
-		s.stop()
-		s.start(t)
+		s.Stop()
+		s.Start(t)
 	}
 	stop.Store(true)
 	done := make(chan struct{})
@@ -205,11 +205,11 @@ func TestPageDamage(t *testing.T) {
 	if err := e.Close(); err != nil {
 		t.Fatal(err)
 	}
-	s.query(t, name, `CHECKPOINT`)
+	s.Query(t, name, `CHECKPOINT`)
 	var path string
-	s.value(t, name, `SELECT pg_relation_filepath('acp_record')`, &path)
-	s.stop()
-	path = filepath.Join(s.data(), path)
+	s.Value(t, name, `SELECT pg_relation_filepath('acp_record')`, &path)
+	s.Stop()
+	path = filepath.Join(s.Data(), path)
 	data, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
@@ -228,7 +228,7 @@ func TestPageDamage(t *testing.T) {
 	if err := file.Close(); err != nil {
 		t.Fatal(err)
 	}
-	s.start(t)
+	s.Start(t)
 	e, _ = opened(t, b, b.Open(t), engine.Options{LeaseTTL: time.Hour})
 	l, err := e.Lease(t.Context(), "n")
 	if err != nil {

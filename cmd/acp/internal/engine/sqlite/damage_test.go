@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/goacp/acp/cmd/acp/internal/engine"
 )
@@ -15,6 +16,7 @@ import (
 // opened is an engine that is closed with the test, and its lease.
 func opened(t *testing.T, dir string, o Options) (*engine.Engine, *engine.Lease) {
 	t.Helper()
+	o.LeaseTTL = time.Hour // nobody renews it
 	e, err := Open(t.Context(), dir, o)
 	if err != nil {
 		t.Fatal(err)
@@ -200,7 +202,7 @@ func TestFull(t *testing.T) {
 			t.Errorf("session %s: %d records of %d, %v", id, n, all[i].Head().Seq, err)
 		}
 	}
-	if err := e.Delete(t.Context(), "old"); err != nil {
+	if _, err := e.Delete(t.Context(), "old"); err != nil {
 		t.Fatal(err)
 	}
 	for i, id := range []string{"a", "b"} {

@@ -30,6 +30,9 @@ const (
 	pageSize = 4096
 	// readConns is how many connections read: the chunks of the engine, and short queries.
 	readConns = 6
+	// readCache is how much of the file each of them keeps in memory, in KiB: the inner pages of the trees. The system has
+	// the others, and a log is read from one end to the other.
+	readCache = 256
 )
 
 // Options of [Open]. The zero value has the defaults.
@@ -94,7 +97,7 @@ func OpenDatabase(ctx context.Context, path string, maxBytes int64) (_ *Database
 	if d.write, err = open(ctx, path, logID, pragmas...); err != nil {
 		return nil, err
 	}
-	if d.read, err = open(ctx, path, logID, "query_only(1)", "cache_size(-2000)"); err != nil {
+	if d.read, err = open(ctx, path, logID, "query_only(1)", fmt.Sprintf("cache_size(-%d)", readCache)); err != nil {
 		return nil, errors.Join(err, d.write.Close())
 	}
 	d.read.SetMaxOpenConns(readConns)

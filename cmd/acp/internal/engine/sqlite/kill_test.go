@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/goacp/acp/cmd/acp/internal/engine"
 )
@@ -31,7 +32,7 @@ func child(dir string) {
 			os.Exit(3)
 		}
 	}
-	e, err := Open(ctx, dir, Options{})
+	e, err := Open(ctx, dir, Options{Options: engine.Options{LeaseTTL: time.Hour}})
 	fail(err)
 	lease, err := e.Lease(ctx, "child")
 	fail(err)

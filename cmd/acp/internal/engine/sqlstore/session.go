@@ -92,6 +92,10 @@ func (s *Store) ListSessions(ctx context.Context, q engine.Query, after engine.P
 			where = append(where, "s."+f.column+" = "+arg(f.want))
 		}
 	}
+	if q.Reader != "" {
+		who := arg(q.Reader)
+		where = append(where, "(s.owner = "+who+" OR s.id IN (SELECT h.session FROM acp_share h WHERE h.who = "+who+"))")
+	}
 	if after.ID != "" {
 		where = append(where, "(s.updated, s.id) < ("+arg(after.Updated.UnixNano())+", "+arg(after.ID)+")")
 	}
@@ -119,10 +123,10 @@ const purgeChunk = 2000
 
 // DeleteSession implements [engine.Database]. The session is gone with the first transaction; its
 // records follow in chunks.
-func (s *Store) DeleteSession(ctx context.Context, id string) error {
+func (s *Store) DeleteSession(ctx context.Context, id string) (owner string, err error) {
 	var n, purged int64
-	err := s.write(ctx, func(tx Tx) error {
-		err := tx.QueryRowContext(ctx, `DELETE FROM acp_head WHERE id = $1 RETURNING n`, id).Scan(&n)
+	err = s.write(ctx, func(tx Tx) error {
+		err := tx.QueryRowContext(ctx, `DELETE FROM acp_head WHERE id = $1 RETURNING n, node`, id).Scan(&n, &owner)
 		if errors.Is(err, sql.ErrNoRows) {
 			err = tx.QueryRowContext(ctx, `SELECT n, purged FROM acp_tombstone WHERE id = $1`, id).Scan(&n, &purged)
 			if errors.Is(err, sql.ErrNoRows) {
@@ -136,6 +140,7 @@ func (s *Store) DeleteSession(ctx context.Context, id string) error {
 		for _, q := range []string{
 			`DELETE FROM acp_session WHERE id = $1`,
 			`DELETE FROM acp_ask WHERE session = $1`,
+			`DELETE FROM acp_share WHERE session = $1`,
 		} {
 			if _, err := s.exec(ctx, tx, q, id); err != nil {
 				return err
@@ -144,10 +149,15 @@ func (s *Store) DeleteSession(ctx context.Context, id string) error {
 		_, err = s.exec(ctx, tx, `INSERT INTO acp_tombstone (id, n, deleted, purged) VALUES ($1, $2, {now}, 0)`, id, n)
 		return err
 	})
-	if err != nil || purged != 0 {
-		return err
+	if err != nil {
+		return "", err
 	}
-	return s.purge(ctx, id, n)
+	if purged == 0 {
+		if err := s.purge(ctx, id, n); err != nil {
+			return owner, fmt.Errorf("%w: %w", engine.ErrUnpurged, err)
+		}
+	}
+	return owner, nil
 }
 
 // purge deletes the records of a deleted session.

@@ -38,6 +38,14 @@ CREATE TABLE IF NOT EXISTS acp_session (
 	version       bigint NOT NULL
 );
 CREATE INDEX IF NOT EXISTS acp_session_updated ON acp_session (updated, id);
+CREATE INDEX IF NOT EXISTS acp_session_owner ON acp_session (owner, updated, id);
+CREATE TABLE IF NOT EXISTS acp_share (
+	session text NOT NULL,
+	who     text NOT NULL,
+	role    text NOT NULL,
+	PRIMARY KEY (session, who)
+);
+CREATE INDEX IF NOT EXISTS acp_share_who ON acp_share (who, session);
 CREATE TABLE IF NOT EXISTS acp_head ( -- apart from acp_session, since each append rewrites its row
 	id         text   PRIMARY KEY,
 	n          bigint NOT NULL UNIQUE,
@@ -69,6 +77,11 @@ CREATE TABLE IF NOT EXISTS acp_lease (
 	node   text   PRIMARY KEY,
 	token  bigint NOT NULL,
 	expires bigint NOT NULL
+);
+CREATE TABLE IF NOT EXISTS acp_node (
+	node text   PRIMARY KEY,
+	info {blob} NOT NULL,
+	seen bigint NOT NULL -- when it was written, as expires
 );
 CREATE TABLE IF NOT EXISTS acp_operation (
 	principal   text   NOT NULL,
@@ -274,10 +287,10 @@ func (s *Store) Records(ctx context.Context, key int64, from uint64, n, size int
 	}
 	defer rows.Close()
 	all := make([]engine.Record, 0, n)
+	var r engine.Record // these are filled anew for each row
+	var seq, epoch, at int64
+	var hash sql.RawBytes
 	for size > 0 && rows.Next() {
-		var r engine.Record
-		var seq, epoch, at int64
-		var hash []byte
 		if err := rows.Scan(&seq, &epoch, &at, &r.Kind, &r.Data, &hash); err != nil {
 			if ctx.Err() != nil {
 				return nil, ctx.Err()
