@@ -53,6 +53,10 @@ type Gate struct {
 	// means [CurrentUser]. Other users of the machine, root too, need a token.
 	Local     bool
 	LocalUser string
+	// Peer says who another user of this machine is who connects on a Unix socket, without a token. The
+	// error wraps [ErrDenied] if the user is nobody here. The principal has Kind [KindLocal]. Nil accepts
+	// none.
+	Peer func(Peer) (Principal, error)
 	// Hosts and Origins are those of the [acphttp.Server]. They are for pairing.
 	Hosts, Origins []string
 	// Proxies are the networks of proxies whose X-Forwarded-For is believed. Without them all clients
@@ -95,8 +99,8 @@ func (g *Gate) Authenticate(r *http.Request) (string, error) {
 func (g *Gate) principal(r *http.Request) (Principal, error) {
 	token, sent := bearer(r)
 	if !sent {
-		if peer, ok := PeerOf(r.Context()); ok && g.Local && peer.UID == os.Getuid() {
-			return g.local(), nil
+		if peer, ok := PeerOf(r.Context()); ok {
+			return g.peer(peer)
 		}
 		return Principal{}, refusal(http.StatusUnauthorized, "the token is missing")
 	}
@@ -133,6 +137,25 @@ func (g *Gate) lookUp(ctx context.Context, token string) (Principal, error) {
 		return p, err
 	}
 	return Principal{}, ErrCredential
+}
+
+// peer returns who the process at the other end of a Unix socket is.
+func (g *Gate) peer(peer Peer) (Principal, error) {
+	if g.Local && peer.UID == os.Getuid() {
+		return g.local(), nil
+	}
+	if g.Peer == nil {
+		return Principal{}, refusal(http.StatusUnauthorized, "the token is missing")
+	}
+	p, err := g.Peer(peer)
+	switch {
+	case errors.Is(err, ErrDenied), err == nil && (p.Kind != KindLocal || p.Role == None):
+		return Principal{}, refusal(http.StatusForbidden, "this user has no role here")
+	case err != nil:
+		g.log().Error("identity: who connects is not known", "uid", peer.UID, "error", err)
+		return Principal{}, refusal(http.StatusServiceUnavailable, "who you are cannot be found out now")
+	}
+	return p, nil
 }
 
 func (g *Gate) local() Principal {
@@ -283,15 +306,5 @@ func (g *Gate) outlive(ctx context.Context, key string) bool {
 // cut ends a connection.
 func (g *Gate) cut(cancel context.CancelCauseFunc, p Principal) {
 	cancel(ErrRevoked) // before anything that may take its time
-	g.record(audit.Entry{User: p.User, Device: p.Name, Action: "connection.cut", Outcome: "revoked"})
-}
-
-// record writes an entry to the audit log. A failure is logged: it must not keep a connection alive.
-func (g *Gate) record(e audit.Entry) {
-	if g.Audit == nil {
-		return
-	}
-	if err := g.Audit.Append(e); err != nil {
-		g.log().Error("identity: the audit log cannot be written", "error", err)
-	}
+	g.Audit.Note(g.Logger, audit.Entry{User: p.User, Device: p.Name, Action: "connection.cut", Outcome: "revoked"})
 }

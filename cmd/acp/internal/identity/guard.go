@@ -25,12 +25,8 @@ func (g *Gate) guard(r *http.Request) error {
 // source returns the address that a request comes from: that of the connection or, if it is one of
 // Proxies, the last address in X-Forwarded-For that is not. Behind it everything may be a lie.
 func (g *Gate) source(r *http.Request) netip.Addr {
-	at, err := netip.ParseAddrPort(r.RemoteAddr)
-	if err != nil { // a Unix socket
-		return netip.Addr{}
-	}
-	addr := at.Addr().Unmap()
-	if !g.isProxy(addr) {
+	addr, err := remoteAddr(r)
+	if err != nil || !g.isProxy(addr) {
 		return addr
 	}
 	hops := strings.Split(strings.Join(r.Header.Values("X-Forwarded-For"), ","), ",")
@@ -48,4 +44,10 @@ func (g *Gate) source(r *http.Request) netip.Addr {
 
 func (g *Gate) isProxy(addr netip.Addr) bool {
 	return slices.ContainsFunc(g.Proxies, func(p netip.Prefix) bool { return p.Contains(addr) })
+}
+
+// remoteAddr returns the address at the other end of the connection; the error says that it is a Unix socket.
+func remoteAddr(r *http.Request) (netip.Addr, error) {
+	at, err := netip.ParseAddrPort(r.RemoteAddr)
+	return at.Addr().Unmap(), err
 }

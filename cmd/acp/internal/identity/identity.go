@@ -135,6 +135,8 @@ type Principal struct {
 	Name   string `json:"name,omitempty"`
 	Role   Role   `json:"role"`
 	Scope  Scope  `json:"scope,omitzero"`
+	// Groups are those of a team's principal that rights are about, sorted.
+	Groups []string `json:"groups,omitempty"`
 	// Expires is when the credential ends; the zero time means never. It is not part of [Principal.Key].
 	Expires time.Time `json:"-"`
 }

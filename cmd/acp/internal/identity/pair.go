@@ -10,13 +10,13 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/goacp/acp/acphttp"
-	"github.com/goacp/acp/cmd/acp/internal/identity/audit"
 )
 
 // PairPath is where [Gate.Handler] is served by convention.
@@ -93,12 +93,9 @@ func (g *Gate) pair(w http.ResponseWriter, r *http.Request) (pairAnswer, error) 
 		return pairAnswer{}, refusal(http.StatusMethodNotAllowed, "method not allowed")
 	case err != nil || kind != "application/json":
 		return pairAnswer{}, refusal(http.StatusUnsupportedMediaType, "the content type must be application/json")
-	case g.Store == nil:
-		return pairAnswer{}, refusal(http.StatusServiceUnavailable, "devices are not paired here")
 	}
-	source := g.source(r)
-	if wait := g.throttle.wait(source); wait > 0 {
-		return pairAnswer{}, throttled(wait)
+	if _, err := g.attempt(r); err != nil {
+		return pairAnswer{}, err
 	}
 	var req pairRequest
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxPair))
@@ -108,24 +105,32 @@ func (g *Gate) pair(w http.ResponseWriter, r *http.Request) (pairAnswer, error) 
 	if err != nil || json.Unmarshal(body, &req) != nil {
 		return pairAnswer{}, refusal(http.StatusBadRequest, "this is not a request for pairing")
 	}
-	c := Claim{Ticket: req.Ticket, Code: digits(req.Code), Secret: req.Secret, Name: req.Name, Address: source.String()}
-	d, token, err := g.Store.Redeem(r.Context(), c)
-	switch {
-	case err == nil:
-		g.record(audit.Entry{User: d.User, Device: d.Name, Address: c.Address, Action: "device.pair", Outcome: "done", Detail: "role " + d.Role.String()})
-		return pairAnswer{Token: token, User: d.User, Name: d.Name, Role: d.Role, Expires: d.Expires}, nil
-	case errors.Is(err, ErrWaiting):
-		return pairAnswer{}, &acphttp.StatusError{Status: http.StatusAccepted, RetryAfter: time.Second}
-	case errors.Is(err, ErrTicket):
-		g.throttle.failed(source, [32]byte{})
-		return pairAnswer{}, refusal(http.StatusForbidden, ErrTicket.Error())
-	case errors.Is(err, ErrDenied):
-		return pairAnswer{}, refusal(http.StatusForbidden, "the request was denied")
-	case errors.Is(err, ErrName), errors.Is(err, ErrTooMany):
-		return pairAnswer{}, refusal(http.StatusConflict, err.Error())
+	d, token, err := g.Redeem(r, Claim{Ticket: req.Ticket, Code: req.Code, Secret: req.Secret, Name: req.Name})
+	if err != nil {
+		return pairAnswer{}, err
+	}
+	return pairAnswer{Token: token, User: d.User, Name: d.Name, Role: d.Role, Expires: d.Expires}, nil
+}
+
+// attempt returns where a request comes from that tries to pair a device, or why it may not now.
+func (g *Gate) attempt(r *http.Request) (netip.Addr, error) {
+	if g.Store == nil {
+		return netip.Addr{}, refusal(http.StatusServiceUnavailable, "devices are not paired here")
+	}
+	source := g.source(r)
+	if wait := g.throttle.wait(source); wait > 0 {
+		return netip.Addr{}, throttled(wait)
+	}
+	return source, nil
+}
+
+// unpaired says why a device was not paired, if nothing was wrong with what it has sent.
+func (g *Gate) unpaired(err error) error {
+	if errors.Is(err, ErrName) || errors.Is(err, ErrTooMany) {
+		return refusal(http.StatusConflict, err.Error())
 	}
 	g.log().Error("identity: a device cannot be paired", "error", err)
-	return pairAnswer{}, &acphttp.StatusError{Status: http.StatusServiceUnavailable, Text: "devices cannot be paired now", RetryAfter: 5 * time.Second}
+	return &acphttp.StatusError{Status: http.StatusServiceUnavailable, Text: "devices cannot be paired now", RetryAfter: 5 * time.Second}
 }
 
 // digits removes what people put between the digits of a code.

@@ -15,6 +15,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/goacp/acp/cmd/acp/internal/filelock"
+
 	_ "modernc.org/sqlite" // the driver
 )
 
@@ -116,7 +118,8 @@ func Open(ctx context.Context, dir string, logger *slog.Logger) (_ *Store, err e
 		return nil, fmt.Errorf("the store of devices: %w", err)
 	}
 	s.db.SetMaxOpenConns(4) // who reads does not wait for who waits for another process
-	if err := s.prepare(ctx); err != nil {
+	// Whoever turns a new file into one with a log needs it alone, and SQLite does not wait for that.
+	if err := filelock.Do(ctx, filepath.Join(dir, "identity.lock"), func() error { return s.prepare(ctx) }); err != nil {
 		return nil, errors.Join(fmt.Errorf("%s: %w", s.file, err), s.db.Close())
 	}
 	return s, nil
@@ -132,13 +135,14 @@ func (s *Store) prepare(ctx context.Context) error {
 		case err != nil:
 			return err
 		case id == storeID && version == storeVersion:
-			return nil
+			_, err = tx.ExecContext(ctx, pushSchema) // which a store of an earlier program lacks
+			return err
 		case id == storeID:
 			return fmt.Errorf("%w: it has version %d", ErrStore, version)
 		case id != 0 || version != 0 || tables > 0:
 			return fmt.Errorf("%w: it is of another program", ErrStore)
 		}
-		_, err = tx.ExecContext(ctx, storeSchema+fmt.Sprintf(`PRAGMA application_id = %d; PRAGMA user_version = %d`, storeID, storeVersion))
+		_, err = tx.ExecContext(ctx, storeSchema+pushSchema+fmt.Sprintf(`PRAGMA application_id = %d; PRAGMA user_version = %d`, storeID, storeVersion))
 		return err
 	})
 }
@@ -218,6 +222,15 @@ func (g Grant) check() error {
 	return errors.Join(checkName("user", g.User), g.Scope.check())
 }
 
+// Check returns why the grant, or the name of a device unless that is "", is refused; or nil.
+func (g Grant) Check(name string) error {
+	err := g.check()
+	if name != "" {
+		err = errors.Join(err, checkName("device", name))
+	}
+	return err
+}
+
 // Add adds a device and returns its credential, which is shown once: the store keeps a hash. The error
 // wraps [ErrName] if there is a device of that name, and [ErrTooMany] if there are [MaxDevices].
 func (s *Store) Add(ctx context.Context, name string, g Grant) (d Device, credential string, err error) {
@@ -225,6 +238,25 @@ func (s *Store) Add(ctx context.Context, name string, g Grant) (d Device, creden
 		return Device{}, "", err
 	}
 	err = s.change(ctx, func(tx *sql.Tx) error {
+		d, credential, err = addDevice(ctx, tx, name, g)
+		return err
+	})
+	return d, credential, err
+}
+
+// AddLike is Add for a device that calls itself so: its name is what is left of that, and is made another one if there is
+// a device of that name.
+func (s *Store) AddLike(ctx context.Context, name string, g Grant) (d Device, credential string, err error) {
+	if err := g.check(); err != nil {
+		return Device{}, "", err
+	}
+	err = s.change(ctx, func(tx *sql.Tx) error {
+		if err := expireDevices(ctx, tx, time.Now()); err != nil {
+			return err
+		}
+		if name, err = freeName(ctx, tx, cleanName(name)); err != nil {
+			return err
+		}
 		d, credential, err = addDevice(ctx, tx, name, g)
 		return err
 	})
@@ -336,11 +368,16 @@ func (s *Store) mark(ctx context.Context, d Device, now time.Time) {
 }
 
 // Devices returns all devices by user and name, those that have expired included.
-func (s *Store) Devices(ctx context.Context) (list []Device, err error) {
+func (s *Store) Devices(ctx context.Context) ([]Device, error) {
+	return s.devices(ctx, `ORDER BY user, name`)
+}
+
+// devices returns the devices that the rest of a query chooses.
+func (s *Store) devices(ctx context.Context, rest string, args ...any) (list []Device, err error) {
 	if err := s.present(); err != nil {
 		return nil, err
 	}
-	rows, err := s.db.QueryContext(ctx, `SELECT `+deviceColumns+` FROM device ORDER BY user, name`)
+	rows, err := s.db.QueryContext(ctx, `SELECT `+deviceColumns+` FROM device `+rest, args...)
 	if err != nil {
 		return nil, storeError(err)
 	}
@@ -370,9 +407,18 @@ func (s *Store) Device(ctx context.Context, id string) (Device, error) {
 // Revoke removes the device of a name and returns it. From then on its credential is nobody's, and
 // [Store.Watch] signals in every process. The error wraps [ErrNotFound] if there is none.
 func (s *Store) Revoke(ctx context.Context, name string) (Device, error) {
-	list, err := s.revoke(ctx, `WHERE name = ?`, name)
+	return s.revokeOne(ctx, `WHERE name = ?`, name)
+}
+
+// RevokeID is Revoke for the device with an id, whatever its name is.
+func (s *Store) RevokeID(ctx context.Context, id string) (Device, error) {
+	return s.revokeOne(ctx, `WHERE id = ?`, id)
+}
+
+func (s *Store) revokeOne(ctx context.Context, where, key string) (Device, error) {
+	list, err := s.revoke(ctx, where, key)
 	if err == nil && len(list) == 0 {
-		return Device{}, fmt.Errorf("device %s: %w", name, ErrNotFound)
+		return Device{}, fmt.Errorf("device %s: %w", key, ErrNotFound)
 	}
 	if err != nil {
 		return Device{}, err

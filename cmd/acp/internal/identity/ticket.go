@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"math/big"
+	"slices"
 	"time"
 )
 
@@ -21,6 +22,9 @@ const (
 	MaxTickets = 4
 	// MaxTries is how many wrong codes there may be for a ticket, whoever sends them. Then it is dead.
 	MaxTries = 5
+	// MaxLinks bounds the tickets of [Store.NewLink], and MaxLinkLifetime how long each can be redeemed.
+	MaxLinks        = 4
+	MaxLinkLifetime = time.Hour
 	// maxRecent bounds the tickets of the last two minutes, whatever has happened to them.
 	maxRecent = 64
 )
@@ -40,6 +44,7 @@ const (
 	TicketDenied   TicketState = "denied"
 	TicketDead     TicketState = "dead"     // after too many wrong codes
 	TicketRedeemed TicketState = "redeemed" // there is a device
+	TicketLink     TicketState = "link"     // whoever has it gets a device
 )
 
 // A Ticket lets one device become a user's. Ticket and Code are known to its maker only: the store keeps
@@ -55,11 +60,7 @@ type Ticket struct {
 // name is "". The error wraps [ErrName] if there is a device of that name, and [ErrTooMany] if there are
 // [MaxTickets].
 func (s *Store) NewTicket(ctx context.Context, name string, g Grant) (t Ticket, err error) {
-	err = g.check()
-	if name != "" {
-		err = errors.Join(err, checkName("device", name))
-	}
-	if err != nil {
+	if err := g.Check(name); err != nil {
 		return Ticket{}, err
 	}
 	scope, err := json.Marshal(g.Scope)
@@ -93,6 +94,40 @@ func (s *Store) NewTicket(ctx context.Context, name string, g Grant) (t Ticket, 
 		}
 		_, err = tx.ExecContext(ctx, `INSERT INTO ticket VALUES (?, ?, ?, 0, ?, ?, ?, ?, ?, ?, ?, x'', '', '', '')`,
 			t.ID, hash, codeHash(t.ID, t.Code), g.User, name, g.Role.String(), string(scope), int64(g.Lifetime), nanos(t.Expires), string(TicketOpen))
+		return storeError(err)
+	})
+	if err != nil {
+		return Ticket{}, err
+	}
+	return t, nil
+}
+
+// NewLink makes a ticket whose device gets its credential at once: nobody is asked, and there is no code. It is for a
+// link that only the user sees. It can be redeemed for a time, once. If there are [MaxLinks] the oldest one ends.
+func (s *Store) NewLink(ctx context.Context, g Grant, valid time.Duration) (t Ticket, err error) {
+	if err := g.check(); err != nil {
+		return Ticket{}, err
+	}
+	if valid <= 0 || valid > MaxLinkLifetime {
+		return Ticket{}, fmt.Errorf("a link is valid for up to %v", MaxLinkLifetime)
+	}
+	scope, err := json.Marshal(g.Scope)
+	if err != nil {
+		return Ticket{}, err
+	}
+	secret, hash := newSecret()
+	now := time.Now()
+	t = Ticket{ID: randomText(idBytes), Expires: now.Add(valid).UTC()}
+	t.Ticket = join(ticketPrefix, t.ID, secret)
+	err = s.change(ctx, func(tx *sql.Tx) error {
+		if err := expireTickets(ctx, tx, now); err != nil {
+			return err
+		}
+		if _, err := tx.ExecContext(ctx, `DELETE FROM ticket WHERE id IN (SELECT id FROM ticket WHERE state = 'link' OR state = 'redeemed' AND length(code) = 0 ORDER BY expires DESC LIMIT -1 OFFSET ?)`, MaxLinks-1); err != nil {
+			return storeError(err)
+		}
+		_, err := tx.ExecContext(ctx, `INSERT INTO ticket VALUES (?, ?, x'', 0, ?, '', ?, ?, ?, ?, ?, x'', '', '', '')`,
+			t.ID, hash, g.User, g.Role.String(), string(scope), int64(g.Lifetime), nanos(t.Expires), string(TicketLink))
 		return storeError(err)
 	})
 	if err != nil {
@@ -175,7 +210,7 @@ func isSaid(err error) bool {
 }
 
 func liveTickets(ctx context.Context, tx *sql.Tx) (list []ticketRow, err error) {
-	rows, err := tx.QueryContext(ctx, `SELECT id, hash, code, tries, user, name, role, scope, lifetime, state, claim FROM ticket WHERE state IN ('open', 'claimed', 'approved', 'denied')`)
+	rows, err := tx.QueryContext(ctx, `SELECT id, hash, code, tries, user, name, role, scope, lifetime, state, claim FROM ticket WHERE state IN ('open', 'claimed', 'approved', 'denied', 'link')`)
 	if err != nil {
 		return nil, storeError(err)
 	}
@@ -203,11 +238,15 @@ func choose(ctx context.Context, tx *sql.Tx, list []ticketRow, c Claim) (ticketR
 		if len(found) == 0 {
 			return ticketRow{}, ErrTicket
 		}
+		if found[0].state == string(TicketLink) {
+			return found[0], nil
+		}
 		if c.Code == "" {
 			return found[0], claim(ctx, tx, found[0], c)
 		}
 		list = found
 	}
+	list = slices.DeleteFunc(list, func(r ticketRow) bool { return r.state == string(TicketLink) }) // it has no code
 	match := -1
 	for i, r := range list {
 		if r.state != string(TicketDenied) && subtle.ConstantTimeCompare(r.code, codeHash(r.id, c.Code)) == 1 {
@@ -350,6 +389,18 @@ type Endpoint struct {
 	// Fingerprint is the SHA-256 of the certificate, in hexadecimal digits, if the gateway has made it
 	// itself; or "".
 	Fingerprint string `json:"fingerprint,omitempty"`
+	// Page says that there is a page for browsers.
+	Page bool `json:"page,omitempty"`
+}
+
+// PageURL returns where the page for browsers is, or "" if there is none.
+func (e Endpoint) PageURL() string {
+	u, err := pairURL(e.URL)
+	if !e.Page || err != nil {
+		return ""
+	}
+	u.Path = "/"
+	return u.String()
 }
 
 // Announce leaves where the gateway is reached, for commands that pair devices.

@@ -24,6 +24,9 @@ type Options struct {
 	Env     map[string]string // added to the agent's own
 	Stderr  io.Writer         // receives what it writes there
 	BuiltIn *acp.Agent        // the built-in agent; required for that one
+	// Interrupted is called when the network of an agent with a URL fails, and when it works again: see
+	// [acphttp.Transport].
+	Interrupted func(err error)
 }
 
 // Transport returns the way to an agent: an [*acp.CommandTransport], an [*acp.InProcessTransport]
@@ -39,7 +42,9 @@ func Transport(agent roster.Agent, o Options) (acp.Transport, error) {
 			return nil, err
 		}
 		if remote.Is(agent.URL) {
-			t, err := remote.Transport(agent.URL, agent.Remote)
+			how := agent.Remote
+			how.Interrupted = o.Interrupted
+			t, err := remote.Transport(agent.URL, how)
 			return t, exitcode.With(exitcode.Usage, err)
 		}
 		network, address := roster.Dial(agent.URL)

@@ -16,6 +16,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -109,7 +110,8 @@ func Open(dir string) *Log { return &Log{dir: dir, max: MaxFile} }
 // was acknowledged survives a loss of power. That takes milliseconds, so it is not for what happens
 // often. An incomplete line, as a loss of power leaves it while an entry is written, is removed first,
 // and an entry says so. A damaged last entry is an error that wraps [ErrDamaged]: the log is then left as
-// it is.
+// it is. If entries are missing at the end, which [HeadFile] knows, another entry says so and has the next
+// number, so that [Verify] notices that from then on, too.
 func (l *Log) Append(e Entry) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -124,9 +126,20 @@ func (l *Log) Append(e Entry) error {
 	return nil
 }
 
+// Note writes an entry about what is done and stays done: that it cannot be written is only logged. Both
+// may be nil: without a log nothing is written, and without a logger nobody hears of a failure.
+func (l *Log) Note(logger *slog.Logger, e Entry) {
+	if l == nil {
+		return
+	}
+	if err := l.Append(e); err != nil && logger != nil {
+		logger.Error("the audit log cannot be written", "error", err)
+	}
+}
+
 // append writes an entry. The caller holds the lock of the log.
 func (l *Log) append(e Entry) (err error) {
-	f, size, torn, err := l.current()
+	f, size, torn, lost, err := l.current()
 	if err == nil && size >= l.max { // before it is written to, so that it never grows if it cannot be renamed
 		if err = errors.Join(f.Close(), l.rotate()); err == nil {
 			f, err = l.open()
@@ -141,6 +154,9 @@ func (l *Log) append(e Entry) (err error) {
 	if torn > 0 {
 		out = l.add(out, Entry{Action: "audit.repair", Outcome: "done", Detail: fmt.Sprintf("an incomplete entry of %d bytes was removed", torn)})
 	}
+	if lost != "" {
+		out = l.add(out, Entry{Action: actionLoss, Outcome: "found", Detail: lost})
+	}
 	out = l.add(out, e)
 	if _, err := f.Write(out); err != nil {
 		return errors.Join(err, f.Truncate(size)) // so that others find whole lines
@@ -151,6 +167,9 @@ func (l *Log) append(e Entry) (err error) {
 	if size == 0 { // its name must survive, too
 		syncDir(l.dir)
 	}
+	if err := keepHead(l.dir, l.tail); err != nil {
+		return err
+	}
 	l.is, err = f.Stat()
 	return err
 }
@@ -160,15 +179,15 @@ func (l *Log) open() (*os.File, error) {
 }
 
 // current opens the current file, with its size, finds the end of the chain, and removes an incomplete
-// entry, of which it returns the size.
-func (l *Log) current() (_ *os.File, size, torn int64, err error) {
+// entry, of which it returns the size. lost says which entries are missing; the chain then continues behind them.
+func (l *Log) current() (_ *os.File, size, torn int64, lost string, err error) {
 	f, err := l.open()
 	if err != nil {
-		return nil, 0, 0, err
+		return nil, 0, 0, "", err
 	}
 	is, err := f.Stat()
 	if err != nil {
-		return nil, 0, 0, errors.Join(err, f.Close())
+		return nil, 0, 0, "", errors.Join(err, f.Close())
 	}
 	size = is.Size()
 	if l.is == nil || l.is.Size() != size || !os.SameFile(l.is, is) { // another process has written
@@ -177,11 +196,25 @@ func (l *Log) current() (_ *os.File, size, torn int64, err error) {
 			err = f.Truncate(size - torn)
 			size -= torn
 		}
+		if err == nil {
+			lost, err = l.lost()
+		}
 	}
 	if err != nil {
-		return nil, 0, 0, errors.Join(err, f.Close())
+		return nil, 0, 0, "", errors.Join(err, f.Close())
 	}
-	return f, size, torn, nil
+	return f, size, torn, lost, nil
+}
+
+// lost says which entries are missing at the end of the log, which continues behind them then.
+func (l *Log) lost() (string, error) {
+	h, err := readHead(l.dir)
+	if err != nil || h.Seq <= l.tail.seq {
+		return "", err
+	}
+	text := fmt.Sprintf("entries %d to %d are missing", l.tail.seq+1, h.Seq)
+	l.tail = tail{h.Seq, h.Hash}
+	return text, nil
 }
 
 // add appends the line of an entry, which becomes the end of the chain.
@@ -269,6 +302,12 @@ func (l *Log) rotate() error {
 	syncDir(l.dir)
 	return nil
 }
+
+// actionLoss is the action of an entry that says that others are missing before it.
+const actionLoss = "audit.loss"
+
+// oldest is the name of the file before which there were others, which have been removed.
+var oldest = name(Files - 1)
 
 // name returns the name of the nth older file.
 func name(n int) string {

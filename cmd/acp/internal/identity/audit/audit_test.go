@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -70,6 +71,36 @@ func TestAppend(t *testing.T) {
 	}
 	if info, err := os.Stat(dir); err != nil || runtime.GOOS != "windows" && info.Mode().Perm() != 0o700 {
 		t.Error(info, err)
+	}
+}
+
+// TestNote: an entry about what is done is written or its failure logged, and neither log is needed.
+func TestNote(t *testing.T) {
+	dir := t.TempDir()
+	blocked := filepath.Join(dir, "file")
+	if err := os.WriteFile(blocked, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, tt := range map[string]struct {
+		log            *Log
+		written, heard bool
+	}{
+		"written":    {Open(filepath.Join(dir, "log")), true, false},
+		"no log":     {nil, false, false},
+		"it refuses": {Open(blocked), false, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var heard bytes.Buffer
+			for _, logger := range []*slog.Logger{nil, slog.New(slog.NewTextHandler(&heard, nil))} {
+				tt.log.Note(logger, Entry{Action: "test"})
+			}
+			if got := strings.Contains(heard.String(), "the audit log cannot be written"); got != tt.heard {
+				t.Errorf("heard %q", &heard)
+			}
+			if tt.written && len(read(t, tt.log.dir)) != 2 {
+				t.Error("not written")
+			}
+		})
 	}
 }
 
@@ -310,13 +341,13 @@ func verifyBytes(data []byte) (Report, error) {
 
 func TestEmpty(t *testing.T) {
 	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, File), nil, 0o600); err != nil { // a power loss before the first entry
+		t.Fatal(err)
+	}
 	if r, err := Verify(dir, ""); err != nil || r != (Report{}) {
 		t.Error(r, err)
 	}
 	if _, err := Verify(dir, "ff"); !errors.Is(err, ErrDamaged) {
-		t.Error(err)
-	}
-	if _, err := Verify(filepath.Join(dir, "none"), ""); err != nil {
 		t.Error(err)
 	}
 	file := filepath.Join(dir, "file")

@@ -52,14 +52,27 @@ type Report struct {
 }
 
 // Verify reads the log in a directory, with its older files, and checks that each entry is as it was
-// written and follows the one before. anchor is the hash of an entry that is to be among them; "" means
-// any. The error wraps [ErrDamaged] and says where the first damage is; the report has what is before it.
+// written and follows the one before, and that those are there that [HeadFile] and the number of files say
+// were written. anchor is the hash of an entry that is to be among them; "" means any. The error wraps
+// [ErrDamaged] and says where the first damage is; the report has what is before it. That there is no log is
+// an error that wraps [fs.ErrNotExist].
 func Verify(dir, anchor string) (Report, error) {
 	v := &verifier{anchor: anchor}
-	err := files(dir, func(r io.Reader, name string, current bool) error {
+	last, err := readHead(dir) // before the log, to which others may append
+	if err != nil {
+		return Report{}, err
+	}
+	v.head = last
+	err = files(dir, func(r io.Reader, name string, current bool) error {
 		return v.read(r, name, current, func(Entry) error { return nil })
 	})
 	v.report.Hash = v.hash
+	if errors.Is(err, fs.ErrNotExist) && last.Seq > 0 {
+		err = fmt.Errorf("%w: its files are missing, and it had %d entries", ErrDamaged, last.Seq)
+	}
+	if err == nil {
+		err = v.check(last)
+	}
 	if err == nil && anchor != "" && !v.report.Contains {
 		err = fmt.Errorf("%w: no entry has the hash %s", ErrDamaged, anchor)
 	}
@@ -67,15 +80,17 @@ func Verify(dir, anchor string) (Report, error) {
 }
 
 // Read calls f with the entries of the log in a directory, oldest first, and verifies them as it goes. It
-// stops at the first error, of f or of the log. A file that is rotated meanwhile may be read twice or not
-// at all, which is an error that wraps [ErrDamaged].
+// stops at the first error, of f or of the log, apart from a loss that [Log.Append] has noted. A file that is rotated meanwhile may be read twice or not
+// at all, which is an error that wraps [ErrDamaged]. That there is no log is an error that wraps
+// [fs.ErrNotExist].
 func Read(dir string, f func(Entry) error) error {
-	v := new(verifier)
+	v := &verifier{gaps: true}
 	return files(dir, func(r io.Reader, name string, current bool) error { return v.read(r, name, current, f) })
 }
 
 // files calls f with each file of a log, oldest first.
 func files(dir string, f func(r io.Reader, name string, current bool) error) error {
+	found := false
 	for n := Files - 1; n >= 0; n-- {
 		file, err := os.Open(filepath.Join(dir, name(n)))
 		if errors.Is(err, fs.ErrNotExist) {
@@ -84,6 +99,7 @@ func files(dir string, f func(r io.Reader, name string, current bool) error) err
 		if err != nil {
 			return fmt.Errorf("the audit log: %w", err)
 		}
+		found = true
 		err = f(file, name(n), n == 0)
 		if e := file.Close(); err == nil {
 			err = e
@@ -91,6 +107,9 @@ func files(dir string, f func(r io.Reader, name string, current bool) error) err
 		if err != nil {
 			return err
 		}
+	}
+	if !found {
+		return fmt.Errorf("there is no audit log in %s: %w", dir, fs.ErrNotExist)
 	}
 	return nil
 }
@@ -100,6 +119,9 @@ type verifier struct {
 	report Report
 	hash   string
 	anchor string
+	gaps   bool // entries that were lost are no damage, if an entry says so
+	head   head
+	knows  bool // the entry of head is there
 }
 
 // read checks the entries of a file.
@@ -123,6 +145,9 @@ func (v *verifier) read(r io.Reader, name string, current bool, f func(Entry) er
 		switch {
 		case v.report.Entries == 0 && (e.Seq == 1) != (e.Prev == ""):
 			return fmt.Errorf("%s, line %d: %w: entry %d cannot be the first one", name, n, ErrDamaged, e.Seq)
+		case v.report.Entries == 0 && e.Seq > 1 && name != oldest && !v.gaps:
+			return fmt.Errorf("%s, line %d: %w: the entries before entry %d are missing", name, n, ErrDamaged, e.Seq)
+		case v.gaps && e.Action == actionLoss && e.Seq > v.report.Last+1:
 		case v.report.Entries > 0 && (e.Seq != v.report.Last+1 || e.Prev != v.hash):
 			return fmt.Errorf("%s, line %d: %w: entry %d does not follow entry %d", name, n, ErrDamaged, e.Seq, v.report.Last)
 		}
@@ -130,6 +155,7 @@ func (v *verifier) read(r io.Reader, name string, current bool, f func(Entry) er
 			v.report.First = e.Seq
 		}
 		v.report.Last, v.hash = e.Seq, hash
+		v.knows = v.knows || v.head == head{e.Seq, hash}
 		v.report.Contains = v.report.Contains || hash == v.anchor
 		if err := f(e); err != nil {
 			return err

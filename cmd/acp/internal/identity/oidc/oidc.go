@@ -1,7 +1,7 @@
 // Package oidc authenticates members of a team by the tokens of an OpenID Connect issuer: it is an
 // [identity.Team]. A token is a JSON Web token that the issuer has signed for this gateway: an ID token,
 // or an access token in that form (RFC 9068). How a client gets it is the client's business; the code
-// flow for browsers, with PKCE, is not here yet, and neither are opaque access tokens.
+// flow for browsers, with PKCE, is [Verifier.Begin]. Opaque access tokens are not accepted.
 package oidc
 
 import (
@@ -12,11 +12,13 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/coreos/go-oidc/v3/oidc"
+	"golang.org/x/oauth2"
 
 	"github.com/goacp/acp/cmd/acp/internal/identity"
 )
@@ -51,9 +53,14 @@ type Config struct {
 	Groups string
 	// Roles are the roles of groups. A user has the highest of them; without one the user is denied.
 	Roles map[string]identity.Role
+	// Rights are further groups that are kept of a user, next to those of Roles, of which there are at most
+	// 64 that count.
+	Rights []string
 	// User is the claim with the name of a user; "" means "sub". For "email" the token must say that
 	// the address was verified. The name of the principal is that with "oidc:" before it.
 	User string
+	// Secret is that of the gateway at the issuer, for logins of browsers; "" means that it is a public client there.
+	Secret string
 	// Client makes the requests to the issuer; nil means [http.DefaultClient]. Redirects are followed
 	// as it says.
 	Client *http.Client
@@ -65,9 +72,12 @@ type Config struct {
 // sent, and documents have at most 1 MiB. It is safe for concurrent use. There is nothing to close.
 type Verifier struct {
 	cfg    Config
-	client *http.Client
+	client *http.Client // for documents
+	direct *http.Client // for the rest
 
 	mu       sync.Mutex
+	endpoint oauth2.Endpoint       // of the issuer, with verifier
+	scopes   []string              // that it supports
 	verifier *oidc.IDTokenVerifier // nil until the issuer has answered
 	failed   error                 // of the latest discovery
 	again    time.Time             // when there may be another one
@@ -103,12 +113,13 @@ func New(cfg Config) (*Verifier, error) {
 	if base == nil {
 		base = http.DefaultClient
 	}
-	own := *base
+	own, direct := *base, *base
 	own.Transport = &bounded{next: own.Transport, last: make(map[string]time.Time)}
 	if own.Timeout == 0 || own.Timeout > fetchTimeout {
 		own.Timeout = fetchTimeout
 	}
-	v.client = &own
+	direct.Timeout = own.Timeout
+	v.client, v.direct = &own, &direct
 	return v, nil
 }
 
@@ -126,13 +137,9 @@ func (v *Verifier) Authenticate(ctx context.Context, token string) (identity.Pri
 	if err != nil {
 		return identity.Principal{}, err
 	}
-	var asking error // which the library's error does not wrap
-	t, err := verifier.Verify(context.WithValue(ctx, askingKey{}, &asking), token)
+	t, err := verify(ctx, verifier, token)
 	if err != nil {
-		if ctx.Err() != nil || asking != nil {
-			return identity.Principal{}, fmt.Errorf("asking the issuer: %w", errors.Join(asking, ctx.Err()))
-		}
-		return identity.Principal{}, fmt.Errorf("%w: %w", identity.ErrCredential, err)
+		return identity.Principal{}, err
 	}
 	var claims map[string]json.RawMessage
 	if err := t.Claims(&claims); err != nil {
@@ -142,13 +149,27 @@ func (v *Verifier) Authenticate(ctx context.Context, token string) (identity.Pri
 	if err != nil {
 		return identity.Principal{}, err
 	}
-	role := v.role(claims[v.cfg.Groups])
+	groups := groupsOf(claims[v.cfg.Groups])
+	role := v.role(groups)
 	if role == identity.None {
 		return identity.Principal{}, fmt.Errorf("%w: %s is in no group with a role", identity.ErrDenied, name)
 	}
 	return identity.Principal{
-		Kind: identity.KindTeam, User: userPrefix + name, Device: t.Subject, Role: role, Expires: t.Expiry,
+		Kind: identity.KindTeam, User: userPrefix + name, Device: t.Subject, Role: role, Groups: v.relevant(groups), Expires: t.Expiry,
 	}, nil
+}
+
+// verify returns a token that is one of the issuer's for this gateway, with errors as of [Verifier.Authenticate].
+func verify(ctx context.Context, verifier *oidc.IDTokenVerifier, token string) (*oidc.IDToken, error) {
+	var asking error // which the library's error does not wrap
+	t, err := verifier.Verify(context.WithValue(ctx, askingKey{}, &asking), token)
+	switch {
+	case err == nil:
+		return t, nil
+	case ctx.Err() != nil || asking != nil:
+		return nil, fmt.Errorf("asking the issuer: %w", errors.Join(asking, ctx.Err()))
+	}
+	return nil, fmt.Errorf("%w: %w", identity.ErrCredential, err)
 }
 
 // user returns the name of the user in a token.
@@ -166,16 +187,36 @@ func (v *Verifier) user(claims map[string]json.RawMessage) (string, error) {
 	return name, nil
 }
 
-// role returns the highest role of the groups in a claim.
-func (v *Verifier) role(claim json.RawMessage) (best identity.Role) {
-	var groups []string
+// groupsOf returns the groups in a claim.
+func groupsOf(claim json.RawMessage) (groups []string) {
 	var one string
 	if json.Unmarshal(claim, &one) == nil {
-		groups = []string{one}
-	} else if json.Unmarshal(claim, &groups) != nil {
-		return identity.None
+		return []string{one}
 	}
-	for _, g := range groups[:min(len(groups), maxGroups)] {
+	if json.Unmarshal(claim, &groups) != nil {
+		return nil
+	}
+	return groups[:min(len(groups), maxGroups)]
+}
+
+// maxRelevant bounds the groups that are kept of a user.
+const maxRelevant = 64
+
+// relevant returns the groups that anything depends on.
+func (v *Verifier) relevant(groups []string) (all []string) {
+	for _, g := range groups {
+		if _, ok := v.cfg.Roles[g]; ok || slices.Contains(v.cfg.Rights, g) {
+			all = append(all, g)
+		}
+	}
+	slices.Sort(all)
+	all = slices.Compact(all)
+	return all[:min(len(all), maxRelevant)]
+}
+
+// role returns the highest role of groups.
+func (v *Verifier) role(groups []string) (best identity.Role) {
+	for _, g := range groups {
 		best = max(best, v.cfg.Roles[g])
 	}
 	return best
@@ -213,7 +254,9 @@ func (v *Verifier) ask(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(oidc.ClientContext(context.WithoutCancel(ctx), v.client), fetchTimeout)
 	defer cancel()
 	var document struct {
-		Keys string `json:"jwks_uri"`
+		Keys   string   `json:"jwks_uri"`
+		Scopes []string `json:"scopes_supported"`
+		Auth   []string `json:"token_endpoint_auth_methods_supported"`
 	}
 	provider, err := oidc.NewProvider(ctx, v.cfg.Issuer)
 	if err == nil {
@@ -224,6 +267,12 @@ func (v *Verifier) ask(ctx context.Context) {
 	if err != nil {
 		v.failed, v.again = fmt.Errorf("asking the issuer: %w", err), time.Now().Add(refreshEvery)
 	} else {
+		v.endpoint, v.scopes = provider.Endpoint(), document.Scopes
+		// Or else each is tried, and a code counts once.
+		v.endpoint.AuthStyle = oauth2.AuthStyleInHeader
+		if v.cfg.Secret == "" || len(document.Auth) > 0 && !slices.Contains(document.Auth, "client_secret_basic") {
+			v.endpoint.AuthStyle = oauth2.AuthStyleInParams
+		}
 		set := &keys{oidc.NewRemoteKeySet(oidc.ClientContext(context.Background(), v.client), document.Keys)}
 		v.verifier = oidc.NewVerifier(v.cfg.Issuer, set, &oidc.Config{ClientID: v.cfg.Audience, SupportedSigningAlgs: algorithms})
 	}
