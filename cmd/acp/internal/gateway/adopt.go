@@ -22,9 +22,11 @@ type adoption struct {
 	prompt   *promptRecord   // whose turn has not ended
 	sent     *sentRecord     // of the prompt
 	accepted json.RawMessage // the answer to the prompt, in version 2
+	began    uint64          // its event
 	asks     []askRecord     // that the agent waits for
 	opened   bool            // the session was opened, as far as the connection knows
 	waits    bool            // the prompt has arrived, and the connection has not sent it yet
+	children []subagent      // that it has announced, in order
 }
 
 // read goes through the log.
@@ -32,6 +34,7 @@ func (a *adoption) read(ctx context.Context, l *engine.Engine, session string) e
 	a.have = make(map[uint64]bool)
 	asks := make(map[string]askRecord)
 	var order []string
+	known := make(map[acp.SessionID]bool) // those of children
 	err := l.Read(ctx, session, 0, func(r engine.Record) error {
 		var s stamp
 		switch r.Kind {
@@ -39,7 +42,7 @@ func (a *adoption) read(ctx context.Context, l *engine.Engine, session string) e
 			a.marked, a.sent, a.accepted = 0, nil, nil // a prompt is that for which it is started
 			clear(a.have)
 			clear(asks)
-			order = nil
+			order = nil // its subagents stay: an agent that brings its session back need not announce them anew
 			return nil
 		case kindPrompt:
 			p, err := decodePrompt(r.Data)
@@ -65,7 +68,7 @@ func (a *adoption) read(ctx context.Context, l *engine.Engine, session string) e
 			if err := json.Unmarshal(r.Data, &accepted); err != nil {
 				return err
 			}
-			a.accepted, s = accepted.Result, accepted.stamp
+			a.accepted, a.began, s = accepted.Result, accepted.Event, accepted.stamp
 		case kindAsk:
 			var ask askRecord
 			if err := json.Unmarshal(r.Data, &ask); err != nil {
@@ -77,9 +80,13 @@ func (a *adoption) read(ctx context.Context, l *engine.Engine, session string) e
 				order = append(order, ask.ID)
 			}
 			s = ask.stamp
-		case kindUpdate, kindEnd, kindMark:
+		case kindUpdate, kindChild, kindEnd, kindMark:
 			if err := json.Unmarshal(r.Data, &s); err != nil {
 				return err
+			}
+			if c, ok := toldOf(session, r); ok && !known[c.session] && len(known) < maxChildren {
+				known[c.session] = true
+				a.children = append(a.children, c)
 			}
 			if r.Kind == kindEnd {
 				a.prompt = nil
@@ -133,6 +140,10 @@ func (s *session) adopt(ctx context.Context) (bool, error) {
 	if state == nil || s.g.cfg.Rehold == nil || len(state.Opened) == 0 {
 		return false, nil
 	}
+	if s.g.cfg.Gone != nil && s.g.cfg.Gone(state.Socket) { // the log need not be read
+		s.logger().Info("gateway: the agent is gone")
+		return false, nil
+	}
 	a := &adoption{state: *state}
 	if err := a.read(ctx, s.g.cfg.Log, s.id); err != nil {
 		return false, err
@@ -142,11 +153,11 @@ func (s *session) adopt(ctx context.Context) (bool, error) {
 		s.logger().Info("gateway: the agent is gone", "error", err)
 		return false, nil
 	}
-	if err := s.g.admit(); err != nil {
+	if err := s.g.admitAgent(ctx, s.info.Owner, s.known.Groups, true); err != nil {
 		return false, errors.Join(err, h.Stop(ctx))
 	}
 	a.settle(h.Sent())
-	b := &backend{s: s, prefix: fmt.Sprintf("%d.", s.known.Starts), ended: make(chan struct{}), held: h}
+	b := &backend{s: s, prefix: fmt.Sprintf("%d.", s.known.Starts), ended: make(chan struct{}), held: h, events: s.g.events(s.info.Owner, s.known.Groups)}
 	b.stream = newHeldStream(h, s, s.wirePrefix(), a)
 	client := b.client()
 	client.MinVersion, client.MaxVersion = state.Version, state.Version
@@ -157,13 +168,18 @@ func (s *session) adopt(ctx context.Context) (bool, error) {
 		}
 	}
 	if err != nil {
-		s.g.dismiss()
+		s.g.dismissAgent(s.info.Owner)
 		s.logger().Warn("gateway: the agent cannot be taken over", "error", err)
 		return false, h.Stop(ctx)
 	}
 	if err := s.run(b); err != nil {
-		s.g.dismiss()
+		s.g.dismissAgent(s.info.Owner)
 		return true, err
+	}
+	if s.known.Handover {
+		if b.transcript, _, err = s.transcript(ctx); err != nil {
+			return true, err
+		}
 	}
 	if p := a.prompt; p != nil {
 		t := &turn{id: acp.MessageID(p.ID), by: p.By, content: p.Content, operation: p.Operation, adopted: true, done: make(chan struct{})}
@@ -193,8 +209,13 @@ func (hs *heldStream) again(r askRecord) {
 	hs.put(r.Raw)
 }
 
-// wirePrefix returns what the ids of this gateway's requests begin with: no other one has them.
-func (s *session) wirePrefix() string { return fmt.Sprintf("%d-", s.own.Epoch()) }
+// wirePrefix returns what the ids of this gateway's requests to the agent that was started last begin with, and those
+// of its questions: no other gateway has them, and no other agent, whose own ids begin anew.
+func (s *session) wirePrefix() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return fmt.Sprintf("%d.%d-", s.own.Epoch(), s.known.Starts)
+}
 
 // shortened returns a text that names an id.
 func shortened(id string) string {

@@ -1,11 +1,14 @@
 package gateway
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"maps"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/goacp/acp"
@@ -17,6 +20,7 @@ type ask struct {
 	id         string
 	title      string
 	permission *acp.Permission // one of these
+	rule       *decision       // the answer of the owner's rules; nil if people are asked
 	form       *acp.FormRequest
 	link       *acp.LinkRequest
 
@@ -33,8 +37,15 @@ type decision struct {
 	Accepted bool                       `json:"accepted,omitempty"`
 	Declined bool                       `json:"declined,omitempty"`
 	Content  map[string]json.RawMessage `json:"content,omitempty"`
+	From     string                     `json:"from,omitempty"` // what others see of by
+	Key      string                     `json:"key,omitempty"`  // the client that has answered
 	by       string
 }
+
+// maxAnswer bounds what a client answers, in bytes, so that the decision can be kept with who has made it.
+const maxAnswer = engine.MaxValue - 8<<10
+
+var errAnswerSize = errors.New("the answer is too large")
 
 // dismissed reports whether an answer decides nothing.
 func (d *decision) dismissed() bool { return d.Option == "" && !d.Accepted && !d.Declined }
@@ -70,38 +81,87 @@ func (s *session) ask(ctx context.Context, b *backend, a *ask, data []byte) (dec
 		if len(data) > engine.MaxValue {
 			data = encode(askRecord{ID: a.id, Title: a.title})
 		}
-		if _, err := s.own.Ask(ctx, a.id, data); err != nil {
+		if err := s.asksMore(); err != nil {
+			return decision{}, err
+		}
+		defer s.asksLess()
+		if err := s.keepAsk(ctx, a.id, data); err != nil {
 			return decision{}, err
 		}
 	}
-	s.mu.Lock()
-	s.asks[a.id] = a
-	s.mu.Unlock()
+	if a.rule == nil {
+		s.mu.Lock()
+		s.asks[a.id] = a
+		s.mu.Unlock()
+		s.g.changed(s.id)
+	}
+	observed := s.observeAsk(ctx)
 	d := decision{}
 	err := s.put(ctx, b, a, held)
-	if err == nil {
+	var lookout sync.WaitGroup
+	if err == nil && a.rule == nil && !known {
+		lookout.Go(func() { s.lookAfter(a) })
+	}
+	switch {
+	case err != nil:
+	case a.rule != nil:
+		d, err = *a.rule, s.insistAnswer(ctx, a, *a.rule)
+	default:
 		d, err = s.await(ctx, a)
 	}
 	s.mu.Lock()
 	delete(s.asks, a.id)
 	s.touch()
 	s.mu.Unlock()
+	s.g.changed(s.id)
 	a.cancel()
-	if e := s.log.put(s.ctx, kindAnswer, encode(answerRecord{a.id, d.by, d.outcome()}), nil); err == nil {
+	lookout.Wait()
+	observed(a, d, err)
+	if e := s.log.put(s.ctx, kindAnswer, encode(answerRecord{
+		ID: a.id, By: d.by, Outcome: d.outcome(), Title: clip(a.title), Name: clip(a.optionName(&d)), From: d.From, Key: d.Key,
+	}), nil); err == nil {
 		err = e
 	}
 	return d, err
 }
 
+// keepAsk stores a question. The agent waits as long as that is not possible for a reason that passes, such as a disk
+// that is full.
+func (s *session) keepAsk(ctx context.Context, id string, data []byte) error {
+	for tried := false; ; tried = true {
+		_, err := s.own.Ask(ctx, id, data)
+		switch {
+		case tried && errors.Is(err, engine.ErrExists): // the attempt before has succeeded after all
+			return nil
+		case err == nil, errors.Is(err, engine.ErrExists), isFinal(err), ctx.Err() != nil, s.given():
+			return err
+		}
+		if !tried {
+			s.logger().Warn("gateway: a question cannot be kept, and is tried again", "error", err)
+		}
+		if !s.pause(ctx) {
+			return err
+		}
+	}
+}
+
 // put writes a question down, unless that was done before, so that everybody who watches is asked.
 func (s *session) put(ctx context.Context, b *backend, a *ask, held *heldAsk) error {
 	if held != nil && held.known {
+		if a.rule != nil {
+			return nil
+		}
 		s.mu.Lock()
 		a.seq = held.record
-		watchers := slices.Collect(maps.Keys(s.watchers))
+		watchers, guests := slices.Collect(maps.Keys(s.watchers)), slices.Collect(maps.Keys(s.guests))
 		s.mu.Unlock()
+		for _, v := range guests {
+			if err := v.tell(v.h.connected(), a, a.seq); err != nil {
+				s.logger().Warn("gateway: another node cannot be asked", "error", err)
+			}
+		}
 		for _, w := range watchers {
-			w.ask(a)
+			w.ask(a, a.seq)
 		}
 		return nil
 	}
@@ -117,10 +177,26 @@ func (s *session) put(ctx context.Context, b *backend, a *ask, held *heldAsk) er
 		b.stream.settled(held.seq, false)
 		b.stream.mark(r.Marked)
 	}
+	s.numbered(a, seq)
+	return nil
+}
+
+// numbered is called once the record of a question is committed. Followers may have read the record before: a client
+// whose history ends behind it has not been asked when it came, since the question had no number then. What the rules
+// answer is asked of nobody.
+func (s *session) numbered(a *ask, seq uint64) {
 	s.mu.Lock()
 	a.seq = seq
+	watchers := slices.Collect(maps.Keys(s.watchers))
 	s.mu.Unlock()
-	return nil
+	if a.rule != nil {
+		return
+	}
+	for _, w := range watchers {
+		if w.has(seq) { // the others are asked once they have come to it
+			w.ask(a, seq)
+		}
+	}
 }
 
 // await waits for the answer. When nobody is to answer any more, that is committed, too, so that a late
@@ -151,6 +227,67 @@ func (s *session) commitAnswer(ctx context.Context, a *ask, d decision) error {
 	return s.g.cfg.Log.Answer(ctx, s.id, a.id, engine.Decision{By: d.by, Data: data})
 }
 
+// insistAnswer decides an ask as commitAnswer does, and tries that again as long as it fails for a reason that passes. An
+// attempt that seems to fail may have succeeded: the decision that the next one finds is then this one.
+func (s *session) insistAnswer(ctx context.Context, a *ask, d decision) error {
+	for tried := false; ; tried = true {
+		err := s.commitAnswer(ctx, a, d)
+		won := (*engine.AnsweredError)(nil)
+		switch {
+		case tried && errors.As(err, &won) && won.Decision.By == d.by && bytes.Equal(won.Decision.Data, encode(d)):
+			return nil
+		case err == nil, errors.Is(err, engine.ErrAnswered), errors.Is(err, engine.ErrExpired), errors.Is(err, engine.ErrInvalid),
+			errors.Is(err, engine.ErrNotFound), ctx.Err() != nil, s.given():
+			return err
+		}
+		if !tried {
+			s.logger().Error("gateway: an answer cannot be kept, and is tried again", "error", err)
+		}
+		if !s.pause(ctx) {
+			return err
+		}
+	}
+}
+
+// question implements place.
+func (s *session) question(id string) *ask {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.asks[id]
+}
+
+// questions implements place.
+func (s *session) questions(upTo uint64) []*ask {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return openUpTo(s.asks, upTo)
+}
+
+// openUpTo returns the questions that were asked up to a record, in the order in which they were.
+func openUpTo(all map[string]*ask, upTo uint64) (asks []*ask) {
+	for _, a := range all {
+		if a.seq > 0 && a.seq <= upTo { // 0 is one that is just being written down
+			asks = append(asks, a)
+		}
+	}
+	slices.SortFunc(asks, func(a, b *ask) int { return cmp.Compare(a.seq, b.seq) })
+	return asks
+}
+
+// asking implements place.
+func (s *session) asking(a *ask) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	a.asked++
+}
+
+// unanswered implements place.
+func (s *session) unanswered(a *ask) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	a.asked--
+}
+
 // answered is called with what a client has answered. If it has dismissed the question, or cannot show it,
 // that counts once there is nobody else to decide.
 func (s *session) answered(a *ask, d decision) {
@@ -161,81 +298,108 @@ func (s *session) answered(a *ask, d decision) {
 	if d.dismissed() && others {
 		return
 	}
-	for told := false; ; told = true {
-		err := s.commitAnswer(a.ctx, a, d)
-		switch {
-		case err == nil:
-			a.decided <- d // nobody else has committed
-			return
-		case errors.Is(err, engine.ErrAnswered), errors.Is(err, engine.ErrExpired):
-			s.logger().Info("gateway: an answer came too late", "by", d.by)
-			return
-		case a.ctx.Err() != nil:
-			return
-		}
-		if !told {
-			s.logger().Error("gateway: an answer cannot be kept, and is tried again", "error", err)
-		}
-		timer := time.NewTimer(writeAgain)
-		select {
-		case <-timer.C:
-		case <-a.ctx.Done():
-			timer.Stop()
-			return
-		}
+	err := s.insistAnswer(a.ctx, a, d)
+	switch {
+	case err == nil:
+		a.decided <- d // nobody else has committed
+	case errors.Is(err, engine.ErrAnswered), errors.Is(err, engine.ErrExpired), a.ctx.Err() != nil && !s.given():
+		s.late(a, d)
+	case !s.given():
+		s.logger().Error("gateway: an answer cannot be kept", "error", err)
 	}
 }
 
-// ask puts a question to the client, until it is answered or withdrawn.
-func (w *watcher) ask(a *ask) {
-	s := w.s
-	s.mu.Lock()
-	if s.asks[a.id] != a || w.asked[a.id] || !w.who.Approve {
-		s.mu.Unlock()
+// ask puts a question, whose record has a number, to the client, until it is answered or withdrawn.
+func (w *watcher) ask(a *ask, seq uint64) {
+	if !w.now().Approve {
 		return
 	}
-	w.asked[a.id] = true
-	a.asked++
-	s.mu.Unlock()
-	w.work.Go(func() {
-		d, err := w.put(a)
-		d.by = w.who.User
-		if a.ctx.Err() == nil && w.ctx.Err() == nil {
-			if err != nil {
-				s.logger().Info("gateway: a client cannot answer a question", "error", err)
+	w.mu.Lock()
+	if w.asked[a] || a.ctx.Err() != nil || w.ctx.Err() != nil {
+		w.mu.Unlock()
+		return
+	}
+	w.asked[a] = true
+	p := w.at
+	w.work.Add(1) // with the lock held: nobody waits for it yet
+	w.mu.Unlock()
+	p.asking(a)
+	go func() {
+		defer w.work.Done()
+		d, err := w.put(a, seq)
+		if len(encode(d)) > maxAnswer {
+			d, err = decision{}, errAnswerSize
+		}
+		d.by, d.From, d.Key = w.who.User, w.who.name(), w.key
+		if left := d.dismissed() && w.leaves(a, err); left || a.ctx.Err() != nil || w.ctx.Err() != nil {
+			if s, here := p.(*session); here {
+				s.late(a, d)
 			}
-			s.answered(a, d)
+			p.unanswered(a)
+			w.forget(a) // asked again when it is back
 			return
 		}
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		a.asked--
-		delete(w.asked, a.id) // asked again when it is back
-	})
+		if err != nil {
+			w.g.logger(w.id).Info("gateway: a client cannot answer a question", "error", err)
+		}
+		if who, err := w.entitled(w.ctx); err != nil || !who.Approve { // not any more
+			p.unanswered(a)
+			return
+		}
+		p.answered(a, d)
+		context.AfterFunc(a.ctx, func() { w.forget(a) }) // until then it is not asked again
+	}()
+}
+
+// forget forgets a question that the client does not have any more.
+func (w *watcher) forget(a *ask) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.asked, a)
+}
+
+// named adds to the _meta of the question what a client with presence knows it by: its name, which [Decided] has, too, and
+// the number of its record. Questions are put at once, so that they may arrive in another order than they were asked in.
+func (w *watcher) named(a *ask, seq uint64, meta json.RawMessage) json.RawMessage {
+	all := map[string]json.RawMessage{}
+	if !wantsPresence(w.session.Conn()) || len(meta) > 0 && json.Unmarshal(meta, &all) != nil || all == nil {
+		return meta
+	}
+	all[metaKey] = encode(struct {
+		Ask    string `json:"ask"`
+		Cursor uint64 `json:"cursor"`
+	}{a.id, seq})
+	return encode(all)
 }
 
 // put puts a question and returns the client's answer.
-func (w *watcher) put(a *ask) (d decision, err error) {
+func (w *watcher) put(a *ask, seq uint64) (d decision, err error) {
 	ctx, cancel := context.WithCancel(w.ctx)
 	defer cancel()
 	defer context.AfterFunc(a.ctx, cancel)()
 	out := w.session.WithContext(ctx)
 	switch {
 	case a.permission != nil:
-		answer, err := out.Ask(*a.permission)
+		p := *a.permission
+		p.Meta = w.named(a, seq, p.Meta)
+		answer, err := out.Ask(p)
 		if err != nil || answer.Cancelled {
 			return d, err
 		}
 		d.Option = answer.Option.OptionID
 		return d, nil
 	case a.form != nil:
-		answer, err := out.Elicit(*a.form)
+		f := *a.form
+		f.Meta = w.named(a, seq, f.Meta)
+		answer, err := out.Elicit(f)
 		if err != nil {
 			return d, err
 		}
 		d.Accepted, d.Declined, d.Content = answer.Accepted, answer.Declined, answer.Content
 	default:
-		answer, done, err := out.ElicitURL(*a.link)
+		l := *a.link
+		l.Meta = w.named(a, seq, l.Meta)
+		answer, done, err := out.ElicitURL(l)
 		if err != nil {
 			return d, err
 		}

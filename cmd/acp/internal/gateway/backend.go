@@ -5,8 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/goacp/acp"
@@ -24,10 +24,18 @@ type backend struct {
 	held    Held          // of an agent that outlives the gateway; nil otherwise
 	stream  *heldStream   // likewise
 
+	why atomic.Pointer[string] // it was ended; see exit
+
+	pace   pace // of its updates
+	events int  // that it may send in a second, if there is a limit
+
 	mu         sync.Mutex
-	early      []*acp.Update // before the session is open
+	early      []earlyUpdate                   // before the session is open
+	children   map[acp.SessionID]chan struct{} // sessions of subagents, closed when the log announces them
+	replayed   account                         // what it has replayed
 	ready      bool
-	transcript string // what a new session of the agent has to know, until it was handed over
+	transcript string // what a new session of the agent has to know, until the agent has it
+	handed     bool   // it was sent
 }
 
 // maxEarly bounds the updates that are held until a session is open.
@@ -46,7 +54,7 @@ func (s *session) backend(ctx context.Context) (*backend, error) {
 	s.mu.Unlock()
 	switch {
 	case closed:
-		return nil, ErrClosed
+		return nil, errGone
 	case b != nil && b.conn.Conn().Err() == nil:
 		return b, nil
 	}
@@ -55,27 +63,37 @@ func (s *session) backend(ctx context.Context) (*backend, error) {
 
 // start starts the agent and opens the session in it.
 func (s *session) start(ctx context.Context) (_ *backend, err error) {
-	if err := s.g.admit(); err != nil {
+	s.mu.Lock()
+	owner, groups := s.info.Owner, s.known.Groups
+	s.mu.Unlock()
+	if err := s.g.admitAgent(ctx, owner, groups, false); err != nil {
 		return nil, err
 	}
 	running := false
+	ctx, started := s.g.cfg.Observer.Begin(ctx, Span{Kind: SpanStart, Session: s.id, Agent: s.agentName()})
 	defer func() {
+		started(outcomeOf(err))
 		if !running {
-			s.g.dismiss()
+			s.g.dismissAgent(owner)
 		}
 	}()
 	if err := s.keep(ctx, func(a *attributes) { a.Starts++ }); err != nil {
 		return nil, err
 	}
+	if err := s.offer(ctx); err != nil {
+		return nil, err
+	}
 	s.mu.Lock()
 	info, known := s.info, s.known
 	s.mu.Unlock()
-	b := &backend{s: s, prefix: fmt.Sprintf("%d.", known.Starts), ended: make(chan struct{})}
-	transport, err := b.reach(ctx, info)
+	b := &backend{s: s, prefix: fmt.Sprintf("%d.", known.Starts), ended: make(chan struct{}), events: s.g.events(owner, groups)}
+	transport, err := b.reach(s.forTenant(ctx, info), info)
 	if err != nil {
 		return nil, err
 	}
-	b.conn, err = b.client().Connect(ctx, transport)
+	if b.conn, err = b.client().Connect(ctx, transport); err != nil {
+		err = b.failed(ctx, info.Agent, err)
+	}
 	if err == nil {
 		if err = b.open(ctx, info, known); err != nil {
 			_ = b.conn.Close()
@@ -103,7 +121,7 @@ func (b *backend) reach(ctx context.Context, info engine.Session) (acp.Transport
 	if s.g.cfg.Hold != nil {
 		h, err := s.g.cfg.Hold(ctx, info.Agent, info.Cwd)
 		if err != nil {
-			return nil, err
+			return nil, b.failed(ctx, info.Agent, err)
 		}
 		if h != nil {
 			_, err = s.log.commit(ctx, kindStart, []byte("{}"))
@@ -121,7 +139,11 @@ func (b *backend) reach(ctx context.Context, info engine.Session) (acp.Transport
 	if err := s.keep(ctx, func(a *attributes) { a.Held = nil }); err != nil {
 		return nil, err
 	}
-	return s.g.cfg.Start(ctx, info.Agent, info.Cwd)
+	t, err := s.g.cfg.Start(ctx, info.Agent, info.Cwd)
+	if err != nil {
+		err = b.failed(ctx, info.Agent, err)
+	}
+	return t, err
 }
 
 // keep keeps what another gateway has to know in order to take the agent over.
@@ -141,22 +163,26 @@ func (b *backend) keep(ctx context.Context) error {
 // client returns the client of the agent.
 func (b *backend) client() *acp.Client {
 	cfg := &b.s.g.cfg
-	return &acp.Client{
+	c := &acp.Client{
 		Info: cfg.Info, Logger: cfg.Logger,
 		Update: b.update, RequestPermission: b.permission, Elicit: b.elicit,
 	}
+	b.s.lend(c)
+	return c
 }
 
 // run makes an agent that is connected the session's, or ends it if the session was closed meanwhile.
 func (s *session) run(b *backend) error {
+	s.g.runs(b)
 	s.mu.Lock()
-	closed := s.closed || s.gone()
+	closed, owner := s.closed || s.given(), s.info.Owner
 	if !closed {
 		s.agent = b
 		s.touch()
 	}
 	s.mu.Unlock()
 	if closed {
+		s.g.ran(b)
 		b.release()
 		_ = b.conn.Close()
 		return ErrClosed
@@ -170,7 +196,9 @@ func (s *session) run(b *backend) error {
 		}
 		s.mu.Unlock()
 		b.release() // it has nothing more to say
-		s.g.dismiss()
+		s.g.dismissAgent(owner)
+		s.g.ran(b)
+		s.g.cfg.Observer.Happened(Event{Kind: EventExit, Agent: s.agentName(), Why: b.exit()})
 		close(b.ended)
 	})
 	return nil
@@ -192,7 +220,6 @@ const stopTime = 15 * time.Second
 // open opens the session in the agent: a new one, or the one it had, or a new one that gets what was
 // said as text. Then a notice says so to everybody.
 func (b *backend) open(ctx context.Context, info engine.Session, known attributes) error {
-	s := b.s
 	cfg := acp.SessionConfig{Cwd: info.Cwd, AdditionalDirectories: known.Directories}
 	for _, raw := range known.MCP {
 		server, err := acpv2.UnmarshalMCPServer(raw)
@@ -202,36 +229,62 @@ func (b *backend) open(ctx context.Context, info engine.Session, known attribute
 		cfg.MCPServers = append(cfg.MCPServers, server)
 	}
 	var err error
-	var how acp.Restored
-	if info.AgentSession != "" {
-		b.session, how, err = b.conn.Restore(ctx, acp.SessionID(info.AgentSession), cfg)
-		switch {
-		case err == nil && how != acp.RestoredNew:
-			return b.begin(ctx)
-		case ctx.Err() != nil || b.conn.Conn().Err() != nil:
-			return err
-		}
-		var lost error
-		if b.transcript, lost = s.transcript(ctx); lost != nil {
-			return lost
+	switch {
+	case info.AgentSession != "":
+		err = b.restore(ctx, acp.SessionID(info.AgentSession), cfg, known)
+	case known.Fork != nil:
+		err = b.fork(ctx, cfg, known.Fork)
+	default:
+		if b.session, err = b.conn.NewSession(ctx, cfg); err == nil {
+			err = b.opened(ctx, new(uint64))
 		}
 	}
-	again := b.transcript != ""
-	if info.AgentSession == "" || err != nil {
-		if b.session, err = b.conn.NewSession(ctx, cfg); err != nil {
-			return err
-		}
-	}
-	if err := s.update(ctx, func(info *engine.Session) { info.AgentSession = string(b.session.ID()) }); err != nil {
+	if err != nil {
 		return err
 	}
-	if again {
-		if err := s.notice(ctx, acp.NoticeSeverityWarning, "The agent does not remember this session.",
-			"It could not bring the session back, so it works in a new one. It gets what was said here as text, and nothing of what it had seen otherwise."); err != nil {
+	return b.begin(ctx)
+}
+
+// restore brings the agent's session back.
+func (b *backend) restore(ctx context.Context, id acp.SessionID, cfg acp.SessionConfig, known attributes) error {
+	session, how, err := b.conn.Restore(ctx, id, cfg)
+	switch {
+	case err != nil && (ctx.Err() != nil || b.conn.Conn().Err() != nil):
+		return err
+	case err == nil && how != acp.RestoredNew:
+		b.session = session
+		if known.Handover { // it was stopped before it got that
+			b.transcript, _, err = b.s.transcript(ctx)
+		} else if how == acp.RestoredLoaded {
+			err = b.compare(ctx, known)
+		}
+		return err
+	}
+	var since uint64
+	var lost error
+	if b.transcript, since, lost = b.s.transcript(ctx); lost != nil {
+		return lost
+	}
+	if err != nil {
+		if session, err = b.conn.NewSession(ctx, cfg); err != nil {
 			return err
 		}
 	}
-	return b.begin(ctx)
+	b.session = session
+	if err := b.opened(ctx, &since); err != nil || b.transcript == "" {
+		return err
+	}
+	return b.s.notice(ctx, acp.NoticeSeverityWarning, "The agent does not remember this session.",
+		"It could not bring the session back, so it works in a new one. It gets what was said here as text, and nothing of what it had seen otherwise.")
+}
+
+// opened keeps which session of the agent it is, after which record that has begun, and whether it knows what was said
+// before. It is not known after which record if since is nil.
+func (b *backend) opened(ctx context.Context, since *uint64) error {
+	if err := b.s.update(ctx, func(info *engine.Session) { info.AgentSession = string(b.session.ID()) }); err != nil {
+		return err
+	}
+	return b.s.keep(ctx, func(a *attributes) { a.Handover, a.Since, a.Differs = b.transcript != "", since, "" })
 }
 
 // begin takes what the agent has said so far, and everything from then on.
@@ -246,6 +299,15 @@ func (b *backend) begin(ctx context.Context) error {
 			return err
 		}
 	}
+	if list := b.session.Commands(); len(list) > 0 { // the answer of version 2 has them
+		commands := &acp.AvailableCommandsUpdate{AvailableCommands: list}
+		if raw, err = json.Marshal(commands); err != nil {
+			return err
+		}
+		if err := b.s.keep(ctx, func(a *attributes) { a.note(commands, raw) }); err != nil {
+			return err
+		}
+	}
 	for {
 		b.mu.Lock()
 		early := b.early
@@ -257,55 +319,99 @@ func (b *backend) begin(ctx context.Context) error {
 		}
 		b.mu.Unlock()
 		for _, u := range early {
-			b.record(ctx, u)
+			b.record(ctx, u.child, u.Update)
+			u.told()
 		}
 	}
 }
 
+// An earlyUpdate is an update that comes before the session is open.
+type earlyUpdate struct {
+	*acp.Update
+	child acp.SessionID
+	told  func() // is called when it is in the log
+}
+
 // update takes an update of the agent.
-func (b *backend) update(ctx context.Context, _ *acp.ClientSession, u *acp.Update) {
-	if u.Replayed || u.Synthetic {
+func (b *backend) update(ctx context.Context, cs *acp.ClientSession, u *acp.Update) {
+	child := acp.SessionID("")
+	if cs.Parent() != nil {
+		child = cs.ID()
+	}
+	if u.Replayed && !u.Synthetic && child == "" {
+		b.mu.Lock()
+		b.replayed.add(u.Update)
+		b.mu.Unlock()
+	}
+	told := b.told(u)
+	if u.Replayed || u.Synthetic || b.stream.introduces(u) {
 		b.stream.dropped(eventOfUpdate(u))
+		told()
 		return // it is in the log, or is written by the turn
+	}
+	if child != "" && !b.wait(ctx, child, u, told) {
+		return
 	}
 	b.mu.Lock()
 	if !b.ready {
 		full := len(b.early) == maxEarly
 		if !full {
-			b.early = append(b.early, u)
+			b.early = append(b.early, earlyUpdate{u, child, told})
 		}
 		b.mu.Unlock()
 		if full {
 			b.s.logger().Warn("gateway: an update before the session was open is dropped")
 			b.stream.dropped(eventOfUpdate(u))
+			told()
 		}
 		return
 	}
 	b.mu.Unlock()
-	b.record(ctx, u)
+	b.record(ctx, child, u)
+	told()
 }
 
-// record writes an update down.
-func (b *backend) record(ctx context.Context, u *acp.Update) {
+// record writes an update down. child is the session of the subagent that it is about, or "".
+func (b *backend) record(ctx context.Context, child acp.SessionID, u *acp.Update) {
 	s := b.s
-	event := eventOfUpdate(u)
+	event, owner := eventOfUpdate(u), s.owner()
+	kind := kindUpdate
 	switch u.Update.(type) {
 	case *acp.IdleStateUpdate:
+		if child != "" {
+			b.stream.dropped(event)
+			return
+		}
 		b.stream.idle(event)
 		return
-	case *acp.UserMessage, *acp.UserMessageChunk, acp.StateUpdate:
+	case acp.StateUpdate:
 		b.stream.dropped(event)
-		return // the turn writes them
+		return // the turn writes them; those of a subagent are in its parent's updates
+	case *acp.UserMessage, *acp.UserMessageChunk:
+		if child == "" {
+			b.stream.dropped(event)
+			return
+		}
 	}
-	update := qualify(u.Update, b.prefix)
+	if child == "" {
+		s.turning.Load().update(u.Update)
+	} else {
+		kind, child = kindChild, childOf(s.id, child)
+	}
+	if subagent, ok := u.Update.(*acp.SubagentUpdate); ok && len(subagent.SessionID) > maxChildName {
+		s.logger().Error("gateway: a subagent with too long a name is dropped", "bound", maxChildName)
+		b.stream.dropped(event)
+		return
+	}
+	update := withChild(s.id, b.session.ID(), b.prefix, qualify(u.Update, b.prefix))
 	raw, err := json.Marshal(update)
 	if err != nil {
 		s.logger().Error("gateway: an update cannot be encoded", "kind", u.Kind(), "error", err)
 		b.stream.dropped(event)
 		return
 	}
-	r := updateRecord{Update: raw, stamp: b.stream.stamp(event)}
-	if u.V1 != nil {
+	r := updateRecord{Update: raw, Child: child, stamp: b.stream.stamp(event)}
+	if u.V1 != nil && child == "" {
 		if r.V1, err = json.Marshal(u.V1.Update); err != nil {
 			r.V1 = nil
 		}
@@ -320,8 +426,20 @@ func (b *backend) record(ctx context.Context, u *acp.Update) {
 		b.stream.dropped(event)
 		return
 	}
-	if err := s.log.put(ctx, kindUpdate, encode(r), b.stream.committed(r.stamp)); err != nil {
+	b.pace.wait(ctx, b.events)
+	if _, ok := update.(*acp.ConfigOptionUpdate); ok && child == "" {
+		done, err := s.choose(ctx)
+		if err != nil {
+			return // the session was given up
+		}
+		defer done()
+	}
+	s.g.tenancy.spent(owner, len(r.Update)+len(r.V1))
+	if err := s.log.put(ctx, kind, encode(r), b.stream.committed(r.stamp)); err != nil {
 		return // whoever gave the session up has said so
+	}
+	if child != "" {
+		return // what is known of the session is not about its subagents
 	}
 	switch update := update.(type) {
 	case *acp.ConfigOptionUpdate, *acp.AvailableCommandsUpdate:
@@ -331,22 +449,9 @@ func (b *backend) record(ctx context.Context, u *acp.Update) {
 			err = s.update(ctx, func(info *engine.Session) { info.Title = title })
 		}
 	}
-	if err != nil && !s.gone() {
+	if err != nil && !s.given() {
 		s.logger().Warn("gateway: an attribute cannot be kept", "error", err)
 	}
-}
-
-// handover returns what the agent gets for a prompt: the first time in a session that does not remember
-// what was said, that comes first.
-func (b *backend) handover(content []acp.ContentBlock) []acp.ContentBlock {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.transcript == "" {
-		return content
-	}
-	text := "This conversation was begun in a session that could not be brought back. What was said so far:\n\n" + b.transcript + "\n\nThe next message of the user follows."
-	b.transcript = ""
-	return append([]acp.ContentBlock{acp.Text(text)}, content...)
 }
 
 // eventOfUpdate returns the number of the event that an update has come in, or 0.
@@ -362,61 +467,22 @@ func eventOfUpdate(u *acp.Update) uint64 {
 
 // stop ends the agent and waits until it has.
 func (b *backend) stop() {
+	b.why.CompareAndSwap(nil, new("stopped"))
 	b.release()
 	_ = b.conn.Close()
 	<-b.ended
 }
 
-// maxTranscript bounds a transcript, in bytes. The end is what is kept.
-const maxTranscript = 64 << 10
-
-// transcript returns what was said in the session, without the turn that runs.
-func (s *session) transcript(ctx context.Context) (string, error) {
-	var t strings.Builder
-	last, ended := "", 0
-	say := func(who, text string) {
-		if who != last {
-			if t.Len() > 0 {
-				t.WriteString("\n\n")
-			}
-			t.WriteString(who + ": ")
-			last = who
-		}
-		t.WriteString(text)
+// kill ends the agent at once.
+func (b *backend) kill() {
+	b.why.CompareAndSwap(nil, new("killed"))
+	if b.held != nil {
+		now, cancel := context.WithCancel(context.Background())
+		cancel()
+		_ = b.held.Stop(now)
 	}
-	err := s.g.cfg.Log.Read(ctx, s.id, 0, func(r engine.Record) error {
-		switch r.Kind {
-		case kindPrompt:
-			p, err := decodePrompt(r.Data)
-			if err != nil {
-				return err
-			}
-			last, ended = "", t.Len()
-			for _, block := range p.Content {
-				if text, ok := block.(*acp.TextContent); ok {
-					say("User", text.Text)
-				}
-			}
-		case kindUpdate:
-			u, err := decodeUpdate(r.Data)
-			if err != nil {
-				return err
-			}
-			if c, ok := u.(*acp.AgentMessageChunk); ok {
-				if text, ok := c.Content.(*acp.TextContent); ok {
-					say("Agent", text.Text)
-				}
-			}
-		case kindEnd:
-			ended = t.Len()
-		}
-		return nil
-	})
-	text := t.String()[:ended]
-	if len(text) > maxTranscript {
-		text = "…" + strings.ToValidUTF8(text[len(text)-maxTranscript:], "")
-	}
-	return text, err
+	_ = b.conn.Kill()
+	<-b.ended
 }
 
 // permission puts a question of the agent to all clients.
@@ -428,6 +494,7 @@ func (b *backend) permission(ctx context.Context, req *acp.PermissionRequest) (a
 	if err != nil {
 		return acp.CancelPermission(), err
 	}
+	a.rule = b.s.rule(ctx, req)
 	d, err := b.s.ask(ctx, b, a, data)
 	if err != nil || d.Option == "" {
 		return acp.CancelPermission(), err

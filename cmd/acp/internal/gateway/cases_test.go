@@ -50,6 +50,14 @@ func TestDamaged(t *testing.T) {
 		if got := strings.Join(c.seen.until(t, "notice: The rest of this session is damaged."), "|"); got != want {
 			t.Errorf("%q", got)
 		}
+		for info, err := range c.conn.ListSessions(t.Context(), acp.ListOptions{}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if marked := strings.Contains(string(info.Meta), `"damaged":true`); marked != (info.SessionID == s.ID()) {
+				t.Errorf("%s is listed with %s", info.SessionID, info.Meta)
+			}
+		}
 		if _, err := damaged.Prompt(t.Context(), acp.Text("x")).Wait(); err == nil || !strings.Contains(err.Error(), "can only be read") {
 			t.Error(err)
 		}
@@ -303,13 +311,13 @@ func TestRoles(t *testing.T) {
 		"begin":  func() error { _, err := viewer.conn.NewSession(t.Context(), acp.SessionConfig{Cwd: "/"}); return err }(),
 		"delete": viewer.conn.Delete(t.Context(), s.ID()),
 	} {
-		if err == nil || !strings.Contains(err.Error(), "may not") {
+		if err == nil || !strings.Contains(err.Error(), "you cannot") {
 			t.Errorf("a viewer may %s: %v", what, err)
 		}
 	}
 	as(Who{User: "ann", Prompt: true})
 	prompter := r.connect(1)
-	if _, err := prompter.conn.NewSession(t.Context(), stdio); err == nil || !strings.Contains(err.Error(), "may not") {
+	if _, err := prompter.conn.NewSession(t.Context(), stdio); err == nil || !strings.Contains(err.Error(), "you cannot") {
 		t.Error("a prompter may have servers started:", err)
 	}
 	as(Who{User: "ann", Prompt: true, Approve: true})

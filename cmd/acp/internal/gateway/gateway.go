@@ -7,44 +7,82 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acphttp"
 	"github.com/goacp/acp/cmd/acp/internal/engine"
 	"github.com/goacp/acp/jsonrpc"
+	"github.com/goacp/acp/transcript"
 )
 
 // A Config says what a gateway hosts, and where it keeps it.
 type Config struct {
-	// Log and Lease are where sessions are kept, and what entitles this process to own them. The caller
-	// keeps the lease, and closes the gateway when it lapses.
+	// Log and Lease are where sessions are kept, and what entitles this process to own them. The caller calls
+	// [Gateway.Keep].
 	Log   *engine.Engine
 	Lease *engine.Lease
 	// Start returns the way to an agent by its name. It is called for each session that needs one, and
 	// may be called concurrently. The transport is opened once.
 	Start func(ctx context.Context, name string, cwd string) (acp.Transport, error)
 	// Hold does the same for agents that outlive the gateway, and Rehold attaches to one again, whose
-	// events up to seq are known. Hold returns nil for an agent that Start is for. Both may be nil.
+	// events up to seq are known. Hold returns nil for an agent that Start is for. Both may be nil. Gone reports
+	// that there is none to attach to, if that can be seen at once; nil means that it cannot.
 	Hold   func(ctx context.Context, name string, cwd string) (Held, error)
 	Rehold func(ctx context.Context, socket, token string, seq uint64) (Held, error)
+	Gone   func(socket string) bool
+	// Nodes reaches the other nodes that share the log; nil means that there are none. Workspaces are the
+	// directories whose sessions this node takes, if not all.
+	Nodes      Nodes
+	Workspaces []string
 	// Agent is the agent of a session whose client does not name one. Agents are all that may be named.
+	// Titles are what people call them, where that is something else.
 	Agent  string
 	Agents []string
+	Titles map[string]string
+	// Installed reports whether an agent is there, as far as this node knows; nil means that all are.
+	Installed func(name string) bool
+	// Knows reports whether an agent may be named that is not among these; nil means that none may.
+	Knows func(name string) bool
 	// Who says who a client is. Nil means that sessions belong to the [acphttp.Principal], who may do
 	// everything with them.
 	Who func(ctx context.Context) Who
+	// Policy says what a user may do who is in groups; nil means that everybody may do everything. Groups
+	// are nil where they are not known.
+	Policy func(user string, groups []string) Policy
+	// Shared is called when by gives a user a role in a session; nil discards it. It may be called concurrently.
+	Shared func(by, session, user, role string)
+	// Failed is called with the text of the error that a client gets if an agent did not start, and with its cause,
+	// which the client does not get. Nil discards it. It may be called concurrently.
+	Failed func(text string, err error)
+	// Waits is called when a session waits for somebody who may be away. Nil tells nobody on this node. It may be called
+	// concurrently, and must be quick.
+	Waits func(w *Waiting)
+	// Extend registers further methods of the gateway, for each connection. Nil registers none.
+	Extend func(mux *jsonrpc.Mux)
+	// Markdown writes a session for people, for [ExportMethod]; nil means that there is no such method.
+	Markdown func(w io.Writer, info *engine.Session, said *transcript.Snapshot) error
+	// Directory is offered to users who have had no session; "" means that none is.
+	Directory string
+	// Many says that sessions belong to several users, who must not see each other's files.
+	Many bool
 	// Info names the gateway.
 	Info acp.Implementation
 	// IdleAgent is how long an agent is kept that has nothing to do; 0 means 10 minutes.
 	IdleAgent time.Duration
 	// AskTimeout is how long a question waits for an answer; 0 means 24 hours.
 	AskTimeout time.Duration
-	// MaxAgents bounds the agents that run at once; 0 means 64. A further session that needs one is
-	// refused.
+	// MaxAgents bounds the agents that run at once; 0 means 64. For a further one, the agent is stopped that has been
+	// idle for longest; if none is, it is refused.
 	MaxAgents int
+	// Retention is how long what was said is kept.
+	Retention Retention
+	// Observer observes what happens; nil means that nobody does.
+	Observer Observer
 	// Logger gets what goes wrong, without payload; nil means [slog.Default].
 	Logger *slog.Logger
 }
@@ -54,10 +92,32 @@ type Gateway struct {
 	cfg   Config
 	north *acp.Agent
 	work  sync.WaitGroup
+	ctx   context.Context // until the gateway closes
+	stop  context.CancelFunc
+
+	started   time.Time
+	watching  atomic.Int64          // clients of sessions
+	visits    atomic.Uint64         // the number of the last one; see wireOpen
+	positions sync.Map              // of positionKey to *position
+	exists    func(dir string) bool // here
+	present   present
+	decoded   decodedUpdates
+	backdrops backdrops
+	board     board
+	fileLists fileLists
+	exports   exports
+	lookout   lookout
 
 	mu       sync.Mutex
+	lease    *engine.Lease
+	links    map[string]*link
+	dials    map[string]*dialing // to nodes without a link
+	tenancy  tenancy
+	draining bool
 	sessions map[string]*session
-	agents   int // that run, or start
+	deleting map[string]int // sessions that nobody opens any more, and how many delete them
+	agents   int            // that run, or start; one that is stopped to make room counts until it has ended
+	running  map[*backend]bool
 	closed   bool
 }
 
@@ -69,11 +129,22 @@ func New(cfg Config) *Gateway {
 	cfg.IdleAgent = cmp.Or(cfg.IdleAgent, 10*time.Minute)
 	cfg.AskTimeout = cmp.Or(cfg.AskTimeout, 24*time.Hour)
 	cfg.MaxAgents = cmp.Or(cfg.MaxAgents, 64)
+	if cfg.Observer == nil {
+		cfg.Observer = quiet{}
+	}
 	if cfg.Logger == nil {
 		cfg.Logger = slog.Default()
 	}
-	g := &Gateway{cfg: cfg, sessions: make(map[string]*session)}
+	g := &Gateway{
+		cfg: cfg, lease: cfg.Lease, started: time.Now(), exists: exists, links: make(map[string]*link), dials: make(map[string]*dialing),
+		sessions: make(map[string]*session), deleting: make(map[string]int), running: make(map[*backend]bool),
+	}
+	g.ctx, g.stop = context.WithCancel(context.Background())
 	g.north = g.agent()
+	g.work.Go(g.expire)
+	if cfg.Retention != (Retention{}) {
+		g.work.Go(g.retain)
+	}
 	return g
 }
 
@@ -90,7 +161,10 @@ func (g *Gateway) Recover(ctx context.Context) error {
 			return err
 		}
 		for _, info := range page.Sessions {
-			if _, err := g.open(ctx, info.ID); err != nil && !errors.Is(err, engine.ErrOwned) {
+			if g.cfg.Nodes != nil && !g.suits(info.Cwd) {
+				continue
+			}
+			if _, err := g.own(ctx, info.ID); err != nil && !errors.Is(err, engine.ErrOwned) {
 				g.cfg.Logger.Error("gateway: a session cannot be recovered", "session", info.ID, "error", err)
 			}
 		}
@@ -105,15 +179,17 @@ func (g *Gateway) Recover(ctx context.Context) error {
 func (g *Gateway) Close() error {
 	g.mu.Lock()
 	g.closed = true
-	sessions := make([]*session, 0, len(g.sessions))
-	for _, s := range g.sessions {
-		sessions = append(sessions, s)
-	}
 	g.mu.Unlock()
 	var errs []error
-	for _, s := range sessions {
+	for _, s := range g.all() {
 		errs = append(errs, s.close())
 	}
+	g.stop()
+	g.mu.Lock()
+	for _, l := range g.links {
+		_ = l.conn.Close()
+	}
+	g.mu.Unlock()
 	g.work.Wait()
 	return errors.Join(errs...)
 }
@@ -132,35 +208,37 @@ func (g *Gateway) session(id string) *session {
 	return g.sessions[id]
 }
 
-// open returns a session, which this process owns from then on.
-func (g *Gateway) open(ctx context.Context, id string) (*session, error) {
+// logger returns the logger for a session.
+func (g *Gateway) logger(id string) *slog.Logger { return g.cfg.Logger.With("session", id) }
+
+// own returns a session, which this process owns from then on.
+func (g *Gateway) own(ctx context.Context, id string) (*session, error) {
 	for {
-		g.mu.Lock()
-		if g.closed {
-			g.mu.Unlock()
-			return nil, ErrClosed
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
 		}
-		s := g.sessions[id]
-		if s == nil {
-			s = newSession(g, id)
-			g.sessions[id] = s
-			g.mu.Unlock()
-			if err := s.claim(ctx); err != nil {
-				g.forget(s)
-				s.cancel(err)
-				close(s.opened)
-				return nil, err
-			}
-			close(s.opened)
-			return s, nil
+		s, first, err := g.entry(id)
+		switch {
+		case err != nil:
+			return nil, err
+		case first:
+			g.work.Go(func() {
+				defer close(s.opened)
+				if s.failed = s.claim(ctx); s.failed != nil {
+					g.forget(s)
+					s.cancel(s.failed)
+				}
+			})
 		}
-		g.mu.Unlock()
 		select {
 		case <-s.opened:
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
 		}
-		if s.gone() { // try it ourselves
+		if first {
+			return s, s.failed
+		}
+		if s.given() { // try it ourselves
 			g.forget(s)
 			continue
 		}
@@ -181,6 +259,24 @@ func (g *Gateway) open(ctx context.Context, id string) (*session, error) {
 	}
 }
 
+// entry returns the session that is open, or being opened, in this process, and whether the caller is the first
+// one, who opens it.
+func (g *Gateway) entry(id string) (s *session, first bool, err error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	switch s := g.sessions[id]; {
+	case g.closed:
+		return nil, false, ErrClosed
+	case g.deleting[id] > 0:
+		return nil, false, fmt.Errorf("session %q: %w", id, engine.ErrNotFound)
+	case s != nil:
+		return s, false, nil
+	}
+	s = newSession(g, id)
+	g.sessions[id] = s
+	return s, true, nil
+}
+
 // forget removes a session that is not open any more.
 func (g *Gateway) forget(s *session) {
 	g.mu.Lock()
@@ -190,53 +286,49 @@ func (g *Gateway) forget(s *session) {
 	}
 }
 
-// admit reports whether another agent may run. Its end must be reported with dismiss.
-func (g *Gateway) admit() error {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	switch {
-	case g.closed:
-		return ErrClosed
-	case g.agents >= g.cfg.MaxAgents:
-		return &jsonrpc.Failure{Message: fmt.Sprintf("%d agents are running, which is the most", g.agents), Reason: "agents", RetryAfter: time.Minute}
-	}
-	g.agents++
-	return nil
-}
-
-func (g *Gateway) dismiss() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.agents--
-}
-
 // Who is who a client is, and what it may do with the sessions of its user.
 type Who struct {
 	User string
+	// Name and Role are what others see of the client: what its device is called, and what it may do. Without them
+	// it is the user and what follows from Prompt and Approve.
+	Name, Role string
+	// Groups are those of the user that rights are about.
+	Groups []string
 	// Prompt is to send prompts, and to begin and delete sessions. Approve is to answer the agent's
 	// questions, and what amounts to that: to change options, such as a mode in which there are none, and
 	// to give a session MCP servers that are commands.
 	Prompt, Approve bool
+	// Operate is to ask about all nodes, and to drain them.
+	Operate bool
 	// Agent reports whether it may use the sessions of an agent, Session whether it may use a session; nil
 	// means all. One that may use some sessions begins none.
 	Agent   func(name string) bool
 	Session func(id string) bool
+
+	owner, standing string // of a session, and the client's role in it: see stand
 }
 
-// who returns who a client is.
+// who returns who a client is. One that has said that it only watches may do nothing else.
 func (g *Gateway) who(ctx context.Context) Who {
+	who := Who{User: cmp.Or(acphttp.Principal(ctx), "local"), Prompt: true, Approve: true, Operate: true}
 	if g.cfg.Who != nil {
-		return g.cfg.Who(ctx)
+		who = g.cfg.Who(ctx)
 	}
-	return Who{User: cmp.Or(acphttp.Principal(ctx), "local"), Prompt: true, Approve: true}
-}
-
-// sees reports whether the client may use a session.
-func (w *Who) sees(info *engine.Session) bool {
-	return w.User != "" && info.Owner == w.User && (w.Agent == nil || w.Agent(info.Agent)) && (w.Session == nil || w.Session(info.ID))
+	if c := acp.AgentConnFrom(ctx); c != nil && wishesOf(c).ReadOnly {
+		who.Prompt, who.Approve, who.Operate, who.Role = false, false, false, "viewer"
+	}
+	return who
 }
 
 // errRole is why a client may not do something.
-func errRole(what string) error {
-	return &jsonrpc.Failure{Message: "this device may not " + what, Reason: "role"}
+func (w *Who) errRole(what string) error {
+	text := "you cannot " + what
+	switch role := w.role(); role {
+	case RoleOwner:
+	case "approver":
+		text = "you are an approver here: " + text
+	default:
+		text = "you are a " + role + " here: " + text
+	}
+	return &jsonrpc.Failure{Message: text, Reason: "role"}
 }

@@ -7,16 +7,19 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
+	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/goacp/acp"
-	"github.com/goacp/acp/acpv2"
 	"github.com/goacp/acp/cmd/acp/internal/engine"
 	"github.com/goacp/acp/cmd/acp/internal/engine/sqlite"
 	"github.com/goacp/acp/jsonrpc"
@@ -47,7 +50,7 @@ func newRig(t *testing.T, agent *acp.Agent) *rig {
 func (r *rig) open() {
 	r.t.Helper()
 	var err error
-	if r.log, err = sqlite.Open(r.t.Context(), r.dir, sqlite.Options{}); err != nil {
+	if r.log, err = sqlite.Open(r.t.Context(), r.dir, sqlite.Options{Options: engine.Options{LeaseTTL: leaseOfTests}}); err != nil {
 		r.t.Fatal(err)
 	}
 	if r.lease, err = r.log.Lease(r.t.Context(), fmt.Sprintf("node-%d", r.starts.Load())); err != nil {
@@ -155,6 +158,10 @@ func describe(u *acp.Update) string {
 		}
 	case *acp.Notice:
 		return "notice: " + v.Title
+	case *acp.SessionInfoUpdate:
+		if title, ok := v.Title.Get(); ok {
+			return "title: " + title
+		}
 	}
 	return ""
 }
@@ -162,9 +169,15 @@ func describe(u *acp.Update) string {
 // connect connects a client of a version.
 func (r *rig) connect(version int, change ...func(*acp.Client)) *client {
 	r.t.Helper()
+	return r.connectIn(context.Background(), version, change...)
+}
+
+// connectIn is connect with the context of the connection.
+func (r *rig) connectIn(ctx context.Context, version int, change ...func(*acp.Client)) *client {
+	r.t.Helper()
 	a, b := acp.Pipe()
 	var served sync.WaitGroup
-	served.Go(func() { _ = r.g.Serve(context.Background(), a) })
+	served.Go(func() { _ = r.g.Serve(ctx, a) })
 	c := &client{seen: new(seen)}
 	cfg := &acp.Client{MinVersion: version, MaxVersion: version, Update: func(_ context.Context, _ *acp.ClientSession, u *acp.Update) {
 		if text := describe(u); text != "" {
@@ -187,7 +200,7 @@ func (r *rig) connect(version int, change ...func(*acp.Client)) *client {
 
 func (c *client) new(t *testing.T) *acp.ClientSession {
 	t.Helper()
-	s, err := c.conn.NewSession(t.Context(), acp.SessionConfig{Cwd: "/work"})
+	s, err := c.conn.NewSession(t.Context(), acp.SessionConfig{Cwd: "/project"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -196,7 +209,7 @@ func (c *client) new(t *testing.T) *acp.ClientSession {
 
 func (c *client) load(t *testing.T, id acp.SessionID) *acp.ClientSession {
 	t.Helper()
-	s, err := c.conn.Load(t.Context(), id, acp.SessionConfig{Cwd: "/work"})
+	s, err := c.conn.Load(t.Context(), id, acp.SessionConfig{Cwd: "/project"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -333,6 +346,54 @@ func TestQueue(t *testing.T) {
 	}
 }
 
+// TestWithdraw: a client takes back one prompt, by the ID of its request: it never runs. What the client cancels afterwards is
+// what runs, though that is somebody else's.
+func TestWithdraw(t *testing.T) {
+	versions(t, func(t *testing.T, version, agent int) {
+		r := newRig(t, talking(nil))
+		r.max = agent
+		c, other := r.connect(version), r.connect(2)
+		s := c.new(t)
+		theirs := other.load(t, s.ID())
+		one := theirs.Prompt(t.Context(), acp.Text("wait one"))
+		other.seen.until(t, "agent: waiting")
+		ctx, cancel := context.WithCancel(t.Context())
+		withdrawn := make(chan error, 1)
+		go func() {
+			params := json.RawMessage(`{"sessionId":"` + string(s.ID()) + `","prompt":[{"type":"text","text":"two"}]}`)
+			withdrawn <- c.conn.Conn().Call(ctx, "session/prompt", params, nil)
+		}()
+		queued(r.g.session(string(s.ID())), 2)
+		cancel()
+		if err := <-withdrawn; err == nil {
+			t.Error("it has an answer")
+		}
+		for n := 0; n != 1; time.Sleep(time.Millisecond) { // until the gateway has taken it out
+			r.g.present.mu.Lock()
+			watchers := slices.Collect(maps.Keys(r.g.present.in[string(s.ID())]))
+			r.g.present.mu.Unlock()
+			n = 0
+			for _, w := range watchers {
+				w.mu.Lock()
+				n += len(w.own)
+				w.mu.Unlock()
+			}
+		}
+		if err := s.Cancel(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if res, err := one.Wait(); err != nil || res.StopReason != acp.StopCancelled {
+			t.Error(res, err)
+		}
+		if res, err := theirs.Prompt(t.Context(), acp.Text("three")).Wait(); err != nil || res.StopReason != acp.StopEndTurn {
+			t.Error(res, err)
+		}
+		if got := other.seen.until(t, "agent: three"); slices.Contains(got, "user: two") {
+			t.Errorf("%q", got)
+		}
+	})
+}
+
 // TestCancel: a client may cancel its own turn, and the owner that of another client.
 func TestCancel(t *testing.T) {
 	versions(t, func(t *testing.T, version, agent int) {
@@ -420,10 +481,13 @@ func TestPermission(t *testing.T) {
 	})
 }
 
-// TestPermissionRace: of answers that come at the same time exactly one counts, and the agent gets that one.
+// TestPermissionRace: of answers that come at the same time exactly one counts, and the agent gets that one. GATEWAY_ROUNDS
+// has how many rounds there are.
 func TestPermissionRace(t *testing.T) {
 	rounds := 200
-	if testing.Short() {
+	if n, err := strconv.Atoi(os.Getenv("GATEWAY_ROUNDS")); err == nil {
+		rounds = n
+	} else if testing.Short() {
 		rounds = 20
 	}
 	r := newRig(t, talking(nil))
@@ -461,43 +525,6 @@ func TestPermissionRace(t *testing.T) {
 	})
 	if err != nil || !cmp.Equal(told, decided) {
 		t.Error(err, cmp.Diff(decided, told))
-	}
-}
-
-// TestOperation: a prompt that is sent again runs once.
-func TestOperation(t *testing.T) {
-	goOn := make(chan struct{})
-	r := newRig(t, talking(goOn))
-	c := r.connect(1)
-	s := c.new(t)
-	meta := json.RawMessage(`{"github.com/goacp/acp":{"operationId":"op-1"}}`)
-	send := func(s *acp.ClientSession, text string) *acp.Reply {
-		return s.PromptRequest(t.Context(), &acpv2.PromptRequest{Prompt: []acp.ContentBlock{acp.Text(text)}, Meta: meta})
-	}
-	send(s, "wait")
-	c.seen.until(t, "agent: waiting")
-	_ = c.conn.Close()
-	c = r.connect(2)
-	s = c.load(t, s.ID())
-	again := send(s, "wait") // while it runs
-	close(goOn)
-	for _, reply := range []*acp.Reply{again, send(s, "wait")} { // and afterwards
-		if res, err := reply.Wait(); err != nil || res.StopReason != acp.StopEndTurn {
-			t.Error(res, err)
-		}
-	}
-	n := 0
-	for _, text := range c.seen.take() {
-		if text == "agent: waiting" {
-			n++
-		}
-	}
-	if n != 1 {
-		t.Errorf("it ran %d times: %q", n, c.seen.take())
-	}
-	said := (*jsonrpc.Error)(nil)
-	if _, err := send(s, "another").Wait(); !errors.As(err, &said) || said.Code != jsonrpc.CodeInvalidParams {
-		t.Error(err)
 	}
 }
 

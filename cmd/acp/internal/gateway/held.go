@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"os"
+	"slices"
 	"strconv"
 	"sync"
 
@@ -62,10 +63,13 @@ type heldStream struct {
 	last    uint64              // the last event
 	marked  uint64              // up to which the log knows that all events have reached it
 	turn    string              // the id of the prompt whose turn runs; "" without one
+	began   uint64              // the event that says that it has begun, in version 2
 	end     uint64              // the event that ends the turn
-	bytes   int                 // of events since marked
+	bytes   int                 // of events since the log knew of all
+	hastens bool                // hasten is under way
 	adopted *adoption           // what an earlier gateway has left; nil if there was none
 	results map[string]json.RawMessage
+	family  family
 }
 
 type heldEvent struct {
@@ -150,11 +154,15 @@ func (hs *heldStream) ReadFrame() (jsonrpc.Frame, error) {
 	}
 }
 
-// put adds a frame that comes from here.
-func (hs *heldStream) put(text []byte) {
+// put adds frames that come from here.
+func (hs *heldStream) put(text ...[]byte) {
 	hs.mu.Lock()
 	defer hs.mu.Unlock()
-	hs.local = append(hs.local, text)
+	hs.putLocked(text...)
+}
+
+func (hs *heldStream) putLocked(text ...[]byte) {
+	hs.local = append(hs.local, text...)
 	select {
 	case hs.wake <- struct{}{}:
 	default:
@@ -174,6 +182,10 @@ var updatePrefix = []byte(`"method":"session/update"`)
 // event takes an event. It returns nothing for one that is dealt with.
 func (hs *heldStream) event(ev heldEvent) ([]byte, error) {
 	hs.mu.Lock()
+	has := len(hs.family.known) > 0
+	hs.mu.Unlock()
+	n := notificationOf(ev.text, has)
+	hs.mu.Lock()
 	if ev.err != nil && ev.seq == hs.last {
 		hs.mu.Unlock()
 		return nil, ev.err
@@ -185,6 +197,7 @@ func (hs *heldStream) event(ev heldEvent) ([]byte, error) {
 		return nil, ev.err
 	}
 	hs.open = append(hs.open, ev.seq) // together with last: nobody may take it for settled
+	hs.family.note(ev, n)
 	hs.mu.Unlock()
 	if ev.err != nil {
 		hs.dropped(ev.seq)
@@ -272,6 +285,9 @@ func (hs *heldStream) answer(ev heldEvent, e *envelope) ([]byte, error) {
 		}
 	case "session/prompt":
 		accepted = hs.version() > 1 && len(e.Error) == 0
+		if accepted && wire == hs.turn {
+			hs.began = ev.seq
+		}
 		if turn = !accepted && wire == hs.turn; turn { // and not one that was given up
 			hs.end = ev.seq
 		}
@@ -311,11 +327,14 @@ func replaceID(text []byte, e *envelope, id json.RawMessage) []byte {
 	return append(append(append(out, `,"result":`...), e.Result...), '}')
 }
 
-// settled is called when an event has reached the log, or need not. Updates come in order, so those
-// before an update that were not recorded never will be.
+// settled is called when an event has reached the log, or need not. The updates of a session come in order, so those
+// before an update that were not recorded never will be. Nor will those that another session has overtaken by far.
 func (hs *heldStream) settled(seq uint64, update bool) {
 	hs.mu.Lock()
 	defer hs.mu.Unlock()
+	if _, ok := slices.BinarySearch(hs.open, seq); !ok {
+		return // it was taken for one that is never recorded
+	}
 	asked := func(e uint64) bool {
 		for _, a := range hs.asks {
 			if a.seq == e {
@@ -326,11 +345,13 @@ func (hs *heldStream) settled(seq uint64, update bool) {
 	}
 	kept := hs.open[:0]
 	for _, e := range hs.open {
-		if e != seq && (!update || e > seq || e == hs.end || asked(e)) {
+		over := update && e < seq && hs.family.same(e, seq) || hs.family.overtaken(e, seq)
+		if e != seq && (!over || e == hs.end || asked(e)) {
 			kept = append(kept, e)
 		}
 	}
 	hs.open = kept
+	hs.family.settled(hs.open)
 }
 
 // watermark returns the event up to which all have reached the log.
@@ -362,6 +383,7 @@ func (hs *heldStream) committed(s stamp) func(uint64, error) {
 		}
 		hs.settled(s.Event, true)
 		hs.mark(s.Marked)
+		hs.hasten() // of all that is in flight there may have been records before any was committed
 	}
 }
 
@@ -370,7 +392,7 @@ func (hs *heldStream) mark(marked uint64) {
 	hs.mu.Lock()
 	further := marked > hs.marked
 	if further {
-		hs.marked, hs.bytes = marked, 0
+		hs.marked = marked
 	}
 	hs.mu.Unlock()
 	if further {
@@ -391,20 +413,7 @@ func (hs *heldStream) dropped(seq uint64) {
 		return
 	}
 	hs.settled(seq, false)
-	marked := hs.watermark()
-	hs.mu.Lock()
-	far := marked > hs.marked+maxUnmarked || marked > hs.marked && hs.bytes > maxUnmarkedBytes
-	if far {
-		hs.bytes = 0
-	}
-	hs.mu.Unlock()
-	if far {
-		_ = hs.s.log.put(hs.s.ctx, kindMark, encode(stamp{Marked: marked}), func(_ uint64, err error) {
-			if err == nil {
-				hs.mark(marked)
-			}
-		})
-	}
+	hs.hasten()
 }
 
 // WriteFrame implements [jsonrpc.Stream].
@@ -431,17 +440,18 @@ func (hs *heldStream) request(data []byte, e *envelope) error {
 			return nil
 		case "session/load", "session/resume":
 			if !a.opened {
-				hs.put(replaceID(nil, &envelope{Result: a.state.Opened}, e.ID))
 				hs.mu.Lock()
-				a.opened = true // events follow the answer
-				hs.mu.Unlock()
+				defer hs.mu.Unlock()
+				hs.putLocked(replaceID(nil, &envelope{Result: a.state.Opened}, e.ID))
+				hs.putLocked(hs.family.introduce(a, data)...)
+				a.opened = true // events follow
 				return nil
 			}
 		case "session/prompt":
 			if a.waits {
 				hs.mu.Lock()
 				hs.sent[a.sent.Wire] = heldCall{bytes.Clone(e.ID), e.Method}
-				hs.turn = a.sent.Wire
+				hs.turn, hs.began = a.sent.Wire, a.began
 				hs.mu.Unlock()
 				hs.resume()
 				if a.accepted != nil {
@@ -456,7 +466,8 @@ func (hs *heldStream) request(data []byte, e *envelope) error {
 	wire := hs.prefix + strconv.Itoa(hs.next)
 	hs.sent[wire] = heldCall{bytes.Clone(e.ID), e.Method}
 	if e.Method == "session/prompt" {
-		hs.turn = wire
+		hs.turn, hs.began = wire, 0
+		hs.family.before = hs.last
 	}
 	hs.mu.Unlock()
 	var all map[string]json.RawMessage
@@ -545,7 +556,8 @@ func (hs *heldStream) idle(seq uint64) {
 		return
 	}
 	hs.mu.Lock()
-	ends := hs.turn != "" && hs.end == 0
+	// One that was on its way as the prompt was sent is about what was before.
+	ends := hs.turn != "" && hs.end == 0 && hs.began > 0 && seq > hs.began
 	if ends {
 		hs.end = seq
 	}
@@ -563,7 +575,8 @@ func (hs *heldStream) turnEnd() uint64 {
 	hs.mu.Lock()
 	defer hs.mu.Unlock()
 	end := hs.end
-	hs.end, hs.turn = 0, ""
+	hs.end, hs.began, hs.turn = 0, 0, ""
+	hs.open = hs.family.late(hs.open)
 	return end
 }
 

@@ -300,6 +300,28 @@ func TestHeldIdle(t *testing.T) {
 	}
 }
 
+// takeOver has another gateway take the place of the rig's, as if that were dead, and with it the agent of a holder. It
+// returns the old one.
+func (r *rig) takeOver(sim *holderSim) (old *Gateway) {
+	r.t.Helper()
+	old = r.g
+	cfg := old.cfg
+	cfg.Rehold = func(_ context.Context, _, _ string, seq uint64) (Held, error) { return sim.attach(seq), nil }
+	sim.mu.Lock()
+	sim.deaf = true // the old gateway is as good as dead
+	sim.mu.Unlock()
+	var err error
+	if cfg.Lease, err = r.log.Lease(r.t.Context(), cfg.Lease.Node()); err != nil {
+		r.t.Fatal(err)
+	}
+	r.lease = cfg.Lease
+	r.g = New(cfg)
+	if err := r.g.Recover(r.t.Context()); err != nil {
+		r.t.Fatal(err)
+	}
+	return old
+}
+
 // TestHeldTakenOver: another gateway continues a turn, also one for which the agent was started.
 func TestHeldTakenOver(t *testing.T) {
 	for name, again := range map[string]bool{"at first": false, "started again": true} {
@@ -316,17 +338,7 @@ func TestHeldTakenOver(t *testing.T) {
 			o := c.load(t, s.ID())
 			o.Prompt(t.Context(), acp.Text("wait two"))
 			c.seen.until(t, "agent: waiting")
-			old := r.g
-			cfg := old.cfg
-			sim := (*sims)[len(*sims)-1]
-			cfg.Rehold = func(_ context.Context, _, _ string, seq uint64) (Held, error) { return sim.attach(seq), nil }
-			sim.mu.Lock()
-			sim.deaf = true // the old gateway is as good as dead
-			sim.mu.Unlock()
-			r.g = New(cfg)
-			if err := r.g.Recover(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			old := r.takeOver((*sims)[len(*sims)-1])
 			d := r.connect(2)
 			d.load(t, s.ID())
 			close(goOn)
@@ -341,5 +353,29 @@ func TestHeldTakenOver(t *testing.T) {
 			_ = c.conn.Close()
 			_ = old.Close()
 		})
+	}
+}
+
+// TestHeldAsksAgain: the ids of requests begin anew with each start of the agent, and its questions are others.
+func TestHeldAsksAgain(t *testing.T) {
+	agent := &acp.Agent{Prompt: func(_ context.Context, t *acp.Turn) (acp.StopReason, error) {
+		answer, err := t.Ask(acp.Permission{Title: "May I?"})
+		if err == nil && !answer.Allowed {
+			err = errors.New("not allowed")
+		}
+		return acp.StopEndTurn, err
+	}}
+	r, sims := heldRig(t, agent, 1, nil)
+	s := r.connect(1, func(c *acp.Client) {
+		c.RequestPermission = func(_ context.Context, r *acp.PermissionRequest) (acp.PermissionDecision, error) {
+			return r.Allow(), nil
+		}
+	}).new(t)
+	for range 3 {
+		if _, err := s.Prompt(t.Context(), acp.Text("go")).Wait(); err != nil {
+			t.Fatal(err)
+		}
+		_ = (*sims)[len(*sims)-1].inner.Close()
+		ended(r, s.ID())
 	}
 }

@@ -23,6 +23,7 @@ import (
 
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acphttp"
+	"github.com/goacp/acp/cmd/acp/internal/engine"
 	"github.com/goacp/acp/cmd/acp/internal/engine/sqlite"
 	"github.com/goacp/acp/cmd/acp/internal/holder"
 	"github.com/goacp/acp/internal/leaktest"
@@ -90,7 +91,7 @@ func counting() *acp.Agent {
 
 func serveIn(dir string) error {
 	ctx := context.Background()
-	log, err := sqlite.Open(ctx, dir, sqlite.Options{})
+	log, err := sqlite.Open(ctx, dir, sqlite.Options{Options: engine.Options{LeaseTTL: leaseOfTests}})
 	if err != nil {
 		return err
 	}

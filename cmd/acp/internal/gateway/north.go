@@ -6,14 +6,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"slices"
-	"time"
 
 	"github.com/goacp/acp"
-	"github.com/goacp/acp/acpv1"
 	"github.com/goacp/acp/acpv2"
 	"github.com/goacp/acp/cmd/acp/internal/engine"
+	"github.com/goacp/acp/cmd/acp/internal/ownmeta"
 	"github.com/goacp/acp/jsonrpc"
 )
 
@@ -22,30 +20,50 @@ func (g *Gateway) agent() *acp.Agent {
 	return &acp.Agent{
 		Info:                  g.cfg.Info,
 		Logger:                g.cfg.Logger,
+		Initialize:            g.introduce,
+		Received:              g.receive,
 		Accept:                g.accept,
+		Cancel:                g.cancel,
 		Prompt:                g.prompt,
 		NewSession:            g.newSession,
 		ResumeSession:         g.resumeSession,
+		ForkSession:           g.forkSession,
 		ListSessions:          g.listSessions,
 		CloseSession:          func(context.Context, *acp.AgentSession) error { return nil }, // the others stay
 		DeleteSession:         g.deleteSession,
 		SetOption:             g.setOption,
+		SetTitle:              g.setTitle,
+		ArchiveSession:        g.archiveSession,
+		SessionStatus:         g.sessionStatus,
 		Content:               acp.PromptContent{Image: true, Audio: true, EmbeddedContext: true},
 		MCP:                   acp.MCPTransports{Stdio: true, HTTP: true, SSE: true},
 		AdditionalDirectories: true,
-		MaxHeld:               maxTurns,
-		Engine:                jsonrpc.Settings{Incoming: []jsonrpc.Middleware{g.watchCancels}},
+		MaxHeld:               maxOwnTurns,
+		Extensions:            g.extensions,
+		Middleware:            []acp.Middleware{g.watchCalls},
+		Engine:                jsonrpc.Settings{Incoming: []jsonrpc.Middleware{g.watchPrompts}, Outgoing: []jsonrpc.Middleware{g.tellPositions}},
 	}
 }
 
 // metaKey is where _meta has what is said to the gateway.
-const metaKey = "github.com/goacp/acp"
+const metaKey = ownmeta.Key
+
+// introduce returns _meta of the answer to initialize, by which clients recognize a gateway.
+func (g *Gateway) introduce(ctx context.Context, c *acp.AgentConn) (json.RawMessage, error) {
+	g.read(ctx, c)
+	return json.RawMessage(`{"` + metaKey + `":{"gateway":true,"begun":true}}`), nil
+}
 
 // meta is what clients say to the gateway in _meta.
 type meta struct {
-	Agent     string `json:"agent"`       // of session/new: the agent's name
-	Operation string `json:"operationId"` // of session/prompt: the prompt runs once, however often it is sent
-	Cursor    uint64 `json:"cursor"`      // of session/resume: the last record the client has
+	Agent     string  `json:"agent"`       // of session/new: the agent's name
+	Operation string  `json:"operationId"` // of session/prompt: the prompt runs once, however often it is sent
+	Cursor    uint64  `json:"cursor"`      // of session/resume: the last record the client has
+	Mark      string  `json:"mark"`        // what came with the cursor, if anything
+	Part      int     `json:"part"`        // and how much of the next one
+	Lend      bool    `json:"lend"`        // of requests that open a session: the agent may use the client's files and terminals
+	At        *uint64 `json:"at"`          // of session/fork: the last record of the history
+	Tail      *int    `json:"tail"`        // of requests that open a session: how many records of the history are sent
 	hasCursor bool
 }
 
@@ -71,31 +89,24 @@ func (g *Gateway) newSession(ctx context.Context, as *acp.AgentSession) error {
 	}
 	who := g.who(ctx)
 	if !who.Prompt || who.Session != nil {
-		return errRole("begin sessions")
+		return who.errRole("begin sessions")
 	}
 	name := g.cfg.Agent
 	if m.Agent != "" {
-		if !slices.Contains(g.cfg.Agents, m.Agent) {
+		if !slices.Contains(g.cfg.Agents, m.Agent) && (g.cfg.Knows == nil || !g.cfg.Knows(m.Agent)) {
 			return jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "there is no agent %q", m.Agent)
 		}
 		name = m.Agent
 	}
 	if who.Agent != nil && !who.Agent(name) {
-		return errRole("use the agent " + name)
+		return &jsonrpc.Failure{Message: "you cannot use the agent " + name, Reason: "role"}
 	}
-	if !filepath.IsAbs(as.Cwd()) {
-		return jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "cwd must be absolute")
+	known, err := g.asked(ctx, as, &who, name)
+	if err != nil {
+		return err
 	}
-	known := attributes{Directories: as.AdditionalDirectories()}
-	for _, server := range as.MCPServers() {
-		if _, command := server.(*acpv2.MCPServerStdio); command && !who.Approve {
-			return errRole("have the agent start MCP servers")
-		}
-		raw, err := json.Marshal(server)
-		if err != nil {
-			return err
-		}
-		known.MCP = append(known.MCP, raw)
+	if m.Lend && g.suits(as.Cwd()) {
+		known.Lent = lentBy(as.Conn())
 	}
 	id := newID("s_")
 	_, err = g.cfg.Log.Create(ctx, engine.Session{
@@ -104,35 +115,52 @@ func (g *Gateway) newSession(ctx context.Context, as *acp.AgentSession) error {
 	if err != nil {
 		return fmt.Errorf("keep the session: %w", err)
 	}
-	s, err := g.open(ctx, id)
-	if err == nil {
-		_, err = s.backend(ctx)
-	}
+	p, err := g.begin(ctx, id, as.Cwd())
 	if err != nil {
 		return errors.Join(err, g.remove(context.WithoutCancel(ctx), id))
 	}
 	as.SetID(acp.SessionID(id))
-	return g.join(ctx, s, as, 0)
+	as.SetAnswerMeta(g.answerMeta(id, 0, nil)) // a client that returns before it was sent anything begins there
+	pos, forget := g.position(as)
+	return g.lendOn(as, m.Lend, g.join(ctx, p, id, as, 0, pos, forget))
 }
 
-// join makes a client a watcher of a session, which sees everything that follows a record.
-func (g *Gateway) join(ctx context.Context, s *session, as *acp.AgentSession, after uint64) error {
-	s.mu.Lock()
-	options, commands, title := s.known.options, s.known.commands, s.info.Title
-	s.mu.Unlock()
-	w, start, err := s.attach(as, g.who(ctx), after)
+// join makes a client a watcher of a session, which sees everything that follows a record. forget is called when it is
+// one no more.
+func (g *Gateway) join(ctx context.Context, p place, id string, as *acp.AgentSession, after uint64, pos *position, forget func()) error {
+	who, _, err := g.lookUp(ctx, acp.SessionID(id))
 	if err != nil {
+		forget()
+		return err
+	}
+	hello, err := p.greeting(ctx)
+	if err != nil {
+		forget()
+		return err
+	}
+	w, start, err := g.watch(p, id, as, who, after, pos, forget)
+	for errors.Is(err, errGone) { // meanwhile
+		if p, err = g.come(ctx, id); err == nil {
+			w, start, err = g.watch(p, id, as, who, after, pos, forget)
+		}
+	}
+	if err != nil {
+		forget()
 		return err
 	}
 	as.Value = w
-	if len(options) > 0 {
-		err = as.SetOptions(options...)
+	w.appear()
+	if len(hello.Options) > 0 {
+		err = as.SetOptions(passable(hello.Options)...)
 	}
-	if err == nil && len(commands) > 0 {
-		err = as.SetCommands(commandsOf(commands)...)
+	if err == nil && len(hello.Commands) > 0 {
+		err = as.SetCommands(commandsOf(hello.Commands)...)
 	}
-	if err == nil && title != "" {
-		err = as.SetTitle(title)
+	if err == nil && hello.Title != "" {
+		err = as.SetTitle(hello.Title)
+	}
+	if err == nil && hello.Running { // sent by the watcher: the library says idle before the answer
+		w.running, err = g.runsAt(ctx, id, after)
 	}
 	if err != nil {
 		w.cancel()
@@ -148,16 +176,11 @@ func (g *Gateway) join(ctx context.Context, s *session, as *acp.AgentSession, af
 }
 
 // find returns a session that a client may use.
-func (g *Gateway) find(ctx context.Context, id acp.SessionID) (*session, error) {
-	who := g.who(ctx)
-	info, err := g.cfg.Log.Session(ctx, string(id))
-	if errors.Is(err, engine.ErrNotFound) || errors.Is(err, engine.ErrInvalid) || err == nil && !who.sees(&info) {
-		return nil, acp.SessionNotFound(id)
-	}
-	if err != nil {
+func (g *Gateway) find(ctx context.Context, id acp.SessionID) (place, error) {
+	if _, _, err := g.lookUp(ctx, id); err != nil {
 		return nil, err
 	}
-	return g.open(ctx, string(id))
+	return g.come(ctx, string(id))
 }
 
 // resumeSession lets a client join a session.
@@ -166,10 +189,17 @@ func (g *Gateway) resumeSession(ctx context.Context, as *acp.AgentSession, repla
 	if err != nil {
 		return err
 	}
-	s, err := g.find(ctx, as.ID())
+	p, err := g.find(ctx, as.ID())
+	pos, forget := g.position(as)
+	joins := false
+	defer func() {
+		if !joins {
+			forget()
+		}
+	}()
 	if damage := (*engine.DamageError)(nil); errors.As(err, &damage) {
-		if replay { // it can be read, up to the damage
-			_, err = g.replay(ctx, string(as.ID()), as, 0)
+		if replay || m.Tail != nil { // it can be read, up to the damage
+			err = g.replayDamaged(ctx, as, &m, pos)
 		} else {
 			err = as.Notice(acp.NoticeSeverityError, "The rest of this session is damaged.", damage.Error())
 		}
@@ -178,94 +208,81 @@ func (g *Gateway) resumeSession(ctx context.Context, as *acp.AgentSession, repla
 	if err != nil {
 		return err
 	}
-	after := s.log.last()
-	switch {
-	case replay:
-		if after, err = g.replay(ctx, s.id, as, 0); err != nil {
-			return err
-		}
-	case m.hasCursor:
-		if m.Cursor > after {
-			return jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "the cursor %d is after the end, which is %d", m.Cursor, after)
-		}
-		after = m.Cursor
+	after, err := p.last(ctx)
+	if err != nil {
+		return err
 	}
-	as.SetAnswerMeta(encode(map[string]any{metaKey: map[string]any{"cursor": after}}))
-	return g.join(ctx, s, as, after)
+	var from *uint64
+	switch {
+	case m.Tail != nil:
+		from, after, err = g.resumeTail(ctx, as, &m, after, pos)
+	case replay:
+		after, err = g.replay(ctx, string(as.ID()), 0, as, pos)
+	case m.hasCursor:
+		var skip int
+		after, skip, err = g.from(ctx, string(as.ID()), &m, after)
+		if errors.Is(err, engine.ErrCompacted) {
+			after, err = g.reload(ctx, string(as.ID()), as, pos)
+		} else if err == nil {
+			pos.resume(after, skip, m.Mark)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	as.SetAnswerMeta(g.answerMeta(string(as.ID()), after, from))
+	joins = true
+	return g.lendOn(as, m.Lend, g.join(ctx, p, string(as.ID()), as, after, pos, forget))
 }
 
-// replay sends the history that follows a record, and returns the last record of it.
-func (g *Gateway) replay(ctx context.Context, id string, as *acp.AgentSession, after uint64) (uint64, error) {
-	last := after
-	err := g.cfg.Log.Read(ctx, id, after, func(r engine.Record) error {
+// replay sends the history after a record, and returns the last record of it.
+func (g *Gateway) replay(ctx context.Context, id string, after uint64, as *acp.AgentSession, pos *position) (last uint64, err error) {
+	ctx, end := g.cfg.Observer.Begin(ctx, Span{Kind: SpanReplay, Session: id})
+	defer func() { end(outcomeOf(err)) }()
+	last = after
+	var usage *acp.UsageUpdate
+	err = g.cfg.Log.Read(ctx, id, after, func(r engine.Record) error {
 		last = r.Seq
+		pos.at(&r)
+		defer pos.past(&r)
 		if r.Kind == kindUpdate {
 			u, err := decodeUpdate(r.Data)
+			if now, ok := u.(*acp.UsageUpdate); ok {
+				usage = usageAfter(usage, now)
+			}
 			if err != nil || acp.IsMomentary(u) {
 				return err
 			}
+			return as.Send(u)
 		}
-		return sendRecord(as, r)
+		if r.Kind == kindChild {
+			if _, u, err := decodeChild(r.Data); err != nil || acp.IsMomentary(u) {
+				return err
+			}
+		}
+		return sendRecord(as, &pos.children, r)
 	})
 	damage := (*engine.DamageError)(nil)
 	if errors.As(err, &damage) {
 		return last, as.Notice(acp.NoticeSeverityError, "The rest of this session is damaged.", damage.Error())
 	}
+	if err == nil && usage != nil { // of which the last one alone counts, and is so still
+		pos.hide(1)
+		defer pos.hide(-1)
+		err = as.Send(usage)
+	}
 	return last, err
 }
 
-func (g *Gateway) listSessions(ctx context.Context, _ *acp.AgentConn, q *acp.SessionQuery) (*acp.SessionPage, error) {
-	page := new(acp.SessionPage)
-	who := g.who(ctx)
-	query := engine.Query{Owner: who.User, Limit: 100}
-	if q.Cursor != nil {
-		query.Cursor = string(*q.Cursor)
-	}
-	found, err := g.cfg.Log.List(ctx, query)
-	if errors.Is(err, engine.ErrInvalid) {
-		return nil, jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "unknown cursor")
-	}
-	if err != nil {
-		return nil, err
-	}
-	for _, info := range found.Sessions {
-		if q.Cwd != "" && q.Cwd != info.Cwd || !who.sees(&info) {
-			continue
-		}
-		page.Sessions = append(page.Sessions, acp.SessionInfo{
-			SessionID: acp.SessionID(info.ID), Cwd: info.Cwd, Title: info.Title, UpdatedAt: info.Updated.UTC().Format(time.RFC3339),
-			Meta: encode(map[string]any{metaKey: map[string]any{"agent": info.Agent, "state": info.State, "damaged": info.Damaged != ""}}),
-		})
-	}
-	if found.Next != "" {
-		page.NextCursor = (*acpv2.SessionListCursor)(&found.Next)
-	}
-	return page, nil
-}
-
 func (g *Gateway) deleteSession(ctx context.Context, _ *acp.AgentConn, id acp.SessionID) error {
-	who := g.who(ctx)
-	info, err := g.cfg.Log.Session(ctx, string(id))
-	if errors.Is(err, engine.ErrNotFound) || errors.Is(err, engine.ErrInvalid) || err == nil && !who.sees(&info) {
-		return acp.SessionNotFound(id)
-	}
+	who, _, err := g.lookUp(ctx, id)
 	if err != nil {
 		return err
 	}
-	if !who.Prompt {
-		return errRole("delete sessions")
+	if !who.owns() {
+		return who.errRole("delete sessions")
 	}
 	return g.remove(ctx, string(id))
-}
-
-// remove ends a session and deletes everything of it.
-func (g *Gateway) remove(ctx context.Context, id string) error {
-	if s := g.session(id); s != nil {
-		if err := s.close(); err != nil {
-			return err
-		}
-	}
-	return g.cfg.Log.Delete(ctx, id)
 }
 
 // setOption changes an option of the agent's session.
@@ -274,117 +291,15 @@ func (g *Gateway) setOption(ctx context.Context, as *acp.AgentSession, id acp.Se
 	if !ok {
 		return acp.SessionNotFound(as.ID())
 	}
-	if !w.who.Approve {
-		return errRole("change options")
-	}
-	b, err := w.s.backend(ctx)
+	who, err := w.entitled(ctx)
 	if err != nil {
 		return err
 	}
-	if err := b.session.SetOption(ctx, id, v); err != nil {
-		return err
+	if !who.Approve {
+		return who.errRole("change options")
 	}
-	u := &acp.ConfigOptionUpdate{ConfigOptions: b.session.Options()}
-	raw, err := json.Marshal(u)
-	if err != nil {
-		return err
-	}
-	if err := w.s.keep(ctx, func(a *attributes) { a.note(u, raw) }); err != nil {
-		return err
-	}
-	return w.s.log.put(ctx, kindUpdate, encode(updateRecord{Update: raw}), nil)
-}
-
-// accept queues a prompt, and waits until its turn has come and the client was sent everything before it.
-// The turn continues if the client leaves.
-func (g *Gateway) accept(ctx context.Context, t *acp.Turn) error {
-	w, ok := t.Session().Value.(*watcher)
-	if !ok {
-		return &jsonrpc.Failure{Message: "the session is damaged, and can only be read", Reason: "damaged"}
-	}
-	if !w.who.Prompt {
-		return errRole("send prompts")
-	}
-	m, err := metaOf(t.Meta())
-	if err != nil {
-		return err
-	}
-	o := &ownTurn{arrived: make(chan struct{}), started: make(chan struct{})}
-	if m.Operation != "" {
-		if err := w.s.room(); err != nil { // before it counts as begun
-			return err
-		}
-		if o.turn, err = g.begun(ctx, w, t, m.Operation); err != nil {
-			return err
-		}
-	}
-	queued := o.turn == nil
-	if queued {
-		o.turn = &turn{id: t.PromptID(), by: w.who.User, content: t.Blocks(), operation: m.Operation}
-		o.turn.done = make(chan struct{})
-	}
-	w.mu.Lock()
-	w.own[t.PromptID()], w.cancelled, w.noticed = o, false, false
-	w.mu.Unlock()
-	if !queued {
-		return nil // it runs, or has ended
-	}
-	if err := w.s.enqueue(o.turn); err != nil {
-		w.answered(t.PromptID())
-		return err
-	}
-	select {
-	case <-o.arrived:
-		return nil
-	case <-o.turn.done:
-		return nil // without having begun
-	case <-ctx.Done():
-	}
-	if errors.Is(context.Cause(ctx), acp.ErrCancelled) { // otherwise it has left
-		w.cancels(o)
-	}
-	w.answered(t.PromptID())
-	return context.Cause(ctx)
-}
-
-// cancels cancels a prompt of the client.
-func (w *watcher) cancels(o *ownTurn) {
-	w.mu.Lock()
-	w.cancelled, w.noticed = !w.noticed, false
-	w.mu.Unlock()
-	o.turn.cancel(errCancelled)
-}
-
-// answered is called when a prompt of the client has an answer.
-func (w *watcher) answered(id acp.MessageID) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	delete(w.own, id)
-}
-
-// prompt waits until the agent has handled a prompt that was accepted.
-func (g *Gateway) prompt(ctx context.Context, t *acp.Turn) (acp.StopReason, error) {
-	w, ok := t.Session().Value.(*watcher)
-	if !ok {
-		return "", acp.SessionNotFound(t.Session().ID())
-	}
-	o := w.owns(t.PromptID())
-	if o == nil {
-		return "", fmt.Errorf("the prompt %s was not accepted", t.PromptID())
-	}
-	defer w.answered(t.PromptID())
-	close(o.started)
-	select {
-	case <-o.turn.done:
-	case <-ctx.Done():
-		if !errors.Is(context.Cause(ctx), acp.ErrCancelled) {
-			return "", context.Cause(ctx) // the client has left
-		}
-		w.cancels(o)
-		<-o.turn.done
-	}
-	w.reached(w.ctx, o.turn.seq)
-	return o.turn.stop, o.turn.err
+	defer w.optionsAgain(ctx)()
+	return w.setOption(ctx, id, v)
 }
 
 // A receipt is what is kept of a prompt that was handled.
@@ -393,36 +308,89 @@ type receipt struct {
 	Error string         `json:"error,omitempty"`
 }
 
+// submit implements place.
+func (s *session) submit(ctx context.Context, t *turn) (*turn, error) {
+	if t.operation == "" {
+		return t, s.enqueue(t)
+	}
+	select { // one by one: of two that are the same the second one must find the first in the queue
+	case s.submitting <- struct{}{}:
+		defer func() { <-s.submitting }()
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+	if err := s.room(); err != nil { // before it counts as begun
+		return nil, err
+	}
+	if before, err := s.begun(ctx, t); before != nil || err != nil {
+		return before, s.unavailable(ctx, err)
+	}
+	return t, s.enqueue(t)
+}
+
 // begun returns the turn of a prompt that was sent before, under the name of an operation; nil if it was
 // not.
-func (g *Gateway) begun(ctx context.Context, w *watcher, t *acp.Turn, operation string) (*turn, error) {
-	content, err := json.Marshal(acpv2.PromptRequest{SessionID: acp.SessionID(w.s.id), Prompt: t.Blocks()})
+func (s *session) begun(ctx context.Context, t *turn) (*turn, error) {
+	content, err := json.Marshal(acpv2.PromptRequest{SessionID: acp.SessionID(s.id), Prompt: t.content})
 	if err != nil {
 		return nil, err
 	}
 	fingerprint := sha256.Sum256(content)
-	op, err := g.cfg.Log.Begin(ctx, w.who.User, operation, fingerprint[:])
+	op, err := s.g.cfg.Log.Begin(ctx, t.by, t.operation, fingerprint[:])
 	switch {
 	case errors.Is(err, engine.ErrConflict):
-		return nil, jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "the operation %q was another prompt", operation)
+		return nil, jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "the operation %q was another prompt", t.operation)
 	case err != nil || op.State == engine.OperationNew:
 		return nil, err
 	case op.State == engine.OperationRunning:
-		if running := w.s.turnOf(w.who.User, operation); running != nil {
+		if running := s.turnOf(t.by, t.operation); running != nil {
 			return running, nil
 		}
-		return nil, &jsonrpc.Failure{Message: "the prompt was sent before, and " + jsonrpc.ErrOutcomeUnknown.Error(), Reason: "outcome_unknown"}
+		return s.became(ctx, t)
 	}
 	var r receipt
 	if err := json.Unmarshal(op.Receipt, &r); err != nil {
 		return nil, err
 	}
-	ended := &turn{stop: r.Stop, done: make(chan struct{}), cancel: func(error) {}}
-	if r.Error != "" {
-		ended.err = &jsonrpc.Failure{Message: r.Error, Reason: "agent"}
-	}
-	close(ended.done)
+	ended := &turn{done: make(chan struct{}), cancel: func(error) {}}
+	ended.settle((&endRecord{Stop: r.Stop, Error: r.Error}).outcome(s.log.last())) // the client may not have all of it
 	return ended, nil
+}
+
+// became returns the turn of an operation that was begun and is not queued, from the log; nil if it is not there. Then
+// it has not run, and will not: this process owns the session.
+func (s *session) became(ctx context.Context, t *turn) (*turn, error) {
+	var found *turn
+	id := ""
+	err := s.g.cfg.Log.Read(ctx, s.id, 0, func(r engine.Record) error {
+		switch r.Kind {
+		case kindPrompt:
+			p, err := decodePrompt(r.Data)
+			if err != nil {
+				return err
+			}
+			if p.Operation == t.operation && p.By == t.by {
+				id = p.ID
+			}
+		case kindEnd:
+			var end endRecord
+			if err := json.Unmarshal(r.Data, &end); err != nil {
+				return err
+			}
+			if id != "" && end.Prompt == id {
+				found = &turn{done: make(chan struct{}), cancel: func(error) {}}
+				found.settle(end.outcome(r.Seq))
+			}
+		}
+		return nil
+	})
+	switch {
+	case err != nil:
+		return nil, err
+	case found == nil && id != "":
+		return nil, outcomeUnknown()
+	}
+	return found, nil
 }
 
 // turnOf returns the turn of an operation that has not ended.
@@ -438,37 +406,15 @@ func (s *session) turnOf(by, operation string) *turn {
 }
 
 // finish keeps what became of an operation.
-func (s *session) finish(t *turn) {
-	if t.operation == "" || s.gone() {
+func (s *session) finish(t *turn, end turnEnd) {
+	if t.operation == "" || s.given() || errors.Is(end.err, errGone) {
 		return
 	}
-	r := receipt{Stop: t.stop}
-	if t.err != nil {
-		r.Error = t.err.Error()
+	r := receipt{Stop: end.stop}
+	if end.err != nil {
+		r.Error = end.err.Error()
 	}
 	if err := s.g.cfg.Log.Finish(s.ctx, t.by, t.operation, encode(r)); err != nil {
 		s.logger().Warn("gateway: a receipt cannot be kept", "error", err)
-	}
-}
-
-// watchCancels notices that a client wants the running turn of another one to be cancelled. Its own are
-// cancelled by the library.
-func (g *Gateway) watchCancels(next jsonrpc.Handler) jsonrpc.Handler {
-	return func(ctx context.Context, r *jsonrpc.Request) (any, error) {
-		var id acp.SessionID
-		switch p := r.Params.(type) {
-		case *acpv1.CancelNotification:
-			id = acp.SessionID(p.SessionID)
-		case *acpv2.CancelSessionNotification:
-			id = p.SessionID
-		}
-		if c := acp.AgentConnFrom(ctx); id != "" && c != nil {
-			if as, ok := c.Session(id); ok {
-				if w, ok := as.Value.(*watcher); ok && w.who.Prompt && !w.cancelsOwn() {
-					w.s.cancelRunning(w.who.User)
-				}
-			}
-		}
-		return next(ctx, r)
 	}
 }

@@ -3,10 +3,12 @@ package gateway
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	"github.com/goacp/acp"
 	"github.com/goacp/acp/acpv2"
 	"github.com/goacp/acp/cmd/acp/internal/engine"
+	"github.com/goacp/acp/jsonrpc"
 )
 
 // maxRecord bounds what is kept in one record, in bytes.
@@ -16,11 +18,14 @@ const maxRecord = engine.MaxData - 64<<10
 const (
 	kindPrompt = "prompt"     // promptRecord: a client's prompt, as its turn begins
 	kindUpdate = "update"     // a session update of version 2
+	kindChild  = "child"      // the same of the session of a subagent
 	kindEnd    = "turn_end"   // endRecord
 	kindAsk    = "ask"        // askRecord: the agent asks
 	kindAnswer = "ask_answer" // answerRecord: and has an answer
+	kindLate   = "ask_late"   // answerRecord: an answer that came when there was a decision, and counts for nothing
 	kindNotice = "notice"     // noticeRecord: what the gateway has to say
 
+	kindFork     = "fork"     // forkRecord: what the session was forked from
 	kindStart    = "start"    // an agent is started that outlives the gateway
 	kindSent     = "sent"     // sentRecord: what it is sent next
 	kindAccepted = "accepted" // acceptedRecord: its answer to a prompt, in version 2
@@ -57,10 +62,17 @@ type acceptedRecord struct {
 type promptRecord struct {
 	ID string `json:"id"` // of the prompt as a message
 	By string `json:"by"` // its principal
+	// From is what others see of that, if it is something else.
+	From string `json:"from,omitempty"`
 	// Operation is the client's name for it, or "".
 	Operation string             `json:"op,omitempty"`
 	Content   []acp.ContentBlock `json:"-"`
 	Raw       json.RawMessage    `json:"content"`
+}
+
+// message returns the prompt as clients other than its author see it.
+func (p *promptRecord) message() *acp.UserMessage {
+	return &acp.UserMessage{MessageID: acp.MessageID(p.ID), Content: acp.Set(p.Content), Meta: p.author()}
 }
 
 // endRecord is the end of a turn.
@@ -70,6 +82,15 @@ type endRecord struct {
 	Error  string         `json:"error,omitempty"` // in place of Stop
 	Lost   bool           `json:"lost,omitempty"`  // the agent or the gateway died in the turn
 	stamp
+}
+
+// outcome returns how the turn has ended. seq is the number of the record.
+func (e *endRecord) outcome(seq uint64) turnEnd {
+	end := turnEnd{stop: e.Stop, seq: seq}
+	if e.Error != "" {
+		end.err = &jsonrpc.Failure{Message: e.Error, Reason: "agent"}
+	}
+	return end
 }
 
 // askRecord is a question to the user.
@@ -87,6 +108,12 @@ type answerRecord struct {
 	ID      string `json:"id"`
 	By      string `json:"by,omitempty"`
 	Outcome string `json:"outcome"` // the option, "cancelled", "accepted" and the like
+	// Title is that of the question, Name that of the option, From what others see of By, and Key the client that
+	// has answered. They are for people who look on.
+	Title string `json:"title,omitempty"`
+	Name  string `json:"name,omitempty"`
+	From  string `json:"from,omitempty"`
+	Key   string `json:"key,omitempty"`
 }
 
 // noticeRecord is something that people should know.
@@ -94,6 +121,11 @@ type noticeRecord struct {
 	Severity    acp.NoticeSeverity `json:"severity"`
 	Title       string             `json:"title"`
 	Description string             `json:"description,omitempty"`
+}
+
+// plainNotice returns the text of a notice for a client of version 1, which has no notices.
+func plainNotice(title, description string) string {
+	return strings.TrimSpace(title + " " + description)
 }
 
 // encode returns a record's data. It cannot fail for the types of this file.
@@ -132,16 +164,9 @@ func decodePrompt(data []byte) (p promptRecord, err error) {
 type updateRecord struct {
 	Update json.RawMessage `json:"update"`       // of version 2
 	V1     json.RawMessage `json:"v1,omitempty"` // as an agent of version 1 has sent it
+	// Child is the session of the subagent that it is about, or "".
+	Child acp.SessionID `json:"child,omitempty"`
 	stamp
-}
-
-// decodeUpdate reads the data of an update.
-func decodeUpdate(data []byte) (acp.SessionUpdate, error) {
-	var r updateRecord
-	if err := json.Unmarshal(data, &r); err != nil {
-		return nil, err
-	}
-	return acpv2.UnmarshalSessionUpdate(r.Update)
 }
 
 // qualify returns an update whose message has an id that is unique within the session: those of an agent
@@ -153,6 +178,14 @@ func qualify(u acp.SessionUpdate, prefix string) acp.SessionUpdate {
 		c.MessageID = qualified(prefix, c.MessageID)
 		return &c
 	case *acp.AgentThoughtChunk:
+		c := *u
+		c.MessageID = qualified(prefix, c.MessageID)
+		return &c
+	case *acp.UserMessage: // to a subagent
+		c := *u
+		c.MessageID = qualified(prefix, c.MessageID)
+		return &c
+	case *acp.UserMessageChunk:
 		c := *u
 		c.MessageID = qualified(prefix, c.MessageID)
 		return &c

@@ -7,8 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/goacp/acp"
@@ -22,16 +22,22 @@ import (
 type session struct {
 	g      *Gateway
 	id     string
-	opened chan error // closed once it is claimed; has the error if that failed
+	opened chan struct{} // closed once it is claimed, or that has failed
+	failed error         // why it has failed; then
 
 	ctx    context.Context // until the session is given up
 	cancel context.CancelCauseFunc
 	own    *engine.Owned
 	log    *writer
 
-	starting chan struct{} // holds one while an agent is started, or an idle one is stopped
-	over     chan struct{} // closed when the session has been closed
-	keeping  sync.Mutex    // one change of known is stored at a time
+	submitting chan struct{} // holds one while a prompt with the name of an operation is submitted
+	choosing   chan struct{} // holds one while options are written down
+	starting   chan struct{} // holds one while an agent is started, or an idle one is stopped
+	over       chan struct{} // closed when the session has been closed
+	keeping    sync.Mutex    // one change of known is stored at a time
+
+	lending lending
+	turning atomic.Pointer[observed]
 
 	mu       sync.Mutex
 	info     engine.Session
@@ -40,7 +46,11 @@ type session struct {
 	agent    *backend
 	idle     *time.Timer
 	watchers map[*watcher]bool
+	guests   map[*guest]bool // visits by other nodes
 	asks     map[string]*ask
+	pending  int // questions that are open, or about to be
+	changing int // changes of options that are under way
+	used     time.Time
 	closed   bool
 }
 
@@ -48,29 +58,47 @@ type session struct {
 type attributes struct {
 	Directories []string                  `json:"directories,omitempty"`
 	MCP         []json.RawMessage         `json:"mcp,omitempty"`
-	Starts      int                       `json:"starts,omitempty"`   // of its agent, so far
-	Held        *heldState                `json:"held,omitempty"`     // its agent, if that outlives the gateway
-	Options     json.RawMessage           `json:"options,omitempty"`  // the last config_option_update
-	Commands    json.RawMessage           `json:"commands,omitempty"` // the last available_commands_update
+	Groups      []string                  `json:"groups,omitempty"`  // of the owner, when the session began
+	Starts      int                       `json:"starts,omitempty"`  // of its agent, so far
+	Fork        *forkState                `json:"fork,omitempty"`    // what it was forked from
+	Since       *uint64                   `json:"since,omitempty"`   // the last record before the agent's session began
+	Differs     string                    `json:"differs,omitempty"` // how the agent remembers it, as was said last
+	Lent        lent                      `json:"lent,omitzero"`     // what the client lends that has begun it
+	Offered     lent                      `json:"offered,omitzero"`  // what of clients its agent may use, since it was started
+	Made        string                    `json:"made,omitempty"`    // the title that its first prompt makes; see session.name
+	Archived    bool                      `json:"archived,omitempty"`
+	Compacted   uint64                    `json:"compacted,omitempty"` // up to this record; see Retention
+	Handover    bool                      `json:"handover,omitempty"`  // the agent does not know what was said before its session began
+	Held        *heldState                `json:"held,omitempty"`      // its agent, if that outlives the gateway
+	Options     json.RawMessage           `json:"options,omitempty"`   // the last config_option_update
+	Commands    json.RawMessage           `json:"commands,omitempty"`  // the last available_commands_update
 	options     []acp.SessionConfigOption // of Options
 	commands    []acp.AvailableCommand    // of Commands
 }
 
 func newSession(g *Gateway, id string) *session {
 	s := &session{
-		g: g, id: id, opened: make(chan error, 1), starting: make(chan struct{}, 1), over: make(chan struct{}),
-		watchers: make(map[*watcher]bool), asks: make(map[string]*ask),
+		g: g, id: id, opened: make(chan struct{}), starting: make(chan struct{}, 1), choosing: make(chan struct{}, 1), submitting: make(chan struct{}, 1), over: make(chan struct{}),
+		watchers: make(map[*watcher]bool), guests: make(map[*guest]bool), asks: make(map[string]*ask),
 	}
 	s.ctx, s.cancel = context.WithCancelCause(context.Background())
 	return s
 }
 
-func (s *session) logger() *slog.Logger { return s.g.cfg.Logger.With("session", s.id) }
+func (s *session) logger() *slog.Logger { return s.g.logger(s.id) }
 
-// claim makes this process the owner of the session, and settles what an earlier owner has left.
+// claimTime bounds a claim: it may read a long log.
+const claimTime = time.Minute
+
+// claim makes this process the owner of the session, and settles what an earlier owner has left. That continues when the
+// caller leaves: an agent that is half adopted would be stopped.
 func (s *session) claim(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), claimTime)
+	defer cancel()
+	defer context.AfterFunc(s.ctx, cancel)()
 	l := s.g.cfg.Log
-	own, err := l.Claim(ctx, s.id, s.g.cfg.Lease)
+	own, err := l.Claim(ctx, s.id, s.g.Lease())
+	s.g.cfg.Observer.Happened(Event{Kind: EventClaim, Why: outcomeOf(err)})
 	if err != nil {
 		return err
 	}
@@ -84,6 +112,7 @@ func (s *session) claim(ctx context.Context) error {
 	s.log = newWriter(s.ctx, own, s.lost, func(err error) {
 		s.logger().Warn("gateway: the log cannot be written, and is tried again", "error", err)
 	})
+	s.log.observe = s.appending
 	s.g.work.Go(s.log.run)
 	s.mu.Lock()
 	s.idle = time.AfterFunc(s.g.cfg.IdleAgent, s.rest)
@@ -167,12 +196,11 @@ func (s *session) endInterrupted(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if open != "" {
-		if _, err := s.log.commit(ctx, kindEnd, encode(endRecord{Prompt: open, Stop: acp.StopCancelled, Lost: true})); err != nil {
-			return err
-		}
-		if err := s.notice(ctx, acp.NoticeSeverityWarning, "The turn was interrupted.",
-			"The gateway that ran it has ended. What the agent did last may not be shown, and may not be finished."); err != nil {
+	if open != "" { // at once: whoever claims the session next sees that the turn has ended, and says nothing
+		end := endRecord{Prompt: open, Stop: acp.StopCancelled, Lost: true}
+		note := noticeRecord{acp.NoticeSeverityWarning, "The turn was interrupted.",
+			"The gateway that ran it has ended. What the agent did last may not be shown, and may not be finished."}
+		if _, err := s.log.commitAll(ctx, engine.Record{Kind: kindEnd, Data: encode(end)}, engine.Record{Kind: kindNotice, Data: encode(note)}); err != nil {
 			return err
 		}
 	}
@@ -185,11 +213,6 @@ func (s *session) notice(ctx context.Context, severity acp.NoticeSeverity, title
 	return err
 }
 
-// setState keeps the state of the session.
-func (s *session) setState(ctx context.Context, state string) error {
-	return s.update(ctx, func(info *engine.Session) { info.State = state })
-}
-
 // update keeps attributes of the session.
 func (s *session) update(ctx context.Context, change func(*engine.Session)) error {
 	info, err := s.g.cfg.Log.Update(ctx, s.id, func(info *engine.Session) error {
@@ -199,6 +222,7 @@ func (s *session) update(ctx context.Context, change func(*engine.Session)) erro
 	if err != nil {
 		return err
 	}
+	s.g.changed(s.id)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if info.Version > s.info.Version {
@@ -234,8 +258,45 @@ func (s *session) keep(ctx context.Context, change func(*attributes)) error {
 	return s.update(ctx, func(info *engine.Session) { info.Attributes = data })
 }
 
-// gone reports whether the session was given up.
-func (s *session) gone() bool { return s.ctx.Err() != nil }
+// gone implements place.
+func (s *session) gone() <-chan struct{} { return s.ctx.Done() }
+
+// given reports whether the session was given up.
+func (s *session) given() bool { return s.ctx.Err() != nil }
+
+// enter implements place.
+func (s *session) enter(w *watcher) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed || s.given() {
+		return errGone
+	}
+	if len(s.watchers) >= maxWatchers {
+		return errWatchers(len(s.watchers))
+	}
+	s.watchers[w] = true
+	s.touch()
+	return nil
+}
+
+// leave implements place.
+func (s *session) leave(w *watcher) {
+	s.mu.Lock()
+	delete(s.watchers, w)
+	s.touch()
+	s.mu.Unlock()
+	s.stopsLending(w)
+}
+
+// greeting implements place.
+func (s *session) greeting(context.Context) (greeting, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return greeting{Options: s.known.options, Commands: s.known.commands, Title: s.known.titleGiven(s.info.Title), Running: s.info.State == stateRunning}, nil
+}
+
+// last implements place.
+func (s *session) last(context.Context) (uint64, error) { return s.log.last(), nil }
 
 // lost is called when nothing more can be written: another process owns the session, or its log is
 // damaged.
@@ -249,91 +310,13 @@ func (s *session) lost(err error) {
 	s.cancel(err)
 	s.g.forget(s)
 	if b != nil {
-		s.g.work.Go(b.stop)
+		s.g.work.Go(b.kill)
 	}
-}
-
-// close stops the agent, waits for what is being written and gives the session up.
-func (s *session) close() error {
-	<-s.opened
-	s.mu.Lock()
-	if s.closed || s.log == nil {
-		failed := s.log == nil || s.idle == nil
-		s.mu.Unlock()
-		if !failed {
-			select {
-			case <-s.over:
-			case <-s.ctx.Done():
-			}
-		}
-		return nil
-	}
-	s.closed = true
-	s.idle.Stop()
-	queue := slices.Clone(s.queue)
-	s.mu.Unlock()
-	for _, t := range queue {
-		t.cancel(ErrClosed)
-	}
-	s.starting <- struct{}{} // what is being started ends at once
-	return s.finishClose(queue)
-}
-
-// finishClose is close once nothing new can begin. The caller holds s.starting.
-func (s *session) finishClose(queue []*turn) error {
-	defer close(s.over)
-	s.mu.Lock()
-	b := s.agent
-	s.mu.Unlock()
-	if b != nil {
-		b.stop()
-	}
-	<-s.starting
-	for _, t := range queue {
-		<-t.done
-	}
-	s.g.forget(s)
-	err := s.own.Release(context.Background())
-	s.cancel(ErrClosed)
-	<-s.log.done
-	if errors.Is(err, engine.ErrFenced) {
-		err = nil
-	}
-	return err
-}
-
-// rest is called when nothing has happened for a while: the agent is stopped, and a session that nobody
-// watches is given up.
-func (s *session) rest() {
-	select {
-	case s.starting <- struct{}{}: // prompts that come meanwhile wait, and start the agent again
-	default:
-		return
-	}
-	s.mu.Lock()
-	if s.closed || len(s.queue) > 0 || len(s.asks) > 0 {
-		s.mu.Unlock()
-		<-s.starting
-		return
-	}
-	b := s.agent
-	s.closed = len(s.watchers) == 0
-	unwatched := s.closed
-	s.mu.Unlock()
-	if unwatched {
-		if err := s.finishClose(nil); err != nil {
-			s.logger().Warn("gateway: an idle session cannot be given up", "error", err)
-		}
-		return
-	}
-	if b != nil {
-		b.stop()
-	}
-	<-s.starting
 }
 
 // touch puts off what happens to sessions that are idle. The caller holds s.mu.
 func (s *session) touch() {
+	s.used = time.Now()
 	if !s.closed && s.idle != nil {
 		s.idle.Reset(s.g.cfg.IdleAgent)
 	}
@@ -346,18 +329,23 @@ const maxTurns = 64
 type turn struct {
 	id      acp.MessageID
 	by      string
+	from    string // what others see of by
 	content []acp.ContentBlock
 	adopted bool // it was begun by an earlier gateway
 	// operation is the client's name for it, by which it knows repetitions; or "".
 	operation string
+	trace     acp.Trace   // of the client's request
+	unqueued  atomic.Bool // its node did not queue it, or gave it back before it began
+	ending    atomic.Bool // its agent is done with it, which is being written down
 
 	ctx    context.Context
 	cancel context.CancelCauseFunc
+	ran    chan struct{} // closed when this process is done with it
+	beginning
 
-	done chan struct{} // closed at the end; the rest is set then
-	stop acp.StopReason
-	err  error
-	seq  uint64 // of its last record
+	once    sync.Once
+	done    chan struct{} // closed at the end; the rest is set then
+	turnEnd               // see settle
 }
 
 // errCancelled is why a turn is cancelled whose client wants that.
@@ -373,8 +361,8 @@ func (s *session) room() error {
 // roomLocked is room for those who hold s.mu.
 func (s *session) roomLocked() error {
 	switch {
-	case s.closed || s.gone():
-		return cmp.Or(context.Cause(s.ctx), ErrClosed)
+	case s.closed || s.ctx.Err() != nil:
+		return errGone // what there is instead is found out where it is looked for
 	case len(s.queue) > maxTurns:
 		return &jsonrpc.Failure{Message: "too many prompts are waiting in this session", Reason: "busy", RetryAfter: 10 * time.Second}
 	}
@@ -384,12 +372,18 @@ func (s *session) roomLocked() error {
 // enqueue adds a prompt to the queue. t has what the client wants, and done.
 func (s *session) enqueue(t *turn) error {
 	t.ctx, t.cancel = context.WithCancelCause(s.ctx)
+	if t.trace.Parent != "" {
+		t.ctx = acp.WithTrace(t.ctx, t.trace)
+	}
+	t.ran, t.written = make(chan struct{}), make(chan struct{})
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := s.roomLocked(); err != nil {
+		t.cancel(err)
 		return err
 	}
 	s.queue = append(s.queue, t)
+	context.AfterFunc(t.ctx, func() { s.drop(t) })
 	s.touch()
 	if len(s.queue) == 1 {
 		s.g.work.Go(s.runTurns)
@@ -399,16 +393,27 @@ func (s *session) enqueue(t *turn) error {
 
 // runTurns runs what is queued.
 func (s *session) runTurns() {
+	yields := false
 	for {
 		s.mu.Lock()
 		t := s.queue[0]
 		s.mu.Unlock()
-		s.runTurn(t)
-		s.finish(t)
+		end := s.runTurn(t)
+		s.finish(t, end)
 		t.cancel(nil)
-		close(t.done)
+		s.mu.Lock()
+		moves := end.err != nil && s.ctx.Err() != nil && !s.closed || errors.Is(end.err, errGone)
+		s.mu.Unlock()
+		if !moves { // otherwise the log knows, or the next owner
+			t.settle(end)
+		}
+		close(t.ran)
+		draining := s.g.isDraining()
 		s.mu.Lock()
 		s.queue = s.queue[1:]
+		if draining && s.yields() {
+			yields = true
+		}
 		over := len(s.queue) == 0
 		if over {
 			s.queue = nil
@@ -416,22 +421,43 @@ func (s *session) runTurns() {
 		}
 		s.mu.Unlock()
 		if over {
+			s.ended(t, end)
+			if yields {
+				s.starting <- struct{}{}
+				s.leaveNode()
+			}
 			return
 		}
 	}
 }
 
 // runTurn has the agent handle a prompt.
-func (s *session) runTurn(t *turn) {
+func (s *session) runTurn(t *turn) turnEnd {
+	if !t.begins() {
+		if t.stage.Load() == turnDropped {
+			<-t.done
+		}
+		return turnEnd{err: errGone, refused: true}
+	}
 	if t.ctx.Err() != nil && !t.adopted {
-		t.stop = acp.StopCancelled
-		return
+		if s.ctx.Err() != nil {
+			return turnEnd{err: context.Cause(s.ctx), refused: true}
+		}
+		if s.closes(t) { // the next owner runs it, or whoever sends it again
+			return turnEnd{err: errGone, refused: true}
+		}
+		return turnEnd{stop: acp.StopCancelled}
 	}
-	if err := s.beginTurn(t); err != nil {
-		t.err = err
-		return
+	o := s.observe(t)
+	err := s.beginTurn(t)
+	close(t.written)
+	if err != nil {
+		o.finish(endRecord{}, err)
+		return turnEnd{err: err, refused: true}
 	}
+	t.ctx = o.ctx
 	end := s.prompt(t)
+	t.ending.Store(true)
 	end.Prompt = string(t.id)
 	s.mu.Lock()
 	b := s.agent
@@ -442,20 +468,19 @@ func (s *session) runTurn(t *turn) {
 		end.stamp = b.stream.stamp(b.stream.turnEnd())
 		settle = b.stream.committed(end.stamp)
 	}
-	t.stop = end.Stop
-	if end.Error != "" {
-		t.err = &jsonrpc.Failure{Message: end.Error, Reason: "agent"}
-	}
-	var err error
-	if t.seq, err = s.log.commit(s.ctx, kindEnd, encode(end)); err == nil {
+	seq, err := s.log.commit(s.ctx, kindEnd, encode(end))
+	if err == nil {
 		if settle != nil {
-			settle(t.seq, nil)
+			settle(seq, nil)
 		}
-		err = s.setState(s.ctx, stateIdle)
+		err = s.insist(stateIdle)
 	}
+	o.finish(end, err)
+	outcome := end.outcome(seq)
 	if err != nil {
-		t.err = err
+		outcome.err = err
 	}
+	return outcome
 }
 
 // beginTurn writes down that a turn begins.
@@ -463,18 +488,23 @@ func (s *session) beginTurn(t *turn) error {
 	if t.adopted {
 		return nil
 	}
-	data, err := encodePrompt(promptRecord{ID: string(t.id), By: t.by, Operation: t.operation, Content: t.content})
+	data, err := encodePrompt(promptRecord{ID: string(t.id), By: t.by, From: t.from, Operation: t.operation, Content: t.content})
 	if err != nil {
 		return err
 	}
 	if len(data) > maxRecord {
 		return &jsonrpc.Failure{Message: fmt.Sprintf("a prompt of %d bytes is too large to keep", len(data)), Reason: "too_large"}
 	}
-	if err := s.setState(t.ctx, stateRunning); err != nil {
+	if err := s.insist(stateRunning); err != nil {
 		return err
 	}
-	_, err = s.log.commit(s.ctx, kindPrompt, data)
-	return err
+	if _, err = s.log.commit(s.ctx, kindPrompt, data); err != nil {
+		return err
+	}
+	if err := s.name(s.ctx, t.content); err != nil && !s.given() {
+		s.logger().Warn("gateway: a title cannot be kept", "error", err)
+	}
+	return nil
 }
 
 // prompt has the agent handle a prompt that was committed.
@@ -487,6 +517,9 @@ func (s *session) prompt(t *turn) endRecord {
 		return endRecord{Error: "the agent cannot be started: " + err.Error()}
 	}
 	res, err := b.session.Prompt(t.ctx, b.handover(t.content)...).Wait()
+	if b.conn.Conn().Err() == nil {
+		b.heard(s.ctx)
+	}
 	switch {
 	case b.conn.Conn().Err() != nil && (err != nil || res == nil): // it has ended in the turn
 		if context.Cause(t.ctx) != nil {
@@ -501,11 +534,11 @@ func (s *session) prompt(t *turn) endRecord {
 	return endRecord{Stop: cmp.Or(res.StopReason, acp.StopEndTurn)}
 }
 
-// cancelRunning cancels the turn that runs, if the principal may do that.
-func (s *session) cancelRunning(by string) {
+// cancelRunning implements place.
+func (s *session) cancelRunning(by string, only acp.MessageID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.queue) > 0 && (s.queue[0].by == by || s.info.Owner == by) {
+	if len(s.queue) > 0 && (only == "" || s.queue[0].id == only) && (s.queue[0].by == by || s.info.Owner == by) {
 		s.queue[0].cancel(errCancelled)
 	}
 }

@@ -5,162 +5,286 @@ import (
 	"encoding/json"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/goacp/acp"
+	"github.com/goacp/acp/acphttp"
 	"github.com/goacp/acp/cmd/acp/internal/engine"
+	"github.com/goacp/acp/internal/sleep"
 )
 
-// A watcher is a client of a session. It sends what is in the log, in order, from where the client came.
+// A watcher is a client of a session. It sends what is in the log, in order, from where the client came,
+// wherever the session runs.
 type watcher struct {
-	s       *session
+	g       *Gateway
+	id      string
 	session *acp.AgentSession
 	who     Who
-	ctx     context.Context // until the client has left the session
+	changed atomic.Pointer[Who] // what it is since a role of its user has changed; nil before
+	ctx     context.Context     // until the client has left the session
 	cancel  context.CancelFunc
-	work    sync.WaitGroup  // its questions
-	asked   map[string]bool // questions the client has; guarded by the session's lock
+	work    sync.WaitGroup // its questions
+	over    chan struct{}  // closed when nothing more is sent
+	why     error          // then; nil if the client has left
+	key     string         // by which it knows its own answers
+	herald  herald
+	running bool        // a turn runs, as far as the client knows
+	restate atomic.Bool // although it says so, the library has sent the client that the session is idle
+	pos     *position
+	forgets func() // the position
+	chosen  chosen
 
-	mu        sync.Mutex
-	own       map[acp.MessageID]*ownTurn // prompts of the client that are not answered
-	cancelled bool                       // it has cancelled a prompt of its own, and the message that says so will be handled
-	noticed   bool                       // or that was handled, and the prompt will be cancelled
-	sent      uint64                     // the last record the client was sent
-	changed   chan struct{}              // closed when sent changes; nil unless somebody waits
+	mu       sync.Mutex
+	at       place         // where the session runs, or has run last
+	last     uint64        // the last record there was when the client came there
+	moved    chan struct{} // closed when that changes
+	asked    map[*ask]bool // questions the client has
+	own      []*ownTurn    // prompts of the client that are not answered, in order of arrival
+	sent     uint64        // the last record the client was sent
+	ending   *ownTurn      // whose end that is, until the client has it
+	advanced chan struct{} // closed when sent changes; nil unless somebody waits
+	repeated bool          // the library is about to end the turn that it made of a repeated prompt
 }
 
 // An ownTurn is a prompt of the client itself, which the library sends it as the beginning of a turn. That
 // has its place among the records: the client gets everything before it first, and everything after it
 // later.
 type ownTurn struct {
-	turn    *turn
-	arrived chan struct{} // closed when the client was sent everything before the prompt
-	started chan struct{} // closed when the library has sent it the prompt
+	id      acp.MessageID
+	ctx     context.Context // of the turn of the library
+	sent    *turn           // as the client has sent it
+	turn    *turn           // what runs, which is another one if the prompt was sent before
+	arrived chan struct{}   // closed when the client was sent everything before the prompt
+	started chan struct{}   // closed when the library has sent it the prompt
+	told    chan struct{}   // closed by tell, when the end of the turn is on its way to the client
+	once    sync.Once
+
+	// Guarded by the watcher's lock.
+	end       turnEnd         // as the log has it
+	position  json.RawMessage // of that, as _meta has it
+	begun     bool            // arrived is closed
+	repeat    bool            // it was sent before, so it has another id in the log
+	at        place           // that it was sent to last
+	sending   bool            // the place has not said yet whether it takes it
+	unsent    bool            // no place has queued it
+	lost      bool            // the place it was sent to is gone
+	cancelled bool            // by the client
+	refused   bool            // by a place, which is its answer
+	again     *turn           // what runs at the next place it was sent to
 }
 
-// attach makes a client a watcher. It is sent what follows a record once start is called.
-func (s *session) attach(as *acp.AgentSession, who Who, after uint64) (w *watcher, start func(), err error) {
-	w = &watcher{s: s, session: as, who: who, asked: make(map[string]bool), own: make(map[acp.MessageID]*ownTurn), sent: after}
-	w.ctx, w.cancel = context.WithCancel(as.Context())
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closed || s.gone() {
-		w.cancel()
-		return nil, nil, ErrClosed
+// watch makes a client a watcher. It is sent what follows a record once start is called.
+func (g *Gateway) watch(p place, id string, as *acp.AgentSession, who Who, after uint64, pos *position, forget func()) (w *watcher, start func(), err error) {
+	w = &watcher{
+		g: g, id: id, session: as, who: who, over: make(chan struct{}), key: newID(""), at: p, moved: make(chan struct{}), pos: pos, forgets: forget,
+		asked: make(map[*ask]bool), sent: after,
 	}
-	s.watchers[w] = true
-	s.touch()
+	w.ctx, w.cancel = context.WithCancel(as.Context())
+	pos.ends = w.told
+	if err := p.enter(w); err != nil {
+		w.cancel()
+		return nil, nil, err
+	}
+	g.watching.Add(1)
+	g.decoded.join(id, 1)
 	started := make(chan struct{})
-	s.g.work.Go(func() {
-		defer s.detach(w)
+	g.work.Go(func() {
+		defer w.end()
 		select {
 		case <-started:
-			w.run(after)
+			w.run()
 		case <-w.ctx.Done():
-		case <-s.ctx.Done():
+		case <-g.ctx.Done():
 		}
 	})
 	return w, sync.OnceFunc(func() { close(started) }), nil
 }
 
-// detach is called when a client has left.
-func (s *session) detach(w *watcher) {
+// end is called when nothing more is sent to the client.
+func (w *watcher) end() {
+	w.g.watching.Add(-1)
+	w.g.decoded.join(w.id, -1)
 	w.cancel()
+	w.g.present.leave(w)
+	w.mu.Lock() // nothing more is asked
+	p := w.at
+	w.mu.Unlock()
 	w.work.Wait()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.watchers, w)
-	s.touch()
+	w.forgets()
+	if errors.Is(w.why, engine.ErrNotFound) { // another node may have deleted it
+		w.g.dropTexts(w.id)
+	}
+	close(w.over)
+	p.leave(w)
 }
 
 // run sends what comes, until the client leaves.
-func (w *watcher) run(after uint64) {
+func (w *watcher) run() {
 	ctx, cancel := context.WithCancel(w.ctx)
 	defer cancel()
-	defer context.AfterFunc(w.s.ctx, cancel)()
-	for _, a := range w.s.pending(after) {
-		w.ask(a)
+	defer context.AfterFunc(w.g.ctx, cancel)()
+	if w.running {
+		_ = w.session.Send(&acp.RunningStateUpdate{}) // fails if the client has left, or is of version 1
 	}
-	for w.follow(ctx) {
-		timer := time.NewTimer(followAgain)
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			timer.Stop()
+	for {
+		w.mu.Lock()
+		p, sent := w.at, w.sent
+		w.resolve()
+		w.mu.Unlock()
+		for _, a := range p.questions(sent) {
+			w.ask(a, a.seq)
+		}
+		if !w.stay(ctx, p) {
+			if errors.As(w.why, new(*engine.DamageError)) {
+				return
+			}
+			if s, here := p.(*session); here && errors.Is(w.why, engine.ErrDeleted) && !s.given() {
+				s.lost(w.why) // by another node: it would notice when it writes next
+			}
+			select { // what is asked may still be answered
+			case <-ctx.Done():
+			case <-p.gone(): // and the log ends here: there is no next place
+			}
+			return
+		}
+		w.mu.Lock()
+		for _, o := range w.own {
+			o.lost = true
+		}
+		w.mu.Unlock()
+		p.leave(w)
+		if w.why = w.move(ctx); w.why != nil {
+			return
 		}
 	}
-	<-ctx.Done() // what is asked may still be answered
 }
 
 // followAgain is how long a watcher waits when it could not read the log.
 const followAgain = time.Second
 
-// follow sends what follows the last record that the client was sent. It reports whether it is to be called
-// again.
-func (w *watcher) follow(ctx context.Context) bool {
+// stay follows the session while it is at a place. It reports whether it is to be followed elsewhere.
+func (w *watcher) stay(ctx context.Context, p place) bool {
+	here, cancel := context.WithCancel(ctx)
+	defer cancel()
+	w.g.work.Go(func() {
+		select {
+		case <-p.gone():
+			cancel()
+		case <-here.Done():
+		}
+	})
+	for w.follow(ctx, here) {
+		sleep.For(here, followAgain)
+	}
+	if errors.As(w.why, new(*engine.DamageError)) {
+		return false
+	}
+	select {
+	case <-p.gone():
+		return ctx.Err() == nil
+	default:
+		return false
+	}
+}
+
+// follow sends what follows the last record that the client was sent, until here is done. It reports whether
+// it is to be called again.
+func (w *watcher) follow(ctx, here context.Context) bool {
 	w.mu.Lock()
 	after := w.sent
 	w.mu.Unlock()
-	for r, err := range w.s.g.cfg.Log.Follow(ctx, w.s.id, after) {
+	for r, err := range w.g.cfg.Log.Follow(here, w.id, after) {
 		damage := (*engine.DamageError)(nil)
 		switch {
 		case err == nil:
 		case errors.As(err, &damage):
-			_ = w.session.Notice(acp.NoticeSeverityError, "The rest of this session is damaged.", damage.Error())
+			w.damaged(damage)
+			w.why = err
 			return false
-		case ctx.Err() != nil, errors.Is(err, engine.ErrDeleted), errors.Is(err, engine.ErrClosed):
+		case here.Err() != nil:
+			return false
+		case errors.Is(err, engine.ErrDeleted), errors.Is(err, engine.ErrClosed):
+			w.why = err
 			return false
 		default:
-			w.s.logger().Warn("gateway: the log cannot be read, and is tried again", "error", err)
+			w.g.logger(w.id).Warn("gateway: the log cannot be read, and is tried again", "error", err)
 			return true
 		}
+		w.restates(&r)
+		w.pos.at(&r)
 		if err := w.send(r); err != nil {
 			if ctx.Err() != nil || w.session.Context().Err() != nil {
 				return false // the client has left
 			}
-			w.s.logger().Error("gateway: a record cannot be sent", "record", r.Seq, "error", err)
+			w.g.logger(w.id).Error("gateway: a record cannot be sent", "record", r.Seq, "error", err)
+			if errors.Is(err, acphttp.ErrStalled) {
+				w.cut()
+				return false
+			}
 		}
+		w.pos.past(&r)
+		w.g.arrived(&r)
 		w.mu.Lock()
 		w.sent = r.Seq
-		if w.changed != nil {
-			close(w.changed)
-			w.changed = nil
+		if w.advanced != nil {
+			close(w.advanced)
+			w.advanced = nil
 		}
+		p, own, all := w.at, w.ending, r.Seq == w.last
 		w.mu.Unlock()
+		if own != nil {
+			w.finish(ctx, here, own)
+		}
+		if r.Kind == kindAsk { // only now, since questions that come from elsewhere look at sent
+			w.opened(p, r)
+		}
+		if all {
+			w.mu.Lock()
+			w.resolve()
+			w.mu.Unlock()
+		}
 	}
 	return false
 }
 
-// pending returns the questions that were asked up to a record.
-func (s *session) pending(upTo uint64) (asks []*ask) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, a := range s.asks {
-		if a.seq <= upTo { // 0 is one that is just being written down
-			asks = append(asks, a)
-		}
+// opened asks the client what a record asks, if that is open still.
+func (w *watcher) opened(p place, r engine.Record) {
+	var record askRecord
+	if err := json.Unmarshal(r.Data, &record); err != nil {
+		w.g.logger(w.id).Error("gateway: a question cannot be read", "record", r.Seq, "error", err)
+		return
 	}
-	return asks
+	if a := p.question(record.ID); a != nil {
+		w.ask(a, r.Seq)
+	}
+}
+
+// has reports whether the client was sent everything up to a record.
+func (w *watcher) has(seq uint64) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.sent >= seq
 }
 
 // reached waits until the client was sent everything up to a record.
-func (w *watcher) reached(ctx context.Context, seq uint64) {
+func (w *watcher) reached(seq uint64) {
 	for {
 		w.mu.Lock()
 		if w.sent >= seq {
 			w.mu.Unlock()
 			return
 		}
-		if w.changed == nil {
-			w.changed = make(chan struct{})
+		if w.advanced == nil {
+			w.advanced = make(chan struct{})
 		}
-		changed := w.changed
+		changed := w.advanced
 		w.mu.Unlock()
 		select {
 		case <-changed:
-		case <-ctx.Done():
+		case <-w.ctx.Done():
 			return
-		case <-w.s.ctx.Done():
+		case <-w.over:
 			return
 		}
 	}
@@ -170,27 +294,20 @@ func (w *watcher) reached(ctx context.Context, seq uint64) {
 func (w *watcher) owns(id acp.MessageID) *ownTurn {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.own[id]
-}
-
-// cancelsOwn reports whether a cancellation of the client is about a prompt of its own. By the time it is
-// handled that may have ended, because the library cancels at once.
-func (w *watcher) cancelsOwn() bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	switch {
-	case w.cancelled:
-		w.cancelled = false
-		return true
-	case len(w.own) > 0:
-		w.noticed = true
-		return true
+	for _, o := range w.own {
+		if o.id == id {
+			return o
+		}
 	}
-	return false
+	return nil
 }
 
 // arrive has the library send the client a prompt of its own, and waits until it has.
 func (w *watcher) arrive(o *ownTurn) {
+	w.mu.Lock()
+	o.begun = true
+	w.mu.Unlock()
+	w.begins(o.id)
 	close(o.arrived)
 	select {
 	case <-o.started:
@@ -199,10 +316,30 @@ func (w *watcher) arrive(o *ownTurn) {
 	}
 }
 
+// turnEnded is called with the end of a prompt of the client itself. Whoever ran the turn answers it, unless that is
+// not known any more where it was sent.
+func (w *watcher) turnEnded(o *ownTurn, end endRecord, seq uint64) {
+	w.mu.Lock()
+	lost := o.lost
+	w.mu.Unlock()
+	if lost {
+		o.turn.settle(end.outcome(seq))
+	}
+}
+
+// restates says once more that a turn runs, if the library has sent the client something else. It is called before a record,
+// whose parts have positions of their own.
+func (w *watcher) restates(r *engine.Record) {
+	if w.restate.Swap(false) && w.running && r.Kind != kindPrompt && r.Kind != kindEnd {
+		_ = w.session.Send(&acp.RunningStateUpdate{}) // fails as what follows does, or in version 1
+	}
+}
+
 // send sends a record that has just been committed.
 func (w *watcher) send(r engine.Record) error {
 	switch r.Kind {
 	case kindPrompt:
+		w.running = true
 		p, err := decodePrompt(r.Data)
 		if err != nil {
 			return err
@@ -211,45 +348,44 @@ func (w *watcher) send(r engine.Record) error {
 			w.arrive(o)
 			return nil
 		}
-		if err := sendRecord(w.session, r); err != nil {
+		if err := sendRecord(w.session, &w.pos.children, r); err != nil {
 			return err
 		}
 		return w.session.Send(&acp.RunningStateUpdate{})
 	case kindEnd:
+		w.running = false
 		var end endRecord
-		if err := json.Unmarshal(r.Data, &end); err != nil || w.owns(acp.MessageID(end.Prompt)) != nil {
+		if err := json.Unmarshal(r.Data, &end); err != nil {
 			return err
+		}
+		if o := w.owns(acp.MessageID(end.Prompt)); o != nil {
+			w.ends(o, end.outcome(r.Seq), positionMeta(r.Seq, markOf(&r), 0))
+			w.turnEnded(o, end, r.Seq)
+			return nil
 		}
 		return w.session.Send(&acp.IdleStateUpdate{StopReason: end.Stop})
-	case kindAsk:
-		var a askRecord
-		if err := json.Unmarshal(r.Data, &a); err != nil {
-			return err
-		}
-		w.s.mu.Lock()
-		pending := w.s.asks[a.ID]
-		w.s.mu.Unlock()
-		if pending != nil {
-			w.ask(pending)
-		}
-		return nil
-	case kindUpdate:
-		u, err := decodeUpdate(r.Data)
+	case kindAnswer:
+		return w.decided(r.Data)
+	case kindShare:
+		return w.shared(r.Data)
+	case kindUpdate, kindChild:
+		said, err := w.g.decoded.of(w.id, &r)
 		if err != nil {
 			return err
 		}
-		switch u := u.(type) {
+		w.pos.says(said)
+		if r.Kind == kindChild {
+			return w.pos.children.of(said.child).Send(said.update)
+		}
+		switch u := said.update.(type) {
 		case *acp.ConfigOptionUpdate:
-			return w.session.SetOptions(u.ConfigOptions...)
+			return w.sendOptions(u.ConfigOptions)
 		case *acp.AvailableCommandsUpdate:
 			return w.session.SetCommands(commandsOf(u.AvailableCommands)...)
-		case *acp.SessionInfoUpdate:
-			if title, ok := u.Title.Get(); ok {
-				return w.session.SetTitle(title)
-			}
 		}
+		return w.session.Send(said.update)
 	}
-	return sendRecord(w.session, r)
+	return sendRecord(w.session, &w.pos.children, r)
 }
 
 // commandsOf returns the commands of a kind that this version knows.
@@ -263,20 +399,26 @@ func commandsOf(list []acp.AvailableCommand) (commands []acp.SlashCommand) {
 }
 
 // sendRecord sends what a record is part of a conversation.
-func sendRecord(as *acp.AgentSession, r engine.Record) error {
+func sendRecord(as *acp.AgentSession, c *children, r engine.Record) error {
 	switch r.Kind {
 	case kindPrompt:
 		p, err := decodePrompt(r.Data)
 		if err != nil {
 			return err
 		}
-		return as.Send(&acp.UserMessage{MessageID: acp.MessageID(p.ID), Content: acp.Set(p.Content)})
+		return as.Send(p.message())
 	case kindUpdate:
 		u, err := decodeUpdate(r.Data)
 		if err != nil {
 			return err
 		}
 		return as.Send(u)
+	case kindChild:
+		id, u, err := decodeChild(r.Data)
+		if err != nil {
+			return err
+		}
+		return c.of(id).Send(u)
 	case kindNotice:
 		var n noticeRecord
 		if err := json.Unmarshal(r.Data, &n); err != nil {
@@ -285,12 +427,7 @@ func sendRecord(as *acp.AgentSession, r engine.Record) error {
 		if as.Conn().Version() > 1 {
 			return as.Notice(n.Severity, n.Title, n.Description)
 		}
-		// Version 1 has no notices.
-		text := n.Title
-		if n.Description != "" {
-			text += " " + n.Description
-		}
-		return as.Send(&acp.AgentMessageChunk{Content: acp.Text(text), MessageID: acp.MessageID(newID("notice_"))})
+		return as.Send(&acp.AgentMessageChunk{Content: acp.Text(plainNotice(n.Title, n.Description)), MessageID: acp.MessageID(newID("notice_"))})
 	}
 	return nil
 }

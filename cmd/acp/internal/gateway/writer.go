@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/goacp/acp/cmd/acp/internal/engine"
+	"github.com/goacp/acp/internal/sleep"
+	"github.com/goacp/acp/jsonrpc"
 )
 
 const (
@@ -23,6 +25,8 @@ type writer struct {
 	ctx  context.Context
 	fail func(error) // called once, with why nothing more can be written
 	note func(error) // called with a reason that may pass, the first time
+	// observe is called before records are appended; what it returns is called with the outcome. It may be nil.
+	observe func([]engine.Record) func(error)
 
 	mu      sync.Mutex
 	queue   []entry
@@ -53,8 +57,17 @@ func newWriter(ctx context.Context, own *engine.Owned, fail, note func(error)) *
 // put adds a record. It waits while too much waits to be written. done, unless it is nil, is called once
 // the record is committed, or will not be.
 func (w *writer) put(ctx context.Context, kind string, data []byte, done func(seq uint64, err error)) error {
+	return w.add(ctx, entry{engine.Record{Kind: kind, Data: data}, done})
+}
+
+// add is put for records that follow one another. If nothing else waits, and they are few, they are committed all at once.
+func (w *writer) add(ctx context.Context, entries ...entry) error {
+	size := 0
+	for _, e := range entries {
+		size += len(e.record.Data) + entryCost
+	}
 	w.mu.Lock()
-	for w.err == nil && w.bytes > 0 && w.bytes+len(data)+entryCost > maxUnwritten {
+	for w.err == nil && w.bytes > 0 && w.bytes+size > maxUnwritten {
 		if w.room == nil {
 			w.room = make(chan struct{})
 		}
@@ -71,8 +84,8 @@ func (w *writer) put(ctx context.Context, kind string, data []byte, done func(se
 	if w.err != nil {
 		return w.err
 	}
-	w.queue = append(w.queue, entry{engine.Record{Kind: kind, Data: data}, done})
-	w.bytes += len(data) + entryCost
+	w.queue = append(w.queue, entries...)
+	w.bytes += size
 	select {
 	case w.wake <- struct{}{}:
 	default:
@@ -82,12 +95,22 @@ func (w *writer) put(ctx context.Context, kind string, data []byte, done func(se
 
 // commit adds a record and waits until it is committed.
 func (w *writer) commit(ctx context.Context, kind string, data []byte) (uint64, error) {
+	return w.commitAll(ctx, engine.Record{Kind: kind, Data: data})
+}
+
+// commitAll is commit for records that follow one another, and returns the number of the last one: see add.
+func (w *writer) commitAll(ctx context.Context, records ...engine.Record) (uint64, error) {
 	type outcome struct {
 		seq uint64
 		err error
 	}
 	done := make(chan outcome, 1)
-	if err := w.put(ctx, kind, data, func(seq uint64, err error) { done <- outcome{seq, err} }); err != nil {
+	entries := make([]entry, len(records))
+	for i, r := range records {
+		entries[i].record = r
+	}
+	entries[len(entries)-1].done = func(seq uint64, err error) { done <- outcome{seq, err} }
+	if err := w.add(ctx, entries...); err != nil {
 		return 0, err
 	}
 	select {
@@ -166,28 +189,43 @@ func (w *writer) run() {
 }
 
 // write appends records, and tries again what may pass: a disk that is full may have room again.
-func (w *writer) write(records []engine.Record) ([]engine.Record, error) {
+func (w *writer) write(records []engine.Record) (_ []engine.Record, err error) {
+	if w.observe != nil {
+		end := w.observe(records)
+		defer func() { end(err) }()
+	}
 	for told := false; ; told = true {
 		kept, err := w.own.Append(w.ctx, records...)
-		damage := (*engine.DamageError)(nil)
-		switch {
-		case err == nil:
-			return kept, nil
-		case errors.Is(err, engine.ErrFenced), errors.Is(err, engine.ErrReleased), errors.Is(err, engine.ErrDeleted),
-			errors.Is(err, engine.ErrClosed), errors.Is(err, engine.ErrInvalid), errors.Is(err, engine.ErrUnknown), errors.As(err, &damage), w.ctx.Err() != nil:
-			return nil, err
+		if err == nil || isFinal(err) || w.ctx.Err() != nil {
+			return kept, err
 		}
 		if !told {
 			w.note(err)
 		}
-		timer := time.NewTimer(writeAgain)
-		select {
-		case <-timer.C:
-		case <-w.ctx.Done():
-			timer.Stop()
+		if !sleep.For(w.ctx, writeAgain) {
 			return nil, err
 		}
 	}
+}
+
+// isFinal reports whether what could not be written need not be tried again.
+func isFinal(err error) bool {
+	damage := (*engine.DamageError)(nil)
+	return errors.Is(err, engine.ErrFenced) || errors.Is(err, engine.ErrReleased) || errors.Is(err, engine.ErrDeleted) || errors.Is(err, engine.ErrClosed) ||
+		errors.Is(err, engine.ErrInvalid) || errors.Is(err, engine.ErrUnknown) || errors.Is(err, engine.ErrTooMany) || errors.Is(err, engine.ErrNotFound) || errors.As(err, &damage)
+}
+
+// unkept returns why a prompt is refused, or has no end in the log, as clients see it.
+func unkept(err error) error {
+	switch {
+	case errors.Is(err, engine.ErrFull):
+		return &jsonrpc.Failure{Message: "there is no room to keep the prompt: the disk is full", Reason: "full", RetryAfter: 10 * time.Second}
+	case errors.Is(err, engine.ErrNotFound):
+		return errDeleted
+	case errors.As(err, new(*engine.DamageError)):
+		return errDamaged
+	}
+	return err
 }
 
 // roused lets those continue who wait for room. The caller holds w.mu.

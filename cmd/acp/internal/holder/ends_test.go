@@ -52,7 +52,7 @@ func TestExit(t *testing.T) {
 	if err := a.Stop(t.Context()); err != nil {
 		t.Error(err)
 	}
-	if exists(a.Socket()) || running(a.HolderPID()) || len(marked(s)) > 0 {
+	if !Gone(a.Socket()) || running(a.HolderPID()) || len(marked(s)) > 0 {
 		t.Error("something is left")
 	}
 	if _, err := Attach(t.Context(), a.Socket(), a.Token(), State{}); !errors.Is(err, ErrNone) {
@@ -121,7 +121,7 @@ func TestStop(t *testing.T) {
 			if exit, ok := errors.AsType[*process.ExitError](a.ExitErr()); !ok || exit.Signal != "SIGKILL" {
 				t.Errorf("ended with %v", a.ExitErr())
 			}
-			if exists(a.Socket()) || running(a.HolderPID()) || len(marked(s)) > 0 {
+			if !Gone(a.Socket()) || running(a.HolderPID()) || len(marked(s)) > 0 {
 				t.Error("something is left")
 			}
 		})
@@ -172,7 +172,7 @@ func TestHolderKilled(t *testing.T) {
 		t.Errorf("stop: %v", err)
 	}
 	eventually(t, "processes are left", func() bool { return len(marked(s)) == 0 })
-	if !exists(a.Socket()) {
+	if !exists(a.Socket()) || Gone(a.Socket()) {
 		t.Error("there is no socket, although nobody has removed it")
 	}
 	if _, err := Attach(t.Context(), a.Socket(), a.Token(), State{}); !errors.Is(err, ErrNone) {

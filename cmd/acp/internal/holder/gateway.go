@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
 	"os"
 	"os/exec"
@@ -142,6 +143,13 @@ func launch(ctx context.Context, program []string, config []byte) (*exec.Cmd, er
 	return nil, fmt.Errorf("holder: starting %s: %w", program[0], orEOF(wrote))
 }
 
+// Gone reports whether a holder has ended and removed its socket, so that Attach would fail. It attaches to nothing; one
+// that was killed is found out by Attach alone.
+func Gone(socket string) bool {
+	_, err := os.Lstat(socket)
+	return errors.Is(err, fs.ErrNotExist)
+}
+
 // Attach attaches to the holder of a socket. A gateway that was attached before is cut off, see
 // [ErrTaken]. The errors wrap [ErrNone], [ErrToken], [ErrVersion], [ErrGap], [ErrEnding] or the cause of ctx.
 //
@@ -150,6 +158,13 @@ func launch(ctx context.Context, program []string, config []byte) (*exec.Cmd, er
 func Attach(ctx context.Context, socket, token string, s State) (*Agent, error) {
 	if err := supported(); err != nil {
 		return nil, err
+	}
+	// Whoever listens gets the token.
+	if err := checkDir(filepath.Dir(socket)); err != nil {
+		if errors.Is(err, os.ErrNotExist) {
+			err = fmt.Errorf("%w: %w", ErrNone, err)
+		}
+		return nil, fmt.Errorf("holder: %w", err)
 	}
 	ctx, cancel := context.WithTimeout(ctx, attachTime)
 	defer cancel()

@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-func trim() {}
+// Trim does nothing here.
+func Trim() {}
 
 // A vigil waits for the end of the process at the other end of a connection. Here the end of the
 // connection has to do: closing it is the last that the process does.

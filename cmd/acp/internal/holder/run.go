@@ -10,6 +10,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
 	"runtime/debug"
 	"strings"
@@ -89,9 +90,10 @@ func listen(path string) (net.Listener, error) {
 	return l, nil
 }
 
-// checkDir returns what is wrong with the directory of a socket.
+// checkDir returns what is wrong with the directory of a socket: others must not have access to it, nor be able to put
+// another one in its place.
 func checkDir(dir string) error {
-	info, err := os.Stat(dir)
+	info, err := os.Lstat(dir)
 	switch {
 	case err != nil:
 		return err
@@ -99,6 +101,22 @@ func checkDir(dir string) error {
 		return fmt.Errorf("%s is not a directory", dir)
 	case info.Mode().Perm()&0o077 != 0:
 		return fmt.Errorf("others have access to %s: its mode is %#o, not 0700", dir, info.Mode().Perm())
+	case !isOurs(info):
+		return fmt.Errorf("%s belongs to another user", dir)
+	}
+	parent := filepath.Dir(dir)
+	link, err := os.Lstat(parent)
+	if err != nil {
+		return err
+	}
+	to, err := os.Stat(parent)
+	if err != nil {
+		return err
+	}
+	// In a sticky directory, such as /tmp, only the owner of an entry replaces it.
+	sticky := to.Mode()&os.ModeSticky != 0
+	if link.Mode()&os.ModeSymlink != 0 && !isOurs(link) || !sticky && (!isOurs(to) || to.Mode().Perm()&0o002 != 0) {
+		return fmt.Errorf("others can replace %s: see the owner and the mode of %s", dir, parent)
 	}
 	return nil
 }
@@ -150,7 +168,7 @@ const settleAfter = time.Second
 // settle makes the process small. A program that can do more than this has initialized it all.
 func settle() {
 	debug.FreeOSMemory()
-	trim()
+	Trim()
 }
 
 // keptVars are what the holder has of its starter's environment: where files go, what the runtime of

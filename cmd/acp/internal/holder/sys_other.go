@@ -5,6 +5,7 @@ package holder
 import (
 	"errors"
 	"fmt"
+	"os"
 	"runtime"
 	"syscall"
 )
@@ -16,3 +17,5 @@ func supported() error {
 func newSession() *syscall.SysProcAttr { return nil }
 
 func isDead(error) bool { return false }
+
+func isOurs(os.FileInfo) bool { return true }

@@ -9,10 +9,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// trim unmaps the pages of the program that were touched to start it, two thirds of what a process of
+// Trim unmaps the pages of the program that were touched to start it, two thirds of what a process of
 // acp takes. The kernel maps those again that are still needed. A mapping of which the process has
 // a changed page is left alone.
-func trim() {
+func Trim() {
 	self, err := os.Executable()
 	if err != nil {
 		return

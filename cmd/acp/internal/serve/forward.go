@@ -91,13 +91,20 @@ func Connection(ctx context.Context) int64 {
 // connection serves a connection, and reports its begin and its end.
 func (s *Server) connection(ctx context.Context, t acp.Transport) error {
 	n := s.connections.Add(1)
-	s.cfg.Note(fmt.Sprintf("connection %d has begun", n))
+	note := s.cfg.Note
+	if s.cfg.Quiet {
+		note = func(string) {}
+		if s.cfg.Logger != nil {
+			note = func(text string) { s.cfg.Logger.Debug(text) }
+		}
+	}
+	note(fmt.Sprintf("connection %d has begun", n))
 	err := s.cfg.Serve(context.WithValue(ctx, connectionKey{}, n), t)
 	switch {
 	case errors.Is(err, acphttp.ErrServerClosed), errors.Is(context.Cause(ctx), acphttp.ErrServerClosed):
-		s.cfg.Note(fmt.Sprintf("connection %d has ended with the server", n))
+		note(fmt.Sprintf("connection %d has ended with the server", n))
 	case err == nil, errors.Is(err, context.Canceled): // the client has left
-		s.cfg.Note(fmt.Sprintf("connection %d has ended", n))
+		note(fmt.Sprintf("connection %d has ended", n))
 	default:
 		s.cfg.Note(fmt.Sprintf("connection %d has ended: %v", n, err))
 	}

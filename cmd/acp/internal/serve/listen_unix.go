@@ -14,10 +14,10 @@ import (
 // masking is held while the mask of the process is another one.
 var masking sync.Mutex
 
-// listenSocket listens on a Unix socket that only its owner can connect to. It replaces a socket on
+// listenSocket listens on a Unix socket that only its owner can connect to, or everybody. It replaces a socket on
 // which nobody listens, as a server that was killed leaves it.
-func listenSocket(path string) (net.Listener, error) {
-	l, err := listenMasked(path)
+func listenSocket(path string, everybody bool) (net.Listener, error) {
+	l, err := listenMasked(path, everybody)
 	if !isInUse(err) {
 		return l, err
 	}
@@ -36,14 +36,18 @@ func listenSocket(path string) (net.Listener, error) {
 	if err := os.Remove(path); err != nil {
 		return nil, err
 	}
-	return listenMasked(path)
+	return listenMasked(path, everybody)
 }
 
-// listenMasked listens with a mask that makes the socket's mode 0600 from the beginning.
-func listenMasked(path string) (net.Listener, error) {
+// listenMasked listens with a mask that makes the socket's mode 0600 from the beginning, or 0666.
+func listenMasked(path string, everybody bool) (net.Listener, error) {
 	masking.Lock()
 	defer masking.Unlock()
-	old := syscall.Umask(0o177)
+	mask := 0o177
+	if everybody {
+		mask = 0o111
+	}
+	old := syscall.Umask(mask)
 	defer syscall.Umask(old)
 	return net.Listen("unix", path)
 }

@@ -7,7 +7,7 @@ import (
 )
 
 // listenSocket is for Unix: on Windows nothing keeps other users from a socket.
-func listenSocket(string) (net.Listener, error) {
+func listenSocket(string, bool) (net.Listener, error) {
 	return nil, errors.New("Unix sockets are not served on Windows; listen on 127.0.0.1")
 }
 

@@ -3,6 +3,7 @@
 package serve
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"crypto/subtle"
@@ -23,6 +24,7 @@ import (
 	"github.com/goacp/acp/acphttp"
 	"github.com/goacp/acp/acpws"
 	"github.com/goacp/acp/cmd/acp/internal/exitcode"
+	"github.com/goacp/acp/cmd/acp/internal/identity/cert"
 	"github.com/goacp/acp/cmd/acp/internal/remote"
 )
 
@@ -42,8 +44,11 @@ const (
 type Config struct {
 	// Listen is HOST:PORT or unix:PATH; "" means [DefaultAddress].
 	Listen string
-	// Cert and Key are files for TLS; "" means none.
+	// Cert and Key are files for TLS, which are read again when they change; "" means none. TLS is another way
+	// to get a certificate, for Name; nil means none.
 	Cert, Key string
+	TLS       *tls.Config
+	Name      string
 	// Token is where the token is that clients have to send. On an address of this machine a server
 	// without one makes a new token and leaves it in a file for clients of the same user, in State. On
 	// a Unix socket it does without.
@@ -52,6 +57,13 @@ type Config struct {
 	// Others decides about a request whose token is not the server's, where one is required. It reports
 	// false about a token that it knows nothing of. Nil means that there are no others.
 	Others func(r *http.Request) (principal string, known bool, err error)
+	// Certain says that Others authenticates everybody who has no token of the server, so that it needs none.
+	Certain bool
+	// Peers decides about requests on a Unix socket that have no token; nil accepts all. ConnContext is for it.
+	// With Everybody all users of the machine can connect.
+	Peers       func(r *http.Request) (principal string, err error)
+	ConnContext func(ctx context.Context, c net.Conn) context.Context
+	Everybody   bool
 	// Paths are served in addition, with the headers and the limits of the others and without a token.
 	Paths map[string]http.Handler
 	// NoAuth accepts clients without a token, on addresses of this machine only.
@@ -61,6 +73,9 @@ type Config struct {
 	Hosts, Origins []string
 	// Limits bound what clients can make the server hold.
 	Limits acphttp.Limits
+	// Keep is how much of each stream can be sent again to a client whose network failed, in bytes; 0 means
+	// 4 MiB.
+	Keep int
 	// Serve serves one connection: see [acphttp.Server].
 	Serve func(ctx context.Context, t acp.Transport) error
 	// Logger gets what goes wrong.
@@ -68,6 +83,8 @@ type Config struct {
 	// Note is called with what the user should see: that connections begin and end. It may be called
 	// from any goroutine.
 	Note func(text string)
+	// Quiet logs that connections begin and end, unless with an error, at level debug only.
+	Quiet bool
 }
 
 // A Server listens. Its owner calls [Server.Run], once, or [Server.Close].
@@ -77,6 +94,8 @@ type Server struct {
 	url      string
 	file     string // with the token, removed at the end; or ""
 	agents   *acphttp.Server
+	clients  http.Handler // agents, or what is in front of them
+	others   http.Handler // the other paths
 	web      *http.Server
 
 	connections atomic.Int64 // so far
@@ -89,6 +108,9 @@ func Open(cfg Config) (*Server, error) {
 	}
 	if (cfg.Cert == "") != (cfg.Key == "") {
 		return nil, exitcode.Errorf(exitcode.Usage, "--tls-cert and --tls-key belong together")
+	}
+	if cfg.Cert != "" && cfg.TLS != nil {
+		return nil, exitcode.Errorf(exitcode.Usage, "there can be one certificate only: --tls-cert, --tls-self or --acme-host")
 	}
 	s := &Server{cfg: cfg}
 	token, err := cfg.Token.Token()
@@ -120,11 +142,11 @@ func (s *Server) listenUnix(path string) error {
 	if path == "" {
 		return exitcode.Errorf(exitcode.Usage, "--listen unix:PATH: the path is missing")
 	}
-	if s.cfg.Cert != "" {
+	if s.cfg.Cert != "" || s.cfg.TLS != nil {
 		return exitcode.Errorf(exitcode.Usage, "TLS is for addresses, not for a Unix socket")
 	}
 	var err error
-	if s.listener, err = listenSocket(path); err != nil {
+	if s.listener, err = listenSocket(path, s.cfg.Everybody); err != nil {
 		return fmt.Errorf("listening at unix:%s: %w", path, err)
 	}
 	s.url = "unix:" + path
@@ -138,17 +160,18 @@ func (s *Server) listenTCP(token string) (string, error) {
 	if err != nil {
 		return "", exitcode.Errorf(exitcode.Usage, "--listen %s: %w; write HOST:PORT or unix:PATH", c.Listen, err)
 	}
-	local := address.IP.IsLoopback()
+	local, hasTLS := address.IP.IsLoopback(), c.Cert != "" || c.TLS != nil
+	hasAuth := token != "" || c.Certain
 	switch {
 	case local:
 	case c.NoAuth:
 		return "", exitcode.Errorf(exitcode.Usage, "--no-auth is for addresses of this machine, and %s can be reached by others", c.Listen)
-	case token == "" && c.Cert == "":
+	case !hasAuth && !hasTLS:
 		return "", exitcode.Errorf(exitcode.Usage, "%s can be reached by other machines, so a token and TLS are needed: set %s or --token-file, and --tls-cert with --tls-key; or listen on 127.0.0.1 behind a proxy that has TLS", c.Listen, remote.EnvToken)
-	case token == "":
+	case !hasAuth:
 		return "", exitcode.Errorf(exitcode.Usage, "%s can be reached by other machines, so a token is needed: set %s or --token-file", c.Listen, remote.EnvToken)
-	case c.Cert == "":
-		return "", exitcode.Errorf(exitcode.Usage, "%s can be reached by other machines, so TLS is needed: set --tls-cert and --tls-key; or listen on 127.0.0.1 behind a proxy that has TLS", c.Listen)
+	case !hasTLS:
+		return "", exitcode.Errorf(exitcode.Usage, "%s can be reached by other machines, so TLS is needed: set --tls-cert and --tls-key, --acme-host or --tls-self; or listen on 127.0.0.1 behind a proxy that has TLS", c.Listen)
 	}
 	if s.listener, err = net.ListenTCP("tcp", address); err != nil {
 		if isInUse(err) {
@@ -157,11 +180,17 @@ func (s *Server) listenTCP(token string) (string, error) {
 		return "", fmt.Errorf("listening at %s: %w", address, err)
 	}
 	at := s.listener.Addr().String()
-	scheme := "http"
-	if c.Cert != "" {
+	scheme, shown := "http", at
+	if hasTLS {
 		scheme = "https"
 	}
-	s.url = scheme + "://" + at + remote.DefaultPath
+	if c.Name != "" {
+		shown = c.Name
+		if _, port, _ := net.SplitHostPort(at); port != "443" {
+			shown = net.JoinHostPort(c.Name, port)
+		}
+	}
+	s.url = scheme + "://" + shown + remote.DefaultPath
 	if local && token == "" && !c.NoAuth {
 		if token, s.file, err = remote.NewLocal(c.State, at); err != nil {
 			return "", errors.Join(fmt.Errorf("leaving a token for clients of yours: %w; set %s or --no-auth", err, remote.EnvToken), s.listener.Close())
@@ -173,8 +202,7 @@ func (s *Server) listenTCP(token string) (string, error) {
 	return token, nil
 }
 
-// kept is how much of each stream can be sent again to a client whose network failed,
-// in bytes.
+// kept is the default of Config.Keep.
 const kept = 4 << 20
 
 // prepare makes the servers.
@@ -182,20 +210,10 @@ func (s *Server) prepare(token string) error {
 	c := &s.cfg
 	s.agents = &acphttp.Server{
 		Serve: s.connection, Upgrade: acpws.Upgrader{}, Hosts: c.Hosts, Origins: c.Origins, Limits: c.Limits, Logger: c.Logger,
-		Keep: acphttp.Retention{Bytes: kept},
+		Keep: acphttp.Retention{Bytes: cmp.Or(c.Keep, kept)},
 	}
-	if token != "" {
-		s.agents.Authenticate = bearer(token)
-		if c.Others != nil {
-			own := s.agents.Authenticate
-			s.agents.Authenticate = func(r *http.Request) (string, error) {
-				if principal, known, err := c.Others(r); known {
-					return principal, err
-				}
-				return own(r)
-			}
-		}
-	}
+	s.agents.Authenticate = s.authenticate(token)
+	s.clients, s.others = s.agents, http.HandlerFunc(s.path)
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)
 	protocols.SetHTTP2(true)
@@ -205,20 +223,52 @@ func (s *Server) prepare(token string) error {
 		Protocols:         protocols,
 		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: maxStreams},
 		ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader,
-		ErrorLog: log.New(io.Discard, "", 0),
+		ErrorLog: log.New(io.Discard, "", 0), ConnContext: c.ConnContext,
 	}
 	if c.Logger != nil {
 		s.web.ErrorLog = slog.NewLogLogger(c.Logger.Handler(), slog.LevelDebug)
 	}
-	if c.Cert == "" {
+	if s.web.TLSConfig = c.TLS; c.Cert == "" {
 		return nil
 	}
-	pair, err := tls.LoadX509KeyPair(c.Cert, c.Key)
+	files, err := cert.OpenFiles(c.Cert, c.Key, c.Logger)
 	if err != nil {
-		return exitcode.Errorf(exitcode.Usage, "the certificate: %w", err)
+		return exitcode.With(exitcode.Usage, err)
 	}
-	s.web.TLSConfig = &tls.Config{Certificates: []tls.Certificate{pair}}
+	s.web.TLSConfig = files.TLSConfig()
 	return nil
+}
+
+// authenticate returns what decides about requests; nil accepts all.
+func (s *Server) authenticate(token string) func(*http.Request) (string, error) {
+	c := &s.cfg
+	var own func(*http.Request) (string, error)
+	_, isSocket := s.listener.(*net.UnixListener)
+	switch {
+	case token != "":
+		own = bearer(token)
+	case isSocket && c.Peers != nil:
+		own = c.Peers
+	case !c.Certain || c.NoAuth || isSocket:
+		return nil
+	default:
+		own = func(*http.Request) (string, error) {
+			return "", &acphttp.StatusError{Status: http.StatusUnauthorized, Text: "the token is missing or wrong"}
+		}
+	}
+	if c.Others == nil {
+		return own
+	}
+	return func(r *http.Request) (string, error) {
+		principal, refused := own(r)
+		if refused == nil {
+			return principal, nil
+		}
+		if principal, known, err := c.Others(r); known {
+			return principal, err
+		}
+		return "", refused
+	}
 }
 
 // bearer accepts requests with a token.
@@ -244,19 +294,41 @@ const Owner = "token"
 func (s *Server) handle(w http.ResponseWriter, r *http.Request) {
 	switch r.URL.Path {
 	case remote.DefaultPath:
-		s.agents.ServeHTTP(w, r)
+		s.clients.ServeHTTP(w, r)
 	case "/healthz", "/readyz":
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 		w.Header().Set("Cache-Control", "no-store")
 		_, _ = io.WriteString(w, "ok\n")
 	default:
-		if h := s.cfg.Paths[r.URL.Path]; h != nil {
-			h.ServeHTTP(w, r)
-			return
-		}
-		http.Error(w, "not found", http.StatusNotFound)
+		s.others.ServeHTTP(w, r)
 	}
 }
+
+// path serves the paths that were added.
+func (s *Server) path(w http.ResponseWriter, r *http.Request) {
+	if h := s.cfg.Paths[r.URL.Path]; h != nil {
+		h.ServeHTTP(w, r)
+		return
+	}
+	http.Error(w, "not found", http.StatusNotFound)
+}
+
+// Wrap puts something in front of what serves clients, and in front of all other paths: the page of a gateway. It must
+// be called before [Server.Run].
+func (s *Server) Wrap(clients, others func(next http.Handler) http.Handler) {
+	s.clients, s.others = clients(s.clients), others(s.others)
+}
+
+// Authenticate says whose request it is: see [acphttp.Server.Authenticate].
+func (s *Server) Authenticate(r *http.Request) (principal string, err error) {
+	if s.agents.Authenticate == nil {
+		return "", nil
+	}
+	return s.agents.Authenticate(r)
+}
+
+// Hosts returns the names that requests may have for this server, for [acphttp.Server.Hosts].
+func (s *Server) Hosts() []string { return s.cfg.Hosts }
 
 // URL returns where the server is reached: http://127.0.0.1:7842/acp, or unix:PATH.
 func (s *Server) URL() string { return s.url }

@@ -185,7 +185,7 @@ func TestSocket(t *testing.T) {
 	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("%v, %v", info, err)
 	}
-	if _, err := listenSocket(path); err == nil {
+	if _, err := listenSocket(path, false); err == nil {
 		t.Error("a socket that is used was replaced")
 	}
 	way, err := remote.Transport(first.URL(), remote.Options{Token: remote.Source{Lookup: none}})

@@ -1,0 +1,192 @@
+package gateway
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/goacp/acp"
+	"github.com/goacp/acp/acpv2"
+	"github.com/goacp/acp/cmd/acp/internal/engine"
+	"github.com/goacp/acp/jsonrpc"
+)
+
+// A slowEnd is a way to an agent that takes its time to end.
+type slowEnd struct {
+	jsonrpc.Stream
+	begins func()
+	end    <-chan struct{}
+}
+
+func (s *slowEnd) Close() error {
+	s.begins()
+	<-s.end
+	return s.Stream.Close()
+}
+
+// slowlyEnding has the agents of a node end when end is closed. The first one that begins to closes ends.
+func slowlyEnding(m *member) (ends, end chan struct{}) {
+	ends, end = make(chan struct{}), make(chan struct{})
+	begins := sync.OnceFunc(func() { close(ends) })
+	start := m.g.cfg.Start
+	m.g.cfg.Start = func(ctx context.Context, name, cwd string) (acp.Transport, error) {
+		if _, err := start(ctx, name, cwd); err != nil {
+			return nil, err
+		}
+		return acp.Over(&slowEnd{m.last, begins, end}), nil
+	}
+	return ends, end
+}
+
+// unsentPrompt waits until a client of the node has a prompt that no place has queued.
+func (m *member) unsentPrompt(t *testing.T, id acp.SessionID) {
+	t.Helper()
+	for {
+		m.g.present.mu.Lock()
+		watchers := slices.Collect(maps.Keys(m.g.present.in[string(id)]))
+		m.g.present.mu.Unlock()
+		for _, w := range watchers {
+			w.mu.Lock()
+			unsent := slices.ContainsFunc(w.own, (*ownTurn).isUnsent)
+			w.mu.Unlock()
+			if unsent {
+				return
+			}
+		}
+		if t.Context().Err() != nil {
+			t.Fatal("no prompt waits")
+		}
+		runtime.Gosched()
+	}
+}
+
+// TestPromptWhileStopping: a prompt that comes while a session that is given up stops its agent runs at the next place,
+// once.
+func TestPromptWhileStopping(t *testing.T) {
+	for _, test := range []struct {
+		name    string
+		version int
+		away    bool // through the node that does not own the session
+		meta    string
+	}{
+		{"version 1", 1, false, ""},
+		{"version 2", 2, false, ""},
+		{"named", 1, false, `{"github.com/goacp/acp":{"operationId":"op-1"}}`},
+		{"through another node", 1, true, ""},
+		{"named, through another node", 2, true, `{"github.com/goacp/acp":{"operationId":"op-1"}}`},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			dir := t.TempDir()
+			a, b := newMember(t, dir, "a", talking(nil)), newMember(t, dir, "b", talking(nil))
+			ends, end := slowlyEnding(a)
+			s := a.connect(test.version).new(t)
+			at := a
+			if test.away {
+				at = b
+				s = b.connect(test.version).load(t, s.ID())
+			}
+			say(t, s, "one")
+			drained := make(chan error, 1)
+			go func() { drained <- a.g.Drain(t.Context()) }()
+			<-ends
+			reply := s.PromptRequest(t.Context(), &acpv2.PromptRequest{Prompt: []acp.ContentBlock{acp.Text("two")}, Meta: json.RawMessage(test.meta)})
+			at.unsentPrompt(t, s.ID())
+			close(end)
+			if res, err := reply.Wait(); err != nil || res.StopReason != acp.StopEndTurn {
+				t.Errorf("%v, %v", res, err)
+			}
+			if err := <-drained; err != nil {
+				t.Error(err)
+			}
+			if got, want := prompts(t, b.rig, s.ID()), "one|two"; got != want {
+				t.Errorf("%q have run, want %q", got, want)
+			}
+			if n := b.starts.Load(); n != 1 { // a node that drains does not take it again
+				t.Errorf("%d starts on the other node", n)
+			}
+		})
+	}
+}
+
+// An elsewhere is a place that is gone, and has refused a prompt for that reason.
+type elsewhere struct {
+	place
+	over chan struct{}
+}
+
+func (e elsewhere) gone() <-chan struct{}                      { return e.over }
+func (elsewhere) submit(context.Context, *turn) (*turn, error) { return nil, errGone }
+
+// TestPromptAfterMove: a prompt that a place refuses since it is gone runs, also if the client is at the next place
+// before it is known; not if the client has cancelled it.
+func TestPromptAfterMove(t *testing.T) {
+	for _, operation := range []string{"", "op-1"} {
+		for _, cancelled := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%q, %v", operation, cancelled), func(t *testing.T) {
+				r := newRig(t, talking(nil))
+				s := r.connect(1).new(t)
+				var w *watcher
+				r.g.present.mu.Lock()
+				for w = range r.g.present.in[string(s.ID())] {
+				}
+				r.g.present.mu.Unlock()
+				e := elsewhere{over: make(chan struct{})}
+				close(e.over)
+				mine := &turn{
+					id: "m", by: local, content: []acp.ContentBlock{acp.Text("two")}, operation: operation, cancel: func(error) {}, done: make(chan struct{}),
+				}
+				o := newOwnTurn(t.Context(), mine, e)
+				close(o.told)
+				if w.adds(o) {
+					t.Fatal("it waits")
+				}
+				if cancelled {
+					w.cancels(o, acp.ErrCancelled)
+				}
+				if _, unsent, err := w.hand(t.Context(), e, o, mine); !unsent || !errors.Is(err, errGone) {
+					t.Fatal(unsent, err)
+				}
+				want := "three"
+				if !cancelled {
+					<-mine.done
+					if mine.err != nil || mine.stop != acp.StopEndTurn {
+						t.Errorf("%+v", mine.turnEnd)
+					}
+					want = "two|three"
+				}
+				w.answered(o)
+				say(t, s, "three")
+				if got := prompts(t, r, s.ID()); got != want {
+					t.Errorf("%q have run, want %q", got, want)
+				}
+			})
+		}
+	}
+}
+
+// prompts returns the prompts that a log has.
+func prompts(t *testing.T, r *rig, id acp.SessionID) string {
+	t.Helper()
+	var all []string
+	err := r.log.Read(t.Context(), string(id), 0, func(r engine.Record) error {
+		if r.Kind != kindPrompt {
+			return nil
+		}
+		p, err := decodePrompt(r.Data)
+		for _, block := range p.Content {
+			all = append(all, block.(*acp.TextContent).Text)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.Join(all, "|")
+}

@@ -1,0 +1,158 @@
+package gateway
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/goacp/acp"
+	"github.com/goacp/acp/cmd/acp/internal/engine"
+)
+
+// A database of this kind loses what it says of an answer that it has committed, some times.
+type lossy struct {
+	engine.Database
+	times atomic.Int64
+}
+
+func (l *lossy) Answer(ctx context.Context, session, id string, d engine.Decision) (engine.Ask, bool, error) {
+	a, won, err := l.Database.Answer(ctx, session, id, d)
+	if won && l.times.Add(-1) >= 0 {
+		return engine.Ask{}, false, errors.New("the connection is lost")
+	}
+	return a, won, err
+}
+
+// TestAnswerUnacknowledged: an answer whose commit was not acknowledged reaches the agent, whether a client gives it or
+// a rule, and does not count as one that came too late.
+func TestAnswerUnacknowledged(t *testing.T) {
+	for name, rule := range map[string]acp.PermissionOptionID{"client": "", "rule": "allow_once"} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			l := new(lossy)
+			l.times.Store(1)
+			a := joinedMember(t, dir, "a", logOver(t, dir, leaseOfTests, &l.Database, l), talking(nil))
+			a.g.cfg.Policy = func(string, []string) Policy { return &rights{prompts: 1, option: rule} }
+			c := a.connect(1, func(c *acp.Client) {
+				c.RequestPermission = func(_ context.Context, r *acp.PermissionRequest) (acp.PermissionDecision, error) {
+					return r.Allow(), nil
+				}
+			})
+			s := c.new(t)
+			text, _, err := s.Prompt(t.Context(), acp.Text("ask")).Text()
+			if err != nil || text != "allow_oncetrue" {
+				t.Errorf("%q, %v", text, err)
+			}
+			if n := l.times.Load(); n > 0 {
+				t.Error("no answer was lost")
+			}
+			if err := a.log.Read(t.Context(), string(s.ID()), 0, func(r engine.Record) error {
+				if r.Kind == kindLate {
+					t.Errorf("an answer came too late: %s", r.Data)
+				}
+				return nil
+			}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// TestPermissionNumbered: a client that came between the commit of a question and the moment at which the question has
+// its number is asked, too, unless the rules answer it.
+func TestPermissionNumbered(t *testing.T) {
+	r := newRig(t, talking(nil))
+	asked := make(chan *acp.PermissionRequest, 3)
+	s := r.connect(1, asking(func(_ context.Context, req *acp.PermissionRequest) (acp.PermissionDecision, error) {
+		asked <- req
+		return req.Allow(), nil
+	})).new(t)
+	gs := r.g.session(string(s.ID()))
+	gs.mu.Lock()
+	watchers := slices.Collect(maps.Keys(gs.watchers))
+	gs.mu.Unlock()
+	for _, w := range watchers {
+		w.reached(gs.log.last())
+	}
+	question := func(title string) *ask {
+		a := &ask{id: newID("ask_"), decided: make(chan decision, 1), permission: &acp.Permission{Title: title}}
+		a.ctx, a.cancel = context.WithCancel(t.Context())
+		t.Cleanup(a.cancel)
+		return a
+	}
+	ruled := question("Is there a rule?")
+	ruled.rule = &decision{Option: "reject_once"}
+	gs.numbered(ruled, gs.log.last())
+	a := question("Now?")
+	gs.numbered(a, gs.log.last()+1)
+	gs.numbered(a, gs.log.last())
+	if req := <-asked; req.Title != "Now?" || len(asked) > 0 {
+		t.Errorf("%+v, and %d more", req, len(asked))
+	}
+}
+
+// TestQuestionsInOrder: of several open questions a session knows which was asked first, and so does a client that comes,
+// in whatever order it gets them.
+func TestQuestionsInOrder(t *testing.T) {
+	r := newRig(t, talking(nil))
+	s := r.connect(2).new(t)
+	const n = 20
+	say(t, s, strings.Repeat("word ", n))
+	gs := r.g.session(string(s.ID()))
+	want := make(map[string]uint64)
+	gs.mu.Lock()
+	for i := range uint64(n) {
+		a := &ask{id: newID("ask_"), seq: i + 1, decided: make(chan decision, 1)}
+		a.ctx, a.cancel = context.WithCancel(t.Context())
+		t.Cleanup(a.cancel)
+		switch i % 3 {
+		case 0:
+			a.permission = &acp.Permission{Title: "May I?"}
+		case 1:
+			a.form = &acp.FormRequest{Message: "Who?", Meta: json.RawMessage(`{"other":{}}`)}
+		case 2:
+			a.link = &acp.LinkRequest{Message: "Log in", URL: "https://example.com/"}
+		}
+		gs.asks[a.id], want[a.id] = a, a.seq
+	}
+	gs.mu.Unlock()
+	for i, a := range gs.questions(n / 2) {
+		if a.seq != uint64(i)+1 {
+			t.Fatalf("question %d was asked as number %d", i, a.seq)
+		}
+	}
+	metas := make(chan json.RawMessage, n)
+	_, asPage := hears(false)
+	r.connect(2, asPage, asking(func(ctx context.Context, req *acp.PermissionRequest) (acp.PermissionDecision, error) {
+		metas <- req.Meta
+		<-ctx.Done()
+		return acp.CancelPermission(), ctx.Err()
+	}), func(c *acp.Client) {
+		c.Elicit = func(ctx context.Context, req *acp.ElicitationRequest) (*acp.ElicitationResponse, error) {
+			metas <- req.Meta
+			<-ctx.Done()
+			return nil, ctx.Err()
+		}
+	}).load(t, s.ID())
+	got := make(map[string]uint64)
+	for range n {
+		var m map[string]struct {
+			Ask    string
+			Cursor uint64
+		}
+		if err := json.Unmarshal(<-metas, &m); err != nil {
+			t.Fatal(err)
+		}
+		got[m[metaKey].Ask] = m[metaKey].Cursor
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}

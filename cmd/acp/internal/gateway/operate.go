@@ -1,0 +1,150 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/goacp/acp/cmd/acp/internal/ownmeta"
+	"github.com/goacp/acp/jsonrpc"
+)
+
+// Methods of the gateway itself, for the owner: see [Who.Operate].
+var (
+	// NodesMethod returns the nodes that share the log, by name.
+	NodesMethod = jsonrpc.Method[NodesRequest, NodesAnswer]{Name: ownmeta.Method + "nodes"}
+	// DrainMethod has a node give up its sessions, and answers when it has; the node stays drained if the caller
+	// stops waiting. With Undo the node takes sessions again.
+	DrainMethod = jsonrpc.Method[DrainRequest, DrainAnswer]{Name: ownmeta.Method + "drain"}
+)
+
+// A NodesRequest asks for all nodes.
+type NodesRequest struct{}
+
+// A NodesAnswer has all nodes.
+type NodesAnswer struct {
+	Nodes []NodeStatus `json:"nodes"`
+}
+
+// A NodeStatus is what a node says of itself, for the owner.
+type NodeStatus struct {
+	Name       string    `json:"name"`
+	Live       bool      `json:"live"`           // its lease has not lapsed
+	This       bool      `json:"this,omitempty"` // the one that answers
+	Version    string    `json:"version,omitempty"`
+	Started    time.Time `json:"started"`
+	Draining   bool      `json:"draining"`
+	Workspaces []string  `json:"workspaces,omitempty"`
+	Sessions   int       `json:"sessions"` // that it owns
+	Agents     int       `json:"agents"`   // that run
+	// Earlier says that the node has not answered within a second, so that its figures are those that it last said: while it
+	// is live they are a few seconds old.
+	Earlier bool `json:"earlier,omitempty"`
+}
+
+// A DrainRequest names a node; "" is the one that is asked.
+type DrainRequest struct {
+	Node string `json:"node,omitempty"`
+	Undo bool   `json:"undo,omitempty"`
+}
+
+func (*DrainRequest) lane() string { return "drain" } // it takes long, and holds no session
+
+// A DrainAnswer says how many sessions a node still has, and why.
+type DrainAnswer struct {
+	Node     string       `json:"node"`
+	Draining bool         `json:"draining"`
+	Sessions int          `json:"sessions"`
+	Failure  *wireFailure `json:"failure,omitempty"` // between nodes only
+}
+
+// rpcDrain is [DrainMethod] between nodes.
+var rpcDrain = jsonrpc.Method[DrainRequest, DrainAnswer]{Name: "drain"}
+
+// extensions registers the methods that are the gateway's own.
+func (g *Gateway) extensions(mux *jsonrpc.Mux) {
+	g.operate(mux)
+	ShareMethod.Handle(mux, g.share)
+	g.lends(mux)
+	HistoryMethod.Handle(mux, g.history)
+	AgentsMethod.Handle(mux, g.choices)
+	FilesMethod.Handle(mux, g.files)
+	ExportMethod.Handle(mux, g.exportMarkdown)
+	HiddenMethod.Handle(mux, g.hear)
+	if g.cfg.Extend != nil {
+		g.cfg.Extend(mux)
+	}
+}
+
+// operate registers the methods of the gateway itself.
+func (g *Gateway) operate(mux *jsonrpc.Mux) {
+	NodesMethod.Handle(mux, func(ctx context.Context, _ *NodesRequest) (*NodesAnswer, error) {
+		if who := g.who(ctx); !who.Operate {
+			return nil, who.errRole("ask about nodes")
+		}
+		all, err := g.Members(ctx)
+		if err != nil {
+			return nil, err
+		}
+		self, now := g.self(), g.figuresOf(ctx)
+		res := &NodesAnswer{Nodes: make([]NodeStatus, 0, len(all))}
+		for _, n := range all {
+			asked, answers := now[n.Name]
+			switch { // what is stored is older
+			case n.Name == self.Name:
+				n, answers = self, true
+			case answers:
+				n.Draining, n.Sessions, n.Agents = asked.Draining, asked.Sessions, asked.Agents
+			}
+			res.Nodes = append(res.Nodes, NodeStatus{
+				Name: n.Name, Live: n.Live, This: n.Name == self.Name, Version: n.Version, Started: n.Started, Draining: n.Draining,
+				Workspaces: n.Workspaces, Sessions: n.Sessions, Agents: n.Agents, Earlier: !answers,
+			})
+		}
+		return res, nil
+	})
+	DrainMethod.Handle(mux, func(ctx context.Context, p *DrainRequest) (*DrainAnswer, error) {
+		if who := g.who(ctx); !who.Operate {
+			return nil, who.errRole("drain nodes")
+		}
+		if p.Node == "" || p.Node == g.self().Name {
+			return g.drain(ctx, p)
+		}
+		l, err := g.link(ctx, p.Node)
+		if errors.Is(err, errNoNode) || errors.Is(err, errAway) {
+			return nil, jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "%v", err)
+		}
+		if err != nil {
+			return nil, err
+		}
+		res, err := rpcDrain.Call(ctx, l.conn, &DrainRequest{Undo: p.Undo})
+		if err == nil {
+			err = res.Failure.err()
+		}
+		return res, err
+	})
+}
+
+// drain drains this node, or undoes that.
+func (g *Gateway) drain(ctx context.Context, p *DrainRequest) (*DrainAnswer, error) {
+	if g.cfg.Nodes == nil {
+		return nil, jsonrpc.Errorf(jsonrpc.CodeInvalidRequest, "this server shares its sessions with no other one, which could take them")
+	}
+	var err error
+	if p.Undo {
+		g.Undrain(ctx)
+	} else {
+		err = g.Drain(ctx)
+	}
+	self := g.self()
+	return &DrainAnswer{Node: self.Name, Draining: self.Draining, Sessions: self.Sessions}, err
+}
+
+// drained serves another node's request to drain this one.
+func (g *Gateway) drained(ctx context.Context, p *DrainRequest) (*DrainAnswer, error) {
+	res, err := g.drain(ctx, p)
+	if err != nil {
+		return &DrainAnswer{Failure: failed(err)}, nil
+	}
+	return res, nil
+}

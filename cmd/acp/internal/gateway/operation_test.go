@@ -1,0 +1,234 @@
+package gateway
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/goacp/acp"
+	"github.com/goacp/acp/acpv2"
+	"github.com/goacp/acp/cmd/acp/internal/engine"
+	"github.com/goacp/acp/jsonrpc"
+)
+
+// TestOperation: a prompt that is sent again runs once.
+func TestOperation(t *testing.T) {
+	goOn := make(chan struct{})
+	r := newRig(t, talking(goOn))
+	c := r.connect(1)
+	s := c.new(t)
+	meta := json.RawMessage(`{"github.com/goacp/acp":{"operationId":"op-1"}}`)
+	send := func(s *acp.ClientSession, text string) *acp.Reply {
+		return s.PromptRequest(t.Context(), &acpv2.PromptRequest{Prompt: []acp.ContentBlock{acp.Text(text)}, Meta: meta})
+	}
+	send(s, "wait")
+	c.seen.until(t, "agent: waiting")
+	_ = c.conn.Close()
+	c = r.connect(2)
+	s = c.load(t, s.ID())
+	again := send(s, "wait") // while it runs
+	close(goOn)
+	for _, reply := range []*acp.Reply{again, send(s, "wait")} { // and afterwards
+		if res, err := reply.Wait(); err != nil || res.StopReason != acp.StopEndTurn {
+			t.Error(res, err)
+		}
+	}
+	n := 0
+	for _, text := range c.seen.take() {
+		if text == "agent: waiting" {
+			n++
+		}
+	}
+	if n != 1 {
+		t.Errorf("it ran %d times: %q", n, c.seen.take())
+	}
+	said := (*jsonrpc.Error)(nil)
+	if _, err := send(s, "another").Wait(); !errors.As(err, &said) || said.Code != jsonrpc.CodeInvalidParams {
+		t.Error(err)
+	}
+}
+
+// local is who clients without a principal are.
+const local = "local"
+
+// TestOperationFromLog: what became of a prompt whose receipt was never written is in the log. One that was begun
+// and is not there runs now.
+func TestOperationFromLog(t *testing.T) {
+	r := newRig(t, talking(nil))
+	c := r.connect(1)
+	s := c.new(t)
+	gs := r.g.session(string(s.ID()))
+	content := []acp.ContentBlock{acp.Text("hello")}
+	send := func(operation string) acp.StopReason {
+		t.Helper()
+		res, err := s.PromptRequest(t.Context(), &acpv2.PromptRequest{
+			Prompt: content, Meta: json.RawMessage(`{"github.com/goacp/acp":{"operationId":"` + operation + `"}}`),
+		}).Wait()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return res.StopReason
+	}
+	count := func() (n int) {
+		for _, text := range c.seen.take() {
+			if text == "agent: hello" {
+				n++
+			}
+		}
+		return n
+	}
+	begin := func(operation string) {
+		t.Helper()
+		raw, err := json.Marshal(acpv2.PromptRequest{SessionID: s.ID(), Prompt: content})
+		if err != nil {
+			t.Fatal(err)
+		}
+		sum := sha256.Sum256(raw)
+		if _, err := r.log.Begin(t.Context(), local, operation, sum[:]); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	ran := &turn{id: "m", by: local, operation: "ran", content: content, done: make(chan struct{})}
+	if err := gs.enqueue(ran); err != nil {
+		t.Fatal(err)
+	}
+	<-ran.done
+	c.seen.until(t, "agent: hello")
+	begin("ran")
+	if got := send("ran"); got != acp.StopEndTurn || count() != 1 {
+		t.Errorf("%s, %d runs", got, count())
+	}
+
+	begin("lost")
+	if got := send("lost"); got != acp.StopEndTurn || count() != 2 {
+		t.Errorf("%s, %d runs", got, count())
+	}
+	if got := send("lost"); got != acp.StopEndTurn || count() != 2 {
+		t.Errorf("%s, %d runs", got, count())
+	}
+}
+
+// sendOperation sends a prompt under a name.
+func sendOperation(t *testing.T, s *acp.ClientSession, text, operation string) *acp.Reply {
+	return s.PromptRequest(t.Context(), &acpv2.PromptRequest{
+		Prompt: []acp.ContentBlock{acp.Text(text)}, Meta: json.RawMessage(`{"github.com/goacp/acp":{"operationId":"` + operation + `"}}`),
+	})
+}
+
+// TestOperationMoves: prompts that have a name survive the node that had them. One that waited runs on the next node;
+// one that was sent again while it ran ends as it did.
+func TestOperationMoves(t *testing.T) {
+	dir := t.TempDir()
+	a := newMember(t, dir, "a", talking(nil))
+	b := newMember(t, dir, "b", talking(nil))
+	first := a.connect(1)
+	s := first.new(t)
+	say(t, s, "one")
+	sendOperation(t, s, "wait", "op-wait")
+	first.seen.until(t, "agent: waiting")
+	c, d := b.connect(1), b.connect(1)
+	mine, other := c.load(t, s.ID()), d.load(t, s.ID())
+	owned := a.g.session(string(s.ID()))
+	queued := func(want int) {
+		for n := -1; n != want; {
+			owned.mu.Lock()
+			n = len(owned.queue)
+			owned.mu.Unlock()
+		}
+	}
+	again := sendOperation(t, mine, "wait", "op-wait") // it runs on the other node
+	waiting := sendOperation(t, other, "two", "op-two")
+	queued(2)
+	a.die()
+	a.dead = true
+	a.lapse()
+	if res, err := again.Wait(); err != nil || res.StopReason != acp.StopCancelled {
+		t.Error("sent again:", res, err)
+	}
+	if res, err := waiting.Wait(); err != nil || res.StopReason != acp.StopEndTurn {
+		t.Error("waited:", res, err)
+	}
+	n := 0
+	for _, text := range d.seen.until(t, "agent: two") {
+		if text == "agent: waiting" {
+			n++
+		}
+	}
+	if n != 1 {
+		t.Errorf("it has run %d times", n)
+	}
+}
+
+// TestOperationRepeated: the answer to a prompt that was sent again says so, and which message of the log it will be while
+// it waits for its turn.
+func TestOperationRepeated(t *testing.T) {
+	goOn := make(chan struct{})
+	r := newRig(t, talking(goOn))
+	first := r.connect(2)
+	s := first.new(t)
+	running := s.Prompt(t.Context(), acp.Text("wait"))
+	first.seen.until(t, "agent: waiting")
+	queuer := r.connect(2)
+	sendOperation(t, queuer.load(t, s.ID()), "two", "op-two")
+	gs := r.g.session(string(s.ID()))
+	for n := 0; n != 2; {
+		gs.mu.Lock()
+		n = len(gs.queue)
+		gs.mu.Unlock()
+	}
+	second := r.connect(2)
+	mine := second.load(t, s.ID())
+	type told struct {
+		Repeated  bool          `json:"repeated"`
+		MessageID acp.MessageID `json:"messageId"`
+	}
+	send := func(operation string) told {
+		t.Helper()
+		res, err := acpv2.MethodSessionPrompt.Call(t.Context(), second.conn.Conn(), &acpv2.PromptRequest{
+			SessionID: mine.ID(), Prompt: []acp.ContentBlock{acp.Text("two")}, Meta: json.RawMessage(`{"github.com/goacp/acp":{"operationId":"` + operation + `"}}`),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var meta map[string]told
+		if len(res.Meta) > 0 {
+			if err := json.Unmarshal(res.Meta, &meta); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return meta[metaKey]
+	}
+	waiting := send("op-two")
+	if !waiting.Repeated || waiting.MessageID == "" {
+		t.Errorf("while it waits: %+v", waiting)
+	}
+	close(goOn)
+	if _, err := running.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	second.seen.until(t, "agent: two")
+	var logged []string
+	err := r.log.Read(t.Context(), string(s.ID()), 0, func(rec engine.Record) error {
+		if rec.Kind != kindPrompt {
+			return nil
+		}
+		p, err := decodePrompt(rec.Data)
+		if p.Operation != "" {
+			logged = append(logged, p.ID)
+		}
+		return err
+	})
+	if want := []string{string(waiting.MessageID)}; err != nil || !cmp.Equal(want, logged) {
+		t.Error(err, cmp.Diff(want, logged))
+	}
+	if got := send("op-two"); got != (told{Repeated: true}) {
+		t.Errorf("afterwards: %+v", got)
+	}
+	if got := send("op-three"); got != (told{}) {
+		t.Errorf("another one: %+v", got)
+	}
+}

@@ -1,0 +1,333 @@
+package gateway
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"sync"
+
+	"github.com/goacp/acp"
+	"github.com/goacp/acp/acpv1"
+	"github.com/goacp/acp/acpv2"
+	"github.com/goacp/acp/jsonrpc"
+)
+
+// A promptSlot follows the request of a prompt, whose turn receive puts in.
+type promptSlot struct {
+	mu       sync.Mutex
+	w        *watcher
+	o        *ownTurn
+	answered bool // the request
+}
+
+// occupy is called with a prompt that is received.
+func (s *promptSlot) occupy(w *watcher, o *ownTurn) {
+	s.mu.Lock()
+	s.w, s.o = w, o
+	answered := s.answered
+	s.mu.Unlock()
+	if answered {
+		o.tell()
+	}
+}
+
+// answer is called when the request has its answer, which in version 1 is the end of the turn.
+func (s *promptSlot) answer() {
+	s.mu.Lock()
+	s.answered = true
+	o := s.o
+	s.mu.Unlock()
+	if o != nil {
+		o.tell()
+	}
+}
+
+func (s *promptSlot) take() (*watcher, *ownTurn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.w, s.o
+}
+
+type promptSlotKey struct{}
+
+// ownOf returns the prompt of a client to which the context of a hook belongs, or nil.
+func ownOf(ctx context.Context) (w *watcher, o *ownTurn) {
+	if slot, ok := ctx.Value(promptSlotKey{}).(*promptSlot); ok {
+		return slot.take()
+	}
+	return nil, nil
+}
+
+// watchPrompts notices when a prompt of a client has its answer, and what that is.
+func (g *Gateway) watchPrompts(next jsonrpc.Handler) jsonrpc.Handler {
+	return func(ctx context.Context, r *jsonrpc.Request) (any, error) {
+		slot := new(promptSlot)
+		switch r.Params.(type) {
+		case *acpv1.PromptRequest:
+			r.AfterAnswer(slot.answer)
+		case *acpv2.PromptRequest:
+		default:
+			return next(ctx, r)
+		}
+		res, err := next(context.WithValue(ctx, promptSlotKey{}, slot), r)
+		w, o := slot.take()
+		if o == nil {
+			return res, err
+		}
+		if err != nil {
+			slot.answer() // nothing else will say so in version 2
+		}
+		// The library has not made a turn of it, and will not: it was refused or cancelled while it waited, or its
+		// client has left.
+		if _, answered := res.(*acpv1.PromptResponse); (err != nil || answered) && !o.hasStarted() {
+			w.cancels(o, context.Cause(o.ctx))
+			w.answered(o)
+		}
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		switch res := res.(type) {
+		case *acpv1.PromptResponse:
+			if err == nil && len(res.Meta) == 0 {
+				res.Meta = o.position
+			}
+		case *acpv2.PromptResponse:
+			if err == nil && o.repeat {
+				res.Meta = o.repetition()
+			}
+		}
+		return res, err
+	}
+}
+
+// receive queues a prompt, also while earlier ones of the client wait or run. It is kept then: it runs whether the client
+// stays or not.
+func (g *Gateway) receive(ctx context.Context, t *acp.Turn) error {
+	w, ok := t.Session().Value.(*watcher)
+	if !ok {
+		return errDamaged
+	}
+	who, err := w.entitled(ctx)
+	if err != nil {
+		return err
+	}
+	if !who.Prompt {
+		return who.errRole("send prompts")
+	}
+	m, err := metaOf(t.Meta())
+	if err != nil {
+		return err
+	}
+	p, err := w.here(ctx)
+	if err == nil {
+		err = g.allowPrompt(ctx, &who)
+	}
+	if err != nil {
+		return err
+	}
+	mine := &turn{id: t.PromptID(), by: w.who.User, from: w.who.name(), content: t.Blocks(), operation: m.Operation, trace: traceOf(ctx), cancel: func(error) {}, done: make(chan struct{})}
+	o := newOwnTurn(ctx, mine, p)
+	slot, ok := ctx.Value(promptSlotKey{}).(*promptSlot)
+	if !ok {
+		return errors.New("gateway: a prompt without a request")
+	}
+	slot.occupy(w, o)
+	if w.adds(o) { // behind those that wait for another place
+		return nil
+	}
+	runs, unsent, err := w.hand(ctx, p, o, mine)
+	switch {
+	case unsent: // the next place has an answer
+	case err != nil:
+		return unkept(err)
+	case runs == mine: // otherwise it was sent before, and runs or has ended
+		w.queued(p.before(mine))
+	}
+	return nil
+}
+
+// newOwnTurn returns a prompt that is about to be sent to a place. ctx is that of its turn.
+func newOwnTurn(ctx context.Context, t *turn, p place) *ownTurn {
+	return &ownTurn{
+		id: t.id, ctx: ctx, sent: t, turn: t, at: p, sending: true,
+		arrived: make(chan struct{}), started: make(chan struct{}), told: make(chan struct{}),
+	}
+}
+
+// adds adds a prompt to those of the client that are not answered. It reports whether the prompt is sent later, because
+// earlier ones were sent to a place that is gone, and have to be sent again first.
+func (w *watcher) adds(o *ownTurn) (later bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, before := range w.own {
+		later = later || before.waitsForPlace()
+	}
+	w.own = append(w.own, o)
+	if later {
+		o.sending, o.unsent, o.lost, o.at = false, true, true, nil
+		w.resolve()
+	}
+	return later
+}
+
+// accept waits until the turn of a prompt has come and the client was sent everything before it.
+func (g *Gateway) accept(ctx context.Context, _ *acp.Turn) error {
+	w, o := ownOf(ctx)
+	if o.repeat {
+		return nil
+	}
+	select {
+	case <-o.arrived:
+	case <-o.sent.done: // without having begun
+		if o.sent.refused {
+			return unkept(o.sent.err)
+		}
+	case <-w.over: // there is no next place
+		return w.ended()
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	return nil
+}
+
+// prompt waits until the agent has handled a prompt that was accepted.
+func (g *Gateway) prompt(ctx context.Context, _ *acp.Turn) (acp.StopReason, error) {
+	w, o := ownOf(ctx)
+	defer w.answered(o)
+	close(o.started)
+	if o.repeat {
+		defer func() { // it may have ended long ago, while another turn runs
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			w.repeated = true
+		}()
+	}
+	select {
+	case <-o.turn.done:
+	case <-w.over:
+	case <-ctx.Done():
+		if !w.cancels(o, context.Cause(ctx)) {
+			return "", context.Cause(ctx)
+		}
+		select {
+		case <-o.turn.done:
+		case <-w.over:
+		}
+	}
+	select {
+	case <-o.turn.done:
+	default:
+		return "", w.ended()
+	}
+	w.reached(o.turn.seq)
+	return o.turn.stop, unkept(o.turn.err)
+}
+
+// hasStarted reports whether the library has begun the turn.
+func (o *ownTurn) hasStarted() bool {
+	select {
+	case <-o.started:
+		return true
+	default:
+		return false
+	}
+}
+
+// cancels cancels a prompt of the client, if that wants it: it has cancelled the session's prompts, or this one. It
+// reports whether it does; the client may have left, or closed the session, instead.
+func (w *watcher) cancels(o *ownTurn, cause error) bool {
+	if errors.Is(cause, acp.ErrSessionClosed) || !errors.Is(cause, acp.ErrCancelled) && !errors.Is(cause, jsonrpc.ErrRequestCancelled) {
+		return false
+	}
+	w.mu.Lock()
+	o.cancelled = true
+	lost, again := o.lost && !o.isUnsent(), o.again
+	w.mu.Unlock()
+	o.turn.cancel(errCancelled)
+	if again != nil {
+		again.cancel(errCancelled)
+	}
+	if lost { // it runs elsewhere, if at all
+		id := o.id
+		if o.turn.id != "" {
+			id = o.turn.id
+		}
+		w.place().cancelRunning(w.now().canceller(), id)
+	}
+	return true
+}
+
+// cancel is called when a client cancels what others have asked for. Its own prompts are cancelled by the library.
+func (g *Gateway) cancel(_ context.Context, as *acp.AgentSession) {
+	if w, ok := as.Value.(*watcher); ok && w.now().Prompt {
+		w.place().cancelRunning(w.now().canceller(), "")
+	}
+}
+
+// answered is called when a prompt of the client has an answer.
+func (w *watcher) answered(o *ownTurn) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.own = slices.DeleteFunc(w.own, func(other *ownTurn) bool { return other == o })
+	w.resolve() // the next one may have waited for it
+}
+
+// repetition returns what the answer to a prompt that was sent before says, as _meta has it. The answer names a message
+// that is not in the log, and no other client sees; the one that is, or will be, has the ID of the first try.
+func (o *ownTurn) repetition() json.RawMessage {
+	said := map[string]any{"repeated": true}
+	if o.turn.id != "" && o.turn.stage.Load() == turnWaits {
+		said["messageId"] = o.turn.id
+	}
+	return encode(map[string]any{metaKey: said})
+}
+
+// tell is called when the end of the turn is on its way to the client.
+func (o *ownTurn) tell() { o.once.Do(func() { close(o.told) }) }
+
+// told is called when the client is sent that the session is idle, which in version 2 is how it learns of the end of its
+// turn.
+func (w *watcher) told() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, o := range w.own {
+		if o.begun {
+			o.tell()
+		}
+	}
+	if w.repeated {
+		w.repeated = false
+		w.restate.Store(true)
+	}
+	if w.ending != nil {
+		w.ending.tell()
+	}
+}
+
+// finish waits until the end of a turn of the client itself is on its way: what follows it in the log must not overtake
+// it.
+func (w *watcher) finish(ctx, here context.Context, o *ownTurn) {
+	select {
+	case <-o.told:
+	case <-ctx.Done():
+	case <-here.Done():
+		w.settle(o, o.end) // whoever ran the turn may not be able to say so any more
+		select {
+		case <-o.told:
+		case <-ctx.Done():
+		}
+	}
+	w.mu.Lock()
+	w.ending = nil
+	w.mu.Unlock()
+}
+
+// ends notes how a turn of the client itself has ended, and the position of the record that says so.
+func (w *watcher) ends(o *ownTurn, end turnEnd, at json.RawMessage) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	o.end, o.position = end, at
+	if o.hasStarted() { // otherwise the library says nothing of its end, perhaps because earlier prompts are before it
+		w.ending = o
+	}
+}

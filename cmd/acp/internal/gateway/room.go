@@ -1,0 +1,239 @@
+package gateway
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/goacp/acp/jsonrpc"
+)
+
+// admitAgent counts another agent of a user. If there are as many as may run, of the user unless it runs already, or of all,
+// the one that has been idle for longest is stopped first; if none is idle, the other one is refused. Call
+// dismissAgent when the agent has ended.
+func (g *Gateway) admitAgent(ctx context.Context, user string, groups []string, runs bool) error {
+	t := &g.tenancy
+	p, limit := g.policy(user, groups), 0
+	if p != nil && !runs {
+		limit = p.Limits().Agents
+	}
+	admitted, err := g.makeRoom(ctx, &user, func(promised bool) (bool, error) { return t.admit(user, limit, promised), nil }, func() { t.release(user) })
+	if err != nil {
+		return err
+	}
+	if !admitted {
+		return quota(p, "agents", time.Minute, "%d agents of %s are at work, which is the most: wait until one is idle, or delete its session", limit, user)
+	}
+	admitted, err = g.makeRoom(ctx, nil, g.admit, g.dismiss)
+	if err == nil && !admitted {
+		err = &jsonrpc.Failure{Message: fmt.Sprintf("%d agents are at work, which is the most", g.cfg.MaxAgents), Reason: "agents", RetryAfter: time.Minute}
+	}
+	if err != nil {
+		t.release(user)
+	}
+	return err
+}
+
+// dismissAgent reports the end of an agent of a user.
+func (g *Gateway) dismissAgent(user string) {
+	g.tenancy.release(user)
+	g.dismiss()
+}
+
+// admit counts another agent, unless as many run as may. promised says that one of these ends before the other one begins.
+func (g *Gateway) admit(promised bool) (bool, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	switch {
+	case g.closed:
+		return false, ErrClosed
+	case g.agents >= g.cfg.MaxAgents && !promised:
+		return false, nil
+	}
+	g.agents++
+	return true, nil
+}
+
+func (g *Gateway) dismiss() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.agents--
+}
+
+// admit counts another agent of a user, as [Gateway.admit] does; limit is how many may run, 0 for any number.
+func (t *tenancy) admit(user string, limit int, promised bool) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	u := t.tenant(user)
+	if limit > 0 && u.agents >= limit && !promised {
+		return false
+	}
+	u.agents++
+	return true
+}
+
+// release reports that one agent less of a user runs.
+func (t *tenancy) release(user string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.tenant(user).agents--
+}
+
+// makeRoom has admit count an agent. If there is no room, it stops an idle agent of the user, or of anybody if user is nil;
+// admit is promised its place before it has ended, so that nobody else takes that. dismiss takes the count back. It reports
+// false if there is no room and no agent is idle.
+func (g *Gateway) makeRoom(ctx context.Context, user *string, admit func(promised bool) (bool, error), dismiss func()) (bool, error) {
+	for last := false; ; {
+		if ok, err := admit(false); ok || err != nil {
+			return ok, err
+		}
+		idle, soon := g.idlest(user)
+		switch {
+		case idle != nil:
+			if _, err := admit(true); err != nil {
+				<-idle.s.starting
+				return false, err
+			}
+			g.work.Go(func() {
+				idle.stop()
+				<-idle.s.starting
+			})
+			select {
+			case <-idle.ended:
+				return true, nil
+			case <-ctx.Done():
+				dismiss()
+				return false, context.Cause(ctx)
+			}
+		case soon != nil:
+			select {
+			case <-soon:
+			case <-ctx.Done():
+				return false, context.Cause(ctx)
+			}
+		case last:
+			return false, nil
+		}
+		last = soon == nil // one may have ended meanwhile
+	}
+}
+
+// idlest returns the agent that has been idle for longest, of the user or of anybody; those of sessions that nobody watches
+// come first. The caller must stop it, and has the place that it leaves. It holds starting of the session: prompts that come
+// meanwhile wait, and start the agent again. If none is idle, soon is closed when one may be, or has ended; it is nil if that is
+// not to be expected at once.
+func (g *Gateway) idlest(user *string) (idle *backend, soon <-chan struct{}) {
+	type candidate struct {
+		b       *backend
+		watched bool
+		used    time.Time
+	}
+	var all []candidate
+	g.mu.Lock()
+	running := slices.Collect(maps.Keys(g.running))
+	g.mu.Unlock()
+	for _, b := range running {
+		s := b.s
+		s.mu.Lock()
+		switch {
+		case user != nil && s.info.Owner != *user:
+		case b.ends() || s.closed:
+			soon = b.ended
+		case len(s.queue) == 1 && !s.isOver() && s.queue[0].ending.Load():
+			soon = s.queue[0].ran
+		case b.isIdle():
+			all = append(all, candidate{b, len(s.watchers)+len(s.guests) > 0, s.used})
+		}
+		s.mu.Unlock()
+	}
+	slices.SortFunc(all, func(x, y candidate) int {
+		if x.watched != y.watched {
+			if x.watched {
+				return 1
+			}
+			return -1
+		}
+		return cmp.Or(x.used.Compare(y.used), cmp.Compare(x.b.s.id, y.b.s.id))
+	})
+	for _, c := range all {
+		s := c.b.s
+		select {
+		case s.starting <- struct{}{}:
+		default: // it has just been started, or is about to be stopped
+			continue
+		}
+		s.mu.Lock()
+		still := c.b.isIdle()
+		if still {
+			c.b.why.Store(new("stopped"))
+		}
+		s.mu.Unlock()
+		if still {
+			return c.b, nil
+		}
+		<-s.starting
+	}
+	return nil, soon
+}
+
+// runs notes an agent that runs, and ran one that has ended, and is not counted any more.
+func (g *Gateway) runs(b *backend) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.running[b] = true
+}
+
+func (g *Gateway) ran(b *backend) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	delete(g.running, b)
+}
+
+// ends reports whether the agent is ending.
+func (b *backend) ends() bool { return b.why.Load() != nil || b.conn.Conn().Err() != nil }
+
+// isIdle reports whether the agent may be stopped, since it has nothing to do. The caller holds the lock of its session.
+func (b *backend) isIdle() bool {
+	s := b.s
+	select {
+	case <-s.opened:
+	default: // what an earlier gateway has left is still being continued
+		return false
+	}
+	return s.agent == b && !s.closed && !b.ends() && (len(s.queue) == 0 || s.isOver()) && !s.asksOrChanges()
+}
+
+// isOver reports whether the last turn that was queued has ended, and everybody knows. The caller holds s.mu.
+func (s *session) isOver() bool {
+	if len(s.queue) != 1 {
+		return false
+	}
+	select {
+	case <-s.queue[0].ran:
+		return true
+	default:
+		return false
+	}
+}
+
+// busy reports whether the agent of the session is needed. The caller holds s.mu.
+func (s *session) busy() bool { return len(s.queue) > 0 || s.asksOrChanges() }
+
+// asksOrChanges reports whether a question is open or an option being changed. The caller holds s.mu.
+func (s *session) asksOrChanges() bool { return s.pending > 0 || len(s.asks) > 0 || s.changing > 0 }
+
+// changes notes that an option of the agent is changed, until the function is called that it returns: the agent is not idle.
+func (s *session) changes() (done func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.changing++
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.changing--
+		s.touch()
+	}
+}

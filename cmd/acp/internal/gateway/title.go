@@ -1,0 +1,37 @@
+package gateway
+
+import (
+	"context"
+
+	"github.com/goacp/acp"
+	"github.com/goacp/acp/cmd/acp/internal/engine"
+	"github.com/goacp/acp/cmd/acp/internal/title"
+)
+
+// name calls a session after its first prompt, as long as neither its agent nor a user has named it. Lists have that title;
+// no update does, so that what was said in the session stays the same.
+func (s *session) name(ctx context.Context, content []acp.ContentBlock) error {
+	asked := title.Of(content)
+	s.mu.Lock()
+	has, made := s.info.Title, s.known.Made
+	s.mu.Unlock()
+	if asked == "" || len(asked) > maxTitle || has != "" && has != made || title.Better(has, asked) == has {
+		return nil
+	}
+	if err := s.keep(ctx, func(a *attributes) { a.Made = asked }); err != nil {
+		return err
+	}
+	return s.update(ctx, func(info *engine.Session) {
+		if info.Title == has {
+			info.Title = asked
+		}
+	})
+}
+
+// titleGiven returns the title of a session, unless it was made of a prompt.
+func (a *attributes) titleGiven(title string) string {
+	if title == a.Made {
+		return ""
+	}
+	return title
+}

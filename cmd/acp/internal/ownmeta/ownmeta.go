@@ -1,0 +1,26 @@
+// Package ownmeta has what the parts of this program say to each other in _meta of messages of the protocol.
+package ownmeta
+
+import "encoding/json"
+
+// Key is the member of _meta that is the program's. The page in the browser has it in web/src/meta.ts.
+const Key = "github.com/goacp/acp"
+
+// Method is what the names of the program's own methods and notifications begin with.
+const Method = "_" + Key + "/"
+
+// Of returns _meta in which the program says v, or nil if v cannot be encoded.
+func Of(v any) json.RawMessage {
+	data, err := json.Marshal(map[string]any{Key: v})
+	if err != nil {
+		return nil
+	}
+	return data
+}
+
+// Read decodes into v what the program says in _meta. It reports whether there is something, and all of it could be decoded;
+// otherwise v may have a part of it.
+func Read(meta json.RawMessage, v any) bool {
+	var all map[string]json.RawMessage
+	return json.Unmarshal(meta, &all) == nil && len(all[Key]) > 0 && json.Unmarshal(all[Key], v) == nil
+}
